@@ -1,0 +1,89 @@
+// Package load makes the input of the benchmarks: realistic distinct keys and
+// seeded sequences of which key comes next, the same for every implementation.
+package load
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+)
+
+// URLs returns n distinct database URLs, the keys of an engine cache.
+func URLs(n int) []string {
+	urls := make([]string, n)
+	for i := range urls {
+		urls[i] = fmt.Sprintf("postgres://plans:secret@db-%03d.eu-west.internal:5432/tenant_%06d", i%251, i)
+	}
+	return urls
+}
+
+// Names returns n distinct dotted names, the keys of a registry of actions or
+// of a breaker per dependency.
+func Names(n int) []string {
+	verbs := [...]string{"create", "resize", "rotate", "drain", "restore", "verify", "attach", "publish"}
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("billing.%s.invoice-%06d", verbs[i%len(verbs)], i)
+	}
+	return names
+}
+
+// streamLen is long enough that a stream does not repeat within what the
+// caches remember, and short enough (256 KiB) to be read sequentially beside
+// the structure under test.
+const streamLen = 1 << 16
+
+// Streams is a set of seeded sequences of key indices, one for each goroutine
+// of a parallel benchmark. All goroutines share the numbers and start at
+// different places.
+type Streams struct {
+	steps []step
+	next  atomic.Uint32
+}
+
+type step struct {
+	key   uint32
+	write bool
+}
+
+// Uniform returns streams in which each of n keys is equally likely, and
+// writePercent of the steps are writes.
+func Uniform(n, writePercent int) *Streams {
+	r := rand.New(rand.NewPCG(1, uint64(n)))
+	return build(writePercent, r, func() uint32 { return r.Uint32N(uint32(n)) })
+}
+
+// Zipf returns streams in which few of n keys are hot (exponent 1.1), and
+// writePercent of the steps are writes.
+func Zipf(n, writePercent int) *Streams {
+	r := rand.New(rand.NewPCG(2, uint64(n)))
+	z := rand.NewZipf(r, 1.1, 1, uint64(n-1))
+	return build(writePercent, r, func() uint32 { return uint32(z.Uint64()) })
+}
+
+func build(writePercent int, r *rand.Rand, key func() uint32) *Streams {
+	s := &Streams{steps: make([]step, streamLen)}
+	for i := range s.steps {
+		s.steps[i] = step{key(), r.IntN(100) < writePercent}
+	}
+	return s
+}
+
+// Stream returns the sequence of one more goroutine.
+func (s *Streams) Stream() Stream {
+	const apart = 7919 // a prime, so that starts do not line up
+	return Stream{steps: s.steps, at: s.next.Add(1) * apart}
+}
+
+// Stream is one goroutine's endless sequence of steps.
+type Stream struct {
+	steps []step
+	at    uint32
+}
+
+// Next returns the index of the next key and whether to write it.
+func (s *Stream) Next() (key int, write bool) {
+	s.at++
+	t := &s.steps[s.at%streamLen]
+	return int(t.key), t.write
+}

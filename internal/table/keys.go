@@ -1,0 +1,72 @@
+package table
+
+import (
+	"fmt"
+	"hash/maphash"
+	"reflect"
+)
+
+// Keys knows what can go wrong with keys of type K, and hashes them with a
+// random seed of its own. Make it with NewKeys.
+type Keys[K comparable] struct {
+	seed    maphash.Seed
+	dynamic bool // K contains interfaces, whose dynamic type may be uncomparable
+}
+
+// NewKeys returns a Keys with a fresh seed.
+func NewKeys[K comparable]() Keys[K] {
+	return Keys[K]{
+		seed:    maphash.MakeSeed(),
+		dynamic: containsInterface(reflect.TypeFor[K]()),
+	}
+}
+
+// Hash returns the hash of k. It panics, as Go's own maps do, if
+// !s.Comparable(k).
+func (s *Keys[K]) Hash(k K) uint64 { return maphash.Comparable(s.seed, k) }
+
+// Comparable reports whether k can be compared at all. Only a key that holds
+// an interface can be otherwise, for instance any([]int{}).
+func (s *Keys[K]) Comparable(k K) bool {
+	return !s.dynamic || reflect.ValueOf(&k).Elem().Comparable()
+}
+
+// Findable reports whether k can be stored and found again: whether it is
+// comparable and equal to itself. A key that holds a NaN is not.
+func (s *Keys[K]) Findable(k K) bool {
+	return s.Comparable(k) && k == k //nolint:staticcheck // false for NaN
+}
+
+// Hasher returns Hash as a function that panics with a message that starts
+// with prefix if the key cannot be compared.
+func (s *Keys[K]) Hasher(prefix string) func(K) uint64 {
+	seed := s.seed
+	if !s.dynamic {
+		return func(k K) uint64 { return maphash.Comparable(seed, k) }
+	}
+	return func(k K) uint64 {
+		if !s.Comparable(k) {
+			panic(fmt.Sprintf("%s: key %v of type %T cannot be compared", prefix, k, k))
+		}
+		return maphash.Comparable(seed, k)
+	}
+}
+
+// containsInterface reports whether values of type t may hold an interface,
+// not counting what pointers, channels and the like point to: those compare
+// by identity.
+func containsInterface(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Interface:
+		return true
+	case reflect.Array:
+		return containsInterface(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if containsInterface(t.Field(i).Type) {
+				return true
+			}
+		}
+	}
+	return false
+}
