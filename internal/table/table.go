@@ -50,7 +50,10 @@ func (t *Table[K, E]) LoadOrStore(k K, e *E) (actual *E, loaded bool) {
 
 // Swap stores e for k and returns the pointer that it replaced, or nil.
 func (t *Table[K, E]) Swap(k K, e *E) (old *E) {
-	old, _ = t.m.LoadAndStore(k, e)
+	old, loaded := t.m.LoadAndStore(k, e)
+	if !loaded {
+		return nil // xsync returns e here
+	}
 	return old
 }
 

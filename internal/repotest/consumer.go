@@ -1,0 +1,67 @@
+package repotest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// writeConsumer writes a module into dir that imports the four packages, and
+// nothing else, from this checkout, and mentions every operation of every
+// shared type so that the linker keeps it.
+func writeConsumer(dir string) error {
+	here, err := filepath.Abs(root)
+	if err != nil {
+		return err
+	}
+	gomod := fmt.Sprintf("module example.com/consumer\n\ngo 1.26\n\nrequire %s v0.0.0\n\nreplace %[1]s => %s\n", modulePath, here)
+	main, err := consumerSource()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(gomod), 0o666); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "main.go"), []byte(main), 0o666)
+}
+
+// consumerSource instantiates generic types in the consumer's own package,
+// with string keys and int values, as real importers do.
+func consumerSource() (string, error) {
+	var b strings.Builder
+	b.WriteString("package main\n\nimport (\n")
+	for _, pkg := range public {
+		fmt.Fprintf(&b, "\t%q\n", modulePath+"/"+pkg)
+	}
+	b.WriteString(")\n\nvar sink []any\n\nfunc main() {\n")
+	for _, pkg := range public {
+		sources, err := parseDir(pkg, false)
+		if err != nil {
+			return "", err
+		}
+		for _, op := range operations(pkg, sources) {
+			if op.method == "" {
+				continue // Execute and the like need their own type arguments
+			}
+			typ := pkg + "." + op.typeName + typeArgs(op.typeParams)
+			if op.pointer {
+				typ = "(*" + typ + ")"
+			}
+			fmt.Fprintf(&b, "\tsink = append(sink, %s.%s)\n", typ, op.method)
+		}
+	}
+	b.WriteString("\tprintln(len(sink))\n}\n")
+	return b.String(), nil
+}
+
+func typeArgs(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "[string]"
+	default:
+		return "[string, int]"
+	}
+}

@@ -1,0 +1,78 @@
+package repotest
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// consumer builds the module of an importer and returns its folder and binary.
+func consumer(t *testing.T) (dir, binary string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := writeConsumer(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := goTool(dir, "mod", "tidy"); err != nil {
+		t.Fatal(err)
+	}
+	binary = filepath.Join(dir, "consumer.exe")
+	if _, err := goTool(dir, "build", "-o", binary, "."); err != nil {
+		t.Fatal(err)
+	}
+	return dir, binary
+}
+
+// An importer of the four packages builds xsync/v3, and no other module.
+func TestConsumerBuildsOnlyXsync(t *testing.T) {
+	dir, _ := consumer(t)
+	out, err := goTool(dir, "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := strings.Fields(out)
+	slices.Sort(modules)
+	modules = slices.Compact(modules)
+	want := []string{"example.com/consumer", modulePath, "github.com/puzpuzpuz/xsync/v3"}
+	slices.Sort(want)
+	if !slices.Equal(modules, want) {
+		t.Errorf("the consumer builds packages of\n\t%v\nwant\n\t%v", modules, want)
+	}
+}
+
+// The compiler implements pointer writes by calls into the runtime, for their
+// write barriers, under these names. Direct use of sync/atomic calls them too.
+var pointerWrite = regexp.MustCompile(`sync/atomic\.(CompareAndSwap|Store|Swap)Pointer\b`)
+
+// What an importer instantiates contains no call into sync/atomic: each shared
+// access is one instruction, in generic code too. See internal/atomics/inline.go.
+func TestSharedWordsCostOneInstruction(t *testing.T) {
+	_, binary := consumer(t)
+	out, err := goTool(".", "tool", "objdump", "-s", modulePath+"/", binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions, pointerWrites := 0, 0
+	current := ""
+	for line := range strings.Lines(out) {
+		if name, ok := strings.CutPrefix(line, "TEXT "); ok {
+			current, _, _ = strings.Cut(name, "(SB)")
+			functions++
+			continue
+		}
+		if !strings.Contains(line, "CALL") || !strings.Contains(line, "sync/atomic.") {
+			continue
+		}
+		if pointerWrite.MatchString(line) {
+			pointerWrites++
+			continue
+		}
+		t.Errorf("%s calls: %s", current, strings.TrimSpace(line))
+	}
+	// The listing is what makes the absence of calls mean anything.
+	if functions < 50 || pointerWrites == 0 {
+		t.Errorf("disassembled %d functions with %d pointer writes: the test does not see the packages", functions, pointerWrites)
+	}
+}

@@ -1,0 +1,77 @@
+// Package repotest checks what no package can check of itself: that every
+// documented method says how it progresses and when it takes effect, that
+// shared words go through the seam and cost nothing there, that importers get
+// one dependency and no more, and that the README shows code that runs.
+//
+// It has tests and helpers for them, and is imported by nobody.
+package repotest
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// modulePath is the module under test.
+const modulePath = "github.com/latchfree/latchfree"
+
+// public lists the packages that importers use.
+var public = []string{"atomicbreaker", "cowchangeset", "oncecache", "shardedregistry"}
+
+// root is the repository's root as seen from this package's tests.
+const root = "../.."
+
+// source is one parsed file.
+type source struct {
+	name string // relative to the repository's root
+	file *ast.File
+	fset *token.FileSet
+}
+
+// parseDir parses the Go files of one folder, tests excluded or alone.
+func parseDir(dir string, tests bool) ([]source, error) {
+	names, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	fset := token.NewFileSet()
+	var sources []source
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") != tests {
+			continue
+		}
+		f, err := parser.ParseFile(fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, source{filepath.ToSlash(rel), f, fset})
+	}
+	if len(sources) == 0 {
+		return nil, fmt.Errorf("repotest: no Go files in %s", dir)
+	}
+	return sources, nil
+}
+
+// goTool runs the go command in dir, without network, and returns what it
+// printed.
+func goTool(dir string, args ...string) (string, error) {
+	cmd := exec.Command("go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod -buildvcs=false", "GOWORK=off")
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, errs.String())
+	}
+	return out.String(), nil
+}

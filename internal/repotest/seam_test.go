@@ -1,0 +1,129 @@
+package repotest
+
+import (
+	"go/ast"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Shared words go through internal/atomics, and xsync through internal/table.
+func TestImports(t *testing.T) {
+	for _, pkg := range append([]string{"internal/table", "internal/atomics"}, public...) {
+		sources, err := parseDir(pkg, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range sources {
+			for _, spec := range s.file.Imports {
+				path, err := strconv.Unquote(spec.Path.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				switch {
+				case path == "sync/atomic" && pkg != "internal/atomics":
+					t.Errorf("%s imports sync/atomic beside the seam internal/atomics", s.name)
+				case strings.Contains(path, "xsync") && pkg != "internal/table":
+					t.Errorf("%s imports %s; only internal/table may", s.name, path)
+				case path == "C":
+					t.Errorf("%s uses cgo", s.name)
+				}
+			}
+		}
+	}
+}
+
+// The packages' own tests stay within the standard library, so that an
+// importer's go.sum does not grow by what they would use.
+func TestPackageTestsImportNothingForeign(t *testing.T) {
+	for _, pkg := range append([]string{"internal/table", "internal/atomics"}, public...) {
+		sources, err := parseDir(pkg, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range sources {
+			for _, spec := range s.file.Imports {
+				path, _ := strconv.Unquote(spec.Path.Value)
+				first, _, _ := strings.Cut(path, "/")
+				if strings.Contains(first, ".") && !strings.HasPrefix(path, modulePath) {
+					t.Errorf("%s imports %s", s.name, path)
+				}
+			}
+		}
+	}
+}
+
+var packageState = regexp.MustCompile(`(?m)^//go:linkname`)
+
+// No init functions, no linkname, no package-level variables but error
+// sentinels and compile-time assertions, and no unsafe without its reason.
+func TestNoHiddenState(t *testing.T) {
+	for _, pkg := range append([]string{"internal/table", "internal/atomics"}, public...) {
+		sources, err := parseDir(pkg, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range sources {
+			text, err := os.ReadFile(filepath.Join(root, s.name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if packageState.Match(text) {
+				t.Errorf("%s uses linkname", s.name)
+			}
+			if n := strings.Count(string(text), "unsafe."); n > 0 && !strings.Contains(string(text), "// Safety:") && !onlySizes(string(text), n) {
+				t.Errorf("%s uses unsafe without a // Safety: line", s.name)
+			}
+			for _, decl := range s.file.Decls {
+				switch d := decl.(type) {
+				case *ast.FuncDecl:
+					if d.Recv == nil && d.Name.Name == "init" {
+						t.Errorf("%s: init function", s.fset.Position(d.Pos()))
+					}
+				case *ast.GenDecl:
+					for _, spec := range d.Specs {
+						v, ok := spec.(*ast.ValueSpec)
+						if !ok || d.Tok.String() != "var" {
+							continue
+						}
+						for _, name := range v.Names {
+							if name.Name != "_" && !strings.HasPrefix(strings.ToLower(name.Name), "err") {
+								t.Errorf("%s: package-level variable %s", s.fset.Position(name.Pos()), name.Name)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// onlySizes reports whether all n uses of unsafe are compile-time sizes.
+func onlySizes(text string, n int) bool {
+	sizes := strings.Count(text, "unsafe.Sizeof(") + strings.Count(text, "unsafe.Offsetof(") + strings.Count(text, "unsafe.Alignof(")
+	return sizes == n
+}
+
+// No test waits by sleeping: outside a synctest bubble that is slow or flaky,
+// and inside one it is called synctest's.
+func TestNoSleepOutsideBubbles(t *testing.T) {
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if strings.Contains(string(text), "time."+"Sleep(") && !strings.Contains(string(text), `"testing/synctest"`) {
+			t.Errorf("%s sleeps", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
