@@ -1,0 +1,88 @@
+# Everything needs only Go, git and make; tools are pinned in go.mod.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-builtin-rules
+.DEFAULT_GOAL := help
+
+GO         ?= go
+FUZZTIME   ?= 30s
+STRESS     ?= 20
+BENCHFLAGS ?=
+
+# The packages whose tests race: all but the benchmarks and the gates, which
+# build and disassemble rather than share memory.
+RACE := ./atomicbreaker/... ./cowchangeset/... ./oncecache/... ./shardedregistry/... ./internal/atomics/... ./internal/table/... ./fuzz/...
+
+.PHONY: help
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: format vet unit race smoke peers ## everything that must pass (about 3 minutes on 2 cores)
+
+.PHONY: format
+format: ## fail if a file is not as gofmt prints it
+	@echo '== format'
+	@files=$$(gofmt -l .); if [[ -n "$$files" ]]; then echo "not gofmt-ed:"; echo "$$files"; exit 1; fi
+
+.PHONY: vet
+vet: ## go vet, on 64-bit and 32-bit, and go mod verify
+	@echo '== vet'
+	$(GO) mod verify
+	$(GO) mod tidy -diff
+	$(GO) vet ./...
+	GOARCH=386 $(GO) vet ./...
+	GOARCH=arm64 $(GO) vet ./...
+
+.PHONY: unit
+unit: ## unit tests, examples, fuzz seeds, gates
+	@echo '== unit tests, examples, fuzz seeds, gates'
+	$(GO) test ./...
+
+.PHONY: race
+race: ## the same under the race detector at 1, 2 and 4 threads
+	@echo '== race detector'
+	GORACE=halt_on_error=1 $(GO) test -race -cpu 1,2,4 $(RACE)
+
+.PHONY: smoke
+smoke: ## run every benchmark once
+	@echo '== every benchmark once'
+	$(GO) test ./bench -run '^$$' -bench . -benchtime 1x >/dev/null
+
+.PHONY: peers
+peers: ## vet and test the comparison with other libraries
+	@echo '== bench/peers'
+	cd bench/peers && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...
+
+.PHONY: fuzz
+fuzz: ## search for new inputs, FUZZTIME=30s for each target
+	@for target in $$($(GO) test ./fuzz -list '^Fuzz' | grep '^Fuzz'); do \
+		echo "== $$target for $(FUZZTIME)"; \
+		$(GO) test ./fuzz -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5s; \
+	done
+
+.PHONY: stress
+stress: ## the stress tests STRESS=20 times over under the race detector (about 10 minutes)
+	GORACE=halt_on_error=1 GOGC=10 $(GO) test -race -cpu 1,2,4 -run 'Stress|Report' -count $(STRESS) -timeout 60m $(RACE)
+
+.PHONY: bench
+bench: ## compare with the locked baselines: tables and bench/results/report.html (under 6 minutes)
+	$(GO) run ./bench/cmd/bench $(BENCHFLAGS)
+
+.PHONY: bench-quick
+bench-quick: ## the same in under a minute, with wider error bars
+	$(GO) run ./bench/cmd/bench -quick $(BENCHFLAGS)
+
+.PHONY: bench-peers
+bench-peers: ## compare with other libraries
+	$(GO) run ./bench/cmd/bench -package ./bench/peers $(BENCHFLAGS)
+
+.PHONY: cover
+cover: ## coverage of the four packages by all tests
+	$(GO) test -coverpkg=./atomicbreaker,./cowchangeset,./oncecache,./shardedregistry -coverprofile=cover.out ./atomicbreaker ./cowchangeset ./oncecache ./shardedregistry ./fuzz
+	$(GO) tool cover -func=cover.out | tail -1
+
+.PHONY: lint
+lint: ## golangci-lint, if it is installed
+	golangci-lint run ./...
