@@ -28,7 +28,15 @@ func (s *Keys[K]) Hash(k K) uint64 { return maphash.Comparable(s.seed, k) }
 // Comparable reports whether k can be compared at all. Only a key that holds
 // an interface can be otherwise, for instance any([]int{}).
 func (s *Keys[K]) Comparable(k K) bool {
-	return !s.dynamic || reflect.ValueOf(&k).Elem().Comparable()
+	return !s.dynamic || dynamicallyComparable(k)
+}
+
+// dynamicallyComparable is apart from Comparable because it moves k to the
+// heap, which keys without interfaces must not pay for.
+//
+//go:noinline
+func dynamicallyComparable[K comparable](k K) bool {
+	return reflect.ValueOf(&k).Elem().Comparable()
 }
 
 // Findable reports whether k can be stored and found again: whether it is
