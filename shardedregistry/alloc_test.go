@@ -1,0 +1,95 @@
+package shardedregistry_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// plan is a value of a realistic size.
+type plan struct {
+	Name  string
+	Steps int
+	Owner *string
+}
+
+func TestAllocations(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, plan]{
+		Normalize: func(k string) (string, error) { return strings.ToLower(k), nil },
+	})
+	keys := make([]string, 2000)
+	for i := range keys {
+		keys[i] = key(i)
+	}
+	if _, err := r.Create("present", plan{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range keys { // so that the tables need not grow below
+		mustPut(t, r, k, plan{})
+	}
+	for _, k := range keys {
+		r.Delete(k)
+	}
+	version := shardedregistry.Version(1)
+	next := 0
+	fresh := func() string { next++; return keys[next-1] }
+	for _, c := range []struct {
+		name string
+		want float64
+		do   func()
+	}{
+		{"Get, present", 0, func() { r.Get("present") }},
+		{"Get, absent", 0, func() { r.Get("absent") }},
+		{"Lookup, present", 0, func() { r.Lookup("present") }},
+		{"Delete, absent", 0, func() { r.Delete("absent") }},
+		{"Len", 0, func() { r.Len() }},
+		{"UpdateIf: the record", 1, func() { version, _ = r.UpdateIf("present", version, plan{Steps: 2}) }},
+		{"UpdateIf, conflict: the error", 1, func() { r.UpdateIf("present", version+1, plan{}) }},
+		{"UpdateIf, absent", 0, func() { r.UpdateIf("absent", 1, plan{}) }},
+		{"Update: the record", 1, func() {
+			r.Update("present", func(p plan) (plan, error) { p.Steps++; return p, nil })
+		}},
+		{"Update, a capturing function", 1, func() {
+			r.Update("present", func(p plan) (plan, error) { p.Steps = int(version); return p, nil })
+		}},
+		{"Update, absent", 0, func() {
+			r.Update("absent", func(p plan) (plan, error) { return p, nil })
+		}},
+		{"Upsert, present: the record", 1, func() {
+			r.Upsert("present", func(p plan, _ bool) (plan, error) { p.Steps++; return p, nil })
+		}},
+		{"Put, present: the record", 1, func() { r.Put("present", plan{Steps: 3}) }},
+		{"Create, present: the error and its keys", 3, func() { r.Create("present", plan{}) }},
+		{"Create, absent: the record, the cell, the table's entry", 3, func() { r.Create(fresh(), plan{}) }},
+		{"Put, absent: likewise", 3, func() { r.Put(fresh(), plan{}) }},
+		{"Create and Delete: likewise, and the dead record", 4, func() {
+			k := fresh()
+			r.Create(k, plan{})
+			r.Delete(k)
+		}},
+	} {
+		if got := testing.AllocsPerRun(100, c.do); got != c.want {
+			t.Errorf("%s: %v allocations, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestIterationAllocatesPerShard is T10: a loop allocates one buffer for each
+// table, however many entries there are.
+func TestIterationAllocatesPerShard(t *testing.T) {
+	const shards = 4
+	cost := func(keys int) float64 {
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: shards})
+		for i := range keys {
+			mustPut(t, r, key(i), i)
+		}
+		return testing.AllocsPerRun(20, func() {
+			for range r.All() {
+			}
+		})
+	}
+	if few, many := cost(100), cost(2000); many > few+shards {
+		t.Errorf("All allocates %v times for 100 keys and %v times for 2000", few, many)
+	}
+}

@@ -1,0 +1,61 @@
+package shardedregistry
+
+import (
+	"fmt"
+	"math/bits"
+	"runtime"
+)
+
+// maxShards bounds Config.Shards. So many headers take 10 MB; beyond that a
+// number is a mistake.
+const maxShards = 1 << 16
+
+// Bounds of the default number of shards. Four for each processor make it
+// unlikely that two writers meet in one shard that grows. Fewer than 8 save
+// nothing worth having, and beyond 256 the empty tables cost more than the
+// shorter pauses give.
+const (
+	shardsPerProc    = 4
+	minDefaultShards = 8
+	maxDefaultShards = 256
+)
+
+// Config holds the settings of a [Registry]. Its zero value stands for the
+// defaults.
+type Config[K comparable, V any] struct {
+	// Shards is the number of independent tables that the keys are spread
+	// over, rounded up to a power of two. 0 stands for four times GOMAXPROCS,
+	// at least 8 and at most 256. Negative numbers and numbers above 65,536
+	// are errors. 1 is a single table.
+	Shards int
+
+	// Normalize returns the one spelling under which a key is stored, or an
+	// error if it is no key. It is called once by every method that is given a
+	// key, on the caller's goroutine, outside every lock and before anything
+	// else happens. It must be safe for concurrent use, depend on nothing but
+	// the key, and return its own results unchanged. Nil stores keys as they
+	// are.
+	Normalize func(K) (K, error)
+}
+
+// shards returns the number of shards, a power of two.
+func (c *Config[K, V]) shards() (int, error) {
+	switch {
+	case c.Shards < 0:
+		return 0, fmt.Errorf("shardedregistry: Config.Shards is %d, and must not be negative", c.Shards)
+	case c.Shards > maxShards:
+		return 0, fmt.Errorf("shardedregistry: Config.Shards is %d, and must be at most %d", c.Shards, maxShards)
+	case c.Shards == 0:
+		return defaultShards(runtime.GOMAXPROCS(0)), nil
+	}
+	return ceilPowerOfTwo(c.Shards), nil
+}
+
+// defaultShards returns the number of shards for a machine of procs
+// processors.
+func defaultShards(procs int) int {
+	return ceilPowerOfTwo(min(max(shardsPerProc*procs, minDefaultShards), maxDefaultShards))
+}
+
+// ceilPowerOfTwo returns the least power of two that is at least n, for n ≥ 1.
+func ceilPowerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }

@@ -1,0 +1,83 @@
+// Package shardedregistry is a concurrent map of named entities that never
+// loses a create or an update.
+//
+//	var actions shardedregistry.Registry[string, Action]
+//
+//	version, err := actions.Create("backup", Action{Run: 1})
+//	entry, err := actions.Update("backup", func(a Action) (Action, error) {
+//		a.Run++
+//		return a, nil
+//	})
+//	version, err = actions.UpdateIf("backup", entry.Version, Action{Run: 9})
+//
+// Create never overwrites, Update applies a function atomically, and every
+// value carries a [Version], so that what was read can be changed only if it
+// is still what was read. Keys are normalised in every entry point, or in none.
+//
+// # When to use
+//
+// Entities that several goroutines create, change and delete by name: actions,
+// plans, sessions, connections, jobs.
+//
+// # When not to use
+//
+// For values that are written once and then only read, [sync.Map] is enough
+// and a read there follows two pointers fewer. For a value that is built on
+// first use exactly once, see package oncecache. A map that one goroutine
+// writes in bulk and others only read is better served by an atomic pointer to
+// a plain map.
+//
+// # Guarantees
+//
+//	method                              progress
+//	Get Lookup UpdateIf Len             wait-free
+//	Update Put Upsert on a present key  lock-free
+//	Create Put Upsert on an absent key  blocking on the mutex of a hash bucket
+//	Delete DeleteIf                     others see the key absent without
+//	                                    waiting; then blocking on the same mutex
+//	All Entries                         blocking on one bucket's mutex at a time,
+//	                                    never while the loop body runs
+//
+// A bucket's mutex is held for a handful of loads and stores, or while the
+// table of one shard grows or shrinks. No function that a caller supplies runs
+// under it, so one that is slow, panics, calls [runtime.Goexit] or calls back
+// into the registry delays no other key and freezes nobody.
+//
+// Every operation but Len, All and Entries is linearizable: it takes effect at
+// one instant between its call and its return. The versions of a key strictly
+// increase for ever, also across its deletion and re-creation, so that a
+// version names one value of that key.
+//
+// A function given to Update or Upsert may run several times, because it runs
+// without a lock and starts over when another operation changed the key
+// meanwhile. It must not modify what it is given: a value is shared by all who
+// read it. Contention alone never fails a call, however heavy. Only a function
+// that changes its own key each time it runs does, with [ErrTooManyRetries].
+//
+// # Keys
+//
+// Config.Normalize maps the spellings of a key to one, and rejects what is no
+// key. It is applied to the key that every method is given, never twice to the
+// same, and should return its own results unchanged. A key that cannot be found
+// again (a NaN, or an interface that holds a slice, a map or a function) is
+// invalid. Methods that return an error return one that matches [ErrInvalidKey]
+// for an invalid key; Get, Lookup and Delete report that it is absent.
+//
+// # Memory model
+//
+// A method that returns a value synchronises after the method that stored it:
+// whatever the writer did before the call is visible to the reader after it.
+// Finding a key absent establishes no such order.
+//
+// # Costs
+//
+// Get and Lookup write nothing shared and allocate nothing. An Update or Put
+// allocates the new record, 16 bytes and the value, and changes the key by one
+// compare-and-swap on a cache line that belongs to that key. A Create allocates
+// the record, a cell of 64 bytes for keys up to the size of a string, and an
+// entry of the table. An empty shard costs 160 bytes, a used one at least
+// 2.6 KB more.
+//
+// Sharding does not make reads faster. It bounds the writers that wait while a
+// table grows to those of one shard.
+package shardedregistry

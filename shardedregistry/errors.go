@@ -1,0 +1,59 @@
+package shardedregistry
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrExists reports that a key is present already. The error returned is
+	// an [*ExistsError].
+	ErrExists = errors.New("shardedregistry: key exists")
+	// ErrNotFound reports that a key is absent.
+	ErrNotFound = errors.New("shardedregistry: key not found")
+	// ErrConflict reports that a key has another version than the caller
+	// asked for. The error returned is a [*ConflictError].
+	ErrConflict = errors.New("shardedregistry: version conflict")
+	// ErrInvalidKey reports a key that Config.Normalize rejects, whose error
+	// is then matched as well, or one that cannot be found again.
+	ErrInvalidKey = errors.New("shardedregistry: invalid key")
+	// ErrTooManyRetries reports a function that changed its own key each time
+	// it ran, so that its result was out of date each time. Contention with
+	// other goroutines is never the reason.
+	ErrTooManyRetries = errors.New("shardedregistry: the function keeps changing its own key")
+)
+
+// ExistsError is the error of a Create whose key is present. It matches
+// [ErrExists].
+type ExistsError struct {
+	Given   any     // the key as Create was given it
+	Stored  any     // the key as it was given to the call that created it
+	Version Version // the version that was present
+}
+
+// Error shows both spellings if they differ.
+func (e *ExistsError) Error() string {
+	given, stored := fmt.Sprint(e.Given), fmt.Sprint(e.Stored)
+	if given == stored {
+		return fmt.Sprintf("%v: %s at version %d", ErrExists, given, e.Version)
+	}
+	return fmt.Sprintf("%v: %s, created as %s, at version %d", ErrExists, given, stored, e.Version)
+}
+
+// Unwrap returns [ErrExists].
+func (e *ExistsError) Unwrap() error { return ErrExists }
+
+// ConflictError is the error of an UpdateIf or DeleteIf whose key is present
+// with another version. It matches [ErrConflict].
+type ConflictError struct {
+	Have Version // the version that was present
+	Want Version // the version that the caller asked for
+}
+
+// Error shows both versions.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("%v: have %d, want %d", ErrConflict, e.Have, e.Want)
+}
+
+// Unwrap returns [ErrConflict].
+func (e *ConflictError) Unwrap() error { return ErrConflict }

@@ -1,0 +1,73 @@
+package shardedregistry_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// key returns the i-th key of a test.
+func key(i int) string { return fmt.Sprintf("action-%05d", i) }
+
+// mustPut stores value for k and returns the version.
+func mustPut[K comparable, V any](t testing.TB, r *shardedregistry.Registry[K, V], k K, value V) shardedregistry.Version {
+	t.Helper()
+	version, err := r.Put(k, value)
+	if err != nil {
+		t.Fatalf("Put(%v) = %v", k, err)
+	}
+	return version
+}
+
+// wantValue fails the test unless k holds value.
+func wantValue[K, V comparable](t testing.TB, r *shardedregistry.Registry[K, V], k K, value V) {
+	t.Helper()
+	if got, ok := r.Get(k); !ok || got != value {
+		t.Fatalf("Get(%v) = %v, %v; want %v, true", k, got, ok, value)
+	}
+}
+
+// hammer runs n copies of f at once, lets them start together, and waits for
+// them. It fails the test if that takes unreasonably long.
+func hammer(t testing.TB, n int, f func(i int)) {
+	t.Helper()
+	var ready, done sync.WaitGroup
+	start := make(chan struct{})
+	ready.Add(n)
+	for i := range n {
+		done.Go(func() {
+			ready.Done()
+			<-start
+			f(i)
+		})
+	}
+	ready.Wait()
+	close(start)
+	within(t, done.Wait)
+}
+
+// within fails the test if f does not return in reasonable time.
+func within(t testing.TB, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	await(t, done)
+}
+
+// await waits for c to be closed, or fails the test.
+func await(t testing.TB, c <-chan struct{}) {
+	t.Helper()
+	watchdog := time.NewTimer(time.Minute)
+	defer watchdog.Stop()
+	select {
+	case <-c:
+	case <-watchdog.C:
+		t.Fatal("stuck")
+	}
+}

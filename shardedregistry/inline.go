@@ -1,0 +1,13 @@
+package shardedregistry
+
+import "github.com/latchfree/latchfree/internal/atomics"
+
+var _ = inlined
+
+// inlined makes the methods of the words that this package uses inlinable in
+// the packages that instantiate it; see internal/atomics/inline.go. It is never
+// called.
+func inlined(i *atomics.Int64, u *atomics.Uint64) {
+	atomics.InlineInt64(i)
+	atomics.InlineUint64(u)
+}

@@ -1,0 +1,382 @@
+package shardedregistry
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// Version identifies one value of one key. A key's versions strictly increase
+// for ever: each change adds one, a deletion counts as a change, and a key that
+// is created again goes on above its last version. The first version of a key
+// is at least 1 and need not be 1.
+type Version uint64
+
+// Entry is what a key held at one moment.
+type Entry[K comparable, V any] struct {
+	Key     K // as it is stored: normalised
+	Value   V
+	Version Version
+}
+
+// Registry maps keys to values, each with a version. Its zero value is empty
+// and ready to use, with the defaults of [Config]. It must not be copied after
+// first use.
+//
+// All methods may be called by any number of goroutines at once, and from the
+// functions that its methods call.
+type Registry[K comparable, V any] struct {
+	_ atomics.NoCopy
+
+	// root is set by New, or by CAS by the first operation that needs it, and
+	// then stays. Everybody reads.
+	root atomics.Pointer[root[K, V]]
+}
+
+// New returns an empty registry, or an error that names the setting which is
+// not valid.
+func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
+	n, err := config.shards()
+	if err != nil {
+		return nil, err
+	}
+	r := new(Registry[K, V])
+	r.root.Store(newRoot[K, V](n, config.Normalize))
+	return r, nil
+}
+
+// MustNew is New for settings known to be valid: it panics on an error.
+func MustNew[K comparable, V any](config Config[K, V]) *Registry[K, V] {
+	r, err := New(config)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// Get returns the value of key, and whether key is present.
+//
+// Get is wait-free. It takes effect when the key's record is read, or, if key
+// is absent, when the table is read or the key's last record was stored.
+func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
+	// LP(Get): find reads the record, or finds none.
+	if _, rec := r.find(key); rec != nil {
+		return rec.value, true
+	}
+	return value, false
+}
+
+// Lookup returns what key holds, and whether key is present.
+//
+// Lookup is wait-free. It takes effect when the key's record is read, or, if
+// key is absent, when the table is read or the key's last record was stored.
+func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
+	// LP(Lookup): find reads the record, or finds none.
+	if k, rec := r.find(key); rec != nil {
+		return Entry[K, V]{k.key, rec.value, rec.version}, true
+	}
+	return entry, false
+}
+
+// find returns the live record of key, or nil.
+func (r *Registry[K, V]) find(key K) (k hkey[K], rec *record[V]) {
+	o := r.root.Load()
+	if o == nil {
+		return k, nil
+	}
+	k, err := o.hashed(key)
+	if err != nil {
+		return k, nil
+	}
+	_, rec = o.shard(k.hash).loadLive(k)
+	return k, rec
+}
+
+// Create stores value for key if key is absent, and returns its version. It
+// never overwrites: if key is present, the error is an [*ExistsError]. An
+// invalid key gives [ErrInvalidKey].
+//
+// Create is wait-free if it finds key present, and otherwise blocking on the
+// mutex of a hash bucket. It takes effect when the table stores the new entry,
+// or, if key is present, when its record is read.
+func (r *Registry[K, V]) Create(key K, value V) (Version, error) {
+	s, k, err := r.locate(key)
+	if err != nil {
+		return 0, err
+	}
+	// LP(Create), present: the record is read, here or by create.
+	c, rec := s.loadLive(k)
+	if rec == nil {
+		// LP(Create): the table stores the new cell.
+		var created bool
+		if c, rec, created = s.create(k, key, value); created {
+			return rec.version, nil
+		}
+	}
+	return 0, &ExistsError{Given: key, Stored: c.spelled, Version: rec.version}
+}
+
+// Update replaces the value of key by what fn returns for it, and returns what
+// key holds then. If key is absent it returns [ErrNotFound], for an invalid key
+// [ErrInvalidKey]; if fn returns an error, that error as it is. Then, and when
+// fn panics or calls runtime.Goexit, nothing has changed.
+//
+// Fn runs outside every lock on the caller's goroutine, and again if another
+// operation has changed key meanwhile: it must not modify what it is given, and
+// should have no other effects. It may use the registry. If it changes key
+// itself each time it runs, Update returns [ErrTooManyRetries] after some tens
+// of runs; if it has another goroutine do so and waits for it, Update does not
+// return.
+//
+// Update panics if fn is nil.
+//
+// Update is lock-free. It takes effect when the new record is stored, or, if it
+// stores none, when what it found was read.
+func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
+	if fn == nil {
+		panic("shardedregistry: Update of a nil function")
+	}
+	return r.change(key, false, func(old V, _ bool) (V, error) { return fn(old) })
+}
+
+// UpdateIf stores value for key if key's version is version, and returns the
+// new version. If key has another version, the error is a [*ConflictError]; if
+// it is absent, [ErrNotFound]; if it is invalid, [ErrInvalidKey].
+//
+// UpdateIf is wait-free. It takes effect when the new record is stored, or, if
+// it stores none, when what it found was read.
+func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
+	s, k, err := r.locate(key)
+	if err != nil {
+		return 0, err
+	}
+	// LP(UpdateIf), absent or another version: the record is read.
+	c, old := s.loadLive(k)
+	if old == nil {
+		return 0, ErrNotFound
+	}
+	if old.version != version {
+		return 0, &ConflictError{old.version, version}
+	}
+	next := &record[V]{version: version + 1, value: value}
+	// LP(UpdateIf): the new record is stored.
+	if !c.rec.CompareAndSwap(old, next) {
+		return 0, c.moved(version)
+	}
+	s.tell(k)
+	return next.version, nil
+}
+
+// moved returns the error of an operation that found version in the cell and
+// whose CAS then failed. The versions in a cell increase, so it cannot be there
+// again.
+func (c *cell[K, V]) moved(version Version) error {
+	// LP(UpdateIf), changed meanwhile: the record is read again.
+	// LP(DeleteIf), changed meanwhile: likewise.
+	now := c.rec.Load()
+	if now.dead {
+		return ErrNotFound
+	}
+	return &ConflictError{now.version, version}
+}
+
+// Put stores value for key, present or not, and returns its version. The only
+// error is [ErrInvalidKey].
+//
+// Put is lock-free if key is present, and otherwise blocking on the mutex of a
+// hash bucket. It takes effect when the new record or entry is stored.
+func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
+	entry, err := r.change(key, true, func(V, bool) (V, error) { return value, nil })
+	return entry.Version, err
+}
+
+// Upsert stores for key what fn returns for its value and true, or, if key is
+// absent, for a zero value and false. It returns what key holds then. All that
+// Update says about fn holds here too.
+//
+// Upsert panics if fn is nil.
+//
+// Upsert is lock-free if key is present, and otherwise blocking on the mutex of
+// a hash bucket. It takes effect when the new record or entry is stored, or, if
+// it stores none, when what it found was read.
+func (r *Registry[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
+	if fn == nil {
+		panic("shardedregistry: Upsert of a nil function")
+	}
+	return r.change(key, true, fn)
+}
+
+// change runs Update, Put and Upsert.
+func (r *Registry[K, V]) change(key K, create bool, fn func(V, bool) (V, error)) (Entry[K, V], error) {
+	s, k, err := r.locate(key)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	c := change[K, V]{shard: s, key: k, spelled: key, create: create}
+	return c.run(fn)
+}
+
+// Delete removes key and returns what it held, and whether it was present.
+//
+// Delete is lock-free until others see key absent, and then blocking on the
+// mutex of a hash bucket to free the entry; if key is absent it is wait-free. It
+// takes effect when the key's last record is stored, or, if key is absent, when
+// the table is read or its last record was stored.
+func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
+	o := r.root.Load()
+	if o == nil {
+		return Entry[K, V]{}, false
+	}
+	k, err := o.hashed(key)
+	if err != nil {
+		return Entry[K, V]{}, false
+	}
+	s := o.shard(k.hash)
+	for { // until no other operation changes key between the two lines
+		// LP(Delete), absent: the table or a dead record is read.
+		c, old := s.loadLive(k)
+		if old == nil {
+			return Entry[K, V]{}, false
+		}
+		// LP(Delete): the dead record is stored.
+		if s.kill(k, c, old) {
+			return Entry[K, V]{k.key, old.value, old.version}, true
+		}
+	}
+}
+
+// DeleteIf removes key if its version is version. If key has another version,
+// the error is a [*ConflictError]; if it is absent, [ErrNotFound]; if it is
+// invalid, [ErrInvalidKey].
+//
+// DeleteIf is wait-free until others see key absent, and then blocking on the
+// mutex of a hash bucket to free the entry. It takes effect when the key's last
+// record is stored, or, if it deletes nothing, when what it found was read.
+func (r *Registry[K, V]) DeleteIf(key K, version Version) error {
+	s, k, err := r.locate(key)
+	if err != nil {
+		return err
+	}
+	// LP(DeleteIf), absent or another version: the record is read.
+	c, old := s.loadLive(k)
+	if old == nil {
+		return ErrNotFound
+	}
+	if old.version != version {
+		return &ConflictError{old.version, version}
+	}
+	// LP(DeleteIf): the dead record is stored.
+	if !s.kill(k, c, old) {
+		return c.moved(version)
+	}
+	return nil
+}
+
+// All returns an iterator over the keys, as they are stored, and their values,
+// in no particular order.
+//
+// A loop does not see one moment of the registry: it yields each key at most
+// once, every key that is present throughout, and any of those that come or go
+// meanwhile, with the value that the key holds when it is yielded. Its body
+// runs outside every lock and may use the registry.
+//
+// All is wait-free; the loop is blocking on the mutex of one hash bucket at a
+// time. It takes effect, for each key, when that key's record is read.
+func (r *Registry[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for e := range r.Entries() {
+			if !yield(e.Key, e.Value) {
+				return
+			}
+		}
+	}
+}
+
+// Entries is All with versions: it returns an iterator over what the keys hold.
+//
+// Entries is wait-free; the loop is blocking on the mutex of one hash bucket at
+// a time. It takes effect, for each key, when that key's record is read.
+func (r *Registry[K, V]) Entries() iter.Seq[Entry[K, V]] {
+	return func(yield func(Entry[K, V]) bool) {
+		o := r.root.Load()
+		if o == nil {
+			return
+		}
+		for i := range o.shards {
+			t := o.shards[i].table.Load()
+			if t == nil {
+				continue
+			}
+			for k, c := range t.All() {
+				// LP(All): the record is read.
+				// LP(Entries): the record is read.
+				rec := c.rec.Load()
+				if !rec.dead && !yield(Entry[K, V]{k.key, rec.value, rec.version}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Len returns the number of keys. It is exact while nothing is created or
+// deleted. Otherwise it counts every key that is present throughout the call,
+// and exceeds the keys that are present at some time during the call by at most
+// the creations and deletions in progress. It is never negative.
+//
+// Len is wait-free. It takes effect, for each shard, when that shard's counter
+// is read.
+func (r *Registry[K, V]) Len() int {
+	o := r.root.Load()
+	if o == nil {
+		return 0
+	}
+	n := int64(0)
+	for i := range o.shards {
+		// LP(Len): the counter is read.
+		n += o.shards[i].live.Load()
+	}
+	return int(n)
+}
+
+// install returns the root, which it makes with the defaults if there is none.
+func (r *Registry[K, V]) install() *root[K, V] {
+	if o := r.root.Load(); o != nil {
+		return o
+	}
+	var defaults Config[K, V]
+	n, _ := defaults.shards() // the defaults are valid
+	r.root.CompareAndSwap(nil, newRoot[K, V](n, nil))
+	return r.root.Load()
+}
+
+// locate returns the shard of key and its normalised form, or an error that
+// matches ErrInvalidKey.
+func (r *Registry[K, V]) locate(key K) (*shard[K, V], hkey[K], error) {
+	o := r.install()
+	k, err := o.hashed(key)
+	if err != nil {
+		return nil, k, err
+	}
+	if k.key != k.key { //nolint:staticcheck // true for NaN
+		return nil, k, fmt.Errorf("%w: %v is not equal to itself", ErrInvalidKey, key)
+	}
+	return o.shard(k.hash), k, nil
+}
+
+// hashed returns key normalised and hashed, or an error that matches
+// ErrInvalidKey if it is no key or has no hash.
+func (o *root[K, V]) hashed(key K) (hkey[K], error) {
+	if o.normalize != nil {
+		norm, err := o.normalize(key)
+		if err != nil {
+			return hkey[K]{}, fmt.Errorf("%w: %w", ErrInvalidKey, err)
+		}
+		key = norm
+	}
+	if !o.keys.Comparable(key) {
+		return hkey[K]{}, fmt.Errorf("%w: a key of type %T cannot be compared", ErrInvalidKey, key)
+	}
+	return hkey[K]{o.hash(key), key}, nil
+}

@@ -1,0 +1,206 @@
+package shardedregistry
+
+import (
+	"runtime"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/goid"
+)
+
+const (
+	// patience is how many attempts fail before a call suspects itself. Other
+	// goroutines rarely win that often in a row, and a function that changes
+	// its own key has then cost microseconds.
+	patience = 64
+
+	// proofs is how many attempts in a row must be caught before a call gives
+	// up. One would do for a function that always changes its key; more spare
+	// one that does so now and then.
+	proofs = 4
+
+	// politeness is how many attempts fail before the processor is offered to
+	// others between attempts. The first failures are most often met by one
+	// quick repetition.
+	politeness = 3
+)
+
+// suspect is a call of Update or Upsert that has failed patience times, and
+// asks who changes its key.
+//
+// While it is listed, everyone who changes the same key compares goroutine ids.
+// The call's own goroutine is inside the call, so a change that it makes is
+// made by the function that the call runs.
+type suspect[K comparable] struct {
+	key       hkey[K]
+	goroutine uint64
+	own       *bool       // set when caught; touched by that goroutine only
+	next      *suspect[K] // immutable
+}
+
+// listed calls f while a suspect for k is listed. The flag that f is given
+// becomes true when the calling goroutine changes k.
+func (s *shard[K, V]) listed(k hkey[K], f func(own *bool)) {
+	own := new(bool)
+	push(&s.suspects, &suspect[K]{key: k, goroutine: goid.ID(), own: own})
+	defer drop(&s.suspects, own) // f runs a user's function, which may panic
+	f(own)
+}
+
+// tell is called by everyone who has changed k, after the change.
+func (s *shard[K, V]) tell(k hkey[K]) {
+	if first := s.suspects.Load(); first != nil {
+		catch(first, k)
+	}
+}
+
+// catch tells the suspects that their own goroutine has changed their key.
+func catch[K comparable](first *suspect[K], k hkey[K]) {
+	var me uint64 // asked for when a suspect of k is met: it is slow
+	for p := first; p != nil; p = p.next {
+		if p.key != k {
+			continue
+		}
+		if me == 0 {
+			me = goid.ID()
+		}
+		if p.goroutine == me {
+			*p.own = true
+		}
+	}
+}
+
+// push puts p at the head of list. It is retried only when another suspect has
+// come or gone meanwhile.
+func push[K comparable](list *atomics.Pointer[suspect[K]], p *suspect[K]) {
+	for {
+		p.next = list.Load()
+		if list.CompareAndSwap(p.next, p) {
+			return
+		}
+	}
+}
+
+// drop replaces list by a copy without the suspect whose flag is own. It is
+// retried only when another suspect has come or gone meanwhile.
+func drop[K comparable](list *atomics.Pointer[suspect[K]], own *bool) {
+	for {
+		first := list.Load()
+		if list.CompareAndSwap(first, without(first, own)) {
+			return
+		}
+	}
+}
+
+// without returns a copy of the list without the suspect whose flag is own.
+func without[K comparable](p *suspect[K], own *bool) *suspect[K] {
+	switch {
+	case p == nil:
+		return nil
+	case p.own == own:
+		return p.next
+	}
+	q := *p
+	q.next = without(p.next, own)
+	return &q
+}
+
+// change is one call of Update, Put or Upsert. The function that it runs is not
+// a field: beside a key that is stored it would count as stored too, and every
+// call would allocate it.
+type change[K comparable, V any] struct {
+	shard   *shard[K, V]
+	key     hkey[K]
+	spelled K
+	create  bool       // whether to create an absent key
+	next    *record[V] // nil, or what the last attempt tried to store
+}
+
+// run repeats attempt until it is done. Every repetition but those that
+// ErrTooManyRetries reports is due to another operation that has changed the
+// same key.
+func (c *change[K, V]) run(fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
+	for {
+		for failed := range patience {
+			if done, err := c.attempt(fn); done {
+				return c.result(err)
+			}
+			if failed >= politeness {
+				runtime.Gosched()
+			}
+		}
+		if done, err := c.prove(fn); done {
+			return c.result(err)
+		}
+	}
+}
+
+// prove repeats attempt while the change is listed as a suspect, and ends it
+// with ErrTooManyRetries when all of them failed and were caught.
+func (c *change[K, V]) prove(fn func(old V, exists bool) (V, error)) (done bool, err error) {
+	c.shard.listed(c.key, func(own *bool) {
+		for range proofs {
+			*own = false
+			if done, err = c.attempt(fn); done || !*own {
+				return
+			}
+		}
+		done, err = true, ErrTooManyRetries
+	})
+	return done, err
+}
+
+// result returns the entry that the change has stored.
+func (c *change[K, V]) result(err error) (Entry[K, V], error) {
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return Entry[K, V]{c.key.key, c.next.value, c.next.version}, nil
+}
+
+// attempt runs fn on what the key holds now and stores its result if the key
+// still holds that. It reports whether the change is done; otherwise another
+// operation has changed the key.
+func (c *change[K, V]) attempt(fn func(old V, exists bool) (V, error)) (done bool, err error) {
+	cell, old := c.shard.loadLive(c.key)
+	if old == nil {
+		return c.attemptCreate(fn)
+	}
+	// LP(Update), an error of fn: the record was read.
+	// LP(Upsert), an error of fn: likewise.
+	value, err := fn(old.value, true)
+	if err != nil {
+		return true, err
+	}
+	if c.next == nil {
+		c.next = new(record[V])
+	}
+	c.next.value, c.next.version = value, old.version+1
+	// LP(Update): the new record is stored.
+	// LP(Put), present: likewise.
+	// LP(Upsert), present: likewise.
+	if !cell.rec.CompareAndSwap(old, c.next) {
+		return false, nil
+	}
+	c.shard.tell(c.key)
+	return true, nil
+}
+
+// attemptCreate is attempt for a key that was absent.
+func (c *change[K, V]) attemptCreate(fn func(old V, exists bool) (V, error)) (done bool, err error) {
+	if !c.create {
+		// LP(Update), absent: the table or a dead record was read.
+		return true, ErrNotFound
+	}
+	var zero V
+	value, err := fn(zero, false)
+	if err != nil {
+		return true, err
+	}
+	// LP(Put), absent: the table stores the new cell.
+	// LP(Upsert), absent: likewise.
+	_, rec, created := c.shard.create(c.key, c.spelled, value)
+	if created {
+		c.next = rec
+	}
+	return created, nil
+}
