@@ -1,0 +1,204 @@
+// Command bench runs the benchmarks in interleaved rounds, prints the tables
+// of benchstat and writes a report.
+//
+//	go run ./bench/cmd/bench -quick
+//	go run ./bench/cmd/bench -bench Registry -cpu 1,2,8
+//	go run ./bench/cmd/bench -from bench/results/20260102T030405Z.txt
+//
+// See bench/README.md for the method and its limits.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/latchfree/latchfree/bench/internal/report"
+	"github.com/latchfree/latchfree/bench/internal/runner"
+)
+
+// big matches parameters of 10,000 and more, whose preparation would take
+// most of a quick run.
+const big = `=(\d{5,}|\d{2,}k|\d+M)$`
+
+type options struct {
+	pkg      string
+	out      string
+	from     string
+	baseline string
+	quick    bool
+	plan     runner.Plan
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	opts, err := parse(os.Args[1:], os.Stderr)
+	if err == flag.ErrHelp {
+		return
+	}
+	if err == nil {
+		err = run(ctx, opts, os.Args[1:], os.Stdout, os.Stderr)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// parse reads the command line.
+func parse(args []string, usage io.Writer) (options, error) {
+	var o options
+	var cpus string
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(usage)
+	flags.StringVar(&o.pkg, "package", "./bench", "`folder` of the benchmarks; it may belong to another module")
+	flags.StringVar(&o.out, "out", "bench/results", "`folder` for the raw file and report.html")
+	flags.StringVar(&o.from, "from", "", "make the report of this raw `file` and run nothing")
+	flags.StringVar(&o.baseline, "baseline", report.Baseline, "`implementation` that speed-ups are plotted against")
+	flags.BoolVar(&o.quick, "quick", false, "a first impression: fewer and shorter rounds, big parameters left out")
+	flags.StringVar(&o.plan.Bench, "bench", ".", "run benchmarks that match `regexp`, as go test does")
+	flags.StringVar(&o.plan.Skip, "skip", "", "leave out what has an element like key=value that matches `regexp`")
+	flags.StringVar(&cpus, "cpu", "", "comma-separated `list` of GOMAXPROCS values (default 1,2 and all)")
+	flags.IntVar(&o.plan.Rounds, "rounds", 10, "samples of each benchmark, at least 6")
+	flags.DurationVar(&o.plan.BenchTime, "benchtime", 0, "length of one sample (default: what fits the budget)")
+	flags.DurationVar(&o.plan.Budget, "budget", 5*time.Minute, "stop after 6 rounds or more when this is used up")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("bench: unexpected argument %q", flags.Arg(0))
+	}
+	if o.quick {
+		given := make(map[string]bool)
+		flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+		if !given["rounds"] {
+			o.plan.Rounds = runner.MinRounds
+		}
+		if !given["budget"] {
+			o.plan.Budget = 40 * time.Second
+		}
+		if !given["skip"] {
+			o.plan.Skip = big
+		}
+	}
+	var err error
+	if o.plan.CPUs, err = runner.ParseCPUs(cpus); err != nil {
+		return o, err
+	}
+	return o, o.plan.Validate()
+}
+
+func run(ctx context.Context, o options, args []string, stdout, stderr io.Writer) error {
+	raw := o.from
+	if raw == "" {
+		var err error
+		if raw, err = measure(ctx, o, args, stderr); err != nil {
+			return err
+		}
+	}
+	return publish(ctx, o, raw, stdout)
+}
+
+// measure runs the benchmarks and returns the path of the raw file.
+func measure(ctx context.Context, o options, args []string, stderr io.Writer) (string, error) {
+	fmt.Fprintf(stderr, "bench: building %s\n", o.pkg)
+	b, err := runner.Build(ctx, o.pkg)
+	if err != nil {
+		return "", err
+	}
+	defer b.Remove()
+	if o.quick && o.plan.Skip == big {
+		fmt.Fprintln(stderr, "bench: a quick run leaves out parameters of 10,000 and more")
+	}
+	fmt.Fprintln(stderr, "bench: calibrating (one short pass, thrown away)")
+	c, err := b.Calibrate(ctx, o.plan)
+	if err != nil {
+		return "", err
+	}
+	plan := o.plan.Fit(c)
+	fmt.Fprintf(stderr, "bench: %d benchmarks on %s CPUs, %d rounds of %v each, budget %v\n",
+		c.Leaves(), runner.FormatCPUs(plan.CPUs), plan.Rounds, plan.BenchTime, plan.Budget)
+
+	if err := os.MkdirAll(o.out, 0o777); err != nil {
+		return "", fmt.Errorf("bench: %w", err)
+	}
+	now := time.Now()
+	path := filepath.Join(o.out, now.UTC().Format("20060102T150405Z")+".txt")
+	f, err := os.Create(path)
+	if err != nil {
+		return "", fmt.Errorf("bench: %w", err)
+	}
+	defer f.Close()
+	command := strings.Join(append([]string{"go run ./bench/cmd/bench"}, quote(args)...), " ")
+	if err := runner.WriteHeader(ctx, f, b, c, plan, command, now); err != nil {
+		return "", err
+	}
+	done, err := b.Rounds(ctx, plan, c, f, runner.NewProgress(os.Stderr))
+	if err != nil {
+		return "", fmt.Errorf("%w\nbench: %d whole rounds are in %s", err, done, path)
+	}
+	if done < plan.Rounds {
+		fmt.Fprintf(stderr, "bench: stopped after %d of %d rounds: the budget of %v is used up\n", done, plan.Rounds, plan.Budget)
+	}
+	if err := f.Close(); err != nil {
+		return "", fmt.Errorf("bench: %w", err)
+	}
+	return path, nil
+}
+
+// publish prints the tables and the summary and writes the report.
+func publish(ctx context.Context, o options, raw string, stdout io.Writer) error {
+	in, err := os.Open(raw)
+	if err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	defer in.Close()
+	r, err := report.Read(in, raw, o.baseline)
+	if err != nil {
+		return err
+	}
+	if err := tables(ctx, r, raw, stdout); err != nil {
+		return err
+	}
+	if err := r.WriteText(stdout); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.out, 0o777); err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	path := filepath.Join(o.out, "report.html")
+	page, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	defer page.Close()
+	if err := r.WriteHTML(page); err != nil {
+		return err
+	}
+	if err := page.Close(); err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	_, err = fmt.Fprintf(stdout, "\nraw results  %s\nreport       %s\n", raw, path)
+	return err
+}
+
+// quote makes arguments safe to paste into a shell.
+func quote(args []string) []string {
+	quoted := make([]string, len(args))
+	for i, arg := range args {
+		quoted[i] = arg
+		if arg == "" || strings.ContainsAny(arg, " \t\n\"'`$&|;<>()[]{}*?!#~\\") {
+			quoted[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+	}
+	return quoted
+}

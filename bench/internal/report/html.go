@@ -1,0 +1,121 @@
+package report
+
+import (
+	_ "embed" // for the page and its style
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+)
+
+//go:embed page.gohtml
+var pageText string
+
+//go:embed page.css
+var pageStyle string
+
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	"duration": Duration,
+	"times":    Times,
+	"spread":   Spread,
+	"interval": Range,
+	"count":    Count,
+	"cpus":     CPUs,
+	"p":        P,
+	"title":    title,
+	"speedup":  Speedup,
+}).Parse(pageText))
+
+// view is what the page shows.
+type view struct {
+	*Report
+	Style      template.CSS
+	Subject    string
+	Structures []structureView
+	Groups     []groupView
+	Losses     []*Comparison
+	Heavier    []*Comparison
+	Compared   int
+	Faster     int
+	Undecided  int
+}
+
+type structureView struct {
+	*Structure
+	ID    string
+	Speed []template.HTML
+	Ops   []opView
+}
+
+type opView struct {
+	*Op
+	Plots []template.HTML
+}
+
+// groupView is one line of the summary: a structure against one other
+// implementation, at each CPU count.
+type groupView struct {
+	Structure string // empty where it repeats the line above
+	Other     string
+	Cells     []*Summary // nil where nothing was measured
+}
+
+// WriteHTML writes the report as one page that needs nothing else.
+func (r *Report) WriteHTML(w io.Writer) error {
+	v := view{
+		Report:    r,
+		Style:     template.CSS(pageStyle),
+		Subject:   Subject,
+		Groups:    r.groups(),
+		Losses:    r.Losses(),
+		Heavier:   r.Heavier(),
+		Compared:  len(r.Comparisons()),
+		Faster:    r.Count(Faster),
+		Undecided: r.Count(Undecided),
+	}
+	s := r.series()
+	for _, st := range r.Structures {
+		sv := structureView{Structure: st, ID: st.Name}
+		for _, cpu := range r.CPUs {
+			// Package svg escapes what it draws.
+			sv.Speed = appendPlot(sv.Speed, speedPlot(st, r.Baseline, cpu))
+		}
+		for _, op := range st.Ops {
+			ov := opView{Op: op}
+			for _, cpu := range r.CPUs {
+				ov.Plots = appendPlot(ov.Plots, timePlot(op, cpu, s))
+			}
+			sv.Ops = append(sv.Ops, ov)
+		}
+		v.Structures = append(v.Structures, sv)
+	}
+	if err := page.Execute(w, v); err != nil {
+		return fmt.Errorf("bench: writing the report: %w", err)
+	}
+	return nil
+}
+
+func appendPlot(plots []template.HTML, plot string) []template.HTML {
+	if plot == "" {
+		return plots
+	}
+	return append(plots, template.HTML(plot))
+}
+
+// groups arranges the summaries in lines.
+func (r *Report) groups() []groupView {
+	var lines []groupView
+	var last *Summary
+	for _, sum := range r.Summaries() {
+		if last == nil || last.Structure != sum.Structure || last.Other != sum.Other {
+			g := groupView{Other: sum.Other, Cells: make([]*Summary, len(r.CPUs))}
+			if last == nil || last.Structure != sum.Structure {
+				g.Structure = sum.Structure
+			}
+			lines = append(lines, g)
+		}
+		lines[len(lines)-1].Cells[slices.Index(r.CPUs, sum.CPU)] = sum
+		last = sum
+	}
+	return lines
+}

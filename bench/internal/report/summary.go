@@ -1,0 +1,165 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/aclements/go-moremath/stats"
+)
+
+// Summary is how the subject did against one other implementation of a
+// structure at one CPU count.
+type Summary struct {
+	Structure string
+	Other     string
+	CPU       int
+
+	Geomean     float64 // of the speed-ups of all cases that have both
+	Median      float64 // of the same; one extreme case moves only the mean
+	Best, Worst *Comparison
+	Faster      int // cases by verdict
+	Slower      int
+	Undecided   int
+
+	speedups []float64
+}
+
+// Cases returns the number of cases compared.
+func (s *Summary) Cases() int { return s.Faster + s.Slower + s.Undecided }
+
+// Comparison is the subject against one other implementation in one case.
+type Comparison struct {
+	Op    *Op
+	Case  *Case
+	Ours  *Row
+	Other *Row
+	Ratio Ratio
+}
+
+// Comparisons returns every pair of the subject and another implementation in
+// the structure, in the order of the file.
+func (s *Structure) Comparisons() []*Comparison {
+	var all []*Comparison
+	for _, op := range s.Ops {
+		for _, c := range op.Cases {
+			ours := c.Row(Subject)
+			if ours == nil {
+				continue
+			}
+			for _, other := range c.Rows {
+				if other != ours {
+					all = append(all, &Comparison{op, c, ours, other, Speedup(ours, other)})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Comparisons returns those of all structures.
+func (r *Report) Comparisons() []*Comparison {
+	var all []*Comparison
+	for _, s := range r.Structures {
+		all = append(all, s.Comparisons()...)
+	}
+	return all
+}
+
+// Summaries returns one summary for each structure, other implementation and
+// CPU count, the baseline first.
+func (r *Report) Summaries() []*Summary {
+	var all []*Summary
+	for _, s := range r.Structures {
+		var own []*Summary
+		for _, c := range s.Comparisons() {
+			sum := find(&own, func(sum *Summary) bool {
+				return sum.Other == c.Other.Impl && sum.CPU == c.Case.CPU
+			})
+			sum.Structure, sum.Other, sum.CPU = s.Name, c.Other.Impl, c.Case.CPU
+			sum.add(c)
+		}
+		var others []string
+		for _, sum := range own {
+			sum.average()
+			if !slices.Contains(others, sum.Other) {
+				others = append(others, sum.Other)
+			}
+		}
+		rank := func(sum *Summary) int {
+			if sum.Other == r.Baseline {
+				return -1
+			}
+			return slices.Index(others, sum.Other)
+		}
+		slices.SortStableFunc(own, func(a, b *Summary) int {
+			return cmp.Or(rank(a)-rank(b), a.CPU-b.CPU)
+		})
+		all = append(all, own...)
+	}
+	return all
+}
+
+// add counts a comparison.
+func (s *Summary) add(c *Comparison) {
+	s.speedups = append(s.speedups, c.Ratio.Center)
+	switch c.Ratio.Verdict {
+	case Faster:
+		s.Faster++
+	case Slower:
+		s.Slower++
+	case Undecided:
+		s.Undecided++
+	}
+	if s.Best == nil || c.Ratio.Center > s.Best.Ratio.Center {
+		s.Best = c
+	}
+	if s.Worst == nil || c.Ratio.Center < s.Worst.Ratio.Center {
+		s.Worst = c
+	}
+}
+
+// average computes the means once all comparisons are in.
+func (s *Summary) average() {
+	s.Geomean = stats.GeoMean(s.speedups)
+	s.Median = stats.Sample{Xs: s.speedups}.Quantile(0.5)
+}
+
+// Losses returns every comparison in which the subject is slower, the largest
+// loss first.
+func (r *Report) Losses() []*Comparison {
+	var lost []*Comparison
+	for _, c := range r.Comparisons() {
+		if c.Ratio.Verdict == Slower {
+			lost = append(lost, c)
+		}
+	}
+	slices.SortStableFunc(lost, func(a, b *Comparison) int { return cmp.Compare(a.Ratio.Center, b.Ratio.Center) })
+	return lost
+}
+
+// Count returns the number of comparisons with a verdict.
+func (r *Report) Count(v Verdict) int {
+	n := 0
+	for _, c := range r.Comparisons() {
+		if c.Ratio.Verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
+// Heavier returns every comparison in which the median operation of the
+// subject allocates more objects, or more bytes by a tenth and a word, than
+// the other's: testing rounds both, and amortised growth makes bytes vary.
+func (r *Report) Heavier() []*Comparison {
+	var heavier []*Comparison
+	for _, c := range r.Comparisons() {
+		if !c.Ours.Allocs.Known() || !c.Other.Allocs.Known() {
+			continue
+		}
+		if c.Ours.Allocs.Center > c.Other.Allocs.Center || c.Ours.Bytes.Center > c.Other.Bytes.Center*1.1+8 {
+			heavier = append(heavier, c)
+		}
+	}
+	return heavier
+}

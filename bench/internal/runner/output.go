@@ -1,0 +1,97 @@
+package runner
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// lineWriter calls line for each line written to it and keeps them all.
+type lineWriter struct {
+	line    func(string)
+	pending []byte
+	all     bytes.Buffer
+}
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.all.Write(p)
+	w.pending = append(w.pending, p...)
+	for {
+		i := bytes.IndexByte(w.pending, '\n')
+		if i < 0 {
+			return len(p), nil
+		}
+		w.line(string(w.pending[:i]))
+		w.pending = w.pending[i+1:]
+	}
+}
+
+func (w *lineWriter) flush() {
+	if len(w.pending) > 0 {
+		w.line(string(w.pending))
+		w.pending = nil
+	}
+}
+
+// resultName returns the name in a line of results.
+func resultName(line string) (string, bool) {
+	fields := strings.Fields(line)
+	if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
+		return "", false
+	}
+	for i := 3; i < len(fields); i += 2 {
+		if fields[i] == "ns/op" {
+			return fields[0], true
+		}
+	}
+	return "", false
+}
+
+// isHeader reports whether line is configuration that package testing prints
+// before results.
+func isHeader(line string) bool {
+	key, _, ok := strings.Cut(line, ": ")
+	return ok && (key == "goos" || key == "goarch" || key == "pkg" || key == "cpu")
+}
+
+// failure makes one error of the output of a failed process.
+func failure(output string, exit error) error {
+	const tail = 40 // lines; a panic's first goroutine fits
+	var name string
+	var kept []string
+	for line := range strings.Lines(output) {
+		line = strings.TrimRight(line, "\n")
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "--- FAIL: "); ok {
+			// The innermost benchmark is printed first.
+			if fields := strings.Fields(rest); name == "" && len(fields) > 0 {
+				name = fields[0]
+			}
+		}
+		if _, ok := resultName(line); !ok && !isHeader(line) && line != "FAIL" {
+			kept = append(kept, line)
+		}
+	}
+	if len(kept) > tail {
+		kept = append(kept[:tail], "…")
+	}
+	text := strings.TrimSpace(strings.Join(kept, "\n"))
+	if name == "" {
+		return fmt.Errorf("bench: the benchmarks failed: %w\n%s", exit, text)
+	}
+	return fmt.Errorf("bench: %w\n%s", &FailedError{Name: name}, text)
+}
+
+// FailedError names a benchmark that failed.
+type FailedError struct{ Name string }
+
+func (e *FailedError) Error() string { return e.Name + " failed" }
+
+// Failed returns the name of the benchmark that made err.
+func Failed(err error) (string, bool) {
+	var f *FailedError
+	if errors.As(err, &f) {
+		return f.Name, true
+	}
+	return "", false
+}
