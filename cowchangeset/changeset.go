@@ -1,0 +1,178 @@
+package cowchangeset
+
+import (
+	"context"
+	"iter"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// Changeset is a sequence of entries that grows until it is sealed. Trackers
+// make changesets; the zero value is of no use. A Changeset must not be copied.
+type Changeset[E any] struct {
+	_ atomics.NoCopy
+
+	// Written by the Start that makes the changeset, before it announces it.
+	id      string
+	ordinal uint64
+	prev    *Changeset[E]
+	closed  *NoActiveError // what Tracker.Record returns when this is the latest, and sealed
+
+	// next goes from nil to the successor, once, by the CAS of its Start.
+	next atomics.Pointer[Changeset[E]]
+
+	fired atomics.Event // by the first who sees the log sealed
+	log   log[E]
+}
+
+// Receipt says where an entry went. The entries of one changeset are ordered
+// by Seq, and those of a tracker by Ordinal first. Seq may skip numbers.
+type Receipt struct {
+	ChangesetID string
+	Ordinal     uint64 // the changeset's
+	Seq         uint64 // of the entry or, for a batch, of its first entry; the others follow it
+}
+
+func newChangeset[E any](id string) *Changeset[E] {
+	c := &Changeset[E]{id: id, fired: atomics.MakeEvent(), closed: &NoActiveError{ChangesetID: id}}
+	c.log.init()
+	return c
+}
+
+// follow makes c the successor of prev, which may be nil. C is still private.
+func (c *Changeset[E]) follow(prev *Changeset[E]) {
+	c.prev, c.ordinal = prev, 1
+	if prev != nil {
+		c.ordinal = prev.ordinal + 1
+	}
+	c.closed.Ordinal = c.ordinal
+}
+
+// ID returns the ID that Config.NewID gave the changeset.
+//
+// ID is wait-free. It takes effect at once: the ID never changes.
+func (c *Changeset[E]) ID() string { return c.id }
+
+// Ordinal returns the changeset's number among its tracker's: 1 is the first.
+//
+// Ordinal is wait-free. It takes effect at once: the number never changes.
+func (c *Changeset[E]) Ordinal() uint64 { return c.ordinal }
+
+// Previous returns the changeset before this one, which is sealed, or nil for
+// a tracker's first.
+//
+// Previous is wait-free. It takes effect at once: the answer never changes.
+func (c *Changeset[E]) Previous() *Changeset[E] { return c.prev }
+
+// Record adds e to this changeset, whether or not it is the latest. It returns
+// ErrSealed, and adds nothing, if the changeset is sealed.
+//
+// Record is lock-free. It takes effect when the entry's slot is reserved.
+func (c *Changeset[E]) Record(e E) (Receipt, error) {
+	if seq, ok := c.log.append(e); ok {
+		return c.receipt(seq), nil
+	}
+	c.settle()
+	return Receipt{}, ErrSealed
+}
+
+func (c *Changeset[E]) receipt(seq uint64) Receipt {
+	return Receipt{ChangesetID: c.id, Ordinal: c.ordinal, Seq: seq}
+}
+
+// Seal ends the changeset and returns its entries: exactly those whose Record
+// reported success. Sealing again returns an equal Final. If ctx is done, Seal
+// does nothing but return its cause. It panics if ctx is nil.
+//
+// Seal is lock-free. It takes effect when the seal bit is set.
+func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
+	if ctx == nil {
+		panic("cowchangeset: Changeset.Seal called with a nil context")
+	}
+	if ctx.Err() != nil {
+		return Final[E]{}, context.Cause(ctx)
+	}
+	c.seal()
+	return Final[E]{&c.log, c.log.cut()}, nil
+}
+
+// seal makes the changeset sealed, if it is not yet.
+func (c *Changeset[E]) seal() {
+	if c.log.closed.Load() {
+		return
+	}
+	c.log.seal() // LP(Seal, Start): the first to set the bit
+	c.settle()
+}
+
+// settle finishes what follows from the seal bit. Whoever sees the bit does it,
+// so that it does not depend on the goroutine that set it.
+func (c *Changeset[E]) settle() {
+	if c.log.closed.Load() {
+		return
+	}
+	c.fire()
+	c.log.closed.Store(true) // after the event: who sees this has nothing left to do
+}
+
+// fire closes the channel of Sealed. A goroutine that claimed the right to do
+// so could stall before it does; so all who come may try, and the channel's
+// own lock picks one. The others' panic says no more than that.
+func (c *Changeset[E]) fire() {
+	if c.fired.Fired() {
+		return
+	}
+	defer func() { _ = recover() }()
+	c.fired.Fire()
+}
+
+// Sealed returns a channel that is closed once the changeset is sealed.
+//
+// Sealed is lock-free. It takes effect when the seal bit is read.
+func (c *Changeset[E]) Sealed() <-chan struct{} {
+	if !c.log.open() { // LP(Sealed)
+		c.settle()
+	}
+	return c.fired.Done()
+}
+
+// Entries yields the entries, in order and with their Seq, that the changeset
+// has when the loop begins: every Record that returned before, and others in
+// progress. Later loops yield the same entries first.
+//
+// Entries is lock-free. It takes effect, when a loop over it begins, as the
+// reserved slots are counted.
+func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
+	return func(yield func(uint64, E) bool) {
+		c.log.entries(c.log.cut())(yield)
+	}
+}
+
+// Len returns the number of entries that Entries would yield.
+//
+// Len is lock-free. It takes effect when the reserved slots are counted.
+func (c *Changeset[E]) Len() int { return c.log.cut().live }
+
+// Final is the contents of a sealed changeset. It never changes, may be copied
+// and compared, and may be used from many goroutines. The zero Final is empty.
+type Final[E any] struct {
+	log  *log[E]
+	mark *mark[E]
+}
+
+// Len returns the number of entries.
+func (f Final[E]) Len() int {
+	if f.mark == nil {
+		return 0
+	}
+	return f.mark.live
+}
+
+// All yields the entries in order, each with its Seq.
+func (f Final[E]) All() iter.Seq2[uint64, E] {
+	return func(yield func(uint64, E) bool) {
+		if f.mark != nil {
+			f.log.entries(f.mark)(yield)
+		}
+	}
+}

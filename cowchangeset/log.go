@@ -1,0 +1,329 @@
+package cowchangeset
+
+import (
+	"iter"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// log is an append-only sequence of entries that many goroutines write, that
+// can be cut anywhere and sealed once. A writer reserves slots by one addition
+// to the reservation word, fills them, and publishes them by CAS. A cut at n
+// decides every slot below n: it waits a moment for writers in between, and
+// then kills their slots, which sends them to later ones.
+//
+// No user code runs between reservation and publication. Init makes it usable.
+type log[E any] struct {
+	// closed only becomes true, and only once the log is sealed. It may lag:
+	// the reservation word is the truth. It spares sealed logs reservations.
+	closed atomics.Bool
+
+	// tail is a recent chunk. Whoever walks past its end moves it on, towards
+	// a slot that is reserved: so a slot that is reserved after a load of tail
+	// is never before the chunk loaded.
+	tail atomics.Pointer[chunk[E]]
+
+	first chunk[E] // its slots are set by init
+	end   chunk[E] // never used, but to end the list of chunks of a sealed log
+
+	_ atomics.CacheLinePad
+	// reserved counts slots given away, and has the sealed bit. Additions that
+	// return the bit reserved nothing, so once sealed it may count too many.
+	reserved atomics.Uint64
+	_        atomics.CacheLinePad
+
+	// decided is replaced by CAS, by cuts that come further; at last by the
+	// final mark.
+	decided atomics.Pointer[mark[E]]
+	origin  mark[E]
+}
+
+// chunk is an array of slots, from index base on.
+type chunk[E any] struct {
+	base  uint64
+	slots []slot[E]
+	next  atomics.Pointer[chunk[E]] // nil, then a chunk or the log's end for ever
+}
+
+// Chunks double from firstChunk to maxChunk slots: little changesets are cheap,
+// and no more than half of a large one's slots, or maxChunk, lie idle.
+const (
+	firstChunk = 16
+	maxChunk   = 1024
+)
+
+// slot holds one entry. Its value is written by the writer that reserved it,
+// before the slot is published or after it was killed, and read by others only
+// once it is published.
+type slot[E any] struct {
+	state atomics.Uint64 // a state; see there
+	value E
+}
+
+func (s *slot[E]) load() state { return state(s.state.Load()) }
+
+func (s *slot[E]) cas(old, new state) bool { return s.state.CompareAndSwap(uint64(old), uint64(new)) }
+
+// mark is a cut of a log: all slots below n, which are decided. It is
+// immutable.
+type mark[E any] struct {
+	n     uint64
+	live  int       // entries published below n
+	chunk *chunk[E] // one that does not start after n
+	final bool      // the log is sealed, and every entry in it is below n
+}
+
+func (l *log[E]) init() {
+	l.first.slots = make([]slot[E], firstChunk)
+	l.tail.Store(&l.first)
+	l.origin.chunk = &l.first
+	l.decided.Store(&l.origin)
+}
+
+// append adds e and returns its index, or false if the log is sealed.
+func (l *log[E]) append(e E) (uint64, bool) {
+	for {
+		c, i, ok := l.reserve(1)
+		if !ok {
+			return 0, false
+		}
+		if s := l.slot(c, i); s != nil && s.put(e) {
+			return i, true
+		}
+		// A cut took the slot, and is done or has others to decide.
+	}
+}
+
+// appendBatch adds es at consecutive indices and returns the first one, or
+// false if the log is sealed. Every cut has all of them or none. Es is not
+// empty.
+func (l *log[E]) appendBatch(es []E) (uint64, bool) {
+	for {
+		c, i, ok := l.reserve(len(es))
+		if !ok {
+			return 0, false
+		}
+		if l.putAll(c, i, es) {
+			return i, true
+		}
+		// A cut took the slots, as above.
+	}
+}
+
+// reserve gives the caller k consecutive slots and returns the index of the
+// first and a chunk that is not after it. It fails if the log is sealed.
+func (l *log[E]) reserve(k int) (*chunk[E], uint64, bool) {
+	// The reservation word is not loaded beforehand: under contention that
+	// would fetch its cache line twice.
+	if l.closed.Load() {
+		return nil, 0, false
+	}
+	c := l.tail.Load() // before the addition: see tail
+	n := l.reserved.Add(uint64(k))
+	if n&sealed != 0 {
+		return nil, 0, false
+	}
+	return c, n - uint64(k), true
+}
+
+// put publishes e in a slot that the caller reserved, unless the slot was
+// killed.
+func (s *slot[E]) put(e E) bool {
+	s.value = e
+	if s.cas(vacant, spanning(published, 1)) {
+		return true
+	}
+	var zero E
+	s.value = zero // still ours: nobody reads dead slots
+	return false
+}
+
+// putAll publishes es in slots that the caller reserved, starting with i,
+// unless they were killed. The first slot's state speaks for all.
+func (l *log[E]) putAll(c *chunk[E], i uint64, es []E) bool {
+	k := uint64(len(es))
+	head := l.slot(c, i)
+	if head == nil || !head.cas(vacant, spanning(pending, k)) {
+		return false
+	}
+	if l.fill(c, i, es) && head.cas(spanning(pending, k), spanning(published, k)) {
+		return true
+	}
+	l.wipe(c, i, len(es))
+	return false
+}
+
+// fill writes es into slots that the caller reserved, starting with i. It fails
+// if the log ended before the last of them.
+func (l *log[E]) fill(c *chunk[E], i uint64, es []E) bool {
+	for len(es) > 0 {
+		if c = l.find(c, i, true); c == nil {
+			return false
+		}
+		run := c.slots[i-c.base:]
+		run = run[:min(len(run), len(es))]
+		for j := range run {
+			run[j].value = es[j]
+		}
+		es, i = es[len(run):], i+uint64(len(run))
+	}
+	return true
+}
+
+// wipe undoes fill on k slots that were killed.
+func (l *log[E]) wipe(c *chunk[E], i uint64, k int) {
+	var zero E
+	for end := i + uint64(k); i < end; i++ {
+		if c = l.find(c, i, true); c == nil {
+			return
+		}
+		c.slots[i-c.base].value = zero
+	}
+}
+
+// slot returns slot i, which is reserved and not before c, or nil if the log
+// ended before it.
+func (l *log[E]) slot(c *chunk[E], i uint64) *slot[E] {
+	if o := i - c.base; o < uint64(len(c.slots)) {
+		return &c.slots[o]
+	}
+	if c = l.find(c, i, true); c == nil {
+		return nil
+	}
+	return &c.slots[i-c.base]
+}
+
+// find returns the chunk that holds slot i, which is reserved and not before
+// c. Where it does not exist yet, find appends what is missing or, if grow is
+// false, ends the log. It returns nil if the log ended before i.
+func (l *log[E]) find(c *chunk[E], i uint64, grow bool) *chunk[E] {
+	for i-c.base >= uint64(len(c.slots)) {
+		next := c.next.Load()
+		if next == nil {
+			next = &l.end
+			if grow {
+				next = c.after()
+			}
+			if !c.next.CompareAndSwap(nil, next) {
+				next = c.next.Load() // another's, which is as good
+			}
+		}
+		if next == &l.end {
+			return nil
+		}
+		if l.tail.Load() == c {
+			l.tail.CompareAndSwap(c, next)
+		}
+		c = next
+	}
+	return c
+}
+
+// after returns a new chunk to follow c.
+func (c *chunk[E]) after() *chunk[E] {
+	n := len(c.slots)
+	return &chunk[E]{base: c.base + uint64(n), slots: make([]slot[E], min(2*n, maxChunk))}
+}
+
+// seal ends reservations.
+func (l *log[E]) seal() { l.reserved.Or(sealed) }
+
+// open reports whether the log accepts entries.
+func (l *log[E]) open() bool { return l.reserved.Load()&sealed == 0 }
+
+// cut returns a mark of all slots reserved so far, decided. Once the log is
+// sealed, that is the final mark, the same for all.
+func (l *log[E]) cut() *mark[E] {
+	for {
+		m := l.decided.Load()
+		if m.final {
+			return m
+		}
+		n := l.reserved.Load() // LP(cut)
+		last := n&sealed != 0
+		n &^= sealed
+		if n == m.n && !last {
+			return m
+		}
+		next := l.decide(m, n, last)
+		if l.decided.CompareAndSwap(m, next) || !last {
+			return next
+		}
+		// Another cut came further. The final mark must be one for all.
+	}
+}
+
+// decide returns the mark at n, on the way from m. Slots are decided in order,
+// from one reservation's first slot to the next one's: n is a boundary too.
+//
+// The last mark of a sealed log is allowed an n past the last reservation. It
+// ends the list of chunks there rather than append chunks nobody will need.
+func (l *log[E]) decide(m *mark[E], n uint64, last bool) *mark[E] {
+	c, i, live := m.chunk, m.n, m.live
+	var writers patience
+	for i < n {
+		holder := l.find(c, i, !last)
+		if holder == nil {
+			break // nothing will be published from here on
+		}
+		c = holder
+		s := c.slots[i-c.base].decide(&writers)
+		if s.kind() == published {
+			live += int(s.span())
+		}
+		i += s.span()
+	}
+	return &mark[E]{n: i, live: live, chunk: c, final: last}
+}
+
+// decide returns the slot's state once that is final, which it makes it when
+// the writers' time is up.
+func (s *slot[E]) decide(writers *patience) state {
+	granted := false
+	for {
+		now := s.load()
+		if now.decided() {
+			return now
+		}
+		if now.kind() == pending && !granted {
+			granted = true
+			writers.extend(now.span())
+		}
+		if writers.wait() {
+			continue // the writer is about to publish
+		}
+		if s.cas(now, now.killed()) {
+			return now.killed()
+		}
+		// The writer announced its batch, or published.
+	}
+}
+
+// entries yields indices and entries below m.
+func (l *log[E]) entries(m *mark[E]) iter.Seq2[uint64, E] {
+	return func(yield func(uint64, E) bool) {
+		c := &l.first
+		for i := uint64(0); i < m.n; {
+			c = c.to(i)
+			now := c.slots[i-c.base].load()
+			rest := i + now.span()
+			if now.kind() != published {
+				i = rest
+			}
+			for ; i < rest; i++ {
+				c = c.to(i)
+				if !yield(i, c.slots[i-c.base].value) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// to returns the chunk that holds slot i, which exists and is not before c.
+func (c *chunk[E]) to(i uint64) *chunk[E] {
+	for i-c.base >= uint64(len(c.slots)) {
+		c = c.next.Load()
+	}
+	return c
+}

@@ -1,0 +1,218 @@
+package cowchangeset
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// Slice is a copy-on-write slice: readers get real slices that never change,
+// and appending costs amortised constant time. The zero value is an empty
+// slice, ready to use. A Slice must not be copied after first use.
+//
+// Slices that a Slice hands out are read-only. Appending to one is harmless:
+// length equals capacity, so append copies.
+type Slice[T any] struct {
+	_ atomics.NoCopy
+
+	// arr is nil while nothing was ever written. It is replaced by CAS, and
+	// only after the array that it pointed to was frozen.
+	arr atomics.Pointer[array[T]]
+}
+
+// array holds items[:length], which never change, and room for more.
+type array[T any] struct {
+	word    atomics.Uint64 // a word; see there
+	version uint64         // of the empty prefix: the slice's is version + length
+	items   []T            // length == capacity; items past the length belong to the claim
+}
+
+func (a *array[T]) load() word { return word(a.word.Load()) }
+
+func (a *array[T]) cas(old, new word) bool { return a.word.CompareAndSwap(uint64(old), uint64(new)) }
+
+// claim makes the caller owner of the items past w's length.
+func (a *array[T]) claim(w word) bool { return a.cas(w, w|claimed) }
+
+// publish appends the first k items of the claim that was made on w. It fails
+// if the array was frozen meanwhile.
+func (a *array[T]) publish(w word, k uint64) bool {
+	return a.cas(w|claimed, lengthWord(w.length()+k))
+}
+
+// freeze makes w's length final and voids its claim. It fails if the word is
+// no longer w.
+func (a *array[T]) freeze(w word) bool { return w&frozen != 0 || a.cas(w, w|frozen) }
+
+// Load returns the current contents, with length equal to capacity. It must
+// not be written to. It costs two atomic loads and no copy.
+//
+// Load is wait-free. It takes effect when the length is read or, if the array
+// was replaced before that, at the replacement.
+func (s *Slice[T]) Load() []T {
+	a := s.arr.Load()
+	if a == nil {
+		return nil
+	}
+	n := a.load().length() // LP(Load): or the earlier replacement of a
+	return a.items[:n:n]
+}
+
+// Len returns the number of items.
+//
+// Len is wait-free. It takes effect as Load does.
+func (s *Slice[T]) Len() int { return len(s.Load()) }
+
+// Snapshot returns the current contents together with their version, for
+// CompareAndSwap. It costs what Load costs.
+//
+// Snapshot is wait-free. It takes effect as Load does.
+func (s *Slice[T]) Snapshot() Snapshot[T] {
+	a := s.arr.Load()
+	if a == nil {
+		return Snapshot[T]{of: s}
+	}
+	n := a.load().length() // LP(Snapshot)
+	return Snapshot[T]{of: s, items: a.items[:n:n], version: a.version + n}
+}
+
+// All yields indices and items as they were when the loop began.
+//
+// All is wait-free. It takes effect, as Load does, when a loop over it begins.
+func (s *Slice[T]) All() iter.Seq2[int, T] {
+	return func(yield func(int, T) bool) {
+		for i, v := range s.Load() {
+			if !yield(i, v) {
+				return
+			}
+		}
+	}
+}
+
+// Append adds copies of items at the end, next to each other, and returns the
+// index of the first one. Without items it changes nothing and returns the
+// length. It allocates only when the array is full or when it goes past an
+// appender that is stuck halfway; both copy the array, at most doubling it.
+//
+// Append is lock-free. It takes effect when the new length is published.
+func (s *Slice[T]) Append(items ...T) int {
+	k := uint64(len(items))
+	if k == 0 {
+		return s.Len()
+	}
+	var others patience
+	for {
+		a := s.arr.Load()
+		if a == nil {
+			if s.arr.CompareAndSwap(nil, grown(a, 0, items)) { // LP(Append): the first
+				return 0
+			}
+			continue // another write was the first
+		}
+		w := a.load()
+		n := w.length()
+		idle := w&(claimed|frozen) == 0
+		if idle && k <= uint64(len(a.items))-n {
+			if !a.claim(w) {
+				continue // the word moved: by an append, or by a claim or freeze dealt with below
+			}
+			copy(a.items[n:], items)
+			if a.publish(w, k) { // LP(Append): in place
+				return int(n)
+			}
+			clear(a.items[n : n+k]) // still ours, and past the final length
+			continue                // whoever froze the array, or somebody faster, replaces it
+		}
+		if !idle && others.wait() {
+			continue // the owner is about to publish or to replace
+		}
+		if a.freeze(w) && s.arr.CompareAndSwap(a, grown(a, n, items)) { // LP(Append): in a new array
+			return int(n)
+		}
+		// The word moved, or another write replaced the array.
+	}
+}
+
+// grown returns a's first n items followed by more, in an array with room for
+// as many again, so that n appends copy O(n) items in total. A is nil, or
+// frozen at n.
+func grown[T any](a *array[T], n uint64, more []T) *array[T] {
+	const least = 4 // of a first array, whose doublings would all be tiny
+	b := &array[T]{}
+	if a != nil {
+		b.items, b.version = a.items[:n:n], a.version
+	}
+	b.items = append(slices.Grow(b.items, max(int(n)+len(more), least)), more...)
+	b.word.Store(uint64(lengthWord(uint64(len(b.items)))))
+	b.items = b.items[:cap(b.items)]
+	return b
+}
+
+// Update replaces the contents by what fn makes of them. Fn must not write to
+// its argument; it may return it, a part of it, or append to it. What it
+// returns belongs to the Slice afterwards and must not be written to.
+//
+// Fn runs on the caller's goroutine, and again whenever another change came
+// first; it should be pure, and must not itself keep changing this Slice. If
+// it panics or calls runtime.Goexit, nothing changes. Update panics if fn is
+// nil.
+//
+// Update is lock-free. It takes effect when the array is replaced.
+func (s *Slice[T]) Update(fn func(old []T) []T) {
+	if fn == nil {
+		panic("cowchangeset: Slice.Update called with a nil function")
+	}
+	for {
+		old := s.Snapshot()
+		if s.swap(old.version, fn(old.items)) { // LP(Update)
+			return
+		}
+		// Another change took effect since the snapshot.
+	}
+}
+
+// CompareAndSwap replaces the contents by items if nothing changed since the
+// snapshot old was taken, and reports whether it did. Items belong to the
+// Slice afterwards and must not be written to. A snapshot of another Slice
+// never matches; the zero Snapshot matches a Slice that was never changed.
+//
+// CompareAndSwap is lock-free. It takes effect when the array is replaced, or
+// when the version is read and differs.
+func (s *Slice[T]) CompareAndSwap(old Snapshot[T], items []T) bool {
+	if old.of != nil && old.of != s {
+		return false
+	}
+	return s.swap(old.version, items)
+}
+
+// swap replaces the contents by items if the version is still the given one.
+//
+// Items are adopted without spare capacity: they may be part of an earlier
+// array, whose remaining items others can still see.
+func (s *Slice[T]) swap(version uint64, items []T) bool {
+	n := uint64(len(items))
+	b := &array[T]{version: version + 1 - n, items: items[:n:n]}
+	b.word.Store(uint64(lengthWord(n)))
+	for {
+		a := s.arr.Load()
+		if a == nil {
+			if version != 0 {
+				return false
+			}
+			if s.arr.CompareAndSwap(nil, b) { // LP(CompareAndSwap): true, the first
+				return true
+			}
+			continue // another write was the first
+		}
+		w := a.load()
+		if a.version+w.length() != version {
+			return false // LP(CompareAndSwap): false, at the load of w or the earlier replacement of a
+		}
+		if a.freeze(w) && s.arr.CompareAndSwap(a, b) { // LP(CompareAndSwap): true
+			return true
+		}
+		// The word moved: an append, or a claim that the next round voids.
+		// Or the array was replaced, and with it the version.
+	}
+}

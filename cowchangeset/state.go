@@ -1,0 +1,67 @@
+package cowchangeset
+
+// word is the one mutable word of a Slice's array:
+//
+//	 63                                   2        1         0
+//	+--------------------------------------+--------+---------+
+//	|                length                | frozen | claimed |
+//	+--------------------------------------+--------+---------+
+//
+// Length is the number of published items. Claimed: one Append owns the items
+// from length on. Frozen: the length is final, and the claim, if any, is void.
+type word uint64
+
+const (
+	claimed word = 1 << iota
+	frozen
+	lengthShift = iota
+)
+
+func lengthWord(n uint64) word { return word(n << lengthShift) }
+
+func (w word) length() uint64 { return uint64(w >> lengthShift) }
+
+// state is the one mutable word of a log's slot:
+//
+//	 63                                          2   1    0
+//	+----------------------------------------------+--------+
+//	|                     span                     |  kind  |
+//	+----------------------------------------------+--------+
+//
+// Span is the number of consecutive slots, this one first, whose fate the word
+// tells; their own words are never looked at. It is 1 but for batches. The
+// zero word says nothing yet, also not about the span.
+//
+//	vacant ──────────────┬─> published(span)
+//	  │ └─> pending(span)┤
+//	  │                  └─> dead(span)
+//	  └────────────────────> dead(1)
+//
+// Published and dead are final: such a slot is decided.
+type state uint64
+
+const (
+	vacant    state = iota // nothing published; perhaps not even reserved
+	pending                // a batch is being copied in
+	published              // the slots hold entries, visible to all
+	dead                   // a cut gave up on the writer, who goes elsewhere
+
+	kindMask  = 1<<spanShift - 1
+	spanShift = 2
+)
+
+func spanning(kind state, span uint64) state { return kind | state(span<<spanShift) }
+
+func (s state) kind() state { return s & kindMask }
+
+func (s state) span() uint64 { return uint64(s >> spanShift) }
+
+func (s state) decided() bool { return s.kind() >= published }
+
+// killed is the dead state of a slot that was not decided.
+func (s state) killed() state { return spanning(dead, max(s.span(), 1)) }
+
+// sealed is the top bit of a log's reservation word; the bits below it count
+// reserved slots. One word for both makes every reservation tell whether it
+// came before the seal.
+const sealed = 1 << 63

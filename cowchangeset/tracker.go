@@ -1,0 +1,235 @@
+package cowchangeset
+
+import (
+	"context"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// Tracker is a sequence of changesets, of which only the latest accepts
+// entries. The zero value has none yet and is ready to use. A Tracker must not
+// be copied after first use.
+//
+// Each changeset links to its successor, and the tracker to the first. A Start
+// takes three steps, and whoever sees the first helps with the others:
+//
+//  1. announce: the latest changeset's link goes from nil to the successor;
+//  2. seal the latest changeset: now the successor is the latest;
+//  3. swing the tracker's current pointer to the successor.
+//
+// A Record that finds a changeset sealed thus finds its successor, if there is
+// to be one; and who finds the successor knows that what came before it is
+// complete.
+type Tracker[E any] struct {
+	_ atomics.NoCopy
+
+	// current is the latest changeset or, for moments, one before it. It goes
+	// from nil along the links, by CAS, and reaches no changeset before the
+	// one ahead of it is sealed.
+	current atomics.Pointer[Changeset[E]]
+
+	// first is the link to the first changeset. It goes from nil to it, once.
+	first atomics.Pointer[Changeset[E]]
+
+	newID func() string // immutable; nil means the default
+}
+
+// link returns the link to the successor of c, or to the first changeset if c
+// is nil.
+func (t *Tracker[E]) link(c *Changeset[E]) *atomics.Pointer[Changeset[E]] {
+	if c == nil {
+		return &t.first
+	}
+	return &c.next
+}
+
+// Start begins a new changeset, which becomes the latest, and seals the one
+// before it, in one step. If ctx is done or NewID fails, nothing changes; it
+// panics if ctx is nil.
+//
+// Start is lock-free. It takes effect when the changeset before the new one is
+// sealed or, if that was sealed already or there is none, when the new one is
+// announced.
+func (t *Tracker[E]) Start(ctx context.Context) (*Changeset[E], error) {
+	if ctx == nil {
+		panic("cowchangeset: Tracker.Start called with a nil context")
+	}
+	n, err := t.prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if c := t.latest(); t.announce(c, n) { // LP(Start): if c is nil or sealed
+			t.help(c, n)
+			return n, nil
+		}
+		// Another Start announced its changeset first.
+	}
+}
+
+// StartAfter is Start on the condition that prev is this tracker's latest
+// changeset, or that it has none if prev is nil. Otherwise it returns
+// ErrConflict and nothing changes.
+//
+// StartAfter is lock-free. It takes effect as Start does or, on a conflict,
+// when another changeset is seen to be the latest.
+func (t *Tracker[E]) StartAfter(ctx context.Context, prev *Changeset[E]) (*Changeset[E], error) {
+	if ctx == nil {
+		panic("cowchangeset: Tracker.StartAfter called with a nil context")
+	}
+	if ctx.Err() == nil && t.latest() != prev {
+		return nil, ErrConflict // LP(StartAfter): conflict, known before an ID is spent
+	}
+	n, err := t.prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !t.announce(prev, n) { // LP(StartAfter): if prev is nil or sealed
+		t.latest() // LP(StartAfter): conflict; the other Start may have needed help to be one
+		return nil, ErrConflict
+	}
+	t.help(prev, n)
+	return n, nil
+}
+
+// prepare returns a changeset that nobody else knows yet.
+func (t *Tracker[E]) prepare(ctx context.Context) (*Changeset[E], error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	id, err := t.id()
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil { // NewID may have taken its time
+		return nil, context.Cause(ctx)
+	}
+	return newChangeset[E](id), nil
+}
+
+// announce makes n the successor of c, if c has none.
+func (t *Tracker[E]) announce(c, n *Changeset[E]) bool {
+	n.follow(c)
+	return t.link(c).CompareAndSwap(nil, n)
+}
+
+// help completes the Start that announced n as the successor of c. The seal
+// comes before the swing: nobody reaches n while c accepts entries.
+func (t *Tracker[E]) help(c, n *Changeset[E]) {
+	if c != nil {
+		c.seal() // LP(Start): if c was open
+	}
+	t.current.CompareAndSwap(c, n) // fails if another helper was faster
+}
+
+// latest returns the latest changeset, or nil if there is none, after helping
+// those that were announced.
+func (t *Tracker[E]) latest() *Changeset[E] {
+	for {
+		c := t.current.Load()
+		n := t.link(c).Load()
+		if n == nil {
+			return c // LP(latest)
+		}
+		t.help(c, n) // each round moves along one link
+	}
+}
+
+// Record adds e to the latest changeset; the receipt says which that was. It
+// returns ErrNoActive if there is none yet, and an error that also matches
+// ErrSealed if the latest is sealed. While one Start follows another, Record
+// does not fail.
+//
+// Record is lock-free. It takes effect when the entry's slot is reserved.
+func (t *Tracker[E]) Record(e E) (Receipt, error) {
+	for {
+		c := t.current.Load()
+		if c != nil {
+			if seq, ok := c.log.append(e); ok { // LP(Record): the addition in log.reserve
+				return c.receipt(seq), nil
+			}
+		}
+		if err := t.advance(c); err != nil {
+			return Receipt{}, err
+		}
+		// A Start took effect.
+	}
+}
+
+// RecordBatch adds es to the latest changeset, next to each other, as Record
+// adds one entry: all of them or, with an error, none. An empty batch changes
+// nothing and returns the zero Receipt.
+//
+// RecordBatch is lock-free. It takes effect when the entries' slots are
+// reserved.
+func (t *Tracker[E]) RecordBatch(es []E) (Receipt, error) {
+	if len(es) == 0 {
+		return Receipt{}, nil
+	}
+	for {
+		c := t.current.Load()
+		if c != nil {
+			if seq, ok := c.log.appendBatch(es); ok { // LP(RecordBatch)
+				return c.receipt(seq), nil
+			}
+		}
+		if err := t.advance(c); err != nil {
+			return Receipt{}, err
+		}
+		// A Start took effect.
+	}
+}
+
+// advance moves the tracker on from c, which is nil or sealed, or returns the
+// error that says that nothing follows it.
+func (t *Tracker[E]) advance(c *Changeset[E]) error {
+	if c != nil {
+		c.settle()
+	}
+	n := t.link(c).Load() // LP(Record, RecordBatch): ErrNoActive
+	switch {
+	case n != nil:
+		t.help(c, n)
+		return nil
+	case c != nil:
+		return c.closed
+	default:
+		return ErrNoActive
+	}
+}
+
+// Current returns the latest changeset, or nil if there is none yet, and
+// whether it accepts entries.
+//
+// Current is lock-free. It takes effect when the changeset is seen to be open,
+// or to have no successor.
+func (t *Tracker[E]) Current() (*Changeset[E], bool) {
+	for {
+		c := t.current.Load()
+		if c != nil && c.log.open() { // LP(Current): what is open is the latest
+			return c, true
+		}
+		n := t.link(c).Load()
+		if n == nil {
+			return c, false // LP(Current): sealed, and the last
+		}
+		t.help(c, n) // a Start took effect
+	}
+}
+
+// IDs returns the changesets' IDs in order; the changeset with ordinal n is at
+// index n-1.
+//
+// IDs is lock-free. It takes effect when the latest changeset is seen to have
+// no successor.
+func (t *Tracker[E]) IDs() []string {
+	c := t.latest() // LP(IDs)
+	if c == nil {
+		return nil
+	}
+	ids := make([]string, c.ordinal)
+	for ; c != nil; c = c.prev {
+		ids[c.ordinal-1] = c.id
+	}
+	return ids
+}
