@@ -74,7 +74,7 @@ func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
 func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	// LP(Lookup): find reads the record, or finds none.
 	if k, rec := r.find(key); rec != nil {
-		return Entry[K, V]{k.key, rec.value, rec.version}, true
+		return Entry[K, V]{k.key, rec.value, rec.version()}, true
 	}
 	return entry, false
 }
@@ -101,20 +101,24 @@ func (r *Registry[K, V]) find(key K) (k hkey[K], rec *record[V]) {
 // mutex of a hash bucket. It takes effect when the table stores the new entry,
 // or, if key is present, when its record is read.
 func (r *Registry[K, V]) Create(key K, value V) (Version, error) {
-	s, k, err := r.locate(key)
+	o, k, err := r.locate(key)
 	if err != nil {
 		return 0, err
 	}
 	// LP(Create), present: the record is read, here or by create.
-	c, rec := s.loadLive(k)
+	c, rec := o.shard(k.hash).loadLive(k)
 	if rec == nil {
 		// LP(Create): the table stores the new cell.
 		var created bool
-		if c, rec, created = s.create(k, key, value); created {
-			return rec.version, nil
+		if c, rec, created = o.create(k, key, value); created {
+			return rec.version(), nil
 		}
 	}
-	return 0, &ExistsError{Given: key, Stored: c.spelled, Version: rec.version}
+	stored := k.key
+	if c.spelled != nil {
+		stored = *c.spelled
+	}
+	return 0, &ExistsError{Given: key, Stored: stored, Version: rec.version()}
 }
 
 // Update replaces the value of key by what fn returns for it, and returns what
@@ -147,25 +151,26 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 // UpdateIf is wait-free. It takes effect when the new record is stored, or, if
 // it stores none, when what it found was read.
 func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
-	s, k, err := r.locate(key)
+	o, k, err := r.locate(key)
 	if err != nil {
 		return 0, err
 	}
+	s := o.shard(k.hash)
 	// LP(UpdateIf), absent or another version: the record is read.
 	c, old := s.loadLive(k)
 	if old == nil {
 		return 0, ErrNotFound
 	}
-	if old.version != version {
-		return 0, &ConflictError{old.version, version}
+	if old.version() != version {
+		return 0, &ConflictError{old.version(), version}
 	}
-	next := &record[V]{version: version + 1, value: value}
+	next := &record[V]{mark: old.changed(), value: value}
 	// LP(UpdateIf): the new record is stored.
 	if !c.rec.CompareAndSwap(old, next) {
 		return 0, c.moved(version)
 	}
 	s.tell(k)
-	return next.version, nil
+	return next.version(), nil
 }
 
 // moved returns the error of an operation that found version in the cell and
@@ -175,10 +180,10 @@ func (c *cell[K, V]) moved(version Version) error {
 	// LP(UpdateIf), changed meanwhile: the record is read again.
 	// LP(DeleteIf), changed meanwhile: likewise.
 	now := c.rec.Load()
-	if now.dead {
+	if now.dead() {
 		return ErrNotFound
 	}
-	return &ConflictError{now.version, version}
+	return &ConflictError{now.version(), version}
 }
 
 // Put stores value for key, present or not, and returns its version. The only
@@ -209,11 +214,11 @@ func (r *Registry[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (
 
 // change runs Update, Put and Upsert.
 func (r *Registry[K, V]) change(key K, create bool, fn func(V, bool) (V, error)) (Entry[K, V], error) {
-	s, k, err := r.locate(key)
+	o, k, err := r.locate(key)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c := change[K, V]{shard: s, key: k, spelled: key, create: create}
+	c := change[K, V]{root: o, key: k, given: key, create: create}
 	return c.run(fn)
 }
 
@@ -241,7 +246,7 @@ func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
 		}
 		// LP(Delete): the dead record is stored.
 		if s.kill(k, c, old) {
-			return Entry[K, V]{k.key, old.value, old.version}, true
+			return Entry[K, V]{k.key, old.value, old.version()}, true
 		}
 	}
 }
@@ -254,17 +259,18 @@ func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
 // mutex of a hash bucket to free the entry. It takes effect when the key's last
 // record is stored, or, if it deletes nothing, when what it found was read.
 func (r *Registry[K, V]) DeleteIf(key K, version Version) error {
-	s, k, err := r.locate(key)
+	o, k, err := r.locate(key)
 	if err != nil {
 		return err
 	}
+	s := o.shard(k.hash)
 	// LP(DeleteIf), absent or another version: the record is read.
 	c, old := s.loadLive(k)
 	if old == nil {
 		return ErrNotFound
 	}
-	if old.version != version {
-		return &ConflictError{old.version, version}
+	if old.version() != version {
+		return &ConflictError{old.version(), version}
 	}
 	// LP(DeleteIf): the dead record is stored.
 	if !s.kill(k, c, old) {
@@ -312,7 +318,7 @@ func (r *Registry[K, V]) Entries() iter.Seq[Entry[K, V]] {
 				// LP(All): the record is read.
 				// LP(Entries): the record is read.
 				rec := c.rec.Load()
-				if !rec.dead && !yield(Entry[K, V]{k.key, rec.value, rec.version}) {
+				if !rec.dead() && !yield(Entry[K, V]{k.key, rec.value, rec.version()}) {
 					return
 				}
 			}
@@ -351,9 +357,9 @@ func (r *Registry[K, V]) install() *root[K, V] {
 	return r.root.Load()
 }
 
-// locate returns the shard of key and its normalised form, or an error that
+// locate returns the root and key normalised and hashed, or an error that
 // matches ErrInvalidKey.
-func (r *Registry[K, V]) locate(key K) (*shard[K, V], hkey[K], error) {
+func (r *Registry[K, V]) locate(key K) (*root[K, V], hkey[K], error) {
 	o := r.install()
 	k, err := o.hashed(key)
 	if err != nil {
@@ -362,21 +368,5 @@ func (r *Registry[K, V]) locate(key K) (*shard[K, V], hkey[K], error) {
 	if k.key != k.key { //nolint:staticcheck // true for NaN
 		return nil, k, fmt.Errorf("%w: %v is not equal to itself", ErrInvalidKey, key)
 	}
-	return o.shard(k.hash), k, nil
-}
-
-// hashed returns key normalised and hashed, or an error that matches
-// ErrInvalidKey if it is no key or has no hash.
-func (o *root[K, V]) hashed(key K) (hkey[K], error) {
-	if o.normalize != nil {
-		norm, err := o.normalize(key)
-		if err != nil {
-			return hkey[K]{}, fmt.Errorf("%w: %w", ErrInvalidKey, err)
-		}
-		key = norm
-	}
-	if !o.keys.Comparable(key) {
-		return hkey[K]{}, fmt.Errorf("%w: a key of type %T cannot be compared", ErrInvalidKey, key)
-	}
-	return hkey[K]{o.hash(key), key}, nil
+	return o, k, nil
 }

@@ -108,12 +108,14 @@ func without[K comparable](p *suspect[K], own *bool) *suspect[K] {
 // a field: beside a key that is stored it would count as stored too, and every
 // call would allocate it.
 type change[K comparable, V any] struct {
-	shard   *shard[K, V]
-	key     hkey[K]
-	spelled K
-	create  bool       // whether to create an absent key
-	next    *record[V] // nil, or what the last attempt tried to store
+	root   *root[K, V]
+	key    hkey[K]
+	given  K          // the key as the caller spelled it
+	create bool       // whether to create an absent key
+	next   *record[V] // nil, or what the last attempt tried to store
 }
+
+func (c *change[K, V]) shard() *shard[K, V] { return c.root.shard(c.key.hash) }
 
 // run repeats attempt until it is done. Every repetition but those that
 // ErrTooManyRetries reports is due to another operation that has changed the
@@ -137,7 +139,7 @@ func (c *change[K, V]) run(fn func(old V, exists bool) (V, error)) (Entry[K, V],
 // prove repeats attempt while the change is listed as a suspect, and ends it
 // with ErrTooManyRetries when all of them failed and were caught.
 func (c *change[K, V]) prove(fn func(old V, exists bool) (V, error)) (done bool, err error) {
-	c.shard.listed(c.key, func(own *bool) {
+	c.shard().listed(c.key, func(own *bool) {
 		for range proofs {
 			*own = false
 			if done, err = c.attempt(fn); done || !*own {
@@ -154,14 +156,14 @@ func (c *change[K, V]) result(err error) (Entry[K, V], error) {
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return Entry[K, V]{c.key.key, c.next.value, c.next.version}, nil
+	return Entry[K, V]{c.key.key, c.next.value, c.next.version()}, nil
 }
 
 // attempt runs fn on what the key holds now and stores its result if the key
 // still holds that. It reports whether the change is done; otherwise another
 // operation has changed the key.
 func (c *change[K, V]) attempt(fn func(old V, exists bool) (V, error)) (done bool, err error) {
-	cell, old := c.shard.loadLive(c.key)
+	cell, old := c.shard().loadLive(c.key)
 	if old == nil {
 		return c.attemptCreate(fn)
 	}
@@ -174,14 +176,14 @@ func (c *change[K, V]) attempt(fn func(old V, exists bool) (V, error)) (done boo
 	if c.next == nil {
 		c.next = new(record[V])
 	}
-	c.next.value, c.next.version = value, old.version+1
+	c.next.value, c.next.mark = value, old.changed()
 	// LP(Update): the new record is stored.
 	// LP(Put), present: likewise.
 	// LP(Upsert), present: likewise.
 	if !cell.rec.CompareAndSwap(old, c.next) {
 		return false, nil
 	}
-	c.shard.tell(c.key)
+	c.shard().tell(c.key)
 	return true, nil
 }
 
@@ -198,7 +200,7 @@ func (c *change[K, V]) attemptCreate(fn func(old V, exists bool) (V, error)) (do
 	}
 	// LP(Put), absent: the table stores the new cell.
 	// LP(Upsert), absent: likewise.
-	_, rec, created := c.shard.create(c.key, c.spelled, value)
+	_, rec, created := c.root.create(c.key, c.given, value)
 	if created {
 		c.next = rec
 	}

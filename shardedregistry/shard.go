@@ -1,0 +1,145 @@
+package shardedregistry
+
+import (
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/table"
+)
+
+// cell is one life of one key, from its creation to its deletion. A key that
+// is created again gets another cell. Cells are small rather than padded: four
+// share a cache line, which costs readers of a key whose neighbour changes all
+// the time, and spares everybody the misses of a registry four times as large.
+type cell[K comparable, V any] struct {
+	// rec is never nil once the cell is in a table. Writers of the key replace
+	// a live record by CAS; a dead one is final. Everybody reads.
+	rec atomics.Pointer[record[V]]
+
+	// spelled is how the key was given to the call that created the cell, or
+	// nil if that is how it is stored. Written before the cell is published.
+	spelled *K
+}
+
+// shard is an independent part of the registry. A key belongs to the shard
+// that the top bits of its hash name; the table uses the low ones.
+type shard[K comparable, V any] struct {
+	// table is nil until the shard's first key is created; then a creator
+	// installs it by CAS and it stays. Everybody reads.
+	table atomics.Pointer[table.Table[hkey[K], cell[K, V]]]
+
+	// suspects lists the calls in this shard that may be changing their own
+	// key. Nearly always nil. See suspect.
+	suspects atomics.Pointer[suspect[K]]
+
+	// What is above is read by every operation, what is below is written by
+	// creations and deletions.
+	_ atomics.CacheLinePad
+
+	// live is at least the number of live cells in the table, and more only by
+	// the creations and deletions in progress: a creator adds one before it
+	// publishes a cell, the one whose CAS killed a cell subtracts one after.
+	live atomics.Int64
+
+	// floor is at least the version of every dead record whose cell has left
+	// the table. It only grows. Deleters raise it before they unlink; creators
+	// read it under the mutex of the key's bucket.
+	floor atomics.Uint64
+
+	_ atomics.CacheLinePad
+}
+
+// load returns the cell that the table holds for k, dead or alive, or nil.
+func (s *shard[K, V]) load(k hkey[K]) *cell[K, V] {
+	if t := s.table.Load(); t != nil {
+		return t.Load(k)
+	}
+	return nil
+}
+
+// loadLive returns the cell of k and its record, or nil and nil if k is
+// absent.
+//
+// A dead cell that is still linked means absent, even if the table holds
+// another by now: it died before the table was read, and then k was absent at
+// that moment, or between that and the reading of its record, and then k was
+// absent at the moment it died.
+func (s *shard[K, V]) loadLive(k hkey[K]) (*cell[K, V], *record[V]) {
+	if c := s.load(k); c != nil {
+		if rec := c.rec.Load(); !rec.dead() {
+			return c, rec
+		}
+	}
+	return nil, nil
+}
+
+// install returns the shard's table, which it makes if there is none.
+func (s *shard[K, V]) install() *table.Table[hkey[K], cell[K, V]] {
+	if t := s.table.Load(); t != nil {
+		return t
+	}
+	s.table.CompareAndSwap(nil, table.New[hkey[K], cell[K, V]](
+		func(k hkey[K]) uint64 { return k.hash }, 0))
+	return s.table.Load()
+}
+
+// create publishes value as a new cell of k unless k is present, in which case
+// it returns false with the cell and the record that are. It takes effect when
+// the table stores the new cell, or else when it reads the record.
+//
+// The version is above all earlier ones of k. Every cell of k that has left the
+// table did so under the mutex that is held here, either unlinked, after floor
+// had been raised to its last version, or replaced here, by a cell that started
+// above its last version.
+func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V], bool) {
+	var (
+		s       = o.shard(k.hash)
+		fresh   = &cell[K, V]{spelled: o.spelling(k, given)}
+		rec     = &record[V]{value: value}
+		present *record[V]
+	)
+	fresh.rec.Store(rec)
+	c := s.install().Compute(k, func(now *cell[K, V]) *cell[K, V] {
+		last := Version(s.floor.Load())
+		if now != nil {
+			present = now.rec.Load()
+			if !present.dead() {
+				return now
+			}
+			last = max(last, present.version())
+		}
+		rec.mark = firstMark(last)
+		s.live.Add(1)
+		return fresh
+	})
+	if c != fresh {
+		return c, present, false
+	}
+	s.tell(k)
+	return c, rec, true
+}
+
+// kill deletes k, whose cell c holds the live record old, and reports whether
+// it did; if not, the record has changed. It takes effect when the dead record
+// is stored. What follows is housekeeping that no other operation waits for:
+// meanwhile a creator may replace the dead cell.
+func (s *shard[K, V]) kill(k hkey[K], c *cell[K, V], old *record[V]) bool {
+	dead := &record[V]{mark: old.deleted()}
+	if !c.rec.CompareAndSwap(old, dead) {
+		return false
+	}
+	s.live.Add(-1)
+	s.tell(k)
+	s.raise(uint64(dead.version()))
+	s.table.Load().CompareAndDelete(k, c)
+	return true
+}
+
+// raise lifts floor to version if it is lower. It is retried only when another
+// deleter of the shard has raised it meanwhile.
+func (s *shard[K, V]) raise(version uint64) {
+	for {
+		floor := s.floor.Load()
+		if floor >= version || s.floor.CompareAndSwap(floor, version) {
+			return
+		}
+	}
+}
