@@ -87,3 +87,12 @@ func CPUs(n int) string {
 
 // P formats a p-value as benchstat does.
 func P(p float64) string { return fmt.Sprintf("p=%.3f", p) }
+
+// list joins values with commas.
+func list[T any](values []T) string {
+	fields := make([]string, len(values))
+	for i, v := range values {
+		fields[i] = fmt.Sprint(v)
+	}
+	return strings.Join(fields, ", ")
+}

@@ -22,6 +22,8 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"count":    Count,
 	"cpus":     CPUs,
 	"p":        P,
+	"ints":     list[int],
+	"names":    list[string],
 	"title":    title,
 	"speedup":  Speedup,
 }).Parse(pageText))
@@ -34,7 +36,7 @@ type view struct {
 	Structures []structureView
 	Groups     []groupView
 	Losses     []*Comparison
-	Heavier    []*Comparison
+	Heavier    []*Heavy
 	Compared   int
 	Faster     int
 	Undecided  int

@@ -102,13 +102,19 @@ func (g *grouping) add(res *benchfmt.Result) {
 func (g *grouping) fill(rep *Report) {
 	for _, c := range g.order {
 		base := c.op.StringValues()
+		units := g.samples[c]
+		// Package benchfmt leaves a time of zero in its unit, ns. That suits us:
+		// no ratio can be formed with it.
+		if len(units["sec/op"]) == 0 {
+			rep.Warnings = append(rep.Warnings, fmt.Sprintf("%s of %s took no measurable time and is left out.", c.impl.StringValues(), base))
+			continue
+		}
 		cpu, err := strconv.Atoi(c.cpu.StringValues())
 		if err != nil {
 			cpu = 1 // package testing leaves the suffix -1 out
 		}
 		// The operation's name was taken out of the full one: "*/read=99".
 		params := strings.TrimPrefix(c.params.StringValues(), "*")
-		units := g.samples[c]
 		rep.at(base, params, cpu).addRow(&Row{
 			Impl:   c.impl.StringValues(),
 			Time:   measure(units["sec/op"]),
@@ -133,7 +139,7 @@ func (g *grouping) fill(rep *Report) {
 	for _, f := range benchproc.NonSingularFields(g.residues) {
 		rep.Warnings = append(rep.Warnings, fmt.Sprintf("The file mixes results that differ in %s.", f))
 	}
-	if rep.MinSamples < 6 {
+	if rep.MaxSamples > 0 && rep.MinSamples < 6 {
 		rep.Warnings = append(rep.Warnings, fmt.Sprintf(
 			"Some rows have only %d samples; a median needs 6 for a confidence interval at 95 %%.", rep.MinSamples))
 	}

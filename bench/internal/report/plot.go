@@ -14,9 +14,10 @@ import (
 // far from its size.
 const (
 	panelWidth = 420
-	charWidth  = 6.3 // of the 11.5 px sans-serif text, on the wide side
+	charWidth  = 6.9 // of the 11.5 px sans-serif text, on the wide side
 	rowHeight  = 17
-	caseHeight = 20
+	caseHeight = 18 // a heading within a panel
+	caseGap    = 12 // above it
 	plotGap    = 10 // between labels and plot
 	markRadius = 3.6
 )
@@ -72,15 +73,16 @@ func timePlot(op *Op, cpu int, s series) string {
 			widest = max(widest, utf8.RuneCountInString(row.Impl))
 		}
 	}
-	height := 24.0
-	for _, c := range cases {
-		height += float64(len(c.Rows)*rowHeight) + caseTop(c)
+	const top = 24.0
+	height := top
+	for i, c := range cases {
+		height += float64(len(c.Rows)*rowHeight) + caseTop(c, i)
 	}
 	left := float64(widest)*charWidth + plotGap
 	right := float64(panelWidth - 110)
 	bottom := height
 	canvas := svg.New(panelWidth, height+20, op.Name+": time per operation, "+CPUs(cpu))
-	x := svg.NewLog(lo/1.12, hi*1.12, left, right)
+	x := scale(lo, hi, left, right)
 
 	canvas.Text(0, 12, svg.Start, "head", CPUs(cpu))
 	canvas.Text(panelWidth-48, 12, svg.End, "quiet", "time/op")
@@ -89,12 +91,12 @@ func timePlot(op *Op, cpu int, s series) string {
 		canvas.Line(x.At(t), 20, x.At(t), bottom, "grid")
 		canvas.Text(x.At(t), bottom+14, svg.Middle, "tick", tickDuration(t))
 	}
-	y := 24.0
-	for _, c := range cases {
+	y := top
+	for i, c := range cases {
+		y += caseTop(c, i)
 		if c.Label != "" {
-			canvas.Text(0, y+14, svg.Start, "case", c.Label)
+			canvas.Text(0, y-5, svg.Start, "case", c.Label)
 		}
-		y += caseTop(c)
 		for _, row := range c.Rows {
 			mid := y + rowHeight/2
 			weight := "impl"
@@ -116,12 +118,29 @@ func timePlot(op *Op, cpu int, s series) string {
 	return canvas.String()
 }
 
-// caseTop is the room above a case's rows: its label's or only a gap.
-func caseTop(c *Case) float64 {
-	if c.Label == "" {
-		return 4
+// caseTop is the room above the rows of case i of a panel: for its label and a
+// gap to the case before it.
+func caseTop(c *Case, i int) float64 {
+	h := 0.0
+	if c.Label != "" {
+		h += caseHeight
 	}
-	return caseHeight + 4
+	if i > 0 {
+		h += caseGap
+	}
+	return h
+}
+
+// scale returns a logarithmic scale around an interval. It spans a factor of
+// six at least, so that small differences look small and ticks have room.
+func scale(lo, hi, from, to float64) svg.Log {
+	const margin, least = 1.12, 6.0
+	lo, hi = lo/margin, hi*margin
+	if hi/lo < least {
+		grow := math.Sqrt(least / (hi / lo))
+		lo, hi = lo/grow, hi*grow
+	}
+	return svg.NewLog(lo, hi, from, to)
 }
 
 // speedPlot draws the subject's speed-up over the baseline in every case of a
@@ -144,21 +163,21 @@ func speedPlot(s *Structure, baseline string, cpu int) string {
 	if len(rows) == 0 {
 		return ""
 	}
-	// A label longer than this stands on a line of its own, above its mark.
-	const longest = 24
-	stacked := widest > longest
-	height := 34.0
-	for i, c := range rows {
-		height += rowTop(rows, i) + speedRow(c, stacked)
+	lines := speedLines(rows, widest > longestLabel)
+	const top = 34.0
+	height := top
+	for _, line := range lines {
+		height += line.height
 	}
-	left := float64(widest)*charWidth + plotGap
-	if stacked {
-		left = 0
+	left := 50.0 // room for the word "slower" at least
+	for _, line := range lines {
+		if line.mark != nil && line.label != "" && !line.stacked {
+			left = max(left, float64(utf8.RuneCountInString(line.label))*charWidth+plotGap)
+		}
 	}
-	left = max(left, 50)
 	right := float64(panelWidth - 118)
 	canvas := svg.New(panelWidth, height+20, fmt.Sprintf("%s: speed-up over %s, %s", s.Name, baseline, CPUs(cpu)))
-	x := svg.NewLog(lo/1.12, hi*1.12, left, right)
+	x := scale(lo, hi, left, right)
 
 	canvas.Text(0, 12, svg.Start, "head", CPUs(cpu))
 	canvas.Rect(left, 30, x.At(1)-left, height-30, "slower")
@@ -168,52 +187,79 @@ func speedPlot(s *Structure, baseline string, cpu int) string {
 			class = "one"
 		}
 		canvas.Line(x.At(t), 30, x.At(t), height, class)
-		canvas.Text(x.At(t), height+14, svg.Middle, "tick", strconv.FormatFloat(t, 'g', -1, 64)+"×")
+		canvas.Text(x.At(t), height+14, svg.Middle, "tick", strconv.FormatFloat(t, 'f', -1, 64)+"×")
 	}
 	canvas.Text(x.At(1)-5, 26, svg.End, "quiet", "slower")
 	canvas.Text(x.At(1)+5, 26, svg.Start, "quiet", "faster than "+baseline)
-	y := 34.0
-	for i, c := range rows {
-		if top := rowTop(rows, i); top > 0 {
-			canvas.Text(0, y+16, svg.Start, "case", title(c.Op))
-			y += top
+	y := top
+	for _, line := range lines {
+		y += line.height
+		mid := y - rowHeight/2
+		if line.mark == nil {
+			canvas.Text(0, y-5, svg.Start, "case", line.label)
+			continue
 		}
-		label := c.Case.Label
-		if label == "" {
-			label = c.Op.Shared
+		labelAt := mid + 4
+		if line.stacked {
+			labelAt -= rowHeight - 3
 		}
-		mid := y + speedRow(c, stacked) - rowHeight/2
-		if stacked && label != "" {
-			canvas.Text(0, mid-rowHeight/2-1, svg.Start, "impl", label)
-		} else if !stacked && c.Case.Label != "" {
-			canvas.Text(0, mid+4, svg.Start, "impl", label)
-		}
-		l, h := ratioEnds(c.Ratio)
-		class := c.Ratio.Verdict.String()
+		canvas.Text(0, labelAt, svg.Start, line.class, line.label)
+		ratio := line.mark.Ratio
+		l, h := ratioEnds(ratio)
+		class := ratio.Verdict.String()
 		canvas.Line(left, mid, right, mid, "row")
 		canvas.Line(x.At(l), mid, x.At(h), mid, "ci v-"+class)
-		canvas.Marker(x.At(c.Ratio.Center), mid, markRadius, verdictShape(c.Ratio.Verdict), "mark v-"+class,
-			fmt.Sprintf("%s %s: %s, %s", title(c.Op), label, Times(c.Ratio.Center), class))
-		canvas.Text(panelWidth-68, mid+4, svg.End, "impl own", Times(c.Ratio.Center))
-		canvas.Text(panelWidth, mid+4, svg.End, "quiet", Range(c.Ratio))
-		y += speedRow(c, stacked)
+		canvas.Marker(x.At(ratio.Center), mid, markRadius, verdictShape(ratio.Verdict), "mark v-"+class,
+			fmt.Sprintf("%s %s: %s, %s", title(line.mark.Op), line.mark.Case.Params, Times(ratio.Center), class))
+		canvas.Text(panelWidth-68, mid+4, svg.End, "impl own", Times(ratio.Center))
+		canvas.Text(panelWidth, mid+4, svg.End, "quiet", Range(ratio))
 	}
 	return canvas.String()
 }
 
-// rowTop is the room for an operation's title above its first row.
-func rowTop(rows []*Comparison, i int) float64 {
-	if i > 0 && rows[i-1].Op == rows[i].Op {
-		return 0
-	}
-	return caseHeight + 4
+// longestLabel is the length from which labels stand above their marks
+// instead of beside them.
+const longestLabel = 24
+
+// speedLine is a heading, if it has no mark, or a row of a speed-up plot.
+type speedLine struct {
+	label   string
+	class   string
+	mark    *Comparison
+	stacked bool
+	height  float64
 }
 
-func speedRow(c *Comparison, stacked bool) float64 {
-	if stacked && c.Case.Label != "" {
-		return 2 * rowHeight
+// speedLines arranges comparisons under the titles of their operations. An
+// operation with a single case needs no line of its own for the title.
+func speedLines(rows []*Comparison, stack bool) []speedLine {
+	var lines []speedLine
+	for i, c := range rows {
+		first := i == 0 || rows[i-1].Op != c.Op
+		gap := 0.0
+		if first && i > 0 {
+			gap = caseGap
+		}
+		if c.Case.Label == "" {
+			name := title(c.Op)
+			long := utf8.RuneCountInString(name) > longestLabel
+			line := speedLine{name, "case", c, long, rowHeight + gap}
+			if long {
+				line.height += rowHeight
+			}
+			lines = append(lines, line)
+			continue
+		}
+		if first {
+			lines = append(lines, speedLine{title(c.Op), "case", nil, false, caseHeight + gap})
+		}
+		line := speedLine{c.Case.Label, "impl", c, stack, rowHeight}
+		if stack {
+			line.height += rowHeight
+		}
+		lines = append(lines, line)
 	}
-	return rowHeight
+	return lines
 }
 
 func verdictShape(v Verdict) svg.Shape {

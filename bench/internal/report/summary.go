@@ -148,18 +148,49 @@ func (r *Report) Count(v Verdict) int {
 	return n
 }
 
-// Heavier returns every comparison in which the median operation of the
-// subject allocates more objects, or more bytes by a tenth and a word, than
-// the other's: testing rounds both, and amortised growth makes bytes vary.
-func (r *Report) Heavier() []*Comparison {
-	var heavier []*Comparison
+// Heavy is a case in which the subject allocates more than others do, with
+// what all comparisons of the same numbers have in common.
+type Heavy struct {
+	Op    *Op
+	Case  *Case
+	Ours  string
+	Other string
+	Impls []string
+	CPUs  []int
+}
+
+// Heavier returns the cases in which the median operation of the subject
+// allocates more objects, or more bytes by a tenth and a word, than another's:
+// testing rounds both, and amortised growth makes bytes vary.
+func (r *Report) Heavier() []*Heavy {
+	var heavy []*Heavy
 	for _, c := range r.Comparisons() {
 		if !c.Ours.Allocs.Known() || !c.Other.Allocs.Known() {
 			continue
 		}
-		if c.Ours.Allocs.Center > c.Other.Allocs.Center || c.Ours.Bytes.Center > c.Other.Bytes.Center*1.1+8 {
-			heavier = append(heavier, c)
+		if c.Ours.Allocs.Center <= c.Other.Allocs.Center && c.Ours.Bytes.Center <= c.Other.Bytes.Center*1.1+8 {
+			continue
+		}
+		ours, other := allocated(c.Ours), allocated(c.Other)
+		h := find(&heavy, func(h *Heavy) bool {
+			return h.Case.Name == c.Case.Name && h.Ours == ours && h.Other == other
+		})
+		h.Op, h.Case, h.Ours, h.Other = c.Op, c.Case, ours, other
+		if !slices.Contains(h.Impls, c.Other.Impl) {
+			h.Impls = append(h.Impls, c.Other.Impl)
+		}
+		if !slices.Contains(h.CPUs, c.Case.CPU) {
+			h.CPUs = append(h.CPUs, c.Case.CPU)
 		}
 	}
-	return heavier
+	return heavy
+}
+
+// allocated formats what one operation allocates: "1 alloc, 48 B".
+func allocated(row *Row) string {
+	unit := " allocs, "
+	if row.Allocs.Center == 1 {
+		unit = " alloc, "
+	}
+	return Count(row.Allocs) + unit + Count(row.Bytes) + " B"
 }

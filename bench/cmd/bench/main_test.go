@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/bench/internal/report"
+	"github.com/latchfree/latchfree/bench/internal/runner"
+)
+
+const sample = "../../internal/report/testdata/raw.txt"
+
+func TestParse_Defaults(t *testing.T) {
+	o, err := parse(nil, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, "./bench", o.pkg)
+	require.Equal(t, "bench/results", o.out)
+	require.Equal(t, "mutex", o.baseline)
+	require.Equal(t, 10, o.plan.Rounds)
+	require.Equal(t, 5*time.Minute, o.plan.Budget)
+	require.Empty(t, o.plan.Skip)
+}
+
+func TestParse_QuickYieldsToWhatIsGiven(t *testing.T) {
+	o, err := parse([]string{"-quick"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, runner.MinRounds, o.plan.Rounds)
+	require.Equal(t, 40*time.Second, o.plan.Budget)
+	require.Equal(t, big, o.plan.Skip)
+
+	o, err = parse([]string{"-quick", "-rounds", "8", "-skip", "", "-budget", "1m"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, 8, o.plan.Rounds)
+	require.Equal(t, time.Minute, o.plan.Budget)
+	require.Empty(t, o.plan.Skip)
+}
+
+func TestParse_Errors(t *testing.T) {
+	for want, args := range map[string][]string{
+		"rounds is 3":         {"-rounds", "3"},
+		"cpu is":              {"-cpu", "none"},
+		"unexpected argument": {"Registry"},
+		"not defined":         {"-nothing"},
+	} {
+		_, err := parse(args, io.Discard)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestQuote(t *testing.T) {
+	require.Equal(t, []string{"-bench", "'A|B'", "''", `'it'\''s'`, "-cpu=1,2"},
+		quote([]string{"-bench", "A|B", "", "it's", "-cpu=1,2"}))
+}
+
+func TestBenchstatArgs(t *testing.T) {
+	f, err := os.Open(sample)
+	require.NoError(t, err)
+	defer f.Close()
+	r, err := report.Read(f, sample, "")
+	require.NoError(t, err)
+	cache := r.Structures[2]
+	require.Equal(t, []string{"mutex", "rwmutex", "syncmap"}, others(cache, "mutex"))
+	require.Equal(t, []string{"rwmutex", "mutex", "syncmap"}, others(cache, "rwmutex"))
+	args := benchstatArgs(cache, "rwmutex", "raw.txt")
+	require.Contains(t, args, ".unit:sec/op .name:(CacheHit)", "only operations that have both")
+	require.Contains(t, args, "/impl@(rwmutex latchfree)")
+}
+
+// The command's second half, with the real benchstat.
+func TestRun_From(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "results")
+	o, err := parse([]string{"-from", sample, "-out", out}, io.Discard)
+	require.NoError(t, err)
+	var stdout bytes.Buffer
+	require.NoError(t, run(t.Context(), o, nil, &stdout, io.Discard))
+	text := stdout.String()
+	require.Contains(t, text, "Registry: latchfree against syncmap\n/gomaxprocs: 1\n")
+	require.Contains(t, text, "-88.12% (p=0.000 n=8)", "benchstat's own comparison")
+	require.NotContains(t, text, "benchmarks vary in", "nothing was averaged over what differs")
+	require.Contains(t, text, "Where latchfree is slower (4 of 64 comparisons)")
+	page, err := os.ReadFile(filepath.Join(out, "report.html"))
+	require.NoError(t, err)
+	require.Contains(t, string(page), "</html>")
+}
+
+func TestRun_FromErrors(t *testing.T) {
+	o, err := parse([]string{"-from", filepath.Join(t.TempDir(), "none.txt")}, io.Discard)
+	require.NoError(t, err)
+	require.ErrorContains(t, run(t.Context(), o, nil, io.Discard, io.Discard), "bench: ")
+}
