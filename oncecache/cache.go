@@ -1,0 +1,286 @@
+package oncecache
+
+import (
+	"iter"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/table"
+)
+
+// Cache holds one value for each key, created at most once at a time. The zero
+// value is an empty cache, ready to use. A Cache must not be copied after
+// first use.
+type Cache[K comparable, V any] struct {
+	_ atomics.NoCopy
+
+	// root is set by New or by the first caller, nil → non-nil once, so that
+	// the zero value works.
+	root atomics.Pointer[root[K, V]]
+}
+
+// root is the cache proper.
+type root[K comparable, V any] struct {
+	entries *table.Table[K, entry[V]]
+	keys    table.Keys[K]
+	hash    func(K) uint64
+
+	// Hits read the line above; creations write the line below.
+	_ atomics.CacheLinePad
+
+	// creating is the number of entries in the table that are being created.
+	// One is added by the caller that inserted the entry, and taken off by
+	// whoever takes the entry out of that state.
+	creating atomics.Int64
+
+	_ atomics.CacheLinePad
+}
+
+// New returns an empty cache, or an error that names the setting at fault.
+func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	c := new(Cache[K, V])
+	c.root.Store(newRoot[K, V](config.SizeHint))
+	return c, nil
+}
+
+// MustNew is [New] for settings that are known to be right: it panics where
+// New returns an error.
+func MustNew[K comparable, V any](config Config[K, V]) *Cache[K, V] {
+	c, err := New(config)
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func newRoot[K comparable, V any](sizeHint int) *root[K, V] {
+	r := &root[K, V]{keys: table.NewKeys[K]()}
+	r.hash = r.keys.Hasher("oncecache")
+	r.entries = table.New[K, entry[V]](r.hash, sizeHint)
+	return r
+}
+
+// shared returns the root, which all callers share.
+func (c *Cache[K, V]) shared() *root[K, V] {
+	if r := c.root.Load(); r != nil {
+		return r
+	}
+	return c.install()
+}
+
+func (c *Cache[K, V]) install() *root[K, V] {
+	c.root.CompareAndSwap(nil, newRoot[K, V](0))
+	return c.root.Load()
+}
+
+// storable reports whether k can be found again once it is stored: whether it
+// holds no NaN. It panics if k cannot be compared.
+func (r *root[K, V]) storable(k K) bool {
+	if r.keys.Findable(k) {
+		return true
+	}
+	r.hash(k)
+	return false
+}
+
+// GetOrCreate returns the value of k. If there is none, it calls create and
+// keeps the value, while everyone else who asks for k waits for that call.
+//
+// If create returns an error, all callers of this one creation get the error
+// and no value, nothing is kept, and the next caller creates anew. If create
+// panics, the panic goes on in the caller that ran it, and the others get a
+// [*PanicError]. If it calls [runtime.Goexit], they get [ErrGoexit].
+//
+// Create runs on the caller's goroutine, outside every lock: it may take its
+// time, and may call any method for other keys. A create that asks for its
+// own key waits for itself for ever. While create runs, [Cache.Set] ends the
+// creation: everyone gets the value set, and create's result is dropped.
+// [Cache.Delete] makes the cache forget the creation: its callers get its
+// result, which is not kept.
+//
+// A key that holds a NaN is equal to no key, so create is called each time and
+// nothing is kept. GetOrCreate panics if create is nil.
+//
+// GetOrCreate is wait-free if k has a value, and otherwise blocking: it runs
+// create or waits for the caller that does, and inserting waits for the mutex
+// of one bucket. It takes effect when the entry is seen to be ready or when
+// the result of create is published; if Set ended the creation, right after
+// Set did.
+func (c *Cache[K, V]) GetOrCreate(k K, create func() (V, error)) (V, error) {
+	if create == nil {
+		panic("oncecache: nil create function")
+	}
+	if r := c.root.Load(); r != nil {
+		if e := r.entries.Load(k); e != nil {
+			// LP(GetOrCreate): a hit.
+			if e.state.Load() == nil {
+				return e.value, nil
+			}
+			return e.outcome()
+		}
+	}
+	return c.miss(k, create)
+}
+
+// Get returns the value of k, and whether there is one. It does not wait: a
+// key whose value is being created has none yet.
+//
+// Get is wait-free. It takes effect when the entry's state is read.
+func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
+	e := c.shared().entries.Load(k) // LP(Get): absent
+	if e == nil {
+		return v, false
+	}
+	return e.get() // LP(Get): ready, or still being created
+}
+
+// Set makes v the value of k, and returns the value that it replaced, if there
+// was one. If a value is being created for k, everyone who takes part in that
+// creation gets v.
+//
+// Set stores nothing for a key that holds a NaN.
+//
+// Set is blocking on the mutex of one bucket. It takes effect when the new
+// entry takes the place of the old one.
+func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
+	r := c.shared()
+	if !r.storable(k) {
+		return old, false
+	}
+	n := &entry[V]{value: v}
+	e := r.entries.Swap(k, n) // LP(Set)
+	if e == nil {
+		return old, false
+	}
+	return r.replaced(e, n)
+}
+
+// replaced ends the creation of e, if there is one, in the value of n, which
+// Set has put in its place. Otherwise it returns the value of e.
+func (r *root[K, V]) replaced(e, n *entry[V]) (old V, ok bool) {
+	if f, left := e.supersede(n); left {
+		r.creating.Add(-1)
+		f.end()
+		return old, false
+	}
+	return e.get()
+}
+
+// SetIfAbsent makes v the value of k if k has none and none is being created,
+// and reports whether it did. It stores nothing for a key that holds a NaN.
+//
+// SetIfAbsent is wait-free if k is present, and otherwise blocking on the
+// mutex of one bucket. It takes effect when the entry is inserted or found.
+func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
+	r := c.shared()
+	if !r.storable(k) || r.entries.Load(k) != nil { // LP(SetIfAbsent): found
+		return false
+	}
+	_, loaded := r.entries.LoadOrStore(k, &entry[V]{value: v}) // LP(SetIfAbsent): inserted, or found after all
+	return !loaded
+}
+
+// Delete removes k, and returns the value that it had, if any. If a value is
+// being created for k, the cache forgets that creation: those who take part in
+// it get its result, which is not kept, and the next caller creates anew
+// without waiting for it.
+//
+// Delete is wait-free if k is absent, and otherwise blocking on the mutex of
+// one bucket. It takes effect when the entry is removed.
+func (c *Cache[K, V]) Delete(k K) (old V, deleted bool) {
+	r := c.shared()
+	e := r.entries.LoadAndDelete(k) // LP(Delete)
+	if e == nil {
+		return old, false
+	}
+	return r.removed(e)
+}
+
+// removed forgets the creation of e, if there is one, after Delete has taken e
+// out of the table. Otherwise it returns the value of e.
+func (r *root[K, V]) removed(e *entry[V]) (old V, ok bool) {
+	if e.forget() {
+		r.creating.Add(-1)
+		return old, false
+	}
+	return e.get()
+}
+
+// CompareAndDelete removes k from c if its value is old, and reports whether
+// it did. With it, many users of one broken value remove it once, and none of
+// them removes its replacement. It panics, as == does, if V is an interface
+// type and the values cannot be compared.
+//
+// CompareAndDelete is wait-free if k has another value or none, and otherwise
+// blocking on the mutex of one bucket. It takes effect when the entry is
+// removed, or when its state is read.
+func CompareAndDelete[K, V comparable](c *Cache[K, V], k K, old V) bool {
+	r := c.shared()
+	for {
+		e := r.entries.Load(k) // LP(CompareAndDelete): absent
+		if e == nil {
+			return false
+		}
+		// LP(CompareAndDelete): another value, or still being created.
+		if v, ok := e.get(); !ok || v != old {
+			return false
+		}
+		if r.entries.CompareAndDelete(k, e) { // LP(CompareAndDelete): removed
+			return true
+		}
+		// Another caller replaced or removed the entry; an equal value may
+		// have come in its place.
+	}
+}
+
+// Len returns the number of keys that have a value. It is exact while no call
+// that changes the cache starts or ends, however many creations are under
+// way; otherwise it is off by at most the number of those calls.
+//
+// Len is wait-free. It takes effect when its counters are read, one by one.
+func (c *Cache[K, V]) Len() int {
+	r := c.root.Load()
+	if r == nil {
+		return 0
+	}
+	return max(0, r.entries.Len()-int(r.creating.Load())) // LP(Len)
+}
+
+// Keys returns an iterator over the keys that have a value, in no order. It
+// sees what [Cache.All] sees.
+//
+// Keys is blocking on the mutex of one bucket at a time, and never inside the
+// loop body. It takes effect for each key when the entry's state is read.
+func (c *Cache[K, V]) Keys() iter.Seq[K] {
+	return func(yield func(K) bool) {
+		for k := range c.All() { // LP(Keys)
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// All returns an iterator over the keys that have a value, and the values, in
+// no order. It is not a snapshot: it yields each key at most once, every key
+// that has a value throughout, and of those that come or go meanwhile some.
+// The loop body may call any method.
+//
+// All is blocking on the mutex of one bucket at a time, and never inside the
+// loop body. It takes effect for each key when the entry's state is read.
+func (c *Cache[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		r := c.root.Load()
+		if r == nil {
+			return
+		}
+		for k, e := range r.entries.All() {
+			v, ok := e.get() // LP(All)
+			if ok && !yield(k, v) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package oncecache
+
+// StartSet does the first step of Set for a key that is present, and returns
+// the second.
+func StartSet[K comparable, V any](c *Cache[K, V], k K, v V) (finish func() (V, bool)) {
+	r, n := c.shared(), &entry[V]{value: v}
+	e := r.entries.Swap(k, n)
+	return func() (V, bool) { return r.replaced(e, n) }
+}
+
+// StartDelete does the first step of Delete for a key that is present, and
+// returns the second.
+func StartDelete[K comparable, V any](c *Cache[K, V], k K) (finish func() (V, bool)) {
+	r := c.shared()
+	e := r.entries.LoadAndDelete(k)
+	return func() (V, bool) { return r.removed(e) }
+}
+
+// StartGet does the first step of Get for a key that is present, and returns
+// the second.
+func StartGet[K comparable, V any](c *Cache[K, V], k K) (finish func() (V, bool)) {
+	return c.shared().entries.Load(k).get
+}
+
+// Creating returns the counter of entries that are being created, and the
+// number of entries of any kind in the table.
+func Creating[K comparable, V any](c *Cache[K, V]) (creating, entries int) {
+	r := c.shared()
+	return int(r.creating.Load()), r.entries.Len()
+}
