@@ -128,18 +128,19 @@ func (s *shard[K, V]) kill(k hkey[K], c *cell[K, V], old *record[V]) bool {
 	}
 	s.live.Add(-1)
 	s.tell(k)
-	s.raise(uint64(dead.version()))
-	s.table.Load().CompareAndDelete(k, c)
+	s.unlink(k, c, dead)
 	return true
 }
 
-// raise lifts floor to version if it is lower. It is retried only when another
-// deleter of the shard has raised it meanwhile.
-func (s *shard[K, V]) raise(version uint64) {
-	for {
+// unlink takes the dead cell c of k out of the table, if no creator has
+// replaced it. Floor goes first, so that whoever finds k absent finds it raised.
+func (s *shard[K, V]) unlink(k hkey[K], c *cell[K, V], dead *record[V]) {
+	version := uint64(dead.version())
+	for { // until no other deleter raises it between the two lines
 		floor := s.floor.Load()
 		if floor >= version || s.floor.CompareAndSwap(floor, version) {
-			return
+			break
 		}
 	}
+	s.table.Load().CompareAndDelete(k, c)
 }
