@@ -1,0 +1,360 @@
+package atomicbreaker
+
+import (
+	"fmt"
+	"math"
+	"time"
+	"unsafe"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/table"
+)
+
+// A book is what a group knows about its keys between two calls of ResetAll.
+// An absent key is a pristine one: closed, without failures.
+type book[K comparable] struct {
+	group    *Group[K]
+	settings *settings // for all keys if PerKey is nil; also the clock
+	keys     table.Keys[K]
+	hash     func(K) uint64 // panics if a key cannot be compared
+	cells    *table.Table[K, cell[K]]
+	carry    carry
+
+	eras eras
+
+	// linked is at least the number of cells in the table, and each stripe at
+	// least the number of those with its hashes: they go up before a cell is
+	// inserted and down after it was removed. While linked is zero every key is
+	// absent, and while a stripe is zero every key with its hashes is. That
+	// saves healthy keys the hash, or the table.
+	linked  atomics.Int64
+	stripes *[stripes]atomics.Uint32
+
+	// sweepAt is the number of cells at which an insert sweeps. Whoever swaps
+	// it for sweeping owns the sweep, and sets it anew at the end.
+	sweepAt atomics.Int64
+}
+
+const (
+	// stripes is how many keys may have failures before most healthy ones
+	// share their stripe with one. They take 4 KiB.
+	stripes    = 1 << stripeBits
+	stripeBits = 10
+	firstSweep = 64 // fewer idle cells than this are not worth looking for
+	sweeping   = math.MaxInt64
+)
+
+// A cell is the breaker of one key. Its core's settings and its key never
+// change. When it dies, its word is a tombstone and never changes again.
+type cell[K comparable] struct {
+	core // first, so that a *core of a cell can be converted back
+	key  K
+	hash uint64
+
+	// touched is when the cell last became pristine, in milliseconds since
+	// the book's epoch, if idle cells are kept. Only Sweep reads it, and
+	// nothing but memory depends on it.
+	touched atomics.Int64
+
+	// since is nil until the cell is dead. Then it is the era from which on
+	// departures of the key are those of later cells: its own if the cell has
+	// changed its mode, otherwise the last one at that time. By CAS of whoever
+	// helps to remove the cell first.
+	since atomics.Pointer[era]
+}
+
+func newBook[K comparable](g *Group[K]) *book[K] {
+	b := &book[K]{group: g, keys: table.NewKeys[K](), carry: carryOf[K](), stripes: new([stripes]atomics.Uint32)}
+	if g.settings != nil {
+		s := *g.settings
+		s.owner = b
+		b.settings = &s
+	} else {
+		b.settings, _ = new(Config).compile(b) // the defaults are valid
+	}
+	b.hash = b.keys.Hasher("atomicbreaker")
+	b.cells = table.New[K, cell[K]](b.hash, 0)
+	b.eras.init(b)
+	b.sweepAt.Store(firstSweep)
+	return b
+}
+
+// cellOf converts the core of a cell back.
+func (b *book[K]) cellOf(c *core) *cell[K] {
+	// Safety: only cells of this book have settings owned by it, and a cell's
+	// core is its first field.
+	return (*cell[K])(unsafe.Pointer(c))
+}
+
+// empty reports whether every key is absent for sure. A key that must be
+// hashed to find out whether that panics is never so.
+func (b *book[K]) empty() bool { return b.carry != carryBoxed && b.linked.Load() == 0 }
+
+// stripe returns the stripe of the cells with a hash.
+func (b *book[K]) stripe(hash uint64) *atomics.Uint32 {
+	return &b.stripes[hash>>(64-stripeBits)]
+}
+
+// lookup returns the cell of a key, dead or alive, or nil.
+func (b *book[K]) lookup(k K, hash uint64) *cell[K] {
+	if b.stripe(hash).Load() == 0 {
+		return nil
+	}
+	return b.cells.Load(k)
+}
+
+// allow is Group.Allow in this book.
+//
+// It goes round again only if an era began, or if a cell has died.
+func (b *book[K]) allow(k K) (Permit, error) {
+	for {
+		// The era must be that of the moment at which the key was absent, so
+		// it is read on both sides of that.
+		now := b.eras.now.Load()
+		if b.empty() {
+			// LP(Allow): an absent key admits when there are no cells.
+			if b.eras.now.Load() == now {
+				return absentPermit(b.carry, k, now, 0), nil
+			}
+			continue
+		}
+		h := b.hash(k)
+		c := b.lookup(k, h)
+		if c == nil {
+			// LP(Allow): an absent key admits when it is not found.
+			if b.eras.now.Load() == now {
+				return absentPermit(b.carry, k, now, 1+h>>(64-stripeBits)), nil
+			}
+			continue
+		}
+		w, a := c.admit()
+		if w.mode() == tombstone {
+			b.remove(c)
+			continue
+		}
+		if a != admitted {
+			return Permit{}, a.err()
+		}
+		return Permit{core: &c.core, bits: uint64(w.stay()) | inCell}, nil
+	}
+}
+
+// stillAbsent reports whether the key of a permit that was given while it was
+// absent is absent for sure. It takes no hash.
+func (b *book[K]) stillAbsent(p Permit) bool {
+	if b.linked.Load() == 0 {
+		return true
+	}
+	n := p.stripe(b.carry)
+	return n != 0 && b.stripes[n-1].Load() == 0
+}
+
+// find returns the cell of a key, or nil. The cell was alive when it was
+// found.
+func (b *book[K]) find(k K, hash uint64) *cell[K] {
+	for {
+		c := b.lookup(k, hash)
+		if c == nil || word(c.word.Load()).mode() != tombstone {
+			return c
+		}
+		b.remove(c)
+	}
+}
+
+// obtain is like find but inserts a pristine cell if there is none, with the
+// given settings or, if they are nil, those of the key. It returns nil for a
+// key that is not equal to itself, which could never be found again.
+func (b *book[K]) obtain(k K, hash uint64, s *settings) *cell[K] {
+	for {
+		if c := b.find(k, hash); c != nil || !b.keys.Findable(k) {
+			return c
+		}
+		if s == nil {
+			s = b.settingsFor(k)
+		}
+		fresh := &cell[K]{key: k, hash: hash}
+		fresh.set.Store(s)
+		b.touch(fresh)
+		b.stripe(hash).Add(1)
+		n := b.linked.Add(1)
+		c, loaded := b.cells.LoadOrStore(k, fresh)
+		if !loaded {
+			b.maybeSweep(n)
+			return fresh
+		}
+		b.unlinked(fresh)
+		if word(c.word.Load()).mode() != tombstone {
+			return c
+		}
+	}
+}
+
+// unlinked takes a cell out of the counts, once it is out of the table.
+func (b *book[K]) unlinked(c *cell[K]) {
+	b.linked.Add(-1)
+	b.stripe(c.hash).Add(^uint32(0))
+}
+
+// settingsFor returns the settings of a key. It runs user code.
+func (b *book[K]) settingsFor(k K) *settings {
+	if b.group.config.PerKey == nil {
+		return b.settings
+	}
+	c := b.group.config.PerKey(k)
+	s, err := c.compile(b)
+	if err != nil {
+		panic(fmt.Sprintf("%v (from GroupConfig.PerKey for key %v)", err, k))
+	}
+	return s
+}
+
+func (b *book[K]) absentSettings(p Permit) *settings {
+	return b.settingsFor(unpack[K](b.carry, p.key, p.bits))
+}
+
+func (b *book[K]) settleAbsent(p Permit, o Outcome, s *settings) Verdict {
+	// LP(Done): after ResetAll, all results are late when the book is read.
+	if b.group.book.Load() != b {
+		return Late
+	}
+	if (o == Success || o == Ignored) && b.stillAbsent(p) && b.eras.now.Load() == p.era {
+		// LP(Done): an absent key stays pristine.
+		return Counted
+	}
+	k := unpack[K](b.carry, p.key, p.bits)
+	return b.settle(k, b.hash(k), p.era, o, s)
+}
+
+func (b *book[K]) settleCell(core *core, stay word, o Outcome, s *settings) Verdict {
+	// LP(Done): after ResetAll, all results are late when the book is read.
+	if b.group.book.Load() != b {
+		return Late
+	}
+	c := b.cellOf(core)
+	v, w, wrote := c.settle(stay, o)
+	if w.mode() == tombstone && w == stay.bury() {
+		// The cell has died without having changed since it admitted the
+		// call, which therefore stays good.
+		b.remove(c)
+		return b.settle(c.key, c.hash, c.since.Load(), o, s)
+	}
+	if wrote {
+		b.tidy(c, w)
+	}
+	return v
+}
+
+// settle reports the outcome of a call that was admitted in the given era
+// while its key was pristine, and has no cell that could still tell.
+//
+// It goes round again only if a cell has died.
+func (b *book[K]) settle(k K, hash uint64, since *era, o Outcome, s *settings) Verdict {
+	for {
+		var c *cell[K]
+		if o == Success || o == Ignored {
+			c = b.find(k, hash)
+		} else if c = b.obtain(k, hash, s); c == nil {
+			return Late // not equal to itself, so nothing to remember
+		}
+		// The cell, or its absence, comes first: what happens to the key later
+		// happens to this cell.
+		late := b.eras.departed(since, hash)
+		if c == nil {
+			if late {
+				return Late
+			}
+			// LP(Done): an absent key stays pristine.
+			return Counted
+		}
+		if late {
+			// LP(Done): late when the departure was seen. If obtain made the
+			// cell, there is no more reason for it.
+			if b.group.config.IdleTimeout == 0 && c.word.Load() == 0 {
+				b.retire(c, 0)
+			}
+			return Late
+		}
+		v, w, wrote := c.settle(0, o) // zero: the cell's first stay
+		if w.mode() == tombstone {
+			b.remove(c)
+			continue
+		}
+		if wrote {
+			b.tidy(c, w)
+		}
+		return v
+	}
+}
+
+// tidy follows every write of a cell's word. It retires the cell if that made
+// it pristine and idle cells are not kept.
+func (b *book[K]) tidy(c *cell[K], w word) {
+	if !w.pristine() {
+		return
+	}
+	if b.group.config.IdleTimeout == 0 {
+		b.retire(c, w)
+	} else {
+		b.touch(c)
+	}
+}
+
+func (b *book[K]) touch(c *cell[K]) {
+	if b.group.config.IdleTimeout != 0 {
+		c.touched.Store(b.settings.now().Milliseconds())
+	}
+}
+
+// retire kills and removes a cell that is still pristine, and reports whether
+// it was.
+func (b *book[K]) retire(c *cell[K], pristine word) bool {
+	if !c.word.CompareAndSwap(uint64(pristine), uint64(pristine.bury())) {
+		return false
+	}
+	b.remove(c)
+	return true
+}
+
+// remove takes a dead cell out of the table. Everyone who comes across one
+// helps, so that nobody waits for the caller who killed it. When it returns,
+// c.since is set and the cell is out of the table.
+func (b *book[K]) remove(c *cell[K]) {
+	if word(c.word.Load()).gen() == 0 {
+		c.since.CompareAndSwap(nil, b.eras.now.Load())
+	} else {
+		if c.since.Load() == nil {
+			c.since.CompareAndSwap(nil, &era{hash: c.hash, home: b})
+		}
+		b.eras.begin(c.since.Load())
+	}
+	if b.cells.CompareAndDelete(c.key, c) {
+		b.unlinked(c)
+	}
+}
+
+// maybeSweep sweeps if the number of cells has doubled since the last time.
+// Every insert pays for at most two cells that are looked at.
+func (b *book[K]) maybeSweep(cells int64) {
+	at := b.sweepAt.Load()
+	if b.group.config.IdleTimeout == 0 || cells < at || !b.sweepAt.CompareAndSwap(at, sweeping) {
+		return
+	}
+	b.sweep()
+	b.sweepAt.Store(max(firstSweep, 2*b.linked.Load()))
+}
+
+// sweep removes the cells that are idle and returns their number.
+func (b *book[K]) sweep() (n int) {
+	idle := b.group.config.IdleTimeout
+	now := b.settings.now()
+	for _, c := range b.cells.All() {
+		w := word(c.word.Load())
+		switch {
+		case w.mode() == tombstone:
+			b.remove(c)
+		case w.pristine() && now-time.Duration(c.touched.Load())*time.Millisecond >= idle && b.retire(c, w):
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,94 @@
+package atomicbreaker
+
+import (
+	"reflect"
+	"unsafe"
+)
+
+// A carry is how keys of some type travel in a Permit, which has no type
+// parameter: in a pointer and 64 bits.
+type carry uint8
+
+const (
+	carryBoxed  carry = iota // the pointer leads to a copy on the heap
+	carryBits                // the bits are the key
+	carryString              // the pointer leads to the bytes, the bits are their number
+)
+
+// stripeShift is above all lengths of strings that an address space can hold.
+// What lies there in a permit for an absent key is 1 + the key's stripe, or 0
+// if that was not found out, unless the bits are the key.
+const stripeShift = 48
+
+// absentPermit returns a permit for a key that is absent in an era.
+func absentPermit[K comparable](how carry, k K, now *era, stripe uint64) Permit {
+	p := Permit{era: now}
+	p.key, p.bits = pack(how, k)
+	if how != carryBits {
+		p.bits |= stripe << stripeShift
+	}
+	return p
+}
+
+// stripe returns 1 + the stripe of the key of a permit for an absent key, or 0
+// if the permit does not say.
+func (p Permit) stripe(how carry) uint64 {
+	if how == carryBits {
+		return 0
+	}
+	return p.bits >> stripeShift
+}
+
+// carryOf returns how keys of type K travel.
+func carryOf[K comparable]() carry {
+	switch t := reflect.TypeFor[K](); t.Kind() {
+	case reflect.String:
+		return carryString
+	case reflect.Bool, reflect.Float32, reflect.Float64,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return carryBits
+	}
+	return carryBoxed
+}
+
+// pack takes a key apart. How must be carryOf[K]().
+func pack[K comparable](how carry, k K) (p unsafe.Pointer, bits uint64) {
+	switch how {
+	case carryString:
+		// Safety: K's kind is string, so a K is laid out like a string.
+		s := *(*string)(unsafe.Pointer(&k))
+		return unsafe.Pointer(unsafe.StringData(s)), uint64(len(s))
+	case carryBits:
+		// Safety: K's kind has at most 64 bits and no pointers, and bits is
+		// aligned for all such kinds.
+		*(*K)(unsafe.Pointer(&bits)) = k
+		return nil, bits
+	}
+	return box(k), 0
+}
+
+// box is apart from pack because it moves k to the heap, which other kinds of
+// keys must not pay for.
+//
+//go:noinline
+func box[K comparable](k K) unsafe.Pointer {
+	// Safety: unpack converts back to the same type.
+	return unsafe.Pointer(&k)
+}
+
+// unpack puts a key together again that pack took apart.
+func unpack[K comparable](how carry, p unsafe.Pointer, bits uint64) (k K) {
+	switch how {
+	case carryString:
+		// Safety: pack took p and bits from a string that lives as long as p,
+		// and K is laid out like a string.
+		s := unsafe.String((*byte)(p), int(bits&(1<<stripeShift-1)))
+		return *(*K)(unsafe.Pointer(&s))
+	case carryBits:
+		// Safety: see pack.
+		return *(*K)(unsafe.Pointer(&bits))
+	}
+	// Safety: box made p from a *K.
+	return *(*K)(p)
+}

@@ -1,0 +1,225 @@
+package atomicbreaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Config holds the settings of a Breaker. The zero value means the defaults.
+type Config struct {
+	// Name appears in Snapshots.
+	Name string
+
+	// Trip says when a closed breaker opens; nil means Consecutive(5).
+	Trip Policy
+
+	// OpenTimeout is how long the breaker stays open before it lets a probe
+	// through, rounded up to a millisecond. Zero means one minute. A negative
+	// value, or one beyond a year, means until Reset.
+	OpenTimeout time.Duration
+
+	// MaxOpenTimeout bounds how long Backoff may make the breaker stay open.
+	// Zero means ten times OpenTimeout. It must not be below OpenTimeout.
+	MaxOpenTimeout time.Duration
+
+	// Backoff returns how long the breaker stays open the streak-th time in a
+	// row, counted from 1 since it was last closed. A result of zero or less
+	// means OpenTimeout, one above MaxOpenTimeout means that. Nil doubles
+	// OpenTimeout each time.
+	//
+	// It is called when the settings are checked, by New and NewGroup, once for
+	// each streak from 1 to 31, and never later; longer streaks count as 31.
+	Backoff func(streak int) time.Duration
+
+	// Probes is how many calls a half-open breaker has in flight at most, up
+	// to 31. Zero means 1.
+	Probes int
+
+	// CloseAfter is how many probes must succeed, with none failing, before
+	// the breaker closes, up to 31. Zero means 1.
+	CloseAfter int
+
+	// ProbeTimeout is how long a probe may keep its slot, rounded up to 128
+	// milliseconds, at most 49 days. When all probes are out and the last of
+	// them has had this long, their slots are free again and their results are
+	// late. Zero means OpenTimeout, but at least ten seconds.
+	ProbeTimeout time.Duration
+
+	// Classify says what an error that is not nil means; nil errors are
+	// Success. It must not be slow. An Outcome that is none of the three counts
+	// as Failure. If it panics, so does its caller, and the call has failed.
+	//
+	// A nil Classify takes errors that match context.Canceled for Ignored and
+	// all others for Failure.
+	Classify func(error) Outcome
+}
+
+// Policy says when a closed breaker opens. Consecutive makes one.
+type Policy interface{ apply(*settings) error }
+
+// Consecutive opens the breaker on the n-th failure in a row, exactly: every
+// success in between starts the count anew, however long ago the failures
+// were. n must be positive.
+func Consecutive(n int) Policy { return consecutive(n) }
+
+type consecutive int
+
+func (n consecutive) apply(s *settings) error {
+	if n < 1 || int64(n) > math.MaxInt32 {
+		return fmt.Errorf("Consecutive(%d): must be in 1..%d", int(n), math.MaxInt32)
+	}
+	s.threshold = uint32(n)
+	return nil
+}
+
+const (
+	defaultThreshold    = 5
+	defaultOpenTimeout  = time.Minute
+	defaultOpenGrowth   = 10
+	defaultProbeTimeout = 10 * time.Second
+)
+
+// settings are a validated Config. They never change.
+type settings struct {
+	name         string
+	epoch        time.Time // what deadlines are counted from
+	owner        owner     // the group's book, or nil for a Breaker
+	classify     func(error) Outcome
+	openTimeout  time.Duration   // latched, or positive
+	maxOpen      time.Duration   // latched, or positive
+	backoff      []time.Duration // by streak-1, of Config.Backoff; nil doubles
+	openBound    uint64          // no deadline is set further ahead, in openTicks
+	probeTimeout time.Duration
+	leaseBound   uint64 // the same for leases, in leaseTicks
+	threshold    uint32
+	probes       int
+	closeAfter   int
+}
+
+// compile validates c. The epoch is taken here.
+func (c *Config) compile(o owner) (*settings, error) {
+	s := &settings{name: c.Name, epoch: time.Now(), owner: o, classify: c.Classify, threshold: defaultThreshold}
+	if c.Trip != nil {
+		if err := c.Trip.apply(s); err != nil {
+			return nil, fmt.Errorf("atomicbreaker: Config.Trip: %w", err)
+		}
+	}
+	var err error
+	if s.probes, err = upTo31("Probes", c.Probes); err != nil {
+		return nil, err
+	}
+	if s.closeAfter, err = upTo31("CloseAfter", c.CloseAfter); err != nil {
+		return nil, err
+	}
+	if err := c.compileOpen(s); err != nil {
+		return nil, err
+	}
+	s.probeTimeout = c.ProbeTimeout
+	switch {
+	case c.ProbeTimeout < 0 || c.ProbeTimeout > maxProbeTimeout:
+		return nil, fmt.Errorf("atomicbreaker: Config.ProbeTimeout %v: must be in 0..%v", c.ProbeTimeout, maxProbeTimeout)
+	case c.ProbeTimeout == 0:
+		s.probeTimeout = min(max(s.openTimeout, defaultProbeTimeout), maxProbeTimeout)
+	}
+	s.leaseBound = deadline(s.probeTimeout, leaseTick) + 1
+	return s, nil
+}
+
+func upTo31(field string, n int) (int, error) {
+	if n < 0 || n > probeMask {
+		return 0, fmt.Errorf("atomicbreaker: Config.%s %d: must be in 0..%d", field, n, probeMask)
+	}
+	return max(n, 1), nil
+}
+
+// compileOpen fills in how long the breaker stays open.
+func (c *Config) compileOpen(s *settings) error {
+	s.openTimeout = c.OpenTimeout
+	if s.openTimeout == 0 {
+		s.openTimeout = defaultOpenTimeout
+	}
+	s.maxOpen = c.MaxOpenTimeout
+	if s.maxOpen < 0 || s.maxOpen > 0 && s.maxOpen < s.openTimeout {
+		return fmt.Errorf("atomicbreaker: Config.MaxOpenTimeout %v: must be 0 or at least OpenTimeout %v", c.MaxOpenTimeout, s.openTimeout)
+	}
+	if s.openTimeout < 0 || s.openTimeout >= latchedBeyond {
+		s.openTimeout, s.maxOpen = latched, latched
+		return nil
+	}
+	if s.maxOpen == 0 {
+		s.maxOpen = s.openTimeout * defaultOpenGrowth
+	}
+	if s.maxOpen >= latchedBeyond {
+		s.maxOpen = latchedBeyond
+	}
+	s.openBound = deadline(s.maxOpen, openTick) + 1
+	if c.Backoff != nil {
+		s.backoff = make([]time.Duration, streakMask)
+		for i := range s.backoff {
+			d := c.Backoff(i + 1)
+			if d <= 0 {
+				d = s.openTimeout
+			}
+			s.backoff[i] = min(d, s.maxOpen)
+		}
+	}
+	return nil
+}
+
+// openFor returns how long the streak-th opening in a row lasts, or latched.
+func (s *settings) openFor(streak int) time.Duration {
+	d := s.openTimeout
+	switch {
+	case d == latched:
+		return latched
+	case s.backoff != nil:
+		d = s.backoff[streak-1]
+	case d > s.maxOpen>>(streak-1): // d<<(streak-1) > maxOpen, without overflow
+		d = s.maxOpen
+	default:
+		d <<= streak - 1
+	}
+	if d >= latchedBeyond {
+		return latched
+	}
+	return d
+}
+
+// openUntil returns the deadline of the streak-th opening in a row.
+func (s *settings) openUntil(streak int, now time.Duration) uint64 {
+	d := s.openFor(streak)
+	if d == latched {
+		return forever
+	}
+	until := deadline(now+d, openTick) & untilMask
+	if until == forever {
+		until = notForever
+	}
+	return until
+}
+
+// leaseFrom returns the lease of a probe that starts now.
+func (s *settings) leaseFrom(now time.Duration) uint64 {
+	return deadline(now+s.probeTimeout, leaseTick) & leaseMask
+}
+
+// now returns the time since the epoch, by the monotonic clock.
+func (s *settings) now() time.Duration { return time.Since(s.epoch) }
+
+// outcome classifies the error of a call. It runs user code. A nil s means
+// the defaults.
+func (s *settings) outcome(err error) Outcome {
+	switch {
+	case err == nil:
+		return Success
+	case s != nil && s.classify != nil:
+		return s.classify(err)
+	case errors.Is(err, context.Canceled):
+		return Ignored
+	default:
+		return Failure
+	}
+}

@@ -1,0 +1,79 @@
+package atomicbreaker
+
+import "context"
+
+// Execute calls fn if the breaker admits it, and returns its results or the
+// error of Allow. It treats errors, panics and runtime.Goexit like Do. It
+// panics if fn is nil.
+//
+// Execute is lock-free outside fn. It takes effect as Allow and Permit.Done
+// do.
+func Execute[T any](b *Breaker, fn func() (T, error)) (result T, err error) {
+	if fn == nil {
+		panic("atomicbreaker: Execute with a nil function")
+	}
+	p, err := b.Allow()
+	if err != nil {
+		return result, err
+	}
+	returned := false
+	defer p.failUnless(&returned)
+	result, err = fn()
+	returned = true
+	p.Done(err)
+	return result, err
+}
+
+// ExecuteContext is like Execute with a context for fn. It does not call fn if
+// ctx is already done, and returns the cause. It panics if ctx or fn is nil.
+//
+// ExecuteContext is lock-free outside fn. It takes effect as Allow and
+// Permit.Done do.
+func ExecuteContext[T any](ctx context.Context, b *Breaker, fn func(context.Context) (T, error)) (result T, err error) {
+	if err := begin(ctx, fn == nil); err != nil {
+		return result, err
+	}
+	p, err := b.Allow()
+	if err != nil {
+		return result, err
+	}
+	returned := false
+	defer p.failUnless(&returned)
+	result, err = fn(ctx)
+	returned = true
+	p.Done(err)
+	return result, err
+}
+
+// begin checks what Do and ExecuteContext were given, before a permit is
+// taken.
+func begin(ctx context.Context, noFn bool) error {
+	if ctx == nil {
+		panic("atomicbreaker: call with a nil context")
+	}
+	if noFn {
+		panic("atomicbreaker: call with a nil function")
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// run makes the call that p admits.
+func (p Permit) run(ctx context.Context, fn func(context.Context) error) error {
+	returned := false
+	defer p.failUnless(&returned)
+	err := fn(ctx)
+	returned = true
+	p.Done(err)
+	return err
+}
+
+// failUnless is deferred around user code. It does not recover: a panic keeps
+// its stack, and runtime.Goexit goes on.
+func (p Permit) failUnless(returned *bool) {
+	if !*returned {
+		p.Failure()
+	}
+}

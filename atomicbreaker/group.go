@@ -1,0 +1,250 @@
+package atomicbreaker
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// A Group is a breaker for every key. Only keys that fail take memory: an
+// absent key is a healthy one, and keys that recover become absent again.
+//
+// The zero Group has the default settings. A Group must not be copied after
+// first use. All methods may be called concurrently.
+//
+// A key that holds an interface with an uncomparable value makes every method
+// panic, as it does with Go's maps. A key that is not equal to itself, a NaN,
+// is always healthy, and its failures are Late.
+type Group[K comparable] struct {
+	_        atomics.NoCopy
+	config   GroupConfig[K] // never changes
+	settings *settings      // Config.Default, without an owner; nil in the zero Group; never changes
+
+	// From nil to the first book when it is needed, and to a fresh one by
+	// every ResetAll. Every operation reads it once and stays with it.
+	book atomics.Pointer[book[K]]
+}
+
+// GroupConfig holds the settings of a Group. The zero value means the
+// defaults.
+type GroupConfig[K comparable] struct {
+	// Default holds the settings of all keys if PerKey is nil.
+	Default Config
+
+	// PerKey returns the settings of one key. It is called when a key that is
+	// absent from the group fails, or when its error has to be classified, so
+	// it should be quick and return the same for the same key. If it panics,
+	// so does its caller and nothing is recorded; if its result is wrong, its
+	// caller panics.
+	PerKey func(K) Config
+
+	// IdleTimeout is how long a key that has recovered keeps its place. Zero
+	// means not at all, which suits all but keys that fail and recover many
+	// times a second. With a timeout, places are given up by Sweep, or by
+	// inserts once the group has doubled, and not by a timer.
+	IdleTimeout time.Duration
+}
+
+// NewGroup returns a Group, or an error that names the setting that is wrong
+// and its value.
+func NewGroup[K comparable](c GroupConfig[K]) (*Group[K], error) {
+	if c.IdleTimeout < 0 {
+		return nil, fmt.Errorf("atomicbreaker: GroupConfig.IdleTimeout %v: must not be negative", c.IdleTimeout)
+	}
+	s, err := c.Default.compile(nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w (in GroupConfig.Default)", err)
+	}
+	return &Group[K]{config: c, settings: s}, nil
+}
+
+// MustNewGroup is like NewGroup but panics if a setting is wrong.
+func MustNewGroup[K comparable](c GroupConfig[K]) *Group[K] {
+	g, err := NewGroup(c)
+	if err != nil {
+		panic(err)
+	}
+	return g
+}
+
+// current returns the book that the operation works with.
+func (g *Group[K]) current() *book[K] {
+	if b := g.book.Load(); b != nil {
+		return b
+	}
+	g.book.CompareAndSwap(nil, newBook(g))
+	return g.book.Load()
+}
+
+// Allow asks whether a call may be made for k now; see Breaker.Allow. For a
+// key that is not in the group it stores nothing, and if keys are strings,
+// numbers or booleans it allocates nothing; other types of keys are copied to
+// the heap.
+//
+// Allow is lock-free, and blocking on a bucket's mutex when it helps to remove
+// a key that has recovered. It takes effect when the key is not found, or like
+// Breaker.Allow.
+func (g *Group[K]) Allow(k K) (Permit, error) { return g.current().allow(k) }
+
+// Do calls fn if Allow(k) admits it; see Breaker.Do.
+//
+// Do is lock-free outside fn, and blocking on a bucket's mutex when the key
+// enters or leaves the group. It takes effect as Allow and Permit.Done do.
+func (g *Group[K]) Do(ctx context.Context, k K, fn func(context.Context) error) error {
+	if err := begin(ctx, fn == nil); err != nil {
+		return err
+	}
+	p, err := g.Allow(k)
+	if err != nil {
+		return err
+	}
+	return p.run(ctx, fn)
+}
+
+// RecordSuccess reports a success for k that no permit was asked for. Unlike a
+// permit's it is never late: it clears the failures of a closed key, and
+// closes an open or half-open one, whose verdict then is Recovered.
+//
+// RecordSuccess is lock-free, and blocking on a bucket's mutex when the key
+// leaves the group. It takes effect by one CAS, or when the state is read if
+// it changes nothing.
+func (g *Group[K]) RecordSuccess(k K) Verdict {
+	b := g.current()
+	if b.empty() {
+		// LP(RecordSuccess): an absent key stays pristine.
+		return Counted
+	}
+	h := b.hash(k)
+	for {
+		c := b.find(k, h)
+		if c == nil {
+			// LP(RecordSuccess): an absent key stays pristine.
+			return Counted
+		}
+		v, w, wrote := c.record(Success)
+		if w.mode() == tombstone {
+			b.remove(c) // and look for the next one: someone let this one die
+			continue
+		}
+		if wrote {
+			b.tidy(c, w)
+		}
+		return v
+	}
+}
+
+// RecordFailure reports a failure for k that no permit was asked for. It
+// counts against a closed key, and opens one that is half-open or whose open
+// time has passed. While the key is open it is Late.
+//
+// RecordFailure is lock-free, and blocking on a bucket's mutex when the key
+// enters the group. It takes effect by one CAS, or when the state is read if
+// it is late.
+func (g *Group[K]) RecordFailure(k K) Verdict {
+	b := g.current()
+	h := b.hash(k)
+	for {
+		c := b.obtain(k, h, nil)
+		if c == nil {
+			return Late // not equal to itself, so nothing to remember
+		}
+		v, w, _ := c.record(Failure)
+		if w.mode() == tombstone {
+			b.remove(c) // and make the next one: someone let this one die
+			continue
+		}
+		return v
+	}
+}
+
+// IsOpen reports whether a call for k would be rejected outright. It is false
+// again as soon as the open time has passed, for all callers alike; only Allow
+// limits the number of probes.
+//
+// IsOpen is wait-free. It takes effect when the state is read.
+func (g *Group[K]) IsOpen(k K) bool { return g.State(k) == Open }
+
+// State returns what the group would do with a call for k now; see
+// Breaker.State.
+//
+// State is wait-free. It takes effect when the state is read.
+func (g *Group[K]) State(k K) State {
+	b := g.current()
+	if b.empty() {
+		return Closed
+	}
+	if c := b.lookup(k, b.hash(k)); c != nil {
+		return c.read().state // a dead cell reads as closed, which its key was
+	}
+	return Closed
+}
+
+// Reset closes the breaker of k with no failures. The results of all its calls
+// admitted before are late.
+//
+// Reset is lock-free, and blocking on a bucket's mutex when the key enters or
+// leaves the group. It takes effect by the CAS that closes the breaker.
+func (g *Group[K]) Reset(k K) {
+	b := g.current()
+	h := b.hash(k)
+	for {
+		// A key that is absent has to be present for a moment, so that it can
+		// change: that is what makes earlier results late.
+		c := b.obtain(k, h, nil)
+		if c == nil {
+			return // not equal to itself, so nothing to reset
+		}
+		w := c.reset()
+		if w.mode() == tombstone {
+			b.remove(c)
+			continue
+		}
+		b.tidy(c, w)
+		return
+	}
+}
+
+// ResetAll closes the breakers of all keys at once. The results of all calls
+// admitted before are late.
+//
+// ResetAll is wait-free. It takes effect for all keys when it replaces the
+// table.
+func (g *Group[K]) ResetAll() {
+	// LP(ResetAll): this store. Whoever still works with the old book does so
+	// on behalf of the moment before it.
+	g.book.Store(newBook(g))
+}
+
+// All yields the keys that are in the group, with what each looked like when
+// it was reached. It is weakly consistent: each key at most once, and every
+// key that is present throughout. The loop body may use the group.
+//
+// All is blocking on the mutex of one bucket at a time, not during the loop
+// body. It takes effect for each key when that is read.
+func (g *Group[K]) All() iter.Seq2[K, Snapshot] {
+	return func(yield func(K, Snapshot) bool) {
+		for k, c := range g.current().cells.All() {
+			if s, alive := c.snapshotAlive(); alive && !yield(k, s) {
+				return
+			}
+		}
+	}
+}
+
+// Len returns the number of keys that are in the group. It is exact while
+// nobody uses the group.
+//
+// Len is wait-free. It takes effect for each part of the table when that is
+// read.
+func (g *Group[K]) Len() int { return g.current().cells.Len() }
+
+// Sweep removes the keys that have been healthy for GroupConfig.IdleTimeout
+// and returns their number. Keys that are open or half-open, or have failures,
+// stay.
+//
+// Sweep is blocking on the mutex of one bucket at a time. It takes effect for
+// each key by the CAS that retires it.
+func (g *Group[K]) Sweep() int { return g.current().sweep() }

@@ -1,0 +1,118 @@
+package atomicbreaker
+
+import "unsafe"
+
+// A Permit is the right to make one call, and the duty to report once how it
+// ended. It belongs to the generation of the breaker that gave it: when the
+// breaker has changed its state or was reset meanwhile, the report is Late and
+// changes nothing.
+//
+// A Permit is a value and costs no allocation. Reporting twice is a mistake
+// that is noticed only when the breaker's state has changed in between, or
+// when no probe is in flight; otherwise a second Failure counts as another
+// one. Do and Execute cannot make it.
+//
+// The zero Permit belongs to no breaker: all its reports are Late.
+type Permit struct {
+	core *core          // the breaker; nil if the key was absent from its group
+	era  *era           // when the key was absent; nil with a core
+	key  unsafe.Pointer // that key, with bits; see carry.go
+	bits uint64         // the admitting word's stay, maybe inCell; or part of key
+}
+
+// inCell marks in bits, in a place where a stay is zero, that core belongs to
+// a cell. It also keeps the bits from being equal to any word.
+const inCell = 1 << 32
+
+// Done reports how the call ended: nil is a success, and Config.Classify
+// decides about other errors.
+//
+// Done is lock-free, and in a Group blocking on a bucket's mutex when the key
+// enters or leaves the table. It takes effect by one CAS, or when the state is
+// read if it changes nothing.
+func (p Permit) Done(err error) Verdict {
+	if err == nil {
+		return p.Success()
+	}
+	// User code may run here. A key that is absent holds no slot, so nothing
+	// is lost if PerKey panics.
+	s := p.settings()
+	classified := false
+	defer func() {
+		if !classified {
+			p.settle(Failure, s)
+		}
+	}()
+	o := s.outcome(err)
+	classified = true
+	return p.settle(o, s)
+}
+
+// Success reports that the call succeeded.
+//
+// Success is lock-free, and in a Group blocking on a bucket's mutex when the
+// key leaves the table. It takes effect by one CAS, or when the state is read
+// if it changes nothing.
+func (p Permit) Success() Verdict {
+	// LP(Success): nothing to change in a closed breaker without failures.
+	if p.core != nil && p.core.word.Load() == p.bits {
+		return Counted
+	}
+	return p.succeed()
+}
+
+// succeed is outlined so that Success can be inlined.
+//
+//go:noinline
+func (p Permit) succeed() Verdict { return p.settle(Success, nil) }
+
+// Failure reports that the call failed.
+//
+// Failure is lock-free, and in a Group blocking on a bucket's mutex when the
+// key enters the table. It takes effect by one CAS, or when the state is read
+// if it comes too late.
+func (p Permit) Failure() Verdict { return p.settle(Failure, nil) }
+
+// Cancel reports that the call says nothing about what was called, and gives
+// its slot back if it was a probe.
+//
+// Cancel is lock-free, and in a Group blocking on a bucket's mutex when the
+// key leaves the table. It takes effect by one CAS, or when the state is read
+// if it changes nothing.
+func (p Permit) Cancel() Verdict { return p.settle(Ignored, nil) }
+
+// An owner is a group's book, without its type parameter.
+type owner interface {
+	// settleAbsent and settleCell report the outcome of a call that was
+	// admitted while its key was absent, and by a cell.
+	settleAbsent(Permit, Outcome, *settings) Verdict
+	settleCell(*core, word, Outcome, *settings) Verdict
+	// absentSettings returns the settings of an absent key. It runs user code.
+	absentSettings(Permit) *settings
+}
+
+// settle reports an outcome. A non-nil s are the settings that an absent key
+// gets if this makes it present.
+func (p Permit) settle(o Outcome, s *settings) Verdict {
+	switch {
+	case p.core == nil && p.era == nil:
+		return Late
+	case p.core == nil:
+		return p.era.home.settleAbsent(p, o, s)
+	case p.bits&inCell != 0:
+		return p.core.set.Load().owner.settleCell(p.core, word(p.bits).stay(), o, s)
+	}
+	v, _, _ := p.core.settle(word(p.bits), o)
+	return v
+}
+
+// settings returns what classifies the call's error, nil for the defaults.
+func (p Permit) settings() *settings {
+	switch {
+	case p.core != nil:
+		return p.core.set.Load()
+	case p.era != nil:
+		return p.era.home.absentSettings(p)
+	}
+	return nil
+}
