@@ -79,6 +79,8 @@ func failing() (int, error)               { return 99, errRefused }
 func exiting() (int, error)               { runtime.Goexit(); return 99, nil }
 func panicking(v any) func() (int, error) { return func() (int, error) { panic(v) } }
 
+func diskFull() (int, error) { panic("disk full") }
+
 // unexpected is a create function that must not be called.
 func unexpected(t *testing.T) func() (int, error) {
 	return func() (int, error) {
