@@ -125,8 +125,8 @@ func measure(ctx context.Context, o options, args []string, stderr io.Writer) (s
 		return "", err
 	}
 	plan := o.plan.Fit(c)
-	fmt.Fprintf(stderr, "bench: %d benchmarks on %s CPUs, %d rounds of %v each, budget %v\n",
-		c.Leaves(), runner.FormatCPUs(plan.CPUs), plan.Rounds, plan.BenchTime, plan.Budget)
+	fmt.Fprintf(stderr, "bench: %d benchmarks on %s CPUs, %d rounds, samples of %s, budget %v\n",
+		c.Leaves(), runner.FormatCPUs(plan.CPUs), plan.Rounds, plan.Samples(), plan.Budget)
 
 	if err := os.MkdirAll(o.out, 0o777); err != nil {
 		return "", fmt.Errorf("bench: %w", err)

@@ -65,8 +65,8 @@ func TestBenchstatArgs(t *testing.T) {
 	r, err := report.Read(f, sample, "")
 	require.NoError(t, err)
 	cache := r.Structures[2]
-	require.Equal(t, []string{"mutex", "rwmutex", "syncmap"}, others(cache, "mutex"))
-	require.Equal(t, []string{"rwmutex", "mutex", "syncmap"}, others(cache, "rwmutex"))
+	require.Equal(t, []string{"mutex", "rwmutex", "syncmap"}, cache.Others("mutex"))
+	require.Equal(t, []string{"rwmutex", "mutex", "syncmap"}, cache.Others("rwmutex"))
 	args := benchstatArgs(cache, "rwmutex", "raw.txt")
 	require.Contains(t, args, ".unit:sec/op .name:(CacheHit)", "only operations that have both")
 	require.Contains(t, args, "/impl@(rwmutex latchfree)")

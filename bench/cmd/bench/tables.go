@@ -17,7 +17,7 @@ import (
 // because all of them side by side do not fit a terminal.
 func tables(ctx context.Context, r *report.Report, raw string, w io.Writer) error {
 	for _, s := range r.Structures {
-		for _, other := range others(s, r.Baseline) {
+		for _, other := range s.Others(r.Baseline) {
 			args := benchstatArgs(s, other, raw)
 			out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()
 			if err != nil {
@@ -53,19 +53,4 @@ func benchstatArgs(s *report.Structure, other, raw string) []string {
 		"-ignore", ".config",
 		raw,
 	}
-}
-
-// others returns the implementations that the subject is compared with in a
-// structure, the baseline first.
-func others(s *report.Structure, baseline string) []string {
-	var names []string
-	for _, c := range s.Comparisons() {
-		if !slices.Contains(names, c.Other.Impl) {
-			names = append(names, c.Other.Impl)
-		}
-	}
-	if i := slices.Index(names, baseline); i > 0 {
-		names = slices.Insert(slices.Delete(names, i, i+1), 0, baseline)
-	}
-	return names
 }

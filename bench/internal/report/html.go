@@ -45,8 +45,14 @@ type view struct {
 type structureView struct {
 	*Structure
 	ID    string
-	Speed []template.HTML
+	Speed []speedView
 	Ops   []opView
+}
+
+// speedView is the speed-up over one other implementation.
+type speedView struct {
+	Other string
+	Plots []template.HTML
 }
 
 type opView struct {
@@ -78,9 +84,16 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	s := r.series()
 	for _, st := range r.Structures {
 		sv := structureView{Structure: st, ID: st.Name}
-		for _, cpu := range r.CPUs {
-			// Package svg escapes what it draws.
-			sv.Speed = appendPlot(sv.Speed, speedPlot(st, r.Baseline, cpu))
+		others := st.Others(r.Baseline)
+		if len(others) > 0 && others[0] == r.Baseline {
+			others = others[:1] // the rest is in the tables
+		}
+		for _, other := range others {
+			speed := speedView{Other: other}
+			for _, cpu := range r.CPUs {
+				speed.Plots = appendPlot(speed.Plots, speedPlot(st, other, cpu))
+			}
+			sv.Speed = append(sv.Speed, speed)
 		}
 		for _, op := range st.Ops {
 			ov := opView{Op: op}
@@ -97,6 +110,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	return nil
 }
 
+// appendPlot appends a drawing of package svg, which escapes what it draws.
 func appendPlot(plots []template.HTML, plot string) []template.HTML {
 	if plot == "" {
 		return plots

@@ -143,14 +143,14 @@ func scale(lo, hi, from, to float64) svg.Log {
 	return svg.NewLog(lo, hi, from, to)
 }
 
-// speedPlot draws the subject's speed-up over the baseline in every case of a
-// structure, at one CPU count.
-func speedPlot(s *Structure, baseline string, cpu int) string {
+// speedPlot draws the subject's speed-up over one other implementation in
+// every case of a structure, at one CPU count.
+func speedPlot(s *Structure, other string, cpu int) string {
 	var rows []*Comparison
 	lo, hi := 0.5, 2.0 // 1× is always inside, with room on both sides
 	widest := 0
 	for _, c := range s.Comparisons() {
-		if c.Other.Impl != baseline {
+		if c.Other.Impl != other {
 			continue
 		}
 		l, h := ratioEnds(c.Ratio)
@@ -176,7 +176,7 @@ func speedPlot(s *Structure, baseline string, cpu int) string {
 		}
 	}
 	right := float64(panelWidth - 118)
-	canvas := svg.New(panelWidth, height+20, fmt.Sprintf("%s: speed-up over %s, %s", s.Name, baseline, CPUs(cpu)))
+	canvas := svg.New(panelWidth, height+20, fmt.Sprintf("%s: speed-up over %s, %s", s.Name, other, CPUs(cpu)))
 	x := scale(lo, hi, left, right)
 
 	canvas.Text(0, 12, svg.Start, "head", CPUs(cpu))
@@ -190,7 +190,7 @@ func speedPlot(s *Structure, baseline string, cpu int) string {
 		canvas.Text(x.At(t), height+14, svg.Middle, "tick", strconv.FormatFloat(t, 'f', -1, 64)+"×")
 	}
 	canvas.Text(x.At(1)-5, 26, svg.End, "quiet", "slower")
-	canvas.Text(x.At(1)+5, 26, svg.Start, "quiet", "faster than "+baseline)
+	canvas.Text(x.At(1)+5, 26, svg.Start, "quiet", "faster than "+other)
 	y := top
 	for _, line := range lines {
 		y += line.height
@@ -237,7 +237,7 @@ func speedLines(rows []*Comparison, stack bool) []speedLine {
 	for i, c := range rows {
 		first := i == 0 || rows[i-1].Op != c.Op
 		gap := 0.0
-		if first && i > 0 {
+		if first && i > 0 && (c.Case.Label != "" || rows[i-1].Case.Label != "") {
 			gap = caseGap
 		}
 		if c.Case.Label == "" {

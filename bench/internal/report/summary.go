@@ -56,6 +56,21 @@ func (s *Structure) Comparisons() []*Comparison {
 	return all
 }
 
+// Others returns the implementations that the subject is compared with in the
+// structure, the baseline first.
+func (s *Structure) Others(baseline string) []string {
+	var names []string
+	for _, c := range s.Comparisons() {
+		if !slices.Contains(names, c.Other.Impl) {
+			names = append(names, c.Other.Impl)
+		}
+	}
+	if i := slices.Index(names, baseline); i > 0 {
+		names = slices.Insert(slices.Delete(names, i, i+1), 0, baseline)
+	}
+	return names
+}
+
 // Comparisons returns those of all structures.
 func (r *Report) Comparisons() []*Comparison {
 	var all []*Comparison
@@ -78,19 +93,11 @@ func (r *Report) Summaries() []*Summary {
 			sum.Structure, sum.Other, sum.CPU = s.Name, c.Other.Impl, c.Case.CPU
 			sum.add(c)
 		}
-		var others []string
 		for _, sum := range own {
 			sum.average()
-			if !slices.Contains(others, sum.Other) {
-				others = append(others, sum.Other)
-			}
 		}
-		rank := func(sum *Summary) int {
-			if sum.Other == r.Baseline {
-				return -1
-			}
-			return slices.Index(others, sum.Other)
-		}
+		others := s.Others(r.Baseline)
+		rank := func(sum *Summary) int { return slices.Index(others, sum.Other) }
 		slices.SortStableFunc(own, func(a, b *Summary) int {
 			return cmp.Or(rank(a)-rank(b), a.CPU-b.CPU)
 		})

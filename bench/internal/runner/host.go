@@ -24,7 +24,7 @@ func WriteHeader(ctx context.Context, w io.Writer, b *Binary, c *Calibration, p 
 		"host: "+host(ctx, c.Header),
 		"date: "+now.UTC().Format(time.RFC3339),
 		"command: "+command,
-		"benchtime: "+p.BenchTime.String(),
+		"benchtime: "+p.Samples(),
 	)
 	if p.Skip != "" {
 		lines = append(lines, "skip: "+p.Skip)

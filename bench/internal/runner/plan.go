@@ -44,8 +44,10 @@ type Plan struct {
 	Skip      string        // regular expression over one element of a name, at any depth; "" skips nothing
 	CPUs      []int         // values of GOMAXPROCS
 	Rounds    int           // samples per benchmark
-	BenchTime time.Duration // of one sample
+	BenchTime time.Duration // of one sample; 0 lets Fit choose
 	Budget    time.Duration // for calibration and rounds together
+
+	fitted bool // BenchTime was chosen by Fit and may be lowered
 }
 
 // Validate reports the first setting that cannot be run.
@@ -86,6 +88,31 @@ func (p Plan) Fit(c *Calibration) Plan {
 	perRound := left/time.Duration(p.Rounds) - max(fixed, 0)
 	fit := time.Duration(float64(perRound) / rampUp / float64(runs))
 	p.BenchTime = min(max(fit.Truncate(time.Millisecond), minBenchTime), maxBenchTime)
+	p.fitted = true
+	return p
+}
+
+// Samples says how long a sample is: "40ms", or "up to 40ms" where rounds may
+// get shorter on the way.
+func (p Plan) Samples() string {
+	if p.fitted {
+		return "up to " + p.BenchTime.String()
+	}
+	return p.BenchTime.String()
+}
+
+// refit lowers a fitted bench time after some rounds if the ones to come
+// would not fit the rest of the budget. The machine may have become slower
+// since the calibration. A whole round always has one bench time, so no
+// implementation is favoured.
+func (p Plan) refit(mean time.Duration, rounds int, left time.Duration) Plan {
+	if !p.fitted || rounds <= 0 {
+		return p
+	}
+	if room := max(left, 0) / time.Duration(rounds); mean > room {
+		shorter := time.Duration(float64(p.BenchTime) * float64(room) / float64(mean))
+		p.BenchTime = max(shorter.Truncate(time.Millisecond), minBenchTime)
+	}
 	return p
 }
 

@@ -71,6 +71,19 @@ func TestFit(t *testing.T) {
 	require.Equal(t, time.Second, p.Fit(leaves(4, 0)).BenchTime, "the caller's choice stands")
 }
 
+func TestRefit(t *testing.T) {
+	p := Plan{CPUs: []int{1}, Rounds: 10, Budget: 100 * time.Second}
+	require.Equal(t, "2s", Plan{BenchTime: 2 * time.Second}.Samples())
+	p = p.Fit(&Calibration{Tops: []Top{{"BenchmarkX", 100}}, Took: time.Second})
+	require.Equal(t, "up to 54ms", p.Samples())
+	require.Equal(t, p, p.refit(9*time.Second, 9, 90*time.Second), "in time")
+	require.Equal(t, 27*time.Millisecond, p.refit(18*time.Second, 9, 81*time.Second).BenchTime, "twice too slow")
+	require.Equal(t, minBenchTime, p.refit(time.Hour, 9, 81*time.Second).BenchTime)
+	require.Equal(t, minBenchTime, p.refit(time.Second, 1, -time.Second).BenchTime, "over the budget")
+	given := Plan{BenchTime: time.Second}
+	require.Equal(t, given, given.refit(time.Hour, 9, time.Second), "the caller's choice stands")
+}
+
 func TestResultName(t *testing.T) {
 	for line, want := range map[string]string{
 		"BenchmarkX/impl=a-2 \t 100\t 12.3 ns/op\t 0 B/op": "BenchmarkX/impl=a-2",

@@ -131,9 +131,14 @@ func (b *Binary) Rounds(ctx context.Context, p Plan, c *Calibration, raw io.Writ
 	start := time.Now()
 	progress.begin(p.Rounds, c.Leaves()*len(p.CPUs))
 	for round := range p.Rounds {
-		mean := time.Since(start) / time.Duration(max(round, 1))
-		if round >= MinRounds && c.Took+time.Since(start)+mean > p.Budget {
-			return round, nil
+		if round > 0 {
+			spent := time.Since(start)
+			mean := spent / time.Duration(round)
+			left := p.Budget - c.Took - spent
+			if round >= MinRounds && mean > left {
+				return round, nil
+			}
+			p = p.refit(mean, p.Rounds-round, left)
 		}
 		lines, err := b.round(ctx, p, c, round, progress)
 		if err != nil {
