@@ -3,7 +3,6 @@ package peers
 import (
 	"fmt"
 	"runtime"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -132,18 +131,4 @@ func TestRegistriesLoseNoUpdate(t *testing.T) {
 			assert.Equal(t, workers*each, a.Runs)
 		})
 	}
-}
-
-// together runs f on n goroutines, which start at once, and waits for them.
-func together(n int, f func(worker int)) {
-	var wg sync.WaitGroup
-	start := make(chan struct{})
-	for worker := range n {
-		wg.Go(func() {
-			<-start
-			f(worker)
-		})
-	}
-	close(start)
-	wg.Wait()
 }
