@@ -87,7 +87,14 @@ func (l *log[E]) append(e E) (uint64, bool) {
 		if !ok {
 			return 0, false
 		}
-		if s := l.slot(c, i); s != nil && s.put(e) {
+		s := c.at(i)
+		if s == nil {
+			s = l.slot(c, i)
+		}
+		if s != nil && s.put(e) {
+			if i == c.late() {
+				c.prepare()
+			}
 			return i, true
 		}
 		// A cut took the slot, and is done or has others to decide.
@@ -181,16 +188,21 @@ func (l *log[E]) wipe(c *chunk[E], i uint64, k int) {
 	}
 }
 
-// slot returns slot i, which is reserved and not before c, or nil if the log
-// ended before it.
-func (l *log[E]) slot(c *chunk[E], i uint64) *slot[E] {
+// at returns slot i, which is not before c, or nil if it is beyond c.
+func (c *chunk[E]) at(i uint64) *slot[E] {
 	if o := i - c.base; o < uint64(len(c.slots)) {
 		return &c.slots[o]
 	}
+	return nil
+}
+
+// slot returns slot i, which is reserved and not before c, or nil if the log
+// ended before it.
+func (l *log[E]) slot(c *chunk[E], i uint64) *slot[E] {
 	if c = l.find(c, i, true); c == nil {
 		return nil
 	}
-	return &c.slots[i-c.base]
+	return c.at(i)
 }
 
 // find returns the chunk that holds slot i, which is reserved and not before
@@ -217,6 +229,21 @@ func (l *log[E]) find(c *chunk[E], i uint64, grow bool) *chunk[E] {
 		c = next
 	}
 	return c
+}
+
+// late is the slot whose writer appends the next chunk, after its own entry.
+// It is past 7/8, so that the chunk is ready in time, and one, so that not
+// every writer who reaches the end at once allocates one.
+func (c *chunk[E]) late() uint64 {
+	n := uint64(len(c.slots))
+	return c.base + n - n/8
+}
+
+// prepare appends the next chunk if it does not exist yet.
+func (c *chunk[E]) prepare() {
+	if c.next.Load() == nil {
+		c.next.CompareAndSwap(nil, c.after())
+	}
 }
 
 // after returns a new chunk to follow c.

@@ -1,0 +1,100 @@
+package cowchangeset
+
+// The steps of operations, for tests that stop between them: a goroutine that
+// stalls after a step is a test that does not take the next one.
+
+const (
+	FirstChunk = firstChunk
+	MaxChunk   = maxChunk
+)
+
+// Writer is a Record or RecordBatch that takes one step at a time.
+type Writer[E any] struct {
+	cs *Changeset[E]
+	c  *chunk[E]
+	i  uint64
+	es []E
+}
+
+// Reserve takes the first step: the addition.
+func (c *Changeset[E]) Reserve(es ...E) (*Writer[E], bool) {
+	first, i, ok := c.log.reserve(len(es))
+	return &Writer[E]{c, first, i, es}, ok
+}
+
+func (w *Writer[E]) Seq() uint64 { return w.i }
+
+// Put takes the remaining steps of a Record.
+func (w *Writer[E]) Put() bool {
+	s := w.cs.log.slot(w.c, w.i)
+	return s != nil && s.put(w.es[0])
+}
+
+// PutAll takes the remaining steps of a RecordBatch.
+func (w *Writer[E]) PutAll() bool { return w.cs.log.putAll(w.c, w.i, w.es) }
+
+// Announce takes the second step of a RecordBatch: it says how long it is.
+func (w *Writer[E]) Announce() bool {
+	return w.cs.log.slot(w.c, w.i).cas(vacant, spanning(pending, uint64(len(w.es))))
+}
+
+// Fill takes the third step: it writes the first n entries.
+func (w *Writer[E]) Fill(n int) bool { return w.cs.log.fill(w.c, w.i, w.es[:n]) }
+
+// Publish takes the last step.
+func (w *Writer[E]) Publish() bool {
+	k := uint64(len(w.es))
+	return w.cs.log.slot(w.c, w.i).cas(spanning(pending, k), spanning(published, k))
+}
+
+// SealBit sets the seal bit, as Seal does first, and nothing else.
+func (c *Changeset[E]) SealBit() { c.log.seal() }
+
+// Reserved returns the count of the reservation word.
+func (c *Changeset[E]) Reserved() uint64 { return c.log.reserved.Load() &^ sealed }
+
+// Chunks returns how many chunks the log has.
+func (c *Changeset[E]) Chunks() int {
+	n := 0
+	for k := &c.log.first; k != nil && k != &c.log.end; k = k.next.Load() {
+		n++
+	}
+	return n
+}
+
+// Announce takes the first step of a Start, and nothing else.
+func (t *Tracker[E]) Announce(id string) *Changeset[E] {
+	n := newChangeset[E](id)
+	if !t.announce(t.latest(), n) {
+		panic("not alone")
+	}
+	return n
+}
+
+// AppendClaim takes the first step of an Append in place. The function it
+// returns takes the others.
+func (s *Slice[T]) AppendClaim(items ...T) (finish func() bool) {
+	a := s.arr.Load()
+	w := a.load()
+	if w&(claimed|frozen) != 0 || !a.claim(w) {
+		panic("not alone")
+	}
+	return func() bool {
+		copy(a.items[w.length():], items)
+		return a.publish(w, uint64(len(items)))
+	}
+}
+
+// Freeze takes the first step of a replacement, and nothing else.
+func (s *Slice[T]) Freeze() {
+	a := s.arr.Load()
+	a.freeze(a.load())
+}
+
+// Cap returns the room of the array.
+func (s *Slice[T]) Cap() int {
+	if a := s.arr.Load(); a != nil {
+		return len(a.items)
+	}
+	return 0
+}
