@@ -5,7 +5,8 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // See internal/atomics/inline.go.
 var _ = inlined
 
-func inlined(i *atomics.Int64, u *atomics.Uint64) {
-	atomics.InlineInt64(i)
-	atomics.InlineUint64(u)
+func inlined(u32 *atomics.Uint32, i64 *atomics.Int64, u64 *atomics.Uint64) {
+	atomics.InlineUint32(u32)
+	atomics.InlineInt64(i64)
+	atomics.InlineUint64(u64)
 }
