@@ -1,0 +1,120 @@
+package shardedregistry_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+func Example() {
+	var actions shardedregistry.Registry[string, int] // name to number of runs
+
+	_, err := actions.Create("backup", 0)
+	fmt.Println(err)
+	_, err = actions.Create("backup", 100) // never overwrites
+	fmt.Println(err)
+
+	entry, _ := actions.Update("backup", func(runs int) (int, error) { return runs + 1, nil })
+	fmt.Println(entry.Value, entry.Version)
+	_, err = actions.UpdateIf("backup", 1, 50) // only if nobody changed it since
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// shardedregistry: key exists: backup at version 1
+	// 1 2
+	// shardedregistry: version conflict: have 2, want 1
+}
+
+func ExampleConfig_normalize() {
+	type plan struct{ steps int }
+	plans := shardedregistry.MustNew(shardedregistry.Config[string, plan]{
+		Normalize: func(name string) (string, error) {
+			name = strings.ToLower(strings.TrimSpace(name))
+			if name == "" {
+				return "", errors.New("a plan needs a name")
+			}
+			return name, nil
+		},
+	})
+	plans.Create("Nightly", plan{steps: 3})
+	_, err := plans.Create("NIGHTLY", plan{steps: 5})
+	fmt.Println(err)
+	_, err = plans.Create("  ", plan{})
+	fmt.Println(err)
+	entry, _ := plans.Lookup(" nightly ")
+	fmt.Println(entry.Key, entry.Value.steps)
+	// Output:
+	// shardedregistry: key exists: NIGHTLY, created as Nightly, at version 1
+	// shardedregistry: invalid key: a plan needs a name
+	// nightly 3
+}
+
+func ExampleRegistry_Update() {
+	var stock shardedregistry.Registry[string, int]
+	errSoldOut := errors.New("sold out")
+	take := func(n int) (int, error) {
+		if n == 0 {
+			return 0, errSoldOut
+		}
+		return n - 1, nil
+	}
+	stock.Create("apple", 1)
+	for range 2 {
+		entry, err := stock.Update("apple", take)
+		fmt.Println(entry.Value, err)
+	}
+	_, err := stock.Update("pear", take)
+	fmt.Println(err)
+	// Output:
+	// 0 <nil>
+	// 0 sold out
+	// shardedregistry: key not found
+}
+
+func ExampleRegistry_UpdateIf() {
+	var documents shardedregistry.Registry[string, string]
+	documents.Put("readme", "draft")
+
+	mine, _ := documents.Lookup("readme") // what an editor has loaded
+	documents.Put("readme", "somebody else's text")
+	_, err := documents.UpdateIf("readme", mine.Version, "my text")
+
+	var conflict *shardedregistry.ConflictError
+	if errors.As(err, &conflict) {
+		fmt.Println("changed from version", conflict.Want, "to", conflict.Have)
+	}
+	// Output: changed from version 1 to 2
+}
+
+func ExampleRegistry_Upsert() {
+	var words shardedregistry.Registry[string, int]
+	for _, word := range strings.Fields("to be or not to be") {
+		words.Upsert(word, func(n int, _ bool) (int, error) { return n + 1, nil })
+	}
+	n, _ := words.Get("be")
+	fmt.Println(n, words.Len())
+	// Output: 2 4
+}
+
+func ExampleRegistry_DeleteIf() {
+	var sessions shardedregistry.Registry[int, string]
+	version, _ := sessions.Create(7, "idle")
+	sessions.Put(7, "busy") // back in use before it is collected
+	fmt.Println(sessions.DeleteIf(7, version))
+	// Output: shardedregistry: version conflict: have 2, want 1
+}
+
+func ExampleRegistry_All() {
+	var ages shardedregistry.Registry[string, int]
+	ages.Put("ann", 30)
+	ages.Put("bob", 17)
+	for name, age := range ages.All() {
+		if age < 18 {
+			ages.Delete(name) // the body may change the registry
+		}
+	}
+	fmt.Println(ages.Len())
+	// Output: 1
+}
