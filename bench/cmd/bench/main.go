@@ -144,7 +144,7 @@ func measure(ctx context.Context, o options, args []string, stderr io.Writer) (s
 	}
 	done, err := b.Rounds(ctx, plan, c, f, runner.NewProgress(os.Stderr))
 	if err != nil {
-		return "", fmt.Errorf("%w\nbench: %d whole rounds are in %s", err, done, path)
+		return "", fmt.Errorf("%w\nbench: whole rounds in %s: %d", err, path, done)
 	}
 	if done < plan.Rounds {
 		fmt.Fprintf(stderr, "bench: stopped after %d of %d rounds: the budget of %v is used up\n", done, plan.Rounds, plan.Budget)

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -79,19 +78,5 @@ func failure(output string, exit error) error {
 	if name == "" {
 		return fmt.Errorf("bench: the benchmarks failed: %w\n%s", exit, text)
 	}
-	return fmt.Errorf("bench: %w\n%s", &FailedError{Name: name}, text)
-}
-
-// FailedError names a benchmark that failed.
-type FailedError struct{ Name string }
-
-func (e *FailedError) Error() string { return e.Name + " failed" }
-
-// Failed returns the name of the benchmark that made err.
-func Failed(err error) (string, bool) {
-	var f *FailedError
-	if errors.As(err, &f) {
-		return f.Name, true
-	}
-	return "", false
+	return fmt.Errorf("bench: %s failed\n%s", name, text)
 }

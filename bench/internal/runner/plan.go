@@ -30,10 +30,10 @@ const (
 	// was seen on two busy cores.
 	rampUp = 1.7
 
-	// hangTimeout ends one process, which runs one top-level benchmark once.
+	// hangTimeout ends one process, which runs one unit once.
 	hangTimeout = 5 * time.Minute
 
-	// maxDepth is how many sub-benchmark levels Skip reaches.
+	// maxDepth is how many sub-benchmark levels are searched for an element.
 	maxDepth = 8
 )
 
@@ -116,9 +116,9 @@ func (p Plan) refit(mean time.Duration, rounds int, left time.Duration) Plan {
 	return p
 }
 
-// args returns the arguments with which the test binary runs the benchmarks
-// of top, or all that the plan selects if top is empty.
-func (p Plan) args(top string, all []string, benchTime time.Duration, cpus []int) []string {
+// args returns the arguments with which the test binary runs what the plan
+// selects, except for the top-level benchmarks and name elements left out.
+func (p Plan) args(out leftOut, benchTime time.Duration, cpus []int) []string {
 	args := []string{
 		"-test.run=^$",
 		"-test.bench=" + p.Bench,
@@ -128,18 +128,16 @@ func (p Plan) args(top string, all []string, benchTime time.Duration, cpus []int
 		"-test.cpu=" + FormatCPUs(cpus),
 		"-test.timeout=" + hangTimeout.String(),
 	}
-	// One top-level benchmark is selected by leaving all others out, so that
-	// Bench keeps exactly the meaning that go test gives it. They come first:
-	// package testing stops at the first alternative that matches in part.
-	var skips []string
-	for _, name := range all {
-		if top != "" && name != top {
-			skips = append(skips, "^"+regexp.QuoteMeta(name)+"$")
-		}
-	}
+	// Package testing stops at the first alternative that matches in part, so
+	// they are ordered by depth, with one for each.
+	skips := slices.Clone(out.tops)
+	elements := slices.Clone(out.elements)
 	if p.Skip != "" {
+		elements = append(elements, p.Skip)
+	}
+	if len(elements) > 0 {
 		for depth := 1; depth <= maxDepth; depth++ {
-			skips = append(skips, strings.Repeat("/", depth)+"("+p.Skip+")")
+			skips = append(skips, strings.Repeat("/", depth)+"(("+strings.Join(elements, ")|(")+"))")
 		}
 	}
 	if len(skips) > 0 {
@@ -147,6 +145,10 @@ func (p Plan) args(top string, all []string, benchTime time.Duration, cpus []int
 	}
 	return args
 }
+
+// leftOut holds regular expressions for what is not to run: whole top-level
+// benchmarks, and elements of sub-benchmarks' names at any depth.
+type leftOut struct{ tops, elements []string }
 
 // DefaultCPUs returns 1, 2 and n, without doubles and nothing above n.
 func DefaultCPUs(n int) []int {

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"regexp"
 	"testing"
 	"time"
 
@@ -52,14 +53,37 @@ func TestArgs(t *testing.T) {
 	require.Equal(t, []string{
 		"-test.run=^$", "-test.bench=Mix/read=9", "-test.benchmem", "-test.count=1", "-test.benchtime=20ms",
 		"-test.cpu=1,2", "-test.timeout=5m0s", "-test.skip=^BenchmarkA$|^BenchmarkC$",
-	}, p.args("BenchmarkB", []string{"BenchmarkA", "BenchmarkB", "BenchmarkC"}, 20*time.Millisecond, p.CPUs))
-	require.NotContains(t, p.args("", []string{"BenchmarkA"}, time.Second, p.CPUs)[6], "skip")
+	}, p.args(leftOut{tops: []string{"^BenchmarkA$", "^BenchmarkC$"}}, 20*time.Millisecond, p.CPUs))
+	require.Len(t, p.args(leftOut{}, time.Second, p.CPUs), 7, "nothing to skip")
+	p.Skip = "=big$"
+	args := p.args(leftOut{[]string{"^BenchmarkA$"}, []string{"^impl=x$"}}, time.Second, p.CPUs)
+	require.Regexp(t, "^"+regexp.QuoteMeta("-test.skip=^BenchmarkA$|/((^impl=x$)|(=big$))|//((^impl=x$)|(=big$))|///"), args[7])
+}
+
+func TestCalibration_Units(t *testing.T) {
+	c := &Calibration{}
+	for _, name := range []string{
+		"BenchmarkA/keys=1/impl=x", "BenchmarkA/keys=1/impl=y.z", "BenchmarkA/keys=2/impl=x",
+		"BenchmarkB", "BenchmarkC/impl=x", "BenchmarkC/keys=1",
+	} {
+		c.add(name)
+	}
+	c.join()
+	require.Equal(t, []*Top{
+		{"BenchmarkA", []*Unit{{"x", 2}, {"y.z", 1}}},
+		{"BenchmarkB", []*Unit{{"", 1}}},
+		{"BenchmarkC", []*Unit{{"", 2}}}, // not every leaf says whose it is
+	}, c.Tops)
+	require.Equal(t, 6, c.Leaves())
+	require.Equal(t, leftOut{[]string{"^BenchmarkB$", "^BenchmarkC$"}, []string{`^impl=y\.z$`}},
+		c.allBut(c.Tops[0], c.Tops[0].Units[0]))
+	require.Equal(t, leftOut{tops: []string{"^BenchmarkA$", "^BenchmarkB$"}}, c.allBut(c.Tops[2], c.Tops[2].Units[0]))
 }
 
 func TestFit(t *testing.T) {
 	p := Plan{CPUs: []int{1, 2}, Rounds: 10, Budget: 5 * time.Minute}
 	leaves := func(n int, took time.Duration) *Calibration {
-		return &Calibration{Tops: []Top{{"BenchmarkX", n}}, Took: took}
+		return &Calibration{Tops: []*Top{{"BenchmarkX", []*Unit{{"a", n}}}}, Took: took}
 	}
 	// A round has 28.1 s for 360 measurements. What the calibration took at two
 	// CPU counts beyond rampUp × 5 ms each, 4 s, is fixed cost.
@@ -74,7 +98,7 @@ func TestFit(t *testing.T) {
 func TestRefit(t *testing.T) {
 	p := Plan{CPUs: []int{1}, Rounds: 10, Budget: 100 * time.Second}
 	require.Equal(t, "2s", Plan{BenchTime: 2 * time.Second}.Samples())
-	p = p.Fit(&Calibration{Tops: []Top{{"BenchmarkX", 100}}, Took: time.Second})
+	p = p.Fit(&Calibration{Tops: []*Top{{"BenchmarkX", []*Unit{{"a", 100}}}}, Took: time.Second})
 	require.Equal(t, "up to 54ms", p.Samples())
 	require.Equal(t, p, p.refit(9*time.Second, 9, 90*time.Second), "in time")
 	require.Equal(t, 27*time.Millisecond, p.refit(18*time.Second, 9, 81*time.Second).BenchTime, "twice too slow")

@@ -3,8 +3,9 @@
 // A round runs every benchmark once, for a short time. Ten rounds of 50 ms
 // tell more than one run of 500 ms: whatever disturbs the machine for a while
 // then touches all implementations alike, and shows as a wide interval instead
-// of as a difference. Each top-level benchmark has a process of its own, so
-// that no heap is inherited, and their order changes from round to round.
+// of as a difference. Each implementation in each top-level benchmark has a
+// process of its own, so that no heap is inherited, and their order changes
+// from round to round, so that no place is favoured.
 package runner
 
 import (
@@ -18,7 +19,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -60,59 +60,20 @@ func (b *Binary) Remove() {
 	}
 }
 
-// Calibration is what a first pass over all benchmarks learned. Its
-// measurements are thrown away.
-type Calibration struct {
-	Tops   []Top         // in source order
-	Header []string      // goos, goarch, pkg and cpu lines as the binary printed them
-	Took   time.Duration // the pass, at one CPU count
-}
-
-// Top is a top-level benchmark and how many leaves below it were selected.
-type Top struct {
-	Name   string
-	Leaves int
-}
-
-// Leaves returns the number of selected benchmarks.
-func (c *Calibration) Leaves() int {
-	n := 0
-	for _, top := range c.Tops {
-		n += top.Leaves
-	}
-	return n
-}
-
-func (c *Calibration) names() []string {
-	names := make([]string, len(c.Tops))
-	for i, top := range c.Tops {
-		names[i] = top.Name
-	}
-	return names
-}
-
 // Calibrate runs every selected benchmark once at one CPU count. It finds
 // names, broken benchmarks and the fixed cost of a pass.
 func (b *Binary) Calibrate(ctx context.Context, p Plan) (*Calibration, error) {
 	c := &Calibration{}
 	start := time.Now()
 	// One CPU, because names then carry no suffix.
-	err := b.run(ctx, p.args("", nil, calibrationTime, []int{1}), func(line string) {
+	err := b.run(ctx, p.args(leftOut{}, calibrationTime, []int{1}), func(line string) {
 		if isHeader(line) {
 			c.Header = append(c.Header, line)
 			return
 		}
-		name, ok := resultName(line)
-		if !ok {
-			return
+		if name, ok := resultName(line); ok {
+			c.add(name)
 		}
-		top, _, _ := strings.Cut(name, "/")
-		i := slices.IndexFunc(c.Tops, func(t Top) bool { return t.Name == top })
-		if i < 0 {
-			i = len(c.Tops)
-			c.Tops = append(c.Tops, Top{Name: top})
-		}
-		c.Tops[i].Leaves++
 	})
 	if err != nil {
 		return nil, err
@@ -120,6 +81,7 @@ func (b *Binary) Calibrate(ctx context.Context, p Plan) (*Calibration, error) {
 	if len(c.Tops) == 0 {
 		return nil, fmt.Errorf("bench: no benchmark in %s matches %q", filepath.Base(b.dir), p.Bench)
 	}
+	c.join()
 	c.Took = time.Since(start)
 	return c, nil
 }
@@ -154,31 +116,39 @@ func (b *Binary) Rounds(ctx context.Context, p Plan, c *Calibration, raw io.Writ
 
 func (b *Binary) round(ctx context.Context, p Plan, c *Calibration, round int, progress *Progress) ([]byte, error) {
 	var lines bytes.Buffer
-	names := c.names()
-	order := slices.Clone(c.Tops)
 	// The first round keeps the order of the source, in which readers of the
-	// file will list benchmarks. Seeds make two runs use the same orders.
-	if round > 0 {
-		r := rand.New(rand.NewPCG(uint64(round), 0))
-		r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	}
-	for _, top := range order {
-		got := 0
-		err := b.run(ctx, p.args(top.Name, names, p.BenchTime, p.CPUs), func(line string) {
-			if _, ok := resultName(line); ok {
-				lines.WriteString(line + "\n")
-				got++
-				progress.step(top.Name)
+	// file will list benchmarks. Seeds make two runs use the same orders. What
+	// is compared with each other stays together.
+	r := rand.New(rand.NewPCG(uint64(round), 0))
+	for _, top := range shuffled(c.Tops, r, round) {
+		for _, unit := range shuffled(top.Units, r, round) {
+			got := 0
+			err := b.run(ctx, p.args(c.allBut(top, unit), p.BenchTime, p.CPUs), func(line string) {
+				if _, ok := resultName(line); ok {
+					lines.WriteString(line + "\n")
+					got++
+					progress.step(top.Name)
+				}
+			})
+			if err != nil {
+				return nil, err
 			}
-		})
-		if err != nil {
-			return nil, err
-		}
-		if want := top.Leaves * len(p.CPUs); got != want {
-			return nil, fmt.Errorf("bench: %s gave %d results, want %d: its sub-benchmarks must not depend on GOMAXPROCS", top.Name, got, want)
+			if want := unit.Leaves * len(p.CPUs); got != want {
+				return nil, fmt.Errorf("bench: %s gave %d results for impl=%s, want %d: its sub-benchmarks must not depend on GOMAXPROCS",
+					top.Name, got, unit.Impl, want)
+			}
 		}
 	}
 	return lines.Bytes(), nil
+}
+
+// shuffled returns the elements in a random order, except in round 0.
+func shuffled[T any](all []T, r *rand.Rand, round int) []T {
+	all = slices.Clone(all)
+	if round > 0 {
+		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	}
+	return all
 }
 
 // run starts the binary and hands over its output line by line.
