@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/oncecache"
 )
 
 // The tests in this file are what README.md says about how peers differ. They
@@ -212,18 +213,34 @@ func TestSetDuringCreation(t *testing.T) {
 	}
 }
 
-// An otter loader made at the call is allocated there, hit or miss; one made
-// beforehand is not.
-func TestOtterLoaderAtTheCall(t *testing.T) {
-	cache := newOtterCache(func(url string) (*engine, error) { return &engine{url: url}, nil })
+// A function that captures a variable is made at the call. Otter allocates it
+// there, hit or miss, and does not allocate with a loader made beforehand.
+func TestCapturingFunctionOnHit(t *testing.T) {
+	peer := newOtterCache(func(url string) (*engine, error) { return &engine{url: url}, nil })
+	var ours oncecache.Cache[string, *engine]
 	ctx, serial := context.Background(), 0
-	atTheCall := testing.AllocsPerRun(100, func() {
-		serial++
-		_, _ = cache.cache.Get(ctx, "a", otter.LoaderFunc[string, *engine](func(context.Context, string) (*engine, error) {
-			return &engine{serial: serial}, nil
-		}))
-	})
-	beforehand := testing.AllocsPerRun(100, func() { _, _ = cache.getOrCreate(ctx, "a") })
-	assert.Positive(t, atTheCall)
-	assert.Zero(t, beforehand)
+	for name, c := range map[string]struct {
+		allocates bool
+		get       func() (*engine, error)
+	}{
+		"otter": {true, func() (*engine, error) {
+			return peer.cache.Get(ctx, "a", otter.LoaderFunc[string, *engine](func(context.Context, string) (*engine, error) {
+				return &engine{serial: serial}, nil
+			}))
+		}},
+		"otter beforehand": {false, func() (*engine, error) { return peer.getOrCreate(ctx, "a") }},
+		"latchfree": {false, func() (*engine, error) {
+			return ours.GetOrCreate("a", func() (*engine, error) { return &engine{serial: serial}, nil })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			allocs := testing.AllocsPerRun(100, func() {
+				serial++
+				if _, err := c.get(); err != nil {
+					t.Error(err)
+				}
+			})
+			assert.Equal(t, c.allocates, allocs > 0, "%v allocations on a hit", allocs)
+		})
+	}
 }
