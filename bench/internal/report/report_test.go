@@ -229,6 +229,13 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+func TestWrap(t *testing.T) {
+	require.Equal(t, []string{""}, wrap("", 10))
+	require.Equal(t, []string{"keys=100 a"}, wrap("keys=100 a", 10))
+	require.Equal(t, []string{"keys=100", "read=99 x"}, wrap("keys=100 read=99 x", 10))
+	require.Equal(t, []string{"a", "anotherverylongword", "b"}, wrap("a anotherverylongword b", 10))
+}
+
 func TestFormat(t *testing.T) {
 	for sec, want := range map[float64]string{
 		0: "0 ns", 1.234e-9: "1.23 ns", 12.34e-9: "12.3 ns", 123.4e-9: "123 ns", 999.6e-9: "1.00 µs",
