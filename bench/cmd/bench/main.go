@@ -61,7 +61,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(usage)
 	flags.StringVar(&o.pkg, "package", "./bench", "`folder` of the benchmarks; it may belong to another module")
-	flags.StringVar(&o.out, "out", "bench/results", "`folder` for the raw file and report.html")
+	flags.StringVar(&o.out, "out", "", "`folder` for the raw file and report.html (default bench/results, or a folder in it)")
 	flags.StringVar(&o.from, "from", "", "make the report of this raw `file` and run nothing")
 	flags.StringVar(&o.baseline, "baseline", report.Baseline, "`implementation` that speed-ups are plotted against")
 	flags.BoolVar(&o.quick, "quick", false, "a first impression: fewer and shorter rounds, big parameters left out")
@@ -90,11 +90,27 @@ func parse(args []string, usage io.Writer) (options, error) {
 			o.plan.Skip = big
 		}
 	}
+	if o.out == "" {
+		o.out = defaultOut(o)
+	}
 	var err error
 	if o.plan.CPUs, err = runner.ParseCPUs(cpus); err != nil {
 		return o, err
 	}
 	return o, o.plan.Validate()
+}
+
+// defaultOut keeps the reports of different packages apart, and that of a raw
+// file beside it.
+func defaultOut(o options) string {
+	if o.from != "" {
+		return filepath.Dir(o.from)
+	}
+	out := filepath.Join("bench", "results")
+	if name := filepath.Base(o.pkg); name != "bench" {
+		out = filepath.Join(out, name)
+	}
+	return out
 }
 
 func run(ctx context.Context, o options, args []string, stdout, stderr io.Writer) error {

@@ -27,6 +27,19 @@ func TestParse_Defaults(t *testing.T) {
 	require.Empty(t, o.plan.Skip)
 }
 
+func TestParse_KeepsReportsApart(t *testing.T) {
+	for want, args := range map[string][]string{
+		"bench/results":       {"-package", "./bench"},
+		"bench/results/peers": {"-package", "./bench/peers/"},
+		"old":                 {"-from", "old/raw.txt"},
+		"here":                {"-from", "old/raw.txt", "-out", "here"},
+	} {
+		o, err := parse(args, io.Discard)
+		require.NoError(t, err)
+		require.Equal(t, want, filepath.ToSlash(o.out))
+	}
+}
+
 func TestParse_QuickYieldsToWhatIsGiven(t *testing.T) {
 	o, err := parse([]string{"-quick"}, io.Discard)
 	require.NoError(t, err)

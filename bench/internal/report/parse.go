@@ -106,7 +106,8 @@ func (g *grouping) fill(rep *Report) {
 		// Package benchfmt leaves a time of zero in its unit, ns. That suits us:
 		// no ratio can be formed with it.
 		if len(units["sec/op"]) == 0 {
-			rep.Warnings = append(rep.Warnings, fmt.Sprintf("%s of %s took no measurable time and is left out.", c.impl.StringValues(), base))
+			rep.Warnings = append(rep.Warnings, fmt.Sprintf(
+				"%s of %s took no measurable time and is left out.", c.impl.StringValues(), base))
 			continue
 		}
 		cpu, err := strconv.Atoi(c.cpu.StringValues())
