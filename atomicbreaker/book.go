@@ -225,7 +225,7 @@ func (b *book[K]) settleAbsent(p Permit, o Outcome, s *settings) Verdict {
 	return b.settle(k, b.hash(k), p.era, o, s)
 }
 
-func (b *book[K]) settleCell(core *core, stay word, o Outcome, s *settings) Verdict {
+func (b *book[K]) settleCell(core *core, stay word, o Outcome) Verdict {
 	// LP(Done): after ResetAll, all results are late when the book is read.
 	if b.group.book.Load() != b {
 		return Late
@@ -236,7 +236,7 @@ func (b *book[K]) settleCell(core *core, stay word, o Outcome, s *settings) Verd
 		// The cell has died without having changed since it admitted the
 		// call, which therefore stays good.
 		b.remove(c)
-		return b.settle(c.key, c.hash, c.since.Load(), o, s)
+		return b.settle(c.key, c.hash, c.since.Load(), o, c.set.Load())
 	}
 	if wrote {
 		b.tidy(c, w)

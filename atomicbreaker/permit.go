@@ -86,7 +86,7 @@ type owner interface {
 	// settleAbsent and settleCell report the outcome of a call that was
 	// admitted while its key was absent, and by a cell.
 	settleAbsent(Permit, Outcome, *settings) Verdict
-	settleCell(*core, word, Outcome, *settings) Verdict
+	settleCell(*core, word, Outcome) Verdict
 	// absentSettings returns the settings of an absent key. It runs user code.
 	absentSettings(Permit) *settings
 }
@@ -100,7 +100,7 @@ func (p Permit) settle(o Outcome, s *settings) Verdict {
 	case p.core == nil:
 		return p.era.home.settleAbsent(p, o, s)
 	case p.bits&inCell != 0:
-		return p.core.set.Load().owner.settleCell(p.core, word(p.bits).stay(), o, s)
+		return p.core.set.Load().owner.settleCell(p.core, word(p.bits).stay(), o)
 	}
 	v, _, _ := p.core.settle(word(p.bits), o)
 	return v

@@ -1,0 +1,53 @@
+package atomicbreaker_test
+
+import (
+	"context"
+	"testing"
+
+	ab "github.com/latchfree/latchfree/atomicbreaker"
+)
+
+// What each operation allocates, exactly. Only the first failure of a key that
+// was healthy, and its recovery from open, may allocate at all.
+func TestAllocations(t *testing.T) {
+	ctx := t.Context()
+	type pair struct{ a, b int32 }
+	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(2)})
+	open := ab.MustNew(ab.Config{Trip: ab.Consecutive(1)})
+	open.Allow()
+	p, _ := open.Allow()
+	p.Failure()
+	strings, ints, pairs := new(ab.Group[string]), new(ab.Group[uint64]), new(ab.Group[pair])
+	for range 5 {
+		strings.RecordFailure("open")
+		ints.RecordFailure(1)
+	}
+	strings.RecordFailure("failing")
+	n := 0
+	for _, tt := range []struct {
+		name string
+		want float64
+		op   func()
+	}{
+		{"Allow, Success", 0, func() { p, _ := b.Allow(); p.Success() }},
+		{"Allow, Failure, Allow, Success", 0, func() { p, _ := b.Allow(); p.Failure(); p, _ = b.Allow(); p.Success() }},
+		{"Allow, Done, Success", 0, func() { p, _ := b.Allow(); p.Done(errBoom); p, _ = b.Allow(); p.Done(nil) }},
+		{"trip and reset", 0, func() { p, _ := b.Allow(); q, _ := b.Allow(); p.Failure(); q.Failure(); b.Reset() }},
+		{"rejection", 0, func() { open.Allow() }},
+		{"State, Snapshot", 0, func() { open.State(); open.Snapshot() }},
+		{"Execute with a closure", 0, func() { ab.Execute(b, func() (int, error) { n++; return n, nil }) }},
+		{"Do with a closure", 0, func() { b.Do(ctx, func(context.Context) error { n++; return nil }) }},
+		{"Group.Allow, Success", 0, func() { p, _ := strings.Allow("healthy"); p.Success() }},
+		{"Group.Allow, Success of an int", 0, func() { p, _ := ints.Allow(1 << 40); p.Success() }},
+		{"Group.Allow, Success of a struct", 1, func() { p, _ := pairs.Allow(pair{1, 2}); p.Success() }},
+		{"Group.Allow, rejection", 0, func() { strings.Allow("open") }},
+		{"Group failure of a failing key", 0, func() { p, _ := strings.Allow("failing"); p.Cancel(); strings.IsOpen("failing") }},
+		{"Group.IsOpen, RecordSuccess", 0, func() { strings.IsOpen("healthy"); strings.RecordSuccess("healthy") }},
+		// The cell and the table's entry.
+		{"Group failure and success", 2, func() { strings.RecordFailure("k"); strings.RecordSuccess("k") }},
+	} {
+		if got := testing.AllocsPerRun(100, tt.op); got != tt.want {
+			t.Errorf("%s: %v allocations, want %v", tt.name, got, tt.want)
+		}
+	}
+}

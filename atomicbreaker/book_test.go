@@ -1,0 +1,200 @@
+package atomicbreaker
+
+import (
+	"sync"
+	"testing"
+)
+
+// kill makes a key's cell a tombstone, as retire does, and leaves the rest to
+// others, as a goroutine does that is stopped there.
+func kill(t *testing.T, g *Group[string], k string) *cell[string] {
+	t.Helper()
+	c := g.current().cells.Load(k)
+	w := word(c.word.Load())
+	if !w.pristine() || !c.word.CompareAndSwap(uint64(w), uint64(w.bury())) {
+		t.Fatalf("cell %#x cannot be killed", uint64(w))
+	}
+	return c
+}
+
+// recovered returns a group whose key has tripped, recovered and kept its
+// cell.
+func recovered(t *testing.T, k string) *Group[string] {
+	t.Helper()
+	g := MustNewGroup(GroupConfig[string]{Default: Config{Trip: Consecutive(2)}, IdleTimeout: 1 << 60})
+	g.RecordFailure(k)
+	g.RecordFailure(k)
+	if v := g.RecordSuccess(k); v != Recovered {
+		t.Fatalf("verdict %v", v)
+	}
+	return g
+}
+
+func mustAllow(t *testing.T, g *Group[string], k string) Permit {
+	t.Helper()
+	p, err := g.Allow(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Whoever killed a cell and stopped delays nobody: every operation helps to
+// remove it, and sees the key as pristine.
+func TestDeadCellsDelayNobody(t *testing.T) {
+	ops := map[string]func(g *Group[string]){
+		"Allow": func(g *Group[string]) {
+			if v := mustAllow(t, g, "k").Failure(); v != Counted {
+				t.Errorf("failure: %v", v)
+			}
+		},
+		"RecordFailure": func(g *Group[string]) {
+			if v := g.RecordFailure("k"); v != Counted {
+				t.Errorf("failure: %v", v)
+			}
+		},
+		"RecordSuccess": func(g *Group[string]) {
+			if v := g.RecordSuccess("k"); v != Counted {
+				t.Errorf("success: %v", v)
+			}
+		},
+		"Reset": func(g *Group[string]) { g.Reset("k") },
+		"Sweep": func(g *Group[string]) { g.Sweep() },
+	}
+	for name, op := range ops {
+		t.Run(name, func(t *testing.T) {
+			g := recovered(t, "k")
+			dead := kill(t, g, "k")
+			if s := g.State("k"); s != Closed {
+				t.Errorf("state %v", s)
+			}
+			for k := range g.All() {
+				t.Errorf("All yields the dead cell of %q", k)
+			}
+			op(g)
+			if g.current().cells.Load("k") == dead {
+				t.Error("the dead cell is still in the table")
+			}
+			if n, cells := g.current().linked.Load(), g.Len(); int(n) != cells {
+				t.Errorf("%d cells are counted as linked, %d are", n, cells)
+			}
+		})
+	}
+}
+
+// A cell's departure is recorded once, though many help, and those who come
+// later do not void the permits given since.
+func TestLateHelpersVoidNothing(t *testing.T) {
+	g := recovered(t, "k")
+	old := mustAllow(t, g, "other")
+	dead := kill(t, g, "k")
+	b := g.current()
+	b.remove(dead)
+	p := mustAllow(t, g, "k")
+	first := b.eras.now.Load()
+	b.remove(dead) // a helper that was stopped before it had begun
+	b.eras.begin(dead.since.Load())
+	if b.eras.now.Load() != first {
+		t.Fatal("one departure began two eras")
+	}
+	if v := p.Failure(); v != Counted {
+		t.Fatalf("verdict %v of a permit given after the departure", v)
+	}
+	if v := old.Failure(); v != Counted {
+		t.Fatalf("verdict %v of another key's permit", v)
+	}
+}
+
+// A call that a cell admitted stays good when the cell dies unchanged: its own
+// departure does not void it, but that of a later cell does.
+func TestPermitsOutliveTheirCells(t *testing.T) {
+	g := recovered(t, "k")
+	p, q, r := mustAllow(t, g, "k"), mustAllow(t, g, "k"), mustAllow(t, g, "k")
+	kill(t, g, "k")
+	if v := p.Failure(); v != Counted {
+		t.Fatalf("verdict %v after the cell died, want Counted", v)
+	}
+	if v := q.Failure(); v != Tripped {
+		t.Fatalf("verdict %v, want Tripped", v)
+	}
+	g.RecordSuccess("k")
+	g.current().remove(kill(t, g, "k"))
+	if v := r.Failure(); v != Late {
+		t.Fatalf("verdict %v after a later cell came and went, want Late", v)
+	}
+}
+
+// A permit for an absent key that nobody reports for very long is late in the
+// end, and keeps nothing alive.
+func TestErasAreDropped(t *testing.T) {
+	g := MustNewGroup(GroupConfig[int]{Default: Config{Trip: Consecutive(1)}})
+	depart := func(n int) {
+		for i := range n {
+			g.RecordFailure(i)
+			g.RecordSuccess(i)
+		}
+	}
+	old, _ := g.Allow(-1)
+	older, _ := g.Allow(-2)
+	depart(keptEras - 2)
+	if v := old.Failure(); v != Tripped {
+		t.Fatalf("verdict %v after %d departures of other keys, want Tripped", v, keptEras-2)
+	}
+	depart(keptEras)
+	if v := older.Failure(); v != Late {
+		t.Fatalf("verdict %v after %d departures of other keys, want Late", v, 2*keptEras)
+	}
+	if n := old.era.next.Load(); n != old.era {
+		t.Fatal("a dropped era still leads to later ones")
+	}
+	kept := 0
+	l := &g.current().eras
+	for e := l.oldest.Load(); e != nil; e = e.next.Load() {
+		kept++
+	}
+	if kept > keptEras {
+		t.Fatalf("%d eras are kept, want at most %d", kept, keptEras)
+	}
+}
+
+// Many callers begin many eras, each several times at once: the list has each
+// once, numbered without gaps.
+func TestErasBeginOnce(t *testing.T) {
+	const callers, count = 4, 500
+	var l eras
+	l.init(nil)
+	first := l.now.Load()
+	nodes := make([]*era, count)
+	for i := range nodes {
+		nodes[i] = &era{hash: uint64(i + 1)}
+	}
+	var wg sync.WaitGroup
+	for caller := range callers {
+		wg.Go(func() {
+			for i := range nodes {
+				// Two callers go up and two go down, and each asks for the
+				// neighbour as well.
+				if caller%2 == 1 {
+					i = count - 1 - i
+				}
+				l.begin(nodes[i])
+				if n := nodes[i].number.Load(); n == 0 || l.now.Load().number.Load() < n {
+					t.Errorf("era %d has not begun when begin returns", i)
+				}
+				l.begin(nodes[(i+1)%count])
+			}
+		})
+	}
+	wg.Wait()
+	seen := make(map[uint64]bool)
+	n := uint64(1)
+	for e := first.next.Load(); e != nil; e = e.next.Load() {
+		if n++; seen[e.hash] || e.number.Load() != n {
+			t.Fatalf("era %d of hash %d: number %d, seen before: %v", n, e.hash, e.number.Load(), seen[e.hash])
+		}
+		seen[e.hash] = true
+	}
+	if len(seen) != count {
+		t.Fatalf("%d eras in the list, want %d", len(seen), count)
+	}
+}

@@ -1,0 +1,383 @@
+package atomicbreaker_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ab "github.com/latchfree/latchfree/atomicbreaker"
+)
+
+func TestZeroBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b ab.Breaker
+		wantState(t, b.State(), ab.Closed)
+		if s := b.Snapshot(); s != (ab.Snapshot{}) {
+			t.Fatalf("Snapshot of the zero Breaker: %+v", s)
+		}
+		wantVerdict(t, fail(t, b.Allow, 4), ab.Counted)
+		wantVerdict(t, fail(t, b.Allow, 1), ab.Tripped)
+		reject(t, b.Allow, ab.ErrOpen)
+		time.Sleep(time.Minute - time.Millisecond)
+		wantState(t, b.State(), ab.Open)
+		reject(t, b.Allow, ab.ErrOpen)
+		time.Sleep(time.Millisecond)
+		wantState(t, b.State(), ab.HalfOpen)
+		p := admit(t, b.Allow)
+		reject(t, b.Allow, ab.ErrTooManyProbes)
+		wantVerdict(t, p.Success(), ab.Recovered)
+		wantState(t, b.State(), ab.Closed)
+	})
+}
+
+func TestZeroPermit(t *testing.T) {
+	var p ab.Permit
+	wantVerdict(t, p.Success(), ab.Late)
+	wantVerdict(t, p.Failure(), ab.Late)
+	wantVerdict(t, p.Cancel(), ab.Late)
+	wantVerdict(t, p.Done(nil), ab.Late)
+	wantVerdict(t, p.Done(errBoom), ab.Late)
+}
+
+func TestErrorsMatchErrRejected(t *testing.T) {
+	for _, err := range []error{ab.ErrOpen, ab.ErrTooManyProbes} {
+		if !errors.Is(err, ab.ErrRejected) {
+			t.Errorf("%v does not match ErrRejected", err)
+		}
+	}
+	if errors.Is(ab.ErrOpen, ab.ErrTooManyProbes) {
+		t.Error("ErrOpen matches ErrTooManyProbes")
+	}
+}
+
+func TestSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := ab.MustNew(ab.Config{Name: "billing", Trip: ab.Consecutive(2), OpenTimeout: time.Second, Probes: 2, CloseAfter: 3})
+		fail(t, b.Allow, 1)
+		want := func(s ab.Snapshot) {
+			t.Helper()
+			if got := b.Snapshot(); got != s {
+				t.Fatalf("Snapshot\n got %+v\nwant %+v", got, s)
+			}
+		}
+		want(ab.Snapshot{Name: "billing", Failures: 1})
+		fail(t, b.Allow, 1)
+		time.Sleep(300*time.Millisecond + 400*time.Microsecond)
+		want(ab.Snapshot{Name: "billing", State: ab.Open, Streak: 1, Generation: 1, RetryAfter: 699600 * time.Microsecond})
+		time.Sleep(time.Second)
+		want(ab.Snapshot{Name: "billing", State: ab.HalfOpen, Streak: 1, Generation: 1})
+		admit(t, b.Allow)
+		admit(t, b.Allow).Success()
+		want(ab.Snapshot{Name: "billing", State: ab.HalfOpen, Streak: 1, Generation: 2, InFlight: 1})
+		b.Reset()
+		want(ab.Snapshot{Name: "billing", Generation: 3})
+	})
+}
+
+func TestLatchedUntilReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, timeout := range []time.Duration{-1, 398 * 24 * time.Hour, math.MaxInt64} {
+			b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: timeout})
+			fail(t, b.Allow, 1)
+			for range 5 {
+				time.Sleep(300 * 24 * time.Hour)
+				reject(t, b.Allow, ab.ErrOpen)
+				wantState(t, b.State(), ab.Open)
+			}
+			if got := b.Snapshot().RetryAfter; got != math.MaxInt64 {
+				t.Fatalf("RetryAfter %v, want the maximum", got)
+			}
+			b.Reset()
+			admit(t, b.Allow).Success()
+		}
+	})
+}
+
+// Open times that are no multiple of a millisecond are rounded up.
+func TestOpenTimeRoundsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: 1500 * time.Microsecond})
+		time.Sleep(700 * time.Microsecond)
+		fail(t, b.Allow, 1) // until 2.2 ms, which is 3 ms
+		time.Sleep(1500 * time.Microsecond)
+		reject(t, b.Allow, ab.ErrOpen)
+		if got, want := b.Snapshot().RetryAfter, 800*time.Microsecond; got != want {
+			t.Fatalf("RetryAfter %v, want %v", got, want)
+		}
+		time.Sleep(800 * time.Microsecond)
+		admit(t, b.Allow).Success()
+	})
+}
+
+func TestBackoffDoublesUpToMax(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: 5 * time.Second})
+		fail(t, b.Allow, 1)
+		for i, d := range []time.Duration{1, 2, 4, 5, 5} {
+			s := b.Snapshot()
+			if s.RetryAfter != d*time.Second || s.Streak != i+1 {
+				t.Fatalf("opening %d: RetryAfter %v, streak %d, want %v, %d", i+1, s.RetryAfter, s.Streak, d*time.Second, i+1)
+			}
+			time.Sleep(s.RetryAfter)
+			wantVerdict(t, admit(t, b.Allow).Failure(), ab.Tripped)
+		}
+		time.Sleep(5 * time.Second)
+		wantVerdict(t, admit(t, b.Allow).Success(), ab.Recovered)
+		fail(t, b.Allow, 1)
+		if got := b.Snapshot().RetryAfter; got != time.Second {
+			t.Fatalf("RetryAfter %v after a recovery, want the first again", got)
+		}
+	})
+}
+
+func TestBackoffDefaultMaxIsTenfold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second})
+		fail(t, b.Allow, 1)
+		for range 40 { // beyond the longest streak
+			time.Sleep(10 * time.Second)
+			wantVerdict(t, admit(t, b.Allow).Failure(), ab.Tripped)
+		}
+		if s := b.Snapshot(); s.RetryAfter != 10*time.Second || s.Streak != 31 {
+			t.Fatalf("RetryAfter %v, streak %d, want 10s, 31", s.RetryAfter, s.Streak)
+		}
+	})
+}
+
+func TestBackoffFunction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		b := ab.MustNew(ab.Config{
+			Trip: ab.Consecutive(1), OpenTimeout: 2 * time.Second, MaxOpenTimeout: 7 * time.Second,
+			Backoff: func(streak int) time.Duration {
+				if calls++; streak != calls {
+					t.Errorf("call %d with streak %d", calls, streak)
+				}
+				return []time.Duration{3 * time.Second, -1, time.Hour, 0}[(streak-1)%4]
+			},
+		})
+		fail(t, b.Allow, 1)
+		for i, d := range []time.Duration{3, 2, 7, 2, 3} {
+			if got := b.Snapshot().RetryAfter; got != d*time.Second {
+				t.Fatalf("opening %d: RetryAfter %v, want %v", i+1, got, d*time.Second)
+			}
+			time.Sleep(d * time.Second)
+			admit(t, b.Allow).Failure()
+		}
+		if calls != 31 {
+			t.Fatalf("Backoff was called %d times, want 31 by New and none later", calls)
+		}
+	})
+}
+
+func TestDoReturnsWhatFnReturns(t *testing.T) {
+	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(2)})
+	ctx := context.WithValue(t.Context(), t, "value")
+	err := b.Do(ctx, func(got context.Context) error {
+		if got != ctx {
+			t.Error("fn got another context")
+		}
+		return errBoom
+	})
+	if err != errBoom {
+		t.Fatalf("Do: %v, want fn's error", err)
+	}
+	n, err := ab.Execute(b, func() (int, error) { return 7, errBoom })
+	if n != 7 || err != errBoom {
+		t.Fatalf("Execute: %d, %v, want fn's results", n, err)
+	}
+	wantState(t, b.State(), ab.Open)
+	n, err = ab.Execute(b, func() (int, error) { t.Error("fn was called"); return 7, nil })
+	if n != 0 || err != ab.ErrOpen {
+		t.Fatalf("Execute: %d, %v, want 0, ErrOpen", n, err)
+	}
+	if err := b.Do(ctx, func(context.Context) error { t.Error("fn was called"); return nil }); err != ab.ErrOpen {
+		t.Fatalf("Do: %v, want ErrOpen", err)
+	}
+	s, err := ab.ExecuteContext(ctx, b, func(context.Context) (string, error) { t.Error("fn was called"); return "x", nil })
+	if s != "" || err != ab.ErrOpen {
+		t.Fatalf("ExecuteContext: %q, %v, want nothing, ErrOpen", s, err)
+	}
+	b.Reset()
+	s, err = ab.ExecuteContext(ctx, b, func(got context.Context) (string, error) { return got.Value(t).(string), nil })
+	if s != "value" || err != nil {
+		t.Fatalf("ExecuteContext: %q, %v", s, err)
+	}
+}
+
+// A context that is done costs neither a call nor a probe.
+func TestDoneContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second})
+		fail(t, b.Allow, 1)
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errBoom)
+		err := b.Do(ctx, func(context.Context) error { t.Error("fn was called"); return nil })
+		if err != errBoom {
+			t.Fatalf("Do: %v, want the cause", err)
+		}
+		_, err = ab.ExecuteContext(ctx, b, func(context.Context) (int, error) { t.Error("fn was called"); return 0, nil })
+		if err != errBoom {
+			t.Fatalf("ExecuteContext: %v, want the cause", err)
+		}
+		wantVerdict(t, admit(t, b.Allow).Success(), ab.Recovered)
+	})
+}
+
+// Mistakes are found before a probe is taken.
+func TestNilArguments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second})
+		var g ab.Group[string]
+		var none context.Context
+		fn := func(context.Context) error { return nil }
+		fail(t, b.Allow, 1)
+		time.Sleep(time.Second)
+		panics(t, "atomicbreaker: ", func() { b.Do(t.Context(), nil) })
+		panics(t, "atomicbreaker: ", func() { b.Do(none, fn) })
+		panics(t, "atomicbreaker: ", func() { g.Do(t.Context(), "k", nil) })
+		panics(t, "atomicbreaker: ", func() { g.Do(none, "k", fn) })
+		panics(t, "atomicbreaker: ", func() { ab.Execute[int](b, nil) })
+		panics(t, "atomicbreaker: ", func() { ab.ExecuteContext[int](t.Context(), b, nil) })
+		panics(t, "atomicbreaker: ", func() {
+			ab.ExecuteContext(none, b, func(context.Context) (int, error) { return 0, nil })
+		})
+		wantVerdict(t, admit(t, b.Allow).Success(), ab.Recovered)
+	})
+}
+
+func TestClassify(t *testing.T) {
+	errNotFound, errOdd := errors.New("not found"), errors.New("odd")
+	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(2), Classify: func(err error) ab.Outcome {
+		switch err {
+		case errNotFound:
+			return ab.Success
+		case context.Canceled:
+			return ab.Ignored
+		case errOdd:
+			return ab.Outcome(99)
+		case nil:
+			t.Error("Classify was asked about nil")
+		}
+		return ab.Failure
+	}})
+	failures := func(want int) {
+		t.Helper()
+		if got := b.Snapshot().Failures; got != want {
+			t.Fatalf("%d failures, want %d", got, want)
+		}
+	}
+	admit(t, b.Allow).Done(errBoom)
+	failures(1)
+	admit(t, b.Allow).Done(context.Canceled)
+	failures(1)
+	admit(t, b.Allow).Done(errNotFound)
+	failures(0)
+	admit(t, b.Allow).Done(errOdd)
+	failures(1)
+	admit(t, b.Allow).Done(nil)
+	failures(0)
+}
+
+// T41: what Classify breaks counts once, as a failure, and its panic goes on.
+func TestT41_PanicInClassify(t *testing.T) {
+	classify := func(error) ab.Outcome { panic("classify") }
+	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(9), Classify: classify})
+	panics(t, "classify", func() { admit(t, b.Allow).Done(errBoom) })
+	panics(t, "classify", func() { b.Do(t.Context(), func(context.Context) error { return errBoom }) })
+	panics(t, "classify", func() { ab.Execute(b, func() (int, error) { return 0, errBoom }) })
+	if got := b.Snapshot().Failures; got != 3 {
+		t.Fatalf("%d failures, want 3", got)
+	}
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(9), Classify: classify}})
+	panics(t, "classify", func() { admit(t, keyed(g, "k")).Done(errBoom) })
+	panics(t, "classify", func() { g.Do(t.Context(), "k", func(context.Context) error { return errBoom }) })
+	for _, s := range g.All() {
+		if s.Failures != 2 {
+			t.Fatalf("%d failures of the key, want 2", s.Failures)
+		}
+	}
+}
+
+// T27: a probe that panics or calls Goexit has failed, and leaves no slot
+// taken.
+func TestT27_PanicAndGoexit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: time.Second})
+		g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: time.Second}})
+		ends := map[string]func(){
+			"panic":  func() { defer func() { recover() }(); endWithPanic(b, g) },
+			"goexit": func() { goexit(func() { endWithGoexit(b, g) }) },
+		}
+		for name, end := range ends {
+			for range 3 { // once from closed, then as probes
+				end()
+				wantState(t, b.State(), ab.Open)
+				wantState(t, g.State(1), ab.Open)
+				time.Sleep(time.Second)
+			}
+			wantVerdict(t, admit(t, b.Allow).Success(), ab.Recovered)
+			wantVerdict(t, admit(t, keyed(g, 1)).Success(), ab.Recovered)
+			_ = name
+		}
+	})
+}
+
+func endWithPanic(b *ab.Breaker, g *ab.Group[int]) {
+	defer func() { recover() }()
+	defer g.Do(context.Background(), 1, func(context.Context) error { panic("boom") })
+	ab.Execute(b, func() (int, error) { panic("boom") })
+}
+
+func endWithGoexit(b *ab.Breaker, g *ab.Group[int]) {
+	defer g.Do(context.Background(), 1, func(context.Context) error { runtime.Goexit(); return nil })
+	b.Do(context.Background(), func(context.Context) error { runtime.Goexit(); return nil })
+}
+
+// A panic goes through Do with the stack on which it began.
+func TestPanicKeepsItsStack(t *testing.T) {
+	var b ab.Breaker
+	defer func() {
+		if recover() == nil {
+			t.Fatal("no panic")
+		}
+		pcs := make([]uintptr, 64)
+		frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs)])
+		for {
+			f, more := frames.Next()
+			if f.Function == "github.com/latchfree/latchfree/atomicbreaker_test.whereItBegan" {
+				return
+			}
+			if !more {
+				t.Fatal("the stack does not show where the panic began")
+			}
+		}
+	}()
+	b.Do(t.Context(), func(context.Context) error { whereItBegan(); return nil })
+}
+
+//go:noinline
+func whereItBegan() { panic("boom") }
+
+// Results reported twice are noticed where that is possible: they can neither
+// give back the slot of another probe epoch nor make the count negative.
+func TestDoubleDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, CloseAfter: 9})
+		fail(t, b.Allow, 1)
+		time.Sleep(time.Second)
+		p := admit(t, b.Allow)
+		wantVerdict(t, p.Success(), ab.Counted)
+		wantVerdict(t, p.Success(), ab.Late)
+		wantVerdict(t, p.Cancel(), ab.Late)
+		wantVerdict(t, p.Failure(), ab.Late)
+		if n := b.Snapshot().InFlight; n != 0 {
+			t.Fatalf("%d probes in flight, want 0", n)
+		}
+	})
+}

@@ -1,0 +1,421 @@
+package atomicbreaker_test
+
+import (
+	"context"
+	"maps"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ab "github.com/latchfree/latchfree/atomicbreaker"
+)
+
+func TestZeroGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g ab.Group[string]
+		g.ResetAll()
+		g.Reset("a")
+		wantState(t, g.State("a"), ab.Closed)
+		wantVerdict(t, g.RecordSuccess("a"), ab.Counted)
+		wantVerdict(t, fail(t, keyed(&g, "a"), 5), ab.Tripped)
+		if !g.IsOpen("a") || g.IsOpen("b") {
+			t.Fatal("want a open and b not")
+		}
+		time.Sleep(time.Minute)
+		if g.IsOpen("a") {
+			t.Fatal("IsOpen is true although a probe would be admitted")
+		}
+		wantState(t, g.State("a"), ab.HalfOpen)
+		if err := g.Do(t.Context(), "a", func(context.Context) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		wantState(t, g.State("a"), ab.Closed)
+		if n := g.Len(); n != 0 {
+			t.Fatalf("Len %d after the recovery, want 0", n)
+		}
+	})
+}
+
+// T56: keys do not affect each other.
+func TestT56_KeysAreIndependent(t *testing.T) {
+	g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(2)}})
+	for i := range 1000 {
+		fail(t, keyed(g, i), 1+i%2)
+	}
+	for i := range 1000 {
+		want := ab.Closed
+		if i%2 == 1 {
+			want = ab.Open
+		}
+		wantState(t, g.State(i), want)
+	}
+	if n := g.Len(); n != 1000 {
+		t.Fatalf("Len %d, want 1000", n)
+	}
+	g.ResetAll()
+	if n := g.Len(); n != 0 {
+		t.Fatalf("Len %d after ResetAll, want 0", n)
+	}
+	wantState(t, g.State(1), ab.Closed)
+}
+
+// A group stores the keys that fail, and no others.
+func TestMemoryIsForFailingKeys(t *testing.T) {
+	g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(2)}})
+	fail(t, keyed(g, -1), 1)
+	for i := range 1000 {
+		wantVerdict(t, admit(t, keyed(g, i)).Success(), ab.Counted)
+		wantVerdict(t, admit(t, keyed(g, i)).Cancel(), ab.Counted)
+		g.RecordSuccess(i)
+		g.State(i)
+		g.Reset(i)
+		fail(t, keyed(g, i), 1)
+		g.RecordSuccess(i)
+		fail(t, keyed(g, i), 1)
+		admit(t, keyed(g, i)).Success()
+	}
+	if keys := slices.Collect(keysOf(g)); !slices.Equal(keys, []int{-1}) {
+		t.Fatalf("stored %v, want only -1", keys)
+	}
+}
+
+func keysOf[K comparable](g *ab.Group[K]) func(func(K) bool) { return maps.Keys(maps.Collect(g.All())) }
+
+// A failure through a permit taken while the key was absent counts, also when
+// the key came, recovered and went in between.
+func TestPermitsForAbsentKeys(t *testing.T) {
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2)}})
+	allow := keyed(g, "k")
+	old := []ab.Permit{admit(t, allow), admit(t, allow), admit(t, allow)}
+	wantVerdict(t, fail(t, allow, 1), ab.Counted)
+	live := admit(t, allow)
+	wantVerdict(t, g.RecordSuccess("k"), ab.Counted)
+	if g.Len() != 0 {
+		t.Fatal("the key is still stored")
+	}
+	wantVerdict(t, old[0].Failure(), ab.Counted)
+	wantVerdict(t, old[1].Success(), ab.Counted) // clears that failure
+	if g.Len() != 0 {
+		t.Fatal("the key is still stored")
+	}
+	wantVerdict(t, live.Failure(), ab.Counted) // its cell is long gone
+	wantVerdict(t, old[2].Failure(), ab.Tripped)
+}
+
+// Once the key has opened, such a permit is late, even if the key has
+// recovered and gone since. Other keys' permits are not.
+func TestPermitsForAbsentKeysComeLate(t *testing.T) {
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2)}})
+	k, other := keyed(g, "k"), keyed(g, "other")
+	old := []ab.Permit{admit(t, k), admit(t, k), admit(t, k)}
+	others := []ab.Permit{admit(t, other), admit(t, other)}
+	wantVerdict(t, fail(t, k, 2), ab.Tripped)
+	wantVerdict(t, old[0].Failure(), ab.Late)
+	wantVerdict(t, g.RecordSuccess("k"), ab.Recovered)
+	if g.Len() != 0 {
+		t.Fatal("the key is still stored")
+	}
+	for _, p := range old {
+		wantVerdict(t, p.Failure(), ab.Late)
+		wantVerdict(t, p.Success(), ab.Late)
+	}
+	if g.Len() != 0 {
+		t.Fatal("late results have stored the key")
+	}
+	wantVerdict(t, others[0].Failure(), ab.Counted)
+	wantVerdict(t, others[1].Failure(), ab.Tripped)
+	wantVerdict(t, fail(t, k, 1), ab.Counted)
+}
+
+// After ResetAll all earlier results are late, for keys stored or not, and
+// none of them stores a key.
+func TestResetAllVoidsResults(t *testing.T) {
+	for _, idle := range []time.Duration{0, time.Hour} {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(3)}, IdleTimeout: idle})
+		absent := admit(t, keyed(g, "absent"))
+		fail(t, keyed(g, "failing"), 1)
+		failing := admit(t, keyed(g, "failing"))
+		fail(t, keyed(g, "idle"), 1)
+		admit(t, keyed(g, "idle")).Success()
+		healthy := admit(t, keyed(g, "idle"))
+		g.ResetAll()
+		for _, p := range []ab.Permit{absent, failing, healthy} {
+			wantVerdict(t, p.Success(), ab.Late)
+			wantVerdict(t, p.Failure(), ab.Late)
+			wantVerdict(t, p.Cancel(), ab.Late)
+		}
+		if n := g.Len(); n != 0 {
+			t.Fatalf("Len %d, want 0", n)
+		}
+		wantVerdict(t, fail(t, keyed(g, "failing"), 2), ab.Counted)
+	}
+}
+
+func TestRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second, MaxOpenTimeout: time.Second}})
+		wantVerdict(t, g.RecordFailure("k"), ab.Counted)
+		wantVerdict(t, g.RecordSuccess("k"), ab.Counted)
+		wantVerdict(t, g.RecordFailure("k"), ab.Counted)
+		wantVerdict(t, g.RecordFailure("k"), ab.Tripped)
+		wantVerdict(t, g.RecordFailure("k"), ab.Late) // open: nobody should have called
+		time.Sleep(time.Second)
+		wantVerdict(t, g.RecordFailure("k"), ab.Tripped) // its time had passed
+		time.Sleep(time.Second)
+		p := admit(t, keyed(g, "k"))
+		wantVerdict(t, g.RecordFailure("k"), ab.Tripped) // half-open
+		wantVerdict(t, p.Success(), ab.Late)
+		wantVerdict(t, g.RecordSuccess("k"), ab.Recovered) // open
+		time.Sleep(time.Second)
+		fail(t, keyed(g, "k"), 2)
+		time.Sleep(time.Second)
+		admit(t, keyed(g, "k"))
+		wantVerdict(t, g.RecordSuccess("k"), ab.Recovered) // half-open
+		wantState(t, g.State("k"), ab.Closed)
+	})
+}
+
+// T55: nothing but time and success gets an open key out of the group.
+func TestT55_SweepKeepsWhatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{
+			Default:     ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Minute, ProbeTimeout: time.Hour},
+			IdleTimeout: time.Second,
+		})
+		for _, k := range []string{"open", "half-open", "recovered", "reset"} {
+			fail(t, keyed(g, k), 2)
+		}
+		for _, k := range []string{"failed", "cleared"} {
+			fail(t, keyed(g, k), 1)
+		}
+		time.Sleep(time.Minute)
+		admit(t, keyed(g, "half-open"))
+		admit(t, keyed(g, "recovered")).Success()
+		g.Reset("reset")
+		g.RecordSuccess("cleared")
+		if n := g.Sweep(); n != 0 {
+			t.Fatalf("Sweep removed %d keys at once", n)
+		}
+		permit := admit(t, keyed(g, "recovered"))
+		time.Sleep(time.Second)
+		if n := g.Sweep(); n != 3 {
+			t.Fatalf("Sweep removed %d keys, want 3", n)
+		}
+		left := slices.Sorted(keysOf(g))
+		if want := []string{"failed", "half-open", "open"}; !slices.Equal(left, want) {
+			t.Fatalf("Sweep left %v, want %v", left, want)
+		}
+		wantVerdict(t, permit.Failure(), ab.Counted) // its cell was swept
+		wantVerdict(t, fail(t, keyed(g, "recovered"), 1), ab.Tripped)
+		time.Sleep(1000 * time.Hour)
+		if n := g.Sweep(); n != 0 {
+			t.Fatalf("Sweep removed %d keys that fail", n)
+		}
+	})
+}
+
+// Inserts sweep by themselves, so that recovered keys do not pile up.
+func TestInsertsSweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := ab.MustNewGroup(ab.GroupConfig[int]{IdleTimeout: time.Millisecond})
+		most := 0
+		for i := range 10_000 {
+			fail(t, keyed(g, i), 1)
+			g.RecordSuccess(i)
+			time.Sleep(time.Millisecond)
+			most = max(most, g.Len())
+		}
+		if most > 64 {
+			t.Fatalf("up to %d keys were stored, want at most 64", most)
+		}
+		g.ResetAll()
+		for i := range 10_000 { // nothing to sweep
+			fail(t, keyed(g, i), 1)
+		}
+		if n := g.Len(); n != 10_000 {
+			t.Fatalf("Len %d, want 10000", n)
+		}
+	})
+}
+
+func TestPerKey(t *testing.T) {
+	calls := 0
+	g := ab.MustNewGroup(ab.GroupConfig[string]{
+		Default: ab.Config{Trip: ab.Consecutive(9)},
+		PerKey: func(k string) ab.Config {
+			switch calls++; k {
+			case "panic":
+				panic("PerKey")
+			case "wrong":
+				return ab.Config{Probes: 99}
+			case "fragile":
+				return ab.Config{Name: k, Trip: ab.Consecutive(1), Classify: func(error) ab.Outcome { return ab.Ignored }}
+			}
+			return ab.Config{Name: k, Trip: ab.Consecutive(2)}
+		},
+	})
+	admit(t, keyed(g, "healthy")).Success()
+	if calls != 0 {
+		t.Fatal("PerKey was called for a healthy key")
+	}
+	wantVerdict(t, admit(t, keyed(g, "fragile")).Done(errBoom), ab.Counted) // classified as ignored
+	wantVerdict(t, fail(t, keyed(g, "fragile"), 1), ab.Tripped)
+	calls = 0
+	wantVerdict(t, admit(t, keyed(g, "usual")).Done(errBoom), ab.Counted)
+	wantVerdict(t, admit(t, keyed(g, "usual")).Done(errBoom), ab.Tripped)
+	if calls != 1 {
+		t.Fatalf("PerKey was called %d times for one failing key, want 1", calls)
+	}
+	for k, s := range g.All() {
+		if s.Name != k {
+			t.Fatalf("name %q of key %q", s.Name, k)
+		}
+	}
+	panics(t, "PerKey", func() { admit(t, keyed(g, "panic")).Failure() })
+	panics(t, "PerKey", func() { admit(t, keyed(g, "panic")).Done(errBoom) })
+	panics(t, "PerKey", func() { g.RecordFailure("panic") })
+	panics(t, "atomicbreaker: Config.Probes 99", func() { g.RecordFailure("wrong") })
+	if n := g.Len(); n != 2 {
+		t.Fatalf("Len %d after panics, want 2", n)
+	}
+	wantVerdict(t, g.RecordFailure("other"), ab.Counted)
+}
+
+func TestKeysThatAreNotEqualToThemselves(t *testing.T) {
+	nan := math.NaN()
+	var g ab.Group[float64]
+	for range 100 {
+		wantVerdict(t, admit(t, keyed(&g, nan)).Failure(), ab.Late)
+		wantVerdict(t, admit(t, keyed(&g, nan)).Success(), ab.Counted)
+		wantVerdict(t, g.RecordFailure(nan), ab.Late)
+		wantVerdict(t, g.RecordSuccess(nan), ab.Counted)
+		g.Reset(nan)
+		wantState(t, g.State(nan), ab.Closed)
+		if g.RecordFailure(1.5); g.Len() != 1 {
+			t.Fatalf("Len %d, want 1: a NaN was stored", g.Len())
+		}
+	}
+	wantState(t, g.State(1.5), ab.Open)
+
+	var h ab.Group[any]
+	wantVerdict(t, admit(t, keyed[any](&h, nan)).Failure(), ab.Late)
+	if h.Len() != 0 {
+		t.Fatal("a NaN in an interface was stored")
+	}
+}
+
+func TestUncomparableKeys(t *testing.T) {
+	const prefix = "atomicbreaker: key"
+	var g ab.Group[any]
+	bad := any([]int{1})
+	check := func() {
+		t.Helper()
+		panics(t, prefix, func() { g.Allow(bad) })
+		panics(t, prefix, func() { g.Do(t.Context(), bad, func(context.Context) error { return nil }) })
+		panics(t, prefix, func() { g.RecordSuccess(bad) })
+		panics(t, prefix, func() { g.RecordFailure(bad) })
+		panics(t, prefix, func() { g.IsOpen(bad) })
+		panics(t, prefix, func() { g.State(bad) })
+		panics(t, prefix, func() { g.Reset(bad) })
+	}
+	check() // while the group is empty
+	wantVerdict(t, fail(t, keyed[any](&g, "good"), 5), ab.Tripped)
+	check()
+	wantVerdict(t, g.RecordSuccess("good"), ab.Recovered)
+}
+
+type point struct{ x, y int }
+type name string
+type small int8
+
+// A permit carries its key unchanged, whatever the key's type.
+func TestPermitsCarryKeys(t *testing.T) {
+	carries(t, "", "k", strings.Repeat("long", 1000))
+	carries[name](t, "", "k")
+	carries(t, 0, 1, -1, math.MaxInt, math.MinInt)
+	carries(t, uint64(0), math.MaxUint64, 1<<48, inCellBit)
+	carries[small](t, 0, -1, 127, -128)
+	carries(t, 0.0, 1.5, math.Inf(1))
+	carries(t, true, false)
+	carries(t, 'a', 'b')
+	carries(t, point{}, point{1, 2}, point{2, 1})
+	carries[any](t, nil, 1, "x", point{3, 4}, 1.5)
+	carries(t, [2]string{"a", "b"}, [2]string{"b", "a"})
+	carries(t, new(int), new(int), nil)
+}
+
+const inCellBit = 1 << 32
+
+func carries[K comparable](t *testing.T, keys ...K) {
+	t.Helper()
+	for _, others := range []bool{false, true} {
+		g := ab.MustNewGroup(ab.GroupConfig[K]{Default: ab.Config{Trip: ab.Consecutive(1)}})
+		if others {
+			g.RecordFailure(keys[len(keys)-1]) // so that keys are hashed
+			keys = keys[:len(keys)-1]
+		}
+		var permits []ab.Permit
+		for _, k := range keys {
+			permits = append(permits, admit(t, keyed(g, k)))
+		}
+		runtime.GC()
+		for i, p := range permits {
+			wantVerdict(t, p.Success(), ab.Counted)
+			wantVerdict(t, p.Failure(), ab.Tripped)
+			wantState(t, g.State(keys[i]), ab.Open)
+			if want := i + 1; g.Len() != want && g.Len() != want+1 {
+				t.Fatalf("Len %d after %d keys: a permit failed another key than its own", g.Len(), want)
+			}
+		}
+	}
+}
+
+// T53: at any time a key has one cell, whoever inserts it.
+func TestT53_OneCellPerKey(t *testing.T) {
+	for range rounds(2000) {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(100)}})
+		together(4, func(int) {
+			for range 5 {
+				g.RecordFailure("k")
+			}
+		})
+		for _, s := range g.All() {
+			if s.Failures != 20 {
+				t.Fatalf("%d failures, want 20", s.Failures)
+			}
+		}
+	}
+}
+
+// T54: neither breakers nor keys have goroutines or timers.
+func TestT54_NoGoroutines(t *testing.T) {
+	before := runtime.NumGoroutine()
+	g := ab.MustNewGroup(ab.GroupConfig[int]{Default: ab.Config{Trip: ab.Consecutive(1)}, IdleTimeout: time.Minute})
+	for i := range 100 {
+		fail(t, keyed(g, i), 1)
+	}
+	if n := runtime.NumGoroutine(); n > before {
+		t.Fatalf("%d goroutines, %d before", n, before)
+	}
+}
+
+func TestAllStops(t *testing.T) {
+	var g ab.Group[int]
+	for i := range 10 {
+		g.RecordFailure(i)
+	}
+	seen := 0
+	for k := range g.All() {
+		g.RecordSuccess(k) // the loop body may use the group
+		if seen++; seen == 3 {
+			break
+		}
+	}
+	if g.Len() != 7 {
+		t.Fatalf("Len %d, want 7", g.Len())
+	}
+}

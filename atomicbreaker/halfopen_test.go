@@ -1,0 +1,199 @@
+package atomicbreaker_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ab "github.com/latchfree/latchfree/atomicbreaker"
+)
+
+func probing(probes, closeAfter int, timeout time.Duration) ab.Config {
+	return ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: time.Second,
+		Probes: probes, CloseAfter: closeAfter, ProbeTimeout: timeout}
+}
+
+// open trips the breaker and waits until it takes probes.
+func open(t *testing.T, allow allower) {
+	t.Helper()
+	wantVerdict(t, fail(t, allow, 1), ab.Tripped)
+	time.Sleep(time.Second)
+}
+
+// T26: a probe that never reports keeps its slot for ProbeTimeout and no
+// longer, and its late result says nothing.
+func TestT26_HungProbe(t *testing.T) {
+	subjects(t, probing(1, 1, 10*128*time.Millisecond), func(t *testing.T, allow allower, reset func()) {
+		open(t, allow)
+		hung := admit(t, allow)
+		time.Sleep(10*128*time.Millisecond - time.Nanosecond)
+		reject(t, allow, ab.ErrTooManyProbes)
+		time.Sleep(129 * time.Millisecond) // it was rounded up to a whole tick
+		p := admit(t, allow)
+		reject(t, allow, ab.ErrTooManyProbes)
+		wantVerdict(t, hung.Failure(), ab.Late)
+		wantVerdict(t, hung.Cancel(), ab.Late)
+		reject(t, allow, ab.ErrTooManyProbes)
+		wantVerdict(t, p.Success(), ab.Recovered)
+		wantVerdict(t, hung.Success(), ab.Late)
+	})
+}
+
+// What probes have proven is not lost when another one hangs.
+func TestExpiryKeepsSuccesses(t *testing.T) {
+	subjects(t, probing(1, 3, 128*time.Millisecond), func(t *testing.T, allow allower, reset func()) {
+		open(t, allow)
+		wantVerdict(t, admit(t, allow).Success(), ab.Counted)
+		admit(t, allow) // hangs
+		time.Sleep(256 * time.Millisecond)
+		wantVerdict(t, admit(t, allow).Success(), ab.Counted)
+		wantVerdict(t, admit(t, allow).Success(), ab.Recovered)
+	})
+}
+
+// Two staggered probes, one of them lost: the other keeps its slot for all of
+// its time, and with it the breaker closes.
+func TestLeaseIsRenewedByAdmission(t *testing.T) {
+	const timeout = 8 * 128 * time.Millisecond
+	subjects(t, probing(2, 2, timeout), func(t *testing.T, allow allower, reset func()) {
+		open(t, allow)
+		lost := admit(t, allow)
+		time.Sleep(timeout - 128*time.Millisecond)
+		second := admit(t, allow)
+		time.Sleep(timeout - 128*time.Millisecond)
+		reject(t, allow, ab.ErrTooManyProbes) // the first is overdue, the second is not
+		wantVerdict(t, second.Success(), ab.Counted)
+		third := admit(t, allow)
+		reject(t, allow, ab.ErrTooManyProbes)
+		wantVerdict(t, third.Success(), ab.Recovered)
+		wantVerdict(t, lost.Failure(), ab.Late)
+	})
+}
+
+// Probes that each take most of ProbeTimeout add up to CloseAfter, however
+// long that takes all together.
+func TestSlowProbesClose(t *testing.T) {
+	const timeout = 10 * 128 * time.Millisecond
+	subjects(t, probing(2, 9, timeout), func(t *testing.T, allow allower, reset func()) {
+		open(t, allow)
+		var v ab.Verdict
+		for range 4 {
+			a, b := admit(t, allow), admit(t, allow)
+			time.Sleep(timeout * 9 / 10)
+			reject(t, allow, ab.ErrTooManyProbes)
+			wantVerdict(t, a.Success(), ab.Counted)
+			wantVerdict(t, b.Success(), ab.Counted)
+		}
+		v = admit(t, allow).Success()
+		wantVerdict(t, v, ab.Recovered)
+	})
+}
+
+// T28: an outcome that says nothing gives the slot back, and decides nothing.
+func TestT28_IgnoredProbe(t *testing.T) {
+	subjects(t, probing(1, 1, time.Hour), func(t *testing.T, allow allower, reset func()) {
+		open(t, allow)
+		for range 100 {
+			p := admit(t, allow)
+			reject(t, allow, ab.ErrTooManyProbes)
+			wantVerdict(t, p.Done(context.Canceled), ab.Counted)
+			wantVerdict(t, admit(t, allow).Cancel(), ab.Counted)
+		}
+		wantVerdict(t, admit(t, allow).Success(), ab.Recovered)
+	})
+}
+
+// T31, T29: it takes CloseAfter successes, with fewer slots than that too, and
+// one failure opens again.
+func TestT31_CloseAfter(t *testing.T) {
+	subjects(t, probing(2, 5, time.Hour), func(t *testing.T, allow allower, reset func()) {
+		open(t, allow)
+		for range 4 {
+			wantVerdict(t, admit(t, allow).Success(), ab.Counted)
+		}
+		wantVerdict(t, admit(t, allow).Failure(), ab.Tripped)
+		reject(t, allow, ab.ErrOpen)
+		time.Sleep(time.Second)
+		for range 4 {
+			wantVerdict(t, admit(t, allow).Success(), ab.Counted)
+		}
+		wantVerdict(t, admit(t, allow).Success(), ab.Recovered)
+	})
+}
+
+// T25, T30: the limit is exact, and results give back just their own slot.
+func TestT30_ProbeLimit(t *testing.T) {
+	subjects(t, probing(31, 31, time.Hour), func(t *testing.T, allow allower, reset func()) {
+		open(t, allow)
+		var probes []ab.Permit
+		for range 31 {
+			probes = append(probes, admit(t, allow))
+		}
+		reject(t, allow, ab.ErrTooManyProbes)
+		wantVerdict(t, probes[0].Cancel(), ab.Counted)
+		probes[0] = admit(t, allow)
+		reject(t, allow, ab.ErrTooManyProbes)
+		for i, p := range probes {
+			want := ab.Counted
+			if i == 30 {
+				want = ab.Recovered
+			}
+			wantVerdict(t, p.Success(), want)
+		}
+	})
+}
+
+// T32: State follows the clock without a call, and looking changes nothing.
+func TestT32_StateIsPassive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := ab.MustNew(probing(1, 1, 0))
+		fail(t, b.Allow, 1)
+		gen := b.Snapshot().Generation
+		wantState(t, b.State(), ab.Open)
+		time.Sleep(time.Second)
+		for range 5 {
+			wantState(t, b.State(), ab.HalfOpen)
+		}
+		if got := b.Snapshot(); got.Generation != gen || got.InFlight != 0 {
+			t.Fatalf("looking changed the breaker: %+v", got)
+		}
+	})
+}
+
+// T34, T2: each opening has a deadline of its own.
+func TestT34_ReopeningMovesTheDeadline(t *testing.T) {
+	subjects(t, probing(1, 1, 0), func(t *testing.T, allow allower, reset func()) {
+		open(t, allow)
+		for range 5 {
+			time.Sleep(300 * time.Millisecond)
+			wantVerdict(t, admit(t, allow).Failure(), ab.Tripped)
+			time.Sleep(999 * time.Millisecond)
+			reject(t, allow, ab.ErrOpen)
+			time.Sleep(time.Millisecond)
+		}
+		wantVerdict(t, admit(t, allow).Success(), ab.Recovered)
+	})
+}
+
+// T49: deadlines are differences. They survive any number of turns of the
+// word's clock, during which nobody calls.
+func TestT49_ClockGoesRound(t *testing.T) {
+	const openRange, leaseRange = (1 << 36) * time.Millisecond, (1 << 26) * 128 * time.Millisecond
+	subjects(t, probing(1, 1, time.Minute), func(t *testing.T, allow allower, reset func()) {
+		for i := range 12 { // 24 years in all
+			wantVerdict(t, fail(t, allow, 1), ab.Tripped)
+			reject(t, allow, ab.ErrOpen)
+			time.Sleep(openRange * time.Duration(i%5) / 4)
+			if i%5 == 4 || i%5 == 0 {
+				time.Sleep(time.Second) // the range is a multiple of the clock's round
+			}
+			admit(t, allow) // hangs
+			reject(t, allow, ab.ErrTooManyProbes)
+			time.Sleep(leaseRange*time.Duration(i%5)/4 + 61*time.Second)
+			p := admit(t, allow)
+			reject(t, allow, ab.ErrTooManyProbes)
+			wantVerdict(t, p.Success(), ab.Recovered)
+		}
+	})
+}

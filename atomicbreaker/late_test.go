@@ -1,0 +1,154 @@
+package atomicbreaker_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ab "github.com/latchfree/latchfree/atomicbreaker"
+)
+
+// subjects runs f with a Breaker, with a key of a Group that forgets recovered
+// keys at once, and with one of a Group that keeps them.
+func subjects(t *testing.T, c ab.Config, f func(t *testing.T, allow allower, reset func())) {
+	t.Run("Breaker", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := ab.MustNew(c)
+			f(t, b.Allow, b.Reset)
+		})
+	})
+	for _, idle := range []time.Duration{0, time.Hour} {
+		t.Run(fmt.Sprintf("Group/idle=%v", idle), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c, IdleTimeout: idle})
+				f(t, keyed(g, "k"), func() { g.Reset("k") })
+			})
+		})
+	}
+}
+
+var second = ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second, CloseAfter: 2}
+
+// T17, T22: a call admitted while closed says nothing once the breaker has
+// opened, is half-open, or has closed again.
+func TestT17_LateResults(t *testing.T) {
+	reports := map[string]func(ab.Permit) ab.Verdict{
+		"success": ab.Permit.Success,
+		"failure": ab.Permit.Failure,
+		"cancel":  ab.Permit.Cancel,
+		"error":   func(p ab.Permit) ab.Verdict { return p.Done(errBoom) },
+	}
+	for name, report := range reports {
+		t.Run(name, func(t *testing.T) {
+			subjects(t, second, func(t *testing.T, allow allower, reset func()) {
+				var old [5]ab.Permit
+				for i := range old {
+					old[i] = admit(t, allow)
+				}
+				wantVerdict(t, fail(t, allow, 2), ab.Tripped)
+				wantVerdict(t, report(old[0]), ab.Late) // open
+				reject(t, allow, ab.ErrOpen)
+				time.Sleep(time.Second)
+				wantVerdict(t, report(old[1]), ab.Late) // open, time has passed
+				p := admit(t, allow)
+				wantVerdict(t, report(old[2]), ab.Late) // half-open
+				reject(t, allow, ab.ErrTooManyProbes)   // T18, T19: gave no slot back
+				wantVerdict(t, p.Success(), ab.Counted)
+				wantVerdict(t, report(old[3]), ab.Late)
+				wantVerdict(t, admit(t, allow).Success(), ab.Recovered)
+				wantVerdict(t, report(old[4]), ab.Late) // closed again
+				wantVerdict(t, fail(t, allow, 1), ab.Counted)
+				wantVerdict(t, fail(t, allow, 1), ab.Tripped)
+			})
+		})
+	}
+}
+
+// T20, T21: an old success does not close an open breaker before its time, and
+// an old failure does not void a healthy probe.
+func TestT21_OldResultsAndProbes(t *testing.T) {
+	subjects(t, second, func(t *testing.T, allow allower, reset func()) {
+		ok, bad := admit(t, allow), admit(t, allow)
+		fail(t, allow, 2)
+		wantVerdict(t, ok.Success(), ab.Late)
+		reject(t, allow, ab.ErrOpen)
+		time.Sleep(time.Second)
+		probe := admit(t, allow)
+		wantVerdict(t, bad.Failure(), ab.Late)
+		wantVerdict(t, probe.Success(), ab.Counted)
+		wantVerdict(t, admit(t, allow).Success(), ab.Recovered)
+	})
+}
+
+// T15: what was admitted before a reset says nothing after it.
+func TestT15_ResetVoidsResults(t *testing.T) {
+	subjects(t, second, func(t *testing.T, allow allower, reset func()) {
+		absent := admit(t, allow)
+		fail(t, allow, 1)
+		present := admit(t, allow)
+		reset()
+		wantVerdict(t, absent.Failure(), ab.Late)
+		wantVerdict(t, present.Failure(), ab.Late)
+		wantVerdict(t, present.Success(), ab.Late)
+		wantVerdict(t, fail(t, allow, 1), ab.Counted) // it is the first again
+		now := admit(t, allow)
+		reset()
+		reset()
+		wantVerdict(t, now.Failure(), ab.Late)
+	})
+}
+
+// T57: a reset while open stays in force when the open time has passed.
+func TestT57_ResetOutlivesTheDeadline(t *testing.T) {
+	subjects(t, second, func(t *testing.T, allow allower, reset func()) {
+		fail(t, allow, 2)
+		reset()
+		p := admit(t, allow)
+		time.Sleep(2 * time.Second)
+		wantVerdict(t, p.Failure(), ab.Counted)
+		wantVerdict(t, fail(t, allow, 1), ab.Tripped)
+	})
+}
+
+// T13, T14: only a success in between clears the count, and time does not.
+func TestT14_ConsecutiveIsNeitherCumulativeNorWindowed(t *testing.T) {
+	subjects(t, ab.Config{Trip: ab.Consecutive(3)}, func(t *testing.T, allow allower, reset func()) {
+		for range 10 {
+			wantVerdict(t, fail(t, allow, 2), ab.Counted)
+			wantVerdict(t, admit(t, allow).Success(), ab.Counted)
+		}
+		for range 2 {
+			wantVerdict(t, fail(t, allow, 1), ab.Counted)
+			time.Sleep(1000 * time.Hour)
+		}
+		wantVerdict(t, admit(t, allow).Cancel(), ab.Counted)
+		wantVerdict(t, fail(t, allow, 1), ab.Tripped)
+	})
+}
+
+// T24: the one who reports learns what became of it.
+func TestT24_Verdicts(t *testing.T) {
+	subjects(t, second, func(t *testing.T, allow allower, reset func()) {
+		wantVerdict(t, admit(t, allow).Success(), ab.Counted)
+		wantVerdict(t, admit(t, allow).Done(context.Canceled), ab.Counted) // T61
+		wantVerdict(t, admit(t, allow).Done(fmt.Errorf("x: %w", context.Canceled)), ab.Counted)
+		wantVerdict(t, admit(t, allow).Done(context.DeadlineExceeded), ab.Counted)
+		wantVerdict(t, admit(t, allow).Done(errBoom), ab.Tripped)
+	})
+}
+
+// T48: the smallest settings are no special case.
+func TestT48_SmallestSettings(t *testing.T) {
+	subjects(t, ab.Config{Trip: ab.Consecutive(1), OpenTimeout: 1, ProbeTimeout: 1}, func(t *testing.T, allow allower, reset func()) {
+		for range 3 {
+			wantVerdict(t, fail(t, allow, 1), ab.Tripped)
+			reject(t, allow, ab.ErrOpen)
+			time.Sleep(time.Millisecond)
+			p := admit(t, allow)
+			reject(t, allow, ab.ErrTooManyProbes)
+			wantVerdict(t, p.Success(), ab.Recovered)
+		}
+	})
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package atomicbreaker_test
+
+const raceEnabled = false

@@ -1,0 +1,149 @@
+package atomicbreaker
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// The fields of each mode are disjoint, and fill what the diagram says.
+func TestWordLayout(t *testing.T) {
+	full := word(0).enter(halfOpen).withStreak(31).withProbes(31, 31, leaseMask)
+	if full&payloadMask != payloadMask {
+		t.Errorf("a full half-open payload is %#x, want %#x", uint64(full&payloadMask), uint64(payloadMask))
+	}
+	if full.streak() != 31 || full.inflight() != 31 || full.ok() != 31 || full.lease() != leaseMask || full.gen() != 1 || full.mode() != halfOpen {
+		t.Errorf("fields of %#x do not come back", uint64(full))
+	}
+	if full.withProbes(0, 0, 0) != full.stay().withStreak(31) {
+		t.Error("withProbes does not replace the fields")
+	}
+	opened := word(0).enter(open).withStreak(31) | forever
+	if opened&payloadMask != payloadMask || opened.until() != forever || opened.streak() != 31 {
+		t.Errorf("a full open payload is %#x", uint64(opened&payloadMask))
+	}
+	if inCell&(failsMask|1<<streakShift-1<<streakShift) != 0 || inCell&^payloadMask != 0 {
+		t.Error("inCell overlaps a field of a closed word")
+	}
+}
+
+func TestGenerationsSkipZero(t *testing.T) {
+	w := word(0)
+	for range genMask {
+		w = w.enter(closed)
+		if w.gen() == 0 {
+			t.Fatal("generation zero came back")
+		}
+	}
+	if w = w.enter(closed); w.gen() != 1 {
+		t.Fatalf("generation %d after the last, want 1", w.gen())
+	}
+}
+
+func TestBuriedWords(t *testing.T) {
+	w := word(0).enter(open).enter(closed)
+	if !w.pristine() || w.bury().pristine() || w.bury().mode() != tombstone || w.bury().gen() != 2 {
+		t.Errorf("%#x buried is %#x", uint64(w), uint64(w.bury()))
+	}
+	for _, w := range []word{1, word(0).enter(open), word(0).enter(halfOpen), word(0).withStreak(1)} {
+		if w.pristine() {
+			t.Errorf("%#x is pristine", uint64(w))
+		}
+	}
+}
+
+// A deadline is pending from when it was set until it passes, at any time of
+// the clock, and not again when the clock goes round but for one bound.
+func TestPendingGoesRound(t *testing.T) {
+	const mask, bound = 1<<8 - 1, 20
+	for start := uint64(0); start < 1000; start++ {
+		for d := uint64(1); d <= bound; d++ {
+			deadline := (start + d) & mask
+			for later := range uint64(2 * (mask + 1)) {
+				ahead := int64(d) - int64(later%(mask+1)) // of the nearest deadline
+				if ahead <= 0 {
+					ahead += mask + 1
+				}
+				if got, want := pending(deadline, start+later, mask, bound), ahead <= bound; got != want {
+					t.Fatalf("deadline %d after %d, %d later: pending %v, want %v", d, start, later, got, want)
+				}
+			}
+		}
+	}
+}
+
+// No deadline is taken for a wrapped one while it is ahead, whatever the
+// fractions of ticks.
+func TestDeadlinesStayWithinTheirBound(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		c := Config{
+			OpenTimeout:  time.Duration(1 + r.Int64N(int64(10*time.Second))),
+			ProbeTimeout: time.Duration(1 + r.Int64N(int64(10*time.Second))),
+		}
+		s, err := c.compile(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.Duration(r.Int64N(int64(5 * 365 * 24 * time.Hour)))
+		streak := 1 + r.IntN(31)
+		w := word(s.openUntil(streak, now)) | word(open)<<modeShift
+		if d := s.openFor(streak); !w.openPending(s, now) || !w.openPending(s, now+d-1) || w.openPending(s, now+d+openTick) {
+			t.Fatalf("opened at %v for %v: pending %v, %v, %v", now, d, w.openPending(s, now), w.openPending(s, now+d-1), w.openPending(s, now+d+openTick))
+		}
+		l := word(0).enter(halfOpen).withProbes(1, 0, s.leaseFrom(now))
+		if d := s.probeTimeout; !l.leasePending(s, now) || !l.leasePending(s, now+d-1) || l.leasePending(s, now+d+leaseTick) {
+			t.Fatalf("probe at %v for %v: pending %v, %v, %v", now, d, l.leasePending(s, now), l.leasePending(s, now+d-1), l.leasePending(s, now+d+leaseTick))
+		}
+	}
+}
+
+// An open word whose deadline falls on the reserved one is not latched.
+func TestDeadlineBesidesForever(t *testing.T) {
+	s, _ := (&Config{OpenTimeout: time.Second, MaxOpenTimeout: time.Second}).compile(nil)
+	now := forever*openTick - time.Second
+	w := word(open)<<modeShift | word(s.openUntil(1, now))
+	if w.until() == forever || !w.openPending(s, now) || w.openPending(s, now+time.Second+openTick) {
+		t.Errorf("until %#x, pending %v, then %v", w.until(), w.openPending(s, now), w.openPending(s, now+time.Second+openTick))
+	}
+}
+
+// The generation is compared with the mode, so even when it has gone round
+// during one call, that call's result cannot count in another mode. In the
+// same mode it can: this is the limit that DESIGN.md states.
+func TestGenerationsGoRound(t *testing.T) {
+	b := MustNew(Config{Trip: Consecutive(2)})
+	b.Reset()
+	p, _ := b.Allow()
+	for range genMask - 1 {
+		b.Reset()
+	}
+	if v := p.Failure(); v != Late {
+		t.Fatalf("verdict %v one generation before", v)
+	}
+	b.Reset()
+	if v := p.Failure(); v != Counted {
+		t.Fatalf("verdict %v after a whole round of generations; is the documented limit gone?", v)
+	}
+}
+
+// A Breaker's word shares no cache line with its neighbours, wherever the
+// Breaker begins, and 64-bit words are aligned on all machines.
+func TestLayout(t *testing.T) {
+	const line = 64
+	var b Breaker
+	at := unsafe.Offsetof(b.core) + unsafe.Offsetof(b.core.word)
+	if at < line-8 || unsafe.Sizeof(b)-at < line || at%8 != 0 {
+		t.Errorf("word at %d of %d", at, unsafe.Sizeof(b))
+	}
+	if n := unsafe.Sizeof(cell[string]{}); n > 64 {
+		t.Errorf("a cell takes %d bytes, want at most 64", n)
+	}
+	if n := unsafe.Offsetof(cell[string]{}.core); n != 0 {
+		t.Errorf("core at %d of a cell, cellOf needs 0", n)
+	}
+	if n := unsafe.Sizeof(Permit{}); n > 4*8 {
+		t.Errorf("a Permit takes %d bytes", n)
+	}
+}
