@@ -98,3 +98,44 @@ func (s *Slice[T]) Cap() int {
 	}
 	return 0
 }
+
+// RecordSlowly is Record with a pause after each step.
+func (t *Tracker[E]) RecordSlowly(e E, pause func()) (Receipt, error) {
+	for {
+		c := t.current.Load()
+		pause()
+		if c != nil {
+			for {
+				first, i, ok := c.log.reserve(1)
+				if !ok {
+					break
+				}
+				pause()
+				s := c.log.slot(first, i)
+				pause()
+				if s != nil && s.put(e) {
+					return c.receipt(i), nil
+				}
+			}
+		}
+		if err := t.advance(c); err != nil {
+			return Receipt{}, err
+		}
+	}
+}
+
+// AppendSlowly is AppendClaim with a pause, or Append if there is no claiming.
+func (s *Slice[T]) AppendSlowly(v T, pause func()) {
+	if a := s.arr.Load(); a != nil {
+		w := a.load()
+		if w&(claimed|frozen) == 0 && w.length() < uint64(len(a.items)) && a.claim(w) {
+			pause()
+			a.items[w.length()] = v
+			pause()
+			if a.publish(w, 1) {
+				return
+			}
+		}
+	}
+	s.Append(v)
+}
