@@ -1,3 +1,5 @@
+//go:build !modelcheck
+
 package atomics
 
 // Event is a one-shot broadcast: it starts unfired, fires at most once, and

@@ -1,10 +1,5 @@
-// Package table is a concurrent map from keys to pointers, and the only place
-// in the library that touches xsync/v3.
-//
-// The pointers are identities: a table never copies what they point to, and
-// the conditional operations compare pointers. Everything mutable lives in
-// the pointed-to cells and is changed there by CAS, outside any lock of the
-// table.
+//go:build !modelcheck
+
 package table
 
 import (

@@ -1,0 +1,87 @@
+//go:build modelcheck
+
+package mc
+
+import "fmt"
+
+// Class is what a step costs outside the model.
+type Class uint8
+
+// The classes.
+const (
+	Free       Class = iota // nothing: it exists only in the model
+	Load                    // an atomic load
+	Store                   // an atomic store
+	RMW                     // an atomic read-modify-write, successful or not
+	Blocking                // an operation of a mutex, event or wait group
+	TableRead               // a lookup in a table
+	TableWrite              // a table operation that may lock a bucket
+	Clock                   // a reading of the clock
+	classes
+)
+
+// Cost counts operations by class.
+type Cost struct {
+	Loads, Stores, RMWs, Blocking, TableReads, TableWrites, Clock int
+}
+
+// String names the counts that are not zero.
+func (c Cost) String() string {
+	s := ""
+	for _, x := range []struct {
+		name string
+		n    int
+	}{
+		{"loads", c.Loads}, {"stores", c.Stores}, {"rmws", c.RMWs}, {"blocking", c.Blocking},
+		{"table reads", c.TableReads}, {"table writes", c.TableWrites}, {"clock", c.Clock},
+	} {
+		if x.n != 0 {
+			s += fmt.Sprintf(", %s=%d", x.name, x.n)
+		}
+	}
+	if s == "" {
+		return "nothing"
+	}
+	return s[2:]
+}
+
+// meter counts while Measure runs.
+var meter *Cost
+
+// Measure returns what f does to shared words, alone and outside explorations.
+func Measure(f func()) Cost {
+	var c Cost
+	meter = &c
+	defer func() { meter = nil }()
+	f()
+	return c
+}
+
+//go:norace
+func (c *Cost) add(class Class) {
+	switch class {
+	case Load:
+		c.Loads++
+	case Store:
+		c.Stores++
+	case RMW:
+		c.RMWs++
+	case Blocking:
+		c.Blocking++
+	case TableRead:
+		c.TableReads++
+	case TableWrite:
+		c.TableWrites++
+	case Clock:
+		c.Clock++
+	}
+}
+
+// Count counts one operation of a class that only its outcome told.
+//
+//go:norace
+func Count(class Class) {
+	if meter != nil {
+		meter.add(class)
+	}
+}

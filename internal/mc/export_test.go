@@ -1,0 +1,12 @@
+//go:build modelcheck
+
+package mc
+
+// Flaws are the reductions that are broken on purpose.
+var Flaws = map[string]func(*Config){
+	"never reverses a race":        func(c *Config) { c.flaw = flawNoRaces },
+	"never wakes a sleeper":        func(c *Config) { c.flaw = flawOversleep },
+	"looks no further than a gate": func(c *Config) { c.flaw = flawBlindGate },
+	"takes stores for commuting":   func(c *Config) { c.flaw = flawCommute },
+	"forgets what reads are after": func(c *Config) { c.flaw = flawReads },
+}

@@ -1,0 +1,199 @@
+//go:build modelcheck
+
+package mc
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+// Begin and End bracket an operation whose place in real time matters, and
+// return times: operation a was over before operation b began if a's End is
+// less than b's Begin. They are steps. Two Begins commute and so do two Ends,
+// because only the order of an End and a Begin says anything.
+//
+//go:norace
+func (m *M) Begin() int64 { return m.mark("begin", Read) }
+
+// End is the counterpart of Begin.
+//
+//go:norace
+func (m *M) End() int64 { return m.mark("end", Commute) }
+
+//go:norace
+func (m *M) mark(verb string, mode Mode) int64 {
+	Step(Op{Verb: verb, On: Access{unsafe.Pointer(&m.tick), mode}})
+	m.tick++
+	return m.tick
+}
+
+// Program is a small concurrent program on one shared value. T is usually an
+// interface that the implementation and its sequential model both satisfy.
+type Program[T any] struct {
+	New     func() T // the implementation, fresh
+	Model   func() T // what it should behave like, fresh, for one goroutine
+	Threads [][]Call[T]
+	After   []Call[T] // run one after the other when the threads are done
+}
+
+// Call is one operation. Its results are compared as package fmt prints them;
+// a panic counts as a result.
+type Call[T any] struct {
+	Name string
+	Do   func(T) any
+}
+
+// Linearizable checks that in every execution that cfg asks for, the results
+// of the program's operations are those of some sequential order on the
+// model, in which an operation that ended before another began comes first.
+func Linearizable[T any](t testing.TB, cfg Config, p Program[T]) Result {
+	t.Helper()
+	r := Check(t, cfg, p.body())
+	return r
+}
+
+// event is a Call that took place.
+type event struct {
+	call       int // index into the thread's calls
+	begin, end int64
+	result     any
+}
+
+func (p *Program[T]) body() func(*M) {
+	verdicts := map[string]bool{} // of the histories seen so far
+	return func(m *M) {
+		shared := p.New()
+		history := make([][]event, len(p.Threads)+1)
+		for i, calls := range p.Threads {
+			history[i] = make([]event, 0, len(calls))
+			m.Go(func() {
+				for j, c := range calls {
+					e := event{call: j, begin: m.Begin()}
+					e.result = c.run(shared)
+					e.end = m.End()
+					history[i] = append(history[i], e)
+				}
+			})
+		}
+		m.Final(func() {
+			for j, c := range p.After {
+				m.tick++
+				history[len(p.Threads)] = append(history[len(p.Threads)], event{j, m.tick, m.tick, c.run(shared)})
+			}
+			h := p.print(history)
+			ok, seen := verdicts[h.key]
+			if !seen {
+				ok = p.explains(h, make([]int, len(history)), nil)
+				verdicts[h.key] = ok
+			}
+			if !ok {
+				m.Failf("not linearizable: no sequential order explains\n%s", h)
+			}
+		})
+	}
+}
+
+// run returns what the call returns, or its panic.
+func (c Call[T]) run(shared T) (result any) {
+	defer func() {
+		if r := recover(); r != nil {
+			result = fmt.Sprintf("panic: %v", r)
+		}
+	}()
+	return c.Do(shared)
+}
+
+// history is an execution's events by thread, with the results printed, and a
+// key that is equal for histories with the same verdict.
+type history struct {
+	events  [][]event
+	results [][]string
+	lines   []string
+	key     string
+}
+
+func (h *history) String() string { return strings.Join(h.lines, "\n") }
+
+func (p *Program[T]) calls(thread int) []Call[T] {
+	if thread < len(p.Threads) {
+		return p.Threads[thread]
+	}
+	return p.After
+}
+
+func (p *Program[T]) print(events [][]event) *history {
+	h := &history{events: events, results: make([][]string, len(events))}
+	var key strings.Builder
+	for i, es := range events {
+		for _, e := range es {
+			result := fmt.Sprint(e.result)
+			h.results[i] = append(h.results[i], result)
+			h.lines = append(h.lines, fmt.Sprintf("\tT%d [%d, %d] %s = %s", i, e.begin, e.end, p.calls(i)[e.call].Name, result))
+			fmt.Fprintf(&key, "%d %s:", i, result)
+			for _, others := range events {
+				before := 0
+				for _, o := range others {
+					if o.end < e.begin {
+						before++
+					}
+				}
+				fmt.Fprint(&key, " ", before)
+			}
+			key.WriteByte('\n')
+		}
+	}
+	h.key = key.String()
+	return h
+}
+
+// explains reports whether order, a sequence of threads whose next events
+// come next, can be completed so that the model gives every result. Done
+// counts the events of each thread in order.
+func (p *Program[T]) explains(h *history, done []int, order []int) bool {
+	if len(order) > 0 && !p.agrees(h, order) {
+		return false
+	}
+	complete := true
+	for i, es := range h.events {
+		if done[i] == len(es) {
+			continue
+		}
+		complete = false
+		if !h.mayComeNext(done, es[done[i]]) {
+			continue
+		}
+		done[i]++
+		if p.explains(h, done, append(order, i)) {
+			return true
+		}
+		done[i]--
+	}
+	return complete
+}
+
+// mayComeNext reports whether no event that is still to come ended before e
+// began.
+func (h *history) mayComeNext(done []int, e event) bool {
+	for i, es := range h.events {
+		if done[i] < len(es) && es[done[i]].end < e.begin {
+			return false
+		}
+	}
+	return true
+}
+
+// agrees runs order on a fresh model and compares the last result: those
+// before were compared when the order was shorter.
+func (p *Program[T]) agrees(h *history, order []int) bool {
+	model := p.Model()
+	next := make([]int, len(h.events))
+	var got any
+	for _, i := range order {
+		got = p.calls(i)[h.events[i][next[i]].call].run(model)
+		next[i]++
+	}
+	last := order[len(order)-1]
+	return fmt.Sprint(got) == h.results[last][next[last]-1]
+}

@@ -1,0 +1,9 @@
+//go:build modelcheck && !race
+
+package mc
+
+func raceOff() {}
+
+func raceOn() {}
+
+func raceErrors() int { return 0 }

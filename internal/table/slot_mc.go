@@ -1,0 +1,131 @@
+//go:build modelcheck
+
+package table
+
+import (
+	"unsafe"
+
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+// In a modelled execution one thread at a time runs, and the race detector
+// must not see how: functions that touch what the table shares are norace.
+// Elsewhere Table.mu keeps them apart.
+
+//go:norace
+func (t *Table[K, E]) lock() (unlock func()) {
+	if mc.Modelled() {
+		return func() {}
+	}
+	t.mu.Lock()
+	return t.mu.Unlock
+}
+
+// slot returns the key's slot, made on first use. That is not a step: a slot
+// without a value tells nobody anything.
+//
+//go:norace
+func (t *Table[K, E]) slot(k K) *slot[K, E] {
+	bucket := &t.index[t.hash(k)%uint64(len(t.index))]
+	defer t.lock()()
+	for _, s := range *bucket {
+		if s.key == k {
+			return s
+		}
+	}
+	s := &slot[K, E]{key: k}
+	*bucket = append(*bucket, s)
+	return s
+}
+
+// keys is a step that reads which keys there are. It returns those listed.
+//
+// Safety: the address only names the word to the model.
+//
+//go:norace
+func (t *Table[K, E]) keys(verb string) []*slot[K, E] {
+	mc.Step(mc.Op{Verb: verb, Also: mc.Access{Addr: unsafe.Pointer(&t.listed), Mode: mc.Read}})
+	mc.Count(mc.TableRead)
+	defer t.lock()()
+	return t.listed[:len(t.listed):len(t.listed)]
+}
+
+// load is a step that reads the slot.
+//
+// Safety: the address only names the word to the model.
+func (s *slot[K, E]) load(verb string) *E {
+	mc.Step(mc.Op{Verb: verb, On: mc.Access{Addr: unsafe.Pointer(s), Mode: mc.Read}, Gate: &s.held})
+	e := s.val.Load()
+	if mc.Recording() {
+		mc.Note("%s(%v) = %s", verb, s.key, label(e))
+	}
+	return e
+}
+
+// step is a step that may write the slot, and change which keys there are.
+//
+// Safety: the addresses only name words to the model.
+func (s *slot[K, E]) step(t *Table[K, E], verb string, blocks bool) {
+	mc.Step(mc.Op{
+		Verb: verb,
+		On:   mc.Access{Addr: unsafe.Pointer(s), Mode: mc.Write},
+		Also: mc.Access{Addr: unsafe.Pointer(&t.listed), Mode: mc.Write},
+		Gate: &s.held, Want: 0, Blocks: blocks,
+	})
+}
+
+// replace stores e if wants accepts what is there, which it returns. An eager
+// operation takes the mutex first; the others look first.
+func (s *slot[K, E]) replace(t *Table[K, E], verb string, eager bool, e *E, wants func(now *E) bool) (now *E, replaced bool) {
+	if !eager {
+		defer mc.Count(mc.TableRead)
+	}
+	for blocks := eager; ; blocks = true {
+		s.step(t, verb, blocks)
+		now = s.val.Load()
+		if replaced = wants(now); !replaced {
+			mc.Did(mc.Read, mc.None)
+			break
+		}
+		if mc.Modelled() && mc.Get(&s.held) != 0 {
+			mc.Did(mc.Read, mc.None)
+			continue // waits for the mutex
+		}
+		s.mu.Lock()
+		if now = s.val.Load(); wants(now) {
+			s.publish(t, now, e)
+			s.mu.Unlock()
+			mc.Count(mc.TableWrite)
+			break
+		}
+		s.mu.Unlock() // not modelled, and overtaken since the look
+	}
+	if mc.Recording() {
+		mc.Note("%s(%v, %s) found %s: %v", verb, s.key, label(e), label(now), replaced)
+	}
+	return now, replaced
+}
+
+// publish stores e in place of now, and says what the step has done by that.
+//
+//go:norace
+func (s *slot[K, E]) publish(t *Table[K, E], now, e *E) {
+	if now != e {
+		s.val.Store(e)
+	}
+	switch {
+	case e != nil && !s.listed:
+		s.listed = true
+		unlock := t.lock()
+		t.listed = append(t.listed, s)
+		unlock()
+		mc.Did(mc.Write, mc.Write)
+	case (e == nil) != (now == nil):
+		mc.Did(mc.Write, mc.Commute)
+	default:
+		mc.Did(mc.Write, mc.None)
+	}
+}
+
+// Safety: the pointer is named, never followed.
+func label[E any](e *E) string { return mc.Label(unsafe.Pointer(e)) }
