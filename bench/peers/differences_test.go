@@ -3,6 +3,7 @@ package peers
 import (
 	"context"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,18 +168,18 @@ func TestCachesAfterPanic(t *testing.T) {
 	for _, impl := range caches {
 		t.Run(impl.impl, func(t *testing.T) {
 			calls := 0
-			cache := impl.make(func(url string) (*engine, error) {
+			c := impl.make(func(url string) (*engine, error) {
 				if calls++; calls == 1 {
 					panic("create")
 				}
 				return &engine{url, calls}, nil
 			})
-			assert.Panics(t, func() { _, _ = cache.getOrCreate("a") })
-			if impl.impl == "syncmap" {
-				assert.Panics(t, func() { _, _ = cache.getOrCreate("a") })
+			assert.Panics(t, func() { _, _ = c.get("a") })
+			if impl.impl == "oncevalues" {
+				assert.Panics(t, func() { _, _ = c.get("a") })
 				return
 			}
-			e, err := cache.getOrCreate("a")
+			e, err := c.get("a")
 			require.NoError(t, err)
 			assert.Equal(t, 2, e.serial)
 		})
@@ -190,22 +191,19 @@ func TestSetDuringCreation(t *testing.T) {
 	for impl, want := range map[string]struct{ returned, kept string }{
 		"otter":        {"set", "set"},
 		"singleflight": {"created", "created"},
-		"syncmap":      {"created", "set"},
+		"oncevalues":   {"created", "set"},
 		"latchfree":    {"set", "set"},
 	} {
 		t.Run(impl, func(t *testing.T) {
-			var cache engineCache
-			for _, c := range caches {
-				if c.impl == impl {
-					cache = c.make(func(url string) (*engine, error) {
-						together(1, func(int) { cache.set(url, &engine{url: "set"}) })
-						return &engine{url: "created"}, nil
-					})
-				}
-			}
-			returned, err := cache.getOrCreate("a")
+			i := slices.IndexFunc(caches, func(c cacheMaker) bool { return c.impl == impl })
+			var c cache
+			c = caches[i].make(func(url string) (*engine, error) {
+				together(1, func(int) { c.set(url, &engine{url: "set"}) })
+				return &engine{url: "created"}, nil
+			})
+			returned, err := c.get("a")
 			require.NoError(t, err)
-			kept, err := cache.getOrCreate("a")
+			kept, err := c.get("a")
 			require.NoError(t, err)
 			assert.Equal(t, want.returned, returned.url)
 			assert.Equal(t, want.kept, kept.url)

@@ -36,3 +36,5 @@ func (c *onceCache[V]) getOrCreate(key string) (V, error) {
 func (c *onceCache[V]) set(key string, v V) {
 	c.values.Store(key, &onceValue[V]{func() (V, error) { return v, nil }})
 }
+
+func (c *onceCache[V]) delete(key string) { c.values.Delete(key) }

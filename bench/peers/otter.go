@@ -31,3 +31,5 @@ func (c *otterCache[V]) getOrCreate(ctx context.Context, key string) (V, error) 
 }
 
 func (c *otterCache[V]) set(key string, v V) { c.cache.Set(key, v) }
+
+func (c *otterCache[V]) delete(key string) { c.cache.Invalidate(key) }

@@ -62,3 +62,9 @@ func (c *flightCache[V]) set(key string, v V) {
 	c.values[key] = v
 	c.mu.Unlock()
 }
+
+func (c *flightCache[V]) delete(key string) {
+	c.mu.Lock()
+	delete(c.values, key)
+	c.mu.Unlock()
+}

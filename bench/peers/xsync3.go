@@ -60,10 +60,6 @@ func (r *xsync3Registry[V]) Update(key string, fn func(V) (V, error)) (entry[V],
 	return entry[V]{Key: key, Value: held.value, Version: held.version}, nil
 }
 
-// newXsync3Map returns the bare map as a floor for caches: what a lookup costs
-// that creates nothing, waits for nobody and shares no error.
-func newXsync3Map[V any]() *xsync.MapOf[string, V] { return xsync.NewMapOf[string, V]() }
-
 // xsync3Queue is the bounded queue of the same version as a sink of records.
 //
 // It is a ring for many producers and consumers. A record gets no receipt
