@@ -116,7 +116,17 @@ func (m *M) Name(name string, p any) {
 //go:norace
 func (m *M) Failf(format string, args ...any) {
 	if m.failure == "" {
-		m.failure, m.free = fmt.Sprintf(format, args...), true
+		m.fail(fmt.Sprintf(format, args...))
+	}
+}
+
+// fail is Failf for use between raceOff and raceOn, where package fmt and its
+// pool would look racy.
+//
+//go:norace
+func (m *M) fail(text string) {
+	if m.free = true; m.failure == "" {
+		m.failure = text
 	}
 }
 

@@ -127,25 +127,25 @@ func (m *M) record(t *thread) {
 //go:norace
 func (m *M) choose() *thread {
 	var enabled uint64
-	left := 0
+	left := false
 	for _, t := range m.threads {
 		if t.finished {
 			continue
 		}
-		left++
+		left = true
 		if t.next.enabled() {
 			enabled |= 1 << t.id
 		}
 	}
-	if left == 0 {
+	if !left {
 		return nil
 	}
 	if enabled == 0 {
-		m.Failf("deadlock: %d threads wait for ever", left)
+		m.fail("deadlock: the threads that are left wait for ever")
 		return nil
 	}
 	if m.steps++; m.steps > m.cfg.MaxSteps {
-		m.Failf("livelock: more than %d steps", m.cfg.MaxSteps)
+		m.fail("livelock: more steps than Config.MaxSteps")
 		return nil
 	}
 	return m.threads[m.branch(enabled, false)]

@@ -55,10 +55,8 @@ const notDeterministic = "the body is not deterministic: the same choices led el
 //
 //go:norace
 func (m *M) misuse(text string) {
-	m.flaw, m.free = true, true
-	if m.failure == "" {
-		m.failure = text
-	}
+	m.flaw = true
+	m.fail(text)
 }
 
 // patience is how long goOn leaves the turn with one thread: longer than any

@@ -50,6 +50,15 @@ func (t *Table[K, E]) keys(verb string) []*slot[K, E] {
 	return t.listed[:len(t.listed):len(t.listed)]
 }
 
+// count is a step that reads which keys there are.
+//
+//go:norace
+func (t *Table[K, E]) count() int {
+	t.keys("Len")
+	defer t.lock()()
+	return t.present
+}
+
 // load is a step that reads the slot.
 //
 // Safety: the address only names the word to the model.
@@ -113,18 +122,23 @@ func (s *slot[K, E]) publish(t *Table[K, E], now, e *E) {
 	if now != e {
 		s.val.Store(e)
 	}
-	switch {
-	case e != nil && !s.listed:
-		s.listed = true
-		unlock := t.lock()
-		t.listed = append(t.listed, s)
-		unlock()
-		mc.Did(mc.Write, mc.Write)
-	case (e == nil) != (now == nil):
-		mc.Did(mc.Write, mc.Commute)
-	default:
+	if (e == nil) == (now == nil) {
 		mc.Did(mc.Write, mc.None)
+		return
 	}
+	defer t.lock()()
+	if e == nil {
+		t.present--
+	} else {
+		t.present++
+	}
+	if s.listed {
+		mc.Did(mc.Write, mc.Commute)
+		return
+	}
+	s.listed = true
+	t.listed = append(t.listed, s)
+	mc.Did(mc.Write, mc.Write)
 }
 
 // Safety: the pointer is named, never followed.

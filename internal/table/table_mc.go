@@ -23,6 +23,8 @@ type Table[K comparable, E any] struct {
 	mu    sync.Mutex // guards what follows outside modelled executions
 	index [64][]*slot[K, E]
 
+	present int // keys with a value
+
 	// listed holds the slots that ever held a value, in the order in which
 	// they first did. Its address names a word of the model: which keys there
 	// are.
@@ -135,14 +137,9 @@ func (t *Table[K, E]) All() iter.Seq2[K, *E] {
 	}
 }
 
-// Len counts the keys in one step.
+// Len counts the keys in one step. It publishes nothing.
 func (t *Table[K, E]) Len() int {
-	n := 0
-	for _, s := range t.keys("Len") {
-		if s.val.Load() != nil {
-			n++
-		}
-	}
+	n := t.count()
 	if mc.Recording() {
 		mc.Note("Len() = %d", n)
 	}
