@@ -41,7 +41,7 @@ func (b *bits) add(x int) bool {
 }
 
 func (b *bits) remove(x int) bool {
-	removed := b.word.And(^(1 << x))&(1<<x) != 0
+	removed := b.word.And(^(1<<x))&(1<<x) != 0
 	if removed && b.separate {
 		b.count.Add(-1)
 	}
