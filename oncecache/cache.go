@@ -20,7 +20,7 @@ type Cache[K comparable, V any] struct {
 
 // root is the cache proper.
 type root[K comparable, V any] struct {
-	entries *table.Table[K, entry[V]]
+	entries table.Table[K, entry[V]] // by value: a hit loads one pointer less
 	keys    table.Keys[K]
 	hash    func(K) uint64
 
@@ -58,7 +58,7 @@ func MustNew[K comparable, V any](config Config[K, V]) *Cache[K, V] {
 func newRoot[K comparable, V any](sizeHint int) *root[K, V] {
 	r := &root[K, V]{keys: table.NewKeys[K]()}
 	r.hash = r.keys.Hasher("oncecache")
-	r.entries = table.New[K, entry[V]](r.hash, sizeHint)
+	r.entries = *table.New[K, entry[V]](r.hash, sizeHint)
 	return r
 }
 

@@ -186,3 +186,33 @@ func TestStressOneInstancePerGeneration(t *testing.T) {
 		}
 	}
 }
+
+// CompareAndDelete finds a value that is there all the time, even while equal
+// ones take its place.
+func TestStressCompareAndDeleteOfEqualValues(t *testing.T) {
+	var c oncecache.Cache[string, int]
+	var stop atomic.Bool
+	together(2, func(worker int) {
+		if worker == 0 {
+			for !stop.Load() {
+				c.Set("k", 1)
+				c.Set("k", 1)
+				runtime.Gosched() // at -cpu 1 the other worker waits for this
+			}
+			return
+		}
+		defer stop.Store(true)
+		for range stressRounds() / 4 {
+			for {
+				if _, ok := c.Get("k"); ok {
+					break
+				}
+				runtime.Gosched()
+			}
+			if !oncecache.CompareAndDelete(&c, "k", 1) {
+				t.Error("CompareAndDelete missed a value that nobody else removes")
+				return
+			}
+		}
+	})
+}
