@@ -95,7 +95,9 @@ func (b *book[K]) stripe(hash uint64) *atomics.Uint32 {
 	return &b.stripes[hash>>(64-stripeBits)]
 }
 
-// lookup returns the cell of a key, dead or alive, or nil.
+// lookup returns the cell of a key, or nil. The cell may be dead, now or at any
+// time; then its word says so to all who go on to use it, and they remove it
+// and look again.
 func (b *book[K]) lookup(k K, hash uint64) *cell[K] {
 	if b.stripe(hash).Load() == 0 {
 		return nil
@@ -149,44 +151,28 @@ func (b *book[K]) stillAbsent(p Permit) bool {
 	return n != 0 && b.stripes[n-1].Load() == 0
 }
 
-// find returns the cell of a key, or nil. The cell was alive when it was
-// found.
-func (b *book[K]) find(k K, hash uint64) *cell[K] {
-	for {
-		c := b.lookup(k, hash)
-		if c == nil || word(c.word.Load()).mode() != tombstone {
-			return c
-		}
-		b.remove(c)
-	}
-}
-
-// obtain is like find but inserts a pristine cell if there is none, with the
+// obtain is like lookup but inserts a pristine cell if there is none, with the
 // given settings or, if they are nil, those of the key. It returns nil for a
 // key that is not equal to itself, which could never be found again.
 func (b *book[K]) obtain(k K, hash uint64, s *settings) *cell[K] {
-	for {
-		if c := b.find(k, hash); c != nil || !b.keys.Findable(k) {
-			return c
-		}
-		if s == nil {
-			s = b.settingsFor(k)
-		}
-		fresh := &cell[K]{key: k, hash: hash}
-		fresh.set.Store(s)
-		b.touch(fresh)
-		b.stripe(hash).Add(1)
-		n := b.linked.Add(1)
-		c, loaded := b.cells.LoadOrStore(k, fresh)
-		if !loaded {
-			b.maybeSweep(n)
-			return fresh
-		}
-		b.unlinked(fresh)
-		if word(c.word.Load()).mode() != tombstone {
-			return c
-		}
+	if c := b.lookup(k, hash); c != nil || !b.keys.Findable(k) {
+		return c
 	}
+	if s == nil {
+		s = b.settingsFor(k)
+	}
+	fresh := &cell[K]{key: k, hash: hash}
+	fresh.set.Store(s)
+	b.touch(fresh)
+	b.stripe(hash).Add(1)
+	n := b.linked.Add(1)
+	c, loaded := b.cells.LoadOrStore(k, fresh)
+	if loaded {
+		b.unlinked(fresh)
+		return c
+	}
+	b.maybeSweep(n)
+	return fresh
 }
 
 // unlinked takes a cell out of the counts, once it is out of the table.
@@ -252,7 +238,7 @@ func (b *book[K]) settle(k K, hash uint64, since *era, o Outcome, s *settings) V
 	for {
 		var c *cell[K]
 		if o == Success || o == Ignored {
-			c = b.find(k, hash)
+			c = b.lookup(k, hash)
 		} else if c = b.obtain(k, hash, s); c == nil {
 			return Late // not equal to itself, so nothing to remember
 		}

@@ -124,6 +124,31 @@ func TestPermitsOutliveTheirCells(t *testing.T) {
 	}
 }
 
+// The same holds for calls admitted while the key was absent.
+func TestPermitsForAbsentKeysOutliveCells(t *testing.T) {
+	g := MustNewGroup(GroupConfig[string]{Default: Config{Trip: Consecutive(2)}, IdleTimeout: 1 << 60})
+	p, q, r := mustAllow(t, g, "k"), mustAllow(t, g, "k"), mustAllow(t, g, "k")
+	report := func(report func() Verdict, want Verdict) {
+		t.Helper()
+		if v := report(); v != want {
+			t.Fatalf("verdict %v, want %v", v, want)
+		}
+	}
+	g.RecordFailure("k")
+	g.RecordSuccess("k")
+	kill(t, g, "k")
+	report(p.Failure, Counted)
+	report(q.Success, Counted)
+	kill(t, g, "k")
+	report(r.Cancel, Counted)
+	g.RecordFailure("k")
+	g.RecordFailure("k")
+	g.RecordSuccess("k")
+	kill(t, g, "k")
+	report(r.Success, Late)
+	report(r.Failure, Late)
+}
+
 // A permit for an absent key that nobody reports for very long is late in the
 // end, and keeps nothing alive.
 func TestErasAreDropped(t *testing.T) {

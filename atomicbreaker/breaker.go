@@ -8,7 +8,7 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// A Breaker stops calls to something that keeps failing, and lets a few
+// Breaker stops calls to something that keeps failing, and lets a few
 // through from time to time to find out whether it works again. See Config for
 // its settings.
 //
@@ -109,7 +109,7 @@ func (b *Breaker) Reset() { b.core.reset() }
 // Snapshot is wait-free. It takes effect when the state is read.
 func (b *Breaker) Snapshot() Snapshot { return b.core.snapshot() }
 
-// A Snapshot is what a breaker looked like at one moment.
+// Snapshot is what a breaker looked like at one moment.
 type Snapshot struct {
 	Name       string        // Config.Name
 	State      State         // as State returns it

@@ -53,25 +53,22 @@ func (l *eras) init(home owner) {
 // e has been l.now. The algorithm is Michael and Scott's queue, with one node
 // that several enqueue together.
 //
-// e cannot be linked twice: a caller that reads t as the last era and then
-// finds e without a number knows that t does not follow e, since the tail
-// moves to e only after e got its number. If e was linked behind t or before
-// it, t.next is not nil and the CAS fails.
+// e cannot be linked twice. A caller reads the last era first, as t, and the
+// number of e second. If t is e or follows it, e has its number by then, since
+// the tail moves to e only after that, and the caller returns. If e is linked
+// anywhere behind t, t.next is not nil and the CAS fails.
 //
 // A caller goes round again only if another era was linked or the tail moved.
 func (l *eras) begin(e *era) {
 	for {
 		t := l.now.Load()
-		n := e.number.Load()
-		if n != 0 && t.number.Load() >= n {
+		if n := e.number.Load(); n != 0 && n <= t.number.Load() {
 			return
 		}
-		if n == 0 {
-			t.next.CompareAndSwap(nil, e)
-		}
+		t.next.CompareAndSwap(nil, e)
 		next := t.next.Load()
-		if next == nil || next == t {
-			continue // nil: e is linked elsewhere; t: t was dropped long ago
+		if next == t {
+			continue // dropped: the tail is far ahead
 		}
 		next.number.Store(t.number.Load() + 1)
 		if l.now.CompareAndSwap(t, next) {

@@ -9,7 +9,7 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// A Group is a breaker for every key. Only keys that fail take memory: an
+// Group is a breaker for every key. Only keys that fail take memory: an
 // absent key is a healthy one, and keys that recover become absent again.
 //
 // The zero Group has the default settings. A Group must not be copied after
@@ -119,14 +119,14 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 	}
 	h := b.hash(k)
 	for {
-		c := b.find(k, h)
+		c := b.lookup(k, h)
 		if c == nil {
 			// LP(RecordSuccess): an absent key stays pristine.
 			return Counted
 		}
 		v, w, wrote := c.record(Success)
 		if w.mode() == tombstone {
-			b.remove(c) // and look for the next one: someone let this one die
+			b.remove(c) // and look again
 			continue
 		}
 		if wrote {
@@ -153,7 +153,7 @@ func (g *Group[K]) RecordFailure(k K) Verdict {
 		}
 		v, w, _ := c.record(Failure)
 		if w.mode() == tombstone {
-			b.remove(c) // and make the next one: someone let this one die
+			b.remove(c) // and make another
 			continue
 		}
 		return v

@@ -2,7 +2,7 @@ package atomicbreaker
 
 import "unsafe"
 
-// A Permit is the right to make one call, and the duty to report once how it
+// Permit is the right to make one call, and the duty to report once how it
 // ended. It belongs to the generation of the breaker that gave it: when the
 // breaker has changed its state or was reset meanwhile, the report is Late and
 // changes nothing.
@@ -16,8 +16,8 @@ import "unsafe"
 type Permit struct {
 	core *core          // the breaker; nil if the key was absent from its group
 	era  *era           // when the key was absent; nil with a core
-	key  unsafe.Pointer // that key, with bits; see carry.go
-	bits uint64         // the admitting word's stay, maybe inCell; or part of key
+	key  unsafe.Pointer // Safety: only pack makes it and only unpack follows it; see carry.go
+	bits uint64         // the admitting word's stay, maybe inCell; or the rest of the key
 }
 
 // inCell marks in bits, in a place where a stay is zero, that core belongs to

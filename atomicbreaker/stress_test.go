@@ -79,6 +79,73 @@ func TestStressProbeLimit(t *testing.T) {
 	}
 }
 
+// Every failure counts and every reset begins a generation: no write undoes
+// another.
+func TestStressEveryWriteCounts(t *testing.T) {
+	const goroutines = 4
+	n := rounds(50_000)
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(1 << 30)}})
+	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1 << 30)})
+	together(goroutines, func(int) {
+		for range n {
+			admit(t, b.Allow).Failure()
+			admit(t, keyed(g, "permit")).Failure()
+			g.RecordFailure("record")
+		}
+	})
+	got := []int{b.Snapshot().Failures}
+	for _, s := range g.All() {
+		got = append(got, s.Failures)
+	}
+	for _, failures := range got {
+		if len(got) != 3 || failures != goroutines*n {
+			t.Fatalf("%v failures, want %d each", got, goroutines*n)
+		}
+	}
+	together(goroutines, func(int) {
+		for range n {
+			b.Reset()
+		}
+	})
+	if gen := b.Snapshot().Generation; gen != goroutines*n {
+		t.Fatalf("generation %d after %d resets", gen, goroutines*n)
+	}
+}
+
+// A permit for a key that has just recovered is good: the departure of the
+// key's cell was before it, however many help with that.
+func TestStressPermitsAfterADeparture(t *testing.T) {
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(3), OpenTimeout: -1}})
+	for round := range rounds(20_000) {
+		for range 3 {
+			g.RecordFailure("k")
+		}
+		var verdicts [3]ab.Verdict
+		together(4, func(i int) {
+			if i == 3 {
+				jitter(round)
+				g.RecordSuccess("k")
+				return
+			}
+			for {
+				if p, err := g.Allow("k"); err == nil {
+					verdicts[i] = p.Failure()
+					return
+				}
+				runtime.Gosched()
+			}
+		})
+		count := map[ab.Verdict]int{}
+		for _, v := range verdicts {
+			count[v]++
+		}
+		if count[ab.Counted] != 2 || count[ab.Tripped] != 1 {
+			t.Fatalf("round %d: verdicts %v, want two counted and one tripped", round, verdicts)
+		}
+		g.RecordSuccess("k")
+	}
+}
+
 // Openings and closings alternate, so of n failures and successes without
 // permits, as many trip as recover, give or take the last.
 func TestStressTripsAndRecoveriesAlternate(t *testing.T) {

@@ -56,15 +56,15 @@ func (o Outcome) String() string {
 type Verdict uint8
 
 const (
-	// Counted: the outcome was taken into account and the state is as before.
+	// Counted says that the outcome was taken into account and the state is as before.
 	Counted Verdict = iota
-	// Late: the breaker has changed its state or was reset since the call was
+	// Late says that the breaker has changed its state or was reset since the call was
 	// admitted, and the outcome changed nothing.
 	Late
-	// Tripped: this failure opened the breaker. One failure per opening gets
+	// Tripped says that this failure opened the breaker. One failure per opening gets
 	// this verdict.
 	Tripped
-	// Recovered: this success closed the breaker. One success per closing gets
+	// Recovered says that this success closed the breaker. One success per closing gets
 	// this verdict.
 	Recovered
 )

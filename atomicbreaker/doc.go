@@ -1,0 +1,78 @@
+// Package atomicbreaker provides lock-free circuit breakers: one Breaker, or a
+// Group with one for every key.
+//
+//	var upstream atomicbreaker.Group[string] // ready to use, one breaker per host
+//
+//	err := upstream.Do(ctx, host, func(ctx context.Context) error {
+//		return call(ctx, host)
+//	})
+//	if errors.Is(err, atomicbreaker.ErrRejected) {
+//		return cached(host)
+//	}
+//
+// A closed breaker lets every call through. When enough calls in a row have
+// failed it opens, and rejects all calls for a while. Then it is half-open: a
+// few calls go through as probes, and their success closes it, while a failure
+// opens it again for longer.
+//
+// # When to use it
+//
+// Where calls to one thing that may be down cost time or make it worse, and
+// many goroutines make them. Where results are known at other places than
+// admissions are asked for, use Allow and the Permit; where calls cannot be
+// wrapped at all, Group.IsOpen, RecordSuccess and RecordFailure.
+//
+// # When not to use it
+//
+//   - Failures are a constant fraction of calls. The count starts anew with
+//     every success, so they may never be enough in a row.
+//   - Slowness is the problem, but no call fails for it. Give calls a deadline;
+//     context.DeadlineExceeded is a failure.
+//   - The limit is how many calls run at once, or their rate.
+//   - Processes have to agree. Each has its own view.
+//
+// # Guarantees
+//
+// A Breaker is linearizable: every operation takes effect at one moment
+// between its call and its return, which its documentation names, and
+// failures, successes and resets count in the order of these moments. So is
+// each key of a Group, and ResetAll for all keys together. In particular:
+//
+//   - Of concurrent failures none is lost, and exactly one gets Tripped.
+//   - A Permit carries the generation of the breaker that gave it. Its result
+//     is Late, and changes nothing, once the breaker has changed its state or
+//     was reset.
+//   - A half-open breaker never has more than Config.Probes in flight whose
+//     time is not over, and one that hangs, panics, calls runtime.Goexit or is
+//     never reported blocks it for no longer than Config.ProbeTimeout.
+//   - A key of a Group that is not stored behaves like one that is healthy,
+//     and a failure through a permit taken then counts, whatever came and went
+//     in between, unless the key was opened or reset.
+//
+// Time is the monotonic clock. Open times are kept in milliseconds and probe
+// times in units of 128 ms, and both are rounded up.
+//
+// A permit that is reported after exactly 2^20 changes of mode or resets of
+// its breaker cannot be told from a current one. See DESIGN.md for this and
+// for two limits of a Group: 8192 recoveries during one call, and two keys
+// with one 64-bit hash.
+//
+// # Memory model
+//
+// In the terminology of the Go memory model, a report that changes the breaker
+// synchronizes before every Allow, State, Snapshot and IsOpen that observes the
+// change. A report that changes nothing is a read and orders nothing.
+//
+// # Costs
+//
+// A healthy call of a Breaker is two loads and a few instructions: no writes
+// to shared memory, no clock, no allocation. The same holds for a healthy call
+// of a Group with strings, numbers or booleans as keys; if some keys are
+// failing, it costs a hash as well. Rejections allocate nothing and read the
+// clock. A Breaker takes 128 bytes, so that its neighbours in memory do not
+// slow it down. A Group takes 7.5 KiB, and some 100 bytes for every key
+// that fails.
+//
+// A key keeps its place as long as its last result was a failure. Where keys
+// come from outside and each may fail once, use a coarser key.
+package atomicbreaker

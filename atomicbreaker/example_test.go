@@ -1,0 +1,119 @@
+package atomicbreaker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+)
+
+var errUnavailable = errors.New("unavailable")
+
+func Example() {
+	var upstream atomicbreaker.Group[string] // one breaker per host, ready to use
+	call := func(host string) error {
+		return upstream.Do(context.Background(), host, func(context.Context) error {
+			fmt.Println("calling", host)
+			return errors.New("connection refused")
+		})
+	}
+	for range 5 {
+		call("db-1")
+	}
+	err := call("db-1")
+	fmt.Println(errors.Is(err, atomicbreaker.ErrRejected), upstream.IsOpen("db-2"))
+	// Output:
+	// calling db-1
+	// calling db-1
+	// calling db-1
+	// calling db-1
+	// calling db-1
+	// true false
+}
+
+func ExampleExecute() {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(3)})
+	body, err := atomicbreaker.Execute(b, func() (string, error) { return "hello", nil })
+	fmt.Println(body, err)
+	// Output: hello <nil>
+}
+
+// The result of a call is often known elsewhere than where it was admitted.
+func ExampleBreaker_Allow() {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)})
+	early, _ := b.Allow()
+	permit, err := b.Allow()
+	if err != nil {
+		return // do without
+	}
+	fmt.Println(permit.Done(errUnavailable))
+	fmt.Println(early.Done(nil)) // admitted before the breaker opened
+	_, err = b.Allow()
+	fmt.Println(err)
+	// Output:
+	// Tripped
+	// Late
+	// atomicbreaker: call rejected: breaker is open
+}
+
+// What says nothing about the thing called should neither count as a failure
+// nor as a success.
+func ExampleConfig_classify() {
+	errNotFound := errors.New("not found")
+	b := atomicbreaker.MustNew(atomicbreaker.Config{
+		Trip: atomicbreaker.Consecutive(2),
+		Classify: func(err error) atomicbreaker.Outcome {
+			switch {
+			case errors.Is(err, errNotFound):
+				return atomicbreaker.Success // it has answered
+			case errors.Is(err, context.Canceled):
+				return atomicbreaker.Ignored
+			}
+			return atomicbreaker.Failure
+		},
+	})
+	for range 10 {
+		b.Do(context.Background(), func(context.Context) error { return errNotFound })
+	}
+	fmt.Println(b.State())
+	// Output: Closed
+}
+
+// Executors that cannot wrap their calls report what they see.
+func ExampleGroup_RecordFailure() {
+	actions := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
+		Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(3), OpenTimeout: -1},
+	})
+	for range 3 {
+		fmt.Println(actions.RecordFailure("resize"), actions.IsOpen("resize"))
+	}
+	fmt.Println(actions.RecordSuccess("resize"), actions.IsOpen("resize"))
+	// Output:
+	// Counted false
+	// Counted false
+	// Tripped true
+	// Recovered false
+}
+
+func ExampleGroup_All() {
+	var g atomicbreaker.Group[string]
+	g.RecordFailure("db-1")
+	g.RecordFailure("db-2")
+	g.RecordFailure("db-2")
+	snapshots := maps.Collect(g.All())
+	for _, k := range slices.Sorted(maps.Keys(snapshots)) {
+		fmt.Println(k, snapshots[k].State, snapshots[k].Failures)
+	}
+	// Output:
+	// db-1 Closed 1
+	// db-2 Closed 2
+}
+
+func ExampleNew() {
+	_, err := atomicbreaker.New(atomicbreaker.Config{Probes: 99})
+	fmt.Println(err)
+	// Output: atomicbreaker: Config.Probes 99: must be in 0..31
+}
