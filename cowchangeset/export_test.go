@@ -71,6 +71,12 @@ func (t *Tracker[E]) Announce(id string) *Changeset[E] {
 	return n
 }
 
+// Help takes the next step of the Start that announced a successor of c.
+func (t *Tracker[E]) Help(c *Changeset[E]) bool { return t.help(c) }
+
+// Swung returns what the current pointer points to.
+func (t *Tracker[E]) Swung() *Changeset[E] { return t.current.Load() }
+
 // AppendClaim takes the first step of an Append in place. The function it
 // returns takes the others.
 func (s *Slice[T]) AppendClaim(items ...T) (finish func() bool) {

@@ -319,8 +319,8 @@ func (s *slot[E]) decide(writers *patience) state {
 		if writers.wait() {
 			continue // the writer is about to publish
 		}
-		if s.cas(now, now.killed()) {
-			return now.killed()
+		if s.cas(now, dead) {
+			return dead
 		}
 		// The writer announced its batch, or published.
 	}

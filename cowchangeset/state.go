@@ -29,25 +29,27 @@ func (w word) length() uint64 { return uint64(w >> lengthShift) }
 //	+----------------------------------------------+--------+
 //
 // Span is the number of consecutive slots, this one first, whose fate the word
-// tells; their own words are never looked at. It is 1 but for batches. The
-// zero word says nothing yet, also not about the span.
+// tells; their own words are not looked at. It is 1 but for batches. A batch
+// that is killed gives up its span: its slots are killed one by one.
 //
-//	vacant ──────────────┬─> published(span)
-//	  │ └─> pending(span)┤
-//	  │                  └─> dead(span)
-//	  └────────────────────> dead(1)
+//	vacant ─┬─────────────────┬─> published(span)
+//	        ├─> pending(span) ┤
+//	        └─────────────────┴─> dead
 //
-// Published and dead are final: such a slot is decided.
+// Published and dead are final: such a slot is decided. The zero word is
+// vacant.
 type state uint64
 
 const (
 	vacant    state = iota // nothing published; perhaps not even reserved
 	pending                // a batch is being copied in
 	published              // the slots hold entries, visible to all
-	dead                   // a cut gave up on the writer, who goes elsewhere
+	killed                 // a cut gave up on the writer, who goes elsewhere
 
 	kindMask  = 1<<spanShift - 1
 	spanShift = 2
+
+	dead = killed | 1<<spanShift
 )
 
 func spanning(kind state, span uint64) state { return kind | state(span<<spanShift) }
@@ -57,9 +59,6 @@ func (s state) kind() state { return s & kindMask }
 func (s state) span() uint64 { return uint64(s >> spanShift) }
 
 func (s state) decided() bool { return s.kind() >= published }
-
-// killed is the dead state of a slot that was not decided.
-func (s state) killed() state { return spanning(dead, max(s.span(), 1)) }
 
 // sealed is the top bit of a log's reservation word; the bits below it count
 // reserved slots. One word for both makes every reservation tell whether it

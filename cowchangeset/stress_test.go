@@ -203,73 +203,54 @@ func TestStressTracker(t *testing.T) {
 	}
 }
 
-// While one Start follows another, and nobody seals, no Record fails.
-func TestStressStartNeverFails(t *testing.T) {
+// While one Start follows another, and nobody seals, no Record fails. And once
+// anything is in a changeset, the one before it accepts nothing: at once, not
+// only in the end. Each Start finds the recorder busy: it waits until the one
+// before it was noticed.
+func TestStressStart(t *testing.T) {
 	var tracker cowchangeset.Tracker[int]
-	start(t, &tracker)
-	var left atomic.Int64
-	left.Store(2)
+	known := start(t, &tracker)
+	starts := rounds(4_000)
+	every := 4096 // records to a yield: seldom, so that the two end up on two processors
+	if runtime.GOMAXPROCS(0) == 1 {
+		every = 64
+	}
+	var noticed atomic.Int64
 	crew := newCrew()
-	for range 2 {
-		crew.add(func() {
-			defer left.Add(-1)
-			for range rounds(20_000) {
-				tracker.Start(context.Background())
+	crew.add(func() {
+		for i := range starts {
+			for noticed.Load() < int64(i) && !t.Failed() {
+				runtime.Gosched()
 			}
-		})
-	}
-	for i := range 2 {
-		crew.add(func() {
-			for ; left.Load() > 0; stumble() {
-				var err error
-				if i == 0 {
-					_, err = tracker.Record(1)
-				} else {
-					_, err = tracker.RecordBatch([]int{1, 2})
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if _, open := tracker.Current(); !open {
-					t.Error("no changeset is open")
-					return
-				}
-			}
-		})
-	}
-	crew.run()
-}
-
-// A changeset is complete once anything shows its successor, at once and not
-// only in the end.
-func TestStressSuccessorMeansSealed(t *testing.T) {
-	for range rounds(300) {
-		var tracker cowchangeset.Tracker[int]
-		start(t, &tracker)
-		const starts = 100
-		crew := newCrew()
-		crew.add(func() {
-			for range starts {
-				tracker.Start(context.Background())
-			}
-		})
-		for range 2 {
-			crew.add(func() {
-				for n := 0; n < starts; runtime.Gosched() {
-					c, _ := tracker.Current()
-					n = int(c.Ordinal())
-					if p := c.Previous(); p != nil {
-						if _, err := p.Record(1); err != cowchangeset.ErrSealed {
-							t.Errorf("changeset %d has a successor, and Record returns %v", p.Ordinal(), err)
-							return
-						}
-					}
-				}
-			})
+			tracker.Start(context.Background())
 		}
-		crew.run()
-	}
+	})
+	crew.add(func() {
+		for n := 0; noticed.Load() < int64(starts); n++ {
+			if n%every == 0 {
+				runtime.Gosched()
+			}
+			r, err := tracker.Record(1)
+			if err != nil {
+				t.Errorf("after changeset %d: %v", known.Ordinal(), err)
+				return
+			}
+			if r.Ordinal == known.Ordinal() {
+				continue
+			}
+			if _, err := known.Record(1); err != cowchangeset.ErrSealed {
+				t.Errorf("changeset %d has entries, and %d accepts more: %v", r.Ordinal, known.Ordinal(), err)
+				return
+			}
+			var open bool
+			if known, open = tracker.Current(); !open {
+				t.Error("no changeset is open")
+				return
+			}
+			noticed.Store(int64(known.Ordinal() - 1))
+		}
+	})
+	crew.run()
 }
 
 // Records that race with a seal: those that succeed are in the Final, which is

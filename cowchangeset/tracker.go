@@ -59,8 +59,8 @@ func (t *Tracker[E]) Start(ctx context.Context) (*Changeset[E], error) {
 		return nil, err
 	}
 	for {
-		if c := t.latest(); t.announce(c, n) { // LP(Start): if c is nil or sealed
-			t.help(c, n)
+		if t.announce(t.latest(), n) { // LP(Start): if the latest is nil or sealed
+			t.latest()
 			return n, nil
 		}
 		// Another Start announced its changeset first.
@@ -84,11 +84,11 @@ func (t *Tracker[E]) StartAfter(ctx context.Context, prev *Changeset[E]) (*Chang
 	if err != nil {
 		return nil, err
 	}
-	if !t.announce(prev, n) { // LP(StartAfter): if prev is nil or sealed
-		t.latest() // LP(StartAfter): conflict; the other Start may have needed help to be one
-		return nil, ErrConflict
+	won := t.announce(prev, n) // LP(StartAfter): if prev is nil or sealed
+	t.latest()                 // ours or the other Start takes effect
+	if !won {
+		return nil, ErrConflict // LP(StartAfter): conflict, in latest
 	}
-	t.help(prev, n)
 	return n, nil
 }
 
@@ -113,13 +113,21 @@ func (t *Tracker[E]) announce(c, n *Changeset[E]) bool {
 	return t.link(c).CompareAndSwap(nil, n)
 }
 
-// help completes the Start that announced n as the successor of c. The seal
-// comes before the swing: nobody reaches n while c accepts entries.
-func (t *Tracker[E]) help(c, n *Changeset[E]) {
-	if c != nil {
+// help takes the next step of the Start that announced a successor of c, and
+// reports whether there was one. Whoever calls it until there is none has seen
+// the seal before the swing: nobody reaches a changeset while the one before
+// it accepts entries.
+func (t *Tracker[E]) help(c *Changeset[E]) bool {
+	n := t.link(c).Load() // LP(latest): nil
+	switch {
+	case n == nil:
+		return false
+	case c != nil && !c.log.closed.Load():
 		c.seal() // LP(Start): if c was open
+	default:
+		t.current.CompareAndSwap(c, n) // fails if another helper was faster
 	}
-	t.current.CompareAndSwap(c, n) // fails if another helper was faster
+	return true
 }
 
 // latest returns the latest changeset, or nil if there is none, after helping
@@ -127,11 +135,10 @@ func (t *Tracker[E]) help(c, n *Changeset[E]) {
 func (t *Tracker[E]) latest() *Changeset[E] {
 	for {
 		c := t.current.Load()
-		n := t.link(c).Load()
-		if n == nil {
-			return c // LP(latest)
+		if !t.help(c) {
+			return c
 		}
-		t.help(c, n) // each round moves along one link
+		// Each step of one Start is taken once.
 	}
 }
 
@@ -186,10 +193,8 @@ func (t *Tracker[E]) advance(c *Changeset[E]) error {
 	if c != nil {
 		c.settle()
 	}
-	n := t.link(c).Load() // LP(Record, RecordBatch): ErrNoActive
 	switch {
-	case n != nil:
-		t.help(c, n)
+	case t.help(c): // LP(Record, RecordBatch): ErrNoActive, if nothing was announced
 		return nil
 	case c != nil:
 		return c.closed
@@ -209,11 +214,10 @@ func (t *Tracker[E]) Current() (*Changeset[E], bool) {
 		if c != nil && c.log.open() { // LP(Current): what is open is the latest
 			return c, true
 		}
-		n := t.link(c).Load()
-		if n == nil {
-			return c, false // LP(Current): sealed, and the last
+		if !t.help(c) {
+			return c, false // LP(Current): sealed, and the last; or none
 		}
-		t.help(c, n) // a Start took effect
+		// A Start took effect.
 	}
 }
 

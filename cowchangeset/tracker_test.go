@@ -231,9 +231,40 @@ func TestTrackerNewID(t *testing.T) {
 		start(t, tracker)
 		return "e"
 	}
-	start(t, tracker)
-	if ids := tracker.IDs(); !slices.Equal(ids, []string{"a", "b", "d", "e"}) {
+	e := start(t, tracker)
+	newID = func() string { // another Start overtakes this one, and stalls
+		tracker.Announce("f")
+		return "g"
+	}
+	if _, err := tracker.StartAfter(t.Context(), e); err != cowchangeset.ErrConflict || !isSealed(e) {
+		t.Error("a conflict with a Start that has not taken effect:", err)
+	}
+	if ids := tracker.IDs(); !slices.Equal(ids, []string{"a", "b", "d", "e", "f"}) {
 		t.Error(ids)
+	}
+}
+
+// The steps of a Start, one by one: the successor is known before the seal, and
+// the seal comes before anybody is led to the successor.
+func TestTrackerStartSteps(t *testing.T) {
+	var tracker cowchangeset.Tracker[int]
+	a := start(t, &tracker)
+	if tracker.Help(a) {
+		t.Error("a step of no Start")
+	}
+	b := tracker.Announce("b")
+	if tracker.Swung() != a || isSealed(a) {
+		t.Error("announcing did more")
+	}
+	if !tracker.Help(a) || tracker.Swung() != a || !isSealed(a) {
+		t.Error("the second step is not the seal alone")
+	}
+	if !tracker.Help(a) || tracker.Swung() != b {
+		t.Error("the third step is not the swing")
+	}
+	tracker.Help(a) // a helper that is late
+	if tracker.Swung() != b {
+		t.Error("a late helper went back")
 	}
 }
 
@@ -273,13 +304,18 @@ func TestTrackerStalledStart(t *testing.T) {
 	for name, first := range map[string]func(*tracker) (any, any){
 		"Record":  func(tr *tracker) (any, any) { r, _ := tr.Record(1); return r.Ordinal, uint64(1) },
 		"Current": func(tr *tracker) (any, any) { _, open := tr.Current(); return open, true },
-		"Trail":   func(tr *tracker) (any, any) { tr.Trail(); _, open := tr.Current(); return open, true },
 	} {
 		var tr tracker
 		tr.Announce("a")
 		if got, want := first(&tr); got != want {
 			t.Errorf("%s under a stalled first Start: got %v", name, got)
 		}
+	}
+	// A stalled Seal.
+	var sealing tracker
+	start(t, &sealing).SealBit()
+	if _, open := sealing.Current(); open {
+		t.Error("a sealed changeset is open")
 	}
 	// The stalled Start of a sealed changeset's successor has taken effect.
 	var tr tracker

@@ -15,25 +15,16 @@ type Trail[E any] struct {
 // without those before it. It copies nothing.
 //
 // Trail is lock-free. It takes effect when the latest changeset's reserved
-// slots are counted.
+// slots are counted or, if it was sealed before that, when it was sealed.
 func (t *Tracker[E]) Trail() Trail[E] {
-	for {
-		c := t.current.Load()
-		if c == nil {
-			if c = t.latest(); c == nil {
-				return Trail[E]{} // LP(Trail): none yet
-			}
-		}
-		m := c.log.cut() // LP(Trail): if the log was open then, c was the latest
-		if !m.final {
-			return Trail[E]{t.first.Load(), c, m}
-		}
-		n := c.next.Load()
-		if n == nil {
-			return Trail[E]{t.first.Load(), c, m} // LP(Trail): if the latest is sealed
-		}
-		t.help(c, n) // a Start took effect
+	// Nothing is in a changeset before current has been swung to it. So if c
+	// is sealed by the time it is cut, there was a moment, at its seal or at
+	// this load, when it was complete and its successor still empty.
+	c := t.current.Load()
+	if c == nil {
+		return Trail[E]{} // LP(Trail): nothing yet
 	}
+	return Trail[E]{t.first.Load(), c, c.log.cut()} // LP(Trail): in log.cut, or the moment above
 }
 
 // Len returns the number of entries. It takes time in proportion to the number
