@@ -1,5 +1,7 @@
 package shardedregistry
 
+import "github.com/latchfree/latchfree/internal/atomics"
+
 // What the tests must know to reach the rare paths.
 const (
 	Patience = patience
@@ -48,4 +50,32 @@ func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
 	c.rec.Store(dead)
 	s.live.Add(-1)
 	return func() { s.unlink(k, c, dead) }
+}
+
+// Listed calls f while a suspect for key is listed, as change.prove does.
+func Listed[K comparable, V any](r *Registry[K, V], key K, f func(own *bool)) {
+	o, k, err := r.locate(key)
+	if err != nil {
+		panic(err)
+	}
+	o.shard(k.hash).listed(k, f)
+}
+
+// SuspectList is a list of suspects by itself.
+type SuspectList struct{ p atomics.Pointer[suspect[int]] }
+
+// Push lists a suspect, and returns a function that reports whether it is
+// listed and one that drops it.
+func (l *SuspectList) Push() (listed func() bool, remove func()) {
+	own := new(bool)
+	push(&l.p, &suspect[int]{own: own})
+	listed = func() bool {
+		for p := l.p.Load(); p != nil; p = p.next {
+			if p.own == own {
+				return true
+			}
+		}
+		return false
+	}
+	return listed, func() { drop(&l.p, own) }
 }

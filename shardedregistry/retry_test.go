@@ -193,16 +193,63 @@ func TestContentionNeverGivesUp(t *testing.T) {
 	t.Logf("%d runs for %d updates", runs.Load(), workers*each)
 }
 
+// However many are listed, each is caught by its own goroutine.
+func TestManySuspects(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1})
+	n := 2000
+	if testing.Short() {
+		n = 200
+	}
+	hammer(t, 4, func(worker int) {
+		mine, other := key(worker%2), key(worker%2+1)
+		for range n {
+			shardedregistry.Listed(r, mine, func(own *bool) {
+				mustPut(t, r, other, 1)
+				if *own {
+					t.Error("caught by a change of another key")
+				}
+				mustPut(t, r, mine, 1)
+				if !*own {
+					t.Error("not caught by a change of its own")
+				}
+			})
+		}
+	})
+	if n := shardedregistry.Suspects(r); n != 0 {
+		t.Errorf("%d suspects are still listed", n)
+	}
+}
+
+func TestSuspectList(t *testing.T) {
+	var l shardedregistry.SuspectList
+	n := 20_000
+	if testing.Short() {
+		n = 2000
+	}
+	hammer(t, 3, func(int) {
+		for range n {
+			listed, drop := l.Push()
+			if !listed() {
+				t.Error("not listed after push")
+			}
+			drop()
+			if listed() {
+				t.Error("listed after drop")
+			}
+		}
+	})
+}
+
 // A goroutine that always wins makes another a suspect again and again without
-// ever proving anything.
+// ever proving anything, not by changes of other keys either.
 func TestSuspectIsAcquitted(t *testing.T) {
-	var r shardedregistry.Registry[string, int]
-	mustPut(t, &r, "a", 0)
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1})
+	mustPut(t, r, "a", 0)
 	ask, answer := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(answer)
 		for range ask {
-			mustPut(t, &r, "a", 0)
+			mustPut(t, r, "a", 0)
 			answer <- struct{}{}
 		}
 	}()
@@ -212,6 +259,7 @@ func TestSuspectIsAcquitted(t *testing.T) {
 		if runs++; runs <= lost {
 			ask <- struct{}{}
 			<-answer
+			mustPut(t, r, "b", runs)
 		}
 		return runs, nil
 	})

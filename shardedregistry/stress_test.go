@@ -1,8 +1,10 @@
 package shardedregistry_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -74,17 +76,19 @@ func TestStressVersions(t *testing.T) {
 			if hash != nil {
 				shardedregistry.SetHash(r, hash)
 			}
-			// A version below this bound is claimed by the success that made it.
-			claimed := make([][]atomic.Bool, keys)
-			for k := range claimed {
-				claimed[k] = make([]atomic.Bool, 2*workers*n+2)
+			// What each version of each key was made as, by the success that
+			// made it, and what it was seen as.
+			var history [keys][]struct{ made, seen atomic.Int32 }
+			for k := range history {
+				history[k] = make([]struct{ made, seen atomic.Int32 }, 2*workers*n+2)
 			}
+			const alive, deleted = 1, 2
 			var births, deaths [keys]atomic.Int64
 			hammer(t, workers, func(worker int) {
 				rnd := rand.New(rand.NewPCG(uint64(worker), 1))
 				var seen [keys]shardedregistry.Version
-				made := func(k int, v shardedregistry.Version) {
-					if claimed[k][v].Swap(true) {
+				made := func(k int, v shardedregistry.Version, as int32) {
+					if history[k][v].made.Swap(as) != 0 {
 						t.Errorf("version %d of key %d was made twice", v, k)
 					}
 					if v <= seen[k] {
@@ -92,17 +96,23 @@ func TestStressVersions(t *testing.T) {
 					}
 					seen[k] = v
 				}
+				conflicts := func(k int, err error) {
+					var conflict *shardedregistry.ConflictError
+					if errors.As(err, &conflict) {
+						history[k][conflict.Have].seen.Store(alive)
+					}
+				}
 				for i := range n {
 					k := rnd.IntN(keys)
 					switch rnd.IntN(7) {
 					case 0:
 						if v, err := r.Create(k, i); err == nil {
 							births[k].Add(1)
-							made(k, v)
+							made(k, v, alive)
 						}
 					case 1:
 						if e, err := r.Update(k, func(v int) (int, error) { return v + 1, nil }); err == nil {
-							made(k, e.Version)
+							made(k, e.Version, alive)
 						}
 					case 2:
 						created := false
@@ -116,25 +126,31 @@ func TestStressVersions(t *testing.T) {
 						if created {
 							births[k].Add(1)
 						}
-						made(k, e.Version)
+						made(k, e.Version, alive)
 					case 3:
 						if e, ok := r.Lookup(k); ok {
-							if v, err := r.UpdateIf(k, e.Version, i); err == nil {
-								made(k, v)
+							v, err := r.UpdateIf(k, e.Version, i)
+							if err == nil {
+								made(k, v, alive)
 								if v != e.Version+1 {
 									t.Errorf("UpdateIf made version %d of %d", v, e.Version)
 								}
 							}
+							conflicts(k, err)
 						}
 					case 4:
 						if e, ok := r.Delete(k); ok {
 							deaths[k].Add(1)
-							made(k, e.Version+1)
+							made(k, e.Version+1, deleted)
 						}
 					case 5:
-						if e, ok := r.Lookup(k); ok && r.DeleteIf(k, e.Version) == nil {
-							deaths[k].Add(1)
-							made(k, e.Version+1)
+						if e, ok := r.Lookup(k); ok {
+							err := r.DeleteIf(k, e.Version)
+							if err == nil {
+								deaths[k].Add(1)
+								made(k, e.Version+1, deleted)
+							}
+							conflicts(k, err)
 						}
 					case 6:
 						if e, ok := r.Lookup(k); ok {
@@ -142,12 +158,19 @@ func TestStressVersions(t *testing.T) {
 								t.Errorf("Lookup of key %d went back from version %d to %d", k, seen[k], e.Version)
 							}
 							seen[k] = e.Version
+							history[k][e.Version].seen.Store(alive)
 						}
 					}
 				}
 			})
 			live := 0
 			for k := range keys {
+				for v := range history[k] {
+					h := &history[k][v]
+					if h.seen.Load() == alive && h.made.Load() != alive {
+						t.Errorf("version %d of key %d was seen alive and made as %d", v, k, h.made.Load())
+					}
+				}
 				_, ok := r.Get(k)
 				if alive := births[k].Load() - deaths[k].Load(); alive != 0 && alive != 1 || ok != (alive == 1) {
 					t.Errorf("key %d: %d creations and %d deletions succeeded; present: %v",
@@ -162,6 +185,36 @@ func TestStressVersions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// T27 where it is tightest: a creation right behind the deletion of the same
+// key must see the floor that the deletion has raised.
+func TestStressRecreate(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1})
+	n := iterations(20_000)
+	created := make([]atomic.Bool, 4*n+2)
+	var over atomic.Bool
+	hammer(t, 2, func(worker int) {
+		if worker == 1 {
+			for !over.Load() {
+				if _, ok := r.Delete("a"); !ok {
+					runtime.Gosched()
+				}
+			}
+			return
+		}
+		defer over.Store(true)
+		for range n {
+			v, err := r.Create("a", 1)
+			for err != nil {
+				runtime.Gosched()
+				v, err = r.Create("a", 1)
+			}
+			if created[v].Swap(true) {
+				t.Errorf("two creations have version %d", v)
+			}
+		}
+	})
 }
 
 // T3, T13, T19: while some keys come and go, a loop yields every key that
