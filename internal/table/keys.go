@@ -2,28 +2,27 @@ package table
 
 import (
 	"fmt"
-	"hash/maphash"
 	"reflect"
 )
 
 // Keys knows what can go wrong with keys of type K, and hashes them with a
 // random seed of its own. Make it with NewKeys.
 type Keys[K comparable] struct {
-	seed    maphash.Seed
+	seed    seed
 	dynamic bool // K contains interfaces, whose dynamic type may be uncomparable
 }
 
 // NewKeys returns a Keys with a fresh seed.
 func NewKeys[K comparable]() Keys[K] {
 	return Keys[K]{
-		seed:    maphash.MakeSeed(),
+		seed:    makeSeed(),
 		dynamic: containsInterface(reflect.TypeFor[K]()),
 	}
 }
 
 // Hash returns the hash of k. It panics, as Go's own maps do, if
 // !s.Comparable(k).
-func (s *Keys[K]) Hash(k K) uint64 { return maphash.Comparable(s.seed, k) }
+func (s *Keys[K]) Hash(k K) uint64 { return hash(s.seed, k) }
 
 // Comparable reports whether k can be compared at all. Only a key that holds
 // an interface can be otherwise, for instance any([]int{}).
@@ -50,13 +49,13 @@ func (s *Keys[K]) Findable(k K) bool {
 func (s *Keys[K]) Hasher(prefix string) func(K) uint64 {
 	seed := s.seed
 	if !s.dynamic {
-		return func(k K) uint64 { return maphash.Comparable(seed, k) }
+		return func(k K) uint64 { return hash(seed, k) }
 	}
 	return func(k K) uint64 {
 		if !s.Comparable(k) {
 			panic(fmt.Sprintf("%s: key %v of type %T cannot be compared", prefix, k, k))
 		}
-		return maphash.Comparable(seed, k)
+		return hash(seed, k)
 	}
 }
 
