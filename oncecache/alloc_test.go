@@ -60,7 +60,7 @@ func TestAllocsOfOtherKeys(t *testing.T) {
 	create := func() (int, error) { captured++; return 1, nil }
 
 	for name, op := range map[string]func(){
-		"int":    func() { ints.GetOrCreate(1<<40, create) },
+		"int":    func() { ints.GetOrCreate(1<<20, create) },
 		"struct": func() { structs.GetOrCreate(id{7, "billing"}, create) },
 	} {
 		op()

@@ -188,7 +188,7 @@ func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 // without waiting for it.
 //
 // Delete is wait-free if k is absent, and otherwise blocking on the mutex of
-// one bucket. It takes effect when the entry is removed.
+// one bucket. It takes effect when the entry is removed, or not found.
 func (c *Cache[K, V]) Delete(k K) (old V, deleted bool) {
 	r := c.shared()
 	e := r.entries.LoadAndDelete(k) // LP(Delete)
@@ -270,17 +270,19 @@ func (c *Cache[K, V]) Keys() iter.Seq[K] {
 //
 // All is blocking on the mutex of one bucket at a time, and never inside the
 // loop body. It takes effect for each key when the entry's state is read.
-func (c *Cache[K, V]) All() iter.Seq2[K, V] {
-	return func(yield func(K, V) bool) {
-		r := c.root.Load()
-		if r == nil {
+func (c *Cache[K, V]) All() iter.Seq2[K, V] { return c.each }
+
+// each is not a function literal in All, because the compiler would not make
+// an instruction of the load of root there.
+func (c *Cache[K, V]) each(yield func(K, V) bool) {
+	r := c.root.Load()
+	if r == nil {
+		return
+	}
+	for k, e := range r.entries.All() {
+		v, ok := e.get() // LP(All)
+		if ok && !yield(k, v) {
 			return
-		}
-		for k, e := range r.entries.All() {
-			v, ok := e.get() // LP(All)
-			if ok && !yield(k, v) {
-				return
-			}
 		}
 	}
 }

@@ -74,7 +74,8 @@ func TestNew(t *testing.T) {
 				t.Errorf("error %q does not contain %q", err, part)
 			}
 		}
-		if p := panicOf(func() { oncecache.MustNew(oncecache.Config[string, int]{SizeHint: hint}) }); fmt.Sprint(p) != err.Error() {
+		p := panicOf(func() { oncecache.MustNew(oncecache.Config[string, int]{SizeHint: hint}) })
+		if fmt.Sprint(p) != err.Error() {
 			t.Errorf("MustNew panics with %v, want %v", p, err)
 		}
 	}

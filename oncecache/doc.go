@@ -27,8 +27,9 @@
 //
 // Each key has one entry, which is both the place where its callers meet and
 // the value that they get, so there is no moment between a creation and its
-// value at which a second creation could begin. Creations of one key never
-// overlap, unless [Cache.Delete] was called in between.
+// value at which a second creation could begin. Create functions of one key never
+// run at the same time, unless [Cache.Set] or [Cache.Delete] ended the creation
+// of one that still runs.
 //
 // Every call that returns has either a value that was created or set, or an
 // error. However a create function ends — error, panic, [runtime.Goexit] —

@@ -115,7 +115,7 @@ func (e *entry[V]) settle(f *flight[V], v V, err error) (left, ended bool) {
 	if err == nil {
 		n.value = v
 	}
-	n.state.Store(to)
+	n.state.Store(to) // LP(GetOrCreate): a forgotten creation
 	return false, true
 }
 
