@@ -94,9 +94,9 @@ func TestReport_OneEngine(t *testing.T) {
 // T1 otter #152, moka PR #195, eko/gocache #242; T2: both modules race for
 // many URLs, over and over, and one of them may bring an engine of its own.
 func TestReport_OneEngineUnderStress(t *testing.T) {
-	rounds := 3000
+	rounds := 2000
 	if testing.Short() {
-		rounds = 300
+		rounds = 200
 	}
 	for round := range rounds {
 		var engines oncecache.Cache[string, *engine]

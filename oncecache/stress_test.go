@@ -27,7 +27,7 @@ func stressRounds() int {
 	if testing.Short() {
 		return 2000
 	}
-	return 40_000
+	return 25_000
 }
 
 // Creations of one key never overlap, whoever else fails, panics, exits or
@@ -157,7 +157,7 @@ func TestStressEveryValueIsAccountedFor(t *testing.T) {
 // holds that one value, until the caller that knows it removes it.
 func TestStressOneInstancePerGeneration(t *testing.T) {
 	var c oncecache.Cache[string, *instance]
-	for round := range stressRounds() / 4 {
+	for round := range stressRounds() / 10 {
 		k := fmt.Sprint("key ", round%3)
 		var created atomic.Int32
 		var got [stressWorkers]*instance
