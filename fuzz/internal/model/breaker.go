@@ -47,9 +47,7 @@ func (b *Breaker) Allow() (stay int, err error) {
 func (b *Breaker) Done(stay int, o ab.Outcome) ab.Verdict {
 	if stay != b.stay {
 		return ab.Late
-	}
-	b.inFlight = max(0, b.inFlight-1) // none while closed
-	if o == ab.Failure {
+	} else if b.inFlight = max(0, b.inFlight-1); o == ab.Failure { // none in flight while closed
 		return b.RecordFailure()
 	} else if o == ab.Success && (b.state == ab.Closed || b.ok+1 == b.CloseAfter) {
 		return b.RecordSuccess()
