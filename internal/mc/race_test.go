@@ -125,6 +125,8 @@ var publications = []struct {
 	}},
 }
 
+const underRace = true
+
 const child = "MC_RACE_CHILD"
 
 // TestRaceChild is the body of the processes that TestRaceDetector starts.

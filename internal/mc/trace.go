@@ -86,7 +86,10 @@ func (m *M) table() string {
 	width += 2
 	var b strings.Builder
 	for i := range m.threads {
-		fmt.Fprintf(&b, "%-*s", width, fmt.Sprintf("T%d", i))
+		if i > 0 {
+			b.WriteString(strings.Repeat(" ", width-len(fmt.Sprint("T", i-1))))
+		}
+		fmt.Fprint(&b, "T", i)
 	}
 	b.WriteByte('\n')
 	for i, s := range m.trace {

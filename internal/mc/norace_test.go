@@ -1,0 +1,5 @@
+//go:build modelcheck && !race
+
+package mc_test
+
+const underRace = false
