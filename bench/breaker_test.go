@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/bench/internal/load"
@@ -30,8 +31,8 @@ type lockedBreaker interface {
 }
 
 func breakers(threshold int) []breaker {
-	cfg := locked.BreakerConfig{Threshold: threshold, Latched: true, Probes: 1, CloseAfter: 1}
-	ours := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(threshold), OpenTimeout: -1})
+	cfg := locked.BreakerConfig{Threshold: threshold, OpenTimeout: time.Hour, Probes: 1, CloseAfter: 1}
+	ours := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(threshold), OpenTimeout: time.Hour})
 	return []breaker{
 		lockedCalls("mutex", locked.NewMutexBreaker(cfg)),
 		lockedCalls("rwmutex", locked.NewRWMutexBreaker(cfg)),
@@ -119,7 +120,7 @@ func BenchmarkBreakerExecute(b *testing.B) {
 		})
 	}
 	b.Run("impl=mutex", func(b *testing.B) {
-		c := locked.NewMutexBreaker(locked.BreakerConfig{Threshold: 5, Latched: true, Probes: 1, CloseAfter: 1})
+		c := locked.NewMutexBreaker(locked.BreakerConfig{Threshold: 5, OpenTimeout: time.Hour, Probes: 1, CloseAfter: 1})
 		run(b, func(name string) (int, error) {
 			return lockedExecute(c, func() (int, error) { return len(name), nil })
 		})
@@ -166,9 +167,9 @@ type lockedGroup interface {
 // groups lists what is compared. All but one have generations, probes and
 // leases; "report" are the bare counters of the defect report's own fix.
 func groups(threshold int) []group {
-	cfg := locked.BreakerConfig{Threshold: threshold, Latched: true, Probes: 1, CloseAfter: 1}
+	cfg := locked.BreakerConfig{Threshold: threshold, OpenTimeout: time.Hour, Probes: 1, CloseAfter: 1}
 	ours := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
-		Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(threshold), OpenTimeout: -1},
+		Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(threshold), OpenTimeout: time.Hour},
 	})
 	report := locked.NewMutexCounters(threshold)
 	return []group{

@@ -11,7 +11,6 @@ import (
 type BreakerConfig struct {
 	Threshold   int           // failures in a row
 	OpenTimeout time.Duration // doubled by every further opening, up to ten times
-	Latched     bool          // open until reset
 	Probes      int
 	CloseAfter  int
 }
@@ -45,7 +44,7 @@ func (c *circuit) allow(cfg *BreakerConfig) (stay uint64, err error) {
 	}
 	now := time.Now()
 	switch {
-	case c.rejects(cfg, now):
+	case c.rejects(now):
 		return 0, ab.ErrOpen
 	case c.state == ab.Open:
 		c.enter(ab.HalfOpen)
@@ -60,8 +59,8 @@ func (c *circuit) allow(cfg *BreakerConfig) (stay uint64, err error) {
 	return c.stay, nil
 }
 
-func (c *circuit) rejects(cfg *BreakerConfig, now time.Time) bool {
-	return c.state == ab.Open && (cfg.Latched || now.Before(c.until))
+func (c *circuit) rejects(now time.Time) bool {
+	return c.state == ab.Open && now.Before(c.until)
 }
 
 func (c *circuit) success(cfg *BreakerConfig, stay uint64) ab.Verdict {
@@ -141,7 +140,7 @@ func NewRWMutexBreaker(cfg BreakerConfig) *RWMutexBreaker { return &RWMutexBreak
 // Allow asks for admission; the result belongs to the stay that it returns.
 func (b *RWMutexBreaker) Allow() (stay uint64, err error) {
 	b.mu.RLock()
-	stay, closed, rejects := b.c.stay, b.c.state == ab.Closed, b.c.state == ab.Open && b.c.rejects(&b.cfg, time.Now())
+	stay, closed, rejects := b.c.stay, b.c.state == ab.Closed, b.c.state == ab.Open && b.c.rejects(time.Now())
 	b.mu.RUnlock()
 	if closed {
 		return stay, nil
