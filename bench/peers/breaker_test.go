@@ -3,6 +3,8 @@ package peers
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
@@ -12,385 +14,391 @@ import (
 
 	"github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/bench/internal/load"
+	"github.com/latchfree/latchfree/bench/internal/locked"
 )
 
 var errCall = errors.New("call failed")
 
-const (
-	// failuresToOpen is latchfree's default.
-	failuresToOpen = 5
-	// stormFailures is more than the goroutines of a benchmark, of which each
-	// fails once between two successes: nothing opens.
-	stormFailures = 1 << 16
-)
+// never is a number of failures in a row that random ones do not reach, so
+// that a breaker stays closed and failures are counted all the time. It is no
+// larger because failsafe keeps a bit for each.
+const never = 1000
 
 func newLatchfree(failures int) *atomicbreaker.Breaker {
-	return atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(failures), OpenTimeout: openTimeout})
+	return atomicbreaker.MustNew(latchfreeConfig(failures))
 }
 
 func newLatchfreeGroup(failures int) *atomicbreaker.Group[string] {
-	return atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
-		Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(failures), OpenTimeout: openTimeout},
+	return atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{Default: latchfreeConfig(failures)})
+}
+
+func latchfreeConfig(failures int) atomicbreaker.Config {
+	return atomicbreaker.Config{Trip: atomicbreaker.Consecutive(failures), OpenTimeout: openTimeout}
+}
+
+func lockedConfig(failures int) locked.BreakerConfig {
+	return locked.BreakerConfig{Threshold: failures, OpenTimeout: openTimeout, Probes: 1, CloseAfter: 1}
+}
+
+// call asks for admission and reports a success or a failure. It reports
+// whether it was admitted.
+type call func(fail bool) (admitted bool)
+
+// Each of these makes calls through one kind of breaker.
+
+func mutexCall(b *locked.MutexBreaker) call {
+	return func(fail bool) bool {
+		stay, err := b.Allow()
+		if err != nil {
+			return false
+		}
+		if fail {
+			b.Failure(stay)
+		} else {
+			b.Success(stay)
+		}
+		return true
+	}
+}
+
+func gobreakerCall(b *gobreaker.TwoStepCircuitBreaker[int]) call {
+	return func(fail bool) bool {
+		done, err := b.Allow()
+		if err != nil {
+			return false
+		}
+		if fail {
+			done(errCall)
+		} else {
+			done(nil)
+		}
+		return true
+	}
+}
+
+func failsafeCall(b circuitbreaker.CircuitBreaker[int]) call {
+	return func(fail bool) bool {
+		if !b.TryAcquirePermit() {
+			return false
+		}
+		if fail {
+			b.RecordFailure()
+		} else {
+			b.RecordSuccess()
+		}
+		return true
+	}
+}
+
+func latchfreeCall(b *atomicbreaker.Breaker) call {
+	return func(fail bool) bool {
+		permit, err := b.Allow()
+		if err != nil {
+			return false
+		}
+		if fail {
+			permit.Failure()
+		} else {
+			permit.Success()
+		}
+		return true
+	}
+}
+
+// breakers lists what is compared.
+var breakers = []struct {
+	impl string
+	make func(failures int) call
+}{
+	{"mutex", func(n int) call { return mutexCall(locked.NewMutexBreaker(lockedConfig(n))) }},
+	{"gobreaker", func(n int) call { return gobreakerCall(newGobreakerTwoStep(n)) }},
+	{"failsafe", func(n int) call { return failsafeCall(newFailsafe(n)) }},
+	{"latchfree", func(n int) call { return latchfreeCall(newLatchfree(n)) }},
+}
+
+// BenchmarkBreakerCall makes calls through one breaker, of which some fail,
+// but never enough in a row to open it.
+func BenchmarkBreakerCall(b *testing.B) {
+	for _, failures := range []int{0, 1, 50} {
+		streams := load.Uniform(1, failures)
+		for _, impl := range breakers {
+			b.Run(fmt.Sprintf("failures=%d/impl=%s", failures, impl.impl), func(b *testing.B) {
+				call := impl.make(never)
+				b.ReportAllocs()
+				b.RunParallel(func(pb *testing.PB) {
+					stream := streams.Stream()
+					for pb.Next() {
+						if _, fail := stream.Next(); !call(fail) {
+							b.Error("a call was rejected")
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkBreakerReject asks an open breaker.
+func BenchmarkBreakerReject(b *testing.B) {
+	for _, impl := range breakers {
+		b.Run("impl="+impl.impl, func(b *testing.B) {
+			call := impl.make(1)
+			call(true)
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if call(true) {
+						b.Error("a call was admitted")
+					}
+				}
+			})
+		})
+	}
+}
+
+// executors lists what makes a call of a function with one result.
+var executors = []struct {
+	impl string
+	make func(failures int) func(func() (int, error)) (int, error)
+}{
+	{"gobreaker", func(n int) func(func() (int, error)) (int, error) { return newGobreaker(n).Execute }},
+	{"failsafe", func(n int) func(func() (int, error)) (int, error) { return newFailsafeExecutor(n).Get }},
+	{"latchfree", func(n int) func(func() (int, error)) (int, error) {
+		b := newLatchfree(n)
+		return func(f func() (int, error)) (int, error) { return atomicbreaker.Execute(b, f) }
+	}},
+}
+
+// BenchmarkBreakerExecute makes a call with a closure that captures what it
+// needs.
+func BenchmarkBreakerExecute(b *testing.B) {
+	names := load.Names(64)
+	run := func(b *testing.B, execute func(name string) (int, error)) {
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for i := 0; pb.Next(); i++ {
+				name := names[i%len(names)]
+				if n, err := execute(name); err != nil || n != len(name) {
+					b.Error("the call failed")
+				}
+			}
+		})
+	}
+	b.Run("impl=gobreaker", func(b *testing.B) {
+		c := newGobreaker(5)
+		run(b, func(name string) (int, error) {
+			return c.Execute(func() (int, error) { return len(name), nil })
+		})
+	})
+	b.Run("impl=failsafe", func(b *testing.B) {
+		c := newFailsafeExecutor(5)
+		run(b, func(name string) (int, error) {
+			return c.Get(func() (int, error) { return len(name), nil })
+		})
+	})
+	b.Run("impl=latchfree", func(b *testing.B) {
+		c := newLatchfree(5)
+		run(b, func(name string) (int, error) {
+			return atomicbreaker.Execute(c, func() (int, error) { return len(name), nil })
+		})
 	})
 }
 
-// BenchmarkBreakerHealthy asks and reports a success.
-func BenchmarkBreakerHealthy(b *testing.B) {
-	compare(b, "",
-		contender{"gobreaker", func(b *testing.B) func(*testing.PB) {
-			breaker := newGobreakerTwoStep(failuresToOpen)
-			return func(pb *testing.PB) {
-				for pb.Next() {
-					done, err := breaker.Allow()
-					if err != nil {
-						b.Error(err)
-						return
-					}
-					done(nil)
-				}
+// groups lists what has a breaker for every key.
+var groups = []struct {
+	impl string
+	make func(failures int) func(key string, fail bool) (admitted bool)
+}{
+	{"mutex", func(n int) func(string, bool) bool {
+		g := locked.NewMutexGroup[string](lockedConfig(n))
+		return func(key string, fail bool) bool {
+			stay, err := g.Allow(key)
+			if err != nil {
+				return false
 			}
-		}},
-		contender{"failsafe", func(b *testing.B) func(*testing.PB) {
-			breaker := newFailsafe(failuresToOpen)
-			return func(pb *testing.PB) {
-				for pb.Next() {
-					if !breaker.TryAcquirePermit() {
-						b.Error("rejected")
-						return
-					}
-					breaker.RecordSuccess()
-				}
+			if fail {
+				g.Failure(key, stay)
+			} else {
+				g.Success(key, stay)
 			}
-		}},
-		contender{"latchfree", func(b *testing.B) func(*testing.PB) {
-			breaker := newLatchfree(failuresToOpen)
-			return func(pb *testing.PB) {
-				for pb.Next() {
-					permit, err := breaker.Allow()
-					if err != nil {
-						b.Error(err)
-						return
-					}
-					permit.Success()
-				}
+			return true
+		}
+	}},
+	{"gobreaker", func(n int) func(string, bool) bool {
+		g := newGobreakerGroup(n)
+		return func(key string, fail bool) bool {
+			done, err := g.of(key).Allow()
+			if err != nil {
+				return false
 			}
-		}},
-	)
-}
-
-// BenchmarkBreakerExecute has the breaker call a function that captures a
-// variable and succeeds.
-func BenchmarkBreakerExecute(b *testing.B) {
-	compare(b, "",
-		contender{"gobreaker", func(b *testing.B) func(*testing.PB) {
-			breaker := newGobreaker(failuresToOpen)
-			return func(pb *testing.PB) {
-				for i := 0; pb.Next(); i++ {
-					if v, err := breaker.Execute(func() (int, error) { return i, nil }); v != i || err != nil {
-						b.Error(v, err)
-						return
-					}
-				}
-			}
-		}},
-		contender{"failsafe", func(b *testing.B) func(*testing.PB) {
-			executor := newFailsafeExecutor(failuresToOpen)
-			return func(pb *testing.PB) {
-				for i := 0; pb.Next(); i++ {
-					if v, err := executor.Get(func() (int, error) { return i, nil }); v != i || err != nil {
-						b.Error(v, err)
-						return
-					}
-				}
-			}
-		}},
-		contender{"latchfree", func(b *testing.B) func(*testing.PB) {
-			breaker := newLatchfree(failuresToOpen)
-			return func(pb *testing.PB) {
-				for i := 0; pb.Next(); i++ {
-					if v, err := atomicbreaker.Execute(breaker, func() (int, error) { return i, nil }); v != i || err != nil {
-						b.Error(v, err)
-						return
-					}
-				}
-			}
-		}},
-	)
-}
-
-// BenchmarkBreakerStorm reports failures and successes in turn: enough happens
-// to write at each call, and never enough to open.
-func BenchmarkBreakerStorm(b *testing.B) {
-	compare(b, "",
-		contender{"gobreaker", func(b *testing.B) func(*testing.PB) {
-			breaker := newGobreakerTwoStep(stormFailures)
-			return func(pb *testing.PB) {
-				for i := 0; pb.Next(); i++ {
-					done, err := breaker.Allow()
-					if err != nil {
-						b.Error(err)
-						return
-					}
-					if i%2 == 0 {
-						done(errCall)
-					} else {
-						done(nil)
-					}
-				}
-			}
-		}},
-		contender{"failsafe", func(b *testing.B) func(*testing.PB) {
-			breaker := newFailsafe(stormFailures)
-			return func(pb *testing.PB) {
-				for i := 0; pb.Next(); i++ {
-					if !breaker.TryAcquirePermit() {
-						b.Error("rejected")
-						return
-					}
-					if i%2 == 0 {
-						breaker.RecordFailure()
-					} else {
-						breaker.RecordSuccess()
-					}
-				}
-			}
-		}},
-		contender{"latchfree", func(b *testing.B) func(*testing.PB) {
-			breaker := newLatchfree(stormFailures)
-			return func(pb *testing.PB) {
-				for i := 0; pb.Next(); i++ {
-					permit, err := breaker.Allow()
-					if err != nil {
-						b.Error(err)
-						return
-					}
-					if i%2 == 0 {
-						permit.Failure()
-					} else {
-						permit.Success()
-					}
-				}
-			}
-		}},
-	)
-}
-
-// BenchmarkBreakerOpen asks an open breaker.
-func BenchmarkBreakerOpen(b *testing.B) {
-	compare(b, "",
-		contender{"gobreaker", func(b *testing.B) func(*testing.PB) {
-			breaker := newGobreakerTwoStep(failuresToOpen)
-			for range failuresToOpen {
-				done, _ := breaker.Allow()
+			if fail {
 				done(errCall)
+			} else {
+				done(nil)
 			}
-			return func(pb *testing.PB) {
-				for pb.Next() {
-					if _, err := breaker.Allow(); err == nil {
-						b.Error("admitted")
-						return
-					}
-				}
+			return true
+		}
+	}},
+	{"failsafe", func(n int) func(string, bool) bool {
+		g := newFailsafeGroup(n)
+		return func(key string, fail bool) bool {
+			b := g.of(key)
+			if !b.TryAcquirePermit() {
+				return false
 			}
-		}},
-		contender{"failsafe", func(b *testing.B) func(*testing.PB) {
-			breaker := newFailsafe(failuresToOpen)
-			for range failuresToOpen {
-				breaker.RecordFailure()
+			if fail {
+				b.RecordFailure()
+			} else {
+				b.RecordSuccess()
 			}
-			return func(pb *testing.PB) {
-				for pb.Next() {
-					if breaker.TryAcquirePermit() {
-						b.Error("admitted")
-						return
-					}
-				}
+			return true
+		}
+	}},
+	{"latchfree", func(n int) func(string, bool) bool {
+		g := newLatchfreeGroup(n)
+		return func(key string, fail bool) bool {
+			permit, err := g.Allow(key)
+			if err != nil {
+				return false
 			}
-		}},
-		contender{"latchfree", func(b *testing.B) func(*testing.PB) {
-			breaker := newLatchfree(failuresToOpen)
-			for range failuresToOpen {
-				permit, _ := breaker.Allow()
+			if fail {
 				permit.Failure()
+			} else {
+				permit.Success()
 			}
-			return func(pb *testing.PB) {
-				for pb.Next() {
-					if _, err := breaker.Allow(); err == nil {
-						b.Error("admitted")
-						return
-					}
-				}
-			}
-		}},
-	)
+			return true
+		}
+	}},
 }
 
-// BenchmarkGroupCall asks for one of many keys and reports the outcome, which
-// is a failure for the given percentage of calls.
-func BenchmarkGroupCall(b *testing.B) {
-	const keys = 1000
-	names := load.Names(keys)
-	for _, failing := range []int{0, 1, 10} {
-		streams := load.Uniform(keys, failing)
-		compare(b, fmt.Sprintf("keys=%d/failing=%d%%/", keys, failing),
-			contender{"gobreaker", func(b *testing.B) func(*testing.PB) {
-				group := newGobreakerGroup(stormFailures)
-				return func(pb *testing.PB) {
-					for stream := streams.Stream(); pb.Next(); {
-						i, fails := stream.Next()
-						done, err := group.allow(names[i])
-						if err != nil {
-							b.Error(err)
-							return
-						}
-						if fails {
-							done(errCall)
-						} else {
-							done(nil)
+// BenchmarkBreakerGroupCall makes calls for many names that succeed. Some
+// names are open, and their calls are rejected. Every name was asked for
+// before, so that the peers have made its breaker.
+func BenchmarkBreakerGroupCall(b *testing.B) {
+	for _, p := range []struct{ keys, openPercent int }{{1000, 0}, {1000, 1}, {100_000, 0}, {100_000, 1}} {
+		names, streams := load.Names(p.keys), load.Uniform(p.keys, 0)
+		every := 0
+		if p.openPercent > 0 {
+			every = 100 / p.openPercent
+		}
+		isOpen := func(key int) bool { return every > 0 && key%every == 0 }
+		for _, impl := range groups {
+			filled := sync.OnceValue(func() func(string, bool) bool {
+				call := impl.make(1)
+				for i, name := range names {
+					call(name, isOpen(i))
+				}
+				return call
+			})
+			b.Run(fmt.Sprintf("keys=%d/open=%d/impl=%s", p.keys, p.openPercent, impl.impl), func(b *testing.B) {
+				call := filled()
+				runtime.GC() // what filling has left behind is not part of the measurement
+				b.ReportAllocs()
+				b.ResetTimer()
+				b.RunParallel(func(pb *testing.PB) {
+					stream := streams.Stream()
+					for pb.Next() {
+						if key, _ := stream.Next(); call(names[key], false) == isOpen(key) {
+							b.Error("a call was rejected that should be admitted, or the other way round")
 						}
 					}
-				}
-			}},
-			contender{"failsafe", func(b *testing.B) func(*testing.PB) {
-				group := newFailsafeGroup(stormFailures)
-				return func(pb *testing.PB) {
-					for stream := streams.Stream(); pb.Next(); {
-						i, fails := stream.Next()
-						breaker := group.of(names[i])
-						if !breaker.TryAcquirePermit() {
-							b.Error("rejected")
-							return
-						}
-						if fails {
-							breaker.RecordFailure()
-						} else {
-							breaker.RecordSuccess()
-						}
-					}
-				}
-			}},
-			contender{"latchfree", func(b *testing.B) func(*testing.PB) {
-				group := newLatchfreeGroup(stormFailures)
-				return func(pb *testing.PB) {
-					for stream := streams.Stream(); pb.Next(); {
-						i, fails := stream.Next()
-						permit, err := group.Allow(names[i])
-						if err != nil {
-							b.Error(err)
-							return
-						}
-						if fails {
-							permit.Failure()
-						} else {
-							permit.Success()
-						}
-					}
-				}
-			}},
-		)
+				})
+			})
+		}
 	}
 }
 
-// TestBreakersOpen checks that each opens at the failure it is configured for,
-// that a success in between starts the count anew, and that it then rejects.
-func TestBreakersOpen(t *testing.T) {
-	gobreakerTwoStep, gobreakerExecute := newGobreakerTwoStep(failuresToOpen), newGobreaker(failuresToOpen)
-	failsafe, failsafeExecutor := newFailsafe(failuresToOpen), newFailsafeExecutor(failuresToOpen)
-	latchfree, latchfreeExecute := newLatchfree(failuresToOpen), newLatchfree(failuresToOpen)
-	gobreakers, failsafes, latchfrees := newGobreakerGroup(failuresToOpen), newFailsafeGroup(failuresToOpen), newLatchfreeGroup(failuresToOpen)
+// BenchmarkBreakerGroupMix makes calls for many names, of which some fail, but
+// never enough in a row to open one. A failure is followed by a success of the
+// name sooner or later, so names come and go in ours and stay in the others.
+func BenchmarkBreakerGroupMix(b *testing.B) {
+	for _, failures := range []int{1, 10} {
+		names, streams := load.Names(1000), load.Uniform(1000, failures)
+		for _, impl := range groups {
+			filled := sync.OnceValue(func() func(string, bool) bool {
+				call := impl.make(never)
+				for _, name := range names {
+					call(name, false)
+				}
+				return call
+			})
+			b.Run(fmt.Sprintf("keys=1000/failures=%d/impl=%s", failures, impl.impl), func(b *testing.B) {
+				call := filled()
+				runtime.GC() // as above
+				b.ReportAllocs()
+				b.ResetTimer()
+				b.RunParallel(func(pb *testing.PB) {
+					stream := streams.Stream()
+					for pb.Next() {
+						if key, fail := stream.Next(); !call(names[key], fail) {
+							b.Error("a call was rejected")
+						}
+					}
+				})
+			})
+		}
+	}
+}
 
-	// Each makes a call that returns result, if it is let through, and returns
-	// the error that the caller sees.
-	for name, c := range map[string]struct {
-		call     func(result error) error
-		rejected error
-	}{
-		"gobreaker two-step": {func(result error) error {
-			done, err := gobreakerTwoStep.Allow()
-			if err != nil {
-				return err
+// Each breaker opens at the failure that it is configured for, and a success
+// in between starts the count anew.
+func TestBreakersOpen(t *testing.T) {
+	const failures = 5
+	calls := map[string]call{}
+	for _, impl := range breakers {
+		calls[impl.impl] = impl.make(failures)
+	}
+	for _, impl := range executors {
+		execute := impl.make(failures)
+		calls[impl.impl+" function"] = func(fail bool) bool {
+			called := false
+			v, err := execute(func() (int, error) {
+				if called = true; fail {
+					return 0, errCall
+				}
+				return 7, nil
+			})
+			switch {
+			case !called:
+				assert.Error(t, err)
+			case fail:
+				assert.ErrorIs(t, err, errCall)
+			default:
+				assert.NoError(t, err)
+				assert.Equal(t, 7, v)
 			}
-			done(result)
-			return result
-		}, gobreaker.ErrOpenState},
-		"gobreaker execute": {func(result error) error {
-			_, err := gobreakerExecute.Execute(func() (int, error) { return 0, result })
-			return err
-		}, gobreaker.ErrOpenState},
-		"gobreaker group": {func(result error) error {
-			done, err := gobreakers.allow("a")
-			if err != nil {
-				return err
-			}
-			done(result)
-			return result
-		}, gobreaker.ErrOpenState},
-		"failsafe": {func(result error) error { return callFailsafe(failsafe, result) }, circuitbreaker.ErrOpen},
-		"failsafe executor": {func(result error) error {
-			_, err := failsafeExecutor.Get(func() (int, error) { return 0, result })
-			return err
-		}, circuitbreaker.ErrOpen},
-		"failsafe group": {func(result error) error { return callFailsafe(failsafes.of("a"), result) }, circuitbreaker.ErrOpen},
-		"latchfree": {func(result error) error {
-			permit, err := latchfree.Allow()
-			if err != nil {
-				return err
-			}
-			permit.Done(result)
-			return result
-		}, atomicbreaker.ErrOpen},
-		"latchfree execute": {func(result error) error {
-			_, err := atomicbreaker.Execute(latchfreeExecute, func() (int, error) { return 0, result })
-			return err
-		}, atomicbreaker.ErrOpen},
-		"latchfree group": {func(result error) error {
-			permit, err := latchfrees.Allow("a")
-			if err != nil {
-				return err
-			}
-			permit.Done(result)
-			return result
-		}, atomicbreaker.ErrOpen},
-	} {
+			return called
+		}
+	}
+	for _, impl := range groups {
+		group := impl.make(failures)
+		calls[impl.impl+" group"] = func(fail bool) bool {
+			assert.True(t, group("other", false), "other keys are not touched")
+			return group("a", fail)
+		}
+	}
+	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
-			for range failuresToOpen - 1 {
-				require.ErrorIs(t, c.call(errCall), errCall)
+			for range failures - 1 {
+				require.True(t, call(true))
 			}
-			require.NoError(t, c.call(nil))
-			for range failuresToOpen {
-				require.ErrorIs(t, c.call(errCall), errCall)
+			require.True(t, call(false))
+			for range failures {
+				require.True(t, call(true))
 			}
-			assert.ErrorIs(t, c.call(nil), c.rejected)
+			assert.False(t, call(false))
 		})
 	}
-
-	// The other keys of a group are not touched.
-	_, err := gobreakers.allow("b")
-	require.NoError(t, err)
-	assert.True(t, failsafes.of("b").TryAcquirePermit())
-	_, err = latchfrees.Allow("b")
-	require.NoError(t, err)
-}
-
-func callFailsafe(breaker circuitbreaker.CircuitBreaker[int], result error) error {
-	if !breaker.TryAcquirePermit() {
-		return circuitbreaker.ErrOpen
-	}
-	breaker.RecordError(result)
-	return result
 }
 
 // Groups keep one breaker for a key, however many ask for it first.
 func TestGroupsKeepOneBreaker(t *testing.T) {
 	const workers = 4
-	gobreakers, failsafes := newGobreakerGroup(workers), newFailsafeGroup(workers)
-	together(workers, func(int) {
-		if done, err := gobreakers.allow("a"); err == nil {
-			done(errCall)
-		}
-		failsafes.of("a").RecordFailure()
-	})
-	_, err := gobreakers.allow("a")
-	assert.ErrorIs(t, err, gobreaker.ErrOpenState)
-	assert.True(t, failsafes.of("a").IsOpen())
+	for _, impl := range groups {
+		t.Run(impl.impl, func(t *testing.T) {
+			call := impl.make(workers)
+			together(workers, func(int) { call("a", true) })
+			assert.False(t, call("a", true))
+		})
+	}
 }
