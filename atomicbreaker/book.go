@@ -16,7 +16,7 @@ type book[K comparable] struct {
 	group    *Group[K]
 	settings *settings // for all keys if PerKey is nil; also the clock
 	keys     table.Keys[K]
-	hash     func(K) uint64 // panics if a key cannot be compared
+	hash     table.Hash[K] // panics if a key cannot be compared
 	cells    *table.Table[K, cell[K]]
 	carry    carry
 
@@ -120,7 +120,7 @@ func (b *book[K]) allow(k K) (Permit, error) {
 			}
 			continue
 		}
-		h := b.hash(k)
+		h := b.hash(k, 0)
 		c := b.lookup(k, h)
 		if c == nil {
 			// LP(Allow): an absent key admits when it is not found.
@@ -208,7 +208,7 @@ func (b *book[K]) settleAbsent(p Permit, o Outcome, s *settings) Verdict {
 		return Counted
 	}
 	k := unpack[K](b.carry, p.key, p.bits)
-	return b.settle(k, b.hash(k), p.era, o, s)
+	return b.settle(k, b.hash(k, 0), p.era, o, s)
 }
 
 func (b *book[K]) settleCell(core *core, stay word, o Outcome) Verdict {

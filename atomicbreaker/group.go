@@ -117,7 +117,7 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 		// LP(RecordSuccess): an absent key stays pristine.
 		return Counted
 	}
-	h := b.hash(k)
+	h := b.hash(k, 0)
 	for {
 		c := b.lookup(k, h)
 		if c == nil {
@@ -145,7 +145,7 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 // it is late.
 func (g *Group[K]) RecordFailure(k K) Verdict {
 	b := g.current()
-	h := b.hash(k)
+	h := b.hash(k, 0)
 	for {
 		c := b.obtain(k, h, nil)
 		if c == nil {
@@ -176,7 +176,7 @@ func (g *Group[K]) State(k K) State {
 	if b.empty() {
 		return Closed
 	}
-	if c := b.lookup(k, b.hash(k)); c != nil {
+	if c := b.lookup(k, b.hash(k, 0)); c != nil {
 		return c.read().state // a dead cell reads as closed, which its key was
 	}
 	return Closed
@@ -189,7 +189,7 @@ func (g *Group[K]) State(k K) State {
 // leaves the group. It takes effect by the CAS that closes the breaker.
 func (g *Group[K]) Reset(k K) {
 	b := g.current()
-	h := b.hash(k)
+	h := b.hash(k, 0)
 	for {
 		// A key that is absent has to be present for a moment, so that it can
 		// change: that is what makes earlier results late.

@@ -22,7 +22,7 @@ type Cache[K comparable, V any] struct {
 type root[K comparable, V any] struct {
 	entries table.Table[K, entry[V]] // by value: a hit loads one pointer less
 	keys    table.Keys[K]
-	hash    func(K) uint64
+	hash    table.Hash[K]
 
 	// Hits read the line above; creations write the line below.
 	_ atomics.CacheLinePad
@@ -81,7 +81,7 @@ func (r *root[K, V]) storable(k K) bool {
 	if r.keys.Findable(k) {
 		return true
 	}
-	r.hash(k)
+	r.hash(k, 0)
 	return false
 }
 

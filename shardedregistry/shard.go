@@ -77,7 +77,7 @@ func (s *shard[K, V]) install() *table.Table[hkey[K], cell[K, V]] {
 		return t
 	}
 	s.table.CompareAndSwap(nil, table.New[hkey[K], cell[K, V]](
-		func(k hkey[K]) uint64 { return k.hash }, 0))
+		func(k hkey[K], _ uint64) uint64 { return k.hash }, 0))
 	return s.table.Load()
 }
 

@@ -14,7 +14,7 @@ func TestMeasure(t *testing.T) {
 	var n atomics.Uint64
 	var p atomics.Pointer[int]
 	var mu atomics.Mutex
-	m := table.New[int, int](func(k int) uint64 { return uint64(k) }, 0)
+	m := table.New[int, int](func(k int, _ uint64) uint64 { return uint64(k) }, 0)
 	one := 1
 	for name, c := range map[string]struct {
 		f    func()

@@ -89,7 +89,7 @@ var publications = []struct {
 		m.Go(func() { atomics.Now(); *data++ })
 	}},
 	{"table", false, func(m *mc.M, _ *int) {
-		t := table.New[int, int](func(k int) uint64 { return uint64(k) }, 0)
+		t := table.New[int, int](func(k int, _ uint64) uint64 { return uint64(k) }, 0)
 		m.Go(func() { n := new(int); *n = 1; t.Swap(1, n) })
 		m.Go(func() {
 			if n := t.Load(1); n != nil {
@@ -104,7 +104,7 @@ var publications = []struct {
 		})
 	}},
 	{"table, other key", true, func(m *mc.M, data *int) {
-		t := table.New[int, int](func(k int) uint64 { return 1 }, 0)
+		t := table.New[int, int](func(k int, _ uint64) uint64 { return 1 }, 0)
 		m.Go(func() { *data = 1; t.Swap(1, new(int)) })
 		m.Go(func() {
 			for t.Len() == 0 {
@@ -115,7 +115,7 @@ var publications = []struct {
 		})
 	}},
 	{"value written after it was stored", true, func(m *mc.M, _ *int) {
-		t := table.New[int, int](func(k int) uint64 { return 1 }, 0)
+		t := table.New[int, int](func(k int, _ uint64) uint64 { return 1 }, 0)
 		m.Go(func() { n := new(int); t.LoadOrStore(1, n); *n = 1 })
 		m.Go(func() {
 			if n := t.LoadAndDelete(1); n != nil {

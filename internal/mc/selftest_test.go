@@ -164,7 +164,8 @@ func outcomes(cfg mc.Config, actions []func(*world, int) any, program [][]action
 	set := map[string]bool{}
 	r := mc.Explore(cfg, func(m *mc.M) {
 		w := &world{m: m, event: atomics.MakeEvent()}
-		w.table = table.New[int, int](func(k int) uint64 { return uint64(k) }, 0)
+		w.table = table.New[int, int](func(k int, _ uint64) uint64 { return uint64(k) }, 0)
+		w.table.Swap(0, new(int))
 		seen := make([][]any, len(program))
 		for i, thread := range program {
 			m.Go(func() {

@@ -44,18 +44,30 @@ func (s *Keys[K]) Findable(k K) bool {
 	return s.Comparable(k) && k == k //nolint:staticcheck // false for NaN
 }
 
-// Hasher returns Hash as a function that panics with a message that starts
+// Hash is a function that hashes keys. The number is the map's own seed, which
+// those made here ignore as they have a better one. It is a parameter all the
+// same, because a function without it would cost every operation a second
+// indirect call.
+type Hash[K comparable] = func(k K, _ uint64) uint64
+
+// Hasher returns Keys.Hash as a function that panics with a message that starts
 // with prefix if the key cannot be compared.
-func (s *Keys[K]) Hasher(prefix string) func(K) uint64 {
+func (s *Keys[K]) Hasher(prefix string) Hash[K] {
 	seed := s.seed
 	if !s.dynamic {
-		return func(k K) uint64 { return hash(seed, k) }
+		return func(k K, _ uint64) uint64 { return hash(seed, k) }
 	}
-	return func(k K) uint64 {
-		if !s.Comparable(k) {
-			panic(fmt.Sprintf("%s: key %v of type %T cannot be compared", prefix, k, k))
-		}
+	return func(k K, _ uint64) uint64 {
+		defer explain(prefix, k)
 		return hash(seed, k)
+	}
+}
+
+// explain is deferred around the hashing of k. Asking afterwards whether k can
+// be compared spares the keys that can the allocation that asking takes.
+func explain[K comparable](prefix string, k K) {
+	if p := recover(); p != nil {
+		panic(fmt.Sprintf("%s: key %v of type %T cannot be compared: %v", prefix, k, k, p))
 	}
 }
 

@@ -26,7 +26,7 @@ func (t *Table[K, E]) lock() (unlock func()) {
 //
 //go:norace
 func (t *Table[K, E]) slot(k K) *slot[K, E] {
-	bucket := &t.index[t.hash(k)%uint64(len(t.index))]
+	bucket := &t.index[t.hash(k, 0)%uint64(len(t.index))]
 	defer t.lock()()
 	for _, s := range *bucket {
 		if s.key == k {

@@ -23,11 +23,8 @@ type Table[K comparable, E any] struct {
 //
 // The hash function is called before any lock is taken, so one that panics
 // leaves the table as it was.
-func New[K comparable, E any](hash func(K) uint64, sizeHint int) *Table[K, E] {
-	return &Table[K, E]{xsync.NewMapOfWithHasher[K, *E](
-		func(k K, _ uint64) uint64 { return hash(k) },
-		xsync.WithPresize(sizeHint),
-	)}
+func New[K comparable, E any](hash Hash[K], sizeHint int) *Table[K, E] {
+	return &Table[K, E]{xsync.NewMapOfWithHasher[K, *E](hash, xsync.WithPresize(sizeHint))}
 }
 
 // Load returns the pointer stored for k, or nil. It takes effect when the

@@ -19,7 +19,7 @@ import (
 //
 // Load, and the operations that find nothing to do, never wait.
 type Table[K comparable, E any] struct {
-	hash  func(K) uint64
+	hash  Hash[K]
 	mu    sync.Mutex // guards what follows outside modelled executions
 	index [64][]*slot[K, E]
 
@@ -42,7 +42,7 @@ type slot[K comparable, E any] struct {
 }
 
 // New returns an empty table. The model has no use for sizeHint.
-func New[K comparable, E any](hash func(K) uint64, sizeHint int) *Table[K, E] {
+func New[K comparable, E any](hash Hash[K], sizeHint int) *Table[K, E] {
 	return &Table[K, E]{hash: hash}
 }
 
