@@ -23,8 +23,7 @@ var sliceImpls = []struct {
 	{"copy", func() locked.Slice[string] { return new(locked.CopySlice[string]) }},
 }
 
-// One operation is one Load and the read of one item. impl=pointer is the
-// floor: an atomic pointer to a slice that nobody ever replaces.
+// One operation is one Load and the read of one item.
 func BenchmarkSliceLoad(b *testing.B) {
 	hosts := load.Names(1000)
 	streams := load.Uniform(len(hosts), 0)
@@ -46,8 +45,9 @@ func BenchmarkSliceLoad(b *testing.B) {
 	}
 }
 
-// The same without a table of implementations, so that calls can be inlined:
-// what Load itself costs.
+// One operation is one Load on one goroutine, without a table of
+// implementations, so that the call can be inlined. impl=pointer is the floor:
+// an atomic pointer to a slice that nobody ever replaces.
 func BenchmarkSliceLoadInlined(b *testing.B) {
 	hosts := load.Names(1000)
 	n := 0
@@ -116,7 +116,7 @@ func BenchmarkSliceReadMostly(b *testing.B) {
 	hosts := load.Names(size)
 	streams := load.Uniform(size, 1)
 	for _, impl := range sliceImpls {
-		b.Run("writes=1%/impl="+impl.impl, func(b *testing.B) {
+		b.Run("writes=1/impl="+impl.impl, func(b *testing.B) {
 			var now atomic.Pointer[locked.Slice[string]]
 			renew := func() {
 				s := impl.make()
