@@ -8,6 +8,9 @@ import (
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
+// alternate changes its key each time it runs, from present to absent and back.
+const alternate = "DeleteIf if present, else Create"
+
 // selfish are functions that change their own key each time they run.
 var selfish = map[string]func(r *shardedregistry.Registry[string, int]){
 	"Put": func(r *shardedregistry.Registry[string, int]) { r.Put("a", 1) },
@@ -23,7 +26,7 @@ var selfish = map[string]func(r *shardedregistry.Registry[string, int]){
 		r.Delete("a")
 		r.Create("a", 1)
 	},
-	"DeleteIf if present, else Create": func(r *shardedregistry.Registry[string, int]) {
+	alternate: func(r *shardedregistry.Registry[string, int]) {
 		if e, ok := r.Lookup("a"); ok {
 			r.DeleteIf("a", e.Version)
 		} else {
@@ -45,9 +48,12 @@ func TestFunctionKeepsChangingItsKey(t *testing.T) {
 				defer close(others)
 				for i := 0; !stop.Load(); i++ {
 					r.Put(key(i%100), i)
-					if i%50 == 0 {
+					// A key that was absent, that others create and that
+					// alternate deletes is absent again, and may be created.
+					if i%50 == 0 && name != alternate {
 						r.Put("a", i)
 					}
+					runtime.Gosched()
 				}
 			}()
 			runs := 0
