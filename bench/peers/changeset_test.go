@@ -179,28 +179,38 @@ func passLoop(b *testing.B, all []change, make func(size int) sink) func(*testin
 func xsync3Sink(size int) sink { return newXsync3Queue[change](size) }
 func xsync4Sink(size int) sink { return newXsync4Queue[change](size) }
 
+// rings lists what takes entries and has no changesets.
+var rings = []struct {
+	impl string
+	loop func(b *testing.B, all []change) func(*testing.PB)
+}{
+	{"xsync3keep", func(_ *testing.B, all []change) func(*testing.PB) { return keepLoop(all, xsync3Sink) }},
+	{"xsync4keep", func(_ *testing.B, all []change) func(*testing.PB) { return keepLoop(all, xsync4Sink) }},
+	{"xsync3pass", func(b *testing.B, all []change) func(*testing.PB) { return passLoop(b, all, xsync3Sink) }},
+	{"xsync4pass", func(b *testing.B, all []change) func(*testing.PB) { return passLoop(b, all, xsync4Sink) }},
+}
+
 // BenchmarkTrackerRecord records entries. The rings keep them like a tracker
 // with one changeset, or pass them on; neither says where an entry went.
 func BenchmarkTrackerRecord(b *testing.B) {
 	all := changes()
-	for _, perSet := range []int{1_000, 100_000} {
-		var contenders []contender
+	run := func(perSet int, impl string, start func(b *testing.B) func(*testing.PB)) {
+		b.Run(fmt.Sprintf("perset=%d/impl=%s", perSet, impl), func(b *testing.B) {
+			loop := start(b)
+			b.ReportAllocs()
+			b.ResetTimer()
+			b.RunParallel(loop)
+		})
+	}
+	for _, perSet := range []int{1_000, retained} {
 		for _, r := range recorders {
 			if r.maxSet == 0 || perSet <= r.maxSet {
-				contenders = append(contenders, contender{r.impl, func(b *testing.B) func(*testing.PB) {
-					return trackerLoop(b, all, perSet, r.make)
-				}})
+				run(perSet, r.impl, func(b *testing.B) func(*testing.PB) { return trackerLoop(b, all, perSet, r.make) })
 			}
 		}
-		if perSet == retained {
-			contenders = append(contenders,
-				contender{"xsync3keep", func(*testing.B) func(*testing.PB) { return keepLoop(all, xsync3Sink) }},
-				contender{"xsync4keep", func(*testing.B) func(*testing.PB) { return keepLoop(all, xsync4Sink) }},
-				contender{"xsync3pass", func(b *testing.B) func(*testing.PB) { return passLoop(b, all, xsync3Sink) }},
-				contender{"xsync4pass", func(b *testing.B) func(*testing.PB) { return passLoop(b, all, xsync4Sink) }},
-			)
-		}
-		compare(b, fmt.Sprintf("perset=%d/", perSet), contenders...)
+	}
+	for _, r := range rings {
+		run(retained, r.impl, func(b *testing.B) func(*testing.PB) { return r.loop(b, all) })
 	}
 }
 
