@@ -134,7 +134,7 @@ func (m *M) fail(text string) {
 //
 //go:norace
 func (m *M) Advance(d time.Duration) {
-	Step(Op{Verb: "Advance", On: Access{unsafe.Pointer(&m.elapsed), Write}})
+	Step(Op{Verb: "Advance", On: Access{unsafe.Pointer(&m.elapsed), Commute}})
 	m.elapsed += int64(d)
 	if Recording() {
 		Note("Advance(%v)", d)
