@@ -27,8 +27,11 @@ type book[K comparable] struct {
 	// inserted and down after it was removed. While linked is zero every key is
 	// absent, and while a stripe is zero every key with its hashes is. That
 	// saves healthy keys the hash, or the table.
-	linked  atomics.Int64
-	stripes *[stripes]atomics.Uint32
+	linked atomics.Int64
+
+	// stripes is nil before the first insert. From nil to an array, by CAS,
+	// before linked goes up for the first time.
+	stripes atomics.Pointer[[stripes]atomics.Uint32]
 
 	// sweepAt is the number of cells at which an insert sweeps. Whoever swaps
 	// it for sweeping owns the sweep, and sets it anew at the end.
@@ -36,10 +39,11 @@ type book[K comparable] struct {
 }
 
 const (
-	// stripes is how many keys may have failures before most healthy ones
-	// share their stripe with one. They take 4 KiB.
+	// stripes bounds how many keys may have failures before most healthy ones
+	// share their stripe with one. They take 16 KiB, half of an L1 cache.
 	stripes    = 1 << stripeBits
-	stripeBits = 10
+	stripeBits = 12
+
 	firstSweep = 64 // fewer idle cells than this are not worth looking for
 	sweeping   = math.MaxInt64
 )
@@ -64,7 +68,7 @@ type cell[K comparable] struct {
 }
 
 func newBook[K comparable](g *Group[K]) *book[K] {
-	b := &book[K]{group: g, keys: table.NewKeys[K](), carry: carryOf[K](), stripes: new([stripes]atomics.Uint32)}
+	b := &book[K]{group: g, keys: table.NewKeys[K](), carry: carryOf[K]()}
 	if g.settings != nil {
 		s := *g.settings
 		s.owner = b
@@ -90,16 +94,14 @@ func (b *book[K]) cellOf(c *core) *cell[K] {
 // hashed to find out whether that panics is never so.
 func (b *book[K]) empty() bool { return b.carry != carryBoxed && b.linked.Load() == 0 }
 
-// stripe returns the stripe of the cells with a hash.
-func (b *book[K]) stripe(hash uint64) *atomics.Uint32 {
-	return &b.stripes[hash>>(64-stripeBits)]
-}
+// stripeOf returns the index of the stripe of the cells with a hash.
+func stripeOf(hash uint64) uint64 { return hash >> (64 - stripeBits) }
 
 // lookup returns the cell of a key, or nil. The cell may be dead, now or at any
 // time; then its word says so to all who go on to use it, and they remove it
 // and look again.
 func (b *book[K]) lookup(k K, hash uint64) *cell[K] {
-	if b.stripe(hash).Load() == 0 {
+	if s := b.stripes.Load(); s == nil || s[stripeOf(hash)].Load() == 0 {
 		return nil
 	}
 	return b.cells.Load(k)
@@ -125,7 +127,7 @@ func (b *book[K]) allow(k K) (Permit, error) {
 		if c == nil {
 			// LP(Allow): an absent key admits when it is not found.
 			if b.eras.now.Load() == now {
-				return absentPermit(b.carry, k, now, 1+h>>(64-stripeBits)), nil
+				return absentPermit(b.carry, k, now, 1+stripeOf(h)), nil
 			}
 			continue
 		}
@@ -148,7 +150,7 @@ func (b *book[K]) stillAbsent(p Permit) bool {
 		return true
 	}
 	n := p.stripe(b.carry)
-	return n != 0 && b.stripes[n-1].Load() == 0
+	return n != 0 && b.stripes.Load()[n-1].Load() == 0
 }
 
 // obtain is like lookup but inserts a pristine cell if there is none, with the
@@ -164,8 +166,7 @@ func (b *book[K]) obtain(k K, hash uint64, s *settings) *cell[K] {
 	fresh := &cell[K]{key: k, hash: hash}
 	fresh.set.Store(s)
 	b.touch(fresh)
-	b.stripe(hash).Add(1)
-	n := b.linked.Add(1)
+	n := b.linking(fresh)
 	c, loaded := b.cells.LoadOrStore(k, fresh)
 	if loaded {
 		b.unlinked(fresh)
@@ -175,10 +176,19 @@ func (b *book[K]) obtain(k K, hash uint64, s *settings) *cell[K] {
 	return fresh
 }
 
+// linking takes a cell into the counts, before it is in the table.
+func (b *book[K]) linking(c *cell[K]) int64 {
+	if b.stripes.Load() == nil {
+		b.stripes.CompareAndSwap(nil, new([stripes]atomics.Uint32))
+	}
+	b.stripes.Load()[stripeOf(c.hash)].Add(1)
+	return b.linked.Add(1)
+}
+
 // unlinked takes a cell out of the counts, once it is out of the table.
 func (b *book[K]) unlinked(c *cell[K]) {
 	b.linked.Add(-1)
-	b.stripe(c.hash).Add(^uint32(0))
+	b.stripes.Load()[stripeOf(c.hash)].Add(^uint32(0))
 }
 
 // settingsFor returns the settings of a key. It runs user code.

@@ -14,7 +14,7 @@ func (g *Group[K]) CheckQuiet() error {
 	cells, byStripe := int64(0), map[uint64]uint32{}
 	for k, c := range b.cells.All() {
 		cells++
-		byStripe[c.hash>>(64-stripeBits)]++
+		byStripe[stripeOf(c.hash)]++
 		if word(c.word.Load()).mode() == tombstone {
 			return fmt.Errorf("the dead cell of %v is still in the table", k)
 		}
@@ -22,8 +22,12 @@ func (g *Group[K]) CheckQuiet() error {
 	if n := b.linked.Load(); n != cells {
 		return fmt.Errorf("%d cells in the table, counted as %d", cells, n)
 	}
-	for i := range b.stripes {
-		if n := b.stripes[i].Load(); n != byStripe[uint64(i)] {
+	s := b.stripes.Load()
+	if s == nil {
+		return nil // nothing was ever inserted
+	}
+	for i := range s {
+		if n := s[i].Load(); n != byStripe[uint64(i)] {
 			return fmt.Errorf("%d cells in stripe %d, counted as %d", byStripe[uint64(i)], i, n)
 		}
 	}
