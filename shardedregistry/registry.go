@@ -303,24 +303,26 @@ func (r *Registry[K, V]) All() iter.Seq2[K, V] {
 //
 // Entries is wait-free; the loop is blocking on the mutex of one hash bucket at
 // a time. It takes effect, for each key, when that key's record is read.
-func (r *Registry[K, V]) Entries() iter.Seq[Entry[K, V]] {
-	return func(yield func(Entry[K, V]) bool) {
-		o := r.root.Load()
-		if o == nil {
-			return
+func (r *Registry[K, V]) Entries() iter.Seq[Entry[K, V]] { return r.each }
+
+// each is not a function literal in Entries, because the compiler would not
+// make an instruction of an atomic load there.
+func (r *Registry[K, V]) each(yield func(Entry[K, V]) bool) {
+	o := r.root.Load()
+	if o == nil {
+		return
+	}
+	for i := range o.shards {
+		t := o.shards[i].table.Load()
+		if t == nil {
+			continue
 		}
-		for i := range o.shards {
-			t := o.shards[i].table.Load()
-			if t == nil {
-				continue
-			}
-			for k, c := range t.All() {
-				// LP(All): the record is read.
-				// LP(Entries): the record is read.
-				rec := c.rec.Load()
-				if !rec.dead() && !yield(Entry[K, V]{k.key, rec.value, rec.version()}) {
-					return
-				}
+		for k, c := range t.All() {
+			// LP(All): the record is read.
+			// LP(Entries): the record is read.
+			rec := c.live()
+			if rec != nil && !yield(Entry[K, V]{k.key, rec.value, rec.version()}) {
+				return
 			}
 		}
 	}

@@ -19,6 +19,14 @@ type cell[K comparable, V any] struct {
 	spelled *K
 }
 
+// live returns the record, or nil if it is dead.
+func (c *cell[K, V]) live() *record[V] {
+	if rec := c.rec.Load(); !rec.dead() {
+		return rec
+	}
+	return nil
+}
+
 // shard is an independent part of the registry. A key belongs to the shard
 // that the top bits of its hash name; the table uses the low ones.
 type shard[K comparable, V any] struct {
@@ -64,7 +72,7 @@ func (s *shard[K, V]) load(k hkey[K]) *cell[K, V] {
 // absent at the moment it died.
 func (s *shard[K, V]) loadLive(k hkey[K]) (*cell[K, V], *record[V]) {
 	if c := s.load(k); c != nil {
-		if rec := c.rec.Load(); !rec.dead() {
+		if rec := c.live(); rec != nil {
 			return c, rec
 		}
 	}
