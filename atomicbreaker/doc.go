@@ -66,10 +66,9 @@
 // # Costs
 //
 // A healthy call of a Breaker is two loads and a few instructions: no writes
-// to shared memory, no clock, no allocation. The same holds for a healthy call
-// of a Group with strings, numbers or booleans as keys; if some keys are
-// failing, it costs a hash as well. Rejections allocate nothing and read the
-// clock. A Breaker takes 128 bytes, so that its neighbours in memory do not
+// to shared memory, no clock, no allocation. Neither has a healthy call of a
+// Group with strings, numbers or booleans as keys; it is some ten loads, and a
+// hash if any keys are failing. Rejections allocate nothing and read the clock. A Breaker takes 128 bytes, so that its neighbours in memory do not
 // slow it down. A Group takes 3.5 KiB, 20 KiB once a key has failed, and some
 // 100 bytes for every key that fails.
 //
