@@ -139,11 +139,12 @@ func (s *registryRun) change(name string, ending registryEnding, upsert bool) {
 		returned bool
 	}
 	key, bad := normalizeName(name)
+	_, present := s.m.Live[key]
 	runs, value := 0, s.value
 	fn := func(old int, exists bool) (int, error) {
 		runs++
-		have, present := s.m.Live[key]
-		require.Equal(s.t, present, exists)
+		have, now := s.m.Live[key]
+		require.Equal(s.t, now, exists)
 		require.Equal(s.t, have.Value, old)
 		switch ending {
 		case functionFails:
@@ -173,7 +174,6 @@ func (s *registryRun) change(name string, ending registryEnding, upsert bool) {
 		}
 		got.returned = true
 	}()
-	_, present := s.m.Live[key]
 	<-done
 	if bad != nil {
 		s.rejected(bad, got.err)
