@@ -50,8 +50,7 @@ type Call[T any] struct {
 // model, in which an operation that ended before another began comes first.
 func Linearizable[T any](t testing.TB, cfg Config, p Program[T]) Result {
 	t.Helper()
-	r := Check(t, cfg, p.body())
-	return r
+	return Check(t, cfg, p.body())
 }
 
 // event is a Call that took place.
