@@ -10,6 +10,8 @@ FUZZTIME   ?= 30s
 STRESS     ?= 20
 BENCHFLAGS ?=
 
+PUBLIC := ./atomicbreaker ./cowchangeset ./oncecache ./shardedregistry
+
 # The packages whose tests race: all but the benchmarks and the gates, which
 # build and disassemble rather than share memory.
 RACE := ./atomicbreaker/... ./cowchangeset/... ./oncecache/... ./shardedregistry/... ./internal/atomics/... ./internal/table/... ./fuzz/...
@@ -19,7 +21,7 @@ help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: format vet unit race smoke peers ## everything that must pass (about 3 minutes on 2 cores)
+test: format vet unit race modelcheck smoke peers ## everything that must pass (about 4 minutes on 2 cores)
 
 .PHONY: format
 format: ## fail if a file is not as gofmt prints it
@@ -34,6 +36,7 @@ vet: ## go vet, on 64-bit and 32-bit, and go mod verify
 	$(GO) vet ./...
 	GOARCH=386 $(GO) vet ./...
 	GOARCH=arm64 $(GO) vet ./...
+	$(GO) vet -tags modelcheck ./...
 
 .PHONY: unit
 unit: ## unit tests, examples, fuzz seeds, gates
@@ -44,6 +47,11 @@ unit: ## unit tests, examples, fuzz seeds, gates
 race: ## the same under the race detector at 1, 2 and 4 threads
 	@echo '== race detector'
 	GORACE=halt_on_error=1 $(GO) test -race -cpu 1,2,4 $(RACE)
+
+.PHONY: modelcheck
+modelcheck: ## explore all interleavings of small protocols
+	@echo '== model checker'
+	$(GO) test -tags modelcheck ./internal/mc/... ./internal/table $(PUBLIC)
 
 .PHONY: smoke
 smoke: ## run every benchmark once
