@@ -21,8 +21,8 @@
 //
 // # When not to use
 //
-// For values that are written once and then only read, [sync.Map] is enough
-// and a read there follows two pointers fewer. For a value that is built on
+// For values that are written once and then only read, [sync.Map] is enough. For
+// a value that is built on
 // first use exactly once, see package oncecache. A map that one goroutine
 // writes in bulk and others only read is better served by an atomic pointer to
 // a plain map.
@@ -72,11 +72,14 @@
 // # Costs
 //
 // Get and Lookup write nothing shared and allocate nothing. An Update or Put
-// allocates the new record, 16 bytes and the value, and changes the key by one
-// compare-and-swap on a cache line that belongs to that key. A Create allocates
-// the record, a cell of 64 bytes for keys up to the size of a string, and an
-// entry of the table. An empty shard costs 160 bytes, a used one at least
-// 2.6 KB more.
+// allocates the new record, 8 bytes and the value, and changes the key by one
+// compare-and-swap. A Create allocates a record, a cell of 16 bytes, an entry of
+// the table, and the key's spelling if Normalize has changed it. An empty shard
+// costs 160 bytes, a used one at least 2.6 KB more.
+//
+// Each entity is three small objects, where a map behind a lock is one large
+// one. With many entities, more than the caches hold, and a large share of
+// updates, cache misses and garbage collection can cost more than the lock did.
 //
 // Sharding does not make reads faster. It bounds the writers that wait while a
 // table grows to those of one shard.
