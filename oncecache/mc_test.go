@@ -1,0 +1,158 @@
+//go:build modelcheck
+
+package oncecache_test
+
+import (
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/table"
+	"github.com/latchfree/latchfree/oncecache"
+)
+
+// What comes before a protocol.
+var (
+	unused = []action{}
+	empty  = []action{get}
+	with7  = []action{set(7)}
+)
+
+// Everything that two or three callers of one key may do to each other. What
+// is required is written at protocol; nobody waits for ever, because that
+// would be a deadlock.
+func TestProtocols(t *testing.T) {
+	type threads = [][]action
+	for _, tt := range []struct {
+		name    string
+		first   []action
+		threads threads
+	}{
+		{"first use", unused, threads{{create(1)}, {create(2)}}},
+		{"first use by Set", unused, threads{{set(1)}, {get, set(2)}, {all}}},
+		{"two create", empty, threads{{create(1, inError, inPanic, inGoexit)}, {create(2, inError, inPanic, inGoexit)}}},
+		{"three create", empty, threads{{create(1, inError)}, {create(2, inError)}, {create(3)}}},
+		{"retry after a failure", empty, threads{{create(1, inError, inPanic), create(2)}, {create(3, inError), get}}},
+
+		{"Set", empty, threads{{create(1, inError, inPanic, inGoexit)}, {create(2)}, {set(5)}}},
+		{"Set and Get", empty, threads{{create(1, inError)}, {set(5)}, {get, get}}},
+		{"Set and Set", empty, threads{{create(1, inError)}, {set(5)}, {set(6)}}},
+		{"Set, Set and a waiter", empty, threads{{create(1), get}, {create(2)}, {set(5), set(6)}}},
+		{"Set of a value", with7, threads{{create(1)}, {set(5)}, {set(6), get}}},
+
+		{"Delete", empty, threads{{create(1, inError, inPanic, inGoexit)}, {create(2)}, {remove}}},
+		{"Delete and Get", empty, threads{{create(1, inError)}, {remove}, {get, get}}},
+		{"Delete and Delete", empty, threads{{create(1, inError)}, {remove}, {remove, get}}},
+		{"Delete and Set", empty, threads{{create(1, inError)}, {remove}, {set(5), get}}},
+		{"Delete, Set and a waiter", empty, threads{{create(1)}, {create(2)}, {remove, set(5)}}},
+		{"Set, Delete and a waiter", empty, threads{{create(1)}, {create(2)}, {set(5), remove}}},
+		{"Delete of a value", with7, threads{{create(1)}, {remove, get}, {set(5)}}},
+
+		{"SetIfAbsent", empty, threads{{create(1, inError)}, {setIfAbsent(5), get}, {get}}},
+		{"SetIfAbsent and Delete", empty, threads{{create(1, inError)}, {setIfAbsent(5)}, {remove}}},
+		{"SetIfAbsent twice", empty, threads{{setIfAbsent(5)}, {setIfAbsent(6)}, {create(1)}}},
+		{"CompareAndDelete", empty, threads{{create(1)}, {compareAndDelete(1), get}, {set(1)}}},
+		{"CompareAndDelete twice", with7, threads{{compareAndDelete(7)}, {compareAndDelete(7)}, {create(7)}}},
+		{"CompareAndDelete of equal values", with7, threads{{compareAndDelete(7)}, {set(7), set(7)}}},
+		{"CompareAndDelete and Delete", empty, threads{{create(1)}, {compareAndDelete(1)}, {remove, set(1)}}},
+		{"All", empty, threads{{create(1, inError)}, {all}, {set(5)}}},
+		{"All of a value", with7, threads{{all}, {remove, create(1)}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { protocol(t, tt.first, tt.threads...) })
+	}
+}
+
+// Create functions that use the cache for their own key.
+func TestProtocolsWithin(t *testing.T) {
+	type threads = [][]action
+	for _, tt := range []struct {
+		name    string
+		threads threads
+	}{
+		{"Delete", threads{{createWith([]action{remove, get}, 1, inError)}, {create(2)}}},
+		{"Set", threads{{createWith([]action{set(5), get}, 1, inPanic)}, {create(2)}}},
+		{"Delete and GetOrCreate", threads{{createWith([]action{remove, create(3)}, 1, inError)}, {create(2)}}},
+		{"GetOrCreate, until Set", threads{{createWith([]action{create(3)}, 1, inError)}, {set(5)}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { protocol(t, empty, tt.threads...) })
+	}
+}
+
+// dictionary is the report's, of numbered engines: see report_test.go.
+type dictionary struct{ engines *table.Table[string, int] }
+
+func newDictionary() *dictionary {
+	keys := table.NewKeys[string]()
+	return &dictionary{table.New[string, int](keys.Hasher("dictionary"), 0)}
+}
+
+// GetOrCreate is what both modules do.
+func (d *dictionary) GetOrCreate(url string, create func() (*int, error)) (*int, error) {
+	if e := d.engines.Load(url); e != nil {
+		return e, nil
+	}
+	e, err := create()
+	d.engines.Swap(url, e)
+	return e, err
+}
+
+// oneEngine is what the report wants: two modules that ask for the engine of
+// one URL hold one engine.
+func oneEngine[C interface {
+	GetOrCreate(string, func() (*int, error)) (*int, error)
+}](fresh func() C) func(*mc.M) {
+	return func(m *mc.M) {
+		engines := fresh()
+		var held [2]*int
+		for module := range held {
+			m.Go(func() {
+				held[module], _ = engines.GetOrCreate(memory, func() (*int, error) { return new(int), nil })
+			})
+		}
+		m.Final(func() {
+			if held[0] == nil || held[0] != held[1] {
+				m.Failf("two engines for one URL")
+			}
+		})
+	}
+}
+
+func TestReport_DictionaryMakesTwoEngines(t *testing.T) {
+	r := mc.Explore(mc.Config{}, oneEngine(newDictionary))
+	if r.Failure != "two engines for one URL" {
+		t.Fatalf("the dictionary of the report passes: %v", r)
+	}
+	t.Logf("%s\n%s", r.Failure, r.Trace)
+}
+
+func TestReport_CacheMakesOneEngine(t *testing.T) {
+	mc.Check(t, mc.Config{}, oneEngine(func() *oncecache.Cache[string, *int] { return new(oncecache.Cache[string, *int]) }))
+}
+
+func TestCosts(t *testing.T) {
+	fresh := func() *oncecache.Cache[string, int] {
+		c := new(oncecache.Cache[string, int])
+		c.Set(key, 7)
+		return c
+	}
+	c := fresh()
+	for _, tt := range []struct {
+		name string
+		op   func()
+		want mc.Cost
+	}{
+		{"GetOrCreate, a hit", func() { c.GetOrCreate(key, failing) }, mc.Cost{Loads: 2, TableReads: 1}},
+		{"Get", func() { c.Get(key) }, mc.Cost{Loads: 2, TableReads: 1}},
+		{"Get of an absent key", func() { c.Get("absent") }, mc.Cost{Loads: 1, TableReads: 1}},
+		{"SetIfAbsent of a present key", func() { c.SetIfAbsent(key, 8) }, mc.Cost{Loads: 1, TableReads: 1}},
+		{"CompareAndDelete of another value", func() { oncecache.CompareAndDelete(c, key, 8) }, mc.Cost{Loads: 2, TableReads: 1}},
+		{"Set", func() { c.Set(key, 7) }, mc.Cost{Loads: 3, TableWrites: 1}},
+	} {
+		if got := mc.Measure(tt.op); got != tt.want {
+			t.Errorf("%s costs %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	hit := func(c *oncecache.Cache[string, int], _ int) { c.GetOrCreate(key, failing) }
+	if got := mc.Transfers(64, fresh, hit); got != 0 {
+		t.Errorf("a hit moves %.2f cache lines at 64 cores, want 0", got)
+	}
+}
