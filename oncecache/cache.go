@@ -95,26 +95,25 @@ func (r *root[K, V]) storable(k K) bool {
 //
 // Create runs on the caller's goroutine, outside every lock: it may take its
 // time, and may call any method for other keys. A create that asks for its
-// own key waits for itself for ever. While create runs, [Cache.Set] ends the
-// creation: everyone gets the value set, and create's result is dropped.
-// [Cache.Delete] makes the cache forget the creation: its callers get its
-// result, which is not kept.
+// own key waits for itself, until somebody sets a value. While create runs,
+// [Cache.Set] ends the creation: everyone gets the value set, and create's
+// result is dropped. [Cache.Delete] makes the cache forget the creation: its
+// callers get its result, which is not kept.
 //
 // A key that holds a NaN is equal to no key, so create is called each time and
 // nothing is kept. GetOrCreate panics if create is nil.
 //
 // GetOrCreate is wait-free if k has a value, and otherwise blocking: it runs
 // create or waits for the caller that does, and inserting waits for the mutex
-// of one bucket. It takes effect when the entry is seen to be ready or when
-// the result of create is published; if Set ended the creation, right after
-// Set did.
+// of one bucket. It takes effect when an entry is found that is ready, when
+// the value that create returned is published, or when the entry of a create
+// that failed is removed; if Set ended the creation, right after Set did.
 func (c *Cache[K, V]) GetOrCreate(k K, create func() (V, error)) (V, error) {
 	if create == nil {
 		panic("oncecache: nil create function")
 	}
 	if r := c.root.Load(); r != nil {
-		if e := r.entries.Load(k); e != nil {
-			// LP(GetOrCreate): a hit.
+		if e := r.entries.Load(k); e != nil { // LP(GetOrCreate): a hit
 			if e.state.Load() == nil {
 				return e.value, nil
 			}
@@ -127,13 +126,14 @@ func (c *Cache[K, V]) GetOrCreate(k K, create func() (V, error)) (V, error) {
 // Get returns the value of k, and whether there is one. It does not wait: a
 // key whose value is being created has none yet.
 //
-// Get is wait-free. It takes effect when the entry's state is read.
+// Get is wait-free. It takes effect when k is looked up, or when a value that
+// was being created then is published.
 func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
-	e := c.shared().entries.Load(k) // LP(Get): absent
+	e := c.shared().entries.Load(k) // LP(Get): absent, ready, or being created
 	if e == nil {
 		return v, false
 	}
-	return e.get() // LP(Get): ready, or still being created
+	return e.get()
 }
 
 // Set makes v the value of k, and returns the value that it replaced, if there
@@ -175,7 +175,7 @@ func (r *root[K, V]) replaced(e, n *entry[V]) (old V, ok bool) {
 // mutex of one bucket. It takes effect when the entry is inserted or found.
 func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 	r := c.shared()
-	if !r.storable(k) || r.entries.Load(k) != nil { // LP(SetIfAbsent): found
+	if r.entries.Load(k) != nil || !r.storable(k) { // LP(SetIfAbsent): found
 		return false
 	}
 	_, loaded := r.entries.LoadOrStore(k, &entry[V]{value: v}) // LP(SetIfAbsent): inserted, or found after all
@@ -215,15 +215,14 @@ func (r *root[K, V]) removed(e *entry[V]) (old V, ok bool) {
 //
 // CompareAndDelete is wait-free if k has another value or none, and otherwise
 // blocking on the mutex of one bucket. It takes effect when the entry is
-// removed, or when its state is read.
+// removed, or else as [Cache.Get] does.
 func CompareAndDelete[K, V comparable](c *Cache[K, V], k K, old V) bool {
 	r := c.shared()
 	for {
-		e := r.entries.Load(k) // LP(CompareAndDelete): absent
+		e := r.entries.Load(k) // LP(CompareAndDelete): absent, another value, or being created
 		if e == nil {
 			return false
 		}
-		// LP(CompareAndDelete): another value, or still being created.
 		if v, ok := e.get(); !ok || v != old {
 			return false
 		}
@@ -252,7 +251,7 @@ func (c *Cache[K, V]) Len() int {
 // sees what [Cache.All] sees.
 //
 // Keys is blocking on the mutex of one bucket at a time, and never inside the
-// loop body. It takes effect for each key when the entry's state is read.
+// loop body. It takes effect for each key at some moment since the loop began.
 func (c *Cache[K, V]) Keys() iter.Seq[K] {
 	return func(yield func(K) bool) {
 		for k := range c.All() { // LP(Keys)
@@ -266,10 +265,12 @@ func (c *Cache[K, V]) Keys() iter.Seq[K] {
 // All returns an iterator over the keys that have a value, and the values, in
 // no order. It is not a snapshot: it yields each key at most once, every key
 // that has a value throughout, and of those that come or go meanwhile some.
-// The loop body may call any method.
+// What it yields for a key was the key's value at some moment since the loop
+// began, and need not be any more. The loop body may call any method; what it
+// deletes or sets may still be yielded as it was.
 //
 // All is blocking on the mutex of one bucket at a time, and never inside the
-// loop body. It takes effect for each key when the entry's state is read.
+// loop body. It takes effect for each key at some moment since the loop began.
 func (c *Cache[K, V]) All() iter.Seq2[K, V] { return c.each }
 
 // each is not a function literal in All, because the compiler would not make
@@ -279,8 +280,8 @@ func (c *Cache[K, V]) each(yield func(K, V) bool) {
 	if r == nil {
 		return
 	}
-	for k, e := range r.entries.All() {
-		v, ok := e.get() // LP(All)
+	for k, e := range r.entries.All() { // LP(All)
+		v, ok := e.get()
 		if ok && !yield(k, v) {
 			return
 		}

@@ -55,7 +55,7 @@ func (r *root[K, V]) create(k K, e *entry[V], f *flight[V], create func() (V, er
 // calls again starts anew.
 func (r *root[K, V]) settle(k K, e *entry[V], f *flight[V], v V, err error) {
 	if err != nil {
-		r.entries.CompareAndDelete(k, e)
+		r.entries.CompareAndDelete(k, e) // LP(GetOrCreate): a failure, unless Set or Delete removed e
 	}
 	left, ended := e.settle(f, v, err)
 	if left {

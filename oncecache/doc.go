@@ -46,15 +46,14 @@
 //
 // # Costs
 //
-// A hit is one map look-up and one atomic load. It writes nothing shared,
+// A hit is one map look-up and two atomic loads. It writes nothing shared,
 // waits for nobody and allocates nothing, even if the create function captures
-// variables: it never leaves the caller's stack. Keys that are or contain
-// interfaces are the exception, because checking that they can be compared
-// allocates.
+// variables: it never leaves the caller's stack.
 //
 // A ready entry takes 8 bytes beside its value, and the table one cell with
-// the key. A creation makes three allocations; whoever must wait for it adds
-// those of a channel.
+// the key. A creation makes three allocations, and more if keys are or contain
+// interfaces, because it checks that the key can be compared; whoever must
+// wait for it adds those of a channel.
 //
 // # References
 //

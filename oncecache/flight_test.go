@@ -238,3 +238,15 @@ func TestStalledGetDoesNotSeeForgottenResult(t *testing.T) {
 		}
 	})
 }
+
+// A Get takes effect when it finds the entry: one that found a value returns
+// it, although another has taken its place meanwhile.
+func TestStalledGetReturnsWhatItFound(t *testing.T) {
+	var c oncecache.Cache[string, int]
+	c.Set("k", 1)
+	finish := oncecache.StartGet(&c, "k")
+	c.Set("k", 2)
+	if v, ok := finish(); v != 1 || !ok {
+		t.Errorf("Get = %d, %t, want the value it found", v, ok)
+	}
+}

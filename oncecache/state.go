@@ -7,7 +7,8 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // back once it has left.
 type entry[V any] struct {
 	// state is nil when the entry is ready. While it is being created, state
-	// is the one flight made with it, from which a CAS leads to one of
+	// is the one flight made with it (or moved to it, if Delete made the
+	// entry), from which a CAS (or the creator's store) leads to one of
 	//
 	//	ready    nil          by the creator
 	//	failed   err is set   by the creator, which unlinked the entry before
@@ -92,8 +93,8 @@ func (f *flight[V]) end() {
 }
 
 // settle publishes what f, the flight made with e, ended in: v, or err if
-// there is one. Only the creator calls it, once. Left tells whether it was
-// this that took e out of creating, and ended whether f must be ended now.
+// there is one. Only the creator calls it, once. Left tells whether this took
+// e out of creating, and ended whether f must be ended now.
 func (e *entry[V]) settle(f *flight[V], v V, err error) (left, ended bool) {
 	var to *flight[V]
 	if err != nil {
@@ -101,8 +102,8 @@ func (e *entry[V]) settle(f *flight[V], v V, err error) (left, ended bool) {
 	} else {
 		e.value = v
 	}
-	// LP(GetOrCreate): the creator's success or failure, and that of everyone
-	// who waited for it.
+	// LP(GetOrCreate): the creator's success, and that of everyone who waited
+	// for it. A failure only becomes known here.
 	if e.state.CompareAndSwap(f, to) {
 		return true, true
 	}
