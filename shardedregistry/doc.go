@@ -22,10 +22,9 @@
 // # When not to use
 //
 // For values that are written once and then only read, [sync.Map] is enough. For
-// a value that is built on
-// first use exactly once, see package oncecache. A map that one goroutine
-// writes in bulk and others only read is better served by an atomic pointer to
-// a plain map.
+// a value that is built on first use exactly once, see package oncecache. A map
+// that one goroutine writes in bulk and others only read is better served by an
+// atomic pointer to a plain map.
 //
 // # Guarantees
 //
