@@ -18,7 +18,7 @@ type Config struct {
 
 	// OpenTimeout is how long the breaker stays open before it lets a probe
 	// through, rounded up to a millisecond. Zero means one minute. A negative
-	// value, or one beyond a year, means until Reset.
+	// value, or one beyond 397 days, means until Reset.
 	OpenTimeout time.Duration
 
 	// MaxOpenTimeout bounds how long Backoff may make the breaker stay open.
@@ -155,7 +155,8 @@ func (c *Config) compileOpen(s *settings) error {
 	if s.maxOpen >= latchedBeyond {
 		s.maxOpen = latchedBeyond
 	}
-	s.openBound = deadline(s.maxOpen, openTick) + 1
+	// Rounding makes it one more than the open time, and notForever another.
+	s.openBound = deadline(s.maxOpen, openTick) + 2
 	if c.Backoff != nil {
 		s.backoff = make([]time.Duration, streakMask)
 		for i := range s.backoff {

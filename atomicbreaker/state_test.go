@@ -99,13 +99,17 @@ func TestDeadlinesStayWithinTheirBound(t *testing.T) {
 	}
 }
 
-// An open word whose deadline falls on the reserved one is not latched.
+// An open word whose deadline falls on the reserved one is not latched, and
+// rejects from the start, wherever in a tick that was.
 func TestDeadlineBesidesForever(t *testing.T) {
 	s, _ := (&Config{OpenTimeout: time.Second, MaxOpenTimeout: time.Second}).compile(nil)
-	now := forever*openTick - time.Second
-	w := word(open)<<modeShift | word(s.openUntil(1, now))
-	if w.until() == forever || !w.openPending(s, now) || w.openPending(s, now+time.Second+openTick) {
-		t.Errorf("until %#x, pending %v, then %v", w.until(), w.openPending(s, now), w.openPending(s, now+time.Second+openTick))
+	for _, early := range []time.Duration{0, 1, openTick / 2, openTick - 1} {
+		now := forever*openTick - time.Second - early
+		w := word(open)<<modeShift | word(s.openUntil(1, now))
+		if w.until() == forever || !w.openPending(s, now) || !w.openPending(s, now+time.Second) || w.openPending(s, now+time.Second+2*openTick) {
+			t.Errorf("%v early: until %#x, pending %v, %v, then %v", early, w.until(), w.openPending(s, now),
+				w.openPending(s, now+time.Second), w.openPending(s, now+time.Second+2*openTick))
+		}
 	}
 }
 
