@@ -245,7 +245,9 @@ func TestMisuse(t *testing.T) {
 		}()
 	}
 	mc.Check(t, mc.Config{}, func(m *mc.M) { m.Go(func() {}) }) // works on
-	for range 1000 {                                            // a thread hands over the turn just before it ends
+
+	// A thread hands over the turn just before it ends.
+	for range 1000 {
 		if runtime.NumGoroutine() <= before {
 			return
 		}
