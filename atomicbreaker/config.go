@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // Config holds the settings of a Breaker. The zero value means the defaults.
@@ -101,7 +103,7 @@ type settings struct {
 
 // compile validates c. The epoch is taken here.
 func (c *Config) compile(o owner) (*settings, error) {
-	s := &settings{name: c.Name, epoch: time.Now(), owner: o, classify: c.Classify, threshold: defaultThreshold}
+	s := &settings{name: c.Name, epoch: atomics.Now(), owner: o, classify: c.Classify, threshold: defaultThreshold}
 	if c.Trip != nil {
 		if err := c.Trip.apply(s); err != nil {
 			return nil, fmt.Errorf("atomicbreaker: Config.Trip: %w", err)
@@ -208,7 +210,7 @@ func (s *settings) leaseFrom(now time.Duration) uint64 {
 }
 
 // now returns the time since the epoch, by the monotonic clock.
-func (s *settings) now() time.Duration { return time.Since(s.epoch) }
+func (s *settings) now() time.Duration { return atomics.Since(s.epoch) }
 
 // outcome classifies the error of a call. It runs user code. A nil s means
 // the defaults.
