@@ -115,26 +115,101 @@ var breakers = []struct {
 }
 
 // BenchmarkBreakerCall makes calls through one breaker, of which some fail,
-// but never enough in a row to open it.
+// but never enough in a row to open it. The loop is written out for each
+// implementation: a call through a func value would cost as much as ours.
 func BenchmarkBreakerCall(b *testing.B) {
 	for _, failures := range []int{0, 1, 50} {
 		streams := load.Uniform(1, failures)
-		for _, impl := range breakers {
-			b.Run(fmt.Sprintf("failures=%d/impl=%s", failures, impl.impl), func(b *testing.B) {
-				call := impl.make(never)
+		run := func(impl string, loop func(*testing.PB, load.Stream) (rejected int)) {
+			b.Run(fmt.Sprintf("failures=%d/impl=%s", failures, impl), func(b *testing.B) {
 				b.ReportAllocs()
 				b.RunParallel(func(pb *testing.PB) {
-					stream := streams.Stream()
-					for pb.Next() {
-						if _, fail := stream.Next(); !call(fail) {
-							b.Error("a call was rejected")
-						}
+					if n := loop(pb, streams.Stream()); n > 0 {
+						b.Errorf("%d calls were rejected", n)
 					}
 				})
 			})
 		}
+		mutex := locked.NewMutexBreaker(lockedConfig(never))
+		run("mutex", func(pb *testing.PB, stream load.Stream) (rejected int) {
+			for pb.Next() {
+				_, fail := stream.Next()
+				switch stay, err := mutex.Allow(); {
+				case err != nil:
+					rejected++
+				case fail:
+					mutex.Failure(stay)
+				default:
+					mutex.Success(stay)
+				}
+			}
+			return rejected
+		})
+		gobreaker := newGobreakerTwoStep(never)
+		run("gobreaker", func(pb *testing.PB, stream load.Stream) (rejected int) {
+			for pb.Next() {
+				_, fail := stream.Next()
+				switch done, err := gobreaker.Allow(); {
+				case err != nil:
+					rejected++
+				case fail:
+					done(errCall)
+				default:
+					done(nil)
+				}
+			}
+			return rejected
+		})
+		// What most users of gobreaker call: Execute of a static function.
+		executor := newGobreaker(never)
+		run("gobreakerexecute", func(pb *testing.PB, stream load.Stream) (rejected int) {
+			for pb.Next() {
+				_, fail := stream.Next()
+				call := succeed
+				if fail {
+					call = failing
+				}
+				if _, err := executor.Execute(call); err != nil && err != errCall {
+					rejected++
+				}
+			}
+			return rejected
+		})
+		failsafe := newFailsafe(never)
+		run("failsafe", func(pb *testing.PB, stream load.Stream) (rejected int) {
+			for pb.Next() {
+				_, fail := stream.Next()
+				switch {
+				case !failsafe.TryAcquirePermit():
+					rejected++
+				case fail:
+					failsafe.RecordFailure()
+				default:
+					failsafe.RecordSuccess()
+				}
+			}
+			return rejected
+		})
+		ours := newLatchfree(never)
+		run("latchfree", func(pb *testing.PB, stream load.Stream) (rejected int) {
+			for pb.Next() {
+				_, fail := stream.Next()
+				switch permit, err := ours.Allow(); {
+				case err != nil:
+					rejected++
+				case fail:
+					permit.Failure()
+				default:
+					permit.Success()
+				}
+			}
+			return rejected
+		})
 	}
 }
+
+func succeed() (int, error) { return 1, nil }
+func failing() (int, error) { return 0, errCall }
 
 // BenchmarkBreakerReject asks an open breaker.
 func BenchmarkBreakerReject(b *testing.B) {
