@@ -45,13 +45,6 @@ type chunk[E any] struct {
 	next  atomics.Pointer[chunk[E]] // nil, then a chunk or the log's end for ever
 }
 
-// Chunks double from firstChunk to maxChunk slots: little changesets are cheap,
-// and no more than half of a large one's slots, or maxChunk, lie idle.
-const (
-	firstChunk = 16
-	maxChunk   = 1024
-)
-
 // slot holds one entry. Its value is written by the writer that reserved it,
 // before the slot is published or after it was killed, and read by others only
 // once it is published.
@@ -232,11 +225,11 @@ func (l *log[E]) find(c *chunk[E], i uint64, grow bool) *chunk[E] {
 }
 
 // late is the slot whose writer appends the next chunk, after its own entry.
-// It is past 7/8, so that the chunk is ready in time, and one, so that not
+// It completes 7/8, so that the chunk is ready in time, and is one, so that not
 // every writer who reaches the end at once allocates one.
 func (c *chunk[E]) late() uint64 {
 	n := uint64(len(c.slots))
-	return c.base + n - n/8
+	return c.base + n - n/8 - 1
 }
 
 // prepare appends the next chunk if it does not exist yet.

@@ -1,0 +1,22 @@
+//go:build !modelcheck
+
+package cowchangeset
+
+// Chunks double from firstChunk to maxChunk slots: little changesets are cheap,
+// and no more than half of a large one's slots, or maxChunk, lie idle.
+const (
+	firstChunk = 16
+	maxChunk   = 1024
+)
+
+// How long one operation waits for others that are about to finish, before it
+// goes on without them. The window waited for is a copy of one entry and one
+// atomic instruction. The loads cover it while its goroutine is running; the
+// yields, while it is runnable on this processor. More would only delay the
+// caller behind a goroutine that is not going to run soon.
+const (
+	patientLoads  = 64
+	patientYields = 4
+
+	loadsPerEntry = 4 // of a batch: a load of a cached word is several times cheaper than a copy
+)
