@@ -1,0 +1,278 @@
+//go:build modelcheck
+
+package cowchangeset_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+// recorder is what threads do to a tracker. Changesets are named by their
+// ordinals and entries are distinct digits; 0 means that there is none.
+type recorder interface {
+	record(es ...int) int // where to
+	pinned(e int) bool    // into the first changeset
+	start() int
+	startAfter(ordinal int) bool // which is 0 or 1
+	seal() []int                 // the first changeset
+	entries() []int              // of the first changeset
+	size() int                   // of the first changeset
+	sealed() bool                // the first changeset
+	current() (ordinal int, open bool)
+	ids() int
+	trail() map[int][]int
+	audit() error // of what the model cannot say
+}
+
+type call = mc.Call[recorder]
+
+func record(es ...int) call {
+	return call{Name: fmt.Sprint("record", es), Do: func(r recorder) any { return r.record(es...) }}
+}
+
+func pinned(e int) call {
+	return call{Name: fmt.Sprintf("pinned(%d)", e), Do: func(r recorder) any { return r.pinned(e) }}
+}
+
+func startAfter(ordinal int) call {
+	return call{Name: fmt.Sprintf("startAfter(%d)", ordinal), Do: func(r recorder) any { return r.startAfter(ordinal) }}
+}
+
+var (
+	starts  = call{Name: "start", Do: func(r recorder) any { return r.start() }}
+	seal    = call{Name: "seal", Do: func(r recorder) any { return r.seal() }}
+	entries = call{Name: "entries", Do: func(r recorder) any { return r.entries() }}
+	size    = call{Name: "size", Do: func(r recorder) any { return r.size() }}
+	sealed  = call{Name: "sealed", Do: func(r recorder) any { return r.sealed() }}
+	current = call{Name: "current", Do: func(r recorder) any { o, open := r.current(); return fmt.Sprint(o, " ", open) }}
+	ids     = call{Name: "ids", Do: func(r recorder) any { return r.ids() }}
+	trail   = call{Name: "trail", Do: func(r recorder) any { return r.trail() }}
+	audit   = call{Name: "audit", Do: func(r recorder) any { return r.audit() }}
+)
+
+// ours is a tracker and what its users remember.
+type ours struct {
+	tracker  *cowchangeset.Tracker[int]
+	first    *cowchangeset.Changeset[int]
+	receipts [10]cowchangeset.Receipt // by entry
+}
+
+// none returns a tracker without changesets.
+func none() *ours {
+	return &ours{tracker: cowchangeset.MustNew[int](cowchangeset.Config{NewID: func() string { return "id" }})}
+}
+
+// holding makes trackers with one changeset, which holds the given entries.
+func holding(es ...int) func() recorder {
+	return func() recorder {
+		o := none()
+		o.first, _ = o.tracker.Start(context.Background())
+		for _, e := range es {
+			o.record(e)
+		}
+		return o
+	}
+}
+
+func (o *ours) record(es ...int) int {
+	var r cowchangeset.Receipt
+	var err error
+	if len(es) == 1 {
+		r, err = o.tracker.Record(es[0])
+	} else {
+		r, err = o.tracker.RecordBatch(es)
+	}
+	if err != nil {
+		if !errors.Is(err, cowchangeset.ErrNoActive) || errors.Is(err, cowchangeset.ErrSealed) != (err != cowchangeset.ErrNoActive) {
+			panic(err)
+		}
+		return 0
+	}
+	for _, e := range es {
+		o.receipts[e] = r
+		r.Seq++
+	}
+	return int(r.Ordinal)
+}
+
+func (o *ours) pinned(e int) bool {
+	r, err := o.first.Record(e)
+	if err != nil {
+		return false
+	}
+	o.receipts[e] = r
+	return true
+}
+
+func (o *ours) start() int {
+	c, err := o.tracker.Start(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	return int(c.Ordinal())
+}
+
+func (o *ours) startAfter(ordinal int) bool {
+	prev := o.first
+	if ordinal == 0 {
+		prev = nil
+	}
+	c, err := o.tracker.StartAfter(context.Background(), prev)
+	if (err != nil) != (err == cowchangeset.ErrConflict) || err == nil && c.Previous() != prev {
+		panic(err)
+	}
+	return err == nil
+}
+
+func (o *ours) seal() []int {
+	f, err := o.first.Seal(context.Background())
+	again, _ := o.first.Seal(context.Background())
+	if err != nil || f != again || f.Len() != len(collect(f.All())) {
+		panic("two Finals")
+	}
+	return collect(f.All())
+}
+
+func (o *ours) entries() []int { return collect(o.first.Entries()) }
+
+func (o *ours) size() int { return o.first.Len() }
+
+// The channel is read at once with the last step of Sealed.
+func (o *ours) sealed() bool { return isSealed(o.first) }
+
+func (o *ours) current() (int, bool) {
+	c, open := o.tracker.Current()
+	if c == nil {
+		return 0, open
+	}
+	return int(c.Ordinal()), open
+}
+
+func (o *ours) ids() int { return len(o.tracker.IDs()) }
+
+func (o *ours) trail() map[int][]int {
+	sets := map[int][]int{}
+	t := o.tracker.Trail()
+	n := 0
+	for r, e := range t.All() {
+		sets[int(r.Ordinal)] = append(sets[int(r.Ordinal)], e)
+		n++
+	}
+	if n != t.Len() {
+		panic("a trail of the wrong length")
+	}
+	return sets
+}
+
+// audit compares the trail with the receipts.
+func (o *ours) audit() error {
+	left := o.receipts
+	for r, e := range o.tracker.Trail().All() {
+		if left[e] != r {
+			return fmt.Errorf("%d is at %v, and its receipt says %v", e, r, o.receipts[e])
+		}
+		left[e] = cowchangeset.Receipt{}
+	}
+	if left != [10]cowchangeset.Receipt{} {
+		return fmt.Errorf("receipts without entries: %v", left)
+	}
+	return nil
+}
+
+// collect returns the values of entries, whose keys must increase.
+func collect(entries iter.Seq2[uint64, int]) []int {
+	es := []int{}
+	next := uint64(0)
+	for seq, e := range entries {
+		if seq < next {
+			panic("out of order")
+		}
+		next = seq + 1
+		es = append(es, e)
+	}
+	return es
+}
+
+// simple is the model of a tracker, for one goroutine.
+type simple struct{ sets []simpleSet }
+
+type simpleSet struct {
+	entries []int
+	sealed  bool
+}
+
+// modelHolding makes the models of what holding makes.
+func modelHolding(es ...int) func() recorder {
+	return func() recorder { return &simple{[]simpleSet{{entries: es}}} }
+}
+
+func (s *simple) latest() *simpleSet {
+	if len(s.sets) == 0 {
+		return &simpleSet{sealed: true}
+	}
+	return &s.sets[len(s.sets)-1]
+}
+
+func (s *simple) record(es ...int) int {
+	c := s.latest()
+	if c.sealed {
+		return 0
+	}
+	c.entries = slices.Concat(c.entries, es)
+	return len(s.sets)
+}
+
+func (s *simple) pinned(e int) bool {
+	c := &s.sets[0]
+	if !c.sealed {
+		c.entries = slices.Concat(c.entries, []int{e})
+	}
+	return !c.sealed
+}
+
+func (s *simple) start() int {
+	s.latest().sealed = true
+	s.sets = append(s.sets, simpleSet{})
+	return len(s.sets)
+}
+
+func (s *simple) startAfter(ordinal int) bool {
+	if len(s.sets) != ordinal {
+		return false
+	}
+	s.start()
+	return true
+}
+
+func (s *simple) seal() []int {
+	s.sets[0].sealed = true
+	return s.sets[0].entries
+}
+
+func (s *simple) entries() []int { return s.sets[0].entries }
+
+func (s *simple) size() int { return len(s.sets[0].entries) }
+
+func (s *simple) sealed() bool { return s.sets[0].sealed }
+
+func (s *simple) current() (int, bool) { return len(s.sets), !s.latest().sealed }
+
+func (s *simple) ids() int { return len(s.sets) }
+
+func (s *simple) trail() map[int][]int {
+	sets := map[int][]int{}
+	for i, c := range s.sets {
+		if len(c.entries) > 0 {
+			sets[i+1] = c.entries
+		}
+	}
+	return sets
+}
+
+func (s *simple) audit() error { return nil }

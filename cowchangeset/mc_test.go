@@ -1,0 +1,220 @@
+//go:build modelcheck
+
+package cowchangeset_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+type threads = [][]call
+
+// protocol explores what threads do to a tracker. In every execution, some
+// sequential order explains the results, and every receipt is right.
+func protocol(t *testing.T, cfg mc.Config, fresh, model func() recorder, threads threads, after ...call) {
+	t.Helper()
+	mc.Linearizable(t, cfg, mc.Program[recorder]{
+		New:     fresh,
+		Model:   model,
+		Threads: threads,
+		After:   append(after, trail, current, ids, audit),
+	})
+}
+
+// What threads may do to a tracker and its first changeset. The small bodies
+// are explored in full, the others with few preemptions.
+func TestTrackerProtocols(t *testing.T) {
+	few := mc.Config{Mode: mc.Bounded, Preemptions: 2}
+	for _, tt := range []struct {
+		name    string
+		cfg     mc.Config
+		threads threads
+	}{
+		{"two writers", mc.Config{}, threads{{record(1), record(2)}, {record(3), record(4)}}},
+		{"three writers", mc.Config{}, threads{{record(1)}, {record(2)}, {record(3)}}},
+		{"writers of batches", mc.Config{}, threads{{record(1, 2)}, {record(3), record(4, 5)}}},
+		{"writers and a cut", mc.Config{}, threads{{record(1)}, {record(2)}, {entries}}},
+		{"writer and cuts", mc.Config{}, threads{{record(1)}, {entries, size}, {entries}}},
+		{"far writer and cuts", mc.Config{}, threads{{record(1), record(2), record(3)}, {entries, entries}}},
+		{"batch and a cut", mc.Config{}, threads{{record(1, 2)}, {entries, entries}}},
+		{"batch, writer and a cut", few, threads{{record(1, 2)}, {record(3)}, {entries}}},
+
+		{"writer and seal", mc.Config{}, threads{{record(1), record(2)}, {seal, entries}}},
+		{"batch and seal", mc.Config{}, threads{{record(1, 2, 3)}, {seal}}},
+		{"writer, cut and seal", mc.Config{}, threads{{record(1)}, {entries}, {seal}}},
+		{"writer and seals", mc.Config{}, threads{{record(1)}, {seal}, {seal}}},
+		{"writers and seal", mc.Config{}, threads{{record(1, 2)}, {record(3)}, {seal}}},
+		{"the sealed channel", mc.Config{}, threads{{seal}, {sealed, sealed}, {pinned(1)}}},
+
+		{"writer and starts", mc.Config{}, threads{{record(1), record(2)}, {starts, starts}}},
+		{"writer and two starters", few, threads{{record(1)}, {starts}, {starts}}},
+		{"batch and start", mc.Config{}, threads{{record(1, 2)}, {starts, trail}}},
+		{"pinned writer and start", mc.Config{}, threads{{pinned(1), record(2)}, {starts, entries}}},
+		{"writer, start and seal", mc.Config{}, threads{{record(1)}, {starts}, {seal}}},
+		{"writer, start and trail", mc.Config{}, threads{{record(1)}, {starts}, {trail}}},
+		{"pinned writer, start and trail", mc.Config{}, threads{{pinned(1)}, {starts}, {trail}}},
+		{"starters after the same", few, threads{{startAfter(1)}, {startAfter(1)}, {record(1)}}},
+		{"starters of both kinds", few, threads{{startAfter(1)}, {starts}, {ids}}},
+		{"start, seal and current", mc.Config{}, threads{{starts}, {seal}, {current}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			protocol(t, tt.cfg, holding(), modelHolding(), tt.threads, entries, size, sealed, seal)
+		})
+	}
+}
+
+// The same where there is no changeset yet.
+func TestFirstStartProtocols(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		threads threads
+	}{
+		{"writer", threads{{starts}, {record(1), record(2)}}},
+		{"observer", threads{{starts, record(1)}, {current, ids, trail}}},
+		{"starters", threads{{startAfter(0)}, {startAfter(0)}, {current}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			protocol(t, mc.Config{}, func() recorder { return none() }, func() recorder { return new(simple) }, tt.threads)
+		})
+	}
+}
+
+// report is the service of the defect report, as naive in report_test.go, with
+// words that the checker knows: the store and the list are each safe to use.
+type report struct {
+	recorder
+	mu    atomics.Mutex
+	store [][]int
+	list  []int
+}
+
+func (r *report) locked(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+}
+
+func (r *report) start() int {
+	var id int
+	r.locked(func() { r.store = append(r.store, nil); id = len(r.store) })
+	r.locked(func() { r.list = append(r.list, id) })
+	return id
+}
+
+func (r *report) record(es ...int) int {
+	id := 0
+	r.locked(func() {
+		if n := len(r.list); n > 0 {
+			id = r.list[n-1]
+		}
+	})
+	if id > 0 {
+		r.locked(func() { r.store[id-1] = append(r.store[id-1], es...) })
+	}
+	return id
+}
+
+func (r *report) entries() (es []int) {
+	r.locked(func() { es = slices.Clone(r.store[0]) })
+	return es
+}
+
+func (r *report) ids() (n int) {
+	r.locked(func() { n = len(r.store) })
+	return n
+}
+
+// mute keeps failures of the checker from the test that expects them.
+type mute struct{ testing.TB }
+
+func (mute) Errorf(string, ...any) {}
+
+// The windows of the report: a change made while a changeset starts, which who
+// sees the new one finds in the old one; and a change made while a changeset
+// ends, which is not in what was applied.
+var reported = map[string]threads{
+	"window of start":  {{starts}, {ids, record(1)}},
+	"window of record": {{starts, entries}, {record(1)}},
+}
+
+func TestReport_NaiveMisplacesChanges(t *testing.T) {
+	for name, threads := range reported {
+		t.Run(name, func(t *testing.T) {
+			r := mc.Linearizable(mute{t}, mc.Config{}, mc.Program[recorder]{
+				New:     func() recorder { r := new(report); r.start(); return r },
+				Model:   modelHolding(),
+				Threads: threads,
+				After:   []call{entries},
+			})
+			if !strings.HasPrefix(r.Failure, "not linearizable") {
+				t.Fatalf("the service of the report passes: %v", r)
+			}
+			t.Logf("%s\n%s", r.Failure, r.Trace)
+		})
+	}
+}
+
+func TestReport_TrackerMisplacesNothing(t *testing.T) {
+	for name, threads := range reported {
+		t.Run(name, func(t *testing.T) { protocol(t, mc.Config{}, holding(), modelHolding(), threads, entries) })
+	}
+}
+
+// What healthy operations cost, away from the ends of chunks.
+func TestCosts(t *testing.T) {
+	type tracker = cowchangeset.Tracker[int]
+	fresh := func() *tracker {
+		tr := new(tracker)
+		tr.Start(context.Background())
+		for e := range 4 { // up to the second slot of a chunk of four
+			tr.Record(e)
+		}
+		tr.Trail()
+		return tr
+	}
+	tr := fresh()
+	c, _ := tr.Current()
+	var s cowchangeset.Slice[int]
+	s.Append(1)
+	for _, tt := range []struct {
+		name string
+		op   func()
+		want mc.Cost
+	}{
+		{"Record", func() { tr.Record(4) }, mc.Cost{Loads: 3, RMWs: 2}},
+		{"Len after a Record", func() { c.Len() }, mc.Cost{Loads: 3, RMWs: 1}},
+		{"Len", func() { c.Len() }, mc.Cost{Loads: 2}},
+		{"Current", func() { tr.Current() }, mc.Cost{Loads: 2}},
+		{"Slice.Load", func() { s.Load() }, mc.Cost{Loads: 2}},
+		{"Slice.Append", func() { s.Append(2) }, mc.Cost{Loads: 2, RMWs: 2}},
+	} {
+		if got := mc.Measure(tt.op); got != tt.want {
+			t.Errorf("%s costs %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	over := func() *tracker {
+		tr := fresh()
+		c, _ := tr.Current()
+		c.Seal(context.Background())
+		return tr
+	}
+	for _, tt := range []struct {
+		name  string
+		fresh func() *tracker
+		op    func(*tracker, int)
+	}{
+		{"Current", fresh, func(tr *tracker, _ int) { tr.Current() }},
+		{"Trail", fresh, func(tr *tracker, _ int) { tr.Trail() }},
+		{"Record after a Seal", over, func(tr *tracker, _ int) { tr.Record(1) }},
+	} {
+		if got := mc.Transfers(64, tt.fresh, tt.op); got != 0 {
+			t.Errorf("%s moves %.2f cache lines at 64 cores, want 0", tt.name, got)
+		}
+	}
+}
