@@ -7,8 +7,8 @@ import (
 
 // cell is one life of one key, from its creation to its deletion. A key that
 // is created again gets another cell. Cells are small rather than padded: four
-// share a cache line, which costs readers of a key whose neighbour changes all
-// the time, and spares everybody the misses of a registry four times as large.
+// share a cache line, which may cost readers of a key whose neighbour changes
+// all the time, and keeps more of a large registry in the caches.
 type cell[K comparable, V any] struct {
 	// rec is never nil once the cell is in a table. Writers of the key replace
 	// a live record by CAS; a dead one is final. Everybody reads.
