@@ -93,7 +93,7 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 		return Final[E]{}, context.Cause(ctx)
 	}
 	c.seal()
-	return Final[E]{&c.log, c.log.cut()}, nil
+	return Final[E]{&c.log, c.cut()}, nil
 }
 
 // seal makes the changeset sealed, if it is not yet.
@@ -126,14 +126,31 @@ func (c *Changeset[E]) fire() {
 	c.fired.Fire()
 }
 
-// Sealed returns a channel that is closed once the changeset is sealed.
+// Sealed returns a channel that is closed once the changeset is sealed: by the
+// first operation that sees the seal, which need not be the one that made it.
 //
 // Sealed is lock-free. It takes effect when the seal bit is read.
 func (c *Changeset[E]) Sealed() <-chan struct{} {
-	if !c.log.open() { // LP(Sealed)
+	c.open() // LP(Sealed)
+	return c.fired.Done()
+}
+
+// open reports whether the changeset accepts entries.
+func (c *Changeset[E]) open() bool {
+	if c.log.open() {
+		return true
+	}
+	c.settle()
+	return false
+}
+
+// cut returns a mark of the entries that the changeset has.
+func (c *Changeset[E]) cut() *mark[E] {
+	m := c.log.cut()
+	if m.final {
 		c.settle()
 	}
-	return c.fired.Done()
+	return m
 }
 
 // Entries yields the entries, in order and with their Seq, that the changeset
@@ -144,14 +161,14 @@ func (c *Changeset[E]) Sealed() <-chan struct{} {
 // reserved slots are counted.
 func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {
-		c.log.entries(c.log.cut())(yield)
+		c.log.entries(c.cut())(yield)
 	}
 }
 
 // Len returns the number of entries that Entries would yield.
 //
 // Len is lock-free. It takes effect when the reserved slots are counted.
-func (c *Changeset[E]) Len() int { return c.log.cut().live }
+func (c *Changeset[E]) Len() int { return c.cut().live }
 
 // Final is the contents of a sealed changeset. It never changes, may be copied
 // and compared, and may be used from many goroutines. The zero Final is empty.

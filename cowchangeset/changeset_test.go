@@ -164,23 +164,32 @@ func TestChangesetSealContext(t *testing.T) {
 	wantEntries(t, c, 1)
 }
 
-// A sealer that stalls after the seal bit: everything is as if it had finished.
+// A sealer that stalls after the seal bit: who sees the bit finishes the seal,
+// before telling anybody.
 func TestChangesetStalledSealer(t *testing.T) {
-	for name, notice := range map[string]func(*cowchangeset.Changeset[int]){
-		"by Record": func(c *cowchangeset.Changeset[int]) { c.Record(1) },
-		"by Sealed": func(c *cowchangeset.Changeset[int]) { c.Sealed() },
-		"by Seal":   func(c *cowchangeset.Changeset[int]) { c.Seal(context.Background()) },
+	type tracker = cowchangeset.Tracker[int]
+	type changeset = cowchangeset.Changeset[int]
+	for name, notice := range map[string]func(*tracker, *changeset){
+		"Tracker.Record":    func(tr *tracker, _ *changeset) { tr.Record(1) },
+		"Tracker.Current":   func(tr *tracker, _ *changeset) { tr.Current() },
+		"Tracker.Trail":     func(tr *tracker, _ *changeset) { tr.Trail() },
+		"Changeset.Record":  func(_ *tracker, c *changeset) { c.Record(1) },
+		"Changeset.Sealed":  func(_ *tracker, c *changeset) { c.Sealed() },
+		"Changeset.Seal":    func(_ *tracker, c *changeset) { c.Seal(context.Background()) },
+		"Changeset.Len":     func(_ *tracker, c *changeset) { c.Len() },
+		"Changeset.Entries": func(_ *tracker, c *changeset) { values(t, c.Entries()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := one[int](t)
+			var tr tracker
+			c := start(t, &tr)
 			c.Record(0)
 			ch := c.Sealed()
 			c.SealBit()
-			notice(c)
+			notice(&tr, c)
 			select {
 			case <-ch:
 			default:
-				t.Error("who noticed the seal did not announce it")
+				t.Error("who saw the seal did not close the channel")
 			}
 			if _, err := c.Record(1); err != cowchangeset.ErrSealed {
 				t.Error(err)

@@ -211,7 +211,7 @@ func (t *Tracker[E]) advance(c *Changeset[E]) error {
 func (t *Tracker[E]) Current() (*Changeset[E], bool) {
 	for {
 		c := t.current.Load()
-		if c != nil && c.log.open() { // LP(Current): what is open is the latest
+		if c != nil && c.open() { // LP(Current): what is open is the latest
 			return c, true
 		}
 		if !t.help(c) {

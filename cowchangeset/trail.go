@@ -24,7 +24,7 @@ func (t *Tracker[E]) Trail() Trail[E] {
 	if c == nil {
 		return Trail[E]{} // LP(Trail): nothing yet
 	}
-	return Trail[E]{t.first.Load(), c, c.log.cut()} // LP(Trail): in log.cut, or the moment above
+	return Trail[E]{t.first.Load(), c, c.cut()} // LP(Trail): in log.cut, or the moment above
 }
 
 // Len returns the number of entries. It takes time in proportion to the number
@@ -62,5 +62,5 @@ func (t Trail[E]) cut(c *Changeset[E]) *mark[E] {
 	if c == t.last {
 		return t.mark
 	}
-	return c.log.cut()
+	return c.cut()
 }
