@@ -53,6 +53,8 @@ func TestProtocols(t *testing.T) {
 		{"CompareAndDelete", empty, threads{{create(1)}, {compareAndDelete(1), get}, {set(1)}}},
 		{"CompareAndDelete twice", with7, threads{{compareAndDelete(7)}, {compareAndDelete(7)}, {create(7)}}},
 		{"CompareAndDelete of equal values", with7, threads{{compareAndDelete(7)}, {set(7), set(7)}}},
+		{"CompareAndDelete and Set", with7, threads{{compareAndDelete(7)}, {set(5)}, {get}}},
+		{"CompareAndDelete, Delete and a new creation", with7, threads{{compareAndDelete(7)}, {remove, create(1)}}},
 		{"CompareAndDelete and Delete", empty, threads{{create(1)}, {compareAndDelete(1)}, {remove, set(1)}}},
 		{"All", empty, threads{{create(1, inError)}, {all}, {set(5)}}},
 		{"All of a value", with7, threads{{all}, {remove, create(1)}}},
