@@ -64,7 +64,11 @@ func TestNew(t *testing.T) {
 		}
 		wantLen(t, c, 100)
 	}
-	for _, hint := range []int{-1, math.MinInt, 1<<30 + 1} {
+	tooMany := []int{-1, math.MinInt, 1<<30 + 1}
+	if math.MaxInt == math.MaxInt32 {
+		tooMany = append(tooMany, 1<<24+1, 1<<30)
+	}
+	for _, hint := range tooMany {
 		c, err := oncecache.New(oncecache.Config[string, int]{SizeHint: hint})
 		if c != nil || err == nil {
 			t.Fatalf("New with SizeHint %d = %v, %v", hint, c, err)
