@@ -55,9 +55,9 @@ type cell[K comparable] struct {
 	key  K
 	hash uint64
 
-	// touched is when the cell last became pristine, in milliseconds since
-	// the book's epoch, if idle cells are kept. Only Sweep reads it, and
-	// nothing but memory depends on it.
+	// touched is when the cell last became pristine, since the book's epoch,
+	// if idle cells are kept. Only Sweep reads it, and nothing but memory
+	// depends on it.
 	touched atomics.Int64
 
 	// since is nil until the cell is dead. Then it is the era from which on
@@ -228,7 +228,7 @@ func (b *book[K]) settleCell(core *core, stay word, o Outcome) Verdict {
 	}
 	c := b.cellOf(core)
 	v, w, wrote := c.settle(stay, o)
-	if w.mode() == tombstone && w == stay.bury() {
+	if stay.mode() == closed && w == stay.bury() {
 		// The cell has died without having changed since it admitted the
 		// call, which therefore stays good.
 		b.remove(c)
@@ -297,7 +297,7 @@ func (b *book[K]) tidy(c *cell[K], w word) {
 
 func (b *book[K]) touch(c *cell[K]) {
 	if b.group.config.IdleTimeout != 0 {
-		c.touched.Store(b.settings.now().Milliseconds())
+		c.touched.Store(int64(b.settings.now()))
 	}
 }
 
@@ -348,7 +348,7 @@ func (b *book[K]) sweep() (n int) {
 		switch {
 		case w.mode() == tombstone:
 			b.remove(c)
-		case w.pristine() && now-time.Duration(c.touched.Load())*time.Millisecond >= idle && b.retire(c, w):
+		case w.pristine() && now-time.Duration(c.touched.Load()) >= idle && b.retire(c, w):
 			n++
 		}
 	}

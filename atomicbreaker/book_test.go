@@ -7,7 +7,7 @@ import (
 
 // kill makes a key's cell a tombstone, as retire does, and leaves the rest to
 // others, as a goroutine does that is stopped there.
-func kill(t *testing.T, g *Group[string], k string) *cell[string] {
+func kill(t testing.TB, g *Group[string], k string) *cell[string] {
 	t.Helper()
 	c := g.current().cells.Load(k)
 	w := word(c.word.Load())
@@ -124,7 +124,23 @@ func TestPermitsOutliveTheirCells(t *testing.T) {
 	}
 }
 
-// The same holds for calls admitted while the key was absent.
+// A probe is late when its cell has died, also if the generations went round
+// meanwhile and the cell died in the probe's own.
+func TestProbesDoNotOutliveTheirCells(t *testing.T) {
+	g := recovered(t, "k")
+	c := g.current().cells.Load("k")
+	end := word(c.word.Load())
+	c.word.Store(uint64(end | halfOpen<<modeShift | 1<<streakShift))
+	probe := mustAllow(t, g, "k")
+	c.word.Store(uint64(end))
+	kill(t, g, "k")
+	if v := probe.Failure(); v != Late {
+		t.Fatalf("verdict %v, want Late", v)
+	}
+}
+
+// Calls admitted while the key was absent stay good like those that a cell
+// admitted.
 func TestPermitsForAbsentKeysOutliveCells(t *testing.T) {
 	g := MustNewGroup(GroupConfig[string]{Default: Config{Trip: Consecutive(2)}, IdleTimeout: 1 << 60})
 	p, q, r := mustAllow(t, g, "k"), mustAllow(t, g, "k"), mustAllow(t, g, "k")

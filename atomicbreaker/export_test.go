@@ -15,8 +15,11 @@ func (g *Group[K]) CheckQuiet() error {
 	for k, c := range b.cells.All() {
 		cells++
 		byStripe[stripeOf(c.hash)]++
-		if word(c.word.Load()).mode() == tombstone {
+		switch w := word(c.word.Load()); {
+		case w.mode() == tombstone:
 			return fmt.Errorf("the dead cell of %v is still in the table", k)
+		case w.pristine() && g.config.IdleTimeout == 0:
+			return fmt.Errorf("the pristine cell of %v is still in the table", k)
 		}
 	}
 	if n := b.linked.Load(); n != cells {

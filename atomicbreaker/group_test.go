@@ -216,6 +216,24 @@ func TestT55_SweepKeepsWhatFails(t *testing.T) {
 	})
 }
 
+// A key keeps its place for all of IdleTimeout, however short that is.
+func TestIdleKeysKeepTheirPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{IdleTimeout: 100 * time.Microsecond})
+		time.Sleep(950 * time.Microsecond)
+		fail(t, keyed(g, "k"), 1)
+		g.RecordSuccess("k")
+		time.Sleep(100*time.Microsecond - 1)
+		if n := g.Sweep(); n != 0 {
+			t.Fatal("Sweep removed the key before its time")
+		}
+		time.Sleep(1)
+		if n := g.Sweep(); n != 1 {
+			t.Fatalf("Sweep removed %d keys, want 1", n)
+		}
+	})
+}
+
 // Inserts sweep by themselves, so that recovered keys do not pile up.
 func TestInsertsSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
