@@ -5,6 +5,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
@@ -302,5 +303,29 @@ func TestSliceOddItems(t *testing.T) {
 	}
 	if empty.Len() != 2000 {
 		t.Errorf("%d empty structs", empty.Len())
+	}
+}
+
+// Items without a size can be more than a length has bits for.
+func TestSliceTooLong(t *testing.T) {
+	if strconv.IntSize == 32 {
+		t.Skip("no slice is that long")
+	}
+	type nothing = struct{}
+	many := make([]nothing, math.MaxInt/4+1)
+	var s cowchangeset.Slice[nothing]
+	s.Append(many...)
+	before := s.Snapshot()
+	for name, f := range map[string]func(){
+		"Append":         func() { s.Append(many...) },
+		"Update":         func() { s.Update(func(old []nothing) []nothing { return append(old, many...) }) },
+		"CompareAndSwap": func() { s.CompareAndSwap(before, make([]nothing, 2*len(many))) },
+	} {
+		if p := mustPanic(t, f); p != "cowchangeset: a Slice cannot have 2^62 items" {
+			t.Error(name, p)
+		}
+	}
+	if s.Snapshot().Version() != before.Version() || s.Append(nothing{}) != len(many) {
+		t.Error("a change that panicked changed something")
 	}
 }

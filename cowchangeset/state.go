@@ -17,7 +17,14 @@ const (
 	lengthShift = iota
 )
 
-func lengthWord(n uint64) word { return word(n << lengthShift) }
+// lengthWord panics if a word has no room for n: only items without a size can
+// be so many. Nobody has claimed anything when it does.
+func lengthWord(n uint64) word {
+	if n>>(64-lengthShift) != 0 {
+		panic("cowchangeset: a Slice cannot have 2^62 items")
+	}
+	return word(n << lengthShift)
+}
 
 func (w word) length() uint64 { return uint64(w >> lengthShift) }
 
@@ -64,3 +71,8 @@ func (s state) decided() bool { return s.kind() >= published }
 // reserved slots. One word for both makes every reservation tell whether it
 // came before the seal.
 const sealed = 1 << 63
+
+// maxBatch keeps the count away from the sealed bit, although entries without a
+// size could fill any batch: each call adds no more than this after the seal,
+// or before it without making as many slots.
+const maxBatch = 1 << 40

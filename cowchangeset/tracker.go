@@ -165,13 +165,16 @@ func (t *Tracker[E]) Record(e E) (Receipt, error) {
 
 // RecordBatch adds es to the latest changeset, next to each other, as Record
 // adds one entry: all of them or, with an error, none. An empty batch changes
-// nothing and returns the zero Receipt.
+// nothing and returns the zero Receipt. It panics if there are more than 2^40.
 //
 // RecordBatch is lock-free. It takes effect when the entries' slots are
 // reserved.
 func (t *Tracker[E]) RecordBatch(es []E) (Receipt, error) {
 	if len(es) == 0 {
 		return Receipt{}, nil
+	}
+	if uint64(len(es)) > maxBatch {
+		panic("cowchangeset: Tracker.RecordBatch called with more than 2^40 entries")
 	}
 	for {
 		c := t.current.Load()

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
@@ -124,6 +126,23 @@ func TestTrackerRecordBatch(t *testing.T) {
 		t.Errorf("seq %d after a batch", r.Seq)
 	}
 	wantEntries(t, c, 1, 2, 3, 4, 5)
+}
+
+// Entries without a size could be so many that their number reaches the seal
+// bit.
+func TestTrackerRecordBatchTooLong(t *testing.T) {
+	if strconv.IntSize == 32 {
+		t.Skip("no slice is that long")
+	}
+	var tracker cowchangeset.Tracker[struct{}]
+	c := start(t, &tracker)
+	p := mustPanic(t, func() { tracker.RecordBatch(make([]struct{}, math.MaxInt)) })
+	if p != "cowchangeset: Tracker.RecordBatch called with more than 2^40 entries" {
+		t.Error(p)
+	}
+	if _, open := tracker.Current(); !open || c.Reserved() != 0 {
+		t.Error("a batch that is too long changed something")
+	}
 }
 
 func TestTrackerStartAfter(t *testing.T) {
