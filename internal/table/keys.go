@@ -26,16 +26,14 @@ func (s *Keys[K]) Hash(k K) uint64 { return hash(s.seed, k) }
 
 // Comparable reports whether k can be compared at all. Only a key that holds
 // an interface can be otherwise, for instance any([]int{}).
-func (s *Keys[K]) Comparable(k K) bool {
-	return !s.dynamic || dynamicallyComparable(k)
-}
+func (s *Keys[K]) Comparable(k K) bool { return !s.dynamic || s.hashable(k) }
 
-// dynamicallyComparable is apart from Comparable because it moves k to the
-// heap, which keys without interfaces must not pay for.
-//
-//go:noinline
-func dynamicallyComparable[K comparable](k K) bool {
-	return reflect.ValueOf(&k).Elem().Comparable()
+// hashable finds out by hashing k, which fails for exactly the keys that Go's
+// own maps refuse. Package reflect would say yes to a few more, and allocate.
+func (s *Keys[K]) hashable(k K) (ok bool) {
+	defer func() { ok = recover() == nil }()
+	hash(s.seed, k)
+	return
 }
 
 // Findable reports whether k can be stored and found again: whether it is

@@ -140,6 +140,7 @@ func TestKeys(t *testing.T) {
 		"any string":        {anys.Comparable("a"), anys.Findable("a"), true, true},
 		"any NaN":           {anys.Comparable(math.NaN()), anys.Findable(math.NaN()), true, false},
 		"any slice":         {anys.Comparable([]int{}), anys.Findable([]int{}), false, false},
+		"any empty array":   {anys.Comparable([0]struct{ f []int }{}), anys.Findable([0]struct{ f []int }{}), false, false},
 		"nil any":           {anys.Comparable(nil), anys.Findable(nil), true, true},
 		"struct of a slice": {points.Comparable(point{1, []int{}}), points.Findable(point{1, []int{}}), false, false},
 		"struct":            {points.Comparable(point{1, "b"}), points.Findable(point{1, "b"}), true, true},
