@@ -67,7 +67,7 @@ peers: ## vet and test the comparison with other libraries
 fuzz: ## search for new inputs, FUZZTIME=30s for each target
 	@for target in $$($(GO) test ./fuzz -list '^Fuzz' | grep '^Fuzz'); do \
 		echo "== $$target for $(FUZZTIME)"; \
-		$(GO) test ./fuzz -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5s; \
+		$(GO) test ./fuzz -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
 	done
 
 .PHONY: stress
