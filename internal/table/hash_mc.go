@@ -65,6 +65,9 @@ func (h *mixer) value(v reflect.Value) {
 		}
 	case reflect.Interface:
 		if !v.IsNil() {
+			if !v.Elem().Type().Comparable() {
+				panic("table: hash of unhashable type " + v.Elem().Type().String())
+			}
 			h.value(v.Elem())
 		}
 	case reflect.Pointer, reflect.Chan, reflect.UnsafePointer:
