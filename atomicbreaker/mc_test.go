@@ -1,0 +1,224 @@
+//go:build modelcheck
+
+package atomicbreaker
+
+import (
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+// after returns the actions before, and more.
+func after(before []action, more ...action) []action {
+	return append(before[:len(before):len(before)], more...)
+}
+
+// What comes before a protocol. Permits 0 and 1 are from when the key was
+// absent, 2 is from its cell, and 3 is a probe.
+var (
+	held    = []action{allow(0, k), allow(1, k)}
+	failing = after(held, record(k, Failure), allow(2, k))
+	opened  = after(failing, record(k, Failure))
+	probing = after(opened, expire(k), allow(3, k))
+	overdue = after(probing, expire(k))
+
+	// With idle keys kept: the cell has recovered from one failure or from
+	// being open, and then it has died, and nobody has removed it.
+	cleared   = after(held, record(k, Failure), record(k, Success), allow(2, k))
+	closed2   = after(held, record(k, Failure), record(k, Failure), record(k, Success), allow(2, k))
+	deadFirst = after(cleared, bury(k))
+	dead      = after(closed2, bury(k))
+
+	twinOpen = []action{record(twin, Failure), record(twin, Failure)}
+)
+
+type threads = [][]action
+
+// Everything that two callers may do to each other, in every order.
+func TestProtocols(t *testing.T) {
+	for name, p := range map[string]protocol{
+		"two failures of an absent key":     {before: held, threads: threads{{report(0, Failure)}, {report(1, Failure)}}},
+		"a failure and a success":           {before: held, threads: threads{{report(0, Failure)}, {report(1, Success)}}},
+		"a failure, and one to clear":       {before: failing, threads: threads{{report(0, Failure)}, {report(2, Success)}}},
+		"a failure and RecordSuccess":       {before: held, threads: threads{{report(0, Failure)}, {record(k, Success)}}},
+		"a cell's failure while others go":  {before: failing, threads: threads{{report(2, Failure)}, {record(k, Success), record(k, Failure)}}},
+		"a failure and ResetAll":            {before: held, threads: threads{{report(0, Failure)}, {resetAll}}},
+		"a failure, ResetAll and the next":  {before: held, threads: threads{{report(0, Failure)}, {resetAll, allow(1, k), report(1, Failure)}}},
+		"a success and Reset":               {before: held, threads: threads{{report(0, Success)}, {reset(k)}}},
+		"a twin departs before a failure":   {before: after(twinOpen, held...), threads: threads{{report(0, Failure)}, {record(twin, Success)}}},
+		"a twin departs before a success":   {before: after(twinOpen, held...), threads: threads{{report(0, Success)}, {record(twin, Success)}}},
+		"a reset of a twin":                 {before: held, threads: threads{{reset(twin)}, {report(0, Failure)}}},
+		"a reset of another":                {before: held, threads: threads{{reset(another)}, {report(0, Failure)}}},
+		"a late failure as the key departs": {before: opened, threads: threads{{report(0, Failure)}, {record(k, Success)}}},
+		"State as the key departs":          {before: opened, threads: threads{{state(k), state(k)}, {record(k, Success), record(k, Failure)}}},
+
+		"a lost probe and its heir":          {before: overdue, threads: threads{{report(3, Success)}, {allow(0, k), report(0, Success)}}},
+		"a lost probe's failure":             {before: overdue, threads: threads{{report(3, Failure)}, {allow(0, k), report(0, Success)}}},
+		"a lost probe given back":            {before: overdue, threads: threads{{report(3, Ignored)}, {allow(0, k), report(0, Failure)}}},
+		"a failure for a dead first cell":    {idle: true, before: deadFirst, threads: threads{{report(2, Failure)}, {report(0, Failure)}}},
+		"a dead first cell and the next":     {idle: true, before: deadFirst, threads: threads{{report(2, Failure)}, {allow(0, k), report(0, Failure)}}},
+		"a sweep and a failure before it":    {idle: true, before: cleared, threads: threads{{report(0, Failure)}, {sweep}}},
+		"a sweep and a failure":              {idle: true, before: closed2, threads: threads{{report(2, Failure)}, {sweep}}},
+		"a sweep and a late failure":         {idle: true, before: closed2, threads: threads{{report(0, Failure)}, {sweep}}},
+		"State of a dead cell, and the next": {idle: true, before: dead, threads: threads{{state(k)}, {record(k, Failure), record(k, Failure)}}},
+	} {
+		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })
+	}
+}
+
+// Protocols that are too long for all orders, in those with at most two
+// preemptions.
+func TestLongProtocols(t *testing.T) {
+	for name, p := range map[string]protocol{
+		"a failure and Reset":            {before: held, threads: threads{{report(0, Failure)}, {reset(k)}}},
+		"a failure, and a whole life":    {before: held, threads: threads{{report(0, Failure)}, {record(k, Failure), record(k, Failure), record(k, Success)}}},
+		"a call, and a whole life":       {threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Failure), record(k, Failure), record(k, Success)}}},
+		"a call as the key departs":      {before: opened, threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Success)}}},
+		"the same with a twin":           {before: after(twinOpen, opened...), threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Success)}}},
+		"a late failure, and new ones":   {before: opened, threads: threads{{report(0, Failure)}, {record(k, Success), record(k, Failure)}}},
+		"a call, a trip and a departure": {before: failing, threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Failure), record(k, Success)}}},
+		"two resets":                     {before: held, threads: threads{{reset(k)}, {reset(k)}}},
+
+		"a dead cell's failure and the next": {idle: true, before: dead, threads: threads{{report(2, Failure)}, {allow(0, k), report(0, Failure)}}},
+		"a dead cell's failure and a late":   {idle: true, before: dead, threads: threads{{report(2, Failure)}, {report(0, Failure)}}},
+		"a dead cell's failure and Reset":    {idle: true, before: dead, threads: threads{{report(2, Failure)}, {reset(k)}}},
+		"a dead cell's failure and a trip":   {idle: true, before: dead, threads: threads{{report(2, Failure)}, {record(k, Failure), record(k, Failure)}}},
+		"a call and a sweep":                 {idle: true, before: closed2, threads: threads{{allow(1, k), report(1, Failure)}, {sweep}}},
+		"two probes and a result":            {settings: Config{Probes: 2, CloseAfter: 2}, before: probing, threads: threads{{report(3, Success), allow(3, k)}, {allow(0, k), report(0, Failure)}}},
+	} {
+		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2}) })
+	}
+}
+
+// Three callers, in the orders with at most one preemption.
+func TestThreeCallers(t *testing.T) {
+	for name, p := range map[string]protocol{
+		"two failures and a success":        {before: failing, threads: threads{{report(0, Failure)}, {report(2, Failure)}, {report(1, Success)}}},
+		"a call, a departure and a failure": {before: opened, threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Success)}, {report(1, Failure)}}},
+		"two heirs of a lost probe":         {before: overdue, threads: threads{{report(3, Success)}, {allow(0, k)}, {allow(1, k)}}},
+		"a probe's end":                     {before: probing, threads: threads{{report(3, Success)}, {record(k, Failure)}, {allow(0, k)}}},
+		"three find a dead cell":            {idle: true, before: dead, threads: threads{{allow(0, k), report(0, Failure)}, {allow(1, k)}, {report(2, Success)}}},
+		"two failures and a sweep":          {idle: true, before: cleared, threads: threads{{report(0, Failure)}, {sweep}, {report(2, Failure)}}},
+		"ResetAll, a failure and State":     {before: failing, threads: threads{{resetAll}, {record(k, Failure)}, {state(k), state(k)}}},
+		"Reset, a failure and a departure":  {before: opened, threads: threads{{reset(k)}, {report(0, Failure)}, {record(k, Success)}}},
+	} {
+		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 1}) })
+	}
+}
+
+// counters is the report's: see report_test.go for the same without a checker.
+type counters struct {
+	failures atomics.Int64
+	disabled atomics.Bool
+}
+
+func (c *counters) RecordFailure(string) Verdict {
+	n := c.failures.Load() + 1
+	c.failures.Store(n)
+	if n >= 2 {
+		c.disabled.Store(true)
+	}
+	return Counted
+}
+
+func (c *counters) RecordSuccess(string) Verdict {
+	c.failures.Store(0)
+	c.disabled.Store(false)
+	return Counted
+}
+
+func (c *counters) IsOpen(string) bool { return c.disabled.Load() }
+
+type recorder interface {
+	RecordFailure(string) Verdict
+	RecordSuccess(string) Verdict
+	IsOpen(string) bool
+}
+
+// opensAfterTwo is what the report wants of failures.
+func opensAfterTwo[R recorder](fresh func() R) func(*mc.M) {
+	return func(m *mc.M) {
+		r := fresh()
+		for range 2 {
+			m.Go(func() { r.RecordFailure(k) })
+		}
+		m.Final(func() {
+			if !r.IsOpen(k) {
+				m.Failf("two failures, and it is not open")
+			}
+		})
+	}
+}
+
+// closesAfterOne is what the report wants of a success: before or after the
+// second failure, it leaves the breaker closed.
+func closesAfterOne[R recorder](fresh func() R) func(*mc.M) {
+	return func(m *mc.M) {
+		r := fresh()
+		r.RecordFailure(k)
+		m.Go(func() { r.RecordFailure(k) })
+		m.Go(func() { r.RecordSuccess(k) })
+		m.Final(func() {
+			if r.IsOpen(k) {
+				m.Failf("a success, and it is open")
+			}
+		})
+	}
+}
+
+func TestReport_CountersLoseUpdates(t *testing.T) {
+	fresh := func() *counters { return new(counters) }
+	for want, body := range map[string]func(*mc.M){
+		"two failures, and it is not open": opensAfterTwo(fresh),
+		"a success, and it is open":        closesAfterOne(fresh),
+	} {
+		r := mc.Explore(mc.Config{}, body)
+		if r.Failure != want {
+			t.Fatalf("the counters of the report pass: %v %q, want %q", r, r.Failure, want)
+		}
+		t.Logf("%s\n%s", r.Failure, r.Trace)
+	}
+}
+
+func TestReport_GroupLosesNothing(t *testing.T) {
+	fresh := func() *Group[string] {
+		return MustNewGroup(GroupConfig[string]{Default: Config{Trip: Consecutive(2)}})
+	}
+	mc.Check(t, mc.Config{}, opensAfterTwo(fresh))
+	mc.Check(t, mc.Config{}, closesAfterOne(fresh))
+}
+
+// What a healthy call does to shared words: it reads.
+func TestCosts(t *testing.T) {
+	b := MustNew(Config{})
+	quiet := MustNewGroup(GroupConfig[string]{})
+	busy := MustNewGroup(GroupConfig[string]{})
+	busy.RecordFailure(another)
+	shared := MustNewGroup(GroupConfig[string]{})
+	shared.RecordFailure(twin)
+	call := func(allow func() (Permit, error)) func() {
+		return func() { p, _ := allow(); p.Success() }
+	}
+	quiet.Allow(k) // the first use makes the book
+	of := func(g *Group[string]) func() { return call(func() (Permit, error) { return g.Allow(k) }) }
+	for _, tt := range []struct {
+		name string
+		op   func()
+		want mc.Cost
+	}{
+		{"a call of a Breaker", call(b.Allow), mc.Cost{Loads: 2}},
+		{"a call of a Group without failing keys", of(quiet), mc.Cost{Loads: 7}},
+		{"with one, in another stripe", of(busy), mc.Cost{Loads: 11}},
+		{"with one, in the same stripe", of(shared), mc.Cost{Loads: 13, TableReads: 2}},
+	} {
+		if got := mc.Measure(tt.op); got != tt.want {
+			t.Errorf("%s costs %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	for _, g := range []*Group[string]{quiet, busy, shared} {
+		if n := mc.Transfers(64, func() *Group[string] { return g }, func(g *Group[string], _ int) { of(g)() }); n != 0 {
+			t.Errorf("a healthy call moves %.2f cache lines at 64 cores, want 0", n)
+		}
+	}
+}
