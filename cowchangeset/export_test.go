@@ -62,6 +62,25 @@ func (c *Changeset[E]) Chunks() int {
 	return n
 }
 
+// Remains returns what lies in slots that hold no entry.
+func (c *Changeset[E]) Remains() (es []E) {
+	i := uint64(0) // the next slot whose state counts
+	for k := &c.log.first; k != nil && k != &c.log.end; k = k.next.Load() {
+		for j := range k.slots {
+			at := k.base + uint64(j)
+			if at < i {
+				continue
+			}
+			if now := k.slots[j].load(); now.kind() == published {
+				i = at + now.span()
+			} else {
+				es = append(es, k.slots[j].value)
+			}
+		}
+	}
+	return es
+}
+
 // Announce takes the first step of a Start, and nothing else.
 func (t *Tracker[E]) Announce(id string) *Changeset[E] {
 	n := newChangeset[E](id)
@@ -103,6 +122,18 @@ func (s *Slice[T]) Cap() int {
 		return len(a.items)
 	}
 	return 0
+}
+
+// Remains returns a function that returns what lies behind the length of the
+// array that is current now.
+func (s *Slice[T]) Remains() func() []T {
+	a := s.arr.Load()
+	return func() []T {
+		if a == nil {
+			return nil
+		}
+		return a.items[a.load().length():]
+	}
 }
 
 // RecordSlowly is Record with a pause after each step.

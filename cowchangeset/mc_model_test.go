@@ -68,16 +68,11 @@ func none() *ours {
 	return &ours{tracker: cowchangeset.MustNew[int](cowchangeset.Config{NewID: func() string { return "id" }})}
 }
 
-// holding makes trackers with one changeset, which holds the given entries.
-func holding(es ...int) func() recorder {
-	return func() recorder {
-		o := none()
-		o.first, _ = o.tracker.Start(context.Background())
-		for _, e := range es {
-			o.record(e)
-		}
-		return o
-	}
+// withOne returns a tracker with one changeset.
+func withOne() recorder {
+	o := none()
+	o.first, _ = o.tracker.Start(context.Background())
+	return o
 }
 
 func (o *ours) record(es ...int) int {
@@ -170,8 +165,14 @@ func (o *ours) trail() map[int][]int {
 	return sets
 }
 
-// audit compares the trail with the receipts.
+// audit compares the trail with the receipts, and looks for entries left where
+// nobody reads them.
 func (o *ours) audit() error {
+	for c, _ := o.tracker.Current(); c != nil; c = c.Previous() {
+		if es := c.Remains(); slices.ContainsFunc(es, func(e int) bool { return e != 0 }) {
+			return fmt.Errorf("a killed writer left %v", es)
+		}
+	}
 	left := o.receipts
 	for r, e := range o.tracker.Trail().All() {
 		if left[e] != r {
@@ -207,10 +208,8 @@ type simpleSet struct {
 	sealed  bool
 }
 
-// modelHolding makes the models of what holding makes.
-func modelHolding(es ...int) func() recorder {
-	return func() recorder { return &simple{[]simpleSet{{entries: es}}} }
-}
+// modelWithOne returns the model of what withOne returns.
+func modelWithOne() recorder { return &simple{make([]simpleSet, 1)} }
 
 func (s *simple) latest() *simpleSet {
 	if len(s.sets) == 0 {

@@ -51,6 +51,15 @@ type slice struct {
 	cowchangeset.Slice[int]
 	snapshots [4]cowchangeset.Snapshot[int]
 	loaded    [4][]loaded
+	remains   func() []int // behind the first array
+}
+
+// newSlice returns a slice of n items.
+func newSlice(n int) *slice {
+	s := new(slice)
+	s.Append(make([]int, n)...)
+	s.remains = s.Remains()
+	return s
 }
 
 type loaded struct{ items, then []int }
@@ -79,8 +88,12 @@ func (s *slice) update(item int) {
 	s.Update(func(old []int) []int { return append(old, item) })
 }
 
-// audit compares what was loaded with what it was then.
+// audit compares what was loaded with what it was then, and looks for items left
+// where nobody reads them.
 func (s *slice) audit() string {
+	if items := s.remains(); slices.ContainsFunc(items, func(v int) bool { return v != 0 }) {
+		return fmt.Sprintf("an appender left %v", items)
+	}
 	for _, ls := range s.loaded {
 		for _, l := range ls {
 			if !slices.Equal(l.items, l.then) {
@@ -146,7 +159,7 @@ func TestSliceProtocols(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			mc.Linearizable(t, mc.Config{}, mc.Program[list]{
-				New:     func() list { s := new(slice); s.Append(make([]int, tt.has)...); return s },
+				New:     func() list { return newSlice(tt.has) },
 				Model:   func() list { s := new(simpleList); s.append(make([]int, tt.has)...); return s },
 				Threads: tt.threads,
 				After:   []listCall{loads(3), snapshots(3), appends(9), swaps(3, 8), loads(3), listAudit},

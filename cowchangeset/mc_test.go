@@ -64,7 +64,7 @@ func TestTrackerProtocols(t *testing.T) {
 		{"start, seal and current", mc.Config{}, threads{{starts}, {seal}, {current}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			protocol(t, tt.cfg, holding(), modelHolding(), tt.threads, entries, size, sealed, seal)
+			protocol(t, tt.cfg, withOne, modelWithOne, tt.threads, entries, size, sealed, seal)
 		})
 	}
 }
@@ -148,7 +148,7 @@ func TestReport_NaiveMisplacesChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := mc.Linearizable(mute{t}, mc.Config{}, mc.Program[recorder]{
 				New:     func() recorder { r := new(report); r.start(); return r },
-				Model:   modelHolding(),
+				Model:   modelWithOne,
 				Threads: threads,
 				After:   []call{entries},
 			})
@@ -162,7 +162,7 @@ func TestReport_NaiveMisplacesChanges(t *testing.T) {
 
 func TestReport_TrackerMisplacesNothing(t *testing.T) {
 	for name, threads := range reported {
-		t.Run(name, func(t *testing.T) { protocol(t, mc.Config{}, holding(), modelHolding(), threads, entries) })
+		t.Run(name, func(t *testing.T) { protocol(t, mc.Config{}, withOne, modelWithOne, threads, entries) })
 	}
 }
 
