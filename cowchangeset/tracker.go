@@ -77,7 +77,10 @@ func (t *Tracker[E]) StartAfter(ctx context.Context, prev *Changeset[E]) (*Chang
 	if ctx == nil {
 		panic("cowchangeset: Tracker.StartAfter called with a nil context")
 	}
-	if ctx.Err() == nil && t.latest() != prev {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if t.latest() != prev {
 		return nil, ErrConflict // LP(StartAfter): conflict, known before an ID is spent
 	}
 	n, err := t.prepare(ctx)
@@ -166,6 +169,10 @@ func (t *Tracker[E]) Record(e E) (Receipt, error) {
 // RecordBatch adds es to the latest changeset, next to each other, as Record
 // adds one entry: all of them or, with an error, none. An empty batch changes
 // nothing and returns the zero Receipt. It panics if there are more than 2^40.
+//
+// A cut that comes across a batch being written waits a moment in proportion to
+// the batch and then voids it, and the batch is written again, in other slots:
+// large ones are better recorded when nobody reads all the time.
 //
 // RecordBatch is lock-free. It takes effect when the entries' slots are
 // reserved.

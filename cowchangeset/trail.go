@@ -28,7 +28,7 @@ func (t *Tracker[E]) Trail() Trail[E] {
 }
 
 // Len returns the number of entries. It takes time in proportion to the number
-// of changesets.
+// of changesets and, for those not read since their seal, to what is new there.
 func (t Trail[E]) Len() int {
 	n := 0
 	for c := t.last; c != nil; c = c.prev {
