@@ -51,7 +51,7 @@
 // without a lock and starts over when another operation changed the key
 // meanwhile. It must not modify what it is given: a value is shared by all who
 // read it. Contention alone never fails a call, however heavy. Only a function
-// that changes its own key each time it runs does, with [ErrTooManyRetries].
+// that changes its own key in run after run does, with [ErrTooManyRetries].
 //
 // # Keys
 //

@@ -17,9 +17,9 @@ var (
 	// ErrInvalidKey reports a key that Config.Normalize rejects, whose error
 	// is then matched as well, or one that cannot be found again.
 	ErrInvalidKey = errors.New("shardedregistry: invalid key")
-	// ErrTooManyRetries reports a function that changed its own key each time
-	// it ran, so that its result was out of date each time. Contention with
-	// other goroutines is never the reason.
+	// ErrTooManyRetries reports a function that changed its own key in run
+	// after run, so that its result was out of date each time. Contention with
+	// other goroutines alone is never the reason.
 	ErrTooManyRetries = errors.New("shardedregistry: the function keeps changing its own key")
 )
 

@@ -128,10 +128,10 @@ func (r *Registry[K, V]) Create(key K, value V) (Version, error) {
 //
 // Fn runs outside every lock on the caller's goroutine, and again if another
 // operation has changed key meanwhile: it must not modify what it is given, and
-// should have no other effects. It may use the registry. If it changes key
-// itself each time it runs, Update returns [ErrTooManyRetries] after some tens
-// of runs; if it has another goroutine do so and waits for it, Update does not
-// return.
+// should have no other effects. It may use the registry. If each time it runs
+// it changes key itself and leaves it present, Update returns
+// [ErrTooManyRetries] after some tens of runs; if it has another goroutine do
+// so and waits for it, Update does not return.
 //
 // Update panics if fn is nil.
 //

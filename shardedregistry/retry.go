@@ -7,22 +7,10 @@ import (
 	"github.com/latchfree/latchfree/internal/goid"
 )
 
-const (
-	// patience is how many attempts fail before a call suspects itself. Other
-	// goroutines rarely win that often in a row, and a function that changes
-	// its own key has then cost microseconds.
-	patience = 64
-
-	// proofs is how many attempts in a row must be caught before a call gives
-	// up. One would do for a function that always changes its key; more spare
-	// one that does so now and then.
-	proofs = 4
-
-	// politeness is how many attempts fail before the processor is offered to
-	// others between attempts. The first failures are most often met by one
-	// quick repetition.
-	politeness = 3
-)
+// politeness is how many attempts fail before the processor is offered to
+// others between attempts. The first failures are most often met by one quick
+// repetition.
+const politeness = 3
 
 // suspect is a call of Update or Upsert that has failed patience times, and
 // asks who changes its key.

@@ -1,0 +1,420 @@
+//go:build modelcheck
+
+package shardedregistry_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/table"
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+type threads = [][]call
+
+// oneShard returns an empty registry of one shard.
+func oneShard() *shardedregistry.Registry[string, int] {
+	return shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1})
+}
+
+// What comes before a protocol.
+var (
+	empty   = []call{}
+	with7   = []call{put(7)}
+	without = []call{put(7), remove}
+)
+
+// protocol explores what threads do to one key after the calls of first. In
+// every execution some sequential order explains the results with their
+// versions, no cell is left behind, and the next version is the next number.
+func protocol(t *testing.T, fresh func() *shardedregistry.Registry[string, int], first []call, threads threads) {
+	t.Helper()
+	prepared := func(r registry) registry {
+		for _, c := range first {
+			c.Do(r)
+		}
+		return r
+	}
+	mc.Linearizable(t, mc.Config{}, mc.Program[registry]{
+		New:     func() registry { return prepared(fresh()) },
+		Model:   func() registry { return prepared(new(simple)) },
+		Threads: threads,
+		After:   []call{lookup, entries, size, linked, remove, create(9), lookup, linked},
+	})
+}
+
+func TestProtocols(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		first   []call
+		threads threads
+	}{
+		{"two create", empty, threads{{create(1), get}, {create(2), lookup}}},
+		{"three create", empty, threads{{create(1)}, {create(2)}, {create(3)}}},
+		{"create and delete", empty, threads{{create(1)}, {create(2), remove}}},
+		{"creators and a deleter", empty, threads{{create(1)}, {create(2)}, {remove}}},
+		{"create above the floor", without, threads{{create(1), remove}, {create(2), remove}}},
+		{"create and loop", empty, threads{{create(1), remove}, {entries, entries}}},
+		{"Put and delete", empty, threads{{put(1)}, {put(2)}, {remove}}},
+		{"Upsert and delete", empty, threads{{upsert(1)}, {upsert(2), remove}}},
+		{"Upsert, create, delete", without, threads{{upsert(1)}, {create(2)}, {remove}}},
+
+		{"two update", with7, threads{{update(1), update(2)}, {update(3), update(4)}}},
+		{"three update", with7, threads{{update(1)}, {update(2)}, {update(3)}}},
+		{"update, delete and create", with7, threads{{update(1)}, {remove, create(5)}}},
+		{"update while others delete and create", with7, threads{{update(1)}, {remove}, {create(5)}}},
+		{"Put while others delete and create", with7, threads{{put(1)}, {remove}, {create(5)}}},
+		{"Upsert while others delete", with7, threads{{upsert(1)}, {upsert(2)}, {remove}}},
+		{"Upsert, delete, Upsert", with7, threads{{upsert(1), remove}, {upsert(2), remove}}},
+
+		{"UpdateIf of one version", with7, threads{{updateIf(1, 5)}, {updateIf(1, 6)}, {lookup}}},
+		{"UpdateIf of two versions", with7, threads{{updateIf(1, 5), updateIf(2, 6)}, {updateIf(1, 7), updateIf(2, 8)}}},
+		{"UpdateIf, delete and create", with7, threads{{updateIf(1, 5)}, {remove}, {create(6)}}},
+		{"UpdateIf of an equal value", with7, threads{{updateIf(1, 5)}, {remove, create(7)}}},
+		{"DeleteIf of one version", with7, threads{{removeIf(1)}, {removeIf(1)}, {put(5)}}},
+		{"DeleteIf and create", with7, threads{{removeIf(1), create(5)}, {update(1), removeIf(2)}}},
+		{"DeleteIf of a later life", with7, threads{{remove, create(5)}, {removeIf(1), removeIf(3)}}},
+
+		{"two delete", with7, threads{{remove, get}, {remove}, {create(5)}}},
+		{"a deleter behind a creator", with7, threads{{remove}, {create(5), remove}}},
+		{"readers of a deletion", with7, threads{{remove, create(5)}, {get, lookup}}},
+		{"loops over a deletion", with7, threads{{remove, create(5)}, {entries}, {get}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { protocol(t, oneShard, tt.first, tt.threads) })
+	}
+}
+
+// The zero value makes its tables once, whoever comes first.
+func TestFirstUseProtocols(t *testing.T) {
+	for name, threads := range map[string]threads{
+		"creators": {{create(1)}, {create(2)}},
+		"readers":  {{create(1), remove}, {get, entries}},
+		"deleter":  {{put(1)}, {remove, remove}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			protocol(t, func() *shardedregistry.Registry[string, int] {
+				return new(shardedregistry.Registry[string, int])
+			}, empty, threads)
+		})
+	}
+}
+
+// Keys of a shard share its floor. Each key's versions increase all the same,
+// and all that anybody sees of a key is what somebody made.
+func TestFloorIsShared(t *testing.T) {
+	mc.Check(t, mc.Config{}, func(m *mc.M) {
+		r := oneShard()
+		for range 3 {
+			r.Put("b", 0)
+		}
+		r.Put("a", 0)
+		made := [2][]shardedregistry.Version{{1}, {3}}
+		for i, k := range []string{"a", "b"} {
+			m.Go(func() {
+				e, _ := r.Delete(k)
+				v, err := r.Create(k, 1)
+				if err != nil {
+					m.Failf("Create(%s) = %v", k, err)
+				}
+				made[i] = append(made[i], e.Version+1, v)
+			})
+		}
+		m.Final(func() {
+			for i, k := range []string{"a", "b"} {
+				e, _ := r.Lookup(k)
+				v, err := r.Put(k, 2)
+				if v != e.Version+1 || err != nil {
+					m.Failf("Put(%s) makes version %d of %d, %v", k, v, e.Version, err)
+				}
+				if made := made[i]; made[1] <= made[0] || made[2] <= made[1] || e.Version != made[2] {
+					m.Failf("the versions of %s are %v, and then %d", k, made, e.Version)
+				}
+			}
+			if r.Len() != 2 || shardedregistry.Linked(r) != 2 {
+				m.Failf("Len() = %d, %d linked, want 2", r.Len(), shardedregistry.Linked(r))
+			}
+		})
+	})
+}
+
+// Len counts the key that stays, and beside it at most the one that comes and
+// goes and the operations in progress.
+func TestLenIsNeverTooSmall(t *testing.T) {
+	mc.Check(t, mc.Config{}, func(m *mc.M) {
+		r := oneShard()
+		r.Put("stays", 0)
+		r.Put("a", 0)
+		m.Go(func() { r.Delete("a") })
+		m.Go(func() { r.Create("a", 1) })
+		m.Go(func() { r.Delete("a") })
+		m.Go(func() {
+			if n := r.Len(); n < 1 || n > 1+1+3 {
+				m.Failf("Len() = %d", n)
+			}
+		})
+	})
+}
+
+// suspicion explores an Update of the key a by fn, which is given the number of
+// its run, while another thread changes a several times, which must not fail. It
+// requires an error of Update and a number of runs.
+func suspicion(t *testing.T, cfg mc.Config, want error, runs int, fn func(r *shardedregistry.Registry[string, int], run int), others int) {
+	t.Helper()
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := oneShard()
+		r.Put("a", 0)
+		var err error
+		ran := 0
+		m.Go(func() {
+			_, err = r.Update("a", func(v int) (int, error) {
+				ran++
+				fn(r, ran)
+				return v, nil
+			})
+		})
+		m.Go(func() {
+			for range others {
+				if _, err := r.Upsert("a", func(v int, _ bool) (int, error) { return v + 1, nil }); err != nil {
+					m.Failf("the other's Upsert = %v", err)
+				}
+			}
+		})
+		m.Final(func() {
+			if !errors.Is(err, want) || ran < runs {
+				m.Failf("Update = %v after %d runs, want %v after at least %d", err, ran, want, runs)
+			}
+			if n := shardedregistry.Suspects(r); n != 0 {
+				m.Failf("%d suspects are still listed", n)
+			}
+		})
+	})
+}
+
+// A function that changes its own key in every run is found out, whatever
+// others do meanwhile.
+func TestSelfishProtocols(t *testing.T) {
+	const runs = shardedregistry.Patience + shardedregistry.Proofs
+	for _, tt := range []struct {
+		name   string
+		cfg    mc.Config
+		change func(r *shardedregistry.Registry[string, int], run int)
+	}{
+		{"Put", mc.Config{}, func(r *shardedregistry.Registry[string, int], run int) { r.Put("a", run) }},
+		{"Update", mc.Config{}, func(r *shardedregistry.Registry[string, int], run int) {
+			r.Update("a", func(v int) (int, error) { return v + run, nil })
+		}},
+		{"Delete and Put", mc.Config{Mode: mc.Bounded, Preemptions: 2}, func(r *shardedregistry.Registry[string, int], run int) {
+			r.Delete("a")
+			r.Put("a", run)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			suspicion(t, tt.cfg, shardedregistry.ErrTooManyRetries, runs, tt.change, 1)
+		})
+	}
+}
+
+// A function that changes its own key in fewer runs in a row is not, and
+// neither is one that only others overtake.
+func TestInnocentProtocols(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		guilty int // the last run in which the function changes its key
+		others int
+	}{
+		{"contention", 0, 3},
+		{"guilty once", 1, 2},
+		{"guilty while listed", shardedregistry.Patience + shardedregistry.Proofs - 1, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			suspicion(t, mc.Config{}, nil, 1+tt.guilty, func(r *shardedregistry.Registry[string, int], run int) {
+				if run <= tt.guilty {
+					r.Put("a", run)
+				}
+			}, tt.others)
+		})
+	}
+}
+
+// A function that fails, panics or exits in any of its runs leaves nothing
+// listed.
+func TestSuspectLeavesProtocol(t *testing.T) {
+	mc.Check(t, mc.Config{}, func(m *mc.M) {
+		r := oneShard()
+		r.Put("a", 0)
+		m.Go(func() {
+			defer func() { recover() }()
+			r.Update("a", func(v int) (int, error) {
+				r.Put("a", v)
+				return 99, m.Fault(mc.Error, mc.Panic, mc.Goexit)
+			})
+		})
+		m.Go(func() {
+			if _, err := r.Update("a", func(v int) (int, error) { return v + 1, nil }); err != nil {
+				m.Failf("the other's Update = %v", err)
+			}
+		})
+		m.Final(func() {
+			if n := shardedregistry.Suspects(r); n != 0 {
+				m.Failf("%d suspects are still listed", n)
+			}
+			if e, _ := r.Lookup("a"); e.Value == 99 {
+				m.Failf("%v is what a function left with that never succeeds", e)
+			}
+		})
+	})
+}
+
+// However listings meet, each suspect is caught by its own changes of its own
+// key, and by no others.
+func TestSuspectListProtocol(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		cfg  mc.Config
+		keys []string // of the suspects
+	}{
+		{"of one key", mc.Config{}, []string{"a", "a"}},
+		{"of two keys", mc.Config{}, []string{"a", "b"}},
+		{"three", mc.Config{Mode: mc.Bounded, Preemptions: 2}, []string{"a", "b", "a"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mc.Check(t, tt.cfg, func(m *mc.M) {
+				r := oneShard()
+				r.Put("a", 0)
+				for _, mine := range tt.keys {
+					m.Go(func() {
+						shardedregistry.Listed(r, mine, func(own *bool) {
+							e, _ := r.Lookup("a")
+							if _, err := r.UpdateIf("a", e.Version, 1); *own != (err == nil && mine == "a") {
+								m.Failf("a suspect of %s is caught: %v, when its change of a gave %v", mine, *own, err)
+							}
+						})
+					})
+				}
+				m.Final(func() {
+					if n := shardedregistry.Suspects(r); n != 0 {
+						m.Failf("%d suspects are still listed", n)
+					}
+				})
+			})
+		})
+	}
+}
+
+// dictionary is the report's: see naive in report_test.go. Each access is safe.
+type dictionary struct{ dict *table.Table[string, int] }
+
+func newDictionary() *dictionary {
+	keys := table.NewKeys[string]()
+	return &dictionary{table.New[string, int](keys.Hasher("dictionary"), 0)}
+}
+
+func (d *dictionary) Create(name string, v int) (shardedregistry.Version, error) {
+	if d.dict.Load(name) != nil {
+		return 0, shardedregistry.ErrExists
+	}
+	d.dict.Swap(name, &v)
+	return 0, nil
+}
+
+func (d *dictionary) Update(name string, fn func(int) (int, error)) (none shardedregistry.Entry[string, int], err error) {
+	v, err := fn(*d.dict.Load(name))
+	d.dict.Swap(name, &v)
+	return none, err
+}
+
+func (d *dictionary) Get(name string) (int, bool) {
+	v := d.dict.Load(name)
+	if v == nil {
+		return 0, false
+	}
+	return *v, true
+}
+
+// service is what the report's service does with either.
+type service interface {
+	Create(string, int) (shardedregistry.Version, error)
+	Update(string, func(int) (int, error)) (shardedregistry.Entry[string, int], error)
+	Get(string) (int, bool)
+}
+
+// oneCreates is what the report wants: one of two creates wins, and is kept.
+func oneCreates[S service](fresh func() S) func(*mc.M) {
+	return func(m *mc.M) {
+		s := fresh()
+		var errs [2]error
+		for i := range errs {
+			m.Go(func() { _, errs[i] = s.Create("backup", i) })
+		}
+		m.Final(func() {
+			if v, _ := s.Get("backup"); errs[v] != nil || errs[1-v] == nil {
+				m.Failf("a create is lost")
+			}
+		})
+	}
+}
+
+// bothUpdate is what the report wants of two updates.
+func bothUpdate[S service](fresh func() S) func(*mc.M) {
+	return func(m *mc.M) {
+		s := fresh()
+		s.Create("backup", 0)
+		for range 2 {
+			m.Go(func() { s.Update("backup", func(v int) (int, error) { return v + 1, nil }) })
+		}
+		m.Final(func() {
+			if v, _ := s.Get("backup"); v != 2 {
+				m.Failf("an update is lost")
+			}
+		})
+	}
+}
+
+func TestReportDictionaryLosesCreatesAndUpdates(t *testing.T) {
+	for want, body := range map[string]func(*mc.M){
+		"a create is lost":  oneCreates(newDictionary),
+		"an update is lost": bothUpdate(newDictionary),
+	} {
+		r := mc.Explore(mc.Config{}, body)
+		if r.Failure != want {
+			t.Fatalf("the dictionary of the report passes: %v, want %q", r, want)
+		}
+		t.Logf("%s\n%s", r.Failure, r.Trace)
+	}
+}
+
+func TestReportRegistryLosesNone(t *testing.T) {
+	mc.Check(t, mc.Config{}, oneCreates(oneShard))
+	mc.Check(t, mc.Config{}, bothUpdate(oneShard))
+}
+
+func TestCosts(t *testing.T) {
+	fresh := func() *shardedregistry.Registry[string, int] {
+		r := oneShard()
+		r.Put("a", 7)
+		return r
+	}
+	r := fresh()
+	add := func(v int) (int, error) { return v + 1, nil }
+	for _, tt := range []struct {
+		name string
+		op   func()
+		want mc.Cost
+	}{
+		{"Get", func() { r.Get("a") }, mc.Cost{Loads: 3, TableReads: 1}},
+		{"Get of an absent key", func() { r.Get("absent") }, mc.Cost{Loads: 2, TableReads: 1}},
+		{"Create of a present key", func() { r.Create("a", 8) }, mc.Cost{Loads: 3, TableReads: 1}},
+		{"Update", func() { r.Update("a", add) }, mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}},
+		{"UpdateIf", func() { r.UpdateIf("a", 2, 8) }, mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}},
+		{"UpdateIf of another version", func() { r.UpdateIf("a", 2, 8) }, mc.Cost{Loads: 3, TableReads: 1}},
+	} {
+		if got := mc.Measure(tt.op); got != tt.want {
+			t.Errorf("%s costs %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	read := func(r *shardedregistry.Registry[string, int], _ int) { r.Get("a") }
+	if got := mc.Transfers(64, fresh, read); got != 0 {
+		t.Errorf("a read moves %.2f cache lines at 64 cores, want 0", got)
+	}
+}
