@@ -311,7 +311,7 @@ func (b *book[K]) retire(c *cell[K], pristine word) bool {
 	return true
 }
 
-// remove takes a dead cell out of the table. Everyone who comes across one
+// remove takes a dead cell out of the table. Everyone who needs its place
 // helps, so that nobody waits for the caller who killed it. When it returns,
 // c.since is set and the cell is out of the table.
 func (b *book[K]) remove(c *cell[K]) {

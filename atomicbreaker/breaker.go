@@ -116,7 +116,7 @@ type Snapshot struct {
 	Failures   int           // since the last success, while closed
 	Streak     int           // times opened since last closed, up to 31
 	InFlight   int           // probes that have not reported, while half-open
-	Generation int           // goes up with every change of mode and reset, modulo 2^20
+	Generation int           // goes up with every change of mode and reset; after 2^20-1 comes 1
 	RetryAfter time.Duration // until a probe may be made, while open; math.MaxInt64 if only Reset helps
 }
 

@@ -52,7 +52,7 @@
 // Time is the monotonic clock. Open times are kept in milliseconds and probe
 // times in units of 128 ms, and both are rounded up.
 //
-// A permit that is reported after exactly 2^20 changes of mode or resets of
+// A permit that is reported after exactly 2^20-1 changes of mode or resets of
 // its breaker cannot be told from a current one. See DESIGN.md for this and
 // for two limits of a Group: 8192 recoveries during one call, and two keys
 // with one 64-bit hash.
@@ -68,9 +68,11 @@
 // A healthy call of a Breaker is two loads and a few instructions: no writes
 // to shared memory, no clock, no allocation. Neither has a healthy call of a
 // Group with strings, numbers or booleans as keys; it is some ten loads, and a
-// hash if any keys are failing. Rejections allocate nothing and read the clock. A Breaker takes 128 bytes, so that its neighbours in memory do not
-// slow it down. A Group takes 3.5 KiB, 20 KiB once a key has failed, and some
-// 100 bytes for every key that fails.
+// hash if any keys are failing. Rejections allocate nothing and read the
+// clock. A Breaker takes 128 bytes, so that its neighbours in memory do not
+// slow it down. A Group takes 3.5 KiB, 20 KiB once a key has failed, some 100
+// bytes for every key that fails, and 48 bytes for each recovery from open and
+// each Reset, of which it keeps the last 8192.
 //
 // A key keeps its place as long as its last result was a failure. Where keys
 // come from outside and each may fail once, use a coarser key.
