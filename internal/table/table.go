@@ -92,10 +92,13 @@ func (t *Table[K, E]) CompareAndDelete(k K, old *E) (deleted bool) {
 // writer at the next resize. It must therefore be the library's own code, do
 // a handful of loads and stores, and call nothing that a user supplied.
 func (t *Table[K, E]) Compute(k K, f func(now *E) *E) *E {
-	e, _ := t.m.Compute(k, func(now *E, _ bool) (*E, bool) {
+	e, ok := t.m.Compute(k, func(now *E, _ bool) (*E, bool) {
 		e := f(now)
 		return e, e == nil
 	})
+	if !ok {
+		return nil // xsync returns what it deleted
+	}
 	return e
 }
 

@@ -84,8 +84,7 @@ func TestCompute(t *testing.T) {
 	}); got != b || m.Load("k") != b {
 		t.Fatal("Compute did not replace")
 	}
-	m.Compute("k", func(*cell) *cell { return nil })
-	if m.Load("k") != nil {
+	if got := m.Compute("k", func(*cell) *cell { return nil }); got != nil || m.Load("k") != nil {
 		t.Fatal("Compute did not delete")
 	}
 }
