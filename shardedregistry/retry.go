@@ -51,7 +51,7 @@ func catch[K comparable](first *suspect[K], k hkey[K]) {
 		if me == 0 {
 			me = goid.ID()
 		}
-		if p.goroutine == me {
+		if me != 0 && p.goroutine == me { // 0 would mean that goroutines have no ids
 			*p.own = true
 		}
 	}
