@@ -177,9 +177,9 @@ func TestErasAreDropped(t *testing.T) {
 	}
 	old, _ := g.Allow(-1)
 	older, _ := g.Allow(-2)
-	depart(keptEras - 2)
+	depart(keptEras - 1)
 	if v := old.Failure(); v != Tripped {
-		t.Fatalf("verdict %v after %d departures of other keys, want Tripped", v, keptEras-2)
+		t.Fatalf("verdict %v after %d departures of other keys, want Tripped", v, keptEras-1)
 	}
 	depart(keptEras)
 	if v := older.Failure(); v != Late {

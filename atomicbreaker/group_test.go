@@ -104,6 +104,19 @@ func TestPermitsForAbsentKeys(t *testing.T) {
 	wantVerdict(t, old[2].Failure(), ab.Tripped)
 }
 
+// A success through such a permit clears the failures since, also when the
+// permit was taken while other keys were failing.
+func TestPermitsForAbsentKeysClear(t *testing.T) {
+	for _, others := range []int{0, 1} {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2)}})
+		fail(t, keyed(g, "other"), others)
+		p := admit(t, keyed(g, "k"))
+		wantVerdict(t, fail(t, keyed(g, "k"), 1), ab.Counted)
+		wantVerdict(t, p.Success(), ab.Counted)
+		wantVerdict(t, fail(t, keyed(g, "k"), 1), ab.Counted)
+	}
+}
+
 // Once the key has opened, such a permit is late, even if the key has
 // recovered and gone since. Other keys' permits are not.
 func TestPermitsForAbsentKeysComeLate(t *testing.T) {

@@ -48,6 +48,7 @@ func TestProtocols(t *testing.T) {
 		"a success and Reset":               {before: held, threads: threads{{report(0, Success)}, {reset(k)}}},
 		"a twin departs before a failure":   {before: after(twinOpen, held...), threads: threads{{report(0, Failure)}, {record(twin, Success)}}},
 		"a twin departs before a success":   {before: after(twinOpen, held...), threads: threads{{report(0, Success)}, {record(twin, Success)}}},
+		"a success while others fail":       {before: after(after([]action{record(another, Failure)}, held...), record(k, Failure)), threads: threads{{report(0, Success)}, {report(1, Failure)}}},
 		"a reset of a twin":                 {before: held, threads: threads{{reset(twin)}, {report(0, Failure)}}},
 		"a reset of another":                {before: held, threads: threads{{reset(another)}, {report(0, Failure)}}},
 		"a late failure as the key departs": {before: opened, threads: threads{{report(0, Failure)}, {record(k, Success)}}},
