@@ -110,6 +110,22 @@ func TestChangesetChunks(t *testing.T) {
 	}
 }
 
+// The next chunk is there before it is needed, and not long before.
+func TestChangesetChunkIsReady(t *testing.T) {
+	c := one[int](t)
+	late := cowchangeset.FirstChunk - cowchangeset.FirstChunk/8
+	for n := 1; n <= cowchangeset.FirstChunk; n++ {
+		c.Record(n)
+		want := 1
+		if n >= late {
+			want = 2
+		}
+		if got := c.Chunks(); got != want {
+			t.Errorf("%d chunks after %d entries, want %d", got, n, want)
+		}
+	}
+}
+
 func TestChangesetSeal(t *testing.T) {
 	c := one[int](t)
 	c.Record(1)

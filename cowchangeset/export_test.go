@@ -50,6 +50,9 @@ func (w *Writer[E]) Publish() bool {
 // SealBit sets the seal bit, as Seal does first, and nothing else.
 func (c *Changeset[E]) SealBit() { c.log.seal() }
 
+// Fired reports whether the channel of Sealed is closed.
+func (c *Changeset[E]) Fired() bool { return c.fired.Fired() }
+
 // Reserved returns the count of the reservation word.
 func (c *Changeset[E]) Reserved() uint64 { return c.log.reserved.Load() &^ sealed }
 

@@ -138,8 +138,12 @@ func (o *ours) entries() []int { return collect(o.first.Entries()) }
 
 func (o *ours) size() int { return o.first.Len() }
 
-// The channel is read at once with the last step of Sealed.
-func (o *ours) sealed() bool { return isSealed(o.first) }
+// Receiving from the channel would be no step, and thus be tried at one moment
+// only.
+func (o *ours) sealed() bool {
+	o.first.Sealed()
+	return o.first.Fired()
+}
 
 func (o *ours) current() (int, bool) {
 	c, open := o.tracker.Current()

@@ -54,6 +54,7 @@ func TestTrackerProtocols(t *testing.T) {
 
 		{"writer and starts", mc.Config{}, threads{{record(1), record(2)}, {starts, starts}}},
 		{"writer and two starters", few, threads{{record(1)}, {starts}, {starts}}},
+		{"starter that is late to help, writer and trail", few, threads{{starts}, {starts, record(1)}, {trail}}},
 		{"batch and start", mc.Config{}, threads{{record(1, 2)}, {starts, trail}}},
 		{"pinned writer and start", mc.Config{}, threads{{pinned(1), record(2)}, {starts, entries}}},
 		{"writer, start and seal", mc.Config{}, threads{{record(1)}, {starts}, {seal}}},
