@@ -48,7 +48,7 @@
 //
 // Record is two atomic read-modify-writes, one of them on a word that all
 // recording goroutines share, and no allocation but for the slots: one word
-// beside each entry, in chunks of up to 1,024. A cut visits the slots reserved
+// beside each entry, in chunks of up to 256. A cut visits the slots reserved
 // since the last one. Slice.Load is two atomic loads; Append in place is two
 // read-modify-writes on one word.
 //

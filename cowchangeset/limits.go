@@ -3,10 +3,12 @@
 package cowchangeset
 
 // Chunks double from firstChunk to maxChunk slots: little changesets are cheap,
-// and no more than half of a large one's slots, or maxChunk, lie idle.
+// and no more than half of a large one's slots, or maxChunk, lie idle. With
+// 1,024 for maxChunk, changesets of 1,000 entries took half as much memory
+// again and a tenth more time; those of 100,000 differed by a tenth either way.
 const (
 	firstChunk = 16
-	maxChunk   = 1024
+	maxChunk   = 256
 )
 
 // How long one operation waits for others that are about to finish, before it
