@@ -19,7 +19,7 @@ func trippedForASecond() *Breaker {
 
 // A breaker that was closed before its time was over has never been half-open.
 func TestStateReadsTheClockOfItsWord(t *testing.T) {
-	mc.Check(t, mc.Config{}, func(m *mc.M) {
+	mc.Check(t, mc.Config{Operations: "State ∥ Reset, advance by 2 s"}, func(m *mc.M) {
 		b := trippedForASecond()
 		var s State
 		m.Go(func() { s = b.State() })
@@ -39,7 +39,7 @@ func TestStateReadsTheClockOfItsWord(t *testing.T) {
 // gets through, also if its failure moves the deadline ahead under the eyes of
 // another.
 func TestOneProbeForEachOpening(t *testing.T) {
-	mc.Check(t, mc.Config{}, func(m *mc.M) {
+	mc.Check(t, mc.Config{Operations: "Allow, Failure ∥ Allow, Failure ∥ advance by 1 s, Allow, Failure"}, func(m *mc.M) {
 		b := trippedForASecond()
 		var admitted mc.Tally
 		ask := func() {
@@ -65,7 +65,7 @@ func TestOneProbeForEachOpening(t *testing.T) {
 // The slot of a probe that is overdue goes to one caller, and either that one
 // or the probe closes the breaker, not both.
 func TestOneHeirForALostProbe(t *testing.T) {
-	mc.Check(t, mc.Config{}, func(m *mc.M) {
+	mc.Check(t, mc.Config{Operations: "Success ∥ Allow, Success ∥ advance by 2 s, Allow, Success"}, func(m *mc.M) {
 		b := trippedForASecond()
 		b.core.word.And(^uint64(untilMask))
 		probe, _ := b.Allow()

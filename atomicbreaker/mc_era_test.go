@@ -3,6 +3,7 @@
 package atomicbreaker
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/mc"
@@ -26,6 +27,7 @@ func TestErasBeginOnceInEveryOrder(t *testing.T) {
 			if len(threads) > 2 {
 				cfg = mc.Config{Mode: mc.Bounded, Preemptions: 2}
 			}
+			cfg.Operations = mc.Listed(threads, func(i int) string { return fmt.Sprint("begin ", i) })
 			mc.Check(t, cfg, func(m *mc.M) {
 				// The list is as if it had keptEras, of which all but the first
 				// and the last are left out.

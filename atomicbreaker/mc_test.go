@@ -168,26 +168,28 @@ func closesAfterOne[R recorder](fresh func() R) func(*mc.M) {
 	}
 }
 
+// The windows of the report.
+var (
+	failures = mc.Config{Operations: "RecordFailure ∥ RecordFailure"}
+	success  = mc.Config{Operations: "RecordFailure ∥ RecordSuccess"}
+)
+
 func TestReport_CountersLoseUpdates(t *testing.T) {
 	fresh := func() *counters { return new(counters) }
-	for want, body := range map[string]func(*mc.M){
-		"two failures, and it is not open": opensAfterTwo(fresh),
-		"a success, and it is open":        closesAfterOne(fresh),
-	} {
-		r := mc.Explore(mc.Config{}, body)
-		if r.Failure != want {
-			t.Fatalf("the counters of the report pass: %v %q, want %q", r, r.Failure, want)
-		}
-		t.Logf("%s\n%s", r.Failure, r.Trace)
-	}
+	t.Run("failures", func(t *testing.T) {
+		mc.Refute(t, failures, "two failures, and it is not open", opensAfterTwo(fresh))
+	})
+	t.Run("a success", func(t *testing.T) {
+		mc.Refute(t, success, "a success, and it is open", closesAfterOne(fresh))
+	})
 }
 
 func TestReport_GroupLosesNothing(t *testing.T) {
 	fresh := func() *Group[string] {
 		return MustNewGroup(GroupConfig[string]{Default: Config{Trip: Consecutive(2)}})
 	}
-	mc.Check(t, mc.Config{}, opensAfterTwo(fresh))
-	mc.Check(t, mc.Config{}, closesAfterOne(fresh))
+	t.Run("failures", func(t *testing.T) { mc.Check(t, failures, opensAfterTwo(fresh)) })
+	t.Run("a success", func(t *testing.T) { mc.Check(t, success, closesAfterOne(fresh)) })
 }
 
 // What a healthy call does to shared words: it reads.

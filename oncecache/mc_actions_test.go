@@ -19,7 +19,10 @@ import (
 const key = "k"
 
 // action is one operation of a thread.
-type action func(*history)
+type action struct {
+	name string
+	do   func(*history)
+}
 
 // history is what happened in one execution, to one thread or to all.
 type history struct {
@@ -47,60 +50,52 @@ type creationSeen struct {
 
 func (h *history) do(actions []action) {
 	for _, a := range actions {
-		a(h)
+		a.do(h)
 	}
 }
 
-// once records an operation that takes effect once.
-func (h *history) once(name string, do func() string, model func(*sequential) string) {
-	e := event{name: name, model: model, begin: h.m.Begin()}
-	e.got = do()
-	e.end = h.m.End()
-	h.events = append(h.events, e)
+// once returns an operation that takes effect once. If it ends creations, that
+// is Set or Delete.
+func once(name string, ends bool, do func(*history) string, model func(*sequential) string) action {
+	return action{name, func(h *history) {
+		e := event{name: name, model: model, ends: ends, begin: h.m.Begin()}
+		e.got = do(h)
+		e.end = h.m.End()
+		h.events = append(h.events, e)
+	}}
 }
 
 func found(v int, ok bool) string { return fmt.Sprint(v, " ", ok) }
 
-func get(h *history) {
-	h.once("Get", func() string { return found(h.c.Get(key)) }, (*sequential).get)
-}
+var (
+	get = once("Get", false, func(h *history) string { return found(h.c.Get(key)) }, (*sequential).get)
 
-// all is a Get too: there is one key.
-func all(h *history) {
-	h.once("All", func() string {
+	// all is a Get too: there is one key.
+	all = once("All", false, func(h *history) string {
 		for _, v := range h.c.All() {
 			return found(v, true)
 		}
 		return found(0, false)
 	}, (*sequential).get)
-}
+
+	remove = once("Delete", true, func(h *history) string { return found(h.c.Delete(key)) },
+		func(s *sequential) string { return found(s.remove()) })
+)
 
 func set(v int) action {
-	return func(h *history) {
-		h.once(fmt.Sprintf("Set(%d)", v), func() string { return found(h.c.Set(key, v)) },
-			func(s *sequential) string { return found(s.set(v)) })
-		h.events[len(h.events)-1].ends = true
-	}
-}
-
-func remove(h *history) {
-	h.once("Delete", func() string { return found(h.c.Delete(key)) },
-		func(s *sequential) string { return found(s.remove()) })
-	h.events[len(h.events)-1].ends = true
+	return once(fmt.Sprintf("Set(%d)", v), true, func(h *history) string { return found(h.c.Set(key, v)) },
+		func(s *sequential) string { return found(s.set(v)) })
 }
 
 func setIfAbsent(v int) action {
-	return func(h *history) {
-		h.once(fmt.Sprintf("SetIfAbsent(%d)", v), func() string { return fmt.Sprint(h.c.SetIfAbsent(key, v)) },
-			func(s *sequential) string { return fmt.Sprint(s.setIfAbsent(v)) })
-	}
+	return once(fmt.Sprintf("SetIfAbsent(%d)", v), false, func(h *history) string { return fmt.Sprint(h.c.SetIfAbsent(key, v)) },
+		func(s *sequential) string { return fmt.Sprint(s.setIfAbsent(v)) })
 }
 
 func compareAndDelete(v int) action {
-	return func(h *history) {
-		h.once(fmt.Sprintf("CompareAndDelete(%d)", v), func() string { return fmt.Sprint(oncecache.CompareAndDelete(h.c, key, v)) },
-			func(s *sequential) string { return fmt.Sprint(s.compareAndDelete(v)) })
-	}
+	return once(fmt.Sprintf("CompareAndDelete(%d)", v), false,
+		func(h *history) string { return fmt.Sprint(oncecache.CompareAndDelete(h.c, key, v)) },
+		func(s *sequential) string { return fmt.Sprint(s.compareAndDelete(v)) })
 }
 
 // ending is how a create function ends.
@@ -137,7 +132,14 @@ func create(v int, endings ...ending) action { return createWith(nil, v, endings
 
 // createWith is create with a function that does some actions first.
 func createWith(inside []action, v int, endings ...ending) action {
-	return func(h *history) {
+	name := fmt.Sprintf("GetOrCreate(%d", v)
+	for _, a := range inside {
+		name += "; in it " + a.name
+	}
+	for _, e := range endings {
+		name += fmt.Sprint(" or ", e)
+	}
+	return action{name + ")", func(h *history) {
 		id, how, got := new(int), joined, "exits"
 		seen := creationSeen{called: h.m.Begin()}
 		defer func() {
@@ -164,7 +166,7 @@ func createWith(inside []action, v int, endings ...ending) action {
 			}
 			return v, nil
 		}))
-	}
+	}}
 }
 
 // twice records the two events of a GetOrCreate. The second may be earlier

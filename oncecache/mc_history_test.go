@@ -21,7 +21,8 @@ import (
 func protocol(t *testing.T, first []action, threads ...[]action) {
 	t.Helper()
 	verdicts := map[string]bool{} // of the histories seen so far
-	mc.Check(t, mc.Config{}, func(m *mc.M) {
+	operations := mc.Listed(threads, func(a action) string { return a.name })
+	mc.Check(t, mc.Config{Operations: operations}, func(m *mc.M) {
 		c := new(oncecache.Cache[string, int])
 		h := &history{m: m, c: c}
 		h.do(first)

@@ -118,16 +118,15 @@ func oneEngine[C interface {
 	}
 }
 
+// The window of the report.
+var modules = mc.Config{Operations: "GetOrCreate ∥ GetOrCreate"}
+
 func TestReport_DictionaryMakesTwoEngines(t *testing.T) {
-	r := mc.Explore(mc.Config{}, oneEngine(newDictionary))
-	if r.Failure != "two engines for one URL" {
-		t.Fatalf("the dictionary of the report passes: %v", r)
-	}
-	t.Logf("%s\n%s", r.Failure, r.Trace)
+	mc.Refute(t, modules, "two engines for one URL", oneEngine(newDictionary))
 }
 
 func TestReport_CacheMakesOneEngine(t *testing.T) {
-	mc.Check(t, mc.Config{}, oneEngine(func() *oncecache.Cache[string, *int] { return new(oncecache.Cache[string, *int]) }))
+	mc.Check(t, modules, oneEngine(func() *oncecache.Cache[string, *int] { return new(oncecache.Cache[string, *int]) }))
 }
 
 func TestCosts(t *testing.T) {

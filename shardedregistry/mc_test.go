@@ -4,6 +4,8 @@ package shardedregistry_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/mc"
@@ -103,7 +105,7 @@ func TestFirstUseProtocols(t *testing.T) {
 // Keys of a shard share its floor. Each key's versions increase all the same,
 // and all that anybody sees of a key is what somebody made.
 func TestFloorIsShared(t *testing.T) {
-	mc.Check(t, mc.Config{}, func(m *mc.M) {
+	mc.Check(t, mc.Config{Operations: "Delete(a), Create(a) ∥ Delete(b), Create(b)"}, func(m *mc.M) {
 		r := oneShard()
 		for range 3 {
 			r.Put("b", 0)
@@ -141,7 +143,7 @@ func TestFloorIsShared(t *testing.T) {
 // Len counts the key that stays, and beside it at most the one that comes and
 // goes and the operations in progress.
 func TestLenIsNeverTooSmall(t *testing.T) {
-	mc.Check(t, mc.Config{}, func(m *mc.M) {
+	mc.Check(t, mc.Config{Operations: "Delete ∥ Create ∥ Delete ∥ Len"}, func(m *mc.M) {
 		r := oneShard()
 		r.Put("stays", 0)
 		r.Put("a", 0)
@@ -161,6 +163,7 @@ func TestLenIsNeverTooSmall(t *testing.T) {
 // requires an error of Update and a number of runs.
 func suspicion(t *testing.T, cfg mc.Config, want error, runs int, fn func(r *shardedregistry.Registry[string, int], run int), others int) {
 	t.Helper()
+	cfg.Operations = fmt.Sprintf("Update ∥ %d × Upsert", others)
 	mc.Check(t, cfg, func(m *mc.M) {
 		r := oneShard()
 		r.Put("a", 0)
@@ -240,7 +243,7 @@ func TestInnocentProtocols(t *testing.T) {
 // A function that fails, panics or exits in any of its runs leaves nothing
 // listed.
 func TestSuspectLeavesProtocol(t *testing.T) {
-	mc.Check(t, mc.Config{}, func(m *mc.M) {
+	mc.Check(t, mc.Config{Operations: "Update that fails, panics or exits ∥ Update"}, func(m *mc.M) {
 		r := oneShard()
 		r.Put("a", 0)
 		m.Go(func() {
@@ -279,6 +282,7 @@ func TestSuspectListProtocol(t *testing.T) {
 		{"three", mc.Config{Mode: mc.Bounded, Preemptions: 2}, []string{"a", "b", "a"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			tt.cfg.Operations = "list, UpdateIf(a): suspect of " + strings.Join(tt.keys, " ∥ of ")
 			mc.Check(t, tt.cfg, func(m *mc.M) {
 				r := oneShard()
 				r.Put("a", 0)
@@ -371,22 +375,20 @@ func bothUpdate[S service](fresh func() S) func(*mc.M) {
 	}
 }
 
+// The windows of the report.
+var (
+	creates = mc.Config{Operations: "Create ∥ Create"}
+	updates = mc.Config{Operations: "Update ∥ Update"}
+)
+
 func TestReportDictionaryLosesCreatesAndUpdates(t *testing.T) {
-	for want, body := range map[string]func(*mc.M){
-		"a create is lost":  oneCreates(newDictionary),
-		"an update is lost": bothUpdate(newDictionary),
-	} {
-		r := mc.Explore(mc.Config{}, body)
-		if r.Failure != want {
-			t.Fatalf("the dictionary of the report passes: %v, want %q", r, want)
-		}
-		t.Logf("%s\n%s", r.Failure, r.Trace)
-	}
+	t.Run("creates", func(t *testing.T) { mc.Refute(t, creates, "a create is lost", oneCreates(newDictionary)) })
+	t.Run("updates", func(t *testing.T) { mc.Refute(t, updates, "an update is lost", bothUpdate(newDictionary)) })
 }
 
 func TestReportRegistryLosesNone(t *testing.T) {
-	mc.Check(t, mc.Config{}, oneCreates(oneShard))
-	mc.Check(t, mc.Config{}, bothUpdate(oneShard))
+	t.Run("creates", func(t *testing.T) { mc.Check(t, creates, oneCreates(oneShard)) })
+	t.Run("updates", func(t *testing.T) { mc.Check(t, updates, bothUpdate(oneShard)) })
 }
 
 func TestCosts(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
-	"testing"
 )
 
 // Strategy is how executions are picked.
@@ -46,12 +45,18 @@ type Config struct {
 	// Replay is a failure's Result.Replay: explore that execution only.
 	Replay string
 
-	lines *lines // count cache-line transfers; nil: do not
-	flaw  flaw
+	// Operations says for the book what the threads do: see Main. Linearizable
+	// fills it in.
+	Operations string
+
+	lines  *lines // count cache-line transfers; nil: do not
+	flaw   flaw
+	booked bool // somebody enters the result in the book
 }
 
 // Result is what an exploration found.
 type Result struct {
+	Threads   int  // of the execution that had most
 	Schedules int  // executions explored
 	Redundant int  // of which so many turned out to be equivalent to others
 	Steps     int  // of the longest execution
@@ -87,6 +92,9 @@ func Explore(cfg Config, body func(*M)) (r Result) {
 		active = nil // if the body panicked
 		exploring.Store(false)
 	}()
+	if !cfg.booked {
+		current.unbooked()
+	}
 	defaults(&cfg)
 	m := &M{search: search{cfg: cfg}}
 	if cfg.Replay != "" {
@@ -107,7 +115,7 @@ func Explore(cfg Config, body func(*M)) (r Result) {
 		}
 		m.execute(body)
 		r.Schedules++
-		r.Steps = m.longest
+		r.Steps, r.Threads = m.longest, max(r.Threads, len(m.threads))
 		if r.Failure = m.failure; r.Failure != "" {
 			m.describe(&r, body)
 			return r
@@ -136,25 +144,6 @@ func defaults(cfg *Config) {
 	if cfg.Replay == "" {
 		cfg.Replay = os.Getenv(replayVariable)
 	}
-}
-
-// Check explores for a test: it fails the test if an execution fails, or if
-// there are more executions than cfg.MaxSchedules.
-func Check(t testing.TB, cfg Config, body func(*M)) Result {
-	t.Helper()
-	r := Explore(cfg, body)
-	switch {
-	case r.Failure != "":
-		t.Errorf("%s\nafter %v\nreplay with %s=%s go test -tags modelcheck -run '^%s$'\n\n%s",
-			r.Failure, r, replayVariable, r.Replay, t.Name(), r.Trace)
-	case cfg.Replay == "" && os.Getenv(replayVariable) != "":
-		t.Logf("the replayed schedule passes: %v", r)
-	case !r.Complete && cfg.Replay == "":
-		t.Errorf("not everything was explored: %v; make the body smaller, or use Bounded or PCT", r)
-	default:
-		t.Log(r)
-	}
-	return r
 }
 
 // describe fills in the failure that m has just seen, by replaying it with

@@ -50,7 +50,38 @@ type Call[T any] struct {
 // model, in which an operation that ended before another began comes first.
 func Linearizable[T any](t testing.TB, cfg Config, p Program[T]) Result {
 	t.Helper()
+	cfg.Operations = p.operations()
 	return Check(t, cfg, p.body())
+}
+
+// NotLinearizable is Refute for a program that must not be linearizable.
+func NotLinearizable[T any](t testing.TB, cfg Config, p Program[T]) Result {
+	t.Helper()
+	cfg.Operations = p.operations()
+	return Refute(t, cfg, notLinearizable, p.body())
+}
+
+const notLinearizable = "not linearizable"
+
+func (p *Program[T]) operations() string {
+	return Listed(p.Threads, func(c Call[T]) string { return c.Name })
+}
+
+// Listed prints what threads do, for Config.Operations.
+func Listed[O any](threads [][]O, name func(O) string) string {
+	var b strings.Builder
+	for i, operations := range threads {
+		if i > 0 {
+			b.WriteString(" ∥ ")
+		}
+		for j, o := range operations {
+			if j > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(name(o))
+		}
+	}
+	return b.String()
 }
 
 // event is a Call that took place.
@@ -88,7 +119,7 @@ func (p *Program[T]) body() func(*M) {
 				verdicts[h.key] = ok
 			}
 			if !ok {
-				m.Failf("not linearizable: no sequential order explains\n%s", h)
+				m.Failf(notLinearizable+": no sequential order explains\n%s", h)
 			}
 		})
 	}

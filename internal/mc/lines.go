@@ -58,7 +58,7 @@ func Transfers[T any](cores int, setup func() T, op func(shared T, core int)) fl
 	const rounds = 64
 	total := func(rounds int) int {
 		l := &lines{}
-		r := Explore(Config{Mode: roundRobin, MaxSteps: 1 << 30, MaxSchedules: 1, lines: l}, func(m *M) {
+		r := Explore(Config{Mode: roundRobin, MaxSteps: 1 << 30, MaxSchedules: 1, lines: l, booked: true}, func(m *M) {
 			shared := setup()
 			for core := range cores {
 				m.Go(func() {

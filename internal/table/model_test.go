@@ -15,10 +15,10 @@ import (
 
 // explore returns everything that the threads of a body may see, as they tell
 // it.
-func explore(t *testing.T, threads int, body func(m *mc.M, tab *table.Table[string, cell], see func(...any))) []string {
+func explore(t *testing.T, operations string, threads int, body func(m *mc.M, tab *table.Table[string, cell], see func(...any))) []string {
 	t.Helper()
 	seen := map[string]bool{}
-	mc.Check(t, mc.Config{}, func(m *mc.M) {
+	mc.Check(t, mc.Config{Operations: operations}, func(m *mc.M) {
 		told := make([][]string, threads)
 		tab := newTable()
 		body(m, tab, func(what ...any) {
@@ -33,7 +33,7 @@ func explore(t *testing.T, threads int, body func(m *mc.M, tab *table.Table[stri
 // While a Compute is in its function, readers see what was, other writers of
 // the key wait, and writers of other keys do not.
 func TestModelHoldsTheKeyDuringCompute(t *testing.T) {
-	got := explore(t, 2, func(m *mc.M, tab *table.Table[string, cell], see func(...any)) {
+	got := explore(t, "Compute that reads a word twice ∥ Load, store the word, Swap of another key, Swap", 2, func(m *mc.M, tab *table.Table[string, cell], see func(...any)) {
 		var word atomics.Uint64
 		tab.Swap("k", &cell{1})
 		m.Go(func() {
@@ -66,7 +66,7 @@ func TestModelHoldsTheKeyDuringCompute(t *testing.T) {
 
 // All may yield or miss what comes and goes meanwhile, and yields what stays.
 func TestModelOfAllIsAsWeakAsPromised(t *testing.T) {
-	got := explore(t, 1, func(m *mc.M, tab *table.Table[string, cell], see func(...any)) {
+	got := explore(t, "All ∥ LoadAndDelete(goes), Swap(comes)", 1, func(m *mc.M, tab *table.Table[string, cell], see func(...any)) {
 		tab.Swap("stays", &cell{1})
 		tab.Swap("goes", &cell{2})
 		m.Go(func() {
@@ -107,14 +107,19 @@ func TestModelIsLinearizable(t *testing.T) {
 		keep   = call("Compute", func(m tab) any { return show(m.Compute("k", func(now *cell) *cell { return now })) })
 		length = call("Len", func(m tab) any { return m.Len() })
 	)
-	for _, threads := range [][][]mc.Call[tab]{
-		{{swap, cas}, {remove, insert}},
-		{{swap, load}, {take}, {cas}},
-		{{insert, length}, {swap, take}},
-		{{keep, load}, {swap}, {remove}},
+	for _, tt := range []struct {
+		name    string
+		threads [][]mc.Call[tab]
+	}{
+		{"swaps and deletes", [][]mc.Call[tab]{{swap, cas}, {remove, insert}}},
+		{"one of each", [][]mc.Call[tab]{{swap, load}, {take}, {cas}}},
+		{"Len", [][]mc.Call[tab]{{insert, length}, {swap, take}}},
+		{"Compute", [][]mc.Call[tab]{{keep, load}, {swap}, {remove}}},
 	} {
-		mc.Linearizable(t, mc.Config{}, mc.Program[tab]{
-			New: newTable, Model: newTable, Threads: threads, After: []mc.Call[tab]{length, load},
+		t.Run(tt.name, func(t *testing.T) {
+			mc.Linearizable(t, mc.Config{}, mc.Program[tab]{
+				New: newTable, Model: newTable, Threads: tt.threads, After: []mc.Call[tab]{length, load},
+			})
 		})
 	}
 }

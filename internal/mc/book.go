@@ -1,0 +1,115 @@
+//go:build modelcheck
+
+package mc
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+)
+
+// Main is what a package's TestMain calls. It runs the tests, and if all of
+// them ran and passed, compares what they explored with the
+// package's CHECKS.md. With MC_UPDATE=1 it writes that file instead.
+//
+// From then on everything is entered in the book: an exploration by any other
+// way than Check, Linearizable and Refute fails the run.
+func Main(m *testing.M) {
+	current = &book{checks: map[string]check{}, busy: map[testing.TB]bool{}}
+	code := m.Run()
+	if code == 0 {
+		if err := current.close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// current is the book that is kept; nil: none.
+var current *book
+
+// book is what the tests of a package have explored.
+type book struct {
+	mu       sync.Mutex
+	checks   map[string]check // by test
+	busy     map[testing.TB]bool
+	problems []string
+}
+
+// check is one exploration.
+type check struct {
+	threads, schedules int
+	operations         string // of the threads
+	extent             string // which executions were explored
+	refuted            bool
+	failure, trace     string // if refuted
+}
+
+// complain notes what fails the run.
+func (b *book) complain(format string, args ...any) {
+	b.problems = append(b.problems, fmt.Sprintf(format, args...))
+}
+
+// enter enters an exploration of t. A test that runs again, because of -count
+// or -cpu, must find the same again.
+func (b *book) enter(t testing.TB, c check) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	name := t.Name()
+	switch before, again := b.checks[name]; {
+	case b.busy[t]:
+		b.complain("%s explores more than once: give each exploration a t.Run", name)
+	case again && before != c:
+		b.complain("%s is not deterministic: it found\n\t%+v\nand then\n\t%+v", name, before, c)
+	case c.operations == "":
+		b.complain("%s does not say what its threads do: set Config.Operations", name)
+	}
+	b.busy[t] = true
+	b.checks[name] = c
+}
+
+// unbooked notes an exploration that nobody would enter.
+func (b *book) unbooked() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.complain("an exploration is not entered in the book: use Check, Linearizable or Refute")
+}
+
+// close ends the run: everything was as the committed page says, or is now.
+func (b *book) close() error {
+	if len(b.problems) > 0 {
+		return fmt.Errorf("mc: %s", b.problems[0])
+	}
+	if !everythingRan() {
+		return nil
+	}
+	p, err := b.page()
+	if err != nil {
+		return err
+	}
+	return p.settle(os.Getenv(updateVariable) != "")
+}
+
+const (
+	pageName       = "CHECKS.md"
+	updateVariable = "MC_UPDATE"
+)
+
+// everythingRan reports whether this process has run all tests in full.
+func everythingRan() bool {
+	for _, name := range []string{"run", "skip", "fuzz", "list"} {
+		if f := flag.Lookup("test." + name); f != nil && f.Value.String() != "" {
+			return false
+		}
+	}
+	return !testing.Short() && flag.Lookup("test.count").Value.String() != "0" && os.Getenv(replayVariable) == ""
+}

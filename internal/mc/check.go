@@ -1,0 +1,74 @@
+//go:build modelcheck
+
+package mc
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Check explores for a test: it fails the test if an execution fails, or if
+// there are more executions than cfg.MaxSchedules.
+func Check(t testing.TB, cfg Config, body func(*M)) Result {
+	t.Helper()
+	cfg.booked = true
+	if testing.Short() && (cfg.MaxSchedules == 0 || cfg.MaxSchedules > shortSchedules) {
+		cfg.MaxSchedules = shortSchedules
+	}
+	r := Explore(cfg, body)
+	switch {
+	case r.Failure != "":
+		t.Errorf("%s\nafter %v\nreplay with %s=%s go test -tags modelcheck -run '^%s$'\n\n%s",
+			r.Failure, r, replayVariable, r.Replay, t.Name(), r.Trace)
+	case cfg.Replay == "" && os.Getenv(replayVariable) != "":
+		t.Logf("the replayed schedule passes: %v", r)
+	case !r.Complete && cfg.Replay == "" && !testing.Short():
+		t.Errorf("not everything was explored: %v; make the body smaller, or use Bounded or PCT", r)
+	default:
+		t.Log(r)
+	}
+	current.enter(t, check{
+		threads: r.Threads, schedules: r.Schedules,
+		operations: cfg.Operations, extent: cfg.extent(),
+	})
+	return r
+}
+
+// shortSchedules bounds explorations under -short, where each is a spot check.
+const shortSchedules = 500
+
+// Refute explores what must not work: the algorithm that the one under test
+// replaces. It fails the test unless an execution fails with a message that
+// begins with want.
+func Refute(t testing.TB, cfg Config, want string, body func(*M)) Result {
+	t.Helper()
+	cfg.booked = true
+	r := Explore(cfg, body)
+	if r.Failure == "" || !strings.HasPrefix(r.Failure, want) {
+		t.Errorf("%q after %v, want %q: what must fail passes, or fails otherwise", r.Failure, r, want)
+	}
+	t.Logf("%s\nafter %v\n\n%s", r.Failure, r, r.Trace)
+	current.enter(t, check{
+		threads: r.Threads, schedules: r.Schedules, operations: cfg.Operations, extent: cfg.extent(),
+		refuted: true, failure: r.Failure, trace: position.ReplaceAllString(r.Trace, ""),
+	})
+	return r
+}
+
+const everything = "yes"
+
+// extent says which executions cfg asks for.
+func (cfg *Config) extent() string {
+	switch cfg.Mode {
+	case Bounded:
+		if cfg.Preemptions == Unbounded {
+			return everything
+		}
+		return fmt.Sprintf("≤ %d preemptions", cfg.Preemptions)
+	case PCT:
+		return "no: drawn at random"
+	}
+	return everything
+}
