@@ -1,0 +1,134 @@
+package history
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// Settings from the environment.
+const (
+	timeVariable = "HISTORY_TIME" // how long each Check searches: 30s
+	seedVariable = "HISTORY_SEED" // the one seed that Check uses, over and over
+)
+
+const (
+	defaultTime = time.Second
+	leastTrials = 40 // however slow the machine is, so that Coverage means something
+
+	// decides is how long porcupine may think about one key. It takes
+	// milliseconds if the clients are few.
+	decides = time.Minute
+)
+
+// Coverage is what the trials of a Check have reached.
+type Coverage struct {
+	Trials, Events int
+	Overlapping    int            // trials in which operations on one key overlapped
+	Kinds          map[string]int // events
+	Grown, Shrunk  int64          // tables
+}
+
+// Check runs the trials that fresh makes, each of another seed, and fails at
+// the first that no sequential order explains.
+//
+// The seed determines what the clients do, if fresh and the clients take all
+// that is random from their generators. It does not determine when.
+func Check[S comparable](t *testing.T, fresh func(*rand.Rand) Trial[S]) Coverage {
+	t.Helper()
+	budget, next := settings(t)
+	cover := Coverage{Kinds: map[string]int{}}
+	for start := time.Now(); cover.Trials < leastTrials || time.Since(start) < budget; {
+		o := run(t, next(), fresh)
+		if f := o.judge(); f != nil {
+			t.Fatal(f.describe(t, o.seed, o.procs, artifacts(t)))
+		}
+		add(&cover, &o)
+	}
+	t.Logf("%d trials, %d with overlapping operations; %d operations; %d growths and %d shrinks of tables",
+		cover.Trials, cover.Overlapping, cover.Events, cover.Grown, cover.Shrunk)
+	return cover
+}
+
+// settings returns how long to search, and the seeds.
+func settings(t *testing.T) (budget time.Duration, next func() uint64) {
+	t.Helper()
+	budget, next = defaultTime, rand.Uint64
+	if s := os.Getenv(timeVariable); s != "" {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			t.Fatalf("%s: %v", timeVariable, err)
+		}
+		budget = d
+	}
+	if s := os.Getenv(seedVariable); s != "" {
+		seed, err := strconv.ParseUint(s, 0, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", seedVariable, err)
+		}
+		next = func() uint64 { return seed }
+	}
+	return budget, next
+}
+
+// add takes a trial into account.
+func add[S comparable](c *Coverage, o *outcome[S]) {
+	c.Trials++
+	c.Grown += o.grown
+	c.Shrunk += o.shrunk
+	together := false
+	for _, h := range o.keys {
+		together = together || overlap(h)
+		for _, r := range h {
+			c.Events++
+			c.Kinds[r.event.Kind()]++
+		}
+	}
+	if together {
+		c.Overlapping++
+	}
+}
+
+// Require fails the test unless every kind of event was reached.
+func (c Coverage) Require(t *testing.T, kinds ...string) {
+	t.Helper()
+	for _, k := range kinds {
+		if c.Kinds[k] == 0 {
+			t.Errorf("no %q among %v", k, c.Kinds)
+		}
+	}
+}
+
+// RequireResizes fails the test unless tables have grown and shrunk.
+func (c Coverage) RequireResizes(t *testing.T) {
+	t.Helper()
+	if c.Grown == 0 || c.Shrunk == 0 {
+		t.Errorf("tables have grown %d times and shrunk %d times, want both", c.Grown, c.Shrunk)
+	}
+}
+
+// Reject runs trials of something broken and fails unless one of them is found
+// out by porcupine, and drawn.
+func Reject[S comparable](t *testing.T, fresh func(*rand.Rand) Trial[S]) {
+	t.Helper()
+	const patience = 20 * time.Second
+	start := time.Now()
+	for n := 1; n <= leastTrials || time.Since(start) < patience; n++ {
+		o := run(t, rand.Uint64(), fresh)
+		f := o.judge()
+		if f == nil || f.verdict != porcupine.Illegal {
+			continue
+		}
+		report := f.describe(t, o.seed, o.procs, t.TempDir())
+		t.Logf("found in trial %d, after %v:\n%s", n, time.Since(start), report)
+		if page, err := os.ReadFile(f.drawing); err != nil || len(page) < 1000 {
+			t.Errorf("the drawing has %d bytes: %v", len(page), err)
+		}
+		return
+	}
+	t.Error("every history of something broken was explained")
+}

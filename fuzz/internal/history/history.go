@@ -1,0 +1,90 @@
+// Package history lets goroutines work on a shared value, notes when each of
+// their operations began and ended, and asks porcupine whether the operations
+// can have taken effect one at a time, each between its begin and its end.
+//
+// The value is the real one: nothing is instrumented, and interleavings are
+// those that the scheduler and the processors happen to produce. What was
+// found is proven, what was not is not: for that there is internal/mc.
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// An Event is an operation that took place, with its arguments and results. S
+// is a state of the sequential model, and comparable.
+type Event[S comparable] interface {
+	// After returns the state that follows s, and whether the operation, in
+	// s, has the results that it had.
+	After(s S) (S, bool)
+
+	// Kind names the operation and its outcome, of which a test may require
+	// that it was reached.
+	Kind() string
+
+	// String describes the operation with arguments and results.
+	String() string
+}
+
+// clock numbers the begins and ends of a history's operations.
+//
+// It is a counter and no time of day: whatever returned before something else
+// was called has the smaller number, on every machine, and no two numbers are
+// equal. So it does not matter that porcupine's intervals are closed, and no
+// two operations that follow each other pass for concurrent, as those within
+// one tick of a coarse clock would.
+//
+// All goroutines meet at its cache line, between operations and not within
+// them. To the race detector that orders more than the operations do, which
+// is why data races are for the packages' own stress tests to find.
+type clock struct{ ticks atomic.Int64 }
+
+func (c *clock) now() int64 { return c.ticks.Add(1) }
+
+// record is an event with its place in the history.
+type record[S comparable] struct {
+	key      int   // histories of different keys are checked apart
+	lane     int   // where it is drawn: operations in one lane do not overlap
+	from, to int64 // it took effect after from and before to
+	event    Event[S]
+}
+
+// overlap reports whether some operations of different lanes overlap. The
+// history is sorted.
+func overlap[S comparable](history []record[S]) bool {
+	end, lane := int64(-1), -1 // of the latest end so far
+	for _, r := range history {
+		if r.from < end && r.lane != lane {
+			return true
+		}
+		if r.to > end {
+			end, lane = r.to, r.lane
+		}
+	}
+	return false
+}
+
+// byKey splits a history into those of each key, sorted by their begins.
+func byKey[S comparable](all []record[S]) map[int][]record[S] {
+	keys := map[int][]record[S]{}
+	for _, r := range all {
+		keys[r.key] = append(keys[r.key], r)
+	}
+	for _, h := range keys {
+		slices.SortFunc(h, func(a, b record[S]) int { return cmp.Compare(a.from, b.from) })
+	}
+	return keys
+}
+
+// text describes a history, one operation a line.
+func text[S comparable](history []record[S]) string {
+	var b strings.Builder
+	for _, r := range history {
+		fmt.Fprintf(&b, "\t%d [%4d, %4d] %v\n", r.lane, r.from, r.to, r.event)
+	}
+	return b.String()
+}

@@ -1,0 +1,99 @@
+package history
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// failure is what was wrong with a trial.
+type failure struct {
+	verdict porcupine.CheckResult // Ok if something else was wrong
+	text    string
+	model   porcupine.Model
+	history porcupine.LinearizationInfo
+	drawing string // once described
+}
+
+// judge returns nil if the trial went as it should.
+func (o *outcome[S]) judge() *failure {
+	if len(o.keys) == 0 && len(o.wrong) > 0 {
+		return &failure{verdict: porcupine.Ok, text: strings.Join(o.wrong, "\n")}
+	}
+	model := modelOf(o.init)
+	for _, k := range o.sortedKeys() {
+		ops := operations(o.keys[k])
+		verdict := porcupine.CheckOperationsTimeout(model, ops, decides)
+		if verdict == porcupine.Ok {
+			continue
+		}
+		f := &failure{verdict: verdict, model: model, text: fmt.Sprintf("no order of the operations on key %d explains\n%s", k, text(o.keys[k]))}
+		if verdict == porcupine.Unknown {
+			f.text = fmt.Sprintf("porcupine does not decide in %v about key %d:\n%s", decides, k, text(o.keys[k]))
+		}
+		if verdict == porcupine.Illegal {
+			_, f.history = porcupine.CheckOperationsVerbose(model, ops, decides)
+		}
+		return f
+	}
+	if len(o.wrong) > 0 {
+		return &failure{verdict: porcupine.Ok, text: strings.Join(o.wrong, "\n")}
+	}
+	return nil
+}
+
+// operations is a history as porcupine wants it: the event is all there is to
+// know.
+func operations[S comparable](history []record[S]) []porcupine.Operation {
+	ops := make([]porcupine.Operation, len(history))
+	for i, r := range history {
+		ops[i] = porcupine.Operation{ClientId: r.lane, Input: r.event, Call: r.from, Return: r.to}
+	}
+	return ops
+}
+
+func modelOf[S comparable](init S) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return init },
+		Step: func(state, input, _ any) (bool, any) {
+			next, ok := input.(Event[S]).After(state.(S))
+			return ok, next
+		},
+		DescribeOperation: func(input, _ any) string { return input.(Event[S]).String() },
+	}
+}
+
+// describe tells what happened and how to go on, and draws the history in dir.
+func (f *failure) describe(t *testing.T, seed uint64, procs int, dir string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\nThe same operations again, in other interleavings:\n\t%s=%#x go test ./fuzz -run '^%s$' -cpu %d\n",
+		f.text, seedVariable, seed, t.Name(), procs)
+	if f.verdict != porcupine.Illegal {
+		return b.String()
+	}
+	name := strings.ReplaceAll(t.Name(), "/", "-") + ".html"
+	f.drawing = filepath.Join(dir, name)
+	if err := porcupine.VisualizePath(f.model, f.history, f.drawing); err != nil {
+		fmt.Fprintf(&b, "cannot draw the history: %v\n", err)
+	} else {
+		fmt.Fprintf(&b, "drawn in %s\n", f.drawing)
+	}
+	return b.String()
+}
+
+// artifacts returns a folder that outlives the test.
+func artifacts(t *testing.T) string {
+	if f := flag.Lookup("test.artifacts"); f != nil && f.Value.String() == "true" {
+		return t.ArtifactDir()
+	}
+	dir, err := os.MkdirTemp("", "histories-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
