@@ -25,11 +25,15 @@ func MakeEvent() Event { return Event{&eventState{ch: make(chan struct{})}} }
 // Safety: the address only names the word to the model.
 func (e *Event) ModelWord() unsafe.Pointer { return unsafe.Pointer(e.s) }
 
-func (e *Event) step(verb string, class mc.Class, mode mc.Mode, blocks bool) {
-	mc.Step(mc.Op{
+func (e *Event) op(verb string, class mc.Class, mode mc.Mode, blocks bool) mc.Op {
+	return mc.Op{
 		Verb: verb, Class: class, On: mc.Access{Addr: e.ModelWord(), Mode: mode},
 		Gate: &e.s.fired, Want: 1, Blocks: blocks,
-	})
+	}
+}
+
+func (e *Event) step(verb string, class mc.Class, mode mc.Mode, blocks bool) {
+	mc.Step(e.op(verb, class, mode, blocks))
 }
 
 // Fire is a step that writes.

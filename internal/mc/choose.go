@@ -4,6 +4,7 @@ package mc
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"time"
 )
@@ -23,29 +24,24 @@ func Choose(n int) int {
 	if m == nil {
 		return 0
 	}
-	if n < 1 || n > maxChoices || m.phase == done {
-		panic("mc: Choose of too few or too many, or in Final")
+	if n < 1 || n > maxChoices {
+		panic("mc: Choose of too few or too many")
 	}
-	if m.phase == launch {
+	if t := m.cur; t != nil && !t.started {
 		Step(Op{Verb: "start"}) // what a thread chooses is part of its run
 	}
 	raceOff()
 	m.settle()
 	s := step{thread: -1}
-	at := ""
 	if m.cur != nil {
 		s.thread = m.cur.id
 	}
 	v := m.branch(1<<n-1, true)
 	m.trace = append(m.trace, s)
 	if m.recording {
-		at = where()
-		m.notes = append(m.notes, note{at: at})
+		m.notes = append(m.notes, note{text: fmt.Sprintf("Choose(%d) = %d", n, v), at: where()})
 	}
 	raceOn()
-	if Recording() {
-		Note("Choose(%d) = %d", n, v)
-	}
 	return v
 }
 

@@ -9,4 +9,7 @@ var Flaws = map[string]func(*Config){
 	"looks no further than a gate": func(c *Config) { c.flaw = flawBlindGate },
 	"takes stores for commuting":   func(c *Config) { c.flaw = flawCommute },
 	"forgets what reads are after": func(c *Config) { c.flaw = flawReads },
+	"sees one gate of two":         func(c *Config) { c.flaw = flawOneGate },
+	"forgets who started a thread": func(c *Config) { c.flaw = flawOrphan },
+	"starts threads after it all":  func(c *Config) { c.flaw = flawElder },
 }

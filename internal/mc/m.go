@@ -66,8 +66,7 @@ type execution struct {
 type phase uint8
 
 const (
-	setup   phase = iota // the body runs
-	launch               // each thread runs up to its first step
+	setup   phase = iota // the body runs, and then each thread up to its first step
 	running              // threads take turns
 	done                 // Final runs
 )
@@ -77,9 +76,11 @@ type thread struct {
 	id       int
 	fn       func()
 	wake     chan struct{} // gives it the turn
+	parent   *thread       // gets the turn back when it is started; nil: the controller
 	next     pending       // the step it will take once it has the turn
 	verb     string        // of next
 	at       string        // where next is in the source, while recording
+	started  bool          // it has come to its first step
 	finished bool
 }
 
@@ -89,7 +90,7 @@ func (m *M) Go(fn func()) {
 	if m.phase != setup {
 		panic("mc: Go outside the body")
 	}
-	m.threads = append(m.threads, &thread{id: len(m.threads), fn: fn, wake: make(chan struct{}, 1)})
+	m.add(fn)
 }
 
 // Final sets a function that runs when every thread has returned. It may read

@@ -29,12 +29,14 @@ type Op struct {
 	Class    Class  // for Measure
 	On, Also Access // what it may touch; see Did
 
-	// A step with Blocks is enabled only while *Gate == Want. Gate belongs to
-	// the word On and changes only by steps that Write On. Every step on that
-	// word names it, because the search asks what it was before them.
-	Gate   *int32
-	Want   int32
-	Blocks bool
+	// A step with Blocks is enabled only while *Gate == Want, or *AlsoGate ==
+	// Want if it has two gates. Gate belongs to the word On, AlsoGate to the
+	// word Also, and a gate changes only by steps that Write its word. Every
+	// step on that word names it, because the search asks what it was before
+	// them.
+	Gate, AlsoGate *int32
+	Want           int32
+	Blocks         bool
 }
 
 // pending is an Op as the search sees it: words are numbered in the order in
@@ -42,7 +44,6 @@ type Op struct {
 // same in every execution with the same beginning.
 type pending struct {
 	on, also access
-	gate     *int32
 	want     int32
 	blocks   bool
 }
@@ -50,6 +51,7 @@ type pending struct {
 type access struct {
 	word int32 // 0: none
 	mode Mode
+	gate *int32 // nil: none
 }
 
 //go:norace
@@ -67,7 +69,27 @@ func (p *pending) conflicts(q *pending) bool {
 }
 
 //go:norace
-func (p *pending) enabled() bool { return !p.blocks || *p.gate == p.want }
+func (p *pending) enabled() bool {
+	return !p.blocks || open(p.on.gate, p.want) || open(p.also.gate, p.want)
+}
+
+//go:norace
+func (o *Op) enabled() bool { return !o.Blocks || open(o.Gate, o.Want) || open(o.AlsoGate, o.Want) }
+
+//go:norace
+func open(gate *int32, want int32) bool { return gate != nil && *gate == want }
+
+// pend returns o as the search sees it.
+//
+//go:norace
+func (m *M) pend(o *Op) pending {
+	return pending{
+		on:     access{m.words.number(o.On.Addr), o.On.Mode, o.Gate},
+		also:   access{m.words.number(o.Also.Addr), o.Also.Mode, o.AlsoGate},
+		want:   o.Want,
+		blocks: o.Blocks,
+	}
+}
 
 // words numbers addresses: an open-addressed hash table, because the race
 // detector would see a Go map.

@@ -3,6 +3,7 @@
 package mc_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -23,6 +24,22 @@ type world struct {
 	fired atomics.Bool
 	group atomics.WaitGroup
 	table *table.Table[int, int]
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	ending atomics.Bool // somebody cancels, or has
+}
+
+// later is what a thread sees that an action has started.
+type later struct{ seen any }
+
+func (l *later) String() string { return fmt.Sprint("later ", l.seen) }
+
+// start runs f in a thread of its own.
+func start(f func() any) *later {
+	l := new(later)
+	atomics.Go(func() { l.seen = f() })
+	return l
 }
 
 // span is when an operation took place. Only what was over before what shows.
@@ -161,6 +178,7 @@ func outcomes(cfg mc.Config, actions []func(*world, int) any, program [][]action
 	set := map[string]bool{}
 	r := mc.Explore(cfg, func(m *mc.M) {
 		w := &world{m: m, event: atomics.MakeEvent()}
+		w.ctx, w.cancel = atomics.WithCancel(context.Background())
 		w.table = table.New[int, int](func(k int, _ uint64) uint64 { return uint64(k) }, 0)
 		w.table.Swap(0, new(int))
 		seen := make([][]any, len(program))
@@ -172,7 +190,7 @@ func outcomes(cfg mc.Config, actions []func(*world, int) any, program [][]action
 			})
 		}
 		m.Final(func() {
-			set[fmt.Sprint(seen, precedences(seen), w.x[0].Load(), w.x[1].Load(), w.table.Len())] = true
+			set[fmt.Sprint(seen, precedences(seen), w.x[0].Load(), w.x[1].Load(), w.table.Len(), w.ctx.Err())] = true
 		})
 	})
 	return set, r
@@ -194,6 +212,62 @@ func randomProgram(seed uint64, actions int) [][]action {
 	}
 	return program
 }
+
+// ended are the actions that start threads, and those about contexts.
+var ended = []func(*world, int) any{
+	func(w *world, _ int) any { w.ending.Store(true); w.cancel(); return nil },
+	func(w *world, _ int) any {
+		if !w.fired.Swap(true) {
+			w.event.Fire()
+		}
+		return nil
+	},
+	func(w *world, i int) any {
+		if w.fired.Load() || i == 1 && w.ending.Load() {
+			return w.event.WaitContext(w.ctx)
+		}
+		return nil
+	},
+	func(w *world, i int) any {
+		if w.ending.Load() {
+			return [...]any{w.event.WaitContext(w.ctx), w.event.Fired()}
+		}
+		return w.x[i].Add(1)
+	},
+	func(w *world, _ int) any { return w.ctx.Err() },
+	func(w *world, i int) any {
+		ctx, cancel := atomics.WithCancel(w.ctx)
+		if i == 1 {
+			cancel()
+		}
+		return start(func() any { return ctx.Err() })
+	},
+	func(w *world, i int) any {
+		stop := atomics.AfterFunc(w.ctx, func() { w.x[i].Add(4) })
+		if i == 0 {
+			return stop()
+		}
+		return w.x[i].Load()
+	},
+	func(w *world, i int) any {
+		l := start(func() any { return w.x[i].Add(1) })
+		return [...]any{l, w.x[0].Load()}
+	},
+	func(w *world, i int) any { return start(func() any { return w.x[i].Swap(3) }) },
+	func(w *world, i int) any {
+		e := atomics.MakeEvent()
+		l := start(func() any { w.x[i].Add(1); e.Fire(); return w.x[i].Load() })
+		return [...]any{l, e.WaitContext(w.ctx)}
+	},
+	func(w *world, i int) any { return w.x[i].Load() },
+	func(w *world, i int) any { return w.x[i].Add(1) },
+}
+
+// palettes are the actions that random programs draw from.
+var palettes = []struct {
+	name    string
+	actions []func(*world, int) any
+}{{"words", actions[:5]}, {"held", held}, {"either", ended[:5]}, {"started", ended}, {"all", actions}}
 
 // held are the actions whose place depends on a mutex and on a second word.
 var held = []func(*world, int) any{

@@ -3,6 +3,7 @@
 package mc_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -111,6 +112,87 @@ var publications = []struct {
 				return
 			}
 			t.Load(2)
+			*data = 2
+		})
+	}},
+	{"go statement", false, func(m *mc.M, data *int) {
+		var other atomics.Bool
+		m.Go(func() {
+			other.Load()
+			*data = 1
+			atomics.Go(func() { *data = 2; other.Load(); *data = 3 })
+			other.Load()
+		})
+	}},
+	{"go statement too early", true, func(m *mc.M, data *int) {
+		var other atomics.Bool
+		m.Go(func() {
+			other.Load()
+			atomics.Go(func() { other.Load(); *data = 2 })
+			*data = 1
+		})
+	}},
+	{"end of what was started", true, func(m *mc.M, data *int) {
+		var other atomics.Bool
+		m.Go(func() {
+			atomics.Go(func() { other.Load(); *data = 1 })
+			other.Load()
+			other.Load()
+			*data = 2
+		})
+	}},
+	{"wait that a context ends", true, func(m *mc.M, data *int) {
+		ctx, cancel := atomics.WithCancel(context.Background())
+		e := atomics.MakeEvent()
+		m.Go(func() { *data = 1; e.Fire() })
+		m.Go(cancel)
+		m.Go(func() { e.WaitContext(ctx); *data = 2 })
+	}},
+	{"wait that an event ends", false, func(m *mc.M, data *int) {
+		ctx, cancel := atomics.WithCancel(context.Background())
+		e := atomics.MakeEvent()
+		m.Go(func() { *data = 1; e.Fire() })
+		m.Go(cancel)
+		m.Go(func() {
+			if e.WaitContext(ctx) == nil {
+				*data = 2
+			}
+		})
+	}},
+	{"context", false, func(m *mc.M, data *int) {
+		ctx, cancel := atomics.WithCancel(context.Background())
+		child, _ := atomics.WithCancel(ctx)
+		m.Go(func() { *data = 1; cancel() })
+		m.Go(func() {
+			if child.Err() != nil {
+				*data = 2
+			}
+		})
+	}},
+	{"context too early", true, func(m *mc.M, data *int) {
+		ctx, cancel := atomics.WithCancel(context.Background())
+		m.Go(func() { cancel(); *data = 1 })
+		m.Go(func() {
+			if ctx.Err() != nil {
+				*data = 2
+			}
+		})
+	}},
+	{"after func", false, func(m *mc.M, data *int) {
+		ctx, cancel := atomics.WithCancel(context.Background())
+		m.Go(func() { *data = 1; atomics.AfterFunc(ctx, func() { *data = 2 }) })
+		m.Go(cancel)
+	}},
+	{"after func that was not stopped", true, func(m *mc.M, data *int) {
+		ctx, cancel := atomics.WithCancel(context.Background())
+		m.Go(func() { atomics.AfterFunc(ctx, func() { *data = 2 })(); *data = 1 })
+		m.Go(cancel)
+	}},
+	{"final", false, func(m *mc.M, data *int) {
+		m.Final(func() {
+			e := atomics.MakeEvent()
+			atomics.Go(func() { *data = 1; e.Fire() })
+			e.Wait()
 			*data = 2
 		})
 	}},

@@ -27,14 +27,22 @@ func (r *random) next() uint64 {
 //go:norace
 func (r *random) below(n int) int { return int(r.next() % uint64(n)) }
 
-// shuffle draws the threads' priorities and the steps at which the thread that
-// is running falls behind all others.
-func (m *M) shuffle() {
-	m.prio = make([]int, len(m.threads))
-	for i := range m.prio {
-		j := m.random.below(i + 1)
-		m.prio[i], m.prio[j] = m.prio[j], i
+// rank draws the priority of a new thread among the others.
+//
+//go:norace
+func (m *M) rank() {
+	place := m.random.below(len(m.prio) + 1)
+	for i, p := range m.prio {
+		if p >= place {
+			m.prio[i]++
+		}
 	}
+	m.prio = append(m.prio, place)
+}
+
+// changePoints draws the steps at which the thread that is running falls
+// behind all others.
+func (m *M) changePoints() {
 	for range m.cfg.Depth - 1 {
 		m.changes = append(m.changes, 1+m.random.below(max(m.longest, 8)))
 	}

@@ -10,9 +10,9 @@ package mc
 // step is a step that was taken.
 type step struct {
 	pending
-	thread int   // -1: the body
-	before int32 // the value of its word's gate before it
-	clock  clock // which steps happen before it, itself included
+	thread             int   // -1: the body
+	before, alsoBefore int32 // the values of its words' gates before it
+	clock              clock // which steps happen before it, itself included
 }
 
 // clock says, for each thread, how many steps of the trace one has to take to
@@ -130,23 +130,35 @@ func (m *M) races(k int, known clock) {
 }
 
 // couldMove reports whether k would be enabled without i and what depends on
-// i: whether its gate was open before the first of these that is on its word.
-// Those on the word that do not depend on i come before those that do, because
-// whatever changes a gate conflicts with everything on its word.
+// i: whether a gate of it would be open.
 //
 //go:norace
 func (m *M) couldMove(i, k int) bool {
-	e, s := &m.trace[i], &m.trace[k]
-	if !s.blocks {
-		return true
-	}
+	s := &m.trace[k]
+	return !s.blocks || m.gateWithout(i, k, s.on, s.before) == s.want ||
+		s.also.gate != nil && m.cfg.flaw != flawOneGate && m.gateWithout(i, k, s.also, s.alsoBefore) == s.want
+}
+
+// gateWithout returns what the gate of a word of k, which is now, would be
+// without i and what depends on i: what it was before the first of these that
+// is on the word. Those on the word that do not depend on i come before those
+// that do, because whatever changes a gate conflicts with everything on its
+// word.
+//
+//go:norace
+func (m *M) gateWithout(i, k int, a access, now int32) int32 {
+	e := &m.trace[i]
 	for j := i; j < k; j++ {
 		f := &m.trace[j]
-		if f.on.word == s.on.word && f.clock.includes(i, e.thread) {
-			return f.before == s.want
+		if f.on.word != a.word && f.also.word != a.word || !f.clock.includes(i, e.thread) {
+			continue
 		}
+		if f.on.word == a.word {
+			return f.before
+		}
+		return f.alsoBefore
 	}
-	return true
+	return now
 }
 
 // reverse makes sure that k is tried before i. Of the steps after i, those
@@ -203,4 +215,7 @@ const (
 	flawBlindGate      // forgets what is behind the step that opened a gate
 	flawCommute        // takes stores for commuting
 	flawReads          // does not order writes after reads
+	flawOneGate        // forgets that a step can have two gates
+	flawOrphan         // does not order what a thread does after what started it
+	flawElder          // orders what a thread does after everything before it
 )

@@ -26,8 +26,12 @@ func Step(o Op) {
 	if meter != nil {
 		meter.add(o.Class)
 	}
-	if m := active; m != nil && m.cur != nil {
-		m.step(&o)
+	if m := active; m != nil {
+		if m.cur != nil {
+			m.step(&o)
+		} else if o.Blocks {
+			m.await(&o)
+		}
 	}
 }
 
@@ -36,7 +40,7 @@ func Step(o Op) {
 //
 //go:norace
 func Did(on, also Mode) {
-	if m := active; m != nil && m.cur != nil {
+	if m := active; m != nil && m.phase == running {
 		s := &m.trace[len(m.trace)-1].pending
 		s.on.mode, s.also.mode = on, also
 		if also == None {
@@ -71,24 +75,21 @@ func (m *M) step(o *Op) {
 	m.settle()
 	t := m.cur
 	t.verb = o.Verb
-	t.next = pending{
-		on:     access{m.words.number(o.On.Addr), o.On.Mode},
-		also:   access{m.words.number(o.Also.Addr), o.Also.Mode},
-		gate:   o.Gate,
-		want:   o.Want,
-		blocks: o.Blocks,
-	}
+	t.next = m.pend(o)
 	if m.recording {
 		t.at = where()
 	}
-	if m.phase == launch {
-		m.pass(nil)
+	if !t.started {
+		t.started = true
+		m.pass(t.parent)
 		<-t.wake
 	} else if n := m.choose(); n != t {
 		m.pass(n)
 		<-t.wake // for ever, if that was the end of the execution
 	}
-	m.record(t)
+	if m.phase == running {
+		m.record(t)
+	}
 	if m.cfg.lines != nil {
 		m.cfg.lines.touch(t.id, o.On)
 	}
@@ -112,8 +113,11 @@ func (m *M) pass(t *thread) {
 //go:norace
 func (m *M) record(t *thread) {
 	s := step{thread: t.id, pending: t.next}
-	if s.gate != nil {
-		s.before = *s.gate
+	if s.on.gate != nil {
+		s.before = *s.on.gate
+	}
+	if s.also.gate != nil {
+		s.alsoBefore = *s.also.gate
 	}
 	m.trace = append(m.trace, s)
 	if m.recording {
@@ -126,17 +130,10 @@ func (m *M) record(t *thread) {
 //
 //go:norace
 func (m *M) choose() *thread {
-	var enabled uint64
-	left := false
-	for _, t := range m.threads {
-		if t.finished {
-			continue
-		}
-		left = true
-		if t.next.enabled() {
-			enabled |= 1 << t.id
-		}
+	if m.phase != running {
+		return nil // await goes on
 	}
+	enabled, left := m.enabled()
 	if !left {
 		return nil
 	}
@@ -149,6 +146,23 @@ func (m *M) choose() *thread {
 		return nil
 	}
 	return m.threads[m.branch(enabled, false)]
+}
+
+// enabled returns the threads whose next step is enabled, and whether there is
+// any thread left.
+//
+//go:norace
+func (m *M) enabled() (set uint64, left bool) {
+	for _, t := range m.threads {
+		if !t.started || t.finished {
+			continue
+		}
+		left = true
+		if t.next.enabled() {
+			set |= 1 << t.id
+		}
+	}
+	return set, left
 }
 
 // execute runs the body once.
@@ -164,12 +178,24 @@ func (m *M) execute(body func(*M)) {
 	}
 	m.words.reset()
 	races := raceErrors()
+	if m.cfg.Mode == PCT {
+		m.changePoints()
+	}
 	active = m
+	m.guard(func() { m.run(body) })
+	active = nil
+	if raceErrors() != races {
+		m.Failf("data race, reported above by the race detector")
+	}
+}
+
+// run is the execution: the body, the threads, Final.
+func (m *M) run(body func(*M)) {
 	body(m)
-	m.start()
-	m.phase = launch
 	for _, t := range m.threads {
-		m.launch(t)
+		if !t.started {
+			m.launch(t)
+		}
 	}
 	m.phase = running
 	raceOff()
@@ -183,37 +209,9 @@ func (m *M) execute(body func(*M)) {
 	m.returned.Load()
 	if m.final != nil && m.failure == "" {
 		m.final()
+		m.await(nil)
+		m.returned.Load()
 	}
-	active = nil
-	if raceErrors() != races {
-		m.Failf("data race, reported above by the race detector")
-	}
-}
-
-// start checks the body and prepares what depends on the number of threads.
-func (m *M) start() {
-	limit := maxThreads
-	if m.cfg.Mode == roundRobin {
-		limit = 64
-	}
-	if len(m.threads) > limit {
-		active = nil
-		panic("mc: too many threads")
-	}
-	if m.cfg.Mode == PCT {
-		m.shuffle()
-	}
-}
-
-// launch starts t and returns when t waits before its first step.
-func (m *M) launch(t *thread) {
-	raceOff()
-	m.cur = t
-	raceOn()
-	go m.main(t)
-	raceOff()
-	<-m.control
-	raceOn()
 }
 
 //go:norace
@@ -233,8 +231,9 @@ func (m *M) exit(t *thread) {
 	raceOff()
 	m.settle()
 	t.finished = true
-	if m.phase == launch {
-		m.pass(nil)
+	if !t.started {
+		t.started = true
+		m.pass(t.parent)
 	} else {
 		m.pass(m.choose())
 	}

@@ -24,37 +24,30 @@ var bruteForce = mc.Config{Mode: mc.Bounded, Preemptions: mc.Unbounded, MaxSched
 
 // The reduction reaches every outcome that brute force reaches, and no other.
 func TestReductionIsSound(t *testing.T) {
-	compared, all, reduced, redundant := 0, 0, 0, 0
-	for seed := range programs(500) {
-		program := randomProgram(seed, len(actions))
-		want, a := outcomes(bruteForce, actions, program)
-		if !a.Complete {
-			continue // too large
-		}
-		got, b := outcomes(mc.Config{}, actions, program)
-		if !b.Complete || !maps.Equal(got, want) {
-			t.Errorf("seed %d: %v\nbrute force: %v %s\nreduced: %v %q %s", seed, program,
-				a, sorted(want), b, b.Failure, sorted(got))
-		}
-		compared, all, reduced, redundant = compared+1, all+a.Schedules, reduced+b.Schedules, redundant+b.Redundant
-	}
-	if compared < 50 {
-		t.Errorf("only %d programs were small enough", compared)
-	}
-	t.Logf("%d programs: brute force %d executions, reduced %d, of which %d redundant", compared, all, reduced, redundant)
-}
-
-func TestReductionOfWhatWaits(t *testing.T) {
-	for seed := range programs(400) {
-		program := randomProgram(seed, len(held))
-		want, a := outcomes(bruteForce, held, program)
-		if !a.Complete {
-			continue // too large
-		}
-		if got, b := outcomes(mc.Config{}, held, program); !b.Complete || !maps.Equal(got, want) {
-			t.Errorf("seed %d: %v\nbrute force: %v %s\nreduced: %v %q %s", seed, program,
-				a, sorted(want), b, b.Failure, sorted(got))
-		}
+	for _, p := range palettes {
+		t.Run(p.name, func(t *testing.T) {
+			compared, all, reduced, redundant := 0, 0, 0, 0
+			for seed := range programs(200) {
+				program := randomProgram(seed, len(p.actions))
+				want, a := outcomes(bruteForce, p.actions, program)
+				if a.Failure != "" {
+					t.Fatalf("seed %d: %v: %v %s", seed, program, a, a.Failure)
+				}
+				if !a.Complete {
+					continue // too large
+				}
+				got, b := outcomes(mc.Config{}, p.actions, program)
+				if !b.Complete || !maps.Equal(got, want) {
+					t.Errorf("seed %d: %v\nbrute force: %v %s\nreduced: %v %q %s", seed, program,
+						a, sorted(want), b, b.Failure, sorted(got))
+				}
+				compared, all, reduced, redundant = compared+1, all+a.Schedules, reduced+b.Schedules, redundant+b.Redundant
+			}
+			if compared < 20 {
+				t.Errorf("only %d programs were small enough", compared)
+			}
+			t.Logf("%d programs: brute force %d executions, reduced %d, of which %d redundant", compared, all, reduced, redundant)
+		})
 	}
 }
 
@@ -87,17 +80,19 @@ func TestReductionFindsDeadlocks(t *testing.T) {
 func TestBrokenReductionIsCaught(t *testing.T) {
 	left := maps.Clone(mc.Flaws)
 	for seed := uint64(0); seed < 500 && len(left) > 0; seed++ {
-		program := randomProgram(seed, len(actions))
-		want, a := outcomes(bruteForce, actions, program)
-		if !a.Complete {
-			continue // too large
-		}
-		for name, breakIt := range left {
-			cfg := mc.Config{}
-			breakIt(&cfg)
-			if got, _ := outcomes(cfg, actions, program); !maps.Equal(got, want) {
-				t.Logf("what %s is caught by program %d", name, seed)
-				delete(left, name)
+		for _, p := range palettes {
+			program := randomProgram(seed, len(p.actions))
+			want, a := outcomes(bruteForce, p.actions, program)
+			if !a.Complete {
+				continue // too large
+			}
+			for name, breakIt := range left {
+				cfg := mc.Config{}
+				breakIt(&cfg)
+				if got, _ := outcomes(cfg, p.actions, program); !maps.Equal(got, want) {
+					t.Logf("what %s is caught by program %d of %s", name, seed, p.name)
+					delete(left, name)
+				}
 			}
 		}
 	}

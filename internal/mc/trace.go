@@ -23,7 +23,7 @@ func Recording() bool { m := active; return m != nil && m.recording }
 
 // Note describes the step just taken.
 func Note(format string, args ...any) {
-	if m := active; m != nil && m.recording && m.cur != nil && len(m.notes) > 0 {
+	if m := active; m != nil && m.recording && m.phase == running {
 		m.notes[len(m.notes)-1].text = fmt.Sprintf(format, args...)
 	}
 }

@@ -1,0 +1,136 @@
+//go:build modelcheck
+
+package mc
+
+import (
+	"errors"
+	"fmt"
+)
+
+// add makes a thread that has not been started yet.
+//
+//go:norace
+func (m *M) add(fn func()) *thread {
+	limit := maxThreads
+	if m.cfg.Mode == roundRobin {
+		limit = 64
+	}
+	if len(m.threads) == limit {
+		panic("mc: too many threads")
+	}
+	t := &thread{id: len(m.threads), fn: fn, wake: make(chan struct{}, 1)}
+	m.threads = append(m.threads, t)
+	if m.cfg.Mode == PCT {
+		m.rank()
+	}
+	return t
+}
+
+// Go is the go statement of the code under test: in an execution the goroutine
+// is one more thread. Up to its first step it runs at once.
+//
+//go:norace
+func Go(fn func()) {
+	m := active
+	if m == nil {
+		go fn()
+		return
+	}
+	if m.phase != running {
+		m.launch(m.add(fn))
+		return
+	}
+	raceOff()
+	m.settle()
+	t := m.add(fn)
+	m.branch(1, true) // nothing to choose, but each step has its place in the search
+	m.trace = append(m.trace, step{thread: m.cur.id})
+	if m.recording {
+		m.notes = append(m.notes, note{text: fmt.Sprintf("go T%d", t.id), at: where()})
+	}
+	m.settle()
+	m.inherit(t, m.cur)
+	raceOn()
+	m.launch(t)
+}
+
+// inherit orders what t will do after what its parent has done.
+//
+//go:norace
+func (m *M) inherit(t, parent *thread) {
+	if m.cfg.Mode != DPOR || m.cfg.flaw == flawOrphan {
+		return
+	}
+	c := &m.clocks[t.id]
+	*c = m.clocks[parent.id]
+	if m.cfg.flaw == flawElder {
+		for i := range m.clocks {
+			c.join(&m.clocks[i])
+		}
+	}
+}
+
+// launch starts t, and returns when t waits before its first step.
+//
+//go:norace
+func (m *M) launch(t *thread) {
+	raceOff()
+	t.parent = m.cur
+	m.cur = t
+	raceOn()
+	go m.main(t)
+	raceOff()
+	if t.parent == nil {
+		<-m.control
+	} else {
+		<-t.parent.wake
+	}
+	raceOn()
+}
+
+// errStuck unwinds a body or a Final that waits for ever.
+var errStuck = errors.New("mc: waits for ever")
+
+// await lets the threads that were started before move until o, a step of the
+// body or of Final, is enabled; nil: until they have returned. There is nothing
+// to explore in that: what must be explored belongs in threads.
+//
+//go:norace
+func (m *M) await(o *Op) {
+	raceOff()
+	for last, steps := -1, 0; ; steps++ {
+		set, left := m.enabled()
+		if o != nil && o.enabled() || o == nil && !left {
+			break
+		}
+		if set == 0 || steps == m.cfg.MaxSteps {
+			m.fail("deadlock or livelock: the body, or Final, waits for ever")
+			raceOn()
+			panic(errStuck)
+		}
+		last = next(set, last)
+		m.pass(m.threads[last])
+		<-m.control
+	}
+	raceOn()
+}
+
+// next returns the member of a set that comes after last in turn.
+//
+//go:norace
+func next(set uint64, last int) int {
+	if higher := set >> (last + 1) << (last + 1); higher != 0 {
+		return first(higher)
+	}
+	return first(set)
+}
+
+// guard calls the body or Final. One that waits for ever has failed.
+func (m *M) guard(f func()) {
+	defer func() {
+		if r := recover(); r != nil && r != any(errStuck) {
+			panic(r)
+		}
+	}()
+	f()
+}
