@@ -85,13 +85,13 @@ func (c *Client[S]) Add(key int, from int64, e Event[S]) {
 
 // AddSpan records that e, on key, took effect between from and to.
 func (c *Client[S]) AddSpan(key int, from, to int64, e Event[S]) {
-	c.history = append(c.history, record[S]{key, c.ID, from, to, e})
+	c.history = append(c.history, record[S]{key, c.ID, false, from, to, e})
 }
 
 // AddSecond is AddSpan for the second half of an operation of which the first
-// may have the same span. It is drawn beside it.
+// may have the same span.
 func (c *Client[S]) AddSecond(key int, from, to int64, e Event[S]) {
-	c.history = append(c.history, record[S]{key, c.trial.clients + 1 + c.ID, from, to, e})
+	c.history = append(c.history, record[S]{key, c.ID, true, from, to, e})
 }
 
 // Errorf reports what is wrong whatever the others did.

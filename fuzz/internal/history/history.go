@@ -47,22 +47,23 @@ func (c *clock) now() int64 { return c.ticks.Add(1) }
 
 // record is an event with its place in the history.
 type record[S comparable] struct {
-	key      int   // histories of different keys are checked apart
-	lane     int   // where it is drawn: operations in one lane do not overlap
+	key      int // histories of different keys are checked apart
+	client   int
+	second   bool  // the second half of an operation, which may overlap the first
 	from, to int64 // it took effect after from and before to
 	event    Event[S]
 }
 
-// overlap reports whether some operations of different lanes overlap. The
-// history is sorted.
+// overlap reports whether operations of different clients overlap in a history,
+// which is sorted.
 func overlap[S comparable](history []record[S]) bool {
-	end, lane := int64(-1), -1 // of the latest end so far
+	end, client := int64(-1), -1 // of the latest end so far
 	for _, r := range history {
-		if r.from < end && r.lane != lane {
+		if r.from < end && r.client != client {
 			return true
 		}
 		if r.to > end {
-			end, lane = r.to, r.lane
+			end, client = r.to, r.client
 		}
 	}
 	return false
@@ -84,7 +85,7 @@ func byKey[S comparable](all []record[S]) map[int][]record[S] {
 func text[S comparable](history []record[S]) string {
 	var b strings.Builder
 	for _, r := range history {
-		fmt.Fprintf(&b, "\t%d [%4d, %4d] %v\n", r.lane, r.from, r.to, r.event)
+		fmt.Fprintf(&b, "\t%d [%4d, %4d] %v\n", r.client, r.from, r.to, r.event)
 	}
 	return b.String()
 }

@@ -48,11 +48,20 @@ func (o *outcome[S]) judge() *failure {
 }
 
 // operations is a history as porcupine wants it: the event is all there is to
-// know.
+// know. Second halves are drawn as another client's, as porcupine draws each
+// client's operations one after the other.
 func operations[S comparable](history []record[S]) []porcupine.Operation {
 	ops := make([]porcupine.Operation, len(history))
+	clients := 0
+	for _, r := range history {
+		clients = max(clients, 1+r.client)
+	}
 	for i, r := range history {
-		ops[i] = porcupine.Operation{ClientId: r.lane, Input: r.event, Call: r.from, Return: r.to}
+		lane := r.client
+		if r.second {
+			lane += clients
+		}
+		ops[i] = porcupine.Operation{ClientId: lane, Input: r.event, Call: r.from, Return: r.to}
 	}
 	return ops
 }

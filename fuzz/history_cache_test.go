@@ -1,0 +1,244 @@
+//go:build !modelcheck
+
+package fuzz_test
+
+import (
+	"errors"
+	"iter"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/latchfree/latchfree/fuzz/internal/history"
+	"github.com/latchfree/latchfree/oncecache"
+)
+
+// cache is what is used of an oncecache.Cache.
+type cache interface {
+	GetOrCreate(k int, create func() (int, error)) (int, error)
+	Get(k int) (int, bool)
+	Set(k, v int) (old int, replaced bool)
+	SetIfAbsent(k, v int) bool
+	Delete(k int) (int, bool)
+	CompareAndDelete(k, v int) bool
+	All() iter.Seq2[int, int]
+	Len() int
+}
+
+type realCache struct{ *oncecache.Cache[int, int] }
+
+func (c realCache) CompareAndDelete(k, v int) bool {
+	return oncecache.CompareAndDelete(c.Cache, k, v)
+}
+
+const cacheKeys = 3
+
+// cacheTrial uses a cache with three keys, and many more to resize its table.
+func cacheTrial(fresh func() cache) func(*rand.Rand) history.Trial[cacheState] {
+	return func(*rand.Rand) history.Trial[cacheState] {
+		c := fresh()
+		return history.Trial[cacheState]{
+			Clients: cacheClients, Value: c,
+			Work: func(client *history.Client[cacheState]) {
+				w := &cacheClient{Client: client, cache: c}
+				w.Rounds(cacheKeys, w.operate, w.tide)
+			},
+			After: func(client *history.Client[cacheState]) {
+				w := &cacheClient{Client: client, cache: c}
+				n := 0
+				for k := range cacheKeys {
+					if w.get(k) {
+						n++
+					}
+				}
+				if got := c.Len(); got != n {
+					w.Errorf("in the end Len is %d, want %d", got, n)
+				}
+			},
+		}
+	}
+}
+
+// cacheClient is a goroutine that uses a cache.
+type cacheClient struct {
+	*history.Client[cacheState]
+	cache cache
+	made  int            // values, all different
+	knows [cacheKeys]int // the values last seen
+}
+
+func (w *cacheClient) fresh() int {
+	w.made++
+	return 1000*(1+w.ID) + w.made
+}
+
+func (w *cacheClient) operate(k int) {
+	if w.IntN(3) == 0 {
+		w.getOrCreate(k)
+		return
+	}
+	if w.IntN(16) == 0 {
+		w.all()
+		return
+	}
+	w.simple(k)
+}
+
+// simple is an operation that does not wait, and may be one of a create
+// function's.
+func (w *cacheClient) simple(k int) {
+	e := cacheEvent{op: "Get"}
+	from := w.Now()
+	switch w.IntN(7) {
+	case 0:
+		e.op, e.value = "Set", w.fresh()
+		e.got, e.ok = w.cache.Set(k, e.value)
+	case 1:
+		e.op, e.value = "SetIfAbsent", w.fresh()
+		e.ok = w.cache.SetIfAbsent(k, e.value)
+	case 2:
+		e.op = "Delete"
+		e.got, e.ok = w.cache.Delete(k)
+	case 3, 4:
+		if w.knows[k] != 0 {
+			e.op, e.value = "CompareAndDelete", w.knows[k]
+			e.ok = w.cache.CompareAndDelete(k, e.value)
+			break
+		}
+		fallthrough
+	default:
+		w.get(k)
+		return
+	}
+	w.Add(k, from, e)
+}
+
+func (w *cacheClient) get(k int) bool {
+	from := w.Now()
+	v, ok := w.cache.Get(k)
+	w.Add(k, from, cacheEvent{op: "Get", got: v, ok: ok})
+	w.knows[k] = v
+	return ok
+}
+
+var errRefusal = errors.New("connection refused")
+
+// getOrCreate gets or creates k. Its create function may use the cache, and
+// create keys above k.
+func (w *cacheClient) getOrCreate(k int) {
+	begin := cacheEvent{op: "begin", client: w.ID}
+	end := cacheEvent{op: "end", client: w.ID, value: w.fresh()}
+	ending := inValue
+	if w.IntN(3) == 0 {
+		ending = inError + cacheEnding(w.IntN(3))
+	}
+	nested := w.IntN(8)
+	var began, ended int64
+	call := func() (int, error) {
+		return w.cache.GetOrCreate(k, func() (int, error) {
+			began = w.Now()
+			begin.ok, end.ending = true, ending
+			w.Pause()
+			switch {
+			case nested == 0:
+				w.simple(k)
+			case nested == 1 && k+1 < cacheKeys:
+				w.getOrCreate(k + 1)
+			}
+			runtime.Gosched()
+			ended = w.Now()
+			switch ending {
+			case inError:
+				return end.value, errRefusal
+			case inPanic:
+				panic(errRefusal)
+			case inGoexit:
+				runtime.Goexit()
+			}
+			return end.value, nil
+		})
+	}
+	from := w.Now()
+	if ending == inPanic || ending == inGoexit {
+		returned, panicked := w.Apart(func() { end.gets = w.gets(k, call) })
+		if begin.ok && (returned || (panicked != nil) != (ending == inPanic)) {
+			w.Errorf("create on key %d ended %v, but the call returned: %v, panicked: %v", k, ending, returned, panicked)
+		}
+	} else {
+		end.gets = w.gets(k, call)
+	}
+	to := w.Now()
+	if !begin.ok {
+		w.AddSpan(k, from, to, begin)
+		w.AddSecond(k, from, to, end)
+		return
+	}
+	w.AddSpan(k, from, began, begin)
+	w.AddSpan(k, ended, to, cacheEvent{op: "ran", client: w.ID})
+	w.AddSecond(k, began, to, end)
+}
+
+// gets tells what a call returns.
+func (w *cacheClient) gets(k int, call func() (int, error)) promise {
+	v, err := call()
+	var panicked *oncecache.PanicError
+	switch {
+	case err == nil:
+		w.knows[k] = v
+		return gets + promise(v)
+	case v != 0:
+		w.Errorf("GetOrCreate(%d) = %d with the error %v", k, v, err)
+	case err == errRefusal:
+		return getsError
+	case err == oncecache.ErrGoexit:
+		return getsGoexitError
+	case errors.As(err, &panicked) && panicked.Value == errRefusal:
+		return getsPanicError
+	}
+	w.Errorf("GetOrCreate(%d): %v", k, err)
+	return 0
+}
+
+// all notes what All says of each key: what was there when it was yielded, or
+// nothing at some moment of the loop.
+func (w *cacheClient) all() {
+	from := w.Now()
+	var yielded [cacheKeys]bool
+	for k, v := range w.cache.All() {
+		if k >= cacheKeys {
+			continue
+		}
+		if yielded[k] {
+			w.Errorf("All yields %d twice", k)
+		}
+		yielded[k] = true
+		w.Add(k, from, cacheEvent{op: "All", got: v, ok: true})
+	}
+	for k, there := range yielded {
+		if !there {
+			w.Add(k, from, cacheEvent{op: "All"})
+		}
+	}
+}
+
+func (w *cacheClient) tide() {
+	w.Tide(func(k int) {
+		if v, err := w.cache.GetOrCreate(k, func() (int, error) { return k, nil }); v != k || err != nil {
+			w.Errorf("GetOrCreate(%d) = %d, %v", k, v, err)
+		}
+	}, func(k int) {
+		if v, ok := w.cache.Delete(k); v != k || !ok {
+			w.Errorf("Delete(%d) = %d, %v", k, v, ok)
+		}
+	})
+}
+
+func TestCacheHistories(t *testing.T) {
+	cover := history.Check(t, cacheTrial(func() cache { return realCache{new(oncecache.Cache[int, int])} }))
+	cover.Require(t, "Get true", "Get false", "Set true", "Set false", "SetIfAbsent true", "SetIfAbsent false",
+		"Delete true", "Delete false", "CompareAndDelete true", "CompareAndDelete false", "All true", "All false",
+		"begin true", "begin false", "end in a value, gets a value", "end in an error, gets the error",
+		"end in a panic, gets nothing", "end in an exit, gets nothing", "end did not run, gets a value",
+		"end did not run, gets the error", "end did not run, gets a PanicError", "end did not run, gets ErrGoexit")
+	cover.RequireResizes(t)
+}
