@@ -95,6 +95,14 @@ cover: ## coverage of the four packages by all tests
 	$(GO) test -coverpkg=./atomicbreaker,./cowchangeset,./oncecache,./shardedregistry -coverprofile=cover.out ./atomicbreaker ./cowchangeset ./oncecache ./shardedregistry ./fuzz
 	$(GO) tool cover -func=cover.out | tail -1
 
+.PHONY: mutants
+mutants: ## break the concurrency line by line; all but the reviewed must fail a test (PKG=oncecache: one package)
+	$(GO) run ./internal/mutants $(MUTANTFLAGS) $(PKG:%=./%)
+
+.PHONY: mutants-sequential
+mutants-sequential: ## the same with conditions, arithmetic and results
+	$(GO) run ./internal/mutants -sequential $(MUTANTFLAGS) $(PKG:%=./%)
+
 .PHONY: lint
 lint: ## golangci-lint, if it is installed
 	golangci-lint run ./...

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	gobuild "go/build"
+	"go/parser"
+	"go/token"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A layer is a kind of tests. A mutant goes through them in order until one
+// kills it.
+type layer struct {
+	name  string
+	build build
+	dir   string // of the tests; "": the target's
+	args  []string
+	env   []string
+	wants func(test testFunction, target string) bool
+
+	sequentially int // its place where mutants break no concurrency
+}
+
+// A testFunction is a Test, Example or Fuzz function of a package.
+type testFunction struct {
+	name    string
+	modeled bool // its file exists under the tag modelcheck only
+	plain   bool // its file exists without it
+}
+
+var (
+	modelcheck = build{"modelcheck", []string{"-tags", "modelcheck"}}
+	plain      = build{"plain", nil}
+	racy       = build{"race", []string{"-race"}}
+)
+
+var layers = []layer{
+	{
+		name: "protocol", sequentially: 3, build: modelcheck,
+		wants: func(f testFunction, _ string) bool { return f.modeled && !strings.Contains(f.name, "Cost") },
+	},
+	{
+		name: "cost", sequentially: 4, build: modelcheck,
+		wants: func(f testFunction, _ string) bool { return f.modeled && strings.Contains(f.name, "Cost") },
+	},
+	{
+		name: "unit", sequentially: 1, build: plain,
+		wants: func(f testFunction, _ string) bool { return f.plain && !concurrent.MatchString(f.name) },
+	},
+	{
+		name: "model", sequentially: 2, build: plain, dir: "fuzz", // sequences of operations, against a sequential model
+		wants: func(f testFunction, target string) bool {
+			return strings.HasPrefix(f.name, "Fuzz") && slices.ContainsFunc(modelled[target], func(s string) bool {
+				return strings.HasPrefix(f.name, "Fuzz"+s)
+			})
+		},
+	},
+	{
+		name: "stress", sequentially: 5, build: racy, args: []string{"-test.cpu=1,4"}, env: []string{"GORACE=halt_on_error=1"},
+		wants: func(f testFunction, _ string) bool { return f.plain && concurrent.MatchString(f.name) },
+	},
+}
+
+var concurrent = regexp.MustCompile(`Stress|Report|Concurrent|Race`)
+
+// modelled names the fuzz targets that use a package.
+var modelled = map[string][]string{
+	"atomicbreaker":   {"Breaker", "Group"},
+	"cowchangeset":    {"Changeset", "Slice"},
+	"oncecache":       {"Cache"},
+	"shardedregistry": {"Registry"},
+	"internal/table":  {"Breaker", "Cache", "Registry"},
+}
+
+// in returns the folder of the layer's tests of a target.
+func (l *layer) in(target string) string {
+	if l.dir != "" {
+		return l.dir
+	}
+	return target
+}
+
+// testFunctions lists those of the package in a folder.
+func testFunctions(dir string) ([]testFunction, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		return nil, err
+	}
+	with, without := gobuild.Default, gobuild.Default
+	with.BuildTags = []string{"modelcheck"}
+	var functions []testFunction
+	for _, path := range paths {
+		yes, err := with.MatchFile(dir, filepath.Base(path))
+		if err != nil {
+			return nil, err
+		}
+		no, err := without.MatchFile(dir, filepath.Base(path))
+		if err != nil {
+			return nil, err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range file.Decls {
+			d, ok := d.(*ast.FuncDecl)
+			if ok && d.Recv == nil && runnable.MatchString(d.Name.Name) && d.Name.Name != "TestMain" {
+				functions = append(functions, testFunction{d.Name.Name, yes && !no, no})
+			}
+		}
+	}
+	return functions, nil
+}
+
+var runnable = regexp.MustCompile(`^(Test|Example|Fuzz)`)
+
+// A baseline is what a layer's tests do without a mutant.
+type baseline struct {
+	*layer
+	dir     string
+	code    uint64
+	peak    int64  // of memory
+	program []byte // to look functions up in
+
+	tests string                   // a pattern that selects them
+	took  map[string]time.Duration // by those of them that have no subtests, and by subtest
+	quick string                   // a pattern that selects the shortest
+	short time.Duration            // of these
+	whole time.Duration
+}
+
+// measure builds and runs the layer's tests of a target. It returns nil if
+// there are none.
+func (l *layer) measure(g *toolchain, target string) (*baseline, error) {
+	b := &baseline{layer: l, dir: l.in(target), took: map[string]time.Duration{}}
+	functions, err := testFunctions(filepath.Join(g.root, b.dir))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, f := range functions {
+		if l.wants(f, target) {
+			names = append(names, f.name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	b.tests = pattern(names)
+	binary, err := g.test(l.build, b.dir, "baseline", nil)
+	if err != nil {
+		return nil, err
+	}
+	b.code = code(binary)
+	start := time.Now()
+	r := b.run(g, binary, b.tests, 10*time.Minute, math.MaxInt64)
+	b.whole = time.Since(start)
+	if r.how != passed {
+		return nil, fmt.Errorf("the %s tests of %s fail without any mutant:\n%s", l.name, target, r.output)
+	}
+	b.peak = r.peak
+	b.read(r.output)
+	b.program, err = os.ReadFile(binary)
+	return b, errors.Join(err, os.Remove(binary))
+}
+
+var passLine = regexp.MustCompile(`(?m)^ *--- PASS: (\S+) \((\d+\.\d+)s\)$`)
+
+// quickTest is how long a test may take to be among those tried first.
+const quickTest = 30 * time.Millisecond
+
+// read fills in what the output of a run says.
+func (b *baseline) read(output string) {
+	parents := map[string]bool{}
+	for _, line := range passLine.FindAllStringSubmatch(output, -1) {
+		test := line[1]
+		if parent, sub, ok := strings.Cut(test, "/"); ok {
+			parents[parent] = true
+			sub, _, _ = strings.Cut(sub, "/")
+			test = parent + "/" + sub
+		}
+		d, _ := time.ParseDuration(line[2] + "s") // the pattern is right
+		b.took[test] = max(b.took[test], d)
+	}
+	var quick []string
+	for test, d := range b.took {
+		if parents[test] {
+			delete(b.took, test)
+		} else if d <= quickTest {
+			quick = append(quick, test)
+			b.short += d
+		}
+	}
+	b.quick = pattern(quick)
+}
+
+// reaches reports whether the tests' program contains the function of m: the
+// linker leaves out what is never called.
+func (b *baseline) reaches(m *mutant) bool {
+	owner, method, ok := strings.Cut(m.function, ".")
+	if !ok {
+		owner, method = "", m.function
+	} else {
+		owner = `\(?\*?` + owner + `(\[\.\.\.\])?\)?\.`
+	}
+	f := regexp.MustCompile(regexp.QuoteMeta(module+"/"+m.target.dir+".") + owner + method + `[^\w]`)
+	return m.function == "const" || f.Match(b.program)
+}
+
+// pattern returns a pattern for -test.run that selects tests and subtests. It
+// may select others too.
+func pattern(tests []string) string {
+	var tops, subs []string
+	for _, test := range tests {
+		top, sub, ok := strings.Cut(test, "/")
+		tops = append(tops, regexp.QuoteMeta(top))
+		if ok {
+			subs = append(subs, regexp.QuoteMeta(sub))
+		}
+	}
+	either := func(names []string) string {
+		slices.Sort(names)
+		return "^(" + strings.Join(slices.Compact(names), "|") + ")$"
+	}
+	if len(subs) == 0 {
+		return either(tops)
+	}
+	return either(tops) + "/" + either(subs)
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// config is what the command line says.
+type config struct {
+	targets    []string
+	sequential bool
+	run        *regexp.Regexp
+	list       bool
+	verbose    bool
+	workers    int
+	memory     int64
+	patience   time.Duration
+	layers     map[string]bool
+}
+
+// everything lists the packages that are mutated unless others are named.
+var everything = []string{"internal/table", "cowchangeset", "oncecache", "shardedregistry", "atomicbreaker"}
+
+// reviews is where the lists of reviewed mutants are, from the module's root.
+const reviews = "internal/mutants/reviewed"
+
+func main() {
+	c, err := parse(os.Args[1:], os.Stderr)
+	if err == nil {
+		err = c.execute(os.Stdout)
+	}
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+const usage = `usage: go run ./internal/mutants [flags] [packages]
+
+Breaks the concurrency of packages (all: ` + "%s" + `)
+one line at a time, and reports which breaks their tests do not notice. Fails
+if one is not in ` + reviews + `.
+
+  go run ./internal/mutants ./oncecache
+  go run ./internal/mutants -run state.go ./oncecache        only that file
+  go run ./internal/mutants -run entry.settle ./oncecache    only that function
+  go run ./internal/mutants -run ': torn' ./oncecache        only that operator
+  go run ./internal/mutants -list ./oncecache                only print them
+  go run ./internal/mutants -run … -v ./oncecache            with diffs and failures
+
+`
+
+func parse(args []string, errs io.Writer) (*config, error) {
+	c := &config{layers: map[string]bool{}}
+	var names []string
+	for _, l := range layers {
+		names = append(names, l.name)
+	}
+	f := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	f.SetOutput(errs)
+	f.Usage = func() {
+		fmt.Fprintf(errs, usage, strings.Join(everything, ", "))
+		f.PrintDefaults()
+	}
+	run := f.String("run", "", "only mutants whose `regexp` matches \"file.go:line function: operator: source\"")
+	f.BoolVar(&c.list, "list", false, "print the mutants and do not run them")
+	f.BoolVar(&c.sequential, "sequential", false, "break conditions, arithmetic and results in place of concurrency")
+	f.BoolVar(&c.verbose, "v", false, "print each mutant's diff and what killed it")
+	f.IntVar(&c.workers, "j", 2, "mutants at a time")
+	megabytes := f.Int64("memory", 1024, "end tests that use these `MiB` and three times as much as without a mutant")
+	f.DurationVar(&c.patience, "patience", 10*time.Second, "end tests after this and ten times as long as without a mutant")
+	only := f.String("layers", strings.Join(names, ","), "the tests to run")
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.run, err = regexp.Compile(*run); err != nil {
+		return nil, err
+	}
+	if c.workers < 1 {
+		return nil, fmt.Errorf("-j %d: must be at least 1", c.workers)
+	}
+	c.memory = *megabytes << 20
+	for _, l := range strings.Split(*only, ",") {
+		if !slices.Contains(names, l) {
+			return nil, fmt.Errorf("-layers %s: want some of %s", l, strings.Join(names, ","))
+		}
+		c.layers[l] = true
+	}
+	for _, arg := range f.Args() {
+		c.targets = append(c.targets, path.Clean(filepath.ToSlash(arg)))
+	}
+	if len(c.targets) == 0 {
+		c.targets = everything
+	}
+	return c, nil
+}
+
+// operators returns the operators to use, and the names they give.
+func (c *config) operators() (operators, []string) {
+	if c.sequential {
+		return sequential, sequentialNames
+	}
+	return concurrency, concurrencyNames
+}
+
+// order returns the layers to run, those first that kill most for least.
+func (c *config) order() (order []*layer) {
+	for i := range layers {
+		if c.layers[layers[i].name] {
+			order = append(order, &layers[i])
+		}
+	}
+	if c.sequential {
+		slices.SortStableFunc(order, func(a, b *layer) int { return cmp.Compare(a.sequentially, b.sequentially) })
+	}
+	return order
+}
+
+// execute runs what the command line asks for.
+func (c *config) execute(out io.Writer) error {
+	caches, err := os.UserCacheDir()
+	if err != nil {
+		return err
+	}
+	cache := filepath.Join(caches, "latchfree-mutants")
+	if err := os.MkdirAll(cache, 0o777); err != nil {
+		return err
+	}
+	g, err := newToolchain(filepath.Join(cache, "go-build"))
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	return c.campaigns(g, newKillers(filepath.Join(cache, "killers.json")), out)
+}
+
+// campaigns runs one for each target.
+func (c *config) campaigns(g *toolchain, k *killers, out io.Writer) error {
+	ops, names := c.operators()
+	var scores []*score
+	for _, dir := range c.targets {
+		t, err := g.load(dir)
+		if err != nil {
+			return err
+		}
+		mutants := t.mutants(ops)
+		all := len(mutants)
+		mutants = slices.DeleteFunc(mutants, func(m *mutant) bool { return !c.run.MatchString(m.place() + " " + m.key()) })
+		if c.list {
+			for _, m := range mutants {
+				fmt.Fprintf(out, "%s/%s %s\n", dir, m.place(), m.key())
+				if c.verbose {
+					fmt.Fprint(out, m.diff())
+				}
+			}
+			continue
+		}
+		r, err := readReview(filepath.Join(g.root, reviews), dir)
+		if err != nil {
+			return err
+		}
+		x := &campaign{toolchain: g, killers: k, review: r, config: c, out: out, target: t, mutants: mutants}
+		if err := x.run(); err != nil {
+			return err
+		}
+		scores = append(scores, x.score(all == len(mutants) && len(c.layers) == len(layers), names))
+	}
+	if !c.list && !print(out, scores) {
+		return errors.New("not every mutant that lives is known")
+	}
+	return nil
+}

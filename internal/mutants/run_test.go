@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A campaign against the fixture's tests: one mutant dies of the protocol, one
+// of the unit test, and those live that nobody tests.
+func TestCampaign(t *testing.T) {
+	c, err := parse([]string{"-run", `raise: (torn|skipped|failed)|publish: dropped: b.ready`, "-layers", "protocol,unit",
+		"-patience", "2s", fixture}, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := inPlace(t)
+	if err := copyModule("../..", filepath.Join(g.temp, "src")); err != nil {
+		t.Fatal(err)
+	}
+	g.root = filepath.Join(g.temp, "src")
+	list := filepath.Join(g.root, reviews, strings.ReplaceAll(fixture, "/", "-")+".txt")
+	write := func(text string) {
+		if err := os.WriteFile(list, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	k := newKillers(filepath.Join(g.temp, "killers.json"))
+
+	write("box.raise: torn: b.word.CompareAndSwap(now, to)\n\twrongly\n")
+	if err := c.campaigns(g, k, &out); err == nil {
+		t.Error("a survivor that nobody listed passed, and so did a list that is wrong")
+	}
+	for _, want := range []string{
+		"raise: torn: b.word.CompareAndSwap(now, to)\n            protocol TestRaiseProtocol\n",
+		"raise: skipped: b.word.CompareAndSwap(now, to)\n            protocol TestRaiseProtocol\n",
+		"raise: failed: b.word.CompareAndSwap(now, to)\n            protocol TestRaiseProtocol\n",
+		"publish: dropped: b.ready.Fire()\n            LIVED\n",
+		"fixture.go:37: LIVED\nbox.publish: dropped: b.ready.Fire()\n\t- \tb.ready.Fire()\n",
+		".txt:1: it does not live: protocol TestRaiseProtocol kills it: box.raise: torn",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q", want)
+		}
+	}
+
+	write("box.publish: dropped: b.ready.Fire()\n\tnobody waits\n")
+	c.layers = map[string]bool{"unit": true}
+	c.run = regexp.MustCompile(`raise: torn|publish: dropped: b.ready`)
+	if err := c.campaigns(g, k, &out); err == nil {
+		t.Error("a torn raise lives without its protocol, and nobody was told")
+	}
+	if !strings.Contains(out.String(), "lived, as reviewed") {
+		t.Error("the list was not read")
+	}
+	if t.Failed() {
+		t.Log(out.String())
+	}
+}
+
+func TestCulprit(t *testing.T) {
+	for output, want := range map[string]string{
+		"=== RUN   TestA\n--- FAIL: TestA (0.00s)\n":                                           "TestA",
+		"--- PASS: TestA (0.00s)\n--- FAIL: TestB (0.00s)\n    --- FAIL: TestB/x_y (0.00s)\n":  "TestB/x_y",
+		"--- FAIL: TestB (0s)\n    --- FAIL: TestB/x (0s)\n        --- FAIL: TestB/x/y (0s)\n": "TestB/x",
+		"=== RUN   TestA\n=== RUN   TestA/x\npanic: test timed out after 1s\n":                 "TestA/x",
+		"fatal error: all goroutines are asleep\n":                                             "",
+	} {
+		if got := culprit(output); got != want {
+			t.Errorf("culprit(%q) = %q, want %q", output, got, want)
+		}
+	}
+}
+
+func TestBaselineReadsDurations(t *testing.T) {
+	var b baseline
+	b.took = map[string]time.Duration{}
+	b.read("--- PASS: TestA (1.50s)\n    --- PASS: TestA/x (1.00s)\n        --- PASS: TestA/x/z (0.70s)\n    --- PASS: TestA/y (0.01s)\n--- PASS: TestB (0.00s)\n")
+	if b.took["TestA/x"] != time.Second || b.took["TestA/y"] != 10*time.Millisecond || len(b.took) != 3 {
+		t.Errorf("took %v", b.took)
+	}
+	if want := "^(TestA|TestB)$/^(y)$"; b.quick != want || b.short != 10*time.Millisecond {
+		t.Errorf("quick %s in %v, want %s", b.quick, b.short, want)
+	}
+}
+
+func TestTailKeepsTheEnd(t *testing.T) {
+	out := &tail{most: 100}
+	for range 1000 {
+		out.Write([]byte("0123456789"))
+	}
+	out.Write([]byte("end"))
+	if s := out.String(); len(s) > 300 || !strings.HasSuffix(s, "789end") {
+		t.Errorf("kept %q", s)
+	}
+}
+
+func TestReviewRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"\ta reason\n": ":1: a reason without a mutant",
+		"f: torn: x\n": ":1: no reason is given",
+		"# c\nf: torn: x\n\ty\n\nf: torn: x\n\tz\n":         ":5: listed twice",
+		"f: mangled: x\n\ty\n":                              ":1: no key of a mutant",
+		"# good\nf: torn: x #2\n\ty\n\tz\nf: late: x\n y\n": "",
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "a-b.txt"), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		r, err := readReview(dir, "a/b")
+		if want == "" {
+			if err != nil || len(r.entries) != 2 || r.entries[0].reason != "y z " {
+				t.Errorf("readReview(%q) = %v, %v", text, r, err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("readReview(%q): %v, want %q", text, err, want)
+		}
+	}
+}
+
+// A list that names what does not exist is told, but only by a full run.
+func TestReviewOutdated(t *testing.T) {
+	r := &review{path: "p", byKey: map[string]*entry{}}
+	for _, key := range []string{"f: torn: x", "f: negated: y"} {
+		e := &entry{key: key, reason: "r", line: 1}
+		r.entries, r.byKey[key] = append(r.entries, e), e
+	}
+	if got := r.outdated(nil, nil, true, concurrencyNames); len(got) != 1 || !strings.Contains(got[0], "no such mutant: f: torn: x") {
+		t.Errorf("a full run says %q", got)
+	}
+	if got := r.outdated(nil, nil, false, concurrencyNames); len(got) != 0 {
+		t.Errorf("a part says %q", got)
+	}
+	m := &mutant{function: "f", operator: "torn", what: "x"}
+	for fate, want := range map[fate]int{lived: 0, killed: 1, halted: 0, same: 1} {
+		if got := r.outdated([]*mutant{m}, map[*mutant]*verdict{m: {fate: fate}}, true, concurrencyNames); len(got) != want {
+			t.Errorf("fate %d: %q", fate, got)
+		}
+	}
+}

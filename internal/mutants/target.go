@@ -1,0 +1,230 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	module = "github.com/latchfree/latchfree"
+	tools  = module + "/internal/mutants/broken"
+)
+
+// A target is a package whose mutants are made: the files of its normal build,
+// type-checked.
+type target struct {
+	dir   string // from the module's root, with slashes
+	fset  *token.FileSet
+	files []*source
+	info  *types.Info
+	types *types.Package
+	from  types.Importer
+
+	wrappers map[*types.Func]*wrapper
+	effects  map[*types.Func]effect
+}
+
+// A source is a file of a target.
+type source struct {
+	path string
+	text []byte
+	file *ast.File
+}
+
+func (s *source) name() string { return filepath.Base(s.path) }
+
+// listed is what go list says of a package.
+type listed struct {
+	ImportPath, Dir, Export string
+	GoFiles                 []string
+}
+
+// load reads the package in dir of the module at root.
+func (g *toolchain) load(dir string) (*target, error) {
+	out, err := g.run("list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles", "./"+dir, tools)
+	if err != nil {
+		return nil, err
+	}
+	exports := map[string]string{}
+	var own listed
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := d.Decode(&p); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		exports[p.ImportPath] = p.Export
+		if p.ImportPath == module+"/"+dir {
+			own = p
+		}
+	}
+	if own.Dir == "" {
+		return nil, fmt.Errorf("%s is no package of %s", dir, module)
+	}
+	t := &target{dir: dir, fset: token.NewFileSet()}
+	t.from = importer.ForCompiler(t.fset, "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(exports[path])
+	})
+	for _, name := range own.GoFiles {
+		path := filepath.Join(own.Dir, name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		file, err := parser.ParseFile(t.fset, path, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		t.files = append(t.files, &source{path, text, file})
+	}
+	t.info = &types.Info{
+		Types: map[ast.Expr]types.TypeAndValue{},
+		Defs:  map[*ast.Ident]types.Object{},
+		Uses:  map[*ast.Ident]types.Object{},
+	}
+	if t.types, err = t.check(t.info, nil, nil); err != nil {
+		return nil, err
+	}
+	t.findWrappers()
+	t.findEffects()
+	return t, nil
+}
+
+// check type-checks the package, with other in place of one of its files.
+func (t *target) check(info *types.Info, instead *source, other *ast.File) (*types.Package, error) {
+	var files []*ast.File
+	for _, s := range t.files {
+		if s == instead {
+			files = append(files, other)
+		} else {
+			files = append(files, s.file)
+		}
+	}
+	config := types.Config{Importer: t.from}
+	return config.Check(module+"/"+t.dir, t.fset, files, info)
+}
+
+// builds reports whether the package compiles with text in place of s.
+func (t *target) builds(s *source, text []byte) bool {
+	file, err := parser.ParseFile(t.fset, s.path, text, parser.SkipObjectResolution)
+	if err != nil {
+		return false
+	}
+	_, err = t.check(nil, s, file)
+	return err == nil
+}
+
+// functions calls f for each function of the package that has a body.
+func (t *target) functions(f func(*source, *ast.FuncDecl)) {
+	for _, s := range t.files {
+		for _, d := range s.file.Decls {
+			if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil {
+				f(s, d)
+			}
+		}
+	}
+}
+
+// scopes calls f for each function with a body, and for declared constants.
+func (t *target) scopes(f func(*source, ast.Decl)) {
+	for _, s := range t.files {
+		for _, d := range s.file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Body != nil && d.Name.Name != "inlined" { // which is never called
+					f(s, d)
+				}
+			case *ast.GenDecl:
+				if d.Tok == token.CONST {
+					f(s, d)
+				}
+			}
+		}
+	}
+}
+
+// name returns a function's name, with that of its receiver's type.
+func name(scope ast.Decl) string {
+	d, ok := scope.(*ast.FuncDecl)
+	if !ok {
+		return "const"
+	}
+	if d.Recv == nil {
+		return d.Name.Name
+	}
+	e := d.Recv.List[0].Type
+	for {
+		switch x := e.(type) {
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.IndexListExpr:
+			e = x.X
+		case *ast.Ident:
+			return x.Name + "." + d.Name.Name
+		default:
+			return d.Name.Name
+		}
+	}
+}
+
+// text returns the source of n.
+func (t *target) text(n ast.Node) string { return t.between(n.Pos(), n.End()) }
+
+func (t *target) between(from, to token.Pos) string {
+	f := t.fset.File(from)
+	for _, s := range t.files {
+		if t.fset.File(s.file.Pos()) == f {
+			return string(s.text[f.Offset(from):f.Offset(to)])
+		}
+	}
+	return ""
+}
+
+// line returns n's source on one line, without the blocks of what has some.
+func (t *target) line(n ast.Node) string {
+	text := t.text(n)
+	var body *ast.BlockStmt
+	switch n := n.(type) {
+	case *ast.IfStmt:
+		body = n.Body
+	case *ast.ForStmt:
+		body = n.Body
+	case *ast.RangeStmt:
+		body = n.Body
+	case *ast.SwitchStmt:
+		body = n.Body
+	case *ast.TypeSwitchStmt:
+		body = n.Body
+	case *ast.SelectStmt:
+		body = n.Body
+	}
+	if body != nil {
+		text = t.between(n.Pos(), body.Pos())
+	}
+	if c, ok := n.(*ast.CaseClause); ok {
+		text = t.between(n.Pos(), c.Colon)
+	}
+	return oneLine(text)
+}
+
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	const most = 100
+	if r := []rune(text); len(r) > most {
+		text = string(r[:most-1]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"debug/macho"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A toolchain builds mutants, in a copy of the module, so that the source may
+// be edited meanwhile, and with a build cache of its own, from which it throws
+// away what mutants leave there.
+type toolchain struct {
+	root  string          // of the copy
+	temp  string          // holds it
+	cache string          // of builds; "": the user's
+	kept  map[string]bool // files of the cache to keep
+}
+
+func newToolchain(cache string) (*toolchain, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		return nil, fmt.Errorf("the module %s is not here: %w", module, err)
+	}
+	temp, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return nil, err
+	}
+	g := &toolchain{root: filepath.Join(temp, "src"), temp: temp, cache: cache}
+	return g, copyModule(strings.TrimSpace(string(out)), g.root)
+}
+
+func (g *toolchain) close() { os.RemoveAll(g.temp) }
+
+// copyModule copies what the packages of the module at from are built of.
+func copyModule(from, to string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if !d.IsDir() {
+			if !d.Type().IsRegular() {
+				return nil
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(to, rel), text, 0o666)
+		}
+		if _, err := os.Stat(filepath.Join(path, "go.mod")); rel != "." && (err == nil || d.Name() == ".git") {
+			return filepath.SkipDir
+		}
+		return os.MkdirAll(filepath.Join(to, rel), 0o777)
+	})
+}
+
+// run runs the go command in the copy.
+func (g *toolchain) run(args ...string) ([]byte, error) {
+	cmd := exec.Command("go", args...)
+	cmd.Dir = g.root
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	if g.cache != "" {
+		cmd.Env = append(cmd.Env, "GOCACHE="+g.cache)
+	}
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, errs.Bytes())
+	}
+	return out.Bytes(), nil
+}
+
+// A build is a way to build tests.
+type build struct {
+	name  string
+	flags []string
+}
+
+// test builds the tests of the package in dir, with the mutant if there is one.
+// Slot keeps the files of mutants apart that are built at the same time.
+func (g *toolchain) test(b build, dir, slot string, m *mutant) (binary string, err error) {
+	prefix := filepath.Join(g.temp, slot)
+	binary = prefix + "-" + b.name + "-" + strings.ReplaceAll(dir, "/", "-") + ".test"
+	args := append([]string{"test", "-c", "-vet=off", "-gcflags=-dwarf=false", "-ldflags=-s -w", "-o", binary}, b.flags...)
+	if m != nil {
+		overlay, err := json.Marshal(map[string]map[string]string{"Replace": {m.source.path: prefix + ".go"}})
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(prefix+".json", overlay, 0o666); err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(prefix+".go", m.text, 0o666); err != nil {
+			return "", err
+		}
+		args = append(args, "-overlay", prefix+".json")
+	}
+	_, err = g.run(append(args, "./"+dir)...)
+	return binary, err
+}
+
+// keep makes what the cache holds now stay there.
+func (g *toolchain) keep() {
+	g.kept = map[string]bool{}
+	g.cached(func(path string, _ fs.FileInfo) { g.kept[path] = true })
+}
+
+// prune removes from the cache what came after keep, and is not that new that
+// a build could be about to use it.
+func (g *toolchain) prune(age time.Duration) {
+	g.cached(func(path string, info fs.FileInfo) {
+		if !g.kept[path] && time.Since(info.ModTime()) > age {
+			os.Remove(path)
+		}
+	})
+}
+
+func (g *toolchain) cached(f func(path string, info fs.FileInfo)) {
+	if g.cache == "" {
+		return
+	}
+	filepath.WalkDir(g.cache, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				f(path, info)
+			}
+		}
+		return nil
+	})
+}
+
+var codeSeed = maphash.MakeSeed()
+
+// code returns a hash of a program's machine code: programs that differ in
+// nothing but where their lines are have the same. It returns 0 for a format
+// that it does not know.
+func code(binary string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(codeSeed)
+	if f, err := elf.Open(binary); err == nil {
+		defer f.Close()
+		if s := f.Section(".text"); s != nil {
+			text, err := s.Data()
+			if err == nil {
+				h.Write(text)
+				return h.Sum64()
+			}
+		}
+	}
+	if f, err := macho.Open(binary); err == nil {
+		defer f.Close()
+		if i := slices.IndexFunc(f.Sections, func(s *macho.Section) bool { return s.Name == "__text" }); i >= 0 {
+			text, err := f.Sections[i].Data()
+			if err == nil {
+				h.Write(text)
+				return h.Sum64()
+			}
+		}
+	}
+	return 0
+}
