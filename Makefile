@@ -18,7 +18,7 @@ RACE := ./atomicbreaker/... ./cowchangeset/... ./oncecache/... ./shardedregistry
 
 .PHONY: help
 help: ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: format vet unit race modelcheck smoke peers ## everything that must pass (a minute on 2 cores, and some for the first build)
