@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -166,6 +167,26 @@ var risky = append([]func(*world, int) any{
 	},
 	func(w *world, _ int) any { w.event.Wait(); return nil },
 	func(w *world, i int) any {
+		if i == 1 {
+			w.cancel()
+		}
+		return w.event.WaitContext(w.ctx)
+	},
+	func(w *world, i int) any {
+		w.mu.Lock()
+		w.m.Fault(mc.Goexit)
+		w.mu.Unlock()
+		return nil
+	},
+	func(w *world, i int) any {
+		return start(func() any {
+			if w.x[i].Load() == 1 {
+				w.event.Wait()
+			}
+			return nil
+		})
+	},
+	func(w *world, i int) any {
 		if w.x[i].Load() == 0 {
 			w.group.Add(1)
 		}
@@ -267,7 +288,47 @@ var ended = []func(*world, int) any{
 var palettes = []struct {
 	name    string
 	actions []func(*world, int) any
-}{{"words", actions[:5]}, {"held", held}, {"either", ended[:5]}, {"started", ended}, {"all", actions}}
+}{{"words", actions[:5]}, {"held", held}, {"either", ended[:5]}, {"started", ended}, {"faults", faults}, {"all", actions}}
+
+// faults are the actions that end in other ways than by returning. After a
+// Goexit the rest of the thread does not happen.
+var faults = []func(*world, int) any{
+	func(w *world, i int) (result any) {
+		defer func() { result = [...]any{recover(), result} }()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if err := w.m.Fault(mc.Error, mc.Panic, mc.Goexit); err != nil {
+			return err
+		}
+		return w.x[i].Add(1)
+	},
+	func(w *world, i int) any {
+		w.group.Add(1)
+		defer w.group.Done()
+		w.m.Fault(mc.Goexit)
+		return w.x[i].Add(1)
+	},
+	func(w *world, i int) any { w.group.Wait(); return w.x[i].Load() },
+	func(w *world, i int) any {
+		e := atomics.MakeEvent()
+		l := start(func() any {
+			defer e.Fire()
+			w.x[i].Add(1)
+			return w.m.Fault(mc.Error, mc.Goexit)
+		})
+		e.Wait()
+		return [...]any{l, w.x[i].Load()}
+	},
+	func(w *world, i int) any {
+		if i == 1 {
+			defer w.x[0].Store(5)
+			runtime.Goexit()
+		}
+		return w.x[0].Load()
+	},
+	func(w *world, i int) any { return [...]any{w.m.Jump(1, 5), atomics.Now().Nanosecond()} },
+	func(w *world, i int) any { return w.x[i].Swap(3) },
+}
 
 // held are the actions whose place depends on a mutex and on a second word.
 var held = []func(*world, int) any{

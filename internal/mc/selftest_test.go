@@ -4,23 +4,33 @@ package mc_test
 
 import (
 	"maps"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/mc"
 )
 
+// campaign is MC_PROGRAMS, or 1: try so many times as many programs, and larger
+// ones.
+var campaign = func() uint64 {
+	n, _ := strconv.ParseUint(os.Getenv("MC_PROGRAMS"), 10, 16)
+	return max(n, 1)
+}()
+
 // programs is how many to try: under the race detector, which is about races
 // in the checker there, a part.
 func programs(n uint64) uint64 {
+	n *= campaign
 	if underRace {
 		return n / 5
 	}
 	return n
 }
 
-var bruteForce = mc.Config{Mode: mc.Bounded, Preemptions: mc.Unbounded, MaxSchedules: 4000}
+var bruteForce = mc.Config{Mode: mc.Bounded, Preemptions: mc.Unbounded, MaxSchedules: int(2000 * min(campaign, 10))}
 
 // The reduction reaches every outcome that brute force reaches, and no other.
 func TestReductionIsSound(t *testing.T) {
