@@ -81,7 +81,7 @@ func add[S comparable](c *Coverage, o *outcome[S]) {
 	c.Grown += o.grown
 	c.Shrunk += o.shrunk
 	together := false
-	for _, h := range o.keys {
+	for _, h := range o.parts {
 		together = together || overlap(h)
 		for _, r := range h {
 			c.Events++

@@ -37,8 +37,7 @@ type shared struct {
 func (c *Client[S]) Rounds(keys int, op func(key int), tide func()) {
 	const rounds, burst = 4, 6
 	for round := range rounds {
-		key := c.together.IntN(keys)
-		c.meet()
+		key := c.Meet(keys)
 		tideFirst := (round+c.ID)%2 == 0
 		if tideFirst {
 			tide()
@@ -57,9 +56,10 @@ func (c *Client[S]) Rounds(keys int, op func(key int), tide func()) {
 	}
 }
 
-// meet waits a moment for the other clients. It does not insist: one whose
-// thread the operating system has put off will work beside the next round.
-func (c *Client[S]) meet() {
+// Meet waits a moment for the other clients, and returns a random number below
+// n, the same to all. It does not insist: a client whose thread the operating
+// system has put off will work beside the next round.
+func (c *Client[S]) Meet(n int) int {
 	const moment, glances = 100, 50 // of a microsecond; what is seen at once starts at once
 	c.meetings++
 	all := c.meetings * int64(c.trial.clients)
@@ -67,11 +67,12 @@ func (c *Client[S]) meet() {
 	for range moment {
 		for range glances {
 			if c.trial.arrived.Load() >= all {
-				return
+				return c.together.IntN(n)
 			}
 		}
 		runtime.Gosched()
 	}
+	return c.together.IntN(n)
 }
 
 // Now returns a moment for Add: the begin of an operation, or the end of a
@@ -85,13 +86,13 @@ func (c *Client[S]) Add(key int, from int64, e Event[S]) {
 
 // AddSpan records that e, on key, took effect between from and to.
 func (c *Client[S]) AddSpan(key int, from, to int64, e Event[S]) {
-	c.history = append(c.history, record[S]{key, c.ID, false, from, to, e})
+	c.history = append(c.history, record[S]{key: key, client: c.ID, from: from, to: to, event: e})
 }
 
 // AddSecond is AddSpan for the second half of an operation of which the first
 // may have the same span.
 func (c *Client[S]) AddSecond(key int, from, to int64, e Event[S]) {
-	c.history = append(c.history, record[S]{key, c.ID, true, from, to, e})
+	c.history = append(c.history, record[S]{key: key, client: c.ID, second: true, from: from, to: to, event: e})
 }
 
 // Errorf reports what is wrong whatever the others did.

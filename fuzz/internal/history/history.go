@@ -30,6 +30,23 @@ type Event[S comparable] interface {
 	String() string
 }
 
+// A WholeEvent is one on all keys at once; see Trial.Whole.
+type WholeEvent[S comparable] interface {
+	Event[S]
+	// AfterAll is After for the states of all keys.
+	AfterAll(Whole[S]) (Whole[S], bool)
+}
+
+// Whole is the states of all keys.
+type Whole[S comparable] [maxKeys]S
+
+const (
+	maxKeys = 3
+
+	// AllKeys is the key of a WholeEvent.
+	AllKeys = -1
+)
+
 // clock numbers the begins and ends of a history's operations.
 //
 // It is a counter and no time of day: whatever returned before something else
@@ -47,7 +64,8 @@ func (c *clock) now() int64 { return c.ticks.Add(1) }
 
 // record is an event with its place in the history.
 type record[S comparable] struct {
-	key      int // histories of different keys are checked apart
+	key      int
+	whole    bool // it is in a history of all keys
 	client   int
 	second   bool  // the second half of an operation, which may overlap the first
 	from, to int64 // it took effect after from and before to
@@ -69,11 +87,16 @@ func overlap[S comparable](history []record[S]) bool {
 	return false
 }
 
-// byKey splits a history into those of each key, sorted by their begins.
-func byKey[S comparable](all []record[S]) map[int][]record[S] {
+// parts splits a history into those of each key, unless it is to be checked as
+// a whole, and sorts them by begins.
+func parts[S comparable](all []record[S], whole bool) map[int][]record[S] {
 	keys := map[int][]record[S]{}
 	for _, r := range all {
-		keys[r.key] = append(keys[r.key], r)
+		k := r.key
+		if r.whole = whole; whole {
+			k = AllKeys
+		}
+		keys[k] = append(keys[k], r)
 	}
 	for _, h := range keys {
 		slices.SortFunc(h, func(a, b record[S]) int { return cmp.Compare(a.from, b.from) })
@@ -81,11 +104,20 @@ func byKey[S comparable](all []record[S]) map[int][]record[S] {
 	return keys
 }
 
-// text describes a history, one operation a line.
+// describe describes the operation, and its key if it is one of several.
+func (r record[S]) describe() string {
+	if r.whole && r.key != AllKeys {
+		return fmt.Sprintf("key %d: %v", r.key, r.event)
+	}
+	return r.event.String()
+}
+
+// text describes a history, one operation a line: the client, the times, and
+// what it was.
 func text[S comparable](history []record[S]) string {
 	var b strings.Builder
 	for _, r := range history {
-		fmt.Fprintf(&b, "\t%d [%4d, %4d] %v\n", r.client, r.from, r.to, r.event)
+		fmt.Fprintf(&b, "\t%d [%4d, %4d] %s\n", r.client, r.from, r.to, r.describe())
 	}
 	return b.String()
 }

@@ -3,8 +3,10 @@ package history
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,23 +24,26 @@ type failure struct {
 
 // judge returns nil if the trial went as it should.
 func (o *outcome[S]) judge() *failure {
-	if len(o.keys) == 0 && len(o.wrong) > 0 {
-		return &failure{verdict: porcupine.Ok, text: strings.Join(o.wrong, "\n")}
-	}
 	model := modelOf(o.init)
-	for _, k := range o.sortedKeys() {
-		ops := operations(o.keys[k])
+	if o.whole {
+		model = modelOfAll(o.init)
+	}
+	for _, k := range slices.Sorted(maps.Keys(o.parts)) {
+		ops := operations(o.parts[k])
 		verdict := porcupine.CheckOperationsTimeout(model, ops, decides)
 		if verdict == porcupine.Ok {
 			continue
 		}
-		f := &failure{verdict: verdict, model: model, text: fmt.Sprintf("no order of the operations on key %d explains\n%s", k, text(o.keys[k]))}
-		if verdict == porcupine.Unknown {
-			f.text = fmt.Sprintf("porcupine does not decide in %v about key %d:\n%s", decides, k, text(o.keys[k]))
-		}
+		f := &failure{verdict: verdict, model: model}
+		what := fmt.Sprintf("porcupine does not decide in %v", decides)
 		if verdict == porcupine.Illegal {
 			_, f.history = porcupine.CheckOperationsVerbose(model, ops, decides)
+			what = "no order explains all operations"
 		}
+		if k != AllKeys {
+			what += fmt.Sprint(" on key ", k)
+		}
+		f.text = what + "\n" + text(o.parts[k])
 		return f
 	}
 	if len(o.wrong) > 0 {
@@ -47,35 +52,61 @@ func (o *outcome[S]) judge() *failure {
 	return nil
 }
 
-// operations is a history as porcupine wants it: the event is all there is to
+// operations is a history as porcupine wants it: the record is all there is to
 // know. Second halves are drawn as another client's, as porcupine draws each
 // client's operations one after the other.
 func operations[S comparable](history []record[S]) []porcupine.Operation {
-	ops := make([]porcupine.Operation, len(history))
 	clients := 0
 	for _, r := range history {
 		clients = max(clients, 1+r.client)
 	}
+	ops := make([]porcupine.Operation, len(history))
 	for i, r := range history {
 		lane := r.client
 		if r.second {
 			lane += clients
 		}
-		ops[i] = porcupine.Operation{ClientId: lane, Input: r.event, Call: r.from, Return: r.to}
+		ops[i] = porcupine.Operation{ClientId: lane, Input: r, Call: r.from, Return: r.to}
 	}
 	return ops
 }
 
+// modelOf returns the model of one key.
 func modelOf[S comparable](init S) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return init },
 		Step: func(state, input, _ any) (bool, any) {
-			next, ok := input.(Event[S]).After(state.(S))
+			next, ok := input.(record[S]).event.After(state.(S))
 			return ok, next
 		},
-		DescribeOperation: func(input, _ any) string { return input.(Event[S]).String() },
+		DescribeOperation: describeOperation[S],
 	}
 }
+
+// modelOfAll returns the model of all keys together.
+func modelOfAll[S comparable](init S) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any {
+			var all Whole[S]
+			for k := range all {
+				all[k] = init
+			}
+			return all
+		},
+		Step: func(state, input, _ any) (ok bool, next any) {
+			all, r := state.(Whole[S]), input.(record[S])
+			if r.key == AllKeys {
+				all, ok = r.event.(WholeEvent[S]).AfterAll(all)
+			} else {
+				all[r.key], ok = r.event.After(all[r.key])
+			}
+			return ok, all
+		},
+		DescribeOperation: describeOperation[S],
+	}
+}
+
+func describeOperation[S comparable](input, _ any) string { return input.(record[S]).describe() }
 
 // describe tells what happened and how to go on, and draws the history in dir.
 func (f *failure) describe(t *testing.T, seed uint64, procs int, dir string) string {

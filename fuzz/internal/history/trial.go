@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +15,8 @@ import (
 // A Trial is one use of one fresh shared value.
 type Trial[S comparable] struct {
 	Init    S                // the model's first state, for every key
+	Whole   bool             // check the history of all keys as one, as WholeEvents need; a few keys and operations
+	Before  func()           // what is done first, or nil
 	Clients int              // goroutines
 	Work    func(*Client[S]) // what each of them does
 	After   func(*Client[S]) // what is done when they are through, or nil
@@ -31,7 +32,8 @@ type outcome[S comparable] struct {
 	init          S
 	seed          uint64
 	procs         int
-	keys          map[int][]record[S]
+	whole         bool
+	parts         map[int][]record[S] // by key, or all as one
 	wrong         []string
 	grown, shrunk int64
 }
@@ -40,7 +42,7 @@ type outcome[S comparable] struct {
 func run[S comparable](t *testing.T, seed uint64, fresh func(*rand.Rand) Trial[S]) (o outcome[S]) {
 	o = outcome[S]{seed: seed, procs: runtime.GOMAXPROCS(0)}
 	trial := fresh(rand.New(rand.NewPCG(seed, 0)))
-	o.init = trial.Init
+	o.init, o.whole = trial.Init, trial.Whole
 	if trial.Bubble {
 		synctest.Test(t, func(*testing.T) { trial.run(&o) })
 	} else {
@@ -50,6 +52,9 @@ func run[S comparable](t *testing.T, seed uint64, fresh func(*rand.Rand) Trial[S
 }
 
 func (tr Trial[S]) run(o *outcome[S]) {
+	if tr.Before != nil {
+		tr.Before()
+	}
 	common := &shared{clients: tr.Clients}
 	clients := make([]*Client[S], tr.Clients+1)
 	for i := range clients {
@@ -87,7 +92,7 @@ func (tr Trial[S]) run(o *outcome[S]) {
 		all = append(all, c.history...)
 		o.wrong = append(o.wrong, c.wrong...)
 	}
-	o.keys = byKey(all)
+	o.parts = parts(all, tr.Whole)
 	if tr.Value != nil {
 		o.grown, o.shrunk = Resizes(tr.Value)
 	}
@@ -110,13 +115,4 @@ func (c *Client[S]) survive(f func(*Client[S])) {
 func stacks() []byte {
 	b := make([]byte, 1<<20)
 	return b[:runtime.Stack(b, true)]
-}
-
-// sortedKeys returns the keys of o in order.
-func (o *outcome[S]) sortedKeys() (keys []int) {
-	for k := range o.keys {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

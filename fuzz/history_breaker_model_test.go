@@ -1,0 +1,216 @@
+//go:build !modelcheck
+
+package fuzz_test
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	ab "github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/fuzz/internal/history"
+)
+
+const (
+	breakerClients = 4
+
+	// never is the end of an open time that only Reset ends.
+	never = time.Duration(math.MaxInt64)
+)
+
+// breakerLimits are the settings of a breaker. OpenFor 0 stands for ever.
+type breakerLimits struct {
+	threshold, probes, closeAfter int
+	openFor, maxOpen, probeFor    time.Duration
+}
+
+func (l *breakerLimits) config() ab.Config {
+	c := ab.Config{
+		Trip: ab.Consecutive(l.threshold), Probes: l.probes, CloseAfter: l.closeAfter,
+		OpenTimeout: l.openFor, MaxOpenTimeout: l.maxOpen, ProbeTimeout: l.probeFor,
+	}
+	if l.openFor == 0 {
+		c.OpenTimeout, c.MaxOpenTimeout, c.ProbeTimeout = -1, 0, 0
+	}
+	return c
+}
+
+// circuit is what a breaker is for one key. A stay is a time in one state; the
+// permits of others are late.
+type circuit struct {
+	limits                             *breakerLimits
+	state                              ab.State // Open also when its time has passed
+	stay, fails, streak, inFlight, oks int
+	until, lease                       time.Duration
+	permits                            [2 * breakerClients]int // their stays, counted from 1
+}
+
+func (c *circuit) enter(s ab.State) {
+	c.state, c.stay, c.fails, c.inFlight = s, c.stay+1, 0, 0
+	c.until, c.lease = 0, 0
+}
+
+func (c *circuit) close() {
+	c.enter(ab.Closed)
+	c.streak, c.oks = 0, 0
+}
+
+func (c circuit) seen(now time.Duration) ab.State {
+	if c.state == ab.Open && now >= c.until {
+		return ab.HalfOpen
+	}
+	return c.state
+}
+
+func (c circuit) allow(slot int, now time.Duration) (circuit, error) {
+	switch {
+	case c.seen(now) == ab.Open:
+		return c, ab.ErrOpen
+	case c.state == ab.Open:
+		c.enter(ab.HalfOpen)
+		c.oks = 0
+	case c.state == ab.HalfOpen && c.inFlight == c.limits.probes && now < c.lease:
+		return c, ab.ErrTooManyProbes
+	case c.state == ab.HalfOpen && c.inFlight == c.limits.probes:
+		c.enter(ab.HalfOpen) // all are overdue
+	}
+	if c.state == ab.HalfOpen {
+		c.inFlight++
+		c.lease = now + c.limits.probeFor
+	}
+	c.permits[slot] = 1 + c.stay
+	return c, nil
+}
+
+func (c circuit) report(slot int, o ab.Outcome, now time.Duration) (circuit, ab.Verdict) {
+	valid := c.permits[slot] == 1+c.stay
+	c.permits[slot] = 0
+	if !valid {
+		return c, ab.Late
+	}
+	if c.state == ab.HalfOpen {
+		c.inFlight--
+		if o == ab.Success && c.oks+1 < c.limits.closeAfter {
+			c.oks++
+			return c, ab.Counted
+		}
+	}
+	if o == ab.Ignored {
+		return c, ab.Counted
+	}
+	return c.record(o, now)
+}
+
+func (c circuit) record(o ab.Outcome, now time.Duration) (circuit, ab.Verdict) {
+	switch {
+	case o == ab.Success && c.state == ab.Closed:
+		c.fails = 0
+		return c, ab.Counted
+	case o == ab.Success:
+		c.close()
+		return c, ab.Recovered
+	case c.seen(now) == ab.Open:
+		return c, ab.Late
+	case c.state == ab.Closed && c.fails+1 < c.limits.threshold:
+		c.fails++
+		return c, ab.Counted
+	}
+	c.enter(ab.Open)
+	c.until = never
+	if c.limits.openFor > 0 {
+		c.until = now + min(c.limits.openFor<<c.streak, c.limits.maxOpen)
+	}
+	c.streak = min(c.streak+1, 31)
+	return c, ab.Tripped
+}
+
+func (c circuit) look(now time.Duration) snapshot {
+	s := snapshot{c.seen(now), c.fails, c.streak, c.inFlight, 0}
+	if s.State == ab.Open {
+		s.RetryAfter = never
+		if c.until != never {
+			s.RetryAfter = c.until - now
+		}
+	}
+	return s
+}
+
+// snapshot is what a model can tell of an ab.Snapshot.
+type snapshot struct {
+	State                      ab.State
+	Failures, Streak, InFlight int
+	RetryAfter                 time.Duration
+}
+
+func shorten(s ab.Snapshot) snapshot {
+	return snapshot{s.State, s.Failures, s.Streak, s.InFlight, s.RetryAfter}
+}
+
+// breakerEvent is an operation of a breaker on one key.
+type breakerEvent struct {
+	op      string
+	slot    int           // of a permit
+	outcome ab.Outcome    // reported
+	now     time.Duration // the time, which stands still meanwhile
+	got     any           // returned; nil if nothing was, or it is not known
+}
+
+func (e breakerEvent) Kind() string {
+	if s, ok := e.got.(snapshot); ok {
+		return fmt.Sprint(e.op, " ", s.State)
+	}
+	return fmt.Sprint(e.op, " ", e.got)
+}
+
+func (e breakerEvent) String() string {
+	s := fmt.Sprintf("%s %+v at %v", e.op, e.got, e.now)
+	if e.op == "Allow" || e.op == "report" {
+		s = fmt.Sprintf("%s, permit %d", s, e.slot)
+	}
+	if e.op == "report" || e.op == "record" {
+		s = fmt.Sprintf("%v %s", e.outcome, s)
+	}
+	return s
+}
+
+func (e breakerEvent) After(c circuit) (circuit, bool) {
+	switch e.op {
+	case "Allow":
+		next, err := c.allow(e.slot, e.now)
+		return next, err == e.got
+	case "report":
+		next, v := c.report(e.slot, e.outcome, e.now)
+		return next, e.got == nil || v == e.got
+	case "record":
+		next, v := c.record(e.outcome, e.now)
+		return next, v == e.got
+	case "Reset":
+		c.close()
+		return c, true
+	case "State":
+		return c, c.seen(e.now) == e.got
+	case "IsOpen":
+		return c, (c.seen(e.now) == ab.Open) == e.got
+	case "Snapshot":
+		return c, c.look(e.now) == e.got
+	}
+	panic(e.op)
+}
+
+// resetAll is a ResetAll: of all keys at once.
+type resetAll struct{}
+
+func (resetAll) Kind() string   { return "ResetAll" }
+func (resetAll) String() string { return "ResetAll" }
+
+func (resetAll) After(c circuit) (circuit, bool) {
+	c.close()
+	return c, true
+}
+
+func (e resetAll) AfterAll(all history.Whole[circuit]) (history.Whole[circuit], bool) {
+	for k, c := range all {
+		all[k], _ = e.After(c)
+	}
+	return all, true
+}
