@@ -95,7 +95,7 @@ type build struct {
 func (g *toolchain) test(b build, dir, slot string, m *mutant) (binary string, err error) {
 	prefix := filepath.Join(g.temp, slot)
 	binary = prefix + "-" + b.name + "-" + strings.ReplaceAll(dir, "/", "-") + ".test"
-	args := append([]string{"test", "-c", "-vet=off", "-gcflags=-dwarf=false", "-ldflags=-s -w", "-o", binary}, b.flags...)
+	args := append([]string{"test", "-c", "-vet=off", "-trimpath", "-gcflags=-dwarf=false", "-ldflags=-s -w", "-o", binary}, b.flags...)
 	if m != nil {
 		overlay, err := json.Marshal(map[string]map[string]string{"Replace": {m.source.path: prefix + ".go"}})
 		if err != nil {
