@@ -58,3 +58,22 @@ func TestLayout(t *testing.T) {
 	s.a.Store(1)
 	s.b.Store(2)
 }
+
+// Stripe stays within the cells that there are, whatever stack asks.
+func TestStripe(t *testing.T) {
+	n := atomics.Stripes()
+	if n < 1 || n > 64 || n&(n-1) != 0 {
+		t.Fatalf("Stripes() = %d, want a power of two", n)
+	}
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			for _, n := range []int{1, 2, n, 64} {
+				if s := atomics.Stripe(n); s < 0 || s >= n {
+					t.Errorf("Stripe(%d) = %d", n, s)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
