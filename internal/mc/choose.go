@@ -27,6 +27,9 @@ func Choose(n int) int {
 	if n < 1 || n > maxChoices {
 		panic("mc: Choose of too few or too many")
 	}
+	if m.phase == leaving {
+		m.leave(m.cur)
+	}
 	if t := m.cur; t != nil && !t.started {
 		Step(Op{Verb: "start"}) // what a thread chooses is part of its run
 	}

@@ -223,8 +223,65 @@ func TestWaitGroupAndTally(t *testing.T) {
 	})
 }
 
+// What fails leaves no goroutine behind, and what its deferred functions do on
+// the way out is not part of the failure.
+func TestFailuresLeaveNothingBehind(t *testing.T) {
+	defer leftBehind(t, runtime.NumGoroutine())
+	for name, body := range map[string]func(m *mc.M, e *atomics.Event){
+		"deadlock": func(m *mc.M, e *atomics.Event) {
+			var mu atomics.Mutex
+			data := 0
+			for range 2 {
+				m.Go(func() {
+					defer func() { recover(); data++; mu.Unlock(); data++ }()
+					defer mu.Unlock()
+					defer atomics.Go(func() {})
+					defer m.Choose(2)
+					mu.Lock()
+					e.Wait()
+				})
+			}
+		},
+		"livelock": func(m *mc.M, e *atomics.Event) {
+			m.Go(func() {
+				for !e.Fired() {
+				}
+			})
+			m.Go(e.Wait)
+		},
+		"no race": func(m *mc.M, e *atomics.Event) {
+			data := 0
+			m.Go(func() { defer func() { data++ }(); e.Wait() })
+			m.Go(func() { data = 1; e.Wait() })
+		},
+		"body":  func(m *mc.M, e *atomics.Event) { atomics.Go(e.Wait); e.Wait() },
+		"final": func(m *mc.M, e *atomics.Event) { m.Final(func() { atomics.Go(e.Wait) }) },
+	} {
+		r := mc.Explore(mc.Config{}, func(m *mc.M) {
+			e := atomics.MakeEvent()
+			body(m, &e)
+		})
+		if !strings.Contains(r.Failure, "lock") || r.Trace == "" {
+			t.Errorf("%s: %v %q", name, r, r.Failure)
+		}
+		if waits := strings.Count(r.Trace, "waits for ever"); waits != map[string]int{"deadlock": 2, "no race": 2, "body": 1, "final": 1}[name] && name != "livelock" {
+			t.Errorf("%s: %d threads wait for ever:\n%s", name, waits, r.Trace)
+		}
+	}
+	defer func() {
+		if r := recover(); r != "body" {
+			t.Errorf("the body's panic became %v", r)
+		}
+	}()
+	mc.Explore(mc.Config{}, func(m *mc.M) {
+		e := atomics.MakeEvent()
+		atomics.Go(e.Wait)
+		panic("body")
+	})
+}
+
 func TestMisuse(t *testing.T) {
-	before := runtime.NumGoroutine()
+	defer leftBehind(t, runtime.NumGoroutine())
 	for name, body := range map[string]func(*mc.M){
 		"two explorations":        func(*mc.M) { mc.Explore(mc.Config{}, func(*mc.M) {}) },
 		"a choice among none":     func(m *mc.M) { m.Choose(0) },
@@ -245,7 +302,10 @@ func TestMisuse(t *testing.T) {
 		}()
 	}
 	mc.Check(t, mc.Config{}, func(m *mc.M) { m.Go(func() {}) }) // works on
+}
 
+// leftBehind fails the test if there are more goroutines than before.
+func leftBehind(t *testing.T, before int) {
 	// A thread hands over the turn just before it ends.
 	for range 1000 {
 		if runtime.NumGoroutine() <= before {

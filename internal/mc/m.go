@@ -69,6 +69,8 @@ const (
 	setup   phase = iota // the body runs, and then each thread up to its first step
 	running              // threads take turns
 	done                 // Final runs
+	meeting              // see unwind
+	leaving
 )
 
 // thread is one modelled goroutine.

@@ -71,9 +71,12 @@ func Get(gate *int32) int32 { return *gate }
 
 //go:norace
 func (m *M) step(o *Op) {
+	t := m.cur
+	if m.phase == leaving {
+		m.leave(t)
+	}
 	raceOff()
 	m.settle()
-	t := m.cur
 	t.verb = o.Verb
 	t.next = m.pend(o)
 	if m.recording {
@@ -85,7 +88,11 @@ func (m *M) step(o *Op) {
 		<-t.wake
 	} else if n := m.choose(); n != t {
 		m.pass(n)
-		<-t.wake // for ever, if that was the end of the execution
+		<-t.wake
+	}
+	if m.phase == meeting {
+		raceOn()
+		m.leave(t)
 	}
 	if m.phase == running {
 		m.record(t)
@@ -182,7 +189,7 @@ func (m *M) execute(body func(*M)) {
 		m.changePoints()
 	}
 	active = m
-	m.guard(func() { m.run(body) })
+	m.guard(body)
 	active = nil
 	if raceErrors() != races {
 		m.Failf("data race, reported above by the race detector")
@@ -230,7 +237,7 @@ func (m *M) exit(t *thread) {
 	m.returned.Add(1)
 	raceOff()
 	m.settle()
-	t.finished = true
+	t.finished = m.phase != leaving // or the trace shows where it waited
 	if !t.started {
 		t.started = true
 		m.pass(t.parent)

@@ -5,6 +5,7 @@ package mc
 import (
 	"errors"
 	"fmt"
+	"runtime"
 )
 
 // add makes a thread that has not been started yet.
@@ -36,13 +37,16 @@ func Go(fn func()) {
 		go fn()
 		return
 	}
+	if m.phase == leaving {
+		m.leave(m.cur)
+	}
 	if m.phase != running {
 		m.launch(m.add(fn))
 		return
 	}
+	t := m.add(fn)
 	raceOff()
 	m.settle()
-	t := m.add(fn)
 	m.branch(1, true) // nothing to choose, but each step has its place in the search
 	m.trace = append(m.trace, step{thread: m.cur.id})
 	if m.recording {
@@ -125,12 +129,41 @@ func next(set uint64, last int) int {
 	return first(set)
 }
 
-// guard calls the body or Final. One that waits for ever has failed.
-func (m *M) guard(f func()) {
+// guard runs the execution. A body or Final that waits for ever has failed.
+func (m *M) guard(body func(*M)) {
 	defer func() {
-		if r := recover(); r != nil && r != any(errStuck) {
+		r := recover()
+		m.unwind()
+		if r != nil && r != any(errStuck) {
 			panic(r)
 		}
 	}()
-	f()
+	m.run(body)
+}
+
+// unwind ends the threads that a failure has left waiting, each where it
+// waits, so that none is left behind. What their deferred functions do is not
+// part of the execution, and in no race with it: all are met before one leaves.
+func (m *M) unwind() {
+	for _, m.phase = range [...]phase{meeting, leaving} {
+		for _, t := range m.threads {
+			if t.started && !t.finished {
+				m.pass(t)
+				<-m.control
+				m.returned.Load()
+			}
+		}
+	}
+}
+
+// leave ends the calling thread.
+//
+//go:norace
+func (m *M) leave(t *thread) {
+	if m.phase == meeting {
+		m.returned.Add(1)
+		m.pass(nil)
+		<-t.wake
+	}
+	runtime.Goexit()
 }
