@@ -1,0 +1,229 @@
+//go:build modelcheck
+
+package fuzz
+
+import (
+	"context"
+	"iter"
+	"testing"
+	"time"
+
+	ab "github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/fuzz/internal/interleave"
+	"github.com/latchfree/latchfree/fuzz/internal/model"
+)
+
+// FuzzBreakerInterleavings runs threads on a Breaker or a Group in every order.
+// The first byte has the settings.
+func FuzzBreakerInterleavings(f *testing.F) {
+	fuzzInterleavings(f, breakerProgram(newBreakers))
+}
+
+// breakers is what a Group does, and a Breaker where it can.
+type breakers interface {
+	Allow(string) (ab.Permit, error)
+	Do(context.Context, string, func(context.Context) error) error
+	State(string) ab.State
+	Reset(string)
+	RecordSuccess(string) ab.Verdict
+	RecordFailure(string) ab.Verdict
+	IsOpen(string) bool
+	ResetAll()
+	Sweep() int
+	Len() int
+	All() iter.Seq2[string, ab.Snapshot]
+}
+
+// alone is a Breaker as breakers of one key.
+type alone struct {
+	breakers // of what it does not do
+	b        *ab.Breaker
+}
+
+func (a alone) Allow(string) (ab.Permit, error) { return a.b.Allow() }
+func (a alone) State(string) ab.State           { return a.b.State() }
+func (a alone) IsOpen(string) bool              { return a.b.State() == ab.Open }
+func (a alone) Reset(string)                    { a.b.Reset() }
+func (a alone) ResetAll()                       { a.b.Reset() }
+func (a alone) Sweep() int                      { return 0 }
+func (a alone) Len() int                        { return 1 }
+
+func (a alone) Do(ctx context.Context, _ string, fn func(context.Context) error) error {
+	_, err := ab.ExecuteContext(ctx, a.b, func(ctx context.Context) (int, error) { return 0, fn(ctx) })
+	return err
+}
+
+func (a alone) All() iter.Seq2[string, ab.Snapshot] {
+	return func(yield func(string, ab.Snapshot) bool) { yield(breakerKeyNames[0], a.b.Snapshot()) }
+}
+
+// The keys of a group, and how the clock goes: in units in which nothing is
+// rounded.
+var breakerKeyNames = [...]string{"db-1", "db-2"}
+
+const breakerStep = 128 * time.Millisecond
+
+// breakerSettings are what the first byte of a program says.
+type breakerSettings struct {
+	group, idle bool
+	spec        model.Breaker
+}
+
+func breakerSettingsOf(b byte) breakerSettings {
+	s := breakerSettings{group: b%4 > 0, idle: b%4 == 3, spec: model.Breaker{
+		Threshold: 1 + int(b>>2&1), Probes: 1 + int(b>>3&1), CloseAfter: 1 + int(b>>4&1),
+		OpenFor: breakerStep * time.Duration(1+b>>5&1), ProbeTimeout: breakerStep * time.Duration(1+b>>6&1),
+	}}
+	s.spec.MaxOpen = 2 * s.spec.OpenFor
+	return s
+}
+
+// newBreakers makes what the settings say.
+func newBreakers(s breakerSettings) breakers {
+	c := ab.Config{
+		Trip: ab.Consecutive(s.spec.Threshold), Probes: s.spec.Probes, CloseAfter: s.spec.CloseAfter,
+		OpenTimeout: s.spec.OpenFor, MaxOpenTimeout: s.spec.MaxOpen, ProbeTimeout: s.spec.ProbeTimeout,
+	}
+	if !s.group {
+		return alone{b: ab.MustNew(c)}
+	}
+	g := ab.GroupConfig[string]{Default: c}
+	if s.idle {
+		g.IdleTimeout = breakerStep
+	}
+	return ab.MustNewGroup(g)
+}
+
+// sharedBreakers are breakers, and the permits that threads hold. What the
+// prelude holds is dealt out to the threads.
+type sharedBreakers struct {
+	breakers
+	threads int
+	held    [4][]*breakerPermit
+}
+
+type breakerPermit struct {
+	key      int
+	permit   ab.Permit
+	reported bool
+}
+
+// take returns a permit that a thread has not reported yet, or nil.
+func (b *sharedBreakers) take(thread int, which byte) *breakerPermit {
+	var mine []*breakerPermit
+	for i, p := range b.held[0] {
+		if (thread == 0 || i%b.threads == thread-1) && !p.reported {
+			mine = append(mine, p)
+		}
+	}
+	for _, p := range b.held[thread] {
+		if thread > 0 && !p.reported {
+			mine = append(mine, p)
+		}
+	}
+	if len(mine) == 0 {
+		return nil
+	}
+	p := mine[int(which)%len(mine)]
+	p.reported = true
+	return p
+}
+
+// breakerModel has a model for each key, and what permits belong to.
+type breakerModel struct {
+	keys  [len(breakerKeyNames)]*model.Breaker
+	stays map[*breakerPermit]int
+	now   int // in steps of the clock
+}
+
+// at returns the model of a key at a time.
+func (s *breakerModel) at(key, ticks int) *model.Breaker {
+	b := s.keys[key]
+	b.Now = time.Duration(ticks) * breakerStep
+	return b
+}
+
+type (
+	breakerCaller = interleave.Caller[*sharedBreakers, *breakerModel]
+	breakerOp     = interleave.Op[*sharedBreakers, *breakerModel]
+)
+
+func breakerProgram(fresh func(breakerSettings) breakers) decoder[*sharedBreakers, *breakerModel] {
+	return func(program []byte) (p interleave.Program[*sharedBreakers, *breakerModel], ok bool) {
+		if len(program) == 0 {
+			return p, false
+		}
+		settings := breakerSettingsOf(program[0])
+		decode := decodeBreaker
+		if settings.group {
+			decode = decodeGroup
+		}
+		p, ok = interleave.Decode(program[1:], decode)
+		threads := len(p.Threads)
+		p.Tick = breakerStep
+		p.New = func() *sharedBreakers { return &sharedBreakers{breakers: fresh(settings), threads: threads} }
+		p.Model = func() *breakerModel {
+			s := &breakerModel{stays: map[*breakerPermit]int{}}
+			for i := range s.keys {
+				spec := settings.spec
+				s.keys[i] = &spec
+			}
+			return s
+		}
+		p.After = []breakerOp{breakerSnapshots(settings.group), breakerAllow(0), breakerTime(1), breakerTime(1), breakerAllow(0), breakerSnapshots(settings.group)}
+		if settings.group {
+			p.After = append(p.After, breakerAllow(1), breakerQuietLen)
+		}
+		return p, ok
+	}
+}
+
+// decodeBreaker knows what a Breaker does.
+func decodeBreaker(code interleave.Code, _ int, inside func() (breakerOp, bool)) breakerOp {
+	switch code.Op % 16 {
+	case 0, 1, 2:
+		return breakerAllow(0)
+	case 3, 4:
+		return breakerReport(code.Arg, ab.Success)
+	case 5, 6, 7:
+		return breakerReport(code.Arg, ab.Failure)
+	case 8:
+		return breakerReport(code.Arg, ab.Ignored)
+	case 9, 10:
+		return breakerCall(0, code.Arg, inside)
+	case 11:
+		return breakerReset(0)
+	case 12:
+		return breakerState(0)
+	case 13:
+		return breakerSnapshots(false)
+	default:
+		return breakerTime(1 + code.Arg%2)
+	}
+}
+
+// decodeGroup knows what a Group does, mostly with one key.
+func decodeGroup(code interleave.Code, id int, inside func() (breakerOp, bool)) breakerOp {
+	key := int(code.Arg % 4 / 3)
+	switch code.Op % 28 {
+	case 16, 17:
+		return breakerRecord(key, ab.Success)
+	case 18, 19, 20:
+		return breakerRecord(key, ab.Failure)
+	case 21:
+		return breakerResetAll
+	case 22:
+		return breakerSweep
+	case 23:
+		return breakerIsOpen(key)
+	case 24:
+		return breakerSnapshots(true)
+	case 25:
+		return breakerAllow(key)
+	case 26:
+		return breakerCall(key, code.Arg/4, inside)
+	case 27:
+		return [...]breakerOp{breakerReset(key), breakerState(key)}[code.Arg/4%2]
+	}
+	return decodeBreaker(interleave.Code{Op: code.Op % 28, Arg: code.Arg}, id, inside)
+}

@@ -1,0 +1,66 @@
+//go:build modelcheck
+
+package fuzz
+
+import "testing"
+
+// The seeds reach every operation in a thread, and every kind of result.
+
+func TestSliceInterleavingsSeeds(t *testing.T) {
+	seedsReach(t, "FuzzSliceInterleavings", sliceProgram(newSlice),
+		"Append", "Load", "Len", "All", "Snapshot", "CompareAndSwap = true", "CompareAndSwap = false",
+		"Update that appends = done", "Update that replaces = done", "Update that returns its argument = done",
+		"Update that drops the first = done", "Update that panics = panics: injected", "Update that exits = exits")
+}
+
+func TestRegistryInterleavingsSeeds(t *testing.T) {
+	seedsReach(t, "FuzzRegistryInterleavings", registryProgram(newRegistry),
+		"Create = 1", "Create = 3", "Create = shardedregistry: key exists: given BACKUP, stored backup, version 1",
+		"Get = 0 false", "Get = 9 true", "Lookup = { 0 0} false", "Lookup = {backup 9 1} true", "Put = 1", "Put = 2",
+		"Update = {backup 109 2}", "Update = injected", "Update = panics: injected", "Update = exits", "Update = shardedregistry: key not found",
+		"Update = shardedregistry: the function keeps changing its own key",
+		"Upsert = {backup 109 2}", "Upsert = {backup -9 1}", "Upsert = injected", "Upsert = panics: injected", "Upsert = exits",
+		"UpdateIf = 2", "UpdateIf = shardedregistry: version conflict: have 2, want 1", "UpdateIf = shardedregistry: key not found",
+		"Delete = { 0 0} false", "Delete = {backup 1 1} true",
+		"DeleteIf = 0", "DeleteIf = shardedregistry: version conflict: have 3, want 1", "DeleteIf = shardedregistry: key not found",
+		"Entries = { 0 0} false", "Entries = {backup 1 1} true", "Entries = {drain 2 1} true", "Len")
+}
+
+func TestChangesetInterleavingsSeeds(t *testing.T) {
+	seedsReach(t, "FuzzChangesetInterleavings", changesetProgram(newTracker),
+		"Record = 1", "Record = 2", "Record = sealed", "Record = none yet",
+		"RecordBatch = 0", "RecordBatch = 1", "RecordBatch = 2", "RecordBatch = sealed",
+		"Changeset.Record = 1", "Changeset.Record = sealed",
+		"Start = 1", "Start = 2", "Start = injected",
+		"StartAfter = 1", "StartAfter = 2", "StartAfter = cowchangeset: not the latest changeset",
+		"Seal = []", "Seal = [9]", "Seal = injected", "Sealed = true", "Sealed = false",
+		"Current = none yet", "Current = 1 open: true", "Current = 1 open: false", "Current = 2 open: true",
+		"Entries = []", "Entries = [9]", "IDs = [id-1]", "IDs = [id-1 id-2]", "Trail = map[1:[2 9]]")
+}
+
+func TestCacheInterleavingsSeeds(t *testing.T) {
+	seedsReach(t, "FuzzCacheInterleavings", cacheProgram(newCache),
+		"GetOrCreate creates = true", "GetOrCreate creates = false",
+		"GetOrCreate by a value = 9", "GetOrCreate by a value = 17", "GetOrCreate by an error = 0, injected",
+		"GetOrCreate by a panic = panics: injected", "GetOrCreate by Goexit = exits",
+		"GetOrCreate by none = 9", "GetOrCreate by none = 0, injected", "GetOrCreate by none = PanicError: injected",
+		"GetOrCreate by none = 0, oncecache: create function called runtime.Goexit",
+		"Get = 0 false", "Get = 9 true", "Set = 0 false", "Set = 9 true", "SetIfAbsent = true", "SetIfAbsent = false",
+		"Delete = 0 false", "Delete = 9 true", "CompareAndDelete = true", "CompareAndDelete = false",
+		"All = 0 false", "All = 1 true", "Len")
+}
+
+func TestBreakerInterleavingsSeeds(t *testing.T) {
+	const open, busy = "atomicbreaker: call rejected: breaker is open",
+		"atomicbreaker: call rejected: breaker is half-open and all probes are in flight"
+	seedsReach(t, "FuzzBreakerInterleavings", breakerProgram(newBreakers),
+		"Allow = admitted", "Allow = "+open, "Allow = "+busy, "Do = admitted", "Do = "+open, "Do = "+busy,
+		"Do = <nil>", "Do = injected", "Do = context canceled", "Do = panics: injected", "Do = exits",
+		"Permit.Success = Counted", "Permit.Success = Recovered", "Permit.Success = Late",
+		"Permit.Failure = Counted", "Permit.Failure = Tripped", "Permit.Failure = Late",
+		"Permit.Ignored = Counted", "Permit.Ignored = Late",
+		"RecordSuccess = Counted", "RecordSuccess = Recovered",
+		"RecordFailure = Counted", "RecordFailure = Tripped", "RecordFailure = Late",
+		"State = Closed", "State = Open", "State = HalfOpen", "IsOpen = true", "IsOpen = false",
+		"Snapshot", "Reset", "ResetAll", "Sweep", "Tick")
+}

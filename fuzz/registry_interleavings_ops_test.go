@@ -1,0 +1,241 @@
+//go:build modelcheck
+
+package fuzz
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/latchfree/latchfree/fuzz/internal/interleave"
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// registryResult prints what an operation returned, an error with what it
+// carries.
+func registryResult(v any, err error) any {
+	exists, conflict := new(shardedregistry.ExistsError), new(shardedregistry.ConflictError)
+	switch {
+	case err == nil:
+		return v
+	case errors.As(err, &exists):
+		return fmt.Sprintf("%v: given %v, stored %v, version %d", shardedregistry.ErrExists, exists.Given, exists.Stored, exists.Version)
+	case errors.As(err, &conflict):
+		return fmt.Sprintf("%v: have %d, want %d", shardedregistry.ErrConflict, conflict.Have, conflict.Want)
+	}
+	return err
+}
+
+// saw remembers the version of a key that the thread has seen last.
+func (r *sharedRegistry) saw(c *registryCaller, key int, v version) {
+	if v > 0 {
+		r.seen[c.Thread][key] = v
+	}
+}
+
+// last is the version of a key that the thread has seen last, or the prelude.
+func (r *sharedRegistry) last(c *registryCaller, key, off int) version {
+	return version(max(0, int(cmp.Or(r.seen[c.Thread][key], r.seen[0][key]))+off))
+}
+
+// registryWrite is an operation that makes a version. Do and want are also
+// given the version of the key that the thread has seen last.
+func registryWrite(op string, key int, name string, off int,
+	do func(r registry, last version) (version, error),
+	want func(s *registryModel, last, got version) (version, error),
+) registryOp {
+	return registryOp{Name: fmt.Sprintf("%s(%q, seen%+d)", op, name, off), Do: func(c *registryCaller) {
+		last, v := c.Real.last(c, key, off), version(0)
+		c.Once(op, func() any {
+			var err error
+			v, err = do(c.Real.registry, last)
+			c.Real.saw(c, key, v)
+			return registryResult(v, err)
+		}, func(s *registryModel, _ int) any { return registryResult(want(s, last, v)) })
+	}}
+}
+
+func registryCreate(key int, name string, value int) registryOp {
+	return registryWrite("Create", key, name, 0, func(r registry, _ version) (version, error) {
+		return r.Create(name, value)
+	}, func(s *registryModel, _, got version) (version, error) {
+		if e, present := s.keys[key].Live[registryKeys[key]]; present {
+			return 0, &shardedregistry.ExistsError{Given: name, Stored: e.Spelled, Version: version(e.Version)}
+		}
+		return s.put(key, name, value, got).Version, nil
+	})
+}
+
+func registryPut(key int, name string, value int) registryOp {
+	return registryWrite("Put", key, name, 0, func(r registry, _ version) (version, error) {
+		return r.Put(name, value)
+	}, func(s *registryModel, _, got version) (version, error) {
+		return s.put(key, name, value, got).Version, nil
+	})
+}
+
+func registryUpdateIf(key int, name string, off, value int) registryOp {
+	return registryWrite("UpdateIf", key, name, off, func(r registry, last version) (version, error) {
+		return r.UpdateIf(name, last, value)
+	}, func(s *registryModel, last, got version) (version, error) {
+		if err := s.conflict(key, last); err != nil {
+			return 0, err
+		}
+		return s.put(key, name, value, got).Version, nil
+	})
+}
+
+func registryDeleteIf(key int, name string, off int) registryOp {
+	return registryWrite("DeleteIf", key, name, off, func(r registry, last version) (version, error) {
+		return 0, r.DeleteIf(name, last)
+	}, func(s *registryModel, last, _ version) (version, error) {
+		if err := s.conflict(key, last); err != nil {
+			return 0, err
+		}
+		s.remove(key)
+		return 0, nil
+	})
+}
+
+// conflict returns the error of an operation that wants a version.
+func (s *registryModel) conflict(key int, want version) error {
+	e, present := s.get(key)
+	switch {
+	case !present:
+		return shardedregistry.ErrNotFound
+	case e.Version != want:
+		return &shardedregistry.ConflictError{Have: e.Version, Want: want}
+	}
+	return nil
+}
+
+func registryGet(key int, name string) registryOp {
+	return registryOp{Name: fmt.Sprintf("Get(%q)", name), Do: func(c *registryCaller) {
+		c.Once("Get", func() any { return fmt.Sprint(c.Real.Get(name)) }, func(s *registryModel, _ int) any {
+			e, ok := s.get(key)
+			return fmt.Sprint(e.Value, ok)
+		})
+	}}
+}
+
+func registryLookup(key int, name string) registryOp {
+	return registryOp{Name: fmt.Sprintf("Lookup(%q)", name), Do: func(c *registryCaller) {
+		c.Once("Lookup", func() any {
+			e, ok := c.Real.Lookup(name)
+			c.Real.saw(c, key, e.Version)
+			return fmt.Sprint(e, ok)
+		}, func(s *registryModel, _ int) any { return fmt.Sprint(s.get(key)) })
+	}}
+}
+
+func registryDelete(key int, name string) registryOp {
+	return registryOp{Name: fmt.Sprintf("Delete(%q)", name), Do: func(c *registryCaller) {
+		c.Once("Delete", func() any { return fmt.Sprint(c.Real.Delete(name)) },
+			func(s *registryModel, _ int) any { return fmt.Sprint(s.remove(key)) })
+	}}
+}
+
+var (
+	// registryLoop takes effect for each key at a moment of its own.
+	registryLoop = registryOp{Name: "Entries", Do: func(c *registryCaller) {
+		var got [len(registryKeys)]string
+		none := registryEntry{}
+		from := c.Begin()
+		for e := range c.Real.Entries() {
+			key := strings.Index(registryKeys[0]+registryKeys[1], e.Key) / len(registryKeys[0])
+			got[key] += fmt.Sprint(e, true) // twice is once too often
+		}
+		to := c.End()
+		for key, text := range got {
+			text := cmp.Or(text, fmt.Sprint(none, false))
+			c.Add(interleave.Moment[*registryModel]{Op: "Entries", Got: text, From: from, To: to,
+				Explains: func(s *registryModel, _ int) bool { return fmt.Sprint(s.get(key)) == text }})
+		}
+	}}
+	registryLen = registryOp{Name: "Len", Do: func(c *registryCaller) {
+		c.Once("Len", func() any {
+			n := c.Real.Len()
+			return n >= 0 && n <= len(registryKeys)+len(c.Real.seen)
+		}, func(*registryModel, int) any { return true })
+	}}
+	// registryQuietLen is for when nobody else is there.
+	registryQuietLen = registryOp{Name: "Len", Do: func(c *registryCaller) {
+		c.Once("Len", func() any { return c.Real.Len() }, func(s *registryModel, _ int) any {
+			return len(s.keys[0].Live) + len(s.keys[1].Live)
+		})
+	}}
+)
+
+// registryChange is Update or Upsert with a function that ends in some way, and
+// may do another operation before, in its first run or in each.
+func registryChange(key int, name string, id int, upsert bool, how byte, inside func() (registryOp, bool)) registryOp {
+	op := "Update"
+	if upsert {
+		op = "Upsert"
+	}
+	var inner registryOp
+	runsInner, changes := 0, false
+	if how >= 4 && how < 6 {
+		if o, ok := inside(); ok {
+			inner, runsInner = o, [...]int{1, 1000}[how%2]
+			changes = !strings.HasPrefix(o.Name, "Get") && !strings.HasPrefix(o.Name, "Lookup")
+		}
+	}
+	fn := func(old int, exists bool) (int, error) {
+		switch how {
+		case 1:
+			return id, errInjected
+		case 2:
+			panic(errInjected)
+		case 3:
+			runtime.Goexit()
+		}
+		if !exists {
+			return -id, nil
+		}
+		return 100*old + id, nil
+	}
+	do := func(c *registryCaller) (registryEntry, error) {
+		runs := 0
+		run := func(old int, exists bool) (int, error) {
+			if runs++; runs <= runsInner {
+				inner.Do(c)
+			}
+			return fn(old, exists)
+		}
+		if upsert {
+			return c.Real.Upsert(name, run)
+		}
+		return c.Real.Update(name, func(old int) (int, error) { return run(old, true) })
+	}
+	return registryOp{Name: fmt.Sprintf("%s(%q) %d after %s", op, name, how, cmp.Or(inner.Name, "nothing")), Do: func(c *registryCaller) {
+		var e registryEntry
+		var err error
+		c.Once(op, func() any {
+			e, err = do(c)
+			c.Real.saw(c, key, e.Version)
+			return registryResult(e, err)
+		}, func(s *registryModel, _ int) any {
+			if err == shardedregistry.ErrTooManyRetries && changes && runsInner > 1 {
+				return err // it may come at any time
+			}
+			old, present := s.get(key)
+			if !present && !upsert {
+				return shardedregistry.ErrNotFound
+			}
+			switch how {
+			case 2:
+				return interleave.Panics(errInjected)
+			case 3:
+				return interleave.Exits
+			}
+			v, bad := fn(old.Value, present)
+			if bad != nil {
+				return bad
+			}
+			return s.put(key, name, v, e.Version)
+		})
+	}}
+}
