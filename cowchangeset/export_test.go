@@ -3,9 +3,9 @@ package cowchangeset
 // The steps of operations, for tests that stop between them: a goroutine that
 // stalls after a step is a test that does not take the next one.
 
-const (
-	FirstChunk = firstChunk
-	MaxChunk   = maxChunk
+var (
+	FirstChunk = firstChunk()
+	MaxChunk   = maxChunk()
 )
 
 // Writer is a Record or RecordBatch that takes one step at a time.

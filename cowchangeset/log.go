@@ -67,7 +67,7 @@ type mark[E any] struct {
 }
 
 func (l *log[E]) init() {
-	l.first.slots = make([]slot[E], firstChunk)
+	l.first.slots = make([]slot[E], firstChunk())
 	l.tail.Store(&l.first)
 	l.origin.chunk = &l.first
 	l.decided.Store(&l.origin)
@@ -242,7 +242,7 @@ func (c *chunk[E]) prepare() {
 // after returns a new chunk to follow c.
 func (c *chunk[E]) after() *chunk[E] {
 	n := len(c.slots)
-	return &chunk[E]{base: c.base + uint64(n), slots: make([]slot[E], min(2*n, maxChunk))}
+	return &chunk[E]{base: c.base + uint64(n), slots: make([]slot[E], min(2*n, maxChunk()))}
 }
 
 // seal ends reservations.

@@ -3,11 +3,9 @@
 package cowchangeset_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 
-	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/mc"
 )
@@ -154,58 +152,5 @@ func TestReport_NaiveMisplacesChanges(t *testing.T) {
 func TestReport_TrackerMisplacesNothing(t *testing.T) {
 	for name, threads := range reported {
 		t.Run(name, func(t *testing.T) { protocol(t, mc.Config{}, withOne, modelWithOne, threads, entries) })
-	}
-}
-
-// What healthy operations cost, away from the ends of chunks.
-func TestCosts(t *testing.T) {
-	type tracker = cowchangeset.Tracker[int]
-	fresh := func() *tracker {
-		tr := new(tracker)
-		tr.Start(context.Background())
-		for e := range 4 { // up to the second slot of a chunk of four
-			tr.Record(e)
-		}
-		tr.Trail()
-		return tr
-	}
-	tr := fresh()
-	c, _ := tr.Current()
-	var s cowchangeset.Slice[int]
-	s.Append(1)
-	for _, tt := range []struct {
-		name string
-		op   func()
-		want mc.Cost
-	}{
-		{"Record", func() { tr.Record(4) }, mc.Cost{Loads: 3, RMWs: 2}},
-		{"Len after a Record", func() { c.Len() }, mc.Cost{Loads: 3, RMWs: 1}},
-		{"Len", func() { c.Len() }, mc.Cost{Loads: 2}},
-		{"Current", func() { tr.Current() }, mc.Cost{Loads: 2}},
-		{"Slice.Load", func() { s.Load() }, mc.Cost{Loads: 2}},
-		{"Slice.Append", func() { s.Append(2) }, mc.Cost{Loads: 2, RMWs: 2}},
-	} {
-		if got := mc.Measure(tt.op); got != tt.want {
-			t.Errorf("%s costs %v, want %v", tt.name, got, tt.want)
-		}
-	}
-	over := func() *tracker {
-		tr := fresh()
-		c, _ := tr.Current()
-		c.Seal(context.Background())
-		return tr
-	}
-	for _, tt := range []struct {
-		name  string
-		fresh func() *tracker
-		op    func(*tracker, int)
-	}{
-		{"Current", fresh, func(tr *tracker, _ int) { tr.Current() }},
-		{"Trail", fresh, func(tr *tracker, _ int) { tr.Trail() }},
-		{"Record after a Seal", over, func(tr *tracker, _ int) { tr.Record(1) }},
-	} {
-		if got := mc.Transfers(64, tt.fresh, tt.op); got > 0.1 { // each run's values lie elsewhere, across a line more or less
-			t.Errorf("%s moves %.2f cache lines at 64 cores, want none", tt.name, got)
-		}
 	}
 }

@@ -11,13 +11,13 @@ import (
 )
 
 // Main is what a package's TestMain calls. It runs the tests, and if all of
-// them ran and passed, compares what they explored with the
+// them ran and passed, compares what they explored and measured with the
 // package's CHECKS.md. With MC_UPDATE=1 it writes that file instead.
 //
 // From then on everything is entered in the book: an exploration by any other
 // way than Check, Linearizable and Refute fails the run.
 func Main(m *testing.M) {
-	current = &book{checks: map[string]check{}, busy: map[testing.TB]bool{}}
+	current = newBook()
 	code := m.Run()
 	if code == 0 {
 		if err := current.close(); err != nil {
@@ -31,12 +31,17 @@ func Main(m *testing.M) {
 // current is the book that is kept; nil: none.
 var current *book
 
-// book is what the tests of a package have explored.
+// book is what the tests of a package have explored and measured.
 type book struct {
 	mu       sync.Mutex
 	checks   map[string]check // by test
+	paths    map[string][]path
 	busy     map[testing.TB]bool
 	problems []string
+}
+
+func newBook() *book {
+	return &book{checks: map[string]check{}, paths: map[string][]path{}, busy: map[testing.TB]bool{}}
 }
 
 // check is one exploration.
@@ -44,8 +49,8 @@ type check struct {
 	threads, schedules int
 	operations         string // of the threads
 	extent             string // which executions were explored
-	refuted            bool
-	failure, trace     string // if refuted
+	failure, trace     string // if any
+	refuted            bool   // it had to fail
 }
 
 // complain notes what fails the run.
@@ -65,6 +70,8 @@ func (b *book) enter(t testing.TB, c check) {
 	switch before, again := b.checks[name]; {
 	case b.busy[t]:
 		b.complain("%s explores more than once: give each exploration a t.Run", name)
+	case c.failure != "" && !c.refuted:
+		b.complain("%s failed, and nobody heard of it: what must fail goes through Refute", name)
 	case again && before != c:
 		b.complain("%s is not deterministic: it found\n\t%+v\nand then\n\t%+v", name, before, c)
 	case c.operations == "":

@@ -31,7 +31,7 @@ func Check(t testing.TB, cfg Config, body func(*M)) Result {
 	}
 	current.enter(t, check{
 		threads: r.Threads, schedules: r.Schedules,
-		operations: cfg.Operations, extent: cfg.extent(),
+		operations: cfg.Operations, extent: cfg.extent(), failure: r.Failure,
 	})
 	return r
 }

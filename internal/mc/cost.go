@@ -48,8 +48,23 @@ func (c Cost) String() string {
 // meter counts while Measure runs.
 var meter *Cost
 
+// measuring tells that costs are measured: see Measuring.
+var measuring bool
+
+// Measuring reports whether costs are measured, so that limits must be those
+// of a normal build.
+func Measuring() bool { return measuring }
+
+// measure says that costs are measured until stop is called.
+func measure() (stop func()) {
+	before := measuring
+	measuring = true
+	return func() { measuring = before }
+}
+
 // Measure returns what f does to shared words, alone and outside explorations.
 func Measure(f func()) Cost {
+	defer measure()()
 	var c Cost
 	meter = &c
 	defer func() { meter = nil }()

@@ -50,6 +50,7 @@ func (b *book) page() (*page, error) {
 		slices.Sort(groups[test])
 		b.group(p, groups[test])
 	}
+	b.costs(p)
 	return p, nil
 }
 
@@ -76,9 +77,13 @@ func (b *book) summary(p *page) {
 			complete++
 		}
 	}
-	p.WriteString("| programs | complete | to a bound | must fail, and do | schedules |\n|---:|---:|---:|---:|---:|\n")
-	fmt.Fprintf(p, "| %d | %d | %d | %d | %s |\n", len(b.checks), complete, len(b.checks)-complete-refuted, refuted,
-		grouped(schedules))
+	costs := 0
+	for _, paths := range b.paths {
+		costs += len(paths)
+	}
+	p.WriteString("| programs | complete | to a bound | must fail, and do | schedules | costs |\n|---:|---:|---:|---:|---:|---:|\n")
+	fmt.Fprintf(p, "| %d | %d | %d | %d | %s | %d |\n", len(b.checks), complete, len(b.checks)-complete-refuted, refuted,
+		grouped(schedules), costs)
 }
 
 // group prints the table of one test, and how those failed that had to.
@@ -124,15 +129,14 @@ func grouped(n int) string {
 
 // settle compares the page with the committed one, or replaces that.
 func (p *page) settle(update bool) error {
-	if update {
-		return os.WriteFile(pageName, p.Bytes(), 0o644)
-	}
-	committed, err := os.ReadFile(pageName)
-	if err != nil && !os.IsNotExist(err) {
+	committed, err := os.ReadFile(pageName) // before an update too, so that go test knows that it depends on it
+	switch {
+	case err != nil && !os.IsNotExist(err):
 		return err
-	}
-	if bytes.Equal(committed, p.Bytes()) {
+	case bytes.Equal(committed, p.Bytes()):
 		return nil
+	case update:
+		return os.WriteFile(pageName, p.Bytes(), 0o644)
 	}
 	return fmt.Errorf("mc: %s/%s is not what was found:\n%srewrite it with %s=1 go test -tags modelcheck ./%s, and look at the difference",
 		p.folder, pageName, difference(string(committed), p.String()), updateVariable, p.folder)

@@ -46,6 +46,9 @@ func Did(on, also Mode) {
 		if also == None {
 			s.also.word = 0
 		}
+		if m.cfg.lines != nil && on == Read {
+			m.cfg.lines.onlyRead()
+		}
 	}
 }
 
@@ -98,7 +101,7 @@ func (m *M) step(o *Op) {
 		m.record(t)
 	}
 	if m.cfg.lines != nil {
-		m.cfg.lines.touch(t.id, o.On)
+		m.cfg.lines.touch(t.id, o)
 	}
 	raceOn()
 }
