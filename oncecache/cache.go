@@ -18,21 +18,19 @@ type Cache[K comparable, V any] struct {
 	root atomics.Pointer[root[K, V]]
 }
 
-// root is the cache proper.
+// root is the cache proper. It never changes, but that Close puts an empty one
+// in its place.
 type root[K comparable, V any] struct {
 	entries table.Table[K, entry[V]] // by value: a hit loads one pointer less
 	keys    table.Keys[K]
 	hash    table.Hash[K]
 
-	// Hits read the line above; creations write the line below.
-	_ atomics.CacheLinePad
+	before *root[K, V] // what this root took the place of; nil if not closed
+	books  *books      // the same as that of before
 
-	// creating is the number of entries in the table that are being created.
-	// One is added by the caller that inserted the entry, and taken off by
-	// whoever takes the entry out of that state.
-	creating atomics.Int64
-
-	_ atomics.CacheLinePad
+	close func(K, V) error // Config.Close
+	seat  crew             // what a caller takes that wants a lease
+	extra crew             // kept, if Config.KeepCreating
 }
 
 // New returns an empty cache, or an error that names the setting at fault.
@@ -41,7 +39,7 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 		return nil, err
 	}
 	c := new(Cache[K, V])
-	c.root.Store(newRoot[K, V](config.SizeHint))
+	c.root.Store(newRoot(config))
 	return c, nil
 }
 
@@ -55,10 +53,16 @@ func MustNew[K comparable, V any](config Config[K, V]) *Cache[K, V] {
 	return c
 }
 
-func newRoot[K comparable, V any](sizeHint int) *root[K, V] {
-	r := &root[K, V]{keys: table.NewKeys[K]()}
+func newRoot[K comparable, V any](config Config[K, V]) *root[K, V] {
+	r := &root[K, V]{keys: table.NewKeys[K](), books: new(books), close: config.Close, seat: oneCaller}
 	r.hash = r.keys.Hasher("oncecache")
-	r.entries = *table.New[K, entry[V]](r.hash, sizeHint)
+	r.entries = *table.New[K, entry[V]](r.hash, config.SizeHint)
+	if r.close != nil {
+		r.seat = callerAndLease
+	}
+	if config.KeepCreating {
+		r.extra = kept
+	}
 	return r
 }
 
@@ -71,7 +75,7 @@ func (c *Cache[K, V]) shared() *root[K, V] {
 }
 
 func (c *Cache[K, V]) install() *root[K, V] {
-	c.root.CompareAndSwap(nil, newRoot[K, V](0))
+	c.root.CompareAndSwap(nil, newRoot(Config[K, V]{}))
 	return c.root.Load()
 }
 
@@ -114,13 +118,13 @@ func (c *Cache[K, V]) GetOrCreate(k K, create func() (V, error)) (V, error) {
 	}
 	if r := c.root.Load(); r != nil {
 		if e := r.entries.Load(k); e != nil { // LP(GetOrCreate): a hit
-			if e.state.Load() == nil {
-				return e.value, nil
+			if v, ok := e.get(); ok {
+				return v, nil
 			}
-			return e.outcome()
+			return c.slow(k, e, create)
 		}
 	}
-	return c.miss(k, create)
+	return c.slow(k, nil, create)
 }
 
 // Get returns the value of k, and whether there is one. It does not wait: a
@@ -138,54 +142,98 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 
 // Set makes v the value of k, and returns the value that it replaced, if there
 // was one. If a value is being created for k, everyone who takes part in that
-// creation gets v.
+// creation gets v, and the context of the create function is cancelled.
 //
-// Set stores nothing for a key that holds a NaN.
+// Set stores nothing for a key that holds a NaN, or if the cache is closed.
+// With a Config.Close function, v is the cache's to close from now on, at once
+// if it is not stored; and so is what Set returns, unless a lease holds it.
 //
 // Set is blocking on the mutex of one bucket. It takes effect when the new
 // entry takes the place of the old one.
 func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 	r := c.shared()
-	if !r.storable(k) {
+	refused := !r.storable(k) || r.before != nil
+	if r.close != nil && (r.books.begin(onePending) || refused) {
+		r.dispose(k, v)
 		return old, false
 	}
-	n := &entry[V]{value: v}
+	if refused {
+		return old, false
+	}
+	n := r.newEntry(v)
 	e := r.entries.Swap(k, n) // LP(Set)
-	if e == nil {
-		return old, false
+	if e != nil {
+		old, replaced = r.replaced(e, n)
 	}
-	return r.replaced(e, n)
+	c.recheck(r, k, n)
+	if e != nil {
+		r.retire(k, e)
+	}
+	return old, replaced
+}
+
+// newEntry returns an entry that is ready.
+func (r *root[K, V]) newEntry(v V) *entry[V] {
+	n := &entry[V]{value: v}
+	if r.close != nil {
+		n.state.Store(newLeased[V]())
+	}
+	return n
 }
 
 // replaced ends the creation of e, if there is one, in the value of n, which
 // Set has put in its place. Otherwise it returns the value of e.
 func (r *root[K, V]) replaced(e, n *entry[V]) (old V, ok bool) {
-	if f, left := e.supersede(n); left {
-		r.creating.Add(-1)
-		f.end()
+	p, left := e.supersede(n)
+	if left {
+		r.books.finish(oneCreating)
+		p.end()
+		p.callOff(nil)
 		return old, false
 	}
-	return e.get()
+	return e.valueAfter(p)
+}
+
+// recheck removes n, which its caller has put into the table, if the cache was
+// closed since r was loaded. Close changes the root and then empties the table,
+// so one of them sees the other.
+func (c *Cache[K, V]) recheck(r *root[K, V], k K, n *entry[V]) {
+	if c.root.Load() != r && r.entries.CompareAndDelete(k, n) {
+		r.retire(k, n)
+	}
 }
 
 // SetIfAbsent makes v the value of k if k has none and none is being created,
-// and reports whether it did. It stores nothing for a key that holds a NaN.
+// and reports whether it did. It stores nothing for a key that holds a NaN, or
+// if the cache is closed. What it does not store is its caller's to close.
 //
 // SetIfAbsent is wait-free if k is present, and otherwise blocking on the
 // mutex of one bucket. It takes effect when the entry is inserted or found.
 func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 	r := c.shared()
-	if r.entries.Load(k) != nil || !r.storable(k) { // LP(SetIfAbsent): found
+	if r.entries.Load(k) != nil || !r.storable(k) || r.before != nil { // LP(SetIfAbsent): found, or closed
 		return false
 	}
-	_, loaded := r.entries.LoadOrStore(k, &entry[V]{value: v}) // LP(SetIfAbsent): inserted, or found after all
-	return !loaded
+	if r.close != nil && r.books.begin(onePending) {
+		r.books.finish(onePending)
+		return false
+	}
+	n := r.newEntry(v)
+	if _, loaded := r.entries.LoadOrStore(k, n); loaded { // LP(SetIfAbsent): inserted, or found after all
+		if r.close != nil {
+			r.books.finish(onePending)
+		}
+		return false
+	}
+	c.recheck(r, k, n)
+	return true
 }
 
 // Delete removes k, and returns the value that it had, if any. If a value is
 // being created for k, the cache forgets that creation: those who take part in
 // it get its result, which is not kept, and the next caller creates anew
-// without waiting for it.
+// without waiting for it. With a Config.Close function, what Delete returns is
+// closed at once, unless a lease holds it.
 //
 // Delete is wait-free if k is absent, and otherwise blocking on the mutex of
 // one bucket. It takes effect when the entry is removed, or not found.
@@ -195,17 +243,32 @@ func (c *Cache[K, V]) Delete(k K) (old V, deleted bool) {
 	if e == nil {
 		return old, false
 	}
-	return r.removed(e)
+	old, deleted = c.removed(r, e)
+	r.retire(k, e)
+	return old, deleted
 }
 
 // removed forgets the creation of e, if there is one, after Delete has taken e
 // out of the table. Otherwise it returns the value of e.
-func (r *root[K, V]) removed(e *entry[V]) (old V, ok bool) {
-	if e.forget() {
-		r.creating.Add(-1)
+func (c *Cache[K, V]) removed(r *root[K, V], e *entry[V]) (old V, ok bool) {
+	p, left := e.forget()
+	if left {
+		r.books.finish(oneCreating)
+		c.hide(r, &p.flight)
 		return old, false
 	}
-	return e.get()
+	return e.valueAfter(p)
+}
+
+// hide lets Close find f, which is in no table, if Close could call it off.
+func (c *Cache[K, V]) hide(r *root[K, V], f *flight) {
+	if f.cancel == nil {
+		return
+	}
+	r.books.hide(f)
+	if c.root.Load() != r {
+		f.ground() // Close may have looked before
+	}
 }
 
 // CompareAndDelete removes k from c if its value is old, and reports whether
@@ -227,6 +290,7 @@ func CompareAndDelete[K, V comparable](c *Cache[K, V], k K, old V) bool {
 			return false
 		}
 		if r.entries.CompareAndDelete(k, e) { // LP(CompareAndDelete): removed
+			r.retire(k, e)
 			return true
 		}
 		// Another caller replaced or removed the entry; an equal value may
@@ -244,7 +308,7 @@ func (c *Cache[K, V]) Len() int {
 	if r == nil {
 		return 0
 	}
-	return max(0, r.entries.Len()-int(r.creating.Load())) // LP(Len)
+	return max(0, r.entries.Len()-tally(r.books.work.Load()).creating()) // LP(Len)
 }
 
 // Keys returns an iterator over the keys that have a value, in no order. It

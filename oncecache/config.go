@@ -18,6 +18,25 @@ type Config[K comparable, V any] struct {
 	// 2²⁴ on a 32-bit machine. The table does not shrink below that room. Zero
 	// means to start small.
 	SizeHint int
+
+	// Close, if it is set, makes the values the cache's own: it is called once
+	// for each value that was created or set, when that is no longer the
+	// key's and no lease holds it. A value that is replaced, deleted or
+	// discarded without leases is closed at once, and so is one that is not
+	// kept: use [Cache.Acquire] to hold a value. SetIfAbsent leaves a value
+	// that it does not store to its caller, and a value that a create function
+	// returns beside an error is none.
+	//
+	// It runs on the goroutine of the call that found nobody else to use the
+	// value, outside every lock; that call does not get to know how it ends.
+	// Errors, and panics as [*PanicError], are returned by [Cache.Close].
+	//
+	// Nil means that nothing is ever closed.
+	Close func(K, V) error
+
+	// KeepCreating lets creations go on whose callers have all left, so that
+	// the next caller finds a value rather than a creation that was cancelled.
+	KeepCreating bool
 }
 
 func (c *Config[K, V]) validate() error {

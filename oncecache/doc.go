@@ -16,6 +16,34 @@
 // takes long to make and other keys must not wait for that; when nearly all
 // calls find the value there.
 //
+// # Callers who may not want to wait
+//
+// [Cache.GetOrCreateContext] is for callers whose context may end. That ends
+// their wait; the creation goes on for the others, and is cancelled when all
+// have left. Whoever asks for the key while a cancelled creation still runs
+// waits for its end, uses what it made after all, and otherwise starts anew:
+// nobody gets an error because others have left.
+//
+// # Values that must be closed
+//
+// A cache with a Config.Close function owns its values, and [Cache.Acquire]
+// gives a [Lease] of one:
+//
+//	engines := oncecache.MustNew(oncecache.Config[string, *sql.DB]{
+//		Close: func(_ string, db *sql.DB) error { return db.Close() },
+//	})
+//	…
+//	lease, err := engines.Acquire(ctx, url, open)
+//	if err != nil {
+//		return err
+//	}
+//	defer lease.Release()
+//
+// A value is closed once: when it is no longer the key's, and nobody holds a
+// lease of it. So an engine may be deleted, replaced, or discarded as broken
+// while others use it. [Cache.Close] closes what is left, and waits for those
+// who still use it.
+//
 // # When not to use it
 //
 // When the values go out of date or must not grow in number: nothing leaves
@@ -30,6 +58,10 @@
 // value at which a second creation could begin. Create functions of one key never
 // run at the same time, unless [Cache.Set] or [Cache.Delete] ended the creation
 // of one that still runs.
+//
+// Every value that a create function returns is kept, or given to those who
+// asked for it, or dropped; and if there is a Config.Close function, closed in
+// the end, whichever of these it was.
 //
 // Every call that returns has either a value that was created or set, or an
 // error. However a create function ends — error, panic, [runtime.Goexit] —
@@ -48,16 +80,25 @@
 //
 // A hit is one map look-up and two atomic loads. It writes nothing shared,
 // waits for nobody and allocates nothing, even if the create function captures
-// variables: it never leaves the caller's stack.
+// variables: it never leaves the caller's stack. GetOrCreateContext costs the
+// same, but its create function should take what it needs from its arguments,
+// because one that captures variables is allocated.
+//
+// A lease takes one read-modify-write to acquire and one to release, on a word
+// that is the key's own, and split by processors once two users of a key have
+// collided on it.
 //
 // A ready entry takes 8 bytes beside its value, and the table one cell with
 // the key. A creation makes three allocations, and more if keys are or contain
 // interfaces, because it checks that the key can be compared; whoever must
-// wait for it adds those of a channel.
+// wait for it adds those of a channel. A creation whose caller can leave runs
+// on a goroutine of its own. A value that is to be closed takes about 100
+// bytes more.
 //
 // # References
 //
 // The one-table design is that of cmd/internal/par.Cache in the Go tree. The
-// treatment of panics is that of [sync.OnceFunc]. The table is a Cache-Line
+// treatment of panics is that of [sync.OnceFunc]. The count of leases is that
+// of percpu_ref in the Linux kernel, which is split until it is killed. The table is a Cache-Line
 // Hash Table, https://github.com/LPD-EPFL/CLHT, by way of xsync.
 package oncecache

@@ -13,7 +13,7 @@ func StartSet[K comparable, V any](c *Cache[K, V], k K, v V) (finish func() (V, 
 func StartDelete[K comparable, V any](c *Cache[K, V], k K) (finish func() (V, bool)) {
 	r := c.shared()
 	e := r.entries.LoadAndDelete(k)
-	return func() (V, bool) { return r.removed(e) }
+	return func() (V, bool) { return c.removed(r, e) }
 }
 
 // StartGet does the first step of Get for a key that is present, and returns
@@ -26,5 +26,18 @@ func StartGet[K comparable, V any](c *Cache[K, V], k K) (finish func() (V, bool)
 // number of entries of any kind in the table.
 func Creating[K comparable, V any](c *Cache[K, V]) (creating, entries int) {
 	r := c.shared()
-	return int(r.creating.Load()), r.entries.Len()
+	return tally(r.books.work.Load()).creating(), r.entries.Len()
+}
+
+// CopyLease copies what must not be copied.
+func CopyLease[K comparable, V any](l *Lease[K, V]) *Lease[K, V] {
+	return &Lease[K, V]{entry: l.entry, held: l.held, root: l.root, key: l.key}
+}
+
+// Hidden returns how many flights Close would find that are in no table.
+func Hidden[K comparable, V any](c *Cache[K, V]) int { return len(*c.shared().books.forgotten.Load()) }
+
+// Pending returns what Close would wait for.
+func Pending[K comparable, V any](c *Cache[K, V]) int {
+	return tally(c.shared().books.work.Load()).pending()
 }

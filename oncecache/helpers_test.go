@@ -2,6 +2,7 @@ package oncecache_test
 
 import (
 	"errors"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,10 @@ type call struct {
 }
 
 func start(c *oncecache.Cache[string, int], key string, create func() (int, error)) *call {
+	return startCall(func() (int, error) { return c.GetOrCreate(key, create) })
+}
+
+func startCall(f func() (int, error)) *call {
 	k := &call{done: make(chan struct{})}
 	go func() {
 		defer close(k.done)
@@ -36,7 +41,7 @@ func start(c *oncecache.Cache[string, int], key string, create func() (int, erro
 				k.exited = !returned
 			}
 		}()
-		k.value, k.err = c.GetOrCreate(key, create)
+		k.value, k.err = f()
 		returned = true
 	}()
 	return k
@@ -78,6 +83,8 @@ func with(v int) func() (int, error)      { return func() (int, error) { return 
 func failing() (int, error)               { return 99, errRefused }
 func exiting() (int, error)               { runtime.Goexit(); return 99, nil }
 func panicking(v any) func() (int, error) { return func() (int, error) { panic(v) } }
+
+var nan = math.NaN()
 
 func diskFull() (int, error) { panic("disk full") }
 

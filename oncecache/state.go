@@ -1,146 +1,187 @@
 package oncecache
 
-import "github.com/latchfree/latchfree/internal/atomics"
+import (
+	"context"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
 
 // entry is one instance of a key: the place where the key's callers meet, and
 // the value that they get. It is at most once in the table, and never comes
 // back once it has left.
 type entry[V any] struct {
 	// state is nil when the entry is ready. While it is being created, state
-	// is the one flight made with it (or moved to it, if Delete made the
+	// is the one phase made with it (or moved to it, if Delete made the
 	// entry), from which a CAS (or the creator's store) leads to one of
 	//
-	//	ready    nil          by the creator
-	//	failed   err is set   by the creator, which unlinked the entry before
-	//	moved    to is set    by the Set or Delete that took the entry out of the table
+	//	ready    nil             by the creator
+	//	leased   leases is set   by the creator, instead of ready, if values are to be closed
+	//	failed   err is set      by the creator, which unlinked the entry before, or by Close
+	//	moved    to is set       by the Set or Delete that took the entry out of the table
 	//
-	// Nothing leaves those three.
-	state atomics.Pointer[flight[V]]
+	// Nothing leaves those four.
+	state atomics.Pointer[phase[V]]
 
-	// value is written by the creator before state becomes nil, or before the
-	// entry is shared. It is read only after state was seen to be nil.
+	// value is written by the creator before state becomes ready or leased, or
+	// before the entry is shared. It is read only after state was seen so.
 	value V
 }
 
-// flight says why an entry is not ready. The fields but wake never change.
-type flight[V any] struct {
-	// wake is made by the first caller that has to wait, nil → non-nil, and
-	// fired by whoever ends the flight.
-	wake atomics.Pointer[atomics.Event]
+// phase is what an entry's state is. The flight is in use while the entry is
+// being created; the fields after it never change.
+type phase[V any] struct {
+	flight
 
-	err error     // failed: what the entry's callers get
-	to  *entry[V] // moved: the entry whose outcome the entry's callers get
+	err    error     // failed: what the entry's callers get
+	leases *leases   // leased: who uses the value
+	to     *entry[V] // moved: the entry whose outcome the entry's callers get
+	along  bool      // moved: the flight has moved along, and lands there
 }
 
-// newCreating returns an entry that is being created, and its flight.
-func newCreating[V any]() (*entry[V], *flight[V]) {
-	e, f := new(entry[V]), new(flight[V])
-	e.state.Store(f)
-	return e, f
+// creating reports whether p, read from an entry's state, is that of an entry
+// that is being created.
+func (p *phase[V]) creating() bool {
+	return p != nil && p.err == nil && p.leases == nil && p.to == nil
 }
 
-// get returns the value if the entry is ready.
+// newLeased returns the phase of an entry with a count of leases that is yet
+// to be prepared.
+func newLeased[V any]() *phase[V] {
+	both := new(struct {
+		phase[V]
+		leases
+	})
+	both.phase.leases = &both.leases
+	return &both.phase
+}
+
+// ready reports whether p is that of an entry with a value.
+func (p *phase[V]) ready() bool { return p == nil || p.leases != nil }
+
+// get returns the value if there is one.
 func (e *entry[V]) get() (v V, ok bool) {
-	if e.state.Load() != nil {
-		return v, false
+	if e.state.Load().ready() {
+		return e.value, true
 	}
-	return e.value, true
+	return v, false
 }
 
-// outcome returns what the entry's callers get, and waits for it if need be.
+// valueAfter is get after a CAS from p, which was not tried if p was final.
+func (e *entry[V]) valueAfter(p *phase[V]) (v V, ok bool) {
+	if p.ready() {
+		return e.value, true
+	}
+	return e.get()
+}
+
+// caller is one call that wants the outcome of an entry.
+type caller struct {
+	ctx    context.Context // nil: it cannot end
+	seat   crew            // oneCaller or callerAndLease
+	aboard *flight         // the flight that the caller has joined, or is the creator of
+}
+
+// outcome returns what the callers of e get, and waits for it if need be: an
+// entry with a value, and the word in which the caller is counted if it wants
+// a lease and the entry has them; or an error, which is errAgain if the caller
+// must look for the key again.
 //
-// It goes round at most four times: an entry changes once from creating to
+// It goes round a few times at most: an entry changes once from creating to
 // something else, and is moved at most once, to an entry that stays put.
-func (e *entry[V]) outcome() (v V, err error) {
+func (e *entry[V]) outcome(c *caller) (*entry[V], *atomics.Int64, error) {
 	for {
-		f := e.state.Load()
+		p := e.state.Load()
 		switch {
-		case f == nil:
-			return e.value, nil
-		case f.err != nil:
-			return v, f.err
-		case f.to != nil:
-			e = f.to
+		case p == nil:
+			return e, nil, nil
+		case p.leases != nil:
+			held, err := p.leases.claim(c)
+			return e, held, err
+		case p.err != nil:
+			return nil, nil, p.err
+		case p.to != nil:
+			if !p.along {
+				c.aboard = nil // the value is of another origin
+			}
+			e = p.to
 		default:
-			e.wait(f)
+			if err := e.await(p, c); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
 }
 
-// wait returns after f has ended, or at once if e no longer shows f.
+// claim returns the word in which c is counted, if it wants a lease.
+func (l *leases) claim(c *caller) (*atomics.Int64, error) {
+	if c.seat != callerAndLease {
+		return nil, nil
+	}
+	if c.aboard != nil {
+		return &l.base, nil // the creator has counted it
+	}
+	if held := l.acquire(); held != nil {
+		return held, nil
+	}
+	return nil, errAgain
+}
+
+// await returns nil when e may no longer show p, a creation in progress, or the
+// error of c's context if that ends first and c has left.
+func (e *entry[V]) await(p *phase[V], c *caller) error {
+	if c.aboard == nil && p.counts(c.seat) && p.join(c.seat) {
+		c.aboard = &p.flight
+	}
+	err := e.wait(p, c.ctx)
+	switch {
+	case err == nil:
+	case c.aboard == nil && e.state.Load() != p:
+		return nil
+	case c.aboard == nil || c.aboard.leave(c.seat):
+		return err // LP(GetOrCreateContext): left; LP(Acquire): left
+	default:
+		c.ctx = nil // what c has waited for will be there in a moment
+	}
+	return nil
+}
+
+// wait returns after p has ended, or at once if e no longer shows p, or with an
+// error after ctx has ended.
 //
 // No wake-up is lost: the caller publishes the event and then looks at state,
 // and whoever ends the flight changes state and then looks for the event.
-func (e *entry[V]) wait(f *flight[V]) {
-	w := f.wake.Load()
+func (e *entry[V]) wait(p *phase[V], ctx context.Context) error {
+	w := p.wake.Load()
 	if w == nil {
 		made := atomics.MakeEvent()
-		if w = &made; !f.wake.CompareAndSwap(nil, w) {
-			w = f.wake.Load() // another caller's, which is there to stay
+		if w = &made; !p.wake.CompareAndSwap(nil, w) {
+			w = p.wake.Load() // another caller's, which is there to stay
 		}
 	}
-	if e.state.Load() == f {
+	if e.state.Load() != p {
+		return nil
+	}
+	if ctx == nil {
 		w.Wait()
+		return nil
 	}
-}
-
-// end wakes everyone who waits for f. It is called once for each flight,
-// after state has changed.
-func (f *flight[V]) end() {
-	if w := f.wake.Load(); w != nil {
-		w.Fire()
-	}
-}
-
-// settle publishes what f, the flight made with e, ended in: v, or err if
-// there is one. Only the creator calls it, once. Left tells whether this took
-// e out of creating, and ended whether f must be ended now.
-func (e *entry[V]) settle(f *flight[V], v V, err error) (left, ended bool) {
-	var to *flight[V]
-	if err != nil {
-		to = &flight[V]{err: err}
-	} else {
-		e.value = v
-	}
-	// LP(GetOrCreate): the creator's success, and that of everyone who waited
-	// for it. A failure only becomes known here.
-	if e.state.CompareAndSwap(f, to) {
-		return true, true
-	}
-	n := e.state.Load().to
-	if n.state.Load() != f {
-		return false, false // superseded: Set has ended the flight
-	}
-	// Forgotten: Delete moved the flight to n, which only its callers reach,
-	// and where nobody but the creator writes.
-	if err == nil {
-		n.value = v
-	}
-	n.state.Store(to) // LP(GetOrCreate): a forgotten creation
-	return false, true
+	return w.WaitContext(ctx)
 }
 
 // supersede gives n's value to all callers of e, if e is being created.
-func (e *entry[V]) supersede(n *entry[V]) (f *flight[V], left bool) {
-	f = e.state.Load()
-	if !f.creating() {
-		return nil, false
-	}
-	return f, e.state.CompareAndSwap(f, &flight[V]{to: n})
+func (e *entry[V]) supersede(n *entry[V]) (p *phase[V], left bool) {
+	p = e.state.Load()
+	return p, p.creating() && e.state.CompareAndSwap(p, &phase[V]{to: n})
 }
 
 // forget moves the flight of e, if e is being created, to an entry of its own,
-// so that e itself is never seen to be ready.
-func (e *entry[V]) forget() (left bool) {
-	f := e.state.Load()
-	if !f.creating() {
-		return false
+// so that e itself never shows a value.
+func (e *entry[V]) forget() (p *phase[V], left bool) {
+	p = e.state.Load()
+	if !p.creating() {
+		return p, false
 	}
 	n := new(entry[V])
-	n.state.Store(f)
-	return e.state.CompareAndSwap(f, &flight[V]{to: n})
+	n.state.Store(p)
+	return p, e.state.CompareAndSwap(p, &phase[V]{to: n, along: true})
 }
-
-// creating reports whether f, read from an entry's state, is that of an entry
-// that is being created.
-func (f *flight[V]) creating() bool { return f != nil && f.err == nil && f.to == nil }

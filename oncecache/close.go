@@ -1,0 +1,116 @@
+package oncecache
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+)
+
+// Close closes the cache: from now on it is empty and stays so. Those who ask
+// for a key, and those who wait for a creation, get [ErrClosed]; the contexts
+// of create functions that run are cancelled, with ErrClosed as cause. What a
+// create function returns after that is not kept.
+//
+// If there is a Config.Close function, it is called for every value that no
+// lease holds, and for the others when their last lease is released. Close
+// waits for that and for create functions that run, until ctx ends; then it
+// returns the error of ctx, and the closing goes on without it. Close returns
+// beside that, joined, whatever Config.Close returned for values of this
+// cache, and the panics that it had no other caller to give to: see
+// [Config] and [Cache.GetOrCreateContext]. The first 100 of these are kept.
+//
+// Close may be called again, to wait again and for the same errors. A create
+// or Config.Close function that calls it waits for itself until ctx ends.
+//
+// After Close, Get, All, Keys and Len find nothing, Delete and SetIfAbsent do
+// nothing, and Set stores nothing: it closes the value, if there is a
+// Config.Close function. Close panics if ctx is nil.
+//
+// Close is blocking: it waits for create functions, for leases, and for the
+// mutex of one bucket at a time. It takes effect when callers no longer find
+// the table; a creation that ended before it was removed there is not undone.
+func (c *Cache[K, V]) Close(ctx context.Context) error {
+	if ctx == nil {
+		panic("oncecache: nil context")
+	}
+	r := c.retreat()
+	r.books.work.Or(uint64(closed))
+	r.books.ground()
+	r.drain()
+	return r.books.verdict(r.books.wait(ctx))
+}
+
+// retreat puts an empty root in place of the one that is to be closed, and
+// returns that one.
+func (c *Cache[K, V]) retreat() *root[K, V] {
+	for {
+		r := c.shared()
+		if r.before != nil {
+			return r.before
+		}
+		n := newRoot(Config[K, V]{Close: r.close})
+		n.before, n.books = r, r.books
+		if c.root.CompareAndSwap(r, n) { // LP(Close)
+			return r
+		}
+		// Another Close.
+	}
+}
+
+// drain removes everything from the table.
+func (r *root[K, V]) drain() {
+	drained := false
+	defer func() {
+		if !drained {
+			r.drain() // a Close function called runtime.Goexit
+		}
+	}()
+	for k := range r.entries.All() {
+		if e := r.entries.LoadAndDelete(k); e != nil {
+			r.expel(k, e)
+		}
+	}
+	drained = true
+}
+
+// expel ends e, which Close has taken out of the table.
+func (r *root[K, V]) expel(k K, e *entry[V]) {
+	p := e.state.Load()
+	if p.creating() && e.state.CompareAndSwap(p, &phase[V]{err: ErrClosed}) { // LP(GetOrCreate): caught by Close
+		r.books.finish(oneCreating)
+		p.end()
+		p.callOff(ErrClosed)
+		return
+	}
+	r.retire(k, e)
+}
+
+// retire closes the value of e, which the caller has taken out of the table,
+// or leaves that to those who use it. It does nothing if nothing is to be
+// closed.
+func (r *root[K, V]) retire(k K, e *entry[V]) {
+	if r.close == nil {
+		return
+	}
+	if p := e.state.Load(); p.ready() && p.leases.kill() {
+		r.dispose(k, e.value)
+	}
+}
+
+// dispose calls the Close function for v, which was pending and has no users.
+// However that ends, its caller goes on: it is anyone, and not the function's.
+func (r *root[K, V]) dispose(k K, v V) {
+	err := errCloseGoexit // until close returns
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Stack: debug.Stack(), closing: true}
+		}
+		if err != nil {
+			r.books.note(err)
+		}
+		r.books.finish(onePending)
+	}()
+	err = r.close(k, v)
+}
+
+var errCloseGoexit = errors.New("oncecache: Close function called runtime.Goexit")

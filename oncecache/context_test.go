@@ -1,0 +1,307 @@
+package oncecache_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchfree/latchfree/oncecache"
+)
+
+// ask makes a call of GetOrCreateContext on a goroutine of its own.
+func ask(ctx context.Context, c *oncecache.Cache[string, int], create func(context.Context, string) (int, error)) *call {
+	return startCall(func() (int, error) { return c.GetOrCreateContext(ctx, "k", create) })
+}
+
+// asker is a caller that may leave.
+type asker struct {
+	*call
+	leave context.CancelFunc
+}
+
+// asks makes a caller of c that joins a creation, or creates by itself if
+// create is not nil.
+func asks(t *testing.T, c *oncecache.Cache[string, int], create func(context.Context, string) (int, error)) asker {
+	ctx, cancel := context.WithCancel(t.Context())
+	if create == nil {
+		create = func(context.Context, string) (int, error) {
+			t.Error("create called")
+			return -1, nil
+		}
+	}
+	return asker{ask(ctx, c, create), cancel}
+}
+
+// pilot is a create function that can be told how to end, and tells when its
+// context is cancelled.
+type pilot struct {
+	ctx   chan context.Context
+	end   chan func() (int, error)
+	began int
+}
+
+func newPilot() *pilot {
+	return &pilot{ctx: make(chan context.Context, 1), end: make(chan func() (int, error))}
+}
+
+func (p *pilot) create(ctx context.Context, _ string) (int, error) {
+	p.began++
+	p.ctx <- ctx
+	return (<-p.end)()
+}
+
+func cancelled(ctx context.Context) bool { return ctx.Err() != nil }
+
+var left = result{err: context.Canceled}
+
+// T16 buildbuddy #7199: the end of a caller's context ends that caller's wait
+// and nothing else, whether it is the first or another.
+func TestCallerLeaves(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var c oncecache.Cache[string, int]
+			p := newPilot()
+			owner := asks(t, &c, p.create)
+			flight := <-p.ctx
+			joined, plain := asks(t, &c, nil), start(&c, "k", unexpected(t))
+			synctest.Wait()
+			gone, stays := owner, joined
+			if !first {
+				gone, stays = joined, owner
+			}
+			gone.leave()
+			wantAll(t, []*call{gone.call}, left)
+			synctest.Wait()
+			if cancelled(flight) {
+				t.Error("the creation is cancelled while somebody waits")
+			}
+			p.end <- with(7)
+			wantAll(t, []*call{stays.call, plain}, result{value: 7})
+			wantGet(t, &c, "k", 7)
+		})
+	}
+}
+
+// Callers without a context are on board as well, and never leave; and if they
+// are who creates, there is nothing to cancel (T20 tailscale).
+func TestPlainCallersStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c oncecache.Cache[string, int]
+		p := newPilot()
+		owner := asks(t, &c, p.create)
+		flight := <-p.ctx
+		plain := start(&c, "k", unexpected(t))
+		synctest.Wait()
+		owner.leave()
+		wantAll(t, []*call{owner.call}, left)
+		synctest.Wait()
+		if cancelled(flight) {
+			t.Error("the creation is cancelled while a plain caller waits")
+		}
+		p.end <- failing
+		wantAll(t, []*call{plain}, result{err: errRefused})
+
+		created := begin(t, &c, "k")
+		joined := asks(t, &c, nil)
+		synctest.Wait()
+		joined.leave()
+		wantAll(t, []*call{joined.call}, left)
+		created.end <- with(8)
+		wantAll(t, []*call{created.call}, result{value: 8})
+	})
+}
+
+// T15 spicedb #925: the context of the create function has the values of the
+// caller's, and neither its end nor its deadline.
+func TestCreateContext(t *testing.T) {
+	type trace struct{}
+	synctest.Test(t, func(t *testing.T) {
+		var c oncecache.Cache[string, int]
+		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), trace{}, "4bf92f35"), time.Second)
+		defer cancel()
+		p := newPilot()
+		owner := ask(ctx, &c, p.create)
+		flight := <-p.ctx
+		joined := asks(t, &c, nil)
+		if _, ok := flight.Deadline(); ok || flight.Value(trace{}) != "4bf92f35" {
+			t.Error("the create function has a deadline, or no trace")
+		}
+		wantAll(t, []*call{owner}, result{err: context.DeadlineExceeded})
+		if cancelled(flight) {
+			t.Error("the deadline of one caller cancels the creation of another")
+		}
+		p.end <- with(1)
+		wantAll(t, []*call{joined.call}, result{value: 1})
+		if cancelled(flight) {
+			t.Error("success cancels the context of the create function")
+		}
+	})
+}
+
+// A context that has ended gets a value that is there, and creates none.
+func TestContextHasEnded(t *testing.T) {
+	var c oncecache.Cache[string, int]
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	never := func(context.Context, string) (int, error) { return -1, errors.New("create called") }
+	if v, err := c.GetOrCreateContext(ended, "k", never); v != 0 || err != context.Canceled {
+		t.Error(v, err)
+	}
+	o := begin(t, &c, "k")
+	if v, err := c.GetOrCreateContext(ended, "k", never); v != 0 || err != context.Canceled {
+		t.Error(v, err)
+	}
+	o.end <- with(1)
+	o.wait(t)
+	if v, err := c.GetOrCreateContext(ended, "k", never); v != 1 || err != nil {
+		t.Error(v, err)
+	}
+}
+
+// A context that cannot end costs no goroutine.
+func TestContextCannotEnd(t *testing.T) {
+	var c oncecache.Cache[string, int]
+	me := goroutine()
+	v, err := c.GetOrCreateContext(context.Background(), "k", func(ctx context.Context, k string) (int, error) {
+		if goroutine() != me || k != "k" || ctx.Err() != nil {
+			t.Error("another goroutine, another key or no context")
+		}
+		return 1, nil
+	})
+	if v != 1 || err != nil {
+		t.Error(v, err)
+	}
+	if p := panicOf(func() {
+		c.GetOrCreateContext(context.Background(), "p", func(context.Context, string) (int, error) { panic("disk full") })
+	}); p != "disk full" {
+		t.Error(p)
+	}
+}
+
+// goroutine returns the first line of the caller's stack, which has its number.
+func goroutine() string {
+	buf := make([]byte, 64)
+	line, _, _ := strings.Cut(string(buf[:runtime.Stack(buf, false)]), " [")
+	return line
+}
+
+// T12: nothing is stranded by arguments that are nil.
+func TestNilContext(t *testing.T) {
+	var c oncecache.Cache[string, int]
+	none := func(context.Context, string) (int, error) { return -1, nil }
+	for want, f := range map[string]func(){
+		"oncecache: nil context":         func() { c.GetOrCreateContext(nil, "k", none) }, //nolint:staticcheck // the point
+		"oncecache: nil create function": func() { c.GetOrCreateContext(t.Context(), "k", nil) },
+	} {
+		if p := panicOf(f); p != want {
+			t.Errorf("panics with %v, want %s", p, want)
+		}
+	}
+	wantLen(t, &c, 0)
+}
+
+// T7, T9, T10: a create function that panics or exits on a goroutine of its own
+// ends as one on the caller's does, but that it is the caller's panic that has
+// another stack.
+func TestEndingsAlone(t *testing.T) {
+	for _, tt := range endings {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var c oncecache.Cache[string, int]
+				p := newPilot()
+				owner := asks(t, &c, p.create)
+				<-p.ctx
+				joined, plain := asks(t, &c, nil), start(&c, "k", unexpected(t))
+				synctest.Wait()
+				p.end <- tt.end
+				for _, k := range []*call{joined.call, plain} {
+					if err := tt.waiter(k.wait(t)); err != nil {
+						t.Error(err)
+					}
+				}
+				switch got := owner.wait(t); tt.name {
+				case "panic":
+					err, _ := got.panicked.(error)
+					var pe *oncecache.PanicError
+					if !errors.As(err, &pe) || pe.Value != "disk full" || !strings.Contains(err.Error(), "oncecache_test.diskFull(") {
+						t.Errorf("the owner panics with %v", got.panicked)
+					}
+				case "Goexit":
+					wantAll(t, []*call{owner.call}, result{err: oncecache.ErrGoexit})
+				default:
+					wantAll(t, []*call{owner.call}, tt.owner)
+				}
+			})
+		})
+	}
+}
+
+// A panic is not lost if nobody waits for it: Close has it.
+func TestPanicThatNobodyHears(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  func(*oncecache.Cache[string, int], asker)
+	}{
+		{"abandoned", func(_ *oncecache.Cache[string, int], owner asker) { owner.leave() }},
+		{"Set", func(c *oncecache.Cache[string, int], _ asker) { c.Set("k", 3) }},
+		{"Close", func(c *oncecache.Cache[string, int], _ asker) { go c.Close(context.Background()) }},
+		{"Delete, abandoned", func(c *oncecache.Cache[string, int], owner asker) { c.Delete("k"); owner.leave() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var c oncecache.Cache[string, int]
+				p := newPilot()
+				owner := asks(t, &c, p.create)
+				flight := <-p.ctx
+				tt.end(&c, owner)
+				owner.wait(t)
+				synctest.Wait()
+				if !cancelled(flight) {
+					t.Error("the creation is not cancelled")
+				}
+				p.end <- panicking("disk full")
+				err := c.Close(t.Context())
+				var pe *oncecache.PanicError
+				if !errors.As(err, &pe) || pe.Value != "disk full" {
+					t.Errorf("Close returns %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A key that holds a NaN is created each time, and may be left.
+func TestNaNWithContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c oncecache.Cache[float64, int]
+		ctx, cancel := context.WithCancel(t.Context())
+		flight, end := make(chan context.Context, 1), make(chan struct{})
+		k := startCall(func() (int, error) {
+			return c.GetOrCreateContext(ctx, nan, func(ctx context.Context, _ float64) (int, error) {
+				flight <- ctx
+				<-end
+				return 1, nil
+			})
+		})
+		f := <-flight
+		cancel()
+		wantAll(t, []*call{k}, left)
+		synctest.Wait()
+		if !cancelled(f) {
+			t.Error("the creation is not cancelled")
+		}
+		close(end)
+		ctx, cancel = context.WithCancel(t.Context())
+		defer cancel()
+		if v, err := c.GetOrCreateContext(ctx, nan, func(context.Context, float64) (int, error) { return 2, nil }); v != 2 || err != nil {
+			t.Error(v, err)
+		}
+		if c.Len() != 0 {
+			t.Error("kept")
+		}
+	})
+}

@@ -1,0 +1,107 @@
+package oncecache
+
+import (
+	"context"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// flight is a creation in progress, as those who wait for it see it.
+type flight struct {
+	// wake is made by the first caller that has to wait, nil → non-nil, and
+	// fired by whoever ends the flight.
+	wake atomics.Pointer[atomics.Event]
+
+	// aboard is a crew: who takes part. It is kept if the flight can be called
+	// off, or if leases are asked for.
+	aboard atomics.Uint64
+
+	// cancel ends the context of the create function. It is nil if the
+	// function has none, and never changes.
+	cancel context.CancelCauseFunc
+}
+
+// crew is the state of a flight's callers in one word:
+//
+//	bit  63      landed     the result is known: nobody joins or leaves
+//	bit  62      abandoned  the creation was cancelled when the last caller left
+//	bit  61      grounded   the creation was cancelled by Close
+//	bit  60      kept       never abandoned
+//	bits 30…59   leases     how many of the callers want a lease
+//	bits  0…29   callers    how many take part and have not left
+//
+// Callers come by Add and leave by CAS; the flags are set once and stay.
+type crew uint64
+
+const (
+	landed    crew = 1 << 63
+	abandoned crew = 1 << 62
+	grounded  crew = 1 << 61
+	kept      crew = 1 << 60
+
+	oneCaller      crew = 1
+	oneLease       crew = 1 << 30
+	maxCallers          = oneLease - 1
+	callerAndLease      = oneCaller | oneLease
+)
+
+func (c crew) has(flag crew) bool { return c&flag != 0 }
+func (c crew) callers() int64     { return int64(c & maxCallers) }
+func (c crew) leases() int64      { return int64(c &^ (landed | abandoned | grounded | kept) >> 30) }
+
+// counts reports whether a caller that takes this seat must join.
+func (f *flight) counts(seat crew) bool { return f.cancel != nil || seat != oneCaller }
+
+// join counts a caller, and fails if the flight has landed: then the caller
+// waits for the little that is left to be done, and sees what came of it.
+func (f *flight) join(seat crew) bool {
+	return !crew(f.aboard.Add(uint64(seat))).has(landed)
+}
+
+// leave takes off a caller that has joined. If nobody is left, it calls the
+// creation off. It fails if the flight has landed: then what the caller has
+// waited for is there.
+func (f *flight) leave(seat crew) bool {
+	for {
+		old := crew(f.aboard.Load())
+		if old.has(landed) {
+			return false
+		}
+		now := old - seat
+		last := now.callers() == 0 && f.cancel != nil && !now.has(kept|abandoned)
+		if last {
+			now |= abandoned
+		}
+		if f.aboard.CompareAndSwap(uint64(old), uint64(now)) {
+			if last {
+				f.cancel(nil)
+			}
+			return true
+		}
+		// Another caller came or left, or the flight landed.
+	}
+}
+
+// land closes the crew, and returns it. Only the creator calls it, once.
+func (f *flight) land() crew { return crew(f.aboard.Or(uint64(landed))) }
+
+// ground calls the creation off because the cache is closing.
+func (f *flight) ground() {
+	f.aboard.Or(uint64(grounded))
+	f.callOff(ErrClosed)
+}
+
+// callOff ends the context of the create function, if it has one.
+func (f *flight) callOff(cause error) {
+	if f.cancel != nil {
+		f.cancel(cause)
+	}
+}
+
+// end wakes everyone who waits for f. It is called once for each flight, after
+// the state of the entries that show it has changed.
+func (f *flight) end() {
+	if w := f.wake.Load(); w != nil {
+		w.Fire()
+	}
+}

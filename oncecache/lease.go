@@ -1,0 +1,117 @@
+package oncecache
+
+import (
+	"context"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// Lease is the right to use a value: it is not closed before Release. Make it
+// with [Cache.Acquire]. The zero value is a lease that was released.
+//
+// A Lease belongs to one goroutine at a time, and must not be copied; go vet
+// tells where it is. If copies are released, the count of users is wrong, and
+// that panics when it shows.
+type Lease[K comparable, V any] struct {
+	_ atomics.NoCopy
+
+	entry *entry[V]      // nil: released
+	held  *atomics.Int64 // the word in which the lease is counted; nil: nothing is closed
+	root  *root[K, V]
+	key   K
+}
+
+// Acquire is [Cache.GetOrCreateContext] for values that are to be closed: with
+// a Config.Close function, nobody closes the value before the lease has been
+// released, whatever is deleted, set or closed meanwhile. Without one, a lease
+// costs nothing and keeps nothing, but [Lease.Discard] works.
+//
+//	lease, err := engines.Acquire(ctx, url, open)
+//	if err != nil {
+//		return err
+//	}
+//	defer lease.Release()
+//	use(lease.Value())
+//
+// If the value is removed and closed while Acquire takes hold of it, Acquire
+// looks again, and creates the next one if need be. A lease of a value that is
+// not kept, because Delete made the cache forget its creation or because the
+// key holds a NaN, is shared by the callers of that creation only.
+//
+// Acquire is lock-free if k has a value, and otherwise blocking as
+// GetOrCreateContext is. It takes effect when an entry is found whose users it
+// can be counted among afterwards, or as GetOrCreateContext does.
+func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Context, K) (V, error)) (Lease[K, V], error) {
+	if ctx == nil {
+		panic("oncecache: nil context")
+	}
+	if create == nil {
+		panic("oncecache: nil create function")
+	}
+	r := c.shared()
+	e := r.entries.Load(k) // LP(Acquire): a hit, if the value can be held
+	if e != nil {
+		p := e.state.Load()
+		if p == nil { // nothing is closed
+			return Lease[K, V]{entry: e, root: r, key: k}, nil
+		}
+		if p.leases != nil {
+			if held := p.leases.acquire(); held != nil {
+				return Lease[K, V]{entry: e, held: held, root: r, key: k}, nil
+			}
+			e = nil
+		}
+	}
+	last, held, err := c.slowContext(ctx, k, e, create, r.seat)
+	if err != nil {
+		return Lease[K, V]{}, err
+	}
+	return Lease[K, V]{entry: last, held: held, root: r, key: k}, nil
+}
+
+// Value returns the value. It panics if the lease was released.
+//
+// Value is wait-free. It takes effect at once: the value of a lease never
+// changes.
+func (l *Lease[K, V]) Value() V {
+	if l.entry == nil {
+		panic("oncecache: value of a lease that was released")
+	}
+	return l.entry.value // LP(Value)
+}
+
+// Release ends the lease; if it has ended, nothing happens. The last user of a
+// value that has left the cache calls Config.Close for it, on its goroutine,
+// and Cache.Close returns what that returns.
+//
+// Release is wait-free, but for Config.Close if that is called. It takes effect
+// when the caller is no longer counted among the users.
+func (l *Lease[K, V]) Release() {
+	e, held := l.entry, l.held
+	if e == nil {
+		return
+	}
+	l.entry, l.held = nil, nil
+	if held == nil {
+		return // nothing is closed
+	}
+	n := held.Add(-1) // LP(Release)
+	if n < 0 && e.state.Load().leases.last(held, n) {
+		l.root.dispose(l.key, e.value)
+	}
+}
+
+// Discard is Release of a value that is broken: if it is still the value of its
+// key, it is removed, so that the next caller creates another. However many
+// users discard one value, they remove it once, and none of them removes its
+// replacement.
+//
+// Discard is blocking on the mutex of one bucket. It takes effect when the
+// entry is removed, or when another one is found in its place.
+func (l *Lease[K, V]) Discard() {
+	e := l.entry
+	if e != nil && l.root.entries.CompareAndDelete(l.key, e) { // LP(Discard)
+		l.root.retire(l.key, e)
+	}
+	l.Release()
+}

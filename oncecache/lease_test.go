@@ -1,0 +1,369 @@
+package oncecache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/latchfree/latchfree/oncecache"
+)
+
+// shop is a cache of numbers that are closed, and remembers which were.
+type shop struct {
+	*oncecache.Cache[string, int]
+	closed []int
+	fail   func(int) error
+}
+
+func newShop() *shop {
+	s := &shop{fail: func(int) error { return nil }}
+	s.Cache = oncecache.MustNew(oncecache.Config[string, int]{Close: func(_ string, v int) error {
+		s.closed = append(s.closed, v)
+		return s.fail(v)
+	}})
+	return s
+}
+
+// acquire takes a lease of k with a value that is known to be there, or made.
+func (s *shop) acquire(t *testing.T, k string, v int) *oncecache.Lease[string, int] {
+	t.Helper()
+	l, err := s.Acquire(t.Context(), k, makes(v))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &l
+}
+
+func makes(v int) func(context.Context, string) (int, error) {
+	return func(context.Context, string) (int, error) { return v, nil }
+}
+
+func (s *shop) wantClosed(t *testing.T, want ...int) {
+	t.Helper()
+	if !slices.Equal(s.closed, want) {
+		t.Errorf("closed %v, want %v", s.closed, want)
+	}
+}
+
+// However a value leaves the cache, it is closed once: at once if nobody holds
+// it, and otherwise when the last lease is released.
+func TestClosedAfterTheLastLease(t *testing.T) {
+	for name, remove := range map[string]func(*shop, *oncecache.Lease[string, int]){
+		"Delete":           func(s *shop, _ *oncecache.Lease[string, int]) { s.Delete("k") },
+		"Set":              func(s *shop, _ *oncecache.Lease[string, int]) { s.Set("k", 2) },
+		"CompareAndDelete": func(s *shop, _ *oncecache.Lease[string, int]) { oncecache.CompareAndDelete(s.Cache, "k", 1) },
+		"Discard":          func(_ *shop, l *oncecache.Lease[string, int]) { l.Discard() },
+		"Close": func(s *shop, _ *oncecache.Lease[string, int]) {
+			ended, cancel := context.WithCancel(context.Background())
+			cancel()
+			if err := s.Close(ended); err != context.Canceled {
+				panic(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop()
+			a, b, c := s.acquire(t, "k", 1), s.acquire(t, "k", -1), s.acquire(t, "k", -1)
+			b.Release()
+			b.Release()
+			remove(s, a)
+			if name == "Set" {
+				s.acquire(t, "k", -1).Release()
+			}
+			a.Release()
+			if c.Value() != 1 {
+				t.Error(c.Value())
+			}
+			s.wantClosed(t)
+			c.Release()
+			s.wantClosed(t, 1)
+			c.Discard()
+			c.Release()
+			s.wantClosed(t, 1)
+		})
+		t.Run(name+" without leases", func(t *testing.T) {
+			s := newShop()
+			l := s.acquire(t, "k", 1)
+			if name != "Discard" {
+				l.Release()
+			}
+			panicOf(func() { remove(s, l) }) // Close has nothing to wait for
+			s.wantClosed(t, 1)
+		})
+	}
+}
+
+// The zero lease and one that was released have no value, and nothing to end.
+func TestReleasedLease(t *testing.T) {
+	s := newShop()
+	released := s.acquire(t, "k", 1)
+	released.Release()
+	for _, l := range []*oncecache.Lease[string, int]{new(oncecache.Lease[string, int]), released} {
+		l.Release()
+		l.Discard()
+		if p := panicOf(func() { l.Value() }); p != "oncecache: value of a lease that was released" {
+			t.Error(p)
+		}
+	}
+	wantGet(t, s.Cache, "k", 1)
+	s.wantClosed(t)
+}
+
+// A copy that is released too is told, and closes nothing a second time.
+func TestLeaseReleasedTwice(t *testing.T) {
+	for name, before := range map[string]func(*shop){"live": func(*shop) {}, "deleted": func(s *shop) { s.Delete("k") }} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop()
+			l := s.acquire(t, "k", 1)
+			copied := oncecache.CopyLease(l)
+			before(s)
+			l.Release()
+			if p := panicOf(copied.Release); p != "oncecache: lease released twice" {
+				t.Error(p)
+			}
+			s.Delete("k")
+			s.wantClosed(t, 1)
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// T30 pebble, gopls: many users of one key are counted exactly, in whatever
+// words they are.
+func TestLeasesOfAHotKey(t *testing.T) {
+	s := newShop()
+	s.Set("k", 1)
+	rounds, workers := 2000, 4*runtime.GOMAXPROCS(0)
+	if testing.Short() {
+		rounds = 200
+	}
+	together(workers, func(int) {
+		for range rounds {
+			a, b := s.acquire(t, "k", -1), s.acquire(t, "k", -1)
+			a.Release()
+			if b.Value() != 1 {
+				t.Error(b.Value())
+			}
+			b.Release()
+		}
+	})
+	last := s.acquire(t, "k", -1)
+	s.Delete("k")
+	s.wantClosed(t)
+	last.Release()
+	s.wantClosed(t, 1)
+}
+
+// Without a Config.Close function leases keep nothing, and Discard works.
+func TestLeaseWhereNothingIsClosed(t *testing.T) {
+	var c oncecache.Cache[string, int]
+	for range 2 {
+		a, err := c.Acquire(t.Context(), "k", makes(1))
+		b, _ := c.Acquire(t.Context(), "k", makes(2))
+		if err != nil || a.Value() != 1 || b.Value() != 1 {
+			t.Fatal(a.Value(), b.Value(), err)
+		}
+		a.Discard()
+		if v, err := c.GetOrCreate("k", with(3)); v != 3 || err != nil {
+			t.Error(v, err)
+		}
+		b.Discard() // not the value that it is the lease of
+		b.Discard()
+		wantGet(t, &c, "k", 3)
+		c.Delete("k")
+	}
+}
+
+// Everyone who takes part in a creation gets a lease, even if the value is
+// deleted before they are awake, and whoever has left gets none (T22).
+func TestLeasesOfAFlight(t *testing.T) {
+	for _, removed := range []string{"later", "in flight"} {
+		t.Run(removed, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newShop()
+				p := newPilot()
+				leases := make(chan *oncecache.Lease[string, int], 4)
+				acquire := func(ctx context.Context) *call {
+					return startCall(func() (int, error) {
+						l, err := s.Acquire(ctx, "k", p.create)
+						if err != nil {
+							return 0, err
+						}
+						leases <- &l
+						return l.Value(), nil
+					})
+				}
+				calls := []*call{acquire(t.Context())}
+				<-p.ctx
+				calls = append(calls, acquire(t.Context()), acquire(context.Background()), start(s.Cache, "k", unexpected(t)))
+				ctx, leave := context.WithCancel(t.Context())
+				gone := acquire(ctx)
+				synctest.Wait()
+				leave()
+				wantAll(t, []*call{gone}, left)
+				if removed == "in flight" {
+					s.Delete("k")
+				}
+				p.end <- with(7)
+				s.Delete("k") // perhaps before they are awake
+				wantAll(t, calls, result{value: 7})
+				synctest.Wait()
+				s.Delete("k")
+				for n := 3; n > 0; n-- {
+					s.wantClosed(t)
+					(<-leases).Release()
+				}
+				s.wantClosed(t, 7)
+				if err := s.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Every value that a create function returns is cached, held, or closed.
+func TestValuesThatNobodyWants(t *testing.T) {
+	for name, drop := range map[string]func(*shop, asker){
+		"Set":                func(s *shop, _ asker) { s.Set("k", 42) },
+		"Delete":             func(s *shop, _ asker) { s.Delete("k") },
+		"Delete and no heir": func(s *shop, owner asker) { s.Delete("k"); owner.leave() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newShop()
+				p := newPilot()
+				owner := asks(t, s.Cache, p.create)
+				<-p.ctx
+				drop(s, owner)
+				synctest.Wait()
+				p.end <- with(7)
+				owner.wait(t)
+				synctest.Wait()
+				s.wantClosed(t, 7)
+				if v, ok := s.Get("k"); ok != (name == "Set") || ok && v != 42 {
+					t.Error(v, ok)
+				}
+			})
+		})
+	}
+}
+
+// A lease on a creation that Set ended is one of the value set, or of what
+// came after.
+func TestLeaseOfASet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop()
+		p := newPilot()
+		got := make(chan *oncecache.Lease[string, int])
+		go func() {
+			l, err := s.Acquire(t.Context(), "k", p.create)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- &l
+		}()
+		flight := <-p.ctx
+		s.Set("k", 42)
+		l := <-got
+		if l.Value() != 42 || !cancelled(flight) {
+			t.Error(l.Value(), flight.Err())
+		}
+		s.Set("k", 43)
+		p.end <- with(7)
+		synctest.Wait()
+		s.wantClosed(t, 7)
+		l.Release()
+		s.wantClosed(t, 7, 42)
+	})
+}
+
+// The ways in which Config.Close may end are nobody's business but Close's.
+func TestCloseFunctionFails(t *testing.T) {
+	for name, fail := range map[string]func(int) error{
+		"error":  func(v int) error { return fmt.Errorf("closing %d: %w", v, errRefused) },
+		"panic":  func(v int) error { panic(fmt.Errorf("closing %d: %w", v, errRefused)) },
+		"Goexit": func(int) error { runtime.Goexit(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop()
+			s.fail = fail
+			for v, remove := range []func(){
+				func() { s.Delete("k") },
+				func() { s.Set("k", -1) },
+				func() { s.acquire(t, "k", -1).Discard() },
+				func() { oncecache.CompareAndDelete(s.Cache, "k", 3) },
+			} {
+				s.acquire(t, "k", v).Release()
+				done := make(chan struct{})
+				go func() { defer close(done); remove() }()
+				<-done
+				s.Delete("none")
+			}
+			s.Set("a", 5)
+			s.Set("b", 6)
+			var err error
+			for range 2 { // the first one exits, if Config.Close does
+				done := make(chan struct{})
+				go func() { defer close(done); err = s.Close(t.Context()) }()
+				<-done
+			}
+			if name == "Goexit" {
+				if err == nil || strings.Count(err.Error(), "Close function called runtime.Goexit") != 6 {
+					t.Errorf("Close returns %v", err)
+				}
+			} else if !errors.Is(err, errRefused) || strings.Count(err.Error(), "connection refused") != 6 {
+				t.Errorf("Close returns %v", err)
+			}
+			slices.Sort(s.closed)
+			if !slices.Equal(s.closed, []int{-1, 0, 1, 3, 5, 6}) {
+				t.Errorf("closed %v", s.closed)
+			}
+		})
+	}
+}
+
+// A NaN cannot be found, so its value is closed after its callers' leases, or
+// at once if they have none.
+func TestLeaseOfNaN(t *testing.T) {
+	for _, background := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			closed, ctx := 0, t.Context()
+			if background {
+				ctx = context.Background()
+			}
+			c := oncecache.MustNew(oncecache.Config[float64, int]{Close: func(float64, int) error { closed++; return nil }})
+			create := func(context.Context, float64) (int, error) { return 1, nil }
+			l, err := c.Acquire(ctx, nan, create)
+			synctest.Wait()
+			if err != nil || l.Value() != 1 || closed != 0 {
+				t.Fatal(l.Value(), err, closed)
+			}
+			l.Discard()
+			if v, err := c.GetOrCreateContext(ctx, nan, create); v != 1 || err != nil {
+				t.Error(v, err)
+			}
+			synctest.Wait() // a creator of its own closes it
+			if v, err := c.GetOrCreate(nan, with(2)); v != 2 || err != nil {
+				t.Error(v, err)
+			}
+			c.Set(nan, 3)
+			if c.SetIfAbsent(nan, 4) {
+				t.Error("stored a NaN")
+			}
+			if closed != 4 {
+				t.Errorf("closed %d values, want 4", closed)
+			}
+			if err := c.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

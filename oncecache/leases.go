@@ -1,0 +1,112 @@
+package oncecache
+
+import "github.com/latchfree/latchfree/internal/atomics"
+
+// leases counts those who use a value, exactly, and tells one of them that it
+// was the last. While the entry is in the table, its users count themselves in
+// words that are far apart, of which nobody knows the sum. When the entry has
+// left the table, its remover kills the words and gathers what they held in
+// one, which those who are left count down.
+type leases struct {
+	// base counts users until two of them collide; see stripes.
+	//
+	//	live   n ≥ 0       +1 by acquire (CAS), −1 by release
+	//	dead   near dead   from the kill on; what is added no longer counts
+	base atomics.Int64
+
+	// stripes is nil until two users collide on base, then points to words
+	// like base, or to none if the kill came first. It changes once.
+	stripes atomics.Pointer[[]stripe]
+
+	// central is 0 until the kill; then hold plus what was gathered so far,
+	// less the releases since; then, without hold, the number of users left.
+	central atomics.Int64
+}
+
+// stripe is a word like leases.base, on a cache line of its own.
+type stripe struct {
+	users atomics.Int64
+	_     [atomics.CacheLineSize - 8]byte
+}
+
+const (
+	// dead is what a killed word starts from: so far below zero that neither
+	// the releases of its users nor those who fail to acquire bring it near.
+	dead = -1 << 62
+
+	// hold keeps central above zero while the kill is gathering: more than
+	// there can be users.
+	hold = 1 << 61
+)
+
+// live prepares the count of an entry that will be in the table, with n users.
+func (l *leases) live(n int64) { l.base.Store(n) }
+
+// dying prepares the count of an entry that nobody can find any more, with n
+// users.
+func (l *leases) dying(n int64) {
+	l.base.Store(dead)
+	l.stripes.Store(new([]stripe))
+	l.central.Store(n)
+}
+
+// acquire counts the caller and returns the word to release, or nil if the
+// words are dead: then the entry has left the table.
+func (l *leases) acquire() (held *atomics.Int64) {
+	if s := l.stripes.Load(); s != nil {
+		return acquireStripe(*s)
+	}
+	n := l.base.Load()
+	if n < 0 {
+		return nil
+	}
+	if l.base.CompareAndSwap(n, n+1) {
+		return &l.base
+	}
+	// Another user came or went, or the kill.
+	s := make([]stripe, atomics.Stripes())
+	l.stripes.CompareAndSwap(nil, &s)
+	return acquireStripe(*l.stripes.Load())
+}
+
+// acquireStripe is acquire on the caller's stripe.
+func acquireStripe(s []stripe) (held *atomics.Int64) {
+	if len(s) == 0 {
+		return nil
+	}
+	held = &s[atomics.Stripe(len(s))].users
+	if held.Add(1) <= 0 {
+		return nil
+	}
+	return held
+}
+
+// last completes the release of a user that was counted in held, which shows n
+// without it, less than zero. It reports whether this was the last user of an
+// entry that has left the table.
+func (l *leases) last(held *atomics.Int64, n int64) bool {
+	if n < dead/2 {
+		n = l.central.Add(-1)
+	} else {
+		held.Add(1) // so that the kill still gathers what is true of the others
+	}
+	if n < 0 {
+		panic("oncecache: lease released twice")
+	}
+	return n == 0
+}
+
+// kill makes acquire fail from now on, and reports whether there are no users
+// left. It is called once, by the caller that removed the entry.
+func (l *leases) kill() (last bool) {
+	l.central.Add(hold)
+	users := l.base.Swap(dead)
+	if l.stripes.Load() == nil {
+		l.stripes.CompareAndSwap(nil, new([]stripe)) // fails if two users collided
+	}
+	s := *l.stripes.Load()
+	for i := range s {
+		users += s[i].users.Swap(dead)
+	}
+	return l.central.Add(users-hold) == 0
+}
