@@ -315,7 +315,7 @@ func timedTrial(keys int, fresh func(*breakerLimits) group) func(*rand.Rand) his
 						w.operate(k)
 						w.Pause()
 					}
-					time.Sleep(breakerTick)
+					w.Sleep(breakerTick)
 				}
 			},
 			After: func(c *history.Client[circuit]) {

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A Client is one of the goroutines of a trial. Its methods are for that
@@ -26,6 +27,7 @@ type Client[S comparable] struct {
 // shared is what the clients of a trial share beside the value.
 type shared struct {
 	clients int
+	bubble  bool
 	clock   clock
 	arrived atomic.Int64 // at meetings, in all
 }
@@ -105,6 +107,14 @@ func (c *Client[S]) Pause() {
 	if c.IntN(4) == 0 {
 		runtime.Gosched()
 	}
+}
+
+// Sleep lets time pass in a bubble: it returns when all clients sleep.
+func (c *Client[S]) Sleep(d time.Duration) {
+	if !c.trial.bubble {
+		panic("history: Sleep outside of a bubble")
+	}
+	time.Sleep(d)
 }
 
 // Apart runs f on a goroutine of its own, which f may end by a panic or by

@@ -24,8 +24,9 @@ type Trial[S comparable] struct {
 	Bubble  bool             // in a synctest bubble, whose clock stands while a client runs
 }
 
-// hung is how long a trial may take. It takes milliseconds if nobody hangs.
-const hung = time.Minute
+// hung is how long a trial may take, which takes milliseconds if nobody hangs.
+// A test makes it less.
+var hung = time.Minute
 
 // outcome is what came of a trial.
 type outcome[S comparable] struct {
@@ -55,7 +56,7 @@ func (tr Trial[S]) run(o *outcome[S]) {
 	if tr.Before != nil {
 		tr.Before()
 	}
-	common := &shared{clients: tr.Clients}
+	common := &shared{clients: tr.Clients, bubble: tr.Bubble}
 	clients := make([]*Client[S], tr.Clients+1)
 	for i := range clients {
 		clients[i] = &Client[S]{
