@@ -4,6 +4,7 @@ package fuzz
 
 import (
 	"errors"
+	"flag"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,14 +22,18 @@ var errInjected = errors.New("injected")
 // A decoder makes a concurrent program of bytes; see interleave.Decode.
 type decoder[R, S any] func(program []byte) (interleave.Program[R, S], bool)
 
-// fuzzInterleavings explores the programs of a target, and logs how many, with
-// how much of each.
+// fuzzInterleavings explores the programs of a target, seeds more thoroughly
+// than those of a search, and logs how many, with how much of each.
 func fuzzInterleavings[R, S any](f *testing.F, decode decoder[R, S]) {
+	limit := interleave.Thorough
+	if flag.Lookup("test.fuzz").Value.String() != "" {
+		limit = interleave.Quick
+	}
 	executions, programs := 0, map[interleave.Coverage]int{}
 	f.Cleanup(func() { f.Logf("%d executions; programs: %v", executions, programs) })
 	f.Fuzz(func(t *testing.T, program []byte) {
 		if p, ok := decode(program); ok {
-			r := p.Check(t)
+			r := p.Check(t, limit)
 			executions += r.Schedules
 			programs[r.Coverage]++
 		}
@@ -59,7 +64,7 @@ func seedsReject[R, S any](t *testing.T, target string, decode decoder[R, S]) {
 		p, _ := decode(seed.program)
 		one := p.Sequential()
 		r := p.Sample(samples, nil)
-		if r.Failure != "" && one.Explore().Failure == "" {
+		if r.Failure != "" && one.Explore(interleave.Quick).Failure == "" {
 			t.Logf("%s: %s", seed.name, r.Failure)
 			return
 		}

@@ -10,12 +10,14 @@ import (
 )
 
 // How much is explored of a program: all orders, up to those of steps that do
-// not conflict, if they are no more than maxSchedules. Otherwise these first
-// ones, all in which threads lose their turn once at most, again up to
-// maxSchedules, and randomRuns that are random.
+// not conflict, if they are no more than the limit. Otherwise these first ones,
+// all in which threads lose their turn once at most, again up to the limit, and
+// randomRuns that are random.
 const (
-	maxSchedules = 10_000
-	randomRuns   = 1_000
+	Thorough = 10_000 // a limit for what is run now and then
+	Quick    = 1_000  // a limit for what is run in a search
+
+	randomRuns = 1_000
 )
 
 // Result is what was explored of a program.
@@ -36,13 +38,13 @@ const (
 )
 
 // Explore runs the program in as many orders as that.
-func (p *Program[R, S]) Explore() Result {
+func (p *Program[R, S]) Explore(limit int) Result {
 	r, body := Result{Coverage: Some}, p.body(nil)
-	if p.explore(&r, body, mc.Config{MaxSchedules: maxSchedules}) {
+	if p.explore(&r, body, mc.Config{MaxSchedules: limit}) {
 		r.Coverage = All
 		return r
 	}
-	if p.explore(&r, body, mc.Config{Mode: mc.Bounded, Preemptions: 1, MaxSchedules: maxSchedules}) {
+	if p.explore(&r, body, mc.Config{Mode: mc.Bounded, Preemptions: 1, MaxSchedules: limit}) {
 		r.Coverage = Once
 	}
 	p.explore(&r, body, mc.Config{Mode: mc.PCT, Runs: randomRuns})
@@ -73,9 +75,9 @@ func (p *Program[R, S]) explore(r *Result, body func(*mc.M), cfg mc.Config) (com
 
 // Check is Explore for a test, which it fails with the first execution that no
 // order explains.
-func (p *Program[R, S]) Check(t testing.TB) Result {
+func (p *Program[R, S]) Check(t testing.TB, limit int) Result {
 	t.Helper()
-	r := p.Explore()
+	r := p.Explore(limit)
 	if r.Failure != "" {
 		t.Fatal(r.Failure)
 	}

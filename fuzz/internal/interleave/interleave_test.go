@@ -47,14 +47,14 @@ func tallies(prelude []tallyOp, threads ...[]tallyOp) Program[*tally, *int] {
 
 func TestRightIsExplained(t *testing.T) {
 	p := tallies([]tallyOp{adds, stores}, []tallyOp{adds, reads}, []tallyOp{adds}, []tallyOp{reads})
-	if r := p.Check(t); r.Coverage != All {
+	if r := p.Check(t, Quick); r.Coverage != All {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestWrongIsNotExplained(t *testing.T) {
 	p := tallies(nil, []tallyOp{stores}, []tallyOp{stores, reads})
-	r := p.Explore()
+	r := p.Explore(Quick)
 	if !strings.Contains(r.Failure, "no order of these moments is right") {
 		t.Errorf("lost updates pass: %+v", r)
 	}
@@ -62,7 +62,7 @@ func TestWrongIsNotExplained(t *testing.T) {
 		t.Error("they pass in all samples")
 	}
 	one := p.Sequential()
-	if r := one.Explore(); r.Failure != "" || r.Schedules != 1 {
+	if r := one.Explore(Quick); r.Failure != "" || r.Schedules != 1 {
 		t.Errorf("there are none without threads: %+v", r)
 	}
 }
@@ -79,11 +79,11 @@ func TestExitsAreResults(t *testing.T) {
 	}}
 	reached := Reached{}
 	p := tallies([]tallyOp{one}, []tallyOp{one, panics, one, reads}, []tallyOp{panics})
-	p.Check(t)
+	p.Check(t, Quick)
 	p.Sample(10, reached)
 	reached.Require(t, "exits = exits", "panics = panics: oh", "read = 4", "read = 5")
 	wrong := tallies(nil, []tallyOp{exits}, []tallyOp{reads})
-	if wrong.Explore().Failure == "" {
+	if wrong.Explore(Quick).Failure == "" {
 		t.Error("an exit passes for a result")
 	}
 }
@@ -107,7 +107,7 @@ func TestMomentsAreOrdered(t *testing.T) {
 			moment(second, earlier)
 		}}
 		p := tallies([]tallyOp{adds}, []tallyOp{twice}, []tallyOp{adds})
-		if failed := p.Explore().Failure != ""; failed != follows {
+		if failed := p.Explore(Quick).Failure != ""; failed != follows {
 			t.Errorf("%s: failed = %v", name, failed)
 		}
 	}
@@ -123,9 +123,9 @@ func TestTimeIsThatOfTheOperation(t *testing.T) {
 	}
 	tick := tallyOp{Name: "tick", Do: func(c *tallyCaller) { c.Tick() }}
 	right := tallies([]tallyOp{tick, time(0)}, []tallyOp{time(0), time(0)}, []tallyOp{tick, time(0), tick})
-	right.Check(t)
+	right.Check(t, Quick)
 	wrong := tallies(nil, []tallyOp{time(1)}, []tallyOp{tick})
-	if wrong.Explore().Failure == "" {
+	if wrong.Explore(Quick).Failure == "" {
 		t.Error("a time yet to come passes")
 	}
 }
