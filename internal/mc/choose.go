@@ -33,7 +33,6 @@ func Choose(n int) int {
 	if t := m.cur; t != nil && !t.started {
 		Step(Op{Verb: "start"}) // what a thread chooses is part of its run
 	}
-	raceOff()
 	m.settle()
 	s := step{thread: -1}
 	if m.cur != nil {
@@ -44,7 +43,6 @@ func Choose(n int) int {
 	if m.recording {
 		m.notes = append(m.notes, note{text: fmt.Sprintf("Choose(%d) = %d", n, v), at: where()})
 	}
-	raceOn()
 	return v
 }
 

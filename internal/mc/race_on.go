@@ -6,9 +6,9 @@ import "runtime"
 
 // The scheduler's hand-overs are channel operations. If the race detector saw
 // them it would take them for synchronisation between the threads, and so hide
-// every data race of the code under test. They are therefore bracketed by
-// raceOff and raceOn, and functions that touch the scheduler's own state in a
-// thread are marked norace.
+// every data race of the code under test. A thread's side of them is therefore
+// bracketed by raceOff and raceOn, and functions that touch the scheduler's own
+// state in a thread are marked norace.
 //
 // A recorded execution repeats one that has failed already. It is described
 // with package fmt, which is not marked, so there the hand-overs are shown.

@@ -115,6 +115,30 @@ var publications = []struct {
 			*data = 2
 		})
 	}},
+	{"no steps", true, func(m *mc.M, data *int) {
+		m.Go(func() { *data++ })
+		m.Go(func() { *data++ })
+	}},
+	{"before the first step", true, func(m *mc.M, data *int) {
+		var one, other atomics.Bool
+		m.Go(func() { *data++; one.Load() })
+		m.Go(func() { *data++; other.Load() })
+	}},
+	{"after the last step", true, func(m *mc.M, data *int) {
+		var one, other atomics.Bool
+		m.Go(func() { one.Load(); *data++ })
+		m.Go(func() { other.Load(); *data++ })
+	}},
+	{"over before it takes a step", true, func(m *mc.M, data *int) {
+		m.Go(func() { atomics.Go(func() { *data = 1 }); *data = 2 })
+	}},
+	{"left behind by the body", true, func(m *mc.M, data *int) {
+		e, last := atomics.MakeEvent(), atomics.MakeEvent()
+		atomics.Go(func() { e.Fire(); *data = 1; last.Wait(); last.Wait() })
+		m.Go(last.Fire)
+		e.Wait()
+		*data = 2
+	}},
 	{"go statement", false, func(m *mc.M, data *int) {
 		var other atomics.Bool
 		m.Go(func() {

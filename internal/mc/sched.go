@@ -208,12 +208,10 @@ func (m *M) run(body func(*M)) {
 		}
 	}
 	m.phase = running
-	raceOff()
 	if t := m.choose(); t != nil {
 		m.pass(t)
 		<-m.control
 	}
-	raceOn()
 	m.cur, m.phase = nil, done
 	m.longest = max(m.longest, m.steps)
 	m.returned.Load()

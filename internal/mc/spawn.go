@@ -45,7 +45,6 @@ func Go(fn func()) {
 		return
 	}
 	t := m.add(fn)
-	raceOff()
 	m.settle()
 	m.branch(1, true) // nothing to choose, but each step has its place in the search
 	m.trace = append(m.trace, step{thread: m.cur.id})
@@ -54,7 +53,6 @@ func Go(fn func()) {
 	}
 	m.settle()
 	m.inherit(t, m.cur)
-	raceOn()
 	m.launch(t)
 }
 
@@ -78,18 +76,14 @@ func (m *M) inherit(t, parent *thread) {
 //
 //go:norace
 func (m *M) launch(t *thread) {
-	raceOff()
 	t.parent = m.cur
 	m.cur = t
-	raceOn()
 	go m.main(t)
-	raceOff()
 	if t.parent == nil {
 		<-m.control
 	} else {
 		<-t.parent.wake
 	}
-	raceOn()
 }
 
 // errStuck unwinds a body or a Final that waits for ever.
@@ -101,7 +95,6 @@ var errStuck = errors.New("mc: waits for ever")
 //
 //go:norace
 func (m *M) await(o *Op) {
-	raceOff()
 	for last, steps := -1, 0; ; steps++ {
 		set, left := m.enabled()
 		if o != nil && o.enabled() || o == nil && !left {
@@ -109,14 +102,12 @@ func (m *M) await(o *Op) {
 		}
 		if set == 0 || steps == m.cfg.MaxSteps {
 			m.fail("deadlock or livelock: the body, or Final, waits for ever")
-			raceOn()
 			panic(errStuck)
 		}
 		last = next(set, last)
 		m.pass(m.threads[last])
 		<-m.control
 	}
-	raceOn()
 }
 
 // next returns the member of a set that comes after last in turn.
