@@ -5,6 +5,7 @@ package mc
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -21,7 +22,7 @@ func Check(t testing.TB, cfg Config, body func(*M)) Result {
 	switch {
 	case r.Failure != "":
 		t.Errorf("%s\nafter %v\nreplay with %s=%s go test -tags modelcheck -run '^%s$'\n\n%s",
-			r.Failure, r, replayVariable, r.Replay, t.Name(), r.Trace)
+			r.Failure, r, replayVariable, r.Replay, regexp.QuoteMeta(t.Name()), r.Trace)
 	case cfg.Replay == "" && os.Getenv(replayVariable) != "":
 		t.Logf("the replayed schedule passes: %v", r)
 	case !r.Complete && cfg.Replay == "" && !testing.Short():

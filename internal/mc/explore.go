@@ -163,7 +163,7 @@ func (m *M) describe(r *Result, body func(*M)) {
 	r.Trace = m.table()
 }
 
-const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+const digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 
 func parse(replay string) []byte {
 	script := []byte{}

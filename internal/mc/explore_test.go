@@ -285,7 +285,7 @@ func TestMisuse(t *testing.T) {
 	for name, body := range map[string]func(*mc.M){
 		"two explorations":        func(*mc.M) { mc.Explore(mc.Config{}, func(*mc.M) {}) },
 		"a choice among none":     func(m *mc.M) { m.Choose(0) },
-		"a choice among too many": func(m *mc.M) { m.Choose(37) },
+		"a choice among too many": func(m *mc.M) { m.Choose(65) },
 		"too many threads": func(m *mc.M) {
 			for range 17 {
 				m.Go(func() {})
@@ -323,3 +323,35 @@ type recorder struct {
 }
 
 func (r *recorder) Errorf(format string, args ...any) { r.errors = append(r.errors, format) }
+
+func TestTransfersOfWhatPanics(t *testing.T) {
+	defer func() {
+		if r := recover(); r != "mc: T40 panicked: here" {
+			t.Errorf("panic: %v", r)
+		}
+	}()
+	mc.Transfers(64, func() *atomics.Bool { return new(atomics.Bool) }, func(b *atomics.Bool, core int) {
+		if b.Load(); core == 40 {
+			panic("here")
+		}
+	})
+}
+
+// A goroutine that the checker does not know would be taken for whoever has
+// the turn.
+func TestForeignGoroutineIsTold(t *testing.T) {
+	r := mc.Explore(mc.Config{}, func(m *mc.M) {
+		var n atomics.Int64
+		m.Go(func() {
+			n.Add(1)
+			done := make(chan bool)
+			go func() { n.Add(1); close(done) }()
+			<-done
+			n.Add(1)
+		})
+		m.Go(func() { n.Add(1) })
+	})
+	if !strings.Contains(r.Failure, "goroutine") {
+		t.Errorf("%v %q", r, r.Failure)
+	}
+}

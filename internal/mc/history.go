@@ -108,6 +108,12 @@ func (p *Program[T]) body() func(*M) {
 			})
 		}
 		m.Final(func() {
+			for i, calls := range p.Threads {
+				if n := len(history[i]); n < len(calls) {
+					m.Failf("T%d: %s ended by runtime.Goexit, which is no result to judge", i, calls[n].Name)
+					return
+				}
+			}
 			for j, c := range p.After {
 				m.tick++
 				history[len(p.Threads)] = append(history[len(p.Threads)], event{j, m.tick, m.tick, c.run(shared)})
@@ -161,7 +167,7 @@ func (p *Program[T]) print(events [][]event) *history {
 			result := fmt.Sprint(e.result)
 			h.results[i] = append(h.results[i], result)
 			h.lines = append(h.lines, fmt.Sprintf("\tT%d [%d, %d] %s = %s", i, e.begin, e.end, p.calls(i)[e.call].Name, result))
-			fmt.Fprintf(&key, "%d %s:", i, result)
+			fmt.Fprintf(&key, "%d %q:", i, result)
 			for _, others := range events {
 				before := 0
 				for _, o := range others {

@@ -3,6 +3,7 @@
 package mc_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -122,5 +123,15 @@ func TestPanicIsAResult(t *testing.T) {
 	probe := &recorder{TB: t}
 	if r := mc.Linearizable(probe, mc.Config{}, p); r.Failure == "" {
 		t.Error("a wrong model explains the history")
+	}
+}
+
+// A call that ends its thread has no result that could be judged.
+func TestGoexitIsNoResult(t *testing.T) {
+	leave := mc.Call[set]{Name: "leave", Do: func(s set) any { s.add(1); runtime.Goexit(); return nil }}
+	probe := &recorder{TB: t}
+	r := mc.Linearizable(probe, mc.Config{}, program(false, []mc.Call[set]{add2, leave}, []mc.Call[set]{size}))
+	if !strings.Contains(r.Failure, "leave ended by runtime.Goexit") {
+		t.Errorf("%v %q", r, r.Failure)
 	}
 }

@@ -76,6 +76,7 @@ const (
 // thread is one modelled goroutine.
 type thread struct {
 	id       int
+	goid     uint64 // while strangers are looked for
 	fn       func()
 	wake     chan struct{} // gives it the turn
 	parent   *thread       // gets the turn back when it is started; nil: the controller

@@ -5,6 +5,8 @@ package mc
 import (
 	"math/bits"
 	"sync/atomic"
+
+	"github.com/latchfree/latchfree/internal/goid"
 )
 
 // active is the execution in progress. Goroutines that are not its threads
@@ -77,6 +79,10 @@ func (m *M) step(o *Op) {
 	t := m.cur
 	if m.phase == leaving {
 		m.leave(t)
+	}
+	if t.goid != 0 && t.goid != goid.ID() {
+		m.misuse("a goroutine took a step that was started neither by m.Go nor by atomics.Go")
+		return
 	}
 	raceOff()
 	m.settle()
@@ -225,6 +231,9 @@ func (m *M) run(body func(*M)) {
 //go:norace
 func (m *M) main(t *thread) {
 	defer m.exit(t)
+	if len(m.stack) == 0 && m.cfg.Mode != roundRobin || m.recording {
+		t.goid = goid.ID() // too slow for every execution; the first one has all the code
+	}
 	t.fn()
 }
 
