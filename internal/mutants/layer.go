@@ -44,11 +44,11 @@ var (
 
 var layers = []layer{
 	{
-		name: "protocol", sequentially: 3, build: modelcheck,
+		name: "protocol", sequentially: 4, build: modelcheck,
 		wants: func(f testFunction, _ string) bool { return f.modeled && !strings.Contains(f.name, "Cost") },
 	},
 	{
-		name: "cost", sequentially: 4, build: modelcheck,
+		name: "cost", sequentially: 5, build: modelcheck,
 		wants: func(f testFunction, _ string) bool { return f.modeled && strings.Contains(f.name, "Cost") },
 	},
 	{
@@ -56,28 +56,38 @@ var layers = []layer{
 		wants: func(f testFunction, _ string) bool { return f.plain && !concurrent.MatchString(f.name) },
 	},
 	{
-		name: "model", sequentially: 2, build: plain, dir: "fuzz", // sequences of operations, against a sequential model
-		wants: func(f testFunction, target string) bool {
-			return strings.HasPrefix(f.name, "Fuzz") && slices.ContainsFunc(modelled[target], func(s string) bool {
-				return strings.HasPrefix(f.name, "Fuzz"+s)
-			})
-		},
+		name: "model", sequentially: 2, build: plain, dir: "fuzz",
+		wants: func(f testFunction, target string) bool { return f.plain && f.about("Fuzz", target, "Ops") },
 	},
 	{
-		name: "stress", sequentially: 5, build: racy, args: []string{"-test.cpu=1,4"}, env: []string{"GORACE=halt_on_error=1"},
+		name: "history", sequentially: 3, build: plain, dir: "fuzz",
+		wants: func(f testFunction, target string) bool { return f.plain && f.about("Test", target, "Histories") },
+	},
+	{
+		name: "program", sequentially: 6, build: modelcheck, dir: "fuzz",
+		wants: func(f testFunction, target string) bool { return f.modeled && f.about("Test", target, "Interleavings") },
+	},
+	{
+		name: "stress", sequentially: 7, build: racy, args: []string{"-test.cpu=1,4"}, env: []string{"GORACE=halt_on_error=1"},
 		wants: func(f testFunction, _ string) bool { return f.plain && concurrent.MatchString(f.name) },
 	},
 }
 
 var concurrent = regexp.MustCompile(`Stress|Report|Concurrent|Race`)
 
-// modelled names the fuzz targets that use a package.
-var modelled = map[string][]string{
-	"atomicbreaker":   {"Breaker", "Group"},
-	"cowchangeset":    {"Changeset", "Slice"},
-	"oncecache":       {"Cache"},
-	"shardedregistry": {"Registry"},
-	"internal/table":  {"Breaker", "Cache", "Registry"},
+// subjects names what tests in fuzz are about that use a package.
+var subjects = map[string]string{
+	"atomicbreaker":   "Breaker|Group|ResetAll",
+	"cowchangeset":    "Changeset|Slice|Tracker",
+	"oncecache":       "Cache|Lease",
+	"shardedregistry": "Registry",
+	"internal/table":  "Table|Breaker|Cache|Registry",
+}
+
+// about reports whether a function in fuzz is of a kind and uses the target.
+func (f *testFunction) about(prefix, target, kind string) bool {
+	subject, ok := subjects[target]
+	return ok && regexp.MustCompile("^"+prefix+"("+subject+")"+kind).MatchString(f.name)
 }
 
 // in returns the folder of the layer's tests of a target.
