@@ -225,7 +225,7 @@ func randomProgram(seed uint64, actions int) [][]action {
 		palette = palette[:1+r.IntN(4)]
 	}
 	words := 1 + r.IntN(2)
-	program := make([][]action, 2+r.IntN(2))
+	program := make([][]action, 2+r.IntN(3))
 	for i := range program {
 		for range 1 + r.IntN(5-len(program)) {
 			program[i] = append(program[i], action{palette[r.IntN(len(palette))], r.IntN(words)})
