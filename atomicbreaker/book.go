@@ -22,6 +22,10 @@ type book[K comparable] struct {
 
 	eras eras
 
+	// before is the book that a ResetAll with a listener has replaced by this
+	// one, until all its cells are sealed. From a book to nil, once.
+	before atomics.Pointer[book[K]]
+
 	// linked is at least the number of cells in the table, and each stripe at
 	// least the number of those with its hashes: they go up before a cell is
 	// inserted and down after it was removed. While linked is zero every key is
@@ -71,7 +75,7 @@ func newBook[K comparable](g *Group[K]) *book[K] {
 	b := &book[K]{group: g, keys: table.NewKeys[K](), carry: carryOf[K]()}
 	if g.settings != nil {
 		s := *g.settings
-		s.owner = b
+		s.owner, s.listens = b, g.listens()
 		b.settings = &s
 	} else {
 		b.settings, _ = new(Config).compile(b) // the defaults are valid
@@ -131,7 +135,10 @@ func (b *book[K]) allow(k K) (Permit, error) {
 			}
 			continue
 		}
-		w, a := c.admit()
+		if b.outdated() {
+			return b.group.Allow(k)
+		}
+		w, a, owed := c.admit()
 		if w.mode() == tombstone {
 			b.remove(c)
 			continue
@@ -139,7 +146,11 @@ func (b *book[K]) allow(k K) (Permit, error) {
 		if a != admitted {
 			return Permit{}, a.err()
 		}
-		return Permit{core: &c.core, bits: uint64(w.stay()) | inCell}, nil
+		p := Permit{core: &c.core, bits: uint64(w.stay()) | inCell}
+		if owed != nil {
+			p.pay(owed)
+		}
+		return p, nil
 	}
 }
 
@@ -197,10 +208,11 @@ func (b *book[K]) settingsFor(k K) *settings {
 		return b.settings
 	}
 	c := b.group.config.PerKey(k)
-	s, err := c.compile(b)
+	s, err := c.compileKeyed(b)
 	if err != nil {
 		panic(fmt.Sprintf("%v (from GroupConfig.PerKey for key %v)", err, k))
 	}
+	s.listens = b.group.listens()
 	return s
 }
 
@@ -227,16 +239,14 @@ func (b *book[K]) settleCell(core *core, stay word, o Outcome) Verdict {
 		return Late
 	}
 	c := b.cellOf(core)
-	v, w, wrote := c.settle(stay, o)
-	if stay.mode() == closed && w == stay.bury() {
+	v, did := c.settle(stay, o)
+	if stay.mode() == closed && did.to == stay.bury() {
 		// The cell has died without having changed since it admitted the
 		// call, which therefore stays good.
 		b.remove(c)
 		return b.settle(c.key, c.hash, c.since.Load(), o, c.set.Load())
 	}
-	if wrote {
-		b.tidy(c, w)
-	}
+	b.finish(c, did)
 	return v
 }
 
@@ -251,6 +261,10 @@ func (b *book[K]) settle(k K, hash uint64, since *era, o Outcome, s *settings) V
 			c = b.lookup(k, hash)
 		} else if c = b.obtain(k, hash, s); c == nil {
 			return Late // not equal to itself, so nothing to remember
+		}
+		if b.outdated() {
+			// LP(Done): late when the book is read.
+			return Late
 		}
 		// The cell, or its absence, comes first: what happens to the key later
 		// happens to this cell.
@@ -270,16 +284,22 @@ func (b *book[K]) settle(k K, hash uint64, since *era, o Outcome, s *settings) V
 			}
 			return Late
 		}
-		v, w, wrote := c.settle(0, o) // zero: the cell's first stay
-		if w.mode() == tombstone {
+		v, did := c.settle(0, o) // zero: the cell's first stay
+		if did.to.mode() == tombstone {
 			b.remove(c)
 			continue
 		}
-		if wrote {
-			b.tidy(c, w)
-		}
+		b.finish(c, did)
 		return v
 	}
+}
+
+// finish ends an operation on a living cell.
+func (b *book[K]) finish(c *cell[K], did step) {
+	if did.wrote {
+		b.tidy(c, did.to)
+	}
+	did.owed.deliver()
 }
 
 // tidy follows every write of a cell's word. It retires the cell if that made
@@ -302,8 +322,12 @@ func (b *book[K]) touch(c *cell[K]) {
 }
 
 // retire kills and removes a cell that is still pristine, and reports whether
-// it was.
+// it was. A cell with events that were not delivered stays: so they come before
+// those of the key's next cell. Whoever delivers the last retires it.
 func (b *book[K]) retire(c *cell[K], pristine word) bool {
+	if b.group.listens() && !c.toldAllUpTo(pristine) {
+		return false
+	}
 	if !c.word.CompareAndSwap(uint64(pristine), uint64(pristine.bury())) {
 		return false
 	}
@@ -313,8 +337,11 @@ func (b *book[K]) retire(c *cell[K], pristine word) bool {
 
 // remove takes a dead cell out of the table. Everyone who needs its place
 // helps, so that nobody waits for the caller who killed it. When it returns,
-// c.since is set and the cell is out of the table.
+// c.since is set and the cell is out of the table, unless the book is outdated.
 func (b *book[K]) remove(c *cell[K]) {
+	if b.outdated() {
+		return // it may be sealed; see tell.go
+	}
 	if word(c.word.Load()).gen() == 0 {
 		c.since.CompareAndSwap(nil, b.eras.now.Load())
 	} else {

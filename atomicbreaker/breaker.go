@@ -20,7 +20,7 @@ type Breaker struct {
 	// neighbour's writes from slowing down every call.
 	_    atomics.CacheLinePad
 	core core
-	_    [atomics.CacheLineSize - 16]byte
+	_    [atomics.CacheLineSize - 24]byte
 }
 
 // New returns a closed Breaker, or an error that names the setting that is
@@ -29,6 +29,9 @@ func New(c Config) (*Breaker, error) {
 	s, err := c.compile(nil)
 	if err != nil {
 		return nil, err
+	}
+	if c.OnStateChange != nil {
+		s.listens, s.feed = true, &feed{to: listener(c.OnStateChange)}
 	}
 	b := new(Breaker)
 	b.core.set.Store(s)
@@ -65,11 +68,15 @@ func (b *Breaker) Allow() (Permit, error) {
 
 // allowSlow is outlined so that Allow can be inlined.
 func (b *Breaker) allowSlow() (Permit, error) {
-	w, a := b.core.admit()
+	w, a, owed := b.core.admit()
 	if a != admitted {
 		return Permit{}, a.err()
 	}
-	return Permit{core: &b.core, bits: uint64(w.stay())}, nil
+	p := Permit{core: &b.core, bits: uint64(w.stay())}
+	if owed != nil {
+		p.pay(owed)
+	}
+	return p, nil
 }
 
 // Do calls fn if the breaker admits it, and returns its error or that of
@@ -102,7 +109,10 @@ func (b *Breaker) State() State { return b.core.read().state }
 // before are late.
 //
 // Reset is lock-free. It takes effect by the CAS that closes the breaker.
-func (b *Breaker) Reset() { b.core.reset() }
+func (b *Breaker) Reset() {
+	_, owed := b.core.reset()
+	owed.deliver()
+}
 
 // Snapshot returns the state with its details, all of one moment.
 //
@@ -115,6 +125,7 @@ type Snapshot struct {
 	State      State         // as State returns it
 	Failures   int           // since the last success, while closed
 	Streak     int           // times opened since last closed, up to 31
+	Successes  int           // of probes, while half-open
 	InFlight   int           // probes that have not reported, while half-open
 	Generation int           // goes up with every change of mode and reset; after 2^20-1 comes 1
 	RetryAfter time.Duration // until a probe may be made, while open; math.MaxInt64 if only Reset helps
@@ -128,7 +139,7 @@ func (c *core) snapshot() Snapshot {
 // snapshotAlive also reports whether the core is not that of a dead cell.
 func (c *core) snapshotAlive() (s Snapshot, alive bool) {
 	v := c.read()
-	s = Snapshot{State: v.state, Streak: v.word.streak(), Generation: int(v.word.gen()), RetryAfter: v.left}
+	s = Snapshot{State: v.state, Streak: v.word.streak(), Generation: int(v.word.gen()), RetryAfter: retryAfter(v.left)}
 	if v.reading != nil {
 		s.Name = v.reading.name
 	}
@@ -136,10 +147,15 @@ func (c *core) snapshotAlive() (s Snapshot, alive bool) {
 	case closed:
 		s.Failures = int(v.word.fails())
 	case halfOpen:
-		s.InFlight = v.word.inflight()
-	}
-	if v.left == latched {
-		s.RetryAfter = math.MaxInt64
+		s.Successes, s.InFlight = v.word.ok(), v.word.inflight()
 	}
 	return s, v.word.mode() != tombstone
+}
+
+// retryAfter is how users are told of an open time that is left.
+func retryAfter(left time.Duration) time.Duration {
+	if left == latched {
+		return math.MaxInt64
+	}
+	return left
 }

@@ -72,7 +72,7 @@ func TestSnapshot(t *testing.T) {
 		want(ab.Snapshot{Name: "billing", State: ab.HalfOpen, Streak: 1, Generation: 1})
 		admit(t, b.Allow)
 		admit(t, b.Allow).Success()
-		want(ab.Snapshot{Name: "billing", State: ab.HalfOpen, Streak: 1, Generation: 2, InFlight: 1})
+		want(ab.Snapshot{Name: "billing", State: ab.HalfOpen, Streak: 1, Generation: 2, Successes: 1, InFlight: 1})
 		b.Reset()
 		want(ab.Snapshot{Name: "billing", Generation: 3})
 	})

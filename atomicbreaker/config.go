@@ -12,7 +12,7 @@ import (
 
 // Config holds the settings of a Breaker. The zero value means the defaults.
 type Config struct {
-	// Name appears in Snapshots.
+	// Name appears in Snapshots and Events.
 	Name string
 
 	// Trip says when a closed breaker opens; nil means Consecutive(5).
@@ -57,6 +57,13 @@ type Config struct {
 	// A nil Classify takes errors that match context.Canceled for Ignored and
 	// all others for Failure.
 	Classify func(error) Outcome
+
+	// OnStateChange is told of every change of state, every Reset, and every
+	// time that overdue probes lose their slots: once each, in the order in
+	// which they happened, so that each Event's From is the To of the one
+	// before. See the package documentation. In a Group it must be nil; there
+	// it is GroupConfig.OnStateChange.
+	OnStateChange func(Event)
 }
 
 // Policy says when a closed breaker opens. Consecutive makes one.
@@ -89,6 +96,8 @@ type settings struct {
 	name         string
 	epoch        time.Time // what deadlines are counted from
 	owner        owner     // the group's book, or nil for a Breaker
+	feed         *feed     // of a Breaker with a listener
+	listens      bool      // whether events are published
 	classify     func(error) Outcome
 	openTimeout  time.Duration   // latched, or positive
 	maxOpen      time.Duration   // latched, or positive
@@ -128,6 +137,14 @@ func (c *Config) compile(o owner) (*settings, error) {
 	}
 	s.leaseBound = deadline(s.probeTimeout, leaseTick) + 1
 	return s, nil
+}
+
+// compileKeyed is compile for a key of a group.
+func (c *Config) compileKeyed(o owner) (*settings, error) {
+	if c.OnStateChange != nil {
+		return nil, errors.New("atomicbreaker: Config.OnStateChange: must be nil in a Group, which has GroupConfig.OnStateChange")
+	}
+	return c.compile(o)
 }
 
 func upTo31(field string, n int) (int, error) {
@@ -211,6 +228,25 @@ func (s *settings) leaseFrom(now time.Duration) uint64 {
 
 // now returns the time since the epoch, by the monotonic clock.
 func (s *settings) now() time.Duration { return atomics.Since(s.epoch) }
+
+// clock is like now and, if there may be an event, also returns the time of
+// day.
+func (s *settings) clock() (now time.Duration, at time.Time) {
+	if !s.listens {
+		return s.now(), at
+	}
+	at = atomics.Now()
+	return at.Sub(s.epoch), at
+}
+
+// publish makes n known to whoever delivers, and returns what the caller must
+// deliver itself, nil for nothing.
+func (s *settings) publish(n *notice) (owed *feed) {
+	if s.owner != nil {
+		return s.owner.publish(n)
+	}
+	return s.feed.push(n)
+}
 
 // outcome classifies the error of a call. It runs user code. A nil s means
 // the defaults.

@@ -15,6 +15,10 @@ type core struct {
 	// Nil means the defaults, until someone needs a clock. Goes from nil to
 	// non-nil once, by CAS; a cell's is never nil.
 	set atomics.Pointer[settings]
+
+	// told is the number of generations whose events have been delivered, or
+	// zero without a listener. Only who holds the feed writes it.
+	told atomics.Uint64
 }
 
 // settings returns the core's settings and, in a zero core, installs the
@@ -28,46 +32,80 @@ func (c *core) settings() *settings {
 	return c.set.Load()
 }
 
+// swap is the CAS of every transition. If it begins a generation and there is
+// a listener, it publishes the event, and returns what the caller must deliver
+// when it has nothing else left to do.
+//
+// at is when a deadline in next is counted from, if there is one. Otherwise the
+// clock is read here, after w and before next is there: so events are in the
+// order of their times.
+func (c *core) swap(s *settings, w, next word, why Reason, at time.Time) (owed *feed, ok bool) {
+	listens := s != nil && s.listens && w.gen() != next.gen()
+	if listens && at.IsZero() {
+		at = atomics.Now()
+	}
+	if !c.word.CompareAndSwap(uint64(w), uint64(next)) {
+		return nil, false
+	}
+	if listens {
+		owed = s.publish(&notice{core: c, gen: next.gen(), event: s.event(w, next, why, at)})
+	}
+	return owed, true
+}
+
 // admit asks for admission until an answer takes effect. It returns the word
 // of the stay that admitted the call, or why none did. A tombstone is
 // returned as it is.
 //
 // A CAS fails only when another caller's transition has succeeded.
-func (c *core) admit() (word, admission) {
+func (c *core) admit() (word, admission, *feed) {
 	for {
 		w := word(c.word.Load())
 		if w.mode() == closed || w.mode() == tombstone {
 			// LP(Allow): a closed breaker admits when its word is read.
-			return w, admitted
+			return w, admitted, nil
 		}
 		s := c.settings()
-		next, a := w.admit(s, s.now())
+		now, at := s.clock()
+		next, a := w.admit(s, now)
 		if a != admitted {
 			// LP(Allow): a rejection takes effect when the word was read; the
 			// deadline was still ahead later, when the clock was.
-			return w, a
+			return w, a, nil
+		}
+		why := ReasonOpenTimeout
+		if w.mode() == halfOpen {
+			why = ReasonProbeTimeout
 		}
 		// LP(Allow): a probe is admitted by this CAS.
-		if c.word.CompareAndSwap(uint64(w), uint64(next)) {
-			return next, admitted
+		if owed, ok := c.swap(s, w, next, why, at); ok {
+			return next, admitted, owed
 		}
 	}
 }
 
-// settle reports the outcome of a call admitted in stay. It returns the
-// verdict, the word that it left behind, and whether it wrote that word.
+// A step is what an operation did to a word.
+type step struct {
+	to    word // what it left behind
+	wrote bool
+	owed  *feed // what the caller must deliver, nil for nothing
+}
+
+// settle reports the outcome of a call admitted in stay.
 //
 // A CAS fails only when another caller's has succeeded, and within one stay
 // only so many can: a failing one is followed by another stay.
-func (c *core) settle(stay word, o Outcome) (v Verdict, w word, wrote bool) {
+func (c *core) settle(stay word, o Outcome) (v Verdict, did step) {
 	s := c.settings()
 	for {
-		w = word(c.word.Load())
+		w := word(c.word.Load())
 		if w.stay() != stay {
 			// LP(Done): a late result takes effect when the word is read.
-			return Late, w, false
+			return Late, step{to: w}
 		}
 		var next word
+		var at time.Time
+		why := ReasonRecovered
 		switch o {
 		case Success:
 			next, v = w.succeed(s)
@@ -76,65 +114,70 @@ func (c *core) settle(stay word, o Outcome) (v Verdict, w word, wrote bool) {
 		default:
 			var now time.Duration
 			if w.trips(s) {
-				now = s.now()
+				now, at = s.clock()
 			}
 			next, v = w.fail(s, now)
+			why = w.openedBy(ReasonProbeFailed)
 		}
 		if next == w {
 			// LP(Done): what changes nothing takes effect when the word is
 			// read.
-			return v, w, false
+			return v, step{to: w}
 		}
 		// LP(Done): all other results take effect by this CAS.
-		if c.word.CompareAndSwap(uint64(w), uint64(next)) {
-			return v, next, true
+		if owed, ok := c.swap(s, w, next, why, at); ok {
+			return v, step{next, true, owed}
 		}
 	}
 }
 
 // record reports an outcome without a permit; see settle. A tombstone is
 // returned as it is.
-func (c *core) record(o Outcome) (v Verdict, w word, wrote bool) {
+func (c *core) record(o Outcome) (v Verdict, did step) {
 	s := c.settings()
 	for {
-		w = word(c.word.Load())
+		w := word(c.word.Load())
 		if w.mode() == tombstone {
-			return Late, w, false
+			return Late, step{to: w}
 		}
 		var next word
+		var at time.Time
+		why := ReasonRecordSuccess
 		if o == Success {
 			next, v = w.recordSuccess()
 		} else {
 			var now time.Duration
 			if w.mode() != closed || w.trips(s) {
-				now = s.now()
+				now, at = s.clock()
 			}
 			next, v = w.recordFailure(s, now)
+			why = w.openedBy(ReasonRecordFailure)
 		}
 		if next == w {
 			// LP(RecordSuccess, RecordFailure): nothing to change; a late
 			// failure's deadline was still ahead after the word was read.
-			return v, w, false
+			return v, step{to: w}
 		}
 		// LP(RecordSuccess, RecordFailure): this CAS.
-		if c.word.CompareAndSwap(uint64(w), uint64(next)) {
-			return v, next, true
+		if owed, ok := c.swap(s, w, next, why, at); ok {
+			return v, step{next, true, owed}
 		}
 	}
 }
 
 // reset closes the breaker and starts a new stay, whatever the mode. A
 // tombstone is returned as it is.
-func (c *core) reset() word {
+func (c *core) reset() (word, *feed) {
+	s := c.set.Load()
 	for {
 		w := word(c.word.Load())
 		if w.mode() == tombstone {
-			return w
+			return w, nil
 		}
 		next := w.enter(closed)
 		// LP(Reset): this CAS.
-		if c.word.CompareAndSwap(uint64(w), uint64(next)) {
-			return next
+		if owed, ok := c.swap(s, w, next, ReasonReset, time.Time{}); ok {
+			return next, owed
 		}
 	}
 }

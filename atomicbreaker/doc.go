@@ -49,6 +49,32 @@
 //     and a failure through a permit taken then counts, whatever came and went
 //     in between, unless the key was opened or reset.
 //
+// # Events
+//
+// Config.OnStateChange and GroupConfig.OnStateChange are told of every
+// generation of a breaker: once each, one at a time, in order. No goroutine is
+// started for it. Who has changed a breaker calls the listener at the end of
+// the operation, also for the changes of others that could not be told before:
+//
+//   - While a caller is inside the listener, it delivers for all, and what the
+//     others change is told after that. Nobody waits. A listener that takes
+//     long delays its caller and later events of the same breaker, and one that
+//     never returns lets them pile up in memory.
+//   - An event waits for those before it. If a caller is stopped by the
+//     scheduler between its change and its event, later events are delivered
+//     when it goes on, by it.
+//   - When all operations have returned, all events have been delivered.
+//
+// A listener may use the breaker that it is told about. What it changes there
+// is told when it has returned. If it panics or calls runtime.Goexit, that goes
+// on in the caller, whose operation has taken effect; its result is lost, and
+// Allow gives back the slot. The events that are left are delivered by the same
+// goroutine first.
+//
+// The event of a half-open breaker is that of its first probe, and not of the
+// moment when its time has passed. ResetAll tells of each key that was not
+// healthy. Events come in order up to 2^20-2 that wait for the same one.
+//
 // Time is the monotonic clock. Open times are kept in milliseconds and probe
 // times in units of 128 ms, and both are rounded up.
 //
@@ -68,8 +94,8 @@
 // A healthy call of a Breaker is two loads and a few instructions: no writes
 // to shared memory, no clock, no allocation. Neither has a healthy call of a
 // Group with strings, numbers or booleans as keys; it is some ten loads, and a
-// hash if any keys are failing. Rejections allocate nothing and read the
-// clock. A Breaker takes 128 bytes, so that its neighbours in memory do not
+// hash if any keys are failing. It is the same with a listener. Rejections
+// allocate nothing and read the clock. A Breaker takes 128 bytes, so that its neighbours in memory do not
 // slow it down. A Group takes 3.5 KiB, 20 KiB once a key has failed, some 100
 // bytes for every key that fails, and 48 bytes for each recovery from open and
 // each Reset, of which it keeps the last 8192.

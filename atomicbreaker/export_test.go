@@ -10,12 +10,20 @@ func (p Permit) ProbeGeneration() (gen int, probe bool) {
 
 // CheckQuiet returns what is inconsistent in a group that nobody uses.
 func (g *Group[K]) CheckQuiet() error {
+	if g.listens() && g.feeds.Len() != 0 {
+		return fmt.Errorf("%d keys have events that were not delivered", g.feeds.Len())
+	}
 	b := g.current()
+	if b.before.Load() != nil {
+		return fmt.Errorf("a book from before ResetAll is kept")
+	}
 	cells, byStripe := int64(0), map[uint64]uint32{}
 	for k, c := range b.cells.All() {
 		cells++
 		byStripe[stripeOf(c.hash)]++
 		switch w := word(c.word.Load()); {
+		case g.listens() && !c.toldAllUpTo(w):
+			return fmt.Errorf("the listener was told of %d generations of %v, of %d", c.told.Load(), k, w.gen())
 		case w.mode() == tombstone:
 			return fmt.Errorf("the dead cell of %v is still in the table", k)
 		case w.pristine() && g.config.IdleTimeout == 0:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/table"
 )
 
 // Group is a breaker for every key. Only keys that fail take memory: an
@@ -26,6 +27,10 @@ type Group[K comparable] struct {
 	// From nil to the first book when it is needed, and to a fresh one by
 	// every ResetAll. Every operation reads it once and stays with it.
 	book atomics.Pointer[book[K]]
+
+	// feeds holds those of the keys that have events which were not delivered;
+	// nil without a listener.
+	feeds *table.Table[K, keyFeed[K]]
 }
 
 // GroupConfig holds the settings of a Group. The zero value means the
@@ -46,6 +51,12 @@ type GroupConfig[K comparable] struct {
 	// times a second. With a timeout, places are given up by Sweep, or by
 	// inserts once the group has doubled, and not by a timer.
 	IdleTimeout time.Duration
+
+	// OnStateChange is told of every change of a key, as Config.OnStateChange
+	// is of every change of a Breaker: of one key in order and one at a time,
+	// of different keys at once. A key stays in the group until its events
+	// have been delivered.
+	OnStateChange func(K, Event)
 }
 
 // NewGroup returns a Group, or an error that names the setting that is wrong
@@ -54,11 +65,16 @@ func NewGroup[K comparable](c GroupConfig[K]) (*Group[K], error) {
 	if c.IdleTimeout < 0 {
 		return nil, fmt.Errorf("atomicbreaker: GroupConfig.IdleTimeout %v: must not be negative", c.IdleTimeout)
 	}
-	s, err := c.Default.compile(nil)
+	s, err := c.Default.compileKeyed(nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w (in GroupConfig.Default)", err)
 	}
-	return &Group[K]{config: c, settings: s}, nil
+	g := &Group[K]{config: c, settings: s}
+	if g.listens() {
+		keys := table.NewKeys[K]()
+		g.feeds = table.New[K, keyFeed[K]](keys.Hasher("atomicbreaker"), 0)
+	}
+	return g, nil
 }
 
 // MustNewGroup is like NewGroup but panics if a setting is wrong.
@@ -85,14 +101,15 @@ func (g *Group[K]) current() *book[K] {
 // the heap.
 //
 // Allow is lock-free, and blocking on a bucket's mutex when it helps to remove
-// a key that has recovered. It takes effect when the key is not found, or like
-// Breaker.Allow.
+// a key that has recovered, or tells a listener. It takes effect when the key
+// is not found, or like Breaker.Allow.
 func (g *Group[K]) Allow(k K) (Permit, error) { return g.current().allow(k) }
 
 // Do calls fn if Allow(k) admits it; see Breaker.Do.
 //
 // Do is lock-free outside fn, and blocking on a bucket's mutex when the key
-// enters or leaves the group. It takes effect as Allow and Permit.Done do.
+// enters or leaves the group, or a listener is told. It takes effect as Allow
+// and Permit.Done do.
 func (g *Group[K]) Do(ctx context.Context, k K, fn func(context.Context) error) error {
 	if err := begin(ctx, fn == nil); err != nil {
 		return err
@@ -109,7 +126,7 @@ func (g *Group[K]) Do(ctx context.Context, k K, fn func(context.Context) error) 
 // closes an open or half-open one, whose verdict then is Recovered.
 //
 // RecordSuccess is lock-free, and blocking on a bucket's mutex when the key
-// leaves the group. It takes effect by one CAS, or when the state is read if
+// leaves the group, or a listener is told. It takes effect by one CAS, or when the state is read if
 // it changes nothing.
 func (g *Group[K]) RecordSuccess(k K) Verdict {
 	b := g.current()
@@ -124,14 +141,15 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 			// LP(RecordSuccess): an absent key stays pristine.
 			return Counted
 		}
-		v, w, wrote := c.record(Success)
-		if w.mode() == tombstone {
+		if b.outdated() {
+			return g.RecordSuccess(k)
+		}
+		v, did := c.record(Success)
+		if did.to.mode() == tombstone {
 			b.remove(c) // and look again
 			continue
 		}
-		if wrote {
-			b.tidy(c, w)
-		}
+		b.finish(c, did)
 		return v
 	}
 }
@@ -141,7 +159,7 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 // time has passed. While the key is open it is Late.
 //
 // RecordFailure is lock-free, and blocking on a bucket's mutex when the key
-// enters the group. It takes effect by one CAS, or when the state is read if
+// enters the group, or a listener is told. It takes effect by one CAS, or when the state is read if
 // it is late.
 func (g *Group[K]) RecordFailure(k K) Verdict {
 	b := g.current()
@@ -151,11 +169,15 @@ func (g *Group[K]) RecordFailure(k K) Verdict {
 		if c == nil {
 			return Late // not equal to itself, so nothing to remember
 		}
-		v, w, _ := c.record(Failure)
-		if w.mode() == tombstone {
+		if b.outdated() {
+			return g.RecordFailure(k)
+		}
+		v, did := c.record(Failure)
+		if did.to.mode() == tombstone {
 			b.remove(c) // and make another
 			continue
 		}
+		did.owed.deliver()
 		return v
 	}
 }
@@ -186,7 +208,7 @@ func (g *Group[K]) State(k K) State {
 // admitted before are late.
 //
 // Reset is lock-free, and blocking on a bucket's mutex when the key enters or
-// leaves the group. It takes effect by the CAS that closes the breaker.
+// leaves the group, or a listener is told. It takes effect by the CAS that closes the breaker.
 func (g *Group[K]) Reset(k K) {
 	b := g.current()
 	h := b.hash(k, 0)
@@ -197,12 +219,16 @@ func (g *Group[K]) Reset(k K) {
 		if c == nil {
 			return // not equal to itself, so nothing to reset
 		}
-		w := c.reset()
+		if b.outdated() {
+			g.Reset(k)
+			return
+		}
+		w, owed := c.reset()
 		if w.mode() == tombstone {
 			b.remove(c)
 			continue
 		}
-		b.tidy(c, w)
+		b.finish(c, step{w, true, owed})
 		return
 	}
 }
@@ -210,9 +236,17 @@ func (g *Group[K]) Reset(k K) {
 // ResetAll closes the breakers of all keys at once. The results of all calls
 // admitted before are late.
 //
-// ResetAll is wait-free. It takes effect for all keys when it replaces the
-// table.
+// With a listener, ResetAll then goes through the keys that it has reset, and
+// tells of each.
+//
+// ResetAll is wait-free without a listener, and with one it is blocking on the
+// mutex of one bucket at a time. It takes effect for all keys when it replaces
+// the table.
 func (g *Group[K]) ResetAll() {
+	if g.listens() {
+		g.resetAllAndTell()
+		return
+	}
 	// LP(ResetAll): this store. Whoever still works with the old book does so
 	// on behalf of the moment before it.
 	g.book.Store(newBook(g))

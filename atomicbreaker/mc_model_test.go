@@ -25,6 +25,7 @@ type subject interface {
 	expire(k string)      // an open time or a lease; beforehand only
 	kill(k string)        // see kill; beforehand only
 	look(k string) string // afterwards only
+	told(k string) string // the events of the key; afterwards only
 }
 
 const slots = 4
@@ -34,6 +35,30 @@ type checked struct {
 	*Group[string]
 	t       testing.TB
 	permits [slots]Permit
+	events  map[string]*[]Event // by key, if there is a listener
+}
+
+func (c *checked) hear(k string, e Event) { *c.events[k] = append(*c.events[k], e) }
+
+// told also requires that generations are told without a gap, from the first
+// in each life of the key.
+func (c *checked) told(k string) (s string) {
+	if c.events == nil {
+		return ""
+	}
+	last := Event{}
+	for _, e := range *c.events[k] {
+		if e.From != last.To || e.Generation != last.Generation+1 && (e.Generation != 1 || e.From != Closed) {
+			s += fmt.Sprintf("[generation %d of %v after %d of %v] ", e.Generation, e.From, last.Generation, last.To)
+		}
+		s += showEvent(e.From, e.To, e.Reason, e.Failures, e.Successes, e.InFlight, e.Streak)
+		last = e
+	}
+	return s
+}
+
+func showEvent(from, to State, why Reason, failures, successes, inFlight, streak int) string {
+	return fmt.Sprintf("%v to %v: %v %d %d %d %d; ", from, to, why, failures, successes, inFlight, streak)
 }
 
 func (c *checked) allow(slot int, k string) (err error) {
@@ -95,6 +120,7 @@ func show(s State, failures, streak, inFlight int) string {
 // spec is what a Group should do, one operation at a time.
 type spec struct {
 	settings Config
+	deaf     bool // without a listener
 	keys     map[string]*life
 	permits  [slots]struct {
 		of   *life
@@ -107,6 +133,7 @@ type life struct {
 	state                                State
 	expired                              bool
 	stay, failures, streak, inFlight, ok int
+	events                               string
 }
 
 func (s *spec) of(k string) *life {
@@ -116,11 +143,32 @@ func (s *spec) of(k string) *life {
 	return s.keys[k]
 }
 
-func (l *life) enter(s State) {
-	*l = life{state: s, stay: l.stay + 1, streak: l.streak, ok: l.ok}
+func (l *life) enter(s State, why Reason) {
+	l.tell(s, why, l.streak)
+	*l = life{state: s, stay: l.stay + 1, streak: l.streak, ok: l.ok, events: l.events}
 }
 
-func (l *life) close() { *l = life{stay: l.stay + 1} }
+func (l *life) close(why Reason) {
+	l.tell(Closed, why, l.streak)
+	*l = life{stay: l.stay + 1, events: l.events}
+}
+
+func (l *life) tell(to State, why Reason, streak int) {
+	failures, successes := l.failures, 0
+	if l.state == HalfOpen {
+		successes = l.ok
+	}
+	switch why {
+	case ReasonThreshold:
+		failures++
+	case ReasonRecovered:
+		successes++
+	}
+	if to == Open {
+		streak++
+	}
+	l.events += showEvent(l.state, to, why, failures, successes, l.inFlight, streak)
+}
 
 func (s *spec) allow(slot int, k string) error {
 	l := s.of(k)
@@ -128,12 +176,12 @@ func (s *spec) allow(slot int, k string) error {
 	case l.state == Open && !l.expired:
 		return ErrOpen
 	case l.state == Open:
-		l.enter(HalfOpen)
+		l.enter(HalfOpen, ReasonOpenTimeout)
 		l.ok = 0
 	case l.state == HalfOpen && l.inFlight == s.settings.Probes && !l.expired:
 		return ErrTooManyProbes
 	case l.state == HalfOpen && l.inFlight == s.settings.Probes:
-		l.enter(HalfOpen)
+		l.enter(HalfOpen, ReasonProbeTimeout)
 	}
 	if l.state == HalfOpen {
 		l.inFlight++
@@ -159,7 +207,7 @@ func (s *spec) report(slot int, o Outcome) Verdict {
 	if o == Ignored {
 		return Counted
 	}
-	return s.outcome(l, o)
+	return s.outcome(l, o, ReasonRecovered, ReasonProbeFailed)
 }
 
 func (s *spec) record(k string, o Outcome) Verdict {
@@ -167,22 +215,25 @@ func (s *spec) record(k string, o Outcome) Verdict {
 	if o == Failure && l.state == Open && !l.expired {
 		return Late
 	}
-	return s.outcome(l, o)
+	return s.outcome(l, o, ReasonRecordSuccess, ReasonRecordFailure)
 }
 
-func (s *spec) outcome(l *life, o Outcome) Verdict {
+func (s *spec) outcome(l *life, o Outcome, closes, opens Reason) Verdict {
 	switch {
 	case o == Success && l.state == Closed:
 		l.failures = 0
 		return Counted
 	case o == Success:
-		l.close()
+		l.close(closes)
 		return Recovered
 	case l.state == Closed && l.failures+1 < int(s.settings.Trip.(consecutive)):
 		l.failures++
 		return Counted
 	}
-	l.enter(Open)
+	if l.state == Closed {
+		opens = ReasonThreshold
+	}
+	l.enter(Open, opens)
 	l.streak++
 	return Tripped
 }
@@ -194,11 +245,15 @@ func (s *spec) state(k string) State {
 	return HalfOpen
 }
 
-func (s *spec) reset(k string) { s.of(k).close() }
+func (s *spec) reset(k string) { s.of(k).close(ReasonReset) }
 
 func (s *spec) resetAll() {
 	for _, l := range s.keys {
-		l.close()
+		if l.state == Closed && l.failures == 0 {
+			l.stay++ // and nobody is told
+		} else {
+			l.close(ReasonReset)
+		}
 	}
 }
 
@@ -209,6 +264,13 @@ func (s *spec) expire(k string) { s.of(k).expired = true }
 func (s *spec) look(k string) string {
 	l := s.of(k)
 	return show(s.state(k), l.failures, l.streak, l.inFlight)
+}
+
+func (s *spec) told(k string) string {
+	if s.deaf {
+		return ""
+	}
+	return s.of(k).events
 }
 
 // Keys. A twin shares its stripe with k, and another does not.
@@ -263,6 +325,10 @@ func look(k string) action {
 	return action{Name: fmt.Sprintf("look(%q)", k), Do: func(s subject) any { return s.look(k) }}
 }
 
+func told(k string) action {
+	return action{Name: fmt.Sprintf("told(%q)", k), Do: func(s subject) any { return s.told(k) }}
+}
+
 var (
 	resetAll = action{Name: "ResetAll", Do: func(s subject) any { s.resetAll(); return nil }}
 	sweep    = action{Name: "Sweep", Do: func(s subject) any { s.sweep(); return nil }}
@@ -272,6 +338,7 @@ var (
 type protocol struct {
 	settings Config
 	idle     bool // keep keys that have recovered until a Sweep
+	listens  bool // and the listener's events must be those of that order
 	before   []action
 	threads  [][]action
 }
@@ -293,14 +360,22 @@ func (p protocol) check(t *testing.T, cfg mc.Config) mc.Result {
 	}
 	return mc.Linearizable(t, cfg, mc.Program[subject]{
 		New: func() subject {
-			g := MustNewGroup(GroupConfig[string]{Default: p.settings})
-			if p.idle {
-				g.config.IdleTimeout = math.MinInt64 // every Sweep finds it over
+			c := &checked{t: t}
+			config := GroupConfig[string]{Default: p.settings}
+			if p.listens {
+				c.events = map[string]*[]Event{k: {}, twin: {}, another: {}}
+				config.OnStateChange = c.hear
 			}
-			return start(&checked{Group: g, t: t})
+			c.Group = MustNewGroup(config)
+			if p.idle {
+				c.config.IdleTimeout = math.MinInt64 // every Sweep finds it over
+			}
+			return start(c)
 		},
-		Model:   func() subject { return start(&spec{settings: p.settings, keys: map[string]*life{}}) },
+		Model: func() subject {
+			return start(&spec{settings: p.settings, deaf: !p.listens, keys: map[string]*life{}})
+		},
 		Threads: p.threads,
-		After:   []action{look(k), look(twin), look(another)},
+		After:   []action{look(k), look(twin), look(another), told(k), told(twin), told(another)},
 	})
 }

@@ -28,7 +28,7 @@ const inCell = 1 << 32
 // decides about other errors.
 //
 // Done is lock-free, and in a Group blocking on a bucket's mutex when the key
-// enters or leaves the table. It takes effect by one CAS, or when the state is
+// enters or leaves the table, or a listener is told. It takes effect by one CAS, or when the state is
 // read if it changes nothing.
 func (p Permit) Done(err error) Verdict {
 	if err == nil {
@@ -51,8 +51,8 @@ func (p Permit) Done(err error) Verdict {
 // Success reports that the call succeeded.
 //
 // Success is lock-free, and in a Group blocking on a bucket's mutex when the
-// key leaves the table. It takes effect by one CAS, or when the state is read
-// if it changes nothing.
+// key leaves the table, or a listener is told. It takes effect by one CAS, or
+// when the state is read if it changes nothing.
 func (p Permit) Success() Verdict {
 	// LP(Success): nothing to change in a closed breaker without failures.
 	if p.core != nil && p.core.word.Load() == p.bits {
@@ -69,8 +69,8 @@ func (p Permit) succeed() Verdict { return p.settle(Success, nil) }
 // Failure reports that the call failed.
 //
 // Failure is lock-free, and in a Group blocking on a bucket's mutex when the
-// key enters the table. It takes effect by one CAS, or when the state is read
-// if it comes too late.
+// key enters the table, or a listener is told. It takes effect by one CAS, or
+// when the state is read if it comes too late.
 func (p Permit) Failure() Verdict { return p.settle(Failure, nil) }
 
 // Cancel reports that the call says nothing about what was called, and gives
@@ -87,6 +87,8 @@ type owner interface {
 	// admitted while its key was absent, and by a cell.
 	settleAbsent(Permit, Outcome, *settings) Verdict
 	settleCell(*core, word, Outcome) Verdict
+	// publish makes a notice of one of its cells known; see settings.publish.
+	publish(*notice) *feed
 	// absentSettings returns the settings of an absent key. It runs user code.
 	absentSettings(Permit) *settings
 }
@@ -102,8 +104,22 @@ func (p Permit) settle(o Outcome, s *settings) Verdict {
 	case p.bits&inCell != 0:
 		return p.core.set.Load().owner.settleCell(p.core, word(p.bits).stay(), o)
 	}
-	v, _, _ := p.core.settle(word(p.bits), o)
+	v, did := p.core.settle(word(p.bits), o)
+	did.owed.deliver()
 	return v
+}
+
+// pay delivers what the caller of Allow owes. If the listener does not return,
+// the caller never gets p, so its slot is given back.
+func (p Permit) pay(owed *feed) {
+	paid := false
+	defer func() {
+		if !paid {
+			p.Cancel()
+		}
+	}()
+	owed.deliver()
+	paid = true
 }
 
 // settings returns what classifies the call's error, nil for the defaults.

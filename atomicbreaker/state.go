@@ -66,6 +66,14 @@ const (
 
 func (w word) mode() uint64 { return uint64(w) >> modeShift }
 
+// state is what the mode says without a clock. A dead cell's key is healthy.
+func (w word) state() State {
+	if w.mode() == tombstone {
+		return Closed
+	}
+	return State(w.mode())
+}
+
 // stay is what a permit carries: mode and generation, with an empty payload.
 // For a closed breaker it is also the word of a breaker without failures.
 func (w word) stay() word { return w &^ payloadMask }
@@ -82,11 +90,16 @@ func (w word) pristine() bool { return w.mode() == closed && w == w.stay() }
 // enter starts a stay in mode with an empty payload. A generation never
 // becomes zero again, so that zero says "has never changed its mode".
 func (w word) enter(mode uint64) word {
-	gen := (w.gen() + 1) & genMask
-	if gen == 0 {
-		gen = 1
+	return word(mode<<modeShift | uint64(generation(uint64(w.gen())+1))<<genShift)
+}
+
+// generation is what a word can hold of the number of a stay: 0, and then 1 to
+// genMask over and over.
+func generation(n uint64) uint32 {
+	if n == 0 {
+		return 0
 	}
-	return word(mode<<modeShift | uint64(gen)<<genShift)
+	return uint32((n-1)%genMask) + 1
 }
 
 // bury turns a pristine word into the tombstone of its generation.
@@ -155,6 +168,15 @@ func (w word) succeed(s *settings) (word, Verdict) {
 // does fail look at the clock.
 func (w word) trips(s *settings) bool {
 	return w.mode() == halfOpen || w.mode() == closed && w.fails()+1 >= s.threshold
+}
+
+// openedBy is the reason if a failure opens the breaker, which is another if it
+// was closed.
+func (w word) openedBy(why Reason) Reason {
+	if w.mode() == closed {
+		return ReasonThreshold
+	}
+	return why
 }
 
 // fail returns the word after a failure in this stay.

@@ -1,0 +1,168 @@
+package atomicbreaker
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+)
+
+// Event is a change of a breaker: the end of one generation and the beginning
+// of the next. See Config.OnStateChange.
+type Event struct {
+	Name string // Config.Name
+
+	// From and To are the states before and after. They are equal if a closed
+	// breaker was reset, if overdue probes lost their slots, or if
+	// RecordFailure opened again what was open and whose time had passed.
+	From, To State
+
+	// Generation counts the changes: it is 1 in a breaker's first event, and
+	// one more in each that follows. It is Snapshot.Generation after the
+	// change, but does not go round. For a key of a Group it starts again when
+	// the key has left the group, and with ResetAll.
+	Generation uint64
+
+	Reason Reason
+
+	// What the generation that ended had counted, with the result that ended
+	// it. InFlight are probes that will be late.
+	Failures  int // in a row, while closed
+	Successes int // of probes, while half-open
+	InFlight  int // probes that have not reported, while half-open
+
+	// Streak is how often the breaker has opened since it was last closed, up
+	// to 31. An event that opens it counts that, and one that closes it counts
+	// the openings that it ends.
+	Streak int
+
+	// RetryAfter is how long the breaker stays open if To is Open;
+	// math.MaxInt64 if only Reset helps.
+	RetryAfter time.Duration
+
+	// At is when the change was made. For one Breaker it never goes back from
+	// one event to the next.
+	At time.Time
+}
+
+// Reason is what caused an Event.
+type Reason uint8
+
+const (
+	_ Reason = iota
+	// ReasonThreshold is the failure that was one too many: it opened a closed
+	// breaker.
+	ReasonThreshold
+	// ReasonOpenTimeout is the first call after the open time. It is a probe
+	// of a breaker that now is half-open.
+	ReasonOpenTimeout
+	// ReasonProbeFailed is the failure of a probe. The breaker is open again.
+	ReasonProbeFailed
+	// ReasonProbeTimeout is a call that took the place of probes which were
+	// all overdue. The breaker still is half-open.
+	ReasonProbeTimeout
+	// ReasonRecovered is the success of as many probes as it takes to close.
+	ReasonRecovered
+	// ReasonRecordSuccess is a success without a permit, which closed an open
+	// or half-open breaker.
+	ReasonRecordSuccess
+	// ReasonRecordFailure is a failure without a permit, which opened a
+	// half-open breaker, or again an open one whose time had passed.
+	ReasonRecordFailure
+	// ReasonReset is a Reset, or a ResetAll of a key that was stored.
+	ReasonReset
+)
+
+// String returns the name of r without the prefix.
+func (r Reason) String() string {
+	switch r {
+	case ReasonThreshold:
+		return "Threshold"
+	case ReasonOpenTimeout:
+		return "OpenTimeout"
+	case ReasonProbeFailed:
+		return "ProbeFailed"
+	case ReasonProbeTimeout:
+		return "ProbeTimeout"
+	case ReasonRecovered:
+		return "Recovered"
+	case ReasonRecordSuccess:
+		return "RecordSuccess"
+	case ReasonRecordFailure:
+		return "RecordFailure"
+	case ReasonReset:
+		return "Reset"
+	}
+	return fmt.Sprintf("Reason(%d)", uint8(r))
+}
+
+// String returns the name, the states, the reason and, if the breaker has
+// opened, for how long.
+func (e Event) String() string {
+	s := fmt.Sprintf("%v to %v: %v", e.From, e.To, e.Reason)
+	if e.Name != "" {
+		s = e.Name + ": " + s
+	}
+	switch {
+	case e.To != Open:
+		return s
+	case e.RetryAfter == math.MaxInt64:
+		return s + ", until reset"
+	}
+	return s + ", for " + e.RetryAfter.String()
+}
+
+// LogValue returns the fields that are not zero as a group, apart from At:
+// handlers log a time of their own.
+func (e Event) LogValue() slog.Value {
+	attrs := make([]slog.Attr, 0, 10)
+	if e.Name != "" {
+		attrs = append(attrs, slog.String("name", e.Name))
+	}
+	attrs = append(attrs,
+		slog.String("from", e.From.String()),
+		slog.String("to", e.To.String()),
+		slog.String("reason", e.Reason.String()),
+		slog.Uint64("generation", e.Generation))
+	for _, count := range []struct {
+		name string
+		n    int
+	}{{"failures", e.Failures}, {"successes", e.Successes}, {"in_flight", e.InFlight}, {"streak", e.Streak}} {
+		if count.n != 0 {
+			attrs = append(attrs, slog.Int(count.name, count.n))
+		}
+	}
+	if e.RetryAfter != 0 {
+		attrs = append(attrs, slog.Duration("retry_after", e.RetryAfter))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// event describes the change of a word. Its generation is known when it is
+// delivered.
+func (s *settings) event(from, to word, why Reason, at time.Time) *Event {
+	e := &Event{
+		Name: s.name, From: from.state(), To: to.state(), Reason: why, At: at,
+		Streak: max(from.streak(), to.streak()),
+	}
+	switch from.mode() {
+	case closed:
+		e.Failures = int(from.fails())
+		if why == ReasonThreshold {
+			e.Failures++
+		}
+	case halfOpen:
+		e.Successes, e.InFlight = from.ok(), from.inflight()
+		switch why {
+		case ReasonRecovered:
+			e.Successes++
+			e.InFlight--
+		case ReasonProbeFailed:
+			e.InFlight--
+		}
+	}
+	if to.mode() == open {
+		e.RetryAfter = retryAfter(to.openLeft(at.Sub(s.epoch)))
+	}
+	return e
+}

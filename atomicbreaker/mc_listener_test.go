@@ -1,0 +1,246 @@
+//go:build modelcheck
+
+package atomicbreaker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+// An ear is a listener that remembers. It is not made for several goroutines:
+// the feed must order its calls, as the race detector sees.
+type ear struct {
+	m      *mc.M
+	events []Event
+	inside bool
+	then   func(Event) // what it does next
+}
+
+func (e *ear) hear(v Event) {
+	if e.inside {
+		e.m.Failf("%v during another event", v)
+	}
+	e.events, e.inside = append(e.events, v), true
+	defer func() { e.inside = false }()
+	if e.then != nil {
+		e.then(v)
+	}
+}
+
+// check fails unless every generation of the breaker was told, in order.
+func (e *ear) check(b *Breaker) {
+	last := Closed
+	for i, v := range e.events {
+		if v.From != last || v.Generation != uint64(i+1) {
+			e.m.Failf("event %d is %v of generation %d, after %v", i+1, v, v.Generation, last)
+		}
+		if i > 0 && v.At.Before(e.events[i-1].At) {
+			e.m.Failf("event %d goes back in time", i+1)
+		}
+		last = v.To
+	}
+	w := word(b.core.word.Load())
+	if n := len(e.events); n != int(w.gen()) || last != w.state() {
+		e.m.Failf("%d events up to %v of a breaker in generation %d: %v", n, last, w.gen(), w.state())
+	}
+	if s := b.core.set.Load(); s.feed.head.Load() != nil || len(s.feed.held) != 0 {
+		e.m.Failf("the feed is not empty and free")
+	}
+}
+
+func (e *ear) count(why Reason) (n int) {
+	for _, v := range e.events {
+		if v.Reason == why {
+			n++
+		}
+	}
+	return n
+}
+
+// scene is a breaker with a listener, and two calls that it has admitted.
+type scene struct {
+	b           *Breaker
+	e           *ear
+	early, late Permit
+}
+
+// skip makes n generations pass of which nobody was told.
+func (s scene) skip(n uint64) { s.b.core.word.Store(uint64(word(n) << genShift)) }
+
+// Whatever a listener does, and however late callers publish what they did, it
+// is told of every change once and in order.
+func TestListenerOrder(t *testing.T) {
+	fail := func(s scene) {
+		if p, err := s.b.Allow(); err == nil {
+			p.Failure()
+		}
+	}
+	reset := func(s scene) { s.b.Reset() }
+	call := func(s scene) {
+		if p, err := s.b.Allow(); err == nil {
+			p.Success()
+		}
+	}
+	begun := func(gen uint32) func(scene) { return func(s scene) { publish(s.b, gen) } }
+	faults := func(s scene, ways ...mc.Fault) { s.e.then = func(Event) { s.e.m.Fault(ways...) } }
+	// survive lets a thread go on when its listener has panicked.
+	survive := func(f func(scene)) func(scene) {
+		return func(s scene) {
+			defer func() { recover() }()
+			f(s)
+		}
+	}
+	expire := func(b *Breaker) { b.core.word.And(^uint64(untilMask)) }
+	for name, p := range map[string]struct {
+		operations string
+		settings   Config
+		search     mc.Config
+		before     func(scene)
+		threads    []func(scene)
+		final      func(scene)
+	}{
+		"a trip against a reset":   {operations: "fail ∥ Reset", threads: []func(scene){fail, reset}},
+		"a trip and a reset twice": {operations: "fail, Reset ∥ fail, Reset", threads: []func(scene){func(s scene) { fail(s); reset(s) }, func(s scene) { fail(s); reset(s) }}},
+		"late results": {
+			operations: "Failure ∥ Failure ∥ Reset",
+			threads:    []func(scene){func(s scene) { s.early.Failure() }, func(s scene) { s.late.Failure() }, reset},
+		},
+		"half-open and closed": {
+			operations: "call ∥ call", settings: Config{CloseAfter: 1},
+			before:  func(s scene) { fail(s); expire(s.b) },
+			threads: []func(scene){call, call},
+		},
+		"half-open and open again": {
+			operations: "fail ∥ call",
+			before:     func(s scene) { fail(s); expire(s.b) },
+			threads:    []func(scene){fail, call},
+		},
+		"a reset inside the listener": {
+			operations: "Failure ∥ Failure, each with Reset in the listener",
+			before: func(s scene) {
+				s.e.then = func(v Event) {
+					if n := len(s.e.events); v.To == Open {
+						if s.b.Reset(); len(s.e.events) != n {
+							s.e.m.Failf("told of its own Reset inside")
+						}
+					}
+				}
+			},
+			threads: []func(scene){fail, func(s scene) { s.late.Failure() }},
+			final: func(s scene) {
+				if s.b.State() != Closed {
+					s.e.m.Failf("a listener that always resets, and it is %v", s.b.State())
+				}
+			},
+		},
+		"a listener that panics": {
+			operations: "fail ∥ Reset, the listener panics at each event or not",
+			before:     func(s scene) { faults(s, mc.Panic) },
+			threads:    []func(scene){survive(fail), survive(reset)},
+		},
+		"a listener that exits": {
+			operations: "fail ∥ Reset, the listener calls Goexit at each event or not",
+			before:     func(s scene) { faults(s, mc.Goexit) },
+			threads:    []func(scene){fail, reset},
+		},
+		"three winners": {
+			operations: "publish 1 ∥ publish 2 ∥ publish 3",
+			before:     func(s scene) { s.skip(3) },
+			threads:    []func(scene){begun(1), begun(2), begun(3)},
+		},
+		"three winners, and a listener that fails": {
+			operations: "publish 1 ∥ publish 2 ∥ publish 3, the listener panics or exits at 2 or not",
+			search:     mc.Config{Mode: mc.Bounded, Preemptions: 2},
+			before: func(s scene) {
+				s.skip(3)
+				s.e.then = func(v Event) {
+					if v.Generation == 2 {
+						s.e.m.Fault(mc.Panic, mc.Goexit)
+					}
+				}
+			},
+			threads: []func(scene){survive(begun(1)), survive(begun(2)), survive(begun(3))},
+		},
+		"a probe whose listener fails": {
+			operations: "Allow ∥ Allow, the listener panics or exits or not",
+			settings:   Config{Probes: 1},
+			before:     func(s scene) { fail(s); expire(s.b); faults(s, mc.Panic, mc.Goexit) },
+			threads: []func(scene){
+				survive(func(s scene) { p, _ := s.b.Allow(); p.Cancel() }),
+				survive(func(s scene) { p, _ := s.b.Allow(); p.Cancel() }),
+			},
+			final: func(s scene) {
+				if n := s.b.Snapshot().InFlight; n != 0 {
+					s.e.m.Failf("%d slots leaked", n)
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.search.Operations = p.operations
+			mc.Check(t, p.search, func(m *mc.M) {
+				e := &ear{m: m}
+				c := p.settings
+				c.Trip, c.OpenTimeout, c.OnStateChange = Consecutive(1), time.Minute, e.hear
+				s := scene{b: MustNew(c), e: e}
+				s.early, _ = s.b.Allow()
+				s.late, _ = s.b.Allow()
+				m.Name("word", &s.b.core.word)
+				m.Name("told", &s.b.core.told)
+				m.Name("head", &s.b.core.set.Load().feed.head)
+				if p.before != nil {
+					p.before(s)
+				}
+				for _, f := range p.threads {
+					m.Go(func() { f(s) })
+				}
+				m.Final(func() {
+					e.check(s.b)
+					if p.final != nil {
+						p.final(s)
+					}
+				})
+			})
+		})
+	}
+}
+
+// A listener costs healthy calls nothing, and what it costs when there is
+// something to tell. The numbers of those that nobody listens to come first.
+func TestListenerCosts(t *testing.T) {
+	pair := func(listener func(Event)) (*Breaker, *Breaker) {
+		c := Config{Trip: Consecutive(2), OnStateChange: listener}
+		return MustNew(c), MustNew(c)
+	}
+	deafCall, deaf := pair(nil)
+	toldCall, told := pair(func(Event) {})
+	groups := [2]*Group[string]{MustNewGroup(GroupConfig[string]{}), MustNewGroup(GroupConfig[string]{OnStateChange: func(string, Event) {}})}
+	for _, g := range groups {
+		g.RecordFailure(another)
+	}
+	call := func(b *Breaker) func() { return func() { p, _ := b.Allow(); p.Success() } }
+	failure := func(b *Breaker) func() { return func() { p, _ := b.Allow(); p.Failure() } }
+	keyed := func(g *Group[string]) func() { return func() { p, _ := g.Allow(k); p.Success() } }
+	for _, tt := range []struct {
+		name string
+		op   func()
+		want mc.Cost
+	}{
+		{"a healthy call", call(deafCall), mc.Cost{Loads: 2}},
+		{"a healthy call, with a listener", call(toldCall), mc.Cost{Loads: 2}},
+		{"a healthy key", keyed(groups[0]), mc.Cost{Loads: 11}},
+		{"a healthy key, with a listener", keyed(groups[1]), mc.Cost{Loads: 11}},
+		{"a failure that counts", failure(deaf), mc.Cost{Loads: 3, RMWs: 1}},
+		{"a failure that counts, with a listener", failure(told), mc.Cost{Loads: 3, RMWs: 1}},
+		{"a trip", failure(deaf), mc.Cost{Loads: 3, RMWs: 1, Clock: 1}},
+		{"a trip, with a listener", failure(told), mc.Cost{Loads: 5, Stores: 1, RMWs: 4, Clock: 1}},
+		{"Reset", deaf.Reset, mc.Cost{Loads: 2, RMWs: 1}},
+		{"Reset, with a listener", told.Reset, mc.Cost{Loads: 4, Stores: 1, RMWs: 4, Clock: 1}},
+	} {
+		if got := mc.Measure(tt.op); got != tt.want {
+			t.Errorf("%s costs %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package atomicbreaker
+
+import "time"
+
+// What a Group with a listener does on top. Its keys' feeds are found by key,
+// and exist only while they have something to deliver, so the order of events
+// has to hold from one cell of a key to the next:
+//
+//   - A cell of the current book is retired only when all its events have been
+//     delivered.
+//   - After ResetAll, a cell of the old book is sealed: its last event, if it
+//     has any, is that it was reset, and a notice says that it is the last.
+//     Whoever publishes an event of the key's next cell first seals the one
+//     before. No cell of an old book changes that was not in its table when it
+//     was replaced, because an operation with a cell in hand looks at
+//     Group.book before it changes it.
+
+// keyFeed is the feed of a key.
+type keyFeed[K comparable] struct {
+	feed
+	group *Group[K]
+	key   K
+}
+
+func (f *keyFeed[K]) hear(e *Event) { f.group.config.OnStateChange(f.key, *e) }
+
+// heard retires the cell if it was kept for its events only.
+func (f *keyFeed[K]) heard(c *core) {
+	b := c.set.Load().owner.(*book[K])
+	if w := word(c.word.Load()); w.pristine() && b.group.config.IdleTimeout == 0 {
+		b.retire(b.cellOf(c), w)
+	}
+}
+
+func (f *keyFeed[K]) drop() bool { return true }
+func (f *keyFeed[K]) dropped()   { f.group.feeds.CompareAndDelete(f.key, f) }
+
+func (g *Group[K]) listens() bool { return g.config.OnStateChange != nil }
+
+// push publishes n on the feed of a key.
+//
+// It goes round again only if a feed was dropped.
+func (g *Group[K]) push(k K, n *notice) (owed *feed) {
+	for {
+		f := g.feeds.Load(k)
+		if f == nil {
+			f = &keyFeed[K]{group: g, key: k}
+			f.to = f
+			f, _ = g.feeds.LoadOrStore(k, f)
+		}
+		if owed, ok := f.tryPush(n); ok {
+			return owed
+		}
+		f.dropped()
+	}
+}
+
+// publish is owner.publish.
+func (b *book[K]) publish(n *notice) (owed *feed) {
+	k := b.cellOf(n.core).key
+	owed = b.sealBefore(k)
+	return either(owed, b.group.push(k, n))
+}
+
+// either returns the feed that is not nil: all are of one key, and while one
+// is held, no push on it makes anyone its holder.
+func either(a, b *feed) *feed {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// outdated reports whether ResetAll has replaced the book, if that matters to
+// events.
+func (b *book[K]) outdated() bool { return b.group.listens() && b.group.book.Load() != b }
+
+// toldAllUpTo reports whether the events of all stays up to that of w have been
+// delivered.
+func (c *core) toldAllUpTo(w word) bool { return generation(c.told.Load()) == w.gen() }
+
+// resetAllAndTell is ResetAll with a listener.
+//
+// It goes round again only if another ResetAll has taken effect.
+func (g *Group[K]) resetAllAndTell() {
+	b := newBook(g)
+	for {
+		old := g.book.Load()
+		b.before.Store(old)
+		// LP(ResetAll): this CAS. Whoever still works with the old book does so
+		// on behalf of the moment before it.
+		if g.book.CompareAndSwap(old, b) {
+			break
+		}
+	}
+	deliverAll(b.sealAllBefore())
+}
+
+// sealAllBefore seals all cells of older books, and returns the feeds that the
+// caller must deliver.
+func (b *book[K]) sealAllBefore() (owed []*feed) {
+	old := b.before.Load()
+	if old == nil {
+		return nil
+	}
+	owed = old.sealAllBefore()
+	for _, c := range old.cells.All() {
+		if f := old.seal(c); f != nil {
+			owed = append(owed, f)
+		}
+	}
+	b.before.Store(nil)
+	return owed
+}
+
+// sealBefore seals the cells of one key in older books, the oldest first.
+func (b *book[K]) sealBefore(k K) (owed *feed) {
+	old := b.before.Load()
+	if old == nil {
+		return nil
+	}
+	owed = old.sealBefore(k)
+	if c := old.lookup(k, old.hash(k, 0)); c != nil {
+		owed = either(owed, old.seal(c))
+	}
+	return owed
+}
+
+// seal makes the cell of a book that is not current a tombstone, however many
+// callers try, and makes known which generation is its last.
+//
+// It goes round again only if another transition has succeeded, which is one
+// of an operation that began before the book was replaced.
+func (b *book[K]) seal(c *cell[K]) (owed *feed) {
+	for {
+		w := word(c.word.Load())
+		if w.mode() == tombstone {
+			break
+		}
+		next := w.enter(tombstone)
+		if w.pristine() {
+			next = w.bury() // nothing to reset, nothing to tell
+		}
+		var ok bool
+		if owed, ok = c.swap(c.set.Load(), w, next, ReasonReset, time.Time{}); ok {
+			break
+		}
+	}
+	if w := word(c.word.Load()); !c.toldAllUpTo(w) {
+		owed = either(owed, b.group.push(c.key, &notice{core: &c.core, gen: w.gen()}))
+	}
+	return owed
+}
+
+// deliverAll delivers feeds one after the other. If a listener does not return,
+// the same goroutine delivers the rest while it unwinds.
+func deliverAll(owed []*feed) {
+	defer func() {
+		if len(owed) > 0 {
+			deliverAll(owed)
+		}
+	}()
+	for len(owed) > 0 {
+		f := owed[0]
+		owed = owed[1:]
+		f.deliver()
+	}
+}
