@@ -1,0 +1,48 @@
+//go:build modelcheck
+
+package cowchangeset_test
+
+import (
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+// Costs of what is rare: the end of a chunk, and a cut that meets a writer who
+// stalls.
+func TestCostsOfRareEvents(t *testing.T) {
+	full := func() *changeset {
+		_, c := started()
+		for c.Reserved() < 1+2+4 { // the model's chunks
+			c.Record(0)
+		}
+		return c
+	}
+	stalled := func() *changeset {
+		_, c := started()
+		c.Reserve(4)
+		return c
+	}
+	var c *changeset
+	for _, tt := range []struct {
+		name string
+		with *changeset
+		op   func()
+		want mc.Cost
+	}{
+		// It follows the link to the next chunk, and moves the tail there, so
+		// that the next one need not.
+		{"Record in a new chunk", full(), func() { c.Record(1) }, mc.Cost{Loads: 4, RMWs: 3}},
+		{"Record after that", nil, func() { c.Record(2) }, mc.Cost{Loads: 2, RMWs: 2}},
+		// It looks as often as a patient one does, and then kills the slot.
+		{"Len", stalled(), func() { c.Len() }, mc.Cost{Loads: 2 + 1 + 64 + 4, RMWs: 2}},
+		{"Len after that", nil, func() { c.Len() }, mc.Cost{Loads: 2}},
+	} {
+		if tt.with != nil {
+			c = tt.with
+		}
+		if got := mc.Measure(tt.op); got != tt.want {
+			t.Errorf("%s costs %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
