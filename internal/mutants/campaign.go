@@ -46,7 +46,7 @@ const (
 // run prints what becomes of each mutant.
 func (c *campaign) run() error {
 	for _, l := range c.config.order() {
-		b, err := l.measure(c.toolchain, c.target.dir)
+		b, err := l.measure(c.toolchain, c.target.dir, c.baselines)
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,8 @@ type layer struct {
 	env   []string
 	wants func(test testFunction, target string) bool
 
-	sequentially int // its place where mutants break no concurrency
+	sequentially int  // its place where mutants break no concurrency
+	short        bool // whether only the short ones of the tests are run, by how long those of protocol take
 }
 
 // A testFunction is a Test, Example or Fuzz function of a package.
@@ -40,6 +41,8 @@ var (
 	modelcheck = build{"modelcheck", []string{"-tags", "modelcheck"}}
 	plain      = build{"plain", nil}
 	racy       = build{"race", []string{"-race"}}
+
+	racyModelcheck = build{"modelcheck-race", []string{"-race", "-tags", "modelcheck"}}
 )
 
 var layers = []layer{
@@ -68,7 +71,11 @@ var layers = []layer{
 		wants: func(f testFunction, target string) bool { return f.modeled && f.about("Test", target, "Interleavings") },
 	},
 	{
-		name: "stress", sequentially: 7, build: racy, args: []string{"-test.cpu=1,4"}, env: []string{"GORACE=halt_on_error=1"},
+		name: "publication", sequentially: 7, build: racyModelcheck, short: true,
+		wants: func(f testFunction, _ string) bool { return f.modeled && !strings.Contains(f.name, "Cost") },
+	},
+	{
+		name: "stress", sequentially: 8, build: racy, args: []string{"-test.cpu=1,4"}, env: []string{"GORACE=halt_on_error=1"},
 		wants: func(f testFunction, _ string) bool { return f.plain && concurrent.MatchString(f.name) },
 	},
 }
@@ -147,9 +154,9 @@ type baseline struct {
 	whole time.Duration
 }
 
-// measure builds and runs the layer's tests of a target. It returns nil if
-// there are none.
-func (l *layer) measure(g *toolchain, target string) (*baseline, error) {
+// measure builds and runs the layer's tests of a target, after the layers
+// before it. It returns nil if there are none.
+func (l *layer) measure(g *toolchain, target string, before []*baseline) (*baseline, error) {
 	b := &baseline{layer: l, dir: l.in(target), took: map[string]time.Duration{}}
 	functions, err := testFunctions(filepath.Join(g.root, b.dir))
 	if err != nil {
@@ -165,6 +172,13 @@ func (l *layer) measure(g *toolchain, target string) (*baseline, error) {
 		return nil, nil
 	}
 	b.tests = pattern(names)
+	if l.short {
+		i := slices.IndexFunc(before, func(b *baseline) bool { return b.name == "protocol" })
+		if i < 0 || before[i].quick == pattern(nil) {
+			return nil, nil
+		}
+		b.tests = before[i].quick
+	}
 	binary, err := g.test(l.build, b.dir, "baseline", nil)
 	if err != nil {
 		return nil, err
