@@ -18,9 +18,11 @@ func TestCostsOfRareEvents(t *testing.T) {
 		}
 		return c
 	}
-	stalled := func() *changeset {
+	stalled := func(batch ...int) *changeset {
 		_, c := started()
-		c.Reserve(4)
+		if w, _ := c.Reserve(batch...); len(batch) > 1 {
+			w.Announce()
+		}
 		return c
 	}
 	var c *changeset
@@ -35,8 +37,15 @@ func TestCostsOfRareEvents(t *testing.T) {
 		{"Record in a new chunk", full(), func() { c.Record(1) }, mc.Cost{Loads: 4, RMWs: 3}},
 		{"Record after that", nil, func() { c.Record(2) }, mc.Cost{Loads: 2, RMWs: 2}},
 		// It looks as often as a patient one does, and then kills the slot.
-		{"Len", stalled(), func() { c.Len() }, mc.Cost{Loads: 2 + 1 + 64 + 4, RMWs: 2}},
+		{"Len", stalled(4), func() { c.Len() }, mc.Cost{Loads: 2 + 1 + 64 + 4, RMWs: 2}},
 		{"Len after that", nil, func() { c.Len() }, mc.Cost{Loads: 2}},
+		// A batch gets more time, and its slots are killed one by one.
+		{"Len", stalled(4, 5, 6), func() { c.Len() }, mc.Cost{Loads: 2 + 1 + 64 + 4 + 3*4 + 2, RMWs: 4}},
+		// What is below the mark is final, so each slot's word is loaded once.
+		{"Entries", stalled(4, 5, 6), func() {
+			for range c.Entries() {
+			}
+		}, mc.Cost{Loads: 2 + 1 + 64 + 4 + 3*4 + 2 + 4 + 3 + 2, RMWs: 4}},
 	} {
 		if tt.with != nil {
 			c = tt.with

@@ -16,7 +16,7 @@ import (
 type list interface {
 	append(items ...int) int
 	load(thread int) []int
-	snapshot(thread int) uint64           // the version
+	snapshot(thread int) string           // version and items
 	compareAndSwap(thread, item int) bool // with the thread's latest snapshot
 	update(item int)                      // appends, by Update
 	audit() string
@@ -75,9 +75,13 @@ func (s *slice) load(thread int) []int {
 	return slices.Clone(items)
 }
 
-func (s *slice) snapshot(thread int) uint64 {
+func (s *slice) snapshot(thread int) string {
 	s.snapshots[thread] = s.Snapshot()
-	return s.snapshots[thread].Version()
+	items := []int{}
+	for _, v := range s.snapshots[thread].All() {
+		items = append(items, v)
+	}
+	return fmt.Sprint(s.snapshots[thread].Version(), items)
 }
 
 func (s *slice) compareAndSwap(thread, item int) bool {
@@ -119,9 +123,9 @@ func (s *simpleList) append(items ...int) int {
 
 func (s *simpleList) load(int) []int { return s.items }
 
-func (s *simpleList) snapshot(thread int) uint64 {
+func (s *simpleList) snapshot(thread int) string {
 	s.snapshots[thread] = s.version
-	return s.version
+	return fmt.Sprint(s.version, s.items)
 }
 
 func (s *simpleList) compareAndSwap(thread, item int) bool {
