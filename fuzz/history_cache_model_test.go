@@ -29,16 +29,20 @@ const (
 type promise int
 
 const (
-	getsError promise = 1 + iota
+	getsAnything promise = iota - 1
+	_
+	getsError
 	getsPanicError
 	getsGoexitError
 	gets // this and a value
 )
 
-func flightOf(client int) promise { return promise(-1 - client) }
+func flightOf(client int) promise { return promise(-2 - client) }
 
 func (p promise) String() string {
 	switch p {
+	case getsAnything:
+		return "anything"
 	case 0:
 		return "nothing"
 	case getsError:
@@ -140,6 +144,11 @@ func (e cacheEvent) After(s cacheState) (cacheState, bool) {
 		s.value, s.owner = 0, 0
 		s.void()
 		return s, found
+	case "Discard": // does not tell whether it removed the value
+		if was == e.value {
+			s.value = 0
+		}
+		return s, true
 	case "CompareAndDelete":
 		if was != e.value {
 			return s, !e.ok
@@ -193,7 +202,7 @@ func (s cacheState) end(e cacheEvent) (cacheState, bool) {
 	if e.ending == inPanic || e.ending == inGoexit {
 		return s, p > 0 && e.gets == 0 // the call did not return
 	}
-	return s, p > 0 && e.gets == p
+	return s, p > 0 && (e.gets == p || e.gets == getsAnything)
 }
 
 // settle tells everyone in a client's creation what came of it.

@@ -65,6 +65,10 @@ type cacheClient struct {
 	cache cache
 	made  int            // values, all different
 	knows [cacheKeys]int // the values last seen
+
+	// looksAgain says that a call that created, but whose creation Set has
+	// ended, need not get what Set has set: if that is gone, it looks again.
+	looksAgain bool
 }
 
 func (w *cacheClient) fresh() int {
@@ -123,59 +127,82 @@ func (w *cacheClient) get(k int) bool {
 
 var errRefusal = errors.New("connection refused")
 
+// run is one run of a create function.
+type run struct {
+	began, ended int64
+	value        int // that it returned, if it did
+}
+
 // getOrCreate gets or creates k. Its create function may use the cache, and
 // create keys above k.
 func (w *cacheClient) getOrCreate(k int) {
-	begin := cacheEvent{op: "begin", client: w.ID}
-	end := cacheEvent{op: "end", client: w.ID, value: w.fresh()}
 	ending := inValue
 	if w.IntN(3) == 0 {
 		ending = inError + cacheEnding(w.IntN(3))
 	}
-	nested := w.IntN(8)
-	var began, ended int64
+	var runs []run
 	call := func() (int, error) {
 		return w.cache.GetOrCreate(k, func() (int, error) {
-			began = w.Now()
-			begin.ok, end.ending = true, ending
+			r := run{began: w.Now(), value: w.fresh()}
 			w.Pause()
-			switch {
+			switch nested := w.IntN(8); {
 			case nested == 0:
 				w.simple(k)
 			case nested == 1 && k+1 < cacheKeys:
 				w.getOrCreate(k + 1)
 			}
 			runtime.Gosched()
-			ended = w.Now()
+			r.ended = w.Now()
+			runs = append(runs, r)
 			switch ending {
 			case inError:
-				return end.value, errRefusal
+				return r.value, errRefusal
 			case inPanic:
 				panic(errRefusal)
 			case inGoexit:
 				runtime.Goexit()
 			}
-			return end.value, nil
+			return r.value, nil
 		})
 	}
+	var got promise
 	from := w.Now()
 	if ending == inPanic || ending == inGoexit {
-		returned, panicked := w.Apart(func() { end.gets = w.gets(k, call) })
-		if begin.ok && (returned || (panicked != nil) != (ending == inPanic)) {
+		returned, panicked := w.Apart(func() { got = w.gets(k, call) })
+		if len(runs) > 0 && (returned || (panicked != nil) != (ending == inPanic)) {
 			w.Errorf("create on key %d ended %v, but the call returned: %v, panicked: %v", k, ending, returned, panicked)
 		}
 	} else {
-		end.gets = w.gets(k, call)
+		got = w.gets(k, call)
 	}
-	to := w.Now()
-	if !begin.ok {
-		w.AddSpan(k, from, to, begin)
-		w.AddSecond(k, from, to, end)
+	w.called(k, from, w.Now(), runs, ending, got)
+}
+
+// called notes a GetOrCreate. If its function ran more than once, it took
+// notice of what it got the first times and looked again.
+func (w *cacheClient) called(k int, from, to int64, runs []run, ending cacheEnding, got promise) {
+	if len(runs) == 0 {
+		w.AddSpan(k, from, to, cacheEvent{op: "begin", client: w.ID})
+		w.AddSecond(k, from, to, cacheEvent{op: "end", client: w.ID, gets: got})
 		return
 	}
-	w.AddSpan(k, from, began, begin)
-	w.AddSpan(k, ended, to, cacheEvent{op: "ran", client: w.ID})
-	w.AddSecond(k, began, to, end)
+	if len(runs) > 1 && !w.looksAgain {
+		w.Errorf("create ran %d times for key %d", len(runs), k)
+	}
+	for i, r := range runs {
+		end := cacheEvent{op: "end", client: w.ID, value: r.value, ending: ending, gets: got}
+		until := to
+		if i+1 < len(runs) {
+			until = runs[i+1].began
+		}
+		if own := gets + promise(r.value); w.looksAgain && (until != to || ending == inValue && got != own || ending == inError && got != getsError) {
+			end.gets = getsAnything
+		}
+		w.AddSpan(k, from, r.began, cacheEvent{op: "begin", client: w.ID, ok: true})
+		w.AddSpan(k, r.ended, until, cacheEvent{op: "ran", client: w.ID})
+		w.AddSecond(k, r.began, until, end)
+		from = r.ended
+	}
 }
 
 // gets tells what a call returns.
@@ -222,12 +249,13 @@ func (w *cacheClient) all() {
 }
 
 func (w *cacheClient) tide() {
+	const beyond = 1 << 20 // the values of other keys
 	w.Tide(func(k int) {
-		if v, err := w.cache.GetOrCreate(k, func() (int, error) { return k, nil }); v != k || err != nil {
+		if v, err := w.cache.GetOrCreate(k, func() (int, error) { return beyond + k, nil }); v != beyond+k || err != nil {
 			w.Errorf("GetOrCreate(%d) = %d, %v", k, v, err)
 		}
 	}, func(k int) {
-		if v, ok := w.cache.Delete(k); v != k || !ok {
+		if v, ok := w.cache.Delete(k); v != beyond+k || !ok {
 			w.Errorf("Delete(%d) = %d, %v", k, v, ok)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ const (
 )
 
 const (
-	defaultTime = time.Second
+	defaultTime = 700 * time.Millisecond
 	leastTrials = 40 // however slow the machine is, so that Coverage means something
 
 	// decides is how long porcupine may think about one key. It takes
@@ -115,20 +116,36 @@ func (c Coverage) RequireResizes(t *testing.T) {
 // out by porcupine, and drawn.
 func Reject[S comparable](t *testing.T, fresh func(*rand.Rand) Trial[S]) {
 	t.Helper()
+	f := find(t, fresh, func(f *failure) bool { return f.verdict == porcupine.Illegal })
+	if f == nil {
+		return
+	}
+	if page, err := os.ReadFile(f.drawing); err != nil || len(page) < 1000 {
+		t.Errorf("the drawing has %d bytes: %v", len(page), err)
+	}
+}
+
+// Expose runs trials of something broken and fails unless a client reports an
+// error that contains want.
+func Expose[S comparable](t *testing.T, want string, fresh func(*rand.Rand) Trial[S]) {
+	t.Helper()
+	find(t, fresh, func(f *failure) bool { return f.verdict == porcupine.Ok && strings.Contains(f.text, want) })
+}
+
+// find runs trials until one fails as expected, and returns that.
+func find[S comparable](t *testing.T, fresh func(*rand.Rand) Trial[S], expected func(*failure) bool) *failure {
+	t.Helper()
 	const patience = 20 * time.Second
 	start := time.Now()
 	for n := 1; n <= leastTrials || time.Since(start) < patience; n++ {
 		o := run(t, rand.Uint64(), fresh)
 		f := o.judge()
-		if f == nil || f.verdict != porcupine.Illegal {
+		if f == nil || !expected(f) {
 			continue
 		}
-		report := f.describe(t, o.seed, o.procs, t.TempDir())
-		t.Logf("found in trial %d, after %v:\n%s", n, time.Since(start), report)
-		if page, err := os.ReadFile(f.drawing); err != nil || len(page) < 1000 {
-			t.Errorf("the drawing has %d bytes: %v", len(page), err)
-		}
-		return
+		t.Logf("found in trial %d, after %v:\n%s", n, time.Since(start), f.describe(t, o.seed, o.procs, t.TempDir()))
+		return f
 	}
-	t.Error("every history of something broken was explained")
+	t.Error("nothing was found in what is broken")
+	return nil
 }
