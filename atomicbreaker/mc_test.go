@@ -191,37 +191,3 @@ func TestReport_GroupLosesNothing(t *testing.T) {
 	t.Run("failures", func(t *testing.T) { mc.Check(t, failures, opensAfterTwo(fresh)) })
 	t.Run("a success", func(t *testing.T) { mc.Check(t, success, closesAfterOne(fresh)) })
 }
-
-// What a healthy call does to shared words: it reads.
-func TestCosts(t *testing.T) {
-	b := MustNew(Config{})
-	quiet := MustNewGroup(GroupConfig[string]{})
-	busy := MustNewGroup(GroupConfig[string]{})
-	busy.RecordFailure(another)
-	shared := MustNewGroup(GroupConfig[string]{})
-	shared.RecordFailure(twin)
-	call := func(allow func() (Permit, error)) func() {
-		return func() { p, _ := allow(); p.Success() }
-	}
-	quiet.Allow(k) // the first use makes the book
-	of := func(g *Group[string]) func() { return call(func() (Permit, error) { return g.Allow(k) }) }
-	for _, tt := range []struct {
-		name string
-		op   func()
-		want mc.Cost
-	}{
-		{"a call of a Breaker", call(b.Allow), mc.Cost{Loads: 2}},
-		{"a call of a Group without failing keys", of(quiet), mc.Cost{Loads: 7}},
-		{"with one, in another stripe", of(busy), mc.Cost{Loads: 11}},
-		{"with one, in the same stripe", of(shared), mc.Cost{Loads: 13, TableReads: 2}},
-	} {
-		if got := mc.Measure(tt.op); got != tt.want {
-			t.Errorf("%s costs %v, want %v", tt.name, got, tt.want)
-		}
-	}
-	for _, g := range []*Group[string]{quiet, busy, shared} {
-		if n := mc.Transfers(64, func() *Group[string] { return g }, func(g *Group[string], _ int) { of(g)() }); n != 0 {
-			t.Errorf("a healthy call moves %.2f cache lines at 64 cores, want 0", n)
-		}
-	}
-}

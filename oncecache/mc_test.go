@@ -128,32 +128,3 @@ func TestReport_DictionaryMakesTwoEngines(t *testing.T) {
 func TestReport_CacheMakesOneEngine(t *testing.T) {
 	mc.Check(t, modules, oneEngine(func() *oncecache.Cache[string, *int] { return new(oncecache.Cache[string, *int]) }))
 }
-
-func TestCosts(t *testing.T) {
-	fresh := func() *oncecache.Cache[string, int] {
-		c := new(oncecache.Cache[string, int])
-		c.Set(key, 7)
-		return c
-	}
-	c := fresh()
-	for _, tt := range []struct {
-		name string
-		op   func()
-		want mc.Cost
-	}{
-		{"GetOrCreate, a hit", func() { c.GetOrCreate(key, failing) }, mc.Cost{Loads: 2, TableReads: 1}},
-		{"Get", func() { c.Get(key) }, mc.Cost{Loads: 2, TableReads: 1}},
-		{"Get of an absent key", func() { c.Get("absent") }, mc.Cost{Loads: 1, TableReads: 1}},
-		{"SetIfAbsent of a present key", func() { c.SetIfAbsent(key, 8) }, mc.Cost{Loads: 1, TableReads: 1}},
-		{"CompareAndDelete of another value", func() { oncecache.CompareAndDelete(c, key, 8) }, mc.Cost{Loads: 2, TableReads: 1}},
-		{"Set", func() { c.Set(key, 7) }, mc.Cost{Loads: 3, TableWrites: 1}},
-	} {
-		if got := mc.Measure(tt.op); got != tt.want {
-			t.Errorf("%s costs %v, want %v", tt.name, got, tt.want)
-		}
-	}
-	hit := func(c *oncecache.Cache[string, int], _ int) { c.GetOrCreate(key, failing) }
-	if got := mc.Transfers(64, fresh, hit); got != 0 {
-		t.Errorf("a hit moves %.2f cache lines at 64 cores, want 0", got)
-	}
-}

@@ -3,9 +3,9 @@ package shardedregistry
 import "github.com/latchfree/latchfree/internal/atomics"
 
 // What the tests must know to reach the rare paths.
-const (
-	Patience = patience
-	Proofs   = proofs
+var (
+	Patience = patience()
+	Proofs   = proofs()
 )
 
 // SetHash makes an empty registry hash with f.

@@ -197,7 +197,7 @@ func suspicion(t *testing.T, cfg mc.Config, want error, runs int, fn func(r *sha
 // A function that changes its own key in every run is found out, whatever
 // others do meanwhile.
 func TestSelfishProtocols(t *testing.T) {
-	const runs = shardedregistry.Patience + shardedregistry.Proofs
+	runs := shardedregistry.Patience + shardedregistry.Proofs
 	for _, tt := range []struct {
 		name   string
 		cfg    mc.Config
@@ -389,34 +389,4 @@ func TestReportDictionaryLosesCreatesAndUpdates(t *testing.T) {
 func TestReportRegistryLosesNone(t *testing.T) {
 	t.Run("creates", func(t *testing.T) { mc.Check(t, creates, oneCreates(oneShard)) })
 	t.Run("updates", func(t *testing.T) { mc.Check(t, updates, bothUpdate(oneShard)) })
-}
-
-func TestCosts(t *testing.T) {
-	fresh := func() *shardedregistry.Registry[string, int] {
-		r := oneShard()
-		r.Put("a", 7)
-		return r
-	}
-	r := fresh()
-	add := func(v int) (int, error) { return v + 1, nil }
-	for _, tt := range []struct {
-		name string
-		op   func()
-		want mc.Cost
-	}{
-		{"Get", func() { r.Get("a") }, mc.Cost{Loads: 3, TableReads: 1}},
-		{"Get of an absent key", func() { r.Get("absent") }, mc.Cost{Loads: 2, TableReads: 1}},
-		{"Create of a present key", func() { r.Create("a", 8) }, mc.Cost{Loads: 3, TableReads: 1}},
-		{"Update", func() { r.Update("a", add) }, mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}},
-		{"UpdateIf", func() { r.UpdateIf("a", 2, 8) }, mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}},
-		{"UpdateIf of another version", func() { r.UpdateIf("a", 2, 8) }, mc.Cost{Loads: 3, TableReads: 1}},
-	} {
-		if got := mc.Measure(tt.op); got != tt.want {
-			t.Errorf("%s costs %v, want %v", tt.name, got, tt.want)
-		}
-	}
-	read := func(r *shardedregistry.Registry[string, int], _ int) { r.Get("a") }
-	if got := mc.Transfers(64, fresh, read); got != 0 {
-		t.Errorf("a read moves %.2f cache lines at 64 cores, want 0", got)
-	}
 }

@@ -110,7 +110,7 @@ func (c *change[K, V]) shard() *shard[K, V] { return c.root.shard(c.key.hash) }
 // same key.
 func (c *change[K, V]) run(fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
 	for {
-		for failed := range patience {
+		for failed := range patience() {
 			if done, err := c.attempt(fn); done {
 				return c.result(err)
 			}
@@ -128,7 +128,7 @@ func (c *change[K, V]) run(fn func(old V, exists bool) (V, error)) (Entry[K, V],
 // with ErrTooManyRetries when all of them failed and were caught.
 func (c *change[K, V]) prove(fn func(old V, exists bool) (V, error)) (done bool, err error) {
 	c.shard().listed(c.key, func(own *bool) {
-		for range proofs {
+		for range proofs() {
 			*own = false
 			if done, err = c.attempt(fn); done || !*own {
 				return

@@ -259,7 +259,7 @@ func TestSuspectIsAcquitted(t *testing.T) {
 			answer <- struct{}{}
 		}
 	}()
-	const lost = 5 * (shardedregistry.Patience + shardedregistry.Proofs)
+	lost := 5 * (shardedregistry.Patience + shardedregistry.Proofs)
 	runs := 0
 	e, err := r.Update("a", func(int) (int, error) {
 		if runs++; runs <= lost {

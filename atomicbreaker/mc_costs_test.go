@@ -1,0 +1,69 @@
+//go:build modelcheck
+
+package atomicbreaker
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+// never is a policy that is never met while costs are measured.
+var never = Config{Trip: Consecutive(math.MaxInt32)}
+
+// once is a policy that the first failure meets, for long.
+var once = Config{Trip: Consecutive(1), OpenTimeout: 24 * time.Hour}
+
+// plain is what the user of a Breaker does, after some of it was done before.
+func plain(c Config, before, op func(*Breaker)) func() func(int) {
+	return func() func(int) {
+		b := MustNew(c)
+		before(b)
+		return func(int) { op(b) }
+	}
+}
+
+// keyed is what the user of a key of a Group does. The first call makes the
+// book.
+func keyed(c Config, before, op func(*Group[string])) func() func(int) {
+	return func() func(int) {
+		g := MustNewGroup(GroupConfig[string]{Default: c})
+		g.Allow(k)
+		before(g)
+		return func(int) { op(g) }
+	}
+}
+
+// What a healthy call does to shared words: it reads.
+func TestCosts(t *testing.T) {
+	var (
+		nothing = func(*Breaker) {}
+		ok      = func(b *Breaker) { p, _ := b.Allow(); p.Success() }
+		fails   = func(b *Breaker) { p, _ := b.Allow(); p.Failure() }
+	)
+	mc.CheckCost(t, "Breaker: a call that succeeds", plain(Config{}, nothing, ok), mc.Cost{Loads: 2}, 0)
+	mc.CheckCost(t, "Breaker: a call that fails, below the threshold", plain(never, nothing, fails), mc.Cost{Loads: 3, RMWs: 1}, 2, 8.38, 64.48)
+	mc.CheckCost(t, "Breaker: the first success after failures", plain(never, fails, ok), mc.Cost{Loads: 4, RMWs: 1}, 0)
+	mc.CheckCost(t, "Breaker: a failure, and then a success", plain(never, nothing, func(b *Breaker) { fails(b); ok(b) }), mc.Cost{Loads: 7, RMWs: 2}, 3.25, 12.55, 49.19)
+	mc.CheckCost(t, "Breaker: a call that is rejected", plain(once, fails, func(b *Breaker) { b.Allow() }), mc.Cost{Loads: 3, Clock: 1}, 0)
+	mc.CheckCost(t, "Breaker: State", plain(never, nothing, func(b *Breaker) { b.State() }), mc.Cost{Loads: 2}, 0)
+
+	var (
+		unused = func(*Group[string]) {}
+		okK    = func(g *Group[string]) { p, _ := g.Allow(k); p.Success() }
+		failsK = func(g *Group[string]) { p, _ := g.Allow(k); p.Failure() }
+	)
+	mc.CheckCost(t, "Group: a call that succeeds", keyed(never, unused, okK), mc.Cost{Loads: 7}, 0)
+	mc.CheckCost(t, "Group: the same while another key fails", keyed(never, func(g *Group[string]) { g.RecordFailure(another) }, okK), mc.Cost{Loads: 11}, 0)
+	mc.CheckCost(t, "Group: the same while a key of the same stripe fails", keyed(never, func(g *Group[string]) { g.RecordFailure(twin) }, okK), mc.Cost{Loads: 13, TableReads: 2}, 0)
+	mc.CheckCost(t, "Group: the first failure of a key", keyed(never, unused, failsK), mc.Cost{Loads: 12, Stores: 1, RMWs: 4, TableReads: 1, TableWrites: 1}, 2, 6.25, 61.77)
+	mc.CheckCost(t, "Group: a call that fails, below the threshold", keyed(never, failsK, failsK), mc.Cost{Loads: 10, RMWs: 1, TableReads: 1}, 2, 6.25, 61.77)
+	mc.CheckCost(t, "Group: the first success after failures", keyed(never, failsK, okK), mc.Cost{Loads: 14, RMWs: 5, TableReads: 2, TableWrites: 1}, 0)
+	mc.CheckCost(t, "Group: a call that is rejected", keyed(once, failsK, func(g *Group[string]) { g.Allow(k) }), mc.Cost{Loads: 7, TableReads: 1, Clock: 1}, 0)
+	mc.CheckCost(t, "Group: RecordSuccess of a healthy key", keyed(never, unused, func(g *Group[string]) { g.RecordSuccess(k) }), mc.Cost{Loads: 2}, 0)
+	mc.CheckCost(t, "Group: RecordFailure, below the threshold", keyed(never, failsK, func(g *Group[string]) { g.RecordFailure(k) }), mc.Cost{Loads: 5, RMWs: 1, TableReads: 1}, 2, 11, 123)
+	mc.CheckCost(t, "Group: IsOpen of a healthy key", keyed(never, unused, func(g *Group[string]) { g.IsOpen(k) }), mc.Cost{Loads: 2}, 0)
+	mc.CheckCost(t, "Group: IsOpen of an open key", keyed(once, failsK, func(g *Group[string]) { g.IsOpen(k) }), mc.Cost{Loads: 6, TableReads: 1, Clock: 1}, 0)
+}

@@ -1,0 +1,66 @@
+//go:build modelcheck
+
+package oncecache_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/oncecache"
+)
+
+type cache = oncecache.Cache[string, int]
+
+// of is what the user of a cache with one value does.
+func of(op func(*cache)) func() func(int) {
+	return func() func(int) {
+		c := new(cache)
+		c.Set(key, 7)
+		return func(int) { op(c) }
+	}
+}
+
+// owning is of, where the cache owns its values.
+func owning(op func(*cache)) func() func(int) {
+	return func() func(int) {
+		c := oncecache.MustNew(oncecache.Config[string, int]{Close: func(string, int) error { return nil }})
+		c.Set(key, 7)
+		return func(int) { op(c) }
+	}
+}
+
+// eachKey is what the user of a cache does with a new key each time.
+func eachKey(op func(*cache, string)) func() func(int) {
+	return func() func(int) {
+		c := new(cache)
+		c.Get(key)
+		var used [64]int
+		return func(core int) {
+			used[core]++
+			op(c, fmt.Sprint(core, " ", used[core]))
+		}
+	}
+}
+
+// What a hit does to shared words: it reads.
+func TestCosts(t *testing.T) {
+	one := func() (int, error) { return 1, nil }
+	ctx := context.Background()
+	refuse := func(context.Context, string) (int, error) { return failing() }
+	mc.CheckCost(t, "GetOrCreate of a present key", of(func(c *cache) { c.GetOrCreate(key, failing) }), mc.Cost{Loads: 2, TableReads: 1}, 0)
+	mc.CheckCost(t, "GetOrCreateContext of a present key", of(func(c *cache) { c.GetOrCreateContext(ctx, key, refuse) }), mc.Cost{Loads: 2, TableReads: 1}, 0)
+	mc.CheckCost(t, "Acquire of a present key, and Release", of(func(c *cache) { l, _ := c.Acquire(ctx, key, refuse); l.Release() }), mc.Cost{Loads: 2, TableReads: 1}, 0)
+	mc.CheckCost(t, "the same, where the cache closes values", owning(func(c *cache) { l, _ := c.Acquire(ctx, key, refuse); l.Release() }), mc.Cost{Loads: 4, RMWs: 2, TableReads: 1}, 0, 1.75, 1.97)
+	mc.CheckCost(t, "Get of a present key", of(func(c *cache) { c.Get(key) }), mc.Cost{Loads: 2, TableReads: 1}, 0)
+	mc.CheckCost(t, "Get of an absent key", of(func(c *cache) { c.Get("absent") }), mc.Cost{Loads: 1, TableReads: 1}, 0)
+	mc.CheckCost(t, "GetOrCreate that creates", eachKey(func(c *cache, k string) { c.GetOrCreate(k, one) }), mc.Cost{Loads: 4, Stores: 1, RMWs: 3, TableReads: 2, TableWrites: 1}, 6)
+	mc.CheckCost(t, "Set of a present key", of(func(c *cache) { c.Set(key, 7) }), mc.Cost{Loads: 3, TableWrites: 1}, 2)
+	mc.CheckCost(t, "Set of an absent key", eachKey(func(c *cache, k string) { c.Set(k, 7) }), mc.Cost{Loads: 2, TableWrites: 1}, 1)
+	mc.CheckCost(t, "SetIfAbsent of a present key", of(func(c *cache) { c.SetIfAbsent(key, 8) }), mc.Cost{Loads: 1, TableReads: 1}, 0)
+	mc.CheckCost(t, "CompareAndDelete of another value", of(func(c *cache) { oncecache.CompareAndDelete(c, key, 8) }), mc.Cost{Loads: 2, TableReads: 1}, 0)
+	mc.CheckCost(t, "Delete of an absent key", of(func(c *cache) { c.Delete("absent") }), mc.Cost{Loads: 1, TableReads: 1}, 0)
+	mc.CheckCost(t, "Set, and Delete", eachKey(func(c *cache, k string) { c.Set(k, 7); c.Delete(k) }), mc.Cost{Loads: 4, TableReads: 1, TableWrites: 2}, 2)
+	mc.CheckCost(t, "Len", of(func(c *cache) { c.Len() }), mc.Cost{Loads: 2, TableReads: 1}, 0)
+}

@@ -1,0 +1,63 @@
+//go:build modelcheck
+
+package shardedregistry_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+type names = shardedregistry.Registry[string, int]
+
+// newNames returns a registry with a key, and one that is gone. The number of
+// shards would otherwise depend on the machine.
+func newNames() *names {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 64})
+	r.Put("a", 7)
+	r.Put("gone", 7)
+	r.Delete("gone")
+	return r
+}
+
+// sharing is what the users of one key do.
+func sharing(op func(*names)) func() func(int) {
+	return func() func(int) {
+		r := newNames()
+		return func(int) { op(r) }
+	}
+}
+
+// eachKey is what users do who have keys of their own, and new ones each time.
+func eachKey(op func(r *names, fresh string)) func() func(int) {
+	return func() func(int) {
+		r := newNames()
+		var used [64]int
+		return func(core int) {
+			used[core]++
+			op(r, fmt.Sprint(core, " ", used[core]))
+		}
+	}
+}
+
+// What a look-up does to shared words: it reads.
+func TestCosts(t *testing.T) {
+	add := func(v int) (int, error) { return v + 1, nil }
+	up := func(v int, _ bool) (int, error) { return v + 1, nil }
+	mc.CheckCost(t, "Get", sharing(func(r *names) { r.Get("a") }), mc.Cost{Loads: 3, TableReads: 1}, 0)
+	mc.CheckCost(t, "Get of an absent key", sharing(func(r *names) { r.Get("gone") }), mc.Cost{Loads: 2, TableReads: 1}, 0)
+	mc.CheckCost(t, "Lookup", sharing(func(r *names) { r.Lookup("a") }), mc.Cost{Loads: 3, TableReads: 1}, 0)
+	mc.CheckCost(t, "Update", sharing(func(r *names) { r.Update("a", add) }), mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}, 2, 4.86, 43.05)
+	mc.CheckCost(t, "Lookup, and UpdateIf", sharing(func(r *names) { e, _ := r.Lookup("a"); r.UpdateIf("a", e.Version, 8) }), mc.Cost{Loads: 7, RMWs: 1, TableReads: 2}, 1.5, 1.88, 1.98)
+	mc.CheckCost(t, "UpdateIf of another version", sharing(func(r *names) { r.UpdateIf("a", 1<<40, 8) }), mc.Cost{Loads: 3, TableReads: 1}, 0)
+	mc.CheckCost(t, "Upsert of a present key", sharing(func(r *names) { r.Upsert("a", up) }), mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}, 2, 4.86, 43.05)
+	mc.CheckCost(t, "Put of a present key", sharing(func(r *names) { r.Put("a", 8) }), mc.Cost{Loads: 4, RMWs: 1, TableReads: 1}, 2, 4.86, 43.05)
+	mc.CheckCost(t, "Create of a present key", sharing(func(r *names) { r.Create("a", 8) }), mc.Cost{Loads: 3, TableReads: 1}, 0)
+	mc.CheckCost(t, "Create", eachKey(func(r *names, fresh string) { r.Create(fresh, 8) }), mc.Cost{Loads: 6, Stores: 1, RMWs: 2, TableWrites: 1}, 3.95, 5.07, 5.77)
+	mc.CheckCost(t, "Create, and Delete", eachKey(func(r *names, fresh string) { r.Create(fresh, 8); r.Delete(fresh) }), mc.Cost{Loads: 12, Stores: 1, RMWs: 5, TableReads: 2, TableWrites: 2}, 4.4, 5.81, 7.48)
+	mc.CheckCost(t, "Create, and Update of that", eachKey(func(r *names, fresh string) { r.Create(fresh, 8); r.Update(fresh, add) }), mc.Cost{Loads: 10, Stores: 1, RMWs: 3, TableReads: 1, TableWrites: 1}, 3.95, 5.07, 5.77)
+	mc.CheckCost(t, "Delete of an absent key", sharing(func(r *names) { r.Delete("gone") }), mc.Cost{Loads: 2, TableReads: 1}, 0)
+	mc.CheckCost(t, "Len", sharing(func(r *names) { r.Len() }), mc.Cost{Loads: 65}, 0)
+}
