@@ -1,8 +1,10 @@
 package fuzz
 
 import (
-	"errors"
-	"runtime"
+	"context"
+	"maps"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -12,100 +14,11 @@ import (
 	"github.com/latchfree/latchfree/oncecache"
 )
 
-var errRefused = errors.New("connection refused")
-
-// cacheEnding is how a create function ends.
-type cacheEnding byte
-
-const (
-	endsInValue cacheEnding = iota
-	endsInError
-	endsInPanic
-	endsInGoexit
-	cacheEndings
-)
-
-// err is what the ending is for those who wait, but that a panic's error
-// carries its value.
-func (e cacheEnding) err() error {
-	return [...]error{nil, errRefused, errPanicked, oncecache.ErrGoexit}[e]
-}
-
-var errPanicked = errors.New("disk full")
-
-// cacheCall is one call of GetOrCreate, on a goroutine of its own.
-type cacheCall struct {
-	key     int
-	flight  *model.Flight
-	creates bool // according to the model
-	makes   int  // the value, if it creates one
-
-	end    chan cacheEnding // how the create function is told to end
-	ending cacheEnding
-	ended  bool // it was told
-
-	// Written by the goroutine, and read after synctest.Wait.
-	begun, done, exited bool
-	value               int
-	err                 error
-	panicked            any
-}
-
-func (k *cacheCall) run(c *oncecache.Cache[int, int]) {
-	returned := false
-	defer func() {
-		if k.panicked = recover(); k.panicked == nil {
-			k.exited = !returned
-		}
-		k.done = true
-	}()
-	k.value, k.err = c.GetOrCreate(k.key, func() (int, error) {
-		k.begun = true
-		switch <-k.end {
-		case endsInError:
-			return k.makes, errRefused
-		case endsInPanic:
-			panic(errPanicked)
-		case endsInGoexit:
-			runtime.Goexit()
-		}
-		return k.makes, nil
-	})
-	returned = true
-}
-
-// check compares the call with what the model says about it by now.
-func (k *cacheCall) check(t *testing.T) {
-	require.Equal(t, k.creates, k.begun, "create function called")
-	if k.creates {
-		require.Equal(t, k.ended, k.done, "owner returned")
-	} else {
-		require.Equal(t, k.flight.Over, k.done, "caller returned")
-	}
-	if !k.done {
-		return
-	}
-	panics := k.creates && k.ending == endsInPanic
-	exits := k.creates && k.ending == endsInGoexit
-	require.Equal(t, exits, k.exited, "exited")
-	if panics {
-		require.Equal(t, errPanicked, k.panicked)
-	} else {
-		require.Nil(t, k.panicked)
-	}
-	if panics || exits {
-		return
-	}
-	require.Equal(t, k.flight.Value, k.value)
-	require.ErrorIs(t, k.err, k.flight.Err)
-	if k.flight.Err == errPanicked {
-		require.ErrorAs(t, k.err, new(*oncecache.PanicError))
-	}
-}
-
 // FuzzCacheOps reads two bytes for each operation: which one, and the key with
 // what else the operation needs. Creations stay in flight, with other callers
-// waiting for them, until an operation ends them.
+// waiting for them and leaving, until an operation ends them; leases are held
+// until one ends them. The two high bits of the first byte choose a cache that
+// closes its values, and one that keeps creating.
 func FuzzCacheOps(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		if len(ops) > 200 {
@@ -115,86 +28,252 @@ func FuzzCacheOps(f *testing.F) {
 	})
 }
 
-func cacheOps(t *testing.T, ops []byte) {
-	var c oncecache.Cache[int, int]
-	m := model.NewCache()
-	var calls []*cacheCall
-	var open []*cacheCall // creations in flight
-	end := func(i int, how cacheEnding) {
-		k := open[i]
-		open = append(open[:i], open[i+1:]...)
-		k.ending, k.ended = how, true
-		v := k.makes
-		if how != endsInValue {
-			v = 0
+const (
+	cacheCloses = 0x80
+	cacheKeeps  = 0x40
+)
+
+// cacheRun is one run of operations against the model.
+type cacheRun struct {
+	t        *testing.T
+	c        *oncecache.Cache[int, int]
+	m        *model.Owner
+	calls    []*cacheCall
+	open     []*cacheCall // creations in flight
+	leases   []*cacheCall // calls whose lease is held
+	grounded map[*model.Flight]bool
+	unheard  bool // a panic that no caller got
+
+	mu     sync.Mutex
+	closed []int // by Config.Close
+}
+
+func newCacheRun(t *testing.T, first byte) *cacheRun {
+	closes, keeps := first&cacheCloses != 0, first&cacheKeeps != 0
+	r := &cacheRun{t: t, m: model.NewOwner(closes, keeps, oncecache.ErrClosed), grounded: map[*model.Flight]bool{}}
+	config := oncecache.Config[int, int]{KeepCreating: keeps}
+	if closes {
+		config.Close = func(_, v int) error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.closed = append(r.closed, v)
+			return nil
 		}
-		m.End(k.key, k.flight, v, how.err())
-		k.end <- how
 	}
+	r.c = oncecache.MustNew(config)
+	if first == 0 {
+		r.c = new(oncecache.Cache[int, int])
+	}
+	return r
+}
+
+func cacheOps(t *testing.T, ops []byte) {
+	if len(ops) == 0 {
+		return
+	}
+	r := newCacheRun(t, ops[0])
 	defer func() { // whatever happened, leave nobody behind
-		for _, k := range open {
+		for _, k := range r.open {
 			close(k.end)
 		}
+		for _, k := range r.calls {
+			k.leave()
+		}
 	}()
-
 	for v := 1; len(ops) >= 2; v++ {
-		op, arg := ops[0]%8, int(ops[1])
+		r.do(ops[0]&^(cacheCloses|cacheKeeps)%14, v, int(ops[1])%3, int(ops[1])/3)
 		ops = ops[2:]
-		key, rest := arg%3, arg/3
-		switch op {
-		case 0: // GetOrCreate
-			k := &cacheCall{key: key, makes: v, end: make(chan cacheEnding)}
-			k.flight, k.creates = m.Begin(key)
-			calls = append(calls, k)
-			if k.creates {
-				open = append(open, k)
-			}
-			go k.run(&c)
-		case 1: // a create function ends
-			if len(open) > 0 {
-				end(key%len(open), cacheEnding(rest)%cacheEndings)
-			}
-		case 2:
-			got, ok := c.Get(key)
-			want, wantOK := m.Get(key)
-			require.Equal(t, wantOK, ok, "Get")
-			require.Equal(t, want, got, "Get")
-		case 3:
-			old, replaced := c.Set(key, v)
-			wantOld, wantReplaced := m.Set(key, v)
-			require.Equal(t, wantReplaced, replaced, "Set")
-			require.Equal(t, wantOld, old, "Set")
-		case 4:
-			require.Equal(t, m.SetIfAbsent(key, v), c.SetIfAbsent(key, v), "SetIfAbsent")
-		case 5:
-			old, deleted := c.Delete(key)
-			wantOld, wantDeleted := m.Delete(key)
-			require.Equal(t, wantDeleted, deleted, "Delete")
-			require.Equal(t, wantOld, old, "Delete")
-		case 6:
-			old, _ := m.Get(key)
-			old -= rest % 2 // the value that is there, or another
-			require.Equal(t, m.CompareAndDelete(key, old), oncecache.CompareAndDelete(&c, key, old), "CompareAndDelete")
-		case 7:
-			want, got := m.All(), map[int]int{}
-			for k, v := range c.All() {
-				require.NotContains(t, got, k, "All yields a key twice")
-				got[k] = v
-			}
-			require.Equal(t, want, got, "All")
-			require.Equal(t, len(want), c.Len(), "Len")
+		r.check()
+	}
+	for len(r.open) > 0 {
+		r.end(0, endsInValue)
+		r.check()
+	}
+	for len(r.leases) > 0 {
+		r.release(0, false)
+	}
+	r.close()
+	r.check()
+	require.Zero(t, r.m.Pending)
+}
+
+// do does operation op, in which v is a new value.
+func (r *cacheRun) do(op byte, v, key, rest int) {
+	t, c, m := r.t, r.c, r.m
+	switch op {
+	case 0:
+		r.call(asksPlainly, key, v)
+	case 1: // a create function ends
+		if len(r.open) > 0 {
+			r.end(key%len(r.open), cacheEnding(rest)%cacheEndings)
 		}
-		synctest.Wait()
-		for _, k := range calls {
-			k.check(t)
+	case 2:
+		got, ok := c.Get(key)
+		want, wantOK := m.Get(key)
+		require.Equal(t, wantOK, ok, "Get")
+		require.Equal(t, want, got, "Get")
+	case 3:
+		old, replaced := c.Set(key, v)
+		wantOld, wantReplaced := m.Set(key, v)
+		require.Equal(t, wantReplaced, replaced, "Set")
+		require.Equal(t, wantOld, old, "Set")
+	case 4:
+		require.Equal(t, m.SetIfAbsent(key, v), c.SetIfAbsent(key, v), "SetIfAbsent")
+	case 5:
+		old, deleted := c.Delete(key)
+		wantOld, wantDeleted := m.Delete(key)
+		require.Equal(t, wantDeleted, deleted, "Delete")
+		require.Equal(t, wantOld, old, "Delete")
+	case 6:
+		old, _ := m.Get(key)
+		old -= rest % 2 // the value that is there, or another
+		require.Equal(t, m.CompareAndDelete(key, old), oncecache.CompareAndDelete(c, key, old), "CompareAndDelete")
+	case 7:
+		want, got := m.All(), map[int]int{}
+		for k, v := range c.All() {
+			require.NotContains(t, got, k, "All yields a key twice")
+			got[k] = v
+		}
+		require.Equal(t, want, got, "All")
+		require.Equal(t, len(want), c.Len(), "Len")
+	case 8:
+		r.call(asksWithContext, key, v)
+	case 9:
+		r.call(acquires, key, v)
+	case 10:
+		r.leave(key + 3*rest)
+	case 11, 12: // Release, Discard
+		if len(r.leases) > 0 {
+			r.release((key+3*rest)%len(r.leases), op == 12)
+		}
+	case 13:
+		r.close()
+	}
+}
+
+// call begins a call of a kind.
+func (r *cacheRun) call(kind cacheKind, key, v int) {
+	k := &cacheCall{kind: kind, key: key, makes: v, end: make(chan cacheEnding)}
+	k.ctx, k.leave = context.WithCancel(r.t.Context())
+	r.calls = append(r.calls, k)
+	r.join(k)
+	go k.run(r.c)
+}
+
+// join lets k take part in what its key has.
+func (r *cacheRun) join(k *cacheCall) {
+	if k.flight, k.creates = r.m.Join(k.key, k.kind == acquires); k.creates {
+		r.open = append(r.open, k)
+	}
+}
+
+// leave ends the context of one of the callers who wait and can leave.
+func (r *cacheRun) leave(n int) {
+	waiting := slices.DeleteFunc(slices.Clone(r.calls), func(k *cacheCall) bool {
+		return k.done || k.kind == asksPlainly
+	})
+	if len(waiting) == 0 {
+		return
+	}
+	k := waiting[n%len(waiting)]
+	k.left = true
+	r.m.Leave(k.flight, k.kind == acquires)
+	k.leave()
+}
+
+// end tells the i-th creation in flight how to end.
+func (r *cacheRun) end(i int, how cacheEnding) {
+	k := r.open[i]
+	r.open = slices.Delete(r.open, i, i+1)
+	k.ending, k.ended = how, true
+	v, err, over := k.makes, how.err(), k.flight.Over
+	if err != nil {
+		v = 0
+		if r.grounded[k.flight] {
+			err = oncecache.ErrClosed
 		}
 	}
-	for len(open) > 0 {
-		end(0, endsInValue)
-		synctest.Wait()
+	heard := r.m.Finish(k.key, k.flight, v, err) && !r.grounded[k.flight]
+	if how == endsInPanic && k.kind != asksPlainly && !heard {
+		r.unheard = true
 	}
-	for _, k := range calls {
-		k.check(t)
+	k.end <- how
+	synctest.Wait()
+	if !over && err != nil && r.m.CalledOff(k.flight) && !r.grounded[k.flight] {
+		r.inherit(k.flight)
 	}
-	require.Equal(t, len(m.All()), c.Len(), "Len")
+}
+
+// inherit lets the heirs of a flight that was called off and failed look
+// again. If one of them has begun to create, it came first.
+func (r *cacheRun) inherit(f *model.Flight) {
+	var heirs []*cacheCall
+	for _, k := range r.calls {
+		if k.flight != f || k.left || k.ended {
+			continue
+		}
+		if k.begun {
+			heirs = slices.Insert(heirs, 0, k)
+		} else {
+			heirs = append(heirs, k)
+		}
+	}
+	for _, k := range heirs {
+		r.join(k)
+	}
+}
+
+// release ends the i-th lease.
+func (r *cacheRun) release(i int, discard bool) {
+	k := r.leases[i]
+	r.leases = slices.Delete(r.leases, i, i+1)
+	if discard {
+		if now, ok := r.m.Get(k.key); ok && now == k.value {
+			r.m.Delete(k.key)
+		}
+		k.lease.Discard()
+	} else {
+		k.lease.Release()
+	}
+	r.m.Release(k.value)
+	require.Panics(r.t, func() { k.lease.Value() })
+	k.lease.Release() // changes nothing
+}
+
+// close closes the cache without waiting.
+func (r *cacheRun) close() {
+	now, cancel := context.WithCancel(r.t.Context())
+	cancel()
+	err := r.c.Close(now)
+	r.m.Close()
+	for _, k := range r.open {
+		if k.kind != asksPlainly && !k.flight.Over {
+			r.grounded[k.flight] = true // Delete has hidden it
+		}
+	}
+	if r.m.Pending > 0 {
+		require.ErrorIs(r.t, err, context.Canceled, "Close while %d are pending", r.m.Pending)
+	} else {
+		require.NotErrorIs(r.t, err, context.Canceled, "Close")
+	}
+	if r.unheard {
+		require.ErrorIs(r.t, err, errPanicked, "Close")
+	} else {
+		require.NotErrorIs(r.t, err, errPanicked, "Close")
+	}
+}
+
+// check compares everything with the model.
+func (r *cacheRun) check() {
+	synctest.Wait()
+	for _, k := range r.calls {
+		k.check(r.t)
+		if k.lease != nil && !k.seen {
+			k.seen = true
+			r.leases = append(r.leases, k)
+		}
+	}
+	slices.Sort(r.closed)
+	require.Equal(r.t, slices.Sorted(maps.Keys(r.m.Closed)), r.closed, "closed")
+	require.Equal(r.t, len(r.m.All()), r.c.Len(), "Len")
 }
