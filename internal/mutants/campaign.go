@@ -72,7 +72,7 @@ func (c *campaign) run() error {
 	}
 	close(queue)
 	workers.Wait()
-	c.prune(0)
+	c.prune(time.Minute) // another campaign may be running
 	return c.killers.save()
 }
 
@@ -175,6 +175,7 @@ func (c *campaign) finish(m *mutant, v *verdict) {
 	}
 	if c.done%64 == 0 {
 		c.prune(2 * time.Minute)
+		c.killers.save()
 	}
 }
 

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -144,6 +146,13 @@ func (c *config) execute(out io.Writer) error {
 		return err
 	}
 	defer g.close()
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-interrupted
+		g.close()
+		os.Exit(1)
+	}()
 	return c.campaigns(g, newKillers(filepath.Join(cache, "killers.json")), out)
 }
 

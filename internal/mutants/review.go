@@ -10,8 +10,8 @@ import (
 
 // A review is the list of a target's mutants that may live, each with the
 // reason why. In the file, a line without indentation is the key of a mutant,
-// and the indented lines that follow say why; lines that start with # are
-// comments.
+// and the indented lines that follow say why, of this one and of those right
+// above it; lines that start with # are comments.
 type review struct {
 	path    string
 	entries []*entry
@@ -35,7 +35,8 @@ func readReview(folder, dir string) (*review, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	var last *entry
+	var open []*entry // without a reason so far
+	reasoned := false // whether the last line was part of a reason
 	n := 0
 	for line := range strings.Lines(string(text)) {
 		n++
@@ -43,17 +44,24 @@ func readReview(folder, dir string) (*review, error) {
 		switch {
 		case text == "" || strings.HasPrefix(line, "#"):
 		case strings.HasPrefix(line, "\t") || strings.HasPrefix(line, " "):
-			if last == nil {
+			if len(open) == 0 {
 				return nil, fmt.Errorf("%s:%d: a reason without a mutant", r.path, n)
 			}
-			last.reason += text + " "
+			for _, e := range open {
+				e.reason += text + " "
+			}
+			reasoned = true
 		default:
-			last = &entry{key: text, line: n}
+			if reasoned {
+				open, reasoned = nil, false
+			}
 			if r.byKey[text] != nil {
 				return nil, fmt.Errorf("%s:%d: listed twice: %s", r.path, n, text)
 			}
-			r.entries = append(r.entries, last)
-			r.byKey[text] = last
+			e := &entry{key: text, line: n}
+			open = append(open, e)
+			r.entries = append(r.entries, e)
+			r.byKey[text] = e
 		}
 	}
 	for _, e := range r.entries {

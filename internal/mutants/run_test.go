@@ -99,9 +99,9 @@ func TestReviewRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"\ta reason\n": ":1: a reason without a mutant",
 		"f: torn: x\n": ":1: no reason is given",
-		"# c\nf: torn: x\n\ty\n\nf: torn: x\n\tz\n":         ":5: listed twice",
-		"f: mangled: x\n\ty\n":                              ":1: no key of a mutant",
-		"# good\nf: torn: x #2\n\ty\n\tz\nf: late: x\n y\n": "",
+		"# c\nf: torn: x\n\ty\n\nf: torn: x\n\tz\n":                     ":5: listed twice",
+		"f: mangled: x\n\ty\n":                                          ":1: no key of a mutant",
+		"# good\nf: torn: x #2\n\ty\n\tz\nf: late: x\nf: late: y\n y\n": "",
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "a-b.txt"), []byte(text), 0o666); err != nil {
@@ -109,7 +109,7 @@ func TestReviewRefuses(t *testing.T) {
 		}
 		r, err := readReview(dir, "a/b")
 		if want == "" {
-			if err != nil || len(r.entries) != 2 || r.entries[0].reason != "y z " {
+			if err != nil || len(r.entries) != 3 || r.entries[0].reason != "y z " || r.entries[1].reason != "y " {
 				t.Errorf("readReview(%q) = %v, %v", text, r, err)
 			}
 		} else if err == nil || !strings.Contains(err.Error(), want) {
