@@ -205,7 +205,9 @@ func (c *Cache[K, V]) recheck(r *root[K, V], k K, n *entry[V]) {
 
 // SetIfAbsent makes v the value of k if k has none and none is being created,
 // and reports whether it did. It stores nothing for a key that holds a NaN, or
-// if the cache is closed. What it does not store is its caller's to close.
+// if the cache is closed. What it does not store is its caller's to close. If
+// Close overtakes the call, the value may be stored only to be thrown away, also
+// in the place of a creation that Close has ended.
 //
 // SetIfAbsent is wait-free if k is present, and otherwise blocking on the
 // mutex of one bucket. It takes effect when the entry is inserted or found.
