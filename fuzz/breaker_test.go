@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +16,8 @@ import (
 )
 
 // FuzzBreakerOps applies operations to a Breaker or a Group, and to one model
-// for each key, and compares every result and every snapshot.
+// for each key, and compares every result, every snapshot and every event. Some
+// listeners do something themselves, and some panic.
 //
 // The first three bytes are the settings, and then every two are an operation
 // and its argument. Time passes in units in which nothing is rounded.
@@ -49,6 +51,7 @@ type breakerMachine struct {
 	group   *ab.Group[string] // by names
 	models  [breakerKeys]*model.Breaker
 	held    []heldPermit
+	ears    breakerEars
 }
 
 type heldPermit struct {
@@ -74,17 +77,21 @@ func newBreakerMachine(t *testing.T, kind, counts, times byte) *breakerMachine {
 		Threshold: 5, Probes: 1, CloseAfter: 1,
 		OpenFor: time.Minute, MaxOpen: 10 * time.Minute, ProbeTimeout: time.Minute,
 	}
+	m.ears = breakerEars{mood: breakerMood(kind / 5 % 4)}
 	switch kind % 5 {
 	case 0:
+		if m.ears.mood != deaf {
+			c.OnStateChange = func(e ab.Event) { m.hear("", e) }
+		}
 		m.breaker = ab.MustNew(c)
 	case 1:
-		m.breaker, spec = new(ab.Breaker), defaults
+		m.breaker, spec, m.ears.mood = new(ab.Breaker), defaults, deaf
 	case 2:
-		m.group = ab.MustNewGroup(ab.GroupConfig[string]{Default: c})
+		m.group = ab.MustNewGroup(m.listening(ab.GroupConfig[string]{Default: c}))
 	case 3:
-		m.group = ab.MustNewGroup(ab.GroupConfig[string]{PerKey: func(string) ab.Config { return c }, IdleTimeout: breakerTick})
+		m.group = ab.MustNewGroup(m.listening(ab.GroupConfig[string]{PerKey: func(string) ab.Config { return c }, IdleTimeout: breakerTick}))
 	case 4:
-		m.group, spec = new(ab.Group[string]), defaults
+		m.group, spec, m.ears.mood = new(ab.Group[string]), defaults, deaf
 	}
 	for i := range m.models {
 		spec := spec
@@ -103,12 +110,20 @@ func (m *breakerMachine) step(op, arg byte) {
 	case 0, 1:
 		var p ab.Permit
 		var err error
-		if m.breaker != nil {
-			p, err = m.breaker.Allow()
-		} else {
-			p, err = m.group.Allow(name)
-		}
+		returned := m.survive(func() {
+			if m.breaker != nil {
+				p, err = m.breaker.Allow()
+			} else {
+				p, err = m.group.Allow(name)
+			}
+		})
 		stay, want := spec.Allow()
+		m.heard(key)
+		if !returned { // nobody has got the permit
+			require.NoError(m.t, want)
+			spec.Done(stay, ab.Ignored)
+			return
+		}
 		require.Equal(m.t, want, err, "Allow")
 		if err == nil {
 			m.held = append(m.held, heldPermit{key, stay, p})
@@ -118,12 +133,15 @@ func (m *breakerMachine) step(op, arg byte) {
 	case 5:
 		m.call(key, arg/breakerKeys)
 	case 6:
-		if m.breaker != nil {
-			m.breaker.Reset()
-		} else {
-			m.group.Reset(name)
-		}
+		m.survive(func() {
+			if m.breaker != nil {
+				m.breaker.Reset()
+			} else {
+				m.group.Reset(name)
+			}
+		})
 		spec.Reset()
+		m.heard(key)
 	case 7:
 		ticks := time.Duration(arg % 8)
 		if arg >= 128 {
@@ -135,25 +153,40 @@ func (m *breakerMachine) step(op, arg byte) {
 		}
 	default:
 		if m.group != nil {
-			m.groupStep(op, name, spec)
+			m.groupStep(op, key)
 		}
 	}
 }
 
-func (m *breakerMachine) groupStep(op byte, name string, spec *model.Breaker) {
+func (m *breakerMachine) groupStep(op byte, key int) {
+	name, spec := breakerNames[key], m.models[key]
 	switch op {
 	case 8:
-		require.Equal(m.t, spec.RecordSuccess(), m.group.RecordSuccess(name), "RecordSuccess")
+		m.verdict(func() ab.Verdict { return m.group.RecordSuccess(name) }, spec.RecordSuccess(), "RecordSuccess")
+		m.heard(key)
 	case 9:
-		require.Equal(m.t, spec.RecordFailure(), m.group.RecordFailure(name), "RecordFailure")
+		m.verdict(func() ab.Verdict { return m.group.RecordFailure(name) }, spec.RecordFailure(), "RecordFailure")
+		m.heard(key)
 	case 10:
-		m.group.ResetAll()
-		for _, spec := range m.models {
-			spec.Reset()
+		m.survive(m.group.ResetAll)
+		for key, spec := range m.models {
+			was, events := spec.Snapshot(), len(spec.Events)
+			if spec.Reset(); was == (ab.Snapshot{}) {
+				spec.Events = spec.Events[:events] // healthy: nobody is told
+			}
+			m.heard(key)
 		}
 	case 11:
 		before := m.group.Len()
 		require.Equal(m.t, before-m.group.Sweep(), m.group.Len(), "Len after Sweep")
+	}
+}
+
+// verdict compares what an operation returns, unless a listener panics.
+func (m *breakerMachine) verdict(op func() ab.Verdict, want ab.Verdict, msg ...any) {
+	var got ab.Verdict
+	if m.survive(func() { got = op() }) {
+		require.Equal(m.t, want, got, msg...)
 	}
 }
 
@@ -165,30 +198,22 @@ func (m *breakerMachine) report(op, arg byte) {
 	i := int(arg/8) % len(m.held)
 	h := m.held[i]
 	m.held = append(m.held[:i], m.held[i+1:]...)
-	var got ab.Verdict
-	var o ab.Outcome
-	switch op {
-	case 2:
-		got, o = h.permit.Success(), ab.Success
-	case 3:
-		got, o = h.permit.Failure(), ab.Failure
-	case 4:
-		var err error
-		switch arg % 4 {
-		case 0:
-			got, o = h.permit.Cancel(), ab.Ignored
-		case 1:
-			got, o = h.permit.Done(nil), ab.Success
-		case 2:
-			err, o = errDown, ab.Failure
-		case 3:
-			err, o = context.Canceled, ab.Ignored
-		}
-		if err != nil {
-			got = h.permit.Done(err)
-		}
+	end, o := h.permit.Success, ab.Success
+	done := func(err error) func() ab.Verdict { return func() ab.Verdict { return h.permit.Done(err) } }
+	switch {
+	case op == 3:
+		end, o = h.permit.Failure, ab.Failure
+	case op == 4 && arg%4 == 0:
+		end, o = h.permit.Cancel, ab.Ignored
+	case op == 4 && arg%4 == 1:
+		end = done(nil)
+	case op == 4 && arg%4 == 2:
+		end, o = done(errDown), ab.Failure
+	case op == 4:
+		end, o = done(context.Canceled), ab.Ignored
 	}
-	require.Equal(m.t, m.models[h.key].Done(h.stay, o), got, "verdict of %v", o)
+	m.verdict(end, m.models[h.key].Done(h.stay, o), "verdict of", o)
+	m.heard(h.key)
 }
 
 // call makes a whole call, which may end in any way.
@@ -221,24 +246,131 @@ func (m *breakerMachine) call(key int, arg byte) {
 		}
 	}
 	var err error
-	done := make(chan struct{})
-	go func() { // Goexit must not end the test
-		defer close(done)
-		defer func() {
-			if p := recover(); p != nil && p != any(errDown) {
-				panic(p)
-			}
-		}()
-		err = run()
-	}()
-	<-done
+	m.ears.failed = false
+	apart(func() { err = run() })
 	stay, want := m.models[key].Allow()
+	m.heardSoFar(key)
+	if !called && m.ears.failed { // in Allow, so nobody has got the permit
+		require.NoError(m.t, want)
+		m.models[key].Done(stay, ab.Ignored)
+		return
+	}
 	require.Equal(m.t, want == nil, called, "whether the call was admitted")
 	if want != nil {
 		require.Equal(m.t, want, err, "Do")
 		return
 	}
 	m.models[key].Done(stay, ending.outcome)
+	m.heard(key)
+}
+
+// breakerMood is what a listener does: it may reset its breaker on every third
+// event, or panic.
+type breakerMood byte
+
+const (
+	deaf breakerMood = iota
+	calm
+	eager
+	anxious
+)
+
+// breakerEars is what the listeners of all keys were told, and what they should
+// have been.
+type breakerEars struct {
+	mood   breakerMood
+	told   [breakerKeys][]ab.Event
+	wanted [breakerKeys]int // events of the models that were compared
+	failed bool             // a listener has panicked
+}
+
+func (m *breakerMachine) listening(c ab.GroupConfig[string]) ab.GroupConfig[string] {
+	if m.ears.mood != deaf {
+		c.OnStateChange = m.hear
+	}
+	return c
+}
+
+func (e *breakerEars) acts(nth int) bool { return nth%3 == 0 }
+
+// hear is the listener.
+func (m *breakerMachine) hear(name string, e ab.Event) {
+	key := slices.Index(breakerNames[:], name)
+	told := append(m.ears.told[key], e)
+	m.ears.told[key] = told
+	if !m.ears.acts(len(told)) {
+		return
+	}
+	switch m.ears.mood {
+	case eager:
+		if m.breaker != nil {
+			m.breaker.Reset()
+		} else {
+			m.group.Reset(name)
+		}
+		require.Len(m.t, m.ears.told[key], len(told), "told inside")
+	case anxious:
+		m.ears.failed = true
+		panic(errDown)
+	}
+}
+
+// heard compares what a listener was told with the model.
+func (m *breakerMachine) heard(key int) {
+	m.heardSoFar(key)
+	if m.ears.mood != deaf {
+		require.Len(m.t, m.ears.told[key], len(m.models[key].Events))
+	}
+}
+
+// heardSoFar is heard in the middle of a call. The listener may have changed
+// the breaker.
+func (m *breakerMachine) heardSoFar(key int) {
+	e, spec := &m.ears, m.models[key]
+	if e.mood == deaf {
+		return
+	}
+	for ; e.wanted[key] < len(spec.Events); e.wanted[key]++ {
+		i := e.wanted[key]
+		require.Greater(m.t, len(e.told[key]), i, "events")
+		got := e.told[key][i]
+		if got.Generation != 1 && i > 0 {
+			require.Equal(m.t, e.told[key][i-1].Generation+1, got.Generation)
+		}
+		require.True(m.t, got.At.Equal(time.Now()), "event of %v", got.At)
+		got.Generation, got.At = 0, time.Time{}
+		require.Equal(m.t, spec.Events[i], got, "event %d", i)
+		if e.mood == eager && e.acts(i+1) {
+			spec.Reset()
+		}
+	}
+}
+
+// survive reports whether op returned. It does not if a listener panics.
+func (m *breakerMachine) survive(op func()) (returned bool) {
+	if m.ears.mood == anxious {
+		return apart(op)
+	}
+	op()
+	return true
+}
+
+// apart runs op in a goroutine, so that Goexit and errDown do not end the test,
+// and reports whether it returned.
+func apart(op func()) (returned bool) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil && p != any(errDown) {
+				panic(p)
+			}
+		}()
+		op()
+		returned = true
+	}()
+	<-done
+	return returned
 }
 
 // compare looks at all keys.
