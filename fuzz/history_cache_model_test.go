@@ -7,52 +7,50 @@ import "fmt"
 const cacheClients = 4
 
 // cacheState is what a cache does with one key. A client is in one call for it
-// at a time, so that a call, and the creation that it runs, go by the client.
+// at a time. Creations go by the value that they make, or would.
 type cacheState struct {
-	value int                   // ready, or 0
-	owner int                   // 1 + the client whose creation is in flight and not forgotten, or 0
-	calls [cacheClients]promise // of GetOrCreate
-	runs  [cacheClients]running // of create functions
+	value   int32 // or 0
+	owner   int32 // the creation in flight that is the key's, or 0
+	calls   [cacheClients]cacheCall
+	flights [12]flight
 }
 
-// running says whether a client's create function runs.
-type running int
+// cacheCall is a client in GetOrCreate: it waits for a creation, or its
+// outcome is known, or it is none.
+type cacheCall struct {
+	flight int32
+	heir   bool // of that creation, which everybody else had left before
+	gets   promise
+}
 
-const (
-	runsNot running = iota
-	runs
-	runsVoid // a Set or a Delete came since, so that another may run beside it
-)
+// flight is a creation whose outcome is to come, or whose function runs.
+type flight struct {
+	id        int32
+	runs      bool // its function
+	beside    bool // another's may run beside it, as a Set or a Delete came since
+	abandoned bool // by all who waited for it
+	over      bool // Set gave everyone its own value
+	settled   bool
+}
 
-// A promise is what a client in GetOrCreate will get: nothing if there is no
-// call, an outcome, or that of a creation in flight.
-type promise int
+// A promise is what a call will get.
+type promise int32
 
 const (
 	getsAnything promise = iota - 1
-	_
+	getsUnknown
 	getsError
 	getsPanicError
 	getsGoexitError
+	getsContextError
 	gets // this and a value
 )
 
-func flightOf(client int) promise { return promise(-2 - client) }
-
 func (p promise) String() string {
-	switch p {
-	case getsAnything:
-		return "anything"
-	case 0:
-		return "nothing"
-	case getsError:
-		return "the error"
-	case getsPanicError:
-		return "a PanicError"
-	case getsGoexitError:
-		return "ErrGoexit"
+	if p > gets {
+		return fmt.Sprint(int(p - gets))
 	}
-	return fmt.Sprint(int(p - gets))
+	return [...]string{"anything", "nothing", "the error", "a PanicError", "ErrGoexit", "its context's error"}[p+1]
 }
 
 // cacheEnding is how a create function ended.
@@ -64,85 +62,112 @@ const (
 	inError
 	inPanic
 	inGoexit
+	inCancellation // of its context, whose error it returned
 )
 
 func (e cacheEnding) String() string {
-	return [...]string{"did not run", "in a value", "in an error", "in a panic", "in an exit"}[e]
+	return [...]string{"did not run", "in a value", "in an error", "in a panic", "in an exit", "in its cancellation"}[e]
+}
+
+// shared is what the creation's callers get.
+func (e cacheEnding) shared(value int) promise {
+	return [...]promise{inValue: gets + promise(value), inError: getsError, inPanic: getsPanicError, inGoexit: getsGoexitError}[e]
 }
 
 // cacheEvent is an operation of a cache. A GetOrCreate is two: begin, which
-// finds a value, a creation or neither; and end, which gets its outcome. The
-// end of a create function is one more.
+// finds a value, a creation or neither; and end, which gets its outcome, or
+// left, which does not wait for it. A creation is two more: ran, when its
+// function has ended; and settled, when its outcome counts.
 //
-// The outcome of a creation may count as soon as its function has begun: a Set
-// or a Delete that comes while the value is being created, but decides with
-// the creator only after it is there, counts it as having come just before.
-// That an outcome is early must not let creations overlap; so the functions
-// themselves are watched too.
+// That may be as soon as its function has begun: a Set or a Delete that comes
+// while the value is being created, but decides with the creator only after
+// it is there, counts it as having come just before. That an outcome is early
+// must not let creations overlap; so the functions themselves are watched too.
 type cacheEvent struct {
 	op     string
 	client int
-	value  int  // argument, or what the create function returned
+	value  int  // argument, or the creation's
 	got    int  // returned
 	ok     bool // returned; for begin, whether it creates
 
-	ending cacheEnding // of end: how the client's create function ended
+	leaves bool        // of begin: the call returned its context's error
+	alone  bool        // of end: the function ran on the client's goroutine, and ended it
+	ending cacheEnding // of the creation
 	gets   promise     // of end: what the call returned, if it did
 }
 
 func (e cacheEvent) Kind() string {
-	switch {
-	case e.op == "ran":
+	switch e.op {
+	case "ran", "left":
 		return e.op
-	case e.op != "end":
-		return fmt.Sprint(e.op, " ", e.ok)
-	case e.gets >= gets:
-		return fmt.Sprint("end ", e.ending, ", gets a value")
+	case "settled":
+		return fmt.Sprint(e.op, " ", e.ending)
+	case "end":
+		if e.gets > gets {
+			return "end gets a value"
+		}
+		return fmt.Sprint("end gets ", e.gets)
 	}
-	return fmt.Sprint("end ", e.ending, ", gets ", e.gets)
+	return fmt.Sprint(e.op, " ", e.ok)
 }
 
 func (e cacheEvent) String() string {
 	switch e.op {
 	case "begin":
-		return fmt.Sprintf("GetOrCreate begins, creates: %v", e.ok)
-	case "ran":
-		return "create ends"
+		if e.ok {
+			return fmt.Sprintf("GetOrCreate begins and creates %d", e.value)
+		}
+		return "GetOrCreate begins"
 	case "end":
-		return fmt.Sprintf("GetOrCreate ends; create %v %d; gets %v", e.ending, e.value, e.gets)
+		return fmt.Sprintf("GetOrCreate ends and gets %v", e.gets)
+	case "left":
+		return "GetOrCreate leaves"
+	case "ran":
+		return fmt.Sprintf("the function that creates %d ends", e.value)
+	case "settled":
+		return fmt.Sprintf("the creation of %d ends %v", e.value, e.ending)
 	}
 	return fmt.Sprintf("%s(%d) = %d, %v", e.op, e.value, e.got, e.ok)
 }
 
 func (e cacheEvent) After(s cacheState) (cacheState, bool) {
-	was, present := s.value, s.value != 0
+	was, present := int(s.value), s.value != 0
 	found := e.got == was && e.ok == present
+	value := int32(e.value)
 	switch e.op {
 	case "begin":
-		return s.begin(e.client, e.ok)
+		return s, s.begin(&s.calls[e.client], e)
+	case "left":
+		return s, s.leave(&s.calls[e.client])
 	case "end":
-		return s.end(e)
+		p := s.calls[e.client].gets
+		s.calls[e.client] = cacheCall{}
+		return s, p != getsUnknown && (e.gets == p || e.alone || e.gets == getsAnything)
 	case "ran":
-		s.runs[e.client] = runsNot
+		f := s.find(value)
+		f.runs = false
+		f.drop()
 		return s, true
+	case "settled":
+		return s, s.settle(value, e)
 	case "Get", "All":
 		return s, found
 	case "Set":
 		if s.owner != 0 {
-			s.settle(s.owner-1, gets+promise(e.value))
+			s.resolve(s.owner, gets+promise(value))
+			s.find(s.owner).over = true
 		}
-		s.value, s.owner = e.value, 0
-		s.void()
+		s.remove()
+		s.value = value
 		return s, found
 	case "SetIfAbsent":
 		if stores := !present && s.owner == 0; !stores {
 			return s, !e.ok
 		}
-		s.value = e.value
+		s.value = value
 		return s, e.ok
 	case "Delete":
-		s.value, s.owner = 0, 0
-		s.void()
+		s.remove()
 		return s, found
 	case "Discard": // does not tell whether it removed the value
 		if was == e.value {
@@ -159,57 +184,115 @@ func (e cacheEvent) After(s cacheState) (cacheState, bool) {
 	panic(e.op)
 }
 
-func (s cacheState) begin(client int, creates bool) (cacheState, bool) {
+// find returns the creation with an id, or for 0 an empty place.
+func (s *cacheState) find(id int32) *flight {
+	for i := range s.flights {
+		if s.flights[i].id == id {
+			return &s.flights[i]
+		}
+	}
+	return nil
+}
+
+// drop forgets a creation that is through.
+func (f *flight) drop() {
+	if f.settled && !f.runs {
+		*f = flight{}
+	}
+}
+
+func (s *cacheState) begin(c *cacheCall, e cacheEvent) bool {
 	switch {
 	case s.value != 0:
-		s.calls[client] = gets + promise(s.value)
-		return s, !creates
+		*c = cacheCall{gets: gets + promise(s.value)}
+		return !e.ok && !e.leaves
 	case s.owner != 0:
-		s.calls[client] = flightOf(s.owner - 1)
-		return s, !creates
+		*c = cacheCall{flight: s.owner, heir: s.find(s.owner).abandoned}
+		return !e.ok
+	case !e.ok: // its context has ended, or this is not its moment
+		*c = cacheCall{gets: getsContextError}
+		return e.leaves
 	}
-	for _, r := range s.runs {
-		if r == runs {
-			return s, false
+	for _, f := range s.flights {
+		if f.runs && !f.beside {
+			return false
 		}
 	}
-	s.owner = 1 + client
-	s.calls[client], s.runs[client] = flightOf(client), runs
-	return s, creates
+	s.owner = int32(e.value)
+	*c = cacheCall{flight: s.owner}
+	*s.find(0) = flight{id: s.owner, runs: true}
+	return true
 }
 
-// void lets another create function run beside those that do.
-func (s *cacheState) void() {
-	for i, r := range s.runs {
-		if r == runs {
-			s.runs[i] = runsVoid
+// leave ends a call that does not know its outcome. The last one to leave,
+// but for heirs, abandons the creation.
+func (s *cacheState) leave(c *cacheCall) bool {
+	f := s.find(c.flight)
+	left := *c
+	*c = cacheCall{}
+	if left.gets == getsContextError {
+		return true
+	}
+	if left.gets != getsUnknown || left.flight == 0 {
+		return false
+	}
+	if !left.heir && !s.awaited(left.flight, false) {
+		f.abandoned = true
+	}
+	return true
+}
+
+// awaited reports whether calls wait for a creation, heirs included or not.
+func (s *cacheState) awaited(id int32, heirs bool) bool {
+	for _, c := range s.calls {
+		if c.flight == id && c.gets == getsUnknown && (heirs || !c.heir) {
+			return true
 		}
 	}
+	return false
 }
 
-func (s cacheState) end(e cacheEvent) (cacheState, bool) {
-	if s.calls[e.client] == flightOf(e.client) && e.ending != didNotRun {
-		s.settle(e.client, [...]promise{inValue: gets + promise(e.value), inError: getsError, inPanic: getsPanicError, inGoexit: getsGoexitError}[e.ending])
-		if s.owner == 1+e.client {
+// settle ends a creation. If all had left it and it failed, nobody gets to
+// know: heirs begin after that. A cancellation is nobody's outcome anyway.
+func (s *cacheState) settle(id int32, e cacheEvent) bool {
+	f := s.find(id)
+	if f == nil || f.settled {
+		return false
+	}
+	if f.settled = true; !f.over {
+		if e.ending != inValue && f.abandoned || e.ending == inCancellation {
+			if s.awaited(id, true) {
+				return false
+			}
+		} else {
+			s.resolve(id, e.ending.shared(e.value))
+		}
+		if s.owner == id {
 			s.owner = 0
 			if e.ending == inValue {
-				s.value = e.value
+				s.value = id
 			}
 		}
 	}
-	p := s.calls[e.client]
-	s.calls[e.client] = 0
-	if e.ending == inPanic || e.ending == inGoexit {
-		return s, p > 0 && e.gets == 0 // the call did not return
-	}
-	return s, p > 0 && (e.gets == p || e.gets == getsAnything)
+	f.drop()
+	return true
 }
 
-// settle tells everyone in a client's creation what came of it.
-func (s *cacheState) settle(client int, p promise) {
-	for i := range s.calls {
-		if s.calls[i] == flightOf(client) {
-			s.calls[i] = p
+// resolve tells everyone who waits for a creation what they get.
+func (s *cacheState) resolve(id int32, p promise) {
+	for i, c := range s.calls {
+		if c.flight == id && c.gets == getsUnknown {
+			s.calls[i] = cacheCall{gets: p}
+		}
+	}
+}
+
+// remove leaves the key without value and creation.
+func (s *cacheState) remove() {
+	s.value, s.owner = 0, 0
+	for i := range s.flights {
+		if f := &s.flights[i]; f.runs {
+			f.beside = true
 		}
 	}
 }

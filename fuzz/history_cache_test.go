@@ -190,19 +190,25 @@ func (w *cacheClient) called(k int, from, to int64, runs []run, ending cacheEndi
 		w.Errorf("create ran %d times for key %d", len(runs), k)
 	}
 	for i, r := range runs {
-		end := cacheEvent{op: "end", client: w.ID, value: r.value, ending: ending, gets: got}
+		end := cacheEvent{op: "end", client: w.ID, gets: got, alone: ending == inPanic || ending == inGoexit}
 		until := to
 		if i+1 < len(runs) {
 			until = runs[i+1].began
 		}
-		if own := gets + promise(r.value); w.looksAgain && (until != to || ending == inValue && got != own || ending == inError && got != getsError) {
+		if w.looksAgain && (until != to || got != getsUnknown && got != ending.shared(r.value)) {
 			end.gets = getsAnything
 		}
-		w.AddSpan(k, from, r.began, cacheEvent{op: "begin", client: w.ID, ok: true})
-		w.AddSpan(k, r.ended, until, cacheEvent{op: "ran", client: w.ID})
-		w.AddSecond(k, r.began, until, end)
+		w.AddSpan(k, from, r.began, cacheEvent{op: "begin", client: w.ID, ok: true, value: r.value})
+		w.created(k, r, until, ending)
+		w.AddSecond(k, r.ended, until, end)
 		from = r.ended
 	}
+}
+
+// created notes a creation, which was through by some time.
+func (w *cacheClient) created(k int, r run, through int64, ending cacheEnding) {
+	w.AddSecond(k, r.ended, through, cacheEvent{op: "ran", value: r.value})
+	w.AddSecond(k, r.began, through, cacheEvent{op: "settled", value: r.value, ending: ending})
 }
 
 // gets tells what a call returns.
@@ -265,8 +271,7 @@ func TestCacheHistories(t *testing.T) {
 	cover := history.Check(t, cacheTrial(func() cache { return realCache{new(oncecache.Cache[int, int])} }))
 	cover.Require(t, "Get true", "Get false", "Set true", "Set false", "SetIfAbsent true", "SetIfAbsent false",
 		"Delete true", "Delete false", "CompareAndDelete true", "CompareAndDelete false", "All true", "All false",
-		"begin true", "begin false", "end in a value, gets a value", "end in an error, gets the error",
-		"end in a panic, gets nothing", "end in an exit, gets nothing", "end did not run, gets a value",
-		"end did not run, gets the error", "end did not run, gets a PanicError", "end did not run, gets ErrGoexit")
+		"begin true", "begin false", "settled in a value", "settled in an error", "settled in a panic", "settled in an exit",
+		"end gets a value", "end gets the error", "end gets a PanicError", "end gets ErrGoexit", "end gets nothing")
 	cover.RequireResizes(t)
 }

@@ -188,7 +188,7 @@ func discard(_ *leaser, got *lease, _ int) { got.Discard() }
 func TestLeaseHistories(t *testing.T) {
 	cover := history.Check(t, leaseTrial(discard))
 	cover.Require(t, "Discard false", "begin true", "begin false", "Delete true", "Set true", "CompareAndDelete true",
-		"end in a panic, gets nothing", "end did not run, gets a value", "end did not run, gets ErrGoexit")
+		"settled in a value", "settled in a panic", "end gets a value", "end gets ErrGoexit")
 	cover.RequireResizes(t)
 }
 
