@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"strings"
 )
 
 // An action is a call that acts on shared memory, through internal/atomics,
@@ -147,14 +146,10 @@ func (t *target) findWrappers() {
 		case *ast.ExprStmt:
 			body = s.X
 		}
-		inner := t.only(body)
-		if inner == nil || inner.verb == "Load" && strings.Contains(t.text(body), "&") {
-			return
-		}
 		// The action is the whole of it, but for a conversion.
-		if c, ok := body.(*ast.CallExpr); ok && c != inner.call && !t.info.Types[c.Fun].IsType() {
-			return
-		} else if !ok {
+		inner := t.only(body)
+		call, ok := body.(*ast.CallExpr)
+		if inner == nil || !ok || call != inner.call && !t.info.Types[call.Fun].IsType() {
 			return
 		}
 		f, _ := t.info.Defs[d.Name].(*types.Func)
