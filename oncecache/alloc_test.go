@@ -3,6 +3,7 @@
 package oncecache_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -48,6 +49,61 @@ func TestAllocs(t *testing.T) {
 		if got := testing.AllocsPerRun(100, tt.op); got != tt.want {
 			t.Errorf("%s: %v allocations, want %v", tt.name, got, tt.want)
 		}
+	}
+}
+
+// A hit with a context allocates nothing, as long as the create function
+// captures nothing; and a lease is a value. What a creation with a context
+// takes beside that of a plain one: a context that can be cancelled (three),
+// and if the caller can leave, a goroutine's function, a record for its panic,
+// and an event of two to wait for.
+func TestAllocsOfContextsAndLeases(t *testing.T) {
+	var c oncecache.Cache[string, int]
+	owner := oncecache.MustNew(oncecache.Config[string, int]{Close: func(string, int) error { return nil }})
+	for _, c := range []*oncecache.Cache[string, int]{&c, owner} {
+		c.Set("k", 1)
+	}
+	ctx := context.Background()
+	leaving, cancel := context.WithCancel(ctx)
+	defer cancel()
+	create := func(context.Context, string) (int, error) { return 2, nil }
+	for _, tt := range []struct {
+		name string
+		want float64
+		op   func()
+	}{
+		{"GetOrCreateContext hit", 0, func() {
+			c.GetOrCreateContext(leaving, "k", func(_ context.Context, k string) (int, error) { return len(k), nil })
+		}},
+		{"the same, where values are closed", 0, func() { owner.GetOrCreateContext(leaving, "k", create) }},
+		{"Acquire and Release", 0, func() {
+			l, _ := owner.Acquire(leaving, "k", create)
+			l.Release()
+		}},
+		{"the same, where nothing is closed", 0, func() {
+			l, _ := c.Acquire(leaving, "k", create)
+			l.Release()
+		}},
+		{"Get where values are closed", 0, func() { owner.Get("k") }},
+		{"Set where values are closed", 4, func() { owner.Set("k", 1) }}, // the count, and the mark that it is dead
+		{"GetOrCreate of a new key where values are closed, and Delete", 5, func() {
+			owner.GetOrCreate("new", func() (int, error) { return 2, nil })
+			owner.Delete("new")
+		}},
+		{"GetOrCreateContext of a new key, and Delete", 6, func() {
+			c.GetOrCreateContext(ctx, "new", create)
+			c.Delete("new")
+		}},
+	} {
+		if got := testing.AllocsPerRun(100, tt.op); got != tt.want {
+			t.Errorf("%s: %v allocations, want %v", tt.name, got, tt.want)
+		}
+	}
+	if got := testing.AllocsPerRun(100, func() {
+		c.GetOrCreateContext(leaving, "new", create)
+		c.Delete("new")
+	}); got > 10 { // 8 if the value is there before its caller waits
+		t.Errorf("the same with a caller that can leave: %v allocations, want at most 10", got)
 	}
 }
 

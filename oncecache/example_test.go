@@ -1,6 +1,7 @@
 package oncecache_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -43,6 +44,86 @@ func ExampleCache_GetOrCreate_error() {
 	// Output:
 	// connection refused 0
 	// postgres://db-001 <nil> 1
+}
+
+// A caller that does not want to wait any longer leaves, and the others get
+// what it has waited for.
+func ExampleCache_GetOrCreateContext() {
+	var engines oncecache.Cache[string, *engine]
+	const url = "postgres://db-001"
+	begun, proceed := make(chan struct{}), make(chan struct{})
+	open := func(ctx context.Context, url string) (*engine, error) {
+		close(begun)
+		<-proceed // a database that takes its time
+		return &engine{url}, ctx.Err()
+	}
+
+	patient := make(chan *engine)
+	go func() {
+		e, _ := engines.GetOrCreateContext(context.Background(), url, open)
+		patient <- e
+	}()
+	<-begun
+	impatient, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := engines.GetOrCreateContext(impatient, url, open)
+	fmt.Println(err)
+
+	close(proceed)
+	fmt.Println((<-patient).url)
+	// Output:
+	// context canceled
+	// postgres://db-001
+}
+
+// A value with leases may be replaced while it is in use: it is closed when
+// its last user releases it.
+func ExampleCache_Acquire() {
+	engines := oncecache.MustNew(oncecache.Config[string, *engine]{
+		Close: func(_ string, e *engine) error {
+			fmt.Println("closing", e.url)
+			return nil
+		},
+	})
+	open := func(_ context.Context, name string) (*engine, error) {
+		return &engine{"postgres://db-001/" + name}, nil
+	}
+	ctx := context.Background()
+
+	lease, err := engines.Acquire(ctx, "orders", open)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	engines.Set("orders", &engine{"postgres://db-002/orders"})
+	fmt.Println("using", lease.Value().url)
+	lease.Release()
+	fmt.Println("closed:", engines.Close(ctx))
+	// Output:
+	// using postgres://db-001/orders
+	// closing postgres://db-001/orders
+	// closing postgres://db-002/orders
+	// closed: <nil>
+}
+
+// Many users of one value may find it broken. It is replaced once.
+func ExampleLease_Discard() {
+	var engines oncecache.Cache[string, *engine]
+	opened := 0
+	open := func(_ context.Context, url string) (*engine, error) {
+		opened++
+		return &engine{url}, nil
+	}
+	ctx := context.Background()
+
+	first, _ := engines.Acquire(ctx, "postgres://db-001", open)
+	second, _ := engines.Acquire(ctx, "postgres://db-001", open)
+	first.Discard()
+	third, _ := engines.Acquire(ctx, "postgres://db-001", open)
+	second.Discard() // the one that is gone already
+	fourth, _ := engines.Acquire(ctx, "postgres://db-001", open)
+	fmt.Println(opened, third.Value() == fourth.Value())
+	// Output: 2 true
 }
 
 func ExampleCache_Set() {

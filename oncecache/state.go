@@ -135,12 +135,11 @@ func (e *entry[V]) await(p *phase[V], c *caller) error {
 	err := e.wait(p, c.ctx)
 	switch {
 	case err == nil:
-	case c.aboard == nil && e.state.Load() != p:
-		return nil
+	case e.state.Load() != p: // an outcome comes before the end of a context; or Delete has moved the flight
 	case c.aboard == nil || c.aboard.leave(c.seat):
 		return err // LP(GetOrCreateContext): left; LP(Acquire): left
 	default:
-		c.ctx = nil // what c has waited for will be there in a moment
+		c.ctx = nil // the flight has landed: the outcome will be there in a moment
 	}
 	return nil
 }
