@@ -244,7 +244,12 @@ func (b *book[K]) settleCell(core *core, stay word, o Outcome) Verdict {
 		// The cell has died without having changed since it admitted the
 		// call, which therefore stays good.
 		b.remove(c)
-		return b.settle(c.key, c.hash, c.since.Load(), o, c.set.Load())
+		since := c.since.Load()
+		if since == nil {
+			// LP(Done): late when remove found the book outdated.
+			return Late
+		}
+		return b.settle(c.key, c.hash, since, o, c.set.Load())
 	}
 	b.finish(c, did)
 	return v
@@ -262,7 +267,7 @@ func (b *book[K]) settle(k K, hash uint64, since *era, o Outcome, s *settings) V
 		} else if c = b.obtain(k, hash, s); c == nil {
 			return Late // not equal to itself, so nothing to remember
 		}
-		if b.outdated() {
+		if c != nil && b.outdated() {
 			// LP(Done): late when the book is read.
 			return Late
 		}

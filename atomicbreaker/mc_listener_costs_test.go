@@ -1,0 +1,52 @@
+//go:build modelcheck
+
+package atomicbreaker
+
+import (
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+// toldTo is what the user of a key of a Group with a listener does.
+func toldTo(c Config, before, op func(*Group[string])) func() func(int) {
+	return func() func(int) {
+		g := MustNewGroup(GroupConfig[string]{Default: c, OnStateChange: func(string, Event) {}})
+		g.Allow(k)
+		before(g)
+		return func(int) { op(g) }
+	}
+}
+
+// With a listener, a healthy call and one that is counted cost what they cost
+// without. A change of state has to be told.
+func TestCostsWithAListener(t *testing.T) {
+	listening := func(c Config) Config {
+		c.OnStateChange = func(Event) {}
+		return c
+	}
+	var (
+		nothing = func(*Breaker) {}
+		ok      = func(b *Breaker) { p, _ := b.Allow(); p.Success() }
+		fails   = func(b *Breaker) { p, _ := b.Allow(); p.Failure() }
+		trips   = func(b *Breaker) { fails(b); b.Reset() }
+	)
+	mc.CheckCost(t, "Breaker with a listener: a call that succeeds", plain(listening(never), nothing, ok), mc.Cost{Loads: 2}, 0)
+	mc.CheckCost(t, "Breaker with a listener: a call that fails, below the threshold", plain(listening(never), nothing, fails), mc.Cost{Loads: 3, RMWs: 1}, 2, 8.38, 64.48)
+	mc.CheckCost(t, "Breaker with a listener: a call that is rejected", plain(listening(once), fails, func(b *Breaker) { b.Allow() }), mc.Cost{Loads: 3, Clock: 1}, 0)
+	mc.CheckCost(t, "Breaker: a call that trips, and Reset", plain(once, nothing, trips), mc.Cost{Loads: 5, RMWs: 2, Clock: 1}, 3, 9.16, 64.97)
+	mc.CheckCost(t, "Breaker with a listener: a call that trips, and Reset", plain(listening(once), nothing, trips), mc.Cost{Loads: 9, Stores: 2, RMWs: 8, Clock: 2}, 9.25, 10.64, 71.45)
+
+	var (
+		unused = func(*Group[string]) {}
+		okK    = func(g *Group[string]) { p, _ := g.Allow(k); p.Success() }
+		failsK = func(g *Group[string]) { p, _ := g.Allow(k); p.Failure() }
+		tripsK = func(g *Group[string]) { g.RecordFailure(k); g.RecordSuccess(k) }
+	)
+	mc.CheckCost(t, "Group with a listener: a call that succeeds", toldTo(never, unused, okK), mc.Cost{Loads: 7}, 0)
+	mc.CheckCost(t, "Group with a listener: the same while another key fails", toldTo(never, func(g *Group[string]) { g.RecordFailure(another) }, okK), mc.Cost{Loads: 11}, 0)
+	mc.CheckCost(t, "Group with a listener: the same while a key of the same stripe fails", toldTo(never, func(g *Group[string]) { g.RecordFailure(twin) }, okK), mc.Cost{Loads: 13, TableReads: 2}, 0)
+	mc.CheckCost(t, "Group with a listener: a call that fails, below the threshold", toldTo(never, failsK, failsK), mc.Cost{Loads: 11, RMWs: 1, TableReads: 1}, 2, 7, 119)
+	mc.CheckCost(t, "Group: a failure that trips, and RecordSuccess", keyed(once, unused, tripsK), mc.Cost{Loads: 27, Stores: 2, RMWs: 11, TableReads: 3, TableWrites: 2, Clock: 1}, 16.5, 22.31, 23.35)
+	mc.CheckCost(t, "Group with a listener: a failure that trips, and RecordSuccess", toldTo(once, unused, tripsK), mc.Cost{Loads: 42, Stores: 4, RMWs: 17, TableReads: 9, TableWrites: 6, Clock: 2}, 24, 8.16, 5.45)
+}
