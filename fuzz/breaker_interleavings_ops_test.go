@@ -16,6 +16,8 @@ import (
 // Those that say which state it is take effect at the time that the clock shows
 // then.
 
+type breakerMoment = interleave.Moment[*breakerModel]
+
 // admission is the result of Allow.
 func admission(err error) any {
 	if err != nil {
@@ -80,12 +82,12 @@ func breakerCall(key int, arg byte, inside func() (breakerOp, bool)) breakerOp {
 		p, called, from := &breakerPermit{key: key}, false, c.Begin()
 		got := any(interleave.Exits)
 		admits := func(to interleave.Mark, text string) {
-			c.Add(interleave.Moment[*breakerModel]{Op: "Do", Got: text, From: from, To: to,
-				Explains: func(s *breakerModel, ticks int) bool {
-					stay, err := s.at(key, ticks).Allow()
-					s.stays[p] = stay
-					return fmt.Sprint(admission(err)) == text
-				}})
+			m := &breakerMoment{Op: "Do", Got: text, From: from, To: to}
+			c.Add(m.AtSomeTime(func(s *breakerModel, ticks int) bool {
+				stay, err := s.at(key, ticks).Allow()
+				s.stays[p] = stay
+				return fmt.Sprint(admission(err)) == text
+			}))
 		}
 		defer func() {
 			if p := recover(); p != nil {
@@ -96,12 +98,11 @@ func breakerCall(key int, arg byte, inside func() (breakerOp, bool)) breakerOp {
 				admits(to, fmt.Sprint(got))
 				return
 			}
-			text := fmt.Sprint(got)
-			c.Add(interleave.Moment[*breakerModel]{Op: "Do", Got: text, From: from, To: to,
-				Explains: func(s *breakerModel, ticks int) bool {
-					s.at(key, ticks).Done(s.stays[p], outcome)
-					return text == fmt.Sprint(results[arg%5])
-				}})
+			m := &breakerMoment{Op: "Do", Got: fmt.Sprint(got), From: from, To: to}
+			c.Add(m.AtSomeTime(func(s *breakerModel, ticks int) bool {
+				s.at(key, ticks).Done(s.stays[p], outcome)
+				return m.Got == fmt.Sprint(results[arg%5])
+			}))
 		}()
 		got = c.Real.Do(context.Background(), breakerKeyNames[key], func(context.Context) error {
 			called = true
@@ -130,7 +131,7 @@ func breakerDoes(name string, do func(b breakers) any, want func(s *breakerModel
 // done is the result of operations that have none.
 const done = "done"
 
-// tooEarly is no result.
+// notNow is no result.
 const notNow = "not at this time"
 
 func breakerState(key int) breakerOp {
@@ -199,11 +200,8 @@ func breakerTime(n byte) breakerOp {
 		for range n {
 			from := c.Begin()
 			c.Tick()
-			c.Add(interleave.Moment[*breakerModel]{Op: "Tick", From: from, To: c.End(),
-				Explains: func(s *breakerModel, ticks int) bool {
-					s.now++
-					return ticks == from.Ticks
-				}})
+			c.Add(&breakerMoment{Op: "Tick", From: from, To: c.End(),
+				Explains: func(s *breakerModel, _ int) bool { s.now++; return true }})
 		}
 	}}
 }
@@ -231,15 +229,11 @@ func breakerSnapshots(group bool) breakerOp {
 				snapshot = snapshots[0]
 			}
 			snapshot.Generation = 0 // the model counts stays, without a limit
-			c.Add(interleave.Moment[*breakerModel]{Op: "Snapshot", Got: fmt.Sprintf("%+v", snapshot), From: from, To: to,
-				Explains: func(s *breakerModel, ticks int) bool {
-					want := s.at(key, ticks).Snapshot()
-					return len(snapshots) <= 1 && snapshotsAgree(snapshot, want) && s.at(key, s.now).State() == snapshot.State
-				}})
+			m := &breakerMoment{Op: "Snapshot", Got: fmt.Sprintf("%+v", snapshot), From: from, To: to}
+			c.Add(m.AtSomeTime(func(s *breakerModel, ticks int) bool {
+				want := fmt.Sprintf("%+v", s.at(key, ticks).Snapshot())
+				return len(snapshots) <= 1 && want == m.Got && s.at(key, s.now).State() == snapshot.State
+			}))
 		}
 	}}
-}
-
-func snapshotsAgree(got, want ab.Snapshot) bool {
-	return fmt.Sprintf("%+v", got) == fmt.Sprintf("%+v", want)
 }

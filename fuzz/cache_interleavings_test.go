@@ -3,24 +3,30 @@
 package fuzz
 
 import (
+	"context"
 	"iter"
 	"testing"
 
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/oncecache"
 )
 
-// FuzzCacheInterleavings runs threads on a Cache in every order.
-func FuzzCacheInterleavings(f *testing.F) {
-	fuzzInterleavings(f, cacheProgram(newCache))
-}
+// FuzzCacheInterleavings runs threads on a Cache in every order. The first byte
+// has the settings.
+func FuzzCacheInterleavings(f *testing.F) { fuzzInterleavings(f, cacheProgram(newCache)) }
 
-func newCache() cache { return new(realCache) }
+type (
+	cacheConfig = oncecache.Config[int, int]
+	cacheLease  = oncecache.Lease[int, int]
+	createFunc  = func(context.Context, int) (int, error)
+)
 
 // cache is what a Cache does.
 type cache interface {
 	GetOrCreate(int, func() (int, error)) (int, error)
+	GetOrCreateContext(context.Context, int, createFunc) (int, error)
+	Acquire(context.Context, int, createFunc) (cacheLease, error)
 	Get(int) (int, bool)
 	Set(int, int) (int, bool)
 	SetIfAbsent(int, int) bool
@@ -28,75 +34,107 @@ type cache interface {
 	CompareAndDelete(k, old int) bool
 	All() iter.Seq2[int, int]
 	Len() int
+	Close(context.Context) error
 }
 
-type realCache struct{ oncecache.Cache[int, int] }
+type realCache struct{ *oncecache.Cache[int, int] }
 
-func (c *realCache) CompareAndDelete(k, old int) bool {
-	return oncecache.CompareAndDelete(&c.Cache, k, old)
+func newCache(c cacheConfig) cache { return realCache{oncecache.MustNew(c)} }
+
+func (c realCache) CompareAndDelete(k, old int) bool {
+	return oncecache.CompareAndDelete(c.Cache, k, old)
 }
 
 // sharedCache is a cache, and what each thread did to it.
 type sharedCache struct {
 	cache
+	closes   bool               // there is a Close function
+	closings [100]atomics.Int32 // its calls by value
+	contexts [2]context.Context
+	cancels  [2]context.CancelFunc
+
 	seen      [4]int // the latest value
-	creations [4][]cacheCreation
+	leases    [4][]*heldLease
+	owned     [4][]int // values that became the cache's own
+	creations [4][]*cacheCreation
 	ends      [4][]interval // what may end creations that still run
+}
+
+type heldLease struct {
+	cacheLease
+	key int
 }
 
 // interval is between two marks.
 type interval struct{ from, to int64 }
-
-// cacheCreation is a call of GetOrCreate whose function ran.
-type cacheCreation struct {
-	key    int
-	called int64
-	ran    interval
-}
-
-// cacheModel is the model, with what calls take part in.
-type cacheModel struct {
-	*model.Cache
-	calls map[*cacheCreation]*model.Flight
-}
 
 type (
 	cacheCaller = interleave.Caller[*sharedCache, *cacheModel]
 	cacheOp     = interleave.Op[*sharedCache, *cacheModel]
 )
 
-func cacheProgram(fresh func() cache) decoder[*sharedCache, *cacheModel] {
-	return func(program []byte) (interleave.Program[*sharedCache, *cacheModel], bool) {
-		p, ok := interleave.Decode(program, decodeCache)
-		p.New = func() *sharedCache { return &sharedCache{cache: fresh()} }
-		p.Model = func() *cacheModel {
-			return &cacheModel{model.NewCache(), map[*cacheCreation]*model.Flight{}}
+func cacheProgram(fresh func(cacheConfig) cache) decoder[*sharedCache, *cacheModel] {
+	return func(program []byte) (p interleave.Program[*sharedCache, *cacheModel], ok bool) {
+		if len(program) == 0 {
+			return p, false
 		}
-		p.After = []cacheOp{cacheLoop, cacheQuietLen, cacheAudit, cacheCreate(0, 99, inValue, cacheOp{})}
+		settings := program[0]
+		p, ok = interleave.Decode(program[1:], decodeCache)
+		p.New = func() *sharedCache { return newSharedCache(fresh, settings) }
+		p.Model = newCacheModel
+		p.After = []cacheOp{cacheLoop, cacheQuietLen, cacheOverlaps,
+			cacheCreate(0, 90, inValue, plainly, nothing), cacheReleaseAll, cacheClose(true), cacheGet(0), cacheClosings}
 		return p, ok
 	}
 }
 
+func newSharedCache(fresh func(cacheConfig) cache, settings byte) *sharedCache {
+	c := &sharedCache{closes: settings&1 == 1}
+	config := cacheConfig{KeepCreating: settings&2 == 2}
+	if c.closes {
+		config.Close = func(_, v int) error { c.closings[v].Add(1); return nil }
+	}
+	for i := range c.contexts {
+		c.contexts[i], c.cancels[i] = atomics.WithCancel(context.Background())
+	}
+	c.cache = fresh(config)
+	return c
+}
+
 func decodeCache(code interleave.Code, id int, inside func() (cacheOp, bool)) cacheOp {
-	key := int(code.Arg % 4 / 3) // mostly 0, since keys share nothing but counters
-	switch code.Op % 12 {
-	case 0, 1, 2, 3:
-		var inner cacheOp
+	key := int(code.Arg % 4 / 3) // mostly 0, since keys share little
+	switch op := code.Op % 18; op {
+	case 0, 1, 2, 3, 4:
+		inner := nothing
 		if code.Arg/4%8 >= 6 {
-			inner, _ = inside()
+			if o, ok := inside(); ok {
+				inner = o
+			}
 		}
-		return cacheCreate(key, id, creationEnding(code.Arg/32%4), inner)
-	case 4:
+		flavours := [...]flavour{plainly, plainly, asOneOfFirst, leasing, leasing}
+		if code.Arg >= 128 {
+			flavours = [...]flavour{plainly, plainly, asOneOfSecond, leasingAsOneOfFirst, leasing}
+		}
+		return cacheCreate(key, id, creationEnding(code.Arg/32%4), flavours[op], inner)
+	case 5:
 		return cacheGet(key)
-	case 5, 6:
+	case 6, 7:
 		return cacheSet(key, id)
-	case 7:
+	case 8:
 		return cacheSetIfAbsent(key, id)
-	case 8, 9:
+	case 9, 10:
 		return cacheDelete(key)
-	case 10:
+	case 11:
 		return cacheCompareAndDelete(key, int(code.Arg/64))
-	default:
+	case 12:
 		return [...]cacheOp{cacheLoop, cacheLen}[code.Arg%2]
+	case 13, 14:
+		return cacheRelease
+	case 15:
+		return cacheDiscard
+	case 16:
+		return cacheCancel(int(code.Arg % 2))
+	default:
+		return cacheClose(false)
 	}
 }

@@ -70,7 +70,7 @@ func (c twice) GetOrCreate(k int, create func() (int, error)) (int, error) {
 }
 
 func TestCacheInterleavingsFindBroken(t *testing.T) {
-	seedsReject(t, "FuzzCacheInterleavings", cacheProgram(func() cache { return twice{newCache()} }))
+	seedsReject(t, "FuzzCacheInterleavings", cacheProgram(func(c cacheConfig) cache { return twice{newCache(c)} }))
 }
 
 // closing closes what it has just seen to be open.

@@ -40,14 +40,19 @@ func TestChangesetInterleavingsSeeds(t *testing.T) {
 
 func TestCacheInterleavingsSeeds(t *testing.T) {
 	seedsReach(t, "FuzzCacheInterleavings", cacheProgram(newCache),
-		"GetOrCreate creates = true", "GetOrCreate creates = false",
-		"GetOrCreate by a value = 9", "GetOrCreate by a value = 17", "GetOrCreate by an error = 0, injected",
+		"creates = true", "creates = false", "ends",
+		"GetOrCreate by a value = 9", "GetOrCreate by a value = 17", "GetOrCreate by an error = injected",
 		"GetOrCreate by a panic = panics: injected", "GetOrCreate by Goexit = exits",
-		"GetOrCreate by none = 9", "GetOrCreate by none = 0, injected", "GetOrCreate by none = PanicError: injected",
-		"GetOrCreate by none = 0, oncecache: create function called runtime.Goexit",
-		"Get = 0 false", "Get = 9 true", "Set = 0 false", "Set = 9 true", "SetIfAbsent = true", "SetIfAbsent = false",
-		"Delete = 0 false", "Delete = 9 true", "CompareAndDelete = true", "CompareAndDelete = false",
-		"All = 0 false", "All = 1 true", "Len")
+		"GetOrCreate = 9", "GetOrCreate = injected", "GetOrCreate = PanicError: injected",
+		"GetOrCreate = oncecache: create function called runtime.Goexit", "GetOrCreate = oncecache: cache is closed",
+		"GetOrCreateContext by a value = 9", "GetOrCreateContext by an error = injected", "GetOrCreateContext by a value = context canceled",
+		"GetOrCreateContext by a panic = panics: PanicError: injected", "GetOrCreateContext = context canceled",
+		"Acquire by a value = 9", "Acquire = 9", "Acquire = 17", "Acquire by an error = injected", "Acquire = injected",
+		"Acquire with a context by a value = 9", "Acquire with a context by a value = context canceled",
+		"Release = 0", "Discard = 0", "Cancel", "Close",
+		"Get = {0 false}", "Get = {9 true}", "Set = {0 false}", "Set = {9 true}", "SetIfAbsent = true", "SetIfAbsent = false",
+		"Delete = {0 false}", "Delete = {9 true}", "CompareAndDelete = true", "CompareAndDelete = false",
+		"All = {0 false}", "All = {1 true}", "Len")
 }
 
 func TestBreakerInterleavingsSeeds(t *testing.T) {

@@ -150,7 +150,7 @@ var (
 		to := c.End()
 		for key, text := range got {
 			text := cmp.Or(text, fmt.Sprint(none, false))
-			c.Add(interleave.Moment[*registryModel]{Op: "Entries", Got: text, From: from, To: to,
+			c.Add(&interleave.Moment[*registryModel]{Op: "Entries", Got: text, From: from, To: to,
 				Explains: func(s *registryModel, _ int) bool { return fmt.Sprint(s.get(key)) == text }})
 		}
 	}}

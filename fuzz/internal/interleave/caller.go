@@ -23,7 +23,8 @@ type Caller[R, S any] struct {
 
 	m       *mc.M
 	clock   *clock
-	moments []Moment[S]
+	moments []*Moment[S]
+	forks   []*Caller[R, S]
 }
 
 // clock counts how often time has passed in an execution.
@@ -40,13 +41,26 @@ type Mark struct {
 
 // Moment is a moment at which an operation takes effect.
 type Moment[S any] struct {
-	Op, Got  string // which operation, and what it returned
-	From, To Mark   // it lies between them
-	Follows  int    // it comes after the moment for which Add returned this; 0: none
+	Op, Got  string     // which operation, and what it returned
+	From, To Mark       // it lies between them; without To, before the threads are done
+	Follows  *Moment[S] // it comes after that one; nil: after none
 
 	// Explains does the operation on the model, and reports whether what it
-	// returned is right at one of the times from From to To.
-	Explains func(s S, ticks int) bool
+	// returned is right. If there are several Ways to do it, each is tried.
+	Explains func(s S, way int) bool
+	Ways     int // 0: one
+
+	// Settle completes the moment when the threads are done. It may be nil;
+	// false means that there was no such moment.
+	Settle func(*Moment[S]) bool
+}
+
+// AtSomeTime explains m as of any time that the clock showed between From and
+// To, and returns m.
+func (m *Moment[S]) AtSomeTime(explains func(s S, ticks int) bool) *Moment[S] {
+	m.Ways = m.To.Ticks - m.From.Ticks + 1
+	m.Explains = func(s S, way int) bool { return explains(s, m.From.Ticks+way) }
+	return m
 }
 
 // Begin marks where an operation, or a part of one, begins.
@@ -61,14 +75,31 @@ func (c *Caller[R, S]) Tick() {
 	c.clock.ticks.Add(1)
 }
 
-// Add remembers a moment, and returns what Moment.Follows calls it.
-func (c *Caller[R, S]) Add(m Moment[S]) int {
+// Add remembers a moment.
+func (c *Caller[R, S]) Add(m *Moment[S]) *Moment[S] {
 	c.moments = append(c.moments, m)
-	return len(c.moments)
+	return m
 }
 
 // Last returns the latest moment.
-func (c *Caller[R, S]) Last() Moment[S] { return c.moments[len(c.moments)-1] }
+func (c *Caller[R, S]) Last() *Moment[S] { return c.moments[len(c.moments)-1] }
+
+// Fork returns a caller for what an operation of this one does on another
+// goroutine.
+func (c *Caller[R, S]) Fork() *Caller[R, S] {
+	f := &Caller[R, S]{Real: c.Real, Thread: c.Thread, m: c.m, clock: c.clock}
+	c.forks = append(c.forks, f)
+	return f
+}
+
+// all returns the moments of c and of its forks.
+func (c *Caller[R, S]) all() []*Moment[S] {
+	moments := c.moments
+	for _, f := range c.forks {
+		moments = append(moments, f.all()...)
+	}
+	return moments
+}
 
 // Once does an operation that takes effect once. It returns what want returns
 // for the model, as package fmt prints it; so does one that panics or exits.
@@ -78,10 +109,8 @@ func (c *Caller[R, S]) Once(op string, do func() any, want func(s S, ticks int) 
 		if p := recover(); p != nil {
 			got = Panics(p)
 		}
-		text := fmt.Sprint(got)
-		c.Add(Moment[S]{Op: op, Got: text, From: from, To: c.End(), Explains: func(s S, ticks int) bool {
-			return fmt.Sprint(want(s, ticks)) == text
-		}})
+		m, text := &Moment[S]{Op: op, Got: fmt.Sprint(got), From: from, To: c.End()}, fmt.Sprint(got)
+		c.Add(m.AtSomeTime(func(s S, ticks int) bool { return fmt.Sprint(want(s, ticks)) == text }))
 	}()
 	got = do()
 }

@@ -9,26 +9,27 @@ import (
 
 // history is what happened in one execution.
 type history[S any] struct {
-	moments []Moment[S]
+	moments []*Moment[S]
 	before  [][]int // for each moment, the others that come before it
 }
 
-// newHistory puts together the moments of all callers.
-func newHistory[S any](of ...[]Moment[S]) *history[S] {
+// newHistory puts together moments. The threads were done at end.
+func newHistory[S any](moments []*Moment[S], end Mark) *history[S] {
 	h := new(history[S])
-	for _, moments := range of {
-		first := len(h.moments)
-		for _, m := range moments {
-			if m.Follows > 0 {
-				m.Follows += first
-			}
-			h.moments = append(h.moments, m)
+	for _, m := range moments {
+		if m.Settle != nil && !m.Settle(m) {
+			continue
 		}
+		if m.To.At == 0 {
+			m.To = end
+		}
+		m.Ways = max(m.Ways, 1)
+		h.moments = append(h.moments, m)
 	}
 	h.before = make([][]int, len(h.moments))
 	for i, m := range h.moments {
 		for j, other := range h.moments {
-			if other.To.At < m.From.At || j == m.Follows-1 {
+			if m.Follows == other || other.To.At < m.From.At {
 				h.before[i] = append(h.before[i], j)
 			}
 		}
@@ -40,13 +41,13 @@ func newHistory[S any](of ...[]Moment[S]) *history[S] {
 func (h *history[S]) class() string {
 	var text strings.Builder
 	for i, m := range h.moments {
-		fmt.Fprintln(&text, m.Op, m.Got, m.From.Ticks, m.To.Ticks, h.before[i])
+		fmt.Fprintln(&text, m.Op, m.Got, m.Ways, m.From.Ticks, h.before[i])
 	}
 	return text.String()
 }
 
-// choice is a moment and the time that it is taken for.
-type choice struct{ moment, ticks int }
+// choice is a moment and a way to explain it.
+type choice struct{ moment, way int }
 
 // explained reports whether order, which is explained so far, can be
 // completed. Fresh makes a model.
@@ -59,8 +60,8 @@ func (h *history[S]) explained(fresh func() S, order []choice, done []bool) bool
 			continue
 		}
 		done[i] = true
-		for ticks := m.From.Ticks; ticks <= m.To.Ticks; ticks++ {
-			longer := append(order, choice{i, ticks})
+		for way := range m.Ways {
+			longer := append(order, choice{i, way})
 			if h.agrees(fresh(), longer) && h.explained(fresh, longer, done) {
 				return true
 			}
@@ -84,7 +85,7 @@ func (h *history[S]) mayComeNext(i int, done []bool) bool {
 // before were compared when the order was shorter.
 func (h *history[S]) agrees(model S, order []choice) (ok bool) {
 	for _, c := range order {
-		ok = h.moments[c.moment].Explains(model, c.ticks)
+		ok = h.moments[c.moment].Explains(model, c.way)
 	}
 	return ok
 }

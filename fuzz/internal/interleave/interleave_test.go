@@ -96,13 +96,13 @@ func TestMomentsAreOrdered(t *testing.T) {
 			from := c.Begin()
 			second, first := c.Real.n.Add(1), c.Real.n.Add(1) // remembered the wrong way round
 			to := c.End()
-			moment := func(v int64, follows int) int {
-				return c.Add(Moment[*int]{Op: "one of two", From: from, To: to, Follows: follows,
+			moment := func(v int64, follows *Moment[*int]) *Moment[*int] {
+				return c.Add(&Moment[*int]{Op: "one of two", From: from, To: to, Follows: follows,
 					Explains: func(s *int, _ int) bool { *s++; return int64(*s) == v }})
 			}
-			earlier := moment(first, 0)
+			earlier := moment(first, nil)
 			if !follows {
-				earlier = 0
+				earlier = nil
 			}
 			moment(second, earlier)
 		}}

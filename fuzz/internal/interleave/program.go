@@ -46,19 +46,20 @@ func (p *Program[R, S]) body(reached Reached) func(*mc.M) {
 			m.Go(func() { c.do(ops) })
 		}
 		m.Final(func() {
+			end := last.End()
 			last.alone(p.After)
-			var moments [][]Moment[S]
+			var moments []*Moment[S]
 			for _, c := range append(all, last) {
-				moments = append(moments, c.moments)
+				moments = append(moments, c.all()...)
 			}
-			h := newHistory(moments...)
+			h := newHistory(moments, end)
 			class := h.class()
 			explained, seen := verdicts[class]
 			if !seen {
 				explained = h.explained(p.Model, nil, make([]bool, len(h.moments)))
 				verdicts[class] = explained
 				for _, c := range all[1:] { // what is reached by threads alone
-					for _, m := range c.moments {
+					for _, m := range c.all() {
 						reached.add(m.Op, m.Got)
 					}
 				}
