@@ -139,7 +139,7 @@ func (c *core) snapshot() Snapshot {
 // snapshotAlive also reports whether the core is not that of a dead cell.
 func (c *core) snapshotAlive() (s Snapshot, alive bool) {
 	v := c.read()
-	s = Snapshot{State: v.state, Streak: v.word.streak(), Generation: int(v.word.gen()), RetryAfter: retryAfter(v.left)}
+	s = Snapshot{State: v.state, Streak: v.word.streak(), Generation: int(v.word.gen()), RetryAfter: unending(v.left)}
 	if v.reading != nil {
 		s.Name = v.reading.name
 	}
@@ -152,10 +152,10 @@ func (c *core) snapshotAlive() (s Snapshot, alive bool) {
 	return s, v.word.mode() != tombstone
 }
 
-// retryAfter is how users are told of an open time that is left.
-func retryAfter(left time.Duration) time.Duration {
-	if left == latched {
+// unending is how users are told of an open time.
+func unending(d time.Duration) time.Duration {
+	if d == latched {
 		return math.MaxInt64
 	}
-	return left
+	return d
 }

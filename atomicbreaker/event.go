@@ -36,9 +36,9 @@ type Event struct {
 	// the openings that it ends.
 	Streak int
 
-	// RetryAfter is how long the breaker stays open if To is Open;
-	// math.MaxInt64 if only Reset helps.
-	RetryAfter time.Duration
+	// OpenFor is how long the breaker stays open if To is Open, before it is
+	// rounded up to a millisecond; math.MaxInt64 if only Reset helps.
+	OpenFor time.Duration
 
 	// At is when the change was made. For one Breaker it never goes back from
 	// one event to the next.
@@ -106,10 +106,10 @@ func (e Event) String() string {
 	switch {
 	case e.To != Open:
 		return s
-	case e.RetryAfter == math.MaxInt64:
+	case e.OpenFor == math.MaxInt64:
 		return s + ", until reset"
 	}
-	return s + ", for " + e.RetryAfter.String()
+	return s + ", for " + e.OpenFor.String()
 }
 
 // LogValue returns the fields that are not zero as a group, apart from At:
@@ -132,8 +132,8 @@ func (e Event) LogValue() slog.Value {
 			attrs = append(attrs, slog.Int(count.name, count.n))
 		}
 	}
-	if e.RetryAfter != 0 {
-		attrs = append(attrs, slog.Duration("retry_after", e.RetryAfter))
+	if e.OpenFor != 0 {
+		attrs = append(attrs, slog.Duration("open_for", e.OpenFor))
 	}
 	return slog.GroupValue(attrs...)
 }
@@ -162,7 +162,7 @@ func (s *settings) event(from, to word, why Reason, at time.Time) *Event {
 		}
 	}
 	if to.mode() == open {
-		e.RetryAfter = retryAfter(to.openLeft(at.Sub(s.epoch)))
+		e.OpenFor = unending(s.openFor(to.streak()))
 	}
 	return e
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
 )
@@ -80,6 +82,47 @@ func ExampleConfig_classify() {
 	}
 	fmt.Println(b.State())
 	// Output: Closed
+}
+
+// A listener hears of every change, in order, and may use the breaker.
+func ExampleConfig_onStateChange() {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{
+		Name:        "billing",
+		Trip:        atomicbreaker.Consecutive(2),
+		OpenTimeout: time.Minute,
+		OnStateChange: func(e atomicbreaker.Event) {
+			fmt.Printf("%d: %v\n", e.Generation, e)
+		},
+	})
+	for range 2 {
+		b.Do(context.Background(), func(context.Context) error { return errUnavailable })
+	}
+	b.Reset()
+	// Output:
+	// 1: billing: Closed to Open: Threshold, for 1m0s
+	// 2: billing: Open to Closed: Reset
+}
+
+// A group's listener also gets the key.
+func ExampleGroupConfig_onStateChange() {
+	open := map[string]bool{}
+	var mu sync.Mutex // keys are told of at once
+	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{
+		Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)},
+		OnStateChange: func(host string, e atomicbreaker.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			open[host] = e.To == atomicbreaker.Open
+		},
+	})
+	g.RecordFailure("db-1")
+	g.RecordFailure("db-2")
+	fmt.Println(open)
+	g.ResetAll()
+	fmt.Println(open)
+	// Output:
+	// map[db-1:true db-2:true]
+	// map[db-1:false db-2:false]
 }
 
 // Executors that cannot wrap their calls report what they see.

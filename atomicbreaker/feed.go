@@ -115,13 +115,15 @@ func (f *feed) deliver() {
 	delivered = true
 }
 
-// drain goes round again only if something was pushed.
+// drain delivers what is due.
+//
+// It goes round again only if something was pushed.
 func (f *feed) drain() {
 	for {
 		f.take()
 		for f.due() {
-			f.telling = f.held[0]
-			f.held = slices.Delete(f.held, 0, 1)
+			f.telling, f.held[0] = f.held[0], nil
+			f.held = f.held[1:]
 			if f.telling.event != nil {
 				f.to.hear(f.telling.event)
 			}
@@ -198,7 +200,10 @@ func (n *notice) before(m *notice) bool {
 
 // release lets go of the feed unless something was pushed.
 func (f *feed) release() bool {
-	if len(f.held) > 0 || !f.to.drop() {
+	if len(f.held) == 0 {
+		f.held = nil // not an array of what was once held
+	}
+	if f.held != nil || !f.to.drop() {
 		return f.head.CompareAndSwap(&f.busy, nil)
 	}
 	if !f.head.CompareAndSwap(&f.busy, &f.gone) {

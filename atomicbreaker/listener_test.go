@@ -65,7 +65,7 @@ func TestEvents(t *testing.T) {
 		l.want(t)
 		time.Sleep(300 * time.Microsecond)
 		fail(t, b.Allow, 1)
-		l.want(t, ab.Event{Name: "db", To: ab.Open, Reason: ab.ReasonThreshold, Failures: 3, Streak: 1, RetryAfter: time.Second + 700*time.Microsecond})
+		l.want(t, ab.Event{Name: "db", To: ab.Open, Reason: ab.ReasonThreshold, Failures: 3, Streak: 1, OpenFor: time.Second})
 		early.Failure()
 		reject(t, b.Allow, ab.ErrOpen)
 		l.want(t)
@@ -80,7 +80,7 @@ func TestEvents(t *testing.T) {
 		admit(t, b.Allow).Success()
 		p.Failure()
 		l.want(t, ab.Event{Name: "db", From: ab.HalfOpen, To: ab.Open, Reason: ab.ReasonProbeFailed,
-			Successes: 1, InFlight: 1, Streak: 2, RetryAfter: 2*time.Second + 700*time.Microsecond})
+			Successes: 1, InFlight: 1, Streak: 2, OpenFor: 2 * time.Second})
 
 		time.Sleep(3 * time.Second)
 		for range 3 {
@@ -115,7 +115,7 @@ func TestEventsWithoutPermits(t *testing.T) {
 			Default:       ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second},
 			OnStateChange: func(k string, e ab.Event) { l.add(e) },
 		})
-		closedToOpen := ab.Event{To: ab.Open, Reason: ab.ReasonThreshold, Failures: 2, Streak: 1, RetryAfter: time.Second}
+		closedToOpen := ab.Event{To: ab.Open, Reason: ab.ReasonThreshold, Failures: 2, Streak: 1, OpenFor: time.Second}
 		g.RecordFailure("k")
 		g.RecordFailure("k")
 		g.RecordFailure("k")
@@ -126,12 +126,12 @@ func TestEventsWithoutPermits(t *testing.T) {
 		g.RecordFailure("k")
 		time.Sleep(time.Second)
 		g.RecordFailure("k")
-		l.want(t, closedToOpen, ab.Event{From: ab.Open, To: ab.Open, Reason: ab.ReasonRecordFailure, Streak: 2, RetryAfter: 2 * time.Second})
+		l.want(t, closedToOpen, ab.Event{From: ab.Open, To: ab.Open, Reason: ab.ReasonRecordFailure, Streak: 2, OpenFor: 2 * time.Second})
 		time.Sleep(2 * time.Second)
 		admit(t, keyed(g, "k"))
 		g.RecordFailure("k")
 		l.want(t, ab.Event{From: ab.Open, To: ab.HalfOpen, Reason: ab.ReasonOpenTimeout, Streak: 2},
-			ab.Event{From: ab.HalfOpen, To: ab.Open, Reason: ab.ReasonRecordFailure, InFlight: 1, Streak: 3, RetryAfter: 4 * time.Second})
+			ab.Event{From: ab.HalfOpen, To: ab.Open, Reason: ab.ReasonRecordFailure, InFlight: 1, Streak: 3, OpenFor: 4 * time.Second})
 		g.Reset("k")
 		l.want(t, ab.Event{From: ab.Open, Reason: ab.ReasonReset, Streak: 3})
 		g.Reset("k")
@@ -143,18 +143,18 @@ func TestLatchedEvent(t *testing.T) {
 	var l log
 	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: -1, OnStateChange: l.add})
 	fail(t, b.Allow, 1)
-	l.want(t, ab.Event{To: ab.Open, Reason: ab.ReasonThreshold, Failures: 1, Streak: 1, RetryAfter: math.MaxInt64})
+	l.want(t, ab.Event{To: ab.Open, Reason: ab.ReasonThreshold, Failures: 1, Streak: 1, OpenFor: math.MaxInt64})
 }
 
 func TestEventText(t *testing.T) {
 	for want, e := range map[string]ab.Event{
-		"Closed to Open: Threshold, for 1.5s":            {To: ab.Open, Reason: ab.ReasonThreshold, RetryAfter: 1500 * time.Millisecond},
-		"db: HalfOpen to Open: ProbeFailed, until reset": {Name: "db", From: ab.HalfOpen, To: ab.Open, Reason: ab.ReasonProbeFailed, RetryAfter: math.MaxInt64},
+		"Closed to Open: Threshold, for 1.5s":            {To: ab.Open, Reason: ab.ReasonThreshold, OpenFor: 1500 * time.Millisecond},
+		"db: HalfOpen to Open: ProbeFailed, until reset": {Name: "db", From: ab.HalfOpen, To: ab.Open, Reason: ab.ReasonProbeFailed, OpenFor: math.MaxInt64},
 		"Open to HalfOpen: OpenTimeout":                  {From: ab.Open, To: ab.HalfOpen, Reason: ab.ReasonOpenTimeout},
 		"HalfOpen to HalfOpen: ProbeTimeout":             {From: ab.HalfOpen, To: ab.HalfOpen, Reason: ab.ReasonProbeTimeout},
 		"HalfOpen to Closed: Recovered":                  {From: ab.HalfOpen, Reason: ab.ReasonRecovered},
 		"Open to Closed: RecordSuccess":                  {From: ab.Open, Reason: ab.ReasonRecordSuccess},
-		"Open to Open: RecordFailure, for 1s":            {From: ab.Open, To: ab.Open, Reason: ab.ReasonRecordFailure, RetryAfter: time.Second},
+		"Open to Open: RecordFailure, for 1s":            {From: ab.Open, To: ab.Open, Reason: ab.ReasonRecordFailure, OpenFor: time.Second},
 		"Closed to Closed: Reset":                        {Reason: ab.ReasonReset},
 		"Closed to Closed: Reason(0)":                    {},
 	} {
@@ -162,7 +162,7 @@ func TestEventText(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	e := ab.Event{Name: "db", From: ab.HalfOpen, To: ab.Open, Generation: 3, Reason: ab.ReasonProbeFailed, Successes: 1, Streak: 2, RetryAfter: time.Second, At: time.Now()}
+	e := ab.Event{Name: "db", From: ab.HalfOpen, To: ab.Open, Generation: 3, Reason: ab.ReasonProbeFailed, Successes: 1, Streak: 2, OpenFor: time.Second, At: time.Now()}
 	var out strings.Builder
 	drop := func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key != "event" {
@@ -171,7 +171,7 @@ func TestEventText(t *testing.T) {
 		return a
 	}
 	slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: drop})).Info("", "event", e)
-	const want = "event.name=db event.from=HalfOpen event.to=Open event.reason=ProbeFailed event.generation=3 event.successes=1 event.streak=2 event.retry_after=1s\n"
+	const want = "event.name=db event.from=HalfOpen event.to=Open event.reason=ProbeFailed event.generation=3 event.successes=1 event.streak=2 event.open_for=1s\n"
 	if out.String() != want {
 		t.Errorf("logged as\n%swant\n%s", &out, want)
 	}

@@ -18,7 +18,7 @@ type Breaker struct {
 
 func (b *Breaker) enter(s ab.State, why ab.Reason) {
 	b.Events = append(b.Events, ab.Event{From: b.state, To: s, Reason: why, Failures: b.fails, Successes: b.ok,
-		InFlight: b.inFlight, Streak: b.streak, RetryAfter: max(0, b.until-b.Now)})
+		InFlight: b.inFlight, Streak: b.streak, OpenFor: max(0, b.until-b.Now)})
 	b.stay, b.fails, b.inFlight = b.stay+1, 0, 0
 	if s != b.state {
 		b.state, b.ok = s, 0
