@@ -69,9 +69,10 @@ func (e cacheEnding) String() string {
 	return [...]string{"did not run", "in a value", "in an error", "in a panic", "in an exit", "in its cancellation"}[e]
 }
 
-// shared is what the creation's callers get.
+// shared is what the creation's callers get; of a cancellation, nobody gets
+// anything.
 func (e cacheEnding) shared(value int) promise {
-	return [...]promise{inValue: gets + promise(value), inError: getsError, inPanic: getsPanicError, inGoexit: getsGoexitError}[e]
+	return [...]promise{inValue: gets + promise(value), inError: getsError, inPanic: getsPanicError, inGoexit: getsGoexitError, inCancellation: getsUnknown}[e]
 }
 
 // cacheEvent is an operation of a cache. A GetOrCreate is two: begin, which

@@ -3,6 +3,7 @@
 package fuzz_test
 
 import (
+	"context"
 	"errors"
 	"iter"
 	"math/rand/v2"
@@ -223,6 +224,8 @@ func (w *cacheClient) gets(k int, call func() (int, error)) promise {
 		w.Errorf("GetOrCreate(%d) = %d with the error %v", k, v, err)
 	case err == errRefusal:
 		return getsError
+	case err == context.Canceled:
+		return getsContextError
 	case err == oncecache.ErrGoexit:
 		return getsGoexitError
 	case errors.As(err, &panicked) && panicked.Value == errRefusal:

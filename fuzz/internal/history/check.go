@@ -3,12 +3,11 @@ package history
 import (
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/anishathalye/porcupine"
 )
 
 // Settings from the environment.
@@ -22,20 +21,23 @@ const (
 	leastTrials = 40 // however slow the machine is, so that Coverage means something
 
 	// decides is how long porcupine may think about one key. It takes
-	// milliseconds if the clients are few.
-	decides = time.Minute
+	// less than a millisecond for nearly all histories, but the problem is
+	// NP-complete.
+	decides = 5 * time.Second
 )
 
 // Coverage is what the trials of a Check have reached.
 type Coverage struct {
 	Trials, Events int
+	Undecided      int            // trials, which count for nothing
 	Overlapping    int            // trials in which operations on one key overlapped
 	Kinds          map[string]int // events
 	Grown, Shrunk  int64          // tables
 }
 
 // Check runs the trials that fresh makes, each of another seed, and fails at
-// the first that no sequential order explains.
+// the first that no sequential order explains, or if more than one in a hundred
+// cannot be decided.
 //
 // The seed determines what the clients do, if fresh and the clients take all
 // that is random from their generators. It does not determine when.
@@ -45,13 +47,18 @@ func Check[S comparable](t *testing.T, fresh func(*rand.Rand) Trial[S]) Coverage
 	cover := Coverage{Kinds: map[string]int{}}
 	for start := time.Now(); cover.Trials < leastTrials || time.Since(start) < budget; {
 		o := run(t, next(), fresh)
-		if f := o.judge(); f != nil {
+		f := o.judge()
+		add(&cover, &o)
+		if f == nil {
+			continue
+		}
+		cover.Undecided++
+		if f.illegal || len(f.wrong) > 0 || cover.Undecided > 1+cover.Trials/100 {
 			t.Fatal(f.describe(t, o.seed, o.procs, artifacts(t)))
 		}
-		add(&cover, &o)
 	}
-	t.Logf("%d trials, %d with overlapping operations; %d operations; %d growths and %d shrinks of tables",
-		cover.Trials, cover.Overlapping, cover.Events, cover.Grown, cover.Shrunk)
+	t.Logf("%d trials, %d with overlapping operations, %d undecided; %d operations; %d growths and %d shrinks of tables",
+		cover.Trials, cover.Overlapping, cover.Undecided, cover.Events, cover.Grown, cover.Shrunk)
 	return cover
 }
 
@@ -116,7 +123,7 @@ func (c Coverage) RequireResizes(t *testing.T) {
 // out by porcupine, and drawn.
 func Reject[S comparable](t *testing.T, fresh func(*rand.Rand) Trial[S]) {
 	t.Helper()
-	f := find(t, fresh, func(f *failure) bool { return f.verdict == porcupine.Illegal })
+	f := find(t, fresh, func(f *failure) bool { return f.illegal })
 	if f == nil {
 		return
 	}
@@ -129,7 +136,9 @@ func Reject[S comparable](t *testing.T, fresh func(*rand.Rand) Trial[S]) {
 // error that contains want.
 func Expose[S comparable](t *testing.T, want string, fresh func(*rand.Rand) Trial[S]) {
 	t.Helper()
-	find(t, fresh, func(f *failure) bool { return f.verdict == porcupine.Ok && strings.Contains(f.text, want) })
+	find(t, fresh, func(f *failure) bool {
+		return slices.ContainsFunc(f.wrong, func(w string) bool { return strings.Contains(w, want) })
+	})
 }
 
 // find runs trials until one fails as expected, and returns that.

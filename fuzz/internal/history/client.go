@@ -19,6 +19,9 @@ type Client[S comparable] struct {
 	together *rand.Rand // draws the same for every client
 	history  []record[S]
 	wrong    []string
+
+	incomplete bool // the client did not return, so that its history says little
+
 	meetings int64
 	level    int // of the tide, in steps
 	falling  bool

@@ -15,39 +15,41 @@ import (
 
 // failure is what was wrong with a trial.
 type failure struct {
-	verdict porcupine.CheckResult // Ok if something else was wrong
-	text    string
+	illegal   bool     // no order explains the history of some key
+	undecided bool     // porcupine does not say about some key
+	wrong     []string // what clients found
+	text      string   // of the history in question
+
 	model   porcupine.Model
 	history porcupine.LinearizationInfo
-	drawing string // once described
+	drawing string // of it, once described
 }
 
 // judge returns nil if the trial went as it should.
 func (o *outcome[S]) judge() *failure {
-	model := modelOf(o.init)
+	f := &failure{wrong: o.wrong, model: modelOf(o.init)}
 	if o.whole {
-		model = modelOfAll(o.init)
+		f.model = modelOfAll(o.init)
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.parts)) {
-		ops := operations(o.parts[k])
-		verdict := porcupine.CheckOperationsTimeout(model, ops, decides)
-		if verdict == porcupine.Ok {
-			continue
-		}
-		f := &failure{verdict: verdict, model: model}
-		what := fmt.Sprintf("porcupine does not decide in %v", decides)
-		if verdict == porcupine.Illegal {
-			_, f.history = porcupine.CheckOperationsVerbose(model, ops, decides)
-			what = "no order explains all operations"
-		}
+		key := ""
 		if k != AllKeys {
-			what += fmt.Sprint(" on key ", k)
+			key = fmt.Sprint(" on key ", k)
 		}
-		f.text = what + "\n" + text(o.parts[k])
-		return f
+		ops := operations(o.parts[k])
+		switch porcupine.CheckOperationsTimeout(f.model, ops, decides) {
+		case porcupine.Unknown:
+			f.undecided = true
+			f.text = fmt.Sprintf("porcupine does not decide in %v about the operations%s\n%s", decides, key, text(o.parts[k]))
+		case porcupine.Illegal:
+			f.illegal = true
+			f.text = fmt.Sprintf("no order explains the operations%s\n%s", key, text(o.parts[k]))
+			_, f.history = porcupine.CheckOperationsVerbose(f.model, ops, decides)
+			return f
+		}
 	}
-	if len(o.wrong) > 0 {
-		return &failure{verdict: porcupine.Ok, text: strings.Join(o.wrong, "\n")}
+	if f.undecided || len(f.wrong) > 0 {
+		return f
 	}
 	return nil
 }
@@ -108,16 +110,19 @@ func modelOfAll[S comparable](init S) porcupine.Model {
 
 func describeOperation[S comparable](input, _ any) string { return input.(record[S]).describe() }
 
-// describe tells what happened and how to go on, and draws the history in dir.
+// describe tells what happened and how to go on, and draws an illegal history
+// in dir.
 func (f *failure) describe(t *testing.T, seed uint64, procs int, dir string) string {
 	var b strings.Builder
+	for _, w := range f.wrong {
+		fmt.Fprintln(&b, w)
+	}
 	fmt.Fprintf(&b, "%s\nThe same operations again, in other interleavings:\n\t%s=%#x go test ./fuzz -run '^%s$' -cpu %d\n",
 		f.text, seedVariable, seed, t.Name(), procs)
-	if f.verdict != porcupine.Illegal {
+	if !f.illegal {
 		return b.String()
 	}
-	name := strings.ReplaceAll(t.Name(), "/", "-") + ".html"
-	f.drawing = filepath.Join(dir, name)
+	f.drawing = filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "-")+".html")
 	if err := porcupine.VisualizePath(f.model, f.history, f.drawing); err != nil {
 		fmt.Fprintf(&b, "cannot draw the history: %v\n", err)
 	} else {

@@ -92,6 +92,9 @@ func (tr Trial[S]) run(o *outcome[S]) {
 	for _, c := range clients {
 		all = append(all, c.history...)
 		o.wrong = append(o.wrong, c.wrong...)
+		if c.incomplete {
+			return
+		}
 	}
 	o.parts = parts(all, tr.Whole)
 	if tr.Value != nil {
@@ -108,6 +111,7 @@ func (c *Client[S]) survive(f func(*Client[S])) {
 		} else if !returned {
 			c.Errorf("exits")
 		}
+		c.incomplete = !returned
 	}()
 	f(c)
 	returned = true
