@@ -36,6 +36,7 @@
 //	                                    waiting; then blocking on the same mutex
 //	All Entries                         blocking on one bucket's mutex at a time,
 //	                                    never while the loop body runs
+//	Snapshot                            likewise; nobody waits for it
 //
 // A bucket's mutex is held for a handful of loads and stores, or while the
 // table of one shard grows or shrinks. No function that a caller supplies runs
@@ -52,6 +53,17 @@
 // meanwhile. It must not modify what it is given: a value is shared by all who
 // read it. Contention alone never fails a call, however heavy. Only a function
 // that changes its own key in run after run does, with [ErrTooManyRetries].
+//
+// # Snapshots
+//
+// A loop over All sees each key at another moment. [Registry.Snapshot] returns
+// what all keys held at one instant, with their versions, without stopping
+// anybody: if A is changed and then B, it never shows the change of B without
+// that of A. It is a copy that may be kept, read from many goroutines, and
+// forgotten. While it is being taken, a change costs two compare-and-swaps more,
+// both on the new record, and what the keys held at the instant is kept; changes
+// take effect a moment after their record is stored. Before and after, a change
+// costs one load for it, and a read nothing.
 //
 // # Keys
 //
@@ -82,4 +94,7 @@
 //
 // Sharding does not make reads faster. It bounds the writers that wait while a
 // table grows to those of one shard.
+//
+// A Snapshot looks at every entity three times, and builds an index of the keys.
+// A copy of a map under a lock takes less time, in which all wait.
 package shardedregistry

@@ -118,3 +118,17 @@ func ExampleRegistry_All() {
 	fmt.Println(ages.Len())
 	// Output: 1
 }
+
+func ExampleRegistry_Snapshot() {
+	var seats shardedregistry.Registry[string, string]
+	seats.Put("12a", "ann")
+	seats.Put("12b", "bob")
+
+	before := seats.Snapshot()
+	seats.Delete("12a")
+	seats.Put("12b", "ann")
+
+	who, _ := before.Get("12b")
+	fmt.Println(who, before.Len(), seats.Len())
+	// Output: bob 2 1
+}

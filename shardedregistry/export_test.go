@@ -1,6 +1,10 @@
 package shardedregistry
 
-import "github.com/latchfree/latchfree/internal/atomics"
+import (
+	"fmt"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
 
 // What the tests must know to reach the rare paths.
 var (
@@ -44,12 +48,11 @@ func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
 	if err != nil {
 		panic(err)
 	}
-	s := o.shard(k.hash)
-	c, old := s.loadLive(k)
-	dead := &record[V]{mark: old.deleted()}
+	c, old := o.loadLive(k)
+	dead := draft(o.taking(), old, old.deleted(), *new(V))
 	c.rec.Store(dead)
-	s.live.Add(-1)
-	return func() { s.unlink(k, c, dead) }
+	o.shard(k.hash).live.Add(-1)
+	return func() { o.bury(k, c, dead) }
 }
 
 // Listed calls f while a suspect for key is listed, as change.prove does.
@@ -78,4 +81,78 @@ func (l *SuspectList) Push() (listed func() bool, remove func()) {
 		return false
 	}
 	return listed, func() { drop(&l.p, own) }
+}
+
+// Taker is a call of Snapshot that can be stopped between its steps.
+type Taker[K comparable, V any] struct{ t *taker[K, V] }
+
+// Join does the first part of Snapshot, up to and with its first look.
+func Join[K comparable, V any](r *Registry[K, V]) Taker[K, V] {
+	t := r.install().join()
+	t.collect()
+	return Taker[K, V]{t}
+}
+
+// Collect makes a cut, and reports whether that was the last.
+func (t Taker[K, V]) Collect() bool { return t.t.collect() }
+
+// Found returns the snapshot without leaving.
+func (t Taker[K, V]) Found() *Snapshot[K, V] { return t.t.snapshot() }
+
+// Leave does the rest of Snapshot.
+func (t Taker[K, V]) Leave() *Snapshot[K, V] { return t.t.leave() }
+
+// Stored makes value the value of key, which is present, as Update does, up to
+// the instant at which it is stored, and returns the rest.
+func Stored[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()) {
+	o, k, err := r.locate(key)
+	if err != nil {
+		panic(err)
+	}
+	c, old := o.loadLive(k)
+	next := draft(o.taking(), old, old.changed(), value)
+	c.rec.Store(next)
+	return func() { o.changed(k, next) }
+}
+
+// Kept returns the number of records that are reachable only because a
+// snapshot needed them.
+func Kept[K comparable, V any](r *Registry[K, V]) (n int) {
+	for i := range r.install().shards {
+		if t := r.root.Load().shards[i].table.Load(); t != nil {
+			for _, c := range t.All() {
+				for d := c.rec.Load().dated(); d != nil; {
+					old := d.prev.Load()
+					if old == nil {
+						break
+					}
+					n++
+					d = old.dated()
+				}
+			}
+		}
+	}
+	return n
+}
+
+// Undated returns what is wrong with the dates in r, or "".
+func Undated[K comparable, V any](r *Registry[K, V]) string {
+	for i := range r.install().shards {
+		if t := r.root.Load().shards[i].table.Load(); t != nil {
+			for k, c := range t.All() {
+				for d := c.rec.Load().dated(); d != nil; {
+					old := d.prev.Load()
+					if old == nil || old.dated() == nil {
+						break
+					}
+					since, until := old.dated().date.Load(), d.date.Load()
+					if since == 0 || until != 0 && since > until {
+						return fmt.Sprintf("%v: what is dated %d has replaced what is dated %d", k.key, until, since)
+					}
+					d = old.dated()
+				}
+			}
+		}
+	}
+	return ""
 }

@@ -89,7 +89,7 @@ func (r *Registry[K, V]) find(key K) (k hkey[K], rec *record[V]) {
 	if err != nil {
 		return k, nil
 	}
-	_, rec = o.shard(k.hash).loadLive(k)
+	_, rec = o.loadLive(k)
 	return k, rec
 }
 
@@ -106,7 +106,7 @@ func (r *Registry[K, V]) Create(key K, value V) (Version, error) {
 		return 0, err
 	}
 	// LP(Create), present: the record is read, here or by create.
-	c, rec := o.shard(k.hash).loadLive(k)
+	c, rec := o.loadLive(k)
 	if rec == nil {
 		// LP(Create): the table stores the new cell.
 		var created bool
@@ -155,32 +155,31 @@ func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, err
 	if err != nil {
 		return 0, err
 	}
-	s := o.shard(k.hash)
 	// LP(UpdateIf), absent or another version: the record is read.
-	c, old := s.loadLive(k)
+	c, old := o.loadLive(k)
 	if old == nil {
 		return 0, ErrNotFound
 	}
 	if old.version() != version {
 		return 0, &ConflictError{old.version(), version}
 	}
-	next := &record[V]{mark: old.changed(), value: value}
+	next := draft(o.taking(), old, old.changed(), value)
 	// LP(UpdateIf): the new record is stored.
 	if !c.rec.CompareAndSwap(old, next) {
-		return 0, c.moved(version)
+		return 0, o.moved(c, version)
 	}
-	s.tell(k)
+	o.changed(k, next)
 	return next.version(), nil
 }
 
 // moved returns the error of an operation that found version in the cell and
 // whose CAS then failed. The versions in a cell increase, so it cannot be there
 // again.
-func (c *cell[K, V]) moved(version Version) error {
+func (o *root[K, V]) moved(c *cell[K, V], version Version) error {
 	// LP(UpdateIf), changed meanwhile: the record is read again.
 	// LP(DeleteIf), changed meanwhile: likewise.
-	now := c.rec.Load()
-	if now.dead() {
+	now := o.live(c.rec.Load())
+	if now == nil {
 		return ErrNotFound
 	}
 	return &ConflictError{now.version(), version}
@@ -237,15 +236,14 @@ func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
 	if err != nil {
 		return Entry[K, V]{}, false
 	}
-	s := o.shard(k.hash)
 	for { // until no other operation changes key between the two lines
 		// LP(Delete), absent: the table or a dead record is read.
-		c, old := s.loadLive(k)
+		c, old := o.loadLive(k)
 		if old == nil {
 			return Entry[K, V]{}, false
 		}
 		// LP(Delete): the dead record is stored.
-		if s.kill(k, c, old) {
+		if o.kill(k, c, old) {
 			return Entry[K, V]{k.key, old.value, old.version()}, true
 		}
 	}
@@ -263,9 +261,8 @@ func (r *Registry[K, V]) DeleteIf(key K, version Version) error {
 	if err != nil {
 		return err
 	}
-	s := o.shard(k.hash)
 	// LP(DeleteIf), absent or another version: the record is read.
-	c, old := s.loadLive(k)
+	c, old := o.loadLive(k)
 	if old == nil {
 		return ErrNotFound
 	}
@@ -273,8 +270,8 @@ func (r *Registry[K, V]) DeleteIf(key K, version Version) error {
 		return &ConflictError{old.version(), version}
 	}
 	// LP(DeleteIf): the dead record is stored.
-	if !s.kill(k, c, old) {
-		return c.moved(version)
+	if !o.kill(k, c, old) {
+		return o.moved(c, version)
 	}
 	return nil
 }
@@ -320,7 +317,7 @@ func (r *Registry[K, V]) each(yield func(Entry[K, V]) bool) {
 		for k, c := range t.All() {
 			// LP(All): the record is read.
 			// LP(Entries): the record is read.
-			rec := c.live()
+			rec := o.live(c.rec.Load())
 			if rec != nil && !yield(Entry[K, V]{k.key, rec.value, rec.version()}) {
 				return
 			}
@@ -340,12 +337,7 @@ func (r *Registry[K, V]) Len() int {
 	if o == nil {
 		return 0
 	}
-	n := int64(0)
-	for i := range o.shards {
-		// LP(Len): the counter is read.
-		n += o.shards[i].live.Load()
-	}
-	return int(n)
+	return o.len()
 }
 
 // install returns the root, which it makes with the defaults if there is none.

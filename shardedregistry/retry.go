@@ -151,7 +151,8 @@ func (c *change[K, V]) result(err error) (Entry[K, V], error) {
 // still holds that. It reports whether the change is done; otherwise another
 // operation has changed the key.
 func (c *change[K, V]) attempt(fn func(old V, exists bool) (V, error)) (done bool, err error) {
-	cell, old := c.shard().loadLive(c.key)
+	taking := c.root.taking() // here, so that little is between reading the record and storing
+	cell, old := c.root.loadLive(c.key)
 	if old == nil {
 		return c.attemptCreate(fn)
 	}
@@ -161,17 +162,18 @@ func (c *change[K, V]) attempt(fn func(old V, exists bool) (V, error)) (done boo
 	if err != nil {
 		return true, err
 	}
-	if c.next == nil {
-		c.next = new(record[V])
+	if taking || c.next == nil || c.next.mark&datedBit != 0 {
+		c.next = draft(taking, old, old.changed(), value)
+	} else {
+		c.next.mark, c.next.value = old.changed(), value
 	}
-	c.next.value, c.next.mark = value, old.changed()
 	// LP(Update): the new record is stored.
 	// LP(Put), present: likewise.
 	// LP(Upsert), present: likewise.
 	if !cell.rec.CompareAndSwap(old, c.next) {
 		return false, nil
 	}
-	c.shard().tell(c.key)
+	c.root.changed(c.key, c.next)
 	return true, nil
 }
 

@@ -19,14 +19,6 @@ type cell[K comparable, V any] struct {
 	spelled *K
 }
 
-// live returns the record, or nil if it is dead.
-func (c *cell[K, V]) live() *record[V] {
-	if rec := c.rec.Load(); !rec.dead() {
-		return rec
-	}
-	return nil
-}
-
 // shard is an independent part of the registry. A key belongs to the shard
 // that the top bits of its hash name; the table uses the low ones.
 type shard[K comparable, V any] struct {
@@ -63,22 +55,6 @@ func (s *shard[K, V]) load(k hkey[K]) *cell[K, V] {
 	return nil
 }
 
-// loadLive returns the cell of k and its record, or nil and nil if k is
-// absent.
-//
-// A dead cell that is still linked means absent, even if the table holds
-// another by now: it died before the table was read, and then k was absent at
-// that moment, or between that and the reading of its record, and then k was
-// absent at the moment it died.
-func (s *shard[K, V]) loadLive(k hkey[K]) (*cell[K, V], *record[V]) {
-	if c := s.load(k); c != nil {
-		if rec := c.live(); rec != nil {
-			return c, rec
-		}
-	}
-	return nil, nil
-}
-
 // install returns the shard's table, which it makes if there is none.
 func (s *shard[K, V]) install() *table.Table[hkey[K], cell[K, V]] {
 	if t := s.table.Load(); t != nil {
@@ -87,57 +63,6 @@ func (s *shard[K, V]) install() *table.Table[hkey[K], cell[K, V]] {
 	s.table.CompareAndSwap(nil, table.New[hkey[K], cell[K, V]](
 		func(k hkey[K], _ uint64) uint64 { return k.hash }, 0))
 	return s.table.Load()
-}
-
-// create publishes value as a new cell of k unless k is present, in which case
-// it returns false with the cell and the record that are. It takes effect when
-// the table stores the new cell, or else when it reads the record.
-//
-// The version is above all earlier ones of k. Every cell of k that has left the
-// table did so under the mutex that is held here, either unlinked, after floor
-// had been raised to its last version, or replaced here, by a cell that started
-// above its last version.
-func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V], bool) {
-	var (
-		s       = o.shard(k.hash)
-		fresh   = &cell[K, V]{spelled: o.spelling(k, given)}
-		rec     = &record[V]{value: value}
-		present *record[V]
-	)
-	fresh.rec.Store(rec)
-	c := s.install().Compute(k, func(now *cell[K, V]) *cell[K, V] {
-		last := Version(s.floor.Load())
-		if now != nil {
-			present = now.rec.Load()
-			if !present.dead() {
-				return now
-			}
-			last = max(last, present.version())
-		}
-		rec.mark = firstMark(last)
-		s.live.Add(1)
-		return fresh
-	})
-	if c != fresh {
-		return c, present, false
-	}
-	s.tell(k)
-	return c, rec, true
-}
-
-// kill deletes k, whose cell c holds the live record old, and reports whether
-// it did; if not, the record has changed. It takes effect when the dead record
-// is stored. What follows is housekeeping that no other operation waits for:
-// meanwhile a creator may replace the dead cell.
-func (s *shard[K, V]) kill(k hkey[K], c *cell[K, V], old *record[V]) bool {
-	dead := &record[V]{mark: old.deleted()}
-	if !c.rec.CompareAndSwap(old, dead) {
-		return false
-	}
-	s.live.Add(-1)
-	s.tell(k)
-	s.unlink(k, c, dead)
-	return true
 }
 
 // unlink takes the dead cell c of k out of the table, if no creator has

@@ -1,26 +1,32 @@
 package shardedregistry
 
-// mark is the version of a record and whether the record is a deletion:
+// mark is the version of a record and two flags: whether the record is a
+// deletion, and whether it is the first field of a dated.
 //
-//	63                              1    0
-//	+---------------------------------+------+
-//	| version                         | dead |
-//	+---------------------------------+------+
+//	63                        2     1      0
+//	+---------------------------+-------+------+
+//	| version                   | dated | dead |
+//	+---------------------------+-------+------+
 //
-// Every change of a key adds one to the version. It would wrap after 2^63
+// Every change of a key adds one to the version. It would wrap after 2^62
 // changes.
 type mark uint64
 
-const deadBit mark = 1
+const (
+	deadBit mark = 1 << iota
+	datedBit
+
+	versionShift = iota
+)
 
 // firstMark is the mark of a key that is created above version last.
-func firstMark(last Version) mark { return mark(last+1) << 1 }
+func firstMark(last Version) mark { return mark(last+1) << versionShift }
 
-func (m mark) version() Version { return Version(m >> 1) }
+func (m mark) version() Version { return Version(m >> versionShift) }
 func (m mark) dead() bool       { return m&deadBit != 0 }
 
 // changed and deleted return the next mark of a live record's key.
-func (m mark) changed() mark { return m + 2 }
+func (m mark) changed() mark { return m&^datedBit + 1<<versionShift }
 func (m mark) deleted() mark { return m.changed() | deadBit }
 
 // record is what a key holds at one version. It is immutable once published,

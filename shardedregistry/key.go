@@ -1,0 +1,53 @@
+package shardedregistry
+
+import (
+	"fmt"
+
+	"github.com/latchfree/latchfree/internal/table"
+)
+
+// hkey is a normalised key with its hash, so that a key is hashed once for
+// the choice of its shard and for the table. Comparing the hash first spares
+// most comparisons of keys that differ.
+type hkey[K comparable] struct {
+	hash uint64
+	key  K
+}
+
+// naming is how the keys of a registry are normalised and hashed. It is
+// immutable. A snapshot has a copy, which does not keep the registry alive.
+type naming[K comparable] struct {
+	hash      func(K) uint64
+	normalize func(K) (K, error) // or nil
+	keys      table.Keys[K]
+}
+
+func newNaming[K comparable](normalize func(K) (K, error)) naming[K] {
+	keys := table.NewKeys[K]()
+	return naming[K]{hash: keys.Hash, normalize: normalize, keys: keys}
+}
+
+// hashed returns key normalised and hashed, or an error that matches
+// ErrInvalidKey if it is no key or has no hash.
+func (n *naming[K]) hashed(key K) (hkey[K], error) {
+	if n.normalize != nil {
+		norm, err := n.normalize(key)
+		if err != nil {
+			return hkey[K]{}, fmt.Errorf("%w: %w", ErrInvalidKey, err)
+		}
+		key = norm
+	}
+	if !n.keys.Comparable(key) {
+		return hkey[K]{}, fmt.Errorf("%w: a key of type %T cannot be compared", ErrInvalidKey, key)
+	}
+	return hkey[K]{n.hash(key), key}, nil
+}
+
+// spelling returns what a cell keeps of the key that it is created with.
+func (n *naming[K]) spelling(k hkey[K], given K) *K {
+	if n.normalize == nil || n.keys.Comparable(given) && given == k.key {
+		return nil
+	}
+	kept := given // so that only a spelling that is kept moves to the heap
+	return &kept
+}

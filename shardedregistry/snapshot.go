@@ -1,0 +1,91 @@
+package shardedregistry
+
+import "iter"
+
+// Snapshot is what all keys of a [Registry] held at one instant. It never
+// changes, may be used from many goroutines, and needs no closing: its memory
+// returns when nobody refers to it. It keeps the values that it contains, and
+// nothing else of the registry. The zero Snapshot is empty.
+type Snapshot[K comparable, V any] struct {
+	naming  naming[K]
+	keys    directory[K]
+	records []*record[V] // by number of the key: live and plain
+}
+
+// Snapshot returns what all keys hold at one instant during the call: of the
+// changes that others make meanwhile, it contains those that take effect before
+// that instant and no others. It costs time and memory in proportion to the
+// number of keys.
+//
+// Nobody waits for a snapshot but creations and deletions for the mutex of one
+// hash bucket at a time, as for a loop over All. While it is being taken, each
+// change costs one compare-and-swap and some memory more, and what a key held
+// at the instant is kept until the call returns.
+//
+// Snapshot is blocking on the mutex of one hash bucket at a time. It takes
+// effect when its cut is made: see DESIGN.md.
+func (r *Registry[K, V]) Snapshot() *Snapshot[K, V] {
+	o := r.root.Load()
+	if o == nil {
+		return new(Snapshot[K, V]) // LP(Snapshot), never used: the root is read
+	}
+	return o.take()
+}
+
+// Get returns the value of key, and whether key is in the snapshot. The key is
+// normalised as the registry's are.
+func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
+	if _, rec := s.find(key); rec != nil {
+		return rec.value, true
+	}
+	return value, false
+}
+
+// Lookup returns what key held, and whether key is in the snapshot.
+func (s *Snapshot[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
+	if k, rec := s.find(key); rec != nil {
+		return Entry[K, V]{k.key, rec.value, rec.version()}, true
+	}
+	return entry, false
+}
+
+// find returns the record of key, or nil.
+func (s *Snapshot[K, V]) find(key K) (k hkey[K], rec *record[V]) {
+	if len(s.records) == 0 {
+		return k, nil
+	}
+	k, err := s.naming.hashed(key)
+	if err != nil {
+		return k, nil
+	}
+	if i := s.keys.find(k); i >= 0 {
+		rec = s.records[i]
+	}
+	return k, rec
+}
+
+// Len returns the number of keys.
+func (s *Snapshot[K, V]) Len() int { return len(s.records) }
+
+// All returns an iterator over the keys, as they are stored, and their values,
+// in no particular order.
+func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for i, rec := range s.records {
+			if !yield(s.keys.keys[i].key, rec.value) {
+				return
+			}
+		}
+	}
+}
+
+// Entries is All with versions.
+func (s *Snapshot[K, V]) Entries() iter.Seq[Entry[K, V]] {
+	return func(yield func(Entry[K, V]) bool) {
+		for i, rec := range s.records {
+			if !yield(Entry[K, V]{s.keys.keys[i].key, rec.value, rec.version()}) {
+				return
+			}
+		}
+	}
+}
