@@ -65,12 +65,12 @@ const breakerStep = 128 * time.Millisecond
 
 // breakerSettings are what the first byte of a program says.
 type breakerSettings struct {
-	group, idle bool
-	spec        model.Breaker
+	group, idle, listens bool
+	spec                 model.Breaker
 }
 
 func breakerSettingsOf(b byte) breakerSettings {
-	s := breakerSettings{group: b%4 > 0, idle: b%4 == 3, spec: model.Breaker{
+	s := breakerSettings{group: b%4 > 0, idle: b%4 == 3, listens: b >= 128, spec: model.Breaker{
 		Threshold: 1 + int(b>>2&1), Probes: 1 + int(b>>3&1), CloseAfter: 1 + int(b>>4&1),
 		OpenFor: breakerStep * time.Duration(1+b>>5&1), ProbeTimeout: breakerStep * time.Duration(1+b>>6&1),
 	}}
@@ -78,16 +78,22 @@ func breakerSettingsOf(b byte) breakerSettings {
 	return s
 }
 
-// newBreakers makes what the settings say.
-func newBreakers(s breakerSettings) breakers {
+// newBreakers makes what the settings say, which tells hear of its changes.
+func newBreakers(s breakerSettings, hear func(string, ab.Event)) breakers {
 	c := ab.Config{
 		Trip: ab.Consecutive(s.spec.Threshold), Probes: s.spec.Probes, CloseAfter: s.spec.CloseAfter,
 		OpenTimeout: s.spec.OpenFor, MaxOpenTimeout: s.spec.MaxOpen, ProbeTimeout: s.spec.ProbeTimeout,
 	}
 	if !s.group {
+		if s.listens {
+			c.OnStateChange = func(e ab.Event) { hear(breakerKeyNames[0], e) }
+		}
 		return alone{b: ab.MustNew(c)}
 	}
 	g := ab.GroupConfig[string]{Default: c}
+	if s.listens {
+		g.OnStateChange = hear
+	}
 	if s.idle {
 		g.IdleTimeout = breakerStep
 	}
@@ -100,6 +106,7 @@ type sharedBreakers struct {
 	breakers
 	threads int
 	held    [4][]*breakerPermit
+	ears    [len(breakerKeyNames)]ear
 }
 
 type breakerPermit struct {
@@ -148,7 +155,7 @@ type (
 	breakerOp     = interleave.Op[*sharedBreakers, *breakerModel]
 )
 
-func breakerProgram(fresh func(breakerSettings) breakers) decoder[*sharedBreakers, *breakerModel] {
+func breakerProgram(fresh func(breakerSettings, func(string, ab.Event)) breakers) decoder[*sharedBreakers, *breakerModel] {
 	return func(program []byte) (p interleave.Program[*sharedBreakers, *breakerModel], ok bool) {
 		if len(program) == 0 {
 			return p, false
@@ -161,7 +168,11 @@ func breakerProgram(fresh func(breakerSettings) breakers) decoder[*sharedBreaker
 		p, ok = interleave.Decode(program[1:], decode)
 		threads := len(p.Threads)
 		p.Tick = breakerStep
-		p.New = func() *sharedBreakers { return &sharedBreakers{breakers: fresh(settings), threads: threads} }
+		p.New = func() *sharedBreakers {
+			b := &sharedBreakers{threads: threads}
+			b.breakers = fresh(settings, b.hear)
+			return b
+		}
 		p.Model = func() *breakerModel {
 			s := &breakerModel{stays: map[*breakerPermit]int{}}
 			for i := range s.keys {
@@ -173,6 +184,9 @@ func breakerProgram(fresh func(breakerSettings) breakers) decoder[*sharedBreaker
 		p.After = []breakerOp{breakerSnapshots(settings.group), breakerAllow(0), breakerTime(1), breakerTime(1), breakerAllow(0), breakerSnapshots(settings.group)}
 		if settings.group {
 			p.After = append(p.After, breakerAllow(1), breakerQuietLen)
+		}
+		if settings.listens {
+			p.After = append(p.After, breakerEvents(0), breakerEvents(1))
 		}
 		return p, ok
 	}
