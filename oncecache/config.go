@@ -36,6 +36,7 @@ type Config[K comparable, V any] struct {
 
 	// KeepCreating lets creations go on whose callers have all left, so that
 	// the next caller finds a value rather than a creation that was cancelled.
+	// Set and Close cancel them all the same.
 	KeepCreating bool
 }
 

@@ -34,7 +34,8 @@ type Lease[K comparable, V any] struct {
 //	use(lease.Value())
 //
 // If the value is removed and closed while Acquire takes hold of it, Acquire
-// looks again, and creates the next one if need be. A lease of a value that is
+// looks again, and creates the next one if need be; so it may call create more
+// than once, one call after the other. A lease of a value that is
 // not kept, because Delete made the cache forget its creation or because the
 // key holds a NaN, is shared by the callers of that creation only.
 //

@@ -45,8 +45,7 @@ func (l *leases) live(n int64) { l.base.Store(n) }
 // dying prepares the count of an entry that nobody can find any more, with n
 // users.
 func (l *leases) dying(n int64) {
-	l.base.Store(dead)
-	l.stripes.Store(new([]stripe))
+	l.base.Store(dead) // so nobody comes to make stripes
 	l.central.Store(n)
 }
 

@@ -30,6 +30,7 @@ func TestProtocolsOfLeases(t *testing.T) {
 		{"Discard where nothing is closed", rule{replaces: true}, seven, threads{{discard(never, 1), hold(never, 2)}, {discard(never, 3), hold(never, 4)}}},
 		{"one discards, one uses", closes, seven, threads{{discard(never, 1)}, {hold(never, 2), deletes}}},
 		{"three users", closes, seven, threads{{hold(never, 1)}, {hold(never, 2)}, {hold(never, 3)}}},
+		{"two users, and one discards", closes, seven, threads{{hold(never, 1)}, {hold(never, 2)}, {discard(never, 3)}}},
 		{"creation", closes, none, threads{{hold(never, 1, inError)}, {hold(never, 2)}}},
 		{"creation and Delete", ended, none, threads{{hold(never, 1, inError)}, {hold(never, 2)}, {deletes}}},
 		{"creation and Set", ended, none, threads{{hold(never, 1, inError)}, {hold(never, 2)}, {sets(5)}}},
