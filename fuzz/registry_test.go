@@ -38,6 +38,7 @@ const (
 	functionExits
 	functionPutsOnce // puts its own key in its first run
 	functionDeletes  // deletes its own key in every run
+	functionSnapshots
 	registryEndings
 )
 
@@ -47,6 +48,14 @@ type registryRun struct {
 	r     *shardedregistry.Registry[string, int]
 	m     *model.Registry
 	value int // of the next write: all are different
+
+	snapshots []registrySnapshot // every one that was taken
+}
+
+// registrySnapshot is a snapshot and what it should contain, for ever.
+type registrySnapshot struct {
+	got  *shardedregistry.Snapshot[string, int]
+	want map[string]model.Entity
 }
 
 // FuzzRegistryOps reads three bytes for each operation: which, the key, and an
@@ -59,6 +68,9 @@ func FuzzRegistryOps(f *testing.F) {
 			run.step(ops[0], registryNames[int(ops[1])%len(registryNames)], ops[2])
 		}
 		run.compareAll()
+		for _, taken := range run.snapshots {
+			run.compareSnapshot(taken)
+		}
 	})
 }
 
@@ -69,7 +81,7 @@ func (s *registryRun) step(op byte, name string, arg byte) {
 	have, present := s.m.Live[key]
 	// The version given to UpdateIf and DeleteIf: the right one, or one beside it.
 	version := have.Version + int(arg%3) - 1
-	switch op % 10 {
+	switch op % 11 {
 	case 0:
 		v, err := s.r.Create(name, s.value)
 		if s.rejected(bad, err) {
@@ -126,6 +138,10 @@ func (s *registryRun) step(op byte, name string, arg byte) {
 		s.conflict(out, err, e.Version, version)
 	case 9:
 		s.compareAll()
+	case 10:
+		taken := registrySnapshot{s.r.Snapshot(), s.m.Snapshot()}
+		s.compareSnapshot(taken)
+		s.snapshots = append(s.snapshots, taken)
 	}
 }
 
@@ -159,6 +175,8 @@ func (s *registryRun) change(name string, ending registryEnding, upsert bool) {
 			}
 		case functionDeletes:
 			s.step(7, name, 0)
+		case functionSnapshots:
+			s.step(10, name, 0)
 		}
 		return value, nil
 	}
@@ -250,5 +268,29 @@ func (s *registryRun) compareAll() {
 	require.Equal(s.t, len(want), s.r.Len())
 	for k, v := range s.r.All() {
 		require.Equal(s.t, s.m.Live[k].Value, v)
+	}
+}
+
+// compareSnapshot compares what a snapshot contains, by every way to read it.
+func (s *registryRun) compareSnapshot(taken registrySnapshot) {
+	require.Equal(s.t, len(taken.want), taken.got.Len())
+	seen := map[string]bool{}
+	for e := range taken.got.Entries() {
+		require.False(s.t, seen[e.Key])
+		seen[e.Key] = true
+		require.Equal(s.t, s.entry(e.Key, taken.want[e.Key]), e)
+	}
+	for k, v := range taken.got.All() {
+		require.Equal(s.t, taken.want[k].Value, v)
+	}
+	for _, name := range registryNames {
+		key, _ := normalizeName(name)
+		want, present := taken.want[key]
+		v, ok := taken.got.Get(name)
+		require.Equal(s.t, present, ok)
+		require.Equal(s.t, want.Value, v)
+		e, ok := taken.got.Lookup(name)
+		require.Equal(s.t, present, ok)
+		require.Equal(s.t, s.entry(key, want), e)
 	}
 }

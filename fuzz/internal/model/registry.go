@@ -1,5 +1,7 @@
 package model
 
+import "maps"
+
 // Registry is what shardedregistry.Registry should do with a single shard,
 // where versions are exact. Keys are normalised by the caller.
 type Registry struct {
@@ -26,6 +28,9 @@ const (
 
 // NewRegistry returns an empty registry.
 func NewRegistry() *Registry { return &Registry{Live: map[string]Entity{}} }
+
+// Snapshot returns a copy of what the keys hold.
+func (r *Registry) Snapshot() map[string]Entity { return maps.Clone(r.Live) }
 
 // Put stores a value for a key, present or not.
 func (r *Registry) Put(key, spelled string, value int) Entity {
