@@ -12,12 +12,13 @@ import (
 // How much is explored of a program: all orders, up to those of steps that do
 // not conflict, if they are no more than the limit. Otherwise these first ones,
 // all in which threads lose their turn once at most, again up to the limit, and
-// randomRuns that are random.
+// as many that are random, up to 1000.
 const (
-	Thorough = 10_000 // a limit for what is run now and then
-	Quick    = 1_000  // a limit for what is run in a search
-
-	randomRuns = 1_000
+	// Thorough is a limit for what is run now and then.
+	Thorough = 10_000
+	// Quick is a limit for what is run in a search, which takes a program for
+	// hung after ten seconds, on however busy a machine.
+	Quick = 400
 )
 
 // Result is what was explored of a program.
@@ -47,7 +48,7 @@ func (p *Program[R, S]) Explore(limit int) Result {
 	if p.explore(&r, body, mc.Config{Mode: mc.Bounded, Preemptions: 1, MaxSchedules: limit}) {
 		r.Coverage = Once
 	}
-	p.explore(&r, body, mc.Config{Mode: mc.PCT, Runs: randomRuns})
+	p.explore(&r, body, mc.Config{Mode: mc.PCT, Runs: min(limit, 1000)})
 	return r
 }
 
