@@ -29,32 +29,65 @@ type registry interface {
 	Delete(string) (shardedregistry.Entry[string, action], bool)
 }
 
-// registries lists what is compared. Every one keeps versions.
-var registries = []struct {
+// implementation is a registry that is compared.
+type implementation struct {
 	impl string
 	make func() registry
-}{
-	{"mutex", func() registry { return new(locked.MutexRegistry[string, action]) }},
-	{"rwmutex", func() registry { return new(locked.RWMutexRegistry[string, action]) }},
-	{"syncmap", func() registry { return new(locked.SyncMapRegistry[string, action]) }},
-	{"latchfree", func() registry { return new(shardedregistry.Registry[string, action]) }},
+
+	// snapshot takes a snapshot and returns its number of keys. A sync.Map
+	// cannot take any.
+	snapshot func(registry) int
+}
+
+// registries lists what is compared. Every one keeps versions.
+var registries = []implementation{
+	{
+		"mutex", func() registry { return new(locked.MutexRegistry[string, action]) },
+		func(r registry) int { return r.(*locked.MutexRegistry[string, action]).Snapshot().Len() },
+	},
+	{
+		"rwmutex", func() registry { return new(locked.RWMutexRegistry[string, action]) },
+		func(r registry) int { return r.(*locked.RWMutexRegistry[string, action]).Snapshot().Len() },
+	},
+	{
+		"syncmap", func() registry { return new(locked.SyncMapRegistry[string, action]) },
+		nil,
+	},
+	{
+		"latchfree", func() registry { return new(shardedregistry.Registry[string, action]) },
+		func(r registry) int { return r.(*shardedregistry.Registry[string, action]).Snapshot().Len() },
+	},
+}
+
+// run runs f for the registry, filled with names.
+func (c implementation) run(b *testing.B, params string, names []string, f func(b *testing.B, r registry)) {
+	b.Run(params+"/impl="+c.impl, func(b *testing.B) {
+		r := c.make()
+		for _, name := range names {
+			if _, err := r.Create(name, action{Name: name}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		runtime.GC() // what filling has left behind is not part of the measurement
+		b.ReportAllocs()
+		b.ResetTimer()
+		f(b, r)
+	})
 }
 
 // eachRegistry runs f for every registry, filled with names.
 func eachRegistry(b *testing.B, params string, names []string, f func(b *testing.B, r registry)) {
 	for _, c := range registries {
-		b.Run(params+"/impl="+c.impl, func(b *testing.B) {
-			r := c.make()
-			for _, name := range names {
-				if _, err := r.Create(name, action{Name: name}); err != nil {
-					b.Fatal(err)
-				}
-			}
-			runtime.GC() // what filling has left behind is not part of the measurement
-			b.ReportAllocs()
-			b.ResetTimer()
-			f(b, r)
-		})
+		c.run(b, params, names, f)
+	}
+}
+
+// eachSnapshots is eachRegistry for those that take snapshots.
+func eachSnapshots(b *testing.B, params string, names []string, f func(b *testing.B, r registry, snapshot func(registry) int)) {
+	for _, c := range registries {
+		if c.snapshot != nil {
+			c.run(b, params, names, func(b *testing.B, r registry) { f(b, r, c.snapshot) })
+		}
 	}
 }
 
@@ -157,6 +190,50 @@ func BenchmarkRegistryChurn(b *testing.B) {
 					r.Delete(name)
 				}
 			})
+		})
+	}
+}
+
+// BenchmarkRegistrySnapshot takes snapshots while nobody else is at work.
+func BenchmarkRegistrySnapshot(b *testing.B) {
+	for _, keys := range []int{100, 10_000, 100_000} {
+		eachSnapshots(b, fmt.Sprintf("keys=%d", keys), load.Names(keys), func(b *testing.B, r registry, snapshot func(registry) int) {
+			for b.Loop() {
+				if n := snapshot(r); n != keys {
+					b.Fatalf("a snapshot has %d keys, want %d", n, keys)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkRegistryUpdateDuringSnapshots updates keys while one goroutine takes
+// one snapshot after another, each right after the last.
+func BenchmarkRegistryUpdateDuringSnapshots(b *testing.B) {
+	for _, keys := range []int{100, 10_000} {
+		names, streams := load.Names(keys), load.Uniform(keys, 100)
+		eachSnapshots(b, fmt.Sprintf("keys=%d", keys), names, func(b *testing.B, r registry, snapshot func(registry) int) {
+			var over atomic.Bool
+			taken := make(chan int)
+			go func() {
+				n := 0
+				for ; !over.Load(); n++ {
+					snapshot(r)
+				}
+				taken <- n
+			}()
+			b.RunParallel(func(pb *testing.PB) {
+				stream := streams.Stream()
+				for pb.Next() {
+					key, _ := stream.Next()
+					if _, err := r.Update(names[key], run); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+			over.Store(true)
+			n := <-taken
+			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "snapshots/s")
 		})
 	}
 }

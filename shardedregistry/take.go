@@ -15,6 +15,7 @@ type taker[K comparable, V any] struct {
 	keys  directory[K]
 	sight []sighting[K, V] // by number of the key
 
+	next   int  // the number of the key that comes next, if the order is that of the last look
 	unsure bool // whether a plain record was found that is new
 }
 
@@ -48,7 +49,7 @@ func (o *root[K, V]) join() *taker[K, V] {
 func (t *taker[K, V]) collect() (sure bool) {
 	// LP(Snapshot): the state with the last cut is stored.
 	t.cut = t.root.scan(func(s scans) scans { return s.advanced(t.cut) }).clock
-	t.unsure = false
+	t.next, t.unsure = 0, false
 	t.each(t.look)
 	for i := range t.sight {
 		if s := &t.sight[i]; s.cut != t.cut {
@@ -79,11 +80,14 @@ func (t *taker[K, V]) each(f func(hkey[K], *cell[K, V])) {
 
 // look looks at a cell that is in a table.
 func (t *taker[K, V]) look(k hkey[K], c *cell[K, V]) {
-	i, isNew := t.keys.add(k)
-	if isNew {
-		t.sight = append(t.sight, sighting[K, V]{})
+	if t.next == len(t.keys.keys) || t.keys.keys[t.next] != k {
+		var isNew bool
+		if t.next, isNew = t.keys.add(k); isNew {
+			t.sight = append(t.sight, sighting[K, V]{})
+		}
 	}
-	t.judge(&t.sight[i], c)
+	t.judge(&t.sight[t.next], c)
+	t.next++
 }
 
 // judge finds what the key of s, which now has cell c, held at the cut.

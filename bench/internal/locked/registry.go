@@ -1,6 +1,7 @@
 package locked
 
 import (
+	"maps"
 	"sync"
 
 	"github.com/latchfree/latchfree/shardedregistry"
@@ -83,6 +84,18 @@ func (s *slots[K, V]) delete(key K) (shardedregistry.Entry[K, V], bool) {
 	return last, ok
 }
 
+// Snapshot is a copy of what a locked registry held.
+type Snapshot[K comparable, V any] struct{ m map[K]slot[V] }
+
+// Get returns the value of key.
+func (s Snapshot[K, V]) Get(key K) (V, bool) {
+	now, ok := s.m[key]
+	return now.value, ok
+}
+
+// Len returns the number of keys.
+func (s Snapshot[K, V]) Len() int { return len(s.m) }
+
 // MutexRegistry is a map with versions behind one mutex: the fix that the
 // defect report suggests.
 type MutexRegistry[K comparable, V any] struct {
@@ -147,6 +160,13 @@ func (r *MutexRegistry[K, V]) Len() int {
 	return len(r.m)
 }
 
+// Snapshot copies the map under the lock.
+func (r *MutexRegistry[K, V]) Snapshot() Snapshot[K, V] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Snapshot[K, V]{maps.Clone(r.m)}
+}
+
 // RWMutexRegistry is MutexRegistry with readers that share the lock.
 type RWMutexRegistry[K comparable, V any] struct {
 	mu sync.RWMutex
@@ -208,4 +228,11 @@ func (r *RWMutexRegistry[K, V]) Len() int {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return len(r.m)
+}
+
+// Snapshot copies the map under the lock, shared with readers.
+func (r *RWMutexRegistry[K, V]) Snapshot() Snapshot[K, V] {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return Snapshot[K, V]{maps.Clone(r.m)}
 }

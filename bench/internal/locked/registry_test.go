@@ -104,3 +104,46 @@ func TestRegistriesLoseNoUpdate(t *testing.T) {
 		})
 	}
 }
+
+// snapshots returns how each registry that can takes a snapshot: Get and Len
+// of it.
+func snapshots() map[string]func(registry) (func(string) (int, bool), int) {
+	return map[string]func(registry) (func(string) (int, bool), int){
+		"latchfree": func(r registry) (func(string) (int, bool), int) {
+			s := r.(*shardedregistry.Registry[string, int]).Snapshot()
+			return s.Get, s.Len()
+		},
+		"mutex": func(r registry) (func(string) (int, bool), int) {
+			s := r.(*locked.MutexRegistry[string, int]).Snapshot()
+			return s.Get, s.Len()
+		},
+		"rwmutex": func(r registry) (func(string) (int, bool), int) {
+			s := r.(*locked.RWMutexRegistry[string, int]).Snapshot()
+			return s.Get, s.Len()
+		},
+	}
+}
+
+func TestRegistriesSnapshot(t *testing.T) {
+	all := registries()
+	for name, snapshot := range snapshots() {
+		t.Run(name, func(t *testing.T) {
+			r := all[name]
+			_, n := snapshot(r)
+			require.Zero(t, n)
+			_, err := r.Put("a", 1)
+			require.NoError(t, err)
+			get, n := snapshot(r)
+			_, err = r.Put("a", 2)
+			require.NoError(t, err)
+			_, err = r.Put("b", 3)
+			require.NoError(t, err)
+			v, ok := get("a")
+			assert.True(t, ok)
+			assert.Equal(t, 1, v)
+			_, ok = get("b")
+			assert.False(t, ok)
+			assert.Equal(t, 1, n)
+		})
+	}
+}
