@@ -34,6 +34,8 @@ type world struct {
 	born      [40]mc.Tally        // by value: how often create returned it
 	brought   [40]mc.Tally        // by value: how often the cache took it from Set
 	discarded [40]mc.Tally        // by value: how many discarded it
+	had       [40]mc.Tally        // by value: who got it
+	exited    mc.Tally            // create functions that called runtime.Goexit
 	told      [40]mc.Tally        // by value: who got the error of the creation that was to make it
 	flights   [40]context.Context // by value: the context that its create function got
 }
@@ -118,10 +120,8 @@ func (w *world) end() {
 		w.m.Failf("the value %d is closed", v)
 	}
 	for v, ctx := range w.flights {
-		// Whoever has left does not get the error, and whoever came after that
-		// does not get it either.
-		if ctx != nil && context.Cause(ctx) == context.Canceled && w.told[v].Value() > 0 {
-			w.m.Failf("creation %d was cancelled, and somebody got its error", v)
+		if ctx != nil && ctx.Done() != nil {
+			w.cancelled(v, context.Cause(ctx) == context.Canceled)
 		}
 	}
 	if err := w.c.Close(context.Background()); err != nil && !strings.Contains(err.Error(), "function panicked: refused") {
@@ -140,6 +140,19 @@ func (w *world) end() {
 				w.m.Failf("%d was made %d times and closed %d times", v, made, closed)
 			}
 		}
+	}
+}
+
+// cancelled looks at a creation by whether its context has ended. Whoever has
+// left does not get the error, and whoever came after that does not get it
+// either; and if nobody has got anything, all have left.
+func (w *world) cancelled(v int, ended bool) {
+	heard := w.told[v].Value() > 0
+	if ended && heard {
+		w.m.Failf("creation %d was cancelled, and somebody got its error", v)
+	}
+	if !ended && !heard && w.had[v].Value() == 0 && w.exited.Value() == 0 && !w.rule.keep && !w.rule.overlap && !w.rule.shutdown {
+		w.m.Failf("all have left creation %d, and it was not cancelled", v)
 	}
 }
 
@@ -187,6 +200,7 @@ func (w *world) make(ctx context.Context, v int, endings []ending) (int, error) 
 		case inPanic:
 			panic(refused(v))
 		case inGoexit:
+			w.exited.Add(1)
 			runtime.Goexit()
 		}
 	}
@@ -199,6 +213,7 @@ func (w *world) got(i int, v int, err error) {
 	var failure refused
 	switch {
 	case err == nil:
+		w.had[v].Add(1)
 		if w.made(v) == 0 {
 			w.m.Failf("got %d, which nobody made", v)
 		}
@@ -225,6 +240,7 @@ func (w *world) guard(f func()) {
 			if err, ok := p.(error); !ok || !errors.As(err, &failure) {
 				panic(p)
 			}
+			w.told[failure].Add(1)
 		}
 	}()
 	f()
