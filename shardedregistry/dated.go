@@ -30,7 +30,7 @@ func (r *record[V]) dated() *dated[V] {
 	if r.mark&datedBit == 0 {
 		return nil
 	}
-	// Safety: draft alone sets the bit, in records that are the first field of
+	// Safety: newDated alone sets the bit, in records that are the first field of
 	// a dated.
 	return (*dated[V])(unsafe.Pointer(r))
 }
@@ -42,9 +42,13 @@ func (o *root[K, V]) taking() bool { return !o.scans.Load().idle() }
 // draft returns a record to store in place of old, or, if old is nil, as the
 // first one of a cell.
 func draft[V any](taking bool, old *record[V], m mark, value V) *record[V] {
-	if !taking {
-		return &record[V]{m, value}
+	if taking {
+		return newDated(old, m, value)
 	}
+	return &record[V]{m, value}
+}
+
+func newDated[V any](old *record[V], m mark, value V) *record[V] {
 	d := &dated[V]{record: record[V]{m | datedBit, value}}
 	d.prev.Store(old)
 	return &d.record
