@@ -104,6 +104,12 @@ func (r *root[K, V]) storable(k K) bool {
 // result is dropped. [Cache.Delete] makes the cache forget the creation: its
 // callers get its result, which is not kept.
 //
+// If the creation is one of [Cache.GetOrCreateContext] whose callers had all
+// left before, and it fails, GetOrCreate creates anew. When the cache is closed,
+// and afterwards, all callers get [ErrClosed]. With a Config.Close function, the
+// value is closed when it is no longer the key's, whoever has it:
+// [Cache.Acquire] is for those who hold it.
+//
 // A key that holds a NaN is equal to no key, so create is called each time and
 // nothing is kept. GetOrCreate panics if create is nil.
 //
