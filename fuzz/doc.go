@@ -13,8 +13,14 @@
 // too many orders, those with one preemption and some random ones are, and the
 // test says so; see internal/interleave.
 //
-// Histories. The tests in the files history*_test.go record what goroutines
-// really did, and ask porcupine whether the model could have done it.
+// Histories. The tests in history_*_test.go let goroutines use the real types,
+// whose tables grow and shrink meanwhile, note when each operation began and
+// ended, and ask porcupine for an order that explains all results; see
+// internal/history. Nothing is instrumented, and so nothing is left out: what
+// is found here and not above is due to the real map, compiler and processors.
+// Beside each of these tests is one that must find out broken implementations.
+// Time stands still in them, but for breakers in synctest's bubbles, where it
+// passes while all clients sleep.
 //
 // The committed seeds in testdata/fuzz run as plain tests:
 //
@@ -29,4 +35,11 @@
 // or all of them with make fuzz FUZZTIME=30s. A crasher is written to
 // testdata/fuzz; commit it with the fix. That of an interleaving prints the
 // variable MC_REPLAY, with which its test runs the failing order alone.
+//
+// Histories search for as long as HISTORY_TIME says, each:
+//
+//	HISTORY_TIME=1m go test ./fuzz -run Histories -cpu 1,2,4
+//
+// One that fails is printed and drawn as a web page, whose name it tells. With
+// HISTORY_SEED, its goroutines do the same again, in other interleavings.
 package fuzz
