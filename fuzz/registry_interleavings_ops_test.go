@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
@@ -168,6 +169,50 @@ var (
 	}}
 )
 
+// registrySnap takes effect for all keys at once.
+var registrySnap = registryOp{Name: "Snapshot", Do: func(c *registryCaller) {
+	c.Once("Snapshot", func() any {
+		s := c.Real.Snapshot()
+		text := contents(s)
+		c.Real.taken[c.Thread] = append(c.Real.taken[c.Thread], takenSnapshot{s, text})
+		return text
+	}, func(s *registryModel, _ int) any {
+		text, n := "", 0
+		for key := range registryKeys {
+			e, ok := s.get(key)
+			text += fmt.Sprint(e, ok, " ")
+			n += len(s.keys[key].Live)
+		}
+		return text + fmt.Sprint(n, n)
+	})
+}}
+
+// contents prints what a snapshot holds.
+func contents(s *shardedregistry.Snapshot[string, int]) string {
+	text, n := "", 0
+	for _, name := range registryKeys {
+		e, ok := s.Lookup(name)
+		text += fmt.Sprint(e, ok, " ")
+	}
+	for range s.All() {
+		n++
+	}
+	return text + fmt.Sprint(n, s.Len())
+}
+
+// registrySnapsStay compares all snapshots with what they held when they were
+// taken.
+var registrySnapsStay = registryOp{Name: "snapshots", Do: func(c *registryCaller) {
+	c.Once("snapshots", func() any {
+		for _, s := range slices.Concat(c.Real.taken[:]...) {
+			if now := contents(s.Snapshot); now != s.then {
+				return s.then + " became " + now
+			}
+		}
+		return "unchanged"
+	}, func(*registryModel, int) any { return "unchanged" })
+}}
+
 // registryChange is Update or Upsert with a function that ends in some way, and
 // may do another operation before, in its first run or in each.
 func registryChange(key int, name string, id int, upsert bool, how byte, inside func() (registryOp, bool)) registryOp {
@@ -180,7 +225,7 @@ func registryChange(key int, name string, id int, upsert bool, how byte, inside 
 	if how >= 4 && how < 6 {
 		if o, ok := inside(); ok {
 			inner, runsInner = o, [...]int{1, 1000}[how%2]
-			changes = !strings.HasPrefix(o.Name, "Get") && !strings.HasPrefix(o.Name, "Lookup")
+			changes = !slices.Contains([]string{"Get", "Lookup", "Entries", "Len", "Snapshot"}, strings.Split(o.Name, "(")[0])
 		}
 	}
 	fn := func(old int, exists bool) (int, error) {

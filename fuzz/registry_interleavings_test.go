@@ -42,17 +42,24 @@ type registry interface {
 	DeleteIf(string, version) error
 	Entries() iter.Seq[registryEntry]
 	Len() int
+	Snapshot() *shardedregistry.Snapshot[string, int]
 }
 
 // registryKeys share the only shard, and with it the version from which new
 // keys go on.
 var registryKeys = [...]string{"backup", "drain"}
 
-// sharedRegistry is a registry, and which version of each key every thread has
-// seen last.
+// sharedRegistry is a registry, which version of each key every thread has seen
+// last, and which snapshots it has taken.
 type sharedRegistry struct {
 	registry
-	seen [4][len(registryKeys)]version
+	seen  [4][len(registryKeys)]version
+	taken [4][]takenSnapshot
+}
+
+type takenSnapshot struct {
+	*shardedregistry.Snapshot[string, int]
+	then string
 }
 
 // registryModel has a model for each key.
@@ -109,7 +116,7 @@ func registryProgram(fresh func() registry) decoder[*sharedRegistry, *registryMo
 		p.New = func() *sharedRegistry { return &sharedRegistry{registry: fresh()} }
 		p.Model = newRegistryModel
 		p.After = []registryOp{registryLoop, registryQuietLen, registryDelete(0, "backup"),
-			registryCreate(0, "backup", 99), registryLookup(1, "drain"), registryQuietLen}
+			registryCreate(0, "backup", 99), registryLookup(1, "drain"), registryQuietLen, registrySnapsStay}
 		return p, ok
 	}
 }
@@ -121,7 +128,7 @@ func decodeRegistry(code interleave.Code, id int, inside func() (registryOp, boo
 		name = strings.ToUpper(name)
 	}
 	off := [...]int{0, 0, -1, 1}[code.Arg/64]
-	switch code.Op % 12 {
+	switch code.Op % 14 {
 	case 0, 1:
 		return registryCreate(key, name, id)
 	case 2:
@@ -131,14 +138,16 @@ func decodeRegistry(code interleave.Code, id int, inside func() (registryOp, boo
 	case 4:
 		return registryPut(key, name, id)
 	case 5, 6:
-		return registryChange(key, name, id, code.Op%12 == 6, code.Arg/4%8, inside)
+		return registryChange(key, name, id, code.Op%14 == 6, code.Arg/4%8, inside)
 	case 7:
 		return registryUpdateIf(key, name, off, id)
 	case 8, 9:
 		return registryDelete(key, name)
 	case 10:
 		return registryDeleteIf(key, name, off)
-	default:
+	case 11:
 		return [...]registryOp{registryLoop, registryLen}[code.Arg%2]
+	default:
+		return registrySnap
 	}
 }
