@@ -8,6 +8,7 @@ MAKEFLAGS += --no-builtin-rules
 GO         ?= go
 FUZZTIME   ?= 30s
 STRESS     ?= 20
+LONG       ?= 1000000
 BENCHFLAGS ?=
 
 PUBLIC := ./atomicbreaker ./cowchangeset ./oncecache ./shardedregistry
@@ -16,12 +17,16 @@ PUBLIC := ./atomicbreaker ./cowchangeset ./oncecache ./shardedregistry
 # build and disassemble rather than share memory.
 RACE := ./atomicbreaker/... ./cowchangeset/... ./oncecache/... ./shardedregistry/... ./internal/atomics/... ./internal/table/... ./fuzz/...
 
+# What is checked in the model. The twins of internal/atomics and internal/table
+# exist there only.
+MODEL := ./internal/mc/... ./internal/atomics ./internal/table $(PUBLIC) ./fuzz
+
 .PHONY: help
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: format vet unit race modelcheck smoke peers ## everything that must pass (a minute on 2 cores, and some for the first build)
+test: format vet unit race modelcheck modelcheck-spot smoke peers ## everything that must pass (a minute on 2 cores, and some for the first build)
 
 .PHONY: format
 format: ## fail if a file is not as gofmt prints it
@@ -49,13 +54,26 @@ race: ## the same under the race detector at 1, 2 and 4 threads
 	GORACE=halt_on_error=1 $(GO) test -race -cpu 1,2,4 $(RACE)
 
 .PHONY: modelcheck
-modelcheck: ## explore all interleavings of small protocols
+modelcheck: ## explore all interleavings of small protocols, and compare with the tables in CHECKS.md
 	@echo '== model checker'
-	$(GO) test -tags modelcheck ./internal/mc/... ./internal/table $(PUBLIC)
+	$(GO) test -tags modelcheck $(MODEL)
+
+.PHONY: modelcheck-spot
+modelcheck-spot: ## check 500 interleavings of each protocol for data races
+	@echo '== model checker, 500 interleavings of each protocol under the race detector'
+	$(GO) test -race -tags modelcheck -run Race ./internal/mc
+	$(GO) test -race -short -tags modelcheck ./internal/atomics ./internal/table $(PUBLIC)
 
 .PHONY: modelcheck-race
-modelcheck-race: ## the same, each interleaving checked for data races too (about 4 minutes)
-	$(GO) test -race -tags modelcheck ./internal/mc/... ./internal/table $(PUBLIC)
+modelcheck-race: ## the same for all interleavings (about 10 minutes)
+	$(GO) test -race -tags modelcheck -timeout 60m $(MODEL)
+
+.PHONY: modelcheck-long
+modelcheck-long: ## explore what modelcheck bounds further, LONG=1000000 interleavings each (an hour; prints as it goes)
+	@for pkg in $(PUBLIC); do \
+		echo "== $$pkg"; \
+		MC_LONG=$(LONG) $(GO) test -v -tags modelcheck -timeout 24h $$pkg | grep --line-buffered -E '^(mc:|ok|FAIL| *--- FAIL|panic:)'; \
+	done
 
 .PHONY: smoke
 smoke: ## run every benchmark once

@@ -12,23 +12,26 @@ import (
 
 // Check explores for a test: it fails the test if an execution fails, or if
 // there are more executions than cfg.MaxSchedules.
+//
+// With -short it only looks at some of a large body's executions, and with
+// MC_LONG=n at up to n more than cfg asks for, of what that bounds.
 func Check(t testing.TB, cfg Config, body func(*M)) Result {
 	t.Helper()
 	cfg.booked = true
-	if testing.Short() && (cfg.MaxSchedules == 0 || cfg.MaxSchedules > shortSchedules) {
-		cfg.MaxSchedules = shortSchedules
+	r := Explore(cfg.shortened(), body)
+	if r.Failure == "" && !r.Complete && cfg.shortened() != cfg {
+		r = Explore(cfg.sample(), body)
 	}
-	r := Explore(cfg, body)
 	switch {
 	case r.Failure != "":
-		t.Errorf("%s\nafter %v\nreplay with %s=%s go test -tags modelcheck -run '^%s$'\n\n%s",
-			r.Failure, r, replayVariable, r.Replay, regexp.QuoteMeta(t.Name()), r.Trace)
+		report(t, r)
 	case cfg.Replay == "" && os.Getenv(replayVariable) != "":
 		t.Logf("the replayed schedule passes: %v", r)
-	case !r.Complete && cfg.Replay == "" && !testing.Short():
+	case !r.Complete && cfg.Replay == "":
 		t.Errorf("not everything was explored: %v; make the body smaller, or use Bounded or PCT", r)
 	default:
 		t.Log(r)
+		further(t, cfg, body)
 	}
 	current.enter(t, check{
 		threads: r.Threads, schedules: r.Schedules,
@@ -37,8 +40,28 @@ func Check(t testing.TB, cfg Config, body func(*M)) Result {
 	return r
 }
 
-// shortSchedules bounds explorations under -short, where each is a spot check.
+// report fails t by what r shows.
+func report(t testing.TB, r Result) {
+	t.Helper()
+	t.Errorf("%s\nafter %v\nreplay with %s=%s go test -tags modelcheck -run '^%s$'\n\n%s",
+		r.Failure, r, replayVariable, r.Replay, regexp.QuoteMeta(t.Name()), r.Trace)
+}
+
+// shortSchedules is how many executions a body may have under -short to be
+// explored as always. Of larger bodies as many are drawn at random.
 const shortSchedules = 500
+
+func (cfg Config) shortened() Config {
+	if testing.Short() && (cfg.MaxSchedules == 0 || cfg.MaxSchedules > shortSchedules) {
+		cfg.MaxSchedules = shortSchedules
+	}
+	return cfg
+}
+
+func (cfg Config) sample() Config {
+	cfg.Mode, cfg.Runs = PCT, shortSchedules
+	return cfg
+}
 
 // Refute explores what must not work: the algorithm that the one under test
 // replaces. It fails the test unless an execution fails with a message that

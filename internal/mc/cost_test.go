@@ -126,8 +126,12 @@ func TestCheckCost(t *testing.T) {
 	mc.CheckCost(t, "an addition", add, mc.Cost{Loads: 1, RMWs: 1}, 1.5, 1.88, 1.98)
 	probe := &recorder{TB: t}
 	mc.CheckCost(probe, "a load", read, mc.Cost{Loads: 2}, 0, 0, 0.01)
-	if len(probe.errors) != 2 {
-		t.Errorf("wrong costs are answered by %d errors, want 2", len(probe.errors))
+	want := 2
+	if testing.Short() {
+		want = 1 // moves are not checked
+	}
+	if len(probe.errors) != want {
+		t.Errorf("wrong costs are answered by %d errors, want %d", len(probe.errors), want)
 	}
 }
 

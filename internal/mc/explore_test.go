@@ -87,6 +87,9 @@ func TestExecutionsOfACounter(t *testing.T) {
 		{2, 3, 712, 12952, 62},
 		{3, 1, 81, 498, 72},
 	} {
+		if testing.Short() && c.all > 500 {
+			continue // sampled then
+		}
 		body := func(m *mc.M) {
 			n := new(atomics.Uint64)
 			for range c.threads {

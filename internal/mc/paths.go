@@ -31,6 +31,7 @@ func CheckCost(t testing.TB, name string, setup func() (op func(core int)), cost
 	for i := range p.moves {
 		p.moves[i] = moves[min(i, len(moves)-1)]
 	}
+	current.enterPath(t, p)
 	defer measure()()
 	op := setup()
 	if got := Measure(func() { op(0) }); got != cost {
@@ -51,7 +52,6 @@ func CheckCost(t testing.TB, name string, setup func() (op func(core int)), cost
 			t.Errorf("%s moves %.2f cache lines at %d cores, want %.2f", name, got, pathCores[i], want)
 		}
 	}
-	current.enterPath(t, p)
 }
 
 // enterPath enters a path. A test that runs again, because of -count or -cpu,
