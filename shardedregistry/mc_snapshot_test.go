@@ -199,7 +199,7 @@ func TestSnapshotProtocols(t *testing.T) {
 		{"two keys change", both7, threads{{update(1), other(update(1))}, {snapshot}}},
 		{"one key changes", with7, threads{{update(1), update(2)}, {snapshot}}},
 		{"created", empty, threads{{create(1), update(2)}, {snapshot}}},
-		{"re-created", with7, threads{{remove, create(5)}, {snapshot}}},
+		{"deleted", with7, threads{{remove}, {snapshot}}},
 		{"one after another", with7, threads{{put(1)}, {snapshot, snapshot}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestSnapshotBoundedProtocols(t *testing.T) {
 		{"deleted alone by who knew of none", with7, threads{{remove}, {other(create(2)), get}, {snapshot}}},
 		{"re-created by who knew of none", both7, threads{{remove, create(5)}, {other(put(2)), get}, {snapshot}}},
 		{"seen", with7, threads{{put(1)}, {get, other(put(2))}, {snapshot}}},
-		{"two takers", with7, threads{{put(1), other(put(2))}, {snapshot}, {snapshot}}},
+		{"two takers", with7, threads{{put(1)}, {snapshot}, {snapshot}}},
 		{"two takers of what is re-created", with7, threads{{remove, create(5)}, {snapshot}, {snapshot}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -246,6 +246,7 @@ func TestSnapshotCutProtocols(t *testing.T) {
 		{"two update", with7, threads{{put(1)}, {put(2)}, {snapshot}}},
 		{"update and delete", with7, threads{{put(1)}, {remove}, {snapshot}}},
 		{"two create", empty, threads{{create(1)}, {create(2)}, {snapshot}}},
+		{"re-created", with7, threads{{remove, create(5)}, {snapshot}}},
 		{"deleted and created", with7, threads{{remove, other(create(5))}, {snapshot}}},
 		{"created and deleted", with7, threads{{other(create(5)), remove}, {snapshot}}},
 		{"there at the cut alone", empty, threads{{create(1), other(put(1)), other(put(2)), remove}, {snapshot}}},
