@@ -98,19 +98,22 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 
 // seal makes the changeset sealed, if it is not yet.
 func (c *Changeset[E]) seal() {
-	if c.log.closed.Load() {
-		return
+	if !c.log.closed.Load() {
+		c.log.seal() // LP(Seal, Start): the first to set the bit
+		c.finish()
 	}
-	c.log.seal() // LP(Seal, Start): the first to set the bit
-	c.settle()
 }
 
 // settle finishes what follows from the seal bit. Whoever sees the bit does it,
 // so that it does not depend on the goroutine that set it.
 func (c *Changeset[E]) settle() {
-	if c.log.closed.Load() {
-		return
+	if !c.log.closed.Load() {
+		c.finish()
 	}
+}
+
+// finish is settle for those who have just seen that it is needed.
+func (c *Changeset[E]) finish() {
 	c.fire()
 	c.log.closed.Store(true) // after the event: who sees this has nothing left to do
 }

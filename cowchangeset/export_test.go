@@ -93,7 +93,7 @@ func (t *Tracker[E]) Announce(id string) *Changeset[E] {
 	return n
 }
 
-// Help takes the next step of the Start that announced a successor of c.
+// Help takes the other steps of the Start that announced a successor of c.
 func (t *Tracker[E]) Help(c *Changeset[E]) bool { return t.help(c) }
 
 // Swung returns what the current pointer points to.

@@ -24,6 +24,7 @@ type recorder interface {
 	entries() []int              // of the first changeset
 	size() int                   // of the first changeset
 	sealed() bool                // the first changeset
+	told() bool                  // so are those who wait for that
 	current() (ordinal int, open bool)
 	ids() int
 	trail() map[int][]int
@@ -49,6 +50,7 @@ var (
 	seal    = call{Name: "seal", Do: func(r recorder) any { return r.seal() }}
 	entries = call{Name: "entries", Do: func(r recorder) any { return r.entries() }}
 	size    = call{Name: "size", Do: func(r recorder) any { return r.size() }}
+	told    = call{Name: "told", Do: func(r recorder) any { return r.told() }}
 	sealed  = call{Name: "sealed", Do: func(r recorder) any { return r.sealed() }}
 	current = call{Name: "current", Do: func(r recorder) any { o, open := r.current(); return fmt.Sprint(o, " ", open) }}
 	ids     = call{Name: "ids", Do: func(r recorder) any { return r.ids() }}
@@ -144,6 +146,8 @@ func (o *ours) sealed() bool {
 	o.first.Sealed()
 	return o.first.Fired()
 }
+
+func (o *ours) told() bool { return o.first.Fired() }
 
 func (o *ours) current() (int, bool) {
 	c, open := o.tracker.Current()
@@ -263,6 +267,8 @@ func (s *simple) entries() []int { return s.sets[0].entries }
 func (s *simple) size() int { return len(s.sets[0].entries) }
 
 func (s *simple) sealed() bool { return s.sets[0].sealed }
+
+func (s *simple) told() bool { return s.sealed() }
 
 func (s *simple) current() (int, bool) { return len(s.sets), !s.latest().sealed }
 

@@ -24,8 +24,8 @@ func protocol(t *testing.T, cfg mc.Config, fresh, model func() recorder, threads
 	})
 }
 
-// What threads may do to a tracker and its first changeset. The small bodies
-// are explored in full, the others with few preemptions.
+// What threads may do to a tracker and its first changeset. All but one of the
+// bodies are explored in full, that one with few preemptions.
 func TestTrackerProtocols(t *testing.T) {
 	few := mc.Config{Mode: mc.Bounded, Preemptions: 2}
 	for _, tt := range []struct {
@@ -40,7 +40,7 @@ func TestTrackerProtocols(t *testing.T) {
 		{"writer and cuts", mc.Config{}, threads{{record(1)}, {entries, size}, {entries}}},
 		{"far writer and cuts", mc.Config{}, threads{{record(1), record(2), record(3)}, {entries, entries}}},
 		{"batch and a cut", mc.Config{}, threads{{record(1, 2)}, {entries, entries}}},
-		{"batch, writer and a cut", few, threads{{record(1, 2)}, {record(3)}, {entries}}},
+		{"batch, writer and a cut", mc.Config{}, threads{{record(1, 2)}, {record(3)}, {entries}}},
 
 		{"writer and seal", mc.Config{}, threads{{record(1), record(2)}, {seal, entries}}},
 		{"batch and seal", mc.Config{}, threads{{record(1, 2, 3)}, {seal}}},
@@ -51,18 +51,21 @@ func TestTrackerProtocols(t *testing.T) {
 
 		{"writer and starts", mc.Config{}, threads{{record(1), record(2)}, {starts, starts}}},
 		{"writer and two starters", few, threads{{record(1)}, {starts}, {starts}}},
-		{"starter that is late to help, writer and trail", few, threads{{starts}, {starts, record(1)}, {trail}}},
+		{"starters, one of whom writes", mc.Config{}, threads{{starts, record(1)}, {starts}}},
+		{"starter that is late to help", mc.Config{}, threads{{starts, record(1), trail}, {starts}}},
+		{"starter that is late to help, and looks", mc.Config{}, threads{{starts, record(1)}, {starts, trail}}},
 		{"batch and start", mc.Config{}, threads{{record(1, 2)}, {starts, trail}}},
 		{"pinned writer and start", mc.Config{}, threads{{pinned(1), record(2)}, {starts, entries}}},
 		{"writer, start and seal", mc.Config{}, threads{{record(1)}, {starts}, {seal}}},
 		{"writer, start and trail", mc.Config{}, threads{{record(1)}, {starts}, {trail}}},
 		{"pinned writer, start and trail", mc.Config{}, threads{{pinned(1)}, {starts}, {trail}}},
-		{"starters after the same", few, threads{{startAfter(1)}, {startAfter(1)}, {record(1)}}},
-		{"starters of both kinds", few, threads{{startAfter(1)}, {starts}, {ids}}},
+		{"starters after the same", mc.Config{}, threads{{startAfter(1)}, {startAfter(1)}, {record(1)}}},
+		{"starter after another, who looks", mc.Config{}, threads{{startAfter(1), record(1)}, {starts, ids}}},
+		{"starter after another, and looks", mc.Config{}, threads{{startAfter(1), ids}, {starts, record(1)}}},
 		{"start, seal and current", mc.Config{}, threads{{starts}, {seal}, {current}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			protocol(t, tt.cfg, withOne, modelWithOne, tt.threads, entries, size, sealed, seal)
+			protocol(t, tt.cfg, withOne, modelWithOne, tt.threads, told, entries, size, sealed, seal)
 		})
 	}
 }

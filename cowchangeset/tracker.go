@@ -59,8 +59,9 @@ func (t *Tracker[E]) Start(ctx context.Context) (*Changeset[E], error) {
 		return nil, err
 	}
 	for {
-		if t.announce(t.latest(), n) { // LP(Start): if the latest is nil or sealed
-			t.latest()
+		c := t.latest()
+		if t.announce(c, n) { // LP(Start): if the latest is nil or sealed
+			t.succeed(c, n)
 			return n, nil
 		}
 		// Another Start announced its changeset first.
@@ -87,11 +88,11 @@ func (t *Tracker[E]) StartAfter(ctx context.Context, prev *Changeset[E]) (*Chang
 	if err != nil {
 		return nil, err
 	}
-	won := t.announce(prev, n) // LP(StartAfter): if prev is nil or sealed
-	t.latest()                 // ours or the other Start takes effect
-	if !won {
+	if !t.announce(prev, n) { // LP(StartAfter): if prev is nil or sealed
+		t.latest()              // the other Start takes effect
 		return nil, ErrConflict // LP(StartAfter): conflict, in latest
 	}
+	t.succeed(prev, n)
 	return n, nil
 }
 
@@ -116,21 +117,24 @@ func (t *Tracker[E]) announce(c, n *Changeset[E]) bool {
 	return t.link(c).CompareAndSwap(nil, n)
 }
 
-// help takes the next step of the Start that announced a successor of c, and
-// reports whether there was one. Whoever calls it until there is none has seen
-// the seal before the swing: nobody reaches a changeset while the one before
-// it accepts entries.
+// help takes the other steps of the Start that announced a successor of c, and
+// reports whether there was one.
 func (t *Tracker[E]) help(c *Changeset[E]) bool {
 	n := t.link(c).Load() // LP(latest): nil
-	switch {
-	case n == nil:
-		return false
-	case c != nil && !c.log.closed.Load():
-		c.seal() // LP(Start): if c was open
-	default:
-		t.current.CompareAndSwap(c, n) // fails if another helper was faster
+	if n != nil {
+		t.succeed(c, n)
 	}
-	return true
+	return n != nil
+}
+
+// succeed puts n, the announced successor, in the place of c. The seal comes
+// before the swing: nobody reaches a changeset while the one before it accepts
+// entries.
+func (t *Tracker[E]) succeed(c, n *Changeset[E]) {
+	if c != nil {
+		c.seal() // LP(Start): if c was open
+	}
+	t.current.CompareAndSwap(c, n) // fails if another helper was faster
 }
 
 // latest returns the latest changeset, or nil if there is none, after helping
@@ -141,7 +145,7 @@ func (t *Tracker[E]) latest() *Changeset[E] {
 		if !t.help(c) {
 			return c
 		}
-		// Each step of one Start is taken once.
+		// A Start took effect.
 	}
 }
 
