@@ -17,7 +17,7 @@ const (
 )
 
 const (
-	defaultTime = 700 * time.Millisecond
+	defaultTime = 500 * time.Millisecond
 	leastTrials = 40 // however slow the machine is, so that Coverage means something
 
 	// decides is how long porcupine may think about one key. It takes
