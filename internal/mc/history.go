@@ -15,17 +15,20 @@ import (
 // because only the order of an End and a Begin says anything.
 //
 //go:norace
-func (m *M) Begin() int64 { return m.mark("begin", Read) }
+func (m *M) Begin() int64 { return m.mark("begin", "", Read) }
 
 // End is the counterpart of Begin.
 //
 //go:norace
-func (m *M) End() int64 { return m.mark("end", Commute) }
+func (m *M) End() int64 { return m.mark("end", "", Commute) }
 
 //go:norace
-func (m *M) mark(verb string, mode Mode) int64 {
+func (m *M) mark(verb, operation string, mode Mode) int64 {
 	Step(Op{Verb: verb, On: Access{unsafe.Pointer(&m.tick), mode}})
 	m.tick++
+	if Recording() {
+		Note("%s", strings.TrimSpace(verb+" "+operation))
+	}
 	return m.tick
 }
 
@@ -100,9 +103,9 @@ func (p *Program[T]) body() func(*M) {
 			history[i] = make([]event, 0, len(calls))
 			m.Go(func() {
 				for j, c := range calls {
-					e := event{call: j, begin: m.Begin()}
+					e := event{call: j, begin: m.mark("begin", c.Name, Read)}
 					e.result = c.run(shared)
-					e.end = m.End()
+					e.end = m.mark("end", c.Name, Commute)
 					history[i] = append(history[i], e)
 				}
 			})

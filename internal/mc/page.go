@@ -138,7 +138,7 @@ func (p *page) settle(update bool) error {
 	case update:
 		return os.WriteFile(pageName, p.Bytes(), 0o644)
 	}
-	return fmt.Errorf("mc: %s/%s is not what was found:\n%srewrite it with %s=1 go test -tags modelcheck ./%s, and look at the difference",
+	return fmt.Errorf("mc: %s/%s is not what was found:\n%srewrite it with %s=1 go test -tags modelcheck ./%s, look at the difference,\nand then MC_UPDATE=1 go test ./internal/repotest -run Verification",
 		p.folder, pageName, difference(string(committed), p.String()), updateVariable, p.folder)
 }
 
@@ -201,4 +201,4 @@ func testDocs(dir string) (map[string]string, error) {
 
 // position matches where a step of a trace was taken, which moves too often
 // to be committed.
-var position = regexp.MustCompile(`(?m) +[^ ]+\.(go|s):\d+$`)
+var position = regexp.MustCompile(`(?m) +([^ ]+\.go:\d+)?$`)

@@ -41,13 +41,16 @@ func Label(p unsafe.Pointer) string {
 	return fmt.Sprintf("p%d", m.words.number(p))
 }
 
-// where returns the position of the innermost caller outside the seam.
+// where returns the position of the innermost caller outside the seam, if any.
 func where() string {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		f, more := frames.Next()
-		if !more || f.Line > 1 && !inSeam(f.File) {
+		if !more { // package runtime, where goroutines begin
+			return ""
+		}
+		if f.Line > 1 && !inSeam(f.File) {
 			return shorten(f.File) + fmt.Sprintf(":%d", f.Line)
 		}
 	}
@@ -112,10 +115,19 @@ func (m *M) text(s *step, n note) string {
 	if s.on.word == 0 {
 		return n.text
 	}
+	if m.words.is(s.on.word, unsafe.Pointer(&m.tick)) {
+		return n.text // when an operation begins or ends is a word of nobody's
+	}
 	for p, name := range m.names {
-		if i := m.words.find(p); m.words.addr[i] == p && m.words.num[i] == s.on.word {
+		if m.words.is(s.on.word, p) {
 			return name + "." + n.text
 		}
 	}
 	return fmt.Sprintf("w%d.%s", s.on.word, n.text)
+}
+
+// is reports whether word is the number of p.
+func (w *words) is(word int32, p unsafe.Pointer) bool {
+	i := w.find(p)
+	return w.addr[i] == p && w.num[i] == word
 }
