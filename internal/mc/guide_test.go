@@ -92,15 +92,15 @@ func neverFalls(fresh func() raiser) func(*mc.M) {
 }
 
 func TestPeakCosts(t *testing.T) {
-	p := new(peak)
-	p.raise(9)
-	if got, want := mc.Measure(func() { p.raise(3) }), (mc.Cost{Loads: 1}); got != want {
-		t.Errorf("raise to no avail costs %v, want %v", got, want)
+	raise := func(v uint64) func() func(core int) {
+		return func() func(int) {
+			p := new(peak)
+			p.raise(4)
+			return func(int) { p.raise(v) }
+		}
 	}
-	idle := func(p *peak, _ int) { p.raise(3) }
-	if got := mc.Transfers(64, func() *peak { p := new(peak); p.raise(9); return p }, idle); got != 0 {
-		t.Errorf("raise to no avail moves %.2f cache lines at 64 cores, want 0", got)
-	}
+	mc.CheckCost(t, "raise to no avail", raise(3), mc.Cost{Loads: 1}, 0)
+	mc.CheckCost(t, "the first raise", raise(5), mc.Cost{Loads: 1, RMWs: 1}, 0)
 }
 
 // The README shows this file's code, and what the torn peak is answered.
