@@ -76,6 +76,12 @@ func joining(op func(*names)) func() func(int) {
 // What a snapshot costs others while it is being taken, and its taker.
 func TestSnapshotCosts(t *testing.T) {
 	mc.CheckCost(t, "Get of a dated record", joining(func(r *names) { r.Get("a") }), mc.Cost{Loads: 4, TableReads: 1}, 0)
+	r := newNames()
+	shardedregistry.Join(r)
+	shardedregistry.Stored(r, "a", 8)
+	if got, want := mc.Measure(func() { r.Get("a") }), (mc.Cost{Loads: 5, RMWs: 1, TableReads: 1}); got != want {
+		t.Errorf("Get that finds a record undated costs %v, want %v", got, want)
+	}
 	mc.CheckCost(t, "Put of a present key", joining(func(r *names) { r.Put("a", 9) }), mc.Cost{Loads: 12, Stores: 1, RMWs: 3, TableReads: 1}, 5, 28.75, 252.97)
 	mc.CheckCost(t, "Create, and Delete", func() func(int) {
 		r := newNames()

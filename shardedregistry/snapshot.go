@@ -19,8 +19,8 @@ type Snapshot[K comparable, V any] struct {
 //
 // Nobody waits for a snapshot but creations and deletions for the mutex of one
 // hash bucket at a time, as for a loop over All. While it is being taken, each
-// change costs one compare-and-swap and some memory more, and what a key held
-// at the instant is kept until the call returns.
+// change costs two compare-and-swaps of its own new record and 16 bytes more,
+// and what a key held at the instant is kept until the call returns.
 //
 // Snapshot is blocking on the mutex of one hash bucket at a time. It takes
 // effect when its cut is made: see DESIGN.md.
