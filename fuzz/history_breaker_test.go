@@ -322,6 +322,9 @@ func timedTrial(keys int, fresh func(*breakerLimits) group) func(*rand.Rand) his
 				w := client(c)
 				w.all()
 				w.checkLen()
+				if told, ok := g.(interface{ check(*breakerClient) }); ok {
+					told.check(w)
+				}
 			},
 		}
 	}
@@ -363,28 +366,4 @@ func resetAllTrial(fresh func(*breakerLimits) group) func(*rand.Rand) history.Tr
 
 func TestResetAllHistories(t *testing.T) {
 	history.Check(t, resetAllTrial(newGroup)).Require(t, "ResetAll", "report Late", "record Tripped")
-}
-
-// oneBreaker is a Breaker as a group of one key.
-type oneBreaker struct{ *ab.Breaker }
-
-func (b oneBreaker) Allow(string) (permit, error) { return b.Breaker.Allow() }
-func (b oneBreaker) State(string) ab.State        { return b.Breaker.State() }
-func (b oneBreaker) IsOpen(string) bool           { return b.Breaker.State() == ab.Open }
-func (b oneBreaker) Reset(string)                 { b.Breaker.Reset() }
-func (b oneBreaker) ResetAll()                    { b.Breaker.Reset() }
-func (b oneBreaker) Len() int                     { return 1 }
-
-func (b oneBreaker) Do(ctx context.Context, _ string, fn func(context.Context) error) error {
-	_, err := ab.ExecuteContext(ctx, b.Breaker, func(ctx context.Context) (int, error) { return 0, fn(ctx) })
-	return err
-}
-
-func (b oneBreaker) All() iter.Seq2[string, ab.Snapshot] {
-	return func(yield func(string, ab.Snapshot) bool) { yield(breakerKey(0), b.Snapshot()) }
-}
-
-func TestBreakerHistories(t *testing.T) {
-	cover := history.Check(t, timedTrial(1, func(l *breakerLimits) group { return oneBreaker{ab.MustNew(l.config())} }))
-	cover.Require(t, halfOpenKinds...)
 }
