@@ -48,3 +48,21 @@ func TestLongProtocolsWithAListener(t *testing.T) {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 4 - len(p.threads)}) })
 	}
 }
+
+// quick is a breaker that opens at once.
+var quick = Config{Trip: Consecutive(1)}
+
+// Who has the book of before ResetAll in hand says nothing once another has
+// said what came next.
+func TestOldBooksSayNothing(t *testing.T) {
+	for name, p := range map[string]protocol{
+		"an old trip":     {settings: quick, threads: threads{{record(k, Failure)}, {resetAll, record(k, Failure)}}},
+		"an old result":   {settings: quick, before: held, threads: threads{{report(0, Failure)}, {resetAll, record(k, Failure)}}},
+		"an old Reset":    {settings: quick, threads: threads{{reset(k)}, {resetAll, record(k, Failure)}}},
+		"an old recovery": {settings: quick, before: []action{record(k, Failure)}, threads: threads{{record(k, Success)}, {resetAll, record(k, Failure)}}},
+		"an old probe":    {settings: quick, before: []action{record(k, Failure), expire(k)}, threads: threads{{allow(0, k)}, {resetAll, record(k, Failure)}}},
+	} {
+		p.listens = true
+		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 1}) })
+	}
+}
