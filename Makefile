@@ -8,6 +8,7 @@ MAKEFLAGS += --no-builtin-rules
 GO         ?= go
 FUZZTIME   ?= 30s
 STRESS     ?= 20
+HISTORIES  ?= 30s
 LONG       ?= 1000000
 BENCHFLAGS ?=
 
@@ -86,15 +87,19 @@ peers: ## vet and test the comparison with other libraries
 	cd bench/peers && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...
 
 .PHONY: fuzz
-fuzz: ## search for new inputs, FUZZTIME=30s for each target
-	@for target in $$($(GO) test ./fuzz -list '^Fuzz' | grep '^Fuzz'); do \
-		echo "== $$target for $(FUZZTIME)"; \
-		$(GO) test ./fuzz -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
+fuzz: ## search for new inputs, FUZZTIME=30s for each of ten targets (6 minutes)
+	@for set in none:Ops modelcheck:Interleavings; do \
+		tags=$${set%:*}; \
+		for target in $$($(GO) test -tags $$tags ./fuzz -list "$${set#*:}\$$" | grep '^Fuzz'); do \
+			echo "== $$target for $(FUZZTIME)"; \
+			$(GO) test -tags $$tags ./fuzz -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
+		done; \
 	done
 
 .PHONY: stress
-stress: ## the stress tests STRESS=20 times over under the race detector (about 10 minutes)
+stress: ## the stress tests STRESS=20 times over under the race detector, and histories for HISTORIES=30s each
 	GORACE=halt_on_error=1 GOGC=10 $(GO) test -race -cpu 1,2,4 -run 'Stress|Report' -count $(STRESS) -timeout 60m $(RACE)
+	GORACE=halt_on_error=1 HISTORY_TIME=$(HISTORIES) $(GO) test -race -cpu 1,2,4 -run Histories -timeout 60m -v ./fuzz
 
 .PHONY: bench
 bench: ## compare with the locked baselines: tables and bench/results/report.html (under 6 minutes)
