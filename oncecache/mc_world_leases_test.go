@@ -2,7 +2,13 @@
 
 package oncecache_test
 
-import "testing"
+import (
+	"context"
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/mc"
+)
 
 // Values are held and removed: each is closed once, never while a lease is
 // held, and none is left open when the cache is closed in the end.
@@ -82,4 +88,28 @@ func TestProtocolsOfClose(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) { inhabit(t, tt.rule, tt.first, tt.threads...) })
 	}
+}
+
+// A create function that still runs when Delete and Close have returned is
+// cancelled, whichever of the two was first.
+func TestCloseFindsHiddenCreations(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "GetOrCreateContext(in it Delete) ∥ Close(ended)"}, func(m *mc.M) {
+		c := new(cache)
+		var closed atomics.Bool
+		ended, end := atomics.WithCancel(context.Background())
+		end()
+		m.Go(func() {
+			c.GetOrCreateContext(context.Background(), key, func(ctx context.Context, _ string) (int, error) {
+				c.Delete(key)
+				if closed.Load() && ctx.Err() == nil {
+					m.Failf("Delete and Close have returned, and the creation is not cancelled")
+				}
+				return 1, nil
+			})
+		})
+		m.Go(func() {
+			c.Close(ended)
+			closed.Store(true)
+		})
+	})
 }
