@@ -52,7 +52,7 @@ func TestCosts(t *testing.T) {
 	mc.CheckCost(t, "GetOrCreate of a present key", of(func(c *cache) { c.GetOrCreate(key, failing) }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "GetOrCreateContext of a present key", of(func(c *cache) { c.GetOrCreateContext(ctx, key, refuse) }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "Acquire of a present key, and Release", of(func(c *cache) { l, _ := c.Acquire(ctx, key, refuse); l.Release() }), mc.Cost{Loads: 2, TableReads: 1}, 0)
-	mc.CheckCost(t, "the same, where the cache closes values", owning(func(c *cache) { l, _ := c.Acquire(ctx, key, refuse); l.Release() }), mc.Cost{Loads: 4, RMWs: 2, TableReads: 1}, 0, 1.75, 1.97)
+	mc.CheckCost(t, "the same, where the cache closes values", owning(func(c *cache) { l, _ := c.Acquire(ctx, key, refuse); l.Release() }), mc.Cost{Loads: 4, RMWs: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "Get of a present key", of(func(c *cache) { c.Get(key) }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "Get of an absent key", of(func(c *cache) { c.Get("absent") }), mc.Cost{Loads: 1, TableReads: 1}, 0)
 	mc.CheckCost(t, "GetOrCreate that creates", eachKey(func(c *cache, k string) { c.GetOrCreate(k, one) }), mc.Cost{Loads: 4, Stores: 1, RMWs: 3, TableReads: 2, TableWrites: 1}, 6)

@@ -38,6 +38,23 @@ type book struct {
 	paths    map[string][]path
 	busy     map[testing.TB]bool
 	problems []string
+
+	// What the run is compared with, and whether that is to be rewritten. Both
+	// are read by the first test that enters something: go test notes for its
+	// cache what is read while tests run, and not what is read after them.
+	read      bool
+	committed []byte
+	update    bool
+}
+
+// begin is called whenever something is entered.
+func (b *book) begin() {
+	if b.read {
+		return
+	}
+	b.read = true
+	b.update = os.Getenv(updateVariable) != ""
+	b.committed, _ = os.ReadFile(pageName) // none: all is new
 }
 
 func newBook() *book {
@@ -66,6 +83,7 @@ func (b *book) enter(t testing.TB, c check) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.begin()
 	name := t.Name()
 	switch before, again := b.checks[name]; {
 	case b.busy[t]:
@@ -103,7 +121,7 @@ func (b *book) close() error {
 	if err != nil {
 		return err
 	}
-	return p.settle(os.Getenv(updateVariable) != "")
+	return p.settle(b.committed, b.update)
 }
 
 const (

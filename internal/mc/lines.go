@@ -131,3 +131,13 @@ func record(cores, calls int, setup func() (op func(core int))) *lines {
 	}
 	return l
 }
+
+// Core returns the number of the core that runs while costs are measured.
+//
+//go:norace
+func Core() int {
+	if m := active; m != nil && m.cur != nil {
+		return m.cur.id
+	}
+	return 0
+}

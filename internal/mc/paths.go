@@ -62,6 +62,7 @@ func (b *book) enterPath(t testing.TB, p path) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.begin()
 	if !b.busy[t] {
 		b.busy[t] = true
 		b.paths[t.Name()] = nil
@@ -75,18 +76,25 @@ const costsHead = `
 What one call does to shared words, counted, and how many cache lines it moves between cores when 2, 8 or 64 of them
 call it all the time. They take turns at every step, which is worse than they would. The counts come from a model and
 are the same on every machine. In it, a key of a table is one line, whatever the operation; the clock and the functions
-that the user supplies cost nothing; and an object of the heap begins a line of its own.
+that the user supplies cost nothing; an object of the heap begins a line of its own; and of a split counter each core
+keeps a cell, as it tends to.
+`
 
-| operation | loads | stores | RMWs | table reads | table writes | blocking | clock | lines moved at 2 cores | at 8 | at 64 |
+const costsTable = `| operation | loads | stores | RMWs | table reads | table writes | blocking | clock | lines moved at 2 cores | at 8 | at 64 |
 |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 `
 
-func (b *book) costs(p *page) {
+func (b *book) costs(p *page, docs map[string]string) {
 	if len(b.paths) == 0 {
 		return
 	}
 	p.WriteString(costsHead)
 	for _, test := range slices.Sorted(maps.Keys(b.paths)) {
+		fmt.Fprintf(p, "\n### %s\n\n", test)
+		if docs[test] != "" {
+			fmt.Fprintf(p, "%s\n\n", docs[test])
+		}
+		p.WriteString(costsTable)
 		for _, path := range b.paths[test] {
 			c := path.cost
 			fmt.Fprintf(p, "| %s | %d | %d | %d | %d | %d | %d | %d", cell(path.name),
