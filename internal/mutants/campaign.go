@@ -55,7 +55,10 @@ func (c *campaign) run() error {
 			c.baselines = append(c.baselines, b)
 		}
 	}
-	c.keep()
+	if err := c.split(); err != nil {
+		return err
+	}
+	defer c.join()
 	c.started = time.Now()
 	c.verdicts = map[*mutant]*verdict{}
 	queue := make(chan *mutant)
@@ -72,7 +75,6 @@ func (c *campaign) run() error {
 	}
 	close(queue)
 	workers.Wait()
-	c.prune(time.Minute) // another campaign may be running
 	return c.killers.save()
 }
 
@@ -174,7 +176,7 @@ func (c *campaign) finish(m *mutant, v *verdict) {
 		fmt.Fprintln(c.out, indent(v.output))
 	}
 	if c.done%64 == 0 {
-		c.prune(2 * time.Minute)
+		c.prune()
 		c.killers.save()
 	}
 }

@@ -138,3 +138,44 @@ func TestReviewOutdated(t *testing.T) {
 		}
 	}
 }
+
+// What is built with mutants does not stay, and what was there does.
+func TestForkedCache(t *testing.T) {
+	dir := t.TempDir()
+	g := &toolchain{cache: filepath.Join(dir, "go-build"), temp: filepath.Join(dir, "temp")}
+	write := func(path string) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("x"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(g.cache, "ab", "kept"))
+	if err := g.split(); err != nil {
+		t.Fatal(err)
+	}
+	fork := g.fork
+	old, new := filepath.Join(fork, "ab", "old"), filepath.Join(fork, "ab", "new")
+	write(old)
+	write(new)
+	hour := time.Now().Add(-time.Hour)
+	for _, path := range []string{old, filepath.Join(fork, "ab", "kept")} {
+		if err := os.Chtimes(path, hour, hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.prune()
+	for path, want := range map[string]bool{old: false, new: true, filepath.Join(fork, "ab", "kept"): true} {
+		if _, err := os.Stat(path); (err == nil) != want {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	g.close()
+	if _, err := os.Stat(fork); !os.IsNotExist(err) {
+		t.Error("the fork is still there")
+	}
+	if _, err := os.Stat(filepath.Join(g.cache, "ab", "kept")); err != nil {
+		t.Error(err)
+	}
+}

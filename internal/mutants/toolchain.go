@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"debug/macho"
 	"encoding/json"
@@ -17,13 +18,15 @@ import (
 )
 
 // A toolchain builds mutants, in a copy of the module, so that the source may
-// be edited meanwhile, and with a build cache of its own, from which it throws
-// away what mutants leave there.
+// be edited meanwhile.
 type toolchain struct {
-	root  string          // of the copy
-	temp  string          // holds it
-	cache string          // of builds; "": the user's
-	kept  map[string]bool // files of the cache to keep
+	root string // of the copy
+	temp string // holds it
+
+	// cache is where builds are kept without mutants; "": the user's cache.
+	// With mutants they are kept in a fork of it, or "", until the campaign
+	// ends: programs are large, and none is built twice.
+	cache, fork string
 }
 
 func newToolchain(cache string) (*toolchain, error) {
@@ -39,7 +42,10 @@ func newToolchain(cache string) (*toolchain, error) {
 	return g, copyModule(strings.TrimSpace(string(out)), g.root)
 }
 
-func (g *toolchain) close() { os.RemoveAll(g.temp) }
+func (g *toolchain) close() {
+	os.RemoveAll(g.temp)
+	g.join()
+}
 
 // copyModule copies what the packages of the module at from are built of.
 func copyModule(from, to string) error {
@@ -73,8 +79,8 @@ func (g *toolchain) run(args ...string) ([]byte, error) {
 	cmd := exec.Command("go", args...)
 	cmd.Dir = g.root
 	cmd.Env = append(os.Environ(), "GOWORK=off")
-	if g.cache != "" {
-		cmd.Env = append(cmd.Env, "GOCACHE="+g.cache)
+	if cache := cmp.Or(g.fork, g.cache); cache != "" {
+		cmd.Env = append(cmd.Env, "GOCACHE="+cache)
 	}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -113,34 +119,65 @@ func (g *toolchain) test(b build, dir, slot string, m *mutant) (binary string, e
 	return binary, err
 }
 
-// keep makes what the cache holds now stay there.
-func (g *toolchain) keep() {
-	g.kept = map[string]bool{}
-	g.cached(func(path string, _ fs.FileInfo) { g.kept[path] = true })
-}
-
-// prune removes from the cache what came after keep, and is not that new that
-// a build could be about to use it.
-func (g *toolchain) prune(age time.Duration) {
-	g.cached(func(path string, info fs.FileInfo) {
-		if !g.kept[path] && time.Since(info.ModTime()) > age {
-			os.Remove(path)
+// split makes the fork of the cache.
+func (g *toolchain) split() (err error) {
+	if g.cache == "" {
+		return nil
+	}
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(g.cache), "fork*")); err == nil {
+		for _, dir := range left { // by campaigns that were killed
+			if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > 48*time.Hour {
+				os.RemoveAll(dir)
+			}
+		}
+	}
+	if g.fork, err = os.MkdirTemp(filepath.Dir(g.cache), "fork"); err != nil {
+		return err
+	}
+	return filepath.WalkDir(g.cache, func(path string, d fs.DirEntry, err error) error {
+		rel, _ := filepath.Rel(g.cache, path) // it is below
+		switch to := filepath.Join(g.fork, rel); {
+		case err != nil || rel == ".":
+			return err
+		case d.IsDir():
+			return os.Mkdir(to, 0o777)
+		default:
+			if err := os.Link(path, to); err != nil && !os.IsNotExist(err) { // another campaign's build replaced it
+				return err
+			}
+			return nil
 		}
 	})
 }
 
-func (g *toolchain) cached(f func(path string, info fs.FileInfo)) {
-	if g.cache == "" {
+// prune removes from the fork what mutants left there, but for what is so new
+// that a build could be about to use it.
+func (g *toolchain) prune() {
+	if g.fork == "" {
 		return
 	}
-	filepath.WalkDir(g.cache, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			if info, err := d.Info(); err == nil {
-				f(path, info)
-			}
+	filepath.WalkDir(g.fork, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		rel, _ := filepath.Rel(g.fork, path) // it is below
+		info, err := d.Info()
+		if err != nil || time.Since(info.ModTime()) < 2*time.Minute {
+			return err
+		}
+		if _, err := os.Stat(filepath.Join(g.cache, rel)); os.IsNotExist(err) {
+			return os.Remove(path)
 		}
 		return nil
 	})
+}
+
+// join removes the fork.
+func (g *toolchain) join() {
+	if g.fork != "" {
+		os.RemoveAll(g.fork)
+		g.fork = ""
+	}
 }
 
 var codeSeed = maphash.MakeSeed()
