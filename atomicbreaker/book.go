@@ -244,12 +244,12 @@ func (b *book[K]) settleCell(core *core, stay word, o Outcome) Verdict {
 		// The cell has died without having changed since it admitted the
 		// call, which therefore stays good.
 		b.remove(c)
-		since := c.since.Load()
-		if since == nil {
-			// LP(Done): late when remove found the book outdated.
+		if b.outdated() {
+			// LP(Done): late when the book is read.
 			return Late
 		}
-		return b.settle(c.key, c.hash, since, o, c.set.Load())
+		// The book was not outdated in remove either, so c.since is set.
+		return b.settle(c.key, c.hash, c.since.Load(), o, c.set.Load())
 	}
 	b.finish(c, did)
 	return v

@@ -176,9 +176,10 @@ func TestCellsWaitForTheirEvents(t *testing.T) {
 // what is missing from before.
 func TestResetAllWaitsForNobody(t *testing.T) {
 	for name, old := range map[string]func(*Group[string], *cell[string]){
-		"ResetAll has gone through":   func(g *Group[string], _ *cell[string]) { g.ResetAll() },
-		"ResetAll goes through later": func(g *Group[string], _ *cell[string]) { g.replaceBook(nil) },
-		"ResetAll twice":              func(g *Group[string], _ *cell[string]) { g.replaceBook(nil); g.ResetAll() },
+		"ResetAll has gone through":      func(g *Group[string], _ *cell[string]) { g.ResetAll() },
+		"ResetAll goes through later":    func(g *Group[string], _ *cell[string]) { g.replaceBook(nil) },
+		"ResetAll twice":                 func(g *Group[string], _ *cell[string]) { g.replaceBook(nil); g.ResetAll() },
+		"two ResetAlls go through later": func(g *Group[string], _ *cell[string]) { g.replaceBook(nil); g.replaceBook(nil) },
 		"someone has sealed the cell": func(g *Group[string], c *cell[string]) {
 			g.replaceBook(func() { c.word.Store(uint64(word(c.word.Load()).enter(tombstone))) })
 		},

@@ -103,6 +103,10 @@ func TestListenerOrder(t *testing.T) {
 	}{
 		"a trip against a reset":   {operations: "fail ∥ Reset", threads: []func(scene){fail, reset}},
 		"a trip and a reset twice": {operations: "fail, Reset ∥ fail, Reset", threads: []func(scene){func(s scene) { fail(s); reset(s) }, func(s scene) { fail(s); reset(s) }}},
+		"times go on": {
+			operations: "Reset ∥ Reset, advance by 1 s",
+			threads:    []func(scene){reset, func(s scene) { reset(s); s.e.m.Advance(time.Second) }},
+		},
 		"late results": {
 			operations: "Failure ∥ Failure ∥ Reset",
 			threads:    []func(scene){func(s scene) { s.early.Failure() }, func(s scene) { s.late.Failure() }, reset},

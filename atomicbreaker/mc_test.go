@@ -63,6 +63,13 @@ func TestProtocols(t *testing.T) {
 		"a sweep and a failure":              {idle: true, before: closed2, threads: threads{{report(2, Failure)}, {sweep}}},
 		"a sweep and a late failure":         {idle: true, before: closed2, threads: threads{{report(0, Failure)}, {sweep}}},
 		"State of a dead cell, and the next": {idle: true, before: dead, threads: threads{{state(k)}, {record(k, Failure), record(k, Failure)}}},
+
+		"a call as the key departs":        {before: opened, threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Success)}}},
+		"the same with a twin":             {before: after(twinOpen, opened...), threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Success)}}},
+		"a call, a trip and a departure":   {before: failing, threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Failure), record(k, Success)}}},
+		"a dead cell's failure and a late": {idle: true, before: dead, threads: threads{{report(2, Failure)}, {report(0, Failure)}}},
+		"a call and a sweep":               {idle: true, before: closed2, threads: threads{{allow(1, k), report(1, Failure)}, {sweep}}},
+		"two probes and a result":          {settings: Config{Probes: 2, CloseAfter: 2}, before: probing, threads: threads{{report(3, Success), allow(3, k)}, {allow(0, k), report(0, Failure)}}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })
 	}
@@ -72,21 +79,15 @@ func TestProtocols(t *testing.T) {
 // preemptions.
 func TestLongProtocols(t *testing.T) {
 	for name, p := range map[string]protocol{
-		"a failure and Reset":            {before: held, threads: threads{{report(0, Failure)}, {reset(k)}}},
-		"a failure, and a whole life":    {before: held, threads: threads{{report(0, Failure)}, {record(k, Failure), record(k, Failure), record(k, Success)}}},
-		"a call, and a whole life":       {threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Failure), record(k, Failure), record(k, Success)}}},
-		"a call as the key departs":      {before: opened, threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Success)}}},
-		"the same with a twin":           {before: after(twinOpen, opened...), threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Success)}}},
-		"a late failure, and new ones":   {before: opened, threads: threads{{report(0, Failure)}, {record(k, Success), record(k, Failure)}}},
-		"a call, a trip and a departure": {before: failing, threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Failure), record(k, Success)}}},
-		"two resets":                     {before: held, threads: threads{{reset(k)}, {reset(k)}}},
+		"a failure and Reset":          {before: held, threads: threads{{report(0, Failure)}, {reset(k)}}},
+		"a failure, and a whole life":  {before: held, threads: threads{{report(0, Failure)}, {record(k, Failure), record(k, Failure), record(k, Success)}}},
+		"a call, and a whole life":     {threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Failure), record(k, Failure), record(k, Success)}}},
+		"a late failure, and new ones": {before: opened, threads: threads{{report(0, Failure)}, {record(k, Success), record(k, Failure)}}},
+		"two resets":                   {before: held, threads: threads{{reset(k)}, {reset(k)}}},
 
 		"a dead cell's failure and the next": {idle: true, before: dead, threads: threads{{report(2, Failure)}, {allow(0, k), report(0, Failure)}}},
-		"a dead cell's failure and a late":   {idle: true, before: dead, threads: threads{{report(2, Failure)}, {report(0, Failure)}}},
 		"a dead cell's failure and Reset":    {idle: true, before: dead, threads: threads{{report(2, Failure)}, {reset(k)}}},
 		"a dead cell's failure and a trip":   {idle: true, before: dead, threads: threads{{report(2, Failure)}, {record(k, Failure), record(k, Failure)}}},
-		"a call and a sweep":                 {idle: true, before: closed2, threads: threads{{allow(1, k), report(1, Failure)}, {sweep}}},
-		"two probes and a result":            {settings: Config{Probes: 2, CloseAfter: 2}, before: probing, threads: threads{{report(3, Success), allow(3, k)}, {allow(0, k), report(0, Failure)}}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2}) })
 	}
