@@ -20,7 +20,7 @@ RACE := ./atomicbreaker/... ./cowchangeset/... ./oncecache/... ./shardedregistry
 
 # What is checked in the model. The twins of internal/atomics and internal/table
 # exist there only.
-MODEL := ./internal/mc/... ./internal/atomics ./internal/table $(PUBLIC) ./fuzz
+MODEL := ./internal/mc/... ./internal/atomics ./internal/table $(PUBLIC) ./fuzz ./fuzz/internal/interleave
 
 .PHONY: help
 help: ## list the targets
