@@ -132,7 +132,7 @@ func TestGrowAndShrinkLosesNothing(t *testing.T) {
 func TestKeys(t *testing.T) {
 	type point struct{ x, y any }
 	floats, anys, points := table.NewKeys[float64](), table.NewKeys[any](), table.NewKeys[point]()
-	pointers := table.NewKeys[*any]()
+	pointers, arrays := table.NewKeys[*any](), table.NewKeys[[1]any]()
 	for name, c := range map[string]struct{ comparable, findable, wantComparable, wantFindable bool }{
 		"number":            {floats.Comparable(1), floats.Findable(1), true, true},
 		"NaN":               {floats.Comparable(math.NaN()), floats.Findable(math.NaN()), true, false},
@@ -142,6 +142,8 @@ func TestKeys(t *testing.T) {
 		"any empty array":   {anys.Comparable([0]struct{ f []int }{}), anys.Findable([0]struct{ f []int }{}), false, false},
 		"nil any":           {anys.Comparable(nil), anys.Findable(nil), true, true},
 		"struct of a slice": {points.Comparable(point{1, []int{}}), points.Findable(point{1, []int{}}), false, false},
+		"array of a slice":  {arrays.Comparable([1]any{[]int{}}), arrays.Findable([1]any{[]int{}}), false, false},
+		"array":             {arrays.Comparable([1]any{1}), arrays.Findable([1]any{1}), true, true},
 		"struct":            {points.Comparable(point{1, "b"}), points.Findable(point{1, "b"}), true, true},
 		"pointer":           {pointers.Comparable(new(any)), pointers.Findable(new(any)), true, true},
 	} {
