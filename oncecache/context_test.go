@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,21 +145,41 @@ func TestCreateContext(t *testing.T) {
 
 // A context that has ended gets a value that is there, and creates none.
 func TestContextHasEnded(t *testing.T) {
-	var c oncecache.Cache[string, int]
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	never := func(context.Context, string) (int, error) { return -1, errors.New("create called") }
-	if v, err := c.GetOrCreateContext(ended, "k", never); v != 0 || err != context.Canceled {
-		t.Error(v, err)
-	}
-	o := begin(t, &c, "k")
-	if v, err := c.GetOrCreateContext(ended, "k", never); v != 0 || err != context.Canceled {
-		t.Error(v, err)
-	}
-	o.end <- with(1)
-	o.wait(t)
-	if v, err := c.GetOrCreateContext(ended, "k", never); v != 1 || err != nil {
-		t.Error(v, err)
+	for _, tt := range []struct {
+		name string
+		want result
+		has  func(*oncecache.Cache[string, int])
+	}{
+		{"nothing", left, func(*oncecache.Cache[string, int]) {}},
+		{"a value", result{value: 1}, func(c *oncecache.Cache[string, int]) { c.Set("k", 1) }},
+		{"a creation", left, func(c *oncecache.Cache[string, int]) {
+			o := begin(t, c, "k")
+			t.Cleanup(func() { o.end <- with(1); <-o.done })
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var c oncecache.Cache[string, int]
+			tt.has(&c)
+			var created atomic.Bool
+			v, err := c.GetOrCreateContext(ended, "k", func(context.Context, string) (int, error) {
+				created.Store(true)
+				return -1, nil
+			})
+			if (result{value: v, err: err}) != tt.want {
+				t.Errorf("got %d, %v, want %+v", v, err, tt.want)
+			}
+			if tt.name == "a creation" {
+				return
+			}
+			if err := c.Close(t.Context()); err != nil { // waits for what was created
+				t.Error(err)
+			}
+			if created.Load() {
+				t.Error("create called")
+			}
+		})
 	}
 }
 
