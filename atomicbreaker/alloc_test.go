@@ -25,6 +25,9 @@ func TestAllocations(t *testing.T) {
 		ints.RecordFailure(1)
 	}
 	strings.RecordFailure("failing")
+	told := ab.MustNew(ab.Config{Trip: ab.Consecutive(2), OnStateChange: func(ab.Event) {}})
+	toldKeys := ab.MustNewGroup(ab.GroupConfig[string]{OnStateChange: func(string, ab.Event) {}})
+	toldKeys.RecordFailure("failing")
 	n := 0
 	for _, tt := range []struct {
 		name string
@@ -45,6 +48,11 @@ func TestAllocations(t *testing.T) {
 		{"Group.Allow, rejection", 0, func() { strings.Allow("open") }},
 		{"Group failure of a failing key", 0, func() { p, _ := strings.Allow("failing"); p.Cancel(); strings.IsOpen("failing") }},
 		{"Group.IsOpen, RecordSuccess", 0, func() { strings.IsOpen("healthy"); strings.RecordSuccess("healthy") }},
+		{"Allow, Success, with a listener", 0, func() { p, _ := told.Allow(); p.Success() }},
+		{"Allow, Failure, Allow, Success, with a listener", 0, func() { p, _ := told.Allow(); p.Failure(); p, _ = told.Allow(); p.Success() }},
+		{"Group.Allow, Success, with a listener", 0, func() { p, _ := toldKeys.Allow("healthy"); p.Success() }},
+		// The event, its notice, and room for that in the feed.
+		{"Reset with a listener", 3, told.Reset},
 		// The cell and the table's entry.
 		{"Group failure and success", 2, func() { strings.RecordFailure("k"); strings.RecordSuccess("k") }},
 	} {

@@ -51,7 +51,7 @@ type notice struct {
 type audience interface {
 	// hear calls the listener. It runs user code.
 	hear(*Event)
-	// heard is called when all events of the core up to now were delivered.
+	// heard is called after each event, when core.told counts it.
 	heard(*core)
 	// drop reports whether a feed is to be thrown away once it is empty, and
 	// dropped is called when it was.
