@@ -22,6 +22,10 @@ import (
 // Close may be called again, to wait again and for the same errors. A create
 // or Config.Close function that calls it waits for itself until ctx ends.
 //
+// A call that Close overtakes may still find and store values. They are
+// removed and closed all the same, and no call that begins after Close has
+// returned sees them.
+//
 // After Close, Get, All, Keys and Len find nothing, Delete and SetIfAbsent do
 // nothing, and Set stores nothing: it closes the value, if there is a
 // Config.Close function. Close panics if ctx is nil.
