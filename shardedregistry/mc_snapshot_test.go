@@ -138,6 +138,14 @@ func (r onB) Update(_ string, fn func(int) (int, error)) (shardedregistry.Entry[
 
 var both7 = []call{put(7), other(put(7))}
 
+// begin makes a snapshot join.
+var begin = call{Name: "Join", Do: func(r registry) any {
+	if j, ok := r.(*joined); ok {
+		j.taker = shardedregistry.Join(j.Registry)
+	}
+	return nil
+}}
+
 // finish ends a snapshot that has joined.
 var finish = call{Name: "Leave", Do: func(r registry) any {
 	if r, ok := r.(*joined); ok {
@@ -233,6 +241,16 @@ func TestSnapshotBoundedProtocols(t *testing.T) {
 	}
 }
 
+// Who deletes without knowing of a snapshot deletes nothing that was created
+// since that has joined: it would be missed.
+func TestSnapshotAndOldDeletion(t *testing.T) {
+	first := []call{other(put(7))}
+	fresh := twoKeys(first)
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 2}
+	snapshotProtocol(t, cfg, func() registry { return &joined{Registry: fresh()} }, first,
+		threads{{remove}, {begin, create(1), snapshot}, {other(put(2)), get}}, finish, traces)
+}
+
 // A snapshot that has joined and looked once, beside one or two goroutines.
 func TestSnapshotCutProtocols(t *testing.T) {
 	for _, tt := range []struct {
@@ -262,27 +280,33 @@ func TestSnapshotCutProtocols(t *testing.T) {
 	}
 }
 
-// A snapshot that is known and leaves, beside two goroutines: nobody forgets to
-// forget.
+// A snapshot that is known and leaves, beside one or two goroutines: nobody
+// forgets to forget, or forgets what is left.
 func TestSnapshotLeaveProtocols(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
+		cfg     mc.Config
 		first   []call
+		known   []call // what happens between the snapshot and the threads
 		threads threads
 	}{
-		{"update and leave", with7, threads{{put(1)}, {put(2)}, {finish}}},
-		{"delete and leave", with7, threads{{remove}, {create(5)}, {finish}}},
-		{"create and leave", empty, threads{{put(1)}, {remove}, {finish}}},
-		{"re-create and leave", with7, threads{{remove, create(5)}, {finish}}},
+		{"update and leave", mc.Config{}, with7, nil, threads{{put(1)}, {put(2)}, {finish}}},
+		{"delete what is dated, and leave", mc.Config{Mode: mc.Bounded, Preemptions: 2}, with7, []call{put(8)}, threads{{remove}, {create(5)}, {finish}}},
+		{"delete and leave", mc.Config{}, with7, nil, threads{{remove}, {create(5)}, {finish}}},
+		{"create and leave", mc.Config{}, empty, nil, threads{{put(1)}, {remove}, {finish}}},
+		{"re-create and leave", mc.Config{}, with7, nil, threads{{remove, create(5)}, {finish}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			fresh := twoKeys(tt.first)
-			snapshotProtocol(t, mc.Config{}, func() registry {
+			snapshotProtocol(t, tt.cfg, func() registry {
 				r := fresh()
 				j := &joined{r, shardedregistry.Join(r)}
 				j.Snapshot()
+				for _, c := range tt.known {
+					c.Do(j)
+				}
 				return j
-			}, tt.first, tt.threads, lookup, traces)
+			}, slices.Concat(tt.first, tt.known), tt.threads, lookup, traces)
 		})
 	}
 }

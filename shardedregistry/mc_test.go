@@ -306,6 +306,22 @@ func TestSuspectListProtocol(t *testing.T) {
 	}
 }
 
+// A suspect is caught by a creation of its key if that was its own.
+func TestSuspectCreatesProtocol(t *testing.T) {
+	cfg := mc.Config{Operations: "Listed(a): Create ∥ Create"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := oneShard()
+		m.Go(func() {
+			shardedregistry.Listed(r, "a", func(own *bool) {
+				if _, err := r.Create("a", 1); *own != (err == nil) {
+					m.Failf("a suspect is caught: %v, when its creation gave %v", *own, err)
+				}
+			})
+		})
+		m.Go(func() { r.Create("a", 2) })
+	})
+}
+
 // dictionary is the report's: see naive in report_test.go. Each access is safe.
 type dictionary struct{ dict *table.Table[string, int] }
 

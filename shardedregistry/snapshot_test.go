@@ -331,26 +331,29 @@ func TestSnapshotVersions(t *testing.T) {
 	}
 }
 
+// blob is a value that is a heap object of its own.
+type blob struct{ bytes [64 << 10]byte }
+
 // What a snapshot contains lives as long as the snapshot and no longer, and it
 // keeps neither the registry nor what its records replaced.
 func TestSnapshotMemory(t *testing.T) {
-	type blob struct{ bytes [64 << 10]byte }
 	r := new(shardedregistry.Registry[string, *blob])
 	first, second := new(blob), new(blob)
-	before, at := weak.Make(first), weak.Make(second)
+	before, at, registry := weak.Make(first), weak.Make(second), weak.Make(r)
 	mustPut(t, r, "a", first)
-	taker := shardedregistry.Join(r)
-	mustPut(t, r, "a", second) // dated, and in the snapshot
+	taker := shardedregistry.Join(r) // needs the first for a while
+	mustPut(t, r, "a", second)
 	first, second = nil, nil
-	taker.Collect()
-	s := taker.Leave()
-	r.Delete("a")
-	registry := weak.Make(r)
-	r, taker = nil, shardedregistry.Taker[string, *blob]{}
+	s := r.Snapshot()
+	mustPut(t, r, "a", new(blob))
+	taker.Leave()
 	runtime.GC()
 	if before.Value() != nil {
 		t.Error("what was replaced before the cut is kept")
 	}
+	runtime.KeepAlive(r)
+	r, taker = nil, shardedregistry.Taker[string, *blob]{}
+	runtime.GC()
 	if registry.Value() != nil {
 		t.Error("the snapshot keeps the registry")
 	}
@@ -362,6 +365,34 @@ func TestSnapshotMemory(t *testing.T) {
 	if at.Value() != nil {
 		t.Error("a value of a snapshot outlives it")
 	}
+}
+
+// An update that starts over when a snapshot has been taken keeps nothing of
+// its attempt during it.
+func TestUpdateOutlivesSnapshot(t *testing.T) {
+	var r shardedregistry.Registry[string, *blob]
+	first := new(blob)
+	before := weak.Make(first)
+	mustPut(t, &r, "a", first)
+	first = nil
+	taker := shardedregistry.Join(&r)
+	runs := 0
+	_, err := r.Update("a", func(*blob) (*blob, error) {
+		if runs++; runs == 1 {
+			mustPut(t, &r, "a", new(blob)) // makes this attempt fail
+			taker.Leave()
+		}
+		return new(blob), nil
+	})
+	if err != nil || runs != 2 {
+		t.Fatalf("Update = %v after %d runs, want 2", err, runs)
+	}
+	taker = shardedregistry.Taker[string, *blob]{}
+	runtime.GC()
+	if before.Value() != nil {
+		t.Error("what the first attempt would have replaced is kept")
+	}
+	runtime.KeepAlive(&r)
 }
 
 // Taking a snapshot costs a number of allocations that does not depend on the
