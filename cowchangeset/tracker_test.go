@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"strconv"
@@ -136,7 +135,8 @@ func TestTrackerRecordBatchTooLong(t *testing.T) {
 	}
 	var tracker cowchangeset.Tracker[struct{}]
 	c := start(t, &tracker)
-	p := mustPanic(t, func() { tracker.RecordBatch(make([]struct{}, math.MaxInt)) })
+	n := uint64(1)<<40 + 1
+	p := mustPanic(t, func() { tracker.RecordBatch(make([]struct{}, n)) })
 	if p != "cowchangeset: Tracker.RecordBatch called with more than 2^40 entries" {
 		t.Error(p)
 	}
