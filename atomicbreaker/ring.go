@@ -1,0 +1,139 @@
+package atomicbreaker
+
+import (
+	"time"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// A bucket is the calls that ended in one tick, as one stripe of a ring has
+// counted them.
+//
+//	 63..40    39..20    19..0
+//	┌────────┬─────────┬──────────┐
+//	│ lap 24 │ bad 20  │ total 20 │   bad ≤ total
+//	└────────┴─────────┴──────────┘
+//
+// Ticks are numbered from the epoch. Number t is counted in bucket t%16 of its
+// stripe, and t/16 is its lap, kept modulo 2^24. The zero bucket is that of
+// the first lap, and empty.
+type bucket uint64
+
+const (
+	buckets   = 16
+	lapShift  = 40
+	lapMask   = 1<<24 - 1
+	badShift  = 20
+	countMask = 1<<20 - 1
+
+	// exactCounts is what a bucket counts one by one for certain. Full, it
+	// goes on with half of what it had, which is this much.
+	exactCounts = (countMask + 1) / 2
+)
+
+// emptyBucket returns the bucket of a tick before its first call.
+func emptyBucket(tick uint64) bucket { return bucket(tick / buckets & lapMask << lapShift) }
+
+// of reports whether b is the bucket of a tick, which has b's index. So seem
+// those that are a multiple of 2^24 laps away.
+func (b bucket) of(tick uint64) bool { return b>>lapShift == emptyBucket(tick)>>lapShift }
+
+func (b bucket) bad() uint64   { return uint64(b>>badShift) & countMask }
+func (b bucket) total() uint64 { return uint64(b) & countMask }
+
+// count returns b with one call more. A full bucket is halved first: half of
+// its odd total is rounded up, and the nearest ratio then has bad rounded up
+// too.
+func (b bucket) count(bad bool) bucket {
+	if b.total() == countMask {
+		b = b>>lapShift<<lapShift | bucket((b.bad()+1)/2)<<badShift | bucket(exactCounts)
+	}
+	if bad {
+		b += 1 << badShift
+	}
+	return b + 1
+}
+
+// A ring counts calls, and those among them that were bad, by when they ended.
+// A call is in the sum for at least the window, and for less than a fifteenth
+// of it and 16 µs more.
+//
+// Nobody clears buckets and nothing has to be done in time: a bucket of another
+// lap than expected is as good as empty. Who first counts in a lap replaces it
+// by a bucket with one call, so that rotation and first count are one CAS. A
+// ring that nobody uses for 2^24 laps reads a bucket again as new that was last
+// used exactly that many laps, or a multiple of it, ago: 268 seconds in the
+// shortest windows, 6 years in one of ten seconds.
+//
+// A bucket of a stripe counts a million calls, and then goes on with half of
+// both counts. Below exactCounts nothing is lost; above, the ratio is kept, but
+// the bucket may weigh as little as half of what it should.
+type ring struct {
+	tick    time.Duration // the length of one; the 15 before the current cover the window
+	stripes []stripe      // a power of two of them; neither field ever changes
+}
+
+// A stripe is two cache lines. The allocator puts a power of two of them at a
+// multiple of their size, so no two share one.
+type stripe [buckets]atomics.Uint64
+
+// tickUnit is what ticks are multiples of. A caller who needs 16 of them from
+// one step to the next starts over, so they must be long for a processor.
+const tickUnit = time.Microsecond
+
+// newRing returns a ring for a window, which must be positive. Stripes is a
+// power of two: atomics.Stripes() where callers on all processors meet.
+func newRing(window time.Duration, stripes int) *ring {
+	units := (window-1)/((buckets-1)*tickUnit) + 1
+	return &ring{tick: units * tickUnit, stripes: make([]stripe, stripes)}
+}
+
+// add counts a call that ends now, and returns when that is since epoch: a sum
+// for then or for later, up to the window, counts the call.
+//
+// A CAS fails only when another caller has counted in the same stripe. Other
+// than that, it starts over if it was stopped for a lap before it could
+// replace a bucket.
+func (r *ring) add(epoch time.Time, bad bool) (at time.Duration) {
+	s := &r.stripes[atomics.Stripe(len(r.stripes))]
+	at = atomics.Since(epoch)
+	for {
+		tick := uint64(at / r.tick)
+		word := &s[tick%buckets]
+		was := word.Load()
+		b := bucket(was)
+		if !b.of(tick) {
+			// Is it older, or newer, or much older and seems newer? Its tick
+			// was read from the clock before b was stored. If now is no whole
+			// lap after mine, it was not after mine.
+			if now := atomics.Since(epoch); uint64(now/r.tick)-tick >= buckets {
+				at = now
+				continue
+			}
+			b = emptyBucket(tick)
+		}
+		if word.CompareAndSwap(was, uint64(b.count(bad))) {
+			return at
+		}
+	}
+}
+
+// sum returns how many calls are in the window that ends now, and how many of
+// them were bad. It is exact when nobody adds. Otherwise it counts, once each,
+// all calls that were added before it began and are in the window until it
+// returns; those that are added or leave the window meanwhile may be counted
+// or not.
+func (r *ring) sum(now time.Duration) (bad, total uint64) {
+	last := uint64(now / r.tick)
+	for i := range r.stripes {
+		// Near the epoch, ticks before it seem to be of the last lap of all,
+		// and no bucket is.
+		for tick := last - (buckets - 1); tick != last+1; tick++ {
+			if b := bucket(r.stripes[i][tick%buckets].Load()); b.of(tick) {
+				bad += b.bad()
+				total += b.total()
+			}
+		}
+	}
+	return bad, total
+}
