@@ -3,7 +3,6 @@ package atomicbreaker
 import (
 	"fmt"
 	"math"
-	"time"
 	"unsafe"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -37,6 +36,9 @@ type book[K comparable] struct {
 	// before linked goes up for the first time.
 	stripes atomics.Pointer[[stripes]atomics.Uint32]
 
+	// marks numbers the marks of cells that are about to be retired.
+	marks atomics.Uint64
+
 	// sweepAt is the number of cells at which an insert sweeps. Whoever swaps
 	// it for sweeping owns the sweep, and sets it anew at the end.
 	sweepAt atomics.Int64
@@ -57,7 +59,6 @@ const (
 type cell[K comparable] struct {
 	core // first, so that a *core of a cell can be converted back
 	key  K
-	hash uint64
 
 	// touched is when the cell last became pristine, since the book's epoch,
 	// if idle cells are kept. Only Sweep reads it, and nothing but memory
@@ -80,6 +81,7 @@ func newBook[K comparable](g *Group[K]) *book[K] {
 	} else {
 		b.settings, _ = new(Config).compile(b) // the defaults are valid
 	}
+	b.settings.ledger = &g.ledger
 	b.hash = b.keys.Hasher("atomicbreaker")
 	b.cells = table.New[K, cell[K]](b.hash, 0)
 	b.eras.init(b)
@@ -122,7 +124,7 @@ func (b *book[K]) allow(k K) (Permit, error) {
 		if b.empty() {
 			// LP(Allow): an absent key admits when there are no cells.
 			if b.eras.now.Load() == now {
-				return absentPermit(b.carry, k, now, 0), nil
+				return b.absentPermit(k, now, 0), nil
 			}
 			continue
 		}
@@ -131,27 +133,36 @@ func (b *book[K]) allow(k K) (Permit, error) {
 		if c == nil {
 			// LP(Allow): an absent key admits when it is not found.
 			if b.eras.now.Load() == now {
-				return absentPermit(b.carry, k, now, 1+stripeOf(h)), nil
+				return b.absentPermit(k, now, 1+stripeOf(h)), nil
 			}
 			continue
 		}
 		if b.outdated() {
 			return b.group.Allow(k)
 		}
-		w, a, owed := c.admit()
-		if w.mode() == tombstone {
+		a := c.admit(b.timed())
+		if a.word.mode() == tombstone {
 			b.remove(c)
 			continue
 		}
-		if a != admitted {
-			return Permit{}, a.err()
+		if a.err != nil || a.lets {
+			return Permit{}, a.err
 		}
-		p := Permit{core: &c.core, bits: uint64(w.stay()) | inCell}
-		if owed != nil {
-			p.pay(owed)
+		p := Permit{core: &c.core, bits: uint64(a.word.stay()) | inCell, begun: a.begun}
+		if a.owed != nil {
+			p.pay(a.owed)
 		}
 		return p, nil
 	}
+}
+
+// timed reports whether cells may have to know when calls began.
+func (b *book[K]) timed() bool { return b.settings.rules.slow || b.group.config.PerKey != nil }
+
+func (b *book[K]) absentPermit(k K, now *era, stripe uint64) Permit {
+	p := absentPermit(b.carry, k, now, stripe)
+	p.begun = b.settings.begin()
+	return p
 }
 
 // stillAbsent reports whether the key of a permit that was given while it was
@@ -174,7 +185,7 @@ func (b *book[K]) obtain(k K, hash uint64, s *settings) *cell[K] {
 	if s == nil {
 		s = b.settingsFor(k)
 	}
-	fresh := &cell[K]{key: k, hash: hash}
+	fresh := &cell[K]{key: k}
 	fresh.set.Store(s)
 	b.touch(fresh)
 	n := b.linking(fresh)
@@ -192,14 +203,14 @@ func (b *book[K]) linking(c *cell[K]) int64 {
 	if b.stripes.Load() == nil {
 		b.stripes.CompareAndSwap(nil, new([stripes]atomics.Uint32))
 	}
-	b.stripes.Load()[stripeOf(c.hash)].Add(1)
+	b.stripes.Load()[stripeOf(b.hash(c.key, 0))].Add(1)
 	return b.linked.Add(1)
 }
 
 // unlinked takes a cell out of the counts, once it is out of the table.
 func (b *book[K]) unlinked(c *cell[K]) {
 	b.linked.Add(-1)
-	b.stripes.Load()[stripeOf(c.hash)].Add(^uint32(0))
+	b.stripes.Load()[stripeOf(b.hash(c.key, 0))].Add(^uint32(0))
 }
 
 // settingsFor returns the settings of a key. It runs user code.
@@ -212,34 +223,39 @@ func (b *book[K]) settingsFor(k K) *settings {
 	if err != nil {
 		panic(fmt.Sprintf("%v (from GroupConfig.PerKey for key %v)", err, k))
 	}
-	s.listens = b.group.listens()
+	s.listens, s.ledger = b.group.listens(), &b.group.ledger
 	return s
 }
+
+func (b *book[K]) counts() *ledger { return &b.group.ledger }
 
 func (b *book[K]) absentSettings(p Permit) *settings {
 	return b.settingsFor(unpack[K](b.carry, p.key, p.bits))
 }
 
-func (b *book[K]) settleAbsent(p Permit, o Outcome, s *settings) Verdict {
+func (b *book[K]) settleAbsent(p Permit, r result, s *settings) Verdict {
 	// LP(Done): after ResetAll, all results are late when the book is read.
 	if b.group.book.Load() != b {
 		return Late
 	}
-	if (o == Success || o == Ignored) && b.stillAbsent(p) && b.eras.now.Load() == p.era {
+	r = p.timed(r, b.settings)
+	if !b.mayMatter(r) && b.stillAbsent(p) && b.eras.now.Load() == p.era {
 		// LP(Done): an absent key stays pristine.
 		return Counted
 	}
 	k := unpack[K](b.carry, p.key, p.bits)
-	return b.settle(k, b.hash(k, 0), p.era, o, s)
+	return b.settle(k, b.hash(k, 0), p.era, r, s)
 }
 
-func (b *book[K]) settleCell(core *core, stay word, o Outcome) Verdict {
+func (b *book[K]) settleCell(p Permit, r result) Verdict {
 	// LP(Done): after ResetAll, all results are late when the book is read.
 	if b.group.book.Load() != b {
 		return Late
 	}
-	c := b.cellOf(core)
-	v, did := c.settle(stay, o)
+	c, stay := b.cellOf(p.core), word(p.bits).stay()
+	s := c.set.Load()
+	r = p.timed(r, s)
+	v, did := c.settle(stay, r, s)
 	if stay.mode() == closed && did.to == stay.bury() {
 		// The cell has died without having changed since it admitted the
 		// call, which therefore stays good.
@@ -249,20 +265,32 @@ func (b *book[K]) settleCell(core *core, stay word, o Outcome) Verdict {
 			return Late
 		}
 		// The book was not outdated in remove either, so c.since is set.
-		return b.settle(c.key, c.hash, c.since.Load(), o, c.set.Load())
+		return b.settle(c.key, b.hash(c.key, 0), c.since.Load(), r, s)
 	}
 	b.finish(c, did)
 	return v
 }
 
-// settle reports the outcome of a call that was admitted in the given era
-// while its key was pristine, and has no cell that could still tell.
+// mayMatter reports whether a result can make an absent key present.
+func (b *book[K]) mayMatter(r result) bool {
+	return r.outcome != Success && r.outcome != Ignored || r.took != 0
+}
+
+// settle reports the result of a call that was admitted in the given era while
+// its key was pristine, and has no cell that could still tell.
 //
 // It goes round again only if a cell has died.
-func (b *book[K]) settle(k K, hash uint64, since *era, o Outcome, s *settings) Verdict {
+func (b *book[K]) settle(k K, hash uint64, since *era, r result, s *settings) Verdict {
+	matters := b.mayMatter(r)
+	if matters && (r.outcome == Success || r.outcome == Ignored) {
+		if s == nil {
+			s = b.settingsFor(k)
+		}
+		matters = r.outcome == Success && s.rules.tooSlow(r)
+	}
 	for {
 		var c *cell[K]
-		if o == Success || o == Ignored {
+		if !matters {
 			c = b.lookup(k, hash)
 		} else if c = b.obtain(k, hash, s); c == nil {
 			return Late // not equal to itself, so nothing to remember
@@ -289,7 +317,7 @@ func (b *book[K]) settle(k K, hash uint64, since *era, o Outcome, s *settings) V
 			}
 			return Late
 		}
-		v, did := c.settle(0, o) // zero: the cell's first stay
+		v, did := c.settle(0, r, c.set.Load()) // zero: the cell's first stay
 		if did.to.mode() == tombstone {
 			b.remove(c)
 			continue
@@ -326,14 +354,15 @@ func (b *book[K]) touch(c *cell[K]) {
 	}
 }
 
-// retire kills and removes a cell that is still pristine, and reports whether
-// it was. A cell with events that were not delivered stays: so they come before
-// those of the key's next cell. Whoever delivers the last retires it.
-func (b *book[K]) retire(c *cell[K], pristine word) bool {
-	if b.group.listens() && !c.toldAllUpTo(pristine) {
+// retire kills and removes a cell that is still pristine, or marked, and
+// reports whether it was. A cell with events that were not delivered stays: so
+// they come before those of the key's next cell. Whoever delivers the last
+// retires it.
+func (b *book[K]) retire(c *cell[K], w word) bool {
+	if b.group.listens() && !c.toldAllUpTo(w) {
 		return false
 	}
-	if !c.word.CompareAndSwap(uint64(pristine), uint64(pristine.bury())) {
+	if !c.word.CompareAndSwap(uint64(w), uint64(w.living().stay().bury())) {
 		return false
 	}
 	b.remove(c)
@@ -351,38 +380,11 @@ func (b *book[K]) remove(c *cell[K]) {
 		c.since.CompareAndSwap(nil, b.eras.now.Load())
 	} else {
 		if c.since.Load() == nil {
-			c.since.CompareAndSwap(nil, &era{hash: c.hash, home: b})
+			c.since.CompareAndSwap(nil, &era{hash: b.hash(c.key, 0), home: b})
 		}
 		b.eras.begin(c.since.Load())
 	}
 	if b.cells.CompareAndDelete(c.key, c) {
 		b.unlinked(c)
 	}
-}
-
-// maybeSweep sweeps if the number of cells has doubled since the last time.
-// Every insert pays for at most two cells that are looked at.
-func (b *book[K]) maybeSweep(cells int64) {
-	at := b.sweepAt.Load()
-	if b.group.config.IdleTimeout == 0 || cells < at || !b.sweepAt.CompareAndSwap(at, sweeping) {
-		return
-	}
-	b.sweep()
-	b.sweepAt.Store(max(firstSweep, 2*b.linked.Load()))
-}
-
-// sweep removes the cells that are idle and returns their number.
-func (b *book[K]) sweep() (n int) {
-	idle := b.group.config.IdleTimeout
-	now := b.settings.now()
-	for _, c := range b.cells.All() {
-		w := word(c.word.Load())
-		switch {
-		case w.mode() == tombstone:
-			b.remove(c)
-		case w.pristine() && now-time.Duration(c.touched.Load()) >= idle && b.retire(c, w):
-			n++
-		}
-	}
-	return n
 }

@@ -2,8 +2,6 @@ package atomicbreaker
 
 import (
 	"context"
-	"math"
-	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -20,7 +18,7 @@ type Breaker struct {
 	// neighbour's writes from slowing down every call.
 	_    atomics.CacheLinePad
 	core core
-	_    [atomics.CacheLineSize - 24]byte
+	_    [atomics.CacheLineSize - 32]byte
 }
 
 // New returns a closed Breaker, or an error that names the setting that is
@@ -30,11 +28,12 @@ func New(c Config) (*Breaker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.OnStateChange != nil {
-		s.listens, s.feed = true, &feed{to: listener(c.OnStateChange)}
-	}
 	b := new(Breaker)
+	if s.listener != nil {
+		s.listens, s.feed = true, &feed{to: listener{&b.core}}
+	}
 	b.core.set.Store(s)
+	b.core.watch()
 	return b, nil
 }
 
@@ -60,7 +59,7 @@ func MustNew(c Config) *Breaker {
 func (b *Breaker) Allow() (Permit, error) {
 	// LP(Allow): a closed breaker admits when its word is read.
 	w := b.core.word.Load()
-	if w>>modeShift != closed {
+	if w&uint64(modeMask|watched) != closed {
 		return b.allowSlow()
 	}
 	return Permit{core: &b.core, bits: w &^ payloadMask}, nil
@@ -68,13 +67,13 @@ func (b *Breaker) Allow() (Permit, error) {
 
 // allowSlow is outlined so that Allow can be inlined.
 func (b *Breaker) allowSlow() (Permit, error) {
-	w, a, owed := b.core.admit()
-	if a != admitted {
-		return Permit{}, a.err()
+	a := b.core.admit(true)
+	if a.err != nil || a.lets {
+		return Permit{}, a.err
 	}
-	p := Permit{core: &b.core, bits: uint64(w.stay())}
-	if owed != nil {
-		p.pay(owed)
+	p := Permit{core: &b.core, bits: uint64(a.word.stay()), begun: a.begun}
+	if a.owed != nil {
+		p.pay(a.owed)
 	}
 	return p, nil
 }
@@ -96,66 +95,4 @@ func (b *Breaker) Do(ctx context.Context, fn func(context.Context) error) error 
 		return err
 	}
 	return p.run(ctx, fn)
-}
-
-// State returns what the breaker would do with a call now. It changes nothing:
-// a breaker whose open time has passed is half-open, whether or not a probe
-// has been made.
-//
-// State is wait-free. It takes effect when the state is read.
-func (b *Breaker) State() State { return b.core.read().state }
-
-// Reset closes the breaker with no failures. The results of all calls admitted
-// before are late.
-//
-// Reset is lock-free. It takes effect by the CAS that closes the breaker.
-func (b *Breaker) Reset() {
-	_, owed := b.core.reset()
-	owed.deliver()
-}
-
-// Snapshot returns the state with its details, all of one moment.
-//
-// Snapshot is wait-free. It takes effect when the state is read.
-func (b *Breaker) Snapshot() Snapshot { return b.core.snapshot() }
-
-// Snapshot is what a breaker looked like at one moment.
-type Snapshot struct {
-	Name       string        // Config.Name
-	State      State         // as State returns it
-	Failures   int           // since the last success, while closed
-	Streak     int           // times opened since last closed, up to 31
-	Successes  int           // of probes, while half-open
-	InFlight   int           // probes that have not reported, while half-open
-	Generation int           // goes up with every change of mode and reset; after 2^20-1 comes 1
-	RetryAfter time.Duration // until a probe may be made, while open; math.MaxInt64 if only Reset helps
-}
-
-func (c *core) snapshot() Snapshot {
-	s, _ := c.snapshotAlive()
-	return s
-}
-
-// snapshotAlive also reports whether the core is not that of a dead cell.
-func (c *core) snapshotAlive() (s Snapshot, alive bool) {
-	v := c.read()
-	s = Snapshot{State: v.state, Streak: v.word.streak(), Generation: int(v.word.gen()), RetryAfter: unending(v.left)}
-	if v.reading != nil {
-		s.Name = v.reading.name
-	}
-	switch v.word.mode() {
-	case closed:
-		s.Failures = int(v.word.fails())
-	case halfOpen:
-		s.Successes, s.InFlight = v.word.ok(), v.word.inflight()
-	}
-	return s, v.word.mode() != tombstone
-}
-
-// unending is how users are told of an open time.
-func unending(d time.Duration) time.Duration {
-	if d == latched {
-		return math.MaxInt64
-	}
-	return d
 }

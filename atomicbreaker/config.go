@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -18,6 +18,12 @@ type Config struct {
 	// Trip says when a closed breaker opens; nil means Consecutive(5).
 	Trip Policy
 
+	// Shadow lets every call through, and otherwise leaves the breaker as it
+	// is: it counts, opens and recovers, tells OnStateChange and counts what it
+	// would have rejected in Stats, so that settings can be tried before they
+	// matter. What a call returns that would have been rejected is Late.
+	Shadow bool
+
 	// OpenTimeout is how long the breaker stays open before it lets a probe
 	// through, rounded up to a millisecond. Zero means one minute. A negative
 	// value, or one beyond 397 days, means until Reset.
@@ -26,6 +32,12 @@ type Config struct {
 	// MaxOpenTimeout bounds how long Backoff may make the breaker stay open.
 	// Zero means ten times OpenTimeout. It must not be below OpenTimeout.
 	MaxOpenTimeout time.Duration
+
+	// Jitter is the part of an open time that is left to chance, from 0 to 1:
+	// the time is drawn evenly from between 1-Jitter of it and all of it, so
+	// that breakers that open together do not probe together. It does not apply
+	// to Trip.
+	Jitter float64
 
 	// Backoff returns how long the breaker stays open the streak-th time in a
 	// row, counted from 1 since it was last closed. A result of zero or less
@@ -58,30 +70,17 @@ type Config struct {
 	// all others for Failure.
 	Classify func(error) Outcome
 
+	// DetailedErrors makes rejections an *OpenError, which says when to try
+	// again, in place of ErrOpen and ErrTooManyProbes, which it matches. Each
+	// is an allocation.
+	DetailedErrors bool
+
 	// OnStateChange is told of every change of state, every Reset, and every
 	// time that overdue probes lose their slots: once each, in the order in
 	// which they happened, so that each Event's From is the To of the one
 	// before. See the package documentation. In a Group it must be nil; there
 	// it is GroupConfig.OnStateChange.
 	OnStateChange func(Event)
-}
-
-// Policy says when a closed breaker opens. Consecutive makes one.
-type Policy interface{ apply(*settings) error }
-
-// Consecutive opens the breaker on the n-th failure in a row, exactly: every
-// success in between starts the count anew, however long ago the failures
-// were. n must be positive.
-func Consecutive(n int) Policy { return consecutive(n) }
-
-type consecutive int
-
-func (n consecutive) apply(s *settings) error {
-	if n < 1 || int64(n) > math.MaxInt32 {
-		return fmt.Errorf("Consecutive(%d): must be in 1..%d", int(n), math.MaxInt32)
-	}
-	s.threshold = uint32(n)
-	return nil
 }
 
 const (
@@ -97,7 +96,8 @@ type settings struct {
 	epoch        time.Time // what deadlines are counted from
 	owner        owner     // the group's book, or nil for a Breaker
 	feed         *feed     // of a Breaker with a listener
-	listens      bool      // whether events are published
+	listener     func(Event)
+	listens      bool // whether events are published
 	classify     func(error) Outcome
 	openTimeout  time.Duration   // latched, or positive
 	maxOpen      time.Duration   // latched, or positive
@@ -105,20 +105,30 @@ type settings struct {
 	openBound    uint64          // no deadline is set further ahead, in openTicks
 	probeTimeout time.Duration
 	leaseBound   uint64 // the same for leases, in leaseTicks
-	threshold    uint32
+	rules        *rules
 	probes       int
 	closeAfter   int
+	shadow       bool
+	detailed     bool
+	jitter       float64
+	random       func() float64 // in [0, 1); tests put another in its place
+	ledger       *ledger
 }
 
 // compile validates c. The epoch is taken here.
 func (c *Config) compile(o owner) (*settings, error) {
-	s := &settings{name: c.Name, epoch: atomics.Now(), owner: o, classify: c.Classify, threshold: defaultThreshold}
-	if c.Trip != nil {
-		if err := c.Trip.apply(s); err != nil {
-			return nil, fmt.Errorf("atomicbreaker: Config.Trip: %w", err)
-		}
+	s := &settings{
+		name: c.Name, epoch: atomics.Now(), owner: o, classify: c.Classify,
+		listener: c.OnStateChange, shadow: c.Shadow, detailed: c.DetailedErrors, jitter: c.Jitter, random: rand.Float64,
+		ledger: new(ledger),
+	}
+	if !(c.Jitter >= 0 && c.Jitter <= 1) { // NaN too
+		return nil, fmt.Errorf("atomicbreaker: Config.Jitter %v: must be in 0..1", c.Jitter)
 	}
 	var err error
+	if s.rules, err = compileTrip(c.Trip); err != nil {
+		return nil, err
+	}
 	if s.probes, err = upTo31("Probes", c.Probes); err != nil {
 		return nil, err
 	}
@@ -166,6 +176,7 @@ func (c *Config) compileOpen(s *settings) error {
 	}
 	if s.openTimeout < 0 || s.openTimeout >= latchedBeyond {
 		s.openTimeout, s.maxOpen = latched, latched
+		s.openBound = uint64(latchedBeyond/openTick) + 2 // of Trip
 		return nil
 	}
 	if s.maxOpen == 0 {
@@ -208,9 +219,29 @@ func (s *settings) openFor(streak int) time.Duration {
 	return d
 }
 
-// openUntil returns the deadline of the streak-th opening in a row.
-func (s *settings) openUntil(streak int, now time.Duration) uint64 {
+// drawOpen is openFor with Jitter.
+func (s *settings) drawOpen(streak int) time.Duration {
 	d := s.openFor(streak)
+	if d == latched || s.jitter == 0 {
+		return d
+	}
+	return d - time.Duration(s.jitter*s.random()*float64(d))
+}
+
+// bounded returns how long Trip(d) opens the breaker, or latched, for a d that
+// is not zero.
+func (s *settings) bounded(d time.Duration) time.Duration {
+	if d > 0 && s.maxOpen != latched {
+		d = min(d, s.maxOpen)
+	}
+	if d < 0 || d >= latchedBeyond {
+		return latched
+	}
+	return d
+}
+
+// until returns the deadline of an open time of d.
+func (s *settings) until(d, now time.Duration) uint64 {
 	if d == latched {
 		return forever
 	}
@@ -224,6 +255,15 @@ func (s *settings) openUntil(streak int, now time.Duration) uint64 {
 // leaseFrom returns the lease of a probe that starts now.
 func (s *settings) leaseFrom(now time.Duration) uint64 {
 	return deadline(now+s.probeTimeout, leaseTick) & leaseMask
+}
+
+// begin returns when a call that was just admitted has begun, or zero if nobody
+// will ask.
+func (s *settings) begin() time.Duration {
+	if !s.rules.slow {
+		return 0
+	}
+	return max(s.now(), 1)
 }
 
 // now returns the time since the epoch, by the monotonic clock.
@@ -255,7 +295,10 @@ func (s *settings) outcome(err error) Outcome {
 	case err == nil:
 		return Success
 	case s != nil && s.classify != nil:
-		return s.classify(err)
+		if o := s.classify(err); o == Success || o == Ignored {
+			return o
+		}
+		return Failure
 	case errors.Is(err, context.Canceled):
 		return Ignored
 	default:

@@ -13,8 +13,13 @@ type core struct {
 	word atomics.Uint64
 
 	// Nil means the defaults, until someone needs a clock. Goes from nil to
-	// non-nil once, by CAS; a cell's is never nil.
+	// non-nil once, by CAS, and from one to the next by Update; a cell's never
+	// changes.
 	set atomics.Pointer[settings]
+
+	// windows are those of a closed stay, or nil. By CAS of whoever is first to
+	// count in a later stay.
+	windows atomics.Pointer[windows]
 
 	// told is the number of generations whose events have been delivered, or
 	// zero without a listener. Only who holds the feed writes it.
@@ -32,54 +37,89 @@ func (c *core) settings() *settings {
 	return c.set.Load()
 }
 
-// swap is the CAS of every transition. If it begins a generation and there is
-// a listener, it publishes the event, and returns what the caller must deliver
-// when it has nothing else left to do.
+// A change is what a transition does.
+type change struct {
+	next word
+	why  Reason    // if it begins a generation
+	at   time.Time // what a deadline in next is counted from, if there is one
+	full tally     // what opened the breaker, if windows have
+}
+
+// swap is the CAS of every transition, from a word that was read as was and is
+// as good as w. If it begins a generation and there is a listener, it publishes
+// the event, and returns what the caller must deliver when it has nothing else
+// left to do.
 //
-// at is when a deadline in next is counted from, if there is one. Otherwise the
-// clock is read here, after w and before next is there: so events are in the
-// order of their times.
-func (c *core) swap(s *settings, w, next word, why Reason, at time.Time) (owed *feed, ok bool) {
-	listens := s != nil && s.listens && w.gen() != next.gen()
-	if listens && at.IsZero() {
-		at = atomics.Now()
+// Without a time in x the clock is read here, after the word and before next is
+// there: so events are in the order of their times.
+func (c *core) swap(s *settings, was, w word, x change) (owed *feed, ok bool) {
+	begins := w.gen() != x.next.gen()
+	listens := begins && s != nil && s.listens
+	if listens && x.at.IsZero() {
+		x.at = atomics.Now()
 	}
-	if !c.word.CompareAndSwap(uint64(w), uint64(next)) {
+	if !c.word.CompareAndSwap(uint64(was), uint64(x.next)) {
 		return nil, false
 	}
+	if begins && s != nil {
+		s.ledger.began(x.next)
+	}
 	if listens {
-		owed = s.publish(&notice{core: c, gen: next.gen(), event: s.event(w, next, why, at)})
+		owed = s.publish(&notice{core: c, gen: x.next.gen(), event: s.event(w, x)})
+	}
+	if begins && x.next.mode() == closed && (s == nil || s.owner == nil) {
+		c.watch() // Update may have come between
 	}
 	return owed, true
 }
 
-// admit asks for admission until an answer takes effect. It returns the word
-// of the stay that admitted the call, or why none did. A tombstone is
-// returned as it is.
+// An answer is what became of a request for admission.
+type answer struct {
+	word  word // the stay that admitted the call, or that did not
+	err   error
+	owed  *feed         // what the caller must deliver, nil for nothing
+	begun time.Duration // when the call began, if that matters
+	lets  bool          // whether a shadow let through what it should not have
+}
+
+// admit asks for admission until an answer takes effect. Timed says whether a
+// closed breaker may have to know when the call began; without it, it does
+// without the settings. A tombstone is returned as it is.
 //
 // A CAS fails only when another caller's transition has succeeded.
-func (c *core) admit() (word, admission, *feed) {
+func (c *core) admit(timed bool) answer {
 	for {
-		w := word(c.word.Load())
-		if w.mode() == closed || w.mode() == tombstone {
+		w := word(c.word.Load()).living()
+		if w.mode() == tombstone {
+			return answer{word: w}
+		}
+		if w.mode() == closed || w.mode() == disabled {
 			// LP(Allow): a closed breaker admits when its word is read.
-			return w, admitted, nil
+			a := answer{word: w}
+			if timed {
+				a.begun = c.settings().begin()
+			}
+			return a
 		}
 		s := c.settings()
 		now, at := s.clock()
-		next, a := w.admit(s, now)
-		if a != admitted {
+		next, refused := w.admit(s, now)
+		if refused != nil {
 			// LP(Allow): a rejection takes effect when the word was read; the
 			// deadline was still ahead later, when the clock was.
-			return w, a, nil
+			s.ledger.mine().rejected.Add(1)
+			if s.shadow {
+				return answer{word: w, lets: true}
+			}
+			return answer{word: w, err: s.refuse(w, refused, now)}
 		}
 		why := ReasonOpenTimeout
 		if w.mode() == halfOpen {
 			why = ReasonProbeTimeout
 		}
 		// LP(Allow): a probe is admitted by this CAS.
-		if owed, ok := c.swap(s, w, next, why, at); ok {
-			return next, admitted, owed
+		if owed, ok := c.swap(s, w, w, change{next: next, why: why, at: at}); ok {
+			return answer{word: next, owed: owed, begun: s.begin()}
 		}
 	}
 }
@@ -91,42 +131,47 @@ type step struct {
 	owed  *feed // what the caller must deliver, nil for nothing
 }
 
-// settle reports the outcome of a call admitted in stay.
+// settle reports the result of a call admitted in stay. A nil s are the core's
+// settings.
 //
 // A CAS fails only when another caller's has succeeded, and within one stay
 // only so many can: a failing one is followed by another stay.
-func (c *core) settle(stay word, o Outcome) (v Verdict, did step) {
-	s := c.settings()
+func (c *core) settle(stay word, r result, s *settings) (v Verdict, did step) {
+	if s == nil {
+		s = c.settings()
+	}
+	t := turn{core: c, settings: s, result: r, bad: r.outcome == Failure || s.rules.tooSlow(r)}
 	for {
-		w := word(c.word.Load())
+		was, w := t.read()
 		if w.stay() != stay {
 			// LP(Done): a late result takes effect when the word is read.
 			return Late, step{to: w}
 		}
-		var next word
-		var at time.Time
-		why := ReasonRecovered
-		switch o {
-		case Success:
-			next, v = w.succeed(s)
-		case Ignored:
-			next, v = w.neutral()
-		default:
+		if t.count(w) {
+			continue
+		}
+		x := change{why: ReasonRecovered}
+		switch {
+		case r.trip:
+			x, v = t.trip(w)
+		case t.full.why != 0:
+			x, v = t.open(w)
+		case r.outcome == Ignored:
+			x.next, v = w.neutral()
+		case r.outcome == Failure || t.bad && w.mode() == halfOpen:
 			var now time.Duration
-			if w.trips(s) {
-				now, at = s.clock()
+			if w.opens(s) {
+				now, x.at = s.clock()
 			}
-			next, v = w.fail(s, now)
-			why = w.openedBy(ReasonProbeFailed)
+			x.next, v = w.fail(s, now)
+			x.why = w.openedBy(ReasonProbeFailed)
+		default:
+			x.next, v = w.succeed(s)
 		}
-		if next == w {
-			// LP(Done): what changes nothing takes effect when the word is
-			// read.
-			return v, step{to: w}
-		}
-		// LP(Done): all other results take effect by this CAS.
-		if owed, ok := c.swap(s, w, next, why, at); ok {
-			return v, step{next, true, owed}
+		// LP(Done): what changes nothing takes effect when the word is read, or
+		// is counted in windows. All other results take effect by this CAS.
+		if did, ok := t.swap(was, w, x); ok {
+			return v, did
 		}
 	}
 }
@@ -135,98 +180,34 @@ func (c *core) settle(stay word, o Outcome) (v Verdict, did step) {
 // returned as it is.
 func (c *core) record(o Outcome) (v Verdict, did step) {
 	s := c.settings()
+	t := turn{core: c, settings: s, result: result{outcome: o}, bad: o == Failure}
 	for {
-		w := word(c.word.Load())
+		was, w := t.read()
 		if w.mode() == tombstone {
 			return Late, step{to: w}
 		}
-		var next word
-		var at time.Time
-		why := ReasonRecordSuccess
-		if o == Success {
-			next, v = w.recordSuccess()
-		} else {
+		if t.count(w) {
+			continue
+		}
+		x := change{why: ReasonRecordSuccess}
+		switch {
+		case t.full.why != 0:
+			x, v = t.open(w)
+		case o == Success:
+			x.next, v = w.recordSuccess(s)
+		default:
 			var now time.Duration
 			if w.mode() != closed || w.trips(s) {
-				now, at = s.clock()
+				now, x.at = s.clock()
 			}
-			next, v = w.recordFailure(s, now)
-			why = w.openedBy(ReasonRecordFailure)
+			x.next, v = w.recordFailure(s, now)
+			x.why = w.openedBy(ReasonRecordFailure)
 		}
-		if next == w {
-			// LP(RecordSuccess, RecordFailure): nothing to change; a late
-			// failure's deadline was still ahead after the word was read.
-			return v, step{to: w}
-		}
-		// LP(RecordSuccess, RecordFailure): this CAS.
-		if owed, ok := c.swap(s, w, next, why, at); ok {
-			return v, step{next, true, owed}
+		// LP(RecordSuccess, RecordFailure): what changes nothing takes effect
+		// when the word is read; a late failure's deadline was still ahead
+		// after that. All else does by this CAS.
+		if did, ok := t.swap(was, w, x); ok {
+			return v, did
 		}
 	}
-}
-
-// reset closes the breaker and starts a new stay, whatever the mode. A
-// tombstone is returned as it is.
-func (c *core) reset() (word, *feed) {
-	s := c.set.Load()
-	for {
-		w := word(c.word.Load())
-		if w.mode() == tombstone {
-			return w, nil
-		}
-		next := w.enter(closed)
-		// LP(Reset): this CAS.
-		if owed, ok := c.swap(s, w, next, ReasonReset, time.Time{}); ok {
-			return next, owed
-		}
-	}
-}
-
-// view is a word with what the clock adds to it.
-type view struct {
-	word    word
-	state   State
-	left    time.Duration // of the open time; latched if it never ends
-	reading *settings     // nil for a zero core
-}
-
-// read observes the core without changing it. It takes at most two loads of
-// the word, so it is wait-free.
-func (c *core) read() view {
-	w := word(c.word.Load())
-	v := view{word: w, reading: c.set.Load()}
-	switch w.mode() {
-	case open:
-		now := v.reading.now()
-		if w.openPending(v.reading, now) {
-			// LP(State): an open breaker is seen by the first load; its
-			// deadline was still ahead later, when the clock was read.
-			v.state, v.left = Open, w.openLeft(now)
-			return v
-		}
-		// The time may have passed only after someone had closed the breaker.
-		// LP(State): a second load decides. The same word has been there while
-		// the clock was read. Another one was written meanwhile, so if it is
-		// open its time has just begun.
-		v.word = word(c.word.Load())
-		switch {
-		case v.word == w || v.word.mode() == halfOpen:
-			v.state = HalfOpen
-		case v.word.mode() == open:
-			v.state, v.left = Open, v.word.openLeft(now)
-		}
-	case halfOpen:
-		v.state = HalfOpen
-	}
-	// LP(State): any other word is what the first load says.
-	return v
-}
-
-// openLeft returns how long an open word still rejects, or latched.
-func (w word) openLeft(now time.Duration) time.Duration {
-	if w.until() == forever {
-		return latched
-	}
-	left := (w.until() - ticks(now, openTick)) & untilMask
-	return max(0, time.Duration(left)*openTick-now%openTick)
 }

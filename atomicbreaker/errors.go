@@ -3,6 +3,8 @@ package atomicbreaker
 import (
 	"errors"
 	"fmt"
+	"math"
+	"time"
 )
 
 // Reasons why a call was not admitted.
@@ -18,14 +20,55 @@ var (
 	ErrTooManyProbes = fmt.Errorf("%w: breaker is half-open and all probes are in flight", ErrRejected)
 )
 
-// err returns the error for the caller, a sentinel: a rejection allocates
-// nothing.
-func (a admission) err() error {
-	switch a {
-	case rejectedOpen:
-		return ErrOpen
-	case rejectedProbes:
-		return ErrTooManyProbes
+// OpenError is a rejection with details. It matches ErrRejected, and ErrOpen or
+// ErrTooManyProbes. See Config.DetailedErrors.
+type OpenError struct {
+	Name  string // Config.Name
+	State State  // Open, HalfOpen or ForcedOpen
+
+	// RetryAfter is how long it takes until the breaker may let a call through:
+	// until its time has passed, or until a probe's has. math.MaxInt64 means
+	// that only Reset helps. Another call may be first, and a half-open
+	// breaker may close earlier.
+	RetryAfter time.Duration
+
+	reason error
+}
+
+// Error says what Unwrap does, and adds the name and the time.
+func (e *OpenError) Error() string {
+	s := e.Unwrap().Error()
+	if e.Name != "" {
+		s += " (" + e.Name + ")"
 	}
-	return nil
+	if e.RetryAfter == math.MaxInt64 {
+		return s + ", until reset"
+	}
+	return fmt.Sprintf("%s, retry after %v", s, e.RetryAfter)
+}
+
+// Unwrap returns ErrOpen or ErrTooManyProbes.
+func (e *OpenError) Unwrap() error {
+	if e.reason == nil {
+		return ErrOpen
+	}
+	return e.reason
+}
+
+// refuse returns the error for a caller who was not admitted. A sentinel
+// allocates nothing.
+func (s *settings) refuse(w word, reason error, now time.Duration) error {
+	if !s.detailed {
+		return reason
+	}
+	e := &OpenError{Name: s.name, State: w.state(), reason: reason}
+	switch w.mode() {
+	case open:
+		e.RetryAfter = unending(w.openLeft(now))
+	case halfOpen:
+		e.RetryAfter = w.leaseLeft(now)
+	default:
+		e.RetryAfter = math.MaxInt64
+	}
+	return e
 }

@@ -27,7 +27,8 @@ type Event struct {
 
 	// What the generation that ended had counted, with the result that ended
 	// it. InFlight are probes that will be late.
-	Failures  int // in a row, while closed
+	Failures  int // while closed: in a row, among the last calls, or in the window that opened it
+	Calls     int // in the window that opened it; 0 if none did
 	Successes int // of probes, while half-open
 	InFlight  int // probes that have not reported, while half-open
 
@@ -36,9 +37,13 @@ type Event struct {
 	// the openings that it ends.
 	Streak int
 
-	// OpenFor is how long the breaker stays open if To is Open, before it is
-	// rounded up to a millisecond; math.MaxInt64 if only Reset helps.
+	// OpenFor is how long the breaker stays open if To is Open, in full
+	// milliseconds if it is more than one; math.MaxInt64 if only Reset helps,
+	// also if To is ForcedOpen.
 	OpenFor time.Duration
+
+	// Shadow says that the breaker lets calls through nevertheless.
+	Shadow bool
 
 	// At is when the change was made. For one Breaker it never goes back from
 	// one event to the next.
@@ -50,9 +55,15 @@ type Reason uint8
 
 const (
 	_ Reason = iota
-	// ReasonThreshold is the failure that was one too many: it opened a closed
-	// breaker.
+	// ReasonThreshold is the failure that was one too many in a row or among
+	// the last calls: it opened a closed breaker.
 	ReasonThreshold
+	// ReasonFailureRate, ReasonFailureCount and ReasonSlowRate are the failure
+	// and the slow call that were one too many in a window. Event.Failures are
+	// the failures, or slow calls, in it.
+	ReasonFailureRate
+	ReasonFailureCount
+	ReasonSlowRate
 	// ReasonOpenTimeout is the first call after the open time. It is a probe
 	// of a breaker that now is half-open.
 	ReasonOpenTimeout
@@ -71,6 +82,11 @@ const (
 	ReasonRecordFailure
 	// ReasonReset is a Reset, or a ResetAll of a key that was stored.
 	ReasonReset
+	// ReasonTrip, ReasonForceOpen and ReasonDisable are the methods of these
+	// names.
+	ReasonTrip
+	ReasonForceOpen
+	ReasonDisable
 )
 
 // String returns the name of r without the prefix.
@@ -78,6 +94,12 @@ func (r Reason) String() string {
 	switch r {
 	case ReasonThreshold:
 		return "Threshold"
+	case ReasonFailureRate:
+		return "FailureRate"
+	case ReasonFailureCount:
+		return "FailureCount"
+	case ReasonSlowRate:
+		return "SlowRate"
 	case ReasonOpenTimeout:
 		return "OpenTimeout"
 	case ReasonProbeFailed:
@@ -92,9 +114,18 @@ func (r Reason) String() string {
 		return "RecordFailure"
 	case ReasonReset:
 		return "Reset"
+	case ReasonTrip:
+		return "Trip"
+	case ReasonForceOpen:
+		return "ForceOpen"
+	case ReasonDisable:
+		return "Disable"
 	}
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }
+
+// MarshalText returns the name of r.
+func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // String returns the name, the states, the reason and, if the breaker has
 // opened, for how long.
@@ -102,6 +133,9 @@ func (e Event) String() string {
 	s := fmt.Sprintf("%v to %v: %v", e.From, e.To, e.Reason)
 	if e.Name != "" {
 		s = e.Name + ": " + s
+	}
+	if e.Shadow {
+		s += " (shadow)"
 	}
 	switch {
 	case e.To != Open:
@@ -124,36 +158,37 @@ func (e Event) LogValue() slog.Value {
 		slog.String("to", e.To.String()),
 		slog.String("reason", e.Reason.String()),
 		slog.Uint64("generation", e.Generation))
-	for _, count := range []struct {
-		name string
-		n    int
-	}{{"failures", e.Failures}, {"successes", e.Successes}, {"in_flight", e.InFlight}, {"streak", e.Streak}} {
-		if count.n != 0 {
-			attrs = append(attrs, slog.Int(count.name, count.n))
-		}
-	}
+	attrs = appendCounts(attrs, []count{
+		{"failures", e.Failures}, {"calls", e.Calls}, {"successes", e.Successes}, {"in_flight", e.InFlight}, {"streak", e.Streak},
+	})
 	if e.OpenFor != 0 {
 		attrs = append(attrs, slog.Duration("open_for", e.OpenFor))
+	}
+	if e.Shadow {
+		attrs = append(attrs, slog.Bool("shadow", true))
 	}
 	return slog.GroupValue(attrs...)
 }
 
-// event describes the change of a word. Its generation is known when it is
-// delivered.
-func (s *settings) event(from, to word, why Reason, at time.Time) *Event {
-	e := &Event{
-		Name: s.name, From: from.state(), To: to.state(), Reason: why, At: at,
-		Streak: max(from.streak(), to.streak()),
-	}
+// event describes a change. Its generation is known when it is delivered.
+func (s *settings) event(from word, x change) *Event {
+	to := x.next
+	e := &Event{Name: s.name, From: from.state(), To: to.state(), Reason: x.why, At: x.at, Shadow: s.shadow}
 	switch from.mode() {
 	case closed:
-		e.Failures = int(from.fails())
-		if why == ReasonThreshold {
-			e.Failures++
+		switch {
+		case x.full.why != 0:
+			e.Failures, e.Calls = int(x.full.bad), int(x.full.calls)
+		case x.why == ReasonThreshold:
+			e.Failures = from.miss(s).failures()
+		default:
+			e.Failures = from.failures()
 		}
+	case open:
+		e.Streak = from.streak()
 	case halfOpen:
-		e.Successes, e.InFlight = from.ok(), from.inflight()
-		switch why {
+		e.Streak, e.Successes, e.InFlight = from.streak(), from.ok(), from.inflight()
+		switch x.why {
 		case ReasonRecovered:
 			e.Successes++
 			e.InFlight--
@@ -161,8 +196,17 @@ func (s *settings) event(from, to word, why Reason, at time.Time) *Event {
 			e.InFlight--
 		}
 	}
-	if to.mode() == open {
-		e.OpenFor = unending(s.openFor(to.streak()))
+	switch to.mode() {
+	case open:
+		e.Streak = max(e.Streak, to.streak())
+		e.OpenFor = unending(to.openLeft(x.at.Sub(s.epoch)))
+		if e.OpenFor > openTick && e.OpenFor < math.MaxInt64 {
+			e.OpenFor = e.OpenFor.Truncate(openTick)
+		}
+	case halfOpen:
+		e.Streak = max(e.Streak, to.streak())
+	case forcedOpen:
+		e.OpenFor = math.MaxInt64
 	}
 	return e
 }

@@ -20,7 +20,7 @@ func (g *Group[K]) CheckQuiet() error {
 	cells, byStripe := int64(0), map[uint64]uint32{}
 	for k, c := range b.cells.All() {
 		cells++
-		byStripe[stripeOf(c.hash)]++
+		byStripe[stripeOf(b.hash(c.key, 0))]++
 		switch w := word(c.word.Load()); {
 		case g.listens() && !c.toldAllUpTo(w):
 			return fmt.Errorf("the listener was told of %d generations of %v, of %d", c.told.Load(), k, w.gen())

@@ -59,13 +59,17 @@ type audience interface {
 	dropped()
 }
 
-// A listener is the audience of a Breaker.
-type listener func(Event)
+// A listener is the audience of a Breaker: what its settings say.
+type listener struct{ *core }
 
-func (l listener) hear(e *Event) { l(*e) }
-func (l listener) heard(*core)   {}
-func (l listener) drop() bool    { return false }
-func (l listener) dropped()      {}
+func (l listener) hear(e *Event) {
+	if f := l.set.Load().listener; f != nil {
+		f(*e)
+	}
+}
+func (l listener) heard(*core) {}
+func (l listener) drop() bool  { return false }
+func (l listener) dropped()    {}
 
 // push publishes n. It returns the feed if the caller now holds it.
 //

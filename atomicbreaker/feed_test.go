@@ -20,7 +20,7 @@ func deafTo(n uint64, listener func(Event)) *Breaker {
 // be.
 func publish(b *Breaker, gen uint32) {
 	s := b.core.set.Load()
-	s.publish(&notice{core: &b.core, gen: gen, event: s.event(0, 0, ReasonReset, s.epoch)}).deliver()
+	s.publish(&notice{core: &b.core, gen: gen, event: s.event(0, change{why: ReasonReset, at: s.epoch})}).deliver()
 }
 
 // A caller who has changed the breaker and stops before it says so holds up
@@ -144,7 +144,7 @@ func tripInSilence(t *testing.T, g *Group[string], k string) (c *cell[string], p
 	if v != Tripped || !c.word.CompareAndSwap(uint64(w), uint64(next)) {
 		t.Fatal(v)
 	}
-	n := &notice{core: &c.core, gen: next.gen(), event: s.event(w, next, ReasonThreshold, at)}
+	n := &notice{core: &c.core, gen: next.gen(), event: s.event(w, change{next: next, why: ReasonThreshold, at: at})}
 	return c, func() { b.publish(n).deliver() }
 }
 
@@ -208,7 +208,7 @@ func TestResetAllWaitsForNobody(t *testing.T) {
 					t.Fatal(s)
 				}
 				set := c.set.Load()
-				n := &notice{core: &c.core, gen: 2, event: set.event(word(open)<<modeShift, word(tombstone)<<modeShift, ReasonReset, set.epoch)}
+				n := &notice{core: &c.core, gen: 2, event: set.event(word(open)<<modeShift, change{next: word(tombstone) << modeShift, why: ReasonReset, at: set.epoch})}
 				g.push("k", n).deliver()
 				s += got()
 			}
@@ -249,7 +249,7 @@ func TestOldBooksDoNotChange(t *testing.T) {
 		},
 		"settle": func(_ *Group[string], old *book[string], p Permit) {
 			for _, o := range []Outcome{Success, Failure, Ignored} {
-				if v := old.settle("k", old.hash("k", 0), p.era, o, nil); v != Late {
+				if v := old.settle("k", old.hash("k", 0), p.era, result{outcome: o}, nil); v != Late {
 					t.Error(v)
 				}
 			}

@@ -28,6 +28,8 @@ type Group[K comparable] struct {
 	// every ResetAll. Every operation reads it once and stays with it.
 	book atomics.Pointer[book[K]]
 
+	ledger ledger
+
 	// feeds holds those of the keys that have events which were not delivered;
 	// nil without a listener.
 	feeds *table.Table[K, keyFeed[K]]
@@ -182,55 +184,50 @@ func (g *Group[K]) RecordFailure(k K) Verdict {
 	}
 }
 
-// IsOpen reports whether a call for k would be rejected outright. It is false
-// again as soon as the open time has passed, for all callers alike; only Allow
-// limits the number of probes.
+// IsOpen reports whether a call for k would be rejected outright: whether it is
+// Open or ForcedOpen. It is false again as soon as the open time has passed, for
+// all callers alike; only Allow limits the number of probes.
 //
 // IsOpen is wait-free. It takes effect when the state is read.
-func (g *Group[K]) IsOpen(k K) bool { return g.State(k) == Open }
+func (g *Group[K]) IsOpen(k K) bool {
+	s := g.State(k)
+	return s == Open || s == ForcedOpen
+}
 
 // State returns what the group would do with a call for k now; see
-// Breaker.State.
+// Breaker.State. With GroupConfig.PerKey, a key that is absent is Closed even if
+// its settings would make it a Shadow.
 //
 // State is wait-free. It takes effect when the state is read.
 func (g *Group[K]) State(k K) State {
-	b := g.current()
-	if b.empty() {
-		return Closed
-	}
-	if c := b.lookup(k, b.hash(k, 0)); c != nil {
-		return c.read().state // a dead cell reads as closed, which its key was
-	}
-	return Closed
+	v := g.read(k)
+	return v.doing()
 }
 
-// Reset closes the breaker of k with no failures. The results of all its calls
-// admitted before are late.
+// Snapshot returns the state of k with its details; see Breaker.Snapshot. An
+// absent key has none.
 //
-// Reset is lock-free, and blocking on a bucket's mutex when the key enters or
-// leaves the group, or a listener is told. It takes effect by the CAS that closes the breaker.
-func (g *Group[K]) Reset(k K) {
+// Snapshot is wait-free. It takes effect when the state is read.
+func (g *Group[K]) Snapshot(k K) Snapshot {
+	v := g.read(k)
+	return v.snapshot()
+}
+
+// read observes the breaker of a key without changing it. A dead cell reads as
+// closed, which its key was.
+func (g *Group[K]) read(k K) view {
 	b := g.current()
-	h := b.hash(k, 0)
-	for {
-		// A key that is absent has to be present for a moment, so that it can
-		// change: that is what makes earlier results late.
-		c := b.obtain(k, h, nil)
-		if c == nil {
-			return // not equal to itself, so nothing to reset
-		}
-		if b.outdated() {
-			g.Reset(k)
-			return
-		}
-		w, owed := c.reset()
-		if w.mode() == tombstone {
-			b.remove(c)
-			continue
-		}
-		b.finish(c, step{w, true, owed})
-		return
+	absent := view{}
+	if g.config.PerKey == nil {
+		absent.reading = b.settings
 	}
+	if b.empty() {
+		return absent
+	}
+	if c := b.lookup(k, b.hash(k, 0)); c != nil {
+		return c.read()
+	}
+	return absent
 }
 
 // ResetAll closes the breakers of all keys at once. The results of all calls
@@ -261,7 +258,8 @@ func (g *Group[K]) ResetAll() {
 func (g *Group[K]) All() iter.Seq2[K, Snapshot] {
 	return func(yield func(K, Snapshot) bool) {
 		for k, c := range g.current().cells.All() {
-			if s, alive := c.snapshotAlive(); alive && !yield(k, s) {
+			v := c.read()
+			if v.word.mode() != tombstone && !yield(k, v.snapshot()) {
 				return
 			}
 		}

@@ -1,6 +1,9 @@
 package atomicbreaker
 
-import "unsafe"
+import (
+	"time"
+	"unsafe"
+)
 
 // Permit is the right to make one call, and the duty to report once how it
 // ended. It belongs to the generation of the breaker that gave it: when the
@@ -18,6 +21,8 @@ type Permit struct {
 	era  *era           // when the key was absent; nil with a core
 	key  unsafe.Pointer // Safety: only pack makes it and only unpack follows it; see carry.go
 	bits uint64         // the admitting word's stay, maybe inCell; or the rest of the key
+
+	begun time.Duration // when, since the epoch; zero if nobody asks how long the call took
 }
 
 // inCell marks in bits, in a place where a stay is zero, that core belongs to
@@ -81,32 +86,75 @@ func (p Permit) Failure() Verdict { return p.settle(Failure, nil) }
 // if it changes nothing.
 func (p Permit) Cancel() Verdict { return p.settle(Ignored, nil) }
 
+// Trip reports that the call failed in a way that says for how long there is no
+// use in trying again. It opens the breaker at once for d, at most
+// Config.MaxOpenTimeout; zero means as long as another failure would have, and
+// a negative d until Reset.
+//
+// Trip is lock-free, and in a Group blocking on a bucket's mutex when the key
+// enters the table, or a listener is told. It takes effect by one CAS, or when
+// the state is read if it comes too late.
+func (p Permit) Trip(d time.Duration) Verdict {
+	return p.settleResult(result{outcome: Failure, trip: true, open: d}, nil)
+}
+
 // An owner is a group's book, without its type parameter.
 type owner interface {
-	// settleAbsent and settleCell report the outcome of a call that was
-	// admitted while its key was absent, and by a cell.
-	settleAbsent(Permit, Outcome, *settings) Verdict
-	settleCell(*core, word, Outcome) Verdict
+	// settleAbsent and settleCell report the result of a call that was
+	// admitted while its key was absent, and by a cell. Non-nil settings are
+	// those by which it was classified.
+	settleAbsent(Permit, result, *settings) Verdict
+	settleCell(Permit, result) Verdict
 	// publish makes a notice of one of its cells known; see settings.publish.
 	publish(*notice) *feed
 	// absentSettings returns the settings of an absent key. It runs user code.
 	absentSettings(Permit) *settings
+	// counts returns where late results are counted.
+	counts() *ledger
 }
 
-// settle reports an outcome. A non-nil s are the settings that an absent key
-// gets if this makes it present.
 func (p Permit) settle(o Outcome, s *settings) Verdict {
+	return p.settleResult(result{outcome: o}, s)
+}
+
+// settleResult reports a result. Non-nil settings are those by which it was
+// classified.
+func (p Permit) settleResult(r result, s *settings) (v Verdict) {
+	var home owner
 	switch {
 	case p.core == nil && p.era == nil:
 		return Late
 	case p.core == nil:
-		return p.era.home.settleAbsent(p, o, s)
+		home = p.era.home
+		v = home.settleAbsent(p, r, s)
 	case p.bits&inCell != 0:
-		return p.core.set.Load().owner.settleCell(p.core, word(p.bits).stay(), o)
+		home = p.core.set.Load().owner
+		v = home.settleCell(p, r)
+	default:
+		if s == nil {
+			s = p.core.settings()
+		}
+		var did step
+		v, did = p.core.settle(word(p.bits), p.timed(r, s), s)
+		if v == Late {
+			s.ledger.mine().late.Add(1)
+		}
+		did.owed.deliver()
+		return v
 	}
-	v, did := p.core.settle(word(p.bits), o)
-	did.owed.deliver()
+	if v == Late {
+		home.counts().mine().late.Add(1)
+	}
 	return v
+}
+
+// timed fills in how long the call has taken, by the clock of the settings that
+// have timed its beginning.
+func (p Permit) timed(r result, s *settings) result {
+	if p.begun != 0 {
+		r.took = s.now() - p.begun
+	}
+	return r
 }
 
 // pay delivers what the caller of Allow owes. If the listener does not return,

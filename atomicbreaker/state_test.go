@@ -88,7 +88,7 @@ func TestDeadlinesStayWithinTheirBound(t *testing.T) {
 		}
 		now := time.Duration(r.Int64N(int64(5 * 365 * 24 * time.Hour)))
 		streak := 1 + r.IntN(31)
-		w := word(s.openUntil(streak, now)) | word(open)<<modeShift
+		w := word(s.until(s.openFor(streak), now)) | word(open)<<modeShift
 		if d := s.openFor(streak); !w.openPending(s, now) || !w.openPending(s, now+d-1) || w.openPending(s, now+d+openTick) {
 			t.Fatalf("opened at %v for %v: pending %v, %v, %v", now, d, w.openPending(s, now), w.openPending(s, now+d-1), w.openPending(s, now+d+openTick))
 		}
@@ -105,7 +105,7 @@ func TestDeadlineBesidesForever(t *testing.T) {
 	s, _ := (&Config{OpenTimeout: time.Second, MaxOpenTimeout: time.Second}).compile(nil)
 	for _, early := range []time.Duration{0, 1, openTick / 2, openTick - 1} {
 		now := forever*openTick - time.Second - early
-		w := word(open)<<modeShift | word(s.openUntil(1, now))
+		w := word(open)<<modeShift | word(s.until(s.openFor(1), now))
 		if w.until() == forever || !w.openPending(s, now) || !w.openPending(s, now+time.Second) || w.openPending(s, now+time.Second+2*openTick) {
 			t.Errorf("%v early: until %#x, pending %v, %v, then %v", early, w.until(), w.openPending(s, now),
 				w.openPending(s, now+time.Second), w.openPending(s, now+time.Second+2*openTick))
@@ -147,7 +147,7 @@ func TestLayout(t *testing.T) {
 	if n := unsafe.Offsetof(cell[string]{}.core); n != 0 {
 		t.Errorf("core at %d of a cell, cellOf needs 0", n)
 	}
-	if n := unsafe.Sizeof(Permit{}); n > 4*8 {
+	if n := unsafe.Sizeof(Permit{}); n > 5*8 {
 		t.Errorf("a Permit takes %d bytes", n)
 	}
 }

@@ -1,7 +1,5 @@
 package atomicbreaker
 
-import "time"
-
 // What a Group with a listener does on top. Its keys' feeds are found by key,
 // and exist only while they have something to deliver, so the order of events
 // has to hold from one cell of a key to the next:
@@ -133,16 +131,17 @@ func (b *book[K]) sealBefore(k K) (owed *feed) {
 // of an operation that began before the book was replaced.
 func (b *book[K]) seal(c *cell[K]) (owed *feed) {
 	for {
-		w := word(c.word.Load())
+		was := word(c.word.Load())
+		w := was.living()
 		if w.mode() == tombstone {
 			break
 		}
-		next := w.enter(tombstone)
+		x := change{next: w.enter(tombstone), why: ReasonReset}
 		if w.pristine() {
-			next = w.bury() // nothing to reset, nothing to tell
+			x.next = w.bury() // nothing to reset, nothing to tell
 		}
 		var ok bool
-		if owed, ok = c.swap(c.set.Load(), w, next, ReasonReset, time.Time{}); ok {
+		if owed, ok = c.swap(c.set.Load(), was, w, x); ok {
 			break
 		}
 	}

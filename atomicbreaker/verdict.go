@@ -12,6 +12,12 @@ const (
 	Open
 	// HalfOpen lets a few calls through, to find out.
 	HalfOpen
+	// ForcedOpen rejects every call until Reset; see Breaker.ForceOpen.
+	ForcedOpen
+	// Disabled lets every call through and counts none; see Breaker.Disable.
+	Disabled
+	// Shadow lets every call through, and counts; see Config.Shadow.
+	Shadow
 )
 
 // String returns the name of s.
@@ -23,9 +29,18 @@ func (s State) String() string {
 		return "Open"
 	case HalfOpen:
 		return "HalfOpen"
+	case ForcedOpen:
+		return "ForcedOpen"
+	case Disabled:
+		return "Disabled"
+	case Shadow:
+		return "Shadow"
 	}
 	return fmt.Sprintf("State(%d)", uint8(s))
 }
+
+// MarshalText returns the name of s.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Outcome is what the end of a call says about the thing called.
 type Outcome uint8
@@ -56,7 +71,8 @@ func (o Outcome) String() string {
 type Verdict uint8
 
 const (
-	// Counted says that the outcome was taken into account and the state is as before.
+	// Counted says that the outcome was taken into account and the state is as before, or
+	// that the breaker is Disabled.
 	Counted Verdict = iota
 	// Late says that the breaker has changed its state or was reset since the call was
 	// admitted, and the outcome changed nothing.

@@ -1,0 +1,80 @@
+package atomicbreaker
+
+import "math/bits"
+
+// How a closed word counts failures: in a row, or, if the policy has a KOfN, as
+// a history of the last calls. After Update it may still be of the other kind,
+// and is read as what it would have been: a history says how many of the last
+// calls failed in a row, and a count that the last so many have.
+
+// inARow returns the number of failures since the last success.
+func (w word) inARow() uint32 {
+	if w&recent != 0 {
+		return uint32(bits.TrailingZeros32(^uint32(w & failsMask)))
+	}
+	return uint32(w & failsMask)
+}
+
+// history returns a bit for each of the last calls.
+func (w word) history() uint32 {
+	if w&recent != 0 {
+		return uint32(w & failsMask)
+	}
+	return uint32(1<<min(w&failsMask, 32) - 1)
+}
+
+// failures is what the word counts: failures in a row, or those among the last
+// calls.
+func (w word) failures() int {
+	if w&recent != 0 {
+		return bits.OnesCount32(uint32(w & failsMask))
+	}
+	return int(w & failsMask)
+}
+
+// flagged is the word without failures.
+func (w word) flagged() word { return w.stay() | w&watched }
+
+func (w word) withHistory(h uint32) word {
+	if h == 0 {
+		return w.flagged() // without recent: so a word without failures is one word
+	}
+	return w.flagged() | recent | word(h)
+}
+
+// pass returns the closed word after one more success.
+func (w word) pass(s *settings) word {
+	if s.rules.history == 0 {
+		return w.flagged()
+	}
+	return w.withHistory(w.history() << 1 & s.rules.history)
+}
+
+// miss returns the closed word after one more failure, which does not trip it.
+func (w word) miss(s *settings) word {
+	switch {
+	case s.rules.history != 0:
+		return w.withHistory((w.history()<<1 | 1) & s.rules.history)
+	case s.rules.threshold != 0:
+		return w.flagged() | word(w.inARow()+1) // below the threshold, so it cannot overflow
+	}
+	return w.flagged() // only windows count
+}
+
+// trips reports whether one more failure opens a closed breaker by what the word
+// counts.
+func (w word) trips(s *settings) bool {
+	r := s.rules
+	if r.threshold != 0 && w.inARow() >= r.threshold-1 {
+		return true
+	}
+	if r.history != 0 {
+		h := w.history()<<1 | 1
+		for _, k := range r.recent {
+			if bits.OnesCount32(h&k.last()) >= k.k {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,164 @@
+package atomicbreaker
+
+import "time"
+
+// What is done to a breaker by hand. Each is one CAS, from whatever mode.
+
+// A command is what reset and its like do to a word at a time.
+type command struct {
+	why  Reason
+	mode uint64
+	open time.Duration // for how long, if mode is open
+}
+
+// apply returns the word after the command, which is w if it is so already.
+func (m command) apply(w word, s *settings, now time.Duration) word {
+	switch {
+	case m.mode == closed:
+		return w.close(s)
+	case m.mode == open:
+		next := w.tripFor(s, m.open, now)
+		if w.mode() == open && w.openPending(s, now) && !next.outlasts(w, now) {
+			return w
+		}
+		return next
+	case w.mode() == m.mode:
+		return w
+	}
+	return w.enter(m.mode)
+}
+
+// outlasts reports whether an open word is open for longer than another, which
+// is still open.
+func (w word) outlasts(other word, now time.Duration) bool {
+	switch {
+	case other.until() == forever:
+		return false
+	case w.until() == forever:
+		return true
+	}
+	ahead := func(w word) uint64 { return (w.until() - ticks(now, openTick)) & untilMask }
+	return ahead(w) > ahead(other)
+}
+
+// command makes the word obey. It returns the word that then was there, and
+// whether it was written. A tombstone is returned as it is.
+//
+// A CAS fails only when another caller's has succeeded.
+func (c *core) command(m command) step {
+	s := c.set.Load()
+	if m.mode == open {
+		s = c.settings()
+	}
+	for {
+		was := word(c.word.Load())
+		w := was.living()
+		if w.mode() == tombstone {
+			return step{to: w}
+		}
+		x := change{why: m.why}
+		var now time.Duration
+		if m.mode == open {
+			now, x.at = s.clock()
+		}
+		if x.next = m.apply(w, s, now); x.next == w {
+			// LP(Trip, ForceOpen, Disable): so it is when the word is read.
+			return step{to: w}
+		}
+		// LP(Reset, Trip, ForceOpen, Disable): this CAS.
+		if owed, ok := c.swap(s, was, w, x); ok {
+			return step{x.next, true, owed}
+		}
+	}
+}
+
+var (
+	commandReset     = command{why: ReasonReset, mode: closed}
+	commandForceOpen = command{why: ReasonForceOpen, mode: forcedOpen}
+	commandDisable   = command{why: ReasonDisable, mode: disabled}
+)
+
+func tripFor(d time.Duration) command { return command{why: ReasonTrip, mode: open, open: d} }
+
+// Reset closes the breaker with no failures, also one that ForceOpen or Disable
+// has set. The results of all calls admitted before are late.
+//
+// Reset is lock-free. It takes effect by the CAS that closes the breaker.
+func (b *Breaker) Reset() { b.core.command(commandReset).owed.deliver() }
+
+// Trip opens the breaker for d, at most Config.MaxOpenTimeout, as if a failure
+// had done it: it adds to the streak. Zero means as long as if one had, and a
+// negative d until Reset. A breaker that is open stays so for the longer of the
+// two times.
+//
+// Trip is lock-free. It takes effect by the CAS that opens the breaker, or when
+// the state is read if it is open for longer already.
+func (b *Breaker) Trip(d time.Duration) { b.core.command(tripFor(d)).owed.deliver() }
+
+// ForceOpen makes the breaker reject all calls until Reset or Trip. No time
+// passes and no probe is let through. The results of all calls admitted before
+// are late.
+//
+// ForceOpen is lock-free. It takes effect by the CAS that opens the breaker, or
+// when the state is read if it is ForcedOpen already.
+func (b *Breaker) ForceOpen() { b.core.command(commandForceOpen).owed.deliver() }
+
+// Disable makes the breaker let all calls through and count none of them until
+// Reset, Trip or ForceOpen. Its verdict on them is Counted.
+//
+// Disable is lock-free. It takes effect by the CAS that disables the breaker,
+// or when the state is read if it is Disabled already.
+func (b *Breaker) Disable() { b.core.command(commandDisable).owed.deliver() }
+
+// command makes the breaker of k obey. A key that is absent has to be present
+// for a moment, so that it can change: that is what makes earlier results late.
+//
+// It goes round again only if a cell has died.
+func (g *Group[K]) command(k K, m command) {
+	b := g.current()
+	h := b.hash(k, 0)
+	for {
+		c := b.obtain(k, h, nil)
+		if c == nil {
+			return // not equal to itself, so there is nothing to command
+		}
+		if b.outdated() {
+			g.command(k, m)
+			return
+		}
+		did := c.command(m)
+		if did.to.mode() == tombstone {
+			b.remove(c)
+			continue
+		}
+		b.finish(c, did)
+		return
+	}
+}
+
+// Reset closes the breaker of k with no failures; see Breaker.Reset.
+//
+// Reset is lock-free, and blocking on a bucket's mutex when the key enters or
+// leaves the group, or a listener is told. It takes effect by the CAS that
+// closes the breaker.
+func (g *Group[K]) Reset(k K) { g.command(k, commandReset) }
+
+// Trip opens the breaker of k for d; see Breaker.Trip.
+//
+// Trip is lock-free, and blocking on a bucket's mutex when the key enters the
+// group, or a listener is told. It takes effect like Breaker.Trip.
+func (g *Group[K]) Trip(k K, d time.Duration) { g.command(k, tripFor(d)) }
+
+// ForceOpen makes the breaker of k reject all calls; see Breaker.ForceOpen.
+// ResetAll ends it too.
+//
+// ForceOpen is lock-free, and blocking on a bucket's mutex when the key enters
+// the group, or a listener is told. It takes effect like Breaker.ForceOpen.
+func (g *Group[K]) ForceOpen(k K) { g.command(k, commandForceOpen) }
+
+// Disable makes the breaker of k let all calls through; see Breaker.Disable.
+// ResetAll ends it too.
+//
+// Disable is lock-free, and blocking on a bucket's mutex when the key enters
+// the group, or a listener is told. It takes effect like Breaker.Disable.
+func (g *Group[K]) Disable(k K) { g.command(k, commandDisable) }

@@ -1,0 +1,230 @@
+package atomicbreaker
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Policy says when a closed breaker opens. Consecutive, KOfN, FailureRate,
+// FailureCount, SlowRate and AnyOf make one. Its String is the call that makes
+// it.
+type Policy interface {
+	fmt.Stringer
+	apply(*rules) error
+}
+
+// rules are a policy in the form in which results are checked against it. They
+// never change.
+type rules struct {
+	threshold uint32   // of failures in a row; zero: they are not counted
+	recent    []kOfN   // of the last calls
+	history   uint32   // a bit for each call that the word remembers; zero: none
+	windows   []window // of time
+	slow      bool     // whether any of the windows needs to know how long a call took
+}
+
+// compileTrip returns the rules of a policy, nil being the default.
+func compileTrip(p Policy) (*rules, error) {
+	if p == nil {
+		p = Consecutive(defaultThreshold)
+	}
+	r := new(rules)
+	if err := p.apply(r); err != nil {
+		return nil, fmt.Errorf("atomicbreaker: Config.Trip: %w", err)
+	}
+	if r.history != 0 && r.threshold != 0 {
+		if r.threshold > maxHistory {
+			return nil, fmt.Errorf("atomicbreaker: Config.Trip: %v: with a KOfN must be at most Consecutive(%d)", Consecutive(int(r.threshold)), maxHistory)
+		}
+		r.history |= lastCalls(int(r.threshold))
+	}
+	return r, nil
+}
+
+func (r *rules) equal(other *rules) bool {
+	return r.threshold == other.threshold && slices.Equal(r.recent, other.recent) && slices.Equal(r.windows, other.windows)
+}
+
+// Consecutive opens the breaker on the n-th failure in a row, exactly: every
+// success in between starts the count anew, and time does not, however long
+// ago the failures were. n must be positive.
+func Consecutive(n int) Policy { return consecutive(n) }
+
+type consecutive int
+
+func (n consecutive) String() string { return fmt.Sprintf("Consecutive(%d)", int(n)) }
+
+func (n consecutive) apply(r *rules) error {
+	if n < 1 || int64(n) > math.MaxInt32 {
+		return fmt.Errorf("%v: must be in 1..%d", n, math.MaxInt32)
+	}
+	if r.threshold == 0 || uint32(n) < r.threshold {
+		r.threshold = uint32(n)
+	}
+	return nil
+}
+
+// KOfN opens the breaker on a failure that is the k-th among the last n calls,
+// itself included, exactly. k must be in 1..n, and n at most 32. Calls that are
+// Ignored are not among them.
+//
+// While any of the last n calls has failed, every result writes to the
+// breaker's state.
+func KOfN(k, n int) Policy { return kOfN{k, n} }
+
+type kOfN struct{ k, n int }
+
+const maxHistory = 32
+
+// lastCalls is a history with a bit for each of n calls.
+func lastCalls(n int) uint32 { return uint32(1<<n - 1) }
+
+func (p kOfN) last() uint32   { return lastCalls(p.n) }
+func (p kOfN) String() string { return fmt.Sprintf("KOfN(%d, %d)", p.k, p.n) }
+
+func (p kOfN) apply(r *rules) error {
+	if p.n < 1 || p.n > maxHistory {
+		return fmt.Errorf("%v: n must be in 1..%d", p, maxHistory)
+	}
+	if p.k < 1 || p.k > p.n {
+		return fmt.Errorf("%v: k must be in 1..n", p)
+	}
+	r.recent = append(r.recent, p)
+	r.history |= p.last()
+	return nil
+}
+
+// AnyOf opens the breaker as soon as one of the policies does. There must be
+// one at least. Together with a KOfN, a Consecutive is at most 32.
+func AnyOf(policies ...Policy) Policy { return anyOf(slices.Clone(policies)) }
+
+type anyOf []Policy
+
+func (p anyOf) String() string {
+	s := "AnyOf("
+	for i, each := range p {
+		if i > 0 {
+			s += ", "
+		}
+		s += fmt.Sprint(each)
+	}
+	return s + ")"
+}
+
+func (p anyOf) apply(r *rules) error {
+	if len(p) == 0 {
+		return errors.New("AnyOf(): must not be empty")
+	}
+	for i, each := range p {
+		if each == nil {
+			return fmt.Errorf("AnyOf: policy %d is nil", i)
+		}
+		if err := each.apply(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FailureRate opens the breaker on a failure if, of the calls that ended in
+// the window, at least minCalls, that part has failed or more. The ratio must be
+// above 0 and at most 1, and is rounded to a millionth; minCalls and window
+// must be positive.
+//
+// A call counts for at least the window, and at most a fifteenth of it and 16 µs
+// longer. Of failures that end at once the last sees all, so the breaker opens
+// late by those in flight at most. A window begins when the breaker closes. For
+// a key of a Group it begins with a failure, since healthy keys are not stored:
+// what succeeded before is not in it, and minCalls should be high enough for
+// that.
+//
+// Every call adds to a counter, of which each processor has its own, and reads
+// the clock. A counter of one processor and a fifteenth of the window is exact
+// up to half a million calls, and keeps the ratio above that.
+func FailureRate(ratio float64, minCalls int, window time.Duration) Policy {
+	return failureRate{ratio, minCalls, window}
+}
+
+type failureRate struct {
+	ratio    float64
+	minCalls int
+	window   time.Duration
+}
+
+func (p failureRate) String() string {
+	return fmt.Sprintf("FailureRate(%v, %d, %v)", p.ratio, p.minCalls, p.window)
+}
+
+func (p failureRate) apply(r *rules) error {
+	return r.addWindow(p, window{why: ReasonFailureRate, atLeast: uint64(p.minCalls), length: p.window}, p.ratio, p.minCalls)
+}
+
+// FailureCount opens the breaker on the n-th failure in the window, however
+// many calls succeed. n must be in 1..524288, and window positive.
+//
+// A failure counts for at least the window; see FailureRate. Successes write
+// nothing.
+func FailureCount(n int, window time.Duration) Policy { return failureCount{n, window} }
+
+type failureCount struct {
+	n      int
+	window time.Duration
+}
+
+func (p failureCount) String() string { return fmt.Sprintf("FailureCount(%d, %v)", p.n, p.window) }
+
+func (p failureCount) apply(r *rules) error {
+	if p.n < 1 || p.n > exactCounts {
+		return fmt.Errorf("%v: n must be in 1..%d", p, exactCounts)
+	}
+	return r.addWindow(p, window{why: ReasonFailureCount, atLeast: uint64(p.n), length: p.window}, 1, p.n)
+}
+
+// SlowRate opens the breaker on a slow call if, of the calls that ended in the
+// window, at least minCalls, that part was slow or more. A call is slow if it
+// takes longer than slow, from Allow to the report, whether or not it succeeds.
+// In a half-open breaker a slow probe has failed. slow must not be negative;
+// for the others see FailureRate.
+//
+// Every call reads the clock at its beginning as well. In a Group with
+// GroupConfig.PerKey, calls of keys that have not failed are timed only if the
+// policy of GroupConfig.Default has a SlowRate too.
+func SlowRate(ratio float64, slow time.Duration, minCalls int, window time.Duration) Policy {
+	return slowRate{ratio, slow, minCalls, window}
+}
+
+type slowRate struct {
+	ratio    float64
+	slow     time.Duration
+	minCalls int
+	window   time.Duration
+}
+
+func (p slowRate) String() string {
+	return fmt.Sprintf("SlowRate(%v, %v, %d, %v)", p.ratio, p.slow, p.minCalls, p.window)
+}
+
+func (p slowRate) apply(r *rules) error {
+	if p.slow < 0 {
+		return fmt.Errorf("%v: slow must not be negative", p)
+	}
+	r.slow = true
+	return r.addWindow(p, window{why: ReasonSlowRate, atLeast: uint64(p.minCalls), slow: p.slow, length: p.window}, p.ratio, p.minCalls)
+}
+
+func (r *rules) addWindow(p Policy, w window, ratio float64, minCalls int) error {
+	switch {
+	case !(ratio > 0 && ratio <= 1): // NaN too
+		return fmt.Errorf("%v: ratio must be above 0 and at most 1", p)
+	case minCalls < 1:
+		return fmt.Errorf("%v: minCalls must be positive", p)
+	case w.length <= 0:
+		return fmt.Errorf("%v: window must be positive", p)
+	}
+	w.ppm = max(1, uint64(math.Round(ratio*million)))
+	r.windows = append(r.windows, w)
+	return nil
+}

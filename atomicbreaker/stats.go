@@ -1,0 +1,103 @@
+package atomicbreaker
+
+import (
+	"log/slog"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// Stats counts what a Breaker or a Group has done since it was made. Healthy
+// calls are not counted: that would be a write to shared memory for each.
+type Stats struct {
+	Opened   uint64 // times that a breaker opened, for whatever reason
+	Closed   uint64 // times that one was closed again, or reset
+	Rejected uint64 // calls not admitted, or in a shadow those that would not have been
+	Late     uint64 // results that came too late
+}
+
+// LogValue returns the counts that are not zero as a group.
+func (s Stats) LogValue() slog.Value {
+	return slog.GroupValue(appendCounts(nil, []count{
+		{"opened", int(s.Opened)}, {"closed", int(s.Closed)}, {"rejected", int(s.Rejected)}, {"late", int(s.Late)},
+	})...)
+}
+
+type count struct {
+	name string
+	n    int
+}
+
+func appendCounts(attrs []slog.Attr, counts []count) []slog.Attr {
+	for _, c := range counts {
+		if c.n != 0 {
+			attrs = append(attrs, slog.Int(c.name, c.n))
+		}
+	}
+	return attrs
+}
+
+// A ledger holds the counts of a Breaker, or of all keys of a Group together.
+// Nothing depends on them.
+type ledger struct {
+	// pages is nil before the first count. From nil to a page for each
+	// processor, by CAS.
+	pages atomics.Pointer[[]page]
+}
+
+// A page has a line of its own.
+type page struct {
+	opened, closed, rejected, late atomics.Uint64
+
+	_ [atomics.CacheLineSize - 32]byte
+}
+
+// mine returns the page of the processor, more or less.
+func (l *ledger) mine() *page {
+	pages := l.pages.Load()
+	if pages == nil {
+		fresh := make([]page, atomics.Stripes())
+		l.pages.CompareAndSwap(nil, &fresh)
+		pages = l.pages.Load()
+	}
+	return &(*pages)[atomics.Stripe(len(*pages))]
+}
+
+// began counts the beginning of a generation.
+func (l *ledger) began(w word) {
+	switch w.mode() {
+	case open, forcedOpen:
+		l.mine().opened.Add(1)
+	case closed:
+		l.mine().closed.Add(1)
+	}
+}
+
+func (l *ledger) stats() (s Stats) {
+	if pages := l.pages.Load(); pages != nil {
+		for i := range *pages {
+			p := &(*pages)[i]
+			s.Opened += p.opened.Load()
+			s.Closed += p.closed.Load()
+			s.Rejected += p.rejected.Load()
+			s.Late += p.late.Load()
+		}
+	}
+	return s
+}
+
+// Stats returns what the breaker has done so far. It is exact while nobody uses
+// the breaker.
+//
+// Stats is wait-free. It takes effect for each count when that is read.
+func (b *Breaker) Stats() Stats {
+	if s := b.core.set.Load(); s != nil {
+		return s.ledger.stats()
+	}
+	return Stats{}
+}
+
+// Stats returns what the group has done so far for all keys together. It is
+// exact while nobody uses the group.
+//
+// Stats is wait-free. It takes effect for each count when that is read.
+func (g *Group[K]) Stats() Stats { return g.ledger.stats() }

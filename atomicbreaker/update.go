@@ -1,0 +1,64 @@
+package atomicbreaker
+
+import "errors"
+
+// Update gives the breaker other settings, or returns an error that names the
+// setting that is wrong and its value, and changes nothing. The state stays:
+// failures that were counted, probes in flight, and the time until which the
+// breaker is open, even if it is longer than the new MaxOpenTimeout. A policy
+// that counts in another way takes over what it can: how many of the last calls
+// have failed in a row. Windows start anew, unless all of them are the same as
+// before.
+//
+// OnStateChange takes the place of the listener that the breaker was made with,
+// and nil silences it. A breaker that was made without cannot get one.
+//
+// An operation that is under way meanwhile goes by the settings that it found
+// first.
+//
+// Update is lock-free. It takes effect by the CAS that installs the settings.
+func (b *Breaker) Update(c Config) error {
+	fresh, err := c.compile(nil)
+	if err != nil {
+		return err
+	}
+	for {
+		old := b.core.settings()
+		if fresh.listener != nil && !old.listens {
+			return errors.New("atomicbreaker: Config.OnStateChange: must be nil in Update of a breaker that was made without")
+		}
+		next := *fresh
+		next.inherit(old)
+		// LP(Update): this CAS.
+		if b.core.set.CompareAndSwap(old, &next) {
+			b.core.watch()
+			return nil
+		}
+	}
+}
+
+// inherit takes over what a breaker's state depends on.
+func (s *settings) inherit(old *settings) {
+	s.epoch, s.feed, s.listens, s.ledger = old.epoch, old.feed, old.listens, old.ledger
+	s.openBound = max(s.openBound, old.openBound)
+	s.leaseBound = max(s.leaseBound, old.leaseBound)
+	if s.rules.equal(old.rules) {
+		s.rules = old.rules
+	}
+}
+
+// watch makes a closed word of a Breaker say whether its successes count in
+// windows. It follows every change of settings and every transition to closed,
+// so that the later of the two finds the other.
+//
+// It goes round again only if another caller has changed the word.
+func (c *core) watch() {
+	for {
+		s := c.set.Load()
+		w := word(c.word.Load())
+		if s == nil || w.mode() != closed || w.watched() == s.watchesAll() {
+			return
+		}
+		c.word.CompareAndSwap(uint64(w), uint64(w^watched))
+	}
+}

@@ -1,0 +1,137 @@
+package atomicbreaker
+
+import (
+	"log/slog"
+	"math"
+	"time"
+)
+
+// A view is a word with what the clock adds to it.
+type view struct {
+	word    word
+	state   State
+	left    time.Duration // of the open time; latched if it never ends
+	reading *settings     // nil for a zero core
+}
+
+// read observes the core without changing it. It takes at most two loads of
+// the word, so it is wait-free.
+func (c *core) read() view {
+	w := word(c.word.Load()).living()
+	v := view{word: w, reading: c.set.Load(), state: w.state()}
+	if w.mode() != open {
+		// LP(State): such a word is what the first load says.
+		if w.mode() == forcedOpen {
+			v.left = latched
+		}
+		return v
+	}
+	now := v.reading.now()
+	if w.openPending(v.reading, now) {
+		// LP(State): an open breaker is seen by the first load; its deadline
+		// was still ahead later, when the clock was read.
+		v.left = w.openLeft(now)
+		return v
+	}
+	// The time may have passed only after someone had closed the breaker.
+	// LP(State): a second load decides. The same word has been there while the
+	// clock was read. Another one was written meanwhile, so if it is open its
+	// time has just begun.
+	v.word = word(c.word.Load()).living()
+	v.state = v.word.state()
+	switch {
+	case v.word == w:
+		v.state = HalfOpen
+	case v.state == Open:
+		v.left = v.word.openLeft(now)
+	case v.state == ForcedOpen:
+		v.left = latched
+	}
+	return v
+}
+
+// doing is what the breaker does with calls in a state.
+func (v *view) doing() State {
+	if v.reading != nil && v.reading.shadow {
+		return Shadow
+	}
+	return v.state
+}
+
+// State returns what the breaker would do with a call now. It changes nothing:
+// a breaker whose open time has passed is half-open, whether or not a probe
+// has been made.
+//
+// State is wait-free. It takes effect when the state is read.
+func (b *Breaker) State() State {
+	v := b.core.read()
+	return v.doing()
+}
+
+// Snapshot returns the state with its details, all of one moment but for what
+// windows hold.
+//
+// Snapshot is wait-free. It takes effect when the state is read.
+func (b *Breaker) Snapshot() Snapshot { return b.core.snapshot() }
+
+// Snapshot is what a breaker looked like at one moment.
+type Snapshot struct {
+	Name       string        // Config.Name
+	State      State         // as State returns it
+	Would      State         // the same, but what it would be without Config.Shadow
+	Failures   int           // while closed: since the last success, or with a KOfN among the last calls
+	Streak     int           // times opened since last closed, up to 31
+	Successes  int           // of probes, while half-open
+	InFlight   int           // probes that have not reported, while half-open
+	Generation int           // goes up with every change of mode and reset; after 2^20-1 comes 1
+	RetryAfter time.Duration // until a probe may be made, while open; math.MaxInt64 if only Reset helps
+}
+
+func (c *core) snapshot() Snapshot {
+	v := c.read()
+	return v.snapshot()
+}
+
+func (v *view) snapshot() Snapshot {
+	s := Snapshot{State: v.doing(), Would: v.state, Generation: int(v.word.gen()), RetryAfter: unending(v.left)}
+	if v.reading != nil {
+		s.Name = v.reading.name
+	}
+	switch v.word.mode() {
+	case closed:
+		s.Failures = v.word.failures()
+	case open:
+		s.Streak = v.word.streak()
+	case halfOpen:
+		s.Streak, s.Successes, s.InFlight = v.word.streak(), v.word.ok(), v.word.inflight()
+	}
+	return s
+}
+
+// LogValue returns the fields that are not zero, and the state, as a group.
+func (s Snapshot) LogValue() slog.Value {
+	attrs := make([]slog.Attr, 0, 9)
+	if s.Name != "" {
+		attrs = append(attrs, slog.String("name", s.Name))
+	}
+	attrs = append(attrs, slog.String("state", s.State.String()))
+	if s.Would != s.State {
+		attrs = append(attrs, slog.String("would", s.Would.String()))
+	}
+	attrs = appendCounts(attrs, []count{
+		{"failures", s.Failures}, {"successes", s.Successes}, {"in_flight", s.InFlight},
+		{"streak", s.Streak}, {"generation", s.Generation},
+	})
+	if s.RetryAfter != 0 {
+		attrs = append(attrs, slog.Duration("retry_after", s.RetryAfter))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// unending is how users are told of an open time.
+func unending(d time.Duration) time.Duration {
+	if d == latched {
+		return math.MaxInt64
+	}
+	return d
+}

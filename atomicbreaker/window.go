@@ -1,0 +1,145 @@
+package atomicbreaker
+
+import (
+	"time"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// A window is a rule about the calls of some time. It is comparable.
+type window struct {
+	why     Reason // what it counts: failures, or slow calls
+	ppm     uint64 // of the calls that must be bad, in millionths
+	atLeast uint64 // of calls that must be there, or of failures if only these count
+	slow    time.Duration
+	length  time.Duration
+}
+
+const million = 1_000_000
+
+// A tally is what a window held when it opened a breaker.
+type tally struct {
+	why        Reason // zero: none has
+	bad, calls uint64
+}
+
+// A result is how a call ended: what it says, how long it took if that matters,
+// and whether the breaker is to open for that, and for how long.
+type result struct {
+	outcome Outcome
+	trip    bool
+	took    time.Duration
+	open    time.Duration
+}
+
+// bad reports whether a result is what a window watches for.
+func (w *window) bad(r result) bool {
+	if w.why == ReasonSlowRate {
+		return r.took > w.slow
+	}
+	return r.outcome == Failure
+}
+
+// exceeded reports whether a sum is enough to open the breaker. It is exact.
+func (w *window) exceeded(bad, calls uint64) bool {
+	return calls >= w.atLeast && bad*million >= w.ppm*calls
+}
+
+// tooSlow reports whether any window says that a result was.
+func (r *rules) tooSlow(res result) bool {
+	if r.slow {
+		for i := range r.windows {
+			if w := &r.windows[i]; w.why == ReasonSlowRate && w.bad(res) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// windows are the rings of one closed stay, one for each window of the rules.
+// What is counted there later belongs to no other stay, so it changes nothing.
+type windows struct {
+	stay  word
+	rules *rules
+	rings []*ring
+}
+
+// windowsOf returns the windows of the closed stay, which the caller has seen
+// in the core's word. It returns nil if the settings or the stay are not those
+// of the core any more.
+//
+// It goes round again only if another caller has replaced the windows.
+func (c *core) windowsOf(stay word, s *settings) *windows {
+	for {
+		held := c.windows.Load()
+		if held != nil && held.stay == stay && held.rules == s.rules {
+			return held
+		}
+		// Others are in place: of an earlier stay or of earlier settings, if
+		// mine are current after I have seen them.
+		if word(c.word.Load()).living().stay() != stay || c.set.Load().rules != s.rules {
+			return nil
+		}
+		fresh := &windows{stay: stay, rules: s.rules}
+		for i := range s.rules.windows {
+			fresh.rings = append(fresh.rings, newRing(s.rules.windows[i].length, s.stripes()))
+		}
+		if c.windows.CompareAndSwap(held, fresh) {
+			return fresh
+		}
+	}
+}
+
+// count adds a result of the closed stay to its windows, and returns the first
+// that has then had enough. A result that is bad for none opens none.
+func (c *core) count(stay word, r result, s *settings) (full tally) {
+	held := c.windowsOf(stay, s)
+	if held == nil {
+		return full
+	}
+	for i, ring := range held.rings {
+		w := &held.rules.windows[i]
+		bad := w.bad(r)
+		if w.why == ReasonFailureCount && !bad {
+			continue
+		}
+		at := ring.add(s.epoch, bad)
+		if !bad || full.why != 0 {
+			continue
+		}
+		if b, n := ring.sum(at); w.exceeded(b, n) {
+			full = tally{w.why, b, n}
+		}
+	}
+	return full
+}
+
+// quiet reports whether no failure and no slow call is in the windows of the
+// closed stay.
+func (c *core) quiet(stay word, s *settings) bool {
+	held := c.windows.Load()
+	if held == nil || held.stay != stay {
+		return true
+	}
+	now := s.now()
+	for _, ring := range held.rings {
+		if bad, _ := ring.sum(now); bad != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// watchesAll reports whether all successes count in windows, and not only those
+// after a failure.
+func (s *settings) watchesAll() bool { return s.owner == nil && len(s.rules.windows) > 0 }
+
+// stripes is how many each ring has. In a Group all processors share one: there
+// are windows only for keys that fail.
+func (s *settings) stripes() int {
+	if s.owner != nil {
+		return 1
+	}
+	return atomics.Stripes()
+}
