@@ -82,6 +82,9 @@ func newBook[K comparable](g *Group[K]) *book[K] {
 		b.settings, _ = new(Config).compile(b) // the defaults are valid
 	}
 	b.settings.ledger = &g.ledger
+	if f := g.config.MaxOpenFraction; f != 0 {
+		b.settings.quota = &quota{census: newCensus(), ppm: max(1, uint64(math.Round(f*million)))}
+	}
 	b.hash = b.keys.Hasher("atomicbreaker")
 	b.cells = table.New[K, cell[K]](b.hash, 0)
 	b.eras.init(b)
@@ -97,8 +100,11 @@ func (b *book[K]) cellOf(c *core) *cell[K] {
 }
 
 // empty reports whether every key is absent for sure. A key that must be
-// hashed to find out whether that panics is never so.
-func (b *book[K]) empty() bool { return b.carry != carryBoxed && b.linked.Load() == 0 }
+// hashed to find out whether that panics is never so, and none is while keys
+// are counted.
+func (b *book[K]) empty() bool {
+	return b.carry != carryBoxed && b.linked.Load() == 0 && b.settings.quota == nil
+}
 
 // stripeOf returns the index of the stripe of the cells with a hash.
 func stripeOf(hash uint64) uint64 { return hash >> (64 - stripeBits) }
@@ -129,6 +135,9 @@ func (b *book[K]) allow(k K) (Permit, error) {
 			continue
 		}
 		h := b.hash(k, 0)
+		if q := b.settings.quota; q != nil {
+			q.census.see(h)
+		}
 		c := b.lookup(k, h)
 		if c == nil {
 			// LP(Allow): an absent key admits when it is not found.
@@ -185,6 +194,9 @@ func (b *book[K]) obtain(k K, hash uint64, s *settings) *cell[K] {
 	if s == nil {
 		s = b.settingsFor(k)
 	}
+	if s.quota != nil {
+		s.quota.census.see(hash)
+	}
 	fresh := &cell[K]{key: k}
 	fresh.set.Store(s)
 	b.touch(fresh)
@@ -223,7 +235,7 @@ func (b *book[K]) settingsFor(k K) *settings {
 	if err != nil {
 		panic(fmt.Sprintf("%v (from GroupConfig.PerKey for key %v)", err, k))
 	}
-	s.listens, s.ledger = b.group.listens(), &b.group.ledger
+	s.listens, s.ledger, s.quota = b.group.listens(), &b.group.ledger, b.settings.quota
 	return s
 }
 

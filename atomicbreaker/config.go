@@ -113,6 +113,7 @@ type settings struct {
 	jitter       float64
 	random       func() float64 // in [0, 1); tests put another in its place
 	ledger       *ledger
+	quota        *quota // of a group with MaxOpenFraction
 }
 
 // compile validates c. The epoch is taken here.

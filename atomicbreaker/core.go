@@ -43,6 +43,7 @@ type change struct {
 	why  Reason    // if it begins a generation
 	at   time.Time // what a deadline in next is counted from, if there is one
 	full tally     // what opened the breaker, if windows have
+	took bool      // whether a place of the quota was taken
 }
 
 // swap is the CAS of every transition, from a word that was read as was and is
@@ -59,10 +60,16 @@ func (c *core) swap(s *settings, was, w word, x change) (owed *feed, ok bool) {
 		x.at = atomics.Now()
 	}
 	if !c.word.CompareAndSwap(uint64(was), uint64(x.next)) {
+		if x.took {
+			s.quota.giveBack()
+		}
 		return nil, false
 	}
 	if begins && s != nil {
 		s.ledger.began(x.next)
+		if s.quota != nil && w.out() && !x.next.out() {
+			s.quota.giveBack()
+		}
 	}
 	if listens {
 		owed = s.publish(&notice{core: c, gen: x.next.gen(), event: s.event(w, x)})
@@ -170,7 +177,7 @@ func (c *core) settle(stay word, r result, s *settings) (v Verdict, did step) {
 		}
 		// LP(Done): what changes nothing takes effect when the word is read, or
 		// is counted in windows. All other results take effect by this CAS.
-		if did, ok := t.swap(was, w, x); ok {
+		if v, did, ok := t.swap(was, w, x, v); ok {
 			return v, did
 		}
 	}
@@ -206,7 +213,7 @@ func (c *core) record(o Outcome) (v Verdict, did step) {
 		// LP(RecordSuccess, RecordFailure): what changes nothing takes effect
 		// when the word is read; a late failure's deadline was still ahead
 		// after that. All else does by this CAS.
-		if did, ok := t.swap(was, w, x); ok {
+		if v, did, ok := t.swap(was, w, x, v); ok {
 			return v, did
 		}
 	}

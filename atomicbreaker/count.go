@@ -61,6 +61,15 @@ func (w word) miss(s *settings) word {
 	return w.flagged() // only windows count
 }
 
+// withhold returns the closed word after one more failure that should have
+// opened the breaker: the next one may.
+func (w word) withhold(s *settings) word {
+	if s.rules.history != 0 {
+		return w.miss(s)
+	}
+	return w
+}
+
 // trips reports whether one more failure opens a closed breaker by what the word
 // counts.
 func (w word) trips(s *settings) bool {

@@ -54,6 +54,19 @@ type GroupConfig[K comparable] struct {
 	// inserts once the group has doubled, and not by a timer.
 	IdleTimeout time.Duration
 
+	// MaxOpenFraction bounds which part of the keys may be open at once, from 0
+	// to 1, so that a fault of our own, which makes calls of all keys fail,
+	// does not shut off everything. Zero means that there is no bound. One key
+	// may always be open. A failure that would open one key too many is
+	// Counted, and the next failure of the key tries again; half-open keys
+	// count as open, and what is opened by hand counts and is not bounded.
+	//
+	// How many keys there are is estimated, to some 3 %, from those that Allow
+	// was asked for in the last 10 to 20 minutes or, if nothing was opened
+	// since, for longer. A healthy call then takes a hash more. ResetAll starts
+	// the estimate anew.
+	MaxOpenFraction float64
+
 	// OnStateChange is told of every change of a key, as Config.OnStateChange
 	// is of every change of a Breaker: of one key in order and one at a time,
 	// of different keys at once. A key stays in the group until its events
@@ -66,6 +79,9 @@ type GroupConfig[K comparable] struct {
 func NewGroup[K comparable](c GroupConfig[K]) (*Group[K], error) {
 	if c.IdleTimeout < 0 {
 		return nil, fmt.Errorf("atomicbreaker: GroupConfig.IdleTimeout %v: must not be negative", c.IdleTimeout)
+	}
+	if !(c.MaxOpenFraction >= 0 && c.MaxOpenFraction <= 1) { // NaN too
+		return nil, fmt.Errorf("atomicbreaker: GroupConfig.MaxOpenFraction %v: must be in 0..1", c.MaxOpenFraction)
 	}
 	s, err := c.Default.compileKeyed(nil)
 	if err != nil {

@@ -65,6 +65,9 @@ func (c *core) command(m command) step {
 			// LP(Trip, ForceOpen, Disable): so it is when the word is read.
 			return step{to: w}
 		}
+		if x.took = s != nil && s.quota != nil && !w.out() && x.next.out(); x.took {
+			s.quota.takeAnyway()
+		}
 		// LP(Reset, Trip, ForceOpen, Disable): this CAS.
 		if owed, ok := c.swap(s, was, w, x); ok {
 			return step{x.next, true, owed}

@@ -13,12 +13,13 @@ type Stats struct {
 	Closed   uint64 // times that one was closed again, or reset
 	Rejected uint64 // calls not admitted, or in a shadow those that would not have been
 	Late     uint64 // results that came too late
+	Withheld uint64 // failures that did not open a key because of GroupConfig.MaxOpenFraction
 }
 
 // LogValue returns the counts that are not zero as a group.
 func (s Stats) LogValue() slog.Value {
 	return slog.GroupValue(appendCounts(nil, []count{
-		{"opened", int(s.Opened)}, {"closed", int(s.Closed)}, {"rejected", int(s.Rejected)}, {"late", int(s.Late)},
+		{"opened", int(s.Opened)}, {"closed", int(s.Closed)}, {"rejected", int(s.Rejected)}, {"late", int(s.Late)}, {"withheld", int(s.Withheld)},
 	})...)
 }
 
@@ -46,9 +47,9 @@ type ledger struct {
 
 // A page has a line of its own.
 type page struct {
-	opened, closed, rejected, late atomics.Uint64
+	opened, closed, rejected, late, withheld atomics.Uint64
 
-	_ [atomics.CacheLineSize - 32]byte
+	_ [atomics.CacheLineSize - 40]byte
 }
 
 // mine returns the page of the processor, more or less.
@@ -80,6 +81,7 @@ func (l *ledger) stats() (s Stats) {
 			s.Closed += p.closed.Load()
 			s.Rejected += p.rejected.Load()
 			s.Late += p.late.Load()
+			s.Withheld += p.withheld.Load()
 		}
 	}
 	return s

@@ -60,15 +60,22 @@ func (t *turn) trip(w word) (change, Verdict) {
 	return change{next: w.tripFor(t.settings, t.result.open, now), why: ReasonTrip, at: at}, Tripped
 }
 
-// swap makes the change, unless nothing would change. It reports whether it
-// has.
-func (t *turn) swap(was, w word, x change) (did step, ok bool) {
-	if t.in && t.settings.owner != nil && x.next.mode() == closed && x.next.stay() == t.counted {
+// swap makes the change, unless nothing would change, or too many keys are open
+// already. It reports whether it has, and with which verdict.
+func (t *turn) swap(was, w word, x change, v Verdict) (Verdict, step, bool) {
+	s := t.settings
+	if s.quota != nil && w.mode() == closed && x.next.mode() == open {
+		if x.took = s.quota.take(s); !x.took {
+			s.ledger.mine().withheld.Add(1)
+			x, v = change{next: w.withhold(s)}, Counted
+		}
+	}
+	if t.in && s.owner != nil && x.next.mode() == closed && x.next.stay() == t.counted {
 		x.next |= watched
 	}
 	if x.next == w && (was == w || !t.bad) {
-		return step{to: w}, true
+		return v, step{to: w}, true
 	}
-	owed, ok := t.core.swap(t.settings, was, w, x)
-	return step{x.next, true, owed}, ok
+	owed, ok := t.core.swap(s, was, w, x)
+	return v, step{x.next, true, owed}, ok
 }

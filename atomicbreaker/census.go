@@ -1,0 +1,86 @@
+package atomicbreaker
+
+import (
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// A census estimates how many keys a group has lately been asked about, without
+// storing them: HyperLogLog (Flajolet, Fusy, Gandouet and Meunier, 2007), with
+// linear counting while it is nearly empty. The error is some 3 %, and a few
+// dozen keys are nearly always counted right.
+//
+// A key that was seen before writes nothing.
+type census struct {
+	current atomics.Pointer[periods]
+}
+
+// periods is what was seen since a time, and in the period before that.
+type periods struct {
+	since       time.Duration // since the epoch
+	now, before *sketch
+}
+
+// A sketch holds, for each part of the hashes, the longest run of zeros that
+// follows it, plus one.
+type sketch [sketchSize]atomics.Uint32
+
+const (
+	sketchBits = 10
+	sketchSize = 1 << sketchBits
+
+	// censusPeriod is after how long keys that are not used any more begin to
+	// be forgotten, which takes as long again.
+	censusPeriod = 10 * time.Minute
+)
+
+func newCensus() *census {
+	c := new(census)
+	c.current.Store(&periods{now: new(sketch)})
+	return c
+}
+
+// see takes a key into account.
+func (c *census) see(hash uint64) { c.current.Load().now.see(hash) }
+
+// see goes round again only if another caller has written the register, which
+// it can do 54 times.
+func (s *sketch) see(hash uint64) {
+	r := &s[hash>>(64-sketchBits)]
+	rank := uint32(bits.LeadingZeros64(hash<<sketchBits|1<<(sketchBits-1))) + 1
+	for {
+		old := r.Load()
+		if rank <= old || r.CompareAndSwap(old, rank) {
+			return
+		}
+	}
+}
+
+// estimate returns the number of keys, and begins another period if it is time.
+func (c *census) estimate(now time.Duration) uint64 {
+	held := c.current.Load()
+	if now-held.since >= censusPeriod {
+		c.current.CompareAndSwap(held, &periods{since: now, now: new(sketch), before: held.now})
+		held = c.current.Load()
+	}
+	sum, empty := 0.0, 0
+	for i := range held.now {
+		rank := held.now[i].Load()
+		if held.before != nil {
+			rank = max(rank, held.before[i].Load())
+		}
+		if rank == 0 {
+			empty++
+		}
+		sum += math.Ldexp(1, -int(rank))
+	}
+	const m = float64(sketchSize)
+	n := 0.7213 / (1 + 1.079/m) * m * m / sum
+	if n <= 2.5*m && empty > 0 {
+		n = m * math.Log(m/float64(empty))
+	}
+	return uint64(math.Round(n))
+}

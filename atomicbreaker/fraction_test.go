@@ -1,0 +1,179 @@
+package atomicbreaker_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ab "github.com/latchfree/latchfree/atomicbreaker"
+)
+
+// fleet is a group that was asked for so many keys, of which a part may be
+// open.
+func fleet(t *testing.T, keys int, c ab.GroupConfig[int]) *ab.Group[int] {
+	t.Helper()
+	if c.Default.Trip == nil {
+		c.Default.Trip = ab.Consecutive(2)
+	}
+	g, err := ab.NewGroup(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range keys {
+		admit(t, keyed(g, k)).Success()
+	}
+	return g
+}
+
+func openKeys(g *ab.Group[int]) (n int) {
+	for _, s := range g.All() {
+		if s.State != ab.Closed {
+			n++
+		}
+	}
+	return n
+}
+
+// When calls of all keys fail, only a part of them opens; each verdict says
+// which.
+func TestMaxOpenFraction(t *testing.T) {
+	g := fleet(t, 20, ab.GroupConfig[int]{MaxOpenFraction: 0.25})
+	tripped := 0
+	for range 5 {
+		for k := range 20 {
+			p, err := g.Allow(k)
+			if err != nil {
+				continue
+			}
+			if p.Failure() == ab.Tripped {
+				tripped++
+			}
+		}
+	}
+	// The estimate of 20 keys may be short by one.
+	if tripped < 4 || tripped > 5 || openKeys(g) != tripped {
+		t.Fatalf("%d of 20 keys have tripped and %d are open, want a quarter", tripped, openKeys(g))
+	}
+	s := g.Stats()
+	if s.Opened != uint64(tripped) || s.Withheld == 0 {
+		t.Errorf("stats %+v", s)
+	}
+
+	// A key that recovers makes room for another, which is the next to fail.
+	for k, each := range g.All() {
+		if each.State == ab.Open {
+			g.RecordSuccess(k)
+			break
+		}
+	}
+	again := 0
+	for k := range 20 {
+		if p, err := g.Allow(k); err == nil && p.Failure() == ab.Tripped {
+			again++
+		}
+	}
+	if again != 1 || openKeys(g) != tripped {
+		t.Errorf("%d keys have tripped where one had closed, and %d are open", again, openKeys(g))
+	}
+}
+
+// One key may always be open, and what is opened by hand is not bounded.
+func TestMaxOpenFractionOfFewKeys(t *testing.T) {
+	g := fleet(t, 1, ab.GroupConfig[int]{MaxOpenFraction: 0.01})
+	wantVerdict(t, fail(t, keyed(g, 0), 2), ab.Tripped)
+	wantVerdict(t, fail(t, keyed(g, 1), 5), ab.Counted)
+	g.Trip(1, time.Hour)
+	g.Trip(2, time.Hour)
+	if n := openKeys(g); n != 3 {
+		t.Fatalf("%d keys are open, want 3", n)
+	}
+	g.Reset(0)
+	g.Reset(1)
+	wantVerdict(t, fail(t, keyed(g, 3), 5), ab.Counted) // 2 still is
+	g.ForceOpen(2)
+	wantVerdict(t, fail(t, keyed(g, 3), 1), ab.Tripped) // it counts no more
+}
+
+// Half-open keys keep their place, also while they fail again.
+func TestMaxOpenFractionWhileHalfOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, Default: ab.Config{OpenTimeout: time.Second}})
+		wantVerdict(t, fail(t, keyed(g, 0), 2), ab.Tripped)
+		wantVerdict(t, fail(t, keyed(g, 1), 2), ab.Counted)
+		time.Sleep(time.Second)
+		p := admit(t, keyed(g, 0))
+		wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Counted)
+		wantVerdict(t, p.Failure(), ab.Tripped)
+		wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Counted)
+		time.Sleep(time.Minute)
+		wantVerdict(t, admit(t, keyed(g, 0)).Success(), ab.Recovered)
+		wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Tripped)
+	})
+}
+
+// A history goes on while its key may not open.
+func TestMaxOpenFractionWithKOfN(t *testing.T) {
+	g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, Default: ab.Config{Trip: ab.KOfN(2, 3)}})
+	wantVerdict(t, fail(t, keyed(g, 0), 2), ab.Tripped)
+	wantVerdict(t, fail(t, keyed(g, 1), 4), ab.Counted)
+	for range 3 {
+		wantVerdict(t, admit(t, keyed(g, 1)).Success(), ab.Counted)
+	}
+	g.Reset(0)
+	wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Counted) // one of the last three
+	wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Tripped)
+}
+
+func TestMaxOpenFractionIsChecked(t *testing.T) {
+	for _, f := range []float64{-0.1, 1.1, math.NaN(), math.Inf(1)} {
+		if _, err := ab.NewGroup(ab.GroupConfig[int]{MaxOpenFraction: f}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("MaxOpenFraction %v", f)) {
+			t.Errorf("%v: %v", f, err)
+		}
+	}
+}
+
+// However many goroutines fail at once, the bound holds, and no place is lost or
+// found.
+func TestStressMaxOpenFraction(t *testing.T) {
+	const keys, bound = 40, 10
+	g := fleet(t, keys, ab.GroupConfig[int]{MaxOpenFraction: float64(bound) / keys, Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: -1}})
+	var callers sync.WaitGroup
+	for i := range 4 {
+		callers.Go(func() {
+			for j := range 3_000 {
+				k := (i*7 + j*13) % keys
+				switch {
+				case j%3 == 0:
+					g.RecordSuccess(k)
+				default:
+					if p, err := g.Allow(k); err == nil {
+						p.Failure()
+					} else if !errors.Is(err, ab.ErrOpen) {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	callers.Wait()
+	if n := openKeys(g); n > bound+1 {
+		t.Errorf("%d keys are open, more than %d", n, bound+1)
+	}
+	for k := range keys {
+		g.Reset(k)
+	}
+	opened := 0
+	for k := range keys {
+		if g.RecordFailure(k) == ab.Tripped {
+			opened++
+		}
+	}
+	if opened < bound-1 || opened > bound+1 {
+		t.Errorf("%d of %d places are left", opened, bound)
+	}
+}
