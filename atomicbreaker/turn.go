@@ -27,13 +27,13 @@ func (t *turn) read() (was, w word) {
 // caller sees a word that is leaving or dead.
 func (t *turn) count(w word) (again bool) {
 	s := t.settings
-	if len(s.rules.windows) == 0 || t.result.outcome == Ignored || t.result.trip || w.mode() != closed {
-		return false
-	}
 	if t.in && t.counted == w.stay() {
 		return false
 	}
-	t.full = tally{}
+	t.full = tally{} // what was full in another stay opens nothing in this one
+	if len(s.rules.windows) == 0 || t.result.outcome == Ignored || t.result.trip || w.mode() != closed {
+		return false
+	}
 	if s.owner != nil && !w.watched() && !t.bad {
 		return false
 	}

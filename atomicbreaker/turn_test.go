@@ -1,0 +1,64 @@
+package atomicbreaker
+
+import (
+	"testing"
+	"time"
+)
+
+// meanwhile returns a group in which f runs once, when the failure that opens
+// the key by its window has been counted and is about to change its word.
+func meanwhile(t *testing.T, f func(g *Group[string])) *Group[string] {
+	t.Helper()
+	g := MustNewGroup(GroupConfig[string]{Default: Config{Trip: FailureCount(2, time.Hour), Jitter: 0.5}})
+	ran := false
+	g.settings.random = func() float64 {
+		if !ran {
+			ran = true
+			f(g)
+		}
+		return 0
+	}
+	if v := g.RecordFailure("k"); v != Counted {
+		t.Fatalf("verdict %v of the first failure", v)
+	}
+	return g
+}
+
+// A window that has had enough opens the stay in which it counted, and no
+// later one: neither what was set by hand meanwhile nor what has recovered.
+func TestFullWindowsAreOfOneStay(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do    func(g *Group[string])
+		want  Verdict
+		state State
+	}{
+		"ForceOpen": {func(g *Group[string]) { g.ForceOpen("k") }, Late, ForcedOpen},
+		"Disable":   {func(g *Group[string]) { g.Disable("k") }, Counted, Disabled},
+		"Reset":     {func(g *Group[string]) { g.Reset("k") }, Counted, Closed},
+		"Trip":      {func(g *Group[string]) { g.Trip("k", -1) }, Late, Open},
+		"nothing":   {func(g *Group[string]) {}, Tripped, Open},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := meanwhile(t, tt.do)
+			if v := g.RecordFailure("k"); v != tt.want || g.State("k") != tt.state {
+				t.Errorf("RecordFailure: %v, and %v; want %v, %v", v, g.State("k"), tt.want, tt.state)
+			}
+			if s := g.Stats(); s.Opened > 1 {
+				t.Errorf("opened %d times", s.Opened)
+			}
+			if err := g.CheckQuiet(); err != nil {
+				t.Error(err)
+			}
+		})
+		t.Run(name+" and a permit", func(t *testing.T) {
+			g := meanwhile(t, tt.do)
+			want := tt.want
+			if want == Counted {
+				want = Late // it was admitted before
+			}
+			if v := mustAllow(t, g, "k").Failure(); v != want || g.State("k") != tt.state {
+				t.Errorf("Failure: %v, and %v; want %v, %v", v, g.State("k"), want, tt.state)
+			}
+		})
+	}
+}
