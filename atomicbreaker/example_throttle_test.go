@@ -1,0 +1,33 @@
+package atomicbreaker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+)
+
+// Errors that say that the backend is overloaded are not accepted; those that
+// say that the request was wrong are.
+func ExampleThrottle() {
+	errOverloaded, errNotFound := errors.New("overloaded"), errors.New("not found")
+	throttle := atomicbreaker.MustNewThrottle(atomicbreaker.ThrottleConfig{
+		Name: "search",
+		Classify: func(err error) atomicbreaker.Outcome {
+			if errors.Is(err, errOverloaded) {
+				return atomicbreaker.Failure
+			}
+			return atomicbreaker.Success
+		},
+	})
+	for _, answer := range []error{nil, errNotFound, errOverloaded, errOverloaded} {
+		err := throttle.Do(context.Background(), func(context.Context) error { return answer })
+		if errors.Is(err, atomicbreaker.ErrRejected) {
+			fmt.Println("try again later")
+		}
+	}
+	s := throttle.Snapshot()
+	fmt.Printf("%s: %d of %d accepted, %.0f%% are rejected\n", s.Name, s.Accepts, s.Requests, 100*s.RejectProbability)
+	// Output: search: 2 of 4 accepted, 0% are rejected
+}

@@ -1,0 +1,326 @@
+package atomicbreaker
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// ErrThrottled says that a Throttle has rejected the call. It matches
+// ErrRejected.
+var ErrThrottled = fmt.Errorf("%w: throttled, as too many calls were not accepted", ErrRejected)
+
+// Throttle rejects a part of all calls while the thing called does not accept
+// them, and as large a part as that takes: it is for what is overloaded, where
+// a Breaker is for what is down.
+//
+//	err := throttle.Do(ctx, func(ctx context.Context) error {
+//		return call(ctx)
+//	})
+//
+// Of the calls of a window of time it counts the requests, which are all that
+// were asked for, and the accepts, which are those that went well. The next
+// call is rejected with probability
+//
+//	max(0, (requests − Ratio·accepts) / (requests + 1))
+//
+// so that about Ratio times as many calls go through as are accepted. This is
+// adaptive throttling by the client, from Beyer, Jones, Petoff and Murphy (eds.),
+// Site Reliability Engineering, 2016, chapter 21, "Handling Overload".
+//
+// A request counts when it asks for admission, so that calls that hang are
+// seen while they do. What is rejected here is a request and nothing else.
+// Nobody owes a report: a call that panics, hangs or is forgotten was just not
+// accepted. Hence there are no permits, and an accept counts when it is
+// reported, also if the request has left the window.
+//
+// The probability is worked out from the counts anew once in a 240th of the
+// window, and is used for so long. It is never 1, but after a whole window
+// without an accept only about one call in each window goes through. Then it
+// takes about Window/Ratio times the logarithm of the requests in a window
+// until all calls go through again: with thousands of calls a second, choose a
+// window of seconds, or put a Breaker behind the Throttle.
+//
+// The zero Throttle has the default settings. A Throttle must not be copied
+// after first use. All methods may be called concurrently.
+type Throttle struct {
+	_ atomics.NoCopy
+	// As in a Breaker, neighbours' writes do not slow down every call.
+	_ atomics.CacheLinePad
+
+	// Who finds that the odds are of an earlier turn replaces them by CAS.
+	odds atomics.Uint64
+
+	// Nil means the defaults, until first use. Goes from nil to non-nil once,
+	// by CAS, before odds is first written.
+	set atomics.Pointer[throttling]
+
+	_ [atomics.CacheLineSize - 16]byte
+}
+
+// ThrottleConfig holds the settings of a Throttle. The zero value means the
+// defaults.
+type ThrottleConfig struct {
+	// Name appears in Snapshots.
+	Name string
+
+	// Ratio is how many calls go through for each that is accepted, once calls
+	// are rejected, and at least 1. With 2, half of what goes through may not
+	// be accepted before any call is rejected here. Zero means 2.
+	Ratio float64
+
+	// Window is how long calls count, rounded up to a multiple of 15
+	// microseconds. They count for up to a fifteenth of it longer. Zero means
+	// two minutes.
+	Window time.Duration
+
+	// MinRequests is how many requests must be in the window for any to be
+	// rejected, up to 262,144. Zero means 20.
+	MinRequests int
+
+	// Classify says what an error that is not nil means: Success and Ignored
+	// are accepted, anything else is not. Nil errors are accepted. If it
+	// panics, so does its caller, and the call was not accepted.
+	//
+	// A nil Classify takes errors that match context.Canceled for Ignored and
+	// all others for Failure. Choose one that tells overload from errors that
+	// are the caller's.
+	Classify func(error) Outcome
+}
+
+const (
+	defaultThrottleRatio  = 2
+	defaultThrottleWindow = 2 * time.Minute
+	defaultMinRequests    = 20
+
+	// maxMinRequests is half of what halving leaves in a bucket: there is no
+	// more than one accept for a request.
+	maxMinRequests = exactCounts / 2
+
+	// turnsPerTick makes a turn a 240th of the window: the odds follow what
+	// happens in a window, and summing is rare where calls are many.
+	turnsPerTick = 16
+)
+
+// throttling is a validated ThrottleConfig and what it counts.
+type throttling struct {
+	name        string
+	epoch       time.Time
+	classify    func(error) Outcome
+	ratio       float64
+	minRequests uint64
+	turn        time.Duration // how long odds are used
+	draw        func() uint32 // random numbers; others in tests
+
+	// events has all requests and all accepts; the accepts are the bad ones. As
+	// both are in one ring, halving full buckets keeps their ratio, and a call
+	// finds the line for its accept where it left the one for its request.
+	events *ring
+}
+
+// compile validates c. The epoch is taken here.
+func (c *ThrottleConfig) compile() (*throttling, error) {
+	s := &throttling{name: c.Name, epoch: atomics.Now(), classify: c.Classify, draw: rand.Uint32,
+		ratio: defaultThrottleRatio, minRequests: defaultMinRequests}
+	if c.Ratio != 0 {
+		if !(c.Ratio >= 1 && c.Ratio <= math.MaxFloat64) { // written so that it holds for NaN
+			return nil, fmt.Errorf("atomicbreaker: ThrottleConfig.Ratio %v: must be 0, or finite and at least 1", c.Ratio)
+		}
+		s.ratio = c.Ratio
+	}
+	window := c.Window
+	switch {
+	case window < 0:
+		return nil, fmt.Errorf("atomicbreaker: ThrottleConfig.Window %v: must not be negative", window)
+	case window == 0:
+		window = defaultThrottleWindow
+	}
+	if c.MinRequests < 0 || c.MinRequests > maxMinRequests {
+		return nil, fmt.Errorf("atomicbreaker: ThrottleConfig.MinRequests %d: must be in 0..%d", c.MinRequests, maxMinRequests)
+	}
+	if c.MinRequests != 0 {
+		s.minRequests = uint64(c.MinRequests)
+	}
+	s.events = newRing(window, atomics.Stripes())
+	s.turn = s.events.tick / turnsPerTick
+	return s, nil
+}
+
+// NewThrottle returns a Throttle that has counted nothing, or an error that
+// names the setting that is wrong and its value.
+func NewThrottle(c ThrottleConfig) (*Throttle, error) {
+	s, err := c.compile()
+	if err != nil {
+		return nil, err
+	}
+	t := new(Throttle)
+	t.set.Store(s)
+	return t, nil
+}
+
+// MustNewThrottle is like NewThrottle but panics if a setting is wrong.
+func MustNewThrottle(c ThrottleConfig) *Throttle {
+	t, err := NewThrottle(c)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// Allow counts a request, and returns nil if the call may be made or
+// ErrThrottled if not. When a call that may be made has ended, Done or Success
+// says whether it was accepted.
+//
+// Allow is lock-free. It takes effect by the CAS that counts the request, and
+// decides by the odds that are read after that.
+func (t *Throttle) Allow() error {
+	s := t.settings()
+	// LP(Allow): whatever comes of it, the request is counted by the CAS in
+	// add.
+	at := s.events.add(s.epoch, false)
+	if o := t.oddsAt(s, at); o.rejects != 0 && s.draw() < o.rejects {
+		return ErrThrottled
+	}
+	return nil
+}
+
+// Done reports how a call that Allow has admitted ended: nil was accepted, and
+// ThrottleConfig.Classify decides about other errors. A call must be reported
+// no more than once.
+//
+// Done is lock-free. It takes effect by the CAS that counts the accept, and
+// not at all if there is none.
+func (t *Throttle) Done(err error) {
+	// LP(Done): the CAS in Success.
+	if err == nil || t.settings().accepts(err) {
+		t.Success()
+	}
+}
+
+// Success reports that a call that Allow has admitted was accepted. A call
+// must be reported no more than once.
+//
+// Success is lock-free. It takes effect by the CAS that counts the accept.
+func (t *Throttle) Success() {
+	s := t.settings()
+	// LP(Success): the CAS in add.
+	s.events.add(s.epoch, true)
+}
+
+// Do calls fn if Allow admits it, reports its error by Done, and returns it. If
+// fn panics or calls runtime.Goexit, the call was not accepted, and the panic
+// goes on with its stack.
+//
+// Do does not call fn, and counts no request, if ctx is already done, and
+// returns the cause. It panics if ctx or fn is nil.
+//
+// Do is lock-free outside fn. It takes effect as Allow and Done do.
+func (t *Throttle) Do(ctx context.Context, fn func(context.Context) error) error {
+	if err := begin(ctx, fn == nil); err != nil {
+		return err
+	}
+	// LP(Do): those of Allow and Done.
+	if err := t.Allow(); err != nil {
+		return err
+	}
+	err := fn(ctx)
+	t.Done(err)
+	return err
+}
+
+// ThrottleSnapshot is what a throttle has counted in its window.
+type ThrottleSnapshot struct {
+	Name     string // ThrottleConfig.Name
+	Requests int    // calls that asked for admission
+	Accepts  int    // calls that were reported as accepted
+
+	// RejectProbability is what follows from Requests and Accepts, in [0, 1).
+	// What Allow uses may be a 240th of the window older.
+	RejectProbability float64
+}
+
+// Snapshot returns what has been counted in the window that ends now. Beyond
+// 524,288 requests and accepts in a fifteenth of the window it may say less
+// than there were, in about the same proportion.
+//
+// Snapshot is wait-free. It takes effect as one read of each bucket, so it is
+// exact if nobody uses the throttle meanwhile, and otherwise counts what was
+// there when it began, and of what comes and goes meanwhile some or all.
+func (t *Throttle) Snapshot() ThrottleSnapshot {
+	s := t.set.Load()
+	if s == nil {
+		return ThrottleSnapshot{}
+	}
+	// LP(Snapshot): the loads in sum.
+	requests, accepts := s.counts(atomics.Since(s.epoch))
+	return ThrottleSnapshot{s.name, int(requests), int(accepts), s.probability(requests, accepts)}
+}
+
+// settings returns what was configured and, in a zero Throttle, installs the
+// defaults, whose epoch and ring every later caller then shares.
+func (t *Throttle) settings() *throttling {
+	if s := t.set.Load(); s != nil {
+		return s
+	}
+	s, _ := new(ThrottleConfig).compile() // the defaults are valid
+	t.set.CompareAndSwap(nil, s)
+	return t.set.Load()
+}
+
+// accepts classifies the error of a call. It runs user code.
+func (s *throttling) accepts(err error) bool {
+	if s.classify == nil {
+		return (*settings)(nil).outcome(err) != Failure
+	}
+	o := s.classify(err)
+	return o == Success || o == Ignored
+}
+
+// counts returns how many requests and accepts are in the window.
+func (s *throttling) counts(now time.Duration) (requests, accepts uint64) {
+	accepts, events := s.events.sum(now)
+	return events - accepts, accepts
+}
+
+// probability returns that with which a call is rejected.
+func (s *throttling) probability(requests, accepts uint64) float64 {
+	if requests < s.minRequests {
+		return 0
+	}
+	return max(0, (float64(requests)-s.ratio*float64(accepts))/float64(requests+1))
+}
+
+// odds are the probability of a rejection, and the turn for which it was
+// worked out. Of all numbers below 2^32, those below rejects reject. In a word:
+//
+//	 63........32  31.........0
+//	┌────────────┬────────────┐
+//	│ turn 32    │ rejects 32 │
+//	└────────────┴────────────┘
+//
+// Turns are numbered from the epoch modulo 2^32, so odds that nobody has used
+// for so many turns may be used for one more. The zero word rejects nothing in
+// the first turn.
+type odds struct{ turn, rejects uint32 }
+
+func oddsOf(w uint64) odds  { return odds{uint32(w >> 32), uint32(w)} }
+func (o odds) word() uint64 { return uint64(o.turn)<<32 | uint64(o.rejects) }
+
+// oddsAt returns the odds of a turn. Whoever comes first works them out; if
+// several do, each goes by its own, and one publishes them.
+func (t *Throttle) oddsAt(s *throttling, now time.Duration) odds {
+	turn := uint32(uint64(now / s.turn))
+	w := t.odds.Load()
+	if o := oddsOf(w); o.turn == turn {
+		return o
+	}
+	// A probability is at most n/(n+1), where n has at most 30 bits, so this
+	// is less than 2^32.
+	o := odds{turn, uint32(s.probability(s.counts(now)) * (1 << 32))}
+	t.odds.CompareAndSwap(w, o.word())
+	return o
+}

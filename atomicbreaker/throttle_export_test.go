@@ -1,0 +1,9 @@
+package atomicbreaker
+
+import "time"
+
+// Draw makes a throttle that nobody uses yet draw its numbers from f.
+func (t *Throttle) Draw(f func() uint32) { t.settings().draw = f }
+
+// Turn returns how long odds are used.
+func (t *Throttle) Turn() time.Duration { return t.settings().turn }
