@@ -353,21 +353,3 @@ func TestAnyOfKeepsItsPolicies(t *testing.T) {
 	b := ab.MustNew(ab.Config{Trip: p})
 	wantVerdict(t, fail(t, b.Allow, 2), ab.Tripped)
 }
-
-// Slow calls and failures count apart.
-func TestSlowIsNotFailed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := ab.MustNew(ab.Config{Trip: ab.AnyOf(ab.Consecutive(3), ab.SlowRate(1, time.Second, 3, time.Hour))})
-		for range 2 {
-			p := admit(t, b.Allow)
-			time.Sleep(2 * time.Second)
-			wantVerdict(t, p.Success(), ab.Counted)
-			wantVerdict(t, fail(t, b.Allow, 2), ab.Counted)
-		}
-		p := admit(t, b.Allow)
-		time.Sleep(2 * time.Second)
-		wantVerdict(t, p.Success(), ab.Counted) // clears the failures in a row
-		wantVerdict(t, fail(t, b.Allow, 2), ab.Counted)
-		wantVerdict(t, fail(t, b.Allow, 1), ab.Tripped)
-	})
-}
