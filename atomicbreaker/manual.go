@@ -46,16 +46,15 @@ func (w word) outlasts(other word, now time.Duration) bool {
 //
 // A CAS fails only when another caller's has succeeded.
 func (c *core) command(m command) step {
-	s := c.set.Load()
-	if m.mode == open {
-		s = c.settings()
-	}
 	for {
 		was := word(c.word.Load())
 		w := was.living()
 		if w.mode() == tombstone {
 			return step{to: w}
 		}
+		// They come after the word: its deadline may be further ahead than
+		// those of settings that Update has replaced.
+		s := c.settings()
 		x := change{why: m.why}
 		var now time.Duration
 		if m.mode == open {
@@ -65,7 +64,7 @@ func (c *core) command(m command) step {
 			// LP(Trip, ForceOpen, Disable): so it is when the word is read.
 			return step{to: w}
 		}
-		if x.took = s != nil && s.quota != nil && !w.out() && x.next.out(); x.took {
+		if x.took = s.quota != nil && !w.out() && x.next.out(); x.took {
 			s.quota.takeAnyway()
 		}
 		// LP(Reset, Trip, ForceOpen, Disable): this CAS.

@@ -1,0 +1,170 @@
+//go:build modelcheck
+
+package atomicbreaker
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+// An order is an operation of a protocol on a Breaker.
+type order = mc.Call[ruled]
+
+func ask(slot int) order {
+	return order{Name: fmt.Sprint("Allow ", slot), Do: func(b ruled) any { return b.allow(slot) }}
+}
+
+func ends(slot int, o Outcome) order {
+	return order{Name: fmt.Sprintf("%v of %d", o, slot), Do: func(b ruled) any { return b.report(slot, o) }}
+}
+
+func endsIn(slot int, d time.Duration) order {
+	return order{Name: fmt.Sprintf("Trip(%v) of %d", d, slot), Do: func(b ruled) any { return b.tripped(slot, d) }}
+}
+
+func tripsFor(d time.Duration) order {
+	return order{Name: fmt.Sprintf("Trip(%v)", d), Do: func(b ruled) any { b.trip(d); return nil }}
+}
+
+func updates(c Config) order {
+	return order{Name: fmt.Sprintf("Update(%v)", c.Trip), Do: func(b ruled) any { b.update(c); return nil }}
+}
+
+var (
+	resets   = order{Name: "Reset", Do: func(b ruled) any { b.reset(); return nil }}
+	forces   = order{Name: "ForceOpen", Do: func(b ruled) any { b.forceOpen(); return nil }}
+	disables = order{Name: "Disable", Do: func(b ruled) any { b.disable(); return nil }}
+	observes = order{Name: "Snapshot", Do: func(b ruled) any { return fmt.Sprintf("%+v", b.look()) }}
+	waits    = order{Name: "expire", Do: func(b ruled) any { b.expire(); return nil }}
+	hears    = order{Name: "told", Do: func(b ruled) any { return b.told() }}
+)
+
+// A regime is what some threads do to a Breaker, and what was done before.
+type regime struct {
+	settings Config
+	listens  bool // and the listener's events must be those of that order
+	before   []order
+	threads  [][]order
+}
+
+type orders = [][]order
+
+// check explores the regime. In every execution the results are those of some
+// order of the operations on the model.
+func (r regime) check(t *testing.T, cfg mc.Config) {
+	t.Helper()
+	r.settings.OpenTimeout = time.Minute
+	r.settings.Probes = max(r.settings.Probes, 1)
+	r.settings.CloseAfter = max(r.settings.CloseAfter, 1)
+	if r.settings.Trip == nil {
+		r.settings.Trip = Consecutive(2)
+	}
+	start := func(b ruled) ruled {
+		for _, o := range r.before {
+			o.Do(b)
+		}
+		return b
+	}
+	mc.Linearizable(t, cfg, mc.Program[ruled]{
+		New: func() ruled {
+			b := new(actual)
+			c := r.settings
+			if r.listens {
+				c.OnStateChange = b.hear
+			}
+			b.Breaker = MustNew(c)
+			plainly(b.core.set.Load().ledger)
+			return start(b)
+		},
+		Model:   func() ruled { return start(&rule{settings: r.settings, listens: r.listens}) },
+		Threads: r.threads,
+		After:   []order{observes, hears},
+	})
+}
+
+// What comes before. Permits 0 and 1 are of a closed breaker without failures,
+// and 2 is a probe.
+var (
+	two     = []order{ask(0), ask(1)}
+	tripped = append(two[:2:2], tripsFor(0))
+	trying  = append(tripped[:3:3], waits, ask(2))
+	forced  = append(two[:2:2], forces)
+	off     = append(two[:2:2], disables, ask(2))
+	failed  = []order{ask(3), ends(3, Failure)}
+)
+
+// What is done by hand takes effect at one moment, in whatever mode, and voids
+// the results of the stay that it ends.
+func TestByHand(t *testing.T) {
+	fourFifths := Config{Trip: KOfN(4, 5)}
+	for name, r := range map[string]regime{
+		"ForceOpen and a result":   {before: append(two[:2:2], failed...), threads: orders{{forces}, {ends(0, Failure)}}},
+		"Disable and a result":     {before: append(two[:2:2], failed...), threads: orders{{disables}, {ends(0, Failure)}}},
+		"Disable and a call":       {threads: orders{{disables, ask(0)}, {ask(1), ends(1, Failure)}}},
+		"off and on":               {before: off, threads: orders{{resets, ask(0), ends(0, Failure)}, {ends(2, Failure)}}},
+		"Trip and a trip":          {before: append(two[:2:2], failed...), threads: orders{{tripsFor(0)}, {ends(0, Failure)}}},
+		"Trip and a recovery":      {before: trying, threads: orders{{tripsFor(2 * time.Minute)}, {ends(2, Success), ask(0)}}},
+		"Trip and a probe":         {before: append(tripped[:3:3], waits), threads: orders{{tripsFor(0)}, {ask(2), ends(2, Failure)}}},
+		"two trips, the longer":    {before: two, threads: orders{{tripsFor(time.Minute)}, {tripsFor(5 * time.Minute)}}},
+		"a trip until Reset":       {before: two, threads: orders{{tripsFor(-1)}, {tripsFor(time.Minute)}}},
+		"Trip and Reset":           {before: tripped, threads: orders{{tripsFor(time.Minute)}, {resets}}},
+		"Trip and Update":          {before: tripped, threads: orders{{tripsFor(0)}, {updates(Config{Trip: Consecutive(1), OpenTimeout: time.Hour}), tripsFor(0)}}},
+		"ForceOpen and Reset":      {before: trying, threads: orders{{forces, ask(0)}, {resets}}},
+		"ForceOpen twice":          {before: two, threads: orders{{forces}, {forces, ends(0, Success)}}},
+		"Disable twice":            {before: two, threads: orders{{disables}, {disables, ends(0, Success)}}},
+		"ForceOpen and Disable":    {before: two, threads: orders{{forces, observes}, {disables, observes}}},
+		"ForceOpen and a probe":    {before: trying, threads: orders{{forces}, {ends(2, Success)}}},
+		"forced means forced":      {before: forced, threads: orders{{ask(2), ends(2, Success)}, {ends(0, Success), ends(1, Failure)}}},
+		"a permit's Trip":          {before: two, threads: orders{{endsIn(0, time.Minute)}, {endsIn(1, 5 * time.Minute)}}},
+		"a permit's Trip and one":  {before: two, threads: orders{{endsIn(0, -1)}, {ends(1, Failure), ask(2)}}},
+		"a probe's Trip":           {before: trying, settings: Config{Probes: 2}, threads: orders{{endsIn(2, 5 * time.Minute)}, {ask(0), ends(0, Success)}}},
+		"a permit's Trip when off": {before: off, threads: orders{{endsIn(2, -1)}, {resets}}},
+		"a permit's Trip, forced":  {before: two, threads: orders{{endsIn(0, 0)}, {forces}}},
+		"by hand among K of N":     {settings: fourFifths, before: append(two[:2:2], failed...), threads: orders{{ends(0, Failure), tripsFor(0)}, {ends(1, Success), resets}}},
+	} {
+		r.listens = true
+		t.Run(name, func(t *testing.T) { r.check(t, mc.Config{}) })
+	}
+}
+
+// Three callers by hand, in the orders with at most two preemptions.
+func TestByThreeHands(t *testing.T) {
+	for name, r := range map[string]regime{
+		"all at once":              {before: two, threads: orders{{forces}, {disables}, {resets}}},
+		"a trip, and two hands":    {before: trying, threads: orders{{ends(2, Success)}, {tripsFor(0)}, {resets}}},
+		"two trips and ForceOpen":  {before: two, threads: orders{{tripsFor(0)}, {endsIn(0, -1)}, {forces}}},
+		"two permits and Disable":  {before: two, threads: orders{{endsIn(0, 0)}, {ends(1, Failure)}, {disables}}},
+		"a probe, off and on":      {before: append(tripped[:3:3], waits), threads: orders{{ask(2), ends(2, Success)}, {disables}, {resets}}},
+		"two Updates and a result": {before: append(two[:2:2], failed...), threads: orders{{updates(Config{Trip: Consecutive(3)})}, {updates(Config{Trip: KOfN(2, 3)})}, {ends(0, Failure)}}},
+	} {
+		r.listens = true
+		t.Run(name, func(t *testing.T) { r.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2}) })
+	}
+}
+
+// What is done to a zero Breaker is counted like anything else.
+func TestZeroBreakerCounts(t *testing.T) {
+	var reset, forced Breaker
+	reset.Reset()
+	forced.ForceOpen()
+	if c, o := reset.Stats(), forced.Stats(); c != (Stats{Closed: 1}) || o != (Stats{Opened: 1}) {
+		t.Errorf("%+v after Reset, %+v after ForceOpen", c, o)
+	}
+}
+
+// A shadow counts, opens and recovers like any other, and lets all through.
+func TestShadow(t *testing.T) {
+	for name, r := range map[string]regime{
+		"a trip":               {before: append(two[:2:2], failed...), threads: orders{{ends(0, Failure), ask(2)}, {ask(3), ends(3, Failure)}}},
+		"an open one":          {before: tripped, threads: orders{{ask(2), ends(2, Failure)}, {resets, ask(3)}}},
+		"two probes":           {before: append(tripped[:3:3], waits), threads: orders{{ask(2), ends(2, Success)}, {ask(3), ends(3, Failure)}}},
+		"ForceOpen":            {before: two, threads: orders{{forces, ask(2)}, {ends(0, Failure)}}},
+		"Update to what is on": {before: tripped, threads: orders{{updates(Config{Trip: Consecutive(2)}), ask(2)}, {ask(3)}}},
+	} {
+		r.settings.Shadow, r.listens = true, true
+		t.Run(name, func(t *testing.T) { r.check(t, mc.Config{}) })
+	}
+}
