@@ -155,6 +155,19 @@ func TestThrottleTurns(t *testing.T) {
 	})
 }
 
+// While nothing is rejected, nothing is drawn.
+func TestThrottleDrawsNothingForTheHealthy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var throttle ab.Throttle
+		throttle.Draw(func() uint32 { t.Error("a number was drawn"); return 0 })
+		for range 100 {
+			request(t, &throttle, 1)
+			throttle.Success()
+			time.Sleep(throttle.Turn())
+		}
+	})
+}
+
 // Calls that hang count when they begin. Counted when they end, they would not
 // be seen for as long as they hang.
 func TestT50_HungCallsAreRequests(t *testing.T) {
