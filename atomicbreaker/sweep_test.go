@@ -1,0 +1,218 @@
+package atomicbreaker_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ab "github.com/latchfree/latchfree/atomicbreaker"
+)
+
+// A key that windows remember leaves when nothing bad is left in them, not
+// before, and with IdleTimeout that much later.
+func TestKeysLeaveWithTheirWindows(t *testing.T) {
+	const window, idle = time.Minute, time.Hour
+	policies := map[string]ab.Policy{
+		"FailureCount": ab.FailureCount(9, window),
+		"FailureRate":  ab.FailureRate(1, 9, window),
+		"any":          ab.AnyOf(ab.FailureCount(99, time.Second), ab.FailureRate(1, 9, window), ab.SlowRate(1, time.Second, 9, time.Millisecond)),
+	}
+	for name, p := range policies {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: p}})
+				kept := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: p}, IdleTimeout: idle})
+				both := func(k string) {
+					wantVerdict(t, g.RecordFailure(k), ab.Counted)
+					wantVerdict(t, kept.RecordFailure(k), ab.Counted)
+				}
+				swept := func(now, later int) {
+					t.Helper()
+					if n, m := g.Sweep(), kept.Sweep(); n != now || m != later {
+						t.Fatalf("Sweep: %d and %d keys, want %d and %d", n, m, now, later)
+					}
+				}
+				both("a")
+				both("b")
+				time.Sleep(window / 2)
+				both("b")
+				for _, k := range []string{"a", "b"} { // they do not hasten it
+					for range 3 {
+						wantVerdict(t, g.RecordSuccess(k), ab.Counted)
+						wantVerdict(t, kept.RecordSuccess(k), ab.Counted)
+					}
+				}
+				time.Sleep(window / 2)
+				swept(0, 0)
+				time.Sleep(slack(window))
+				swept(1, 0) // a has nothing left in its window
+				time.Sleep(window)
+				swept(1, 0)
+				if g.Len() != 0 || kept.Len() != 2 {
+					t.Fatalf("%d and %d keys", g.Len(), kept.Len())
+				}
+				time.Sleep(idle - window)
+				swept(0, 1)
+				wantVerdict(t, kept.RecordFailure("b"), ab.Counted)
+				time.Sleep(window + slack(window))
+				swept(0, 0) // becomes idle only now
+				time.Sleep(idle - 1)
+				swept(0, 0)
+				time.Sleep(1)
+				swept(0, 1)
+				for _, g := range []*ab.Group[string]{g, kept} {
+					if err := g.CheckQuiet(); err != nil || g.Len() != 0 {
+						t.Fatalf("%v, %d keys", err, g.Len())
+					}
+				}
+			})
+		})
+	}
+}
+
+// Slow calls keep a key as failures do, also if none has failed.
+func TestKeysLeaveWithTheirSlowCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.SlowRate(1, time.Second, 9, time.Minute)}})
+		p := admit(t, keyed(g, "k"))
+		time.Sleep(2 * time.Second)
+		p.Success()
+		time.Sleep(time.Minute)
+		if g.Sweep() != 0 || g.Len() != 1 {
+			t.Fatal("Sweep removed a key with a slow call in its window")
+		}
+		time.Sleep(slack(time.Minute))
+		if g.Sweep() != 1 || g.Len() != 0 {
+			t.Fatal("Sweep left a key with nothing in its window")
+		}
+	})
+}
+
+// What is counted in the word keeps a key as well, whatever the window says.
+func TestKeysStayForTheirCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.AnyOf(ab.Consecutive(3), ab.FailureCount(9, time.Second))}})
+		h := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.AnyOf(ab.KOfN(2, 3), ab.FailureCount(9, time.Second))}})
+		g.RecordFailure("k")
+		h.RecordFailure("k")
+		time.Sleep(time.Hour)
+		if g.Sweep()+h.Sweep() != 0 {
+			t.Fatal("Sweep removed a key with a failure in its count")
+		}
+		g.RecordSuccess("k")
+		for range 2 {
+			h.RecordSuccess("k")
+			if h.Sweep() != 0 {
+				t.Fatal("Sweep removed a key with a failure among the last three")
+			}
+		}
+		h.RecordSuccess("k")
+		if g.Sweep() != 1 || h.Sweep() != 1 {
+			t.Fatal("Sweep left a key that is healthy")
+		}
+	})
+}
+
+// Nothing but the window makes a key leave: neither ForceOpen nor Disable nor
+// open times pass.
+func TestSweepKeepsWhatIsSetByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.FailureCount(2, time.Second), OpenTimeout: time.Second}})
+		g.ForceOpen("forced")
+		g.Disable("disabled")
+		g.Trip("tripped", 0)
+		fail(t, keyed(g, "failed"), 2)
+		time.Sleep(100 * time.Hour)
+		if n := g.Sweep(); n != 0 || g.Len() != 4 {
+			t.Fatalf("Sweep removed %d keys, and %d are left", n, g.Len())
+		}
+		wantState(t, g.State("forced"), ab.ForcedOpen)
+		wantState(t, g.State("disabled"), ab.Disabled)
+		wantState(t, g.State("tripped"), ab.HalfOpen)
+		for _, k := range []string{"forced", "disabled", "tripped", "failed"} {
+			g.Reset(k)
+		}
+		g.Sweep()
+		if err := g.CheckQuiet(); err != nil || g.Len() != 0 {
+			t.Fatalf("%v, %d keys", err, g.Len())
+		}
+	})
+}
+
+// Inserts sweep: keys whose windows are empty do not pile up, whether or not
+// anybody calls Sweep, and those with failures stay.
+func TestInsertsSweepWindows(t *testing.T) {
+	for _, perKey := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := ab.Config{Trip: ab.FailureCount(2, time.Second)}
+			c := ab.GroupConfig[int]{Default: s}
+			if perKey {
+				c = ab.GroupConfig[int]{PerKey: func(int) ab.Config { return s }}
+			}
+			g := ab.MustNewGroup(c)
+			most := 0
+			for i := range 5000 {
+				wantVerdict(t, g.RecordFailure(i), ab.Counted)
+				time.Sleep(50 * time.Millisecond) // some 20 keys have failures
+				most = max(most, g.Len())
+			}
+			if most > 64 {
+				t.Fatalf("up to %d keys were stored, want at most 64", most)
+			}
+			for i := 4985; i < 5000; i++ {
+				wantVerdict(t, g.RecordFailure(i), ab.Tripped) // no failure was lost
+			}
+		})
+	}
+}
+
+// A failure through a permit counts, when the cell that gave it has left with
+// its windows.
+func TestPermitsOutliveWindows(t *testing.T) {
+	for _, idle := range []time.Duration{0, time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.FailureCount(2, time.Minute)}, IdleTimeout: idle})
+			g.RecordFailure("k")
+			p, q := admit(t, keyed(g, "k")), admit(t, keyed(g, "k"))
+			for range 3 {
+				time.Sleep(2 * time.Minute)
+				g.Sweep()
+			}
+			if g.Len() != 0 {
+				t.Fatal("the key is still there")
+			}
+			wantVerdict(t, p.Failure(), ab.Counted)
+			wantVerdict(t, q.Failure(), ab.Tripped)
+		})
+	}
+}
+
+// A key stays until its events have been delivered, and leaves at the next
+// sweep.
+func TestSweepWithAListener(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &ab.Group[string]{}
+		swept := 0
+		g = ab.MustNewGroup(ab.GroupConfig[string]{
+			Default: ab.Config{Trip: ab.FailureCount(2, time.Second)},
+			OnStateChange: func(k string, e ab.Event) {
+				if e.To == ab.Closed {
+					g.RecordFailure(k)
+					time.Sleep(time.Minute)
+					swept += g.Sweep()
+				}
+			},
+		})
+		fail(t, keyed(g, "k"), 2)
+		g.Reset("k")
+		if swept != 0 || g.Len() != 1 {
+			t.Fatalf("%d keys left while they were told of", swept)
+		}
+		if n := g.Sweep(); n != 1 || g.Len() != 0 {
+			t.Fatalf("Sweep removed %d keys afterwards, want 1", n)
+		}
+		if err := g.CheckQuiet(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
