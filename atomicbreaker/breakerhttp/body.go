@@ -1,0 +1,63 @@
+package breakerhttp
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// A body reports how the call ended when the response's body does; see
+// TransportConfig.WatchBody. Read and Close may be called at once, as a
+// response's body allows.
+type body struct {
+	io.ReadCloser
+	t        *Transport
+	req      *http.Request
+	permit   atomicbreaker.Permit
+	reported atomics.Bool // false → true once, by who then uses the permit
+}
+
+// Read reports a success when everything was read, and what its error is
+// classified as if the body breaks.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && b.reported.CompareAndSwap(false, true) {
+		b.report(err)
+	}
+	return n, err
+}
+
+// Close reports a success if the call has not ended before: all that was read
+// was right. It does so first, as closing makes a Read fail.
+func (b *body) Close() error {
+	if b.reported.CompareAndSwap(false, true) {
+		b.permit.Success()
+	}
+	return b.ReadCloser.Close()
+}
+
+// report reports the end of the body. It runs user code.
+func (b *body) report(err error) {
+	if err == io.EOF {
+		b.permit.Success()
+		return
+	}
+	classified := false
+	defer func() {
+		if !classified {
+			b.permit.Failure()
+		}
+	}()
+	outcome := b.t.outcome(b.req, nil, err)
+	classified = true
+	switch outcome {
+	case atomicbreaker.Success:
+		b.permit.Success()
+	case atomicbreaker.Ignored:
+		b.permit.Cancel()
+	default:
+		b.permit.Failure()
+	}
+}

@@ -1,0 +1,99 @@
+package breakerhttp
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+)
+
+// HostKey is the default of TransportConfig.Key: host and port of the URL, in
+// lower case, with the port that the scheme stands for if there is none. The
+// request's Host header, which need not name who is called, is not looked at.
+func HostKey(r *http.Request) string {
+	host := strings.ToLower(r.URL.Host)
+	if r.URL.Port() != "" {
+		return host
+	}
+	host = strings.TrimSuffix(host, ":")
+	switch r.URL.Scheme {
+	case "http":
+		return host + ":80"
+	case "https":
+		return host + ":443"
+	}
+	return host
+}
+
+// ClassifyResponse is the default of TransportConfig.Classify. Failures are all
+// errors, apart from two, and of the answers those with 429, Too Many Requests,
+// and 5xx, apart from 501, Not Implemented, and 505, HTTP Version Not
+// Supported. All other answers are successes: it takes a working server to find
+// fault with a request. Ignored are errors that match context.Canceled, and
+// atomicbreaker.ErrRejected, as then a Base with breakers of its own has sent
+// nothing.
+func ClassifyResponse(resp *http.Response, err error) atomicbreaker.Outcome {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, atomicbreaker.ErrRejected):
+		return atomicbreaker.Ignored
+	case err != nil, resp.StatusCode == http.StatusTooManyRequests, broken(resp.StatusCode):
+		return atomicbreaker.Failure
+	}
+	return atomicbreaker.Success
+}
+
+// ClassifyStatus is the default of MiddlewareConfig.Classify. A request whose
+// client has gone is Ignored, whatever its status. Else 5xx is a failure,
+// apart from 501, Not Implemented, and 505, HTTP Version Not Supported, and
+// all else a success.
+func ClassifyStatus(r *http.Request, status int) atomicbreaker.Outcome {
+	switch {
+	case gone(r):
+		return atomicbreaker.Ignored
+	case broken(status):
+		return atomicbreaker.Failure
+	}
+	return atomicbreaker.Success
+}
+
+// broken reports whether a status says that the server does not work, rather
+// than that it does not do what it was asked for.
+func broken(status int) bool {
+	return status >= 500 && status != http.StatusNotImplemented && status != http.StatusHTTPVersionNotSupported
+}
+
+// gone reports whether the client of a request that is being served has gone.
+func gone(r *http.Request) bool { return errors.Is(r.Context().Err(), context.Canceled) }
+
+// retryAfter returns how long a response asks to be left alone, from now on:
+// RFC 9110, section 10.2.3. It is zero if the header is not there, is neither a
+// number nor a date, or names the past.
+//
+// A date is compared with the response's own Date if there is one, so that
+// clocks need not agree.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if v == "" {
+		return 0
+	}
+	if strings.Trim(v, "0123456789") == "" {
+		seconds, err := strconv.ParseInt(v, 10, 64)
+		if err != nil || seconds > int64(math.MaxInt64/time.Second) {
+			return math.MaxInt64
+		}
+		return time.Duration(seconds) * time.Second
+	}
+	until, err := http.ParseTime(v)
+	if err != nil {
+		return 0
+	}
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = date
+	}
+	return max(0, until.Sub(now))
+}

@@ -1,0 +1,166 @@
+package breakerhttp
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// Middleware stops requests to handlers that keep failing, and answers them
+// with 503, Service Unavailable. See MiddlewareConfig for its settings.
+//
+// The zero Middleware has breakers with the default settings. A Middleware
+// must not be copied after first use. All methods may be called concurrently.
+type Middleware struct {
+	_      atomics.NoCopy
+	config MiddlewareConfig            // never changes
+	own    atomicbreaker.Group[string] // used if config.Group is nil
+}
+
+// MiddlewareConfig holds the settings of a Middleware. The zero value means
+// the defaults.
+type MiddlewareConfig struct {
+	// Group holds the breakers, by what Key returns. Several Middlewares may
+	// share one. Nil means one of this Middleware's own with the default
+	// settings. Its Config.Classify is not asked; Classify is.
+	Group *atomicbreaker.Group[string]
+
+	// Key returns the breaker of a request. Nil means the request's Pattern,
+	// which is the route that an http.ServeMux has found: one breaker for each
+	// handler that is registered through Handler. Around a whole mux the
+	// pattern is not known yet, and there is one breaker for all; a Key that
+	// asks http.ServeMux.Handler tells routes apart there. Keys that clients
+	// can choose, like paths, take memory for each that fails.
+	Key func(*http.Request) string
+
+	// Classify says what the status of an answer means. A handler that wrote
+	// none has answered with 200, and one that took over the connection with
+	// 101. Nil means ClassifyStatus. It is not asked if the handler panics or
+	// calls runtime.Goexit, which is a failure, also with
+	// http.ErrAbortHandler, unless the client has gone. If it panics, the
+	// request has failed.
+	Classify func(r *http.Request, status int) atomicbreaker.Outcome
+
+	// Rejected answers requests that are not admitted. Retry-After is in the
+	// header then, unless only a Reset helps. Nil answers with 503.
+	Rejected http.Handler
+}
+
+// NewMiddleware returns a Middleware. No settings are wrong today; the error
+// is for those that come.
+func NewMiddleware(c MiddlewareConfig) (*Middleware, error) {
+	return &Middleware{config: c}, nil
+}
+
+// MustNewMiddleware is like NewMiddleware but panics if a setting is wrong.
+func MustNewMiddleware(c MiddlewareConfig) *Middleware {
+	m, err := NewMiddleware(c)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// Handler returns a handler that calls next for the requests that are
+// admitted. It panics if next is nil.
+//
+// The http.ResponseWriter that next gets works with http.ResponseController.
+// It also is an http.Flusher, http.Hijacker, io.StringWriter and
+// io.ReaderFrom, which do what the server's own can.
+//
+// A request must not pass the same breaker twice, through two Handlers with one
+// Group and key: the probe of a half-open breaker would be rejected by itself.
+//
+// Handler is wait-free. It takes effect at once, and requests as Group.Allow
+// and Permit.Done do.
+func (m *Middleware) Handler(next http.Handler) http.Handler {
+	if next == nil {
+		panic("breakerhttp: Handler with a nil handler")
+	}
+	// LP(Handler): Group.Allow and the methods of Permit, for each request.
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serve(next, w, r) })
+}
+
+func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	key := m.key(r)
+	permit, err := m.Group().Allow(key)
+	if err != nil {
+		m.reject(w, r, key)
+		return
+	}
+	answer := &response{ResponseWriter: w}
+	returned, classified := false, false
+	defer func() {
+		switch {
+		case classified:
+		case !returned && gone(r):
+			permit.Cancel()
+		default:
+			permit.Failure()
+		}
+	}()
+	next.ServeHTTP(answer, r)
+	returned = true
+	outcome := m.outcome(r, answer.answered())
+	classified = true
+	switch outcome {
+	case atomicbreaker.Success:
+		permit.Success()
+	case atomicbreaker.Ignored:
+		permit.Cancel()
+	default:
+		permit.Failure()
+	}
+}
+
+// reject answers a request that was not admitted.
+func (m *Middleware) reject(w http.ResponseWriter, r *http.Request, key string) {
+	// The breaker may have changed since, and then another answer is better.
+	if s, ok := seconds(m.Group().Snapshot(key).RetryAfter); ok {
+		w.Header().Set("Retry-After", strconv.FormatInt(s, 10))
+	}
+	if m.config.Rejected != nil {
+		m.config.Rejected.ServeHTTP(w, r)
+		return
+	}
+	http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
+}
+
+// seconds rounds up, and makes zero one, as that would call for a retry at once.
+// It fails if the time is not known.
+func seconds(d time.Duration) (int64, bool) {
+	if d == math.MaxInt64 {
+		return 0, false
+	}
+	return int64((d-1)/time.Second) + 1, true
+}
+
+func (m *Middleware) outcome(r *http.Request, status int) atomicbreaker.Outcome {
+	if m.config.Classify != nil {
+		return m.config.Classify(r, status)
+	}
+	return ClassifyStatus(r, status)
+}
+
+func (m *Middleware) key(r *http.Request) string {
+	if m.config.Key != nil {
+		return m.config.Key(r)
+	}
+	return r.Pattern
+}
+
+// Group returns the group of the Middleware's breakers, for a look at them or a
+// Reset.
+//
+// Group is wait-free. It takes effect at once: the group is always the same.
+func (m *Middleware) Group() *atomicbreaker.Group[string] {
+	// LP(Group): nothing is shared.
+	if m.config.Group != nil {
+		return m.config.Group
+	}
+	return &m.own
+}

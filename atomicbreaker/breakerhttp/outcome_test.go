@@ -1,0 +1,223 @@
+package breakerhttp_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/atomicbreaker/breakerhttp"
+)
+
+func TestRefusalsAreSuccesses(t *testing.T) {
+	var s status
+	srv := serve(t, s.serve)
+	rt := transport(breakerhttp.TransportConfig{Base: srv.Client().Transport, Group: tripAfter(2)})
+	for _, code := range []int{400, 401, 403, 404, 408, 409, 501, 505, 304, 204} {
+		s.Store(503)
+		wantGets(t, rt, srv.URL, 503)
+		s.Store(int64(code))
+		wantGets(t, rt, srv.URL, code)
+		wantState(t, rt.Group(), host(srv), atomicbreaker.Closed, 0)
+	}
+}
+
+func TestRetryAfterOpens(t *testing.T) {
+	for _, tt := range []struct {
+		status int
+		after  string
+		ignore bool
+		open   time.Duration
+	}{
+		{429, "120", false, 2 * time.Minute},
+		{503, "1", false, time.Second},
+		{503, "86400", false, 10 * time.Minute}, // MaxOpenTimeout
+		{500, "99999999999999999999", false, 10 * time.Minute},
+		{503, "0", false, 0},
+		{503, "-5", false, 0},
+		{503, "soon", false, 0},
+		{429, "120", true, 0},
+		{404, "120", false, 0},
+		{301, "120", false, 0},
+	} {
+		srv := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", tt.after)
+			w.WriteHeader(tt.status)
+		})
+		rt := transport(breakerhttp.TransportConfig{
+			Base: srv.Client().Transport, IgnoreRetryAfter: tt.ignore,
+			Group: group(atomicbreaker.Config{OpenTimeout: time.Minute, MaxOpenTimeout: 10 * time.Minute}),
+		})
+		wantGets(t, rt, srv.URL, tt.status)
+		s := rt.Group().Snapshot(host(srv))
+		if s.RetryAfter > tt.open+time.Millisecond || s.RetryAfter < tt.open-30*time.Second || (s.State == atomicbreaker.Open) != (tt.open > 0) {
+			t.Errorf("%+v: %+v", tt, s)
+		}
+	}
+}
+
+func TestRetryAfterDate(t *testing.T) {
+	srv := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		theirs := time.Now().Add(-24 * time.Hour).UTC()
+		w.Header().Set("Date", theirs.Format(http.TimeFormat))
+		w.Header().Set("Retry-After", theirs.Add(5*time.Minute).Format(http.TimeFormat))
+		w.WriteHeader(503)
+	})
+	rt := transport(breakerhttp.TransportConfig{Base: srv.Client().Transport})
+	wantGets(t, rt, srv.URL, 503, -1)
+	if s := rt.Group().Snapshot(host(srv)); s.RetryAfter > 5*time.Minute+time.Millisecond || s.RetryAfter < 4*time.Minute {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestCancelledRequestsAreIgnored(t *testing.T) {
+	arrived, gone := make(chan struct{}), make(chan struct{})
+	srv := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		<-r.Context().Done()
+		gone <- struct{}{}
+	})
+	rt := transport(breakerhttp.TransportConfig{Base: srv.Client().Transport, Group: tripAfter(1)})
+	for _, cause := range []error{nil, errBoom} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		r, _ := http.NewRequestWithContext(ctx, "GET", srv.URL, nil)
+		done := make(chan error)
+		go func() {
+			_, err := rt.RoundTrip(r)
+			done <- err
+		}()
+		<-arrived
+		cancel(cause)
+		if err := <-done; err == nil {
+			t.Error("a cancelled request has succeeded")
+		}
+		<-gone
+		wantState(t, rt.Group(), host(srv), atomicbreaker.Closed, 0)
+
+		// What is over before it begins is not sent, and closes its body.
+		r, body := post(t, srv.URL)
+		if _, err := rt.RoundTrip(r.WithContext(ctx)); err != context.Cause(ctx) || body.closed != 1 {
+			t.Errorf("%v, want %v; body closed %d times", err, context.Cause(ctx), body.closed)
+		}
+	}
+}
+
+func TestEndedRequestsAreNotSent(t *testing.T) {
+	sent := 0
+	rt := transport(breakerhttp.TransportConfig{Base: roundTripper(func(*http.Request) (*http.Response, error) {
+		sent++
+		return nil, errBoom
+	})})
+	ctx, cancel := context.WithDeadline(t.Context(), time.Time{})
+	defer cancel()
+	r, body := post(t, "http://example.com")
+	if _, err := rt.RoundTrip(r.WithContext(ctx)); err != context.DeadlineExceeded || sent != 0 || body.closed != 1 {
+		t.Errorf("%v, sent %d times, body closed %d times", err, sent, body.closed)
+	}
+	wantState(t, rt.Group(), "example.com:80", atomicbreaker.Closed, 0)
+}
+
+func TestHungRequestsFail(t *testing.T) {
+	srv := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	const brief = 20 * time.Millisecond
+	rt := transport(breakerhttp.TransportConfig{Base: srv.Client().Transport, Group: tripAfter(2)})
+	ctx, cancel := context.WithTimeoutCause(t.Context(), brief, errBoom)
+	defer cancel()
+	r, _ := http.NewRequestWithContext(ctx, "GET", srv.URL, nil)
+	if _, err := rt.RoundTrip(r); err == nil {
+		t.Error("no error")
+	}
+	wantState(t, rt.Group(), host(srv), atomicbreaker.Closed, 1)
+	if _, err := (&http.Client{Transport: rt, Timeout: brief}).Get(srv.URL); err == nil {
+		t.Error("no error")
+	}
+	wantState(t, rt.Group(), host(srv), atomicbreaker.Open, 0)
+}
+
+func TestHungProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release, hang := make(chan struct{}), false
+		rt := transport(breakerhttp.TransportConfig{
+			Base: roundTripper(func(*http.Request) (*http.Response, error) {
+				if hang {
+					<-release
+					return nil, errBoom
+				}
+				return answer(200), nil
+			}),
+			Group: group(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), OpenTimeout: time.Second, ProbeTimeout: 10 * time.Second}),
+		})
+		const url, key = "http://example.com:81", "example.com:81"
+		rt.Group().RecordFailure(key)
+		wantGets(t, rt, url, -1)
+		time.Sleep(time.Second)
+		hang = true
+		var wg sync.WaitGroup
+		wg.Go(func() { get(t, rt, url) })
+		synctest.Wait()
+		hang = false
+		wantState(t, rt.Group(), key, atomicbreaker.HalfOpen, 0)
+		wantGets(t, rt, url, -1)
+		time.Sleep(10*time.Second + 128*time.Millisecond)
+		wantGets(t, rt, url, 200)
+		close(release) // and its failure is late
+		wg.Wait()
+		wantState(t, rt.Group(), key, atomicbreaker.Closed, 0)
+	})
+}
+
+func TestRefusedConnectionsFail(t *testing.T) {
+	srv := httptest.NewServer(http.NotFoundHandler())
+	srv.Close()
+	base := new(http.Transport)
+	rt := transport(breakerhttp.TransportConfig{Base: base, Group: tripAfter(2)})
+	wantGets(t, rt, srv.URL, 0, 0, -1)
+}
+
+func TestClassify(t *testing.T) {
+	var verdict atomicbreaker.Outcome
+	var saw []any
+	rt := transport(breakerhttp.TransportConfig{
+		Group: tripAfter(10),
+		Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/error" {
+				return nil, errBoom
+			}
+			return answer(200), nil
+		}),
+		Classify: func(resp *http.Response, err error) atomicbreaker.Outcome {
+			saw = append(saw, resp != nil, err)
+			return verdict
+		},
+	})
+	for _, tt := range []struct {
+		path     string
+		verdict  atomicbreaker.Outcome
+		failures int
+	}{
+		{"/", atomicbreaker.Failure, 1},
+		{"/error", atomicbreaker.Failure, 2},
+		{"/error", atomicbreaker.Ignored, 2},
+		{"/", atomicbreaker.Ignored, 2},
+		{"/", 77, 3}, // none of the three
+		{"/error", atomicbreaker.Success, 0},
+	} {
+		verdict, saw = tt.verdict, nil
+		get(t, rt, "http://example.com"+tt.path)
+		wantState(t, rt.Group(), "example.com:80", atomicbreaker.Closed, tt.failures)
+		if failed := tt.path == "/error"; len(saw) != 2 || saw[0] == failed || (saw[1] != nil) != failed {
+			t.Errorf("Classify saw %v", saw)
+		}
+	}
+	broken := transport(breakerhttp.TransportConfig{Group: tripAfter(10), Base: roundTripper(func(*http.Request) (*http.Response, error) {
+		return nil, nil
+	})})
+	if resp, err := broken.RoundTrip(httptest.NewRequest("GET", "http://example.com", nil)); resp != nil || err != nil {
+		t.Error(resp, err)
+	}
+	wantState(t, broken.Group(), "example.com:80", atomicbreaker.Closed, 1)
+}

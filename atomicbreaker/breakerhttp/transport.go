@@ -1,0 +1,231 @@
+package breakerhttp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// Transport is an http.RoundTripper that stops requests to hosts that keep
+// failing. See TransportConfig for its settings.
+//
+// A request that is not admitted gets atomicbreaker.ErrOpen, ErrTooManyProbes
+// or, with Config.DetailedErrors, an *atomicbreaker.OpenError. All match
+// atomicbreaker.ErrRejected, also within the *url.Error of an http.Client.
+//
+// The zero Transport sends through http.DefaultTransport and has breakers with
+// the default settings. A Transport must not be copied after first use. All
+// methods may be called concurrently.
+type Transport struct {
+	_      atomics.NoCopy
+	config TransportConfig             // never changes
+	own    atomicbreaker.Group[string] // used if config.Group is nil
+}
+
+// TransportConfig holds the settings of a Transport. The zero value means the
+// defaults.
+type TransportConfig struct {
+	// Base sends the requests that are admitted. Nil means
+	// http.DefaultTransport.
+	Base http.RoundTripper
+
+	// Group holds the breakers, by what Key returns. Several Transports may
+	// share one. Nil means one of this Transport's own with the default
+	// settings. Its Config.Classify is not asked; Classify is.
+	Group *atomicbreaker.Group[string]
+
+	// Key returns the breaker of a request. It must not change the request.
+	// Nil means HostKey.
+	Key func(*http.Request) string
+
+	// Classify says what an answer means, or an error if the response is nil.
+	// It must not touch the body. It is not asked about requests that were
+	// cancelled by their callers, which are Ignored. Nil means
+	// ClassifyResponse. If it panics, the request has failed.
+	Classify func(*http.Response, error) atomicbreaker.Outcome
+
+	// IgnoreRetryAfter makes failures with a Retry-After header count like
+	// others. Without it, each opens the breaker for as long as the header
+	// says, up to Config.MaxOpenTimeout.
+	IgnoreRetryAfter bool
+
+	// WatchBody makes a request whose header is a success end with its body
+	// instead: when that has been read to its end, has been closed, or breaks,
+	// which is classified like an error without a response. Responses to
+	// requests that switch protocols still end with the header. A body that is
+	// neither read to its end nor closed is never reported. The time that its
+	// reader takes is part of the call for atomicbreaker.SlowRate.
+	WatchBody bool
+}
+
+// NewTransport returns a Transport, or an error if Base is a Transport with the
+// same Group: the probe of a half-open breaker would be rejected by itself.
+func NewTransport(c TransportConfig) (*Transport, error) {
+	if base, ok := c.Base.(*Transport); ok && c.Group != nil && base.Group() == c.Group {
+		return nil, errors.New("breakerhttp: TransportConfig.Base is a Transport with the same Group")
+	}
+	return &Transport{config: c}, nil
+}
+
+// MustNewTransport is like NewTransport but panics if a setting is wrong.
+func MustNewTransport(c TransportConfig) *Transport {
+	t, err := NewTransport(c)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// RoundTrip sends the request if the breaker of its host admits it, and
+// reports how that ended. A request whose context has ended is not sent; the
+// error is the context's cause. A request without a URL or a host goes to Base
+// as it is, which refuses it.
+//
+// RoundTrip is lock-free outside Base and the functions of the configuration,
+// and blocking as Group.Allow and Permit.Done are. It takes effect as they do.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req == nil || req.URL == nil || req.URL.Host == "" {
+		return t.base().RoundTrip(req)
+	}
+	c := trip{t: t, req: req}
+	defer c.unwind()
+	if req.Context().Err() != nil {
+		return nil, context.Cause(req.Context())
+	}
+	// LP(RoundTrip): Group.Allow and the methods of Permit.
+	var err error
+	if c.permit, err = t.Group().Allow(t.key(req)); err != nil {
+		return nil, err
+	}
+	return c.send()
+}
+
+// A trip is one request on its way.
+type trip struct {
+	t      *Transport
+	req    *http.Request
+	permit atomicbreaker.Permit
+	stage  stage
+	resp   *http.Response
+}
+
+// A stage says what is left to do if a request goes no further.
+type stage uint8
+
+const (
+	asking      stage = iota // close the request's body, which a RoundTripper always does
+	sending                  // report a failure; Base has the request's body
+	classifying              // report a failure and close the response's body
+	reported                 // nothing
+)
+
+// unwind does what is left to do, when the request was rejected, or user code
+// has panicked or called runtime.Goexit. It does not recover.
+func (c *trip) unwind() {
+	switch c.stage {
+	case asking:
+		if c.req.Body != nil {
+			c.req.Body.Close()
+		}
+	case sending:
+		c.permit.Failure()
+	case classifying:
+		defer c.permit.Failure()
+		if c.resp != nil && c.resp.Body != nil {
+			c.resp.Body.Close()
+		}
+	}
+}
+
+// send makes the call that the permit admits.
+func (c *trip) send() (*http.Response, error) {
+	c.stage = sending
+	resp, err := c.t.base().RoundTrip(c.req)
+	c.stage, c.resp = classifying, resp
+	outcome := c.t.outcome(c.req, resp, err)
+	c.stage = reported
+	switch {
+	case outcome == atomicbreaker.Success && c.t.watches(resp):
+		resp.Body = &body{ReadCloser: resp.Body, t: c.t, req: c.req, permit: c.permit}
+	case outcome == atomicbreaker.Success:
+		c.permit.Success()
+	case outcome == atomicbreaker.Ignored:
+		c.permit.Cancel()
+	default:
+		c.fail(resp)
+	}
+	return resp, err
+}
+
+// fail reports a failure, which opens the breaker if the response says for how
+// long.
+func (c *trip) fail(resp *http.Response) {
+	if resp != nil && !c.t.config.IgnoreRetryAfter {
+		if d := retryAfter(resp.Header, atomics.Now()); d > 0 {
+			c.permit.Trip(d)
+			return
+		}
+	}
+	c.permit.Failure()
+}
+
+// outcome classifies what came back for req. It runs user code.
+func (t *Transport) outcome(req *http.Request, resp *http.Response, err error) atomicbreaker.Outcome {
+	switch {
+	case err != nil && errors.Is(req.Context().Err(), context.Canceled):
+		return atomicbreaker.Ignored
+	case err == nil && resp == nil:
+		return atomicbreaker.Failure // Base is broken
+	case t.config.Classify != nil:
+		return t.config.Classify(resp, err)
+	default:
+		return ClassifyResponse(resp, err)
+	}
+}
+
+// watches reports whether the call goes on until the end of the body.
+func (t *Transport) watches(resp *http.Response) bool {
+	return t.config.WatchBody && resp != nil && resp.Body != nil && resp.Body != http.NoBody &&
+		resp.StatusCode != http.StatusSwitchingProtocols
+}
+
+// Group returns the group of the Transport's breakers, for a look at them or a
+// Reset.
+//
+// Group is wait-free. It takes effect at once: the group is always the same.
+func (t *Transport) Group() *atomicbreaker.Group[string] {
+	// LP(Group): nothing is shared.
+	if t.config.Group != nil {
+		return t.config.Group
+	}
+	return &t.own
+}
+
+// CloseIdleConnections closes those of Base if it can, for
+// http.Client.CloseIdleConnections.
+//
+// CloseIdleConnections is blocking on whatever Base blocks on. It takes effect
+// when Base says.
+func (t *Transport) CloseIdleConnections() {
+	// LP(CloseIdleConnections): this call.
+	if c, ok := t.base().(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+func (t *Transport) base() http.RoundTripper {
+	if t.config.Base != nil {
+		return t.config.Base
+	}
+	return http.DefaultTransport
+}
+
+func (t *Transport) key(req *http.Request) string {
+	if t.config.Key != nil {
+		return t.config.Key(req)
+	}
+	return HostKey(req)
+}
