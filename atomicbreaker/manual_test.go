@@ -1,0 +1,388 @@
+package atomicbreaker_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ab "github.com/latchfree/latchfree/atomicbreaker"
+)
+
+// A subject is a Breaker, or a key of a Group.
+type subject struct {
+	allow         allower
+	reset         func()
+	trip          func(time.Duration)
+	forceOpen     func()
+	disable       func()
+	state         func() ab.State
+	snapshot      func() ab.Snapshot
+	succeed, fail func() ab.Verdict // without a permit; nil for a Breaker
+	stats         func() ab.Stats
+	events        *log
+}
+
+// byHand runs f with a Breaker, and with a key of a Group that forgets
+// recovered keys at once, and of one that keeps them; all tell a log.
+func byHand(t *testing.T, c ab.Config, f func(t *testing.T, s subject)) {
+	t.Run("Breaker", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var l log
+			c := c
+			c.OnStateChange = l.add
+			b := ab.MustNew(c)
+			f(t, subject{allow: b.Allow, reset: b.Reset, trip: b.Trip, forceOpen: b.ForceOpen, disable: b.Disable, state: b.State,
+				snapshot: b.Snapshot, stats: b.Stats, events: &l})
+		})
+	})
+	for _, idle := range []time.Duration{0, time.Hour} {
+		t.Run(fmt.Sprintf("Group/idle=%v", idle), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var l log
+				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c, IdleTimeout: idle, OnStateChange: func(k string, e ab.Event) { l.add(e) }})
+				f(t, subject{
+					allow: keyed(g, "k"), reset: func() { g.Reset("k") }, trip: func(d time.Duration) { g.Trip("k", d) },
+					forceOpen: func() { g.ForceOpen("k") }, disable: func() { g.Disable("k") },
+					state: func() ab.State { return g.State("k") }, snapshot: func() ab.Snapshot { return g.Snapshot("k") },
+					succeed: func() ab.Verdict { return g.RecordSuccess("k") }, fail: func() ab.Verdict { return g.RecordFailure("k") },
+					stats: g.Stats, events: &l,
+				})
+				if err := g.CheckQuiet(); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// opened is the event of an opening.
+func opened(from ab.State, why ab.Reason, streak int, d time.Duration) ab.Event {
+	return ab.Event{From: from, To: ab.Open, Reason: why, Streak: streak, OpenFor: d}
+}
+
+// left returns how long the subject rejects.
+func (s subject) left(t *testing.T, want time.Duration) {
+	t.Helper()
+	if got := s.snapshot().RetryAfter; got != want {
+		t.Fatalf("open for %v, want %v", got, want)
+	}
+}
+
+var oneSecond = ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second, MaxOpenTimeout: 10 * time.Second}
+
+// T63: what is forced open lets nothing through, not even a probe, for ever,
+// and no result closes it.
+func TestT63_ForceOpen(t *testing.T) {
+	byHand(t, oneSecond, func(t *testing.T, s subject) {
+		before := admit(t, s.allow)
+		for range 3 { // T6: once is enough
+			s.forceOpen()
+		}
+		s.events.want(t, ab.Event{To: ab.ForcedOpen, Reason: ab.ReasonForceOpen, OpenFor: math.MaxInt64})
+		wantVerdict(t, before.Success(), ab.Late)
+		wantVerdict(t, before.Trip(0), ab.Late)
+		for range 5 {
+			time.Sleep(1000 * 24 * time.Hour)
+			reject(t, s.allow, ab.ErrOpen)
+			wantState(t, s.state(), ab.ForcedOpen)
+			s.left(t, math.MaxInt64)
+			if s.succeed != nil {
+				wantVerdict(t, s.succeed(), ab.Late)
+				wantVerdict(t, s.fail(), ab.Late)
+			}
+		}
+		s.reset()
+		s.events.want(t, ab.Event{From: ab.ForcedOpen, Reason: ab.ReasonReset})
+		wantState(t, s.state(), ab.Closed)
+		wantVerdict(t, fail(t, s.allow, 1), ab.Counted)
+		s.forceOpen()
+		s.events.want(t, ab.Event{To: ab.ForcedOpen, Reason: ab.ReasonForceOpen, Failures: 1, OpenFor: math.MaxInt64})
+		s.trip(time.Second)
+		s.events.want(t, opened(ab.ForcedOpen, ab.ReasonTrip, 1, time.Second))
+		time.Sleep(time.Second)
+		probe := admit(t, s.allow)
+		s.forceOpen()
+		wantVerdict(t, probe.Success(), ab.Late)
+		reject(t, s.allow, ab.ErrOpen)
+		s.disable()
+		admit(t, s.allow)
+		s.forceOpen()
+		reject(t, s.allow, ab.ErrOpen)
+	})
+}
+
+// What is disabled lets all through, counts nothing and says so.
+func TestDisable(t *testing.T) {
+	byHand(t, oneSecond, func(t *testing.T, s subject) {
+		wantVerdict(t, fail(t, s.allow, 1), ab.Counted)
+		before := admit(t, s.allow)
+		for range 3 { // T6
+			s.disable()
+		}
+		s.events.want(t, ab.Event{To: ab.Disabled, Reason: ab.ReasonDisable, Failures: 1})
+		wantState(t, s.state(), ab.Disabled)
+		wantVerdict(t, before.Failure(), ab.Late)
+		wantVerdict(t, fail(t, s.allow, 100), ab.Counted)
+		wantVerdict(t, admit(t, s.allow).Success(), ab.Counted)
+		wantVerdict(t, admit(t, s.allow).Cancel(), ab.Counted)
+		wantVerdict(t, admit(t, s.allow).Done(errBoom), ab.Counted)
+		wantVerdict(t, admit(t, s.allow).Trip(-1), ab.Counted)
+		if s.succeed != nil {
+			wantVerdict(t, s.succeed(), ab.Counted)
+			wantVerdict(t, s.fail(), ab.Counted)
+		}
+		if got := s.snapshot(); got.Failures != 0 || got.RetryAfter != 0 {
+			t.Fatalf("%+v", got)
+		}
+		during := admit(t, s.allow)
+		s.events.want(t)
+		s.reset()
+		s.events.want(t, ab.Event{From: ab.Disabled, Reason: ab.ReasonReset})
+		wantVerdict(t, during.Failure(), ab.Late)
+		wantVerdict(t, fail(t, s.allow, 1), ab.Counted) // the first
+		wantVerdict(t, fail(t, s.allow, 1), ab.Tripped)
+		s.disable()
+		admit(t, s.allow)
+		s.trip(0)
+		reject(t, s.allow, ab.ErrOpen)
+	})
+}
+
+// Trip opens for as long as it says, and no longer than MaxOpenTimeout.
+func TestTrip(t *testing.T) {
+	for d, want := range map[time.Duration]time.Duration{
+		-1: math.MaxInt64, math.MinInt64: math.MaxInt64,
+		0: time.Second, 1: time.Millisecond, 3 * time.Millisecond: 3 * time.Millisecond,
+		5 * time.Second: 5 * time.Second, 10 * time.Second: 10 * time.Second,
+		11 * time.Second: 10 * time.Second, math.MaxInt64: 10 * time.Second,
+	} {
+		t.Run(fmt.Sprint(d), func(t *testing.T) {
+			byHand(t, oneSecond, func(t *testing.T, s subject) {
+				before := admit(t, s.allow)
+				s.trip(d)
+				wantVerdict(t, before.Success(), ab.Late)
+				wantState(t, s.state(), ab.Open)
+				reject(t, s.allow, ab.ErrOpen)
+				s.left(t, want)
+				if want == math.MaxInt64 {
+					s.events.want(t, opened(ab.Closed, ab.ReasonTrip, 1, want))
+					time.Sleep(1000 * 24 * time.Hour)
+					reject(t, s.allow, ab.ErrOpen)
+					s.reset()
+					admit(t, s.allow).Success()
+					return
+				}
+				time.Sleep(want - 1)
+				reject(t, s.allow, ab.ErrOpen)
+				time.Sleep(1)
+				wantVerdict(t, admit(t, s.allow).Success(), ab.Recovered)
+				wantVerdict(t, fail(t, s.allow, 1), ab.Counted)
+			})
+		})
+	}
+	// Without MaxOpenTimeout there is a bound nevertheless, and until Reset none.
+	for timeout, want := range map[time.Duration]time.Duration{0: 10 * time.Minute, time.Second: 10 * time.Second, -1: 300 * 24 * time.Hour} {
+		byHand(t, ab.Config{OpenTimeout: timeout}, func(t *testing.T, s subject) {
+			s.trip(300 * 24 * time.Hour)
+			s.left(t, want)
+			s.reset()
+			if s.trip(500 * 24 * time.Hour); timeout == -1 {
+				s.left(t, math.MaxInt64) // no deadline can be so far ahead
+				return
+			}
+			s.left(t, want)
+		})
+	}
+}
+
+// A second Trip prolongs an open time and never shortens it. If it does not
+// prolong it, nothing has happened.
+func TestTripWhileOpen(t *testing.T) {
+	byHand(t, oneSecond, func(t *testing.T, s subject) {
+		s.trip(5 * time.Second)
+		s.events.want(t, opened(ab.Closed, ab.ReasonTrip, 1, 5*time.Second))
+		generation := s.snapshot().Generation
+		time.Sleep(time.Second)
+		for _, d := range []time.Duration{1, 0, 4 * time.Second} { // T6: not longer
+			s.trip(d)
+			s.left(t, 4*time.Second)
+			s.events.want(t)
+		}
+		if got := s.snapshot(); got.Generation != generation || got.Streak != 1 {
+			t.Fatalf("%+v after nothing", got)
+		}
+		s.trip(4*time.Second + time.Millisecond)
+		s.left(t, 4*time.Second+time.Millisecond)
+		s.events.want(t, opened(ab.Open, ab.ReasonTrip, 2, 4*time.Second+time.Millisecond))
+		s.trip(-1)
+		s.events.want(t, opened(ab.Open, ab.ReasonTrip, 3, math.MaxInt64))
+		for _, d := range []time.Duration{0, -1, time.Hour} {
+			s.trip(d)
+		}
+		s.events.want(t)
+		s.left(t, math.MaxInt64)
+		s.reset()
+		s.events.want(t, ab.Event{From: ab.Open, Reason: ab.ReasonReset, Streak: 3})
+		wantVerdict(t, fail(t, s.allow, 2), ab.Tripped)
+		s.left(t, time.Second) // the streak is over
+	})
+}
+
+// Trip(0) is as long as a failure's turn would be, and adds to the streak.
+func TestTripTakesItsTurn(t *testing.T) {
+	byHand(t, oneSecond, func(t *testing.T, s subject) {
+		for _, d := range []time.Duration{1, 2, 4, 8, 10, 10} {
+			s.trip(0)
+			s.left(t, d*time.Second)
+			time.Sleep(d * time.Second)
+			wantState(t, s.state(), ab.HalfOpen)
+		}
+		probe := admit(t, s.allow)
+		*s.events = nil
+		s.trip(0) // half-open
+		s.events.want(t, ab.Event{From: ab.HalfOpen, To: ab.Open, Reason: ab.ReasonTrip, InFlight: 1, Streak: 7, OpenFor: 10 * time.Second})
+		wantVerdict(t, probe.Success(), ab.Late)
+	})
+}
+
+// A call that knows for how long opens the breaker at once, from any state in
+// which it could have been made; of many such calls one does.
+func TestPermitTrip(t *testing.T) {
+	byHand(t, oneSecond, func(t *testing.T, s subject) {
+		var calls []ab.Permit
+		for range 5 {
+			calls = append(calls, admit(t, s.allow))
+		}
+		wantVerdict(t, fail(t, s.allow, 1), ab.Counted)
+		wantVerdict(t, calls[0].Trip(3*time.Second), ab.Tripped)
+		e := opened(ab.Closed, ab.ReasonTrip, 1, 3*time.Second)
+		e.Failures = 1
+		s.events.want(t, e)
+		for _, p := range calls[1:] {
+			wantVerdict(t, p.Trip(time.Hour), ab.Late)
+		}
+		wantVerdict(t, calls[0].Trip(time.Hour), ab.Late) // reported twice
+		s.left(t, 3*time.Second)
+		time.Sleep(3 * time.Second)
+		p := admit(t, s.allow)
+		wantVerdict(t, calls[1].Trip(0), ab.Late) // admitted before
+		wantVerdict(t, p.Trip(time.Hour), ab.Tripped)
+		s.left(t, 10*time.Second)
+		time.Sleep(10 * time.Second)
+		wantVerdict(t, admit(t, s.allow).Trip(0), ab.Tripped)
+		s.left(t, 4*time.Second) // its turn
+		time.Sleep(4 * time.Second)
+		p = admit(t, s.allow)
+		wantVerdict(t, p.Cancel(), ab.Counted)
+		wantVerdict(t, p.Trip(0), ab.Late) // a second result, while half-open
+		wantVerdict(t, admit(t, s.allow).Trip(-1), ab.Tripped)
+		s.left(t, math.MaxInt64)
+		s.reset()
+		wantVerdict(t, p.Trip(0), ab.Late)
+		wantState(t, s.state(), ab.Closed)
+		p = admit(t, s.allow)
+		s.reset()
+		wantVerdict(t, p.Trip(0), ab.Late)
+	})
+	wantVerdict(t, ab.Permit{}.Trip(0), ab.Late)
+}
+
+// Of concurrent Trips exactly one gets Tripped, and there is one opening.
+func TestPermitTripsTogether(t *testing.T) {
+	for round := range rounds(2000) {
+		b := ab.MustNew(ab.Config{Trip: ab.FailureCount(1, time.Hour)})
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.FailureCount(1, time.Hour)}})
+		var got [2][4]ab.Verdict
+		var permits [2][4]ab.Permit
+		for i := range 4 {
+			permits[0][i], permits[1][i] = admit(t, b.Allow), admit(t, keyed(g, "k"))
+		}
+		together(4, func(i int) {
+			jitter(i + round)
+			for which := range got {
+				if i%2 == 0 {
+					got[which][i] = permits[which][i].Trip(time.Minute)
+				} else {
+					got[which][i] = permits[which][i].Failure()
+				}
+			}
+		})
+		for _, verdicts := range got {
+			count := map[ab.Verdict]int{}
+			for _, v := range verdicts {
+				count[v]++
+			}
+			if count[ab.Tripped] != 1 || count[ab.Late] != 3 {
+				t.Fatalf("verdicts %v", verdicts)
+			}
+		}
+		if b.Stats().Opened != 1 || g.Stats().Opened != 1 || b.Stats().Late != 3 || g.Stats().Late != 3 {
+			t.Fatalf("%+v, %+v", b.Stats(), g.Stats())
+		}
+	}
+}
+
+// Reset closes whatever there is, and always begins a generation.
+func TestResetFromEachState(t *testing.T) {
+	for from, set := range map[ab.State]func(t *testing.T, s subject){
+		ab.Closed:     func(t *testing.T, s subject) { fail(t, s.allow, 1) },
+		ab.Open:       func(t *testing.T, s subject) { fail(t, s.allow, 2) },
+		ab.HalfOpen:   func(t *testing.T, s subject) { s.trip(1); time.Sleep(time.Second); admit(t, s.allow) },
+		ab.ForcedOpen: func(t *testing.T, s subject) { s.forceOpen() },
+		ab.Disabled:   func(t *testing.T, s subject) { s.disable() },
+	} {
+		t.Run(from.String(), func(t *testing.T) {
+			byHand(t, oneSecond, func(t *testing.T, s subject) {
+				set(t, s)
+				wantState(t, s.state(), from)
+				*s.events = nil
+				s.reset()
+				wantState(t, s.state(), ab.Closed)
+				if e := *s.events; len(e) != 1 || e[0].From != from || e[0].To != ab.Closed || e[0].Reason != ab.ReasonReset {
+					t.Fatalf("told %v", e)
+				}
+				if got := s.snapshot(); got.Failures != 0 || got.Streak != 0 || got.RetryAfter != 0 {
+					t.Fatalf("%+v", got)
+				}
+				s.reset()
+				if len(*s.events) != 2 {
+					t.Fatalf("told of %d resets, want 2", len(*s.events))
+				}
+				wantVerdict(t, fail(t, s.allow, 1), ab.Counted)
+				wantVerdict(t, fail(t, s.allow, 1), ab.Tripped)
+			})
+		})
+	}
+}
+
+// ResetAll ends what was set by hand too, and a zero Breaker obeys like any.
+func TestByHandElsewhere(t *testing.T) {
+	var g ab.Group[string]
+	g.ForceOpen("a")
+	g.Disable("b")
+	g.Trip("c", -1)
+	if g.Len() != 3 || !g.IsOpen("a") || g.IsOpen("b") || !g.IsOpen("c") || g.IsOpen("d") {
+		t.Fatalf("%d keys", g.Len())
+	}
+	g.ResetAll()
+	if g.Len() != 0 || g.IsOpen("a") || g.State("b") != ab.Closed {
+		t.Fatalf("%d keys after ResetAll", g.Len())
+	}
+	var f ab.Group[float64]
+	f.ForceOpen(math.NaN())
+	f.Trip(math.NaN(), 0)
+	wantState(t, f.State(math.NaN()), ab.Closed) // nothing to command
+	for want, do := range map[ab.State]func(*ab.Breaker){
+		ab.ForcedOpen: (*ab.Breaker).ForceOpen, ab.Disabled: (*ab.Breaker).Disable,
+		ab.Open: func(b *ab.Breaker) { b.Trip(0) }, ab.Closed: (*ab.Breaker).Reset,
+	} {
+		var b ab.Breaker
+		do(&b)
+		wantState(t, b.State(), want)
+		if s, snap := b.Stats(), b.Snapshot(); s.Opened+s.Closed != map[bool]uint64{true: 1}[want != ab.Disabled] || snap.Generation != 1 {
+			t.Errorf("%v: %+v, %+v", want, s, snap)
+		}
+	}
+}
