@@ -13,7 +13,8 @@ import (
 	"github.com/latchfree/latchfree/atomicbreaker/breakerhttp"
 )
 
-func TestRefusalsAreSuccesses(t *testing.T) {
+// A server that refuses requests works.
+func TestT61_RefusalsAreSuccesses(t *testing.T) {
 	var s status
 	srv := serve(t, s.serve)
 	rt := transport(breakerhttp.TransportConfig{Base: srv.Client().Transport, Group: tripAfter(2)})
@@ -26,6 +27,7 @@ func TestRefusalsAreSuccesses(t *testing.T) {
 	}
 }
 
+// Failures that say when to come again open the breaker for as long.
 func TestRetryAfterOpens(t *testing.T) {
 	for _, tt := range []struct {
 		status int
@@ -60,6 +62,7 @@ func TestRetryAfterOpens(t *testing.T) {
 	}
 }
 
+// A date is as good as a number, and the server's clock need not be right.
 func TestRetryAfterDate(t *testing.T) {
 	srv := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		theirs := time.Now().Add(-24 * time.Hour).UTC()
@@ -74,6 +77,8 @@ func TestRetryAfterDate(t *testing.T) {
 	}
 }
 
+// A caller who changes its mind says nothing about the server, whatever error
+// its context makes of that.
 func TestCancelledRequestsAreIgnored(t *testing.T) {
 	arrived, gone := make(chan struct{}), make(chan struct{})
 	srv := serve(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -106,6 +111,7 @@ func TestCancelledRequestsAreIgnored(t *testing.T) {
 	}
 }
 
+// A request that is over before it begins takes no slot and is not sent.
 func TestEndedRequestsAreNotSent(t *testing.T) {
 	sent := 0
 	rt := transport(breakerhttp.TransportConfig{Base: roundTripper(func(*http.Request) (*http.Response, error) {
@@ -121,6 +127,7 @@ func TestEndedRequestsAreNotSent(t *testing.T) {
 	wantState(t, rt.Group(), "example.com:80", atomicbreaker.Closed, 0)
 }
 
+// A server that does not answer in time has failed, whoever measures it.
 func TestHungRequestsFail(t *testing.T) {
 	srv := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	const brief = 20 * time.Millisecond
@@ -138,6 +145,7 @@ func TestHungRequestsFail(t *testing.T) {
 	wantState(t, rt.Group(), host(srv), atomicbreaker.Open, 0)
 }
 
+// A probe that never ends keeps its place for a while, and not for ever.
 func TestHungProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release, hang := make(chan struct{}), false
@@ -178,6 +186,7 @@ func TestRefusedConnectionsFail(t *testing.T) {
 	wantGets(t, rt, srv.URL, 0, 0, -1)
 }
 
+// A Classify of one's own decides, and sees what came.
 func TestClassify(t *testing.T) {
 	var verdict atomicbreaker.Outcome
 	var saw []any

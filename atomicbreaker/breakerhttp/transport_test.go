@@ -23,8 +23,8 @@ type status struct{ atomic.Int64 }
 
 func (s *status) serve(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(s.Load())) }
 
-// A host that fails is rejected, and no other (T56).
-func TestHostsFailAlone(t *testing.T) {
+// A host that fails is rejected, and no other.
+func TestT56_HostsFailAlone(t *testing.T) {
 	var one, two status
 	one.Store(500)
 	two.Store(200)
@@ -45,7 +45,6 @@ func TestHostsFailAlone(t *testing.T) {
 	}
 }
 
-// A server that refuses requests works (T61).
 func TestZeroTransport(t *testing.T) {
 	var s status
 	s.Store(502)
@@ -55,8 +54,8 @@ func TestZeroTransport(t *testing.T) {
 	wantGets(t, &rt, srv.URL, 502, 502, 502, 502, 502, -1)
 }
 
-// Whoever is rejected gets the reason, and its body is closed unread (T59).
-func TestRejection(t *testing.T) {
+// Whoever is rejected gets the reason, and its body is closed unread.
+func TestT59_Rejection(t *testing.T) {
 	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{PerKey: func(key string) atomicbreaker.Config {
 		return atomicbreaker.Config{Name: key, Trip: atomicbreaker.Consecutive(1), OpenTimeout: time.Hour, DetailedErrors: true}
 	}})
@@ -88,13 +87,6 @@ func TestRejection(t *testing.T) {
 	rt.Group().Reset("example.com:80")
 }
 
-// Failures that say when to come again open the breaker for as long.
-// A date is as good as a number, and the server's clock need not be right.
-// A caller who changes its mind says nothing about the server, whatever error
-// its context makes of that.
-// A request that is over before it begins takes no slot and is not sent.
-// A server that does not answer in time has failed, whoever measures it.
-// A probe that never ends keeps its place for a while, and not for ever.
 // Nothing is lost if user code does not return: the call has failed, and what
 // was open is closed.
 func TestUserCodeThatDoesNotReturn(t *testing.T) {
@@ -158,7 +150,6 @@ func TestNestedTransports(t *testing.T) {
 	wantState(t, g, "example.com:80", atomicbreaker.Open, 0)
 }
 
-// A Classify of one's own decides, and sees what came.
 // Requests that name no host go to who can say what is wrong with them.
 func TestRequestsWithoutHost(t *testing.T) {
 	rt := transport(breakerhttp.TransportConfig{Base: new(http.Transport)})
