@@ -44,8 +44,10 @@ func compileTrip(p Policy) (*rules, error) {
 	return r, nil
 }
 
-func (r *rules) equal(other *rules) bool {
-	return r.threshold == other.threshold && slices.Equal(r.recent, other.recent) && slices.Equal(r.windows, other.windows)
+// sameWindows reports whether the windows of two rules are one: those that
+// Update has taken over, and not such as only look the same.
+func (r *rules) sameWindows(other *rules) bool {
+	return len(other.windows) > 0 && len(r.windows) > 0 && &r.windows[0] == &other.windows[0]
 }
 
 // Consecutive opens the breaker on the n-th failure in a row, exactly: every

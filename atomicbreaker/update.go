@@ -1,6 +1,9 @@
 package atomicbreaker
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // Update gives the breaker other settings, or returns an error that names the
 // setting that is wrong and its value, and changes nothing. The state stays:
@@ -42,8 +45,10 @@ func (s *settings) inherit(old *settings) {
 	s.epoch, s.feed, s.listens, s.ledger = old.epoch, old.feed, old.listens, old.ledger
 	s.openBound = max(s.openBound, old.openBound)
 	s.leaseBound = max(s.leaseBound, old.leaseBound)
-	if s.rules.equal(old.rules) {
-		s.rules = old.rules
+	if slices.Equal(s.rules.windows, old.rules.windows) {
+		r := *s.rules
+		r.windows = old.rules.windows
+		s.rules = &r
 	}
 }
 

@@ -73,12 +73,12 @@ type windows struct {
 func (c *core) windowsOf(stay word, s *settings) *windows {
 	for {
 		held := c.windows.Load()
-		if held != nil && held.stay == stay && held.rules == s.rules {
+		if held != nil && held.stay == stay && held.rules.sameWindows(s.rules) {
 			return held
 		}
 		// Others are in place: of an earlier stay or of earlier settings, if
 		// mine are current after I have seen them.
-		if word(c.word.Load()).living().stay() != stay || c.set.Load().rules != s.rules {
+		if word(c.word.Load()).living().stay() != stay || !c.set.Load().rules.sameWindows(s.rules) {
 			return nil
 		}
 		fresh := &windows{stay: stay, rules: s.rules}
