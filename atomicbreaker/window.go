@@ -61,9 +61,12 @@ func (r *rules) tooSlow(res result) bool {
 // What is counted there later belongs to no other stay, so it changes nothing.
 type windows struct {
 	stay  word
-	rules *rules
+	rules []window
 	rings []*ring
 }
+
+// same reports whether two lists of windows are one, not only equal.
+func same(a, b []window) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // windowsOf returns the windows of the closed stay, which the caller has seen
 // in the core's word. It returns nil if the settings or the stay are not those
@@ -81,7 +84,7 @@ func (c *core) windowsOf(stay word, s *settings) *windows {
 		if word(c.word.Load()).living().stay() != stay || !c.set.Load().rules.sameWindows(s.rules) {
 			return nil
 		}
-		fresh := &windows{stay: stay, rules: s.rules}
+		fresh := &windows{stay: stay, rules: s.rules.windows}
 		for i := range s.rules.windows {
 			fresh.rings = append(fresh.rings, newRing(s.rules.windows[i].length, s.stripes()))
 		}
@@ -99,16 +102,18 @@ func (c *core) count(stay word, r result, s *settings) (full tally) {
 		return full
 	}
 	for i, ring := range held.rings {
-		w := &held.rules.windows[i]
+		w := &held.rules[i]
 		bad := w.bad(r)
 		if w.why == ReasonFailureCount && !bad {
 			continue
 		}
-		at := ring.add(s.epoch, bad)
+		ring.add(s.epoch, bad)
 		if !bad || full.why != 0 {
 			continue
 		}
-		if b, n := ring.sum(at); w.exceeded(b, n) {
+		// As of now: others may have counted in later ticks than mine, and of
+		// all who are here the last to get this far must see all.
+		if b, n := ring.sum(s.now()); w.exceeded(b, n) {
 			full = tally{w.why, b, n}
 		}
 	}
