@@ -19,6 +19,11 @@ type book[K comparable] struct {
 	cells    *table.Table[K, cell[K]]
 	carry    carry
 
+	// hashes says that every key must be hashed, even if none is stored: to
+	// find out whether that panics, or to count keys; or that permits say when
+	// calls began.
+	hashes bool
+
 	eras eras
 
 	// before is the book that a ResetAll with a listener has replaced by this
@@ -85,6 +90,10 @@ func newBook[K comparable](g *Group[K]) *book[K] {
 	if f := g.config.MaxOpenFraction; f != 0 {
 		b.settings.quota = &quota{census: newCensus(), ppm: max(1, uint64(math.Round(f*million)))}
 	}
+	if b.settings.rules.slow {
+		b.carry = carryTimed
+	}
+	b.hashes = b.carry <= carryTimed || b.settings.quota != nil
 	b.hash = b.keys.Hasher("atomicbreaker")
 	b.cells = table.New[K, cell[K]](b.hash, 0)
 	b.eras.init(b)
@@ -99,12 +108,8 @@ func (b *book[K]) cellOf(c *core) *cell[K] {
 	return (*cell[K])(unsafe.Pointer(c))
 }
 
-// empty reports whether every key is absent for sure. A key that must be
-// hashed to find out whether that panics is never so, and none is while keys
-// are counted.
-func (b *book[K]) empty() bool {
-	return b.carry != carryBoxed && b.linked.Load() == 0 && b.settings.quota == nil
-}
+// empty reports whether every key is absent for sure.
+func (b *book[K]) empty() bool { return !b.hashes && b.linked.Load() == 0 }
 
 // stripeOf returns the index of the stripe of the cells with a hash.
 func stripeOf(hash uint64) uint64 { return hash >> (64 - stripeBits) }
@@ -130,7 +135,7 @@ func (b *book[K]) allow(k K) (Permit, error) {
 		if b.empty() {
 			// LP(Allow): an absent key admits when there are no cells.
 			if b.eras.now.Load() == now {
-				return b.absentPermit(k, now, 0), nil
+				return absentPermit(b.carry, k, now, 0), nil
 			}
 			continue
 		}
@@ -157,7 +162,7 @@ func (b *book[K]) allow(k K) (Permit, error) {
 		if a.err != nil || a.lets {
 			return Permit{}, a.err
 		}
-		p := Permit{core: &c.core, bits: uint64(a.word.stay()) | inCell, begun: a.begun}
+		p := Permit{core: &c.core, bits: bitsFor(a.word.stay(), a.begun) | inCell}
 		if a.owed != nil {
 			p.pay(a.owed)
 		}
@@ -170,7 +175,9 @@ func (b *book[K]) timed() bool { return b.settings.rules.slow || b.group.config.
 
 func (b *book[K]) absentPermit(k K, now *era, stripe uint64) Permit {
 	p := absentPermit(b.carry, k, now, stripe)
-	p.begun = b.settings.begin()
+	if b.carry == carryTimed {
+		p.bits |= uint64(b.settings.begin()>>begunUnit) & begunMask
+	}
 	return p
 }
 
@@ -250,7 +257,9 @@ func (b *book[K]) settleAbsent(p Permit, r result, s *settings) Verdict {
 	if b.group.book.Load() != b {
 		return Late
 	}
-	r = p.timed(r, b.settings)
+	if b.carry == carryTimed {
+		r.took = p.absentTook(b.settings)
+	}
 	if !b.mayMatter(r) && b.stillAbsent(p) && b.eras.now.Load() == p.era {
 		// LP(Done): an absent key stays pristine.
 		return Counted
@@ -264,9 +273,9 @@ func (b *book[K]) settleCell(p Permit, r result) Verdict {
 	if b.group.book.Load() != b {
 		return Late
 	}
-	c, stay := b.cellOf(p.core), word(p.bits).stay()
+	c, stay := b.cellOf(p.core), p.stay()
 	s := c.set.Load()
-	r = p.timed(r, s)
+	r.took = p.took(s)
 	v, did := c.settle(stay, r, s)
 	if stay.mode() == closed && did.to == stay.bury() {
 		// The cell has died without having changed since it admitted the

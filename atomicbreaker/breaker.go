@@ -71,7 +71,7 @@ func (b *Breaker) allowSlow() (Permit, error) {
 	if a.err != nil || a.lets {
 		return Permit{}, a.err
 	}
-	p := Permit{core: &b.core, bits: uint64(a.word.stay()), begun: a.begun}
+	p := Permit{core: &b.core, bits: bitsFor(a.word.stay(), a.begun)}
 	if a.owed != nil {
 		p.pay(a.owed)
 	}

@@ -11,6 +11,7 @@ type carry uint8
 
 const (
 	carryBoxed  carry = iota // the pointer leads to a copy on the heap
+	carryTimed               // the same, and the bits say when the call began; see timed.go
 	carryBits                // the bits are the key
 	carryString              // the pointer leads to the bytes, the bits are their number
 )

@@ -4,7 +4,7 @@ import "fmt"
 
 // ProbeGeneration returns the generation of a permit that is a probe.
 func (p Permit) ProbeGeneration() (gen int, probe bool) {
-	w := word(p.bits)
+	w := p.stay()
 	return int(w.gen()), p.core != nil && w.mode() == halfOpen
 }
 

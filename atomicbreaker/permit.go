@@ -20,9 +20,7 @@ type Permit struct {
 	core *core          // the breaker; nil if the key was absent from its group
 	era  *era           // when the key was absent; nil with a core
 	key  unsafe.Pointer // Safety: only pack makes it and only unpack follows it; see carry.go
-	bits uint64         // the admitting word's stay, maybe inCell; or the rest of the key
-
-	begun time.Duration // when, since the epoch; zero if nobody asks how long the call took
+	bits uint64         // the admitting word's stay, maybe inCell, maybe timed; or the rest of the key
 }
 
 // inCell marks in bits, in a place where a stay is zero, that core belongs to
@@ -134,8 +132,9 @@ func (p Permit) settleResult(r result, s *settings) (v Verdict) {
 		if s == nil {
 			s = p.core.settings()
 		}
+		r.took = p.took(s)
 		var did step
-		v, did = p.core.settle(word(p.bits), p.timed(r, s), s)
+		v, did = p.core.settle(p.stay(), r, s)
 		if v == Late {
 			s.ledger.mine().late.Add(1)
 		}
@@ -146,15 +145,6 @@ func (p Permit) settleResult(r result, s *settings) (v Verdict) {
 		home.counts().mine().late.Add(1)
 	}
 	return v
-}
-
-// timed fills in how long the call has taken, by the clock of the settings that
-// have timed its beginning.
-func (p Permit) timed(r result, s *settings) result {
-	if p.begun != 0 {
-		r.took = s.now() - p.begun
-	}
-	return r
 }
 
 // pay delivers what the caller of Allow owes. If the listener does not return,

@@ -44,12 +44,6 @@ func compileTrip(p Policy) (*rules, error) {
 	return r, nil
 }
 
-// sameWindows reports whether the windows of two rules are one: those that
-// Update has taken over, and not such as only look the same.
-func (r *rules) sameWindows(other *rules) bool {
-	return len(other.windows) > 0 && len(r.windows) > 0 && &r.windows[0] == &other.windows[0]
-}
-
 // Consecutive opens the breaker on the n-th failure in a row, exactly: every
 // success in between starts the count anew, and time does not, however long
 // ago the failures were. n must be positive.
@@ -191,9 +185,10 @@ func (p failureCount) apply(r *rules) error {
 // In a half-open breaker a slow probe has failed. slow must not be negative;
 // for the others see FailureRate.
 //
-// Every call reads the clock at its beginning as well. In a Group with
-// GroupConfig.PerKey, calls of keys that have not failed are timed only if the
-// policy of GroupConfig.Default has a SlowRate too.
+// Every call reads the clock at its beginning as well. In a Group, Allow then
+// copies an absent key to the heap, and with GroupConfig.PerKey calls of absent
+// keys are timed only if the policy of GroupConfig.Default has a SlowRate too.
+// Times are kept to a microsecond, and up to 78 hours.
 func SlowRate(ratio float64, slow time.Duration, minCalls int, window time.Duration) Policy {
 	return slowRate{ratio, slow, minCalls, window}
 }

@@ -65,7 +65,8 @@ type windows struct {
 	rings []*ring
 }
 
-// same reports whether two lists of windows are one, not only equal.
+// same reports whether two lists of windows are one, which Update has taken
+// over, and not such that only look the same.
 func same(a, b []window) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
 // windowsOf returns the windows of the closed stay, which the caller has seen
@@ -76,12 +77,12 @@ func same(a, b []window) bool { return len(a) == len(b) && (len(a) == 0 || &a[0]
 func (c *core) windowsOf(stay word, s *settings) *windows {
 	for {
 		held := c.windows.Load()
-		if held != nil && held.stay == stay && held.rules.sameWindows(s.rules) {
+		if held != nil && held.stay == stay && same(held.rules, s.rules.windows) {
 			return held
 		}
 		// Others are in place: of an earlier stay or of earlier settings, if
 		// mine are current after I have seen them.
-		if word(c.word.Load()).living().stay() != stay || !c.set.Load().rules.sameWindows(s.rules) {
+		if word(c.word.Load()).living().stay() != stay || !same(c.set.Load().rules.windows, s.rules.windows) {
 			return nil
 		}
 		fresh := &windows{stay: stay, rules: s.rules.windows}

@@ -1,0 +1,43 @@
+package atomicbreaker
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// A permit that says when its call began still says which stay admitted it, is
+// never equal to a word, and tells the time up to what it can hold.
+func TestTimedPermits(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	s, _ := new(Config).compile(nil)
+	for range 10_000 {
+		stay := word(0).stay() | word([]uint64{closed, halfOpen, disabled}[r.IntN(3)])<<modeShift | word(r.Uint64N(genMask+1))<<genShift
+		begun := time.Duration(1 + r.Int64N(int64(3*365*24*time.Hour)))
+		for _, cell := range []uint64{0, inCell} {
+			p := Permit{bits: bitsFor(stay, begun) | cell}
+			if p.stay() != stay || p.bits&inCell != cell || word(p.bits).mode() != timed {
+				t.Fatalf("stay %#x at %v became %#x, which says stay %#x", stay, begun, p.bits, p.stay())
+			}
+			if p := (Permit{bits: bitsFor(stay, 0) | cell}); p.stay() != stay || p.took(s) != 0 {
+				t.Fatalf("stay %#x became %#x, which says %#x and %v", stay, p.bits, p.stay(), p.took(s))
+			}
+		}
+	}
+}
+
+func TestTimedPermitsTellTheTime(t *testing.T) {
+	s, _ := new(Config).compile(nil)
+	now := s.now()
+	for _, took := range []time.Duration{0, 2 * time.Microsecond, time.Millisecond, time.Minute, 77 * time.Hour} {
+		for _, p := range []Permit{{bits: bitsFor(0, now-took)}, {bits: uint64((now-took)>>begunUnit) & begunMask}} { // of a key that was absent
+			got := p.took(s)
+			if word(p.bits).mode() != timed {
+				got = p.absentTook(s)
+			}
+			if late := got - took; late < -2*time.Microsecond || late > 10*time.Second {
+				t.Errorf("a call of %v took %v", took, got)
+			}
+		}
+	}
+}
