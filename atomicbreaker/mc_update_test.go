@@ -1,0 +1,204 @@
+//go:build modelcheck
+
+package atomicbreaker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+// Settings with and without windows, and others with.
+var (
+	windowed  = Config{Trip: FailureCount(2, time.Minute), OpenTimeout: time.Minute}
+	counting  = Config{Trip: Consecutive(3), OpenTimeout: time.Minute}
+	otherwise = Config{Trip: FailureCount(2, time.Hour), OpenTimeout: time.Minute}
+)
+
+// patient is a Breaker, and calls that it has admitted: one when it was made,
+// and, if it can be, a probe of one that has opened since.
+type patient struct {
+	b            *Breaker
+	early, probe Permit
+}
+
+// A cure is something that a thread does to it.
+type cure struct {
+	name string
+	do   func(*patient)
+}
+
+func updatesTo(name string, c Config) cure {
+	return cure{"Update to " + name, func(p *patient) {
+		if err := p.b.Update(c); err != nil {
+			panic(err)
+		}
+	}}
+}
+
+var (
+	toWindows = updatesTo("windows", windowed)
+	toOthers  = updatesTo("others", otherwise)
+	toCounts  = updatesTo("counts", counting)
+	resetting = cure{"Reset", func(p *patient) { p.b.Reset() }}
+	recovers  = cure{"Success of a probe", func(p *patient) { p.probe.Success() }}
+	calls     = cure{"Allow, Failure", func(p *patient) {
+		if call, err := p.b.Allow(); err == nil {
+			call.Failure()
+		}
+	}}
+)
+
+func newPatient(c Config) *patient {
+	p := &patient{b: MustNew(c)}
+	plainly(p.b.core.set.Load().ledger)
+	p.early, _ = p.b.Allow()
+	return p
+}
+
+// Once everybody has returned, a closed breaker says that it counts successes
+// if and only if its settings have windows, whoever was last.
+func TestWatchedAgreesWithSettings(t *testing.T) {
+	for name, p := range map[string]struct {
+		from    Config
+		probing bool // it is half-open before
+		threads [][]cure
+	}{
+		"Update and Reset":              {from: counting, threads: [][]cure{{toWindows}, {resetting}}},
+		"Update back and Reset":         {from: windowed, threads: [][]cure{{toCounts}, {resetting}}},
+		"Update and a recovery":         {from: counting, probing: true, threads: [][]cure{{toWindows}, {recovers}}},
+		"Update back and a recovery":    {from: windowed, probing: true, threads: [][]cure{{toCounts}, {recovers}}},
+		"two Updates":                   {from: counting, threads: [][]cure{{toWindows}, {toCounts}}},
+		"two Updates, back first":       {from: windowed, threads: [][]cure{{toCounts}, {toOthers}}},
+		"there and back, and Reset":     {from: counting, threads: [][]cure{{toWindows, toCounts}, {resetting}}},
+		"there and back, and a failure": {from: counting, threads: [][]cure{{toWindows, toCounts}, {calls}}},
+		"Updates, and a recovery":       {from: counting, probing: true, threads: [][]cure{{toWindows, toCounts}, {recovers}}},
+		"two Updates and a recovery":    {from: windowed, probing: true, threads: [][]cure{{toCounts}, {toWindows}, {recovers}}},
+		"two Updates and Reset":         {from: counting, threads: [][]cure{{toCounts}, {toWindows}, {resetting}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := mc.Config{}
+			if len(p.threads) > 2 {
+				cfg = mc.Config{Mode: mc.Bounded, Preemptions: 2}
+			}
+			cfg.Operations = mc.Listed(p.threads, func(c cure) string { return c.name })
+			mc.Check(t, cfg, func(m *mc.M) {
+				q := newPatient(p.from)
+				if p.probing {
+					q.b.Trip(0)
+					q.b.core.word.And(^uint64(untilMask))
+					q.probe, _ = q.b.Allow()
+				}
+				for _, cures := range p.threads {
+					m.Go(func() {
+						for _, c := range cures {
+							c.do(q)
+						}
+					})
+				}
+				m.Final(func() {
+					s, w := q.b.core.set.Load(), word(q.b.core.word.Load())
+					if w.mode() != closed || w.watched() != s.watchesAll() {
+						m.Failf("mode %d, watched: %v, and should be: %v", w.mode(), w.watched(), s.watchesAll())
+					}
+				})
+			})
+		})
+	}
+}
+
+// Results by settings and of stays that are over are not in the windows of
+// those that follow: these have exactly one failure, or two if the other came
+// while they were there.
+func TestWindowsAreOfOneStayAndPolicy(t *testing.T) {
+	// An operation that has read the settings first, and then is stopped.
+	stopped := func(p *patient) func() {
+		s := p.b.core.set.Load()
+		return func() { p.b.core.settle(word(p.early.bits).stay(), result{outcome: Failure}, s) }
+	}
+	early := func(p *patient) func() { return func() { p.early.Failure() } }
+	for name, p := range map[string]struct {
+		operations string
+		first      func(*patient) func()
+		then       []cure
+	}{
+		"a late failure":              {"Failure ∥ Reset, Allow, Failure", early, []cure{resetting, calls}},
+		"a late failure and a reset":  {"Failure ∥ Allow, Failure, Reset, Allow, Failure", early, []cure{calls, resetting, calls}},
+		"earlier settings":            {"Failure by earlier settings ∥ Update to others, Allow, Failure", stopped, []cure{toOthers, calls}},
+		"earlier settings, and again": {"Failure by earlier settings ∥ Update to others, Update to windows, Allow, Failure", stopped, []cure{toOthers, toWindows, calls}},
+		"a reset, and an update":      {"Failure by earlier settings ∥ Reset, Update to others, Allow, Failure", stopped, []cure{resetting, toOthers, calls}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: p.operations}, func(m *mc.M) {
+				q := newPatient(windowed)
+				first := p.first(q)
+				m.Go(first)
+				m.Go(func() {
+					for _, c := range p.then {
+						c.do(q)
+					}
+				})
+				m.Final(func() {
+					if s := q.b.Snapshot(); s.State != Closed {
+						m.Failf("one failure made it %v", s.State)
+					}
+					call, _ := q.b.Allow()
+					if v := call.Failure(); v != Tripped {
+						m.Failf("the second failure is %v", v)
+					}
+				})
+			})
+		})
+	}
+}
+
+// Of failures that together are enough, exactly one opens a Breaker, whichever
+// stripe they count in, and whoever is first to count in the stay.
+func TestWindowsOpenOnce(t *testing.T) {
+	rate := FailureRate(0.5, 4, time.Minute)
+	failure := func(b *Breaker, p Permit) Verdict { return p.Failure() }
+	success := func(b *Breaker, p Permit) Verdict { return p.Success() }
+	for name, p := range map[string]struct {
+		operations string
+		policy     Policy
+		before     int // failures
+		threads    []func(*Breaker, Permit) Verdict
+		open       bool // whether it must be
+	}{
+		"two failures":               {"Failure ∥ Failure", FailureCount(2, time.Minute), 0, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"one more than enough":       {"Failure ∥ Failure", FailureCount(2, time.Minute), 1, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"a failure and a success":    {"Failure ∥ Success", FailureCount(2, time.Minute), 1, []func(*Breaker, Permit) Verdict{failure, success}, true},
+		"a rate, and enough calls":   {"Failure ∥ Failure", rate, 2, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"a rate, and half successes": {"Success ∥ Failure", rate, 3, []func(*Breaker, Permit) Verdict{success, failure}, true},
+		"in a row or in a window":    {"Failure ∥ Failure", AnyOf(Consecutive(3), FailureCount(3, time.Minute)), 1, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"too few":                    {"Failure ∥ Failure", FailureCount(3, time.Minute), 0, []func(*Breaker, Permit) Verdict{failure, failure}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2, Operations: p.operations}, func(m *mc.M) {
+				q := newPatient(Config{Trip: p.policy, OpenTimeout: -1})
+				for range p.before {
+					calls.do(q)
+				}
+				var tripped mc.Tally
+				for _, end := range p.threads {
+					permit, _ := q.b.Allow()
+					m.Go(func() {
+						if end(q.b, permit) == Tripped {
+							tripped.Add(1)
+						}
+					})
+				}
+				m.Final(func() {
+					s := q.b.Snapshot()
+					switch n := tripped.Value(); {
+					case p.open && n == 1 && s.State == Open && s.Generation == 1:
+					case !p.open && n == 0 && s.State == Closed:
+					default:
+						m.Failf("%d failures opened it, and it is %v in generation %d", n, s.State, s.Generation)
+					}
+				})
+			})
+		})
+	}
+}
