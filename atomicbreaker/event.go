@@ -58,11 +58,13 @@ const (
 	// ReasonThreshold is the failure that was one too many in a row or among
 	// the last calls: it opened a closed breaker.
 	ReasonThreshold
-	// ReasonFailureRate, ReasonFailureCount and ReasonSlowRate are the failure
-	// and the slow call that were one too many in a window. Event.Failures are
-	// the failures, or slow calls, in it.
+	// ReasonFailureRate is the failure that was one too many of the calls in a
+	// window.
 	ReasonFailureRate
+	// ReasonFailureCount is the failure that was one too many in a window.
 	ReasonFailureCount
+	// ReasonSlowRate is the slow call that was one too many of those in a
+	// window. Event.Failures counts slow calls then.
 	ReasonSlowRate
 	// ReasonOpenTimeout is the first call after the open time. It is a probe
 	// of a breaker that now is half-open.
@@ -82,10 +84,11 @@ const (
 	ReasonRecordFailure
 	// ReasonReset is a Reset, or a ResetAll of a key that was stored.
 	ReasonReset
-	// ReasonTrip, ReasonForceOpen and ReasonDisable are the methods of these
-	// names.
+	// ReasonTrip is Trip of a Breaker, a Group or a Permit.
 	ReasonTrip
+	// ReasonForceOpen is ForceOpen.
 	ReasonForceOpen
+	// ReasonDisable is Disable.
 	ReasonDisable
 )
 

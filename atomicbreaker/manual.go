@@ -74,19 +74,16 @@ func (c *core) command(m command) step {
 	}
 }
 
-var (
-	commandReset     = command{why: ReasonReset, mode: closed}
-	commandForceOpen = command{why: ReasonForceOpen, mode: forcedOpen}
-	commandDisable   = command{why: ReasonDisable, mode: disabled}
-)
-
-func tripFor(d time.Duration) command { return command{why: ReasonTrip, mode: open, open: d} }
+func toReset() command               { return command{why: ReasonReset, mode: closed} }
+func toTrip(d time.Duration) command { return command{why: ReasonTrip, mode: open, open: d} }
+func toForceOpen() command           { return command{why: ReasonForceOpen, mode: forcedOpen} }
+func toDisable() command             { return command{why: ReasonDisable, mode: disabled} }
 
 // Reset closes the breaker with no failures, also one that ForceOpen or Disable
 // has set. The results of all calls admitted before are late.
 //
 // Reset is lock-free. It takes effect by the CAS that closes the breaker.
-func (b *Breaker) Reset() { b.core.command(commandReset).owed.deliver() }
+func (b *Breaker) Reset() { b.core.command(toReset()).owed.deliver() }
 
 // Trip opens the breaker for d, at most Config.MaxOpenTimeout, as if a failure
 // had done it: it adds to the streak. Zero means as long as if one had, and a
@@ -95,7 +92,7 @@ func (b *Breaker) Reset() { b.core.command(commandReset).owed.deliver() }
 //
 // Trip is lock-free. It takes effect by the CAS that opens the breaker, or when
 // the state is read if it is open for longer already.
-func (b *Breaker) Trip(d time.Duration) { b.core.command(tripFor(d)).owed.deliver() }
+func (b *Breaker) Trip(d time.Duration) { b.core.command(toTrip(d)).owed.deliver() }
 
 // ForceOpen makes the breaker reject all calls until Reset or Trip. No time
 // passes and no probe is let through. The results of all calls admitted before
@@ -103,14 +100,14 @@ func (b *Breaker) Trip(d time.Duration) { b.core.command(tripFor(d)).owed.delive
 //
 // ForceOpen is lock-free. It takes effect by the CAS that opens the breaker, or
 // when the state is read if it is ForcedOpen already.
-func (b *Breaker) ForceOpen() { b.core.command(commandForceOpen).owed.deliver() }
+func (b *Breaker) ForceOpen() { b.core.command(toForceOpen()).owed.deliver() }
 
 // Disable makes the breaker let all calls through and count none of them until
 // Reset, Trip or ForceOpen. Its verdict on them is Counted.
 //
 // Disable is lock-free. It takes effect by the CAS that disables the breaker,
 // or when the state is read if it is Disabled already.
-func (b *Breaker) Disable() { b.core.command(commandDisable).owed.deliver() }
+func (b *Breaker) Disable() { b.core.command(toDisable()).owed.deliver() }
 
 // command makes the breaker of k obey. A key that is absent has to be present
 // for a moment, so that it can change: that is what makes earlier results late.
@@ -143,24 +140,24 @@ func (g *Group[K]) command(k K, m command) {
 // Reset is lock-free, and blocking on a bucket's mutex when the key enters or
 // leaves the group, or a listener is told. It takes effect by the CAS that
 // closes the breaker.
-func (g *Group[K]) Reset(k K) { g.command(k, commandReset) }
+func (g *Group[K]) Reset(k K) { g.command(k, toReset()) }
 
 // Trip opens the breaker of k for d; see Breaker.Trip.
 //
 // Trip is lock-free, and blocking on a bucket's mutex when the key enters the
 // group, or a listener is told. It takes effect like Breaker.Trip.
-func (g *Group[K]) Trip(k K, d time.Duration) { g.command(k, tripFor(d)) }
+func (g *Group[K]) Trip(k K, d time.Duration) { g.command(k, toTrip(d)) }
 
 // ForceOpen makes the breaker of k reject all calls; see Breaker.ForceOpen.
 // ResetAll ends it too.
 //
 // ForceOpen is lock-free, and blocking on a bucket's mutex when the key enters
 // the group, or a listener is told. It takes effect like Breaker.ForceOpen.
-func (g *Group[K]) ForceOpen(k K) { g.command(k, commandForceOpen) }
+func (g *Group[K]) ForceOpen(k K) { g.command(k, toForceOpen()) }
 
 // Disable makes the breaker of k let all calls through; see Breaker.Disable.
 // ResetAll ends it too.
 //
 // Disable is lock-free, and blocking on a bucket's mutex when the key enters
 // the group, or a listener is told. It takes effect like Breaker.Disable.
-func (g *Group[K]) Disable(k K) { g.command(k, commandDisable) }
+func (g *Group[K]) Disable(k K) { g.command(k, toDisable()) }
