@@ -1,0 +1,92 @@
+//go:build !modelcheck
+
+package atomicbreaker_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	ab "github.com/latchfree/latchfree/atomicbreaker"
+)
+
+// Whatever the policy, calls of a breaker, and of a key that has its place,
+// allocate nothing once there is a window. Neither do rejections.
+func TestAllocationsOfPolicies(t *testing.T) {
+	for _, p := range []ab.Policy{
+		ab.Consecutive(math.MaxInt32),
+		ab.KOfN(32, 32),
+		ab.FailureRate(1, math.MaxInt, time.Second),
+		ab.FailureCount(500_000, time.Second),
+		ab.SlowRate(1, time.Hour, math.MaxInt, time.Second),
+		ab.AnyOf(ab.Consecutive(32), ab.KOfN(32, 32), ab.FailureRate(1, math.MaxInt, time.Minute), ab.SlowRate(1, time.Hour, math.MaxInt, time.Second)),
+	} {
+		for _, c := range []ab.Config{{Trip: p}, {Trip: p, Shadow: true, Jitter: 0.5}, {Trip: p, OnStateChange: func(ab.Event) {}}} {
+			b, rejecting := ab.MustNew(c), ab.MustNew(c)
+			rejecting.Trip(-1)
+			told := c.OnStateChange != nil
+			c.OnStateChange = nil
+			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c, IdleTimeout: time.Hour}) // keys stay
+			g.RecordFailure("failing")
+			g.Trip("open", -1)
+			g.Disable("disabled")
+			both := func(key string, report func(ab.Permit)) func() {
+				return func() {
+					p, _ := b.Allow()
+					report(p)
+					p, _ = g.Allow(key)
+					report(p)
+				}
+			}
+			for name, op := range map[string]func(){
+				"Success":          both("healthy", func(p ab.Permit) { p.Success() }),
+				"Failure, Success": both("failing", func(p ab.Permit) { p.Failure(); p.Success(); p.Failure() }),
+				"Cancel":           both("failing", func(p ab.Permit) { p.Cancel() }),
+				"Done":             both("failing", func(p ab.Permit) { p.Done(nil); p.Done(errBoom) }),
+				"Disabled":         both("disabled", func(p ab.Permit) { p.Success(); p.Failure() }),
+				"rejection":        func() { rejecting.Allow(); g.Allow("open") },
+				"late":             func() { p, _ := rejecting.Allow(); p.Failure() },
+				"looking": func() {
+					b.State()
+					b.Snapshot()
+					b.Stats()
+					g.State("failing")
+					g.Snapshot("open")
+					g.Stats()
+				},
+				"by hand, in vain":  func() { rejecting.Trip(time.Second); g.Trip("open", 0); g.Disable("disabled") },
+				"RecordX":           func() { g.RecordFailure("failing"); g.RecordSuccess("failing"); g.RecordFailure("failing") },
+				"Trip and the like": func() { b.Trip(0); b.ForceOpen(); b.Disable(); b.Reset() },
+			} {
+				want := 0.0
+				switch {
+				case name == "Success" && allocatesAbsentKeys(p):
+					want = 1
+				case name == "Trip and the like" && told:
+					want = 4 * 3
+				}
+				if got := testing.AllocsPerRun(50, op); got != want {
+					t.Errorf("%v, shadow %v, listener %v: %s: %v allocations, want %v", p, c.Shadow, told, name, got, want)
+				}
+				b.Reset()
+				both("failing", func(p ab.Permit) { p.Failure() })()
+			}
+		}
+	}
+}
+
+// allocatesAbsentKeys reports whether a permit for an absent key has to hold
+// more than the key: when the call began.
+func allocatesAbsentKeys(p ab.Policy) bool {
+	s := p.String()
+	return len(s) > 8 && (s[:8] == "SlowRate" || s[:5] == "AnyOf")
+}
+
+// A rejection with details is one allocation.
+func TestAllocationsOfDetailedErrors(t *testing.T) {
+	b := ab.MustNew(ab.Config{DetailedErrors: true})
+	b.ForceOpen()
+	if got := testing.AllocsPerRun(50, func() { b.Allow() }); got != 1 {
+		t.Errorf("%v allocations, want 1", got)
+	}
+}
