@@ -10,10 +10,21 @@
 //		return cached(host)
 //	}
 //
-// A closed breaker lets every call through. When enough calls in a row have
-// failed it opens, and rejects all calls for a while. Then it is half-open: a
-// few calls go through as probes, and their success closes it, while a failure
-// opens it again for longer.
+// A closed breaker lets every call through. When enough calls have failed it
+// opens, and rejects all calls for a while. Then it is half-open: a few calls go
+// through as probes, and their success closes it, while a failure opens it again
+// for longer. What is enough, Config.Trip says: failures in a row (Consecutive),
+// among the last calls (KOfN) or in a window of time (FailureCount,
+// FailureRate), slow calls (SlowRate), or any of these (AnyOf).
+//
+// Settings can be tried in a Shadow, which rejects nothing and tells what it
+// would have done, and changed by Breaker.Update. Trip, ForceOpen, Disable and
+// Reset are for operators.
+//
+// RetryBudget and Throttle are for the other side of the same trouble: how
+// often to try again, and how to go easy on a service that is overloaded.
+// Package breakerhttp is a breaker around net/http. See MIGRATING.md for what
+// gobreaker's settings are called here.
 //
 // # When to use it
 //
@@ -24,11 +35,9 @@
 //
 // # When not to use it
 //
-//   - Failures are a constant fraction of calls. The count starts anew with
-//     every success, so they may never be enough in a row.
-//   - Slowness is the problem, but no call fails for it. Give calls a deadline;
-//     context.DeadlineExceeded is a failure.
 //   - The limit is how many calls run at once, or their rate.
+//   - Slow calls have no deadline. A breaker learns of a call when it ends. Give
+//     calls a deadline; context.DeadlineExceeded is a failure.
 //   - Processes have to agree. Each has its own view.
 //
 // # Guarantees
@@ -39,6 +48,8 @@
 // each key of a Group, and ResetAll for all keys together. In particular:
 //
 //   - Of concurrent failures none is lost, and exactly one gets Tripped.
+//   - Consecutive and KOfN are exact. A window opens the breaker late by the
+//     failures in flight at most, and counts none twice and none of another time.
 //   - A Permit carries the generation of the breaker that gave it. Its result
 //     is Late, and changes nothing, once the breaker has changed its state or
 //     was reset.
@@ -94,12 +105,19 @@
 // A healthy call of a Breaker is two loads and a few instructions: no writes
 // to shared memory, no clock, no allocation. Neither has a healthy call of a
 // Group with strings, numbers or booleans as keys; it is some ten loads, and a
-// hash if any keys are failing. It is the same with a listener. Rejections
-// allocate nothing and read the clock. A Breaker takes 128 bytes, so that its neighbours in memory do not
-// slow it down. A Group takes 3.5 KiB, 20 KiB once a key has failed, some 100
-// bytes for every key that fails, and 48 bytes for each recovery from open and
-// each Reset, of which it keeps the last 8192. A change that is told takes
-// three allocations, and in a Group the key's place in a table.
+// hash if any keys are failing. It is the same with a listener, and with
+// Consecutive, KOfN and FailureCount alike. With FailureRate and SlowRate a call
+// adds to a counter that other processors do not use, and reads the clock, in a
+// Group from the key's first failure on.
+//
+// Rejections allocate nothing, read the clock, and add to such a counter, for
+// Stats. A Breaker takes 128 bytes, so that its neighbours in memory do not
+// slow it down, and once it has opened a cache line for each processor; a window
+// takes 128 bytes for each processor. A Group takes 3.5 KiB, 20 KiB once a key
+// has failed, some 100 bytes for every key that fails, and 48 bytes for each
+// recovery from open and each Reset, of which it keeps the last 8192. A change
+// that is told takes three allocations, and in a Group the key's place in a
+// table.
 //
 // A key keeps its place as long as its last result was a failure. Where keys
 // come from outside and each may fail once, use a coarser key.

@@ -189,6 +189,7 @@ func TestListenerOrder(t *testing.T) {
 				c := p.settings
 				c.Trip, c.OpenTimeout, c.OnStateChange = Consecutive(1), time.Minute, e.hear
 				s := scene{b: MustNew(c), e: e}
+				plainly(s.b.core.set.Load().ledger)
 				s.early, _ = s.b.Allow()
 				s.late, _ = s.b.Allow()
 				m.Name("word", &s.b.core.word)

@@ -155,6 +155,21 @@ func TestZeroBreakerCounts(t *testing.T) {
 	}
 }
 
+// What is counted for Stats is counted, whoever is first, and on whatever page.
+func TestLedgerLosesNothing(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "opened ∥ opened ∥ late"}, func(m *mc.M) {
+		var l ledger
+		m.Go(func() { l.began(word(0).enter(open)) })
+		m.Go(func() { l.began(word(0).enter(open)) })
+		m.Go(func() { l.mine().late.Add(1) })
+		m.Final(func() {
+			if s := l.stats(); s != (Stats{Opened: 2, Late: 1}) {
+				m.Failf("%+v", s)
+			}
+		})
+	})
+}
+
 // A shadow counts, opens and recovers like any other, and lets all through.
 func TestShadow(t *testing.T) {
 	for name, r := range map[string]regime{

@@ -133,6 +133,7 @@ type life struct {
 	state                                State
 	expired                              bool
 	stay, failures, streak, inFlight, ok int
+	calls                                []bool // while closed, true for failures
 	events                               string
 }
 
@@ -158,10 +159,7 @@ func (l *life) tell(to State, why Reason, streak int) {
 	if l.state == HalfOpen {
 		successes = l.ok
 	}
-	switch why {
-	case ReasonThreshold:
-		failures++
-	case ReasonRecovered:
+	if why == ReasonRecovered {
 		successes++
 	}
 	if to == Open {
@@ -173,7 +171,7 @@ func (l *life) tell(to State, why Reason, streak int) {
 func (s *spec) allow(slot int, k string) error {
 	l := s.of(k)
 	switch {
-	case l.state == Open && !l.expired:
+	case l.state == Open && !l.expired, l.state == ForcedOpen:
 		return ErrOpen
 	case l.state == Open:
 		l.enter(HalfOpen, ReasonOpenTimeout)
@@ -197,6 +195,9 @@ func (s *spec) report(slot int, o Outcome) Verdict {
 	if l == nil || l.stay != p.stay {
 		return Late
 	}
+	if l.state == Disabled {
+		return Counted
+	}
 	if l.state == HalfOpen {
 		l.inFlight--
 		if o == Success && l.ok+1 < s.settings.CloseAfter {
@@ -212,23 +213,22 @@ func (s *spec) report(slot int, o Outcome) Verdict {
 
 func (s *spec) record(k string, o Outcome) Verdict {
 	l := s.of(k)
-	if o == Failure && l.state == Open && !l.expired {
+	switch {
+	case o == Failure && l.state == Open && !l.expired, l.state == ForcedOpen:
 		return Late
+	case l.state == Disabled:
+		return Counted
 	}
 	return s.outcome(l, o, ReasonRecordSuccess, ReasonRecordFailure)
 }
 
 func (s *spec) outcome(l *life, o Outcome, closes, opens Reason) Verdict {
 	switch {
-	case o == Success && l.state == Closed:
-		l.failures = 0
+	case l.state == Closed && !l.count(s.settings.Trip, o == Failure):
 		return Counted
 	case o == Success:
 		l.close(closes)
 		return Recovered
-	case l.state == Closed && l.failures+1 < int(s.settings.Trip.(consecutive)):
-		l.failures++
-		return Counted
 	}
 	if l.state == Closed {
 		opens = ReasonThreshold
@@ -236,6 +236,15 @@ func (s *spec) outcome(l *life, o Outcome, closes, opens Reason) Verdict {
 	l.enter(Open, opens)
 	l.streak++
 	return Tripped
+}
+
+// count counts a call, and reports whether that opens the breaker.
+func (l *life) count(p Policy, failed bool) bool {
+	l.calls = append(l.calls, failed)
+	if l.failures = row(l.calls); memory(p) > 0 {
+		l.failures = among(l.calls, memory(p))
+	}
+	return enough(p, l.calls)
 }
 
 func (s *spec) state(k string) State {
@@ -367,6 +376,7 @@ func (p protocol) check(t *testing.T, cfg mc.Config) mc.Result {
 				config.OnStateChange = c.hear
 			}
 			c.Group = MustNewGroup(config)
+			plainly(&c.ledger)
 			if p.idle {
 				c.config.IdleTimeout = math.MinInt64 // every Sweep finds it over
 			}

@@ -280,6 +280,9 @@ func (r *rule) expire()    { r.until = 0 }
 
 func (r *rule) update(c Config) {
 	c.Probes, c.CloseAfter = max(c.Probes, 1), max(c.CloseAfter, 1)
+	if c.Trip == nil {
+		c.Trip = Consecutive(defaultThreshold)
+	}
 	r.settings = c
 }
 

@@ -187,7 +187,9 @@ func TestReport_CountersLoseUpdates(t *testing.T) {
 
 func TestReport_GroupLosesNothing(t *testing.T) {
 	fresh := func() *Group[string] {
-		return MustNewGroup(GroupConfig[string]{Default: Config{Trip: Consecutive(2)}})
+		g := MustNewGroup(GroupConfig[string]{Default: Config{Trip: Consecutive(2)}})
+		plainly(&g.ledger)
+		return g
 	}
 	t.Run("failures", func(t *testing.T) { mc.Check(t, failures, opensAfterTwo(fresh)) })
 	t.Run("a success", func(t *testing.T) { mc.Check(t, success, closesAfterOne(fresh)) })
