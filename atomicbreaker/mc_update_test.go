@@ -11,9 +11,9 @@ import (
 
 // Settings with and without windows, and others with.
 var (
-	windowed  = Config{Trip: FailureCount(2, time.Minute), OpenTimeout: time.Minute}
+	windowed  = Config{Trip: FailureRate(1, 2, time.Minute), OpenTimeout: time.Minute}
 	counting  = Config{Trip: Consecutive(3), OpenTimeout: time.Minute}
-	otherwise = Config{Trip: FailureCount(2, time.Hour), OpenTimeout: time.Minute}
+	otherwise = Config{Trip: FailureRate(1, 2, time.Hour), OpenTimeout: time.Minute}
 )
 
 // patient is a Breaker, and calls that it has admitted: one when it was made,

@@ -23,6 +23,7 @@ type rules struct {
 	recent    []kOfN   // of the last calls
 	history   uint32   // a bit for each call that the word remembers; zero: none
 	windows   []window // of time
+	rates     bool     // whether any of the windows counts successes
 	slow      bool     // whether any of the windows needs to know how long a call took
 }
 
@@ -223,5 +224,6 @@ func (r *rules) addWindow(p Policy, w window, ratio float64, minCalls int) error
 	}
 	w.ppm = max(1, uint64(math.Round(ratio*million)))
 	r.windows = append(r.windows, w)
+	r.rates = r.rates || w.why != ReasonFailureCount
 	return nil
 }

@@ -139,7 +139,7 @@ func (c *core) quiet(stay word, s *settings) bool {
 
 // watchesAll reports whether all successes count in windows, and not only those
 // after a failure.
-func (s *settings) watchesAll() bool { return s.owner == nil && len(s.rules.windows) > 0 }
+func (s *settings) watchesAll() bool { return s.owner == nil && s.rules.rates }
 
 // stripes is how many each ring has. In a Group all processors share one: there
 // are windows only for keys that fail.
