@@ -20,7 +20,8 @@ func (t *turn) read() (was, w word) {
 }
 
 // count counts the result in the windows of a closed stay, once, if it counts
-// there. It reports whether the caller has to read the word again.
+// there. It reports whether the caller has to read the word again: if the
+// stay was over, the result is late, and was not counted.
 //
 // In a cell it has, because who retires the cell first makes the word leaving,
 // and then looks into the windows: either they see the result there, or the
@@ -37,9 +38,9 @@ func (t *turn) count(w word) (again bool) {
 	if s.owner != nil && !w.watched() && !t.bad {
 		return false
 	}
-	t.full = t.core.count(w.stay(), t.result, s)
-	t.in, t.counted = true, w.stay()
-	return s.owner != nil
+	full, ok := t.core.count(w.stay(), t.result, s)
+	t.full, t.in, t.counted = full, true, w.stay()
+	return s.owner != nil || !ok
 }
 
 // open is the change of a closed word whose windows have had enough.

@@ -62,3 +62,24 @@ func TestFullWindowsAreOfOneStay(t *testing.T) {
 		})
 	}
 }
+
+// A failure whose stay ends before it can be counted in a window is not counted
+// there, so it is not Counted.
+func TestResultsOfOverStaysAreLate(t *testing.T) {
+	for name, end := range map[string]func(*Breaker){
+		"Trip":      func(b *Breaker) { b.Trip(-1) },
+		"Reset":     (*Breaker).Reset,
+		"ForceOpen": (*Breaker).ForceOpen,
+	} {
+		b := MustNew(Config{Trip: FailureCount(1, time.Hour)})
+		turn := turn{core: &b.core, settings: b.core.set.Load(), result: result{outcome: Failure}, bad: true}
+		_, w := turn.read()
+		end(b)
+		if again := turn.count(w); !again || turn.full.why != 0 || b.core.windows.Load() != nil {
+			t.Errorf("%s: counted %v, and not again", name, turn.full)
+		}
+		if again := turn.count(w); again {
+			t.Errorf("%s: goes round for ever", name) // nor does Update make it
+		}
+	}
+}

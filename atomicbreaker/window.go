@@ -96,11 +96,12 @@ func (c *core) windowsOf(stay word, s *settings) *windows {
 }
 
 // count adds a result of the closed stay to its windows, and returns the first
-// that has then had enough. A result that is bad for none opens none.
-func (c *core) count(stay word, r result, s *settings) (full tally) {
+// that has then had enough. A result that is bad for none opens none. If ok is
+// false, the stay or the settings are over, and nothing was added.
+func (c *core) count(stay word, r result, s *settings) (full tally, ok bool) {
 	held := c.windowsOf(stay, s)
 	if held == nil {
-		return full
+		return full, false
 	}
 	for i, ring := range held.rings {
 		w := &held.rules[i]
@@ -118,7 +119,27 @@ func (c *core) count(stay word, r result, s *settings) (full tally) {
 			full = tally{w.why, b, n}
 		}
 	}
-	return full
+	return full, true
+}
+
+// pass does all that a success has to do in a stay without failures in a row,
+// and reports whether it could: nothing, or counting in the windows. Stay is
+// what a permit carries.
+func (c *core) pass(stay word) bool {
+	if word(c.word.Load()) != stay|watched {
+		return false
+	}
+	s, held := c.set.Load(), c.windows.Load()
+	if held == nil || held.stay != stay || !same(held.rules, s.rules.windows) {
+		return false
+	}
+	// LP(Success): counted in the windows.
+	for i, ring := range held.rings {
+		if held.rules[i].why != ReasonFailureCount {
+			ring.add(s.epoch, false)
+		}
+	}
+	return true
 }
 
 // quiet reports whether no failure and no slow call is in the windows of the
