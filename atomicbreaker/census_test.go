@@ -8,27 +8,65 @@ import (
 	"time"
 )
 
-func people(c *census, from, to int) {
-	seed := maphash.MakeSeed()
+// people lets a census see keys. Their hashes depend on nothing else: what the
+// tests ask for is true of most seeds and not of all.
+func people(c *census, seed, from, to int) {
 	for i := from; i < to; i++ {
-		c.see(maphash.Comparable(seed, i))
+		c.see(hashOf(seed, i))
 	}
 }
 
+// hashOf is the output of SplitMix64 (Steele, Lea and Flood, 2014) at a place
+// that is the seed's.
+func hashOf(seed, i int) uint64 {
+	h := (uint64(seed)<<32 + uint64(i) + 1) * 0x9e3779b97f4a7c15
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
+}
+
+// The error is that of the method: HyperLogLog's standard error with 1024
+// registers is 3.25 %, and that of linear counting less. It is largest, and
+// estimates are too high by one percent, where the one takes over from the other,
+// at 2560 keys.
 func TestCensus(t *testing.T) {
-	for _, n := range []int{0, 1, 2, 3, 5, 10, 30, 100, 1_000, 2_500, 3_000, 10_000, 60_000} {
-		bad := 0
-		for range 10 {
+	const seeds = 100
+	for _, n := range []int{0, 1, 2, 3, 5, 10, 30, 100, 1_000, 2_000, 2_500, 3_000, 5_000, 20_000} {
+		mean, square := 0.0, 0.0
+		for seed := range seeds {
 			c := newCensus()
-			people(c, 0, n)
-			if got := float64(c.estimate(0)); math.Abs(got-float64(n)) > max(0.1*float64(n), 1) {
-				bad++
-				t.Logf("%d keys are estimated as %v", n, got)
+			people(c, seed, 0, n)
+			off := float64(c.estimate(0)) - float64(n)
+			mean += off / seeds
+			square += off * off / seeds
+		}
+		if math.Sqrt(square) > 0.045*float64(n)+0.5 || math.Abs(mean) > 0.015*float64(n)+0.1 {
+			t.Errorf("estimates of %d keys are off by %.3g, and by %.3g on average", n, math.Sqrt(square), mean)
+		}
+	}
+}
+
+// Two of ten keys share a register in one of 23 seeds, and are taken for one.
+// Estimates of so few are right in nearly all, and nearly all others by one.
+func TestCensusOfFewKeys(t *testing.T) {
+	const seeds = 5000
+	for n, share := range map[int]float64{1: 1, 2: 0.999, 5: 0.990, 10: 0.957, 20: 0.830} { // by counting how balls fall into 1024 bins
+		right, near := 0, 0
+		for seed := range seeds {
+			c := newCensus()
+			people(c, seed, 0, n)
+			switch off := int(c.estimate(0)) - n; {
+			case off == 0:
+				right++
+			case off == 1 || off == -1:
+				near++
 			}
 		}
-		// Three standard errors and more: one in a thousand.
-		if bad > 1 {
-			t.Errorf("%d of 10 estimates of %d keys are wrong by a tenth or one", bad, n)
+		if got := float64(right) / seeds; math.Abs(got-share) > 0.015 {
+			t.Errorf("%d keys are counted right in %v of all cases, want %v", n, got, share)
+		}
+		if right+near < seeds*98/100 {
+			t.Errorf("%d keys are counted to one in %d of %d cases", n, right+near, seeds)
 		}
 	}
 }
@@ -76,17 +114,21 @@ func TestSketchRanks(t *testing.T) {
 // Keys that are not used any more are forgotten after one to two periods in
 // which somebody asked.
 func TestCensusForgets(t *testing.T) {
+	ten := newCensus() // what ten keys are taken for, whose registers may be fewer
+	people(ten, 1, 0, 10)
+	want := ten.estimate(0)
+
 	c := newCensus()
-	people(c, 0, 1000)
+	people(c, 1, 0, 1000)
 	if n := c.estimate(censusPeriod); n < 900 {
 		t.Fatalf("%d of 1000 keys after a period", n)
 	}
-	people(c, 0, 10)
+	people(c, 1, 0, 10)
 	if n := c.estimate(2*censusPeriod - 1); n < 900 {
 		t.Fatalf("%d of 1000 keys before the second period has passed", n)
 	}
-	if n := c.estimate(2 * censusPeriod); n != 10 {
-		t.Fatalf("%d keys after two periods, want the 10 of the last", n)
+	if n := c.estimate(2 * censusPeriod); n != want {
+		t.Fatalf("%d keys after two periods, want the %d of the last", n, want)
 	}
 	if n := c.estimate(2*censusPeriod + time.Hour); n != 0 {
 		t.Fatalf("%d keys after a period without any", n)
