@@ -154,13 +154,13 @@ func (b *book[K]) allow(k K) (Permit, error) {
 		if b.outdated() {
 			return b.group.Allow(k)
 		}
-		a := c.admit(b.timed())
+		a, err := c.admit(b.timed())
 		if a.word.mode() == tombstone {
 			b.remove(c)
 			continue
 		}
-		if a.err != nil || a.lets {
-			return Permit{}, a.err
+		if err != nil || a.lets {
+			return Permit{}, err
 		}
 		p := Permit{core: &c.core, bits: bitsFor(a.word.stay(), a.begun) | inCell}
 		if a.owed != nil {

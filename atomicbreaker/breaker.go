@@ -2,6 +2,7 @@ package atomicbreaker
 
 import (
 	"context"
+	"unsafe"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -18,7 +19,7 @@ type Breaker struct {
 	// neighbour's writes from slowing down every call.
 	_    atomics.CacheLinePad
 	core core
-	_    [atomics.CacheLineSize - 32]byte
+	_    [atomics.CacheLineSize - unsafe.Sizeof(core{})]byte
 }
 
 // New returns a closed Breaker, or an error that names the setting that is
@@ -67,9 +68,9 @@ func (b *Breaker) Allow() (Permit, error) {
 
 // allowSlow is outlined so that Allow can be inlined.
 func (b *Breaker) allowSlow() (Permit, error) {
-	a := b.core.admit(true)
-	if a.err != nil || a.lets {
-		return Permit{}, a.err
+	a, err := b.core.admit(true)
+	if err != nil || a.lets {
+		return Permit{}, err
 	}
 	p := Permit{core: &b.core, bits: bitsFor(a.word.stay(), a.begun)}
 	if a.owed != nil {

@@ -80,12 +80,12 @@ func (c *core) swap(s *settings, was, w word, x change) (owed *feed, ok bool) {
 	return owed, true
 }
 
-// An answer is what became of a request for admission.
-type answer struct {
-	word  word // the stay that admitted the call, or that did not
-	err   error
-	owed  *feed         // what the caller must deliver, nil for nothing
+// An admission is what became of a request that was not rejected. Its fields
+// and an error fit in registers.
+type admission struct {
+	word  word          // the stay that admitted the call; or a tombstone
 	begun time.Duration // when the call began, if that matters
+	owed  *feed         // what the caller must deliver, nil for nothing
 	lets  bool          // whether a shadow let through what it should not have
 }
 
@@ -94,19 +94,19 @@ type answer struct {
 // without the settings. A tombstone is returned as it is.
 //
 // A CAS fails only when another caller's transition has succeeded.
-func (c *core) admit(timed bool) answer {
+func (c *core) admit(timed bool) (admission, error) {
 	for {
 		w := word(c.word.Load()).living()
 		if w.mode() == tombstone {
-			return answer{word: w}
+			return admission{word: w}, nil
 		}
 		if w.mode() == closed || w.mode() == disabled {
 			// LP(Allow): a closed breaker admits when its word is read.
-			a := answer{word: w}
+			a := admission{word: w}
 			if timed {
 				a.begun = c.settings().begin()
 			}
-			return a
+			return a, nil
 		}
 		s := c.settings()
 		now, at := s.clock()
@@ -116,9 +116,9 @@ func (c *core) admit(timed bool) answer {
 			// deadline was still ahead later, when the clock was.
 			s.ledger.mine().rejected.Add(1)
 			if s.shadow {
-				return answer{word: w, lets: true}
+				return admission{word: w, lets: true}, nil
 			}
-			return answer{word: w, err: s.refuse(w, refused, now)}
+			return admission{word: w}, s.refuse(w, refused, now)
 		}
 		why := ReasonOpenTimeout
 		if w.mode() == halfOpen {
@@ -126,7 +126,7 @@ func (c *core) admit(timed bool) answer {
 		}
 		// LP(Allow): a probe is admitted by this CAS.
 		if owed, ok := c.swap(s, w, w, change{next: next, why: why, at: at}); ok {
-			return answer{word: next, owed: owed, begun: s.begin()}
+			return admission{word: next, begun: s.begin(), owed: owed}, nil
 		}
 	}
 }

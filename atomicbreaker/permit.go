@@ -67,7 +67,12 @@ func (p Permit) Success() Verdict {
 // succeed is outlined so that Success can be inlined.
 //
 //go:noinline
-func (p Permit) succeed() Verdict { return p.settle(Success, nil) }
+func (p Permit) succeed() Verdict {
+	if p.core != nil && p.core.pass(word(p.bits)) {
+		return Counted
+	}
+	return p.settle(Success, nil)
+}
 
 // Failure reports that the call failed.
 //

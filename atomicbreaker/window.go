@@ -122,9 +122,10 @@ func (c *core) count(stay word, r result, s *settings) (full tally, ok bool) {
 	return full, true
 }
 
-// pass does all that a success has to do in a stay without failures in a row,
-// and reports whether it could: nothing, or counting in the windows. Stay is
-// what a permit carries.
+// pass counts a success in the windows of a Breaker, if that is all that there
+// is to do, and reports whether it has: the breaker must still be in the stay
+// that a permit carries, and without failures in a row. See settle, which does
+// all else.
 func (c *core) pass(stay word) bool {
 	if word(c.word.Load()) != stay|watched {
 		return false
