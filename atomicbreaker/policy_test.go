@@ -232,10 +232,9 @@ func report(p ab.Permit, bad bool) ab.Verdict {
 func TestWrongPolicies(t *testing.T) {
 	nan := math.NaN()
 	var none []ab.Policy
-	for want, p := range map[string]ab.Policy{
+	wrong := map[string]ab.Policy{
 		"Consecutive(0): must be in 1..2147483647": ab.Consecutive(0),
 		"Consecutive(-1): must be":                 ab.Consecutive(-1),
-		"Consecutive(2147483648): must be":         ab.Consecutive(math.MaxInt32 + 1),
 		"KOfN(0, 5): k must be in 1..n":            ab.KOfN(0, 5),
 		"KOfN(-1, 5): k":                           ab.KOfN(-1, 5),
 		"KOfN(6, 5): k":                            ab.KOfN(6, 5),
@@ -265,7 +264,14 @@ func TestWrongPolicies(t *testing.T) {
 		"KOfN(9, 8): k must be":                                        ab.AnyOf(ab.Consecutive(1), ab.AnyOf(ab.KOfN(1, 1), ab.KOfN(9, 8))),
 		"Consecutive(33): with a KOfN must be at most Consecutive(32)": ab.AnyOf(ab.Consecutive(33), ab.KOfN(1, 1)),
 		"Consecutive(99): with a KOfN must be":                         ab.AnyOf(ab.KOfN(1, 1), ab.AnyOf(ab.Consecutive(99))),
-	} {
+	}
+	if n := math.MaxInt; n > math.MaxInt32 { // which has no more in 32 bits
+		wrong[fmt.Sprintf("Consecutive(%d): must be in 1..2147483647", n)] = ab.Consecutive(n)
+		n = math.MaxInt32
+		n++
+		wrong["Consecutive(2147483648): must be"] = ab.Consecutive(n)
+	}
+	for want, p := range wrong {
 		want = "atomicbreaker: Config.Trip: " + want
 		c := ab.Config{Trip: p}
 		if b, err := ab.New(c); b != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
