@@ -68,9 +68,9 @@ func (b *Breaker) Allow() (Permit, error) {
 
 // allowSlow is outlined so that Allow can be inlined.
 func (b *Breaker) allowSlow() (Permit, error) {
-	a := b.core.admit(true)
-	if a.err != nil || a.lets {
-		return Permit{}, a.err
+	a, err := b.core.admit(true)
+	if err != nil || a.lets {
+		return Permit{}, err
 	}
 	p := Permit{core: &b.core, bits: bitsFor(a.word.stay(), a.begun)}
 	if a.owed != nil {
