@@ -12,7 +12,7 @@ import (
 // the model checker knows nothing of channels, of sync, or of a goroutine that
 // it did not start. Mutexes and events have twins there.
 func TestBlockingGoesThroughTheSeam(t *testing.T) {
-	for _, pkg := range public {
+	for _, pkg := range importable {
 		sources, err := parseDir(pkg, false)
 		if err != nil {
 			t.Fatal(err)

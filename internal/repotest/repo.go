@@ -21,8 +21,11 @@ import (
 // modulePath is the module under test.
 const modulePath = "github.com/latchfree/latchfree"
 
-// public lists the packages that importers use.
+// public lists the packages that have shared types.
 var public = []string{"atomicbreaker", "cowchangeset", "oncecache", "shardedregistry"}
+
+// importable lists the packages that importers use.
+var importable = append([]string{"atomicbreaker/breakerhttp"}, public...)
 
 // root is the repository's root as seen from this package's tests.
 const root = "../.."
