@@ -1,0 +1,104 @@
+//go:build modelcheck
+
+package atomicbreaker
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+// byHand is what a Group and its model can do by hand to a key.
+type byHand interface {
+	tripKey(k string)
+	forceKey(k string)
+	disableKey(k string)
+	tripped(slot int) Verdict
+}
+
+func (c *checked) tripKey(k string)         { c.Trip(k, 0) }
+func (c *checked) forceKey(k string)        { c.ForceOpen(k) }
+func (c *checked) disableKey(k string)      { c.Disable(k) }
+func (c *checked) tripped(slot int) Verdict { return c.permits[slot].Trip(0) }
+
+// trip is always for longer than before: it is another time in a row.
+func (l *life) trip() {
+	l.enter(Open, ReasonTrip)
+	l.streak++
+}
+
+func (l *life) set(to State, why Reason) {
+	if l.state != to {
+		l.enter(to, why)
+		l.streak = 0
+	}
+}
+
+func (s *spec) tripKey(k string)    { s.of(k).trip() }
+func (s *spec) forceKey(k string)   { s.of(k).set(ForcedOpen, ReasonForceOpen) }
+func (s *spec) disableKey(k string) { s.of(k).set(Disabled, ReasonDisable) }
+
+func (s *spec) tripped(slot int) Verdict {
+	switch p := s.permits[slot]; {
+	case p.of == nil || p.of.stay != p.stay:
+		return Late
+	case p.of.state == Disabled:
+		return Counted
+	default:
+		p.of.trip()
+		return Tripped
+	}
+}
+
+func hand(name, k string, do func(byHand, string)) action {
+	return action{Name: fmt.Sprintf("%s(%q)", name, k), Do: func(s subject) any { do(s.(byHand), k); return nil }}
+}
+
+func tripOf(slot int) action {
+	return action{Name: fmt.Sprintf("Trip of %d", slot), Do: func(s subject) any { return s.(byHand).tripped(slot) }}
+}
+
+var (
+	tripK    = hand("Trip", k, byHand.tripKey)
+	forceK   = hand("ForceOpen", k, byHand.forceKey)
+	disableK = hand("Disable", k, byHand.disableKey)
+	forcedK  = after(held, forceK)
+	offK     = after(held, disableK, allow(2, k))
+)
+
+// What is done by hand to a key of a group, which may be absent or about to be,
+// is done to whatever cell is the key's.
+func TestKeysByHand(t *testing.T) {
+	for name, p := range map[string]protocol{
+		"a failure of an absent key":   {before: held, threads: threads{{tripK}, {report(0, Failure)}}},
+		"a failure as it is forced":    {before: failing, threads: threads{{forceK}, {report(2, Failure)}}},
+		"RecordFailure as it is off":   {before: failing, threads: threads{{disableK}, {record(k, Failure)}}},
+		"RecordSuccess and ForceOpen":  {before: opened, threads: threads{{forceK}, {record(k, Success)}}},
+		"RecordSuccess does not end":   {before: forcedK, threads: threads{{record(k, Success), allow(2, k)}, {record(k, Failure)}}},
+		"off and on again":             {before: offK, threads: threads{{reset(k)}, {record(k, Failure), report(2, Failure)}}},
+		"a permit's Trip of an absent": {before: held, threads: threads{{tripOf(0)}, {report(1, Failure)}}},
+		"a permit's Trip and a probe":  {before: probing, settings: Config{Probes: 2}, threads: threads{{tripOf(3)}, {allow(0, k), report(0, Success)}}},
+		"a permit's Trip of a dead":    {idle: true, before: dead, threads: threads{{tripOf(2)}, {allow(0, k)}}},
+		"ForceOpen and Sweep":          {idle: true, before: closed2, threads: threads{{forceK}, {sweep}}},
+		"a late failure when off":      {before: failing, threads: threads{{disableK}, {report(0, Failure), report(2, Success)}}},
+	} {
+		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })
+	}
+}
+
+// The same where there are more steps, in the orders with at most two
+// preemptions.
+func TestKeysByHandAtLength(t *testing.T) {
+	for name, p := range map[string]protocol{
+		"Trip as the key departs":      {before: opened, threads: threads{{tripK}, {record(k, Success)}}},
+		"ForceOpen and ResetAll":       {before: failing, threads: threads{{forceK, allow(0, k)}, {resetAll}}},
+		"Disable and Reset":            {before: failing, threads: threads{{disableK, report(2, Failure)}, {reset(k)}}},
+		"a permit's Trip and Reset":    {before: held, threads: threads{{tripOf(0)}, {reset(k)}}},
+		"a permit's Trip and ResetAll": {before: held, threads: threads{{tripOf(0)}, {resetAll, allow(1, k)}}},
+		"ForceOpen twice and Reset":    {before: held, threads: threads{{forceK, forceK}, {reset(k)}}},
+	} {
+		p.listens = true
+		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2}) })
+	}
+}
