@@ -44,6 +44,7 @@ type change struct {
 	at   time.Time // what a deadline in next is counted from, if there is one
 	full tally     // what opened the breaker, if windows have
 	took bool      // whether a place of the quota was taken
+	own  bool      // whether a probe has tripped the breaker by its Permit
 }
 
 // swap is the CAS of every transition, from a word that was read as was and is

@@ -191,11 +191,11 @@ func (s *settings) event(from word, x change) *Event {
 		e.Streak = from.streak()
 	case halfOpen:
 		e.Streak, e.Successes, e.InFlight = from.streak(), from.ok(), from.inflight()
-		switch x.why {
-		case ReasonRecovered:
+		switch {
+		case x.why == ReasonRecovered:
 			e.Successes++
 			e.InFlight--
-		case ReasonProbeFailed:
+		case x.why == ReasonProbeFailed, x.own:
 			e.InFlight--
 		}
 	}

@@ -386,3 +386,15 @@ func TestByHandElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// Event.InFlight are probes that will be late, which the one that trips is not.
+func TestPermitTripIsNotInFlight(t *testing.T) {
+	byHand(t, oneSecond, func(t *testing.T, s subject) {
+		s.trip(0)
+		time.Sleep(time.Second)
+		probe := admit(t, s.allow)
+		*s.events = nil
+		wantVerdict(t, probe.Trip(0), ab.Tripped)
+		s.events.want(t, opened(ab.HalfOpen, ab.ReasonTrip, 2, 2*time.Second))
+	})
+}

@@ -58,7 +58,7 @@ func (t *turn) trip(w word) (change, Verdict) {
 		return change{next: w}, Late // a second result of one permit
 	}
 	now, at := t.settings.clock()
-	return change{next: w.tripFor(t.settings, t.result.open, now), why: ReasonTrip, at: at}, Tripped
+	return change{next: w.tripFor(t.settings, t.result.open, now), why: ReasonTrip, at: at, own: w.mode() == halfOpen}, Tripped
 }
 
 // swap makes the change, unless nothing would change, or too many keys are open
