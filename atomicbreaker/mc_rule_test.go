@@ -256,6 +256,7 @@ func (r *rule) tripped(slot int, d time.Duration) Verdict {
 	} else if r.state == Disabled {
 		return Counted
 	}
+	r.flying = max(0, r.flying-1) // its own result is not late
 	r.open(ReasonTrip, d)
 	return Tripped
 }
