@@ -38,7 +38,7 @@ func (e *ears) hear(v ab.Event) {
 // With everybody changing few breakers, whose listeners now and then panic or
 // change something themselves, each listener is told of every change once and
 // in order, and no goroutine stays behind.
-func TestStressListeners(t *testing.T) {
+func TestT37_StressListeners(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for _, idle := range []time.Duration{0, time.Nanosecond} {
 		for round := range rounds(40) {
@@ -109,7 +109,7 @@ func TestStressListeners(t *testing.T) {
 }
 
 // Every Tripped is one event to Open, every Recovered one to Closed.
-func TestStressEventsMatchVerdicts(t *testing.T) {
+func TestT38_StressEventsMatchVerdicts(t *testing.T) {
 	for round := range rounds(60) {
 		var heard ears
 		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(2), OpenTimeout: 1, MaxOpenTimeout: 1, Probes: 2, CloseAfter: 2, OnStateChange: heard.hear})

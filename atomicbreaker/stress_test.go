@@ -13,7 +13,7 @@ import (
 
 // In no generation are there more probes in flight than allowed, whatever the
 // schedule, and the breaker never stops taking probes (T3, T4, T30).
-func TestStressProbeLimit(t *testing.T) {
+func TestT3_StressProbeLimit(t *testing.T) {
 	const probes, goroutines = 2, 8
 	c := ab.Config{Trip: ab.Consecutive(1), OpenTimeout: 1, Probes: probes, CloseAfter: 20, ProbeTimeout: time.Hour}
 	subjects := map[string]func() (allower, func() ab.Snapshot){
