@@ -109,7 +109,7 @@ func (p wardship) check(t *testing.T, cfg mc.Config) {
 }
 
 func (p wardship) judge(w *ward) {
-	if err := w.g.CheckQuiet(); err != nil {
+	if err := w.g.checkQuiet(k); err != nil {
 		w.m.Failf("%v", err)
 	}
 	s := w.g.Snapshot(k)
