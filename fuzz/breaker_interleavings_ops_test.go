@@ -29,15 +29,15 @@ func admission(err error) any {
 func breakerAllow(key int) breakerOp {
 	return breakerOp{Name: fmt.Sprintf("Allow(%d)", key), Do: func(c *breakerCaller) {
 		p := &breakerPermit{key: key}
-		c.Once("Allow", func() (got any) {
+		breakerOnce(c, "Allow", func() (got any) {
 			var err error
 			if p.permit, err = c.Real.Allow(breakerKeyNames[key]); err == nil {
 				c.Real.held[c.Thread] = append(c.Real.held[c.Thread], p)
 			}
 			return admission(err)
 		}, func(s *breakerModel, ticks int) any {
-			stay, err := s.at(key, ticks).Allow()
-			s.stays[p] = stay
+			permit, err := s.at(key, ticks).Allow()
+			s.stays[p] = permit
 			return admission(err)
 		})
 	}}
@@ -51,7 +51,7 @@ func breakerReport(which byte, o ab.Outcome) breakerOp {
 		if p == nil {
 			return
 		}
-		c.Once(op, func() any {
+		breakerOnce(c, op, func() any {
 			switch {
 			case which >= 128:
 				return p.permit.Done([...]error{nil, errInjected, context.Canceled}[o])
@@ -83,9 +83,9 @@ func breakerCall(key int, arg byte, inside func() (breakerOp, bool)) breakerOp {
 		got := any(interleave.Exits)
 		admits := func(to interleave.Mark, text string) {
 			m := &breakerMoment{Op: "Do", Got: text, From: from, To: to}
-			c.Add(m.AtSomeTime(func(s *breakerModel, ticks int) bool {
-				stay, err := s.at(key, ticks).Allow()
-				s.stays[p] = stay
+			c.Add(c.Real.explains(m, func(s *breakerModel, ticks int) bool {
+				permit, err := s.at(key, ticks).Allow()
+				s.stays[p] = permit
 				return fmt.Sprint(admission(err)) == text
 			}))
 		}
@@ -99,7 +99,7 @@ func breakerCall(key int, arg byte, inside func() (breakerOp, bool)) breakerOp {
 				return
 			}
 			m := &breakerMoment{Op: "Do", Got: fmt.Sprint(got), From: from, To: to}
-			c.Add(m.AtSomeTime(func(s *breakerModel, ticks int) bool {
+			c.Add(c.Real.explains(m, func(s *breakerModel, ticks int) bool {
 				s.at(key, ticks).Done(s.stays[p], outcome)
 				return m.Got == fmt.Sprint(results[arg%5])
 			}))
@@ -124,7 +124,7 @@ func breakerCall(key int, arg byte, inside func() (breakerOp, bool)) breakerOp {
 // breakerDoes is an operation that takes effect once, with a result.
 func breakerDoes(name string, do func(b breakers) any, want func(s *breakerModel, ticks int) any) breakerOp {
 	return breakerOp{Name: name, Do: func(c *breakerCaller) {
-		c.Once(name, func() any { return do(c.Real.breakers) }, want)
+		breakerOnce(c, name, func() any { return do(c.Real.breakers) }, want)
 	}}
 }
 
@@ -150,7 +150,8 @@ func breakerIsOpen(key int) breakerOp {
 			if ticks != s.now {
 				return notNow
 			}
-			return s.at(key, ticks).State() == ab.Open
+			state := s.at(key, ticks).State()
+			return state == ab.Open || state == ab.ForcedOpen
 		})
 }
 
@@ -177,11 +178,7 @@ var (
 	breakerResetAll = breakerDoes("ResetAll", func(b breakers) any { b.ResetAll(); return done },
 		func(s *breakerModel, ticks int) any {
 			for key := range s.keys {
-				b := s.at(key, ticks)
-				was, events := b.Snapshot(), b.Events
-				if b.Reset(); was == (ab.Snapshot{}) {
-					b.Events = events // healthy: nobody is told
-				}
+				s.at(key, ticks).ResetAll()
 			}
 			return done
 		})
@@ -197,18 +194,6 @@ var (
 		return n == b.Len()
 	}, func(*breakerModel, int) any { return true })
 )
-
-// breakerTime lets time pass, which is an operation like others.
-func breakerTime(n byte) breakerOp {
-	return breakerOp{Name: fmt.Sprint("Tick ", n), Do: func(c *breakerCaller) {
-		for range n {
-			from := c.Begin()
-			c.Tick()
-			c.Add(&breakerMoment{Op: "Tick", From: from, To: c.End(),
-				Explains: func(s *breakerModel, _ int) bool { s.now++; return true }})
-		}
-	}}
-}
 
 // snapshotFields prints as fields, and not as String shows them.
 type snapshotFields ab.Snapshot
@@ -232,6 +217,9 @@ func breakerSnapshots(group bool) breakerOp {
 				continue
 			}
 			snapshot := ab.Snapshot{}
+			if c.Real.setup.settings.Shadow {
+				snapshot.State = ab.Shadow
+			}
 			if len(snapshots) > 0 {
 				snapshot = snapshots[0]
 			}
@@ -239,7 +227,7 @@ func breakerSnapshots(group bool) breakerOp {
 			m := &breakerMoment{Op: "Snapshot", Got: fmt.Sprintf("%+v", snapshotFields(snapshot)), From: from, To: to}
 			c.Add(m.AtSomeTime(func(s *breakerModel, ticks int) bool {
 				want := fmt.Sprintf("%+v", snapshotFields(s.at(key, ticks).Snapshot()))
-				return len(snapshots) <= 1 && want == m.Got && s.at(key, s.now).State() == snapshot.State
+				return len(snapshots) <= 1 && want == m.Got && s.at(key, s.now).Would() == snapshot.Would
 			}))
 		}
 	}}

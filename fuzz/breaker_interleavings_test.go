@@ -14,7 +14,8 @@ import (
 )
 
 // FuzzBreakerInterleavings runs threads on a Breaker or a Group in every order.
-// The first byte has the settings.
+// The first two bytes have the settings. There are no windows: they count a
+// failure before they decide, and so what they say follows no sequential order.
 func FuzzBreakerInterleavings(f *testing.F) {
 	fuzzInterleavings(f, breakerProgram(newBreakers))
 }
@@ -32,7 +33,17 @@ type breakers interface {
 	Sweep() int
 	Len() int
 	All() iter.Seq2[string, ab.Snapshot]
+	Trip(string, time.Duration)
+	ForceOpen(string)
+	Disable(string)
+	Stats() ab.Stats
+	Update(ab.Config) error
 }
+
+// keyed is a Group as breakers, of which nobody asks for an Update.
+type keyed struct{ *ab.Group[string] }
+
+func (keyed) Update(ab.Config) error { panic("a Group has no Update") }
 
 // alone is a Breaker as breakers of one key.
 type alone struct {
@@ -47,6 +58,11 @@ func (a alone) Reset(string)                    { a.b.Reset() }
 func (a alone) ResetAll()                       { a.b.Reset() }
 func (a alone) Sweep() int                      { return 0 }
 func (a alone) Len() int                        { return 1 }
+func (a alone) Trip(_ string, d time.Duration)  { a.b.Trip(d) }
+func (a alone) ForceOpen(string)                { a.b.ForceOpen() }
+func (a alone) Disable(string)                  { a.b.Disable() }
+func (a alone) Stats() ab.Stats                 { return a.b.Stats() }
+func (a alone) Update(c ab.Config) error        { return a.b.Update(c) }
 
 func (a alone) Do(ctx context.Context, _ string, fn func(context.Context) error) error {
 	_, err := ab.ExecuteContext(ctx, a.b, func(ctx context.Context) (int, error) { return 0, fn(ctx) })
@@ -63,27 +79,30 @@ var breakerKeyNames = [...]string{"db-1", "db-2"}
 
 const breakerStep = 128 * time.Millisecond
 
-// breakerSettings are what the first byte of a program says.
-type breakerSettings struct {
+// breakerSetup is what the first bytes of a program say.
+type breakerSetup struct {
 	group, idle, listens bool
-	spec                 model.Breaker
+	settings             model.Settings
 }
 
-func breakerSettingsOf(b byte) breakerSettings {
-	s := breakerSettings{group: b%4 > 0, idle: b%4 == 3, listens: b >= 128, spec: model.Breaker{
-		Threshold: 1 + int(b>>2&1), Probes: 1 + int(b>>3&1), CloseAfter: 1 + int(b>>4&1),
+func breakerSetupOf(b, more byte) breakerSetup {
+	return breakerSetup{group: b%4 > 0, idle: b%4 == 3, listens: b >= 128, settings: interleavedSettings(b, more)}
+}
+
+// interleavedSettings are those of few failures, calls and steps of the clock.
+func interleavedSettings(b, more byte) model.Settings {
+	s := model.Settings{
+		Policy: breakerPolicy(more%3, 1+b>>2&1, more/3%2, 0), Shadow: more >= 128,
+		Probes: 1 + int(b>>3&1), CloseAfter: 1 + int(b>>4&1),
 		OpenFor: breakerStep * time.Duration(1+b>>5&1), ProbeTimeout: breakerStep * time.Duration(1+b>>6&1),
-	}}
-	s.spec.MaxOpen = 2 * s.spec.OpenFor
+	}
+	s.MaxOpen = 2 * s.OpenFor
 	return s
 }
 
 // newBreakers makes what the settings say, which tells hear of its changes.
-func newBreakers(s breakerSettings, hear func(string, ab.Event)) breakers {
-	c := ab.Config{
-		Trip: ab.Consecutive(s.spec.Threshold), Probes: s.spec.Probes, CloseAfter: s.spec.CloseAfter,
-		OpenTimeout: s.spec.OpenFor, MaxOpenTimeout: s.spec.MaxOpen, ProbeTimeout: s.spec.ProbeTimeout,
-	}
+func newBreakers(s breakerSetup, hear func(string, ab.Event)) breakers {
+	c := s.settings.Config()
 	if !s.group {
 		if s.listens {
 			c.OnStateChange = func(e ab.Event) { hear(breakerKeyNames[0], e) }
@@ -97,7 +116,7 @@ func newBreakers(s breakerSettings, hear func(string, ab.Event)) breakers {
 	if s.idle {
 		g.IdleTimeout = breakerStep
 	}
-	return ab.MustNewGroup(g)
+	return keyed{ab.MustNewGroup(g)}
 }
 
 // sharedBreakers are breakers, and the permits that threads hold. What the
@@ -107,6 +126,8 @@ type sharedBreakers struct {
 	threads int
 	held    [4][]*breakerPermit
 	ears    [len(breakerKeyNames)]ear
+	setup   breakerSetup
+	updates breakerUpdates
 }
 
 type breakerPermit struct {
@@ -139,7 +160,7 @@ func (b *sharedBreakers) take(thread int, which byte) *breakerPermit {
 // breakerModel has a model for each key, and what permits belong to.
 type breakerModel struct {
 	keys  [len(breakerKeyNames)]*model.Breaker
-	stays map[*breakerPermit]int
+	stays map[*breakerPermit]model.Permit
 	now   int // in steps of the clock
 }
 
@@ -155,37 +176,36 @@ type (
 	breakerOp     = interleave.Op[*sharedBreakers, *breakerModel]
 )
 
-func breakerProgram(fresh func(breakerSettings, func(string, ab.Event)) breakers) decoder[*sharedBreakers, *breakerModel] {
+func breakerProgram(fresh func(breakerSetup, func(string, ab.Event)) breakers) decoder[*sharedBreakers, *breakerModel] {
 	return func(program []byte) (p interleave.Program[*sharedBreakers, *breakerModel], ok bool) {
-		if len(program) == 0 {
+		if len(program) < 2 {
 			return p, false
 		}
-		settings := breakerSettingsOf(program[0])
+		setup := breakerSetupOf(program[0], program[1])
 		decode := decodeBreaker
-		if settings.group {
+		if setup.group {
 			decode = decodeGroup
 		}
-		p, ok = interleave.Decode(program[1:], decode)
+		p, ok = interleave.Decode(program[2:], decode)
 		threads := len(p.Threads)
 		p.Tick = breakerStep
 		p.New = func() *sharedBreakers {
-			b := &sharedBreakers{threads: threads}
-			b.breakers = fresh(settings, b.hear)
+			b := &sharedBreakers{threads: threads, setup: setup}
+			b.breakers = fresh(setup, b.hear)
 			return b
 		}
 		p.Model = func() *breakerModel {
-			s := &breakerModel{stays: map[*breakerPermit]int{}}
+			s := &breakerModel{stays: map[*breakerPermit]model.Permit{}}
 			for i := range s.keys {
-				spec := settings.spec
-				s.keys[i] = &spec
+				s.keys[i] = &model.Breaker{Settings: setup.settings, Keyed: setup.group}
 			}
 			return s
 		}
-		p.After = []breakerOp{breakerSnapshots(settings.group), breakerAllow(0), breakerTime(1), breakerTime(1), breakerAllow(0), breakerSnapshots(settings.group)}
-		if settings.group {
+		p.After = []breakerOp{breakerSnapshots(setup.group), breakerAllow(0), breakerTime(1), breakerTime(1), breakerAllow(0), breakerSnapshots(setup.group), breakerStats}
+		if setup.group {
 			p.After = append(p.After, breakerAllow(1), breakerQuietLen)
 		}
-		if settings.listens {
+		if setup.listens {
 			p.After = append(p.After, breakerEvents(0), breakerEvents(1))
 		}
 		return p, ok
@@ -194,6 +214,9 @@ func breakerProgram(fresh func(breakerSettings, func(string, ab.Event)) breakers
 
 // decodeBreaker knows what a Breaker does.
 func decodeBreaker(code interleave.Code, _ int, inside func() (breakerOp, bool)) breakerOp {
+	if code.Op >= firstCommand {
+		return decodeCommand(code, 0)
+	}
 	switch code.Op % 16 {
 	case 0, 1, 2:
 		return breakerAllow(0)
@@ -219,6 +242,12 @@ func decodeBreaker(code interleave.Code, _ int, inside func() (breakerOp, bool))
 // decodeGroup knows what a Group does, mostly with one key.
 func decodeGroup(code interleave.Code, id int, inside func() (breakerOp, bool)) breakerOp {
 	key := int(code.Arg % 4 / 3)
+	if code.Op >= firstCommand {
+		if code.Op%8 == updates {
+			code.Op++ // a Group has none
+		}
+		return decodeCommand(interleave.Code{Op: code.Op, Arg: code.Arg / 4}, key)
+	}
 	switch code.Op % 28 {
 	case 16, 17:
 		return breakerRecord(key, ab.Success)

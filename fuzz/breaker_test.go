@@ -16,8 +16,8 @@ import (
 )
 
 // FuzzBreakerOps applies operations to a Breaker or a Group, and to one model
-// for each key, and compares every result, every snapshot and every event. Some
-// listeners do something themselves, and some panic.
+// for each key, and compares every result, every snapshot, every count and
+// every event. Some listeners do something themselves, and some panic.
 //
 // The first three bytes are the settings, and then every two are an operation
 // and its argument. Time passes in units in which nothing is rounded.
@@ -39,6 +39,8 @@ func FuzzBreakerOps(f *testing.F) {
 const (
 	breakerKeys = 3
 	breakerTick = 128 * time.Millisecond
+
+	breakerOps = 17 // operations; what is left of the byte is an argument of some
 )
 
 var errDown = errors.New("down")
@@ -49,6 +51,8 @@ type breakerMachine struct {
 	start   time.Time
 	breaker *ab.Breaker       // or
 	group   *ab.Group[string] // by names
+	perKey  bool              // it has GroupConfig.PerKey
+	times   byte
 	models  [breakerKeys]*model.Breaker
 	held    []heldPermit
 	ears    breakerEars
@@ -56,43 +60,33 @@ type breakerMachine struct {
 
 type heldPermit struct {
 	key    int
-	stay   int
+	spec   model.Permit
 	permit ab.Permit
 }
 
 var breakerNames = [breakerKeys]string{"", "db-1", "db-2"}
 
 func newBreakerMachine(t *testing.T, kind, counts, times byte) *breakerMachine {
-	m := &breakerMachine{t: t, start: time.Now()}
-	spec := model.Breaker{
-		Threshold: 1 + int(counts%3), Probes: 1 + int(counts/3%3), CloseAfter: 1 + int(counts/9%4),
-		OpenFor: time.Duration(1+times%3) * breakerTick, ProbeTimeout: time.Duration(1+times/3%4) * breakerTick,
-	}
-	spec.MaxOpen = spec.OpenFor * time.Duration(1+times/12%5)
-	c := ab.Config{
-		Trip: ab.Consecutive(spec.Threshold), Probes: spec.Probes, CloseAfter: spec.CloseAfter,
-		OpenTimeout: spec.OpenFor, MaxOpenTimeout: spec.MaxOpen, ProbeTimeout: spec.ProbeTimeout,
-	}
-	defaults := model.Breaker{
-		Threshold: 5, Probes: 1, CloseAfter: 1,
-		OpenFor: time.Minute, MaxOpen: 10 * time.Minute, ProbeTimeout: time.Minute,
-	}
+	m := &breakerMachine{t: t, start: time.Now(), times: times}
+	spec := model.Breaker{Settings: breakerSettings(kind/20, counts, times)}
+	c := spec.Config()
 	m.ears = breakerEars{mood: breakerMood(kind / 5 % 4)}
 	switch kind % 5 {
 	case 0:
-		if m.ears.mood != deaf {
-			c.OnStateChange = func(e ab.Event) { m.hear("", e) }
-		}
-		m.breaker = ab.MustNew(c)
+		m.breaker = ab.MustNew(m.hearing(c))
 	case 1:
-		m.breaker, spec, m.ears.mood = new(ab.Breaker), defaults, deaf
+		m.breaker, spec.Settings, m.ears.mood = new(ab.Breaker), defaultSettings, deaf
 	case 2:
 		m.group = ab.MustNewGroup(m.listening(ab.GroupConfig[string]{Default: c}))
 	case 3:
-		m.group = ab.MustNewGroup(m.listening(ab.GroupConfig[string]{PerKey: func(string) ab.Config { return c }, IdleTimeout: breakerTick}))
+		m.perKey, spec.Idle = true, [...]time.Duration{breakerTick, 0, 2 * breakerTick, 4 * breakerTick, 0}[times/60]
+		m.group = ab.MustNewGroup(m.listening(ab.GroupConfig[string]{
+			Default: ab.Config{Trip: c.Trip}, PerKey: func(string) ab.Config { return c }, IdleTimeout: spec.Idle,
+		}))
 	case 4:
-		m.group, spec, m.ears.mood = new(ab.Group[string]), defaults, deaf
+		m.group, spec.Settings, m.ears.mood = new(ab.Group[string]), defaultSettings, deaf
 	}
+	spec.Keyed = m.group != nil
 	for i := range m.models {
 		spec := spec
 		m.models[i] = &spec
@@ -105,8 +99,8 @@ func (m *breakerMachine) step(op, arg byte) {
 	if m.breaker != nil {
 		key = 0
 	}
-	name, spec := breakerNames[key], m.models[key]
-	switch op %= 12; op {
+	name, spec, more := breakerNames[key], m.models[key], op/breakerOps
+	switch op %= breakerOps; op {
 	case 0, 1:
 		var p ab.Permit
 		var err error
@@ -117,16 +111,16 @@ func (m *breakerMachine) step(op, arg byte) {
 				p, err = m.group.Allow(name)
 			}
 		})
-		stay, want := spec.Allow()
+		admitted, want := spec.Allow()
 		m.heard(key)
 		if !returned { // nobody has got the permit
 			require.NoError(m.t, want)
-			spec.Done(stay, ab.Ignored)
+			spec.Done(admitted, ab.Ignored)
 			return
 		}
 		require.Equal(m.t, want, err, "Allow")
 		if err == nil {
-			m.held = append(m.held, heldPermit{key, stay, p})
+			m.held = append(m.held, heldPermit{key, admitted, p})
 		}
 	case 2, 3, 4:
 		m.report(op, arg)
@@ -151,10 +145,18 @@ func (m *breakerMachine) step(op, arg byte) {
 		for _, spec := range m.models {
 			spec.Now = time.Since(m.start)
 		}
-	default:
+	case 8, 9, 10, 11:
 		if m.group != nil {
 			m.groupStep(op, key)
 		}
+	case 15:
+		m.doneTrip(arg)
+	case 16:
+		if m.breaker != nil {
+			m.update(more, arg)
+		}
+	default:
+		m.command(op, key, arg/breakerKeys)
 	}
 }
 
@@ -170,15 +172,15 @@ func (m *breakerMachine) groupStep(op byte, key int) {
 	case 10:
 		m.survive(m.group.ResetAll)
 		for key, spec := range m.models {
-			was, events := spec.Snapshot(), len(spec.Events)
-			if spec.Reset(); was == (ab.Snapshot{}) {
-				spec.Events = spec.Events[:events] // healthy: nobody is told
-			}
+			spec.ResetAll()
 			m.heard(key)
 		}
 	case 11:
 		before := m.group.Len()
 		require.Equal(m.t, before-m.group.Sweep(), m.group.Len(), "Len after Sweep")
+		for _, spec := range m.models {
+			spec.Sweep()
+		}
 	}
 }
 
@@ -190,14 +192,24 @@ func (m *breakerMachine) verdict(op func() ab.Verdict, want ab.Verdict, msg ...a
 	}
 }
 
-// report ends one of the calls that are in flight.
-func (m *breakerMachine) report(op, arg byte) {
+// take returns the permit of one of the calls that are in flight, and forgets
+// it.
+func (m *breakerMachine) take(arg byte) (h heldPermit, ok bool) {
 	if len(m.held) == 0 {
-		return
+		return h, false
 	}
 	i := int(arg/8) % len(m.held)
-	h := m.held[i]
-	m.held = append(m.held[:i], m.held[i+1:]...)
+	h = m.held[i]
+	m.held = slices.Delete(m.held, i, i+1)
+	return h, true
+}
+
+// report ends one of the calls that are in flight.
+func (m *breakerMachine) report(op, arg byte) {
+	h, ok := m.take(arg)
+	if !ok {
+		return
+	}
 	end, o := h.permit.Success, ab.Success
 	done := func(err error) func() ab.Verdict { return func() ab.Verdict { return h.permit.Done(err) } }
 	switch {
@@ -212,7 +224,7 @@ func (m *breakerMachine) report(op, arg byte) {
 	case op == 4:
 		end, o = done(context.Canceled), ab.Ignored
 	}
-	m.verdict(end, m.models[h.key].Done(h.stay, o), "verdict of", o)
+	m.verdict(end, m.models[h.key].Done(h.spec, o), "verdict of", o)
 	m.heard(h.key)
 }
 
@@ -248,11 +260,11 @@ func (m *breakerMachine) call(key int, arg byte) {
 	var err error
 	m.ears.failed = false
 	apart(func() { err = run() })
-	stay, want := m.models[key].Allow()
+	admitted, want := m.models[key].Allow()
 	m.heardSoFar(key)
 	if !called && m.ears.failed { // in Allow, so nobody has got the permit
 		require.NoError(m.t, want)
-		m.models[key].Done(stay, ab.Ignored)
+		m.models[key].Done(admitted, ab.Ignored)
 		return
 	}
 	require.Equal(m.t, want == nil, called, "whether the call was admitted")
@@ -260,90 +272,8 @@ func (m *breakerMachine) call(key int, arg byte) {
 		require.Equal(m.t, want, err, "Do")
 		return
 	}
-	m.models[key].Done(stay, ending.outcome)
+	m.models[key].Done(admitted, ending.outcome)
 	m.heard(key)
-}
-
-// breakerMood is what a listener does: it may reset its breaker on every third
-// event, or panic.
-type breakerMood byte
-
-const (
-	deaf breakerMood = iota
-	calm
-	eager
-	anxious
-)
-
-// breakerEars is what the listeners of all keys were told, and what they should
-// have been.
-type breakerEars struct {
-	mood   breakerMood
-	told   [breakerKeys][]ab.Event
-	wanted [breakerKeys]int // events of the models that were compared
-	failed bool             // a listener has panicked
-}
-
-func (m *breakerMachine) listening(c ab.GroupConfig[string]) ab.GroupConfig[string] {
-	if m.ears.mood != deaf {
-		c.OnStateChange = m.hear
-	}
-	return c
-}
-
-func (e *breakerEars) acts(nth int) bool { return nth%3 == 0 }
-
-// hear is the listener.
-func (m *breakerMachine) hear(name string, e ab.Event) {
-	key := slices.Index(breakerNames[:], name)
-	told := append(m.ears.told[key], e)
-	m.ears.told[key] = told
-	if !m.ears.acts(len(told)) {
-		return
-	}
-	switch m.ears.mood {
-	case eager:
-		if m.breaker != nil {
-			m.breaker.Reset()
-		} else {
-			m.group.Reset(name)
-		}
-		require.Len(m.t, m.ears.told[key], len(told), "told inside")
-	case anxious:
-		m.ears.failed = true
-		panic(errDown)
-	}
-}
-
-// heard compares what a listener was told with the model.
-func (m *breakerMachine) heard(key int) {
-	m.heardSoFar(key)
-	if m.ears.mood != deaf {
-		require.Len(m.t, m.ears.told[key], len(m.models[key].Events))
-	}
-}
-
-// heardSoFar is heard in the middle of a call. The listener may have changed
-// the breaker.
-func (m *breakerMachine) heardSoFar(key int) {
-	e, spec := &m.ears, m.models[key]
-	if e.mood == deaf {
-		return
-	}
-	for ; e.wanted[key] < len(spec.Events); e.wanted[key]++ {
-		i := e.wanted[key]
-		require.Greater(m.t, len(e.told[key]), i, "events")
-		got := e.told[key][i]
-		if got.Generation != 1 && i > 0 {
-			require.Equal(m.t, e.told[key][i-1].Generation+1, got.Generation)
-		}
-		require.True(m.t, got.At.Equal(time.Now()), "event of %v", got.At)
-		got.Generation, got.At = 0, time.Time{}
-		require.Equal(m.t, spec.Events[i], got, "event %d", i)
-		if e.mood == eager && e.acts(i+1) {
-			spec.Reset()
-		}
-	}
 }
 
 // survive reports whether op returned. It does not if a listener panics.
@@ -380,6 +310,7 @@ func (m *breakerMachine) compare() {
 		got.Generation = 0 // the model counts stays, without a limit
 		require.Equal(m.t, m.models[0].Snapshot(), got)
 		require.Equal(m.t, got.State, m.breaker.State())
+		require.Equal(m.t, m.models[0].Stats, m.breaker.Stats())
 		return
 	}
 	snapshots := map[string]ab.Snapshot{}
@@ -388,12 +319,24 @@ func (m *breakerMachine) compare() {
 		snapshots[k] = s
 	}
 	require.Len(m.t, snapshots, m.group.Len())
+	var stats ab.Stats
 	for i, k := range breakerNames {
-		// The zero Snapshot of a key that is not stored is that of a pristine
-		// one.
 		want := m.models[i].Snapshot()
-		require.Equal(m.t, want, snapshots[k], "key %q", k)
+		got, stored := snapshots[k]
+		if !stored {
+			require.True(m.t, m.models[i].Pristine(), "key %q is not stored", k)
+			if got = m.group.Snapshot(k); m.perKey {
+				want.State = ab.Closed // nobody has asked for the settings
+			}
+		}
+		require.Equal(m.t, want, got, "key %q", k)
 		require.Equal(m.t, want.State, m.group.State(k))
-		require.Equal(m.t, want.State == ab.Open, m.group.IsOpen(k))
+		require.Equal(m.t, want.State == ab.Open || want.State == ab.ForcedOpen, m.group.IsOpen(k))
+		each := m.models[i].Stats
+		stats.Opened += each.Opened
+		stats.Closed += each.Closed
+		stats.Rejected += each.Rejected
+		stats.Late += each.Late
 	}
+	require.Equal(m.t, stats, m.group.Stats())
 }

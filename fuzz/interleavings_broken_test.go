@@ -85,7 +85,7 @@ func (b closing) RecordSuccess(k string) ab.Verdict {
 }
 
 func TestBreakerInterleavingsFindBroken(t *testing.T) {
-	seedsReject(t, "FuzzBreakerInterleavings", breakerProgram(func(s breakerSettings, hear func(string, ab.Event)) breakers {
+	seedsReject(t, "FuzzBreakerInterleavings", breakerProgram(func(s breakerSetup, hear func(string, ab.Event)) breakers {
 		return closing{newBreakers(s, hear)}
 	}))
 }

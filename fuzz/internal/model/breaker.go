@@ -1,90 +1,223 @@
 package model
 
 import (
+	"math"
+	"slices"
 	"time"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
 )
 
-// Breaker is what one breaker should do at the time Now. A permit is a stay.
+// Breaker is what one breaker should do at the time Now. A key of a Group is
+// Keyed.
 type Breaker struct {
-	Threshold, Probes, CloseAfter       int
-	OpenFor, MaxOpen, ProbeTimeout, Now time.Duration
-	Events                              []ab.Event
-	state                               ab.State // Open also when its time has passed
-	stay, fails, streak, inFlight, ok   int
-	until, lease                        time.Duration
+	Settings
+	Keyed     bool
+	Idle, Now time.Duration // Idle is GroupConfig.IdleTimeout
+	Events    []ab.Event
+	Stats     ab.Stats
+
+	state                      ab.State // Open also when its time has passed
+	stay, streak, inFlight, ok int
+	until, lease               time.Duration
+
+	recent  []bool        // of the last calls, while closed: whether they failed
+	timed   []call        // in windows
+	watched bool          // successes of the key count in windows too
+	healthy time.Duration // since when they do not
+}
+
+// Settings are what Update changes.
+type Settings struct {
+	Policy                         Policy
+	Probes, CloseAfter             int
+	OpenFor, MaxOpen, ProbeTimeout time.Duration
+	Shadow                         bool
+}
+
+// Config returns what New takes.
+func (s Settings) Config() ab.Config {
+	return ab.Config{Trip: s.Policy.Real(), Probes: s.Probes, CloseAfter: s.CloseAfter, Shadow: s.Shadow,
+		OpenTimeout: s.OpenFor, MaxOpenTimeout: s.MaxOpen, ProbeTimeout: s.ProbeTimeout}
+}
+
+// Permit says in which stay a call was admitted, and when if that matters. That
+// of a call which a shadow would have rejected is Void.
+type Permit struct {
+	stay        int
+	timed, Void bool
+	begun       time.Duration
+}
+
+const never = time.Duration(math.MaxInt64)
+
+func (b *Breaker) left() time.Duration {
+	if b.until == never {
+		return never
+	}
+	return max(0, b.until-b.Now)
 }
 
 func (b *Breaker) enter(s ab.State, why ab.Reason) {
-	b.Events = append(b.Events, ab.Event{From: b.state, To: s, Reason: why, Failures: b.fails, Successes: b.ok,
-		InFlight: b.inFlight, Streak: b.streak, OpenFor: max(0, b.until-b.Now)})
-	b.stay, b.fails, b.inFlight = b.stay+1, 0, 0
-	if s != b.state {
+	b.tell(ab.Event{To: s, Reason: why, Failures: count(b.recent)})
+	if b.stay, b.inFlight = b.stay+1, 0; s != b.state {
 		b.state, b.ok = s, 0
 	}
+	b.recent, b.timed, b.watched, b.healthy = nil, nil, false, b.Now
+	switch s {
+	case ab.Closed:
+		b.Stats.Closed++
+	case ab.Open, ab.ForcedOpen:
+		b.Stats.Opened++
+	}
 }
-func (b *Breaker) close(why ab.Reason) { b.until = 0; b.enter(ab.Closed, why); b.streak = 0 }
-func (b *Breaker) Reset()              { b.close(ab.ReasonReset) }
-func (b *Breaker) State() ab.State {
+func (b *Breaker) tell(e ab.Event) {
+	e.From, e.Successes, e.InFlight, e.Streak, e.OpenFor, e.Shadow = b.state, b.ok, b.inFlight, b.streak, b.left(), b.Shadow
+	b.Events = append(b.Events, e)
+}
+func (b *Breaker) set(s ab.State, why ab.Reason, until time.Duration) {
+	b.until = until
+	b.enter(s, why)
+	b.streak = 0
+}
+func (b *Breaker) Reset() { b.set(ab.Closed, ab.ReasonReset, 0) }
+func (b *Breaker) ForceOpen() {
+	if b.state != ab.ForcedOpen {
+		b.set(ab.ForcedOpen, ab.ReasonForceOpen, never)
+	}
+}
+func (b *Breaker) Disable() {
+	if b.state != ab.Disabled {
+		b.set(ab.Disabled, ab.ReasonDisable, 0)
+	}
+}
+
+// end returns until when the breaker is open if it opens for d; 0: its turn.
+func (b *Breaker) end(d time.Duration) time.Duration {
+	if d < 0 {
+		return never
+	} else if d == 0 {
+		d = b.OpenFor
+		for range b.streak {
+			d = min(2*d, b.MaxOpen)
+		}
+	}
+	return b.Now + min(d, b.MaxOpen)
+}
+func (b *Breaker) open(why ab.Reason, until time.Duration) ab.Verdict {
+	b.until, b.streak = until, min(b.streak+1, 31)
+	b.enter(ab.Open, why)
+	return ab.Tripped
+}
+func (b *Breaker) Trip(d time.Duration) {
+	if until := b.end(d); b.Would() != ab.Open || until > b.until {
+		b.open(ab.ReasonTrip, until)
+	}
+}
+
+// Update keeps the state, and windows that stay the same.
+func (b *Breaker) Update(s Settings) {
+	if !slices.Equal(s.Policy.windows(), b.Policy.windows()) {
+		b.timed = nil
+	}
+	b.Settings = s
+}
+
+// Would is the state, whether or not it is a shadow's.
+func (b *Breaker) Would() ab.State {
 	if b.state == ab.Open && b.Now >= b.until {
 		return ab.HalfOpen
 	}
 	return b.state
 }
-func (b *Breaker) Allow() (stay int, err error) {
-	if b.State() == ab.Open {
-		return 0, ab.ErrOpen
+func (b *Breaker) State() ab.State {
+	if b.Shadow {
+		return ab.Shadow
+	}
+	return b.Would()
+}
+func (b *Breaker) reject(err error) (Permit, error) {
+	if b.Stats.Rejected++; b.Shadow {
+		return Permit{Void: true}, nil
+	}
+	return Permit{}, err
+}
+func (b *Breaker) Allow() (Permit, error) {
+	if s := b.Would(); s == ab.Open || s == ab.ForcedOpen {
+		return b.reject(ab.ErrOpen)
 	} else if b.state == ab.Open {
 		b.enter(ab.HalfOpen, ab.ReasonOpenTimeout)
-	} else if b.state == ab.HalfOpen && b.inFlight == b.Probes && b.Now < b.lease {
-		return 0, ab.ErrTooManyProbes
-	} else if b.state == ab.HalfOpen && b.inFlight == b.Probes { // and all are overdue
+	} else if s == ab.HalfOpen && b.inFlight >= b.Probes && b.Now < b.lease {
+		return b.reject(ab.ErrTooManyProbes)
+	} else if s == ab.HalfOpen && b.inFlight >= b.Probes { // and all are overdue
 		b.enter(ab.HalfOpen, ab.ReasonProbeTimeout)
 	}
 	if b.state == ab.HalfOpen {
 		b.inFlight++
 		b.lease = b.Now + b.ProbeTimeout
 	}
-	return b.stay, nil
+	return Permit{stay: b.stay, timed: b.Policy.times(), begun: b.Now}, nil
 }
-func (b *Breaker) Done(stay int, o ab.Outcome) ab.Verdict {
-	if stay != b.stay {
+
+// valid reports whether a permit's result is not late.
+func (b *Breaker) valid(p Permit) bool {
+	if p.Void {
+		return false
+	} else if p.stay != b.stay {
+		b.Stats.Late++
+		return false
+	}
+	b.inFlight = max(0, b.inFlight-1) // none is in flight while closed
+	return true
+}
+func (b *Breaker) Done(p Permit, o ab.Outcome) ab.Verdict {
+	c := call{at: b.Now, failed: o == ab.Failure}
+	if p.timed {
+		c.took = b.Now - p.begun
+	}
+	if !b.valid(p) {
 		return ab.Late
-	} else if b.inFlight = max(0, b.inFlight-1); o == ab.Failure { // none in flight while closed
-		return b.fail(ab.ReasonProbeFailed)
-	} else if o == ab.Success && b.state == ab.HalfOpen {
-		b.ok++
-	}
-	if o == ab.Ignored || b.state == ab.HalfOpen && b.ok < b.CloseAfter {
+	} else if o == ab.Ignored || b.state != ab.HalfOpen {
+		return b.settle(c, o)
+	} else if c.failed || b.Policy.slow(c) {
+		return b.open(ab.ReasonProbeFailed, b.end(0))
+	} else if b.ok++; b.ok < b.CloseAfter {
 		return ab.Counted
 	}
-	return b.succeed(ab.ReasonRecovered)
-}
-func (b *Breaker) RecordSuccess() ab.Verdict { return b.succeed(ab.ReasonRecordSuccess) }
-func (b *Breaker) RecordFailure() ab.Verdict { return b.fail(ab.ReasonRecordFailure) }
-func (b *Breaker) succeed(why ab.Reason) ab.Verdict {
-	if b.fails = 0; b.state == ab.Closed {
-		return ab.Counted
-	}
-	b.close(why)
+	b.set(ab.Closed, ab.ReasonRecovered, 0)
 	return ab.Recovered
 }
-func (b *Breaker) fail(why ab.Reason) ab.Verdict {
-	if b.State() == ab.Open {
+
+// DoneTrip is a permit's Trip.
+func (b *Breaker) DoneTrip(p Permit, d time.Duration) ab.Verdict {
+	if !b.valid(p) {
 		return ab.Late
-	} else if b.state == ab.Closed {
-		if b.fails++; b.fails < b.Threshold {
-			return ab.Counted
-		}
-		why = ab.ReasonThreshold
+	} else if b.state == ab.Disabled {
+		return ab.Counted
 	}
-	b.until = b.Now + min(b.OpenFor<<b.streak, b.MaxOpen)
-	b.streak = min(b.streak+1, 31)
-	b.enter(ab.Open, why)
-	return ab.Tripped
+	return b.open(ab.ReasonTrip, b.end(d))
 }
+func (b *Breaker) RecordSuccess() ab.Verdict {
+	switch b.state {
+	case ab.ForcedOpen:
+		return ab.Late
+	case ab.Closed, ab.Disabled:
+		return b.settle(call{at: b.Now}, ab.Success)
+	}
+	b.set(ab.Closed, ab.ReasonRecordSuccess, 0)
+	return ab.Recovered
+}
+func (b *Breaker) RecordFailure() ab.Verdict {
+	switch b.Would() {
+	case ab.Open, ab.ForcedOpen:
+		return ab.Late
+	case ab.Closed, ab.Disabled:
+		return b.settle(call{at: b.Now, failed: true}, ab.Failure)
+	}
+	return b.open(ab.ReasonRecordFailure, b.end(0))
+}
+
 func (b *Breaker) Snapshot() ab.Snapshot {
-	return ab.Snapshot{State: b.State(), Failures: b.fails, Streak: b.streak, Successes: b.ok, InFlight: b.inFlight,
-		RetryAfter: max(0, b.until-b.Now)}
+	return ab.Snapshot{State: b.State(), Would: b.Would(), Failures: count(b.recent), Streak: b.streak, Successes: b.ok,
+		InFlight: b.inFlight, RetryAfter: b.left()}
 }

@@ -1,0 +1,51 @@
+package fuzz
+
+import (
+	"time"
+
+	ab "github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/fuzz/internal/model"
+)
+
+// breakerPolicies is the number of policies that programs choose from.
+const breakerPolicies = 13
+
+// breakerPolicy returns one of them, which takes n failures or calls, for a
+// KOfN among a few more. Windows are whole steps of the clock times fifteen, or
+// a power of two less: then the model is exact.
+func breakerPolicy(which, n, more, halved byte) model.Policy {
+	inARow := model.Rule{Why: ab.ReasonThreshold, N: int(n)}
+	kOfN := model.Rule{Why: ab.ReasonThreshold, N: int(n), Last: int(n + more)}
+	window := 15 * breakerTick >> halved
+	rate := model.Rule{Why: ab.ReasonFailureRate, N: int(n), Ratio: 0.5, Window: window}
+	counts := model.Rule{Why: ab.ReasonFailureCount, N: int(n), Window: window}
+	slow := model.Rule{Why: ab.ReasonSlowRate, N: int(n), Ratio: 0.5, Slow: breakerTick, Window: window / 2}
+	later := model.Rule{Why: ab.ReasonThreshold, N: int(n) + 1}
+	return [breakerPolicies]model.Policy{
+		{inARow}, {kOfN}, {later, kOfN}, {counts}, {rate}, {slow}, {later, counts}, {rate, kOfN}, {counts, rate},
+		{slow, rate}, {later, slow}, {later}, {counts, later, kOfN},
+	}[which%breakerPolicies]
+}
+
+// breakerSettings are what three bytes say.
+func breakerSettings(policy, counts, times byte) model.Settings {
+	s := model.Settings{
+		Policy: breakerPolicy(policy, 1+counts%3, counts/36%5, times/60%4), Shadow: counts >= 180,
+		Probes: 1 + int(counts/3%3), CloseAfter: 1 + int(counts/9%4),
+		OpenFor: time.Duration(1+times%3) * breakerTick, ProbeTimeout: time.Duration(1+times/3%4) * breakerTick,
+	}
+	s.MaxOpen = s.OpenFor * time.Duration(1+times/12%5)
+	return s
+}
+
+// defaultSettings are those of the zero Breaker and the zero Group.
+var defaultSettings = model.Settings{
+	Policy: model.Policy{{Why: ab.ReasonThreshold, N: 5}}, Probes: 1, CloseAfter: 1,
+	OpenFor: time.Minute, MaxOpen: 10 * time.Minute, ProbeTimeout: time.Minute,
+}
+
+// tripTime is for how long a Trip is: until Reset, its turn, some steps of the
+// clock, or as long as it may.
+func tripTime(which byte) time.Duration {
+	return [...]time.Duration{-1, 0, breakerTick, 2 * breakerTick, 5 * breakerTick, time.Hour}[which%6]
+}
