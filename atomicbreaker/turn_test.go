@@ -83,3 +83,37 @@ func TestResultsOfOverStaysAreLate(t *testing.T) {
 		}
 	}
 }
+
+// T11: a success that comes between the failure that is one too many and the
+// opening clears the count, and there is no opening.
+func TestT11_SuccessBeforeTheOpening(t *testing.T) {
+	for name, p := range map[string]Policy{"in a row": Consecutive(2), "of the last": KOfN(2, 2)} {
+		c := Config{Trip: p, Jitter: 0.5}
+		b, g := MustNew(c), MustNewGroup(GroupConfig[string]{Default: c})
+		between := func(s *settings, f func() Verdict) {
+			ran := false
+			s.random = func() float64 { // drawn after the count was looked at
+				if !ran {
+					ran = true
+					if v := f(); v != Counted {
+						t.Errorf("%s: verdict %v of the success", name, v)
+					}
+				}
+				return 0
+			}
+		}
+		healthy, _ := b.Allow()
+		between(b.core.set.Load(), healthy.Success)
+		between(g.settings, func() Verdict { return g.RecordSuccess("k") })
+		for which, fail := range []func() Verdict{
+			func() Verdict { p, _ := b.Allow(); return p.Failure() },
+			func() Verdict { return g.RecordFailure("k") },
+		} {
+			for i, want := range []Verdict{Counted, Counted, Tripped} { // the success is before the second
+				if v := fail(); v != want {
+					t.Errorf("%s, %d: verdict %v of failure %d, want %v", name, which, v, i, want)
+				}
+			}
+		}
+	}
+}
