@@ -130,7 +130,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// Three callers by hand, in the orders with at most two preemptions.
+// Three callers by hand.
 func TestByThreeHands(t *testing.T) {
 	for name, r := range map[string]regime{
 		"all at once":              {before: two, threads: orders{{forces}, {disables}, {resets}}},
@@ -140,8 +140,7 @@ func TestByThreeHands(t *testing.T) {
 		"a probe, off and on":      {before: append(tripped[:3:3], waits), threads: orders{{ask(2), ends(2, Success)}, {disables}, {resets}}},
 		"two Updates and a result": {before: append(two[:2:2], failed...), threads: orders{{updates(Config{Trip: Consecutive(3)})}, {updates(Config{Trip: KOfN(2, 3)})}, {ends(0, Failure)}}},
 	} {
-		r.listens = true
-		t.Run(name, func(t *testing.T) { r.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2}) })
+		t.Run(name, func(t *testing.T) { r.check(t, mc.Config{}) })
 	}
 }
 

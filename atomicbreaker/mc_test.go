@@ -52,6 +52,7 @@ func TestProtocols(t *testing.T) {
 		"a reset of a twin":                 {before: held, threads: threads{{reset(twin)}, {report(0, Failure)}}},
 		"a reset of another":                {before: held, threads: threads{{reset(another)}, {report(0, Failure)}}},
 		"a late failure as the key departs": {before: opened, threads: threads{{report(0, Failure)}, {record(k, Success)}}},
+		"ResetAll, a failure and State":     {before: failing, threads: threads{{resetAll}, {record(k, Failure)}, {state(k), state(k)}}},
 		"State as the key departs":          {before: opened, threads: threads{{state(k), state(k)}, {record(k, Success), record(k, Failure)}}},
 
 		"a lost probe and its heir":          {before: overdue, threads: threads{{report(3, Success)}, {allow(0, k), report(0, Success)}}},
@@ -102,7 +103,6 @@ func TestThreeCallers(t *testing.T) {
 		"a probe's end":                     {before: probing, threads: threads{{report(3, Success)}, {record(k, Failure)}, {allow(0, k)}}},
 		"three find a dead cell":            {idle: true, before: dead, threads: threads{{allow(0, k), report(0, Failure)}, {allow(1, k)}, {report(2, Success)}}},
 		"two failures and a sweep":          {idle: true, before: cleared, threads: threads{{report(0, Failure)}, {sweep}, {report(2, Failure)}}},
-		"ResetAll, a failure and State":     {before: failing, threads: threads{{resetAll}, {record(k, Failure)}, {state(k), state(k)}}},
 		"Reset, a failure and a departure":  {before: opened, threads: threads{{reset(k)}, {report(0, Failure)}, {record(k, Success)}}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 1}) })

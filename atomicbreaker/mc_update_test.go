@@ -63,6 +63,7 @@ func TestWatchedAgreesWithSettings(t *testing.T) {
 	for name, p := range map[string]struct {
 		from    Config
 		probing bool // it is half-open before
+		long    bool // too long for all orders: those with at most two preemptions
 		threads [][]cure
 	}{
 		"Update and Reset":              {from: counting, threads: [][]cure{{toWindows}, {resetting}}},
@@ -75,11 +76,11 @@ func TestWatchedAgreesWithSettings(t *testing.T) {
 		"there and back, and a failure": {from: counting, threads: [][]cure{{toWindows, toCounts}, {calls}}},
 		"Updates, and a recovery":       {from: counting, probing: true, threads: [][]cure{{toWindows, toCounts}, {recovers}}},
 		"two Updates and a recovery":    {from: windowed, probing: true, threads: [][]cure{{toCounts}, {toWindows}, {recovers}}},
-		"two Updates and Reset":         {from: counting, threads: [][]cure{{toCounts}, {toWindows}, {resetting}}},
+		"two Updates and Reset":         {from: counting, long: true, threads: [][]cure{{toCounts}, {toWindows}, {resetting}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := mc.Config{}
-			if len(p.threads) > 2 {
+			if p.long {
 				cfg = mc.Config{Mode: mc.Bounded, Preemptions: 2}
 			}
 			cfg.Operations = mc.Listed(p.threads, func(c cure) string { return c.name })
@@ -175,7 +176,7 @@ func TestWindowsOpenOnce(t *testing.T) {
 		"too few":                    {"Failure ∥ Failure", FailureCount(3, time.Minute), 0, []func(*Breaker, Permit) Verdict{failure, failure}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mc.Check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2, Operations: p.operations}, func(m *mc.M) {
+			mc.Check(t, mc.Config{Operations: p.operations}, func(m *mc.M) {
 				q := newPatient(Config{Trip: p.policy, OpenTimeout: -1})
 				for range p.before {
 					calls.do(q)

@@ -156,24 +156,24 @@ func TestWindowsLoseNothing(t *testing.T) {
 		"enough as time goes on":              {trip: twice, before: longAgo, threads: deeds{{fails}, {ticks4, fails}}, opens: true},
 		"too late to be enough":               {trip: twice, before: longAgo[:3:3], threads: deeds{{later, fails}, {sweeps}}, spare: 1},
 		"a failure and a sweep and who hears": {trip: twice, listens: true, before: longAgo, threads: deeds{{permit1}, {sweeps}}, spare: 1},
+		"a failure and two sweepers, kept":    {trip: twice, idle: true, before: longAgo, threads: deeds{{permit1}, {sweeps}, {sweeps}}, spare: 1},
+		"a failure, cleared, and sweepers":    {trip: watchful, before: longAgo, threads: deeds{{fails, succeeds}, {sweeps}, {sweeps}}, spare: 2},
+		"a failure, a sweeper and ResetAll":   {trip: twice, before: longAgo, threads: deeds{{permit1}, {sweeps}, {forgets, fails}}, spare: 1},
+		"two failures, and it is forced":      {trip: twice, before: []wardDeed{grants0, fails}, threads: deeds{{forcesK}, {fails}, {fails}}, forced: true},
+		"failures of three, more than twice":  {trip: twice, before: longAgo, threads: deeds{{fails}, {permit0}, {permit1}}, opens: true},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })
 	}
 }
 
-// The same with three callers, or more steps, in the orders with at most one
+// The same where there are more steps, in the orders with at most one
 // preemption.
 func TestWindowsLoseNothingOfThree(t *testing.T) {
 	twice := FailureCount(2, minute)
 	for name, p := range map[string]wardship{
-		"a failure and two sweepers":         {trip: twice, before: longAgo, threads: deeds{{fails}, {sweeps}, {sweeps}}, spare: 1},
-		"a failure and two sweepers, kept":   {trip: twice, idle: true, before: longAgo, threads: deeds{{permit1}, {sweeps}, {sweeps}}, spare: 1},
-		"a failure, cleared, and sweepers":   {trip: watchful, before: longAgo, threads: deeds{{fails, succeeds}, {sweeps}, {sweeps}}, spare: 2},
-		"two failures and a sweeper":         {trip: twice, before: longAgo, threads: deeds{{fails}, {permit1}, {sweeps}}, opens: true},
-		"a failure, a sweeper and ResetAll":  {trip: twice, before: longAgo, threads: deeds{{permit1}, {sweeps}, {forgets, fails}}, spare: 1},
-		"two failures, and it is forced":     {trip: twice, before: []wardDeed{grants0, fails}, threads: deeds{{forcesK}, {fails}, {fails}}, forced: true},
-		"two failures of an absent key":      {trip: twice, threads: deeds{{fails}, {fails}}, opens: true},
-		"failures of three, more than twice": {trip: twice, before: longAgo, threads: deeds{{fails}, {permit0}, {permit1}}, opens: true},
+		"a failure and two sweepers":    {trip: twice, before: longAgo, threads: deeds{{fails}, {sweeps}, {sweeps}}, spare: 1},
+		"two failures and a sweeper":    {trip: twice, before: longAgo, threads: deeds{{fails}, {permit1}, {sweeps}}, opens: true},
+		"two failures of an absent key": {trip: twice, threads: deeds{{fails}, {fails}}, opens: true},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 1}) })
 	}
