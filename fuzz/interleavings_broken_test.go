@@ -89,3 +89,20 @@ func TestBreakerInterleavingsFindBroken(t *testing.T) {
 		return closing{newBreakers(s, hear)}
 	}))
 }
+
+// trying opens what it has just seen to be half-open.
+type trying struct{ breakers }
+
+func (b trying) RecordFailure(k string) ab.Verdict {
+	if b.State(k) != ab.HalfOpen {
+		return b.breakers.RecordFailure(k)
+	}
+	b.Trip(k, 0)
+	return ab.Tripped
+}
+
+func TestBreakerInterleavingsFindBrokenCommands(t *testing.T) {
+	seedsReject(t, "FuzzBreakerInterleavings", breakerProgram(func(s breakerSetup, hear func(string, ab.Event)) breakers {
+		return trying{newBreakers(s, hear)}
+	}))
+}

@@ -67,6 +67,8 @@ func TestBreakerInterleavingsSeeds(t *testing.T) {
 		"Permit.Ignored = Counted", "Permit.Ignored = Late",
 		"RecordSuccess = Counted", "RecordSuccess = Recovered",
 		"RecordFailure = Counted", "RecordFailure = Tripped", "RecordFailure = Late",
-		"State = Closed", "State = Open", "State = HalfOpen", "IsOpen = true", "IsOpen = false",
+		"Permit.Trip = Counted", "Permit.Trip = Tripped", "Permit.Trip = Late", "RecordSuccess = Late",
+		"Trip", "ForceOpen", "Disable", "Update = <nil>",
+		"State = Closed", "State = Open", "State = HalfOpen", "State = ForcedOpen", "State = Disabled", "State = Shadow", "IsOpen = true", "IsOpen = false",
 		"Snapshot", "Reset", "ResetAll", "Sweep", "Tick")
 }
