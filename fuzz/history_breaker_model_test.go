@@ -5,6 +5,7 @@ package fuzz_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
@@ -21,6 +22,7 @@ const (
 // breakerLimits are the settings of a breaker. OpenFor 0 stands for ever.
 type breakerLimits struct {
 	threshold, probes, closeAfter int
+	last                          int // calls of which threshold failures count; 0: in a row
 	openFor, maxOpen, probeFor    time.Duration
 }
 
@@ -28,6 +30,9 @@ func (l *breakerLimits) config() ab.Config {
 	c := ab.Config{
 		Trip: ab.Consecutive(l.threshold), Probes: l.probes, CloseAfter: l.closeAfter,
 		OpenTimeout: l.openFor, MaxOpenTimeout: l.maxOpen, ProbeTimeout: l.probeFor,
+	}
+	if l.last > 0 {
+		c.Trip = ab.KOfN(l.threshold, l.last)
 	}
 	if l.openFor == 0 {
 		c.OpenTimeout, c.MaxOpenTimeout, c.ProbeTimeout = -1, 0, 0
@@ -38,21 +43,64 @@ func (l *breakerLimits) config() ab.Config {
 // circuit is what a breaker is for one key. A stay is a time in one state; the
 // permits of others are late.
 type circuit struct {
-	limits                             *breakerLimits
-	state                              ab.State // Open also when its time has passed
-	stay, fails, streak, inFlight, oks int
-	until, lease                       time.Duration
-	permits                            [2 * breakerClients]int // their stays, counted from 1
+	limits                      *breakerLimits
+	state                       ab.State // Open also when its time has passed
+	calls                       string   // the last, while closed: x for a failure
+	stay, streak, inFlight, oks int
+	until, lease                time.Duration
+	permits                     [2 * breakerClients]int // their stays, counted from 1
 }
 
 func (c *circuit) enter(s ab.State) {
-	c.state, c.stay, c.fails, c.inFlight = s, c.stay+1, 0, 0
+	c.state, c.stay, c.calls, c.inFlight = s, c.stay+1, "", 0
 	c.until, c.lease = 0, 0
 }
 
-func (c *circuit) close() {
-	c.enter(ab.Closed)
+func (c *circuit) close() { c.set(ab.Closed) }
+
+// set is what is done by hand, but for Trip.
+func (c *circuit) set(s ab.State) {
+	c.enter(s)
 	c.streak, c.oks = 0, 0
+}
+
+// open opens for d; 0 is for as long as it is its turn.
+func (c *circuit) open(d, now time.Duration) {
+	c.enter(ab.Open)
+	switch {
+	case d < 0, d == 0 && c.limits.openFor == 0:
+		c.until = never
+	case d == 0:
+		c.until = now + min(c.limits.openFor<<c.streak, c.limits.maxOpen)
+	default:
+		c.until = now + min(d, c.limits.maxOpen)
+	}
+	c.streak = min(c.streak+1, 31)
+}
+
+// trip does not make an open time shorter.
+func (c circuit) trip(d, now time.Duration) circuit {
+	next := c
+	if next.open(d, now); c.seen(now) == ab.Open && next.until <= c.until {
+		return c
+	}
+	return next
+}
+
+// count counts a call while closed, and reports whether it is enough.
+func (c *circuit) count(o ab.Outcome) (opens bool) {
+	switch n := c.limits.last; {
+	case o == ab.Failure:
+		c.calls += "x"
+	case n == 0:
+		c.calls = ""
+	default:
+		c.calls += "."
+	}
+	if n := c.limits.last; n > 0 {
+		c.calls = strings.TrimLeft(c.calls[max(0, len(c.calls)-n):], ".")
+	}
+	return o == ab.Failure && strings.Count(c.calls, "x") >= c.limits.threshold
 }
 
 func (c circuit) seen(now time.Duration) ab.State {
@@ -64,7 +112,7 @@ func (c circuit) seen(now time.Duration) ab.State {
 
 func (c circuit) allow(slot int, now time.Duration) (circuit, error) {
 	switch {
-	case c.seen(now) == ab.Open:
+	case c.seen(now) == ab.Open, c.state == ab.ForcedOpen:
 		return c, ab.ErrOpen
 	case c.state == ab.Open:
 		c.enter(ab.HalfOpen)
@@ -82,9 +130,28 @@ func (c circuit) allow(slot int, now time.Duration) (circuit, error) {
 	return c, nil
 }
 
-func (c circuit) report(slot int, o ab.Outcome, now time.Duration) (circuit, ab.Verdict) {
+// take takes a permit from its holder, and reports whether it is worth anything.
+func (c circuit) take(slot int) (circuit, bool) {
 	valid := c.permits[slot] == 1+c.stay
 	c.permits[slot] = 0
+	return c, valid
+}
+
+// reportTrip is report of a failure that says for how long.
+func (c circuit) reportTrip(slot int, d, now time.Duration) (circuit, ab.Verdict) {
+	c, valid := c.take(slot)
+	switch {
+	case !valid:
+		return c, ab.Late
+	case c.state == ab.Disabled:
+		return c, ab.Counted
+	}
+	c.open(d, now)
+	return c, ab.Tripped
+}
+
+func (c circuit) report(slot int, o ab.Outcome, now time.Duration) (circuit, ab.Verdict) {
+	c, valid := c.take(slot)
 	if !valid {
 		return c, ab.Late
 	}
@@ -103,34 +170,27 @@ func (c circuit) report(slot int, o ab.Outcome, now time.Duration) (circuit, ab.
 
 func (c circuit) record(o ab.Outcome, now time.Duration) (circuit, ab.Verdict) {
 	switch {
-	case o == ab.Success && c.state == ab.Closed:
-		c.fails = 0
+	case c.state == ab.Disabled:
+		return c, ab.Counted
+	case c.state == ab.ForcedOpen || o == ab.Failure && c.seen(now) == ab.Open:
+		return c, ab.Late
+	case c.state == ab.Closed && !c.count(o):
 		return c, ab.Counted
 	case o == ab.Success:
 		c.close()
 		return c, ab.Recovered
-	case c.seen(now) == ab.Open:
-		return c, ab.Late
-	case c.state == ab.Closed && c.fails+1 < c.limits.threshold:
-		c.fails++
-		return c, ab.Counted
 	}
-	c.enter(ab.Open)
-	c.until = never
-	if c.limits.openFor > 0 {
-		c.until = now + min(c.limits.openFor<<c.streak, c.limits.maxOpen)
-	}
-	c.streak = min(c.streak+1, 31)
+	c.open(0, now)
 	return c, ab.Tripped
 }
 
 func (c circuit) look(now time.Duration) snapshot {
-	s := snapshot{c.seen(now), c.fails, c.streak, c.inFlight, 0}
-	if s.State == ab.Open {
+	s := snapshot{c.seen(now), strings.Count(c.calls, "x"), c.streak, c.inFlight, 0}
+	switch {
+	case s.State == ab.ForcedOpen, s.State == ab.Open && c.until == never:
 		s.RetryAfter = never
-		if c.until != never {
-			s.RetryAfter = c.until - now
-		}
+	case s.State == ab.Open:
+		s.RetryAfter = c.until - now
 	}
 	return s
 }
@@ -152,6 +212,7 @@ type breakerEvent struct {
 	slot    int           // of a permit
 	outcome ab.Outcome    // reported
 	now     time.Duration // the time, which stands still meanwhile
+	d       time.Duration // of a Trip
 	got     any           // returned; nil if nothing was, or it is not known
 }
 
@@ -164,8 +225,11 @@ func (e breakerEvent) Kind() string {
 
 func (e breakerEvent) String() string {
 	s := fmt.Sprintf("%s %+v at %v", e.op, e.got, e.now)
-	if e.op == "Allow" || e.op == "report" {
+	if e.op == "Allow" || e.op == "report" || e.op == "Permit.Trip" {
 		s = fmt.Sprintf("%s, permit %d", s, e.slot)
+	}
+	if e.op == "Trip" || e.op == "Permit.Trip" {
+		s = fmt.Sprintf("%s, for %v", s, e.d)
 	}
 	if e.op == "report" || e.op == "record" {
 		s = fmt.Sprintf("%v %s", e.outcome, s)
@@ -184,13 +248,28 @@ func (e breakerEvent) After(c circuit) (circuit, bool) {
 	case "record":
 		next, v := c.record(e.outcome, e.now)
 		return next, v == e.got
+	case "Permit.Trip":
+		next, v := c.reportTrip(e.slot, e.d, e.now)
+		return next, v == e.got
+	case "Trip":
+		return c.trip(e.d, e.now), true
+	case "ForceOpen":
+		if c.state != ab.ForcedOpen {
+			c.set(ab.ForcedOpen)
+		}
+		return c, true
+	case "Disable":
+		if c.state != ab.Disabled {
+			c.set(ab.Disabled)
+		}
+		return c, true
 	case "Reset":
 		c.close()
 		return c, true
 	case "State":
 		return c, c.seen(e.now) == e.got
 	case "IsOpen":
-		return c, (c.seen(e.now) == ab.Open) == e.got
+		return c, (c.seen(e.now) == ab.Open || c.state == ab.ForcedOpen) == e.got
 	case "Snapshot":
 		return c, c.look(e.now) == e.got
 	}

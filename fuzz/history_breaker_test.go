@@ -22,6 +22,7 @@ type permit interface {
 	Failure() ab.Verdict
 	Cancel() ab.Verdict
 	Done(error) ab.Verdict
+	Trip(time.Duration) ab.Verdict
 }
 
 // group is what is used of an ab.Group.
@@ -56,6 +57,8 @@ type breakerClient struct {
 	group group
 	start time.Time
 	held  map[string]permit // of calls that have not reported
+
+	byHand bool // it also does what is in history_breaker_byhand_test.go
 }
 
 const breakerKeys = 3
@@ -72,6 +75,10 @@ func (w *breakerClient) now() time.Duration {
 }
 
 func (w *breakerClient) operate(k int) {
+	if w.byHand && w.IntN(4) == 0 {
+		w.command(k)
+		return
+	}
 	name := breakerKey(k)
 	e := breakerEvent{now: w.now()}
 	from := w.Now()
@@ -260,11 +267,15 @@ func (w *breakerClient) checkLen() {
 
 // groupTrial uses a group whose open keys stay open, outside of time.
 func groupTrial(fresh func(*breakerLimits) group) func(*rand.Rand) history.Trial[circuit] {
+	return groupTrialBy(false, fresh)
+}
+
+func groupTrialBy(byHand bool, fresh func(*breakerLimits) group) func(*rand.Rand) history.Trial[circuit] {
 	return func(r *rand.Rand) history.Trial[circuit] {
 		limits := &breakerLimits{threshold: 2 + r.IntN(2), probes: 1, closeAfter: 1}
 		g := fresh(limits)
 		client := func(c *history.Client[circuit]) *breakerClient {
-			return &breakerClient{Client: c, group: g, held: map[string]permit{}}
+			return &breakerClient{Client: c, group: g, held: map[string]permit{}, byHand: byHand}
 		}
 		return history.Trial[circuit]{
 			Init: circuit{limits: limits}, Clients: breakerClients, Value: g,
@@ -294,15 +305,20 @@ const breakerTick = 128 * time.Millisecond // in which nothing is rounded
 // timedTrial uses what fresh makes in a bubble, where time passes between
 // rounds, so that breakers become half-open and probes overdue.
 func timedTrial(keys int, fresh func(*breakerLimits) group) func(*rand.Rand) history.Trial[circuit] {
+	return timedTrialBy(false, keys, fresh)
+}
+
+func timedTrialBy(byHand bool, keys int, fresh func(*breakerLimits) group) func(*rand.Rand) history.Trial[circuit] {
 	return func(r *rand.Rand) history.Trial[circuit] {
 		limits := &breakerLimits{
 			threshold: 1 + r.IntN(3), probes: 1 + r.IntN(2), closeAfter: 1 + r.IntN(2),
+			last:    r.IntN(2) * (3 + r.IntN(2)),
 			openFor: breakerTick, maxOpen: breakerTick * time.Duration(1+r.IntN(3)), probeFor: breakerTick * time.Duration(1+r.IntN(2)),
 		}
 		var g group
 		var start time.Time
 		client := func(c *history.Client[circuit]) *breakerClient {
-			return &breakerClient{Client: c, group: g, start: start, held: map[string]permit{}}
+			return &breakerClient{Client: c, group: g, start: start, held: map[string]permit{}, byHand: byHand}
 		}
 		return history.Trial[circuit]{
 			Init: circuit{limits: limits}, Clients: breakerClients, Bubble: true,
