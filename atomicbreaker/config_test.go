@@ -1,58 +1,179 @@
 package atomicbreaker_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
 )
 
+const (
+	// halfRange is that of deadlines: what is open for as long is so until
+	// Reset.
+	halfRange = 1 << 35 * time.Millisecond
+
+	// longestProbe is the longest ProbeTimeout.
+	longestProbe = (1<<25 - 2) * 128 * time.Millisecond
+)
+
+// Every setting that is wrong is an error that names it and its value, wherever
+// a Config is given, and changes nothing.
 func TestWrongSettings(t *testing.T) {
 	tests := map[string]ab.Config{
-		"Config.Trip: Consecutive(0)":                  {Trip: ab.Consecutive(0)},
-		"Config.Trip: Consecutive(-3)":                 {Trip: ab.Consecutive(-3)},
-		"Config.Probes -1":                             {Probes: -1},
-		"Config.Probes 32":                             {Probes: 32},
-		"Config.CloseAfter -1":                         {CloseAfter: -1},
-		"Config.CloseAfter 32":                         {CloseAfter: 32},
-		"Config.ProbeTimeout -1ns":                     {ProbeTimeout: -1},
-		"Config.ProbeTimeout 1200h0m0s":                {ProbeTimeout: 50 * 24 * time.Hour},
-		"Config.MaxOpenTimeout -1ns":                   {MaxOpenTimeout: -1},
-		"Config.MaxOpenTimeout 1s: must be 0 or at le": {OpenTimeout: 2 * time.Second, MaxOpenTimeout: time.Second},
-		"Config.MaxOpenTimeout 59s":                    {MaxOpenTimeout: 59 * time.Second},
+		"Trip: Consecutive(0)":                      {Trip: ab.Consecutive(0)},
+		"Trip: Consecutive(-3)":                     {Trip: ab.Consecutive(-3)},
+		"Probes -1: must be in 0..31":               {Probes: -1},
+		"Probes 32:":                                {Probes: 32},
+		"CloseAfter -1: must be in 0..31":           {CloseAfter: -1},
+		"CloseAfter 32:":                            {CloseAfter: 32},
+		"ProbeTimeout -1ns: must be in 0..1193h":    {ProbeTimeout: -1},
+		"ProbeTimeout 1193h2m47.040000001s:":        {ProbeTimeout: longestProbe + 1},
+		"ProbeTimeout 2562047h47m16.854775807s:":    {ProbeTimeout: math.MaxInt64},
+		"MaxOpenTimeout -1ns: must be 0 or at le":   {MaxOpenTimeout: -1},
+		"MaxOpenTimeout -2ns:":                      {OpenTimeout: -1, MaxOpenTimeout: -2},
+		"MaxOpenTimeout 1s: must be 0 or at le":     {OpenTimeout: 2 * time.Second, MaxOpenTimeout: time.Second},
+		"MaxOpenTimeout 59s:":                       {MaxOpenTimeout: 59 * time.Second},
+		"MaxOpenTimeout 9540h0m0s: must be 0 or at": {OpenTimeout: math.MaxInt64, MaxOpenTimeout: 9540 * time.Hour},
+		"Jitter -0.1: must be in 0..1":              {Jitter: -0.1},
+		"Jitter 1.0000000000000002:":                {Jitter: math.Nextafter(1, 2)},
+		"Jitter NaN:":                               {Jitter: math.NaN()},
+		"Jitter +Inf:":                              {Jitter: math.Inf(1)},
+		"Jitter -Inf:":                              {Jitter: math.Inf(-1)},
+		fmt.Sprintf("Probes %d:", math.MaxInt):      {Probes: math.MaxInt},
+		fmt.Sprintf("Probes %d:", math.MinInt):      {Probes: math.MinInt},
+		fmt.Sprintf("CloseAfter %d:", math.MaxInt):  {CloseAfter: math.MaxInt},
+		fmt.Sprintf("CloseAfter %d:", math.MinInt):  {CloseAfter: math.MinInt},
 	}
 	for want, c := range tests {
+		want = "atomicbreaker: Config." + want
 		b, err := ab.New(c)
-		if b != nil || err == nil || !strings.HasPrefix(err.Error(), "atomicbreaker: "+want) {
+		if b != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("New: %v, want it to start with %q", err, want)
 		}
 		g, err := ab.NewGroup(ab.GroupConfig[string]{Default: c})
-		if g != nil || err == nil || !strings.HasPrefix(err.Error(), "atomicbreaker: "+want) {
+		if g != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("NewGroup: %v, want it to start with %q", err, want)
 		}
-		panics(t, "atomicbreaker: "+want, func() { ab.MustNew(c) })
-		panics(t, "atomicbreaker: "+want, func() { ab.MustNewGroup(ab.GroupConfig[int]{Default: c}) })
-	}
-	_, err := ab.NewGroup(ab.GroupConfig[string]{IdleTimeout: -time.Second})
-	if err == nil || !strings.Contains(err.Error(), "GroupConfig.IdleTimeout -1s") {
-		t.Errorf("NewGroup: %v", err)
+		right := ab.MustNew(ab.Config{Trip: ab.Consecutive(2)})
+		fail(t, right.Allow, 1)
+		before := right.Snapshot()
+		if err := right.Update(c); err == nil || !strings.HasPrefix(err.Error(), want) || right.Snapshot() != before {
+			t.Errorf("Update: %v, want it to start with %q", err, want)
+		}
+		wantVerdict(t, fail(t, right.Allow, 1), ab.Tripped)
+		panics(t, want, func() { ab.MustNew(c) })
+		panics(t, want, func() { ab.MustNewGroup(ab.GroupConfig[int]{Default: c}) })
+		perKey := ab.MustNewGroup(ab.GroupConfig[int]{PerKey: func(int) ab.Config { return c }})
+		panics(t, want, func() { perKey.RecordFailure(1) })
+		if perKey.Len() != 0 {
+			t.Errorf("a key without settings is stored")
+		}
 	}
 }
 
-func TestLargestSettings(t *testing.T) {
-	for _, c := range []ab.Config{
-		{},
-		{Trip: ab.Consecutive(math.MaxInt32), Probes: 31, CloseAfter: 31, ProbeTimeout: 49 * 24 * time.Hour},
-		{OpenTimeout: math.MaxInt64, MaxOpenTimeout: math.MaxInt64},
-		{OpenTimeout: -1, MaxOpenTimeout: time.Hour},
-		{OpenTimeout: math.MinInt64},
-		{OpenTimeout: time.Hour, MaxOpenTimeout: math.MaxInt64},
+func TestWrongGroupSettings(t *testing.T) {
+	for want, c := range map[string]ab.GroupConfig[string]{
+		"IdleTimeout -1s: must not be negative":                   {IdleTimeout: -time.Second},
+		"IdleTimeout -2562047h47m16.854775808s:":                  {IdleTimeout: math.MinInt64},
+		"MaxOpenFraction -0.1: must be in 0..1":                   {MaxOpenFraction: -0.1},
+		"MaxOpenFraction 1.1:":                                    {MaxOpenFraction: 1.1},
+		"MaxOpenFraction NaN:":                                    {MaxOpenFraction: math.NaN()},
+		"MaxOpenFraction +Inf:":                                   {MaxOpenFraction: math.Inf(1)},
+		"MaxOpenFraction -Inf:":                                   {MaxOpenFraction: math.Inf(-1)},
+		fmt.Sprintf("MaxOpenFraction %v:", math.Nextafter(1, 2)):  {MaxOpenFraction: math.Nextafter(1, 2)},
+		fmt.Sprintf("MaxOpenFraction %v:", math.Nextafter(0, -1)): {MaxOpenFraction: math.Nextafter(0, -1)},
 	} {
-		if _, err := ab.New(c); err != nil {
-			t.Error(err)
+		want = "atomicbreaker: GroupConfig." + want
+		g, err := ab.NewGroup(c)
+		if g != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("NewGroup: %v, want it to start with %q", err, want)
 		}
+		panics(t, want, func() { ab.MustNewGroup(c) })
+	}
+}
+
+// What is at the edge of being wrong is right: the breaker opens, is open for
+// exactly as long as it should be, and recovers with as many probes as it should
+// take; also if it had other settings before.
+func TestExtremeSettings(t *testing.T) {
+	const most = math.MaxInt64
+	longest := func(int) time.Duration { return most }
+	shortest := func(int) time.Duration { return math.MinInt64 }
+	for _, tt := range []struct {
+		config ab.Config
+		open   time.Duration // of the first opening; negative: until Reset
+	}{
+		{ab.Config{}, time.Minute},
+		{ab.Config{OpenTimeout: 1, MaxOpenTimeout: 1, ProbeTimeout: 1}, time.Millisecond},
+		{ab.Config{OpenTimeout: 1, MaxOpenTimeout: most, Probes: 31, CloseAfter: 31}, time.Millisecond},
+		{ab.Config{OpenTimeout: time.Second, MaxOpenTimeout: most, Probes: 31, ProbeTimeout: longestProbe}, time.Second},
+		{ab.Config{OpenTimeout: halfRange - time.Millisecond, MaxOpenTimeout: most, CloseAfter: 31}, halfRange - time.Millisecond},
+		{ab.Config{OpenTimeout: halfRange - 1}, halfRange},
+		{ab.Config{OpenTimeout: halfRange}, -1},
+		{ab.Config{OpenTimeout: most, MaxOpenTimeout: most}, -1},
+		{ab.Config{OpenTimeout: math.MinInt64, MaxOpenTimeout: most, Jitter: 1}, -1},
+		{ab.Config{OpenTimeout: -1, MaxOpenTimeout: 1, Backoff: shortest}, -1},
+		{ab.Config{OpenTimeout: 1, MaxOpenTimeout: most, Backoff: longest}, -1},
+		{ab.Config{OpenTimeout: time.Second, Backoff: longest}, 10 * time.Second},
+		{ab.Config{OpenTimeout: time.Second, MaxOpenTimeout: most, Backoff: shortest}, time.Second},
+		{ab.Config{OpenTimeout: time.Second, Jitter: math.SmallestNonzeroFloat64}, time.Second},
+	} {
+		tt.config.Trip = ab.Consecutive(1)
+		cycle := func(t *testing.T, allow allower, reset func()) {
+			for range 3 {
+				wantVerdict(t, fail(t, allow, 1), ab.Tripped)
+				reject(t, allow, ab.ErrOpen)
+				if tt.open < 0 {
+					time.Sleep(3 * halfRange)
+					reject(t, allow, ab.ErrOpen)
+					reset()
+					continue
+				}
+				time.Sleep(tt.open - 1)
+				reject(t, allow, ab.ErrOpen)
+				time.Sleep(1)
+				probes := []ab.Permit{}
+				for range max(tt.config.Probes, 1) {
+					probes = append(probes, admit(t, allow))
+				}
+				reject(t, allow, ab.ErrTooManyProbes)
+				for i := range max(tt.config.CloseAfter, 1) {
+					if i >= len(probes) {
+						probes = append(probes, admit(t, allow))
+					}
+					want := ab.Counted
+					if i+1 == max(tt.config.CloseAfter, 1) {
+						want = ab.Recovered
+					}
+					wantVerdict(t, probes[i].Success(), want)
+				}
+			}
+		}
+		t.Run(fmt.Sprintf("%+v", tt.config), func(t *testing.T) {
+			subjects(t, tt.config, cycle)
+			synctest.Test(t, func(t *testing.T) {
+				b := ab.MustNew(ab.Config{Trip: ab.KOfN(31, 32), OpenTimeout: -1, Probes: 17, ProbeTimeout: 7 * time.Hour})
+				if err := b.Update(tt.config); err != nil {
+					t.Fatal(err)
+				}
+				cycle(t, b.Allow, b.Reset)
+				g := ab.MustNewGroup(ab.GroupConfig[int]{Default: tt.config, IdleTimeout: most, MaxOpenFraction: math.SmallestNonzeroFloat64})
+				cycle(t, keyed(g, 1), func() { g.Reset(1) })
+				if g.Sweep(); g.Len() != 1 {
+					t.Errorf("a key has left before its time")
+				}
+				g = ab.MustNewGroup(ab.GroupConfig[int]{Default: tt.config, IdleTimeout: 1, MaxOpenFraction: 1})
+				cycle(t, keyed(g, 1), func() { g.Reset(1) })
+				time.Sleep(1)
+				if g.Sweep(); g.Len() != 0 {
+					t.Errorf("a key has not left in time")
+				}
+			})
+		})
 	}
 }
 

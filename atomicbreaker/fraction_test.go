@@ -2,9 +2,6 @@ package atomicbreaker_test
 
 import (
 	"errors"
-	"fmt"
-	"math"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -127,14 +124,6 @@ func TestMaxOpenFractionWithKOfN(t *testing.T) {
 	g.Reset(0)
 	wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Counted) // one of the last three
 	wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Tripped)
-}
-
-func TestMaxOpenFractionIsChecked(t *testing.T) {
-	for _, f := range []float64{-0.1, 1.1, math.NaN(), math.Inf(1)} {
-		if _, err := ab.NewGroup(ab.GroupConfig[int]{MaxOpenFraction: f}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("MaxOpenFraction %v", f)) {
-			t.Errorf("%v: %v", f, err)
-		}
-	}
 }
 
 // However many goroutines fail at once, the bound holds, and no place is lost or

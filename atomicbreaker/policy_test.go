@@ -285,15 +285,6 @@ func TestWrongPolicies(t *testing.T) {
 	}
 }
 
-func TestWrongJitter(t *testing.T) {
-	for want, jitter := range map[string]float64{"-0.1": -0.1, "1.5": 1.5, "NaN": math.NaN(), "+Inf": math.Inf(1)} {
-		want = "atomicbreaker: Config.Jitter " + want + ": must be in 0..1"
-		if _, err := ab.New(ab.Config{Jitter: jitter}); err == nil || err.Error() != want {
-			t.Errorf("New: %v, want %q", err, want)
-		}
-	}
-}
-
 // What is at the edge of being wrong is right, and works.
 func TestExtremePolicies(t *testing.T) {
 	const century = 100 * 365 * 24 * time.Hour

@@ -346,6 +346,7 @@ func TestThrottleConfig(t *testing.T) {
 		"Ratio -1":           {Ratio: -1},
 		"Ratio NaN":          {Ratio: math.NaN()},
 		"Ratio +Inf":         {Ratio: math.Inf(1)},
+		"Ratio -Inf":         {Ratio: math.Inf(-1)},
 		"Window -1ns":        {Window: -1},
 		"MinRequests -1":     {MinRequests: -1},
 		"MinRequests 262145": {MinRequests: 1<<18 + 1},
