@@ -28,8 +28,8 @@ func (b *RetryBudget) Config() ab.RetryBudgetConfig {
 // refill adds what has come since it was called last. It is exact if all times
 // lie full seconds apart.
 func (b *RetryBudget) refill() {
-	seconds := int((b.Now - b.looked) / time.Second)
-	b.missing = max(0, b.missing-seconds*b.PerSecond)
+	added := int64((b.Now-b.looked)/time.Second) * int64(b.PerSecond)
+	b.missing = int(max(0, int64(b.missing)-added))
 	b.looked = b.Now
 }
 func (b *RetryBudget) Success() {
