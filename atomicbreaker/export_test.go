@@ -21,11 +21,15 @@ func (g *Group[K]) checkQuiet(keys ...K) error {
 	if b.before.Load() != nil {
 		return fmt.Errorf("a book from before ResetAll is kept")
 	}
-	cells, byStripe := int64(0), map[uint64]uint32{}
+	cells, out, byStripe := int64(0), int64(0), map[uint64]uint32{}
 	for k, c := range b.cells.All() {
 		cells++
 		byStripe[stripeOf(b.hash(c.key, 0))]++
-		switch w := word(c.word.Load()); {
+		w := word(c.word.Load())
+		if w.out() {
+			out++
+		}
+		switch {
 		case g.listens() && !c.toldAllUpTo(w):
 			return fmt.Errorf("the listener was told of %d generations of %v, of %d", c.told.Load(), k, w.gen())
 		case w.mode() == tombstone:
@@ -36,6 +40,9 @@ func (g *Group[K]) checkQuiet(keys ...K) error {
 	}
 	if n := b.linked.Load(); n != cells {
 		return fmt.Errorf("%d cells in the table, counted as %d", cells, n)
+	}
+	if q := b.settings.quota; q != nil && q.taken.Load() != out {
+		return fmt.Errorf("%d cells are open or half-open, counted as %d", out, q.taken.Load())
 	}
 	s := b.stripes.Load()
 	if s == nil {

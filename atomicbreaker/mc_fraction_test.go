@@ -1,0 +1,119 @@
+//go:build modelcheck
+
+package atomicbreaker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+// An allotment is what some threads do to a group of which one key may be open
+// at once, or all, and what was done before.
+type allotment struct {
+	all     bool
+	before  []action
+	threads [][]action
+	opens   [2]int // how many keys are open or half-open in the end: at least, and at most
+}
+
+func (p allotment) check(t *testing.T) {
+	t.Helper()
+	cfg := mc.Config{Operations: mc.Listed(p.threads, func(a action) string { return a.Name })}
+	mc.Check(t, cfg, func(m *mc.M) {
+		config := GroupConfig[string]{Default: Config{Trip: Consecutive(2), OpenTimeout: time.Minute, Probes: 1}, MaxOpenFraction: 1e-6}
+		if p.all {
+			config.MaxOpenFraction = 1
+		}
+		c := &checked{t: t, Group: MustNewGroup(config)}
+		plainly(&c.ledger)
+		for _, a := range p.before {
+			a.Do(c)
+		}
+		for _, thread := range p.threads {
+			m.Go(func() {
+				for _, a := range thread {
+					a.Do(c)
+				}
+			})
+		}
+		m.Final(func() {
+			if err := c.quiet(); err != nil {
+				m.Failf("%v", err)
+			}
+			out := int(c.current().settings.quota.taken.Load()) // and so say the cells, as it is quiet
+			if out < p.opens[0] || out > p.opens[1] {
+				m.Failf("%d are open", out)
+			}
+		})
+	})
+}
+
+// What comes before: each key is one failure from being open.
+var bothFailing = after(failing, record(another, Failure))
+
+// Places of the quota are taken before keys open and given back after they
+// closed, each once, whoever else wanted to do the same.
+func TestQuotaInEveryOrder(t *testing.T) {
+	for name, p := range map[string]allotment{
+		"two keys, and one place":     {before: bothFailing, threads: threads{{record(k, Failure)}, {record(another, Failure)}}, opens: [2]int{1, 1}},
+		"two keys, and two places":    {all: true, before: bothFailing, threads: threads{{record(k, Failure)}, {record(another, Failure)}}, opens: [2]int{2, 2}},
+		"two failures of a key":       {all: true, before: bothFailing, threads: threads{{record(k, Failure)}, {report(2, Failure)}}, opens: [2]int{1, 1}},
+		"two of a key, and one place": {before: failing, threads: threads{{report(0, Failure)}, {report(2, Failure)}}, opens: [2]int{1, 1}},
+		"a place that becomes free":   {before: after(bothFailing, record(another, Failure)), threads: threads{{reset(another), record(k, Failure)}, {report(2, Ignored)}}, opens: [2]int{1, 1}},
+		"two recoveries":              {before: opened, threads: threads{{record(k, Success)}, {record(k, Success)}}},
+		"a recovery, and it is off":   {before: probing, threads: threads{{report(3, Success)}, {disableK}}},
+		"a probe fails as it is off":  {before: probing, threads: threads{{report(3, Failure)}, {disableK}}},
+		"a failure and a reset":       {before: failing, threads: threads{{report(2, Failure)}, {reset(k)}}, opens: [2]int{0, 1}},
+		"a failure, and it is forced": {before: failing, threads: threads{{report(2, Failure)}, {forceK}}},
+		"a failure, and a trip":       {all: true, before: failing, threads: threads{{report(2, Failure)}, {tripK}}, opens: [2]int{1, 1}},
+		"two trips":                   {before: failing, threads: threads{{tripK}, {tripOf(2)}}, opens: [2]int{1, 1}},
+		"a trip without a place":      {before: after(bothFailing, record(another, Failure)), threads: threads{{tripK}, {record(k, Failure)}}, opens: [2]int{2, 2}},
+		"a probe and a trip":          {before: after(opened, expire(k)), threads: threads{{allow(0, k)}, {tripK}}, opens: [2]int{1, 1}},
+		"ResetAll":                    {before: failing, threads: threads{{report(2, Failure)}, {resetAll, record(k, Failure), record(k, Failure)}}, opens: [2]int{1, 1}},
+	} {
+		t.Run(name, func(t *testing.T) { p.check(t) })
+	}
+}
+
+// However callers overlap who see keys of one part of the hashes, the longest
+// run of zeros is kept.
+func TestSketchInEveryOrder(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "see a run of 3 ∥ see one of 5, see none ∥ see one of 4"}, func(m *mc.M) {
+		s := new(sketch)
+		run := func(zeros int) uint64 { return 1 << (63 - sketchBits - zeros) }
+		m.Go(func() { s.see(run(3)) })
+		m.Go(func() { s.see(run(5)); s.see(run(0)) })
+		m.Go(func() { s.see(run(4)) })
+		m.Final(func() {
+			if n := s[0].Load(); n != 6 {
+				m.Failf("it is %d", n)
+			}
+		})
+	})
+}
+
+// However callers overlap who find that a period is over, it ends once, so that
+// no key is forgotten that was seen in it, or since.
+func TestCensusInEveryOrder(t *testing.T) {
+	part := func(n uint64) (hash uint64) { return n << (64 - sketchBits) }
+	mc.Check(t, mc.Config{Operations: "estimate ∥ estimate ∥ see", MaxSteps: 10_000}, func(m *mc.M) {
+		c := newCensus()
+		c.see(part(1))
+		c.see(part(2))
+		for range 2 {
+			m.Go(func() {
+				if n := c.estimate(censusPeriod); n < 2 || n > 3 {
+					m.Failf("%d keys meanwhile", n)
+				}
+			})
+		}
+		m.Go(func() { c.see(part(3)) })
+		m.Final(func() {
+			if n := c.estimate(censusPeriod); n != 3 {
+				m.Failf("%d keys in the end", n)
+			}
+		})
+	})
+}
