@@ -156,7 +156,7 @@ func TestExtremeSettings(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", tt.config), func(t *testing.T) {
 			subjects(t, tt.config, cycle)
 			synctest.Test(t, func(t *testing.T) {
-				b := ab.MustNew(ab.Config{Trip: ab.KOfN(31, 32), OpenTimeout: -1, Probes: 17, ProbeTimeout: 7 * time.Hour})
+				b := ab.MustNew(ab.Config{Trip: ab.KOfN(31, 32), OpenTimeout: 1, MaxOpenTimeout: 1, Probes: 17, ProbeTimeout: 1})
 				if err := b.Update(tt.config); err != nil {
 					t.Fatal(err)
 				}
