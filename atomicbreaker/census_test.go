@@ -30,7 +30,7 @@ func hashOf(seed, i int) uint64 {
 // estimates are too high by one percent, where the one takes over from the other,
 // at 2560 keys.
 func TestCensus(t *testing.T) {
-	const seeds = 100
+	const seeds = 40
 	for _, n := range []int{0, 1, 2, 3, 5, 10, 30, 100, 1_000, 2_000, 2_500, 3_000, 5_000, 20_000} {
 		mean, square := 0.0, 0.0
 		for seed := range seeds {
@@ -40,7 +40,7 @@ func TestCensus(t *testing.T) {
 			mean += off / seeds
 			square += off * off / seeds
 		}
-		if math.Sqrt(square) > 0.045*float64(n)+0.5 || math.Abs(mean) > 0.015*float64(n)+0.1 {
+		if math.Sqrt(square) > 0.05*float64(n)+0.5 || math.Abs(mean) > 0.02*float64(n)+0.1 {
 			t.Errorf("estimates of %d keys are off by %.3g, and by %.3g on average", n, math.Sqrt(square), mean)
 		}
 	}
@@ -49,7 +49,7 @@ func TestCensus(t *testing.T) {
 // Two of ten keys share a register in one of 23 seeds, and are taken for one.
 // Estimates of so few are right in nearly all, and nearly all others by one.
 func TestCensusOfFewKeys(t *testing.T) {
-	const seeds = 5000
+	const seeds = 600
 	for n, share := range map[int]float64{1: 1, 2: 0.999, 5: 0.990, 10: 0.957, 20: 0.830} { // by counting how balls fall into 1024 bins
 		right, near := 0, 0
 		for seed := range seeds {
@@ -62,7 +62,7 @@ func TestCensusOfFewKeys(t *testing.T) {
 				near++
 			}
 		}
-		if got := float64(right) / seeds; math.Abs(got-share) > 0.015 {
+		if got := float64(right) / seeds; math.Abs(got-share) > 0.03 {
 			t.Errorf("%d keys are counted right in %v of all cases, want %v", n, got, share)
 		}
 		if right+near < seeds*98/100 {

@@ -90,7 +90,7 @@ func like(t *testing.T, r *rand.Rand, rule rule) {
 	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: rule.policy}, IdleTimeout: time.Duration(r.IntN(2))})
 	var l list
 	rate := r.Float64()
-	for i := range 400 {
+	for i := range max(rounds(400), 150) {
 		if r.IntN(20) == 0 {
 			rate = r.Float64() // runs of either
 		}
