@@ -16,11 +16,13 @@ type allotment struct {
 	before  []action
 	threads [][]action
 	opens   [2]int // how many keys are open or half-open in the end: at least, and at most
+
+	withheld [2]uint64 // and how many failures did not open one
 }
 
 func (p allotment) check(t *testing.T) {
 	t.Helper()
-	cfg := mc.Config{Operations: mc.Listed(p.threads, func(a action) string { return a.Name })}
+	cfg := mc.Config{Operations: mc.Listed(p.threads, func(a action) string { return a.Name }), MaxSteps: 10_000} // estimates are long
 	mc.Check(t, cfg, func(m *mc.M) {
 		config := GroupConfig[string]{Default: Config{Trip: Consecutive(2), OpenTimeout: time.Minute, Probes: 1}, MaxOpenFraction: 1e-6}
 		if p.all {
@@ -46,6 +48,9 @@ func (p allotment) check(t *testing.T) {
 			if out < p.opens[0] || out > p.opens[1] {
 				m.Failf("%d are open", out)
 			}
+			if s := c.Stats(); s.Withheld < p.withheld[0] || s.Withheld > p.withheld[1] {
+				m.Failf("%+v", s)
+			}
 		})
 	})
 }
@@ -57,19 +62,20 @@ var bothFailing = after(failing, record(another, Failure))
 // closed, each once, whoever else wanted to do the same.
 func TestQuotaInEveryOrder(t *testing.T) {
 	for name, p := range map[string]allotment{
-		"two keys, and one place":     {before: bothFailing, threads: threads{{record(k, Failure)}, {record(another, Failure)}}, opens: [2]int{1, 1}},
+		"two keys, and one place":     {before: bothFailing, threads: threads{{record(k, Failure)}, {record(another, Failure)}}, opens: [2]int{1, 1}, withheld: [2]uint64{1, 1}},
 		"two keys, and two places":    {all: true, before: bothFailing, threads: threads{{record(k, Failure)}, {record(another, Failure)}}, opens: [2]int{2, 2}},
 		"two failures of a key":       {all: true, before: bothFailing, threads: threads{{record(k, Failure)}, {report(2, Failure)}}, opens: [2]int{1, 1}},
-		"two of a key, and one place": {before: failing, threads: threads{{report(0, Failure)}, {report(2, Failure)}}, opens: [2]int{1, 1}},
+		"two keys, and no place":      {before: after(bothFailing, record(twin, Failure), record(twin, Failure)), threads: threads{{record(k, Failure)}, {record(another, Failure)}}, opens: [2]int{1, 1}, withheld: [2]uint64{2, 2}},
+		"two of a key, and one place": {before: failing, threads: threads{{report(0, Failure)}, {report(2, Failure)}}, opens: [2]int{1, 1}, withheld: [2]uint64{0, 1}},
 		"a place that becomes free":   {before: after(bothFailing, record(another, Failure)), threads: threads{{reset(another), record(k, Failure)}, {report(2, Ignored)}}, opens: [2]int{1, 1}},
 		"two recoveries":              {before: opened, threads: threads{{record(k, Success)}, {record(k, Success)}}},
 		"a recovery, and it is off":   {before: probing, threads: threads{{report(3, Success)}, {disableK}}},
 		"a probe fails as it is off":  {before: probing, threads: threads{{report(3, Failure)}, {disableK}}},
 		"a failure and a reset":       {before: failing, threads: threads{{report(2, Failure)}, {reset(k)}}, opens: [2]int{0, 1}},
 		"a failure, and it is forced": {before: failing, threads: threads{{report(2, Failure)}, {forceK}}},
-		"a failure, and a trip":       {all: true, before: failing, threads: threads{{report(2, Failure)}, {tripK}}, opens: [2]int{1, 1}},
-		"two trips":                   {before: failing, threads: threads{{tripK}, {tripOf(2)}}, opens: [2]int{1, 1}},
-		"a trip without a place":      {before: after(bothFailing, record(another, Failure)), threads: threads{{tripK}, {record(k, Failure)}}, opens: [2]int{2, 2}},
+		"a failure, and a trip":       {all: true, before: failing, threads: threads{{report(2, Failure)}, {tripK}}, opens: [2]int{1, 1}, withheld: [2]uint64{0, 1}},
+		"two trips":                   {before: failing, threads: threads{{tripK}, {tripOf(2)}}, opens: [2]int{1, 1}, withheld: [2]uint64{0, 1}},
+		"a trip without a place":      {before: after(bothFailing, record(another, Failure)), threads: threads{{tripK}, {record(k, Failure)}}, opens: [2]int{2, 2}, withheld: [2]uint64{0, 1}},
 		"a probe and a trip":          {before: after(opened, expire(k)), threads: threads{{allow(0, k)}, {tripK}}, opens: [2]int{1, 1}},
 		"ResetAll":                    {before: failing, threads: threads{{report(2, Failure)}, {resetAll, record(k, Failure), record(k, Failure)}}, opens: [2]int{1, 1}},
 	} {

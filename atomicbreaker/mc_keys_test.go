@@ -42,7 +42,7 @@ func (s *spec) disableKey(k string) { s.of(k).set(Disabled, ReasonDisable) }
 func (s *spec) tripped(slot int) Verdict {
 	switch p := s.permits[slot]; {
 	case p.of == nil || p.of.stay != p.stay:
-		return Late
+		return s.late(p.of)
 	case p.of.state == Disabled:
 		return Counted
 	default:

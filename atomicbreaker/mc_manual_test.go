@@ -40,6 +40,7 @@ var (
 	observes = order{Name: "Snapshot", Do: func(b ruled) any { return fmt.Sprintf("%+v", b.look()) }}
 	waits    = order{Name: "expire", Do: func(b ruled) any { b.expire(); return nil }}
 	hears    = order{Name: "told", Do: func(b ruled) any { return b.told() }}
+	counts   = order{Name: "Stats", Do: func(b ruled) any { return b.stats() }}
 )
 
 // A regime is what some threads do to a Breaker, and what was done before.
@@ -81,7 +82,7 @@ func (r regime) check(t *testing.T, cfg mc.Config) {
 		},
 		Model:   func() ruled { return start(&rule{settings: r.settings, listens: r.listens}) },
 		Threads: r.threads,
-		After:   []order{observes, hears},
+		After:   []order{observes, hears, counts},
 	})
 }
 
@@ -102,6 +103,7 @@ func TestByHand(t *testing.T) {
 	fourFifths := Config{Trip: KOfN(4, 5)}
 	for name, r := range map[string]regime{
 		"ForceOpen and a result":   {before: append(two[:2:2], failed...), threads: orders{{forces}, {ends(0, Failure)}}},
+		"ForceOpen and results":    {before: two, threads: orders{{forces}, {ends(0, Failure), ends(1, Success)}}},
 		"Disable and a result":     {before: append(two[:2:2], failed...), threads: orders{{disables}, {ends(0, Failure)}}},
 		"Disable and a call":       {threads: orders{{disables, ask(0)}, {ask(1), ends(1, Failure)}}},
 		"off and on":               {before: off, threads: orders{{resets, ask(0), ends(0, Failure)}, {ends(2, Failure)}}},
@@ -123,6 +125,9 @@ func TestByHand(t *testing.T) {
 		"a probe's Trip":           {before: trying, settings: Config{Probes: 2}, threads: orders{{endsIn(2, 5*time.Minute)}, {ask(0), ends(0, Success)}}},
 		"a permit's Trip when off": {before: off, threads: orders{{endsIn(2, -1)}, {resets}}},
 		"a permit's Trip, forced":  {before: two, threads: orders{{endsIn(0, 0)}, {forces}}},
+		"two rejections":           {before: forced, threads: orders{{ask(2)}, {ask(3)}}},
+		"two late results":         {before: append(two[:2:2], resets), threads: orders{{ends(0, Success)}, {ends(1, Failure)}}},
+		"two resets":               {before: two, threads: orders{{resets}, {resets}}},
 		"by hand among K of N":     {settings: fourFifths, before: append(two[:2:2], failed...), threads: orders{{ends(0, Failure), tripsFor(0)}, {ends(1, Success), resets}}},
 	} {
 		r.listens = true
@@ -154,11 +159,31 @@ func TestZeroBreakerCounts(t *testing.T) {
 	}
 }
 
+// Who asks a zero Breaker for its counts while others set it up is told of those
+// that there are.
+func TestZeroBreakerCountsInEveryOrder(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "ForceOpen, Stats ∥ Stats"}, func(m *mc.M) {
+		var b Breaker
+		m.Go(func() {
+			b.ForceOpen()
+			if s := b.Stats(); s != (Stats{Opened: 1}) {
+				m.Failf("%+v", s)
+			}
+		})
+		m.Go(func() { b.Stats() })
+	})
+}
+
 // What is counted for Stats is counted, whoever is first, and on whatever page.
 func TestLedgerLosesNothing(t *testing.T) {
-	mc.Check(t, mc.Config{Operations: "opened ∥ opened ∥ late"}, func(m *mc.M) {
+	mc.Check(t, mc.Config{Operations: "opened, Stats ∥ opened ∥ late"}, func(m *mc.M) {
 		var l ledger
-		m.Go(func() { l.began(word(0).enter(open)) })
+		m.Go(func() {
+			l.began(word(0).enter(open))
+			if s := l.stats(); s.Opened == 0 || s.Opened > 2 || s.Late > 1 {
+				m.Failf("%+v meanwhile", s)
+			}
+		})
 		m.Go(func() { l.began(word(0).enter(open)) })
 		m.Go(func() { l.mine().late.Add(1) })
 		m.Final(func() {

@@ -4,12 +4,7 @@ package atomicbreaker
 
 import (
 	"fmt"
-	"math"
 	"testing"
-	"time"
-
-	"github.com/latchfree/latchfree/internal/mc"
-	"github.com/latchfree/latchfree/internal/table"
 )
 
 // subject is what a Group and its model can do. Time stands still, so what has
@@ -26,6 +21,7 @@ type subject interface {
 	kill(k string)        // see kill; beforehand only
 	look(k string) string // afterwards only
 	quiet() error         // whether it is as it should be; afterwards only
+	stats() string        // afterwards only
 	told(k string) string // the events of the key; afterwards only
 }
 
@@ -103,7 +99,8 @@ func (c *checked) expire(k string) {
 // kill leaves the cell of a pristine key dead in the table.
 func (c *checked) kill(k string) { kill(c.t, c.Group, k) }
 
-func (c *checked) quiet() error { return c.checkQuiet(k, twin, another) }
+func (c *checked) quiet() error  { return c.checkQuiet(k, twin, another) }
+func (c *checked) stats() string { return fmt.Sprintf("%+v", c.Stats()) }
 
 func (c *checked) look(k string) string {
 	s := Snapshot{}
@@ -122,6 +119,7 @@ type spec struct {
 	settings Config
 	deaf     bool // without a listener
 	keys     map[string]*life
+	counted  Stats // of calls
 	permits  [slots]struct {
 		of   *life
 		stay int
@@ -134,7 +132,13 @@ type life struct {
 	expired                              bool
 	stay, failures, streak, inFlight, ok int
 	calls                                []bool // while closed, true for failures
-	events                               string
+	past                                 past
+}
+
+// past is what a key has been through, in all its stays.
+type past struct {
+	events  string
+	counted Stats // of transitions
 }
 
 func (s *spec) of(k string) *life {
@@ -146,12 +150,12 @@ func (s *spec) of(k string) *life {
 
 func (l *life) enter(s State, why Reason) {
 	l.tell(s, why, l.streak)
-	*l = life{state: s, stay: l.stay + 1, streak: l.streak, ok: l.ok, events: l.events}
+	*l = life{state: s, stay: l.stay + 1, streak: l.streak, ok: l.ok, past: l.past}
 }
 
 func (l *life) close(why Reason) {
 	l.tell(Closed, why, l.streak)
-	*l = life{stay: l.stay + 1, events: l.events}
+	*l = life{stay: l.stay + 1, past: l.past}
 }
 
 func (l *life) tell(to State, why Reason, streak int) {
@@ -165,18 +169,22 @@ func (l *life) tell(to State, why Reason, streak int) {
 	if to == Open {
 		streak++
 	}
-	l.events += showEvent(l.state, to, why, failures, successes, l.inFlight, streak)
+	l.past.counted.begins(to)
+	l.past.events += showEvent(l.state, to, why, failures, successes, l.inFlight, streak)
 }
 
 func (s *spec) allow(slot int, k string) error {
 	l := s.of(k)
+	s.permits[slot].of = nil
 	switch {
 	case l.state == Open && !l.expired, l.state == ForcedOpen:
+		s.counted.Rejected++
 		return ErrOpen
 	case l.state == Open:
 		l.enter(HalfOpen, ReasonOpenTimeout)
 		l.ok = 0
 	case l.state == HalfOpen && l.inFlight == s.settings.Probes && !l.expired:
+		s.counted.Rejected++
 		return ErrTooManyProbes
 	case l.state == HalfOpen && l.inFlight == s.settings.Probes:
 		l.enter(HalfOpen, ReasonProbeTimeout)
@@ -193,7 +201,7 @@ func (s *spec) report(slot int, o Outcome) Verdict {
 	p := s.permits[slot]
 	l := p.of
 	if l == nil || l.stay != p.stay {
-		return Late
+		return s.late(l)
 	}
 	if l.state == Disabled {
 		return Counted
@@ -209,6 +217,14 @@ func (s *spec) report(slot int, o Outcome) Verdict {
 		return Counted
 	}
 	return s.outcome(l, o, ReasonRecovered, ReasonProbeFailed)
+}
+
+// late counts the report of a permit, if it is one.
+func (s *spec) late(l *life) Verdict {
+	if l != nil {
+		s.counted.Late++
+	}
+	return Late
 }
 
 func (s *spec) record(k string, o Outcome) Verdict {
@@ -262,6 +278,7 @@ func (s *spec) resetAll() {
 			l.stay++ // and nobody is told
 		} else {
 			l.close(ReasonReset)
+			l.past.counted.Closed-- // they are not counted one by one
 		}
 	}
 }
@@ -277,118 +294,18 @@ func (s *spec) look(k string) string {
 
 func (s *spec) quiet() error { return nil }
 
+func (s *spec) stats() string {
+	sum := s.counted
+	for _, l := range s.keys {
+		sum.Opened += l.past.counted.Opened
+		sum.Closed += l.past.counted.Closed
+	}
+	return fmt.Sprintf("%+v", sum)
+}
+
 func (s *spec) told(k string) string {
 	if s.deaf {
 		return ""
 	}
-	return s.of(k).events
-}
-
-// Keys. A twin shares its stripe with k, and another does not.
-var k, twin, another = keysByStripe()
-
-func keysByStripe() (k, twin, another string) {
-	keys := table.NewKeys[string]()
-	k = "k"
-	for i := 0; twin == "" || another == ""; i++ {
-		name := fmt.Sprint("k", i)
-		if stripeOf(keys.Hash(name)) == stripeOf(keys.Hash(k)) {
-			twin = name
-		} else {
-			another = name
-		}
-	}
-	return k, twin, another
-}
-
-// An action is an operation of a protocol.
-type action = mc.Call[subject]
-
-func allow(slot int, k string) action {
-	return action{Name: fmt.Sprintf("Allow(%q) %d", k, slot), Do: func(s subject) any { return s.allow(slot, k) }}
-}
-
-func report(slot int, o Outcome) action {
-	return action{Name: fmt.Sprintf("%v of %d", o, slot), Do: func(s subject) any { return s.report(slot, o) }}
-}
-
-func record(k string, o Outcome) action {
-	return action{Name: fmt.Sprintf("Record%v(%q)", o, k), Do: func(s subject) any { return s.record(k, o) }}
-}
-
-func state(k string) action {
-	return action{Name: fmt.Sprintf("State(%q)", k), Do: func(s subject) any { return s.state(k) }}
-}
-
-func reset(k string) action {
-	return action{Name: fmt.Sprintf("Reset(%q)", k), Do: func(s subject) any { s.reset(k); return nil }}
-}
-
-func expire(k string) action {
-	return action{Name: fmt.Sprintf("expire(%q)", k), Do: func(s subject) any { s.expire(k); return nil }}
-}
-
-func bury(k string) action {
-	return action{Name: fmt.Sprintf("bury(%q)", k), Do: func(s subject) any { s.kill(k); return nil }}
-}
-
-func look(k string) action {
-	return action{Name: fmt.Sprintf("look(%q)", k), Do: func(s subject) any { return s.look(k) }}
-}
-
-func told(k string) action {
-	return action{Name: fmt.Sprintf("told(%q)", k), Do: func(s subject) any { return s.told(k) }}
-}
-
-var (
-	resetAll = action{Name: "ResetAll", Do: func(s subject) any { s.resetAll(); return nil }}
-	sweep    = action{Name: "Sweep", Do: func(s subject) any { s.sweep(); return nil }}
-	quiet    = action{Name: "quiet", Do: func(s subject) any { return s.quiet() }}
-)
-
-// A protocol is what some threads do to a group, and what was done before.
-type protocol struct {
-	settings Config
-	idle     bool // keep keys that have recovered until a Sweep
-	listens  bool // and the listener's events must be those of that order
-	before   []action
-	threads  [][]action
-}
-
-// check explores the protocol. In every execution the results are those of
-// some order of the actions on the model.
-func (p protocol) check(t *testing.T, cfg mc.Config) mc.Result {
-	t.Helper()
-	p.settings.OpenTimeout = time.Minute
-	p.settings.Probes = max(p.settings.Probes, 1)
-	if p.settings.Trip == nil {
-		p.settings.Trip = Consecutive(2)
-	}
-	start := func(s subject) subject {
-		for _, a := range p.before {
-			a.Do(s)
-		}
-		return s
-	}
-	return mc.Linearizable(t, cfg, mc.Program[subject]{
-		New: func() subject {
-			c := &checked{t: t}
-			config := GroupConfig[string]{Default: p.settings}
-			if p.listens {
-				c.events = map[string]*[]Event{k: {}, twin: {}, another: {}}
-				config.OnStateChange = c.hear
-			}
-			c.Group = MustNewGroup(config)
-			plainly(&c.ledger)
-			if p.idle {
-				c.config.IdleTimeout = math.MinInt64 // every Sweep finds it over
-			}
-			return start(c)
-		},
-		Model: func() subject {
-			return start(&spec{settings: p.settings, deaf: !p.listens, keys: map[string]*life{}})
-		},
-		Threads: p.threads,
-		After:   []action{quiet, look(k), look(twin), look(another), told(k), told(twin), told(another)},
-	})
+	return s.of(k).past.events
 }

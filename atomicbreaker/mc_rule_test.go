@@ -21,7 +21,8 @@ type ruled interface {
 	update(Config)
 	expire() // an open time; beforehand only
 	look() Snapshot
-	told() string // the events; afterwards only
+	told() string  // the events; afterwards only
+	stats() string // afterwards only
 }
 
 // plainly makes a ledger count on one page, so that which page it is takes no
@@ -60,6 +61,7 @@ func (b *actual) reset()                                    { b.Reset() }
 func (b *actual) expire()                                   { b.core.word.And(^uint64(untilMask)) }
 func (b *actual) look() Snapshot                            { return b.Snapshot() }
 func (b *actual) told() string                              { return b.events }
+func (b *actual) stats() string                             { return fmt.Sprintf("%+v", b.Stats()) }
 
 func (b *actual) update(c Config) {
 	if b.core.set.Load().listens {
@@ -91,6 +93,7 @@ type rule struct {
 	ok                   int
 	until                time.Duration // math.MaxInt64 is never
 	stays                [slots]int    // of the permits, counted from 1
+	counted              Stats
 	events               string
 }
 
@@ -176,6 +179,7 @@ func (r *rule) enter(to State, why Reason, until time.Duration) {
 	if r.state == HalfOpen {
 		successes, flying = r.ok, r.flying
 	}
+	r.counted.begins(to)
 	r.events += showEvent(r.state, to, why, r.failures(), successes, flying, streak) + fmt.Sprint(openFor, " ")
 	if to != Open && to != HalfOpen {
 		streak = 0
@@ -212,6 +216,7 @@ func (r *rule) allow(slot int) error {
 		r.enter(HalfOpen, ReasonOpenTimeout, 0)
 	}
 	if r.stays[slot] = 0; err != nil {
+		r.counted.Rejected++
 		if r.settings.Shadow {
 			return nil // and its result is late
 		}
@@ -227,7 +232,7 @@ func (r *rule) allow(slot int) error {
 func (r *rule) report(slot int, o Outcome) Verdict {
 	switch {
 	case r.stays[slot] != 1+r.stay:
-		return Late
+		return r.late(slot)
 	case r.state == Disabled || o == Ignored && r.state == Closed:
 		return Counted
 	case r.state == Closed:
@@ -250,9 +255,17 @@ func (r *rule) report(slot int, o Outcome) Verdict {
 	return Counted
 }
 
+// late counts the report of a permit, if it is one.
+func (r *rule) late(slot int) Verdict {
+	if r.stays[slot] != 0 {
+		r.counted.Late++
+	}
+	return Late
+}
+
 func (r *rule) tripped(slot int, d time.Duration) Verdict {
 	if r.stays[slot] != 1+r.stay {
-		return Late
+		return r.late(slot)
 	} else if r.state == Disabled {
 		return Counted
 	}
@@ -299,6 +312,18 @@ func (r *rule) look() Snapshot {
 		s.State = Shadow
 	}
 	return s
+}
+
+func (r *rule) stats() string { return fmt.Sprintf("%+v", r.counted) }
+
+// begins counts the beginning of a stay.
+func (s *Stats) begins(to State) {
+	switch to {
+	case Open, ForcedOpen:
+		s.Opened++
+	case Closed:
+		s.Closed++
+	}
 }
 
 func (r *rule) told() string {

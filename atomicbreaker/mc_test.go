@@ -53,6 +53,7 @@ func TestProtocols(t *testing.T) {
 		"a reset of another":                {before: held, threads: threads{{reset(another)}, {report(0, Failure)}}},
 		"a late failure as the key departs": {before: opened, threads: threads{{report(0, Failure)}, {record(k, Success)}}},
 		"ResetAll, a failure and State":     {before: failing, threads: threads{{resetAll}, {record(k, Failure)}, {state(k), state(k)}}},
+		"two late failures":                 {before: opened, threads: threads{{report(0, Failure)}, {report(2, Failure)}}},
 		"State as the key departs":          {before: opened, threads: threads{{state(k), state(k)}, {record(k, Success), record(k, Failure)}}},
 
 		"a lost probe and its heir":          {before: overdue, threads: threads{{report(3, Success)}, {allow(0, k), report(0, Success)}}},

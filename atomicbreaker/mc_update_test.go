@@ -119,6 +119,12 @@ func TestWindowsAreOfOneStayAndPolicy(t *testing.T) {
 		return func() { p.b.core.settle(word(p.early.bits).stay(), result{outcome: Failure}, s) }
 	}
 	early := func(p *patient) func() { return func() { p.early.Failure() } }
+	// A success when there are windows, which takes the short way to them.
+	success := func(p *patient) func() {
+		call, _ := p.b.Allow()
+		call.Success()
+		return func() { p.early.Success() }
+	}
 	for name, p := range map[string]struct {
 		operations string
 		first      func(*patient) func()
@@ -126,6 +132,8 @@ func TestWindowsAreOfOneStayAndPolicy(t *testing.T) {
 	}{
 		"a late failure":              {"Failure ∥ Reset, Allow, Failure", early, []cure{resetting, calls}},
 		"a late failure and a reset":  {"Failure ∥ Allow, Failure, Reset, Allow, Failure", early, []cure{calls, resetting, calls}},
+		"a late success":              {"Success ∥ Reset, Allow, Failure", success, []cure{resetting, calls}},
+		"a late success, and again":   {"Success ∥ Reset, Allow, Failure, Reset, Allow, Failure", success, []cure{resetting, calls, resetting, calls}},
 		"earlier settings":            {"Failure by earlier settings ∥ Update to others, Allow, Failure", stopped, []cure{toOthers, calls}},
 		"earlier settings, and again": {"Failure by earlier settings ∥ Update to others, Update to windows, Allow, Failure", stopped, []cure{toOthers, toWindows, calls}},
 		"a reset, and an update":      {"Failure by earlier settings ∥ Reset, Update to others, Allow, Failure", stopped, []cure{resetting, toOthers, calls}},
