@@ -87,6 +87,7 @@ func TestKeysByHand(t *testing.T) {
 		"a permit's Trip and Reset":    {before: failing, threads: threads{{tripOf(2)}, {reset(k)}}},
 		"ForceOpen twice and Reset":    {before: failing, threads: threads{{forceK, forceK}, {reset(k)}}},
 		"a permit's Trip and ResetAll": {listens: true, before: held, threads: threads{{tripOf(0)}, {resetAll, allow(1, k)}}},
+		"ForceOpen is heard, or late":  {listens: true, before: held, threads: threads{{forceK}, {resetAll}}},
 		"a key that is forced hears":   {listens: true, before: failing, threads: threads{{forceK}, {report(2, Failure)}}},
 		"a late failure when off":      {before: failing, threads: threads{{disableK}, {report(0, Failure), report(2, Success)}}},
 	} {

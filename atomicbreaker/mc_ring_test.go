@@ -133,6 +133,7 @@ func TestRingProtocols(t *testing.T) {
 		"an adder against a sum":        {stripes: 1, before: []deed{bad}, threads: [][]deed{{bad, good}, {sum}}},
 		"a rotation against a sum":      {stripes: 1, before: []deed{bad, tick, good, lap}, threads: [][]deed{{bad}, {sum}}},
 		"a sum while the lap ends":      {stripes: 1, before: []deed{bad, tick, bad}, threads: [][]deed{{lap, bad}, {sum}}},
+		"a sum while more come":         {stripes: 1, before: []deed{good}, threads: [][]deed{{lap, bad, bad}, {sum}}},
 		"a sum while a tick ends":       {stripes: 1, before: []deed{bad}, threads: [][]deed{{good, tick, bad}, {sum}}},
 		"two stripes":                   {stripes: 2, before: []deed{bad}, threads: [][]deed{{bad, tick, good}, {sum}}},
 		"two stripes over a rotation":   {stripes: 2, before: []deed{good, lap}, threads: [][]deed{{good}, {bad}}},

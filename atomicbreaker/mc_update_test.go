@@ -13,6 +13,7 @@ import (
 var (
 	windowed  = Config{Trip: FailureRate(1, 2, time.Minute), OpenTimeout: time.Minute}
 	counting  = Config{Trip: Consecutive(3), OpenTimeout: time.Minute}
+	both      = Config{Trip: AnyOf(Consecutive(3), FailureRate(1, 9, time.Minute)), OpenTimeout: time.Minute}
 	otherwise = Config{Trip: FailureRate(1, 2, time.Hour), OpenTimeout: time.Minute}
 )
 
@@ -41,6 +42,7 @@ var (
 	toWindows = updatesTo("windows", windowed)
 	toOthers  = updatesTo("others", otherwise)
 	toCounts  = updatesTo("counts", counting)
+	toBoth    = updatesTo("both", both)
 	resetting = cure{"Reset", func(p *patient) { p.b.Reset() }}
 	recovers  = cure{"Success of a probe", func(p *patient) { p.probe.Success() }}
 	calls     = cure{"Allow, Failure", func(p *patient) {
@@ -65,18 +67,22 @@ func TestWatchedAgreesWithSettings(t *testing.T) {
 		probing bool // it is half-open before
 		long    bool // too long for all orders: those with at most two preemptions
 		threads [][]cure
+
+		ends     uint64 // how many stays have ended
+		failures int    // how many there are in a row then
 	}{
-		"Update and Reset":              {from: counting, threads: [][]cure{{toWindows}, {resetting}}},
-		"Update back and Reset":         {from: windowed, threads: [][]cure{{toCounts}, {resetting}}},
-		"Update and a recovery":         {from: counting, probing: true, threads: [][]cure{{toWindows}, {recovers}}},
-		"Update back and a recovery":    {from: windowed, probing: true, threads: [][]cure{{toCounts}, {recovers}}},
+		"Update and Reset":              {from: counting, threads: [][]cure{{toWindows}, {resetting}}, ends: 1},
+		"Update back and Reset":         {from: windowed, threads: [][]cure{{toCounts}, {resetting}}, ends: 1},
+		"Update and a recovery":         {from: counting, probing: true, threads: [][]cure{{toWindows}, {recovers}}, ends: 1},
+		"Update back and a recovery":    {from: windowed, probing: true, threads: [][]cure{{toCounts}, {recovers}}, ends: 1},
 		"two Updates":                   {from: counting, threads: [][]cure{{toWindows}, {toCounts}}},
 		"two Updates, back first":       {from: windowed, threads: [][]cure{{toCounts}, {toOthers}}},
-		"there and back, and Reset":     {from: counting, threads: [][]cure{{toWindows, toCounts}, {resetting}}},
-		"there and back, and a failure": {from: counting, threads: [][]cure{{toWindows, toCounts}, {calls}}},
-		"Updates, and a recovery":       {from: counting, probing: true, threads: [][]cure{{toWindows, toCounts}, {recovers}}},
-		"two Updates and a recovery":    {from: windowed, probing: true, threads: [][]cure{{toCounts}, {toWindows}, {recovers}}},
-		"two Updates and Reset":         {from: counting, long: true, threads: [][]cure{{toCounts}, {toWindows}, {resetting}}},
+		"there and back, and Reset":     {from: counting, threads: [][]cure{{toWindows, toCounts}, {resetting}}, ends: 1},
+		"there and back, and a failure": {from: both, threads: [][]cure{{toCounts, toBoth}, {calls}}, failures: 1},
+		"a failure during Updates":      {from: counting, threads: [][]cure{{toBoth, toCounts}, {calls}}, failures: 1},
+		"Updates, and a recovery":       {from: counting, probing: true, threads: [][]cure{{toWindows, toCounts}, {recovers}}, ends: 1},
+		"two Updates and a recovery":    {from: windowed, probing: true, threads: [][]cure{{toCounts}, {toWindows}, {recovers}}, ends: 1},
+		"two Updates and Reset":         {from: counting, long: true, threads: [][]cure{{toCounts}, {toWindows}, {resetting}}, ends: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := mc.Config{}
@@ -91,6 +97,7 @@ func TestWatchedAgreesWithSettings(t *testing.T) {
 					q.b.core.word.And(^uint64(untilMask))
 					q.probe, _ = q.b.Allow()
 				}
+				began := uint64(word(q.b.core.word.Load()).gen())
 				for _, cures := range p.threads {
 					m.Go(func() {
 						for _, c := range cures {
@@ -100,6 +107,9 @@ func TestWatchedAgreesWithSettings(t *testing.T) {
 				}
 				m.Final(func() {
 					s, w := q.b.core.set.Load(), word(q.b.core.word.Load())
+					if ended := uint64(w.gen()) - began; ended != p.ends || w.failures() != p.failures {
+						m.Failf("%d stays have ended, and there are %d failures", ended, w.failures())
+					}
 					if w.mode() != closed || w.watched() != s.watchesAll() {
 						m.Failf("mode %d, watched: %v, and should be: %v", w.mode(), w.watched(), s.watchesAll())
 					}
@@ -171,21 +181,30 @@ func TestWindowsOpenOnce(t *testing.T) {
 	for name, p := range map[string]struct {
 		operations string
 		policy     Policy
-		before     int // failures
+		earlier    []cure // before it is of that policy
+		before     int    // failures
 		threads    []func(*Breaker, Permit) Verdict
 		open       bool // whether it must be
 	}{
-		"two failures":               {"Failure ∥ Failure", FailureCount(2, time.Minute), 0, []func(*Breaker, Permit) Verdict{failure, failure}, true},
-		"one more than enough":       {"Failure ∥ Failure", FailureCount(2, time.Minute), 1, []func(*Breaker, Permit) Verdict{failure, failure}, true},
-		"a failure and a success":    {"Failure ∥ Success", FailureCount(2, time.Minute), 1, []func(*Breaker, Permit) Verdict{failure, success}, true},
-		"a rate, and enough calls":   {"Failure ∥ Failure", rate, 2, []func(*Breaker, Permit) Verdict{failure, failure}, true},
-		"a rate, and half successes": {"Success ∥ Failure", rate, 3, []func(*Breaker, Permit) Verdict{success, failure}, true},
-		"in a row or in a window":    {"Failure ∥ Failure", AnyOf(Consecutive(3), FailureCount(3, time.Minute)), 1, []func(*Breaker, Permit) Verdict{failure, failure}, true},
-		"too few":                    {"Failure ∥ Failure", FailureCount(3, time.Minute), 0, []func(*Breaker, Permit) Verdict{failure, failure}, false},
+		"two failures":               {"Failure ∥ Failure", FailureCount(2, time.Minute), nil, 0, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"one more than enough":       {"Failure ∥ Failure", FailureCount(2, time.Minute), nil, 1, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"a failure and a success":    {"Failure ∥ Success", FailureCount(2, time.Minute), nil, 1, []func(*Breaker, Permit) Verdict{failure, success}, true},
+		"a rate, and enough calls":   {"Failure ∥ Failure", rate, nil, 2, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"a rate, and half successes": {"Success ∥ Failure", rate, nil, 3, []func(*Breaker, Permit) Verdict{success, failure}, true},
+		"in a row or in a window":    {"Failure ∥ Failure", AnyOf(Consecutive(3), FailureCount(3, time.Minute)), nil, 1, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"too few":                    {"Failure ∥ Failure", FailureCount(3, time.Minute), nil, 0, []func(*Breaker, Permit) Verdict{failure, failure}, false},
+		"in the next stay":           {"Failure ∥ Failure", FailureCount(2, time.Minute), []cure{calls, resetting}, 0, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"by later settings":          {"Failure ∥ Failure", FailureCount(2, time.Minute), []cure{calls, toOthers}, 0, []func(*Breaker, Permit) Verdict{failure, failure}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mc.Check(t, mc.Config{Operations: p.operations}, func(m *mc.M) {
-				q := newPatient(Config{Trip: p.policy, OpenTimeout: -1})
+				c := Config{Trip: p.policy, OpenTimeout: -1}
+				q := newPatient(c)
+				for _, earlier := range p.earlier {
+					earlier.do(q)
+				}
+				updatesTo("it", c).do(q)
+				began := q.b.Snapshot().Generation
 				for range p.before {
 					calls.do(q)
 				}
@@ -201,7 +220,7 @@ func TestWindowsOpenOnce(t *testing.T) {
 				m.Final(func() {
 					s := q.b.Snapshot()
 					switch n := tripped.Value(); {
-					case p.open && n == 1 && s.State == Open && s.Generation == 1:
+					case p.open && n == 1 && s.State == Open && s.Generation == began+1:
 					case !p.open && n == 0 && s.State == Closed:
 					default:
 						m.Failf("%d failures opened it, and it is %v in generation %d", n, s.State, s.Generation)

@@ -65,6 +65,10 @@ var (
 	longAgo  = []wardDeed{grants0, fails, grants1, later}
 	idleKey  = append(longAgo[:4:4], sweeps)
 	watchful = AnyOf(Consecutive(3), FailureCount(3, minute))
+
+	// A key of which all that could keep it is long ago.
+	cleanKey = []wardDeed{fails, succeeds, later}
+	inARow   = AnyOf(Consecutive(2), FailureCount(9, minute))
 )
 
 // wardship is what threads do to a ward.
@@ -148,6 +152,8 @@ func TestWindowsLoseNothing(t *testing.T) {
 		"a failure in time and a sweep":       {trip: twice, before: []wardDeed{fails}, threads: deeds{{sweeps}, {passes}}, spare: 1, upTo: 2},
 		"a failure, and no time for a sweep":  {trip: twice, before: []wardDeed{fails}, threads: deeds{{succeeds}, {sweeps}}, spare: 1},
 		"a failure, cleared, and two sweeps":  {trip: watchful, before: longAgo[:4:4], threads: deeds{{succeeds, fails, succeeds, sweeps}, {sweeps}}, spare: 2},
+		"a failure in a row and a sweep":      {trip: inARow, before: cleanKey, threads: deeds{{fails}, {sweeps}}, spare: 1},
+		"another in its place, and a sweep":   {trip: inARow, before: []wardDeed{fails}, threads: deeds{{succeeds, fails}, {sweeps}}, spare: 1},
 		"a sweep and a success":               {trip: twice, before: longAgo, threads: deeds{{success1}, {sweeps}}, spare: 2},
 		"a failure and ResetAll":              {trip: twice, before: longAgo, threads: deeds{{permit1}, {forgets, fails}}, spare: 1},
 		"a sweep and ResetAll":                {trip: twice, before: longAgo, threads: deeds{{sweeps}, {forgets, fails}}, spare: 1},
@@ -171,9 +177,10 @@ func TestWindowsLoseNothing(t *testing.T) {
 func TestWindowsLoseNothingOfThree(t *testing.T) {
 	twice := FailureCount(2, minute)
 	for name, p := range map[string]wardship{
-		"a failure and two sweepers":    {trip: twice, before: longAgo, threads: deeds{{fails}, {sweeps}, {sweeps}}, spare: 1},
-		"two failures and a sweeper":    {trip: twice, before: longAgo, threads: deeds{{fails}, {permit1}, {sweeps}}, opens: true},
-		"two failures of an absent key": {trip: twice, threads: deeds{{fails}, {fails}}, opens: true},
+		"two sweepers, and no mark is two's": {trip: AnyOf(Consecutive(3), FailureCount(2, minute)), before: cleanKey, threads: deeds{{fails, succeeds}, {sweeps}, {sweeps}}, spare: 1},
+		"a failure and two sweepers":         {trip: twice, before: longAgo, threads: deeds{{fails}, {sweeps}, {sweeps}}, spare: 1},
+		"two failures and a sweeper":         {trip: twice, before: longAgo, threads: deeds{{fails}, {permit1}, {sweeps}}, opens: true},
+		"two failures of an absent key":      {trip: twice, threads: deeds{{fails}, {fails}}, opens: true},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 1}) })
 	}
