@@ -170,11 +170,9 @@ func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 	e := r.entries.Swap(k, n) // LP(Set)
 	if e != nil {
 		old, replaced = r.replaced(e, n)
+		defer r.retire(k, e) // even if closing n calls runtime.Goexit
 	}
 	c.recheck(r, k, n)
-	if e != nil {
-		r.retire(k, e)
-	}
 	return old, replaced
 }
 
