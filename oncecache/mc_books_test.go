@@ -97,6 +97,18 @@ func TestProtocolsOfTroubles(t *testing.T) {
 			})
 		})
 		t.Run(fmt.Sprint("Close, after ", before), func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: after + "Delete(a) ∥ Close(∞)"}, func(m *mc.M) {
+				c := troubled(before, "a")
+				m.Go(func() { c.Delete("a") })
+				m.Go(func() {
+					err := c.Close(context.Background())
+					if n := troubles(m, err, nil); n != before+1 {
+						m.Failf("%d errors, want %d: %v", n, before+1, err)
+					}
+				})
+			})
+		})
+		t.Run(fmt.Sprint("Close that does not wait, after ", before), func(t *testing.T) {
 			mc.Check(t, mc.Config{Operations: after + "Delete(a) ∥ Close(ended)"}, func(m *mc.M) {
 				c := troubled(before, "a")
 				ended, end := atomics.WithCancel(context.Background())

@@ -21,6 +21,7 @@ func TestProtocolsOfLeases(t *testing.T) {
 		ended  = rule{closes: true, overlap: true}
 
 		replaces = rule{closes: true, replaces: true}
+		exits    = rule{closes: true, overlap: true, exits: true}
 	)
 	for _, tt := range []struct {
 		name    string
@@ -46,6 +47,8 @@ func TestProtocolsOfLeases(t *testing.T) {
 		{"creation left and Delete", ended, none, threads{{hold(0, 1)}, {leaves(0)}, {deletes}}},
 		{"creation left and Set", ended, none, threads{{hold(0, 1)}, {leaves(0)}, {sets(5)}}},
 		{"SetIfAbsent and Delete", closes, none, threads{{setsIfAbsent(5)}, {hold(never, 1)}, {deletes}}},
+		{"CompareAndDelete", closes, seven, threads{{drops(7)}, {hold(never, 1)}, {sets(5)}}},
+		{"creation and Delete, and Goexit", exits, none, threads{{plain(1)}, {plain(2)}, {deletes}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) { inhabit(t, tt.rule, tt.first, tt.threads...) })
 	}
@@ -79,6 +82,7 @@ func TestProtocolsOfClose(t *testing.T) {
 		{"creation and a waiter", closes, none, threads{{plain(1)}, {hold(never, 2)}, {shuts}}},
 		{"creation of its own", closes, none, threads{{askFor(0, 1, inError, inPanic)}, {shuts}}},
 		{"creation left", closes, none, threads{{hold(0, 1)}, {shuts}, {leaves(0)}}},
+		{"creation left, and a panic", opened, none, threads{{askFor(0, 1, inPanic)}, {shuts}, {leaves(0)}}},
 		{"Set", closes, seven, threads{{sets(5)}, {shuts}}},
 		{"Set and Set", closes, none, threads{{sets(5)}, {sets(6)}, {shuts}}},
 		{"Set and a user", closes, none, threads{{sets(5), hold(never, 1)}, {shuts}}},

@@ -38,6 +38,8 @@ type world struct {
 	exited    mc.Tally            // create functions that called runtime.Goexit
 	told      [40]mc.Tally        // by value: who got the error of the creation that was to make it
 	flights   [40]context.Context // by value: the context that its create function got
+	waited    mc.Tally            // calls of Close that waited for all
+	returned  mc.Tally            // errors that these returned
 }
 
 // never is the number of the context that cannot end.
@@ -128,8 +130,14 @@ func (w *world) end() {
 			w.cancelled(v, context.Cause(ctx) == context.Canceled)
 		}
 	}
-	if err := w.c.Close(context.Background()); err != nil && !strings.Contains(err.Error(), "function panicked: refused") && !w.rule.exits {
+	exited := w.rule.exits
+	w.rule.exits = false
+	err := w.c.Close(context.Background())
+	if err != nil && !exited && !strings.Contains(err.Error(), "function panicked: refused") {
 		w.m.Failf("Close returns %v", err)
+	}
+	if !exited && w.returned.Value() != w.waited.Value()*joinedIn(err) { // those of a Set may come later
+		w.m.Failf("Close has waited for all, and did not return %v", err)
 	}
 	w.empty()
 	if n := oncecache.Pending(w.c); n != 0 {
