@@ -66,8 +66,10 @@ func (c *checked) allow(slot int, k string) (err error) {
 	return err
 }
 
-func (c *checked) report(slot int, o Outcome) Verdict {
-	switch p := c.permits[slot]; o {
+func (c *checked) report(slot int, o Outcome) Verdict { return reportTo(c.permits[slot], o) }
+
+func reportTo(p Permit, o Outcome) Verdict {
+	switch o {
 	case Success:
 		return p.Success()
 	case Failure:
@@ -89,10 +91,11 @@ func (c *checked) reset(k string)       { c.Reset(k) }
 func (c *checked) resetAll()            { c.ResetAll() }
 func (c *checked) sweep()               { c.Sweep() }
 
-// expire moves a deadline to the beginning of time, which is now.
-func (c *checked) expire(k string) {
-	w := &c.current().cells.Load(k).word
-	if word(w.Load()).mode() == open {
+func (c *checked) expire(k string) { passDeadline(&c.current().cells.Load(k).core) }
+
+// passDeadline moves a deadline to the beginning of time, which is now.
+func passDeadline(c *core) {
+	if w := &c.word; word(w.Load()).mode() == open {
 		w.And(^uint64(untilMask))
 	} else {
 		w.And(^uint64(leaseMask))
@@ -343,9 +346,27 @@ type protocol struct {
 	threads  [][]action
 }
 
-// check explores the protocol. In every execution the results are those of
-// some order of the actions on the model.
+// check explores the protocol with a Group. In every execution the results are
+// those of some order of the actions on the model.
 func (p protocol) check(t *testing.T, cfg mc.Config) mc.Result {
+	t.Helper()
+	return p.checkOf(t, cfg, func(settings Config) subject {
+		c := &checked{t: t}
+		config := GroupConfig[string]{Default: settings}
+		if p.listens {
+			c.events = map[string]*[]Event{k: {}, twin: {}, another: {}}
+			config.OnStateChange = c.hear
+		}
+		c.Group = MustNewGroup(config)
+		if p.idle {
+			c.config.IdleTimeout = math.MinInt64 // every Sweep finds it over
+		}
+		return c
+	})
+}
+
+// checkOf is check for other subjects.
+func (p protocol) checkOf(t *testing.T, cfg mc.Config, fresh func(Config) subject) mc.Result {
 	t.Helper()
 	p.settings.OpenTimeout = time.Minute
 	p.settings.Probes = max(p.settings.Probes, 1)
@@ -359,19 +380,7 @@ func (p protocol) check(t *testing.T, cfg mc.Config) mc.Result {
 		return s
 	}
 	return mc.Linearizable(t, cfg, mc.Program[subject]{
-		New: func() subject {
-			c := &checked{t: t}
-			config := GroupConfig[string]{Default: p.settings}
-			if p.listens {
-				c.events = map[string]*[]Event{k: {}, twin: {}, another: {}}
-				config.OnStateChange = c.hear
-			}
-			c.Group = MustNewGroup(config)
-			if p.idle {
-				c.config.IdleTimeout = math.MinInt64 // every Sweep finds it over
-			}
-			return start(c)
-		},
+		New: func() subject { return start(fresh(p.settings)) },
 		Model: func() subject {
 			return start(&spec{settings: p.settings, deaf: !p.listens, keys: map[string]*life{}})
 		},
