@@ -63,8 +63,10 @@ func (c *checked) allow(slot int, k string) (err error) {
 	return err
 }
 
-func (c *checked) report(slot int, o Outcome) Verdict {
-	switch p := c.permits[slot]; o {
+func (c *checked) report(slot int, o Outcome) Verdict { return reportTo(c.permits[slot], o) }
+
+func reportTo(p Permit, o Outcome) Verdict {
+	switch o {
 	case Success:
 		return p.Success()
 	case Failure:
@@ -86,10 +88,11 @@ func (c *checked) reset(k string)       { c.Reset(k) }
 func (c *checked) resetAll()            { c.ResetAll() }
 func (c *checked) sweep()               { c.Sweep() }
 
-// expire moves a deadline to the beginning of time, which is now.
-func (c *checked) expire(k string) {
-	w := &c.current().cells.Load(k).word
-	if word(w.Load()).mode() == open {
+func (c *checked) expire(k string) { passDeadline(&c.current().cells.Load(k).core) }
+
+// passDeadline moves a deadline to the beginning of time, which is now.
+func passDeadline(c *core) {
+	if w := &c.word; word(w.Load()).mode() == open {
 		w.And(^uint64(untilMask))
 	} else {
 		w.And(^uint64(leaseMask))

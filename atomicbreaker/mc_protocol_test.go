@@ -84,9 +84,28 @@ type protocol struct {
 	threads  [][]action
 }
 
-// check explores the protocol. In every execution the results are those of
-// some order of the actions on the model.
+// check explores the protocol with a Group. In every execution the results are
+// those of some order of the actions on the model.
 func (p protocol) check(t *testing.T, cfg mc.Config) mc.Result {
+	t.Helper()
+	return p.checkOf(t, cfg, func(settings Config) subject {
+		c := &checked{t: t}
+		config := GroupConfig[string]{Default: settings}
+		if p.listens {
+			c.events = map[string]*[]Event{k: {}, twin: {}, another: {}}
+			config.OnStateChange = c.hear
+		}
+		c.Group = MustNewGroup(config)
+		plainly(&c.ledger)
+		if p.idle {
+			c.config.IdleTimeout = math.MinInt64 // every Sweep finds it over
+		}
+		return c
+	})
+}
+
+// checkOf is check for other subjects.
+func (p protocol) checkOf(t *testing.T, cfg mc.Config, fresh func(Config) subject) mc.Result {
 	t.Helper()
 	p.settings.OpenTimeout = time.Minute
 	p.settings.Probes = max(p.settings.Probes, 1)
@@ -100,20 +119,7 @@ func (p protocol) check(t *testing.T, cfg mc.Config) mc.Result {
 		return s
 	}
 	return mc.Linearizable(t, cfg, mc.Program[subject]{
-		New: func() subject {
-			c := &checked{t: t}
-			config := GroupConfig[string]{Default: p.settings}
-			if p.listens {
-				c.events = map[string]*[]Event{k: {}, twin: {}, another: {}}
-				config.OnStateChange = c.hear
-			}
-			c.Group = MustNewGroup(config)
-			plainly(&c.ledger)
-			if p.idle {
-				c.config.IdleTimeout = math.MinInt64 // every Sweep finds it over
-			}
-			return start(c)
-		},
+		New: func() subject { return start(fresh(p.settings)) },
 		Model: func() subject {
 			return start(&spec{settings: p.settings, deaf: !p.listens, keys: map[string]*life{}})
 		},

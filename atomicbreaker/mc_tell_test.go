@@ -11,17 +11,18 @@ import (
 // What a group's listener is told is what happened, in every order.
 func TestProtocolsWithAListener(t *testing.T) {
 	for name, p := range map[string]protocol{
-		"a trip of an absent key":        {before: held, threads: threads{{report(0, Failure)}, {record(k, Failure)}}},
-		"a trip and a recovery":          {before: failing, threads: threads{{report(0, Failure)}, {record(k, Success)}}},
-		"a recovery and a failure":       {before: opened, threads: threads{{record(k, Success)}, {record(k, Failure)}}},
-		"a lost probe and its heir":      {before: overdue, threads: threads{{report(3, Success)}, {allow(0, k)}}},
-		"a trip and ResetAll":            {before: failing, threads: threads{{report(0, Failure)}, {resetAll}}},
-		"a first failure and ResetAll":   {threads: threads{{record(k, Failure), record(k, Failure)}, {resetAll}}},
-		"a recovery and ResetAll":        {before: opened, threads: threads{{record(k, Success)}, {resetAll}}},
-		"a call, a trip and a departure": {before: failing, threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Failure), record(k, Success)}}},
-		"ResetAll twice":                 {before: opened, threads: threads{{resetAll}, {resetAll}}},
-		"idle keys and ResetAll":         {idle: true, before: closed2, threads: threads{{report(2, Failure)}, {resetAll}}},
-		"a sweep and a trip":             {idle: true, before: closed2, threads: threads{{sweep}, {record(k, Failure), record(k, Failure)}}},
+		"a trip of an absent key":         {before: held, threads: threads{{report(0, Failure)}, {record(k, Failure)}}},
+		"a trip and a recovery":           {before: failing, threads: threads{{report(0, Failure)}, {record(k, Success)}}},
+		"a recovery and a failure":        {before: opened, threads: threads{{record(k, Success)}, {record(k, Failure)}}},
+		"a lost probe and its heir":       {before: overdue, threads: threads{{report(3, Success)}, {allow(0, k)}}},
+		"a trip and ResetAll":             {before: failing, threads: threads{{report(0, Failure)}, {resetAll}}},
+		"a first failure and ResetAll":    {threads: threads{{record(k, Failure), record(k, Failure)}, {resetAll}}},
+		"a recovery and ResetAll":         {before: opened, threads: threads{{record(k, Success)}, {resetAll}}},
+		"a call, a trip and a departure":  {before: failing, threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Failure), record(k, Success)}}},
+		"ResetAll twice":                  {before: opened, threads: threads{{resetAll}, {resetAll}}},
+		"idle keys and ResetAll":          {idle: true, before: closed2, threads: threads{{report(2, Failure)}, {resetAll}}},
+		"a sweep and a trip":              {idle: true, before: closed2, threads: threads{{sweep}, {record(k, Failure), record(k, Failure)}}},
+		"a dead cell, gone, and ResetAll": {idle: true, before: dead, threads: threads{{report(2, Success)}, {sweep}, {resetAll}}},
 	} {
 		p.listens = true
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })

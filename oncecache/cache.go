@@ -170,11 +170,9 @@ func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 	e := r.entries.Swap(k, n) // LP(Set)
 	if e != nil {
 		old, replaced = r.replaced(e, n)
+		defer r.retire(k, e) // even if closing n calls runtime.Goexit
 	}
 	c.recheck(r, k, n)
-	if e != nil {
-		r.retire(k, e)
-	}
 	return old, replaced
 }
 
@@ -307,8 +305,9 @@ func CompareAndDelete[K, V comparable](c *Cache[K, V], k K, old V) bool {
 }
 
 // Len returns the number of keys that have a value. It is exact while no call
-// that changes the cache starts or ends, however many creations are under
-// way; otherwise it is off by at most the number of those calls.
+// that changes the cache and no creation starts or ends, however many
+// creations are under way; otherwise it is off by at most the number of those
+// that do. The end of a creation may come a moment after its caller's.
 //
 // Len is wait-free. It takes effect when its counters are read, one by one.
 func (c *Cache[K, V]) Len() int {

@@ -45,20 +45,17 @@ func (c *Cache[K, V]) Close(ctx context.Context) error {
 }
 
 // retreat puts an empty root in place of the one that is to be closed, and
-// returns that one.
+// returns that one. If several callers come at once, each puts its own there,
+// and one is as good as another: nothing is ever stored in them.
 func (c *Cache[K, V]) retreat() *root[K, V] {
-	for {
-		r := c.shared()
-		if r.before != nil {
-			return r.before
-		}
-		n := newRoot(Config[K, V]{Close: r.close})
-		n.before, n.books = r, r.books
-		if c.root.CompareAndSwap(r, n) { // LP(Close)
-			return r
-		}
-		// Another Close.
+	r := c.shared()
+	if r.before != nil {
+		return r.before
 	}
+	n := newRoot(Config[K, V]{Close: r.close})
+	n.before, n.books = r, r.books
+	c.root.Store(n) // LP(Close)
+	return r
 }
 
 // drain removes everything from the table.

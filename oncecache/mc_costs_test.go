@@ -33,9 +33,17 @@ func owning(op func(*cache)) func() func(int) {
 
 // eachKey is what the user of a cache does with a new key each time.
 func eachKey(op func(*cache, string)) func() func(int) {
+	return eachKeyOf(oncecache.Config[string, int]{}, op)
+}
+
+// eachOwned is eachKey, where the cache owns its values.
+func eachOwned(op func(*cache, string)) func() func(int) {
+	return eachKeyOf(oncecache.Config[string, int]{Close: func(string, int) error { return nil }}, op)
+}
+
+func eachKeyOf(config oncecache.Config[string, int], op func(*cache, string)) func() func(int) {
 	return func() func(int) {
-		c := new(cache)
-		c.Get(key)
+		c := oncecache.MustNew(config)
 		var used [64]int
 		return func(core int) {
 			used[core]++
@@ -56,11 +64,20 @@ func TestCosts(t *testing.T) {
 	mc.CheckCost(t, "Get of a present key", of(func(c *cache) { c.Get(key) }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "Get of an absent key", of(func(c *cache) { c.Get("absent") }), mc.Cost{Loads: 1, TableReads: 1}, 0)
 	mc.CheckCost(t, "GetOrCreate that creates", eachKey(func(c *cache, k string) { c.GetOrCreate(k, one) }), mc.Cost{Loads: 4, Stores: 1, RMWs: 3, TableReads: 2, TableWrites: 1}, 6)
+	mc.CheckCost(t, "Acquire that creates, and Release, where the cache closes values", eachOwned(func(c *cache, k string) {
+		l, _ := c.Acquire(ctx, k, func(context.Context, string) (int, error) { return 1, nil })
+		l.Release()
+	}), mc.Cost{Loads: 4, Stores: 3, RMWs: 5, TableReads: 2, TableWrites: 1}, 7)
 	mc.CheckCost(t, "Set of a present key", of(func(c *cache) { c.Set(key, 7) }), mc.Cost{Loads: 3, TableWrites: 1}, 2)
+	mc.CheckCost(t, "Set of a present key, whose value the cache closes", owning(func(c *cache) { c.Set(key, 7) }), mc.Cost{Loads: 6, Stores: 1, RMWs: 6, TableWrites: 1}, 6)
 	mc.CheckCost(t, "Set of an absent key", eachKey(func(c *cache, k string) { c.Set(k, 7) }), mc.Cost{Loads: 2, TableWrites: 1}, 1)
 	mc.CheckCost(t, "SetIfAbsent of a present key", of(func(c *cache) { c.SetIfAbsent(key, 8) }), mc.Cost{Loads: 1, TableReads: 1}, 0)
 	mc.CheckCost(t, "CompareAndDelete of another value", of(func(c *cache) { oncecache.CompareAndDelete(c, key, 8) }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "Delete of an absent key", of(func(c *cache) { c.Delete("absent") }), mc.Cost{Loads: 1, TableReads: 1}, 0)
 	mc.CheckCost(t, "Set, and Delete", eachKey(func(c *cache, k string) { c.Set(k, 7); c.Delete(k) }), mc.Cost{Loads: 4, TableReads: 1, TableWrites: 2}, 2)
+	mc.CheckCost(t, "All of one key", of(func(c *cache) {
+		for range c.All() {
+		}
+	}), mc.Cost{Loads: 2, TableReads: 2}, 0)
 	mc.CheckCost(t, "Len", of(func(c *cache) { c.Len() }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 }

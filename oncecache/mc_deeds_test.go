@@ -4,6 +4,7 @@ package oncecache_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/latchfree/latchfree/oncecache"
@@ -99,20 +100,39 @@ func setsIfAbsent(v int) deed {
 	}}
 }
 
+// drops is a CompareAndDelete.
+func drops(v int) deed {
+	return deed{fmt.Sprintf("CompareAndDelete(%d)", v), func(w *world) { oncecache.CompareAndDelete(w.c, key, v) }}
+}
+
 var (
 	deletes = deed{"Delete", func(w *world) { w.c.Delete(key) }}
 
 	// shuts closes the cache and waits for all.
-	shuts = deed{"Close(∞)", func(w *world) {
-		if err := w.c.Close(context.Background()); err == nil {
-			w.empty()
-		}
-	}}
+	shuts = closes("∞", never)
 
 	// shutsSoon closes the cache and waits until context b ends.
-	shutsSoon = deed{"Close(b)", func(w *world) {
-		if err := w.c.Close(w.ctx[1]); err == nil {
-			w.empty()
-		}
-	}}
+	shutsSoon = closes("b", 1)
 )
+
+// closes closes the cache with context i. Unless that ends it, nothing is left,
+// and no more errors come: see world.end.
+func closes(name string, i int) deed {
+	return deed{"Close(" + name + ")", func(w *world) {
+		err := w.c.Close(w.ctx[i])
+		if errors.Is(err, context.Canceled) {
+			return
+		}
+		w.empty()
+		w.waited.Add(1)
+		w.returned.Add(joinedIn(err))
+	}}
+}
+
+// joinedIn returns the number of errors that Close has joined.
+func joinedIn(err error) int {
+	if err == nil {
+		return 0
+	}
+	return len(err.(interface{ Unwrap() []error }).Unwrap())
+}

@@ -6,8 +6,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/oncecache"
 )
 
 // Values are held and removed: each is closed once, never while a lease is
@@ -21,6 +21,7 @@ func TestProtocolsOfLeases(t *testing.T) {
 		ended  = rule{closes: true, overlap: true}
 
 		replaces = rule{closes: true, replaces: true}
+		exits    = rule{closes: true, overlap: true, exits: true}
 	)
 	for _, tt := range []struct {
 		name    string
@@ -46,6 +47,8 @@ func TestProtocolsOfLeases(t *testing.T) {
 		{"creation left and Delete", ended, none, threads{{hold(0, 1)}, {leaves(0)}, {deletes}}},
 		{"creation left and Set", ended, none, threads{{hold(0, 1)}, {leaves(0)}, {sets(5)}}},
 		{"SetIfAbsent and Delete", closes, none, threads{{setsIfAbsent(5)}, {hold(never, 1)}, {deletes}}},
+		{"CompareAndDelete", closes, seven, threads{{drops(7)}, {hold(never, 1)}, {sets(5)}}},
+		{"creation and Delete, and Goexit", exits, none, threads{{plain(1)}, {plain(2)}, {deletes}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) { inhabit(t, tt.rule, tt.first, tt.threads...) })
 	}
@@ -61,6 +64,7 @@ func TestProtocolsOfClose(t *testing.T) {
 		opened = rule{shutdown: true}
 		closes = rule{shutdown: true, closes: true}
 		ended  = rule{shutdown: true, closes: true, overlap: true}
+		exits  = rule{shutdown: true, closes: true, overlap: true, exits: true}
 	)
 	for _, tt := range []struct {
 		name    string
@@ -69,6 +73,7 @@ func TestProtocolsOfClose(t *testing.T) {
 		threads threads
 	}{
 		{"two Close", closes, seven, threads{{shuts}, {shuts}}},
+		{"two Close and a user", closes, seven, threads{{hold(never, 1)}, {shuts}, {shuts}}},
 		{"a user", closes, seven, threads{{hold(never, 1)}, {shuts}}},
 		{"a user, and no patience", closes, seven, threads{{hold(never, 1)}, {shutsSoon, shuts}, {leaves(1)}}},
 		{"two users", closes, seven, threads{{hold(never, 1)}, {hold(never, 2)}, {shuts}}},
@@ -77,6 +82,7 @@ func TestProtocolsOfClose(t *testing.T) {
 		{"creation and a waiter", closes, none, threads{{plain(1)}, {hold(never, 2)}, {shuts}}},
 		{"creation of its own", closes, none, threads{{askFor(0, 1, inError, inPanic)}, {shuts}}},
 		{"creation left", closes, none, threads{{hold(0, 1)}, {shuts}, {leaves(0)}}},
+		{"creation left, and a panic", opened, none, threads{{askFor(0, 1, inPanic)}, {shuts}, {leaves(0)}}},
 		{"Set", closes, seven, threads{{sets(5)}, {shuts}}},
 		{"Set and Set", closes, none, threads{{sets(5)}, {sets(6)}, {shuts}}},
 		{"Set and a user", closes, none, threads{{sets(5), hold(never, 1)}, {shuts}}},
@@ -85,31 +91,46 @@ func TestProtocolsOfClose(t *testing.T) {
 		{"Delete", closes, seven, threads{{deletes}, {hold(never, 1)}, {shuts}}},
 		{"Delete of a creation", ended, none, threads{{hold(0, 1, inError)}, {deletes}, {shuts}}},
 		{"Discard", closes, seven, threads{{discard(never, 1)}, {shuts}}},
+		{"Set, and Goexit", exits, seven, threads{{sets(5)}, {shuts}}},
+		{"Set and a creation, and Goexit", exits, none, threads{{plain(1)}, {sets(5)}, {shuts}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) { inhabit(t, tt.rule, tt.first, tt.threads...) })
 	}
 }
 
-// A create function that still runs when Delete and Close have returned is
-// cancelled, whichever of the two was first.
-func TestCloseFindsHiddenCreations(t *testing.T) {
-	mc.Check(t, mc.Config{Operations: "GetOrCreateContext(in it Delete) ∥ Close(ended)"}, func(m *mc.M) {
-		c := new(cache)
-		var closed atomics.Bool
-		ended, end := atomics.WithCancel(context.Background())
-		end()
-		m.Go(func() {
-			c.GetOrCreateContext(context.Background(), key, func(ctx context.Context, _ string) (int, error) {
-				c.Delete(key)
-				if closed.Load() && ctx.Err() == nil {
-					m.Failf("Delete and Close have returned, and the creation is not cancelled")
-				}
-				return 1, nil
+// A lease that is copied, released and released again by its copies, each of
+// which panics: the count is what it was.
+func TestLeaseReleasedThreeTimes(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "after Acquire, Release: Release of a copy ∥ Release of another"}, func(m *mc.M) {
+		closed := 0
+		c := oncecache.MustNew(oncecache.Config[string, int]{Close: func(string, int) error { closed++; return nil }})
+		c.Set(key, 7)
+		acquire := func() *oncecache.Lease[string, int] {
+			l, _ := c.Acquire(context.Background(), key, func(context.Context, string) (int, error) { return failing() })
+			return &l
+		}
+		l := acquire()
+		for _, again := range []*oncecache.Lease[string, int]{oncecache.CopyLease(l), oncecache.CopyLease(l)} {
+			m.Go(func() {
+				defer func() {
+					if recover() == nil {
+						m.Failf("a lease is released again, and that does not panic")
+					}
+				}()
+				again.Release()
 			})
-		})
-		m.Go(func() {
-			c.Close(ended)
-			closed.Store(true)
+		}
+		l.Release()
+		m.Final(func() {
+			l := acquire()
+			c.Delete(key)
+			if closed != 0 {
+				m.Failf("the value is in use, and closed")
+			}
+			l.Release()
+			if closed != 1 {
+				m.Failf("the value is closed %d times", closed)
+			}
 		})
 	})
 }

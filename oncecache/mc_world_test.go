@@ -38,6 +38,8 @@ type world struct {
 	exited    mc.Tally            // create functions that called runtime.Goexit
 	told      [40]mc.Tally        // by value: who got the error of the creation that was to make it
 	flights   [40]context.Context // by value: the context that its create function got
+	waited    mc.Tally            // calls of Close that waited for all
+	returned  mc.Tally            // errors that these returned
 }
 
 // never is the number of the context that cannot end.
@@ -50,6 +52,7 @@ type rule struct {
 	overlap  bool // create functions may overlap: Set or Delete ends creations
 	shutdown bool // some thread closes the cache
 	replaces bool // threads discard values, and then acquire others
+	exits    bool // the Close function calls runtime.Goexit
 }
 
 // deed is what a thread does.
@@ -103,6 +106,9 @@ func (w *world) close(k string, v int) error {
 	if w.closed[v].Add(1) != 1 {
 		w.m.Failf("%d is closed twice", v)
 	}
+	if w.rule.exits {
+		runtime.Goexit()
+	}
 	return nil
 }
 
@@ -124,8 +130,14 @@ func (w *world) end() {
 			w.cancelled(v, context.Cause(ctx) == context.Canceled)
 		}
 	}
-	if err := w.c.Close(context.Background()); err != nil && !strings.Contains(err.Error(), "function panicked: refused") {
+	exited := w.rule.exits
+	w.rule.exits = false
+	err := w.c.Close(context.Background())
+	if err != nil && !exited && !strings.Contains(err.Error(), "function panicked: refused") {
 		w.m.Failf("Close returns %v", err)
+	}
+	if !exited && w.returned.Value() != w.waited.Value()*joinedIn(err) { // those of a Set may come later
+		w.m.Failf("Close has waited for all, and did not return %v", err)
 	}
 	w.empty()
 	if n := oncecache.Pending(w.c); n != 0 {

@@ -60,6 +60,27 @@ func TestCosts(t *testing.T) {
 	mc.CheckCost(t, "Create, and Update of that", eachKey(func(r *names, fresh string) { r.Create(fresh, 8); r.Update(fresh, add) }), mc.Cost{Loads: 12, Stores: 1, RMWs: 3, TableReads: 1, TableWrites: 1}, 3.95, 5.07, 5.77)
 	mc.CheckCost(t, "Delete of an absent key", sharing(func(r *names) { r.Delete("gone") }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "Len", sharing(func(r *names) { r.Len() }), mc.Cost{Loads: 65}, 0)
+	mc.CheckCost(t, "a loop over Entries", sharing(func(r *names) {
+		for range r.Entries() {
+		}
+	}), mc.Cost{Loads: 1 + 64 + 1, TableReads: 4}, 0)
+}
+
+// Who changes a key looks at the list of suspects once, whether or not there are
+// any.
+func TestSuspectCosts(t *testing.T) {
+	r := oneShard()
+	r.Put("a", 7)
+	put := func() { r.Put("a", 8) }
+	want := mc.Cost{Loads: 5, RMWs: 1, TableReads: 1}
+	if got := mc.Measure(put); got != want {
+		t.Errorf("Put costs %v, want %v", got, want)
+	}
+	shardedregistry.Listed(r, "a", func(*bool) {
+		if got := mc.Measure(put); got != want {
+			t.Errorf("Put beside a suspect costs %v, want %v", got, want)
+		}
+	})
 }
 
 // joining is sharing while a snapshot is being taken, which has made a cut. Who

@@ -68,7 +68,9 @@ var layers = []layer{
 	},
 	{
 		name: "program", sequentially: 6, build: modelcheck, dir: "fuzz",
-		wants: func(f testFunction, target string) bool { return f.modeled && f.about("(Test|Fuzz)", target, "Interleavings") },
+		wants: func(f testFunction, target string) bool {
+			return f.modeled && f.about("(Test|Fuzz)", target, "Interleavings")
+		},
 	},
 	{
 		name: "publication", sequentially: 7, build: racyModelcheck, short: true,

@@ -1,0 +1,49 @@
+//go:build modelcheck
+
+package atomicbreaker
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+// However callers overlap who publish the generations of a key, its listener
+// is told of each in order, by one of them at a time, though the key's feed is
+// thrown away whenever it is empty, and another takes its place.
+func TestFeedsOfAKeyInEveryOrder(t *testing.T) {
+	for name, threads := range map[string][][]uint32{
+		"two winners":          {{1}, {2}},
+		"the last comes first": {{1}, {3, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := mc.Config{Operations: mc.Listed(threads, func(gen uint32) string { return fmt.Sprint("publish ", gen) })}
+			mc.Check(t, cfg, func(m *mc.M) {
+				e, last := &ear{m: m}, 0
+				g := MustNewGroup(GroupConfig[string]{OnStateChange: func(_ string, v Event) { e.hear(v) }})
+				b := g.current()
+				c := b.obtain(k, b.hash(k, 0), nil)
+				for _, mine := range threads {
+					last += len(mine)
+					m.Go(func() {
+						for _, gen := range mine {
+							b.publish(&notice{core: &c.core, gen: gen, event: new(Event)}).deliver()
+						}
+					})
+				}
+				c.word.Store(uint64(word(last).enter(open))) // not pristine, and nobody looks at it
+				m.Final(func() {
+					for i, v := range e.events {
+						if v.Generation != uint64(i+1) {
+							m.Failf("event %d is of generation %d", i+1, v.Generation)
+						}
+					}
+					if n, left := len(e.events), g.feeds.Len(); n != last || c.told.Load() != uint64(last) || left != 0 {
+						m.Failf("told of %d generations of %d, and %d feeds are left", n, last, left)
+					}
+				})
+			})
+		})
+	}
+}

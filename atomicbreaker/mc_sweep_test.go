@@ -1,0 +1,29 @@
+//go:build modelcheck
+
+package atomicbreaker
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+// What it costs to keep idle keys: an insert looks at a word, and once the
+// keys have doubled it looks at all of them.
+func TestCostsOfIdleKeys(t *testing.T) {
+	idle := func(keys int) func() func(int) {
+		return func() func(int) {
+			g := MustNewGroup(GroupConfig[string]{Default: never, IdleTimeout: time.Hour})
+			for i := range keys {
+				g.RecordFailure(fmt.Sprint(i))
+			}
+			g.Allow(k)
+			return func(int) { g.RecordFailure(k) }
+		}
+	}
+	mc.CheckCost(t, "Group that keeps idle keys: the first failure of its first key", idle(0), mc.Cost{Loads: 7, Stores: 2, RMWs: 4, TableReads: 1, TableWrites: 1, Clock: 1}, 2, 11, 123)
+	mc.CheckCost(t, "Group that keeps idle keys: the first failure of a key", idle(1), mc.Cost{Loads: 8, Stores: 2, RMWs: 3, TableReads: 1, TableWrites: 1, Clock: 1}, 2, 11, 123)
+	mc.CheckCost(t, "Group that keeps idle keys: the first failure of its 64th key", idle(firstSweep-1), mc.Cost{Loads: 74, Stores: 3, RMWs: 4, TableReads: 3, TableWrites: 1, Clock: 2}, 2, 11, 123)
+}
