@@ -134,7 +134,7 @@ func TestStressMaxOpenFraction(t *testing.T) {
 	var callers sync.WaitGroup
 	for i := range 4 {
 		callers.Go(func() {
-			for j := range 3_000 {
+			for j := range rounds(3_000) {
 				k := (i*7 + j*13) % keys
 				switch {
 				case j%3 == 0:
