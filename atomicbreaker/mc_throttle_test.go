@@ -24,12 +24,17 @@ func rejecting(requests int) *Throttle {
 
 // Whoever comes to a zero throttle first, all count in the same one.
 func TestZeroThrottleInEveryOrder(t *testing.T) {
-	mc.Check(t, mc.Config{Operations: "Allow ∥ Allow, Success"}, func(m *mc.M) {
+	mc.Check(t, mc.Config{Operations: "Allow ∥ Allow, Success ∥ Snapshot"}, func(m *mc.M) {
 		throttle := new(Throttle)
 		m.Go(func() { throttle.Allow() })
 		m.Go(func() {
 			throttle.Allow()
 			throttle.Success()
+		})
+		m.Go(func() {
+			if s := throttle.Snapshot(); s.Requests > 2 || s.Accepts > 1 {
+				m.Failf("%+v meanwhile", s)
+			}
 		})
 		m.Final(func() {
 			if s := throttle.Snapshot(); s.Requests != 2 || s.Accepts != 1 {

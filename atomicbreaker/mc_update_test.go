@@ -45,7 +45,11 @@ var (
 	toBoth    = updatesTo("both", both)
 	resetting = cure{"Reset", func(p *patient) { p.b.Reset() }}
 	recovers  = cure{"Success of a probe", func(p *patient) { p.probe.Success() }}
-	calls     = cure{"Allow, Failure", func(p *patient) {
+	passing   = cure{"Allow, Success", func(p *patient) {
+		call, _ := p.b.Allow()
+		call.Success()
+	}}
+	calls = cure{"Allow, Failure", func(p *patient) {
 		if call, err := p.b.Allow(); err == nil {
 			call.Failure()
 		}
@@ -193,8 +197,8 @@ func TestWindowsOpenOnce(t *testing.T) {
 		"a rate, and half successes": {"Success ∥ Failure", rate, nil, 3, []func(*Breaker, Permit) Verdict{success, failure}, true},
 		"in a row or in a window":    {"Failure ∥ Failure", AnyOf(Consecutive(3), FailureCount(3, time.Minute)), nil, 1, []func(*Breaker, Permit) Verdict{failure, failure}, true},
 		"too few":                    {"Failure ∥ Failure", FailureCount(3, time.Minute), nil, 0, []func(*Breaker, Permit) Verdict{failure, failure}, false},
-		"in the next stay":           {"Failure ∥ Failure", FailureCount(2, time.Minute), []cure{calls, resetting}, 0, []func(*Breaker, Permit) Verdict{failure, failure}, true},
-		"by later settings":          {"Failure ∥ Failure", FailureCount(2, time.Minute), []cure{calls, toOthers}, 0, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"in the next stay":           {"Failure ∥ Failure", windowed.Trip, []cure{passing, resetting}, 0, []func(*Breaker, Permit) Verdict{failure, failure}, true},
+		"by later settings":          {"Failure ∥ Failure", windowed.Trip, []cure{passing, toOthers}, 0, []func(*Breaker, Permit) Verdict{failure, failure}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mc.Check(t, mc.Config{Operations: p.operations}, func(m *mc.M) {

@@ -68,7 +68,7 @@ func breakerReport(which byte, o ab.Outcome) breakerOp {
 // breakerCall is a whole call, which may end in any way, and may do another
 // operation first. It takes effect as Allow does, and as Done.
 func breakerCall(key int, arg byte, inside func() (breakerOp, bool)) breakerOp {
-	outcome := [...]ab.Outcome{ab.Success, ab.Failure, ab.Ignored, ab.Failure, ab.Failure}[arg%5]
+	outcomes := [...]ab.Outcome{ab.Success, ab.Failure, ab.Ignored, ab.Failure, ab.Failure}
 	results := [...]any{nil, errInjected, context.Canceled, interleave.Panics(errInjected), interleave.Exits}
 	name := fmt.Sprintf("Do(%d) returning %v", key, results[arg%5])
 	within := func(*breakerCaller) {}
@@ -80,6 +80,7 @@ func breakerCall(key int, arg byte, inside func() (breakerOp, bool)) breakerOp {
 	}
 	return breakerOp{Name: name, Do: func(c *breakerCaller) {
 		p, called, from := &breakerPermit{key: key}, false, c.Begin()
+		outcome, want := ab.Failure, any(interleave.Exits) // if what is within does
 		got := any(interleave.Exits)
 		admits := func(to interleave.Mark, text string) {
 			m := &breakerMoment{Op: "Do", Got: text, From: from, To: to}
@@ -101,14 +102,15 @@ func breakerCall(key int, arg byte, inside func() (breakerOp, bool)) breakerOp {
 			m := &breakerMoment{Op: "Do", Got: fmt.Sprint(got), From: from, To: to}
 			c.Add(c.Real.explains(m, func(s *breakerModel, ticks int) bool {
 				s.at(key, ticks).Done(s.stays[p], outcome)
-				return m.Got == fmt.Sprint(results[arg%5])
+				return m.Got == fmt.Sprint(want)
 			}))
 		}()
 		got = c.Real.Do(context.Background(), breakerKeyNames[key], func(context.Context) error {
 			called = true
 			admits(c.End(), fmt.Sprint(admission(nil)))
-			within(c)
 			defer func() { from = c.Begin() }()
+			within(c)
+			outcome, want = outcomes[arg%5], results[arg%5]
 			switch arg % 5 {
 			case 3:
 				panic(errInjected)
