@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -31,7 +32,12 @@ type books struct {
 	troubles atomics.Pointer[trouble]
 	more     atomics.Int64
 
+	// What Stats shows.
+	created, failed, panicked, timedOut, closings, evicted atomics.Gauge
+
 	_ atomics.CacheLinePad
+
+	epoch time.Time // when the cache was made; never changes
 }
 
 // tally is what goes on in a cache, in one word:

@@ -2,6 +2,7 @@ package oncecache
 
 import (
 	"iter"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/table"
@@ -28,9 +29,12 @@ type root[K comparable, V any] struct {
 	before *root[K, V] // what this root took the place of; nil if not closed
 	books  *books      // the same as that of before
 
-	close func(K, V) error // Config.Close
-	seat  crew             // what a caller takes that wants a lease
-	extra crew             // kept, if Config.KeepCreating
+	close         func(K, V) error             // Config.Close
+	errorTTL      func(K, error) time.Duration // Config.ErrorTTL
+	createTimeout time.Duration                // Config.CreateTimeout; zero: none
+
+	seat  crew // what a caller takes that wants a lease
+	extra crew // kept, if Config.KeepCreating
 }
 
 // New returns an empty cache, or an error that names the setting at fault.
@@ -54,7 +58,10 @@ func MustNew[K comparable, V any](config Config[K, V]) *Cache[K, V] {
 }
 
 func newRoot[K comparable, V any](config Config[K, V]) *root[K, V] {
-	r := &root[K, V]{keys: table.NewKeys[K](), books: new(books), close: config.Close, seat: oneCaller}
+	r := &root[K, V]{
+		keys: table.NewKeys[K](), books: &books{epoch: atomics.Now()}, seat: oneCaller,
+		close: config.Close, errorTTL: config.ErrorTTL, createTimeout: config.CreateTimeout,
+	}
 	r.hash = r.keys.Hasher("oncecache")
 	r.entries = *table.New[K, entry[V]](r.hash, config.SizeHint)
 	if r.close != nil {
@@ -195,6 +202,7 @@ func (r *root[K, V]) replaced(e, n *entry[V]) (old V, ok bool) {
 		p.callOff(nil)
 		return old, false
 	}
+	r.left(e)
 	return e.valueAfter(p)
 }
 
@@ -217,7 +225,7 @@ func (c *Cache[K, V]) recheck(r *root[K, V], k K, n *entry[V]) {
 // mutex of one bucket. It takes effect when the entry is inserted or found.
 func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 	r := c.shared()
-	if r.entries.Load(k) != nil || !r.storable(k) || r.before != nil { // LP(SetIfAbsent): found, or closed
+	if e := r.entries.Load(k); e != nil && !e.failed() || !r.storable(k) || r.before != nil { // LP(SetIfAbsent): found, or closed
 		return false
 	}
 	if r.close != nil && r.books.begin(onePending) {
@@ -225,14 +233,20 @@ func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 		return false
 	}
 	n := r.newEntry(v)
-	if _, loaded := r.entries.LoadOrStore(k, n); loaded { // LP(SetIfAbsent): inserted, or found after all
-		if r.close != nil {
-			r.books.finish(onePending)
+	for {
+		e, loaded := r.entries.LoadOrStore(k, n) // LP(SetIfAbsent): inserted, or found after all
+		if !loaded {
+			c.recheck(r, k, n)
+			return true
 		}
-		return false
+		if !e.failed() {
+			if r.close != nil {
+				r.books.finish(onePending)
+			}
+			return false
+		}
+		r.expire(k, e) // a failure that is kept is no value
 	}
-	c.recheck(r, k, n)
-	return true
 }
 
 // Delete removes k, and returns the value that it had, if any. If a value is
@@ -263,6 +277,7 @@ func (c *Cache[K, V]) removed(r *root[K, V], e *entry[V]) (old V, ok bool) {
 		c.hide(r, &p.flight)
 		return old, false
 	}
+	r.left(e)
 	return e.valueAfter(p)
 }
 

@@ -83,6 +83,7 @@ func (r *root[K, V]) expel(k K, e *entry[V]) {
 		p.callOff(ErrClosed)
 		return
 	}
+	r.left(e)
 	r.retire(k, e)
 }
 
@@ -109,6 +110,7 @@ func (r *root[K, V]) dispose(k K, v V) {
 		if err != nil {
 			r.books.note(err)
 		}
+		r.books.closings.Add(1)
 		r.books.finish(onePending)
 	}()
 	err = r.close(k, v)

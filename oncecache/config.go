@@ -3,6 +3,7 @@ package oncecache
 import (
 	"fmt"
 	"math/bits"
+	"time"
 )
 
 // maxSizeHint keeps the number of buckets, about SizeHint/4 rounded up to a
@@ -34,6 +35,29 @@ type Config[K comparable, V any] struct {
 	// Nil means that nothing is ever closed.
 	Close func(K, V) error
 
+	// ErrorTTL says how long the error of a create function is kept, so that
+	// those who ask for the key meanwhile get it without another call. Zero
+	// means not at all, as without ErrorTTL, and less than zero until somebody
+	// sets or deletes the key. A key whose error is kept has no value: Get does
+	// not find it, and Len, Keys and All leave it out. The error makes room when
+	// the key is asked for after its time, and not by a timer; see Sweep.
+	//
+	// It is called once for each failure, by the caller that ran the function,
+	// and not for panics, for errors that come after all callers have left, and
+	// for those that this package makes itself. If it panics, that is as if the
+	// create function had.
+	ErrorTTL func(K, error) time.Duration
+
+	// CreateTimeout bounds how long anyone waits for a create function. After
+	// that time its callers get [ErrCreateTimeout], its context is cancelled
+	// with that as cause, and the key is free: the next caller starts anew,
+	// even though the function, if it ignores its context, still runs. A value
+	// that it then returns is closed, if there is a Config.Close function. The
+	// caller on whose goroutine it runs gets ErrCreateTimeout when it returns.
+	//
+	// Zero means that there is no bound.
+	CreateTimeout time.Duration
+
 	// KeepCreating lets creations go on whose callers have all left, so that
 	// the next caller finds a value rather than a creation that was cancelled.
 	// Set and Close cancel them all the same.
@@ -43,6 +67,9 @@ type Config[K comparable, V any] struct {
 func (c *Config[K, V]) validate() error {
 	if c.SizeHint < 0 || c.SizeHint > maxSizeHint {
 		return fmt.Errorf("oncecache: Config.SizeHint is %d, must be from 0 to %d", c.SizeHint, maxSizeHint)
+	}
+	if c.CreateTimeout < 0 {
+		return fmt.Errorf("oncecache: Config.CreateTimeout is %v, must not be negative", c.CreateTimeout)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package oncecache
 
 import (
 	"context"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -16,7 +17,8 @@ type entry[V any] struct {
 	//
 	//	ready    nil             by the creator
 	//	leased   leases is set   by the creator, instead of ready, if values are to be closed
-	//	failed   err is set      by the creator, which unlinked the entry before, or by Close
+	//	failed   err is set      by the creator, which unlinked the entry before unless
+	//	                         until is set too; by Close; by the timer
 	//	moved    to is set       by the Set or Delete that took the entry out of the table
 	//
 	// Nothing leaves those four.
@@ -32,10 +34,11 @@ type entry[V any] struct {
 type phase[V any] struct {
 	flight
 
-	err    error     // failed: what the entry's callers get
-	leases *leases   // leased: who uses the value
-	to     *entry[V] // moved: the entry whose outcome the entry's callers get
-	along  bool      // moved: the flight has moved along, and lands there
+	err    error         // failed: what the entry's callers get
+	until  time.Duration // failed: until when it stays in the table; zero: it does not
+	leases *leases       // leased: who uses the value
+	to     *entry[V]     // moved: the entry whose outcome the entry's callers get
+	along  bool          // moved: the flight has moved along, and lands there
 }
 
 // creating reports whether p, read from an entry's state, is that of an entry
@@ -79,6 +82,8 @@ type caller struct {
 	ctx    context.Context // nil: it cannot end
 	seat   crew            // oneCaller or callerAndLease
 	aboard *flight         // the flight that the caller has joined, or is the creator of
+	part   *flight         // the creation whose function calls; nil: nobody knows of any
+	key    any             // the key, with a part
 }
 
 // outcome returns what the callers of e get, and waits for it if need be: an
@@ -126,16 +131,17 @@ func (l *leases) claim(c *caller) (*atomics.Int64, error) {
 	return nil, errAgain
 }
 
-// await returns nil when e may no longer show p, a creation in progress, or the
-// error of c's context if that ends first and c has left.
+// await returns nil when e may no longer show p, a creation in progress, or an
+// error if c has left: because its context has ended, or because it would wait
+// for itself.
 func (e *entry[V]) await(p *phase[V], c *caller) error {
 	if c.aboard == nil && p.counts(c.seat) && p.join(c.seat) {
 		c.aboard = &p.flight
 	}
-	err := e.wait(p, c.ctx)
+	err := e.wait(p, c)
 	switch {
 	case err == nil:
-	case e.state.Load() != p: // an outcome comes before the end of a context; or Delete has moved the flight
+	case e.state.Load() != p: // an outcome comes before an error; or Delete has moved the flight
 	case c.aboard == nil || c.aboard.leave(c.seat):
 		return err // LP(GetOrCreateContext): left; LP(Acquire): left
 	default:
@@ -145,11 +151,11 @@ func (e *entry[V]) await(p *phase[V], c *caller) error {
 }
 
 // wait returns after p has ended, or at once if e no longer shows p, or with an
-// error after ctx has ended.
+// error if c's context has ended, or if c would wait for itself.
 //
 // No wake-up is lost: the caller publishes the event and then looks at state,
 // and whoever ends the flight changes state and then looks for the event.
-func (e *entry[V]) wait(p *phase[V], ctx context.Context) error {
+func (e *entry[V]) wait(p *phase[V], c *caller) error {
 	w := p.wake.Load()
 	if w == nil {
 		made := atomics.MakeEvent()
@@ -160,11 +166,23 @@ func (e *entry[V]) wait(p *phase[V], ctx context.Context) error {
 	if e.state.Load() != p {
 		return nil
 	}
-	if ctx == nil {
+	if p.runsHere() {
+		return errRecursion
+	}
+	if c.part != nil {
+		d, err := c.part.depend(&p.flight, c.key)
+		if err != nil {
+			return err
+		}
+		defer d.end()
+	}
+	p.waiting.Add(1)
+	defer p.waiting.Add(-1)
+	if c.ctx == nil {
 		w.Wait()
 		return nil
 	}
-	return w.WaitContext(ctx)
+	return w.WaitContext(c.ctx)
 }
 
 // supersede gives n's value to all callers of e, if e is being created.
@@ -183,4 +201,10 @@ func (e *entry[V]) forget() (p *phase[V], left bool) {
 	n := new(entry[V])
 	n.state.Store(p)
 	return p, e.state.CompareAndSwap(p, &phase[V]{to: n, along: true})
+}
+
+// failed reports whether e has failed.
+func (e *entry[V]) failed() bool {
+	p := e.state.Load()
+	return p != nil && p.err != nil
 }
