@@ -32,6 +32,9 @@ type books struct {
 	troubles atomics.Pointer[trouble]
 	more     atomics.Int64
 
+	// kept is the number of failures that are kept.
+	kept atomics.Gauge
+
 	// What Stats shows.
 	created, failed, panicked, timedOut, closings, evicted atomics.Gauge
 

@@ -33,6 +33,17 @@ type root[K comparable, V any] struct {
 	errorTTL      func(K, error) time.Duration // Config.ErrorTTL
 	createTimeout time.Duration                // Config.CreateTimeout; zero: none
 
+	onLeak func(K, []byte) // Config.OnLeak
+
+	// renewals is nil until the first Refresh, nil → non-nil by CAS.
+	renewals atomics.Pointer[Cache[K, any]]
+
+	order *order[K, V] // nil: the cache has no bounds
+
+	// expireAt is the number of kept failures at which one more looks for those
+	// that are over. Who swaps it for expiring does, and sets it anew.
+	expireAt atomics.Int64
+
 	seat  crew // what a caller takes that wants a lease
 	extra crew // kept, if Config.KeepCreating
 }
@@ -60,12 +71,15 @@ func MustNew[K comparable, V any](config Config[K, V]) *Cache[K, V] {
 func newRoot[K comparable, V any](config Config[K, V]) *root[K, V] {
 	r := &root[K, V]{
 		keys: table.NewKeys[K](), books: &books{epoch: atomics.Now()}, seat: oneCaller,
-		close: config.Close, errorTTL: config.ErrorTTL, createTimeout: config.CreateTimeout,
+		close: config.Close, errorTTL: config.ErrorTTL, createTimeout: config.CreateTimeout, onLeak: config.OnLeak,
 	}
 	r.hash = r.keys.Hasher("oncecache")
 	r.entries = *table.New[K, entry[V]](r.hash, config.SizeHint)
 	if r.close != nil {
 		r.seat = callerAndLease
+	}
+	if config.MaxEntries > 0 || config.IdleTimeout > 0 {
+		r.order = &order[K, V]{max: config.MaxEntries, idle: config.IdleTimeout}
 	}
 	if config.KeepCreating {
 		r.extra = kept
@@ -131,7 +145,7 @@ func (c *Cache[K, V]) GetOrCreate(k K, create func() (V, error)) (V, error) {
 	}
 	if r := c.root.Load(); r != nil {
 		if e := r.entries.Load(k); e != nil { // LP(GetOrCreate): a hit
-			if v, ok := e.get(); ok {
+			if v, ok := e.use(); ok {
 				return v, nil
 			}
 			return c.slow(k, e, create)
@@ -150,7 +164,7 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 	if e == nil {
 		return v, false
 	}
-	return e.get()
+	return e.use()
 }
 
 // Set makes v the value of k, and returns the value that it replaced, if there
@@ -173,7 +187,7 @@ func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 	if refused {
 		return old, false
 	}
-	n := r.newEntry(v)
+	n := r.newEntry(k, v)
 	e := r.entries.Swap(k, n) // LP(Set)
 	if e != nil {
 		old, replaced = r.replaced(e, n)
@@ -184,10 +198,12 @@ func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 }
 
 // newEntry returns an entry that is ready.
-func (r *root[K, V]) newEntry(v V) *entry[V] {
+func (r *root[K, V]) newEntry(k K, v V) *entry[V] {
 	n := &entry[V]{value: v}
 	if r.close != nil {
-		n.state.Store(newLeased[V]())
+		n.state.Store(newLeased[V](r.stand(k, n)))
+	} else if r.order != nil {
+		n.state.Store(&phase[V]{mark: r.stand(k, n)})
 	}
 	return n
 }
@@ -202,17 +218,18 @@ func (r *root[K, V]) replaced(e, n *entry[V]) (old V, ok bool) {
 		p.callOff(nil)
 		return old, false
 	}
-	r.left(e)
 	return e.valueAfter(p)
 }
 
 // recheck removes n, which its caller has put into the table, if the cache was
-// closed since r was loaded. Close changes the root and then empties the table,
+// closed since r was loaded, and otherwise puts it in the order. Close changes the root and then empties the table,
 // so one of them sees the other.
 func (c *Cache[K, V]) recheck(r *root[K, V], k K, n *entry[V]) {
 	if c.root.Load() != r && r.entries.CompareAndDelete(k, n) {
 		r.retire(k, n)
+		return
 	}
+	r.settled(n)
 }
 
 // SetIfAbsent makes v the value of k if k has none and none is being created,
@@ -232,7 +249,7 @@ func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 		r.books.finish(onePending)
 		return false
 	}
-	n := r.newEntry(v)
+	n := r.newEntry(k, v)
 	for {
 		e, loaded := r.entries.LoadOrStore(k, n) // LP(SetIfAbsent): inserted, or found after all
 		if !loaded {
@@ -277,7 +294,6 @@ func (c *Cache[K, V]) removed(r *root[K, V], e *entry[V]) (old V, ok bool) {
 		c.hide(r, &p.flight)
 		return old, false
 	}
-	r.left(e)
 	return e.valueAfter(p)
 }
 
@@ -330,7 +346,11 @@ func (c *Cache[K, V]) Len() int {
 	if r == nil {
 		return 0
 	}
-	return max(0, r.entries.Len()-tally(r.books.work.Load()).creating()) // LP(Len)
+	n := r.entries.Len() - tally(r.books.work.Load()).creating() // LP(Len)
+	if c := r.renewals.Load(); c != nil {
+		n += c.shared().entries.Len()
+	}
+	return max(0, n)
 }
 
 // Keys returns an iterator over the keys that have a value, in no order. It

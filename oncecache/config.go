@@ -58,6 +58,31 @@ type Config[K comparable, V any] struct {
 	// Zero means that there is no bound.
 	CreateTimeout time.Duration
 
+	// MaxEntries bounds how many values, and errors that are kept, stay in the
+	// cache: one more makes another one go that has not been used for some time,
+	// by the SIEVE algorithm. One that a lease holds does not go, so there may be
+	// more as long as leases hold that many; a lease that is acquired at the same
+	// moment keeps what has gone until it is released, as after Delete. Zero
+	// means that there is no bound.
+	//
+	// With MaxEntries or IdleTimeout, a hit of a value that has not been used
+	// since the last search writes a mark beside it. All others write nothing.
+	MaxEntries int
+
+	// IdleTimeout removes values that nobody has used for that long, up to half
+	// as long again, or up to a millisecond; whoever holds a lease uses it. Zero
+	// means that they stay. A timer looks for them while there are any, which
+	// Close stops.
+	IdleTimeout time.Duration
+
+	// OnLeak is told of a lease that was not released before the garbage
+	// collector found that nobody has it any more: its key, and the stack of the
+	// goroutine that acquired it, as debug.Stack formats it. The value stays in
+	// use. It is meant for tests and for debugging: Acquire then takes several
+	// microseconds and a few allocations. OnLeak is called on a goroutine of the
+	// runtime: it should be quick, and must not panic.
+	OnLeak func(K, []byte)
+
 	// KeepCreating lets creations go on whose callers have all left, so that
 	// the next caller finds a value rather than a creation that was cancelled.
 	// Set and Close cancel them all the same.
@@ -70,6 +95,12 @@ func (c *Config[K, V]) validate() error {
 	}
 	if c.CreateTimeout < 0 {
 		return fmt.Errorf("oncecache: Config.CreateTimeout is %v, must not be negative", c.CreateTimeout)
+	}
+	if c.MaxEntries < 0 {
+		return fmt.Errorf("oncecache: Config.MaxEntries is %d, must not be negative", c.MaxEntries)
+	}
+	if c.IdleTimeout < 0 {
+		return fmt.Errorf("oncecache: Config.IdleTimeout is %v, must not be negative", c.IdleTimeout)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (c *Cache[K, V]) GetOrCreateContext(ctx context.Context, k K, create func(c
 	var e *entry[V]
 	if r := c.root.Load(); r != nil {
 		if e = r.entries.Load(k); e != nil { // LP(GetOrCreateContext): a hit
-			if v, ok := e.get(); ok {
+			if v, ok := e.use(); ok {
 				return v, nil
 			}
 		}
@@ -152,7 +152,7 @@ func (c *Cache[K, V]) Wait(ctx context.Context, k K) (v V, err error) {
 		}
 		return v, ErrNotFound
 	}
-	if v, ok := e.get(); ok {
+	if v, ok := e.use(); ok {
 		return v, nil
 	}
 	if err := ctx.Err(); err != nil {

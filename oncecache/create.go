@@ -147,7 +147,7 @@ func (n *creation[K, V]) settle(end ending[V]) {
 	if p.counts(r.seat) {
 		who = p.land() // before the result is known, so that all their leases are in it
 	}
-	over, drop := onePending, false
+	over, drop, stays := onePending, false, false
 	if end.err != nil {
 		if blamed := who.blame(end.err); blamed != end.err {
 			end.err, end.until = blamed, 0
@@ -164,10 +164,13 @@ func (n *creation[K, V]) settle(end ending[V]) {
 	heard := who.callers() > 0 && !who.has(abandoned|grounded)
 	// LP(GetOrCreate): the creator's success, and that of everyone who waited
 	// for it. So with a failure that is kept; any other only becomes known here.
-	if e.state.CompareAndSwap(p, r.landing(end, who, true)) {
+	if e.state.CompareAndSwap(p, n.landing(end, who, true)) {
 		if end.until == 0 {
 			over += oneCreating
+		} else {
+			r.keptOne()
 		}
+		stays = end.err == nil || end.until != 0
 	} else if m := e.state.Load().to; m != nil && m.state.Load() == p {
 		// Forgotten: Delete moved the flight to m, which only its callers
 		// reach, and where nobody but the creator writes, or the timer.
@@ -176,7 +179,7 @@ func (n *creation[K, V]) settle(end ending[V]) {
 		}
 		end.until = 0
 		// LP(GetOrCreate): a forgotten creation
-		if m.state.CompareAndSwap(p, r.landing(end, who, false)) {
+		if m.state.CompareAndSwap(p, n.landing(end, who, false)) {
 			drop = who.leases() == 0
 		} else {
 			heard, drop, p = false, true, nil
@@ -192,6 +195,9 @@ func (n *creation[K, V]) settle(end ending[V]) {
 	}
 	if p != nil {
 		p.end()
+	}
+	if stays && r.order != nil {
+		r.settled(e)
 	}
 	if drop && end.err == nil && r.close != nil {
 		r.dispose(k, end.value)
@@ -210,14 +216,22 @@ func (c crew) blame(err error) error {
 }
 
 // landing returns what the state of an entry becomes when its creation ends.
-func (r *root[K, V]) landing(end ending[V], who crew, inTable bool) *phase[V] {
+func (n *creation[K, V]) landing(end ending[V], who crew, inTable bool) *phase[V] {
+	r := n.root
+	var m *mark
+	if inTable && (end.err == nil || end.until != 0) {
+		m = r.stand(n.key, n.entry)
+	}
 	if end.err != nil {
-		return &phase[V]{err: end.err, until: end.until}
+		return &phase[V]{err: end.err, until: end.until, mark: m}
 	}
 	if r.close == nil {
-		return nil
+		if m == nil {
+			return nil
+		}
+		return &phase[V]{mark: m}
 	}
-	p := newLeased[V]()
+	p := newLeased[V](m)
 	if inTable {
 		p.leases.live(who.leases())
 	} else {

@@ -109,6 +109,14 @@ func (d *dependence) counts() bool {
 	return w == nil || !w.Fired()
 }
 
+// node is the flight in whose awaits the function's dependences are.
+func (f *flight) node() *flight {
+	if f.lead != nil {
+		return f.lead
+	}
+	return f
+}
+
 // depend says that the function of f waits for another creation, until end is
 // called. It fails if that would be for ever.
 //
@@ -159,12 +167,13 @@ func (d *dependence) cycle(f *flight) []*dependence {
 	var leads func(d *dependence) bool
 	leads = func(d *dependence) bool {
 		path = append(path, d)
-		if d.on == f {
+		on := d.on.node()
+		if on == f {
 			return true
 		}
-		if !seen[d.on] {
-			seen[d.on] = true
-			for next := d.on.awaits.Load(); next != nil; next = next.next {
+		if !seen[on] {
+			seen[on] = true
+			for next := on.awaits.Load(); next != nil; next = next.next {
 				if next.counts() && leads(next) {
 					return true
 				}

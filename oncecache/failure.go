@@ -66,11 +66,16 @@ func (r *root[K, V]) expire(k K, e *entry[V]) (removed bool) {
 	return removed
 }
 
-// left takes an entry off the tally that its caller has taken out of the table,
-// if it is a failure that was kept: until then it counts as being created.
+// left follows the removal of an entry from the table by its caller. A failure
+// that was kept counts as being created until then.
 func (r *root[K, V]) left(e *entry[V]) {
-	if e.state.Load().kept() {
+	p := e.state.Load()
+	if p.kept() {
+		r.books.kept.Add(-1)
 		r.books.finish(oneCreating)
+	}
+	if p != nil && p.mark != nil {
+		r.order.drop(standingOf[K, V](p.mark))
 	}
 }
 

@@ -32,6 +32,10 @@ type flight struct {
 	// begins to wait for something replaces the head by CAS.
 	awaits atomics.Pointer[dependence]
 
+	// lead stands for this flight and others, if one function creates them all;
+	// its awaits are those of each. It never changes.
+	lead *flight
+
 	// cancel ends the context of the create function. It is nil if the
 	// function has none, and never changes.
 	cancel context.CancelCauseFunc

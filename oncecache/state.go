@@ -37,6 +37,7 @@ type phase[V any] struct {
 	err    error         // failed: what the entry's callers get
 	until  time.Duration // failed: until when it stays in the table; zero: it does not
 	leases *leases       // leased: who uses the value
+	mark   *mark         // ready, leased, failed: the entry's place in the order, if it has one
 	to     *entry[V]     // moved: the entry whose outcome the entry's callers get
 	along  bool          // moved: the flight has moved along, and lands there
 }
@@ -44,29 +45,57 @@ type phase[V any] struct {
 // creating reports whether p, read from an entry's state, is that of an entry
 // that is being created.
 func (p *phase[V]) creating() bool {
-	return p != nil && p.err == nil && p.leases == nil && p.to == nil
+	return p != nil && p.err == nil && p.leases == nil && p.to == nil && p.mark == nil
 }
 
 // newLeased returns the phase of an entry with a count of leases that is yet
 // to be prepared.
-func newLeased[V any]() *phase[V] {
+func newLeased[V any](m *mark) *phase[V] {
 	both := new(struct {
 		phase[V]
 		leases
 	})
-	both.phase.leases = &both.leases
+	both.phase.leases, both.phase.mark = &both.leases, m
 	return &both.phase
 }
 
 // ready reports whether p is that of an entry with a value.
-func (p *phase[V]) ready() bool { return p == nil || p.leases != nil }
+func (p *phase[V]) ready() bool {
+	return p == nil || p.err == nil && (p.leases != nil || p.mark != nil)
+}
 
-// get returns the value if there is one.
+// use returns the value if there is one, for a caller that uses it.
+func (e *entry[V]) use() (v V, ok bool) {
+	p := e.state.Load()
+	if p == nil {
+		return e.value, true
+	}
+	return e.marked(p)
+}
+
+// marked is use for a value that has leases, or a place in the order.
+func (e *entry[V]) marked(p *phase[V]) (v V, ok bool) {
+	if !p.ready() {
+		return v, false
+	}
+	if p.mark != nil {
+		p.mark.touch()
+	}
+	return e.value, true
+}
+
+// get returns the value if there is one, for a caller that only looks.
 func (e *entry[V]) get() (v V, ok bool) {
 	if e.state.Load().ready() {
 		return e.value, true
 	}
 	return v, false
+}
+
+// leased reports whether anyone holds a lease of e's value.
+func (e *entry[V]) leased() bool {
+	p := e.state.Load()
+	return p != nil && p.leases != nil && p.leases.held()
 }
 
 // valueAfter is get after a CAS from p, which was not tried if p was final.
@@ -104,6 +133,8 @@ func (e *entry[V]) outcome(c *caller) (*entry[V], *atomics.Int64, error) {
 			return e, held, err
 		case p.err != nil:
 			return nil, nil, p.err
+		case p.mark != nil:
+			return e, nil, nil
 		case p.to != nil:
 			if !p.along {
 				c.aboard = nil // the value is of another origin

@@ -89,10 +89,19 @@ func (c *Cache[K, V]) eachFlight(yield func(Flight[K]) bool) {
 	if r == nil {
 		return
 	}
+	if r.eachFlight(yield) {
+		if renewals := r.renewals.Load(); renewals != nil {
+			renewals.shared().eachFlight(yield)
+		}
+	}
+}
+
+func (r *root[K, V]) eachFlight(yield func(Flight[K]) bool) (more bool) {
 	for k, e := range r.entries.All() { // LP(InFlight)
 		p := e.state.Load()
 		if p.creating() && !yield(Flight[K]{Key: k, Since: r.books.epoch.Add(p.since), Waiting: int(p.waiting.Load())}) {
-			return
+			return false
 		}
 	}
+	return true
 }
