@@ -16,8 +16,8 @@ import (
 // forever is a time that never comes.
 const forever = time.Duration(math.MaxInt64)
 
-// now returns the time since the cache was made, which is more than zero.
-func (r *root[K, V]) now() time.Duration { return max(1, atomics.Since(r.books.epoch)) }
+// now returns the time since the cache was made.
+func (r *root[K, V]) now() time.Duration { return atomics.Since(r.books.epoch) }
 
 // ending returns how a create function ended that returned. It runs user code.
 func (r *root[K, V]) ending(k K, v V, err error) ending[V] {
@@ -32,7 +32,7 @@ func (r *root[K, V]) ending(k K, v V, err error) ending[V] {
 	case ttl < 0:
 		end.until = forever
 	case ttl > 0:
-		end.until = r.now() + ttl
+		end.until = r.now() + ttl // more than zero, as ttl is
 		if end.until < 0 {
 			end.until = forever
 		}
