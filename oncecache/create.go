@@ -196,7 +196,7 @@ func (n *creation[K, V]) settle(end ending[V]) {
 	if p != nil {
 		p.end()
 	}
-	if stays && r.order != nil {
+	if stays {
 		r.settled(e)
 	}
 	if drop && end.err == nil && r.close != nil {

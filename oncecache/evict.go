@@ -93,9 +93,12 @@ func standingOf[K comparable, V any](m *mark) *standing[K, V] {
 // settled follows the end of a creation, or Set, that has left an entry in the
 // table: the entry takes its place in the order, and others may have to go.
 func (r *root[K, V]) settled(e *entry[V]) {
+	if r.order == nil {
+		return
+	}
 	p := e.state.Load()
 	if p == nil || p.mark == nil {
-		return
+		return // Close, or the timer, has come between
 	}
 	r.evict(r.order.add(r, standingOf[K, V](p.mark)))
 }
