@@ -120,7 +120,7 @@ func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context) {
 			continue
 		}
 		p := new(phase[V])
-		p.lead, p.cancel = &b.all, b.calledOff(cancel)
+		p.lead, p.cancel = &b.all, (&share{wanted: &b.wanted, cancel: cancel}).callOff
 		p.aboard.Store(uint64(oneCaller | b.root.extra))
 		if ctx.Done() == nil {
 			p.by = goid.Token()
@@ -139,14 +139,17 @@ func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context) {
 	}
 }
 
-// calledOff returns what calls off one claim. The last one that is called off
-// takes the function with it.
-func (b *batch[K, V]) calledOff(cancel context.CancelCauseFunc) context.CancelCauseFunc {
-	over := new(atomics.Bool)
-	return func(cause error) {
-		if !over.Swap(true) && b.wanted.Add(-1) == 0 {
-			cancel(cause)
-		}
+// share is what one claim has in the function's context. The last one that is
+// called off takes the function with it.
+type share struct {
+	over   atomics.Bool
+	wanted *atomics.Int64 // of the batch
+	cancel context.CancelCauseFunc
+}
+
+func (s *share) callOff(cause error) {
+	if !s.over.Swap(true) && s.wanted.Add(-1) == 0 {
+		s.cancel(cause)
 	}
 }
 

@@ -106,13 +106,20 @@ func (r *root[K, V]) settled(e *entry[V]) {
 // evict removes entries that have left the order.
 func (r *root[K, V]) evict(out []*standing[K, V]) (evicted int) {
 	insist(len(out), func(i int) {
-		if s := out[i]; r.entries.CompareAndDelete(s.key, s.entry) {
+		if r.evictOne(out[i]) {
 			evicted++
-			r.books.evicted.Add(1)
-			r.retire(s.key, s.entry)
 		}
 	})
 	return evicted
+}
+
+func (r *root[K, V]) evictOne(s *standing[K, V]) bool {
+	if !r.entries.CompareAndDelete(s.key, s.entry) {
+		return false
+	}
+	r.books.evicted.Add(1)
+	r.retire(s.key, s.entry)
+	return true
 }
 
 // add puts s in the order, unless its entry has left the table before, and
