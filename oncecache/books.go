@@ -18,6 +18,9 @@ type books struct {
 	// work is a tally: what goes on. Creations write it, and Close.
 	work atomics.Uint64
 
+	// What Stats shows, and writers of work write, on its line.
+	created, closings atomics.Gauge
+
 	// idle is made by a Close that has to wait, nil → non-nil, and taken back
 	// and fired by a caller that has left nothing pending.
 	idle atomics.Pointer[atomics.Event]
@@ -35,8 +38,8 @@ type books struct {
 	// kept is the number of failures that are kept.
 	kept atomics.Gauge
 
-	// What Stats shows.
-	created, failed, panicked, timedOut, closings, evicted atomics.Gauge
+	// The rest of what Stats shows.
+	failed, panicked, timedOut, evicted atomics.Gauge
 
 	_ atomics.CacheLinePad
 

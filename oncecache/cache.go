@@ -34,6 +34,7 @@ type root[K comparable, V any] struct {
 	createTimeout time.Duration                // Config.CreateTimeout; zero: none
 
 	onLeak func(K, []byte) // Config.OnLeak
+	fails  bool            // whether the table may have entries that have failed
 
 	// renewals is nil until the first Refresh, nil → non-nil by CAS.
 	renewals atomics.Pointer[Cache[K, any]]
@@ -75,6 +76,7 @@ func newRoot[K comparable, V any](config Config[K, V]) *root[K, V] {
 	}
 	r.hash = r.keys.Hasher("oncecache")
 	r.entries = *table.New[K, entry[V]](r.hash, config.SizeHint)
+	r.fails = r.errorTTL != nil || r.createTimeout > 0
 	if r.close != nil {
 		r.seat = callerAndLease
 	}
@@ -244,7 +246,7 @@ func (c *Cache[K, V]) recheck(r *root[K, V], k K, n *entry[V]) {
 // mutex of one bucket. It takes effect when the entry is inserted or found.
 func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 	r := c.shared()
-	if e := r.entries.Load(k); e != nil && !e.failed() || !r.storable(k) || r.before != nil { // LP(SetIfAbsent): found, or closed
+	if e := r.entries.Load(k); e != nil && !(r.fails && e.failed()) || !r.storable(k) || r.before != nil { // LP(SetIfAbsent): found, or closed
 		return false
 	}
 	if r.close != nil && r.books.begin(onePending) {

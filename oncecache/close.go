@@ -95,11 +95,9 @@ func (r *root[K, V]) retire(k K, e *entry[V]) {
 	if r.close == nil && r.errorTTL == nil && r.order == nil {
 		return
 	}
-	r.left(e)
-	if r.close == nil {
-		return
-	}
-	if p := e.state.Load(); p.ready() && p.leases.kill() {
+	p := e.state.Load()
+	r.left(p)
+	if r.close != nil && p.ready() && p.leases.kill() {
 		r.dispose(k, e.value)
 	}
 }

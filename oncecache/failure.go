@@ -61,15 +61,15 @@ func (r *root[K, V]) current(k K, e *entry[V]) *entry[V] {
 // expire takes a failure out of the table, if it is still there.
 func (r *root[K, V]) expire(k K, e *entry[V]) (removed bool) {
 	if removed = r.entries.CompareAndDelete(k, e); removed {
-		r.left(e)
+		r.left(e.state.Load())
 	}
 	return removed
 }
 
-// left follows the removal of an entry from the table by its caller. A failure
-// that was kept counts as being created until then.
-func (r *root[K, V]) left(e *entry[V]) {
-	p := e.state.Load()
+// left follows the removal of an entry from the table by its caller, who has
+// then read p as its state. A failure that was kept counts as being created
+// until then.
+func (r *root[K, V]) left(p *phase[V]) {
 	if p.kept() {
 		r.books.kept.Add(-1)
 		r.books.finish(oneCreating)
