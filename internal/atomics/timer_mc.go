@@ -18,14 +18,16 @@ func After(d time.Duration, f func()) (stop func()) {
 	}
 	t := new(modelTimer)
 	mc.Go(func() {
-		if t.step("fire", mc.Write); t.over == 0 {
-			t.over = 1
+		if t.step("fire", mc.Write); mc.Get(&t.over) == 0 {
+			mc.Set(&t.over, 1)
 			f()
 		}
 	})
-	return func() { t.step("stop", mc.Write); t.over = 1 }
+	return func() { t.step("stop", mc.Write); mc.Set(&t.over, 1) }
 }
 
+// modelTimer orders nothing for the race detector, as a timer that is stopped
+// does not.
 type modelTimer struct{ over int32 }
 
 // Safety: the address only names the word to the model.
