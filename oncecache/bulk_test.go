@@ -84,7 +84,7 @@ func TestManyLeavesOut(t *testing.T) {
 }
 
 // However the function ends, all its keys end, and are free.
-func TestManyFails(t *testing.T) {
+func TestT11_ManyFails(t *testing.T) {
 	for _, name := range []string{"can end", "cannot"} {
 		for how, tt := range map[string]struct {
 			end    func()
