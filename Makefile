@@ -113,6 +113,10 @@ bench-quick: ## the same in under a minute, with wider error bars
 bench-peers: ## compare with other libraries
 	$(GO) run ./bench/cmd/bench -package ./bench/peers $(BENCHFLAGS)
 
+.PHONY: bench-failures
+bench-failures: ## run what goes wrong in eight caches, and write oncecache/COMPARISON.md (a minute)
+	cd bench/peers && $(GO) run ./cmd/failures -o ../../oncecache/COMPARISON.md
+
 .PHONY: cover
 cover: ## coverage of the four packages by all tests
 	$(GO) test -coverpkg=./atomicbreaker,./cowchangeset,./oncecache,./shardedregistry -coverprofile=cover.out ./atomicbreaker ./cowchangeset ./oncecache ./shardedregistry ./fuzz

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -16,6 +17,9 @@ type books struct {
 
 	// work is a tally: what goes on. Creations write it, and Close.
 	work atomics.Uint64
+
+	// What Stats shows, and writers of work write, on its line.
+	created, closings atomics.Gauge
 
 	// idle is made by a Close that has to wait, nil → non-nil, and taken back
 	// and fired by a caller that has left nothing pending.
@@ -31,7 +35,15 @@ type books struct {
 	troubles atomics.Pointer[trouble]
 	more     atomics.Int64
 
+	// kept is the number of failures that are kept.
+	kept atomics.Gauge
+
+	// The rest of what Stats shows.
+	failed, panicked, timedOut, evicted atomics.Gauge
+
 	_ atomics.CacheLinePad
+
+	epoch time.Time // when the cache was made; never changes
 }
 
 // tally is what goes on in a cache, in one word:

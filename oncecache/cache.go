@@ -2,6 +2,7 @@ package oncecache
 
 import (
 	"iter"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/table"
@@ -28,9 +29,24 @@ type root[K comparable, V any] struct {
 	before *root[K, V] // what this root took the place of; nil if not closed
 	books  *books      // the same as that of before
 
-	close func(K, V) error // Config.Close
-	seat  crew             // what a caller takes that wants a lease
-	extra crew             // kept, if Config.KeepCreating
+	close         func(K, V) error             // Config.Close
+	errorTTL      func(K, error) time.Duration // Config.ErrorTTL
+	createTimeout time.Duration                // Config.CreateTimeout; zero: none
+
+	onLeak func(K, []byte) // Config.OnLeak
+	fails  bool            // whether the table may have entries that have failed
+
+	// renewals is nil until the first Refresh, nil → non-nil by CAS.
+	renewals atomics.Pointer[Cache[K, any]]
+
+	order *order[K, V] // nil: the cache has no bounds
+
+	// expireAt is the number of kept failures at which one more looks for those
+	// that are over. Who swaps it for expiring does, and sets it anew.
+	expireAt atomics.Int64
+
+	seat  crew // what a caller takes that wants a lease
+	extra crew // kept, if Config.KeepCreating
 }
 
 // New returns an empty cache, or an error that names the setting at fault.
@@ -54,11 +70,18 @@ func MustNew[K comparable, V any](config Config[K, V]) *Cache[K, V] {
 }
 
 func newRoot[K comparable, V any](config Config[K, V]) *root[K, V] {
-	r := &root[K, V]{keys: table.NewKeys[K](), books: new(books), close: config.Close, seat: oneCaller}
+	r := &root[K, V]{
+		keys: table.NewKeys[K](), books: &books{epoch: atomics.Now()}, seat: oneCaller,
+		close: config.Close, errorTTL: config.ErrorTTL, createTimeout: config.CreateTimeout, onLeak: config.OnLeak,
+	}
 	r.hash = r.keys.Hasher("oncecache")
 	r.entries = *table.New[K, entry[V]](r.hash, config.SizeHint)
+	r.fails = r.errorTTL != nil || r.createTimeout > 0
 	if r.close != nil {
 		r.seat = callerAndLease
+	}
+	if config.MaxEntries > 0 || config.IdleTimeout > 0 {
+		r.order = &order[K, V]{max: config.MaxEntries, idle: config.IdleTimeout}
 	}
 	if config.KeepCreating {
 		r.extra = kept
@@ -99,7 +122,9 @@ func (r *root[K, V]) storable(k K) bool {
 //
 // Create runs on the caller's goroutine, outside every lock: it may take its
 // time, and may call any method for other keys. A create that asks for its
-// own key waits for itself, until somebody sets a value. While create runs,
+// own key gets a [*CycleError] on amd64 and arm64; elsewhere, and if creates ask
+// for each other's keys on several goroutines, they wait until somebody sets a
+// value. GetOrCreateContext finds all cycles. While create runs,
 // [Cache.Set] ends the creation: everyone gets the value set, and create's
 // result is dropped. [Cache.Delete] makes the cache forget the creation: its
 // callers get its result, which is not kept.
@@ -124,7 +149,7 @@ func (c *Cache[K, V]) GetOrCreate(k K, create func() (V, error)) (V, error) {
 	}
 	if r := c.root.Load(); r != nil {
 		if e := r.entries.Load(k); e != nil { // LP(GetOrCreate): a hit
-			if v, ok := e.get(); ok {
+			if v, ok := e.use(); ok {
 				return v, nil
 			}
 			return c.slow(k, e, create)
@@ -143,7 +168,7 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 	if e == nil {
 		return v, false
 	}
-	return e.get()
+	return e.use()
 }
 
 // Set makes v the value of k, and returns the value that it replaced, if there
@@ -166,7 +191,7 @@ func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 	if refused {
 		return old, false
 	}
-	n := r.newEntry(v)
+	n := r.newEntry(k, v)
 	e := r.entries.Swap(k, n) // LP(Set)
 	if e != nil {
 		old, replaced = r.replaced(e, n)
@@ -177,10 +202,12 @@ func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 }
 
 // newEntry returns an entry that is ready.
-func (r *root[K, V]) newEntry(v V) *entry[V] {
+func (r *root[K, V]) newEntry(k K, v V) *entry[V] {
 	n := &entry[V]{value: v}
 	if r.close != nil {
-		n.state.Store(newLeased[V]())
+		n.state.Store(newLeased[V](r.stand(k, n)))
+	} else if r.order != nil {
+		n.state.Store(&phase[V]{mark: r.stand(k, n)})
 	}
 	return n
 }
@@ -199,12 +226,14 @@ func (r *root[K, V]) replaced(e, n *entry[V]) (old V, ok bool) {
 }
 
 // recheck removes n, which its caller has put into the table, if the cache was
-// closed since r was loaded. Close changes the root and then empties the table,
+// closed since r was loaded, and otherwise puts it in the order. Close changes the root and then empties the table,
 // so one of them sees the other.
 func (c *Cache[K, V]) recheck(r *root[K, V], k K, n *entry[V]) {
 	if c.root.Load() != r && r.entries.CompareAndDelete(k, n) {
 		r.retire(k, n)
+		return
 	}
+	r.settled(n)
 }
 
 // SetIfAbsent makes v the value of k if k has none and none is being created,
@@ -217,22 +246,28 @@ func (c *Cache[K, V]) recheck(r *root[K, V], k K, n *entry[V]) {
 // mutex of one bucket. It takes effect when the entry is inserted or found.
 func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 	r := c.shared()
-	if r.entries.Load(k) != nil || !r.storable(k) || r.before != nil { // LP(SetIfAbsent): found, or closed
+	if e := r.entries.Load(k); e != nil && !(r.fails && e.failed()) || !r.storable(k) || r.before != nil { // LP(SetIfAbsent): found, or closed
 		return false
 	}
 	if r.close != nil && r.books.begin(onePending) {
 		r.books.finish(onePending)
 		return false
 	}
-	n := r.newEntry(v)
-	if _, loaded := r.entries.LoadOrStore(k, n); loaded { // LP(SetIfAbsent): inserted, or found after all
-		if r.close != nil {
-			r.books.finish(onePending)
+	n := r.newEntry(k, v)
+	for {
+		e, loaded := r.entries.LoadOrStore(k, n) // LP(SetIfAbsent): inserted, or found after all
+		if !loaded {
+			c.recheck(r, k, n)
+			return true
 		}
-		return false
+		if !e.failed() {
+			if r.close != nil {
+				r.books.finish(onePending)
+			}
+			return false
+		}
+		r.expire(k, e) // a failure that is kept is no value
 	}
-	c.recheck(r, k, n)
-	return true
 }
 
 // Delete removes k, and returns the value that it had, if any. If a value is
@@ -315,7 +350,11 @@ func (c *Cache[K, V]) Len() int {
 	if r == nil {
 		return 0
 	}
-	return max(0, r.entries.Len()-tally(r.books.work.Load()).creating()) // LP(Len)
+	n := r.entries.Len() - tally(r.books.work.Load()).creating() // LP(Len)
+	if c := r.renewals.Load(); c != nil {
+		n += c.shared().entries.Len()
+	}
+	return max(0, n)
 }
 
 // Keys returns an iterator over the keys that have a value, in no order. It

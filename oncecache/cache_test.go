@@ -137,7 +137,7 @@ func TestValues(t *testing.T) {
 }
 
 // T12 otter #257: a nil function must not strand the key.
-func TestNilCreate(t *testing.T) {
+func TestT12_NilCreate(t *testing.T) {
 	var c oncecache.Cache[string, int]
 	ask := func() { c.GetOrCreate("k", nil) }
 	if p := panicOf(ask); p != "oncecache: nil create function" {
@@ -233,7 +233,7 @@ func TestUncomparableValues(t *testing.T) {
 }
 
 // T5 ttlcache: keys that print alike are not alike.
-func TestStructKeys(t *testing.T) {
+func TestT5_KeysThatPrintAlike(t *testing.T) {
 	type key struct{ host, path string }
 	var c oncecache.Cache[key, int]
 	for i, k := range []key{{"a b", "c"}, {"a", "b c"}, {"a b c", ""}} {

@@ -41,6 +41,9 @@ func (c *Cache[K, V]) Close(ctx context.Context) error {
 	r.books.work.Or(uint64(closed))
 	r.books.ground()
 	r.drain()
+	if renewals := r.renewals.Load(); renewals != nil {
+		renewals.shared().drain()
+	}
 	return r.books.verdict(r.books.wait(ctx))
 }
 
@@ -86,14 +89,15 @@ func (r *root[K, V]) expel(k K, e *entry[V]) {
 	r.retire(k, e)
 }
 
-// retire closes the value of e, which the caller has taken out of the table,
-// or leaves that to those who use it. It does nothing if nothing is to be
-// closed.
+// retire follows the removal of e from the table by its caller: it closes the
+// value, if it is to be closed, or leaves that to those who use it.
 func (r *root[K, V]) retire(k K, e *entry[V]) {
-	if r.close == nil {
+	if r.close == nil && r.errorTTL == nil && r.order == nil {
 		return
 	}
-	if p := e.state.Load(); p.ready() && p.leases.kill() {
+	p := e.state.Load()
+	r.left(p)
+	if r.close != nil && p.ready() && p.leases.kill() {
 		r.dispose(k, e.value)
 	}
 }
@@ -109,6 +113,7 @@ func (r *root[K, V]) dispose(k K, v V) {
 		if err != nil {
 			r.books.note(err)
 		}
+		r.books.closings.Add(1)
 		r.books.finish(onePending)
 	}()
 	err = r.close(k, v)

@@ -3,6 +3,7 @@ package oncecache
 import (
 	"fmt"
 	"math/bits"
+	"time"
 )
 
 // maxSizeHint keeps the number of buckets, about SizeHint/4 rounded up to a
@@ -34,6 +35,54 @@ type Config[K comparable, V any] struct {
 	// Nil means that nothing is ever closed.
 	Close func(K, V) error
 
+	// ErrorTTL says how long the error of a create function is kept, so that
+	// those who ask for the key meanwhile get it without another call. Zero
+	// means not at all, as without ErrorTTL, and less than zero until somebody
+	// sets or deletes the key. A key whose error is kept has no value: Get does
+	// not find it, and Len, Keys and All leave it out. The error makes room when
+	// the key is asked for after its time, and not by a timer; see Sweep.
+	//
+	// It is called once for each failure, by the caller that ran the function,
+	// and not for panics, for errors that come after all callers have left, and
+	// for those that this package makes itself. If it panics, that is as if the
+	// create function had.
+	ErrorTTL func(K, error) time.Duration
+
+	// CreateTimeout bounds how long anyone waits for a create function. After
+	// that time its callers get [ErrCreateTimeout], its context is cancelled
+	// with that as cause, and the key is free: the next caller starts anew,
+	// even though the function, if it ignores its context, still runs. A value
+	// that it then returns is closed, if there is a Config.Close function. The
+	// caller on whose goroutine it runs gets ErrCreateTimeout when it returns.
+	//
+	// Zero means that there is no bound.
+	CreateTimeout time.Duration
+
+	// MaxEntries bounds how many values, and errors that are kept, stay in the
+	// cache: one more makes another one go that has not been used for some time,
+	// by the SIEVE algorithm. One that a lease holds does not go, so there may be
+	// more as long as leases hold that many; a lease that is acquired at the same
+	// moment keeps what has gone until it is released, as after Delete. Zero
+	// means that there is no bound.
+	//
+	// With MaxEntries or IdleTimeout, a hit of a value that has not been used
+	// since the last search writes a mark beside it. All others write nothing.
+	MaxEntries int
+
+	// IdleTimeout removes values that nobody has used for that long, up to half
+	// as long again, or up to a millisecond; whoever holds a lease uses it. Zero
+	// means that they stay. A timer looks for them while there are any, which
+	// Close stops.
+	IdleTimeout time.Duration
+
+	// OnLeak is told of a lease that was not released before the garbage
+	// collector found that nobody has it any more: its key, and the stack of the
+	// goroutine that acquired it, as debug.Stack formats it. The value stays in
+	// use. It is meant for tests and for debugging: Acquire then takes several
+	// microseconds and a few allocations. OnLeak is called on a goroutine of the
+	// runtime: it should be quick, and must not panic.
+	OnLeak func(K, []byte)
+
 	// KeepCreating lets creations go on whose callers have all left, so that
 	// the next caller finds a value rather than a creation that was cancelled.
 	// Set and Close cancel them all the same.
@@ -43,6 +92,15 @@ type Config[K comparable, V any] struct {
 func (c *Config[K, V]) validate() error {
 	if c.SizeHint < 0 || c.SizeHint > maxSizeHint {
 		return fmt.Errorf("oncecache: Config.SizeHint is %d, must be from 0 to %d", c.SizeHint, maxSizeHint)
+	}
+	if c.CreateTimeout < 0 {
+		return fmt.Errorf("oncecache: Config.CreateTimeout is %v, must not be negative", c.CreateTimeout)
+	}
+	if c.MaxEntries < 0 {
+		return fmt.Errorf("oncecache: Config.MaxEntries is %d, must not be negative", c.MaxEntries)
+	}
+	if c.IdleTimeout < 0 {
+		return fmt.Errorf("oncecache: Config.IdleTimeout is %v, must not be negative", c.IdleTimeout)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/goid"
 )
 
 // GetOrCreateContext is [Cache.GetOrCreate] for callers who may not want to
@@ -49,7 +50,7 @@ func (c *Cache[K, V]) GetOrCreateContext(ctx context.Context, k K, create func(c
 	var e *entry[V]
 	if r := c.root.Load(); r != nil {
 		if e = r.entries.Load(k); e != nil { // LP(GetOrCreateContext): a hit
-			if v, ok := e.get(); ok {
+			if v, ok := e.use(); ok {
 				return v, nil
 			}
 		}
@@ -69,16 +70,19 @@ func (c *Cache[K, V]) slowContext(ctx context.Context, k K, e *entry[V], create 
 			return nil, nil, err // LP(GetOrCreateContext): ended before
 		}
 		who := caller{ctx: ctx, seat: seat}
+		if who.part = partOf(ctx); who.part != nil {
+			who.key = k
+		}
 		var last *entry[V]
 		var held *atomics.Int64
 		var err error
-		if e != nil {
+		if e = r.current(k, e); e != nil {
 			last, held, err = e.outcome(&who)
 		} else {
 			last, held, err = c.attempt(r, k, create, &who)
 		}
 		if err != errAgain {
-			return last, held, err
+			return last, held, explain(err, k)
 		}
 		e = nil
 	}
@@ -88,24 +92,85 @@ func (c *Cache[K, V]) slowContext(ctx context.Context, k K, e *entry[V], create 
 // none.
 func (c *Cache[K, V]) attempt(r *root[K, V], k K, create func(context.Context, K) (V, error), who *caller) (*entry[V], *atomics.Int64, error) {
 	ctx := who.ctx
-	p := new(phase[V])
-	own, cancel := atomics.WithCancelCause(context.WithoutCancel(ctx))
-	p.cancel = cancel
+	both := new(struct {
+		phase[V]
+		scope
+	})
+	p, own := &both.phase, &both.scope
+	own.part = &p.flight
+	own.Context, p.cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
 	p.aboard.Store(uint64(who.seat | r.extra))
+	alone := ctx.Done() != nil
+	if !alone {
+		p.by = goid.Token()
+	}
 	e, mine := c.enter(r, k, p)
 	if !mine {
 		return e.outcome(who)
 	}
 	who.aboard = &p.flight
-	if ctx.Done() == nil {
-		r.create(k, e, p, func() (V, error) { return create(own, k) })
+	if !alone {
+		if who.part != nil {
+			d, err := who.part.depend(&p.flight, k)
+			if err == nil { // or its part does not wait any more for what asks for k
+				defer d.end()
+			}
+		}
+		n := creation[K, V]{root: r, key: k, entry: e, phase: p}
+		n.run(func() (V, error) { return create(own, k) })
 		return e.outcome(who)
 	}
-	thrown := new(PanicError) // the creator's, unless it is the error below
-	atomics.Go(func() { r.createAlone(own, k, e, p, create, thrown) })
+	n := &creation[K, V]{root: r, key: k, entry: e, phase: p}
+	atomics.Go(func() { n.runAlone(own, create) })
 	last, held, err := e.outcome(who)
-	if err == error(thrown) {
-		panic(rethrown{thrown})
+	if err == error(&n.thrown) {
+		panic(rethrown{&n.thrown})
 	}
 	return last, held, err
+}
+
+// Wait returns the value of k, and waits for it if it is being created, until
+// ctx ends. It creates nothing: if k is absent it returns [ErrNotFound], and if
+// the creation fails the error of that, or ErrNotFound if all its callers had
+// left before. As a caller of the creation it keeps it from being cancelled.
+//
+// If ctx has ended already, Wait returns the value if there is one, and
+// otherwise ctx.Err(). It panics if ctx is nil.
+//
+// Wait is wait-free if k is absent or has a value, and otherwise blocking: it
+// waits for a creation or until ctx ends. It takes effect as
+// GetOrCreateContext does, or when k is not found.
+func (c *Cache[K, V]) Wait(ctx context.Context, k K) (v V, err error) {
+	if ctx == nil {
+		panic("oncecache: nil context")
+	}
+	r := c.shared()
+	e := r.entries.Load(k) // LP(Wait): a hit, or absent
+	if e == nil {
+		if r.before != nil {
+			return v, ErrClosed
+		}
+		return v, ErrNotFound
+	}
+	if v, ok := e.use(); ok {
+		return v, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return v, err
+	}
+	if e = r.current(k, e); e == nil {
+		return v, ErrNotFound
+	}
+	who := caller{ctx: ctx, seat: oneCaller}
+	if who.part = partOf(ctx); who.part != nil {
+		who.key = k
+	}
+	last, _, err := e.outcome(&who)
+	switch err {
+	case nil:
+		return last.value, nil
+	case errAgain:
+		return v, ErrNotFound
+	}
+	return v, explain(err, k)
 }

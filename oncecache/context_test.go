@@ -61,7 +61,7 @@ var left = result{err: context.Canceled}
 
 // T16 buildbuddy #7199: the end of a caller's context ends that caller's wait
 // and nothing else, whether it is the first or another.
-func TestCallerLeaves(t *testing.T) {
+func TestT16_CallerLeaves(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			var c oncecache.Cache[string, int]
@@ -89,7 +89,7 @@ func TestCallerLeaves(t *testing.T) {
 
 // Callers without a context are on board as well, and never leave; and if they
 // are who creates, there is nothing to cancel (T20 tailscale).
-func TestPlainCallersStay(t *testing.T) {
+func TestT20_PlainCallersStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c oncecache.Cache[string, int]
 		p := newPilot()
@@ -118,7 +118,7 @@ func TestPlainCallersStay(t *testing.T) {
 
 // T15 spicedb #925: the context of the create function has the values of the
 // caller's, and neither its end nor its deadline.
-func TestCreateContext(t *testing.T) {
+func TestT15_CreateContext(t *testing.T) {
 	type trace struct{}
 	synctest.Test(t, func(t *testing.T) {
 		var c oncecache.Cache[string, int]
@@ -211,7 +211,7 @@ func goroutine() string {
 }
 
 // T12: nothing is stranded by arguments that are nil.
-func TestNilContext(t *testing.T) {
+func TestT12_NilContext(t *testing.T) {
 	var c oncecache.Cache[string, int]
 	none := func(context.Context, string) (int, error) { return -1, nil }
 	for want, f := range map[string]func(){

@@ -3,6 +3,9 @@ package oncecache
 import (
 	"context"
 	"runtime/debug"
+	"time"
+
+	"github.com/latchfree/latchfree/internal/goid"
 )
 
 // slow is GetOrCreate for a key that has no value. E is the entry that was
@@ -11,10 +14,12 @@ import (
 func (c *Cache[K, V]) slow(k K, e *entry[V], create func() (V, error)) (v V, err error) {
 	r, who := c.shared(), caller{seat: oneCaller}
 	for {
-		if e == nil {
+		if e = r.current(k, e); e == nil {
 			p, mine := new(phase[V]), false
+			p.by = goid.Token()
 			if e, mine = c.enter(r, k, p); mine {
-				r.create(k, e, p, create)
+				n := creation[K, V]{root: r, key: k, entry: e, phase: p}
+				n.run(create)
 			}
 		}
 		last, _, err := e.outcome(&who)
@@ -22,7 +27,7 @@ func (c *Cache[K, V]) slow(k K, e *entry[V], create func() (V, error)) (v V, err
 			return last.value, nil
 		}
 		if err != errAgain {
-			return v, err
+			return v, explain(err, k)
 		}
 		e, who.aboard = nil, nil
 	}
@@ -36,101 +41,154 @@ func (c *Cache[K, V]) enter(r *root[K, V], k K, p *phase[V]) (e *entry[V], mine 
 		e.state.Store(&phase[V]{err: ErrClosed}) // LP(GetOrCreate): closed
 		return e, false
 	}
+	p.since = r.now()
 	e.state.Store(p)
 	begun := oneCreating | onePending
 	if !r.storable(k) {
 		e.forget()
 		c.hide(r, &p.flight) // as if Delete came at once, because nobody can find it
 		begun = onePending
-	} else if now, loaded := r.entries.LoadOrStore(k, e); loaded {
-		return now, false
+	} else {
+		for {
+			now, loaded := r.entries.LoadOrStore(k, e)
+			if !loaded {
+				break
+			}
+			if now = r.current(k, now); now != nil {
+				return now, false
+			}
+			// It was a failure, which is gone now.
+		}
 	}
 	if r.books.begin(begun) {
-		r.settle(k, e, p, e.value, ErrClosed, nil)
+		n := creation[K, V]{root: r, key: k, entry: e, phase: p}
+		n.settle(ending[V]{value: e.value, err: ErrClosed})
 		return e, false
 	}
 	return e, true
 }
 
-// create calls the function for e, which the caller has entered, and settles
-// it whichever way the function ends.
-func (r *root[K, V]) create(k K, e *entry[V], p *phase[V], create func() (V, error)) {
+// creation is one call of a create function. It belongs to the goroutine that
+// makes the call.
+type creation[K comparable, V any] struct {
+	root  *root[K, V]
+	key   K
+	entry *entry[V] // where it began, and lands unless Delete moves it
+	phase *phase[V] // made with the entry
+	stop  func()    // the timer of Config.CreateTimeout; nil: there is none
+
+	thrown PanicError // how the function ended, on a goroutine of its own
+}
+
+// ending is how a create function ended.
+type ending[V any] struct {
+	value V
+	err   error         // if it is set, value is none
+	until time.Duration // until when the error is kept; zero: it is not
+	lost  *PanicError   // a panic that its creator cannot go on with
+}
+
+// run calls the function on the caller's goroutine, and settles the creation
+// whichever way the function ends.
+func (n *creation[K, V]) run(create func() (V, error)) {
 	returned := false
 	defer func() {
 		if returned {
 			return
 		}
-		var zero V
 		thrown := recover()
 		if thrown == nil { // or a panic(nil) with GODEBUG=panicnil=1, which ends here
-			r.settle(k, e, p, zero, ErrGoexit, nil)
+			n.end(ending[V]{err: ErrGoexit})
 			return
 		}
-		r.settle(k, e, p, zero, &PanicError{Value: thrown, Stack: debug.Stack()}, nil)
+		n.end(ending[V]{err: &PanicError{Value: thrown, Stack: debug.Stack()}})
 		panic(thrown) // here, where the frames of the first panic are still on the stack
 	}()
+	n.watch()
 	v, err := create()
+	end := n.root.ending(n.key, v, err)
 	returned = true
-	r.settle(k, e, p, v, err, nil)
+	n.end(end)
 }
 
-// createAlone is create on a goroutine of its own, which a panic does not
-// leave: thrown, which is otherwise unused, becomes the error.
-func (r *root[K, V]) createAlone(ctx context.Context, k K, e *entry[V], p *phase[V], create func(context.Context, K) (V, error), thrown *PanicError) {
-	var v V
-	err := ErrGoexit // until create returns
+// runAlone is run on a goroutine of its own, which a panic does not leave: it
+// becomes the error n.thrown.
+func (n *creation[K, V]) runAlone(ctx context.Context, create func(context.Context, K) (V, error)) {
+	end := ending[V]{err: ErrGoexit} // until create returns
 	defer func() {
-		x := recover()
-		if x == nil {
-			r.settle(k, e, p, v, err, nil)
-			return
+		if x := recover(); x != nil {
+			n.thrown = PanicError{Value: x, Stack: debug.Stack()}
+			end = ending[V]{err: &n.thrown, lost: &n.thrown}
 		}
-		*thrown = PanicError{Value: x, Stack: debug.Stack()}
-		r.settle(k, e, p, v, thrown, thrown)
+		n.end(end)
 	}()
-	v, err = create(ctx, k)
+	n.watch()
+	v, err := create(ctx, n.key)
+	end = n.root.ending(n.key, v, err)
 }
 
-// settle ends the flight of p, the phase made with e, in v, or in err if there
-// is one. Only the creator calls it, once. If err is a panic that the creator
-// cannot go on with, it is lost as well.
+// end counts a call of the function that has ended, and settles it.
+func (n *creation[K, V]) end(how ending[V]) {
+	n.root.books.count(how.err)
+	n.settle(how)
+}
+
+// settle ends the flight. Only the creator calls it, once.
 //
 // A failed entry leaves the table before anyone can learn of the failure, so
-// that whoever knows of it and calls again starts anew.
-func (r *root[K, V]) settle(k K, e *entry[V], p *phase[V], v V, err error, lost *PanicError) {
+// that whoever knows of it and calls again starts anew, unless the failure is
+// kept.
+func (n *creation[K, V]) settle(end ending[V]) {
+	r, k, e, p := n.root, n.key, n.entry, n.phase
+	if n.stop != nil {
+		n.stop()
+	}
 	var who crew
 	if p.counts(r.seat) {
 		who = p.land() // before the result is known, so that all their leases are in it
 	}
-	over, drop := onePending, false
-	if err != nil {
-		err = who.blame(err)
-		r.entries.CompareAndDelete(k, e) // LP(GetOrCreate): a failure, unless the entry was removed
+	over, drop, stays := onePending, false, false
+	if end.err != nil {
+		if blamed := who.blame(end.err); blamed != end.err {
+			end.err, end.until = blamed, 0
+		}
+		if end.until == 0 {
+			r.entries.CompareAndDelete(k, e) // LP(GetOrCreate): a failure, unless the entry was removed
+		}
 	} else {
-		e.value = v
+		e.value = end.value
 		if r.close != nil {
 			over = 0 // the value is pending now
 		}
 	}
 	heard := who.callers() > 0 && !who.has(abandoned|grounded)
 	// LP(GetOrCreate): the creator's success, and that of everyone who waited
-	// for it. A failure only becomes known here.
-	if e.state.CompareAndSwap(p, r.landing(err, who, true)) {
-		over += oneCreating
-	} else if n := e.state.Load().to; n != nil && n.state.Load() == p {
-		// Forgotten: Delete moved the flight to n, which only its callers
-		// reach, and where nobody but the creator writes.
-		if err == nil {
-			n.value = v
+	// for it. So with a failure that is kept; any other only becomes known here.
+	if e.state.CompareAndSwap(p, n.landing(end, who, true)) {
+		if end.until == 0 {
+			over += oneCreating
+		} else {
+			r.keptOne()
 		}
-		n.state.Store(r.landing(err, who, false)) // LP(GetOrCreate): a forgotten creation
-		drop = who.leases() == 0
+		stays = end.err == nil || end.until != 0
+	} else if m := e.state.Load().to; m != nil && m.state.Load() == p {
+		// Forgotten: Delete moved the flight to m, which only its callers
+		// reach, and where nobody but the creator writes, or the timer.
+		if end.err == nil {
+			m.value = end.value
+		}
+		end.until = 0
+		// LP(GetOrCreate): a forgotten creation
+		if m.state.CompareAndSwap(p, n.landing(end, who, false)) {
+			drop = who.leases() == 0
+		} else {
+			heard, drop, p = false, true, nil
+		}
 	} else {
-		heard, drop = false, true // Set or Close has ended the flight
-		p = nil
+		heard, drop, p = false, true, nil // Set, Close or the timer has ended the flight
 	}
-	if lost != nil && !heard {
-		r.books.note(lost)
+	if end.lost != nil && !heard {
+		r.books.note(end.lost)
 	}
 	if over != 0 {
 		r.books.finish(over)
@@ -138,8 +196,11 @@ func (r *root[K, V]) settle(k K, e *entry[V], p *phase[V], v V, err error, lost 
 	if p != nil {
 		p.end()
 	}
-	if drop && err == nil && r.close != nil {
-		r.dispose(k, v)
+	if stays {
+		r.settled(e)
+	}
+	if drop && end.err == nil && r.close != nil {
+		r.dispose(k, end.value)
 	}
 }
 
@@ -155,14 +216,22 @@ func (c crew) blame(err error) error {
 }
 
 // landing returns what the state of an entry becomes when its creation ends.
-func (r *root[K, V]) landing(err error, who crew, inTable bool) *phase[V] {
-	if err != nil {
-		return &phase[V]{err: err}
+func (n *creation[K, V]) landing(end ending[V], who crew, inTable bool) *phase[V] {
+	r := n.root
+	var m *mark
+	if inTable && (end.err == nil || end.until != 0) {
+		m = r.stand(n.key, n.entry)
+	}
+	if end.err != nil {
+		return &phase[V]{err: end.err, until: end.until, mark: m}
 	}
 	if r.close == nil {
-		return nil
+		if m == nil {
+			return nil
+		}
+		return &phase[V]{mark: m}
 	}
-	p := newLeased[V]()
+	p := newLeased[V](m)
 	if inTable {
 		p.leases.live(who.leases())
 	} else {

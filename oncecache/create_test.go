@@ -80,7 +80,7 @@ func TestEndings(t *testing.T) {
 
 // T4 dart #69: a caller that knows of a failure does not join the creation
 // that failed.
-func TestFailureIsForgottenBeforeItIsKnown(t *testing.T) {
+func TestT4_FailureIsForgottenBeforeItIsKnown(t *testing.T) {
 	var c oncecache.Cache[string, int]
 	rounds := 2000
 	if testing.Short() {
@@ -106,7 +106,7 @@ func TestFailureIsForgottenBeforeItIsKnown(t *testing.T) {
 }
 
 // T6 otter #137: a value beside an error is no value.
-func TestErrorWins(t *testing.T) {
+func TestT6_ErrorWins(t *testing.T) {
 	var c oncecache.Cache[string, int]
 	if v, err := c.GetOrCreate("k", failing); v != 0 || err != errRefused {
 		t.Error(v, err)
@@ -163,7 +163,7 @@ func TestCreateAsksForOtherKeys(t *testing.T) {
 
 // T25 golang-lru #230: a create function may call every method, for its own
 // key too, but GetOrCreate.
-func TestCreateCallsTheCache(t *testing.T) {
+func TestT25_CreateCallsTheCache(t *testing.T) {
 	var c oncecache.Cache[string, int]
 	c.Set("other", 1)
 	v, err := c.GetOrCreate("k", func() (int, error) {
@@ -197,7 +197,7 @@ func TestCreateCallsTheCache(t *testing.T) {
 
 // T24 Caffeine #672, ttlcache #107, xsync #116: a slow creation delays no
 // other key, not even those of its bucket, nor a resize of the table.
-func TestSlowCreationDelaysNoOtherKey(t *testing.T) {
+func TestT24_SlowCreationDelaysNoOtherKey(t *testing.T) {
 	var c oncecache.Cache[string, int]
 	slow := begin(t, &c, "slow")
 	const n = 10_000 // far more than the buckets of a new table
@@ -220,7 +220,7 @@ func TestSlowCreationDelaysNoOtherKey(t *testing.T) {
 }
 
 // T35 uv #3987, quick_cache #40: no wake-up is lost, whenever a waiter comes.
-func TestEveryWaiterIsWoken(t *testing.T) {
+func TestT35_EveryWaiterIsWoken(t *testing.T) {
 	const callers = 1000
 	var c oncecache.Cache[string, *int]
 	var created atomic.Int32
@@ -246,7 +246,7 @@ func TestEveryWaiterIsWoken(t *testing.T) {
 }
 
 // The same with everyone known to wait before the creation ends.
-func TestEverySleeperIsWoken(t *testing.T) {
+func TestT35_EverySleeperIsWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c oncecache.Cache[string, int]
 		owner := begin(t, &c, "k")

@@ -44,10 +44,28 @@
 // while others use it. [Cache.Close] closes what is left, and waits for those
 // who still use it.
 //
+// # Values that do not stay
+//
+// Config.MaxEntries bounds the number of values, and Config.IdleTimeout the time
+// that one stays without use; what a lease holds stays. [Cache.Refresh] makes a
+// value anew while the old one serves. Config.ErrorTTL lets an error answer for a
+// while, so that a server that is down is not asked by every caller.
+//
+// # Creations that need each other
+//
+// A create function may ask for other keys, of this cache and of others, if it
+// hands on the context that it was given. If that goes round, the call that
+// would close the circle gets a [*CycleError] with the keys on the way, and
+// nobody hangs. Without contexts a function that asks for its own key is told so
+// on amd64 and arm64, and what goes round over several goroutines is not found.
+//
+// Config.CreateTimeout bounds the time that anyone waits for a creation, and
+// [Cache.InFlight] shows those that are under way and since when.
+//
 // # When not to use it
 //
-// When the values go out of date or must not grow in number: nothing leaves
-// the cache by itself. When making a value twice does no harm and takes less
+// When values go out of date by the clock: there is no time to live, only
+// Refresh and Delete. When making a value twice does no harm and takes less
 // than a microsecond: sync.Map does. When the values can be made before the
 // goroutines start: a plain map does.
 //
@@ -56,8 +74,8 @@
 // Each key has one entry, which is both the place where its callers meet and
 // the value that they get, so there is no moment between a creation and its
 // value at which a second creation could begin. Create functions of one key never
-// run at the same time, unless [Cache.Set] or [Cache.Delete] ended the creation
-// of one that still runs.
+// run at the same time, unless [Cache.Set], [Cache.Delete] or a timeout ended the
+// creation of one that still runs.
 //
 // Every value that a create function returns is kept, or given to those who
 // asked for it, or dropped; and if there is a Config.Close function, closed in
@@ -87,6 +105,10 @@
 // A lease takes one read-modify-write to acquire and one to release, on a word
 // that is the key's own, and split by processors once two users of a key have
 // collided on it.
+//
+// With MaxEntries or IdleTimeout, a hit has one load more, and one store if the
+// value has not been used since the last search for what can go. Whoever
+// creates or removes a value takes the mutex of the list of all.
 //
 // A ready entry takes 8 bytes beside its value, and the table one cell with
 // the key. A creation makes three allocations, and more if keys are or contain

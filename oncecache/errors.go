@@ -13,6 +13,14 @@ var ErrClosed = errors.New("oncecache: cache is closed")
 // that created called [runtime.Goexit], as testing.T.FailNow does.
 var ErrGoexit = errors.New("oncecache: create function called runtime.Goexit")
 
+// ErrCreateTimeout is what callers get whose creation took longer than
+// Config.CreateTimeout.
+var ErrCreateTimeout = errors.New("oncecache: create function takes too long")
+
+// ErrNotFound is what [Cache.Wait] returns for a key that has no value, and is
+// not being created.
+var ErrNotFound = errors.New("oncecache: no such key")
+
 // errAgain sends its callers back to the table: the creation that they waited
 // for was abandoned before they came and has failed, or the value that they
 // found has left the table.

@@ -2,6 +2,7 @@ package oncecache
 
 import (
 	"context"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -15,6 +16,25 @@ type flight struct {
 	// aboard is a crew: who takes part. It is kept if the flight can be called
 	// off, or if leases are asked for.
 	aboard atomics.Uint64
+
+	// since is when the creation began, since the cache was made. It never
+	// changes once the flight is shared.
+	since time.Duration
+
+	// waiting is how many goroutines wait for wake.
+	waiting atomics.Gauge
+
+	// by is the token of the goroutine that runs the create function, or zero
+	// if that has a goroutine of its own. It never changes.
+	by uintptr
+
+	// awaits lists what the create function waits for, newest first. Whoever
+	// begins to wait for something replaces the head by CAS.
+	awaits atomics.Pointer[dependence]
+
+	// lead stands for this flight and others, if one function creates them all;
+	// its awaits are those of each. It never changes.
+	lead *flight
 
 	// cancel ends the context of the create function. It is nil if the
 	// function has none, and never changes.

@@ -11,7 +11,7 @@ import (
 // cancelled, but it stays the only one. An heir waits for its end, takes a
 // late success (T21), and otherwise creates anew; it never gets the error of
 // the creation that was cancelled.
-func TestHeirs(t *testing.T) {
+func TestT13_Heirs(t *testing.T) {
 	for _, tt := range endings {
 		for _, plain := range []bool{false, true} {
 			t.Run(tt.name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func begins(c *oncecache.Cache[string, int], p *pilot) *call {
 }
 
 // T17 puddle #21: on request, what has begun is finished.
-func TestKeepCreating(t *testing.T) {
+func TestT17_KeepCreating(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := oncecache.MustNew(oncecache.Config[string, int]{KeepCreating: true})
 		p := newPilot()

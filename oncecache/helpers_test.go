@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/latchfree/latchfree/oncecache"
 )
@@ -145,4 +146,16 @@ func together(n int, f func(i int)) {
 	ready.Wait()
 	gate.Store(true)
 	done.Wait()
+}
+
+// within fails the test if f does not return in time.
+func within(t *testing.T, d time.Duration, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(d):
+		t.Fatal("hangs")
+	}
 }

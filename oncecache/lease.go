@@ -19,6 +19,7 @@ type Lease[K comparable, V any] struct {
 	held  *atomics.Int64 // the word in which the lease is counted; nil: nothing is closed
 	root  *root[K, V]
 	key   K
+	leak  *leak // nil: nobody wants to know
 }
 
 // Acquire is [Cache.GetOrCreateContext] for values that are to be closed: with
@@ -54,11 +55,14 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 	if e != nil {
 		p := e.state.Load()
 		if p == nil { // nothing is closed
-			return Lease[K, V]{entry: e, root: r, key: k}, nil
+			return Lease[K, V]{entry: e, root: r, key: k, leak: r.track(k)}, nil
 		}
 		if p.leases != nil {
 			if held := p.leases.acquire(); held != nil {
-				return Lease[K, V]{entry: e, held: held, root: r, key: k}, nil
+				if p.mark != nil {
+					p.mark.touch()
+				}
+				return Lease[K, V]{entry: e, held: held, root: r, key: k, leak: r.track(k)}, nil
 			}
 			e = nil
 		}
@@ -67,7 +71,7 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 	if err != nil {
 		return Lease[K, V]{}, err
 	}
-	return Lease[K, V]{entry: last, held: held, root: r, key: k}, nil
+	return Lease[K, V]{entry: last, held: held, root: r, key: k, leak: r.track(k)}, nil
 }
 
 // Value returns the value. It panics if the lease was released.
@@ -93,6 +97,8 @@ func (l *Lease[K, V]) Release() {
 		return
 	}
 	l.entry, l.held = nil, nil
+	l.leak.released()
+	l.leak = nil
 	if held == nil {
 		return // nothing is closed
 	}

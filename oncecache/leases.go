@@ -95,6 +95,18 @@ func (l *leases) last(held *atomics.Int64, n int64) bool {
 	return n == 0
 }
 
+// held reports whether there are users. It may be wrong about those who come
+// or go meanwhile.
+func (l *leases) held() bool {
+	users := l.base.Load()
+	if s := l.stripes.Load(); s != nil {
+		for i := range *s {
+			users += (*s)[i].users.Load()
+		}
+	}
+	return users > 0
+}
+
 // kill makes acquire fail from now on, and reports whether there are no users
 // left. It is called once, by the caller that removed the entry.
 func (l *leases) kill() (last bool) {

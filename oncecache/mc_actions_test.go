@@ -30,6 +30,7 @@ type history struct {
 	c         *oncecache.Cache[string, int]
 	events    []event
 	creations []creationSeen
+	running   [8]int // create functions, by thread
 }
 
 // event is a moment at which an operation takes effect, some time between
@@ -115,8 +116,11 @@ func (e ending) String() string {
 
 // outcome prints what GetOrCreate returns.
 func outcome(v int, err error) string {
-	if p, ok := err.(*oncecache.PanicError); ok {
-		return fmt.Sprint("PanicError ", p.Value)
+	switch err := err.(type) {
+	case *oncecache.PanicError:
+		return fmt.Sprint("PanicError ", err.Value)
+	case *oncecache.CycleError:
+		return fmt.Sprint("CycleError ", err.Path)
 	}
 	return fmt.Sprint(v, " ", err)
 }
@@ -146,10 +150,12 @@ func createWith(inside []action, v int, endings ...ending) action {
 			if p := recover(); p != nil {
 				got = fmt.Sprint("panics ", p)
 			}
-			h.twice(id, v, seen, how, got)
+			h.twice(id, v, seen, how, got, h.running[mc.Core()] > 0)
 		}()
 		got = outcome(h.c.GetOrCreate(key, func() (int, error) {
 			how = inValue
+			h.running[mc.Core()]++
+			defer func() { h.running[mc.Core()]-- }()
 			seen.ran[0] = h.m.End() // from here on, others must see that it has begun
 			h.do(inside)
 			defer func() { seen.ran[1] = h.m.Begin() }()
@@ -172,7 +178,7 @@ func createWith(inside []action, v int, endings ...ending) action {
 // twice records the two events of a GetOrCreate. The second may be earlier
 // than the end of the create function: see DESIGN.md, two steps that act as
 // one.
-func (h *history) twice(id *int, v int, seen creationSeen, how ending, got string) {
+func (h *history) twice(id *int, v int, seen creationSeen, how ending, got string, within bool) {
 	end := h.m.End()
 	begun := end
 	if how != joined {
@@ -183,5 +189,5 @@ func (h *history) twice(id *int, v int, seen creationSeen, how ending, got strin
 		event{begin: seen.called, end: begun, name: "GetOrCreate creates", got: fmt.Sprint(how != joined),
 			model: func(s *sequential) string { return fmt.Sprint(s.begin(id)) }},
 		event{begin: seen.called, end: end, name: fmt.Sprintf("GetOrCreate(%d, %v)", v, how), got: got, follows: true,
-			model: func(s *sequential) string { return s.end(id, v, how) }})
+			model: func(s *sequential) string { return s.end(id, v, how, within) }})
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/mc"
 	"github.com/latchfree/latchfree/oncecache"
@@ -63,13 +64,13 @@ func TestCosts(t *testing.T) {
 	mc.CheckCost(t, "the same, where the cache closes values", owning(func(c *cache) { l, _ := c.Acquire(ctx, key, refuse); l.Release() }), mc.Cost{Loads: 4, RMWs: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "Get of a present key", of(func(c *cache) { c.Get(key) }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "Get of an absent key", of(func(c *cache) { c.Get("absent") }), mc.Cost{Loads: 1, TableReads: 1}, 0)
-	mc.CheckCost(t, "GetOrCreate that creates", eachKey(func(c *cache, k string) { c.GetOrCreate(k, one) }), mc.Cost{Loads: 4, Stores: 1, RMWs: 3, TableReads: 2, TableWrites: 1}, 6)
+	mc.CheckCost(t, "GetOrCreate that creates", eachKey(func(c *cache, k string) { c.GetOrCreate(k, one) }), mc.Cost{Loads: 4, Stores: 1, RMWs: 4, TableReads: 2, TableWrites: 1, Clock: 1}, 7)
 	mc.CheckCost(t, "Acquire that creates, and Release, where the cache closes values", eachOwned(func(c *cache, k string) {
 		l, _ := c.Acquire(ctx, k, func(context.Context, string) (int, error) { return 1, nil })
 		l.Release()
-	}), mc.Cost{Loads: 4, Stores: 3, RMWs: 5, TableReads: 2, TableWrites: 1}, 7)
+	}), mc.Cost{Loads: 4, Stores: 3, RMWs: 6, TableReads: 2, TableWrites: 1, Clock: 1}, 8)
 	mc.CheckCost(t, "Set of a present key", of(func(c *cache) { c.Set(key, 7) }), mc.Cost{Loads: 3, TableWrites: 1}, 2)
-	mc.CheckCost(t, "Set of a present key, whose value the cache closes", owning(func(c *cache) { c.Set(key, 7) }), mc.Cost{Loads: 6, Stores: 1, RMWs: 6, TableWrites: 1}, 6)
+	mc.CheckCost(t, "Set of a present key, whose value the cache closes", owning(func(c *cache) { c.Set(key, 7) }), mc.Cost{Loads: 6, Stores: 1, RMWs: 7, TableWrites: 1}, 8)
 	mc.CheckCost(t, "Set of an absent key", eachKey(func(c *cache, k string) { c.Set(k, 7) }), mc.Cost{Loads: 2, TableWrites: 1}, 1)
 	mc.CheckCost(t, "SetIfAbsent of a present key", of(func(c *cache) { c.SetIfAbsent(key, 8) }), mc.Cost{Loads: 1, TableReads: 1}, 0)
 	mc.CheckCost(t, "CompareAndDelete of another value", of(func(c *cache) { oncecache.CompareAndDelete(c, key, 8) }), mc.Cost{Loads: 2, TableReads: 1}, 0)
@@ -79,5 +80,28 @@ func TestCosts(t *testing.T) {
 		for range c.All() {
 		}
 	}), mc.Cost{Loads: 2, TableReads: 2}, 0)
-	mc.CheckCost(t, "Len", of(func(c *cache) { c.Len() }), mc.Cost{Loads: 2, TableReads: 1}, 0)
+	mc.CheckCost(t, "Len", of(func(c *cache) { c.Len() }), mc.Cost{Loads: 3, TableReads: 1}, 0)
+	bounds := oncecache.Config[string, int]{MaxEntries: 10}
+	mc.CheckCost(t, "Get of a present key, in a cache with bounds", ofConfig(bounds, func(c *cache) { c.Get(key) }), mc.Cost{Loads: 3, TableReads: 1}, 0)
+	kept := oncecache.Config[string, int]{ErrorTTL: func(string, error) time.Duration { return -1 }}
+	mc.CheckCost(t, "GetOrCreate of a key whose error is kept", failedOf(kept, func(c *cache) { c.GetOrCreate(key, one) }), mc.Cost{Loads: 5, TableReads: 1}, 0)
+}
+
+// ofConfig is of with settings.
+func ofConfig(config oncecache.Config[string, int], op func(*cache)) func() func(int) {
+	return func() func(int) {
+		c := oncecache.MustNew(config)
+		c.Set(key, 7)
+		c.Get(key)
+		return func(int) { op(c) }
+	}
+}
+
+// failedOf is ofConfig, where the key has failed.
+func failedOf(config oncecache.Config[string, int], op func(*cache)) func() func(int) {
+	return func() func(int) {
+		c := oncecache.MustNew(config)
+		c.GetOrCreate(key, failing)
+		return func(int) { op(c) }
+	}
 }

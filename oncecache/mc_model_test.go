@@ -4,6 +4,8 @@ package oncecache_test
 
 import (
 	"fmt"
+
+	"github.com/latchfree/latchfree/oncecache"
 )
 
 // sequential is what a cache does for one key, one event at a time.
@@ -33,10 +35,14 @@ func (s *sequential) begin(id *int) (creates bool) {
 	return creates
 }
 
-// end returns what the call gets.
-func (s *sequential) end(id *int, v int, how ending) string {
+// end returns what the call gets. Within says that the create function of the
+// same key makes it.
+func (s *sequential) end(id *int, v int, how ending, within bool) string {
 	f := s.calls[id]
 	if !f.over && how == joined {
+		if within {
+			return outcome(0, &oncecache.CycleError{Path: []any{key, key}})
+		}
 		return "must wait"
 	}
 	if !f.over {

@@ -73,7 +73,7 @@ func TestProtocolsWithin(t *testing.T) {
 		{"Delete", threads{{createWith([]action{remove, get}, 1, inError)}, {create(2)}}},
 		{"Set", threads{{createWith([]action{set(5), get}, 1, inPanic)}, {create(2)}}},
 		{"Delete and GetOrCreate", threads{{createWith([]action{remove, create(3)}, 1, inError)}, {create(2)}}},
-		{"GetOrCreate, until Set", threads{{createWith([]action{create(3)}, 1, inError)}, {set(5)}}},
+		{"GetOrCreate, or Set", threads{{createWith([]action{create(3)}, 1, inError)}, {set(5)}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) { protocol(t, empty, tt.threads...) })
 	}

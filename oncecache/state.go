@@ -2,6 +2,7 @@ package oncecache
 
 import (
 	"context"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -16,7 +17,8 @@ type entry[V any] struct {
 	//
 	//	ready    nil             by the creator
 	//	leased   leases is set   by the creator, instead of ready, if values are to be closed
-	//	failed   err is set      by the creator, which unlinked the entry before, or by Close
+	//	failed   err is set      by the creator, which unlinked the entry before unless
+	//	                         until is set too; by Close; by the timer
 	//	moved    to is set       by the Set or Delete that took the entry out of the table
 	//
 	// Nothing leaves those four.
@@ -32,38 +34,68 @@ type entry[V any] struct {
 type phase[V any] struct {
 	flight
 
-	err    error     // failed: what the entry's callers get
-	leases *leases   // leased: who uses the value
-	to     *entry[V] // moved: the entry whose outcome the entry's callers get
-	along  bool      // moved: the flight has moved along, and lands there
+	err    error         // failed: what the entry's callers get
+	until  time.Duration // failed: until when it stays in the table; zero: it does not
+	leases *leases       // leased: who uses the value
+	mark   *mark         // ready, leased, failed: the entry's place in the order, if it has one
+	to     *entry[V]     // moved: the entry whose outcome the entry's callers get
+	along  bool          // moved: the flight has moved along, and lands there
 }
 
 // creating reports whether p, read from an entry's state, is that of an entry
 // that is being created.
 func (p *phase[V]) creating() bool {
-	return p != nil && p.err == nil && p.leases == nil && p.to == nil
+	return p != nil && p.err == nil && p.leases == nil && p.to == nil && p.mark == nil
 }
 
 // newLeased returns the phase of an entry with a count of leases that is yet
 // to be prepared.
-func newLeased[V any]() *phase[V] {
+func newLeased[V any](m *mark) *phase[V] {
 	both := new(struct {
 		phase[V]
 		leases
 	})
-	both.phase.leases = &both.leases
+	both.phase.leases, both.phase.mark = &both.leases, m
 	return &both.phase
 }
 
 // ready reports whether p is that of an entry with a value.
-func (p *phase[V]) ready() bool { return p == nil || p.leases != nil }
+func (p *phase[V]) ready() bool {
+	return p == nil || p.err == nil && (p.leases != nil || p.mark != nil)
+}
 
-// get returns the value if there is one.
+// use returns the value if there is one, for a caller that uses it.
+func (e *entry[V]) use() (v V, ok bool) {
+	p := e.state.Load()
+	if p == nil {
+		return e.value, true
+	}
+	return e.marked(p)
+}
+
+// marked is use for a value that has leases, or a place in the order.
+func (e *entry[V]) marked(p *phase[V]) (v V, ok bool) {
+	if !p.ready() {
+		return v, false
+	}
+	if p.mark != nil {
+		p.mark.touch()
+	}
+	return e.value, true
+}
+
+// get returns the value if there is one, for a caller that only looks.
 func (e *entry[V]) get() (v V, ok bool) {
 	if e.state.Load().ready() {
 		return e.value, true
 	}
 	return v, false
+}
+
+// leased reports whether anyone holds a lease of e's value.
+func (e *entry[V]) leased() bool {
+	p := e.state.Load()
+	return p != nil && p.leases != nil && p.leases.held()
 }
 
 // valueAfter is get after a CAS from p, which was not tried if p was final.
@@ -79,6 +111,8 @@ type caller struct {
 	ctx    context.Context // nil: it cannot end
 	seat   crew            // oneCaller or callerAndLease
 	aboard *flight         // the flight that the caller has joined, or is the creator of
+	part   *flight         // the creation whose function calls; nil: nobody knows of any
+	key    any             // the key, with a part
 }
 
 // outcome returns what the callers of e get, and waits for it if need be: an
@@ -99,6 +133,8 @@ func (e *entry[V]) outcome(c *caller) (*entry[V], *atomics.Int64, error) {
 			return e, held, err
 		case p.err != nil:
 			return nil, nil, p.err
+		case p.mark != nil:
+			return e, nil, nil
 		case p.to != nil:
 			if !p.along {
 				c.aboard = nil // the value is of another origin
@@ -126,16 +162,17 @@ func (l *leases) claim(c *caller) (*atomics.Int64, error) {
 	return nil, errAgain
 }
 
-// await returns nil when e may no longer show p, a creation in progress, or the
-// error of c's context if that ends first and c has left.
+// await returns nil when e may no longer show p, a creation in progress, or an
+// error if c has left: because its context has ended, or because it would wait
+// for itself.
 func (e *entry[V]) await(p *phase[V], c *caller) error {
 	if c.aboard == nil && p.counts(c.seat) && p.join(c.seat) {
 		c.aboard = &p.flight
 	}
-	err := e.wait(p, c.ctx)
+	err := e.wait(p, c)
 	switch {
 	case err == nil:
-	case e.state.Load() != p: // an outcome comes before the end of a context; or Delete has moved the flight
+	case e.state.Load() != p: // an outcome comes before an error; or Delete has moved the flight
 	case c.aboard == nil || c.aboard.leave(c.seat):
 		return err // LP(GetOrCreateContext): left; LP(Acquire): left
 	default:
@@ -145,11 +182,11 @@ func (e *entry[V]) await(p *phase[V], c *caller) error {
 }
 
 // wait returns after p has ended, or at once if e no longer shows p, or with an
-// error after ctx has ended.
+// error if c's context has ended, or if c would wait for itself.
 //
 // No wake-up is lost: the caller publishes the event and then looks at state,
 // and whoever ends the flight changes state and then looks for the event.
-func (e *entry[V]) wait(p *phase[V], ctx context.Context) error {
+func (e *entry[V]) wait(p *phase[V], c *caller) error {
 	w := p.wake.Load()
 	if w == nil {
 		made := atomics.MakeEvent()
@@ -160,11 +197,23 @@ func (e *entry[V]) wait(p *phase[V], ctx context.Context) error {
 	if e.state.Load() != p {
 		return nil
 	}
-	if ctx == nil {
+	if p.runsHere() {
+		return errRecursion
+	}
+	if c.part != nil {
+		d, err := c.part.depend(&p.flight, c.key)
+		if err != nil {
+			return err
+		}
+		defer d.end()
+	}
+	p.waiting.Add(1)
+	defer p.waiting.Add(-1)
+	if c.ctx == nil {
 		w.Wait()
 		return nil
 	}
-	return w.WaitContext(ctx)
+	return w.WaitContext(c.ctx)
 }
 
 // supersede gives n's value to all callers of e, if e is being created.
@@ -183,4 +232,10 @@ func (e *entry[V]) forget() (p *phase[V], left bool) {
 	n := new(entry[V])
 	n.state.Store(p)
 	return p, e.state.CompareAndSwap(p, &phase[V]{to: n, along: true})
+}
+
+// failed reports whether e has failed.
+func (e *entry[V]) failed() bool {
+	p := e.state.Load()
+	return p != nil && p.err != nil
 }

@@ -3,7 +3,8 @@
 // same functions. It is a module of its own, so that none of them reaches an
 // importer of latchfree.
 //
-// There is one file per peer. It says which version, how it is configured to
-// do the same observable work, and what it does differently. README.md has
-// the table.
+// There is one file per peer of the benchmarks. It says which version, how it
+// is configured to do the same observable work, and what it does differently.
+// README.md has the table. Command cmd/failures compares what caches do when
+// they go wrong.
 package peers

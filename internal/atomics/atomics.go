@@ -18,6 +18,10 @@ type (
 	Pointer[T any] = atomic.Pointer[T]
 )
 
+// Gauge counts what is only looked at: no algorithm depends on it, so that the
+// model need not either.
+type Gauge = atomic.Int64
+
 // Blocking parts, for the few paths whose documentation says that they block.
 type (
 	Mutex     = sync.Mutex

@@ -1,5 +1,6 @@
-// Package goid tells goroutines apart. It is slow, about a microsecond, and
-// meant for paths that have already failed many times.
+// Package goid tells goroutines apart. An ID is slow, about a microsecond, and
+// meant for paths that have already failed many times. A Token is quick, and
+// means nothing once its goroutine has ended.
 package goid
 
 import "runtime"

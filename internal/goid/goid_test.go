@@ -1,6 +1,7 @@
 package goid
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 )
@@ -45,4 +46,40 @@ func TestParse(t *testing.T) {
 			t.Errorf("parse(%q) = %d, want %d", trace, got, want)
 		}
 	}
+}
+
+// A token is that of the goroutine, wherever its stack is.
+func TestToken(t *testing.T) {
+	known := runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64"
+	const goroutines = 100
+	tokens := make([]uintptr, goroutines)
+	var alive, done sync.WaitGroup
+	alive.Add(goroutines)
+	for i := range tokens {
+		done.Go(func() {
+			tokens[i] = Token()
+			alive.Done()
+			alive.Wait() // all of them live at the same time
+			if again := deep(1000); again != tokens[i] {
+				t.Errorf("Token() = %#x, then %#x on the same goroutine", tokens[i], again)
+			}
+		})
+	}
+	done.Wait()
+	seen := map[uintptr]bool{}
+	for _, token := range tokens {
+		if (token != 0) != known || known && seen[token] {
+			t.Errorf("token %#x is zero or was given twice", token)
+		}
+		seen[token] = true
+	}
+}
+
+// deep makes the stack grow, and so move.
+func deep(n int) uintptr {
+	var page [512]byte
+	if n == 0 || page[n%512] != 0 {
+		return Token()
+	}
+	return deep(n - 1)
 }

@@ -5,6 +5,7 @@ package mc
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"time"
 )
@@ -84,4 +85,17 @@ func (m *M) Jump(durations ...time.Duration) time.Duration {
 	}
 	m.Advance(durations[i-1])
 	return durations[i-1]
+}
+
+// Draw returns a number that it returns once in each execution, which depends
+// on nothing but the calling thread and how often it has called.
+//
+//go:norace
+func Draw() uint64 {
+	m := active
+	if m == nil || m.cur == nil {
+		return rand.Uint64()
+	}
+	m.cur.drawn++
+	return uint64(m.cur.id)<<32 | m.cur.drawn
 }

@@ -85,6 +85,7 @@ type thread struct {
 	at       string        // where next is in the source, while recording
 	started  bool          // it has come to its first step
 	finished bool
+	drawn    uint64 // numbers that Draw has returned
 }
 
 // Go adds a thread. It starts when the body has returned; up to its first step

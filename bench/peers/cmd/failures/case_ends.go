@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+)
+
+// sharedError lets a creation fail for which ten callers wait. All get that
+// very error from that one creation. If every waiter tried again in its turn,
+// a source that fails slowly would be asked ten times one after the other, as
+// was reported of providers of credentials behind a mutex.
+func sharedError(t *trial) {
+	d := t.open()
+	creator := t.ask("a")
+	creation := d.await(1)
+	waiters := t.askMany(10, "a")
+	t.settle()
+	creation.fails(errCreate)
+	d.release()
+	t.join("callers", append(waiters, creator)...)
+	for _, c := range append(waiters, creator) {
+		if c.v != nil {
+			t.end(fail, "who has waited begins another creation, in its turn")
+		}
+		if !errors.Is(c.err, errCreate) || c.v != nil {
+			t.end(fail, "a caller %v instead", c)
+		}
+	}
+	if n := d.count(); n != 1 {
+		t.end(fail, "%d creations for one failure", n)
+	}
+}
+
+// forgottenError lets a creation fail and asks again. The next one runs.
+func forgottenError(t *trial) {
+	d := t.open()
+	first := t.ask("a")
+	d.await(1).fails(errCreate)
+	t.join("the first caller", first)
+	if first.err == nil {
+		t.end(wrong, "the first caller %v", first)
+	}
+	d.release()
+	if kept := t.kept("a"); kept.serial != 2 {
+		t.end(fail, "the next caller gets engine %d", kept.serial)
+	}
+}
+
+// staleError lets creations fail at once, and some goroutines ask for one key
+// and, as soon as they have their error, again. Nobody gets the same error
+// twice: a failure is over when somebody has heard of it. Reported of Dart's
+// async cache, where waiters are woken before the flight is removed. It takes
+// luck, and other goroutines that ask for other keys meanwhile.
+func staleError(t *trial) {
+	const workers, askers = 8, 4
+	t.rounds = 20_000
+	c := t.peer.open(config[string, *engine]{create: func(_ context.Context, key string) (*engine, error) {
+		runtime.Gosched() // so that somebody joins
+		return nil, fmt.Errorf("%w: %s", errCreate, key)
+	}})
+	var stale atomic.Bool
+	var wg sync.WaitGroup
+	for worker := range workers {
+		key := "a"
+		if worker >= askers {
+			key = strconv.Itoa(worker)
+		}
+		wg.Go(func() {
+			for range t.rounds {
+				_, first := c.get(context.Background(), key)
+				_, second := c.get(context.Background(), key)
+				if first != nil && first == second { // the same pointer: an error of the same creation
+					stale.Store(true)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if stale.Load() {
+		t.end(fail, "who has got an error and asks again gets the same one, without a creation, in some of %s rounds", grouped(t.rounds))
+	}
+}
+
+// panicWaiters lets a creation panic for which others wait. They get to
+// know: by an error, or by a panic of their own. None hangs, and none gets nil
+// without an error. Singleflight hung here once; hugo, go-zero, trickster and
+// moka had it reported, and what groupcache does still hangs.
+func panicWaiters(t *trial) {
+	waitersGetToKnow(t, (*creation).panics)
+}
+
+// panicKey lets a creation panic and asks again. The next one runs: the key is
+// not poisoned.
+func panicKey(t *trial) {
+	keyIsUsableAfter(t, (*creation).panics)
+}
+
+// goexitWaiters lets a creation call runtime.Goexit, as testing.T.FailNow does,
+// while others wait. Each gets an error. A caller whose own goroutine
+// ends in turn has not got to know: whoever waits for it waits for ever.
+// Reported of singleflight's DoChan and of minio.
+func goexitWaiters(t *trial) {
+	waitersGetToKnow(t, (*creation).exits)
+}
+
+// goexitKey lets a creation call runtime.Goexit and asks again. The next one
+// runs.
+func goexitKey(t *trial) {
+	keyIsUsableAfter(t, (*creation).exits)
+}
+
+// waitersGetToKnow lets four callers come at once and two more during the
+// creation, 50 times over: in some caches the latter wait for a lock rather
+// than for the flight.
+func waitersGetToKnow(t *trial, end func(*creation)) {
+	t.rounds = 50
+	for range t.rounds {
+		d := t.open()
+		callers := t.askTogether(4, "a", func(int) context.Context { return context.Background() })
+		creation := d.await(1)
+		callers = append(callers, t.askMany(2, "a")...)
+		t.settle()
+		end(creation)
+		d.release()
+		t.join("callers", callers...)
+		silent, panicked := 0, 0
+		for _, c := range callers {
+			switch {
+			case c.returned && !c.told():
+				t.end(wrong, "a caller %v", c)
+			case !c.told():
+				silent++
+			case c.panicked != nil:
+				panicked++
+			}
+		}
+		if silent > 1 { // the creator's goroutine may end, as its function wanted
+			t.end(fail, "waiters get neither value nor error: their goroutines are ended too")
+		}
+		if panicked > 1 {
+			t.remark("waiters panic too")
+		}
+	}
+}
+
+func keyIsUsableAfter(t *trial, end func(*creation)) {
+	d := t.open()
+	creator := t.ask("a")
+	end(d.await(1))
+	d.release()
+	if !t.wait(creator) {
+		t.note = "the creator itself does not return"
+	}
+	next := t.ask("a")
+	t.join("the next caller", next)
+	if next.v == nil {
+		t.end(fail, "the next caller %v, without a creation", next)
+	}
+}

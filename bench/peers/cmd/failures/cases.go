@@ -1,0 +1,80 @@
+package main
+
+// testCase is one row of the table. What it does and why is the comment of its
+// function, which the legend shows.
+type testCase struct {
+	name  string // of the function, and on the command line
+	title string
+	needs []feature // a cache that lacks one is not asked
+	run   func(*trial)
+}
+
+// group is the cases of one file.
+type group struct {
+	title string
+	file  string
+	cases []*testCase
+}
+
+// groups lists the rows.
+var groups = []group{
+	{"One value per key", "case_once.go", []*testCase{
+		{"once", "1,000 callers, one creation", nil, once},
+		{"publication", "a caller who arrives at publication", nil, publication},
+		{"setInFlight", "`Set` during a creation: one instance", nil, setInFlight},
+		{"successor", "a forgotten creation ends: its successor stays", []feature{deletes}, successor},
+		{"pairsThatPrintAlike", "struct keys that print alike", []feature{pairKeys}, pairsThatPrintAlike},
+		{"nilPointer", "a nil pointer is a value", nil, nilPointer},
+		{"nilInterface", "a nil interface is a value", nil, nilInterface},
+	}},
+	{"Errors, panics, Goexit", "case_ends.go", []*testCase{
+		{"sharedError", "an error: all who wait get it", []feature{failures}, sharedError},
+		{"forgottenError", "an error is not kept", nil, forgottenError},
+		{"staleError", "who got an error does not get it again", []feature{failures}, staleError},
+		{"panicWaiters", "a panic: those who wait get to know", nil, panicWaiters},
+		{"panicKey", "a panic: the key is usable afterwards", nil, panicKey},
+		{"goexitWaiters", "Goexit: those who wait get to know", nil, goexitWaiters},
+		{"goexitKey", "Goexit: the key is usable afterwards", nil, goexitKey},
+	}},
+	{"Contexts", "case_contexts.go", []*testCase{
+		{"creatorCancelled", "the creator is cancelled: others get a value", []feature{contexts}, creatorCancelled},
+		{"creatorLeaves", "the creator can leave", []feature{contexts}, creatorLeaves},
+		{"waiterLeaves", "a waiter can leave", []feature{contexts}, waiterLeaves},
+		{"allLeft", "all have left: the work is cancelled", []feature{contexts, cancels}, allLeft},
+		{"newcomer", "a newcomer gets no error of those who left", []feature{contexts}, newcomer},
+		{"overlap", "cancelled and next creation do not overlap", []feature{contexts}, overlap},
+		{"lateValue", "a value made for nobody is not lost", []feature{contexts}, lateValue},
+	}},
+	{"Locks and recursion", "case_locks.go", []*testCase{
+		{"slowKey", "one slow creation delays no other key", nil, slowKey},
+		{"slowHit", "one slow creation delays no hit", nil, slowHit},
+		{"otherKey", "create asks for another key", nil, otherKey},
+		{"ownKey", "create asks for its own key", nil, ownKey},
+		{"cycle", "two creations ask for each other's key", nil, cycle},
+		{"callback", "a listener uses the cache", []feature{listener}, callback},
+		{"loop", "a loop over the keys uses the cache", []feature{loops}, loop},
+	}},
+	{"Deletion and closing", "case_leaving.go", []*testCase{
+		{"deleteInFlight", "`Delete` during a creation: fresh afterwards", nil, deleteInFlight},
+		{"lateAfterDelete", "`Delete` during a creation: nothing is orphaned", []feature{listener}, lateAfterDelete},
+		{"lateAfterSet", "`Set` during a creation: nothing is orphaned", []feature{listener}, lateAfterSet},
+		{"inUse", "a value in use is not closed", []feature{leases}, inUse},
+		{"closeInFlight", "`Close` during a creation", []feature{closes}, closeInFlight},
+	}},
+	{"What it costs", "case_costs.go", []*testCase{
+		{"failedKeys", "100,000 failed keys leave no memory", nil, failedKeys},
+		{"failedCallers", "1,000 failed callers leave no goroutine", nil, failedCallers},
+		{"dropped", "a dropped cache leaves no goroutine", nil, dropped},
+		{"hit", "allocations of a hit", nil, hit},
+		{"capturingHit", "allocations of a hit, with a function that captures", []feature{captures}, capturingHit},
+	}},
+}
+
+// cases returns the cases of all groups in order.
+func cases() []*testCase {
+	var all []*testCase
+	for _, g := range groups {
+		all = append(all, g.cases...)
+	}
+	return all
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+
+	"github.com/Yiling-J/theine-go"
+)
+
+// size is the capacity of caches that must have one: more than any case uses.
+const size = 1_000_000
+
+var theinePeer = peer{
+	name:   "theine",
+	module: "github.com/Yiling-J/theine-go",
+	uses:   "a loading cache of 1,000,000 entries; `RemovalListener` where values are closed",
+	lacks: map[feature]string{
+		stops:    "",
+		leases:   "no leases: the `RemovalListener` does not know who uses the value",
+		captures: "the loader is given beforehand",
+	},
+	open:  newTheine[string, *engine],
+	pairs: newTheine[pair, *engine],
+	anys:  newTheine[string, any],
+}
+
+type theineCache[K comparable, V any] struct{ cache *theine.LoadingCache[K, V] }
+
+func newTheine[K comparable, V any](c config[K, V]) cache[K, V] {
+	builder := theine.NewBuilder[K, V](size)
+	if c.left != nil {
+		builder.RemovalListener(func(key K, v V, _ theine.RemoveReason) { c.left(key, v) })
+	}
+	cache, err := builder.Loading(func(ctx context.Context, key K) (theine.Loaded[V], error) {
+		v, err := c.create(ctx, key)
+		return theine.Loaded[V]{Value: v, Cost: 1}, err
+	}).Build()
+	if err != nil {
+		panic(err)
+	}
+	return theineCache[K, V]{cache}
+}
+
+func (c theineCache[K, V]) get(ctx context.Context, key K) (V, error) { return c.cache.Get(ctx, key) }
+
+func (c theineCache[K, V]) set(key K, v V) { c.cache.Set(key, v, 1) }
+
+func (c theineCache[K, V]) delete(key K) { c.cache.Delete(key) }
+
+func (c theineCache[K, V]) each(f func(K) bool) {
+	c.cache.Range(func(key K, _ V) bool { return f(key) })
+}
+
+func (c theineCache[K, V]) close(context.Context) { c.cache.Close() }

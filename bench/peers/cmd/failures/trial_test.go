@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/latchfree/latchfree/bench/internal/locked"
+)
+
+// lockedPeer holds one lock during a creation.
+var lockedPeer = peer{name: "locked", open: func(c config[string, *engine]) cache[string, *engine] {
+	return &lockedCache{config: c}
+}}
+
+type lockedCache struct {
+	locked.MutexCache[string, *engine]
+	config config[string, *engine]
+}
+
+func (c *lockedCache) get(ctx context.Context, key string) (*engine, error) {
+	return c.GetOrCreate(key, func() (*engine, error) { return c.config.create(ctx, key) })
+}
+func (c *lockedCache) set(key string, e *engine) { c.Set(key, e) }
+func (c *lockedCache) delete(key string)         { c.Delete(key) }
+
+// naivePeer looks, creates and stores, and leaves nothing out that can go
+// wrong: it keeps errors as nil, swallows panics, tells its listener nothing,
+// and remembers all that failed.
+var naivePeer = peer{name: "naive", open: func(c config[string, *engine]) cache[string, *engine] {
+	return &naiveCache{config: c}
+}}
+
+type naiveCache struct {
+	values sync.Map
+	config config[string, *engine]
+	mu     sync.Mutex
+	kept   []byte
+}
+
+func (c *naiveCache) get(ctx context.Context, key string) (*engine, error) {
+	if e, ok := c.values.Load(key); ok {
+		return e.(*engine), nil
+	}
+	if c.config.missed != nil {
+		c.config.missed()
+	}
+	e, err := func() (*engine, error) {
+		defer func() { _ = recover() }()
+		return c.config.create(ctx, key)
+	}()
+	if err != nil {
+		c.mu.Lock()
+		c.kept = append(c.kept, make([]byte, 64)...)
+		if len(c.kept) < 64_000 {
+			go func() { <-make(chan int) }()
+		}
+		c.mu.Unlock()
+	}
+	c.values.Store(key, e)
+	return e, err
+}
+func (c *naiveCache) set(key string, e *engine) { c.values.Store(key, e) }
+func (c *naiveCache) delete(key string)         { c.values.Delete(key) }
+func (c *naiveCache) close(context.Context)     {}
+func (c *naiveCache) acquire(ctx context.Context, key string) (*engine, func(), error) {
+	e, err := c.get(ctx, key)
+	return e, func() {}, err
+}
+
+// A case that no cache fails would prove nothing about those that pass.
+func TestCasesFail(t *testing.T) {
+	for _, x := range []struct {
+		peer *peer
+		f    func(*trial)
+		want status
+	}{
+		{&lockedPeer, slowKey, fail},
+		{&lockedPeer, slowHit, fail},
+		{&lockedPeer, otherKey, hang},
+		{&lockedPeer, ownKey, hang},
+		{&lockedPeer, waiterLeaves, fail},
+		{&lockedPeer, creatorLeaves, fail},
+		{&lockedPeer, allLeft, pass}, // the creator's context is create's
+		{&naivePeer, once, fail},
+		{&naivePeer, publication, fail},
+		{&naivePeer, setInFlight, fail},
+		{&naivePeer, successor, wrong},
+		{&naivePeer, sharedError, fail},
+		{&naivePeer, forgottenError, fail},
+		{&naivePeer, panicWaiters, wrong},
+		{&naivePeer, panicKey, fail},
+		{&naivePeer, goexitKey, pass},
+		{&naivePeer, overlap, fail},
+		{&naivePeer, deleteInFlight, wrong},
+		{&naivePeer, lateAfterSet, na},
+		{&naivePeer, orphanedByDelete, fail},
+		{&naivePeer, inUse, fail},
+		{&naivePeer, closeInFlight, fail},
+		{&naivePeer, failedKeys, fail},
+		{&naivePeer, failedCallers, fail},
+	} {
+		c := &testCase{run: x.f}
+		o := (&trial{peer: x.peer, patience: 50 * time.Millisecond}).run(c)
+		assert.Equal(t, x.want, o.Status, "%s, %s: %v", x.peer.name, funcName(x.f), o)
+	}
+}
+
+// orphanedByDelete is lateAfterDelete with a creation that is lost.
+func orphanedByDelete(t *trial) {
+	orphans(t, func() {
+		d := t.studio
+		d.mu.Lock()
+		d.all = append(d.all, &creation{key: "a", serial: len(d.all) + 1, fate: make(chan func() (*engine, error), 1)})
+		d.mu.Unlock()
+	})
+}
+
+func TestTrialSaysWhatIsLacking(t *testing.T) {
+	p := peer{lacks: map[feature]string{contexts: "no contexts"}}
+	o := (&trial{peer: &p}).run(&testCase{needs: []feature{contexts}, run: func(*trial) { t.Error("it ran") }})
+	assert.Equal(t, outcome{Status: na, Note: "no contexts"}, o)
+}
+
+func TestTrialPassesOnWhatIsNoVerdict(t *testing.T) {
+	assert.PanicsWithValue(t, "a bug", func() {
+		(&trial{peer: &naivePeer}).run(&testCase{run: func(*trial) { panic("a bug") }})
+	})
+}
+
+func TestCallersTellHowTheyEnd(t *testing.T) {
+	var x trial
+	for want, f := range map[string]func() (*engine, error){
+		"gets engine 3":           func() (*engine, error) { return &engine{serial: 3}, nil },
+		"gets (nil, nil)":         func() (*engine, error) { return nil, nil },
+		"gets an error":           func() (*engine, error) { return nil, errCreate },
+		"panics":                  func() (*engine, error) { panic("boom") },
+		"has its goroutine ended": func() (*engine, error) { runtime.Goexit(); return nil, nil },
+		"does not return":         func() (*engine, error) { select {} },
+	} {
+		c := x.call(f)
+		if want != "does not return" {
+			<-c.done
+		}
+		assert.Equal(t, want, c.String())
+	}
+}
+
+func TestWaits(t *testing.T) {
+	for state, want := range map[string]bool{
+		"chan receive":            true,
+		"chan receive, 2 minutes": true,
+		"select (no cases)":       true,
+		"sync.Mutex.Lock":         true,
+		"running":                 false,
+		"runnable":                false,
+		"sleep":                   false,
+		"IO wait":                 false,
+		"syscall, 1 minutes":      false,
+	} {
+		assert.Equal(t, want, waits([]byte("goroutine 7 ["+state+"]:\nmain.f()")), state)
+	}
+	assert.False(t, waits([]byte("goroutine 7")))
+}
+
+func TestQuiet(t *testing.T) {
+	var stop atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for !stop.Load() {
+			runtime.Gosched()
+		}
+	}()
+	assert.False(t, quiet(), "somebody is busy")
+	stop.Store(true)
+	<-done
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jellydator/ttlcache/v3"
+)
+
+var ttlcachePeer = peer{
+	name:   "ttlcache",
+	module: "github.com/jellydator/ttlcache/v3",
+	uses:   "`WithLoader` of a `SuppressedLoader`, no bound, no expiry; `OnEviction` where values are closed",
+	lacks: map[feature]string{
+		contexts: "`Get` takes no context",
+		cancels:  "`Get` takes no context",
+		failures: "a `Loader` returns no error",
+		closes:   "`Stop` stops the cleaner, nothing closes the cache",
+		leases:   "no leases: `OnEviction` does not know who uses the value",
+		captures: "the loader is given beforehand",
+	},
+	open:  newTTLCache[string, *engine],
+	pairs: newTTLCache[pair, *engine],
+	anys:  newTTLCache[string, any],
+}
+
+// errNoItem is what a Get of ttlcache that returns no item amounts to.
+var errNoItem = errors.New("ttlcache: Get returned no item")
+
+type ttlCache[K comparable, V any] struct{ cache *ttlcache.Cache[K, V] }
+
+func newTTLCache[K comparable, V any](c config[K, V]) cache[K, V] {
+	var loader ttlcache.Loader[K, V] = ttlcache.NewSuppressedLoader[K, V](
+		ttlcache.LoaderFunc[K, V](func(cache *ttlcache.Cache[K, V], key K) *ttlcache.Item[K, V] {
+			v, err := c.create(context.Background(), key)
+			if err != nil {
+				return nil
+			}
+			return cache.Set(key, v, ttlcache.NoTTL)
+		}), nil)
+	if c.missed != nil {
+		suppressed := loader
+		loader = ttlcache.LoaderFunc[K, V](func(cache *ttlcache.Cache[K, V], key K) *ttlcache.Item[K, V] {
+			c.missed() // only a miss gets here
+			return suppressed.Load(cache, key)
+		})
+	}
+	cache := ttlcache.New(ttlcache.WithLoader(loader))
+	if c.left != nil {
+		cache.OnEviction(func(_ context.Context, _ ttlcache.EvictionReason, item *ttlcache.Item[K, V]) {
+			c.left(item.Key(), item.Value())
+		})
+	}
+	return ttlCache[K, V]{cache}
+}
+
+func (c ttlCache[K, V]) get(_ context.Context, key K) (V, error) {
+	item := c.cache.Get(key)
+	if item == nil {
+		var none V
+		return none, errNoItem
+	}
+	return item.Value(), nil
+}
+
+func (c ttlCache[K, V]) set(key K, v V) { c.cache.Set(key, v, ttlcache.NoTTL) }
+
+func (c ttlCache[K, V]) delete(key K) { c.cache.Delete(key) }
+
+func (c ttlCache[K, V]) each(f func(K) bool) {
+	c.cache.Range(func(item *ttlcache.Item[K, V]) bool { return f(item.Key()) })
+}

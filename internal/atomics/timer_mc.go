@@ -1,0 +1,36 @@
+//go:build modelcheck
+
+package atomics
+
+import (
+	"time"
+	"unsafe"
+
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+// After starts a modelled thread, whose first step finds out whether stop came
+// before it. Time passes at any speed there: d is not looked at.
+func After(d time.Duration, f func()) (stop func()) {
+	if !mc.Modelled() {
+		t := time.AfterFunc(d, f)
+		return func() { t.Stop() }
+	}
+	t := new(modelTimer)
+	mc.Go(func() {
+		if t.step("fire", mc.Write); mc.Get(&t.over) == 0 {
+			mc.Set(&t.over, 1)
+			f()
+		}
+	})
+	return func() { t.step("stop", mc.Write); mc.Set(&t.over, 1) }
+}
+
+// modelTimer orders nothing for the race detector, as a timer that is stopped
+// does not.
+type modelTimer struct{ over int32 }
+
+// Safety: the address only names the word to the model.
+func (t *modelTimer) step(verb string, mode mc.Mode) {
+	step(verb, mc.Blocking, unsafe.Pointer(t), mode)
+}

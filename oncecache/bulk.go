@@ -1,0 +1,297 @@
+package oncecache
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"slices"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/goid"
+)
+
+// GetOrCreateMany returns the values of keys. It calls create once with those
+// that nobody has and nobody creates, if there are any, keeps what create
+// returns for them, and waits for the others. Keys for which create returns no
+// value are left out: whoever else waits for them gets [ErrNotFound]. What it
+// returns for keys that it was not asked for is dropped, and closed, if there is
+// a Config.Close function.
+//
+// If create fails, by an error, a panic or [runtime.Goexit], that is what each
+// of its keys gets, as with [Cache.GetOrCreateContext]. GetOrCreateMany returns
+// the values that it has beside the error, which joins the errors of all keys
+// without equal ones. When ctx ends, it returns the values that it has, and
+// ctx.Err().
+//
+// Keys may be repeated. Two calls never wait for each other, whatever keys they
+// share: each has called its function before it waits. The context of create is
+// that of GetOrCreateContext, and is cancelled when nobody wants any of its
+// keys. With a Config.Close function, hold values by [Cache.Acquire].
+//
+// GetOrCreateMany panics if ctx or create is nil.
+//
+// GetOrCreateMany is wait-free for each key that has a value, and otherwise
+// blocking: it waits for create, for the creations of others or until ctx ends,
+// and for the mutex of one bucket at a time. It takes effect for each key as
+// GetOrCreateContext does.
+func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func(context.Context, []K) (map[K]V, error)) (map[K]V, error) {
+	if ctx == nil {
+		panic("oncecache: nil context")
+	}
+	if create == nil {
+		panic("oncecache: nil create function")
+	}
+	r := c.shared()
+	found := make(map[K]V, len(keys))
+	var errs []error
+	seen := make(map[K]bool, len(keys))
+	missing := slices.DeleteFunc(slices.Clone(keys), func(k K) bool {
+		again := seen[k]
+		seen[k] = true
+		return again
+	})
+	for len(missing) > 0 {
+		b := &batch[K, V]{root: r, part: partOf(ctx)}
+		for _, k := range missing {
+			e := r.entries.Load(k) // LP(GetOrCreateMany): a hit
+			if e != nil {
+				if v, ok := e.use(); ok {
+					found[k] = v
+					continue
+				}
+				e = r.current(k, e)
+			}
+			b.places = append(b.places, place[K, V]{key: k, entry: e})
+		}
+		if len(b.places) == 0 {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return found, err
+		}
+		b.claim(c, ctx)
+		b.start(ctx, create)
+		missing = b.gather(ctx, found, &errs)
+	}
+	if len(errs) == 1 {
+		return found, errs[0]
+	}
+	return found, errors.Join(errs...)
+}
+
+// batch is what one call of GetOrCreateMany has to wait for.
+type batch[K comparable, V any] struct {
+	root   *root[K, V]
+	part   *flight // the creation that the caller is part of
+	places []place[K, V]
+	claims []*creation[K, V] // those that the caller creates itself
+	thrown PanicError        // how the function ended, on a goroutine of its own
+
+	// scope is the context of the create function. Its part stands for the
+	// creations of all keys.
+	scope scope
+	all   flight
+
+	// wanted is the number of claims that nobody has called off, and of the
+	// claim that is being made.
+	wanted atomics.Int64
+}
+
+// place is a key of a batch, and the entry that has its outcome.
+type place[K comparable, V any] struct {
+	key   K
+	entry *entry[V] // nil: not yet known
+	who   caller
+}
+
+// claim finds the entries of all places, and enters those that there are not.
+func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context) {
+	var cancel context.CancelCauseFunc
+	b.scope.Context, cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
+	b.scope.part = &b.all
+	b.wanted.Store(1)
+	for i := range b.places {
+		at := &b.places[i]
+		at.who = caller{ctx: ctx, seat: oneCaller, part: b.part}
+		if b.part != nil {
+			at.who.key = at.key
+		}
+		if at.entry != nil {
+			continue
+		}
+		p := new(phase[V])
+		p.lead, p.cancel = &b.all, (&share{wanted: &b.wanted, cancel: cancel}).callOff
+		p.aboard.Store(uint64(oneCaller | b.root.extra))
+		if ctx.Done() == nil {
+			p.by = goid.Token()
+		}
+		b.wanted.Add(1)
+		e, mine := c.enter(b.root, at.key, p)
+		if at.entry = e; mine {
+			at.who.aboard = &p.flight
+			b.claims = append(b.claims, &creation[K, V]{root: b.root, key: at.key, entry: e, phase: p})
+		} else {
+			p.cancel(nil)
+		}
+	}
+	if b.wanted.Add(-1) == 0 {
+		cancel(nil)
+	}
+}
+
+// share is what one claim has in the function's context. The last one that is
+// called off takes the function with it.
+type share struct {
+	over   atomics.Bool
+	wanted *atomics.Int64 // of the batch
+	cancel context.CancelCauseFunc
+}
+
+func (s *share) callOff(cause error) {
+	if !s.over.Swap(true) && s.wanted.Add(-1) == 0 {
+		s.cancel(cause)
+	}
+}
+
+// start calls the function for the claims, if there are any.
+func (b *batch[K, V]) start(ctx context.Context, create func(context.Context, []K) (map[K]V, error)) {
+	switch {
+	case len(b.claims) == 0:
+	case ctx.Done() != nil:
+		atomics.Go(func() { b.runAlone(create) })
+	default:
+		if b.part != nil {
+			if d, err := b.part.depend(&b.claims[0].phase.flight, b.claims[0].key); err == nil {
+				defer d.end()
+			}
+		}
+		b.run(create)
+	}
+}
+
+// run is creation.run for all claims together.
+func (b *batch[K, V]) run(create func(context.Context, []K) (map[K]V, error)) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		thrown := recover()
+		if thrown == nil {
+			b.end(b.each(ending[V]{err: ErrGoexit}))
+			return
+		}
+		b.end(b.each(ending[V]{err: &PanicError{Value: thrown, Stack: debug.Stack()}}))
+		panic(thrown)
+	}()
+	ends := b.call(create)
+	returned = true
+	b.end(ends)
+}
+
+// runAlone is creation.runAlone for all claims together.
+func (b *batch[K, V]) runAlone(create func(context.Context, []K) (map[K]V, error)) {
+	ends := b.each(ending[V]{err: ErrGoexit}) // until create returns
+	defer func() {
+		if x := recover(); x != nil {
+			b.thrown = PanicError{Value: x, Stack: debug.Stack()}
+			ends = b.each(ending[V]{err: &b.thrown})
+			ends[0].lost = &b.thrown // it is one panic, however many keys it had
+		}
+		b.end(ends)
+	}()
+	ends = b.call(create)
+}
+
+// call calls the function, and returns how it ended for each claim.
+func (b *batch[K, V]) call(create func(context.Context, []K) (map[K]V, error)) []ending[V] {
+	r, keys := b.root, make([]K, len(b.claims))
+	for i, n := range b.claims {
+		n.watch()
+		keys[i] = n.key
+	}
+	made, err := create(&b.scope, keys)
+	ends := make([]ending[V], len(b.claims))
+	for i, n := range b.claims {
+		v, ok := made[n.key]
+		if err == nil && !ok {
+			ends[i] = r.ending(n.key, v, ErrNotFound)
+		} else {
+			ends[i] = r.ending(n.key, v, err)
+		}
+	}
+	if err == nil && r.close != nil {
+		b.dispose(made)
+	}
+	return ends
+}
+
+// dispose closes those of the values that nobody has asked for.
+func (b *batch[K, V]) dispose(made map[K]V) {
+	asked := make(map[K]bool, len(b.claims))
+	for _, n := range b.claims {
+		asked[n.key] = true
+	}
+	for k, v := range made {
+		if !asked[k] {
+			b.root.books.begin(onePending)
+			b.root.dispose(k, v)
+		}
+	}
+}
+
+func (b *batch[K, V]) each(how ending[V]) []ending[V] {
+	return slices.Repeat([]ending[V]{how}, len(b.claims))
+}
+
+// end settles all claims, even if a Close function calls runtime.Goexit.
+func (b *batch[K, V]) end(ends []ending[V]) {
+	insist(len(ends), func(i int) { b.claims[i].end(ends[i]) })
+}
+
+// insist calls f for 0 to n-1, even if f calls runtime.Goexit.
+func insist(n int, f func(i int)) {
+	i := 0
+	defer func() {
+		if i < n {
+			insist(n-i-1, func(j int) { f(i + 1 + j) })
+		}
+	}()
+	for ; i < n; i++ {
+		f(i)
+	}
+}
+
+// gather waits for the outcomes. It returns the keys that have to be looked for
+// again.
+func (b *batch[K, V]) gather(ctx context.Context, found map[K]V, errs *[]error) (again []K) {
+	for i := range b.places {
+		at := &b.places[i]
+		last, _, err := at.entry.outcome(&at.who)
+		switch {
+		case err == nil:
+			found[at.key] = last.value
+		case err == errAgain:
+			again = append(again, at.key)
+		case err == error(&b.thrown):
+			for j := range b.places[i+1:] {
+				b.places[i+1+j].who.abandon()
+			}
+			panic(rethrown{&b.thrown})
+		case err == ErrNotFound:
+		default:
+			err = explain(err, at.key)
+			if !slices.ContainsFunc(*errs, func(e error) bool { return errors.Is(e, err) }) {
+				*errs = append(*errs, err)
+			}
+		}
+	}
+	return again
+}
+
+// abandon leaves the flight that the caller is aboard, if it is.
+func (c *caller) abandon() {
+	if c.aboard != nil {
+		c.aboard.leave(c.seat)
+	}
+}

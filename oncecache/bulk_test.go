@@ -1,0 +1,251 @@
+package oncecache_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchfree/latchfree/oncecache"
+)
+
+// squares makes the squares of its keys.
+func squares(_ context.Context, keys []int) (map[int]int, error) {
+	made := map[int]int{}
+	for _, k := range keys {
+		made[k] = k * k
+	}
+	return made, nil
+}
+
+func wantMany(t *testing.T, got map[int]int, err error, want map[int]int, wantErr error) {
+	t.Helper()
+	if !maps.Equal(got, want) || !errors.Is(err, wantErr) || wantErr == nil && err != nil {
+		t.Errorf("%v, %v, want %v, %v", got, err, want, wantErr)
+	}
+}
+
+// The function is called once, for what is missing, in order, without repeats.
+func TestMany(t *testing.T) {
+	for name, ctx := range contexts(t) {
+		var c oncecache.Cache[int, int]
+		c.Set(3, 33)
+		var asked [][]int
+		create := func(ctx context.Context, keys []int) (map[int]int, error) {
+			asked = append(asked, slices.Clone(keys))
+			clear(keys[1:]) // they are the function's
+			return squares(ctx, asked[len(asked)-1])
+		}
+		got, err := c.GetOrCreateMany(ctx, []int{1, 2, 1, 3, 4, 2}, create)
+		wantMany(t, got, err, map[int]int{1: 1, 2: 4, 3: 33, 4: 16}, nil)
+		got, err = c.GetOrCreateMany(ctx, []int{4, 5, 1}, create)
+		wantMany(t, got, err, map[int]int{4: 16, 5: 25, 1: 1}, nil)
+		got, err = c.GetOrCreateMany(ctx, []int{4, 5}, create)
+		wantMany(t, got, err, map[int]int{4: 16, 5: 25}, nil)
+		got, err = c.GetOrCreateMany(ctx, nil, create)
+		wantMany(t, got, err, map[int]int{}, nil)
+		if len(asked) != 2 || !slices.Equal(asked[0], []int{1, 2, 4}) || !slices.Equal(asked[1], []int{5}) {
+			t.Errorf("%s: asked for %v", name, asked)
+		}
+		wantEven(t, &c)
+	}
+}
+
+// Keys without a value are left out, and whoever else waits for them is told.
+func TestManyLeavesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		closed := map[int]int{}
+		c := oncecache.MustNew(oncecache.Config[int, int]{Close: func(k, v int) error { closed[k] = v; return nil }})
+		var other sync.WaitGroup
+		got, err := c.GetOrCreateMany(t.Context(), []int{1, 2}, func(context.Context, []int) (map[int]int, error) {
+			other.Go(func() {
+				if _, err := c.GetOrCreate(2, func() (int, error) { panic("has begun") }); err != oncecache.ErrNotFound {
+					t.Error(err)
+				}
+			})
+			time.Sleep(time.Second)
+			return map[int]int{1: 10, 9: 90}, nil
+		})
+		other.Wait()
+		wantMany(t, got, err, map[int]int{1: 10}, nil)
+		if !maps.Equal(closed, map[int]int{9: 90}) {
+			t.Errorf("closed %v", closed)
+		}
+		if err := c.Close(t.Context()); err != nil || len(closed) != 2 {
+			t.Errorf("%v, closed %v", err, closed)
+		}
+	})
+}
+
+// However the function ends, all its keys end, and are free.
+func TestT11_ManyFails(t *testing.T) {
+	for _, name := range []string{"can end", "cannot"} {
+		for how, tt := range map[string]struct {
+			end    func()
+			shared error
+		}{
+			"error":  {func() {}, errRefused},
+			"panic":  {func() { panic("disk full") }, new(oncecache.PanicError)},
+			"Goexit": {runtime.Goexit, oncecache.ErrGoexit},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := contexts(t)[name]
+				var c oncecache.Cache[int, int]
+				c.Set(0, 7)
+				var others sync.WaitGroup
+				owner := startCall(func() (int, error) {
+					got, err := c.GetOrCreateMany(ctx, []int{0, 1, 2}, func(context.Context, []int) (map[int]int, error) {
+						for k := 1; k < 3; k++ {
+							others.Go(func() {
+								_, err := c.GetOrCreate(k, func() (int, error) { panic("has begun") })
+								if p := new(oncecache.PanicError); how == "panic" && !errors.As(err, &p) || how != "panic" && err != tt.shared {
+									t.Errorf("%s, %s: %v", name, how, err)
+								}
+							})
+						}
+						synctest.Wait()
+						tt.end()
+						return map[int]int{1: 1}, errRefused
+					})
+					return len(got), err
+				})
+				others.Wait()
+				r := owner.wait(t)
+				switch {
+				case how == "error" && (r.err != errRefused || r.value != 1),
+					how == "panic" && r.panicked == nil,
+					how == "Goexit" && !r.exited && r.err != oncecache.ErrGoexit:
+					t.Errorf("%s, %s: the owner got %+v", name, how, r)
+				}
+				got, err := c.GetOrCreateMany(ctx, []int{0, 1, 2}, squares)
+				wantMany(t, got, err, map[int]int{0: 7, 1: 1, 2: 4}, nil)
+				wantEven(t, &c)
+			})
+		}
+	}
+}
+
+// Two calls that share keys do not wait for each other's functions.
+func TestManyDoNotDeadlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c oncecache.Cache[int, int]
+		var calls sync.WaitGroup
+		for _, keys := range [][]int{{1, 2, 3}, {3, 2, 4}, {4, 1}} {
+			calls.Go(func() {
+				got, err := c.GetOrCreateMany(t.Context(), keys, func(ctx context.Context, keys []int) (map[int]int, error) {
+					time.Sleep(time.Second)
+					return squares(ctx, keys)
+				})
+				if len(got) != len(keys) || err != nil {
+					t.Errorf("%v, %v", got, err)
+				}
+			})
+		}
+		calls.Wait()
+		if got := c.Stats().Created; got != 4 {
+			t.Errorf("%d created", got)
+		}
+	})
+}
+
+// The function goes on until nobody wants any of its keys.
+func TestManyAreCalledOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c oncecache.Cache[int, int]
+		mine, leave := context.WithCancel(t.Context())
+		others, leaveOther := context.WithCancel(t.Context())
+		var ended time.Duration
+		began := time.Now()
+		owner := startCall(func() (int, error) {
+			got, err := c.GetOrCreateMany(mine, []int{1, 2}, func(ctx context.Context, _ []int) (map[int]int, error) {
+				<-ctx.Done()
+				ended = time.Since(began)
+				return nil, ctx.Err()
+			})
+			return len(got), err
+		})
+		synctest.Wait()
+		other := startCall(func() (int, error) { return c.Wait(others, 2) })
+		synctest.Wait()
+		leave()
+		if r := owner.wait(t); r.err != context.Canceled {
+			t.Errorf("%+v", r)
+		}
+		time.Sleep(time.Minute)
+		leaveOther()
+		if r := other.wait(t); r.err != context.Canceled {
+			t.Errorf("%+v", r)
+		}
+		synctest.Wait()
+		if ended != time.Minute {
+			t.Errorf("called off after %v", ended)
+		}
+		wantEven(t, &c)
+	})
+}
+
+// T23: the function of many keys waits for itself if it asks for one of them.
+func TestT23_CyclesOfMany(t *testing.T) {
+	within(t, time.Minute, func() {
+		for _, ctx := range contexts(t) {
+			var c oncecache.Cache[int, int]
+			_, err := c.GetOrCreateMany(ctx, []int{1, 2, 3}, func(ctx context.Context, _ []int) (map[int]int, error) {
+				_, err := c.GetOrCreateContext(ctx, 4, func(ctx context.Context, _ int) (int, error) {
+					_, err := c.GetOrCreateMany(ctx, []int{5, 3}, squares)
+					return 0, err
+				})
+				return nil, err
+			})
+			wantCycle(t, err, 4, 3, 4)
+			if v, ok := c.Get(5); !ok || v != 25 {
+				t.Error(v, ok)
+			}
+		}
+	})
+}
+
+func TestManyOddities(t *testing.T) {
+	var c oncecache.Cache[float64, int]
+	nan := math.NaN()
+	got, err := c.GetOrCreateMany(t.Context(), []float64{nan, 1, nan}, func(_ context.Context, keys []float64) (map[float64]int, error) {
+		if len(keys) != 3 {
+			t.Error(keys)
+		}
+		return map[float64]int{1: 1}, nil
+	})
+	if len(got) != 1 || err != nil || c.Len() != 1 {
+		t.Errorf("%v, %v", got, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	got, err = c.GetOrCreateMany(ended, []float64{1, 2}, nil64)
+	if len(got) != 1 || err != context.Canceled {
+		t.Errorf("%v, %v", got, err)
+	}
+	c.Close(t.Context())
+	got, err = c.GetOrCreateMany(t.Context(), []float64{1, 2}, nil64)
+	if len(got) != 0 || err != oncecache.ErrClosed {
+		t.Errorf("%v, %v", got, err)
+	}
+	for want, f := range map[string]func(){
+		"oncecache: nil context":         func() { c.GetOrCreateMany(nil, nil, nil64) }, //nolint:staticcheck
+		"oncecache: nil create function": func() { c.GetOrCreateMany(t.Context(), nil, nil) },
+	} {
+		func() {
+			defer func() {
+				if got := recover(); got != want {
+					t.Error(got)
+				}
+			}()
+			f()
+		}()
+	}
+}
+
+func nil64(context.Context, []float64) (map[float64]int, error) { panic("not asked") }

@@ -1,0 +1,197 @@
+package oncecache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/goid"
+)
+
+// CycleError is what a call gets that would wait for itself: for a creation
+// that, maybe by way of others, waits for the one that calls. The others go on
+// as soon as that one ends.
+type CycleError struct {
+	// Path holds the keys of the creations in the order in which each waits for
+	// the next, from that which called to the same again. They may be of
+	// several caches. Without contexts only the first is known.
+	Path []any
+}
+
+// Error returns a text with the path.
+func (e *CycleError) Error() string {
+	var b strings.Builder
+	b.WriteString("oncecache: create function would wait for itself: ")
+	for i, k := range e.Path {
+		if i > 0 {
+			b.WriteString(" → ")
+		}
+		fmt.Fprint(&b, k)
+	}
+	return b.String()
+}
+
+// errRecursion stands for a CycleError whose goroutine runs the function that
+// it would wait for.
+var errRecursion = errors.New("oncecache: recursion")
+
+// explain makes an error of errRecursion for k.
+func explain[K comparable](err error, k K) error {
+	if err == errRecursion {
+		return &CycleError{Path: []any{k, k}}
+	}
+	return err
+}
+
+// runsHere reports whether the calling goroutine runs the create function.
+func (f *flight) runsHere() bool { return f.by != 0 && f.by == goid.Token() }
+
+// scope is the context of a create function. It knows its flight, so that a
+// call which the function makes, and hands its context to, is known as its own.
+type scope struct {
+	context.Context
+	part *flight
+}
+
+type partKey struct{}
+
+// Value returns the flight, or what the context has.
+func (s *scope) Value(key any) any {
+	if key == (partKey{}) {
+		return s.part
+	}
+	return s.Context.Value(key)
+}
+
+// partOf returns the innermost creation that ctx belongs to, or nil.
+func partOf(ctx context.Context) *flight {
+	f, _ := ctx.Value(partKey{}).(*flight)
+	return f
+}
+
+// dependence is one thing that the function of a creation waits for: another
+// creation. Dependences are the edges of a graph, of all caches together, in
+// which a cycle would wait for ever.
+//
+// Whoever begins to wait publishes its dependence and then looks for a cycle.
+// So of those who together make one, the last to publish sees all of it. If
+// more than one see it, they agree on who gives up by a CAS on the dependence
+// of the cycle that has the lowest rank, which is the same for all of them.
+type dependence struct {
+	on   *flight
+	key  any         // of the creation that on is
+	next *dependence // an older one of the same creation; never changes
+	rank uint64
+
+	// over is set when the caller does not wait any more, or is about to give
+	// up.
+	over atomics.Bool
+
+	// victim is the dependence that gives up because of the last cycle in which
+	// this one had the lowest rank. By CAS of the caller whose it is. One that
+	// is replaced is over.
+	victim atomics.Pointer[dependence]
+}
+
+// end says that the caller does not wait any more.
+func (d *dependence) end() { d.over.Store(true) }
+
+// counts reports whether d is an edge: its caller waits, and what it waits for
+// has not ended. Who waits has made wake before.
+func (d *dependence) counts() bool {
+	if d.over.Load() {
+		return false
+	}
+	w := d.on.wake.Load()
+	return w == nil || !w.Fired()
+}
+
+// node is the flight in whose awaits the function's dependences are.
+func (f *flight) node() *flight {
+	if f.lead != nil {
+		return f.lead
+	}
+	return f
+}
+
+// depend says that the function of f waits for another creation, until end is
+// called. It fails if that would be for ever.
+//
+// It goes round again only if others have begun to wait, or have given up.
+func (f *flight) depend(on *flight, key any) (*dependence, error) {
+	d := &dependence{on: on, key: key, rank: atomics.Rank()}
+	for {
+		head := f.awaits.Load()
+		for d.next = head; d.next != nil && d.next.over.Load(); {
+			d.next = d.next.next
+		}
+		if f.awaits.CompareAndSwap(head, d) {
+			break
+		}
+		// The function has begun to wait for something else too.
+	}
+	for {
+		cycle := d.cycle(f)
+		if cycle == nil || !d.counts() {
+			return d, nil
+		}
+		lowest := slices.MinFunc(cycle, func(a, b *dependence) int {
+			if a.rank < b.rank {
+				return -1
+			}
+			return 1
+		})
+		v := lowest.victim.Load()
+		if v != nil {
+			v.end() // it gives up, in a moment; it may be one of this cycle
+		}
+		if slices.ContainsFunc(cycle, func(d *dependence) bool { return !d.counts() }) {
+			continue
+		}
+		if lowest.victim.CompareAndSwap(v, d) {
+			d.end()
+			return nil, cycleError(cycle)
+		}
+		// Another caller gives up, maybe one of this cycle.
+	}
+}
+
+// cycle returns the dependences by which f waits for itself, beginning with d,
+// which is one of f's own, or nil.
+func (d *dependence) cycle(f *flight) []*dependence {
+	seen := map[*flight]bool{}
+	var path []*dependence
+	var leads func(d *dependence) bool
+	leads = func(d *dependence) bool {
+		path = append(path, d)
+		on := d.on.node()
+		if on == f {
+			return true
+		}
+		if !seen[on] {
+			seen[on] = true
+			for next := on.awaits.Load(); next != nil; next = next.next {
+				if next.counts() && leads(next) {
+					return true
+				}
+			}
+		}
+		path = path[:len(path)-1]
+		return false
+	}
+	if !leads(d) {
+		return nil
+	}
+	return path
+}
+
+func cycleError(cycle []*dependence) *CycleError {
+	keys := []any{cycle[len(cycle)-1].key}
+	for _, d := range cycle {
+		keys = append(keys, d.key)
+	}
+	return &CycleError{Path: keys}
+}

@@ -1,0 +1,157 @@
+package oncecache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/latchfree/latchfree/oncecache"
+)
+
+// dependants is a cache whose values are what create functions make that ask for the
+// other keys of theirs first, one after the other.
+type dependants struct {
+	c     *oncecache.Cache[string, string]
+	other map[string][]string
+	ready func(k string) // called by each create function before it asks
+}
+
+func (a *dependants) create(ctx context.Context, k string) (string, error) {
+	if a.ready != nil {
+		a.ready(k)
+	}
+	made := k
+	for _, o := range a.other[k] {
+		v, err := a.c.GetOrCreateContext(ctx, o, a.create)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", k, err)
+		}
+		made += v
+	}
+	return made, nil
+}
+
+func wantCycle(t *testing.T, err error, path ...any) {
+	t.Helper()
+	var cycle *oncecache.CycleError
+	if !errors.As(err, &cycle) {
+		t.Fatalf("%v, want a CycleError", err)
+	}
+	if path != nil && !reflect.DeepEqual(cycle.Path, path) {
+		t.Errorf("path %v, want %v", cycle.Path, path)
+	}
+}
+
+// T23: a creation may ask for others, as long as none asks for it.
+func TestT23_CreationsAskForOthers(t *testing.T) {
+	within(t, time.Minute, func() {
+		for name, ctx := range contexts(t) {
+			a := dependants{new(oncecache.Cache[string, string]), map[string][]string{"a": {"b", "c"}, "b": {"c", "d"}}, nil}
+			if v, err := a.c.GetOrCreateContext(ctx, "a", a.create); v != "abcdc" || err != nil {
+				t.Errorf("%s: %q, %v", name, v, err)
+			}
+		}
+	})
+}
+
+// T23: who asks for itself, in one step or in several, gets the path.
+func TestT23_CyclesOfOneCaller(t *testing.T) {
+	within(t, time.Minute, func() {
+		for name, ctx := range contexts(t) {
+			for _, tt := range []struct {
+				other map[string][]string
+				path  []any
+			}{
+				{map[string][]string{"a": {"a"}}, []any{"a", "a"}},
+				{map[string][]string{"a": {"b"}, "b": {"a"}}, []any{"b", "a", "b"}},
+				{map[string][]string{"a": {"d", "b"}, "b": {"d", "c"}, "c": {"d", "a"}}, []any{"c", "a", "b", "c"}},
+				{map[string][]string{"a": {"b"}, "b": {"c"}, "c": {"b"}}, []any{"c", "b", "c"}},
+			} {
+				a := dependants{new(oncecache.Cache[string, string]), tt.other, nil}
+				_, err := a.c.GetOrCreateContext(ctx, "a", a.create)
+				wantCycle(t, err, tt.path...)
+				if got := len(tt.path); got == 0 || a.c.Len() > 1 {
+					t.Errorf("%s: %d keys", name, a.c.Len())
+				}
+			}
+		}
+	})
+}
+
+func contexts(t *testing.T) map[string]context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	return map[string]context.Context{"can end": ctx, "cannot": context.Background()}
+}
+
+// Without contexts too, on one goroutine.
+func TestT23_CyclesWithoutContexts(t *testing.T) {
+	var c oncecache.Cache[string, int]
+	within(t, time.Minute, func() {
+		var err error
+		c.GetOrCreate("a", func() (int, error) {
+			return c.GetOrCreate("b", func() (int, error) {
+				_, err = c.GetOrCreate("a", func() (int, error) { return 1, nil })
+				return 2, nil
+			})
+		})
+		wantCycle(t, err, "a", "a")
+	})
+	if v, ok := c.Get("a"); v != 2 || !ok {
+		t.Errorf("%d, %v", v, ok)
+	}
+}
+
+// T23: of goroutines that together make a cycle one gives up, and the others
+// get their values.
+func TestT23_CyclesOfSeveralCallers(t *testing.T) {
+	for _, n := range []int{2, 3, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			for range 200 {
+				within(t, time.Minute, func() {
+					// Two caches, whose keys depend on each other.
+					var caches [2]oncecache.Cache[int, int]
+					var begun, done sync.WaitGroup
+					begun.Add(n)
+					errs := make([]error, n)
+					cycles := make([]int, n)
+					for i := range n {
+						done.Go(func() {
+							_, errs[i] = caches[i%2].GetOrCreateContext(t.Context(), i, func(ctx context.Context, i int) (int, error) {
+								begun.Done()
+								begun.Wait()
+								next := (i + 1) % n
+								v, err := caches[next%2].GetOrCreateContext(ctx, next, func(context.Context, int) (int, error) {
+									panic("has begun")
+								})
+								if c := new(oncecache.CycleError); errors.As(err, &c) {
+									cycles[i]++
+									if len(c.Path) != n+1 {
+										t.Errorf("path %v", c.Path)
+									}
+									return 1, nil // does without
+								}
+								return v + 1, err
+							})
+						})
+					}
+					done.Wait()
+					victims := 0
+					for i := range n {
+						if errs[i] != nil {
+							t.Error(errs[i])
+						}
+						victims += cycles[i]
+					}
+					if victims != 1 {
+						t.Errorf("%d give up, want 1", victims)
+					}
+				})
+			}
+		})
+	}
+}

@@ -1,0 +1,106 @@
+package oncecache
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// A failed creation leaves nothing behind, unless Config.ErrorTTL says how long
+// its error answers for it. Then the entry stays in the table, without a value,
+// and whoever finds it there after that time takes it out. Config.CreateTimeout
+// makes a creation fail whose function has not returned.
+
+// forever is a time that never comes.
+const forever = time.Duration(math.MaxInt64)
+
+// now returns the time since the cache was made.
+func (r *root[K, V]) now() time.Duration { return atomics.Since(r.books.epoch) }
+
+// ending returns how a create function ended that returned. It runs user code.
+func (r *root[K, V]) ending(k K, v V, err error) ending[V] {
+	end := ending[V]{value: v, err: err}
+	if err == nil || r.errorTTL == nil {
+		return end
+	}
+	if cycle := new(CycleError); errors.As(err, &cycle) {
+		return end // says nothing about k: the next caller may come from elsewhere
+	}
+	switch ttl := r.errorTTL(k, err); {
+	case ttl < 0:
+		end.until = forever
+	case ttl > 0:
+		end.until = r.now() + ttl // more than zero, as ttl is
+		if end.until < 0 {
+			end.until = forever
+		}
+	}
+	return end
+}
+
+// kept reports whether p is that of a failure that stays in the table until
+// somebody takes it out, who then also takes it off the tally.
+func (p *phase[V]) kept() bool { return p != nil && p.until != 0 }
+
+// current returns e, which was found in the table, or nil if it was nil or is a
+// failure that is over; then it is out of the table.
+func (r *root[K, V]) current(k K, e *entry[V]) *entry[V] {
+	if e == nil {
+		return nil
+	}
+	p := e.state.Load()
+	if p == nil || p.err == nil || p.until == forever || p.until != 0 && r.now() < p.until {
+		return e
+	}
+	r.expire(k, e)
+	return nil
+}
+
+// expire takes a failure out of the table, if it is still there.
+func (r *root[K, V]) expire(k K, e *entry[V]) (removed bool) {
+	if removed = r.entries.CompareAndDelete(k, e); removed {
+		r.left(e.state.Load())
+	}
+	return removed
+}
+
+// left follows the removal of an entry from the table by its caller, who has
+// then read p as its state. A failure that was kept counts as being created
+// until then.
+func (r *root[K, V]) left(p *phase[V]) {
+	if p.kept() {
+		r.books.kept.Add(-1)
+		r.books.finish(oneCreating)
+	}
+	if p != nil && p.mark != nil {
+		r.order.drop(standingOf[K, V](p.mark))
+	}
+}
+
+// watch starts the timer of a creation.
+func (n *creation[K, V]) watch() {
+	if r := n.root; r.createTimeout > 0 {
+		k, e, p := n.key, n.entry, n.phase
+		n.stop = atomics.After(r.createTimeout, func() { r.overdue(k, e, p) })
+	}
+}
+
+// overdue ends the flight of p, made with e, in ErrCreateTimeout. The function
+// goes on, and what it makes is nobody's.
+//
+// The entry may be in the table for a moment when its failure is known already.
+// Whoever finds it there helps to take it out; see current.
+func (r *root[K, V]) overdue(k K, e *entry[V], p *phase[V]) {
+	failed := &phase[V]{err: ErrCreateTimeout}
+	if e.state.CompareAndSwap(p, failed) { // LP(GetOrCreate): timed out
+		r.entries.CompareAndDelete(k, e)
+		r.books.finish(oneCreating)
+	} else if m := e.state.Load(); m == nil || m.to == nil || !m.to.state.CompareAndSwap(p, failed) {
+		return // it has ended
+	}
+	r.books.timedOut.Add(1)
+	p.end()
+	p.callOff(ErrCreateTimeout)
+}

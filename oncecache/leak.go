@@ -1,0 +1,32 @@
+package oncecache
+
+import (
+	"runtime"
+	"runtime/debug"
+)
+
+// leak is what the garbage collector finds when a lease is forgotten. It is
+// reachable from the lease only.
+type leak struct{ cleanup runtime.Cleanup }
+
+// track returns a leak that is reported unless it is released before it is
+// unreachable, or nil if nobody wants to know.
+func (r *root[K, V]) track(k K) *leak {
+	if r.onLeak == nil {
+		return nil
+	}
+	type acquired struct {
+		key   K
+		stack []byte
+	}
+	l, report := new(leak), r.onLeak
+	l.cleanup = runtime.AddCleanup(l, func(a acquired) { report(a.key, a.stack) }, acquired{k, debug.Stack()})
+	return l
+}
+
+// released says that the lease has ended.
+func (l *leak) released() {
+	if l != nil {
+		l.cleanup.Stop()
+	}
+}

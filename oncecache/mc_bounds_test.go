@@ -1,0 +1,299 @@
+//go:build modelcheck
+
+package oncecache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/oncecache"
+)
+
+// An estate is a cache of several keys that owns its values, each of which is
+// made once and must be closed once. In the end there is nothing left of it.
+type estate struct {
+	m     *mc.M
+	c     *oncecache.Cache[int, int]
+	keeps func(int, error) time.Duration
+	made  [20]bool
+	shut  [20]atomics.Uint32
+}
+
+func settle(m *mc.M, config oncecache.Config[int, int]) *estate {
+	e := &estate{m: m, keeps: config.ErrorTTL}
+	config.Close = func(_, v int) error {
+		if e.shut[v].Add(1) != 1 {
+			m.Failf("%d is closed twice", v)
+		}
+		return nil
+	}
+	e.c = oncecache.MustNew(config)
+	return e
+}
+
+// make returns a create function of v.
+func (e *estate) make(v int) func(context.Context, int) (int, error) {
+	return func(context.Context, int) (int, error) {
+		e.made[v] = true
+		return v, nil
+	}
+}
+
+func (e *estate) set(k, v int) {
+	e.made[v] = true
+	e.c.Set(k, v)
+}
+
+// hold uses the value of k, which must not be closed meanwhile.
+func (e *estate) hold(k, v int) {
+	l, err := e.c.Acquire(context.Background(), k, e.make(v))
+	if err != nil {
+		return
+	}
+	if e.shut[l.Value()].Load() != 0 {
+		e.m.Failf("%d is in use, and closed", l.Value())
+	}
+	l.Release()
+}
+
+// wantError checks that err is nil or one of these.
+func (e *estate) wantError(err error, possible ...error) {
+	for _, p := range append(possible, nil) {
+		if err == p || p != nil && errors.Is(err, p) {
+			return
+		}
+	}
+	e.m.Failf("error %v", err)
+}
+
+// over closes the cache, and checks what is left.
+func (e *estate) over() {
+	// Kept errors are there without a value.
+	if creating, entries := oncecache.Creating(e.c); creating != 0 && e.keeps == nil || entries != e.c.Len()+creating {
+		e.m.Failf("%d entries without a value, of %d", creating, entries)
+	}
+	if err := e.c.Close(context.Background()); err != nil {
+		e.m.Failf("Close returns %v", err)
+	}
+	if creating, entries := oncecache.Creating(e.c); creating != 0 || entries != 0 {
+		e.m.Failf("%d entries without a value, of %d, after Close", creating, entries)
+	}
+	if n := oncecache.Pending(e.c); n != 0 {
+		e.m.Failf("%d are pending", n)
+	}
+	for v, made := range e.made {
+		if n := e.shut[v].Load(); made != (n == 1) {
+			e.m.Failf("%d was made: %v, and closed %d times", v, made, n)
+		}
+	}
+}
+
+// A scene is what some threads do in an estate.
+type scene struct {
+	name    string
+	config  oncecache.Config[int, int]
+	before  func(*estate)
+	threads []func(*estate)
+	after   func(*estate)
+}
+
+func (s scene) run(t *testing.T) {
+	t.Run(s.name, func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: fmt.Sprint(len(s.threads), " threads: ", s.name)}, func(m *mc.M) {
+			e := settle(m, s.config)
+			if s.before != nil {
+				s.before(e)
+			}
+			for _, f := range s.threads {
+				m.Go(func() { f(e) })
+			}
+			m.Final(func() {
+				if s.after != nil {
+					s.after(e)
+				}
+				e.over()
+			})
+		})
+	})
+}
+
+// Values have to make room while others come, are used and are removed.
+func TestProtocolsOfEviction(t *testing.T) {
+	one := oncecache.Config[int, int]{MaxEntries: 1}
+	full := func(e *estate) { e.set(1, 1) }
+	atMost := func(n int) func(*estate) {
+		return func(e *estate) {
+			if e.c.Len() > n {
+				e.m.Failf("%d entries", e.c.Len())
+			}
+		}
+	}
+	set := func(k, v int) func(*estate) { return func(e *estate) { e.set(k, v) } }
+	hold := func(k, v int) func(*estate) { return func(e *estate) { e.hold(k, v) } }
+	for _, s := range []scene{
+		{"two keys come to an empty cache", one, nil, []func(*estate){set(1, 1), set(2, 2)}, atMost(1)},
+		{"two keys come to a full one", one, full, []func(*estate){set(2, 2), set(3, 3)}, atMost(1)},
+		{"one comes, the other goes", one, full, []func(*estate){set(2, 2), func(e *estate) { e.c.Delete(1) }}, atMost(1)},
+		{"one comes, the other is replaced", one, full, []func(*estate){set(2, 2), set(1, 3)}, atMost(1)},
+		{"one comes, the other is used", one, full, []func(*estate){set(2, 2), hold(1, 3)}, atMost(2)},
+		{"one comes and goes", one, full, []func(*estate){set(2, 2), func(e *estate) { e.c.Delete(2) }}, atMost(1)},
+		{"a creation, and one that goes", one, full, []func(*estate){hold(2, 2), func(e *estate) { e.c.Delete(2) }}, atMost(2)},
+		{"Close", one, full, []func(*estate){set(2, 2), func(e *estate) { e.c.Close(context.Background()) }}, atMost(0)},
+	} {
+		s.run(t)
+	}
+}
+
+// Creations end by a timer, and their functions later.
+func TestProtocolsOfTimeouts(t *testing.T) {
+	brief := oncecache.Config[int, int]{CreateTimeout: 1}
+	create := func(v int) func(*estate) {
+		return func(e *estate) {
+			got, err := e.c.GetOrCreate(1, func() (int, error) { return e.make(v)(nil, 1) })
+			e.wantError(err, oncecache.ErrCreateTimeout, oncecache.ErrClosed)
+			if err == nil && got == 0 {
+				e.m.Failf("no value and no error")
+			}
+		}
+	}
+	for _, s := range []scene{
+		{"a creation", brief, nil, []func(*estate){create(1)}, nil},
+		{"a creation and a waiter", brief, nil, []func(*estate){create(1), create(2)}, nil},
+		{"a creation and Delete", brief, nil, []func(*estate){create(1), func(e *estate) { e.c.Delete(1) }}, nil},
+		{"a creation and Set", brief, nil, []func(*estate){create(1), func(e *estate) { e.set(1, 5) }}, nil},
+		{"a creation and Close", brief, nil, []func(*estate){create(1), func(e *estate) { e.c.Close(context.Background()) }}, nil},
+	} {
+		s.run(t)
+	}
+}
+
+// Errors stay in the place of values, which others put there or remove.
+func TestProtocolsOfKeptErrors(t *testing.T) {
+	keeps := oncecache.Config[int, int]{ErrorTTL: func(int, error) time.Duration { return -1 }}
+	fail := func(e *estate) {
+		v, err := e.c.GetOrCreate(1, func() (int, error) { return 9, errRefused })
+		if err == nil && v != 5 {
+			e.m.Failf("value %d", v)
+		}
+	}
+	failed := func(e *estate) { fail(e) }
+	for _, s := range []scene{
+		{"two fail", keeps, nil, []func(*estate){fail, fail}, nil},
+		{"Set", keeps, nil, []func(*estate){fail, func(e *estate) { e.set(1, 5) }}, nil},
+		{"Delete", keeps, nil, []func(*estate){fail, func(e *estate) { e.c.Delete(1) }}, nil},
+		{"Close", keeps, nil, []func(*estate){fail, func(e *estate) { e.c.Close(context.Background()) }}, nil},
+		{"Set, Delete and a caller", keeps, failed, []func(*estate){fail, func(e *estate) { e.set(1, 5) }, func(e *estate) { e.c.Delete(1) }}, nil},
+		{"SetIfAbsent twice", keeps, failed, []func(*estate){
+			func(e *estate) { e.made[5] = e.c.SetIfAbsent(1, 5) },
+			func(e *estate) { e.made[6] = e.c.SetIfAbsent(1, 6) },
+		}, func(e *estate) {
+			if e.made[5] == e.made[6] {
+				e.m.Failf("both or none have stored")
+			}
+		}},
+	} {
+		s.run(t)
+	}
+}
+
+// A new value takes the place of the old one, unless something comes first.
+func TestProtocolsOfRefresh(t *testing.T) {
+	there := func(e *estate) { e.set(1, 1) }
+	refresh := func(v int) func(*estate) {
+		return func(e *estate) {
+			_, err := e.c.Refresh(context.Background(), 1, e.make(v))
+			e.wantError(err, oncecache.ErrClosed)
+		}
+	}
+	for _, s := range []scene{
+		{"two refresh", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), refresh(3)}, nil},
+		{"Set", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.set(1, 5) }}, func(e *estate) {
+			if v, ok := e.c.Get(1); !ok || v == 1 {
+				e.m.Failf("%d, %v is left", v, ok)
+			}
+		}},
+		{"Delete", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.c.Delete(1) }}, nil},
+		{"a lease", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.hold(1, 3) }}, nil},
+		{"Close", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.c.Close(context.Background()) }}, nil},
+	} {
+		s.run(t)
+	}
+}
+
+// Many are created at once, of which others want some.
+func TestProtocolsOfMany(t *testing.T) {
+	many := func(add int, keys ...int) func(*estate) {
+		return func(e *estate) {
+			got, err := e.c.GetOrCreateMany(context.Background(), keys, func(_ context.Context, keys []int) (map[int]int, error) {
+				made := map[int]int{}
+				for _, k := range keys {
+					e.made[k+add], made[k] = true, k+add
+				}
+				return made, nil
+			})
+			if e.wantError(err, oncecache.ErrClosed); err == nil && len(got) != len(keys) {
+				e.m.Failf("%d values", len(got))
+			}
+		}
+	}
+	for _, s := range []scene{
+		{"two share their keys", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), many(10, 2, 1)}, nil},
+		{"one wants one", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), func(e *estate) { e.hold(2, 5) }}, nil},
+		{"Delete", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), func(e *estate) { e.c.Delete(2) }}, nil},
+		{"Set", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), func(e *estate) { e.set(2, 5) }}, nil},
+		{"Close", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), func(e *estate) { e.c.Close(context.Background()) }}, nil},
+	} {
+		s.run(t)
+	}
+}
+
+// Of those who wait for each other in a circle one gives up, and all end.
+func TestProtocolsOfCycles(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		other [][]int // what the creations of keys 0, 1, … ask for
+		from  []int   // the threads' keys
+		want  int     // how many give up; -1: one if they meet
+	}{
+		{"one of one", [][]int{{0}}, []int{0}, 1},
+		{"one goroutine", [][]int{{1}, {0}}, []int{0}, 1},
+		{"two goroutines", [][]int{{1}, {0}}, []int{0, 1}, 1},
+		{"two, one asks for a third key", [][]int{{1}, {2}, {}}, []int{0, 1}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: fmt.Sprintf("from %v, which ask for %v", tt.from, tt.other)}, func(m *mc.M) {
+				var c oncecache.Cache[int, int]
+				var gave mc.Tally
+				var create func(context.Context, int) (int, error)
+				create = func(ctx context.Context, k int) (int, error) {
+					for _, o := range tt.other[k] {
+						_, err := c.GetOrCreateContext(context.WithoutCancel(ctx), o, create)
+						if cycle := new(oncecache.CycleError); errors.As(err, &cycle) {
+							gave.Add(1)
+						} else if err != nil {
+							m.Failf("%v", err)
+						}
+					}
+					return k, nil
+				}
+				for _, k := range tt.from {
+					m.Go(func() {
+						if v, err := c.GetOrCreateContext(context.Background(), k, create); v != k || err != nil {
+							m.Failf("%d: %d, %v", k, v, err)
+						}
+					})
+				}
+				m.Final(func() {
+					if n := gave.Value(); n != tt.want {
+						m.Failf("%d give up, want %d", n, tt.want)
+					}
+				})
+			})
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package oncecache
+
+import (
+	"context"
+)
+
+// Refresh makes a new value for k. While create runs, everyone else goes on
+// with the old one; then the new one takes its place, and the old one is closed
+// when its leases have been released, if there is a Config.Close function. If k
+// has no value, Refresh is [Cache.GetOrCreateContext].
+//
+// Callers who refresh a key while create runs share that call, as if they had
+// called GetOrCreateContext for a key of its own: what is said there about
+// contexts, panics and heirs, and in [Config] about CreateTimeout and
+// KeepCreating, holds here too. If create fails, the old value stays.
+//
+// If the value that create is to replace has been removed or replaced when
+// create returns, what it made is not kept: the callers get what [Cache.Set] or
+// another creation has put there or, if nothing is there, what create made; with
+// a Config.Close function that is closed at once, as after [Cache.Delete].
+//
+// Refresh is blocking: it waits for create or until ctx ends, and for the mutex
+// of one bucket. It takes effect when the new value takes the place of the old
+// one, and otherwise as GetOrCreateContext does.
+func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Context, K) (V, error)) (v V, err error) {
+	if ctx == nil {
+		panic("oncecache: nil context")
+	}
+	if create == nil {
+		panic("oncecache: nil create function")
+	}
+	r := c.shared()
+	if e := r.entries.Load(k); r.before != nil || e == nil || !e.state.Load().ready() {
+		return c.GetOrCreateContext(ctx, k, create)
+	}
+	renewals := r.renewing()
+	made, err := renewals.GetOrCreateContext(ctx, k, func(ctx context.Context, k K) (any, error) {
+		e := r.entries.Load(k)
+		if e != nil && !e.state.Load().ready() {
+			e = nil // deleted meanwhile, and asked for again
+		}
+		v, err := create(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		v = r.renew(ctx, k, e, v)
+		renewals.Delete(k) // before this is known, so that whoever knows of it starts anew
+		return v, nil
+	})
+	if err != nil {
+		return v, err
+	}
+	v, _ = made.(V) // nil, if V is an interface type and v was
+	return v, nil
+}
+
+// renew puts v in the place of the value of e, which the key had when Refresh
+// began to make v, and returns what the callers of Refresh get.
+func (r *root[K, V]) renew(ctx context.Context, k K, e *entry[V], v V) V {
+	if r.close != nil {
+		r.books.begin(onePending)
+	}
+	n := r.newEntry(k, v)
+	if e != nil && context.Cause(ctx) != ErrCreateTimeout && r.entries.CompareAndSwap(k, e, n) { // LP(Refresh)
+		r.settled(n)
+		r.retire(k, e)
+		return v
+	}
+	if now := r.entries.Load(k); now != nil {
+		if other, ok := now.get(); ok {
+			v = other
+		}
+	}
+	if r.close != nil {
+		r.dispose(k, n.value)
+	}
+	return v
+}
+
+// renewing returns the cache in which the keys are created that Refresh makes
+// again. It shares the books of r, and nothing is kept there.
+func (r *root[K, V]) renewing() *Cache[K, any] {
+	if c := r.renewals.Load(); c != nil {
+		return c
+	}
+	n := newRoot(Config[K, any]{KeepCreating: r.extra == kept, CreateTimeout: r.createTimeout})
+	n.books = r.books
+	c := new(Cache[K, any])
+	c.root.Store(n)
+	r.renewals.CompareAndSwap(nil, c)
+	return r.renewals.Load()
+}

@@ -1,0 +1,190 @@
+package oncecache_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchfree/latchfree/oncecache"
+)
+
+// slowly returns a function that makes v in a second.
+func slowly(v int, err error) func(context.Context, string) (int, error) {
+	return func(ctx context.Context, _ string) (int, error) {
+		select {
+		case <-time.After(time.Second):
+			return v, err
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+}
+
+// The old value serves until the new one is there, and is closed when its
+// leases have been released.
+func TestRefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var closed []int
+		c := oncecache.MustNew(oncecache.Config[string, int]{Close: func(_ string, v int) error {
+			closed = append(closed, v)
+			return nil
+		}})
+		if v, err := c.Refresh(t.Context(), "k", slowly(1, nil)); v != 1 || err != nil {
+			t.Fatal(v, err)
+		}
+		l, _ := c.Acquire(t.Context(), "k", nil2)
+		var refreshers sync.WaitGroup
+		for range 3 {
+			refreshers.Go(func() {
+				if v, err := c.Refresh(t.Context(), "k", slowly(2, nil)); v != 2 || err != nil {
+					t.Error(v, err)
+				}
+			})
+		}
+		synctest.Wait()
+		wantGet(t, c, "k", 1)
+		n := 0
+		for f := range c.InFlight() {
+			if n++; f.Key != "k" || f.Waiting != 3 {
+				t.Errorf("%+v", f)
+			}
+		}
+		if n != 1 || c.Len() != 1 {
+			t.Errorf("%d in flight, %d keys", n, c.Len())
+		}
+		refreshers.Wait()
+		wantGet(t, c, "k", 2)
+		if l.Value() != 1 || closed != nil {
+			t.Errorf("closed %v", closed)
+		}
+		l.Release()
+		if len(closed) != 1 || closed[0] != 1 {
+			t.Errorf("closed %v", closed)
+		}
+		if got := c.Stats(); got.Created != 2 {
+			t.Errorf("%+v", got)
+		}
+
+		// A failure leaves what is there, and the next call tries again.
+		if _, err := c.Refresh(t.Context(), "k", slowly(0, errRefused)); err != errRefused {
+			t.Error(err)
+		}
+		wantGet(t, c, "k", 2)
+		if v, err := c.Refresh(t.Context(), "k", slowly(3, nil)); v != 3 || err != nil {
+			t.Error(v, err)
+		}
+		if err := c.Close(t.Context()); err != nil || len(closed) != 3 {
+			t.Errorf("%v, closed %v", err, closed)
+		}
+		if oncecache.Pending(c) != 0 {
+			t.Error("something is pending")
+		}
+		if _, err := c.Refresh(t.Context(), "k", slowly(3, nil)); err != oncecache.ErrClosed {
+			t.Error(err)
+		}
+	})
+}
+
+// What happens to the key while it is refreshed comes first.
+func TestRefreshIsOvertaken(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do     func(*oncecache.Cache[string, int])
+		want   int // what the caller of Refresh gets
+		left   int // what the key then has; zero: nothing
+		closed int // how many values are closed before Close
+	}{
+		"Set":            {func(c *oncecache.Cache[string, int]) { c.Set("k", 7) }, 7, 7, 2},
+		"Delete":         {func(c *oncecache.Cache[string, int]) { c.Delete("k") }, 2, 0, 2},
+		"Delete and Set": {func(c *oncecache.Cache[string, int]) { c.Delete("k"); c.Set("k", 8) }, 8, 8, 2},
+		"create anew": {func(c *oncecache.Cache[string, int]) {
+			c.Delete("k")
+			c.GetOrCreate("k", with(9))
+		}, 9, 9, 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			closed := 0
+			c := oncecache.MustNew(oncecache.Config[string, int]{Close: func(string, int) error { closed++; return nil }})
+			c.Set("k", 1)
+			x := startCall(func() (int, error) { return c.Refresh(t.Context(), "k", slowly(2, nil)) })
+			synctest.Wait()
+			tt.do(c)
+			if r := x.wait(t); r.value != tt.want || r.err != nil || closed != tt.closed {
+				t.Errorf("%s: %+v, %d closed", name, r, closed)
+			}
+			if v, _ := c.Get("k"); v != tt.left {
+				t.Errorf("%s: the key has %d", name, v)
+			}
+			if err := c.Close(t.Context()); err != nil || oncecache.Pending(c) != 0 {
+				t.Error(err, oncecache.Pending(c))
+			}
+			wantEven(t, c)
+		})
+	}
+}
+
+// Refresh is called off like a creation, by its callers, by Close, by time; and
+// what it makes too late is closed.
+func TestRefreshIsCalledOff(t *testing.T) {
+	stubborn := func(context.Context, string) (int, error) { time.Sleep(time.Hour); return 2, nil }
+	for name, tt := range map[string]struct {
+		timeout time.Duration
+		do      func(*oncecache.Cache[string, int], context.CancelFunc)
+		want    error
+		left    int
+	}{
+		"left":      {0, func(_ *oncecache.Cache[string, int], leave context.CancelFunc) { leave() }, context.Canceled, 2},
+		"timed out": {time.Minute, func(*oncecache.Cache[string, int], context.CancelFunc) { time.Sleep(time.Minute) }, oncecache.ErrCreateTimeout, 1},
+		"closed": {0, func(c *oncecache.Cache[string, int], _ context.CancelFunc) {
+			ended, cancel := context.WithCancel(context.Background())
+			cancel()
+			c.Close(ended)
+		}, oncecache.ErrClosed, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			closed := 0
+			c := oncecache.MustNew(oncecache.Config[string, int]{CreateTimeout: tt.timeout, Close: func(string, int) error { closed++; return nil }})
+			c.Set("k", 1)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			x := startCall(func() (int, error) { return c.Refresh(ctx, "k", stubborn) })
+			synctest.Wait()
+			tt.do(c, leave)
+			if r := x.wait(t); r.err != tt.want {
+				t.Errorf("%s: %+v", name, r)
+			}
+			time.Sleep(2 * time.Hour)
+			if v, _ := c.Get("k"); v != tt.left {
+				t.Errorf("%s: the key has %d", name, v)
+			}
+			if err := c.Close(t.Context()); err != nil || closed != 2 || oncecache.Pending(c) != 0 {
+				t.Errorf("%s: %v, %d closed", name, err, closed)
+			}
+		})
+	}
+}
+
+// Panics and cycles of Refresh are those of GetOrCreateContext.
+func TestRefreshFails(t *testing.T) {
+	var c oncecache.Cache[string, int]
+	c.Set("k", 1)
+	x := startCall(func() (int, error) {
+		return c.Refresh(t.Context(), "k", func(context.Context, string) (int, error) { return diskFull() })
+	})
+	p := new(oncecache.PanicError)
+	if err, _ := x.wait(t).panicked.(error); !errors.As(err, &p) {
+		t.Errorf("%+v", x.result)
+	}
+	within(t, time.Minute, func() {
+		_, err := c.Refresh(t.Context(), "k", func(ctx context.Context, k string) (int, error) {
+			if v, err := c.GetOrCreateContext(ctx, k, nil2); v != 1 || err != nil {
+				t.Error(v, err) // the old one serves
+			}
+			return c.Refresh(ctx, k, nil2)
+		})
+		wantCycle(t, err, "k", "k")
+	})
+	wantGet(t, &c, "k", 1)
+}

@@ -1,0 +1,107 @@
+package oncecache
+
+import (
+	"iter"
+	"log/slog"
+	"time"
+)
+
+// Stats counts what a cache has done since it was made. Hits are not counted:
+// that would be a write to shared memory for each.
+type Stats struct {
+	Created  uint64 // create functions that returned a value
+	Failed   uint64 // create functions that returned an error
+	Panicked uint64 // create functions that panicked or called runtime.Goexit
+	TimedOut uint64 // creations that took longer than Config.CreateTimeout
+	Evicted  uint64 // values that had to make room, or were idle
+	Closed   uint64 // calls of Config.Close that have ended
+}
+
+// LogValue returns the counts that are not zero as a group.
+func (s Stats) LogValue() slog.Value {
+	var attrs []slog.Attr
+	for _, c := range []struct {
+		name string
+		n    uint64
+	}{
+		{"created", s.Created}, {"failed", s.Failed}, {"panicked", s.Panicked},
+		{"timed_out", s.TimedOut}, {"evicted", s.Evicted}, {"closed", s.Closed},
+	} {
+		if c.n != 0 {
+			attrs = append(attrs, slog.Uint64(c.name, c.n))
+		}
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// count counts a create function that has ended.
+func (b *books) count(failure error) {
+	switch failure.(type) {
+	case nil:
+		b.created.Add(1)
+		return
+	case *PanicError:
+		b.panicked.Add(1)
+		return
+	}
+	if failure == ErrGoexit {
+		b.panicked.Add(1)
+	} else {
+		b.failed.Add(1)
+	}
+}
+
+// Stats returns what the cache has done so far. It is exact while nobody
+// changes the cache.
+//
+// Stats is wait-free. It takes effect for each count when that is read.
+func (c *Cache[K, V]) Stats() Stats {
+	r := c.root.Load()
+	if r == nil {
+		return Stats{}
+	}
+	b := r.books // LP(Stats)
+	return Stats{
+		Created: uint64(b.created.Load()), Failed: uint64(b.failed.Load()), Panicked: uint64(b.panicked.Load()),
+		TimedOut: uint64(b.timedOut.Load()), Evicted: uint64(b.evicted.Load()), Closed: uint64(b.closings.Load()),
+	}
+}
+
+// Flight describes a creation that is under way.
+type Flight[K comparable] struct {
+	Key     K
+	Since   time.Time // when it began
+	Waiting int       // goroutines that wait for it, and do not run its function
+}
+
+// InFlight returns an iterator over the creations that are under way, in no
+// order: those of keys that Delete has removed meanwhile are not among them. A
+// creation that hangs is one whose Since is long ago. It is not a snapshot; the
+// loop body may call any method.
+//
+// InFlight is blocking on the mutex of one bucket at a time, and never inside
+// the loop body. It takes effect for each key at some moment since the loop
+// began.
+func (c *Cache[K, V]) InFlight() iter.Seq[Flight[K]] { return c.eachFlight }
+
+func (c *Cache[K, V]) eachFlight(yield func(Flight[K]) bool) {
+	r := c.root.Load()
+	if r == nil {
+		return
+	}
+	if r.eachFlight(yield) {
+		if renewals := r.renewals.Load(); renewals != nil {
+			renewals.shared().eachFlight(yield)
+		}
+	}
+}
+
+func (r *root[K, V]) eachFlight(yield func(Flight[K]) bool) (more bool) {
+	for k, e := range r.entries.All() { // LP(InFlight)
+		p := e.state.Load()
+		if p.creating() && !yield(Flight[K]{Key: k, Since: r.books.epoch.Add(p.since), Waiting: int(p.waiting.Load())}) {
+			return false
+		}
+	}
+	return true
+}
