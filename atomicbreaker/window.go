@@ -127,7 +127,7 @@ func (c *core) count(stay word, r result, s *settings) (full tally, ok bool) {
 // that a permit carries, and without failures in a row. See settle, which does
 // all else.
 func (c *core) pass(stay word) bool {
-	if word(c.word.Load()) != stay|watched {
+	if stay.mode() != closed || uint64(stay)&inCell != 0 || word(c.word.Load()) != stay|watched {
 		return false
 	}
 	s, held := c.set.Load(), c.windows.Load()
