@@ -149,7 +149,7 @@ func (n *creation[K, V]) settle(end ending[V]) {
 	}
 	over, drop, stays := onePending, false, false
 	if end.err != nil {
-		if blamed := who.blame(end.err); blamed != end.err {
+		if blamed := who.blame(); blamed != nil {
 			end.err, end.until = blamed, 0
 		}
 		if end.until == 0 {
@@ -204,15 +204,16 @@ func (n *creation[K, V]) settle(end ending[V]) {
 	}
 }
 
-// blame returns what the callers of a creation get that failed with err.
-func (c crew) blame(err error) error {
+// blame returns what the callers of a creation that failed get instead of its
+// error, or nil if they get that.
+func (c crew) blame() error {
 	switch {
 	case c.has(grounded):
 		return ErrClosed
 	case c.has(abandoned):
 		return errAgain // those who are aboard came after the cancellation
 	}
-	return err
+	return nil
 }
 
 // landing returns what the state of an entry becomes when its creation ends.
