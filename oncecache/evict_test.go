@@ -3,6 +3,7 @@ package oncecache_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -96,4 +97,57 @@ func TestIdleTimeout(t *testing.T) {
 			t.Errorf("%d left, closed %v", c.Len(), closed)
 		}
 	})
+}
+
+// A value that takes the place of another of its key makes no other go.
+func TestReplacedEntriesMakeRoom(t *testing.T) {
+	c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 2})
+	c.Set(1, 1)
+	c.Set(2, 2)
+	c.Set(2, 3)
+	if got := sorted(c); !slices.Equal(got, []int{1, 2}) {
+		t.Errorf("after Set: %v", got)
+	}
+	if v, err := c.Refresh(t.Context(), 2, func(context.Context, int) (int, error) { return 4, nil }); v != 4 || err != nil {
+		t.Error(v, err)
+	}
+	if got := sorted(c); !slices.Equal(got, []int{1, 2}) || c.Stats().Evicted != 0 {
+		t.Errorf("after Refresh: %v", got)
+	}
+}
+
+// Whatever becomes of the value that makes room for a new one, the old one of
+// the key is closed.
+func TestClosedThoughEvictionExits(t *testing.T) {
+	for name, replace := range map[string]func(context.Context, *oncecache.Cache[int, int]){
+		"Set": func(_ context.Context, c *oncecache.Cache[int, int]) { c.Set(2, 5) },
+		"Refresh": func(ctx context.Context, c *oncecache.Cache[int, int]) {
+			c.Refresh(ctx, 2, func(context.Context, int) (int, error) { return 5, nil })
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var closed []int
+			c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 2, Close: func(_, v int) error {
+				if closed = append(closed, v); v == 1 {
+					runtime.Goexit()
+				}
+				return nil
+			}})
+			l, _ := c.Acquire(t.Context(), 1, func(_ context.Context, k int) (int, error) { return k, nil })
+			l2, _ := c.Acquire(t.Context(), 3, func(_ context.Context, k int) (int, error) { return k, nil })
+			c.Set(2, 2) // one too many
+			l.Release()
+			done := make(chan struct{})
+			go func() { defer close(done); replace(t.Context(), c) }()
+			<-done
+			synctest.Wait()
+			if !slices.Equal(closed, []int{1, 2}) {
+				t.Errorf("%s: closed %v", name, closed)
+			}
+			l2.Release()
+			if c.Close(t.Context()); oncecache.Pending(c) != 0 {
+				t.Errorf("%s: %d are pending", name, oncecache.Pending(c))
+			}
+		})
+	}
 }

@@ -62,8 +62,8 @@ func (r *root[K, V]) renew(ctx context.Context, k K, e *entry[V], v V) V {
 	}
 	n := r.newEntry(k, v)
 	if e != nil && context.Cause(ctx) != ErrCreateTimeout && r.entries.CompareAndSwap(k, e, n) { // LP(Refresh)
+		defer r.release(k, e, r.leave(e)) // as Set does
 		r.settled(n)
-		r.retire(k, e)
 		return v
 	}
 	if now := r.entries.Load(k); now != nil {
