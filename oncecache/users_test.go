@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -150,9 +149,7 @@ func TestT25_OnLeakUsesTheCache(t *testing.T) {
 			t.Fatal(err)
 		}
 	}()
-	for !told.Load() && t.Context().Err() == nil {
-		runtime.GC()
-	}
+	collect(t, told.Load)
 	wantAbsent(t, c, "k")
 }
 
