@@ -151,3 +151,38 @@ func TestClosedThoughEvictionExits(t *testing.T) {
 		})
 	}
 }
+
+// A lease of a value that nobody closes is a use of it.
+func TestAcquireIsUse(t *testing.T) {
+	c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 2})
+	c.Set(1, 1)
+	c.Set(2, 2)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	l, err := c.Acquire(ended, 1, func(context.Context, int) (int, error) { panic("not asked") })
+	if err != nil || l.Value() != 1 {
+		t.Fatal(err)
+	}
+	l.Release()
+	if c.Set(3, 3); !slices.Equal(sorted(c), []int{1, 3}) {
+		t.Errorf("%v are left", sorted(c))
+	}
+}
+
+// So is getting an error that is kept.
+func TestKeptErrorsAreUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{
+			IdleTimeout: time.Minute,
+			ErrorTTL:    func(int, error) time.Duration { return time.Hour },
+		})
+		calls := 0
+		for range 20 {
+			c.GetOrCreate(1, func() (int, error) { calls++; return failing() })
+			time.Sleep(20 * time.Second)
+		}
+		if calls != 1 {
+			t.Errorf("%d calls", calls)
+		}
+	})
+}
