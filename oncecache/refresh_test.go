@@ -188,3 +188,63 @@ func TestRefreshFails(t *testing.T) {
 	})
 	wantGet(t, &c, "k", 1)
 }
+
+// A renewal that has timed out leaves the next one alone when it ends.
+func TestRefreshAfterTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(oncecache.Config[string, int]{CreateTimeout: time.Minute})
+		c.Set("k", 1)
+		running := 0
+		refresh := func(v int, d time.Duration) *call {
+			return startCall(func() (int, error) {
+				return c.Refresh(t.Context(), "k", func(context.Context, string) (int, error) {
+					running++
+					time.Sleep(d)
+					running--
+					return v, nil
+				})
+			})
+		}
+		late := refresh(2, 90*time.Second)
+		time.Sleep(70 * time.Second)
+		second := refresh(3, 40*time.Second)
+		time.Sleep(30 * time.Second) // the first has ended
+		third := refresh(4, time.Second)
+		synctest.Wait()
+		if running != 1 {
+			t.Errorf("%d renewals at a time", running)
+		}
+		if r := late.wait(t); r.err != oncecache.ErrCreateTimeout {
+			t.Errorf("%+v", r)
+		}
+		for _, x := range []*call{second, third} {
+			if r := x.wait(t); r.value != 3 || r.err != nil {
+				t.Errorf("%+v", r)
+			}
+		}
+		wantGet(t, c, "k", 3)
+		wantEven(t, c)
+	})
+}
+
+// What comes too late is not kept, though all had left before it was.
+func TestRefreshTimesOutForHeirs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(oncecache.Config[string, int]{CreateTimeout: time.Minute})
+		c.Set("k", 1)
+		ctx, leave := context.WithCancel(t.Context())
+		x := startCall(func() (int, error) {
+			return c.Refresh(ctx, "k", func(context.Context, string) (int, error) { time.Sleep(time.Hour); return 2, nil })
+		})
+		synctest.Wait()
+		leave()
+		if r := x.wait(t); r.err != context.Canceled {
+			t.Errorf("%+v", r)
+		}
+		if _, err := c.Refresh(t.Context(), "k", slowly(3, nil)); err != oncecache.ErrCreateTimeout {
+			t.Error(err)
+		}
+		time.Sleep(2 * time.Hour)
+		wantGet(t, c, "k", 1)
+	})
+}
