@@ -40,10 +40,10 @@ func (c *Cache[K, V]) Close(ctx context.Context) error {
 	r := c.retreat()
 	r.books.work.Or(uint64(closed))
 	r.books.ground()
-	r.drain()
 	if renewals := r.renewals.Load(); renewals != nil {
-		renewals.shared().drain()
+		renewals.shared().drain() // first, as a Close function may call runtime.Goexit
 	}
+	r.drain()
 	return r.books.verdict(r.books.wait(ctx))
 }
 

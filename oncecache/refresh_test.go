@@ -3,6 +3,7 @@ package oncecache_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -246,5 +247,24 @@ func TestRefreshTimesOutForHeirs(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		wantGet(t, c, "k", 1)
+	})
+}
+
+// Close calls renewals off before it closes values, which may end its goroutine.
+func TestRefreshIsCalledOffThoughCloseExits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(oncecache.Config[string, int]{Close: func(string, int) error { runtime.Goexit(); return nil }})
+		c.Set("k", 1)
+		x := startCall(func() (int, error) { return c.Refresh(t.Context(), "k", slowly(2, nil)) })
+		synctest.Wait()
+		began := time.Now()
+		go c.Close(t.Context())
+		if r := x.wait(t); r.err != oncecache.ErrClosed || time.Since(began) != 0 {
+			t.Errorf("%+v after %v", r, time.Since(began))
+		}
+		synctest.Wait()
+		if n := oncecache.Pending(c); n != 0 {
+			t.Errorf("%d are pending", n)
+		}
 	})
 }
