@@ -186,3 +186,25 @@ func TestKeptErrorsAreUsed(t *testing.T) {
 		}
 	})
 }
+
+// There is one timer, even if an entry comes while the last one is closed.
+func TestIdleTimeoutHasOneTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var closed []time.Duration
+		c := oncecache.MustNew(oncecache.Config[int, int]{IdleTimeout: time.Minute, Close: func(int, int) error {
+			closed = append(closed, time.Since(began))
+			time.Sleep(10 * time.Second)
+			return nil
+		}})
+		c.Set(1, 1)
+		time.Sleep(65 * time.Second)
+		c.Set(2, 2) // starts a timer, whose turns are at 95, 125, and 30 after that has ended
+		time.Sleep(33 * time.Second)
+		c.Set(3, 3)
+		time.Sleep(time.Hour)
+		if got := fmt.Sprint(closed); got != "[1m0s 2m5s 2m45s]" {
+			t.Errorf("closed at %s", got)
+		}
+	})
+}
