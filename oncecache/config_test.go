@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,15 +60,15 @@ func TestExtremeSettings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				closed := 0
-				tt.config.Close = func(string, int) error { closed++; return nil }
+				var closed atomic.Int32
+				tt.config.Close = func(string, int) error { closed.Add(1); return nil }
 				c := oncecache.MustNew(tt.config)
 				for i := range 10 {
 					c.Set(fmt.Sprint(i), i)
 					wantGet(t, c, fmt.Sprint(i), i) // the newest stays
 				}
-				if n := c.Len(); n != tt.keeps || closed != 10-n {
-					t.Errorf("%d keys are left, %d closed, want %d", n, closed, tt.keeps)
+				if n := c.Len(); n != tt.keeps || int(closed.Load()) != 10-n {
+					t.Errorf("%d keys are left, %d closed, want %d", n, closed.Load(), tt.keeps)
 				}
 				v, err := c.GetOrCreateContext(t.Context(), "slow", func(context.Context, string) (int, error) {
 					time.Sleep(time.Second)

@@ -17,35 +17,36 @@ import (
 // refreshed afterwards as before.
 func TestT27_DeletedDuringRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShop()
+		var closed atomic.Int32
+		c := oncecache.MustNew(oncecache.Config[string, int]{Close: func(string, int) error { closed.Add(1); return nil }})
 		const keys = 100
 		name := func(i int) string { return fmt.Sprint("key ", i) }
 		var refreshes []*call
 		for i := range keys {
-			s.Set(name(i), 1)
-			refreshes = append(refreshes, startCall(func() (int, error) { return s.Refresh(t.Context(), name(i), slowly(2, nil)) }))
+			c.Set(name(i), 1)
+			refreshes = append(refreshes, startCall(func() (int, error) { return c.Refresh(t.Context(), name(i), slowly(2, nil)) }))
 		}
 		synctest.Wait()
-		for k := range s.Keys() {
-			s.Delete(k)
+		for k := range c.Keys() {
+			c.Delete(k)
 		}
-		if n := s.Len(); n != 0 {
+		if n := c.Len(); n != 0 {
 			t.Errorf("%d keys", n)
 		}
 		for i := range keys {
-			if v, err := s.GetOrCreateContext(t.Context(), name(i), makes(3)); v != 3 || err != nil {
+			if v, err := c.GetOrCreateContext(t.Context(), name(i), makes(3)); v != 3 || err != nil {
 				t.Fatal(v, err)
 			}
 		}
 		wantAll(t, refreshes, result{value: 3}) // what is there now, and not what was made for the old ones
 		for i := range keys {
-			if v, err := s.Refresh(t.Context(), name(i), slowly(4, nil)); v != 4 || err != nil {
+			if v, err := c.Refresh(t.Context(), name(i), slowly(4, nil)); v != 4 || err != nil {
 				t.Fatal(v, err)
 			}
 		}
-		wantLen(t, s.Cache, keys)
-		if err := s.Close(t.Context()); err != nil || len(s.closed) != 4*keys {
-			t.Errorf("%v, %d closed, want %d", err, len(s.closed), 4*keys)
+		wantLen(t, c, keys)
+		if err := c.Close(t.Context()); err != nil || closed.Load() != 4*keys {
+			t.Errorf("%v, %d closed, want %d", err, closed.Load(), 4*keys)
 		}
 	})
 }
