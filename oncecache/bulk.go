@@ -24,6 +24,10 @@ import (
 // without equal ones. When ctx ends, it returns the values that it has, and
 // ctx.Err().
 //
+// Create is called again for keys that it was not asked for if those who created
+// them have failed after all their callers had left. A create that itself fails
+// with ErrNotFound has left out all keys.
+//
 // Keys may be repeated. Two calls never wait for each other, whatever keys they
 // share: each has called its function before it waits. The context of create is
 // that of GetOrCreateContext, and is cancelled when nobody wants any of its
@@ -193,6 +197,9 @@ func (b *batch[K, V]) run(create func(context.Context, []K) (map[K]V, error)) {
 
 // runAlone is creation.runAlone for all claims together.
 func (b *batch[K, V]) runAlone(create func(context.Context, []K) (map[K]V, error)) {
+	for _, n := range b.claims {
+		n.phase.runAlone()
+	}
 	ends := b.each(ending[V]{err: ErrGoexit}) // until create returns
 	defer func() {
 		if x := recover(); x != nil {

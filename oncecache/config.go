@@ -63,9 +63,9 @@ type Config[K comparable, V any] struct {
 	// MaxEntries bounds how many values, and errors that are kept, stay in the
 	// cache: one more makes others go that have not been used for some time,
 	// by the SIEVE algorithm. One that a lease holds does not go, so there may be
-	// more while leases hold that many, and until the next one comes; a lease that is acquired at the same
-	// moment keeps what has gone until it is released, as after Delete. Zero
-	// means that there is no bound.
+	// more while leases hold that many, and until the next one comes; a lease
+	// that is acquired at the same moment keeps what has gone until it is
+	// released, as after Delete. Zero means that there is no bound.
 	//
 	// With MaxEntries or IdleTimeout, a hit of a value that has not been used
 	// since the last search writes a mark beside it. All others write nothing.
@@ -73,8 +73,8 @@ type Config[K comparable, V any] struct {
 
 	// IdleTimeout removes values, and errors that are kept, that nobody has used
 	// for that long, up to half as long again, or up to a millisecond; whoever
-	// holds a lease uses it. Zero means that they stay. A timer looks for them while there are any, which
-	// Close stops.
+	// holds a lease uses it. Zero means that they stay. A timer looks for them
+	// while there are any, which Close stops.
 	IdleTimeout time.Duration
 
 	// OnLeak is told of a lease that was not released before the garbage

@@ -115,6 +115,7 @@ func (n *creation[K, V]) run(create func() (V, error)) {
 // becomes the error n.thrown.
 func (n *creation[K, V]) runAlone(ctx context.Context, create func(context.Context, K) (V, error)) {
 	end := ending[V]{err: ErrGoexit} // until create returns
+	n.phase.runAlone()
 	defer func() {
 		if x := recover(); x != nil {
 			n.thrown = PanicError{Value: x, Stack: debug.Stack()}

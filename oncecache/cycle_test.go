@@ -171,7 +171,7 @@ func TestT23_CyclesOfSeveralCallers(t *testing.T) {
 
 // A function that has a context, and does not hand it on, is told as well if it
 // asks for its own key on its own goroutine.
-func TestT23_CyclesThatDropTheContext(t *testing.T) {
+func TestCyclesThatDropTheContext(t *testing.T) {
 	for _, ctx := range contexts(t) {
 		var c oncecache.Cache[string, int]
 		within(t, time.Minute, func() {
