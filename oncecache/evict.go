@@ -158,13 +158,15 @@ func (o *order[K, V]) add(r *root[K, V], s *standing[K, V]) (out []*standing[K, 
 // victim returns the entry that has to make room for the newest, or nil if
 // leases hold all others. The caller holds mu.
 func (o *order[K, V]) victim(newest *standing[K, V]) *standing[K, V] {
-	for range 2 * o.len { // the first time round clears all marks
+	// The first time round clears all marks. Hits may set them again, so the
+	// third does not ask.
+	for i := range 3 * o.len {
 		s := o.hand
 		if s == nil {
 			s = o.oldest
 		}
 		o.hand = s.newer
-		if s != newest && !s.asked(usedForSieve) && !s.entry.leased() {
+		if s != newest && (i >= 2*o.len || !s.asked(usedForSieve)) && !s.entry.leased() {
 			return s
 		}
 	}
