@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -195,13 +196,13 @@ func TestRefreshAfterTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := oncecache.MustNew(oncecache.Config[string, int]{CreateTimeout: time.Minute})
 		c.Set("k", 1)
-		running := 0
+		var running atomic.Int32
 		refresh := func(v int, d time.Duration) *call {
 			return startCall(func() (int, error) {
 				return c.Refresh(t.Context(), "k", func(context.Context, string) (int, error) {
-					running++
+					running.Add(1)
 					time.Sleep(d)
-					running--
+					running.Add(-1)
 					return v, nil
 				})
 			})
@@ -212,8 +213,8 @@ func TestRefreshAfterTimeout(t *testing.T) {
 		time.Sleep(30 * time.Second) // the first has ended
 		third := refresh(4, time.Second)
 		synctest.Wait()
-		if running != 1 {
-			t.Errorf("%d renewals at a time", running)
+		if n := running.Load(); n != 1 {
+			t.Errorf("%d renewals at a time", n)
 		}
 		if r := late.wait(t); r.err != oncecache.ErrCreateTimeout {
 			t.Errorf("%+v", r)
