@@ -74,6 +74,7 @@ func TestManyLeavesOut(t *testing.T) {
 		})
 		other.Wait()
 		wantMany(t, got, err, map[int]int{1: 10}, nil)
+		synctest.Wait() // what nobody has asked for is closed after the others have their values
 		if !maps.Equal(closed, map[int]int{9: 90}) {
 			t.Errorf("closed %v", closed)
 		}

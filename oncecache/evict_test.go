@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -191,9 +192,12 @@ func TestKeptErrorsAreUsed(t *testing.T) {
 func TestIdleTimeoutHasOneTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
+		var mu sync.Mutex
 		var closed []time.Duration
 		c := oncecache.MustNew(oncecache.Config[int, int]{IdleTimeout: time.Minute, Close: func(int, int) error {
+			mu.Lock()
 			closed = append(closed, time.Since(began))
+			mu.Unlock()
 			time.Sleep(10 * time.Second)
 			return nil
 		}})
@@ -203,6 +207,8 @@ func TestIdleTimeoutHasOneTimer(t *testing.T) {
 		time.Sleep(33 * time.Second)
 		c.Set(3, 3)
 		time.Sleep(time.Hour)
+		mu.Lock()
+		defer mu.Unlock()
 		if got := fmt.Sprint(closed); got != "[1m0s 2m5s 2m45s]" {
 			t.Errorf("closed at %s", got)
 		}
