@@ -3,6 +3,7 @@ package oncecache
 import (
 	"context"
 	"errors"
+	"maps"
 	"runtime/debug"
 	"slices"
 
@@ -22,6 +23,10 @@ import (
 // the values that it has beside the error, which joins the errors of all keys
 // without equal ones. When ctx ends, it returns the values that it has, and
 // ctx.Err().
+//
+// Create is called again for keys that it was not asked for if those who created
+// them have failed after all their callers had left. A create that itself fails
+// with ErrNotFound has left out all keys.
 //
 // Keys may be repeated. Two calls never wait for each other, whatever keys they
 // share: each has called its function before it waits. The context of create is
@@ -86,6 +91,7 @@ type batch[K comparable, V any] struct {
 	places []place[K, V]
 	claims []*creation[K, V] // those that the caller creates itself
 	thrown PanicError        // how the function ended, on a goroutine of its own
+	spare  map[K]V           // values to be closed that no claim has
 
 	// scope is the context of the create function. Its part stands for the
 	// creations of all keys.
@@ -191,6 +197,9 @@ func (b *batch[K, V]) run(create func(context.Context, []K) (map[K]V, error)) {
 
 // runAlone is creation.runAlone for all claims together.
 func (b *batch[K, V]) runAlone(create func(context.Context, []K) (map[K]V, error)) {
+	for _, n := range b.claims {
+		n.phase.runAlone()
+	}
 	ends := b.each(ending[V]{err: ErrGoexit}) // until create returns
 	defer func() {
 		if x := recover(); x != nil {
@@ -211,6 +220,9 @@ func (b *batch[K, V]) call(create func(context.Context, []K) (map[K]V, error)) [
 		keys[i] = n.key
 	}
 	made, err := create(&b.scope, keys)
+	if err == nil && r.close != nil {
+		b.spare = maps.Clone(made) // until it is known how each key ends
+	}
 	ends := make([]ending[V], len(b.claims))
 	for i, n := range b.claims {
 		v, ok := made[n.key]
@@ -220,33 +232,32 @@ func (b *batch[K, V]) call(create func(context.Context, []K) (map[K]V, error)) [
 			ends[i] = r.ending(n.key, v, err)
 		}
 	}
-	if err == nil && r.close != nil {
-		b.dispose(made)
+	for _, n := range b.claims {
+		delete(b.spare, n.key)
 	}
 	return ends
-}
-
-// dispose closes those of the values that nobody has asked for.
-func (b *batch[K, V]) dispose(made map[K]V) {
-	asked := make(map[K]bool, len(b.claims))
-	for _, n := range b.claims {
-		asked[n.key] = true
-	}
-	for k, v := range made {
-		if !asked[k] {
-			b.root.books.begin(onePending)
-			b.root.dispose(k, v)
-		}
-	}
 }
 
 func (b *batch[K, V]) each(how ending[V]) []ending[V] {
 	return slices.Repeat([]ending[V]{how}, len(b.claims))
 }
 
-// end settles all claims, even if a Close function calls runtime.Goexit.
+// end settles all claims. It runs Close functions after that, and all of them,
+// even if some call runtime.Goexit.
 func (b *batch[K, V]) end(ends []ending[V]) {
-	insist(len(ends), func(i int) { b.claims[i].end(ends[i]) })
+	r := b.root
+	var then []func()
+	for k, v := range b.spare {
+		r.books.begin(onePending)
+		then = append(then, func() { r.dispose(k, v) })
+	}
+	for i, n := range b.claims {
+		r.books.count(ends[i].err)
+		if stays, drop := n.conclude(ends[i]); drop || stays && r.order != nil {
+			then = append(then, func() { n.follow(ends[i].value, stays, drop) })
+		}
+	}
+	insist(len(then), func(i int) { then[i]() })
 }
 
 // insist calls f for 0 to n-1, even if f calls runtime.Goexit.

@@ -74,6 +74,7 @@ func TestManyLeavesOut(t *testing.T) {
 		})
 		other.Wait()
 		wantMany(t, got, err, map[int]int{1: 10}, nil)
+		synctest.Wait() // what nobody has asked for is closed after the others have their values
 		if !maps.Equal(closed, map[int]int{9: 90}) {
 			t.Errorf("closed %v", closed)
 		}
@@ -249,3 +250,46 @@ func TestManyOddities(t *testing.T) {
 }
 
 func nil64(context.Context, []float64) (map[float64]int, error) { panic("not asked") }
+
+// Close functions delay nobody who waits for another key, and none is left out
+// because of how another ends, or ErrorTTL.
+func TestManyAreClosed(t *testing.T) {
+	for name, ttl := range map[string]func(int, error) time.Duration{
+		"":                nil,
+		"ErrorTTL panics": func(int, error) time.Duration { panic("asked") },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			closed := map[int]int{}
+			var mu sync.Mutex
+			c := oncecache.MustNew(oncecache.Config[int, int]{ErrorTTL: ttl, Close: func(k, v int) error {
+				time.Sleep(time.Hour)
+				mu.Lock()
+				defer mu.Unlock()
+				if closed[v]++; k > 2 {
+					runtime.Goexit()
+				}
+				return nil
+			}})
+			began := time.Now()
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				defer func() { recover() }()
+				c.GetOrCreateMany(context.Background(), []int{1, 2, 3}, func(context.Context, []int) (map[int]int, error) {
+					c.Set(1, 7)
+					time.Sleep(time.Second)
+					return map[int]int{1: 1, 2: 2, 8: 8, 9: 9}, nil
+				})
+			}()
+			synctest.Wait()
+			if v, err := c.Wait(t.Context(), 2); time.Since(began) != time.Second || ttl == nil && (v != 2 || err != nil) {
+				t.Errorf("%s: %d, %v after %v", name, v, err, time.Since(began))
+			}
+			<-done
+			synctest.Wait()
+			if c.Close(t.Context()); !maps.Equal(closed, map[int]int{1: 1, 2: 1, 7: 1, 8: 1, 9: 1}) {
+				t.Errorf("%s: closed %v", name, closed)
+			}
+		})
+	}
+}

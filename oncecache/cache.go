@@ -195,7 +195,9 @@ func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 	e := r.entries.Swap(k, n) // LP(Set)
 	if e != nil {
 		old, replaced = r.replaced(e, n)
-		defer r.retire(k, e) // even if closing n calls runtime.Goexit
+		// Before n comes, which would make another one go; and even if
+		// closing that calls runtime.Goexit.
+		defer r.release(k, e, r.leave(e))
 	}
 	c.recheck(r, k, n)
 	return old, replaced

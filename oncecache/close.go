@@ -40,10 +40,10 @@ func (c *Cache[K, V]) Close(ctx context.Context) error {
 	r := c.retreat()
 	r.books.work.Or(uint64(closed))
 	r.books.ground()
-	r.drain()
 	if renewals := r.renewals.Load(); renewals != nil {
-		renewals.shared().drain()
+		renewals.shared().drain() // first, as a Close function may call runtime.Goexit
 	}
+	r.drain()
 	return r.books.verdict(r.books.wait(ctx))
 }
 
@@ -91,12 +91,21 @@ func (r *root[K, V]) expel(k K, e *entry[V]) {
 
 // retire follows the removal of e from the table by its caller: it closes the
 // value, if it is to be closed, or leaves that to those who use it.
-func (r *root[K, V]) retire(k K, e *entry[V]) {
+func (r *root[K, V]) retire(k K, e *entry[V]) { r.release(k, e, r.leave(e)) }
+
+// leave is the first half of retire: it takes e off the books. It returns the
+// state of e if release needs it.
+func (r *root[K, V]) leave(e *entry[V]) *phase[V] {
 	if r.close == nil && r.errorTTL == nil && r.order == nil {
-		return
+		return nil
 	}
 	p := e.state.Load()
 	r.left(p)
+	return p
+}
+
+// release is the second half, which may run user code.
+func (r *root[K, V]) release(k K, e *entry[V], p *phase[V]) {
 	if r.close != nil && p.ready() && p.leases.kill() {
 		r.dispose(k, e.value)
 	}

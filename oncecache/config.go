@@ -40,12 +40,14 @@ type Config[K comparable, V any] struct {
 	// means not at all, as without ErrorTTL, and less than zero until somebody
 	// sets or deletes the key. A key whose error is kept has no value: Get does
 	// not find it, and Len, Keys and All leave it out. The error makes room when
-	// the key is asked for after its time, and not by a timer; see Sweep.
+	// the key is asked for after its time, and not by a timer of its own; see
+	// Sweep. With MaxEntries or IdleTimeout it may make room before.
 	//
-	// It is called once for each failure, by the caller that ran the function,
-	// and not for panics, for errors that come after all callers have left, and
-	// for those that this package makes itself. If it panics, that is as if the
-	// create function had.
+	// It is called once for each failure, by the goroutine that ran the function,
+	// and not for panics, timeouts and cycles; for a key that the function of
+	// GetOrCreateMany leaves out it is called with ErrNotFound. Errors that come
+	// after all callers have left are not kept, whatever it says. If it panics,
+	// that is as if the create function had.
 	ErrorTTL func(K, error) time.Duration
 
 	// CreateTimeout bounds how long anyone waits for a create function. After
@@ -59,20 +61,20 @@ type Config[K comparable, V any] struct {
 	CreateTimeout time.Duration
 
 	// MaxEntries bounds how many values, and errors that are kept, stay in the
-	// cache: one more makes another one go that has not been used for some time,
+	// cache: one more makes others go that have not been used for some time,
 	// by the SIEVE algorithm. One that a lease holds does not go, so there may be
-	// more as long as leases hold that many; a lease that is acquired at the same
-	// moment keeps what has gone until it is released, as after Delete. Zero
-	// means that there is no bound.
+	// more while leases hold that many, and until the next one comes; a lease
+	// that is acquired at the same moment keeps what has gone until it is
+	// released, as after Delete. Zero means that there is no bound.
 	//
 	// With MaxEntries or IdleTimeout, a hit of a value that has not been used
 	// since the last search writes a mark beside it. All others write nothing.
 	MaxEntries int
 
-	// IdleTimeout removes values that nobody has used for that long, up to half
-	// as long again, or up to a millisecond; whoever holds a lease uses it. Zero
-	// means that they stay. A timer looks for them while there are any, which
-	// Close stops.
+	// IdleTimeout removes values, and errors that are kept, that nobody has used
+	// for that long, up to half as long again, or up to a millisecond; whoever
+	// holds a lease uses it. Zero means that they stay. A timer looks for them
+	// while there are any, which Close stops.
 	IdleTimeout time.Duration
 
 	// OnLeak is told of a lease that was not released before the garbage

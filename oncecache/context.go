@@ -134,8 +134,8 @@ func (c *Cache[K, V]) attempt(r *root[K, V], k K, create func(context.Context, K
 // the creation fails the error of that, or ErrNotFound if all its callers had
 // left before. As a caller of the creation it keeps it from being cancelled.
 //
-// If ctx has ended already, Wait returns the value if there is one, and
-// otherwise ctx.Err(). It panics if ctx is nil.
+// If ctx has ended already, Wait returns the value if there is one, ErrNotFound
+// if k is absent, and otherwise ctx.Err(). It panics if ctx is nil.
 //
 // Wait is wait-free if k is absent or has a value, and otherwise blocking: it
 // waits for a creation or until ctx ends. It takes effect as

@@ -115,6 +115,7 @@ func (n *creation[K, V]) run(create func() (V, error)) {
 // becomes the error n.thrown.
 func (n *creation[K, V]) runAlone(ctx context.Context, create func(context.Context, K) (V, error)) {
 	end := ending[V]{err: ErrGoexit} // until create returns
+	n.phase.runAlone()
 	defer func() {
 		if x := recover(); x != nil {
 			n.thrown = PanicError{Value: x, Stack: debug.Stack()}
@@ -133,12 +134,30 @@ func (n *creation[K, V]) end(how ending[V]) {
 	n.settle(how)
 }
 
-// settle ends the flight. Only the creator calls it, once.
+// settle ends the flight, and does what follows from that. Only the creator
+// calls it, once.
+func (n *creation[K, V]) settle(end ending[V]) {
+	stays, drop := n.conclude(end)
+	n.follow(end.value, stays, drop)
+}
+
+// follow runs the Close functions that follow the end of the flight: of v, if
+// nobody has it, and of what has to make room for it, if it stays.
+func (n *creation[K, V]) follow(v V, stays, drop bool) {
+	if stays {
+		n.root.settled(n.entry)
+	}
+	if drop {
+		n.root.dispose(n.key, v)
+	}
+}
+
+// conclude ends the flight, and runs no user code.
 //
 // A failed entry leaves the table before anyone can learn of the failure, so
 // that whoever knows of it and calls again starts anew, unless the failure is
 // kept.
-func (n *creation[K, V]) settle(end ending[V]) {
+func (n *creation[K, V]) conclude(end ending[V]) (stays, drop bool) {
 	r, k, e, p := n.root, n.key, n.entry, n.phase
 	if n.stop != nil {
 		n.stop()
@@ -147,9 +166,9 @@ func (n *creation[K, V]) settle(end ending[V]) {
 	if p.counts(r.seat) {
 		who = p.land() // before the result is known, so that all their leases are in it
 	}
-	over, drop, stays := onePending, false, false
+	over := onePending
 	if end.err != nil {
-		if blamed := who.blame(end.err); blamed != end.err {
+		if blamed := who.blame(); blamed != nil {
 			end.err, end.until = blamed, 0
 		}
 		if end.until == 0 {
@@ -196,23 +215,19 @@ func (n *creation[K, V]) settle(end ending[V]) {
 	if p != nil {
 		p.end()
 	}
-	if stays {
-		r.settled(e)
-	}
-	if drop && end.err == nil && r.close != nil {
-		r.dispose(k, end.value)
-	}
+	return stays, drop && end.err == nil && r.close != nil
 }
 
-// blame returns what the callers of a creation get that failed with err.
-func (c crew) blame(err error) error {
+// blame returns what the callers of a creation that failed get instead of its
+// error, or nil if they get that.
+func (c crew) blame() error {
 	switch {
 	case c.has(grounded):
 		return ErrClosed
 	case c.has(abandoned):
 		return errAgain // those who are aboard came after the cancellation
 	}
-	return err
+	return nil
 }
 
 // landing returns what the state of an entry becomes when its creation ends.

@@ -1,12 +1,14 @@
 package oncecache_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/latchfree/latchfree/oncecache"
 )
@@ -260,6 +262,30 @@ func TestT35_EverySleeperIsWoken(t *testing.T) {
 			if r := w.wait(t); r != (result{value: 5}) {
 				t.Fatal(r)
 			}
+		}
+	})
+}
+
+// errList is an error that cannot be compared, like those of go/scanner.
+type errList []string
+
+func (e errList) Error() string { return fmt.Sprint([]string(e)) }
+
+// An error need not be comparable.
+func TestErrorsThatCannotBeCompared(t *testing.T) {
+	within(t, time.Minute, func() {
+		for name, ctx := range contexts(t) {
+			var c oncecache.Cache[string, int]
+			want := errList{"refused"}
+			_, err := c.GetOrCreateContext(ctx, "k", func(context.Context, string) (int, error) { return 0, want })
+			if got := errList(nil); !errors.As(err, &got) {
+				t.Errorf("%s: %v", name, err)
+			}
+			_, err = c.GetOrCreateMany(ctx, []string{"a", "b"}, func(context.Context, []string) (map[string]int, error) { return nil, want })
+			if got := errList(nil); !errors.As(err, &got) {
+				t.Errorf("%s: %v", name, err)
+			}
+			wantEven(t, &c)
 		}
 	})
 }

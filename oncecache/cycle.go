@@ -47,7 +47,13 @@ func explain[K comparable](err error, k K) error {
 }
 
 // runsHere reports whether the calling goroutine runs the create function.
-func (f *flight) runsHere() bool { return f.by != 0 && f.by == goid.Token() }
+func (f *flight) runsHere() bool {
+	here := goid.Token()
+	return here != 0 && (f.by == here || f.alone.Load() == int64(here))
+}
+
+// runAlone says that the calling goroutine is there for the create function.
+func (f *flight) runAlone() { f.alone.Store(int64(goid.Token())) }
 
 // scope is the context of a create function. It knows its flight, so that a
 // call which the function makes, and hands its context to, is known as its own.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -73,13 +74,25 @@ func TestT23_CyclesOfOneCaller(t *testing.T) {
 			} {
 				a := dependants{new(oncecache.Cache[string, string]), tt.other, nil}
 				_, err := a.c.GetOrCreateContext(ctx, "a", a.create)
+				var cycle *oncecache.CycleError
+				if errors.As(err, &cycle) && name == "can end" {
+					// Each function has a goroutine of its own, and begins to
+					// wait when it likes: any of them may be the last.
+					tt.path = from(cycle.Path[0], tt.path)
+				}
 				wantCycle(t, err, tt.path...)
-				if got := len(tt.path); got == 0 || a.c.Len() > 1 {
+				if a.c.Len() > 1 {
 					t.Errorf("%s: %d keys", name, a.c.Len())
 				}
 			}
 		}
 	})
+}
+
+// from returns the path of the same cycle that begins with k.
+func from(k any, path []any) []any {
+	i := max(0, slices.Index(path, k))
+	return append(append(slices.Clone(path[i:len(path)-1]), path[:i]...), path[i])
 }
 
 func contexts(t *testing.T) map[string]context.Context {
@@ -153,5 +166,23 @@ func TestT23_CyclesOfSeveralCallers(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// A function that has a context, and does not hand it on, is told as well if it
+// asks for its own key on its own goroutine.
+func TestCyclesThatDropTheContext(t *testing.T) {
+	for _, ctx := range contexts(t) {
+		var c oncecache.Cache[string, int]
+		within(t, time.Minute, func() {
+			_, err := c.GetOrCreateContext(ctx, "a", func(_ context.Context, k string) (int, error) { return c.GetOrCreate(k, diskFull) })
+			wantCycle(t, err, "a", "a")
+			_, err = c.GetOrCreateMany(ctx, []string{"b", "c"}, func(context.Context, []string) (map[string]int, error) {
+				_, err := c.GetOrCreate("c", diskFull)
+				return nil, err
+			})
+			wantCycle(t, err, "c", "c")
+		})
+		wantLen(t, &c, 0)
 	}
 }

@@ -72,8 +72,11 @@ type order[K comparable, V any] struct {
 	newest, oldest *standing[K, V]
 	hand           *standing[K, V] // where the next search begins; nil: at the oldest
 	len            int
-	stop           func() // the timer of the next sweep; nil: there is none
+	next           *sweeper // starts the next sweep, or has started one; nil: there is none
 }
+
+// sweeper is a timer that sweeps once.
+type sweeper struct{ stop func() }
 
 // stand returns the mark of a new entry, or nil if the cache has no order.
 func (r *root[K, V]) stand(k K, e *entry[V]) *mark {
@@ -155,13 +158,15 @@ func (o *order[K, V]) add(r *root[K, V], s *standing[K, V]) (out []*standing[K, 
 // victim returns the entry that has to make room for the newest, or nil if
 // leases hold all others. The caller holds mu.
 func (o *order[K, V]) victim(newest *standing[K, V]) *standing[K, V] {
-	for range 2 * o.len { // the first time round clears all marks
+	// The first time round clears all marks. Hits may set them again, so the
+	// third does not ask.
+	for i := range 3 * o.len {
 		s := o.hand
 		if s == nil {
 			s = o.oldest
 		}
 		o.hand = s.newer
-		if s != newest && !s.asked(usedForSieve) && !s.entry.leased() {
+		if s != newest && (i >= 2*o.len || !s.asked(usedForSieve)) && !s.entry.leased() {
 			return s
 		}
 	}
@@ -195,9 +200,9 @@ func (o *order[K, V]) drop(s *standing[K, V]) {
 		o.remove(s)
 	}
 	s.stage = gone
-	if o.len == 0 && o.stop != nil {
-		o.stop()
-		o.stop = nil
+	if o.len == 0 && o.next != nil {
+		o.next.stop()
+		o.next = nil
 	}
 }
 
@@ -226,24 +231,30 @@ const shortestSweep = time.Millisecond
 // arm starts the timer of the next sweep, if there is none. The caller holds
 // mu. The timer does not keep the cache alive.
 func (o *order[K, V]) arm(r *root[K, V]) {
-	if o.stop != nil {
+	if o.next != nil {
 		return
 	}
-	root := weak.Make(r)
-	o.stop = atomics.After(max(o.idle/2, shortestSweep), func() {
+	root, s := weak.Make(r), new(sweeper)
+	s.stop = atomics.After(max(o.idle/2, shortestSweep), func() {
 		if r := root.Value(); r != nil {
-			r.tick()
+			r.tick(s)
 		}
 	})
+	o.next = s
 }
 
-// tick sweeps, and starts the timer again if anything is left.
-func (r *root[K, V]) tick() {
+// tick sweeps for s, and starts the next timer if anything is left and none has
+// been started since: the order may have been empty meanwhile.
+func (r *root[K, V]) tick(s *sweeper) {
+	o := r.order
 	defer func() {
-		r.order.mu.Lock()
-		defer r.order.mu.Unlock()
-		if r.order.stop = nil; r.order.len > 0 {
-			r.order.arm(r)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.next == s {
+			o.next = nil
+		}
+		if o.len > 0 {
+			o.arm(r)
 		}
 	}()
 	r.sweep()

@@ -3,7 +3,9 @@ package oncecache_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,6 +96,121 @@ func TestIdleTimeout(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		if c.Len() != 0 || len(closed) != 3 {
 			t.Errorf("%d left, closed %v", c.Len(), closed)
+		}
+	})
+}
+
+// A value that takes the place of another of its key makes no other go.
+func TestReplacedEntriesMakeRoom(t *testing.T) {
+	c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 2})
+	c.Set(1, 1)
+	c.Set(2, 2)
+	c.Set(2, 3)
+	if got := sorted(c); !slices.Equal(got, []int{1, 2}) {
+		t.Errorf("after Set: %v", got)
+	}
+	if v, err := c.Refresh(t.Context(), 2, func(context.Context, int) (int, error) { return 4, nil }); v != 4 || err != nil {
+		t.Error(v, err)
+	}
+	if got := sorted(c); !slices.Equal(got, []int{1, 2}) || c.Stats().Evicted != 0 {
+		t.Errorf("after Refresh: %v", got)
+	}
+}
+
+// Whatever becomes of the value that makes room for a new one, the old one of
+// the key is closed.
+func TestClosedThoughEvictionExits(t *testing.T) {
+	for name, replace := range map[string]func(context.Context, *oncecache.Cache[int, int]){
+		"Set": func(_ context.Context, c *oncecache.Cache[int, int]) { c.Set(2, 5) },
+		"Refresh": func(ctx context.Context, c *oncecache.Cache[int, int]) {
+			c.Refresh(ctx, 2, func(context.Context, int) (int, error) { return 5, nil })
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var closed []int
+			c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 2, Close: func(_, v int) error {
+				if closed = append(closed, v); v == 1 {
+					runtime.Goexit()
+				}
+				return nil
+			}})
+			l, _ := c.Acquire(t.Context(), 1, func(_ context.Context, k int) (int, error) { return k, nil })
+			l2, _ := c.Acquire(t.Context(), 3, func(_ context.Context, k int) (int, error) { return k, nil })
+			c.Set(2, 2) // one too many
+			l.Release()
+			done := make(chan struct{})
+			go func() { defer close(done); replace(t.Context(), c) }()
+			<-done
+			synctest.Wait()
+			if !slices.Equal(closed, []int{1, 2}) {
+				t.Errorf("%s: closed %v", name, closed)
+			}
+			l2.Release()
+			if c.Close(t.Context()); oncecache.Pending(c) != 0 {
+				t.Errorf("%s: %d are pending", name, oncecache.Pending(c))
+			}
+		})
+	}
+}
+
+// A lease of a value that nobody closes is a use of it.
+func TestAcquireIsUse(t *testing.T) {
+	c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 2})
+	c.Set(1, 1)
+	c.Set(2, 2)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	l, err := c.Acquire(ended, 1, func(context.Context, int) (int, error) { panic("not asked") })
+	if err != nil || l.Value() != 1 {
+		t.Fatal(err)
+	}
+	l.Release()
+	if c.Set(3, 3); !slices.Equal(sorted(c), []int{1, 3}) {
+		t.Errorf("%v are left", sorted(c))
+	}
+}
+
+// So is getting an error that is kept.
+func TestKeptErrorsAreUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{
+			IdleTimeout: time.Minute,
+			ErrorTTL:    func(int, error) time.Duration { return time.Hour },
+		})
+		calls := 0
+		for range 20 {
+			c.GetOrCreate(1, func() (int, error) { calls++; return failing() })
+			time.Sleep(20 * time.Second)
+		}
+		if calls != 1 {
+			t.Errorf("%d calls", calls)
+		}
+	})
+}
+
+// There is one timer, even if an entry comes while the last one is closed.
+func TestIdleTimeoutHasOneTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var mu sync.Mutex
+		var closed []time.Duration
+		c := oncecache.MustNew(oncecache.Config[int, int]{IdleTimeout: time.Minute, Close: func(int, int) error {
+			mu.Lock()
+			closed = append(closed, time.Since(began))
+			mu.Unlock()
+			time.Sleep(10 * time.Second)
+			return nil
+		}})
+		c.Set(1, 1)
+		time.Sleep(65 * time.Second)
+		c.Set(2, 2) // starts a timer, whose turns are at 95, 125, and 30 after that has ended
+		time.Sleep(33 * time.Second)
+		c.Set(3, 3)
+		time.Sleep(time.Hour)
+		mu.Lock()
+		defer mu.Unlock()
+		if got := fmt.Sprint(closed); got != "[1m0s 2m5s 2m45s]" {
+			t.Errorf("closed at %s", got)
 		}
 	})
 }

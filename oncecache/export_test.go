@@ -41,3 +41,17 @@ func Hidden[K comparable, V any](c *Cache[K, V]) int { return len(*c.shared().bo
 func Pending[K comparable, V any](c *Cache[K, V]) int {
 	return tally(c.shared().books.work.Load()).pending()
 }
+
+// Places returns how many entries the order of a cache with bounds has.
+func Places[K comparable, V any](c *Cache[K, V]) (n int) {
+	o := c.shared().order
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for s := o.newest; s != nil; s = s.older {
+		n++
+	}
+	if n != o.len {
+		panic("oncecache: the order has lost count")
+	}
+	return n
+}

@@ -209,6 +209,7 @@ func TestT18_CreateTimeout(t *testing.T) {
 			}
 		}
 		callers.Wait()
+		synctest.Wait() // the function learns of it after its callers
 		if got := cause.Load(); got != oncecache.ErrCreateTimeout {
 			t.Errorf("cause %v", got)
 		}

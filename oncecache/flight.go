@@ -28,6 +28,10 @@ type flight struct {
 	// if that has a goroutine of its own. It never changes.
 	by uintptr
 
+	// alone is the token of that goroutine of its own, once it runs. It is a
+	// gauge because nobody else finds in it what they look for.
+	alone atomics.Gauge
+
 	// awaits lists what the create function waits for, newest first. Whoever
 	// begins to wait for something replaces the head by CAS.
 	awaits atomics.Pointer[dependence]

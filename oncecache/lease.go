@@ -54,7 +54,10 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 	e := r.entries.Load(k) // LP(Acquire): a hit, if the value can be held
 	if e != nil {
 		p := e.state.Load()
-		if p == nil { // nothing is closed
+		if p == nil || p.leases == nil && p.ready() { // nothing is closed
+			if p != nil {
+				p.mark.touch()
+			}
 			return Lease[K, V]{entry: e, root: r, key: k, leak: r.track(k)}, nil
 		}
 		if p.leases != nil {

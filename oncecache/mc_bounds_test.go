@@ -141,6 +141,11 @@ func TestProtocolsOfEviction(t *testing.T) {
 		{"one comes, the other goes", one, full, []func(*estate){set(2, 2), func(e *estate) { e.c.Delete(1) }}, atMost(1)},
 		{"one comes, the other is replaced", one, full, []func(*estate){set(2, 2), set(1, 3)}, atMost(1)},
 		{"one comes, the other is used", one, full, []func(*estate){set(2, 2), hold(1, 3)}, atMost(2)},
+		{"one comes, the other is hit again and again", one, full, []func(*estate){set(2, 2), func(e *estate) {
+			e.c.Get(1)
+			e.c.Get(1)
+			e.c.Get(1)
+		}}, atMost(1)},
 		{"one comes and goes", one, full, []func(*estate){set(2, 2), func(e *estate) { e.c.Delete(2) }}, atMost(1)},
 		{"a creation, and one that goes", one, full, []func(*estate){hold(2, 2), func(e *estate) { e.c.Delete(2) }}, atMost(2)},
 		{"Close", one, full, []func(*estate){set(2, 2), func(e *estate) { e.c.Close(context.Background()) }}, atMost(0)},

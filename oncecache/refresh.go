@@ -43,8 +43,14 @@ func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Cont
 		if err != nil {
 			return nil, err
 		}
-		v = r.renew(ctx, k, e, v)
-		renewals.Delete(k) // before this is known, so that whoever knows of it starts anew
+		own := renewals.shared().createdBy(k, partOf(ctx))
+		if own == nil {
+			e = nil // a timeout has ended the renewal, or Close
+		}
+		v = r.renew(k, e, v)
+		if own != nil && renewals.shared().entries.CompareAndDelete(k, own) {
+			renewals.removed(renewals.shared(), own) // before this is known, so that whoever knows of it starts anew
+		}
 		return v, nil
 	})
 	if err != nil {
@@ -55,15 +61,16 @@ func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Cont
 }
 
 // renew puts v in the place of the value of e, which the key had when Refresh
-// began to make v, and returns what the callers of Refresh get.
-func (r *root[K, V]) renew(ctx context.Context, k K, e *entry[V], v V) V {
+// began to make v, and returns what the callers of Refresh get. E is nil if v
+// is not to be kept.
+func (r *root[K, V]) renew(k K, e *entry[V], v V) V {
 	if r.close != nil {
 		r.books.begin(onePending)
 	}
 	n := r.newEntry(k, v)
-	if e != nil && context.Cause(ctx) != ErrCreateTimeout && r.entries.CompareAndSwap(k, e, n) { // LP(Refresh)
+	if e != nil && r.entries.CompareAndSwap(k, e, n) { // LP(Refresh)
+		defer r.release(k, e, r.leave(e)) // as Set does
 		r.settled(n)
-		r.retire(k, e)
 		return v
 	}
 	if now := r.entries.Load(k); now != nil {
@@ -75,6 +82,16 @@ func (r *root[K, V]) renew(ctx context.Context, k K, e *entry[V], v V) V {
 		r.dispose(k, n.value)
 	}
 	return v
+}
+
+// createdBy returns the entry of k if f, and no later flight, creates it.
+func (r *root[K, V]) createdBy(k K, f *flight) *entry[V] {
+	if e := r.entries.Load(k); e != nil {
+		if p := e.state.Load(); p.creating() && &p.flight == f {
+			return e
+		}
+	}
+	return nil
 }
 
 // renewing returns the cache in which the keys are created that Refresh makes

@@ -3,7 +3,9 @@ package oncecache_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,4 +189,83 @@ func TestRefreshFails(t *testing.T) {
 		wantCycle(t, err, "k", "k")
 	})
 	wantGet(t, &c, "k", 1)
+}
+
+// A renewal that has timed out leaves the next one alone when it ends.
+func TestRefreshAfterTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(oncecache.Config[string, int]{CreateTimeout: time.Minute})
+		c.Set("k", 1)
+		var running atomic.Int32
+		refresh := func(v int, d time.Duration) *call {
+			return startCall(func() (int, error) {
+				return c.Refresh(t.Context(), "k", func(context.Context, string) (int, error) {
+					running.Add(1)
+					time.Sleep(d)
+					running.Add(-1)
+					return v, nil
+				})
+			})
+		}
+		late := refresh(2, 90*time.Second)
+		time.Sleep(70 * time.Second)
+		second := refresh(3, 40*time.Second)
+		time.Sleep(30 * time.Second) // the first has ended
+		third := refresh(4, time.Second)
+		synctest.Wait()
+		if n := running.Load(); n != 1 {
+			t.Errorf("%d renewals at a time", n)
+		}
+		if r := late.wait(t); r.err != oncecache.ErrCreateTimeout {
+			t.Errorf("%+v", r)
+		}
+		for _, x := range []*call{second, third} {
+			if r := x.wait(t); r.value != 3 || r.err != nil {
+				t.Errorf("%+v", r)
+			}
+		}
+		wantGet(t, c, "k", 3)
+		wantEven(t, c)
+	})
+}
+
+// What comes too late is not kept, though all had left before it was.
+func TestRefreshTimesOutForHeirs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(oncecache.Config[string, int]{CreateTimeout: time.Minute})
+		c.Set("k", 1)
+		ctx, leave := context.WithCancel(t.Context())
+		x := startCall(func() (int, error) {
+			return c.Refresh(ctx, "k", func(context.Context, string) (int, error) { time.Sleep(time.Hour); return 2, nil })
+		})
+		synctest.Wait()
+		leave()
+		if r := x.wait(t); r.err != context.Canceled {
+			t.Errorf("%+v", r)
+		}
+		if _, err := c.Refresh(t.Context(), "k", slowly(3, nil)); err != oncecache.ErrCreateTimeout {
+			t.Error(err)
+		}
+		time.Sleep(2 * time.Hour)
+		wantGet(t, c, "k", 1)
+	})
+}
+
+// Close calls renewals off before it closes values, which may end its goroutine.
+func TestRefreshIsCalledOffThoughCloseExits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(oncecache.Config[string, int]{Close: func(string, int) error { runtime.Goexit(); return nil }})
+		c.Set("k", 1)
+		x := startCall(func() (int, error) { return c.Refresh(t.Context(), "k", slowly(2, nil)) })
+		synctest.Wait()
+		began := time.Now()
+		go c.Close(t.Context())
+		if r := x.wait(t); r.err != oncecache.ErrClosed || time.Since(began) != 0 {
+			t.Errorf("%+v after %v", r, time.Since(began))
+		}
+		synctest.Wait()
+		if n := oncecache.Pending(c); n != 0 {
+			t.Errorf("%d are pending", n)
+		}
+	})
 }

@@ -132,6 +132,9 @@ func (e *entry[V]) outcome(c *caller) (*entry[V], *atomics.Int64, error) {
 			held, err := p.leases.claim(c)
 			return e, held, err
 		case p.err != nil:
+			if p.mark != nil {
+				p.mark.touch()
+			}
 			return nil, nil, p.err
 		case p.mark != nil:
 			return e, nil, nil

@@ -13,7 +13,7 @@ type Stats struct {
 	Failed   uint64 // create functions that returned an error
 	Panicked uint64 // create functions that panicked or called runtime.Goexit
 	TimedOut uint64 // creations that took longer than Config.CreateTimeout
-	Evicted  uint64 // values that had to make room, or were idle
+	Evicted  uint64 // values, and errors that were kept, that had to make room or were idle
 	Closed   uint64 // calls of Config.Close that have ended
 }
 
