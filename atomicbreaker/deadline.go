@@ -7,6 +7,13 @@ func (w word) openPending(s *settings, now time.Duration) bool {
 	return w.until() == forever || pending(w.until(), ticks(now, openTick), untilMask, s.openBound)
 }
 
+// openOver reports whether the time of an open word has passed at now, after
+// which the word may have been written. A quarter of the range is more than
+// anybody is stopped between two steps.
+func (w word) openOver(now time.Duration) bool {
+	return w.until() != forever && (ticks(now, openTick)-w.until())&untilMask < (untilMask+1)/4
+}
+
 // leasePending reports whether a half-open word's probes may still report.
 func (w word) leasePending(s *settings, now time.Duration) bool {
 	return pending(w.lease(), ticks(now, leaseTick), leaseMask, s.leaseBound)

@@ -35,12 +35,13 @@ func (c *core) read() view {
 	}
 	// The time may have passed only after someone had closed the breaker.
 	// LP(State): a second load decides. The same word has been there while the
-	// clock was read. Another one was written meanwhile, so if it is open its
-	// time has just begun.
+	// clock was read. Another one was written meanwhile. If it is open and its
+	// time has passed too, it was written before the clock was read; if not, that
+	// may have been later.
 	v.word = word(c.word.Load()).living()
 	v.state = v.word.state()
 	switch {
-	case v.word == w:
+	case v.word == w, v.state == Open && v.word.openOver(now):
 		v.state = HalfOpen
 	case v.state == Open:
 		v.left = v.word.openLeft(now)
