@@ -31,27 +31,27 @@ func half(t *testing.T) (srv *httptest.Server, goOn chan func(http.ResponseWrite
 // A body that breaks is a failure, one that does not is a success, and either
 // is reported when the body ends and not before.
 func TestWatchBody(t *testing.T) {
-	srv, goOn := half(t)
+	type handler = chan<- func(http.ResponseWriter)
 	for _, tt := range []struct {
 		name   string
-		end    func(cancel func(), resp *http.Response)
+		end    func(goOn handler, cancel func(), resp *http.Response)
 		failed bool
 		kept   bool // the failure before is not cleared
 	}{
-		{"read", func(_ func(), resp *http.Response) {
+		{"read", func(goOn handler, _ func(), resp *http.Response) {
 			goOn <- func(w http.ResponseWriter) { io.WriteString(w, "half") }
 			if b, err := io.ReadAll(resp.Body); string(b) != "halfhalf" || err != nil {
 				t.Errorf("%q, %v", b, err)
 			}
 		}, false, false},
-		{"closed", func(_ func(), resp *http.Response) { resp.Body.Close() }, false, false},
-		{"broken", func(_ func(), resp *http.Response) {
+		{"closed", func(_ handler, _ func(), resp *http.Response) { resp.Body.Close() }, false, false},
+		{"broken", func(goOn handler, _ func(), resp *http.Response) {
 			goOn <- func(http.ResponseWriter) { panic(http.ErrAbortHandler) }
 			if _, err := io.ReadAll(resp.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Error(err)
 			}
 		}, true, true},
-		{"cancelled", func(cancel func(), resp *http.Response) {
+		{"cancelled", func(_ handler, cancel func(), resp *http.Response) {
 			cancel()
 			if _, err := io.ReadAll(resp.Body); !errors.Is(err, context.Canceled) {
 				t.Error(err)
@@ -59,6 +59,7 @@ func TestWatchBody(t *testing.T) {
 		}, false, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			srv, goOn := half(t) // whose only request this is
 			rt := transport(breakerhttp.TransportConfig{Base: srv.Client().Transport, WatchBody: true, Group: tripAfter(5)})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -69,7 +70,7 @@ func TestWatchBody(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantState(t, rt.Group(), host(srv), atomicbreaker.Closed, 1)
-			tt.end(cancel, resp)
+			tt.end(goOn, cancel, resp)
 			want := 0
 			if tt.kept {
 				want++
