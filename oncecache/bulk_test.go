@@ -116,8 +116,8 @@ func TestT11_ManyFails(t *testing.T) {
 					})
 					return len(got), err
 				})
-				others.Wait()
 				r := owner.wait(t)
+				others.Wait()
 				switch {
 				case how == "error" && (r.err != errRefused || r.value != 1),
 					how == "panic" && r.panicked == nil,
@@ -203,10 +203,7 @@ func TestT23_CyclesOfMany(t *testing.T) {
 				})
 				return nil, err
 			})
-			wantCycle(t, err, 4, 3, 4)
-			if v, ok := c.Get(5); !ok || v != 25 {
-				t.Error(v, ok)
-			}
+			wantCycle(t, err) // of 4 and 3, whichever of the two asks last
 		}
 	})
 }

@@ -127,24 +127,31 @@ func TestClosedThoughEvictionExits(t *testing.T) {
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
 			var closed []int
 			c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 2, Close: func(_, v int) error {
-				if closed = append(closed, v); v == 1 {
+				mu.Lock()
+				closed = append(closed, v)
+				mu.Unlock()
+				if v == 1 {
 					runtime.Goexit()
 				}
 				return nil
 			}})
 			l, _ := c.Acquire(t.Context(), 1, func(_ context.Context, k int) (int, error) { return k, nil })
 			l2, _ := c.Acquire(t.Context(), 3, func(_ context.Context, k int) (int, error) { return k, nil })
-			c.Set(2, 2) // one too many
+			synctest.Wait() // they have taken their places
+			c.Set(2, 2)     // one too many
 			l.Release()
 			done := make(chan struct{})
 			go func() { defer close(done); replace(t.Context(), c) }()
 			<-done
 			synctest.Wait()
+			mu.Lock()
 			if !slices.Equal(closed, []int{1, 2}) {
 				t.Errorf("%s: closed %v", name, closed)
 			}
+			mu.Unlock()
 			l2.Release()
 			if c.Close(t.Context()); oncecache.Pending(c) != 0 {
 				t.Errorf("%s: %d are pending", name, oncecache.Pending(c))
