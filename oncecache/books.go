@@ -26,7 +26,7 @@ type books struct {
 	idle atomics.Pointer[atomics.Event]
 
 	// forgotten are the flights that Delete has hidden from Close, and which
-	// Close can call off. The slice never changes; it is replaced by CAS.
+	// Close can call off, until they land. The slice never changes; it is replaced by CAS.
 	forgotten atomics.Pointer[[]*flight]
 
 	// troubles is the last of the errors that nobody has been told, linked to
@@ -107,20 +107,29 @@ func (b *books) wait(ctx context.Context) error {
 
 // hide keeps f, which is in no table from now on, for Close to find.
 func (b *books) hide(f *flight) {
+	b.replaceForgotten(f)
+	if f.landed() {
+		b.unhide() // its creator may have looked before
+	}
+}
+
+// unhide lets go of the flights that have landed.
+func (b *books) unhide() { b.replaceForgotten() }
+
+func (b *books) replaceForgotten(more ...*flight) {
 	for {
-		old := b.forgotten.Load()
-		now := []*flight{f}
+		old, now := b.forgotten.Load(), slices.Clone(more)
 		if old != nil {
-			for _, o := range *old {
-				if !crew(o.aboard.Load()).has(landed) {
-					now = append(now, o)
+			for _, f := range *old {
+				if !f.landed() {
+					now = append(now, f)
 				}
 			}
 		}
 		if b.forgotten.CompareAndSwap(old, &now) {
 			return
 		}
-		// Another Delete has hidden a flight.
+		// Another flight was hidden, or has landed.
 	}
 }
 

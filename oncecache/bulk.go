@@ -51,6 +51,7 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 	var errs []error
 	seen := make(map[K]bool, len(keys))
 	missing := slices.DeleteFunc(slices.Clone(keys), func(k K) bool {
+		r.storable(k) // panics if k cannot be compared
 		again := seen[k]
 		seen[k] = true
 		return again
@@ -167,7 +168,7 @@ func (b *batch[K, V]) start(ctx context.Context, create func(context.Context, []
 		atomics.Go(func() { b.runAlone(create) })
 	default:
 		if b.part != nil {
-			if d, err := b.part.depend(&b.claims[0].phase.flight, b.claims[0].key); err == nil {
+			if d, err := b.part.depend(&b.claims[0].phase.flight, b.claims[0].key, calls); err == nil {
 				defer d.end()
 			}
 		}
@@ -184,10 +185,10 @@ func (b *batch[K, V]) run(create func(context.Context, []K) (map[K]V, error)) {
 		}
 		thrown := recover()
 		if thrown == nil {
-			b.end(b.each(ending[V]{err: ErrGoexit}))
+			b.end(b.each(ending[V]{err: ErrGoexit, cut: true}))
 			return
 		}
-		b.end(b.each(ending[V]{err: &PanicError{Value: thrown, Stack: debug.Stack()}}))
+		b.end(b.each(ending[V]{err: &PanicError{Value: thrown, Stack: debug.Stack()}, cut: true}))
 		panic(thrown)
 	}()
 	ends := b.call(create)
@@ -200,12 +201,17 @@ func (b *batch[K, V]) runAlone(create func(context.Context, []K) (map[K]V, error
 	for _, n := range b.claims {
 		n.phase.runAlone()
 	}
-	ends := b.each(ending[V]{err: ErrGoexit}) // until create returns
+	ends := b.each(ending[V]{err: ErrGoexit, cut: true}) // until create returns
 	defer func() {
 		if x := recover(); x != nil {
 			b.thrown = PanicError{Value: x, Stack: debug.Stack()}
-			ends = b.each(ending[V]{err: &b.thrown})
-			ends[0].lost = &b.thrown // it is one panic, however many keys it had
+			ends = b.each(ending[V]{err: &b.thrown, cut: true})
+			b.root.books.begin(onePending) // Close waits until it is known whether anybody hears of it
+			defer b.root.books.finish(onePending)
+			if !b.end(ends) {
+				b.root.books.note(&b.thrown)
+			}
+			return
 		}
 		b.end(ends)
 	}()
@@ -242,9 +248,10 @@ func (b *batch[K, V]) each(how ending[V]) []ending[V] {
 	return slices.Repeat([]ending[V]{how}, len(b.claims))
 }
 
-// end settles all claims. It runs Close functions after that, and all of them,
-// even if some call runtime.Goexit.
-func (b *batch[K, V]) end(ends []ending[V]) {
+// end settles all claims, and reports whether anybody hears of the outcome of
+// one. It runs Close functions after that, and all of them, even if some call
+// runtime.Goexit.
+func (b *batch[K, V]) end(ends []ending[V]) (heard bool) {
 	r := b.root
 	var then []func()
 	for k, v := range b.spare {
@@ -252,12 +259,14 @@ func (b *batch[K, V]) end(ends []ending[V]) {
 		then = append(then, func() { r.dispose(k, v) })
 	}
 	for i, n := range b.claims {
-		r.books.count(ends[i].err)
-		if stays, drop := n.conclude(ends[i]); drop || stays && r.order != nil {
-			then = append(then, func() { n.follow(ends[i].value, stays, drop) })
+		r.books.count(ends[i].err, ends[i].cut)
+		l := n.conclude(ends[i])
+		if heard = heard || l.heard; l.drop || l.stays && r.order != nil {
+			then = append(then, func() { n.follow(ends[i].value, l) })
 		}
 	}
 	insist(len(then), func(i int) { then[i]() })
+	return heard
 }
 
 // insist calls f for 0 to n-1, even if f calls runtime.Goexit.

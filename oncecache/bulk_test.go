@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -288,5 +289,45 @@ func TestManyAreClosed(t *testing.T) {
 				t.Errorf("%s: closed %v", name, closed)
 			}
 		})
+	}
+}
+
+// A panic is told once: to the caller, or by Close.
+func TestPanicsOfManyAreToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, set := range [][]int{{}, {1}, {2}, {1, 2}} {
+			var c oncecache.Cache[int, int]
+			x := startCall(func() (int, error) {
+				_, err := c.GetOrCreateMany(t.Context(), []int{1, 2}, func(context.Context, []int) (map[int]int, error) {
+					for _, k := range set {
+						c.Set(k, 7)
+					}
+					panic("disk full")
+				})
+				return 0, err
+			})
+			told := 0
+			if r := x.wait(t); r.panicked != nil {
+				told++
+			}
+			synctest.Wait()
+			if err := c.Close(t.Context()); err != nil {
+				told++
+			}
+			if told != 1 {
+				t.Errorf("%v set: told %d times", set, told)
+			}
+		}
+	})
+}
+
+// Keys that cannot be compared are a mistake of the caller, as elsewhere.
+func TestManyUncomparable(t *testing.T) {
+	var c oncecache.Cache[any, int]
+	p := panicOf(func() {
+		c.GetOrCreateMany(t.Context(), []any{1, []int{2}}, func(context.Context, []any) (map[any]int, error) { panic("called") })
+	})
+	if s, ok := p.(string); !ok || !strings.HasPrefix(s, "oncecache: ") {
+		t.Error(p)
 	}
 }

@@ -263,6 +263,9 @@ func TestHiddenFlightsAreLetGo(t *testing.T) {
 			}
 			p.end <- with(1)
 			owner.wait(t)
+			if n := oncecache.Hidden(&c); n != 0 {
+				t.Fatalf("%d flights hidden after their end", n)
+			}
 		}
 	})
 }

@@ -17,7 +17,7 @@ func collect(t *testing.T, done func() bool) {
 	t.Helper()
 	for began := time.Now(); !done(); runtime.GC() {
 		if time.Since(began) > time.Minute {
-			t.Fatal("is not collected")
+			t.Fatal("not collected")
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (c *Cache[K, V]) attempt(r *root[K, V], k K, create func(context.Context, K
 	who.aboard = &p.flight
 	if !alone {
 		if who.part != nil {
-			d, err := who.part.depend(&p.flight, k)
+			d, err := who.part.depend(&p.flight, k, calls)
 			if err == nil { // or its part does not wait any more for what asks for k
 				defer d.end()
 			}

@@ -85,7 +85,8 @@ type ending[V any] struct {
 	value V
 	err   error         // if it is set, value is none
 	until time.Duration // until when the error is kept; zero: it is not
-	lost  *PanicError   // a panic that its creator cannot go on with
+	cut   bool          // by a panic or runtime.Goexit, which err tells
+	lost  *PanicError   // a panic that its creator may not be there to go on with
 }
 
 // run calls the function on the caller's goroutine, and settles the creation
@@ -98,10 +99,10 @@ func (n *creation[K, V]) run(create func() (V, error)) {
 		}
 		thrown := recover()
 		if thrown == nil { // or a panic(nil) with GODEBUG=panicnil=1, which ends here
-			n.end(ending[V]{err: ErrGoexit})
+			n.end(ending[V]{err: ErrGoexit, cut: true})
 			return
 		}
-		n.end(ending[V]{err: &PanicError{Value: thrown, Stack: debug.Stack()}})
+		n.end(ending[V]{err: &PanicError{Value: thrown, Stack: debug.Stack()}, cut: true})
 		panic(thrown) // here, where the frames of the first panic are still on the stack
 	}()
 	n.watch()
@@ -114,12 +115,12 @@ func (n *creation[K, V]) run(create func() (V, error)) {
 // runAlone is run on a goroutine of its own, which a panic does not leave: it
 // becomes the error n.thrown.
 func (n *creation[K, V]) runAlone(ctx context.Context, create func(context.Context, K) (V, error)) {
-	end := ending[V]{err: ErrGoexit} // until create returns
+	end := ending[V]{err: ErrGoexit, cut: true} // until create returns
 	n.phase.runAlone()
 	defer func() {
 		if x := recover(); x != nil {
 			n.thrown = PanicError{Value: x, Stack: debug.Stack()}
-			end = ending[V]{err: &n.thrown, lost: &n.thrown}
+			end = ending[V]{err: &n.thrown, cut: true, lost: &n.thrown}
 		}
 		n.end(end)
 	}()
@@ -130,24 +131,33 @@ func (n *creation[K, V]) runAlone(ctx context.Context, create func(context.Conte
 
 // end counts a call of the function that has ended, and settles it.
 func (n *creation[K, V]) end(how ending[V]) {
-	n.root.books.count(how.err)
+	n.root.books.count(how.err, how.cut)
 	n.settle(how)
 }
 
 // settle ends the flight, and does what follows from that. Only the creator
 // calls it, once.
 func (n *creation[K, V]) settle(end ending[V]) {
-	stays, drop := n.conclude(end)
-	n.follow(end.value, stays, drop)
+	n.follow(end.value, n.conclude(end))
+}
+
+// landing is what became of the outcome of a creation.
+type landing struct {
+	stays bool // it is in the table
+	drop  bool // it is a value to be closed, because nobody has it
+	heard bool // somebody who waited gets it
 }
 
 // follow runs the Close functions that follow the end of the flight: of v, if
 // nobody has it, and of what has to make room for it, if it stays.
-func (n *creation[K, V]) follow(v V, stays, drop bool) {
-	if stays {
+func (n *creation[K, V]) follow(v V, l landing) {
+	if then := n.phase.then; then != nil {
+		then()
+	}
+	if l.stays {
 		n.root.settled(n.entry)
 	}
-	if drop {
+	if l.drop {
 		n.root.dispose(n.key, v)
 	}
 }
@@ -157,7 +167,7 @@ func (n *creation[K, V]) follow(v V, stays, drop bool) {
 // A failed entry leaves the table before anyone can learn of the failure, so
 // that whoever knows of it and calls again starts anew, unless the failure is
 // kept.
-func (n *creation[K, V]) conclude(end ending[V]) (stays, drop bool) {
+func (n *creation[K, V]) conclude(end ending[V]) (l landing) {
 	r, k, e, p := n.root, n.key, n.entry, n.phase
 	if n.stop != nil {
 		n.stop()
@@ -180,42 +190,54 @@ func (n *creation[K, V]) conclude(end ending[V]) (stays, drop bool) {
 			over = 0 // the value is pending now
 		}
 	}
-	heard := who.callers() > 0 && !who.has(abandoned|grounded)
+	l.heard = who.callers() > 0 && !who.has(abandoned|grounded)
+	ended := true // here, and not before by Set, Close or the timer
 	// LP(GetOrCreate): the creator's success, and that of everyone who waited
 	// for it. So with a failure that is kept; any other only becomes known here.
-	if e.state.CompareAndSwap(p, n.landing(end, who, true)) {
+	if e.state.CompareAndSwap(p, n.outcome(end, who, true)) {
 		if end.until == 0 {
 			over += oneCreating
 		} else {
 			r.keptOne()
 		}
-		stays = end.err == nil || end.until != 0
-	} else if m := e.state.Load().to; m != nil && m.state.Load() == p {
-		// Forgotten: Delete moved the flight to m, which only its callers
-		// reach, and where nobody but the creator writes, or the timer.
-		if end.err == nil {
-			m.value = end.value
-		}
-		end.until = 0
-		// LP(GetOrCreate): a forgotten creation
-		if m.state.CompareAndSwap(p, n.landing(end, who, false)) {
-			drop = who.leases() == 0
-		} else {
-			heard, drop, p = false, true, nil
-		}
+		l.stays = end.err == nil || end.until != 0
 	} else {
-		heard, drop, p = false, true, nil // Set, Close or the timer has ended the flight
+		moved := e.state.Load()
+		if ended = n.forgotten(moved, end, who); ended {
+			l.drop = who.leases() == 0
+		} else {
+			l.heard, l.drop = false, true
+		}
+		if moved.along && p.cancel != nil {
+			r.books.unhide()
+		}
 	}
-	if end.lost != nil && !heard {
+	if end.lost != nil && !l.heard {
 		r.books.note(end.lost)
 	}
 	if over != 0 {
 		r.books.finish(over)
 	}
-	if p != nil {
+	if ended {
 		p.end()
 	}
-	return stays, drop && end.err == nil && r.close != nil
+	l.drop = l.drop && end.err == nil && r.close != nil
+	return l
+}
+
+// forgotten ends a flight that Delete has moved to an entry which only its
+// callers reach, and where nobody but the creator writes, or the timer. It fails
+// if that is not what has become of the flight.
+func (n *creation[K, V]) forgotten(moved *phase[V], end ending[V], who crew) bool {
+	m := moved.to
+	if m == nil || m.state.Load() != n.phase {
+		return false
+	}
+	if end.err == nil {
+		m.value = end.value
+	}
+	end.until = 0
+	return m.state.CompareAndSwap(n.phase, n.outcome(end, who, false)) // LP(GetOrCreate): a forgotten creation
 }
 
 // blame returns what the callers of a creation that failed get instead of its
@@ -230,8 +252,8 @@ func (c crew) blame() error {
 	return nil
 }
 
-// landing returns what the state of an entry becomes when its creation ends.
-func (n *creation[K, V]) landing(end ending[V], who crew, inTable bool) *phase[V] {
+// outcome returns what the state of an entry becomes when its creation ends.
+func (n *creation[K, V]) outcome(end ending[V], who crew, inTable bool) *phase[V] {
 	r := n.root
 	var m *mark
 	if inTable && (end.err == nil || end.until != 0) {

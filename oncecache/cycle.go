@@ -88,8 +88,8 @@ func partOf(ctx context.Context) *flight {
 // of the cycle that has the lowest rank, which is the same for all of them.
 type dependence struct {
 	on   *flight
-	key  any         // of the creation that on is
-	next *dependence // an older one of the same creation; never changes
+	key  any // of the creation that on is
+	how  how
 	rank uint64
 
 	// over is set when the caller does not wait any more, or is about to give
@@ -102,6 +102,14 @@ type dependence struct {
 	victim atomics.Pointer[dependence]
 }
 
+// how says how a function depends on a creation.
+type how bool
+
+const (
+	waits how = false // until the creation has ended
+	calls how = true  // until the creation's function, which it calls, returns
+)
+
 // end says that the caller does not wait any more.
 func (d *dependence) end() { d.over.Store(true) }
 
@@ -111,8 +119,53 @@ func (d *dependence) counts() bool {
 	if d.over.Load() {
 		return false
 	}
+	if d.how == calls {
+		return true // even if Set or a timer has ended the creation
+	}
 	w := d.on.wake.Load()
 	return w == nil || !w.Fired()
+}
+
+// dependences is a list of those of one creation, newest first. It never
+// changes; a later list leaves out those that have ended.
+type dependences struct {
+	*dependence
+	older *dependences
+
+	len    int // of this and the older ones
+	enough int // how long the list may grow before it is pruned
+}
+
+const fewDependences = 8
+
+// with returns the list with d at its head. It takes constant time on average,
+// and memory in proportion to the dependences that count.
+func (l *dependences) with(d *dependence) *dependences {
+	for l != nil && l.over.Load() {
+		l = l.older
+	}
+	if l != nil && l.len >= l.enough {
+		l = l.pruned()
+	}
+	n := &dependences{dependence: d, older: l, len: 1, enough: fewDependences}
+	if l != nil {
+		n.len, n.enough = l.len+1, l.enough
+	}
+	return n
+}
+
+// pruned returns the list without those that have ended.
+func (l *dependences) pruned() (n *dependences) {
+	var live []*dependence
+	for ; l != nil; l = l.older {
+		if !l.over.Load() {
+			live = append(live, l.dependence)
+		}
+	}
+	for i, d := range slices.Backward(live) {
+		n = &dependences{dependence: d, older: n, len: len(live) - i, enough: max(fewDependences, 2*len(live))}
+	}
+	return n
 }
 
 // node is the flight in whose awaits the function's dependences are.
@@ -127,14 +180,11 @@ func (f *flight) node() *flight {
 // called. It fails if that would be for ever.
 //
 // It goes round again only if others have begun to wait, or have given up.
-func (f *flight) depend(on *flight, key any) (*dependence, error) {
-	d := &dependence{on: on, key: key, rank: atomics.Rank()}
+func (f *flight) depend(on *flight, key any, how how) (*dependence, error) {
+	d := &dependence{on: on, key: key, how: how, rank: atomics.Rank()}
 	for {
 		head := f.awaits.Load()
-		for d.next = head; d.next != nil && d.next.over.Load(); {
-			d.next = d.next.next
-		}
-		if f.awaits.CompareAndSwap(head, d) {
+		if f.awaits.CompareAndSwap(head, head.with(d)) {
 			break
 		}
 		// The function has begun to wait for something else too.
@@ -179,8 +229,8 @@ func (d *dependence) cycle(f *flight) []*dependence {
 		}
 		if !seen[on] {
 			seen[on] = true
-			for next := on.awaits.Load(); next != nil; next = next.next {
-				if next.counts() && leads(next) {
+			for next := on.awaits.Load(); next != nil; next = next.older {
+				if next.counts() && leads(next.dependence) {
 					return true
 				}
 			}

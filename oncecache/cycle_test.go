@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/latchfree/latchfree/internal/goid"
 	"github.com/latchfree/latchfree/oncecache"
 )
 
@@ -101,8 +104,16 @@ func contexts(t *testing.T) map[string]context.Context {
 	return map[string]context.Context{"can end": ctx, "cannot": context.Background()}
 }
 
+// knowsGoroutines skips the test where goroutines cannot be told apart.
+func knowsGoroutines(t *testing.T) {
+	if goid.Token() == 0 {
+		t.Skip("a goroutine is not known on " + runtime.GOARCH)
+	}
+}
+
 // Without contexts too, on one goroutine.
 func TestT23_CyclesWithoutContexts(t *testing.T) {
+	knowsGoroutines(t)
 	var c oncecache.Cache[string, int]
 	within(t, time.Minute, func() {
 		var err error
@@ -172,6 +183,7 @@ func TestT23_CyclesOfSeveralCallers(t *testing.T) {
 // A function that has a context, and does not hand it on, is told as well if it
 // asks for its own key on its own goroutine.
 func TestCyclesThatDropTheContext(t *testing.T) {
+	knowsGoroutines(t)
 	for _, ctx := range contexts(t) {
 		var c oncecache.Cache[string, int]
 		within(t, time.Minute, func() {
@@ -185,4 +197,71 @@ func TestCyclesThatDropTheContext(t *testing.T) {
 		})
 		wantLen(t, &c, 0)
 	}
+}
+
+// A function that calls another one waits for it, although Set or a timer has
+// ended what that creates.
+func TestCyclesThroughCalls(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, c *oncecache.Cache[string, int], create func(context.Context) error){
+		"one": func(ctx context.Context, c *oncecache.Cache[string, int], create func(context.Context) error) {
+			c.GetOrCreateContext(ctx, "b", func(ctx context.Context, _ string) (int, error) { return 0, create(ctx) })
+		},
+		"many": func(ctx context.Context, c *oncecache.Cache[string, int], create func(context.Context) error) {
+			c.GetOrCreateMany(ctx, []string{"b", "c"}, func(ctx context.Context, _ []string) (map[string]int, error) { return nil, create(ctx) })
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var c oncecache.Cache[string, int]
+			begun := make(chan struct{})
+			asks := func(ctx context.Context, _ string) (int, error) {
+				close(begun)
+				return c.GetOrCreateContext(ctx, "a", nil2)
+			}
+			_, err := c.GetOrCreateContext(t.Context(), "a", func(ctx context.Context, _ string) (v int, err error) {
+				go c.GetOrCreateContext(t.Context(), "x", asks)
+				<-begun
+				synctest.Wait() // x waits for a
+				call(context.WithoutCancel(ctx), &c, func(ctx context.Context) error {
+					go c.Wait(t.Context(), "b") // so that it is known to have ended
+					synctest.Wait()
+					c.Set("b", 7)
+					v, err = c.GetOrCreateContext(context.WithoutCancel(ctx), "x", nil2)
+					return err
+				})
+				return v, err
+			})
+			if c := new(oncecache.CycleError); !errors.As(err, &c) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}
+
+// A function that waits for ever more creations, of which never all have ended,
+// does not list them all.
+func TestDependencesDoNotPileUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c oncecache.Cache[int, int]
+		c.GetOrCreateContext(t.Context(), -1, func(ctx context.Context, _ int) (int, error) {
+			var last chan struct{}
+			most := 0
+			for k := range 300 {
+				end := make(chan struct{})
+				go c.GetOrCreate(k, func() (int, error) { <-end; return k, nil })
+				synctest.Wait()
+				go c.GetOrCreateContext(ctx, k, func(context.Context, int) (int, error) { panic("has begun") })
+				synctest.Wait()
+				if last != nil {
+					close(last)
+				}
+				last = end
+				most = max(most, oncecache.Dependences(ctx))
+			}
+			close(last)
+			if most > 10 || most < 2 {
+				t.Errorf("%d dependences listed, of which 2 at a time count", most)
+			}
+			return 0, nil
+		})
+	})
 }

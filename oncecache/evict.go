@@ -301,7 +301,7 @@ const (
 	expiring    = 1<<63 - 1
 )
 
-// kept follows a failure that is kept. When there are many, and twice as many
+// keptOne follows a failure that is kept. When there are many, and twice as many
 // as the last time, it looks for those whose time is over.
 func (r *root[K, V]) keptOne() {
 	n, at := r.books.kept.Add(1), r.expireAt.Load()

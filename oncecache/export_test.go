@@ -1,5 +1,7 @@
 package oncecache
 
+import "context"
+
 // StartSet does the first step of Set for a key that is present, and returns
 // the second.
 func StartSet[K comparable, V any](c *Cache[K, V], k K, v V) (finish func() (V, bool)) {
@@ -32,6 +34,14 @@ func Creating[K comparable, V any](c *Cache[K, V]) (creating, entries int) {
 // CopyLease copies what must not be copied.
 func CopyLease[K comparable, V any](l *Lease[K, V]) *Lease[K, V] {
 	return &Lease[K, V]{entry: l.entry, held: l.held, root: l.root, key: l.key}
+}
+
+// Dependences returns how many the creation has listed whose context ctx is.
+func Dependences(ctx context.Context) (n int) {
+	for l := partOf(ctx).awaits.Load(); l != nil; l = l.older {
+		n++
+	}
+	return n
 }
 
 // Hidden returns how many flights Close would find that are in no table.

@@ -149,6 +149,15 @@ func TestSomeErrorsAreNotKept(t *testing.T) {
 	if got := c.Stats(); got.Panicked != 3 || got.Failed != 2 || got.Created != 0 {
 		t.Errorf("%+v", got)
 	}
+
+	// Who returns how another function ended has failed, and no more.
+	for _, err := range []error{new(oncecache.PanicError), oncecache.ErrGoexit} {
+		var c oncecache.Cache[string, int]
+		c.GetOrCreate("k", func() (int, error) { return 0, err })
+		if got := c.Stats(); got.Panicked != 0 || got.Failed != 1 {
+			t.Errorf("%+v", got)
+		}
+	}
 }
 
 // T34: failures do not pile up, whether their keys are asked for again or not.

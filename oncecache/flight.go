@@ -33,12 +33,16 @@ type flight struct {
 	alone atomics.Gauge
 
 	// awaits lists what the create function waits for, newest first. Whoever
-	// begins to wait for something replaces the head by CAS.
-	awaits atomics.Pointer[dependence]
+	// begins to wait for something replaces the list by CAS.
+	awaits atomics.Pointer[dependences]
 
 	// lead stands for this flight and others, if one function creates them all;
 	// its awaits are those of each. It never changes.
 	lead *flight
+
+	// then is what the create function leaves to be done when the flight has
+	// ended. The creator's own.
+	then func()
 
 	// cancel ends the context of the create function. It is nil if the
 	// function has none, and never changes.
@@ -105,6 +109,9 @@ func (f *flight) leave(seat crew) bool {
 		// Another caller came or left, or the flight landed.
 	}
 }
+
+// landed reports whether the result is known.
+func (f *flight) landed() bool { return crew(f.aboard.Load()).has(landed) }
 
 // land closes the crew, and returns it. Only the creator calls it, once.
 func (f *flight) land() crew { return crew(f.aboard.Or(uint64(landed))) }

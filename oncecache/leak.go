@@ -7,7 +7,10 @@ import (
 
 // leak is what the garbage collector finds when a lease is forgotten. It is
 // reachable from the lease only.
-type leak struct{ cleanup runtime.Cleanup }
+type leak struct {
+	cleanup runtime.Cleanup
+	_       *byte // without a pointer in it, a 32-bit runtime might put it beside what stays
+}
 
 // track returns a leak that is reported unless it is released before it is
 // unreachable, or nil if nobody wants to know.

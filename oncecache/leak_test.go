@@ -30,16 +30,8 @@ func TestLeakedLeasesAreReported(t *testing.T) {
 			l.Discard()
 		}
 	}
-	var got report
-	for got.key == "" {
-		runtime.GC()
-		select {
-		case got = <-reports:
-		case <-t.Context().Done():
-			t.Fatal("nothing is reported")
-		default:
-		}
-	}
+	collect(t, func() bool { return len(reports) > 0 })
+	got := <-reports
 	if got.key != "leaked" || !strings.Contains(got.stack, "TestLeakedLeasesAreReported") {
 		t.Errorf("%s, acquired by\n%s", got.key, got.stack)
 	}

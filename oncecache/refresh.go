@@ -17,7 +17,12 @@ import (
 // If the value that create is to replace has been removed or replaced when
 // create returns, what it made is not kept: the callers get what [Cache.Set] or
 // another creation has put there or, if nothing is there, what create made; with
-// a Config.Close function that is closed at once, as after [Cache.Delete].
+// a Config.Close function that is closed at once, as after [Cache.Delete]. If it
+// is replaced at the very moment when Config.CreateTimeout or Close ends the
+// call, the callers may get the error of that and the new value stays.
+//
+// Close functions run when the callers have been told, on the goroutine that
+// ran create.
 //
 // Refresh is blocking: it waits for create or until ctx ends, and for the mutex
 // of one bucket. It takes effect when the new value takes the place of the old
@@ -47,7 +52,7 @@ func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Cont
 		if own == nil {
 			e = nil // a timeout has ended the renewal, or Close
 		}
-		v = r.renew(k, e, v)
+		v, partOf(ctx).then = r.renew(k, e, v)
 		if own != nil && renewals.shared().entries.CompareAndDelete(k, own) {
 			renewals.removed(renewals.shared(), own) // before this is known, so that whoever knows of it starts anew
 		}
@@ -62,26 +67,27 @@ func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Cont
 
 // renew puts v in the place of the value of e, which the key had when Refresh
 // began to make v, and returns what the callers of Refresh get. E is nil if v
-// is not to be kept.
-func (r *root[K, V]) renew(k K, e *entry[V], v V) V {
+// is not to be kept. Then runs the Close functions that follow.
+func (r *root[K, V]) renew(k K, e *entry[V], v V) (got V, then func()) {
 	if r.close != nil {
 		r.books.begin(onePending)
 	}
 	n := r.newEntry(k, v)
 	if e != nil && r.entries.CompareAndSwap(k, e, n) { // LP(Refresh)
-		defer r.release(k, e, r.leave(e)) // as Set does
-		r.settled(n)
-		return v
+		return v, func() {
+			defer r.release(k, e, r.leave(e)) // as Set does
+			r.settled(n)
+		}
 	}
 	if now := r.entries.Load(k); now != nil {
 		if other, ok := now.get(); ok {
 			v = other
 		}
 	}
-	if r.close != nil {
-		r.dispose(k, n.value)
+	if r.close == nil {
+		return v, nil
 	}
-	return v
+	return v, func() { r.dispose(k, n.value) }
 }
 
 // createdBy returns the entry of k if f, and no later flight, creates it.

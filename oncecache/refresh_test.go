@@ -269,3 +269,43 @@ func TestRefreshIsCalledOffThoughCloseExits(t *testing.T) {
 		}
 	})
 }
+
+// The old value may take its time to be closed, and may end its goroutine:
+// those who wait for the new one have it.
+func TestRefreshWaitsForNoClose(t *testing.T) {
+	for name, end := range map[string]func(){"slow": func() { time.Sleep(time.Hour) }, "exits": runtime.Goexit} {
+		synctest.Test(t, func(t *testing.T) {
+			var closes atomic.Int32
+			c := oncecache.MustNew(oncecache.Config[string, int]{MaxEntries: 1, CreateTimeout: time.Minute, Close: func(string, int) error {
+				closes.Add(1)
+				end()
+				return nil
+			}})
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				c.Set("k", 1)
+			}()
+			<-done
+			began := time.Now()
+			var refreshers []*call
+			for range 2 {
+				refreshers = append(refreshers, startCall(func() (int, error) { return c.Refresh(t.Context(), "k", slowly(2, nil)) }))
+			}
+			for _, x := range refreshers {
+				if r := x.wait(t); r.value != 2 || r.err != nil || time.Since(began) != time.Second {
+					t.Errorf("%s: %+v after %v", name, r, time.Since(began))
+				}
+			}
+			synctest.Wait()
+			if n := closes.Load(); n != 1 {
+				t.Errorf("%s: %d closed", name, n)
+			}
+			go c.Close(t.Context())
+			time.Sleep(3 * time.Hour)
+			if n := closes.Load(); n != 2 || oncecache.Pending(c) != 0 {
+				t.Errorf("%s: %d closed, %d pending", name, n, oncecache.Pending(c))
+			}
+		})
+	}
+}

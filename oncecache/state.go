@@ -204,7 +204,7 @@ func (e *entry[V]) wait(p *phase[V], c *caller) error {
 		return errRecursion
 	}
 	if c.part != nil {
-		d, err := c.part.depend(&p.flight, c.key)
+		d, err := c.part.depend(&p.flight, c.key, waits)
 		if err != nil {
 			return err
 		}

@@ -35,18 +35,13 @@ func (s Stats) LogValue() slog.Value {
 }
 
 // count counts a create function that has ended.
-func (b *books) count(failure error) {
-	switch failure.(type) {
-	case nil:
+func (b *books) count(failure error, cut bool) {
+	switch {
+	case failure == nil:
 		b.created.Add(1)
-		return
-	case *PanicError:
+	case cut:
 		b.panicked.Add(1)
-		return
-	}
-	if failure == ErrGoexit {
-		b.panicked.Add(1)
-	} else {
+	default:
 		b.failed.Add(1)
 	}
 }
