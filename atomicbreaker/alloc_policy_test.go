@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 	"time"
+	"unsafe"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
 )
@@ -88,5 +89,40 @@ func TestAllocationsOfDetailedErrors(t *testing.T) {
 	b.ForceOpen()
 	if got := testing.AllocsPerRun(50, func() { b.Allow() }); got != 1 {
 		t.Errorf("%v allocations, want 1", got)
+	}
+}
+
+// A million keys without a failure take no memory, whatever the policy, though
+// another one is open.
+func TestHealthyKeysTakeNoMemory(t *testing.T) {
+	for name, p := range map[string]ab.Policy{
+		"Consecutive": ab.Consecutive(5), "KOfN": ab.KOfN(3, 10),
+		"FailureRate": ab.FailureRate(0.5, 10, time.Minute), "SlowRate": ab.SlowRate(0.5, time.Hour, 10, time.Minute),
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: p}})
+			g.ForceOpen("open")
+			key := []byte("user-0000000")
+			call := func() {
+				// Safety: nobody keeps a key that stays healthy.
+				k := unsafe.String(&key[0], len(key))
+				p, err := g.Allow(k)
+				if err != nil || p.Success() != ab.Counted {
+					t.Fatal(k, err)
+				}
+				for i := len(key) - 1; ; i-- { // the next key
+					if key[i]++; key[i] <= '9' {
+						break
+					}
+					key[i] = '0'
+				}
+			}
+			if got := testing.AllocsPerRun(1_000_000, call); got != 0 {
+				t.Errorf("%v allocations for each", got)
+			}
+			if n := g.Len(); n != 1 {
+				t.Errorf("%d keys are held, want the one that is open", n)
+			}
+		})
 	}
 }

@@ -59,7 +59,7 @@ const (
 )
 
 func newBook[K comparable](g *Group[K]) *book[K] {
-	b := &book[K]{group: g, keys: table.NewKeys[K](), carry: carryOf[K]()}
+	b := &book[K]{group: g, keys: table.NewKeys[K]()}
 	if g.settings != nil {
 		s := *g.settings
 		s.owner, s.listens = b, g.listens()
@@ -71,10 +71,8 @@ func newBook[K comparable](g *Group[K]) *book[K] {
 	if f := g.config.MaxOpenFraction; f != 0 {
 		b.settings.quota = &quota{census: newCensus(), ppm: max(1, uint64(math.Round(f*million)))}
 	}
-	if b.settings.rules.slow {
-		b.carry = carryTimed
-	}
-	b.hashes = b.carry <= carryTimed || b.settings.quota != nil
+	b.carry = carryOf[K](b.settings.rules.slow)
+	b.hashes = b.carry == carryBoxed || b.carry.timed() || b.settings.quota != nil
 	b.hash = b.keys.Hasher("atomicbreaker")
 	b.cells = table.New[K, cell[K]](b.hash, 0)
 	b.eras.init(b)
@@ -136,7 +134,7 @@ func (b *book[K]) timed() bool { return b.settings.rules.slow || b.group.config.
 
 func (b *book[K]) absentPermit(k K, now *era, stripe uint64) Permit {
 	p := absentPermit(b.carry, k, now, stripe)
-	if b.carry == carryTimed {
+	if b.carry.timed() {
 		p.bits |= uint64(b.settings.begin()>>begunUnit) & begunMask
 	}
 	return p
@@ -177,7 +175,7 @@ func (b *book[K]) settleAbsent(p Permit, r result, s *settings) Verdict {
 	if b.group.book.Load() != b {
 		return Late
 	}
-	if b.carry == carryTimed {
+	if b.carry.timed() {
 		r.took = p.absentTook(b.settings)
 	}
 	if !b.mayMatter(r) && b.stillAbsent(p) && b.eras.now.Load() == p.era {

@@ -10,10 +10,21 @@ import (
 type carry uint8
 
 const (
-	carryBoxed  carry = iota // the pointer leads to a copy on the heap
-	carryTimed               // the same, and the bits say when the call began; see timed.go
-	carryBits                // the bits are the key
-	carryString              // the pointer leads to the bytes, the bits are their number
+	carryBoxed       carry = iota // the pointer leads to a copy on the heap
+	carryTimed                    // the same, and the bits say when the call began; see timed.go
+	carryTimedString              // the same, or as carryString if the string is short enough
+	carryBits                     // the bits are the key
+	carryString                   // the pointer leads to the bytes, the bits are their number
+)
+
+// timed reports whether permits for absent keys say when their calls began.
+func (c carry) timed() bool { return c == carryTimed || c == carryTimedString }
+
+// A timed string has 1 + its length beside the time in the bits, or 0 if it is
+// too long for that.
+const (
+	timedLenShift = begunBits
+	maxTimedLen   = 1<<(stripeShift-timedLenShift) - 2
 )
 
 // stripeShift is above all lengths of strings that an address space can hold.
@@ -40,9 +51,16 @@ func (p Permit) stripe(how carry) uint64 {
 	return p.bits >> stripeShift
 }
 
-// carryOf returns how keys of type K travel.
-func carryOf[K comparable]() carry {
-	switch t := reflect.TypeFor[K](); t.Kind() {
+// carryOf returns how keys of type K travel, with the time or without.
+func carryOf[K comparable](timed bool) carry {
+	t := reflect.TypeFor[K]()
+	switch {
+	case timed && t.Kind() == reflect.String:
+		return carryTimedString
+	case timed:
+		return carryTimed
+	}
+	switch t.Kind() {
 	case reflect.String:
 		return carryString
 	case reflect.Bool, reflect.Float32, reflect.Float64,
@@ -53,9 +71,13 @@ func carryOf[K comparable]() carry {
 	return carryBoxed
 }
 
-// pack takes a key apart. How must be carryOf[K]().
+// pack takes a key apart. How must be what carryOf[K] returns.
 func pack[K comparable](how carry, k K) (p unsafe.Pointer, bits uint64) {
 	switch how {
+	case carryTimedString:
+		if p, bits = pack(carryString, k); bits <= maxTimedLen {
+			return p, (1 + bits) << timedLenShift
+		}
 	case carryString:
 		// Safety: K's kind is string, so a K is laid out like a string.
 		s := *(*string)(unsafe.Pointer(&k))
@@ -81,6 +103,10 @@ func box[K comparable](k K) unsafe.Pointer {
 // unpack puts a key together again that pack took apart.
 func unpack[K comparable](how carry, p unsafe.Pointer, bits uint64) (k K) {
 	switch how {
+	case carryTimedString:
+		if n := bits << (64 - stripeShift) >> (64 - stripeShift + timedLenShift); n != 0 {
+			return unpack[K](carryString, p, n-1)
+		}
 	case carryString:
 		// Safety: pack took p and bits from a string that lives as long as p,
 		// and K is laid out like a string.

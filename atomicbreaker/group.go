@@ -116,7 +116,7 @@ func (g *Group[K]) current() *book[K] {
 // Allow asks whether a call may be made for k now; see Breaker.Allow. For a
 // key that is not in the group it stores nothing, and if keys are strings,
 // numbers or booleans it allocates nothing; other types of keys are copied to
-// the heap.
+// the heap, and under SlowRate all but strings of up to 1,022 bytes.
 //
 // Allow is lock-free, and blocking on a bucket's mutex when it helps to remove
 // a key that has recovered, or tells a listener. It takes effect when the key

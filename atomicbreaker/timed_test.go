@@ -2,8 +2,10 @@ package atomicbreaker
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // A permit that says when its call began still says which stay admitted it, is
@@ -37,6 +39,28 @@ func TestTimedPermitsTellTheTime(t *testing.T) {
 			}
 			if late := got - took; late < -2*time.Microsecond || late > 10*time.Second {
 				t.Errorf("a call of %v took %v", took, got)
+			}
+		}
+	}
+}
+
+// A string travels with the time and its stripe, and on its own if it is short
+// enough. No bit of one touches another.
+func TestTimedStrings(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, n := range []int{0, 1, 2, 63, maxTimedLen - 1, maxTimedLen, maxTimedLen + 1, 1 << 16} {
+		for range 100 {
+			key, begun, stripe := strings.Repeat("k", n), r.Uint64()&begunMask, r.Uint64N(1+stripes)
+			p := absentPermit(carryTimedString, key, nil, stripe)
+			p.bits |= begun
+			if got := unpack[string](carryTimedString, p.key, p.bits); got != key {
+				t.Fatalf("%d bytes became %q", n, got)
+			}
+			if p.stripe(carryTimedString) != stripe || p.bits&begunMask != begun {
+				t.Fatalf("stripe %d and time %#x became %#x", stripe, begun, p.bits)
+			}
+			if boxed := unsafe.Pointer(unsafe.StringData(key)) != p.key; boxed != (n > maxTimedLen) {
+				t.Fatalf("%d bytes: copied %t", n, boxed)
 			}
 		}
 	}
