@@ -61,10 +61,16 @@ type TransportConfig struct {
 	WatchBody bool
 }
 
-// NewTransport returns a Transport, or an error if Base is a Transport with the
-// same Group: the probe of a half-open breaker would be rejected by itself.
+// NewTransport returns a Transport, or an error if Base is a nil Transport, or
+// one with the same Group: the probe of a half-open breaker would be rejected by
+// itself.
 func NewTransport(c TransportConfig) (*Transport, error) {
-	if base, ok := c.Base.(*Transport); ok && c.Group != nil && base.Group() == c.Group {
+	base, ok := c.Base.(*Transport)
+	switch {
+	case !ok:
+	case base == nil:
+		return nil, errors.New("breakerhttp: TransportConfig.Base is a nil *Transport")
+	case c.Group != nil && base.Group() == c.Group:
 		return nil, errors.New("breakerhttp: TransportConfig.Base is a Transport with the same Group")
 	}
 	return &Transport{config: c}, nil

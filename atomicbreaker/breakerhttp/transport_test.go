@@ -144,6 +144,11 @@ func TestNestedTransports(t *testing.T) {
 	if how, _ := ended(func() { transport(c) }).(error); how == nil || how.Error() != want {
 		t.Errorf("it ended with %v", how)
 	}
+	const wantNil = "breakerhttp: TransportConfig.Base is a nil *Transport"
+	c.Base = (*breakerhttp.Transport)(nil)
+	if rt, err := breakerhttp.NewTransport(c); rt != nil || err == nil || err.Error() != wantNil {
+		t.Error(err)
+	}
 	outer := transport(breakerhttp.TransportConfig{Base: inner, Group: tripAfter(2)})
 	wantGets(t, outer, "http://example.com", 500, -1, -1, -1)
 	wantState(t, outer.Group(), "example.com:80", atomicbreaker.Closed, 1)
