@@ -1,0 +1,81 @@
+package repotest
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// reported is how many bugs of others each package lists in its DESIGN.md, under
+// "Reported bugs of others", in the order of their numbers.
+var reported = map[string]int{"atomicbreaker": 63, "oncecache": 35}
+
+var (
+	testName = regexp.MustCompile("`(Test[A-Za-z0-9_]+)`")
+	testFunc = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
+	numbered = regexp.MustCompile(`^TestT(\d+)_`)
+)
+
+// Every bug has tests, or a reason why not, and the tests that are named are
+// there. All tests with a number are named with the bug of that number.
+func TestReportedBugs(t *testing.T) {
+	for pkg, want := range reported {
+		rows, there := bugs(t, pkg), tests(t, pkg)
+		if len(rows) != want || len(there) == 0 {
+			t.Errorf("%s: %d bugs, want %d, and %d tests", pkg, len(rows), want, len(there))
+		}
+		named := map[string]bool{}
+		for i, row := range rows {
+			found := testName.FindAllStringSubmatch(row, -1)
+			for _, m := range found {
+				named[fmt.Sprint(i+1, m[1])] = true
+				if !there[m[1]] {
+					t.Errorf("%s: there is no %s", pkg, m[1])
+				}
+			}
+			if (len(found) > 0) == strings.Contains(row, "*no test:* ") {
+				t.Errorf("%s: bug %d has neither a test nor a reason, or both: %s", pkg, i+1, row)
+			}
+		}
+		for name := range there {
+			if m := numbered.FindStringSubmatch(name); m != nil && !named[m[1]+name] {
+				t.Errorf("%s: %s is not with bug %s", pkg, name, m[1])
+			}
+		}
+	}
+}
+
+// bugs returns the rows of the package's table.
+func bugs(t *testing.T, pkg string) []string {
+	design, err := os.ReadFile(filepath.Join(root, pkg, "DESIGN.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(design), "\n## Reported bugs of others\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	_, table, _ := strings.Cut(section, "\n|---|---|---|\n")
+	return strings.Split(strings.TrimSpace(table), "\n")
+}
+
+// tests returns the names of the tests of the package, and of those in it.
+func tests(t *testing.T, pkg string) map[string]bool {
+	there := map[string]bool{}
+	err := filepath.WalkDir(filepath.Join(root, pkg), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range testFunc.FindAllSubmatch(text, -1) {
+			there[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return there
+}
