@@ -26,7 +26,8 @@ type Event struct {
 	Reason Reason
 
 	// What the generation that ended had counted, with the result that ended
-	// it. InFlight are probes that will be late.
+	// it, unless that was a Permit.Trip of a closed breaker. InFlight are
+	// probes that will be late.
 	Failures  int // while closed: in a row, among the last calls, or in the window that opened it
 	Calls     int // in the window that opened it; 0 if none did
 	Successes int // of probes, while half-open

@@ -69,8 +69,9 @@ func (b *Breaker) State() State {
 	return v.doing()
 }
 
-// Snapshot returns the state with its details, all of one moment but for what
-// windows hold.
+// Snapshot returns the state with its details, all of one moment. What windows
+// hold is not among them; what follows from the settings, as State does from
+// Config.Shadow, may be of an Update that came a moment later.
 //
 // Snapshot is wait-free. It takes effect when the state is read.
 func (b *Breaker) Snapshot() Snapshot { return b.core.snapshot() }
