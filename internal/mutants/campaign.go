@@ -140,7 +140,7 @@ func (c *campaign) attack(m *mutant, b *baseline, binary string) result {
 		batches = append(batches, batch{b.quick, b.short})
 	}
 	for _, batch := range append(batches, batch{b.tests, b.whole}) {
-		r := b.run(c.toolchain, binary, batch.tests, c.config.patience+10*batch.took, c.config.memory+3*b.peak)
+		r := b.run(c.toolchain, binary, batch.tests, c.config.patience+5*batch.took, c.config.memory+3*b.peak)
 		if r.how != passed {
 			c.killers.add(m, b.layer, r.test)
 			return r

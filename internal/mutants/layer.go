@@ -26,8 +26,7 @@ type layer struct {
 	env   []string
 	wants func(test testFunction, target string) bool
 
-	sequentially int  // its place where mutants break no concurrency
-	short        bool // whether only the short ones of the tests are run, by how long those of protocol take
+	short bool // whether only the short ones of the tests are run, by how long those of protocol take
 }
 
 // A testFunction is a Test, Example or Fuzz function of a package.
@@ -45,39 +44,40 @@ var (
 	racyModelcheck = build{"modelcheck-race", []string{"-race", "-tags", "modelcheck"}}
 )
 
+// Those that need the least time come first.
 var layers = []layer{
 	{
-		name: "protocol", sequentially: 4, build: modelcheck,
-		wants: func(f testFunction, _ string) bool { return f.modeled && !strings.Contains(f.name, "Cost") },
-	},
-	{
-		name: "cost", sequentially: 5, build: modelcheck,
-		wants: func(f testFunction, _ string) bool { return f.modeled && strings.Contains(f.name, "Cost") },
-	},
-	{
-		name: "unit", sequentially: 1, build: plain,
+		name: "unit", build: plain,
 		wants: func(f testFunction, _ string) bool { return f.plain && !concurrent.MatchString(f.name) },
 	},
 	{
-		name: "model", sequentially: 2, build: plain, dir: "fuzz",
+		name: "model", build: plain, dir: "fuzz",
 		wants: func(f testFunction, target string) bool { return f.plain && f.about("Fuzz", target, "Ops") },
 	},
 	{
-		name: "history", sequentially: 3, build: plain, dir: "fuzz",
+		name: "history", build: plain, dir: "fuzz",
 		wants: func(f testFunction, target string) bool { return f.plain && f.about("Test", target, "Histories") },
 	},
 	{
-		name: "program", sequentially: 6, build: modelcheck, dir: "fuzz",
+		name: "cost", build: modelcheck,
+		wants: func(f testFunction, _ string) bool { return f.modeled && strings.Contains(f.name, "Cost") },
+	},
+	{
+		name: "protocol", build: modelcheck,
+		wants: func(f testFunction, _ string) bool { return f.modeled && !strings.Contains(f.name, "Cost") },
+	},
+	{
+		name: "program", build: modelcheck, dir: "fuzz",
 		wants: func(f testFunction, target string) bool {
 			return f.modeled && f.about("(Test|Fuzz)", target, "Interleavings")
 		},
 	},
 	{
-		name: "publication", sequentially: 7, build: racyModelcheck, short: true,
+		name: "publication", build: racyModelcheck, short: true,
 		wants: func(f testFunction, _ string) bool { return f.modeled && !strings.Contains(f.name, "Cost") },
 	},
 	{
-		name: "stress", sequentially: 8, build: racy, args: []string{"-test.cpu=1,4"}, env: []string{"GORACE=halt_on_error=1"},
+		name: "stress", build: racy, args: []string{"-test.cpu=1,4"}, env: []string{"GORACE=halt_on_error=1"},
 		wants: func(f testFunction, _ string) bool { return f.plain && concurrent.MatchString(f.name) },
 	},
 }

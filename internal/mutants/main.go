@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -82,7 +81,7 @@ func parse(args []string, errs io.Writer) (*config, error) {
 	f.BoolVar(&c.verbose, "v", false, "print each mutant's diff and what killed it")
 	f.IntVar(&c.workers, "j", 2, "mutants at a time")
 	megabytes := f.Int64("memory", 1024, "end tests that use these `MiB` and three times as much as without a mutant")
-	f.DurationVar(&c.patience, "patience", 10*time.Second, "end tests after this and ten times as long as without a mutant")
+	f.DurationVar(&c.patience, "patience", 10*time.Second, "end tests after this and five times as long as without a mutant")
 	only := f.String("layers", strings.Join(names, ","), "the tests to run")
 	if err := f.Parse(args); err != nil {
 		return nil, err
@@ -124,9 +123,6 @@ func (c *config) order() (order []*layer) {
 		if c.layers[layers[i].name] {
 			order = append(order, &layers[i])
 		}
-	}
-	if c.sequential {
-		slices.SortStableFunc(order, func(a, b *layer) int { return cmp.Compare(a.sequentially, b.sequentially) })
 	}
 	return order
 }
