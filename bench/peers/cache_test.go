@@ -13,6 +13,7 @@ import (
 
 	"github.com/latchfree/latchfree/bench/internal/load"
 	"github.com/latchfree/latchfree/bench/internal/locked"
+	"github.com/latchfree/latchfree/bench/peers/internal/homemade"
 	"github.com/latchfree/latchfree/oncecache"
 )
 
@@ -55,12 +56,12 @@ var caches = []cacheMaker{
 		return cache{func(url string) (*engine, error) { return c.getOrCreate(ctx, url) }, c.set, c.delete}
 	}},
 	{"singleflight", func(create func(string) (*engine, error)) cache {
-		c := newFlightCache(create)
-		return cache{func(url string) (*engine, error) { return c.getOrCreate(url) }, c.set, c.delete}
+		c := homemade.NewFlights(func(_ context.Context, url string) (*engine, error) { return create(url) })
+		return cache{func(url string) (*engine, error) { return c.GetChecked(url) }, c.Set, c.Delete}
 	}},
 	{"oncevalues", func(create func(string) (*engine, error)) cache {
-		c := newOnceCache(create)
-		return cache{func(url string) (*engine, error) { return c.getOrCreate(url) }, c.set, c.delete}
+		c := homemade.NewOnces(create)
+		return cache{func(url string) (*engine, error) { return c.Get(url) }, c.Set, c.Delete}
 	}},
 	{"latchfree", func(create func(string) (*engine, error)) cache {
 		c := new(oncecache.Cache[string, *engine])

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// failedKeys lets the creation of 100,000 different keys fail. Afterwards the
-// heap has grown by less than 16 bytes for each. Failing keys are what
+// failedKeys lets the creation of 100,000 different keys fail. Pass: afterwards
+// the heap has grown by less than 16 bytes for each. Failing keys are what
 // strangers choose.
 func failedKeys(t *trial) {
 	const n, most = 100_000, 16
@@ -38,9 +38,9 @@ func failedKeys(t *trial) {
 	runtime.KeepAlive(c)
 }
 
-// failedCallers lets 1,000 callers of 10 keys get an error. Afterwards there
-// are as many goroutines as before. Reported of an AWS client: callers of a
-// provider that fails piled up until memory was full.
+// failedCallers lets 1,000 callers of 10 keys get an error. Pass: afterwards
+// there are as many goroutines as before. Reported of an AWS client: callers of
+// a provider that fails piled up until memory was full.
 func failedCallers(t *trial) {
 	d := t.open()
 	before := goroutines(t)
@@ -60,8 +60,8 @@ func failedCallers(t *trial) {
 }
 
 // dropped makes 100 caches, uses them, closes them where that is possible, and
-// drops them. After collections their goroutines are gone. Reported of otter
-// and of ccache.
+// drops them. Pass: after collections their goroutines are gone. Reported of
+// otter and of ccache.
 func dropped(t *trial) {
 	before := goroutines(t)
 	for range 100 {
