@@ -48,6 +48,52 @@ func (c *MutexCache[K, V]) Delete(k K) (old V, deleted bool) {
 	return old, deleted
 }
 
+// GetOrCreateMany returns the values of keys, and calls create once for those
+// that have none.
+func (c *MutexCache[K, V]) GetOrCreateMany(keys []K, create func([]K) (map[K]V, error)) (map[K]V, error) {
+	got := make(map[K]V, len(keys))
+	var missing []K
+	c.mu.Lock()
+	defer c.mu.Unlock() // create may panic
+	for _, k := range keys {
+		if v, ok := c.m[k]; ok {
+			got[k] = v
+		} else {
+			missing = append(missing, k)
+		}
+	}
+	if len(missing) == 0 {
+		return got, nil
+	}
+	made, err := create(missing)
+	if err != nil {
+		return got, err
+	}
+	for _, k := range missing {
+		if v, ok := made[k]; ok {
+			put(&c.m, k, v)
+			got[k] = v
+		}
+	}
+	return got, nil
+}
+
+// Refresh makes a new value outside the lock, and keeps it if k still has one.
+// Callers do not share a call, and what is set meanwhile is overwritten.
+func (c *MutexCache[K, V]) Refresh(k K, create func() (V, error)) (V, error) {
+	v, err := create()
+	if err != nil {
+		var zero V
+		return zero, err
+	}
+	c.mu.Lock()
+	if _, ok := c.m[k]; ok {
+		c.m[k] = v
+	}
+	c.mu.Unlock()
+	return v, nil
+}
+
 // RWMutexCache lets hits share the lock, and looks again under the exclusive
 // one before it creates.
 type RWMutexCache[K comparable, V any] struct {
