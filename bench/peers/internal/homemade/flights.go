@@ -45,6 +45,10 @@ func (c *Flights[V]) GetChecked(key string) (V, error) {
 	return c.do(key, true)
 }
 
+// GetDo is GetChecked without the first look: each call is a flight, or joins
+// one, and so hits of a key wait for each other.
+func (c *Flights[V]) GetDo(key string) (V, error) { return c.do(key, true) }
+
 func (c *Flights[V]) do(key string, check bool) (V, error) {
 	c.noteMiss()
 	v, err, _ := c.flights.Do(key, func() (any, error) { return c.fly(context.Background(), key, check) })
