@@ -98,49 +98,75 @@ func creators() []cacheMaker {
 
 // BenchmarkCacheStorm lets 1,000 goroutines ask for one absent key. The value is
 // created when all have been about to ask, so nearly all wait; then they are
-// woken. One operation is a storm, with the start of its goroutines and the
-// deletion of the key.
+// woken. One operation is a storm, with the start of its goroutines if they are
+// new, a message to each if they are kept, and the deletion of the key.
 func BenchmarkCacheStorm(b *testing.B) {
+	for _, kept := range []bool{false, true} {
+		goroutines := "new"
+		if kept {
+			goroutines = "kept"
+		}
+		for _, impl := range creators() {
+			b.Run("callers=1000/goroutines="+goroutines+"/impl="+impl.impl, func(b *testing.B) { storm(b, impl, kept) })
+		}
+	}
+}
+
+func storm(b *testing.B, impl cacheMaker, kept bool) {
 	const callers = 1000
 	urls := load.URLs(1000)
-	for _, impl := range creators() {
-		b.Run("callers=1000/impl="+impl.impl, func(b *testing.B) {
-			var asking atomic.Int32
-			var all chan struct{}
-			created := 0
-			c := impl.make(func(url string) (*engine, error) {
-				<-all
-				for range 10 { // so that those who are about to ask do
-					runtime.Gosched()
+	var asking atomic.Int32
+	var all chan struct{}
+	created, storms := 0, 0
+	c := impl.make(func(url string) (*engine, error) {
+		<-all
+		for range 10 { // so that those who are about to ask do
+			runtime.Gosched()
+		}
+		created++
+		return &engine{url: url}, nil
+	})
+	ask := func(url string) {
+		if asking.Add(1) == callers {
+			close(all)
+		}
+		if e, err := c.get(url); err != nil || e.url != url {
+			b.Error("got the engine of another URL")
+		}
+	}
+	var done, ended sync.WaitGroup
+	messages := make(chan string)
+	if kept {
+		for range callers {
+			ended.Go(func() {
+				for url := range messages {
+					ask(url)
+					done.Done()
 				}
-				created++
-				return &engine{url: url}, nil
 			})
-			b.ReportAllocs()
-			storms := 0
-			for b.Loop() {
-				url := urls[storms%len(urls)]
-				asking.Store(0)
-				all = make(chan struct{})
-				var done sync.WaitGroup
-				for range callers {
-					done.Go(func() {
-						if asking.Add(1) == callers {
-							close(all)
-						}
-						if e, err := c.get(url); err != nil || e.url != url {
-							b.Error("got the engine of another URL")
-						}
-					})
-				}
-				done.Wait()
-				c.delete(url)
-				storms++
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		url := urls[storms%len(urls)]
+		asking.Store(0)
+		all = make(chan struct{})
+		for range callers {
+			if kept {
+				done.Add(1)
+				messages <- url
+			} else {
+				done.Go(func() { ask(url) })
 			}
-			if created != storms {
-				b.Errorf("%d creations in %d storms", created, storms)
-			}
-		})
+		}
+		done.Wait()
+		c.delete(url)
+		storms++
+	}
+	close(messages)
+	ended.Wait()
+	if created != storms {
+		b.Errorf("%d creations in %d storms", created, storms)
 	}
 }
 

@@ -1,6 +1,7 @@
 package locked_test
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -86,6 +87,7 @@ func TestListenersAreToldInOrder(t *testing.T) {
 			}
 			last = to
 			events++
+			runtime.Gosched() // so that others queue up
 		})
 		var done sync.WaitGroup
 		for range 4 {
