@@ -115,8 +115,7 @@ func BenchmarkCacheMany(b *testing.B) {
 	}
 }
 
-// BenchmarkCacheRefresh makes the values of keys anew that are there. The
-// baseline's callers do not share a call, and overwrite what is set meanwhile.
+// BenchmarkCacheRefresh makes the values of keys anew that are there.
 func BenchmarkCacheRefresh(b *testing.B) {
 	const keys = 100
 	urls, streams := load.URLs(keys), load.Uniform(keys, 0)

@@ -3,6 +3,7 @@ package locked_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -186,6 +187,49 @@ func TestCachesRefresh(t *testing.T) {
 			assert.Equal(t, 3, v)
 			_, ok := c.Get("k")
 			assert.False(t, ok, "the deletion is not undone")
+			v, err = c.refresh("k", gives(4, nil))
+			assert.NoError(t, err)
+			assert.Equal(t, 4, v, "it is created")
+			_, err = c.refresh("k", func() (int, error) {
+				c.Set("k", 5)
+				return 6, nil
+			})
+			assert.NoError(t, err)
+			v, _ = c.Get("k")
+			assert.Equal(t, 5, v, "what was set is not undone")
+			assert.Panics(t, func() { _, _ = c.refresh("k", func() (int, error) { panic("disk full") }) })
+
+			// Callers share a call. Those who come when it has ended make another.
+			var calls, returned atomic.Int32
+			begun, goOn := make(chan struct{}), make(chan struct{})
+			create := func() (int, error) {
+				if calls.Add(1) == 1 {
+					close(begun)
+				}
+				<-goOn
+				return 7, nil
+			}
+			var done sync.WaitGroup
+			ask := func() {
+				v, err := c.refresh("k", create)
+				assert.NoError(t, err)
+				assert.Equal(t, 7, v)
+				returned.Add(1)
+			}
+			done.Go(ask)
+			<-begun
+			for range 3 {
+				done.Go(ask)
+			}
+			for range 1000 {
+				runtime.Gosched()
+			}
+			assert.Zero(t, returned.Load())
+			close(goOn)
+			done.Wait()
+			assert.LessOrEqual(t, calls.Load(), int32(2), "they do not share a call")
+			v, _ = c.Get("k")
+			assert.Equal(t, 7, v)
 		})
 	}
 }
