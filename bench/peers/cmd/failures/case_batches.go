@@ -145,6 +145,30 @@ func batchIsNoPoison(t *trial, end func(*creation)) {
 	}
 }
 
+// batchJoinsFailure lets a batch of a and b wait for another one of a, which
+// fails, 20 times over. Pass: it gets to know, and what its own function made of
+// b is kept.
+func batchJoinsFailure(t *trial) {
+	t.rounds = 20 // because it may look at one of the two before the other
+	for range t.rounds {
+		d := t.open()
+		one := t.askBatch("a")
+		creation := d.await(1)
+		other := t.askBatch("a", "b")
+		d.await(2)
+		t.settle()
+		creation.fails(errCreate)
+		d.release()
+		t.join("batches", one.caller, other.caller)
+		if other.returned && other.got["a"] == nil && other.err == nil {
+			t.end(wrong, "a batch gets no value of a key, and no error")
+		}
+		if t.kept("b"); d.made("b") != 1 {
+			t.end(fail, "what the batch made is not kept")
+		}
+	}
+}
+
 // batchLeaves cancels the caller of a batch for one of whose keys another batch
 // waits. Pass: the other one gets its value, as with single keys.
 func batchLeaves(t *trial) {

@@ -111,6 +111,32 @@ func evictedTold(t *trial) {
 	}
 }
 
+// evictedCallback lets the listener that is told of evicted values use the
+// cache: ask for a key that is there, and delete one that is not. Pass: whoever
+// creates does not hang, and the listener is told. Reported of golang-lru,
+// which called it under its lock.
+func evictedCallback(t *trial) {
+	var told atomic.Int32
+	d := t.openWith(config[string, *engine]{bound: full, left: func(key string, _ *engine) {
+		t.cache.delete("absent")
+		if key != "used" {
+			_, _ = t.cache.get(context.Background(), "used")
+		}
+		told.Add(1)
+	}})
+	d.release()
+	creator := t.do(func() {
+		for i := range 2 * full {
+			_, _ = t.cache.get(context.Background(), "used")
+			_, _ = t.cache.get(context.Background(), fmt.Sprint(i))
+		}
+	})
+	t.join("who creates", creator)
+	if !t.waitFor(func() bool { return told.Load() >= full/2 }) {
+		t.end(hang, "the listener does not return")
+	}
+}
+
 // evictedInUse lets two callers use a value while 10,000 others come into such a
 // cache, and return it one after the other. Pass: it is closed, if at all, after
 // the second one has returned it, and once.

@@ -83,6 +83,7 @@ var groups = []group{
 		{"batchFails", "a batch fails: its keys are usable", []feature{batches}, batchFails},
 		{"batchPanics", "a batch panics: its keys are usable", []feature{batches}, batchPanics},
 		{"batchExits", "a batch calls Goexit: its keys are usable", []feature{batches}, batchExits},
+		{"batchJoinsFailure", "a batch shares a key that fails", []feature{batches}, batchJoinsFailure},
 		{"batchLeaves", "a batch's caller is cancelled: others get a value", []feature{batches, contexts}, batchLeaves},
 		{"batchOmits", "a batch leaves out a key", []feature{batches}, batchOmits},
 		{"batchAdds", "a batch adds a key that was set meanwhile", []feature{batches}, batchAdds},
@@ -92,6 +93,7 @@ var groups = []group{
 	{"Bounds and expiry", "case_bounds.go", []*testCase{
 		{"boundKept", "a bound is kept", []feature{bounds, loops}, boundKept},
 		{"evictedTold", "what is evicted is told once", []feature{bounds, loops, listener}, evictedTold},
+		{"evictedCallback", "a listener of evictions uses the cache", []feature{bounds, listener}, evictedCallback},
 		{"evictedInUse", "a value in use is not evicted under its user", []feature{bounds, leases}, evictedInUse},
 		{"expired", "1,000 callers of an expired key, one creation", []feature{expiry}, expired},
 		{"expiredInFlight", "an expiry during the next creation", []feature{expiry}, expiredInFlight},
@@ -106,6 +108,8 @@ var groups = []group{
 	}},
 	{"What it costs", "case_costs.go", []*testCase{
 		{"failedKeys", "100,000 failed keys leave no memory", nil, failedKeys},
+		{"deletedKeys", "100,000 deleted keys leave no memory", nil, deletedKeys},
+		{"leftWaiters", "1,000 waiters who have left leave no goroutine", []feature{contexts}, leftWaiters},
 		{"failedCallers", "1,000 failed callers leave no goroutine", nil, failedCallers},
 		{"dropped", "a dropped cache leaves no goroutine", nil, dropped},
 		{"hit", "allocations of a hit", nil, hit},

@@ -183,6 +183,9 @@ func TestCasesFail(t *testing.T) {
 		{&naivePeer, evictedTold, fail},
 		{&naivePeer, evictedInUse, fail},
 		{&naivePeer, expired, wrong},
+		{&lockedPeer, deletedKeys, fail},
+		{&lockedPeer, leftWaiters, fail},
+		{&lockedPeer, evictedCallback, hang},
 		{&naivePeer, failedKeys, fail},
 		{&naivePeer, failedCallers, fail},
 	} {
