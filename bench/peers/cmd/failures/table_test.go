@@ -65,6 +65,17 @@ func TestPeersLackWhatTheyCannot(t *testing.T) {
 	}
 }
 
+func TestByGroup(t *testing.T) {
+	var all []string
+	for _, c := range groups[1].cases {
+		all = append(all, c.name)
+	}
+	before, title := groups[0].cases[0].name, "all of *"+groups[1].title+"*"
+	assert.Equal(t, []string{before, title, "x"}, byGroup(append(append([]string{before}, all...), "x")))
+	assert.Equal(t, append([]string{before}, all[1:]...), byGroup(append([]string{before}, all[1:]...)))
+	assert.Equal(t, all[:2], byGroup(all[:2]))
+}
+
 func TestFormat(t *testing.T) {
 	c, other := groups[0].cases[0], groups[1].cases[0]
 	results := map[job]outcome{

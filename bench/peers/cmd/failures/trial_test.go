@@ -189,9 +189,11 @@ func TestCasesFail(t *testing.T) {
 		{&naivePeer, failedKeys, fail},
 		{&naivePeer, failedCallers, fail},
 	} {
-		c := &testCase{run: x.f}
-		o := (&trial{peer: x.peer, patience: 50 * time.Millisecond}).run(c)
-		assert.Equal(t, x.want, o.Status, "%s, %s: %v", x.peer.name, funcName(x.f), o)
+		t.Run(funcName(x.f)+"/"+x.peer.name, func(t *testing.T) {
+			c := &testCase{run: x.f}
+			o := (&trial{peer: x.peer, patience: 50 * time.Millisecond}).run(c)
+			assert.Equal(t, x.want, o.Status, "%v", o)
+		})
 	}
 }
 
