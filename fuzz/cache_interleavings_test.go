@@ -27,6 +27,9 @@ type cache interface {
 	GetOrCreate(int, func() (int, error)) (int, error)
 	GetOrCreateContext(context.Context, int, createFunc) (int, error)
 	Acquire(context.Context, int, createFunc) (cacheLease, error)
+	Wait(context.Context, int) (int, error)
+	Refresh(context.Context, int, createFunc) (int, error)
+	GetOrCreateMany(context.Context, []int, func(context.Context, []int) (map[int]int, error)) (map[int]int, error)
 	Get(int) (int, bool)
 	Set(int, int) (int, bool)
 	SetIfAbsent(int, int) bool
@@ -49,6 +52,7 @@ func (c realCache) CompareAndDelete(k, old int) bool {
 type sharedCache struct {
 	cache
 	closes   bool               // there is a Close function
+	ways     int                // to explain an operation
 	closings [100]atomics.Int32 // its calls by value
 	contexts [2]context.Context
 	cancels  [2]context.CancelFunc
@@ -89,10 +93,13 @@ func cacheProgram(fresh func(cacheConfig) cache) decoder[*sharedCache, *cacheMod
 }
 
 func newSharedCache(fresh func(cacheConfig) cache, settings byte) *sharedCache {
-	c := &sharedCache{closes: settings&1 == 1}
+	c := &sharedCache{closes: settings&1 == 1, ways: cacheWays}
 	config := cacheConfig{KeepCreating: settings&2 == 2}
 	if c.closes {
 		config.Close = func(_, v int) error { c.closings[v].Add(1); return nil }
+	}
+	if settings&4 == 4 {
+		config.MaxEntries, c.ways = 1, cacheWays*cacheEvictions
 	}
 	for i := range c.contexts {
 		c.contexts[i], c.cancels[i] = atomics.WithCancel(context.Background())
@@ -103,6 +110,9 @@ func newSharedCache(fresh func(cacheConfig) cache, settings byte) *sharedCache {
 
 func decodeCache(code interleave.Code, id int, inside func() (cacheOp, bool)) cacheOp {
 	key := int(code.Arg % 4 / 3) // mostly 0, since keys share little
+	if code.Op >= firstOther {
+		return decodeCacheOther(code, key, id)
+	}
 	switch op := code.Op % 18; op {
 	case 0, 1, 2, 3, 4:
 		inner := nothing
