@@ -41,9 +41,11 @@ const (
 // in returns what an operation that began at from uses, nil for a closed cache.
 func (s *cacheModel) in(from int64, way int) (c *model.Cache, ok bool) {
 	if evicted := way/cacheWays - 1; evicted >= 0 {
-		if v, ok := s.open.Get(evicted); ok {
-			s.open.CompareAndDelete(evicted, v)
+		v, there := s.open.Get(evicted)
+		if !there {
+			return nil, false // as good as another way
 		}
+		s.open.CompareAndDelete(evicted, v)
 	}
 	switch way %= cacheWays; {
 	case way == overtaken:

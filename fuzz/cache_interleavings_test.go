@@ -48,6 +48,9 @@ func (c realCache) CompareAndDelete(k, old int) bool {
 	return oncecache.CompareAndDelete(c.Cache, k, old)
 }
 
+// cacheBounded is the setting of a cache with room for one value.
+const cacheBounded = 4
+
 // sharedCache is a cache, and what each thread did to it.
 type sharedCache struct {
 	cache
@@ -84,6 +87,13 @@ func cacheProgram(fresh func(cacheConfig) cache) decoder[*sharedCache, *cacheMod
 		}
 		settings := program[0]
 		p, ok = interleave.Decode(program[1:], decodeCache)
+		if settings&cacheBounded != 0 { // which has more ways to explain what happens
+			p.Prelude = p.Prelude[:min(len(p.Prelude), 3)]
+			p.Threads = p.Threads[:min(len(p.Threads), 2)]
+			for i, ops := range p.Threads {
+				p.Threads[i] = ops[:min(len(ops), 2)]
+			}
+		}
 		p.New = func() *sharedCache { return newSharedCache(fresh, settings) }
 		p.Model = newCacheModel
 		p.After = []cacheOp{cacheLoop, cacheQuietLen, cacheOverlaps,
@@ -98,7 +108,7 @@ func newSharedCache(fresh func(cacheConfig) cache, settings byte) *sharedCache {
 	if c.closes {
 		config.Close = func(_, v int) error { c.closings[v].Add(1); return nil }
 	}
-	if settings&4 == 4 {
+	if settings&cacheBounded != 0 {
 		config.MaxEntries, c.ways = 1, cacheWays*cacheEvictions
 	}
 	for i := range c.contexts {
