@@ -3,8 +3,11 @@ package fuzz
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"runtime"
-	"testing"
+	"slices"
+	"sync"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,7 +15,10 @@ import (
 	"github.com/latchfree/latchfree/oncecache"
 )
 
-var errRefused = errors.New("connection refused")
+var (
+	errRefused  = errors.New("connection refused")
+	errPanicked = errors.New("disk full")
+)
 
 // cacheEnding is how a create function ends.
 type cacheEnding byte
@@ -23,15 +29,14 @@ const (
 	endsInPanic
 	endsInGoexit
 	cacheEndings
+
+	leavesOut   = cacheEndings     // the first of several keys
+	adds        = cacheEndings + 1 // a key that nobody asked for
+	manyEndings = cacheEndings + 2
 )
 
-// err is what the ending is for those who wait, but that a panic's error
-// carries its value.
-func (e cacheEnding) err() error {
-	return [...]error{nil, errRefused, errPanicked, oncecache.ErrGoexit}[e]
-}
-
-var errPanicked = errors.New("disk full")
+// cut tells that the function does not return.
+func (e cacheEnding) cut() bool { return e == endsInPanic || e == endsInGoexit }
 
 // cacheKind is by which method a call asks.
 type cacheKind byte
@@ -40,106 +45,301 @@ const (
 	asksPlainly     cacheKind = iota // GetOrCreate
 	asksWithContext                  // GetOrCreateContext
 	acquires                         // Acquire
+	waits                            // Wait
+	refreshes                        // Refresh
+	asksForMany                      // GetOrCreateMany
 )
 
-// cacheCall is one call that may create, on a goroutine of its own.
+func (k cacheKind) String() string {
+	return [...]string{"GetOrCreate", "GetOrCreateContext", "Acquire", "Wait", "Refresh", "GetOrCreateMany"}[k]
+}
+
+// cacheCall is one call that may create, on a goroutine of its own. For most
+// there is one key.
 type cacheCall struct {
-	kind    cacheKind
-	key     int
-	flight  *model.Flight
-	creates bool // according to the model
-	makes   int  // the value, if it creates one
+	m     *model.Owner
+	kind  cacheKind
+	keys  []int
+	makes int // a number for its values
 
 	ctx   context.Context
 	leave context.CancelFunc
+	stays bool // its context cannot end
 	left  bool
-	seen  bool // it holds a lease, or did
+	seen  bool // it has returned, and was compared
 
-	end    chan cacheEnding // how the create function is told to end
-	ending cacheEnding
-	ended  bool // it was told
+	// What it takes part in, according to the model.
+	parts     []*cachePart
+	functions []*cacheFunction
+	values    map[int]int // that it has
+	errs      []error     // that it has
+	panics    bool
+	exits     bool
+
+	mu    sync.Mutex
+	begun []*begunFunction
 
 	// Written by the goroutine, and read after synctest.Wait.
-	begun, done, exited bool
-	value               int
-	lease               *oncecache.Lease[int, int]
-	err                 error
-	panicked            any
+	done, returned bool
+	got            map[int]int
+	lease          *oncecache.Lease[int, int]
+	err            error
+	panicked       any
 }
+
+// cachePart is a call and one of its keys.
+type cachePart struct {
+	key    int
+	flight *model.Flight
+	aboard bool           // counted among the flight's callers
+	own    *cacheFunction // that creates it; nil: another call's
+	lost   bool           // there is no value any more to hold
+}
+
+// cacheFunction is a run of a create function, according to the model.
+type cacheFunction struct {
+	call  *cacheCall
+	index int // in call.begun
+	parts []*cachePart
+	how   cacheEnding
+	ended bool
+}
+
+// begunFunction is one that was called.
+type begunFunction struct {
+	keys []int
+	end  chan cacheEnding // how it is told to end
+}
+
+// value is what a function makes for a key.
+func (k *cacheCall) value(function, key int) int { return 1000*k.makes + 10*function + key }
+
+// beyond is a key that nobody asks for.
+const beyond = 9
 
 func (k *cacheCall) run(c *oncecache.Cache[int, int]) {
-	returned := false
 	defer func() {
-		if k.panicked = recover(); k.panicked == nil {
-			k.exited = !returned
-		}
+		k.panicked = recover()
 		k.done = true
 	}()
-	create := func(context.Context, int) (int, error) { return k.create() }
+	key := k.keys[0]
+	one := func(_ context.Context, key int) (int, error) {
+		made, err := k.create([]int{key})
+		return made[key], err
+	}
+	v, found := 0, true
 	switch k.kind {
 	case asksPlainly:
-		k.value, k.err = c.GetOrCreate(k.key, k.create)
+		v, k.err = c.GetOrCreate(key, func() (int, error) { return one(nil, key) })
 	case asksWithContext:
-		k.value, k.err = c.GetOrCreateContext(k.ctx, k.key, create)
+		v, k.err = c.GetOrCreateContext(k.ctx, key, one)
 	case acquires:
-		l, err := c.Acquire(k.ctx, k.key, create)
-		if k.err = err; err == nil {
-			k.lease, k.value = &l, l.Value()
+		var l oncecache.Lease[int, int]
+		if l, k.err = c.Acquire(k.ctx, key, one); k.err == nil {
+			k.lease, v = &l, l.Value()
 		}
+	case waits:
+		v, k.err = c.Wait(k.ctx, key)
+	case refreshes:
+		v, k.err = c.Refresh(k.ctx, key, one)
+	case asksForMany:
+		found = false
+		k.got, k.err = c.GetOrCreateMany(k.ctx, k.keys, func(_ context.Context, keys []int) (map[int]int, error) { return k.create(keys) })
 	}
-	returned = true
+	if found && (k.err == nil || v != 0) {
+		k.got = map[int]int{key: v}
+	}
+	k.returned = true
 }
 
-func (k *cacheCall) create() (int, error) {
-	k.begun = true
-	switch <-k.end {
-	case endsInError:
-		return k.makes, errRefused
+// create is the function. It makes values of those that it also returns beside
+// an error.
+func (k *cacheCall) create(keys []int) (map[int]int, error) {
+	f := &begunFunction{keys: slices.Clone(keys), end: make(chan cacheEnding)}
+	k.mu.Lock()
+	index := len(k.begun)
+	k.begun = append(k.begun, f)
+	k.mu.Unlock()
+	how := <-f.end
+	switch how {
 	case endsInPanic:
 		panic(errPanicked)
 	case endsInGoexit:
 		runtime.Goexit()
 	}
-	return k.makes, nil
+	made := map[int]int{}
+	for _, key := range keys {
+		made[key] = k.value(index, key)
+	}
+	switch how {
+	case leavesOut:
+		delete(made, keys[0])
+	case adds:
+		made[beyond] = k.value(index, beyond)
+	}
+	return made, how.failure()
 }
 
-// inline reports whether the call runs its create function itself.
-func (k *cacheCall) inline() bool { return k.creates && k.kind == asksPlainly }
+// runs returns the function that the call runs on its own goroutine, if it does.
+func (k *cacheCall) runs() *cacheFunction {
+	if n := len(k.functions); n > 0 && k.stays && !k.functions[n-1].ended {
+		return k.functions[n-1]
+	}
+	return nil
+}
 
-// check compares the call with what the model says about it by now.
-func (k *cacheCall) check(t *testing.T) {
-	require.Equal(t, k.creates, k.begun, "create function called")
-	if k.inline() {
-		require.Equal(t, k.ended, k.done, "owner returned")
-	} else {
-		require.Equal(t, k.left || k.flight.Over, k.done, "caller returned")
+// failure is what an ending is for those who wait, but that a panic's error
+// carries its value.
+func (e cacheEnding) failure() error {
+	switch e {
+	case endsInError:
+		return errRefused
+	case endsInPanic:
+		return errPanicked
+	case endsInGoexit:
+		return oncecache.ErrGoexit
 	}
-	if !k.done {
+	return nil
+}
+
+// over tells that the call must have returned.
+func (k *cacheCall) over() bool {
+	return k.left || k.panics || k.exits || k.runs() == nil && k.awaits() == nil && (k.thrown() || len(k.again()) == 0)
+}
+
+// awaits returns what the call waits for, or nil. It takes one after the other.
+func (k *cacheCall) awaits() *cachePart {
+	for _, p := range k.parts {
+		if k.runs() != nil || p.thrown() {
+			return nil
+		}
+		if !p.flight.Over {
+			return p
+		}
+	}
+	return nil
+}
+
+// thrown tells that the part has come to a panic of the call's own function.
+func (p *cachePart) thrown() bool { return p.own != nil && p.flight.Err == errPanicked }
+
+func (k *cacheCall) thrown() bool { return slices.ContainsFunc(k.parts, (*cachePart).thrown) }
+
+// again returns what the call has to look for again, when it waits for nothing
+// else.
+func (k *cacheCall) again() (parts []*cachePart) {
+	for _, p := range k.parts {
+		if p.lost || k.m.LooksAgain(p.flight) {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// gather takes what has come of the parts that are over, up to a panic of the
+// call's own function.
+func (k *cacheCall) gather() {
+	k.values, k.errs = map[int]int{}, nil
+	for _, p := range k.parts {
+		switch f := p.flight; {
+		case !f.Over, k.m.LooksAgain(f):
+		case f.Err == nil:
+			k.values[p.key] = f.Value
+		case f.Err == oncecache.ErrNotFound && k.kind == asksForMany:
+		case p.thrown():
+			k.panics = true
+			return
+		case !slices.Contains(k.errs, f.Err):
+			k.errs = append(k.errs, f.Err)
+		}
+	}
+}
+
+// checkCall compares a call with what the model says about it by now.
+func (r *cacheRun) checkCall(k *cacheCall) {
+	t := r.t
+	require.Len(t, k.begun, len(k.functions), "functions called by %v of %v", k.kind, k.keys)
+	for i, f := range k.functions {
+		var want []int
+		for _, p := range f.parts {
+			want = append(want, p.key)
+		}
+		require.Equal(t, want, k.begun[i].keys, "keys of the function")
+	}
+	require.Equal(t, k.over(), k.done, "%v of %v has returned", k.kind, k.keys)
+	if !k.done || k.seen {
 		return
 	}
-	if k.left {
-		require.Equal(t, context.Canceled, k.err)
-		return
+	k.seen = true
+	if !k.left {
+		k.gather()
 	}
-	panics := k.ended && k.ending == endsInPanic && (k.inline() || k.flight.Err == errPanicked)
-	exits := k.inline() && k.ending == endsInGoexit
-	require.Equal(t, exits, k.exited, "exited")
-	switch {
-	case panics && k.inline():
+	r.sawCall(k)
+	require.Equal(t, !k.panics && !k.exits, k.returned, "%v of %v returned", k.kind, k.keys)
+	switch err, _ := k.panicked.(error); {
+	case !k.panics:
+		require.Nil(t, k.panicked)
+	case k.stays:
 		require.Equal(t, errPanicked, k.panicked)
-	case panics:
-		err, _ := k.panicked.(error)
+	default:
 		require.ErrorIs(t, err, errPanicked)
 		require.ErrorAs(t, err, new(*oncecache.PanicError))
-	default:
-		require.Nil(t, k.panicked)
 	}
-	if panics || exits {
+	if !k.returned {
 		return
 	}
-	require.Equal(t, k.flight.Value, k.value)
-	require.ErrorIs(t, k.err, k.flight.Err)
-	if k.flight.Err == errPanicked {
-		require.ErrorAs(t, k.err, new(*oncecache.PanicError))
+	require.Equal(t, len(k.values), len(k.got), "%v of %v: %v, want %v", k.kind, k.keys, k.got, k.values)
+	for key, v := range k.values {
+		require.Equal(t, v, k.got[key], "%v of %v", k.kind, k.keys)
+	}
+	require.Equal(t, len(k.errs) > 0, k.err != nil, "%v of %v: %v, want %v", k.kind, k.keys, k.err, k.errs)
+	for _, err := range k.errs {
+		require.ErrorIs(t, k.err, err, "%v of %v", k.kind, k.keys)
+		if err == errPanicked {
+			require.ErrorAs(t, k.err, new(*oncecache.PanicError))
+		}
+	}
+	if k.lease != nil {
+		r.leases = append(r.leases, k)
+	}
+}
+
+// sawCall notes how a call ended.
+func (r *cacheRun) sawCall(k *cacheCall) {
+	what := []string{}
+	switch {
+	case k.panics:
+		what = append(what, "panics")
+	case k.exits:
+		what = append(what, "exits")
+	}
+	for _, key := range slices.Sorted(maps.Keys(k.values)) {
+		own := "found"
+		for i := range k.functions {
+			if k.values[key] == k.value(i, key) {
+				own = "made"
+			}
+		}
+		what = append(what, own)
+	}
+	for _, err := range k.errs {
+		what = append(what, err.Error())
+	}
+	slices.Sort(what)
+	for _, w := range slices.Compact(what) {
+		r.saw(k.kind, w)
+	}
+	if len(k.functions) > 1 {
+		r.saw(k.kind, "creates again")
+	}
+	if len(what) == 0 {
+		r.saw(k.kind, "nothing")
+	}
+}
+
+// saw notes what an operation came to.
+func (r *cacheRun) saw(op, outcome any) {
+	if r.reached != nil {
+		r.reached[fmt.Sprintf("%v = %v", op, outcome)]++
 	}
 }

@@ -68,7 +68,7 @@ func (c *sharedCache) overlaps() (n int) {
 	all, ends := slices.Concat(c.creations[:]...), slices.Concat(c.ends[:]...)
 	for _, a := range all {
 		for _, b := range all {
-			together := a != b && a.ran && b.ran && a.key == b.key && a.began.At < b.began.At && b.began.At < a.ended.At
+			together := a != b && a.ran && b.ran && !a.refreshes && !b.refreshes && a.key == b.key && a.began.At < b.began.At && b.began.At < a.ended.At
 			if together && !slices.ContainsFunc(ends, func(e interval) bool {
 				return min(a.called.At, b.called.At) < e.to && e.from < b.began.At
 			}) {

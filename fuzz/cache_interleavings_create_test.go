@@ -96,6 +96,7 @@ type cacheCreation struct {
 	value        int
 	err          error
 	begins       *cacheMoment
+	refreshes    bool // by Refresh, which may run beside others
 }
 
 // asking is a call that may create. What it does takes effect at several
@@ -111,6 +112,8 @@ type asking struct {
 	again    *cacheCreation
 	returned interleave.Mark
 	got      string
+	others   []string // what else it may have got, of several errors
+	gone     bool     // it has got nothing
 }
 
 // nothing is no operation.
@@ -164,7 +167,7 @@ func cacheCreate(key, v int, how creationEnding, as flavour, inner cacheOp) cach
 func (a *asking) apart() bool { return a.as.context >= 0 }
 
 // left tells that the caller did not wait.
-func (a *asking) left() bool { return a.got == context.Canceled.Error() }
+func (a *asking) left() bool { return a.gone || a.got == context.Canceled.Error() }
 
 // run is the create function.
 func (a *asking) run(ctx context.Context, where *cacheCaller, look *cacheCreation, within cacheOp) (int, error) {

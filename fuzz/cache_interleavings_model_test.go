@@ -19,22 +19,35 @@ type cacheModel struct {
 	closing   interval // the Close that closed it
 	calls     map[*cacheCreation]*model.Flight
 	cancelled [2]bool // contexts
+
+	looked   map[*refreshing]bool // whether it has found a value
+	renewals []*renewal
 }
 
 func newCacheModel() *cacheModel {
-	return &cacheModel{open: model.NewCache(), calls: map[*cacheCreation]*model.Flight{}}
+	return &cacheModel{open: model.NewCache(), calls: map[*cacheCreation]*model.Flight{}, looked: map[*refreshing]bool{}}
 }
 
-// The ways to explain an operation.
+// The ways to explain an operation. In a bounded cache, the value of a key may
+// have gone before, of which nobody knows yet.
 const (
 	asUsual = iota
 	overtaken
 	cacheWays
+
+	cacheEvictions = 3 // none, of the one key, of the other
 )
 
 // in returns what an operation that began at from uses, nil for a closed cache.
 func (s *cacheModel) in(from int64, way int) (c *model.Cache, ok bool) {
-	switch {
+	if evicted := way/cacheWays - 1; evicted >= 0 {
+		v, there := s.open.Get(evicted)
+		if !there {
+			return nil, false // as good as another way
+		}
+		s.open.CompareAndDelete(evicted, v)
+	}
+	switch way %= cacheWays; {
 	case way == overtaken:
 		return s.open, s.closed && from < s.closing.to
 	case s.closed:

@@ -4,6 +4,7 @@ package fuzz
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
 	"github.com/latchfree/latchfree/oncecache"
@@ -14,11 +15,11 @@ type cacheMoment = interleave.Moment[*cacheModel]
 // moments adds those of a, of which there is more to know when all is over.
 func (a *asking) moments(c *cacheCaller) {
 	for i, look := range a.looks {
-		look.begins = c.Add(a.begins(i, look))
+		look.begins = c.Add(a.begins(c.Real.ways, i, look))
 		c.Add(a.ends(i, look))
 	}
 	if a.as.lease && c.Real.closes {
-		c.Add(a.looksAgain())
+		c.Add(a.looksAgain(c.Real.ways))
 	}
 	c.Add(a.returns())
 }
@@ -35,7 +36,7 @@ func (a *asking) last() *cacheCreation {
 
 // begins is the moment of a look: before the function is called or, if it is
 // not, before the call returns. A caller that left need not have looked.
-func (a *asking) begins(i int, look *cacheCreation) *cacheMoment {
+func (a *asking) begins(ways, i int, look *cacheCreation) *cacheMoment {
 	return &cacheMoment{Op: "creates", From: look.called,
 		Settle: func(m *cacheMoment) bool {
 			m.Got, m.To = fmt.Sprint(look.ran), a.returned
@@ -47,7 +48,7 @@ func (a *asking) begins(i int, look *cacheCreation) *cacheMoment {
 			}
 			return look.ran || i == 0 && !a.left()
 		},
-		Ways: cacheWays, Explains: func(s *cacheModel, way int) bool {
+		Ways: ways, Explains: func(s *cacheModel, way int) bool {
 			creates, ok := s.begin(look, way)
 			return ok && creates == look.ran
 		}}
@@ -73,14 +74,14 @@ func (a *asking) ends(i int, look *cacheCreation) *cacheMoment {
 
 // looksAgain is the moment of a look that finds another creation than that of
 // the function, or nothing.
-func (a *asking) looksAgain() *cacheMoment {
+func (a *asking) looksAgain(ways int) *cacheMoment {
 	return &cacheMoment{Op: "looks again",
 		Settle: func(m *cacheMoment) bool {
 			last := a.last()
 			m.From, m.To, m.Follows = last.called, a.returned, last.begins
 			return last.ran && !a.left()
 		},
-		Ways: cacheWays, Explains: func(s *cacheModel, way int) bool { return s.join(a.again, way) }}
+		Ways: ways, Explains: func(s *cacheModel, way int) bool { return s.join(a.again, way) }}
 }
 
 // returns is the moment of what the call returns.
@@ -92,7 +93,7 @@ func (a *asking) returns() *cacheMoment {
 			if last.ran {
 				m.Op += " by " + a.how.String()
 			}
-			return true
+			return !a.gone
 		},
 		Explains: func(s *cacheModel, _ int) bool {
 			last := a.last()
@@ -111,6 +112,7 @@ func (a *asking) returns() *cacheMoment {
 			case last.ran && a.how == inPanic && a.got == interleave.Panics(created(0, last.err)):
 				return s.calls[last].Over && s.calls[last].Err == last.err
 			}
-			return s.gets(last, a.got) || s.gets(a.again, a.got)
+			return s.gets(last, a.got) || s.gets(a.again, a.got) ||
+				slices.ContainsFunc(a.others, func(got string) bool { return s.gets(last, got) })
 		}}
 }

@@ -19,7 +19,7 @@ func found(v int, ok bool) string { return fmt.Sprint(v, " ", ok) }
 func cacheOnce[T any](c *cacheCaller, op string, do func() T, want func(m *model.Cache) T) *cacheMoment {
 	from := c.Begin()
 	got := fmt.Sprint(do())
-	return c.Add(&cacheMoment{Op: op, Got: got, From: from, To: c.End(), Ways: cacheWays,
+	return c.Add(&cacheMoment{Op: op, Got: got, From: from, To: c.End(), Ways: c.Real.ways,
 		Explains: func(s *cacheModel, way int) bool {
 			var zero T
 			m, ok := s.in(from.At, way)
@@ -160,7 +160,7 @@ var (
 		to := c.End()
 		for key, text := range got {
 			text := cmp.Or(text, fmt.Sprint(lookup{}))
-			c.Add(&cacheMoment{Op: "All", Got: text, From: from, To: to, Ways: cacheWays,
+			c.Add(&cacheMoment{Op: "All", Got: text, From: from, To: to, Ways: c.Real.ways,
 				Explains: func(s *cacheModel, way int) bool {
 					m, ok := s.in(from.At, way)
 					if m == nil {

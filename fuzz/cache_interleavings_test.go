@@ -27,6 +27,9 @@ type cache interface {
 	GetOrCreate(int, func() (int, error)) (int, error)
 	GetOrCreateContext(context.Context, int, createFunc) (int, error)
 	Acquire(context.Context, int, createFunc) (cacheLease, error)
+	Wait(context.Context, int) (int, error)
+	Refresh(context.Context, int, createFunc) (int, error)
+	GetOrCreateMany(context.Context, []int, func(context.Context, []int) (map[int]int, error)) (map[int]int, error)
 	Get(int) (int, bool)
 	Set(int, int) (int, bool)
 	SetIfAbsent(int, int) bool
@@ -45,10 +48,14 @@ func (c realCache) CompareAndDelete(k, old int) bool {
 	return oncecache.CompareAndDelete(c.Cache, k, old)
 }
 
+// cacheBounded is the setting of a cache with room for one value.
+const cacheBounded = 4
+
 // sharedCache is a cache, and what each thread did to it.
 type sharedCache struct {
 	cache
 	closes   bool               // there is a Close function
+	ways     int                // to explain an operation
 	closings [100]atomics.Int32 // its calls by value
 	contexts [2]context.Context
 	cancels  [2]context.CancelFunc
@@ -80,6 +87,13 @@ func cacheProgram(fresh func(cacheConfig) cache) decoder[*sharedCache, *cacheMod
 		}
 		settings := program[0]
 		p, ok = interleave.Decode(program[1:], decodeCache)
+		if settings&cacheBounded != 0 { // which has more ways to explain what happens
+			p.Prelude = p.Prelude[:min(len(p.Prelude), 3)]
+			p.Threads = p.Threads[:min(len(p.Threads), 2)]
+			for i, ops := range p.Threads {
+				p.Threads[i] = ops[:min(len(ops), 2)]
+			}
+		}
 		p.New = func() *sharedCache { return newSharedCache(fresh, settings) }
 		p.Model = newCacheModel
 		p.After = []cacheOp{cacheLoop, cacheQuietLen, cacheOverlaps,
@@ -89,10 +103,13 @@ func cacheProgram(fresh func(cacheConfig) cache) decoder[*sharedCache, *cacheMod
 }
 
 func newSharedCache(fresh func(cacheConfig) cache, settings byte) *sharedCache {
-	c := &sharedCache{closes: settings&1 == 1}
+	c := &sharedCache{closes: settings&1 == 1, ways: cacheWays}
 	config := cacheConfig{KeepCreating: settings&2 == 2}
 	if c.closes {
 		config.Close = func(_, v int) error { c.closings[v].Add(1); return nil }
+	}
+	if settings&cacheBounded != 0 {
+		config.MaxEntries, c.ways = 1, cacheWays*cacheEvictions
 	}
 	for i := range c.contexts {
 		c.contexts[i], c.cancels[i] = atomics.WithCancel(context.Background())
@@ -103,6 +120,9 @@ func newSharedCache(fresh func(cacheConfig) cache, settings byte) *sharedCache {
 
 func decodeCache(code interleave.Code, id int, inside func() (cacheOp, bool)) cacheOp {
 	key := int(code.Arg % 4 / 3) // mostly 0, since keys share little
+	if code.Op >= firstOther {
+		return decodeCacheOther(code, key, id)
+	}
 	switch op := code.Op % 18; op {
 	case 0, 1, 2, 3, 4:
 		inner := nothing

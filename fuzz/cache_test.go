@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,45 +15,57 @@ import (
 	"github.com/latchfree/latchfree/oncecache"
 )
 
-// FuzzCacheOps reads two bytes for each operation: which one, and the key with
-// what else the operation needs. Creations stay in flight, with other callers
-// waiting for them and leaving, until an operation ends them; leases are held
-// until one ends them. The two high bits of the first byte choose a cache that
-// closes its values, and one that keeps creating.
+// FuzzCacheOps reads a byte with the settings, and two for each operation:
+// which one, and the key with what else the operation needs. Creations stay in
+// flight, with other callers waiting for them and leaving, until an operation
+// ends them; leases are held until one ends them; time passes in operations of
+// its own.
 func FuzzCacheOps(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		if len(ops) > 200 {
 			return // longer ones find nothing that these do not
 		}
-		synctest.Test(t, func(t *testing.T) { cacheOps(t, ops) })
+		synctest.Test(t, func(t *testing.T) { cacheOps(t, ops, nil) })
 	})
 }
 
+// The settings. Without any, the cache is a zero Cache.
 const (
-	cacheCloses = 0x80
-	cacheKeeps  = 0x40
+	cacheCloses = 1 << iota
+	cacheKeepsCreating
+	cacheKeepsErrors
+	cacheTimesOut
+	cacheIdles
+	cacheMaxEntries // from 0 to 3, in two bits
+)
+
+// Operations happen at whole milliseconds, sweeps in between.
+const (
+	createTimeout = 30 * time.Millisecond
+	idleTimeout   = 40*time.Millisecond + 2*time.Microsecond
+	cacheKeys     = 5
 )
 
 // cacheRun is one run of operations against the model.
 type cacheRun struct {
-	t        *testing.T
-	c        *oncecache.Cache[int, int]
-	m        *model.Owner
-	calls    []*cacheCall
-	open     []*cacheCall // creations in flight
-	leases   []*cacheCall // calls whose lease is held
-	grounded map[*model.Flight]bool
-	unheard  bool // a panic that no caller got
+	t       *testing.T
+	c       *oncecache.Cache[int, int]
+	m       *model.Owner
+	epoch   time.Time
+	calls   []*cacheCall
+	open    []*cacheFunction // that run
+	leases  []*cacheCall     // calls whose lease is held
+	unheard bool             // a panic that no caller got
+	reached map[string]int   // operations and outcomes; nil: nobody counts them
 
 	mu     sync.Mutex
 	closed []int // by Config.Close
 }
 
-func newCacheRun(t *testing.T, first byte) *cacheRun {
-	closes, keeps := first&cacheCloses != 0, first&cacheKeeps != 0
-	r := &cacheRun{t: t, m: model.NewOwner(closes, keeps, oncecache.ErrClosed), grounded: map[*model.Flight]bool{}}
-	config := oncecache.Config[int, int]{KeepCreating: keeps}
-	if closes {
+func newCacheRun(t *testing.T, settings byte, reached map[string]int) *cacheRun {
+	r := &cacheRun{t: t, epoch: time.Now(), reached: reached}
+	config := oncecache.Config[int, int]{KeepCreating: settings&cacheKeepsCreating != 0, MaxEntries: int(settings / cacheMaxEntries % 4)}
+	if settings&cacheCloses != 0 {
 		config.Close = func(_, v int) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -60,30 +73,49 @@ func newCacheRun(t *testing.T, first byte) *cacheRun {
 			return nil
 		}
 	}
+	if settings&cacheKeepsErrors != 0 {
+		config.ErrorTTL = func(k int, _ error) time.Duration {
+			return [cacheKeys]time.Duration{25 * time.Millisecond, -1, 0, 50 * time.Millisecond, time.Nanosecond}[k]
+		}
+	}
+	if settings&cacheTimesOut != 0 {
+		config.CreateTimeout = createTimeout
+	}
+	if settings&cacheIdles != 0 {
+		config.IdleTimeout = idleTimeout
+	}
 	r.c = oncecache.MustNew(config)
-	if first == 0 {
+	if settings == 0 {
 		r.c = new(oncecache.Cache[int, int])
 	}
+	r.m = model.NewOwner(model.CacheSettings{
+		Closes: config.Close != nil, Keeps: config.KeepCreating, TTL: config.ErrorTTL, CreateTimeout: config.CreateTimeout,
+		IdleTimeout: config.IdleTimeout, MaxEntries: config.MaxEntries,
+		ErrClosed: oncecache.ErrClosed, ErrTimeout: oncecache.ErrCreateTimeout, ErrNotFound: oncecache.ErrNotFound,
+	})
 	return r
 }
 
-func cacheOps(t *testing.T, ops []byte) {
+func cacheOps(t *testing.T, ops []byte, reached map[string]int) {
 	if len(ops) == 0 {
 		return
 	}
-	r := newCacheRun(t, ops[0])
+	r := newCacheRun(t, ops[0], reached)
 	defer func() { // whatever happened, leave nobody behind
-		for _, k := range r.open {
-			close(k.end)
-		}
 		for _, k := range r.calls {
 			k.leave()
+			for _, f := range k.begun {
+				close(f.end)
+			}
 		}
 	}()
+	ops = ops[1:]
 	for v := 1; len(ops) >= 2; v++ {
-		r.do(ops[0]&^(cacheCloses|cacheKeeps)%14, v, int(ops[1])%3, int(ops[1])/3)
+		before := r.m.CacheStats
+		r.do(ops[0], v, int(ops[1]))
 		ops = ops[2:]
 		r.check()
+		r.sawBounds(before)
 	}
 	for len(r.open) > 0 {
 		r.end(0, endsInValue)
@@ -98,144 +130,106 @@ func cacheOps(t *testing.T, ops []byte) {
 }
 
 // do does operation op, in which v is a new value.
-func (r *cacheRun) do(op byte, v, key, rest int) {
+func (r *cacheRun) do(op byte, v, arg int) {
 	t, c, m := r.t, r.c, r.m
-	switch op {
+	key, rest := arg%cacheKeys, arg/cacheKeys
+	switch op % 19 {
 	case 0:
-		r.call(asksPlainly, key, v)
+		r.call(asksPlainly, v, 0, key)
 	case 1: // a create function ends
 		if len(r.open) > 0 {
-			r.end(key%len(r.open), cacheEnding(rest)%cacheEndings)
+			r.end(key%len(r.open), cacheEnding(rest))
 		}
 	case 2:
 		got, ok := c.Get(key)
 		want, wantOK := m.Get(key)
 		require.Equal(t, wantOK, ok, "Get")
 		require.Equal(t, want, got, "Get")
+		r.saw("Get", ok)
 	case 3:
 		old, replaced := c.Set(key, v)
 		wantOld, wantReplaced := m.Set(key, v)
 		require.Equal(t, wantReplaced, replaced, "Set")
 		require.Equal(t, wantOld, old, "Set")
+		r.saw("Set", replaced)
 	case 4:
-		require.Equal(t, m.SetIfAbsent(key, v), c.SetIfAbsent(key, v), "SetIfAbsent")
+		r.saw("SetIfAbsent in the place of an error", m.Occupied(key))
+		stored := c.SetIfAbsent(key, v)
+		require.Equal(t, m.SetIfAbsent(key, v), stored, "SetIfAbsent")
+		r.saw("SetIfAbsent", stored)
 	case 5:
 		old, deleted := c.Delete(key)
 		wantOld, wantDeleted := m.Delete(key)
 		require.Equal(t, wantDeleted, deleted, "Delete")
 		require.Equal(t, wantOld, old, "Delete")
+		r.saw("Delete", deleted)
 	case 6:
-		old, _ := m.Get(key)
-		old -= rest % 2 // the value that is there, or another
-		require.Equal(t, m.CompareAndDelete(key, old), oncecache.CompareAndDelete(c, key, old), "CompareAndDelete")
+		old := m.All()[key] - rest%2 // the value that is there, or another
+		deleted := oncecache.CompareAndDelete(c, key, old)
+		require.Equal(t, m.CompareAndDelete(key, old), deleted, "CompareAndDelete")
+		r.saw("CompareAndDelete", deleted)
 	case 7:
-		want, got := m.All(), map[int]int{}
-		for k, v := range c.All() {
-			require.NotContains(t, got, k, "All yields a key twice")
-			got[k] = v
-		}
-		require.Equal(t, want, got, "All")
-		require.Equal(t, len(want), c.Len(), "Len")
+		r.loops()
 	case 8:
-		r.call(asksWithContext, key, v)
+		r.call(asksWithContext, v, rest, key)
 	case 9:
-		r.call(acquires, key, v)
+		r.call(acquires, v, rest, key)
 	case 10:
-		r.leave(key + 3*rest)
+		r.leave(arg)
 	case 11, 12: // Release, Discard
 		if len(r.leases) > 0 {
-			r.release((key+3*rest)%len(r.leases), op == 12)
+			r.release(arg%len(r.leases), op%19 == 12)
 		}
 	case 13:
 		r.close()
-	}
-}
-
-// call begins a call of a kind.
-func (r *cacheRun) call(kind cacheKind, key, v int) {
-	k := &cacheCall{kind: kind, key: key, makes: v, end: make(chan cacheEnding)}
-	k.ctx, k.leave = context.WithCancel(r.t.Context())
-	r.calls = append(r.calls, k)
-	r.join(k)
-	go k.run(r.c)
-}
-
-// join lets k take part in what its key has.
-func (r *cacheRun) join(k *cacheCall) {
-	if k.flight, k.creates = r.m.Join(k.key, k.kind == acquires); k.creates {
-		r.open = append(r.open, k)
-	}
-}
-
-// leave ends the context of one of the callers who wait and can leave.
-func (r *cacheRun) leave(n int) {
-	waiting := slices.DeleteFunc(slices.Clone(r.calls), func(k *cacheCall) bool {
-		return k.done || k.kind == asksPlainly
-	})
-	if len(waiting) == 0 {
-		return
-	}
-	k := waiting[n%len(waiting)]
-	k.left = true
-	r.m.Leave(k.flight, k.kind == acquires)
-	k.leave()
-}
-
-// end tells the i-th creation in flight how to end.
-func (r *cacheRun) end(i int, how cacheEnding) {
-	k := r.open[i]
-	r.open = slices.Delete(r.open, i, i+1)
-	k.ending, k.ended = how, true
-	v, err, over := k.makes, how.err(), k.flight.Over
-	if err != nil {
-		v = 0
-		if r.grounded[k.flight] {
-			err = oncecache.ErrClosed
+	case 14:
+		r.call(waits, v, rest, key)
+	case 15:
+		r.call(refreshes, v, rest, key)
+	case 16: // one to three keys, of which one may be there twice
+		keys := []int{key, (key + 1 + rest/4%2) % cacheKeys, (key + 3*(rest/8%2)) % cacheKeys}
+		n := 1 + rest/16%3
+		if m.TTL != nil && m.MaxEntries+int(m.IdleTimeout) > 0 {
+			n = 1 // else errors are used when the call comes to them, while others make room
 		}
-	}
-	heard := r.m.Finish(k.key, k.flight, v, err) && !r.grounded[k.flight]
-	if how == endsInPanic && k.kind != asksPlainly && !heard {
-		r.unheard = true
-	}
-	k.end <- how
-	synctest.Wait()
-	if !over && err != nil && r.m.CalledOff(k.flight) && !r.grounded[k.flight] {
-		r.inherit(k.flight)
+		r.call(asksForMany, v, rest, keys[:n]...)
+	case 17:
+		for range arg % 128 {
+			time.Sleep(time.Millisecond)
+			m.Pass(time.Millisecond)
+			synctest.Wait()
+			r.settle() // who looks again may begin to create now
+		}
+	case 18:
+		n := c.Sweep()
+		require.Equal(t, m.Sweep(), n, "Sweep")
+		r.saw("Sweep", n > 0)
 	}
 }
 
-// inherit lets the heirs of a flight that was called off and failed look
-// again. If one of them has begun to create, it came first.
-func (r *cacheRun) inherit(f *model.Flight) {
-	var heirs []*cacheCall
-	for _, k := range r.calls {
-		if k.flight != f || k.left || k.ended {
-			continue
-		}
-		if k.begun {
-			heirs = slices.Insert(heirs, 0, k)
-		} else {
-			heirs = append(heirs, k)
-		}
-	}
-	for _, k := range heirs {
-		r.join(k)
-	}
+// sawBounds notes what an operation has made go.
+func (r *cacheRun) sawBounds(before model.CacheStats) {
+	now := r.m.CacheStats
+	r.saw("evicted", min(now.Evicted-before.Evicted, 2))
+	r.saw("timed out", min(now.TimedOut-before.TimedOut, 2))
+	r.saw("more than MaxEntries", r.m.MaxEntries > 0 && len(r.m.All()) > r.m.MaxEntries)
 }
 
 // release ends the i-th lease.
 func (r *cacheRun) release(i int, discard bool) {
 	k := r.leases[i]
 	r.leases = slices.Delete(r.leases, i, i+1)
+	key, v := k.keys[0], k.got[k.keys[0]]
+	require.NotContains(r.t, r.closed, v, "closed in use")
+	require.Equal(r.t, v, k.lease.Value())
 	if discard {
-		if now, ok := r.m.Get(k.key); ok && now == k.value {
-			r.m.Delete(k.key)
-		}
 		k.lease.Discard()
+		r.saw("Discard", r.m.CompareAndDelete(key, v))
 	} else {
 		k.lease.Release()
+		r.saw("Release", r.m.All()[key] == v)
 	}
-	r.m.Release(k.value)
+	r.m.Release(v)
 	require.Panics(r.t, func() { k.lease.Value() })
 	k.lease.Release() // changes nothing
 }
@@ -246,11 +240,6 @@ func (r *cacheRun) close() {
 	cancel()
 	err := r.c.Close(now)
 	r.m.Close()
-	for _, k := range r.open {
-		if k.kind != asksPlainly && !k.flight.Over {
-			r.grounded[k.flight] = true // Delete has hidden it
-		}
-	}
 	if r.m.Pending > 0 {
 		require.ErrorIs(r.t, err, context.Canceled, "Close while %d are pending", r.m.Pending)
 	} else {
@@ -261,19 +250,50 @@ func (r *cacheRun) close() {
 	} else {
 		require.NotErrorIs(r.t, err, errPanicked, "Close")
 	}
+	r.saw("Close while something is pending", r.m.Pending > 0)
+	r.saw("Close tells a panic", r.unheard)
 }
 
 // check compares everything with the model.
 func (r *cacheRun) check() {
 	synctest.Wait()
+	r.settle()
 	for _, k := range r.calls {
-		k.check(r.t)
-		if k.lease != nil && !k.seen {
-			k.seen = true
-			r.leases = append(r.leases, k)
-		}
+		r.checkCall(k)
 	}
 	slices.Sort(r.closed)
 	require.Equal(r.t, slices.Sorted(maps.Keys(r.m.Closed)), r.closed, "closed")
 	require.Equal(r.t, len(r.m.All()), r.c.Len(), "Len")
+	stats := r.m.CacheStats
+	require.Equal(r.t, oncecache.Stats{
+		Created: uint64(stats.Created), Failed: uint64(stats.Failed), Panicked: uint64(stats.Panicked),
+		TimedOut: uint64(stats.TimedOut), Evicted: uint64(stats.Evicted), Closed: uint64(len(r.m.Closed)),
+	}, r.c.Stats(), "Stats")
+	r.loops()
+}
+
+// loops compares what All, Keys and InFlight yield.
+func (r *cacheRun) loops() {
+	got := map[int]int{}
+	for k, v := range r.c.All() {
+		require.NotContains(r.t, got, k, "All yields a key twice")
+		got[k] = v
+	}
+	require.Equal(r.t, r.m.All(), got, "All")
+	require.Equal(r.t, slices.Sorted(maps.Keys(got)), slices.Sorted(r.c.Keys()), "Keys")
+	var want, flights []oncecache.Flight[int]
+	for _, f := range r.m.Underway() {
+		key, since := r.m.Began(f)
+		waiting := 0
+		for _, k := range r.calls {
+			if p := k.awaits(); p != nil && p.flight == f && !k.over() {
+				waiting++
+			}
+		}
+		want = append(want, oncecache.Flight[int]{Key: key, Since: r.epoch.Add(since), Waiting: waiting})
+	}
+	for f := range r.c.InFlight() {
+		flights = append(flights, f)
+	}
+	require.ElementsMatch(r.t, want, flights, "InFlight")
 }

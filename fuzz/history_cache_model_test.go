@@ -9,6 +9,7 @@ const cacheClients = 4
 // cacheState is what a cache does with one key. A client is in one call for it
 // at a time. Creations go by the value that they make, or would.
 type cacheState struct {
+	bounded bool  // the value may go at any moment
 	value   int32 // or 0
 	owner   int32 // the creation in flight that is the key's, or 0
 	calls   [cacheClients]cacheCall
@@ -20,8 +21,19 @@ type cacheState struct {
 type cacheCall struct {
 	flight int32
 	heir   bool // of that creation, which everybody else had left before
+	looked looked
+	renews bool // a renewal, of that flight or, if it is 0, of another's
 	gets   promise
 }
+
+// looked is what a Refresh has found.
+type looked int32
+
+const (
+	notYet looked = iota
+	something
+	nothing
+)
 
 // flight is a creation whose outcome is to come, or whose function runs.
 type flight struct {
@@ -31,18 +43,24 @@ type flight struct {
 	abandoned bool // by all who waited for it
 	over      bool // Set gave everyone its own value
 	settled   bool
+
+	renews bool    // it is one of Refresh
+	base   int32   // the value that it is to replace, or 0
+	result promise // of a renewal that is settled
 }
 
 // A promise is what a call will get.
 type promise int32
 
 const (
-	getsAnything promise = iota - 1
+	getsFailure promise = iota - 2 // one of several
+	getsAnything
 	getsUnknown
 	getsError
 	getsPanicError
 	getsGoexitError
 	getsContextError
+	getsNotFound
 	gets // this and a value
 )
 
@@ -50,7 +68,7 @@ func (p promise) String() string {
 	if p > gets {
 		return fmt.Sprint(int(p - gets))
 	}
-	return [...]string{"anything", "nothing", "the error", "a PanicError", "ErrGoexit", "its context's error"}[p+1]
+	return [...]string{"a failure", "anything", "nothing", "the error", "a PanicError", "ErrGoexit", "its context's error", "ErrNotFound"}[p+2]
 }
 
 // cacheEnding is how a create function ended.
@@ -63,21 +81,25 @@ const (
 	inPanic
 	inGoexit
 	inCancellation // of its context, whose error it returned
+	inNothing      // for this key, among others
 )
 
 func (e cacheEnding) String() string {
-	return [...]string{"did not run", "in a value", "in an error", "in a panic", "in an exit", "in its cancellation"}[e]
+	return [...]string{"did not run", "in a value", "in an error", "in a panic", "in an exit", "in its cancellation", "in nothing"}[e]
 }
 
 // shared is what the creation's callers get; of a cancellation, nobody gets
 // anything.
 func (e cacheEnding) shared(value int) promise {
-	return [...]promise{inValue: gets + promise(value), inError: getsError, inPanic: getsPanicError, inGoexit: getsGoexitError, inCancellation: getsUnknown}[e]
+	return [...]promise{inValue: gets + promise(value), inError: getsError, inPanic: getsPanicError, inGoexit: getsGoexitError, inCancellation: getsUnknown,
+		inNothing: getsNotFound}[e]
 }
 
 // cacheEvent is an operation of a cache. A GetOrCreate is two: begin, which
 // finds a value, a creation or neither; and end, which gets its outcome, or
-// left, which does not wait for it. A creation is two more: ran, when its
+// left, which does not wait for it. A Refresh looks before it begins, and then is
+// either a GetOrCreate or takes part in a renewal, which is over when its creator
+// ends. A Wait and each key of a GetOrCreateMany are like GetOrCreate. A creation is two more: ran, when its
 // function has ended; and settled, when its outcome counts.
 //
 // That may be as soon as its function has begun: a Set or a Delete that comes
@@ -92,6 +114,8 @@ type cacheEvent struct {
 	ok     bool // returned; for begin, whether it creates
 
 	leaves bool        // of begin: the call returned its context's error
+	absent bool        // of begin: the call does not create, and returned ErrNotFound
+	renews bool        // of begin: the call is a Refresh
 	alone  bool        // of end: the function ran on the client's goroutine, and ended it
 	ending cacheEnding // of the creation
 	gets   promise     // of end: what the call returned, if it did
@@ -99,7 +123,7 @@ type cacheEvent struct {
 
 func (e cacheEvent) Kind() string {
 	switch e.op {
-	case "ran", "left":
+	case "ran", "left", "look":
 		return e.op
 	case "settled":
 		return fmt.Sprint(e.op, " ", e.ending)
@@ -123,6 +147,8 @@ func (e cacheEvent) String() string {
 		return fmt.Sprintf("GetOrCreate ends and gets %v", e.gets)
 	case "left":
 		return "GetOrCreate leaves"
+	case "look":
+		return "Refresh looks"
 	case "ran":
 		return fmt.Sprintf("the function that creates %d ends", e.value)
 	case "settled":
@@ -132,17 +158,33 @@ func (e cacheEvent) String() string {
 }
 
 func (e cacheEvent) After(s cacheState) (cacheState, bool) {
+	if s.bounded && e.misses(s) {
+		s.value = 0 // it had to go
+	}
 	was, present := int(s.value), s.value != 0
 	found := e.got == was && e.ok == present
 	value := int32(e.value)
 	switch e.op {
 	case "begin":
 		return s, s.begin(&s.calls[e.client], e)
+	case "look":
+		s.calls[e.client].looked = something
+		if !present {
+			s.calls[e.client].looked = nothing
+		}
+		return s, true
 	case "left":
 		return s, s.leave(&s.calls[e.client])
 	case "end":
-		p := s.calls[e.client].gets
+		c := s.calls[e.client]
 		s.calls[e.client] = cacheCall{}
+		if c.renews {
+			return s, s.renewed(c.flight, e.gets)
+		}
+		p := c.gets
+		if e.gets == getsFailure {
+			return s, p > getsUnknown && p < gets
+		}
 		return s, p != getsUnknown && (e.gets == p || e.alone || e.gets == getsAnything)
 	case "ran":
 		f := s.find(value)
@@ -197,25 +239,32 @@ func (s *cacheState) find(id int32) *flight {
 
 // drop forgets a creation that is through.
 func (f *flight) drop() {
-	if f.settled && !f.runs {
+	if f.settled && !f.runs && !f.renews {
 		*f = flight{}
 	}
 }
 
 func (s *cacheState) begin(c *cacheCall, e cacheEvent) bool {
 	switch {
+	case e.renews && c.looked == notYet:
+		return false
+	case e.renews && c.looked == something:
+		return s.renew(c, e)
 	case s.value != 0:
 		*c = cacheCall{gets: gets + promise(s.value)}
 		return !e.ok && !e.leaves
 	case s.owner != 0:
 		*c = cacheCall{flight: s.owner, heir: s.find(s.owner).abandoned}
 		return !e.ok
+	case e.absent:
+		*c = cacheCall{gets: getsNotFound}
+		return true
 	case !e.ok: // its context has ended, or this is not its moment
 		*c = cacheCall{gets: getsContextError}
 		return e.leaves
 	}
 	for _, f := range s.flights {
-		if f.runs && !f.beside {
+		if f.runs && !f.beside && !f.renews {
 			return false
 		}
 	}
@@ -259,6 +308,9 @@ func (s *cacheState) settle(id int32, e cacheEvent) bool {
 	f := s.find(id)
 	if f == nil || f.settled {
 		return false
+	}
+	if f.renews {
+		return s.settleRenewal(f, e)
 	}
 	if f.settled = true; !f.over {
 		if e.ending != inValue && f.abandoned || e.ending == inCancellation {

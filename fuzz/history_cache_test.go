@@ -228,6 +228,8 @@ func (w *cacheClient) gets(k int, call func() (int, error)) promise {
 		return getsContextError
 	case err == oncecache.ErrGoexit:
 		return getsGoexitError
+	case err == oncecache.ErrNotFound:
+		return getsNotFound
 	case errors.As(err, &panicked) && panicked.Value == errRefusal:
 		return getsPanicError
 	}

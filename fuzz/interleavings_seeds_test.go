@@ -53,7 +53,13 @@ func TestCacheInterleavingsSeeds(t *testing.T) {
 		"Release = 0", "Discard = 0", "Cancel", "Close",
 		"Get = {0 false}", "Get = {9 true}", "Set = {0 false}", "Set = {9 true}", "SetIfAbsent = true", "SetIfAbsent = false",
 		"Delete = {0 false}", "Delete = {9 true}", "CompareAndDelete = true", "CompareAndDelete = false",
-		"All = {0 false}", "All = {1 true}", "Len")
+		"All = {0 false}", "All = {1 true}", "Len",
+		"Wait = 9", "Wait = injected", "Wait = PanicError: injected", "Wait = oncecache: no such key", "Wait = oncecache: cache is closed",
+		"Wait = context canceled", "Wait = oncecache: create function called runtime.Goexit",
+		"Refresh by a value = 9", "Refresh by a value = 17", "Refresh by an error = injected", "Refresh by a panic = panics: injected",
+		"Refresh by Goexit = exits", "Refresh by a value = oncecache: cache is closed", "Refresh = 9", "Refresh = injected",
+		"GetOrCreateMany by a value = 9", "GetOrCreateMany by a value = 39", "GetOrCreateMany by a panic = panics: injected",
+		"GetOrCreateMany by Goexit = exits", "GetOrCreateMany = 9", "GetOrCreateMany = 17", "GetOrCreateMany by a value = an error")
 }
 
 func TestBreakerInterleavingsSeeds(t *testing.T) {

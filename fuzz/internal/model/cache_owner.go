@@ -1,0 +1,153 @@
+package model
+
+import (
+	"maps"
+	"time"
+)
+
+// Owner is a Cache whose callers come and leave, whose values are closed when
+// nobody uses them any more, in which time passes, and from which what has not
+// been used may have to go.
+type Owner struct {
+	*Cache
+	CacheSettings
+	CacheStats
+	Now  time.Duration
+	Shut bool
+
+	Pending int          // create functions that run, and open values
+	Closed  map[int]bool // by value
+	users   map[int]int  // of open values: leases, and the cache
+	crews   map[*Flight]*crew
+
+	failures map[int]failure // that are kept
+	renewals map[int]*Flight
+	order
+}
+
+// CacheSettings are those of the cache, and the errors that it makes.
+type CacheSettings struct {
+	Closes, Keeps              bool
+	TTL                        func(k int, err error) time.Duration // nil: none are kept
+	CreateTimeout, IdleTimeout time.Duration
+	MaxEntries                 int
+
+	ErrClosed, ErrTimeout, ErrNotFound error
+}
+
+// CacheStats counts what has happened.
+type CacheStats struct{ Created, Failed, Panicked, TimedOut, Evicted int }
+
+// NewOwner returns an empty cache.
+func NewOwner(s CacheSettings) *Owner {
+	return &Owner{Cache: NewCache(), CacheSettings: s, Closed: map[int]bool{}, users: map[int]int{},
+		crews: map[*Flight]*crew{}, failures: map[int]failure{}, renewals: map[int]*Flight{}}
+}
+
+// Dispose closes a value that has no key.
+func (o *Owner) Dispose(v int) { o.take(v, 0) }
+
+// take makes v the owner's.
+func (o *Owner) take(v, users int) {
+	if o.Closes {
+		o.Pending, o.users[v] = o.Pending+1, users+1
+		o.unuse(v)
+	}
+}
+
+func (o *Owner) unuse(v int) {
+	if o.users[v]--; o.Closes && o.users[v] == 0 {
+		o.Pending, o.Closed[v] = o.Pending-1, true
+	}
+}
+
+// leased reports whether anyone but the cache uses the value of k.
+func (o *Owner) leased(k int) bool {
+	v, ok := o.ready[k]
+	return ok && o.Closes && o.users[v] > 1
+}
+
+// Get is also what every call does that finds a value.
+func (o *Owner) Get(k int) (v int, ok bool) {
+	if v, ok = o.ready[k]; ok {
+		o.touch(k)
+	}
+	return v, ok
+}
+
+func (o *Owner) Set(k, v int) (old int, replaced bool) {
+	if o.Shut {
+		o.take(v, 0)
+		return 0, false
+	}
+	users := 1
+	if f := o.flights[k]; f != nil {
+		users += o.crews[f].leases - o.crews[f].busy
+	}
+	old, replaced = o.ready[k]
+	o.drop(k)
+	o.Cache.Set(k, v)
+	o.take(v, users)
+	o.come(k)
+	return old, replaced
+}
+
+// SetIfAbsent takes a failure for absent, even one that is not over.
+func (o *Owner) SetIfAbsent(k, v int) bool {
+	if _, ok := o.ready[k]; ok || o.flights[k] != nil || o.Shut {
+		return false
+	}
+	o.Set(k, v)
+	return true
+}
+
+func (o *Owner) Delete(k int) (old int, deleted bool) {
+	old, deleted = o.ready[k]
+	delete(o.flights, k)
+	o.drop(k)
+	return old, deleted
+}
+
+func (o *Owner) CompareAndDelete(k, v int) bool {
+	now, ok := o.ready[k]
+	if ok && now == v {
+		o.drop(k)
+	}
+	return ok && now == v
+}
+
+// Release ends one use of v, which k had. Discard is also CompareAndDelete.
+func (o *Owner) Release(v int) { o.unuse(v) }
+
+// drop removes a value or a failure, if there is one.
+func (o *Owner) drop(k int) {
+	v, ok := o.ready[k]
+	delete(o.ready, k)
+	delete(o.failures, k)
+	o.leave(k)
+	if ok {
+		o.unuse(v)
+	}
+}
+
+// Close empties the cache.
+func (o *Owner) Close() {
+	o.Shut = true
+	for f, c := range o.crews {
+		if c.running && !f.Over && o.flights[c.key] != f && o.renewals[c.key] != f {
+			c.grounded = c.grounded || !c.fixed // Delete has hidden it
+		}
+	}
+	for _, flights := range []map[int]*Flight{o.flights, o.renewals} {
+		for _, f := range flights {
+			*f = Flight{Over: true, Err: o.ErrClosed}
+		}
+		clear(flights)
+	}
+	for k := range maps.Clone(o.ready) {
+		o.drop(k)
+	}
+	for k := range maps.Clone(o.failures) {
+		o.drop(k)
+	}
+}
