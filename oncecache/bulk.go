@@ -75,7 +75,8 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 			break
 		}
 		if err := ctx.Err(); err != nil {
-			return found, err
+			errs = append(errs, err)
+			break
 		}
 		b.claim(c, ctx)
 		b.start(ctx, create)
@@ -93,8 +94,8 @@ type batch[K comparable, V any] struct {
 	part   *flight // the creation that the caller is part of
 	places []place[K, V]
 	claims []creation[K, V] // those that the caller creates itself; no element moves once the function is called
-	thrown PanicError        // how the function ended, on a goroutine of its own
-	spare  map[K]V           // values to be closed that no claim has
+	thrown PanicError       // how the function ended, on a goroutine of its own
+	spare  map[K]V          // values to be closed that no claim has
 
 	// scope is the context of the create function. Its part stands for the
 	// creations of all keys.
@@ -127,6 +128,7 @@ func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context) {
 			at.who.key = at.key
 		}
 		if at.entry != nil {
+			at.entry.board(&at.who)
 			continue
 		}
 		both := new(struct {
@@ -147,6 +149,7 @@ func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context) {
 			b.claims = append(b.claims, creation[K, V]{root: b.root, key: at.key, entry: e, phase: p})
 		} else {
 			p.cancel(nil)
+			e.board(&at.who)
 		}
 	}
 	if b.wanted.Add(-1) == 0 {
@@ -175,12 +178,19 @@ func (b *batch[K, V]) start(ctx context.Context, create func(context.Context, []
 	case ctx.Done() != nil:
 		atomics.Go(func() { b.runAlone(create) })
 	default:
+		returned := false
+		defer func() {
+			if !returned {
+				b.abandon(b.places)
+			}
+		}()
 		if b.part != nil {
 			if d, err := b.part.depend(&b.claims[0].phase.flight, b.claims[0].key, calls); err == nil {
 				defer d.end()
 			}
 		}
 		b.run(create)
+		returned = true
 	}
 }
 
@@ -304,9 +314,7 @@ func (b *batch[K, V]) gather(ctx context.Context, found map[K]V, errs *[]error) 
 		case err == errAgain:
 			again = append(again, at.key)
 		case err == error(&b.thrown):
-			for j := range b.places[i+1:] {
-				b.places[i+1+j].who.abandon()
-			}
+			b.abandon(b.places[i+1:])
 			panic(rethrown{&b.thrown})
 		case err == ErrNotFound:
 		default:
@@ -319,9 +327,11 @@ func (b *batch[K, V]) gather(ctx context.Context, found map[K]V, errs *[]error) 
 	return again
 }
 
-// abandon leaves the flight that the caller is aboard, if it is.
-func (c *caller) abandon() {
-	if c.aboard != nil {
-		c.aboard.leave(c.seat)
+// abandon leaves the flights that the caller is aboard.
+func (b *batch[K, V]) abandon(places []place[K, V]) {
+	for i := range places {
+		if who := &places[i].who; who.aboard != nil {
+			who.aboard.leave(who.seat)
+		}
 	}
 }

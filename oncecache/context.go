@@ -155,11 +155,11 @@ func (c *Cache[K, V]) Wait(ctx context.Context, k K) (v V, err error) {
 	if v, ok := e.use(); ok {
 		return v, nil
 	}
-	if err := ctx.Err(); err != nil {
-		return v, err
-	}
 	if e = r.current(k, e); e == nil {
 		return v, ErrNotFound
+	}
+	if err := ctx.Err(); err != nil {
+		return v, err
 	}
 	who := caller{ctx: ctx, seat: oneCaller}
 	if who.part = partOf(ctx); who.part != nil {

@@ -221,3 +221,23 @@ func TestIdleTimeoutHasOneTimer(t *testing.T) {
 		}
 	})
 }
+
+// Who holds a lease uses the value until the lease ends.
+func TestIdleTimeoutBeginsWhenTheLeaseEnds(t *testing.T) {
+	for _, held := range []time.Duration{59, 41, 79} {
+		synctest.Test(t, func(t *testing.T) {
+			c := oncecache.MustNew(oncecache.Config[string, int]{IdleTimeout: 40 * time.Second, Close: func(string, int) error { return nil }})
+			l, _ := c.Acquire(t.Context(), "k", makes(1))
+			time.Sleep(held * time.Second) // sweeps every 20 seconds found it in use
+			l.Release()
+			released := time.Now()
+			for c.Len() == 1 {
+				time.Sleep(time.Second)
+			}
+			if idle := time.Since(released); idle < 40*time.Second || idle > 61*time.Second {
+				t.Errorf("removed %v after its last use", idle)
+			}
+			c.Close(t.Context())
+		})
+	}
+}

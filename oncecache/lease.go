@@ -105,6 +105,11 @@ func (l *Lease[K, V]) Release() {
 	if held == nil {
 		return // nothing is closed
 	}
+	if l.root.order != nil {
+		if m := e.state.Load().mark; m != nil {
+			m.touch() // while it was held it was in use
+		}
+	}
 	n := held.Add(-1) // LP(Release)
 	if n < 0 && e.state.Load().leases.last(held, n) {
 		l.root.dispose(l.key, e.value)

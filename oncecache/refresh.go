@@ -35,59 +35,88 @@ func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Cont
 		panic("oncecache: nil create function")
 	}
 	r := c.shared()
-	if e := r.entries.Load(k); r.before != nil || e == nil || !e.state.Load().ready() {
+	e := r.entries.Load(k)
+	if r.before != nil || e == nil || !e.state.Load().ready() {
 		return c.GetOrCreateContext(ctx, k, create)
 	}
 	renewals := r.renewing()
-	made, err := renewals.GetOrCreateContext(ctx, k, func(ctx context.Context, k K) (any, error) {
-		e := r.entries.Load(k)
-		if e != nil && !e.state.Load().ready() {
-			e = nil // deleted meanwhile, and asked for again
-		}
-		v, err := create(ctx, k)
+	for {
+		made, err := renewals.GetOrCreateContext(ctx, k, func(ctx context.Context, k K) (any, error) {
+			return r.makeAnew(ctx, k, create)
+		})
 		if err != nil {
-			return nil, err
+			return v, err
 		}
-		own := renewals.shared().createdBy(k, partOf(ctx))
-		if own == nil {
-			e = nil // a timeout has ended the renewal, or Close
+		got := made.(renewal[V])
+		if got.entry == nil && c.root.Load() != r {
+			return v, ErrClosed // Close came between the function's end and the renewal's
 		}
-		v, partOf(ctx).then = r.renew(k, e, v)
-		if own != nil && renewals.shared().entries.CompareAndDelete(k, own) {
-			renewals.removed(renewals.shared(), own) // before this is known, so that whoever knows of it starts anew
+		if got.entry != e {
+			return got.value, nil
 		}
-		return v, nil
-	})
-	if err != nil {
-		return v, err
+		// The function had returned before this call, which has found its value
+		// in the table. The renewal has ended now.
 	}
-	v, _ = made.(V) // nil, if V is an interface type and v was
-	return v, nil
+}
+
+// renewal is what the callers of Refresh get.
+type renewal[V any] struct {
+	value V
+	entry *entry[V] // that has the value; nil: it is not kept
+}
+
+// makeAnew is the function of a renewal.
+func (r *root[K, V]) makeAnew(ctx context.Context, k K, create func(context.Context, K) (V, error)) (any, error) {
+	renewals := r.renewing().shared()
+	e := r.entries.Load(k)
+	if e != nil && !e.state.Load().ready() {
+		e = nil // deleted meanwhile, and asked for again
+	}
+	v, err := create(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	part := partOf(ctx)
+	own := renewals.createdBy(k, part)
+	if own == nil { // a timeout has ended the renewal, or Close
+		if r.close != nil {
+			r.books.begin(onePending)
+			part.then = func() { r.dispose(k, v) }
+		}
+		return renewal[V]{value: v}, nil
+	}
+	var got renewal[V]
+	got, part.then = r.renew(k, e, v)
+	if renewals.entries.CompareAndDelete(k, own) {
+		r.renewing().removed(renewals, own) // before this is known, so that whoever knows of it starts anew
+	}
+	return got, nil
 }
 
 // renew puts v in the place of the value of e, which the key had when Refresh
-// began to make v, and returns what the callers of Refresh get. E is nil if v
-// is not to be kept. Then runs the Close functions that follow.
-func (r *root[K, V]) renew(k K, e *entry[V], v V) (got V, then func()) {
+// began to make v, unless that has been replaced or removed, and returns what
+// the callers of Refresh get. Then runs the Close functions that follow.
+func (r *root[K, V]) renew(k K, e *entry[V], v V) (got renewal[V], then func()) {
 	if r.close != nil {
 		r.books.begin(onePending)
 	}
 	n := r.newEntry(k, v)
 	if e != nil && r.entries.CompareAndSwap(k, e, n) { // LP(Refresh)
-		return v, func() {
+		return renewal[V]{v, n}, func() {
 			defer r.release(k, e, r.leave(e)) // as Set does
 			r.settled(n)
 		}
 	}
+	got.value = v
 	if now := r.entries.Load(k); now != nil {
 		if other, ok := now.get(); ok {
-			v = other
+			got = renewal[V]{other, now}
 		}
 	}
 	if r.close == nil {
-		return v, nil
+		return got, nil
 	}
-	return v, func() { r.dispose(k, n.value) }
+	return got, func() { r.dispose(k, n.value) }
 }
 
 // createdBy returns the entry of k if f, and no later flight, creates it.

@@ -58,6 +58,7 @@ func TestRefresh(t *testing.T) {
 			t.Errorf("%d in flight, %d keys", n, c.Len())
 		}
 		refreshers.Wait()
+		synctest.Wait() // the old value is let go when the callers have been told
 		wantGet(t, c, "k", 2)
 		if l.Value() != 1 || closed != nil {
 			t.Errorf("closed %v", closed)
@@ -107,14 +108,16 @@ func TestRefreshIsOvertaken(t *testing.T) {
 		}, 9, 9, 2},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			closed := 0
-			c := oncecache.MustNew(oncecache.Config[string, int]{Close: func(string, int) error { closed++; return nil }})
+			var closed atomic.Int32
+			c := oncecache.MustNew(oncecache.Config[string, int]{Close: func(string, int) error { closed.Add(1); return nil }})
 			c.Set("k", 1)
 			x := startCall(func() (int, error) { return c.Refresh(t.Context(), "k", slowly(2, nil)) })
 			synctest.Wait()
 			tt.do(c)
-			if r := x.wait(t); r.value != tt.want || r.err != nil || closed != tt.closed {
-				t.Errorf("%s: %+v, %d closed", name, r, closed)
+			r := x.wait(t)
+			synctest.Wait() // what was made too late is closed when the callers have been told
+			if n := int(closed.Load()); r.value != tt.want || r.err != nil || n != tt.closed {
+				t.Errorf("%s: %+v, %d closed", name, r, n)
 			}
 			if v, _ := c.Get("k"); v != tt.left {
 				t.Errorf("%s: the key has %d", name, v)
@@ -305,6 +308,43 @@ func TestRefreshWaitsForNoClose(t *testing.T) {
 			time.Sleep(3 * time.Hour)
 			if n := closes.Load(); n != 2 || oncecache.Pending(c) != 0 {
 				t.Errorf("%s: %d closed, %d pending", name, n, oncecache.Pending(c))
+			}
+		})
+	}
+}
+
+// Who has seen the new value, and refreshes, gets one that is newer: a renewal
+// whose function has returned is not joined.
+func TestRefreshAfterRefresh(t *testing.T) {
+	const refreshers = 4
+	for range stressRounds() / 20 {
+		var c oncecache.Cache[string, int]
+		var made atomic.Int32
+		create := func(context.Context, string) (int, error) { return int(made.Add(1)), nil }
+		c.Set("k", 0)
+		together(refreshers, func(int) {
+			for range 20 {
+				seen, _ := c.Get("k")
+				if v, err := c.Refresh(context.Background(), "k", create); err != nil || v <= seen {
+					t.Errorf("%d after %d, %v", v, seen, err)
+				}
+			}
+		})
+	}
+}
+
+// Once it is closed, Refresh returns no value that is not its own.
+func TestStressRefreshMeetsClose(t *testing.T) {
+	for range stressRounds() / 10 {
+		c := oncecache.MustNew(oncecache.Config[string, int]{Close: func(string, int) error { return nil }})
+		c.Set("k", 1)
+		together(2, func(i int) {
+			if i == 0 {
+				c.Close(t.Context())
+				return
+			}
+			if v, err := c.Refresh(t.Context(), "k", makes(2)); err == nil && v != 2 || err != nil && err != oncecache.ErrClosed {
+				t.Errorf("%d, %v", v, err)
 			}
 		})
 	}

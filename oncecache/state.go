@@ -165,13 +165,26 @@ func (l *leases) claim(c *caller) (*atomics.Int64, error) {
 	return nil, errAgain
 }
 
+// board makes c a caller of the creation of e, if that is under way, before it
+// waits.
+func (e *entry[V]) board(c *caller) {
+	if p := e.state.Load(); p.creating() {
+		p.board(c)
+	}
+}
+
+// board counts c among those aboard, if it is not, and if f counts them.
+func (f *flight) board(c *caller) {
+	if c.aboard == nil && f.counts(c.seat) && f.join(c.seat) {
+		c.aboard = f
+	}
+}
+
 // await returns nil when e may no longer show p, a creation in progress, or an
 // error if c has left: because its context has ended, or because it would wait
 // for itself.
 func (e *entry[V]) await(p *phase[V], c *caller) error {
-	if c.aboard == nil && p.counts(c.seat) && p.join(c.seat) {
-		c.aboard = &p.flight
-	}
+	p.board(c)
 	err := e.wait(p, c)
 	switch {
 	case err == nil:
