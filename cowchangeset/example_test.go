@@ -27,7 +27,7 @@ func Example() {
 
 func ExampleTracker_Record() {
 	n := 0
-	tracker := cowchangeset.MustNew[string](cowchangeset.Config{
+	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{
 		NewID: func() string { n++; return fmt.Sprint("plan-", n) },
 	})
 	_, err := tracker.Record("too early")
@@ -59,7 +59,7 @@ func ExampleTracker_StartAfter() {
 
 func ExampleTracker_Trail() {
 	n := 0
-	tracker := cowchangeset.MustNew[string](cowchangeset.Config{
+	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{
 		NewID: func() string { n++; return fmt.Sprint("plan-", n) },
 	})
 	ctx := context.Background()

@@ -7,10 +7,11 @@ import (
 )
 
 // Store keeps changesets where they outlive the process. A tracker with a store
-// calls it outside everything that Record waits for in memory: never two methods
-// at a time for one changeset, never two Starts at a time, and each changeset's
-// methods in the order Start, Append, …, Append, Seal or Abort. Methods for
-// several changesets may run at once. The packages in cowchangeset/… have stores.
+// calls it outside everything that Record does in memory: never two methods at a
+// time for one changeset, never two Starts at a time, and each changeset's
+// methods in the order Start, Append, …, Append, Seal, and then maybe Abort, or
+// Applied. Methods for several changesets may run at once. Package journal, in
+// the folder below, is a store.
 //
 // A method that fails may have done its work, or a part of it: it is called again
 // with the same arguments, or more entries. So all of them must be idempotent. A
@@ -20,8 +21,8 @@ import (
 // ended. One that panics or calls runtime.Goexit has failed.
 type Store[E any] interface {
 	// Start is told of a changeset before it becomes the latest one. If it
-	// fails, the changeset does not come into being, and its ordinal goes to
-	// another one.
+	// fails, the changeset does not come into being, and the next Start has the
+	// same ordinal and maybe another ID: that replaces it.
 	Start(ctx context.Context, h Header) error
 
 	// Append adds entries, one at least, in the order of their Seq. After an
@@ -34,8 +35,9 @@ type Store[E any] interface {
 	// Seal says that the changeset is complete.
 	Seal(ctx context.Context, id string, m Manifest) error
 
-	// Abort says that the changeset is complete, and will not be applied.
-	Abort(ctx context.Context, id string, m Manifest, reason string) error
+	// Abort says that the changeset, of which Seal was told, will not be
+	// applied, and why. The reason may be empty.
+	Abort(ctx context.Context, id, reason string) error
 }
 
 // Header says which changeset a Store is told of.
@@ -82,7 +84,7 @@ type Loader[E any] interface {
 type Saved[E any] struct {
 	Header
 	Entries []Entry[E] // in the order of Seq
-	Sealed  bool       // by Seal or Abort
+	Sealed  bool
 	Aborted bool
 	Reason  string // of Abort
 	Applied uint64 // as told to Applier

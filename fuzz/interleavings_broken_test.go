@@ -51,7 +51,7 @@ func (t stale) Record(e int) (cc.Receipt, error) {
 }
 
 func TestChangesetInterleavingsFindBroken(t *testing.T) {
-	seedsReject(t, "FuzzChangesetInterleavings", changesetProgram(func(c cc.Config) tracker { return stale{newTracker(c)} }))
+	seedsReject(t, "FuzzChangesetInterleavings", changesetProgram(func(c cc.Config[int]) tracker { return stale{newTracker(c)} }))
 }
 
 // twice creates what it has just seen to be absent.
