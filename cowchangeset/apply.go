@@ -73,7 +73,7 @@ func (c *Changeset[E]) ApplyEach(ctx context.Context, fn func(ctx context.Contex
 				return err
 			}
 			c.cursor.Store(seq + 1) // LP(ApplyEach)
-			if err := c.noteApplied(ctx); err != nil {
+			if err := c.noteApplied(); err != nil {
 				return err
 			}
 		}
@@ -97,7 +97,7 @@ func (c *Changeset[E]) apply(ctx context.Context, fn func(Final[E]) error) error
 		}
 		c.cursor.Store(AllApplied)
 	} // else the store was to be told, and has failed
-	if err := c.noteApplied(ctx); err != nil {
+	if err := c.noteApplied(); err != nil {
 		return err
 	}
 	next = applied
@@ -116,12 +116,12 @@ func (c *Changeset[E]) notIdle() error {
 }
 
 // noteApplied tells the store how far the changeset is applied, if it wants to
-// know.
-func (c *Changeset[E]) noteApplied(ctx context.Context) error {
+// know: also if the caller's context has ended meanwhile.
+func (c *Changeset[E]) noteApplied() error {
 	if c.keep == nil {
 		return nil
 	}
-	return c.keep.until(ctx, c.due(c.cut()))
+	return c.keep.until(context.Background(), c.due(c.cut()))
 }
 
 // Applied returns how far the changeset is applied: ApplyEach has applied all

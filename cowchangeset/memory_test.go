@@ -177,6 +177,19 @@ func (m *memory) values(id string) (vs []int) {
 	return vs
 }
 
+// has returns what the store has of a changeset.
+func (m *memory) has(id string) saved {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return *m.sets[id]
+}
+
+func (m *memory) ids() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.order)
+}
+
 // faults sets what fails from now on.
 func (m *memory) faults(f func(ctx context.Context, method, id string) error) {
 	m.mu.Lock()

@@ -89,7 +89,7 @@ func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E],
 	case saved.Applied == AllApplied:
 		c.phase.Store(applied)
 	}
-	t.announce(last, c)
+	t.link(last).Store(c)
 	t.succeed(last, c)
 	return c, nil
 }

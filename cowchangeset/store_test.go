@@ -80,7 +80,7 @@ func TestStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"1", "2"} {
-		if !m.sets[id].Sealed {
+		if !m.has(id).Sealed {
 			t.Errorf("%s is not sealed in the store", id)
 		}
 	}
@@ -174,8 +174,8 @@ func TestStoreFails(t *testing.T) {
 						t.Errorf("%s: %s", when, call)
 					}
 				}
-				if !m.sets["1"].Sealed || c.Durable() != 3 {
-					t.Errorf("%s: %+v, %d durable", when, m.sets["1"], c.Durable())
+				if !m.has("1").Sealed || c.Durable() != 3 {
+					t.Errorf("%s: %+v, %d durable", when, m.has("1"), c.Durable())
 				}
 				m.check(t)
 			}
@@ -253,7 +253,7 @@ func TestStoreWaitEnds(t *testing.T) {
 		if f.Len() != 1 {
 			t.Error(f.Len())
 		}
-		if err := tracker.Flush(t.Context()); err != nil || !m.sets["1"].Sealed {
+		if err := tracker.Flush(t.Context()); err != nil || !m.has("1").Sealed {
 			t.Error(err)
 		}
 
@@ -264,8 +264,8 @@ func TestStoreWaitEnds(t *testing.T) {
 		_, err = tracker.Start(short)
 		wantStoreError(t, err, "wait", context.DeadlineExceeded)
 		n, err := tracker.Start(t.Context())
-		if err != nil || n.Ordinal() != 2 || n.ID() != "3" || !slices.Equal(m.order, []string{"1", "3"}) {
-			t.Error(n, err, m.order)
+		if err != nil || n.Ordinal() != 2 || n.ID() != "3" || !slices.Equal(m.ids(), []string{"1", "3"}) {
+			t.Error(n, err, m.ids())
 		}
 		m.check(t)
 	})
@@ -292,7 +292,7 @@ func TestStoreAsync(t *testing.T) {
 		wantValues(t, m, "1", 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
 		tracker.Start(t.Context())
 		time.Sleep(5 * time.Second)
-		if !m.sets["1"].Sealed {
+		if !m.has("1").Sealed {
 			t.Error("the store was not told that the changeset is sealed")
 		}
 		m.check(t)
@@ -335,8 +335,8 @@ func TestStoreStarts(t *testing.T) {
 	if err := tracker.Flush(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if ids := tracker.IDs(); !slices.Equal(ids, m.order) || len(ids) != 400-int(conflicts.Load()+failures.Load()) || failures.Load() == 0 {
-		t.Errorf("%d changesets, %d in the store, %d conflicts, %d failures", len(ids), len(m.order), conflicts.Load(), failures.Load())
+	if ids := tracker.IDs(); !slices.Equal(ids, m.ids()) || len(ids) != 400-int(conflicts.Load()+failures.Load()) || failures.Load() == 0 {
+		t.Errorf("%d changesets, %d in the store, %d conflicts, %d failures", len(ids), len(m.ids()), conflicts.Load(), failures.Load())
 	}
 	m.check(t)
 }
