@@ -85,6 +85,17 @@ func ExampleSlice() {
 	// Output: [db-1 db-2] [db-1 db-2 db-3]
 }
 
+func ExampleSlice_Delete() {
+	var hosts cowchangeset.Slice[string]
+	hosts.Append("db-1", "db-2", "db-3")
+	before := hosts.Load()
+	hosts.Set(1, "db-2b")
+	hosts.Delete(0) // whichever is first by now
+	hosts.Clip()
+	fmt.Println(before, hosts.Load())
+	// Output: [db-1 db-2 db-3] [db-2b db-3]
+}
+
 func ExampleSlice_CompareAndSwap() {
 	var hosts cowchangeset.Slice[string]
 	hosts.Append("db-1", "db-2")

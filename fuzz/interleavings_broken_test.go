@@ -3,6 +3,7 @@
 package fuzz
 
 import (
+	"slices"
 	"testing"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
@@ -24,6 +25,19 @@ func (s *lengthFirst) Append(items ...int) int {
 
 func TestSliceInterleavingsFindBroken(t *testing.T) {
 	seedsReject(t, "FuzzSliceInterleavings", sliceProgram(func() slicer { return new(lengthFirst) }))
+}
+
+// setsWhatItHasSeen replaces an item in what it has just loaded.
+type setsWhatItHasSeen struct{ cc.Slice[int] }
+
+func (s *setsWhatItHasSeen) Set(i, item int) {
+	items := slices.Clone(s.Load())
+	items[i] = item
+	s.Update(func([]int) []int { return items })
+}
+
+func TestSliceInterleavingsFindBrokenSet(t *testing.T) {
+	seedsReject(t, "FuzzSliceInterleavings", sliceProgram(func() slicer { return new(setsWhatItHasSeen) }))
 }
 
 // overwriting creates what it has just seen to be absent.
