@@ -16,7 +16,7 @@ import (
 
 type final = cowchangeset.Final[int]
 
-func started(t *testing.T, vs ...int) (*cowchangeset.Tracker[int], *cowchangeset.Changeset[int]) {
+func opened(t *testing.T, vs ...int) (*cowchangeset.Tracker[int], *cowchangeset.Changeset[int]) {
 	tracker := new(cowchangeset.Tracker[int])
 	c, err := tracker.Start(t.Context())
 	if err != nil {
@@ -30,7 +30,7 @@ func started(t *testing.T, vs ...int) (*cowchangeset.Tracker[int], *cowchangeset
 
 // Apply seals, and a success is the last.
 func TestApply(t *testing.T) {
-	tracker, c := started(t, 1, 2)
+	tracker, c := opened(t, 1, 2)
 	calls := 0
 	err := c.Apply(t.Context(), func(ctx context.Context, f final) error {
 		calls++
@@ -71,7 +71,7 @@ func TestApply(t *testing.T) {
 
 // However the function fails, the changeset may be applied again.
 func TestApplyFails(t *testing.T) {
-	_, c := started(t, 1)
+	_, c := opened(t, 1)
 	for name, fail := range map[string]func() error{
 		"error": func() error { return errDisk }, "panic": func() error { panic(errDisk) }, "Goexit": func() error { runtime.Goexit(); return nil },
 	} {
@@ -99,7 +99,7 @@ func TestApplyFails(t *testing.T) {
 // Terraform #24078, Liquibase, Flyway: of many who apply at once one does.
 func TestStressAppliedOnce(t *testing.T) {
 	for range 200 {
-		_, c := started(t, 1)
+		_, c := opened(t, 1)
 		var running, ran, aborted atomic.Int32
 		together(6, func(g int) {
 			if g == 5 {
@@ -252,7 +252,7 @@ func TestAbort(t *testing.T) {
 	}
 	m.check(t)
 
-	_, c = started(t)
+	_, c = opened(t)
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(errDisk)
 	if err := c.Abort(ended, nil); err != errDisk || c.Reason() != nil {
@@ -266,7 +266,7 @@ func TestAbort(t *testing.T) {
 // A Tail yields what there is and what comes, and ends at the seal.
 func TestTail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tracker, c := started(t, 10, 11)
+		tracker, c := opened(t, 10, 11)
 		var mu sync.Mutex
 		var got []string
 		var tails sync.WaitGroup
@@ -313,7 +313,7 @@ func TestTail(t *testing.T) {
 // A Tail ends with its context and with its loop, and holds up nobody.
 func TestTailEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tracker, c := started(t, 1, 2, 3)
+		tracker, c := opened(t, 1, 2, 3)
 		for range c.Tail(t.Context(), 0) {
 			break
 		}
@@ -350,7 +350,7 @@ func TestTailEnds(t *testing.T) {
 // A Tail that writers wake misses nothing and repeats nothing.
 func TestStressTail(t *testing.T) {
 	for range 20 {
-		tracker, c := started(t)
+		tracker, c := opened(t)
 		var tails sync.WaitGroup
 		got := make([][]int, 3)
 		for i := range got {

@@ -65,6 +65,8 @@ func (g goal) within(h goal) bool {
 type round struct {
 	goal // what it is for; set before anyone else can see the end
 
+	again atomics.Bool // somebody has something new, perhaps after the cut
+
 	done    atomics.Event            // fired when there is an outcome
 	outcome atomics.Pointer[outcome] // nil → how the round has ended, or that it takes too long; once, by CAS
 }
@@ -122,11 +124,21 @@ func (k *keeper[E]) until(ctx context.Context, g goal) error {
 	return nil
 }
 
-// kick begins a round if none is on. One that is on looks again at its end.
+// kick sees to it that a round begins after this, and waits for nothing.
+//
+// Nothing is stranded: a round that is seen to be on is asked to be followed by
+// another one, and asked in time if it still is on afterwards. If not, one that
+// has begun since then has begun after this.
 func (k *keeper[E]) kick() {
-	if k.round.Load() == nil {
-		k.begin()
+	if r := k.round.Load(); r != nil {
+		if !r.again.Load() {
+			r.again.Store(true)
+		}
+		if k.round.Load() != nil {
+			return
+		}
 	}
+	k.begin()
 }
 
 // begin begins a round, or returns nil if there is one.
@@ -140,29 +152,17 @@ func (k *keeper[E]) begin() *round {
 }
 
 // run is a round, from its beginning to the moment at which the next may begin.
-//
-// Nothing is stranded: a Record that found this round on has reserved its slot
-// before, and this looks at the count of slots after the round has ended.
 func (k *keeper[E]) run(r *round) {
 	err := errStoreExited
 	defer func() {
 		err = k.explain("Append", err, recover())
 		k.round.Store(nil)
 		r.end(err, false)
-		if err == nil && k.async && k.behind() {
-			k.kick()
+		if err == nil && r.again.Load() {
+			k.begin() // or another caller has
 		}
 	}()
 	err = k.catchUp(r)
-}
-
-// behind reports whether there is anything that the store should know.
-func (k *keeper[E]) behind() bool {
-	l := &k.of.log
-	if m := l.decided.Load(); m.final {
-		return !k.has(k.of.due(m))
-	}
-	return l.reserved.Load() != k.durable.Load()
 }
 
 // maxAppend bounds how many entries a call of Append has, but for batches,

@@ -12,7 +12,7 @@ import (
 )
 
 type (
-	item = cowchangeset.Entry[int]
+	item  = cowchangeset.Entry[int]
 	saved = cowchangeset.Saved[int]
 )
 

@@ -36,9 +36,12 @@ func (c *Changeset[E]) Tail(ctx context.Context, from uint64) iter.Seq2[uint64, 
 
 // await returns true when there may be more than m, and false if ctx has ended.
 //
-// No wake-up is lost: the caller publishes the event and then looks at reserved,
-// and a writer changes reserved and then looks for the event, when it has
-// published. What wakes the caller may be in its cut already.
+// No wake-up is lost: the caller shows the event and then looks for entries, and a
+// writer publishes its entry and then looks for the event. What wakes the caller
+// may be in its cut already.
+//
+// A slot that is reserved and not published is no news: its writer will look for
+// the event. If it were, the caller's cuts could void the same writer for ever.
 func (l *log[E]) await(ctx context.Context, m *mark[E]) bool {
 	w := l.watch.Load()
 	if w != nil && w.Fired() {
@@ -51,10 +54,31 @@ func (l *log[E]) await(ctx context.Context, m *mark[E]) bool {
 			return true // another one has come, or has just been woken
 		}
 	}
-	if l.reserved.Load() != m.n {
+	return l.news(m) || w.WaitContext(ctx) == nil
+}
+
+// news reports whether the log was sealed, or has entries, since m.
+func (l *log[E]) news(m *mark[E]) bool {
+	n := l.reserved.Load()
+	if n&sealed != 0 {
 		return true
 	}
-	return w.WaitContext(ctx) == nil
+	for c, i := m.chunk, m.n; i < n; {
+		for i-c.base >= uint64(len(c.slots)) {
+			if c = c.next.Load(); c == nil {
+				return false // no writer has come so far
+			}
+		}
+		switch now := c.slots[i-c.base].load(); now.kind() {
+		case published:
+			return true
+		case vacant:
+			i++
+		default:
+			i += now.span()
+		}
+	}
+	return false
 }
 
 // wake wakes those who wait for what the caller has done. It fires before it takes

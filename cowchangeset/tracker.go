@@ -259,23 +259,20 @@ func (t *Tracker[E]) Current() (*Changeset[E], bool) {
 //
 // IDs is lock-free. It takes effect when the latest changeset is seen to have
 // no successor.
-func (t *Tracker[E]) IDs() (ids []string) {
-	last := t.latest() // LP(IDs)
-	if last == nil {
-		return nil
-	}
-	for c := t.firstUpTo(last); ; c = c.next.Load() {
-		ids = append(ids, c.id)
-		if c == last {
-			return ids
+func (t *Tracker[E]) IDs() []string {
+	for {
+		first := t.first.Load()
+		last := t.latest() // LP(IDs)
+		if t.first.Load() != first {
+			continue // a Prune took effect, or the first Start
 		}
+		if last == nil {
+			return nil
+		}
+		ids := make([]string, 0, last.ordinal-first.ordinal+1)
+		for c := range (Trail[E]{first: first, last: last}).changesets {
+			ids = append(ids, c.id)
+		}
+		return ids
 	}
-}
-
-// firstUpTo returns the first changeset or, if Prune has gone past last, that.
-func (t *Tracker[E]) firstUpTo(last *Changeset[E]) *Changeset[E] {
-	if c := t.first.Load(); c.ordinal <= last.ordinal {
-		return c
-	}
-	return last
 }

@@ -20,12 +20,18 @@ func (t *Tracker[E]) Trail() Trail[E] {
 	// Nothing is in a changeset before current has been swung to it. So if c
 	// is sealed by the time it is cut, there was a moment, at its seal or at
 	// this load, when it was complete and its successor still empty.
-	c := t.current.Load()
-	if c == nil {
-		return Trail[E]{} // LP(Trail): nothing yet
+	for {
+		first := t.first.Load()
+		c := t.current.Load()
+		if c == nil {
+			return Trail[E]{} // LP(Trail): nothing yet
+		}
+		m := c.cut() // LP(Trail): in it, or the moment above
+		if t.first.Load() == first {
+			return Trail[E]{first, c, m}
+		}
+		// A Prune took effect, or the first Start.
 	}
-	m := c.cut()
-	return Trail[E]{t.firstUpTo(c), c, m} // LP(Trail): in log.cut, or the moment above
 }
 
 // Len returns the number of entries. It takes time in proportion to the number
