@@ -177,7 +177,11 @@ func TestApplyProtocols(t *testing.T) {
 	ctx := context.Background()
 	for name, faults := range map[string][]mc.Fault{"Apply ∥ Apply ∥ Abort": {}, "Apply(1 or error or panic) ∥ Apply(…)": {mc.Error, mc.Panic}} {
 		t.Run(name, func(t *testing.T) {
-			mc.Check(t, mc.Config{Operations: name}, func(m *mc.M) {
+			cfg := mc.Config{Operations: name}
+			if len(faults) == 0 {
+				cfg.Mode, cfg.Preemptions = mc.Bounded, 3
+			}
+			mc.Check(t, cfg, func(m *mc.M) {
 				tracker := new(cowchangeset.Tracker[int])
 				c, _ := tracker.Start(ctx)
 				tracker.Record(1)

@@ -7,6 +7,8 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 )
@@ -30,6 +32,14 @@ type memory struct {
 	// fault is called before a method does its work, on the method's goroutine,
 	// and its error is the method's. Late is the same when the work is done.
 	fault, late func(ctx context.Context, method, id string) error
+}
+
+// kept returns a tracker with numbers for IDs, and its store.
+func kept(config cowchangeset.Config[int]) (*cowchangeset.Tracker[int], *memory) {
+	m := newMemory()
+	var n atomic.Int32
+	config.Store, config.NewID = m, func() string { return fmt.Sprint(n.Add(1)) }
+	return cowchangeset.MustNew(config), m
 }
 
 func newMemory() *memory { return &memory{sets: map[string]*saved{}, busy: map[string]bool{}} }
@@ -223,4 +233,28 @@ func together(n int, f func(i int)) {
 		})
 	}
 	done.Wait()
+}
+
+func (m *memory) check(t *testing.T) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.mistakes {
+		t.Error("the tracker's mistake:", s)
+	}
+}
+
+func wantValues(t *testing.T, m *memory, id string, want ...int) {
+	t.Helper()
+	if got := m.values(id); !slices.Equal(got, want) {
+		t.Errorf("the store has %v of %s, want %v", got, id, want)
+	}
+}
+
+func wantStoreError(t *testing.T, err error, method string, cause error) {
+	t.Helper()
+	var s *cowchangeset.StoreError
+	if !errors.As(err, &s) || s.Method != method || !errors.Is(err, cowchangeset.ErrStore) || !errors.Is(err, cause) {
+		t.Errorf("%v, want a StoreError of %s, %v", err, method, cause)
+	}
 }

@@ -1,9 +1,10 @@
+//go:build !modelcheck
+
 package cowchangeset_test
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -15,38 +16,6 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 )
-
-// kept returns a tracker with numbers for IDs, and its store.
-func kept(config cowchangeset.Config[int]) (*cowchangeset.Tracker[int], *memory) {
-	m := newMemory()
-	var n atomic.Int32
-	config.Store, config.NewID = m, func() string { return fmt.Sprint(n.Add(1)) }
-	return cowchangeset.MustNew(config), m
-}
-
-func (m *memory) check(t *testing.T) {
-	t.Helper()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.mistakes {
-		t.Error("the tracker's mistake:", s)
-	}
-}
-
-func wantValues(t *testing.T, m *memory, id string, want ...int) {
-	t.Helper()
-	if got := m.values(id); !slices.Equal(got, want) {
-		t.Errorf("the store has %v of %s, want %v", got, id, want)
-	}
-}
-
-func wantStoreError(t *testing.T, err error, method string, cause error) {
-	t.Helper()
-	var s *cowchangeset.StoreError
-	if !errors.As(err, &s) || s.Method != method || !errors.Is(err, cowchangeset.ErrStore) || !errors.Is(err, cause) {
-		t.Errorf("%v, want a StoreError of %s, %v", err, method, cause)
-	}
-}
 
 // What Record has returned, the store has; and so with what was sealed.
 func TestStore(t *testing.T) {
