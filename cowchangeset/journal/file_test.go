@@ -189,11 +189,7 @@ func TestHugeLines(t *testing.T) {
 	}
 	must(t, j.Close())
 
-	info, err := os.Stat(path)
-	must(t, err)
-	must(t, os.Truncate(path, info.Size()-int64(len("after"))-200)) // within the huge line, or the last
-	must(t, open[string](t, path).Close())
-	must(t, os.Truncate(path, 8<<20))
+	must(t, os.Truncate(path, 8<<20)) // within the huge line
 	j = open[string](t, path)
 	if got := load(t, j); len(got) != 1 || got[0].Entries != nil || j.Recovered() < 7<<20 {
 		t.Errorf("%d entries, %d recovered", len(got[0].Entries), j.Recovered())

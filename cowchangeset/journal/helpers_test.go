@@ -239,15 +239,15 @@ func story() []step {
 	const odd = "q\"uo\\te\n\x00\u2028é"
 	return []step{
 		start("A", 1, ""),
-		add("A", entry{0, "one"}, entry{1, nil}),
-		add("A", entry{7, map[string]any{"a<b&c": []any{1.5, true}, "hash": ",\"hash\":\"0\"}\n"}}),
+		add("A", item(0, "one"), item(1, nil)),
+		add("A", item(7, map[string]any{"a<b&c": []any{1.5, true}, "hash": ",\"hash\":\"0\"}\n"})),
 		start("lost", 2, "A"),
 		start(odd, 2, "A"),
-		add(odd, entry{5, "é\u2028"}),
+		add(odd, item(5, "é\u2028")),
 		seal("A", 3, 7),
 		start("C", 3, odd),
 		applied("A", 2),
-		add("C", entry{0, "x"}),
+		add("C", item(0, "x")),
 		seal(odd, 1, 5),
 		applied("A", cowchangeset.AllApplied),
 		abort(odd, "a \"reason\"\n"),
@@ -272,6 +272,8 @@ func tell(t testing.TB, j *journal.Journal[any], steps []step) (states [][]saved
 	}
 	return states
 }
+
+func item(seq uint64, value any) entry { return entry{Seq: seq, Value: value} }
 
 // entries numbers values from a Seq on.
 func entries[E any](seq uint64, values ...E) (all []cowchangeset.Entry[E]) {

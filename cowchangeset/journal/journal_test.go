@@ -75,9 +75,9 @@ func TestToldAgain(t *testing.T) {
 // latter.
 func TestAppendMore(t *testing.T) {
 	j := on(t, &memory{})
-	tell(t, j, []step{start("A", 1, ""), add("A", entry{1, "b"}, entry{3, "c"})})
-	must(t, j.Append(background, "A", []entry{{1, "B"}, {3, "C"}, {4, "d"}}))
-	equal(t, load(t, j)[0].Entries, []entry{{1, "b"}, {3, "c"}, {4, "d"}})
+	tell(t, j, []step{start("A", 1, ""), add("A", item(1, "b"), item(3, "c"))})
+	must(t, j.Append(background, "A", []entry{item(1, "B"), item(3, "C"), item(4, "d")}))
+	equal(t, load(t, j)[0].Entries, []entry{item(1, "b"), item(3, "c"), item(4, "d")})
 	must(t, j.Append(background, "A", nil))
 	must(t, seal("A", 3, 4).call(j))
 }
@@ -94,7 +94,7 @@ func TestConflicts(t *testing.T) {
 		{nil, start("A", 1, "Z"), `the changeset before it is "", and not "Z"`},
 		{nil, start("", 1, ""), "the ID is empty"},
 		{nil, start("\xff", 1, ""), "the ID is not UTF-8"},
-		{nil, add("A", entry{0, "1"}), "was not started"},
+		{nil, add("A", item(0, "1")), "was not started"},
 		{nil, seal("A", 0, 0), "was not started"},
 		{nil, abort("A", ""), "was not started"},
 		{nil, applied("A", 1), "was not started"},
@@ -104,14 +104,14 @@ func TestConflicts(t *testing.T) {
 		{[]step{start("A", 1, "")}, start("B", 1, "A"), `the changeset before it is "", and not "A"`},
 		{[]step{start("A", 1, ""), start("B", 2, "A")}, start("C", 1, ""), "its ordinal is 1"},
 		{[]step{start("A", 1, ""), start("B", 2, "A")}, start("B", 2, ""), `it was started with ordinal 2 after "A"`},
-		{[]step{start("A", 1, ""), start("B", 1, "")}, add("A", entry{0, "1"}), "was not started"},
-		{[]step{start("A", 1, ""), add("A", entry{0, "1"})}, start("B", 1, ""), "its ordinal is 1"},
+		{[]step{start("A", 1, ""), start("B", 1, "")}, add("A", item(0, "1")), "was not started"},
+		{[]step{start("A", 1, ""), add("A", item(0, "1"))}, start("B", 1, ""), "its ordinal is 1"},
 		{[]step{start("A", 1, ""), seal("A", 0, 0)}, start("B", 1, ""), "its ordinal is 1"},
-		{[]step{start("A", 1, "")}, add("A", entry{1, "1"}, entry{1, "2"}), "seq 1 comes after seq 1"},
-		{[]step{start("A", 1, "")}, add("A", entry{2, "1"}, entry{1, "2"}), "seq 1 comes after seq 2"},
-		{[]step{start("A", 1, ""), seal("A", 0, 0)}, add("A", entry{0, "1"}), "it is sealed"},
-		{[]step{start("A", 1, ""), add("A", entry{4, "1"})}, seal("A", 2, 4), "the manifest says 2 entries up to seq 4, and there are 1 up to 4"},
-		{[]step{start("A", 1, ""), add("A", entry{4, "1"})}, seal("A", 1, 5), "the manifest says"},
+		{[]step{start("A", 1, "")}, add("A", item(1, "1"), item(1, "2")), "seq 1 comes after seq 1"},
+		{[]step{start("A", 1, "")}, add("A", item(2, "1"), item(1, "2")), "seq 1 comes after seq 2"},
+		{[]step{start("A", 1, ""), seal("A", 0, 0)}, add("A", item(0, "1")), "it is sealed"},
+		{[]step{start("A", 1, ""), add("A", item(4, "1"))}, seal("A", 2, 4), "the manifest says 2 entries up to seq 4, and there are 1 up to 4"},
+		{[]step{start("A", 1, ""), add("A", item(4, "1"))}, seal("A", 1, 5), "the manifest says"},
 		{[]step{start("A", 1, ""), seal("A", 0, 0)}, seal("A", 1, 0), "the manifest says"},
 		{[]step{start("A", 1, "")}, abort("A", ""), "it is not sealed"},
 		{[]step{start("A", 1, "")}, applied("A", 1), "it is not sealed"},
@@ -190,7 +190,7 @@ func TestUnencodable(t *testing.T) {
 		deep = []any{deep}
 	}
 	for name, value := range map[string]any{"channel": make(chan int), "fails": hostile("fails"), "lies": hostile("lies"), "NaN": math.NaN(), "deep": deep} {
-		err := j.Append(background, "A", []entry{{3, "fine"}, {5, value}})
+		err := j.Append(background, "A", []entry{item(3, "fine"), item(5, value)})
 		if err == nil || !strings.Contains(err.Error(), `entry 5 of changeset "A"`) || errors.Is(err, journal.ErrBroken) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -204,13 +204,13 @@ func TestUnencodable(t *testing.T) {
 				t.Errorf("recovered %v", r)
 			}
 		}()
-		j.Append(background, "A", []entry{{3, "fine"}, {5, hostile("panics")}})
+		j.Append(background, "A", []entry{item(3, "fine"), item(5, hostile("panics"))})
 	}()
 	if string(m.bytes()) != before {
 		t.Error("something was written")
 	}
-	must(t, j.Append(background, "A", []entry{{3, hostile("spreads")}, {5, deep.([]any)[0]}}))
-	equal(t, load(t, on(t, m))[0].Entries, []entry{{3, map[string]any{"a": 1.0}}, {5, unwrapped(deep)}})
+	must(t, j.Append(background, "A", []entry{item(3, hostile("spreads")), item(5, deep.([]any)[0])}))
+	equal(t, load(t, on(t, m))[0].Entries, []entry{item(3, map[string]any{"a": 1.0}), item(5, unwrapped(deep))})
 }
 
 // unwrapped is deep without its outermost level, as it is read back.
@@ -256,12 +256,13 @@ func TestLoadLoop(t *testing.T) {
 		must(t, err)
 		equal(t, s, want[i])
 		i++
-		must(t, j.Append(background, "D", []entry{{uint64(i), i}}))
+		must(t, j.Append(background, "D", []entry{item(uint64(i), i)}))
 	}
 	if i != len(want) {
 		t.Errorf("%d rounds", i)
 	}
 	ctx, cancel := context.WithCancelCause(background)
+	defer cancel(nil)
 	i = 0
 	for _, err := range j.Load(ctx) {
 		if i++; i == 1 {
@@ -299,7 +300,7 @@ func TestLoadChecks(t *testing.T) {
 func TestCloseWhileLoading(t *testing.T) {
 	m := &memory{}
 	j := on(t, m)
-	tell(t, j, []step{start("A", 1, ""), seal("A", 0, 0), start("B", 2, "A"), add("B", entry{0, strings.Repeat("x", 1<<20)})})
+	tell(t, j, []step{start("A", 1, ""), seal("A", 0, 0), start("B", 2, "A"), add("B", item(0, strings.Repeat("x", 1<<20)))})
 	n := 0
 	for s, err := range j.Load(background) {
 		switch n++; n {

@@ -1,0 +1,384 @@
+package journal_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/cowchangeset/journal"
+)
+
+// gate lets operations of a kind through one by one, once shut.
+type gate struct {
+	op   string
+	shut bool
+	next chan error // what the operation returns
+}
+
+func (g *gate) fault(op string) (int, error) {
+	if op != g.op || !g.shut {
+		return 0, nil
+	}
+	return 0, <-g.next
+}
+
+// gated returns a journal with so many changesets, called 1 and so on.
+func gated(t *testing.T, op string, n int) (*journal.Journal[any], *memory, *gate) {
+	m := &memory{}
+	g := &gate{op: op, next: make(chan error)}
+	m.fault = g.fault
+	j := on(t, m)
+	for i := range n {
+		previous := ""
+		if i > 0 {
+			previous = fmt.Sprint(i)
+		}
+		must(t, j.Start(background, header{ID: fmt.Sprint(i + 1), Ordinal: uint64(i + 1), Previous: previous}))
+	}
+	g.shut = true
+	return j, m, g
+}
+
+// appends starts a call for each changeset from one to another, and returns where
+// their errors come.
+func appends(ctx context.Context, j *journal.Journal[any], from, to int) chan error {
+	errs := make(chan error, to-from+1)
+	for i := from; i <= to; i++ {
+		go func() { errs <- j.Append(ctx, fmt.Sprint(i), []entry{item(0, "x")}) }()
+		synctest.Wait()
+	}
+	return errs
+}
+
+// Calls that come while one is being written wait, and are then written at once,
+// in the order in which they came, with one fsync.
+func TestGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, m, g := gated(t, "sync", 20)
+		writes, syncs := m.count("write"), m.count("sync")
+		first := appends(background, j, 1, 1)
+		others := appends(background, j, 2, 20)
+		if n := j.Waiting(); n != 19 || len(first)+len(others) != 0 {
+			t.Fatalf("%d wait", n)
+		}
+		g.next <- nil
+		synctest.Wait()
+		if len(first) != 1 || len(others) != 0 || j.Waiting() != 0 {
+			t.Fatalf("%d and %d have returned", len(first), len(others))
+		}
+		g.next <- nil
+		synctest.Wait()
+		for range 19 {
+			must(t, <-others)
+		}
+		must(t, <-first)
+		if w, s := m.count("write")-writes, m.count("sync")-syncs; w != 2 || s != 2 {
+			t.Errorf("%d writes and %d fsyncs for 20 calls", w, s)
+		}
+		for i, s := range load(t, j) {
+			equal(t, s.Entries, []entry{item(0, "x")})
+			at := bytes.Index(m.data, fmt.Appendf(nil, `"append","id":"%d"`, i+1))
+			if i > 0 && at < bytes.Index(m.data, fmt.Appendf(nil, `"append","id":"%d"`, i)) {
+				t.Errorf("the line of %d is not in order", i+1)
+			}
+		}
+		g.shut = false
+		must(t, j.Close())
+	})
+}
+
+// A write or fsync that fails, fails all calls that it was for, and the latter
+// those that wait too.
+func TestGroupFails(t *testing.T) {
+	for _, op := range []string{"write", "sync"} {
+		synctest.Test(t, func(t *testing.T) {
+			j, m, g := gated(t, op, 9)
+			first := appends(background, j, 1, 1)
+			group := appends(background, j, 2, 8)
+			g.next <- nil
+			synctest.Wait()
+			must(t, <-first)
+			later := appends(background, j, 9, 9)
+			size := len(m.data)
+			g.next <- errBoom
+			synctest.Wait()
+			for range 7 {
+				if err := <-group; !errors.Is(err, errBoom) {
+					t.Error(err)
+				}
+			}
+			g.shut = false
+			if op == "sync" {
+				if err := <-later; !errors.Is(err, errBoom) || !errors.Is(err, journal.ErrBroken) {
+					t.Error(err)
+				}
+				return
+			}
+			g.next <- nil
+			must(t, <-later)
+			if !bytes.Contains(m.data[size:], []byte(`"append","id":"9"`)) {
+				t.Errorf("%s", m.data[size:])
+			}
+			must(t, journalIs(m, load(t, j), nil))
+			for i, s := range load(t, j) {
+				if (len(s.Entries) == 1) != (i == 0 || i == 8) {
+					t.Errorf("%+v", s)
+				}
+			}
+		})
+	}
+}
+
+// Who waits for its turn may leave, also the first of those who wait; the others
+// are written. Who is being written may not.
+func TestLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, _, g := gated(t, "sync", 5)
+		leave, cancel := context.WithCancelCause(background)
+		first := appends(leave, j, 1, 1)
+		gone := appends(leave, j, 2, 2)
+		stays := appends(background, j, 3, 3)
+		gone2 := appends(leave, j, 4, 4)
+		cancel(errBoom)
+		synctest.Wait()
+		if err := <-gone; err != errBoom {
+			t.Error(err)
+		}
+		if err := <-gone2; err != errBoom {
+			t.Error(err)
+		}
+		if j.Waiting() != 1 || len(first) != 0 {
+			t.Errorf("%d wait", j.Waiting())
+		}
+		g.next <- nil
+		must(t, <-first)
+		g.next <- nil
+		must(t, <-stays)
+		g.shut = false
+		var got []int
+		for _, s := range load(t, j) {
+			got = append(got, len(s.Entries))
+		}
+		equal(t, got, []int{1, 0, 1, 0, 0})
+	})
+}
+
+// Who waited, and has the turn only after its time is over, passes it on.
+func TestTurnTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, _, g := gated(t, "sync", 3)
+		first := appends(background, j, 1, 1)
+		late := &lateContext{Context: background}
+		second := appends(late, j, 2, 2)
+		third := appends(background, j, 3, 3)
+		late.ended = true
+		g.next <- nil
+		must(t, <-first)
+		if err := <-second; err != context.DeadlineExceeded {
+			t.Error(err)
+		}
+		g.next <- nil
+		must(t, <-third)
+		g.shut = false
+		equal(t, load(t, j)[1].Entries, []entry(nil))
+	})
+}
+
+// lateContext ends, and tells nobody who waits.
+type lateContext struct {
+	context.Context
+	ended bool
+}
+
+func (c *lateContext) Done() <-chan struct{} { return nil }
+
+func (c *lateContext) Err() error {
+	if c.ended {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+func (c *lateContext) Value(any) any { return nil }
+
+// A context that panics, or ends its goroutine, leaves the queue in order.
+func TestHostileContext(t *testing.T) {
+	for _, how := range []func(){func() { panic(errBoom) }, runtime.Goexit} {
+		synctest.Test(t, func(t *testing.T) {
+			j, _, g := gated(t, "sync", 3)
+			first := appends(background, j, 1, 1)
+			over := make(chan any)
+			go func() {
+				defer func() { over <- recover() }()
+				j.Append(&hostileContext{background, how}, "2", []entry{item(0, "x")})
+			}()
+			<-over
+			third := appends(background, j, 3, 3)
+			g.next <- nil
+			must(t, <-first)
+			g.next <- nil
+			must(t, <-third)
+			g.shut = false
+			equal(t, load(t, j)[1].Entries, []entry(nil))
+			must(t, j.Close())
+		})
+	}
+}
+
+type hostileContext struct {
+	context.Context
+	how func()
+}
+
+func (c *hostileContext) Done() <-chan struct{} {
+	c.how()
+	return nil
+}
+
+// Close waits for what is being written, and who waits for a turn gets ErrClosed.
+func TestCloseWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, m, g := gated(t, "sync", 3)
+		first := appends(background, j, 1, 1)
+		others := appends(background, j, 2, 3)
+		closed := make(chan error, 2)
+		go func() { closed <- j.Close() }()
+		synctest.Wait()
+		if len(closed) != 0 || m.closed {
+			t.Fatal("Close did not wait")
+		}
+		if err := j.Close(); err != journal.ErrClosed {
+			t.Error(err)
+		}
+		if err := j.Append(background, "3", []entry{item(0, "x")}); err != journal.ErrClosed {
+			t.Error(err)
+		}
+		g.next <- nil
+		must(t, <-first)
+		for range 2 {
+			if err := <-others; err != journal.ErrClosed {
+				t.Error(err)
+			}
+		}
+		must(t, <-closed)
+		if !m.closed {
+			t.Error("the file is open")
+		}
+	})
+}
+
+// Two calls for one changeset at a time, which no tracker makes, are judged one
+// after the other.
+func TestMisuse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, m, g := gated(t, "sync", 1)
+		first := appends(background, j, 1, 1)
+		errs := make(chan error, 9)
+		for range 3 {
+			go func() { errs <- j.Append(background, "1", []entry{item(0, "x"), item(1, "y")}) }()
+			go func() { errs <- j.Start(background, header{ID: "2", Ordinal: 2, Previous: "1"}) }()
+			go func() { errs <- j.Start(background, header{ID: "3", Ordinal: 3, Previous: "2"}) }()
+			synctest.Wait()
+		}
+		g.shut = false
+		g.next <- nil
+		must(t, <-first)
+		synctest.Wait()
+		conflicts := 0
+		for range 9 {
+			if err := <-errs; errors.Is(err, journal.ErrConflict) {
+				conflicts++
+			} else {
+				must(t, err)
+			}
+		}
+		// The second and third Append found other entries than they had seen,
+		// and so did the first; a Start of 3 may have come before that of 2.
+		if conflicts < 3 || conflicts > 6 {
+			t.Errorf("%d conflicts", conflicts)
+		}
+		_, err := journal.Verify(bytes.NewReader(m.bytes()))
+		must(t, err)
+	})
+}
+
+// Many changesets at once, with calls that are withdrawn at any moment and told
+// again, while others read.
+func TestStressGroups(t *testing.T) {
+	const goroutines, rounds = 16, 60
+	path := newPath(t)
+	j, err := journal.Open[int](path, journal.Options{Sync: journal.SyncNever})
+	must(t, err)
+	var wg sync.WaitGroup
+	begun := make(chan string, goroutines)
+	for g := range goroutines {
+		id, previous := fmt.Sprint(g+1), ""
+		if g > 0 {
+			previous = fmt.Sprint(g)
+		}
+		must(t, j.Start(background, header{ID: id, Ordinal: uint64(g + 1), Previous: previous}))
+		begun <- id
+	}
+	close(begun)
+	for id := range begun {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(1, uint64(len(id))<<8+uint64(id[0])))
+			insist := func(f func(context.Context) error) {
+				for {
+					ctx, cancel := context.WithTimeout(background, time.Duration(r.IntN(200))*time.Microsecond)
+					err := f(ctx)
+					cancel()
+					if err == nil {
+						return
+					}
+					if !errors.Is(err, context.DeadlineExceeded) {
+						t.Error(err)
+						return
+					}
+				}
+			}
+			seq := uint64(0)
+			for range rounds {
+				batch := entries(seq, make([]int, 1+r.IntN(4))...)
+				for i := range batch {
+					batch[i].Value = int(batch[i].Seq) * 3
+				}
+				seq += uint64(len(batch))
+				insist(func(ctx context.Context) error { return j.Append(ctx, id, batch) })
+			}
+			insist(func(ctx context.Context) error {
+				return j.Seal(ctx, id, cowchangeset.Manifest{Len: int(seq), Last: seq - 1})
+			})
+		})
+	}
+	wg.Go(func() {
+		before := make([]int, goroutines)
+		for range 20 {
+			for i, s := range load(t, j) {
+				if len(s.Entries) < before[i] {
+					t.Errorf("%s had %d entries, and has %d", s.ID, before[i], len(s.Entries))
+				}
+				before[i] = len(s.Entries)
+			}
+			must(t, j.Sync(background))
+		}
+	})
+	wg.Wait()
+	must(t, j.Close())
+	j = open[int](t, path)
+	for _, s := range load(t, j) {
+		if !s.Sealed || slices.ContainsFunc(s.Entries, func(e cowchangeset.Entry[int]) bool { return e.Value != int(e.Seq)*3 }) {
+			t.Errorf("%+v", s)
+		}
+	}
+	must(t, j.Close())
+}
