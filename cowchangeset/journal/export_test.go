@@ -18,5 +18,8 @@ func (j *Journal[E]) Waiting() int {
 	return len(j.log.queue)
 }
 
+// Buffer returns how much memory the journal keeps for what it writes.
+func (j *Journal[E]) Buffer() int { return cap(j.log.buf) }
+
 // Claim is what Open does to a file that it has opened.
 var Claim = claim

@@ -181,6 +181,9 @@ func TestHugeLines(t *testing.T) {
 	huge := strings.Repeat("0123456789abcde\n", 1<<20) // 16 MiB, and more once encoded
 	must(t, j.Append(background, "A", entries(0, huge, "small")))
 	must(t, j.Append(background, "A", entries(2, "after")))
+	if n := j.Buffer(); n > 1<<20 {
+		t.Errorf("%d bytes are kept", n)
+	}
 	must(t, j.Close())
 	j = open[string](t, path)
 	got := load(t, j)[0].Entries

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -172,6 +173,33 @@ func TestLeave(t *testing.T) {
 	})
 }
 
+// Who is in a group that is being written stays, and gets to know how it went.
+func TestStay(t *testing.T) {
+	for _, outcome := range []error{nil, errBoom} {
+		synctest.Test(t, func(t *testing.T) {
+			j, _, g := gated(t, "sync", 3)
+			leave, cancel := context.WithCancelCause(background)
+			first := appends(background, j, 1, 1)
+			second := appends(background, j, 2, 2)
+			third := appends(leave, j, 3, 3)
+			g.next <- nil
+			must(t, <-first)
+			synctest.Wait()
+			cancel(errors.New("too late"))
+			synctest.Wait()
+			if len(third) != 0 {
+				t.Fatalf("returned %v", <-third)
+			}
+			g.next <- outcome
+			for _, errs := range []chan error{second, third} {
+				if err := <-errs; !errors.Is(err, outcome) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
 // Who waited, and has the turn only after its time is over, passes it on.
 func TestTurnTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -276,38 +304,67 @@ func TestCloseWaits(t *testing.T) {
 	})
 }
 
-// Two calls for one changeset at a time, which no tracker makes, are judged one
-// after the other.
+// Calls for one changeset, and Starts, that come at the same time, as no tracker
+// makes them, are judged one after the other.
 func TestMisuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, m, g := gated(t, "sync", 1)
 		first := appends(background, j, 1, 1)
-		errs := make(chan error, 9)
+		appended, started := make(chan error, 3), make(chan error, 6)
 		for range 3 {
-			go func() { errs <- j.Append(background, "1", []entry{item(0, "x"), item(1, "y")}) }()
-			go func() { errs <- j.Start(background, header{ID: "2", Ordinal: 2, Previous: "1"}) }()
-			go func() { errs <- j.Start(background, header{ID: "3", Ordinal: 3, Previous: "2"}) }()
+			go func() { appended <- j.Append(background, "1", []entry{item(1, "y"), item(2, "z")}) }()
+			synctest.Wait()
+			go func() { started <- j.Start(background, header{ID: "2", Ordinal: 2, Previous: "1"}) }()
+			synctest.Wait()
+			go func() { started <- j.Start(background, header{ID: "3", Ordinal: 3, Previous: "2"}) }()
 			synctest.Wait()
 		}
 		g.shut = false
 		g.next <- nil
 		must(t, <-first)
-		synctest.Wait()
-		conflicts := 0
-		for range 9 {
-			if err := <-errs; errors.Is(err, journal.ErrConflict) {
-				conflicts++
-			} else {
-				must(t, err)
+		for range 6 {
+			must(t, <-started)
+		}
+		must(t, <-appended)
+		for range 2 { // they had seen the entries of the first call only
+			if err := <-appended; !errors.Is(err, journal.ErrConflict) {
+				t.Error(err)
 			}
 		}
-		// The second and third Append found other entries than they had seen,
-		// and so did the first; a Start of 3 may have come before that of 2.
-		if conflicts < 3 || conflicts > 6 {
-			t.Errorf("%d conflicts", conflicts)
-		}
-		_, err := journal.Verify(bytes.NewReader(m.bytes()))
+		report, err := journal.Verify(bytes.NewReader(m.bytes()))
 		must(t, err)
+		if report.Lines != 6 || report.Entries != 3 || report.Changesets != 3 {
+			t.Errorf("%+v", report)
+		}
+	})
+}
+
+// A group has 1 MiB of entries, or one call.
+func TestLargeGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, m, g := gated(t, "sync", 6)
+		writes := m.count("write")
+		first := appends(background, j, 1, 1)
+		big := make(chan error, 5)
+		for i, size := range []int{3 << 20, 600 << 10, 300 << 10, 600 << 10, 1} {
+			go func() { big <- j.Append(background, fmt.Sprint(i+2), []entry{item(0, strings.Repeat("x", size))}) }()
+			synctest.Wait()
+		}
+		for i, waiting := range []int{4, 2, 0} { // the first alone, then two, and then two
+			g.next <- nil
+			synctest.Wait()
+			if n := j.Waiting(); n != waiting {
+				t.Errorf("%d wait in round %d, want %d", n, i, waiting)
+			}
+		}
+		g.next <- nil
+		must(t, <-first)
+		for range 5 {
+			must(t, <-big)
+		}
+		if n := m.count("write") - writes; n != 4 {
+			t.Errorf("%d writes", n)
+		}
 	})
 }
 

@@ -71,9 +71,6 @@ func (g *log) usable() error {
 // do has a call written, and returns when that has succeeded or failed, or with
 // the cause of ctx if that ends before its turn.
 func (g *log) do(ctx context.Context, c *call) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
 	c.ready = atomics.MakeEvent()
 	g.mu.Lock()
 	if err := g.usable(); err != nil {
