@@ -8,12 +8,15 @@ import (
 // phase is what becomes of a sealed changeset.
 //
 //	idle ⇄ applying ─> applied
+//	  │       ⇅
+//	  │      done
 //	  └─> aborted
 type phase = uint32
 
 const (
 	idle     phase = iota // open, or sealed and neither applied nor aborted
 	applying              // one Apply runs, and owns cursor
+	done                  // its function has returned nil, and the store could not be told
 	applied
 	aborted
 )
@@ -86,17 +89,22 @@ func (c *Changeset[E]) apply(ctx context.Context, fn func(Final[E]) error) error
 	if err != nil {
 		return err
 	}
-	if !c.phase.CompareAndSwap(idle, applying) {
+	next := idle
+	switch {
+	case c.phase.CompareAndSwap(idle, applying):
+	case c.phase.CompareAndSwap(done, applying):
+		next = done
+	default:
 		return c.notIdle()
 	}
-	next := idle
 	defer func() { c.phase.Store(next) }() // LP(Apply)
-	if c.cursor.Load() != AllApplied {
+	if next == idle {
 		if err := fn(f); err != nil {
 			return err
 		}
 		c.cursor.Store(AllApplied)
-	} // else the store was to be told, and has failed
+		next = done
+	}
 	if err := c.noteApplied(); err != nil {
 		return err
 	}
@@ -107,7 +115,7 @@ func (c *Changeset[E]) apply(ctx context.Context, fn func(Final[E]) error) error
 // notIdle returns why the changeset cannot be applied or aborted now.
 func (c *Changeset[E]) notIdle() error {
 	switch c.phase.Load() {
-	case applied:
+	case applied, done:
 		return ErrApplied
 	case aborted:
 		return ErrAborted

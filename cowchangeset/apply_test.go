@@ -207,6 +207,9 @@ func TestApplyIsNotRepeatedForTheStore(t *testing.T) {
 	if err := apply(); !errors.Is(err, errDisk) {
 		t.Error(err)
 	}
+	if err := c.Abort(t.Context(), nil); err != cowchangeset.ErrApplied {
+		t.Error(err)
+	}
 	m.faults(nil)
 	if err := apply(); err != nil || calls != 1 || m.has("1").Applied != cowchangeset.AllApplied {
 		t.Error(err, calls)
