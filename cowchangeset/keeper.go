@@ -192,18 +192,18 @@ func (k *keeper[E]) catchUp(r *round) error {
 		}
 		k.told.Or(toldSeal)
 	}
-	if due := r.told &^ k.told.Load(); due&toldAbort != 0 {
-		if err := k.call(r, "Abort", func(ctx context.Context) error { return k.store.Abort(ctx, c.id, c.reason.Load().text) }); err != nil {
-			return err
-		}
-		k.told.Or(toldAbort)
-	}
 	if r.goal.applied > k.applied.Load() {
 		next, applier := r.goal.applied, k.store.(Applier) // or cursor would not be due
 		if err := k.call(r, "Applied", func(ctx context.Context) error { return applier.Applied(ctx, c.id, next) }); err != nil {
 			return err
 		}
 		k.applied.Store(next)
+	}
+	if due := r.told &^ k.told.Load(); due&toldAbort != 0 {
+		if err := k.call(r, "Abort", func(ctx context.Context) error { return k.store.Abort(ctx, c.id, c.reason.Load().text) }); err != nil {
+			return err
+		}
+		k.told.Or(toldAbort)
 	}
 	return nil
 }

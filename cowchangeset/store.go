@@ -9,9 +9,9 @@ import (
 // Store keeps changesets where they outlive the process. A tracker with a store
 // calls it outside everything that Record does in memory: never two methods at a
 // time for one changeset, never two Starts at a time, and each changeset's
-// methods in the order Start, Append, …, Append, Seal, and then maybe Abort, or
-// Applied. Methods for several changesets may run at once. Package journal, in
-// the folder below, is a store.
+// methods in the order Start, Append, …, Append, Seal, then maybe Applied, and
+// then maybe Abort. Methods for several changesets may run at once. Package
+// journal, in the folder below, is a store.
 //
 // A method that fails may have done its work, or a part of it: it is called again
 // with the same arguments, or more entries. So all of them must be idempotent. A
@@ -36,7 +36,8 @@ type Store[E any] interface {
 	Seal(ctx context.Context, id string, m Manifest) error
 
 	// Abort says that the changeset, of which Seal was told, will not be
-	// applied, and why. The reason may be empty.
+	// applied, or not further than Applied says, and why. The reason may be
+	// empty.
 	Abort(ctx context.Context, id, reason string) error
 }
 
