@@ -35,7 +35,8 @@ type jsonLine[E any] struct {
 // Values are encoded by encoding/json, which replaces what is not valid UTF-8 in
 // strings by U+FFFD. Lines are written several at a time, from a buffer of 32 KiB
 // and one line. Nobody who records waits for any of it: a trail does not change,
-// so that what one export wrote is where that of a later trail begins.
+// so that what one export wrote is where that of a later trail begins, unless
+// Prune was called in between.
 //
 // If a value cannot be encoded, the lines before it are written, and the error
 // names its receipt and wraps encoding/json's. It wraps w's if w fails, which
