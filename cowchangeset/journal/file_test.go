@@ -87,7 +87,7 @@ func TestNoJournal(t *testing.T) {
 	}
 	h := string(journal.Header())
 	for _, text := range []string{
-		"hello", "hello\n", "\n", "{}\n", "\x00", strings.Repeat("\x00", 4096), h[:40] + "x", h[1:], h[:40] + "\n", " " + h,
+		"hello", "hello\n", "\n", "{}\n", "{\"a\":\"b\"}\n", "\x00", strings.Repeat("\x00", 4096), h[:40] + "x", h[1:], h[:40] + "\n", " " + h,
 		strings.Replace(h, `"format":1`, `"format":2`, 1), `{"line":1}`, h + "\n", h + h,
 	} {
 		path := filepath.Join(t.TempDir(), "file")

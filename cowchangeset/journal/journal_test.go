@@ -99,6 +99,7 @@ func TestConflicts(t *testing.T) {
 		{nil, abort("A", ""), "was not started"},
 		{nil, applied("A", 1), "was not started"},
 		{[]step{start("A", 1, "")}, start("A", 2, "A"), "it was started with ordinal 1"},
+		{[]step{start("A", 1, "")}, start("A", 3, ""), "it was started with ordinal 1"},
 		{[]step{start("A", 1, "")}, start("B", 3, "A"), "its ordinal is 3, and there are 1 changesets"},
 		{[]step{start("A", 1, "")}, start("B", 2, ""), `the changeset before it is "A", and not ""`},
 		{[]step{start("A", 1, "")}, start("B", 1, "A"), `the changeset before it is "", and not "A"`},
@@ -220,102 +221,6 @@ func unwrapped(deep any) any {
 		out = []any{out}
 	}
 	return out
-}
-
-// A value that cannot be decoded is named.
-func TestUndecodable(t *testing.T) {
-	m := &memory{}
-	tell(t, on(t, m), []step{start("A", 1, ""), add("A", entries[any](0, 5)...), add("A", entries[any](5, 6, "six")...)})
-	j, err := journal.OpenOn[int](m, int64(len(m.data)), journal.Options{})
-	must(t, err)
-	n := 0
-	for _, err := range j.Load(background) {
-		n++
-		var wrong *json.UnmarshalTypeError
-		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), `journal: line 4, entry 6 of changeset "A"`) {
-			t.Error(err)
-		}
-	}
-	if n != 1 {
-		t.Errorf("%d rounds", n)
-	}
-}
-
-// A loop over Load may be left, may call the journal, ends with its context, and
-// sees what was there when it began.
-func TestLoadLoop(t *testing.T) {
-	m := &memory{}
-	j := on(t, m)
-	states := tell(t, j, story())
-	want := states[len(states)-1]
-	for range j.Load(background) {
-		break
-	}
-	i := 0
-	for s, err := range j.Load(background) {
-		must(t, err)
-		equal(t, s, want[i])
-		i++
-		must(t, j.Append(background, "D", []entry{item(uint64(i), i)}))
-	}
-	if i != len(want) {
-		t.Errorf("%d rounds", i)
-	}
-	ctx, cancel := context.WithCancelCause(background)
-	defer cancel(nil)
-	i = 0
-	for _, err := range j.Load(ctx) {
-		if i++; i == 1 {
-			must(t, err)
-			cancel(errBoom)
-		} else if err != errBoom {
-			t.Error(err)
-		}
-	}
-	if i != 2 {
-		t.Errorf("%d rounds", i)
-	}
-}
-
-// What has changed under the journal is found.
-func TestLoadChecks(t *testing.T) {
-	m := &memory{}
-	j := on(t, m)
-	tell(t, j, story())
-	m.data[len(journal.Header())+3] ^= 1
-	n := 0
-	for _, err := range j.Load(background) {
-		n++
-		var corrupt *journal.CorruptError
-		if !errors.As(err, &corrupt) || corrupt.Line != 2 {
-			t.Error(err)
-		}
-	}
-	if n != 1 {
-		t.Errorf("%d rounds", n)
-	}
-}
-
-// A journal that is closed while it is read says so.
-func TestCloseWhileLoading(t *testing.T) {
-	m := &memory{}
-	j := on(t, m)
-	tell(t, j, []step{start("A", 1, ""), seal("A", 0, 0), start("B", 2, "A"), add("B", item(0, strings.Repeat("x", 1<<20)))})
-	n := 0
-	for s, err := range j.Load(background) {
-		switch n++; n {
-		case 1:
-			must(t, err)
-			equal(t, s.ID, "A")
-			must(t, j.Close())
-		case 2:
-			if err != journal.ErrClosed {
-				t.Error(err)
-			}
-		default:
-			t.Fatal(s)
-		}
-	}
 }
 
 // After Close, and on a zero Journal, all fails with ErrClosed.

@@ -83,7 +83,7 @@ func write(j *journal.Journal[string], next func() string, tell func(kind, id st
 // can be cut off.
 func valueOf(id string, n int) string {
 	times := 1
-	if n == 9 {
+	if n == 9 && strings.HasSuffix(id, "0") {
 		times = 10_000
 	}
 	return strings.Repeat(fmt.Sprintf("%s/%d ", id, n), times)

@@ -45,6 +45,7 @@ var errLeft = errors.New("journal: loop left")
 // A cut is what the journal has at one moment.
 type cut struct {
 	file io.Reader // up to there
+	hash string    // of the last line
 	list []changeset
 }
 
@@ -54,7 +55,7 @@ func (g *log) cut() (cut, error) {
 	if err := g.usable(); err != nil {
 		return cut{}, err
 	}
-	c := cut{file: io.NewSectionReader(g.file, 0, g.size), list: make([]changeset, len(g.state.list))} // LP(Load)
+	c := cut{file: io.NewSectionReader(g.file, 0, g.size), hash: g.hash, list: make([]changeset, len(g.state.list))} // LP(Load)
 	for i, s := range g.state.list {
 		c.list[i] = *s
 	}
@@ -92,8 +93,11 @@ func (l *loader[E]) run(ctx context.Context, yield func(cowchangeset.Saved[E]) b
 			return context.Cause(ctx)
 		}
 		line, err := s.next()
-		if err == io.EOF {
+		if err == io.EOF && s.hash == l.hash {
 			break
+		}
+		if err == io.EOF {
+			return s.corrupt("the file ends here, and did not")
 		}
 		if err != nil {
 			return err
@@ -139,12 +143,15 @@ func (l *loader[E]) next() cowchangeset.Saved[E] {
 	i := l.yielded
 	c := l.list[i]
 	saved := cowchangeset.Saved[E]{
-		Header:  cowchangeset.Header{ID: c.id, Ordinal: c.ordinal, Previous: c.previous},
+		Header:  cowchangeset.Header{ID: c.id, Ordinal: c.ordinal},
 		Entries: l.entries[i],
 		Sealed:  c.sealed,
 		Aborted: c.aborted,
 		Reason:  c.reason,
 		Applied: c.applied,
+	}
+	if i > 0 {
+		saved.Previous = l.list[i-1].id
 	}
 	l.entries[i] = nil
 	l.yielded++

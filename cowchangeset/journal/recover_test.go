@@ -142,22 +142,26 @@ func TestLinesMoved(t *testing.T) {
 	text, _, _ := told(t)
 	lines := strings.SplitAfter(string(text), "\n")
 	lines = lines[:len(lines)-1]
-	check := func(what string, line int, lines ...string) {
+	check := func(what string, line int, why string, lines ...string) {
 		t.Helper()
 		_, err := journal.Verify(strings.NewReader(strings.Join(lines, "")))
 		var corrupt *journal.CorruptError
-		if !errors.As(err, &corrupt) || corrupt.Line != line {
-			t.Errorf("%s: %v, want line %d", what, err, line)
+		if !errors.As(err, &corrupt) || corrupt.Line != line || !strings.Contains(corrupt.Reason, why) {
+			t.Errorf("%s: %v, want line %d, %s", what, err, line, why)
 		}
 	}
 	cut := func(i, j int) []string { return append([]string{}, lines[i:j]...) }
 	for i := range lines {
 		if i < len(lines)-1 {
-			check(fmt.Sprintf("without line %d", i+1), i+1, append(cut(0, i), lines[i+1:]...)...)
-			check(fmt.Sprintf("line %d later", i+1), i+1, append(append(cut(0, i), lines[i+1], lines[i]), lines[i+2:]...)...)
+			check(fmt.Sprintf("without line %d", i+1), i+1, fmt.Sprintf("it says that it is line %d", i+2), append(cut(0, i), lines[i+1:]...)...)
+			check(fmt.Sprintf("line %d later", i+1), i+1, fmt.Sprintf("it says that it is line %d", i+2), append(append(cut(0, i), lines[i+1], lines[i]), lines[i+2:]...)...)
 		}
-		check(fmt.Sprintf("line %d twice", i+1), i+2, append(cut(0, i+1), lines[i:]...)...)
+		check(fmt.Sprintf("line %d twice", i+1), i+2, fmt.Sprintf("it says that it is line %d", i+1), append(cut(0, i+1), lines[i:]...)...)
 	}
+	// Two files whose lines have the same numbers do not go together.
+	m := &memory{}
+	tell(t, on(t, m), []step{start("other", 1, "")})
+	check("line 2 of another file", 3, "its prev is not the hash", append([]string{string(m.data)}, lines[2:]...)...)
 }
 
 // What is chained as it should be, and is not what a journal writes, is found
@@ -226,6 +230,9 @@ func TestLinesAreJSON(t *testing.T) {
 		}
 		prev = l.Hash
 		kinds[l.Op]++
+	}
+	if !bytes.Contains(text, []byte(`{"a<b&c":[1.5,true],`)) {
+		t.Error("values cannot be read by people")
 	}
 	if len(kinds) != 6 {
 		t.Error(kinds)

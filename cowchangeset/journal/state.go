@@ -14,15 +14,14 @@ type state struct {
 
 // A changeset is what the state knows of one.
 type changeset struct {
-	id       string
-	count    int    // entries
-	last     uint64 // the Seq of the last one; 0 if there is none
-	sealed   bool
-	aborted  bool
-	reason   string
-	applied  uint64
-	previous string
-	ordinal  uint64
+	id      string
+	ordinal uint64
+	count   int    // entries
+	last    uint64 // the Seq of the last one; 0 if there is none
+	sealed  bool
+	aborted bool
+	reason  string
+	applied uint64
 }
 
 func newState() *state { return &state{byID: map[string]*changeset{}} }
@@ -85,24 +84,27 @@ func (s *state) check(l *line) (known bool, why string) {
 func (s *state) checkStart(l *line, c *changeset) (known bool, why string) {
 	n := uint64(len(s.list))
 	switch {
-	case c != nil && c.ordinal == l.ordinal && c.previous == l.previous:
+	case c != nil && c.ordinal == l.ordinal && s.before(c.ordinal) == l.previous:
 		return true, ""
 	case c != nil:
-		return false, fmt.Sprintf("it was started with ordinal %d after %q", c.ordinal, c.previous)
+		return false, fmt.Sprintf("it was started with ordinal %d after %q", c.ordinal, s.before(c.ordinal))
 	case l.ordinal == n+1:
 	case l.ordinal == n && n > 0 && s.list[n-1].replaceable():
-		n--
 	default:
 		return false, fmt.Sprintf("its ordinal is %d, and there are %d changesets", l.ordinal, n)
 	}
-	previous := ""
-	if n > 0 {
-		previous = s.list[n-1].id
-	}
-	if l.previous != previous {
+	if previous := s.before(l.ordinal); l.previous != previous {
 		return false, fmt.Sprintf("the changeset before it is %q, and not %q", previous, l.previous)
 	}
 	return false, ""
+}
+
+// before returns the ID of the changeset before the one with an ordinal.
+func (s *state) before(ordinal uint64) string {
+	if ordinal == 1 {
+		return ""
+	}
+	return s.list[ordinal-2].id
 }
 
 // replaceable reports whether another changeset may get the ordinal: if its
@@ -118,7 +120,7 @@ func (s *state) apply(l *line) {
 			delete(s.byID, s.list[n].id)
 			s.list = s.list[:n]
 		}
-		c = &changeset{id: l.id, ordinal: l.ordinal, previous: l.previous}
+		c = &changeset{id: l.id, ordinal: l.ordinal}
 		s.byID[l.id] = c
 		s.list = append(s.list, c)
 	case opAppend:
