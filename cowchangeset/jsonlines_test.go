@@ -290,9 +290,13 @@ func TestJSONLinesWriterFails(t *testing.T) {
 	lines := exported(t, tracker)
 	for room := 0; room < len(lines); room += 1 + len(lines)/50 {
 		var file bytes.Buffer
+		failed := false
 		err := tracker.Trail().WriteJSONLines(writerFunc(func(p []byte) (int, error) {
+			if failed {
+				t.Fatal("a write after one that failed")
+			}
 			n, _ := file.Write(p[:min(len(p), room-file.Len())])
-			if n < len(p) {
+			if failed = n < len(p); failed {
 				return n, errDiskFull
 			}
 			return n, nil
