@@ -55,7 +55,9 @@
 // a store in a file.
 //
 // [Changeset.Apply] hands the entries of a sealed changeset to a function, once;
-// [Changeset.Tail] follows those of an open one.
+// [Changeset.Tail] follows those of an open one. [Coalesce] and [Invert] make net
+// effects and undoing changes of entries, and [Trail.WriteJSONLines] writes
+// everything recorded, while recording goes on.
 //
 // # Costs
 //
