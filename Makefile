@@ -114,7 +114,7 @@ bench-peers: ## compare with other libraries
 	$(GO) run ./bench/cmd/bench -package ./bench/peers $(BENCHFLAGS)
 
 .PHONY: bench-failures
-bench-failures: ## run what goes wrong in eight caches, and write oncecache/COMPARISON.md (a minute)
+bench-failures: ## run what goes wrong in eight caches, and write oncecache/COMPARISON.md (two minutes)
 	cd bench/peers && $(GO) run ./cmd/failures -o ../../oncecache/COMPARISON.md
 
 .PHONY: cover

@@ -189,6 +189,28 @@ func BenchmarkTrackerRecordDuringCuts(b *testing.B) {
 	}
 }
 
+// One operation is one Start of a changeset, which nobody records to. The next
+// tracker takes over after some thousand of them.
+func BenchmarkTrackerStart(b *testing.B) {
+	const perTracker = 5_000
+	for _, impl := range recorders {
+		b.Run("impl="+impl.impl, func(b *testing.B) {
+			var r relay
+			r.renew(impl.make)
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for i := 1; pb.Next(); i++ {
+					if i%perTracker == 0 {
+						r.renew(impl.make) // which starts one too
+					} else {
+						(*r.now.Load()).start()
+					}
+				}
+			})
+		})
+	}
+}
+
 // One operation is one entry seen by a loop over a changeset of 10,000.
 func BenchmarkChangesetIterate(b *testing.B) {
 	all := changes()

@@ -49,16 +49,14 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 	r := c.shared()
 	found := make(map[K]V, len(keys))
 	var errs []error
-	seen := make(map[K]bool, len(keys))
-	missing := slices.DeleteFunc(slices.Clone(keys), func(k K) bool {
-		r.storable(k) // panics if k cannot be compared
-		again := seen[k]
-		seen[k] = true
-		return again
-	})
-	for len(missing) > 0 {
+	for left := keys; len(left) > 0; {
 		b := &batch[K, V]{root: r, part: partOf(ctx)}
-		for _, k := range missing {
+		var asked map[K]bool // the keys of b.places
+		for _, k := range left {
+			r.storable(k) // panics if k cannot be compared
+			if _, ok := found[k]; ok || asked[k] {
+				continue // repeated
+			}
 			e := r.entries.Load(k) // LP(GetOrCreateMany): a hit
 			if e != nil {
 				if v, ok := e.use(); ok {
@@ -67,6 +65,10 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 				}
 				e = r.current(k, e)
 			}
+			if asked == nil {
+				asked, b.places = make(map[K]bool, len(left)), make([]place[K, V], 0, len(left))
+			}
+			asked[k] = true
 			b.places = append(b.places, place[K, V]{key: k, entry: e})
 		}
 		if len(b.places) == 0 {
@@ -77,7 +79,7 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 		}
 		b.claim(c, ctx)
 		b.start(ctx, create)
-		missing = b.gather(ctx, found, &errs)
+		left = b.gather(ctx, found, &errs)
 	}
 	if len(errs) == 1 {
 		return found, errs[0]
@@ -90,7 +92,7 @@ type batch[K comparable, V any] struct {
 	root   *root[K, V]
 	part   *flight // the creation that the caller is part of
 	places []place[K, V]
-	claims []*creation[K, V] // those that the caller creates itself
+	claims []creation[K, V] // those that the caller creates itself; no element moves once the function is called
 	thrown PanicError        // how the function ended, on a goroutine of its own
 	spare  map[K]V           // values to be closed that no claim has
 
@@ -117,6 +119,7 @@ func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context) {
 	b.scope.Context, cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
 	b.scope.part = &b.all
 	b.wanted.Store(1)
+	b.claims = make([]creation[K, V], 0, len(b.places))
 	for i := range b.places {
 		at := &b.places[i]
 		at.who = caller{ctx: ctx, seat: oneCaller, part: b.part}
@@ -126,8 +129,13 @@ func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context) {
 		if at.entry != nil {
 			continue
 		}
-		p := new(phase[V])
-		p.lead, p.cancel = &b.all, (&share{wanted: &b.wanted, cancel: cancel}).callOff
+		both := new(struct {
+			phase[V]
+			share
+		})
+		p := &both.phase
+		both.share = share{wanted: &b.wanted, cancel: cancel}
+		p.lead, p.cancel = &b.all, both.share.callOff
 		p.aboard.Store(uint64(oneCaller | b.root.extra))
 		if ctx.Done() == nil {
 			p.by = goid.Token()
@@ -136,7 +144,7 @@ func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context) {
 		e, mine := c.enter(b.root, at.key, p)
 		if at.entry = e; mine {
 			at.who.aboard = &p.flight
-			b.claims = append(b.claims, &creation[K, V]{root: b.root, key: at.key, entry: e, phase: p})
+			b.claims = append(b.claims, creation[K, V]{root: b.root, key: at.key, entry: e, phase: p})
 		} else {
 			p.cancel(nil)
 		}
@@ -198,8 +206,8 @@ func (b *batch[K, V]) run(create func(context.Context, []K) (map[K]V, error)) {
 
 // runAlone is creation.runAlone for all claims together.
 func (b *batch[K, V]) runAlone(create func(context.Context, []K) (map[K]V, error)) {
-	for _, n := range b.claims {
-		n.phase.runAlone()
+	for i := range b.claims {
+		b.claims[i].phase.runAlone()
 	}
 	ends := b.each(ending[V]{err: ErrGoexit, cut: true}) // until create returns
 	defer func() {
@@ -221,16 +229,17 @@ func (b *batch[K, V]) runAlone(create func(context.Context, []K) (map[K]V, error
 // call calls the function, and returns how it ended for each claim.
 func (b *batch[K, V]) call(create func(context.Context, []K) (map[K]V, error)) []ending[V] {
 	r, keys := b.root, make([]K, len(b.claims))
-	for i, n := range b.claims {
-		n.watch()
-		keys[i] = n.key
+	for i := range b.claims {
+		b.claims[i].watch()
+		keys[i] = b.claims[i].key
 	}
 	made, err := create(&b.scope, keys)
 	if err == nil && r.close != nil {
 		b.spare = maps.Clone(made) // until it is known how each key ends
 	}
 	ends := make([]ending[V], len(b.claims))
-	for i, n := range b.claims {
+	for i := range b.claims {
+		n := &b.claims[i]
 		v, ok := made[n.key]
 		if err == nil && !ok {
 			ends[i] = r.ending(n.key, v, ErrNotFound)
@@ -238,8 +247,8 @@ func (b *batch[K, V]) call(create func(context.Context, []K) (map[K]V, error)) [
 			ends[i] = r.ending(n.key, v, err)
 		}
 	}
-	for _, n := range b.claims {
-		delete(b.spare, n.key)
+	for i := range b.claims {
+		delete(b.spare, b.claims[i].key)
 	}
 	return ends
 }
@@ -258,7 +267,8 @@ func (b *batch[K, V]) end(ends []ending[V]) (heard bool) {
 		r.books.begin(onePending)
 		then = append(then, func() { r.dispose(k, v) })
 	}
-	for i, n := range b.claims {
+	for i := range b.claims {
+		n := &b.claims[i]
 		r.books.count(ends[i].err, ends[i].cut)
 		l := n.conclude(ends[i])
 		if heard = heard || l.heard; l.drop || l.stays && r.order != nil {

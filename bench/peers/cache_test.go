@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/latchfree/latchfree/bench/internal/load"
 	"github.com/latchfree/latchfree/bench/internal/locked"
+	"github.com/latchfree/latchfree/bench/peers/internal/homemade"
 	"github.com/latchfree/latchfree/oncecache"
 )
 
@@ -55,12 +57,12 @@ var caches = []cacheMaker{
 		return cache{func(url string) (*engine, error) { return c.getOrCreate(ctx, url) }, c.set, c.delete}
 	}},
 	{"singleflight", func(create func(string) (*engine, error)) cache {
-		c := newFlightCache(create)
-		return cache{func(url string) (*engine, error) { return c.getOrCreate(url) }, c.set, c.delete}
+		c := homemade.NewFlights(func(_ context.Context, url string) (*engine, error) { return create(url) })
+		return cache{func(url string) (*engine, error) { return c.GetChecked(url) }, c.Set, c.Delete}
 	}},
 	{"oncevalues", func(create func(string) (*engine, error)) cache {
-		c := newOnceCache(create)
-		return cache{func(url string) (*engine, error) { return c.getOrCreate(url) }, c.set, c.delete}
+		c := homemade.NewOnces(create)
+		return cache{func(url string) (*engine, error) { return c.Get(url) }, c.Set, c.Delete}
 	}},
 	{"latchfree", func(create func(string) (*engine, error)) cache {
 		c := new(oncecache.Cache[string, *engine])
@@ -93,9 +95,15 @@ var caches = []cacheMaker{
 	}},
 }
 
+// doCache is singleflight without a look into the map before it.
+var doCache = cacheMaker{"singleflightdo", func(create func(string) (*engine, error)) cache {
+	c := homemade.NewFlights(func(_ context.Context, url string) (*engine, error) { return create(url) })
+	return cache{func(url string) (*engine, error) { return c.GetDo(url) }, c.Set, c.Delete}
+}}
+
 // eachCache runs f for a cache of each kind, filled with urls.
-func eachCache(b *testing.B, params string, urls []string, f func(b *testing.B, c cache)) {
-	for _, impl := range caches {
+func eachCache(b *testing.B, makers []cacheMaker, params string, urls []string, f func(b *testing.B, c cache)) {
+	for _, impl := range makers {
 		b.Run(params+"/impl="+impl.impl, func(b *testing.B) {
 			c := impl.make(func(url string) (*engine, error) { return &engine{url: url}, nil })
 			for _, url := range urls {
@@ -121,7 +129,8 @@ func BenchmarkCacheHit(b *testing.B) {
 		if p.zipf {
 			order, streams = "zipf", load.Zipf(p.keys, 0)
 		}
-		eachCache(b, fmt.Sprintf("keys=%d/order=%s", p.keys, order), urls, func(b *testing.B, c cache) {
+		makers := append(slices.Clone(caches), doCache)
+		eachCache(b, makers, fmt.Sprintf("keys=%d/order=%s", p.keys, order), urls, func(b *testing.B, c cache) {
 			b.RunParallel(func(pb *testing.PB) {
 				stream := streams.Stream()
 				for pb.Next() {
@@ -139,7 +148,7 @@ func BenchmarkCacheHit(b *testing.B) {
 func BenchmarkCacheMix(b *testing.B) {
 	for _, p := range []struct{ keys, hit int }{{100, 90}, {100_000, 99}} {
 		urls, streams := load.URLs(p.keys), load.Uniform(p.keys, 100-p.hit)
-		eachCache(b, fmt.Sprintf("keys=%d/hit=%d", p.keys, p.hit), urls, func(b *testing.B, c cache) {
+		eachCache(b, caches, fmt.Sprintf("keys=%d/hit=%d", p.keys, p.hit), urls, func(b *testing.B, c cache) {
 			b.RunParallel(func(pb *testing.PB) {
 				stream := streams.Stream()
 				for pb.Next() {
@@ -161,7 +170,7 @@ func BenchmarkCacheCreate(b *testing.B) {
 	const resident, each = 1000, 1000
 	urls := load.URLs(resident + 64*each)
 	var worker atomic.Int32
-	eachCache(b, "keys=1000", urls[:resident], func(b *testing.B, c cache) {
+	eachCache(b, caches, "keys=1000", urls[:resident], func(b *testing.B, c cache) {
 		b.RunParallel(func(pb *testing.PB) {
 			own := urls[resident+each*int(worker.Add(1)%64):][:each]
 			for i := 0; pb.Next(); i++ {
@@ -179,7 +188,7 @@ func BenchmarkCacheCreate(b *testing.B) {
 // deleted; a value that is set replaces the one there was.
 func TestCachesCreateOnce(t *testing.T) {
 	const workers, keys = 4, 100
-	for _, impl := range caches {
+	for _, impl := range append(slices.Clone(caches), doCache) {
 		if impl.impl == "xsync" {
 			continue // see there
 		}

@@ -8,8 +8,9 @@ import (
 // MutexCache is the fix that the report of two engines for one URL suggests: a
 // map and a mutex, held while a value is created.
 type MutexCache[K comparable, V any] struct {
-	mu sync.Mutex
-	m  map[K]V
+	mu       sync.Mutex
+	m        map[K]V
+	renewals map[K]*renewal[V]
 }
 
 // GetOrCreate returns the value of k and creates it if there is none.
@@ -35,6 +36,7 @@ func (c *MutexCache[K, V]) Get(k K) (V, bool) {
 func (c *MutexCache[K, V]) Set(k K, v V) (old V, replaced bool) {
 	c.mu.Lock()
 	old, replaced = put(&c.m, k, v)
+	c.overtake(k)
 	c.mu.Unlock()
 	return old, replaced
 }
@@ -44,8 +46,91 @@ func (c *MutexCache[K, V]) Delete(k K) (old V, deleted bool) {
 	c.mu.Lock()
 	old, deleted = c.m[k]
 	delete(c.m, k)
+	c.overtake(k)
 	c.mu.Unlock()
 	return old, deleted
+}
+
+// GetOrCreateMany returns the values of keys, and calls create once for those
+// that have none.
+func (c *MutexCache[K, V]) GetOrCreateMany(keys []K, create func([]K) (map[K]V, error)) (map[K]V, error) {
+	got := make(map[K]V, len(keys))
+	var missing []K
+	c.mu.Lock()
+	defer c.mu.Unlock() // create may panic
+	for _, k := range keys {
+		if v, ok := c.m[k]; ok {
+			got[k] = v
+		} else {
+			missing = append(missing, k)
+		}
+	}
+	if len(missing) == 0 {
+		return got, nil
+	}
+	made, err := create(missing)
+	if err != nil {
+		return got, err
+	}
+	for _, k := range missing {
+		if v, ok := made[k]; ok {
+			put(&c.m, k, v)
+			got[k] = v
+		}
+	}
+	return got, nil
+}
+
+// Refresh makes a new value of k outside the lock, and keeps it unless k has
+// been set or deleted meanwhile. Callers who come while create runs share that
+// call. If k has no value, Refresh is GetOrCreate.
+func (c *MutexCache[K, V]) Refresh(k K, create func() (V, error)) (V, error) {
+	c.mu.Lock()
+	if r, ok := c.renewals[k]; ok {
+		c.mu.Unlock()
+		<-r.done
+		return r.v, r.err
+	}
+	if _, ok := c.m[k]; !ok {
+		defer c.mu.Unlock() // create may panic
+		return fill(&c.m, k, create)
+	}
+	r := &renewal[V]{done: make(chan struct{}), err: errNotCreated}
+	put(&c.renewals, k, r)
+	c.mu.Unlock()
+	defer c.renewed(k, r)
+	v, err := create()
+	if err == nil {
+		r.v = v
+	}
+	r.err = err
+	return r.v, r.err
+}
+
+// renewal is a Refresh that is under way, unless it has been overtaken.
+type renewal[V any] struct {
+	done chan struct{}
+	v    V
+	err  error
+}
+
+func (c *MutexCache[K, V]) renewed(k K, r *renewal[V]) {
+	c.mu.Lock()
+	if c.renewals[k] == r {
+		delete(c.renewals, k)
+		if r.err == nil {
+			c.m[k] = r.v
+		}
+	}
+	c.mu.Unlock()
+	close(r.done)
+}
+
+// overtake makes what a Refresh of k is about to make too late.
+func (c *MutexCache[K, V]) overtake(k K) {
+	if len(c.renewals) > 0 {
+		delete(c.renewals, k)
+	}
 }
 
 // RWMutexCache lets hits share the lock, and looks again under the exclusive

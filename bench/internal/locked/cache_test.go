@@ -1,7 +1,9 @@
 package locked_test
 
 import (
+	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -101,6 +103,133 @@ func TestCachesSetAndDelete(t *testing.T) {
 			assert.Equal(t, 2, v)
 			assert.Equal(t, result{2, true}, of(c.Delete("k")))
 			assert.Equal(t, result{}, of(c.Get("k")))
+		})
+	}
+}
+
+// The mutex baseline gives what ours gives to callers of several keys.
+func TestCachesGetMany(t *testing.T) {
+	refused := errors.New("connection refused")
+	var ours oncecache.Cache[string, int]
+	var mutex locked.MutexCache[string, int]
+	for name, many := range map[string]func([]string, func([]string) (map[string]int, error)) (map[string]int, error){
+		"latchfree": func(keys []string, create func([]string) (map[string]int, error)) (map[string]int, error) {
+			return ours.GetOrCreateMany(context.Background(), keys,
+				func(_ context.Context, keys []string) (map[string]int, error) { return create(keys) })
+		},
+		"mutex": mutex.GetOrCreateMany,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			create := func(keys []string) (map[string]int, error) {
+				asked = append(asked, keys...)
+				made := map[string]int{"unasked": 9}
+				for _, k := range keys {
+					if k != "none" {
+						made[k] = len(k)
+					}
+				}
+				return made, nil
+			}
+			got, err := many([]string{"a", "bb", "none"}, create)
+			assert.NoError(t, err)
+			assert.Equal(t, map[string]int{"a": 1, "bb": 2}, got)
+			got, err = many([]string{"bb", "ccc"}, create)
+			assert.NoError(t, err)
+			assert.Equal(t, map[string]int{"bb": 2, "ccc": 3}, got)
+			assert.Equal(t, []string{"a", "bb", "none", "ccc"}, asked)
+			got, err = many([]string{"a", "dddd"}, func([]string) (map[string]int, error) { return nil, refused })
+			assert.ErrorIs(t, err, refused)
+			assert.Equal(t, map[string]int{"a": 1}, got)
+			got, err = many([]string{"a", "bb"}, func([]string) (map[string]int, error) { panic("all are there") })
+			assert.NoError(t, err)
+			assert.Len(t, got, 2)
+			assert.Panics(t, func() { _, _ = many([]string{"dddd"}, func([]string) (map[string]int, error) { panic("disk full") }) })
+			got, err = many([]string{"dddd"}, create)
+			assert.NoError(t, err)
+			assert.Len(t, got, 1)
+		})
+	}
+}
+
+func TestCachesRefresh(t *testing.T) {
+	refused := errors.New("connection refused")
+	var ours oncecache.Cache[string, int]
+	var mutex locked.MutexCache[string, int]
+	for name, c := range map[string]struct {
+		cache
+		refresh func(string, func() (int, error)) (int, error)
+	}{
+		"latchfree": {&ours, func(k string, create func() (int, error)) (int, error) {
+			return ours.Refresh(context.Background(), k, func(context.Context, string) (int, error) { return create() })
+		}},
+		"mutex": {&mutex, mutex.Refresh},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.Set("k", 1)
+			v, err := c.refresh("k", gives(9, refused))
+			assert.ErrorIs(t, err, refused)
+			assert.Zero(t, v)
+			v, err = c.refresh("k", func() (int, error) {
+				old, _ := c.Get("k")
+				assert.Equal(t, 1, old, "it serves meanwhile")
+				return 2, nil
+			})
+			assert.NoError(t, err)
+			assert.Equal(t, 2, v)
+			v, _ = c.Get("k")
+			assert.Equal(t, 2, v)
+			v, err = c.refresh("k", func() (int, error) {
+				c.Delete("k")
+				return 3, nil
+			})
+			assert.NoError(t, err)
+			assert.Equal(t, 3, v)
+			_, ok := c.Get("k")
+			assert.False(t, ok, "the deletion is not undone")
+			v, err = c.refresh("k", gives(4, nil))
+			assert.NoError(t, err)
+			assert.Equal(t, 4, v, "it is created")
+			_, err = c.refresh("k", func() (int, error) {
+				c.Set("k", 5)
+				return 6, nil
+			})
+			assert.NoError(t, err)
+			v, _ = c.Get("k")
+			assert.Equal(t, 5, v, "what was set is not undone")
+			assert.Panics(t, func() { _, _ = c.refresh("k", func() (int, error) { panic("disk full") }) })
+
+			// Callers share a call. Those who come when it has ended make another.
+			var calls, returned atomic.Int32
+			begun, goOn := make(chan struct{}), make(chan struct{})
+			create := func() (int, error) {
+				if calls.Add(1) == 1 {
+					close(begun)
+				}
+				<-goOn
+				return 7, nil
+			}
+			var done sync.WaitGroup
+			ask := func() {
+				v, err := c.refresh("k", create)
+				assert.NoError(t, err)
+				assert.Equal(t, 7, v)
+				returned.Add(1)
+			}
+			done.Go(ask)
+			<-begun
+			for range 3 {
+				done.Go(ask)
+			}
+			for range 1000 {
+				runtime.Gosched()
+			}
+			assert.Zero(t, returned.Load())
+			close(goOn)
+			done.Wait()
+			assert.LessOrEqual(t, calls.Load(), int32(2), "they do not share a call")
+			v, _ = c.Get("k")
+			assert.Equal(t, 7, v)
 		})
 	}
 }

@@ -24,6 +24,18 @@ type config[K comparable, V any] struct {
 	// missed is called by a caller that has not found its key, before it goes on
 	// to create the value or to wait for it. Only caches with a stop call it.
 	missed func()
+	// createMany makes the values of several keys. It is asked of caches with
+	// batches only.
+	createMany func(context.Context, []K) (map[K]V, error)
+	// refreshes says that the case is about refreshes.
+	refreshes bool
+	// bound is how many values may stay; 0 means any number.
+	bound int
+	// expires says that values leave some time after they were created, or last
+	// used, if that is what the cache counts.
+	expires bool
+	// keepsErrors says that an error of create answers for some time.
+	keepsErrors bool
 }
 
 // cache is what all cases use of a cache.
@@ -48,6 +60,34 @@ type (
 		acquire(ctx context.Context, key string) (e *engine, release func(), err error)
 	}
 
+	// refresher makes a new value of a key that has one. It returns what its
+	// caller gets, or nil before that is done.
+	refresher interface {
+		refresh(key string) (*engine, error)
+	}
+
+	// batcher asks for several keys at once.
+	batcher interface {
+		getMany(ctx context.Context, keys []string) (map[string]*engine, error)
+	}
+
+	// expirer lets so much time pass that what is there is too old, and looks for
+	// what is too old. Some caches do the latter by themselves.
+	expirer interface {
+		expire()
+		sweep()
+	}
+
+	// peeker looks for a value and creates none.
+	peeker interface {
+		peek(key string) (*engine, bool)
+	}
+
+	// waiter waits for a creation that is under way, and begins none.
+	waiter interface {
+		wait(ctx context.Context, key string) (*engine, error)
+	}
+
 	// capturer asks for a key that is there, with a create function made at the
 	// call, which captures serial.
 	capturer interface {
@@ -59,17 +99,25 @@ type (
 type feature string
 
 const (
-	contexts feature = "contexts" // a context ends the wait of its caller
-	failures feature = "failures" // a create function can return an error
-	pairKeys feature = "pairs"    // keys may be structs
-	deletes  feature = "deletes"  // a deletion ends a creation under way
-	cancels  feature = "cancels"  // the context of create can end
-	listener feature = "listener" // there is notice of values that leave
-	stops    feature = "stops"    // a case can hold a caller between its look and its flight
-	loops    feature = "loops"    // one can loop over the keys
-	closes   feature = "closes"   // the cache can be closed
-	leases   feature = "leases"   // a value can be in use
-	captures feature = "captures" // the create function is given at each call
+	contexts       feature = "contexts"        // a context ends the wait of its caller
+	failures       feature = "failures"        // a create function can return an error
+	pairKeys       feature = "pairs"           // keys may be structs
+	deletes        feature = "deletes"         // a deletion ends a creation under way
+	cancels        feature = "cancels"         // the context of create can end
+	listener       feature = "listener"        // there is notice of values that leave
+	stops          feature = "stops"           // a case can hold a caller between its look and its flight
+	loops          feature = "loops"           // one can loop over the keys
+	closes         feature = "closes"          // the cache can be closed
+	leases         feature = "leases"          // a value can be in use
+	captures       feature = "captures"        // the create function is given at each call
+	refreshes      feature = "refreshes"       // a value can be made anew while it serves
+	askedRefreshes feature = "asked refreshes" // that begins when a caller wants it
+	batches        feature = "batches"         // one call asks for several keys
+	bounds         feature = "bounds"          // there can be a bound on the number of values
+	expiry         feature = "expiry"          // values can leave after some time
+	keptErrors     feature = "kept errors"     // an error can answer for some time
+	peeks          feature = "peeks"           // one can look without creating
+	waiting        feature = "waiting"         // one can wait without creating
 )
 
 // peer is one of the caches compared.

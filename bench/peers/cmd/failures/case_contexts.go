@@ -12,10 +12,11 @@ var errLate = errors.New("create was cancelled")
 type who struct{}
 
 // creatorCancelled lets four callers come at once and two more during the
-// creation, and cancels the one whose function runs. The others get a value,
-// of this creation or of another one, and no error of a context that is not
-// theirs. Reported of spicedb, any-sync, docker, buildbuddy and otter. 50 times
-// over, because who comes at once may wait elsewhere than who comes later.
+// creation, and cancels the one whose function runs. Pass: the others get a
+// value, of this creation or of another one, and no error of a context that is
+// not theirs. Reported of spicedb, any-sync, docker, buildbuddy and otter. 50
+// times over, because who comes at once may wait elsewhere than who comes
+// later.
 func creatorCancelled(t *trial) {
 	const together = 4
 	t.rounds = 50
@@ -46,9 +47,9 @@ func creatorCancelled(t *trial) {
 	}
 }
 
-// creatorLeaves cancels the caller whose function runs. It returns, although
-// the function does not listen to its context. Buildbuddy counts this among
-// the three ways in which one caller's context goes wrong.
+// creatorLeaves cancels the caller whose function runs. Pass: it returns,
+// although the function does not listen to its context. Buildbuddy counts this
+// among the three ways in which one caller's context goes wrong.
 func creatorLeaves(t *trial) {
 	d := t.open()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -63,8 +64,8 @@ func creatorLeaves(t *trial) {
 	}
 }
 
-// waiterLeaves cancels a caller who waits for the creation of another one. It
-// returns with its context's error.
+// waiterLeaves cancels a caller who waits for the creation of another one.
+// Pass: it returns with its context's error.
 func waiterLeaves(t *trial) {
 	d := t.open()
 	creator := t.ask("a")
@@ -84,8 +85,8 @@ func waiterLeaves(t *trial) {
 	}
 }
 
-// allLeft cancels the creator and a waiter. The context of the create function
-// ends, because it works for nobody any more. Buildbuddy's third way.
+// allLeft cancels the creator and a waiter. Pass: the context of the create
+// function ends, because it works for nobody any more. Buildbuddy's third way.
 func allLeft(t *trial) {
 	d := t.open()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -102,8 +103,8 @@ func allLeft(t *trial) {
 }
 
 // newcomer asks for a key whose creation was cancelled because its callers had
-// left, and has not ended yet. It gets a value: the cancellation is none of
-// its business. Reported of tailscale's singleflight and of Go's name
+// left, and has not ended yet. Pass: it gets a value. The cancellation is none
+// of its business. Reported of tailscale's singleflight and of Go's name
 // resolution ("operation was canceled").
 func newcomer(t *trial) {
 	creation, late := cancelledCreation(t)
@@ -117,8 +118,8 @@ func newcomer(t *trial) {
 	}
 }
 
-// overlap looks whether the create functions of one key run one after the
-// other in such a case: they may open a port or a file. Reported of janos'
+// overlap looks how the create functions of one key run in such a case: they
+// may open a port or a file. Pass: one after the other. Reported of janos'
 // singleflight.
 func overlap(t *trial) {
 	creation, late := cancelledCreation(t)
@@ -146,9 +147,9 @@ func cancelledCreation(t *trial) (*creation, *caller) {
 	return creation, late
 }
 
-// lateValue lets a creation succeed whose caller has been cancelled. The value
-// is there for the next caller. Gopls' cache throws it away in such a case,
-// and MySQL's driver had a connection leak of this kind reported.
+// lateValue lets a creation succeed whose caller has been cancelled. Pass: the
+// value is there for the next caller. Gopls' cache throws it away in such a
+// case, and MySQL's driver had a connection leak of this kind reported.
 func lateValue(t *trial) {
 	d := t.open()
 	ctx, cancel := context.WithCancel(context.Background())

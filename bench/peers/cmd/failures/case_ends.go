@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 )
 
-// sharedError lets a creation fail for which ten callers wait. All get that
-// very error from that one creation. If every waiter tried again in its turn,
-// a source that fails slowly would be asked ten times one after the other, as
-// was reported of providers of credentials behind a mutex.
+// sharedError lets a creation fail for which ten callers wait. Pass: all get
+// that very error from that one creation. If every waiter tried again in its
+// turn, a source that fails slowly would be asked ten times one after the
+// other, as was reported of providers of credentials behind a mutex.
 func sharedError(t *trial) {
 	d := t.open()
 	creator := t.ask("a")
@@ -36,7 +36,7 @@ func sharedError(t *trial) {
 	}
 }
 
-// forgottenError lets a creation fail and asks again. The next one runs.
+// forgottenError lets a creation fail and asks again. Pass: the next one runs.
 func forgottenError(t *trial) {
 	d := t.open()
 	first := t.ask("a")
@@ -52,10 +52,10 @@ func forgottenError(t *trial) {
 }
 
 // staleError lets creations fail at once, and some goroutines ask for one key
-// and, as soon as they have their error, again. Nobody gets the same error
-// twice: a failure is over when somebody has heard of it. Reported of Dart's
-// async cache, where waiters are woken before the flight is removed. It takes
-// luck, and other goroutines that ask for other keys meanwhile.
+// and, as soon as they have their error, again. Pass: nobody gets the same
+// error twice: a failure is over when somebody has heard of it. Reported of
+// Dart's async cache, where waiters are woken before the flight is removed. It
+// takes luck, and other goroutines that ask for other keys meanwhile.
 func staleError(t *trial) {
 	const workers, askers = 8, 4
 	t.rounds = 20_000
@@ -86,30 +86,30 @@ func staleError(t *trial) {
 	}
 }
 
-// panicWaiters lets a creation panic for which others wait. They get to
-// know: by an error, or by a panic of their own. None hangs, and none gets nil
+// panicWaiters lets a creation panic for which others wait. Pass: they get to
+// know, by an error or by a panic of their own; none hangs, and none gets nil
 // without an error. Singleflight hung here once; hugo, go-zero, trickster and
 // moka had it reported, and what groupcache does still hangs.
 func panicWaiters(t *trial) {
 	waitersGetToKnow(t, (*creation).panics)
 }
 
-// panicKey lets a creation panic and asks again. The next one runs: the key is
-// not poisoned.
+// panicKey lets a creation panic and asks again. Pass: the next one runs, and
+// the key is not poisoned.
 func panicKey(t *trial) {
 	keyIsUsableAfter(t, (*creation).panics)
 }
 
 // goexitWaiters lets a creation call runtime.Goexit, as testing.T.FailNow does,
-// while others wait. Each gets an error. A caller whose own goroutine
+// while others wait. Pass: each gets an error. A caller whose own goroutine
 // ends in turn has not got to know: whoever waits for it waits for ever.
 // Reported of singleflight's DoChan and of minio.
 func goexitWaiters(t *trial) {
 	waitersGetToKnow(t, (*creation).exits)
 }
 
-// goexitKey lets a creation call runtime.Goexit and asks again. The next one
-// runs.
+// goexitKey lets a creation call runtime.Goexit and asks again. Pass: the next
+// one runs.
 func goexitKey(t *trial) {
 	keyIsUsableAfter(t, (*creation).exits)
 }
@@ -160,5 +160,64 @@ func keyIsUsableAfter(t *trial, end func(*creation)) {
 	t.join("the next caller", next)
 	if next.v == nil {
 		t.end(fail, "the next caller %v, without a creation", next)
+	}
+}
+
+// keptError opens a cache that keeps errors, and lets a creation fail. Pass:
+// who asks soon gets the error without another creation, who asks later a
+// value. A source that is down should not be asked by every caller, nor be
+// believed to be down for ever.
+func keptError(t *trial) {
+	d := t.openWith(config[string, *engine]{keepsErrors: true})
+	first := t.ask("a")
+	d.await(1).fails(errCreate)
+	t.join("the first caller", first)
+	d.release()
+	soon := t.askMany(10, "a")
+	t.join("who asks soon", soon...)
+	for _, c := range soon {
+		if c.err == nil {
+			t.end(fail, "who asks soon %v", c)
+		}
+	}
+	t.cache.(expirer).expire()
+	if kept := t.kept("a"); kept.serial != 2 {
+		t.end(fail, "%d creations until there is a value", kept.serial)
+	}
+}
+
+// keptErrorSet sets a value while an error is kept. Pass: who asks gets the
+// value.
+func keptErrorSet(t *trial) {
+	d := t.openWith(config[string, *engine]{keepsErrors: true})
+	first := t.ask("a")
+	d.await(1).fails(errCreate)
+	t.join("the first caller", first)
+	given := &engine{key: "a"}
+	t.cache.set("a", given)
+	d.release()
+	if t.kept("a") != given {
+		t.end(fail, "who asks gets another value than the one that was set")
+	}
+}
+
+// keptCancellation cancels the only caller of a creation, in such a cache, and
+// lets the creation fail for that reason. Pass: the next caller gets a value:
+// that somebody has left says nothing about the key.
+func keptCancellation(t *trial) {
+	d := t.openWith(config[string, *engine]{keepsErrors: true})
+	ctx, cancel := context.WithCancel(context.Background())
+	creator := t.askWith(ctx, "a")
+	creation := d.await(1)
+	cancel()
+	t.settle()
+	creation.fails(context.Canceled)
+	t.join("the creator", creator)
+	t.settle()
+	d.release()
+	next := t.ask("a")
+	t.join("the next caller", next)
+	if next.v == nil {
+		t.end(fail, "the next caller %v", next)
 	}
 }

@@ -7,10 +7,10 @@ import (
 )
 
 // deleteInFlight deletes a key while it is being created, because its source
-// has changed, and asks again. Who asks after the deletion gets a value that
-// was created after it, and the older one is not kept. Who asked before it gets
-// a value or an error. Open in Guava since 2014, for which Trino wrote a cache
-// of its own.
+// has changed, and asks again. Pass: who asks after the deletion gets a value
+// that was created after it, and the older one is not kept; who asked before it
+// gets a value or an error. Open in Guava since 2014, for which Trino wrote a
+// cache of its own.
 func deleteInFlight(t *trial) {
 	d := t.open()
 	before := t.askMany(2, "a")
@@ -47,18 +47,19 @@ func deleteInFlight(t *trial) {
 	}
 }
 
-// lateAfterDelete looks where every value is that was created in such a case:
-// in the cache, with a caller, or told to the listener that would close it.
-// Reported of ClickHouse's and MySQL's drivers: a connection that nobody has
-// is never closed.
-// A listener that is told of entries need not know of a value that never was
-// one, but whoever relies on it to close values leaks this one.
+// lateAfterDelete looks where every value is that was created in such a case.
+// Pass: in the cache, with a caller, or told to the listener that would close
+// it. Reported of ClickHouse's and MySQL's drivers: a connection that nobody
+// has is never closed. A listener that is told of entries need not know of a
+// value that never was one, but whoever relies on it to close values leaks this
+// one.
 func lateAfterDelete(t *trial) {
 	orphans(t, func() { t.cache.delete("a") })
 }
 
-// lateAfterSet looks for orphans when a value is set during a creation. A cache
-// whose listener is not told of values that Set replaces is not asked.
+// lateAfterSet looks for orphans when a value is set during a creation. Pass:
+// as above. A cache whose listener is not told of values that Set replaces is
+// not asked.
 func lateAfterSet(t *trial) {
 	var told atomic.Bool
 	t.openWith(config[string, *engine]{left: func(string, *engine) { told.Store(true) }})
@@ -106,8 +107,8 @@ func orphans(t *trial, interfere func()) {
 }
 
 // inUse deletes a key whose value two callers use, and lets them return it one
-// after the other. It is closed when the second one has, once. Substrate and
-// vitess had connections reported that were closed under a running call;
+// after the other. Pass: it is closed when the second one has, once. Substrate
+// and vitess had connections reported that were closed under a running call;
 // pebble's cache panics.
 func inUse(t *trial) {
 	var mu sync.Mutex
@@ -144,9 +145,10 @@ func inUse(t *trial) {
 }
 
 // closeInFlight closes the cache while a value is being created for two
-// callers. Everybody returns with a value or an error, and so does who asks
-// later; a value that was created for nobody is told to the listener. Reported
-// of go-zero, which panics and leaks the new value, and of pebble's cache.
+// callers. Pass: everybody returns with a value or an error, and so does who
+// asks later; a value that was created for nobody is told to the listener.
+// Reported of go-zero, which panics and leaks the new value, and of pebble's
+// cache.
 func closeInFlight(t *trial) {
 	var mu sync.Mutex
 	closed := false

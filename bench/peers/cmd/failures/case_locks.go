@@ -2,21 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 )
 
-// errNested is how a create function ends that could not get the key it asked
-// for in turn.
-var errNested = errors.New("create got no value")
-
 const others = 2000
 
-// slowKey creates 2,000 other keys while one creation does not end. None waits
-// for it. Caffeine, ttlcache and xsync had such waits reported, where keys
-// share a lock that is held during a creation.
+// slowKey creates 2,000 other keys while one creation does not end. Pass: none
+// waits for it. Caffeine, ttlcache and xsync had such waits reported, where
+// keys share a lock that is held during a creation.
 func slowKey(t *trial) {
 	d := t.open()
 	slow := t.ask("slow")
@@ -27,7 +22,7 @@ func slowKey(t *trial) {
 }
 
 // slowHit asks for 2,000 keys that are there, while the creation of another one
-// does not end.
+// does not end. Pass: none waits for it.
 func slowHit(t *trial) {
 	d := t.open()
 	for i := range others {
@@ -61,9 +56,9 @@ func othersAsk(t *trial, slow *creation, what string) {
 }
 
 // otherKey lets create functions ask the same cache for other keys, 500 times
-// over: a client that needs a token, a plan that needs its parts. Caffeine,
-// Guava, Elasticsearch, Symfony and Java's maps had the hangs reported that
-// follow where a lock is held.
+// over: a client that needs a token, a plan that needs its parts. Pass: all get
+// their value. Caffeine, Guava, Elasticsearch, Symfony and Java's maps had the
+// hangs reported that follow where a lock is held.
 func otherKey(t *trial) {
 	const n = 500
 	t.cache = t.peer.open(config[string, *engine]{create: func(ctx context.Context, key string) (*engine, error) {
@@ -83,50 +78,8 @@ func otherKey(t *trial) {
 	}
 }
 
-// ownKey lets a create function ask for the key that it creates. It cannot get
-// a value; it gets an error instead of waiting for itself. Otter and sync.Once
-// warn of it in their documentation.
-func ownKey(t *trial) {
-	t.cache = t.peer.open(config[string, *engine]{create: func(ctx context.Context, key string) (*engine, error) {
-		e, err := t.cache.get(ctx, key)
-		return e, errors.Join(errNested, err)
-	}})
-	c := t.ask("a")
-	t.join("create", c)
-	if !c.told() {
-		t.end(wrong, "the caller %v", c)
-	}
-}
-
-// cycle lets two goroutines create two keys, each of which needs the other. At
-// least one gets an error, and nobody waits for ever. Ben Manes, of Caffeine:
-// "a fast fail is much better than a deadlock".
-func cycle(t *trial) {
-	var begun atomic.Int32
-	both := make(chan struct{})
-	need := map[string]string{"a": "b", "b": "a"}
-	t.cache = t.peer.open(config[string, *engine]{create: func(ctx context.Context, key string) (*engine, error) {
-		if begun.Add(1) == 2 {
-			close(both)
-		}
-		<-both
-		return t.cache.get(ctx, need[key])
-	}})
-	callers := []*caller{t.ask("a"), t.ask("b")}
-	if !t.waitFor(func() bool { return begun.Load() >= 2 }) {
-		t.remark("one of the two does not begin: their keys share a lock")
-		close(both)
-	}
-	t.join("callers", callers...)
-	for _, c := range callers {
-		if !c.told() {
-			t.end(wrong, "a caller %v", c)
-		}
-	}
-}
-
 // callback lets the listener that is told of 1,000 deleted values use the
-// cache: create, set and delete other keys. It is told of all, and nobody
+// cache: create, set and delete other keys. Pass: it is told of all, and nobody
 // hangs. Reported of golang-lru, which called it under its lock.
 func callback(t *trial) {
 	const n = 1000
@@ -155,7 +108,8 @@ func callback(t *trial) {
 	}
 }
 
-// loop deletes and creates keys within a loop over all keys.
+// loop deletes and creates keys within a loop over all keys. Pass: the loop
+// sees each key that was there before it began, and ends.
 func loop(t *trial) {
 	const n = 100
 	d := t.open()

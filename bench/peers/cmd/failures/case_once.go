@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// once lets 1,000 goroutines ask for one key before its creation may end. One
-// creation runs, and everybody gets its value: the least that these caches are
-// for.
+// once lets 1,000 goroutines ask for one key before its creation may end. Pass:
+// one creation runs, and everybody gets its value. The least that these caches
+// are for.
 func once(t *trial) {
 	const n = 1000
 	d := t.open()
@@ -30,9 +30,9 @@ func once(t *trial) {
 }
 
 // publication lets a caller who has not found the key go on only after another
-// one has created its value. It gets that value and creates no second one.
-// Otter, eko/gocache (three times), moka and parca had this reported, and it
-// made two engines for one URL where this library comes from. Where a caller
+// one has created its value. Pass: it gets that value and creates no second
+// one. Otter, eko/gocache (three times), moka and parca had this reported, and
+// it made two engines for one URL where this library comes from. Where a caller
 // cannot be held there, three goroutines ask for one new key after the other,
 // which takes luck to fail.
 func publication(t *trial) {
@@ -110,7 +110,7 @@ func inRounds(workers, rounds int, f func(worker, round int)) {
 }
 
 // setInFlight sets a value while another is being created: a program that
-// creates in one place and stores in another. In the end there is one
+// creates in one place and stores in another. Pass: in the end there is one
 // instance: who asked for the key has the one that the cache keeps, and it is
 // the one set, unless Set waited for the creation and replaced its value. Two
 // engines for one URL were the defect that this library answers.
@@ -146,9 +146,9 @@ func setInFlight(t *trial) {
 }
 
 // successor deletes a key while it is being created, starts the next creation,
-// and lets the first one end. Who asks now joins the second creation, and its
-// value stays. Reported of singleflight itself (Forget), and of
-// lazycache: the end of the first removed whatever had the key.
+// and lets the first one end. Pass: who asks now joins the second creation, and
+// its value stays. Reported of singleflight itself (Forget), and of lazycache:
+// the end of the first removed whatever had the key.
 func successor(t *trial) {
 	d := t.open()
 	first := t.ask("a")
@@ -178,8 +178,8 @@ func successor(t *trial) {
 }
 
 // pairsThatPrintAlike asks for {"a b", "c"} and, while that is being created,
-// for {"a", "b c"}. Each gets its own value. Found by reading ttlcache, which
-// joins callers by what fmt.Sprint makes of their keys.
+// for {"a", "b c"}. Pass: each gets its own value. Found by reading ttlcache,
+// which joins callers by what fmt.Sprint makes of their keys.
 func pairsThatPrintAlike(t *trial) {
 	goOn := make(chan struct{})
 	var begun atomic.Int32
@@ -203,8 +203,8 @@ func pairsThatPrintAlike(t *trial) {
 	}
 }
 
-// nilPointer creates a nil pointer without an error, and asks again. It is a
-// value like any other: no error, and no second creation.
+// nilPointer creates a nil pointer without an error, and asks again. Pass: it
+// is a value like any other, with no error and no second creation.
 func nilPointer(t *trial) {
 	created := 0
 	c := t.peer.open(config[string, *engine]{create: func(context.Context, string) (*engine, error) {
@@ -224,7 +224,7 @@ func nilPointer(t *trial) {
 }
 
 // nilInterface does the same where values are of an interface type, where nil
-// has no type to be asserted.
+// has no type to be asserted. Pass: as above.
 func nilInterface(t *trial) {
 	created := 0
 	c := t.peer.anys(config[string, any]{create: func(context.Context, string) (any, error) {
@@ -249,5 +249,64 @@ func nilInterface(t *trial) {
 	}
 	if created != 1 {
 		t.end(fail, "it is created %d times", created)
+	}
+}
+
+// peekInFlight looks for a key, without creating it, while it is absent, while
+// it is being created, and when it is there. Pass: only the last finds it, no
+// look waits and none begins a creation. Reported of any-sync, where removing
+// what was still being loaded ended in a crash, and of lazycache, which counts
+// it.
+func peekInFlight(t *trial) {
+	d := t.open()
+	p := t.cache.(peeker)
+	look := func(when string) (*engine, bool) {
+		var e *engine
+		found := false
+		c := t.do(func() { e, found = p.peek("a") })
+		if !t.wait(c) {
+			d.release()
+			t.end(fail, "a look %s waits", when)
+		}
+		return e, found
+	}
+	if _, found := look("for an absent key"); found || d.count() > 0 {
+		t.end(fail, "a look for an absent key creates it")
+	}
+	creator := t.ask("a")
+	d.await(1)
+	t.settle()
+	e, found := look("during the creation")
+	if found {
+		t.end(wrong, "a look during the creation finds %v", e)
+	}
+	d.release()
+	t.join("the creator", creator)
+	if e, found := look("afterwards"); !found || e != creator.v {
+		t.end(fail, "a look afterwards does not find the value")
+	}
+}
+
+// waitOnly waits for a key without creating it, while it is absent and while it
+// is being created. Pass: the former returns with an error at once, the latter
+// gets the value of that creation, and none begins one.
+func waitOnly(t *trial) {
+	d := t.open()
+	wait := func() *caller {
+		return t.call(func() (*engine, error) { return t.cache.(waiter).wait(context.Background(), "a") })
+	}
+	absent := wait()
+	t.join("who waits for an absent key", absent)
+	if absent.err == nil || d.count() > 0 {
+		t.end(fail, "who waits for an absent key %v, with %d creations", absent, d.count())
+	}
+	creator := t.ask("a")
+	d.await(1)
+	waiter := wait()
+	t.settle()
+	d.release()
+	t.join("callers", creator, waiter)
+	if d.count() != 1 || waiter.v == nil || waiter.v != creator.v {
+		t.end(fail, "who waits during the creation %v, the creator %v", waiter, creator)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/latchfree/latchfree/oncecache"
 )
@@ -9,31 +10,46 @@ import (
 var latchfreePeer = peer{
 	name:   "oncecache",
 	module: "github.com/latchfree/latchfree",
-	uses:   "`GetOrCreateContext`; with `Config.Close` where values are closed, and `Acquire` where they are in use",
-	lacks:  map[feature]string{stops: ""},
-	open:   newLatchfree[string, *engine],
-	pairs:  newLatchfree[pair, *engine],
-	anys:   newLatchfree[string, any],
+	uses: "`GetOrCreateContext`; with `Config.Close` where values are closed, and `Acquire` where they are in use; " +
+		"where a case is about it, `Refresh`, `GetOrCreateMany`, `MaxEntries`, `IdleTimeout`, `ErrorTTL`",
+	lacks: map[feature]string{stops: ""},
+	open:  newLatchfree[string, *engine],
+	pairs: newLatchfree[pair, *engine],
+	anys:  newLatchfree[string, any],
 }
+
+// life is how long values stay in caches whose clock is the real one: longer
+// than a case takes between a creation and its last look at what was created.
+const life = time.Second
+
+// elapse waits until what was created with a life is too old, and was looked
+// for: those who count a life in steps of their own take up to twice as long.
+func elapse() { time.Sleep(2*life + life/2) }
 
 type latchfreeCache[K comparable, V any] struct {
 	cache  *oncecache.Cache[K, V]
-	create func(context.Context, K) (V, error)
+	config config[K, V]
 }
 
 func newLatchfree[K comparable, V any](c config[K, V]) cache[K, V] {
-	var settings oncecache.Config[K, V]
+	settings := oncecache.Config[K, V]{MaxEntries: c.bound}
 	if c.left != nil {
 		settings.Close = func(key K, v V) error {
 			c.left(key, v)
 			return nil
 		}
 	}
-	return latchfreeCache[K, V]{oncecache.MustNew(settings), c.create}
+	if c.expires {
+		settings.IdleTimeout = life
+	}
+	if c.keepsErrors {
+		settings.ErrorTTL = func(K, error) time.Duration { return life }
+	}
+	return latchfreeCache[K, V]{oncecache.MustNew(settings), c}
 }
 
 func (c latchfreeCache[K, V]) get(ctx context.Context, key K) (V, error) {
-	return c.cache.GetOrCreateContext(ctx, key, c.create)
+	return c.cache.GetOrCreateContext(ctx, key, c.config.create)
 }
 
 func (c latchfreeCache[K, V]) set(key K, v V) { c.cache.Set(key, v) }
@@ -51,7 +67,7 @@ func (c latchfreeCache[K, V]) each(f func(K) bool) {
 func (c latchfreeCache[K, V]) close(ctx context.Context) { _ = c.cache.Close(ctx) }
 
 func (c latchfreeCache[K, V]) acquire(ctx context.Context, key K) (V, func(), error) {
-	lease, err := c.cache.Acquire(ctx, key, c.create)
+	lease, err := c.cache.Acquire(ctx, key, c.config.create)
 	if err != nil {
 		var none V
 		return none, nil, err
@@ -65,4 +81,22 @@ func (c latchfreeCache[K, V]) hit(key K, serial int) error {
 		return none, unexpected(serial)
 	})
 	return err
+}
+
+func (c latchfreeCache[K, V]) refresh(key K) (V, error) {
+	return c.cache.Refresh(context.Background(), key, c.config.create)
+}
+
+func (c latchfreeCache[K, V]) getMany(ctx context.Context, keys []K) (map[K]V, error) {
+	return c.cache.GetOrCreateMany(ctx, keys, c.config.createMany)
+}
+
+func (c latchfreeCache[K, V]) expire() { elapse() }
+
+func (c latchfreeCache[K, V]) sweep() { c.cache.Sweep() }
+
+func (c latchfreeCache[K, V]) peek(key K) (V, bool) { return c.cache.Get(key) }
+
+func (c latchfreeCache[K, V]) wait(ctx context.Context, key K) (V, error) {
+	return c.cache.Wait(ctx, key)
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"sync/atomic"
+	"time"
 
 	"github.com/maypok86/otter/v2"
 	"github.com/maypok86/otter/v2/stats"
@@ -13,10 +15,13 @@ import (
 var otterPeer = peer{
 	name:   "otter",
 	module: "github.com/maypok86/otter/v2",
-	uses:   "`Get` with one `LoaderFunc` for all calls, no bound, no expiry; `OnDeletion` where values are closed",
+	uses: "`Get` with one `LoaderFunc` for all calls, no bound, no expiry; `OnDeletion` where values are closed; " +
+		"where a case is about it, `Refresh`, `BulkGet`, `MaximumSize`, `ExpiryWriting` with a clock that the case sets",
 	lacks: map[feature]string{
-		closes: "`StopAllGoroutines` stops the cleaner, nothing closes the cache",
-		leases: "no leases: `OnDeletion` does not know who uses the value",
+		keptErrors: "errors are not kept",
+		waiting:    "`Get` creates what it does not find",
+		closes:     "`StopAllGoroutines` stops the cleaner, nothing closes the cache",
+		leases:     "no leases: `OnDeletion` does not know who uses the value",
 	},
 	open:  newOtter[string, *engine],
 	pairs: newOtter[pair, *engine],
@@ -26,6 +31,8 @@ var otterPeer = peer{
 type otterCache[K comparable, V any] struct {
 	cache  *otter.Cache[K, V]
 	loader otter.Loader[K, V]
+	many   otter.BulkLoader[K, V]
+	clock  *otterClock // nil without expiry
 }
 
 func newOtter[K comparable, V any](c config[K, V]) cache[K, V] {
@@ -36,8 +43,29 @@ func newOtter[K comparable, V any](c config[K, V]) cache[K, V] {
 	if c.missed != nil {
 		options.StatsRecorder = missRecorder{new(stats.NoopRecorder), c.missed}
 	}
-	return otterCache[K, V]{otter.Must(&options), otter.LoaderFunc[K, V](c.create)}
+	options.MaximumSize = c.bound
+	if c.refreshes {
+		options.RefreshCalculator = otter.RefreshWriting[K, V](never)
+		options.Logger = new(otter.NoopLogger)
+	}
+	var clock *otterClock
+	if c.expires {
+		clock = new(otterClock)
+		options.Clock, options.ExpiryCalculator = clock, otter.ExpiryWriting[K, V](life)
+	}
+	return otterCache[K, V]{
+		otter.Must(&options), otter.LoaderFunc[K, V](c.create), otter.BulkLoaderFunc[K, V](c.createMany), clock,
+	}
 }
+
+// never is longer than a case takes.
+const never = 1000 * time.Hour
+
+// otterClock goes on when a case wants it.
+type otterClock struct{ now atomic.Int64 }
+
+func (c *otterClock) NowNano() int64                    { return c.now.Load() }
+func (*otterClock) Tick(time.Duration) <-chan time.Time { return nil }
 
 func (c otterCache[K, V]) get(ctx context.Context, key K) (V, error) {
 	return c.cache.Get(ctx, key, c.loader)
@@ -54,6 +82,21 @@ func (c otterCache[K, V]) each(f func(K) bool) {
 		}
 	}
 }
+
+func (c otterCache[K, V]) refresh(key K) (V, error) {
+	r := <-c.cache.Refresh(context.Background(), key, c.loader)
+	return r.Value, r.Err
+}
+
+func (c otterCache[K, V]) getMany(ctx context.Context, keys []K) (map[K]V, error) {
+	return c.cache.BulkGet(ctx, keys, c.many)
+}
+
+func (c otterCache[K, V]) expire() { c.clock.now.Add(int64(2 * life)) }
+
+func (c otterCache[K, V]) sweep() { c.cache.CleanUp() }
+
+func (c otterCache[K, V]) peek(key K) (V, bool) { return c.cache.GetIfPresent(key) }
 
 func (c otterCache[K, V]) hit(key K, serial int) error {
 	_, err := c.cache.Get(context.Background(), key, otter.LoaderFunc[K, V](func(context.Context, K) (V, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -24,12 +26,14 @@ type studio struct {
 	now, max map[string]int
 }
 
-// creation is one call of the create function.
+// creation is one call of the create function. That of a batch has the keys
+// that were asked for as its key, in order, with spaces between.
 type creation struct {
 	key    string
 	ctx    context.Context
 	serial int
 	fate   chan func() (*engine, error)
+	edit   func(map[string]*engine) // changes what a batch returns
 }
 
 func newStudio(t *trial) *studio {
@@ -51,10 +55,29 @@ func (s *studio) create(ctx context.Context, key string) (*engine, error) {
 	return (<-c.fate)()
 }
 
+// createMany is the create function of batches. Each key gets an engine with
+// the serial of the creation.
+func (s *studio) createMany(ctx context.Context, keys []string) (map[string]*engine, error) {
+	keys = slices.Sorted(slices.Values(keys))
+	c := s.begin(ctx, strings.Join(keys, " "))
+	defer s.finish(c)
+	if _, err := (<-c.fate)(); err != nil {
+		return nil, err
+	}
+	made := make(map[string]*engine)
+	for _, key := range keys {
+		made[key] = &engine{key, c.serial}
+	}
+	if c.edit != nil {
+		c.edit(made)
+	}
+	return made, nil
+}
+
 func (s *studio) begin(ctx context.Context, key string) *creation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := &creation{key, ctx, len(s.all) + 1, make(chan func() (*engine, error), 1)}
+	c := &creation{key: key, ctx: ctx, serial: len(s.all) + 1, fate: make(chan func() (*engine, error), 1)}
 	s.all = append(s.all, c)
 	s.now[key]++
 	s.max[key] = max(s.max[key], s.now[key])
@@ -75,6 +98,19 @@ func (s *studio) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.all)
+}
+
+// made returns how many creations of key have begun, in batches or alone.
+func (s *studio) made(key string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, c := range s.all {
+		if slices.Contains(strings.Fields(c.key), key) {
+			n++
+		}
+	}
+	return n
 }
 
 // overlap returns how many creations of key have run at the same time.
@@ -116,6 +152,12 @@ func (s *studio) release() {
 
 func (c *creation) returns() {
 	c.ends(func() (*engine, error) { return &engine{c.key, c.serial}, nil })
+}
+
+// returnsEdited ends a batch that returns its keys after edit.
+func (c *creation) returnsEdited(edit func(map[string]*engine)) {
+	c.edit = edit // before the batch can see its fate
+	c.returns()
 }
 
 func (c *creation) fails(err error) { c.ends(func() (*engine, error) { return nil, err }) }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/viccon/sturdyc"
@@ -10,12 +12,15 @@ import (
 var sturdycPeer = peer{
 	name:   "sturdyc",
 	module: "github.com/viccon/sturdyc",
-	uses:   "`GetOrFetch`; 1,000,000 entries, 10 shards, two hours to live, 10 % evicted when full, as in its introduction",
+	uses: "`GetOrFetch`; 1,000,000 entries, 10 shards, two hours to live, 10 % evicted when full, as in its introduction; " +
+		"where a case is about it, `WithEarlyRefreshes`, `GetOrFetchBatch`, fewer entries, `WithMissingRecordStorage`, a `TestClock` that the case sets",
 	lacks: map[feature]string{
-		pairKeys: "keys are strings",
-		listener: "no notice of values that leave",
-		closes:   "cannot be closed",
-		leases:   "no leases",
+		askedRefreshes: "a refresh begins when a value that has become old is used, and nobody asks for it",
+		waiting:        "`GetOrFetch` creates what it does not find",
+		pairKeys:       "keys are strings",
+		listener:       "no notice of values that leave",
+		closes:         "cannot be closed",
+		leases:         "no leases",
 	},
 	open: newSturdyc[*engine],
 	anys: newSturdyc[any],
@@ -23,19 +28,46 @@ var sturdycPeer = peer{
 
 type sturdycCache[V any] struct {
 	client *sturdyc.Client[V]
-	create func(context.Context, string) (V, error)
+	config config[string, V]
+	clock  *sturdyc.TestClock
 }
+
+// Times of sturdyc, by the clock that a case sets. A refresh that has failed is
+// tried again a minute later, or two.
+const (
+	sturdycLife  = 2 * time.Hour
+	sturdycFresh = time.Minute
+	sturdycOld   = 5 * time.Minute
+)
 
 func newSturdyc[V any](c config[string, V]) cache[string, V] {
 	var options []sturdyc.Option
 	if c.missed != nil {
 		options = append(options, sturdyc.WithMetrics(missMetrics{missed: c.missed}))
 	}
-	return sturdycCache[V]{sturdyc.New[V](size, 10, 2*time.Hour, 10, options...), c.create}
+	clock := sturdyc.NewTestClock(time.Now())
+	if c.refreshes || c.expires || c.keepsErrors {
+		options = append(options, sturdyc.WithClock(clock))
+	}
+	if c.refreshes {
+		options = append(options,
+			sturdyc.WithLog(new(sturdyc.NoopLogger)),
+			sturdyc.WithEarlyRefreshes(sturdycFresh, 2*sturdycFresh, never, sturdycFresh))
+	}
+	if c.keepsErrors {
+		options = append(options, sturdyc.WithMissingRecordStorage())
+	}
+	return sturdycCache[V]{sturdyc.New[V](cmp.Or(c.bound, size), 10, sturdycLife, 10, options...), c, clock}
 }
 
 func (c sturdycCache[V]) get(ctx context.Context, key string) (V, error) {
-	return c.client.GetOrFetch(ctx, key, func(ctx context.Context) (V, error) { return c.create(ctx, key) })
+	return c.client.GetOrFetch(ctx, key, func(ctx context.Context) (V, error) {
+		v, err := c.config.create(ctx, key)
+		if c.config.keepsErrors && errors.Is(err, errCreate) {
+			err = errors.Join(sturdyc.ErrNotFound, err) // the one error that is kept
+		}
+		return v, err
+	})
 }
 
 func (c sturdycCache[V]) set(key string, v V) { c.client.Set(key, v) }
@@ -49,6 +81,31 @@ func (c sturdycCache[V]) each(f func(string) bool) {
 		}
 	}
 }
+
+// refresh lets a value become old, and uses it.
+func (c sturdycCache[V]) refresh(key string) (none V, err error) {
+	c.clock.Add(sturdycOld)
+	_, err = c.get(context.Background(), key)
+	return none, err
+}
+
+func (c sturdycCache[V]) getMany(ctx context.Context, keys []string) (map[string]V, error) {
+	same := func(id string) string { return id }
+	return c.client.GetOrFetchBatch(ctx, keys, same, c.config.createMany)
+}
+
+func (c sturdycCache[V]) expire() { c.clock.Add(2 * sturdycLife) }
+
+// sweep lets the clock go on by steps, upon each of which the cache looks at
+// one of its shards.
+func (c sturdycCache[V]) sweep() {
+	for range 40 {
+		c.clock.Add(sturdycLife / 10)
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (c sturdycCache[V]) peek(key string) (V, bool) { return c.client.Get(key) }
 
 func (c sturdycCache[V]) hit(key string, serial int) error {
 	_, err := c.client.GetOrFetch(context.Background(), key, func(context.Context) (V, error) {

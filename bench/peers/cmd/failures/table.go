@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -28,10 +29,10 @@ its own, and prints what it observed.
     cd bench/peers && go run ./cmd/failures -o ../../oncecache/COMPARISON.md
 
 Only what was run is said. Each cache is used as its documentation recommends; where it does not offer what a case
-needs, it is not asked, and the page says why. The cases are defects that users of such caches have reported, collected
-by the authors of one of them: that its column is better than others is what they were collected for. Speed is the
-subject of ` + "`bench`" + `, and what these caches do beyond creating values — bounds, expiry, refresh, statistics — is
-nobody's here.
+needs, it is not asked, and the page says why. The cases are defects that users of such caches have reported, and what
+their documentation promises, collected by the authors of one of them: that its column is better than others is what
+they were collected for. Speed is the subject of ` + "`bench`" + `; how well a cache chooses what to evict, and what else it
+can do, is nobody's here.
 
 `
 
@@ -44,6 +45,8 @@ const legend = `
 | **hang** | somebody waits who nobody will wake: every goroutine of the process waits for another one |
 | **crash** | the process dies; nobody can recover |
 | n/a | not asked: see *Not asked* |
+
+What passes is said with each case under *The cases*, in a sentence that does not ask whose cache it is.
 
 Nearly all cases are forced: create functions stop where the case wants them, and a case goes on when every goroutine
 waits. So they fail every time or never. Those few that take luck say in how many rounds they had it; a pass of theirs
@@ -192,7 +195,7 @@ func notAsked(b *bytes.Buffer, results map[job]outcome) {
 			}
 		}
 		for i, reason := range reasons {
-			reasons[i] = fmt.Sprintf("%s (%s)", reason, strings.Join(rows[reason], ", "))
+			reasons[i] = fmt.Sprintf("%s (%s)", reason, strings.Join(byGroup(rows[reason]), ", "))
 		}
 		if len(reasons) > 0 {
 			fmt.Fprintf(&text, "- **%s**: %s.\n", p.name, strings.Join(reasons, "; "))
@@ -202,6 +205,27 @@ func notAsked(b *bytes.Buffer, results map[job]outcome) {
 		b.WriteString("\n## Not asked\n\n" + text.String())
 	}
 }
+
+// byGroup returns the names of cases, and titles for those of whole groups.
+func byGroup(names []string) []string {
+	for _, g := range groups {
+		first := slices.Index(names, g.cases[0].name)
+		if first < 0 || len(names)-first < len(g.cases) {
+			continue
+		}
+		whole := true
+		for i, c := range g.cases {
+			whole = whole && names[first+i] == c.name
+		}
+		if whole {
+			names = slices.Replace(slices.Clone(names), first, first+len(g.cases), "all of *"+g.title+"*")
+		}
+	}
+	return names
+}
+
+// passes begins the sentence of a case's comment that says what is a pass.
+const passes = "Pass: "
 
 // comments returns the comments of the cases' functions, in one line each and
 // without the name they begin with.
@@ -219,7 +243,7 @@ func comments() (map[string]string, error) {
 		for _, decl := range f.Decls {
 			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Doc != nil {
 				_, doc, _ := strings.Cut(strings.Join(strings.Fields(fn.Doc.Text()), " "), " ")
-				docs[fn.Name.Name] = capital(escape(doc))
+				docs[fn.Name.Name] = strings.Replace(capital(escape(doc)), passes, "*Pass*: ", 1)
 			}
 		}
 	}

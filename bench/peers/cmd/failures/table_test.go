@@ -17,13 +17,16 @@ func funcName(f func(*trial)) string {
 	return name[strings.LastIndex(name, ".")+1:]
 }
 
+// needsRule reports whether c passes or fails, rather than counting.
+func (c *testCase) needsRule() bool { return c.name != "hit" && c.name != "capturingHit" }
+
 func TestCasesAreExplained(t *testing.T) {
 	docs, err := comments()
 	require.NoError(t, err)
 	seen := map[string]bool{}
 	for _, c := range cases() {
 		assert.Equal(t, c.name, funcName(c.run))
-		assert.NotEmpty(t, docs[c.name], c.name)
+		assert.Equal(t, c.needsRule(), strings.Contains(docs[c.name], "*Pass*: "), "%s: what is a pass?", c.name)
 		assert.False(t, seen[c.name] || seen[c.title], "%s: two have this name or title", c.name)
 		seen[c.name], seen[c.title] = true, true
 	}
@@ -45,11 +48,32 @@ func TestPeersLackWhatTheyCannot(t *testing.T) {
 		assert.Equal(t, lacks(p, closes), !isCloser, "%s: closes", p.name)
 		assert.Equal(t, lacks(p, leases), !isLessor, "%s: leases", p.name)
 		assert.Equal(t, lacks(p, captures), !isCapturer, "%s: captures", p.name)
+		_, isRefresher := c.(refresher)
+		_, isBatcher := c.(batcher)
+		_, isExpirer := c.(expirer)
+		_, isPeeker := c.(peeker)
+		_, isWaiter := c.(waiter)
+		assert.Equal(t, lacks(p, refreshes), !isRefresher, "%s: refreshes", p.name)
+		assert.Equal(t, lacks(p, batches), !isBatcher, "%s: batches", p.name)
+		assert.Equal(t, lacks(p, expiry), !isExpirer, "%s: expiry", p.name)
+		assert.Equal(t, lacks(p, peeks), !isPeeker, "%s: peeks", p.name)
+		assert.Equal(t, lacks(p, waiting), !isWaiter, "%s: waiting", p.name)
 		assert.Equal(t, lacks(p, pairKeys), p.pairs == nil, "%s: pairs", p.name)
 		for f, why := range p.lacks {
 			assert.Equal(t, f == stops, why == "", "%s: why no %s", p.name, f)
 		}
 	}
+}
+
+func TestByGroup(t *testing.T) {
+	var all []string
+	for _, c := range groups[1].cases {
+		all = append(all, c.name)
+	}
+	before, title := groups[0].cases[0].name, "all of *"+groups[1].title+"*"
+	assert.Equal(t, []string{before, title, "x"}, byGroup(append(append([]string{before}, all...), "x")))
+	assert.Equal(t, append([]string{before}, all[1:]...), byGroup(append([]string{before}, all[1:]...)))
+	assert.Equal(t, all[:2], byGroup(all[:2]))
 }
 
 func TestFormat(t *testing.T) {
@@ -90,16 +114,20 @@ func TestPageIsCurrent(t *testing.T) {
 	text, err := os.ReadFile("../../../../oncecache/COMPARISON.md")
 	require.NoError(t, err)
 	page := string(text)
+	contains := func(want string) {
+		t.Helper()
+		assert.True(t, strings.Contains(page, want), "not there: %s", want) // Contains would print the page
+	}
 	docs, err := comments()
 	require.NoError(t, err)
 	for _, c := range cases() {
-		assert.Contains(t, page, "\n| "+c.title+" |", "no row")
-		assert.Contains(t, page, "(`"+c.name+"`). "+docs[c.name], "no explanation, or an older one")
+		contains("\n| " + c.title + " |")
+		contains("(`" + c.name + "`). " + docs[c.name])
 	}
 	linked := versions()
 	for _, p := range peers {
 		if p.module != "" { // the standard library's is that of the Go that ran it
-			assert.Contains(t, page, "| "+p.name+" | "+linked[p.name]+" | "+p.uses)
+			contains("| " + p.name + " | " + linked[p.name] + " | " + p.uses)
 		}
 	}
 	for line := range strings.Lines(page) {

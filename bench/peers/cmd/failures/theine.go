@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"time"
 
 	"github.com/Yiling-J/theine-go"
 )
@@ -12,11 +14,18 @@ const size = 1_000_000
 var theinePeer = peer{
 	name:   "theine",
 	module: "github.com/Yiling-J/theine-go",
-	uses:   "a loading cache of 1,000,000 entries; `RemovalListener` where values are closed",
+	uses: "a loading cache of 1,000,000 entries, or fewer where a case is about that; `RemovalListener` where values are closed; " +
+		"`Loaded.TTL` where values expire",
 	lacks: map[feature]string{
-		stops:    "",
-		leases:   "no leases: the `RemovalListener` does not know who uses the value",
-		captures: "the loader is given beforehand",
+		refreshes:      "no refresh",
+		askedRefreshes: "no refresh",
+		batches:        "one key at a time",
+		keptErrors:     "errors are not kept",
+		peeks:          "`Get` creates what it does not find",
+		waiting:        "`Get` creates what it does not find",
+		stops:          "",
+		leases:         "no leases: the `RemovalListener` does not know who uses the value",
+		captures:       "the loader is given beforehand",
 	},
 	open:  newTheine[string, *engine],
 	pairs: newTheine[pair, *engine],
@@ -26,13 +35,17 @@ var theinePeer = peer{
 type theineCache[K comparable, V any] struct{ cache *theine.LoadingCache[K, V] }
 
 func newTheine[K comparable, V any](c config[K, V]) cache[K, V] {
-	builder := theine.NewBuilder[K, V](size)
+	builder := theine.NewBuilder[K, V](int64(cmp.Or(c.bound, size)))
 	if c.left != nil {
 		builder.RemovalListener(func(key K, v V, _ theine.RemoveReason) { c.left(key, v) })
 	}
+	var ttl time.Duration // 0: values stay
+	if c.expires {
+		ttl = life
+	}
 	cache, err := builder.Loading(func(ctx context.Context, key K) (theine.Loaded[V], error) {
 		v, err := c.create(ctx, key)
-		return theine.Loaded[V]{Value: v, Cost: 1}, err
+		return theine.Loaded[V]{Value: v, Cost: 1, TTL: ttl}, err
 	}).Build()
 	if err != nil {
 		panic(err)
@@ -51,3 +64,8 @@ func (c theineCache[K, V]) each(f func(K) bool) {
 }
 
 func (c theineCache[K, V]) close(context.Context) { c.cache.Close() }
+
+func (c theineCache[K, V]) expire() { elapse() }
+
+// sweep waits until the cache, which looks every second, has looked.
+func (c theineCache[K, V]) sweep() { time.Sleep(2 * time.Second) }

@@ -65,7 +65,7 @@ func (t *trial) open() *studio {
 
 func (t *trial) openWith(c config[string, *engine]) *studio {
 	t.studio = newStudio(t)
-	c.create = t.studio.create
+	c.create, c.createMany = t.studio.create, t.studio.createMany
 	t.cache = t.peer.open(c)
 	return t.studio
 }
@@ -93,6 +93,27 @@ func (t *trial) askMany(n int, key string) []*caller {
 		all[i] = t.ask(key)
 	}
 	return all
+}
+
+// batch is a call for several keys, and what it got.
+type batch struct {
+	*caller
+	got map[string]*engine
+}
+
+// askBatch asks for keys.
+func (t *trial) askBatch(keys ...string) *batch {
+	return t.askBatchWith(context.Background(), keys...)
+}
+
+func (t *trial) askBatchWith(ctx context.Context, keys ...string) *batch {
+	b := new(batch)
+	c := t.cache.(batcher)
+	b.caller = t.call(func() (e *engine, err error) {
+		b.got, err = c.getMany(ctx, keys)
+		return b.got[keys[0]], err
+	})
+	return b
 }
 
 // askTogether asks for key n times as nearly at once as can be, each with a

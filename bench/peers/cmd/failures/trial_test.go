@@ -28,19 +28,31 @@ func (c *lockedCache) get(ctx context.Context, key string) (*engine, error) {
 }
 func (c *lockedCache) set(key string, e *engine) { c.Set(key, e) }
 func (c *lockedCache) delete(key string)         { c.Delete(key) }
+func (c *lockedCache) expire()                   { c.Delete("a") }
+func (c *lockedCache) sweep()                    { c.Delete("a") }
 
 // naivePeer looks, creates and stores, and leaves nothing out that can go
-// wrong: it keeps errors as nil, swallows panics, tells its listener nothing,
-// and remembers all that failed.
+// wrong: it keeps errors as nil, swallows panics, tells its listener of values
+// that stay and of no others, and remembers all that failed.
 var naivePeer = peer{name: "naive", open: func(c config[string, *engine]) cache[string, *engine] {
 	return &naiveCache{config: c}
 }}
 
+// stubbornPeer keeps what came first, whatever is set.
+var stubbornPeer = peer{name: "stubborn", open: func(c config[string, *engine]) cache[string, *engine] {
+	return &stubbornCache{naiveCache{config: c, stubborn: true}}
+}}
+
+type stubbornCache struct{ naiveCache }
+
+func (c *stubbornCache) set(key string, e *engine) { c.values.LoadOrStore(key, e) }
+
 type naiveCache struct {
-	values sync.Map
-	config config[string, *engine]
-	mu     sync.Mutex
-	kept   []byte
+	stubborn bool
+	values   sync.Map
+	config   config[string, *engine]
+	mu       sync.Mutex
+	kept     []byte
 }
 
 func (c *naiveCache) get(ctx context.Context, key string) (*engine, error) {
@@ -62,12 +74,50 @@ func (c *naiveCache) get(ctx context.Context, key string) (*engine, error) {
 		}
 		c.mu.Unlock()
 	}
-	c.values.Store(key, e)
+	if c.stubborn {
+		c.values.LoadOrStore(key, e)
+	} else {
+		c.values.Store(key, e)
+	}
+	if c.config.bound > 0 && c.config.left != nil {
+		c.values.Range(func(key, e any) bool {
+			c.config.left(key.(string), e.(*engine))
+			return false
+		})
+	}
 	return e, err
 }
 func (c *naiveCache) set(key string, e *engine) { c.values.Store(key, e) }
 func (c *naiveCache) delete(key string)         { c.values.Delete(key) }
 func (c *naiveCache) close(context.Context)     {}
+func (c *naiveCache) expire()                   {}
+func (c *naiveCache) sweep()                    {}
+func (c *naiveCache) refresh(key string) (*engine, error) {
+	c.delete(key)
+	return c.get(context.Background(), key)
+}
+func (c *naiveCache) getMany(ctx context.Context, keys []string) (map[string]*engine, error) {
+	made, _ := func() (map[string]*engine, error) {
+		defer func() { _ = recover() }()
+		return c.config.createMany(ctx, keys)
+	}()
+	for key, e := range made {
+		c.values.Store(key, e)
+	}
+	got := make(map[string]*engine)
+	for _, key := range keys {
+		got[key] = made[key]
+	}
+	return got, nil
+}
+func (c *naiveCache) peek(key string) (*engine, bool) {
+	e, err := c.get(context.Background(), key)
+	return e, err == nil
+}
+func (c *naiveCache) wait(ctx context.Context, key string) (*engine, error) { return c.get(ctx, key) }
+func (c *naiveCache) each(f func(string) bool) {
+	c.values.Range(func(key, _ any) bool { return f(key.(string)) })
+}
 func (c *naiveCache) acquire(ctx context.Context, key string) (*engine, func(), error) {
 	e, err := c.get(ctx, key)
 	return e, func() {}, err
@@ -102,12 +152,48 @@ func TestCasesFail(t *testing.T) {
 		{&naivePeer, orphanedByDelete, fail},
 		{&naivePeer, inUse, fail},
 		{&naivePeer, closeInFlight, fail},
+		{&lockedPeer, diamond, hang},
+		{&lockedPeer, cycleOfCaches, hang},
+		{&lockedPeer, cycleWithoutContext, hang},
+		{&lockedPeer, laterSelf, pass}, // it waits for the lock, and then finds the value
+		{&lockedPeer, expiredInFlight, fail},
+		{&lockedPeer, expiredTold, fail},
+		{&naivePeer, peekInFlight, fail},
+		{&naivePeer, waitOnly, hang},
+		{&naivePeer, keptError, fail},
+		{&stubbornPeer, keptErrorSet, fail},
+		{&naivePeer, keptCancellation, fail},
+		{&naivePeer, refreshServes, fail},
+		{&naivePeer, refreshShared, fail},
+		{&naivePeer, refreshFails, fail},
+		{&naivePeer, refreshPanics, fail},
+		{&naivePeer, refreshExits, fail},
+		{&naivePeer, refreshSet, fail},
+		{&naivePeer, refreshDeleted, wrong},
+		{&naivePeer, refreshTold, fail},
+		{&naivePeer, batchOverlap, fail},
+		{&naivePeer, batchOpposite, fail},
+		{&naivePeer, batchAndSingle, fail},
+		{&naivePeer, batchFails, wrong},
+		{&naivePeer, batchPanics, wrong},
+		{&naivePeer, batchOmits, wrong},
+		{&naivePeer, batchAdds, fail},
+		{&stubbornPeer, batchAddsFlight, fail},
+		{&naivePeer, boundKept, fail},
+		{&naivePeer, evictedTold, fail},
+		{&naivePeer, evictedInUse, fail},
+		{&naivePeer, expired, wrong},
+		{&lockedPeer, deletedKeys, fail},
+		{&lockedPeer, leftWaiters, fail},
+		{&lockedPeer, evictedCallback, hang},
 		{&naivePeer, failedKeys, fail},
 		{&naivePeer, failedCallers, fail},
 	} {
-		c := &testCase{run: x.f}
-		o := (&trial{peer: x.peer, patience: 50 * time.Millisecond}).run(c)
-		assert.Equal(t, x.want, o.Status, "%s, %s: %v", x.peer.name, funcName(x.f), o)
+		t.Run(funcName(x.f)+"/"+x.peer.name, func(t *testing.T) {
+			c := &testCase{run: x.f}
+			o := (&trial{peer: x.peer, patience: 50 * time.Millisecond}).run(c)
+			assert.Equal(t, x.want, o.Status, "%v", o)
+		})
 	}
 }
 

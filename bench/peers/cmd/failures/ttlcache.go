@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jellydator/ttlcache/v3"
 )
@@ -10,14 +11,20 @@ import (
 var ttlcachePeer = peer{
 	name:   "ttlcache",
 	module: "github.com/jellydator/ttlcache/v3",
-	uses:   "`WithLoader` of a `SuppressedLoader`, no bound, no expiry; `OnEviction` where values are closed",
+	uses: "`WithLoader` of a `SuppressedLoader`, no bound, no expiry; `OnEviction` where values are closed; " +
+		"where a case is about it, `WithCapacity`, a time to live",
 	lacks: map[feature]string{
-		contexts: "`Get` takes no context",
-		cancels:  "`Get` takes no context",
-		failures: "a `Loader` returns no error",
-		closes:   "`Stop` stops the cleaner, nothing closes the cache",
-		leases:   "no leases: `OnEviction` does not know who uses the value",
-		captures: "the loader is given beforehand",
+		refreshes:      "no refresh",
+		askedRefreshes: "no refresh",
+		batches:        "one key at a time",
+		keptErrors:     "a `Loader` returns no error",
+		waiting:        "`Get` creates what it does not find",
+		contexts:       "`Get` takes no context",
+		cancels:        "`Get` takes no context",
+		failures:       "a `Loader` returns no error",
+		closes:         "`Stop` stops the cleaner, nothing closes the cache",
+		leases:         "no leases: `OnEviction` does not know who uses the value",
+		captures:       "the loader is given beforehand",
 	},
 	open:  newTTLCache[string, *engine],
 	pairs: newTTLCache[pair, *engine],
@@ -27,16 +34,23 @@ var ttlcachePeer = peer{
 // errNoItem is what a Get of ttlcache that returns no item amounts to.
 var errNoItem = errors.New("ttlcache: Get returned no item")
 
-type ttlCache[K comparable, V any] struct{ cache *ttlcache.Cache[K, V] }
+type ttlCache[K comparable, V any] struct {
+	cache *ttlcache.Cache[K, V]
+	ttl   time.Duration
+}
 
 func newTTLCache[K comparable, V any](c config[K, V]) cache[K, V] {
+	var ttl time.Duration = ttlcache.NoTTL
+	if c.expires {
+		ttl = life
+	}
 	var loader ttlcache.Loader[K, V] = ttlcache.NewSuppressedLoader[K, V](
 		ttlcache.LoaderFunc[K, V](func(cache *ttlcache.Cache[K, V], key K) *ttlcache.Item[K, V] {
 			v, err := c.create(context.Background(), key)
 			if err != nil {
 				return nil
 			}
-			return cache.Set(key, v, ttlcache.NoTTL)
+			return cache.Set(key, v, ttl)
 		}), nil)
 	if c.missed != nil {
 		suppressed := loader
@@ -45,13 +59,13 @@ func newTTLCache[K comparable, V any](c config[K, V]) cache[K, V] {
 			return suppressed.Load(cache, key)
 		})
 	}
-	cache := ttlcache.New(ttlcache.WithLoader(loader))
+	cache := ttlcache.New(ttlcache.WithLoader(loader), ttlcache.WithCapacity[K, V](uint64(c.bound)))
 	if c.left != nil {
 		cache.OnEviction(func(_ context.Context, _ ttlcache.EvictionReason, item *ttlcache.Item[K, V]) {
 			c.left(item.Key(), item.Value())
 		})
 	}
-	return ttlCache[K, V]{cache}
+	return ttlCache[K, V]{cache, ttl}
 }
 
 func (c ttlCache[K, V]) get(_ context.Context, key K) (V, error) {
@@ -63,10 +77,23 @@ func (c ttlCache[K, V]) get(_ context.Context, key K) (V, error) {
 	return item.Value(), nil
 }
 
-func (c ttlCache[K, V]) set(key K, v V) { c.cache.Set(key, v, ttlcache.NoTTL) }
+func (c ttlCache[K, V]) set(key K, v V) { c.cache.Set(key, v, c.ttl) }
 
 func (c ttlCache[K, V]) delete(key K) { c.cache.Delete(key) }
 
 func (c ttlCache[K, V]) each(f func(K) bool) {
 	c.cache.Range(func(item *ttlcache.Item[K, V]) bool { return f(item.Key()) })
+}
+
+func (c ttlCache[K, V]) expire() { elapse() }
+
+func (c ttlCache[K, V]) sweep() { c.cache.DeleteExpired() }
+
+func (c ttlCache[K, V]) peek(key K) (V, bool) {
+	item := c.cache.Get(key, ttlcache.WithLoader[K, V](nil))
+	if item == nil {
+		var none V
+		return none, false
+	}
+	return item.Value(), true
 }

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"slices"
+	"sync"
+)
+
+// refreshing opens a cache with a value of "a", the first creation, and begins
+// a refresh, the second.
+func (t *trial) refreshing(c config[string, *engine]) (refresh *caller, d *studio) {
+	c.refreshes = true
+	d = t.openWith(c)
+	first := t.ask("a")
+	d.await(1).returns()
+	t.join("the first caller", first)
+	refresh = t.refresh()
+	d.await(2)
+	t.settle()
+	return refresh, d
+}
+
+func (t *trial) refresh() *caller {
+	c := t.cache.(refresher)
+	return t.call(func() (*engine, error) { return c.refresh("a") })
+}
+
+// refreshServes asks ten times for a key while it is made anew, and once more
+// afterwards. Pass: nobody waits for the new value while there is an old one,
+// and who asks later gets the new one. What refreshes are for.
+func refreshServes(t *trial) {
+	refresh, d := t.refreshing(config[string, *engine]{})
+	callers := t.askMany(10, "a")
+	waited := !t.wait(callers...)
+	d.release()
+	t.join("callers", append(callers, refresh)...)
+	t.settle()
+	if waited {
+		t.end(fail, "who asks during a refresh waits for it")
+	}
+	for _, c := range callers {
+		if c.v == nil || c.v.serial != 1 {
+			t.end(wrong, "who asks during a refresh %v", c)
+		}
+	}
+	if kept := t.kept("a"); kept.serial != 2 {
+		t.end(fail, "after the refresh, a caller gets engine %d", kept.serial)
+	}
+}
+
+// refreshShared lets three callers refresh one key at a time. Pass: one new
+// value is made, as one is when three ask for an absent key.
+func refreshShared(t *trial) {
+	refresh, d := t.refreshing(config[string, *engine]{})
+	others := []*caller{t.refresh(), t.refresh()}
+	t.settle()
+	n := d.count() - 1
+	d.release()
+	t.join("who refreshes", append(others, refresh)...)
+	if n != 1 {
+		t.end(fail, "%d new values are made at the same time", n)
+	}
+}
+
+// refreshFails lets a refresh fail, and the next one succeed. Pass: the old
+// value stays until there is a new one, as the documentation of all that
+// refresh promises.
+func refreshFails(t *trial) {
+	oldValueSurvives(t, func(c *creation) { c.fails(errCreate) })
+}
+
+// refreshPanics lets a refresh panic, and the next one succeed. Pass: whoever
+// does not refresh is not touched, the process least of all, and the next
+// refresh works.
+func refreshPanics(t *trial) {
+	oldValueSurvives(t, (*creation).panics)
+}
+
+// refreshExits does the same with runtime.Goexit. Pass: as after a panic.
+func refreshExits(t *trial) {
+	oldValueSurvives(t, (*creation).exits)
+}
+
+func oldValueSurvives(t *trial, end func(*creation)) {
+	refresh, d := t.refreshing(config[string, *engine]{})
+	end(d.await(2))
+	t.settle()
+	d.others()
+	if kept := t.kept("a"); kept.serial != 1 {
+		t.end(fail, "after the failure, a caller gets engine %d", kept.serial)
+	}
+	d.release()
+	again := t.refresh()
+	t.join("who refreshes, now or later", refresh, again)
+	t.settle()
+	if kept := t.kept("a"); kept.serial == 1 {
+		t.end(fail, "the next refresh makes no new value")
+	}
+}
+
+// refreshDeleted deletes a key during its refresh. Pass: the deletion is not
+// undone: what the refresh makes, from a source that has changed since, is not
+// kept, and the key can be created anew. The former is open in Guava, for
+// loads, since 2014; there too, invalidating all keys during a refresh was
+// reported to keep them from being loaded ever again.
+func refreshDeleted(t *trial) {
+	refresh, d := t.refreshing(config[string, *engine]{})
+	deletion := t.do(func() { t.cache.delete("a") })
+	t.settle()
+	d.release()
+	t.join("who refreshes, and who deletes", refresh, deletion)
+	t.settle()
+	if kept := t.kept("a"); kept.serial <= 2 {
+		t.end(wrong, "after the deletion, engine %d is there again", kept.serial)
+	}
+}
+
+// refreshSet sets a value during a refresh. Pass: the value that was set stays:
+// it is newer than what the refresh set out to replace.
+func refreshSet(t *trial) {
+	refresh, d := t.refreshing(config[string, *engine]{})
+	given := &engine{key: "a"}
+	set := t.do(func() { t.cache.set("a", given) })
+	t.settle()
+	d.release()
+	t.join("who refreshes, and who sets", refresh, set)
+	t.settle()
+	if kept := t.kept("a"); kept != given {
+		t.end(fail, "what the refresh made replaces the value that was set meanwhile")
+	}
+}
+
+// refreshTold looks what the listener is told that closes values, after a
+// refresh. Pass: it is told once of the old value, and not of the new one that
+// is in use.
+func refreshTold(t *trial) {
+	var told told
+	refresh, d := t.refreshing(config[string, *engine]{left: told.left})
+	d.release()
+	t.join("who refreshes", refresh)
+	t.settle()
+	kept := t.kept("a")
+	t.waitFor(func() bool { return len(told.serials()) > 0 })
+	t.settle()
+	switch got := told.serials(); {
+	case slices.Contains(got, kept.serial):
+		t.end(wrong, "the listener is told of the value that is kept")
+	case len(got) == 0:
+		t.end(fail, "the listener is not told of the old value")
+	case len(got) > 1:
+		t.end(fail, "the listener is told %d times of the old value", len(got))
+	}
+}
+
+// refreshOrphan deletes the key during such a refresh. Pass: nothing is
+// orphaned: what the refresh made is with a caller, in the cache, or told to
+// the listener that closes values.
+func refreshOrphan(t *trial) {
+	var told told
+	refresh, d := t.refreshing(config[string, *engine]{left: told.left})
+	deletion := t.do(func() { t.cache.delete("a") })
+	t.settle()
+	d.release()
+	t.join("who refreshes, and who deletes", refresh, deletion)
+	t.settle()
+	kept := t.kept("a")
+	if refresh.v != nil && refresh.v.serial == 2 {
+		return // its caller has it
+	}
+	if kept.serial != 2 && !t.waitFor(func() bool { return slices.Contains(told.serials(), 2) }) {
+		t.end(fail, "the value that the refresh made is dropped: the listener is not told")
+	}
+}
+
+// told is a listener that remembers what it was told of.
+type told struct {
+	mu  sync.Mutex
+	all []int
+}
+
+func (l *told) left(_ string, e *engine) {
+	l.mu.Lock()
+	l.all = append(l.all, e.serial)
+	l.mu.Unlock()
+}
+
+// serials returns the serials of the engines that it was told of.
+func (l *told) serials() []int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.all)
+}
