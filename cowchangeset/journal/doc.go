@@ -70,7 +70,7 @@
 // # Costs
 //
 // Calls that wait for the disk at the same time share one write and one fsync. In
-// memory the journal has about 150 bytes and the ID for each changeset, and no
+// memory the journal has about 130 bytes and the ID for each changeset, and no
 // entries. Open and Load read the whole file, and need room for its longest
 // line. The file is never made smaller: begin another one when no changeset of it
 // is needed any more.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
 )
 
@@ -293,6 +294,9 @@ func TestCloseWaits(t *testing.T) {
 			}
 		}
 		must(t, <-closed)
+		if err := j.Seal(background, "1", cowchangeset.Manifest{Len: 1}); err != journal.ErrClosed {
+			t.Error(err)
+		}
 		if !m.closed {
 			t.Error("the file is open")
 		}

@@ -128,16 +128,9 @@ func (g *log) withdraw(c *call) bool {
 	return true
 }
 
-// appoint makes the first who waits the leader. The caller is the leader and
-// holds mu.
+// appoint makes the first who waits the leader, also of a log that is closed,
+// where it finds that out. The caller is the leader and holds mu.
 func (g *log) appoint() {
-	if !g.open {
-		for _, c := range g.queue {
-			c.stage, c.err = taken, ErrClosed
-			c.ready.Fire()
-		}
-		g.queue = nil
-	}
 	if len(g.queue) > 0 {
 		g.queue[0].stage = leading
 		g.queue[0].ready.Fire()
