@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -163,6 +164,11 @@ func killed(t *testing.T, path string, policy journal.SyncPolicy, n int) (lines 
 	r := bufio.NewReader(out)
 	for {
 		if len(lines) == n {
+			if n > 0 { // it has the file
+				if _, err := journal.Open[string](path, journal.Options{}); !errors.Is(err, journal.ErrLocked) {
+					t.Errorf("opened beside another process: %v", err)
+				}
+			}
 			must(t, cmd.Process.Kill())
 		}
 		line, err := r.ReadString('\n')
