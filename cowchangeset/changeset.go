@@ -15,11 +15,19 @@ type Changeset[E any] struct {
 	// Written by the Start that makes the changeset, before it announces it.
 	id      string
 	ordinal uint64
-	prev    *Changeset[E]
 	closed  *NoActiveError // what Tracker.Record returns when this is the latest, and sealed
+	keep    *keeper[E]     // tells the store; nil if there is none
+
+	// prev is the changeset before this one. It goes to nil, once, when Prune
+	// has forgotten that.
+	prev atomics.Pointer[Changeset[E]]
 
 	// next goes from nil to the successor, once, by the CAS of its Start.
 	next atomics.Pointer[Changeset[E]]
+
+	phase  atomics.Uint32          // a phase, see apply.go
+	cursor atomics.Uint64          // how far it is applied; written by whoever is applying
+	reason atomics.Pointer[reason] // nil → why it is aborted, by CAS, before phase is
 
 	fired atomics.Event // by the first who sees the log sealed
 	log   log[E]
@@ -33,16 +41,20 @@ type Receipt struct {
 	Seq         uint64 // of the entry or, for a batch, of its first entry; the others follow it
 }
 
-func newChangeset[E any](id string) *Changeset[E] {
+func newChangeset[E any](id string, s *storage[E]) *Changeset[E] {
 	c := &Changeset[E]{id: id, fired: atomics.MakeEvent(), closed: &NoActiveError{ChangesetID: id}}
 	c.log.init()
+	if s != nil {
+		c.keep = &keeper[E]{storage: s, of: c, at: c.log.start()}
+	}
 	return c
 }
 
 // follow makes c the successor of prev, which may be nil. C is still private.
 func (c *Changeset[E]) follow(prev *Changeset[E]) {
-	c.prev, c.ordinal = prev, 1
+	c.ordinal = 1
 	if prev != nil {
+		c.prev.Store(prev)
 		c.ordinal = prev.ordinal + 1
 	}
 	c.closed.Ordinal = c.ordinal
@@ -58,22 +70,32 @@ func (c *Changeset[E]) ID() string { return c.id }
 // Ordinal is wait-free. It takes effect at once: the number never changes.
 func (c *Changeset[E]) Ordinal() uint64 { return c.ordinal }
 
-// Previous returns the changeset before this one, which is sealed, or nil for
-// a tracker's first.
+// Previous returns the changeset before this one, which is sealed, or nil for a
+// tracker's first and after Prune has forgotten it.
 //
-// Previous is wait-free. It takes effect at once: the answer never changes.
-func (c *Changeset[E]) Previous() *Changeset[E] { return c.prev }
+// Previous is wait-free. It takes effect when the link is read.
+func (c *Changeset[E]) Previous() *Changeset[E] { return c.prev.Load() } // LP(Previous)
 
 // Record adds e to this changeset, whether or not it is the latest. It returns
-// ErrSealed, and adds nothing, if the changeset is sealed.
+// ErrSealed, and adds nothing, if the changeset is sealed, and otherwise what
+// Tracker.Record returns.
 //
-// Record is lock-free. It takes effect when the entry's slot is reserved.
+// Record is lock-free, and with a Store blocking on that unless Config.Async is
+// set. It takes effect when the entry's slot is reserved.
 func (c *Changeset[E]) Record(e E) (Receipt, error) {
 	if seq, ok := c.log.append(e); ok {
-		return c.receipt(seq), nil
+		return c.recorded(seq, 1)
 	}
 	c.settle()
 	return Receipt{}, ErrSealed
+}
+
+// recorded returns what n entries from seq on get that are in memory.
+func (c *Changeset[E]) recorded(seq, n uint64) (Receipt, error) {
+	if c.keep != nil {
+		return c.receipt(seq), c.keep.recorded(seq, n)
+	}
+	return c.receipt(seq), nil
 }
 
 func (c *Changeset[E]) receipt(seq uint64) Receipt {
@@ -81,10 +103,15 @@ func (c *Changeset[E]) receipt(seq uint64) Receipt {
 }
 
 // Seal ends the changeset and returns its entries: exactly those whose Record
-// reported success. Sealing again returns an equal Final. If ctx is done, Seal
-// does nothing but return its cause. It panics if ctx is nil.
+// reported success, or a StoreError. Sealing again returns an equal Final. If ctx
+// is done, Seal does nothing but return its cause. It panics if ctx is nil.
 //
-// Seal is lock-free. It takes effect when the seal bit is set.
+// With a Store, Seal returns when the store has the entries and knows of the seal,
+// or with a StoreError beside the Final: the changeset is sealed all the same, and
+// to seal it again tries to tell the store.
+//
+// Seal is lock-free, and with a Store blocking on that. It takes effect when the
+// seal bit is set.
 func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 	if ctx == nil {
 		panic("cowchangeset: Changeset.Seal called with a nil context")
@@ -93,7 +120,11 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 		return Final[E]{}, context.Cause(ctx)
 	}
 	c.seal()
-	return Final[E]{&c.log, c.cut()}, nil
+	f := Final[E]{&c.log, c.cut()}
+	if c.keep != nil {
+		return f, c.keep.until(ctx, goal{n: f.mark.n, told: toldSeal})
+	}
+	return f, nil
 }
 
 // seal makes the changeset sealed, if it is not yet.
@@ -114,19 +145,20 @@ func (c *Changeset[E]) settle() {
 
 // finish is settle for those who have just seen that it is needed.
 func (c *Changeset[E]) finish() {
-	c.fire()
-	c.log.closed.Store(true) // after the event: who sees this has nothing left to do
+	fire(&c.fired)
+	c.log.wake()
+	c.log.closed.Store(true) // after the events: who sees this has nothing left to do
 }
 
-// fire closes the channel of Sealed. A goroutine that claimed the right to do
-// so could stall before it does; so all who come may try, and the channel's
-// own lock picks one. The others' panic says no more than that.
-func (c *Changeset[E]) fire() {
-	if c.fired.Fired() {
+// fire fires an event that others may fire too. A goroutine that claimed the
+// right to do so could stall before it does; so all who come may try, and the
+// event's own lock picks one. The others' panic says no more than that.
+func fire(e *atomics.Event) {
+	if e.Fired() {
 		return
 	}
 	defer func() { _ = recover() }()
-	c.fired.Fire()
+	e.Fire()
 }
 
 // Sealed returns a channel that is closed once the changeset is sealed: by the

@@ -1,25 +1,59 @@
 package cowchangeset
 
-import "crypto/rand"
+import (
+	"crypto/rand"
+	"errors"
+	"time"
+)
 
 // Config holds a Tracker's settings. The zero Config is valid.
-type Config struct {
+type Config[E any] struct {
 	// NewID returns the ID of a new changeset; nil means crypto/rand.Text. It
 	// is called from Start, by many goroutines at once, before anything
 	// changes; it may panic or block. The tracker does not compare IDs: they
 	// are as unique as NewID makes them. An empty ID makes Start fail.
 	NewID func() string
+
+	// Store keeps what is recorded where it outlives the process; see Resume.
+	// Nil means that everything is in memory only.
+	Store Store[E]
+
+	// Async lets Record and RecordBatch return when the entry is in memory. The
+	// store is told soon afterwards, on goroutines that end when it knows all;
+	// Tracker.Flush waits for that. Without Async they return when the store has
+	// the entry. Those that wait at the same time share one call of the store.
+	Async bool
+
+	// StoreTimeout bounds each call of the store, by its context, and how long
+	// anyone waits for one that does not return. Zero means a minute, and less
+	// than zero no bound.
+	StoreTimeout time.Duration
 }
 
-// New returns a tracker with the given settings. At present every Config is
-// valid and the error is nil.
-func New[E any](config Config) (*Tracker[E], error) {
-	return &Tracker[E]{newID: config.NewID}, nil
+// defaultStoreTimeout is what Config.StoreTimeout says.
+const defaultStoreTimeout = time.Minute
+
+// New returns a tracker with the given settings, or an error that names the one
+// at fault.
+func New[E any](config Config[E]) (*Tracker[E], error) {
+	t := &Tracker[E]{newID: config.NewID}
+	if config.Store == nil {
+		if config.Async {
+			return nil, errors.New("cowchangeset: Config.Async is set without a Config.Store")
+		}
+		return t, nil
+	}
+	s := &storage[E]{store: config.Store, async: config.Async, timeout: max(0, config.StoreTimeout)}
+	if config.StoreTimeout == 0 {
+		s.timeout = defaultStoreTimeout
+	}
+	t.storage = s
+	return t, nil
 }
 
 // MustNew is New for settings that are known to be valid; it panics on others.
-func MustNew[E any](config Config) *Tracker[E] {
-	t, err := New[E](config)
+func MustNew[E any](config Config[E]) *Tracker[E] {
+	t, err := New(config)
 	if err != nil {
 		panic(err)
 	}

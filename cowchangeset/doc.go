@@ -44,6 +44,21 @@
 // return of each Seal of it; an Append or Update, before each Load that returns
 // its items.
 //
+// # Durability
+//
+// With [Config].Store, what is recorded outlives the process. Record returns when
+// the store has the entry; those that wait at the same time share one call of
+// the store, so that its cost is divided among them. With Config.Async it returns
+// at once, and [Tracker.Flush] waits. The store is called with nothing held: when
+// it fails or hangs, the tracker in memory goes on, says so by a [StoreError], and
+// asks it again. [Resume] makes a tracker of what a store has. Package journal is
+// a store in a file.
+//
+// [Changeset.Apply] hands the entries of a sealed changeset to a function, once;
+// [Changeset.Tail] follows those of an open one. [Coalesce] and [Invert] make net
+// effects and undoing changes of entries, and [Trail.WriteJSONLines] writes
+// everything recorded, while recording goes on.
+//
 // # Costs
 //
 // Record is two atomic read-modify-writes, one of them on a word that all
@@ -54,8 +69,7 @@
 //
 // # When not to use it
 //
-// A tracker keeps every changeset, as its history: it is for thousands of
-// changesets, not for an endless stream. Nothing is written to disk. A Slice
+// A tracker keeps every changeset until [Tracker.Prune] forgets it. A Slice
 // whose items are mostly replaced one by one copies all of them each time; use
 // a map or a registry. One goroutine alone needs neither: a plain slice will do.
 //

@@ -16,6 +16,21 @@ var (
 	// ErrConflict: another changeset is the latest, not the one named.
 	ErrConflict = errors.New("cowchangeset: not the latest changeset")
 
+	// ErrApplying: an Apply of the changeset is under way.
+	ErrApplying = errors.New("cowchangeset: changeset is being applied")
+
+	// ErrApplied: the changeset has been applied.
+	ErrApplied = errors.New("cowchangeset: changeset has been applied")
+
+	// ErrAborted: the changeset has been aborted.
+	ErrAborted = errors.New("cowchangeset: changeset has been aborted")
+
+	// ErrStore: the store has failed, or does not answer. See StoreError.
+	ErrStore = errors.New("cowchangeset: store failed")
+
+	errStoreHangs  = errors.New("no answer within Config.StoreTimeout")
+	errStoreExited = errors.New("runtime.Goexit was called")
+
 	errEmptyID = errors.New("cowchangeset: Config.NewID returned an empty ID")
 )
 
@@ -35,3 +50,26 @@ func (e *NoActiveError) Error() string {
 
 // Is reports whether target is ErrNoActive or ErrSealed.
 func (e *NoActiveError) Is(target error) bool { return target == ErrNoActive || target == ErrSealed }
+
+// StoreError is what operations return that have to wait for the Store, if that
+// fails or does not answer. It matches ErrStore, and what it wraps.
+//
+// What was done in memory stays done. In particular, a Record that returns one
+// has its receipt, and the entry is in the changeset: the next call for that
+// changeset, as a Record, Flush or Seal, tries again to make it durable.
+type StoreError struct {
+	ChangesetID string
+	Method      string // of the Store; "wait" if the caller's context ended before the store's answer
+	Err         error
+}
+
+// Error names the changeset and the method.
+func (e *StoreError) Error() string {
+	return fmt.Sprintf("%v: %s for changeset %q: %v", ErrStore, e.Method, e.ChangesetID, e.Err)
+}
+
+// Is reports whether target is ErrStore.
+func (e *StoreError) Is(target error) bool { return target == ErrStore }
+
+// Unwrap returns the store's error, or the cause of the context's end.
+func (e *StoreError) Unwrap() error { return e.Err }

@@ -27,7 +27,7 @@ func Example() {
 
 func ExampleTracker_Record() {
 	n := 0
-	tracker := cowchangeset.MustNew[string](cowchangeset.Config{
+	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{
 		NewID: func() string { n++; return fmt.Sprint("plan-", n) },
 	})
 	_, err := tracker.Record("too early")
@@ -59,7 +59,7 @@ func ExampleTracker_StartAfter() {
 
 func ExampleTracker_Trail() {
 	n := 0
-	tracker := cowchangeset.MustNew[string](cowchangeset.Config{
+	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{
 		NewID: func() string { n++; return fmt.Sprint("plan-", n) },
 	})
 	ctx := context.Background()
@@ -83,6 +83,17 @@ func ExampleSlice() {
 	hosts.Append("db-3")
 	fmt.Println(before, hosts.Load())
 	// Output: [db-1 db-2] [db-1 db-2 db-3]
+}
+
+func ExampleSlice_Delete() {
+	var hosts cowchangeset.Slice[string]
+	hosts.Append("db-1", "db-2", "db-3")
+	before := hosts.Load()
+	hosts.Set(1, "db-2b")
+	hosts.Delete(0) // whichever is first by now
+	hosts.Clip()
+	fmt.Println(before, hosts.Load())
+	// Output: [db-1 db-2 db-3] [db-2b db-3]
 }
 
 func ExampleSlice_CompareAndSwap() {

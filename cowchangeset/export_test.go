@@ -86,7 +86,7 @@ func (c *Changeset[E]) Remains() (es []E) {
 
 // Announce takes the first step of a Start, and nothing else.
 func (t *Tracker[E]) Announce(id string) *Changeset[E] {
-	n := newChangeset[E](id)
+	n := newChangeset[E](id, nil)
 	if !t.announce(t.latest(), n) {
 		panic("not alone")
 	}

@@ -1,8 +1,6 @@
 package cowchangeset
 
 import (
-	"iter"
-
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
@@ -22,6 +20,10 @@ type log[E any] struct {
 	// a slot that is reserved: so a slot that is reserved after a load of tail
 	// is never before the chunk loaded.
 	tail atomics.Pointer[chunk[E]]
+
+	// watch is nil, or wakes those who wait for more. By CAS, from nil by who
+	// waits, and to nil by whoever has fired it.
+	watch atomics.Pointer[atomics.Event]
 
 	first chunk[E] // its slots are set by init
 	end   chunk[E] // never used, but to end the list of chunks of a sealed log
@@ -88,6 +90,7 @@ func (l *log[E]) append(e E) (uint64, bool) {
 			if i == c.late() {
 				c.prepare()
 			}
+			l.wake()
 			return i, true
 		}
 		// A cut took the slot, and is done or has others to decide.
@@ -104,6 +107,7 @@ func (l *log[E]) appendBatch(es []E) (uint64, bool) {
 			return 0, false
 		}
 		if l.putAll(c, i, es) {
+			l.wake()
 			return i, true
 		}
 		// A cut took the slots, as above.
@@ -317,33 +321,4 @@ func (s *slot[E]) decide(writers *patience) state {
 		}
 		// The writer announced its batch, or published.
 	}
-}
-
-// entries yields indices and entries below m.
-func (l *log[E]) entries(m *mark[E]) iter.Seq2[uint64, E] {
-	return func(yield func(uint64, E) bool) {
-		c := &l.first
-		for i := uint64(0); i < m.n; {
-			c = c.to(i)
-			now := c.slots[i-c.base].load()
-			rest := i + now.span()
-			if now.kind() != published {
-				i = rest
-			}
-			for ; i < rest; i++ {
-				c = c.to(i)
-				if !yield(i, c.slots[i-c.base].value) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// to returns the chunk that holds slot i, which exists and is not before c.
-func (c *chunk[E]) to(i uint64) *chunk[E] {
-	for i-c.base >= uint64(len(c.slots)) {
-		c = c.next.Load()
-	}
-	return c
 }

@@ -67,7 +67,7 @@ type ours struct {
 
 // none returns a tracker without changesets.
 func none() *ours {
-	return &ours{tracker: cowchangeset.MustNew[int](cowchangeset.Config{NewID: func() string { return "id" }})}
+	return &ours{tracker: cowchangeset.MustNew(cowchangeset.Config[int]{NewID: func() string { return "id" }})}
 }
 
 // withOne returns a tracker with one changeset.

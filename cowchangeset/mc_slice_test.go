@@ -19,6 +19,10 @@ type list interface {
 	snapshot(thread int) string           // version and items
 	compareAndSwap(thread, item int) bool // with the thread's latest snapshot
 	update(item int)                      // appends, by Update
+	set(i, item int)
+	delete(i int)
+	clip()
+	room() int // behind the items
 	audit() string
 }
 
@@ -43,6 +47,19 @@ func swaps(thread, item int) listCall {
 func updates(item int) listCall {
 	return listCall{Name: fmt.Sprintf("update(%d)", item), Do: func(l list) any { l.update(item); return nil }}
 }
+
+func sets(i, item int) listCall {
+	return listCall{Name: fmt.Sprintf("set(%d, %d)", i, item), Do: func(l list) any { l.set(i, item); return nil }}
+}
+
+func deletes(i int) listCall {
+	return listCall{Name: fmt.Sprintf("delete(%d)", i), Do: func(l list) any { l.delete(i); return nil }}
+}
+
+var (
+	clips    = listCall{Name: "clip", Do: func(l list) any { l.clip(); return nil }}
+	listRoom = listCall{Name: "room", Do: func(l list) any { return l.room() }}
+)
 
 var listAudit = listCall{Name: "audit", Do: func(l list) any { return l.audit() }}
 
@@ -92,6 +109,14 @@ func (s *slice) update(item int) {
 	s.Update(func(old []int) []int { return append(old, item) })
 }
 
+func (s *slice) set(i, item int) { s.Set(i, item) }
+
+func (s *slice) delete(i int) { s.Delete(i) }
+
+func (s *slice) clip() { s.Clip() }
+
+func (s *slice) room() int { return s.Cap() - s.Len() }
+
 // audit compares what was loaded with what it was then, and looks for items left
 // where nobody reads them.
 func (s *slice) audit() string {
@@ -138,6 +163,21 @@ func (s *simpleList) compareAndSwap(thread, item int) bool {
 
 func (s *simpleList) update(item int) { s.append(item) }
 
+func (s *simpleList) set(i, item int) { s.edit("Set", i, []int{item}) }
+
+func (s *simpleList) delete(i int) { s.edit("Delete", i, nil) }
+
+func (s *simpleList) edit(op string, i int, by []int) {
+	if i >= len(s.items) {
+		panic(fmt.Sprintf("cowchangeset: Slice.%s called with index %d of %d items", op, i, len(s.items)))
+	}
+	s.items, s.version = slices.Concat(s.items[:i], by, s.items[i+1:]), s.version+1
+}
+
+func (s *simpleList) clip() {}
+
+func (s *simpleList) room() int { return 0 } // after a clip
+
 func (s *simpleList) audit() string { return "" }
 
 // What threads may do to a slice that is empty, has room, or is full.
@@ -169,5 +209,82 @@ func TestSliceProtocols(t *testing.T) {
 				After:   []listCall{loads(3), snapshots(3), appends(9), swaps(3, 8), loads(3), listAudit},
 			})
 		})
+	}
+}
+
+// What they may do to single items and to the room, while others append,
+// replace, or have claimed room and stalled.
+func TestSliceEditProtocols(t *testing.T) {
+	type threads = [][]listCall
+	for _, tt := range []struct {
+		name    string
+		has     int
+		stalled bool
+		threads threads
+	}{
+		{"set, append and loads", 1, false, threads{{sets(0, 1)}, {appends(2)}, {loads(2), loads(2)}}},
+		{"set of an item that is being appended", 1, false, threads{{sets(1, 1)}, {appends(2)}, {loads(2)}}},
+		{"set of the first item", 0, false, threads{{sets(0, 1)}, {appends(2)}, {loads(2)}}},
+		{"sets", 2, false, threads{{sets(0, 1)}, {sets(1, 2)}, {loads(2), loads(2)}}},
+		{"set and update", 1, false, threads{{sets(0, 1)}, {updates(2)}, {loads(2)}}},
+		{"set past a stalled append", 1, true, threads{{sets(0, 1)}, {appends(2)}, {loads(2)}}},
+		{"delete and swap", 2, false, threads{{deletes(0)}, {snapshots(1), swaps(1, 2), loads(1)}}},
+		{"delete, append and load", 2, false, threads{{deletes(1)}, {appends(1)}, {loads(2)}}},
+		{"delete and set of one item", 2, false, threads{{deletes(0)}, {sets(1, 1)}, {loads(2)}}},
+		{"deletes of the last item", 1, false, threads{{deletes(0)}, {deletes(0)}, {loads(2)}}},
+		{"delete past a stalled append", 2, true, threads{{deletes(0)}, {snapshots(1), swaps(1, 2)}}},
+		{"clip and appends", 1, false, threads{{clips, loads(0)}, {appends(1), appends(2)}}},
+		{"clip, append and swap", 1, false, threads{{clips}, {appends(1)}, {snapshots(2), swaps(2, 3)}}},
+		{"clip and append to a full one", 4, false, threads{{clips}, {appends(1)}, {loads(2), loads(2)}}},
+		{"clips and set", 1, false, threads{{clips}, {clips}, {sets(0, 1)}}},
+		{"clip past a stalled append", 1, true, threads{{clips}, {appends(2)}, {loads(2), loads(2)}}},
+		{"clips past a stalled append", 1, true, threads{{clips}, {clips}, {snapshots(2), swaps(2, 3)}}},
+		{"clip, delete and set", 2, false, threads{{clips}, {deletes(0)}, {sets(0, 1)}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mc.Linearizable(t, mc.Config{}, mc.Program[list]{
+				New: func() list {
+					s := newSlice(tt.has)
+					if tt.stalled {
+						s.AppendClaim(-1)
+					}
+					return s
+				},
+				Model:   func() list { s := new(simpleList); s.append(make([]int, tt.has)...); return s },
+				Threads: tt.threads,
+				After: []listCall{loads(3), snapshots(3), appends(9), clips, listRoom, loads(3), appends(7),
+					snapshots(3), clips, swaps(3, 8), loads(3), listAudit},
+			})
+		})
+	}
+}
+
+// Costs of replacing single items, and of room.
+func TestCostsOfEdits(t *testing.T) {
+	clipped := func() func(int) {
+		s := new(ints)
+		s.Append(1)
+		s.Clip()
+		return func(int) { s.Clip() }
+	}
+	mc.CheckCost(t, "Slice.Set", with(func(s *ints) { s.Set(0, 2) }), mc.Cost{Loads: 2, Stores: 1, RMWs: 2}, 3.50, 17.56, 150.55)
+	mc.CheckCost(t, "Slice.Clip with nothing to give back", clipped, mc.Cost{Loads: 1}, 0)
+	var s ints
+	s.Append(1, 2, 3)
+	for _, tt := range []struct {
+		name string
+		op   func()
+		want mc.Cost
+	}{
+		{"Clip", func() { s.Clip() }, mc.Cost{Loads: 2, Stores: 1, RMWs: 2}},
+		{"Clip after that", func() { s.Clip() }, mc.Cost{Loads: 1}},
+		{"Delete", func() { s.Delete(1) }, mc.Cost{Loads: 2, Stores: 1, RMWs: 2}},
+		{"Set that panics", func() { defer func() { _ = recover() }(); s.Set(2, 1) }, mc.Cost{Loads: 2}},
+		// It looks as often as a patient one does, and then replaces the array.
+		{"a claim, and Clip", func() { s.Append(4); s.AppendClaim(5); s.Clip() }, mc.Cost{Loads: 2 + 2 + 2*(1+64+4), Stores: 1 + 1, RMWs: 2 + 1 + 2}},
+	} {
+		if got := mc.Measure(tt.op); got != tt.want {
+			t.Errorf("%s costs %v, want %v", tt.name, got, tt.want)
+		}
 	}
 }

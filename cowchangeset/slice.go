@@ -26,6 +26,7 @@ type array[T any] struct {
 	word    atomics.Uint64 // a word; see there
 	version uint64         // of the empty prefix: the slice's is version + length
 	items   []T            // length == capacity; items past the length belong to the claim
+	exact   bool           // items are all there is of an allocation that nobody else has: see Clip
 }
 
 func (a *array[T]) load() word { return word(a.word.Load()) }
@@ -187,13 +188,8 @@ func (s *Slice[T]) CompareAndSwap(old Snapshot[T], items []T) bool {
 }
 
 // swap replaces the contents by items if the version is still the given one.
-//
-// Items are adopted without spare capacity: they may be part of an earlier
-// array, whose remaining items others can still see.
 func (s *Slice[T]) swap(version uint64, items []T) bool {
-	n := uint64(len(items))
-	b := &array[T]{version: version + 1 - n, items: items[:n:n]}
-	b.word.Store(uint64(lengthWord(n)))
+	b := adopted(version+1, items)
 	for {
 		a := s.arr.Load()
 		if a == nil {
@@ -215,4 +211,14 @@ func (s *Slice[T]) swap(version uint64, items []T) bool {
 		// The word moved: an append, or a claim that the next round voids.
 		// Or the array was replaced, and with it the version.
 	}
+}
+
+// adopted returns an array of the given items and version. Their spare capacity
+// is not its own: they may be part of an earlier array, whose remaining items
+// others can still see.
+func adopted[T any](version uint64, items []T) *array[T] {
+	n := uint64(len(items))
+	a := &array[T]{version: version - n, items: items[:n:n]}
+	a.word.Store(uint64(lengthWord(n)))
+	return a
 }

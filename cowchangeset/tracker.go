@@ -28,10 +28,12 @@ type Tracker[E any] struct {
 	// one ahead of it is sealed.
 	current atomics.Pointer[Changeset[E]]
 
-	// first is the link to the first changeset. It goes from nil to it, once.
+	// first is the link to the first changeset. It goes from nil to that, once,
+	// and on along the links when Prune forgets changesets: never past current.
 	first atomics.Pointer[Changeset[E]]
 
-	newID func() string // immutable; nil means the default
+	newID       func() string // immutable; nil means the default
+	*storage[E]               // immutable; nil without a store
 }
 
 // link returns the link to the successor of c, or to the first changeset if c
@@ -44,10 +46,11 @@ func (t *Tracker[E]) link(c *Changeset[E]) *atomics.Pointer[Changeset[E]] {
 }
 
 // Start begins a new changeset, which becomes the latest, and seals the one
-// before it, in one step. If ctx is done or NewID fails, nothing changes; it
-// panics if ctx is nil.
+// before it, in one step. If ctx is done, or NewID or the Store fails, nothing
+// changes; it panics if ctx is nil. Meanwhile the changeset before it is recorded
+// into.
 //
-// Start is lock-free. It takes effect when the changeset before the new one is
+// Start is lock-free, and with a Store blocking on that. It takes effect when the changeset before the new one is
 // sealed or, if that was sealed already or there is none, when the new one is
 // announced.
 func (t *Tracker[E]) Start(ctx context.Context) (*Changeset[E], error) {
@@ -57,6 +60,12 @@ func (t *Tracker[E]) Start(ctx context.Context) (*Changeset[E], error) {
 	n, err := t.prepare(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if t.storage != nil {
+		if err := t.startStored(ctx, n, false, nil); err != nil {
+			return nil, err
+		}
+		return n, nil
 	}
 	for {
 		c := t.latest()
@@ -72,7 +81,7 @@ func (t *Tracker[E]) Start(ctx context.Context) (*Changeset[E], error) {
 // changeset, or that it has none if prev is nil. Otherwise it returns
 // ErrConflict and nothing changes.
 //
-// StartAfter is lock-free. It takes effect as Start does or, on a conflict,
+// StartAfter is lock-free, and with a Store blocking on that. It takes effect as Start does or, on a conflict,
 // when another changeset is seen to be the latest.
 func (t *Tracker[E]) StartAfter(ctx context.Context, prev *Changeset[E]) (*Changeset[E], error) {
 	if ctx == nil {
@@ -87,6 +96,12 @@ func (t *Tracker[E]) StartAfter(ctx context.Context, prev *Changeset[E]) (*Chang
 	n, err := t.prepare(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if t.storage != nil {
+		if err := t.startStored(ctx, n, true, prev); err != nil {
+			return nil, err
+		}
+		return n, nil
 	}
 	if !t.announce(prev, n) { // LP(StartAfter): if prev is nil or sealed
 		t.latest()              // the other Start takes effect
@@ -108,7 +123,7 @@ func (t *Tracker[E]) prepare(ctx context.Context) (*Changeset[E], error) {
 	if ctx.Err() != nil { // NewID may have taken its time
 		return nil, context.Cause(ctx)
 	}
-	return newChangeset[E](id), nil
+	return newChangeset(id, t.storage), nil
 }
 
 // announce makes n the successor of c, if c has none.
@@ -154,13 +169,17 @@ func (t *Tracker[E]) latest() *Changeset[E] {
 // ErrSealed if the latest is sealed. While one Start follows another, Record
 // does not fail.
 //
-// Record is lock-free. It takes effect when the entry's slot is reserved.
+// With a Store, Record returns when the store has the entry, or with a StoreError
+// beside the receipt; see there, and Config.Async.
+//
+// Record is lock-free, and with a Store blocking on that unless Config.Async is
+// set. It takes effect when the entry's slot is reserved.
 func (t *Tracker[E]) Record(e E) (Receipt, error) {
 	for {
 		c := t.current.Load()
 		if c != nil {
 			if seq, ok := c.log.append(e); ok { // LP(Record): the addition in log.reserve
-				return c.receipt(seq), nil
+				return c.recorded(seq, 1)
 			}
 		}
 		if err := t.advance(c); err != nil {
@@ -178,7 +197,7 @@ func (t *Tracker[E]) Record(e E) (Receipt, error) {
 // the batch and then voids it, and the batch is written again, in other slots:
 // large ones are better recorded when nobody reads all the time.
 //
-// RecordBatch is lock-free. It takes effect when the entries' slots are
+// RecordBatch is lock-free, and with a Store blocking as Record is. It takes effect when the entries' slots are
 // reserved.
 func (t *Tracker[E]) RecordBatch(es []E) (Receipt, error) {
 	if len(es) == 0 {
@@ -191,7 +210,7 @@ func (t *Tracker[E]) RecordBatch(es []E) (Receipt, error) {
 		c := t.current.Load()
 		if c != nil {
 			if seq, ok := c.log.appendBatch(es); ok { // LP(RecordBatch)
-				return c.receipt(seq), nil
+				return c.recorded(seq, uint64(len(es)))
 			}
 		}
 		if err := t.advance(c); err != nil {
@@ -235,19 +254,25 @@ func (t *Tracker[E]) Current() (*Changeset[E], bool) {
 	}
 }
 
-// IDs returns the changesets' IDs in order; the changeset with ordinal n is at
-// index n-1.
+// IDs returns the changesets' IDs in order: the changeset with ordinal n is at
+// index n-1, or further ahead after Prune.
 //
 // IDs is lock-free. It takes effect when the latest changeset is seen to have
 // no successor.
 func (t *Tracker[E]) IDs() []string {
-	c := t.latest() // LP(IDs)
-	if c == nil {
-		return nil
+	for {
+		first := t.first.Load()
+		last := t.latest() // LP(IDs)
+		if t.first.Load() != first {
+			continue // a Prune took effect, or the first Start
+		}
+		if last == nil {
+			return nil
+		}
+		ids := make([]string, 0, last.ordinal-first.ordinal+1)
+		for c := range (Trail[E]{first: first, last: last}).changesets {
+			ids = append(ids, c.id)
+		}
+		return ids
 	}
-	ids := make([]string, c.ordinal)
-	for ; c != nil; c = c.prev {
-		ids[c.ordinal-1] = c.id
-	}
-	return ids
 }

@@ -15,7 +15,7 @@ import (
 // numbered returns a tracker whose IDs are "1", "2" and so on.
 func numbered[E any]() *cowchangeset.Tracker[E] {
 	n := 0
-	return cowchangeset.MustNew[E](cowchangeset.Config{NewID: func() string { n++; return fmt.Sprint(n) }})
+	return cowchangeset.MustNew(cowchangeset.Config[E]{NewID: func() string { n++; return fmt.Sprint(n) }})
 }
 
 func TestTrackerZero(t *testing.T) {
@@ -147,7 +147,7 @@ func TestTrackerRecordBatchTooLong(t *testing.T) {
 
 func TestTrackerStartAfter(t *testing.T) {
 	ids := 0
-	tracker := cowchangeset.MustNew[int](cowchangeset.Config{NewID: func() string { ids++; return fmt.Sprint(ids) }})
+	tracker := cowchangeset.MustNew(cowchangeset.Config[int]{NewID: func() string { ids++; return fmt.Sprint(ids) }})
 	foreign := one[int](t)
 	ctx := t.Context()
 	if _, err := tracker.StartAfter(ctx, foreign); err != cowchangeset.ErrConflict {
@@ -206,7 +206,7 @@ func TestTrackerStartContext(t *testing.T) {
 // NewID runs before anything changes, whatever it does.
 func TestTrackerNewID(t *testing.T) {
 	var newID func() string
-	tracker, err := cowchangeset.New[int](cowchangeset.Config{NewID: func() string { return newID() }})
+	tracker, err := cowchangeset.New(cowchangeset.Config[int]{NewID: func() string { return newID() }})
 	if err != nil {
 		t.Fatal(err)
 	}

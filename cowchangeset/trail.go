@@ -20,18 +20,25 @@ func (t *Tracker[E]) Trail() Trail[E] {
 	// Nothing is in a changeset before current has been swung to it. So if c
 	// is sealed by the time it is cut, there was a moment, at its seal or at
 	// this load, when it was complete and its successor still empty.
-	c := t.current.Load()
-	if c == nil {
-		return Trail[E]{} // LP(Trail): nothing yet
+	for {
+		first := t.first.Load()
+		c := t.current.Load()
+		if c == nil {
+			return Trail[E]{} // LP(Trail): nothing yet
+		}
+		m := c.cut() // LP(Trail): in it, or the moment above
+		if t.first.Load() == first {
+			return Trail[E]{first, c, m}
+		}
+		// A Prune took effect, or the first Start.
 	}
-	return Trail[E]{t.first.Load(), c, c.cut()} // LP(Trail): in log.cut, or the moment above
 }
 
 // Len returns the number of entries. It takes time in proportion to the number
 // of changesets and, for those not read since their seal, to what is new there.
 func (t Trail[E]) Len() int {
 	n := 0
-	for c := t.last; c != nil; c = c.prev {
+	for c := range t.changesets {
 		n += t.cut(c).live
 	}
 	return n
@@ -40,19 +47,19 @@ func (t Trail[E]) Len() int {
 // All yields the entries in order, each with its receipt.
 func (t Trail[E]) All() iter.Seq2[Receipt, E] {
 	return func(yield func(Receipt, E) bool) {
-		if t.last == nil {
-			return
-		}
-		for c := t.first; ; c = c.next.Load() {
+		for c := range t.changesets {
 			for seq, e := range c.log.entries(t.cut(c)) {
 				if !yield(c.receipt(seq), e) {
 					return
 				}
 			}
-			if c == t.last {
-				return
-			}
 		}
+	}
+}
+
+// changesets yields those of the trail.
+func (t Trail[E]) changesets(yield func(*Changeset[E]) bool) {
+	for c := t.first; c != nil && yield(c) && c != t.last; c = c.next.Load() {
 	}
 }
 

@@ -18,7 +18,7 @@ func FuzzChangesetInterleavings(f *testing.F) {
 	fuzzInterleavings(f, changesetProgram(newTracker))
 }
 
-func newTracker(c cc.Config) tracker { return cc.MustNew[int](c) }
+func newTracker(c cc.Config[int]) tracker { return cc.MustNew(c) }
 
 // tracker is what a Tracker does.
 type tracker interface {
@@ -43,9 +43,9 @@ type sharedTracker struct {
 
 // newSharedTracker gives changesets numbers for IDs, in the order in which they
 // are asked for.
-func newSharedTracker(fresh func(cc.Config) tracker) *sharedTracker {
+func newSharedTracker(fresh func(cc.Config[int]) tracker) *sharedTracker {
 	t := &sharedTracker{foreign: foreignChangeset()}
-	t.tracker = fresh(cc.Config{NewID: func() string {
+	t.tracker = fresh(cc.Config[int]{NewID: func() string {
 		t.ids.Add(1)
 		return fmt.Sprint("id-", t.ids.Value())
 	}})
@@ -56,7 +56,7 @@ func newSharedTracker(fresh func(cc.Config) tracker) *sharedTracker {
 }
 
 func foreignChangeset() *cc.Changeset[int] {
-	c, _ := cc.MustNew[int](cc.Config{NewID: func() string { return "foreign" }}).Start(context.Background())
+	c, _ := cc.MustNew(cc.Config[int]{NewID: func() string { return "foreign" }}).Start(context.Background())
 	return c
 }
 
@@ -78,7 +78,7 @@ type (
 	changesetOp     = interleave.Op[*sharedTracker, *model.Tracker]
 )
 
-func changesetProgram(fresh func(cc.Config) tracker) decoder[*sharedTracker, *model.Tracker] {
+func changesetProgram(fresh func(cc.Config[int]) tracker) decoder[*sharedTracker, *model.Tracker] {
 	return func(program []byte) (interleave.Program[*sharedTracker, *model.Tracker], bool) {
 		p, ok := interleave.Decode(program, decodeChangeset)
 		p.New = func() *sharedTracker { return newSharedTracker(fresh) }

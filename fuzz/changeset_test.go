@@ -23,7 +23,7 @@ func FuzzChangesetOps(f *testing.F) {
 			return
 		}
 		m := &changesetMachine{t: t}
-		m.tracker = cc.MustNew[int](cc.Config{NewID: func() string { return m.newID() }})
+		m.tracker = cc.MustNew(cc.Config[int]{NewID: func() string { return m.newID() }})
 		m.foreign, _ = new(cc.Tracker[int]).Start(context.Background())
 		for ops := program; len(ops) >= 2; ops = ops[2:] {
 			m.step(ops[0], int(ops[1]))

@@ -22,6 +22,9 @@ type list interface {
 	Append(items ...byte) int
 	Update(fn func(old []byte) []byte)
 	CompareAndSwap(old cc.Snapshot[byte], items []byte) bool
+	Set(i int, item byte)
+	Delete(i int)
+	Clip()
 }
 
 // contents is the state of a slice. Every item and every replacement adds one
@@ -34,11 +37,11 @@ type contents struct {
 // sliceEvent is an operation of a slice.
 type sliceEvent struct {
 	op      string
-	items   string // appended, or what the contents are replaced by
+	items   string // appended or set, or what the contents are replaced by
 	read    string // returned, or what fn was given in its last run
-	n       int    // returned
+	n       int    // returned, or the index
 	version int    // returned, or asked for
-	ok      bool   // returned, or whether fn returned
+	ok      bool   // returned, or whether it, or fn, returned
 }
 
 func (e sliceEvent) Kind() string { return fmt.Sprint(e.op, " ", e.ok) }
@@ -51,6 +54,10 @@ func (e sliceEvent) String() string {
 		return fmt.Sprintf("Len() = %d", e.n)
 	case "Update":
 		return fmt.Sprintf("Update(%v → %v), done: %v", []byte(e.read), []byte(e.items), e.ok)
+	case "Set", "Delete":
+		return fmt.Sprintf("%s(%d, %v), in range: %v", e.op, e.n, []byte(e.items), e.ok)
+	case "Clip":
+		return "Clip()"
 	case "CompareAndSwap":
 		return fmt.Sprintf("CompareAndSwap(version %d, %v) = %v", e.version, []byte(e.items), e.ok)
 	}
@@ -72,6 +79,16 @@ func (e sliceEvent) After(c contents) (contents, bool) {
 			return c, e.read == c.items
 		}
 		return contents{e.items, c.version + 1}, e.read == c.items
+	case "Set", "Delete":
+		if !e.ok {
+			return c, e.n >= len(c.items)
+		}
+		if e.n >= len(c.items) {
+			return c, false
+		}
+		return contents{c.items[:e.n] + e.items + c.items[e.n+1:], c.version + 1}, true
+	case "Clip":
+		return c, true
 	case "CompareAndSwap":
 		if !e.ok {
 			return c, e.version != c.version
@@ -132,7 +149,7 @@ func (w *sliceClient) fresh(n int) []byte {
 func (w *sliceClient) operate() {
 	var e sliceEvent
 	from := w.Now()
-	switch w.IntN(10) {
+	switch w.IntN(14) {
 	case 0, 1, 2, 3:
 		items := w.fresh(w.IntN(6))
 		e.op, e.items = "Append", string(items)
@@ -148,7 +165,13 @@ func (w *sliceClient) operate() {
 	case 6:
 		e.op = "Len"
 		e.n = w.slice.Len()
-	case 7:
+	case 7, 8:
+		w.edit()
+		return
+	case 9:
+		e.op = "Clip"
+		w.slice.Clip()
+	case 10, 11:
 		items := w.slice.Load()
 		e.op, e.read = "Load", string(items)
 		w.kept, w.were = append(w.kept, items), append(w.were, e.read)
@@ -168,6 +191,20 @@ func (w *sliceClient) snapshot() {
 		e.read += string([]byte{item})
 	}
 	w.AddSpan(0, from, to, e)
+}
+
+// edit sets or deletes an item that may not be there.
+func (w *sliceClient) edit() {
+	e := sliceEvent{op: "Delete", n: w.IntN(12)}
+	do := func() { w.slice.Delete(e.n) }
+	if w.IntN(3) > 0 {
+		item := w.fresh(1)
+		e.op, e.items = "Set", string(item)
+		do = func() { w.slice.Set(e.n, item[0]) }
+	}
+	from := w.Now()
+	e.ok, _ = w.Apart(do)
+	w.Add(0, from, e)
 }
 
 // update runs an Update whose function takes its time, keeps some of what it
@@ -206,7 +243,7 @@ func (w *sliceClient) update() {
 func TestSliceHistories(t *testing.T) {
 	cover := history.Check(t, sliceTrial(func() list { return new(cc.Slice[byte]) }))
 	cover.Require(t, "Load false", "Snapshot false", "Len false", "Append false", "Update true", "Update false",
-		"CompareAndSwap true", "CompareAndSwap false")
+		"CompareAndSwap true", "CompareAndSwap false", "Set true", "Set false", "Delete true", "Delete false", "Clip false")
 }
 
 func TestBrokenSliceHistories(t *testing.T) {
@@ -215,6 +252,9 @@ func TestBrokenSliceHistories(t *testing.T) {
 		"an Update that is lost":          func() list { return lostSliceUpdate{new(cc.Slice[byte])} },
 		"items one by one":                func() list { return oneByOne{new(cc.Slice[byte])} },
 		"a CompareAndSwap in two steps":   func() list { return tornSwap{new(cc.Slice[byte])} },
+		"a Set that loses others":         func() list { return lostSet{new(cc.Slice[byte])} },
+		"a Delete by a stale index":       func() list { return staleDelete{new(cc.Slice[byte])} },
+		"a Clip that counts as a change":  func() list { return countedClip{new(cc.Slice[byte])} },
 		"a length that is counted before": func() list { return &countsBefore{Slice: new(cc.Slice[byte])} },
 	} {
 		t.Run(name, func(t *testing.T) { history.Reject(t, sliceTrial(broken)) })
@@ -263,6 +303,33 @@ func (s tornSwap) CompareAndSwap(old cc.Snapshot[byte], items []byte) bool {
 	s.Slice.Update(func([]byte) []byte { return items })
 	return true
 }
+
+type lostSet struct{ *cc.Slice[byte] }
+
+func (s lostSet) Set(i int, item byte) {
+	items := slices.Clone(s.Load())
+	runtime.Gosched()
+	items[i] = item
+	s.Slice.Update(func([]byte) []byte { return items })
+}
+
+type staleDelete struct{ *cc.Slice[byte] }
+
+// Delete finds what is at the index first, and removes that item later.
+func (s staleDelete) Delete(i int) {
+	item := s.Load()[i]
+	runtime.Gosched()
+	s.Slice.Update(func(old []byte) []byte {
+		if i = slices.Index(old, item); i < 0 {
+			return old
+		}
+		return slices.Concat(old[:i], old[i+1:])
+	})
+}
+
+type countedClip struct{ *cc.Slice[byte] }
+
+func (s countedClip) Clip() { s.Slice.Update(slices.Clone[[]byte]) }
 
 // countsBefore keeps the length beside the items, and one operation behind.
 type countsBefore struct {

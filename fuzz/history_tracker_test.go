@@ -36,7 +36,7 @@ type realTracker struct{ *cc.Tracker[int] }
 // newTracker returns a tracker whose IDs are numbers that take their time.
 func newTracker() realTracker {
 	var ids atomic.Int64
-	return realTracker{cc.MustNew[int](cc.Config{NewID: func() string {
+	return realTracker{cc.MustNew(cc.Config[int]{NewID: func() string {
 		runtime.Gosched()
 		return strconv.Itoa(int(ids.Add(1)))
 	}})}

@@ -3,6 +3,7 @@
 package fuzz
 
 import (
+	"slices"
 	"testing"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
@@ -24,6 +25,19 @@ func (s *lengthFirst) Append(items ...int) int {
 
 func TestSliceInterleavingsFindBroken(t *testing.T) {
 	seedsReject(t, "FuzzSliceInterleavings", sliceProgram(func() slicer { return new(lengthFirst) }))
+}
+
+// setsWhatItHasSeen replaces an item in what it has just loaded.
+type setsWhatItHasSeen struct{ cc.Slice[int] }
+
+func (s *setsWhatItHasSeen) Set(i, item int) {
+	items := slices.Clone(s.Load())
+	items[i] = item
+	s.Update(func([]int) []int { return items })
+}
+
+func TestSliceInterleavingsFindBrokenSet(t *testing.T) {
+	seedsReject(t, "FuzzSliceInterleavings", sliceProgram(func() slicer { return new(setsWhatItHasSeen) }))
 }
 
 // overwriting creates what it has just seen to be absent.
@@ -51,7 +65,7 @@ func (t stale) Record(e int) (cc.Receipt, error) {
 }
 
 func TestChangesetInterleavingsFindBroken(t *testing.T) {
-	seedsReject(t, "FuzzChangesetInterleavings", changesetProgram(func(c cc.Config) tracker { return stale{newTracker(c)} }))
+	seedsReject(t, "FuzzChangesetInterleavings", changesetProgram(func(c cc.Config[int]) tracker { return stale{newTracker(c)} }))
 }
 
 // twice creates what it has just seen to be absent.

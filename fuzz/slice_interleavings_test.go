@@ -31,6 +31,9 @@ type slicer interface {
 	Snapshot() cc.Snapshot[int]
 	CompareAndSwap(cc.Snapshot[int], []int) bool
 	Update(func([]int) []int)
+	Set(i, item int)
+	Delete(i int)
+	Clip()
 }
 
 // sharedSlice is a Slice and what each thread has had from it.
@@ -52,7 +55,7 @@ func sliceProgram(fresh func() slicer) decoder[*sharedSlice, *model.Slice] {
 		p, ok := interleave.Decode(program, decodeSlice)
 		p.New = func() *sharedSlice { return &sharedSlice{slicer: fresh()} }
 		p.Model = func() *model.Slice { return new(model.Slice) }
-		p.After = []sliceOp{sliceLoad, sliceSnapshot, sliceAppend([]int{98, 99}), sliceLoad, sliceLoop, sliceAudit}
+		p.After = []sliceOp{sliceLoad, sliceSnapshot, sliceAppend([]int{98, 99}), sliceClip, sliceLoad, sliceLoop, sliceAudit}
 		return p, ok
 	}
 }
@@ -62,7 +65,7 @@ func decodeSlice(code interleave.Code, id int, inside func() (sliceOp, bool)) sl
 	for i := range items {
 		items[i] = 10*id + i
 	}
-	switch code.Op % 8 {
+	switch code.Op % 11 {
 	case 0, 1:
 		return sliceAppend(items)
 	case 2:
@@ -73,8 +76,14 @@ func decodeSlice(code interleave.Code, id int, inside func() (sliceOp, bool)) sl
 		return sliceSwap(items)
 	case 6:
 		return sliceUpdate(code.Arg/4, items, inside)
-	default:
+	case 7:
 		return [...]sliceOp{sliceLen, sliceLoop}[code.Arg%2]
+	case 8:
+		return sliceSet(int(code.Arg%4), 10*id)
+	case 9:
+		return sliceDelete(int(code.Arg % 4))
+	default:
+		return sliceClip
 	}
 }
 
@@ -114,6 +123,11 @@ var (
 		}, func(s *model.Slice, _ int) any { return fmt.Sprint(s.Version, s.Load()) })
 	}}
 
+	sliceClip = sliceOp{Name: "Clip", Do: func(c *sliceCaller) {
+		c.Once("Clip", func() any { c.Real.Clip(); return "done" },
+			func(*model.Slice, int) any { return "done" })
+	}}
+
 	// sliceAudit compares all that was loaded with what it was then.
 	sliceAudit = sliceOp{Name: "audit", Do: func(c *sliceCaller) {
 		c.Once("audit", func() any {
@@ -126,6 +140,29 @@ var (
 		}, func(*model.Slice, int) any { return "unchanged" })
 	}}
 )
+
+func sliceSet(i, item int) sliceOp {
+	return sliceOp{Name: fmt.Sprintf("Set(%d, %d)", i, item), Do: func(c *sliceCaller) {
+		c.Once("Set", func() any { c.Real.Set(i, item); return "done" },
+			func(s *model.Slice, _ int) any { return sliceEdited("Set", i, s, s.Set(i, item)) })
+	}}
+}
+
+func sliceDelete(i int) sliceOp {
+	return sliceOp{Name: fmt.Sprintf("Delete(%d)", i), Do: func(c *sliceCaller) {
+		c.Once("Delete", func() any { c.Real.Delete(i); return "done" },
+			func(s *model.Slice, _ int) any { return sliceEdited("Delete", i, s, s.Delete(i)) })
+	}}
+}
+
+// sliceEdited is the result of an operation that panics if an index is not in
+// range.
+func sliceEdited(op string, i int, s *model.Slice, inRange bool) string {
+	if inRange {
+		return "done"
+	}
+	return interleave.Panics(fmt.Sprintf("cowchangeset: Slice.%s called with index %d of %d items", op, i, len(s.Load())))
+}
 
 func itemsOf(s cc.Snapshot[int]) []int {
 	items := []int{}

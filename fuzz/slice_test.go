@@ -1,6 +1,8 @@
 package fuzz
 
 import (
+	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"testing"
@@ -68,7 +70,7 @@ func (m *sliceMachine) fresh(n int) []int {
 }
 
 func (m *sliceMachine) step(op byte, arg int) {
-	switch op %= 8; op {
+	switch op %= 11; op {
 	case 0, 1:
 		items := m.fresh(arg % (1 + 7*int(op)))
 		require.Equal(m.t, m.spec.Append(items...), m.slice.Append(items...))
@@ -101,7 +103,38 @@ func (m *sliceMachine) step(op byte, arg int) {
 			items = m.slice.Load() // its own
 		}
 		require.Equal(m.t, m.spec.CompareAndSwap(k.snap.Version(), items), m.slice.CompareAndSwap(k.snap, items))
+	case 8:
+		i, item := m.index(arg), m.fresh(1)[0]
+		m.edit("Set", i, m.spec.Set(i, item), func() { m.slice.Set(i, item) })
+	case 9:
+		i := m.index(arg)
+		m.edit("Delete", i, m.spec.Delete(i), func() { m.slice.Delete(i) })
+	case 10: // which nothing shows
+		for range 1 + arg%2 {
+			m.slice.Clip()
+		}
 	}
+}
+
+// index returns that of an item, or one that is just out of range, or far.
+func (m *sliceMachine) index(arg int) int {
+	n := len(m.spec.Load())
+	switch arg {
+	case 254:
+		return math.MinInt
+	case 255:
+		return math.MaxInt
+	}
+	return arg%(n+2) - 1
+}
+
+// edit does what panics unless the index is in range.
+func (m *sliceMachine) edit(op string, i int, inRange bool, do func()) {
+	if inRange {
+		do()
+		return
+	}
+	require.PanicsWithValue(m.t, fmt.Sprintf("cowchangeset: Slice.%s called with index %d of %d items", op, i, len(m.spec.Load())), do)
 }
 
 func (m *sliceMachine) badUpdate(arg int) {

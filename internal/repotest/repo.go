@@ -25,7 +25,7 @@ const modulePath = "github.com/latchfree/latchfree"
 var public = []string{"atomicbreaker", "cowchangeset", "oncecache", "shardedregistry"}
 
 // importable lists the packages that importers use.
-var importable = append([]string{"atomicbreaker/breakerhttp"}, public...)
+var importable = append([]string{"atomicbreaker/breakerhttp", "cowchangeset/journal"}, public...)
 
 // root is the repository's root as seen from this package's tests.
 const root = "../.."

@@ -34,3 +34,21 @@ func (s *Slice) CompareAndSwap(version uint64, items []int) bool {
 	s.Replace(items)
 	return true
 }
+
+// Set replaces the item at index i, and reports whether there was one.
+func (s *Slice) Set(i, item int) bool {
+	if i < 0 || i >= len(s.items) {
+		return false
+	}
+	s.Replace(slices.Concat(s.items[:i], []int{item}, s.items[i+1:]))
+	return true
+}
+
+// Delete removes the item at index i, and reports whether there was one.
+func (s *Slice) Delete(i int) bool {
+	if i < 0 || i >= len(s.items) {
+		return false
+	}
+	s.Replace(slices.Concat(s.items[:i], s.items[i+1:]))
+	return true
+}

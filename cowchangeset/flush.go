@@ -1,0 +1,35 @@
+package cowchangeset
+
+import "context"
+
+// Flush returns when the Store has all entries that were recorded before, and
+// knows of all changesets that were sealed; or with a StoreError, after which
+// there may be others. Without a Store it does nothing. It panics if ctx is nil.
+//
+// Flush is blocking: it waits for the Store or until ctx ends. It takes effect for
+// each changeset when its reserved slots are counted.
+func (t *Tracker[E]) Flush(ctx context.Context) error {
+	if ctx == nil {
+		panic("cowchangeset: Tracker.Flush called with a nil context")
+	}
+	if t.storage == nil || t.first.Load() == nil {
+		return nil
+	}
+	for c := t.first.Load(); c != nil; c = c.next.Load() {
+		if err := c.keep.until(ctx, c.due(c.cut())); err != nil { // LP(Flush)
+			return err
+		}
+	}
+	return nil
+}
+
+// Durable returns how much of the changeset the Store has: every entry with a Seq
+// below it. It is zero without a Store.
+//
+// Durable is wait-free. It takes effect when the number is read.
+func (c *Changeset[E]) Durable() uint64 {
+	if c.keep == nil {
+		return 0
+	}
+	return c.keep.durable.Load() // LP(Durable)
+}

@@ -1,0 +1,246 @@
+package journal_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/latchfree/latchfree/cowchangeset/journal"
+)
+
+// failAt makes the n-th operation of a file fail, and no other. If it is a write,
+// so many bytes of it are done before; with short, it does not even say so.
+func failAt(m *memory, n, done int, short bool, also string) {
+	err := errBoom
+	if short {
+		err = errShort
+	}
+	failed := false
+	m.fault = func(op string) (int, error) {
+		if n--; n == -1 {
+			failed = true
+			if op == "write" {
+				return done, err
+			}
+			return 0, errBoom
+		}
+		if failed && op == also {
+			also = ""
+			return 0, errBoom
+		}
+		return 1 << 30, nil
+	}
+}
+
+// Whatever operation of the file fails, once, and whether or not what it left can
+// be removed: the call fails, what returned before is there, and when the call is
+// made again, on this journal or, if it is broken, the file opened again, all
+// goes on as if nothing had happened.
+func TestEveryFault(t *testing.T) {
+	good := &memory{}
+	j := on(t, good)
+	states := tell(t, j, story())
+	total := good.count("write") + good.count("sync")
+
+	faults := 0
+	for n := range total {
+		for _, done := range []int{0, 1, 100, 200, 1 << 20} {
+			for _, short := range []bool{false, true} {
+				if short && done == 1<<20 {
+					continue // nothing fails
+				}
+				for _, also := range []string{"", "truncate"} {
+					name := fmt.Sprintf("operation %d, %d bytes done, short %v, also %q", n, done, short, also)
+					m := &memory{}
+					failAt(m, n, done, short, also)
+					j, err := journal.OpenOn[any](m, 0, journal.Options{})
+					for err != nil {
+						faults++
+						j, err = journal.OpenOn[any](m, int64(len(m.data)), journal.Options{})
+					}
+					for i, s := range story() {
+						err := s.call(j)
+						for err != nil {
+							faults++
+							if !errors.Is(err, errBoom) && !(short && strings.Contains(err.Error(), "short write")) {
+								t.Fatalf("%s: %s: %v", name, s.name, err)
+							}
+							if errors.Is(err, journal.ErrBroken) {
+								checkBroken(t, j, err)
+								m.fault = nil
+								must(t, journalIs(m, states[i], states[i+1]))
+								j = on(t, m)
+							} else {
+								equal(t, load(t, j), states[i])
+								must(t, journalIs(m, states[i], nil))
+							}
+							err = s.call(j)
+						}
+					}
+					equal(t, load(t, j), states[len(states)-1])
+					must(t, j.Close())
+					if !bytes.Equal(m.data, good.data) {
+						t.Fatalf("%s: the file has\n%s", name, m.data)
+					}
+				}
+			}
+		}
+	}
+	if faults < total {
+		t.Errorf("only %d faults", faults)
+	}
+}
+
+// journalIs checks, without changing the file, that it has one of two states,
+// the second only if it is not nil.
+func journalIs(m *memory, one, other []saved) error {
+	c := &memory{data: m.bytes()}
+	j, err := journal.OpenOn[any](c, int64(len(c.data)), journal.Options{})
+	if err != nil {
+		return err
+	}
+	var got []saved
+	for s, err := range j.Load(background) {
+		if err != nil {
+			return err
+		}
+		got = append(got, s)
+	}
+	if text := fmt.Sprint(got); text != fmt.Sprint(one) && (other == nil || text != fmt.Sprint(other)) {
+		return fmt.Errorf("the file has %v, want %v or %v", got, one, other)
+	}
+	return nil
+}
+
+// checkBroken checks that a journal does nothing any more.
+func checkBroken(t *testing.T, j *journal.Journal[any], first error) {
+	t.Helper()
+	for _, s := range story() {
+		if err := s.call(j); err != first {
+			t.Fatalf("%s: %v, want %v", s.name, err, first)
+		}
+	}
+	if err := j.Sync(background); err != first {
+		t.Fatal(err)
+	}
+	for _, err := range j.Load(background) {
+		if err != first {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != first {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != journal.ErrClosed {
+		t.Fatal(err)
+	}
+}
+
+// A disk that is full for a while fails calls for a while. What they left is
+// removed at once, to have the room back.
+func TestDiskFull(t *testing.T) {
+	m := &memory{}
+	j := on(t, m)
+	tell(t, j, story()[:1])
+	size := len(m.data)
+	full := true
+	m.fault = func(op string) (int, error) {
+		if full && op == "write" {
+			return 90, errBoom
+		}
+		return 0, nil
+	}
+	for range 3 {
+		if err := story()[1].call(j); !errors.Is(err, errBoom) || errors.Is(err, journal.ErrBroken) {
+			t.Error(err)
+		}
+		if len(m.data) != size {
+			t.Errorf("%d bytes were left", len(m.data)-size)
+		}
+	}
+	full = false
+	states := tell(t, j, story())
+	equal(t, load(t, on(t, m)), states[len(states)-1])
+}
+
+// With SyncNever, only Sync and Close call fsync, if there is anything new.
+func TestSyncNever(t *testing.T) {
+	m := &memory{}
+	j, err := journal.OpenOn[any](m, 0, journal.Options{Sync: journal.SyncNever})
+	must(t, err)
+	want := func(n int) {
+		t.Helper()
+		if got := m.count("sync"); got != n {
+			t.Errorf("%d fsyncs, want %d", got, n)
+		}
+	}
+	want(1) // of the header
+	must(t, j.Sync(background))
+	want(1)
+	tell(t, j, story())
+	want(1)
+	must(t, j.Sync(background))
+	want(2)
+	if m.synced != len(m.data) {
+		t.Error("not all was synced")
+	}
+	must(t, j.Sync(background))
+	want(2)
+	must(t, j.Close())
+	want(2)
+
+	m.closed = false
+	j, err = journal.OpenOn[any](m, int64(len(m.data)), journal.Options{Sync: journal.SyncNever})
+	must(t, err)
+	want(3) // what the process before had not synced
+	must(t, add("D", item(0, "x")).call(j))
+	must(t, j.Close())
+	want(4)
+}
+
+// A Sync that fails breaks the journal, and so does the fsync of Close.
+func TestSyncFails(t *testing.T) {
+	for _, end := range []func(*journal.Journal[any]) error{
+		func(j *journal.Journal[any]) error { return j.Sync(background) },
+		(*journal.Journal[any]).Close,
+	} {
+		m := &memory{}
+		j, err := journal.OpenOn[any](m, 0, journal.Options{Sync: journal.SyncNever})
+		must(t, err)
+		tell(t, j, story())
+		m.fault = func(op string) (int, error) {
+			if op == "sync" {
+				return 0, errBoom
+			}
+			return 0, nil
+		}
+		first := end(j)
+		if !errors.Is(first, errBoom) || !strings.HasPrefix(first.Error(), "journal: ") {
+			t.Error(first)
+		}
+		if errors.Is(first, journal.ErrBroken) {
+			checkBroken(t, j, first)
+		} else if err := j.Close(); err != journal.ErrClosed {
+			t.Error(err)
+		}
+	}
+}
+
+// What fails while a file is opened fails Open, and leaves what the next one
+// needs.
+func TestOpenFails(t *testing.T) {
+	text, _, states := told(t)
+	for n := range 2 { // remove the torn tail, fsync
+		m := &memory{data: append(bytes.Clone(text), "{"...)}
+		failAt(m, n, 0, false, "")
+		if _, err := journal.OpenOn[any](m, int64(len(m.data)), journal.Options{}); !errors.Is(err, errBoom) || !strings.HasPrefix(err.Error(), "journal: ") {
+			t.Errorf("operation %d: %v", n, err)
+		}
+		equal(t, load(t, on(t, m)), states[len(states)-1])
+		if !bytes.Equal(m.data, text) {
+			t.Errorf("operation %d: the file has %s", n, m.data)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package journal_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/latchfree/latchfree/cowchangeset/journal"
+)
+
+// FuzzOpen opens bytes, as they are and as the lines of a file whose numbers and
+// hashes are right: nothing panics; what Open accepts, Verify accepts, and opening
+// it again changes nothing; what it does not accept is as it was.
+func FuzzOpen(f *testing.F) {
+	m := &memory{}
+	j, err := journal.OpenOn[any](m, 0, journal.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, s := range story() {
+		if err := s.call(j); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.Add(m.bytes())
+	f.Add(m.bytes()[:len(m.data)-9])
+	f.Add([]byte{})
+	var inner []string
+	for line := range bytes.Lines(m.data) {
+		_, rest, _ := bytes.Cut(line, []byte(`,`))
+		inner = append(inner, string(rest[:bytes.LastIndex(rest, []byte(`,"prev":`))]))
+	}
+	f.Add([]byte(strings.Join(inner[1:], "\n")))
+	for _, line := range inner[2:] {
+		f.Add([]byte(inner[1] + "\n" + line))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		tryOpen(t, text)
+		tryOpen(t, chained(text))
+	})
+}
+
+// chained makes a file of lines that have neither number nor hashes.
+func chained(text []byte) []byte {
+	header, _, _ := strings.Cut(string(journal.Header()), `,"hash":`)
+	bodies := []string{header}
+	for line := range bytes.SplitSeq(text, []byte("\n")) {
+		prev := sha256.Sum256([]byte(bodies[len(bodies)-1]))
+		bodies = append(bodies, fmt.Sprintf(`{"line":%d,%s,"prev":"%x"`, len(bodies)+1, line, prev))
+	}
+	return chain(bodies...)
+}
+
+func tryOpen(t *testing.T, text []byte) {
+	report, verdict := journal.Verify(bytes.NewReader(text))
+	m := &memory{data: slices.Clone(text)}
+	j, err := journal.OpenOn[any](m, int64(len(text)), journal.Options{})
+	if (err == nil) != (verdict == nil) {
+		t.Fatalf("Open: %v, Verify: %v", err, verdict)
+	}
+	if err != nil {
+		var corrupt *journal.CorruptError
+		if !errors.As(err, &corrupt) || corrupt.Error() != verdict.Error() {
+			t.Errorf("Open: %v, Verify: %v", err, verdict)
+		}
+		if corrupt.Line != report.Lines+1 || corrupt.Offset != report.Bytes || !bytes.Equal(m.data, text) {
+			t.Errorf("%v, after %+v, of %q, now %q", err, report, text, m.data)
+		}
+		return
+	}
+	if report.Lines == 0 {
+		report.Bytes = int64(len(journal.Header()))
+	} else if !bytes.HasPrefix(text, m.data) {
+		t.Errorf("%q became %q", text, m.data)
+	}
+	if j.Recovered() != report.Torn || int64(len(m.data)) != report.Bytes {
+		t.Errorf("recovered %d, and the file has %d bytes: %+v", j.Recovered(), len(m.data), report)
+	}
+	all := load(t, j)
+	if len(all) != report.Changesets {
+		t.Errorf("%d changesets: %+v", len(all), report)
+	}
+	must(t, j.Close())
+	opened := m.bytes()
+	report, err = journal.Verify(bytes.NewReader(opened))
+	if err != nil || report.Torn != 0 || report.Bytes != int64(len(opened)) {
+		t.Errorf("after Open: %+v, %v", report, err)
+	}
+	again := on(t, m)
+	if again.Recovered() != 0 || !bytes.Equal(m.data, opened) {
+		t.Errorf("opened again, %q became %q", opened, m.data)
+	}
+	equal(t, load(t, again), all)
+	for _, s := range all { // what it has, it takes again, and writes nothing
+		must(t, again.Start(background, s.Header))
+		must(t, again.Append(background, s.ID, s.Entries))
+	}
+	if !bytes.Equal(m.data, opened) {
+		t.Errorf("told again, %q became %q", opened, m.data)
+	}
+}

@@ -1,0 +1,185 @@
+package journal_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/cowchangeset/journal"
+)
+
+// childPolicy is the variable of the environment with the child's SyncPolicy.
+const childPolicy = "JOURNAL_TEST_CHILD_POLICY"
+
+// child writes changesets until it is killed, from four goroutines, and prints
+// each call that has returned.
+func child(path string) {
+	check := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "child:", err)
+			os.Exit(3)
+		}
+	}
+	o := journal.Options{}
+	if os.Getenv(childPolicy) == journal.SyncNever.String() {
+		o.Sync = journal.SyncNever
+	}
+	j, err := journal.Open[string](path, o)
+	check(err)
+	ordinal, previous := uint64(0), ""
+	for s, err := range j.Load(background) {
+		check(err)
+		ordinal, previous = s.Ordinal, s.ID
+	}
+	var mu sync.Mutex // Starts come one at a time
+	next := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		id := fmt.Sprintf("%d-%d", os.Getpid(), ordinal+1)
+		check(j.Start(background, cowchangeset.Header{ID: id, Ordinal: ordinal + 1, Previous: previous}))
+		ordinal, previous = ordinal+1, id
+		return id
+	}
+	tell := func(kind, id string, n int) {
+		_, err := os.Stdout.WriteString(fmt.Sprintln(kind, id, n))
+		check(err)
+	}
+	for range 3 {
+		go write(j, next, tell, check)
+	}
+	write(j, next, tell, check)
+}
+
+// write is one of the child's goroutines.
+func write(j *journal.Journal[string], next func() string, tell func(kind, id string, n int), check func(error)) {
+	for {
+		id := next()
+		tell("started", id, 0)
+		n := 0
+		for range rand.IntN(6) {
+			var batch []cowchangeset.Entry[string]
+			for range 1 + rand.IntN(5) {
+				batch = append(batch, cowchangeset.Entry[string]{Seq: uint64(n), Value: valueOf(id, n)})
+				n++
+			}
+			check(j.Append(background, id, batch))
+			tell("appended", id, n)
+		}
+		check(j.Seal(background, id, cowchangeset.Manifest{Len: n, Last: uint64(max(0, n-1))}))
+		tell("sealed", id, n)
+		check(j.Applied(background, id, uint64(n+1)))
+		tell("applied", id, n+1)
+	}
+}
+
+// valueOf returns the value of an entry. Some are so long that a write of them
+// can be cut off.
+func valueOf(id string, n int) string {
+	times := 1
+	if n == 9 && strings.HasSuffix(id, "0") {
+		times = 10_000
+	}
+	return strings.Repeat(fmt.Sprintf("%s/%d ", id, n), times)
+}
+
+// A process that is killed at any moment leaves a file that has everything that
+// had returned, once and in order. The next one goes on with it.
+func TestKilled(t *testing.T) {
+	path := newPath(t)
+	returned := map[string]*cowchangeset.Saved[string]{} // by ID; Ordinal is the number of entries
+	torn := 0
+	for round := range 20 {
+		policy := []journal.SyncPolicy{journal.SyncAlways, journal.SyncNever}[round%2]
+		for _, line := range killed(t, path, policy, rand.IntN(60)) {
+			var kind, id string
+			var n uint64
+			_, err := fmt.Sscan(line, &kind, &id, &n)
+			must(t, err)
+			if kind == "started" {
+				returned[id] = new(cowchangeset.Saved[string])
+			}
+			s := returned[id]
+			switch kind {
+			case "appended":
+				s.Ordinal = n
+			case "sealed":
+				s.Sealed = true
+			case "applied":
+				s.Applied = n
+			}
+		}
+		before, err := verify(path)
+		must(t, err)
+		j := open[string](t, path)
+		if j.Recovered() != before.Torn {
+			t.Errorf("recovered %d of %d bytes", j.Recovered(), before.Torn)
+		}
+		if before.Torn > 0 {
+			torn++
+		}
+		found := 0
+		for _, s := range load(t, j) {
+			for i, e := range s.Entries {
+				if e.Seq != uint64(i) || e.Value != valueOf(s.ID, i) {
+					t.Fatalf("round %d: entry %d of %s is %+v", round, i, s.ID, e)
+				}
+			}
+			want := returned[s.ID]
+			if want == nil {
+				continue // its Start was on its way
+			}
+			found++
+			if uint64(len(s.Entries)) < want.Ordinal || want.Sealed && (!s.Sealed || uint64(len(s.Entries)) != want.Ordinal) || s.Applied < want.Applied {
+				t.Fatalf("round %d: %s has %d entries, sealed %v, applied %d; had returned: %+v", round, s.ID, len(s.Entries), s.Sealed, s.Applied, want)
+			}
+		}
+		if found != len(returned) {
+			t.Fatalf("round %d: %d of %d changesets are there", round, found, len(returned))
+		}
+		must(t, j.Close())
+	}
+	t.Logf("%d changesets; %d of 20 files had a torn tail", len(returned), torn)
+}
+
+// killed runs the child until it has printed n lines, kills it, and returns all
+// that it printed.
+func killed(t *testing.T, path string, policy journal.SyncPolicy, n int) (lines []string) {
+	t.Helper()
+	self, err := os.Executable()
+	must(t, err)
+	cmd := exec.Command(self)
+	cmd.Env = append(slices.Clone(os.Environ()), childFile+"="+path, childPolicy+"="+policy.String())
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	r := bufio.NewReader(out)
+	for {
+		if len(lines) == n {
+			if n > 0 { // it has the file
+				if _, err := journal.Open[string](path, journal.Options{}); !errors.Is(err, journal.ErrLocked) {
+					t.Errorf("opened beside another process: %v", err)
+				}
+			}
+			must(t, cmd.Process.Kill())
+		}
+		line, err := r.ReadString('\n')
+		if err != nil {
+			break
+		}
+		lines = append(lines, line)
+	}
+	cmd.Wait()
+	if cmd.ProcessState.Exited() {
+		t.Fatalf("the child has ended by itself: %v", cmd.ProcessState)
+	}
+	return lines
+}

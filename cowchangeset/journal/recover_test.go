@@ -1,0 +1,301 @@
+package journal_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/cowchangeset/journal"
+)
+
+// told returns a file that has a story, where its lines end, and what there is to
+// load after each of them.
+func told(t *testing.T) (text []byte, ends []int, states [][]saved) {
+	m := &memory{}
+	j := on(t, m)
+	ends = append(ends, len(m.data))
+	for _, s := range story() {
+		must(t, s.call(j))
+		ends = append(ends, len(m.data))
+	}
+	return m.data, ends, tell(t, on(t, &memory{}), story())
+}
+
+// Every prefix of a file, whatever a crash has left of the last write, becomes
+// the file of the calls whose lines are whole, which then goes on.
+func TestEveryPrefix(t *testing.T) {
+	text, ends, states := told(t)
+	calls := story()
+	whole := 0 // lines of the prefix
+	for n := range len(text) + 1 {
+		if whole < len(ends) && n == ends[whole] {
+			whole++
+		}
+		good := 0
+		if whole > 0 {
+			good = ends[whole-1]
+		}
+		report, err := journal.Verify(bytes.NewReader(text[:n]))
+		if err != nil || report.Lines != whole || report.Bytes != int64(good) || report.Torn != int64(n-good) {
+			t.Fatalf("%d bytes: %+v, %v", n, report, err)
+		}
+		m := &memory{data: bytes.Clone(text[:n])}
+		j := on(t, m)
+		if j.Recovered() != int64(n-good) {
+			t.Fatalf("%d bytes: recovered %d, want %d", n, j.Recovered(), n-good)
+		}
+		if want := text[:max(good, ends[0])]; !bytes.Equal(m.data, want) || m.synced != len(want) {
+			t.Fatalf("%d bytes: the file has %q, %d of it synced", n, m.data, m.synced)
+		}
+		made := max(0, whole-1) // calls
+		equal(t, load(t, j), states[made])
+		if n > good+1 && n%8 != 0 {
+			continue // it is the same file as there
+		}
+		for _, s := range calls[made:] {
+			must(t, s.call(j))
+		}
+		if !bytes.Equal(m.data, text) {
+			t.Fatalf("%d bytes: with the other calls, the file has %q", n, m.data)
+		}
+	}
+}
+
+// The same with a real file, where lines end and next to it.
+func TestPrefixesOnDisk(t *testing.T) {
+	text, ends, states := told(t)
+	path := newPath(t)
+	for i, end := range ends {
+		for n := end - 1; n <= end+1 && n <= len(text); n++ {
+			must(t, os.WriteFile(path, text[:n], 0o600))
+			j := open[any](t, path)
+			made := i
+			if n < end {
+				made--
+			}
+			good := 0
+			if made >= 0 {
+				good = ends[made]
+			}
+			equal(t, j.Recovered(), int64(n-good))
+			equal(t, load(t, j), states[max(0, made)])
+			must(t, j.Close())
+			after, _ := os.ReadFile(path)
+			equal(t, string(after), string(text[:max(good, ends[0])]))
+		}
+	}
+}
+
+// Every byte of a file matters: if it is another one, the line is found, and
+// nothing is changed. Without its newline alone, the last line is torn.
+func TestEveryFlip(t *testing.T) {
+	text, ends, states := told(t)
+	line := 1
+	for i := range text {
+		if i == ends[line-1] {
+			line++
+		}
+		for _, flip := range []byte{1, ' ', 0x80} { // a neighbour, the other case, no ASCII
+			bad := bytes.Clone(text)
+			bad[i] ^= flip
+			m := &memory{data: bytes.Clone(bad)}
+			if i == len(text)-1 {
+				j := on(t, m)
+				equal(t, load(t, j), states[len(states)-2])
+				equal(t, j.Recovered(), int64(len(text)-ends[len(ends)-2]))
+				continue
+			}
+			offset := 0
+			if line > 1 {
+				offset = ends[line-2]
+			}
+			_, err := journal.OpenOn[any](m, int64(len(bad)), journal.Options{})
+			var corrupt *journal.CorruptError
+			if !errors.As(err, &corrupt) || corrupt.Line != line || corrupt.Offset != int64(offset) {
+				t.Fatalf("byte %d, flip %x: %v, want line %d at %d", i, flip, err, line, offset)
+			}
+			if !bytes.Equal(m.data, bad) || len(m.ops) != 0 {
+				t.Fatalf("byte %d, flip %x: the file was changed", i, flip)
+			}
+			if flip != 1 {
+				continue
+			}
+			report, err := journal.Verify(bytes.NewReader(bad))
+			if !errors.As(err, &corrupt) || corrupt.Line != line || report.Lines != line-1 || report.Bytes != int64(offset) {
+				t.Fatalf("byte %d, flip %x: %+v, %v", i, flip, report, err)
+			}
+		}
+	}
+}
+
+// Lines that are left out, told twice or in another order are found, where the
+// chain breaks.
+func TestLinesMoved(t *testing.T) {
+	text, _, _ := told(t)
+	lines := strings.SplitAfter(string(text), "\n")
+	lines = lines[:len(lines)-1]
+	check := func(what string, line int, why string, lines ...string) {
+		t.Helper()
+		_, err := journal.Verify(strings.NewReader(strings.Join(lines, "")))
+		var corrupt *journal.CorruptError
+		if !errors.As(err, &corrupt) || corrupt.Line != line || !strings.Contains(corrupt.Reason, why) {
+			t.Errorf("%s: %v, want line %d, %s", what, err, line, why)
+		}
+	}
+	cut := func(i, j int) []string { return append([]string{}, lines[i:j]...) }
+	for i := range lines {
+		if i < len(lines)-1 {
+			check(fmt.Sprintf("without line %d", i+1), i+1, fmt.Sprintf("it says that it is line %d", i+2), append(cut(0, i), lines[i+1:]...)...)
+			check(fmt.Sprintf("line %d later", i+1), i+1, fmt.Sprintf("it says that it is line %d", i+2), append(append(cut(0, i), lines[i+1], lines[i]), lines[i+2:]...)...)
+		}
+		check(fmt.Sprintf("line %d twice", i+1), i+2, fmt.Sprintf("it says that it is line %d", i+1), append(cut(0, i+1), lines[i:]...)...)
+	}
+	// Two files whose lines have the same numbers do not go together.
+	m := &memory{}
+	tell(t, on(t, m), []step{start("other", 1, "")})
+	check("line 2 of another file", 3, "its prev is not the hash", append([]string{string(m.data)}, lines[2:]...)...)
+}
+
+// What is chained as it should be, and is not what a journal writes, is found
+// too: whoever made it, the journal would not know what to do with it.
+func TestForged(t *testing.T) {
+	h := strings.TrimSuffix(string(journal.Header()), "\n")
+	body, _, _ := strings.Cut(h, `,"hash":`)
+	for _, tt := range []struct {
+		why   string
+		lines []string // after the header and a start of A
+	}{
+		{"unknown op", []string{`"op":"more","id":"A"`}},
+		{"a header, and only a header", []string{`"op":"journal","format":1`}},
+		{"not JSON", []string{`"op":"seal,"id":"A"`}},
+		{"not JSON", []string{`"op":"seal","id":"A","len":-1.5`}},
+		{"not JSON", []string{`"op":"applied","id":"A","next":18446744073709551616`}},
+		{"not as a journal writes it", []string{`"op":"seal","id":"A","len":0,"last":0,"more":1`}},
+		{"not as a journal writes it", []string{`"op":"seal","id":"A","len":0,"last":0,"len":0`}},
+		{"not as a journal writes it", []string{`"op":"seal","id":"A","last":0,"len":0`}},
+		{"not as a journal writes it", []string{`"op":"seal","id":"A","len":0, "last":0`}},
+		{"not as a journal writes it", []string{`"op":"seal","id":"\u0041","len":0,"last":0`}},
+		{"not as a journal writes it", []string{`"op":"seal","ID":"A","len":0,"last":0`}},
+		{"not as a journal writes it", []string{`"op":"seal","id":"A","len":0`}},
+		{"not as a journal writes it", []string{`"op":"start","id":"` + "\xff" + `","ordinal":2,"previous":"A"`}},
+		{"not as a journal writes it", []string{`"op":"append","id":"A","entries":[{"seq":0}]`}},
+		{"not as a journal writes it", []string{`"op":"append","id":"A","entries":[{"value":0,"seq":0}]`}},
+		{"it has no entries", []string{`"op":"append","id":"A","entries":[]`}},
+		{"seq 4 comes after seq 4", []string{`"op":"append","id":"A","entries":[{"seq":4,"value":1},{"seq":4,"value":1}]`}},
+		{"seq 4 comes after seq 4", []string{`"op":"append","id":"A","entries":[{"seq":4,"value":1}]`, `"op":"append","id":"A","entries":[{"seq":4,"value":1}]`}},
+		{"append of changeset \"B\": it was not started", []string{`"op":"append","id":"B","entries":[{"seq":4,"value":1}]`}},
+		{"seal of changeset \"A\": the manifest says", []string{`"op":"seal","id":"A","len":1,"last":0`}},
+		{"it says nothing new", []string{`"op":"seal","id":"A","len":0,"last":0`, `"op":"seal","id":"A","len":0,"last":0`}},
+		{"it says nothing new", []string{`"op":"start","id":"A","ordinal":1,"previous":""`}},
+		{"it says nothing new", []string{`"op":"seal","id":"A","len":0,"last":0`, `"op":"applied","id":"A","next":0`}},
+		{"its ordinal is 3", []string{`"op":"start","id":"B","ordinal":3,"previous":"A"`}},
+		{"the ID is empty", []string{`"op":"start","id":"","ordinal":2,"previous":"A"`}},
+		{"it is sealed", []string{`"op":"seal","id":"A","len":0,"last":0`, `"op":"append","id":"A","entries":[{"seq":4,"value":1}]`}},
+		{"it is not sealed", []string{`"op":"abort","id":"A","reason":""`}},
+	} {
+		bodies := []string{body}
+		for _, line := range append([]string{`"op":"start","id":"A","ordinal":1,"previous":""`}, tt.lines...) {
+			bodies = append(bodies, fmt.Sprintf(`{"line":%d,%s,"prev":"%x"`, len(bodies)+1, line, sha256.Sum256([]byte(bodies[len(bodies)-1]))))
+		}
+		_, err := journal.Verify(bytes.NewReader(chain(bodies...)))
+		var corrupt *journal.CorruptError
+		if !errors.As(err, &corrupt) || corrupt.Line != len(bodies) || !strings.Contains(corrupt.Reason, tt.why) {
+			t.Errorf("%s: %v, want line %d: %s", bodies[len(bodies)-1], err, len(bodies), tt.why)
+		}
+	}
+}
+
+// Each line is JSON with the fields that the package's documentation names.
+func TestLinesAreJSON(t *testing.T) {
+	text, _, _ := told(t)
+	prev := strings.Repeat("0", 64)
+	kinds := map[string]int{}
+	for i, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
+		var l struct {
+			Line           int
+			Op, Prev, Hash string
+		}
+		must(t, json.Unmarshal([]byte(line), &l))
+		at := strings.LastIndex(line, `,"hash":`)
+		if hash := fmt.Sprintf("%x", sha256.Sum256([]byte(line[:at]))); l.Line != i+1 || l.Prev != prev || l.Hash != hash {
+			t.Errorf("%+v: the hash should be %s and prev %s", l, hash, prev)
+		}
+		prev = l.Hash
+		kinds[l.Op]++
+	}
+	if !bytes.Contains(text, []byte(`{"a<b&c":[1.5,true],`)) {
+		t.Error("values cannot be read by people")
+	}
+	if len(kinds) != 6 {
+		t.Error(kinds)
+	}
+}
+
+// The shell commands of the package's documentation find what Verify finds.
+func TestShell(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // others have no sha256sum
+	}
+	doc, err := os.ReadFile("doc.go")
+	must(t, err)
+	var script strings.Builder
+	for line := range strings.Lines(string(doc)) {
+		if command, ok := strings.CutPrefix(line, "//\t"); ok && (script.Len() > 0 || strings.HasPrefix(command, "prev=")) {
+			script.WriteString(command)
+			if strings.HasPrefix(command, "done") {
+				break
+			}
+		}
+	}
+	text, ends, _ := told(t)
+	run := func(text []byte) string {
+		dir := t.TempDir()
+		must(t, os.WriteFile(dir+"/changes.journal", text, 0o600))
+		cmd := exec.Command("sh", "-c", script.String())
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		must(t, err)
+		return string(out)
+	}
+	if out := run(text); out != "" {
+		t.Errorf("it finds: %s", out)
+	}
+	for i, end := range ends {
+		bad := bytes.Clone(text)
+		bad[end-90] ^= 1
+		if out := run(bad); out != fmt.Sprintf("line %d is corrupt\n", i+1) {
+			t.Errorf("line %d: it says %q", i+1, out)
+		}
+	}
+}
+
+// A reader's error is not a corrupt file.
+func TestReaderFails(t *testing.T) {
+	text, ends, _ := told(t)
+	report, err := journal.Verify(&failing{text[:ends[3]+5]})
+	var corrupt *journal.CorruptError
+	if !errors.Is(err, errBoom) || errors.As(err, &corrupt) || report.Lines != 4 {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+type failing struct{ text []byte }
+
+func (r *failing) Read(p []byte) (int, error) {
+	if len(r.text) == 0 {
+		return 0, errBoom
+	}
+	n := copy(p, r.text)
+	r.text = r.text[n:]
+	return n, nil
+}
+
+var _ cowchangeset.Store[any] = (*journal.Journal[any])(nil)

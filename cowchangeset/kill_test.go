@@ -1,0 +1,156 @@
+//go:build !modelcheck
+
+package cowchangeset_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/cowchangeset/journal"
+)
+
+// childFile is the variable of the environment with the child's journal.
+const childFile = "COWCHANGESET_TEST_CHILD"
+
+// resumed returns the tracker of a journal.
+func resumed(path string) (*cowchangeset.Tracker[string], *journal.Journal[string], error) {
+	j, err := journal.Open[string](path, journal.Options{Sync: journal.SyncNever}) // it is not the machine that ends
+	if err != nil {
+		return nil, nil, err
+	}
+	tracker, err := cowchangeset.Resume(context.Background(), cowchangeset.Config[string]{Store: j})
+	return tracker, j, err
+}
+
+// child records from several goroutines until it is killed, starts a changeset now
+// and then, and prints the receipt of each entry when its Record has returned.
+func child(path string) {
+	check := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "child:", err)
+			os.Exit(3)
+		}
+	}
+	tracker, _, err := resumed(path)
+	check(err)
+	if _, open := tracker.Current(); !open {
+		_, err := tracker.Start(context.Background())
+		check(err)
+	}
+	record := func(g int) {
+		for i := 0; ; i++ {
+			es := make([]string, 1+i%3)
+			for k := range es {
+				es[k] = fmt.Sprintf("%d.%d.%d.%d", os.Getpid(), g, i, k)
+			}
+			var r cowchangeset.Receipt
+			var err error
+			if len(es) == 1 {
+				r, err = tracker.Record(es[0])
+			} else {
+				r, err = tracker.RecordBatch(es)
+			}
+			check(err)
+			for k, e := range es {
+				_, err := fmt.Println(r.ChangesetID, r.Ordinal, r.Seq+uint64(k), e)
+				check(err)
+			}
+			if g == 0 && i%7 == 0 {
+				_, err := tracker.Start(context.Background())
+				check(err)
+			}
+		}
+	}
+	for g := range 3 {
+		go record(1 + g)
+	}
+	record(0)
+}
+
+// A process that is killed at any moment has lost nothing that was acknowledged,
+// and nothing is there twice, whichever process goes on.
+func TestKilled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	acknowledged := map[string]cowchangeset.Receipt{}
+	for round := range 20 {
+		for _, line := range killed(t, path, rand.IntN(150)) {
+			var r cowchangeset.Receipt
+			var e string
+			if _, err := fmt.Sscan(line, &r.ChangesetID, &r.Ordinal, &r.Seq, &e); err != nil {
+				t.Fatal(line, err)
+			}
+			acknowledged[e] = r
+		}
+		tracker, j, err := resumed(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, n := map[string]bool{}, 0
+		for r, e := range tracker.Trail().All() {
+			if want, ok := acknowledged[e]; ok {
+				n++
+				if r != want {
+					t.Fatalf("round %d: %s is at %v, was acknowledged at %v", round, e, r, want)
+				}
+			}
+			if found[e] {
+				t.Fatalf("round %d: %s is there twice", round, e)
+			}
+			found[e] = true
+		}
+		if n != len(acknowledged) {
+			t.Fatalf("round %d: %d of %d acknowledged entries are there", round, n, len(acknowledged))
+		}
+		if err := tracker.Flush(t.Context()); err != nil { // Resume has told it of seals
+			t.Error(err)
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(acknowledged) == 0 {
+		t.Error("nothing was acknowledged")
+	}
+}
+
+// killed runs the child until it has printed n lines, kills it, and returns all
+// whole lines that it has printed.
+func killed(t *testing.T, path string, n int) (lines []string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), childFile+"="+path)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := bufio.NewReader(out); ; {
+		if len(lines) == n {
+			cmd.Process.Kill()
+		}
+		line, err := r.ReadString('\n')
+		if err != nil {
+			break
+		}
+		lines = append(lines, line)
+	}
+	cmd.Wait()
+	if cmd.ProcessState.Exited() {
+		t.Fatalf("the child has ended by itself: %v", cmd.ProcessState)
+	}
+	return lines
+}

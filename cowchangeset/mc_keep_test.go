@@ -1,0 +1,330 @@
+//go:build modelcheck
+
+package cowchangeset_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+// What a tracker does with a store: every call of the store takes a step before
+// its work, so that others come in between; see memory for what it must be told.
+
+// stepping returns a tracker with a changeset, whose store takes a step in each
+// call and may fail as m chooses.
+func stepping(m *mc.M, config cowchangeset.Config[int], faults ...string) (*cowchangeset.Tracker[int], *memory, *cowchangeset.Changeset[int]) {
+	config.StoreTimeout = -1
+	tracker, store := kept(config)
+	c, err := tracker.Start(context.Background())
+	if err != nil {
+		m.Failf("%v", err)
+	}
+	var step atomics.Uint32
+	store.fault = func(_ context.Context, method, _ string) error {
+		step.Add(1)
+		if slices.Contains(faults, method) && m.Choose(2) == 1 {
+			return errDisk
+		}
+		return nil
+	}
+	return tracker, store, c
+}
+
+// wantTold fails if the tracker has made a mistake, or if the store does not have
+// what the tracker has when everything is flushed.
+func wantTold(m *mc.M, tracker *cowchangeset.Tracker[int], store *memory) {
+	store.fault = nil
+	if err := tracker.Flush(context.Background()); err != nil {
+		m.Failf("Flush: %v", err)
+	}
+	for _, s := range store.mistakes {
+		m.Failf("the tracker's mistake: %s, after %q", s, store.calls)
+	}
+	if ids := tracker.IDs(); !slices.Equal(ids, store.order) {
+		m.Failf("changesets %v, and %v in the store", ids, store.order)
+	}
+	for r, e := range tracker.Trail().All() {
+		if s := store.sets[r.ChangesetID]; !slices.Contains(s.Entries, item{Seq: r.Seq, Value: e}) {
+			m.Failf("%v at %v is not in the store: %v", e, r, store.calls)
+		}
+	}
+}
+
+// Whoever has recorded finds the entry in the store, and the store is told of
+// everything, once and in order, whatever fails.
+func TestStoreProtocols(t *testing.T) {
+	ctx := context.Background()
+	type world struct {
+		m       *mc.M
+		async   bool
+		tracker *cowchangeset.Tracker[int]
+		store   *memory
+		first   *cowchangeset.Changeset[int]
+	}
+	recordInto := func(w world, e int) {
+		r, err := w.tracker.Record(e)
+		switch {
+		case errors.Is(err, cowchangeset.ErrNoActive), err == nil && w.async:
+		case err == nil:
+			if s := w.store.sets[r.ChangesetID]; !slices.Contains(s.Entries, item{Seq: r.Seq, Value: e}) {
+				w.m.Failf("Record of %d has returned, and the store has %v", e, s.Entries)
+			}
+		case !errors.Is(err, errDisk) || r.ChangesetID == "":
+			w.m.Failf("Record returned %v, %v", r, err)
+		}
+	}
+	records := func(es ...int) func(world) {
+		return func(w world) {
+			for _, e := range es {
+				recordInto(w, e)
+			}
+		}
+	}
+	start := func(w world) {
+		c, err := w.tracker.Start(ctx)
+		if err != nil && !errors.Is(err, errDisk) {
+			w.m.Failf("Start: %v", err)
+		}
+		if err == nil && w.store.sets[c.ID()] == nil {
+			w.m.Failf("the store does not know %s", c.ID())
+		}
+	}
+	sealFirst := func(w world) {
+		if _, err := w.first.Seal(ctx); err == nil && !w.store.sets["1"].Sealed || err != nil && !errors.Is(err, errDisk) {
+			w.m.Failf("Seal: %v, and the store has %+v", err, *w.store.sets["1"])
+		}
+	}
+	abort := func(w world) {
+		if err := w.first.Abort(ctx, errDisk); err == nil && !w.store.sets["1"].Aborted {
+			w.m.Failf("the store does not know that 1 is aborted")
+		}
+	}
+	apply := func(w world) {
+		err := w.first.Apply(ctx, func(context.Context, cowchangeset.Final[int]) error {
+			if s := w.store.sets["1"]; !s.Sealed || s.Aborted {
+				w.m.Failf("applied, and the store has %+v", *s)
+			}
+			return nil
+		})
+		if err == nil && w.store.sets["1"].Applied != cowchangeset.AllApplied {
+			w.m.Failf("the store does not know that 1 is applied")
+		}
+	}
+	prune := func(w world) { w.tracker.Prune(1) }
+	leaves := func(w world) {
+		ended, end := atomics.WithCancel(ctx)
+		w.m.Go(func() { end() })
+		if c, err := w.tracker.Start(ended); err == nil && w.store.sets[c.ID()] == nil {
+			w.m.Failf("the store does not know %s", c.ID())
+		}
+	}
+	few := mc.Config{Mode: mc.Bounded, Preemptions: 1}
+	for _, tt := range []struct {
+		name    string
+		cfg     mc.Config
+		config  cowchangeset.Config[int]
+		faults  []string
+		threads []func(world)
+	}{
+		{"two recorders", mc.Config{}, cowchangeset.Config[int]{}, nil, []func(world){records(1), records(2)}},
+		{"two recorders, and the store fails", few, cowchangeset.Config[int]{}, []string{"Append"}, []func(world){records(1), records(2)}},
+		{"recorder and seal", few, cowchangeset.Config[int]{}, []string{"Append", "Seal"}, []func(world){records(1), sealFirst}},
+		{"recorder and start", few, cowchangeset.Config[int]{}, []string{"Start"}, []func(world){records(1), start}},
+		{"two starts", few, cowchangeset.Config[int]{}, []string{"Start"}, []func(world){start, start}},
+		{"a start that is left, and another", few, cowchangeset.Config[int]{}, []string{"Start"}, []func(world){leaves, start}},
+		{"async recorder", mc.Config{}, cowchangeset.Config[int]{Async: true}, nil, []func(world){records(1, 2)}},
+		{"async recorders", few, cowchangeset.Config[int]{Async: true}, nil, []func(world){records(1), records(2)}},
+		{"async recorder and start", few, cowchangeset.Config[int]{Async: true}, nil, []func(world){records(1), start}},
+		{"apply and abort", few, cowchangeset.Config[int]{Async: true}, []string{"Abort"}, []func(world){apply, abort}},
+		{"two apply", few, cowchangeset.Config[int]{Async: true}, []string{"Applied"}, []func(world){apply, apply}},
+		{"start and prune", few, cowchangeset.Config[int]{Async: true}, nil, []func(world){start, prune}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.cfg.Operations = fmt.Sprintf("%d threads: %s", len(tt.threads), tt.name)
+			mc.Check(t, tt.cfg, func(m *mc.M) {
+				w := world{m: m, async: tt.config.Async}
+				w.tracker, w.store, w.first = stepping(m, tt.config, tt.faults...)
+				for _, do := range tt.threads {
+					m.Go(func() { do(w) })
+				}
+				m.Final(func() {
+					if tt.config.Async && len(tt.faults) == 0 && tt.name != "start and prune" {
+						// Nobody waits, and yet the store has been told.
+						for r, e := range w.tracker.Trail().All() {
+							if s := w.store.sets[r.ChangesetID]; !slices.Contains(s.Entries, item{Seq: r.Seq, Value: e}) {
+								m.Failf("the store was not told of %d", e)
+							}
+						}
+					}
+					if tt.name != "start and prune" {
+						wantTold(m, w.tracker, w.store)
+					}
+				})
+			})
+		})
+	}
+}
+
+// A changeset is applied or aborted by one of those who want to.
+func TestApplyProtocols(t *testing.T) {
+	ctx := context.Background()
+	for name, faults := range map[string][]mc.Fault{"Apply ∥ Apply ∥ Abort": {}, "Apply(1 or error or panic) ∥ Apply(…)": {mc.Error, mc.Panic}} {
+		t.Run(name, func(t *testing.T) {
+			cfg := mc.Config{Operations: name}
+			if len(faults) == 0 {
+				cfg.Mode, cfg.Preemptions = mc.Bounded, 3
+			}
+			mc.Check(t, cfg, func(m *mc.M) {
+				tracker := new(cowchangeset.Tracker[int])
+				c, _ := tracker.Start(ctx)
+				tracker.Record(1)
+				var running, succeeded, aborted mc.Tally
+				apply := func() {
+					defer func() { recover() }()
+					err := c.Apply(ctx, func(context.Context, cowchangeset.Final[int]) error {
+						if running.Add(1); running.Value() != 1 {
+							m.Failf("two at a time")
+						}
+						defer running.Add(-1)
+						var step atomics.Uint32
+						step.Load()
+						if len(faults) > 0 {
+							if err := m.Fault(faults...); err != nil {
+								return err
+							}
+						}
+						succeeded.Add(1)
+						return nil
+					})
+					if err == nil && succeeded.Value() != 1 {
+						m.Failf("applied %d times", succeeded.Value())
+					}
+				}
+				m.Go(apply)
+				m.Go(apply)
+				if len(faults) == 0 {
+					m.Go(func() {
+						if c.Abort(ctx, nil) == nil {
+							aborted.Add(1)
+						}
+					})
+				}
+				m.Final(func() {
+					if succeeded.Value()+aborted.Value() > 1 || len(faults) == 0 && succeeded.Value()+aborted.Value() != 1 {
+						m.Failf("applied %d times, aborted %d times", succeeded.Value(), aborted.Value())
+					}
+				})
+			})
+		})
+	}
+}
+
+// A Tail sleeps while there is nothing, and misses neither an entry nor the seal.
+func TestTailProtocols(t *testing.T) {
+	ctx := context.Background()
+	type changeset = *cowchangeset.Changeset[int]
+	tails := func(m *mc.M, c changeset) {
+		var got []int
+		for _, e := range c.Tail(ctx, 0) {
+			got = append(got, e)
+		}
+		f, _ := c.Seal(ctx)
+		if want := collect(f.All()); !slices.Equal(got, want) {
+			m.Failf("a Tail has seen %v of %v", got, want)
+		}
+	}
+	records := func(es ...int) func(*mc.M, changeset) {
+		return func(_ *mc.M, c changeset) {
+			for _, e := range es {
+				c.Record(e)
+			}
+		}
+	}
+	sealing := func(_ *mc.M, c changeset) { c.Seal(ctx) }
+	few := mc.Config{Mode: mc.Bounded, Preemptions: 2}
+	for name, tt := range map[string]struct {
+		cfg     mc.Config
+		threads []func(*mc.M, changeset)
+	}{
+		"Tail ∥ Record, Seal":         {mc.Config{}, []func(*mc.M, changeset){tails, func(m *mc.M, c changeset) { records(1)(m, c); sealing(m, c) }}},
+		"Tail ∥ Record, Record, Seal": {few, []func(*mc.M, changeset){tails, func(m *mc.M, c changeset) { records(1, 2)(m, c); sealing(m, c) }}},
+		"Tail ∥ Record ∥ Seal":        {few, []func(*mc.M, changeset){tails, records(1), sealing}},
+		"Tail ∥ Tail ∥ Seal":          {few, []func(*mc.M, changeset){tails, tails, sealing}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.cfg.Operations = name
+			mc.Check(t, tt.cfg, func(m *mc.M) {
+				c, _ := new(cowchangeset.Tracker[int]).Start(ctx)
+				for _, do := range tt.threads {
+					m.Go(func() { do(m, c) })
+				}
+			})
+		})
+	}
+	t.Run("Tail(ctx) ∥ cancel ∥ Record", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "Tail(ctx) ∥ cancel ∥ Record"}, func(m *mc.M) {
+			c, _ := new(cowchangeset.Tracker[int]).Start(ctx)
+			ended, end := atomics.WithCancel(ctx)
+			m.Go(func() {
+				for range c.Tail(ended, 0) {
+				}
+			})
+			m.Go(func() { end() })
+			m.Go(func() { c.Record(1) })
+		})
+	})
+}
+
+// Pruning meets starts and readers.
+func TestPruneProtocols(t *testing.T) {
+	ctx := context.Background()
+	type tracker = *cowchangeset.Tracker[int]
+	prune := func(_ *mc.M, tr tracker) { tr.Prune(1) }
+	start := func(_ *mc.M, tr tracker) { tr.Start(ctx); tr.Record(3) }
+	looks := func(m *mc.M, tr tracker) {
+		if n := len(tr.IDs()); n == 0 || n > 3 {
+			m.Failf("%d changesets", n)
+		}
+		last := 0
+		for r, e := range tr.Trail().All() {
+			if int(r.Ordinal) != e || e <= last || last != 0 && e != last+1 {
+				m.Failf("%d is at %v, after %d", e, r, last)
+			}
+			last = e
+		}
+		if last < 2 {
+			m.Failf("a trail up to %d", last)
+		}
+	}
+	for name, threads := range map[string][]func(*mc.M, tracker){
+		"Prune(1) ∥ Prune(1)":                  {prune, prune},
+		"Prune(1) ∥ IDs, Trail":                {prune, looks},
+		"Prune(1) ∥ Start, Record":             {prune, start},
+		"Start, Record, Prune(1) ∥ IDs, Trail": {func(m *mc.M, tr tracker) { start(m, tr); prune(m, tr) }, looks},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: name}, func(m *mc.M) {
+				tr := cowchangeset.MustNew(cowchangeset.Config[int]{NewID: func() string { return "id" }})
+				for e := 1; e <= 2; e++ {
+					tr.Start(ctx)
+					tr.Record(e)
+				}
+				for _, do := range threads {
+					m.Go(func() { do(m, tr) })
+				}
+				m.Final(func() {
+					if c, open := tr.Current(); !open || tr.IDs() == nil || len(tr.IDs()) > int(c.Ordinal()) {
+						m.Failf("%v", tr.IDs())
+					}
+				})
+			})
+		})
+	}
+}

@@ -1,0 +1,123 @@
+package cowchangeset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Resume returns a tracker that has what the Store had when the last one ended:
+// each changeset that was started, with the entries that were durable, their Seq
+// and receipts. The latest one goes on if it was not sealed; seal or abort it if
+// what it was for has ended with the process. Those before it are sealed; what
+// the store was not told of that, it is told now.
+//
+// The Store must be a Loader, and no other tracker may use it. Resume reads it on
+// the caller's goroutine. It panics if ctx is nil.
+func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
+	if ctx == nil {
+		panic("cowchangeset: Resume called with a nil context")
+	}
+	loader, ok := config.Store.(Loader[E])
+	if !ok {
+		return nil, errors.New("cowchangeset: Config.Store is not a Loader, as Resume needs it")
+	}
+	t, err := New(config)
+	if err != nil {
+		return nil, err
+	}
+	var last *Changeset[E]
+	for saved, err := range loader.Load(ctx) {
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return nil, &StoreError{ChangesetID: saved.ID, Method: "Load", Err: err}
+		}
+		c, err := t.restore(last, saved)
+		if err != nil {
+			return nil, &StoreError{ChangesetID: saved.ID, Method: "Load", Err: err}
+		}
+		last = c
+	}
+	for c := t.first.Load(); c != nil; c = c.next.Load() {
+		if !c.stored() {
+			c.keep.kick()
+		}
+	}
+	return t, nil
+}
+
+// restore makes a changeset of saved, the latest one. The tracker is private.
+func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E], error) {
+	c := newChangeset(saved.ID, t.storage)
+	c.follow(last)
+	switch {
+	case saved.ID == "":
+		return nil, errors.New("empty ID")
+	case last == nil:
+		c.ordinal, c.closed.Ordinal = saved.Ordinal, saved.Ordinal // more than 1 if the store has forgotten some
+	case saved.Ordinal != c.ordinal:
+		return nil, fmt.Errorf("its ordinal is %d, after %d", saved.Ordinal, last.ordinal)
+	case saved.Previous != last.id:
+		return nil, fmt.Errorf("it follows %q, after %q", saved.Previous, last.id)
+	}
+	if c.ordinal == 0 {
+		return nil, errors.New("its ordinal is 0")
+	}
+	if err := c.log.restore(saved.Entries); err != nil {
+		return nil, err
+	}
+	m := c.log.cut()
+	k := c.keep
+	k.durable.Store(m.n)
+	k.at = position[E]{m.chunk, m.n}
+	if n := len(saved.Entries); n > 0 {
+		k.last = saved.Entries[n-1].Seq
+	}
+	if saved.Sealed || saved.Aborted {
+		k.told.Store(toldSeal)
+		c.seal()
+	}
+	c.cursor.Store(saved.Applied)
+	k.applied.Store(saved.Applied)
+	switch {
+	case saved.Aborted:
+		k.told.Or(toldAbort)
+		c.reason.Store(&reason{saved.Reason})
+		c.phase.Store(aborted)
+	case saved.Applied == AllApplied:
+		c.phase.Store(applied)
+	}
+	t.link(last).Store(c)
+	t.succeed(last, c)
+	return c, nil
+}
+
+// maxGap bounds how many slots a restored log may have that hold nothing: those
+// of writers that were killed, and of batches. Each takes the memory of an entry.
+const maxGap = 1 << 24
+
+// restore fills a log that is private and empty.
+func (l *log[E]) restore(entries []Entry[E]) error {
+	next, c := uint64(0), &l.first
+	for _, e := range entries {
+		if e.Seq < next {
+			return fmt.Errorf("entry %d comes after entry %d", e.Seq, next-1)
+		}
+		if e.Seq-next > maxGap {
+			return fmt.Errorf("entry %d comes %d after the one before it", e.Seq, e.Seq-next+1)
+		}
+		for ; next < e.Seq; next++ {
+			c = l.find(c, next, true)
+			c.at(next).state.Store(uint64(dead))
+		}
+		c = l.find(c, next, true)
+		s := c.at(next)
+		s.value = e.Value
+		s.state.Store(uint64(spanning(published, 1)))
+		next++
+	}
+	l.reserved.Store(next)
+	return nil
+}
