@@ -139,8 +139,11 @@ func TestT28_StressBounds(t *testing.T) {
 				leave()
 			}
 		})
-		if c.Set(10, fresh(10)); c.Len() > 2 {
-			t.Errorf("%d keys at the end", c.Len())
+		c.Set(10, fresh(10))
+		for began := time.Now(); c.Len() > 2; runtime.Gosched() { // creations that all have left may just be ending
+			if time.Since(began) > time.Minute {
+				t.Fatalf("%d keys at the end", c.Len())
+			}
 		}
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)

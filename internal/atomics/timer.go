@@ -4,9 +4,19 @@ package atomics
 
 import "time"
 
-// After calls f on a goroutine of its own once d has passed, unless stop is
-// called before: time.AfterFunc. It does not tell whether stop came in time.
+// After calls f on a goroutine of its own when d has passed, unless stop comes
+// first. A timer that was stopped keeps nothing alive that f refers to: the
+// runtime may hold it until it would have fired.
 func After(d time.Duration, f func()) (stop func()) {
-	t := time.AfterFunc(d, f)
-	return func() { t.Stop() }
+	due := &deferred{f}
+	t := time.AfterFunc(d, due.run)
+	return func() {
+		if t.Stop() {
+			due.f = nil // nobody else looks at it any more
+		}
+	}
 }
+
+type deferred struct{ f func() }
+
+func (d *deferred) run() { d.f() }
