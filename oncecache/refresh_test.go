@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,11 +30,20 @@ func slowly(v int, err error) func(context.Context, string) (int, error) {
 // leases have been released.
 func TestRefresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var closed []int
+		var mu sync.Mutex
+		var closings []int
 		c := oncecache.MustNew(oncecache.Config[string, int]{Close: func(_ string, v int) error {
-			closed = append(closed, v)
+			mu.Lock()
+			defer mu.Unlock()
+			closings = append(closings, v)
 			return nil
 		}})
+		closed := func() []int {
+			synctest.Wait() // what is closed is so when the callers have been told
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(closings)
+		}
 		if v, err := c.Refresh(t.Context(), "k", slowly(1, nil)); v != 1 || err != nil {
 			t.Fatal(v, err)
 		}
@@ -58,14 +68,13 @@ func TestRefresh(t *testing.T) {
 			t.Errorf("%d in flight, %d keys", n, c.Len())
 		}
 		refreshers.Wait()
-		synctest.Wait() // the old value is let go when the callers have been told
 		wantGet(t, c, "k", 2)
-		if l.Value() != 1 || closed != nil {
-			t.Errorf("closed %v", closed)
+		if got := closed(); l.Value() != 1 || got != nil {
+			t.Errorf("closed %v", got)
 		}
 		l.Release()
-		if len(closed) != 1 || closed[0] != 1 {
-			t.Errorf("closed %v", closed)
+		if got := closed(); !slices.Equal(got, []int{1}) {
+			t.Errorf("closed %v", got)
 		}
 		if got := c.Stats(); got.Created != 2 {
 			t.Errorf("%+v", got)
@@ -79,8 +88,8 @@ func TestRefresh(t *testing.T) {
 		if v, err := c.Refresh(t.Context(), "k", slowly(3, nil)); v != 3 || err != nil {
 			t.Error(v, err)
 		}
-		if err := c.Close(t.Context()); err != nil || len(closed) != 3 {
-			t.Errorf("%v, closed %v", err, closed)
+		if err := c.Close(t.Context()); err != nil || len(closed()) != 3 {
+			t.Errorf("%v, closed %v", err, closed())
 		}
 		if oncecache.Pending(c) != 0 {
 			t.Error("something is pending")
@@ -149,8 +158,8 @@ func TestRefreshIsCalledOff(t *testing.T) {
 		}, oncecache.ErrClosed, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			closed := 0
-			c := oncecache.MustNew(oncecache.Config[string, int]{CreateTimeout: tt.timeout, Close: func(string, int) error { closed++; return nil }})
+			var closed atomic.Int32
+			c := oncecache.MustNew(oncecache.Config[string, int]{CreateTimeout: tt.timeout, Close: func(string, int) error { closed.Add(1); return nil }})
 			c.Set("k", 1)
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
@@ -164,8 +173,8 @@ func TestRefreshIsCalledOff(t *testing.T) {
 			if v, _ := c.Get("k"); v != tt.left {
 				t.Errorf("%s: the key has %d", name, v)
 			}
-			if err := c.Close(t.Context()); err != nil || closed != 2 || oncecache.Pending(c) != 0 {
-				t.Errorf("%s: %v, %d closed", name, err, closed)
+			if err := c.Close(t.Context()); err != nil || closed.Load() != 2 || oncecache.Pending(c) != 0 {
+				t.Errorf("%s: %v, %d closed", name, err, closed.Load())
 			}
 		})
 	}
