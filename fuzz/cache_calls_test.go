@@ -65,9 +65,8 @@ func (r *cacheRun) take(k *cacheCall, p *cachePart, again bool) (creates bool) {
 	if p.flight.Err == errRefused {
 		r.saw(k.kind, "the error that is kept")
 	}
-	if p.aboard = creates || k.kind != asksForMany; p.aboard {
-		r.m.Board(p.flight, k.kind == acquires)
-	}
+	p.aboard = true
+	r.m.Board(p.flight, k.kind == acquires)
 	if creates && k.kind == acquires && k.stays {
 		r.m.Busy(p.flight)
 	}
@@ -162,6 +161,9 @@ func (r *cacheRun) end(i int, how cacheEnding) {
 		r.m.Dispose(k.value(f.index, beyond))
 	}
 	f.ended = true
+	if k.panics || k.exits {
+		r.abandon(k.parts)
+	}
 	k.begun[f.index].end <- how
 	synctest.Wait()
 }
@@ -184,7 +186,7 @@ func (r *cacheRun) finish(f *cacheFunction, how cacheEnding) (heard bool) {
 	return r.m.Finish(ends...)
 }
 
-// settle lets those look again who must, and go on to what they wait for next.
+// settle lets those look again who must, and ends those that have come to a panic.
 // Of several who find a key free, the one whose function was called came first.
 func (r *cacheRun) settle() {
 	looking := slices.DeleteFunc(slices.Clone(r.calls), func(k *cacheCall) bool {
@@ -204,10 +206,23 @@ func (r *cacheRun) settle() {
 		r.begin(k, mine[i])
 	}
 	for _, k := range r.calls {
-		if p := k.awaits(); p != nil && !p.aboard && !k.over() {
-			p.aboard = true
-			r.m.Board(p.flight, false)
+		if k.left || k.runs() != nil || k.awaits() != nil {
+			continue
 		}
+		if i := slices.IndexFunc(k.parts, (*cachePart).thrown); i >= 0 {
+			r.abandon(k.parts[i+1:])
+		}
+	}
+}
+
+// abandon leaves what a batch still takes part in that ends in a panic, or in
+// runtime.Goexit.
+func (r *cacheRun) abandon(parts []*cachePart) {
+	for _, p := range parts {
+		if p.aboard && !p.flight.Over {
+			r.m.Leave(p.flight, false)
+		}
+		p.aboard = false
 	}
 }
 

@@ -35,6 +35,14 @@ func (m *mark) touch() {
 	}
 }
 
+// held notes that the entry was in use until now. The search for a victim has
+// seen the lease.
+func (m *mark) held() {
+	if m.used.Load()&usedForIdle == 0 {
+		m.used.Or(usedForIdle)
+	}
+}
+
 // asked reports whether the entry was used since the last call for this bit.
 func (m *mark) asked(bit uint32) bool {
 	return m.used.Load()&bit != 0 && m.used.And(^bit)&bit != 0

@@ -107,7 +107,7 @@ func (l *Lease[K, V]) Release() {
 	}
 	if l.root.order != nil {
 		if m := e.state.Load().mark; m != nil {
-			m.touch() // while it was held it was in use
+			m.held()
 		}
 	}
 	n := held.Add(-1) // LP(Release)

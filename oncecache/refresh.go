@@ -48,8 +48,8 @@ func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Cont
 			return v, err
 		}
 		got := made.(renewal[V])
-		if got.entry == nil && c.root.Load() != r {
-			return v, ErrClosed // Close came between the function's end and the renewal's
+		if got.ended && c.root.Load() != r {
+			return v, ErrClosed // Close is about to say so
 		}
 		if got.entry != e {
 			return got.value, nil
@@ -62,7 +62,8 @@ func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Cont
 // renewal is what the callers of Refresh get.
 type renewal[V any] struct {
 	value V
-	entry *entry[V] // that has the value; nil: it is not kept
+	entry *entry[V] // in which the renewal has put it; nil: it was overtaken
+	ended bool      // it was too late for the value to be kept
 }
 
 // makeAnew is the function of a renewal.
@@ -83,7 +84,7 @@ func (r *root[K, V]) makeAnew(ctx context.Context, k K, create func(context.Cont
 			r.books.begin(onePending)
 			part.then = func() { r.dispose(k, v) }
 		}
-		return renewal[V]{value: v}, nil
+		return renewal[V]{value: v, ended: true}, nil
 	}
 	var got renewal[V]
 	got, part.then = r.renew(k, e, v)
@@ -102,7 +103,7 @@ func (r *root[K, V]) renew(k K, e *entry[V], v V) (got renewal[V], then func()) 
 	}
 	n := r.newEntry(k, v)
 	if e != nil && r.entries.CompareAndSwap(k, e, n) { // LP(Refresh)
-		return renewal[V]{v, n}, func() {
+		return renewal[V]{value: v, entry: n}, func() {
 			defer r.release(k, e, r.leave(e)) // as Set does
 			r.settled(n)
 		}
@@ -110,7 +111,7 @@ func (r *root[K, V]) renew(k K, e *entry[V], v V) (got renewal[V], then func()) 
 	got.value = v
 	if now := r.entries.Load(k); now != nil {
 		if other, ok := now.get(); ok {
-			got = renewal[V]{other, now}
+			got.value = other
 		}
 	}
 	if r.close == nil {

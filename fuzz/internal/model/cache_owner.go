@@ -117,7 +117,14 @@ func (o *Owner) CompareAndDelete(k, v int) bool {
 }
 
 // Release ends one use of v, which k had. Discard is also CompareAndDelete.
-func (o *Owner) Release(v int) { o.unuse(v) }
+func (o *Owner) Release(v int) {
+	for _, p := range o.places {
+		if o.ready[p.key] == v { // it was in use until now
+			p.recent, p.last = true, o.Now
+		}
+	}
+	o.unuse(v)
+}
 
 // drop removes a value or a failure, if there is one.
 func (o *Owner) drop(k int) {
