@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stretchr/testify/require"
 
@@ -79,12 +80,13 @@ type cacheCall struct {
 	mu    sync.Mutex
 	begun []*begunFunction
 
-	// Written by the goroutine, and read after synctest.Wait.
-	done, returned bool
-	got            map[int]int
-	lease          *oncecache.Lease[int, int]
-	err            error
-	panicked       any
+	// Written by the goroutine, and read after done.
+	done     atomic.Bool
+	returned bool
+	got      map[int]int
+	lease    *oncecache.Lease[int, int]
+	err      error
+	panicked any
 }
 
 // cachePart is a call and one of its keys.
@@ -120,7 +122,7 @@ const beyond = 9
 func (k *cacheCall) run(c *oncecache.Cache[int, int]) {
 	defer func() {
 		k.panicked = recover()
-		k.done = true
+		k.done.Store(true)
 	}()
 	key := k.keys[0]
 	one := func(_ context.Context, key int) (int, error) {
@@ -266,8 +268,8 @@ func (r *cacheRun) checkCall(k *cacheCall) {
 		}
 		require.Equal(t, want, k.begun[i].keys, "keys of the function")
 	}
-	require.Equal(t, k.over(), k.done, "%v of %v has returned", k.kind, k.keys)
-	if !k.done || k.seen {
+	require.Equal(t, k.over(), k.done.Load(), "%v of %v has returned", k.kind, k.keys)
+	if !k.done.Load() || k.seen {
 		return
 	}
 	k.seen = true
