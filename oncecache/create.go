@@ -15,12 +15,7 @@ func (c *Cache[K, V]) slow(k K, e *entry[V], create func() (V, error)) (v V, err
 	r, who := c.shared(), caller{seat: oneCaller}
 	for {
 		if e = r.current(k, e); e == nil {
-			p, mine := new(phase[V]), false
-			p.by = goid.Token()
-			if e, mine = c.enter(r, k, p); mine {
-				n := creation[K, V]{root: r, key: k, entry: e, phase: p}
-				n.run(create)
-			}
+			e = c.lead(r, k, create)
 		}
 		last, _, err := e.outcome(&who)
 		if err == nil {
@@ -31,6 +26,24 @@ func (c *Cache[K, V]) slow(k K, e *entry[V], create func() (V, error)) (v V, err
 		}
 		e, who.aboard = nil, nil
 	}
+}
+
+// lead returns an entry whose outcome the caller of k gets. If the caller must
+// create it first, it has.
+//
+// It is apart from slow, so that those who wait need less stack than a new
+// goroutine has: a thousand who come at once would all have to grow theirs.
+//
+//go:noinline
+func (c *Cache[K, V]) lead(r *root[K, V], k K, create func() (V, error)) *entry[V] {
+	p := new(phase[V])
+	p.by = goid.Token()
+	e, mine := c.enter(r, k, p)
+	if mine {
+		n := creation[K, V]{root: r, key: k, entry: e, phase: p}
+		n.run(create)
+	}
+	return e
 }
 
 // enter returns an entry whose outcome the caller of k gets. Mine tells whether
