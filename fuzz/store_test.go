@@ -34,6 +34,7 @@ func FuzzStoreOps(f *testing.F) {
 			}
 			m.store.Times = 0
 			require.NoError(t, m.tracker.Flush(context.Background()))
+			synctest.Wait()
 			m.compare()
 			for c, _ := m.tracker.Current(); c != nil; c = c.Previous() {
 				require.Len(t, m.store.Set(c.ID()).Entries, len(m.known[c.ID()].entries), "flushed")
@@ -212,6 +213,7 @@ func (m *storeMachine) resume() {
 	id := func() string { m.next++; return fmt.Sprint("id-", m.next) }
 	tracker, err := cc.Resume(context.Background(), cc.Config[int]{Store: m.store, NewID: id, StoreTimeout: -1})
 	require.NoError(m.t, err)
+	synctest.Wait() // it tells the store what is sealed
 	known := map[string]*storedSet{}
 	for i, saved := range m.store.Sets {
 		was, set := m.known[saved.ID], &storedSet{sealed: saved.Sealed || i < len(m.store.Sets)-1, aborted: saved.Aborted}
