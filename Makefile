@@ -16,7 +16,7 @@ PUBLIC := ./atomicbreaker ./cowchangeset ./oncecache ./shardedregistry
 
 # The packages whose tests race: all but the benchmarks and the gates, which
 # build and disassemble rather than share memory.
-RACE := ./atomicbreaker/... ./cowchangeset/... ./oncecache/... ./shardedregistry/... ./internal/atomics/... ./internal/table/... ./fuzz/...
+RACE := ./atomicbreaker/... ./cowchangeset ./oncecache/... ./shardedregistry/... ./internal/atomics/... ./internal/table/... ./fuzz/...
 
 # What is checked in the model. The twins of internal/atomics and internal/table
 # exist there only.
@@ -53,6 +53,7 @@ unit: ## unit tests, examples, fuzz seeds, gates
 race: ## the same under the race detector at 1, 2 and 4 threads
 	@echo '== race detector'
 	GORACE=halt_on_error=1 $(GO) test -race -cpu 1,2,4 $(RACE)
+	GORACE=halt_on_error=1 $(GO) test -race ./cowchangeset/journal # files, mostly by one goroutine
 
 .PHONY: modelcheck
 modelcheck: ## explore all interleavings of small protocols, and compare with the tables in CHECKS.md
