@@ -5,13 +5,19 @@ import (
 	"errors"
 )
 
-// phase is what becomes of a sealed changeset.
+// fate is what becomes of a sealed changeset. It never changes; a Changeset goes
+// from one to the next by CAS, but that who applies leaves applying by a store.
 //
 //	idle ⇄ applying ─> applied
 //	  │       ⇅
 //	  │      done
 //	  └─> aborted
-type phase = uint32
+type fate struct {
+	phase  phase
+	reason string // of aborted
+}
+
+type phase uint8
 
 const (
 	idle     phase = iota // open, or sealed and neither applied nor aborted
@@ -21,8 +27,13 @@ const (
 	aborted
 )
 
-// reason is why a changeset was aborted.
-type reason struct{ text string }
+// in returns the phase; nil is idle.
+func (f *fate) in() phase {
+	if f == nil {
+		return idle
+	}
+	return f.phase
+}
 
 // Apply seals the changeset and calls fn with its entries. If fn returns nil,
 // the changeset is applied, and every later Apply returns ErrApplied. If fn
@@ -64,6 +75,9 @@ func (c *Changeset[E]) ApplyEach(ctx context.Context, fn func(ctx context.Contex
 		panic("cowchangeset: Changeset.ApplyEach called with a nil function")
 	}
 	return c.apply(ctx, func(f Final[E]) error {
+		if err := c.noteApplied(); err != nil {
+			return err // no further than one entry ahead of the store
+		}
 		from := c.cursor.Load()
 		for seq, e := range f.All() {
 			if seq < from {
@@ -87,18 +101,24 @@ func (c *Changeset[E]) ApplyEach(ctx context.Context, fn func(ctx context.Contex
 func (c *Changeset[E]) apply(ctx context.Context, fn func(Final[E]) error) error {
 	f, err := c.Seal(ctx)
 	if err != nil {
+		if p := c.fate.Load().in(); ctx.Err() == nil && (p == aborted || p == applied) {
+			return p.refusal()
+		}
 		return err
 	}
-	next := idle
-	switch {
-	case c.phase.CompareAndSwap(idle, applying):
-	case c.phase.CompareAndSwap(done, applying):
-		next = done
-	default:
-		return c.notIdle()
+	was := c.fate.Load()
+	next := was.in()
+	if next != idle && next != done {
+		return next.refusal()
 	}
-	defer func() { c.phase.Store(next) }() // LP(Apply)
+	if !c.fate.CompareAndSwap(was, &fate{phase: applying}) {
+		return c.fate.Load().in().refusal()
+	}
+	defer func() { c.fate.Store(&fate{phase: next}) }() // LP(Apply)
 	if next == idle {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err := fn(f); err != nil {
 			return err
 		}
@@ -112,9 +132,9 @@ func (c *Changeset[E]) apply(ctx context.Context, fn func(Final[E]) error) error
 	return nil
 }
 
-// notIdle returns why the changeset cannot be applied or aborted now.
-func (c *Changeset[E]) notIdle() error {
-	switch c.phase.Load() {
+// refusal returns why a changeset in this phase cannot be applied or aborted.
+func (p phase) refusal() error {
+	switch p {
 	case applied, done:
 		return ErrApplied
 	case aborted:
@@ -155,15 +175,22 @@ func (c *Changeset[E]) Abort(ctx context.Context, why error) error {
 		return context.Cause(ctx)
 	}
 	c.seal()
-	r := new(reason)
+	f := &fate{phase: aborted}
 	if why != nil {
-		r.text = why.Error()
+		f.reason = why.Error()
 	}
-	c.reason.CompareAndSwap(nil, r)
-	if !c.phase.CompareAndSwap(idle, aborted) { // LP(Abort)
-		if err := c.notIdle(); err != ErrAborted {
-			return err
+	for {
+		was := c.fate.Load() // LP(Abort): aborted before, or it cannot be
+		if was.in() == aborted {
+			break
 		}
+		if was.in() != idle {
+			return was.in().refusal()
+		}
+		if c.fate.CompareAndSwap(was, f) { // LP(Abort)
+			break
+		}
+		// An Apply has begun, or another Abort was faster.
 	}
 	if c.keep == nil {
 		return nil
@@ -175,11 +202,12 @@ func (c *Changeset[E]) Abort(ctx context.Context, why error) error {
 //
 // Reason is wait-free. It takes effect when the changeset is seen to be aborted.
 func (c *Changeset[E]) Reason() error {
-	if c.phase.Load() != aborted { // LP(Reason)
+	f := c.fate.Load() // LP(Reason)
+	switch {
+	case f.in() != aborted:
 		return nil
-	}
-	if text := c.reason.Load().text; text != "" {
-		return errors.New(text)
+	case f.reason != "":
+		return errors.New(f.reason)
 	}
 	return ErrAborted
 }

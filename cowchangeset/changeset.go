@@ -25,9 +25,8 @@ type Changeset[E any] struct {
 	// next goes from nil to the successor, once, by the CAS of its Start.
 	next atomics.Pointer[Changeset[E]]
 
-	phase  atomics.Uint32          // a phase, see apply.go
-	cursor atomics.Uint64          // how far it is applied; written by whoever is applying
-	reason atomics.Pointer[reason] // nil → why it is aborted, by CAS, before phase is
+	fate   atomics.Pointer[fate] // nil is idle; see apply.go
+	cursor atomics.Uint64        // how far it is applied; written by whoever is applying
 
 	fired atomics.Event // by the first who sees the log sealed
 	log   log[E]

@@ -29,8 +29,9 @@
 // A goroutine that stalls, anywhere in this package, delays nobody: others do
 // its work or go past it. In particular, a cut does not wait for a Record that
 // is under way. It voids that Record's place, and the Record takes a later one.
-// Only a receive from the channel of [Changeset.Sealed] can do no work: it waits
-// for the sealer, or any other operation that sees the seal.
+// Only a receive from the channel of [Changeset.Sealed], and a [Changeset.Tail]
+// that sleeps, can do no work: they wait for the sealer, or any other operation
+// that sees the seal, and for whoever has recorded something to wake them.
 //
 // Entries are numbered by Seq and changesets by Ordinal, and an earlier Record
 // of the same goroutine has the smaller pair. Seq may skip numbers: places that

@@ -1,6 +1,9 @@
 package cowchangeset
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Flush returns when the Store has all entries that were recorded before, and
 // knows of all changesets that were sealed; or with a StoreError, after which
@@ -15,12 +18,16 @@ func (t *Tracker[E]) Flush(ctx context.Context) error {
 	if t.storage == nil || t.first.Load() == nil {
 		return nil
 	}
+	var failed error
 	for c := t.first.Load(); c != nil; c = c.next.Load() {
 		if err := c.keep.until(ctx, c.due(c.cut())); err != nil { // LP(Flush)
-			return err
+			failed = errors.Join(failed, err)
+			if ctx.Err() != nil {
+				break
+			}
 		}
 	}
-	return nil
+	return failed
 }
 
 // Durable returns how much of the changeset the Store has: every entry with a Seq

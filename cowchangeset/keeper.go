@@ -65,6 +65,8 @@ func (g goal) within(h goal) bool {
 type round struct {
 	goal // what it is for; set before anyone else can see the end
 
+	method string // the round's own
+
 	again atomics.Bool // somebody has something new, perhaps after the cut
 
 	done    atomics.Event            // fired when there is an outcome
@@ -155,10 +157,10 @@ func (k *keeper[E]) begin() *round {
 func (k *keeper[E]) run(r *round) {
 	err := errStoreExited
 	defer func() {
-		err = k.explain("Append", err, recover())
+		err = k.explain(r.method, err, recover())
 		k.round.Store(nil)
 		r.end(err, false)
-		if err == nil && r.again.Load() {
+		if r.again.Load() {
 			k.begin() // or another caller has
 		}
 	}()
@@ -174,7 +176,7 @@ func (k *keeper[E]) catchUp(r *round) error {
 	c := k.of
 	m := c.cut()
 	r.goal = c.due(m)
-	for k.durable.Load() < m.n {
+	if k.durable.Load() < m.n {
 		next, entries := k.at.collect(m.n, maxAppend())
 		if len(entries) > 0 {
 			if err := k.call(r, "Append", func(ctx context.Context) error { return k.store.Append(ctx, c.id, entries) }); err != nil {
@@ -184,26 +186,32 @@ func (k *keeper[E]) catchUp(r *round) error {
 		}
 		k.at = next
 		k.durable.Store(next.i)
+		if !k.has(r.goal) {
+			r.again.Store(true) // one call in a round: who waits for these entries waits for no more
+		}
+		return nil
 	}
-	if due := r.told &^ k.told.Load(); due&toldSeal != 0 {
+	switch due := r.told &^ k.told.Load(); {
+	case due&toldSeal != 0:
 		manifest := Manifest{Len: m.live, Last: k.last}
 		if err := k.call(r, "Seal", func(ctx context.Context) error { return k.store.Seal(ctx, c.id, manifest) }); err != nil {
 			return err
 		}
 		k.told.Or(toldSeal)
-	}
-	if r.goal.applied > k.applied.Load() {
-		next, applier := r.goal.applied, k.store.(Applier) // or cursor would not be due
+	case r.goal.applied > k.applied.Load():
+		next, applier := r.goal.applied, k.store.(Applier)
 		if err := k.call(r, "Applied", func(ctx context.Context) error { return applier.Applied(ctx, c.id, next) }); err != nil {
 			return err
 		}
 		k.applied.Store(next)
-	}
-	if due := r.told &^ k.told.Load(); due&toldAbort != 0 {
-		if err := k.call(r, "Abort", func(ctx context.Context) error { return k.store.Abort(ctx, c.id, c.reason.Load().text) }); err != nil {
+	case due&toldAbort != 0:
+		if err := k.call(r, "Abort", func(ctx context.Context) error { return k.store.Abort(ctx, c.id, c.fate.Load().reason) }); err != nil {
 			return err
 		}
 		k.told.Or(toldAbort)
+	}
+	if !k.has(r.goal) {
+		r.again.Store(true)
 	}
 	return nil
 }
@@ -213,7 +221,7 @@ func (c *Changeset[E]) due(m *mark[E]) goal {
 	g := goal{n: m.n}
 	if m.final {
 		g.told = toldSeal
-		if c.phase.Load() == aborted {
+		if c.fate.Load().in() == aborted {
 			g.told |= toldAbort
 		}
 		if _, ok := c.keep.store.(Applier); ok {
@@ -226,6 +234,7 @@ func (c *Changeset[E]) due(m *mark[E]) goal {
 // call calls the store. If that takes too long, those who wait for r need not
 // wait any more; the call is waited for nevertheless.
 func (k *keeper[E]) call(r *round, method string, f func(context.Context) error) error {
+	r.method = method
 	ctx, cancel := atomics.WithCancelCause(context.Background())
 	defer cancel(nil)
 	if k.timeout > 0 {
@@ -246,10 +255,22 @@ func (k *keeper[E]) call(r *round, method string, f func(context.Context) error)
 func (k *keeper[E]) explain(method string, err error, thrown any) error {
 	switch {
 	case thrown != nil:
-		return k.failed(method, fmt.Errorf("panic: %v", thrown))
+		return k.failed(method, panicked{thrown})
 	case err == errStoreExited:
 		return k.failed(method, err)
 	}
+	return err
+}
+
+// panicked is a panic of a store. It runs no code of the value before somebody
+// asks for the text.
+type panicked struct{ value any }
+
+func (p panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// Unwrap returns the value, if it is an error.
+func (p panicked) Unwrap() error {
+	err, _ := p.value.(error)
 	return err
 }
 

@@ -235,11 +235,16 @@ func together(n int, f func(i int)) {
 	done.Wait()
 }
 
-func (m *memory) check(t *testing.T) {
-	t.Helper()
+// blunders returns the mistakes of the tracker.
+func (m *memory) blunders() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, s := range m.mistakes {
+	return slices.Clone(m.mistakes)
+}
+
+func (m *memory) check(t *testing.T) {
+	t.Helper()
+	for _, s := range m.blunders() {
 		t.Error("the tracker's mistake:", s)
 	}
 }

@@ -5,10 +5,10 @@ import "fmt"
 // Prune forgets the oldest changesets, so that no more than keep are left, and
 // returns how many it has forgotten. They are no longer among IDs and in Trails
 // that are taken from now on; ordinals do not change. The memory of a changeset
-// returns when nobody holds it, or a Trail or changeset from before it.
+// returns when nobody holds it, or a Trail, Final or changeset from before it.
 //
 // With a Store, Prune stops at the first changeset that the store has not been
-// told to the end, as by Flush. It panics if keep is less than 1.
+// told to the end, and asks for that to be tried again. It panics if keep is less than 1.
 //
 // Prune is lock-free. It takes effect when the tracker's first changeset is
 // replaced.
@@ -26,11 +26,17 @@ func (t *Tracker[E]) Prune(keep int) int {
 		for last.ordinal-c.ordinal >= uint64(keep) && c.stored() {
 			c = c.next.Load()
 		}
+		if c.keep != nil && last.ordinal-c.ordinal >= uint64(keep) {
+			c.keep.kick() // or it would be stopped here for ever
+		}
 		if c == first {
 			return 0
 		}
 		if t.first.CompareAndSwap(first, c) { // LP(Prune)
-			c.prev.Store(nil)
+			for p := first; p != c; {
+				p = p.next.Load()
+				p.prev.Store(nil)
+			}
 			return int(c.ordinal - first.ordinal)
 		}
 		// Another Prune was faster.

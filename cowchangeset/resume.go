@@ -8,9 +8,10 @@ import (
 
 // Resume returns a tracker that has what the Store had when the last one ended:
 // each changeset that was started, with the entries that were durable, their Seq
-// and receipts. The latest one goes on if it was not sealed; seal or abort it if
-// what it was for has ended with the process. Those before it are sealed; what
-// the store was not told of that, it is told now.
+// and receipts; and maybe, at the end, one whose Start had failed. The latest one
+// goes on if it was not sealed; seal or abort it if what it was for has ended with
+// the process. Those before it are sealed; what the store was not told of that,
+// it is told now.
 //
 // The Store must be a Loader, and no other tracker may use it. Resume reads it on
 // the caller's goroutine. It panics if ctx is nil.
@@ -84,19 +85,17 @@ func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E],
 	switch {
 	case saved.Aborted:
 		k.told.Or(toldAbort)
-		c.reason.Store(&reason{saved.Reason})
-		c.phase.Store(aborted)
+		c.fate.Store(&fate{aborted, saved.Reason})
 	case saved.Applied == AllApplied:
-		c.phase.Store(applied)
+		c.fate.Store(&fate{phase: applied})
 	}
 	t.link(last).Store(c)
 	t.succeed(last, c)
 	return c, nil
 }
 
-// maxGap bounds how many slots a restored log may have that hold nothing: those
-// of writers that were killed, and of batches. Each takes the memory of an entry.
-const maxGap = 1 << 24
+// maxSeq keeps what a store says from reaching the sealed bit.
+const maxSeq = 1 << 62
 
 // restore fills a log that is private and empty.
 func (l *log[E]) restore(entries []Entry[E]) error {
@@ -105,12 +104,11 @@ func (l *log[E]) restore(entries []Entry[E]) error {
 		if e.Seq < next {
 			return fmt.Errorf("entry %d comes after entry %d", e.Seq, next-1)
 		}
-		if e.Seq-next > maxGap {
-			return fmt.Errorf("entry %d comes %d after the one before it", e.Seq, e.Seq-next+1)
+		if e.Seq >= maxSeq {
+			return fmt.Errorf("entry %d is beyond what a changeset can have", e.Seq)
 		}
-		for ; next < e.Seq; next++ {
-			c = l.find(c, next, true)
-			c.at(next).state.Store(uint64(dead))
+		if e.Seq != next {
+			c, next = l.skip(c, next, e.Seq), e.Seq
 		}
 		c = l.find(c, next, true)
 		s := c.at(next)
@@ -120,4 +118,19 @@ func (l *log[E]) restore(entries []Entry[E]) error {
 	}
 	l.reserved.Store(next)
 	return nil
+}
+
+// skip leaves out the slots from i to n, those of writers that were killed: one
+// slot speaks for all. If they are many, the next chunk begins behind them, and
+// they take no memory. It returns a chunk that is not after n.
+func (l *log[E]) skip(c *chunk[E], i, n uint64) *chunk[E] {
+	c = l.find(c, i, true)
+	c.at(i).state.Store(uint64(spanning(killed, n-i)))
+	if n-i > uint64(maxChunk()) { // so that n is beyond c
+		next := c.after()
+		next.base = n
+		c.next.Store(next)
+		c = next
+	}
+	return c
 }

@@ -281,13 +281,13 @@ func TestResumeRefuses(t *testing.T) {
 		return cowchangeset.Header{ID: id, Ordinal: n, Previous: previous}
 	}
 	for want, l := range map[string]liar{
-		"empty ID":                              {all: []saved{{Header: header("", 1, "")}}},
-		"its ordinal is 0":                      {all: []saved{{Header: header("a", 0, "")}}},
-		"its ordinal is 3, after 1":             {all: []saved{{Header: header("a", 1, "")}, {Header: header("b", 3, "a")}}},
-		`it follows "x", after "a"`:             {all: []saved{{Header: header("a", 1, "")}, {Header: header("b", 2, "x")}}},
-		"entry 2 comes after entry 2":           {all: []saved{{Header: header("a", 1, ""), Entries: []item{{2, 0}, {2, 0}}}}},
-		"comes 1099511627777 after the one bef": {all: []saved{{Header: header("a", 1, ""), Entries: []item{{1 << 40, 0}}}}},
-		"disk full":                             {all: []saved{{Header: header("a", 1, "")}}, err: errDisk},
+		"empty ID":                    {all: []saved{{Header: header("", 1, "")}}},
+		"its ordinal is 0":            {all: []saved{{Header: header("a", 0, "")}}},
+		"its ordinal is 3, after 1":   {all: []saved{{Header: header("a", 1, "")}, {Header: header("b", 3, "a")}}},
+		`it follows "x", after "a"`:   {all: []saved{{Header: header("a", 1, "")}, {Header: header("b", 2, "x")}}},
+		"entry 2 comes after entry 2": {all: []saved{{Header: header("a", 1, ""), Entries: []item{{2, 0}, {2, 0}}}}},
+		"is beyond what":              {all: []saved{{Header: header("a", 1, ""), Entries: []item{{1 << 62, 0}}}}},
+		"disk full":                   {all: []saved{{Header: header("a", 1, "")}}, err: errDisk},
 	} {
 		l.memory = newMemory()
 		tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: l})

@@ -39,6 +39,15 @@ func (t *Tracker[E]) startStored(ctx context.Context, n *Changeset[E], only bool
 // take waits for the caller's turn to call Store.Start.
 func (s *storage[E]) take(ctx context.Context) (*atomics.Event, error) {
 	mine := atomics.MakeEvent()
+	if s.turn.CompareAndSwap(nil, &mine) {
+		return &mine, nil
+	}
+	if s.timeout > 0 {
+		bounded, cancel := atomics.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer atomics.After(s.timeout, func() { cancel(errStoreHangs) })()
+		ctx = bounded
+	}
 	for !s.turn.CompareAndSwap(nil, &mine) {
 		if w := s.turn.Load(); w != nil {
 			if w.WaitContext(ctx) != nil {
@@ -69,7 +78,7 @@ func (t *Tracker[E]) tell(ctx context.Context, turn *atomics.Event, n *Changeset
 	atomics.Go(func() {
 		err := errStoreExited
 		defer func() {
-			err = k.explain("Start", err, recover())
+			err = k.explain(r.method, err, recover())
 			switch {
 			case err != nil:
 				r.end(err, false)
@@ -82,7 +91,14 @@ func (t *Tracker[E]) tell(ctx context.Context, turn *atomics.Event, n *Changeset
 		}()
 		err = k.call(r, "Start", func(ctx context.Context) error { return t.store.Start(ctx, h) })
 	})
+	waited := false
+	defer func() {
+		if !waited && settled.Swap(true) { // ctx panics, or has called runtime.Goexit
+			t.pass(turn)
+		}
+	}()
 	err := r.done.WaitContext(ctx)
+	waited = true
 	if err != nil {
 		err = k.failed("wait", context.Cause(ctx))
 	} else {

@@ -29,7 +29,8 @@ type Store[E any] interface {
 	// error it is called again with the same first entry, and maybe more behind
 	// the others: what the store has by Seq, it must not add twice. Entries
 	// recorded by one RecordBatch come in one call, and all or none of what a
-	// call brings must survive a crash. It must not keep the slice.
+	// call brings must survive a crash. It must not keep the slice. An entry
+	// that a store refuses for good keeps all later ones of its changeset out.
 	Append(ctx context.Context, id string, entries []Entry[E]) error
 
 	// Seal says that the changeset is complete.
@@ -70,7 +71,7 @@ type Applier interface {
 }
 
 // AllApplied is what Applier.Applied is told when a changeset has been applied.
-const AllApplied = math.MaxUint64
+const AllApplied uint64 = math.MaxUint64
 
 // Loader is a Store that can tell Resume what it has.
 type Loader[E any] interface {

@@ -26,7 +26,7 @@ func (c *Changeset[E]) Tail(ctx context.Context, from uint64) iter.Seq2[uint64, 
 		p, more := c.log.start(), true
 		for ctx.Err() == nil {
 			m := c.cut() // LP(Tail)
-			p, more = p.walk(m.n, func(seq uint64, e E) bool { return seq < from || yield(seq, e) })
+			p, more = p.walk(m.n, func(seq uint64, e E) bool { return seq < from || ctx.Err() == nil && yield(seq, e) })
 			if !more || m.final || !c.log.await(ctx, m) {
 				return
 			}

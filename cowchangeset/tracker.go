@@ -48,7 +48,8 @@ func (t *Tracker[E]) link(c *Changeset[E]) *atomics.Pointer[Changeset[E]] {
 // Start begins a new changeset, which becomes the latest, and seals the one
 // before it, in one step. If ctx is done, or NewID or the Store fails, nothing
 // changes; it panics if ctx is nil. Meanwhile the changeset before it is recorded
-// into.
+// into. Should the process end before another Start, though, a Store that has
+// done its work and could not say so resumes with the changeset that failed.
 //
 // Start is lock-free, and with a Store blocking on that. It takes effect when the changeset before the new one is
 // sealed or, if that was sealed already or there is none, when the new one is
