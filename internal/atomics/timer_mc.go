@@ -13,8 +13,7 @@ import (
 // before it. Time passes at any speed there: d is not looked at.
 func After(d time.Duration, f func()) (stop func()) {
 	if !mc.Modelled() {
-		t := time.AfterFunc(d, f)
-		return func() { t.Stop() }
+		return later(d, f)
 	}
 	t := new(modelTimer)
 	mc.Go(func() {
