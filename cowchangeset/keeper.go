@@ -22,8 +22,9 @@ type storage[E any] struct {
 
 // keeper brings the store up to date with one changeset, in rounds: one at a
 // time, each on a goroutine of its own that ends with it. A round takes a cut,
-// and tells the store everything up to there. So whoever waits for one entry
-// shares a call of the store with all those that came before the cut.
+// and makes one call of the store: of the entries up to there, as far as one call
+// takes them, or else of what follows. So whoever waits for an entry shares a call
+// with those that came before the cut, and does not wait for the next one.
 type keeper[E any] struct {
 	*storage[E]
 	of *Changeset[E]
@@ -104,7 +105,8 @@ func (k *keeper[E]) recorded(seq, n uint64) error {
 // until waits until the store knows all of g. It returns an error if a round
 // that should have told it has failed, or takes too long, or if ctx has ended.
 //
-// It goes round again only if a round has ended that began too early for g.
+// It goes round again only if a round has ended that began too early for g, or
+// that had something to tell which comes before.
 func (k *keeper[E]) until(ctx context.Context, g goal) error {
 	for !k.has(g) {
 		r := k.round.Load()
@@ -171,7 +173,8 @@ func (k *keeper[E]) run(r *round) {
 // which it never splits.
 func maxAppend() int { return atomics.Limit(4096, 1) }
 
-// catchUp tells the store what is new.
+// catchUp tells the store the first of what is new, and asks for another round if
+// that is not all.
 func (k *keeper[E]) catchUp(r *round) error {
 	c := k.of
 	m := c.cut()

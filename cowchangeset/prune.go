@@ -8,7 +8,8 @@ import "fmt"
 // returns when nobody holds it, or a Trail, Final or changeset from before it.
 //
 // With a Store, Prune stops at the first changeset that the store has not been
-// told to the end, and asks for that to be tried again. It panics if keep is less than 1.
+// told to the end, and asks for that to be tried again. It panics if keep is less
+// than 1.
 //
 // Prune is lock-free. It takes effect when the tracker's first changeset is
 // replaced.
