@@ -12,6 +12,7 @@ import (
 type campaign struct {
 	*toolchain
 	killers *killers
+	memory  *memory // or nil
 	review  *review
 	config  *config
 	out     io.Writer
@@ -23,6 +24,7 @@ type campaign struct {
 
 	mu       sync.Mutex
 	done     int
+	tried    int // of those done
 	verdicts map[*mutant]*verdict
 }
 
@@ -31,7 +33,8 @@ type verdict struct {
 	fate  fate
 	layer string // that killed it
 	result
-	took time.Duration
+	took   time.Duration
+	before bool // found in an earlier campaign
 }
 
 type fate int
@@ -51,6 +54,11 @@ func (c *campaign) run() error {
 			return err
 		}
 		if b != nil {
+			if c.memory != nil {
+				if b.inputs, err = c.memory.inputs(c.toolchain, b.build, b.dir); err != nil {
+					return err
+				}
+			}
 			fmt.Fprintf(c.out, "%s: %s tests pass without a mutant, in %v\n", c.target.dir, l.name, b.whole.Round(10*time.Millisecond))
 			c.baselines = append(c.baselines, b)
 		}
@@ -66,7 +74,11 @@ func (c *campaign) run() error {
 	for w := range c.config.workers {
 		workers.Go(func() {
 			for m := range queue {
-				c.finish(m, c.try(m, fmt.Sprint("worker", w)))
+				v := c.recall(m)
+				if v == nil {
+					v = c.try(m, fmt.Sprint("worker", w))
+				}
+				c.finish(m, v)
 			}
 		})
 	}
@@ -155,6 +167,12 @@ func (c *campaign) finish(m *mutant, v *verdict) {
 	defer c.mu.Unlock()
 	c.done++
 	c.verdicts[m] = v
+	if !v.before {
+		c.tried++
+		if err := c.keep(m, v); err != nil {
+			fmt.Fprintln(c.out, "the verdict is not kept:", err)
+		}
+	}
 	said := v.layer + " " + v.test
 	switch v.fate {
 	case lived:
@@ -167,8 +185,10 @@ func (c *campaign) finish(m *mutant, v *verdict) {
 	case halted:
 		said += " (" + v.how.String() + ")"
 	}
-	elapsed := time.Since(c.started)
-	left := elapsed / time.Duration(c.done) * time.Duration(len(c.mutants)-c.done)
+	if v.before {
+		said += " (before)"
+	}
+	left := time.Since(c.started) / time.Duration(max(c.tried, 1)) * time.Duration(len(c.mutants)-c.done)
 	fmt.Fprintf(c.out, "%4d/%d  %5.1fs  %s left  %s %s\n            %s\n", c.done, len(c.mutants), v.took.Seconds(),
 		left.Round(time.Second), m.place(), m.key(), said)
 	if c.config.verbose && v.fate != same {

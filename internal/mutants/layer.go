@@ -148,6 +148,7 @@ type baseline struct {
 	code    uint64
 	peak    int64  // of memory
 	program []byte // to look functions up in
+	inputs  string // a hash of what it is made of
 
 	tests string                   // a pattern that selects them
 	took  map[string]time.Duration // by those of them that have no subtests, and by subtest
