@@ -18,6 +18,7 @@ type campaign struct {
 	out     io.Writer
 
 	target    *target
+	sources   string // a hash of what it is made of
 	mutants   []*mutant
 	baselines []*baseline
 	started   time.Time
@@ -47,18 +48,16 @@ const (
 )
 
 // run prints what becomes of each mutant.
-func (c *campaign) run() error {
+func (c *campaign) run() (err error) {
+	if c.sources, err = c.toolchain.sources(c.target.dir); err != nil {
+		return err
+	}
 	for _, l := range c.config.order() {
 		b, err := l.measure(c.toolchain, c.target.dir, c.baselines)
 		if err != nil {
 			return err
 		}
 		if b != nil {
-			if c.memory != nil {
-				if b.inputs, err = c.memory.inputs(c.toolchain, b.build, b.dir); err != nil {
-					return err
-				}
-			}
 			fmt.Fprintf(c.out, "%s: %s tests pass without a mutant, in %v\n", c.target.dir, l.name, b.whole.Round(10*time.Millisecond))
 			c.baselines = append(c.baselines, b)
 		}
