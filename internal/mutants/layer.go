@@ -159,6 +159,9 @@ type baseline struct {
 	inputs  string            // a hash of what it is made of
 	files   map[string]string // and of the files of the tests, by function
 
+	joined string   // the program with all mutants together, or ""
+	apart  []string // functions that cannot be run with it
+
 	tests string                   // a pattern that selects them
 	took  map[string]time.Duration // by those of them that have no subtests, and by subtest
 	quick string                   // a pattern that selects the shortest
@@ -192,7 +195,7 @@ func (l *layer) measure(g *toolchain, target string, before []*baseline) (*basel
 		}
 		b.tests = before[i].quick
 	}
-	binary, err := g.test(l.build, b.dir, "baseline", nil)
+	binary, err := g.test(l.build, b.dir, "baseline", "")
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +204,7 @@ func (l *layer) measure(g *toolchain, target string, before []*baseline) (*basel
 		return nil, err
 	}
 	start := time.Now()
-	r := b.run(g, binary, b.tests, 10*time.Minute, math.MaxInt64)
+	r := b.run(g, program{binary: binary}, b.tests, 10*time.Minute, math.MaxInt64)
 	b.whole = time.Since(start)
 	if r.how != passed {
 		return nil, fmt.Errorf("the %s tests of %s fail without any mutant:\n%s", l.name, target, r.output)

@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// A campaign against the fixture's tests: one mutant dies of the protocol, and
-// one lives, since no test calls its function.
+// A campaign against the fixture's tests: one mutant dies of the protocol, one
+// of a test that it must be built alone for, and one lives, since no test calls
+// its function.
 func TestCampaign(t *testing.T) {
-	c, err := parse([]string{"-run", `raise: torn|publish: dropped: b.ready`, "-layers", "protocol,unit", fixture}, os.Stderr)
+	c, err := parse([]string{"-run", `raise: torn|publish: dropped: b.ready|stable: stale`, "-layers", "protocol,unit", fixture}, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +39,8 @@ func TestCampaign(t *testing.T) {
 	for _, want := range []string{
 		"raise: torn: b.word.CompareAndSwap(now, to)\n            protocol TestRaiseProtocol\n",
 		"publish: dropped: b.ready.Fire()\n            LIVED\n",
+		": unit tests that need mutants by themselves: TestStable\n",
+		"stable: stale: b.word.Load()\n            unit TestStable\n",
 		"fixture.go:37: LIVED\nbox.publish: dropped: b.ready.Fire()\n\t- \tb.ready.Fire()\n",
 		".txt:1: it does not live: protocol TestRaiseProtocol kills it: box.raise: torn",
 	} {
