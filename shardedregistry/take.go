@@ -111,7 +111,7 @@ func (t *taker[K, V]) judge(s *sighting[K, V], c *cell[K, V]) {
 func (t *taker[K, V]) clear(k hkey[K], c *cell[K, V]) {
 	rec := c.rec.Load()
 	if rec.mark&datedBit != 0 && !t.root.settle(rec) && rec.dead() {
-		t.root.shard(k.hash).unlink(k, c, rec)
+		t.root.shard(k.hash).table.Load().unlink(k, c, rec)
 	}
 }
 
@@ -124,6 +124,9 @@ func (t *taker[K, V]) snapshot() *Snapshot[K, V] {
 		}
 	}
 	s := &Snapshot[K, V]{naming: t.root.naming, keys: t.keys, records: make([]*record[V], 0, present)}
+	if t.root.custody != nil {
+		s.clone = t.root.custody.clone
+	}
 	if present < len(t.sight) {
 		s.keys = makeDirectory[K](present)
 	}
