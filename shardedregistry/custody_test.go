@@ -236,12 +236,14 @@ func TestCloneLeaves(t *testing.T) {
 // version and changes nothing.
 func TestFingerprint(t *testing.T) {
 	next := map[string]func(*shardedregistry.Registry[string, list]){
-		"Get":         func(r *shardedregistry.Registry[string, list]) { r.Get("a") },
-		"Lookup":      func(r *shardedregistry.Registry[string, list]) { r.Lookup("a") },
-		"Put":         func(r *shardedregistry.Registry[string, list]) { r.Put("a", of(5)) },
-		"Update":      func(r *shardedregistry.Registry[string, list]) { r.Update("a", grow(5)) },
-		"UpdateIf":    func(r *shardedregistry.Registry[string, list]) { r.UpdateIf("a", version(r), of(5)) },
-		"Upsert":      func(r *shardedregistry.Registry[string, list]) { r.Upsert("a", func(list, bool) (list, error) { return of(5), nil }) },
+		"Get":      func(r *shardedregistry.Registry[string, list]) { r.Get("a") },
+		"Lookup":   func(r *shardedregistry.Registry[string, list]) { r.Lookup("a") },
+		"Put":      func(r *shardedregistry.Registry[string, list]) { r.Put("a", of(5)) },
+		"Update":   func(r *shardedregistry.Registry[string, list]) { r.Update("a", grow(5)) },
+		"UpdateIf": func(r *shardedregistry.Registry[string, list]) { r.UpdateIf("a", version(r), of(5)) },
+		"Upsert": func(r *shardedregistry.Registry[string, list]) {
+			r.Upsert("a", func(list, bool) (list, error) { return of(5), nil })
+		},
 		"GetOrCreate": func(r *shardedregistry.Registry[string, list]) { r.GetOrCreate("a", nil2(nil)) },
 		"Delete":      func(r *shardedregistry.Registry[string, list]) { r.Delete("a") },
 		"DeleteIf":    func(r *shardedregistry.Registry[string, list]) { r.DeleteIf("a", version(r)) },

@@ -169,3 +169,16 @@ func ShardSize[K comparable, V any]() uintptr { return unsafe.Sizeof(shard[K, V]
 
 // Imprints returns the number of values that are remembered for Fingerprint.
 func Imprints[K comparable, V any](r *Registry[K, V]) int { return r.root.Load().custody.prints.Len() }
+
+// Bodies returns the number of shards that have a table.
+func Bodies[K comparable, V any](r *Registry[K, V]) (n int) {
+	for i := range r.install().shards {
+		if r.root.Load().shards[i].table.Load() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Hash returns the hash of a key.
+func Hash[K comparable, V any](r *Registry[K, V], key K) uint64 { return r.install().hash(key) }
