@@ -26,12 +26,12 @@ type Ref[K comparable, V any] struct {
 
 // anchor is what the copies of a Ref share. It is immutable but for cell.
 type anchor[K comparable, V any] struct {
-	place place[K, V] // whose last is &cell
-	bad   error       // why the key is invalid, or nil
-
 	// cell is nil, or the cell that was last found for the key. Readers and
 	// writers replace one that they find dead by CAS, by what the table holds.
 	cell atomics.Pointer[cell[K, V]]
+
+	place place[K, V] // whose last is &cell
+	bad   error       // why the key is invalid, or nil
 }
 
 // Ref returns a handle to key. It does not say whether key is present or valid:
