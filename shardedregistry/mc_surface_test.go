@@ -5,6 +5,7 @@ package shardedregistry_test
 import (
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/mc"
@@ -317,12 +318,9 @@ func TestFingerprintProtocols(t *testing.T) {
 func TestFingerprintFindsProtocol(t *testing.T) {
 	cfg := mc.Config{Operations: "Create, change behind its back, Get ∥ Delete"}
 	mc.Check(t, cfg, func(m *mc.M) {
-		text := "as stored"
+		var changed atomic.Bool // in place of the value's fields, whose change would be a data race
 		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1, Fingerprint: func(v int) string {
-			if v == 1 {
-				return text
-			}
-			return ""
+			return fmt.Sprint(v, changed.Load())
 		}})
 		var found [2]bool
 		watch := func(i int, do func()) {
@@ -331,7 +329,7 @@ func TestFingerprintFindsProtocol(t *testing.T) {
 		}
 		m.Go(func() {
 			r.Create("a", 1)
-			text = "changed" // the model runs one thread at a time
+			changed.Store(true)
 			watch(0, func() { r.Get("a") })
 		})
 		m.Go(func() { watch(1, func() { r.Delete("a") }) })
