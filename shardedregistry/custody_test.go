@@ -377,6 +377,20 @@ func TestStressFingerprint(t *testing.T) {
 	}
 }
 
+// A deleter that stalls does not take the imprint of the key's next life with it.
+func TestFingerprintOfANextLife(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, list]{Fingerprint: describe})
+	mustPut(t, r, "a", of(1))
+	rest := shardedregistry.Kill(r, "a")
+	l := of(1, 2)
+	mustPut(t, r, "a", l)
+	rest()
+	(*l)[0] = 99
+	if p, _ := left(t, func() { r.Get("a") }).(string); !strings.Contains(p, "it was [1,2] and is [99,2]") {
+		t.Errorf("the panic is %q", p)
+	}
+}
+
 // T5: a Fingerprint that panics after a value was stored has changed nothing but
 // that.
 func TestFingerprintLeaves(t *testing.T) {

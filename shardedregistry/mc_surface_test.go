@@ -239,6 +239,7 @@ func TestRefProtocols(t *testing.T) {
 		{"upsert and delete", seen, threads{{byRef(upsert(1))}, {byRef(upsert(2))}, {rRemove}}},
 		{"updateIf and DeleteIf", seen, threads{{byRef(updateIf(1, 5)), rGet}, {byRef(removeIf(1)), byRef(create(6))}}},
 		{"updateIf of a later life", deleted, threads{{create(5), remove}, {byRef(updateIf(3, 6))}}},
+		{"updateIf while a reader forgets", seen, threads{{byRef(updateIf(1, 5))}, {remove}, {rGet}}},
 		{"two delete", seen, threads{{rRemove, rGet}, {rRemove}, {create(5)}}},
 		{"create and get or create", deleted, threads{{byRef(create(1)), rGet}, {byRef(getOrCreate(2))}}},
 		{"a deleter behind a creator", seen, threads{{rRemove}, {byRef(create(5)), rRemove}}},

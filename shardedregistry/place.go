@@ -43,8 +43,9 @@ func (p *place[K, V]) loadLive() (*cell[K, V], *record[V]) {
 // because cells leave it dead. One that is dead may have died long ago and says
 // nothing about now, so that the table is asked.
 //
-// What is remembered may be older than what others have found since; then it is
-// dead, and the next to read it finds that out.
+// What is remembered is a hint. A slow one may store what is older than what
+// others have found since; then it is dead, or absent, and the next to read it
+// finds that out.
 func (p *place[K, V]) recall() (*cell[K, V], *record[V]) {
 	last := p.last.Load()
 	if last != nil {
@@ -54,7 +55,7 @@ func (p *place[K, V]) recall() (*cell[K, V], *record[V]) {
 	}
 	c, rec := p.root.loadLive(p.key)
 	if c != last {
-		p.last.CompareAndSwap(last, c) // or somebody else has found something
+		p.last.Store(c)
 	}
 	return c, rec
 }

@@ -12,11 +12,10 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // finds it absent; when it is created again, present. Refs may be copied, kept
 // and used by any number of goroutines; copies share what they remember.
 //
-// A Ref keeps its registry alive with all that is in it. What it remembers of a
-// key that was deleted is 32 bytes without a value, until the next use of the
-// Ref or its copies; and if the key was deleted and created again while a
-// snapshot was being taken, the values that the key had before and that the
-// snapshot asked for.
+// A Ref keeps its registry alive with all that is in it. Of a key that was
+// deleted it keeps a record without a value until it or a copy is next used;
+// and, if the key was deleted and created again while a snapshot was being taken,
+// the values before that which the snapshot needed.
 //
 // A Ref of an invalid key, and the zero Ref, find their key absent, and return
 // [ErrInvalidKey] where an error is returned.
@@ -26,8 +25,8 @@ type Ref[K comparable, V any] struct {
 
 // anchor is what the copies of a Ref share. It is immutable but for cell.
 type anchor[K comparable, V any] struct {
-	// cell is nil, or the cell that was last found for the key. Readers and
-	// writers replace one that they find dead by CAS, by what the table holds.
+	// cell is nil, or a cell that was found for the key, dead or alive. Readers
+	// and writers replace one that they find dead by what the table holds.
 	cell atomics.Pointer[cell[K, V]]
 
 	place place[K, V] // whose last is &cell
