@@ -43,10 +43,10 @@ func (r *Registry[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err e
 	for key, value := range entries {
 		// LP(CreateMany): that of Create.
 		_, err := r.Create(key, value)
-		switch {
-		case err == nil:
+		switch err := err.(type) {
+		case nil:
 			created++
-		case errors.Is(err, ErrExists):
+		case *ExistsError:
 			failed = append(failed, err)
 		default:
 			failed = append(failed, &KeyError{key, err})

@@ -162,24 +162,33 @@ func wantInvalidRef[K comparable](t *testing.T, ref shardedregistry.Ref[K, int])
 	}
 }
 
-// A Ref whose key is gone keeps none of its values, and one that is used again
-// keeps nothing at all.
+// A Ref whose key is gone keeps none of its values, also if a snapshot needed
+// them for a while.
 func TestRefKeepsNoValue(t *testing.T) {
-	var r shardedregistry.Registry[string, *[64]byte]
-	value := new([64]byte)
-	gone := weak.Make(value)
-	ref := r.Ref("a")
-	if _, err := ref.Create(value); err != nil {
-		t.Fatal(err)
+	for name, during := range map[string]bool{"quiet": false, "while a snapshot is taken": true} {
+		t.Run(name, func(t *testing.T) {
+			var r shardedregistry.Registry[string, *[64]byte]
+			value := new([64]byte)
+			gone := weak.Make(value)
+			ref := r.Ref("a")
+			if _, err := ref.Create(value); err != nil {
+				t.Fatal(err)
+			}
+			value = nil
+			ref.Get()
+			leave := func() {}
+			if during {
+				taker := shardedregistry.Join(&r)
+				leave = func() { taker.Leave() }
+			}
+			r.Delete("a")
+			if leave(); !shardedregistry.Remembers(ref) {
+				t.Error("the Ref has forgotten its cell by itself: the test does not see what it should")
+			}
+			collected(t, func() bool { return gone.Value() == nil })
+			runtime.KeepAlive(ref)
+		})
 	}
-	value = nil
-	ref.Get()
-	r.Delete("a")
-	collected(t, func() bool { return gone.Value() == nil })
-	if !shardedregistry.Remembers(ref) {
-		t.Error("the Ref has forgotten its cell by itself: the test does not see what it should")
-	}
-	runtime.KeepAlive(ref)
 }
 
 // collected runs the garbage collector until it has done what is wanted.

@@ -83,7 +83,7 @@ func TestT9_SimilarKeys(t *testing.T) {
 	const n = 64 * 256
 	for name, key := range map[string]func(i int) any{
 		"numbers":               func(i int) any { return i },
-		"multiples of 2^32":     func(i int) any { return i << 32 },
+		"multiples of 2^32":     func(i int) any { return uint64(i) << 32 },
 		"one bit and another":   func(i int) any { return uint64(1)<<(i%64) ^ uint64(i/64)<<(i%7) ^ uint64(i) },
 		"a common prefix":       func(i int) any { return strings.Repeat("x", 100) + fmt.Sprint(i) },
 		"a common suffix":       func(i int) any { return fmt.Sprint(i) + strings.Repeat("x", 100) },

@@ -12,8 +12,8 @@ import (
 // repetition.
 const politeness = 3
 
-// suspect is a call of Update or Upsert that has failed patience times, and
-// asks who changes its key.
+// suspect is a call of Update, Upsert or DeleteMatching that has failed patience
+// times at a key, and asks who changes that.
 //
 // While it is listed, everyone who changes the same key compares goroutine ids.
 // The call's own goroutine is inside the call, so a change that it makes is
