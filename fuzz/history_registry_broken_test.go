@@ -20,6 +20,8 @@ func TestBrokenRegistryHistories(t *testing.T) {
 		"a DeleteIf in two steps":       func(r registry) registry { return tornDeleteIf{r} },
 		"a Lookup from the past":        func(r registry) registry { return &staleLookup{registry: r} },
 		"versions that begin anew":      func(r registry) registry { return forgetsVersions{r} },
+		"a DeleteMatching in two steps": func(r registry) registry { return tornMatching{r} },
+		"a Ref that knows one life":     func(r registry) registry { return &oneLife{registry: r} },
 		"a change of a failed function": func(r registry) registry { return keepsFailed{r} },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,4 +120,41 @@ func (r keepsFailed) Update(k string, fn func(int) (int, error)) (entry, error) 
 		return entry{}, failed
 	}
 	return e, err
+}
+
+// tornMatching deletes what its function has seen, or what is there by then.
+type tornMatching struct{ registry }
+
+func (r tornMatching) DeleteMatching(match func(entry) bool) (n int) {
+	for e := range r.Entries() {
+		if !match(e) {
+			continue
+		}
+		if _, ok := r.Delete(e.Key); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// oneLife finds a key absent for ever once it was deleted, as a handle would that
+// does not look again.
+type oneLife struct {
+	registry
+	over sync.Map
+}
+
+func (r *oneLife) Get(k string) (int, bool) {
+	if _, over := r.over.Load(k); over {
+		return 0, false
+	}
+	return r.registry.Get(k)
+}
+
+func (r *oneLife) Delete(k string) (entry, bool) {
+	e, ok := r.registry.Delete(k)
+	if ok {
+		r.over.Store(k, true)
+	}
+	return e, ok
 }

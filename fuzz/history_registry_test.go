@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/latchfree/latchfree/fuzz"
 	"github.com/latchfree/latchfree/fuzz/internal/history"
 	reg "github.com/latchfree/latchfree/shardedregistry"
 )
@@ -28,6 +29,7 @@ type registry interface {
 	Upsert(k string, fn func(old int, exists bool) (int, error)) (entry, error)
 	Delete(k string) (entry, bool)
 	DeleteIf(k string, version reg.Version) error
+	DeleteMatching(match func(entry) bool) int
 	Entries() iter.Seq[entry]
 	Len() int
 }
@@ -91,7 +93,7 @@ func (w *registryClient) operate(k int) {
 	from := w.Now()
 	var version reg.Version
 	var err error
-	switch w.IntN(12) {
+	switch w.IntN(13) {
 	case 0, 1:
 		e.op, e.value = "Create", w.fresh()
 		version, err = w.registry.Create(name, e.value)
@@ -119,6 +121,9 @@ func (w *registryClient) operate(k int) {
 	case 10:
 		v, ok := w.registry.Get(name)
 		w.get(k, from, name, v, ok)
+		return
+	case 11:
+		w.deleteMatching(k)
 		return
 	default:
 		w.lookup(k)
@@ -198,6 +203,29 @@ func (w *registryClient) delete(k int, name string) {
 		e.outcome, e.got = "deleted", held{got.Value, int(got.Version), ""}
 	}
 	w.Add(k, from, e)
+}
+
+// deleteMatching deletes one key, if it has the value that the function has seen
+// it with last.
+func (w *registryClient) deleteMatching(k int) {
+	e := registryEvent{op: "DeleteMatching", outcome: "absent"}
+	var last entry
+	from := w.Now()
+	n := w.registry.DeleteMatching(func(e entry) bool {
+		if e.Key != registryKeys[k][0] {
+			return false
+		}
+		last = e
+		runtime.Gosched()
+		return true
+	})
+	if n == 1 {
+		e.outcome, e.got = "deleted", held{last.Value, int(last.Version), ""}
+	}
+	w.Add(k, from, e)
+	if n > 1 {
+		w.Errorf("DeleteMatching deleted one key %d times", n)
+	}
 }
 
 var errFunction = errors.New("no capacity")
@@ -298,6 +326,28 @@ func TestRegistryHistories(t *testing.T) {
 	cover.Require(t, "Create stored", "Create exists", "Put stored", "UpdateIf stored", "UpdateIf absent", "UpdateIf conflict",
 		"DeleteIf deleted", "DeleteIf absent", "DeleteIf conflict", "Delete deleted", "Delete absent",
 		"Update stored", "Update absent", "Update failed", "Upsert stored", "Upsert failed",
+		"DeleteMatching deleted", "DeleteMatching absent",
 		"Get seen", "Get absent", "Lookup found", "Lookup absent", "Entries found", "Entries absent")
 	cover.RequireResizes(t)
+}
+
+// The same where four of six spellings are Refs that all clients share.
+func TestRegistryRefHistories(t *testing.T) {
+	cover := history.Check(t, registryTrial(func(r *rand.Rand) registry { return withRefs(newRegistry(r)) }))
+	cover.Require(t, "Create stored", "Create exists", "Put stored", "UpdateIf stored", "UpdateIf absent", "UpdateIf conflict",
+		"DeleteIf deleted", "DeleteIf absent", "DeleteIf conflict", "Delete deleted", "Delete absent",
+		"Update stored", "Update absent", "Update failed", "Upsert stored", "Upsert failed",
+		"Get seen", "Get absent", "Lookup found", "Lookup absent")
+	cover.RequireResizes(t)
+}
+
+// withRefs returns r with Refs for all spellings of two keys.
+func withRefs(r *reg.Registry[string, int]) registry {
+	refs := map[string]reg.Ref[string, int]{}
+	for _, names := range registryKeys[1:] {
+		for _, name := range names {
+			refs[name] = r.Ref(name)
+		}
+	}
+	return fuzz.ByRefs(r, refs)
 }

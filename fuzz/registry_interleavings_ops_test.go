@@ -138,6 +138,27 @@ func registryDelete(key int, name string) registryOp {
 	}}
 }
 
+// registryDeleteMatching deletes one key whatever it holds, and returns what
+// its function was given when that was deleted.
+func registryDeleteMatching(key int) registryOp {
+	return registryOp{Name: fmt.Sprintf("DeleteMatching(%q)", registryKeys[key]), Do: func(c *registryCaller) {
+		c.Once("DeleteMatching", func() any {
+			var last registryEntry
+			n := c.Real.DeleteMatching(func(e registryEntry) bool {
+				if e.Key != registryKeys[key] {
+					return false
+				}
+				last = e
+				return true
+			})
+			if n == 0 {
+				last = registryEntry{}
+			}
+			return fmt.Sprint(last, n == 1)
+		}, func(s *registryModel, _ int) any { return fmt.Sprint(s.remove(key)) })
+	}}
+}
+
 var (
 	// registryLoop takes effect for each key at a moment of its own.
 	registryLoop = registryOp{Name: "Entries", Do: func(c *registryCaller) {

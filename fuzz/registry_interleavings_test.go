@@ -19,7 +19,12 @@ func FuzzRegistryInterleavings(f *testing.F) {
 }
 
 func newRegistry() registry {
-	return shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1, Normalize: lowerCase})
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1, Normalize: lowerCase})
+	refs := map[string]registryRef{}
+	for _, name := range registryKeys {
+		refs[strings.ToUpper(name)] = r.Ref(strings.ToUpper(name))
+	}
+	return ByRefs(r, refs)
 }
 
 func lowerCase(name string) (string, error) { return strings.ToLower(name), nil }
@@ -27,6 +32,7 @@ func lowerCase(name string) (string, error) { return strings.ToLower(name), nil 
 type (
 	version       = shardedregistry.Version
 	registryEntry = shardedregistry.Entry[string, int]
+	registryRef   = shardedregistry.Ref[string, int]
 )
 
 // registry is what a Registry does.
@@ -40,6 +46,7 @@ type registry interface {
 	Upsert(string, func(int, bool) (int, error)) (registryEntry, error)
 	Delete(string) (registryEntry, bool)
 	DeleteIf(string, version) error
+	DeleteMatching(func(registryEntry) bool) int
 	Entries() iter.Seq[registryEntry]
 	Len() int
 	Snapshot() *shardedregistry.Snapshot[string, int]
@@ -147,7 +154,9 @@ func decodeRegistry(code interleave.Code, id int, inside func() (registryOp, boo
 		return registryDeleteIf(key, name, off)
 	case 11:
 		return [...]registryOp{registryLoop, registryLen}[code.Arg%2]
-	default:
+	case 12:
 		return registrySnap
+	default:
+		return registryDeleteMatching(key)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -45,7 +46,7 @@ const (
 // registryRun is a sequence of operations on a registry and its model.
 type registryRun struct {
 	t     *testing.T
-	r     *shardedregistry.Registry[string, int]
+	r     registryByRefs // by Refs in part of the runs
 	m     *model.Registry
 	value int // of the next write: all are different
 
@@ -59,19 +60,35 @@ type registrySnapshot struct {
 }
 
 // FuzzRegistryOps reads three bytes for each operation: which, the key, and an
-// argument.
+// argument. The same is done to a plain registry; through Refs, one for each
+// spelling; and to a registry that clones its values and watches over them.
 func FuzzRegistryOps(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ops []byte) {
-		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1, Normalize: normalizeName})
-		run := registryRun{t: t, r: r, m: model.NewRegistry()}
-		for ; len(ops) >= 3; ops = ops[3:] {
-			run.step(ops[0], registryNames[int(ops[1])%len(registryNames)], ops[2])
+		config := shardedregistry.Config[string, int]{Shards: 1, Normalize: normalizeName}
+		plain := shardedregistry.MustNew(config)
+		runRegistry(t, ByRefs(plain, nil), ops)
+
+		behind, refs := shardedregistry.MustNew(config), map[string]shardedregistry.Ref[string, int]{}
+		for _, name := range registryNames {
+			refs[name] = behind.Ref(name)
 		}
-		run.compareAll()
-		for _, taken := range run.snapshots {
-			run.compareSnapshot(taken)
-		}
+		runRegistry(t, ByRefs(behind, refs), ops)
+
+		config.Clone = func(v int) int { return v }
+		config.Fingerprint = strconv.Itoa
+		runRegistry(t, ByRefs(shardedregistry.MustNew(config), nil), ops)
 	})
+}
+
+func runRegistry(t *testing.T, r registryByRefs, ops []byte) {
+	run := registryRun{t: t, r: r, m: model.NewRegistry()}
+	for ; len(ops) >= 3; ops = ops[3:] {
+		run.step(ops[0], registryNames[int(ops[1])%len(registryNames)], ops[2])
+	}
+	run.compareAll()
+	for _, taken := range run.snapshots {
+		run.compareSnapshot(taken)
+	}
 }
 
 // step runs one operation on both and compares the results.
@@ -81,7 +98,7 @@ func (s *registryRun) step(op byte, name string, arg byte) {
 	have, present := s.m.Live[key]
 	// The version given to UpdateIf and DeleteIf: the right one, or one beside it.
 	version := have.Version + int(arg%3) - 1
-	switch op % 11 {
+	switch op % 14 {
 	case 0:
 		v, err := s.r.Create(name, s.value)
 		if s.rejected(bad, err) {
@@ -142,6 +159,12 @@ func (s *registryRun) step(op byte, name string, arg byte) {
 		taken := registrySnapshot{s.r.Snapshot(), s.m.Snapshot()}
 		s.compareSnapshot(taken)
 		s.snapshots = append(s.snapshots, taken)
+	case 11:
+		s.getOrCreate(name, registryEnding(arg)%registryEndings)
+	case 12:
+		s.createMany(int(arg))
+	case 13:
+		s.deleteMatching(int(arg))
 	}
 }
 

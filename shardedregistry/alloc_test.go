@@ -33,6 +33,12 @@ func TestAllocations(t *testing.T) {
 	for _, k := range keys {
 		r.Delete(k)
 	}
+	ref := r.Ref("Present")
+	spaces := shardedregistry.MustNew(shardedregistry.Config[scoped, plan]{})
+	plans := shardedregistry.Namespace(spaces, "plans")
+	if _, err := plans.Create("present", plan{}); err != nil {
+		t.Fatal(err)
+	}
 	version := shardedregistry.Version(1)
 	next := 0
 	fresh := func() string { next++; return keys[next-1] }
@@ -65,6 +71,25 @@ func TestAllocations(t *testing.T) {
 		{"Create, present: the error and its keys", 3, func() { r.Create("present", plan{}) }},
 		{"Create, absent: the record, the cell, the table's entry", 3, func() { r.Create(fresh(), plan{}) }},
 		{"Put, absent: likewise", 3, func() { r.Put(fresh(), plan{}) }},
+		{"GetOrCreate, present, a capturing function", 0, func() {
+			r.GetOrCreate("present", func() (plan, error) { return plan{Steps: int(version)}, nil })
+		}},
+		{"GetOrCreate, absent: as Create", 3, func() {
+			r.GetOrCreate(fresh(), func() (plan, error) { return plan{Steps: int(version)}, nil })
+		}},
+		{"Ref: the Ref", 1, func() { r.Ref("present") }},
+		{"Ref.Get", 0, func() { ref.Get() }},
+		{"Ref.Lookup", 0, func() { ref.Lookup() }},
+		{"Ref.Put: the record", 1, func() { ref.Put(plan{Steps: 3}) }},
+		{"Ref.Update: the record", 1, func() {
+			ref.Update(func(p plan) (plan, error) { p.Steps = int(version); return p, nil })
+		}},
+		{"View.Get, present", 0, func() { plans.Get("present") }},
+		{"View.Get, absent", 0, func() { plans.Get("absent") }},
+		{"View.Update: the record", 1, func() {
+			plans.Update("present", func(p plan) (plan, error) { p.Steps = int(version); return p, nil })
+		}},
+		{"Namespace", 0, func() { shardedregistry.Namespace(spaces, "plans").Get("present") }},
 		{"Create and Delete: likewise, and the dead record", 4, func() {
 			k := fresh()
 			r.Create(k, plan{})

@@ -6,7 +6,7 @@ import (
 	"runtime"
 )
 
-// maxShards bounds Config.Shards. So many headers take 10 MB; beyond that a
+// maxShards bounds Config.Shards. So many heads take 1 MB; beyond that a
 // number is a mistake.
 const maxShards = 1 << 16
 
@@ -36,6 +36,29 @@ type Config[K comparable, V any] struct {
 	// the key, and return its own results unchanged. Nil stores keys as they
 	// are.
 	Normalize func(K) (K, error)
+
+	// Clone returns a copy of a value that shares nothing with it that anybody
+	// changes. The registry then keeps and gives away copies only: it clones
+	// each value that is stored, and each that is returned, yielded, or given to
+	// a function, also by its snapshots. So callers may change what they have
+	// given and what they have got, the functions of Update and Upsert what they
+	// are given. It is called on the caller's goroutine, outside every lock, and
+	// must be safe for concurrent use. If it panics over a value that is to be
+	// stored, nothing has changed; if over one that is to be returned, what the
+	// method does may have been done. Nil stores and gives away values as they
+	// are.
+	Clone func(V) V
+
+	// Fingerprint is for tests: it finds who changes a value behind the
+	// registry's back. It returns a description of all that a value consists of
+	// and refers to, for example as JSON. The registry asks for it when a value
+	// is stored, and again whenever it is read, replaced or deleted, and panics
+	// with key, version and both descriptions if they differ. It must be safe
+	// for concurrent use, and give for one value the same each time. With it,
+	// each operation costs a call of it and a look-up or two, and each key the
+	// memory of a description. A loop over All asks about all values. Nil asks
+	// for nothing.
+	Fingerprint func(V) string
 }
 
 // shards returns the number of shards, a power of two.

@@ -30,11 +30,13 @@
 //
 //	method                              progress
 //	Get Lookup UpdateIf Len             wait-free
+//	GetOrCreate on a present key        wait-free
 //	Update Put Upsert on a present key  lock-free
-//	Create Put Upsert on an absent key  blocking on the mutex of a hash bucket
+//	Create Put Upsert GetOrCreate       blocking on the mutex of a hash bucket
+//	    on an absent key
 //	Delete DeleteIf                     others see the key absent without
 //	                                    waiting; then blocking on the same mutex
-//	All Entries                         blocking on one bucket's mutex at a time,
+//	All Entries DeleteMatching          blocking on one bucket's mutex at a time,
 //	                                    never while the loop body runs
 //	Snapshot                            likewise; nobody waits for it
 //
@@ -43,10 +45,11 @@
 // under it, so one that is slow, panics, calls [runtime.Goexit] or calls back
 // into the registry delays no other key and freezes nobody.
 //
-// Every operation but Len, All and Entries is linearizable: it takes effect at
-// one instant between its call and its return. The versions of a key strictly
-// increase for ever, also across its deletion and re-creation, so that a
-// version names one value of that key.
+// Every operation on one key is linearizable, and so is Snapshot: it takes
+// effect at one instant between its call and its return. Len, All, Entries and
+// the batches CreateMany and DeleteMatching are not atomic over keys. The
+// versions of a key strictly increase for ever, also across its deletion and
+// re-creation, so that a version names one value of that key.
 //
 // A function given to Update or Upsert may run several times, because it runs
 // without a lock and starts over when another operation changed the key
@@ -74,6 +77,22 @@
 // invalid. Methods that return an error return one that matches [ErrInvalidKey]
 // for an invalid key; Get, Lookup and Delete report that it is absent.
 //
+// # Handles and namespaces
+//
+// A [Ref] is a handle to one key: it is resolved when it is made, and reading
+// through it takes two loads instead of normalising, hashing and probing. It
+// follows its key through deletions and creations.
+//
+// A registry whose keys are [Scoped] can be divided by [Namespace] into views,
+// each with the methods of a registry, whose keys cannot meet.
+//
+// # Values that contain pointers
+//
+// The registry hands out the values that it holds. If V is or contains a
+// pointer, a slice or a map, what is behind it must not be changed, or
+// Config.Clone must copy it on the way in and out. Config.Fingerprint, in tests,
+// finds who changes it nevertheless, and panics with key and version.
+//
 // # Memory model
 //
 // A method that returns a value synchronises after the method that stored it:
@@ -86,7 +105,8 @@
 // allocates the new record, 8 bytes and the value, and changes the key by one
 // compare-and-swap. A Create allocates a record, a cell of 16 bytes, an entry of
 // the table, and the key's spelling if Normalize has changed it. An empty shard
-// costs 160 bytes, a used one at least 2.6 KB more.
+// costs 16 bytes, a used one at least 2.8 KB more. A Ref to a
+// string costs 80 bytes.
 //
 // Each entity is three small objects, where a map behind a lock is one large
 // one. With many entities, more than the caches hold, and a large share of

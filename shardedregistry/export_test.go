@@ -2,6 +2,7 @@ package shardedregistry
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -44,24 +45,26 @@ func Suspects[K comparable, V any](r *Registry[K, V]) (n int) {
 // Kill does the first half of Delete, up to the instant at which it takes
 // effect, and returns the second half.
 func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
-	o, k, err := r.locate(key)
+	p, err := r.locate(key)
 	if err != nil {
 		panic(err)
 	}
+	o, k := p.root, p.key
 	c, old := o.loadLive(k)
 	dead := draft(o.taking(), old, old.deleted(), *new(V))
 	c.rec.Store(dead)
-	o.shard(k.hash).live.Add(-1)
-	return func() { o.bury(k, c, dead) }
+	b := o.shard(k.hash).table.Load()
+	b.live.Add(-1)
+	return func() { o.bury(b, k, c, dead) }
 }
 
 // Listed calls f while a suspect for key is listed, as change.prove does.
 func Listed[K comparable, V any](r *Registry[K, V], key K, f func(own *bool)) {
-	o, k, err := r.locate(key)
+	p, err := r.locate(key)
 	if err != nil {
 		panic(err)
 	}
-	o.shard(k.hash).listed(k, f)
+	p.root.shard(p.key.hash).listed(p.key, f)
 }
 
 // SuspectList is a list of suspects by itself.
@@ -105,10 +108,11 @@ func (t Taker[K, V]) Leave() *Snapshot[K, V] { return t.t.leave() }
 // Stored makes value the value of key, which is present, as Update does, up to
 // the instant at which it is stored, and returns the rest.
 func Stored[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()) {
-	o, k, err := r.locate(key)
+	p, err := r.locate(key)
 	if err != nil {
 		panic(err)
 	}
+	o, k := p.root, p.key
 	c, old := o.loadLive(k)
 	next := draft(o.taking(), old, old.changed(), value)
 	c.rec.Store(next)
@@ -156,3 +160,25 @@ func Undated[K comparable, V any](r *Registry[K, V]) string {
 	}
 	return ""
 }
+
+// Remembers reports whether a Ref remembers a cell.
+func Remembers[K comparable, V any](r Ref[K, V]) bool { return r.anchor.cell.Load() != nil }
+
+// ShardSize returns the bytes that a shard takes before it is used.
+func ShardSize[K comparable, V any]() uintptr { return unsafe.Sizeof(shard[K, V]{}) }
+
+// Imprints returns the number of values that are remembered for Fingerprint.
+func Imprints[K comparable, V any](r *Registry[K, V]) int { return r.root.Load().custody.prints.Len() }
+
+// Bodies returns the number of shards that have a table.
+func Bodies[K comparable, V any](r *Registry[K, V]) (n int) {
+	for i := range r.install().shards {
+		if r.root.Load().shards[i].table.Load() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Hash returns the hash of a key.
+func Hash[K comparable, V any](r *Registry[K, V], key K) uint64 { return r.install().hash(key) }

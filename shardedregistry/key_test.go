@@ -20,26 +20,10 @@ func normalize(name string) (string, error) {
 	return name, nil
 }
 
-// everyMethod calls every method that takes a key.
-func everyMethod[K comparable](r *shardedregistry.Registry[K, int], k K) (errs map[string]error, found map[string]bool) {
-	errs, found = map[string]error{}, map[string]bool{}
-	_, found["Get"] = r.Get(k)
-	_, found["Lookup"] = r.Lookup(k)
-	e, err := r.Update(k, func(v int) (int, error) { return v, nil })
-	errs["Update"] = err
-	_, errs["UpdateIf"] = r.UpdateIf(k, e.Version, 1)
-	_, errs["Create"] = r.Create(k, 1)
-	_, errs["Put"] = r.Put(k, 1)
-	e, errs["Upsert"] = r.Upsert(k, func(int, bool) (int, error) { return 1, nil })
-	errs["DeleteIf"] = r.DeleteIf(k, e.Version)
-	_, found["Delete"] = r.Delete(k)
-	return errs, found
-}
-
 // wantInvalid fails the test unless every method treats k as no key.
 func wantInvalid[K comparable](t *testing.T, r *shardedregistry.Registry[K, int], k K) {
 	t.Helper()
-	errs, found := everyMethod(r, k)
+	errs, found := everyMethod(keyed[K](r), k)
 	for method, err := range errs {
 		wantIs(t, method, err, shardedregistry.ErrInvalidKey)
 	}
@@ -50,26 +34,6 @@ func wantInvalid[K comparable](t *testing.T, r *shardedregistry.Registry[K, int]
 	}
 	if r.Len() != 0 || shardedregistry.Linked(r) != 0 {
 		t.Errorf("an invalid key was stored")
-	}
-}
-
-func TestNormalizeInEveryMethod(t *testing.T) {
-	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Normalize: normalize})
-	mustPut(t, r, " Backup ", 1)
-	errs, found := everyMethod(r, "BACKUP")
-	wantIs(t, "Create", errs["Create"], shardedregistry.ErrExists)
-	delete(errs, "Create")
-	for method, err := range errs {
-		if err != nil {
-			t.Errorf("%s does not find another spelling: %v", method, err)
-		}
-	}
-	if !found["Get"] || !found["Lookup"] || found["Delete"] {
-		t.Errorf("found %v; want all but Delete, after DeleteIf", found)
-	}
-	mustPut(t, r, "backup", 1)
-	if e, ok := r.Delete("bACKUP"); !ok || e.Key != "backup" {
-		t.Errorf("Delete of another spelling = %v, %v", e, ok)
 	}
 }
 

@@ -86,6 +86,7 @@ type taker interface {
 type joined struct {
 	*shardedregistry.Registry[string, int]
 	taker shardedregistry.Taker[string, int]
+	ref   shardedregistry.Ref[string, int] // of the key a, or none
 }
 
 // Snapshot goes on up to where the snapshot is known.
@@ -274,7 +275,7 @@ func TestSnapshotCutProtocols(t *testing.T) {
 			fresh := twoKeys(tt.first)
 			snapshotProtocol(t, mc.Config{}, func() registry {
 				r := fresh()
-				return &joined{r, shardedregistry.Join(r)}
+				return &joined{Registry: r, taker: shardedregistry.Join(r)}
 			}, tt.first, tt.threads, finish, traces)
 		})
 	}
@@ -300,7 +301,7 @@ func TestSnapshotLeaveProtocols(t *testing.T) {
 			fresh := twoKeys(tt.first)
 			snapshotProtocol(t, tt.cfg, func() registry {
 				r := fresh()
-				j := &joined{r, shardedregistry.Join(r)}
+				j := &joined{Registry: r, taker: shardedregistry.Join(r)}
 				j.Snapshot()
 				for _, c := range tt.known {
 					c.Do(j)

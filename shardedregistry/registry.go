@@ -1,7 +1,6 @@
 package shardedregistry
 
 import (
-	"fmt"
 	"iter"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -42,7 +41,7 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 		return nil, err
 	}
 	r := new(Registry[K, V])
-	r.root.Store(newRoot[K, V](n, config.Normalize))
+	r.root.Store(newRoot(n, &config))
 	return r, nil
 }
 
@@ -61,8 +60,8 @@ func MustNew[K comparable, V any](config Config[K, V]) *Registry[K, V] {
 // is absent, when the table is read or the key's last record was stored.
 func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
 	// LP(Get): find reads the record, or finds none.
-	if _, rec := r.find(key); rec != nil {
-		return rec.value, true
+	if o, k, rec := r.find(key); rec != nil {
+		return o.out(k, rec), true
 	}
 	return value, false
 }
@@ -73,24 +72,24 @@ func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
 // key is absent, when the table is read or the key's last record was stored.
 func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	// LP(Lookup): find reads the record, or finds none.
-	if k, rec := r.find(key); rec != nil {
-		return Entry[K, V]{k.key, rec.value, rec.version()}, true
+	if o, k, rec := r.find(key); rec != nil {
+		return o.entry(k, rec), true
 	}
 	return entry, false
 }
 
 // find returns the live record of key, or nil.
-func (r *Registry[K, V]) find(key K) (k hkey[K], rec *record[V]) {
-	o := r.root.Load()
+func (r *Registry[K, V]) find(key K) (o *root[K, V], k hkey[K], rec *record[V]) {
+	o = r.root.Load()
 	if o == nil {
-		return k, nil
+		return o, k, nil
 	}
 	k, err := o.hashed(key)
 	if err != nil {
-		return k, nil
+		return o, k, nil
 	}
 	_, rec = o.loadLive(k)
-	return k, rec
+	return o, k, rec
 }
 
 // Create stores value for key if key is absent, and returns its version. It
@@ -101,24 +100,29 @@ func (r *Registry[K, V]) find(key K) (k hkey[K], rec *record[V]) {
 // mutex of a hash bucket. It takes effect when the table stores the new entry,
 // or, if key is present, when its record is read.
 func (r *Registry[K, V]) Create(key K, value V) (Version, error) {
-	o, k, err := r.locate(key)
+	p, err := r.locate(key)
 	if err != nil {
 		return 0, err
 	}
+	return p.insert(value)
+}
+
+// insert runs Create.
+func (p *place[K, V]) insert(value V) (Version, error) {
 	// LP(Create), present: the record is read, here or by create.
-	c, rec := o.loadLive(k)
+	c, rec := p.loadLive()
 	if rec == nil {
 		// LP(Create): the table stores the new cell.
 		var created bool
-		if c, rec, created = o.create(k, key, value); created {
+		if c, rec, created = p.root.create(p.key, p.given, value); created {
 			return rec.version(), nil
 		}
 	}
-	stored := k.key
+	stored := p.key.key
 	if c.spelled != nil {
 		stored = *c.spelled
 	}
-	return 0, &ExistsError{Given: key, Stored: stored, Version: rec.version()}
+	return 0, &ExistsError{Given: p.given, Stored: stored, Version: rec.version()}
 }
 
 // Update replaces the value of key by what fn returns for it, and returns what
@@ -141,7 +145,17 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 	if fn == nil {
 		panic("shardedregistry: Update of a nil function")
 	}
-	return r.change(key, false, func(old V, _ bool) (V, error) { return fn(old) })
+	p, err := r.locate(key)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return p.update(fn)
+}
+
+// update runs Update.
+func (p *place[K, V]) update(fn func(V) (V, error)) (Entry[K, V], error) {
+	c := change[K, V]{place: *p}
+	return c.run(func(old *record[V]) (V, error) { return fn(p.root.out(p.key, old)) })
 }
 
 // UpdateIf stores value for key if key's version is version, and returns the
@@ -151,24 +165,33 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 // UpdateIf is wait-free. It takes effect when the new record is stored, or, if
 // it stores none, when what it found was read.
 func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
-	o, k, err := r.locate(key)
+	p, err := r.locate(key)
 	if err != nil {
 		return 0, err
 	}
+	return p.updateIf(version, value)
+}
+
+// updateIf runs UpdateIf.
+func (p *place[K, V]) updateIf(version Version, value V) (Version, error) {
+	o, k := p.root, p.key
 	// LP(UpdateIf), absent or another version: the record is read.
-	c, old := o.loadLive(k)
+	c, old := p.loadLive()
 	if old == nil {
 		return 0, ErrNotFound
 	}
 	if old.version() != version {
 		return 0, &ConflictError{old.version(), version}
 	}
+	o.check(k, old)
+	value = o.in(value)
 	next := draft(o.taking(), old, old.changed(), value)
 	// LP(UpdateIf): the new record is stored.
 	if !c.rec.CompareAndSwap(old, next) {
 		return 0, o.moved(c, version)
 	}
 	o.changed(k, next)
+	o.check(k, next)
 	return next.version(), nil
 }
 
@@ -191,8 +214,21 @@ func (o *root[K, V]) moved(c *cell[K, V], version Version) error {
 // Put is lock-free if key is present, and otherwise blocking on the mutex of a
 // hash bucket. It takes effect when the new record or entry is stored.
 func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
-	entry, err := r.change(key, true, func(V, bool) (V, error) { return value, nil })
-	return entry.Version, err
+	p, err := r.locate(key)
+	if err != nil {
+		return 0, err
+	}
+	return p.put(value)
+}
+
+// put runs Put.
+func (p *place[K, V]) put(value V) (Version, error) {
+	c := change[K, V]{place: *p, create: true}
+	err := c.persist(func(*record[V]) (V, error) { return value, nil })
+	if err != nil { // Clone has changed the key each time
+		return 0, err
+	}
+	return c.next.version(), nil
 }
 
 // Upsert stores for key what fn returns for its value and true, or, if key is
@@ -208,17 +244,23 @@ func (r *Registry[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (
 	if fn == nil {
 		panic("shardedregistry: Upsert of a nil function")
 	}
-	return r.change(key, true, fn)
-}
-
-// change runs Update, Put and Upsert.
-func (r *Registry[K, V]) change(key K, create bool, fn func(V, bool) (V, error)) (Entry[K, V], error) {
-	o, k, err := r.locate(key)
+	p, err := r.locate(key)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c := change[K, V]{root: o, key: k, given: key, create: create}
-	return c.run(fn)
+	return p.upsert(fn)
+}
+
+// upsert runs Upsert.
+func (p *place[K, V]) upsert(fn func(V, bool) (V, error)) (Entry[K, V], error) {
+	c := change[K, V]{place: *p, create: true}
+	return c.run(func(old *record[V]) (V, error) {
+		if old == nil {
+			var zero V
+			return fn(zero, false)
+		}
+		return fn(p.root.out(p.key, old), true)
+	})
 }
 
 // Delete removes key and returns what it held, and whether it was present.
@@ -236,15 +278,22 @@ func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
 	if err != nil {
 		return Entry[K, V]{}, false
 	}
-	for { // until no other operation changes key between the two lines
+	p := place[K, V]{root: o, key: k}
+	return p.remove()
+}
+
+// remove runs Delete.
+func (p *place[K, V]) remove() (Entry[K, V], bool) {
+	for { // until no other operation changes key between reading and storing
 		// LP(Delete), absent: the table or a dead record is read.
-		c, old := o.loadLive(k)
+		c, old := p.loadLive()
 		if old == nil {
 			return Entry[K, V]{}, false
 		}
+		entry := p.root.entry(p.key, old)
 		// LP(Delete): the dead record is stored.
-		if o.kill(k, c, old) {
-			return Entry[K, V]{k.key, old.value, old.version()}, true
+		if p.root.kill(p.key, c, old) {
+			return entry, true
 		}
 	}
 }
@@ -257,12 +306,17 @@ func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
 // mutex of a hash bucket to free the entry. It takes effect when the key's last
 // record is stored, or, if it deletes nothing, when what it found was read.
 func (r *Registry[K, V]) DeleteIf(key K, version Version) error {
-	o, k, err := r.locate(key)
+	p, err := r.locate(key)
 	if err != nil {
 		return err
 	}
+	return p.removeIf(version)
+}
+
+// removeIf runs DeleteIf.
+func (p *place[K, V]) removeIf(version Version) error {
 	// LP(DeleteIf), absent or another version: the record is read.
-	c, old := o.loadLive(k)
+	c, old := p.loadLive()
 	if old == nil {
 		return ErrNotFound
 	}
@@ -270,8 +324,8 @@ func (r *Registry[K, V]) DeleteIf(key K, version Version) error {
 		return &ConflictError{old.version(), version}
 	}
 	// LP(DeleteIf): the dead record is stored.
-	if !o.kill(k, c, old) {
-		return o.moved(c, version)
+	if !p.root.kill(p.key, c, old) {
+		return p.root.moved(c, version)
 	}
 	return nil
 }
@@ -305,23 +359,8 @@ func (r *Registry[K, V]) Entries() iter.Seq[Entry[K, V]] { return r.each }
 // each is not a function literal in Entries, because the compiler would not
 // make an instruction of an atomic load there.
 func (r *Registry[K, V]) each(yield func(Entry[K, V]) bool) {
-	o := r.root.Load()
-	if o == nil {
-		return
-	}
-	for i := range o.shards {
-		t := o.shards[i].table.Load()
-		if t == nil {
-			continue
-		}
-		for k, c := range t.All() {
-			// LP(All): the record is read.
-			// LP(Entries): the record is read.
-			rec := o.live(c.rec.Load())
-			if rec != nil && !yield(Entry[K, V]{k.key, rec.value, rec.version()}) {
-				return
-			}
-		}
+	if o := r.root.Load(); o != nil {
+		o.visit(func(k hkey[K], _ *cell[K, V], rec *record[V]) bool { return yield(o.entry(k, rec)) })
 	}
 }
 
@@ -347,20 +386,6 @@ func (r *Registry[K, V]) install() *root[K, V] {
 	}
 	var defaults Config[K, V]
 	n, _ := defaults.shards() // the defaults are valid
-	r.root.CompareAndSwap(nil, newRoot[K, V](n, nil))
+	r.root.CompareAndSwap(nil, newRoot(n, &defaults))
 	return r.root.Load()
-}
-
-// locate returns the root and key normalised and hashed, or an error that
-// matches ErrInvalidKey.
-func (r *Registry[K, V]) locate(key K) (*root[K, V], hkey[K], error) {
-	o := r.install()
-	k, err := o.hashed(key)
-	if err != nil {
-		return nil, k, err
-	}
-	if k.key != k.key { //nolint:staticcheck // true for NaN
-		return nil, k, fmt.Errorf("%w: %v is not equal to itself", ErrInvalidKey, key)
-	}
-	return o, k, nil
 }

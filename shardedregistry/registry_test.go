@@ -2,6 +2,7 @@ package shardedregistry_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -359,5 +360,14 @@ func TestDeleteCreateGet(t *testing.T) {
 	}
 	if n := shardedregistry.Linked(&r); n != 0 {
 		t.Errorf("%d cells are still linked", n)
+	}
+}
+
+// A registry prints without its words being looked at.
+func TestString(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	mustPut(t, &r, "a", 1)
+	if got, want := fmt.Sprint(&r), "a registry of 1 keys"; got != want {
+		t.Errorf("it prints as %q, want %q", got, want)
 	}
 }

@@ -12,8 +12,8 @@ import (
 // repetition.
 const politeness = 3
 
-// suspect is a call of Update or Upsert that has failed patience times, and
-// asks who changes its key.
+// suspect is a call of Update, Upsert or DeleteMatching that has failed patience
+// times at a key, and asks who changes that.
 //
 // While it is listed, everyone who changes the same key compares goroutine ids.
 // The call's own goroutine is inside the call, so a change that it makes is
@@ -92,45 +92,56 @@ func without[K comparable](p *suspect[K], own *bool) *suspect[K] {
 	return &q
 }
 
-// change is one call of Update, Put or Upsert. The function that it runs is not
-// a field: beside a key that is stored it would count as stored too, and every
-// call would allocate it.
+// change is one call of Update, Put or Upsert. The place is a copy, and the
+// function that it runs is not a field: beside a record that is stored they
+// would count as stored too, and every call would allocate them.
 type change[K comparable, V any] struct {
-	root   *root[K, V]
-	key    hkey[K]
-	given  K          // the key as the caller spelled it
+	place[K, V]
 	create bool       // whether to create an absent key
 	next   *record[V] // nil, or what the last attempt tried to store
 }
 
-func (c *change[K, V]) shard() *shard[K, V] { return c.root.shard(c.key.hash) }
+// run repeats attempt until it is done, and returns the entry that it has
+// stored.
+func (c *change[K, V]) run(fn func(old *record[V]) (V, error)) (Entry[K, V], error) {
+	if err := c.persist(fn); err != nil {
+		return Entry[K, V]{}, err
+	}
+	return c.root.entry(c.key, c.next), nil
+}
 
-// run repeats attempt until it is done. Every repetition but those that
+// persist repeats attempt until it is done. Every repetition but those that
 // ErrTooManyRetries reports is due to another operation that has changed the
 // same key.
-func (c *change[K, V]) run(fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
+func (c *change[K, V]) persist(fn func(old *record[V]) (V, error)) error {
+	return c.root.persist(c.key, func() (bool, error) { return c.attempt(fn) })
+}
+
+// persist repeats attempt, which runs a function of the user's on what k holds,
+// until it is done or that function has changed k itself each time.
+func (o *root[K, V]) persist(k hkey[K], attempt func() (done bool, err error)) error {
 	for {
 		for failed := range patience() {
-			if done, err := c.attempt(fn); done {
-				return c.result(err)
+			if done, err := attempt(); done {
+				return err
 			}
 			if failed >= politeness {
 				runtime.Gosched()
 			}
 		}
-		if done, err := c.prove(fn); done {
-			return c.result(err)
+		if done, err := o.prove(k, attempt); done {
+			return err
 		}
 	}
 }
 
-// prove repeats attempt while the change is listed as a suspect, and ends it
-// with ErrTooManyRetries when all of them failed and were caught.
-func (c *change[K, V]) prove(fn func(old V, exists bool) (V, error)) (done bool, err error) {
-	c.shard().listed(c.key, func(own *bool) {
+// prove repeats attempt while it is listed as a suspect, and ends it with
+// ErrTooManyRetries when all of them failed and were caught.
+func (o *root[K, V]) prove(k hkey[K], attempt func() (done bool, err error)) (done bool, err error) {
+	o.shard(k.hash).listed(k, func(own *bool) {
 		for range proofs() {
 			*own = false
-			if done, err = c.attempt(fn); done || !*own {
+			if done, err = attempt(); done || !*own {
 				return
 			}
 		}
@@ -139,29 +150,23 @@ func (c *change[K, V]) prove(fn func(old V, exists bool) (V, error)) (done bool,
 	return done, err
 }
 
-// result returns the entry that the change has stored.
-func (c *change[K, V]) result(err error) (Entry[K, V], error) {
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return Entry[K, V]{c.key.key, c.next.value, c.next.version()}, nil
-}
-
-// attempt runs fn on what the key holds now and stores its result if the key
-// still holds that. It reports whether the change is done; otherwise another
-// operation has changed the key.
-func (c *change[K, V]) attempt(fn func(old V, exists bool) (V, error)) (done bool, err error) {
+// attempt runs fn on what the key holds now, nil if it is absent, and stores its
+// result if the key still holds that. It reports whether the change is done;
+// otherwise another operation has changed the key.
+func (c *change[K, V]) attempt(fn func(old *record[V]) (V, error)) (done bool, err error) {
 	taking := c.root.taking() // here, so that little is between reading the record and storing
-	cell, old := c.root.loadLive(c.key)
+	cell, old := c.loadLive()
 	if old == nil {
 		return c.attemptCreate(fn)
 	}
 	// LP(Update), an error of fn: the record was read.
 	// LP(Upsert), an error of fn: likewise.
-	value, err := fn(old.value, true)
+	value, err := fn(old)
 	if err != nil {
 		return true, err
 	}
+	c.root.check(c.key, old)
+	value = c.root.in(value)
 	if taking || c.next == nil || c.next.mark&datedBit != 0 {
 		c.next = draft(taking, old, old.changed(), value)
 	} else {
@@ -174,17 +179,17 @@ func (c *change[K, V]) attempt(fn func(old V, exists bool) (V, error)) (done boo
 		return false, nil
 	}
 	c.root.changed(c.key, c.next)
+	c.root.check(c.key, c.next)
 	return true, nil
 }
 
 // attemptCreate is attempt for a key that was absent.
-func (c *change[K, V]) attemptCreate(fn func(old V, exists bool) (V, error)) (done bool, err error) {
+func (c *change[K, V]) attemptCreate(fn func(old *record[V]) (V, error)) (done bool, err error) {
 	if !c.create {
 		// LP(Update), absent: the table or a dead record was read.
 		return true, ErrNotFound
 	}
-	var zero V
-	value, err := fn(zero, false)
+	value, err := fn(nil)
 	if err != nil {
 		return true, err
 	}

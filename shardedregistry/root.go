@@ -10,8 +10,9 @@ import (
 // what is inside the shards.
 type root[K comparable, V any] struct {
 	naming[K]
-	shift  uint8 // of a hash, to leave the index of a shard
-	shards []shard[K, V]
+	shift   uint8          // of a hash, to leave the index of a shard
+	custody *custody[K, V] // nil without Clone and Fingerprint
+	shards  []shard[K, V]
 
 	// scans says which snapshots are being taken, and is nil until the first.
 	// Snapshot replaces it, three times or a few more; everyone who changes a
@@ -20,11 +21,12 @@ type root[K comparable, V any] struct {
 }
 
 // newRoot returns an empty registry of n shards, n a power of two.
-func newRoot[K comparable, V any](n int, normalize func(K) (K, error)) *root[K, V] {
+func newRoot[K comparable, V any](n int, config *Config[K, V]) *root[K, V] {
 	return &root[K, V]{
-		naming: newNaming(normalize),
-		shift:  uint8(64 - bits.TrailingZeros(uint(n))),
-		shards: make([]shard[K, V], n),
+		naming:  newNaming(config.Normalize),
+		shift:   uint8(64 - bits.TrailingZeros(uint(n))),
+		custody: newCustody(config),
+		shards:  make([]shard[K, V], n),
 	}
 }
 
@@ -72,15 +74,16 @@ func (o *root[K, V]) live(rec *record[V]) *record[V] {
 // had been raised to its last version, or replaced here, by a cell that started
 // above its last version.
 func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V], bool) {
+	value = o.in(value)
 	var (
-		s       = o.shard(k.hash)
+		b       = o.shard(k.hash).install()
 		fresh   = &cell[K, V]{spelled: o.spelling(k, given)}
 		rec     = draft(o.taking(), nil, 0, value)
 		present *record[V]
 	)
 	fresh.rec.Store(rec)
-	c := s.install().Compute(k, func(now *cell[K, V]) *cell[K, V] {
-		last := Version(s.floor.Load())
+	c := b.Compute(k, func(now *cell[K, V]) *cell[K, V] {
+		last := Version(b.floor.Load())
 		if now != nil {
 			present = now.rec.Load()
 			if !present.dead() {
@@ -90,7 +93,7 @@ func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V
 			o.follow(rec, present)
 		}
 		rec.mark |= firstMark(last)
-		s.live.Add(1)
+		b.live.Add(1)
 		return fresh
 	})
 	if c != fresh {
@@ -98,6 +101,7 @@ func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V
 		return c, present, false
 	}
 	o.changed(k, rec)
+	o.check(k, rec)
 	return c, rec, true
 }
 
@@ -107,23 +111,26 @@ func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V
 // meanwhile a creator may replace the dead cell.
 func (o *root[K, V]) kill(k hkey[K], c *cell[K, V], old *record[V]) bool {
 	var none V
+	o.check(k, old)
 	// Asked after old was read: a plain record deletes only what was there
 	// before any taker joined that might miss it.
 	dead := draft(o.taking(), old, old.deleted(), none)
 	if !c.rec.CompareAndSwap(old, dead) {
 		return false
 	}
-	o.shard(k.hash).live.Add(-1)
-	o.bury(k, c, dead)
+	b := o.shard(k.hash).table.Load()
+	b.live.Add(-1)
+	o.bury(b, k, c, dead)
 	return true
 }
 
 // bury does what is left to do when dead has been stored and counted. A dead
 // cell that a snapshot needs stays in the table; its taker will unlink it.
-func (o *root[K, V]) bury(k hkey[K], c *cell[K, V], dead *record[V]) {
+func (o *root[K, V]) bury(b *body[K, V], k hkey[K], c *cell[K, V], dead *record[V]) {
 	if needed := o.changed(k, dead); !needed {
-		o.shard(k.hash).unlink(k, c, dead)
+		b.unlink(k, c, dead)
 	}
+	o.check(k, dead)
 }
 
 // changed is called by everyone who has stored rec for k, and reports whether
@@ -137,12 +144,34 @@ func (o *root[K, V]) changed(k hkey[K], rec *record[V]) (needed bool) {
 	return needed
 }
 
+// visit calls f for the keys that are present, with their cells and records,
+// until it returns false.
+func (o *root[K, V]) visit(f func(k hkey[K], c *cell[K, V], rec *record[V]) bool) {
+	for i := range o.shards {
+		t := o.shards[i].table.Load()
+		if t == nil {
+			continue
+		}
+		for k, c := range t.All() {
+			// LP(All): the record is read.
+			// LP(Entries): the record is read.
+			rec := o.live(c.rec.Load())
+			if rec != nil && !f(k, c, rec) {
+				return
+			}
+		}
+	}
+}
+
 // len adds the counters of the shards.
 func (o *root[K, V]) len() int {
 	n := int64(0)
 	for i := range o.shards {
-		// LP(Len): the counter is read.
-		n += o.shards[i].live.Load()
+		// LP(Len), a shard that was never used: the pointer is read.
+		if b := o.shards[i].table.Load(); b != nil {
+			// LP(Len): the counter is read.
+			n += b.live.Load()
+		}
 	}
 	return int(n)
 }

@@ -20,18 +20,24 @@ type cell[K comparable, V any] struct {
 }
 
 // shard is an independent part of the registry. A key belongs to the shard
-// that the top bits of its hash name; the table uses the low ones.
+// that the top bits of its hash name; the table uses the low ones. Until its
+// first key is created it consists of these two words, which are read by every
+// operation and hardly ever written.
 type shard[K comparable, V any] struct {
 	// table is nil until the shard's first key is created; then a creator
 	// installs it by CAS and it stays. Everybody reads.
-	table atomics.Pointer[table.Table[hkey[K], cell[K, V]]]
+	table atomics.Pointer[body[K, V]]
 
 	// suspects lists the calls in this shard that may be changing their own
 	// key. Nearly always nil. See suspect.
 	suspects atomics.Pointer[suspect[K]]
+}
 
-	// What is above is read by every operation, what is below is written by
-	// creations and deletions.
+// body is the table of a shard, and what creations and deletions write beside
+// it.
+type body[K comparable, V any] struct {
+	table.Table[hkey[K], cell[K, V]] // a pointer, which everybody reads
+
 	_ atomics.CacheLinePad
 
 	// live is at least the number of live cells in the table, and more only by
@@ -49,31 +55,32 @@ type shard[K comparable, V any] struct {
 
 // load returns the cell that the table holds for k, dead or alive, or nil.
 func (s *shard[K, V]) load(k hkey[K]) *cell[K, V] {
-	if t := s.table.Load(); t != nil {
-		return t.Load(k)
+	if b := s.table.Load(); b != nil {
+		return b.Load(k)
 	}
 	return nil
 }
 
 // install returns the shard's table, which it makes if there is none.
-func (s *shard[K, V]) install() *table.Table[hkey[K], cell[K, V]] {
-	if t := s.table.Load(); t != nil {
-		return t
+func (s *shard[K, V]) install() *body[K, V] {
+	if b := s.table.Load(); b != nil {
+		return b
 	}
-	s.table.CompareAndSwap(nil, table.New[hkey[K], cell[K, V]](
-		func(k hkey[K], _ uint64) uint64 { return k.hash }, 0))
+	b := new(body[K, V])
+	b.Init(func(k hkey[K], _ uint64) uint64 { return k.hash }, 0)
+	s.table.CompareAndSwap(nil, b)
 	return s.table.Load()
 }
 
 // unlink takes the dead cell c of k out of the table, if no creator has
 // replaced it. Floor goes first, so that whoever finds k absent finds it raised.
-func (s *shard[K, V]) unlink(k hkey[K], c *cell[K, V], dead *record[V]) {
+func (b *body[K, V]) unlink(k hkey[K], c *cell[K, V], dead *record[V]) {
 	version := uint64(dead.version())
 	for { // until no other deleter raises it between the two lines
-		floor := s.floor.Load()
-		if floor >= version || s.floor.CompareAndSwap(floor, version) {
+		floor := b.floor.Load()
+		if floor >= version || b.floor.CompareAndSwap(floor, version) {
 			break
 		}
 	}
-	s.table.Load().CompareAndDelete(k, c)
+	b.CompareAndDelete(k, c)
 }

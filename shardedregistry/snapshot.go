@@ -12,6 +12,7 @@ import (
 // nothing else of the registry. The zero Snapshot is empty.
 type Snapshot[K comparable, V any] struct {
 	naming  naming[K]
+	clone   func(V) V // or nil
 	keys    []hkey[K]
 	records []*record[V] // of the keys: live and plain
 
@@ -46,7 +47,7 @@ func (r *Registry[K, V]) Snapshot() *Snapshot[K, V] {
 // proportion to the number of keys.
 func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
 	if _, rec := s.find(key); rec != nil {
-		return rec.value, true
+		return copied(s.clone, rec.value), true
 	}
 	return value, false
 }
@@ -54,7 +55,7 @@ func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
 // Lookup returns what key held, and whether key is in the snapshot.
 func (s *Snapshot[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	if k, rec := s.find(key); rec != nil {
-		return Entry[K, V]{k.key, rec.value, rec.version()}, true
+		return s.entry(k, rec), true
 	}
 	return entry, false
 }
@@ -80,6 +81,11 @@ func (s *Snapshot[K, V]) find(key K) (k hkey[K], rec *record[V]) {
 	return k, rec
 }
 
+// entry returns what to hand out of the record of a key.
+func (s *Snapshot[K, V]) entry(k hkey[K], rec *record[V]) Entry[K, V] {
+	return Entry[K, V]{k.key, copied(s.clone, rec.value), rec.version()}
+}
+
 // Len returns the number of keys.
 func (s *Snapshot[K, V]) Len() int { return len(s.records) }
 
@@ -88,7 +94,7 @@ func (s *Snapshot[K, V]) Len() int { return len(s.records) }
 func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for i, rec := range s.records {
-			if !yield(s.keys[i].key, rec.value) {
+			if !yield(s.keys[i].key, copied(s.clone, rec.value)) {
 				return
 			}
 		}
@@ -99,7 +105,7 @@ func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
 func (s *Snapshot[K, V]) Entries() iter.Seq[Entry[K, V]] {
 	return func(yield func(Entry[K, V]) bool) {
 		for i, rec := range s.records {
-			if !yield(Entry[K, V]{s.keys[i].key, rec.value, rec.version()}) {
+			if !yield(s.entry(s.keys[i], rec)) {
 				return
 			}
 		}

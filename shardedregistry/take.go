@@ -159,7 +159,7 @@ func (t *taker[K, V]) clear(k hkey[K], s *sighting[K, V]) {
 	}
 	rec := c.rec.Load()
 	if rec.mark&datedBit != 0 && !t.root.settle(rec) && rec.dead() {
-		t.root.shard(k.hash).unlink(k, c, rec)
+		t.root.shard(k.hash).table.Load().unlink(k, c, rec)
 	}
 }
 
@@ -172,6 +172,9 @@ func (t *taker[K, V]) snapshot() *Snapshot[K, V] {
 		}
 	}
 	s := &Snapshot[K, V]{naming: t.root.naming, keys: t.keys.keys, records: make([]*record[V], 0, present)}
+	if t.root.custody != nil {
+		s.clone = t.root.custody.clone
+	}
 	all := present == len(t.sight)
 	if !all {
 		s.keys = make([]hkey[K], 0, present)

@@ -9,7 +9,8 @@ import (
 // handles are the exported types that act on shared words without owning
 // them, so that they may be copied and have no NoCopy field.
 var handles = map[string][]string{
-	"atomicbreaker": {"Permit"},
+	"atomicbreaker":   {"Permit"},
+	"shardedregistry": {"Ref", "View"},
 }
 
 // operation is an exported method of a shared type, or an exported function

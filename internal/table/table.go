@@ -8,7 +8,8 @@ import (
 	"github.com/puzpuzpuz/xsync/v3"
 )
 
-// Table maps K to *E. A nil *E means "absent" everywhere. Make it with New.
+// Table maps K to *E. A nil *E means "absent" everywhere. Make it with New, or,
+// where it is part of something else, with Init.
 //
 // Progress: Load is wait-free but for the length of a bucket chain. Everything
 // that writes is blocking: it holds the mutex of one bucket, and waits while
@@ -24,7 +25,15 @@ type Table[K comparable, E any] struct {
 // The hash function is called before any lock is taken, so one that panics
 // leaves the table as it was.
 func New[K comparable, E any](hash Hash[K], sizeHint int) *Table[K, E] {
-	return &Table[K, E]{xsync.NewMapOfWithHasher[K, *E](hash, xsync.WithPresize(sizeHint))}
+	t := new(Table[K, E])
+	t.Init(hash, sizeHint)
+	return t
+}
+
+// Init makes t an empty table, as New does. It must come before all else, and
+// only once.
+func (t *Table[K, E]) Init(hash Hash[K], sizeHint int) {
+	t.m = xsync.NewMapOfWithHasher[K, *E](hash, xsync.WithPresize(sizeHint))
 }
 
 // Load returns the pointer stored for k, or nil. It takes effect when the

@@ -43,8 +43,13 @@ type slot[K comparable, E any] struct {
 
 // New returns an empty table. The model has no use for sizeHint.
 func New[K comparable, E any](hash Hash[K], sizeHint int) *Table[K, E] {
-	return &Table[K, E]{hash: hash}
+	t := new(Table[K, E])
+	t.Init(hash, sizeHint)
+	return t
 }
+
+// Init makes t an empty table.
+func (t *Table[K, E]) Init(hash Hash[K], _ int) { t.hash = hash }
 
 // Load reads the key's word.
 func (t *Table[K, E]) Load(k K) *E {

@@ -1,0 +1,119 @@
+package shardedregistry
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+)
+
+// KeyError is one failure of a CreateMany for which an [*ExistsError] would not
+// do: Key is no valid key.
+type KeyError struct {
+	Key any   // as it was given
+	Err error // matches ErrInvalidKey
+}
+
+// Error shows the key and what is wrong with it.
+func (e *KeyError) Error() string { return fmt.Sprintf("%v: %v", e.Err, e.Key) }
+
+// Unwrap returns Err.
+func (e *KeyError) Unwrap() error { return e.Err }
+
+// CreateMany creates each key that entries yields, as Create does, and goes on
+// where one cannot be created. It returns how many were created, and nil or an
+// error that joins one for each of the others, in their order: an
+// [*ExistsError] for a key that is present, also because entries has yielded it
+// before, and a [*KeyError] for an invalid one.
+//
+// Each creation is atomic; all of them together are not. Others may see some of
+// the keys and not yet the rest, and what was created stays if others fail, or
+// if entries panics or calls runtime.Goexit. No lock is held while entries runs;
+// it may use the registry.
+//
+// CreateMany panics if entries is nil.
+//
+// CreateMany is blocking on the mutex of one hash bucket at a time. It takes
+// effect, for each key, when the table stores the new entry, or, if it is
+// present, when its record is read.
+func (r *Registry[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err error) {
+	if entries == nil {
+		panic("shardedregistry: CreateMany of a nil iterator")
+	}
+	var failed []error
+	for key, value := range entries {
+		// LP(CreateMany): that of Create.
+		_, err := r.Create(key, value)
+		switch err := err.(type) {
+		case nil:
+			created++
+		case *ExistsError:
+			failed = append(failed, err)
+		default:
+			failed = append(failed, &KeyError{key, err})
+		}
+	}
+	return created, errors.Join(failed...)
+}
+
+// DeleteMatching deletes the keys whose entries match, and returns how many it
+// has deleted. A key is deleted only if it still holds the entry that match was
+// given: if another operation has changed it meanwhile, match is asked again
+// about the new one.
+//
+// Like a loop over All it does not see one moment of the registry: it asks about
+// every key that is present throughout, and any of those that come or go
+// meanwhile. If match panics or calls runtime.Goexit, what was deleted before is
+// gone and nothing else has changed.
+//
+// Match runs outside every lock on the caller's goroutine. It must not modify
+// what it is given, and may use the registry. A key that it changes itself each
+// time it is asked about it is left alone after some tens of times.
+//
+// DeleteMatching panics if match is nil.
+//
+// DeleteMatching is blocking on the mutex of one hash bucket at a time. It takes
+// effect, for each key, when the key's last record is stored, or, if it stays,
+// when what match was given was read.
+func (r *Registry[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
+	if match == nil {
+		panic("shardedregistry: DeleteMatching of a nil function")
+	}
+	o := r.root.Load()
+	if o == nil {
+		return 0
+	}
+	return o.killMatching(func(hkey[K]) bool { return true }, match)
+}
+
+// killMatching runs DeleteMatching for the keys that ours accepts.
+func (o *root[K, V]) killMatching(ours func(hkey[K]) bool, match func(Entry[K, V]) bool) (deleted int) {
+	o.visit(func(k hkey[K], c *cell[K, V], _ *record[V]) bool {
+		if !ours(k) {
+			return true
+		}
+		// The error says that match keeps changing k, which then stays.
+		_ = o.persist(k, func() (done bool, err error) {
+			killed := false
+			if done, killed = o.killIf(k, c, match); killed {
+				deleted++
+			}
+			return done, nil
+		})
+		return true
+	})
+	return deleted
+}
+
+// killIf deletes k, whose cell is c, if its entry matches. It is done unless
+// another operation has changed k in between. If that has deleted k, what k
+// holds now is no matter: it was absent meanwhile.
+func (o *root[K, V]) killIf(k hkey[K], c *cell[K, V], match func(Entry[K, V]) bool) (done, killed bool) {
+	// LP(DeleteMatching), a key that stays: the record is read.
+	rec := o.live(c.rec.Load())
+	if rec == nil || !match(o.entry(k, rec)) {
+		return true, false
+	}
+	// LP(DeleteMatching): the dead record is stored.
+	killed = o.kill(k, c, rec)
+	return killed, killed
+}

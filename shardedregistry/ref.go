@@ -1,0 +1,209 @@
+package shardedregistry
+
+import "github.com/latchfree/latchfree/internal/atomics"
+
+// Ref is a handle to one key of a [Registry], present or not. Its methods are
+// those of the registry for that key, and differ in what they cost: the key was
+// normalised and hashed once, when the Ref was made, and as long as it stays
+// present the Ref remembers where it is. To read a key through a Ref takes two
+// loads.
+//
+// A Ref is not bound to one life of its key. When the key is deleted, the Ref
+// finds it absent; when it is created again, present. Refs may be copied, kept
+// and used by any number of goroutines; copies share what they remember.
+//
+// A Ref keeps its registry alive with all that is in it. Of a key that was
+// deleted it keeps a record without a value until it or a copy is next used;
+// and, if the key was deleted and created again while a snapshot was being taken,
+// the values before that which the snapshot needed.
+//
+// A Ref of an invalid key, and the zero Ref, find their key absent, and return
+// [ErrInvalidKey] where an error is returned.
+type Ref[K comparable, V any] struct {
+	anchor *anchor[K, V] // nil in the zero Ref
+}
+
+// anchor is what the copies of a Ref share. It is immutable but for cell.
+type anchor[K comparable, V any] struct {
+	// cell is nil, or a cell that was found for the key, dead or alive. Readers
+	// and writers replace one that they find dead by what the table holds.
+	cell atomics.Pointer[cell[K, V]]
+
+	place place[K, V] // whose last is &cell
+	bad   error       // why the key is invalid, or nil
+}
+
+// Ref returns a handle to key. It does not say whether key is present or valid:
+// see [Ref].
+//
+// Ref is wait-free. It takes effect at any moment: it reads and changes nothing
+// of key.
+func (r *Registry[K, V]) Ref(key K) Ref[K, V] {
+	a := new(anchor[K, V])
+	a.place, a.bad = r.locate(key)
+	a.place.last = &a.cell
+	return Ref[K, V]{a}
+}
+
+// locate returns the place of the key, or an error that matches ErrInvalidKey.
+func (r Ref[K, V]) locate() (*place[K, V], error) {
+	if r.anchor == nil {
+		return nil, ErrInvalidKey
+	}
+	return &r.anchor.place, r.anchor.bad
+}
+
+// Get is [Registry.Get] of the key.
+//
+// Get is wait-free. It takes effect when the key's record is read, or, if the
+// key is absent, when the table is read or the key's last record was stored.
+func (r Ref[K, V]) Get() (value V, ok bool) {
+	if a := r.anchor; a != nil {
+		if c := a.cell.Load(); c != nil {
+			// LP(Get): the record is read.
+			rec := c.rec.Load()
+			if rec.mark&(datedBit|deadBit) == 0 {
+				return a.place.root.out(a.place.key, rec), true
+			}
+		}
+	}
+	// LP(Get), otherwise: find reads the record, or finds none.
+	if p, rec := r.find(); rec != nil {
+		return p.root.out(p.key, rec), true
+	}
+	return value, false
+}
+
+// Lookup is [Registry.Lookup] of the key.
+//
+// Lookup is wait-free. It takes effect when the key's record is read, or, if the
+// key is absent, when the table is read or the key's last record was stored.
+func (r Ref[K, V]) Lookup() (entry Entry[K, V], ok bool) {
+	// LP(Lookup): find reads the record, or finds none.
+	if p, rec := r.find(); rec != nil {
+		return p.root.entry(p.key, rec), true
+	}
+	return entry, false
+}
+
+// find returns the live record of the key, or nil.
+func (r Ref[K, V]) find() (*place[K, V], *record[V]) {
+	p, err := r.locate()
+	if err != nil {
+		return p, nil
+	}
+	_, rec := p.loadLive()
+	return p, rec
+}
+
+// Create is [Registry.Create] of the key. An [*ExistsError] names the key as the
+// Ref was given it.
+//
+// Create is wait-free if it finds the key present, and otherwise blocking on the
+// mutex of a hash bucket. It takes effect when the table stores the new entry,
+// or, if the key is present, when its record is read.
+func (r Ref[K, V]) Create(value V) (Version, error) {
+	p, err := r.locate()
+	if err != nil {
+		return 0, err
+	}
+	return p.insert(value)
+}
+
+// GetOrCreate is [Registry.GetOrCreate] of the key.
+//
+// GetOrCreate is wait-free if it finds the key present, and otherwise blocking
+// on the mutex of a hash bucket. It takes effect when the table stores the new
+// entry, or, if it creates none, when what it found was read.
+func (r Ref[K, V]) GetOrCreate(fn func() (V, error)) (value V, created bool, err error) {
+	if fn == nil {
+		panic("shardedregistry: GetOrCreate of a nil function")
+	}
+	p, err := r.locate()
+	if err != nil {
+		return value, false, err
+	}
+	return p.getOrCreate(fn)
+}
+
+// Update is [Registry.Update] of the key.
+//
+// Update is lock-free. It takes effect when the new record is stored, or, if it
+// stores none, when what it found was read.
+func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
+	if fn == nil {
+		panic("shardedregistry: Update of a nil function")
+	}
+	p, err := r.locate()
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return p.update(fn)
+}
+
+// UpdateIf is [Registry.UpdateIf] of the key.
+//
+// UpdateIf is wait-free. It takes effect when the new record is stored, or, if
+// it stores none, when what it found was read.
+func (r Ref[K, V]) UpdateIf(version Version, value V) (Version, error) {
+	p, err := r.locate()
+	if err != nil {
+		return 0, err
+	}
+	return p.updateIf(version, value)
+}
+
+// Put is [Registry.Put] of the key.
+//
+// Put is lock-free if the key is present, and otherwise blocking on the mutex of
+// a hash bucket. It takes effect when the new record or entry is stored.
+func (r Ref[K, V]) Put(value V) (Version, error) {
+	p, err := r.locate()
+	if err != nil {
+		return 0, err
+	}
+	return p.put(value)
+}
+
+// Upsert is [Registry.Upsert] of the key.
+//
+// Upsert is lock-free if the key is present, and otherwise blocking on the mutex
+// of a hash bucket. It takes effect when the new record or entry is stored, or,
+// if it stores none, when what it found was read.
+func (r Ref[K, V]) Upsert(fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
+	if fn == nil {
+		panic("shardedregistry: Upsert of a nil function")
+	}
+	p, err := r.locate()
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return p.upsert(fn)
+}
+
+// Delete is [Registry.Delete] of the key.
+//
+// Delete is lock-free until others see the key absent, and then blocking on the
+// mutex of a hash bucket to free the entry; if the key is absent it is
+// wait-free. It takes effect when the key's last record is stored, or, if the
+// key is absent, when the table is read or its last record was stored.
+func (r Ref[K, V]) Delete() (Entry[K, V], bool) {
+	p, err := r.locate()
+	if err != nil {
+		return Entry[K, V]{}, false
+	}
+	return p.remove()
+}
+
+// DeleteIf is [Registry.DeleteIf] of the key.
+//
+// DeleteIf is wait-free until others see the key absent, and then blocking on
+// the mutex of a hash bucket to free the entry. It takes effect when the key's
+// last record is stored, or, if it deletes nothing, when what it found was read.
+func (r Ref[K, V]) DeleteIf(version Version) error {
+	p, err := r.locate()
+	if err != nil {
+		return err
+	}
+	return p.removeIf(version)
+}

@@ -1,0 +1,278 @@
+package shardedregistry
+
+import (
+	"fmt"
+	"iter"
+)
+
+// Scoped is a key that belongs to a namespace: the key of a registry that
+// several [View] divide among themselves. As Space and Key are two fields, no
+// two namespaces overlap, whatever characters they consist of.
+type Scoped[K comparable] struct {
+	Space string
+	Key   K
+}
+
+// String returns the namespace and the key with a slash between.
+func (s Scoped[K]) String() string { return fmt.Sprintf("%s/%v", s.Space, s.Key) }
+
+// View is the part of a [Registry] whose keys belong to one namespace. Its
+// methods are those of the registry, for keys without their Space. It holds
+// nothing: views may be made as they are needed, copied, and used by any number
+// of goroutines, and what is done through one is seen through all others of the
+// same namespace and in the registry.
+//
+// Config.Normalize of the registry is given the whole key, once for each
+// operation. It must leave Space as it is: a key that it moves to another
+// namespace is invalid in a View.
+//
+// A View must be made by [Namespace].
+type View[K comparable, V any] struct {
+	registry *Registry[Scoped[K], V]
+	space    string
+}
+
+// Namespace returns the view of the keys of r whose Space is space.
+//
+// Namespace is wait-free. It takes effect at any moment: it reads and changes
+// nothing.
+func Namespace[K comparable, V any](r *Registry[Scoped[K], V], space string) View[K, V] {
+	return View[K, V]{r, space}
+}
+
+// errSpace is the error of a key that Normalize has moved.
+var errSpace = fmt.Errorf("%w: Config.Normalize changes its Space", ErrInvalidKey)
+
+// scoped returns key as it is in the registry, before it is normalised.
+func (v View[K, V]) scoped(key K) Scoped[K] { return Scoped[K]{v.space, key} }
+
+// locate returns the place of key, or an error that matches ErrInvalidKey.
+func (v View[K, V]) locate(key K) (place[Scoped[K], V], error) {
+	p, err := v.registry.locate(v.scoped(key))
+	if err == nil && !v.has(p.key) {
+		err = errSpace
+	}
+	return p, err
+}
+
+// entry returns e without its Space.
+func (v View[K, V]) entry(e Entry[Scoped[K], V]) Entry[K, V] {
+	return Entry[K, V]{e.Key.Key, e.Value, e.Version}
+}
+
+// Get is [Registry.Get] within the namespace.
+//
+// Get is wait-free. It takes effect when the key's record is read, or, if key
+// is absent, when the table is read or the key's last record was stored.
+func (v View[K, V]) Get(key K) (value V, ok bool) {
+	// LP(Get): find reads the record, or finds none.
+	if o, k, rec := v.registry.find(v.scoped(key)); rec != nil && v.has(k) {
+		return o.out(k, rec), true
+	}
+	return value, false
+}
+
+// Lookup is [Registry.Lookup] within the namespace.
+//
+// Lookup is wait-free. It takes effect when the key's record is read, or, if
+// key is absent, when the table is read or the key's last record was stored.
+func (v View[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
+	// LP(Lookup): find reads the record, or finds none.
+	if o, k, rec := v.registry.find(v.scoped(key)); rec != nil && v.has(k) {
+		return v.entry(o.entry(k, rec)), true
+	}
+	return entry, false
+}
+
+// Create is [Registry.Create] within the namespace. An [*ExistsError] shows the
+// keys without their Space.
+//
+// Create is wait-free if it finds key present, and otherwise blocking on the
+// mutex of a hash bucket. It takes effect when the table stores the new entry,
+// or, if key is present, when its record is read.
+func (v View[K, V]) Create(key K, value V) (Version, error) {
+	p, err := v.locate(key)
+	if err != nil {
+		return 0, err
+	}
+	version, err := p.insert(value)
+	if exists, ok := err.(*ExistsError); ok {
+		exists.Given, exists.Stored = key, exists.Stored.(Scoped[K]).Key
+	}
+	return version, err
+}
+
+// GetOrCreate is [Registry.GetOrCreate] within the namespace.
+//
+// GetOrCreate is wait-free if it finds key present, and otherwise blocking on
+// the mutex of a hash bucket. It takes effect when the table stores the new
+// entry, or, if it creates none, when what it found was read.
+func (v View[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, created bool, err error) {
+	if fn == nil {
+		panic("shardedregistry: GetOrCreate of a nil function")
+	}
+	p, err := v.locate(key)
+	if err != nil {
+		return value, false, err
+	}
+	return p.getOrCreate(fn)
+}
+
+// Update is [Registry.Update] within the namespace.
+//
+// Update is lock-free. It takes effect when the new record is stored, or, if it
+// stores none, when what it found was read.
+func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
+	if fn == nil {
+		panic("shardedregistry: Update of a nil function")
+	}
+	p, err := v.locate(key)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	e, err := p.update(fn)
+	return v.entry(e), err
+}
+
+// UpdateIf is [Registry.UpdateIf] within the namespace.
+//
+// UpdateIf is wait-free. It takes effect when the new record is stored, or, if
+// it stores none, when what it found was read.
+func (v View[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
+	p, err := v.locate(key)
+	if err != nil {
+		return 0, err
+	}
+	return p.updateIf(version, value)
+}
+
+// Put is [Registry.Put] within the namespace.
+//
+// Put is lock-free if key is present, and otherwise blocking on the mutex of a
+// hash bucket. It takes effect when the new record or entry is stored.
+func (v View[K, V]) Put(key K, value V) (Version, error) {
+	p, err := v.locate(key)
+	if err != nil {
+		return 0, err
+	}
+	return p.put(value)
+}
+
+// Upsert is [Registry.Upsert] within the namespace.
+//
+// Upsert is lock-free if key is present, and otherwise blocking on the mutex of
+// a hash bucket. It takes effect when the new record or entry is stored, or, if
+// it stores none, when what it found was read.
+func (v View[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
+	if fn == nil {
+		panic("shardedregistry: Upsert of a nil function")
+	}
+	p, err := v.locate(key)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	e, err := p.upsert(fn)
+	return v.entry(e), err
+}
+
+// Delete is [Registry.Delete] within the namespace.
+//
+// Delete is lock-free until others see key absent, and then blocking on the
+// mutex of a hash bucket to free the entry; if key is absent it is wait-free. It
+// takes effect when the key's last record is stored, or, if key is absent, when
+// the table is read or its last record was stored.
+func (v View[K, V]) Delete(key K) (Entry[K, V], bool) {
+	p, err := v.locate(key)
+	if err != nil {
+		return Entry[K, V]{}, false
+	}
+	e, ok := p.remove()
+	return v.entry(e), ok
+}
+
+// DeleteIf is [Registry.DeleteIf] within the namespace.
+//
+// DeleteIf is wait-free until others see key absent, and then blocking on the
+// mutex of a hash bucket to free the entry. It takes effect when the key's last
+// record is stored, or, if it deletes nothing, when what it found was read.
+func (v View[K, V]) DeleteIf(key K, version Version) error {
+	p, err := v.locate(key)
+	if err != nil {
+		return err
+	}
+	return p.removeIf(version)
+}
+
+// DeleteMatching is [Registry.DeleteMatching] within the namespace. It looks at
+// the keys of all namespaces, and asks about its own.
+//
+// DeleteMatching is blocking on the mutex of one hash bucket at a time. It takes
+// effect, for each key, when the key's last record is stored, or, if it stays,
+// when what match was given was read.
+func (v View[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
+	if match == nil {
+		panic("shardedregistry: DeleteMatching of a nil function")
+	}
+	o := v.registry.root.Load()
+	if o == nil {
+		return 0
+	}
+	return o.killMatching(v.has, func(e Entry[Scoped[K], V]) bool { return match(v.entry(e)) })
+}
+
+// has reports whether k belongs to the namespace.
+func (v View[K, V]) has(k hkey[Scoped[K]]) bool { return k.key.Space == v.space }
+
+// All is [Registry.All] within the namespace. The loop looks at the keys of all
+// namespaces.
+//
+// All is wait-free; the loop is blocking on the mutex of one hash bucket at a
+// time. It takes effect, for each key, when that key's record is read.
+func (v View[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for e := range v.Entries() {
+			if !yield(e.Key, e.Value) {
+				return
+			}
+		}
+	}
+}
+
+// Entries is [Registry.Entries] within the namespace. The loop looks at the keys
+// of all namespaces.
+//
+// Entries is wait-free; the loop is blocking on the mutex of one hash bucket at
+// a time. It takes effect, for each key, when that key's record is read.
+func (v View[K, V]) Entries() iter.Seq[Entry[K, V]] {
+	return func(yield func(Entry[K, V]) bool) {
+		v.visit(func(o *root[Scoped[K], V], k hkey[Scoped[K]], rec *record[V]) bool {
+			return yield(v.entry(o.entry(k, rec)))
+		})
+	}
+}
+
+// visit calls f for the keys of the namespace that are present, until it returns
+// false.
+func (v View[K, V]) visit(f func(o *root[Scoped[K], V], k hkey[Scoped[K]], rec *record[V]) bool) {
+	if o := v.registry.root.Load(); o != nil {
+		o.visit(func(k hkey[Scoped[K]], _ *cell[Scoped[K], V], rec *record[V]) bool {
+			return !v.has(k) || f(o, k, rec)
+		})
+	}
+}
+
+// Len returns the number of keys in the namespace. Nothing counts them, so it
+// costs a loop over all keys of the registry, and is no more exact than that: it
+// counts every key that is present throughout, and any of those that come or go
+// meanwhile.
+//
+// Len is blocking on the mutex of one hash bucket at a time. It takes effect,
+// for each key, when that key's record is read.
+func (v View[K, V]) Len() (n int) {
+	v.visit(func(*root[Scoped[K], V], hkey[Scoped[K]], *record[V]) bool {
+		// LP(Len), of a View: the record was read.
+		n++
+		return true
+	})
+	return n
+}
