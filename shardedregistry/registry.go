@@ -115,8 +115,8 @@ func (r *Registry[K, V]) Create(key K, value V) (Version, error) {
 		}
 	}
 	stored := k.key
-	if c.spelled != nil {
-		stored = *c.spelled
+	if beside := c.side.Load(); beside != nil && beside.spelled != nil {
+		stored = *beside.spelled
 	}
 	return 0, &ExistsError{Given: key, Stored: stored, Version: rec.version()}
 }

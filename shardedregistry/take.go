@@ -111,7 +111,7 @@ func (t *taker[K, V]) judge(s *sighting[K, V], c *cell[K, V]) {
 func (t *taker[K, V]) clear(k hkey[K], c *cell[K, V]) {
 	rec := c.rec.Load()
 	if rec.mark&datedBit != 0 && !t.root.settle(rec) && rec.dead() {
-		t.root.shard(k.hash).unlink(k, c, rec)
+		t.root.tidy(k)
 	}
 }
 
