@@ -120,3 +120,27 @@ func TestIterationAllocatesPerShard(t *testing.T) {
 		t.Errorf("All allocates %v times for 100 keys and %v times for 2000", few, many)
 	}
 }
+
+// A change of which a watcher has a slip already allocates its record alone. One
+// of which it is told allocates a slip besides.
+func TestWatchAllocations(t *testing.T) {
+	var r shardedregistry.Registry[string, plan]
+	mustPut(t, &r, "a", plan{})
+	put := func() { r.Put("a", plan{Steps: 3}) }
+	w := shardedregistry.Subscribe(&r)
+	mustPut(t, &r, "a", plan{})
+	if n := testing.AllocsPerRun(100, put); n != 1 {
+		t.Errorf("a change of which a watcher has a slip allocates %v times, want 1", n)
+	}
+	w.Drain()
+	if n := testing.AllocsPerRun(100, func() {
+		put()
+		w.Drain()
+	}); n != 2+1 { // Drain's slice
+		t.Errorf("a change of which a watcher is told, and its look, allocate %v times, want 3", n)
+	}
+	w.Leave()
+	if n := testing.AllocsPerRun(100, put); n != 1 {
+		t.Errorf("a change allocates %v times when the watcher has left, want 1", n)
+	}
+}

@@ -39,6 +39,8 @@
 //	All Entries DeleteMatching          blocking on one bucket's mutex at a time,
 //	                                    never while the loop body runs
 //	Snapshot                            likewise; nobody waits for it
+//	Watch WatchSnapshot Wait            blocking: they wait for changes; nobody
+//	                                    waits for them
 //
 // A bucket's mutex is held for a handful of loads and stores, or while the
 // table of one shard grows or shrinks. No function that a caller supplies runs
@@ -67,6 +69,17 @@
 // both on the new record, and what the keys held at the instant is kept; changes
 // take effect a moment after their record is stored. Before and after, a change
 // costs one load for it, and a read nothing.
+//
+// # Watching
+//
+// [Registry.Watch] yields the keys that change, with what they hold, while the
+// loop over it runs; [Registry.WatchSnapshot] yields first what all keys held
+// when it began; [Registry.Wait] sleeps until one key has changed. None of them
+// polls or starts a goroutine, a loop that is left leaves nothing behind, and
+// writers never wait for them. A loop that is slower than the writers skips what
+// a key held in between, so what waits for it is bounded by keys; it never misses
+// what a key holds in the end, or that it was deleted. While nobody watches, a
+// change costs one load for it.
 //
 // # Keys
 //
@@ -104,9 +117,9 @@
 // Get and Lookup write nothing shared and allocate nothing. An Update or Put
 // allocates the new record, 8 bytes and the value, and changes the key by one
 // compare-and-swap. A Create allocates a record, a cell of 16 bytes, an entry of
-// the table, and the key's spelling if Normalize has changed it. An empty shard
-// costs 16 bytes, a used one at least 2.8 KB more. A Ref to a
-// string costs 80 bytes.
+// the table, and, if Normalize has changed the key, its spelling and 48 bytes. An
+// empty shard costs 16 bytes, a used one at least 2.8 KB more. A Ref to a string
+// costs 80 bytes.
 //
 // Each entity is three small objects, where a map behind a lock is one large
 // one. With many entities, more than the caches hold, and a large share of

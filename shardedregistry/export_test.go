@@ -1,6 +1,7 @@
 package shardedregistry
 
 import (
+	"context"
 	"fmt"
 	"unsafe"
 
@@ -180,5 +181,87 @@ func Bodies[K comparable, V any](r *Registry[K, V]) (n int) {
 	return n
 }
 
+// Watcher is a loop over Watch that can be stopped between its steps.
+type Watcher[K comparable, V any] struct{ w *watcher[K, V] }
+
+// Subscribe does the first part of a loop.
+func Subscribe[K comparable, V any](r *Registry[K, V]) Watcher[K, V] {
+	return Watcher[K, V]{r.install().watch()}
+}
+
+// Run yields events, until yield returns false or ctx is done.
+func (w Watcher[K, V]) Run(ctx context.Context, yield func(Event[K, V]) bool) { w.w.run(ctx, yield) }
+
+// Drain returns the events that there are.
+func (w Watcher[K, V]) Drain() (events []Event[K, V]) {
+	for {
+		e, isNew, more := w.w.next()
+		if !more {
+			return events
+		}
+		if isNew {
+			events = append(events, e)
+		}
+	}
+}
+
+// Leave does the rest of the loop.
+func (w Watcher[K, V]) Leave() { w.w.leave() }
+
+// Kept returns how many keys the watcher remembers.
+func (w Watcher[K, V]) Kept() int { return len(w.w.seats) }
+
+// Piled returns how many slips are on the watcher's pile.
+func (w Watcher[K, V]) Piled() (n int) {
+	for p := w.w.pile.Load(); p != nil && p != &w.w.over; p = p.next {
+		n++
+	}
+	return n
+}
+
+// Traces returns what watchers and waiters have left in r: members of the
+// audience, seats, rooms, and dead cells.
+func Traces[K comparable, V any](r *Registry[K, V]) (n int) {
+	o := r.install()
+	if a := o.audience.Load(); a != nil {
+		n += len(a.watchers) + a.waiters
+	}
+	if t := o.rooms.Load(); t != nil {
+		n += t.Len()
+	}
+	return n + Seats(r) + Linked(r) - r.Len()
+}
+
+// Seats returns the number of seats at the cells that are in a table.
+func Seats[K comparable, V any](r *Registry[K, V]) (n int) {
+	for i := range r.install().shards {
+		if t := r.root.Load().shards[i].table.Load(); t != nil {
+			for _, c := range t.All() {
+				n += len(c.side.Load().now().seats)
+			}
+		}
+	}
+	return n
+}
+
 // Hash returns the hash of a key.
 func Hash[K comparable, V any](r *Registry[K, V], key K) uint64 { return r.install().hash(key) }
+
+// Waiters returns the number of calls of Wait that may sleep.
+func Waiters[K comparable, V any](r *Registry[K, V]) int {
+	if a := r.install().audience.Load(); a != nil {
+		return a.waiters
+	}
+	return 0
+}
+
+// Changed tells of a change of key again, as an operation does that has stalled.
+func Changed[K comparable, V any](r *Registry[K, V], key K) {
+	p, err := r.locate(key)
+	if err != nil {
+		panic(err)
+	}
+	if a := p.root.audience.Load(); a != nil {
+		p.root.announce(a, p.key)
+	}
+}

@@ -119,8 +119,8 @@ func (p *place[K, V]) insert(value V) (Version, error) {
 		}
 	}
 	stored := p.key.key
-	if c.spelled != nil {
-		stored = *c.spelled
+	if beside := c.side.Load(); beside != nil && beside.spelled != nil {
+		stored = *beside.spelled
 	}
 	return 0, &ExistsError{Given: p.given, Stored: stored, Version: rec.version()}
 }

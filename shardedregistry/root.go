@@ -4,10 +4,11 @@ import (
 	"math/bits"
 
 	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/table"
 )
 
-// root is what every operation starts from. It is immutable but for scans and
-// what is inside the shards.
+// root is what every operation starts from. It is immutable but for the pointers
+// at its end and what is inside the shards.
 type root[K comparable, V any] struct {
 	naming[K]
 	shift   uint8          // of a hash, to leave the index of a shard
@@ -18,6 +19,16 @@ type root[K comparable, V any] struct {
 	// Snapshot replaces it, three times or a few more; everyone who changes a
 	// key reads it.
 	scans atomics.Pointer[scans]
+
+	// audience says who wants to hear of changes, and is nil while nobody does.
+	// Who comes or goes replaces it by CAS; everyone who has changed a key reads
+	// it.
+	audience atomics.Pointer[audience[K, V]]
+
+	// rooms holds, by key, where calls of Wait sleep. It is nil until the first
+	// does, which installs it by CAS, and then stays. Who has changed a key reads
+	// it while somebody waits.
+	rooms atomics.Pointer[table.Table[hkey[K], room]]
 }
 
 // newRoot returns an empty registry of n shards, n a power of two.
@@ -77,10 +88,14 @@ func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V
 	value = o.in(value)
 	var (
 		b       = o.shard(k.hash).install()
-		fresh   = &cell[K, V]{spelled: o.spelling(k, given)}
+		fresh   = new(cell[K, V])
 		rec     = draft(o.taking(), nil, 0, value)
 		present *record[V]
+		heirs   []*seat[K, V]
 	)
+	if spelled := o.spelling(k, given); spelled != nil {
+		fresh.side.Store(&side[K, V]{spelled: spelled})
+	}
 	fresh.rec.Store(rec)
 	c := b.Compute(k, func(now *cell[K, V]) *cell[K, V] {
 		last := Version(b.floor.Load())
@@ -91,6 +106,7 @@ func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V
 			}
 			last = max(last, present.version())
 			o.follow(rec, present)
+			heirs = fresh.succeed(now)
 		}
 		rec.mark |= firstMark(last)
 		b.live.Add(1)
@@ -101,6 +117,11 @@ func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V
 		return c, present, false
 	}
 	o.changed(k, rec)
+	for _, s := range heirs {
+		if s.watcher.left() { // perhaps before it could find s here
+			o.unseat(s)
+		}
+	}
 	o.check(k, rec)
 	return c, rec, true
 }
@@ -125,22 +146,28 @@ func (o *root[K, V]) kill(k hkey[K], c *cell[K, V], old *record[V]) bool {
 }
 
 // bury does what is left to do when dead has been stored and counted. A dead
-// cell that a snapshot needs stays in the table; its taker will unlink it.
+// cell that a snapshot or a watcher needs stays in the table; the last of these
+// will unlink it.
 func (o *root[K, V]) bury(b *body[K, V], k hkey[K], c *cell[K, V], dead *record[V]) {
-	if needed := o.changed(k, dead); !needed {
+	if needed := o.changed(k, dead); needed {
+		o.leave(k, c)
+	} else {
 		b.unlink(k, c, dead)
 	}
 	o.check(k, dead)
 }
 
 // changed is called by everyone who has stored rec for k, and reports whether
-// a snapshot in progress needs what k held before. The order matters: until rec
-// is dated the change has not happened.
+// a snapshot in progress needs what k held before, or a watcher will look at k.
+// The order matters: until rec is dated the change has not happened.
 func (o *root[K, V]) changed(k hkey[K], rec *record[V]) (needed bool) {
 	if rec.mark&datedBit != 0 {
 		needed = o.settle(rec)
 	}
 	o.shard(k.hash).tell(k)
+	if a := o.audience.Load(); a != nil && o.announce(a, k) {
+		needed = true
+	}
 	return needed
 }
 

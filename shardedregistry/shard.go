@@ -14,9 +14,10 @@ type cell[K comparable, V any] struct {
 	// a live record by CAS; a dead one is final. Everybody reads.
 	rec atomics.Pointer[record[V]]
 
-	// spelled is how the key was given to the call that created the cell, or
-	// nil if that is how it is stored. Written before the cell is published.
-	spelled *K
+	// side is what few cells have besides, or nil. Replaced by CAS by those who
+	// tell watchers of a change, by watchers that leave, and by a deleter that
+	// leaves the cell in the table.
+	side atomics.Pointer[side[K, V]]
 }
 
 // shard is an independent part of the registry. A key belongs to the shard

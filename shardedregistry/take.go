@@ -159,7 +159,7 @@ func (t *taker[K, V]) clear(k hkey[K], s *sighting[K, V]) {
 	}
 	rec := c.rec.Load()
 	if rec.mark&datedBit != 0 && !t.root.settle(rec) && rec.dead() {
-		t.root.shard(k.hash).table.Load().unlink(k, c, rec)
+		t.root.tidy(k)
 	}
 }
 

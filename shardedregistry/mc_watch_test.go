@@ -1,0 +1,337 @@
+//go:build modelcheck
+
+package shardedregistry_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+type (
+	names1 = shardedregistry.Registry[string, int]
+	news   = shardedregistry.Event[string, int]
+	loop   = shardedregistry.Watcher[string, int]
+)
+
+// bounded is what is explored where everything would be too much.
+var bounded = mc.Config{Mode: mc.Bounded, Preemptions: 2}
+
+// follow runs a loop over the events of the key a until one has version until,
+// which must be the last one that there will be. The versions must increase. A
+// loop that misses the last change sleeps for ever, which the checker reports.
+func follow(m *mc.M, w loop, until shardedregistry.Version) (last news) {
+	defer w.Leave()
+	w.Run(context.Background(), func(e news) bool {
+		if e.Version <= last.Version || e.Key != "a" || e.Deleted && e.Value != 0 {
+			m.Failf("%v comes after %v", e, last)
+		}
+		last = e
+		return e.Version < until
+	})
+	return last
+}
+
+// clean fails the execution if a loop or a call of Wait has left something.
+func clean(m *mc.M, r *names1) {
+	if n := shardedregistry.Traces(r); n != 0 {
+		m.Failf("%d traces are left", n)
+	}
+}
+
+// doing runs calls in a thread.
+func doing(m *mc.M, r *names1, calls []call) {
+	m.Go(func() {
+		for _, c := range calls {
+			c.Do(r)
+		}
+	})
+}
+
+// operations lists threads for the book.
+func operations(threads threads, others ...string) string {
+	s := mc.Listed(threads, func(c call) string { return c.Name })
+	for _, o := range others {
+		s += " ∥ " + o
+	}
+	return s
+}
+
+// A loop that watches already sees how the key ends, whatever comes between.
+func TestWatchProtocols(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		cfg      mc.Config
+		first    []call
+		threads  threads
+		until    shardedregistry.Version
+		watchers int
+	}{
+		{"a change", mc.Config{}, with7, threads{{put(1)}}, 2, 1},
+		{"changes", mc.Config{}, with7, threads{{put(1), put(2)}}, 3, 1},
+		{"two change", bounded, with7, threads{{put(1)}, {put(2)}}, 3, 1},
+		{"created", mc.Config{}, empty, threads{{create(1)}}, 1, 1},
+		{"deleted", mc.Config{}, with7, threads{{remove}}, 2, 1},
+		{"changed and deleted", bounded, with7, threads{{put(1), remove}}, 3, 1},
+		{"comes and goes", bounded, empty, threads{{create(1), remove}}, 2, 1},
+		{"deleted and created", bounded, with7, threads{{remove, create(5)}}, 3, 1},
+		{"two watch a change", bounded, with7, threads{{put(1)}}, 2, 2},
+		{"two watch a deletion", bounded, with7, threads{{remove}}, 2, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var others []string
+			for range tt.watchers {
+				others = append(others, "Watch")
+			}
+			tt.cfg.Operations = operations(tt.threads, others...)
+			mc.Check(t, tt.cfg, func(m *mc.M) {
+				r := twoKeys(tt.first)()
+				for range tt.watchers {
+					w := shardedregistry.Subscribe(r)
+					m.Go(func() { follow(m, w, tt.until) })
+				}
+				for _, calls := range tt.threads {
+					doing(m, r, calls)
+				}
+				m.Final(func() { clean(m, r) })
+			})
+		})
+	}
+}
+
+// Who begins to watch, and then looks, misses nothing that comes later.
+func TestWatchBegins(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		cfg     mc.Config
+		first   []call
+		threads threads
+		until   shardedregistry.Version
+	}{
+		{"changed", bounded, with7, threads{{put(1)}}, 2},
+		{"created", bounded, empty, threads{{create(1)}}, 1},
+		{"deleted and created", bounded, with7, threads{{remove, create(5)}}, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.cfg.Operations = operations(tt.threads, "Watch: Lookup")
+			mc.Check(t, tt.cfg, func(m *mc.M) {
+				r := twoKeys(tt.first)()
+				m.Go(func() {
+					w := shardedregistry.Subscribe(r)
+					if e, _ := r.Lookup("a"); e.Version < tt.until {
+						follow(m, w, tt.until)
+						return
+					}
+					w.Leave()
+				})
+				for _, calls := range tt.threads {
+					doing(m, r, calls)
+				}
+				m.Final(func() { clean(m, r) })
+			})
+		})
+	}
+}
+
+// A loop that ends leaves nothing, whoever is telling it something.
+func TestWatchEnds(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		cfg     mc.Config
+		first   []call
+		threads threads
+	}{
+		{"change", mc.Config{}, with7, threads{{put(1)}}},
+		{"changes", bounded, with7, threads{{put(1)}, {put(2)}}},
+		{"create", mc.Config{}, empty, threads{{create(1)}}},
+		{"delete", mc.Config{}, with7, threads{{remove}}},
+		{"change and delete", bounded, with7, threads{{put(1)}, {remove}}},
+		{"delete and create", bounded, with7, threads{{remove}, {create(5)}}},
+		{"delete, create and change", bounded, with7, threads{{remove, create(5)}, {put(1)}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.cfg.Operations = operations(tt.threads, "leave")
+			mc.Check(t, tt.cfg, func(m *mc.M) {
+				r := twoKeys(tt.first)()
+				w := shardedregistry.Subscribe(r)
+				for _, calls := range tt.threads {
+					doing(m, r, calls)
+				}
+				m.Go(w.Leave)
+				m.Final(func() { clean(m, r) })
+			})
+		})
+	}
+}
+
+// A loop that its context ends.
+func TestWatchIsCancelled(t *testing.T) {
+	cfg := mc.Config{Operations: "Watch(ctx) ∥ cancel ∥ Put", Mode: mc.Bounded, Preemptions: 2}
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := twoKeys(with7)()
+		ctx, cancel := atomics.WithCancel(context.Background())
+		m.Go(func() {
+			for e := range r.Watch(ctx) {
+				if e.Version != 2 {
+					m.Failf("%v is yielded", e)
+				}
+			}
+		})
+		m.Go(cancel)
+		doing(m, r, []call{put(1)})
+		m.Final(func() { clean(m, r) })
+	})
+}
+
+// What a snapshot and the events after it show is how the key ends.
+func TestWatchSnapshotProtocols(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		first   []call
+		threads threads
+		until   shardedregistry.Version // the key's last, of a record that is alive
+	}{
+		{"changed", with7, threads{{put(1)}}, 2},
+		{"created", empty, threads{{create(1)}}, 1},
+		{"deleted and created", with7, threads{{remove, create(5)}}, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := bounded
+			cfg.Operations = operations(tt.threads, "WatchSnapshot")
+			mc.Check(t, cfg, func(m *mc.M) {
+				r := twoKeys(tt.first)()
+				m.Go(func() {
+					var last shardedregistry.Version
+					present := false
+					for s, e := range r.WatchSnapshot(context.Background()) {
+						if s != nil {
+							var held shardedregistry.Entry[string, int]
+							held, present = s.Lookup("a")
+							last = held.Version
+						} else {
+							if e.Version <= last || e.Deleted && !present {
+								m.Failf("%v is yielded after version %d, present: %v", e, last, present)
+							}
+							last, present = e.Version, !e.Deleted
+						}
+						if last >= tt.until {
+							break
+						}
+					}
+				})
+				for _, calls := range tt.threads {
+					doing(m, r, calls)
+				}
+				m.Final(func() { clean(m, r) })
+			})
+		})
+	}
+}
+
+// Dead cells leave the table when the last of their deleter, a watcher and a
+// taker has done with them, whoever that is, and the watcher has seen the
+// deletion.
+func TestWatchAndSnapshot(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		threads threads
+		until   shardedregistry.Version
+	}{
+		{"delete", threads{{remove}}, 3},
+		{"delete and create", threads{{remove, create(5)}}, 4},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := bounded
+			cfg.Operations = operations(tt.threads, "leave", "Watch")
+			mc.Check(t, cfg, func(m *mc.M) {
+				r := twoKeys(with7)()
+				taker := shardedregistry.Join(r)
+				put(8).Do(r)
+				taker.Collect() // needs what the key holds now
+				w := shardedregistry.Subscribe(r)
+				for _, calls := range tt.threads {
+					doing(m, r, calls)
+				}
+				m.Go(func() { taker.Leave() })
+				m.Go(func() { follow(m, w, tt.until) })
+				m.Final(func() {
+					if clean(m, r); shardedregistry.Kept(r) != 0 {
+						m.Failf("%d old records are kept", shardedregistry.Kept(r))
+					}
+				})
+			})
+		})
+	}
+}
+
+// Wait returns what the key holds in the end, or that it is absent, and leaves
+// nothing.
+func TestWaitProtocols(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		cfg     mc.Config
+		first   []call
+		threads threads
+		since   []shardedregistry.Version // of each call of Wait
+		want    []string                  // what it may return
+	}{
+		{"created", mc.Config{}, empty, threads{{create(1)}}, []shardedregistry.Version{0}, []string{"1 <nil>"}},
+		{"changed", mc.Config{}, with7, threads{{put(1)}}, []shardedregistry.Version{1}, []string{"2 <nil>"}},
+		{"changed twice", bounded, with7, threads{{put(1), put(2)}}, []shardedregistry.Version{2}, []string{"3 <nil>"}},
+		{"two change", bounded, with7, threads{{put(1)}, {put(2)}}, []shardedregistry.Version{2}, []string{"3 <nil>"}},
+		{"deleted", mc.Config{}, with7, threads{{remove}}, []shardedregistry.Version{1}, []string{"0 shardedregistry: key not found"}},
+		{"deleted and created", bounded, with7, threads{{remove, create(5)}}, []shardedregistry.Version{1}, []string{"0 shardedregistry: key not found", "3 <nil>"}},
+		{"absent, present", bounded, without, threads{{create(5)}, {get}}, []shardedregistry.Version{0}, []string{"3 <nil>"}},
+		{"two wait", bounded, with7, threads{{put(1)}}, []shardedregistry.Version{1, 1}, []string{"2 <nil>"}},
+		{"two wait for versions", bounded, with7, threads{{put(1), put(2)}}, []shardedregistry.Version{1, 2}, []string{"2 <nil>", "3 <nil>"}},
+		{"beside another key", bounded, with7, threads{{put(1), other(create(2))}}, []shardedregistry.Version{1}, []string{"2 <nil>"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var others []string
+			for _, since := range tt.since {
+				others = append(others, fmt.Sprintf("Wait(%d)", since))
+			}
+			tt.cfg.Operations = operations(tt.threads, others...)
+			mc.Check(t, tt.cfg, func(m *mc.M) {
+				r := twoKeys(tt.first)()
+				for _, since := range tt.since {
+					m.Go(func() {
+						e, err := r.Wait(context.Background(), "a", since)
+						got := fmt.Sprint(e.Version, " ", err)
+						for _, want := range tt.want {
+							if got == want && e.Version != since {
+								return
+							}
+						}
+						m.Failf("Wait(%d) = %s", since, got)
+					})
+				}
+				for _, calls := range tt.threads {
+					doing(m, r, calls)
+				}
+				m.Final(func() { clean(m, r) })
+			})
+		})
+	}
+}
+
+// A call of Wait that its context ends leaves nothing, and wins or loses.
+func TestWaitIsCancelled(t *testing.T) {
+	cfg := mc.Config{Operations: "Wait(ctx, 1) ∥ cancel ∥ Put"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := twoKeys(with7)()
+		ctx, cancel := atomics.WithCancelCause(context.Background())
+		m.Go(func() {
+			if e, err := r.Wait(ctx, "a", 1); (err != errTest || e.Version != 0) && (err != nil || e.Version != 2) {
+				m.Failf("Wait = %v, %v", e, err)
+			}
+		})
+		m.Go(func() { cancel(errTest) })
+		doing(m, r, []call{put(1)})
+		m.Final(func() { clean(m, r) })
+	})
+}

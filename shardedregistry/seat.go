@@ -1,0 +1,218 @@
+package shardedregistry
+
+import (
+	"slices"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// side is what a cell has besides its record, and most cells have none. It is
+// immutable: to change it, replace it.
+type side[K comparable, V any] struct {
+	// spelled is how the key was given to the call that created the cell, or
+	// nil if that is how it is stored.
+	spelled *K
+
+	// seats are those of the watchers that were told of a change of the key,
+	// mostly in the order of the audience.
+	seats []*seat[K, V]
+
+	// left says that the cell is dead, that its deleter has told all who had to
+	// be told, and that it has left the cell in the table for those who need it.
+	left bool
+}
+
+// seat is what connects one watcher and one key. The cells that follow one
+// another in the table hand it on.
+type seat[K comparable, V any] struct {
+	watcher *watcher[K, V]
+	key     hkey[K]
+
+	// slip is the one that was put down last, or nil. Those who tell of a change
+	// replace one that was taken by a new one, by CAS; one that was not stays
+	// until it is. The watcher reads.
+	slip atomics.Pointer[slip[K, V]]
+
+	// What follows belongs to the watcher's goroutine.
+	known bool    // it is in the watcher's list
+	shown bool    // the watcher has shown the key, and not its deletion since
+	last  Version // that the watcher has seen
+}
+
+// The stages of a slip.
+const (
+	waiting uint32 = iota // it is on the pile, or about to be put there
+	taken                 // its watcher is about to look
+	done                  // its watcher has looked
+)
+
+// slip asks a watcher to look at a key. It is put on the watcher's pile once.
+type slip[K comparable, V any] struct {
+	seat *seat[K, V]
+	next *slip[K, V] // below it on the pile; after it was taken, the watcher's
+
+	// stage only grows, and the watcher alone stores it. Who has stored a record
+	// and then finds a slip waiting is sure that the watcher will find the record.
+	// Who finds it done is sure that the watcher needs the table no more for it.
+	stage atomics.Uint32
+}
+
+// call makes the watcher of s look at the key after now, and reports whether it
+// will; if not, it has gone. Only who finds no slip that waits to be taken puts
+// one down, so there are no more of them than goroutines that have begun to.
+//
+// Who puts down a slip and stalls would leave others in doubt whether it is on
+// the pile; so it is known to them only when it is, and until then each may put
+// down its own.
+func (s *seat[K, V]) call() bool {
+	old := s.slip.Load()
+	if old.waits() {
+		return true
+	}
+	mine := &slip[K, V]{seat: s}
+	if !s.watcher.put(mine) {
+		return false
+	}
+	for !s.slip.CompareAndSwap(old, mine) { // until it is there, or one that is as good
+		if old = s.slip.Load(); old.waits() {
+			break
+		}
+	}
+	s.watcher.wake()
+	return true
+}
+
+// waits reports whether p is on a pile.
+func (p *slip[K, V]) waits() bool { return p != nil && p.stage.Load() == waiting }
+
+// seat returns the seat of w at c, which it adds if there is none. At says where
+// it probably is.
+func (c *cell[K, V]) seat(k hkey[K], w *watcher[K, V], at int) *seat[K, V] {
+	var fresh *seat[K, V]
+	for { // until no other seat comes or goes between looking and adding
+		now := c.side.Load()
+		if s := now.seat(w, at); s != nil {
+			return s
+		}
+		if fresh == nil {
+			fresh = &seat[K, V]{watcher: w, key: k}
+		}
+		if c.side.CompareAndSwap(now, now.with(fresh)) {
+			return fresh
+		}
+	}
+}
+
+// seat returns the seat of w, or nil.
+func (d *side[K, V]) seat(w *watcher[K, V], at int) *seat[K, V] {
+	if d == nil {
+		return nil
+	}
+	if at < len(d.seats) && d.seats[at].watcher == w {
+		return d.seats[at]
+	}
+	for _, s := range d.seats {
+		if s.watcher == w {
+			return s
+		}
+	}
+	return nil
+}
+
+// has reports whether s is at the cell.
+func (d *side[K, V]) has(s *seat[K, V]) bool { return d != nil && slices.Contains(d.seats, s) }
+
+func (d *side[K, V]) now() side[K, V] {
+	if d == nil {
+		return side[K, V]{}
+	}
+	return *d
+}
+
+// with returns a copy with s.
+func (d *side[K, V]) with(s *seat[K, V]) *side[K, V] {
+	next := d.now()
+	next.seats = append(slices.Clip(next.seats), s)
+	return &next
+}
+
+// without returns a copy without s, or nil if nothing is left.
+func (d *side[K, V]) without(s *seat[K, V]) *side[K, V] {
+	next := *d
+	next.seats = slices.DeleteFunc(slices.Clone(d.seats), func(x *seat[K, V]) bool { return x == s })
+	if len(next.seats) == 0 && next.spelled == nil && !next.left {
+		return nil
+	}
+	return &next
+}
+
+// succeed gives c, which will replace a dead cell in the table, the seats of
+// that, and returns them. A watcher that has not yet looked at the deletion
+// will find what c holds: a key that comes and goes takes one seat.
+func (c *cell[K, V]) succeed(dead *cell[K, V]) []*seat[K, V] {
+	old := dead.side.Load()
+	if old == nil || len(old.seats) == 0 {
+		return nil
+	}
+	next := c.side.Load().now()
+	next.seats = old.seats
+	c.side.Store(&next)
+	return old.seats
+}
+
+// unseat takes s away from the cell that has it. A creator that hands s on
+// meanwhile will find that the watcher has gone, and do the same: see create.
+func (o *root[K, V]) unseat(s *seat[K, V]) {
+	for { // until no other seat comes or goes between looking and removing
+		c := o.shard(s.key.hash).load(s.key)
+		if c == nil {
+			return
+		}
+		now := c.side.Load()
+		if !now.has(s) || c.side.CompareAndSwap(now, now.without(s)) {
+			return
+		}
+	}
+}
+
+// leave is called by the deleter of k's cell c, instead of unlinking it, when it
+// has told all who had to be told.
+func (o *root[K, V]) leave(k hkey[K], c *cell[K, V]) {
+	for { // until no seat comes or goes between the two lines
+		now := c.side.Load()
+		next := now.now()
+		next.left = true
+		if c.side.CompareAndSwap(now, &next) {
+			break
+		}
+	}
+	o.tidy(k)
+}
+
+// tidy unlinks the cell of k if it is dead and nobody needs it any more. It is
+// called by all who may be the last: the deleter when it has left the cell, a
+// watcher when it has looked, a taker when it has left. Each writes that
+// first and then reads what the others write, so that the last one finds all of
+// it.
+func (o *root[K, V]) tidy(k hkey[K]) {
+	c := o.shard(k.hash).load(k)
+	if c == nil {
+		return
+	}
+	rec := c.rec.Load()
+	if !rec.dead() {
+		return
+	}
+	now := c.side.Load()
+	if now == nil || !now.left {
+		return
+	}
+	for _, s := range now.seats {
+		if p := s.slip.Load(); p != nil && p.stage.Load() != done {
+			return
+		}
+	}
+	if rec.mark&datedBit == 0 || !o.settle(rec) {
+		o.shard(k.hash).table.Load().unlink(k, c, rec)
+	}
+}

@@ -1,0 +1,99 @@
+package shardedregistry
+
+import (
+	"context"
+	"iter"
+)
+
+// Event is a change of a key, and what the key holds since.
+type Event[K comparable, V any] struct {
+	Key     K // as it is stored: normalised
+	Value   V // zero if Deleted
+	Version Version
+	Deleted bool
+}
+
+// Watch returns an iterator over the changes of the registry. A loop over it
+// begins to watch when it begins, and sleeps while there is nothing to yield. It
+// ends when its body leaves it, or when ctx is done. Each loop watches anew.
+//
+// A change that takes effect after a loop has begun is yielded, unless the key
+// has changed again by the time the loop gets to it: then the later change is
+// yielded in its place. So a loop may skip what a key held in between, and never
+// misses what it holds in the end, be it a deletion. The versions that it yields
+// for a key increase. Changes of different keys come in no particular order. A
+// change that had taken effect when the loop began is yielded only if its call
+// had not returned by then.
+//
+// Nobody waits for a watcher, however long its body takes. What waits for the
+// loop is bounded by the number of keys that have changed, and not by that of
+// the changes: some 250 bytes for a key, and as long as a deletion waits, what
+// the registry keeps for one entity. Until the loop ends it keeps some 200 bytes
+// for each key that has changed and is present.
+//
+// The body runs outside every lock and may use the registry. Wherever it panics
+// or calls runtime.Goexit, the loop ends, and leaves nothing behind: there is no
+// goroutine. Watch panics if ctx is nil.
+//
+// Watch is wait-free; the loop is blocking: it waits for changes or ctx, and,
+// where a key was deleted, for the mutex of a hash bucket. It takes effect when
+// the loop begins, and, for each change, when the key's record is read.
+func (r *Registry[K, V]) Watch(ctx context.Context) iter.Seq[Event[K, V]] {
+	if ctx == nil {
+		panic("shardedregistry: Watch with a nil context")
+	}
+	return func(yield func(Event[K, V]) bool) { r.watch(ctx, yield) }
+}
+
+func (r *Registry[K, V]) watch(ctx context.Context, yield func(Event[K, V]) bool) {
+	w := r.install().watch()
+	defer w.leave()
+	w.run(ctx, yield)
+}
+
+// WatchSnapshot returns an iterator over what the registry holds and its changes
+// from then on. A loop over it yields a snapshot first, with no event, also if
+// the snapshot is empty; and then events, each with a nil snapshot. No change is
+// missed in between and none is yielded that the snapshot contains. So whoever
+// starts with the snapshot and applies the events has what the registry had at
+// some moment for each key, and, when all is quiet, what it has.
+//
+// The events are those of Watch, without deletions of keys that the loop has not
+// shown. All else that Watch says holds here too. The loop keeps the keys of the
+// snapshot and their versions, and not the values.
+//
+//	for state, event := range plans.WatchSnapshot(ctx) {
+//		if state != nil {
+//			view = maps.Collect(state.All())
+//		} else if event.Deleted {
+//			delete(view, event.Key)
+//		} else {
+//			view[event.Key] = event.Value
+//		}
+//	}
+//
+// WatchSnapshot is wait-free; the loop is blocking as those over Watch are, and
+// takes a Snapshot. It takes effect when the snapshot's cut is made, and, for each
+// change, when the key's record is read.
+func (r *Registry[K, V]) WatchSnapshot(ctx context.Context) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
+	if ctx == nil {
+		panic("shardedregistry: WatchSnapshot with a nil context")
+	}
+	return func(yield func(*Snapshot[K, V], Event[K, V]) bool) { r.watchSnapshot(ctx, yield) }
+}
+
+func (r *Registry[K, V]) watchSnapshot(ctx context.Context, yield func(*Snapshot[K, V], Event[K, V]) bool) {
+	w := r.install().watch()
+	defer w.leave()
+	if ctx.Err() != nil {
+		return
+	}
+	s := w.root.take() // LP(WatchSnapshot): its cut is made
+	w.base = &base[K]{keys: s.keys, index: indexOf(s.keys), versions: make([]Version, len(s.records))}
+	for i, rec := range s.records {
+		w.base.versions[i] = rec.version()
+	}
+	if yield(s, Event[K, V]{}) {
+		w.run(ctx, func(e Event[K, V]) bool { return yield(nil, e) })
+	}
+}

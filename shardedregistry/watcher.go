@@ -1,0 +1,213 @@
+package shardedregistry
+
+import (
+	"context"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// watcher is one loop over Watch or WatchSnapshot. Writers put slips on its pile
+// and wake it; all else belongs to the goroutine of the loop.
+type watcher[K comparable, V any] struct {
+	root *root[K, V]
+
+	// pile holds the slips that have not been taken, or &over when the loop has
+	// ended. Writers push by CAS, the watcher takes all at once.
+	pile atomics.Pointer[slip[K, V]]
+	over slip[K, V]
+
+	// bell is what the watcher sleeps on, or nil while it is awake. The watcher
+	// stores it; writers ring.
+	bell atomics.Pointer[atomics.Event]
+
+	todo  *slip[K, V]   // taken from the pile, oldest first, not yet looked at
+	seats []*seat[K, V] // all that it has looked at and may still be at a cell
+	sweep int           // the number of seats at which it looks for those that are not
+	base  *base[K]      // of WatchSnapshot
+}
+
+// base is what a watcher has shown at once.
+type base[K comparable] struct {
+	keys     []hkey[K]
+	index    index     // of keys
+	versions []Version // of the keys; 0 once it was claimed
+}
+
+// minSweep is at how many seats a watcher looks for those that are no longer
+// needed for the first time: few enough to keep no memory worth mention, and
+// enough that most watchers never do.
+func minSweep() int { return atomics.Limit(64, 1) }
+
+// watch joins the audience.
+func (o *root[K, V]) watch() *watcher[K, V] {
+	w := &watcher[K, V]{root: o, sweep: minSweep()}
+	// LP(Watch, WatchSnapshot), the subscription: the audience with w is stored.
+	o.attend(func(a audience[K, V]) audience[K, V] { return a.with(w) })
+	return w
+}
+
+// put puts p on the pile, unless the loop has ended. It is retried only when
+// another slip was put down or all were taken.
+func (w *watcher[K, V]) put(p *slip[K, V]) bool {
+	for {
+		top := w.pile.Load()
+		if top == &w.over {
+			return false
+		}
+		p.next = top
+		if w.pile.CompareAndSwap(top, p) {
+			return true
+		}
+	}
+}
+
+// wake wakes the watcher if it sleeps. All who have put something down try:
+// one that has claimed the right to might stall.
+func (w *watcher[K, V]) wake() {
+	if bell := w.bell.Load(); bell != nil {
+		ring(bell)
+	}
+}
+
+// ring fires an event that others may fire too. The event's own lock picks one;
+// the others' panic says no more than that.
+func ring(e *atomics.Event) {
+	if e.Fired() {
+		return
+	}
+	defer func() { _ = recover() }()
+	e.Fire()
+}
+
+// run yields events until ctx is done or yield returns false.
+func (w *watcher[K, V]) run(ctx context.Context, yield func(Event[K, V]) bool) {
+	for ctx.Err() == nil {
+		e, isNew, more := w.next()
+		switch {
+		case !more:
+			w.sleep(ctx)
+		case isNew && !yield(e):
+			return
+		}
+	}
+}
+
+// next takes a slip and looks at its key. More is false if there is none.
+func (w *watcher[K, V]) next() (e Event[K, V], isNew, more bool) {
+	if w.todo == nil {
+		if w.todo = w.take(nil); w.todo == nil {
+			return e, false, false
+		}
+	}
+	p := w.todo
+	w.todo, p.next = p.next, nil // a seat keeps its last slip, which must not keep others
+	p.stage.Store(taken)
+	e, isNew = w.look(p)
+	return e, isNew, true
+}
+
+// take takes what is on the pile, oldest first, and leaves rest there.
+func (w *watcher[K, V]) take(rest *slip[K, V]) (first *slip[K, V]) {
+	for p := w.pile.Swap(rest); p != nil; {
+		first, p, p.next = p, p.next, first
+	}
+	return first
+}
+
+// sleep returns when there may be something on the pile, or ctx is done. The
+// watcher shows the bell and then looks at the pile, writers do it the other way
+// round; so none is overlooked.
+func (w *watcher[K, V]) sleep(ctx context.Context) {
+	bell := atomics.MakeEvent()
+	w.bell.Store(&bell)
+	if w.pile.Load() == nil {
+		_ = bell.WaitContext(ctx) // run asks ctx
+	}
+	w.bell.Store(nil)
+}
+
+// look returns what to tell of the key of p, if there is something new.
+//
+// Only what is in the table counts. If another cell is there than the one that
+// has s, its creator has told w, or has found w not yet watching. If none is
+// there, w has seen the deletion, or has come after it: a dead cell stays until
+// its deleter has put down a slip, and then until that is done.
+func (w *watcher[K, V]) look(p *slip[K, V]) (e Event[K, V], isNew bool) {
+	s := p.seat
+	c := w.root.shard(s.key.hash).load(s.key)
+	if c == nil || !c.side.Load().has(s) {
+		return e, false
+	}
+	w.keep(s)
+	// LP(Watch, WatchSnapshot), each event: the record is read.
+	rec := c.rec.Load()
+	alive := w.root.live(rec) != nil
+	p.stage.Store(done)
+	if !alive {
+		w.root.tidy(s.key)
+	}
+	if rec.version() <= s.last {
+		return e, false
+	}
+	known := alive || s.shown || w.base == nil
+	s.last, s.shown = rec.version(), alive
+	e = Event[K, V]{Key: s.key.key, Version: rec.version(), Deleted: !alive}
+	if alive {
+		e.Value = w.root.out(s.key, rec)
+	}
+	return e, known
+}
+
+// keep remembers s, so that it can be taken away in the end. It forgets those
+// that have gone with the last cell of their key, now and then: as many as it
+// keeps have come since it did so before.
+func (w *watcher[K, V]) keep(s *seat[K, V]) {
+	if s.known {
+		return
+	}
+	s.known = true
+	if w.base != nil {
+		s.last = w.base.claim(s.key)
+		s.shown = s.last != 0
+	}
+	if len(w.seats) >= w.sweep {
+		kept := w.seats[:0]
+		for _, s := range w.seats {
+			if c := w.root.shard(s.key.hash).load(s.key); c != nil && c.side.Load().has(s) {
+				kept = append(kept, s)
+			}
+		}
+		clear(w.seats[len(kept):])
+		w.seats, w.sweep = kept, max(minSweep(), 2*len(kept))
+	}
+	w.seats = append(w.seats, s)
+}
+
+// claim returns the version of k, or 0, and from then on 0.
+func (b *base[K]) claim(k hkey[K]) (v Version) {
+	if i := b.index[slotOf(b.index, b.keys, k)]; i != 0 {
+		v, b.versions[i-1] = b.versions[i-1], 0
+	}
+	return v
+}
+
+// left reports whether the loop has ended.
+func (w *watcher[K, V]) left() bool { return w.pile.Load() == &w.over }
+
+// leave ends the loop and leaves nothing behind. Who puts down a slip from now
+// on fails, and takes away the seat that it has made for it.
+func (w *watcher[K, V]) leave() {
+	last := w.take(&w.over)
+	w.root.attend(func(a audience[K, V]) audience[K, V] { return a.without(w) })
+	for _, list := range []*slip[K, V]{w.todo, last} {
+		for p := list; p != nil; p = p.next {
+			p.stage.Store(done)
+			w.seats = append(w.seats, p.seat)
+		}
+	}
+	for _, s := range w.seats {
+		w.root.unseat(s)
+		w.root.tidy(s.key)
+	}
+	w.todo, w.seats, w.base = nil, nil, nil
+}
