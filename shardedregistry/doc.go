@@ -37,14 +37,17 @@
 //	All Entries                         blocking on one bucket's mutex at a time,
 //	                                    never while the loop body runs
 //	Snapshot                            likewise; nobody waits for it
+//	ByIndex LookupBy                    wait-free
+//	what stores, with indexes           likewise blocking where it is the first
+//	                                    or the last under a value: see Config
 //
 // A bucket's mutex is held for a handful of loads and stores, or while the
 // table of one shard grows or shrinks. No function that a caller supplies runs
 // under it, so one that is slow, panics, calls [runtime.Goexit] or calls back
 // into the registry delays no other key and freezes nobody.
 //
-// Every operation but Len, All and Entries is linearizable: it takes effect at
-// one instant between its call and its return. The versions of a key strictly
+// Every operation but Len and loops is linearizable: it takes effect at one
+// instant between its call and its return. The versions of a key strictly
 // increase for ever, also across its deletion and re-creation, so that a
 // version names one value of that key.
 //
@@ -64,6 +67,21 @@
 // both on the new record, and what the keys held at the instant is kept; changes
 // take effect a moment after their record is stored. Before and after, a change
 // costs one load for it, and a read nothing.
+//
+// # Indexes
+//
+// Config.Indexes name functions of an entity, by whose results it is found: its
+// owner, its tags, its state. [Registry.ByIndex] loops over what the keys hold
+// now that has a value, without looking at other keys. What it yields matches
+// when it is yielded, and what matches throughout is yielded, whatever others
+// change meanwhile. Config.UniqueIndexes are indexes whose values have one key
+// each, as a user's address or a port; [Registry.LookupBy] finds it.
+//
+// What an index function has returned for a value is kept with the value.
+// Config.Check may reject a value before it is asked. Where it panics, or another
+// key has a unique value, nothing has changed and nothing is left in an index.
+// An index keeps no more than the values that its keys have: a value that nobody
+// has any more takes no memory.
 //
 // # Keys
 //
@@ -87,6 +105,12 @@
 // compare-and-swap. A Create allocates a record, a cell of 16 bytes, an entry of
 // the table, and the key's spelling if Normalize has changed it. An empty shard
 // costs 160 bytes, a used one at least 2.6 KB more.
+//
+// An index costs 2.6 KB, and for each value with one key about 180 bytes. Who
+// changes a key's value copies a few nodes of the sets of keys of the two values,
+// about 1 KB each if those are 20,000, and replaces them by compare-and-swap: who
+// moves keys to or from one value at once meets there. A change that leaves the
+// values as they are runs the function, and costs nothing else.
 //
 // Each entity is three small objects, where a map behind a lock is one large
 // one. With many entities, more than the caches hold, and a large share of

@@ -52,7 +52,7 @@ func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
 	dead := draft(o.taking(), old, old.deleted(), *new(V))
 	c.rec.Store(dead)
 	o.shard(k.hash).live.Add(-1)
-	return func() { o.bury(k, c, dead) }
+	return func() { o.bury(k, c, old, dead) }
 }
 
 // Listed calls f while a suspect for key is listed, as change.prove does.
@@ -112,7 +112,7 @@ func Stored[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()
 	c, old := o.loadLive(k)
 	next := draft(o.taking(), old, old.changed(), value)
 	c.rec.Store(next)
-	return func() { o.changed(k, next) }
+	return func() { o.changed(k, old, next) }
 }
 
 // Kept returns the number of records that are reachable only because a

@@ -12,6 +12,7 @@ type root[K comparable, V any] struct {
 	naming[K]
 	shift  uint8 // of a hash, to leave the index of a shard
 	shards []shard[K, V]
+	rules  *rules[K, V] // nil if there are no indexes and nothing is checked
 
 	// scans says which snapshots are being taken, and is nil until the first.
 	// Snapshot replaces it, three times or a few more; everyone who changes a
@@ -65,21 +66,37 @@ func (o *root[K, V]) live(rec *record[V]) *record[V] {
 
 // create publishes value as a new cell of k unless k is present, in which case
 // it returns false with the cell and the record that are. It takes effect when
-// the table stores the new cell, or else when it reads the record.
+// the table stores the new cell, or else when it reads the record. An error is
+// that of the rules.
+func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V], bool, error) {
+	rec, err := o.draft(k, o.taking(), nil, 0, value)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	fresh := &cell[K, V]{spelled: o.spelling(k, given)}
+	fresh.rec.Store(rec)
+	c, present, err := o.enlist(k, fresh, rec)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if c != fresh {
+		o.date(present)
+		return c, present, false, nil
+	}
+	o.changed(k, nil, rec)
+	return c, rec, true, nil
+}
+
+// publish puts fresh, a new cell of k that holds rec, into the table unless k is
+// present. It returns the cell that is there, and its record if that is another.
 //
 // The version is above all earlier ones of k. Every cell of k that has left the
 // table did so under the mutex that is held here, either unlinked, after floor
 // had been raised to its last version, or replaced here, by a cell that started
 // above its last version.
-func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V], bool) {
-	var (
-		s       = o.shard(k.hash)
-		fresh   = &cell[K, V]{spelled: o.spelling(k, given)}
-		rec     = draft(o.taking(), nil, 0, value)
-		present *record[V]
-	)
-	fresh.rec.Store(rec)
-	c := s.install().Compute(k, func(now *cell[K, V]) *cell[K, V] {
+func (o *root[K, V]) publish(k hkey[K], fresh *cell[K, V], rec *record[V]) (c *cell[K, V], present *record[V]) {
+	s := o.shard(k.hash)
+	c = s.install().Compute(k, func(now *cell[K, V]) *cell[K, V] {
 		last := Version(s.floor.Load())
 		if now != nil {
 			present = now.rec.Load()
@@ -93,12 +110,7 @@ func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V
 		s.live.Add(1)
 		return fresh
 	})
-	if c != fresh {
-		o.date(present)
-		return c, present, false
-	}
-	o.changed(k, rec)
-	return c, rec, true
+	return c, present
 }
 
 // kill deletes k, whose cell c holds the live record old, and reports whether
@@ -114,24 +126,28 @@ func (o *root[K, V]) kill(k hkey[K], c *cell[K, V], old *record[V]) bool {
 		return false
 	}
 	o.shard(k.hash).live.Add(-1)
-	o.bury(k, c, dead)
+	o.bury(k, c, old, dead)
 	return true
 }
 
 // bury does what is left to do when dead has been stored and counted. A dead
 // cell that a snapshot needs stays in the table; its taker will unlink it.
-func (o *root[K, V]) bury(k hkey[K], c *cell[K, V], dead *record[V]) {
-	if needed := o.changed(k, dead); !needed {
+func (o *root[K, V]) bury(k hkey[K], c *cell[K, V], old, dead *record[V]) {
+	if needed := o.changed(k, old, dead); !needed {
 		o.shard(k.hash).unlink(k, c, dead)
 	}
 }
 
-// changed is called by everyone who has stored rec for k, and reports whether
-// a snapshot in progress needs what k held before. The order matters: until rec
-// is dated the change has not happened.
-func (o *root[K, V]) changed(k hkey[K], rec *record[V]) (needed bool) {
+// changed is called by everyone who has stored rec for k in place of old, or as
+// the first of a cell, and reports whether a snapshot in progress needs what k
+// held before. The order matters: until rec is dated the change has not
+// happened.
+func (o *root[K, V]) changed(k hkey[K], old, rec *record[V]) (needed bool) {
 	if rec.mark&datedBit != 0 {
 		needed = o.settle(rec)
+	}
+	if o.rules != nil {
+		o.rules.drop(k, old.terms(), rec.terms())
 	}
 	o.shard(k.hash).tell(k)
 	return needed
