@@ -49,7 +49,7 @@ func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
 		panic(err)
 	}
 	c, old := o.loadLive(k)
-	dead := draft(o.taking(), old, old.deleted(), *new(V))
+	dead := bare(o.taking(), old, old.deleted(), *new(V))
 	c.rec.Store(dead)
 	o.shard(k.hash).live.Add(-1)
 	return func() { o.bury(k, c, old, dead) }
@@ -110,7 +110,10 @@ func Stored[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()
 		panic(err)
 	}
 	c, old := o.loadLive(k)
-	next := draft(o.taking(), old, old.changed(), value)
+	next, err := o.draft(k, o.taking(), old, old.changed(), value)
+	if err != nil {
+		panic(err)
+	}
 	c.rec.Store(next)
 	return func() { o.changed(k, old, next) }
 }

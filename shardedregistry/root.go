@@ -121,7 +121,7 @@ func (o *root[K, V]) kill(k hkey[K], c *cell[K, V], old *record[V]) bool {
 	var none V
 	// Asked after old was read: a plain record deletes only what was there
 	// before any taker joined that might miss it.
-	dead := draft(o.taking(), old, old.deleted(), none)
+	dead := bare(o.taking(), old, old.deleted(), none)
 	if !c.rec.CompareAndSwap(old, dead) {
 		return false
 	}

@@ -5,7 +5,7 @@ package shardedregistry
 // so that nothing may be held; an error is theirs.
 func (o *root[K, V]) draft(k hkey[K], taking bool, old *record[V], m mark, value V) (*record[V], error) {
 	if o.rules == nil {
-		return draft(taking, old, m, value), nil
+		return bare(taking, old, m, value), nil
 	}
 	terms, err := o.rules.terms(k.key, value, old.terms())
 	if err != nil {

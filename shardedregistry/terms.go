@@ -47,7 +47,7 @@ func (r *record[V]) terms() []term {
 	return (*termed[V])(unsafe.Pointer(r)).terms
 }
 
-// draftTermed is draft where there are rules.
+// draftTermed is bare with terms.
 func draftTermed[V any](taking bool, old *record[V], m mark, value V, terms []term) *record[V] {
 	if !taking {
 		return &(&termed[V]{record[V]{m, value}, terms}).record
