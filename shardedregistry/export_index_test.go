@@ -60,3 +60,16 @@ func nodes[K comparable](p *postings[K]) (branches, leaves int) {
 	}
 	return branches, leaves
 }
+
+// SameTerms reports whether what key holds shares its terms after do with what it
+// held before.
+func SameTerms[K comparable, V any](r *Registry[K, V], key K, do func()) bool {
+	terms := func() []term {
+		_, rec := r.find(key)
+		return rec.terms()
+	}
+	before := terms()
+	do()
+	after := terms()
+	return &before[0] == &after[0]
+}

@@ -257,3 +257,25 @@ func TestSelfishFunctionWithIndexes(t *testing.T) {
 	}
 	agreeTasks(t, r)
 }
+
+// Records that are found by the same share what says so, also while a snapshot is
+// being taken, in whatever order the functions return it.
+func TestTermsAreShared(t *testing.T) {
+	r := newTasks()
+	mustPut(t, r, "k", task{Owner: "ann", Tags: []string{"a", "b"}})
+	same := func(tags ...string) bool {
+		return shardedregistry.SameTerms(r, "k", func() { mustPut(t, r, "k", task{Owner: "ann", Tags: tags}) })
+	}
+	if !same("a", "b") || !same("b", "a", "b") || same("a") || !same("a") || same() {
+		t.Error("terms are shared where they differ, or are not where they agree")
+	}
+	taker := shardedregistry.Join(r)
+	if !same() || same("a") || !same("a") {
+		t.Error("likewise in dated records")
+	}
+	taker.Leave()
+	if !same("a") {
+		t.Error("likewise after dated records")
+	}
+	agreeTasks(t, r)
+}

@@ -77,10 +77,11 @@ func (u *rules[K, V]) terms(key K, value V, old []term) ([]term, error) {
 		}
 	}
 	slices.SortFunc(all, term.compare)
-	if all = slices.Compact(all); slices.Equal(all, old) {
-		return old, nil
+	all = slices.Compact(all)
+	if slices.Equal(all, old) {
+		return old, nil // so that all becomes garbage, and the record shares old
 	}
-	return slices.Clip(all), nil
+	return all, nil
 }
 
 // pin pins k on those of terms that are not in others, and drop takes that back.
