@@ -29,7 +29,7 @@ func (o *root[K, V]) swap(k hkey[K], c *cell[K, V], old, next *record[V]) (store
 		if c.rec.Load() != old {
 			return false, nil // and what the error would say depends on that
 		}
-		return false, rival.error(o.rules)
+		return false, o.rules.taken(rival)
 	}
 	o.rules.pin(k, terms, others)
 	stored = c.rec.CompareAndSwap(old, next)
@@ -48,20 +48,18 @@ func (o *root[K, V]) enlist(k hkey[K], fresh *cell[K, V], rec *record[V]) (c *ce
 	}
 	terms := rec.terms()
 	gates := o.rules.enter(terms, nil)
-	for {
+	for { // at most once for each term, which nobody gains meanwhile
 		rival := o.rival(k, terms, nil)
 		if rival == nil {
 			break
 		}
-		// K is absent at a moment when the rival has the value, or else present,
-		// or the rival may have it no more.
 		c, present = o.loadLive(k)
-		if present == nil && !rival.held() {
-			continue
+		if present == nil && !o.has(rival.key, rival.term) {
+			continue // it may have lost the value while k was present
 		}
 		o.rules.leave(gates)
 		if present == nil {
-			err = rival.error(o.rules)
+			err = o.rules.taken(rival)
 		}
 		return c, present, err
 	}

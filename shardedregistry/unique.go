@@ -47,45 +47,38 @@ func (u *rules[K, V]) leave(held gateSet) {
 	}
 }
 
-// holder is a key that has a value which another wants, and the record with it.
-type holder[K comparable, V any] struct {
+// rival is a key that has a unique value which another key wants.
+type rival[K comparable] struct {
 	term term
 	key  hkey[K]
-	cell *cell[K, V]
-	rec  *record[V]
 }
 
-// held reports whether the key still holds the same record.
-func (h *holder[K, V]) held() bool { return h.cell.rec.Load() == h.rec }
-
-// error returns the error for who wants the value.
-func (h *holder[K, V]) error(u *rules[K, V]) error {
-	return &UniqueError{Index: u.indexes[h.term.index].name, Value: h.term.value.key, Key: h.key.key}
+// taken returns the error for who wants what a rival has.
+func (u *rules[K, V]) taken(by *rival[K]) error {
+	return &UniqueError{Index: u.indexes[by.term.index].name, Value: by.term.value.key, Key: by.key.key}
 }
 
 // rival returns a key other than k that has one of those unique values among
-// terms that are not in others, or nil. Where it finds a record with the value,
-// nobody else can have it at that moment.
-func (o *root[K, V]) rival(k hkey[K], terms, others []term) (found *holder[K, V]) {
+// terms that are not in others, or nil.
+func (o *root[K, V]) rival(k hkey[K], terms, others []term) (found *rival[K]) {
 	missing(terms, others, func(t term) {
-		if x := &o.rules.indexes[t.index]; found == nil && x.unique {
-			found = o.has(t, k)
+		x := &o.rules.indexes[t.index]
+		if found != nil || !x.unique {
+			return
 		}
+		x.on(t.value).all(func(one posting[K]) bool {
+			if one.key != k && o.has(one.key, t) {
+				found = &rival[K]{t, one.key}
+			}
+			return found == nil
+		})
 	})
 	return found
 }
 
-// has returns a key other than k that has a term, or nil.
-func (o *root[K, V]) has(t term, k hkey[K]) (found *holder[K, V]) {
-	o.rules.indexes[t.index].on(t.value).all(func(one posting[K]) bool {
-		if one.key == k {
-			return true
-		}
-		c, rec := o.loadLive(one.key)
-		if slices.Contains(rec.terms(), t) {
-			found = &holder[K, V]{t, one.key, c, rec}
-		}
-		return found == nil
-	})
-	return found
+// has reports whether k has a term now. Who has entered the term's gate and is
+// told so twice knows that k has had it in between.
+func (o *root[K, V]) has(k hkey[K], t term) bool {
+	_, rec := o.loadLive(k)
+	return slices.Contains(rec.terms(), t)
 }
