@@ -12,8 +12,8 @@ import (
 // rules is what a registry asks of each value before it stores it. It is
 // immutable but for what is inside.
 type rules[K comparable, V any] struct {
-	check   func(K, V) error // or nil
-	indexes []index[K, V]    // ordered by name
+	check   func(K, V) error  // or nil
+	indexes []catalogue[K, V] // ordered by name
 	values  table.Keys[string]
 	gates   *gates // nil if no index is unique
 }
@@ -40,12 +40,12 @@ func (c *Config[K, V]) rules() (*rules[K, V], error) {
 		u.add(name, true, c.UniqueIndexes[name])
 		u.gates = new(gates)
 	}
-	slices.SortFunc(u.indexes, func(x, y index[K, V]) int { return cmp.Compare(x.name, y.name) })
+	slices.SortFunc(u.indexes, func(x, y catalogue[K, V]) int { return cmp.Compare(x.name, y.name) })
 	return u, nil
 }
 
 func (u *rules[K, V]) add(name string, unique bool, values func(K, V) []string) {
-	u.indexes = append(u.indexes, index[K, V]{name, unique, values, table.New[hkey[string], shelf[K]](
+	u.indexes = append(u.indexes, catalogue[K, V]{name, unique, values, table.New[hkey[string], shelf[K]](
 		func(v hkey[string], _ uint64) uint64 { return v.hash }, 0)})
 }
 
@@ -54,7 +54,7 @@ func (u *rules[K, V]) number(name string) int {
 	if u == nil {
 		return -1
 	}
-	return slices.IndexFunc(u.indexes, func(x index[K, V]) bool { return x.name == name })
+	return slices.IndexFunc(u.indexes, func(x catalogue[K, V]) bool { return x.name == name })
 }
 
 // term returns the term for a value of an index.
