@@ -24,7 +24,7 @@ func (o *root[K, V]) swap(k hkey[K], c *cell[K, V], old, next *record[V]) (store
 	}
 	terms, others := next.terms(), old.terms()
 	gates := o.rules.enter(terms, others)
-	if rival := o.rival(k, terms, others); rival != nil {
+	if rival := o.rival(terms, others); rival != nil {
 		o.rules.leave(gates)
 		if c.rec.Load() != old {
 			return false, nil // and what the error would say depends on that
@@ -49,7 +49,7 @@ func (o *root[K, V]) enlist(k hkey[K], fresh *cell[K, V], rec *record[V]) (c *ce
 	terms := rec.terms()
 	gates := o.rules.enter(terms, nil)
 	for { // at most once for each term, which nobody gains meanwhile
-		rival := o.rival(k, terms, nil)
+		rival := o.rival(terms, nil)
 		if rival == nil {
 			break
 		}

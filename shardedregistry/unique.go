@@ -58,16 +58,17 @@ func (u *rules[K, V]) taken(by *rival[K]) error {
 	return &UniqueError{Index: u.indexes[by.term.index].name, Value: by.term.value.key, Key: by.key.key}
 }
 
-// rival returns a key other than k that has one of those unique values among
-// terms that are not in others, or nil.
-func (o *root[K, V]) rival(k hkey[K], terms, others []term) (found *rival[K]) {
+// rival returns a key that has one of those unique values among terms that are
+// not in others, or nil. It is another than the one that wants to gain them, or
+// that has changed meanwhile.
+func (o *root[K, V]) rival(terms, others []term) (found *rival[K]) {
 	missing(terms, others, func(t term) {
 		x := &o.rules.indexes[t.index]
 		if found != nil || !x.unique {
 			return
 		}
 		x.on(t.value).all(func(one posting[K]) bool {
-			if one.key != k && o.has(one.key, t) {
+			if o.has(one.key, t) {
 				found = &rival[K]{t, one.key}
 			}
 			return found == nil
