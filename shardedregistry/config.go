@@ -22,6 +22,13 @@ const (
 
 // Config holds the settings of a [Registry]. Its zero value stands for the
 // defaults.
+//
+// With Indexes, a method that stores what its key is not found by yet, or
+// removes what it was found by, is blocking on the mutex of a hash bucket of the
+// index where it is the first under a value, or the last. With UniqueIndexes, one
+// by which its key gains a value is blocking on a mutex that it shares with
+// others that gain that value or one of the same hash. No function of a user runs
+// under either. Methods that read are what they are without indexes.
 type Config[K comparable, V any] struct {
 	// Shards is the number of independent tables that the keys are spread
 	// over, rounded up to a power of two. 0 stands for four times GOMAXPROCS,
@@ -59,6 +66,28 @@ type Config[K comparable, V any] struct {
 	// memory of a description. A loop over All asks about all values. Nil asks
 	// for nothing.
 	Fingerprint func(V) string
+	// Check is asked about everything before it is stored for a key. Its error
+	// is returned as it is by the method that wanted to store. Then, and when it
+	// panics or calls runtime.Goexit, nothing has changed. Nil stores everything.
+	//
+	// It is given the key as it is stored, and runs on the caller's goroutine,
+	// outside every lock, once for each attempt to store. It must be safe for
+	// concurrent use. It may read the registry, and must not change it.
+	Check func(K, V) error
+
+	// Indexes are functions that return the values under which a key is found
+	// by ByIndex while it holds what they were given: none, one or several, in
+	// any order. The map's key names the index. All that is said about Check
+	// holds for them too; they run after it. What one has returned counts until
+	// the key holds something else, whatever it would return meanwhile.
+	Indexes map[string]func(K, V) []string
+
+	// UniqueIndexes are Indexes each value of which one key at most has. A method
+	// that would give a value to a second one returns a [*UniqueError], and
+	// nothing has changed. A value is free for others when the method returns by
+	// which its key has lost it, and no sooner: two keys swap their values by way
+	// of a third. No name may be in both.
+	UniqueIndexes map[string]func(K, V) []string
 }
 
 // shards returns the number of shards, a power of two.

@@ -39,9 +39,9 @@ func (r *record[V]) dated() *dated[V] {
 // asks, and stores a dated record if so.
 func (o *root[K, V]) taking() bool { return !o.scans.Load().idle() }
 
-// draft returns a record to store in place of old, or, if old is nil, as the
-// first one of a cell.
-func draft[V any](taking bool, old *record[V], m mark, value V) *record[V] {
+// bare returns a record to store in place of old, or, if old is nil, as the first
+// one of a cell. It is found by nothing: where there are rules, see draft.
+func bare[V any](taking bool, old *record[V], m mark, value V) *record[V] {
 	if taking {
 		return newDated(old, m, value)
 	}

@@ -14,6 +14,9 @@ var (
 	// ErrConflict reports that a key has another version than the caller
 	// asked for. The error returned is a [*ConflictError].
 	ErrConflict = errors.New("shardedregistry: version conflict")
+	// ErrNotUnique reports that another key has a value of a unique index. The
+	// error returned is a [*UniqueError].
+	ErrNotUnique = errors.New("shardedregistry: value of a unique index is taken")
 	// ErrInvalidKey reports a key that Config.Normalize rejects, whose error
 	// is then matched as well, or one that cannot be found again.
 	ErrInvalidKey = errors.New("shardedregistry: invalid key")
@@ -57,3 +60,21 @@ func (e *ConflictError) Error() string {
 
 // Unwrap returns [ErrConflict].
 func (e *ConflictError) Unwrap() error { return ErrConflict }
+
+// UniqueError is the error of a method that wanted to store what would give a
+// second key a value of one of Config.UniqueIndexes. It matches [ErrNotUnique].
+// It does not match [ErrExists]: the key that the method was given may be
+// absent.
+type UniqueError struct {
+	Index string // the index
+	Value string // the value
+	Key   any    // the key that has it, as it is stored
+}
+
+// Error shows the index, the value and the key that has it.
+func (e *UniqueError) Error() string {
+	return fmt.Sprintf("%v: %s %q by %v", ErrNotUnique, e.Index, e.Value, e.Key)
+}
+
+// Unwrap returns [ErrNotUnique].
+func (e *UniqueError) Unwrap() error { return ErrNotUnique }

@@ -52,11 +52,11 @@ func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
 	}
 	o, k := p.root, p.key
 	c, old := o.loadLive(k)
-	dead := draft(o.taking(), old, old.deleted(), *new(V))
+	dead := bare(o.taking(), old, old.deleted(), *new(V))
 	c.rec.Store(dead)
 	b := o.shard(k.hash).table.Load()
 	b.live.Add(-1)
-	return func() { o.bury(b, k, c, dead) }
+	return func() { o.bury(b, k, c, old, dead) }
 }
 
 // Listed calls f while a suspect for key is listed, as change.prove does.
@@ -115,9 +115,12 @@ func Stored[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()
 	}
 	o, k := p.root, p.key
 	c, old := o.loadLive(k)
-	next := draft(o.taking(), old, old.changed(), value)
+	next, err := o.draft(k, o.taking(), old, old.changed(), value)
+	if err != nil {
+		panic(err)
+	}
 	c.rec.Store(next)
-	return func() { o.changed(k, next) }
+	return func() { o.changed(k, old, next) }
 }
 
 // Kept returns the number of records that are reachable only because a

@@ -38,7 +38,9 @@ func (p *place[K, V]) getOrCreate(fn func() (V, error)) (value V, created bool, 
 			return value, false, err
 		}
 		// LP(GetOrCreate): the table stores the new cell, or create reads the record.
-		_, rec, created = p.root.create(p.key, p.given, made)
+		if _, rec, created, err = p.root.create(p.key, p.given, made); err != nil {
+			return value, false, err
+		}
 	}
 	return p.root.out(p.key, rec), created, nil
 }

@@ -40,8 +40,14 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 	if err != nil {
 		return nil, err
 	}
+	rules, err := config.rules()
+	if err != nil {
+		return nil, err
+	}
+	o := newRoot(n, &config)
+	o.rules = rules
 	r := new(Registry[K, V])
-	r.root.Store(newRoot(n, &config))
+	r.root.Store(o)
 	return r, nil
 }
 
@@ -94,11 +100,13 @@ func (r *Registry[K, V]) find(key K) (o *root[K, V], k hkey[K], rec *record[V]) 
 
 // Create stores value for key if key is absent, and returns its version. It
 // never overwrites: if key is present, the error is an [*ExistsError]. An
-// invalid key gives [ErrInvalidKey].
+// invalid key gives [ErrInvalidKey]. If key is absent, Config.Check and unique
+// indexes may reject the value.
 //
 // Create is wait-free if it finds key present, and otherwise blocking on the
 // mutex of a hash bucket. It takes effect when the table stores the new entry,
-// or, if key is present, when its record is read.
+// or, if key is present, when its record is read, or, if a unique value is
+// taken, when the record that has it is read.
 func (r *Registry[K, V]) Create(key K, value V) (Version, error) {
 	p, err := r.locate(key)
 	if err != nil {
@@ -112,9 +120,13 @@ func (p *place[K, V]) insert(value V) (Version, error) {
 	// LP(Create), present: the record is read, here or by create.
 	c, rec := p.loadLive()
 	if rec == nil {
-		// LP(Create): the table stores the new cell.
+		// LP(Create): the table stores the new cell, or the record of a rival is read.
 		var created bool
-		if c, rec, created = p.root.create(p.key, p.given, value); created {
+		var err error
+		if c, rec, created, err = p.root.create(p.key, p.given, value); err != nil {
+			return 0, err
+		}
+		if created {
 			return rec.version(), nil
 		}
 	}
@@ -128,7 +140,8 @@ func (p *place[K, V]) insert(value V) (Version, error) {
 // Update replaces the value of key by what fn returns for it, and returns what
 // key holds then. If key is absent it returns [ErrNotFound], for an invalid key
 // [ErrInvalidKey]; if fn returns an error, that error as it is. Then, and when
-// fn panics or calls runtime.Goexit, nothing has changed.
+// fn panics or calls runtime.Goexit, nothing has changed. Config.Check and unique
+// indexes may reject what fn returns.
 //
 // Fn runs outside every lock on the caller's goroutine, and again if another
 // operation has changed key meanwhile: it must not modify what it is given, and
@@ -139,8 +152,9 @@ func (p *place[K, V]) insert(value V) (Version, error) {
 //
 // Update panics if fn is nil.
 //
-// Update is lock-free. It takes effect when the new record is stored, or, if it
-// stores none, when what it found was read.
+// Update is lock-free, but for what is said in [Config] about indexes. It takes
+// effect when the new record is stored, or, if it stores none, when what it found
+// was read.
 func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Update of a nil function")
@@ -160,10 +174,12 @@ func (p *place[K, V]) update(fn func(V) (V, error)) (Entry[K, V], error) {
 
 // UpdateIf stores value for key if key's version is version, and returns the
 // new version. If key has another version, the error is a [*ConflictError]; if
-// it is absent, [ErrNotFound]; if it is invalid, [ErrInvalidKey].
+// it is absent, [ErrNotFound]; if it is invalid, [ErrInvalidKey]. If key has the
+// version, Config.Check and unique indexes may reject the value.
 //
-// UpdateIf is wait-free. It takes effect when the new record is stored, or, if
-// it stores none, when what it found was read.
+// UpdateIf is wait-free, but for what is said in [Config] about indexes. It takes
+// effect when the new record is stored, or, if it stores none, when what it found
+// was read.
 func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
 	p, err := r.locate(key)
 	if err != nil {
@@ -184,13 +200,19 @@ func (p *place[K, V]) updateIf(version Version, value V) (Version, error) {
 		return 0, &ConflictError{old.version(), version}
 	}
 	o.check(k, old)
-	value = o.in(value)
-	next := draft(o.taking(), old, old.changed(), value)
-	// LP(UpdateIf): the new record is stored.
-	if !c.rec.CompareAndSwap(old, next) {
+	next, err := o.draft(k, o.taking(), old, old.changed(), o.in(value))
+	if err != nil {
+		return 0, err
+	}
+	// LP(UpdateIf): the new record is stored, or that of a rival is read.
+	stored, err := o.swap(k, c, old, next)
+	if err != nil {
+		return 0, err
+	}
+	if !stored {
 		return 0, o.moved(c, version)
 	}
-	o.changed(k, next)
+	o.changed(k, old, next)
 	o.check(k, next)
 	return next.version(), nil
 }
@@ -209,10 +231,13 @@ func (o *root[K, V]) moved(c *cell[K, V], version Version) error {
 }
 
 // Put stores value for key, present or not, and returns its version. The only
-// error is [ErrInvalidKey].
+// errors are [ErrInvalidKey] and those by which Config.Check and unique indexes
+// reject the value.
 //
-// Put is lock-free if key is present, and otherwise blocking on the mutex of a
-// hash bucket. It takes effect when the new record or entry is stored.
+// Put is lock-free if key is present, but for what is said in [Config] about
+// indexes, and otherwise blocking on the mutex of a hash bucket. It takes effect
+// when the new record or entry is stored, or, if it stores none, when what it
+// found was read.
 func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 	p, err := r.locate(key)
 	if err != nil {
@@ -237,9 +262,10 @@ func (p *place[K, V]) put(value V) (Version, error) {
 //
 // Upsert panics if fn is nil.
 //
-// Upsert is lock-free if key is present, and otherwise blocking on the mutex of
-// a hash bucket. It takes effect when the new record or entry is stored, or, if
-// it stores none, when what it found was read.
+// Upsert is lock-free if key is present, but for what is said in [Config] about
+// indexes, and otherwise blocking on the mutex of a hash bucket. It takes effect
+// when the new record or entry is stored, or, if it stores none, when what it
+// found was read.
 func (r *Registry[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Upsert of a nil function")

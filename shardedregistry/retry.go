@@ -167,20 +167,22 @@ func (c *change[K, V]) attempt(fn func(old *record[V]) (V, error)) (done bool, e
 	}
 	c.root.check(c.key, old)
 	value = c.root.in(value)
-	if taking || c.next == nil || c.next.mark&datedBit != 0 {
-		c.next = draft(taking, old, old.changed(), value)
+	if taking || c.next == nil || c.next.mark&datedBit != 0 || c.root.rules != nil {
+		if c.next, err = c.root.draft(c.key, taking, old, old.changed(), value); err != nil {
+			return true, err
+		}
 	} else {
 		c.next.mark, c.next.value = old.changed(), value
 	}
-	// LP(Update): the new record is stored.
+	// LP(Update): the new record is stored, or that of a rival is read.
 	// LP(Put), present: likewise.
 	// LP(Upsert), present: likewise.
-	if !cell.rec.CompareAndSwap(old, c.next) {
-		return false, nil
+	stored, err := c.root.swap(c.key, cell, old, c.next)
+	if stored {
+		c.root.changed(c.key, old, c.next)
+		c.root.check(c.key, c.next)
 	}
-	c.root.changed(c.key, c.next)
-	c.root.check(c.key, c.next)
-	return true, nil
+	return stored || err != nil, err
 }
 
 // attemptCreate is attempt for a key that was absent.
@@ -193,11 +195,11 @@ func (c *change[K, V]) attemptCreate(fn func(old *record[V]) (V, error)) (done b
 	if err != nil {
 		return true, err
 	}
-	// LP(Put), absent: the table stores the new cell.
+	// LP(Put), absent: the table stores the new cell, or the record of a rival is read.
 	// LP(Upsert), absent: likewise.
-	_, rec, created := c.root.create(c.key, c.given, value)
+	_, rec, created, err := c.root.create(c.key, c.given, value)
 	if created {
 		c.next = rec
 	}
-	return created, nil
+	return created || err != nil, err
 }

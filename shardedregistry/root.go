@@ -13,6 +13,7 @@ type root[K comparable, V any] struct {
 	naming[K]
 	shift   uint8          // of a hash, to leave the index of a shard
 	custody *custody[K, V] // nil without Clone and Fingerprint
+	rules   *rules[K, V]   // nil if there are no indexes and nothing is checked
 	shards  []shard[K, V]
 
 	// scans says which snapshots are being taken, and is nil until the first.
@@ -78,26 +79,44 @@ func (o *root[K, V]) live(rec *record[V]) *record[V] {
 
 // create publishes value as a new cell of k unless k is present, in which case
 // it returns false with the cell and the record that are. It takes effect when
-// the table stores the new cell, or else when it reads the record.
+// the table stores the new cell, or else when it reads the record. An error is
+// that of the rules.
+func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V], bool, error) {
+	rec, err := o.draft(k, o.taking(), nil, 0, o.in(value))
+	if err != nil {
+		return nil, nil, false, err
+	}
+	fresh := new(cell[K, V])
+	if spelled := o.spelling(k, given); spelled != nil {
+		fresh.side.Store(&side[K, V]{spelled: spelled})
+	}
+	fresh.rec.Store(rec)
+	c, present, err := o.enlist(k, fresh, rec)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if c != fresh {
+		o.date(present)
+		return c, present, false, nil
+	}
+	o.changed(k, nil, rec)
+	o.check(k, rec)
+	return c, rec, true, nil
+}
+
+// publish puts fresh, a new cell of k that holds rec, into the table unless k is
+// present. It returns the cell that is there, and its record if that is another.
 //
 // The version is above all earlier ones of k. Every cell of k that has left the
 // table did so under the mutex that is held here, either unlinked, after floor
 // had been raised to its last version, or replaced here, by a cell that started
 // above its last version.
-func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V], bool) {
-	value = o.in(value)
+func (o *root[K, V]) publish(k hkey[K], fresh *cell[K, V], rec *record[V]) (c *cell[K, V], present *record[V]) {
 	var (
-		b       = o.shard(k.hash).install()
-		fresh   = new(cell[K, V])
-		rec     = draft(o.taking(), nil, 0, value)
-		present *record[V]
-		heirs   []*seat[K, V]
+		b     = o.shard(k.hash).install()
+		heirs []*seat[K, V]
 	)
-	if spelled := o.spelling(k, given); spelled != nil {
-		fresh.side.Store(&side[K, V]{spelled: spelled})
-	}
-	fresh.rec.Store(rec)
-	c := b.Compute(k, func(now *cell[K, V]) *cell[K, V] {
+	c = b.Compute(k, func(now *cell[K, V]) *cell[K, V] {
 		last := Version(b.floor.Load())
 		if now != nil {
 			present = now.rec.Load()
@@ -112,18 +131,12 @@ func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V
 		b.live.Add(1)
 		return fresh
 	})
-	if c != fresh {
-		o.date(present)
-		return c, present, false
-	}
-	o.changed(k, rec)
 	for _, s := range heirs {
 		if s.watcher.left() { // perhaps before it could find s here
 			o.unseat(s)
 		}
 	}
-	o.check(k, rec)
-	return c, rec, true
+	return c, present
 }
 
 // kill deletes k, whose cell c holds the live record old, and reports whether
@@ -135,21 +148,21 @@ func (o *root[K, V]) kill(k hkey[K], c *cell[K, V], old *record[V]) bool {
 	o.check(k, old)
 	// Asked after old was read: a plain record deletes only what was there
 	// before any taker joined that might miss it.
-	dead := draft(o.taking(), old, old.deleted(), none)
+	dead := bare(o.taking(), old, old.deleted(), none)
 	if !c.rec.CompareAndSwap(old, dead) {
 		return false
 	}
 	b := o.shard(k.hash).table.Load()
 	b.live.Add(-1)
-	o.bury(b, k, c, dead)
+	o.bury(b, k, c, old, dead)
 	return true
 }
 
 // bury does what is left to do when dead has been stored and counted. A dead
 // cell that a snapshot or a watcher needs stays in the table; the last of these
 // will unlink it.
-func (o *root[K, V]) bury(b *body[K, V], k hkey[K], c *cell[K, V], dead *record[V]) {
-	if needed := o.changed(k, dead); needed {
+func (o *root[K, V]) bury(b *body[K, V], k hkey[K], c *cell[K, V], old, dead *record[V]) {
+	if needed := o.changed(k, old, dead); needed {
 		o.leave(k, c)
 	} else {
 		b.unlink(k, c, dead)
@@ -157,12 +170,16 @@ func (o *root[K, V]) bury(b *body[K, V], k hkey[K], c *cell[K, V], dead *record[
 	o.check(k, dead)
 }
 
-// changed is called by everyone who has stored rec for k, and reports whether
-// a snapshot in progress needs what k held before, or a watcher will look at k.
-// The order matters: until rec is dated the change has not happened.
-func (o *root[K, V]) changed(k hkey[K], rec *record[V]) (needed bool) {
+// changed is called by everyone who has stored rec for k in place of old, or as
+// the first of a cell, and reports whether a snapshot in progress needs what k
+// held before, or a watcher will look at k. The order matters: until rec is dated
+// the change has not happened.
+func (o *root[K, V]) changed(k hkey[K], old, rec *record[V]) (needed bool) {
 	if rec.mark&datedBit != 0 {
 		needed = o.settle(rec)
+	}
+	if o.rules != nil {
+		o.rules.drop(k, old.terms(), rec.terms())
 	}
 	o.shard(k.hash).tell(k)
 	if a := o.audience.Load(); a != nil && o.announce(a, k) {

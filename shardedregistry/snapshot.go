@@ -8,8 +8,9 @@ import (
 
 // Snapshot is what all keys of a [Registry] held at one instant. It never
 // changes, may be used from many goroutines, and needs no closing: its memory
-// returns when nobody refers to it. It keeps the values that it contains, and
-// nothing else of the registry. The zero Snapshot is empty.
+// returns when nobody refers to it. It keeps the values that it contains, with
+// what indexes found them by, and nothing else of the registry. The zero Snapshot
+// is empty.
 type Snapshot[K comparable, V any] struct {
 	naming  naming[K]
 	clone   func(V) V // or nil

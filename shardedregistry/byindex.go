@@ -1,0 +1,105 @@
+package shardedregistry
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+)
+
+// ByIndex returns an iterator over what the keys hold for which the function of
+// an index returns value.
+//
+// A loop does not see one moment of the registry. It yields each key at most
+// once, with an entry that the key holds when it is yielded and that has the
+// value; it yields every key that has the value throughout, and any of those
+// that gain or lose it meanwhile. Its body runs outside every lock and may use
+// the registry.
+//
+// ByIndex panics if the registry has no index of that name.
+//
+// ByIndex is wait-free, and so is the loop. It takes effect, for each key, when
+// that key's record is read, or, if it yields the key not, when the loop begins
+// or the record is read.
+func (r *Registry[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
+	o, number := r.indexed("ByIndex", index)
+	return query[K, V]{o, o.rules.term(number, value)}.each
+}
+
+// LookupBy returns what the key holds for which the function of a unique index
+// returns value, and whether there is one.
+//
+// LookupBy panics if the registry has no unique index of that name.
+//
+// LookupBy is wait-free. It takes effect when the key's record is read, or, if
+// there is none, when the index is read or the last key has lost the value.
+func (r *Registry[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
+	o, number := r.indexed("LookupBy", index)
+	if !o.rules.indexes[number].unique {
+		panic(fmt.Sprintf("shardedregistry: LookupBy of the index %q, which is not unique", index))
+	}
+	query[K, V]{o, o.rules.term(number, value)}.each(func(e Entry[K, V]) bool {
+		entry, ok = e, true
+		return false
+	})
+	return entry, ok
+}
+
+// IndexValues returns an iterator over the values of an index, in no particular
+// order.
+//
+// A loop does not see one moment of the registry. It yields each value at most
+// once, every value that some key has throughout, and none that no key has had
+// meanwhile. Its body runs outside every lock and may use the registry.
+//
+// IndexValues panics if the registry has no index of that name.
+//
+// IndexValues is wait-free; the loop is blocking on the mutex of one hash bucket
+// at a time. It takes effect, for each value, when a record that has it is read.
+func (r *Registry[K, V]) IndexValues(index string) iter.Seq[string] {
+	o, number := r.indexed("IndexValues", index)
+	return func(yield func(string) bool) {
+		for value := range o.rules.indexes[number].shelves.All() {
+			had := false
+			// LP(IndexValues): a record is read.
+			query[K, V]{o, term{number, value}}.each(func(Entry[K, V]) bool { had = true; return false })
+			if had && !yield(value.key) {
+				return
+			}
+		}
+	}
+}
+
+// indexed returns the root and the number of an index, for a method.
+func (r *Registry[K, V]) indexed(method, index string) (*root[K, V], int) {
+	if o := r.root.Load(); o != nil {
+		if i := o.rules.number(index); i >= 0 {
+			return o, i
+		}
+	}
+	panic(fmt.Sprintf("shardedregistry: %s of the index %q, which is not in Config", method, index))
+}
+
+// query asks for the keys that have a term.
+type query[K comparable, V any] struct {
+	root *root[K, V]
+	term term
+}
+
+// each yields what the keys hold that have the term.
+//
+// The keys that were pinned when it began are all that had it then. Who has lost
+// it since is found out by the record.
+func (q query[K, V]) each(yield func(Entry[K, V]) bool) {
+	// LP(ByIndex), a key that is not yielded: the keys are read.
+	// LP(LookupBy), none: likewise, or when the last key lost the value.
+	keys := q.root.rules.indexes[q.term.index].on(q.term.value)
+	keys.all(func(one posting[K]) bool {
+		// LP(ByIndex): the record is read.
+		// LP(LookupBy): the record is read.
+		_, rec := q.root.loadLive(one.key)
+		if !slices.Contains(rec.terms(), q.term) {
+			return true
+		}
+		return yield(q.root.entry(one.key, rec))
+	})
+}

@@ -1,0 +1,59 @@
+package shardedregistry_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+func ExampleRegistry_ByIndex() {
+	type plan struct {
+		Owner string
+		Tags  []string
+	}
+	plans := shardedregistry.MustNew(shardedregistry.Config[string, plan]{
+		Indexes: map[string]func(string, plan) []string{
+			"owner": func(_ string, p plan) []string { return []string{p.Owner} },
+			"tag":   func(_ string, p plan) []string { return p.Tags },
+		},
+	})
+	plans.Put("backup", plan{"ann", []string{"nightly", "disk"}})
+	plans.Put("resize", plan{"ann", []string{"disk"}})
+	plans.Put("drain", plan{"bob", []string{"nightly"}})
+
+	plans.Update("backup", func(p plan) (plan, error) { p.Owner = "bob"; return p, nil })
+	for e := range plans.ByIndex("owner", "ann") {
+		fmt.Println("ann:", e.Key, e.Version)
+	}
+	for e := range plans.ByIndex("tag", "nightly") {
+		plans.Delete(e.Key) // the body may change the registry
+	}
+	fmt.Println(slices.Collect(plans.IndexValues("tag")))
+	// Output:
+	// ann: resize 1
+	// [disk]
+}
+
+func ExampleRegistry_LookupBy() {
+	type user struct{ Email string }
+	users := shardedregistry.MustNew(shardedregistry.Config[int, user]{
+		UniqueIndexes: map[string]func(int, user) []string{
+			"email": func(_ int, u user) []string { return []string{u.Email} },
+		},
+	})
+	users.Create(1, user{"ann@example.com"})
+	_, err := users.Create(2, user{"ann@example.com"})
+	var taken *shardedregistry.UniqueError
+	if errors.As(err, &taken) {
+		fmt.Println(taken.Value, "is the", taken.Index, "of user", taken.Key)
+	}
+	users.Put(1, user{"a@example.com"}) // gives the address up
+	_, err = users.Create(2, user{"ann@example.com"})
+	entry, ok := users.LookupBy("email", "ann@example.com")
+	fmt.Println(err, entry.Key, ok)
+	// Output:
+	// ann@example.com is the email of user 1
+	// <nil> 2 true
+}

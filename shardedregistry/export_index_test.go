@@ -1,0 +1,76 @@
+package shardedregistry
+
+// Pins returns what the indexes keep: values that have a shelf, keys under them,
+// and pins of these.
+func Pins[K comparable, V any](r *Registry[K, V]) (shelves, keys, pins int) {
+	for _, x := range r.install().rules.indexes {
+		for _, s := range x.shelves.All() {
+			shelves++
+			s.keys.Load().all(func(one posting[K]) bool { keys++; pins += one.pins; return true })
+		}
+	}
+	return shelves, keys, pins
+}
+
+// Pinned does what a writer does before it stores what k is found by under value
+// of the first index, and returns what it does if it has not stored.
+func Pinned[K comparable, V any](r *Registry[K, V], key K, value string) (undo func()) {
+	p, err := r.locate(key)
+	if err != nil {
+		panic(err)
+	}
+	o, k := p.root, p.key
+	terms := []term{o.rules.term(0, value)}
+	o.rules.pin(k, terms, nil)
+	return func() { o.rules.drop(k, terms, nil) }
+}
+
+// Postings is a set of pins by itself. The hash of a key is the key.
+type Postings struct{ p *postings[uint64] }
+
+// Plus adds a pin, and Minus removes one.
+func (s Postings) Plus(k uint64) Postings {
+	return Postings{s.p.plus(posting[uint64]{hkey[uint64]{k, k}, 1}, 0)}
+}
+
+func (s Postings) Minus(k uint64) Postings { return Postings{s.p.minus(hkey[uint64]{k, k}, 0)} }
+
+// Map returns the pins by key, and Len the keys.
+func (s Postings) Map() map[uint64]int {
+	all := map[uint64]int{}
+	s.p.all(func(one posting[uint64]) bool { all[one.key.key] += one.pins; return true })
+	return all
+}
+
+func (s Postings) Len() int { return s.p.len() }
+
+// Nodes returns the number of branches and leaves.
+func (s Postings) Nodes() (branches, leaves int) { return nodes(s.p) }
+
+func nodes[K comparable](p *postings[K]) (branches, leaves int) {
+	switch {
+	case p == nil:
+		return 0, 0
+	case p.kids == nil:
+		return 0, 1
+	}
+	branches = 1
+	for _, kid := range p.kids {
+		b, l := nodes(kid)
+		branches, leaves = branches+b, leaves+l
+	}
+	return branches, leaves
+}
+
+// SameTerms reports whether what key holds shares its terms after do with what it
+// held before.
+func SameTerms[K comparable, V any](r *Registry[K, V], key K, do func()) bool {
+	terms := func() []term {
+		_, _, rec := r.find(key)
+		return rec.terms()
+	}
+	before := terms()
+	do()
+	after := terms()
+	return &before[0] == &after[0]
+}

@@ -1,0 +1,94 @@
+package shardedregistry
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/latchfree/latchfree/internal/table"
+)
+
+// rules is what a registry asks of each value before it stores it. It is
+// immutable but for what is inside.
+type rules[K comparable, V any] struct {
+	check   func(K, V) error  // or nil
+	indexes []catalogue[K, V] // ordered by name
+	values  table.Keys[string]
+	gates   *gates // nil if no index is unique
+}
+
+// rules returns the rules, or nil if there are none.
+func (c *Config[K, V]) rules() (*rules[K, V], error) {
+	if c.Check == nil && len(c.Indexes) == 0 && len(c.UniqueIndexes) == 0 {
+		return nil, nil
+	}
+	u := &rules[K, V]{check: c.Check, values: table.NewKeys[string]()}
+	for _, name := range slices.Sorted(maps.Keys(c.Indexes)) {
+		if c.Indexes[name] == nil {
+			return nil, fmt.Errorf("shardedregistry: Config.Indexes[%q] is nil, and must be a function", name)
+		}
+		u.add(name, false, c.Indexes[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.UniqueIndexes)) {
+		if c.UniqueIndexes[name] == nil {
+			return nil, fmt.Errorf("shardedregistry: Config.UniqueIndexes[%q] is nil, and must be a function", name)
+		}
+		if _, both := c.Indexes[name]; both {
+			return nil, fmt.Errorf("shardedregistry: Config.UniqueIndexes has %q, which must not be in Config.Indexes too", name)
+		}
+		u.add(name, true, c.UniqueIndexes[name])
+		u.gates = new(gates)
+	}
+	slices.SortFunc(u.indexes, func(x, y catalogue[K, V]) int { return cmp.Compare(x.name, y.name) })
+	return u, nil
+}
+
+func (u *rules[K, V]) add(name string, unique bool, values func(K, V) []string) {
+	u.indexes = append(u.indexes, catalogue[K, V]{name, unique, values, table.New[hkey[string], shelf[K]](
+		func(v hkey[string], _ uint64) uint64 { return v.hash }, 0)})
+}
+
+// number returns the number of an index, or -1.
+func (u *rules[K, V]) number(name string) int {
+	if u == nil {
+		return -1
+	}
+	return slices.IndexFunc(u.indexes, func(x catalogue[K, V]) bool { return x.name == name })
+}
+
+// term returns the term for a value of an index.
+func (u *rules[K, V]) term(index int, value string) term {
+	return term{index, hkey[string]{u.values.Hash(value), value}}
+}
+
+// terms runs the user's functions on what is to be stored. It returns old if the
+// result is the same.
+func (u *rules[K, V]) terms(key K, value V, old []term) ([]term, error) {
+	if u.check != nil {
+		if err := u.check(key, value); err != nil {
+			return nil, err
+		}
+	}
+	var all []term
+	for i := range u.indexes {
+		for _, v := range u.indexes[i].values(key, value) {
+			all = append(all, u.term(i, v))
+		}
+	}
+	slices.SortFunc(all, term.compare)
+	all = slices.Compact(all)
+	if slices.Equal(all, old) {
+		return old, nil // so that all becomes garbage, and the record shares old
+	}
+	return all, nil
+}
+
+// pin pins k on those of terms that are not in others, and drop takes that back.
+func (u *rules[K, V]) pin(k hkey[K], terms, others []term) {
+	missing(terms, others, func(t term) { u.indexes[t.index].pin(t.value, k) })
+}
+
+func (u *rules[K, V]) drop(k hkey[K], terms, others []term) {
+	missing(terms, others, func(t term) { u.indexes[t.index].drop(t.value, k) })
+}

@@ -1,0 +1,94 @@
+package shardedregistry
+
+import (
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/table"
+)
+
+// catalogue is one index of a registry. It is immutable but for what is in its
+// table.
+//
+// Its postings are counts: a record that a key holds has a pin on each value
+// that it is found by, and so has a record that is about to be stored. Whoever
+// wants to store a record pins first, and whoever has replaced one drops its
+// pins afterwards. So a key is found under a value as long as it holds a record
+// with that value, whatever others have in progress; and when nobody is at work,
+// the postings are those of the records and no others.
+type catalogue[K comparable, V any] struct {
+	name   string
+	unique bool
+	values func(K, V) []string
+
+	// shelves holds a shelf for each value that something has a pin on.
+	shelves *table.Table[hkey[string], shelf[K]]
+}
+
+// shelf is one life of one value of one index: the keys under it.
+type shelf[K comparable] struct {
+	// keys is not nil when the shelf enters its table. Who pins and who drops
+	// replaces it by CAS. Nil is final: the shelf is empty, and leaves the table
+	// or is replaced there. Everybody reads.
+	keys atomics.Pointer[postings[K]]
+}
+
+// on returns the keys under a value now.
+func (x *catalogue[K, V]) on(value hkey[string]) *postings[K] {
+	s := x.shelves.Load(value)
+	if s == nil {
+		return nil
+	}
+	return s.keys.Load()
+}
+
+// pin adds a pin of k on value. It is repeated only when another operation has
+// changed what is under the value.
+func (x *catalogue[K, V]) pin(value hkey[string], k hkey[K]) {
+	one := posting[K]{k, 1}
+	for {
+		var now *postings[K]
+		s := x.shelves.Load(value)
+		if s != nil {
+			now = s.keys.Load()
+		}
+		if now == nil {
+			if x.shelve(value, one) {
+				return
+			}
+			continue
+		}
+		if s.keys.CompareAndSwap(now, now.plus(one, 0)) {
+			return
+		}
+	}
+}
+
+// shelve puts a shelf with one posting into the table, unless there is one that
+// is not empty, and reports whether it did.
+func (x *catalogue[K, V]) shelve(value hkey[string], one posting[K]) bool {
+	fresh := new(shelf[K])
+	fresh.keys.Store((*postings[K])(nil).plus(one, 0))
+	return fresh == x.shelves.Compute(value, func(now *shelf[K]) *shelf[K] {
+		if now != nil && now.keys.Load() != nil {
+			return now
+		}
+		return fresh
+	})
+}
+
+// drop removes a pin of k on value, which there is: so the shelf is in the table
+// until it is dropped. It is repeated only when another operation has changed
+// what is under the value.
+func (x *catalogue[K, V]) drop(value hkey[string], k hkey[K]) {
+	s := x.shelves.Load(value)
+	for {
+		now := s.keys.Load()
+		rest := now.minus(k, 0)
+		if !s.keys.CompareAndSwap(now, rest) {
+			continue
+		}
+		if rest == nil {
+			x.shelves.CompareAndDelete(value, s) // or who pins has replaced it
+		}
+		return
+	}
+}

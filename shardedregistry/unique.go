@@ -1,0 +1,85 @@
+package shardedregistry
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// gates are the mutexes of the values of unique indexes: each value has one, by
+// its hash. Who wants to store a record by which a key gains a unique value holds
+// the value's gate from looking for another key that has it until the record is
+// stored. So a value that nobody has is gained by nobody else meanwhile. Who
+// keeps a value or loses one needs no gate, and no function of a user runs behind
+// one.
+//
+// There are 64, so that a set of them is a word.
+type gates [64]struct {
+	atomics.Mutex
+	_ atomics.CacheLinePad
+}
+
+// gateSet is a set of gates.
+type gateSet uint64
+
+// enter locks the gates of the unique values among those of terms that are not
+// in others, in the order of their numbers, so that no two wait for each other.
+func (u *rules[K, V]) enter(terms, others []term) (held gateSet) {
+	if u.gates == nil {
+		return 0
+	}
+	missing(terms, others, func(t term) {
+		if u.indexes[t.index].unique {
+			held |= 1 << (t.value.hash % uint64(len(u.gates)))
+		}
+	})
+	for rest := held; rest != 0; rest &= rest - 1 {
+		u.gates[bits.TrailingZeros64(uint64(rest))].Lock()
+	}
+	return held
+}
+
+// leave unlocks what enter has locked.
+func (u *rules[K, V]) leave(held gateSet) {
+	for ; held != 0; held &= held - 1 {
+		u.gates[bits.TrailingZeros64(uint64(held))].Unlock()
+	}
+}
+
+// rival is a key that has a unique value which another key wants.
+type rival[K comparable] struct {
+	term term
+	key  hkey[K]
+}
+
+// taken returns the error for who wants what a rival has.
+func (u *rules[K, V]) taken(by *rival[K]) error {
+	return &UniqueError{Index: u.indexes[by.term.index].name, Value: by.term.value.key, Key: by.key.key}
+}
+
+// rival returns a key that has one of those unique values among terms that are
+// not in others, or nil. It is another than the one that wants to gain them, or
+// that has changed meanwhile.
+func (o *root[K, V]) rival(terms, others []term) (found *rival[K]) {
+	missing(terms, others, func(t term) {
+		x := &o.rules.indexes[t.index]
+		if found != nil || !x.unique {
+			return
+		}
+		x.on(t.value).all(func(one posting[K]) bool {
+			if o.has(one.key, t) {
+				found = &rival[K]{t, one.key}
+			}
+			return found == nil
+		})
+	})
+	return found
+}
+
+// has reports whether k has a term now. Who has entered the term's gate and is
+// told so twice knows that k has had it in between.
+func (o *root[K, V]) has(k hkey[K], t term) bool {
+	_, rec := o.loadLive(k)
+	return slices.Contains(rec.terms(), t)
+}
