@@ -79,6 +79,14 @@ func TestMaxOpenFraction(t *testing.T) {
 	}
 }
 
+// Keys whose calls only succeed are not stored, and count all the same.
+func TestMaxOpenFractionOfHealthyKeys(t *testing.T) {
+	g := fleet(t, 40, ab.GroupConfig[int]{MaxOpenFraction: 0.25})
+	for k := range 8 {
+		wantVerdict(t, fail(t, keyed(g, 100+k), 2), ab.Tripped) // 8 of 48
+	}
+}
+
 // One key may always be open, and what is opened by hand is not bounded.
 func TestMaxOpenFractionOfFewKeys(t *testing.T) {
 	g := fleet(t, 1, ab.GroupConfig[int]{MaxOpenFraction: 0.01})

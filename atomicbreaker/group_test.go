@@ -288,6 +288,7 @@ func TestPerKey(t *testing.T) {
 		},
 	})
 	admit(t, keyed(g, "healthy")).Success()
+	admit(t, keyed(g, "healthy")).Done(nil)
 	if calls != 0 {
 		t.Fatal("PerKey was called for a healthy key")
 	}

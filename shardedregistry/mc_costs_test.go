@@ -112,5 +112,5 @@ func TestSnapshotCosts(t *testing.T) {
 	mc.CheckCost(t, "Snapshot of two keys", func() func(int) {
 		r := twoKeys(both7)()
 		return func(int) { r.Snapshot() }
-	}, mc.Cost{Loads: 19, RMWs: 4, TableReads: 12}, 6, 22, 470)
+	}, mc.Cost{Loads: 17, RMWs: 4, TableReads: 8}, 6, 32, 480)
 }

@@ -1,6 +1,10 @@
 package shardedregistry
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
 
 // Snapshot is what all keys of a [Registry] held at one instant. It never
 // changes, may be used from many goroutines, and needs no closing: its memory
@@ -8,8 +12,11 @@ import "iter"
 // nothing else of the registry. The zero Snapshot is empty.
 type Snapshot[K comparable, V any] struct {
 	naming  naming[K]
-	keys    directory[K]
-	records []*record[V] // by number of the key: live and plain
+	keys    []hkey[K]
+	records []*record[V] // of the keys: live and plain
+
+	// index is of keys, and nil until somebody looks for one. Everybody reads.
+	index atomics.Pointer[index]
 }
 
 // Snapshot returns what all keys hold at one instant during the call: of the
@@ -34,6 +41,9 @@ func (r *Registry[K, V]) Snapshot() *Snapshot[K, V] {
 
 // Get returns the value of key, and whether key is in the snapshot. The key is
 // normalised as the registry's are.
+//
+// The first call of Get or Lookup makes an index, in time and memory that are in
+// proportion to the number of keys.
 func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
 	if _, rec := s.find(key); rec != nil {
 		return rec.value, true
@@ -58,8 +68,14 @@ func (s *Snapshot[K, V]) find(key K) (k hkey[K], rec *record[V]) {
 	if err != nil {
 		return k, nil
 	}
-	if i := s.keys.find(k); i >= 0 {
-		rec = s.records[i]
+	x := s.index.Load()
+	if x == nil {
+		made := indexOf(s.keys)
+		s.index.CompareAndSwap(nil, &made) // or another has made one like it
+		x = s.index.Load()
+	}
+	if i := (*x)[slotOf(*x, s.keys, k)]; i != 0 {
+		rec = s.records[i-1]
 	}
 	return k, rec
 }
@@ -72,7 +88,7 @@ func (s *Snapshot[K, V]) Len() int { return len(s.records) }
 func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for i, rec := range s.records {
-			if !yield(s.keys.keys[i].key, rec.value) {
+			if !yield(s.keys[i].key, rec.value) {
 				return
 			}
 		}
@@ -83,7 +99,7 @@ func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
 func (s *Snapshot[K, V]) Entries() iter.Seq[Entry[K, V]] {
 	return func(yield func(Entry[K, V]) bool) {
 		for i, rec := range s.records {
-			if !yield(Entry[K, V]{s.keys.keys[i].key, rec.value, rec.version()}) {
+			if !yield(Entry[K, V]{s.keys[i].key, rec.value, rec.version()}) {
 				return
 			}
 		}

@@ -1,5 +1,7 @@
 package shardedregistry
 
+import "slices"
+
 // taker is one call of Snapshot. It belongs to its goroutine.
 //
 // It joins scans, so that from now on changes are dated; makes a cut; and looks
@@ -21,11 +23,14 @@ type taker[K comparable, V any] struct {
 
 // sighting is what a taker knows of a key.
 type sighting[K comparable, V any] struct {
-	cell *cell[K, V] // as last seen
-	head *record[V]  // what it held then: before the next cut
+	cell   *cell[K, V] // as last seen
+	before *cell[K, V] // the one that the key had at the look before, if that was another
+	head   *record[V]  // what cell held when it was last read: before the next cut
+	held   *record[V]  // what the key held at the cut; nil or dead if it was absent
 
-	held *record[V] // what the key held at the cut; nil or dead if it was absent
-	cut  uint64     // of held
+	// quiet says that held is head, plain and alive. That is what most keys
+	// are. As long as the cell holds head, the record itself need not be read.
+	quiet bool
 }
 
 // take takes a snapshot. It takes effect when its last cut is made.
@@ -41,7 +46,7 @@ func (o *root[K, V]) take() *Snapshot[K, V] {
 func (o *root[K, V]) join() *taker[K, V] {
 	n := o.len()
 	o.scan(scans.joined)
-	return &taker[K, V]{root: o, keys: makeDirectory[K](n), sight: make([]sighting[K, V], 0, n)}
+	return &taker[K, V]{root: o, keys: directory[K]{keys: make([]hkey[K], 0, n)}, sight: make([]sighting[K, V], 0, n)}
 }
 
 // collect makes a cut and finds what every key held at it. It reports whether
@@ -50,65 +55,108 @@ func (t *taker[K, V]) collect() (sure bool) {
 	// LP(Snapshot): the state with the last cut is stored.
 	t.cut = t.root.scan(func(s scans) scans { return s.advanced(t.cut) }).clock
 	t.next, t.unsure = 0, false
-	t.each(t.look)
-	for i := range t.sight {
-		if s := &t.sight[i]; s.cut != t.cut {
-			t.judge(s, s.cell) // which has left the table
-		}
-	}
+	t.walk()
+	t.look()
 	return !t.unsure
 }
 
 // leave returns what was collected, and leaves nothing behind.
 func (t *taker[K, V]) leave() *Snapshot[K, V] {
 	t.root.scan(func(s scans) scans { return s.left(t.cut) })
-	t.each(t.clear)
+	for i := range t.sight {
+		t.clear(t.keys.keys[i], &t.sight[i])
+	}
 	return t.snapshot()
 }
 
-// each calls f for every cell that is in a table from now until then, dead or
-// alive, or instead of a dead one for the one that replaces it.
-func (t *taker[K, V]) each(f func(hkey[K], *cell[K, V])) {
+// walk finds every cell that is in a table from now until then, dead or alive,
+// or instead of a dead one the one that replaces it. A key has one at most. The
+// first walk finds no key that is known.
+func (t *taker[K, V]) walk() {
+	first := len(t.sight) == 0
 	for i := range t.root.shards {
-		if table := t.root.shards[i].table.Load(); table != nil {
-			for k, c := range table.All() {
-				f(k, c)
+		table := t.root.shards[i].table.Load()
+		if table == nil {
+			continue
+		}
+		for k, c := range table.All() {
+			switch {
+			case first:
+				t.keys.append(k)
+				t.sight = append(t.sight, sighting[K, V]{cell: c})
+			default:
+				t.meet(k, c)
 			}
 		}
 	}
 }
 
-// look looks at a cell that is in a table.
-func (t *taker[K, V]) look(k hkey[K], c *cell[K, V]) {
+// meet notes that k has the cell c, and is not called by the first walk.
+func (t *taker[K, V]) meet(k hkey[K], c *cell[K, V]) {
 	if t.next == len(t.keys.keys) || t.keys.keys[t.next] != k {
 		var isNew bool
 		if t.next, isNew = t.keys.add(k); isNew {
 			t.sight = append(t.sight, sighting[K, V]{})
 		}
 	}
-	t.judge(&t.sight[t.next], c)
+	if s := &t.sight[t.next]; s.cell != c {
+		s.cell, s.before = c, s.cell
+	}
 	t.next++
 }
 
-// judge finds what the key of s, which now has cell c, held at the cut.
-func (t *taker[K, V]) judge(s *sighting[K, V], c *cell[K, V]) {
-	head := c.rec.Load()
+// lookAhead is how many cells are read before their records are, so that the
+// processor can wait for many of them at once.
+const lookAhead = 64
+
+// look finds what every key held at the cut, also those whose cell has left the
+// table.
+func (t *taker[K, V]) look() {
+	var heads [lookAhead]*record[V]
+	for some := range slices.Chunk(t.sight, lookAhead) {
+		for i := range some {
+			heads[i] = some[i].cell.rec.Load()
+		}
+		for i := range some {
+			s, head := &some[i], heads[i]
+			switch {
+			case s.quiet && head == s.head:
+			case head.mark&(datedBit|deadBit) == 0:
+				t.unsure = t.unsure || head != s.head
+				*s = sighting[K, V]{cell: s.cell, head: head, held: head, quiet: true}
+			default:
+				t.judge(s, head)
+			}
+		}
+	}
+}
+
+// judge finds what the key of s, whose cell holds head, held at the cut.
+func (t *taker[K, V]) judge(s *sighting[K, V], head *record[V]) {
 	held := t.root.at(head, t.cut)
-	if held == nil && s.cell != nil && s.cell != c {
+	if held == nil && s.before != nil {
 		// This cell is younger than the cut. The one before it may have died
 		// after the cut too.
-		held = t.root.at(s.cell.rec.Load(), t.cut)
+		held = t.root.at(s.before.rec.Load(), t.cut)
 	}
 	if held != nil && held.mark&datedBit == 0 && held != s.head {
 		t.unsure = true
 	}
-	*s = sighting[K, V]{cell: c, head: head, held: held, cut: t.cut}
+	*s = sighting[K, V]{cell: s.cell, head: head, held: held}
 }
 
-// clear forgets what was kept for the cut. Who changes the key from now on keeps
-// nothing for it, and who read scans before has stored a record before, which is
-// found here.
-func (t *taker[K, V]) clear(k hkey[K], c *cell[K, V]) {
+// clear forgets what was kept for the cut of k. It was kept only if the key has
+// changed since it was seen, or held something else than at the cut. Who changes
+// the key from now on keeps nothing for it, and who read scans before has stored
+// a record before, which is found here.
+func (t *taker[K, V]) clear(k hkey[K], s *sighting[K, V]) {
+	if s.quiet && s.cell.rec.Load() == s.head {
+		return
+	}
+	c := t.root.shard(k.hash).load(k) // s.cell may have been replaced
+	if c == nil {
+		return
+	}
 	rec := c.rec.Load()
 	if rec.mark&datedBit != 0 && !t.root.settle(rec) && rec.dead() {
 		t.root.tidy(k)
@@ -119,26 +167,33 @@ func (t *taker[K, V]) clear(k hkey[K], c *cell[K, V]) {
 func (t *taker[K, V]) snapshot() *Snapshot[K, V] {
 	present := 0
 	for i := range t.sight {
-		if rec := t.sight[i].held; rec != nil && !rec.dead() {
+		if t.sight[i].present() {
 			present++
 		}
 	}
-	s := &Snapshot[K, V]{naming: t.root.naming, keys: t.keys, records: make([]*record[V], 0, present)}
-	if present < len(t.sight) {
-		s.keys = makeDirectory[K](present)
+	s := &Snapshot[K, V]{naming: t.root.naming, keys: t.keys.keys, records: make([]*record[V], 0, present)}
+	all := present == len(t.sight)
+	if !all {
+		s.keys = make([]hkey[K], 0, present)
 	}
 	for i := range t.sight {
-		rec := t.sight[i].held
-		if rec == nil || rec.dead() {
-			continue
-		}
-		if rec.mark&datedBit != 0 { // it would keep what it replaced
-			rec = &record[V]{rec.mark &^ datedBit, rec.value}
-		}
-		s.records = append(s.records, rec)
-		if present < len(t.sight) {
-			s.keys.add(t.keys.keys[i])
+		if found := &t.sight[i]; found.present() {
+			s.records = append(s.records, found.lasting())
+			if !all {
+				s.keys = append(s.keys, t.keys.keys[i])
+			}
 		}
 	}
 	return s
+}
+
+// present reports whether the key was present at the cut.
+func (s *sighting[K, V]) present() bool { return s.quiet || s.held != nil && !s.held.dead() }
+
+// lasting returns what the key held at the cut, without what that replaced.
+func (s *sighting[K, V]) lasting() *record[V] {
+	if !s.quiet && s.held.mark&datedBit != 0 {
+		return &record[V]{s.held.mark &^ datedBit, s.held.value}
+	}
+	return s.held
 }

@@ -90,10 +90,7 @@ func (r *Registry[K, V]) watchSnapshot(ctx context.Context, yield func(*Snapshot
 		return
 	}
 	s := w.root.take() // LP(WatchSnapshot): its cut is made
-	w.base = &base[K]{keys: s.keys, versions: make([]Version, len(s.records))}
-	for i, rec := range s.records {
-		w.base.versions[i] = rec.version()
-	}
+	w.base = newBase(s)
 	if yield(s, Event[K, V]{}) {
 		w.run(ctx, func(e Event[K, V]) bool { return yield(nil, e) })
 	}

@@ -28,8 +28,9 @@ type watcher[K comparable, V any] struct {
 
 // base is what a watcher has shown at once.
 type base[K comparable] struct {
-	keys     directory[K]
-	versions []Version // by number of the key; 0 once it was claimed
+	keys     []hkey[K]
+	versions []Version // of the keys; 0 once it was claimed
+	index    index     // of keys
 }
 
 // minSweep is at how many seats a watcher looks for those that are no longer
@@ -178,10 +179,19 @@ func (w *watcher[K, V]) keep(s *seat[K, V]) {
 	w.seats = append(w.seats, s)
 }
 
+// newBase returns the base of a watcher that shows s.
+func newBase[K comparable, V any](s *Snapshot[K, V]) *base[K] {
+	b := &base[K]{keys: s.keys, versions: make([]Version, len(s.keys)), index: indexOf(s.keys)}
+	for i, rec := range s.records {
+		b.versions[i] = rec.version()
+	}
+	return b
+}
+
 // claim returns the version of k, or 0, and from then on 0.
 func (b *base[K]) claim(k hkey[K]) (v Version) {
-	if i := b.keys.find(k); i >= 0 {
-		v, b.versions[i] = b.versions[i], 0
+	if i := b.index[slotOf(b.index, b.keys, k)]; i != 0 {
+		v, b.versions[i-1] = b.versions[i-1], 0
 	}
 	return v
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,17 +13,21 @@ import (
 type campaign struct {
 	*toolchain
 	killers *killers
+	memory  *memory // or nil
 	review  *review
 	config  *config
 	out     io.Writer
 
 	target    *target
+	sources   string // a hash of what it is made of
 	mutants   []*mutant
+	together  *together
 	baselines []*baseline
 	started   time.Time
 
 	mu       sync.Mutex
 	done     int
+	tried    int // of those done
 	verdicts map[*mutant]*verdict
 }
 
@@ -31,7 +36,9 @@ type verdict struct {
 	fate  fate
 	layer string // that killed it
 	result
-	took time.Duration
+	took    time.Duration
+	before  bool // found in an earlier campaign
+	untried bool // a review is trusted
 }
 
 type fate int
@@ -44,7 +51,10 @@ const (
 )
 
 // run prints what becomes of each mutant.
-func (c *campaign) run() error {
+func (c *campaign) run() (err error) {
+	if c.sources, err = c.toolchain.sources(c.target.dir); err != nil {
+		return err
+	}
 	for _, l := range c.config.order() {
 		b, err := l.measure(c.toolchain, c.target.dir, c.baselines)
 		if err != nil {
@@ -59,6 +69,9 @@ func (c *campaign) run() error {
 		return err
 	}
 	defer c.join()
+	if err := c.gather(); err != nil {
+		return err
+	}
 	c.started = time.Now()
 	c.verdicts = map[*mutant]*verdict{}
 	queue := make(chan *mutant)
@@ -66,7 +79,11 @@ func (c *campaign) run() error {
 	for w := range c.config.workers {
 		workers.Go(func() {
 			for m := range queue {
-				c.finish(m, c.try(m, fmt.Sprint("worker", w)))
+				v := c.known(m)
+				if v == nil {
+					v = c.try(m, fmt.Sprint("worker", w))
+				}
+				c.finish(m, v)
 			}
 		})
 	}
@@ -78,20 +95,83 @@ func (c *campaign) run() error {
 	return c.killers.save()
 }
 
+// known returns what becomes of m if no test need be run, or nil.
+func (c *campaign) known(m *mutant) *verdict {
+	if v := c.recall(m); v != nil {
+		return v
+	}
+	if c.config.trust && c.review.lists(m) {
+		return &verdict{fate: lived, untried: true}
+	}
+	return nil
+}
+
+// gather puts those mutants together of which nothing is known.
+func (c *campaign) gather() error {
+	c.together = c.target.together(slices.DeleteFunc(slices.Clone(c.mutants), func(m *mutant) bool { return c.known(m) != nil }))
+	if len(c.together.numbers) == 0 {
+		return nil
+	}
+	overlay, err := c.overlay("together", c.together.files)
+	if err != nil {
+		return err
+	}
+	for _, b := range c.baselines {
+		if err := b.gather(c.toolchain, overlay); err != nil {
+			return err
+		}
+		if len(b.apart) > 0 {
+			fmt.Fprintf(c.out, "%s: %s tests that need mutants by themselves: %s\n", c.target.dir, b.name, strings.Join(b.apart, ", "))
+		}
+	}
+	return nil
+}
+
 // try runs the layers on m until one kills it.
 func (c *campaign) try(m *mutant, slot string) *verdict {
 	start := time.Now()
+	number := c.together.numbers[m]
 	v := &verdict{fate: lived}
+	if number != 0 {
+		c.tryTogether(m, number, v)
+	}
+	if v.fate == lived {
+		c.tryAlone(m, slot, number != 0, v)
+	}
+	v.took = time.Since(start)
+	return v
+}
+
+// tryTogether runs the layers on m in the programs with all mutants.
+func (c *campaign) tryTogether(m *mutant, number int, v *verdict) {
+	for _, b := range c.baselines {
+		if c.spared(m, b) {
+			continue
+		}
+		if v.take(b, c.attack(m, b, program{b.joined, b.apart, number})) {
+			return
+		}
+	}
+}
+
+// tryAlone builds m by itself, and runs the layers on it; if it was tried
+// together with the others, only those tests that could not be run there.
+func (c *campaign) tryAlone(m *mutant, slot string, before bool, v *verdict) {
+	overlay, err := c.overlay(slot, map[*source][]byte{m.source: m.text})
+	if err != nil {
+		fmt.Fprintln(c.out, err)
+		return
+	}
 	built, binary := "", ""
 	ran, reached := false, false
 	for _, b := range c.baselines {
-		if b.name == "stress" && c.review.lists(m) {
-			continue // it is known to live; what is not deterministic adds nothing
+		own := b.dir == c.target.dir && (b.build.name == plain.name || b.build.name == modelcheck.name)
+		if c.spared(m, b) || before && len(b.apart) == 0 && !own {
+			continue
 		}
 		if id := b.build.name + b.dir; id != built {
 			built = id
-			var err error
-			if binary, err = c.test(b.build, b.dir, slot, m); err != nil {
+			if binary, err = c.test(b.build, b.dir, slot, overlay); err != nil {
 				// It compiles, or it would not be here: this build differs.
 				fmt.Fprintf(c.out, "%s does not build for %s: %v\n", m.key(), b.build.name, err)
 				binary = ""
@@ -105,48 +185,68 @@ func (c *campaign) try(m *mutant, slot string) *verdict {
 			continue
 		}
 		ran = true
-		if r := c.attack(m, b, binary); r.how != passed {
-			v.fate, v.layer, v.result = killed, b.name, r
-			if r.how != failed {
-				v.fate = halted
+		switch {
+		case !before:
+			if v.take(b, c.attack(m, b, program{binary: binary})) {
+				return
 			}
-			break
+		case len(b.apart) > 0:
+			if v.take(b, c.all(b, program{binary: binary}, pattern(b.apart), b.whole)) {
+				return
+			}
 		}
 	}
 	if !ran && reached {
 		v.fate = same
 	}
-	v.took = time.Since(start)
-	return v
+}
+
+// spared reports whether m is known to live, and what is not deterministic adds
+// nothing.
+func (c *campaign) spared(m *mutant, b *baseline) bool {
+	return b.name == "stress" && c.review.lists(m)
+}
+
+// take makes r the verdict if it is one, and reports so.
+func (v *verdict) take(b *baseline, r result) bool {
+	switch r.how {
+	case passed:
+		return false
+	case failed:
+		v.fate = killed
+	default:
+		v.fate = halted
+	}
+	v.layer, v.result = b.name, r
+	return true
 }
 
 // attack runs a layer's tests on m: first those that killed others like it,
 // then the short ones, then all.
-func (c *campaign) attack(m *mutant, b *baseline, binary string) result {
-	first := c.killers.of(m, b)
+func (c *campaign) attack(m *mutant, b *baseline, p program) (r result) {
+	first := slices.DeleteFunc(c.killers.of(m, b), func(test string) bool { return slices.Contains(p.skip, top(test)) })
 	var known time.Duration
 	for _, test := range first {
 		known += b.took[test]
 	}
-	type batch struct {
-		tests string
-		took  time.Duration
-	}
-	var batches []batch
 	if len(first) > 0 {
-		batches = append(batches, batch{pattern(first), known})
+		r = c.all(b, p, pattern(first), known)
 	}
-	if b.short*4 < b.whole {
-		batches = append(batches, batch{b.quick, b.short})
+	if r.how == passed && b.short*4 < b.whole {
+		r = c.all(b, p, b.quick, b.short)
 	}
-	for _, batch := range append(batches, batch{b.tests, b.whole}) {
-		r := b.run(c.toolchain, binary, batch.tests, c.config.patience+5*batch.took, c.config.memory+3*b.peak)
-		if r.how != passed {
-			c.killers.add(m, b.layer, r.test)
-			return r
-		}
+	if r.how == passed {
+		r = c.all(b, p, b.tests, b.whole)
 	}
-	return result{}
+	if r.how != passed {
+		c.killers.add(m, b.layer, r.test)
+	}
+	return r
+}
+
+// all runs tests that took so long without a mutant.
+func (c *campaign) all(b *baseline, p program, tests string, took time.Duration) result {
+	return b.run(c.toolchain, p, tests, c.config.patience+5*took, c.config.memory+3*b.peak)
 }
 
 // finish records and prints what became of m.
@@ -155,6 +255,12 @@ func (c *campaign) finish(m *mutant, v *verdict) {
 	defer c.mu.Unlock()
 	c.done++
 	c.verdicts[m] = v
+	if !v.before && !v.untried {
+		c.tried++
+		if err := c.keep(m, v); err != nil {
+			fmt.Fprintln(c.out, "the verdict is not kept:", err)
+		}
+	}
 	said := v.layer + " " + v.test
 	switch v.fate {
 	case lived:
@@ -167,8 +273,13 @@ func (c *campaign) finish(m *mutant, v *verdict) {
 	case halted:
 		said += " (" + v.how.String() + ")"
 	}
-	elapsed := time.Since(c.started)
-	left := elapsed / time.Duration(c.done) * time.Duration(len(c.mutants)-c.done)
+	switch {
+	case v.before:
+		said += " (before)"
+	case v.untried:
+		said += " (not tried)"
+	}
+	left := time.Since(c.started) / time.Duration(max(c.tried, 1)) * time.Duration(len(c.mutants)-c.done)
 	fmt.Fprintf(c.out, "%4d/%d  %5.1fs  %s left  %s %s\n            %s\n", c.done, len(c.mutants), v.took.Seconds(),
 		left.Round(time.Second), m.place(), m.key(), said)
 	if c.config.verbose && v.fate != same {

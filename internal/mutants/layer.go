@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -32,8 +34,9 @@ type layer struct {
 // A testFunction is a Test, Example or Fuzz function of a package.
 type testFunction struct {
 	name    string
-	modeled bool // its file exists under the tag modelcheck only
-	plain   bool // its file exists without it
+	modeled bool   // its file exists under the tag modelcheck only
+	plain   bool   // its file exists without it
+	file    string // a hash of that
 }
 
 var (
@@ -125,14 +128,19 @@ func testFunctions(dir string) ([]testFunction, error) {
 		if err != nil {
 			return nil, err
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		id := sha256.Sum256(text)
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
 		if err != nil {
 			return nil, err
 		}
 		for _, d := range file.Decls {
 			d, ok := d.(*ast.FuncDecl)
 			if ok && d.Recv == nil && runnable.MatchString(d.Name.Name) && d.Name.Name != "TestMain" {
-				functions = append(functions, testFunction{d.Name.Name, yes && !no, no})
+				functions = append(functions, testFunction{d.Name.Name, yes && !no, no, hex.EncodeToString(id[:16])})
 			}
 		}
 	}
@@ -146,8 +154,13 @@ type baseline struct {
 	*layer
 	dir     string
 	code    uint64
-	peak    int64  // of memory
-	program []byte // to look functions up in
+	peak    int64             // of memory
+	program []byte            // to look functions up in
+	inputs  string            // a hash of what it is made of
+	files   map[string]string // and of the files of the tests, by function
+
+	joined string   // the program with all mutants together, or ""
+	apart  []string // functions that cannot be run with it
 
 	tests string                   // a pattern that selects them
 	took  map[string]time.Duration // by those of them that have no subtests, and by subtest
@@ -159,7 +172,7 @@ type baseline struct {
 // measure builds and runs the layer's tests of a target, after the layers
 // before it. It returns nil if there are none.
 func (l *layer) measure(g *toolchain, target string, before []*baseline) (*baseline, error) {
-	b := &baseline{layer: l, dir: l.in(target), took: map[string]time.Duration{}}
+	b := &baseline{layer: l, dir: l.in(target), took: map[string]time.Duration{}, files: map[string]string{}}
 	functions, err := testFunctions(filepath.Join(g.root, b.dir))
 	if err != nil {
 		return nil, err
@@ -168,6 +181,7 @@ func (l *layer) measure(g *toolchain, target string, before []*baseline) (*basel
 	for _, f := range functions {
 		if l.wants(f, target) {
 			names = append(names, f.name)
+			b.files[f.name] = f.file
 		}
 	}
 	if len(names) == 0 {
@@ -181,13 +195,16 @@ func (l *layer) measure(g *toolchain, target string, before []*baseline) (*basel
 		}
 		b.tests = before[i].quick
 	}
-	binary, err := g.test(l.build, b.dir, "baseline", nil)
+	binary, err := g.test(l.build, b.dir, "baseline", "")
 	if err != nil {
 		return nil, err
 	}
 	b.code = code(binary)
+	if b.inputs, err = g.inputs(l.build, b.dir); err != nil {
+		return nil, err
+	}
 	start := time.Now()
-	r := b.run(g, binary, b.tests, 10*time.Minute, math.MaxInt64)
+	r := b.run(g, program{binary: binary}, b.tests, 10*time.Minute, math.MaxInt64)
 	b.whole = time.Since(start)
 	if r.how != passed {
 		return nil, fmt.Errorf("the %s tests of %s fail without any mutant:\n%s", l.name, target, r.output)

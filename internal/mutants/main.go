@@ -27,6 +27,8 @@ type config struct {
 	memory     int64
 	patience   time.Duration
 	layers     map[string]bool
+	again      bool
+	trust      bool
 }
 
 // everything lists the packages that are mutated unless others are named.
@@ -80,6 +82,8 @@ func parse(args []string, errs io.Writer) (*config, error) {
 	f.BoolVar(&c.sequential, "sequential", false, "break conditions, arithmetic and results in place of concurrency")
 	f.BoolVar(&c.verbose, "v", false, "print each mutant's diff and what killed it")
 	f.IntVar(&c.workers, "j", 2, "mutants at a time")
+	f.BoolVar(&c.trust, "trust", false, "do not run the tests on mutants that have been reviewed")
+	f.BoolVar(&c.again, "again", false, "run the tests also on mutants whose fate is known from an earlier campaign")
 	megabytes := f.Int64("memory", 1024, "end tests that use these `MiB` and three times as much as without a mutant")
 	f.DurationVar(&c.patience, "patience", 10*time.Second, "end tests after this and five times as long as without a mutant")
 	only := f.String("layers", strings.Join(names, ","), "the tests to run")
@@ -149,11 +153,15 @@ func (c *config) execute(out io.Writer) error {
 		g.close()
 		os.Exit(1)
 	}()
-	return c.campaigns(g, newKillers(filepath.Join(cache, "killers.json")), out)
+	v, err := openMemory(filepath.Join(cache, "verdicts"))
+	if err != nil {
+		return err
+	}
+	return c.campaigns(g, newKillers(filepath.Join(cache, "killers.json")), v, out)
 }
 
 // campaigns runs one for each target.
-func (c *config) campaigns(g *toolchain, k *killers, out io.Writer) error {
+func (c *config) campaigns(g *toolchain, k *killers, v *memory, out io.Writer) error {
 	ops, names := c.operators()
 	var scores []*score
 	for _, dir := range c.targets {
@@ -177,7 +185,7 @@ func (c *config) campaigns(g *toolchain, k *killers, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		x := &campaign{toolchain: g, killers: k, review: r, config: c, out: out, target: t, mutants: mutants}
+		x := &campaign{toolchain: g, killers: k, memory: v, review: r, config: c, out: out, target: t, mutants: mutants}
 		if err := x.run(); err != nil {
 			return err
 		}

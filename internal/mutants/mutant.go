@@ -13,7 +13,8 @@ import (
 type mutant struct {
 	target   *target
 	source   *source
-	function string // where it is, as name prints it
+	scope    ast.Decl // where it is
+	function string   // likewise, as name prints it
 	operator string
 	what     string // the source that is changed, on one line
 	number   int    // above 1 if others have the same three
@@ -45,22 +46,29 @@ func (m *mutant) place() string {
 
 // apply makes m.text.
 func (m *mutant) apply() {
-	f := m.target.fset.File(m.pos)
-	edits := slices.Clone(m.edits)
-	slices.SortFunc(edits, func(a, b edit) int { return cmp.Compare(a.from, b.from) })
-	var text []byte
-	at, tool := 0, false
+	edits := m.edits
+	if slices.ContainsFunc(edits, func(e edit) bool { return strings.Contains(e.text, "broken.") }) {
+		edits = append(slices.Clone(edits), m.source.using())
+	}
+	m.text = splice(m.source.text, m.target.fset.File(m.pos).Base(), edits)
+}
+
+// using imports the tools, on the line of the package clause, so that no line
+// moves.
+func (s *source) using() edit {
+	end := s.file.Name.End()
+	return edit{end, end, "; import \"" + tools + "\""}
+}
+
+// splice returns a text that begins at a position, with edits.
+func splice(text []byte, base int, edits []edit) (now []byte) {
+	edits = slices.SortedStableFunc(slices.Values(edits), func(a, b edit) int { return cmp.Compare(a.from, b.from) })
+	at := 0
 	for _, e := range edits {
-		text = append(append(text, m.source.text[at:f.Offset(e.from)]...), e.text...)
-		at = f.Offset(e.to)
-		tool = tool || strings.Contains(e.text, "broken.")
+		now = append(append(now, text[at:int(e.from)-base]...), e.text...)
+		at = int(e.to) - base
 	}
-	text = append(text, m.source.text[at:]...)
-	if tool { // on the line of the package clause, so that no line moves
-		end := f.Offset(m.source.file.Name.End())
-		text = slices.Insert(text, end, []byte("; import \""+tools+"\"")...)
-	}
-	m.text = text
+	return append(now, text[at:]...)
 }
 
 // diff returns the lines that the mutant changes.
@@ -98,7 +106,7 @@ type maker struct {
 // add makes one mutant. What it is made of names it, with the operator.
 func (k *maker) add(operator, what string, edits ...edit) {
 	k.made = append(k.made, &mutant{
-		target: k.target, source: k.source, function: name(k.scope),
+		target: k.target, source: k.source, scope: k.scope, function: name(k.scope),
 		operator: operator, what: oneLine(what), pos: edits[0].from, edits: edits,
 	})
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/latchfree/latchfree/internal/mutants/broken"
 )
 
 // ending is how a run of tests ended.
@@ -38,14 +40,17 @@ type result struct {
 
 // run runs tests that a pattern selects, for no longer than timeout and in no
 // more memory than that.
-func (b *baseline) run(g *toolchain, binary, tests string, timeout time.Duration, memory int64) result {
+func (b *baseline) run(g *toolchain, p program, tests string, timeout time.Duration, memory int64) result {
 	// The test's own alarm comes first: it says what was running.
 	ctx, cancel := context.WithTimeout(context.Background(), timeout+10*time.Second)
 	defer cancel()
 	args := append([]string{"-test.run=" + tests, "-test.v", "-test.failfast", "-test.timeout=" + timeout.String()}, b.args...)
-	cmd := exec.CommandContext(ctx, binary, args...)
+	if len(p.skip) > 0 {
+		args = append(args, "-test.skip="+pattern(p.skip))
+	}
+	cmd := exec.CommandContext(ctx, p.binary, args...)
 	cmd.Dir = filepath.Join(g.root, filepath.FromSlash(b.dir))
-	cmd.Env = append(os.Environ(), b.env...)
+	cmd.Env = append(append(os.Environ(), b.env...), broken.Choice+"="+strconv.Itoa(p.chosen))
 	out := &tail{most: 1 << 20}
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.WaitDelay = time.Second

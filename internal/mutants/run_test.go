@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// A campaign against the fixture's tests: one mutant dies of the protocol, and
-// one lives, since no test calls its function.
+// A campaign against the fixture's tests: one mutant dies of the protocol, one
+// of a test that it must be built alone for, and one lives, since no test calls
+// its function.
 func TestCampaign(t *testing.T) {
-	c, err := parse([]string{"-run", `raise: torn|publish: dropped: b.ready`, "-layers", "protocol,unit", fixture}, os.Stderr)
+	c, err := parse([]string{"-run", `raise: torn|publish: dropped: b.ready|stable: stale`, "-layers", "protocol,unit", fixture}, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,12 +33,14 @@ func TestCampaign(t *testing.T) {
 	k := newKillers(filepath.Join(g.temp, "killers.json"))
 
 	write("box.raise: torn: b.word.CompareAndSwap(now, to)\n\twrongly\n")
-	if err := c.campaigns(g, k, &out); err == nil {
+	if err := c.campaigns(g, k, nil, &out); err == nil {
 		t.Error("a survivor that nobody listed passed, and so did a list that is wrong")
 	}
 	for _, want := range []string{
 		"raise: torn: b.word.CompareAndSwap(now, to)\n            protocol TestRaiseProtocol\n",
 		"publish: dropped: b.ready.Fire()\n            LIVED\n",
+		": unit tests that need mutants by themselves: TestStable\n",
+		"stable: stale: b.word.Load()\n            unit TestStable\n",
 		"fixture.go:37: LIVED\nbox.publish: dropped: b.ready.Fire()\n\t- \tb.ready.Fire()\n",
 		".txt:1: it does not live: protocol TestRaiseProtocol kills it: box.raise: torn",
 	} {
@@ -50,12 +53,75 @@ func TestCampaign(t *testing.T) {
 	write("box.publish: dropped: b.ready.Fire()\n\tnobody waits\n")
 	c.layers = map[string]bool{"unit": true}
 	c.run = regexp.MustCompile(`publish: dropped: b.ready`)
-	if err := c.campaigns(g, k, &out); err != nil || !strings.Contains(out.String(), "lived, as reviewed") {
+	if err := c.campaigns(g, k, nil, &out); err != nil || !strings.Contains(out.String(), "lived, as reviewed\n") {
 		t.Errorf("a survivor that is listed: %v", err)
+	}
+	c.trust = true
+	if err := c.campaigns(g, k, nil, &out); err != nil || !strings.Contains(out.String(), "lived, as reviewed (not tried)\n") {
+		t.Errorf("a survivor whose review is trusted: %v", err)
 	}
 	if t.Failed() {
 		t.Log(out.String())
 	}
+}
+
+// What became of a mutant is known until something changes that matters.
+func TestMemory(t *testing.T) {
+	c, err := parse([]string{"-run", `raise: torn|publish: dropped: b.ready`, "-layers", "protocol,unit", "-j", "1", fixture}, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := inPlace(t)
+	g.root = filepath.Join(g.temp, "src")
+	if err := copyModule("../..", g.root); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(g.temp, "verdicts")
+	again := func(what string, known int) {
+		t.Helper()
+		v, err := openMemory(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer v.file.Close()
+		var out bytes.Buffer
+		if err := c.campaigns(g, newKillers(filepath.Join(g.temp, "killers.json")), v, &out); err == nil {
+			t.Errorf("%s: a survivor passed", what)
+		}
+		if got := strings.Count(out.String(), "(before)\n"); got != known {
+			t.Errorf("%s: %d verdicts were known, want %d:\n%s", what, got, known, out.String())
+		}
+	}
+	edit := func(path, more string) {
+		t.Helper()
+		path = filepath.Join(g.root, filepath.FromSlash(path))
+		text, err := os.ReadFile(path)
+		if err == nil || os.IsNotExist(err) {
+			err = os.WriteFile(path, append(text, more...), 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	again("at first", 0)
+	edit("README.md", "more")
+	again("the same", 2)
+	edit(fixture+"/more_test.go", "package fixture\n")
+	again("more tests", 1) // what was killed is dead
+	edit("internal/mc/doc.go", "\n// more\n")
+	again("another checker", 0)
+
+	// A line that was cut off is forgotten, and only it.
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, text[:len(text)-20], 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	again("half a line", 1)
+	c.layers = map[string]bool{"protocol": true}
+	again("fewer layers", 1) // what lived may be known now
 }
 
 func TestCulprit(t *testing.T) {

@@ -96,27 +96,34 @@ type build struct {
 	flags []string
 }
 
-// test builds the tests of the package in dir, with the mutant if there is one.
-// Slot keeps the files of mutants apart that are built at the same time.
-func (g *toolchain) test(b build, dir, slot string, m *mutant) (binary string, err error) {
-	prefix := filepath.Join(g.temp, slot)
-	binary = prefix + "-" + b.name + "-" + strings.ReplaceAll(dir, "/", "-") + ".test"
+// test builds the tests of the package in dir, with an overlay if there is one.
+// Slot keeps the files apart that are built at the same time.
+func (g *toolchain) test(b build, dir, slot, overlay string) (binary string, err error) {
+	binary = filepath.Join(g.temp, slot+"-"+b.name+"-"+strings.ReplaceAll(dir, "/", "-")+".test")
 	args := append([]string{"test", "-c", "-vet=off", "-trimpath", "-gcflags=-dwarf=false", "-ldflags=-s -w", "-o", binary}, b.flags...)
-	if m != nil {
-		overlay, err := json.Marshal(map[string]map[string]string{"Replace": {m.source.path: prefix + ".go"}})
-		if err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(prefix+".json", overlay, 0o666); err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(prefix+".go", m.text, 0o666); err != nil {
-			return "", err
-		}
-		args = append(args, "-overlay", prefix+".json")
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
 	}
 	_, err = g.run(append(args, "./"+dir)...)
 	return binary, err
+}
+
+// overlay writes files that are to be built in place of those of the target,
+// and returns the name of the file that tells the go command so.
+func (g *toolchain) overlay(slot string, files map[*source][]byte) (path string, err error) {
+	replace := map[string]string{}
+	for s, text := range files {
+		replace[s.path] = filepath.Join(g.temp, slot+"-"+s.name())
+		if err := os.WriteFile(replace[s.path], text, 0o666); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(map[string]map[string]string{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(g.temp, slot+".json")
+	return path, os.WriteFile(path, text, 0o666)
 }
 
 // split makes the fork of the cache.
