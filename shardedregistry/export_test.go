@@ -208,6 +208,9 @@ func (w Watcher[K, V]) Drain() (events []Event[K, V]) {
 	}
 }
 
+// Sleep sleeps as a loop does that has found nothing.
+func (w Watcher[K, V]) Sleep(ctx context.Context) { w.w.sleep(ctx) }
+
 // Leave does the rest of the loop.
 func (w Watcher[K, V]) Leave() { w.w.leave() }
 

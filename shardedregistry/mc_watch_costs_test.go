@@ -28,6 +28,12 @@ func TestWatchCosts(t *testing.T) {
 	check("of which a watcher has a slip", put(r), mc.Cost{Loads: 10, RMWs: 1, TableReads: 2})
 	w.Drain()
 	check("of which a watcher is told", put(r), mc.Cost{Loads: 12, RMWs: 3, TableReads: 2})
+	w.Drain()
+	stop, slept := atomics.WithCancel(context.Background())
+	slept()
+	w.Sleep(stop) // shows a bell, and takes it away
+	check("of which a watcher is told that has slept", put(r), mc.Cost{Loads: 12, RMWs: 3, TableReads: 2})
+	w.Drain()
 	second := shardedregistry.Subscribe(r)
 	r.Put("a", 8)
 	w.Drain()

@@ -4,7 +4,6 @@ package shardedregistry_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -61,6 +60,12 @@ func operations(threads threads, others ...string) string {
 	return s
 }
 
+// tell is the end of a change that took effect long ago.
+var tell = call{Name: "tell", Do: func(r registry) any {
+	shardedregistry.Changed(r.(*names1), "a")
+	return nil
+}}
+
 // A loop that watches already sees how the key ends, whatever comes between.
 func TestWatchProtocols(t *testing.T) {
 	for _, tt := range []struct {
@@ -76,10 +81,11 @@ func TestWatchProtocols(t *testing.T) {
 		{"two change", bounded, with7, threads{{put(1)}, {put(2)}}, 3, 1},
 		{"created", mc.Config{}, empty, threads{{create(1)}}, 1, 1},
 		{"deleted", mc.Config{}, with7, threads{{remove}}, 2, 1},
-		{"changed and deleted", bounded, with7, threads{{put(1), remove}}, 3, 1},
-		{"comes and goes", bounded, empty, threads{{create(1), remove}}, 2, 1},
-		{"deleted and created", bounded, with7, threads{{remove, create(5)}}, 3, 1},
-		{"two watch a change", bounded, with7, threads{{put(1)}}, 2, 2},
+		{"changed and deleted", mc.Config{}, with7, threads{{put(1), remove}}, 3, 1},
+		{"tell and delete", mc.Config{Mode: mc.Bounded, Preemptions: 3}, with7, threads{{tell}, {remove}}, 2, 1},
+		{"comes and goes", mc.Config{}, empty, threads{{create(1), remove}}, 2, 1},
+		{"deleted and created", mc.Config{}, with7, threads{{remove, create(5)}}, 3, 1},
+		{"two watch a change", mc.Config{}, with7, threads{{put(1)}}, 2, 2},
 		{"two watch a deletion", bounded, with7, threads{{remove}}, 2, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -112,9 +118,9 @@ func TestWatchBegins(t *testing.T) {
 		threads threads
 		until   shardedregistry.Version
 	}{
-		{"changed", bounded, with7, threads{{put(1)}}, 2},
-		{"created", bounded, empty, threads{{create(1)}}, 1},
-		{"deleted and created", bounded, with7, threads{{remove, create(5)}}, 3},
+		{"changed", mc.Config{}, with7, threads{{put(1)}}, 2},
+		{"created", mc.Config{}, empty, threads{{create(1)}}, 1},
+		{"deleted and created", mc.Config{}, with7, threads{{remove, create(5)}}, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.cfg.Operations = operations(tt.threads, "Watch: Lookup")
@@ -146,11 +152,11 @@ func TestWatchEnds(t *testing.T) {
 		threads threads
 	}{
 		{"change", mc.Config{}, with7, threads{{put(1)}}},
-		{"changes", bounded, with7, threads{{put(1)}, {put(2)}}},
+		{"changes", mc.Config{}, with7, threads{{put(1)}, {put(2)}}},
 		{"create", mc.Config{}, empty, threads{{create(1)}}},
 		{"delete", mc.Config{}, with7, threads{{remove}}},
 		{"change and delete", bounded, with7, threads{{put(1)}, {remove}}},
-		{"delete and create", bounded, with7, threads{{remove}, {create(5)}}},
+		{"delete and create", mc.Config{}, with7, threads{{remove}, {create(5)}}},
 		{"delete, create and change", bounded, with7, threads{{remove, create(5)}, {put(1)}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -168,9 +174,95 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
+// A deleter that is late tells nothing twice, and nothing old, whether it finds its
+// own cell or the next one.
+func TestWatchLateDeleter(t *testing.T) {
+	cfg := mc.Config{Operations: "the rest of Delete ∥ Put(5), Put(6) ∥ Watch", Mode: mc.Bounded, Preemptions: 2}
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := twoKeys(with7)()
+		w := shardedregistry.Subscribe(r)
+		m.Go(shardedregistry.Kill(r, "a"))
+		doing(m, r, []call{put(5), put(6)})
+		m.Go(func() { follow(m, w, 4) })
+		m.Final(func() { clean(m, r) })
+	})
+}
+
+// A seat that is handed on while its watcher leaves keeps no cell: the table is
+// tidy as soon as the other watcher has looked.
+func TestWatchHandsSeatsOn(t *testing.T) {
+	cfg := bounded
+	cfg.Operations = "Create(5) ∥ Delete ∥ leave ∥ look"
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := twoKeys(with7)()
+		ends, stays := shardedregistry.Subscribe(r), shardedregistry.Subscribe(r)
+		remove.Do(r) // the cell stays for the first
+		stays.Drain()
+		doing(m, r, []call{create(5)})
+		doing(m, r, []call{remove})
+		m.Go(ends.Leave)
+		m.Go(func() { stays.Drain() })
+		m.Final(func() {
+			stays.Drain()
+			if linked := shardedregistry.Linked(r); linked != r.Len() {
+				m.Failf("%d cells are linked for %d keys", linked, r.Len())
+			}
+			stays.Leave()
+			clean(m, r)
+		})
+	})
+}
+
+// A loop that ends leaves nothing either where it has been told of the key before,
+// and nobody else misses anything by it.
+func TestWatchEndsBesideAnother(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		cfg     mc.Config
+		threads threads
+		known   bool // whether the loop that ends has looked at the key before
+		until   shardedregistry.Version
+	}{
+		{"delete", bounded, threads{{remove}}, false, 4},
+		{"delete what is known", bounded, threads{{remove}}, true, 4},
+		{"delete and create what is known", mc.Config{Mode: mc.Bounded, Preemptions: 1}, threads{{remove}, {upsert(5), update(6)}}, true, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			others := []string{"leave"}
+			if tt.until != 0 {
+				others = append(others, "Watch")
+			}
+			tt.cfg.Operations = operations(tt.threads, others...)
+			mc.Check(t, tt.cfg, func(m *mc.M) {
+				r := twoKeys(with7)()
+				ends, stays := shardedregistry.Subscribe(r), shardedregistry.Subscribe(r)
+				put(8).Do(r)
+				if tt.known {
+					ends.Drain()
+				}
+				put(9).Do(r)
+				stays.Drain()
+				for _, calls := range tt.threads {
+					doing(m, r, calls)
+				}
+				m.Go(ends.Leave)
+				if tt.until != 0 {
+					m.Go(func() { follow(m, stays, tt.until) })
+				}
+				m.Final(func() {
+					if tt.until == 0 {
+						stays.Leave()
+					}
+					clean(m, r)
+				})
+			})
+		})
+	}
+}
+
 // A loop that its context ends.
 func TestWatchIsCancelled(t *testing.T) {
-	cfg := mc.Config{Operations: "Watch(ctx) ∥ cancel ∥ Put", Mode: mc.Bounded, Preemptions: 2}
+	cfg := mc.Config{Operations: "Watch(ctx) ∥ cancel ∥ Put"}
 	mc.Check(t, cfg, func(m *mc.M) {
 		r := twoKeys(with7)()
 		ctx, cancel := atomics.WithCancel(context.Background())
@@ -191,18 +283,18 @@ func TestWatchIsCancelled(t *testing.T) {
 func TestWatchSnapshotProtocols(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
+		cfg     mc.Config
 		first   []call
 		threads threads
 		until   shardedregistry.Version // the key's last, of a record that is alive
 	}{
-		{"changed", with7, threads{{put(1)}}, 2},
-		{"created", empty, threads{{create(1)}}, 1},
-		{"deleted and created", with7, threads{{remove, create(5)}}, 3},
+		{"changed", mc.Config{}, with7, threads{{put(1)}}, 2},
+		{"created", mc.Config{}, empty, threads{{create(1)}}, 1},
+		{"deleted and created", bounded, with7, threads{{remove, create(5)}}, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			cfg := bounded
-			cfg.Operations = operations(tt.threads, "WatchSnapshot")
-			mc.Check(t, cfg, func(m *mc.M) {
+			tt.cfg.Operations = operations(tt.threads, "WatchSnapshot")
+			mc.Check(t, tt.cfg, func(m *mc.M) {
 				r := twoKeys(tt.first)()
 				m.Go(func() {
 					var last shardedregistry.Version
@@ -266,72 +358,4 @@ func TestWatchAndSnapshot(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Wait returns what the key holds in the end, or that it is absent, and leaves
-// nothing.
-func TestWaitProtocols(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		cfg     mc.Config
-		first   []call
-		threads threads
-		since   []shardedregistry.Version // of each call of Wait
-		want    []string                  // what it may return
-	}{
-		{"created", mc.Config{}, empty, threads{{create(1)}}, []shardedregistry.Version{0}, []string{"1 <nil>"}},
-		{"changed", mc.Config{}, with7, threads{{put(1)}}, []shardedregistry.Version{1}, []string{"2 <nil>"}},
-		{"changed twice", bounded, with7, threads{{put(1), put(2)}}, []shardedregistry.Version{2}, []string{"3 <nil>"}},
-		{"two change", bounded, with7, threads{{put(1)}, {put(2)}}, []shardedregistry.Version{2}, []string{"3 <nil>"}},
-		{"deleted", mc.Config{}, with7, threads{{remove}}, []shardedregistry.Version{1}, []string{"0 shardedregistry: key not found"}},
-		{"deleted and created", bounded, with7, threads{{remove, create(5)}}, []shardedregistry.Version{1}, []string{"0 shardedregistry: key not found", "3 <nil>"}},
-		{"absent, present", bounded, without, threads{{create(5)}, {get}}, []shardedregistry.Version{0}, []string{"3 <nil>"}},
-		{"two wait", bounded, with7, threads{{put(1)}}, []shardedregistry.Version{1, 1}, []string{"2 <nil>"}},
-		{"two wait for versions", bounded, with7, threads{{put(1), put(2)}}, []shardedregistry.Version{1, 2}, []string{"2 <nil>", "3 <nil>"}},
-		{"beside another key", bounded, with7, threads{{put(1), other(create(2))}}, []shardedregistry.Version{1}, []string{"2 <nil>"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var others []string
-			for _, since := range tt.since {
-				others = append(others, fmt.Sprintf("Wait(%d)", since))
-			}
-			tt.cfg.Operations = operations(tt.threads, others...)
-			mc.Check(t, tt.cfg, func(m *mc.M) {
-				r := twoKeys(tt.first)()
-				for _, since := range tt.since {
-					m.Go(func() {
-						e, err := r.Wait(context.Background(), "a", since)
-						got := fmt.Sprint(e.Version, " ", err)
-						for _, want := range tt.want {
-							if got == want && e.Version != since {
-								return
-							}
-						}
-						m.Failf("Wait(%d) = %s", since, got)
-					})
-				}
-				for _, calls := range tt.threads {
-					doing(m, r, calls)
-				}
-				m.Final(func() { clean(m, r) })
-			})
-		})
-	}
-}
-
-// A call of Wait that its context ends leaves nothing, and wins or loses.
-func TestWaitIsCancelled(t *testing.T) {
-	cfg := mc.Config{Operations: "Wait(ctx, 1) ∥ cancel ∥ Put"}
-	mc.Check(t, cfg, func(m *mc.M) {
-		r := twoKeys(with7)()
-		ctx, cancel := atomics.WithCancelCause(context.Background())
-		m.Go(func() {
-			if e, err := r.Wait(ctx, "a", 1); (err != errTest || e.Version != 0) && (err != nil || e.Version != 2) {
-				m.Failf("Wait = %v, %v", e, err)
-			}
-		})
-		m.Go(func() { cancel(errTest) })
-		doing(m, r, []call{put(1)})
-		m.Final(func() { clean(m, r) })
-	})
 }

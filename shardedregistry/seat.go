@@ -64,6 +64,10 @@ type slip[K comparable, V any] struct {
 // Who puts down a slip and stalls would leave others in doubt whether it is on
 // the pile; so it is known to them only when it is, and until then each may put
 // down its own.
+//
+// While a slip that s shows is not done, none that is replaces it: a watcher takes
+// one after the other, so what was not waiting before mine was put down, or while
+// mine is not done, was taken before mine.
 func (s *seat[K, V]) call() bool {
 	old := s.slip.Load()
 	if old.waits() {
@@ -74,7 +78,7 @@ func (s *seat[K, V]) call() bool {
 		return false
 	}
 	for !s.slip.CompareAndSwap(old, mine) { // until it is there, or one that is as good
-		if old = s.slip.Load(); old.waits() {
+		if old = s.slip.Load(); old.waits() || mine.stage.Load() == done {
 			break
 		}
 	}

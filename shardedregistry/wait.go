@@ -21,9 +21,8 @@ type room struct {
 // done first, Wait returns its cause, see context.Cause; what it need not wait
 // for it returns even if ctx is done.
 //
-// Wait sees what key holds at some moments, of which one is later than each of
-// its changes that are not followed by another. It may overlook a key that comes
-// and goes at once.
+// Wait looks at key when it is called and when key has changed. What key holds
+// only briefly it may overlook, and never what key holds in the end.
 //
 // It does not poll: it sleeps until key changes. A change of a key costs one
 // look-up more while calls wait for other keys, however many they are.

@@ -29,8 +29,8 @@ type watcher[K comparable, V any] struct {
 // base is what a watcher has shown at once.
 type base[K comparable] struct {
 	keys     []hkey[K]
-	index    index     // of keys
 	versions []Version // of the keys; 0 once it was claimed
+	index    index     // of keys
 }
 
 // minSweep is at how many seats a watcher looks for those that are no longer
@@ -181,6 +181,15 @@ func (w *watcher[K, V]) keep(s *seat[K, V]) {
 		w.seats, w.sweep = kept, max(minSweep(), 2*len(kept))
 	}
 	w.seats = append(w.seats, s)
+}
+
+// newBase returns the base of a watcher that shows s.
+func newBase[K comparable, V any](s *Snapshot[K, V]) *base[K] {
+	b := &base[K]{keys: s.keys, versions: make([]Version, len(s.keys)), index: indexOf(s.keys)}
+	for i, rec := range s.records {
+		b.versions[i] = rec.version()
+	}
+	return b
 }
 
 // claim returns the version of k, or 0, and from then on 0.
