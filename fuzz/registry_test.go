@@ -46,7 +46,7 @@ const (
 // registryRun is a sequence of operations on a registry and its model.
 type registryRun struct {
 	t     *testing.T
-	r     registryByRefs // by Refs in part of the runs
+	r     wholeRegistry
 	m     *model.Registry
 	value int // of the next write: all are different
 
@@ -55,13 +55,14 @@ type registryRun struct {
 
 // registrySnapshot is a snapshot and what it should contain, for ever.
 type registrySnapshot struct {
-	got  *shardedregistry.Snapshot[string, int]
+	got  wholeSnapshot
 	want map[string]model.Entity
 }
 
 // FuzzRegistryOps reads three bytes for each operation: which, the key, and an
 // argument. The same is done to a plain registry; through Refs, one for each
-// spelling; and to a registry that clones its values and watches over them.
+// spelling; to a registry that clones its values and watches over them; and in a
+// namespace, beside one with the same keys that stays as it is.
 func FuzzRegistryOps(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		config := shardedregistry.Config[string, int]{Shards: 1, Normalize: normalizeName}
@@ -77,10 +78,23 @@ func FuzzRegistryOps(f *testing.F) {
 		config.Clone = func(v int) int { return v }
 		config.Fingerprint = strconv.Itoa
 		runRegistry(t, ByRefs(shardedregistry.MustNew(config), nil), ops)
+
+		divided := shardedregistry.MustNew(shardedregistry.Config[scopedKey, int]{Shards: 1, Normalize: normalizeScoped})
+		beside := shardedregistry.Namespace(divided, "beside")
+		for _, name := range registryNames[:6] {
+			_, err := beside.Put(name, -1)
+			require.NoError(t, err)
+		}
+		runRegistry(t, newViewed(divided, "plans"), ops)
+		require.Equal(t, 3, beside.Len())
+		for e := range beside.Entries() {
+			require.EqualValues(t, -1, e.Value)
+			require.EqualValues(t, 2, e.Version)
+		}
 	})
 }
 
-func runRegistry(t *testing.T, r registryByRefs, ops []byte) {
+func runRegistry(t *testing.T, r wholeRegistry, ops []byte) {
 	run := registryRun{t: t, r: r, m: model.NewRegistry()}
 	for ; len(ops) >= 3; ops = ops[3:] {
 		run.step(ops[0], registryNames[int(ops[1])%len(registryNames)], ops[2])
@@ -156,7 +170,7 @@ func (s *registryRun) step(op byte, name string, arg byte) {
 	case 9:
 		s.compareAll()
 	case 10:
-		taken := registrySnapshot{s.r.Snapshot(), s.m.Snapshot()}
+		taken := registrySnapshot{s.r.snapshot(), s.m.Snapshot()}
 		s.compareSnapshot(taken)
 		s.snapshots = append(s.snapshots, taken)
 	case 11:

@@ -36,13 +36,18 @@ func (e *KeyError) Unwrap() error { return e.Err }
 // effect, for each key, when the table stores the new entry, or, if it is
 // present, when its record is read.
 func (r *Registry[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err error) {
+	return createMany(r.Create, entries)
+}
+
+// createMany runs CreateMany.
+func createMany[K, V any](create func(K, V) (Version, error), entries iter.Seq2[K, V]) (created int, err error) {
 	if entries == nil {
 		panic("shardedregistry: CreateMany of a nil iterator")
 	}
 	var failed []error
 	for key, value := range entries {
 		// LP(CreateMany): that of Create.
-		_, err := r.Create(key, value)
+		_, err := create(key, value)
 		switch err := err.(type) {
 		case nil:
 			created++

@@ -92,6 +92,23 @@ func TestGetOrCreateAfterADeletion(t *testing.T) {
 	}
 }
 
+// A key that GetOrCreate has created is known by the spelling that it was given.
+func TestGetOrCreateSpelling(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Normalize: normalize})
+	if _, created, err := r.GetOrCreate(" Backup ", answer(1, nil)); !created || err != nil {
+		t.Fatalf("GetOrCreate = %v, %v", created, err)
+	}
+	if _, created, err := r.Ref("DRAIN").GetOrCreate(answer(1, nil)); !created || err != nil {
+		t.Fatalf("GetOrCreate of a Ref = %v, %v", created, err)
+	}
+	for given, stored := range map[string]string{"backup": " Backup ", "drain": "DRAIN"} {
+		_, err := r.Create(given, 2)
+		if exists, ok := err.(*shardedregistry.ExistsError); !ok || exists.Stored != stored {
+			t.Errorf("Create(%s) = %v, want an error with the spelling %q", given, err, stored)
+		}
+	}
+}
+
 func TestGetOrCreateInvalid(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Normalize: normalize})
 	_, _, err := r.GetOrCreate(" ", func() (int, error) { t.Error("the function ran"); return 0, nil })

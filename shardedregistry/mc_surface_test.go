@@ -341,3 +341,29 @@ func TestFingerprintFindsProtocol(t *testing.T) {
 		})
 	})
 }
+
+// A reader who is late, of a life that is over, does not replace the imprint of
+// the next one: what is changed of that is found.
+func TestFingerprintOfANextLifeProtocol(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Get ∥ Delete, Create, and then a change behind its back"}, func(m *mc.M) {
+		var changed atomic.Bool
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1, Fingerprint: func(v int) string {
+			return fmt.Sprint(v, changed.Load())
+		}})
+		r.Put("a", 1)
+		m.Go(func() { r.Get("a") })
+		m.Go(func() {
+			r.Delete("a")
+			r.Create("a", 2)
+		})
+		m.Final(func() {
+			defer func() {
+				if recover() == nil {
+					m.Failf("the change was not found")
+				}
+			}()
+			changed.Store(true)
+			r.Get("a")
+		})
+	})
+}

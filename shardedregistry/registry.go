@@ -144,11 +144,11 @@ func (p *place[K, V]) insert(value V) (Version, error) {
 // indexes may reject what fn returns.
 //
 // Fn runs outside every lock on the caller's goroutine, and again if another
-// operation has changed key meanwhile: it must not modify what it is given, and
-// should have no other effects. It may use the registry. If each time it runs
-// it changes key itself and leaves it present, Update returns
-// [ErrTooManyRetries] after some tens of runs; if it has another goroutine do
-// so and waits for it, Update does not return.
+// operation has changed key meanwhile: it must not modify what it is given,
+// unless that is a copy of Config.Clone's, and should have no other effects. It
+// may use the registry. If each time it runs it changes key itself and leaves it
+// present, Update returns [ErrTooManyRetries] after some tens of runs; if it has
+// another goroutine do so and waits for it, Update does not return.
 //
 // Update panics if fn is nil.
 //

@@ -102,6 +102,16 @@ func (v View[K, V]) Create(key K, value V) (Version, error) {
 	return version, err
 }
 
+// CreateMany is [Registry.CreateMany] within the namespace. Its errors show the
+// keys without their Space.
+//
+// CreateMany is blocking on the mutex of one hash bucket at a time. It takes
+// effect, for each key, when the table stores the new entry, or, if it is
+// present, when its record is read.
+func (v View[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err error) {
+	return createMany(v.Create, entries)
+}
+
 // GetOrCreate is [Registry.GetOrCreate] within the namespace.
 //
 // GetOrCreate is wait-free if it finds key present, and otherwise blocking on

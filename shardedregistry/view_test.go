@@ -177,6 +177,23 @@ func TestViewInvalid(t *testing.T) {
 	wantPanic(t, "DeleteMatching of a nil function", func() { v.DeleteMatching(nil) })
 }
 
+// A batch creates its keys in the namespace, and names them without it.
+func TestViewCreateMany(t *testing.T) {
+	var r shardedregistry.Registry[scoped, int]
+	v := shardedregistry.Namespace(&r, "plans")
+	if _, err := v.Create("b", 7); err != nil {
+		t.Fatal(err)
+	}
+	n, err := v.CreateMany(slicesAll([]string{"a", "b", "c"}))
+	if want := "shardedregistry: key exists: b at version 1"; n != 2 || err == nil || err.Error() != want {
+		t.Errorf("CreateMany = %d, %v; want 2, %s", n, err, want)
+	}
+	if v.Len() != 3 || r.Len() != 3 {
+		t.Errorf("Len = %d of %d, want 3", v.Len(), r.Len())
+	}
+	wantPanic(t, "CreateMany of a nil iterator", func() { _, _ = v.CreateMany(nil) })
+}
+
 // A View deletes what matches in its namespace and asks about nothing else.
 func TestViewDeleteMatching(t *testing.T) {
 	var r shardedregistry.Registry[scoped, int]
