@@ -36,8 +36,9 @@ type verdict struct {
 	fate  fate
 	layer string // that killed it
 	result
-	took   time.Duration
-	before bool // found in an earlier campaign
+	took    time.Duration
+	before  bool // found in an earlier campaign
+	untried bool // a review is trusted
 }
 
 type fate int
@@ -78,7 +79,7 @@ func (c *campaign) run() (err error) {
 	for w := range c.config.workers {
 		workers.Go(func() {
 			for m := range queue {
-				v := c.recall(m)
+				v := c.known(m)
 				if v == nil {
 					v = c.try(m, fmt.Sprint("worker", w))
 				}
@@ -94,9 +95,20 @@ func (c *campaign) run() (err error) {
 	return c.killers.save()
 }
 
+// known returns what becomes of m if no test need be run, or nil.
+func (c *campaign) known(m *mutant) *verdict {
+	if v := c.recall(m); v != nil {
+		return v
+	}
+	if c.config.trust && c.review.lists(m) {
+		return &verdict{fate: lived, untried: true}
+	}
+	return nil
+}
+
 // gather puts those mutants together of which nothing is known.
 func (c *campaign) gather() error {
-	c.together = c.target.together(slices.DeleteFunc(slices.Clone(c.mutants), func(m *mutant) bool { return c.recall(m) != nil }))
+	c.together = c.target.together(slices.DeleteFunc(slices.Clone(c.mutants), func(m *mutant) bool { return c.known(m) != nil }))
 	if len(c.together.numbers) == 0 {
 		return nil
 	}
@@ -243,7 +255,7 @@ func (c *campaign) finish(m *mutant, v *verdict) {
 	defer c.mu.Unlock()
 	c.done++
 	c.verdicts[m] = v
-	if !v.before {
+	if !v.before && !v.untried {
 		c.tried++
 		if err := c.keep(m, v); err != nil {
 			fmt.Fprintln(c.out, "the verdict is not kept:", err)
@@ -261,8 +273,11 @@ func (c *campaign) finish(m *mutant, v *verdict) {
 	case halted:
 		said += " (" + v.how.String() + ")"
 	}
-	if v.before {
+	switch {
+	case v.before:
 		said += " (before)"
+	case v.untried:
+		said += " (not tried)"
 	}
 	left := time.Since(c.started) / time.Duration(max(c.tried, 1)) * time.Duration(len(c.mutants)-c.done)
 	fmt.Fprintf(c.out, "%4d/%d  %5.1fs  %s left  %s %s\n            %s\n", c.done, len(c.mutants), v.took.Seconds(),

@@ -28,6 +28,7 @@ type config struct {
 	patience   time.Duration
 	layers     map[string]bool
 	again      bool
+	trust      bool
 }
 
 // everything lists the packages that are mutated unless others are named.
@@ -81,6 +82,7 @@ func parse(args []string, errs io.Writer) (*config, error) {
 	f.BoolVar(&c.sequential, "sequential", false, "break conditions, arithmetic and results in place of concurrency")
 	f.BoolVar(&c.verbose, "v", false, "print each mutant's diff and what killed it")
 	f.IntVar(&c.workers, "j", 2, "mutants at a time")
+	f.BoolVar(&c.trust, "trust", false, "do not run the tests on mutants that have been reviewed")
 	f.BoolVar(&c.again, "again", false, "run the tests also on mutants whose fate is known from an earlier campaign")
 	megabytes := f.Int64("memory", 1024, "end tests that use these `MiB` and three times as much as without a mutant")
 	f.DurationVar(&c.patience, "patience", 10*time.Second, "end tests after this and five times as long as without a mutant")

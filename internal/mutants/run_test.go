@@ -53,8 +53,12 @@ func TestCampaign(t *testing.T) {
 	write("box.publish: dropped: b.ready.Fire()\n\tnobody waits\n")
 	c.layers = map[string]bool{"unit": true}
 	c.run = regexp.MustCompile(`publish: dropped: b.ready`)
-	if err := c.campaigns(g, k, nil, &out); err != nil || !strings.Contains(out.String(), "lived, as reviewed") {
+	if err := c.campaigns(g, k, nil, &out); err != nil || !strings.Contains(out.String(), "lived, as reviewed\n") {
 		t.Errorf("a survivor that is listed: %v", err)
+	}
+	c.trust = true
+	if err := c.campaigns(g, k, nil, &out); err != nil || !strings.Contains(out.String(), "lived, as reviewed (not tried)\n") {
+		t.Errorf("a survivor whose review is trusted: %v", err)
 	}
 	if t.Failed() {
 		t.Log(out.String())
