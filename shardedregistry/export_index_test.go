@@ -12,15 +12,15 @@ func Pins[K comparable, V any](r *Registry[K, V]) (shelves, keys, pins int) {
 	return shelves, keys, pins
 }
 
-// Pinned does what a writer does before it stores what k is found by under value
-// of the first index, and returns what it does if it has not stored.
-func Pinned[K comparable, V any](r *Registry[K, V], key K, value string) (undo func()) {
+// Pinned does what a writer does before it stores what key is found by under a
+// value of an index, and returns what it does if it has not stored.
+func Pinned[K comparable, V any](r *Registry[K, V], key K, index, value string) (undo func()) {
 	p, err := r.locate(key)
 	if err != nil {
 		panic(err)
 	}
 	o, k := p.root, p.key
-	terms := []term{o.rules.term(0, value)}
+	terms := []term{o.rules.term(o.rules.number(index), value)}
 	o.rules.pin(k, terms, nil)
 	return func() { o.rules.drop(k, terms, nil) }
 }

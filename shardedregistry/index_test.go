@@ -184,8 +184,8 @@ func TestByIndexBody(t *testing.T) {
 func TestWriterStallsBeforeItStores(t *testing.T) {
 	r := newTasks()
 	mustPut(t, r, "k", task{Owner: "ann", Email: "k@x"})
-	undo := shardedregistry.Pinned(r, "k", "new@x") // of email, the first index
-	undoAbsent := shardedregistry.Pinned(r, "absent", "new@x")
+	undo := shardedregistry.Pinned(r, "k", "email", "new@x")
+	undoAbsent := shardedregistry.Pinned(r, "absent", "email", "new@x")
 	if _, ok := r.LookupBy("email", "new@x"); ok {
 		t.Error("a value is found that is only about to be stored")
 	}

@@ -1,7 +1,6 @@
 package shardedregistry
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,7 +12,7 @@ import (
 // immutable but for what is inside.
 type rules[K comparable, V any] struct {
 	check   func(K, V) error  // or nil
-	indexes []catalogue[K, V] // ordered by name
+	indexes []catalogue[K, V] // in the order of their names, those that are unique last
 	values  table.Keys[string]
 	gates   *gates // nil if no index is unique
 }
@@ -40,7 +39,6 @@ func (c *Config[K, V]) rules() (*rules[K, V], error) {
 		u.add(name, true, c.UniqueIndexes[name])
 		u.gates = new(gates)
 	}
-	slices.SortFunc(u.indexes, func(x, y catalogue[K, V]) int { return cmp.Compare(x.name, y.name) })
 	return u, nil
 }
 
