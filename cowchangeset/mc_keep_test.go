@@ -20,7 +20,9 @@ import (
 // stepping returns a tracker with a changeset, whose store takes a step in each
 // call and may fail as m chooses.
 func stepping(m *mc.M, config cowchangeset.Config[int], faults ...string) (*cowchangeset.Tracker[int], *memory, *cowchangeset.Changeset[int]) {
-	config.StoreTimeout = -1
+	if config.StoreTimeout == 0 {
+		config.StoreTimeout = -1
+	}
 	tracker, store := kept(config)
 	c, err := tracker.Start(context.Background())
 	if err != nil {

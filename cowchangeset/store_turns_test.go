@@ -1,0 +1,170 @@
+//go:build !modelcheck
+
+package cowchangeset_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+)
+
+// Starts have their turns in the order in which they have come, and those that
+// leave the line hold up nobody.
+func TestStoreStartsInLine(t *testing.T) {
+	for name, leave := range map[string][]int{
+		"nobody leaves": nil, "first": {0}, "middle": {4, 3}, "last": {9}, "all but one": {9, 0, 4, 3, 2, 5, 6, 8, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: -1})
+				gate := make(chan struct{})
+				m.faults(func(context.Context, string, string) error { <-gate; return nil })
+				var starters sync.WaitGroup
+				start := func(ctx context.Context) {
+					starters.Go(func() {
+						if _, err := tracker.Start(ctx); (err == nil) != (ctx.Err() == nil) {
+							t.Error(err)
+						}
+					})
+					synctest.Wait()
+				}
+				start(t.Context()) // has the turn
+				want := []string{"1"}
+				var cancels []context.CancelFunc
+				for i := range 10 {
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					cancels = append(cancels, cancel)
+					start(ctx)
+					if !slices.Contains(leave, i) {
+						want = append(want, fmt.Sprint(i+2))
+					}
+				}
+				for _, i := range leave {
+					cancels[i]()
+					synctest.Wait()
+				}
+				close(gate)
+				starters.Wait()
+				if got := m.ids(); !slices.Equal(got, want) || !slices.Equal(got, tracker.IDs()) {
+					t.Errorf("started %v, want %v", got, want)
+				}
+				m.check(t)
+			})
+		})
+	}
+}
+
+// However somebody leaves the line, those behind have their turns.
+func TestStoreStartsLeftInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: -1})
+		gate := make(chan struct{})
+		m.faults(func(context.Context, string, string) error { <-gate; return nil })
+		go tracker.Start(t.Context())
+		synctest.Wait()
+		for _, exit := range []bool{false, true} {
+			left := make(chan struct{})
+			go func() {
+				defer close(left)
+				defer func() { recover() }()
+				tracker.Start(exitContext{context.Background(), exit})
+			}()
+			<-left
+		}
+		last := make(chan error)
+		go func() { _, err := tracker.Start(t.Context()); last <- err }()
+		close(gate)
+		if err := <-last; err != nil || len(m.ids()) != 2 {
+			t.Error(err, m.ids())
+		}
+		m.check(t)
+	})
+}
+
+// exitContext panics where it is waited for, or ends the goroutine.
+type exitContext struct {
+	context.Context
+	exit bool
+}
+
+func (c exitContext) Done() <-chan struct{} {
+	if c.exit {
+		runtime.Goexit()
+	}
+	panic("exit")
+}
+
+// Whoever retries behind a store that hangs leaves nothing behind.
+func TestStoreStartsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: time.Second})
+		gate := make(chan struct{})
+		m.faults(func(context.Context, string, string) error { <-gate; return nil })
+		for range 1000 {
+			if _, err := tracker.Start(t.Context()); !errors.Is(err, cowchangeset.ErrStore) {
+				t.Fatal(err)
+			}
+		}
+		if n := tracker.InLine(); n > 3 {
+			t.Errorf("%d turns are kept", n)
+		}
+		close(gate)
+		synctest.Wait()
+		if _, err := tracker.Start(t.Context()); err != nil {
+			t.Error(err)
+		}
+		m.check(t)
+	})
+}
+
+// The store knows how much time it has.
+func TestStoreDeadline(t *testing.T) {
+	for _, timeout := range []time.Duration{-1, 0, time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: timeout})
+			calls := 0
+			m.faults(func(ctx context.Context, method, _ string) error {
+				calls++
+				want := timeout
+				if timeout == 0 {
+					want = time.Minute
+				}
+				if at, ok := ctx.Deadline(); ok != (timeout >= 0) || ok && time.Until(at) != want {
+					t.Errorf("%s has until %v, %t, of %v", method, at, ok, want)
+				}
+				if timeout >= 0 {
+					<-ctx.Done()
+					if ctx.Err() != context.DeadlineExceeded {
+						t.Error(ctx.Err())
+					}
+					return ctx.Err()
+				}
+				return nil
+			})
+			if timeout < 0 {
+				c, _ := tracker.Start(t.Context())
+				tracker.Record(1)
+				c.Seal(t.Context())
+			} else {
+				_, err := tracker.Start(t.Context())
+				wantStoreError(t, err, "Start", cowchangeset.ErrStore)
+				if errors.Is(err, context.DeadlineExceeded) { // it was not the caller's
+					t.Error(err)
+				}
+			}
+			if calls == 0 {
+				t.Error("not called")
+			}
+			m.check(t)
+		})
+	}
+}
