@@ -116,7 +116,7 @@ func TestCutsCopyNothing(t *testing.T) {
 		},
 		"Seal": func() { c.Seal(t.Context()) },
 	} {
-		tracker.Record(1) // so that there is something to cut
+		tracker.Record(1)                    // so that there is something to cut
 		if n := allocated(cut); n > 64<<10 { // the tests' own things included
 			t.Errorf("%s allocates %d bytes", name, n)
 		}
