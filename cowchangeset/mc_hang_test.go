@@ -97,6 +97,13 @@ func (a attempts) applyEach() {
 	}
 }
 
+func (a attempts) applyAlone() {
+	err := a.first.Apply(context.Background(), func(context.Context, cowchangeset.Final[int]) error { return nil })
+	if err != cowchangeset.ErrAborted {
+		a.fails("the only Apply", err)
+	}
+}
+
 func (a attempts) abort() {
 	switch err := a.first.Abort(context.Background(), errDisk); {
 	case err == cowchangeset.ErrApplied || err == cowchangeset.ErrApplying:
@@ -132,6 +139,7 @@ func TestStoreHangProtocols(t *testing.T) {
 		"Record, Flush ∥ Record (async)":       {few(1), async, []string{"Append"}, []do{func(a attempts) { a.tracker.Record(1); a.flush() }, func(a attempts) { a.tracker.Record(2) }}},
 		"Record, Seal ∥ Flush (async)":         {few(1), async, []string{"Seal"}, []do{func(a attempts) { a.tracker.Record(1); a.seal() }, attempts.flush}},
 		"Record, ApplyEach ∥ Abort (async)":    {few(1), async, []string{"Applied"}, []do{func(a attempts) { a.tracker.Record(1); a.applyEach() }, attempts.abort}},
+		"Apply ∥ Abort (async)":                {few(1), async, []string{"Seal"}, []do{attempts.applyAlone, attempts.abort}},
 		"ApplyEach ∥ ApplyEach (async)":        {few(1), async, []string{"Applied"}, []do{attempts.applyEach, attempts.applyEach}},
 		"Record, Start, Prune ∥ Flush (async)": {few(1), async, []string{"Append"}, []do{func(a attempts) { a.tracker.Record(1); a.start(); a.prune() }, attempts.flush}},
 	} {
