@@ -313,6 +313,7 @@ func TestPruneProtocols(t *testing.T) {
 		"Prune(1) ∥ Prune(1)":                  {prune, prune},
 		"Prune(1) ∥ IDs, Trail":                {prune, looks},
 		"Prune(1) ∥ Start, Record":             {prune, start},
+		"Prune(1) ∥ Start, Record, Prune(1)":   {prune, func(m *mc.M, tr tracker) { start(m, tr); prune(m, tr) }},
 		"Start, Record, Prune(1) ∥ IDs, Trail": {func(m *mc.M, tr tracker) { start(m, tr); prune(m, tr) }, looks},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -333,4 +334,15 @@ func TestPruneProtocols(t *testing.T) {
 			})
 		})
 	}
+	t.Run("Prune(1) ∥ the first Start", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "Prune(1) ∥ Start"}, func(m *mc.M) {
+			tr := new(cowchangeset.Tracker[int])
+			m.Go(func() {
+				if n := tr.Prune(1); n != 0 {
+					m.Failf("forgot %d", n)
+				}
+			})
+			m.Go(func() { tr.Start(ctx) })
+		})
+	})
 }

@@ -99,19 +99,19 @@ func (t *Tracker[E]) tell(ctx context.Context, mine *turn, n *Changeset[E]) erro
 		}()
 		err = k.call(r, "Start", func(ctx context.Context) error { return t.store.Start(ctx, h) })
 	})
-	waited := false
+	asked := false
 	defer func() {
-		if !waited && settled.Swap(true) { // ctx panics, or has called runtime.Goexit
+		if !asked && settled.Swap(true) { // ctx panics, or has called runtime.Goexit
 			mine.over.Fire()
 		}
 	}()
 	err := r.done.WaitContext(ctx)
-	waited = true
 	if err != nil {
 		err = k.failed("wait", context.Cause(ctx))
 	} else {
 		err = r.outcome.Load().err
 	}
+	asked = true
 	if err != nil && settled.Swap(true) {
 		return nil // it has succeeded in time after all
 	}

@@ -103,6 +103,51 @@ func (c exitContext) Done() <-chan struct{} {
 	panic("exit")
 }
 
+// A context that has ended and panics when it is asked for its cause ends a Start,
+// and keeps no turn, in line or not.
+func TestStoreStartsCauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: -1})
+		gate := make(chan struct{})
+		m.faults(func(context.Context, string, string) error { <-gate; return nil })
+		for range 2 {
+			if panicOf(func() { tracker.Start(&causeContext{Context: t.Context()}) }) != "cause" {
+				t.Error("no panic")
+			}
+		}
+		started := make(chan error)
+		go func() { _, err := tracker.Start(t.Context()); started <- err }()
+		synctest.Wait()
+		close(gate)
+		if err := <-started; err != nil || len(m.ids()) != 1 {
+			t.Error(err, m.ids())
+		}
+		m.check(t)
+	})
+}
+
+// causeContext ends when it is first waited for.
+type causeContext struct {
+	context.Context
+	ended bool
+}
+
+func (c *causeContext) Done() <-chan struct{} {
+	c.ended = true
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+func (c *causeContext) Err() error {
+	if c.ended {
+		return context.Canceled
+	}
+	return nil
+}
+
+func (c *causeContext) Value(any) any { panic("cause") }
+
 // Whoever retries behind a store that hangs leaves nothing behind.
 func TestStoreStartsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
