@@ -102,7 +102,8 @@ func (k *keeper[E]) recorded(seq, n uint64) error {
 }
 
 // until waits until the store knows all of g. It returns an error if a round
-// that should have told it has failed, or takes too long, or if ctx has ended.
+// that should have told it has failed, or takes too long, or if ctx has ended. In
+// the last two cases the store is told when the round has ended.
 //
 // It goes round again only if a round has ended that began too early for g, or
 // that had something to tell which comes before.
@@ -118,9 +119,13 @@ func (k *keeper[E]) until(ctx context.Context, g goal) error {
 			if k.has(g) {
 				break
 			}
+			k.kick() // who leaves has been heard
 			return k.failed("wait", context.Cause(ctx))
 		}
 		if o := r.outcome.Load(); o.err != nil && (g.within(r.goal) || o.hangs && k.round.Load() == r) && !k.has(g) {
+			if o.hangs {
+				k.kick()
+			}
 			return o.err
 		}
 	}

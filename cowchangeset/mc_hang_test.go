@@ -128,13 +128,14 @@ func TestStoreHangProtocols(t *testing.T) {
 		faults  []string
 		threads []do
 	}{
-		"Record":                               {few(2), slow, nil, []do{func(a attempts) { a.record(1) }}},
-		"Record, Record":                       {few(0), slow, []string{"Append"}, []do{func(a attempts) { a.record(1); a.record(2) }}},
-		"Record ∥ Record":                      {few(1), slow, nil, []do{func(a attempts) { a.record(1) }, func(a attempts) { a.record(2) }}},
-		"Start":                                {few(2), slow, []string{"Start"}, []do{attempts.start}},
-		"Start, Start":                         {few(0), slow, nil, []do{func(a attempts) { a.start(); a.start() }}},
-		"Start ∥ Start(ctx), cancel ∥ Start":   {few(0), cowchangeset.Config[int]{}, nil, []do{attempts.start, attempts.leave, attempts.start}},
-		"Seal(ctx), cancel ∥ Record":           {few(1), async, []string{"Append"}, []do{attempts.sealAndLeave, func(a attempts) { a.tracker.Record(1) }}},
+		"Record":                             {few(2), slow, nil, []do{func(a attempts) { a.record(1) }}},
+		"Record, Record":                     {few(0), slow, []string{"Append"}, []do{func(a attempts) { a.record(1); a.record(2) }}},
+		"Record ∥ Record":                    {few(1), slow, nil, []do{func(a attempts) { a.record(1) }, func(a attempts) { a.record(2) }}},
+		"Start":                              {few(2), slow, []string{"Start"}, []do{attempts.start}},
+		"Start, Start":                       {few(0), slow, nil, []do{func(a attempts) { a.start(); a.start() }}},
+		"Start ∥ Start(ctx), cancel ∥ Start": {few(0), cowchangeset.Config[int]{}, nil, []do{attempts.start, attempts.leave, attempts.start}},
+		"Seal(ctx), cancel ∥ Record":         {few(1), async, []string{"Append"}, []do{attempts.sealAndLeave, func(a attempts) { a.tracker.Record(1) }}},
+		"Seal(ctx), cancel ∥ Record, and all is told": {few(1), async, nil, []do{attempts.sealAndLeave, func(a attempts) { a.tracker.Record(1) }}},
 		"Seal":                                 {few(2), slowly, []string{"Seal"}, []do{attempts.seal}},
 		"Record, Flush ∥ Record (async)":       {few(1), async, []string{"Append"}, []do{func(a attempts) { a.tracker.Record(1); a.flush() }, func(a attempts) { a.tracker.Record(2) }}},
 		"Record, Seal ∥ Flush (async)":         {few(1), async, []string{"Seal"}, []do{func(a attempts) { a.tracker.Record(1); a.seal() }, attempts.flush}},
@@ -154,6 +155,9 @@ func TestStoreHangProtocols(t *testing.T) {
 				m.Final(func() {
 					for _, s := range a.store.blunders() {
 						m.Failf("the tracker's mistake: %s, after %q", s, a.store.called())
+					}
+					if _, open := a.tracker.Current(); strings.HasSuffix(operations, "told") && !open && !a.store.has("1").Sealed {
+						m.Failf("nobody waits, and the store was not told of the seal")
 					}
 					a.tracker.Unbounded()
 					if !strings.Contains(operations, "Prune") { // the store has what the tracker has forgotten

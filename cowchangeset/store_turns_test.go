@@ -213,3 +213,42 @@ func TestStoreDeadline(t *testing.T) {
 		})
 	}
 }
+
+// Whoever stops waiting has been heard: when the call returns that was on, the
+// store is told of the rest.
+func TestStoreIsToldWhenNobodyWaits(t *testing.T) {
+	for name, leave := range map[string]func(ctx context.Context, tracker *cowchangeset.Tracker[int], c *cowchangeset.Changeset[int]) error{
+		"Seal": func(ctx context.Context, _ *cowchangeset.Tracker[int], c *cowchangeset.Changeset[int]) error {
+			_, err := c.Seal(ctx)
+			return err
+		},
+		"Abort": func(ctx context.Context, _ *cowchangeset.Tracker[int], c *cowchangeset.Changeset[int]) error {
+			return c.Abort(ctx, errDisk)
+		},
+		"Record": func(_ context.Context, tracker *cowchangeset.Tracker[int], c *cowchangeset.Changeset[int]) error {
+			_, err := tracker.Record(2)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: time.Minute})
+				c, _ := tracker.Start(t.Context())
+				m.faults(func(context.Context, string, string) error { time.Sleep(time.Hour); return nil })
+				go tracker.Record(1)
+				synctest.Wait()
+				short, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if err := leave(short, tracker, c); !errors.Is(err, cowchangeset.ErrStore) {
+					t.Error(err)
+				}
+				time.Sleep(24 * time.Hour)
+				switch s := m.has("1"); {
+				case name == "Record" && len(s.Entries) != 2, name != "Record" && !s.Sealed, name == "Abort" && !s.Aborted:
+					t.Errorf("the store has %+v", s)
+				}
+				m.check(t)
+			})
+		})
+	}
+}
