@@ -122,7 +122,7 @@ func (k *keeper[E]) until(ctx context.Context, g goal) error {
 			k.kick() // who leaves has been heard
 			return k.failed("wait", context.Cause(ctx))
 		}
-		if o := r.outcome.Load(); o.err != nil && (g.within(r.goal) || o.hangs && k.round.Load() == r) && !k.has(g) {
+		if o := r.outcome.Load(); o.err != nil && (o.hangs || g.within(r.goal)) && !k.has(g) {
 			if o.hangs {
 				k.kick()
 			}

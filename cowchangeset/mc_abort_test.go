@@ -68,4 +68,21 @@ func TestAbortProtocols(t *testing.T) {
 			})
 		})
 	}
+	t.Run("Abort ∥ Reason, Record", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "Abort ∥ Reason, Record"}, func(m *mc.M) {
+			c, _ := new(cowchangeset.Tracker[int]).Start(ctx)
+			m.Go(func() { c.Abort(ctx, errDisk) })
+			m.Go(func() {
+				switch why := c.Reason(); why {
+				case nil:
+				case errDisk:
+					if _, err := c.Record(1); err != cowchangeset.ErrSealed {
+						m.Failf("recorded into what is aborted")
+					}
+				default:
+					m.Failf("aborted because of %v", why)
+				}
+			})
+		})
+	})
 }
