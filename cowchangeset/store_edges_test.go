@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -321,9 +322,13 @@ func TestStoreCallsBack(t *testing.T) {
 			"Seal":   func() error { return tracker.Flush(t.Context()) },
 			"Start":  func() error { _, err := tracker.Start(t.Context()); return err },
 		}
+		var mu sync.Mutex // methods run on several goroutines
 		m.faults(func(_ context.Context, method, _ string) error {
-			if wait := waits[method]; wait != nil {
-				delete(waits, method)
+			mu.Lock()
+			wait := waits[method]
+			delete(waits, method)
+			mu.Unlock()
+			if wait != nil {
 				if err := wait(); !errors.Is(err, cowchangeset.ErrStore) {
 					t.Errorf("in %s: %v", method, err)
 				}
