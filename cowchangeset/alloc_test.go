@@ -100,3 +100,25 @@ func TestRecordIsCompact(t *testing.T) {
 		t.Errorf("%d bytes allocated for %d bytes of slots", bytes, slots)
 	}
 }
+
+// A cut copies nothing, whatever there is.
+func TestCutsCopyNothing(t *testing.T) {
+	var tracker cowchangeset.Tracker[int]
+	c := start(t, &tracker)
+	tracker.RecordBatch(make([]int, 1_000_000))
+	for name, cut := range map[string]func(){
+		"Trail": func() { tracker.Trail() },
+		"Len":   func() { c.Len() },
+		"Entries": func() {
+			for range c.Entries() {
+				break
+			}
+		},
+		"Seal": func() { c.Seal(t.Context()) },
+	} {
+		tracker.Record(1)                    // so that there is something to cut
+		if n := allocated(cut); n > 64<<10 { // the tests' own things included
+			t.Errorf("%s allocates %d bytes", name, n)
+		}
+	}
+}

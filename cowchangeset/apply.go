@@ -1,9 +1,6 @@
 package cowchangeset
 
-import (
-	"context"
-	"errors"
-)
+import "context"
 
 // fate is what becomes of a sealed changeset. It never changes; a Changeset goes
 // from one to the next by CAS, but that who applies leaves applying by a store.
@@ -14,7 +11,8 @@ import (
 //	  └─> aborted
 type fate struct {
 	phase  phase
-	reason string // of aborted
+	why    error  // of aborted; what Reason returns
+	reason string // its text, for the store
 }
 
 type phase uint8
@@ -174,11 +172,11 @@ func (c *Changeset[E]) Abort(ctx context.Context, why error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	c.seal()
-	f := &fate{phase: aborted}
+	f := &fate{phase: aborted, why: ErrAborted}
 	if why != nil {
-		f.reason = why.Error()
+		f.why, f.reason = why, why.Error() // user code, which may panic
 	}
+	c.seal()
 	for {
 		was := c.fate.Load() // LP(Abort): aborted before, or it cannot be
 		if was.in() == aborted {
@@ -198,16 +196,14 @@ func (c *Changeset[E]) Abort(ctx context.Context, why error) error {
 	return c.keep.until(ctx, c.due(c.cut()))
 }
 
-// Reason returns why the changeset was aborted, or nil if it was not.
+// Reason returns why the changeset was aborted, or nil if it was not: the error
+// that Abort was given, or ErrAborted if that was nil. After Resume it is an error
+// with the same text.
 //
 // Reason is wait-free. It takes effect when the changeset is seen to be aborted.
 func (c *Changeset[E]) Reason() error {
-	f := c.fate.Load() // LP(Reason)
-	switch {
-	case f.in() != aborted:
-		return nil
-	case f.reason != "":
-		return errors.New(f.reason)
+	if f := c.fate.Load(); f.in() == aborted { // LP(Reason)
+		return f.why
 	}
-	return ErrAborted
+	return nil
 }

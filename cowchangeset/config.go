@@ -19,14 +19,16 @@ type Config[E any] struct {
 	Store Store[E]
 
 	// Async lets Record and RecordBatch return when the entry is in memory. The
-	// store is told soon afterwards, on goroutines that end when it knows all;
-	// Tracker.Flush waits for that. Without Async they return when the store has
-	// the entry. Those that wait at the same time share one call of the store.
+	// store is told soon afterwards, on goroutines that end when it knows all, or
+	// has failed. Then the next Record, Start or Prune makes them try again, each
+	// for the changeset that it is about; but only who waits learns of it, as
+	// Tracker.Flush does for all of them. Without Async they return when the store
+	// has the entry. Those that wait at the same time share one call of the store.
 	Async bool
 
-	// StoreTimeout bounds each call of the store, by its context, and how long
-	// anyone waits for one that does not return. Zero means a minute, and less
-	// than zero no bound.
+	// StoreTimeout bounds each call of the store, by the deadline of its context,
+	// and how long anyone waits for one that does not return, or for the Starts
+	// that have come before. Zero means a minute, and less than zero no bound.
 	StoreTimeout time.Duration
 }
 

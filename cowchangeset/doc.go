@@ -64,8 +64,9 @@
 //
 // Record is two atomic read-modify-writes, one of them on a word that all
 // recording goroutines share, and no allocation but for the slots: one word
-// beside each entry, in chunks of up to 256. A cut visits the slots reserved
-// since the last one. Slice.Load is two atomic loads; Append in place is two
+// beside each entry, in chunks of up to 256. A cut visits what was reserved since
+// the last one, each entry and each batch once, however much there is before
+// that. Slice.Load is two atomic loads; Append in place is two
 // read-modify-writes on one word.
 //
 // # When not to use it

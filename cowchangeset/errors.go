@@ -56,7 +56,8 @@ func (e *NoActiveError) Is(target error) bool { return target == ErrNoActive || 
 //
 // What was done in memory stays done. In particular, a Record that returns one
 // has its receipt, and the entry is in the changeset: the next call for that
-// changeset, as a Record, Flush or Seal, tries again to make it durable.
+// changeset, as a Record, Flush or Seal, tries again to make it durable. If the
+// caller has only stopped waiting, it is tried when the store has answered.
 type StoreError struct {
 	ChangesetID string
 	Method      string // of the Store; "wait" if the caller's context ended before the store's answer

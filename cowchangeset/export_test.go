@@ -179,3 +179,14 @@ func (s *Slice[T]) AppendSlowly(v T, pause func()) {
 	}
 	s.Append(v)
 }
+
+// Unbounded lets the store take its time from now on. Nobody uses the tracker.
+func (t *Tracker[E]) Unbounded() { t.timeout = 0 }
+
+// InLine returns how many turns to tell the store of a Start can be reached.
+func (t *Tracker[E]) InLine() (n int) {
+	for w := t.line.Load(); w != nil; w = w.ahead {
+		n++
+	}
+	return n
+}

@@ -9,15 +9,14 @@ import (
 )
 
 // storage is a tracker's store, and how to call it. It never changes but for
-// turn.
+// line.
 type storage[E any] struct {
 	store   Store[E]
 	async   bool          // Config.Async
 	timeout time.Duration // Config.StoreTimeout; zero: none
 
-	// turn is fired by the Start that calls the store, when it no longer does:
-	// nil while nobody does. By CAS from nil, and back by its owner.
-	turn atomics.Pointer[atomics.Event]
+	// line is the turn of the Start that has come last; nil before the first.
+	line atomics.Pointer[turn]
 }
 
 // keeper brings the store up to date with one changeset, in rounds: one at a
@@ -103,7 +102,8 @@ func (k *keeper[E]) recorded(seq, n uint64) error {
 }
 
 // until waits until the store knows all of g. It returns an error if a round
-// that should have told it has failed, or takes too long, or if ctx has ended.
+// that should have told it has failed, or takes too long, or if ctx has ended. In
+// the last two cases the store is told when the round has ended.
 //
 // It goes round again only if a round has ended that began too early for g, or
 // that had something to tell which comes before.
@@ -119,9 +119,13 @@ func (k *keeper[E]) until(ctx context.Context, g goal) error {
 			if k.has(g) {
 				break
 			}
+			k.kick() // who leaves has been heard
 			return k.failed("wait", context.Cause(ctx))
 		}
-		if o := r.outcome.Load(); o.err != nil && (g.within(r.goal) || o.hangs && k.round.Load() == r) && !k.has(g) {
+		if o := r.outcome.Load(); o.err != nil && (o.hangs || g.within(r.goal)) && !k.has(g) {
+			if o.hangs {
+				k.kick()
+			}
 			return o.err
 		}
 	}
@@ -238,19 +242,29 @@ func (c *Changeset[E]) due(m *mark[E]) goal {
 // wait any more; the call is waited for nevertheless.
 func (k *keeper[E]) call(r *round, method string, f func(context.Context) error) error {
 	r.method = method
-	ctx, cancel := atomics.WithCancelCause(context.Background())
-	defer cancel(nil)
-	if k.timeout > 0 {
-		defer atomics.After(k.timeout, func() {
-			err := k.failed(method, errStoreHangs)
-			r.end(err, true)
-			cancel(err)
-		})()
+	ctx, leave, stop := k.bound(r, method)
+	defer stop()
+	err := f(ctx)
+	if err == nil {
+		return nil
 	}
-	if err := f(ctx); err != nil {
-		return k.failed(method, err)
+	if ctx.Err() != nil {
+		leave() // or who waits would hear of an end that is not of their own context
 	}
-	return nil
+	return k.failed(method, err)
+}
+
+// bound returns the context of a call, and what happens when that takes too long.
+func (k *keeper[E]) bound(r *round, method string) (ctx context.Context, leave, stop func()) {
+	if k.timeout == 0 {
+		ctx, cancel := atomics.WithCancel(context.Background())
+		return ctx, func() {}, cancel
+	}
+	slow := k.failed(method, errStoreHangs)
+	ctx, cancel := atomics.WithTimeoutCause(context.Background(), k.timeout, slow)
+	leave = func() { r.end(slow, true) }
+	unwatched := atomics.AfterFunc(ctx, leave)
+	return ctx, leave, func() { unwatched(); cancel() }
 }
 
 // explain returns how a call of the store ended that may have panicked, or left

@@ -3,17 +3,16 @@
 package cowchangeset_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/internal/kill"
 )
 
 // childFile is the variable of the environment with the child's journal.
@@ -80,7 +79,7 @@ func TestKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	acknowledged := map[string]cowchangeset.Receipt{}
 	for round := range 20 {
-		for _, line := range killed(t, path, rand.IntN(150)) {
+		for _, line := range kill.After(t, rand.IntN(150), nil, childFile+"="+path) {
 			var r cowchangeset.Receipt
 			var e string
 			if _, err := fmt.Sscan(line, &r.ChangesetID, &r.Ordinal, &r.Seq, &e); err != nil {
@@ -118,39 +117,4 @@ func TestKilled(t *testing.T) {
 	if len(acknowledged) == 0 {
 		t.Error("nothing was acknowledged")
 	}
-}
-
-// killed runs the child until it has printed n lines, kills it, and returns all
-// whole lines that it has printed.
-func killed(t *testing.T, path string, n int) (lines []string) {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), childFile+"="+path)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for r := bufio.NewReader(out); ; {
-		if len(lines) == n {
-			cmd.Process.Kill()
-		}
-		line, err := r.ReadString('\n')
-		if err != nil {
-			break
-		}
-		lines = append(lines, line)
-	}
-	cmd.Wait()
-	if cmd.ProcessState.Exited() {
-		t.Fatalf("the child has ended by itself: %v", cmd.ProcessState)
-	}
-	return lines
 }

@@ -286,7 +286,7 @@ func (l *log[E]) decide(m *mark[E], n uint64, last bool) *mark[E] {
 	c, i, live := m.chunk, m.n, m.live
 	var writers patience
 	for i < n {
-		holder := l.find(c, i, !last)
+		holder := l.find(l.near(c, i), i, !last)
 		if holder == nil {
 			break // nothing will be published from here on
 		}
@@ -298,6 +298,17 @@ func (l *log[E]) decide(m *mark[E], n uint64, last bool) *mark[E] {
 		i += s.span()
 	}
 	return &mark[E]{n: i, live: live, chunk: c, final: last}
+}
+
+// near returns a chunk that is not after slot i, which is reserved and not before
+// c: not c if another is known, so that a cut does not walk along a batch.
+func (l *log[E]) near(c *chunk[E], i uint64) *chunk[E] {
+	if c.at(i) == nil {
+		if t := l.tail.Load(); t.base > c.base && t.base <= i {
+			return t
+		}
+	}
+	return c
 }
 
 // decide returns the slot's state once that is final, which it makes it when

@@ -20,7 +20,9 @@ import (
 // stepping returns a tracker with a changeset, whose store takes a step in each
 // call and may fail as m chooses.
 func stepping(m *mc.M, config cowchangeset.Config[int], faults ...string) (*cowchangeset.Tracker[int], *memory, *cowchangeset.Changeset[int]) {
-	config.StoreTimeout = -1
+	if config.StoreTimeout == 0 {
+		config.StoreTimeout = -1
+	}
 	tracker, store := kept(config)
 	c, err := tracker.Start(context.Background())
 	if err != nil {
@@ -311,6 +313,7 @@ func TestPruneProtocols(t *testing.T) {
 		"Prune(1) ∥ Prune(1)":                  {prune, prune},
 		"Prune(1) ∥ IDs, Trail":                {prune, looks},
 		"Prune(1) ∥ Start, Record":             {prune, start},
+		"Prune(1) ∥ Start, Record, Prune(1)":   {prune, func(m *mc.M, tr tracker) { start(m, tr); prune(m, tr) }},
 		"Start, Record, Prune(1) ∥ IDs, Trail": {func(m *mc.M, tr tracker) { start(m, tr); prune(m, tr) }, looks},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -331,4 +334,15 @@ func TestPruneProtocols(t *testing.T) {
 			})
 		})
 	}
+	t.Run("Prune(1) ∥ the first Start", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "Prune(1) ∥ Start"}, func(m *mc.M) {
+			tr := new(cowchangeset.Tracker[int])
+			m.Go(func() {
+				if n := tr.Prune(1); n != 0 {
+					m.Failf("forgot %d", n)
+				}
+			})
+			m.Go(func() { tr.Start(ctx) })
+		})
+	})
 }

@@ -2,17 +2,18 @@ package cowchangeset
 
 import "fmt"
 
-// Prune forgets the oldest changesets, so that no more than keep are left, and
-// returns how many it has forgotten. They are no longer among IDs and in Trails
-// that are taken from now on; ordinals do not change. The memory of a changeset
-// returns when nobody holds it, or a Trail, Final or changeset from before it.
+// Prune forgets the oldest changesets, so that no more than keep are left of those
+// that it finds: a Start that comes meanwhile adds one. It returns how many it has
+// forgotten. They are no longer among IDs and in Trails that are taken from now on;
+// ordinals do not change. The memory of a changeset returns when nobody holds it,
+// or a Trail, Final or changeset from before it.
 //
 // With a Store, Prune stops at the first changeset that the store has not been
 // told to the end, and asks for that to be tried again. It panics if keep is less
 // than 1.
 //
 // Prune is lock-free. It takes effect when the tracker's first changeset is
-// replaced.
+// replaced or, if nothing is to be forgotten, when the latest one is found.
 func (t *Tracker[E]) Prune(keep int) int {
 	if keep < 1 {
 		panic(fmt.Sprintf("cowchangeset: Tracker.Prune called with %d, must keep at least 1", keep))

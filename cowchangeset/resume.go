@@ -41,6 +41,9 @@ func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 		}
 		last = c
 	}
+	if ctx.Err() != nil { // there may be more
+		return nil, &StoreError{Method: "Load", Err: context.Cause(ctx)}
+	}
 	for c := t.first.Load(); c != nil; c = c.next.Load() {
 		if !c.stored() {
 			c.keep.kick()
@@ -76,7 +79,7 @@ func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E],
 	if n := len(saved.Entries); n > 0 {
 		k.last = saved.Entries[n-1].Seq
 	}
-	if saved.Sealed || saved.Aborted {
+	if saved.Sealed || saved.Aborted || saved.Applied > 0 { // which come after the seal
 		k.told.Store(toldSeal)
 		c.seal()
 	}
@@ -85,7 +88,11 @@ func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E],
 	switch {
 	case saved.Aborted:
 		k.told.Or(toldAbort)
-		c.fate.Store(&fate{aborted, saved.Reason})
+		why := ErrAborted
+		if saved.Reason != "" {
+			why = errors.New(saved.Reason)
+		}
+		c.fate.Store(&fate{aborted, why, saved.Reason})
 	case saved.Applied == AllApplied:
 		c.fate.Store(&fate{phase: applied})
 	}

@@ -309,3 +309,45 @@ func TestResumeRefuses(t *testing.T) {
 		t.Error(c.Ordinal(), open)
 	}
 }
+
+// What was applied was sealed, whatever else the store has of it.
+func TestResumeApplied(t *testing.T) {
+	for _, applied := range []uint64{1, cowchangeset.AllApplied} {
+		l := liar{memory: newMemory(), all: []saved{{Header: cowchangeset.Header{ID: "a", Ordinal: 1}, Entries: []item{{0, 0}, {1, 1}}, Applied: applied}}}
+		tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: l})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, open := tracker.Current()
+		if _, err := c.Record(2); open || err != cowchangeset.ErrSealed || c.Applied() != applied {
+			t.Errorf("applied up to %d, open %t, Record: %v", c.Applied(), open, err)
+		}
+		if err := tracker.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A Loader that stops in the middle because ctx has ended, and does not say so,
+// makes no tracker that lacks the rest.
+func TestResumeEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	tracker, err := cowchangeset.Resume(ctx, cowchangeset.Config[int]{Store: quitter{newMemory(), func() { cancel(errDisk) }}})
+	if tracker != nil || !errors.Is(err, errDisk) || !errors.Is(err, cowchangeset.ErrStore) {
+		t.Error(tracker, err)
+	}
+}
+
+// quitter loads one of several.
+type quitter struct {
+	*memory
+	end func()
+}
+
+func (q quitter) Load(context.Context) iter.Seq2[saved, error] {
+	return func(yield func(saved, error) bool) {
+		if yield(saved{Header: cowchangeset.Header{ID: "a", Ordinal: 1}}, nil) {
+			q.end()
+		}
+	}
+}

@@ -18,7 +18,10 @@ import (
 // method that returns nil promises that its work is durable.
 //
 // Methods run on goroutines of their own. They should return soon after ctx has
-// ended. One that panics or calls runtime.Goexit has failed.
+// ended, whose deadline is what Config.StoreTimeout leaves. One that panics or calls
+// runtime.Goexit has failed. A method must not wait for what waits for the store: a
+// Record, Flush, Seal or Start in it would wait for the method itself, and get a
+// StoreError when StoreTimeout has passed, or hang if there is none.
 type Store[E any] interface {
 	// Start is told of a changeset before it becomes the latest one. If it
 	// fails, the changeset does not come into being, and the next Start has the

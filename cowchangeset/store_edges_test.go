@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -160,20 +161,6 @@ type evilPanic struct{}
 
 func (evilPanic) Error() string { runtime.Goexit(); return "" }
 
-// The reason of an Abort that was refused is nobody's.
-func TestAbortRefused(t *testing.T) {
-	_, c := opened(t, 1)
-	c.Apply(t.Context(), func(ctx context.Context, _ final) error {
-		if err := c.Abort(ctx, errors.New("wrong")); err != cowchangeset.ErrApplying {
-			t.Error(err)
-		}
-		return errDisk
-	})
-	if err := c.Abort(t.Context(), errors.New("right")); err != nil || c.Reason().Error() != "right" {
-		t.Error(err, c.Reason())
-	}
-}
-
 // A Record waits for its entry, and not for what the store is told after it.
 func TestStoreRecordDoesNotWaitForSeal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -323,4 +310,45 @@ func TestStoreErrorsNameTheMethod(t *testing.T) {
 		}
 		wantStoreError(t, err, method, errDisk)
 	}
+}
+
+// A store that waits for itself waits for StoreTimeout, and for no longer.
+func TestStoreCallsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: time.Second})
+		c, _ := tracker.Start(t.Context())
+		waits := map[string]func() error{
+			"Append": func() error { _, err := tracker.Record(2); return err },
+			"Seal":   func() error { return tracker.Flush(t.Context()) },
+			"Start":  func() error { _, err := tracker.Start(t.Context()); return err },
+		}
+		var mu sync.Mutex // methods run on several goroutines
+		m.faults(func(_ context.Context, method, _ string) error {
+			mu.Lock()
+			wait := waits[method]
+			delete(waits, method)
+			mu.Unlock()
+			if wait != nil {
+				if err := wait(); !errors.Is(err, cowchangeset.ErrStore) {
+					t.Errorf("in %s: %v", method, err)
+				}
+			}
+			return nil
+		})
+		began := time.Now()
+		tracker.Record(1)
+		tracker.Start(t.Context())
+		c.Seal(t.Context())
+		synctest.Wait()
+		if d := time.Since(began); len(waits) > 0 || d > 3*time.Second {
+			t.Errorf("%v, and %d were not called", d, len(waits))
+		}
+		if _, err := tracker.Start(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := tracker.Flush(t.Context()); err != nil || c.Durable() != 2 {
+			t.Error(err, c.Durable())
+		}
+		m.check(t)
+	})
 }

@@ -14,7 +14,11 @@ import (
 //
 // Tail cuts the changeset whenever something has come, as Entries does; so do not
 // follow with many Tails what is recorded in large batches. Finding the first
-// entry takes time in proportion to from. Tail panics if ctx is nil.
+// entry takes time in proportion to from. With a Store, an entry may be yielded
+// before the store has it; see Durable. Tail panics if ctx is nil.
+//
+// A loop body does not run while Tail sleeps, so that it cannot break out then, and
+// neither can the stop function of an iter.Pull: to end a Tail at any time, end ctx.
 //
 // Tail is blocking: it waits for entries, the seal or ctx. It takes effect for
 // each stretch of entries when the reserved slots are counted.

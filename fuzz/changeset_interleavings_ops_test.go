@@ -227,7 +227,7 @@ var (
 			return sets
 		}, func(s *model.Tracker, _ int) any {
 			sets := map[uint64][]int{}
-			for _, c := range s.Sets {
+			for _, c := range s.Left() {
 				if len(c.Entries) > 0 {
 					sets[uint64(c.Ordinal)] = c.Entries
 				}
@@ -256,6 +256,11 @@ func (t *sharedTracker) audit() error {
 		}
 		delete(receipts, e)
 	}
+	for e, r := range receipts {
+		if r.Ordinal < t.oldest() {
+			delete(receipts, e) // forgotten
+		}
+	}
 	for _, of := range t.finals {
 		for set, final := range of {
 			if again, err := set.Seal(context.Background()); err != nil || again != final {
@@ -267,6 +272,15 @@ func (t *sharedTracker) audit() error {
 		return fmt.Errorf("receipts without entries: %v", receipts)
 	}
 	return nil
+}
+
+// oldest returns the ordinal of the first changeset that is not forgotten.
+func (t *sharedTracker) oldest() uint64 {
+	c, _ := t.Current()
+	if c == nil {
+		return 0
+	}
+	return c.Ordinal() + 1 - uint64(len(t.IDs()))
 }
 
 // entriesOf returns entries, whose numbers must increase.

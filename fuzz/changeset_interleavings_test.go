@@ -29,6 +29,7 @@ type tracker interface {
 	Current() (*cc.Changeset[int], bool)
 	IDs() []string
 	Trail() cc.Trail[int]
+	Prune(int) int
 }
 
 // sharedTracker is a tracker, and what each thread has from it.
@@ -90,7 +91,7 @@ func changesetProgram(fresh func(cc.Config[int]) tracker) decoder[*sharedTracker
 }
 
 func decodeChangeset(code interleave.Code, id int, _ func() (changesetOp, bool)) changesetOp {
-	switch code.Op % 16 {
+	switch code.Op % 20 {
 	case 0, 1, 2:
 		return changesetRecord(id)
 	case 3, 4:
@@ -113,7 +114,15 @@ func decodeChangeset(code interleave.Code, id int, _ func() (changesetOp, bool))
 		return changesetEntries(code.Arg)
 	case 14:
 		return changesetSealed(code.Arg)
+	case 16:
+		return changesetApply(code.Arg)
+	case 17:
+		return changesetAbort(code.Arg)
+	case 18:
+		return changesetTail(code.Arg)
+	case 19:
+		return changesetPrune(code.Arg)
 	default:
-		return [...]changesetOp{changesetIDs, changesetTrail}[code.Arg%2]
+		return [...]changesetOp{changesetIDs, changesetTrail, changesetReason(code.Arg / 4), changesetApplied(code.Arg / 4)}[code.Arg%4]
 	}
 }

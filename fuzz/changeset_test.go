@@ -48,7 +48,7 @@ type changesetMachine struct {
 var errGaveUp = errors.New("gave up")
 
 func (m *changesetMachine) step(op byte, arg int) {
-	switch op %= 10; op {
+	switch op %= 14; op {
 	case 0, 1, 2:
 		m.start(op, arg)
 	case 3:
@@ -91,6 +91,15 @@ func (m *changesetMachine) step(op byte, arg int) {
 		m.seal(arg)
 	case 9:
 		m.compareAll()
+	case 10:
+		keep := 1 + arg%4
+		require.Equal(m.t, m.spec.Prune(keep, len(m.spec.Sets)), m.tracker.Prune(keep))
+	case 11:
+		m.apply(arg)
+	case 12:
+		m.abort(arg)
+	case 13:
+		m.tail(arg)
 	}
 }
 
@@ -232,6 +241,12 @@ func (m *changesetMachine) compareAll() {
 	total := 0
 	for i, c := range m.sets {
 		spec := m.spec.Sets[i]
+		m.compareFate(c, spec)
+		if i <= m.spec.Pruned {
+			require.Nil(m.t, c.Previous())
+		} else {
+			require.Same(m.t, m.sets[i-1], c.Previous())
+		}
 		total += len(spec.Entries)
 		n := 0
 		for seq, e := range c.Entries() {
@@ -255,8 +270,14 @@ func (m *changesetMachine) compareAll() {
 			require.False(m.t, spec.Sealed)
 		}
 	}
+	for i, spec := range m.spec.Sets {
+		if i < m.spec.Pruned {
+			total -= len(spec.Entries)
+		}
+	}
 	require.Equal(m.t, total, trail.Len())
 	for r, e := range trail.All() {
+		require.Greater(m.t, r.Ordinal, uint64(m.spec.Pruned))
 		spec := m.spec.Sets[r.Ordinal-1]
 		require.Equal(m.t, spec.ID, r.ChangesetID)
 		require.Equal(m.t, spec.Entries[r.Seq], e)

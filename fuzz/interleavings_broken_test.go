@@ -68,6 +68,19 @@ func TestChangesetInterleavingsFindBroken(t *testing.T) {
 	seedsReject(t, "FuzzChangesetInterleavings", changesetProgram(func(c cc.Config[int]) tracker { return stale{newTracker(c)} }))
 }
 
+// counting prunes what it has just counted, and not what it then finds.
+type counting struct{ tracker }
+
+func (t counting) Prune(keep int) int {
+	n := max(0, len(t.IDs())-keep)
+	t.tracker.Prune(keep)
+	return n
+}
+
+func TestChangesetInterleavingsFindBrokenPrune(t *testing.T) {
+	seedsReject(t, "FuzzChangesetInterleavings", changesetProgram(func(c cc.Config[int]) tracker { return counting{newTracker(c)} }))
+}
+
 // twice creates what it has just seen to be absent.
 type twice struct{ cache }
 

@@ -39,7 +39,11 @@ func TestChangesetInterleavingsSeeds(t *testing.T) {
 		"StartAfter = 1", "StartAfter = 2", "StartAfter = cowchangeset: not the latest changeset",
 		"Seal = []", "Seal = [9]", "Seal = injected", "Sealed = true", "Sealed = false",
 		"Current = none yet", "Current = 1 open: true", "Current = 1 open: false", "Current = 2 open: true",
-		"Entries = []", "Entries = [9]", "IDs = [id-1]", "IDs = [id-1 id-2]", "Trail = map[1:[2 9]]")
+		"Entries = []", "Entries = [9]", "IDs = [id-1]", "IDs = [id-1 id-2]", "Trail = map[1:[2 9]]",
+		"Apply = runs [2]", "Apply = is being applied", "Apply = has been applied", "Apply = has been aborted",
+		"Apply is done", "Apply ends = true", "Apply ends = false", "Applied = false", "Applied = true",
+		"Abort = ", "Abort = injected", "Abort = is being applied", "Abort = has been applied", "Reason = false", "Reason = true",
+		"Tail = [] all: false", "Tail = [2] all: true", "Prune = 0", "Prune = 1", "Prune = 2", "IDs = [id-2]")
 }
 
 func TestCacheInterleavingsSeeds(t *testing.T) {

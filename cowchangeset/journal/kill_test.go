@@ -1,19 +1,17 @@
 package journal_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/internal/kill"
 )
 
 // childPolicy is the variable of the environment with the child's SyncPolicy.
@@ -98,7 +96,15 @@ func TestKilled(t *testing.T) {
 	torn := 0
 	for round := range 20 {
 		policy := []journal.SyncPolicy{journal.SyncAlways, journal.SyncNever}[round%2]
-		for _, line := range killed(t, path, policy, rand.IntN(60)) {
+		n := rand.IntN(60)
+		locked := func() {
+			if n > 0 { // the child has the file
+				if _, err := journal.Open[string](path, journal.Options{}); !errors.Is(err, journal.ErrLocked) {
+					t.Errorf("opened beside another process: %v", err)
+				}
+			}
+		}
+		for _, line := range kill.After(t, n, locked, childFile+"="+path, childPolicy+"="+policy.String()) {
 			var kind, id string
 			var n uint64
 			_, err := fmt.Sscan(line, &kind, &id, &n)
@@ -147,39 +153,4 @@ func TestKilled(t *testing.T) {
 		must(t, j.Close())
 	}
 	t.Logf("%d changesets; %d of 20 files had a torn tail", len(returned), torn)
-}
-
-// killed runs the child until it has printed n lines, kills it, and returns all
-// that it printed.
-func killed(t *testing.T, path string, policy journal.SyncPolicy, n int) (lines []string) {
-	t.Helper()
-	self, err := os.Executable()
-	must(t, err)
-	cmd := exec.Command(self)
-	cmd.Env = append(slices.Clone(os.Environ()), childFile+"="+path, childPolicy+"="+policy.String())
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	r := bufio.NewReader(out)
-	for {
-		if len(lines) == n {
-			if n > 0 { // it has the file
-				if _, err := journal.Open[string](path, journal.Options{}); !errors.Is(err, journal.ErrLocked) {
-					t.Errorf("opened beside another process: %v", err)
-				}
-			}
-			must(t, cmd.Process.Kill())
-		}
-		line, err := r.ReadString('\n')
-		if err != nil {
-			break
-		}
-		lines = append(lines, line)
-	}
-	cmd.Wait()
-	if cmd.ProcessState.Exited() {
-		t.Fatalf("the child has ended by itself: %v", cmd.ProcessState)
-	}
-	return lines
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -30,5 +31,22 @@ func TestWaitContext(t *testing.T) {
 	<-ran
 	if len(stopped) != 0 {
 		t.Error("a stopped function ran")
+	}
+}
+
+func TestWithTimeoutCause(t *testing.T) {
+	cause := errors.New("cause")
+	never := atomics.MakeEvent()
+	ctx, cancel := atomics.WithTimeoutCause(context.Background(), time.Microsecond, cause)
+	defer cancel()
+	if err := never.WaitContext(ctx); err != context.DeadlineExceeded || context.Cause(ctx) != cause {
+		t.Errorf("the wait ended with %v, its context with %v", err, context.Cause(ctx))
+	}
+	ctx, cancel = atomics.WithTimeoutCause(context.Background(), time.Hour, cause)
+	if at, ok := ctx.Deadline(); !ok || time.Until(at) > time.Hour || ctx.Err() != nil {
+		t.Error(at, ok, ctx.Err())
+	}
+	if cancel(); ctx.Err() != context.Canceled || context.Cause(ctx) != context.Canceled {
+		t.Error(ctx.Err(), context.Cause(ctx))
 	}
 }

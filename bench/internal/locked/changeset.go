@@ -96,6 +96,14 @@ func (c *Changeset[E]) Len() int {
 	return len(c.entries)
 }
 
+// Copy returns a copy of the entries, as a service takes one that lets nobody
+// keep a slice of what it guards.
+func (c *Changeset[E]) Copy() []E {
+	c.tracker.mu.Lock()
+	defer c.tracker.mu.Unlock()
+	return slices.Clone(c.entries)
+}
+
 // Entries yields the entries that the changeset has when the loop begins.
 func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {

@@ -45,6 +45,9 @@ func TestTracker(t *testing.T) {
 		_, err := tracker.Record(9) // not under the lock, and not in this loop
 		require.NoError(t, err)
 	}
+	copied := b.Copy()
+	require.Equal(t, []int{7, 8, 9, 9}, b.Seal())
+	copied[0] = 0
 	require.Equal(t, []int{7, 8, 9, 9}, b.Seal())
 	_, err = tracker.Record(1)
 	require.ErrorIs(t, err, cowchangeset.ErrNoActive)

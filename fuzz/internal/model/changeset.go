@@ -1,7 +1,10 @@
 package model
 
 // Tracker is cowchangeset.Tracker for one goroutine.
-type Tracker struct{ Sets []*Changeset }
+type Tracker struct {
+	Sets   []*Changeset // all that ever were
+	Pruned int          // how many of them are forgotten
+}
 
 // Changeset is one of a Tracker's. The entry with index i has Seq i, since
 // nobody cuts while a Record is under way.
@@ -10,7 +13,22 @@ type Changeset struct {
 	Ordinal int
 	Entries []int
 	Sealed  bool
+	Fate    Fate
+	Done    int // how many entries are applied; AllDone if the changeset is
 }
+
+// AllDone is what Changeset.Done is when nothing is left to do.
+const AllDone = -1
+
+// Fate is what becomes of a changeset.
+type Fate string
+
+// The fates; the zero Fate is that of a changeset of which nothing was decided.
+const (
+	Applying Fate = "is being applied"
+	Applied  Fate = "has been applied"
+	Aborted  Fate = "has been aborted"
+)
 
 // Latest returns the latest changeset, or nil.
 func (t *Tracker) Latest() *Changeset {
@@ -49,8 +67,48 @@ func (c *Changeset) Record(es ...int) (seq int, ok bool) {
 
 // IDs returns the IDs in order.
 func (t *Tracker) IDs() (ids []string) {
-	for _, c := range t.Sets {
+	for _, c := range t.Left() {
 		ids = append(ids, c.ID)
 	}
 	return ids
+}
+
+// Left returns the changesets that are not forgotten.
+func (t *Tracker) Left() []*Changeset { return t.Sets[t.Pruned:] }
+
+// Prune forgets all but the last ones of those that there were when it began,
+// the first n, and returns how many.
+func (t *Tracker) Prune(keep, n int) int {
+	forgotten := max(0, n-keep-t.Pruned)
+	t.Pruned += forgotten
+	return forgotten
+}
+
+// Apply seals c, and lets the caller apply it if that is nobody's yet. Otherwise
+// it returns why not.
+func (c *Changeset) Apply() (refused Fate) {
+	c.Sealed = true
+	if c.Fate != "" {
+		return c.Fate
+	}
+	c.Fate = Applying
+	return ""
+}
+
+// Applied ends what Apply has begun.
+func (c *Changeset) Applied(ok bool) {
+	c.Fate = ""
+	if ok {
+		c.Fate, c.Done = Applied, AllDone
+	}
+}
+
+// Abort seals c, and aborts it, or returns why not.
+func (c *Changeset) Abort() (refused Fate) {
+	c.Sealed = true
+	if c.Fate == "" || c.Fate == Aborted {
+		c.Fate = Aborted
+		return ""
+	}
+	return c.Fate
 }
