@@ -273,6 +273,9 @@ func TestTermsAreShared(t *testing.T) {
 	if !same() || same("a") || !same("a") {
 		t.Error("likewise in dated records")
 	}
+	if n := shardedregistry.Kept(r); n != 1 {
+		t.Errorf("%d records are kept for a snapshot, want what the key held at its cut", n)
+	}
 	taker.Leave()
 	if !same("a") {
 		t.Error("likewise after dated records")
