@@ -88,7 +88,7 @@ peers: ## vet and test the comparison with other libraries
 	cd bench/peers && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...
 
 .PHONY: fuzz
-fuzz: ## search for new inputs, FUZZTIME=30s for each of 14 targets (15 minutes, most to begin those of interleavings)
+fuzz: ## search for new inputs, FUZZTIME=30s for each of 15 targets (15 minutes, most to begin those of interleavings)
 	@for set in none:Ops modelcheck:Interleavings; do \
 		tags=$${set%:*}; \
 		for target in $$($(GO) test -tags $$tags ./fuzz -list "$${set#*:}\$$" | grep '^Fuzz'); do \

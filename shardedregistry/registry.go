@@ -1,10 +1,6 @@
 package shardedregistry
 
-import (
-	"iter"
-
-	"github.com/latchfree/latchfree/internal/atomics"
-)
+import "github.com/latchfree/latchfree/internal/atomics"
 
 // Version identifies one value of one key. A key's versions strictly increase
 // for ever: each change adds one, a deletion counts as a change, and a key that
@@ -354,40 +350,6 @@ func (p *place[K, V]) removeIf(version Version) error {
 		return p.root.moved(c, version)
 	}
 	return nil
-}
-
-// All returns an iterator over the keys, as they are stored, and their values,
-// in no particular order.
-//
-// A loop does not see one moment of the registry: it yields each key at most
-// once, every key that is present throughout, and any of those that come or go
-// meanwhile, with the value that the key holds when it is yielded. Its body
-// runs outside every lock and may use the registry.
-//
-// All is wait-free; the loop is blocking on the mutex of one hash bucket at a
-// time. It takes effect, for each key, when that key's record is read.
-func (r *Registry[K, V]) All() iter.Seq2[K, V] {
-	return func(yield func(K, V) bool) {
-		for e := range r.Entries() {
-			if !yield(e.Key, e.Value) {
-				return
-			}
-		}
-	}
-}
-
-// Entries is All with versions: it returns an iterator over what the keys hold.
-//
-// Entries is wait-free; the loop is blocking on the mutex of one hash bucket at
-// a time. It takes effect, for each key, when that key's record is read.
-func (r *Registry[K, V]) Entries() iter.Seq[Entry[K, V]] { return r.each }
-
-// each is not a function literal in Entries, because the compiler would not
-// make an instruction of an atomic load there.
-func (r *Registry[K, V]) each(yield func(Entry[K, V]) bool) {
-	if o := r.root.Load(); o != nil {
-		o.visit(func(k hkey[K], _ *cell[K, V], rec *record[V]) bool { return yield(o.entry(k, rec)) })
-	}
 }
 
 // Len returns the number of keys. It is exact while nothing is created or
