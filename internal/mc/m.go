@@ -11,7 +11,7 @@ import (
 )
 
 // maxThreads bounds the threads of one body: the length of a vector clock.
-const maxThreads = 16
+const maxThreads = 24
 
 // M is what a body works with. It is valid for one execution of the body.
 type M struct {
