@@ -291,7 +291,7 @@ func TestMisuse(t *testing.T) {
 		"a choice among none":     func(m *mc.M) { m.Choose(0) },
 		"a choice among too many": func(m *mc.M) { m.Choose(65) },
 		"too many threads": func(m *mc.M) {
-			for range 17 {
+			for range 25 {
 				m.Go(func() {})
 			}
 		},
