@@ -43,32 +43,35 @@ func TestMaxEntriesIsSieve(t *testing.T) {
 
 // An entry that a lease holds stays, even if there are too many then.
 func TestLeasedEntriesAreNotEvicted(t *testing.T) {
-	var closed []int
-	c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 2, Close: func(k, _ int) error {
-		closed = append(closed, k)
-		return nil
-	}})
-	same := func(_ context.Context, k int) (int, error) { return k, nil }
-	var leases [5]oncecache.Lease[int, int]
-	for k := range leases {
-		var err error
-		if leases[k], err = c.Acquire(t.Context(), k, same); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		var closed []int
+		c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 2, Close: func(k, _ int) error {
+			closed = append(closed, k)
+			return nil
+		}})
+		same := func(_ context.Context, k int) (int, error) { return k, nil }
+		var leases [5]oncecache.Lease[int, int]
+		for k := range leases {
+			var err error
+			if leases[k], err = c.Acquire(t.Context(), k, same); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait() // who creates evicts, after the caller was told
 		}
-	}
-	if c.Len() != 5 || closed != nil {
-		t.Fatalf("%d left, %v closed", c.Len(), closed)
-	}
-	for i := range leases {
-		leases[i].Release()
-	}
-	c.Set(9, 9)
-	if c.Len() != 2 || len(closed) != 4 {
-		t.Errorf("%d left, %v closed", c.Len(), closed)
-	}
-	if err := c.Close(t.Context()); err != nil || len(closed) != 6 {
-		t.Errorf("%v, %v closed", err, closed)
-	}
+		if c.Len() != 5 || closed != nil {
+			t.Fatalf("%d left, %v closed", c.Len(), closed)
+		}
+		for i := range leases {
+			leases[i].Release()
+		}
+		c.Set(9, 9)
+		if c.Len() != 2 || len(closed) != 4 {
+			t.Errorf("%d left, %v closed", c.Len(), closed)
+		}
+		if err := c.Close(t.Context()); err != nil || len(closed) != 6 {
+			t.Errorf("%v, %v closed", err, closed)
+		}
+	})
 }
 
 func TestIdleTimeout(t *testing.T) {

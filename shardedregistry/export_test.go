@@ -261,6 +261,18 @@ func Waiters[K comparable, V any](r *Registry[K, V]) int {
 	return 0
 }
 
+// Await makes r what it is while a call of Wait sleeps for some key, until leave
+// is called.
+func Await[K comparable, V any](r *Registry[K, V]) (leave func()) {
+	o := r.install()
+	o.installRooms()
+	count := func(n int) {
+		o.attend(func(a audience[K, V]) audience[K, V] { return a.waiting(n) })
+	}
+	count(1)
+	return func() { count(-1) }
+}
+
 // Changed tells of a change of key again, as an operation does that has stalled.
 func Changed[K comparable, V any](r *Registry[K, V], key K) {
 	p, err := r.locate(key)

@@ -44,17 +44,8 @@ func TestWatchCosts(t *testing.T) {
 	w.Leave()
 	check("when they have left", put(r), mc.Cost{Loads: 6, RMWs: 1, TableReads: 1})
 
-	ctx, cancel := atomics.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.Wait(ctx, "other", 0)
-	}()
-	for shardedregistry.Waiters(r) == 0 {
-		// until it counts
-	}
+	leave := shardedregistry.Await(r)
 	check("while others wait for another key", put(r), mc.Cost{Loads: 7, RMWs: 1, TableReads: 2})
-	cancel()
-	<-done
+	leave()
 	check("when nobody waits", put(r), mc.Cost{Loads: 6, RMWs: 1, TableReads: 1})
 }
