@@ -76,7 +76,7 @@ func (c *campaign) recall(m *mutant) *verdict {
 	defer c.memory.mu.Unlock()
 	for _, b := range c.baselines {
 		r, ok := c.memory.known[c.identity(m, b.name)]
-		if ok && r.Tests == b.files[top(r.Test)] {
+		if ok && r.Tests != "" && r.Tests == b.files[top(r.Test)] { // or nobody knows which test it was
 			return r.verdict()
 		}
 	}
