@@ -6,14 +6,14 @@ import (
 	"iter"
 )
 
-// KeyError is one failure of a CreateMany for which an [*ExistsError] would not
-// do: Key is no valid key.
+// KeyError is one failure of a CreateMany that is no [*ExistsError]: it tells
+// which key failed.
 type KeyError struct {
 	Key any   // as it was given
-	Err error // matches ErrInvalidKey
+	Err error // of Create: it matches ErrInvalidKey or ErrNotUnique, or is that of Config.Check
 }
 
-// Error shows the key and what is wrong with it.
+// Error shows the key and why it was not created.
 func (e *KeyError) Error() string { return fmt.Sprintf("%v: %v", e.Err, e.Key) }
 
 // Unwrap returns Err.
@@ -23,7 +23,7 @@ func (e *KeyError) Unwrap() error { return e.Err }
 // where one cannot be created. It returns how many were created, and nil or an
 // error that joins one for each of the others, in their order: an
 // [*ExistsError] for a key that is present, also because entries has yielded it
-// before, and a [*KeyError] for an invalid one.
+// before, and a [*KeyError] for one that is invalid or whose value is rejected.
 //
 // Each creation is atomic; all of them together are not. Others may see some of
 // the keys and not yet the rest, and what was created stays if others fail, or

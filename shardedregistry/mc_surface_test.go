@@ -223,26 +223,28 @@ func TestRefProtocols(t *testing.T) {
 		name    string
 		first   []call
 		threads threads
+		cfg     mc.Config
 	}
 	rGet, rLookup, rRemove := byRef(get), byRef(lookup), byRef(remove)
 	seen := []call{put(7), rGet}
 	deleted := []call{put(7), rGet, remove}
 	for _, tt := range []row{
-		{"readers of what they have not seen", with7, threads{{remove, create(5)}, {rGet, rLookup}}},
-		{"readers of what they have seen", seen, threads{{remove, create(5)}, {rGet, rLookup}}},
-		{"two readers", seen, threads{{remove, create(5)}, {rGet}, {rLookup}}},
-		{"two readers of what is new", deleted, threads{{create(5), remove}, {rGet}, {rLookup}}},
-		{"a reader of three lives", seen, threads{{remove, create(5), remove, create(6)}, {rGet, rGet}}},
-		{"update", seen, threads{{byRef(update(1)), rGet}, {update(2), rLookup}}},
-		{"update, delete and create", seen, threads{{byRef(update(1))}, {remove}, {create(5)}}},
-		{"put, delete and create", seen, threads{{byRef(put(1))}, {remove}, {create(5)}}},
-		{"upsert and delete", seen, threads{{byRef(upsert(1))}, {rRemove}}},
-		{"updateIf and DeleteIf", seen, threads{{byRef(updateIf(1, 5)), rGet}, {byRef(removeIf(1)), byRef(create(6))}}},
-		{"updateIf of a later life", deleted, threads{{create(5), remove}, {byRef(updateIf(3, 6))}}},
-		{"updateIf while a reader forgets", seen, threads{{byRef(updateIf(1, 5))}, {remove}, {rGet}}},
-		{"two delete", seen, threads{{rRemove, rGet}, {rRemove}, {create(5)}}},
-		{"create and get or create", deleted, threads{{byRef(create(1)), rGet}, {byRef(getOrCreate(2))}}},
-		{"a deleter behind a creator", seen, threads{{rRemove}, {byRef(create(5)), rRemove}}},
+		{"readers of what they have not seen", with7, threads{{remove, create(5)}, {rGet, rLookup}}, mc.Config{}},
+		{"readers of what they have seen", seen, threads{{remove, create(5)}, {rGet, rLookup}}, mc.Config{}},
+		{"two readers", seen, threads{{remove, create(5)}, {rGet}, {rLookup}}, mc.Config{}},
+		{"two readers of what is new", deleted, threads{{create(5), remove}, {rGet}, {rLookup}}, mc.Config{}},
+		{"a reader of three lives", seen, threads{{remove, create(5), remove, create(6)}, {rGet, rGet}}, mc.Config{}},
+		{"update", seen, threads{{byRef(update(1)), rGet}, {update(2), rLookup}}, mc.Config{}},
+		{"update, delete and create", seen, threads{{byRef(update(1))}, {remove}, {create(5)}}, mc.Config{}},
+		{"put, delete and create", seen, threads{{byRef(put(1))}, {remove}, {create(5)}}, mc.Config{}},
+		{"upsert and delete", seen, threads{{byRef(upsert(1))}, {rRemove}}, mc.Config{}},
+		{"two upserts and delete", seen, threads{{byRef(upsert(1))}, {byRef(upsert(2))}, {rRemove}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"updateIf and DeleteIf", seen, threads{{byRef(updateIf(1, 5)), rGet}, {byRef(removeIf(1)), byRef(create(6))}}, mc.Config{}},
+		{"updateIf of a later life", deleted, threads{{create(5), remove}, {byRef(updateIf(3, 6))}}, mc.Config{}},
+		{"updateIf while a reader forgets", seen, threads{{byRef(updateIf(1, 5))}, {remove}, {rGet}}, mc.Config{}},
+		{"two delete", seen, threads{{rRemove, rGet}, {rRemove}, {create(5)}}, mc.Config{}},
+		{"create and get or create", deleted, threads{{byRef(create(1)), rGet}, {byRef(getOrCreate(2))}}, mc.Config{}},
+		{"a deleter behind a creator", seen, threads{{rRemove}, {byRef(create(5)), rRemove}}, mc.Config{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			prepared := func(r registry) registry {
@@ -251,7 +253,7 @@ func TestRefProtocols(t *testing.T) {
 				}
 				return r
 			}
-			mc.Linearizable(t, mc.Config{}, mc.Program[registry]{
+			mc.Linearizable(t, tt.cfg, mc.Program[registry]{
 				New: func() registry {
 					r := oneShard()
 					return prepared(&through{r, r.Ref("a")})
