@@ -1,0 +1,129 @@
+package table
+
+import (
+	"math/bits"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// bucket is one cache line. A chain of them holds the cells whose hashes end
+// alike; the root of the chain is an element of an array, and its mutex guards
+// the whole chain against other writers. Readers take no lock.
+type bucket[E any] struct {
+	// tags says what is in the slots: see tags. Writers store it, a tag after the
+	// slot has been filled and before it is emptied. Everybody reads.
+	tags atomics.Uint64
+
+	slots [slotsPerBucket]atomics.Pointer[E]
+
+	// next goes on with the chain. It is set once.
+	next atomics.Pointer[bucket[E]]
+
+	mu atomics.Mutex // only that of a root is used
+}
+
+// Five make a bucket a line of 64 bytes.
+const slotsPerBucket = 5
+
+// tags are seven bits of the hash for each slot of a bucket.
+//
+//	63      56            40 39       8 7     0
+//	+---------+-------------+-----+-----+-----+
+//	| moved   | 0           | tag4| ... | tag0|
+//	+---------+-------------+-----+-----+-----+
+//
+// A tag is 0 if its slot is empty, and otherwise has its top bit set. Moved is
+// set in a root only, and then nothing else is: what the chain held is in the
+// next array, and what the slots still say is of the past.
+type tags uint64
+
+const (
+	moved    tags = 1 << 63
+	ones     tags = 0x01_01_01_01_01
+	tops     tags = 0x80_80_80_80_80
+	tagShift      = 40 // low bits choose the bucket, high ones may have chosen the table
+)
+
+// tag returns the tag of a cell with that hash.
+func tag(hash uint64) tags { return tags(hash>>tagShift)&0x7f | 0x80 }
+
+// having returns a set of the slots whose tag is the one given, and perhaps of
+// others.
+func (t tags) having(one tags) slotSet {
+	diff := t ^ one*ones
+	return slotSet((diff - ones) &^ diff & tops)
+}
+
+// free returns the set of the empty slots.
+func (t tags) free() slotSet { return slotSet(^t & tops) }
+
+// with returns t with slot i holding a cell of that tag; a tag of 0 empties it.
+func (t tags) with(i int, one tags) tags { return t&^(0xff<<(8*i)) | one<<(8*i) }
+
+// slotSet has the top bit of the i-th byte set if it contains slot i.
+type slotSet uint64
+
+func (s slotSet) first() int       { return bits.TrailingZeros64(uint64(s)) / 8 }
+func (s slotSet) rest() slotSet    { return s & (s - 1) }
+func (b *bucket[E]) load() tags    { return tags(b.tags.Load()) }
+func (b *bucket[E]) store(to tags) { b.tags.Store(uint64(to)) }
+
+// put stores e in a free slot of the chain that begins with b, which is locked
+// or not shared yet.
+func (b *bucket[E]) put(one tags, e *E) {
+	for {
+		t := b.load()
+		if free := t.free(); free != 0 {
+			i := free.first()
+			b.slots[i].Store(e)
+			b.store(t.with(i, one))
+			return
+		}
+		next := b.next.Load()
+		if next == nil {
+			fresh := new(bucket[E])
+			fresh.slots[0].Store(e)
+			fresh.store(tags(0).with(0, one))
+			b.next.Store(fresh)
+			return
+		}
+		b = next
+	}
+}
+
+// cells appends the cells of the chain that begins with b, which is locked.
+func (b *bucket[E]) cells(to []*E) []*E {
+	for ; b != nil; b = b.next.Load() {
+		for s := slotSet(b.load() & tops); s != 0; s = s.rest() {
+			to = append(to, b.slots[s.first()].Load())
+		}
+	}
+	return to
+}
+
+// filler fills an empty chain, which nobody else knows yet, with one store for
+// the tags of a bucket. B is its last bucket, or nil.
+type filler[E any] struct {
+	b    *bucket[E]
+	tags tags
+	n    int // slots of b that are in use
+}
+
+func (f *filler[E]) add(one tags, e *E) {
+	if f.n == slotsPerBucket {
+		f.end()
+		fresh := new(bucket[E])
+		f.b.next.Store(fresh)
+		*f = filler[E]{b: fresh}
+	}
+	f.b.slots[f.n].Store(e)
+	f.tags = f.tags.with(f.n, one)
+	f.n++
+}
+
+// end stores what is left to store.
+func (f *filler[E]) end() {
+	if f.b != nil {
+		f.b.store(f.tags)
+	}
+}

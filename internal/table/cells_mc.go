@@ -1,0 +1,40 @@
+//go:build modelcheck
+
+package table
+
+import "iter"
+
+// Cells is the model of a [Lines], which documents it, as Table is that of the
+// other table.
+type Cells[K comparable, E any] struct{ t Table[Node[K], E] }
+
+// Init makes t an empty set.
+func (t *Cells[K, E]) Init() {
+	mustBeCell[K, E]()
+	t.t.Init(func(n Node[K], _ uint64) uint64 { return n.Hash }, 0)
+}
+
+// Load reads the key's word.
+func (t *Cells[K, E]) Load(k Node[K]) *E { return t.t.Load(k) }
+
+// Compute writes the key's word in one step if f takes none.
+func (t *Cells[K, E]) Compute(k Node[K], f func(now *E) *E) *E { return t.t.Compute(k, f) }
+
+// CompareAndDelete writes the key's word, or reads it if there is another cell.
+func (t *Cells[K, E]) CompareAndDelete(e *E) (deleted bool) {
+	return t.t.CompareAndDelete(*node[K](e), e)
+}
+
+// All is as weak as its promise.
+func (t *Cells[K, E]) All() iter.Seq[*E] {
+	return func(yield func(*E) bool) {
+		for _, e := range t.t.All() {
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// Len counts the keys in one step.
+func (t *Cells[K, E]) Len() int { return t.t.Len() }

@@ -1,0 +1,8 @@
+package table
+
+// InlineTags mentions what a look-up calls, for packages that instantiate it
+// for others; see internal/atomics/inline.go.
+func InlineTags(hash uint64) int {
+	one := tag(hash)
+	return one.having(one).rest().first()
+}

@@ -1,0 +1,163 @@
+package table
+
+import (
+	"iter"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// Lines is a set of cells, each of which begins with a [Node], its key. It has
+// at most one cell of a key. Make it part of something and call Init.
+//
+// It is a cache-line hash table: a look-up reads the line of a bucket and the
+// cell itself, and takes no lock. The structure is CLHT of David, Guerraoui and
+// Trigonakis (Asynchronized Concurrency, ASPLOS 2015), with the tags of
+// xsync.MapOf; unlike both, it holds the caller's own cells, which spares the
+// look-up a line, and it is resized bucket by bucket, so that nobody waits for
+// more than one bucket.
+//
+// Progress: Load is wait-free but for the length of a chain and the number of
+// times that the set is resized meanwhile. Compute and CompareAndDelete hold the
+// mutex of one chain, or of two while that chain moves, and so does All between
+// the cells that it yields. Those sections run no user code but the comparison
+// of keys, and the hash is the caller's to know.
+type Lines[K comparable, E any] struct {
+	// array is where everybody begins. Who resizes replaces it when everything
+	// is in the next one.
+	array atomics.Pointer[array[E]]
+
+	_ atomics.CacheLinePad
+
+	// size is the number of cells, but for the calls in progress.
+	size atomics.Int64
+
+	// resizing is set while somebody resizes.
+	resizing atomics.Bool
+}
+
+// Init makes t an empty set. It must come before all else, and only once. It
+// panics if E does not begin with a Node[K].
+func (t *Lines[K, E]) Init() {
+	mustBeCell[K, E]()
+	t.array.Store(newArray[E](minBuckets))
+}
+
+// Load returns the cell of k, or nil. It takes effect when the cell's slot is
+// read; and if there is none, when the tags of a bucket are read, or else when
+// the cell left, or the bucket moved, while it was being read.
+func (t *Lines[K, E]) Load(k Node[K]) *E {
+	one := tag(k.Hash)
+	for a := t.array.Load(); ; a = a.next.Load() {
+		b := a.root(k.Hash)
+		now := b.load()
+		for root := now; ; now = b.load() {
+			for s := now.having(one); s != 0; s = s.rest() {
+				// Nil if it has left since.
+				if e := b.slots[s.first()].Load(); e != nil && node[K](e).is(k) {
+					return e
+				}
+			}
+			if root == moved {
+				break
+			}
+			if b = b.next.Load(); b == nil {
+				return nil
+			}
+		}
+	}
+}
+
+// Compute replaces the cell of k by what f returns for it, where nil stands for
+// absent both ways, and returns the result. A cell that f returns begins with k
+// and has never been in a set before, unless it is the one that is there.
+//
+// f runs while a mutex is held and without a deferred unlock. It must do a
+// handful of loads and stores, and call nothing that a user supplied.
+func (t *Lines[K, E]) Compute(k Node[K], f func(now *E) *E) *E {
+	a, root := t.lock(k.Hash)
+	b, i, now := find(root, k)
+	e := f(now)
+	grown := int64(0)
+	switch {
+	case e == now:
+	case now == nil:
+		root.put(tag(k.Hash), e)
+		grown = 1
+	case e == nil:
+		b.store(b.load().with(i, 0))
+		b.slots[i].Store(nil)
+		grown = -1
+	default:
+		b.slots[i].Store(e)
+	}
+	root.mu.Unlock()
+	if grown != 0 {
+		t.resizeIf(a, t.size.Add(grown))
+	}
+	return e
+}
+
+// CompareAndDelete removes e and reports whether it was there.
+func (t *Lines[K, E]) CompareAndDelete(e *E) (deleted bool) {
+	t.Compute(*node[K](e), func(now *E) *E {
+		if now != e {
+			return now
+		}
+		deleted = true
+		return nil
+	})
+	return deleted
+}
+
+// lock locks the chain for a hash where it is now, and returns its root.
+func (t *Lines[K, E]) lock(hash uint64) (*array[E], *bucket[E]) {
+	a := t.array.Load()
+	for {
+		root := a.root(hash)
+		root.mu.Lock()
+		next := a.next.Load()
+		if next == nil {
+			return a, root
+		}
+		move[K](root, next, len(next.roots) > len(a.roots))
+		root.mu.Unlock()
+		a = next
+	}
+}
+
+// find returns where the cell of k is in the chain of root, which is locked, and
+// the cell itself, or nil.
+func find[K comparable, E any](root *bucket[E], k Node[K]) (b *bucket[E], i int, e *E) {
+	for b = root; b != nil; b = b.next.Load() {
+		for s := b.load().having(tag(k.Hash)); s != 0; s = s.rest() {
+			i = s.first()
+			if e = b.slots[i].Load(); e != nil && node[K](e).is(k) {
+				return b, i, e
+			}
+		}
+	}
+	return nil, 0, nil
+}
+
+// All yields every cell. It is weakly consistent: at most one of each key, one
+// of every key that is present throughout, and any subset of those that come or
+// go meanwhile. The loop body runs outside every lock and may use the set.
+func (t *Lines[K, E]) All() iter.Seq[*E] {
+	return func(yield func(*E) bool) {
+		cells := make([]*E, 0, 4*slotsPerBucket) // more than nearly every chain has
+		a := t.array.Load()
+		for i := range a.roots {
+			cells = collect[K](a, uint64(i), a.mask(), cells[:0])
+			for _, e := range cells {
+				if !yield(e) {
+					return
+				}
+			}
+			clear(cells) // keeps nothing that has left
+		}
+	}
+}
+
+// Len returns the number of cells: exact while nobody writes, and otherwise off
+// by at most the calls in progress.
+func (t *Lines[K, E]) Len() int { return max(0, int(t.size.Load())) }

@@ -1,0 +1,247 @@
+//go:build modelcheck
+
+package table_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/internal/table"
+)
+
+// keyed is a Lines or the map that it should behave like. Keys are "a" to "z",
+// and their hashes 0 to 25.
+type keyed interface {
+	load(k string) any
+	add(k string, n int) any
+	swap(k string, n int) any
+	remove(k string) any
+	removeFirst(k string) any // if the cell is the one that was there at first
+	all() any
+}
+
+func nodeOf(k string) table.Node[string] { return table.Node[string]{Hash: uint64(k[0] - 'a'), Key: k} }
+
+// real is a Lines.
+type real struct {
+	table.Lines[string, part]
+	first map[string]*part
+}
+
+func (r *real) load(k string) any { return shown(r.Load(nodeOf(k))) }
+
+func (r *real) add(k string, n int) any {
+	fresh := &part{nodeOf(k), n}
+	return shown(r.Compute(fresh.Node, func(now *part) *part {
+		if now != nil {
+			return now
+		}
+		return fresh
+	}))
+}
+
+func (r *real) swap(k string, n int) (old any) {
+	r.Compute(nodeOf(k), func(now *part) *part {
+		old = shown(now)
+		return &part{nodeOf(k), n}
+	})
+	return old
+}
+
+func (r *real) remove(k string) (old any) {
+	r.Compute(nodeOf(k), func(now *part) *part {
+		old = shown(now)
+		return nil
+	})
+	return old
+}
+
+func (r *real) removeFirst(k string) any { return r.CompareAndDelete(r.first[k]) }
+
+func (r *real) all() any {
+	var all []string
+	for e := range r.All() {
+		all = append(all, fmt.Sprint(e.Key, e.n))
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+func shown(e *part) any {
+	if e == nil {
+		return nil
+	}
+	return e.n
+}
+
+// modelled is a map.
+type modelled map[string]int
+
+func (m modelled) load(k string) any {
+	if n, ok := m[k]; ok {
+		return n
+	}
+	return nil
+}
+
+func (m modelled) add(k string, n int) any {
+	if _, ok := m[k]; !ok {
+		m[k] = n
+	}
+	return m[k]
+}
+
+func (m modelled) swap(k string, n int) any {
+	old := m.load(k)
+	m[k] = n
+	return old
+}
+
+func (m modelled) remove(k string) any {
+	old := m.load(k)
+	delete(m, k)
+	return old
+}
+
+func (m modelled) removeFirst(k string) any {
+	isFirst := m.load(k) == 0
+	if isFirst {
+		delete(m, k)
+	}
+	return isFirst
+}
+
+func (m modelled) all() any {
+	var all []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, fmt.Sprint(k, m[k]))
+	}
+	return strings.Join(all, " ")
+}
+
+// Operations on the cells of a Lines are atomic: while it grows and shrinks,
+// where a chain has several buckets, and where cells come and go meanwhile. With
+// one chain it grows when it has three cells, with two when it has six, and one
+// of eight shrinks to four when it has two.
+func TestLinesAreLinearizable(t *testing.T) {
+	load := func(k string) mc.Call[keyed] {
+		return mc.Call[keyed]{Name: "load(" + k + ")", Do: func(s keyed) any { return s.load(k) }}
+	}
+	add := func(k string) mc.Call[keyed] {
+		return mc.Call[keyed]{Name: "add(" + k + ")", Do: func(s keyed) any { return s.add(k, 1) }}
+	}
+	swap := func(k string) mc.Call[keyed] {
+		return mc.Call[keyed]{Name: "swap(" + k + ")", Do: func(s keyed) any { return s.swap(k, 2) }}
+	}
+	remove := func(k string) mc.Call[keyed] {
+		return mc.Call[keyed]{Name: "remove(" + k + ")", Do: func(s keyed) any { return s.remove(k) }}
+	}
+	removeFirst := func(k string) mc.Call[keyed] {
+		return mc.Call[keyed]{Name: "CompareAndDelete(" + k + ")", Do: func(s keyed) any { return s.removeFirst(k) }}
+	}
+	all := mc.Call[keyed]{Name: "all", Do: func(s keyed) any { return s.all() }}
+	type threads = [][]mc.Call[keyed]
+	for _, tt := range []struct {
+		name    string
+		chains  int
+		first   string // keys that are there
+		threads threads
+		cfg     mc.Config
+	}{
+		{"one key", 1, "", threads{{add("a"), load("a")}, {remove("a")}, {swap("a")}}, mc.Config{}},
+		{"who deletes and who replaces", 4, "a", threads{{removeFirst("a"), add("a")}, {swap("a")}, {removeFirst("a")}}, mc.Config{}},
+		{"two add", 4, "", threads{{add("a"), load("b")}, {add("b"), load("a")}, {add("a")}}, mc.Config{}},
+		{"a slot that changes hands", 4, "a", threads{{remove("a"), add("e"), add("a")}, {load("a"), load("e")}}, mc.Config{}},
+		{"a chain of two buckets", 4, "aeimq", threads{{add("u"), remove("a")}, {load("u"), load("q")}, {swap("e")}}, mc.Config{}},
+		{"a second bucket empties", 4, "aeimqu", threads{{remove("u"), add("y")}, {load("u"), load("y")}}, mc.Config{}},
+		{"growth and a reader", 1, "ab", threads{{add("c")}, {load("a"), load("c")}}, mc.Config{}},
+		{"growth and who deletes", 1, "ab", threads{{add("c")}, {removeFirst("a"), load("b")}}, mc.Config{}},
+		{"growth and who replaces", 1, "ab", threads{{add("c")}, {swap("b"), load("a")}}, mc.Config{}},
+		{"growth and a second writer", 1, "ab", threads{{add("c")}, {add("d"), load("c")}}, mc.Config{}},
+		{"growth, a writer and a reader", 1, "ab", threads{{add("c")}, {swap("a")}, {load("a"), load("a")}}, mc.Config{}},
+		{"growth, who deletes and a reader", 1, "ab", threads{{add("c")}, {remove("a"), add("a")}, {load("a")}}, mc.Config{}},
+		{"growth of two chains", 2, "abcde", threads{{add("f")}, {remove("b"), load("c")}}, mc.Config{}},
+		{"growth twice", 1, "abcd", threads{{add("e")}, {add("f"), add("g"), load("a")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"growth that two see due", 1, "ab", threads{{add("c")}, {add("d")}, {load("d"), load("c")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"shrinkage and a reader", 8, "abc", threads{{remove("a")}, {load("a"), load("b")}}, mc.Config{}},
+		{"shrinkage and a writer", 8, "abc", threads{{remove("a")}, {swap("b"), load("c")}}, mc.Config{}},
+		{"shrinkage and who adds", 8, "abi", threads{{remove("a")}, {add("e"), load("i")}}, mc.Config{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			prepared := func(s keyed) keyed {
+				for _, k := range tt.first {
+					s.add(string(k), 0)
+				}
+				return s
+			}
+			mc.Linearizable(t, tt.cfg, mc.Program[keyed]{
+				New: func() keyed {
+					r := &real{first: map[string]*part{}}
+					r.InitChains(tt.chains)
+					prepared(r)
+					for e := range r.All() {
+						r.first[e.Key] = e
+					}
+					return r
+				},
+				Model:   func() keyed { return prepared(modelled{}) },
+				Threads: tt.threads,
+				After:   []mc.Call[keyed]{load("a"), load("b"), load("c"), all},
+			})
+		})
+	}
+}
+
+// All yields each key that stays once, and no key twice, while the set grows and
+// shrinks and others come and go.
+func TestLinesAllYieldsWhatStays(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		chains     int
+		first      string
+		operations string
+		change     func(s keyed)
+	}{
+		{"growth", 1, "ab", "all ∥ add(c), add(d)", func(s keyed) { s.add("c", 1); s.add("d", 1) }},
+		{"growth twice", 1, "ab", "all ∥ add(c), add(d), add(e), add(f)", func(s keyed) {
+			for _, k := range "cdef" {
+				s.add(string(k), 1)
+			}
+		}},
+		{"shrinkage", 8, "abi", "all ∥ remove(i)", func(s keyed) { s.remove("i") }},
+		{"who leaves and comes back", 4, "abe", "all ∥ remove(e), add(i), add(e)", func(s keyed) {
+			s.remove("e")
+			s.add("i", 1)
+			s.add("e", 1)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: tt.operations}, func(m *mc.M) {
+				s := new(real)
+				s.InitChains(tt.chains)
+				for _, k := range tt.first {
+					s.add(string(k), 0)
+				}
+				m.Go(func() {
+					seen := map[string]int{}
+					for e := range s.All() {
+						seen[e.Key]++
+					}
+					for k, n := range seen {
+						if n != 1 {
+							m.Failf("All yields %s %d times", k, n)
+						}
+					}
+					if seen["a"]+seen["b"] != 2 {
+						m.Failf("All yields %v: a and b are there", seen)
+					}
+				})
+				m.Go(func() { tt.change(s) })
+			})
+		})
+	}
+}

@@ -1,0 +1,248 @@
+package table_test
+
+import (
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"weak"
+
+	"github.com/latchfree/latchfree/internal/table"
+)
+
+// part is a cell of a Lines.
+type part struct {
+	table.Node[string]
+	n int
+}
+
+// parts is a Lines of parts, whose keys are hashed as it says.
+type parts struct {
+	table.Lines[string, part]
+	hash func(string) uint64
+}
+
+// hashes are good and bad ones.
+func hashes() map[string]func(string) uint64 {
+	keys := table.NewKeys[string]()
+	return map[string]func(string) uint64{
+		"good":      keys.Hash,
+		"constant":  func(string) uint64 { return 7 },
+		"low bits":  func(k string) uint64 { return keys.Hash(k) & 0xff }, // one tag
+		"high bits": func(k string) uint64 { return keys.Hash(k) &^ 0xff },
+	}
+}
+
+func newParts(hash func(string) uint64) *parts {
+	p := &parts{hash: hash}
+	p.Init()
+	return p
+}
+
+func (p *parts) key(k string) table.Node[string] { return table.Node[string]{Hash: p.hash(k), Key: k} }
+
+func (p *parts) new(k string, n int) *part { return &part{p.key(k), n} }
+
+func (p *parts) load(k string) *part { return p.Load(p.key(k)) }
+
+// add adds e unless its key is there, and reports whether it did.
+func (p *parts) add(e *part) bool {
+	return e == p.Compute(e.Node, func(now *part) *part {
+		if now != nil {
+			return now
+		}
+		return e
+	})
+}
+
+// swap stores e and returns what was there.
+func (p *parts) swap(e *part) (old *part) {
+	p.Compute(e.Node, func(now *part) *part {
+		old = now
+		return e
+	})
+	return old
+}
+
+// What one goroutine does is what it does to a map, however keys are hashed.
+func TestLinesAreAMap(t *testing.T) {
+	for name, hash := range hashes() {
+		t.Run(name, func(t *testing.T) {
+			p, model := newParts(hash), map[string]*part{}
+			rnd := rand.New(rand.NewPCG(1, 2))
+			for i := range 20_000 {
+				phase := i / 5000 // grows, stays, shrinks, stays
+				k := fmt.Sprint(rnd.IntN(400))
+				e := p.new(k, i)
+				switch what := rnd.IntN(10); {
+				case what < 4 && phase < 2 || what == 0:
+					if added := p.add(e); added != (model[k] == nil) {
+						t.Fatalf("add(%s) = %v", k, added)
+					} else if added {
+						model[k] = e
+					}
+				case what < 6 && phase < 2:
+					if old := p.swap(e); old != model[k] {
+						t.Fatalf("swap(%s) = %v, want %v", k, old, model[k])
+					}
+					model[k] = e
+				case what < 7:
+					if now := model[k]; now != nil && !p.CompareAndDelete(now) {
+						t.Fatalf("CompareAndDelete(%s) does not find it", k)
+					}
+					delete(model, k)
+				case what < 8:
+					if p.CompareAndDelete(e) {
+						t.Fatalf("CompareAndDelete(%s) of another cell deletes", k)
+					}
+				}
+				if got := p.load(k); got != model[k] {
+					t.Fatalf("Load(%s) = %v, want %v", k, got, model[k])
+				}
+				if p.Len() != len(model) {
+					t.Fatalf("Len = %d, want %d", p.Len(), len(model))
+				}
+				if i%100 == 0 {
+					for k, want := range model {
+						if got := p.load(k); got != want {
+							t.Fatalf("Load(%s) = %v, want %v", k, got, want)
+						}
+					}
+					wantAll(t, p, model)
+				}
+			}
+		})
+	}
+}
+
+func wantAll(t *testing.T, p *parts, want map[string]*part) {
+	t.Helper()
+	n := 0
+	for e := range p.All() {
+		if n++; want[e.Key] != e {
+			t.Fatalf("All yields %v, want %v", e, want[e.Key])
+		}
+	}
+	if n != len(want) {
+		t.Fatalf("All yields %d cells, want %d", n, len(want))
+	}
+}
+
+// The set grows with its cells and shrinks with them, also where all have one
+// hash, and keeps nothing that has left.
+func TestLinesFollowTheirSize(t *testing.T) {
+	for name, hash := range hashes() {
+		t.Run(name, func(t *testing.T) {
+			p := newParts(hash)
+			least := p.Chains()
+			const n = 2000
+			for i := range n {
+				p.add(p.new(fmt.Sprint(i), i))
+			}
+			if c := p.Chains(); c < n/5 || c > n {
+				t.Errorf("%d chains for %d cells", c, n)
+			}
+			gone := weak.Make(p.load("7"))
+			for i := range n {
+				p.CompareAndDelete(p.load(fmt.Sprint(i)))
+			}
+			if c := p.Chains(); c != least {
+				t.Errorf("%d chains for no cells, want %d", c, least)
+			}
+			if runtime.GC(); gone.Value() != nil {
+				t.Error("what has left is kept")
+			}
+			runtime.KeepAlive(p)
+		})
+	}
+}
+
+// Who resizes and gets stuck at one chain delays nobody who works on another,
+// nor a reader of this one.
+func TestLinesStuckResizer(t *testing.T) {
+	p := newParts(func(k string) uint64 { return uint64(k[0]) })
+	all := map[string]*part{}
+	add := func(keys string) {
+		for _, k := range keys {
+			e := p.new(string(k), 0)
+			if all[e.Key] = e; !p.add(e) {
+				t.Errorf("%c is there already", k)
+			}
+		}
+	}
+	add("abcdefghijklmnopqrst") // as many as fit
+	chains := p.Chains()
+	release := p.Hold(int('c') % chains)
+	var wg sync.WaitGroup
+	wg.Go(func() { p.add(p.new("z", 0)) })
+	for !p.Resizing() {
+		runtime.Gosched()
+	}
+	add("ABDEFG")
+	for _, k := range []string{"a", "A"} {
+		if !p.CompareAndDelete(all[k]) {
+			t.Errorf("CompareAndDelete(%s) does not find it", k)
+		}
+		delete(all, k)
+	}
+	for k, e := range all {
+		if p.load(k) != e {
+			t.Errorf("Load(%s) = %v, want %v", k, p.load(k), e)
+		}
+	}
+	if p.Chains() != chains {
+		t.Fatal("the chain that is held has moved")
+	}
+	release()
+	wg.Wait()
+	if p.Chains() != 2*chains {
+		t.Errorf("%d chains, want %d", p.Chains(), 2*chains)
+	}
+	all["z"] = p.load("z")
+	wantAll(t, p, all)
+}
+
+// The sums on tags find each slot with the tag, and no other.
+func TestTags(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	some := [...]uint64{0, 1 << 40, 2 << 40, 0x7f << 40, 0x7e << 40, 1<<47 | 1<<40, rnd.Uint64(), rnd.Uint64()}
+	for range 100_000 {
+		var in [5]uint64
+		for i := range in {
+			in[i] = some[rnd.IntN(len(some))]
+		}
+		of := some[1+rnd.IntN(len(some)-1)]
+		said, are := table.Having(in, of)
+		if said&are != are || bits.TrailingZeros64(said) != bits.TrailingZeros64(are) {
+			t.Fatalf("of %#x, %#x: having says %#x, want at least %#x and the same first", in, of, said, are)
+		}
+	}
+}
+
+// A cell begins with a Node of the right type.
+func TestLinesOfNoCells(t *testing.T) {
+	for name, init := range map[string]func(){
+		"no struct":   func() { new(table.Cells[string, int]).Init() },
+		"no field":    func() { new(table.Cells[string, struct{}]).Init() },
+		"another key": func() { new(table.Cells[int, part]).Init() },
+		"a later node": func() {
+			new(table.Lines[string, struct {
+				n int
+				table.Node[string]
+			}]).Init()
+		},
+	} {
+		func() {
+			defer func() {
+				if msg, ok := recover().(string); !ok || !strings.HasPrefix(msg, "table: ") {
+					t.Errorf("%s: panic %q", name, msg)
+				}
+			}()
+			init()
+			t.Errorf("%s: no panic", name)
+		}()
+	}
+}
