@@ -64,7 +64,7 @@ func (o *root[K, V]) announce(a *audience[K, V], k hkey[K]) (awaited bool) {
 	if len(a.watchers) == 0 {
 		return false
 	}
-	c := o.shard(k.hash).load(k)
+	c := o.shard(k.Hash).load(k)
 	if c == nil {
 		return false
 	}

@@ -62,7 +62,7 @@ func (r *Registry[K, V]) IndexValues(index string) iter.Seq[string] {
 			had := false
 			// LP(IndexValues): a record is read.
 			query[K, V]{o, term{number, value}}.each(func(Entry[K, V]) bool { had = true; return false })
-			if had && !yield(value.key) {
+			if had && !yield(value.Key) {
 				return
 			}
 		}

@@ -11,9 +11,9 @@ import (
 const maxShards = 1 << 16
 
 // Bounds of the default number of shards. Four for each processor make it
-// unlikely that two writers meet in one shard that grows. Fewer than 8 save
-// nothing worth having, and beyond 256 the empty tables cost more than the
-// shorter pauses give.
+// unlikely that two who create or delete count in the same word. Fewer than 8
+// save nothing worth having, and beyond 256 the empty tables cost more than they
+// give.
 const (
 	shardsPerProc    = 4
 	minDefaultShards = 8

@@ -31,7 +31,7 @@ func newCustody[K comparable, V any](config *Config[K, V]) *custody[K, V] {
 	}
 	u := &custody[K, V]{clone: config.Clone, fingerprint: config.Fingerprint}
 	if u.fingerprint != nil {
-		u.prints = table.New[hkey[K], imprint](func(k hkey[K], _ uint64) uint64 { return k.hash }, 0)
+		u.prints = table.New[hkey[K], imprint](func(k hkey[K], _ uint64) uint64 { return k.Hash }, 0)
 	}
 	return u
 }
@@ -64,7 +64,7 @@ func copied[V any](clone func(V) V, value V) V {
 
 // entry returns what to hand out of rec with its key and version.
 func (o *root[K, V]) entry(k hkey[K], rec *record[V]) Entry[K, V] {
-	return Entry[K, V]{k.key, o.out(k, rec), rec.version()}
+	return Entry[K, V]{k.Key, o.out(k, rec), rec.version()}
 }
 
 // check panics if rec, which k holds or held, has been changed behind the
@@ -103,6 +103,6 @@ func (u *custody[K, V]) check(k hkey[K], rec *record[V]) {
 	}
 	if first.version == now.version && first.text != now.text {
 		panic(fmt.Sprintf("shardedregistry: the value of %v at version %d was changed behind the registry's back: it was %s and is %s",
-			k.key, now.version, first.text, now.text))
+			k.Key, now.version, first.text, now.text))
 	}
 }

@@ -41,7 +41,7 @@ func indexOf[K comparable](keys []hkey[K]) index {
 // slotOf returns the slot of k in x, or the one where it belongs.
 func slotOf[K comparable](x index, keys []hkey[K], k hkey[K]) int {
 	mask := len(x) - 1
-	for at := int(k.hash) & mask; ; at = (at + 1) & mask {
+	for at := int(k.Hash) & mask; ; at = (at + 1) & mask {
 		if i := x[at]; i == 0 || keys[i-1] == k {
 			return at
 		}

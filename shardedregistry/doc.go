@@ -45,9 +45,9 @@
 //	what stores, with indexes           likewise blocking where it is the first
 //	                                    or the last under a value: see Config
 //
-// A bucket's mutex is held for a handful of loads and stores, or while the
-// table of one shard grows or shrinks. No function that a caller supplies runs
-// under it, so one that is slow, panics, calls [runtime.Goexit] or calls back
+// A bucket's mutex is held for a handful of loads and stores; a table that grows
+// or shrinks moves one bucket at a time, and who creates or deletes a key waits
+// for no other. No function that a caller supplies runs under it, so one that is slow, panics, calls [runtime.Goexit] or calls back
 // into the registry delays no other key and freezes nobody.
 //
 // Every operation on one key is linearizable, and so are Snapshot and LookupBy:
@@ -149,8 +149,9 @@
 // one. With many entities, more than the caches hold, and a large share of
 // updates, cache misses and garbage collection can cost more than the lock did.
 //
-// Sharding does not make reads faster. It bounds the writers that wait while a
-// table grows to those of one shard.
+// Sharding does not make reads faster. It divides the words in which creations
+// and deletions are counted, and the keys that one of them moves when a table
+// grows.
 //
 // A Snapshot looks at every entity three times, and builds an index of the keys.
 // A copy of a map under a lock takes less time, in which all wait.

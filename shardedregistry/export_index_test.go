@@ -30,15 +30,17 @@ type Postings struct{ p *postings[uint64] }
 
 // Plus adds a pin, and Minus removes one.
 func (s Postings) Plus(k uint64) Postings {
-	return Postings{s.p.plus(posting[uint64]{hkey[uint64]{k, k}, 1}, 0)}
+	return Postings{s.p.plus(posting[uint64]{hkey[uint64]{Hash: k, Key: k}, 1}, 0)}
 }
 
-func (s Postings) Minus(k uint64) Postings { return Postings{s.p.minus(hkey[uint64]{k, k}, 0)} }
+func (s Postings) Minus(k uint64) Postings {
+	return Postings{s.p.minus(hkey[uint64]{Hash: k, Key: k}, 0)}
+}
 
 // Map returns the pins by key, and Len the keys.
 func (s Postings) Map() map[uint64]int {
 	all := map[uint64]int{}
-	s.p.all(func(one posting[uint64]) bool { all[one.key.key] += one.pins; return true })
+	s.p.all(func(one posting[uint64]) bool { all[one.key.Key] += one.pins; return true })
 	return all
 }
 

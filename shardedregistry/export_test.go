@@ -54,7 +54,7 @@ func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
 	c, old := o.loadLive(k)
 	dead := bare(o.taking(), old, old.deleted(), *new(V))
 	c.rec.Store(dead)
-	b := o.shard(k.hash).table.Load()
+	b := o.shard(k.Hash).table.Load()
 	b.live.Add(-1)
 	return func() { o.bury(b, k, c, old, dead) }
 }
@@ -65,7 +65,7 @@ func Listed[K comparable, V any](r *Registry[K, V], key K, f func(own *bool)) {
 	if err != nil {
 		panic(err)
 	}
-	p.root.shard(p.key.hash).listed(p.key, f)
+	p.root.shard(p.key.Hash).listed(p.key, f)
 }
 
 // SuspectList is a list of suspects by itself.
@@ -128,7 +128,7 @@ func Stored[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()
 func Kept[K comparable, V any](r *Registry[K, V]) (n int) {
 	for i := range r.install().shards {
 		if t := r.root.Load().shards[i].table.Load(); t != nil {
-			for _, c := range t.All() {
+			for c := range t.All() {
 				for d := c.rec.Load().dated(); d != nil; {
 					old := d.prev.Load()
 					if old == nil {
@@ -147,7 +147,7 @@ func Kept[K comparable, V any](r *Registry[K, V]) (n int) {
 func Undated[K comparable, V any](r *Registry[K, V]) string {
 	for i := range r.install().shards {
 		if t := r.root.Load().shards[i].table.Load(); t != nil {
-			for k, c := range t.All() {
+			for c := range t.All() {
 				for d := c.rec.Load().dated(); d != nil; {
 					old := d.prev.Load()
 					if old == nil || old.dated() == nil {
@@ -155,7 +155,7 @@ func Undated[K comparable, V any](r *Registry[K, V]) string {
 					}
 					since, until := old.dated().date.Load(), d.date.Load()
 					if since == 0 || until != 0 && since > until {
-						return fmt.Sprintf("%v: what is dated %d has replaced what is dated %d", k.key, until, since)
+						return fmt.Sprintf("%v: what is dated %d has replaced what is dated %d", c.Key, until, since)
 					}
 					d = old.dated()
 				}
@@ -242,7 +242,7 @@ func Traces[K comparable, V any](r *Registry[K, V]) (n int) {
 func Seats[K comparable, V any](r *Registry[K, V]) (n int) {
 	for i := range r.install().shards {
 		if t := r.root.Load().shards[i].table.Load(); t != nil {
-			for _, c := range t.All() {
+			for c := range t.All() {
 				n += len(c.side.Load().now().seats)
 			}
 		}

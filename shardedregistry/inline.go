@@ -1,6 +1,9 @@
 package shardedregistry
 
-import "github.com/latchfree/latchfree/internal/atomics"
+import (
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/table"
+)
 
 var _ = inlined
 
@@ -11,4 +14,5 @@ func inlined(i *atomics.Int64, s *atomics.Uint32, u *atomics.Uint64) {
 	atomics.InlineInt64(i)
 	atomics.InlineUint32(s)
 	atomics.InlineUint64(u)
+	table.InlineTags(u.Load())
 }

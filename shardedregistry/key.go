@@ -7,12 +7,8 @@ import (
 )
 
 // hkey is a normalised key with its hash, so that a key is hashed once for
-// the choice of its shard and for the table. Comparing the hash first spares
-// most comparisons of keys that differ.
-type hkey[K comparable] struct {
-	hash uint64
-	key  K
-}
+// the choice of its shard and for the table.
+type hkey[K comparable] = table.Node[K]
 
 // naming is how the keys of a registry are normalised and hashed. It is
 // immutable. A snapshot has a copy, which does not keep the registry alive.
@@ -40,12 +36,12 @@ func (n *naming[K]) hashed(key K) (hkey[K], error) {
 	if !n.keys.Comparable(key) {
 		return hkey[K]{}, fmt.Errorf("%w: a key of type %T cannot be compared", ErrInvalidKey, key)
 	}
-	return hkey[K]{n.hash(key), key}, nil
+	return hkey[K]{Hash: n.hash(key), Key: key}, nil
 }
 
 // spelling returns what a cell keeps of the key that it is created with.
 func (n *naming[K]) spelling(k hkey[K], given K) *K {
-	if n.normalize == nil || n.keys.Comparable(given) && given == k.key {
+	if n.normalize == nil || n.keys.Comparable(given) && given == k.Key {
 		return nil
 	}
 	kept := given // so that only a spelling that is kept moves to the heap

@@ -24,7 +24,7 @@ func (r *Registry[K, V]) locate(key K) (p place[K, V], err error) {
 	if err != nil {
 		return p, err
 	}
-	if k.key != k.key { //nolint:staticcheck // true for NaN
+	if k.Key != k.Key { //nolint:staticcheck // true for NaN
 		return p, fmt.Errorf("%w: %v is not equal to itself", ErrInvalidKey, key)
 	}
 	return place[K, V]{root: o, key: k, given: key}, nil

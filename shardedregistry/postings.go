@@ -96,13 +96,13 @@ func (p *postings[K]) find(k hkey[K]) int {
 
 // kid returns where a branch leads for k.
 func (p *postings[K]) kid(k hkey[K], level int) *postings[K] {
-	return p.kids[k.hash>>(fanBits*level)%fan]
+	return p.kids[k.Hash>>(fanBits*level)%fan]
 }
 
 // with returns a copy of a branch that leads to kid for k.
 func (p *postings[K]) with(k hkey[K], level int, kid *postings[K]) *postings[K] {
 	kids := *p.kids
-	kids[k.hash>>(fanBits*level)%fan] = kid
+	kids[k.Hash>>(fanBits*level)%fan] = kid
 	return &postings[K]{n: p.n + kid.len() - p.kid(k, level).len(), kids: &kids}
 }
 

@@ -126,7 +126,7 @@ func (p *place[K, V]) insert(value V) (Version, error) {
 			return rec.version(), nil
 		}
 	}
-	stored := p.key.key
+	stored := p.key.Key
 	if beside := c.side.Load(); beside != nil && beside.spelled != nil {
 		stored = *beside.spelled
 	}
@@ -159,13 +159,16 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return p.update(fn)
+	rec, err := p.update(fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return p.root.entry(p.key, rec), nil
 }
 
-// update runs Update.
-func (p *place[K, V]) update(fn func(V) (V, error)) (Entry[K, V], error) {
-	c := change[K, V]{place: *p}
-	return c.run(func(old *record[V]) (V, error) { return fn(p.root.out(p.key, old)) })
+// update runs Update, and returns the record that it has stored.
+func (p *place[K, V]) update(fn func(V) (V, error)) (*record[V], error) {
+	return p.change(false, func(old *record[V]) (V, error) { return fn(p.root.out(p.key, old)) })
 }
 
 // UpdateIf stores value for key if key's version is version, and returns the
@@ -244,12 +247,11 @@ func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 
 // put runs Put.
 func (p *place[K, V]) put(value V) (Version, error) {
-	c := change[K, V]{place: *p, create: true}
-	err := c.persist(func(*record[V]) (V, error) { return value, nil })
+	rec, err := p.change(true, func(*record[V]) (V, error) { return value, nil })
 	if err != nil { // Clone has changed the key each time
 		return 0, err
 	}
-	return c.next.version(), nil
+	return rec.version(), nil
 }
 
 // Upsert stores for key what fn returns for its value and true, or, if key is
@@ -270,13 +272,16 @@ func (r *Registry[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return p.upsert(fn)
+	rec, err := p.upsert(fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return p.root.entry(p.key, rec), nil
 }
 
-// upsert runs Upsert.
-func (p *place[K, V]) upsert(fn func(V, bool) (V, error)) (Entry[K, V], error) {
-	c := change[K, V]{place: *p, create: true}
-	return c.run(func(old *record[V]) (V, error) {
+// upsert runs Upsert, and returns the record that it has stored.
+func (p *place[K, V]) upsert(fn func(V, bool) (V, error)) (*record[V], error) {
+	return p.change(true, func(old *record[V]) (V, error) {
 		if old == nil {
 			var zero V
 			return fn(zero, false)

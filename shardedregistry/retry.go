@@ -92,29 +92,13 @@ func without[K comparable](p *suspect[K], own *bool) *suspect[K] {
 	return &q
 }
 
-// change is one call of Update, Put or Upsert. The place is a copy, and the
-// function that it runs is not a field: beside a record that is stored they
-// would count as stored too, and every call would allocate them.
-type change[K comparable, V any] struct {
-	place[K, V]
-	create bool       // whether to create an absent key
-	next   *record[V] // nil, or what the last attempt tried to store
-}
-
-// run repeats attempt until it is done, and returns the entry that it has
-// stored.
-func (c *change[K, V]) run(fn func(old *record[V]) (V, error)) (Entry[K, V], error) {
-	if err := c.persist(fn); err != nil {
-		return Entry[K, V]{}, err
-	}
-	return c.root.entry(c.key, c.next), nil
-}
-
-// persist repeats attempt until it is done. Every repetition but those that
-// ErrTooManyRetries reports is due to another operation that has changed the
+// change is one call of Update, Put or Upsert: it repeats attempt until it is
+// done, and returns the record that it has stored. Every repetition but those
+// that ErrTooManyRetries reports is due to another operation that has changed the
 // same key.
-func (c *change[K, V]) persist(fn func(old *record[V]) (V, error)) error {
-	return c.root.persist(c.key, func() (bool, error) { return c.attempt(fn) })
+func (p *place[K, V]) change(create bool, fn func(old *record[V]) (V, error)) (next *record[V], err error) {
+	err = p.root.persist(p.key, func() (bool, error) { return p.attempt(create, &next, fn) })
+	return next, err
 }
 
 // persist repeats attempt, which runs a function of the user's on what k holds,
@@ -138,7 +122,7 @@ func (o *root[K, V]) persist(k hkey[K], attempt func() (done bool, err error)) e
 // prove repeats attempt while it is listed as a suspect, and ends it with
 // ErrTooManyRetries when all of them failed and were caught.
 func (o *root[K, V]) prove(k hkey[K], attempt func() (done bool, err error)) (done bool, err error) {
-	o.shard(k.hash).listed(k, func(own *bool) {
+	o.shard(k.Hash).listed(k, func(own *bool) {
 		for range proofs() {
 			*own = false
 			if done, err = attempt(); done || !*own {
@@ -151,13 +135,16 @@ func (o *root[K, V]) prove(k hkey[K], attempt func() (done bool, err error)) (do
 }
 
 // attempt runs fn on what the key holds now, nil if it is absent, and stores its
-// result if the key still holds that. It reports whether the change is done;
-// otherwise another operation has changed the key.
-func (c *change[K, V]) attempt(fn func(old *record[V]) (V, error)) (done bool, err error) {
-	taking := c.root.taking() // here, so that little is between reading the record and storing
-	cell, old := c.loadLive()
+// result if the key still holds that, or, if create is set, if it is still
+// absent. It reports whether the change is done; otherwise another operation has
+// changed the key. Next is nil, or what the last attempt tried to store, and then
+// what this one did.
+func (p *place[K, V]) attempt(create bool, next **record[V], fn func(old *record[V]) (V, error)) (done bool, err error) {
+	o := p.root
+	taking := o.taking() // here, so that little is between reading the record and storing
+	cell, old := p.loadLive()
 	if old == nil {
-		return c.attemptCreate(fn)
+		return p.attemptCreate(create, next, fn)
 	}
 	// LP(Update), an error of fn: the record was read.
 	// LP(Upsert), an error of fn: likewise.
@@ -165,29 +152,31 @@ func (c *change[K, V]) attempt(fn func(old *record[V]) (V, error)) (done bool, e
 	if err != nil {
 		return true, err
 	}
-	c.root.check(c.key, old)
-	value = c.root.in(value)
-	if taking || c.next == nil || c.next.mark&datedBit != 0 || c.root.rules != nil {
-		if c.next, err = c.root.draft(c.key, taking, old, old.changed(), value); err != nil {
+	o.check(p.key, old)
+	value = o.in(value)
+	rec := *next
+	if taking || rec == nil || rec.mark&datedBit != 0 || o.rules != nil {
+		if rec, err = o.draft(p.key, taking, old, old.changed(), value); err != nil {
 			return true, err
 		}
+		*next = rec
 	} else {
-		c.next.mark, c.next.value = old.changed(), value
+		rec.mark, rec.value = old.changed(), value
 	}
 	// LP(Update): the new record is stored, or that of a rival is read.
 	// LP(Put), present: likewise.
 	// LP(Upsert), present: likewise.
-	stored, err := c.root.swap(c.key, cell, old, c.next)
+	stored, err := o.swap(p.key, cell, old, rec)
 	if stored {
-		c.root.changed(c.key, old, c.next)
-		c.root.check(c.key, c.next)
+		o.changed(p.key, old, rec)
+		o.check(p.key, rec)
 	}
 	return stored || err != nil, err
 }
 
 // attemptCreate is attempt for a key that was absent.
-func (c *change[K, V]) attemptCreate(fn func(old *record[V]) (V, error)) (done bool, err error) {
-	if !c.create {
+func (p *place[K, V]) attemptCreate(create bool, next **record[V], fn func(old *record[V]) (V, error)) (done bool, err error) {
+	if !create {
 		// LP(Update), absent: the table or a dead record was read.
 		return true, ErrNotFound
 	}
@@ -197,9 +186,9 @@ func (c *change[K, V]) attemptCreate(fn func(old *record[V]) (V, error)) (done b
 	}
 	// LP(Put), absent: the table stores the new cell, or the record of a rival is read.
 	// LP(Upsert), absent: likewise.
-	_, rec, created, err := c.root.create(c.key, c.given, value)
+	_, rec, created, err := p.root.create(p.key, p.given, value)
 	if created {
-		c.next = rec
+		*next = rec
 	}
 	return created || err != nil, err
 }

@@ -55,7 +55,7 @@ func (o *root[K, V]) shard(hash uint64) *shard[K, V] {
 // that moment, or between that and the reading of its record, and then k was
 // absent at the moment it died.
 func (o *root[K, V]) loadLive(k hkey[K]) (*cell[K, V], *record[V]) {
-	c := o.shard(k.hash).load(k)
+	c := o.shard(k.Hash).load(k)
 	if c == nil {
 		return nil, nil
 	}
@@ -86,7 +86,7 @@ func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V
 	if err != nil {
 		return nil, nil, false, err
 	}
-	fresh := new(cell[K, V])
+	fresh := &cell[K, V]{hkey: k}
 	if spelled := o.spelling(k, given); spelled != nil {
 		fresh.side.Store(&side[K, V]{spelled: spelled})
 	}
@@ -113,7 +113,7 @@ func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V
 // above its last version.
 func (o *root[K, V]) publish(k hkey[K], fresh *cell[K, V], rec *record[V]) (c *cell[K, V], present *record[V]) {
 	var (
-		b     = o.shard(k.hash).install()
+		b     = o.shard(k.Hash).install()
 		heirs []*seat[K, V]
 	)
 	c = b.Compute(k, func(now *cell[K, V]) *cell[K, V] {
@@ -152,7 +152,7 @@ func (o *root[K, V]) kill(k hkey[K], c *cell[K, V], old *record[V]) bool {
 	if !c.rec.CompareAndSwap(old, dead) {
 		return false
 	}
-	b := o.shard(k.hash).table.Load()
+	b := o.shard(k.Hash).table.Load()
 	b.live.Add(-1)
 	o.bury(b, k, c, old, dead)
 	return true
@@ -165,7 +165,7 @@ func (o *root[K, V]) bury(b *body[K, V], k hkey[K], c *cell[K, V], old, dead *re
 	if needed := o.changed(k, old, dead); needed {
 		o.leave(k, c)
 	} else {
-		b.unlink(k, c, dead)
+		b.unlink(c, dead)
 	}
 	o.check(k, dead)
 }
@@ -181,7 +181,7 @@ func (o *root[K, V]) changed(k hkey[K], old, rec *record[V]) (needed bool) {
 	if o.rules != nil {
 		o.rules.drop(k, old.terms(), rec.terms())
 	}
-	o.shard(k.hash).tell(k)
+	o.shard(k.Hash).tell(k)
 	if a := o.audience.Load(); a != nil && o.announce(a, k) {
 		needed = true
 	}
@@ -196,11 +196,11 @@ func (o *root[K, V]) visit(f func(k hkey[K], c *cell[K, V], rec *record[V]) bool
 		if t == nil {
 			continue
 		}
-		for k, c := range t.All() {
+		for c := range t.All() {
 			// LP(All): the record is read.
 			// LP(Entries): the record is read.
 			rec := o.live(c.rec.Load())
-			if rec != nil && !f(k, c, rec) {
+			if rec != nil && !f(c.hkey, c, rec) {
 				return
 			}
 		}

@@ -44,7 +44,7 @@ func (c *Config[K, V]) rules() (*rules[K, V], error) {
 
 func (u *rules[K, V]) add(name string, unique bool, values func(K, V) []string) {
 	u.indexes = append(u.indexes, catalogue[K, V]{name, unique, values, table.New[hkey[string], shelf[K]](
-		func(v hkey[string], _ uint64) uint64 { return v.hash }, 0)})
+		func(v hkey[string], _ uint64) uint64 { return v.Hash }, 0)})
 }
 
 // number returns the number of an index, or -1.
@@ -57,7 +57,7 @@ func (u *rules[K, V]) number(name string) int {
 
 // term returns the term for a value of an index.
 func (u *rules[K, V]) term(index int, value string) term {
-	return term{index, hkey[string]{u.values.Hash(value), value}}
+	return term{index, hkey[string]{Hash: u.values.Hash(value), Key: value}}
 }
 
 // terms runs the user's functions on what is to be stored. It returns old if the

@@ -168,7 +168,7 @@ func (c *cell[K, V]) succeed(dead *cell[K, V]) []*seat[K, V] {
 // meanwhile will find that the watcher has gone, and do the same: see create.
 func (o *root[K, V]) unseat(s *seat[K, V]) {
 	for { // until no other seat comes or goes between looking and removing
-		c := o.shard(s.key.hash).load(s.key)
+		c := o.shard(s.key.Hash).load(s.key)
 		if c == nil {
 			return
 		}
@@ -199,7 +199,7 @@ func (o *root[K, V]) leave(k hkey[K], c *cell[K, V]) {
 // first and then reads what the others write, so that the last one finds all of
 // it.
 func (o *root[K, V]) tidy(k hkey[K]) {
-	c := o.shard(k.hash).load(k)
+	c := o.shard(k.Hash).load(k)
 	if c == nil {
 		return
 	}
@@ -217,6 +217,6 @@ func (o *root[K, V]) tidy(k hkey[K]) {
 		}
 	}
 	if rec.mark&datedBit == 0 || !o.settle(rec) {
-		o.shard(k.hash).table.Load().unlink(k, c, rec)
+		o.shard(k.Hash).table.Load().unlink(c, rec)
 	}
 }

@@ -10,6 +10,8 @@ import (
 // share a cache line, which may cost readers of a key whose neighbour changes
 // all the time, and keeps more of a large registry in the caches.
 type cell[K comparable, V any] struct {
+	hkey[K] // whose life it is
+
 	// rec is never nil once the cell is in a table. Writers of the key replace
 	// a live record by CAS; a dead one is final. Everybody reads.
 	rec atomics.Pointer[record[V]]
@@ -37,9 +39,7 @@ type shard[K comparable, V any] struct {
 // body is the table of a shard, and what creations and deletions write beside
 // it.
 type body[K comparable, V any] struct {
-	table.Table[hkey[K], cell[K, V]] // a pointer, which everybody reads
-
-	_ atomics.CacheLinePad
+	table.Cells[K, cell[K, V]] // ends with a line that who creates and deletes writes
 
 	// live is at least the number of live cells in the table, and more only by
 	// the creations and deletions in progress: a creator adds one before it
@@ -68,14 +68,14 @@ func (s *shard[K, V]) install() *body[K, V] {
 		return b
 	}
 	b := new(body[K, V])
-	b.Init(func(k hkey[K], _ uint64) uint64 { return k.hash }, 0)
+	b.Init()
 	s.table.CompareAndSwap(nil, b)
 	return s.table.Load()
 }
 
-// unlink takes the dead cell c of k out of the table, if no creator has
+// unlink takes the dead cell c out of the table, if no creator has
 // replaced it. Floor goes first, so that whoever finds k absent finds it raised.
-func (b *body[K, V]) unlink(k hkey[K], c *cell[K, V], dead *record[V]) {
+func (b *body[K, V]) unlink(c *cell[K, V], dead *record[V]) {
 	version := uint64(dead.version())
 	for { // until no other deleter raises it between the two lines
 		floor := b.floor.Load()
@@ -83,5 +83,5 @@ func (b *body[K, V]) unlink(k hkey[K], c *cell[K, V], dead *record[V]) {
 			break
 		}
 	}
-	b.CompareAndDelete(k, c)
+	b.CompareAndDelete(c)
 }

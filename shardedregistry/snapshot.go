@@ -84,7 +84,7 @@ func (s *Snapshot[K, V]) find(key K) (k hkey[K], rec *record[V]) {
 
 // entry returns what to hand out of the record of a key.
 func (s *Snapshot[K, V]) entry(k hkey[K], rec *record[V]) Entry[K, V] {
-	return Entry[K, V]{k.key, copied(s.clone, rec.value), rec.version()}
+	return Entry[K, V]{k.Key, copied(s.clone, rec.value), rec.version()}
 }
 
 // Len returns the number of keys.
@@ -95,7 +95,7 @@ func (s *Snapshot[K, V]) Len() int { return len(s.records) }
 func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for i, rec := range s.records {
-			if !yield(s.keys[i].key, copied(s.clone, rec.value)) {
+			if !yield(s.keys[i].Key, copied(s.clone, rec.value)) {
 				return
 			}
 		}

@@ -7,7 +7,7 @@ func (o *root[K, V]) draft(k hkey[K], taking bool, old *record[V], m mark, value
 	if o.rules == nil {
 		return bare(taking, old, m, value), nil
 	}
-	terms, err := o.rules.terms(k.key, value, old.terms())
+	terms, err := o.rules.terms(k.Key, value, old.terms())
 	if err != nil {
 		return nil, err
 	}

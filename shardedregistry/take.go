@@ -79,20 +79,21 @@ func (t *taker[K, V]) walk() {
 		if table == nil {
 			continue
 		}
-		for k, c := range table.All() {
+		for c := range table.All() {
 			switch {
 			case first:
-				t.keys.append(k)
+				t.keys.append(c.hkey)
 				t.sight = append(t.sight, sighting[K, V]{cell: c})
 			default:
-				t.meet(k, c)
+				t.meet(c)
 			}
 		}
 	}
 }
 
-// meet notes that k has the cell c, and is not called by the first walk.
-func (t *taker[K, V]) meet(k hkey[K], c *cell[K, V]) {
+// meet notes c, and is not called by the first walk.
+func (t *taker[K, V]) meet(c *cell[K, V]) {
+	k := c.hkey
 	if t.next == len(t.keys.keys) || t.keys.keys[t.next] != k {
 		var isNew bool
 		if t.next, isNew = t.keys.add(k); isNew {
@@ -153,7 +154,7 @@ func (t *taker[K, V]) clear(k hkey[K], s *sighting[K, V]) {
 	if s.quiet && s.cell.rec.Load() == s.head {
 		return
 	}
-	c := t.root.shard(k.hash).load(k) // s.cell may have been replaced
+	c := t.root.shard(k.Hash).load(k) // s.cell may have been replaced
 	if c == nil {
 		return
 	}

@@ -15,7 +15,7 @@ func (t term) compare(other term) int {
 	if c := cmp.Compare(t.index, other.index); c != 0 {
 		return c
 	}
-	return cmp.Compare(t.value.key, other.value.key)
+	return cmp.Compare(t.value.Key, other.value.Key)
 }
 
 // Where there are rules, each live record that a cell holds is the first field

@@ -31,7 +31,7 @@ func (u *rules[K, V]) enter(terms, others []term) (held gateSet) {
 	}
 	missing(terms, others, func(t term) {
 		if u.indexes[t.index].unique {
-			held |= 1 << (t.value.hash % uint64(len(u.gates)))
+			held |= 1 << (t.value.Hash % uint64(len(u.gates)))
 		}
 	})
 	for rest := held; rest != 0; rest &= rest - 1 {
@@ -55,7 +55,7 @@ type rival[K comparable] struct {
 
 // taken returns the error for who wants what a rival has.
 func (u *rules[K, V]) taken(by *rival[K]) error {
-	return &UniqueError{Index: u.indexes[by.term.index].name, Value: by.term.value.key, Key: by.key.key}
+	return &UniqueError{Index: u.indexes[by.term.index].name, Value: by.term.value.Key, Key: by.key.Key}
 }
 
 // rival returns a key that has one of those unique values among terms that are

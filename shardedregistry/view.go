@@ -140,8 +140,11 @@ func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	e, err := p.update(fn)
-	return v.entry(e), err
+	rec, err := p.update(fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return v.entry(p.root.entry(p.key, rec)), nil
 }
 
 // UpdateIf is [Registry.UpdateIf] within the namespace.
@@ -181,8 +184,11 @@ func (v View[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	e, err := p.upsert(fn)
-	return v.entry(e), err
+	rec, err := p.upsert(fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return v.entry(p.root.entry(p.key, rec)), nil
 }
 
 // Delete is [Registry.Delete] within the namespace.
@@ -231,7 +237,7 @@ func (v View[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 }
 
 // has reports whether k belongs to the namespace.
-func (v View[K, V]) has(k hkey[Scoped[K]]) bool { return k.key.Space == v.space }
+func (v View[K, V]) has(k hkey[Scoped[K]]) bool { return k.Key.Space == v.space }
 
 // All is [Registry.All] within the namespace. The loop looks at the keys of all
 // namespaces.

@@ -124,6 +124,6 @@ func (o *root[K, V]) ring(k hkey[K]) {
 func (o *root[K, V]) installRooms() {
 	if o.rooms.Load() == nil {
 		o.rooms.CompareAndSwap(nil, table.New[hkey[K], room](
-			func(k hkey[K], _ uint64) uint64 { return k.hash }, 0))
+			func(k hkey[K], _ uint64) uint64 { return k.Hash }, 0))
 	}
 }

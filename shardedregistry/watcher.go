@@ -134,7 +134,7 @@ func (w *watcher[K, V]) sleep(ctx context.Context) {
 // its deleter has put down a slip, and then until that is done.
 func (w *watcher[K, V]) look(p *slip[K, V]) (e Event[K, V], isNew bool) {
 	s := p.seat
-	c := w.root.shard(s.key.hash).load(s.key)
+	c := w.root.shard(s.key.Hash).load(s.key)
 	if c == nil || !c.side.Load().has(s) {
 		return e, false
 	}
@@ -151,7 +151,7 @@ func (w *watcher[K, V]) look(p *slip[K, V]) (e Event[K, V], isNew bool) {
 	}
 	known := alive || s.shown || w.base == nil
 	s.last, s.shown = rec.version(), alive
-	e = Event[K, V]{Key: s.key.key, Version: rec.version(), Deleted: !alive}
+	e = Event[K, V]{Key: s.key.Key, Version: rec.version(), Deleted: !alive}
 	if alive {
 		e.Value = w.root.out(s.key, rec)
 	}
@@ -173,7 +173,7 @@ func (w *watcher[K, V]) keep(s *seat[K, V]) {
 	if len(w.seats) >= w.sweep {
 		kept := w.seats[:0]
 		for _, s := range w.seats {
-			if c := w.root.shard(s.key.hash).load(s.key); c != nil && c.side.Load().has(s) {
+			if c := w.root.shard(s.key.Hash).load(s.key); c != nil && c.side.Load().has(s) {
 				kept = append(kept, s)
 			}
 		}
