@@ -15,7 +15,10 @@ import (
 )
 
 // cell is what tables hold here. Cells are identities, and numbered.
-type cell struct{ n int }
+type cell struct {
+	table.Node[int] // set where the table asks for that
+	n               int
+}
 
 // cells is what is used of a table.
 type cells interface {
@@ -81,9 +84,9 @@ func tableTrial(fresh func() cells) func(*rand.Rand) history.Trial[int] {
 		tab := fresh()
 		work := func(c *history.Client[int]) {
 			var held [keys]*cell // what the client knows of the keys
-			made := &cell{100 * c.ID}
+			made := &cell{n: 100 * c.ID}
 			op := func(k int) {
-				made = &cell{made.n + 1}
+				made = &cell{n: made.n + 1}
 				e := tableEvent{old: number(held[k]), new: made.n}
 				from := c.Now()
 				switch c.IntN(7) {
@@ -139,7 +142,7 @@ func tableTrial(fresh func() cells) func(*rand.Rand) history.Trial[int] {
 // tableTide moves the tide, whose keys only the client uses.
 func tableTide(c *history.Client[int], tab cells) {
 	c.Tide(func(k int) {
-		if _, loaded := tab.LoadOrStore(k, &cell{k}); loaded {
+		if _, loaded := tab.LoadOrStore(k, &cell{n: k}); loaded {
 			c.Errorf("the key %d was there before it was stored", k)
 		}
 	}, func(k int) {
@@ -159,6 +162,55 @@ func TestTableHistories(t *testing.T) {
 	cover.Require(t, "Load false", "LoadOrStore false", "LoadOrStore true", "Swap false", "LoadAndDelete false",
 		"CompareAndSwap false", "CompareAndSwap true", "CompareAndDelete false", "CompareAndDelete true", "Compute false")
 	cover.RequireResizes(t)
+}
+
+// The same of the table whose cells hold their keys.
+func TestLinesHistories(t *testing.T) {
+	cover := history.Check(t, tableTrial(func() cells {
+		l := &lines{seed: maphash.MakeSeed()}
+		l.Init(0)
+		return l
+	}))
+	cover.Require(t, "Load false", "LoadOrStore false", "LoadOrStore true", "Swap false", "LoadAndDelete false",
+		"CompareAndSwap false", "CompareAndSwap true", "CompareAndDelete false", "CompareAndDelete true", "Compute false")
+	cover.RequireResizes(t)
+}
+
+// lines is a table.Lines in the form of the other.
+type lines struct {
+	table.Lines[int, cell]
+	seed maphash.Seed
+}
+
+func (l *lines) node(k int) table.Node[int] {
+	return table.Node[int]{Hash: maphash.Comparable(l.seed, k), Key: k}
+}
+
+// of gives e, which nobody else knows, the key k.
+func (l *lines) of(k int, e *cell) *cell {
+	e.Node = l.node(k)
+	return e
+}
+
+func (l *lines) Load(k int) *cell                         { return l.Lines.Load(l.node(k)) }
+func (l *lines) LoadOrStore(k int, e *cell) (*cell, bool) { return l.Lines.LoadOrStore(l.of(k, e)) }
+func (l *lines) Swap(k int, e *cell) *cell                { return l.Lines.Swap(l.of(k, e)) }
+func (l *lines) LoadAndDelete(k int) *cell                { return l.Lines.LoadAndDelete(l.node(k)) }
+func (l *lines) CompareAndSwap(k int, old, e *cell) bool {
+	return old != nil && l.Lines.CompareAndSwap(old, l.of(k, e))
+}
+func (l *lines) CompareAndDelete(_ int, old *cell) bool {
+	return old != nil && l.Lines.CompareAndDelete(old)
+}
+
+func (l *lines) Compute(k int, f func(now *cell) *cell) *cell {
+	return l.Lines.Compute(l.node(k), func(now *cell) *cell {
+		e := f(now)
+		if e != nil && e != now {
+			l.of(k, e)
+		}
+		return e
+	})
 }
 
 func TestBrokenTableHistories(t *testing.T) {

@@ -57,13 +57,13 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 			if _, ok := found[k]; ok || asked[k] {
 				continue // repeated
 			}
-			e := r.entries.Load(k) // LP(GetOrCreateMany): a hit
+			e := r.find(k) // LP(GetOrCreateMany): a hit
 			if e != nil {
 				if v, ok := e.use(); ok {
 					found[k] = v
 					continue
 				}
-				e = r.current(k, e)
+				e = r.current(e)
 			}
 			if asked == nil {
 				asked, b.places = make(map[K]bool, len(left)), make([]place[K, V], 0, len(left))
@@ -110,7 +110,7 @@ type batch[K comparable, V any] struct {
 // place is a key of a batch, and the entry that has its outcome.
 type place[K comparable, V any] struct {
 	key   K
-	entry *entry[V] // nil: not yet known
+	entry *entry[K, V] // nil: not yet known
 	who   caller
 }
 
@@ -132,7 +132,7 @@ func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context) {
 			continue
 		}
 		both := new(struct {
-			phase[V]
+			phase[K, V]
 			share
 		})
 		p := &both.phase

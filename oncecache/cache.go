@@ -22,9 +22,8 @@ type Cache[K comparable, V any] struct {
 // root is the cache proper. It never changes, but that Close puts an empty one
 // in its place.
 type root[K comparable, V any] struct {
-	entries table.Table[K, entry[V]] // by value: a hit loads one pointer less
-	keys    table.Keys[K]
-	hash    table.Hash[K]
+	keys table.Keys[K]
+	hash table.Hash[K]
 
 	before *root[K, V] // what this root took the place of; nil if not closed
 	books  *books      // the same as that of before
@@ -47,6 +46,9 @@ type root[K comparable, V any] struct {
 
 	seat  crew // what a caller takes that wants a lease
 	extra crew // kept, if Config.KeepCreating
+
+	entries table.Cells[K, entry[K, V]] // ends with a line that who inserts and removes writes
+	_       atomics.CacheLinePad
 }
 
 // New returns an empty cache, or an error that names the setting at fault.
@@ -75,7 +77,7 @@ func newRoot[K comparable, V any](config Config[K, V]) *root[K, V] {
 		close: config.Close, errorTTL: config.ErrorTTL, createTimeout: config.CreateTimeout, onLeak: config.OnLeak,
 	}
 	r.hash = r.keys.Hasher("oncecache")
-	r.entries = *table.New[K, entry[V]](r.hash, config.SizeHint)
+	r.entries.Init(config.SizeHint)
 	r.fails = r.errorTTL != nil || r.createTimeout > 0
 	if r.close != nil {
 		r.seat = callerAndLease
@@ -96,6 +98,12 @@ func (c *Cache[K, V]) shared() *root[K, V] {
 	}
 	return c.install()
 }
+
+// at returns k as the table has it. It panics if k cannot be compared.
+func (r *root[K, V]) at(k K) table.Node[K] { return table.Node[K]{Hash: r.hash(k, 0), Key: k} }
+
+// find returns the entry of k, or nil.
+func (r *root[K, V]) find(k K) *entry[K, V] { return r.entries.Load(r.at(k)) }
 
 func (c *Cache[K, V]) install() *root[K, V] {
 	c.root.CompareAndSwap(nil, newRoot(Config[K, V]{}))
@@ -148,7 +156,7 @@ func (c *Cache[K, V]) GetOrCreate(k K, create func() (V, error)) (V, error) {
 		panic("oncecache: nil create function")
 	}
 	if r := c.root.Load(); r != nil {
-		if e := r.entries.Load(k); e != nil { // LP(GetOrCreate): a hit
+		if e := r.find(k); e != nil { // LP(GetOrCreate): a hit
 			if v, ok := e.use(); ok {
 				return v, nil
 			}
@@ -164,7 +172,7 @@ func (c *Cache[K, V]) GetOrCreate(k K, create func() (V, error)) (V, error) {
 // Get is wait-free. It takes effect when k is looked up, or when a value that
 // was being created then is published.
 func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
-	e := c.shared().entries.Load(k) // LP(Get): absent, ready, or being created
+	e := c.shared().find(k) // LP(Get): absent, ready, or being created
 	if e == nil {
 		return v, false
 	}
@@ -222,9 +230,9 @@ func (c *Cache[K, V]) each(yield func(K, V) bool) {
 	if r == nil {
 		return
 	}
-	for k, e := range r.entries.All() { // LP(All)
+	for e := range r.entries.All() { // LP(All)
 		v, ok := e.get()
-		if ok && !yield(k, v) {
+		if ok && !yield(e.Key, v) {
 			return
 		}
 	}

@@ -69,33 +69,33 @@ func (r *root[K, V]) drain() {
 			r.drain() // a Close function called runtime.Goexit
 		}
 	}()
-	for k := range r.entries.All() {
-		if e := r.entries.LoadAndDelete(k); e != nil {
-			r.expel(k, e)
+	for found := range r.entries.All() {
+		if e := r.entries.LoadAndDelete(found.Node); e != nil {
+			r.expel(e)
 		}
 	}
 	drained = true
 }
 
 // expel ends e, which Close has taken out of the table.
-func (r *root[K, V]) expel(k K, e *entry[V]) {
+func (r *root[K, V]) expel(e *entry[K, V]) {
 	p := e.state.Load()
-	if p.creating() && e.state.CompareAndSwap(p, &phase[V]{err: ErrClosed}) { // LP(GetOrCreate): caught by Close
+	if p.creating() && e.state.CompareAndSwap(p, &phase[K, V]{err: ErrClosed}) { // LP(GetOrCreate): caught by Close
 		r.books.finish(oneCreating)
 		p.end()
 		p.callOff(ErrClosed)
 		return
 	}
-	r.retire(k, e)
+	r.retire(e)
 }
 
 // retire follows the removal of e from the table by its caller: it closes the
 // value, if it is to be closed, or leaves that to those who use it.
-func (r *root[K, V]) retire(k K, e *entry[V]) { r.release(k, e, r.leave(e)) }
+func (r *root[K, V]) retire(e *entry[K, V]) { r.release(e, r.leave(e)) }
 
 // leave is the first half of retire: it takes e off the books. It returns the
 // state of e if release needs it.
-func (r *root[K, V]) leave(e *entry[V]) *phase[V] {
+func (r *root[K, V]) leave(e *entry[K, V]) *phase[K, V] {
 	if r.close == nil && r.errorTTL == nil && r.order == nil {
 		return nil
 	}
@@ -105,9 +105,9 @@ func (r *root[K, V]) leave(e *entry[V]) *phase[V] {
 }
 
 // release is the second half, which may run user code.
-func (r *root[K, V]) release(k K, e *entry[V], p *phase[V]) {
+func (r *root[K, V]) release(e *entry[K, V], p *phase[K, V]) {
 	if r.close != nil && p.ready() && p.leases.kill() {
-		r.dispose(k, e.value)
+		r.dispose(e.Key, e.value)
 	}
 }
 

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// maxSizeHint keeps the number of buckets, about SizeHint/4 rounded up to a
-// power of two, within the 32 bits that the table counts them in: 2³⁰. Where
-// the address space has 32 bits too, it keeps the buckets, 64 bytes each,
-// within half a gigabyte of it: 2²⁴.
+// maxSizeHint keeps the table, a bucket of 64 bytes for two and a half keys, their
+// number rounded up to a power of two, within 32 gigabytes: 2³⁰. Where the
+// address space has 32 bits, it keeps it within half a gigabyte of it: 2²⁴.
 const maxSizeHint = 1 << (18 + 6*(bits.UintSize/32))
 
 // Config holds the settings of a [Cache]. Its zero value holds the defaults,

@@ -47,9 +47,9 @@ func (c *Cache[K, V]) GetOrCreateContext(ctx context.Context, k K, create func(c
 	if create == nil {
 		panic("oncecache: nil create function")
 	}
-	var e *entry[V]
+	var e *entry[K, V]
 	if r := c.root.Load(); r != nil {
-		if e = r.entries.Load(k); e != nil { // LP(GetOrCreateContext): a hit
+		if e = r.find(k); e != nil { // LP(GetOrCreateContext): a hit
 			if v, ok := e.use(); ok {
 				return v, nil
 			}
@@ -63,7 +63,7 @@ func (c *Cache[K, V]) GetOrCreateContext(ctx context.Context, k K, create func(c
 }
 
 // slowContext is slow for callers with a context.
-func (c *Cache[K, V]) slowContext(ctx context.Context, k K, e *entry[V], create func(context.Context, K) (V, error), seat crew) (*entry[V], *atomics.Int64, error) {
+func (c *Cache[K, V]) slowContext(ctx context.Context, k K, e *entry[K, V], create func(context.Context, K) (V, error), seat crew) (*entry[K, V], *atomics.Int64, error) {
 	r := c.shared()
 	for {
 		if err := ctx.Err(); err != nil {
@@ -73,10 +73,10 @@ func (c *Cache[K, V]) slowContext(ctx context.Context, k K, e *entry[V], create 
 		if who.part = partOf(ctx); who.part != nil {
 			who.key = k
 		}
-		var last *entry[V]
+		var last *entry[K, V]
 		var held *atomics.Int64
 		var err error
-		if e = r.current(k, e); e != nil {
+		if e = r.current(e); e != nil {
 			last, held, err = e.outcome(&who)
 		} else {
 			last, held, err = c.attempt(r, k, create, &who)
@@ -90,10 +90,10 @@ func (c *Cache[K, V]) slowContext(ctx context.Context, k K, e *entry[V], create 
 
 // attempt returns the outcome of the entry of k, and creates it if there is
 // none.
-func (c *Cache[K, V]) attempt(r *root[K, V], k K, create func(context.Context, K) (V, error), who *caller) (*entry[V], *atomics.Int64, error) {
+func (c *Cache[K, V]) attempt(r *root[K, V], k K, create func(context.Context, K) (V, error), who *caller) (*entry[K, V], *atomics.Int64, error) {
 	ctx := who.ctx
 	both := new(struct {
-		phase[V]
+		phase[K, V]
 		scope
 	})
 	p, own := &both.phase, &both.scope
@@ -145,7 +145,7 @@ func (c *Cache[K, V]) Wait(ctx context.Context, k K) (v V, err error) {
 		panic("oncecache: nil context")
 	}
 	r := c.shared()
-	e := r.entries.Load(k) // LP(Wait): a hit, or absent
+	e := r.find(k) // LP(Wait): a hit, or absent
 	if e == nil {
 		if r.before != nil {
 			return v, ErrClosed
@@ -155,7 +155,7 @@ func (c *Cache[K, V]) Wait(ctx context.Context, k K) (v V, err error) {
 	if v, ok := e.use(); ok {
 		return v, nil
 	}
-	if e = r.current(k, e); e == nil {
+	if e = r.current(e); e == nil {
 		return v, ErrNotFound
 	}
 	if err := ctx.Err(); err != nil {

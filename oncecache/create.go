@@ -11,10 +11,10 @@ import (
 // slow is GetOrCreate for a key that has no value. E is the entry that was
 // found, or nil. The function is called here and kept nowhere, so that a
 // closure stays on its caller's stack.
-func (c *Cache[K, V]) slow(k K, e *entry[V], create func() (V, error)) (v V, err error) {
+func (c *Cache[K, V]) slow(k K, e *entry[K, V], create func() (V, error)) (v V, err error) {
 	r, who := c.shared(), caller{seat: oneCaller}
 	for {
-		if e = r.current(k, e); e == nil {
+		if e = r.current(e); e == nil {
 			e = c.lead(r, k, create)
 		}
 		last, _, err := e.outcome(&who)
@@ -35,8 +35,8 @@ func (c *Cache[K, V]) slow(k K, e *entry[V], create func() (V, error)) (v V, err
 // goroutine has: a thousand who come at once would all have to grow theirs.
 //
 //go:noinline
-func (c *Cache[K, V]) lead(r *root[K, V], k K, create func() (V, error)) *entry[V] {
-	p := new(phase[V])
+func (c *Cache[K, V]) lead(r *root[K, V], k K, create func() (V, error)) *entry[K, V] {
+	p := new(phase[K, V])
 	p.by = goid.Token()
 	e, mine := c.enter(r, k, p)
 	if mine {
@@ -48,10 +48,10 @@ func (c *Cache[K, V]) lead(r *root[K, V], k K, create func() (V, error)) *entry[
 
 // enter returns an entry whose outcome the caller of k gets. Mine tells whether
 // the caller must create it first: then p is its phase.
-func (c *Cache[K, V]) enter(r *root[K, V], k K, p *phase[V]) (e *entry[V], mine bool) {
-	e = new(entry[V])
+func (c *Cache[K, V]) enter(r *root[K, V], k K, p *phase[K, V]) (e *entry[K, V], mine bool) {
+	e = &entry[K, V]{Node: r.at(k)}
 	if r.before != nil {
-		e.state.Store(&phase[V]{err: ErrClosed}) // LP(GetOrCreate): closed
+		e.state.Store(&phase[K, V]{err: ErrClosed}) // LP(GetOrCreate): closed
 		return e, false
 	}
 	p.since = r.now()
@@ -63,11 +63,11 @@ func (c *Cache[K, V]) enter(r *root[K, V], k K, p *phase[V]) (e *entry[V], mine 
 		begun = onePending
 	} else {
 		for {
-			now, loaded := r.entries.LoadOrStore(k, e)
+			now, loaded := r.entries.LoadOrStore(e)
 			if !loaded {
 				break
 			}
-			if now = r.current(k, now); now != nil {
+			if now = r.current(now); now != nil {
 				return now, false
 			}
 			// It was a failure, which is gone now.
@@ -86,9 +86,9 @@ func (c *Cache[K, V]) enter(r *root[K, V], k K, p *phase[V]) (e *entry[V], mine 
 type creation[K comparable, V any] struct {
 	root  *root[K, V]
 	key   K
-	entry *entry[V] // where it began, and lands unless Delete moves it
-	phase *phase[V] // made with the entry
-	stop  func()    // the timer of Config.CreateTimeout; nil: there is none
+	entry *entry[K, V] // where it began, and lands unless Delete moves it
+	phase *phase[K, V] // made with the entry
+	stop  func()       // the timer of Config.CreateTimeout; nil: there is none
 
 	thrown PanicError // how the function ended, on a goroutine of its own
 }
@@ -181,7 +181,7 @@ func (n *creation[K, V]) follow(v V, l landing) {
 // that whoever knows of it and calls again starts anew, unless the failure is
 // kept.
 func (n *creation[K, V]) conclude(end ending[V]) (l landing) {
-	r, k, e, p := n.root, n.key, n.entry, n.phase
+	r, e, p := n.root, n.entry, n.phase
 	if n.stop != nil {
 		n.stop()
 	}
@@ -195,7 +195,7 @@ func (n *creation[K, V]) conclude(end ending[V]) (l landing) {
 			end.err, end.until = blamed, 0
 		}
 		if end.until == 0 {
-			r.entries.CompareAndDelete(k, e) // LP(GetOrCreate): a failure, unless the entry was removed
+			r.entries.CompareAndDelete(e) // LP(GetOrCreate): a failure, unless the entry was removed
 		}
 	} else {
 		e.value = end.value
@@ -241,7 +241,7 @@ func (n *creation[K, V]) conclude(end ending[V]) (l landing) {
 // forgotten ends a flight that Delete has moved to an entry which only its
 // callers reach, and where nobody but the creator writes, or the timer. It fails
 // if that is not what has become of the flight.
-func (n *creation[K, V]) forgotten(moved *phase[V], end ending[V], who crew) bool {
+func (n *creation[K, V]) forgotten(moved *phase[K, V], end ending[V], who crew) bool {
 	m := moved.to
 	if m == nil || m.state.Load() != n.phase {
 		return false
@@ -266,22 +266,22 @@ func (c crew) blame() error {
 }
 
 // outcome returns what the state of an entry becomes when its creation ends.
-func (n *creation[K, V]) outcome(end ending[V], who crew, inTable bool) *phase[V] {
+func (n *creation[K, V]) outcome(end ending[V], who crew, inTable bool) *phase[K, V] {
 	r := n.root
 	var m *mark
 	if inTable && (end.err == nil || end.until != 0) {
 		m = r.stand(n.key, n.entry)
 	}
 	if end.err != nil {
-		return &phase[V]{err: end.err, until: end.until, mark: m}
+		return &phase[K, V]{err: end.err, until: end.until, mark: m}
 	}
 	if r.close == nil {
 		if m == nil {
 			return nil
 		}
-		return &phase[V]{mark: m}
+		return &phase[K, V]{mark: m}
 	}
-	p := newLeased[V](m)
+	p := newLeased[K, V](m)
 	if inTable {
 		p.leases.live(who.leases())
 	} else {

@@ -53,7 +53,7 @@ type standing[K comparable, V any] struct {
 	mark // first, so that a *mark can be converted back
 
 	key   K
-	entry *entry[V]
+	entry *entry[K, V]
 
 	// What follows is under order.mu.
 	newer, older *standing[K, V]
@@ -87,7 +87,7 @@ type order[K comparable, V any] struct {
 type sweeper struct{ stop func() }
 
 // stand returns the mark of a new entry, or nil if the cache has no order.
-func (r *root[K, V]) stand(k K, e *entry[V]) *mark {
+func (r *root[K, V]) stand(k K, e *entry[K, V]) *mark {
 	if r.order == nil {
 		return nil
 	}
@@ -103,7 +103,7 @@ func standingOf[K comparable, V any](m *mark) *standing[K, V] {
 
 // settled follows the end of a creation, or Set, that has left an entry in the
 // table: the entry takes its place in the order, and others may have to go.
-func (r *root[K, V]) settled(e *entry[V]) {
+func (r *root[K, V]) settled(e *entry[K, V]) {
 	if r.order == nil {
 		return
 	}
@@ -125,11 +125,11 @@ func (r *root[K, V]) evict(out []*standing[K, V]) (evicted int) {
 }
 
 func (r *root[K, V]) evictOne(s *standing[K, V]) bool {
-	if !r.entries.CompareAndDelete(s.key, s.entry) {
+	if !r.entries.CompareAndDelete(s.entry) {
 		return false
 	}
 	r.books.evicted.Add(1)
-	r.retire(s.key, s.entry)
+	r.retire(s.entry)
 	return true
 }
 
@@ -296,8 +296,8 @@ func (r *root[K, V]) expireAll() (removed int) {
 	if r.books.kept.Load() == 0 {
 		return 0
 	}
-	for k, e := range r.entries.All() {
-		if p := e.state.Load(); p.kept() && p.until <= r.now() && r.expire(k, e) {
+	for e := range r.entries.All() {
+		if p := e.state.Load(); p.kept() && p.until <= r.now() && r.expire(e) {
 			removed++
 		}
 	}

@@ -5,8 +5,9 @@ import "context"
 // StartSet does the first step of Set for a key that is present, and returns
 // the second.
 func StartSet[K comparable, V any](c *Cache[K, V], k K, v V) (finish func() (V, bool)) {
-	r, n := c.shared(), &entry[V]{value: v}
-	e := r.entries.Swap(k, n)
+	r := c.shared()
+	n := &entry[K, V]{Node: r.at(k), value: v}
+	e := r.entries.Swap(n)
 	return func() (V, bool) { return r.replaced(e, n) }
 }
 
@@ -14,14 +15,14 @@ func StartSet[K comparable, V any](c *Cache[K, V], k K, v V) (finish func() (V, 
 // returns the second.
 func StartDelete[K comparable, V any](c *Cache[K, V], k K) (finish func() (V, bool)) {
 	r := c.shared()
-	e := r.entries.LoadAndDelete(k)
+	e := r.entries.LoadAndDelete(r.at(k))
 	return func() (V, bool) { return c.removed(r, e) }
 }
 
 // StartGet does the first step of Get for a key that is present, and returns
 // the second.
 func StartGet[K comparable, V any](c *Cache[K, V], k K) (finish func() (V, bool)) {
-	return c.shared().entries.Load(k).get
+	return c.shared().find(k).get
 }
 
 // Creating returns the counter of entries that are being created, and the

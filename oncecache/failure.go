@@ -42,11 +42,11 @@ func (r *root[K, V]) ending(k K, v V, err error) ending[V] {
 
 // kept reports whether p is that of a failure that stays in the table until
 // somebody takes it out, who then also takes it off the tally.
-func (p *phase[V]) kept() bool { return p != nil && p.until != 0 }
+func (p *phase[K, V]) kept() bool { return p != nil && p.until != 0 }
 
 // current returns e, which was found in the table, or nil if it was nil or is a
 // failure that is over; then it is out of the table.
-func (r *root[K, V]) current(k K, e *entry[V]) *entry[V] {
+func (r *root[K, V]) current(e *entry[K, V]) *entry[K, V] {
 	if e == nil {
 		return nil
 	}
@@ -54,13 +54,13 @@ func (r *root[K, V]) current(k K, e *entry[V]) *entry[V] {
 	if p == nil || p.err == nil || p.until == forever || p.until != 0 && r.now() < p.until {
 		return e
 	}
-	r.expire(k, e)
+	r.expire(e)
 	return nil
 }
 
 // expire takes a failure out of the table, if it is still there.
-func (r *root[K, V]) expire(k K, e *entry[V]) (removed bool) {
-	if removed = r.entries.CompareAndDelete(k, e); removed {
+func (r *root[K, V]) expire(e *entry[K, V]) (removed bool) {
+	if removed = r.entries.CompareAndDelete(e); removed {
 		r.left(e.state.Load())
 	}
 	return removed
@@ -69,7 +69,7 @@ func (r *root[K, V]) expire(k K, e *entry[V]) (removed bool) {
 // left follows the removal of an entry from the table by its caller, who has
 // then read p as its state. A failure that was kept counts as being created
 // until then.
-func (r *root[K, V]) left(p *phase[V]) {
+func (r *root[K, V]) left(p *phase[K, V]) {
 	if p.kept() {
 		r.books.kept.Add(-1)
 		r.books.finish(oneCreating)
@@ -82,8 +82,8 @@ func (r *root[K, V]) left(p *phase[V]) {
 // watch starts the timer of a creation.
 func (n *creation[K, V]) watch() {
 	if r := n.root; r.createTimeout > 0 {
-		k, e, p := n.key, n.entry, n.phase
-		n.stop = atomics.After(r.createTimeout, func() { r.overdue(k, e, p) })
+		e, p := n.entry, n.phase
+		n.stop = atomics.After(r.createTimeout, func() { r.overdue(e, p) })
 	}
 }
 
@@ -92,10 +92,10 @@ func (n *creation[K, V]) watch() {
 //
 // The entry may be in the table for a moment when its failure is known already.
 // Whoever finds it there helps to take it out; see current.
-func (r *root[K, V]) overdue(k K, e *entry[V], p *phase[V]) {
-	failed := &phase[V]{err: ErrCreateTimeout}
+func (r *root[K, V]) overdue(e *entry[K, V], p *phase[K, V]) {
+	failed := &phase[K, V]{err: ErrCreateTimeout}
 	if e.state.CompareAndSwap(p, failed) { // LP(GetOrCreate): timed out
-		r.entries.CompareAndDelete(k, e)
+		r.entries.CompareAndDelete(e)
 		r.books.finish(oneCreating)
 	} else if m := e.state.Load(); m == nil || m.to == nil || !m.to.state.CompareAndSwap(p, failed) {
 		return // it has ended

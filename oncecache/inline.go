@@ -1,6 +1,9 @@
 package oncecache
 
-import "github.com/latchfree/latchfree/internal/atomics"
+import (
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/table"
+)
 
 var _ = inlined
 
@@ -10,4 +13,5 @@ func inlined(b *atomics.Bool, i *atomics.Uint32, n *atomics.Int64, w *atomics.Ui
 	atomics.InlineUint32(i)
 	atomics.InlineInt64(n)
 	atomics.InlineUint64(w)
+	table.InlineTags(w.Load())
 }

@@ -15,7 +15,7 @@ import (
 type Lease[K comparable, V any] struct {
 	_ atomics.NoCopy
 
-	entry *entry[V]      // nil: released
+	entry *entry[K, V]   // nil: released
 	held  *atomics.Int64 // the word in which the lease is counted; nil: nothing is closed
 	root  *root[K, V]
 	key   K
@@ -51,7 +51,7 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 		panic("oncecache: nil create function")
 	}
 	r := c.shared()
-	e := r.entries.Load(k) // LP(Acquire): a hit, if the value can be held
+	e := r.find(k) // LP(Acquire): a hit, if the value can be held
 	if e != nil {
 		p := e.state.Load()
 		if p == nil || p.leases == nil && p.ready() { // nothing is closed
@@ -125,8 +125,8 @@ func (l *Lease[K, V]) Release() {
 // entry is removed, or when another one is found in its place.
 func (l *Lease[K, V]) Discard() {
 	e := l.entry
-	if e != nil && l.root.entries.CompareAndDelete(l.key, e) { // LP(Discard)
-		l.root.retire(l.key, e)
+	if e != nil && l.root.entries.CompareAndDelete(e) { // LP(Discard)
+		l.root.retire(e)
 	}
 	l.Release()
 }

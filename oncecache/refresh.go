@@ -35,7 +35,7 @@ func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Cont
 		panic("oncecache: nil create function")
 	}
 	r := c.shared()
-	e := r.entries.Load(k)
+	e := r.find(k)
 	if r.before != nil || e == nil || !e.state.Load().ready() {
 		return c.GetOrCreateContext(ctx, k, create)
 	}
@@ -47,7 +47,7 @@ func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Cont
 		if err != nil {
 			return v, err
 		}
-		got := made.(renewal[V])
+		got := made.(renewal[K, V])
 		if got.ended && c.root.Load() != r {
 			return v, ErrClosed // Close is about to say so
 		}
@@ -60,16 +60,16 @@ func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Cont
 }
 
 // renewal is what the callers of Refresh get.
-type renewal[V any] struct {
+type renewal[K comparable, V any] struct {
 	value V
-	entry *entry[V] // in which the renewal has put it; nil: it was overtaken
-	ended bool      // it was too late for the value to be kept
+	entry *entry[K, V] // in which the renewal has put it; nil: it was overtaken
+	ended bool         // it was too late for the value to be kept
 }
 
 // makeAnew is the function of a renewal.
 func (r *root[K, V]) makeAnew(ctx context.Context, k K, create func(context.Context, K) (V, error)) (any, error) {
 	renewals := r.renewing().shared()
-	e := r.entries.Load(k)
+	e := r.find(k)
 	if e != nil && !e.state.Load().ready() {
 		e = nil // deleted meanwhile, and asked for again
 	}
@@ -84,11 +84,11 @@ func (r *root[K, V]) makeAnew(ctx context.Context, k K, create func(context.Cont
 			r.books.begin(onePending)
 			part.then = func() { r.dispose(k, v) }
 		}
-		return renewal[V]{value: v, ended: true}, nil
+		return renewal[K, V]{value: v, ended: true}, nil
 	}
-	var got renewal[V]
+	var got renewal[K, V]
 	got, part.then = r.renew(k, e, v)
-	if renewals.entries.CompareAndDelete(k, own) {
+	if renewals.entries.CompareAndDelete(own) {
 		r.renewing().removed(renewals, own) // before this is known, so that whoever knows of it starts anew
 	}
 	return got, nil
@@ -97,19 +97,19 @@ func (r *root[K, V]) makeAnew(ctx context.Context, k K, create func(context.Cont
 // renew puts v in the place of the value of e, which the key had when Refresh
 // began to make v, unless that has been replaced or removed, and returns what
 // the callers of Refresh get. Then runs the Close functions that follow.
-func (r *root[K, V]) renew(k K, e *entry[V], v V) (got renewal[V], then func()) {
+func (r *root[K, V]) renew(k K, e *entry[K, V], v V) (got renewal[K, V], then func()) {
 	if r.close != nil {
 		r.books.begin(onePending)
 	}
 	n := r.newEntry(k, v)
-	if e != nil && r.entries.CompareAndSwap(k, e, n) { // LP(Refresh)
-		return renewal[V]{value: v, entry: n}, func() {
-			defer r.release(k, e, r.leave(e)) // as Set does
+	if e != nil && r.entries.CompareAndSwap(e, n) { // LP(Refresh)
+		return renewal[K, V]{value: v, entry: n}, func() {
+			defer r.release(e, r.leave(e)) // as Set does
 			r.settled(n)
 		}
 	}
 	got.value = v
-	if now := r.entries.Load(k); now != nil {
+	if now := r.find(k); now != nil {
 		if other, ok := now.get(); ok {
 			got.value = other
 		}
@@ -121,8 +121,8 @@ func (r *root[K, V]) renew(k K, e *entry[V], v V) (got renewal[V], then func()) 
 }
 
 // createdBy returns the entry of k if f, and no later flight, creates it.
-func (r *root[K, V]) createdBy(k K, f *flight) *entry[V] {
-	if e := r.entries.Load(k); e != nil {
+func (r *root[K, V]) createdBy(k K, f *flight) *entry[K, V] {
+	if e := r.find(k); e != nil {
 		if p := e.state.Load(); p.creating() && &p.flight == f {
 			return e
 		}

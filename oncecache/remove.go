@@ -10,18 +10,18 @@ package oncecache
 // one bucket. It takes effect when the entry is removed, or not found.
 func (c *Cache[K, V]) Delete(k K) (old V, deleted bool) {
 	r := c.shared()
-	e := r.entries.LoadAndDelete(k) // LP(Delete)
+	e := r.entries.LoadAndDelete(r.at(k)) // LP(Delete)
 	if e == nil {
 		return old, false
 	}
 	old, deleted = c.removed(r, e)
-	r.retire(k, e)
+	r.retire(e)
 	return old, deleted
 }
 
 // removed forgets the creation of e, if there is one, after Delete has taken e
 // out of the table. Otherwise it returns the value of e.
-func (c *Cache[K, V]) removed(r *root[K, V], e *entry[V]) (old V, ok bool) {
+func (c *Cache[K, V]) removed(r *root[K, V], e *entry[K, V]) (old V, ok bool) {
 	p, left := e.forget()
 	if left {
 		r.books.finish(oneCreating)
@@ -53,15 +53,15 @@ func (c *Cache[K, V]) hide(r *root[K, V], f *flight) {
 func CompareAndDelete[K, V comparable](c *Cache[K, V], k K, old V) bool {
 	r := c.shared()
 	for {
-		e := r.entries.Load(k) // LP(CompareAndDelete): absent, another value, or being created
+		e := r.find(k) // LP(CompareAndDelete): absent, another value, or being created
 		if e == nil {
 			return false
 		}
 		if v, ok := e.get(); !ok || v != old {
 			return false
 		}
-		if r.entries.CompareAndDelete(k, e) { // LP(CompareAndDelete): removed
-			r.retire(k, e)
+		if r.entries.CompareAndDelete(e) { // LP(CompareAndDelete): removed
+			r.retire(e)
 			return true
 		}
 		// Another caller replaced or removed the entry; an equal value may

@@ -21,31 +21,31 @@ func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 		return old, false
 	}
 	n := r.newEntry(k, v)
-	e := r.entries.Swap(k, n) // LP(Set)
+	e := r.entries.Swap(n) // LP(Set)
 	if e != nil {
 		old, replaced = r.replaced(e, n)
 		// Before n comes, which would make another one go; and even if
 		// closing that calls runtime.Goexit.
-		defer r.release(k, e, r.leave(e))
+		defer r.release(e, r.leave(e))
 	}
 	c.recheck(r, k, n)
 	return old, replaced
 }
 
 // newEntry returns an entry that is ready.
-func (r *root[K, V]) newEntry(k K, v V) *entry[V] {
-	n := &entry[V]{value: v}
+func (r *root[K, V]) newEntry(k K, v V) *entry[K, V] {
+	n := &entry[K, V]{Node: r.at(k), value: v}
 	if r.close != nil {
-		n.state.Store(newLeased[V](r.stand(k, n)))
+		n.state.Store(newLeased[K, V](r.stand(k, n)))
 	} else if r.order != nil {
-		n.state.Store(&phase[V]{mark: r.stand(k, n)})
+		n.state.Store(&phase[K, V]{mark: r.stand(k, n)})
 	}
 	return n
 }
 
 // replaced ends the creation of e, if there is one, in the value of n, which
 // Set has put in its place. Otherwise it returns the value of e.
-func (r *root[K, V]) replaced(e, n *entry[V]) (old V, ok bool) {
+func (r *root[K, V]) replaced(e, n *entry[K, V]) (old V, ok bool) {
 	p, left := e.supersede(n)
 	if left {
 		r.books.finish(oneCreating)
@@ -59,9 +59,9 @@ func (r *root[K, V]) replaced(e, n *entry[V]) (old V, ok bool) {
 // recheck removes n, which its caller has put into the table, if the cache was
 // closed since r was loaded, and otherwise puts it in the order. Close changes
 // the root and then empties the table, so one of them sees the other.
-func (c *Cache[K, V]) recheck(r *root[K, V], k K, n *entry[V]) {
-	if c.root.Load() != r && r.entries.CompareAndDelete(k, n) {
-		r.retire(k, n)
+func (c *Cache[K, V]) recheck(r *root[K, V], k K, n *entry[K, V]) {
+	if c.root.Load() != r && r.entries.CompareAndDelete(n) {
+		r.retire(n)
 		return
 	}
 	r.settled(n)
@@ -77,7 +77,7 @@ func (c *Cache[K, V]) recheck(r *root[K, V], k K, n *entry[V]) {
 // mutex of one bucket. It takes effect when the entry is inserted or found.
 func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 	r := c.shared()
-	if e := r.entries.Load(k); e != nil && !(r.fails && e.failed()) || !r.storable(k) || r.before != nil { // LP(SetIfAbsent): found, or closed
+	if e := r.find(k); e != nil && !(r.fails && e.failed()) || !r.storable(k) || r.before != nil { // LP(SetIfAbsent): found, or closed
 		return false
 	}
 	if r.close != nil && r.books.begin(onePending) {
@@ -86,7 +86,7 @@ func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 	}
 	n := r.newEntry(k, v)
 	for {
-		e, loaded := r.entries.LoadOrStore(k, n) // LP(SetIfAbsent): inserted, or found after all
+		e, loaded := r.entries.LoadOrStore(n) // LP(SetIfAbsent): inserted, or found after all
 		if !loaded {
 			c.recheck(r, k, n)
 			return true
@@ -97,6 +97,6 @@ func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 			}
 			return false
 		}
-		r.expire(k, e) // a failure that is kept is no value
+		r.expire(e) // a failure that is kept is no value
 	}
 }

@@ -5,12 +5,15 @@ import (
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/table"
 )
 
 // entry is one instance of a key: the place where the key's callers meet, and
 // the value that they get. It is at most once in the table, and never comes
 // back once it has left.
-type entry[V any] struct {
+type entry[K comparable, V any] struct {
+	table.Node[K] // the key
+
 	// state is nil when the entry is ready. While it is being created, state
 	// is the one phase made with it (or moved to it, if Delete made the
 	// entry), from which a CAS (or the creator's store) leads to one of
@@ -22,7 +25,7 @@ type entry[V any] struct {
 	//	moved    to is set       by the Set or Delete that took the entry out of the table
 	//
 	// Nothing leaves those four.
-	state atomics.Pointer[phase[V]]
+	state atomics.Pointer[phase[K, V]]
 
 	// value is written by the creator before state becomes ready or leased, or
 	// before the entry is shared. It is read only after state was seen so.
@@ -31,28 +34,28 @@ type entry[V any] struct {
 
 // phase is what an entry's state is. The flight is in use while the entry is
 // being created; the fields after it never change.
-type phase[V any] struct {
+type phase[K comparable, V any] struct {
 	flight
 
 	err    error         // failed: what the entry's callers get
 	until  time.Duration // failed: until when it stays in the table; zero: it does not
 	leases *leases       // leased: who uses the value
 	mark   *mark         // ready, leased, failed: the entry's place in the order, if it has one
-	to     *entry[V]     // moved: the entry whose outcome the entry's callers get
+	to     *entry[K, V]  // moved: the entry whose outcome the entry's callers get
 	along  bool          // moved: the flight has moved along, and lands there
 }
 
 // creating reports whether p, read from an entry's state, is that of an entry
 // that is being created.
-func (p *phase[V]) creating() bool {
+func (p *phase[K, V]) creating() bool {
 	return p != nil && p.err == nil && p.leases == nil && p.to == nil && p.mark == nil
 }
 
 // newLeased returns the phase of an entry with a count of leases that is yet
 // to be prepared.
-func newLeased[V any](m *mark) *phase[V] {
+func newLeased[K comparable, V any](m *mark) *phase[K, V] {
 	both := new(struct {
-		phase[V]
+		phase[K, V]
 		leases
 	})
 	both.phase.leases, both.phase.mark = &both.leases, m
@@ -60,12 +63,12 @@ func newLeased[V any](m *mark) *phase[V] {
 }
 
 // ready reports whether p is that of an entry with a value.
-func (p *phase[V]) ready() bool {
+func (p *phase[K, V]) ready() bool {
 	return p == nil || p.err == nil && (p.leases != nil || p.mark != nil)
 }
 
 // use returns the value if there is one, for a caller that uses it.
-func (e *entry[V]) use() (v V, ok bool) {
+func (e *entry[K, V]) use() (v V, ok bool) {
 	p := e.state.Load()
 	if p == nil {
 		return e.value, true
@@ -74,7 +77,7 @@ func (e *entry[V]) use() (v V, ok bool) {
 }
 
 // marked is use for a value that has leases, or a place in the order.
-func (e *entry[V]) marked(p *phase[V]) (v V, ok bool) {
+func (e *entry[K, V]) marked(p *phase[K, V]) (v V, ok bool) {
 	if !p.ready() {
 		return v, false
 	}
@@ -85,7 +88,7 @@ func (e *entry[V]) marked(p *phase[V]) (v V, ok bool) {
 }
 
 // get returns the value if there is one, for a caller that only looks.
-func (e *entry[V]) get() (v V, ok bool) {
+func (e *entry[K, V]) get() (v V, ok bool) {
 	if e.state.Load().ready() {
 		return e.value, true
 	}
@@ -93,13 +96,13 @@ func (e *entry[V]) get() (v V, ok bool) {
 }
 
 // leased reports whether anyone holds a lease of e's value.
-func (e *entry[V]) leased() bool {
+func (e *entry[K, V]) leased() bool {
 	p := e.state.Load()
 	return p != nil && p.leases != nil && p.leases.held()
 }
 
 // valueAfter is get after a CAS from p, which was not tried if p was final.
-func (e *entry[V]) valueAfter(p *phase[V]) (v V, ok bool) {
+func (e *entry[K, V]) valueAfter(p *phase[K, V]) (v V, ok bool) {
 	if p.ready() {
 		return e.value, true
 	}
@@ -122,7 +125,7 @@ type caller struct {
 //
 // It goes round a few times at most: an entry changes once from creating to
 // something else, and is moved at most once, to an entry that stays put.
-func (e *entry[V]) outcome(c *caller) (*entry[V], *atomics.Int64, error) {
+func (e *entry[K, V]) outcome(c *caller) (*entry[K, V], *atomics.Int64, error) {
 	for {
 		p := e.state.Load()
 		switch {
@@ -167,7 +170,7 @@ func (l *leases) claim(c *caller) (*atomics.Int64, error) {
 
 // board makes c a caller of the creation of e, if that is under way, before it
 // waits.
-func (e *entry[V]) board(c *caller) {
+func (e *entry[K, V]) board(c *caller) {
 	if p := e.state.Load(); p.creating() {
 		p.board(c)
 	}
@@ -183,7 +186,7 @@ func (f *flight) board(c *caller) {
 // await returns nil when e may no longer show p, a creation in progress, or an
 // error if c has left: because its context has ended, or because it would wait
 // for itself.
-func (e *entry[V]) await(p *phase[V], c *caller) error {
+func (e *entry[K, V]) await(p *phase[K, V], c *caller) error {
 	p.board(c)
 	err := e.wait(p, c)
 	switch {
@@ -202,7 +205,7 @@ func (e *entry[V]) await(p *phase[V], c *caller) error {
 //
 // No wake-up is lost: the caller publishes the event and then looks at state,
 // and whoever ends the flight changes state and then looks for the event.
-func (e *entry[V]) wait(p *phase[V], c *caller) error {
+func (e *entry[K, V]) wait(p *phase[K, V], c *caller) error {
 	w := p.wake.Load()
 	if w == nil {
 		made := atomics.MakeEvent()
@@ -233,25 +236,25 @@ func (e *entry[V]) wait(p *phase[V], c *caller) error {
 }
 
 // supersede gives n's value to all callers of e, if e is being created.
-func (e *entry[V]) supersede(n *entry[V]) (p *phase[V], left bool) {
+func (e *entry[K, V]) supersede(n *entry[K, V]) (p *phase[K, V], left bool) {
 	p = e.state.Load()
-	return p, p.creating() && e.state.CompareAndSwap(p, &phase[V]{to: n})
+	return p, p.creating() && e.state.CompareAndSwap(p, &phase[K, V]{to: n})
 }
 
 // forget moves the flight of e, if e is being created, to an entry of its own,
 // so that e itself never shows a value.
-func (e *entry[V]) forget() (p *phase[V], left bool) {
+func (e *entry[K, V]) forget() (p *phase[K, V], left bool) {
 	p = e.state.Load()
 	if !p.creating() {
 		return p, false
 	}
-	n := new(entry[V])
+	n := &entry[K, V]{Node: e.Node}
 	n.state.Store(p)
-	return p, e.state.CompareAndSwap(p, &phase[V]{to: n, along: true})
+	return p, e.state.CompareAndSwap(p, &phase[K, V]{to: n, along: true})
 }
 
 // failed reports whether e has failed.
-func (e *entry[V]) failed() bool {
+func (e *entry[K, V]) failed() bool {
 	p := e.state.Load()
 	return p != nil && p.err != nil
 }

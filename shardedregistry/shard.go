@@ -68,7 +68,7 @@ func (s *shard[K, V]) install() *body[K, V] {
 		return b
 	}
 	b := new(body[K, V])
-	b.Init()
+	b.Init(0)
 	s.table.CompareAndSwap(nil, b)
 	return s.table.Load()
 }

@@ -32,7 +32,7 @@ type lines struct {
 
 func newLines() *lines {
 	t := &lines{seed: maphash.MakeSeed()}
-	t.Init()
+	t.Init(0)
 	return t
 }
 
@@ -44,12 +44,8 @@ func (t *lines) load(k string) *unit { return t.Load(t.node(k)) }
 
 func (t *lines) add(u *unit) bool {
 	u.Node = t.node(u.Key)
-	return u == t.Compute(u.Node, func(now *unit) *unit {
-		if now != nil {
-			return now
-		}
-		return u
-	})
+	_, loaded := t.LoadOrStore(u)
+	return !loaded
 }
 
 func (t *lines) remove(u *unit) bool { return t.CompareAndDelete(u) }

@@ -17,7 +17,7 @@ type array[E any] struct {
 }
 
 const (
-	minBuckets = 8
+	minChains = 8
 
 	// A set grows when there are more than half as many cells as there
 	// are slots in the roots, and shrinks when there are fewer than a sixteenth,
@@ -35,14 +35,22 @@ func (a *array[E]) mask() uint64 { return uint64(len(a.roots) - 1) }
 
 func (a *array[E]) root(hash uint64) *bucket[E] { return &a.roots[hash&a.mask()] }
 
-// fitting returns how many chains a set of that size should have instead of
-// what a has.
-func (a *array[E]) fitting(size int64) int {
-	n := len(a.roots)
+// chainsFor returns how many chains a set needs for so many cells.
+func chainsFor(room int) int {
+	n := minChains
+	for growAt*float64(n) < float64(room) {
+		n *= 2
+	}
+	return n
+}
+
+// fitting returns how many chains t should have instead of n, now that it has
+// size cells.
+func (t *Lines[K, E]) fitting(n int, size int64) int {
 	switch {
 	case size > int64(growAt*float64(n)):
 		return 2 * n
-	case n > minBuckets && size < int64(shrinkAt*float64(n)):
+	case n > t.least && size < int64(shrinkAt*float64(n)):
 		return n / 2
 	}
 	return n
@@ -52,7 +60,7 @@ func (a *array[E]) fitting(size int64) int {
 // or gone, holds size cells. Others write meanwhile, and wait for nobody but who
 // holds a mutex of the same chain.
 func (t *Lines[K, E]) resizeIf(a *array[E], size int64) {
-	n := a.fitting(size)
+	n := t.fitting(len(a.roots), size)
 	if n == len(a.roots) || t.resizing.Load() || !t.resizing.CompareAndSwap(false, true) {
 		return
 	}
@@ -67,6 +75,11 @@ func (t *Lines[K, E]) resizeIf(a *array[E], size int64) {
 			root.mu.Unlock()
 		}
 		t.array.Store(next)
+		if n > len(a.roots) {
+			t.totalGrowths++
+		} else {
+			t.totalShrinks++
+		}
 	}
 	t.resizing.Store(false)
 }

@@ -8,8 +8,8 @@ import "iter"
 // other table.
 type Cells[K comparable, E any] struct{ t Table[Node[K], E] }
 
-// Init makes t an empty set.
-func (t *Cells[K, E]) Init() {
+// Init makes t an empty set. The model has no use for room.
+func (t *Cells[K, E]) Init(room int) {
 	mustBeCell[K, E]()
 	t.t.Init(func(n Node[K], _ uint64) uint64 { return n.Hash }, 0)
 }
@@ -19,6 +19,22 @@ func (t *Cells[K, E]) Load(k Node[K]) *E { return t.t.Load(k) }
 
 // Compute writes the key's word in one step if f takes none.
 func (t *Cells[K, E]) Compute(k Node[K], f func(now *E) *E) *E { return t.t.Compute(k, f) }
+
+// LoadOrStore writes the key's word, or reads it if there is a cell.
+func (t *Cells[K, E]) LoadOrStore(e *E) (actual *E, loaded bool) {
+	return t.t.LoadOrStore(*node[K](e), e)
+}
+
+// Swap writes the key's word.
+func (t *Cells[K, E]) Swap(e *E) (old *E) { return t.t.Swap(*node[K](e), e) }
+
+// LoadAndDelete writes the key's word, or reads it if there is no cell.
+func (t *Cells[K, E]) LoadAndDelete(k Node[K]) (old *E) { return t.t.LoadAndDelete(k) }
+
+// CompareAndSwap writes the key's word, or reads it if there is another cell.
+func (t *Cells[K, E]) CompareAndSwap(old, e *E) (swapped bool) {
+	return t.t.CompareAndSwap(*node[K](old), old, e)
+}
 
 // CompareAndDelete writes the key's word, or reads it if there is another cell.
 func (t *Cells[K, E]) CompareAndDelete(e *E) (deleted bool) {

@@ -10,7 +10,7 @@ func (t *Lines[K, E]) Chains() int { return len(t.array.Load().roots) }
 
 // InitChains is Init with that many chains.
 func (t *Lines[K, E]) InitChains(n int) {
-	mustBeCell[K, E]()
+	t.Init(0)
 	t.array.Store(newArray[E](n))
 }
 

@@ -17,11 +17,14 @@ import (
 // more than one bucket.
 //
 // Progress: Load is wait-free but for the length of a chain and the number of
-// times that the set is resized meanwhile. Compute and CompareAndDelete hold the
-// mutex of one chain, or of two while that chain moves, and so does All between
-// the cells that it yields. Those sections run no user code but the comparison
-// of keys, and the hash is the caller's to know.
+// times that the set is resized meanwhile, and so is what finds by it that there
+// is nothing to do. What changes the set holds the mutex of one chain, or of two
+// while that chain moves, and so does All between the cells that it yields.
+// Those sections run no user code but the comparison of keys, and the hash is the
+// caller's to know.
 type Lines[K comparable, E any] struct {
+	least int // number of chains; immutable
+
 	// array is where everybody begins. Who resizes replaces it when everything
 	// is in the next one.
 	array atomics.Pointer[array[E]]
@@ -31,15 +34,19 @@ type Lines[K comparable, E any] struct {
 	// size is the number of cells, but for the calls in progress.
 	size atomics.Int64
 
-	// resizing is set while somebody resizes.
-	resizing atomics.Bool
+	// resizing is set while somebody resizes, who alone writes how often that has
+	// been done.
+	resizing                   atomics.Bool
+	totalGrowths, totalShrinks int64 // named as xsync's, for tests that look for both
 }
 
-// Init makes t an empty set. It must come before all else, and only once. It
-// panics if E does not begin with a Node[K].
-func (t *Lines[K, E]) Init() {
+// Init makes t an empty set with room for so many cells, which it never shrinks
+// below. It must come before all else, and only once. It panics if E does not
+// begin with a Node[K].
+func (t *Lines[K, E]) Init(room int) {
 	mustBeCell[K, E]()
-	t.array.Store(newArray[E](minBuckets))
+	t.least = chainsFor(room)
+	t.array.Store(newArray[E](t.least))
 }
 
 // Load returns the cell of k, or nil. It takes effect when the cell's slot is
@@ -95,18 +102,6 @@ func (t *Lines[K, E]) Compute(k Node[K], f func(now *E) *E) *E {
 		t.resizeIf(a, t.size.Add(grown))
 	}
 	return e
-}
-
-// CompareAndDelete removes e and reports whether it was there.
-func (t *Lines[K, E]) CompareAndDelete(e *E) (deleted bool) {
-	t.Compute(*node[K](e), func(now *E) *E {
-		if now != e {
-			return now
-		}
-		deleted = true
-		return nil
-	})
-	return deleted
 }
 
 // lock locks the chain for a hash where it is now, and returns its root.

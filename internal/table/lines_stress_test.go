@@ -122,7 +122,7 @@ func TestStressLinesTakenOnce(t *testing.T) {
 		taken atomic.Int32
 	}
 	var p table.Lines[string, token]
-	p.Init()
+	p.Init(0)
 	var put, taken atomic.Int64
 	take := func(e *token) {
 		if e != nil {

@@ -38,7 +38,7 @@ func hashes() map[string]func(string) uint64 {
 
 func newParts(hash func(string) uint64) *parts {
 	p := &parts{hash: hash}
-	p.Init()
+	p.Init(0)
 	return p
 }
 
@@ -50,21 +50,8 @@ func (p *parts) load(k string) *part { return p.Load(p.key(k)) }
 
 // add adds e unless its key is there, and reports whether it did.
 func (p *parts) add(e *part) bool {
-	return e == p.Compute(e.Node, func(now *part) *part {
-		if now != nil {
-			return now
-		}
-		return e
-	})
-}
-
-// swap stores e and returns what was there.
-func (p *parts) swap(e *part) (old *part) {
-	p.Compute(e.Node, func(now *part) *part {
-		old = now
-		return e
-	})
-	return old
+	now, loaded := p.LoadOrStore(e)
+	return !loaded && now == e
 }
 
 // What one goroutine does is what it does to a map, however keys are hashed.
@@ -85,16 +72,31 @@ func TestLinesAreAMap(t *testing.T) {
 						model[k] = e
 					}
 				case what < 6 && phase < 2:
-					if old := p.swap(e); old != model[k] {
-						t.Fatalf("swap(%s) = %v, want %v", k, old, model[k])
+					if old := p.Swap(e); old != model[k] {
+						t.Fatalf("Swap(%s) = %v, want %v", k, old, model[k])
 					}
 					model[k] = e
-				case what < 7:
+				case what == 6 && phase < 2:
+					if p.CompareAndSwap(p.new(k, i), e) {
+						t.Fatalf("CompareAndSwap(%s) finds another cell", k)
+					}
+					if now := model[k]; now != nil {
+						if !p.CompareAndSwap(now, e) {
+							t.Fatalf("CompareAndSwap(%s) does not find it", k)
+						}
+						model[k] = e
+					}
+				case what == 7:
+					if old := p.LoadAndDelete(p.key(k)); old != model[k] {
+						t.Fatalf("LoadAndDelete(%s) = %v, want %v", k, old, model[k])
+					}
+					delete(model, k)
+				case what == 8:
 					if now := model[k]; now != nil && !p.CompareAndDelete(now) {
 						t.Fatalf("CompareAndDelete(%s) does not find it", k)
 					}
 					delete(model, k)
-				case what < 8:
+				case what == 9:
 					if p.CompareAndDelete(e) {
 						t.Fatalf("CompareAndDelete(%s) of another cell deletes", k)
 					}
@@ -225,14 +227,14 @@ func TestTags(t *testing.T) {
 // A cell begins with a Node of the right type.
 func TestLinesOfNoCells(t *testing.T) {
 	for name, init := range map[string]func(){
-		"no struct":   func() { new(table.Cells[string, int]).Init() },
-		"no field":    func() { new(table.Cells[string, struct{}]).Init() },
-		"another key": func() { new(table.Cells[int, part]).Init() },
+		"no struct":   func() { new(table.Cells[string, int]).Init(0) },
+		"no field":    func() { new(table.Cells[string, struct{}]).Init(0) },
+		"another key": func() { new(table.Cells[int, part]).Init(0) },
 		"a later node": func() {
 			new(table.Lines[string, struct {
 				n int
 				table.Node[string]
-			}]).Init()
+			}]).Init(0)
 		},
 	} {
 		func() {
@@ -244,5 +246,29 @@ func TestLinesOfNoCells(t *testing.T) {
 			init()
 			t.Errorf("%s: no panic", name)
 		}()
+	}
+}
+
+// A set has the room that Init was asked for, and keeps it.
+func TestLinesRoom(t *testing.T) {
+	for room, want := range map[int]int{-1: 8, 0: 8, 20: 8, 21: 16, 1000: 512} {
+		var p parts
+		p.hash = func(k string) uint64 { return uint64(len(k)) }
+		p.Init(room)
+		if p.Chains() != want {
+			t.Errorf("%d chains for %d cells, want %d", p.Chains(), room, want)
+		}
+		for i := range room {
+			p.add(p.new(strings.Repeat("k", i), i))
+		}
+		if p.Chains() != want {
+			t.Errorf("%d chains when %d cells are there, want %d", p.Chains(), room, want)
+		}
+		for i := range room {
+			p.LoadAndDelete(p.key(strings.Repeat("k", i)))
+		}
+		if p.Chains() != want {
+			t.Errorf("%d chains when %d cells have gone, want %d", p.Chains(), room, want)
+		}
 	}
 }
