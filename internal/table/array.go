@@ -58,17 +58,23 @@ func (t *Lines[K, E]) resizeIf(a *array[E], size int64) {
 	}
 	// Nobody else replaces the array now. Another may have since a was loaded.
 	if t.array.Load() == a {
-		next := newArray[E](n)
-		a.next.Store(next)
-		for i := range a.roots {
-			root := &a.roots[i]
-			root.mu.Lock()
-			move[K](root, next, n > len(a.roots))
-			root.mu.Unlock()
-		}
-		t.array.Store(next)
+		t.resize(a, n)
 	}
 	t.resizing.Store(false)
+}
+
+// resize replaces a, which is where everybody begins, by an array of n chains,
+// which is twice or half as many.
+func (t *Lines[K, E]) resize(a *array[E], n int) {
+	next := newArray[E](n)
+	a.next.Store(next)
+	for i := range a.roots {
+		root := &a.roots[i]
+		root.mu.Lock()
+		move[K](root, next, n > len(a.roots))
+		root.mu.Unlock()
+	}
+	t.array.Store(next)
 }
 
 // move moves the chain of root, which is locked, to next unless it has moved

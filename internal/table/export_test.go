@@ -14,6 +14,14 @@ func (t *Lines[K, E]) InitChains(n int) {
 	t.array.Store(newArray[E](n))
 }
 
+// GrowTo doubles the chains until there are n, however few cells there are, so
+// that the next change makes t shrink.
+func (t *Lines[K, E]) GrowTo(n int) {
+	for t.Chains() < n {
+		t.resize(t.array.Load(), 2*t.Chains())
+	}
+}
+
 // Hold locks the i-th chain, so that who resizes gets stuck there, and returns
 // what unlocks it.
 func (t *Lines[K, E]) Hold(i int) (release func()) {

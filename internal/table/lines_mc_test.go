@@ -126,7 +126,7 @@ func (m modelled) all() any {
 // Operations on the cells of a Lines are atomic: while it grows and shrinks,
 // where a chain has several buckets, and where cells come and go meanwhile. With
 // one chain it grows when it has three cells, with two when it has six, and one
-// of eight shrinks to four when it has two.
+// of 16 shrinks when it has four.
 func TestLinesAreLinearizable(t *testing.T) {
 	load := func(k string) mc.Call[keyed] {
 		return mc.Call[keyed]{Name: "load(" + k + ")", Do: func(s keyed) any { return s.load(k) }}
@@ -167,9 +167,15 @@ func TestLinesAreLinearizable(t *testing.T) {
 		{"growth of two chains", 2, "abcde", threads{{add("f")}, {remove("b"), load("c")}}, mc.Config{}},
 		{"growth twice", 1, "abcd", threads{{add("e")}, {add("f"), add("g"), load("a")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
 		{"growth that two see due", 1, "ab", threads{{add("c")}, {add("d")}, {load("d"), load("c")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
-		{"shrinkage and a reader", 8, "abc", threads{{remove("a")}, {load("a"), load("b")}}, mc.Config{}},
-		{"shrinkage and a writer", 8, "abc", threads{{remove("a")}, {swap("b"), load("c")}}, mc.Config{}},
-		{"shrinkage and who adds", 8, "abi", threads{{remove("a")}, {add("e"), load("i")}}, mc.Config{}},
+		{"shrinkage and a reader", 16, "abcdi", threads{{remove("d")}, {load("a"), load("i")}}, mc.Config{}},
+		{"shrinkage and a writer", 16, "abcdi", threads{{remove("d")}, {swap("a"), load("i")}}, mc.Config{}},
+		{"shrinkage and who adds", 16, "abcdi", threads{{remove("d")}, {add("q"), load("a")}}, mc.Config{}},
+		{"shrinkage and who deletes", 16, "abcdi", threads{{remove("d")}, {removeFirst("a"), add("q"), load("i")}}, mc.Config{}},
+		{"shrinkage of two into one", 16, "abcdi", threads{{remove("d")}, {swap("a"), load("i")}, {swap("i"), load("a")}}, mc.Config{}},
+		{"shrinkage, a writer and a reader", 16, "abcdi", threads{{remove("d")}, {swap("i")}, {load("i"), load("i")}}, mc.Config{}},
+		{"shrinkage, who deletes and a reader", 16, "abcdi", threads{{remove("d")}, {remove("i"), add("i")}, {load("i")}}, mc.Config{}},
+		{"shrinkage of chains of two", 16, "aiqyd", threads{{remove("d")}, {remove("q"), load("y"), add("q")}}, mc.Config{}},
+		{"shrinkage twice", 32, "abcdefghiq", threads{{remove("b"), remove("c"), remove("d"), remove("e"), remove("f"), remove("g")}, {swap("q"), load("i")}}, mc.Config{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			prepared := func(s keyed) keyed {
@@ -183,6 +189,7 @@ func TestLinesAreLinearizable(t *testing.T) {
 					r := &real{first: map[string]*part{}}
 					r.InitChains(tt.chains)
 					prepared(r)
+					r.GrowTo(tt.chains)
 					for e := range r.All() {
 						r.first[e.Key] = e
 					}
@@ -205,27 +212,35 @@ func TestLinesAllYieldsWhatStays(t *testing.T) {
 		first      string
 		operations string
 		change     func(s keyed)
+		cfg        mc.Config
 	}{
-		{"growth", 1, "ab", "all ∥ add(c), add(d)", func(s keyed) { s.add("c", 1); s.add("d", 1) }},
+		{"growth", 1, "ab", "all ∥ add(c), add(d)", func(s keyed) { s.add("c", 1); s.add("d", 1) }, mc.Config{}},
 		{"growth twice", 1, "ab", "all ∥ add(c), add(d), add(e), add(f)", func(s keyed) {
 			for _, k := range "cdef" {
 				s.add(string(k), 1)
 			}
-		}},
-		{"shrinkage", 8, "abi", "all ∥ remove(i)", func(s keyed) { s.remove("i") }},
+		}, mc.Config{}},
+		{"shrinkage", 16, "abijd", "all ∥ remove(d)", func(s keyed) { s.remove("d") }, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"shrinkage twice", 32, "abijqrcdef", "all ∥ remove(r), remove(q), remove(c), remove(d), remove(e), remove(f)", func(s keyed) {
+			for _, k := range "rqcdef" {
+				s.remove(string(k))
+			}
+		}, mc.Config{Mode: mc.Bounded, Preemptions: 1}},
 		{"who leaves and comes back", 4, "abe", "all ∥ remove(e), add(i), add(e)", func(s keyed) {
 			s.remove("e")
 			s.add("i", 1)
 			s.add("e", 1)
-		}},
+		}, mc.Config{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			mc.Check(t, mc.Config{Operations: tt.operations}, func(m *mc.M) {
+			tt.cfg.Operations = tt.operations
+			mc.Check(t, tt.cfg, func(m *mc.M) {
 				s := new(real)
 				s.InitChains(tt.chains)
 				for _, k := range tt.first {
 					s.add(string(k), 0)
 				}
+				s.GrowTo(tt.chains)
 				m.Go(func() {
 					seen := map[string]int{}
 					for e := range s.All() {
