@@ -156,6 +156,8 @@ func TestLinesAreLinearizable(t *testing.T) {
 		{"who deletes and who replaces", 4, "a", threads{{removeFirst("a"), add("a")}, {swap("a")}, {removeFirst("a")}}, mc.Config{}},
 		{"two add", 4, "", threads{{add("a"), load("b")}, {add("b"), load("a")}, {add("a")}}, mc.Config{}},
 		{"a slot that changes hands", 4, "a", threads{{remove("a"), add("e"), add("a")}, {load("a"), load("e")}}, mc.Config{}},
+		{"a slot that is filled again", 4, "a", threads{{remove("a"), add("a")}, {load("a"), load("a")}}, mc.Config{}},
+		{"a slot that another fills", 4, "a", threads{{remove("a"), add("e")}, {load("e"), load("e")}}, mc.Config{}},
 		{"a chain of two buckets", 4, "aeimq", threads{{add("u"), remove("a")}, {load("u"), load("q")}, {swap("e")}}, mc.Config{}},
 		{"a second bucket empties", 4, "aeimqu", threads{{remove("u"), add("y")}, {load("u"), load("y")}}, mc.Config{}},
 		{"growth and a reader", 1, "ab", threads{{add("c")}, {load("a"), load("c")}}, mc.Config{}},
