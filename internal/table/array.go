@@ -1,6 +1,10 @@
 package table
 
-import "github.com/latchfree/latchfree/internal/atomics"
+import (
+	"slices"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
 
 // array is what a Lines consists of between two resizes: a power of two of
 // chains, of which the low bits of a hash choose one.
@@ -145,13 +149,8 @@ func collect[K comparable, E any](a *array[E], end, mask uint64, to []*E) []*E {
 		to = root.cells(to)
 		root.mu.Unlock()
 		if a.mask() < mask { // then the chain has others besides
-			kept := to[:from]
-			for _, e := range to[from:] {
-				if node[K](e).Hash&mask == end {
-					kept = append(kept, e)
-				}
-			}
-			to = kept
+			kept := slices.DeleteFunc(to[from:], func(e *E) bool { return node[K](e).Hash&mask != end })
+			to = to[:from+len(kept)]
 		}
 	}
 	return to

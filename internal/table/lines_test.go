@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -158,6 +159,80 @@ func TestLinesFollowTheirSize(t *testing.T) {
 			runtime.KeepAlive(p)
 		})
 	}
+}
+
+// A loop keeps nothing that has come and gone since it began, however often the
+// set is resized meanwhile, but for the cells of the chain that it is at.
+func TestLinesAllKeepsNothing(t *testing.T) {
+	p := newParts(atoi)
+	for i := range 20 {
+		p.add(p.new(fmt.Sprint(i), i))
+	}
+	for range p.All() {
+		var gone []weak.Pointer[part]
+		for range 2 {
+			for i := 20; i < 500; i++ {
+				e := p.new(fmt.Sprint(i), i)
+				p.add(e)
+				gone = append(gone, weak.Make(e))
+			}
+			for i := 20; i < 500; i++ {
+				p.CompareAndDelete(p.load(fmt.Sprint(i)))
+			}
+		}
+		if n := kept(gone); n != 0 {
+			t.Fatalf("%d of %d that have left are kept", n, len(gone))
+		}
+	}
+	runtime.KeepAlive(p)
+}
+
+// Nor does it keep a cell that it left out of a chain, where chains have become
+// fewer since it began.
+func TestLinesAllKeepsNoOther(t *testing.T) {
+	p := newParts(atoi)
+	for i := range 21 {
+		p.add(p.new(fmt.Sprint(i), i))
+	}
+	many := p.Chains()
+	other := fmt.Sprint(1 + many/2) // beside 1, when there are half as many
+	for e := range p.All() {
+		switch e.n {
+		case 0:
+			for i := range 21 {
+				if k := fmt.Sprint(i); k != "1" && k != other {
+					p.CompareAndDelete(p.load(k))
+				}
+			}
+			if p.Chains() != many/2 {
+				t.Fatalf("%d chains, want %d", p.Chains(), many/2)
+			}
+		case 1:
+			gone := weak.Make(p.load(other))
+			p.CompareAndDelete(p.load(other))
+			if kept([]weak.Pointer[part]{gone}) != 0 {
+				t.Errorf("%s, which is not of this chain, is kept", other)
+			}
+		}
+	}
+	runtime.KeepAlive(p)
+}
+
+// atoi hashes keys that are numbers, in the order of chains.
+func atoi(k string) uint64 {
+	n, _ := strconv.Atoi(k)
+	return uint64(n)
+}
+
+// kept returns how many of them a collection leaves.
+func kept(parts []weak.Pointer[part]) (n int) {
+	runtime.GC()
+	for _, p := range parts {
+		if p.Value() != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // Who resizes and gets stuck at one chain delays nobody who works on another,
