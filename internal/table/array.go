@@ -54,17 +54,20 @@ func (a *array[E]) fitting(size int64) int {
 
 // resizeIf resizes the set if that is due now that a, in which a cell has come
 // or gone, holds size cells. Others write meanwhile, and wait for nobody but who
-// holds a mutex of the same chain.
+// holds a mutex of the same chain. They leave it to this one to resize again.
 func (t *Lines[K, E]) resizeIf(a *array[E], size int64) {
-	n := a.fitting(size)
-	if n == len(a.roots) || t.resizing.Load() || !t.resizing.CompareAndSwap(false, true) {
-		return
+	for {
+		n := a.fitting(size)
+		if n == len(a.roots) || t.resizing.Load() || !t.resizing.CompareAndSwap(false, true) {
+			return
+		}
+		// Nobody else replaces the array now. Another may have since a was loaded.
+		if t.array.Load() == a {
+			t.resize(a, n)
+		}
+		t.resizing.Store(false)
+		a, size = t.array.Load(), t.size.Load()
 	}
-	// Nobody else replaces the array now. Another may have since a was loaded.
-	if t.array.Load() == a {
-		t.resize(a, n)
-	}
-	t.resizing.Store(false)
 }
 
 // resize replaces a, which is where everybody begins, by an array of n chains,

@@ -8,6 +8,12 @@ const BucketSize = unsafe.Sizeof(bucket[int]{})
 // Chains returns how many chains t has, as Load finds it.
 func (t *Lines[K, E]) Chains() int { return len(t.array.Load().roots) }
 
+// Fits reports whether t has as many chains as its size asks for.
+func (t *Lines[K, E]) Fits() bool {
+	a := t.array.Load()
+	return a.fitting(t.size.Load()) == len(a.roots)
+}
+
 // InitChains is Init with that many chains.
 func (t *Lines[K, E]) InitChains(n int) {
 	mustBeCell[K, E]()

@@ -22,6 +22,7 @@ type keyed interface {
 	remove(k string) any
 	removeFirst(k string) any // if the cell is the one that was there at first
 	all() any
+	fits() any // whether there are as many chains as there should be
 }
 
 func nodeOf(k string) table.Node[string] { return table.Node[string]{Hash: uint64(k[0] - 'a'), Key: k} }
@@ -70,6 +71,8 @@ func (r *real) all() any {
 	slices.Sort(all)
 	return strings.Join(all, " ")
 }
+
+func (r *real) fits() any { return r.Fits() }
 
 func shown(e *part) any {
 	if e == nil {
@@ -123,6 +126,8 @@ func (m modelled) all() any {
 	return strings.Join(all, " ")
 }
 
+func (m modelled) fits() any { return true }
+
 // Operations on the cells of a Lines are atomic: while it grows and shrinks,
 // where a chain has several buckets, and where cells come and go meanwhile. With
 // one chain it grows when it has three cells, with two when it has six, and one
@@ -144,6 +149,7 @@ func TestLinesAreLinearizable(t *testing.T) {
 		return mc.Call[keyed]{Name: "CompareAndDelete(" + k + ")", Do: func(s keyed) any { return s.removeFirst(k) }}
 	}
 	all := mc.Call[keyed]{Name: "all", Do: func(s keyed) any { return s.all() }}
+	fits := mc.Call[keyed]{Name: "fits", Do: func(s keyed) any { return s.fits() }}
 	type threads = [][]mc.Call[keyed]
 	for _, tt := range []struct {
 		name    string
@@ -199,7 +205,7 @@ func TestLinesAreLinearizable(t *testing.T) {
 				},
 				Model:   func() keyed { return prepared(modelled{}) },
 				Threads: tt.threads,
-				After:   []mc.Call[keyed]{load("a"), load("b"), load("c"), all},
+				After:   []mc.Call[keyed]{load("a"), load("b"), load("c"), all, fits},
 			})
 		})
 	}

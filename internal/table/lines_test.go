@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -278,6 +279,59 @@ func TestLinesStuckResizer(t *testing.T) {
 	}
 	all["z"] = p.load("z")
 	wantAll(t, p, all)
+}
+
+// What comes and goes while somebody resizes, and could not resize again, is
+// made up for by who did: the set fits its size though nobody writes any more.
+func TestLinesResizerCatchesUp(t *testing.T) {
+	p := newParts(atoi)
+	least := p.Chains()
+	const stuck, n = 7, 500
+	add := func(i int) { p.add(p.new(fmt.Sprint(i), i)) }
+	remove := func(i int) { p.CompareAndDelete(p.load(fmt.Sprint(i))) }
+	// resizes calls first, which must resize and gets stuck, and then the other.
+	resizes := func(first, others func()) {
+		release := p.Hold(stuck)
+		var wg sync.WaitGroup
+		wg.Go(first)
+		for !p.Resizing() {
+			runtime.Gosched()
+		}
+		others()
+		release()
+		wg.Wait()
+	}
+
+	for i := range 20 { // as many as fit
+		add(i)
+	}
+	resizes(func() { add(20) }, func() {
+		for i := 21; i < n; i++ {
+			if i%least != stuck {
+				add(i)
+			}
+		}
+	})
+	if size, c := p.Len(), p.Chains(); size > 5*c/2 {
+		t.Errorf("%d chains for %d cells", c, size)
+	}
+
+	many := p.Chains()
+	left := slices.Collect(p.All())
+	for p.Len() > many*5/16 { // as few as that many chains may have
+		remove(left[0].n)
+		left = left[1:]
+	}
+	resizes(func() { remove(left[0].n) }, func() {
+		for _, e := range left[1:] {
+			if e.n%many != stuck {
+				remove(e.n)
+			}
+		}
+	})
+	if c := p.Chains(); c != least {
+		t.Errorf("%d chains for %d cells, want %d", c, p.Len(), least)
+	}
 }
 
 // The sums on tags find each slot with the tag, and no other.
