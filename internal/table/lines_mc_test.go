@@ -174,6 +174,7 @@ func TestLinesAreLinearizable(t *testing.T) {
 		{"growth, who deletes and a reader", 1, "ab", threads{{add("c")}, {remove("a"), add("a")}, {load("a")}}, mc.Config{}},
 		{"growth of two chains", 2, "abcde", threads{{add("f")}, {remove("b"), load("c")}}, mc.Config{}},
 		{"growth twice", 1, "abcd", threads{{add("e")}, {add("f"), add("g"), load("a")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"growth that is due again", 1, "ab", threads{{add("c")}, {add("d"), add("e"), add("f")}}, mc.Config{}},
 		{"growth that two see due", 1, "ab", threads{{add("c")}, {add("d")}, {load("d"), load("c")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
 		{"shrinkage and a reader", 16, "abcdi", threads{{remove("d")}, {load("a"), load("i")}}, mc.Config{}},
 		{"shrinkage and a writer", 16, "abcdi", threads{{remove("d")}, {swap("a"), load("i")}}, mc.Config{}},

@@ -188,20 +188,23 @@ func TestLinesAllKeepsNothing(t *testing.T) {
 	runtime.KeepAlive(p)
 }
 
-// Nor does it keep a cell that it left out of a chain, where chains have become
-// fewer since it began.
+// Nor does it keep what was in a chain before, or a cell that it left out of this
+// one, where chains have become fewer since it began.
 func TestLinesAllKeepsNoOther(t *testing.T) {
 	p := newParts(atoi)
 	for i := range 21 {
 		p.add(p.new(fmt.Sprint(i), i))
 	}
+	p.add(p.new("32", 32)) // more in the first chain than in the next
 	many := p.Chains()
 	other := fmt.Sprint(1 + many/2) // beside 1, when there are half as many
+	var before []weak.Pointer[part]
 	for e := range p.All() {
 		switch e.n {
 		case 0:
-			for i := range 21 {
-				if k := fmt.Sprint(i); k != "1" && k != other {
+			for i := range 33 {
+				if k := fmt.Sprint(i); k != "1" && k != other && p.load(k) != nil {
+					before = append(before, weak.Make(p.load(k)))
 					p.CompareAndDelete(p.load(k))
 				}
 			}
@@ -209,6 +212,9 @@ func TestLinesAllKeepsNoOther(t *testing.T) {
 				t.Fatalf("%d chains, want %d", p.Chains(), many/2)
 			}
 		case 1:
+			if n := kept(before); n != 0 {
+				t.Errorf("%d cells of chains before this one are kept", n)
+			}
 			gone := weak.Make(p.load(other))
 			p.CompareAndDelete(p.load(other))
 			if kept([]weak.Pointer[part]{gone}) != 0 {
