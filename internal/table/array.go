@@ -1,6 +1,10 @@
 package table
 
-import "github.com/latchfree/latchfree/internal/atomics"
+import (
+	"slices"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
 
 // array is what a Lines consists of between two resizes: a power of two of
 // chains, of which the low bits of a hash choose one.
@@ -58,30 +62,39 @@ func (t *Lines[K, E]) fitting(n int, size int64) int {
 
 // resizeIf resizes the set if that is due now that a, in which a cell has come
 // or gone, holds size cells. Others write meanwhile, and wait for nobody but who
-// holds a mutex of the same chain.
+// holds a mutex of the same chain. They leave it to this one to resize again.
 func (t *Lines[K, E]) resizeIf(a *array[E], size int64) {
-	n := t.fitting(len(a.roots), size)
-	if n == len(a.roots) || t.resizing.Load() || !t.resizing.CompareAndSwap(false, true) {
-		return
-	}
-	// Nobody else replaces the array now. Another may have since a was loaded.
-	if t.array.Load() == a {
-		next := newArray[E](n)
-		a.next.Store(next)
-		for i := range a.roots {
-			root := &a.roots[i]
-			root.mu.Lock()
-			move[K](root, next, n > len(a.roots))
-			root.mu.Unlock()
+	for {
+		n := t.fitting(len(a.roots), size)
+		if n == len(a.roots) || t.resizing.Load() || !t.resizing.CompareAndSwap(false, true) {
+			return
 		}
-		t.array.Store(next)
-		if n > len(a.roots) {
-			t.totalGrowths++
-		} else {
-			t.totalShrinks++
+		// Nobody else replaces the array now. Another may have since a was loaded.
+		if t.array.Load() == a {
+			t.resize(a, n)
 		}
+		t.resizing.Store(false)
+		a, size = t.array.Load(), t.size.Load()
 	}
-	t.resizing.Store(false)
+}
+
+// resize replaces a, which is where everybody begins, by an array of n chains,
+// which is twice or half as many.
+func (t *Lines[K, E]) resize(a *array[E], n int) {
+	next := newArray[E](n)
+	a.next.Store(next)
+	for i := range a.roots {
+		root := &a.roots[i]
+		root.mu.Lock()
+		move[K](root, next, n > len(a.roots))
+		root.mu.Unlock()
+	}
+	t.array.Store(next)
+	if n > len(a.roots) {
+		t.totalGrowths++
+	} else {
+		t.totalShrinks++
+	}
 }
 
 // move moves the chain of root, which is locked, to next unless it has moved
@@ -152,13 +165,8 @@ func collect[K comparable, E any](a *array[E], end, mask uint64, to []*E) []*E {
 		to = root.cells(to)
 		root.mu.Unlock()
 		if a.mask() < mask { // then the chain has others besides
-			kept := to[:from]
-			for _, e := range to[from:] {
-				if node[K](e).Hash&mask == end {
-					kept = append(kept, e)
-				}
-			}
-			to = kept
+			kept := slices.DeleteFunc(to[from:], func(e *E) bool { return node[K](e).Hash&mask != end })
+			to = to[:from+len(kept)]
 		}
 	}
 	return to

@@ -140,9 +140,11 @@ func find[K comparable, E any](root *bucket[E], k Node[K]) (b *bucket[E], i int,
 func (t *Lines[K, E]) All() iter.Seq[*E] {
 	return func(yield func(*E) bool) {
 		cells := make([]*E, 0, 4*slotsPerBucket) // more than nearly every chain has
-		a := t.array.Load()
-		for i := range a.roots {
-			cells = collect[K](a, uint64(i), a.mask(), cells[:0])
+		n := uint64(len(t.array.Load().roots))
+		for i := range n {
+			// The array is loaded anew: who holds one holds all that followed it,
+			// with what was in their chains when they moved.
+			cells = collect[K](t.array.Load(), i, n-1, cells[:0])
 			for _, e := range cells {
 				if !yield(e) {
 					return
