@@ -86,7 +86,7 @@ func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V
 	if err != nil {
 		return nil, nil, false, err
 	}
-	fresh := &cell[K, V]{hkey: k}
+	fresh := &cell[K, V]{key: k.Key}
 	if spelled := o.spelling(k, given); spelled != nil {
 		fresh.side.Store(&side[K, V]{spelled: spelled})
 	}
@@ -113,7 +113,7 @@ func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V
 // above its last version.
 func (o *root[K, V]) publish(k hkey[K], fresh *cell[K, V], rec *record[V]) (c *cell[K, V], present *record[V]) {
 	var (
-		b     = o.shard(k.Hash).install()
+		b     = o.shard(k.Hash).install(o.hash)
 		heirs []*seat[K, V]
 	)
 	c = b.Compute(k, func(now *cell[K, V]) *cell[K, V] {
@@ -165,7 +165,7 @@ func (o *root[K, V]) bury(b *body[K, V], k hkey[K], c *cell[K, V], old, dead *re
 	if needed := o.changed(k, old, dead); needed {
 		o.leave(k, c)
 	} else {
-		b.unlink(c, dead)
+		b.unlink(k, c, dead)
 	}
 	o.check(k, dead)
 }
@@ -200,7 +200,7 @@ func (o *root[K, V]) visit(f func(k hkey[K], c *cell[K, V], rec *record[V]) bool
 			// LP(All): the record is read.
 			// LP(Entries): the record is read.
 			rec := o.live(c.rec.Load())
-			if rec != nil && !f(c.hkey, c, rec) {
+			if rec != nil && !f(o.rehashed(c.key), c, rec) {
 				return
 			}
 		}

@@ -15,8 +15,8 @@ func (t *Lines[K, E]) Fits() bool {
 }
 
 // InitChains is Init with that many chains.
-func (t *Lines[K, E]) InitChains(n int) {
-	t.Init(0)
+func (t *Lines[K, E]) InitChains(hash Hash[K], n int) {
+	t.Init(hash, 0)
 	t.array.Store(newArray[E](n))
 }
 

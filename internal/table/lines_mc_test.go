@@ -25,7 +25,9 @@ type keyed interface {
 	fits() any // whether there are as many chains as there should be
 }
 
-func nodeOf(k string) table.Node[string] { return table.Node[string]{Hash: uint64(k[0] - 'a'), Key: k} }
+func keyOf(k string) table.Hashed[string] { return table.Hashed[string]{Hash: hashOf(k, 0), Key: k} }
+
+func hashOf(k string, _ uint64) uint64 { return uint64(k[0] - 'a') }
 
 // real is a Lines.
 type real struct {
@@ -33,11 +35,11 @@ type real struct {
 	first map[string]*part
 }
 
-func (r *real) load(k string) any { return shown(r.Load(nodeOf(k))) }
+func (r *real) load(k string) any { return shown(r.Load(keyOf(k))) }
 
 func (r *real) add(k string, n int) any {
-	fresh := &part{nodeOf(k), n}
-	return shown(r.Compute(fresh.Node, func(now *part) *part {
+	fresh := &part{k, n}
+	return shown(r.Compute(keyOf(k), func(now *part) *part {
 		if now != nil {
 			return now
 		}
@@ -46,27 +48,27 @@ func (r *real) add(k string, n int) any {
 }
 
 func (r *real) swap(k string, n int) (old any) {
-	r.Compute(nodeOf(k), func(now *part) *part {
+	r.Compute(keyOf(k), func(now *part) *part {
 		old = shown(now)
-		return &part{nodeOf(k), n}
+		return &part{k, n}
 	})
 	return old
 }
 
 func (r *real) remove(k string) (old any) {
-	r.Compute(nodeOf(k), func(now *part) *part {
+	r.Compute(keyOf(k), func(now *part) *part {
 		old = shown(now)
 		return nil
 	})
 	return old
 }
 
-func (r *real) removeFirst(k string) any { return r.CompareAndDelete(r.first[k]) }
+func (r *real) removeFirst(k string) any { return r.CompareAndDelete(keyOf(k), r.first[k]) }
 
 func (r *real) all() any {
 	var all []string
 	for e := range r.All() {
-		all = append(all, fmt.Sprint(e.Key, e.n))
+		all = append(all, fmt.Sprint(e.key, e.n))
 	}
 	slices.Sort(all)
 	return strings.Join(all, " ")
@@ -196,11 +198,11 @@ func TestLinesAreLinearizable(t *testing.T) {
 			mc.Linearizable(t, tt.cfg, mc.Program[keyed]{
 				New: func() keyed {
 					r := &real{first: map[string]*part{}}
-					r.InitChains(tt.chains)
+					r.InitChains(hashOf, tt.chains)
 					prepared(r)
 					r.GrowTo(tt.chains)
 					for e := range r.All() {
-						r.first[e.Key] = e
+						r.first[e.key] = e
 					}
 					return r
 				},
@@ -245,7 +247,7 @@ func TestLinesAllYieldsWhatStays(t *testing.T) {
 			tt.cfg.Operations = tt.operations
 			mc.Check(t, tt.cfg, func(m *mc.M) {
 				s := new(real)
-				s.InitChains(tt.chains)
+				s.InitChains(hashOf, tt.chains)
 				for _, k := range tt.first {
 					s.add(string(k), 0)
 				}
@@ -253,7 +255,7 @@ func TestLinesAllYieldsWhatStays(t *testing.T) {
 				m.Go(func() {
 					seen := map[string]int{}
 					for e := range s.All() {
-						seen[e.Key]++
+						seen[e.key]++
 					}
 					for k, n := range seen {
 						if n != 1 {
