@@ -16,7 +16,7 @@ func TestStressLinesLoseNothing(t *testing.T) {
 	for name, hash := range hashes() {
 		t.Run(name, func(t *testing.T) {
 			p := newParts(hash)
-			workers, each := 2*runtime.GOMAXPROCS(0), 1000
+			workers, each := 2*runtime.GOMAXPROCS(0), 500
 			if name == "constant" {
 				each = 200
 			}
@@ -60,8 +60,8 @@ func TestStressLinesKeepWhatStays(t *testing.T) {
 	for name, hash := range hashes() {
 		t.Run(name, func(t *testing.T) {
 			p := newParts(hash)
-			const stay, rounds = 50, 10
-			come := 1000
+			const stay, rounds = 50, 4
+			come := 500
 			if name == "constant" {
 				come = 100
 			}
