@@ -1,3 +1,5 @@
+//go:build !modelcheck
+
 package table_test
 
 import (

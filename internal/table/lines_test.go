@@ -64,8 +64,8 @@ func TestLinesAreAMap(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, model := newParts(hash), map[string]*part{}
 			rnd := rand.New(rand.NewPCG(1, 2))
-			for i := range 20_000 {
-				phase := i / 5000 // grows, stays, shrinks, stays
+			for i := range 8_000 {
+				phase := i / 2000 // grows, stays, shrinks, stays
 				k := fmt.Sprint(rnd.IntN(400))
 				e := p.new(k, i)
 				switch what := rnd.IntN(10); {
