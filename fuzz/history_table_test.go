@@ -16,8 +16,8 @@ import (
 
 // cell is what tables hold here. Cells are identities, and numbered.
 type cell struct {
-	table.Node[int] // set where the table asks for that
-	n               int
+	key int // set where the table asks for that
+	n   int
 }
 
 // cells is what is used of a table.
@@ -168,7 +168,7 @@ func TestTableHistories(t *testing.T) {
 func TestLinesHistories(t *testing.T) {
 	cover := history.Check(t, tableTrial(func() cells {
 		l := &lines{seed: maphash.MakeSeed()}
-		l.Init(0)
+		l.Init(func(k int, _ uint64) uint64 { return l.hashed(k).Hash }, 0)
 		return l
 	}))
 	cover.Require(t, "Load false", "LoadOrStore false", "LoadOrStore true", "Swap false", "LoadAndDelete false",
@@ -182,29 +182,31 @@ type lines struct {
 	seed maphash.Seed
 }
 
-func (l *lines) node(k int) table.Node[int] {
-	return table.Node[int]{Hash: maphash.Comparable(l.seed, k), Key: k}
+func (l *lines) hashed(k int) table.Hashed[int] {
+	return table.Hashed[int]{Hash: maphash.Comparable(l.seed, k), Key: k}
 }
 
 // of gives e, which nobody else knows, the key k.
 func (l *lines) of(k int, e *cell) *cell {
-	e.Node = l.node(k)
+	e.key = k
 	return e
 }
 
-func (l *lines) Load(k int) *cell                         { return l.Lines.Load(l.node(k)) }
-func (l *lines) LoadOrStore(k int, e *cell) (*cell, bool) { return l.Lines.LoadOrStore(l.of(k, e)) }
-func (l *lines) Swap(k int, e *cell) *cell                { return l.Lines.Swap(l.of(k, e)) }
-func (l *lines) LoadAndDelete(k int) *cell                { return l.Lines.LoadAndDelete(l.node(k)) }
-func (l *lines) CompareAndSwap(k int, old, e *cell) bool {
-	return old != nil && l.Lines.CompareAndSwap(old, l.of(k, e))
+func (l *lines) Load(k int) *cell { return l.Lines.Load(l.hashed(k)) }
+func (l *lines) LoadOrStore(k int, e *cell) (*cell, bool) {
+	return l.Lines.LoadOrStore(l.hashed(k), l.of(k, e))
 }
-func (l *lines) CompareAndDelete(_ int, old *cell) bool {
-	return old != nil && l.Lines.CompareAndDelete(old)
+func (l *lines) Swap(k int, e *cell) *cell { return l.Lines.Swap(l.hashed(k), l.of(k, e)) }
+func (l *lines) LoadAndDelete(k int) *cell { return l.Lines.LoadAndDelete(l.hashed(k)) }
+func (l *lines) CompareAndSwap(k int, old, e *cell) bool {
+	return old != nil && l.Lines.CompareAndSwap(l.hashed(k), old, l.of(k, e))
+}
+func (l *lines) CompareAndDelete(k int, old *cell) bool {
+	return old != nil && l.Lines.CompareAndDelete(l.hashed(k), old)
 }
 
 func (l *lines) Compute(k int, f func(now *cell) *cell) *cell {
-	return l.Lines.Compute(l.node(k), func(now *cell) *cell {
+	return l.Lines.Compute(l.hashed(k), func(now *cell) *cell {
 		e := f(now)
 		if e != nil && e != now {
 			l.of(k, e)

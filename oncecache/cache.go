@@ -23,7 +23,7 @@ type Cache[K comparable, V any] struct {
 // in its place.
 type root[K comparable, V any] struct {
 	keys table.Keys[K]
-	hash table.Hash[K]
+	hash table.Hash[K] // panics if a key cannot be compared
 
 	before *root[K, V] // what this root took the place of; nil if not closed
 	books  *books      // the same as that of before
@@ -77,7 +77,7 @@ func newRoot[K comparable, V any](config Config[K, V]) *root[K, V] {
 		close: config.Close, errorTTL: config.ErrorTTL, createTimeout: config.CreateTimeout, onLeak: config.OnLeak,
 	}
 	r.hash = r.keys.Hasher("oncecache")
-	r.entries.Init(config.SizeHint)
+	r.entries.Init(r.hash, config.SizeHint)
 	r.fails = r.errorTTL != nil || r.createTimeout > 0
 	if r.close != nil {
 		r.seat = callerAndLease
@@ -100,7 +100,10 @@ func (c *Cache[K, V]) shared() *root[K, V] {
 }
 
 // at returns k as the table has it. It panics if k cannot be compared.
-func (r *root[K, V]) at(k K) table.Node[K] { return table.Node[K]{Hash: r.hash(k, 0), Key: k} }
+func (r *root[K, V]) at(k K) table.Hashed[K] { return table.Hashed[K]{Hash: r.hash(k, 0), Key: k} }
+
+// remove takes e out of the table, and reports whether it was there.
+func (r *root[K, V]) remove(e *entry[K, V]) bool { return r.entries.CompareAndDelete(r.at(e.key), e) }
 
 // find returns the entry of k, or nil.
 func (r *root[K, V]) find(k K) *entry[K, V] { return r.entries.Load(r.at(k)) }
@@ -232,7 +235,7 @@ func (c *Cache[K, V]) each(yield func(K, V) bool) {
 	}
 	for e := range r.entries.All() { // LP(All)
 		v, ok := e.get()
-		if ok && !yield(e.Key, v) {
+		if ok && !yield(e.key, v) {
 			return
 		}
 	}

@@ -70,7 +70,7 @@ func (r *root[K, V]) drain() {
 		}
 	}()
 	for found := range r.entries.All() {
-		if e := r.entries.LoadAndDelete(found.Node); e != nil {
+		if e := r.entries.LoadAndDelete(r.at(found.key)); e != nil {
 			r.expel(e)
 		}
 	}
@@ -107,7 +107,7 @@ func (r *root[K, V]) leave(e *entry[K, V]) *phase[K, V] {
 // release is the second half, which may run user code.
 func (r *root[K, V]) release(e *entry[K, V], p *phase[K, V]) {
 	if r.close != nil && p.ready() && p.leases.kill() {
-		r.dispose(e.Key, e.value)
+		r.dispose(e.key, e.value)
 	}
 }
 

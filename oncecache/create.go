@@ -49,7 +49,7 @@ func (c *Cache[K, V]) lead(r *root[K, V], k K, create func() (V, error)) *entry[
 // enter returns an entry whose outcome the caller of k gets. Mine tells whether
 // the caller must create it first: then p is its phase.
 func (c *Cache[K, V]) enter(r *root[K, V], k K, p *phase[K, V]) (e *entry[K, V], mine bool) {
-	e = &entry[K, V]{Node: r.at(k)}
+	e = &entry[K, V]{key: k}
 	if r.before != nil {
 		e.state.Store(&phase[K, V]{err: ErrClosed}) // LP(GetOrCreate): closed
 		return e, false
@@ -63,7 +63,7 @@ func (c *Cache[K, V]) enter(r *root[K, V], k K, p *phase[K, V]) (e *entry[K, V],
 		begun = onePending
 	} else {
 		for {
-			now, loaded := r.entries.LoadOrStore(e)
+			now, loaded := r.entries.LoadOrStore(r.at(k), e)
 			if !loaded {
 				break
 			}
@@ -195,7 +195,7 @@ func (n *creation[K, V]) conclude(end ending[V]) (l landing) {
 			end.err, end.until = blamed, 0
 		}
 		if end.until == 0 {
-			r.entries.CompareAndDelete(e) // LP(GetOrCreate): a failure, unless the entry was removed
+			r.remove(e) // LP(GetOrCreate): a failure, unless the entry was removed
 		}
 	} else {
 		e.value = end.value

@@ -110,7 +110,7 @@
 // value has not been used since the last search for what can go. Whoever
 // creates or removes a value takes the mutex of the list of all.
 //
-// A ready entry takes 16 bytes beside its key and its value, and 26 to 51 in the
+// A ready entry takes 8 bytes beside its key and its value, and 26 to 51 in the
 // table. A creation makes two allocations, and more if keys are or contain
 // interfaces, because it checks that the key can be compared; whoever must
 // wait for it adds those of a channel. A creation whose caller can leave runs

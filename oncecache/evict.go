@@ -125,7 +125,7 @@ func (r *root[K, V]) evict(out []*standing[K, V]) (evicted int) {
 }
 
 func (r *root[K, V]) evictOne(s *standing[K, V]) bool {
-	if !r.entries.CompareAndDelete(s.entry) {
+	if !r.remove(s.entry) {
 		return false
 	}
 	r.books.evicted.Add(1)

@@ -6,8 +6,8 @@ import "context"
 // the second.
 func StartSet[K comparable, V any](c *Cache[K, V], k K, v V) (finish func() (V, bool)) {
 	r := c.shared()
-	n := &entry[K, V]{Node: r.at(k), value: v}
-	e := r.entries.Swap(n)
+	n := &entry[K, V]{key: k, value: v}
+	e := r.entries.Swap(r.at(k), n)
 	return func() (V, bool) { return r.replaced(e, n) }
 }
 

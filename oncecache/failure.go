@@ -60,7 +60,7 @@ func (r *root[K, V]) current(e *entry[K, V]) *entry[K, V] {
 
 // expire takes a failure out of the table, if it is still there.
 func (r *root[K, V]) expire(e *entry[K, V]) (removed bool) {
-	if removed = r.entries.CompareAndDelete(e); removed {
+	if removed = r.remove(e); removed {
 		r.left(e.state.Load())
 	}
 	return removed
@@ -95,7 +95,7 @@ func (n *creation[K, V]) watch() {
 func (r *root[K, V]) overdue(e *entry[K, V], p *phase[K, V]) {
 	failed := &phase[K, V]{err: ErrCreateTimeout}
 	if e.state.CompareAndSwap(p, failed) { // LP(GetOrCreate): timed out
-		r.entries.CompareAndDelete(e)
+		r.remove(e)
 		r.books.finish(oneCreating)
 	} else if m := e.state.Load(); m == nil || m.to == nil || !m.to.state.CompareAndSwap(p, failed) {
 		return // it has ended

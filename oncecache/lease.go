@@ -125,7 +125,7 @@ func (l *Lease[K, V]) Release() {
 // entry is removed, or when another one is found in its place.
 func (l *Lease[K, V]) Discard() {
 	e := l.entry
-	if e != nil && l.root.entries.CompareAndDelete(e) { // LP(Discard)
+	if e != nil && l.root.remove(e) { // LP(Discard)
 		l.root.retire(e)
 	}
 	l.Release()

@@ -88,7 +88,7 @@ func (r *root[K, V]) makeAnew(ctx context.Context, k K, create func(context.Cont
 	}
 	var got renewal[K, V]
 	got, part.then = r.renew(k, e, v)
-	if renewals.entries.CompareAndDelete(own) {
+	if renewals.remove(own) {
 		r.renewing().removed(renewals, own) // before this is known, so that whoever knows of it starts anew
 	}
 	return got, nil
@@ -102,7 +102,7 @@ func (r *root[K, V]) renew(k K, e *entry[K, V], v V) (got renewal[K, V], then fu
 		r.books.begin(onePending)
 	}
 	n := r.newEntry(k, v)
-	if e != nil && r.entries.CompareAndSwap(e, n) { // LP(Refresh)
+	if e != nil && r.entries.CompareAndSwap(r.at(k), e, n) { // LP(Refresh)
 		return renewal[K, V]{value: v, entry: n}, func() {
 			defer r.release(e, r.leave(e)) // as Set does
 			r.settled(n)

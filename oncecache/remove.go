@@ -60,7 +60,7 @@ func CompareAndDelete[K, V comparable](c *Cache[K, V], k K, old V) bool {
 		if v, ok := e.get(); !ok || v != old {
 			return false
 		}
-		if r.entries.CompareAndDelete(e) { // LP(CompareAndDelete): removed
+		if r.remove(e) { // LP(CompareAndDelete): removed
 			r.retire(e)
 			return true
 		}

@@ -21,7 +21,7 @@ func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 		return old, false
 	}
 	n := r.newEntry(k, v)
-	e := r.entries.Swap(n) // LP(Set)
+	e := r.entries.Swap(r.at(k), n) // LP(Set)
 	if e != nil {
 		old, replaced = r.replaced(e, n)
 		// Before n comes, which would make another one go; and even if
@@ -34,7 +34,7 @@ func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 
 // newEntry returns an entry that is ready.
 func (r *root[K, V]) newEntry(k K, v V) *entry[K, V] {
-	n := &entry[K, V]{Node: r.at(k), value: v}
+	n := &entry[K, V]{key: k, value: v}
 	if r.close != nil {
 		n.state.Store(newLeased[K, V](r.stand(k, n)))
 	} else if r.order != nil {
@@ -60,7 +60,7 @@ func (r *root[K, V]) replaced(e, n *entry[K, V]) (old V, ok bool) {
 // closed since r was loaded, and otherwise puts it in the order. Close changes
 // the root and then empties the table, so one of them sees the other.
 func (c *Cache[K, V]) recheck(r *root[K, V], k K, n *entry[K, V]) {
-	if c.root.Load() != r && r.entries.CompareAndDelete(n) {
+	if c.root.Load() != r && r.entries.CompareAndDelete(r.at(k), n) {
 		r.retire(n)
 		return
 	}
@@ -86,7 +86,7 @@ func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 	}
 	n := r.newEntry(k, v)
 	for {
-		e, loaded := r.entries.LoadOrStore(n) // LP(SetIfAbsent): inserted, or found after all
+		e, loaded := r.entries.LoadOrStore(r.at(k), n) // LP(SetIfAbsent): inserted, or found after all
 		if !loaded {
 			c.recheck(r, k, n)
 			return true

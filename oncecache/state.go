@@ -5,14 +5,13 @@ import (
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/table"
 )
 
 // entry is one instance of a key: the place where the key's callers meet, and
 // the value that they get. It is at most once in the table, and never comes
 // back once it has left.
 type entry[K comparable, V any] struct {
-	table.Node[K] // the key
+	key K
 
 	// state is nil when the entry is ready. While it is being created, state
 	// is the one phase made with it (or moved to it, if Delete made the
@@ -248,7 +247,7 @@ func (e *entry[K, V]) forget() (p *phase[K, V], left bool) {
 	if !p.creating() {
 		return p, false
 	}
-	n := &entry[K, V]{Node: e.Node}
+	n := &entry[K, V]{key: e.key}
 	n.state.Store(p)
 	return p, e.state.CompareAndSwap(p, &phase[K, V]{to: n, along: true})
 }

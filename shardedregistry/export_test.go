@@ -155,7 +155,7 @@ func Undated[K comparable, V any](r *Registry[K, V]) string {
 					}
 					since, until := old.dated().date.Load(), d.date.Load()
 					if since == 0 || until != 0 && since > until {
-						return fmt.Sprintf("%v: what is dated %d has replaced what is dated %d", c.Key, until, since)
+						return fmt.Sprintf("%v: what is dated %d has replaced what is dated %d", c.key, until, since)
 					}
 					d = old.dated()
 				}

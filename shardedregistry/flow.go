@@ -73,16 +73,16 @@ func (d *side[K, V]) needed(dead *record[V]) bool {
 	return false
 }
 
-// inform is called by everyone who has stored rec in c, and by who is about to
-// replace c where it is dead. It seats the streams of a, so that they will take
-// rec and what is older and not told; counts; and then forgets what no stream
-// needs. It may be done several times, by anybody, and is done by nobody once rec
-// is told.
+// inform is called by everyone who has stored rec in c, a cell of k, and by who is
+// about to replace c where it is dead. It seats the streams of a, so that they
+// will take rec and what is older and not told; counts; and then forgets what no
+// stream needs. It may be done several times, by anybody, and is done by nobody
+// once rec is told.
 //
 // A was loaded after rec took effect, so it has every stream that had joined
 // before. What is not told after a was loaded was changed by calls that had not
 // returned when the streams of a joined.
-func (o *root[K, V]) inform(a *audience[K, V], c *cell[K, V], rec *record[V]) {
+func (o *root[K, V]) inform(a *audience[K, V], k hkey[K], c *cell[K, V], rec *record[V]) {
 	if a == nil || len(a.watchers) == 0 {
 		o.hasTold(rec)
 		o.links(rec).prev.Store(nil)
@@ -96,7 +96,7 @@ func (o *root[K, V]) inform(a *audience[K, V], c *cell[K, V], rec *record[V]) {
 		if w.flow == nil || w.lagged() {
 			continue
 		}
-		s, isNew := c.perch(w, i, oldest.version()-1)
+		s, isNew := c.perch(k, w, i, oldest.version()-1)
 		if s == nil {
 			return // c has left the table, and so rec was told
 		}
@@ -113,7 +113,7 @@ func (o *root[K, V]) inform(a *audience[K, V], c *cell[K, V], rec *record[V]) {
 
 // perch returns the seat of w at c. If there is none it adds one from which w will
 // take what is newer than pos. It returns nil if c takes no seats any more.
-func (c *cell[K, V]) perch(w *watcher[K, V], at int, pos Version) (s *perch[K, V], isNew bool) {
+func (c *cell[K, V]) perch(k hkey[K], w *watcher[K, V], at int, pos Version) (s *perch[K, V], isNew bool) {
 	var fresh *perch[K, V]
 	for { // until no other seat comes or goes between looking and adding
 		now := c.side.Load()
@@ -124,7 +124,7 @@ func (c *cell[K, V]) perch(w *watcher[K, V], at int, pos Version) (s *perch[K, V
 			return nil, false
 		}
 		if fresh == nil {
-			fresh = &perch[K, V]{seat: seat[K, V]{watcher: w, key: c.hkey}}
+			fresh = &perch[K, V]{seat: seat[K, V]{watcher: w, key: k}}
 			fresh.pos.Store(uint64(pos))
 			fresh.heard.Store(uint64(pos))
 		}

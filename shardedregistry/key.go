@@ -8,7 +8,7 @@ import (
 
 // hkey is a normalised key with its hash, so that a key is hashed once for
 // the choice of its shard and for the table.
-type hkey[K comparable] = table.Node[K]
+type hkey[K comparable] = table.Hashed[K]
 
 // naming is how the keys of a registry are normalised and hashed. It is
 // immutable. A snapshot has a copy, which does not keep the registry alive.
@@ -38,6 +38,9 @@ func (n *naming[K]) hashed(key K) (hkey[K], error) {
 	}
 	return hkey[K]{Hash: n.hash(key), Key: key}, nil
 }
+
+// rehashed returns a key that a cell has with its hash.
+func (n *naming[K]) rehashed(key K) hkey[K] { return hkey[K]{Hash: n.hash(key), Key: key} }
 
 // spelling returns what a cell keeps of the key that it is created with.
 func (n *naming[K]) spelling(k hkey[K], given K) *K {

@@ -94,7 +94,7 @@ func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V
 	if err != nil {
 		return nil, nil, false, err
 	}
-	fresh := &cell[K, V]{hkey: k}
+	fresh := &cell[K, V]{key: k.Key}
 	if spelled := o.spelling(k, given); spelled != nil {
 		fresh.side.Store(&side[K, V]{spelled: spelled})
 	}
@@ -121,7 +121,7 @@ func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V
 // above its last version.
 func (o *root[K, V]) publish(k hkey[K], fresh *cell[K, V], rec *record[V]) (c *cell[K, V], present *record[V]) {
 	var (
-		b     = o.shard(k.Hash).install()
+		b     = o.shard(k.Hash).install(o.hash)
 		heirs []*seat[K, V]
 		late  bool
 	)
@@ -152,7 +152,7 @@ func (o *root[K, V]) publish(k hkey[K], fresh *cell[K, V], rec *record[V]) (c *c
 			break
 		}
 		o.date(present)
-		o.inform(o.audience.Load(), c, present)
+		o.inform(o.audience.Load(), k, c, present)
 	}
 	for _, s := range heirs {
 		if s.watcher.deaf() { // perhaps before it could find s here
@@ -188,7 +188,7 @@ func (o *root[K, V]) bury(b *body[K, V], k hkey[K], c *cell[K, V], old, dead *re
 	if needed := o.changed(k, c, old, dead); needed || !o.part(c, dead) {
 		o.leave(k, c)
 	} else {
-		b.unlink(c, dead)
+		b.unlink(k, c, dead)
 	}
 	o.check(k, dead)
 }
@@ -207,7 +207,7 @@ func (o *root[K, V]) changed(k hkey[K], c *cell[K, V], old, rec *record[V]) (nee
 	o.shard(k.Hash).tell(k)
 	a := o.audience.Load()
 	if o.transitions() {
-		o.inform(a, c, rec)
+		o.inform(a, k, c, rec)
 	}
 	if a != nil && o.announce(a, k) {
 		needed = true
@@ -227,7 +227,7 @@ func (o *root[K, V]) visit(f func(k hkey[K], c *cell[K, V], rec *record[V]) bool
 			// LP(All): the record is read.
 			// LP(Entries): the record is read.
 			rec := o.live(c.rec.Load())
-			if rec != nil && !f(c.hkey, c, rec) {
+			if rec != nil && !f(o.rehashed(c.key), c, rec) {
 				return
 			}
 		}

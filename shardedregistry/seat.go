@@ -227,6 +227,6 @@ func (o *root[K, V]) tidy(k hkey[K]) {
 		return
 	}
 	if (rec.mark&datedBit == 0 || !o.settle(rec)) && o.part(c, rec) {
-		o.shard(k.Hash).table.Load().unlink(c, rec)
+		o.shard(k.Hash).table.Load().unlink(k, c, rec)
 	}
 }

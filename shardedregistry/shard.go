@@ -10,7 +10,7 @@ import (
 // share a cache line, which may cost readers of a key whose neighbour changes
 // all the time, and keeps more of a large registry in the caches.
 type cell[K comparable, V any] struct {
-	hkey[K] // whose life it is
+	key K // normalised
 
 	// rec is never nil once the cell is in a table. Writers of the key replace
 	// a live record by CAS; a dead one is final. Everybody reads.
@@ -63,19 +63,19 @@ func (s *shard[K, V]) load(k hkey[K]) *cell[K, V] {
 }
 
 // install returns the shard's table, which it makes if there is none.
-func (s *shard[K, V]) install() *body[K, V] {
+func (s *shard[K, V]) install(hash func(K) uint64) *body[K, V] {
 	if b := s.table.Load(); b != nil {
 		return b
 	}
 	b := new(body[K, V])
-	b.Init(0)
+	b.Init(func(k K, _ uint64) uint64 { return hash(k) }, 0)
 	s.table.CompareAndSwap(nil, b)
 	return s.table.Load()
 }
 
-// unlink takes the dead cell c out of the table, if no creator has
+// unlink takes the dead cell c of k out of the table, if no creator has
 // replaced it. Floor goes first, so that whoever finds k absent finds it raised.
-func (b *body[K, V]) unlink(c *cell[K, V], dead *record[V]) {
+func (b *body[K, V]) unlink(k hkey[K], c *cell[K, V], dead *record[V]) {
 	version := uint64(dead.version())
 	for { // until no other deleter raises it between the two lines
 		floor := b.floor.Load()
@@ -83,5 +83,5 @@ func (b *body[K, V]) unlink(c *cell[K, V], dead *record[V]) {
 			break
 		}
 	}
-	b.CompareAndDelete(c)
+	b.CompareAndDelete(k, c)
 }

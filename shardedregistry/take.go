@@ -82,7 +82,7 @@ func (t *taker[K, V]) walk() {
 		for c := range table.All() {
 			switch {
 			case first:
-				t.keys.append(c.hkey)
+				t.keys.append(t.root.rehashed(c.key))
 				t.sight = append(t.sight, sighting[K, V]{cell: c})
 			default:
 				t.meet(c)
@@ -93,7 +93,7 @@ func (t *taker[K, V]) walk() {
 
 // meet notes c, and is not called by the first walk.
 func (t *taker[K, V]) meet(c *cell[K, V]) {
-	k := c.hkey
+	k := t.root.rehashed(c.key)
 	if t.next == len(t.keys.keys) || t.keys.keys[t.next] != k {
 		var isNew bool
 		if t.next, isNew = t.keys.add(k); isNew {

@@ -13,7 +13,7 @@ import (
 // unit is what a registry keeps for a key: an identity, through which the value
 // is read and changed.
 type unit struct {
-	table.Node[string]
+	Key   string
 	value *action
 }
 
@@ -32,23 +32,24 @@ type lines struct {
 
 func newLines() *lines {
 	t := &lines{seed: maphash.MakeSeed()}
-	t.Init(0)
+	t.Init(func(k string, _ uint64) uint64 { return t.hash(k) }, 0)
 	return t
 }
 
-func (t *lines) node(k string) table.Node[string] {
-	return table.Node[string]{Hash: maphash.String(t.seed, k), Key: k}
+func (t *lines) key(k string) table.Hashed[string] {
+	return table.Hashed[string]{Hash: t.hash(k), Key: k}
 }
 
-func (t *lines) load(k string) *unit { return t.Load(t.node(k)) }
+func (t *lines) hash(k string) uint64 { return maphash.String(t.seed, k) }
+
+func (t *lines) load(k string) *unit { return t.Load(t.key(k)) }
 
 func (t *lines) add(u *unit) bool {
-	u.Node = t.node(u.Key)
-	_, loaded := t.LoadOrStore(u)
+	_, loaded := t.LoadOrStore(t.key(u.Key), u)
 	return !loaded
 }
 
-func (t *lines) remove(u *unit) bool { return t.CompareAndDelete(u) }
+func (t *lines) remove(u *unit) bool { return t.CompareAndDelete(t.key(u.Key), u) }
 
 // xsync3Units keeps them in an xsync v3 map, hashed as ours are.
 type xsync3Units struct{ m *xsync3.MapOf[string, *unit] }

@@ -7,7 +7,7 @@ import (
 )
 
 // xsync3Registry is a registry on a bare map of github.com/puzpuzpuz/xsync/v3
-// v3.5.1, the table that latchfree builds on.
+// v3.5.1, which latchfree uses where look-ups are rare.
 //
 // The map allocates an entry for each change, so it holds values rather than
 // pointers. Update runs its function inside Compute, once, while it holds the

@@ -1,6 +1,10 @@
 package table
 
-import "github.com/latchfree/latchfree/internal/atomics"
+import (
+	"slices"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
 
 // array is what a Lines consists of between two resizes: a power of two of
 // chains, of which the low bits of a hash choose one.
@@ -58,55 +62,64 @@ func (t *Lines[K, E]) fitting(n int, size int64) int {
 
 // resizeIf resizes the set if that is due now that a, in which a cell has come
 // or gone, holds size cells. Others write meanwhile, and wait for nobody but who
-// holds a mutex of the same chain.
+// holds a mutex of the same chain. They leave it to this one to resize again.
 func (t *Lines[K, E]) resizeIf(a *array[E], size int64) {
-	n := t.fitting(len(a.roots), size)
-	if n == len(a.roots) || t.resizing.Load() || !t.resizing.CompareAndSwap(false, true) {
-		return
-	}
-	// Nobody else replaces the array now. Another may have since a was loaded.
-	if t.array.Load() == a {
-		next := newArray[E](n)
-		a.next.Store(next)
-		for i := range a.roots {
-			root := &a.roots[i]
-			root.mu.Lock()
-			move[K](root, next, n > len(a.roots))
-			root.mu.Unlock()
+	for {
+		n := t.fitting(len(a.roots), size)
+		if n == len(a.roots) || t.resizing.Load() || !t.resizing.CompareAndSwap(false, true) {
+			return
 		}
-		t.array.Store(next)
-		if n > len(a.roots) {
-			t.totalGrowths++
-		} else {
-			t.totalShrinks++
+		// Nobody else replaces the array now. Another may have since a was loaded.
+		if t.array.Load() == a {
+			t.resize(a, n)
 		}
+		t.resizing.Store(false)
+		a, size = t.array.Load(), t.size.Load()
 	}
-	t.resizing.Store(false)
+}
+
+// resize replaces a, which is where everybody begins, by an array of n chains,
+// which is twice or half as many.
+func (t *Lines[K, E]) resize(a *array[E], n int) {
+	next := newArray[E](n)
+	a.next.Store(next)
+	for i := range a.roots {
+		root := &a.roots[i]
+		root.mu.Lock()
+		t.move(root, next, n > len(a.roots))
+		root.mu.Unlock()
+	}
+	t.array.Store(next)
+	if n > len(a.roots) {
+		t.totalGrowths++
+	} else {
+		t.totalShrinks++
+	}
 }
 
 // move moves the chain of root, which is locked, to next unless it has moved
 // already. It takes effect when root's tags are stored: until then nobody looks
 // for these keys in next.
-func move[K comparable, E any](root *bucket[E], next *array[E], grows bool) {
+func (t *Lines[K, E]) move(root *bucket[E], next *array[E], grows bool) {
 	if root.load() == moved {
 		return
 	}
 	if grows {
-		split[K](root, next)
+		t.split(root, next)
 	} else {
-		merge[K](root, next)
+		t.merge(root, next)
 	}
 	root.store(moved)
 }
 
 // split fills the two chains of next that take what is in that of root, and
 // nothing else, so that nobody else is there yet.
-func split[K comparable, E any](root *bucket[E], next *array[E]) {
+func (t *Lines[K, E]) split(root *bucket[E], next *array[E]) {
 	var to [2]filler[E]
 	for b := root; b != nil; b = b.next.Load() {
 		for s := slotSet(b.load() & tops); s != 0; s = s.rest() {
 			e := b.slots[s.first()].Load()
-			hash := node[K](e).Hash
+			hash := t.hash(*keyOf[K](e), 0)
 			half := &to[0]
 			if hash&(next.mask()&^(next.mask()>>1)) != 0 { // the bit that root's array does not ask for
 				half = &to[1]
@@ -123,11 +136,11 @@ func split[K comparable, E any](root *bucket[E], next *array[E]) {
 
 // merge adds what is in the chain of root to one of next, which another chain
 // moves to as well.
-func merge[K comparable, E any](root *bucket[E], next *array[E]) {
+func (t *Lines[K, E]) merge(root *bucket[E], next *array[E]) {
 	for b := root; b != nil; b = b.next.Load() {
 		for s := slotSet(b.load() & tops); s != 0; s = s.rest() {
 			e := b.slots[s.first()].Load()
-			hash := node[K](e).Hash
+			hash := t.hash(*keyOf[K](e), 0)
 			to := next.root(hash)
 			to.mu.Lock()
 			to.put(tag(hash), e)
@@ -138,27 +151,22 @@ func merge[K comparable, E any](root *bucket[E], next *array[E]) {
 
 // collect appends the cells whose hashes end in end, as far as mask goes, from
 // the chains of a and, where these have moved, of the arrays that follow.
-func collect[K comparable, E any](a *array[E], end, mask uint64, to []*E) []*E {
+func (t *Lines[K, E]) collect(a *array[E], end, mask uint64, to []*E) []*E {
 	// If a is larger than what mask was made for, these are several chains.
 	for i := end & a.mask(); i < uint64(len(a.roots)); i += mask + 1 {
 		root := &a.roots[i]
 		root.mu.Lock()
 		if root.load() == moved {
 			root.mu.Unlock()
-			to = collect[K](a.next.Load(), max(end, i), max(mask, a.mask()), to)
+			to = t.collect(a.next.Load(), max(end, i), max(mask, a.mask()), to)
 			continue
 		}
 		from := len(to)
 		to = root.cells(to)
 		root.mu.Unlock()
 		if a.mask() < mask { // then the chain has others besides
-			kept := to[:from]
-			for _, e := range to[from:] {
-				if node[K](e).Hash&mask == end {
-					kept = append(kept, e)
-				}
-			}
-			to = kept
+			kept := slices.DeleteFunc(to[from:], func(e *E) bool { return t.hash(*keyOf[K](e), 0)&mask != end })
+			to = to[:from+len(kept)]
 		}
 	}
 	return to

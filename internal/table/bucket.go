@@ -10,8 +10,8 @@ import (
 // alike; the root of the chain is an element of an array, and its mutex guards
 // the whole chain against other writers. Readers take no lock.
 type bucket[E any] struct {
-	// tags says what is in the slots: see tags. Writers store it, a tag after the
-	// slot has been filled and before it is emptied. Everybody reads.
+	// tags says what is in the slots: see tags. Writers store it, a tag before the
+	// slot is filled and before it is emptied. Everybody reads.
 	tags atomics.Uint64
 
 	slots [slotsPerBucket]atomics.Pointer[E]
@@ -68,15 +68,17 @@ func (s slotSet) rest() slotSet    { return s & (s - 1) }
 func (b *bucket[E]) load() tags    { return tags(b.tags.Load()) }
 func (b *bucket[E]) store(to tags) { b.tags.Store(uint64(to)) }
 
-// put stores e in a free slot of the chain that begins with b, which is locked
-// or not shared yet.
+// put stores e in a free slot of the chain that begins with b, which is locked.
+//
+// The slot comes last: a reader that saw the tag of who had it before reads it as
+// well, and who looks after that must see a tag.
 func (b *bucket[E]) put(one tags, e *E) {
 	for {
 		t := b.load()
 		if free := t.free(); free != 0 {
 			i := free.first()
-			b.slots[i].Store(e)
 			b.store(t.with(i, one))
+			b.slots[i].Store(e)
 			return
 		}
 		next := b.next.Load()

@@ -6,39 +6,39 @@ import "iter"
 
 // Cells is the model of a [Lines], which documents it, as Table is that of the
 // other table.
-type Cells[K comparable, E any] struct{ t Table[Node[K], E] }
+type Cells[K comparable, E any] struct{ t Table[Hashed[K], E] }
 
-// Init makes t an empty set. The model has no use for room.
-func (t *Cells[K, E]) Init(room int) {
+// Init makes t an empty set. The model has no use for the rest.
+func (t *Cells[K, E]) Init(Hash[K], int) {
 	mustBeCell[K, E]()
-	t.t.Init(func(n Node[K], _ uint64) uint64 { return n.Hash }, 0)
+	t.t.Init(func(k Hashed[K], _ uint64) uint64 { return k.Hash }, 0)
 }
 
 // Load reads the key's word.
-func (t *Cells[K, E]) Load(k Node[K]) *E { return t.t.Load(k) }
+func (t *Cells[K, E]) Load(k Hashed[K]) *E { return t.t.Load(k) }
 
 // Compute writes the key's word in one step if f takes none.
-func (t *Cells[K, E]) Compute(k Node[K], f func(now *E) *E) *E { return t.t.Compute(k, f) }
+func (t *Cells[K, E]) Compute(k Hashed[K], f func(now *E) *E) *E { return t.t.Compute(k, f) }
 
 // LoadOrStore writes the key's word, or reads it if there is a cell.
-func (t *Cells[K, E]) LoadOrStore(e *E) (actual *E, loaded bool) {
-	return t.t.LoadOrStore(*node[K](e), e)
+func (t *Cells[K, E]) LoadOrStore(k Hashed[K], e *E) (actual *E, loaded bool) {
+	return t.t.LoadOrStore(k, e)
 }
 
 // Swap writes the key's word.
-func (t *Cells[K, E]) Swap(e *E) (old *E) { return t.t.Swap(*node[K](e), e) }
+func (t *Cells[K, E]) Swap(k Hashed[K], e *E) (old *E) { return t.t.Swap(k, e) }
 
 // LoadAndDelete writes the key's word, or reads it if there is no cell.
-func (t *Cells[K, E]) LoadAndDelete(k Node[K]) (old *E) { return t.t.LoadAndDelete(k) }
+func (t *Cells[K, E]) LoadAndDelete(k Hashed[K]) (old *E) { return t.t.LoadAndDelete(k) }
 
 // CompareAndSwap writes the key's word, or reads it if there is another cell.
-func (t *Cells[K, E]) CompareAndSwap(old, e *E) (swapped bool) {
-	return t.t.CompareAndSwap(*node[K](old), old, e)
+func (t *Cells[K, E]) CompareAndSwap(k Hashed[K], old, e *E) (swapped bool) {
+	return t.t.CompareAndSwap(k, old, e)
 }
 
 // CompareAndDelete writes the key's word, or reads it if there is another cell.
-func (t *Cells[K, E]) CompareAndDelete(e *E) (deleted bool) {
-	return t.t.CompareAndDelete(*node[K](e), e)
+func (t *Cells[K, E]) CompareAndDelete(k Hashed[K], old *E) (deleted bool) {
+	return t.t.CompareAndDelete(k, old)
 }
 
 // All is as weak as its promise.

@@ -8,10 +8,24 @@ const BucketSize = unsafe.Sizeof(bucket[int]{})
 // Chains returns how many chains t has, as Load finds it.
 func (t *Lines[K, E]) Chains() int { return len(t.array.Load().roots) }
 
+// Fits reports whether t has as many chains as its size asks for.
+func (t *Lines[K, E]) Fits() bool {
+	a := t.array.Load()
+	return t.fitting(len(a.roots), t.size.Load()) == len(a.roots)
+}
+
 // InitChains is Init with that many chains.
-func (t *Lines[K, E]) InitChains(n int) {
-	t.Init(0)
+func (t *Lines[K, E]) InitChains(hash Hash[K], n int) {
+	t.Init(hash, 0)
 	t.array.Store(newArray[E](n))
+}
+
+// GrowTo doubles the chains until there are n, however few cells there are, so
+// that the next change makes t shrink.
+func (t *Lines[K, E]) GrowTo(n int) {
+	for t.Chains() < n {
+		t.resize(t.array.Load(), 2*t.Chains())
+	}
 }
 
 // Hold locks the i-th chain, so that who resizes gets stuck there, and returns

@@ -9,20 +9,19 @@ import (
 // random seed of its own. Make it with NewKeys.
 type Keys[K comparable] struct {
 	seed    seed
-	dynamic bool // K contains interfaces, whose dynamic type may be uncomparable
+	hash    Hash[K] // with the seed
+	dynamic bool    // K contains interfaces, whose dynamic type may be uncomparable
 }
 
 // NewKeys returns a Keys with a fresh seed.
 func NewKeys[K comparable]() Keys[K] {
-	return Keys[K]{
-		seed:    makeSeed(),
-		dynamic: containsInterface(reflect.TypeFor[K]()),
-	}
+	s := makeSeed()
+	return Keys[K]{seed: s, hash: hasher[K](s), dynamic: containsInterface(reflect.TypeFor[K]())}
 }
 
 // Hash returns the hash of k. It panics, as Go's own maps do, if
 // !s.Comparable(k).
-func (s *Keys[K]) Hash(k K) uint64 { return hash(s.seed, k) }
+func (s *Keys[K]) Hash(k K) uint64 { return s.hash(k, 0) }
 
 // Comparable reports whether k can be compared at all. Only a key that holds
 // an interface can be otherwise, for instance any([]int{}).
@@ -51,13 +50,13 @@ type Hash[K comparable] = func(k K, _ uint64) uint64
 // Hasher returns Keys.Hash as a function that panics with a message that starts
 // with prefix if the key cannot be compared.
 func (s *Keys[K]) Hasher(prefix string) Hash[K] {
-	seed := s.seed
+	hash := s.hash
 	if !s.dynamic {
-		return func(k K, _ uint64) uint64 { return hash(seed, k) }
+		return hash
 	}
 	return func(k K, _ uint64) uint64 {
 		defer explain(prefix, k)
-		return hash(seed, k)
+		return hash(k, 0)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Lines is a set of cells, each of which begins with a [Node], its key. It has
+// Lines is a set of cells, each of which begins with its key, a K. It has
 // at most one cell of a key. Make it part of something and call Init.
 //
 // It is a cache-line hash table: a look-up reads the line of a bucket and the
@@ -23,7 +23,8 @@ import (
 // Those sections run no user code but the comparison of keys, and the hash is the
 // caller's to know.
 type Lines[K comparable, E any] struct {
-	least int // number of chains; immutable
+	hash  Hash[K]
+	least int // number of chains
 
 	// array is where everybody begins. Who resizes replaces it when everything
 	// is in the next one.
@@ -40,11 +41,15 @@ type Lines[K comparable, E any] struct {
 	totalGrowths, totalShrinks int64 // named as xsync's, for tests that look for both
 }
 
-// Init makes t an empty set with room for so many cells, which it never shrinks
-// below. It must come before all else, and only once. It panics if E does not
-// begin with a Node[K].
-func (t *Lines[K, E]) Init(room int) {
+// Init makes t an empty set of cells whose keys are hashed by hash, with room for
+// so many, which it never shrinks below. It must come before all else, and only
+// once. It panics if E does not begin with a K.
+//
+// Hash is called for cells that move, while mutexes are held. It must have been
+// called for their keys by those who put them in, so that it does not panic.
+func (t *Lines[K, E]) Init(hash Hash[K], room int) {
 	mustBeCell[K, E]()
+	t.hash = hash
 	t.least = chainsFor(room)
 	t.array.Store(newArray[E](t.least))
 }
@@ -52,7 +57,7 @@ func (t *Lines[K, E]) Init(room int) {
 // Load returns the cell of k, or nil. It takes effect when the cell's slot is
 // read; and if there is none, when the tags of a bucket are read, or else when
 // the cell left, or the bucket moved, while it was being read.
-func (t *Lines[K, E]) Load(k Node[K]) *E {
+func (t *Lines[K, E]) Load(k Hashed[K]) *E {
 	one := tag(k.Hash)
 	for a := t.array.Load(); ; a = a.next.Load() {
 		b := a.root(k.Hash)
@@ -60,7 +65,7 @@ func (t *Lines[K, E]) Load(k Node[K]) *E {
 		for root := now; ; now = b.load() {
 			for s := now.having(one); s != 0; s = s.rest() {
 				// Nil if it has left since.
-				if e := b.slots[s.first()].Load(); e != nil && node[K](e).is(k) {
+				if e := b.slots[s.first()].Load(); e != nil && *keyOf[K](e) == k.Key {
 					return e
 				}
 			}
@@ -80,7 +85,7 @@ func (t *Lines[K, E]) Load(k Node[K]) *E {
 //
 // f runs while a mutex is held and without a deferred unlock. It must do a
 // handful of loads and stores, and call nothing that a user supplied.
-func (t *Lines[K, E]) Compute(k Node[K], f func(now *E) *E) *E {
+func (t *Lines[K, E]) Compute(k Hashed[K], f func(now *E) *E) *E {
 	a, root := t.lock(k.Hash)
 	b, i, now := find(root, k)
 	e := f(now)
@@ -114,7 +119,7 @@ func (t *Lines[K, E]) lock(hash uint64) (*array[E], *bucket[E]) {
 		if next == nil {
 			return a, root
 		}
-		move[K](root, next, len(next.roots) > len(a.roots))
+		t.move(root, next, len(next.roots) > len(a.roots))
 		root.mu.Unlock()
 		a = next
 	}
@@ -122,11 +127,11 @@ func (t *Lines[K, E]) lock(hash uint64) (*array[E], *bucket[E]) {
 
 // find returns where the cell of k is in the chain of root, which is locked, and
 // the cell itself, or nil.
-func find[K comparable, E any](root *bucket[E], k Node[K]) (b *bucket[E], i int, e *E) {
+func find[K comparable, E any](root *bucket[E], k Hashed[K]) (b *bucket[E], i int, e *E) {
 	for b = root; b != nil; b = b.next.Load() {
 		for s := b.load().having(tag(k.Hash)); s != 0; s = s.rest() {
 			i = s.first()
-			if e = b.slots[i].Load(); e != nil && node[K](e).is(k) {
+			if e = b.slots[i].Load(); e != nil && *keyOf[K](e) == k.Key {
 				return b, i, e
 			}
 		}
@@ -140,9 +145,11 @@ func find[K comparable, E any](root *bucket[E], k Node[K]) (b *bucket[E], i int,
 func (t *Lines[K, E]) All() iter.Seq[*E] {
 	return func(yield func(*E) bool) {
 		cells := make([]*E, 0, 4*slotsPerBucket) // more than nearly every chain has
-		a := t.array.Load()
-		for i := range a.roots {
-			cells = collect[K](a, uint64(i), a.mask(), cells[:0])
+		n := uint64(len(t.array.Load().roots))
+		for i := range n {
+			// The array is loaded anew: who holds one holds all that followed it,
+			// with what was in their chains when they moved.
+			cells = t.collect(t.array.Load(), i, n-1, cells[:0])
 			for _, e := range cells {
 				if !yield(e) {
 					return

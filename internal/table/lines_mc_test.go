@@ -22,9 +22,12 @@ type keyed interface {
 	remove(k string) any
 	removeFirst(k string) any // if the cell is the one that was there at first
 	all() any
+	fits() any // whether there are as many chains as there should be
 }
 
-func nodeOf(k string) table.Node[string] { return table.Node[string]{Hash: uint64(k[0] - 'a'), Key: k} }
+func keyOf(k string) table.Hashed[string] { return table.Hashed[string]{Hash: hashOf(k, 0), Key: k} }
+
+func hashOf(k string, _ uint64) uint64 { return uint64(k[0] - 'a') }
 
 // real is a Lines.
 type real struct {
@@ -32,11 +35,11 @@ type real struct {
 	first map[string]*part
 }
 
-func (r *real) load(k string) any { return shown(r.Load(nodeOf(k))) }
+func (r *real) load(k string) any { return shown(r.Load(keyOf(k))) }
 
 func (r *real) add(k string, n int) any {
-	fresh := &part{nodeOf(k), n}
-	return shown(r.Compute(fresh.Node, func(now *part) *part {
+	fresh := &part{k, n}
+	return shown(r.Compute(keyOf(k), func(now *part) *part {
 		if now != nil {
 			return now
 		}
@@ -45,31 +48,33 @@ func (r *real) add(k string, n int) any {
 }
 
 func (r *real) swap(k string, n int) (old any) {
-	r.Compute(nodeOf(k), func(now *part) *part {
+	r.Compute(keyOf(k), func(now *part) *part {
 		old = shown(now)
-		return &part{nodeOf(k), n}
+		return &part{k, n}
 	})
 	return old
 }
 
 func (r *real) remove(k string) (old any) {
-	r.Compute(nodeOf(k), func(now *part) *part {
+	r.Compute(keyOf(k), func(now *part) *part {
 		old = shown(now)
 		return nil
 	})
 	return old
 }
 
-func (r *real) removeFirst(k string) any { return r.CompareAndDelete(r.first[k]) }
+func (r *real) removeFirst(k string) any { return r.CompareAndDelete(keyOf(k), r.first[k]) }
 
 func (r *real) all() any {
 	var all []string
 	for e := range r.All() {
-		all = append(all, fmt.Sprint(e.Key, e.n))
+		all = append(all, fmt.Sprint(e.key, e.n))
 	}
 	slices.Sort(all)
 	return strings.Join(all, " ")
 }
+
+func (r *real) fits() any { return r.Fits() }
 
 func shown(e *part) any {
 	if e == nil {
@@ -123,10 +128,12 @@ func (m modelled) all() any {
 	return strings.Join(all, " ")
 }
 
+func (m modelled) fits() any { return true }
+
 // Operations on the cells of a Lines are atomic: while it grows and shrinks,
 // where a chain has several buckets, and where cells come and go meanwhile. With
 // one chain it grows when it has three cells, with two when it has six, and one
-// of eight shrinks to four when it has two.
+// of 16 shrinks when it has four.
 func TestLinesAreLinearizable(t *testing.T) {
 	load := func(k string) mc.Call[keyed] {
 		return mc.Call[keyed]{Name: "load(" + k + ")", Do: func(s keyed) any { return s.load(k) }}
@@ -144,6 +151,7 @@ func TestLinesAreLinearizable(t *testing.T) {
 		return mc.Call[keyed]{Name: "CompareAndDelete(" + k + ")", Do: func(s keyed) any { return s.removeFirst(k) }}
 	}
 	all := mc.Call[keyed]{Name: "all", Do: func(s keyed) any { return s.all() }}
+	fits := mc.Call[keyed]{Name: "fits", Do: func(s keyed) any { return s.fits() }}
 	type threads = [][]mc.Call[keyed]
 	for _, tt := range []struct {
 		name    string
@@ -156,6 +164,8 @@ func TestLinesAreLinearizable(t *testing.T) {
 		{"who deletes and who replaces", 4, "a", threads{{removeFirst("a"), add("a")}, {swap("a")}, {removeFirst("a")}}, mc.Config{}},
 		{"two add", 4, "", threads{{add("a"), load("b")}, {add("b"), load("a")}, {add("a")}}, mc.Config{}},
 		{"a slot that changes hands", 4, "a", threads{{remove("a"), add("e"), add("a")}, {load("a"), load("e")}}, mc.Config{}},
+		{"a slot that is filled again", 4, "a", threads{{remove("a"), add("a")}, {load("a"), load("a")}}, mc.Config{}},
+		{"a slot that another fills", 4, "a", threads{{remove("a"), add("e")}, {load("e"), load("e")}}, mc.Config{}},
 		{"a chain of two buckets", 4, "aeimq", threads{{add("u"), remove("a")}, {load("u"), load("q")}, {swap("e")}}, mc.Config{}},
 		{"a second bucket empties", 4, "aeimqu", threads{{remove("u"), add("y")}, {load("u"), load("y")}}, mc.Config{}},
 		{"growth and a reader", 1, "ab", threads{{add("c")}, {load("a"), load("c")}}, mc.Config{}},
@@ -166,10 +176,17 @@ func TestLinesAreLinearizable(t *testing.T) {
 		{"growth, who deletes and a reader", 1, "ab", threads{{add("c")}, {remove("a"), add("a")}, {load("a")}}, mc.Config{}},
 		{"growth of two chains", 2, "abcde", threads{{add("f")}, {remove("b"), load("c")}}, mc.Config{}},
 		{"growth twice", 1, "abcd", threads{{add("e")}, {add("f"), add("g"), load("a")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"growth that is due again", 1, "ab", threads{{add("c")}, {add("d"), add("e"), add("f")}}, mc.Config{}},
 		{"growth that two see due", 1, "ab", threads{{add("c")}, {add("d")}, {load("d"), load("c")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
-		{"shrinkage and a reader", 8, "abc", threads{{remove("a")}, {load("a"), load("b")}}, mc.Config{}},
-		{"shrinkage and a writer", 8, "abc", threads{{remove("a")}, {swap("b"), load("c")}}, mc.Config{}},
-		{"shrinkage and who adds", 8, "abi", threads{{remove("a")}, {add("e"), load("i")}}, mc.Config{}},
+		{"shrinkage and a reader", 16, "abcdi", threads{{remove("d")}, {load("a"), load("i")}}, mc.Config{}},
+		{"shrinkage and a writer", 16, "abcdi", threads{{remove("d")}, {swap("a"), load("i")}}, mc.Config{}},
+		{"shrinkage and who adds", 16, "abcdi", threads{{remove("d")}, {add("q"), load("a")}}, mc.Config{}},
+		{"shrinkage and who deletes", 16, "abcdi", threads{{remove("d")}, {removeFirst("a"), add("q"), load("i")}}, mc.Config{}},
+		{"shrinkage of two into one", 16, "abcdi", threads{{remove("d")}, {swap("a"), load("i")}, {swap("i"), load("a")}}, mc.Config{}},
+		{"shrinkage, a writer and a reader", 16, "abcdi", threads{{remove("d")}, {swap("i")}, {load("i"), load("i")}}, mc.Config{}},
+		{"shrinkage, who deletes and a reader", 16, "abcdi", threads{{remove("d")}, {remove("i"), add("i")}, {load("i")}}, mc.Config{}},
+		{"shrinkage of chains of two", 16, "aiqyd", threads{{remove("d")}, {remove("q"), load("y"), add("q")}}, mc.Config{}},
+		{"shrinkage twice", 32, "abcdefghiq", threads{{remove("b"), remove("c"), remove("d"), remove("e"), remove("f"), remove("g")}, {swap("q"), load("i")}}, mc.Config{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			prepared := func(s keyed) keyed {
@@ -181,16 +198,17 @@ func TestLinesAreLinearizable(t *testing.T) {
 			mc.Linearizable(t, tt.cfg, mc.Program[keyed]{
 				New: func() keyed {
 					r := &real{first: map[string]*part{}}
-					r.InitChains(tt.chains)
+					r.InitChains(hashOf, tt.chains)
 					prepared(r)
+					r.GrowTo(tt.chains)
 					for e := range r.All() {
-						r.first[e.Key] = e
+						r.first[e.key] = e
 					}
 					return r
 				},
 				Model:   func() keyed { return prepared(modelled{}) },
 				Threads: tt.threads,
-				After:   []mc.Call[keyed]{load("a"), load("b"), load("c"), all},
+				After:   []mc.Call[keyed]{load("a"), load("b"), load("c"), all, fits},
 			})
 		})
 	}
@@ -205,31 +223,39 @@ func TestLinesAllYieldsWhatStays(t *testing.T) {
 		first      string
 		operations string
 		change     func(s keyed)
+		cfg        mc.Config
 	}{
-		{"growth", 1, "ab", "all ∥ add(c), add(d)", func(s keyed) { s.add("c", 1); s.add("d", 1) }},
+		{"growth", 1, "ab", "all ∥ add(c), add(d)", func(s keyed) { s.add("c", 1); s.add("d", 1) }, mc.Config{}},
 		{"growth twice", 1, "ab", "all ∥ add(c), add(d), add(e), add(f)", func(s keyed) {
 			for _, k := range "cdef" {
 				s.add(string(k), 1)
 			}
-		}},
-		{"shrinkage", 8, "abi", "all ∥ remove(i)", func(s keyed) { s.remove("i") }},
+		}, mc.Config{}},
+		{"shrinkage", 16, "abijd", "all ∥ remove(d)", func(s keyed) { s.remove("d") }, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"shrinkage twice", 32, "abijqrcdef", "all ∥ remove(r), remove(q), remove(c), remove(d), remove(e), remove(f)", func(s keyed) {
+			for _, k := range "rqcdef" {
+				s.remove(string(k))
+			}
+		}, mc.Config{Mode: mc.Bounded, Preemptions: 1}},
 		{"who leaves and comes back", 4, "abe", "all ∥ remove(e), add(i), add(e)", func(s keyed) {
 			s.remove("e")
 			s.add("i", 1)
 			s.add("e", 1)
-		}},
+		}, mc.Config{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			mc.Check(t, mc.Config{Operations: tt.operations}, func(m *mc.M) {
+			tt.cfg.Operations = tt.operations
+			mc.Check(t, tt.cfg, func(m *mc.M) {
 				s := new(real)
-				s.InitChains(tt.chains)
+				s.InitChains(hashOf, tt.chains)
 				for _, k := range tt.first {
 					s.add(string(k), 0)
 				}
+				s.GrowTo(tt.chains)
 				m.Go(func() {
 					seen := map[string]int{}
 					for e := range s.All() {
-						seen[e.Key]++
+						seen[e.key]++
 					}
 					for k, n := range seen {
 						if n != 1 {

@@ -25,12 +25,12 @@ func TestStressLinesLoseNothing(t *testing.T) {
 				wg.Go(func() {
 					for i := range each {
 						e := p.new(fmt.Sprint(w, "/", i), i)
-						if !p.add(e) || p.load(e.Key) != e {
-							t.Errorf("%s is missing after it was stored", e.Key)
+						if !p.add(e) || p.load(e.key) != e {
+							t.Errorf("%s is missing after it was stored", e.key)
 							return
 						}
-						if i%2 == 1 && (!p.CompareAndDelete(e) || p.load(e.Key) != nil) {
-							t.Errorf("%s could not be deleted", e.Key)
+						if i%2 == 1 && (!p.remove(e) || p.load(e.key) != nil) {
+							t.Errorf("%s could not be deleted", e.key)
 						}
 					}
 				})
@@ -38,14 +38,14 @@ func TestStressLinesLoseNothing(t *testing.T) {
 			wg.Wait()
 			seen := map[string]*part{}
 			for e := range p.All() {
-				seen[e.Key] = e
+				seen[e.key] = e
 			}
 			wantAll(t, p, seen)
 			if want := workers * each / 2; len(seen) != want || p.Len() != want {
 				t.Errorf("All yields %d cells and Len is %d, want %d", len(seen), p.Len(), want)
 			}
 			for _, e := range seen {
-				wg.Go(func() { p.CompareAndDelete(e) })
+				wg.Go(func() { p.remove(e) })
 			}
 			if wg.Wait(); p.Len() != 0 {
 				t.Errorf("Len = %d after everything was deleted", p.Len())
@@ -77,7 +77,7 @@ func TestStressLinesKeepWhatStays(t *testing.T) {
 							p.add(p.new(fmt.Sprint(w, i), i))
 						}
 						for i := range come {
-							p.CompareAndDelete(p.load(fmt.Sprint(w, i)))
+							p.remove(p.load(fmt.Sprint(w, i)))
 						}
 					}
 				})
@@ -96,7 +96,7 @@ func TestStressLinesKeepWhatStays(t *testing.T) {
 				for !done.Load() {
 					var times [stay]int
 					for e := range p.All() {
-						if e.Key[0] == 's' {
+						if e.key[0] == 's' {
 							times[e.n]++
 						}
 					}
@@ -118,11 +118,11 @@ func TestStressLinesKeepWhatStays(t *testing.T) {
 // A cell is put into the set once and taken out once.
 func TestStressLinesTakenOnce(t *testing.T) {
 	type token struct {
-		table.Node[string]
+		key   string
 		taken atomic.Int32
 	}
 	var p table.Lines[string, token]
-	p.Init(0)
+	p.Init(func(string, uint64) uint64 { return 7 }, 0)
 	var put, taken atomic.Int64
 	take := func(e *token) {
 		if e != nil {
@@ -132,11 +132,11 @@ func TestStressLinesTakenOnce(t *testing.T) {
 			}
 		}
 	}
-	k := table.Node[string]{Hash: 7, Key: "k"}
+	k := table.Hashed[string]{Hash: 7, Key: "k"}
 	fight(func() {
 		put.Add(1)
-		p.Compute(k, func(now *token) *token { take(now); return &token{Node: k} })
-		if e := p.Load(k); e != nil && p.CompareAndDelete(e) {
+		p.Compute(k, func(now *token) *token { take(now); return &token{key: k.Key} })
+		if e := p.Load(k); e != nil && p.CompareAndDelete(k, e) {
 			take(e)
 		}
 	})

@@ -4,19 +4,16 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
-	"weak"
 
 	"github.com/latchfree/latchfree/internal/table"
 )
 
 // part is a cell of a Lines.
 type part struct {
-	table.Node[string]
-	n int
+	key string
+	n   int
 }
 
 // parts is a Lines of parts, whose keys are hashed as it says.
@@ -38,21 +35,28 @@ func hashes() map[string]func(string) uint64 {
 
 func newParts(hash func(string) uint64) *parts {
 	p := &parts{hash: hash}
-	p.Init(0)
+	p.Init(p.seeded, 0)
 	return p
 }
 
-func (p *parts) key(k string) table.Node[string] { return table.Node[string]{Hash: p.hash(k), Key: k} }
+func (p *parts) seeded(k string, _ uint64) uint64 { return p.hash(k) }
 
-func (p *parts) new(k string, n int) *part { return &part{p.key(k), n} }
+func (p *parts) key(k string) table.Hashed[string] {
+	return table.Hashed[string]{Hash: p.hash(k), Key: k}
+}
+
+func (p *parts) new(k string, n int) *part { return &part{k, n} }
 
 func (p *parts) load(k string) *part { return p.Load(p.key(k)) }
 
 // add adds e unless its key is there, and reports whether it did.
 func (p *parts) add(e *part) bool {
-	now, loaded := p.LoadOrStore(e)
+	now, loaded := p.LoadOrStore(p.key(e.key), e)
 	return !loaded && now == e
 }
+
+// remove removes e, and reports whether it was there.
+func (p *parts) remove(e *part) bool { return e != nil && p.CompareAndDelete(p.key(e.key), e) }
 
 // What one goroutine does is what it does to a map, however keys are hashed.
 func TestLinesAreAMap(t *testing.T) {
@@ -72,16 +76,16 @@ func TestLinesAreAMap(t *testing.T) {
 						model[k] = e
 					}
 				case what < 6 && phase < 2:
-					if old := p.Swap(e); old != model[k] {
+					if old := p.Swap(p.key(e.key), e); old != model[k] {
 						t.Fatalf("Swap(%s) = %v, want %v", k, old, model[k])
 					}
 					model[k] = e
 				case what == 6 && phase < 2:
-					if p.CompareAndSwap(p.new(k, i), e) {
+					if p.CompareAndSwap(p.key(k), p.new(k, i), e) {
 						t.Fatalf("CompareAndSwap(%s) finds another cell", k)
 					}
 					if now := model[k]; now != nil {
-						if !p.CompareAndSwap(now, e) {
+						if !p.CompareAndSwap(p.key(k), now, e) {
 							t.Fatalf("CompareAndSwap(%s) does not find it", k)
 						}
 						model[k] = e
@@ -92,12 +96,12 @@ func TestLinesAreAMap(t *testing.T) {
 					}
 					delete(model, k)
 				case what == 8:
-					if now := model[k]; now != nil && !p.CompareAndDelete(now) {
+					if now := model[k]; now != nil && !p.remove(now) {
 						t.Fatalf("CompareAndDelete(%s) does not find it", k)
 					}
 					delete(model, k)
 				case what == 9:
-					if p.CompareAndDelete(e) {
+					if p.remove(e) {
 						t.Fatalf("CompareAndDelete(%s) of another cell deletes", k)
 					}
 				}
@@ -124,87 +128,13 @@ func wantAll(t *testing.T, p *parts, want map[string]*part) {
 	t.Helper()
 	n := 0
 	for e := range p.All() {
-		if n++; want[e.Key] != e {
-			t.Fatalf("All yields %v, want %v", e, want[e.Key])
+		if n++; want[e.key] != e {
+			t.Fatalf("All yields %v, want %v", e, want[e.key])
 		}
 	}
 	if n != len(want) {
 		t.Fatalf("All yields %d cells, want %d", n, len(want))
 	}
-}
-
-// The set grows with its cells and shrinks with them, also where all have one
-// hash, and keeps nothing that has left.
-func TestLinesFollowTheirSize(t *testing.T) {
-	for name, hash := range hashes() {
-		t.Run(name, func(t *testing.T) {
-			p := newParts(hash)
-			least := p.Chains()
-			const n = 2000
-			for i := range n {
-				p.add(p.new(fmt.Sprint(i), i))
-			}
-			if c := p.Chains(); c < n/5 || c > n {
-				t.Errorf("%d chains for %d cells", c, n)
-			}
-			gone := weak.Make(p.load("7"))
-			for i := range n {
-				p.CompareAndDelete(p.load(fmt.Sprint(i)))
-			}
-			if c := p.Chains(); c != least {
-				t.Errorf("%d chains for no cells, want %d", c, least)
-			}
-			if runtime.GC(); gone.Value() != nil {
-				t.Error("what has left is kept")
-			}
-			runtime.KeepAlive(p)
-		})
-	}
-}
-
-// Who resizes and gets stuck at one chain delays nobody who works on another,
-// nor a reader of this one.
-func TestLinesStuckResizer(t *testing.T) {
-	p := newParts(func(k string) uint64 { return uint64(k[0]) })
-	all := map[string]*part{}
-	add := func(keys string) {
-		for _, k := range keys {
-			e := p.new(string(k), 0)
-			if all[e.Key] = e; !p.add(e) {
-				t.Errorf("%c is there already", k)
-			}
-		}
-	}
-	add("abcdefghijklmnopqrst") // as many as fit
-	chains := p.Chains()
-	release := p.Hold(int('c') % chains)
-	var wg sync.WaitGroup
-	wg.Go(func() { p.add(p.new("z", 0)) })
-	for !p.Resizing() {
-		runtime.Gosched()
-	}
-	add("ABDEFG")
-	for _, k := range []string{"a", "A"} {
-		if !p.CompareAndDelete(all[k]) {
-			t.Errorf("CompareAndDelete(%s) does not find it", k)
-		}
-		delete(all, k)
-	}
-	for k, e := range all {
-		if p.load(k) != e {
-			t.Errorf("Load(%s) = %v, want %v", k, p.load(k), e)
-		}
-	}
-	if p.Chains() != chains {
-		t.Fatal("the chain that is held has moved")
-	}
-	release()
-	wg.Wait()
-	if p.Chains() != 2*chains {
-		t.Errorf("%d chains, want %d", p.Chains(), 2*chains)
-	}
-	all["z"] = p.load("z")
-	wantAll(t, p, all)
 }
 
 // The sums on tags find each slot with the tag, and no other.
@@ -227,14 +157,14 @@ func TestTags(t *testing.T) {
 // A cell begins with a Node of the right type.
 func TestLinesOfNoCells(t *testing.T) {
 	for name, init := range map[string]func(){
-		"no struct":   func() { new(table.Cells[string, int]).Init(0) },
-		"no field":    func() { new(table.Cells[string, struct{}]).Init(0) },
-		"another key": func() { new(table.Cells[int, part]).Init(0) },
+		"no struct":   func() { new(table.Cells[string, int]).Init(nil, 0) },
+		"no field":    func() { new(table.Cells[string, struct{}]).Init(nil, 0) },
+		"another key": func() { new(table.Cells[int, part]).Init(nil, 0) },
 		"a later node": func() {
 			new(table.Lines[string, struct {
 				n int
-				table.Node[string]
-			}]).Init(0)
+				string
+			}]).Init(nil, 0)
 		},
 	} {
 		func() {
@@ -246,29 +176,5 @@ func TestLinesOfNoCells(t *testing.T) {
 			init()
 			t.Errorf("%s: no panic", name)
 		}()
-	}
-}
-
-// A set has the room that Init was asked for, and keeps it.
-func TestLinesRoom(t *testing.T) {
-	for room, want := range map[int]int{-1: 8, 0: 8, 20: 8, 21: 16, 1000: 512} {
-		var p parts
-		p.hash = func(k string) uint64 { return uint64(len(k)) }
-		p.Init(room)
-		if p.Chains() != want {
-			t.Errorf("%d chains for %d cells, want %d", p.Chains(), room, want)
-		}
-		for i := range room {
-			p.add(p.new(strings.Repeat("k", i), i))
-		}
-		if p.Chains() != want {
-			t.Errorf("%d chains when %d cells are there, want %d", p.Chains(), room, want)
-		}
-		for i := range room {
-			p.LoadAndDelete(p.key(strings.Repeat("k", i)))
-		}
-		if p.Chains() != want {
-			t.Errorf("%d chains when %d cells have gone, want %d", p.Chains(), room, want)
-		}
 	}
 }

@@ -1,12 +1,11 @@
 package table
 
 // What follows is Compute for those who know what they want. What finds nothing
-// to do takes no mutex, and takes effect as Load does.
+// to do takes no mutex, and takes effect as Load does. All cells have the key k.
 
-// LoadOrStore returns the cell with the key of e if there is one, and otherwise
-// stores e and returns it. Loaded tells which.
-func (t *Lines[K, E]) LoadOrStore(e *E) (actual *E, loaded bool) {
-	k := *node[K](e)
+// LoadOrStore returns the cell of k if there is one, and otherwise stores e and
+// returns it. Loaded tells which.
+func (t *Lines[K, E]) LoadOrStore(k Hashed[K], e *E) (actual *E, loaded bool) {
 	if now := t.Load(k); now != nil {
 		return now, true
 	}
@@ -20,8 +19,8 @@ func (t *Lines[K, E]) LoadOrStore(e *E) (actual *E, loaded bool) {
 }
 
 // Swap stores e and returns the cell that it replaced, or nil.
-func (t *Lines[K, E]) Swap(e *E) (old *E) {
-	t.Compute(*node[K](e), func(now *E) *E {
+func (t *Lines[K, E]) Swap(k Hashed[K], e *E) (old *E) {
+	t.Compute(k, func(now *E) *E {
 		old = now
 		return e
 	})
@@ -29,7 +28,7 @@ func (t *Lines[K, E]) Swap(e *E) (old *E) {
 }
 
 // LoadAndDelete removes the cell of k and returns it, or nil.
-func (t *Lines[K, E]) LoadAndDelete(k Node[K]) (old *E) {
+func (t *Lines[K, E]) LoadAndDelete(k Hashed[K]) (old *E) {
 	if t.Load(k) == nil {
 		return nil
 	}
@@ -40,18 +39,9 @@ func (t *Lines[K, E]) LoadAndDelete(k Node[K]) (old *E) {
 	return old
 }
 
-// CompareAndSwap stores e in place of old, which has the same key, if that is
-// there now, and reports whether it did.
-func (t *Lines[K, E]) CompareAndSwap(old, e *E) (swapped bool) {
-	return t.replace(*node[K](old), old, e)
-}
-
-// CompareAndDelete removes e and reports whether it was there.
-func (t *Lines[K, E]) CompareAndDelete(e *E) (deleted bool) {
-	return t.replace(*node[K](e), e, nil)
-}
-
-func (t *Lines[K, E]) replace(k Node[K], old, e *E) (replaced bool) {
+// CompareAndSwap stores e in place of old if that is there now, and reports
+// whether it did. Old must not be nil.
+func (t *Lines[K, E]) CompareAndSwap(k Hashed[K], old, e *E) (swapped bool) {
 	if t.Load(k) != old {
 		return false
 	}
@@ -59,8 +49,13 @@ func (t *Lines[K, E]) replace(k Node[K], old, e *E) (replaced bool) {
 		if now != old {
 			return now
 		}
-		replaced = true
+		swapped = true
 		return e
 	})
-	return replaced
+	return swapped
+}
+
+// CompareAndDelete removes old and reports whether it was there.
+func (t *Lines[K, E]) CompareAndDelete(k Hashed[K], old *E) (deleted bool) {
+	return old != nil && t.CompareAndSwap(k, old, nil)
 }

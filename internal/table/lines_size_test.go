@@ -1,0 +1,250 @@
+package table_test
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"weak"
+)
+
+// begun waits until somebody resizes p.
+func begun(t *testing.T, p *parts) {
+	t.Helper()
+	for start := time.Now(); !p.Resizing(); runtime.Gosched() {
+		if time.Since(start) > 10*time.Second {
+			t.Fatal("nobody has begun to resize")
+		}
+	}
+}
+
+// The set grows with its cells and shrinks with them, also where all have one
+// hash, and keeps nothing that has left.
+func TestLinesFollowTheirSize(t *testing.T) {
+	for name, hash := range hashes() {
+		t.Run(name, func(t *testing.T) {
+			p := newParts(hash)
+			least := p.Chains()
+			const n = 2000
+			for i := range n {
+				p.add(p.new(fmt.Sprint(i), i))
+			}
+			if c := p.Chains(); c < n/5 || c > n {
+				t.Errorf("%d chains for %d cells", c, n)
+			}
+			gone := weak.Make(p.load("7"))
+			for i := range n {
+				p.remove(p.load(fmt.Sprint(i)))
+			}
+			if c := p.Chains(); c != least {
+				t.Errorf("%d chains for no cells, want %d", c, least)
+			}
+			if runtime.GC(); gone.Value() != nil {
+				t.Error("what has left is kept")
+			}
+			runtime.KeepAlive(p)
+		})
+	}
+}
+
+// A loop keeps nothing that has come and gone since it began, however often the
+// set is resized meanwhile, but for the cells of the chain that it is at.
+func TestLinesAllKeepsNothing(t *testing.T) {
+	p := newParts(atoi)
+	for i := range 20 {
+		p.add(p.new(fmt.Sprint(i), i))
+	}
+	for range p.All() {
+		var gone []weak.Pointer[part]
+		for range 2 {
+			for i := 20; i < 500; i++ {
+				e := p.new(fmt.Sprint(i), i)
+				p.add(e)
+				gone = append(gone, weak.Make(e))
+			}
+			for i := 20; i < 500; i++ {
+				p.remove(p.load(fmt.Sprint(i)))
+			}
+		}
+		if n := kept(gone); n != 0 {
+			t.Fatalf("%d of %d that have left are kept", n, len(gone))
+		}
+	}
+	runtime.KeepAlive(p)
+}
+
+// Nor does it keep what was in a chain before, or a cell that it left out of this
+// one, where chains have become fewer since it began.
+func TestLinesAllKeepsNoOther(t *testing.T) {
+	p := newParts(atoi)
+	for i := range 21 {
+		p.add(p.new(fmt.Sprint(i), i))
+	}
+	p.add(p.new("32", 32)) // more in the first chain than in the next
+	many := p.Chains()
+	other := fmt.Sprint(1 + many/2) // beside 1, when there are half as many
+	var before []weak.Pointer[part]
+	for e := range p.All() {
+		switch e.n {
+		case 0:
+			for i := range 33 {
+				if k := fmt.Sprint(i); k != "1" && k != other && p.load(k) != nil {
+					before = append(before, weak.Make(p.load(k)))
+					p.remove(p.load(k))
+				}
+			}
+			if p.Chains() != many/2 {
+				t.Fatalf("%d chains, want %d", p.Chains(), many/2)
+			}
+		case 1:
+			if n := kept(before); n != 0 {
+				t.Errorf("%d cells of chains before this one are kept", n)
+			}
+			gone := weak.Make(p.load(other))
+			p.remove(p.load(other))
+			if kept([]weak.Pointer[part]{gone}) != 0 {
+				t.Errorf("%s, which is not of this chain, is kept", other)
+			}
+		}
+	}
+	runtime.KeepAlive(p)
+}
+
+// atoi hashes keys that are numbers, in the order of chains.
+func atoi(k string) uint64 {
+	n, _ := strconv.Atoi(k)
+	return uint64(n)
+}
+
+// kept returns how many of them a collection leaves.
+func kept(parts []weak.Pointer[part]) (n int) {
+	runtime.GC()
+	for _, p := range parts {
+		if p.Value() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Who resizes and gets stuck at one chain delays nobody who works on another,
+// nor a reader of this one.
+func TestLinesStuckResizer(t *testing.T) {
+	p := newParts(func(k string) uint64 { return uint64(k[0]) })
+	all := map[string]*part{}
+	add := func(keys string) {
+		for _, k := range keys {
+			e := p.new(string(k), 0)
+			if all[e.key] = e; !p.add(e) {
+				t.Errorf("%c is there already", k)
+			}
+		}
+	}
+	add("abcdefghijklmnopqrst") // as many as fit
+	chains := p.Chains()
+	release := p.Hold(int('c') % chains)
+	var wg sync.WaitGroup
+	wg.Go(func() { p.add(p.new("z", 0)) })
+	begun(t, p)
+	add("ABDEFG")
+	for _, k := range []string{"a", "A"} {
+		if !p.remove(all[k]) {
+			t.Errorf("CompareAndDelete(%s) does not find it", k)
+		}
+		delete(all, k)
+	}
+	for k, e := range all {
+		if p.load(k) != e {
+			t.Errorf("Load(%s) = %v, want %v", k, p.load(k), e)
+		}
+	}
+	if p.Chains() != chains {
+		t.Fatal("the chain that is held has moved")
+	}
+	release()
+	wg.Wait()
+	if p.Chains() != 2*chains {
+		t.Errorf("%d chains, want %d", p.Chains(), 2*chains)
+	}
+	all["z"] = p.load("z")
+	wantAll(t, p, all)
+}
+
+// What comes and goes while somebody resizes, and could not resize again, is
+// made up for by who did: the set fits its size though nobody writes any more.
+func TestLinesResizerCatchesUp(t *testing.T) {
+	p := newParts(atoi)
+	least := p.Chains()
+	const stuck, n = 7, 500
+	add := func(i int) { p.add(p.new(fmt.Sprint(i), i)) }
+	remove := func(i int) { p.remove(p.load(fmt.Sprint(i))) }
+	// resizes calls first, which must resize and gets stuck, and then the other.
+	resizes := func(first, others func()) {
+		release := p.Hold(stuck)
+		var wg sync.WaitGroup
+		wg.Go(first)
+		begun(t, p)
+		others()
+		release()
+		wg.Wait()
+	}
+
+	for i := range 20 { // as many as fit
+		add(i)
+	}
+	resizes(func() { add(20) }, func() {
+		for i := 21; i < n; i++ {
+			if i%least != stuck {
+				add(i)
+			}
+		}
+	})
+	if size, c := p.Len(), p.Chains(); size > 5*c/2 {
+		t.Errorf("%d chains for %d cells", c, size)
+	}
+
+	many := p.Chains()
+	left := slices.Collect(p.All())
+	for p.Len() > many*5/16 { // as few as that many chains may have
+		remove(left[0].n)
+		left = left[1:]
+	}
+	resizes(func() { remove(left[0].n) }, func() {
+		for _, e := range left[1:] {
+			if e.n%many != stuck {
+				remove(e.n)
+			}
+		}
+	})
+	if c := p.Chains(); c != least {
+		t.Errorf("%d chains for %d cells, want %d", c, p.Len(), least)
+	}
+}
+
+// A set has the room that Init was asked for, and keeps it.
+func TestLinesRoom(t *testing.T) {
+	for room, want := range map[int]int{-1: 8, 0: 8, 20: 8, 21: 16, 1000: 512} {
+		var p parts
+		p.hash = func(k string) uint64 { return uint64(len(k)) }
+		p.Init(p.seeded, room)
+		if p.Chains() != want {
+			t.Errorf("%d chains for %d cells, want %d", p.Chains(), room, want)
+		}
+		for i := range room {
+			p.add(p.new(strings.Repeat("k", i), i))
+		}
+		if p.Chains() != want {
+			t.Errorf("%d chains when %d cells are there, want %d", p.Chains(), room, want)
+		}
+		for i := range room {
+			p.LoadAndDelete(p.key(strings.Repeat("k", i)))
+		}
+		if p.Chains() != want {
+			t.Errorf("%d chains when %d cells have gone, want %d", p.Chains(), room, want)
+		}
+	}
+}
