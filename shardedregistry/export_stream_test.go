@@ -54,6 +54,13 @@ func (s Streamer[K, V]) Next() (e Event[K, V]) {
 	return s.w.pop()
 }
 
+// Sleep sleeps as a loop does that has found nothing more on its pile.
+func (s Streamer[K, V]) Sleep(ctx context.Context) {
+	for s.w.shift() != nil {
+	}
+	s.w.sleep(ctx)
+}
+
 // Leave does the rest of the loop.
 func (s Streamer[K, V]) Leave() { s.w.leave() }
 
