@@ -144,3 +144,34 @@ func TestWatchAllocations(t *testing.T) {
 		t.Errorf("a change allocates %v times when the watcher has left, want 1", n)
 	}
 }
+
+// With transitions, a change allocates its record alone when there is no stream,
+// or one that has a slip of the key. One of which a stream is told allocates a slip
+// besides, and the stream nothing to yield it.
+func TestStreamAllocations(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, plan]{Transitions: true})
+	mustPut(t, r, "a", plan{})
+	put := func() { r.Put("a", plan{Steps: 3}) }
+	if n := testing.AllocsPerRun(100, put); n != 1 {
+		t.Errorf("a change allocates %v times when there is no stream, want 1", n)
+	}
+	s := shardedregistry.OpenStream(r, 1000)
+	mustPut(t, r, "a", plan{})
+	if n := testing.AllocsPerRun(100, put); n != 1 {
+		t.Errorf("a change of which a stream has a slip allocates %v times, want 1", n)
+	}
+	s.Drain()
+	if n := testing.AllocsPerRun(100, func() {
+		put()
+		s.Next()
+	}); n != 2 {
+		t.Errorf("a change of which a stream is told, and its look, allocate %v times, want 2", n)
+	}
+	s.Leave()
+	if n := testing.AllocsPerRun(100, func() {
+		r.Put("b", plan{})
+		r.Delete("b")
+	}); n != 3 {
+		t.Errorf("a creation and a deletion allocate %v times, want 3", n)
+	}
+}

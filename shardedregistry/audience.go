@@ -69,7 +69,16 @@ func (o *root[K, V]) announce(a *audience[K, V], k hkey[K]) (awaited bool) {
 		return false
 	}
 	for i, w := range a.watchers {
-		s := c.seat(k, w, i)
+		var s *seat[K, V]
+		if w.flow == nil {
+			s = c.seat(k, w, i)
+		} else if s = c.side.Load().seat(w, i); s != nil && w.lagged() {
+			o.unseat(s)
+			continue
+		}
+		if s == nil { // c has gone since, or who has changed it seats w, or w has lagged
+			continue
+		}
 		if s.call() {
 			awaited = true
 		} else {

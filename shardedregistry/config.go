@@ -88,6 +88,11 @@ type Config[K comparable, V any] struct {
 	// which its key has lost it, and no sooner: two keys swap their values by way
 	// of a third. No name may be in both.
 	UniqueIndexes map[string]func(K, V) []string
+
+	// Transitions lets loops run over Stream. Each value that is stored, and each
+	// deletion, then takes 16 bytes more, and each change some loads and two or
+	// three stores more, also while there is no such loop.
+	Transitions bool
 }
 
 // shards returns the number of shards, a power of two.

@@ -39,8 +39,7 @@ func (r *record[V]) dated() *dated[V] {
 // asks, and stores a dated record if so.
 func (o *root[K, V]) taking() bool { return !o.scans.Load().idle() }
 
-// bare returns a record to store in place of old, or, if old is nil, as the first
-// one of a cell. It is found by nothing: where there are rules, see draft.
+// bare is root.bare without links.
 func bare[V any](taking bool, old *record[V], m mark, value V) *record[V] {
 	if taking {
 		return newDated(old, m, value)
@@ -60,6 +59,9 @@ func (o *root[K, V]) follow(rec, dead *record[V]) {
 	o.date(dead)
 	if d := rec.dated(); d != nil {
 		d.prev.Store(dead)
+	}
+	if o.transitions() {
+		o.links(rec).prev.Store(dead)
 	}
 }
 

@@ -39,7 +39,7 @@
 //	All Entries DeleteMatching          blocking on one bucket's mutex at a time,
 //	                                    never while the loop body runs
 //	Snapshot                            likewise; nobody waits for it
-//	Watch WatchSnapshot Wait            blocking: they wait for changes; nobody
+//	Watch WatchSnapshot Stream Wait     blocking: they wait for changes; nobody
 //	                                    waits for them
 //	ByIndex LookupBy                    wait-free
 //	what stores, with indexes           likewise blocking where it is the first
@@ -83,6 +83,13 @@
 // a key held in between, so what waits for it is bounded by keys; it never misses
 // what a key holds in the end, or that it was deleted. While nobody watches, a
 // change costs one load for it.
+//
+// [Registry.Stream] yields every change instead, each once and in order, also what
+// a key held only for a moment. What waits for such a loop is bounded by a number
+// that it is given: if it is so slow that more waits, it ends with an error that
+// matches [ErrLagged], and never skips a change. The registry must be made with
+// Config.Transitions, which costs each record 16 bytes.
+//
 // # Indexes
 //
 // Config.Indexes name functions of an entity, by whose results it is found: its

@@ -24,6 +24,9 @@ var (
 	// after run, so that its result was out of date each time. Contention with
 	// other goroutines alone is never the reason.
 	ErrTooManyRetries = errors.New("shardedregistry: the function keeps changing its own key")
+	// ErrLagged reports a loop over Stream that was so slow that more changes
+	// waited for it than it allows. The error yielded is a [*LaggedError].
+	ErrLagged = errors.New("shardedregistry: too many changes wait for the loop")
 )
 
 // ExistsError is the error of a Create whose key is present. It matches
@@ -78,3 +81,15 @@ func (e *UniqueError) Error() string {
 
 // Unwrap returns [ErrNotUnique].
 func (e *UniqueError) Unwrap() error { return ErrNotUnique }
+
+// LaggedError is the error with which a loop over Stream ends for which more
+// changes waited than its limit. It matches [ErrLagged].
+type LaggedError struct {
+	Limit int // of the loop
+}
+
+// Error shows the limit.
+func (e *LaggedError) Error() string { return fmt.Sprintf("%v: more than %d", ErrLagged, e.Limit) }
+
+// Unwrap returns [ErrLagged].
+func (e *LaggedError) Unwrap() error { return ErrLagged }

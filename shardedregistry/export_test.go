@@ -52,7 +52,7 @@ func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
 	}
 	o, k := p.root, p.key
 	c, old := o.loadLive(k)
-	dead := bare(o.taking(), old, old.deleted(), *new(V))
+	dead := o.bare(o.taking(), old, old.deleted(), *new(V))
 	c.rec.Store(dead)
 	b := o.shard(k.Hash).table.Load()
 	b.live.Add(-1)
@@ -120,7 +120,7 @@ func Stored[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()
 		panic(err)
 	}
 	c.rec.Store(next)
-	return func() { o.changed(k, old, next) }
+	return func() { o.changed(k, c, old, next) }
 }
 
 // Kept returns the number of records that are reachable only because a

@@ -211,7 +211,7 @@ func (p *place[K, V]) updateIf(version Version, value V) (Version, error) {
 	if !stored {
 		return 0, o.moved(c, version)
 	}
-	o.changed(k, old, next)
+	o.changed(k, c, old, next)
 	o.check(k, next)
 	return next.version(), nil
 }

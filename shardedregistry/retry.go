@@ -162,13 +162,16 @@ func (p *place[K, V]) attempt(create bool, next **record[V], fn func(old *record
 		*next = rec
 	} else {
 		rec.mark, rec.value = old.changed(), value
+		if o.transitions() {
+			o.links(rec).prev.Store(old)
+		}
 	}
 	// LP(Update): the new record is stored, or that of a rival is read.
 	// LP(Put), present: likewise.
 	// LP(Upsert), present: likewise.
 	stored, err := o.swap(p.key, cell, old, rec)
 	if stored {
-		o.changed(p.key, old, rec)
+		o.changed(p.key, cell, old, rec)
 		o.check(p.key, rec)
 	}
 	return stored || err != nil, err

@@ -16,6 +16,10 @@ type root[K comparable, V any] struct {
 	rules   *rules[K, V]   // nil if there are no indexes and nothing is checked
 	shards  []shard[K, V]
 
+	// shut is what a cell has beside its record that leaves the table and has
+	// nothing else. It is nil without Config.Transitions.
+	shut *side[K, V]
+
 	// scans says which snapshots are being taken, and is nil until the first.
 	// Snapshot replaces it, three times or a few more; everyone who changes a
 	// key reads it.
@@ -34,12 +38,16 @@ type root[K comparable, V any] struct {
 
 // newRoot returns an empty registry of n shards, n a power of two.
 func newRoot[K comparable, V any](n int, config *Config[K, V]) *root[K, V] {
-	return &root[K, V]{
+	o := &root[K, V]{
 		naming:  newNaming(config.Normalize),
 		shift:   uint8(64 - bits.TrailingZeros(uint(n))),
 		custody: newCustody(config),
 		shards:  make([]shard[K, V], n),
 	}
+	if config.Transitions {
+		o.shut = &side[K, V]{gone: true}
+	}
+	return o
 }
 
 // shard returns the shard of a key.
@@ -99,7 +107,7 @@ func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V
 		o.date(present)
 		return c, present, false, nil
 	}
-	o.changed(k, nil, rec)
+	o.changed(k, c, nil, rec)
 	o.check(k, rec)
 	return c, rec, true, nil
 }
@@ -115,24 +123,39 @@ func (o *root[K, V]) publish(k hkey[K], fresh *cell[K, V], rec *record[V]) (c *c
 	var (
 		b     = o.shard(k.Hash).install(o.hash)
 		heirs []*seat[K, V]
+		late  bool
 	)
-	c = b.Compute(k, func(now *cell[K, V]) *cell[K, V] {
-		last := Version(b.floor.Load())
-		if now != nil {
-			present = now.rec.Load()
-			if !present.dead() {
-				return now
+	for { // again only when a deleter was late, which is then no more
+		late = false
+		c = b.Compute(k, func(now *cell[K, V]) *cell[K, V] {
+			last := Version(b.floor.Load())
+			if now != nil {
+				present = now.rec.Load()
+				if !present.dead() {
+					return now
+				}
+				if o.transitions() {
+					if late = o.links(present).told.Load() == 0; late {
+						return now
+					}
+					last = 0 // so that the versions of a chain are consecutive
+				}
+				last = max(last, present.version())
+				o.follow(rec, present)
+				heirs = fresh.succeed(now, o.transitions())
 			}
-			last = max(last, present.version())
-			o.follow(rec, present)
-			heirs = fresh.succeed(now)
+			rec.mark |= firstMark(last)
+			b.live.Add(1)
+			return fresh
+		})
+		if !late {
+			break
 		}
-		rec.mark |= firstMark(last)
-		b.live.Add(1)
-		return fresh
-	})
+		o.date(present)
+		o.inform(o.audience.Load(), k, c, present)
+	}
 	for _, s := range heirs {
-		if s.watcher.left() { // perhaps before it could find s here
+		if s.watcher.deaf() { // perhaps before it could find s here
 			o.unseat(s)
 		}
 	}
@@ -148,7 +171,7 @@ func (o *root[K, V]) kill(k hkey[K], c *cell[K, V], old *record[V]) bool {
 	o.check(k, old)
 	// Asked after old was read: a plain record deletes only what was there
 	// before any taker joined that might miss it.
-	dead := bare(o.taking(), old, old.deleted(), none)
+	dead := o.bare(o.taking(), old, old.deleted(), none)
 	if !c.rec.CompareAndSwap(old, dead) {
 		return false
 	}
@@ -162,7 +185,7 @@ func (o *root[K, V]) kill(k hkey[K], c *cell[K, V], old *record[V]) bool {
 // cell that a snapshot or a watcher needs stays in the table; the last of these
 // will unlink it.
 func (o *root[K, V]) bury(b *body[K, V], k hkey[K], c *cell[K, V], old, dead *record[V]) {
-	if needed := o.changed(k, old, dead); needed {
+	if needed := o.changed(k, c, old, dead); needed || !o.part(c, dead) {
 		o.leave(k, c)
 	} else {
 		b.unlink(k, c, dead)
@@ -170,11 +193,11 @@ func (o *root[K, V]) bury(b *body[K, V], k hkey[K], c *cell[K, V], old, dead *re
 	o.check(k, dead)
 }
 
-// changed is called by everyone who has stored rec for k in place of old, or as
-// the first of a cell, and reports whether a snapshot in progress needs what k
+// changed is called by everyone who has stored rec in the cell c of k in place of
+// old, or as the first one there, and reports whether a snapshot in progress needs what k
 // held before, or a watcher will look at k. The order matters: until rec is dated
 // the change has not happened.
-func (o *root[K, V]) changed(k hkey[K], old, rec *record[V]) (needed bool) {
+func (o *root[K, V]) changed(k hkey[K], c *cell[K, V], old, rec *record[V]) (needed bool) {
 	if rec.mark&datedBit != 0 {
 		needed = o.settle(rec)
 	}
@@ -182,7 +205,11 @@ func (o *root[K, V]) changed(k hkey[K], old, rec *record[V]) (needed bool) {
 		o.rules.drop(k, old.terms(), rec.terms())
 	}
 	o.shard(k.Hash).tell(k)
-	if a := o.audience.Load(); a != nil && o.announce(a, k) {
+	a := o.audience.Load()
+	if o.transitions() {
+		o.inform(a, k, c, rec)
+	}
+	if a != nil && o.announce(a, k) {
 		needed = true
 	}
 	return needed

@@ -20,6 +20,10 @@ type side[K comparable, V any] struct {
 	// left says that the cell is dead, that its deleter has told all who had to
 	// be told, and that it has left the cell in the table for those who need it.
 	left bool
+
+	// gone says that the cell is dead, and has left the table or is about to: it
+	// takes no seat any more. Only with Config.Transitions.
+	gone bool
 }
 
 // seat is what connects one watcher and one key. The cells that follow one
@@ -90,13 +94,16 @@ func (s *seat[K, V]) call() bool {
 func (p *slip[K, V]) waits() bool { return p != nil && p.stage.Load() == waiting }
 
 // seat returns the seat of w at c, which it adds if there is none. At says where
-// it probably is.
+// it probably is. It returns nil if c takes no seats any more.
 func (c *cell[K, V]) seat(k hkey[K], w *watcher[K, V], at int) *seat[K, V] {
 	var fresh *seat[K, V]
 	for { // until no other seat comes or goes between looking and adding
 		now := c.side.Load()
 		if s := now.seat(w, at); s != nil {
 			return s
+		}
+		if now != nil && now.gone {
+			return nil
 		}
 		if fresh == nil {
 			fresh = &seat[K, V]{watcher: w, key: k}
@@ -144,7 +151,7 @@ func (d *side[K, V]) with(s *seat[K, V]) *side[K, V] {
 func (d *side[K, V]) without(s *seat[K, V]) *side[K, V] {
 	next := *d
 	next.seats = slices.DeleteFunc(slices.Clone(d.seats), func(x *seat[K, V]) bool { return x == s })
-	if len(next.seats) == 0 && next.spelled == nil && !next.left {
+	if len(next.seats) == 0 && next.spelled == nil && !next.left && !next.gone {
 		return nil
 	}
 	return &next
@@ -152,9 +159,14 @@ func (d *side[K, V]) without(s *seat[K, V]) *side[K, V] {
 
 // succeed gives c, which will replace a dead cell in the table, the seats of
 // that, and returns them. A watcher that has not yet looked at the deletion
-// will find what c holds: a key that comes and goes takes one seat.
-func (c *cell[K, V]) succeed(dead *cell[K, V]) []*seat[K, V] {
+// will find what c holds: a key that comes and goes takes one seat. If there are
+// transitions, the dead cell takes no seat any more. That is retried only when one
+// has come or gone meanwhile.
+func (c *cell[K, V]) succeed(dead *cell[K, V], transitions bool) []*seat[K, V] {
 	old := dead.side.Load()
+	for transitions && !dead.side.CompareAndSwap(old, old.ends()) {
+		old = dead.side.Load()
+	}
 	if old == nil || len(old.seats) == 0 {
 		return nil
 	}
@@ -211,12 +223,10 @@ func (o *root[K, V]) tidy(k hkey[K]) {
 	if now == nil || !now.left {
 		return
 	}
-	for _, s := range now.seats {
-		if p := s.slip.Load(); p != nil && p.stage.Load() != done {
-			return
-		}
+	if now.needed(rec) {
+		return
 	}
-	if rec.mark&datedBit == 0 || !o.settle(rec) {
+	if (rec.mark&datedBit == 0 || !o.settle(rec)) && o.part(c, rec) {
 		o.shard(k.Hash).table.Load().unlink(k, c, rec)
 	}
 }

@@ -5,13 +5,26 @@ package shardedregistry
 // so that nothing may be held; an error is theirs.
 func (o *root[K, V]) draft(k hkey[K], taking bool, old *record[V], m mark, value V) (*record[V], error) {
 	if o.rules == nil {
-		return bare(taking, old, m, value), nil
+		return o.bare(taking, old, m, value), nil
 	}
 	terms, err := o.rules.terms(k.Key, value, old.terms())
 	if err != nil {
 		return nil, err
 	}
+	if o.transitions() {
+		return draftLinkedTerms(taking, old, m, value, terms), nil
+	}
 	return draftTermed(taking, old, m, value, terms), nil
+}
+
+// bare returns a record of a key to store in place of old, or, if old is nil, as
+// the first one of a cell. It is found by nothing: where there are rules, see
+// draft.
+func (o *root[K, V]) bare(taking bool, old *record[V], m mark, value V) *record[V] {
+	if o.transitions() {
+		return draftLinked(taking, old, m, value)
+	}
+	return bare(taking, old, m, value)
 }
 
 // swap stores next in place of old, which c held, and reports whether it did; if

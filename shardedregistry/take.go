@@ -182,7 +182,7 @@ func (t *taker[K, V]) snapshot() *Snapshot[K, V] {
 	}
 	for i := range t.sight {
 		if found := &t.sight[i]; found.present() {
-			s.records = append(s.records, found.lasting())
+			s.records = append(s.records, t.root.lasting(found))
 			if !all {
 				s.keys = append(s.keys, t.keys.keys[i])
 			}
@@ -194,9 +194,11 @@ func (t *taker[K, V]) snapshot() *Snapshot[K, V] {
 // present reports whether the key was present at the cut.
 func (s *sighting[K, V]) present() bool { return s.quiet || s.held != nil && !s.held.dead() }
 
-// lasting returns what the key held at the cut, without what that replaced.
-func (s *sighting[K, V]) lasting() *record[V] {
-	if !s.quiet && s.held.mark&datedBit != 0 {
+// lasting returns what the key of s held at the cut, without what that replaced.
+// What has forgotten that has done so for ever.
+func (o *root[K, V]) lasting(s *sighting[K, V]) *record[V] {
+	dated := !s.quiet && s.held.mark&datedBit != 0
+	if dated || o.transitions() && o.links(s.held).prev.Load() != nil {
 		return &record[V]{s.held.mark &^ datedBit, s.held.value}
 	}
 	return s.held

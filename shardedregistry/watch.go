@@ -13,7 +13,8 @@ type Event[K comparable, V any] struct {
 	Deleted bool
 }
 
-// Watch returns an iterator over the changes of the registry. A loop over it
+// Watch returns an iterator over the changes of the registry; for one over all of
+// them see Stream. A loop over it
 // begins to watch when it begins, and sleeps while there is nothing to yield. It
 // ends when its body leaves it, or when ctx is done. Each loop watches anew.
 //

@@ -6,7 +6,7 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// watcher is one loop over Watch or WatchSnapshot. Writers put slips on its pile
+// watcher is one loop over Watch, WatchSnapshot or Stream. Writers put slips on its pile
 // and wake it; all else belongs to the goroutine of the loop.
 type watcher[K comparable, V any] struct {
 	root *root[K, V]
@@ -24,6 +24,7 @@ type watcher[K comparable, V any] struct {
 	seats []*seat[K, V] // all that it has looked at and may still be at a cell
 	sweep int           // the number of seats at which it looks for those that are not
 	base  *base[K]      // of WatchSnapshot
+	flow  *flow[K, V]   // of Stream
 }
 
 // base is what a watcher has shown at once.
@@ -41,9 +42,13 @@ func minSweep() int { return atomics.Limit(64, 1) }
 // watch joins the audience.
 func (o *root[K, V]) watch() *watcher[K, V] {
 	w := &watcher[K, V]{root: o, sweep: minSweep()}
-	// LP(Watch, WatchSnapshot), the subscription: the audience with w is stored.
-	o.attend(func(a audience[K, V]) audience[K, V] { return a.with(w) })
+	w.join()
 	return w
+}
+
+func (w *watcher[K, V]) join() {
+	// LP(Watch, WatchSnapshot, Stream), the subscription: the audience with w is stored.
+	w.root.attend(func(a audience[K, V]) audience[K, V] { return a.with(w) })
 }
 
 // put puts p on the pile, unless the loop has ended. It is retried only when
@@ -94,16 +99,25 @@ func (w *watcher[K, V]) run(ctx context.Context, yield func(Event[K, V]) bool) {
 
 // next takes a slip and looks at its key. More is false if there is none.
 func (w *watcher[K, V]) next() (e Event[K, V], isNew, more bool) {
+	p := w.shift()
+	if p == nil {
+		return e, false, false
+	}
+	e, isNew = w.look(p)
+	return e, isNew, true
+}
+
+// shift takes a slip, at whose key the caller then looks, or returns nil.
+func (w *watcher[K, V]) shift() *slip[K, V] {
 	if w.todo == nil {
 		if w.todo = w.take(nil); w.todo == nil {
-			return e, false, false
+			return nil
 		}
 	}
 	p := w.todo
 	w.todo, p.next = p.next, nil // a seat keeps its last slip, which must not keep others
 	p.stage.Store(taken)
-	e, isNew = w.look(p)
-	return e, isNew, true
+	return p
 }
 
 // take takes what is on the pile, oldest first, and leaves rest there.
@@ -114,13 +128,13 @@ func (w *watcher[K, V]) take(rest *slip[K, V]) (first *slip[K, V]) {
 	return first
 }
 
-// sleep returns when there may be something on the pile, or ctx is done. The
-// watcher shows the bell and then looks at the pile, writers do it the other way
-// round; so none is overlooked.
+// sleep returns when there may be something on the pile, the loop has lagged, or
+// ctx is done. The watcher shows the bell and then looks, writers do it the other
+// way round; so nothing is overlooked.
 func (w *watcher[K, V]) sleep(ctx context.Context) {
 	bell := atomics.MakeEvent()
 	w.bell.Store(&bell)
-	if w.pile.Load() == nil {
+	if w.pile.Load() == nil && !w.lagged() {
 		_ = bell.WaitContext(ctx) // run asks ctx
 	}
 	w.bell.Store(nil)
@@ -216,6 +230,9 @@ func (w *watcher[K, V]) leave() {
 	}
 	for _, s := range w.seats {
 		w.root.unseat(s)
+		if w.flow != nil {
+			w.root.relax(s.key)
+		}
 		w.root.tidy(s.key)
 	}
 	w.todo, w.seats, w.base = nil, nil, nil

@@ -1,0 +1,111 @@
+package shardedregistry
+
+import (
+	"context"
+	"unsafe"
+)
+
+// RecordSizes returns the bytes of a record without and with links: one that is
+// plain, one that is dated, and the same with terms.
+func RecordSizes[V any]() (without, with [4]uintptr) {
+	without = [4]uintptr{
+		unsafe.Sizeof(record[V]{}), unsafe.Sizeof(dated[V]{}),
+		unsafe.Sizeof(termed[V]{}), unsafe.Sizeof(datedTermed[V]{}),
+	}
+	with = [4]uintptr{
+		unsafe.Sizeof(linked[V]{}), unsafe.Sizeof(datedLinked[V]{}),
+		unsafe.Sizeof(termedLinked[V]{}), unsafe.Sizeof(datedTermedLinked[V]{}),
+	}
+	return without, with
+}
+
+// Streamer is a loop over Stream that can be stopped between its steps.
+type Streamer[K comparable, V any] struct{ w *watcher[K, V] }
+
+// OpenStream does the first part of a loop.
+func OpenStream[K comparable, V any](r *Registry[K, V], limit int) Streamer[K, V] {
+	return Streamer[K, V]{r.install().stream(limit)}
+}
+
+// Run yields changes, until yield returns false or the loop ends.
+func (s Streamer[K, V]) Run(ctx context.Context, yield func(Event[K, V], error) bool) {
+	s.w.pour(ctx, yield)
+}
+
+// Drain returns the changes that there are, and whether the loop has lagged.
+func (s Streamer[K, V]) Drain() (events []Event[K, V], lagged bool) {
+	for !s.w.lagged() {
+		if len(s.w.flow.pending) > 0 {
+			events = append(events, s.w.pop())
+		} else if !s.w.fill() {
+			return events, s.w.lagged()
+		}
+	}
+	return events, true
+}
+
+// Next returns the next change, or a zero one if there is none.
+func (s Streamer[K, V]) Next() (e Event[K, V]) {
+	for len(s.w.flow.pending) == 0 {
+		if !s.w.fill() {
+			return e
+		}
+	}
+	return s.w.pop()
+}
+
+// Sleep sleeps as a loop does that has found nothing more on its pile.
+func (s Streamer[K, V]) Sleep(ctx context.Context) {
+	for s.w.shift() != nil {
+	}
+	s.w.sleep(ctx)
+}
+
+// Leave does the rest of the loop.
+func (s Streamer[K, V]) Leave() { s.w.leave() }
+
+// Behind returns the number of changes that are counted as waiting.
+func (s Streamer[K, V]) Behind() int { return int(s.w.flow.behind.Load()) }
+
+// Piled returns how many slips are on the loop's pile.
+func (s Streamer[K, V]) Piled() int { return Watcher[K, V](s).Piled() }
+
+// Chained returns the number of records that are reachable only because streams
+// needed them.
+func Chained[K comparable, V any](r *Registry[K, V]) (n int) {
+	o := r.install()
+	for i := range o.shards {
+		if t := o.shards[i].table.Load(); t != nil {
+			for c := range t.All() {
+				for rec := o.links(c.rec.Load()).prev.Load(); rec != nil; rec = o.links(rec).prev.Load() {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// PutForgetfully is Put of a present key by a writer that seats streams at its own
+// record, and does not look whether the one before it was told.
+func PutForgetfully[K comparable, V any](r *Registry[K, V], key K, value V) {
+	p, err := r.locate(key)
+	if err != nil {
+		panic(err)
+	}
+	o, k := p.root, p.key
+	c, old := o.loadLive(k)
+	rec := o.bare(o.taking(), old, old.changed(), value)
+	if !c.rec.CompareAndSwap(old, rec) {
+		panic("another has changed the key")
+	}
+	a := o.audience.Load()
+	for i, w := range a.watchers {
+		s, isNew := c.perch(k, w, i, rec.version()-1)
+		if s.hear(rec.version()); isNew {
+			s.call()
+		}
+	}
+	o.links(rec).told.Store(1)
+	o.announce(a, k)
+}

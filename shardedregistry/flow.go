@@ -1,0 +1,241 @@
+package shardedregistry
+
+import (
+	"math"
+	"unsafe"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// flow is what a watcher has besides if it is a loop over Stream.
+type flow[K comparable, V any] struct {
+	limit int64
+
+	// behind is the number of changes that were told and have not been yielded,
+	// but for the calls in progress. Who tells adds, the loop subtracts.
+	behind atomics.Int64
+
+	// lost becomes 1 when behind was above limit. Who finds that sets it; all who
+	// tell read it, and the loop, which then ends.
+	lost atomics.Uint32
+
+	// What follows belongs to the loop's goroutine. It has copies of records and
+	// no record, so that it keeps no chain while its body runs.
+	key     hkey[K]
+	pending []record[V] // of key, oldest first, not yet yielded
+	buffer  []record[V] // for pending, as long as that is short
+}
+
+// spare is how long a buffer a loop keeps: that of most looks, which find one
+// change or a few.
+const spare = 16
+
+// perch is a seat of a loop over Stream.
+type perch[K comparable, V any] struct {
+	seat[K, V]
+
+	// pos is the last version that the loop has taken from the chain, or the one
+	// before the first that it will take. The loop alone changes it, and it
+	// grows. All who forget old records read it.
+	pos atomics.Uint64
+
+	// heard is the last version that the flow's behind counts. It grows, by CAS,
+	// and who has moved it adds the difference to behind. So the heard of a
+	// stream's perches less their pos are what was told and not taken.
+	heard atomics.Uint64
+}
+
+// perch returns the perch of which s is a part. It is called for seats of loops
+// over Stream only.
+func (s *seat[K, V]) perch() *perch[K, V] {
+	// Safety: the seats of watchers that have a flow are made by cell.perch alone,
+	// as the first field of one.
+	return (*perch[K, V])(unsafe.Pointer(s))
+}
+
+// deaf reports whether the watcher takes no slip any more.
+func (w *watcher[K, V]) deaf() bool { return w.left() || w.lagged() }
+
+// lagged reports whether the watcher is a loop over Stream that has lagged.
+func (w *watcher[K, V]) lagged() bool { return w.flow != nil && w.flow.lost.Load() != 0 }
+
+// needed reports whether somebody who sits there has yet to see dead.
+func (d *side[K, V]) needed(dead *record[V]) bool {
+	for _, s := range d.seats {
+		if s.watcher.flow != nil {
+			if Version(s.perch().pos.Load()) < dead.version() && !s.watcher.deaf() {
+				return true
+			}
+		} else if p := s.slip.Load(); p != nil && p.stage.Load() != done {
+			return true
+		}
+	}
+	return false
+}
+
+// inform is called by everyone who has stored rec in c, a cell of k, and by who is
+// about to replace c where it is dead. It seats the streams of a, so that they
+// will take rec and what is older and not told; counts; and then forgets what no
+// stream needs. It may be done several times, by anybody, and is done by nobody
+// once rec is told.
+//
+// A was loaded after rec took effect, so it has every stream that had joined
+// before. What is not told after a was loaded was changed by calls that had not
+// returned when the streams of a joined.
+func (o *root[K, V]) inform(a *audience[K, V], k hkey[K], c *cell[K, V], rec *record[V]) {
+	if a == nil || len(a.watchers) == 0 {
+		o.hasTold(rec)
+		o.links(rec).prev.Store(nil)
+		return
+	}
+	oldest := o.untold(rec)
+	if oldest == nil {
+		return
+	}
+	for i, w := range a.watchers {
+		if w.flow == nil || w.lagged() {
+			continue
+		}
+		s, isNew := c.perch(k, w, i, oldest.version()-1)
+		if s == nil {
+			return // c has left the table, and so rec was told
+		}
+		s.hear(rec.version())
+		if isNew && !s.call() { // or the watcher would not know of it if the caller stalls
+			o.unseat(&s.seat)
+		}
+	}
+	o.hasTold(rec)
+	if first := o.first(c, rec); first == rec.version() {
+		o.trim(rec, first)
+	}
+}
+
+// perch returns the seat of w at c. If there is none it adds one from which w will
+// take what is newer than pos. It returns nil if c takes no seats any more.
+func (c *cell[K, V]) perch(k hkey[K], w *watcher[K, V], at int, pos Version) (s *perch[K, V], isNew bool) {
+	var fresh *perch[K, V]
+	for { // until no other seat comes or goes between looking and adding
+		now := c.side.Load()
+		if s := now.seat(w, at); s != nil {
+			return s.perch(), false
+		}
+		if now != nil && now.gone {
+			return nil, false
+		}
+		if fresh == nil {
+			fresh = &perch[K, V]{seat: seat[K, V]{watcher: w, key: k}}
+			fresh.pos.Store(uint64(pos))
+			fresh.heard.Store(uint64(pos))
+		}
+		if c.side.CompareAndSwap(now, now.with(&fresh.seat)) {
+			return fresh, true
+		}
+	}
+}
+
+// hear counts the changes up to version, unless they were. It is retried only
+// when another has counted some of them.
+func (s *perch[K, V]) hear(version Version) {
+	for {
+		old := s.heard.Load()
+		if old >= uint64(version) {
+			return
+		}
+		if s.heard.CompareAndSwap(old, uint64(version)) {
+			s.watcher.add(int64(uint64(version) - old))
+			return
+		}
+	}
+}
+
+// add adds n to what waits for the stream, which lags if that is too much. Who
+// finds that stalls no other: all who find it do the same.
+func (w *watcher[K, V]) add(n int64) {
+	f := w.flow
+	if f.behind.Add(n) <= f.limit {
+		return
+	}
+	if f.lost.Load() == 0 {
+		f.lost.Store(1)
+		w.root.attend(func(a audience[K, V]) audience[K, V] { return a.without(w) })
+	}
+	w.wake()
+}
+
+// first returns the first version in the chain of rec, which c holds or held,
+// that some stream may have to take: rec's if none needs what is older. It removes
+// the seats of streams that have lagged.
+func (o *root[K, V]) first(c *cell[K, V], rec *record[V]) Version {
+	now, least := c.side.Load(), uint64(math.MaxUint64)
+	if now != nil {
+		for _, s := range now.seats {
+			switch {
+			case s.watcher.flow == nil:
+			case s.watcher.deaf():
+				o.unseat(s)
+			default:
+				least = min(least, s.perch().pos.Load())
+			}
+		}
+	}
+	if least >= uint64(rec.version()) {
+		return rec.version()
+	}
+	return Version(least + 1)
+}
+
+// gather takes what is new of the key of p from the chain of its records. It
+// takes all up to what the table's cell holds, and stops there, so that a key
+// that keeps changing does not keep others waiting.
+//
+// As with look, only what is in the table counts; a dead cell stays until all
+// streams that sit there have taken its last record.
+func (w *watcher[K, V]) gather(p *slip[K, V]) {
+	o, f, s := w.root, w.flow, p.seat.perch()
+	c := o.shard(s.key.Hash).load(s.key)
+	if c == nil || !c.side.Load().has(&s.seat) {
+		return
+	}
+	w.keep(&s.seat)
+	rec := c.rec.Load()
+	o.date(rec)
+	since := Version(s.pos.Load())
+	if last := rec.version(); last > since {
+		f.key, f.pending = s.key, o.since(rec, since, &f.buffer)
+		s.hear(last)
+		if skipped := int64(last-since) - int64(len(f.pending)); skipped != 0 {
+			f.behind.Add(-skipped) // had been forgotten before w came
+		}
+		s.pos.Store(uint64(last))
+		if first := o.first(c, rec); first > since+1 { // nobody is slower
+			o.trim(rec, first)
+		}
+	}
+	p.stage.Store(done)
+	if rec.dead() {
+		o.tidy(s.key)
+	}
+}
+
+// since returns copies of rec and those in its chain that are newer than version,
+// oldest first. Few of them are put into buffer.
+func (o *root[K, V]) since(rec *record[V], version Version, buffer *[]record[V]) []record[V] {
+	n := 0
+	for r := rec; r != nil && r.version() > version; r = o.links(r).prev.Load() {
+		n++
+	}
+	room := *buffer
+	if n > len(room) {
+		room = make([]record[V], n)
+		if n <= spare {
+			*buffer = room
+		}
+	}
+	i := n // somebody may have forgotten some of them since, if they need not be yielded
+	for r := rec; r != nil && i > 0; r = o.links(r).prev.Load() {
+		i--
+		room[i] = record[V]{r.mark, r.value}
+	}
+	return room[i:n]
+}

@@ -1,0 +1,113 @@
+package shardedregistry
+
+import (
+	"context"
+	"fmt"
+	"iter"
+)
+
+// Stream returns an iterator over all changes of the registry, which must have
+// been made with Config.Transitions. Where a loop over Watch skips what a key held
+// only for a while, a loop over Stream yields it. It subscribes when it begins, and
+// sleeps while there is nothing to yield. It ends when its body leaves it, or when
+// ctx is done. Each loop subscribes anew.
+//
+// Every change that takes effect after a loop has begun is yielded once, with a
+// nil error, those of a key in the order of their versions, which are consecutive
+// from its creation to its deletion. Changes of different keys come in no
+// particular order. A change that took effect before the loop began is yielded
+// only if the call that made it had not returned by then.
+//
+// Nobody waits for a loop, however long its body takes. What waits for it is
+// bounded instead: when there are more than limit changes that it has not yielded,
+// it yields a zero Event with a [*LaggedError], which matches [ErrLagged], and
+// ends. It does not yield what has waited. Whoever needs to go on begins again,
+// from what the registry holds then. A change of which the loop's body is in
+// progress waits no more, and one whose call has not returned may not be counted
+// yet.
+//
+// So besides what it yields a loop keeps at most limit changes, and those of calls
+// in progress; one record more for each key that has changed since it began and is
+// present, and some 170 bytes for each of these until it ends. A loop that has
+// lagged and whose body never returns keeps no more than that; nor does it keep
+// more when keys change again. A change that is told to a loop allocates 24 bytes for
+// it, and one that finds the loop behind with the key, nothing.
+//
+// The body runs outside every lock and may use the registry. Wherever it panics
+// or calls runtime.Goexit, the loop ends, and leaves nothing behind: there is no
+// goroutine. Stream panics if ctx is nil, limit is below 1, or the registry is
+// without Config.Transitions.
+//
+// Stream is wait-free; the loop is blocking: it waits for changes or ctx, and,
+// where a key was deleted, for the mutex of a hash bucket. It takes effect when
+// the loop begins; each change has taken effect before it is yielded.
+func (r *Registry[K, V]) Stream(ctx context.Context, limit int) iter.Seq2[Event[K, V], error] {
+	o := r.root.Load()
+	switch {
+	case ctx == nil:
+		panic("shardedregistry: Stream with a nil context")
+	case limit < 1:
+		panic(fmt.Sprintf("shardedregistry: Stream with limit %d, which must be at least 1", limit))
+	case o == nil || !o.transitions():
+		panic("shardedregistry: Stream without Config.Transitions")
+	}
+	return func(yield func(Event[K, V], error) bool) { o.pour(ctx, limit, yield) }
+}
+
+func (o *root[K, V]) pour(ctx context.Context, limit int, yield func(Event[K, V], error) bool) {
+	w := o.stream(limit)
+	defer w.leave()
+	w.pour(ctx, yield)
+}
+
+// stream joins the audience as a loop over Stream.
+func (o *root[K, V]) stream(limit int) *watcher[K, V] {
+	w := &watcher[K, V]{root: o, sweep: minSweep(), flow: &flow[K, V]{limit: int64(limit)}}
+	w.join()
+	return w
+}
+
+// pour yields changes until ctx is done, the loop has lagged, or yield returns
+// false.
+func (w *watcher[K, V]) pour(ctx context.Context, yield func(Event[K, V], error) bool) {
+	for ctx.Err() == nil {
+		switch {
+		case w.lagged():
+			yield(Event[K, V]{}, &LaggedError{int(w.flow.limit)})
+			return
+		case len(w.flow.pending) > 0:
+			if !yield(w.pop(), nil) {
+				return
+			}
+		case !w.fill():
+			w.sleep(ctx)
+		}
+	}
+}
+
+// fill takes a slip and looks at its key, and reports whether there was one.
+func (w *watcher[K, V]) fill() bool {
+	p := w.shift()
+	if p == nil {
+		return false
+	}
+	w.gather(p)
+	return true
+}
+
+// pop returns what to yield of the oldest change that was gathered. From then on
+// it does not wait. It runs functions of the user's.
+func (w *watcher[K, V]) pop() Event[K, V] {
+	o, f := w.root, w.flow
+	rec := f.pending[0]
+	f.pending[0] = record[V]{}
+	f.pending = f.pending[1:]
+	f.behind.Add(-1)
+	e := Event[K, V]{Key: f.key.Key, Version: rec.version(), Deleted: rec.dead()}
+	if e.Deleted {
+		o.check(f.key, &rec)
+	} else {
+		e.Value = o.out(f.key, &rec)
+	}
+	return e
+}
