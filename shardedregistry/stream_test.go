@@ -336,9 +336,10 @@ func TestStreamIsASequence(t *testing.T) {
 	changes := r.Stream(t.Context(), 1)
 	wantTraces(t, r)
 	for i := range 2 {
-		begun := make(chan struct{})
+		begun, put := make(chan struct{}), make(chan struct{})
 		began(r, begun)
 		go func() {
+			defer close(put)
 			<-begun
 			r.Put("a", i)
 		}()
@@ -347,6 +348,7 @@ func TestStreamIsASequence(t *testing.T) {
 			t.Errorf("a loop yields %v, %v, %v", e, err, ok)
 		}
 		stop()
+		<-put // or it may be told to the next loop as well, which has no room for two
 		wantForgotten(t, r)
 	}
 	ended, cancel := context.WithCancel(t.Context())
