@@ -27,7 +27,7 @@ help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: format vet unit race modelcheck modelcheck-spot smoke peers ## everything that must pass (7 minutes on 2 cores, and some for the first build)
+test: format vet unit race modelcheck modelcheck-spot smoke peers ## everything that must pass (9 minutes on 2 cores)
 
 .PHONY: format
 format: ## fail if a file is not as gofmt prints it
@@ -61,8 +61,8 @@ modelcheck: ## explore all interleavings of small protocols, and compare with th
 	$(GO) test -tags modelcheck $(MODEL)
 
 .PHONY: modelcheck-spot
-modelcheck-spot: ## check 200 interleavings of each protocol for data races
-	@echo '== model checker, 200 interleavings of each protocol under the race detector'
+modelcheck-spot: ## check 120 interleavings of each protocol for data races
+	@echo '== model checker, 120 interleavings of each protocol under the race detector'
 	$(GO) test -race -tags modelcheck -run Race ./internal/mc
 	$(GO) test -race -short -tags modelcheck ./internal/atomics ./internal/table $(PUBLIC)
 

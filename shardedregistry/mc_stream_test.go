@@ -5,6 +5,7 @@ package shardedregistry_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -154,13 +155,13 @@ func TestStreamBegins(t *testing.T) {
 			tt.cfg.Operations = operations(tt.threads, "Stream: Lookup")
 			mc.Check(t, tt.cfg, func(m *mc.M) {
 				r := streamed(tt.first)
-				// What has returned, and what began, by a thread's last step: threads
+				// What has returned, by a thread's last step: threads
 				// run one at a time.
-				returned, begun := shardedregistry.Version(0), 0
+				var returned atomic.Uint64
 				var before, since shardedregistry.Version
 				var s streamer
 				m.Go(func() {
-					before = returned
+					before = shardedregistry.Version(returned.Load())
 					s = shardedregistry.OpenStream(r, plenty)
 					e, _ := r.Lookup("a")
 					since = e.Version // or 0: what comes later is above that
@@ -168,8 +169,7 @@ func TestStreamBegins(t *testing.T) {
 				for _, calls := range tt.threads {
 					m.Go(func() {
 						for _, c := range calls {
-							begun++
-							returned = max(returned, versionOf(c.Do(r)))
+							returned.Store(max(returned.Load(), uint64(versionOf(c.Do(r)))))
 						}
 					})
 				}
