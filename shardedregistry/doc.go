@@ -152,7 +152,7 @@
 // to or from one value at once. A change that leaves the values as they are runs
 // the function and costs nothing else.
 //
-// Each entity is three small objects, where a map behind a lock is one large
+// Each entity is two small objects, where a map behind a lock is one large
 // one. With many entities, more than the caches hold, and a large share of
 // updates, cache misses and garbage collection can cost more than the lock did.
 //

@@ -93,7 +93,7 @@ var subjects = map[string]string{
 	"cowchangeset":    "Changeset|Slice|Tracker",
 	"oncecache":       "Cache|Lease",
 	"shardedregistry": "Registry",
-	"internal/table":  "Table|Breaker|Cache|Registry",
+	"internal/table":  "Table|Lines|Breaker|Cache|Registry",
 }
 
 // about reports whether a function in fuzz is of a kind and uses the target.

@@ -55,8 +55,9 @@ func (t *Lines[K, E]) Init(hash Hash[K], room int) {
 }
 
 // Load returns the cell of k, or nil. It takes effect when the cell's slot is
-// read; and if there is none, when the tags of a bucket are read, or else when
-// the cell left, or the bucket moved, while it was being read.
+// read; and if there is none, when the tags of a bucket are read, or an empty slot
+// whose tag is set already, or else when the cell left, or the bucket moved, while
+// it was being read.
 func (t *Lines[K, E]) Load(k Hashed[K]) *E {
 	one := tag(k.Hash)
 	for a := t.array.Load(); ; a = a.next.Load() {
