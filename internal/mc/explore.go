@@ -5,6 +5,7 @@ package mc
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 )
@@ -88,7 +89,9 @@ func Explore(cfg Config, body func(*M)) (r Result) {
 	if !exploring.CompareAndSwap(false, true) {
 		panic("mc: two explorations at a time")
 	}
+	procs := runtime.GOMAXPROCS(1) // threads take turns: another processor would be woken for nothing
 	defer func() {
+		runtime.GOMAXPROCS(procs)
 		active = nil // if the body panicked
 		exploring.Store(false)
 	}()

@@ -135,6 +135,9 @@ func (m *M) record(t *thread) {
 	if s.also.gate != nil {
 		s.alsoBefore = *s.also.gate
 	}
+	if m.cfg.lines != nil && !m.recording {
+		m.trace = m.trace[:0] // nobody asks for more than the last step
+	}
 	m.trace = append(m.trace, s)
 	if m.recording {
 		m.notes = append(m.notes, note{text: t.verb + "()", at: t.at})
