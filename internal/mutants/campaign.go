@@ -142,14 +142,17 @@ func (c *campaign) try(m *mutant, slot string) *verdict {
 	return v
 }
 
-// tryTogether runs the layers on m in the programs with all mutants.
+// tryTogether runs the layers on m in the programs with all mutants: each round
+// in all layers before the next.
 func (c *campaign) tryTogether(m *mutant, number int, v *verdict) {
-	for _, b := range c.baselines {
-		if c.spared(m, b) {
-			continue
-		}
-		if v.take(b, c.attack(m, b, program{b.joined, b.apart, number})) {
-			return
+	for _, round := range rounds {
+		for _, b := range c.baselines {
+			if c.spared(m, b) {
+				continue
+			}
+			if v.take(b, c.attack(m, b, program{b.joined, b.apart, number}, round)) {
+				return
+			}
 		}
 	}
 }
@@ -187,7 +190,7 @@ func (c *campaign) tryAlone(m *mutant, slot string, before bool, v *verdict) {
 		ran = true
 		switch {
 		case !before:
-			if v.take(b, c.attack(m, b, program{binary: binary})) {
+			if v.take(b, c.attack(m, b, program{binary: binary}, rounds...)) {
 				return
 			}
 		case len(b.apart) > 0:
@@ -219,34 +222,6 @@ func (v *verdict) take(b *baseline, r result) bool {
 	}
 	v.layer, v.result = b.name, r
 	return true
-}
-
-// attack runs a layer's tests on m: first those that killed others like it,
-// then the short ones, then all.
-func (c *campaign) attack(m *mutant, b *baseline, p program) (r result) {
-	first := slices.DeleteFunc(c.killers.of(m, b), func(test string) bool { return slices.Contains(p.skip, top(test)) })
-	var known time.Duration
-	for _, test := range first {
-		known += b.took[test]
-	}
-	if len(first) > 0 {
-		r = c.all(b, p, pattern(first), known)
-	}
-	if r.how == passed && b.short*4 < b.whole {
-		r = c.all(b, p, b.quick, b.short)
-	}
-	if r.how == passed {
-		r = c.all(b, p, b.tests, b.whole)
-	}
-	if r.how != passed {
-		c.killers.add(m, b.layer, r.test)
-	}
-	return r
-}
-
-// all runs tests that took so long without a mutant.
-func (c *campaign) all(b *baseline, p program, tests string, took time.Duration) result {
-	return b.run(c.toolchain, p, tests, c.config.patience+5*took, c.config.memory+3*b.peak)
 }
 
 // finish records and prints what became of m.

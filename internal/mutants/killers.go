@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 )
 
 // killers remembers which tests have killed mutants of which functions, to try
@@ -45,8 +46,12 @@ func (k *killers) add(m *mutant, l *layer, test string) {
 	k.Kills[key][test]++
 }
 
-// firstKillers is how many tests are tried before all others.
-const firstKillers = 4
+// firstKillers is how many tests are tried before all others, and slowKiller
+// how long each of them may take.
+const (
+	firstKillers = 4
+	slowKiller   = 3 * time.Second
+)
 
 // of returns those of the tests in b that killed most mutants like m.
 func (k *killers) of(m *mutant, b *baseline) []string {
@@ -55,7 +60,7 @@ func (k *killers) of(m *mutant, b *baseline) []string {
 	counts := k.Kills[m.memory(b.layer)]
 	var tests []string
 	for test := range counts {
-		if _, ok := b.took[test]; ok {
+		if took, ok := b.took[test]; ok && took <= slowKiller {
 			tests = append(tests, test)
 		}
 	}

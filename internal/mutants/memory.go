@@ -30,6 +30,7 @@ type memory struct {
 	mu    sync.Mutex
 	file  *os.File // one verdict a line
 	known map[string]remembered
+	last  map[string]remembered // of each mutant, by what it is for people
 }
 
 // remembered is a verdict without the output.
@@ -54,11 +55,11 @@ func openMemory(path string) (*memory, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	m := &memory{file: f, known: map[string]remembered{}}
+	m := &memory{file: f, known: map[string]remembered{}, last: map[string]remembered{}}
 	for line := range bytes.Lines(text) {
 		var r remembered
 		if json.Unmarshal(line, &r) == nil { // or it was cut off
-			m.known[r.Key] = r
+			m.add(r)
 		}
 	}
 	if !bytes.HasSuffix(text, []byte("\n")) {
@@ -66,6 +67,29 @@ func openMemory(path string) (*memory, error) {
 	}
 	return m, err
 }
+
+func (m *memory) add(r remembered) {
+	m.known[r.Key] = r
+	m.last[r.What] = r
+}
+
+// last returns the test in b that killed m in the latest campaign, which may
+// have been at other sources, or "".
+func (c *campaign) last(m *mutant, b *baseline) string {
+	if c.memory == nil {
+		return ""
+	}
+	c.memory.mu.Lock()
+	defer c.memory.mu.Unlock()
+	r := c.memory.last[c.what(m)]
+	if _, ok := b.took[r.Test]; !ok || r.Layer != b.name {
+		return ""
+	}
+	return r.Test
+}
+
+// what names a mutant for people.
+func (c *campaign) what(m *mutant) string { return c.target.dir + " " + m.key() }
 
 // recall returns what became of a mutant, or nil.
 func (c *campaign) recall(m *mutant) *verdict {
@@ -96,7 +120,7 @@ func (c *campaign) keep(m *mutant, v *verdict) error {
 	if c.memory == nil {
 		return nil
 	}
-	r := remembered{c.identity(m, v.layer), c.target.dir + " " + m.key(), v.fate, v.layer, v.how, v.test, c.tests(), v.took}
+	r := remembered{c.identity(m, v.layer), c.what(m), v.fate, v.layer, v.how, v.test, c.tests(), v.took}
 	if i := slices.IndexFunc(c.baselines, func(b *baseline) bool { return b.name == v.layer }); i >= 0 {
 		r.Tests = c.baselines[i].files[top(v.test)]
 	}
@@ -106,7 +130,7 @@ func (c *campaign) keep(m *mutant, v *verdict) error {
 	}
 	c.memory.mu.Lock()
 	defer c.memory.mu.Unlock()
-	c.memory.known[r.Key] = r
+	c.memory.add(r)
 	_, err = c.memory.file.Write(append(line, '\n'))
 	return err
 }

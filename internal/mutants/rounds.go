@@ -1,0 +1,63 @@
+package main
+
+import (
+	"slices"
+	"time"
+)
+
+// A round is a choice of a layer's tests, and how long they take without a
+// mutant. It is empty if it chooses none.
+type round func(c *campaign, m *mutant, b *baseline, p program) (tests string, took time.Duration)
+
+// rounds go from what is likely to kill, or does not take long, to all: the test
+// that killed m when the sources were others, those that killed others in its
+// function, the short ones.
+var rounds = []round{
+	func(c *campaign, m *mutant, b *baseline, p program) (string, time.Duration) {
+		return b.those(p, c.last(m, b))
+	},
+	func(c *campaign, m *mutant, b *baseline, p program) (string, time.Duration) {
+		return b.those(p, c.killers.of(m, b)...)
+	},
+	func(_ *campaign, _ *mutant, b *baseline, _ program) (string, time.Duration) {
+		if b.quick != pattern(nil) && b.short*4 < b.whole {
+			return b.quick, b.short
+		}
+		return "", 0
+	},
+	func(_ *campaign, _ *mutant, b *baseline, _ program) (string, time.Duration) { return b.tests, b.whole },
+}
+
+// those returns a pattern for the tests that are named and that p can run, and
+// how long they take without a mutant.
+func (b *baseline) those(p program, tests ...string) (string, time.Duration) {
+	tests = slices.DeleteFunc(tests, func(test string) bool { return test == "" || slices.Contains(p.skip, top(test)) })
+	if len(tests) == 0 {
+		return "", 0
+	}
+	var took time.Duration
+	for _, test := range tests {
+		took += b.took[test]
+	}
+	return pattern(tests), took
+}
+
+// attack runs rounds of a layer's tests on m until one fails.
+func (c *campaign) attack(m *mutant, b *baseline, p program, rounds ...round) (r result) {
+	for _, round := range rounds {
+		tests, took := round(c, m, b, p)
+		if tests == "" {
+			continue
+		}
+		if r = c.all(b, p, tests, took); r.how != passed {
+			c.killers.add(m, b.layer, r.test)
+			break
+		}
+	}
+	return r
+}
+
+// all runs tests that took so long without a mutant.
+func (c *campaign) all(b *baseline, p program, tests string, took time.Duration) result {
+	return b.run(c.toolchain, p, tests, c.config.patience+5*took, c.config.memory+3*b.peak)
+}
