@@ -66,11 +66,16 @@ func (c *census) estimate(now time.Duration) uint64 {
 		c.current.CompareAndSwap(held, &periods{since: now, now: new(sketch), before: held.now})
 		held = c.current.Load()
 	}
+	return held.estimate()
+}
+
+// estimate returns the number of keys seen in either.
+func (p *periods) estimate() uint64 {
 	sum, empty := 0.0, 0
-	for i := range held.now {
-		rank := held.now[i].Load()
-		if held.before != nil {
-			rank = max(rank, held.before[i].Load())
+	for i := range p.now {
+		rank := p.now[i].Load()
+		if p.before != nil {
+			rank = max(rank, p.before[i].Load())
 		}
 		if rank == 0 {
 			empty++
