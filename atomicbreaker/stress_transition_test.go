@@ -55,12 +55,15 @@ func TestT2_StressOpeningsLast(t *testing.T) {
 	n := rounds(100)
 	b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: openTimeout, MaxOpenTimeout: openTimeout, ProbeTimeout: time.Hour})
 	// By the generation of the probe: when its failure began, and when it had
-	// been admitted. Each has one, so each is written once.
-	failed, admitted := make([]time.Time, 2*n+4), make([]time.Time, 2*n+4)
+	// been admitted. Each has one, so each is written once. When n probes have
+	// failed, the other callers may be about to ask once more.
+	const callers = 4
+	failed := make([]time.Time, 2*(n+callers))
+	admitted := make([]time.Time, len(failed))
 	var probes atomic.Int64
 	failed[0] = time.Now()
 	fail(t, b.Allow, 1)
-	together(4, func(int) {
+	together(callers, func(int) {
 		for probes.Load() < int64(n) {
 			p, err := b.Allow()
 			if err != nil {
