@@ -65,6 +65,7 @@ func TestQuotaInEveryOrder(t *testing.T) {
 		"two keys, and one place":     {before: bothFailing, threads: threads{{record(k, Failure)}, {record(another, Failure)}}, opens: [2]int{1, 1}, withheld: [2]uint64{1, 1}},
 		"two keys, and two places":    {all: true, before: bothFailing, threads: threads{{record(k, Failure)}, {record(another, Failure)}}, opens: [2]int{2, 2}},
 		"two failures of a key":       {all: true, before: bothFailing, threads: threads{{record(k, Failure)}, {report(2, Failure)}}, opens: [2]int{1, 1}},
+		"a failure too many":          {all: true, before: bothFailing, threads: threads{{record(k, Failure), record(k, Success)}, {report(2, Failure)}}},
 		"two keys, and no place":      {before: after(bothFailing, record(twin, Failure), record(twin, Failure)), threads: threads{{record(k, Failure)}, {record(another, Failure)}}, opens: [2]int{1, 1}, withheld: [2]uint64{2, 2}},
 		"two of a key, and one place": {before: failing, threads: threads{{report(0, Failure)}, {report(2, Failure)}}, opens: [2]int{1, 1}, withheld: [2]uint64{0, 1}},
 		"a place that becomes free":   {before: after(bothFailing, record(another, Failure)), threads: threads{{reset(another), record(k, Failure)}, {report(2, Ignored)}}, opens: [2]int{1, 1}},
