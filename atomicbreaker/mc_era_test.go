@@ -4,6 +4,7 @@ package atomicbreaker
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/mc"
@@ -68,4 +69,66 @@ func TestErasBeginOnceInEveryOrder(t *testing.T) {
 			})
 		})
 	}
+}
+
+// However callers overlap who drop eras, and one who asks what came after one
+// of them: the oldest only moves forward, what it has passed is cut off, and
+// no departure is overlooked.
+func TestErasAreDroppedInEveryOrder(t *testing.T) {
+	for _, dropped := range []int{1, 2} {
+		t.Run(fmt.Sprint(dropped, " of 3"), func(t *testing.T) {
+			cfg := mc.Config{Operations: "drop ∥ drop ∥ who departed"}
+			mc.Check(t, cfg, func(m *mc.M) {
+				var l eras
+				l.init(nil)
+				kept := []*era{l.now.Load(), {hash: 1}, {hash: 2}}
+				kept[1].number.Store(uint64(4 - dropped)) // the second is young enough, or is not
+				kept[2].number.Store(keptEras + 2)
+				kept[0].next.Store(kept[1])
+				kept[1].next.Store(kept[2])
+				l.now.Store(kept[2])
+				for range 2 {
+					m.Go(func() { l.drop(keptEras + 2) })
+				}
+				m.Go(func() {
+					if !l.departed(kept[0], 1) {
+						m.Failf("who departed first is forgotten")
+					}
+				})
+				m.Final(func() {
+					for i, e := range kept[:2] {
+						if next := e.next.Load(); (next == e) != (i < dropped) {
+							m.Failf("era %d was dropped: %v", i, next == e)
+						}
+					}
+					if l.oldest.Load() != kept[dropped] {
+						m.Failf("the oldest era is not number %d", dropped)
+					}
+				})
+			})
+		})
+	}
+}
+
+// Whoever comes back to an era that was dropped meanwhile goes on at the tail,
+// and changes nothing of it.
+func TestErasBeginBesideOneDroppedInEveryOrder(t *testing.T) {
+	cfg := mc.Config{Operations: "begin 0 ∥ begin 1, and drop the first"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		var l eras
+		l.init(nil)
+		first, begun := l.now.Load(), []*era{{hash: 1}, {hash: 2}}
+		m.Go(func() { l.begin(begun[0]) })
+		m.Go(func() {
+			l.begin(begun[1])
+			l.drop(first.number.Load() + keptEras) // as if so many had begun
+		})
+		m.Final(func() {
+			numbers := []uint64{first.number.Load(), begun[0].number.Load(), begun[1].number.Load()}
+			slices.Sort(numbers[1:])
+			if !slices.Equal(numbers, []uint64{1, 2, 3}) || l.now.Load().number.Load() != 3 || first.next.Load() != first {
+				m.Failf("the numbers are %v, the last %d", numbers, l.now.Load().number.Load())
+			}
+		})
+	})
 }
