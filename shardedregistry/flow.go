@@ -106,8 +106,8 @@ func (o *root[K, V]) inform(a *audience[K, V], k hkey[K], c *cell[K, V], rec *re
 		}
 	}
 	o.hasTold(rec)
-	if first := o.first(c, rec); first == rec.version() {
-		o.trim(rec, first)
+	if o.first(c, rec) == rec.version() {
+		o.links(rec).prev.Store(nil)
 	}
 }
 
@@ -208,9 +208,7 @@ func (w *watcher[K, V]) gather(p *slip[K, V]) {
 			f.behind.Add(-skipped) // had been forgotten before w came
 		}
 		s.pos.Store(uint64(last))
-		if first := o.first(c, rec); first > since+1 { // nobody is slower
-			o.trim(rec, first)
-		}
+		o.trim(c, rec, since)
 	}
 	p.stage.Store(done)
 	if rec.dead() {
