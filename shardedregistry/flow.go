@@ -102,7 +102,7 @@ func (o *root[K, V]) inform(a *audience[K, V], k hkey[K], c *cell[K, V], rec *re
 		}
 		s.hear(rec.version())
 		if isNew && !s.call() { // or the watcher would not know of it if the caller stalls
-			o.unseat(&s.seat)
+			o.clear(&s.seat)
 		}
 	}
 	o.hasTold(rec)
@@ -195,6 +195,7 @@ func (w *watcher[K, V]) gather(p *slip[K, V]) {
 	o, f, s := w.root, w.flow, p.seat.perch()
 	c := o.shard(s.key.Hash).load(s.key)
 	if c == nil || !c.side.Load().has(&s.seat) {
+		o.clear(&s.seat) // w may have lagged, and who has unseated it not be the last
 		return
 	}
 	w.keep(&s.seat)

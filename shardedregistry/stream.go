@@ -73,6 +73,7 @@ func (w *watcher[K, V]) pour(ctx context.Context, yield func(Event[K, V], error)
 	for ctx.Err() == nil {
 		switch {
 		case w.lagged():
+			w.flow.drop()
 			yield(Event[K, V]{}, &LaggedError{int(w.flow.limit)})
 			return
 		case len(w.flow.pending) > 0:
@@ -84,6 +85,10 @@ func (w *watcher[K, V]) pour(ctx context.Context, yield func(Event[K, V], error)
 		}
 	}
 }
+
+// drop forgets what will not be yielded. Seats and their watcher may be kept by a
+// cell that is not in a table any more, and by that a Ref.
+func (f *flow[K, V]) drop() { f.pending, f.buffer = nil, nil }
 
 // fill takes a slip and looks at its key, and reports whether there was one.
 func (w *watcher[K, V]) fill() bool {
