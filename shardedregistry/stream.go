@@ -24,7 +24,8 @@ import (
 // ends. It does not yield what has waited. Whoever needs to go on begins again,
 // from what the registry holds then. A change of which the loop's body is in
 // progress waits no more, and one whose call has not returned may not be counted
-// yet.
+// yet. Those under way when the loop begins may count, so limit should be well
+// above the number of goroutines that change the registry.
 //
 // So besides what it yields a loop keeps at most limit changes, and those of calls
 // in progress; one record more for each key that has changed since it began and is
