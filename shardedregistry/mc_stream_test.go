@@ -427,6 +427,12 @@ func TestStreamCosts(t *testing.T) {
 	s.Drain()
 	check("a Put of which a stream is told", a, mc.Cost{Loads: 26, Stores: 3, RMWs: 5, TableReads: 2})
 	check("the look of a stream at one change", func() { s.Drain() }, mc.Cost{Loads: 16, Stores: 3, RMWs: 3, TableReads: 1})
+	slow := shardedregistry.OpenStream(r, plenty)
+	a()
+	s.Drain()
+	a()
+	check("the look of a stream where another is slower", func() { s.Drain() }, mc.Cost{Loads: 18, Stores: 3, RMWs: 3, TableReads: 1})
+	slow.Leave()
 	s.Leave()
 	check("a Put when it has left", a, mc.Cost{Loads: 9, Stores: 3, RMWs: 1, TableReads: 1})
 }
