@@ -33,6 +33,9 @@ type watchRun struct {
 	loops []*watchLoop
 	waits []*watchWait
 
+	streams     []*watchStream
+	transitions bool // whether there may be streams
+
 	past   map[string]map[int]held // what each key has held at each version
 	latest map[string]int          // the last of these, or 0
 	before map[string]int          // and that when the operation began
@@ -80,26 +83,31 @@ var errWatchEnds = errors.New("the caller gives up")
 // FuzzRegistryWatchOps reads three bytes for each operation: which, the key or
 // the loop, and an argument. Loops yield what has changed, as it is then, and
 // nothing else; versions increase; and in the end each has what the registry has.
+// The same is done with transitions, and loops over Stream then yield every
+// change.
 func FuzzRegistryWatchOps(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ops []byte) {
-		synctest.Test(t, func(t *testing.T) {
-			s := &watchRun{
-				t:    t,
-				past: map[string]map[int]held{}, before: map[string]int{}, latest: map[string]int{},
-				r: shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1}),
-			}
-			defer s.abandon()
-			for _, k := range watchKeys {
-				s.past[k] = map[int]held{}
-			}
-			for ; len(ops) >= 3; ops = ops[3:] {
-				s.before = maps.Clone(s.latest)
-				s.step(ops[0], ops[1], ops[2])
-				s.settle()
-			}
-			s.finish()
-		})
+		synctest.Test(t, func(t *testing.T) { runWatch(t, ops, false) })
+		synctest.Test(t, func(t *testing.T) { runWatch(t, ops, true) })
 	})
+}
+
+func runWatch(t *testing.T, ops []byte, transitions bool) {
+	s := &watchRun{
+		t: t, transitions: transitions,
+		past: map[string]map[int]held{}, before: map[string]int{}, latest: map[string]int{},
+		r: shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1, Transitions: transitions}),
+	}
+	defer s.abandon()
+	for _, k := range watchKeys {
+		s.past[k] = map[int]held{}
+	}
+	for ; len(ops) >= 3; ops = ops[3:] {
+		s.before = maps.Clone(s.latest)
+		s.step(ops[0], ops[1], ops[2])
+		s.settle()
+	}
+	s.finish()
 }
 
 // step runs one operation.
@@ -107,7 +115,7 @@ func (s *watchRun) step(op, which, arg byte) {
 	key := watchKeys[int(which)%len(watchKeys)]
 	have, present := s.now(key)
 	version := s.latest[key]
-	switch op % 10 {
+	switch op % 14 {
 	case 0:
 		s.put(key)
 	case 1:
@@ -164,6 +172,10 @@ func (s *watchRun) step(op, which, arg byte) {
 			w.ended = w.ended || !w.done
 			w.cancel(errWatchEnds)
 		}
+	case 10:
+		s.deleteMatching(int(arg) % 2)
+	default:
+		s.stepStream(op%14, int(which), int(arg))
 	}
 }
 
@@ -204,6 +216,9 @@ func (s *watchRun) note(key string, version int, h held) {
 	s.past[key][version], s.latest[key] = h, version
 	for _, w := range s.loops {
 		w.changed[key] = true
+	}
+	for _, w := range s.streams {
+		w.note(key, version, h)
 	}
 }
 
@@ -260,6 +275,7 @@ func (s *watchRun) settle() {
 		w.judge()
 	}
 	s.judgeWaits()
+	s.judgeStreams()
 }
 
 // judge judges what the loop has been given since it was judged last.
@@ -351,6 +367,7 @@ func (s *watchRun) finish() {
 	for len(s.loops) > 0 {
 		s.end(s.loops[0], contextEnds)
 	}
+	s.finishStreams()
 	for _, w := range s.waits {
 		w.cancel(nil)
 	}
@@ -363,6 +380,10 @@ func (s *watchRun) abandon() {
 	for _, w := range s.loops {
 		w.cancel()
 		close(w.leave)
+	}
+	for _, w := range s.streams {
+		w.cancel()
+		close(w.ask)
 	}
 	for _, w := range s.waits {
 		w.cancel(nil)

@@ -3,6 +3,8 @@ package shardedregistry
 import (
 	"context"
 	"unsafe"
+
+	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // RecordSizes returns the bytes of a record without and with links: one that is
@@ -61,6 +63,13 @@ func (s Streamer[K, V]) Sleep(ctx context.Context) {
 	s.w.sleep(ctx)
 }
 
+// Doze does what a loop does that falls asleep, and returns whether it was woken.
+func (s Streamer[K, V]) Doze() (rung func() bool) {
+	bell := atomics.MakeEvent()
+	s.w.bell.Store(&bell)
+	return bell.Fired
+}
+
 // Leave does the rest of the loop.
 func (s Streamer[K, V]) Leave() { s.w.leave() }
 
@@ -84,6 +93,49 @@ func Chained[K comparable, V any](r *Registry[K, V]) (n int) {
 		}
 	}
 	return n
+}
+
+// Informed makes value the value of key, which is present, as Update does, up to
+// the instant at which all streams are seated, and returns the rest.
+func Informed[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()) {
+	p, err := r.locate(key)
+	if err != nil {
+		panic(err)
+	}
+	o, k := p.root, p.key
+	c, old := o.loadLive(k)
+	next := o.bare(o.taking(), old, old.changed(), value)
+	c.rec.Store(next)
+	a := o.audience.Load()
+	o.inform(a, k, c, next)
+	return func() { o.announce(a, k) }
+}
+
+// Telling is Changed by an operation that stalls when it knows whom to tell.
+func Telling[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
+	p, err := r.locate(key)
+	if err != nil {
+		panic(err)
+	}
+	a := p.root.audience.Load()
+	return func() { p.root.announce(a, p.key) }
+}
+
+// Made creates key, which is absent, up to the instant at which that takes effect,
+// and returns the rest.
+func Made[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()) {
+	p, err := r.locate(key)
+	if err != nil {
+		panic(err)
+	}
+	o, k := p.root, p.key
+	rec := o.bare(o.taking(), nil, 0, value)
+	c := &cell[K, V]{key: k.Key}
+	c.rec.Store(rec)
+	if now, _ := o.publish(k, c, rec); now != c {
+		panic("the key is present")
+	}
+	return func() { o.changed(k, c, nil, rec) }
 }
 
 // PutForgetfully is Put of a present key by a writer that seats streams at its own

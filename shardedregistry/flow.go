@@ -102,12 +102,12 @@ func (o *root[K, V]) inform(a *audience[K, V], k hkey[K], c *cell[K, V], rec *re
 		}
 		s.hear(rec.version())
 		if isNew && !s.call() { // or the watcher would not know of it if the caller stalls
-			o.unseat(&s.seat)
+			o.clear(&s.seat)
 		}
 	}
 	o.hasTold(rec)
-	if first := o.first(c, rec); first == rec.version() {
-		o.trim(rec, first)
+	if o.first(c, rec) == rec.version() {
+		o.links(rec).prev.Store(nil)
 	}
 }
 
@@ -195,6 +195,7 @@ func (w *watcher[K, V]) gather(p *slip[K, V]) {
 	o, f, s := w.root, w.flow, p.seat.perch()
 	c := o.shard(s.key.Hash).load(s.key)
 	if c == nil || !c.side.Load().has(&s.seat) {
+		o.clear(&s.seat) // w may have lagged, and who has unseated it not be the last
 		return
 	}
 	w.keep(&s.seat)
@@ -208,9 +209,7 @@ func (w *watcher[K, V]) gather(p *slip[K, V]) {
 			f.behind.Add(-skipped) // had been forgotten before w came
 		}
 		s.pos.Store(uint64(last))
-		if first := o.first(c, rec); first > since+1 { // nobody is slower
-			o.trim(rec, first)
-		}
+		o.trim(c, rec, since)
 	}
 	p.stage.Store(done)
 	if rec.dead() {

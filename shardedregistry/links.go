@@ -122,25 +122,34 @@ func (o *root[K, V]) hasTold(rec *record[V]) {
 	l.told.Store(1)
 }
 
-// trim forgets what is older than version first in the chain of rec. It is called
-// by those who have found, after rec was told, that no stream needs it.
-func (o *root[K, V]) trim(rec *record[V], first Version) {
+// trim forgets what no stream needs of the chain of rec, which c holds or held,
+// unless some stream needs what comes right after version since.
+//
+// What is older than a record is forgotten only if that is found told, and no
+// stream found after that which needs more: every stream that had joined before
+// the record took effect is seated by then, and one that is seated later needs
+// nothing older. Before it is told somebody may be about to seat one.
+func (o *root[K, V]) trim(c *cell[K, V], rec *record[V], since Version) {
+	first := o.first(c, rec)
+	if first <= since {
+		return
+	}
 	for rec != nil && rec.version() > first {
 		rec = o.links(rec).prev.Load()
 	}
 	if rec == nil {
 		return
 	}
-	if l := o.links(rec); l.told.Load() != 0 && l.prev.Load() != nil {
+	l := o.links(rec)
+	if l.prev.Load() != nil && l.told.Load() != 0 && o.first(c, rec) == rec.version() {
 		l.prev.Store(nil)
 	}
 }
 
-// relax forgets what no stream needs of k any more, when one has left.
+// relax forgets what no stream needs of k any more.
 func (o *root[K, V]) relax(k hkey[K]) {
 	if c := o.shard(k.Hash).load(k); c != nil {
-		rec := c.rec.Load()
-		o.trim(rec, o.first(c, rec))
+		o.trim(c, c.rec.Load(), 0)
 	}
 }
 

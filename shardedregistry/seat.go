@@ -66,8 +66,8 @@ type slip[K comparable, V any] struct {
 // one down, so there are no more of them than goroutines that have begun to.
 //
 // Who puts down a slip and stalls would leave others in doubt whether it is on
-// the pile; so it is known to them only when it is, and until then each may put
-// down its own.
+// the pile and its watcher awake; so it is known to them only when it is and the
+// bell was rung, and until then each may put down its own.
 //
 // While a slip that s shows is not done, none that is replaces it: a watcher takes
 // one after the other, so what was not waiting before mine was put down, or while
@@ -81,16 +81,17 @@ func (s *seat[K, V]) call() bool {
 	if !s.watcher.put(mine) {
 		return false
 	}
+	s.watcher.wake()
 	for !s.slip.CompareAndSwap(old, mine) { // until it is there, or one that is as good
 		if old = s.slip.Load(); old.waits() || mine.stage.Load() == done {
 			break
 		}
 	}
-	s.watcher.wake()
 	return true
 }
 
-// waits reports whether p is on a pile.
+// waits reports whether p is on a pile, and was put there before its watcher was
+// woken.
 func (p *slip[K, V]) waits() bool { return p != nil && p.stage.Load() == waiting }
 
 // seat returns the seat of w at c, which it adds if there is none. At says where
@@ -189,6 +190,16 @@ func (o *root[K, V]) unseat(s *seat[K, V]) {
 			return
 		}
 	}
+}
+
+// clear takes s away, unless somebody has, and what was kept for its watcher,
+// which has left, or which has lagged, or whose key has gone.
+func (o *root[K, V]) clear(s *seat[K, V]) {
+	o.unseat(s)
+	if s.watcher.flow != nil {
+		o.relax(s.key)
+	}
+	o.tidy(s.key)
 }
 
 // leave is called by the deleter of k's cell c, instead of unlinking it, when it

@@ -24,7 +24,8 @@ import (
 // ends. It does not yield what has waited. Whoever needs to go on begins again,
 // from what the registry holds then. A change of which the loop's body is in
 // progress waits no more, and one whose call has not returned may not be counted
-// yet.
+// yet. Those under way when the loop begins may count, so limit should be well
+// above the number of goroutines that change the registry.
 //
 // So besides what it yields a loop keeps at most limit changes, and those of calls
 // in progress; one record more for each key that has changed since it began and is
@@ -73,6 +74,7 @@ func (w *watcher[K, V]) pour(ctx context.Context, yield func(Event[K, V], error)
 	for ctx.Err() == nil {
 		switch {
 		case w.lagged():
+			w.flow.drop()
 			yield(Event[K, V]{}, &LaggedError{int(w.flow.limit)})
 			return
 		case len(w.flow.pending) > 0:
@@ -84,6 +86,10 @@ func (w *watcher[K, V]) pour(ctx context.Context, yield func(Event[K, V], error)
 		}
 	}
 }
+
+// drop forgets what will not be yielded. Seats and their watcher may be kept by a
+// cell that is not in a table any more, and by that a Ref.
+func (f *flow[K, V]) drop() { f.pending, f.buffer = nil, nil }
 
 // fill takes a slip and looks at its key, and reports whether there was one.
 func (w *watcher[K, V]) fill() bool {

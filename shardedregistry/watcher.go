@@ -189,6 +189,8 @@ func (w *watcher[K, V]) keep(s *seat[K, V]) {
 		for _, s := range w.seats {
 			if c := w.root.shard(s.key.Hash).load(s.key); c != nil && c.side.Load().has(s) {
 				kept = append(kept, s)
+			} else {
+				w.root.clear(s)
 			}
 		}
 		clear(w.seats[len(kept):])
@@ -229,11 +231,10 @@ func (w *watcher[K, V]) leave() {
 		}
 	}
 	for _, s := range w.seats {
-		w.root.unseat(s)
-		if w.flow != nil {
-			w.root.relax(s.key)
-		}
-		w.root.tidy(s.key)
+		w.root.clear(s)
 	}
 	w.todo, w.seats, w.base = nil, nil, nil
+	if w.flow != nil {
+		w.flow.drop()
+	}
 }

@@ -1,0 +1,90 @@
+//go:build modelcheck
+
+package shardedregistry_test
+
+import (
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// A stream that forgets what it has taken, and so does one that leaves, forgets
+// nothing that another needs which a teller is about to seat.
+func TestStreamForgetsItsOwn(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		do   func(s streamer)
+	}{
+		{"take", func(s streamer) { s.Drain() }},
+		{"take and leave", func(s streamer) { s.Drain(); s.Leave() }},
+		{"leave", func(s streamer) { s.Leave() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := bounded
+			cfg.Operations = "Put(2), where another has stalled ∥ Stream: " + tt.name + ", with another stream"
+			mc.Check(t, cfg, func(m *mc.M) {
+				r := streamed(with7)
+				quick, slow := shardedregistry.OpenStream(r, plenty), shardedregistry.OpenStream(r, plenty)
+				shardedregistry.Stored(r, "a", 1)
+				doing(m, r, []call{put(2)})
+				m.Go(func() { tt.do(quick) })
+				m.Final(func() {
+					if tt.name == "take" {
+						quick.Drain()
+						quick.Leave()
+					}
+					wantAll(m, r, slow, nil, 2)
+				})
+			})
+		})
+	}
+}
+
+// A dead cell leaves the table when a stream has left that somebody who stored
+// before the deletion is about to seat there.
+func TestStreamIsSeatedTooLate(t *testing.T) {
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 3}
+	cfg.Operations = "the rest of Put ∥ the rest of Delete ∥ Stream: leave"
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := streamed(with7)
+		m.Go(shardedregistry.Stored(r, "a", 1))
+		m.Go(shardedregistry.Kill(r, "a"))
+		m.Go(func() { shardedregistry.OpenStream(r, plenty).Leave() })
+		m.Final(func() { drained(m, r) })
+	})
+}
+
+// A dead cell leaves the table when a stream has ended that has lagged before it
+// looked there, and that somebody has unseated since.
+func TestStreamLagsBeforeItLooks(t *testing.T) {
+	cfg := bounded
+	cfg.Operations = "tell of a deletion ∥ Put of another key ∥ Stream, for which one change may wait"
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := streamed(with7)
+		s := shardedregistry.OpenStream(r, 1)
+		remove.Do(r)
+		doing(m, r, []call{tell})
+		m.Go(func() { r.Put("b", 1) })
+		m.Go(func() { s.Drain(); s.Leave() })
+		m.Final(func() { drained(m, r) })
+	})
+}
+
+// A call that has returned has woken the streams, also if the one that put down
+// the slip that it found has stalled.
+func TestStreamIsWoken(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Put(1) ∥ Put(2), while a stream sleeps"}, func(m *mc.M) {
+		r := streamed(with7)
+		s := shardedregistry.OpenStream(r, plenty)
+		rung := s.Doze()
+		for i := range 2 {
+			m.Go(func() {
+				if r.Put("a", i); !rung() {
+					m.Failf("a stream sleeps when Put has returned")
+				}
+			})
+		}
+		m.Final(func() { wantAll(m, r, s, nil, 2) })
+	})
+}
