@@ -116,21 +116,30 @@ func (s *slot[K, E]) replace(t *Table[K, E], verb string, eager bool, e *E, want
 }
 
 // publish stores e in place of now, and says what the step has done by that.
+// Outside executions a key must be listed before it can be found: All has to
+// yield what is there when it starts.
 //
 //go:norace
 func (s *slot[K, E]) publish(t *Table[K, E], now, e *E) {
+	if (e == nil) == (now == nil) {
+		mc.Did(mc.Write, mc.None)
+	} else {
+		s.list(t, e != nil)
+	}
 	if now != e {
 		s.val.Store(e)
 	}
-	if (e == nil) == (now == nil) {
-		mc.Did(mc.Write, mc.None)
-		return
-	}
+}
+
+// list takes into account that the slot begins to have a value, or ceases to.
+//
+//go:norace
+func (s *slot[K, E]) list(t *Table[K, E], begins bool) {
 	defer t.lock()()
-	if e == nil {
-		t.present--
-	} else {
+	if begins {
 		t.present++
+	} else {
+		t.present--
 	}
 	if s.listed {
 		mc.Did(mc.Write, mc.Commute)
