@@ -148,9 +148,31 @@ func (c *core) settle(stay word, r result, s *settings) (v Verdict, did step) {
 	if s == nil {
 		s = c.settings()
 	}
+	was := word(c.word.Load())
+	for stay.mode() == closed && was.stay() == stay && !r.trip {
+		next, ok := was.keep(r.outcome, s)
+		if !ok {
+			break
+		}
+		// LP(Done): what changes nothing takes effect when the word is read, all
+		// else by this CAS.
+		if next == was {
+			return Counted, step{to: was}
+		}
+		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
+			return Counted, step{to: next, wrote: true}
+		}
+		was = word(c.word.Load())
+	}
+	return c.decide(was, stay, r, s)
+}
+
+// decide is settle for all that may do more than count in the word, which was
+// read as was.
+func (c *core) decide(was, stay word, r result, s *settings) (v Verdict, did step) {
 	t := turn{core: c, settings: s, result: r, bad: r.outcome == Failure || s.rules.tooSlow(r)}
-	for {
-		was, w := t.read()
+	for ; ; was = word(c.word.Load()) {
+		w := was.living()
 		if w.stay() != stay {
 			// LP(Done): a late result takes effect when the word is read.
 			return Late, step{to: w}
@@ -188,9 +210,24 @@ func (c *core) settle(stay word, r result, s *settings) (v Verdict, did step) {
 // returned as it is.
 func (c *core) record(o Outcome) (v Verdict, did step) {
 	s := c.settings()
+	was := word(c.word.Load())
+	for was.mode() == closed {
+		next, ok := was.keep(o, s)
+		if !ok {
+			break
+		}
+		// LP(RecordSuccess, RecordFailure): as in settle.
+		if next == was {
+			return Counted, step{to: was}
+		}
+		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
+			return Counted, step{to: next, wrote: true}
+		}
+		was = word(c.word.Load())
+	}
 	t := turn{core: c, settings: s, result: result{outcome: o}, bad: o == Failure}
-	for {
-		was, w := t.read()
+	for ; ; was = word(c.word.Load()) {
+		w := was.living()
 		if w.mode() == tombstone {
 			return Late, step{to: w}
 		}

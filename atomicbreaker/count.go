@@ -61,6 +61,22 @@ func (w word) miss(s *settings) word {
 	return w.flagged() // only windows count
 }
 
+// keep returns the closed word after one more result, if that is counted in the
+// word alone and leaves it closed.
+func (w word) keep(o Outcome, s *settings) (next word, ok bool) {
+	switch {
+	case len(s.rules.windows) != 0:
+		return w, false
+	case o == Ignored:
+		return w, true
+	case o != Failure:
+		return w.pass(s), true
+	case w.trips(s):
+		return w, false
+	}
+	return w.miss(s), true
+}
+
 // withhold returns the closed word after one more failure that should have
 // opened the breaker: the next one may.
 func (w word) withhold(s *settings) word {

@@ -13,12 +13,6 @@ type turn struct {
 	full    tally // what the windows then had enough of
 }
 
-// read returns the word, and what it is as good as.
-func (t *turn) read() (was, w word) {
-	was = word(t.core.word.Load())
-	return was, was.living()
-}
-
 // count counts the result in the windows of a closed stay, once, if it counts
 // there. It reports whether the caller has to read the word again: if the
 // stay was over, the result is late, and was not counted.

@@ -73,7 +73,7 @@ func TestResultsOfOverStaysAreLate(t *testing.T) {
 	} {
 		b := MustNew(Config{Trip: FailureCount(1, time.Hour)})
 		turn := turn{core: &b.core, settings: b.core.set.Load(), result: result{outcome: Failure}, bad: true}
-		_, w := turn.read()
+		w := word(b.core.word.Load())
 		end(b)
 		if again := turn.count(w); !again || turn.full.why != 0 || b.core.windows.Load() != nil {
 			t.Errorf("%s: counted %v, and not again", name, turn.full)
