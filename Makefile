@@ -27,7 +27,7 @@ help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: format vet unit race modelcheck modelcheck-spot smoke peers ## everything that must pass (9 minutes on 2 cores)
+test: format vet unit race modelcheck modelcheck-spot smoke peers ## everything that must pass (8 to 11 minutes on 2 cores)
 
 .PHONY: format
 format: ## fail if a file is not as gofmt prints it
