@@ -211,7 +211,7 @@ func (c *core) decide(was, stay word, r result, s *settings) (v Verdict, did ste
 func (c *core) record(o Outcome) (v Verdict, did step) {
 	s := c.settings()
 	was := word(c.word.Load())
-	for was.mode() == closed {
+	for was.mode() == closed { // written out, as in settle: a call would take 4 to 8 ns more
 		next, ok := was.keep(o, s)
 		if !ok {
 			break

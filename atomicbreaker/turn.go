@@ -1,7 +1,7 @@
 package atomicbreaker
 
-// A turn is the report of one result, from the first look at the word to the
-// last. It belongs to its goroutine.
+// A turn is the report of one result that may do more than count in the word.
+// It belongs to its goroutine.
 type turn struct {
 	core     *core
 	settings *settings
