@@ -61,8 +61,8 @@ modelcheck: ## explore all interleavings of small protocols, and compare with th
 	$(GO) test -tags modelcheck $(MODEL)
 
 .PHONY: modelcheck-spot
-modelcheck-spot: ## check 120 interleavings of each protocol for data races
-	@echo '== model checker, 120 interleavings of each protocol under the race detector'
+modelcheck-spot: ## check 60 interleavings of each protocol for data races
+	@echo '== model checker, 60 interleavings of each protocol under the race detector'
 	$(GO) test -race -tags modelcheck -run Race ./internal/mc
 	$(GO) test -race -short -tags modelcheck ./internal/atomics ./internal/table $(PUBLIC)
 

@@ -4,7 +4,6 @@ import (
 	"runtime"
 
 	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/goid"
 )
 
 // politeness is how many attempts fail before the processor is offered to
@@ -29,7 +28,7 @@ type suspect[K comparable] struct {
 // becomes true when the calling goroutine changes k.
 func (s *shard[K, V]) listed(k hkey[K], f func(own *bool)) {
 	own := new(bool)
-	push(&s.suspects, &suspect[K]{key: k, goroutine: goid.ID(), own: own})
+	push(&s.suspects, &suspect[K]{key: k, goroutine: atomics.Goroutine(), own: own})
 	defer drop(&s.suspects, own) // f runs a user's function, which may panic
 	f(own)
 }
@@ -49,7 +48,7 @@ func catch[K comparable](first *suspect[K], k hkey[K]) {
 			continue
 		}
 		if me == 0 {
-			me = goid.ID()
+			me = atomics.Goroutine()
 		}
 		if me != 0 && p.goroutine == me { // 0 would mean that goroutines have no ids
 			*p.own = true

@@ -49,7 +49,7 @@ func report(t testing.TB, r Result) {
 
 // shortSchedules is how many executions a body may have under -short to be
 // explored as always. Of larger bodies as many are drawn at random.
-const shortSchedules = 120
+const shortSchedules = 60
 
 func (cfg Config) shortened() Config {
 	if testing.Short() && (cfg.MaxSchedules == 0 || cfg.MaxSchedules > shortSchedules) {

@@ -100,6 +100,7 @@ func Explore(cfg Config, body func(*M)) (r Result) {
 	}
 	defaults(&cfg)
 	m := &M{search: search{cfg: cfg}}
+	defer m.retire()
 	if cfg.Replay != "" {
 		m.script = parse(cfg.Replay)
 		m.execute(body)
@@ -158,6 +159,7 @@ func (m *M) describe(r *Result, body func(*M)) {
 	if m.flaw {
 		return
 	}
+	m.retire() // raceOn must find recording as raceOff has found it
 	m.script, m.recording = append([]byte{}, m.picks...), true
 	m.execute(body)
 	if m.flaw {

@@ -53,7 +53,7 @@ func TestShort(t *testing.T) {
 	if r := mc.Check(t, mc.Config{}, small); r.Schedules != 1 {
 		t.Errorf("a small body: %v", r)
 	}
-	if r := mc.Check(t, mc.Config{}, large); r.Schedules != 120 {
+	if r := mc.Check(t, mc.Config{}, large); r.Schedules != 60 {
 		t.Errorf("a large body: %v", r)
 	}
 }

@@ -4,6 +4,7 @@ package mc
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"unsafe"
@@ -121,14 +122,15 @@ func (p *Program[T]) body() func(*M) {
 				m.tick++
 				history[len(p.Threads)] = append(history[len(p.Threads)], event{j, m.tick, m.tick, c.run(shared)})
 			}
-			h := p.print(history)
-			ok, seen := verdicts[h.key]
+			h := printed(history)
+			key := h.key()
+			ok, seen := verdicts[key]
 			if !seen {
 				ok = p.explains(h, make([]int, len(history)), nil)
-				verdicts[h.key] = ok
+				verdicts[key] = ok
 			}
 			if !ok {
-				m.Failf(notLinearizable+": no sequential order explains\n%s", h)
+				m.Failf(notLinearizable+": no sequential order explains\n%s", p.print(h))
 			}
 		})
 	}
@@ -144,16 +146,11 @@ func (c Call[T]) run(shared T) (result any) {
 	return c.Do(shared)
 }
 
-// history is an execution's events by thread, with the results printed, and a
-// key that is equal for histories with the same verdict.
+// history is an execution's events by thread, with the results printed.
 type history struct {
 	events  [][]event
 	results [][]string
-	lines   []string
-	key     string
 }
-
-func (h *history) String() string { return strings.Join(h.lines, "\n") }
 
 func (p *Program[T]) calls(thread int) []Call[T] {
 	if thread < len(p.Threads) {
@@ -162,29 +159,46 @@ func (p *Program[T]) calls(thread int) []Call[T] {
 	return p.After
 }
 
-func (p *Program[T]) print(events [][]event) *history {
+func printed(events [][]event) *history {
 	h := &history{events: events, results: make([][]string, len(events))}
-	var key strings.Builder
 	for i, es := range events {
 		for _, e := range es {
-			result := fmt.Sprint(e.result)
-			h.results[i] = append(h.results[i], result)
-			h.lines = append(h.lines, fmt.Sprintf("\tT%d [%d, %d] %s = %s", i, e.begin, e.end, p.calls(i)[e.call].Name, result))
-			fmt.Fprintf(&key, "%d %q:", i, result)
-			for _, others := range events {
+			h.results[i] = append(h.results[i], fmt.Sprint(e.result))
+		}
+	}
+	return h
+}
+
+// key is equal for histories with the same verdict: those with the same results
+// in which the same events were over before each began.
+func (h *history) key() string {
+	var key []byte
+	for i, es := range h.events {
+		for j, e := range es {
+			key = strconv.AppendQuote(key, h.results[i][j])
+			for _, others := range h.events {
 				before := 0
 				for _, o := range others {
 					if o.end < e.begin {
 						before++
 					}
 				}
-				fmt.Fprint(&key, " ", before)
+				key = strconv.AppendInt(append(key, ' '), int64(before), 10)
 			}
-			key.WriteByte('\n')
+		}
+		key = append(key, '\n')
+	}
+	return string(key)
+}
+
+func (p *Program[T]) print(h *history) string {
+	var lines []string
+	for i, es := range h.events {
+		for j, e := range es {
+			lines = append(lines, fmt.Sprintf("\tT%d [%d, %d] %s = %s", i, e.begin, e.end, p.calls(i)[e.call].Name, h.results[i][j]))
 		}
 	}
-	h.key = key.String()
-	return h
+	return strings.Join(lines, "\n")
 }
 
 // explains reports whether order, a sequence of threads whose next events

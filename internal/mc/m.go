@@ -26,7 +26,8 @@ type search struct {
 	script    []byte // the choices to replay; nil: search
 	recording bool   // describe steps: only when a failure is replayed
 	random    random
-	longest   int // steps of the longest execution so far
+	longest   int       // steps of the longest execution so far
+	idle      []*worker // for the threads of the next execution
 }
 
 // execution is one run of the body. One goroutine at a time has the turn and
@@ -76,15 +77,15 @@ const (
 // thread is one modelled goroutine.
 type thread struct {
 	id       int
-	goid     uint64 // while strangers are looked for
 	fn       func()
-	wake     chan struct{} // gives it the turn
-	parent   *thread       // gets the turn back when it is started; nil: the controller
-	next     pending       // the step it will take once it has the turn
-	verb     string        // of next
-	at       string        // where next is in the source, while recording
-	started  bool          // it has come to its first step
+	*worker          // from its launch on
+	parent   *thread // gets the turn back when it is started; nil: the controller
+	next     pending // the step it will take once it has the turn
+	verb     string  // of next
+	at       string  // where next is in the source, while recording
+	started  bool    // it has come to its first step
 	finished bool
+	returned bool   // so that its goroutine serves on
 	drawn    uint64 // numbers that Draw has returned
 }
 

@@ -64,6 +64,16 @@ func Steps() int {
 	return 0
 }
 
+// Goroutine is goid.ID.
+//
+//go:norace
+func Goroutine() uint64 {
+	if m := active; m != nil && m.cur != nil {
+		return m.cur.goid
+	}
+	return goid.ID()
+}
+
 // Set writes a gate without the race detector seeing it.
 //
 //go:norace
@@ -80,7 +90,7 @@ func (m *M) step(o *Op) {
 	if m.phase == leaving {
 		m.leave(t)
 	}
-	if t.goid != 0 && t.goid != goid.ID() {
+	if t.token != goid.Token() {
 		m.misuse("a goroutine took a step that was started neither by m.Go nor by atomics.Go")
 		return
 	}
@@ -203,6 +213,7 @@ func (m *M) execute(body func(*M)) {
 	active = m
 	m.guard(body)
 	active = nil
+	m.dismiss()
 	if raceErrors() != races {
 		m.Failf("data race, reported above by the race detector")
 	}
@@ -234,10 +245,8 @@ func (m *M) run(body func(*M)) {
 //go:norace
 func (m *M) main(t *thread) {
 	defer m.exit(t)
-	if len(m.stack) == 0 && m.cfg.Mode != roundRobin || m.recording {
-		t.goid = goid.ID() // too slow for every execution; the first one has all the code
-	}
 	t.fn()
+	t.returned = true
 }
 
 // exit ends t, which has returned, panicked or called runtime.Goexit.
@@ -246,6 +255,7 @@ func (m *M) main(t *thread) {
 func (m *M) exit(t *thread) {
 	if r := recover(); r != nil {
 		m.Failf("T%d panicked: %v", t.id, r)
+		t.returned = true
 	}
 	m.returned.Add(1)
 	raceOff()

@@ -19,7 +19,7 @@ func (m *M) add(fn func()) *thread {
 	if len(m.threads) == limit {
 		panic("mc: too many threads")
 	}
-	t := &thread{id: len(m.threads), fn: fn, wake: make(chan struct{}, 1)}
+	t := &thread{id: len(m.threads), fn: fn}
 	m.threads = append(m.threads, t)
 	if m.cfg.Mode == PCT {
 		m.rank()
@@ -78,7 +78,7 @@ func (m *M) inherit(t, parent *thread) {
 func (m *M) launch(t *thread) {
 	t.parent = m.cur
 	m.cur = t
-	go m.main(t)
+	m.hire(t)
 	if t.parent == nil {
 		<-m.control
 	} else {

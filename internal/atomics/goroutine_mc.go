@@ -1,0 +1,8 @@
+//go:build modelcheck
+
+package atomics
+
+import "github.com/latchfree/latchfree/internal/mc"
+
+// Goroutine returns the id of the calling thread.
+func Goroutine() uint64 { return mc.Goroutine() }
