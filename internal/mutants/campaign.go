@@ -14,6 +14,7 @@ type campaign struct {
 	*toolchain
 	killers *killers
 	memory  *memory // or nil
+	record  *record
 	review  *review
 	config  *config
 	out     io.Writer

@@ -85,6 +85,13 @@ var layers = []layer{
 	},
 }
 
+func layerNames() (names []string) {
+	for _, l := range layers {
+		names = append(names, l.name)
+	}
+	return names
+}
+
 var concurrent = regexp.MustCompile(`Stress|Report|Concurrent|Race`)
 
 // subjects names what tests in fuzz are about that use a package.

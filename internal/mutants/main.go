@@ -29,6 +29,7 @@ type config struct {
 	layers     map[string]bool
 	again      bool
 	trust      bool
+	record     bool
 }
 
 // everything lists the packages that are mutated unless others are named.
@@ -36,6 +37,9 @@ var everything = []string{"internal/table", "cowchangeset", "oncecache", "sharde
 
 // reviews is where the lists of reviewed mutants are, from the module's root.
 const reviews = "internal/mutants/reviewed"
+
+// records is where what became of mutants is written down.
+const records = "internal/mutants/record"
 
 func main() {
 	c, err := parse(os.Args[1:], os.Stderr)
@@ -67,10 +71,7 @@ if one is not in ` + reviews + `.
 
 func parse(args []string, errs io.Writer) (*config, error) {
 	c := &config{layers: map[string]bool{}}
-	var names []string
-	for _, l := range layers {
-		names = append(names, l.name)
-	}
+	names := layerNames()
 	f := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	f.SetOutput(errs)
 	f.Usage = func() {
@@ -84,6 +85,7 @@ func parse(args []string, errs io.Writer) (*config, error) {
 	f.IntVar(&c.workers, "j", 2, "mutants at a time")
 	f.BoolVar(&c.trust, "trust", false, "do not run the tests on mutants that have been reviewed")
 	f.BoolVar(&c.again, "again", false, "run the tests also on mutants whose fate is known from an earlier campaign")
+	f.BoolVar(&c.record, "record", false, "write what is known of all mutants into "+records+", and run no tests")
 	megabytes := f.Int64("memory", 1024, "end tests that use these `MiB` and three times as much as without a mutant")
 	f.DurationVar(&c.patience, "patience", 10*time.Second, "end tests after this and five times as long as without a mutant")
 	only := f.String("layers", strings.Join(names, ","), "the tests to run")
@@ -96,6 +98,9 @@ func parse(args []string, errs io.Writer) (*config, error) {
 	}
 	if c.workers < 1 {
 		return nil, fmt.Errorf("-j %d: must be at least 1", c.workers)
+	}
+	if c.record && *run != "" {
+		return nil, errors.New("-record with -run: a record is of all mutants")
 	}
 	c.memory = *megabytes << 20
 	for _, l := range strings.Split(*only, ",") {
@@ -185,13 +190,23 @@ func (c *config) campaigns(g *toolchain, k *killers, v *memory, out io.Writer) e
 		if err != nil {
 			return err
 		}
-		x := &campaign{toolchain: g, killers: k, memory: v, review: r, config: c, out: out, target: t, mutants: mutants}
+		known, err := readRecord(filepath.Join(g.root, records), dir)
+		if err != nil {
+			return err
+		}
+		x := &campaign{toolchain: g, killers: k, memory: v, record: known, review: r, config: c, out: out, target: t, mutants: mutants}
+		if c.record {
+			if err := x.put(names); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := x.run(); err != nil {
 			return err
 		}
 		scores = append(scores, x.score(all == len(mutants) && len(c.layers) == len(layers), names))
 	}
-	if !c.list && !print(out, scores) {
+	if !c.list && !c.record && !print(out, scores) {
 		return errors.New("not every mutant that lives is known")
 	}
 	return nil

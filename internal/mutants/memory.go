@@ -76,16 +76,12 @@ func (m *memory) add(r remembered) {
 // last returns the test in b that killed m in the latest campaign, which may
 // have been at other sources, or "".
 func (c *campaign) last(m *mutant, b *baseline) string {
-	if c.memory == nil {
-		return ""
+	for _, r := range c.candidates(m) {
+		if _, ok := b.took[r.Test]; ok && r.Layer == b.name {
+			return r.Test
+		}
 	}
-	c.memory.mu.Lock()
-	defer c.memory.mu.Unlock()
-	r := c.memory.last[c.what(m)]
-	if _, ok := b.took[r.Test]; !ok || r.Layer != b.name {
-		return ""
-	}
-	return r.Test
+	return ""
 }
 
 // what names a mutant for people.
@@ -93,22 +89,31 @@ func (c *campaign) what(m *mutant) string { return c.target.dir + " " + m.key() 
 
 // recall returns what became of a mutant, or nil.
 func (c *campaign) recall(m *mutant) *verdict {
-	if c.memory == nil || c.config.again {
+	if c.config.again {
 		return nil
 	}
-	c.memory.mu.Lock()
-	defer c.memory.mu.Unlock()
-	for _, b := range c.baselines {
-		r, ok := c.memory.known[c.identity(m, b.name)]
-		if ok && r.Tests != "" && r.Tests == b.files[top(r.Test)] { // or nobody knows which test it was
+	for _, r := range c.candidates(m) {
+		if c.holds(m, r) {
 			return r.verdict()
 		}
 	}
-	r, ok := c.memory.known[c.identity(m, "")]
-	if ok && (r.Tests == c.tests() || r.Fate == lived && c.review.lists(m)) {
-		return r.verdict()
-	}
 	return nil
+}
+
+// holds reports whether what is known of m is still so.
+func (c *campaign) holds(m *mutant, r remembered) bool {
+	if r.Tests == "" || r.Tests == outdated {
+		return false // "": nobody knows which test it was
+	}
+	if r.Layer == "" {
+		return r.Tests == c.tests() || r.Fate == lived && c.review.lists(m)
+	}
+	for _, b := range c.baselines {
+		if b.name == r.Layer {
+			return r.Tests == b.files[top(r.Test)]
+		}
+	}
+	return false
 }
 
 func (r remembered) verdict() *verdict {

@@ -24,7 +24,7 @@ func TestCampaign(t *testing.T) {
 	}
 	g.root = filepath.Join(g.temp, "src")
 	list := filepath.Join(g.root, reviews, strings.ReplaceAll(fixture, "/", "-")+".txt")
-	write := func(text string) {
+	review := func(text string) {
 		if err := os.WriteFile(list, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func TestCampaign(t *testing.T) {
 	var out bytes.Buffer
 	k := newKillers(filepath.Join(g.temp, "killers.json"))
 
-	write("box.raise: torn: b.word.CompareAndSwap(now, to)\n\twrongly\n")
+	review("box.raise: torn: b.word.CompareAndSwap(now, to)\n\twrongly\n")
 	if err := c.campaigns(g, k, nil, &out); err == nil {
 		t.Error("a survivor that nobody listed passed, and so did a list that is wrong")
 	}
@@ -50,7 +50,7 @@ func TestCampaign(t *testing.T) {
 	}
 
 	// What is listed may live.
-	write("box.publish: dropped: b.ready.Fire()\n\tnobody waits\n")
+	review("box.publish: dropped: b.ready.Fire()\n\tnobody waits\n")
 	c.layers = map[string]bool{"unit": true}
 	c.run = regexp.MustCompile(`publish: dropped: b.ready`)
 	if err := c.campaigns(g, k, nil, &out); err != nil || !strings.Contains(out.String(), "lived, as reviewed\n") {
@@ -116,8 +116,38 @@ func TestMemory(t *testing.T) {
 	}
 	edit("README.md", "still more")
 	again("half a line", 1)
+	// Where there is no memory the record knows.
+	write(t, c, g, path)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	again("a new machine", 2)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	edit(fixture+"/more_test.go", "// more\n")
+	again("a new machine and more tests", 1)
 	edit("internal/mc/doc.go", "\n// more\n")
 	again("another checker", 0)
+}
+
+// write writes the record of the fixture beside the sources that c is run on,
+// from the memory at path.
+func write(t *testing.T, c *config, g *toolchain, path string) {
+	v, err := openMemory(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.file.Close()
+	var out bytes.Buffer
+	writing := *c
+	writing.record, writing.run = true, regexp.MustCompile("")
+	home := g.home
+	g.home = g.root
+	defer func() { g.home = home }()
+	if err := writing.campaigns(g, newKillers(filepath.Join(g.temp, "killers.json")), v, &out); err != nil || out.Len() > 0 {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
 }
 
 func TestCulprit(t *testing.T) {

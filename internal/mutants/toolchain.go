@@ -20,6 +20,7 @@ import (
 // A toolchain builds mutants, in a copy of the module, so that the source may
 // be edited meanwhile.
 type toolchain struct {
+	home string // of the module
 	root string // of the copy
 	temp string // holds it
 
@@ -38,8 +39,8 @@ func newToolchain(cache string) (*toolchain, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &toolchain{root: filepath.Join(temp, "src"), temp: temp, cache: cache}
-	return g, copyModule(strings.TrimSpace(string(out)), g.root)
+	g := &toolchain{home: strings.TrimSpace(string(out)), root: filepath.Join(temp, "src"), temp: temp, cache: cache}
+	return g, copyModule(g.home, g.root)
 }
 
 func (g *toolchain) close() {

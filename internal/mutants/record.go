@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A record is what a target's campaigns have found, as it is kept beside the
+// sources: for whoever runs the next one, which begins with the tests that
+// killed last time, and believes verdicts on sources that are what they were.
+//
+// In the file a line without indentation is a verdict: a layer, a test and the
+// hash by which the verdict is known to hold (see remembered.Tests), or "lived"
+// or "same" and a hash. The indented lines that follow are the keys of the
+// mutants. A verdict whose hash is "-" was on other sources than those that the
+// file names at its top.
+type record struct {
+	sources string
+	byKey   map[string]remembered
+}
+
+// recordPath returns where the record of the target in dir is, below a folder.
+func recordPath(folder, dir string) string {
+	return filepath.Join(folder, strings.ReplaceAll(dir, "/", "-")+".txt")
+}
+
+// The words of a record.
+const (
+	sourcesWord = "sources"
+	livedWord   = "lived"
+	sameWord    = "same"
+	outdated    = "-"
+)
+
+// readRecord reads the record of the target in dir from a folder.
+func readRecord(folder, dir string) (*record, error) {
+	r := &record{byKey: map[string]remembered{}}
+	path := recordPath(folder, dir)
+	text, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return r, nil
+	} else if err != nil {
+		return nil, err
+	}
+	var verdict *remembered
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		line = strings.TrimSuffix(line, "\n")
+		switch key, ok := strings.CutPrefix(line, "\t"); {
+		case line == "" || strings.HasPrefix(line, "#"):
+		case ok && verdict != nil:
+			r.byKey[key] = *verdict
+		case !ok:
+			words := strings.Fields(line)
+			if len(words) == 2 && words[0] == sourcesWord {
+				r.sources = words[1]
+			} else if verdict = parseVerdict(words); verdict == nil {
+				return nil, fmt.Errorf("%s:%d: no verdict: %s", path, n, line)
+			}
+		default:
+			return nil, fmt.Errorf("%s:%d: a mutant without a verdict", path, n)
+		}
+	}
+	return r, nil
+}
+
+func parseVerdict(words []string) *remembered {
+	switch {
+	case len(words) == 2 && words[0] == livedWord:
+		return &remembered{Fate: lived, Tests: words[1]}
+	case len(words) == 2 && words[0] == sameWord:
+		return &remembered{Fate: same, Tests: words[1]}
+	case len(words) == 3:
+		return &remembered{Fate: killed, Layer: words[0], How: failed, Test: words[1], Tests: words[2]}
+	}
+	return nil
+}
+
+// line is what the record says of a mutant above its key.
+func (r remembered) line() string {
+	switch r.Fate {
+	case lived:
+		return livedWord + " " + r.Tests
+	case same:
+		return sameWord + " " + r.Tests
+	default:
+		return r.Layer + " " + r.Test + " " + r.Tests
+	}
+}
+
+// put writes down what is known.
+func (c *campaign) put(names []string) (err error) {
+	if c.sources, err = c.toolchain.sources(c.target.dir); err != nil {
+		return err
+	}
+	return c.note(names).save(filepath.Join(c.home, records), c.target.dir)
+}
+
+// candidates returns what is known of m, the best first: on sources that are what
+// they were, and at last, with outdated in place of a hash, on others.
+func (c *campaign) candidates(m *mutant) (all []remembered) {
+	if c.memory != nil {
+		c.memory.mu.Lock()
+		defer c.memory.mu.Unlock()
+		for _, layer := range append(layerNames(), "") {
+			if r, ok := c.memory.known[c.identity(m, layer)]; ok {
+				all = append(all, r)
+			}
+		}
+	}
+	recorded, ok := c.record.byKey[m.key()]
+	if ok && c.record.sources == c.sources {
+		all = append(all, recorded)
+	}
+	if c.memory != nil {
+		if r, ok := c.memory.last[c.what(m)]; ok {
+			r.Tests = outdated
+			all = append(all, r)
+		}
+	}
+	if ok {
+		recorded.Tests = outdated
+		all = append(all, recorded)
+	}
+	return all
+}
+
+// note returns a record of what is known of all mutants by now. What it was of
+// mutants that operators make which the campaign does not use, it still is.
+func (c *campaign) note(names []string) *record {
+	r := &record{c.sources, map[string]remembered{}}
+	for key, known := range c.record.byKey {
+		if c.record.sources != c.sources {
+			known.Tests = outdated
+		}
+		if !slices.Contains(names, operatorOf(key)) {
+			r.byKey[key] = known
+		}
+	}
+	for _, m := range c.mutants {
+		for _, known := range c.candidates(m) {
+			// That a limit stopped it says more of the machine that day.
+			if known.Fate == halted || known.Fate == killed && known.Test == "" {
+				continue
+			}
+			r.byKey[m.key()] = known
+			break
+		}
+	}
+	return r
+}
+
+// write writes the record as readRecord reads it.
+func (r *record) write(b *bytes.Buffer, dir string) {
+	fmt.Fprintf(b, "# What became of the mutants of %s, and the test that killed them: see README.md, The record.\n%s %s\n",
+		dir, sourcesWord, r.sources)
+	byLine := map[string][]string{}
+	for key, known := range r.byKey {
+		byLine[known.line()] = append(byLine[known.line()], key)
+	}
+	for _, line := range slices.SortedFunc(maps.Keys(byLine), func(x, y string) int {
+		return cmp.Or(cmp.Compare(rankOf(x), rankOf(y)), cmp.Compare(x, y))
+	}) {
+		slices.Sort(byLine[line])
+		fmt.Fprintf(b, "%s\n\t%s\n", line, strings.Join(byLine[line], "\n\t"))
+	}
+}
+
+// rankOf orders verdicts as their layers are ordered; what lived comes last.
+func rankOf(line string) int {
+	word, _, _ := strings.Cut(line, " ")
+	if i := slices.Index(layerNames(), word); i >= 0 {
+		return i
+	}
+	return len(layers)
+}
+
+// save writes the record of the target in dir into a folder.
+func (r *record) save(folder, dir string) error {
+	var text bytes.Buffer
+	r.write(&text, dir)
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return err
+	}
+	return os.WriteFile(recordPath(folder, dir), text.Bytes(), 0o666)
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestRecordIsReadAsWritten(t *testing.T) {
+	r := &record{"0123", map[string]remembered{
+		"f: torn: x":    {Fate: killed, Layer: "protocol", How: failed, Test: "TestA/b", Tests: "45"},
+		"f: torn: x #2": {Fate: killed, Layer: "protocol", How: failed, Test: "TestA/b", Tests: "45"},
+		"g: forced: y":  {Fate: killed, Layer: "unit", How: failed, Test: "TestB", Tests: outdated},
+		"h: late: z":    {Fate: lived, Tests: "67"},
+		"h: stale: z":   {Fate: same, Tests: "67"},
+	}}
+	dir := t.TempDir()
+	if err := r.save(dir, "a/b"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "a-b.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "sources 0123\n" +
+		"unit TestB -\n\tg: forced: y\n" +
+		"protocol TestA/b 45\n\tf: torn: x\n\tf: torn: x #2\n" +
+		"lived 67\n\th: late: z\n" +
+		"same 67\n\th: stale: z\n"
+	if _, got, _ := strings.Cut(string(text), "\n"); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	if got, err := readRecord(dir, "a/b"); err != nil || !reflect.DeepEqual(got, r) {
+		t.Errorf("%v, %v; want %v", got, err, r)
+	}
+	if got, err := readRecord(dir, "c"); err != nil || len(got.byKey) != 0 {
+		t.Errorf("no file: %v, %v", got, err)
+	}
+	for text, want := range map[string]string{
+		"\tf: torn: x\n":            ":1: a mutant without a verdict",
+		"# c\nsources\n":            ":2: no verdict: sources",
+		"lived - -\tf: torn: x -\n": ":1: no verdict",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "c.txt"), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readRecord(dir, "c"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("readRecord(%q): %v, want %q", text, err, want)
+		}
+	}
+}
