@@ -8,6 +8,14 @@ const BucketSize = unsafe.Sizeof(bucket[int]{})
 // Chains returns how many chains t has, as Load finds it.
 func (t *Lines[K, E]) Chains() int { return len(t.array.Load().roots) }
 
+// Buckets returns how many buckets the chain for a hash has.
+func (t *Lines[K, E]) Buckets(hash uint64) (n int) {
+	for b := t.array.Load().root(hash); b != nil; b = b.next.Load() {
+		n++
+	}
+	return n
+}
+
 // Fits reports whether t has as many chains as its size asks for.
 func (t *Lines[K, E]) Fits() bool {
 	a := t.array.Load()

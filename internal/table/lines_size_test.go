@@ -53,6 +53,22 @@ func TestLinesFollowTheirSize(t *testing.T) {
 	}
 }
 
+// A chain takes what comes where another has left, in every bucket of it.
+func TestLinesReuseSlots(t *testing.T) {
+	p := newParts(func(string) uint64 { return 0 })
+	for i := range 12 {
+		p.add(p.new(fmt.Sprint(i), i))
+	}
+	for i := range 100 {
+		k := fmt.Sprint(i % 12)
+		p.remove(p.load(k))
+		p.add(p.new(k, i))
+	}
+	if n := p.Buckets(0); n != 3 {
+		t.Errorf("%d buckets for 12 cells, want 3", n)
+	}
+}
+
 // A loop keeps nothing that has come and gone since it began, however often the
 // set is resized meanwhile, but for the cells of the chain that it is at.
 func TestLinesAllKeepsNothing(t *testing.T) {
