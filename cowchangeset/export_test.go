@@ -1,5 +1,7 @@
 package cowchangeset
 
+import "github.com/latchfree/latchfree/internal/atomics"
+
 // The steps of operations, for tests that stop between them: a goroutine that
 // stalls after a step is a test that does not take the next one.
 
@@ -52,6 +54,14 @@ func (c *Changeset[E]) SealBit() { c.log.seal() }
 
 // Fired reports whether the channel of Sealed is closed.
 func (c *Changeset[E]) Fired() bool { return c.fired.Fired() }
+
+// Sleep takes the step of a Tail that comes before it sleeps, and returns whether
+// it has been woken.
+func (c *Changeset[E]) Sleep() (woken func() bool) {
+	w := atomics.MakeEvent()
+	c.log.watch.Store(&w)
+	return w.Fired
+}
 
 // Reserved returns the count of the reservation word.
 func (c *Changeset[E]) Reserved() uint64 { return c.log.reserved.Load() &^ sealed }

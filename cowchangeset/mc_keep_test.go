@@ -288,6 +288,22 @@ func TestTailProtocols(t *testing.T) {
 	})
 }
 
+// Whoever has been told of the seal leaves nobody asleep who waits for it, also
+// where the one who sealed stalls before it has woken them.
+func TestSealedIsToldToAll(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Seal ∥ Record of a sleeping Tail"}, func(m *mc.M) {
+		ctx := context.Background()
+		c, _ := new(cowchangeset.Tracker[int]).Start(ctx)
+		woken := c.Sleep()
+		m.Go(func() { c.Seal(ctx) })
+		m.Go(func() {
+			if _, err := c.Record(1); err == cowchangeset.ErrSealed && !(woken() && c.Fired()) {
+				m.Failf("it is sealed, and somebody sleeps")
+			}
+		})
+	})
+}
+
 // Pruning meets starts and readers.
 func TestPruneProtocols(t *testing.T) {
 	ctx := context.Background()
