@@ -1,0 +1,75 @@
+package repotest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// operators are those that break concurrency.
+var operators = []string{"torn", "forced", "skipped", "failed", "dropped", "reread", "stale", "hoisted", "swapped", "late"}
+
+// fates says how many mutants of a package met which fate.
+type fates struct{ killed, reviewed, unjudged, same int }
+
+// readFates counts what is in the record of a package's mutants, and which of them
+// have been reviewed. In both, lines without indentation come before what they are
+// about: verdicts before mutants, mutants before reasons.
+func readFates(pkg string) (f fates, err error) {
+	file := strings.ReplaceAll(pkg, "/", "-") + ".txt"
+	record, err := os.ReadFile(filepath.Join(root, "internal/mutants/record", file))
+	if err != nil && !os.IsNotExist(err) { // nothing has been tried so far
+		return f, err
+	}
+	reviewed, err := os.ReadFile(filepath.Join(root, "internal/mutants/reviewed", file))
+	if err != nil {
+		return f, err
+	}
+	listed := map[string]bool{}
+	for line := range strings.Lines(string(reviewed)) {
+		if operator := strings.Split(line, ": "); len(operator) > 2 && slices.Contains(operators, operator[1]) {
+			listed[line] = true
+		}
+	}
+	f.reviewed = len(listed)
+	verdict := ""
+	for line := range strings.Lines(string(record)) {
+		key, ok := strings.CutPrefix(line, "\t")
+		switch {
+		case !ok:
+			verdict, _, _ = strings.Cut(line, " ")
+		case listed[key]:
+		case verdict == "same":
+			f.same++
+		case verdict == "lived":
+			f.unjudged++
+		default:
+			f.killed++
+		}
+	}
+	return f, nil
+}
+
+// The other table of VERIFICATION.md sums up what became of mutants.
+func TestVerificationCountsMutants(t *testing.T) {
+	var table strings.Builder
+	row := func(name string, f fates) {
+		fmt.Fprintf(&table, "| %s | %s | %s | %d | %d | %d |\n", name, grouped(f.killed+f.reviewed+f.unjudged+f.same),
+			grouped(f.killed), f.reviewed, f.unjudged, f.same)
+	}
+	table.WriteString("| package | tried | killed | live, reviewed | live, not judged | same machine code |\n|---|---:|---:|---:|---:|---:|\n")
+	var all fates
+	for _, pkg := range append([]string{"internal/table"}, public...) {
+		f, err := readFates(pkg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = fates{all.killed + f.killed, all.reviewed + f.reviewed, all.unjudged + f.unjudged, all.same + f.same}
+		row("`"+pkg+"`", f)
+	}
+	row("all", all)
+	verificationHas(t, "mutants", table.String())
+}
