@@ -20,6 +20,13 @@ func writeConsumer(dir string) error {
 	if err != nil {
 		return err
 	}
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum")) // or a database elsewhere would be asked for them
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o666); err != nil {
+		return err
+	}
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(gomod), 0o666); err != nil {
 		return err
 	}
