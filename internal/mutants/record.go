@@ -18,8 +18,9 @@ import (
 // In the file a line without indentation is a verdict: a layer, a test and the
 // hash by which the verdict is known to hold (see remembered.Tests), or "lived"
 // or "same" and a hash. The indented lines that follow are the keys of the
-// mutants. A verdict whose hash is "-" was on other sources than those that the
-// file names at its top.
+// mutants. A verdict whose hash is "-" tells the next campaign where to begin and
+// no more: it was on other sources than those that the file names at its top, or
+// a limit stopped the test.
 type record struct {
 	sources string
 	byKey   map[string]remembered
@@ -146,9 +147,11 @@ func (c *campaign) note(names []string) *record {
 	}
 	for _, m := range c.mutants {
 		for _, known := range c.candidates(m) {
-			// That a limit stopped it says more of the machine that day.
-			if known.Fate == halted || known.Fate == killed && known.Test == "" {
+			if known.Fate != lived && known.Fate != same && known.Test == "" {
 				continue
+			}
+			if known.Fate == halted { // which may say more of the machine that day
+				known.Fate, known.How, known.Tests = killed, failed, outdated
 			}
 			r.byKey[m.key()] = known
 			break
