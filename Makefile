@@ -47,7 +47,7 @@ vet: ## go vet, a build for 32-bit, and go mod verify
 	$(GO) mod tidy -diff
 	$(GO) vet ./...
 	$(GO) vet -tags modelcheck ./...
-	GOARCH=386 $(GO) build $(PUBLIC)
+	GOARCH=386 $(GO) build $(PUBLIC) ./cowchangeset/journal
 
 .PHONY: vet-platforms
 vet-platforms: ## go vet for other processors, tests too (a minute or two)
