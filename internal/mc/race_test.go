@@ -41,6 +41,11 @@ var publications = []struct {
 			}
 		})
 	}},
+	{"a thread after one that has ended", true, func(m *mc.M, data *int) {
+		var other atomics.Bool
+		m.Go(func() { *data = 1 })
+		m.Go(func() { other.Load(); atomics.Go(func() { *data = 2 }) })
+	}},
 	{"flag read elsewhere", true, func(m *mc.M, data *int) {
 		var ready, other atomics.Bool
 		m.Go(func() { *data = 1; ready.Store(true) })
