@@ -1,6 +1,10 @@
 package cowchangeset
 
-import "github.com/latchfree/latchfree/internal/atomics"
+import (
+	"context"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
 
 // The steps of operations, for tests that stop between them: a goroutine that
 // stalls after a step is a test that does not take the next one.
@@ -61,6 +65,14 @@ func (c *Changeset[E]) Sleep() (woken func() bool) {
 	w := atomics.MakeEvent()
 	c.log.watch.Store(&w)
 	return w.Fired
+}
+
+// WakeSlowly takes the first step of who wakes Tails: it fires what they have
+// slept on, and leaves it there.
+func (c *Changeset[E]) WakeSlowly() {
+	w := atomics.MakeEvent()
+	w.Fire()
+	c.log.watch.Store(&w)
 }
 
 // Reserved returns the count of the reservation word.
@@ -192,6 +204,15 @@ func (s *Slice[T]) AppendSlowly(v T, pause func()) {
 
 // Unbounded lets the store take its time from now on. Nobody uses the tracker.
 func (t *Tracker[E]) Unbounded() { t.timeout = 0 }
+
+// Turn waits for a turn to tell the store of a Start, which pass ends.
+func (t *Tracker[E]) Turn(ctx context.Context) (pass func(), err error) {
+	mine, err := t.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return mine.over.Fire, nil
+}
 
 // InLine returns how many turns to tell the store of a Start can be reached.
 func (t *Tracker[E]) InLine() (n int) {

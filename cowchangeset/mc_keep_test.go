@@ -288,6 +288,24 @@ func TestTailProtocols(t *testing.T) {
 	})
 }
 
+// Somebody has woken a Tail and stalls, before two others come to sleep: a Record
+// wakes both.
+func TestTailsBehindAStalledWaker(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Tail ∥ Tail ∥ Record", Mode: mc.Bounded, Preemptions: 2}, func(m *mc.M) {
+		ctx := context.Background()
+		c, _ := new(cowchangeset.Tracker[int]).Start(ctx)
+		c.WakeSlowly()
+		for range 2 {
+			m.Go(func() {
+				for range c.Tail(ctx, 0) {
+					return
+				}
+			})
+		}
+		m.Go(func() { c.Record(1) })
+	})
+}
+
 // Whoever has been told of the seal leaves nobody asleep who waits for it, also
 // where the one who sealed stalls before it has woken them.
 func TestSealedIsToldToAll(t *testing.T) {
@@ -325,12 +343,30 @@ func TestPruneProtocols(t *testing.T) {
 			m.Failf("a trail up to %d", last)
 		}
 	}
+	counts := func(m *mc.M, tr tracker) {
+		if n := len(tr.IDs()); n == 0 || n > 4 {
+			m.Failf("%d changesets", n)
+		}
+	}
+	// A trail never changes.
+	reads := func(m *mc.M, tr tracker) {
+		trail := tr.Trail()
+		n := trail.Len()
+		for range trail.All() {
+			n--
+		}
+		if n != 0 {
+			m.Failf("a trail has %d entries less than before", n)
+		}
+	}
 	for name, threads := range map[string][]func(*mc.M, tracker){
-		"Prune(1) ∥ Prune(1)":                  {prune, prune},
-		"Prune(1) ∥ IDs, Trail":                {prune, looks},
-		"Prune(1) ∥ Start, Record":             {prune, start},
-		"Prune(1) ∥ Start, Record, Prune(1)":   {prune, func(m *mc.M, tr tracker) { start(m, tr); prune(m, tr) }},
-		"Start, Record, Prune(1) ∥ IDs, Trail": {func(m *mc.M, tr tracker) { start(m, tr); prune(m, tr) }, looks},
+		"Start, Start, Prune(1) ∥ IDs":                {func(m *mc.M, tr tracker) { tr.Start(ctx); tr.Start(ctx); prune(m, tr) }, counts},
+		"Start, Prune(1), Record ∥ Trail, read twice": {func(m *mc.M, tr tracker) { tr.Start(ctx); prune(m, tr); tr.Record(3) }, reads},
+		"Prune(1) ∥ Prune(1)":                         {prune, prune},
+		"Prune(1) ∥ IDs, Trail":                       {prune, looks},
+		"Prune(1) ∥ Start, Record":                    {prune, start},
+		"Prune(1) ∥ Start, Record, Prune(1)":          {prune, func(m *mc.M, tr tracker) { start(m, tr); prune(m, tr) }},
+		"Start, Record, Prune(1) ∥ IDs, Trail":        {func(m *mc.M, tr tracker) { start(m, tr); prune(m, tr) }, looks},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mc.Check(t, mc.Config{Operations: name}, func(m *mc.M) {

@@ -314,7 +314,7 @@ func TestResumeRefuses(t *testing.T) {
 func TestResumeApplied(t *testing.T) {
 	for _, applied := range []uint64{1, cowchangeset.AllApplied} {
 		l := liar{memory: newMemory(), all: []saved{{Header: cowchangeset.Header{ID: "a", Ordinal: 1}, Entries: []item{{0, 0}, {1, 1}}, Applied: applied}}}
-		tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: l})
+		tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: l, StoreTimeout: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -324,6 +324,19 @@ func TestResumeApplied(t *testing.T) {
 		}
 		if err := tracker.Flush(t.Context()); err != nil {
 			t.Error(err)
+		}
+		var want error
+		left := []int{1}
+		if applied == cowchangeset.AllApplied {
+			want, left = cowchangeset.ErrApplied, nil
+		}
+		var got []int
+		err = c.ApplyEach(t.Context(), func(_ context.Context, _ uint64, e int) error { got = append(got, e); return nil })
+		if err != want || !slices.Equal(got, left) {
+			t.Errorf("applied up to %d, and then %v: %v", applied, got, err)
+		}
+		if err := c.Abort(t.Context(), nil); err != cowchangeset.ErrApplied {
+			t.Errorf("Abort of what is applied: %v", err)
 		}
 	}
 }
