@@ -34,9 +34,9 @@ func TestAllocations(t *testing.T) {
 		r.Delete(k)
 	}
 	ref := r.Ref("Present")
-	spaces := shardedregistry.MustNew(shardedregistry.Config[scoped, plan]{})
-	plans := shardedregistry.Namespace(spaces, "plans")
-	if _, err := plans.Create("present", plan{}); err != nil {
+	spaces := shardedregistry.MustNew(shardedregistry.Config[scoped, int]{})
+	counts := shardedregistry.Namespace(spaces, "plans")
+	if _, err := counts.Create("present", 0); err != nil {
 		t.Fatal(err)
 	}
 	version := shardedregistry.Version(1)
@@ -84,10 +84,10 @@ func TestAllocations(t *testing.T) {
 		{"Ref.Update: the record", 1, func() {
 			ref.Update(func(p plan) (plan, error) { p.Steps = int(version); return p, nil })
 		}},
-		{"View.Get, present", 0, func() { plans.Get("present") }},
-		{"View.Get, absent", 0, func() { plans.Get("absent") }},
+		{"View.Get, present", 0, func() { counts.Get("present") }},
+		{"View.Get, absent", 0, func() { counts.Get("absent") }},
 		{"View.Update: the record", 1, func() {
-			plans.Update("present", func(p plan) (plan, error) { p.Steps = int(version); return p, nil })
+			counts.Update("present", func(n int) (int, error) { return n + 1, nil })
 		}},
 		{"Namespace", 0, func() { shardedregistry.Namespace(spaces, "plans").Get("present") }},
 		{"Create and Delete: likewise, and the dead record", 3, func() {

@@ -12,6 +12,7 @@ func ExampleRegistry_ByIndex() {
 	type plan struct {
 		Owner string
 		Tags  []string
+		Email string
 	}
 	plans := shardedregistry.MustNew(shardedregistry.Config[string, plan]{
 		Indexes: map[string]func(string, plan) []string{
@@ -19,9 +20,9 @@ func ExampleRegistry_ByIndex() {
 			"tag":   func(_ string, p plan) []string { return p.Tags },
 		},
 	})
-	plans.Put("backup", plan{"ann", []string{"nightly", "disk"}})
-	plans.Put("resize", plan{"ann", []string{"disk"}})
-	plans.Put("drain", plan{"bob", []string{"nightly"}})
+	plans.Put("backup", plan{Owner: "ann", Tags: []string{"nightly", "disk"}})
+	plans.Put("resize", plan{Owner: "ann", Tags: []string{"disk"}})
+	plans.Put("drain", plan{Owner: "bob", Tags: []string{"nightly"}})
 
 	plans.Update("backup", func(p plan) (plan, error) { p.Owner = "bob"; return p, nil })
 	for e := range plans.ByIndex("owner", "ann") {
@@ -37,23 +38,22 @@ func ExampleRegistry_ByIndex() {
 }
 
 func ExampleRegistry_LookupBy() {
-	type user struct{ Email string }
-	users := shardedregistry.MustNew(shardedregistry.Config[int, user]{
-		UniqueIndexes: map[string]func(int, user) []string{
-			"email": func(_ int, u user) []string { return []string{u.Email} },
+	addresses := shardedregistry.MustNew(shardedregistry.Config[string, string]{ // of users
+		UniqueIndexes: map[string]func(string, string) []string{
+			"email": func(_, address string) []string { return []string{address} },
 		},
 	})
-	users.Create(1, user{"ann@example.com"})
-	_, err := users.Create(2, user{"ann@example.com"})
+	addresses.Create("ann", "ann@example.com")
+	_, err := addresses.Create("anna", "ann@example.com")
 	var taken *shardedregistry.UniqueError
 	if errors.As(err, &taken) {
 		fmt.Println(taken.Value, "is the", taken.Index, "of user", taken.Key)
 	}
-	users.Put(1, user{"a@example.com"}) // gives the address up
-	_, err = users.Create(2, user{"ann@example.com"})
-	entry, ok := users.LookupBy("email", "ann@example.com")
+	addresses.Put("ann", "a@example.com") // gives the other up
+	_, err = addresses.Create("anna", "ann@example.com")
+	entry, ok := addresses.LookupBy("email", "ann@example.com")
 	fmt.Println(err, entry.Key, ok)
 	// Output:
-	// ann@example.com is the email of user 1
-	// <nil> 2 true
+	// ann@example.com is the email of user ann
+	// <nil> anna true
 }

@@ -30,8 +30,7 @@ func Example() {
 }
 
 func ExampleConfig_normalize() {
-	type plan struct{ steps int }
-	plans := shardedregistry.MustNew(shardedregistry.Config[string, plan]{
+	steps := shardedregistry.MustNew(shardedregistry.Config[string, int]{ // of plans, by their names
 		Normalize: func(name string) (string, error) {
 			name = strings.ToLower(strings.TrimSpace(name))
 			if name == "" {
@@ -40,13 +39,13 @@ func ExampleConfig_normalize() {
 			return name, nil
 		},
 	})
-	plans.Create("Nightly", plan{steps: 3})
-	_, err := plans.Create("NIGHTLY", plan{steps: 5})
+	steps.Create("Nightly", 3)
+	_, err := steps.Create("NIGHTLY", 5)
 	fmt.Println(err)
-	_, err = plans.Create("  ", plan{})
+	_, err = steps.Create("  ", 1)
 	fmt.Println(err)
-	entry, _ := plans.Lookup(" nightly ")
-	fmt.Println(entry.Key, entry.Value.steps)
+	entry, _ := steps.Lookup(" nightly ")
+	fmt.Println(entry.Key, entry.Value)
 	// Output:
 	// shardedregistry: key exists: NIGHTLY, created as Nightly, at version 1
 	// shardedregistry: invalid key: a plan needs a name
@@ -101,10 +100,10 @@ func ExampleRegistry_Upsert() {
 }
 
 func ExampleRegistry_DeleteIf() {
-	var sessions shardedregistry.Registry[int, string]
-	version, _ := sessions.Create(7, "idle")
-	sessions.Put(7, "busy") // back in use before it is collected
-	fmt.Println(sessions.DeleteIf(7, version))
+	var sessions shardedregistry.Registry[string, string]
+	version, _ := sessions.Create("7f", "idle")
+	sessions.Put("7f", "busy") // back in use before it is collected
+	fmt.Println(sessions.DeleteIf("7f", version))
 	// Output: shardedregistry: version conflict: have 2, want 1
 }
 

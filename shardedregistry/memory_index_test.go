@@ -13,10 +13,10 @@ import (
 // Values that come and go, one for each life of an entity, leave nothing behind
 // (Kubernetes issue 84959).
 func TestIndexMemory(t *testing.T) {
-	r := shardedregistry.MustNew(shardedregistry.Config[int, string]{
+	r := shardedregistry.MustNew(shardedregistry.Config[string, string]{
 		Shards:        1,
-		Indexes:       map[string]func(int, string) []string{"id": func(_ int, id string) []string { return []string{id, "all"} }},
-		UniqueIndexes: map[string]func(int, string) []string{"unique": func(_ int, id string) []string { return []string{id} }},
+		Indexes:       map[string]func(string, string) []string{"id": func(_, id string) []string { return []string{id, "all"} }},
+		UniqueIndexes: map[string]func(string, string) []string{"unique": func(_, id string) []string { return []string{id} }},
 	})
 	uuid := func(i int) string { return fmt.Sprintf("%08x-0000-4000-8000-%012x", uint32(i)*2654435761, i) }
 	heap := func() uint64 {
@@ -28,9 +28,9 @@ func TestIndexMemory(t *testing.T) {
 	const live = 100
 	churn := func(from, to int) {
 		for i := from; i < to; i++ {
-			mustPut(t, r, i%live, uuid(i))
+			mustPut(t, r, key(i%live), uuid(i))
 			if i%3 == 0 {
-				r.Delete(i % live)
+				r.Delete(key(i % live))
 			}
 		}
 	}
@@ -40,11 +40,11 @@ func TestIndexMemory(t *testing.T) {
 	churn(10*live, n)
 	all := 0
 	for range n / 10 { // many at once, so that the tables grow, and shrink again
-		mustPut(t, r, live+all, uuid(n+all))
+		mustPut(t, r, key(live+all), uuid(n+all))
 		all++
 	}
 	for i := range all {
-		r.Delete(live + i)
+		r.Delete(key(live + i))
 	}
 	if after := heap(); after > before+256<<10 {
 		t.Errorf("%d values left %d bytes", n, after-before)
@@ -54,7 +54,7 @@ func TestIndexMemory(t *testing.T) {
 		t.Errorf("%d entities keep %d values, %d keys and %d pins", r.Len(), shelves, keys, pins)
 	}
 	for i := range live {
-		r.Delete(i)
+		r.Delete(key(i))
 	}
 	if shelves, _, _ := shardedregistry.Pins(r); shelves != 0 {
 		t.Errorf("%d values are left of nothing", shelves)

@@ -86,17 +86,17 @@ func TestUniqueSwap(t *testing.T) {
 // Of several values that are taken, the error names the first: by the name of the
 // index, and then by the value.
 func TestUniqueErrorNamesTheFirst(t *testing.T) {
-	every := func(_ string, values []string) []string { return values }
-	unique := map[string]func(string, []string) []string{}
+	every := byTag
+	unique := map[string]taskFunc{}
 	for _, name := range []string{"d", "b", "e", "a", "c"} {
 		unique[name] = every
 	}
-	unique["a"] = func(k string, _ []string) []string { return []string{k} } // is never taken
-	r := shardedregistry.MustNew(shardedregistry.Config[string, []string]{UniqueIndexes: unique})
-	mustPut(t, r, "1", []string{"z", "y"})
-	mustPut(t, r, "2", []string{"x"})
+	unique["a"] = func(k string, _ task) []string { return []string{k} } // is never taken
+	r := shardedregistry.MustNew(shardedregistry.Config[string, task]{UniqueIndexes: unique})
+	mustPut(t, r, "1", task{Tags: []string{"z", "y"}})
+	mustPut(t, r, "2", task{Tags: []string{"x"}})
 	for _, values := range [][]string{{"z", "x", "y"}, {"x", "z", "y"}, {"y", "z", "x", "w"}} {
-		_, err := r.Put("3", values)
+		_, err := r.Put("3", task{Tags: values})
 		var taken *shardedregistry.UniqueError
 		if !errors.As(err, &taken) || *taken != (shardedregistry.UniqueError{Index: "b", Value: "x", Key: "2"}) {
 			t.Errorf("Put of %q = %v", values, err)

@@ -94,23 +94,23 @@ func TestViewOfAnEmptyRegistry(t *testing.T) {
 // Namespaces do not overlap, whatever they are called, and the one without a
 // name is one like others.
 func TestNamespacesDoNotOverlap(t *testing.T) {
-	var r shardedregistry.Registry[scoped, string]
+	var r shardedregistry.Registry[scoped, int]
 	parts := []string{"", "a", "b", "/", "a/", "/a", "\x00", "a\x00", "\x00a", "a\x00b", "ab"}
-	for _, space := range parts {
-		for _, k := range parts {
-			if _, err := shardedregistry.Namespace(&r, space).Create(k, space+"|"+k); err != nil {
+	for i, space := range parts {
+		for j, k := range parts {
+			if _, err := shardedregistry.Namespace(&r, space).Create(k, i*len(parts)+j); err != nil {
 				t.Errorf("Create(%q) in %q: %v", k, space, err)
 			}
 		}
 	}
-	for _, space := range parts {
+	for i, space := range parts {
 		v := shardedregistry.Namespace(&r, space)
 		if n := v.Len(); n != len(parts) {
 			t.Errorf("%q has %d keys, want %d", space, n, len(parts))
 		}
 		for k, value := range v.All() {
-			if value != space+"|"+k {
-				t.Errorf("%q yields %q with %q", space, k, value)
+			if j := value - i*len(parts); j < 0 || j >= len(parts) || parts[j] != k {
+				t.Errorf("%q yields %q with %d", space, k, value)
 			}
 		}
 	}
@@ -216,23 +216,23 @@ func TestViewDeleteMatching(t *testing.T) {
 
 func ExampleNamespace() {
 	// One registry for everything, so that one Snapshot shows all of it.
-	var all shardedregistry.Registry[shardedregistry.Scoped[string], string]
+	var all shardedregistry.Registry[shardedregistry.Scoped[string], int] // to the number of steps
 	plans := shardedregistry.Namespace(&all, "plans")
 	actions := shardedregistry.Namespace(&all, "actions")
 
-	plans.Create("backup", "every night")
-	_, err := actions.Create("backup", "tar c /home") // another key
+	plans.Create("backup", 3)
+	_, err := actions.Create("backup", 1) // another key
 	fmt.Println(err)
-	_, err = plans.Create("backup", "every hour")
+	_, err = plans.Create("backup", 5)
 	fmt.Println(err)
 
-	for name, plan := range plans.All() {
-		fmt.Println(name, plan)
+	for name, steps := range plans.All() {
+		fmt.Println(name, steps)
 	}
 	fmt.Println(all.Get(shardedregistry.Scoped[string]{Space: "actions", Key: "backup"}))
 	// Output:
 	// <nil>
 	// shardedregistry: key exists: backup at version 1
-	// backup every night
-	// tar c /home true
+	// backup 3
+	// 1 true
 }
