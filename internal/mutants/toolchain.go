@@ -28,6 +28,9 @@ type toolchain struct {
 	// With mutants they are kept in a fork of it, or "", until the campaign
 	// ends: programs are large, and none is built twice.
 	cache, fork string
+
+	// flags are of every build.
+	flags []string
 }
 
 func newToolchain(cache string) (*toolchain, error) {
@@ -40,6 +43,7 @@ func newToolchain(cache string) (*toolchain, error) {
 		return nil, err
 	}
 	g := &toolchain{home: strings.TrimSpace(string(out)), root: filepath.Join(temp, "src"), temp: temp, cache: cache}
+	g.flags = []string{"-trimpath"} // so that the next copy, elsewhere, finds what was built of this one
 	return g, copyModule(g.home, g.root)
 }
 
@@ -101,7 +105,7 @@ type build struct {
 // Slot keeps the files apart that are built at the same time.
 func (g *toolchain) test(b build, dir, slot, overlay string) (binary string, err error) {
 	binary = filepath.Join(g.temp, slot+"-"+b.name+"-"+strings.ReplaceAll(dir, "/", "-")+".test")
-	args := append([]string{"test", "-c", "-vet=off", "-trimpath", "-gcflags=-dwarf=false", "-ldflags=-s -w", "-o", binary}, b.flags...)
+	args := append([]string{"test", "-c", "-vet=off", "-gcflags=-dwarf=false", "-ldflags=-s -w", "-o", binary}, slices.Concat(g.flags, b.flags)...)
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
