@@ -313,7 +313,10 @@ func TestResumeRefuses(t *testing.T) {
 // What was applied was sealed, whatever else the store has of it.
 func TestResumeApplied(t *testing.T) {
 	for _, applied := range []uint64{1, cowchangeset.AllApplied} {
-		l := liar{memory: newMemory(), all: []saved{{Header: cowchangeset.Header{ID: "a", Ordinal: 1}, Entries: []item{{0, 0}, {1, 1}}, Applied: applied}}}
+		loaded := saved{Header: cowchangeset.Header{ID: "a", Ordinal: 1}, Entries: []item{{0, 0}, {1, 1}}, Applied: applied}
+		l := liar{memory: newMemory(), all: []saved{loaded}}
+		loaded.Sealed = true
+		l.order, l.sets["a"] = []string{"a"}, &loaded
 		tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: l, StoreTimeout: time.Second})
 		if err != nil {
 			t.Fatal(err)
