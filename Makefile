@@ -23,6 +23,9 @@ RACE := ./atomicbreaker/... ./cowchangeset ./oncecache/... ./shardedregistry/...
 # exist there only.
 MODEL := ./internal/mc/... ./internal/atomics ./internal/table $(PUBLIC) ./fuzz ./fuzz/internal/interleave
 
+# Compiling and exploring make much garbage, and neither is about memory.
+BIG_HEAP := GOGC=400
+
 # A pattern for the tests that exist there only, but for costs, which race with
 # nothing.
 MODELED = ^($(shell grep -l '^//go:build modelcheck' $(PUBLIC:%=%/*_test.go) internal/{atomics,table}/*_test.go | \
@@ -45,9 +48,9 @@ vet: ## go vet, a build for 32-bit, and go mod verify
 	@echo '== vet'
 	$(GO) mod verify
 	$(GO) mod tidy -diff
-	$(GO) vet ./...
-	$(GO) vet -tags modelcheck ./...
-	GOARCH=386 $(GO) build $(PUBLIC) ./cowchangeset/journal
+	$(BIG_HEAP) $(GO) vet ./...
+	$(BIG_HEAP) $(GO) vet -tags modelcheck ./...
+	$(BIG_HEAP) GOARCH=386 $(GO) build $(PUBLIC) ./cowchangeset/journal
 
 .PHONY: vet-platforms
 vet-platforms: ## go vet for other processors, tests too (a minute or two)
@@ -68,14 +71,14 @@ race: ## the same under the race detector at 4 threads (see stress)
 .PHONY: modelcheck
 modelcheck: ## explore all interleavings of small protocols, and compare with the tables in CHECKS.md
 	@echo '== model checker'
-	$(GO) test -vet=off -tags modelcheck $(MODEL)
+	$(BIG_HEAP) $(GO) test -vet=off -tags modelcheck $(MODEL)
 
 .PHONY: modelcheck-spot
 modelcheck-spot: ## check 60 interleavings of each protocol for data races
 	@echo '== model checker, 60 interleavings of each protocol under the race detector'
-	$(GO) test -vet=off -race -tags modelcheck -run Race ./internal/mc
+	$(BIG_HEAP) $(GO) test -vet=off -race -tags modelcheck -run Race ./internal/mc
 	@[[ '$(MODELED)' == *TestProtocols* ]]
-	@$(GO) test -vet=off -race -short -tags modelcheck -run '$(MODELED)' ./internal/atomics ./internal/table $(PUBLIC)
+	@$(BIG_HEAP) $(GO) test -vet=off -race -short -tags modelcheck -gcflags=-l -run '$(MODELED)' ./internal/atomics ./internal/table $(PUBLIC)
 
 .PHONY: modelcheck-race
 modelcheck-race: ## the same for all interleavings (about 10 minutes)

@@ -15,7 +15,7 @@ import (
 // as many that are random, up to 1000.
 const (
 	// Thorough is a limit for what is run now and then.
-	Thorough = 10_000
+	Thorough = 4_000
 	// Quick is a limit for what is run in a search, which takes a program for
 	// hung after ten seconds, on however busy a machine.
 	Quick = 400
