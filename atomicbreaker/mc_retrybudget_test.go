@@ -132,6 +132,23 @@ func TestRetryBudgetIsRefilledOnce(t *testing.T) {
 	})
 }
 
+// All callers count time from the same epoch. One who did not would seem to come
+// from the future, and the others would find the bucket full.
+func TestZeroRetryBudgetHasOneEpoch(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "the settings ∥ the settings"}, func(m *mc.M) {
+		b := new(RetryBudget)
+		var seen [2]*budget
+		for i := range seen {
+			m.Go(func() { seen[i] = b.settings() })
+		}
+		m.Final(func() {
+			if seen[0] != seen[1] || seen[0] == nil {
+				m.Failf("two callers have different settings")
+			}
+		})
+	})
+}
+
 // The zero budget is set up once, whoever comes first.
 func TestZeroRetryBudgetIsSetUpOnce(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "Retry ∥ Retry ∥ Success, Available"}, func(m *mc.M) {
