@@ -139,15 +139,11 @@ type step struct {
 	owed  *feed // what the caller must deliver, nil for nothing
 }
 
-// settle reports the result of a call admitted in stay. A nil s are the core's
-// settings.
+// settle reports the result of a call admitted in stay, judged by s.
 //
 // A CAS fails only when another caller's has succeeded, and within one stay
 // only so many can: a failing one is followed by another stay.
 func (c *core) settle(stay word, r result, s *settings) (v Verdict, did step) {
-	if s == nil {
-		s = c.settings()
-	}
 	was := word(c.word.Load())
 	for stay.mode() == closed && was.stay() == stay && !r.trip {
 		next, ok := was.keep(r.outcome, s)

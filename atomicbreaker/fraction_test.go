@@ -104,6 +104,21 @@ func TestMaxOpenFractionOfFewKeys(t *testing.T) {
 	wantVerdict(t, fail(t, keyed(g, 3), 1), ab.Tripped) // it counts no more
 }
 
+// A key that may not open counts its successes like any other: what it was kept
+// from does not make it worse.
+func TestMaxOpenFractionKeepsCounting(t *testing.T) {
+	c := ab.GroupConfig[int]{MaxOpenFraction: 0.01, Default: ab.Config{Trip: ab.FailureRate(0.5, 1, time.Minute)}}
+	g := fleet(t, 1, c)
+	wantVerdict(t, fail(t, keyed(g, 0), 1), ab.Tripped)
+	wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Counted)
+	for range 3 {
+		admit(t, keyed(g, 1)).Success()
+	}
+	g.Reset(0)
+	wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Counted) // 2 of 5
+	wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Tripped) // 3 of 6
+}
+
 // Half-open keys keep their place, also while they fail again.
 func TestMaxOpenFractionWhileHalfOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -84,6 +84,7 @@ func TestWatchedAgreesWithSettings(t *testing.T) {
 		"there and back, and Reset":     {from: counting, threads: [][]cure{{toWindows, toCounts}, {resetting}}, ends: 1},
 		"there and back, and a failure": {from: both, threads: [][]cure{{toCounts, toBoth}, {calls}}, failures: 1},
 		"a failure during Updates":      {from: counting, threads: [][]cure{{toBoth, toCounts}, {calls}}, failures: 1},
+		"a failure and a success":       {from: counting, threads: [][]cure{{toBoth}, {calls, passing}}},
 		"Updates, and a recovery":       {from: counting, probing: true, threads: [][]cure{{toWindows, toCounts}, {recovers}}, ends: 1},
 		"two Updates and a recovery":    {from: windowed, probing: true, threads: [][]cure{{toCounts}, {toWindows}, {recovers}}, ends: 1},
 		"two Updates and Reset":         {from: counting, long: true, threads: [][]cure{{toCounts}, {toWindows}, {resetting}}, ends: 1},

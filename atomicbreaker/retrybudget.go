@@ -173,7 +173,7 @@ func (b *RetryBudget) earn() {
 	}
 }
 
-// Retry reports whether a call may be made again, and takes one  if so.
+// Retry reports whether a call may be made again, and takes one token if so.
 // There is no way to give it back: what matters is how many retries are made,
 // not how they end.
 //
