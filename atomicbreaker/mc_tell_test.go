@@ -4,6 +4,7 @@ package atomicbreaker
 
 import (
 	"testing"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/mc"
 )
@@ -66,4 +67,31 @@ func TestOldBooksSayNothing(t *testing.T) {
 		p.listens = true
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 1}) })
 	}
+}
+
+// A failure that a key had when ResetAll sealed it is reset by an event, also if
+// it is not the one that the key had a moment before.
+func TestSealTellsWhatItResets(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "ResetAll seals ∥ RecordSuccess, RecordFailure of before"}, func(m *mc.M) {
+		var told, failed mc.Tally
+		g := MustNewGroup(GroupConfig[string]{
+			Default: never, IdleTimeout: time.Hour, OnStateChange: func(string, Event) { told.Add(1) },
+		})
+		g.RecordFailure("k")
+		old := g.book.Load()
+		c := old.lookup("k", old.hash("k", 0))
+		g.book.Store(newBook(g))
+		m.Go(func() { old.seal(c).deliver() })
+		m.Go(func() {
+			c.record(Success)
+			if _, did := c.record(Failure); did.wrote {
+				failed.Add(1)
+			}
+		})
+		m.Final(func() {
+			if failed.Value() == 1 && told.Value() != 1 {
+				m.Failf("%d events", told.Value())
+			}
+		})
+	})
 }
