@@ -46,7 +46,12 @@ func Dependences(ctx context.Context) (n int) {
 }
 
 // Hidden returns how many flights Close would find that are in no table.
-func Hidden[K comparable, V any](c *Cache[K, V]) int { return len(*c.shared().books.forgotten.Load()) }
+func Hidden[K comparable, V any](c *Cache[K, V]) int {
+	if hidden := c.shared().books.forgotten.Load(); hidden != nil {
+		return len(*hidden)
+	}
+	return 0
+}
 
 // Pending returns what Close would wait for.
 func Pending[K comparable, V any](c *Cache[K, V]) int {

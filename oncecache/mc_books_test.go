@@ -39,6 +39,23 @@ func TestCloseFindsHiddenCreations(t *testing.T) {
 	})
 }
 
+// A creation that Delete has hidden is kept no longer than it runs, whichever of
+// the two comes first.
+func TestHiddenCreationsAreLetGo(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "GetOrCreateContext ∥ Delete"}, func(m *mc.M) {
+		c := new(cache)
+		m.Go(func() {
+			c.GetOrCreateContext(context.Background(), key, func(context.Context, string) (int, error) { return 1, nil })
+		})
+		m.Go(func() { c.Delete(key) })
+		m.Final(func() {
+			if n := oncecache.Hidden(c); n != 0 {
+				m.Failf("%d creations that have ended are kept", n)
+			}
+		})
+	})
+}
+
 // All creations that Delete has hidden are cancelled by Close, and none is lost
 // because others are hidden at the same moment, or because the function that
 // closes another value ends Close's goroutine.
