@@ -63,9 +63,9 @@ unit: ## unit tests, examples, fuzz seeds, gates
 	$(GO) test -vet=off ./...
 
 .PHONY: race
-race: ## the same under the race detector at 4 threads (see stress)
+race: ## the same under the race detector at 4 threads, and shorter (see stress)
 	@echo '== race detector'
-	GORACE=halt_on_error=1 $(GO) test -vet=off -race -cpu 4 -skip Memory $(RACE)
+	GORACE=halt_on_error=1 $(GO) test -vet=off -race -short -cpu 4 -skip Memory $(RACE)
 	GORACE=halt_on_error=1 $(GO) test -vet=off -race -run 'Group|Context|Close|Misuse|Tracker' ./cowchangeset/journal
 
 .PHONY: modelcheck
