@@ -356,7 +356,7 @@ func TestPruneProtocols(t *testing.T) {
 			n--
 		}
 		if n != 0 {
-			m.Failf("a trail has %d entries less than before", n)
+			m.Failf("a trail has not as many entries as a moment ago: %d too few", n)
 		}
 	}
 	for name, threads := range map[string][]func(*mc.M, tracker){

@@ -12,7 +12,6 @@ func ExampleRegistry_ByIndex() {
 	type plan struct {
 		Owner string
 		Tags  []string
-		Email string
 	}
 	plans := shardedregistry.MustNew(shardedregistry.Config[string, plan]{
 		Indexes: map[string]func(string, plan) []string{
@@ -20,9 +19,9 @@ func ExampleRegistry_ByIndex() {
 			"tag":   func(_ string, p plan) []string { return p.Tags },
 		},
 	})
-	plans.Put("backup", plan{Owner: "ann", Tags: []string{"nightly", "disk"}})
-	plans.Put("resize", plan{Owner: "ann", Tags: []string{"disk"}})
-	plans.Put("drain", plan{Owner: "bob", Tags: []string{"nightly"}})
+	plans.Put("backup", plan{"ann", []string{"nightly", "disk"}})
+	plans.Put("resize", plan{"ann", []string{"disk"}})
+	plans.Put("drain", plan{"bob", []string{"nightly"}})
 
 	plans.Update("backup", func(p plan) (plan, error) { p.Owner = "bob"; return p, nil })
 	for e := range plans.ByIndex("owner", "ann") {
