@@ -94,19 +94,18 @@ var byHandKinds = []string{
 }
 
 func TestGroupHistoriesByHand(t *testing.T) {
-	cover := history.Check(t, groupTrialByHand(newGroup))
-	cover.Require(t, byHandKinds...)
-	cover.Require(t, "record Late", "record Tripped", "record Recovered", "record Counted")
+	cover := history.Check(t, groupTrialByHand(newGroup),
+		append(byHandKinds, "record Late", "record Tripped", "record Recovered", "record Counted")...)
 	cover.RequireResizes(t)
 }
 
 func TestGroupHistoriesInTimeByHand(t *testing.T) {
 	// Probes, beside commands, are too rare to succeed in every run.
-	history.Check(t, timedTrialByHand(newGroup)).Require(t, append(byHandKinds, "State HalfOpen")...)
+	history.Check(t, timedTrialByHand(newGroup), append(byHandKinds, "State HalfOpen")...)
 }
 
 func TestBreakerHistoriesInTimeByHand(t *testing.T) {
-	history.Check(t, timedTrialBy(true, 1, newRealBreaker)).Require(t, append(byHandKinds, "State HalfOpen")...)
+	history.Check(t, timedTrialBy(true, 1, newRealBreaker), append(byHandKinds, "State HalfOpen")...)
 }
 
 func TestBrokenBreakerHistoriesByHand(t *testing.T) {

@@ -249,14 +249,14 @@ func newBounded() realCache {
 }
 
 func TestRefreshHistories(t *testing.T) {
-	cover := history.Check(t, refreshTrial(false, func() refresher { return realCache{new(oncecache.Cache[int, int])} }))
-	cover.Require(t, "look", "begin true", "begin false", "settled in a value", "settled in an error", "settled in nothing",
+	cover := history.Check(t, refreshTrial(false, func() refresher { return realCache{new(oncecache.Cache[int, int])} }),
+		"look", "begin true", "begin false", "settled in a value", "settled in an error", "settled in nothing",
 		"end gets a value", "end gets the error", "end gets ErrNotFound", "end gets a failure")
 	cover.RequireResizes(t)
 }
 
 func TestBoundedHistories(t *testing.T) {
-	cover := history.Check(t, refreshTrial(true, func() refresher { return newBounded() }))
-	cover.Require(t, "begin true", "begin false", "Get true", "Get false", "All false", "Set true", "Delete true",
+	history.Check(t, refreshTrial(true, func() refresher { return newBounded() }),
+		"begin true", "begin false", "Get true", "Get false", "All false", "Set true", "Delete true",
 		"settled in a value", "settled in an error", "settled in nothing", "settled in a panic", "end gets a value", "end gets ErrNotFound")
 }

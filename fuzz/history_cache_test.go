@@ -273,8 +273,8 @@ func (w *cacheClient) tide() {
 }
 
 func TestCacheHistories(t *testing.T) {
-	cover := history.Check(t, cacheTrial(func() cache { return realCache{new(oncecache.Cache[int, int])} }))
-	cover.Require(t, "Get true", "Get false", "Set true", "Set false", "SetIfAbsent true", "SetIfAbsent false",
+	cover := history.Check(t, cacheTrial(func() cache { return realCache{new(oncecache.Cache[int, int])} }),
+		"Get true", "Get false", "Set true", "Set false", "SetIfAbsent true", "SetIfAbsent false",
 		"Delete true", "Delete false", "CompareAndDelete true", "CompareAndDelete false", "All true", "All false",
 		"begin true", "begin false", "settled in a value", "settled in an error", "settled in a panic", "settled in an exit",
 		"end gets a value", "end gets the error", "end gets a PanicError", "end gets ErrGoexit", "end gets nothing")

@@ -183,8 +183,8 @@ func contextTrial(fresh func() creator) func(*rand.Rand) history.Trial[cacheStat
 }
 
 func TestContextHistories(t *testing.T) {
-	cover := history.Check(t, contextTrial(func() creator { return realCache{new(oncecache.Cache[int, int])} }))
-	cover.Require(t, "begin true", "begin false", "left", "end gets a value", "end gets the error", "end gets a PanicError",
+	history.Check(t, contextTrial(func() creator { return realCache{new(oncecache.Cache[int, int])} }),
+		"begin true", "begin false", "left", "end gets a value", "end gets the error", "end gets a PanicError",
 		"end gets ErrGoexit", "settled in a value", "settled in an error", "settled in a panic", "settled in an exit",
 		"settled in its cancellation")
 }

@@ -186,8 +186,8 @@ func leaseTrial(discard func(*leaser, *lease, int)) func(*rand.Rand) history.Tri
 func discard(_ *leaser, got *lease, _ int) { got.Discard() }
 
 func TestLeaseHistories(t *testing.T) {
-	cover := history.Check(t, leaseTrial(discard))
-	cover.Require(t, "Discard false", "begin true", "begin false", "Delete true", "Set true", "CompareAndDelete true",
+	cover := history.Check(t, leaseTrial(discard),
+		"Discard false", "begin true", "begin false", "Delete true", "Set true", "CompareAndDelete true",
 		"settled in a value", "settled in a panic", "end gets a value", "end gets ErrGoexit")
 	cover.RequireResizes(t)
 }

@@ -322,8 +322,8 @@ func (w *registryClient) tide() {
 }
 
 func TestRegistryHistories(t *testing.T) {
-	cover := history.Check(t, registryTrial(func(r *rand.Rand) registry { return newRegistry(r) }))
-	cover.Require(t, "Create stored", "Create exists", "Put stored", "UpdateIf stored", "UpdateIf absent", "UpdateIf conflict",
+	cover := history.Check(t, registryTrial(func(r *rand.Rand) registry { return newRegistry(r) }),
+		"Create stored", "Create exists", "Put stored", "UpdateIf stored", "UpdateIf absent", "UpdateIf conflict",
 		"DeleteIf deleted", "DeleteIf absent", "DeleteIf conflict", "Delete deleted", "Delete absent",
 		"Update stored", "Update absent", "Update failed", "Upsert stored", "Upsert failed",
 		"DeleteMatching deleted", "DeleteMatching absent",
@@ -333,8 +333,8 @@ func TestRegistryHistories(t *testing.T) {
 
 // The same where four of six spellings are Refs that all clients share.
 func TestRegistryRefHistories(t *testing.T) {
-	cover := history.Check(t, registryTrial(func(r *rand.Rand) registry { return withRefs(newRegistry(r)) }))
-	cover.Require(t, "Create stored", "Create exists", "Put stored", "UpdateIf stored", "UpdateIf absent", "UpdateIf conflict",
+	cover := history.Check(t, registryTrial(func(r *rand.Rand) registry { return withRefs(newRegistry(r)) }),
+		"Create stored", "Create exists", "Put stored", "UpdateIf stored", "UpdateIf absent", "UpdateIf conflict",
 		"DeleteIf deleted", "DeleteIf absent", "DeleteIf conflict", "Delete deleted", "Delete absent",
 		"Update stored", "Update absent", "Update failed", "Upsert stored", "Upsert failed",
 		"Get seen", "Get absent", "Lookup found", "Lookup absent")

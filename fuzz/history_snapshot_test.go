@@ -136,8 +136,7 @@ func cutTrial(fresh func(*rand.Rand) cutter) func(*rand.Rand) history.Trial[held
 }
 
 func TestSnapshotHistories(t *testing.T) {
-	cover := history.Check(t, cutTrial(func(r *rand.Rand) cutter { return realCutter{newRegistry(r)} }))
-	cover.Require(t, "Snapshot", "Create stored", "Update stored", "Delete deleted")
+	cover := history.Check(t, cutTrial(func(r *rand.Rand) cutter { return realCutter{newRegistry(r)} }), "Snapshot", "Create stored", "Update stored", "Delete deleted")
 	cover.RequireResizes(t)
 }
 

@@ -152,15 +152,18 @@ func tableTide(c *history.Client[int], tab cells) {
 	})
 }
 
+var tableKinds = []string{
+	"Load false", "LoadOrStore false", "LoadOrStore true", "Swap false", "LoadAndDelete false",
+	"CompareAndSwap false", "CompareAndSwap true", "CompareAndDelete false", "CompareAndDelete true", "Compute false",
+}
+
 // Everything else takes for granted what is checked here: that each operation
 // of a table is atomic, while it grows and shrinks too.
 func TestTableHistories(t *testing.T) {
 	cover := history.Check(t, tableTrial(func() cells {
 		seed := maphash.MakeSeed()
 		return table.New[int, cell](func(k int, _ uint64) uint64 { return maphash.Comparable(seed, k) }, 0)
-	}))
-	cover.Require(t, "Load false", "LoadOrStore false", "LoadOrStore true", "Swap false", "LoadAndDelete false",
-		"CompareAndSwap false", "CompareAndSwap true", "CompareAndDelete false", "CompareAndDelete true", "Compute false")
+	}), tableKinds...)
 	cover.RequireResizes(t)
 }
 
@@ -170,9 +173,7 @@ func TestLinesHistories(t *testing.T) {
 		l := &lines{seed: maphash.MakeSeed()}
 		l.Init(func(k int, _ uint64) uint64 { return l.hashed(k).Hash }, 0)
 		return l
-	}))
-	cover.Require(t, "Load false", "LoadOrStore false", "LoadOrStore true", "Swap false", "LoadAndDelete false",
-		"CompareAndSwap false", "CompareAndSwap true", "CompareAndDelete false", "CompareAndDelete true", "Compute false")
+	}), tableKinds...)
 	cover.RequireResizes(t)
 }
 

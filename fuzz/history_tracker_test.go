@@ -248,8 +248,8 @@ func (w *trackerClient) trail() {
 }
 
 func TestTrackerHistories(t *testing.T) {
-	cover := history.Check(t, trackerTrial(func() tracker { return newTracker() }))
-	cover.Require(t, "Start started", "StartAfter started", "StartAfter conflict",
+	history.Check(t, trackerTrial(func() tracker { return newTracker() }),
+		"Start started", "StartAfter started", "StartAfter conflict",
 		"Record recorded", "Record none", "Record sealed", "RecordBatch recorded", "RecordBatch none", "RecordBatch sealed",
 		"Seal read", "Entries read", "Trail read", "Len ", "Sealed ", "Current ", "IDs ")
 }

@@ -20,6 +20,11 @@ const (
 	defaultTime = 500 * time.Millisecond
 	leastTrials = 40 // however slow the machine is, so that Coverage means something
 
+	// patience is how long to go on for what has not happened yet: which
+	// events there are depends on when goroutines run, and the rare ones are
+	// not in the trials of every half second.
+	patience = 20 * time.Second
+
 	// decides is how long porcupine may think about one key. It takes
 	// less than a millisecond for nearly all histories, but the problem is
 	// NP-complete.
@@ -37,15 +42,15 @@ type Coverage struct {
 
 // Check runs the trials that fresh makes, each of another seed, and fails at
 // the first that no sequential order explains, or if more than one in a hundred
-// cannot be decided.
+// cannot be decided, or if some of these kinds of events are never reached.
 //
 // The seed determines what the clients do, if fresh and the clients take all
 // that is random from their generators. It does not determine when.
-func Check[S comparable](t *testing.T, fresh func(*rand.Rand) Trial[S]) Coverage {
+func Check[S comparable](t *testing.T, fresh func(*rand.Rand) Trial[S], kinds ...string) Coverage {
 	t.Helper()
 	budget, next := settings(t)
 	cover := Coverage{Kinds: map[string]int{}}
-	for start := time.Now(); cover.Trials < leastTrials || time.Since(start) < budget; {
+	for start := time.Now(); !cover.enough(kinds, time.Since(start), budget); {
 		o := run(t, next(), fresh)
 		f := o.judge()
 		add(&cover, &o)
@@ -59,6 +64,9 @@ func Check[S comparable](t *testing.T, fresh func(*rand.Rand) Trial[S]) Coverage
 	}
 	t.Logf("%d trials, %d with overlapping operations, %d undecided; %d operations; %d growths and %d shrinks of tables",
 		cover.Trials, cover.Overlapping, cover.Undecided, cover.Events, cover.Grown, cover.Shrunk)
+	if k := cover.lacks(kinds); k != "" {
+		t.Errorf("no %q among %v", k, cover.Kinds)
+	}
 	return cover
 }
 
@@ -101,14 +109,23 @@ func add[S comparable](c *Coverage, o *outcome[S]) {
 	}
 }
 
-// Require fails the test unless every kind of event was reached.
-func (c Coverage) Require(t *testing.T, kinds ...string) {
-	t.Helper()
+// enough reports whether to stop: after the budget, as soon as every kind of
+// event was reached, or will not be.
+func (c *Coverage) enough(kinds []string, spent, budget time.Duration) bool {
+	if c.Trials < leastTrials || spent < budget {
+		return false
+	}
+	return c.lacks(kinds) == "" || spent >= budget+patience
+}
+
+// lacks returns a kind of events that was not reached, or "".
+func (c *Coverage) lacks(kinds []string) string {
 	for _, k := range kinds {
 		if c.Kinds[k] == 0 {
-			t.Errorf("no %q among %v", k, c.Kinds)
+			return k
 		}
 	}
+	return ""
 }
 
 // RequireResizes fails the test unless tables have grown and shrunk.
@@ -144,7 +161,6 @@ func Expose[S comparable](t *testing.T, want string, fresh func(*rand.Rand) Tria
 // find runs trials until one fails as expected, and returns that.
 func find[S comparable](t *testing.T, fresh func(*rand.Rand) Trial[S], expected func(*failure) bool) *failure {
 	t.Helper()
-	const patience = 20 * time.Second
 	start := time.Now()
 	for n := 1; n <= leastTrials || time.Since(start) < patience; n++ {
 		o := run(t, rand.Uint64(), fresh)

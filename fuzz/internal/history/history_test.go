@@ -102,12 +102,35 @@ func (r *register) trial(*rand.Rand) Trial[int] {
 
 func TestCheckAndReject(t *testing.T) {
 	t.Setenv(timeVariable, "10ms")
-	cover := Check(t, new(register).trial)
+	cover := Check(t, new(register).trial, "read", "write")
 	if cover.Trials < leastTrials || cover.Events != 72*cover.Trials {
 		t.Errorf("%d trials with %d events", cover.Trials, cover.Events)
 	}
-	cover.Require(t, "read", "write")
 	Reject(t, (&register{broken: true}).trial)
+}
+
+// What is rare is waited for, but not for ever.
+func TestEnough(t *testing.T) {
+	const budget = time.Second
+	kinds := []string{"often", "rare"}
+	often, both := map[string]int{"often": 9}, map[string]int{"often": 9, "rare": 1}
+	for _, c := range []struct {
+		trials int
+		kinds  map[string]int
+		spent  time.Duration
+		want   bool
+	}{
+		{leastTrials - 1, both, budget + patience, false},
+		{leastTrials, both, budget - 1, false},
+		{leastTrials, both, budget, true},
+		{leastTrials, often, budget + patience - 1, false},
+		{leastTrials, often, budget + patience, true},
+	} {
+		cover := Coverage{Trials: c.trials, Kinds: c.kinds}
+		if got := cover.enough(kinds, c.spent, budget); got != c.want {
+			t.Errorf("after %v and %d trials with %v: %t", c.spent, c.trials, c.kinds, got)
+		}
+	}
 }
 
 // The seed determines what clients do, and a failure tells the seed.
