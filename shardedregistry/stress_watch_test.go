@@ -20,6 +20,8 @@ func TestStressWatch(t *testing.T) {
 	n := iterations(4000)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	busy, done := context.WithCancel(ctx) // until the writers are done
+	defer done()
 	const last = -1 // the key that ends the loops
 	var begun atomic.Int32
 	var writing atomic.Int32
@@ -48,6 +50,7 @@ func TestStressWatch(t *testing.T) {
 			}
 			if writing.Add(1) == writers {
 				r.Put(last, 1)
+				done()
 			}
 		case worker < writers+watchers:
 			view := map[int]int{}
@@ -83,13 +86,10 @@ func TestStressWatch(t *testing.T) {
 				break
 			}
 		default: // loops that end soon, and snapshots
-			for writing.Load() < writers {
+			for busy.Err() == nil {
 				seen := 0
-				for range r.Watch(ctx) {
+				for range r.Watch(busy) {
 					if seen++; seen == worker || r.Len() == 0 {
-						break
-					}
-					if _, over := r.Get(last); over {
 						break
 					}
 				}
