@@ -67,6 +67,7 @@ func TestAllocsOfContextsAndLeases(t *testing.T) {
 	leaving, cancel := context.WithCancel(ctx)
 	defer cancel()
 	create := func(context.Context, string) (int, error) { return 2, nil }
+	keys := []string{"k"}
 	for _, tt := range []struct {
 		name string
 		want float64
@@ -84,6 +85,7 @@ func TestAllocsOfContextsAndLeases(t *testing.T) {
 			l, _ := c.Acquire(leaving, "k", create)
 			l.Release()
 		}},
+		{"GetOrCreateMany hits", 3, func() { c.GetOrCreateMany(leaving, keys, manyNotAsked) }}, // a map and its slots, a batch
 		{"Get where values are closed", 0, func() { owner.Get("k") }},
 		{"Set where values are closed", 3, func() { owner.Set("k", 1) }}, // the count, and the mark that it is dead
 		{"GetOrCreate of a new key where values are closed, and Delete", 4, func() {

@@ -204,7 +204,11 @@ func TestT23_CyclesOfMany(t *testing.T) {
 				})
 				return nil, err
 			})
-			wantCycle(t, err) // of 4 and 3, whichever of the two asks last
+			var cycle *oncecache.CycleError
+			if !errors.As(err, &cycle) {
+				t.Fatalf("%v, want a CycleError", err)
+			}
+			wantCycle(t, err, from(cycle.Path[0], []any{4, 3, 4})...) // whichever of the two asks last
 		}
 	})
 }

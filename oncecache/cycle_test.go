@@ -215,7 +215,7 @@ func TestCyclesThroughCalls(t *testing.T) {
 			begun := make(chan struct{})
 			asks := func(ctx context.Context, _ string) (int, error) {
 				close(begun)
-				return c.GetOrCreateContext(ctx, "a", nil2)
+				return c.GetOrCreateContext(ctx, "a", notAsked)
 			}
 			_, err := c.GetOrCreateContext(t.Context(), "a", func(ctx context.Context, _ string) (v int, err error) {
 				go c.GetOrCreateContext(t.Context(), "x", asks)
@@ -225,7 +225,7 @@ func TestCyclesThroughCalls(t *testing.T) {
 					go c.Wait(t.Context(), "b") // so that it is known to have ended
 					synctest.Wait()
 					c.Set("b", 7)
-					v, err = c.GetOrCreateContext(context.WithoutCancel(ctx), "x", nil2)
+					v, err = c.GetOrCreateContext(context.WithoutCancel(ctx), "x", notAsked)
 					return err
 				})
 				return v, err

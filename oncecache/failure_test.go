@@ -42,10 +42,13 @@ func TestErrorsAreKept(t *testing.T) {
 				if err := try(time.Minute); err != errWait(time.Minute) || calls != 1 {
 					t.Fatalf("%s: %v after %d calls", name, err, calls)
 				}
-				if _, err := c.Acquire(t.Context(), "k", nil2); err != errWait(time.Minute) {
+				if _, err := c.Acquire(t.Context(), "k", notAsked); err != errWait(time.Minute) {
 					t.Fatal(err)
 				}
 				if _, err := c.Wait(t.Context(), "k"); err != errWait(time.Minute) {
+					t.Fatal(err)
+				}
+				if _, err := c.GetOrCreateMany(t.Context(), []string{"k"}, manyNotAsked); !errors.Is(err, errWait(time.Minute)) {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Minute / 3)
@@ -53,6 +56,11 @@ func TestErrorsAreKept(t *testing.T) {
 					t.Fatalf("%d keys, %v", c.Len(), sorted(c))
 				}
 				wantAbsent(t, c, "k")
+			}
+			if got, err := c.GetOrCreateMany(t.Context(), []string{"k"}, func(context.Context, []string) (map[string]int, error) {
+				return nil, nil
+			}); len(got) != 0 || err != nil {
+				t.Fatalf("%s: %v, %v from an error that is over", name, got, err)
 			}
 			if err := try(-1); err != errWait(-1) || calls != 2 {
 				t.Fatalf("%s: %v after %d calls", name, err, calls)
@@ -75,7 +83,9 @@ func TestErrorsAreKept(t *testing.T) {
 	})
 }
 
-func nil2(context.Context, string) (int, error) { panic("not asked") }
+func notAsked(context.Context, string) (int, error) { panic("not asked") }
+
+func manyNotAsked(context.Context, []string) (map[string]int, error) { panic("not asked") }
 
 // wantEven checks that only values are left.
 func wantEven[K comparable, V any](t *testing.T, c *oncecache.Cache[K, V]) {
@@ -129,7 +139,7 @@ func TestSomeErrorsAreNotKept(t *testing.T) {
 	go func() { defer close(done); c.GetOrCreate("k", exiting) }()
 	<-done
 	_, err := c.GetOrCreateContext(t.Context(), "k", func(ctx context.Context, k string) (int, error) {
-		return c.GetOrCreateContext(ctx, k, nil2)
+		return c.GetOrCreateContext(ctx, k, notAsked)
 	})
 	wantCycle(t, err, "k", "k")
 	wantEven(t, c)

@@ -230,33 +230,6 @@ func TestProtocolsOfRefresh(t *testing.T) {
 	}
 }
 
-// Many are created at once, of which others want some.
-func TestProtocolsOfMany(t *testing.T) {
-	many := func(add int, keys ...int) func(*estate) {
-		return func(e *estate) {
-			got, err := e.c.GetOrCreateMany(context.Background(), keys, func(_ context.Context, keys []int) (map[int]int, error) {
-				made := map[int]int{}
-				for _, k := range keys {
-					e.made[k+add], made[k] = true, k+add
-				}
-				return made, nil
-			})
-			if e.wantError(err, oncecache.ErrClosed); err == nil && len(got) != len(keys) {
-				e.m.Failf("%d values", len(got))
-			}
-		}
-	}
-	for _, s := range []scene{
-		{"two share their keys", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), many(10, 2, 1)}, nil},
-		{"one wants one", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), func(e *estate) { e.hold(2, 5) }}, nil},
-		{"Delete", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), func(e *estate) { e.c.Delete(2) }}, nil},
-		{"Set", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), func(e *estate) { e.set(2, 5) }}, nil},
-		{"Close", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), func(e *estate) { e.c.Close(context.Background()) }}, nil},
-	} {
-		s.run(t)
-	}
-}
-
 // Of those who wait for each other in a circle one gives up, and all end.
 func TestProtocolsOfCycles(t *testing.T) {
 	for _, tt := range []struct {

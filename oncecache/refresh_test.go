@@ -47,7 +47,7 @@ func TestRefresh(t *testing.T) {
 		if v, err := c.Refresh(t.Context(), "k", slowly(1, nil)); v != 1 || err != nil {
 			t.Fatal(v, err)
 		}
-		l, _ := c.Acquire(t.Context(), "k", nil2)
+		l, _ := c.Acquire(t.Context(), "k", notAsked)
 		var refreshers sync.WaitGroup
 		for range 3 {
 			refreshers.Go(func() {
@@ -193,10 +193,10 @@ func TestRefreshFails(t *testing.T) {
 	}
 	within(t, time.Minute, func() {
 		_, err := c.Refresh(t.Context(), "k", func(ctx context.Context, k string) (int, error) {
-			if v, err := c.GetOrCreateContext(ctx, k, nil2); v != 1 || err != nil {
+			if v, err := c.GetOrCreateContext(ctx, k, notAsked); v != 1 || err != nil {
 				t.Error(v, err) // the old one serves
 			}
-			return c.Refresh(ctx, k, nil2)
+			return c.Refresh(ctx, k, notAsked)
 		})
 		wantCycle(t, err, "k", "k")
 	})

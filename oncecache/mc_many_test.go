@@ -1,0 +1,150 @@
+//go:build modelcheck
+
+package oncecache_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/oncecache"
+)
+
+// Many are created at once, of which others want some.
+func TestProtocolsOfMany(t *testing.T) {
+	many := func(add int, keys ...int) func(*estate) {
+		return func(e *estate) {
+			got, err := e.c.GetOrCreateMany(context.Background(), keys, func(_ context.Context, keys []int) (map[int]int, error) {
+				made := map[int]int{}
+				for _, k := range keys {
+					e.made[k+add], made[k] = true, k+add
+				}
+				return made, nil
+			})
+			if e.wantError(err, oncecache.ErrClosed); err == nil && len(got) != len(keys) {
+				e.m.Failf("%d values", len(got))
+			}
+		}
+	}
+	for _, s := range []scene{
+		{"two share their keys", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), many(10, 2, 1)}, nil},
+		{"one wants one", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), func(e *estate) { e.hold(2, 5) }}, nil},
+		{"Delete", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), func(e *estate) { e.c.Delete(2) }}, nil},
+		{"Set", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), func(e *estate) { e.set(2, 5) }}, nil},
+		{"Close", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), func(e *estate) { e.c.Close(context.Background()) }}, nil},
+	} {
+		s.run(t)
+	}
+}
+
+// The function of many keys is called off when nobody wants any of them, and not
+// before; and a caller who comes to the creation of another is one who wants it.
+func TestProtocolsOfManyCalledOff(t *testing.T) {
+	background, keys := context.Background(), []int{1, 2}
+	many := func(c *oncecache.Cache[int, int], create func(ctx context.Context, keys []int)) {
+		_, _ = c.GetOrCreateMany(background, keys, func(ctx context.Context, keys []int) (map[int]int, error) {
+			create(ctx, keys)
+			return map[int]int{1: 1, 2: 2}, nil
+		})
+	}
+	t.Run("Close", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "GetOrCreateMany(1, 2), whose function waits for the end of its context ∥ Close"}, func(m *mc.M) {
+			var c oncecache.Cache[int, int]
+			m.Go(func() {
+				many(&c, func(ctx context.Context, _ []int) {
+					never := atomics.MakeEvent()
+					_ = never.WaitContext(ctx)
+				})
+			})
+			m.Go(func() { _ = c.Close(background) })
+		})
+	})
+	t.Run("Set", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "GetOrCreateMany(1, 2) ∥ Set(1)"}, func(m *mc.M) {
+			var c oncecache.Cache[int, int]
+			m.Go(func() {
+				many(&c, func(ctx context.Context, keys []int) {
+					if slices.Contains(keys, 2) && ctx.Err() != nil {
+						m.Failf("creation of %v: %v", keys, ctx.Err())
+					}
+				})
+			})
+			m.Go(func() { c.Set(1, 3) })
+		})
+	})
+	t.Run("Set and the caller leaves", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "GetOrCreateMany(1, 2), whose function, if somebody waits for 2, makes its caller leave and does Set(1) ∥ GetOrCreateContext(2)"}, func(m *mc.M) {
+			var c oncecache.Cache[int, int]
+			ctx, leave := atomics.WithCancel(background)
+			m.Go(func() {
+				_, _ = c.GetOrCreateMany(ctx, keys, func(ctx context.Context, _ []int) (map[int]int, error) {
+					for f := range c.InFlight() {
+						if f.Key != 2 || f.Waiting == 0 {
+							continue
+						}
+						leave()
+						c.Set(1, 3)
+						if ctx.Err() != nil {
+							m.Failf("the function was called off, and somebody wants what it makes")
+						}
+					}
+					return map[int]int{2: 2}, nil
+				})
+			})
+			m.Go(func() {
+				_, _ = c.GetOrCreateContext(background, 2, func(context.Context, int) (int, error) { return 20, nil })
+			})
+		})
+	})
+	t.Run("the creator leaves", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "GetOrCreateMany(1, 2), whose function makes the other leave if that creates 1 ∥ GetOrCreateContext(1)"}, func(m *mc.M) {
+			var c oncecache.Cache[int, int]
+			ctx, leave := atomics.WithCancel(background)
+			left, on := atomics.MakeEvent(), atomics.MakeEvent()
+			m.Go(func() {
+				many(&c, func(_ context.Context, keys []int) {
+					if len(keys) == 1 {
+						leave()
+						left.Wait()
+						on.Fire()
+					}
+				})
+			})
+			m.Go(func() {
+				_, _ = c.GetOrCreateContext(ctx, 1, func(ctx context.Context, _ int) (int, error) {
+					if on.WaitContext(ctx) != nil {
+						m.Failf("creation of 1: %v", ctx.Err())
+					}
+					return 1, nil
+				})
+				left.Fire()
+			})
+		})
+	})
+	t.Run("the function panics", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "GetOrCreateMany(1, 2), whose function makes the other leave and panics ∥ GetOrCreateContext(2), whose function waits for the end of its context"}, func(m *mc.M) {
+			var c oncecache.Cache[int, int]
+			stays, _ := atomics.WithCancel(background)
+			ctx, leave := atomics.WithCancel(background)
+			m.Go(func() {
+				defer func() {
+					if p := recover(); p == nil {
+						m.Failf("no panic")
+					}
+				}()
+				_, _ = c.GetOrCreateMany(stays, keys, func(context.Context, []int) (map[int]int, error) {
+					leave()
+					panic("refused")
+				})
+			})
+			m.Go(func() {
+				_, _ = c.GetOrCreateContext(ctx, 2, func(ctx context.Context, _ int) (int, error) {
+					never := atomics.MakeEvent()
+					return 0, never.WaitContext(ctx)
+				})
+			})
+		})
+	})
+}
