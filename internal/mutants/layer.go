@@ -265,23 +265,22 @@ func (b *baseline) reaches(m *mutant) bool {
 	return m.function == "const" || f.Match(b.program)
 }
 
-// pattern returns a pattern for -test.run that selects tests and subtests. It
-// may select others too.
+// pattern returns a pattern for -test.run that selects tests and subtests, and no
+// others: subtests of two tests may have the same name, and take long in one.
 func pattern(tests []string) string {
-	var tops, subs []string
+	exactly := func(name string) string { return "^" + regexp.QuoteMeta(name) + "$" }
+	var each []string
 	for _, test := range tests {
 		top, sub, ok := strings.Cut(test, "/")
-		tops = append(tops, regexp.QuoteMeta(top))
-		if ok {
-			subs = append(subs, regexp.QuoteMeta(sub))
+		if one := exactly(top); ok {
+			each = append(each, one+"/"+exactly(sub))
+		} else {
+			each = append(each, one)
 		}
 	}
-	either := func(names []string) string {
-		slices.Sort(names)
-		return "^(" + strings.Join(slices.Compact(names), "|") + ")$"
+	slices.Sort(each)
+	if len(each) == 0 {
+		return exactly("")
 	}
-	if len(subs) == 0 {
-		return either(tops)
-	}
-	return either(tops) + "/" + either(subs)
+	return strings.Join(slices.Compact(each), "|")
 }
