@@ -166,9 +166,21 @@ func TestProtocolsOfTimeouts(t *testing.T) {
 			}
 		}
 	}
+	// alone waits for its own creation, which has a goroutine of its own.
+	alone := func(v int) func(*estate) {
+		return func(e *estate) {
+			ctx, _ := atomics.WithCancel(context.Background())
+			got, err := e.c.GetOrCreateContext(ctx, 1, e.make(v))
+			e.wantError(err, oncecache.ErrCreateTimeout)
+			if err == nil && got != v {
+				e.m.Failf("value %d", got)
+			}
+		}
+	}
 	for _, s := range []scene{
 		{"a creation", brief, nil, []func(*estate){create(1)}, nil},
 		{"a creation and a waiter", brief, nil, []func(*estate){create(1), create(2)}, nil},
+		{"a creation that is waited for, and Delete", brief, nil, []func(*estate){alone(1), func(e *estate) { e.c.Delete(1) }}, nil},
 		{"a creation and Delete", brief, nil, []func(*estate){create(1), func(e *estate) { e.c.Delete(1) }}, nil},
 		{"a creation and Set", brief, nil, []func(*estate){create(1), func(e *estate) { e.set(1, 5) }}, nil},
 		{"a creation and Close", brief, nil, []func(*estate){create(1), func(e *estate) { e.c.Close(context.Background()) }}, nil},
@@ -227,51 +239,5 @@ func TestProtocolsOfRefresh(t *testing.T) {
 		{"Close", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.c.Close(context.Background()) }}, nil},
 	} {
 		s.run(t)
-	}
-}
-
-// Of those who wait for each other in a circle one gives up, and all end.
-func TestProtocolsOfCycles(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		other [][]int // what the creations of keys 0, 1, … ask for
-		from  []int   // the threads' keys
-		want  int     // how many give up; -1: one if they meet
-	}{
-		{"one of one", [][]int{{0}}, []int{0}, 1},
-		{"one goroutine", [][]int{{1}, {0}}, []int{0}, 1},
-		{"two goroutines", [][]int{{1}, {0}}, []int{0, 1}, 1},
-		{"two, one asks for a third key", [][]int{{1}, {2}, {}}, []int{0, 1}, 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			mc.Check(t, mc.Config{Operations: fmt.Sprintf("from %v, which ask for %v", tt.from, tt.other)}, func(m *mc.M) {
-				var c oncecache.Cache[int, int]
-				var gave mc.Tally
-				var create func(context.Context, int) (int, error)
-				create = func(ctx context.Context, k int) (int, error) {
-					for _, o := range tt.other[k] {
-						_, err := c.GetOrCreateContext(context.WithoutCancel(ctx), o, create)
-						if cycle := new(oncecache.CycleError); errors.As(err, &cycle) {
-							gave.Add(1)
-						} else if err != nil {
-							m.Failf("%v", err)
-						}
-					}
-					return k, nil
-				}
-				for _, k := range tt.from {
-					m.Go(func() {
-						if v, err := c.GetOrCreateContext(context.Background(), k, create); v != k || err != nil {
-							m.Failf("%d: %d, %v", k, v, err)
-						}
-					})
-				}
-				m.Final(func() {
-					if n := gave.Value(); n != tt.want {
-						m.Failf("%d give up, want %d", n, tt.want)
-					}
-				})
-			})
-		})
 	}
 }
