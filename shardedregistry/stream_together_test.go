@@ -233,6 +233,8 @@ func TestStressStream(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	busy, done := context.WithCancel(ctx) // until the writers are done
+	defer done()
 	const last = -1 // the key that ends the loops
 	var seen [loops][keys][]change
 	hammer(t, writers+loops+1, func(worker int) {
@@ -273,6 +275,7 @@ func TestStressStream(t *testing.T) {
 				for range 2 * keys { // two looks later everything has been seen
 					r.Put(last, 1)
 				}
+				done()
 			}
 		case worker < writers+loops:
 			loop, first := worker-writers, true
@@ -301,16 +304,15 @@ func TestStressStream(t *testing.T) {
 				}
 			}
 		default: // loops that lag or end soon, and snapshots
-			for writing.Load() < writers {
+			for busy.Err() == nil {
 				i := 0
-				for _, err := range r.Stream(ctx, 5) {
-					if i++; err != nil || i > 50 || writing.Load() == writers {
+				for _, err := range r.Stream(busy, 5) {
+					if i++; err != nil || i > 50 {
 						break
 					}
 				}
 				r.Snapshot()
 			}
-			r.Put(last, 1)
 		}
 	})
 	for k := range keys {
