@@ -244,3 +244,17 @@ func TestIdleTimeoutBeginsWhenTheLeaseEnds(t *testing.T) {
 		})
 	}
 }
+
+// What has to make room is counted once, whoever else makes room.
+func TestStressEvictedAreCounted(t *testing.T) {
+	c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 4})
+	n := stressRounds() / 5
+	together(stressWorkers, func(worker int) {
+		for i := range n {
+			c.Set(worker*n+i, i)
+		}
+	})
+	if got, want := c.Stats().Evicted, uint64(stressWorkers*n-c.Len()); got != want {
+		t.Errorf("%d are counted, of %d", got, want)
+	}
+}

@@ -71,3 +71,11 @@ func Places[K comparable, V any](c *Cache[K, V]) (n int) {
 	}
 	return n
 }
+
+// Mark is the mark of an entry that has a place in the order.
+type Mark = mark
+
+func (m *mark) Touch()             { m.touch() }
+func (m *mark) Held()              { m.held() }
+func (m *mark) AskedBySieve() bool { return m.asked(usedForSieve) }
+func (m *mark) AskedByIdle() bool  { return m.asked(usedForIdle) }

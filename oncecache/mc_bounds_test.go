@@ -154,6 +154,38 @@ func TestProtocolsOfEviction(t *testing.T) {
 	}
 }
 
+// Whoever asks whether an entry was used takes nothing from the other who asks.
+func TestProtocolsOfMarks(t *testing.T) {
+	type mark = oncecache.Mark
+	for _, tt := range []struct {
+		name        string
+		asks, other func(*mark) bool
+		uses        func(*mark)
+	}{
+		{"a hit", (*mark).AskedByIdle, (*mark).AskedBySieve, (*mark).Touch},
+		{"the end of a lease", (*mark).AskedBySieve, (*mark).AskedByIdle, (*mark).Held},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: "one asks ∥ " + tt.name + "; then the other asks"}, func(m *mc.M) {
+				var used mark
+				used.Touch()
+				tt.other(&used)
+				m.Go(func() {
+					if !tt.asks(&used) {
+						m.Failf("not used")
+					}
+				})
+				m.Go(func() { tt.uses(&used) })
+				m.Final(func() {
+					if !tt.other(&used) {
+						m.Failf("the use is lost")
+					}
+				})
+			})
+		})
+	}
+}
+
 // Creations end by a timer, and their functions later.
 func TestProtocolsOfTimeouts(t *testing.T) {
 	brief := oncecache.Config[int, int]{CreateTimeout: 1}
