@@ -224,19 +224,33 @@ func TestProtocolsOfTimeouts(t *testing.T) {
 // Errors stay in the place of values, which others put there or remove.
 func TestProtocolsOfKeptErrors(t *testing.T) {
 	keeps := oncecache.Config[int, int]{ErrorTTL: func(int, error) time.Duration { return -1 }}
+	calls := 0
 	fail := func(e *estate) {
-		v, err := e.c.GetOrCreate(1, func() (int, error) { return 9, errRefused })
+		v, err := e.c.GetOrCreate(1, func() (int, error) { calls++; return 9, errRefused })
 		if err == nil && v != 5 {
 			e.m.Failf("value %d", v)
 		}
 	}
 	failed := func(e *estate) { fail(e) }
+	fresh := func(*estate) { calls = 0 }
+	kept := func(e *estate) {
+		if calls != 1 {
+			e.m.Failf("%d calls", calls)
+		}
+		if _, err := e.c.GetOrCreate(1, func() (int, error) { return 0, nil }); err == nil {
+			e.m.Failf("the error was not kept")
+		}
+	}
 	for _, s := range []scene{
-		{"two fail", keeps, nil, []func(*estate){fail, fail}, nil},
+		{"two fail", keeps, fresh, []func(*estate){fail, fail}, kept},
 		{"Set", keeps, nil, []func(*estate){fail, func(e *estate) { e.set(1, 5) }}, nil},
 		{"Delete", keeps, nil, []func(*estate){fail, func(e *estate) { e.c.Delete(1) }}, nil},
 		{"Close", keeps, nil, []func(*estate){fail, func(e *estate) { e.c.Close(context.Background()) }}, nil},
 		{"Set, Delete and a caller", keeps, failed, []func(*estate){fail, func(e *estate) { e.set(1, 5) }, func(e *estate) { e.c.Delete(1) }}, nil},
+		{"Sweep", keeps, func(e *estate) {
+			fresh(e)
+			e.c.GetOrCreate(2, func() (int, error) { return 0, errRefused }) // so that there is something to look for
+		}, []func(*estate){fail, func(e *estate) { e.c.Sweep() }}, kept},
 		{"SetIfAbsent twice", keeps, failed, []func(*estate){
 			func(e *estate) { e.made[5] = e.c.SetIfAbsent(1, 5) },
 			func(e *estate) { e.made[6] = e.c.SetIfAbsent(1, 6) },
