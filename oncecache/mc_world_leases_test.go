@@ -90,6 +90,7 @@ func TestProtocolsOfClose(t *testing.T) {
 		{"SetIfAbsent", closes, none, threads{{setsIfAbsent(5)}, {setsIfAbsent(6)}, {shuts}}},
 		{"Delete", closes, seven, threads{{deletes}, {hold(never, 1)}, {shuts}}},
 		{"Delete of a creation", ended, none, threads{{hold(0, 1, inError)}, {deletes}, {shuts}}},
+		{"Delete of a creation that is left", ended, none, threads{{hold(0, 1)}, {deletes, shuts}, {leaves(0)}}},
 		{"Discard", closes, seven, threads{{discard(never, 1)}, {shuts}}},
 		{"Set, and Goexit", exits, seven, threads{{sets(5)}, {shuts}}},
 		{"Set and a creation, and Goexit", exits, none, threads{{plain(1)}, {sets(5)}, {shuts}}},
