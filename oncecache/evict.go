@@ -221,8 +221,9 @@ func (o *order[K, V]) idlers(r *root[K, V]) (out []*standing[K, V]) {
 	defer o.mu.Unlock()
 	for s := o.oldest; s != nil; {
 		newer := s.newer
+		leased := s.entry.leased() // first: who ends a lease notes the use before
 		switch {
-		case s.asked(usedForIdle) || s.entry.leased():
+		case s.asked(usedForIdle) || leased:
 			s.seen = now
 		case now-s.seen >= o.idle:
 			o.remove(s)

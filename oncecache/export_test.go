@@ -79,3 +79,10 @@ func (m *mark) Touch()             { m.touch() }
 func (m *mark) Held()              { m.held() }
 func (m *mark) AskedBySieve() bool { return m.asked(usedForSieve) }
 func (m *mark) AskedByIdle() bool  { return m.asked(usedForIdle) }
+
+// SweepIdle removes what nobody has used since the last time, in a cache with
+// MaxEntries and no IdleTimeout, whose timer would sweep too.
+func SweepIdle[K comparable, V any](c *Cache[K, V]) int {
+	r := c.shared()
+	return r.evict(r.order.idlers(r))
+}

@@ -186,6 +186,47 @@ func TestProtocolsOfMarks(t *testing.T) {
 	}
 }
 
+// Leases are seen wherever they are counted: what somebody holds does not make room.
+func TestProtocolsOfHeldEntries(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Acquire ∥ Acquire; then one Release, and Set of another key"}, func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 1, Close: func(int, int) error { return nil }})
+		c.Set(1, 1)
+		var users [2]oncecache.Lease[int, int]
+		for i := range users {
+			m.Go(func() {
+				users[i], _ = c.Acquire(context.Background(), 1, func(context.Context, int) (int, error) { return 0, errRefused })
+			})
+		}
+		m.Final(func() {
+			users[0].Release()
+			c.Set(2, 2)
+			if _, ok := c.Get(1); !ok {
+				m.Failf("a value that is in use had to make room")
+			}
+			users[1].Release()
+		})
+	})
+}
+
+// What is in use when a sweep begins, or later, is not idle.
+func TestProtocolsOfIdleness(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "after Acquire: Release ∥ a sweep"}, func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 1, Close: func(int, int) error { return nil }})
+		l, err := c.Acquire(context.Background(), 1, func(context.Context, int) (int, error) { return 1, nil })
+		if err != nil {
+			m.Failf("%v", err)
+		}
+		oncecache.SweepIdle(c) // so that nothing says that it was used but the lease
+		m.Go(l.Release)
+		m.Go(func() { oncecache.SweepIdle(c) })
+		m.Final(func() {
+			if c.Len() != 1 {
+				m.Failf("the value was in use, and is removed")
+			}
+		})
+	})
+}
+
 // Creations end by a timer, and their functions later.
 func TestProtocolsOfTimeouts(t *testing.T) {
 	brief := oncecache.Config[int, int]{CreateTimeout: 1}
@@ -273,8 +314,17 @@ func TestProtocolsOfRefresh(t *testing.T) {
 			e.wantError(err, oncecache.ErrClosed)
 		}
 	}
+	// alone is refresh where nothing but others like it may come between: whoever
+	// has made a value gets that.
+	alone := func(v int) func(*estate) {
+		return func(e *estate) {
+			if got, err := e.c.Refresh(context.Background(), 1, e.make(v)); err != nil || e.made[v] && got != v {
+				e.m.Failf("%d, %v of a Refresh that has made %d", got, err, v)
+			}
+		}
+	}
 	for _, s := range []scene{
-		{"two refresh", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), refresh(3)}, nil},
+		{"two refresh", oncecache.Config[int, int]{}, there, []func(*estate){alone(2), alone(3)}, nil},
 		{"Set", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.set(1, 5) }}, func(e *estate) {
 			if v, ok := e.c.Get(1); !ok || v == 1 {
 				e.m.Failf("%d, %v is left", v, ok)
