@@ -20,10 +20,10 @@ const (
 	defaultTime = 500 * time.Millisecond
 	leastTrials = 40 // however slow the machine is, so that Coverage means something
 
-	// patience is how long to go on for what has not happened yet: which
-	// events there are depends on when goroutines run, and the rare ones are
-	// not in the trials of every half second.
-	patience = 20 * time.Second
+	// patience is how many times as long to go on for what has not happened
+	// yet: which events there are depends on when goroutines run, and the rare
+	// ones are not in the trials of every half second.
+	patience = 10
 
 	// decides is how long porcupine may think about one key. It takes
 	// less than a millisecond for nearly all histories, but the problem is
@@ -109,13 +109,14 @@ func add[S comparable](c *Coverage, o *outcome[S]) {
 	}
 }
 
-// enough reports whether to stop: after the budget, as soon as every kind of
-// event was reached, or will not be.
+// enough reports whether to stop: after the budget and some trials if every kind
+// of event was reached, and otherwise after patience times as much of both.
 func (c *Coverage) enough(kinds []string, spent, budget time.Duration) bool {
-	if c.Trials < leastTrials || spent < budget {
-		return false
+	times := 1
+	if c.lacks(kinds) != "" {
+		times = patience
 	}
-	return c.lacks(kinds) == "" || spent >= budget+patience
+	return c.Trials >= times*leastTrials && spent >= time.Duration(times)*budget
 }
 
 // lacks returns a kind of events that was not reached, or "".
@@ -161,8 +162,9 @@ func Expose[S comparable](t *testing.T, want string, fresh func(*rand.Rand) Tria
 // find runs trials until one fails as expected, and returns that.
 func find[S comparable](t *testing.T, fresh func(*rand.Rand) Trial[S], expected func(*failure) bool) *failure {
 	t.Helper()
+	const limit = 20 * time.Second
 	start := time.Now()
-	for n := 1; n <= leastTrials || time.Since(start) < patience; n++ {
+	for n := 1; n <= leastTrials || time.Since(start) < limit; n++ {
 		o := run(t, rand.Uint64(), fresh)
 		f := o.judge()
 		if f == nil || !expected(f) {

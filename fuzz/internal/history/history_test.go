@@ -120,11 +120,13 @@ func TestEnough(t *testing.T) {
 		spent  time.Duration
 		want   bool
 	}{
-		{leastTrials - 1, both, budget + patience, false},
+		{leastTrials - 1, both, budget, false},
 		{leastTrials, both, budget - 1, false},
 		{leastTrials, both, budget, true},
-		{leastTrials, often, budget + patience - 1, false},
-		{leastTrials, often, budget + patience, true},
+		{leastTrials, often, budget, false},
+		{patience*leastTrials - 1, often, patience * budget, false},
+		{patience * leastTrials, often, patience*budget - 1, false},
+		{patience * leastTrials, often, patience * budget, true},
 	} {
 		cover := Coverage{Trials: c.trials, Kinds: c.kinds}
 		if got := cover.enough(kinds, c.spent, budget); got != c.want {
