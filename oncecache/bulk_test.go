@@ -204,11 +204,7 @@ func TestT23_CyclesOfMany(t *testing.T) {
 				})
 				return nil, err
 			})
-			var cycle *oncecache.CycleError
-			if !errors.As(err, &cycle) {
-				t.Fatalf("%v, want a CycleError", err)
-			}
-			wantCycle(t, err, from(cycle.Path[0], []any{4, 3, 4})...) // whichever of the two asks last
+			wantSomeCycle(t, err, 4, 3, 4) // whichever of the two asks last
 		}
 	})
 }

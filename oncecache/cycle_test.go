@@ -77,19 +77,25 @@ func TestT23_CyclesOfOneCaller(t *testing.T) {
 			} {
 				a := dependants{new(oncecache.Cache[string, string]), tt.other, nil}
 				_, err := a.c.GetOrCreateContext(ctx, "a", a.create)
-				var cycle *oncecache.CycleError
-				if errors.As(err, &cycle) {
-					// Each function but the first has a goroutine of its own, and
-					// begins to wait when it likes: any of them may be the last.
-					tt.path = from(cycle.Path[0], tt.path)
-				}
-				wantCycle(t, err, tt.path...)
+				// Each function but the first has a goroutine of its own, and
+				// begins to wait when it likes: any of them may be the last.
+				wantSomeCycle(t, err, tt.path...)
 				if a.c.Len() > 1 {
 					t.Errorf("%s: %d keys", name, a.c.Len())
 				}
 			}
 		}
 	})
+}
+
+// wantSomeCycle is wantCycle, wherever in the cycle the path begins.
+func wantSomeCycle(t *testing.T, err error, path ...any) {
+	t.Helper()
+	var cycle *oncecache.CycleError
+	if errors.As(err, &cycle) {
+		path = from(cycle.Path[0], path)
+	}
+	wantCycle(t, err, path...)
 }
 
 // from returns the path of the same cycle that begins with k.
