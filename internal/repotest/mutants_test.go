@@ -13,7 +13,7 @@ import (
 var operators = []string{"torn", "forced", "skipped", "failed", "dropped", "reread", "stale", "hoisted", "swapped", "late"}
 
 // fates says how many mutants of a package met which fate.
-type fates struct{ killed, stopped, reviewed, unjudged, same int }
+type fates struct{ killed, doubted, reviewed, unjudged, same int }
 
 // readFates counts what is in the record of a package's mutants, and which of them
 // have been reviewed. In both, lines without indentation come before what they are
@@ -35,20 +35,20 @@ func readFates(pkg string) (f fates, err error) {
 		}
 	}
 	f.reviewed = len(listed)
-	verdict, stopped := "", false
+	verdict, doubted := "", false
 	for line := range strings.Lines(string(record)) {
 		key, ok := strings.CutPrefix(line, "\t")
 		switch {
 		case !ok:
 			verdict, _, _ = strings.Cut(line, " ")
-			stopped = strings.HasSuffix(line, " -\n") // by a limit
+			doubted = strings.HasSuffix(line, " -\n") // see internal/mutants/record.go
 		case listed[key]:
 		case verdict == "same":
 			f.same++
 		case verdict == "lived":
 			f.unjudged++
-		case stopped:
-			f.stopped++
+		case doubted:
+			f.doubted++
 		default:
 			f.killed++
 		}
@@ -61,16 +61,16 @@ func TestVerificationCountsMutants(t *testing.T) {
 	var table strings.Builder
 	// Live and reviewed are also those that a campaign with -trust has not tried again.
 	row := func(name string, f fates) {
-		fmt.Fprintf(&table, "| %s | %s | %s | %d | %d | %d | %d |\n", name, grouped(f.killed+f.stopped+f.reviewed+f.unjudged+f.same),
-			grouped(f.killed), f.stopped, f.reviewed, f.unjudged, f.same)
+		fmt.Fprintf(&table, "| %s | %s | %s | %d | %d | %d | %d |\n", name, grouped(f.killed+f.doubted+f.reviewed+f.unjudged+f.same),
+			grouped(f.killed), f.doubted, f.reviewed, f.unjudged, f.same)
 	}
-	table.WriteString("| package | tried | killed | hung or grew | live, reviewed | live, not judged | same machine code |\n|---|---:|---:|---:|---:|---:|---:|\n")
+	table.WriteString("| package | tried | killed | killed, in doubt | live, reviewed | live, not judged | same machine code |\n|---|---:|---:|---:|---:|---:|---:|\n")
 	for _, pkg := range append([]string{"internal/table"}, public...) {
 		f, err := readFates(pkg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.killed+f.stopped+f.unjudged+f.same == 0 { // no record: what was found is that those live
+		if f.killed+f.doubted+f.unjudged+f.same == 0 { // no record: what was found is that those live
 			fmt.Fprintf(&table, "| `%s` | not yet | | | %d | | |\n", pkg, f.reviewed)
 			continue
 		}
