@@ -118,7 +118,7 @@ func (c *campaign) gather() error {
 		return err
 	}
 	for _, b := range c.baselines {
-		if err := b.gather(c.toolchain, overlay); err != nil {
+		if err := b.gather(c.toolchain, overlay, c.config.workers); err != nil {
 			return err
 		}
 		if len(b.apart) > 0 {
@@ -151,7 +151,7 @@ func (c *campaign) tryTogether(m *mutant, number int, v *verdict) {
 			if c.spared(m, b) {
 				continue
 			}
-			if v.take(b, c.attack(m, b, program{b.joined, b.apart, number}, round)) {
+			if v.take(b, c.attack(m, b, program{binary: b.joined, skip: b.apart, chosen: number}, round)) {
 				return
 			}
 		}

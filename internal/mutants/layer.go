@@ -28,7 +28,8 @@ type layer struct {
 	env   []string
 	wants func(test testFunction, target string) bool
 
-	short bool // whether only the short ones of the tests are run, by how long those of protocol take
+	short  bool // whether only the short ones of the tests are run, by how long those of protocol take
+	varies bool // whether the tests do something else each time
 }
 
 // A testFunction is a Test, Example or Fuzz function of a package.
@@ -58,7 +59,7 @@ var layers = []layer{
 		wants: func(f testFunction, target string) bool { return f.plain && f.about("Fuzz", target, "Ops") },
 	},
 	{
-		name: "history", build: plain, dir: "fuzz",
+		name: "history", build: plain, dir: "fuzz", varies: true,
 		wants: func(f testFunction, target string) bool { return f.plain && f.about("Test", target, "Histories") },
 	},
 	{
@@ -80,7 +81,7 @@ var layers = []layer{
 		wants: func(f testFunction, _ string) bool { return f.modeled && !strings.Contains(f.name, "Cost") },
 	},
 	{
-		name: "stress", build: racy, args: []string{"-test.cpu=1,4"}, env: []string{"GORACE=halt_on_error=1"},
+		name: "stress", build: racy, varies: true, args: []string{"-test.cpu=1,4"}, env: []string{"GORACE=halt_on_error=1"},
 		wants: func(f testFunction, _ string) bool { return f.plain && concurrent.MatchString(f.name) },
 	},
 }
@@ -168,12 +169,12 @@ type baseline struct {
 
 	joined string   // the program with all mutants together, or ""
 	apart  []string // functions that cannot be run with it
+	reach  reach    // of its tests, unless they vary
 
 	tests string                   // a pattern that selects them
 	took  map[string]time.Duration // by those of them that have no subtests, and by subtest
-	quick string                   // a pattern that selects the shortest
-	short time.Duration            // of these
 	whole time.Duration
+	quick []string // the shortest
 }
 
 // measure builds and runs the layer's tests of a target, after the layers
@@ -197,10 +198,10 @@ func (l *layer) measure(g *toolchain, target string, before []*baseline) (*basel
 	b.tests = pattern(names)
 	if l.short {
 		i := slices.IndexFunc(before, func(b *baseline) bool { return b.name == "protocol" })
-		if i < 0 || before[i].quick == pattern(nil) {
+		if i < 0 || len(before[i].quick) == 0 {
 			return nil, nil
 		}
-		b.tests = before[i].quick
+		b.tests = pattern(before[i].quick)
 	}
 	binary, err := g.test(l.build, b.dir, "baseline", "")
 	if err != nil {
@@ -240,16 +241,13 @@ func (b *baseline) read(output string) {
 		d, _ := time.ParseDuration(line[2] + "s") // the pattern is right
 		b.took[test] = max(b.took[test], d)
 	}
-	var quick []string
 	for test, d := range b.took {
 		if parents[test] {
 			delete(b.took, test)
 		} else if d <= quickTest {
-			quick = append(quick, test)
-			b.short += d
+			b.quick = append(b.quick, test)
 		}
 	}
-	b.quick = pattern(quick)
 }
 
 // reaches reports whether the tests' program contains the function of m: the

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -11,7 +12,8 @@ type round func(c *campaign, m *mutant, b *baseline, p program) (tests string, t
 
 // rounds go from what is likely to kill, or does not take long, to all: the test
 // that killed m when the sources were others, those that killed others in its
-// function, the short ones.
+// function, the short ones. Tests that do not come to its function do the same
+// with it, and are left out.
 var rounds = []round{
 	func(c *campaign, m *mutant, b *baseline, p program) (string, time.Duration) {
 		return b.those(p, c.last(m, b))
@@ -19,13 +21,18 @@ var rounds = []round{
 	func(c *campaign, m *mutant, b *baseline, p program) (string, time.Duration) {
 		return b.those(p, c.killers.of(m, b)...)
 	},
-	func(_ *campaign, _ *mutant, b *baseline, _ program) (string, time.Duration) {
-		if b.quick != pattern(nil) && b.short*4 < b.whole {
-			return b.quick, b.short
+	func(c *campaign, m *mutant, b *baseline, p program) (string, time.Duration) {
+		if tests, took := b.those(p, c.at(m, b, b.quick)...); took*4 < b.whole {
+			return tests, took
 		}
 		return "", 0
 	},
-	func(_ *campaign, _ *mutant, b *baseline, _ program) (string, time.Duration) { return b.tests, b.whole },
+	func(c *campaign, m *mutant, b *baseline, p program) (string, time.Duration) {
+		if b.reach == nil || p.chosen == 0 {
+			return b.tests, b.whole
+		}
+		return b.those(p, c.at(m, b, slices.Collect(maps.Keys(b.took)))...)
+	},
 }
 
 // those returns a pattern for the tests that are named and that p can run, and

@@ -50,7 +50,7 @@ func (b *baseline) run(g *toolchain, p program, tests string, timeout time.Durat
 	}
 	cmd := exec.CommandContext(ctx, p.binary, args...)
 	cmd.Dir = filepath.Join(g.root, filepath.FromSlash(b.dir))
-	cmd.Env = append(append(os.Environ(), b.env...), broken.Choice+"="+strconv.Itoa(p.chosen))
+	cmd.Env = append(append(os.Environ(), b.env...), broken.Choice+"="+strconv.Itoa(p.chosen), broken.Trace+"="+p.trace)
 	out := &tail{most: 1 << 20}
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.WaitDelay = time.Second

@@ -15,17 +15,18 @@ import (
 // not inlined, and what it is given may escape: tests that fail for that reason
 // are left to mutants that are built by themselves.
 type together struct {
-	numbers map[*mutant]int // from 1
+	numbers map[*mutant]int       // from 1
+	places  map[*ast.FuncDecl]int // of the functions with copies, from 0
 	files   map[*source][]byte
 }
 
 // everyCopy chooses, in place of a mutant, copies of all functions that change
-// nothing. Tests must not notice.
+// nothing, and notes which are reached. Tests must not notice.
 const everyCopy = -1
 
 // together puts together those mutants that can be.
 func (t *target) together(mutants []*mutant) *together {
-	j := &together{map[*mutant]int{}, map[*source][]byte{}}
+	j := &together{map[*mutant]int{}, map[*ast.FuncDecl]int{}, map[*source][]byte{}}
 	byScope := map[*ast.FuncDecl][]*mutant{}
 	for _, m := range mutants {
 		if d, ok := m.scope.(*ast.FuncDecl); ok && copies(d) {
@@ -43,9 +44,14 @@ func (t *target) together(mutants []*mutant) *together {
 			}
 			var choice strings.Builder
 			choice.WriteString(" switch broken.Chosen {")
+			j.places[d] = len(j.places)
 			one := func(number int, changes []edit) {
 				name := fmt.Sprintf("%s__%d", d.Name.Name, max(number, 0))
-				fmt.Fprintf(&choice, " case %d: %s;", number, t.callOf(d, name))
+				first := ""
+				if number == everyCopy {
+					first = fmt.Sprintf("broken.Reached(%d); ", j.places[d])
+				}
+				fmt.Fprintf(&choice, " case %d: %s%s;", number, first, t.callOf(d, name))
 				more.WriteString("\n" + t.edited(d, append(slices.Clone(changes), edit{d.Name.Pos(), d.Name.End(), name})) + "\n")
 			}
 			one(everyCopy, nil)
@@ -129,14 +135,14 @@ func (t *target) edited(d *ast.FuncDecl, changes []edit) string {
 }
 
 // gather builds the layer's tests with all mutants together, and finds out which
-// of them fail for no other reason.
-func (b *baseline) gather(g *toolchain, overlay string) error {
+// of them fail for no other reason, and which functions the others come to.
+func (b *baseline) gather(g *toolchain, overlay string, workers int) error {
 	binary, err := g.test(b.build, b.dir, "together-"+b.name, overlay)
 	if err != nil {
 		return err
 	}
 	for {
-		r := b.run(g, program{binary, b.apart, everyCopy}, b.tests, 10*time.Minute, math.MaxInt64)
+		r := b.run(g, program{binary: binary, skip: b.apart, chosen: everyCopy}, b.tests, 10*time.Minute, math.MaxInt64)
 		if r.how == passed {
 			break
 		}
@@ -147,12 +153,16 @@ func (b *baseline) gather(g *toolchain, overlay string) error {
 		b.apart = append(b.apart, test)
 	}
 	b.joined = binary
-	return nil
+	if !b.varies {
+		b.reach, err = b.follow(g, workers)
+	}
+	return err
 }
 
 // A program is tests to run.
 type program struct {
 	binary string
 	skip   []string // functions
-	chosen int
+	chosen int      // 0: no mutant, or one that is built by itself
+	trace  string   // a file for the functions that everyCopy comes to, or ""
 }

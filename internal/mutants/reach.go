@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// reach tells which functions each test comes to, by test and by the function's
+// place in a together. A test does with a mutant of any other function what it
+// does without.
+type reach map[string]map[int]bool
+
+// follow runs the tests with everyCopy, one at a time, but for those that are
+// run apart.
+func (b *baseline) follow(g *toolchain, workers int) (reach, error) {
+	var mu sync.Mutex
+	var failed error
+	r := reach{}
+	queue := make(chan string)
+	var group sync.WaitGroup
+	for w := range workers {
+		group.Go(func() {
+			trace := filepath.Join(g.temp, "reached"+strconv.Itoa(w))
+			for test := range queue {
+				places, err := b.trace(g, test, trace)
+				mu.Lock()
+				r[test], failed = places, errors.Join(failed, err)
+				mu.Unlock()
+			}
+		})
+	}
+	for test := range b.took {
+		if !slices.Contains(b.apart, top(test)) {
+			queue <- test
+		}
+	}
+	close(queue)
+	group.Wait()
+	return r, failed
+}
+
+// trace runs a test with everyCopy, and returns the functions it comes to.
+func (b *baseline) trace(g *toolchain, test, path string) (map[int]bool, error) {
+	if err := os.WriteFile(path, nil, 0o666); err != nil {
+		return nil, err
+	}
+	p := program{binary: b.joined, chosen: everyCopy, trace: path}
+	if r := b.run(g, p, pattern([]string{test}), 10*time.Minute, math.MaxInt64); r.how != passed {
+		return nil, fmt.Errorf("%s by itself, with copies of functions:\n%s", test, r.output)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	places := map[int]bool{}
+	for _, line := range strings.Fields(string(text)) {
+		place, err := strconv.Atoi(line)
+		if err != nil {
+			return nil, err
+		}
+		places[place] = true
+	}
+	return places, nil
+}
+
+// at returns those of a layer's tests that come to the function of m, or all if
+// that is not known.
+func (c *campaign) at(m *mutant, b *baseline, tests []string) []string {
+	tests = slices.Clone(tests)
+	d, _ := m.scope.(*ast.FuncDecl) // or a constant
+	place, ok := c.together.places[d]
+	if !ok || b.reach == nil {
+		return tests
+	}
+	return slices.DeleteFunc(tests, func(test string) bool { return !b.reach[test][place] })
+}
