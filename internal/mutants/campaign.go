@@ -66,13 +66,13 @@ func (c *campaign) run() (err error) {
 			c.baselines = append(c.baselines, b)
 		}
 	}
+	if err := c.gather(); err != nil {
+		return err
+	}
 	if err := c.split(); err != nil {
 		return err
 	}
 	defer c.join()
-	if err := c.gather(); err != nil {
-		return err
-	}
 	c.started = time.Now()
 	c.verdicts = map[*mutant]*verdict{}
 	queue := make(chan *mutant)
@@ -107,9 +107,16 @@ func (c *campaign) known(m *mutant) *verdict {
 	return nil
 }
 
-// gather puts those mutants together of which nothing is known.
+// gather puts those mutants together of which nothing is known; or, while they
+// are the most, all that may be tried, so that a campaign that goes on finds the
+// programs that were built when it began.
 func (c *campaign) gather() error {
-	c.together = c.target.together(slices.DeleteFunc(slices.Clone(c.mutants), func(m *mutant) bool { return c.known(m) != nil }))
+	unknown := slices.DeleteFunc(slices.Clone(c.mutants), func(m *mutant) bool { return c.known(m) != nil })
+	all := slices.DeleteFunc(slices.Clone(c.mutants), func(m *mutant) bool { return c.config.trust && c.review.lists(m) })
+	if len(unknown) > len(all)/2 {
+		unknown = all
+	}
+	c.together = c.target.together(unknown)
 	if len(c.together.numbers) == 0 {
 		return nil
 	}
@@ -170,8 +177,8 @@ func (c *campaign) tryAlone(m *mutant, slot string, before bool, v *verdict) {
 	ran, reached := false, false
 	for _, b := range c.baselines {
 		own := b.dir == c.target.dir && (b.build.name == plain.name || b.build.name == modelcheck.name)
-		if c.spared(m, b) || before && len(b.apart) == 0 && !own {
-			continue
+		if c.spared(m, b) || before && len(b.apart) == 0 && (ran || !own) {
+			continue // nothing is left to run, nor to compare if a program differs
 		}
 		if id := b.build.name + b.dir; id != built {
 			built = id

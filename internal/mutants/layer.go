@@ -169,7 +169,7 @@ type baseline struct {
 
 	joined string   // the program with all mutants together, or ""
 	apart  []string // functions that cannot be run with it
-	reach  reach    // of its tests, unless they vary
+	reach  reach    // of the others
 
 	tests string                   // a pattern that selects them
 	took  map[string]time.Duration // by those of them that have no subtests, and by subtest

@@ -73,13 +73,16 @@ func (b *baseline) trace(g *toolchain, test, path string) (map[int]bool, error) 
 }
 
 // at returns those of a layer's tests that come to the function of m, or all if
-// that is not known.
+// that is not known: what varies may come there another time.
 func (c *campaign) at(m *mutant, b *baseline, tests []string) []string {
-	tests = slices.Clone(tests)
 	d, _ := m.scope.(*ast.FuncDecl) // or a constant
 	place, ok := c.together.places[d]
 	if !ok || b.reach == nil {
-		return tests
+		return slices.Clone(tests)
 	}
-	return slices.DeleteFunc(tests, func(test string) bool { return !b.reach[test][place] })
+	there := slices.DeleteFunc(slices.Clone(tests), func(test string) bool { return !b.reach[test][place] })
+	if b.varies && len(there) == 0 {
+		return slices.Clone(tests)
+	}
+	return there
 }

@@ -153,9 +153,7 @@ func (b *baseline) gather(g *toolchain, overlay string, workers int) error {
 		b.apart = append(b.apart, test)
 	}
 	b.joined = binary
-	if !b.varies {
-		b.reach, err = b.follow(g, workers)
-	}
+	b.reach, err = b.follow(g, workers)
 	return err
 }
 
