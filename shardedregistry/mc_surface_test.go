@@ -4,8 +4,6 @@ package shardedregistry_test
 
 import (
 	"fmt"
-	"strconv"
-	"sync/atomic"
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/mc"
@@ -291,81 +289,4 @@ func TestRefSnapshotProtocols(t *testing.T) {
 			}, tt.first, tt.threads, finish, traces)
 		})
 	}
-}
-
-// fingerprinted returns an empty registry of one shard that watches its values.
-func fingerprinted() *shardedregistry.Registry[string, int] {
-	return shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1, Fingerprint: strconv.Itoa})
-}
-
-// No interleaving of operations makes Fingerprint find something: it would
-// panic.
-func TestFingerprintProtocols(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		first   []call
-		threads threads
-	}{
-		{"two update", with7, threads{{update(1)}, {update(2)}}},
-		{"update, delete and create", with7, threads{{update(1)}, {remove, create(5)}}},
-		{"read, delete and create", with7, threads{{get}, {remove, create(5)}}},
-		{"read what is created", empty, threads{{create(1)}, {get}}},
-		{"creators", empty, threads{{getOrCreate(1)}, {create(2)}}},
-	} {
-		t.Run(tt.name, func(t *testing.T) { protocol(t, fingerprinted, tt.first, tt.threads) })
-	}
-}
-
-// A value that was changed behind the registry's back is found by who reads it
-// next, in every interleaving, unless it is deleted meanwhile.
-func TestFingerprintFindsProtocol(t *testing.T) {
-	cfg := mc.Config{Operations: "Create, change behind its back, Get ∥ Delete"}
-	mc.Check(t, cfg, func(m *mc.M) {
-		var changed atomic.Bool // in place of the value's fields, whose change would be a data race
-		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1, Fingerprint: func(v int) string {
-			return fmt.Sprint(v, changed.Load())
-		}})
-		var found [2]bool
-		watch := func(i int, do func()) {
-			defer func() { found[i] = recover() != nil }()
-			do()
-		}
-		m.Go(func() {
-			r.Create("a", 1)
-			changed.Store(true)
-			watch(0, func() { r.Get("a") })
-		})
-		m.Go(func() { watch(1, func() { r.Delete("a") }) })
-		m.Final(func() {
-			if shardedregistry.Linked(r) == 1 && !found[0] {
-				m.Failf("the change was not found")
-			}
-		})
-	})
-}
-
-// A reader who is late, of a life that is over, does not replace the imprint of
-// the next one: what is changed of that is found.
-func TestFingerprintOfANextLifeProtocol(t *testing.T) {
-	mc.Check(t, mc.Config{Operations: "Get ∥ Delete, Create, and then a change behind its back"}, func(m *mc.M) {
-		var changed atomic.Bool
-		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1, Fingerprint: func(v int) string {
-			return fmt.Sprint(v, changed.Load())
-		}})
-		r.Put("a", 1)
-		m.Go(func() { r.Get("a") })
-		m.Go(func() {
-			r.Delete("a")
-			r.Create("a", 2)
-		})
-		m.Final(func() {
-			defer func() {
-				if recover() == nil {
-					m.Failf("the change was not found")
-				}
-			}()
-			changed.Store(true)
-			r.Get("a")
-		})
-	})
 }

@@ -84,21 +84,6 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// The zero value makes its tables once, whoever comes first.
-func TestFirstUseProtocols(t *testing.T) {
-	for name, threads := range map[string]threads{
-		"creators": {{create(1)}, {create(2)}},
-		"readers":  {{create(1), remove}, {get, entries}},
-		"deleter":  {{put(1)}, {remove, remove}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			protocol(t, func() *shardedregistry.Registry[string, int] {
-				return new(shardedregistry.Registry[string, int])
-			}, empty, threads)
-		})
-	}
-}
-
 // Keys of a shard share its floor. Each key's versions increase all the same,
 // and all that anybody sees of a key is what somebody made.
 func TestFloorIsShared(t *testing.T) {

@@ -1,0 +1,73 @@
+//go:build modelcheck
+
+package shardedregistry_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// The zero value makes its tables once, whoever comes first.
+func TestFirstUseProtocols(t *testing.T) {
+	for name, threads := range map[string]threads{
+		"creators":                {{create(1)}, {create(2)}},
+		"readers":                 {{create(1), remove}, {get, entries}},
+		"deleter":                 {{put(1)}, {remove, remove}},
+		"deleter of what matches": {{create(1)}, {matching(10)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			protocol(t, func() *shardedregistry.Registry[string, int] {
+				return new(shardedregistry.Registry[string, int])
+			}, empty, threads)
+		})
+	}
+}
+
+// What needs no tables may come while they are made.
+func TestFirstLookProtocols(t *testing.T) {
+	type scoped = shardedregistry.Registry[shardedregistry.Scoped[string], int]
+	key := shardedregistry.Scoped[string]{Space: "s", Key: "a"}
+	// Misused returns 0 if do panics as it does of a registry that has begun.
+	misused := func(says string, do func()) (found int) {
+		defer func() {
+			if text, _ := recover().(string); !strings.Contains(text, says) {
+				found = -1
+			}
+		}()
+		do()
+		return -1
+	}
+	for _, tt := range []struct {
+		name string
+		look func(*scoped) int // 0 or 1
+	}{
+		{"Len", (*scoped).Len},
+		{"Snapshot", func(r *scoped) int { return r.Snapshot().Len() }},
+		{"View.Len", func(r *scoped) int { return shardedregistry.Namespace(r, "s").Len() }},
+		{"View.DeleteMatching", func(r *scoped) int {
+			return shardedregistry.Namespace(r, "s").DeleteMatching(func(shardedregistry.Entry[string, int]) bool { return true })
+		}},
+		{"ByIndex", func(r *scoped) int {
+			return misused("not in Config", func() { r.ByIndex("none", "value") })
+		}},
+		{"Stream", func(r *scoped) int {
+			return misused("without Config.Transitions", func() { r.Stream(context.Background(), 1) })
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: "Create ∥ " + tt.name}, func(m *mc.M) {
+				var r scoped
+				m.Go(func() { r.Create(key, 7) })
+				m.Go(func() {
+					if n := tt.look(&r); n != 0 && n != 1 {
+						m.Failf("%s has found %d", tt.name, n)
+					}
+				})
+			})
+		})
+	}
+}
