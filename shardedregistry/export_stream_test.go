@@ -111,6 +111,26 @@ func Informed[K comparable, V any](r *Registry[K, V], key K, value V) (rest func
 	return func() { o.announce(a, k) }
 }
 
+// Addressed makes value the value of key, which is present, as Update does, up to
+// the instant at which it knows whom to tell, and returns the rest.
+func Addressed[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()) {
+	p, err := r.locate(key)
+	if err != nil {
+		panic(err)
+	}
+	o, k := p.root, p.key
+	c, old := o.loadLive(k)
+	next := o.bare(o.taking(), old, old.changed(), value)
+	c.rec.Store(next)
+	a := o.audience.Load()
+	return func() {
+		o.inform(a, k, c, next)
+		if a != nil {
+			o.announce(a, k)
+		}
+	}
+}
+
 // Telling is Changed by an operation that stalls when it knows whom to tell.
 func Telling[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
 	p, err := r.locate(key)

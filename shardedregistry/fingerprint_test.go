@@ -191,6 +191,30 @@ func TestFingerprintLeaves(t *testing.T) {
 	}
 }
 
+// Nor has it kept anybody from being told of that.
+func TestFingerprintLeavesWatchersTold(t *testing.T) {
+	type lists = shardedregistry.Registry[string, list]
+	for name, change := range map[string]func(*lists){
+		"Create":   func(r *lists) { _, _ = r.Create("new", of(2)) },
+		"Put":      func(r *lists) { _, _ = r.Put("a", of(2)) },
+		"UpdateIf": func(r *lists) { _, _ = r.UpdateIf("a", 1, of(2)) },
+	} {
+		r := shardedregistry.MustNew(shardedregistry.Config[string, list]{Fingerprint: func(l list) string {
+			if describe(l) == "[2]" {
+				panic("fingerprint")
+			}
+			return describe(l)
+		}})
+		_, _ = r.Create("a", of(1))
+		w := shardedregistry.Subscribe(r)
+		left(t, func() { change(r) })
+		if n := w.Piled(); n != 1 {
+			t.Errorf("%s: a loop was told of %d changes", name, n)
+		}
+		w.Leave()
+	}
+}
+
 func ExampleConfig_fingerprint() {
 	type team struct{ Members []string }
 	teams := shardedregistry.MustNew(shardedregistry.Config[string, *team]{ // in a test

@@ -5,6 +5,7 @@ package shardedregistry_test
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -31,6 +32,7 @@ func TestFingerprintProtocols(t *testing.T) {
 		{"read what is created", empty, threads{{create(1)}, {get}}},
 		{"creators", empty, threads{{getOrCreate(1)}, {create(2)}}},
 		{"a deleter behind a creator", with7, threads{{remove}, {put(5), remove}}},
+		{"a deleter between creators", with7, threads{{remove}, {put(5), remove, create(6)}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) { protocol(t, fingerprinted, tt.first, tt.threads) })
 	}
@@ -47,7 +49,13 @@ func TestFingerprintFindsProtocol(t *testing.T) {
 		}})
 		var found [2]bool
 		watch := func(i int, do func()) {
-			defer func() { found[i] = recover() != nil }()
+			defer func() {
+				why := recover()
+				text, _ := why.(string)
+				if found[i] = strings.Contains(text, "behind the registry's back"); why != nil && !found[i] {
+					m.Failf("a panic that says %v", why)
+				}
+			}()
 			do()
 		}
 		m.Go(func() {

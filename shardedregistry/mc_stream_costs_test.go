@@ -40,4 +40,9 @@ func TestStreamCosts(t *testing.T) {
 	slow.Leave()
 	s.Leave()
 	check("a Put when it has left", a, mc.Cost{Loads: 9, Stores: 3, RMWs: 1, TableReads: 1})
+	stuck := shardedregistry.OpenStream(r, 1)
+	a()
+	a()
+	check("a Put when it has lagged", a, mc.Cost{Loads: 9, Stores: 3, RMWs: 1, TableReads: 1})
+	stuck.Leave()
 }

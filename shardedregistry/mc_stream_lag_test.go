@@ -59,6 +59,29 @@ func TestStreamLagsProtocol(t *testing.T) {
 	}
 }
 
+// A stream that sleeps ends when it lags, also if the one who has not told it of
+// most of what it misses has stalled.
+func TestStreamLagsAsleep(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Put(2), where another has stalled ∥ Stream"}, func(m *mc.M) {
+		r := streamed(with7)
+		s := shardedregistry.OpenStream(r, 1)
+		put(8).Do(r)
+		s.Drain()
+		shardedregistry.Stored(r, "a", 1)
+		doing(m, r, []call{put(2)})
+		m.Go(func() {
+			s.Run(context.Background(), func(e news, err error) bool {
+				if !errors.Is(err, shardedregistry.ErrLagged) {
+					m.Failf("%v, %v is yielded", e, err)
+				}
+				return true
+			})
+			s.Leave()
+		})
+		m.Final(func() { drained(m, r) })
+	})
+}
+
 // A stream that has lagged and stays in its body keeps nothing of a key that
 // changes again, and nobody else's.
 func TestStreamLagsForEver(t *testing.T) {

@@ -88,3 +88,83 @@ func TestStreamIsWoken(t *testing.T) {
 		m.Final(func() { wantAll(m, r, s, nil, 2) })
 	})
 }
+
+// A loop over Watch leaves nothing where a creator seats streams for a deleter
+// that has stalled.
+func TestWatchEndsBesideACreator(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Create, where a deleter has stalled ∥ Watch: leave"}, func(m *mc.M) {
+		r := streamed(with7)
+		w := shardedregistry.Subscribe(r)
+		shardedregistry.Kill(r, "a")
+		doing(m, r, []call{create(5)})
+		m.Go(w.Leave)
+		m.Final(func() { clean(m, r) })
+	})
+}
+
+// Seats that have come and gone, so that the cell is as it was, are not there
+// again when somebody adds one.
+func TestSeatsComeAndGo(t *testing.T) {
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 3, Operations: "tell ∥ another Watch, tell, both leave"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := streamed(with7)
+		w := shardedregistry.Subscribe(r)
+		doing(m, r, []call{tell})
+		m.Go(func() {
+			another := shardedregistry.Subscribe(r)
+			tell.Do(r)
+			another.Leave()
+			w.Leave()
+		})
+		m.Final(func() { clean(m, r) })
+	})
+}
+
+// What a stream finds forgotten, because it was stored before the stream came, does
+// not count as waiting, whatever else is told meanwhile.
+func TestStreamCountsWhatIsThere(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Put of another key ∥ Stream: take"}, func(m *mc.M) {
+		r := streamed([]call{put(7), other(put(7))})
+		told := shardedregistry.Stored(r, "a", 1)
+		forgotten := shardedregistry.Addressed(r, "a", 2)
+		s := shardedregistry.OpenStream(r, plenty)
+		told()
+		forgotten()
+		doing(m, r, []call{other(put(8))})
+		m.Go(func() { s.Drain() })
+		m.Final(func() {
+			s.Drain()
+			if n := s.Behind(); n != 0 {
+				m.Failf("%d changes are said to wait", n)
+			}
+			s.Leave()
+			drained(m, r)
+		})
+	})
+}
+
+// A stream does not begin with what a call had changed that has returned, because
+// somebody else had told of it, while what that replaced is told by who is late.
+func TestStreamBeginsAfterWhatWasTold(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Put(4) ∥ the rest of Put(3), Stream, the rest of Put(2)"}, func(m *mc.M) {
+		r := streamed(with7)
+		before := shardedregistry.OpenStream(r, plenty)
+		second, third := shardedregistry.Stored(r, "a", 2), shardedregistry.Stored(r, "a", 3)
+		var after streamer
+		doing(m, r, []call{put(4)})
+		m.Go(func() {
+			third()
+			after = shardedregistry.OpenStream(r, plenty)
+			second()
+		})
+		m.Final(func() {
+			for e := after.Next(); e.Version != 0; e = after.Next() {
+				if e.Version <= 3 {
+					m.Failf("%v is yielded", e)
+				}
+			}
+			after.Leave()
+			wantAll(m, r, before, nil, 2)
+		})
+	})
+}

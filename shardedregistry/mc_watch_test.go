@@ -188,6 +188,28 @@ func TestWatchLateDeleter(t *testing.T) {
 	})
 }
 
+// Who tells so late of a change that its key is deleted, and to a watcher that has
+// come since, keeps no cell either.
+func TestWatchLateTeller(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "tell ∥ look"}, func(m *mc.M) {
+		r := twoKeys(with7)()
+		before := shardedregistry.Subscribe(r)
+		remove.Do(r) // the cell stays for that
+		after := shardedregistry.Subscribe(r)
+		doing(m, r, []call{tell})
+		m.Go(func() { before.Drain() })
+		m.Final(func() {
+			after.Drain()
+			if linked := shardedregistry.Linked(r); linked != r.Len() {
+				m.Failf("%d cells are linked for %d keys", linked, r.Len())
+			}
+			before.Leave()
+			after.Leave()
+			clean(m, r)
+		})
+	})
+}
+
 // A seat that is handed on while its watcher leaves keeps no cell: the table is
 // tidy as soon as the other watcher has looked.
 func TestWatchHandsSeatsOn(t *testing.T) {

@@ -41,6 +41,45 @@ func TestStreamBeginsAfterADeletion(t *testing.T) {
 	wantForgotten(t, r)
 }
 
+// What a stream yields has happened, also where the one who changed the key has
+// stalled before the change had a date: a snapshot that has what was done then has
+// it too.
+func TestStreamYieldsWhatHasHappened(t *testing.T) {
+	r := transitions(shardedregistry.Config[string, int]{})
+	mustPut(t, r, "a", 1)
+	s := shardedregistry.OpenStream(r, 100)
+	mustPut(t, r, "a", 2)
+	drain(t, s)
+	taker := shardedregistry.Join(r)
+	taker.Collect()
+	shardedregistry.Stored(r, "a", 3)
+	shardedregistry.Changed(r, "a")
+	wantEvents(t, drain(t, s), event{"a", 3, 3, false})
+	mustPut(t, r, "then", 1)
+	taker.Collect()
+	found := taker.Leave()
+	a, _ := found.Lookup("a")
+	if _, ok := found.Lookup("then"); !ok || a.Version != 3 {
+		t.Errorf("a snapshot has what was done then: %v, and version %d", ok, a.Version)
+	}
+	s.Leave()
+}
+
+// The seats of a stream that has lagged, and whose loop does not know yet, go when
+// their keys change.
+func TestStreamThatHasLaggedLosesSeats(t *testing.T) {
+	r := transitions(shardedregistry.Config[string, int]{})
+	s, stuck := shardedregistry.OpenStream(r, 100), shardedregistry.OpenStream(r, 1)
+	mustPut(t, r, "a", 1)
+	mustPut(t, r, "b", 1)
+	mustPut(t, r, "a", 2)
+	if n := shardedregistry.Seats(r); n != 2 {
+		t.Errorf("%d seats are left, want those of one stream at two keys", n)
+	}
+	stuck.Leave()
+	s.Leave()
+}
+
 // A stream that forgets seats that it does not have any more forgets what was kept
 // there. It has lost one only if it has lagged.
 func TestStreamForgetsLostSeats(t *testing.T) {

@@ -1,0 +1,42 @@
+//go:build modelcheck
+
+package shardedregistry_test
+
+import (
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// A snapshot finds what a key held, whatever else records have beside their date.
+func TestSnapshotOfAllShapes(t *testing.T) {
+	digit := indexes{"digit": digits}
+	for _, shape := range []struct {
+		name   string
+		config shardedregistry.Config[string, int]
+	}{
+		{"terms", shardedregistry.Config[string, int]{Indexes: digit}},
+		{"links", shardedregistry.Config[string, int]{Transitions: true}},
+		{"terms and links", shardedregistry.Config[string, int]{Indexes: digit, Transitions: true}},
+	} {
+		for _, tt := range []struct {
+			name    string
+			first   []call
+			threads threads
+		}{
+			{"changed", with7, threads{{put(1), other(put(2))}, {snapshot}}},
+			{"re-created", with7, threads{{remove, create(5)}, {snapshot}}},
+		} {
+			t.Run(shape.name+", "+tt.name, func(t *testing.T) {
+				snapshotProtocol(t, mc.Config{}, func() registry {
+					r := indexed(shape.config)
+					for _, c := range tt.first {
+						c.Do(r)
+					}
+					return &joined{Registry: r, taker: shardedregistry.Join(r)}
+				}, tt.first, tt.threads, finish, traces)
+			})
+		}
+	}
+}
