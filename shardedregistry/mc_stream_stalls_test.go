@@ -3,6 +3,7 @@
 package shardedregistry_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/mc"
@@ -53,6 +54,39 @@ func TestStreamIsSeatedTooLate(t *testing.T) {
 		m.Go(func() { shardedregistry.OpenStream(r, plenty).Leave() })
 		m.Final(func() { drained(m, r) })
 	})
+}
+
+// A stream that is seated while a dead cell is about to leave the table sits there,
+// or not at all, and either way nothing waits for it when it has looked.
+func TestStreamIsSeatedOrNot(t *testing.T) {
+	for name, key := range map[string]string{"as stored": "a", "spelled": "A"} {
+		t.Run(name, func(t *testing.T) {
+			cfg := mc.Config{Mode: mc.Bounded, Preemptions: 3}
+			cfg.Operations = "the rest of Delete ∥ Stream, the rest of Put"
+			mc.Check(t, cfg, func(m *mc.M) {
+				r := shardedregistry.MustNew(shardedregistry.Config[string, int]{
+					Shards: 1, Transitions: true,
+					Normalize: func(k string) (string, error) { return strings.ToLower(k), nil },
+				})
+				r.Put(key, 7)
+				put, remove := shardedregistry.Stored(r, "a", 1), shardedregistry.Kill(r, "a")
+				var s streamer
+				m.Go(remove)
+				m.Go(func() {
+					s = shardedregistry.OpenStream(r, plenty)
+					put()
+				})
+				m.Final(func() {
+					s.Drain()
+					if n := s.Behind(); n != 0 {
+						m.Failf("%d changes are said to wait", n)
+					}
+					s.Leave()
+					drained(m, r)
+				})
+			})
+		})
+	}
 }
 
 // A dead cell leaves the table when a stream has ended that has lagged before it

@@ -41,6 +41,22 @@ func TestStreamBeginsAfterADeletion(t *testing.T) {
 	wantForgotten(t, r)
 }
 
+// The versions of a key that is deleted and created again are consecutive while a
+// stream has not looked, whatever versions other keys of its shard have had.
+func TestStreamOfANewLifeSkipsNothing(t *testing.T) {
+	r := transitions(shardedregistry.Config[string, int]{Shards: 1})
+	mustPut(t, r, "a", 1)
+	for range 5 {
+		mustPut(t, r, "b", 1)
+	}
+	r.Delete("b")
+	s := shardedregistry.OpenStream(r, 100)
+	r.Delete("a")
+	mustPut(t, r, "a", 3)
+	wantEvents(t, drain(t, s), event{"a", 0, 2, true}, event{"a", 3, 3, false})
+	s.Leave()
+}
+
 // What a stream yields has happened, also where the one who changed the key has
 // stalled before the change had a date: a snapshot that has what was done then has
 // it too.
