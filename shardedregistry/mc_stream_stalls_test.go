@@ -202,3 +202,35 @@ func TestStreamBeginsAfterWhatWasTold(t *testing.T) {
 		})
 	})
 }
+
+// A stream that is opened before a snapshot is taken yields what comes after that,
+// also where a key is created again whose deletion has no date yet.
+func TestStreamAndSnapshotAgree(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Create ∥ Create, Delete that stalls, Stream, then a cut"}, func(m *mc.M) {
+		r := streamed(empty)
+		taker := shardedregistry.Join(r)
+		var remove func()
+		var s streamer
+		doing(m, r, []call{create(5)})
+		m.Go(func() {
+			r.Create("a", 8)
+			remove = shardedregistry.Kill(r, "a")
+			s = shardedregistry.OpenStream(r, plenty)
+			for !taker.Collect() {
+			}
+		})
+		m.Final(func() {
+			held, ok := taker.Leave().Lookup("a")
+			last := held.Version
+			for e := s.Next(); e.Version != 0; e = s.Next() {
+				if ok && e.Version > last+1 {
+					m.Failf("%v is yielded after version %d", e, last)
+				}
+				last, ok = e.Version, true
+			}
+			remove()
+			s.Leave()
+			drained(m, r)
+		})
+	})
+}
