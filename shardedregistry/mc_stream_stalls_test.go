@@ -56,20 +56,32 @@ func TestStreamIsSeatedTooLate(t *testing.T) {
 	})
 }
 
-// A stream that is seated while a dead cell is about to leave the table sits there,
-// or not at all, and either way nothing waits for it when it has looked.
+// A stream that is seated while a dead cell is about to leave the table, or to be
+// replaced, sits there or not at all, and either way nothing waits for it when it
+// has looked.
 func TestStreamIsSeatedOrNot(t *testing.T) {
-	for name, key := range map[string]string{"as stored": "a", "spelled": "A"} {
-		t.Run(name, func(t *testing.T) {
-			cfg := mc.Config{Mode: mc.Bounded, Preemptions: 3}
-			cfg.Operations = "the rest of Delete ∥ Stream, the rest of Put"
+	rest := func(*names1) func() { return nil }
+	creator := func(r *names1) func() { return func() { r.Create("a", 5) } }
+	for _, tt := range []struct {
+		name, key string
+		instead   func(*names1) func() // of the rest of Delete, or nil
+	}{
+		{"the rest of Delete", "a", rest},
+		{"the rest of Delete, spelled", "A", rest},
+		{"Create", "a", creator},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := mc.Config{Mode: mc.Bounded, Preemptions: 3, Operations: tt.name + " ∥ Stream, the rest of Put"}
 			mc.Check(t, cfg, func(m *mc.M) {
 				r := shardedregistry.MustNew(shardedregistry.Config[string, int]{
 					Shards: 1, Transitions: true,
 					Normalize: func(k string) (string, error) { return strings.ToLower(k), nil },
 				})
-				r.Put(key, 7)
+				r.Put(tt.key, 7)
 				put, remove := shardedregistry.Stored(r, "a", 1), shardedregistry.Kill(r, "a")
+				if do := tt.instead(r); do != nil {
+					remove = do
+				}
 				var s streamer
 				m.Go(remove)
 				m.Go(func() {
