@@ -65,18 +65,19 @@ func (o *root[K, V]) announce(a *audience[K, V], k hkey[K]) (awaited bool) {
 		return false
 	}
 	c := o.shard(k.Hash).load(k)
-	if c == nil {
-		return false
-	}
 	for i, w := range a.watchers {
 		var s *seat[K, V]
-		if w.flow == nil {
-			s = c.seat(k, w, i)
-		} else if s = c.side.Load().seat(w, i); s != nil && w.lagged() {
-			o.unseat(s)
-			continue
+		switch {
+		case c == nil:
+		case w.flow == nil:
+			s, _ = c.seat(k, w, i, 0)
+		default:
+			s = c.side.Load().seat(w, i)
 		}
 		if s == nil { // c has gone since, or who has changed it seats w, or w has lagged
+			if w.lagged() {
+				w.lag()
+			}
 			continue
 		}
 		if s.call() {

@@ -173,8 +173,8 @@ func PutForgetfully[K comparable, V any](r *Registry[K, V], key K, value V) {
 	}
 	a := o.audience.Load()
 	for i, w := range a.watchers {
-		s, isNew := c.perch(k, w, i, rec.version()-1)
-		if s.hear(rec.version()); isNew {
+		s, isNew := c.seat(k, w, i, rec.version()-1)
+		if s.perch().hear(rec.version()); isNew {
 			s.call()
 		}
 	}

@@ -45,11 +45,19 @@ type perch[K comparable, V any] struct {
 	heard atomics.Uint64
 }
 
+// newPerch returns one from which w will take what is newer than pos.
+func newPerch[K comparable, V any](w *watcher[K, V], k hkey[K], pos Version) *perch[K, V] {
+	p := &perch[K, V]{seat: seat[K, V]{watcher: w, key: k}}
+	p.pos.Store(uint64(pos))
+	p.heard.Store(uint64(pos))
+	return p
+}
+
 // perch returns the perch of which s is a part. It is called for seats of loops
 // over Stream only.
 func (s *seat[K, V]) perch() *perch[K, V] {
-	// Safety: the seats of watchers that have a flow are made by cell.perch alone,
-	// as the first field of one.
+	// Safety: the seats of watchers that have a flow are made by newSeat alone, as
+	// the first field of one.
 	return (*perch[K, V])(unsafe.Pointer(s))
 }
 
@@ -96,41 +104,18 @@ func (o *root[K, V]) inform(a *audience[K, V], k hkey[K], c *cell[K, V], rec *re
 		if w.flow == nil || w.lagged() {
 			continue
 		}
-		s, isNew := c.perch(k, w, i, oldest.version()-1)
+		s, isNew := c.seat(k, w, i, oldest.version()-1)
 		if s == nil {
 			return // c has left the table, and so rec was told
 		}
-		s.hear(rec.version())
+		s.perch().hear(rec.version())
 		if isNew && !s.call() { // or the watcher would not know of it if the caller stalls
-			o.clear(&s.seat)
+			o.clear(s)
 		}
 	}
 	o.hasTold(rec)
 	if o.first(c, rec) == rec.version() {
 		o.links(rec).prev.Store(nil)
-	}
-}
-
-// perch returns the seat of w at c. If there is none it adds one from which w will
-// take what is newer than pos. It returns nil if c takes no seats any more.
-func (c *cell[K, V]) perch(k hkey[K], w *watcher[K, V], at int, pos Version) (s *perch[K, V], isNew bool) {
-	var fresh *perch[K, V]
-	for { // until no other seat comes or goes between looking and adding
-		now := c.side.Load()
-		if s := now.seat(w, at); s != nil {
-			return s.perch(), false
-		}
-		if now != nil && now.gone {
-			return nil, false
-		}
-		if fresh == nil {
-			fresh = &perch[K, V]{seat: seat[K, V]{watcher: w, key: k}}
-			fresh.pos.Store(uint64(pos))
-			fresh.heard.Store(uint64(pos))
-		}
-		if c.side.CompareAndSwap(now, now.with(&fresh.seat)) {
-			return fresh, true
-		}
 	}
 }
 
@@ -149,18 +134,22 @@ func (s *perch[K, V]) hear(version Version) {
 	}
 }
 
-// add adds n to what waits for the stream, which lags if that is too much. Who
-// finds that stalls no other: all who find it do the same.
+// add adds n to what waits for the stream, which lags if that is too much.
 func (w *watcher[K, V]) add(n int64) {
-	f := w.flow
-	if f.behind.Add(n) <= f.limit {
-		return
+	if w.flow.behind.Add(n) > w.flow.limit {
+		w.lag()
 	}
-	if f.lost.Load() == 0 {
-		f.lost.Store(1)
-		w.root.attend(func(a audience[K, V]) audience[K, V] { return a.without(w) })
+}
+
+// lag ends a loop that has lagged. Who finds that does all of it, and in this order,
+// since another who has found it may have stalled: from the first step on the loop
+// ends when it is awake, and who is told nothing any more has been woken.
+func (w *watcher[K, V]) lag() {
+	if !w.lagged() {
+		w.flow.lost.Store(1)
 	}
 	w.wake()
+	w.root.attend(func(a audience[K, V]) audience[K, V] { return a.without(w) })
 }
 
 // first returns the first version in the chain of rec, which c holds or held,

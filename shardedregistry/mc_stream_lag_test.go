@@ -82,6 +82,42 @@ func TestStreamLagsAsleep(t *testing.T) {
 	})
 }
 
+// A call that has returned has woken a stream that has lagged, also if the one who
+// made it lag has stalled.
+func TestStreamThatLagsIsWoken(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		threads threads
+	}{
+		{"two change", threads{{put(2)}, {put(3)}}},
+		{"one deletes", threads{{put(2)}, {remove}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := bounded
+			cfg.Operations = operations(tt.threads, "sleep, where another has stalled")
+			mc.Check(t, cfg, func(m *mc.M) {
+				r := streamed(with7)
+				s := shardedregistry.OpenStream(r, 1)
+				put(8).Do(r)
+				s.Drain()
+				shardedregistry.Stored(r, "a", 1)
+				rung := s.Doze()
+				for _, calls := range tt.threads {
+					m.Go(func() {
+						if calls[0].Do(r); !rung() {
+							m.Failf("a stream sleeps when %s has returned", calls[0].Name)
+						}
+					})
+				}
+				m.Final(func() {
+					s.Leave()
+					drained(m, r)
+				})
+			})
+		})
+	}
+}
+
 // A stream that has lagged and stays in its body keeps nothing of a key that
 // changes again, and nobody else's.
 func TestStreamLagsForEver(t *testing.T) {

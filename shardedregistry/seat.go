@@ -94,25 +94,33 @@ func (s *seat[K, V]) call() bool {
 // woken.
 func (p *slip[K, V]) waits() bool { return p != nil && p.stage.Load() == waiting }
 
-// seat returns the seat of w at c, which it adds if there is none. At says where
-// it probably is. It returns nil if c takes no seats any more.
-func (c *cell[K, V]) seat(k hkey[K], w *watcher[K, V], at int) *seat[K, V] {
+// seat returns the seat of w at c, and whether it has added it, because there was
+// none. A loop over Stream will take from a new one what is newer than pos. At says
+// where the seat probably is. It returns nil if c takes no seats any more.
+func (c *cell[K, V]) seat(k hkey[K], w *watcher[K, V], at int, pos Version) (s *seat[K, V], isNew bool) {
 	var fresh *seat[K, V]
 	for { // until no other seat comes or goes between looking and adding
 		now := c.side.Load()
 		if s := now.seat(w, at); s != nil {
-			return s
+			return s, false
 		}
 		if now != nil && now.gone {
-			return nil
+			return nil, false
 		}
 		if fresh == nil {
-			fresh = &seat[K, V]{watcher: w, key: k}
+			fresh = newSeat(w, k, pos)
 		}
 		if c.side.CompareAndSwap(now, now.with(fresh)) {
-			return fresh
+			return fresh, true
 		}
 	}
+}
+
+func newSeat[K comparable, V any](w *watcher[K, V], k hkey[K], pos Version) *seat[K, V] {
+	if w.flow != nil {
+		return &newPerch(w, k, pos).seat
+	}
+	return &seat[K, V]{watcher: w, key: k}
 }
 
 // seat returns the seat of w, or nil.
