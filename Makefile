@@ -84,7 +84,7 @@ modelcheck-spot: ## check 60 interleavings of each protocol for data races
 	@$(BIG_HEAP) $(GO) test -vet=off -race -short -tags modelcheck -gcflags=-l -run '$(MODELED)' ./internal/atomics ./internal/table $(PUBLIC)
 
 .PHONY: modelcheck-race
-modelcheck-race: ## the same for all interleavings (about 10 minutes)
+modelcheck-race: ## the same for all interleavings (13 minutes)
 	$(GO) test -race -tags modelcheck -timeout 60m $(MODEL)
 
 .PHONY: modelcheck-long

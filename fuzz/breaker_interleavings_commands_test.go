@@ -66,7 +66,7 @@ func breakerUpdate(arg byte) breakerOp {
 		u := c.Real.updates.begin(settings, m.From.At)
 		m.Got = fmt.Sprint(c.Real.Update(config))
 		m.To = c.End()
-		u.to = m.To.At
+		u.end(m.To.At)
 		m.Explains = func(*breakerModel, int) bool { return m.Got == "<nil>" }
 		c.Add(m)
 	}}
@@ -90,6 +90,9 @@ func (u *breakerUpdates) begin(s model.Settings, from int64) *update {
 	u.n++
 	return &u.all[u.n-1]
 }
+
+//go:norace
+func (u *update) end(to int64) { u.to = to }
 
 // since returns what settings a Breaker may have had at some time after from:
 // its first ones, and those of all updates so far, but for what was replaced.
