@@ -254,22 +254,25 @@ func TestStalledGetReturnsWhatItFound(t *testing.T) {
 
 // A Close function that is told of a value finds it counted.
 func TestStatsCountWhatIsClosed(t *testing.T) {
-	var c *oncecache.Cache[string, int]
-	c = oncecache.MustNew(oncecache.Config[string, int]{Close: func(_ string, v int) error {
-		if got := c.Stats().Created; got != uint64(v) {
-			t.Errorf("%d created when %d is closed", got, v)
+	synctest.Test(t, func(t *testing.T) {
+		var c *oncecache.Cache[string, int]
+		c = oncecache.MustNew(oncecache.Config[string, int]{Close: func(_ string, v int) error {
+			if got := c.Stats().Created; got != uint64(v) {
+				t.Errorf("%d created when %d is closed", got, v)
+			}
+			return nil
+		}})
+		c.GetOrCreate("one", func() (int, error) {
+			c.Set("one", 0) // takes its place
+			return 1, nil
+		})
+		c.GetOrCreateMany(t.Context(), []string{"two"}, func(context.Context, []string) (map[string]int, error) {
+			c.Set("two", 0)
+			return map[string]int{"two": 2}, nil
+		})
+		synctest.Wait() // what creates many closes after it has answered
+		if got := c.Stats().Closed; got != 2 {
+			t.Errorf("%d closed", got)
 		}
-		return nil
-	}})
-	c.GetOrCreate("one", func() (int, error) {
-		c.Set("one", 0) // takes its place
-		return 1, nil
 	})
-	c.GetOrCreateMany(t.Context(), []string{"two"}, func(context.Context, []string) (map[string]int, error) {
-		c.Set("two", 0)
-		return map[string]int{"two": 2}, nil
-	})
-	if got := c.Stats().Closed; got != 2 {
-		t.Errorf("%d closed", got)
-	}
 }
