@@ -102,10 +102,11 @@ func (e cacheEnding) shared(value int) promise {
 // ends. A Wait and each key of a GetOrCreateMany are like GetOrCreate. A creation is two more: ran, when its
 // function has ended; and settled, when its outcome counts.
 //
-// That may be as soon as its function has begun: a Set or a Delete that comes
-// while the value is being created, but decides with the creator only after
-// it is there, counts it as having come just before. That an outcome is early
-// must not let creations overlap; so the functions themselves are watched too.
+// That may be as soon as it has begun, even before its function has: a Set or a
+// Delete that comes while the value is being created, but decides with the
+// creator only after it is there, counts it as having come just before. That an
+// outcome is early must not let creations overlap; so the functions themselves
+// are watched too.
 type cacheEvent struct {
 	op     string
 	client int

@@ -154,7 +154,7 @@ func (w *refreshClient) refresh(k int) {
 	begin.ok, begin.value = true, r.value
 	w.AddSpan(k, from, r.began, cacheEvent{op: "look", client: w.ID})
 	w.AddSpan(k, from, r.began, begin)
-	w.created(k, r, to, ending)
+	w.created(k, from, r, to, ending)
 	w.AddSecond(k, r.ended, to, end)
 }
 
@@ -206,7 +206,7 @@ func (w *refreshClient) many(keys ...int) {
 			continue
 		}
 		w.AddSpan(k, from, r.began, cacheEvent{op: "begin", client: w.ID, ok: true, value: r.value})
-		w.created(k, r, to, endings[k])
+		w.created(k, from, r, to, endings[k])
 		w.AddSecond(k, r.ended, to, end)
 	}
 }

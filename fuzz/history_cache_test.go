@@ -200,16 +200,17 @@ func (w *cacheClient) called(k int, from, to int64, runs []run, ending cacheEndi
 			end.gets = getsAnything
 		}
 		w.AddSpan(k, from, r.began, cacheEvent{op: "begin", client: w.ID, ok: true, value: r.value})
-		w.created(k, r, until, ending)
+		w.created(k, from, r, until, ending)
 		w.AddSecond(k, r.ended, until, end)
 		from = r.ended
 	}
 }
 
-// created notes a creation, which was through by some time.
-func (w *cacheClient) created(k int, r run, through int64, ending cacheEnding) {
+// created notes a creation of a call from some time on, which was through by
+// another.
+func (w *cacheClient) created(k int, from int64, r run, through int64, ending cacheEnding) {
 	w.AddSecond(k, r.ended, through, cacheEvent{op: "ran", value: r.value})
-	w.AddSecond(k, r.began, through, cacheEvent{op: "settled", value: r.value, ending: ending})
+	w.AddSecond(k, from, through, cacheEvent{op: "settled", value: r.value, ending: ending})
 }
 
 // gets tells what a call returns.

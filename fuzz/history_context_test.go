@@ -140,7 +140,7 @@ func (w *contextClient) note(c *contextCall, end int64) {
 	if c.got != c.ending.shared(c.run.value) { // it did not wait for it
 		through = end
 	}
-	w.created(c.key, c.run, through, c.ending)
+	w.created(c.key, c.from, c.run, through, c.ending)
 }
 
 // contextTrial is like cacheTrial, for callers whose contexts may end. It is
@@ -187,6 +187,23 @@ func TestContextHistories(t *testing.T) {
 		"begin true", "begin false", "left", "end gets a value", "end gets the error", "end gets a PanicError",
 		"end gets ErrGoexit", "settled in a value", "settled in an error", "settled in a panic", "settled in an exit",
 		"settled in its cancellation")
+}
+
+// A Set that stalls after it has put its value into the table may find that a
+// creation that it has replaced has ended in a value since, though its function
+// had not even begun before: that counts as having come just before the Set.
+func TestContextHistoryOfStalledSet(t *testing.T) {
+	history.Check(t, func(*rand.Rand) history.Trial[cacheState] {
+		return history.Trial[cacheState]{Clients: 2, After: func(*history.Client[cacheState]) {}, Work: func(client *history.Client[cacheState]) {
+			w := &contextClient{cacheClient: &cacheClient{Client: client}}
+			if w.ID == 0 {
+				w.note(&contextCall{from: 1, to: 2, got: getsContextError, run: run{began: 6, ended: 7, value: 1}, ending: inValue}, 10)
+				return
+			}
+			w.AddSpan(0, 3, 8, cacheEvent{op: "Set", value: 2, got: 1, ok: true})
+			w.AddSpan(0, 4, 5, cacheEvent{op: "Get", got: 2, ok: true})
+		}}
+	})
 }
 
 func TestBrokenContextHistories(t *testing.T) {
