@@ -98,14 +98,7 @@ func Chained[K comparable, V any](r *Registry[K, V]) (n int) {
 // Informed makes value the value of key, which is present, as Update does, up to
 // the instant at which all streams are seated, and returns the rest.
 func Informed[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()) {
-	p, err := r.locate(key)
-	if err != nil {
-		panic(err)
-	}
-	o, k := p.root, p.key
-	c, old := o.loadLive(k)
-	next := o.bare(o.taking(), old, old.changed(), value)
-	c.rec.Store(next)
+	o, k, c, _, next := replaced(r, key, value)
 	a := o.audience.Load()
 	o.inform(a, k, c, next)
 	return func() { o.announce(a, k) }
@@ -114,14 +107,7 @@ func Informed[K comparable, V any](r *Registry[K, V], key K, value V) (rest func
 // Addressed makes value the value of key, which is present, as Update does, up to
 // the instant at which it knows whom to tell, and returns the rest.
 func Addressed[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()) {
-	p, err := r.locate(key)
-	if err != nil {
-		panic(err)
-	}
-	o, k := p.root, p.key
-	c, old := o.loadLive(k)
-	next := o.bare(o.taking(), old, old.changed(), value)
-	c.rec.Store(next)
+	o, k, c, _, next := replaced(r, key, value)
 	a := o.audience.Load()
 	return func() {
 		o.inform(a, k, c, next)

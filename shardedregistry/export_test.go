@@ -109,18 +109,23 @@ func (t Taker[K, V]) Leave() *Snapshot[K, V] { return t.t.leave() }
 // Stored makes value the value of key, which is present, as Update does, up to
 // the instant at which it is stored, and returns the rest.
 func Stored[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()) {
+	o, k, c, old, next := replaced(r, key, value)
+	return func() { o.changed(k, c, old, next) }
+}
+
+// replaced stores next in place of old, which the cell c of key holds.
+func replaced[K comparable, V any](r *Registry[K, V], key K, value V) (o *root[K, V], k hkey[K], c *cell[K, V], old, next *record[V]) {
 	p, err := r.locate(key)
 	if err != nil {
 		panic(err)
 	}
-	o, k := p.root, p.key
-	c, old := o.loadLive(k)
-	next, err := o.draft(k, o.taking(), old, old.changed(), value)
-	if err != nil {
+	o, k = p.root, p.key
+	c, old = o.loadLive(k)
+	if next, err = o.draft(k, o.taking(), old, old.changed(), value); err != nil {
 		panic(err)
 	}
 	c.rec.Store(next)
-	return func() { o.changed(k, c, old, next) }
+	return o, k, c, old, next
 }
 
 // Kept returns the number of records that are reachable only because a

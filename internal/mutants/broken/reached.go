@@ -26,7 +26,8 @@ var (
 )
 
 // Reached notes that the program has come to a function, which is known by its
-// number.
+// number. It has atomics of its own: what it does is no step of the program, and
+// the model checker must not see it.
 func Reached(function int) {
 	if trace == nil || noted[function].Load() || noted[function].Swap(true) {
 		return
