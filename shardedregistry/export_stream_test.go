@@ -56,6 +56,12 @@ func (s Streamer[K, V]) Next() (e Event[K, V]) {
 	return s.w.pop()
 }
 
+// Begin takes the next slip, and returns what looks at its key.
+func (s Streamer[K, V]) Begin() (look func()) {
+	p := s.w.shift()
+	return func() { s.w.gather(p) }
+}
+
 // Sleep sleeps as a loop does that has found nothing more on its pile.
 func (s Streamer[K, V]) Sleep(ctx context.Context) {
 	for s.w.shift() != nil {

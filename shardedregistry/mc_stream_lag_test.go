@@ -59,27 +59,40 @@ func TestStreamLagsProtocol(t *testing.T) {
 	}
 }
 
-// A stream that sleeps ends when it lags, also if the one who has not told it of
-// most of what it misses has stalled.
+// A stream that sleeps ends when it lags, also if those have stalled who have not
+// told it of most of what it misses, or who have found that it lags.
 func TestStreamLagsAsleep(t *testing.T) {
-	mc.Check(t, mc.Config{Operations: "Put(2), where another has stalled ∥ Stream"}, func(m *mc.M) {
-		r := streamed(with7)
-		s := shardedregistry.OpenStream(r, 1)
-		put(8).Do(r)
-		s.Drain()
-		shardedregistry.Stored(r, "a", 1)
-		doing(m, r, []call{put(2)})
-		m.Go(func() {
-			s.Run(context.Background(), func(e news, err error) bool {
-				if !errors.Is(err, shardedregistry.ErrLagged) {
-					m.Failf("%v, %v is yielded", e, err)
-				}
-				return true
+	for _, tt := range []struct {
+		name string
+		last call
+	}{
+		{"Put(2), where another has stalled", put(2)},
+		{"Put(2) until it has counted, where another has stalled", call{Do: func(r registry) any {
+			shardedregistry.Informed(r.(*names1), "a", 2)
+			return nil
+		}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: tt.name + " ∥ Stream"}, func(m *mc.M) {
+				r := streamed(with7)
+				s := shardedregistry.OpenStream(r, 1)
+				put(8).Do(r)
+				s.Drain()
+				shardedregistry.Stored(r, "a", 1)
+				doing(m, r, []call{tt.last})
+				m.Go(func() {
+					s.Run(context.Background(), func(e news, err error) bool {
+						if !errors.Is(err, shardedregistry.ErrLagged) {
+							m.Failf("%v, %v is yielded", e, err)
+						}
+						return true
+					})
+					s.Leave()
+				})
+				m.Final(func() { drained(m, r) })
 			})
-			s.Leave()
 		})
-		m.Final(func() { drained(m, r) })
-	})
+	}
 }
 
 // A call that has returned has woken a stream that has lagged, also if the one who

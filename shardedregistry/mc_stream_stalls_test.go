@@ -117,6 +117,27 @@ func TestStreamLagsBeforeItLooks(t *testing.T) {
 	})
 }
 
+// The same, where who unseats it is a writer from before the deletion, and the
+// stream was about to look.
+func TestStreamLagsBeforeItLooksAgain(t *testing.T) {
+	cfg := bounded
+	cfg.Operations = "the rest of Put ∥ the rest of Delete, Put of another key, Stream, for which two changes may wait"
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := streamed(with7)
+		s := shardedregistry.OpenStream(r, 2)
+		put, remove := shardedregistry.Addressed(r, "a", 1), shardedregistry.Kill(r, "a")
+		m.Go(put)
+		m.Go(func() {
+			remove()
+			look := s.Begin()
+			r.Put("b", 1)
+			look()
+			s.Leave()
+		})
+		m.Final(func() { drained(m, r) })
+	})
+}
+
 // A call that has returned has woken the streams, also if the one that put down
 // the slip that it found has stalled.
 func TestStreamIsWoken(t *testing.T) {
