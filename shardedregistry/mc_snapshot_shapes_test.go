@@ -40,3 +40,17 @@ func TestSnapshotOfAllShapes(t *testing.T) {
 		}
 	}
 }
+
+// Two who look for keys in a snapshot for the first time find them.
+func TestSnapshotLookups(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Lookup(a) ∥ Lookup(b), of a snapshot"}, func(m *mc.M) {
+		s := twoKeys(both7)().Snapshot()
+		for _, k := range []string{"a", "b"} {
+			m.Go(func() {
+				if e, ok := s.Lookup(k); !ok || e.Key != k || e.Value != 7 {
+					m.Failf("%s is %v, %t", k, e, ok)
+				}
+			})
+		}
+	})
+}

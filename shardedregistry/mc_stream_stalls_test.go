@@ -64,11 +64,13 @@ func TestStreamIsSeatedOrNot(t *testing.T) {
 	creator := func(r *names1) func() { return func() { r.Create("a", 5) } }
 	for _, tt := range []struct {
 		name, key string
+		watched   bool
 		instead   func(*names1) func() // of the rest of Delete, or nil
 	}{
-		{"the rest of Delete", "a", rest},
-		{"the rest of Delete, spelled", "A", rest},
-		{"Create", "a", creator},
+		{"the rest of Delete", "a", false, rest},
+		{"the rest of Delete, spelled", "A", false, rest},
+		{"the rest of Delete, beside Watch", "a", true, rest},
+		{"Create", "a", false, creator},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := mc.Config{Mode: mc.Bounded, Preemptions: 3, Operations: tt.name + " ∥ Stream, the rest of Put"}
@@ -78,6 +80,10 @@ func TestStreamIsSeatedOrNot(t *testing.T) {
 					Normalize: func(k string) (string, error) { return strings.ToLower(k), nil },
 				})
 				r.Put(tt.key, 7)
+				var w loop
+				if tt.watched {
+					w = shardedregistry.Subscribe(r)
+				}
 				put, remove := shardedregistry.Stored(r, "a", 1), shardedregistry.Kill(r, "a")
 				if do := tt.instead(r); do != nil {
 					remove = do
@@ -94,6 +100,9 @@ func TestStreamIsSeatedOrNot(t *testing.T) {
 						m.Failf("%d changes are said to wait", n)
 					}
 					s.Leave()
+					if tt.watched {
+						w.Leave()
+					}
 					drained(m, r)
 				})
 			})

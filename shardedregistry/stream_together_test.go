@@ -196,6 +196,28 @@ func TestStreamAndWhoKeepsRecords(t *testing.T) {
 	wantForgotten(t, r)
 }
 
+// A Ref of a deleted key keeps nothing that a stream has left behind.
+func TestStreamEndsBesideARef(t *testing.T) {
+	r := transitions(shardedregistry.Config[string, *blob]{})
+	s := shardedregistry.OpenStream(r, 100)
+	first := new(blob)
+	before := weak.Make(first)
+	mustPut(t, r, "a", first)
+	first = nil
+	ref := r.Ref("a")
+	if _, ok := ref.Get(); !ok {
+		t.Fatal("the key is absent")
+	}
+	mustPut(t, r, "a", new(blob))
+	r.Delete("a")
+	s.Leave()
+	if runtime.GC(); before.Value() != nil {
+		t.Error("a Ref keeps what its key held long ago")
+	}
+	runtime.KeepAlive(ref)
+	wantForgotten(t, r)
+}
+
 // What Transitions cost a record.
 func TestStreamRecordSizes(t *testing.T) {
 	if bits.UintSize != 64 {
