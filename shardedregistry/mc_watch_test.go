@@ -21,13 +21,17 @@ type (
 var bounded = mc.Config{Mode: mc.Bounded, Preemptions: 2}
 
 // follow runs a loop over the events of the key a until one has version until,
-// which must be the last one that there will be. The versions must increase. A
-// loop that misses the last change sleeps for ever, which the checker reports.
-func follow(m *mc.M, w loop, until shardedregistry.Version) (last news) {
+// which must be the last one that there will be. The versions must increase, and
+// each have held what held says, if it does, where 0 is a deletion. A loop that
+// misses the last change sleeps for ever, which the checker reports.
+func follow(m *mc.M, w loop, until shardedregistry.Version, held ...int) (last news) {
 	defer w.Leave()
 	w.Run(context.Background(), func(e news) bool {
 		if e.Version <= last.Version || e.Key != "a" || e.Deleted && e.Value != 0 {
 			m.Failf("%v comes after %v", e, last)
+		}
+		if held != nil && (e.Value != held[e.Version-1] || e.Deleted != (held[e.Version-1] == 0)) {
+			m.Failf("%v is told, where versions held %v", e, held)
 		}
 		last = e
 		return e.Version < until
@@ -75,18 +79,19 @@ func TestWatchProtocols(t *testing.T) {
 		threads  threads
 		until    shardedregistry.Version
 		watchers int
+		held     []int
 	}{
-		{"a change", mc.Config{}, with7, threads{{put(1)}}, 2, 1},
-		{"changes", mc.Config{}, with7, threads{{put(1), put(2)}}, 3, 1},
-		{"two change", bounded, with7, threads{{put(1)}, {put(2)}}, 3, 1},
-		{"created", mc.Config{}, empty, threads{{create(1)}}, 1, 1},
-		{"deleted", mc.Config{}, with7, threads{{remove}}, 2, 1},
-		{"changed and deleted", mc.Config{}, with7, threads{{put(1), remove}}, 3, 1},
-		{"tell and delete", mc.Config{Mode: mc.Bounded, Preemptions: 3}, with7, threads{{tell}, {remove}}, 2, 1},
-		{"comes and goes", mc.Config{}, empty, threads{{create(1), remove}}, 2, 1},
-		{"deleted and created", mc.Config{}, with7, threads{{remove, create(5)}}, 3, 1},
-		{"two watch a change", mc.Config{}, with7, threads{{put(1)}}, 2, 2},
-		{"two watch a deletion", bounded, with7, threads{{remove}}, 2, 2},
+		{"a change", mc.Config{}, with7, threads{{put(1)}}, 2, 1, []int{7, 1}},
+		{"changes", mc.Config{}, with7, threads{{put(1), put(2)}}, 3, 1, []int{7, 1, 2}},
+		{"two change", bounded, with7, threads{{put(1)}, {put(2)}}, 3, 1, nil},
+		{"created", mc.Config{}, empty, threads{{create(1)}}, 1, 1, []int{1}},
+		{"deleted", mc.Config{}, with7, threads{{remove}}, 2, 1, []int{7, 0}},
+		{"changed and deleted", mc.Config{}, with7, threads{{put(1), remove}}, 3, 1, []int{7, 1, 0}},
+		{"tell and delete", mc.Config{Mode: mc.Bounded, Preemptions: 3}, with7, threads{{tell}, {remove}}, 2, 1, []int{7, 0}},
+		{"comes and goes", mc.Config{}, empty, threads{{create(1), remove}}, 2, 1, []int{1, 0}},
+		{"deleted and created", mc.Config{}, with7, threads{{remove, create(5)}}, 3, 1, []int{7, 0, 5}},
+		{"two watch a change", mc.Config{}, with7, threads{{put(1)}}, 2, 2, []int{7, 1}},
+		{"two watch a deletion", bounded, with7, threads{{remove}}, 2, 2, []int{7, 0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var others []string
@@ -98,7 +103,7 @@ func TestWatchProtocols(t *testing.T) {
 				r := twoKeys(tt.first)()
 				for range tt.watchers {
 					w := shardedregistry.Subscribe(r)
-					m.Go(func() { follow(m, w, tt.until) })
+					m.Go(func() { follow(m, w, tt.until, tt.held...) })
 				}
 				for _, calls := range tt.threads {
 					doing(m, r, calls)
