@@ -288,3 +288,12 @@ func Changed[K comparable, V any](r *Registry[K, V], key K) {
 		p.root.announce(a, p.key)
 	}
 }
+
+// Tidy does the last thing that a snapshot does that has seen a deletion of key.
+func Tidy[K comparable, V any](r *Registry[K, V], key K) {
+	p, err := r.locate(key)
+	if err != nil {
+		panic(err)
+	}
+	p.root.tidy(p.key)
+}
