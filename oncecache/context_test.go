@@ -326,3 +326,23 @@ func TestNaNWithContext(t *testing.T) {
 		}
 	})
 }
+
+// Nobody finds the creation of a key that holds a NaN, but Close calls it off.
+func TestNaNIsCalledOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c oncecache.Cache[float64, int]
+		k := startCall(func() (int, error) {
+			return c.GetOrCreateContext(t.Context(), nan, func(ctx context.Context, _ float64) (int, error) {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			})
+		})
+		synctest.Wait()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if r := k.wait(t); r.err != oncecache.ErrClosed {
+			t.Error(r.err)
+		}
+	})
+}

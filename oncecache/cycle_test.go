@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -184,6 +185,38 @@ func TestT23_CyclesOfSeveralCallers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Two functions that wait for each other's keys, and would not create them.
+func TestT23_CycleOfWaits(t *testing.T) {
+	within(t, time.Minute, func() {
+		var c oncecache.Cache[int, int]
+		var begun, done sync.WaitGroup
+		var cycles atomic.Int32
+		begun.Add(2)
+		for i := range 2 {
+			done.Go(func() {
+				v, err := c.GetOrCreateContext(t.Context(), i, func(ctx context.Context, i int) (int, error) {
+					begun.Done()
+					begun.Wait()
+					_, err := c.Wait(ctx, 1-i)
+					if c := new(oncecache.CycleError); errors.As(err, &c) && len(c.Path) == 3 {
+						cycles.Add(1)
+					} else if err != nil {
+						t.Error(err)
+					}
+					return i, nil
+				})
+				if v != i || err != nil {
+					t.Error(v, err)
+				}
+			})
+		}
+		done.Wait()
+		if n := cycles.Load(); n != 1 {
+			t.Errorf("%d give up, want 1", n)
+		}
+	})
 }
 
 // A function that has a context, and does not hand it on, is told as well if it

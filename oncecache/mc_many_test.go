@@ -39,6 +39,25 @@ func TestProtocolsOfMany(t *testing.T) {
 	}
 }
 
+// What the function of many keys has made for others is closed when Close returns.
+func TestManySpareAndClose(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "GetOrCreateMany(1), whose function makes 9 ∥ Close"}, func(m *mc.M) {
+		made, closed := false, false
+		c := oncecache.MustNew(oncecache.Config[int, int]{Close: func(k, _ int) error { closed = true; return nil }})
+		m.Go(func() {
+			_, _ = c.GetOrCreateMany(context.Background(), []int{1}, func(context.Context, []int) (map[int]int, error) {
+				made = true
+				return map[int]int{9: 9}, nil
+			})
+		})
+		m.Go(func() {
+			if _ = c.Close(context.Background()); made && !closed {
+				m.Failf("closed, but for what was made for another key")
+			}
+		})
+	})
+}
+
 // The function of many keys is called off when nobody wants any of them, and not
 // before; and a caller who comes to the creation of another is one who wants it.
 func TestProtocolsOfManyCalledOff(t *testing.T) {
