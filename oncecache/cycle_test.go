@@ -304,3 +304,64 @@ func TestDependencesDoNotPileUp(t *testing.T) {
 		})
 	})
 }
+
+// Who has given up does not wait any more: what then waits for its creation is no
+// cycle.
+func TestCycleThatIsOver(t *testing.T) {
+	for range 20 { // the ranks are random
+		synctest.Test(t, func(t *testing.T) {
+			var c oncecache.Cache[int, int]
+			end := make(chan struct{})
+			gives := startCall(func() (int, error) {
+				return c.GetOrCreateContext(t.Context(), 0, func(ctx context.Context, _ int) (int, error) {
+					time.Sleep(2)
+					if _, err := c.Wait(ctx, 1); !errors.As(err, new(*oncecache.CycleError)) {
+						t.Errorf("a cycle: %v", err)
+					}
+					<-end
+					return 1, nil
+				})
+			})
+			waits := startCall(func() (int, error) {
+				return c.GetOrCreateContext(t.Context(), 1, func(ctx context.Context, _ int) (int, error) {
+					time.Sleep(1)
+					first := startCall(func() (int, error) { return c.Wait(ctx, 0) })
+					time.Sleep(2)
+					second := startCall(func() (int, error) { return c.Wait(ctx, 0) })
+					time.Sleep(1)
+					close(end)
+					wantAll(t, []*call{first, second}, result{value: 1})
+					return 2, nil
+				})
+			})
+			wantAll(t, []*call{gives}, result{value: 1})
+			wantAll(t, []*call{waits}, result{value: 2})
+		})
+	}
+}
+
+// A creation that waits for two others is no cycle for who waits for it.
+func TestNoCycleBehindTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c oncecache.Cache[int, int]
+		end := make(chan struct{})
+		hang := func(_ context.Context, k int) (int, error) { <-end; return k, nil }
+		both := startCall(func() (int, error) {
+			return c.GetOrCreateContext(t.Context(), 1, func(ctx context.Context, k int) (int, error) {
+				for _, other := range []int{2, 3} {
+					x := startCall(func() (int, error) { return c.GetOrCreateContext(ctx, other, hang) })
+					defer x.wait(t)
+				}
+				<-end
+				return k, nil
+			})
+		})
+		synctest.Wait()
+		behind := startCall(func() (int, error) {
+			return c.GetOrCreateContext(t.Context(), 0, func(ctx context.Context, _ int) (int, error) { return c.Wait(ctx, 1) })
+		})
+		synctest.Wait()
+		close(end)
+		wantAll(t, []*call{both, behind}, result{value: 1})
+	})
+}

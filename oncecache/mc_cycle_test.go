@@ -15,19 +15,23 @@ import (
 
 // Of those who wait for each other in a circle one gives up, and all end.
 func TestProtocolsOfCycles(t *testing.T) {
+	twice := mc.Config{Mode: mc.Bounded, Preemptions: 2}
 	for _, tt := range []struct {
 		name  string
+		cfg   mc.Config
 		other [][]int // what the creations of keys 0, 1, … ask for
 		from  []int   // the threads' keys
-		want  int     // how many give up; -1: one if they meet
+		want  int     // how many give up
 	}{
-		{"one of one", [][]int{{0}}, []int{0}, 1},
-		{"one goroutine", [][]int{{1}, {0}}, []int{0}, 1},
-		{"two goroutines", [][]int{{1}, {0}}, []int{0, 1}, 1},
-		{"two, one asks for a third key", [][]int{{1}, {2}, {}}, []int{0, 1}, 0},
+		{"one of one", mc.Config{}, [][]int{{0}}, []int{0}, 1},
+		{"one goroutine", mc.Config{}, [][]int{{1}, {0}}, []int{0}, 1},
+		{"two goroutines", mc.Config{}, [][]int{{1}, {0}}, []int{0, 1}, 1},
+		{"two, one asks for a third key", mc.Config{}, [][]int{{1}, {2}, {}}, []int{0, 1}, 0},
+		{"two, and one behind them", twice, [][]int{{1}, {0}, {0}}, []int{0, 1, 2}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			mc.Check(t, mc.Config{Operations: fmt.Sprintf("from %v, which ask for %v", tt.from, tt.other)}, func(m *mc.M) {
+			tt.cfg.Operations = fmt.Sprintf("from %v, which ask for %v", tt.from, tt.other)
+			mc.Check(t, tt.cfg, func(m *mc.M) {
 				var c oncecache.Cache[int, int]
 				var gave mc.Tally
 				var create func(context.Context, int) (int, error)
