@@ -188,7 +188,7 @@ func TestT23_CyclesOfSeveralCallers(t *testing.T) {
 }
 
 // Two functions that wait for each other's keys, and would not create them.
-func TestT23_CycleOfWaits(t *testing.T) {
+func TestCycleOfWaits(t *testing.T) {
 	within(t, time.Minute, func() {
 		var c oncecache.Cache[int, int]
 		var begun, done sync.WaitGroup

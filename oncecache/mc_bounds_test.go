@@ -337,3 +337,16 @@ func TestProtocolsOfRefresh(t *testing.T) {
 		s.run(t)
 	}
 }
+
+// A Sweep of a cache that is about to be used for the first time sweeps nothing.
+func TestSweepBeforeAll(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Set ∥ Sweep, of a zero Cache"}, func(m *mc.M) {
+		var c oncecache.Cache[int, int]
+		m.Go(func() { c.Set(1, 1) })
+		m.Go(func() {
+			if n := c.Sweep(); n != 0 {
+				m.Failf("%d are swept", n)
+			}
+		})
+	})
+}
