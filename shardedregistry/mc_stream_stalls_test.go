@@ -60,16 +60,15 @@ func TestStreamIsSeatedTooLate(t *testing.T) {
 // replaced, sits there or not at all, and either way nothing waits for it when it
 // has looked.
 func TestStreamIsSeatedOrNot(t *testing.T) {
-	rest := func(*names1) func() { return nil }
 	creator := func(r *names1) func() { return func() { r.Create("a", 5) } }
 	for _, tt := range []struct {
 		name, key string
 		watched   bool
 		instead   func(*names1) func() // of the rest of Delete, or nil
 	}{
-		{"the rest of Delete", "a", false, rest},
-		{"the rest of Delete, spelled", "A", false, rest},
-		{"the rest of Delete, beside Watch", "a", true, rest},
+		{"the rest of Delete", "a", false, nil},
+		{"the rest of Delete, spelled", "A", false, nil},
+		{"the rest of Delete, beside Watch", "a", true, nil},
 		{"Create", "a", false, creator},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -85,8 +84,8 @@ func TestStreamIsSeatedOrNot(t *testing.T) {
 					w = shardedregistry.Subscribe(r)
 				}
 				put, remove := shardedregistry.Stored(r, "a", 1), shardedregistry.Kill(r, "a")
-				if do := tt.instead(r); do != nil {
-					remove = do
+				if tt.instead != nil {
+					remove = tt.instead(r)
 				}
 				var s streamer
 				m.Go(remove)
