@@ -58,6 +58,9 @@ func Pending[K comparable, V any](c *Cache[K, V]) int {
 	return tally(c.shared().books.work.Load()).pending()
 }
 
+// Kept returns how many errors the cache keeps, by its count.
+func Kept[K comparable, V any](c *Cache[K, V]) int64 { return c.shared().books.kept.Load() }
+
 // Places returns how many entries the order of a cache with bounds has.
 func Places[K comparable, V any](c *Cache[K, V]) (n int) {
 	o := c.shared().order

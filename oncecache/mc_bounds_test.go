@@ -188,22 +188,43 @@ func TestProtocolsOfMarks(t *testing.T) {
 
 // Leases are seen wherever they are counted: what somebody holds does not make room.
 func TestProtocolsOfHeldEntries(t *testing.T) {
-	mc.Check(t, mc.Config{Operations: "Acquire ∥ Acquire; then one Release, and Set of another key"}, func(m *mc.M) {
+	type cache = *oncecache.Cache[int, int]
+	full := func() cache {
 		c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 1, Close: func(int, int) error { return nil }})
 		c.Set(1, 1)
-		var users [2]oncecache.Lease[int, int]
-		for i := range users {
-			m.Go(func() {
-				users[i], _ = c.Acquire(context.Background(), 1, func(context.Context, int) (int, error) { return 0, errRefused })
-			})
+		return c
+	}
+	acquire := func(c cache, l *oncecache.Lease[int, int]) {
+		*l, _ = c.Acquire(context.Background(), 1, func(context.Context, int) (int, error) { return 0, errRefused })
+	}
+	push := func(m *mc.M, c cache) {
+		c.Set(2, 2)
+		if _, ok := c.Get(1); !ok {
+			m.Failf("a value that is in use had to make room")
 		}
-		m.Final(func() {
-			users[0].Release()
-			c.Set(2, 2)
-			if _, ok := c.Get(1); !ok {
-				m.Failf("a value that is in use had to make room")
+	}
+	t.Run("two come and one goes", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "Acquire ∥ Acquire; then one Release, and Set of another key"}, func(m *mc.M) {
+			c := full()
+			var users [2]oncecache.Lease[int, int]
+			for i := range users {
+				m.Go(func() { acquire(c, &users[i]) })
 			}
-			users[1].Release()
+			m.Final(func() {
+				users[0].Release()
+				push(m, c)
+				users[1].Release()
+			})
+		})
+	})
+	t.Run("two come meanwhile", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "after Acquire: Acquire ∥ Acquire ∥ Set of another key"}, func(m *mc.M) {
+			c := full()
+			var users [3]oncecache.Lease[int, int]
+			acquire(c, &users[0])
+			m.Go(func() { acquire(c, &users[1]) })
+			m.Go(func() { acquire(c, &users[2]) })
+			m.Go(func() { push(m, c) })
 		})
 	})
 }

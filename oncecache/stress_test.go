@@ -1,12 +1,16 @@
 package oncecache_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/latchfree/latchfree/oncecache"
 )
@@ -213,6 +217,41 @@ func TestStressCompareAndDeleteOfEqualValues(t *testing.T) {
 				t.Error("CompareAndDelete missed a value that nobody else removes")
 				return
 			}
+		}
+	})
+}
+
+// What fails at the same moment is counted once each: errors that are kept,
+// until they are removed, and creations that time out.
+func TestStressFailuresAreCounted(t *testing.T) {
+	kept := oncecache.MustNew(oncecache.Config[int, int]{ErrorTTL: func(int, error) time.Duration { return -1 }})
+	together(stressWorkers, func(worker int) {
+		for i := range stressRounds() {
+			k := worker + i*stressWorkers
+			kept.GetOrCreate(k, failing)
+			kept.Delete(k)
+		}
+	})
+	if left := oncecache.Kept(kept); left != 0 {
+		t.Errorf("%d errors are kept, of none", left)
+	}
+
+	synctest.Test(t, func(t *testing.T) {
+		brief := oncecache.MustNew(oncecache.Config[int, int]{CreateTimeout: time.Minute})
+		n := stressRounds()
+		var callers sync.WaitGroup
+		for k := range n {
+			callers.Go(func() {
+				brief.GetOrCreateContext(t.Context(), k, func(ctx context.Context, _ int) (int, error) {
+					<-ctx.Done()
+					return 0, ctx.Err()
+				})
+			})
+		}
+		callers.Wait()
+		synctest.Wait()
+		if got := brief.Stats().TimedOut; got != uint64(n) {
+			t.Errorf("%d are counted, of %d", got, n)
 		}
 	})
 }
