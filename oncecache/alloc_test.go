@@ -96,6 +96,7 @@ func TestAllocsOfContextsAndLeases(t *testing.T) {
 			c.GetOrCreateContext(ctx, "new", create)
 			c.Delete("new")
 		}},
+		{"Refresh", 9, func() { c.Refresh(ctx, "k", create) }},
 	} {
 		if got := testing.AllocsPerRun(100, tt.op); got != tt.want {
 			t.Errorf("%s: %v allocations, want %v", tt.name, got, tt.want)

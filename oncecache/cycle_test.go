@@ -365,3 +365,23 @@ func TestNoCycleBehindTwo(t *testing.T) {
 		wantAll(t, []*call{both, behind}, result{value: 1})
 	})
 }
+
+// Who does not wait after all, because of a cycle, is not counted as one who does.
+func TestCyclesDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c oncecache.Cache[string, int]
+		_, err := c.GetOrCreateContext(t.Context(), "a", func(ctx context.Context, _ string) (int, error) {
+			return c.GetOrCreateContext(ctx, "b", func(ctx context.Context, _ string) (int, error) {
+				_, err := c.Wait(ctx, "a")
+				synctest.Wait()
+				for f := range c.InFlight() {
+					if f.Waiting != 1 {
+						t.Errorf("%d wait for %s", f.Waiting, f.Key)
+					}
+				}
+				return 0, err
+			})
+		})
+		wantCycle(t, err, "b", "a", "b")
+	})
+}

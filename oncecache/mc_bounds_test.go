@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -326,48 +327,22 @@ func TestProtocolsOfKeptErrors(t *testing.T) {
 	}
 }
 
-// A new value takes the place of the old one, unless something comes first.
-func TestProtocolsOfRefresh(t *testing.T) {
-	there := func(e *estate) { e.set(1, 1) }
-	refresh := func(v int) func(*estate) {
-		return func(e *estate) {
-			_, err := e.c.Refresh(context.Background(), 1, e.make(v))
-			e.wantError(err, oncecache.ErrClosed)
-		}
-	}
-	// alone is refresh where nothing but others like it may come between: whoever
-	// has made a value gets that.
-	alone := func(v int) func(*estate) {
-		return func(e *estate) {
-			if got, err := e.c.Refresh(context.Background(), 1, e.make(v)); err != nil || e.made[v] && got != v {
-				e.m.Failf("%d, %v of a Refresh that has made %d", got, err, v)
-			}
-		}
-	}
-	for _, s := range []scene{
-		{"two refresh", oncecache.Config[int, int]{}, there, []func(*estate){alone(2), alone(3)}, nil},
-		{"Set", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.set(1, 5) }}, func(e *estate) {
-			if v, ok := e.c.Get(1); !ok || v == 1 {
-				e.m.Failf("%d, %v is left", v, ok)
-			}
-		}},
-		{"Delete", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.c.Delete(1) }}, nil},
-		{"a lease", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.hold(1, 3) }}, nil},
-		{"Close", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.c.Close(context.Background()) }}, nil},
-	} {
-		s.run(t)
-	}
-}
-
-// A Sweep of a cache that is about to be used for the first time sweeps nothing.
-func TestSweepBeforeAll(t *testing.T) {
-	mc.Check(t, mc.Config{Operations: "Set ∥ Sweep, of a zero Cache"}, func(m *mc.M) {
-		var c oncecache.Cache[int, int]
-		m.Go(func() { c.Set(1, 1) })
-		m.Go(func() {
-			if n := c.Sweep(); n != 0 {
-				m.Failf("%d are swept", n)
-			}
+// What Set stores while Close empties the table is closed, though the Close
+// function of what would have to make room for it exits.
+func TestEvictionExitsBesideClose(t *testing.T) {
+	for first, next := range map[int]int{1: 2, 2: 1} {
+		t.Run(fmt.Sprintf("%d makes room", first), func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: "Set, whose eviction calls runtime.Goexit ∥ Close"}, func(m *mc.M) {
+				c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 1, Close: func(k, _ int) error {
+					if k == first {
+						runtime.Goexit()
+					}
+					return nil
+				}})
+				c.Set(first, 1)
+				m.Go(func() { c.Set(next, 2) })
+				m.Go(func() { _ = c.Close(context.Background()) })
+			})
 		})
-	})
+	}
 }

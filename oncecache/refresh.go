@@ -88,9 +88,7 @@ func (r *root[K, V]) makeAnew(ctx context.Context, k K, create func(context.Cont
 	}
 	var got renewal[K, V]
 	got, part.then = r.renew(k, e, v)
-	if renewals.remove(own) {
-		r.renewing().removed(renewals, own) // before this is known, so that whoever knows of it starts anew
-	}
+	renewals.remove(own) // before this is known, so that whoever knows of it starts anew
 	return got, nil
 }
 

@@ -221,12 +221,18 @@ func TestStressCompareAndDeleteOfEqualValues(t *testing.T) {
 	})
 }
 
-// What fails at the same moment is counted once each: errors that are kept,
-// until they are removed, and creations that time out.
+// What fails at the same moment is counted once each: errors, also those that
+// are kept, until they are removed; panics; and creations that time out.
 func TestStressFailuresAreCounted(t *testing.T) {
-	kept := oncecache.MustNew(oncecache.Config[int, int]{ErrorTTL: func(int, error) time.Duration { return -1 }})
+	n := stressRounds()
+	kept := oncecache.MustNew(oncecache.Config[int, int]{ErrorTTL: func(_ int, err error) time.Duration {
+		if err == errRefused {
+			return -1
+		}
+		return 0
+	}})
 	together(stressWorkers, func(worker int) {
-		for i := range stressRounds() {
+		for i := range n {
 			k := worker + i*stressWorkers
 			kept.GetOrCreate(k, failing)
 			kept.Delete(k)
@@ -235,10 +241,20 @@ func TestStressFailuresAreCounted(t *testing.T) {
 	if left := oncecache.Kept(kept); left != 0 {
 		t.Errorf("%d errors are kept, of none", left)
 	}
+	together(stressWorkers, func(worker int) {
+		for range n / 10 {
+			func() {
+				defer func() { recover() }()
+				kept.GetOrCreate(worker, func() (int, error) { panic("stress") })
+			}()
+		}
+	})
+	if got := kept.Stats(); got.Failed != uint64(stressWorkers*n) || got.Panicked != uint64(stressWorkers*(n/10)) {
+		t.Errorf("%d errors are counted, and %d panics, of %d and %d", got.Failed, got.Panicked, stressWorkers*n, stressWorkers*(n/10))
+	}
 
 	synctest.Test(t, func(t *testing.T) {
 		brief := oncecache.MustNew(oncecache.Config[int, int]{CreateTimeout: time.Minute})
-		n := stressRounds()
 		var callers sync.WaitGroup
 		for k := range n {
 			callers.Go(func() {
@@ -253,5 +269,34 @@ func TestStressFailuresAreCounted(t *testing.T) {
 		if got := brief.Stats().TimedOut; got != uint64(n) {
 			t.Errorf("%d are counted, of %d", got, n)
 		}
+	})
+}
+
+// Who waits is counted, and who has left is not.
+func TestStressWaitersAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c oncecache.Cache[int, int]
+		want := func(n int) {
+			t.Helper()
+			synctest.Wait()
+			for f := range c.InFlight() {
+				if f.Waiting != n {
+					t.Errorf("%d wait, of %d", f.Waiting, n)
+				}
+			}
+		}
+		finish := make(chan struct{})
+		go c.GetOrCreate(1, func() (int, error) { <-finish; return 1, nil })
+		synctest.Wait()
+		ctx, leave := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
+		for range stressRounds() {
+			callers.Go(func() { c.Wait(ctx, 1) })
+		}
+		want(stressRounds())
+		leave()
+		callers.Wait()
+		want(0)
+		close(finish)
 	})
 }
