@@ -224,8 +224,7 @@ func TestWatchLateTeller(t *testing.T) {
 // A seat that is handed on while its watcher leaves keeps no cell: the table is
 // tidy as soon as the other watcher has looked.
 func TestWatchHandsSeatsOn(t *testing.T) {
-	cfg := bounded
-	cfg.Operations = "Create(5) ∥ Delete ∥ leave ∥ look"
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 1, Operations: "Create(5) ∥ Delete ∥ leave ∥ look"}
 	mc.Check(t, cfg, func(m *mc.M) {
 		r := twoKeys(with7)()
 		ends, stays := shardedregistry.Subscribe(r), shardedregistry.Subscribe(r)
