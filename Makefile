@@ -38,8 +38,13 @@ MODELED = ^($(shell grep -l '^//go:build modelcheck' $(PUBLIC:%=%/*_test.go) int
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# Two at a time, so that no processor waits for the last test of one kind; make
+# prints what each has printed when it is over, if it can.
+TOGETHER := --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync)
+
 .PHONY: test
-test: format vet unit race modelcheck modelcheck-spot smoke peers ## everything that must pass (7 to 15 minutes on 2 cores)
+test: ## everything that must pass (7 to 15 minutes on 2 cores)
+	@$(MAKE) $(TOGETHER) format vet race modelcheck unit modelcheck-spot smoke peers
 
 .PHONY: format
 format: ## fail if a file is not as gofmt prints it
