@@ -57,7 +57,7 @@ vet: ## go vet, a build for 32-bit, and go mod verify
 	$(GO) mod verify
 	$(GO) mod tidy -diff
 	$(BIG_HEAP) $(GO) vet ./...
-	$(BIG_HEAP) $(GO) vet -tags modelcheck ./...
+	$(BIG_HEAP) $(GO) vet -tags modelcheck $(MODEL)
 	$(BIG_HEAP) GOARCH=386 $(GO) build $(PUBLIC) ./cowchangeset/journal
 
 .PHONY: vet-platforms

@@ -112,7 +112,7 @@ func together(n int, f func(i int)) {
 
 // rounds is how often a stress test repeats itself.
 func rounds(n int) int {
-	if testing.Short() {
+	if testing.Short() || atomicbreaker.Modeled {
 		n /= 10
 	}
 	if raceEnabled {

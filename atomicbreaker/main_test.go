@@ -9,3 +9,5 @@ import (
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
+
+const Modeled = false

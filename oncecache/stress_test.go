@@ -28,7 +28,7 @@ const (
 )
 
 func stressRounds() int {
-	if testing.Short() {
+	if testing.Short() || modeled {
 		return 2000
 	}
 	return 25_000

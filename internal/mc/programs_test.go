@@ -284,11 +284,13 @@ var ended = []func(*world, int) any{
 	func(w *world, i int) any { return w.x[i].Add(1) },
 }
 
-// palettes are the actions that random programs draw from.
-var palettes = []struct {
+// palette is the actions that random programs draw from.
+type palette struct {
 	name    string
 	actions []func(*world, int) any
-}{{"words", actions[:5]}, {"held", held}, {"either", ended[:5]}, {"started", ended}, {"faults", faults}, {"all", actions}}
+}
+
+var palettes = []palette{{"words", actions[:5]}, {"held", held}, {"either", ended[:5]}, {"started", ended}, {"faults", faults}, {"all", actions}}
 
 // faults are the actions that end in other ways than by returning. After a
 // Goexit the rest of the thread does not happen.

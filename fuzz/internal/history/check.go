@@ -17,13 +17,13 @@ const (
 )
 
 const (
-	defaultTime = 500 * time.Millisecond
+	defaultTime = 300 * time.Millisecond
 	leastTrials = 40 // however slow the machine is, so that Coverage means something
 
 	// patience is how many times as long to go on for what has not happened
 	// yet: which events there are depends on when goroutines run, and the rare
-	// ones are not in the trials of every half second.
-	patience = 10
+	// ones are not in the trials of every moment.
+	patience = 20
 
 	// decides is how long porcupine may think about one key. It takes
 	// less than a millisecond for nearly all histories, but the problem is
