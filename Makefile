@@ -73,8 +73,8 @@ unit: ## unit tests, examples, fuzz seeds, gates
 .PHONY: race
 race: ## the same under the race detector at 4 threads, and shorter (see stress)
 	@echo '== race detector'
-	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off -race -short -cpu 4 -skip Memory $(RACE)
-	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off -race -run 'Group|Context|Close|Misuse|Tracker' ./cowchangeset/journal
+	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -short -cpu 4 -skip 'Memory|Alloc' $(RACE)
+	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -run 'Group|Context|Close|Misuse|Tracker' ./cowchangeset/journal
 
 .PHONY: modelcheck
 modelcheck: ## explore all interleavings of small protocols, and compare with the tables in CHECKS.md
@@ -84,9 +84,9 @@ modelcheck: ## explore all interleavings of small protocols, and compare with th
 .PHONY: modelcheck-spot
 modelcheck-spot: ## check 60 interleavings of each protocol for data races
 	@echo '== model checker, 60 interleavings of each protocol under the race detector'
-	$(BIG_HEAP) $(GO) test -vet=off -race -tags modelcheck -run Race ./internal/mc
+	$(BIG_HEAP) $(GO) test $(NOT_INLINED) -vet=off -race -tags modelcheck -run Race ./internal/mc
 	@[[ '$(MODELED)' == *TestProtocols* ]]
-	@$(BIG_HEAP) $(GO) test -vet=off -race -short -tags modelcheck -gcflags=-l -run '$(MODELED)' ./internal/atomics ./internal/table $(PUBLIC)
+	@$(BIG_HEAP) $(GO) test $(NOT_INLINED) -vet=off -race -short -tags modelcheck -run '$(MODELED)' ./internal/atomics ./internal/table $(PUBLIC)
 
 .PHONY: modelcheck-race
 modelcheck-race: ## the same for all interleavings (13 minutes)
