@@ -43,7 +43,7 @@ help: ## list the targets
 TOGETHER := --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync)
 
 .PHONY: test
-test: ## everything that must pass (7 to 15 minutes on 2 cores)
+test: ## everything that must pass (7 to 10 minutes on 2 cores from nothing)
 	@$(MAKE) $(TOGETHER) format vet race modelcheck unit modelcheck-spot smoke peers
 
 .PHONY: format

@@ -147,7 +147,7 @@ func TestStreamBegins(t *testing.T) {
 		{"created", mc.Config{}, empty, threads{{create(1)}}},
 		{"deleted and created", bounded, with7, threads{{remove, create(5)}}},
 		{"one deletes, another creates", bounded, with7, threads{{remove}, {upsert(5)}}},
-		{"two delete and create", bounded, with7, threads{{remove, upsert(6)}, {upsert(5), remove}}},
+		{"two delete and create", mc.Config{Mode: mc.Bounded, Preemptions: 1}, with7, threads{{remove, upsert(6)}, {upsert(5), remove}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.cfg.Operations = operations(tt.threads, "Stream: Lookup")

@@ -361,15 +361,16 @@ func TestWatchSnapshotProtocols(t *testing.T) {
 // deletion.
 func TestWatchAndSnapshot(t *testing.T) {
 	for _, tt := range []struct {
-		name    string
-		threads threads
-		until   shardedregistry.Version
+		name        string
+		preemptions int
+		threads     threads
+		until       shardedregistry.Version
 	}{
-		{"delete", threads{{remove}}, 3},
-		{"delete and create", threads{{remove, create(5)}}, 4},
+		{"delete", 2, threads{{remove}}, 3},
+		{"delete and create", 1, threads{{remove, create(5)}}, 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			cfg := bounded
+			cfg := mc.Config{Mode: mc.Bounded, Preemptions: tt.preemptions}
 			cfg.Operations = operations(tt.threads, "leave", "Watch")
 			mc.Check(t, cfg, func(m *mc.M) {
 				r := twoKeys(with7)()

@@ -31,7 +31,7 @@ func programs(n uint64) uint64 {
 	return n
 }
 
-var bruteForce = mc.Config{Mode: mc.Bounded, Preemptions: mc.Unbounded, MaxSchedules: int(2000 * min(campaign, 10))}
+var bruteForce = mc.Config{Mode: mc.Bounded, Preemptions: mc.Unbounded, MaxSchedules: int(1000 * min(campaign, 10))}
 
 // truth is what brute force says of a program.
 type truth struct {
