@@ -372,6 +372,7 @@ func TestCyclesDoNotWait(t *testing.T) {
 		var c oncecache.Cache[string, int]
 		_, err := c.GetOrCreateContext(t.Context(), "a", func(ctx context.Context, _ string) (int, error) {
 			return c.GetOrCreateContext(ctx, "b", func(ctx context.Context, _ string) (int, error) {
+				synctest.Wait() // until a waits for b, so that it is b that closes the cycle
 				_, err := c.Wait(ctx, "a")
 				synctest.Wait()
 				for f := range c.InFlight() {
