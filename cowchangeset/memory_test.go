@@ -26,6 +26,7 @@ type memory struct {
 	sets     map[string]*saved
 	order    []string // by ordinal
 	busy     map[string]bool
+	thanked  map[string]uint64 // the Seq after those of which Append has returned nil
 	calls    []string // method, ID and arguments
 	mistakes []string // of the tracker
 
@@ -42,7 +43,7 @@ func kept(config cowchangeset.Config[int]) (*cowchangeset.Tracker[int], *memory)
 	return cowchangeset.MustNew(config), m
 }
 
-func newMemory() *memory { return &memory{sets: map[string]*saved{}, busy: map[string]bool{}} }
+func newMemory() *memory { return &memory{sets: map[string]*saved{}, busy: map[string]bool{}, thanked: map[string]uint64{}} }
 
 // call runs a method. Start is the method of no changeset, and excludes itself.
 func (m *memory) call(ctx context.Context, method, id, args string, do func() error) (err error) {
@@ -102,11 +103,14 @@ func (m *memory) Start(ctx context.Context, h cowchangeset.Header) error {
 }
 
 func (m *memory) Append(ctx context.Context, id string, entries []item) error {
-	return m.call(ctx, "Append", id, fmt.Sprint(" ", entries), func() error {
+	err := m.call(ctx, "Append", id, fmt.Sprint(" ", entries), func() error {
 		s := m.sets[id]
 		if s == nil || s.Sealed || len(entries) == 0 {
 			m.mistake("Append of %v to %+v", entries, s)
 			return nil
+		}
+		if entries[0].Seq < m.thanked[id] {
+			m.mistake("entries %v come again without a failure", entries)
 		}
 		for i, e := range entries {
 			if i > 0 && e.Seq <= entries[i-1].Seq {
@@ -120,6 +124,12 @@ func (m *memory) Append(ctx context.Context, id string, entries []item) error {
 		}
 		return nil
 	})
+	if err == nil && len(entries) > 0 {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.thanked[id] = entries[len(entries)-1].Seq + 1
+	}
+	return err
 }
 
 func (m *memory) Seal(ctx context.Context, id string, manifest cowchangeset.Manifest) error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -78,6 +79,33 @@ func TestStoreAsyncGoesOnAfterAFailure(t *testing.T) {
 		}
 		time.Sleep(24 * time.Hour)
 		wantValues(t, m, "1", 0, 1, 2, 3, 4, 5)
+		m.check(t)
+	})
+}
+
+// What piles up during a call is told in calls of bounded length, and all of it,
+// though nobody records or waits any more.
+func TestStoreAsyncCatchesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const backlog = 10_000
+		tracker, m := kept(cowchangeset.Config[int]{Async: true})
+		c, _ := tracker.Start(t.Context())
+		blocked := make(chan struct{})
+		m.faults(func(context.Context, string, string) error { <-blocked; return nil })
+		for i := range backlog {
+			tracker.Record(i)
+		}
+		close(blocked)
+		synctest.Wait()
+		calls := 0
+		for _, call := range m.calls {
+			if strings.HasPrefix(call, "Append") {
+				calls++
+			}
+		}
+		if n := len(m.values("1")); n != backlog || c.Durable() != backlog || calls < 3 || calls > 5 {
+			t.Errorf("the store has %d, %d are durable, %d calls", n, c.Durable(), calls)
+		}
 		m.check(t)
 	})
 }
