@@ -296,9 +296,17 @@ func TestResumeRefuses(t *testing.T) {
 		}
 	}
 	ended, cancel := context.WithCancelCause(t.Context())
-	cancel(errDisk)
-	if _, err := cowchangeset.Resume(ended, cowchangeset.Config[int]{Store: liar{memory: newMemory(), all: []saved{{Header: header("a", 1, "")}}}}); !errors.Is(err, errDisk) {
-		t.Error(err)
+	cancel(errEnded)
+	for id, l := range map[string]liar{ // the context's end, where it is seen; but not in place of the loader's own error
+		"a": {all: []saved{{Header: header("a", 1, "")}}},
+		"":  {err: errDisk},
+	} {
+		l.memory = newMemory()
+		_, err := cowchangeset.Resume(ended, cowchangeset.Config[int]{Store: l})
+		var s *cowchangeset.StoreError
+		if want := map[string]error{"a": errEnded, "": errDisk}[id]; !errors.As(err, &s) || s.ChangesetID != id || !errors.Is(err, want) {
+			t.Errorf("%q: %v, want %v", id, err, want)
+		}
 	}
 	// A store may have forgotten the first ones.
 	tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: liar{memory: newMemory(), all: []saved{{Header: header("g", 7, "f")}}}})
