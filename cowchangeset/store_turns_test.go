@@ -250,3 +250,41 @@ func TestStoreIsToldWhenNobodyWaits(t *testing.T) {
 		})
 	}
 }
+
+// A StartAfter that was right when it came, and has lost its predecessor in line,
+// starts nothing, and the store hears nothing of it.
+func TestStoreStartAfterInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: -1})
+		a, err := tracker.StartAfter(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gate := make(chan struct{})
+		m.faults(func(context.Context, string, string) error { <-gate; return nil })
+		var starters sync.WaitGroup
+		starters.Go(func() {
+			if _, err := tracker.Start(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		starters.Go(func() {
+			if c, err := tracker.StartAfter(t.Context(), a); c != nil || err != cowchangeset.ErrConflict {
+				t.Error(c, err)
+			}
+		})
+		synctest.Wait()
+		close(gate)
+		starters.Wait()
+		m.faults(failing("Start"))
+		c, _ := tracker.Current()
+		if n, err := tracker.StartAfter(t.Context(), c); n != nil || !errors.Is(err, errDisk) {
+			t.Error(n, err)
+		}
+		if got := m.ids(); len(got) != 2 || !slices.Equal(got, tracker.IDs()) {
+			t.Errorf("the store has %v, the tracker %v", got, tracker.IDs())
+		}
+		m.check(t)
+	})
+}

@@ -219,8 +219,10 @@ func TestTrackerNewID(t *testing.T) {
 		}
 	}
 	newID = func() string { return "" }
-	if _, err := tracker.Start(t.Context()); err == nil || err.Error() != "cowchangeset: Config.NewID returned an empty ID" {
-		t.Error(err)
+	_, err = tracker.Start(t.Context())
+	_, after := tracker.StartAfter(t.Context(), a)
+	if err == nil || err.Error() != "cowchangeset: Config.NewID returned an empty ID" || after != err {
+		t.Error(err, after)
 	}
 	check()
 	newID = func() string { panic("mine") }
