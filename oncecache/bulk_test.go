@@ -209,6 +209,17 @@ func TestT23_CyclesOfMany(t *testing.T) {
 	})
 }
 
+// The same where no context says so, but the goroutine does.
+func TestManyRecurse(t *testing.T) {
+	var c oncecache.Cache[int, int]
+	_, err := c.GetOrCreateMany(context.Background(), []int{1, 2}, func(context.Context, []int) (map[int]int, error) {
+		_, err := c.GetOrCreateMany(context.Background(), []int{3, 2}, squares)
+		return nil, err
+	})
+	wantCycle(t, err, 2, 2)
+	wantEven(t, &c)
+}
+
 func TestManyOddities(t *testing.T) {
 	var c oncecache.Cache[float64, int]
 	nan := math.NaN()
@@ -263,7 +274,7 @@ func TestManyAreClosed(t *testing.T) {
 				time.Sleep(time.Hour)
 				mu.Lock()
 				defer mu.Unlock()
-				if closed[v]++; k > 2 {
+				if closed[v]++; len(closed) == 2 || len(closed) == 3 {
 					runtime.Goexit()
 				}
 				return nil
@@ -272,11 +283,15 @@ func TestManyAreClosed(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				defer func() { recover() }()
+				defer func() {
+					if x := recover(); x != nil && ttl == nil {
+						t.Error(x)
+					}
+				}()
 				c.GetOrCreateMany(context.Background(), []int{1, 2, 3}, func(context.Context, []int) (map[int]int, error) {
 					c.Set(1, 7)
 					time.Sleep(time.Second)
-					return map[int]int{1: 1, 2: 2, 8: 8, 9: 9}, nil
+					return map[int]int{1: 1, 2: 2, 8: 8, 9: 9, 10: 10}, nil
 				})
 			}()
 			synctest.Wait()
@@ -285,7 +300,7 @@ func TestManyAreClosed(t *testing.T) {
 			}
 			<-done
 			synctest.Wait()
-			if c.Close(t.Context()); !maps.Equal(closed, map[int]int{1: 1, 2: 1, 7: 1, 8: 1, 9: 1}) {
+			if c.Close(t.Context()); !maps.Equal(closed, map[int]int{1: 1, 2: 1, 7: 1, 8: 1, 9: 1, 10: 1}) {
 				t.Errorf("%s: closed %v", name, closed)
 			}
 		})

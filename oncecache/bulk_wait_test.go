@@ -60,6 +60,45 @@ func TestManyKeepsWhatItWaitsFor(t *testing.T) {
 	}
 }
 
+// A panic on a goroutine of its own leaves all creations that come after it.
+func TestManyThatPanicsLeavesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c oncecache.Cache[int, int]
+		others, leave := context.WithCancel(t.Context())
+		var flights []context.Context
+		for k := range 2 {
+			go c.GetOrCreateContext(others, k, func(ctx context.Context, _ int) (int, error) {
+				flights = append(flights, ctx)
+				<-ctx.Done()
+				return 0, ctx.Err()
+			})
+			synctest.Wait()
+		}
+		first := make(chan struct{})
+		many := startCall(func() (int, error) {
+			_, err := c.GetOrCreateMany(t.Context(), []int{2, 0, 1}, func(context.Context, []int) (map[int]int, error) {
+				<-first
+				panic("disk full")
+			})
+			return 0, err
+		})
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		if flights[0].Err() != nil || flights[1].Err() != nil {
+			t.Error("called off though somebody waits")
+		}
+		close(first)
+		if r := many.wait(t); r.panicked == nil {
+			t.Errorf("%+v", r)
+		}
+		synctest.Wait()
+		if flights[0].Err() == nil || flights[1].Err() == nil {
+			t.Error("nobody waits, and it is not called off")
+		}
+	})
+}
+
 // Errors of keys are returned although the context has ended since.
 func TestManyJoinsErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

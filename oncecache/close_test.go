@@ -237,16 +237,48 @@ func TestCloseFromWithin(t *testing.T) {
 
 // What Close keeps of failures is bounded.
 func TestTooManyTroubles(t *testing.T) {
-	s := newShop()
-	s.fail = func(v int) error { return fmt.Errorf("value %d", v) }
-	for i := range 150 {
-		s.Set("k", i)
+	for n, more := range map[int]string{1: "", 100: "", 101: "oncecache: and 1 more errors", 150: "oncecache: and 50 more errors"} {
+		s := newShop()
+		s.fail = func(v int) error { return fmt.Errorf("value %d", v) }
+		var want []string
+		for i := range n {
+			s.Set("k", i)
+			if i < 100 {
+				want = append(want, fmt.Sprint("value ", i))
+			}
+		}
+		if more != "" {
+			want = append(want, more)
+		}
+		if err := s.Close(t.Context()); err == nil || err.Error() != strings.Join(want, "\n") {
+			t.Errorf("%d errors: %v", n, err)
+		}
 	}
-	err := s.Close(t.Context())
-	lines := strings.Split(err.Error(), "\n")
-	if len(lines) != 101 || lines[0] != "value 0" || lines[99] != "value 99" || lines[100] != "oncecache: and 50 more errors" {
-		t.Errorf("%d lines, from %q to %q", len(lines), lines[0], lines[len(lines)-1])
-	}
+}
+
+// Close finds all flights that Delete has hidden.
+func TestCloseFindsHiddenFlights(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c oncecache.Cache[string, int]
+		var flights []context.Context
+		for range 3 {
+			p := newPilot()
+			defer func() { p.end <- with(1) }()
+			asks(t, &c, p.create)
+			flights = append(flights, <-p.ctx)
+			c.Delete("k")
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := c.Close(ended); err != context.Canceled {
+			t.Error(err)
+		}
+		for i, f := range flights {
+			if context.Cause(f) != oncecache.ErrClosed {
+				t.Errorf("flight %d: %v", i, context.Cause(f))
+			}
+		}
+	})
 }
 
 // Flights that Delete has hidden are not kept beyond their end.

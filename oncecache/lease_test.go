@@ -322,6 +322,9 @@ func TestCloseFunctionFails(t *testing.T) {
 			} else if !errors.Is(err, errRefused) || strings.Count(err.Error(), "connection refused") != 6 {
 				t.Errorf("Close returns %v", err)
 			}
+			if name == "panic" && strings.Count(err.Error(), "oncecache: Close function panicked: ") != 6 {
+				t.Errorf("Close returns %v", err)
+			}
 			slices.Sort(s.closed)
 			if !slices.Equal(s.closed, []int{-1, 0, 1, 3, 5, 6}) {
 				t.Errorf("closed %v", s.closed)
