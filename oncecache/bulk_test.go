@@ -211,6 +211,7 @@ func TestT23_CyclesOfMany(t *testing.T) {
 
 // The same where no context says so, but the goroutine does.
 func TestManyRecurse(t *testing.T) {
+	knowsGoroutines(t)
 	var c oncecache.Cache[int, int]
 	_, err := c.GetOrCreateMany(context.Background(), []int{1, 2}, func(context.Context, []int) (map[int]int, error) {
 		_, err := c.GetOrCreateMany(context.Background(), []int{3, 2}, squares)

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -48,6 +49,10 @@ func wantCycle(t *testing.T, err error, path ...any) {
 	}
 	if path != nil && !reflect.DeepEqual(cycle.Path, path) {
 		t.Errorf("path %v, want %v", cycle.Path, path)
+	}
+	text := "oncecache: create function would wait for itself: " + strings.ReplaceAll(strings.Trim(fmt.Sprint(cycle.Path), "[]"), " ", " → ")
+	if cycle.Error() != text {
+		t.Errorf("%q, want %q", cycle, text)
 	}
 }
 
