@@ -62,3 +62,33 @@ func TestCyclesOfWideWaits(t *testing.T) {
 		})
 	}
 }
+
+// Whoever looks for a cycle comes to each creation once, however many ways lead
+// there: here 2 to the power of 40.
+func TestCyclesOfManyWays(t *testing.T) {
+	const layers = 40
+	synctest.Test(t, func(t *testing.T) {
+		var c oncecache.Cache[int, int]
+		end := make(chan struct{})
+		var below func(ctx context.Context, k int) (int, error)
+		below = func(ctx context.Context, k int) (int, error) {
+			next := (k/2 + 1) * 2
+			if next >= 2*layers {
+				<-end
+				return 1, nil
+			}
+			left := startCall(func() (int, error) { return c.GetOrCreateContext(ctx, next, below) })
+			right := startCall(func() (int, error) { return c.GetOrCreateContext(ctx, next+1, below) })
+			wantAll(t, []*call{left, right}, result{value: 1})
+			return 1, nil
+		}
+		top := startCall(func() (int, error) { return c.GetOrCreateContext(t.Context(), 0, below) })
+		synctest.Wait()
+		looks := startCall(func() (int, error) {
+			return c.GetOrCreateContext(t.Context(), -1, func(ctx context.Context, _ int) (int, error) { return c.Wait(ctx, 0) })
+		})
+		synctest.Wait()
+		close(end)
+		wantAll(t, []*call{top, looks}, result{value: 1})
+	})
+}

@@ -245,6 +245,28 @@ func TestIdleTimeoutBeginsWhenTheLeaseEnds(t *testing.T) {
 	}
 }
 
+// Without an IdleTimeout no value is swept, however long it was not used.
+func TestSweepWithoutIdleTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var zero oncecache.Cache[string, int]
+		if n := zero.Sweep(); n != 0 {
+			t.Errorf("%d removed from an empty cache", n)
+		}
+		for _, config := range []oncecache.Config[string, int]{{}, {MaxEntries: 3}} {
+			c := oncecache.MustNew(config)
+			c.Set("a", 1)
+			c.Set("b", 2)
+			c.Get("a")
+			for range 3 {
+				time.Sleep(24 * time.Hour)
+				if n := c.Sweep(); n != 0 || c.Len() != 2 {
+					t.Errorf("%+v: %d removed, %d left", config, n, c.Len())
+				}
+			}
+		}
+	})
+}
+
 // What has to make room is counted once, whoever else makes room.
 func TestStressEvictedAreCounted(t *testing.T) {
 	c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 4})
