@@ -19,6 +19,9 @@ PUBLIC := ./atomicbreaker ./cowchangeset ./oncecache ./shardedregistry
 # Of the journal, whose tests are mostly of files and one goroutine, only some do.
 RACE := ./atomicbreaker/... ./cowchangeset ./oncecache/... ./shardedregistry/... ./internal/atomics/... ./internal/table/... ./fuzz/...
 
+# Those with stress tests.
+STRESSED := $(PUBLIC) ./atomicbreaker/breakerhttp ./cowchangeset/journal ./internal/table
+
 # What is checked in the model. The twins of internal/atomics and internal/table
 # exist there only.
 MODEL := ./internal/mc/... ./internal/atomics ./internal/table $(PUBLIC) ./fuzz ./fuzz/internal/interleave
@@ -123,7 +126,10 @@ fuzz: ## search for new inputs, FUZZTIME=30s for each of 15 targets (15 minutes,
 
 .PHONY: stress
 stress: ## the stress tests STRESS=20 times over under the race detector, and histories for HISTORIES=30s each
-	GORACE=halt_on_error=1 GOGC=10 $(GO) test -race -cpu 1,2,4 -run 'Stress|Report' -count $(STRESS) -timeout 60m $(RACE)
+	@for round in $$(seq $(STRESS)); do \
+		echo "== round $$round of $(STRESS)"; \
+		GORACE=halt_on_error=1 GOGC=10 $(GO) test -vet=off -race -cpu 1,2,4 -run 'Stress|Report' -count 1 $(STRESSED); \
+	done
 	GORACE=halt_on_error=1 HISTORY_TIME=$(HISTORIES) $(GO) test -race -cpu 1,2,4 -run Histories -timeout 60m -v ./fuzz
 
 .PHONY: bench

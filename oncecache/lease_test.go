@@ -333,6 +333,23 @@ func TestCloseFunctionFails(t *testing.T) {
 	}
 }
 
+// Who leaves a creation without a context of its own takes only its lease along.
+func TestLeaseOfAPlainCreationIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop()
+		owner := begin(t, s.Cache, "k")
+		ctx, leave := context.WithCancel(t.Context())
+		user := startCall(func() (int, error) { _, err := s.Acquire(ctx, "k", makes(9)); return 0, err })
+		synctest.Wait()
+		leave()
+		wantAll(t, []*call{user}, left)
+		owner.end <- with(1)
+		wantAll(t, []*call{owner.call}, result{value: 1})
+		s.Delete("k")
+		s.wantClosed(t, 1)
+	})
+}
+
 // A NaN cannot be found, so its value is closed after its callers' leases, or
 // at once if they have none.
 func TestLeaseOfNaN(t *testing.T) {
