@@ -1,0 +1,62 @@
+package oncecache_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/latchfree/latchfree/oncecache"
+)
+
+// A log has the counts that say something.
+func TestStatsAreLogged(t *testing.T) {
+	s := newShop()
+	s.GetOrCreate("k", with(1))
+	s.GetOrCreate("l", with(2))
+	s.GetOrCreate("none", failing)
+	s.Delete("k")
+	var out strings.Builder
+	slog.New(slog.NewTextHandler(&out, nil)).Info("cache", "stats", s.Stats())
+	if want := "stats.created=2 stats.failed=1 stats.closed=1\n"; !strings.HasSuffix(out.String(), " "+want) {
+		t.Errorf("logged %q, want %q", out.String(), want)
+	}
+	if all := (oncecache.Stats{1, 2, 3, 4, 5, 6}).LogValue().String(); all != "[created=1 failed=2 panicked=3 timed_out=4 evicted=5 closed=6]" {
+		t.Error(all)
+	}
+}
+
+// A loop over creations may end at any of them, those of Refresh too.
+func TestInFlightEndsWithItsLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c oncecache.Cache[int, int]
+		end := make(chan struct{})
+		hang := func(context.Context, int) (int, error) { <-end; return 0, nil }
+		for k := 1; k <= 3; k++ {
+			go c.GetOrCreateContext(t.Context(), k, hang)
+			c.Set(-k, 0)
+			go c.Refresh(t.Context(), -k, hang)
+		}
+		synctest.Wait()
+		all := 0
+		for range c.InFlight() {
+			all++
+		}
+		for n := range all {
+			seen := 0
+			for range c.InFlight() {
+				if seen++; seen > n {
+					break
+				}
+			}
+			if seen != n+1 {
+				t.Errorf("%d seen, want %d", seen, n+1)
+			}
+		}
+		if all != 6 {
+			t.Errorf("%d creations, want 6", all)
+		}
+		close(end)
+	})
+}
