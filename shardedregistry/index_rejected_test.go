@@ -22,6 +22,13 @@ func storing(r *tasks, present bool, v task) map[string]func() error {
 		all["UpdateIf"] = func() error { _, err := r.UpdateIf("k", e.Version, v); return err }
 	} else {
 		all["Create"] = func() error { _, err := r.Create("k", v); return err }
+		all["GetOrCreate"] = func() error {
+			_, created, err := r.GetOrCreate("k", func() (task, error) { return v, nil })
+			if created != (err == nil) {
+				return fmt.Errorf("created: %v, %v", created, err)
+			}
+			return err
+		}
 	}
 	return all
 }
