@@ -113,6 +113,26 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
+// Those who leave without having been woken leave nothing behind.
+func TestWaitLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r shardedregistry.Registry[string, int]
+		var cancels []context.CancelFunc
+		var all []*waited
+		for range 4 {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancels, all = append(cancels, cancel), append(all, waiting(ctx, &r, "a", 0))
+			synctest.Wait()
+		}
+		for i, cancel := range cancels {
+			all[i].sleeps(t)
+			cancel()
+			all[i].wantError(t, context.Canceled)
+		}
+		wantTraces(t, &r)
+	})
+}
+
 // Nobody is left behind when calls leave a room one after the other, and others
 // come in between.
 func TestWaitTakesTurns(t *testing.T) {
