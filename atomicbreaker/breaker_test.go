@@ -203,10 +203,13 @@ func TestDoReturnsWhatFnReturns(t *testing.T) {
 		t.Fatalf("ExecuteContext: %q, %v, want nothing, ErrOpen", s, err)
 	}
 	b.Reset()
-	s, err = ab.ExecuteContext(ctx, b, func(got context.Context) (string, error) { return got.Value(t).(string), nil })
-	if s != "value" || err != nil {
-		t.Fatalf("ExecuteContext: %q, %v", s, err)
+	for _, want := range []error{nil, errBoom, errBoom} {
+		s, err = ab.ExecuteContext(ctx, b, func(got context.Context) (string, error) { return got.Value(t).(string), want })
+		if s != "value" || err != want {
+			t.Fatalf("ExecuteContext: %q, %v, want fn's results", s, err)
+		}
 	}
+	wantState(t, b.State(), ab.Open)
 }
 
 // A context that is done costs neither a call nor a probe.
@@ -226,6 +229,12 @@ func TestDoneContext(t *testing.T) {
 			t.Fatalf("ExecuteContext: %v, want the cause", err)
 		}
 		wantVerdict(t, admit(t, b.Allow).Success(), ab.Recovered)
+
+		var g ab.Group[string]
+		err = g.Do(ctx, "k", func(context.Context) error { t.Error("fn was called"); return nil })
+		if err != errBoom || g.Len() != 0 {
+			t.Fatalf("Group.Do: %v, want the cause; %d keys", err, g.Len())
+		}
 	})
 }
 
