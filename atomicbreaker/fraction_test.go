@@ -149,6 +149,27 @@ func TestMaxOpenFractionWithKOfN(t *testing.T) {
 	wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Tripped)
 }
 
+// Keys that are opened by hand have their places too, each one, whatever command
+// comes after which.
+func TestMaxOpenFractionOfCommands(t *testing.T) {
+	long := time.Duration(0)
+	commands := map[string]func(*ab.Group[int], int){
+		"Trip":      func(g *ab.Group[int], k int) { long += time.Minute; g.Trip(k, long) }, // longer than before
+		"ForceOpen": (*ab.Group[int]).ForceOpen, "Disable": (*ab.Group[int]).Disable, "Reset": (*ab.Group[int]).Reset,
+	}
+	for first, one := range commands {
+		for second, other := range commands {
+			g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, Default: ab.Config{MaxOpenTimeout: 24 * time.Hour}})
+			for i, command := range []func(*ab.Group[int], int){one, other, other, one} {
+				command(g, 0)
+				if err := g.CheckQuiet(); err != nil {
+					t.Errorf("%s, %s, command %d: %v", first, second, i, err)
+				}
+			}
+		}
+	}
+}
+
 // However many goroutines fail at once, the bound holds, and no place is lost or
 // found.
 func TestStressMaxOpenFraction(t *testing.T) {
