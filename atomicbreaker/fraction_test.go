@@ -133,6 +133,9 @@ func TestMaxOpenFractionWhileHalfOpen(t *testing.T) {
 		time.Sleep(time.Minute)
 		wantVerdict(t, admit(t, keyed(g, 0)).Success(), ab.Recovered)
 		wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Tripped)
+		if n := g.Stats().Withheld; n != 3 {
+			t.Errorf("%d openings were withheld, want 3", n)
+		}
 	})
 }
 
