@@ -125,7 +125,7 @@ fuzz: ## search for new inputs, FUZZTIME=30s for each of 15 targets (15 minutes,
 	@$(GO) test ./cowchangeset/journal -run '^$$' -fuzz '^FuzzOpen$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x
 
 .PHONY: stress
-stress: ## the stress tests STRESS=20 times over under the race detector, and histories for HISTORIES=30s each
+stress: ## the stress tests STRESS=20 times over under the race detector, and histories for HISTORIES=30s each (80 minutes; says which round it is)
 	@for round in $$(seq $(STRESS)); do \
 		echo "== round $$round of $(STRESS)"; \
 		GORACE=halt_on_error=1 GOGC=10 $(GO) test -vet=off -race -cpu 1,2,4 -run 'Stress|Report' -count 1 $(STRESSED); \
