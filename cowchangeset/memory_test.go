@@ -27,8 +27,8 @@ type memory struct {
 	order    []string // by ordinal
 	busy     map[string]bool
 	thanked  map[string]uint64 // the Seq after those of which Append has returned nil
-	calls    []string // method, ID and arguments
-	mistakes []string // of the tracker
+	calls    []string          // method, ID and arguments
+	mistakes []string          // of the tracker
 
 	// fault is called before a method does its work, on the method's goroutine,
 	// and its error is the method's. Late is the same when the work is done.
@@ -43,7 +43,9 @@ func kept(config cowchangeset.Config[int]) (*cowchangeset.Tracker[int], *memory)
 	return cowchangeset.MustNew(config), m
 }
 
-func newMemory() *memory { return &memory{sets: map[string]*saved{}, busy: map[string]bool{}, thanked: map[string]uint64{}} }
+func newMemory() *memory {
+	return &memory{sets: map[string]*saved{}, busy: map[string]bool{}, thanked: map[string]uint64{}}
+}
 
 // call runs a method. Start is the method of no changeset, and excludes itself.
 func (m *memory) call(ctx context.Context, method, id, args string, do func() error) (err error) {
