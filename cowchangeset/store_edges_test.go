@@ -103,7 +103,7 @@ func TestStoreAsyncCatchesUp(t *testing.T) {
 				calls++
 			}
 		}
-		if n := len(m.values("1")); n != backlog || c.Durable() != backlog || calls < 3 || calls > 5 {
+		if n := len(m.values("1")); n != backlog || c.Durable() < backlog || calls < 3 || calls > 5 {
 			t.Errorf("the store has %d, %d are durable, %d calls", n, c.Durable(), calls)
 		}
 		m.check(t)
