@@ -5,12 +5,14 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := help
 
-GO         ?= go
-FUZZTIME   ?= 30s
-STRESS     ?= 20
-HISTORIES  ?= 30s
-LONG       ?= 1000000
-BENCHFLAGS ?=
+GO          ?= go
+FUZZTIME    ?= 30s
+STRESS      ?= 20
+HISTORIES   ?= 30s
+LONG        ?= 1000000
+BENCHFLAGS  ?=
+MUTANTFLAGS ?=
+PKG         ?=
 
 PUBLIC := ./atomicbreaker ./cowchangeset ./oncecache ./shardedregistry
 
@@ -31,6 +33,7 @@ MODEL := ./internal/mc/... ./internal/atomics ./internal/table $(PUBLIC) ./fuzz 
 # without inlining, which takes a third less.
 BIG_HEAP := GOGC=400
 COMPILE_IN_BIG_HEAP := -toolexec 'env $(BIG_HEAP)'
+NOT_INLINED := -gcflags=-l
 
 # A pattern for the tests that exist there only, but for costs, which race with
 # nothing.
