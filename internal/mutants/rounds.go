@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A round is a choice of a layer's tests, and how long they take without a
-// mutant. It is empty if it chooses none.
-type round func(c *campaign, m *mutant, b *baseline, p program) (tests string, took time.Duration)
+// A round is a choice of a layer's tests, and how long they take at most without
+// a mutant. It is empty if it chooses none.
+type round func(c *campaign, m *mutant, b *baseline, p program) (tests string, most time.Duration)
 
 // rounds go from what is likely to kill, or does not take long, to all: the test
 // that killed m when the sources were others, those that killed others in its
@@ -22,8 +22,9 @@ var rounds = []round{
 		return b.those(p, c.killers.of(m, b)...)
 	},
 	func(c *campaign, m *mutant, b *baseline, p program) (string, time.Duration) {
-		if tests, took := b.those(p, c.at(m, b, b.quick)...); took*4 < b.whole {
-			return tests, took
+		quick := c.at(m, b, b.quick)
+		if b.printed(quick)*4 < b.whole {
+			return b.those(p, quick...)
 		}
 		return "", 0
 	},
@@ -36,27 +37,35 @@ var rounds = []round{
 }
 
 // those returns a pattern for the tests that are named and that p can run, and
-// how long they take without a mutant.
+// how long they take at most without a mutant.
 func (b *baseline) those(p program, tests ...string) (string, time.Duration) {
 	tests = slices.DeleteFunc(tests, func(test string) bool { return test == "" || slices.Contains(p.skip, top(test)) })
 	if len(tests) == 0 {
 		return "", 0
 	}
-	var took time.Duration
+	return pattern(tests), b.printed(tests) + time.Duration(len(tests))*rounding
+}
+
+// rounding is how much longer a test may have taken than was printed: hundreds
+// that are printed as 0.00s may take a second together.
+const rounding = 5 * time.Millisecond
+
+// printed returns how long tests took without a mutant, by what was printed.
+func (b *baseline) printed(tests []string) (sum time.Duration) {
 	for _, test := range tests {
-		took += b.took[test]
+		sum += b.took[test]
 	}
-	return pattern(tests), took
+	return sum
 }
 
 // attack runs rounds of a layer's tests on m until one fails.
 func (c *campaign) attack(m *mutant, b *baseline, p program, rounds ...round) (r result) {
 	for _, round := range rounds {
-		tests, took := round(c, m, b, p)
+		tests, most := round(c, m, b, p)
 		if tests == "" {
 			continue
 		}
-		if r = c.all(b, p, tests, took); r.how != passed {
+		if r = c.all(b, p, tests, most); r.how != passed {
 			c.killers.add(m, b.layer, r.test)
 			break
 		}
@@ -64,7 +73,7 @@ func (c *campaign) attack(m *mutant, b *baseline, p program, rounds ...round) (r
 	return r
 }
 
-// all runs tests that took so long without a mutant.
-func (c *campaign) all(b *baseline, p program, tests string, took time.Duration) result {
-	return b.run(c.toolchain, p, tests, c.config.patience+5*took, c.config.memory+3*b.peak)
+// all runs tests that take no longer than most without a mutant.
+func (c *campaign) all(b *baseline, p program, tests string, most time.Duration) result {
+	return b.run(c.toolchain, p, tests, c.config.patience+5*most, c.config.memory+3*b.peak)
 }

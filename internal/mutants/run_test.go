@@ -174,6 +174,10 @@ func TestBaselineReadsDurations(t *testing.T) {
 	if got, want := pattern(b.quick), "^TestA$/^y$|^TestB$"; got != want {
 		t.Errorf("quick %s, want %s", got, want)
 	}
+	// TestA/x may have taken 1.004 s, and TestB 4 ms.
+	if _, most := b.those(program{}, "TestA/x", "TestB"); most != 1010*time.Millisecond {
+		t.Errorf("at most %v, want 1.01s", most)
+	}
 }
 
 func TestTailKeepsTheEnd(t *testing.T) {
