@@ -22,7 +22,7 @@ type Mutex struct {
 
 // Safety: the address only names the word to the model.
 func (m *Mutex) step(verb string, blocks bool) {
-	mc.Step(mc.Op{
+	mc.Step(&mc.Op{
 		Verb: verb, Class: mc.Blocking, On: mc.Access{Addr: unsafe.Pointer(m), Mode: mc.Write},
 		Gate: &m.held, Want: 0, Blocks: blocks,
 	})
@@ -67,7 +67,7 @@ type WaitGroup struct {
 
 // Safety: the address only names the word to the model.
 func (w *WaitGroup) step(verb string, mode mc.Mode, blocks bool) {
-	mc.Step(mc.Op{
+	mc.Step(&mc.Op{
 		Verb: verb, Class: mc.Blocking, On: mc.Access{Addr: unsafe.Pointer(w), Mode: mode},
 		Gate: &w.left, Want: 0, Blocks: blocks,
 	})

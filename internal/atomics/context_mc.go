@@ -20,7 +20,7 @@ func (e *Event) WaitContext(ctx context.Context) error {
 	} else if ended {
 		o.Blocks = false
 	}
-	mc.Step(o)
+	mc.Step(&o)
 	if !mc.Modelled() {
 		select {
 		case <-e.s.ch:
@@ -123,7 +123,7 @@ func AfterFunc(ctx context.Context, f func()) (stop func() bool) {
 func (c *modelContext) ModelWord() unsafe.Pointer { return unsafe.Pointer(c) }
 
 func (c *modelContext) step(verb string, mode mc.Mode) {
-	mc.Step(mc.Op{Verb: verb, On: mc.Access{Addr: c.ModelWord(), Mode: mode}, Gate: &c.ended})
+	mc.Step(&mc.Op{Verb: verb, On: mc.Access{Addr: c.ModelWord(), Mode: mode}, Gate: &c.ended})
 }
 
 // add makes d depend on c, and fails if c has ended.
@@ -193,7 +193,7 @@ type afterFunc struct {
 //
 // Safety: the address only names the word to the model.
 func (a *afterFunc) settle(verb string) bool {
-	mc.Step(mc.Op{Verb: verb, On: mc.Access{Addr: unsafe.Pointer(a), Mode: mc.Write}})
+	mc.Step(&mc.Op{Verb: verb, On: mc.Access{Addr: unsafe.Pointer(a), Mode: mc.Write}})
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	over := a.over

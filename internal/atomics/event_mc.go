@@ -33,7 +33,8 @@ func (e *Event) op(verb string, class mc.Class, mode mc.Mode, blocks bool) mc.Op
 }
 
 func (e *Event) step(verb string, class mc.Class, mode mc.Mode, blocks bool) {
-	mc.Step(e.op(verb, class, mode, blocks))
+	o := e.op(verb, class, mode, blocks)
+	mc.Step(&o)
 }
 
 // Fire is a step that writes.

@@ -51,7 +51,7 @@ func (i *integer[V, S, P]) step(verb string, class mc.Class, mode mc.Mode) P {
 
 // step takes a step on one word.
 func step(verb string, class mc.Class, word unsafe.Pointer, mode mc.Mode) {
-	mc.Step(mc.Op{Verb: verb, Class: class, On: mc.Access{Addr: word, Mode: mode}})
+	mc.Step(&mc.Op{Verb: verb, Class: class, On: mc.Access{Addr: word, Mode: mode}})
 }
 
 // swapped settles a compare-and-swap: one that failed only read.

@@ -32,7 +32,7 @@ func Choose(n int) int {
 		m.leave(m.cur)
 	}
 	if t := m.cur; t != nil && !t.started {
-		Step(Op{Verb: "start"}) // what a thread chooses is part of its run
+		Step(&Op{Verb: "start"}) // what a thread chooses is part of its run
 	}
 	m.settle()
 	s := step{thread: -1}

@@ -25,7 +25,7 @@ func (m *M) End() int64 { return m.mark("end", "", Commute) }
 
 //go:norace
 func (m *M) mark(verb, operation string, mode Mode) int64 {
-	Step(Op{Verb: verb, On: Access{unsafe.Pointer(&m.tick), mode}})
+	Step(&Op{Verb: verb, On: Access{unsafe.Pointer(&m.tick), mode}})
 	m.tick++
 	if Recording() {
 		Note("%s", strings.TrimSpace(verb+" "+operation))

@@ -140,7 +140,7 @@ func (m *M) fail(text string) {
 //
 //go:norace
 func (m *M) Advance(d time.Duration) {
-	Step(Op{Verb: "Advance", On: Access{unsafe.Pointer(&m.elapsed), Commute}})
+	Step(&Op{Verb: "Advance", On: Access{unsafe.Pointer(&m.elapsed), Commute}})
 	m.elapsed += int64(d)
 	if Recording() {
 		Note("Advance(%v)", d)
@@ -161,7 +161,7 @@ func Now() time.Time {
 		}
 		return time.Now()
 	}
-	Step(Op{Verb: "Now", Class: Clock, On: Access{unsafe.Pointer(&m.elapsed), Read}})
+	Step(&Op{Verb: "Now", Class: Clock, On: Access{unsafe.Pointer(&m.elapsed), Read}})
 	now := time.Unix(epoch, m.elapsed)
 	if Recording() {
 		Note("Now() = start+%v", time.Duration(m.elapsed))

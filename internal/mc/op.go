@@ -46,6 +46,7 @@ type pending struct {
 	on, also access
 	want     int32
 	blocks   bool
+	sign     uint64 // tells words and modes apart
 }
 
 type access struct {
@@ -64,6 +65,9 @@ func (a access) conflicts(b access) bool {
 //
 //go:norace
 func (p *pending) conflicts(q *pending) bool {
+	if p.also.word|q.also.word == 0 { // mostly
+		return p.on.conflicts(q.on)
+	}
 	return p.on.conflicts(q.on) || p.also.conflicts(q.also) ||
 		p.on.conflicts(q.also) || p.also.conflicts(q.on)
 }
@@ -79,16 +83,14 @@ func (o *Op) enabled() bool { return !o.Blocks || open(o.Gate, o.Want) || open(o
 //go:norace
 func open(gate *int32, want int32) bool { return gate != nil && *gate == want }
 
-// pend returns o as the search sees it.
+// pend sets p to o as the search sees it.
 //
 //go:norace
-func (m *M) pend(o *Op) pending {
-	return pending{
-		on:     access{m.words.number(o.On.Addr), o.On.Mode, o.Gate},
-		also:   access{m.words.number(o.Also.Addr), o.Also.Mode, o.AlsoGate},
-		want:   o.Want,
-		blocks: o.Blocks,
-	}
+func (m *M) pend(o *Op, p *pending) {
+	p.on.word, p.on.mode, p.on.gate = m.words.number(o.On.Addr), o.On.Mode, o.Gate
+	p.also.word, p.also.mode, p.also.gate = m.words.number(o.Also.Addr), o.Also.Mode, o.AlsoGate
+	p.want, p.blocks = o.Want, o.Blocks
+	p.sign = uint64(p.on.word)<<34 ^ uint64(p.on.mode)<<32 ^ uint64(p.also.word)<<2 ^ uint64(p.also.mode)
 }
 
 // words numbers addresses: an open-addressed hash table, because the race

@@ -12,6 +12,7 @@ type step struct {
 	pending
 	thread             int   // -1: the body
 	before, alsoBefore int32 // the values of its words' gates before it
+	last, alsoLast     int32 // the last steps on its words before it, counted from 1; 0: none
 	clock              clock // which steps happen before it, itself included
 }
 
@@ -19,9 +20,11 @@ type step struct {
 // include that thread's last step that happens before.
 type clock [maxThreads]int32
 
+// join makes what happens before d happen before c too.
+//
 //go:norace
-func (c *clock) join(d *clock) {
-	for i := range c {
+func (m *M) join(c, d *clock) {
+	for i := range m.threads { // the others have not taken a step
 		c[i] = max(c[i], d[i])
 	}
 }
@@ -31,8 +34,22 @@ func (c *clock) join(d *clock) {
 //go:norace
 func (c *clock) includes(i, thread int) bool { return c[thread] > int32(i) }
 
-// touched is what happened to a word: the reads, and the rest.
-type touched struct{ reads, others clock }
+// lastOn returns the last step before s on a word of s, counted from 1.
+//
+//go:norace
+func (s *step) lastOn(a access) int32 {
+	if s.on.word == a.word {
+		return s.last
+	}
+	return s.alsoLast
+}
+
+// touched is what happened to a word: the reads, the rest, and the last step of
+// either, counted from 1.
+type touched struct {
+	reads, others clock
+	last          int32
+}
 
 // settle takes the last step into account, whose outcome is known by now: it
 // wakes sleeping threads, advances the clocks, and looks for earlier steps
@@ -58,74 +75,86 @@ func (m *M) settle() {
 	}
 	c := &m.clocks[s.thread]
 	known := *c // before this step
-	m.after(c, s.on)
-	m.after(c, s.also)
+	s.last = m.after(c, s.on)
+	s.alsoLast = m.after(c, s.also)
 	c[s.thread] = int32(k + 1)
-	m.publish(c, s.on)
-	m.publish(c, s.also)
+	m.publish(c, k, s.on)
+	m.publish(c, k, s.also)
 	s.clock = *c
 	if k >= m.fresh && m.cfg.flaw != flawNoRaces {
-		m.races(k, known)
+		m.races(k, &known)
 	}
 }
 
-// after orders a step after those that it conflicts with on one word.
+// after orders a step after those that it conflicts with on one word. It returns
+// the last step on the word, counted from 1.
 //
 //go:norace
-func (m *M) after(c *clock, a access) {
+func (m *M) after(c *clock, a access) int32 {
 	if a.word == 0 {
-		return
+		return 0
 	}
 	for len(m.touched) <= int(a.word) {
 		m.touched = append(m.touched, touched{})
 	}
 	w := &m.touched[a.word]
 	if a.mode != Commute {
-		c.join(&w.others)
+		m.join(c, &w.others)
 	}
 	if a.mode != Read && m.cfg.flaw != flawReads {
-		c.join(&w.reads)
+		m.join(c, &w.reads)
 	}
+	return w.last
 }
 
 //go:norace
-func (m *M) publish(c *clock, a access) {
+func (m *M) publish(c *clock, k int, a access) {
 	if a.word == 0 {
 		return
 	}
 	w := &m.touched[a.word]
+	w.last = int32(k + 1)
 	if a.mode == Read {
-		w.reads.join(c)
+		m.join(&w.reads, c)
 	} else {
-		w.others.join(c)
+		m.join(&w.others, c)
 	}
 }
 
 // races finds the steps that k conflicts with and that happen before it for
-// no other reason, so that k could have come first.
+// no other reason, so that k could have come first: known is what happens before
+// k without them. It goes back from k, and only to steps on k's words.
 //
 // Where k blocks and its gate was shut, it could not have come first; then the
 // race is with what shut the gate, further back.
 //
 //go:norace
-func (m *M) races(k int, known clock) {
+func (m *M) races(k int, known *clock) {
 	s := &m.trace[k]
-	for i := k - 1; i >= 0; i-- {
+	for on, also := s.last, s.alsoLast; on != 0 || also != 0; {
+		at := max(on, also)
+		i := int(at) - 1
 		e := &m.trace[i]
-		if m.cfg.flaw == flawCommute && e.on.mode == s.on.mode {
+		if on == at {
+			on = e.lastOn(s.on)
+		}
+		if also == at {
+			also = e.lastOn(s.also)
+		}
+		if known.includes(i, e.thread) || !e.conflicts(&s.pending) {
 			continue
 		}
-		if e.thread < 0 || !e.conflicts(&s.pending) || known.includes(i, e.thread) {
+		if m.cfg.flaw == flawCommute && e.on.mode == s.on.mode {
 			continue
 		}
 		if !m.couldMove(i, k) {
 			if m.cfg.flaw == flawBlindGate {
-				known.join(&e.clock)
+				m.join(known, &e.clock)
 			}
 			continue
 		}
 		m.reverse(i, k)
-		known.join(&e.clock)
+		m.join(known, &e.clock)
 	}
 }
 

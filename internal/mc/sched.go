@@ -24,15 +24,15 @@ func Modelled() bool { return active != nil }
 // in a body and in Final it returns immediately.
 //
 //go:norace
-func Step(o Op) {
+func Step(o *Op) {
 	if meter != nil {
 		meter.add(o.Class)
 	}
 	if m := active; m != nil {
 		if m.cur != nil {
-			m.step(&o)
+			m.step(o)
 		} else if o.Blocks {
-			m.await(&o)
+			m.await(o)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (m *M) step(o *Op) {
 	raceOff()
 	m.settle()
 	t.verb = o.Verb
-	t.next = m.pend(o)
+	m.pend(o, &t.next)
 	if m.recording {
 		t.at = where()
 	}
@@ -138,20 +138,33 @@ func (m *M) pass(t *thread) {
 //
 //go:norace
 func (m *M) record(t *thread) {
-	s := step{thread: t.id, pending: t.next}
+	if m.cfg.lines != nil && !m.recording {
+		m.trace = m.trace[:0] // nobody asks for more than the last step
+	}
+	s := m.extend()
+	s.thread, s.pending, s.before, s.alsoBefore = t.id, t.next, 0, 0 // settle sets the clock
 	if s.on.gate != nil {
 		s.before = *s.on.gate
 	}
 	if s.also.gate != nil {
 		s.alsoBefore = *s.also.gate
 	}
-	if m.cfg.lines != nil && !m.recording {
-		m.trace = m.trace[:0] // nobody asks for more than the last step
-	}
-	m.trace = append(m.trace, s)
 	if m.recording {
 		m.notes = append(m.notes, note{text: t.verb + "()", at: t.at})
 	}
+}
+
+// extend makes the trace one step longer, and returns that step as it is: to
+// clear it first would take longer than all that is written there.
+//
+//go:norace
+func (m *M) extend() *step {
+	if len(m.trace) < cap(m.trace) {
+		m.trace = m.trace[:len(m.trace)+1]
+	} else {
+		m.trace = append(m.trace, step{})
+	}
+	return &m.trace[len(m.trace)-1]
 }
 
 // choose picks the thread that moves next; nil ends the execution. The caller

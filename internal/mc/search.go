@@ -167,9 +167,7 @@ func (m *M) sign(options uint64, data bool) uint64 {
 		if t.finished {
 			continue
 		}
-		for _, a := range [2]access{t.next.on, t.next.also} {
-			h = (h ^ uint64(a.word)<<8 ^ uint64(a.mode)) * 0x9e3779b97f4a7c15
-		}
+		h = (h ^ t.next.sign) * 0x9e3779b97f4a7c15
 	}
 	return h
 }

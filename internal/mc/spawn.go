@@ -67,7 +67,7 @@ func (m *M) inherit(t, parent *thread) {
 	*c = m.clocks[parent.id]
 	if m.cfg.flaw == flawElder {
 		for i := range m.clocks {
-			c.join(&m.clocks[i])
+			m.join(c, &m.clocks[i])
 		}
 	}
 }

@@ -44,7 +44,7 @@ func (t *Table[K, E]) slot(k K) *slot[K, E] {
 //
 //go:norace
 func (t *Table[K, E]) keys(verb string) []*slot[K, E] {
-	mc.Step(mc.Op{Verb: verb, Also: mc.Access{Addr: unsafe.Pointer(&t.listed), Mode: mc.Read}})
+	mc.Step(&mc.Op{Verb: verb, Also: mc.Access{Addr: unsafe.Pointer(&t.listed), Mode: mc.Read}})
 	mc.Count(mc.TableRead)
 	defer t.lock()()
 	return t.listed[:len(t.listed):len(t.listed)]
@@ -63,7 +63,7 @@ func (t *Table[K, E]) count() int {
 //
 // Safety: the address only names the word to the model.
 func (s *slot[K, E]) load(verb string) *E {
-	mc.Step(mc.Op{Verb: verb, On: mc.Access{Addr: unsafe.Pointer(s), Mode: mc.Read}, Gate: &s.held})
+	mc.Step(&mc.Op{Verb: verb, On: mc.Access{Addr: unsafe.Pointer(s), Mode: mc.Read}, Gate: &s.held})
 	e := s.val.Load()
 	if mc.Recording() {
 		mc.Note("%s(%v) = %s", verb, s.key, label(e))
@@ -75,7 +75,7 @@ func (s *slot[K, E]) load(verb string) *E {
 //
 // Safety: the addresses only name words to the model.
 func (s *slot[K, E]) step(t *Table[K, E], verb string, blocks bool) {
-	mc.Step(mc.Op{
+	mc.Step(&mc.Op{
 		Verb: verb,
 		On:   mc.Access{Addr: unsafe.Pointer(s), Mode: mc.Write},
 		Also: mc.Access{Addr: unsafe.Pointer(&t.listed), Mode: mc.Write},
