@@ -21,6 +21,10 @@ PUBLIC := ./atomicbreaker ./cowchangeset ./oncecache ./shardedregistry
 # Of the journal, whose tests are mostly of files and one goroutine, only some do.
 RACE := ./atomicbreaker/... ./cowchangeset ./oncecache/... ./shardedregistry/... ./internal/atomics/... ./internal/table/... ./fuzz/...
 
+# Tests of one goroutine, with which nothing races, that take long, and those that
+# measure what the race detector changes.
+ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucketsGoOn|Census(OfFewKeys)?$$|ErasAreDropped$$|KeepTheirPromises|AcrossLargeGaps|DeleteCreateGet|Postings(Shape)?$$|SimilarKeys|LinesAreAMap|FollowTheirSize
+
 # Those with stress tests.
 STRESSED := $(PUBLIC) ./atomicbreaker/breakerhttp ./cowchangeset/journal ./internal/table
 
@@ -64,7 +68,7 @@ vet: ## go vet, a build for 32-bit, and go mod verify
 	$(GO) mod tidy -diff
 	$(BIG_HEAP) $(GO) vet ./...
 	$(BIG_HEAP) $(GO) vet -tags modelcheck $(MODEL)
-	$(BIG_HEAP) GOARCH=386 $(GO) build $(PUBLIC) ./cowchangeset/journal
+	$(BIG_HEAP) GOARCH=386 $(GO) build -gcflags=all=-l $(PUBLIC) ./cowchangeset/journal
 
 .PHONY: vet-platforms
 vet-platforms: ## go vet for other processors, tests too (a minute or two)
@@ -79,7 +83,7 @@ unit: ## unit tests, examples, fuzz seeds, gates
 .PHONY: race
 race: ## the same under the race detector at 4 threads, and shorter (see stress)
 	@echo '== race detector'
-	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -short -cpu 4 -skip 'Memory|Alloc' $(RACE)
+	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -short -cpu 4 -skip '$(ALONE)' $(RACE)
 	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -run 'Group|Context|Close|Misuse|Tracker' ./cowchangeset/journal
 
 .PHONY: modelcheck

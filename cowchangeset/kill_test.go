@@ -78,7 +78,11 @@ func child(path string) {
 func TestKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	acknowledged := map[string]cowchangeset.Receipt{}
-	for round := range 20 {
+	rounds := 20
+	if testing.Short() {
+		rounds = 5
+	}
+	for round := range rounds {
 		for _, line := range kill.After(t, rand.IntN(150), nil, childFile+"="+path) {
 			var r cowchangeset.Receipt
 			var e string

@@ -2,6 +2,7 @@ package repotest
 
 import (
 	"go/ast"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -50,7 +51,38 @@ func TestMakefileSetsWhatItUses(t *testing.T) {
 func TestMakefileStressesAll(t *testing.T) {
 	_, values := variables(t)
 	list := use.ReplaceAllStringFunc(values["STRESSED"], func(v string) string { return values[v[2:len(v)-1]] })
-	want := 0
+	stress := 0
+	for pkg, names := range testsByPackage(t) {
+		for _, test := range names {
+			if !strings.Contains(test, "Stress") {
+				continue
+			}
+			if stress++; !slices.Contains(strings.Fields(list), "./"+pkg) {
+				t.Errorf("STRESSED lacks ./%s, which has %s", pkg, test)
+			}
+		}
+	}
+	if stress < 40 {
+		t.Errorf("the test sees %d stress tests", stress)
+	}
+}
+
+// What make race leaves out is there.
+func TestMakefileNamesTests(t *testing.T) {
+	_, values := variables(t)
+	all := slices.Concat(slices.Collect(maps.Values(testsByPackage(t)))...)
+	for pattern := range strings.SplitSeq(values["ALONE"], "|") {
+		name := regexp.MustCompile(strings.ReplaceAll(pattern, "$$", "$"))
+		if !slices.ContainsFunc(all, name.MatchString) {
+			t.Errorf("ALONE: no test is called %s", pattern)
+		}
+	}
+}
+
+// testsByPackage returns the tests of the packages that share memory.
+func testsByPackage(t *testing.T) map[string][]string {
+	t.Helper()
+	names := map[string][]string{}
 	for _, pkg := range append([]string{"internal/table", "internal/atomics", "fuzz"}, importable...) {
 		sources, err := parseDir(pkg, true)
 		if err != nil {
@@ -58,17 +90,11 @@ func TestMakefileStressesAll(t *testing.T) {
 		}
 		for _, s := range sources {
 			for _, d := range s.file.Decls {
-				if f, ok := d.(*ast.FuncDecl); !ok || !strings.Contains(f.Name.Name, "Stress") || !strings.HasPrefix(f.Name.Name, "Test") {
-					continue
-				}
-				want++
-				if !slices.Contains(strings.Fields(list), "./"+pkg) {
-					t.Errorf("%s has a stress test, and STRESSED lacks ./%s", s.name, pkg)
+				if f, ok := d.(*ast.FuncDecl); ok && strings.HasPrefix(f.Name.Name, "Test") {
+					names[pkg] = append(names[pkg], f.Name.Name)
 				}
 			}
 		}
 	}
-	if want < 40 {
-		t.Errorf("the test sees %d stress tests", want)
-	}
+	return names
 }
