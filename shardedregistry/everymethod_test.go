@@ -1,6 +1,7 @@
 package shardedregistry_test
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -26,18 +27,29 @@ type keyed[K comparable] interface {
 }
 
 // everyMethod calls every method that takes a key, first those that need it
-// present.
+// present. It panics if one returns anything else beside an error.
 func everyMethod[K comparable](r keyed[K], k K) (errs map[string]error, found map[string]bool) {
 	errs, found = map[string]error{}, map[string]bool{}
+	returned := func(name string, err error, nothing bool) {
+		if errs[name] = err; err != nil && !nothing {
+			panic(fmt.Sprintf("%s returned something beside the error: %v", name, err))
+		}
+	}
+	var none shardedregistry.Entry[K, int]
 	_, found["Get"] = r.Get(k)
 	_, found["Lookup"] = r.Lookup(k)
 	e, err := r.Update(k, func(v int) (int, error) { return v, nil })
-	errs["Update"] = err
-	_, errs["UpdateIf"] = r.UpdateIf(k, e.Version, 1)
-	_, errs["Create"] = r.Create(k, 1)
-	_, _, errs["GetOrCreate"] = r.GetOrCreate(k, answer(1, nil))
-	_, errs["Put"] = r.Put(k, 1)
-	e, errs["Upsert"] = r.Upsert(k, func(int, bool) (int, error) { return 1, nil })
+	returned("Update", err, e == none)
+	version, err := r.UpdateIf(k, e.Version, 1)
+	returned("UpdateIf", err, version == 0)
+	version, err = r.Create(k, 1)
+	returned("Create", err, version == 0)
+	v, created, err := r.GetOrCreate(k, answer(1, nil))
+	returned("GetOrCreate", err, v == 0 && !created)
+	version, err = r.Put(k, 1)
+	returned("Put", err, version == 0)
+	e, err = r.Upsert(k, func(int, bool) (int, error) { return 1, nil })
+	returned("Upsert", err, e == none)
 	errs["DeleteIf"] = r.DeleteIf(k, e.Version)
 	_, found["Delete"] = r.Delete(k)
 	return errs, found

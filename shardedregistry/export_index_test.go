@@ -46,6 +46,13 @@ func (s Postings) Map() map[uint64]int {
 
 func (s Postings) Len() int { return s.p.len() }
 
+// First returns how often a loop that ends after n postings gets one, and whether
+// it is told that it has seen all.
+func (s Postings) First(n int) (seen int, whole bool) {
+	whole = s.p.all(func(posting[uint64]) bool { seen++; return seen < n })
+	return seen, whole
+}
+
 // Nodes returns the number of branches and leaves.
 func (s Postings) Nodes() (branches, leaves int) { return nodes(s.p) }
 

@@ -13,15 +13,27 @@ import (
 // storing is every way to store a value for the key "k", present or not.
 func storing(r *tasks, present bool, v task) map[string]func() error {
 	e, _ := r.Lookup("k")
+	rejected := func(nothing bool, err error) error {
+		if err != nil && !nothing {
+			return fmt.Errorf("something beside the error %v", err)
+		}
+		return err
+	}
 	all := map[string]func() error{
-		"Put":    func() error { _, err := r.Put("k", v); return err },
-		"Upsert": func() error { _, err := r.Upsert("k", func(task, bool) (task, error) { return v, nil }); return err },
+		"Put": func() error { version, err := r.Put("k", v); return rejected(version == 0, err) },
+		"Upsert": func() error {
+			e, err := r.Upsert("k", func(task, bool) (task, error) { return v, nil })
+			return rejected(e.Version == 0, err)
+		},
 	}
 	if present {
-		all["Update"] = func() error { _, err := r.Update("k", func(task) (task, error) { return v, nil }); return err }
-		all["UpdateIf"] = func() error { _, err := r.UpdateIf("k", e.Version, v); return err }
+		all["Update"] = func() error {
+			e, err := r.Update("k", func(task) (task, error) { return v, nil })
+			return rejected(e.Version == 0, err)
+		}
+		all["UpdateIf"] = func() error { version, err := r.UpdateIf("k", e.Version, v); return rejected(version == 0, err) }
 	} else {
-		all["Create"] = func() error { _, err := r.Create("k", v); return err }
+		all["Create"] = func() error { version, err := r.Create("k", v); return rejected(version == 0, err) }
 		all["GetOrCreate"] = func() error {
 			_, created, err := r.GetOrCreate("k", func() (task, error) { return v, nil })
 			if created != (err == nil) {

@@ -109,6 +109,20 @@ func TestPostingsShape(t *testing.T) {
 	want(0, 0)
 }
 
+// A loop over postings gets none when it has ended, however deep it was.
+func TestPostingsLoopEnds(t *testing.T) {
+	var s shardedregistry.Postings
+	for i := range uint64(300) {
+		s = s.Plus(i << 52) // alike in the first 52 bits
+	}
+	for n := range s.Len() + 2 {
+		want := min(max(n, 1), s.Len())
+		if seen, whole := s.First(n); seen != want || whole != (n > s.Len()) {
+			t.Errorf("a loop that ends after %d of %d keys got %d, and whole is %v", n, s.Len(), seen, whole)
+		}
+	}
+}
+
 // Keys that cannot be told apart by their hashes are kept all the same.
 func TestPostingsWithOneHash(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[int, int]{

@@ -86,8 +86,10 @@ func TestUpdateIf(t *testing.T) {
 	if err != nil || next != version+1 {
 		t.Fatalf("UpdateIf = %d, %v; want %d, nil", next, err, version+1)
 	}
-	_, err = r.UpdateIf("a", version, 3)
-	wantConflict(t, err, version+1, version)
+	none, err := r.UpdateIf("a", version, 3)
+	if wantConflict(t, err, version+1, version); none != 0 {
+		t.Errorf("UpdateIf returned version %d beside a conflict", none)
+	}
 	wantConflict(t, r.DeleteIf("a", version), version+1, version)
 	wantValue(t, &r, "a", 2)
 	if err := r.DeleteIf("a", next); err != nil {
