@@ -3,10 +3,10 @@ package locked_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 
@@ -199,35 +199,32 @@ func TestCachesRefresh(t *testing.T) {
 			assert.Equal(t, 5, v, "what was set is not undone")
 			assert.Panics(t, func() { _, _ = c.refresh("k", func() (int, error) { panic("disk full") }) })
 
-			// Callers share a call. Those who come when it has ended make another.
-			var calls, returned atomic.Int32
-			begun, goOn := make(chan struct{}), make(chan struct{})
-			create := func() (int, error) {
-				if calls.Add(1) == 1 {
-					close(begun)
+			// Callers share a call, or those who come later the next one.
+			synctest.Test(t, func(t *testing.T) {
+				var calls, returned atomic.Int32
+				goOn := make(chan struct{})
+				ask := func() {
+					v, err := c.refresh("k", func() (int, error) {
+						calls.Add(1)
+						<-goOn
+						return 7, nil
+					})
+					assert.NoError(t, err)
+					assert.Equal(t, 7, v)
+					returned.Add(1)
 				}
-				<-goOn
-				return 7, nil
-			}
-			var done sync.WaitGroup
-			ask := func() {
-				v, err := c.refresh("k", create)
-				assert.NoError(t, err)
-				assert.Equal(t, 7, v)
-				returned.Add(1)
-			}
-			done.Go(ask)
-			<-begun
-			for range 3 {
-				done.Go(ask)
-			}
-			for range 1000 {
-				runtime.Gosched()
-			}
-			assert.Zero(t, returned.Load())
-			close(goOn)
-			done.Wait()
-			assert.LessOrEqual(t, calls.Load(), int32(2), "they do not share a call")
+				go ask()
+				synctest.Wait()
+				for range 3 {
+					go ask()
+				}
+				synctest.Wait() // all of them wait for a call
+				assert.Zero(t, returned.Load())
+				close(goOn)
+				synctest.Wait()
+				assert.LessOrEqual(t, calls.Load(), int32(2), "they do not share a call")
+				assert.EqualValues(t, 4, returned.Load())
+			})
 			v, _ = c.Get("k")
 			assert.Equal(t, 7, v)
 		})
