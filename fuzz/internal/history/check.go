@@ -18,12 +18,13 @@ const (
 
 const (
 	defaultTime = 300 * time.Millisecond
+	shortTime   = 100 * time.Millisecond
 	leastTrials = 40 // however slow the machine is, so that Coverage means something
 
 	// patience is how many times as long to go on for what has not happened
 	// yet: which events there are depends on when goroutines run, and the rare
 	// ones are not in the trials of every moment.
-	patience = 20
+	patience = 60
 
 	// decides is how long porcupine may think about one key. It takes
 	// less than a millisecond for nearly all histories, but the problem is
@@ -74,6 +75,9 @@ func Check[S comparable](t *testing.T, fresh func(*rand.Rand) Trial[S], kinds ..
 func settings(t *testing.T) (budget time.Duration, next func() uint64) {
 	t.Helper()
 	budget, next = defaultTime, rand.Uint64
+	if testing.Short() {
+		budget = shortTime
+	}
 	if s := os.Getenv(timeVariable); s != "" {
 		d, err := time.ParseDuration(s)
 		if err != nil {
