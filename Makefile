@@ -17,9 +17,10 @@ PKG         ?=
 PUBLIC := ./atomicbreaker ./cowchangeset ./oncecache ./shardedregistry
 
 # The packages whose tests race: all but the benchmarks and the gates, which
-# build and disassemble rather than share memory.
+# build and disassemble rather than share memory. Histories race in make stress,
+# and otherwise go as fast as they can.
 # Of the journal, whose tests are mostly of files and one goroutine, only some do.
-RACE := ./atomicbreaker/... ./cowchangeset ./oncecache/... ./shardedregistry/... ./internal/atomics/... ./internal/table/... ./fuzz/...
+RACE := ./atomicbreaker/... ./cowchangeset ./oncecache/... ./shardedregistry/... ./internal/atomics/... ./internal/table/... ./fuzz/internal/...
 
 # Tests of one goroutine, with which nothing races, that take long, and those that
 # measure what the race detector changes.
