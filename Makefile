@@ -17,10 +17,9 @@ PKG         ?=
 PUBLIC := ./atomicbreaker ./cowchangeset ./oncecache ./shardedregistry
 
 # The packages whose tests race: all but the benchmarks and the gates, which
-# build and disassemble rather than share memory. Histories race in make stress,
-# and otherwise go as fast as they can.
+# build and disassemble rather than share memory.
 # Of the journal, whose tests are mostly of files and one goroutine, only some do.
-RACE := ./atomicbreaker/... ./cowchangeset ./oncecache/... ./shardedregistry/... ./internal/atomics/... ./internal/table/... ./fuzz/internal/...
+RACE := ./atomicbreaker/... ./cowchangeset ./oncecache/... ./shardedregistry/... ./internal/atomics/... ./internal/table/... ./fuzz/...
 
 # Tests of one goroutine, with which nothing races, that take long, and those that
 # measure what the race detector changes.
@@ -51,7 +50,7 @@ help: ## list the targets
 
 # Two at a time, so that no processor waits for the last test of one kind, and
 # half of the processors for each: twice as many processes as processors take a
-# third longer. make prints what each has printed when it is over, if it can.
+# quarter longer. make prints what each has printed when it is over, if it can.
 TOGETHER := --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--output-sync)
 HALF := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n > 3 ? n / 2 : 1)))
 

@@ -142,7 +142,7 @@ func (m *M) record(t *thread) {
 		m.trace = m.trace[:0] // nobody asks for more than the last step
 	}
 	s := m.extend()
-	s.thread, s.pending, s.before, s.alsoBefore = t.id, t.next, 0, 0 // settle sets the clock
+	s.thread, s.pending, s.before, s.alsoBefore = t.id, t.next, 0, 0 // settle sets the rest
 	if s.on.gate != nil {
 		s.before = *s.on.gate
 	}

@@ -13,7 +13,7 @@ import (
 
 var (
 	assignment = regexp.MustCompile(`(?m)^(\w+) +[:?]?= *(.*)$`)
-	use        = regexp.MustCompile(`\$\(([A-Z_]+)\)`)
+	use        = regexp.MustCompile(`\$\(([A-Z_]+)(?::[^)]*)?\)`)
 )
 
 // given lists the variables that make itself sets.
@@ -50,7 +50,7 @@ func TestMakefileSetsWhatItUses(t *testing.T) {
 // make stress runs every package that has stress tests of its own.
 func TestMakefileStressesAll(t *testing.T) {
 	_, values := variables(t)
-	list := use.ReplaceAllStringFunc(values["STRESSED"], func(v string) string { return values[v[2:len(v)-1]] })
+	list := use.ReplaceAllStringFunc(values["STRESSED"], func(v string) string { return values[use.FindStringSubmatch(v)[1]] })
 	stress := 0
 	for pkg, names := range testsByPackage(t) {
 		for _, test := range names {
