@@ -1,3 +1,5 @@
+//go:build !modelcheck
+
 package atomicbreaker
 
 import (
@@ -8,20 +10,6 @@ import (
 	"testing"
 	"time"
 )
-
-// deafTo returns a breaker in the n-th generation of which nobody was told yet.
-func deafTo(n uint64, listener func(Event)) *Breaker {
-	b := MustNew(Config{OnStateChange: listener})
-	b.core.word.Store(uint64(generation(n)) << genShift)
-	return b
-}
-
-// publish is what a caller does who has begun a generation, as late as it may
-// be.
-func publish(b *Breaker, gen uint32) {
-	s := b.core.set.Load()
-	s.publish(&notice{core: &b.core, gen: gen, event: s.event(0, change{why: ReasonReset, at: s.epoch})}).deliver()
-}
 
 // A caller who has changed the breaker and stops before it says so holds up
 // what came later, and no more: when it goes on, the listener is told of all.

@@ -1,3 +1,5 @@
+//go:build !modelcheck
+
 package cowchangeset_test
 
 import (

@@ -1,3 +1,5 @@
+//go:build !modelcheck
+
 package oncecache_test
 
 import (

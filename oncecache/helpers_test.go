@@ -12,6 +12,8 @@ import (
 	"github.com/latchfree/latchfree/oncecache"
 )
 
+const memory = "sqlite://:memory:"
+
 var errRefused = errors.New("connection refused")
 
 // result is how a call of GetOrCreate ended.

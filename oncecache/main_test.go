@@ -9,5 +9,3 @@ import (
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
-
-const modeled = false

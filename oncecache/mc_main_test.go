@@ -9,6 +9,3 @@ import (
 )
 
 func TestMain(m *testing.M) { mc.Main(m) }
-
-// modeled: shared words are the model checker's here, and stress is not for them.
-const modeled = true

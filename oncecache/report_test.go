@@ -1,3 +1,5 @@
+//go:build !modelcheck
+
 package oncecache_test
 
 import (
@@ -43,8 +45,6 @@ func (n *naiveEngines) get(url string, missed func()) *engine {
 	n.store(url, e)
 	return e
 }
-
-const memory = "sqlite://:memory:"
 
 func TestReport_NaiveMakesTwoEngines(t *testing.T) {
 	naive := naiveEngines{byURL: map[string]*engine{}}

@@ -1,3 +1,5 @@
+//go:build !modelcheck
+
 package oncecache_test
 
 import (
@@ -28,7 +30,7 @@ const (
 )
 
 func stressRounds() int {
-	if testing.Short() || modeled {
+	if testing.Short() {
 		return 2000
 	}
 	return 25_000

@@ -1,3 +1,5 @@
+//go:build !modelcheck
+
 package shardedregistry_test
 
 import (

@@ -1,3 +1,5 @@
+//go:build !modelcheck
+
 package shardedregistry_test
 
 import (
@@ -8,17 +10,6 @@ import (
 
 	"github.com/latchfree/latchfree/shardedregistry"
 )
-
-var errBlank = errors.New("a name must not be blank")
-
-// normalize trims and lowers a name, and rejects a blank one.
-func normalize(name string) (string, error) {
-	name = strings.ToLower(strings.TrimSpace(name))
-	if name == "" {
-		return "", errBlank
-	}
-	return name, nil
-}
 
 // wantInvalid fails the test unless every method treats k as no key.
 func wantInvalid[K comparable](t *testing.T, r *shardedregistry.Registry[K, int], k K) {

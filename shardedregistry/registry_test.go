@@ -1,3 +1,5 @@
+//go:build !modelcheck
+
 package shardedregistry_test
 
 import (
@@ -10,8 +12,6 @@ import (
 
 	"github.com/latchfree/latchfree/shardedregistry"
 )
-
-var errTest = errors.New("an error of the caller")
 
 func TestCreateNeverOverwrites(t *testing.T) {
 	var r shardedregistry.Registry[string, int]

@@ -1,3 +1,5 @@
+//go:build !modelcheck
+
 package shardedregistry_test
 
 import (
@@ -9,8 +11,6 @@ import (
 
 	"github.com/latchfree/latchfree/shardedregistry"
 )
-
-type scoped = shardedregistry.Scoped[string]
 
 func TestView(t *testing.T) {
 	var r shardedregistry.Registry[scoped, int]

@@ -56,6 +56,42 @@ func TestPackageTestsImportNothingForeign(t *testing.T) {
 	}
 }
 
+// A test is either one that explores or one that does not, and is built only
+// where it has a point: what the model's build instantiates takes as long to
+// compile as its tests to run.
+func TestTestsExploreOrDoNot(t *testing.T) {
+	tests := regexp.MustCompile(`^(Test|Example|Fuzz|Benchmark)`)
+	for _, pkg := range public {
+		sources, err := parseDir(pkg, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range sources {
+			want := "!modelcheck"
+			if strings.HasPrefix(filepath.Base(s.name), "mc_") {
+				want = "modelcheck"
+			}
+			for _, d := range s.file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && tests.MatchString(f.Name.Name) && !built(s, want) {
+					t.Errorf("%s has %s, and no //go:build %s", s.name, f.Name.Name, want)
+				}
+			}
+		}
+	}
+}
+
+// built reports whether a file is built under a constraint.
+func built(s source, want string) bool {
+	for _, group := range s.file.Comments {
+		for _, c := range group.List {
+			if c.Text == "//go:build "+want {
+				return c.End() < s.file.Package
+			}
+		}
+	}
+	return false
+}
+
 var packageState = regexp.MustCompile(`(?m)^//go:linkname`)
 
 // No init functions, no linkname, no package-level variables but error

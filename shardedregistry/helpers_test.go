@@ -1,7 +1,9 @@
 package shardedregistry_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -9,8 +11,29 @@ import (
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
+type scoped = shardedregistry.Scoped[string]
+
+var (
+	errTest  = errors.New("an error of the caller")
+	errBlank = errors.New("a name must not be blank")
+)
+
 // key returns the i-th key of a test.
 func key(i int) string { return fmt.Sprintf("action-%05d", i) }
+
+// normalize trims and lowers a name, and rejects a blank one.
+func normalize(name string) (string, error) {
+	name = strings.ToLower(strings.TrimSpace(name))
+	if name == "" {
+		return "", errBlank
+	}
+	return name, nil
+}
+
+// answer returns a function for GetOrCreate that always says the same.
+func answer(v int, err error) func() (int, error) {
+	return func() (int, error) { return v, err }
+}
 
 // mustPut stores value for k and returns the version.
 func mustPut[K comparable, V any](t testing.TB, r *shardedregistry.Registry[K, V], k K, value V) shardedregistry.Version {

@@ -1,0 +1,29 @@
+package atomicbreaker
+
+import "testing"
+
+// kill makes a key's cell a tombstone, as retire does, and leaves the rest to
+// others, as a goroutine does that is stopped there.
+func kill(t testing.TB, g *Group[string], k string) *cell[string] {
+	t.Helper()
+	c := g.current().cells.Load(k)
+	w := word(c.word.Load())
+	if !w.pristine() || !c.word.CompareAndSwap(uint64(w), uint64(w.bury())) {
+		t.Fatalf("cell %#x cannot be killed", uint64(w))
+	}
+	return c
+}
+
+// deafTo returns a breaker in the n-th generation of which nobody was told yet.
+func deafTo(n uint64, listener func(Event)) *Breaker {
+	b := MustNew(Config{OnStateChange: listener})
+	b.core.word.Store(uint64(generation(n)) << genShift)
+	return b
+}
+
+// publish is what a caller does who has begun a generation, as late as it may
+// be.
+func publish(b *Breaker, gen uint32) {
+	s := b.core.set.Load()
+	s.publish(&notice{core: &b.core, gen: gen, event: s.event(0, change{why: ReasonReset, at: s.epoch})}).deliver()
+}
