@@ -3,13 +3,14 @@
 package cowchangeset_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/mc"
 )
 
-// Costs of what is rare: the end of a chunk, and a cut that meets a writer who
-// stalls.
+// Costs of what is rare: the end of a chunk, an entry that somebody waits for,
+// and a cut that meets a writer who stalls.
 func TestCostsOfRareEvents(t *testing.T) {
 	full := func() *changeset {
 		_, c := started()
@@ -25,6 +26,17 @@ func TestCostsOfRareEvents(t *testing.T) {
 		}
 		return c
 	}
+	// Whoever waited for an entry has left, and the event is still there.
+	watched := func() *changeset {
+		_, c := started()
+		ctx, cancel := context.WithCancel(t.Context())
+		for seq := range c.Tail(ctx, 0) {
+			if seq+1 == c.Reserved() {
+				cancel()
+			}
+		}
+		return c
+	}
 	var c *changeset
 	for _, tt := range []struct {
 		name string
@@ -35,6 +47,9 @@ func TestCostsOfRareEvents(t *testing.T) {
 		// It follows the link to the next chunk, and moves the tail there, so
 		// that the next one need not.
 		{"Record in a new chunk", full(), func() { c.Record(1) }, mc.Cost{Loads: 5, RMWs: 3}},
+		{"Record after that", nil, func() { c.Record(2) }, mc.Cost{Loads: 3, RMWs: 2}},
+		// It takes the event away, so that the next one need not fire it again.
+		{"Record that wakes", watched(), func() { c.Record(1) }, mc.Cost{Loads: 4, RMWs: 3, Blocking: 1}},
 		{"Record after that", nil, func() { c.Record(2) }, mc.Cost{Loads: 3, RMWs: 2}},
 		// It looks as often as a patient one does, and then kills the slot.
 		{"Len", stalled(4), func() { c.Len() }, mc.Cost{Loads: 2 + 1 + 64 + 4, RMWs: 2}},
