@@ -30,6 +30,7 @@ func TestCostsOfRareEvents(t *testing.T) {
 	watched := func() *changeset {
 		_, c := started()
 		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
 		for seq := range c.Tail(ctx, 0) {
 			if seq+1 == c.Reserved() {
 				cancel()
