@@ -83,6 +83,9 @@ func (b *Breaker) allowSlow() (Permit, error) {
 // Allow. The error is classified by Config.Classify. If fn panics or calls
 // runtime.Goexit, the call has failed, and the panic goes on with its stack.
 //
+// Without Config.Classify, an error of fn is Ignored once ctx was cancelled,
+// whatever error that is.
+//
 // Do does not call fn if ctx is already done, and returns the cause. It panics
 // if ctx or fn is nil.
 //

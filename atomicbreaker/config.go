@@ -66,8 +66,12 @@ type Config struct {
 	// Success. It must not be slow. An Outcome that is none of the three counts
 	// as Failure. If it panics, so does its caller, and the call has failed.
 	//
-	// A nil Classify takes errors that match context.Canceled for Ignored and
-	// all others for Failure.
+	// A nil Classify takes errors that match context.Canceled or ErrRejected,
+	// which is what an inner breaker says, for Ignored and all others for
+	// Failure. Where it knows the context of the call, in Do and
+	// ExecuteContext, it takes every error for Ignored once the caller has
+	// cancelled that, as such an error may be whatever cause the caller gave.
+	// A deadline that has passed is no cancellation.
 	Classify func(error) Outcome
 
 	// DetailedErrors makes rejections an *OpenError, which says when to try
@@ -289,9 +293,9 @@ func (s *settings) publish(n *notice) (owed *feed) {
 	return s.feed.push(n)
 }
 
-// outcome classifies the error of a call. It runs user code. A nil s means
-// the defaults.
-func (s *settings) outcome(err error) Outcome {
+// outcome classifies the error of a call, which ctx was for unless it is nil.
+// It runs user code. A nil s means the defaults.
+func (s *settings) outcome(ctx context.Context, err error) Outcome {
 	switch {
 	case err == nil:
 		return Success
@@ -300,7 +304,8 @@ func (s *settings) outcome(err error) Outcome {
 			return o
 		}
 		return Failure
-	case errors.Is(err, context.Canceled):
+	case ctx != nil && ctx.Err() == context.Canceled,
+		errors.Is(err, context.Canceled), errors.Is(err, ErrRejected):
 		return Ignored
 	default:
 		return Failure

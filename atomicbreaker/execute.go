@@ -24,8 +24,9 @@ func Execute[T any](b *Breaker, fn func() (T, error)) (result T, err error) {
 	return result, err
 }
 
-// ExecuteContext is like Execute with a context for fn. It does not call fn if
-// ctx is already done, and returns the cause. It panics if ctx or fn is nil.
+// ExecuteContext is like Execute with a context for fn, which it treats like Do.
+// It does not call fn if ctx is already done, and returns the cause. It panics
+// if ctx or fn is nil.
 //
 // ExecuteContext is lock-free outside fn. It takes effect as Allow and
 // Permit.Done do.
@@ -41,7 +42,7 @@ func ExecuteContext[T any](ctx context.Context, b *Breaker, fn func(context.Cont
 	defer p.failUnless(&returned)
 	result, err = fn(ctx)
 	returned = true
-	p.Done(err)
+	p.done(ctx, err)
 	return result, err
 }
 
@@ -66,7 +67,7 @@ func (p Permit) run(ctx context.Context, fn func(context.Context) error) error {
 	defer p.failUnless(&returned)
 	err := fn(ctx)
 	returned = true
-	p.Done(err)
+	p.done(ctx, err)
 	return err
 }
 

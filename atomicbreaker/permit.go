@@ -1,6 +1,7 @@
 package atomicbreaker
 
 import (
+	"context"
 	"time"
 	"unsafe"
 )
@@ -33,7 +34,10 @@ const inCell = 1 << 32
 // Done is lock-free, and in a Group blocking on a bucket's mutex when the key
 // enters or leaves the table, or a listener is told. It takes effect by one CAS, or when the state is
 // read if it changes nothing.
-func (p Permit) Done(err error) Verdict {
+func (p Permit) Done(err error) Verdict { return p.done(nil, err) }
+
+// done is Done for a call whose context is known, or nil.
+func (p Permit) done(ctx context.Context, err error) Verdict {
 	if err == nil {
 		return p.Success()
 	}
@@ -46,7 +50,7 @@ func (p Permit) Done(err error) Verdict {
 			p.settle(Failure, s)
 		}
 	}()
-	o := s.outcome(err)
+	o := s.outcome(ctx, err)
 	classified = true
 	return p.settle(o, s)
 }

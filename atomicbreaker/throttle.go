@@ -2,6 +2,7 @@ package atomicbreaker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -274,7 +275,7 @@ func (t *Throttle) settings() *throttling {
 // accepts classifies the error of a call. It runs user code.
 func (s *throttling) accepts(err error) bool {
 	if s.classify == nil {
-		return (*settings)(nil).outcome(err) != Failure
+		return err == nil || errors.Is(err, context.Canceled)
 	}
 	o := s.classify(err)
 	return o == Success || o == Ignored

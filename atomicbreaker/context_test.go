@@ -1,0 +1,160 @@
+package atomicbreaker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ab "github.com/latchfree/latchfree/atomicbreaker"
+)
+
+// callers are the ways to make a call with a context, on breakers that open at
+// the first failure.
+func callers(c ab.Config) map[string]struct {
+	call  func(context.Context, func(context.Context) error) error
+	state func() ab.State
+} {
+	type caller = struct {
+		call  func(context.Context, func(context.Context) error) error
+		state func() ab.State
+	}
+	c.Trip = ab.Consecutive(1)
+	do, execute, group := ab.MustNew(c), ab.MustNew(c), ab.MustNewGroup(ab.GroupConfig[string]{Default: c})
+	return map[string]caller{
+		"Do": {do.Do, do.State},
+		"ExecuteContext": {func(ctx context.Context, fn func(context.Context) error) error {
+			_, err := ab.ExecuteContext(ctx, execute, func(ctx context.Context) (int, error) { return 0, fn(ctx) })
+			return err
+		}, execute.State},
+		"Group.Do": {func(ctx context.Context, fn func(context.Context) error) error { return group.Do(ctx, "k", fn) },
+			func() ab.State { return group.State("k") }},
+	}
+}
+
+// What a caller has cancelled says nothing, whatever error its cause has made of
+// that: errgroup gives the error of a sibling, which net/http returns.
+func TestCancelledCallersAreIgnored(t *testing.T) {
+	for name, c := range callers(ab.Config{}) {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			err := c.call(ctx, func(ctx context.Context) error {
+				cancel(errBoom)
+				return fmt.Errorf("get: %w", context.Cause(ctx))
+			})
+			if !errors.Is(err, errBoom) {
+				t.Errorf("error %v, want the function's", err)
+			}
+			wantState(t, c.state(), ab.Closed)
+		})
+	}
+}
+
+// A deadline is none of the caller's whims, and neither is a context that ends
+// only within the function.
+func TestDeadlinesAreFailures(t *testing.T) {
+	for name, of := range map[string]func(context.Context) (context.Context, error){
+		"deadline": func(ctx context.Context) (context.Context, error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			context.AfterFunc(ctx, cancel)
+			return ctx, context.DeadlineExceeded
+		},
+		"deadline with a cause": func(ctx context.Context) (context.Context, error) {
+			ctx, cancel := context.WithTimeoutCause(ctx, time.Second, errBoom)
+			context.AfterFunc(ctx, cancel)
+			return ctx, errBoom
+		},
+		"inner": func(ctx context.Context) (context.Context, error) { return ctx, errBoom },
+	} {
+		for way, c := range callers(ab.Config{}) {
+			t.Run(name+"/"+way, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ctx, want := of(t.Context())
+					c.call(ctx, func(ctx context.Context) error {
+						inner, cancel := context.WithCancel(ctx)
+						cancel()
+						<-inner.Done()
+						time.Sleep(time.Second)
+						return want
+					})
+					wantState(t, c.state(), ab.Open)
+				})
+			})
+		}
+	}
+}
+
+// Who has cancelled a call that then succeeded has not taken anything back, and
+// who panics has failed.
+func TestCancelledCallsThatEndOtherwise(t *testing.T) {
+	for name, c := range callers(ab.Config{OpenTimeout: 1}) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				panics(t, "boom", func() {
+					c.call(ctx, func(context.Context) error { cancel(); panic("boom") })
+				})
+				wantState(t, c.state(), ab.Open)
+				time.Sleep(time.Millisecond)
+				ctx, cancel = context.WithCancel(t.Context())
+				c.call(ctx, func(context.Context) error { cancel(); return errBoom })
+				wantState(t, c.state(), ab.HalfOpen) // the probe's slot is free
+				ctx, cancel = context.WithCancel(t.Context())
+				c.call(ctx, func(context.Context) error { cancel(); return nil })
+				wantState(t, c.state(), ab.Closed)
+			})
+		})
+	}
+}
+
+// Classify, where there is one, decides about all errors.
+func TestClassifyOfCancelledCalls(t *testing.T) {
+	for name, c := range callers(ab.Config{Classify: func(error) ab.Outcome { return ab.Failure }}) {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			c.call(ctx, func(context.Context) error { cancel(); return ctx.Err() })
+			wantState(t, c.state(), ab.Open)
+		})
+	}
+}
+
+// What an inner breaker has rejected says nothing about the outer one's
+// dependency: nobody has called it.
+func TestInnerRejectionsAreIgnored(t *testing.T) {
+	inner := ab.MustNew(ab.Config{DetailedErrors: true})
+	inner.ForceOpen()
+	for name, c := range callers(ab.Config{}) {
+		t.Run(name, func(t *testing.T) {
+			for _, b := range []*ab.Breaker{inner, forcedOpen()} {
+				err := c.call(t.Context(), func(ctx context.Context) error {
+					return b.Do(ctx, func(context.Context) error { return nil })
+				})
+				if !errors.Is(err, ab.ErrRejected) {
+					t.Errorf("error %v, want the inner one's", err)
+				}
+			}
+			wantState(t, c.state(), ab.Closed)
+		})
+	}
+	subjects(t, ab.Config{Trip: ab.Consecutive(1)}, func(t *testing.T, allow allower, reset func()) {
+		wantVerdict(t, admit(t, allow).Done(ab.ErrTooManyProbes), ab.Counted)
+		wantVerdict(t, admit(t, allow).Done(errBoom), ab.Tripped)
+	})
+}
+
+func forcedOpen() *ab.Breaker {
+	b := new(ab.Breaker)
+	b.ForceOpen()
+	return b
+}
+
+// A call that an inner breaker has rejected was not accepted by anybody.
+func TestInnerRejectionsAreNotAccepted(t *testing.T) {
+	var throttle ab.Throttle
+	throttle.Do(t.Context(), func(context.Context) error { return ab.ErrOpen })
+	if s := throttle.Snapshot(); s.Requests != 1 || s.Accepts != 0 {
+		t.Errorf("%+v, want one request and no accept", s)
+	}
+}
