@@ -46,6 +46,10 @@ type book[K comparable] struct {
 	// sweepAt is the number of cells at which an insert sweeps. Whoever swaps
 	// it for sweeping owns the sweep, and sets it anew at the end.
 	sweepAt atomics.Int64
+
+	// reclaimAt is when a key that cannot open may look again for places of the
+	// quota, since the epoch. By CAS of who then looks.
+	reclaimAt atomics.Int64
 }
 
 const (
@@ -68,8 +72,9 @@ func newBook[K comparable](g *Group[K]) *book[K] {
 		b.settings, _ = new(Config).compile(b) // the defaults are valid
 	}
 	b.settings.ledger = &g.ledger
+	b.settings.forgetAfter = g.config.forgets()
 	if f := g.config.MaxOpenFraction; f != 0 {
-		b.settings.quota = &quota{census: newCensus(), ppm: max(1, uint64(math.Round(f*million)))}
+		b.settings.quota = &quota{census: newCensus(), ppm: millionths(f)}
 	}
 	b.carry = carryOf[K](b.settings.rules.slow)
 	b.hashes = b.carry == carryBoxed || b.carry.timed() || b.settings.quota != nil
@@ -122,6 +127,9 @@ func (b *book[K]) allow(k K) (Permit, error) {
 			return Permit{}, err
 		}
 		p := Permit{core: &c.core, bits: bitsFor(a.word.stay(), a.begun) | inCell}
+		if a.anew {
+			b.tidy(c, a.word)
+		}
 		if a.owed != nil {
 			p.pay(a.owed)
 		}
@@ -161,6 +169,7 @@ func (b *book[K]) settingsFor(k K) *settings {
 		panic(fmt.Sprintf("%v (from GroupConfig.PerKey for key %v)", err, k))
 	}
 	s.listens, s.ledger, s.quota = b.group.listens(), &b.group.ledger, b.settings.quota
+	s.epoch, s.forgetAfter = b.settings.epoch, b.settings.forgetAfter
 	return s
 }
 

@@ -2,6 +2,7 @@ package atomicbreaker
 
 import (
 	"reflect"
+	"strings"
 	"unsafe"
 )
 
@@ -118,4 +119,14 @@ func unpack[K comparable](how carry, p unsafe.Pointer, bits uint64) (k K) {
 	}
 	// Safety: box made p from a *K.
 	return *(*K)(p)
+}
+
+// own returns a key to be stored, which pins nothing that it was cut from.
+func (b *book[K]) own(k K) K {
+	if b.carry != carryString && b.carry != carryTimedString {
+		return k
+	}
+	// Safety: K's kind is string, so a K is laid out like a string.
+	s := strings.Clone(*(*string)(unsafe.Pointer(&k)))
+	return *(*K)(unsafe.Pointer(&s))
 }

@@ -12,11 +12,6 @@ type cell[K comparable] struct {
 	core // first, so that a *core of a cell can be converted back
 	key  K
 
-	// touched is when the cell last became pristine, since the book's epoch,
-	// if idle cells are kept. Only Sweep reads it, and nothing but memory
-	// depends on it.
-	touched atomics.Int64
-
 	// since is nil until the cell is dead. Then it is the era from which on
 	// departures of the key are those of later cells: its own if the cell has
 	// changed its mode, otherwise the last one at that time. By CAS of whoever
@@ -57,26 +52,27 @@ func (b *book[K]) obtain(k K, hash uint64, s *settings) *cell[K] {
 	if s.quota != nil {
 		s.quota.census.see(hash)
 	}
-	fresh := &cell[K]{key: k}
+	fresh := &cell[K]{key: b.own(k)}
 	fresh.set.Store(s)
-	b.touch(fresh)
-	n := b.linking(fresh)
-	c, loaded := b.cells.LoadOrStore(k, fresh)
+	if b.group.config.IdleTimeout != 0 {
+		fresh.touched.Store(int64(b.settings.now())) // it may stay pristine
+	}
+	b.linking(fresh)
+	c, loaded := b.cells.LoadOrStore(fresh.key, fresh)
 	if loaded {
 		b.unlinked(fresh)
 		return c
 	}
-	b.maybeSweep(n)
 	return fresh
 }
 
 // linking takes a cell into the counts, before it is in the table.
-func (b *book[K]) linking(c *cell[K]) int64 {
+func (b *book[K]) linking(c *cell[K]) {
 	if b.stripes.Load() == nil {
 		b.stripes.CompareAndSwap(nil, new([stripes]atomics.Uint32))
 	}
 	b.stripes.Load()[stripeOf(b.hash(c.key, 0))].Add(1)
-	return b.linked.Add(1)
+	b.linked.Add(1)
 }
 
 // unlinked takes a cell out of the counts, once it is out of the table.
@@ -85,12 +81,32 @@ func (b *book[K]) unlinked(c *cell[K]) {
 	b.stripes.Load()[stripeOf(b.hash(c.key, 0))].Add(^uint32(0))
 }
 
-// finish ends an operation on a living cell.
+// finish ends an operation on a living cell. What it does for other keys comes
+// last, as it tells of them.
 func (b *book[K]) finish(c *cell[K], did step) {
 	if did.wrote {
 		b.tidy(c, did.to)
 	}
+	b.relax(c, did)
 	did.owed.deliver()
+	if b.linked.Load() >= b.sweepAt.Load() {
+		b.maybeSweep()
+	}
+	if did.withheld {
+		b.reclaim()
+	}
+}
+
+// relax retires a cell that is kept for its windows alone when these are empty.
+// It looks into them only when nothing can be left there, so that a success
+// need not sum.
+func (b *book[K]) relax(c *cell[K], did step) {
+	if w := did.to; did.at == 0 || w != w.flagged() || c.idle(did.at) < c.set.Load().rules.span {
+		return
+	}
+	if was := word(c.word.Load()); was.living() == did.to {
+		b.leave(c, was)
+	}
 }
 
 // tidy follows every write of a cell's word. It retires the cell if that made
@@ -108,7 +124,7 @@ func (b *book[K]) tidy(c *cell[K], w word) {
 
 func (b *book[K]) touch(c *cell[K]) {
 	if b.group.config.IdleTimeout != 0 {
-		c.touched.Store(int64(b.settings.now()))
+		c.touch(b.settings.now(), 0)
 	}
 }
 

@@ -56,10 +56,18 @@ type Config struct {
 	// the breaker closes, up to 31. Zero means 1.
 	CloseAfter int
 
+	// ProbeFailureRate makes the share of probes that fail decide: when
+	// CloseAfter of them have reported, the breaker opens again if this part
+	// has failed or more, and closes otherwise. It is at most 1, and is rounded
+	// to a millionth. Zero opens it again at the first failure.
+	ProbeFailureRate float64
+
 	// ProbeTimeout is how long a probe may keep its slot, rounded up to 128
-	// milliseconds, at most 49 days. When all probes are out and the last of
-	// them has had this long, their slots are free again and their results are
-	// late. Zero means OpenTimeout, but at least ten seconds.
+	// milliseconds, at most 37 hours. When all slots are taken and the last
+	// probe to get one has had this long, the slots are free again. The results
+	// of these probes count all the same while the breaker stays half-open, so
+	// it need not be longer than calls take. Zero means OpenTimeout, but at
+	// least ten seconds.
 	ProbeTimeout time.Duration
 
 	// Classify says what an error that is not nil means; nil errors are
@@ -112,12 +120,14 @@ type settings struct {
 	rules        *rules
 	probes       int
 	closeAfter   int
+	probeRate    uint64 // of probes that must fail, in millionths; zero: one
 	shadow       bool
 	detailed     bool
 	jitter       float64
 	random       func() float64 // in [0, 1); tests put another in its place
 	ledger       *ledger
-	quota        *quota // of a group with MaxOpenFraction
+	quota        *quota        // of a group with MaxOpenFraction
+	forgetAfter  time.Duration // of a group; 0 for never
 }
 
 // compile validates c. The epoch is taken here.
@@ -139,6 +149,12 @@ func (c *Config) compile(o owner) (*settings, error) {
 	}
 	if s.closeAfter, err = upTo31("CloseAfter", c.CloseAfter); err != nil {
 		return nil, err
+	}
+	if !(c.ProbeFailureRate >= 0 && c.ProbeFailureRate <= 1) { // NaN too
+		return nil, fmt.Errorf("atomicbreaker: Config.ProbeFailureRate %v: must be in 0..1", c.ProbeFailureRate)
+	}
+	if c.ProbeFailureRate != 0 {
+		s.probeRate = millionths(c.ProbeFailureRate)
 	}
 	if err := c.compileOpen(s); err != nil {
 		return nil, err

@@ -1,3 +1,5 @@
+//go:build !modelcheck
+
 package atomicbreaker_test
 
 import (

@@ -21,6 +21,12 @@ type core struct {
 	// count in a later stay.
 	windows atomics.Pointer[windows]
 
+	// period is the generation with which the breaker became half-open, and
+	// touched when the key of a cell was last of interest. By CAS of whoever is
+	// about to make them matter; see noted.go. touched only goes up.
+	period  atomics.Uint32
+	touched atomics.Int64
+
 	// told is the number of generations whose events have been delivered, or
 	// zero without a listener. Only who holds the feed writes it.
 	told atomics.Uint64
@@ -44,7 +50,7 @@ type change struct {
 	at   time.Time // what a deadline in next is counted from, if there is one
 	full tally     // what opened the breaker, if windows have
 	took bool      // whether a place of the quota was taken
-	own  bool      // whether a probe has tripped the breaker by its Permit
+	seen word      // the word before with the result that ends its generation, if not that word itself
 }
 
 // swap is the CAS of every transition, from a word that was read as was and is
@@ -88,6 +94,7 @@ type admission struct {
 	begun time.Duration // when the call began, if that matters
 	owed  *feed         // what the caller must deliver, nil for nothing
 	lets  bool          // whether a shadow let through what it should not have
+	anew  bool          // whether the key had been forgotten, and is pristine now
 }
 
 // admit asks for admission until an answer takes effect. Timed says whether a
@@ -111,6 +118,14 @@ func (c *core) admit(timed bool) (admission, error) {
 		}
 		s := c.settings()
 		now, at := s.clock()
+		if c.forgotten(w, s, now) {
+			next := w.close(s)
+			// LP(Allow): a key that was forgotten admits by this CAS.
+			if owed, ok := c.swap(s, w, w, change{next: next, why: ReasonForgotten, at: at}); ok {
+				return admission{word: next, begun: s.begin(), owed: owed, anew: true}, nil
+			}
+			continue
+		}
 		next, refused := w.admit(s, now)
 		if refused != nil {
 			// LP(Allow): a rejection takes effect when the word was read; the
@@ -124,6 +139,11 @@ func (c *core) admit(timed bool) (admission, error) {
 		why := ReasonOpenTimeout
 		if w.mode() == halfOpen {
 			why = ReasonProbeTimeout
+		} else {
+			c.begins(w, next)
+		}
+		if s.owner != nil {
+			c.touch(now, 0)
 		}
 		// LP(Allow): a probe is admitted by this CAS.
 		if owed, ok := c.swap(s, w, w, change{next: next, why: why, at: at}); ok {
@@ -134,9 +154,11 @@ func (c *core) admit(timed bool) (admission, error) {
 
 // A step is what an operation did to a word.
 type step struct {
-	to    word // what it left behind
-	wrote bool
-	owed  *feed // what the caller must deliver, nil for nothing
+	to       word // what it left behind
+	wrote    bool
+	withheld bool          // whether the quota kept it from opening the breaker
+	at       time.Duration // when it counted in windows, if it did
+	owed     *feed         // what the caller must deliver, nil for nothing
 }
 
 // settle reports the result of a call admitted in stay, judged by s.
@@ -155,6 +177,7 @@ func (c *core) settle(stay word, r result, s *settings) (v Verdict, did step) {
 		if next == was {
 			return Counted, step{to: was}
 		}
+		c.keeps(next, s)
 		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
 			return Counted, step{to: next, wrote: true}
 		}
@@ -163,34 +186,48 @@ func (c *core) settle(stay word, r result, s *settings) (v Verdict, did step) {
 	return c.decide(was, stay, r, s)
 }
 
+// keeps touches a cell before its word becomes one that has failures to keep.
+func (c *core) keeps(next word, s *settings) {
+	if s.owner != nil && next.mode() == closed && next.failures() != 0 {
+		c.touch(s.now(), touchUnit)
+	}
+}
+
 // decide is settle for all that may do more than count in the word, which was
 // read as was.
 func (c *core) decide(was, stay word, r result, s *settings) (v Verdict, did step) {
 	t := turn{core: c, settings: s, result: r, bad: r.outcome == Failure || s.rules.tooSlow(r)}
 	for ; ; was = word(c.word.Load()) {
 		w := was.living()
-		if w.stay() != stay {
-			// LP(Done): a late result takes effect when the word is read.
-			return Late, step{to: w}
+		t.slot = w.stay() == stay
+		if !t.slot {
+			if !c.overdue(w, stay) {
+				// LP(Done): a late result takes effect when the word is read.
+				return Late, step{to: w}
+			}
+			if word(c.word.Load()) != was {
+				continue // the period may be another's
+			}
 		}
 		if t.count(w) {
 			continue
 		}
-		x := change{why: ReasonRecovered}
+		x := change{why: ReasonThreshold}
 		switch {
 		case r.trip:
 			x, v = t.trip(w)
 		case t.full.why != 0:
 			x, v = t.open(w)
 		case r.outcome == Ignored:
-			x.next, v = w.neutral()
-		case r.outcome == Failure || t.bad && w.mode() == halfOpen:
+			x.next, v = w.neutral(t.slot)
+		case w.mode() == halfOpen:
+			x, v = t.probe(w)
+		case r.outcome == Failure:
 			var now time.Duration
-			if w.opens(s) {
+			if w.mode() == closed && w.trips(s) {
 				now, x.at = s.clock()
 			}
 			x.next, v = w.fail(s, now)
-			x.why = w.openedBy(ReasonProbeFailed)
 		default:
 			x.next, v = w.succeed(s)
 		}
@@ -216,16 +253,26 @@ func (c *core) record(o Outcome) (v Verdict, did step) {
 		if next == was {
 			return Counted, step{to: was}
 		}
+		c.keeps(next, s)
 		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
 			return Counted, step{to: next, wrote: true}
 		}
 		was = word(c.word.Load())
 	}
 	t := turn{core: c, settings: s, result: result{outcome: o}, bad: o == Failure}
+	var gone step // what it did to a key that was forgotten
 	for ; ; was = word(c.word.Load()) {
 		w := was.living()
 		if w.mode() == tombstone {
-			return Late, step{to: w}
+			gone.to = w
+			return Late, gone
+		}
+		if s.forgetAfter != 0 && w.out() && c.forgotten(w, s, s.now()) {
+			// It counts for a key that is healthy then.
+			if owed, ok := c.swap(s, w, w, change{next: w.close(s), why: ReasonForgotten}); ok {
+				gone = step{wrote: true, owed: either(gone.owed, owed)}
+			}
+			continue
 		}
 		if t.count(w) {
 			continue
@@ -248,6 +295,7 @@ func (c *core) record(o Outcome) (v Verdict, did step) {
 		// when the word is read; a late failure's deadline was still ahead
 		// after that. All else does by this CAS.
 		if v, did, ok := t.swap(was, w, x, v); ok {
+			did.wrote, did.owed = did.wrote || gone.wrote, either(gone.owed, did.owed)
 			return v, did
 		}
 	}

@@ -14,7 +14,13 @@ func (w word) openOver(now time.Duration) bool {
 	return w.until() != forever && (ticks(now, openTick)-w.until())&untilMask < (untilMask+1)/4
 }
 
-// leasePending reports whether a half-open word's probes may still report.
+// openAgo returns how long ago the time of an open word has passed, modulo the
+// range.
+func (w word) openAgo(now time.Duration) time.Duration {
+	return time.Duration((ticks(now, openTick)-w.until())&untilMask) * openTick
+}
+
+// leasePending reports whether a half-open word's probes may keep their slots.
 func (w word) leasePending(s *settings, now time.Duration) bool {
 	return pending(w.lease(), ticks(now, leaseTick), leaseMask, s.leaseBound)
 }
@@ -40,7 +46,7 @@ func (w word) openLeft(now time.Duration) time.Duration {
 	return timeLeft(w.until(), now, openTick, untilMask)
 }
 
-// leaseLeft returns how long the probes of a half-open word may still report.
+// leaseLeft returns how long the probes of a half-open word may keep their slots.
 func (w word) leaseLeft(now time.Duration) time.Duration {
 	return timeLeft(w.lease(), now, leaseTick, leaseMask)
 }

@@ -27,8 +27,8 @@ type Event struct {
 
 	// What the generation that ended had counted, with the result that ended
 	// it, unless that was a Permit.Trip of a closed breaker. InFlight are
-	// probes that will be late.
-	Failures  int // while closed: in a row, among the last calls, or in the window that opened it
+	// probes that will be late, or, with ReasonProbeTimeout, are overdue.
+	Failures  int // while closed: in a row, among the last calls, or in the window that opened it; while half-open: of probes
 	Calls     int // in the window that opened it; 0 if none did
 	Successes int // of probes, while half-open
 	InFlight  int // probes that have not reported, while half-open
@@ -70,12 +70,14 @@ const (
 	// ReasonOpenTimeout is the first call after the open time. It is a probe
 	// of a breaker that now is half-open.
 	ReasonOpenTimeout
-	// ReasonProbeFailed is the failure of a probe. The breaker is open again.
+	// ReasonProbeFailed is the failure of a probe or, with
+	// Config.ProbeFailureRate, the last result of so many of which too many
+	// failed. The breaker is open again.
 	ReasonProbeFailed
 	// ReasonProbeTimeout is a call that took the place of probes which were
 	// all overdue. The breaker still is half-open.
 	ReasonProbeTimeout
-	// ReasonRecovered is the success of as many probes as it takes to close.
+	// ReasonRecovered is the last result that it takes to close.
 	ReasonRecovered
 	// ReasonRecordSuccess is a success without a permit, which closed an open
 	// or half-open breaker.
@@ -91,6 +93,9 @@ const (
 	ReasonForceOpen
 	// ReasonDisable is Disable.
 	ReasonDisable
+	// ReasonForgotten is GroupConfig.ForgetAfter: nobody has called the key for
+	// so long.
+	ReasonForgotten
 )
 
 // String returns the name of r without the prefix.
@@ -124,6 +129,8 @@ func (r Reason) String() string {
 		return "ForceOpen"
 	case ReasonDisable:
 		return "Disable"
+	case ReasonForgotten:
+		return "Forgotten"
 	}
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }
@@ -191,14 +198,10 @@ func (s *settings) event(from word, x change) *Event {
 	case open:
 		e.Streak = from.streak()
 	case halfOpen:
-		e.Streak, e.Successes, e.InFlight = from.streak(), from.ok(), from.inflight()
-		switch {
-		case x.why == ReasonRecovered:
-			e.Successes++
-			e.InFlight--
-		case x.why == ReasonProbeFailed, x.own:
-			e.InFlight--
+		if x.seen != 0 {
+			from = x.seen
 		}
+		e.Streak, e.Successes, e.Failures, e.InFlight = from.streak(), from.ok(), from.failed(), from.inflight()
 	}
 	switch to.mode() {
 	case open:

@@ -54,6 +54,20 @@ type GroupConfig[K comparable] struct {
 	// inserts once the group has doubled, and not by a timer.
 	IdleTimeout time.Duration
 
+	// ForgetAfter is how long a key is remembered that is not healthy and that
+	// nobody calls: one that is open or half-open from its last call, or from
+	// the end of its open time or of its probes' time if that is later, and one
+	// that is closed from the last result that it remembers. Then it is healthy
+	// again, and loses its place in the group and under MaxOpenFraction. Zero
+	// means one hour; a negative value, or one beyond 397 days, means never. A
+	// key that is open until Reset stays, and so does what ForceOpen and Disable
+	// have set.
+	//
+	// No timer does that, but the key's next call, Sweep, inserts once the group
+	// has doubled, and failures that MaxOpenFraction holds back, these up to a
+	// sixty-fourth of the time late.
+	ForgetAfter time.Duration
+
 	// MaxOpenFraction bounds which part of the keys may be open at once, from 0
 	// to 1, so that a fault of our own, which makes calls of all keys fail,
 	// does not shut off everything. Zero means that there is no bound. One key
@@ -152,24 +166,7 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 		// LP(RecordSuccess): an absent key stays pristine.
 		return Counted
 	}
-	h := b.hash(k, 0)
-	for {
-		c := b.lookup(k, h)
-		if c == nil {
-			// LP(RecordSuccess): an absent key stays pristine.
-			return Counted
-		}
-		if b.outdated() {
-			return g.RecordSuccess(k)
-		}
-		v, did := c.record(Success)
-		if did.to.mode() == tombstone {
-			b.remove(c) // and look again
-			continue
-		}
-		b.finish(c, did)
-		return v
-	}
+	return b.record(k, Success)
 }
 
 // RecordFailure reports a failure for k that no permit was asked for. It
@@ -179,23 +176,38 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 // RecordFailure is lock-free, and blocking on a bucket's mutex when the key
 // enters the group, or a listener is told. It takes effect by one CAS, or when the state is read if
 // it is late.
-func (g *Group[K]) RecordFailure(k K) Verdict {
-	b := g.current()
-	h := b.hash(k, 0)
-	for {
-		c := b.obtain(k, h, nil)
-		if c == nil {
+func (g *Group[K]) RecordFailure(k K) Verdict { return g.current().record(k, Failure) }
+
+// record reports a result that no permit was asked for.
+//
+// It goes round again only if a cell has died, or the book was replaced.
+func (b *book[K]) record(k K, o Outcome) Verdict {
+	var owed *feed
+	for h := b.hash(k, 0); ; {
+		var c *cell[K]
+		if o == Success {
+			c = b.lookup(k, h)
+		} else if c = b.obtain(k, h, nil); c == nil {
 			return Late // not equal to itself, so nothing to remember
 		}
-		if b.outdated() {
-			return g.RecordFailure(k)
+		if c == nil {
+			// LP(RecordSuccess): an absent key stays pristine.
+			owed.deliver()
+			return Counted
 		}
-		v, did := c.record(Failure)
-		if did.to.mode() == tombstone {
-			b.remove(c) // and make another
+		if b.outdated() {
+			b = b.group.current()
+			h = b.hash(k, 0)
 			continue
 		}
-		did.owed.deliver()
+		v, did := c.record(o)
+		did.owed = either(owed, did.owed)
+		if did.to.mode() == tombstone {
+			owed = did.owed
+			b.remove(c) // and look again, or make another
+			continue
+		}
+		b.finish(c, did)
 		return v
 	}
 }

@@ -197,7 +197,7 @@ func TestT55_SweepKeepsWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := ab.MustNewGroup(ab.GroupConfig[string]{
 			Default:     ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Minute, ProbeTimeout: time.Hour},
-			IdleTimeout: time.Second,
+			IdleTimeout: time.Second, ForgetAfter: -1,
 		})
 		for _, k := range []string{"open", "half-open", "recovered", "reset"} {
 			fail(t, keyed(g, k), 2)

@@ -13,7 +13,7 @@ import (
 )
 
 // subjects runs f with a Breaker, with a key of a Group that forgets recovered
-// keys at once, and with one of a Group that keeps them.
+// keys at once, and with one of a Group that keeps them. Neither forgets others.
 func subjects(t *testing.T, c ab.Config, f func(t *testing.T, allow allower, reset func())) {
 	t.Run("Breaker", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -24,7 +24,7 @@ func subjects(t *testing.T, c ab.Config, f func(t *testing.T, allow allower, res
 	for _, idle := range []time.Duration{0, time.Hour} {
 		t.Run(fmt.Sprintf("Group/idle=%v", idle), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c, IdleTimeout: idle})
+				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c, IdleTimeout: idle, ForgetAfter: -1})
 				f(t, keyed(g, "k"), func() { g.Reset("k") })
 			})
 		})

@@ -82,7 +82,7 @@ func TestEvents(t *testing.T) {
 		admit(t, b.Allow).Success()
 		p.Failure()
 		l.want(t, ab.Event{Name: "db", From: ab.HalfOpen, To: ab.Open, Reason: ab.ReasonProbeFailed,
-			Successes: 1, InFlight: 1, Streak: 2, OpenFor: 2 * time.Second})
+			Failures: 1, Successes: 1, InFlight: 1, Streak: 2, OpenFor: 2 * time.Second})
 
 		time.Sleep(3 * time.Second)
 		for range 3 {

@@ -69,7 +69,7 @@ func (c *core) command(m command) step {
 		}
 		// LP(Reset, Trip, ForceOpen, Disable): this CAS.
 		if owed, ok := c.swap(s, was, w, x); ok {
-			return step{x.next, true, owed}
+			return step{to: x.next, wrote: true, owed: owed}
 		}
 	}
 }

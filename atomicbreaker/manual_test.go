@@ -397,6 +397,8 @@ func TestPermitTripIsNotInFlight(t *testing.T) {
 		probe := admit(t, s.allow)
 		*s.events = nil
 		wantVerdict(t, probe.Trip(0), ab.Tripped)
-		s.events.want(t, opened(ab.HalfOpen, ab.ReasonTrip, 2, 2*time.Second))
+		e := opened(ab.HalfOpen, ab.ReasonTrip, 2, 2*time.Second)
+		e.Failures = 1
+		s.events.want(t, e)
 	})
 }

@@ -114,6 +114,8 @@ func TestByHand(t *testing.T) {
 		"a trip until Reset":        {before: two, threads: orders{{tripsFor(-1)}, {tripsFor(time.Minute)}}},
 		"Trip and Reset":            {before: tripped, threads: orders{{tripsFor(time.Minute)}, {resets}}},
 		"Trip and Update":           {before: tripped, threads: orders{{tripsFor(0)}, {updates(Config{Trip: Consecutive(1), OpenTimeout: time.Hour}), tripsFor(0)}}},
+		"a share of the probes":     {before: trying, settings: Config{Probes: 2, CloseAfter: 2, ProbeFailureRate: 1}, threads: orders{{ends(2, Failure), observes}, {ask(0), ends(0, Success)}}},
+		"too many of the probes":    {before: trying, settings: Config{Probes: 2, CloseAfter: 2, ProbeFailureRate: 0.5}, threads: orders{{ends(2, Failure), observes}, {ask(0), ends(0, Success)}}},
 		"ForceOpen and Reset":       {before: trying, threads: orders{{forces, ask(0)}, {resets}}},
 		"ForceOpen twice":           {before: two, threads: orders{{forces}, {forces, ends(0, Success)}}},
 		"Disable twice":             {before: two, threads: orders{{disables}, {disables, ends(0, Success)}}},

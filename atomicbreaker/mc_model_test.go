@@ -18,6 +18,7 @@ type subject interface {
 	resetAll()
 	sweep()
 	expire(k string)      // an open time or a lease; beforehand only
+	age(k string)         // so that it may be forgotten; beforehand only
 	kill(k string)        // see kill; beforehand only
 	look(k string) string // afterwards only
 	quiet() error         // whether it is as it should be; afterwards only
@@ -99,6 +100,20 @@ func passDeadline(c *core) {
 	}
 }
 
+// age makes the last call of a key, and what its deadline was, longer ago than
+// ForgetAfter.
+func (c *checked) age(k string) {
+	cell := c.current().cells.Load(k)
+	const ago = 2 * defaultForgetAfter
+	now := cell.settings().now()
+	cell.touched.Store(int64(now - ago))
+	if w := word(cell.word.Load()); w.mode() == open {
+		cell.word.Store(uint64(w&^untilMask) | (ticks(now, openTick)-ticks(ago, openTick))&untilMask)
+	} else if w.mode() == halfOpen {
+		cell.word.Store(uint64(w &^ leaseMask))
+	}
+}
+
 // kill leaves the cell of a pristine key dead in the table.
 func (c *checked) kill(k string) { kill(c.t, c.Group, k) }
 
@@ -131,11 +146,13 @@ type spec struct {
 
 // life is what there is to know of a key.
 type life struct {
-	state                                State
-	expired                              bool
-	stay, failures, streak, inFlight, ok int
-	calls                                []bool // while closed, true for failures
-	past                                 past
+	state                            State
+	expired, aged                    bool
+	stay, failures, streak, inFlight int
+	ok, bad                          int    // results of probes
+	period                           int    // the stay with which it became half-open
+	calls                            []bool // while closed, true for failures
+	past                             past
 }
 
 // past is what a key has been through, in all its stays.
@@ -153,7 +170,7 @@ func (s *spec) of(k string) *life {
 
 func (l *life) enter(s State, why Reason) {
 	l.tell(s, why, l.streak)
-	*l = life{state: s, stay: l.stay + 1, streak: l.streak, ok: l.ok, past: l.past}
+	*l = life{state: s, stay: l.stay + 1, streak: l.streak, ok: l.ok, bad: l.bad, period: l.period, past: l.past}
 }
 
 func (l *life) close(why Reason) {
@@ -164,10 +181,7 @@ func (l *life) close(why Reason) {
 func (l *life) tell(to State, why Reason, streak int) {
 	failures, successes := l.failures, 0
 	if l.state == HalfOpen {
-		successes = l.ok
-	}
-	if why == ReasonRecovered {
-		successes++
+		failures, successes = l.bad, l.ok
 	}
 	if to == Open {
 		streak++
@@ -178,6 +192,7 @@ func (l *life) tell(to State, why Reason, streak int) {
 
 func (s *spec) allow(slot int, k string) error {
 	l := s.of(k)
+	l.forget()
 	s.permits[slot].of = nil
 	switch {
 	case l.state == Open && !l.expired, l.state == ForcedOpen:
@@ -185,7 +200,7 @@ func (s *spec) allow(slot int, k string) error {
 		return ErrOpen
 	case l.state == Open:
 		l.enter(HalfOpen, ReasonOpenTimeout)
-		l.ok = 0
+		l.ok, l.bad, l.period = 0, 0, l.stay
 	case l.state == HalfOpen && l.inFlight == s.settings.Probes && !l.expired:
 		s.counted.Rejected++
 		return ErrTooManyProbes
@@ -203,23 +218,45 @@ func (s *spec) allow(slot int, k string) error {
 func (s *spec) report(slot int, o Outcome) Verdict {
 	p := s.permits[slot]
 	l := p.of
-	if l == nil || l.stay != p.stay {
+	overdue := l != nil && l.state == HalfOpen && p.stay >= l.period && p.stay < l.stay
+	if l == nil || l.stay != p.stay && !overdue {
 		return s.late(l)
 	}
 	if l.state == Disabled {
 		return Counted
 	}
 	if l.state == HalfOpen {
-		l.inFlight--
-		if o == Success && l.ok+1 < s.settings.CloseAfter {
-			l.ok++
-			return Counted
+		if !overdue {
+			l.inFlight--
 		}
+		return s.probed(l, o)
 	}
 	if o == Ignored {
 		return Counted
 	}
-	return s.outcome(l, o, ReasonRecovered, ReasonProbeFailed)
+	return s.outcome(l, o, 0, 0)
+}
+
+// probed counts the result of a probe.
+func (s *spec) probed(l *life, o Outcome) Verdict {
+	switch o {
+	case Success:
+		l.ok++
+	case Failure:
+		l.bad++
+	default:
+		return Counted
+	}
+	switch all, rate := l.ok+l.bad, s.settings.ProbeFailureRate; {
+	case rate == 0 && o == Failure, rate > 0 && all >= s.settings.CloseAfter && float64(l.bad) >= rate*float64(all):
+		l.enter(Open, ReasonProbeFailed)
+		l.streak++
+		return Tripped
+	case all >= s.settings.CloseAfter:
+		l.close(ReasonRecovered)
+		return Recovered
+	}
+	return Counted
 }
 
 // late counts the report of a permit, if it is one.
@@ -232,6 +269,7 @@ func (s *spec) late(l *life) Verdict {
 
 func (s *spec) record(k string, o Outcome) Verdict {
 	l := s.of(k)
+	l.forget()
 	switch {
 	case o == Failure && l.state == Open && !l.expired, l.state == ForcedOpen:
 		return Late
@@ -260,6 +298,7 @@ func (s *spec) outcome(l *life, o Outcome, closes, opens Reason) Verdict {
 // count counts a call, and reports whether that opens the breaker.
 func (l *life) count(p Policy, failed bool) bool {
 	l.calls = append(l.calls, failed)
+	l.aged = l.aged && !failed
 	if l.failures = row(l.calls); memory(p) > 0 {
 		l.failures = among(l.calls, memory(p))
 	}
@@ -267,10 +306,14 @@ func (l *life) count(p Policy, failed bool) bool {
 }
 
 func (s *spec) state(k string) State {
-	if l := s.of(k); l.state != Open || !l.expired {
+	switch l := s.of(k); {
+	case l.aged:
+		return Closed
+	case l.state == Open && l.expired:
+		return HalfOpen
+	default:
 		return l.state
 	}
-	return HalfOpen
 }
 
 func (s *spec) reset(k string) { s.of(k).close(ReasonReset) }
@@ -286,13 +329,36 @@ func (s *spec) resetAll() {
 	}
 }
 
-func (s *spec) sweep()          {}
+func (s *spec) sweep() {
+	for _, l := range s.keys {
+		l.forget()
+		if l.aged {
+			*l = life{stay: l.stay, aged: true, past: l.past}
+		}
+	}
+}
+
+// forget closes a key that nobody has called for so long.
+func (l *life) forget() {
+	if l.aged && l.state != Closed {
+		l.close(ReasonForgotten)
+	}
+}
+
 func (s *spec) kill(string)     {}
+func (s *spec) age(k string)    { s.of(k).aged = true }
 func (s *spec) expire(k string) { s.of(k).expired = true }
 
 func (s *spec) look(k string) string {
 	l := s.of(k)
-	return show(s.state(k), l.failures, l.streak, l.inFlight)
+	if l.aged && l.state != Closed {
+		return show(Closed, 0, 0, 0)
+	}
+	failures := l.failures
+	if l.state == HalfOpen {
+		failures = l.bad
+	}
+	return show(s.state(k), failures, l.streak, l.inFlight)
 }
 
 func (s *spec) quiet() error { return nil }

@@ -14,10 +14,10 @@ import (
 // Policies that are never met while costs are measured.
 var (
 	neverKOfN  = Config{Trip: KOfN(32, 32)}
-	neverRate  = Config{Trip: FailureRate(1, math.MaxInt32, time.Hour)}
-	neverCount = Config{Trip: FailureCount(exactCounts, time.Hour)}
-	neverSlow  = Config{Trip: SlowRate(1, time.Hour, math.MaxInt32, time.Hour)}
-	neverAny   = Config{Trip: AnyOf(Consecutive(math.MaxInt32), FailureRate(1, math.MaxInt32, time.Hour))}
+	neverRate  = Config{Trip: FailureRate(1, math.MaxInt32, time.Minute)}
+	neverCount = Config{Trip: FailureCount(exactCounts, time.Minute)}
+	neverSlow  = Config{Trip: SlowRate(1, time.Hour, math.MaxInt32, time.Minute)}
+	neverAny   = Config{Trip: AnyOf(Consecutive(math.MaxInt32), FailureRate(1, math.MaxInt32, time.Minute))}
 )
 
 // What each policy costs, and what is done by hand. Windows make a call that

@@ -56,6 +56,10 @@ func expire(k string) action {
 	return action{Name: fmt.Sprintf("expire(%q)", k), Do: func(s subject) any { s.expire(k); return nil }}
 }
 
+func age(k string) action {
+	return action{Name: fmt.Sprintf("age(%q)", k), Do: func(s subject) any { s.age(k); return nil }}
+}
+
 func bury(k string) action {
 	return action{Name: fmt.Sprintf("bury(%q)", k), Do: func(s subject) any { s.kill(k); return nil }}
 }

@@ -90,7 +90,7 @@ type rule struct {
 	calls                []bool // of a closed stay, true for failures, as far as they can matter
 	kept                 int    // of how many calls the policy was that counted them; 0: in a row
 	stay, streak, flying int
-	ok                   int
+	ok, bad              int           // results of probes
 	until                time.Duration // math.MaxInt64 is never
 	stays                [slots]int    // of the permits, counted from 1
 	counted              Stats
@@ -152,7 +152,10 @@ func among(calls []bool, last int) (n int) {
 }
 
 func (r *rule) failures() int {
-	if r.kept == 0 {
+	switch {
+	case r.state == HalfOpen:
+		return r.bad
+	case r.kept == 0:
 		return row(r.calls)
 	}
 	return among(r.calls, r.kept)
@@ -185,7 +188,7 @@ func (r *rule) enter(to State, why Reason, until time.Duration) {
 		streak = 0
 	}
 	r.state, r.streak, r.until = to, streak, until
-	r.calls, r.kept, r.ok, r.flying = nil, 0, 0, 0
+	r.calls, r.kept, r.ok, r.bad, r.flying = nil, 0, 0, 0, 0
 	r.stay++
 }
 
@@ -242,15 +245,21 @@ func (r *rule) report(slot int, o Outcome) Verdict {
 		}
 		return Counted
 	}
-	switch r.flying--; {
-	case o == Failure:
+	switch r.flying--; o {
+	case Failure:
+		r.bad++
+	case Success:
+		r.ok++
+	default:
+		return Counted
+	}
+	switch all, rate := r.ok+r.bad, r.settings.ProbeFailureRate; {
+	case rate == 0 && o == Failure, rate > 0 && all >= r.settings.CloseAfter && float64(r.bad) >= rate*float64(all):
 		r.open(ReasonProbeFailed, 0)
 		return Tripped
-	case o == Success:
-		if r.ok++; r.ok >= r.settings.CloseAfter {
-			r.enter(Closed, ReasonRecovered, 0)
-			return Recovered
-		}
+	case all >= r.settings.CloseAfter:
+		r.enter(Closed, ReasonRecovered, 0)
+		return Recovered
 	}
 	return Counted
 }
@@ -270,6 +279,7 @@ func (r *rule) tripped(slot int, d time.Duration) Verdict {
 		return Counted
 	}
 	r.flying = max(0, r.flying-1) // its own result is not late
+	r.bad++
 	r.open(ReasonTrip, d)
 	return Tripped
 }

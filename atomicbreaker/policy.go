@@ -19,12 +19,13 @@ type Policy interface {
 // rules are a policy in the form in which results are checked against it. They
 // never change.
 type rules struct {
-	threshold uint32   // of failures in a row; zero: they are not counted
-	recent    []kOfN   // of the last calls
-	history   uint32   // a bit for each call that the word remembers; zero: none
-	windows   []window // of time
-	rates     bool     // whether any of the windows counts successes
-	slow      bool     // whether any of the windows needs to know how long a call took
+	threshold uint32        // of failures in a row; zero: they are not counted
+	recent    []kOfN        // of the last calls
+	history   uint32        // a bit for each call that the word remembers; zero: none
+	windows   []window      // of time
+	span      time.Duration // after which nothing of a call is in any of them
+	rates     bool          // whether any of the windows counts successes
+	slow      bool          // whether any of the windows needs to know how long a call took
 }
 
 // compileTrip returns the rules of a policy, nil being the default.
@@ -222,8 +223,9 @@ func (r *rules) addWindow(p Policy, w window, ratio float64, minCalls int) error
 	case w.length <= 0:
 		return fmt.Errorf("%v: window must be positive", p)
 	}
-	w.ppm = max(1, uint64(math.Round(ratio*million)))
+	w.ppm = millionths(ratio)
 	r.windows = append(r.windows, w)
+	r.span = max(r.span, spanOf(w.length))
 	r.rates = r.rates || w.why != ReasonFailureCount
 	return nil
 }

@@ -1,6 +1,7 @@
 package atomicbreaker
 
 import (
+	"math"
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -84,19 +85,29 @@ const tickUnit = time.Microsecond
 // newRing returns a ring for a window, which must be positive. Stripes is a
 // power of two: atomics.Stripes() where callers on all processors meet.
 func newRing(window time.Duration, stripes int) *ring {
-	units := (window-1)/((buckets-1)*tickUnit) + 1
-	return &ring{tick: units * tickUnit, stripes: make([]stripe, stripes)}
+	return &ring{tick: tickOf(window), stripes: make([]stripe, stripes)}
 }
 
-// add counts a call that ends now, and returns when that is since epoch: a sum
-// for then or for later, up to the window, counts the call.
+// tickOf returns the tick of a ring for a window.
+func tickOf(window time.Duration) time.Duration {
+	return ((window-1)/((buckets-1)*tickUnit) + 1) * tickUnit
+}
+
+// spanOf returns how long after it ended a call is in no sum of a window any
+// more.
+func spanOf(window time.Duration) time.Duration {
+	return buckets * min(tickOf(window), math.MaxInt64/buckets)
+}
+
+// add counts a call that ended at a time since epoch, which is now, and returns
+// what it took for that: a sum for then or for later, up to the window, counts
+// the call.
 //
 // A CAS fails only when another caller has counted in the same stripe. Other
 // than that, it starts over if it was stopped for a lap before it could
 // replace a bucket.
-func (r *ring) add(epoch time.Time, bad bool) (at time.Duration) {
+func (r *ring) add(epoch time.Time, at time.Duration, bad bool) time.Duration {
 	s := &r.stripes[atomics.Stripe(len(r.stripes))]
-	at = atomics.Since(epoch)
 	for {
 		tick := uint64(at / r.tick)
 		word := &s[tick%buckets]

@@ -18,7 +18,7 @@ import (
 // addAt adds a call at a time since the epoch. In a bubble the clock stands
 // still, so it is the epoch that moves.
 func (r *ring) addAt(now time.Duration, bad bool) {
-	r.add(time.Now().Add(-now), bad)
+	r.add(time.Now().Add(-now), now, bad)
 }
 
 // wantSum fails the test if the sum is another one.
@@ -323,7 +323,7 @@ func TestStressRing(t *testing.T) {
 						if bad {
 							began[1].Add(1)
 						}
-						at := r.add(epoch, bad)
+						at := r.add(epoch, time.Since(epoch), bad)
 						if ended[0].Add(1); bad {
 							ended[1].Add(1)
 						}

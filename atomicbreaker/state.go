@@ -12,15 +12,17 @@ import "time"
 //	└──────┴────────┴──────────────────────────────────────────┘
 //	Closed            spare 5 │ watched 1 │ recent 1 │ spare 2 │ fails 32
 //	Open              streak 5 │ until 36                        1 ms ticks
-//	HalfOpen          streak 5 │ inflight 5 │ ok 5 │ lease 26    128 ms ticks
+//	HalfOpen          streak 5 │ inflight 5 │ ok 5 │ failed 5 │ lease 21    128 ms ticks
 //	ForcedOpen        zero
 //	Disabled          zero
 //	Leaving           nonce 41; a cell that is closed and about to be retired
 //	Tombstone         zero; the cell has left its group, gen is its last
 //
 // gen goes up with every change of mode and every reset: it names one
-// unbroken stay in one mode. A permit carries mode and gen, and a result whose
-// mode and gen are not the word's comes too late.
+// unbroken stay in one mode. It also goes up when overdue probes lose their
+// slots, so a breaker may be half-open for several stays. A permit carries mode
+// and gen, and a result whose mode and gen are not the word's comes too late,
+// but for that of an overdue probe; see period.go.
 //
 // until and lease are deadlines since the breaker's epoch, modulo their width.
 type word uint64
@@ -48,8 +50,9 @@ const (
 	untilMask     = 1<<36 - 1
 	inflightShift = 31
 	okShift       = 26
+	failedShift   = 21
 	probeMask     = 31
-	leaseMask     = 1<<26 - 1
+	leaseMask     = 1<<21 - 1
 
 	// watched says that successes count too, in windows: always in a Breaker
 	// whose policy has any, and in a cell from the first failure or slow call
@@ -109,6 +112,7 @@ func (w word) streak() int    { return int(w>>streakShift) & streakMask }
 func (w word) until() uint64  { return uint64(w & untilMask) }
 func (w word) inflight() int  { return int(w>>inflightShift) & probeMask }
 func (w word) ok() int        { return int(w>>okShift) & probeMask }
+func (w word) failed() int    { return int(w>>failedShift) & probeMask }
 func (w word) lease() uint64  { return uint64(w & leaseMask) }
 func (w word) pristine() bool { return w.mode() == closed && w == w.stay() }
 func (w word) watched() bool  { return w&watched != 0 }
@@ -133,9 +137,35 @@ func (w word) bury() word { return w | tombstone<<modeShift }
 
 func (w word) withStreak(n int) word { return w | word(min(n, streakMask))<<streakShift }
 
-func (w word) withProbes(inflight, ok int, lease uint64) word {
-	const fields = probeMask<<inflightShift | probeMask<<okShift | leaseMask
-	return w&^fields | word(inflight)<<inflightShift | word(ok)<<okShift | word(lease)
+func (w word) withInflight(n int) word {
+	return w&^(probeMask<<inflightShift) | word(n)<<inflightShift
+}
+
+func (w word) withLease(lease uint64) word { return w&^leaseMask | word(lease) }
+
+// withProbe returns the half-open word after one more result, of a probe that
+// may have had a slot.
+func (w word) withProbe(failed, slot bool) word {
+	if failed {
+		w += 1 << failedShift // below CloseAfter, with ok, so neither can overflow
+	} else {
+		w += 1 << okShift
+	}
+	return w.release(slot)
+}
+
+// release returns the half-open word after a probe that may have had a slot has
+// given it back.
+func (w word) release(slot bool) word {
+	if slot {
+		w -= 1 << inflightShift
+	}
+	return w
+}
+
+// probe starts a half-open stay with one probe in flight.
+func (w word) probe(lease uint64) word {
+	return w.enter(halfOpen).withStreak(w.streak()).withInflight(1).withLease(lease)
 }
 
 // admit returns the word after one more call has asked for admission at now,
@@ -148,19 +178,20 @@ func (w word) admit(s *settings, now time.Duration) (word, error) {
 		if w.openPending(s, now) {
 			return w, ErrOpen
 		}
-		return w.enter(halfOpen).withStreak(w.streak()).withProbes(1, 0, s.leaseFrom(now)), nil
+		return w.probe(s.leaseFrom(now)), nil
 	case halfOpen:
 		if n := w.inflight(); n < s.probes {
 			// Admission renews the lease, so that it can only expire when
 			// every probe in flight has had the whole of it.
-			return w.withProbes(n+1, w.ok(), s.leaseFrom(now)), nil
+			return w.withInflight(n + 1).withLease(s.leaseFrom(now)), nil
 		}
 		if w.leasePending(s, now) {
 			return w, ErrTooManyProbes
 		}
-		// All probes are overdue. The new generation frees their slots and
-		// makes their results late; what earlier ones proved stays proven.
-		return w.enter(halfOpen).withStreak(w.streak()).withProbes(1, w.ok(), s.leaseFrom(now)), nil
+		// All probes are overdue. The new generation frees their slots; what
+		// earlier ones have shown stays shown, and theirs still counts.
+		const results = probeMask<<okShift | probeMask<<failedShift
+		return w.probe(s.leaseFrom(now)) | w&results, nil
 	case forcedOpen:
 		return w, ErrOpen
 	}

@@ -11,15 +11,18 @@ import (
 
 // The fields of each mode are disjoint, and fill what the diagram says.
 func TestWordLayout(t *testing.T) {
-	full := word(0).enter(halfOpen).withStreak(31).withProbes(31, 31, leaseMask)
+	full := word(0).enter(halfOpen).withStreak(31).withInflight(31).withLease(leaseMask)
+	for range 31 {
+		full = full.withProbe(true, false).withProbe(false, false)
+	}
 	if full&payloadMask != payloadMask {
 		t.Errorf("a full half-open payload is %#x, want %#x", uint64(full&payloadMask), uint64(payloadMask))
 	}
-	if full.streak() != 31 || full.inflight() != 31 || full.ok() != 31 || full.lease() != leaseMask || full.gen() != 1 || full.mode() != halfOpen {
+	if full.streak() != 31 || full.inflight() != 31 || full.ok() != 31 || full.failed() != 31 || full.lease() != leaseMask || full.gen() != 1 || full.mode() != halfOpen {
 		t.Errorf("fields of %#x do not come back", uint64(full))
 	}
-	if full.withProbes(0, 0, 0) != full.stay().withStreak(31) {
-		t.Error("withProbes does not replace the fields")
+	if w := full.withInflight(1).withLease(0).release(true); w.inflight() != 0 || w.lease() != 0 || w.failed() != 31 || w.ok() != 31 {
+		t.Error("withInflight and withLease do not replace their fields, or release not the slot")
 	}
 	opened := word(0).enter(open).withStreak(31) | forever
 	if opened&payloadMask != payloadMask || opened.until() != forever || opened.streak() != 31 {
@@ -94,7 +97,7 @@ func TestDeadlinesStayWithinTheirBound(t *testing.T) {
 		if d := s.openFor(streak); !w.openPending(s, now) || !w.openPending(s, now+d-1) || w.openPending(s, now+d+openTick) {
 			t.Fatalf("opened at %v for %v: pending %v, %v, %v", now, d, w.openPending(s, now), w.openPending(s, now+d-1), w.openPending(s, now+d+openTick))
 		}
-		l := word(0).enter(halfOpen).withProbes(1, 0, s.leaseFrom(now))
+		l := word(0).probe(s.leaseFrom(now))
 		if d := s.probeTimeout; !l.leasePending(s, now) || !l.leasePending(s, now+d-1) || l.leasePending(s, now+d+leaseTick) {
 			t.Fatalf("probe at %v for %v: pending %v, %v, %v", now, d, l.leasePending(s, now), l.leasePending(s, now+d-1), l.leasePending(s, now+d+leaseTick))
 		}
@@ -143,8 +146,8 @@ func TestLayout(t *testing.T) {
 	if at < line-8 || unsafe.Sizeof(b)-at < line || at%8 != 0 {
 		t.Errorf("word at %d of %d", at, unsafe.Sizeof(b))
 	}
-	if n := unsafe.Sizeof(cell[string]{}); n > 64 {
-		t.Errorf("a cell takes %d bytes, want at most 64", n)
+	if n := unsafe.Sizeof(cell[string]{}); n > 72 {
+		t.Errorf("a cell takes %d bytes, want at most 72", n)
 	}
 	if n := unsafe.Offsetof(cell[string]{}.core); n != 0 {
 		t.Errorf("core at %d of a cell, cellOf needs 0", n)

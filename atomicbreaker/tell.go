@@ -91,24 +91,30 @@ func (g *Group[K]) resetAllAndTell() {
 			break
 		}
 	}
-	deliverAll(b.sealAllBefore())
+	b.tellAllBefore()
 }
 
-// sealAllBefore seals all cells of older books, and returns the feeds that the
-// caller must deliver.
-func (b *book[K]) sealAllBefore() (owed []*feed) {
+// tellAllBefore seals all cells of older books, and tells of each before it
+// seals the next: so a listener that takes long for one key holds up no other,
+// whose next event finds that it has to seal the key's old cell itself. If a
+// listener does not return, the same goroutine goes on while it unwinds.
+func (b *book[K]) tellAllBefore() {
 	old := b.before.Load()
 	if old == nil {
-		return nil
+		return
 	}
-	owed = old.sealAllBefore()
-	for _, c := range old.cells.All() {
-		if f := old.seal(c); f != nil {
-			owed = append(owed, f)
+	told := false
+	defer func() {
+		if !told {
+			b.tellAllBefore() // what is sealed already has nothing to tell
 		}
+	}()
+	old.tellAllBefore()
+	for _, c := range old.cells.All() {
+		old.seal(c).deliver()
 	}
+	told = true
 	b.before.Store(nil)
-	return owed
 }
 
 // sealBefore seals the cells of one key in older books, the oldest first.
@@ -149,19 +155,4 @@ func (b *book[K]) seal(c *cell[K]) (owed *feed) {
 		owed = either(owed, b.group.push(c.key, &notice{core: &c.core, gen: w.gen()}))
 	}
 	return owed
-}
-
-// deliverAll delivers feeds one after the other. If a listener does not return,
-// the same goroutine delivers the rest while it unwinds.
-func deliverAll(owed []*feed) {
-	defer func() {
-		if len(owed) > 0 {
-			deliverAll(owed)
-		}
-	}()
-	for len(owed) > 0 {
-		f := owed[0]
-		owed = owed[1:]
-		f.deliver()
-	}
 }

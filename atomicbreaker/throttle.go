@@ -182,7 +182,7 @@ func (t *Throttle) Allow() error {
 	s := t.settings()
 	// LP(Allow): whatever comes of it, the request is counted by the CAS in
 	// add.
-	at := s.events.add(s.epoch, false)
+	at := s.events.add(s.epoch, atomics.Since(s.epoch), false)
 	if o := t.oddsAt(s, at); o.rejects != 0 && s.draw() < o.rejects {
 		return ErrThrottled
 	}
@@ -209,7 +209,7 @@ func (t *Throttle) Done(err error) {
 func (t *Throttle) Success() {
 	s := t.settings()
 	// LP(Success): the CAS in add.
-	s.events.add(s.epoch, true)
+	s.events.add(s.epoch, atomics.Since(s.epoch), true)
 }
 
 // Do calls fn if Allow admits it, reports its error by Done, and returns it. If

@@ -5,58 +5,63 @@ import "time"
 // The transitions that results make, as functions of the word, the settings
 // and the time. now must have been read after the word.
 
-// succeed returns the word after a success in this stay.
+// succeed returns the word after a success in this stay, which is not
+// half-open.
 func (w word) succeed(s *settings) (word, Verdict) {
 	switch w.mode() {
 	case closed:
 		return w.pass(s), Counted
-	case halfOpen:
-		if w.inflight() == 0 {
-			return w, Late // a second result of one permit
-		}
-		if w.ok()+1 >= s.closeAfter {
-			return w.close(s), Recovered
-		}
-		return w.withProbes(w.inflight()-1, w.ok()+1, w.lease()), Counted
 	case disabled:
 		return w, Counted
 	}
 	return w, Late
 }
 
-// opens reports whether a failure in this stay opens the breaker. Only then
-// does fail look at the clock.
-func (w word) opens(s *settings) bool {
-	return w.mode() == halfOpen || w.mode() == closed && w.trips(s)
-}
-
-// fail returns the word after a failure in this stay.
+// fail returns the word after a failure in this stay, which is not half-open.
+// It looks at the time only if the breaker opens.
 func (w word) fail(s *settings, now time.Duration) (word, Verdict) {
 	switch {
-	case w.mode() == halfOpen && w.inflight() == 0:
-		return w, Late // a second result of one permit
-	case w.opens(s):
-		return w.trip(s, now), Tripped
-	case w.mode() == closed:
-		return w.miss(s), Counted
 	case w.mode() == disabled:
 		return w, Counted
+	case w.mode() != closed:
+		return w, Late
+	case w.trips(s):
+		return w.trip(s, now), Tripped
 	}
-	return w, Late
+	return w.miss(s), Counted
 }
 
 // neutral returns the word after a call in this stay ended without an outcome.
-func (w word) neutral() (word, Verdict) {
-	switch w.mode() {
-	case closed, disabled:
+// Slot says whether it had one if it was a probe.
+func (w word) neutral(slot bool) (word, Verdict) {
+	switch {
+	case w.mode() == closed || w.mode() == disabled:
 		return w, Counted
-	case halfOpen:
-		if w.inflight() == 0 {
-			return w, Late // a second result of one permit
-		}
-		return w.withProbes(w.inflight()-1, w.ok(), w.lease()), Counted
+	case w.spent(slot) || w.mode() != halfOpen:
+		return w, Late
 	}
-	return w, Late
+	return w.release(slot), Counted
+}
+
+// spent reports whether a result of a probe with a slot is a second one of its
+// permit for sure.
+func (w word) spent(slot bool) bool { return w.mode() == halfOpen && slot && w.inflight() == 0 }
+
+// decides is what one more result makes of a half-open breaker.
+func (w word) decides(s *settings, failed bool) Verdict {
+	bad, all := uint64(w.failed()), uint64(w.ok()+w.failed()+1)
+	if failed {
+		bad++
+	}
+	switch {
+	case failed && s.probeRate == 0:
+		return Tripped
+	case all < uint64(s.closeAfter):
+		return Counted
+	case s.probeRate != 0 && bad*million >= s.probeRate*all:
+		return Tripped
+	}
+	return Recovered
 }
 
 // recordSuccess returns the word after a success without a permit, which

@@ -1,5 +1,7 @@
 package atomicbreaker
 
+import "time"
+
 // A turn is the report of one result that may do more than count in the word.
 // It belongs to its goroutine.
 type turn struct {
@@ -7,10 +9,12 @@ type turn struct {
 	settings *settings
 	result   result
 	bad      bool // a failure, or a slow call where that matters
+	slot     bool // whether a probe still has its slot
 
-	counted word  // the stay in whose windows the result was counted, if in any
-	in      bool  // whether it was in any
-	full    tally // what the windows then had enough of
+	counted word          // the stay in whose windows the result was counted, if in any
+	in      bool          // whether it was in any
+	at      time.Duration // when
+	full    tally         // what the windows then had enough of
 }
 
 // count counts the result in the windows of a closed stay, once, if it counts
@@ -32,8 +36,8 @@ func (t *turn) count(w word) (again bool) {
 	if s.owner != nil && !w.watched() && !t.bad {
 		return false
 	}
-	full, ok := t.core.count(w.stay(), t.result, s)
-	t.full, t.in, t.counted = full, true, w.stay()
+	full, at, ok := t.core.count(w.stay(), t.result, t.bad, s)
+	t.full, t.at, t.in, t.counted = full, at, true, w.stay()
 	return s.owner != nil || !ok
 }
 
@@ -43,25 +47,49 @@ func (t *turn) open(w word) (change, Verdict) {
 	return change{next: w.trip(t.settings, now), why: t.full.why, at: at, full: t.full}, Tripped
 }
 
+// probe is the change of a half-open word for the result of a probe.
+func (t *turn) probe(w word) (x change, v Verdict) {
+	if w.spent(t.slot) {
+		return change{next: w}, Late
+	}
+	x.seen = w.withProbe(t.bad, t.slot)
+	switch v = w.decides(t.settings, t.bad); v {
+	case Tripped:
+		var now time.Duration
+		now, x.at = t.settings.clock()
+		x.next, x.why = w.trip(t.settings, now), ReasonProbeFailed
+	case Recovered:
+		x.next, x.why = w.close(t.settings), ReasonRecovered
+	default:
+		x.next = x.seen
+	}
+	return x, v
+}
+
 // trip is the change of a word for a result that says so.
 func (t *turn) trip(w word) (change, Verdict) {
 	if w.mode() == disabled {
 		return change{next: w}, Counted
 	}
-	if w.mode() != closed && (w.mode() != halfOpen || w.inflight() == 0) {
-		return change{next: w}, Late // a second result of one permit
+	if w.mode() != closed && w.mode() != halfOpen || w.spent(t.slot) {
+		return change{next: w}, Late
 	}
 	now, at := t.settings.clock()
-	return change{next: w.tripFor(t.settings, t.result.open, now), why: ReasonTrip, at: at, own: w.mode() == halfOpen}, Tripped
+	x := change{next: w.tripFor(t.settings, t.result.open, now), why: ReasonTrip, at: at}
+	if w.mode() == halfOpen {
+		x.seen = w.withProbe(true, t.slot)
+	}
+	return x, Tripped
 }
 
 // swap makes the change, unless nothing would change, or too many keys are open
 // already. It reports whether it has, and with which verdict.
 func (t *turn) swap(was, w word, x change, v Verdict) (Verdict, step, bool) {
-	s := t.settings
+	s, withheld := t.settings, false
 	if s.quota != nil && w.mode() == closed && x.next.mode() == open {
 		if x.took = s.quota.take(s); !x.took {
 			s.ledger.mine().withheld.Add(1)
+			withheld = true
 			x, v = change{next: w.withhold(s)}, Counted
 		}
 	}
@@ -69,8 +97,9 @@ func (t *turn) swap(was, w word, x change, v Verdict) (Verdict, step, bool) {
 		x.next |= watched
 	}
 	if x.next == w && (was == w || !t.bad) {
-		return v, step{to: w}, true
+		return v, step{to: w, withheld: withheld, at: t.at}, true
 	}
+	t.core.keeps(x.next, s)
 	owed, ok := t.core.swap(s, was, w, x)
-	return v, step{x.next, true, owed}, ok
+	return v, step{x.next, true, withheld, t.at, owed}, ok
 }

@@ -137,8 +137,8 @@ func TestUpdateKeepsProbes(t *testing.T) {
 		c.ProbeTimeout = time.Hour
 		update(t, b, c)
 		time.Sleep(time.Second + 256*time.Millisecond)
-		q = admit(t, b.Allow) // in the place of both
-		wantVerdict(t, p.Failure(), ab.Late)
+		q = admit(t, b.Allow)                  // in the place of both
+		wantVerdict(t, p.Cancel(), ab.Counted) // and gives back none
 		admit(t, b.Allow)
 		time.Sleep(time.Hour / 2)
 		reject(t, b.Allow, ab.ErrTooManyProbes)

@@ -19,7 +19,7 @@ type view struct {
 func (c *core) read() view {
 	w := word(c.word.Load()).living()
 	v := view{word: w, reading: c.set.Load(), state: w.state()}
-	if w.mode() != open {
+	if w.mode() != open && (w.mode() != halfOpen || v.reading.forgetAfter == 0) {
 		// LP(State): such a word is what the first load says.
 		if w.mode() == forcedOpen {
 			v.left = latched
@@ -27,21 +27,29 @@ func (c *core) read() view {
 		return v
 	}
 	now := v.reading.now()
-	if w.openPending(v.reading, now) {
+	switch forgotten := c.forgotten(w, v.reading, now); {
+	case w.mode() == open && w.openPending(v.reading, now):
 		// LP(State): an open breaker is seen by the first load; its deadline
 		// was still ahead later, when the clock was read.
 		v.left = w.openLeft(now)
 		return v
+	case w.mode() == halfOpen && !forgotten:
+		return v // LP(State): in the same way
+	case forgotten:
+		w = w.close(v.reading)
 	}
-	// The time may have passed only after someone had closed the breaker.
+	// The time may have passed only after someone had changed the breaker.
 	// LP(State): a second load decides. The same word has been there while the
 	// clock was read. Another one was written meanwhile. If it is open and its
 	// time has passed too, it was written before the clock was read; if not, that
 	// may have been later.
+	first := v.word
 	v.word = word(c.word.Load()).living()
 	v.state = v.word.state()
 	switch {
-	case v.word == w, v.state == Open && v.word.openOver(now):
+	case v.word == first && w != first:
+		v.word, v.state = w, Closed
+	case v.word == first, v.state == Open && v.word.openOver(now):
 		v.state = HalfOpen
 	case v.state == Open:
 		v.left = v.word.openLeft(now)
@@ -81,10 +89,10 @@ type Snapshot struct {
 	Name       string        // Config.Name
 	State      State         // as State returns it
 	Would      State         // the same, but what it would be without Config.Shadow
-	Failures   int           // while closed: since the last success, or with a KOfN among the last calls
+	Failures   int           // while closed: since the last success, or with a KOfN among the last calls; while half-open: of probes
 	Streak     int           // times opened since last closed, up to 31
 	Successes  int           // of probes, while half-open
-	InFlight   int           // probes that have not reported, while half-open
+	InFlight   int           // probes that have a slot, while half-open
 	Generation int           // goes up with every change of mode and reset; after 2^20-1 comes 1
 	RetryAfter time.Duration // until a probe may be made, while open; math.MaxInt64 if only Reset helps
 }
@@ -105,7 +113,7 @@ func (v *view) snapshot() Snapshot {
 	case open:
 		s.Streak = v.word.streak()
 	case halfOpen:
-		s.Streak, s.Successes, s.InFlight = v.word.streak(), v.word.ok(), v.word.inflight()
+		s.Streak, s.Successes, s.Failures, s.InFlight = v.word.streak(), v.word.ok(), v.word.failed(), v.word.inflight()
 	}
 	return s
 }

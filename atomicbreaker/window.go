@@ -1,6 +1,7 @@
 package atomicbreaker
 
 import (
+	"math"
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -16,6 +17,9 @@ type window struct {
 }
 
 const million = 1_000_000
+
+// millionths rounds a ratio above zero, and not to zero.
+func millionths(ratio float64) uint64 { return max(1, uint64(math.Round(ratio*million))) }
 
 // A tally is what a window held when it opened a breaker.
 type tally struct {
@@ -96,12 +100,19 @@ func (c *core) windowsOf(stay word, s *settings) *windows {
 }
 
 // count adds a result of the closed stay to its windows, and returns the first
-// that has then had enough. A result that is bad for none opens none. If ok is
-// false, the stay or the settings are over, and nothing was added.
-func (c *core) count(stay word, r result, s *settings) (full tally, ok bool) {
+// that has then had enough. A result that is bad for none opens none; worst says
+// whether it is for any. At is when. If ok is false, the stay or the settings are over, and
+// nothing was added.
+//
+// It touches a cell before it adds what that is to be kept for; see leave.
+func (c *core) count(stay word, r result, worst bool, s *settings) (full tally, at time.Duration, ok bool) {
 	held := c.windowsOf(stay, s)
 	if held == nil {
-		return full, false
+		return full, 0, false
+	}
+	at = s.now()
+	if s.owner != nil && (worst || s.forgetAfter != 0 && s.forgetAfter < s.rules.span) {
+		c.touch(at, touchUnit)
 	}
 	for i, ring := range held.rings {
 		w := &held.rules[i]
@@ -109,7 +120,7 @@ func (c *core) count(stay word, r result, s *settings) (full tally, ok bool) {
 		if w.why == ReasonFailureCount && !bad {
 			continue
 		}
-		ring.add(s.epoch, bad)
+		ring.add(s.epoch, at, bad)
 		if !bad || full.why != 0 {
 			continue
 		}
@@ -119,7 +130,7 @@ func (c *core) count(stay word, r result, s *settings) (full tally, ok bool) {
 			full = tally{w.why, b, n}
 		}
 	}
-	return full, true
+	return full, at, true
 }
 
 // pass counts a success in the windows of a Breaker, if that is all that there
@@ -135,9 +146,10 @@ func (c *core) pass(stay word) bool {
 		return false
 	}
 	// LP(Success): counted in the windows.
+	at := s.now()
 	for i, ring := range held.rings {
 		if held.rules[i].why != ReasonFailureCount {
-			ring.add(s.epoch, false)
+			ring.add(s.epoch, at, false)
 		}
 	}
 	return true
@@ -145,12 +157,11 @@ func (c *core) pass(stay word) bool {
 
 // quiet reports whether no failure and no slow call is in the windows of the
 // closed stay.
-func (c *core) quiet(stay word, s *settings) bool {
+func (c *core) quiet(stay word, now time.Duration) bool {
 	held := c.windows.Load()
 	if held == nil || held.stay != stay {
 		return true
 	}
-	now := s.now()
 	for _, ring := range held.rings {
 		if bad, _ := ring.sum(now); bad != 0 {
 			return false

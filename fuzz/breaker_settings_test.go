@@ -32,7 +32,8 @@ func breakerSettings(policy, counts, times byte) model.Settings {
 	s := model.Settings{
 		Policy: breakerPolicy(policy, 1+counts%3, counts/36%5, times/60%4), Shadow: counts >= 180,
 		Probes: 1 + int(counts/3%3), CloseAfter: 1 + int(counts/9%4),
-		OpenFor: time.Duration(1+times%3) * breakerTick, ProbeTimeout: time.Duration(1+times/3%4) * breakerTick,
+		ProbeRate: [...]float64{0, 0.5, 1, 0, 0.25}[counts/36%5],
+		OpenFor:   time.Duration(1+times%3) * breakerTick, ProbeTimeout: time.Duration(1+times/3%4) * breakerTick,
 	}
 	s.MaxOpen = s.OpenFor * time.Duration(1+times/12%5)
 	return s
@@ -42,6 +43,19 @@ func breakerSettings(policy, counts, times byte) model.Settings {
 var defaultSettings = model.Settings{
 	Policy: model.Policy{{Why: ab.ReasonThreshold, N: 5}}, Probes: 1, CloseAfter: 1,
 	OpenFor: time.Minute, MaxOpen: 10 * time.Minute, ProbeTimeout: time.Minute,
+}
+
+// forgetTime is after how long a key is forgotten, or 0 for never.
+func forgetTime(which byte) time.Duration {
+	return [...]time.Duration{0, 8 * breakerTick, 40 * breakerTick, time.Hour}[which%4]
+}
+
+// forgetting is that as a GroupConfig says it.
+func forgetting(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
 }
 
 // tripTime is for how long a Trip is: until Reset, its turn, some steps of the

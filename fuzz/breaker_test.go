@@ -77,14 +77,18 @@ func newBreakerMachine(t *testing.T, kind, counts, times byte) *breakerMachine {
 	case 1:
 		m.breaker, spec.Settings, m.ears.mood = new(ab.Breaker), defaultSettings, deaf
 	case 2:
-		m.group = ab.MustNewGroup(m.listening(ab.GroupConfig[string]{Default: c}))
+		spec.Forget = forgetTime(counts ^ times)
+		m.group = ab.MustNewGroup(m.listening(ab.GroupConfig[string]{Default: c, ForgetAfter: forgetting(spec.Forget)}))
 	case 3:
 		m.perKey, spec.Idle = true, [...]time.Duration{breakerTick, 0, 2 * breakerTick, 4 * breakerTick, 0}[times/60]
+		spec.Forget = forgetTime(counts ^ times)
 		m.group = ab.MustNewGroup(m.listening(ab.GroupConfig[string]{
 			Default: ab.Config{Trip: c.Trip}, PerKey: func(string) ab.Config { return c }, IdleTimeout: spec.Idle,
+			ForgetAfter: forgetting(spec.Forget),
 		}))
 	case 4:
 		m.group, spec.Settings, m.ears.mood = new(ab.Group[string]), defaultSettings, deaf
+		spec.Forget = time.Hour
 	}
 	spec.Keyed = m.group != nil
 	for i := range m.models {
@@ -177,9 +181,10 @@ func (m *breakerMachine) groupStep(op byte, key int) {
 		}
 	case 11:
 		before := m.group.Len()
-		require.Equal(m.t, before-m.group.Sweep(), m.group.Len(), "Len after Sweep")
-		for _, spec := range m.models {
+		m.survive(func() { require.Equal(m.t, before-m.group.Sweep(), m.group.Len(), "Len after Sweep") })
+		for key, spec := range m.models {
 			spec.Sweep()
+			m.heard(key)
 		}
 	}
 }

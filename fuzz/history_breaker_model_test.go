@@ -47,6 +47,7 @@ type circuit struct {
 	state                       ab.State // Open also when its time has passed
 	calls                       string   // the last, while closed: x for a failure
 	stay, streak, inFlight, oks int
+	period                      int // the stay with which it became half-open
 	until, lease                time.Duration
 	permits                     [2 * breakerClients]int // their stays, counted from 1
 }
@@ -116,7 +117,7 @@ func (c circuit) allow(slot int, now time.Duration) (circuit, error) {
 		return c, ab.ErrOpen
 	case c.state == ab.Open:
 		c.enter(ab.HalfOpen)
-		c.oks = 0
+		c.oks, c.period = 0, c.stay
 	case c.state == ab.HalfOpen && c.inFlight == c.limits.probes && now < c.lease:
 		return c, ab.ErrTooManyProbes
 	case c.state == ab.HalfOpen && c.inFlight == c.limits.probes:
@@ -131,10 +132,14 @@ func (c circuit) allow(slot int, now time.Duration) (circuit, error) {
 }
 
 // take takes a permit from its holder, and reports whether it is worth anything.
+// It gives back its slot, which an overdue probe has lost.
 func (c circuit) take(slot int) (circuit, bool) {
-	valid := c.permits[slot] == 1+c.stay
+	stay := c.permits[slot] - 1
 	c.permits[slot] = 0
-	return c, valid
+	if c.state == ab.HalfOpen && stay == c.stay {
+		c.inFlight--
+	}
+	return c, stay == c.stay || c.state == ab.HalfOpen && stay >= c.period
 }
 
 // reportTrip is report of a failure that says for how long.
@@ -155,12 +160,9 @@ func (c circuit) report(slot int, o ab.Outcome, now time.Duration) (circuit, ab.
 	if !valid {
 		return c, ab.Late
 	}
-	if c.state == ab.HalfOpen {
-		c.inFlight--
-		if o == ab.Success && c.oks+1 < c.limits.closeAfter {
-			c.oks++
-			return c, ab.Counted
-		}
+	if c.state == ab.HalfOpen && o == ab.Success && c.oks+1 < c.limits.closeAfter {
+		c.oks++
+		return c, ab.Counted
 	}
 	if o == ab.Ignored {
 		return c, ab.Counted

@@ -12,32 +12,38 @@ import (
 // Keyed.
 type Breaker struct {
 	Settings
-	Keyed     bool
-	Idle, Now time.Duration // Idle is GroupConfig.IdleTimeout
-	Events    []ab.Event
-	Stats     ab.Stats
+	Keyed  bool
+	Idle   time.Duration // GroupConfig.IdleTimeout
+	Forget time.Duration // GroupConfig.ForgetAfter, or 0 for never
+	Now    time.Duration
+	Events []ab.Event
+	Stats  ab.Stats
 
-	state                      ab.State // Open also when its time has passed
-	stay, streak, inFlight, ok int
-	until, lease               time.Duration
+	state                  ab.State // Open also when its time has passed
+	stay, streak, inFlight int
+	ok, bad                int // results of probes
+	period                 int // the stay with which it became half-open
+	until, lease           time.Duration
 
 	recent  []bool        // of the last calls, while closed: whether they failed
 	timed   []call        // in windows
 	watched bool          // successes of the key count in windows too
 	healthy time.Duration // since when they do not
+	touched time.Duration // when it last counted what it is kept for
 }
 
 // Settings are what Update changes.
 type Settings struct {
 	Policy                         Policy
 	Probes, CloseAfter             int
+	ProbeRate                      float64
 	OpenFor, MaxOpen, ProbeTimeout time.Duration
 	Shadow                         bool
 }
 
 // Config returns what New takes.
 func (s Settings) Config() ab.Config {
-	return ab.Config{Trip: s.Policy.Real(), Probes: s.Probes, CloseAfter: s.CloseAfter, Shadow: s.Shadow,
+	return ab.Config{Trip: s.Policy.Real(), Probes: s.Probes, CloseAfter: s.CloseAfter, ProbeFailureRate: s.ProbeRate, Shadow: s.Shadow,
 		OpenTimeout: s.OpenFor, MaxOpenTimeout: s.MaxOpen, ProbeTimeout: s.ProbeTimeout}
 }
 
@@ -59,9 +65,9 @@ func (b *Breaker) left() time.Duration {
 }
 
 func (b *Breaker) enter(s ab.State, why ab.Reason) {
-	b.tell(ab.Event{To: s, Reason: why, Failures: count(b.recent)})
+	b.tell(ab.Event{To: s, Reason: why, Failures: count(b.recent) + b.bad})
 	if b.stay, b.inFlight = b.stay+1, 0; s != b.state {
-		b.state, b.ok = s, 0
+		b.state, b.ok, b.bad, b.period = s, 0, 0, b.stay
 	}
 	b.recent, b.timed, b.watched, b.healthy = nil, nil, false, b.Now
 	switch s {
@@ -123,9 +129,27 @@ func (b *Breaker) Update(s Settings) {
 	b.Settings = s
 }
 
+// forgotten reports whether nobody has called the key for so long.
+func (b *Breaker) forgotten() bool {
+	switch {
+	case b.Forget == 0 || !b.Keyed:
+		return false
+	case b.state == ab.Open:
+		return b.until != never && b.Now >= b.until+b.Forget
+	}
+	return b.state == ab.HalfOpen && b.Now >= b.lease+b.Forget
+}
+func (b *Breaker) forget() {
+	if b.forgotten() {
+		b.set(ab.Closed, ab.ReasonForgotten, 0)
+	}
+}
+
 // Would is the state, whether or not it is a shadow's.
 func (b *Breaker) Would() ab.State {
-	if b.state == ab.Open && b.Now >= b.until {
+	if b.forgotten() {
+		return ab.Closed
+	} else if b.state == ab.Open && b.Now >= b.until {
 		return ab.HalfOpen
 	}
 	return b.state
@@ -143,6 +167,7 @@ func (b *Breaker) reject(err error) (Permit, error) {
 	return Permit{}, err
 }
 func (b *Breaker) Allow() (Permit, error) {
+	b.forget()
 	if s := b.Would(); s == ab.Open || s == ab.ForcedOpen {
 		return b.reject(ab.ErrOpen)
 	} else if b.state == ab.Open {
@@ -159,15 +184,17 @@ func (b *Breaker) Allow() (Permit, error) {
 	return Permit{stay: b.stay, timed: b.Policy.times(), begun: b.Now}, nil
 }
 
-// valid reports whether a permit's result is not late.
+// valid reports whether a permit's result is not late. An overdue probe has lost
+// its slot, not its voice.
 func (b *Breaker) valid(p Permit) bool {
 	if p.Void {
 		return false
-	} else if p.stay != b.stay {
+	} else if p.stay == b.stay {
+		b.inFlight = max(0, b.inFlight-1) // none is in flight while closed
+	} else if b.state != ab.HalfOpen || p.stay < b.period {
 		b.Stats.Late++
 		return false
 	}
-	b.inFlight = max(0, b.inFlight-1) // none is in flight while closed
 	return true
 }
 func (b *Breaker) Done(p Permit, o ab.Outcome) ab.Verdict {
@@ -179,9 +206,21 @@ func (b *Breaker) Done(p Permit, o ab.Outcome) ab.Verdict {
 		return ab.Late
 	} else if o == ab.Ignored || b.state != ab.HalfOpen {
 		return b.settle(c, o)
-	} else if c.failed || b.Policy.slow(c) {
+	}
+	return b.probe(c.failed || b.Policy.slow(c))
+}
+
+// probe counts the result of a probe.
+func (b *Breaker) probe(failed bool) ab.Verdict {
+	if failed {
+		b.bad++
+	} else {
+		b.ok++
+	}
+	switch all := b.ok + b.bad; {
+	case failed && b.ProbeRate == 0, all >= b.CloseAfter && b.ProbeRate > 0 && float64(b.bad) >= b.ProbeRate*float64(all):
 		return b.open(ab.ReasonProbeFailed, b.end(0))
-	} else if b.ok++; b.ok < b.CloseAfter {
+	case all < b.CloseAfter:
 		return ab.Counted
 	}
 	b.set(ab.Closed, ab.ReasonRecovered, 0)
@@ -195,9 +234,13 @@ func (b *Breaker) DoneTrip(p Permit, d time.Duration) ab.Verdict {
 	} else if b.state == ab.Disabled {
 		return ab.Counted
 	}
+	if b.state == ab.HalfOpen {
+		b.bad++
+	}
 	return b.open(ab.ReasonTrip, b.end(d))
 }
 func (b *Breaker) RecordSuccess() ab.Verdict {
+	b.forget()
 	switch b.state {
 	case ab.ForcedOpen:
 		return ab.Late
@@ -208,6 +251,7 @@ func (b *Breaker) RecordSuccess() ab.Verdict {
 	return ab.Recovered
 }
 func (b *Breaker) RecordFailure() ab.Verdict {
+	b.forget()
 	switch b.Would() {
 	case ab.Open, ab.ForcedOpen:
 		return ab.Late
@@ -218,6 +262,9 @@ func (b *Breaker) RecordFailure() ab.Verdict {
 }
 
 func (b *Breaker) Snapshot() ab.Snapshot {
-	return ab.Snapshot{State: b.State(), Would: b.Would(), Failures: count(b.recent), Streak: b.streak, Successes: b.ok,
+	if b.forgotten() {
+		return ab.Snapshot{State: b.State()}
+	}
+	return ab.Snapshot{State: b.State(), Would: b.Would(), Failures: count(b.recent) + b.bad, Streak: b.streak, Successes: b.ok,
 		InFlight: b.inFlight, RetryAfter: b.left()}
 }

@@ -23,6 +23,11 @@ func (b *Breaker) settle(c call, o ab.Outcome) ab.Verdict {
 	if b.recent = b.Policy.keep(failed); c.failed && b.Policy.trips(failed) {
 		return b.open(ab.ReasonThreshold, b.end(0))
 	}
+	if span := b.Policy.span(); count(b.recent) > 0 || c.failed || b.Policy.slow(c) || b.Forget > 0 && b.Forget < span {
+		b.touched = b.Now
+	} else if b.Keyed && b.watched && b.Now-b.touched >= span {
+		b.recover()
+	}
 	return ab.Counted
 }
 
@@ -55,23 +60,35 @@ func (b *Breaker) ResetAll() {
 	b.Stats = stats
 }
 
-// Sweep gives up the windows of a healthy key; with Idle, when that has passed.
+// Sweep forgets what it may, and gives up the windows of a healthy key.
 func (b *Breaker) Sweep() {
-	if b.state != ab.Closed || count(b.recent) > 0 {
+	if b.forget(); b.state != ab.Closed {
 		return
 	}
+	forgets := b.Forget > 0 && b.Now-b.touched >= b.Forget
+	if b.Pristine() {
+		if b.Now-b.healthy >= b.Idle {
+			b.timed = nil
+		}
+	} else if forgets || count(b.recent) == 0 && b.quiet() {
+		b.recover()
+	}
+}
+
+// quiet reports whether nothing bad is in the windows.
+func (b *Breaker) quiet() bool {
 	for _, r := range b.Policy.windows() {
 		if bad, _ := r.sum(b.timed, b.Now); bad > 0 {
-			return
+			return false
 		}
 	}
-	if b.watched {
-		b.watched, b.healthy = false, b.Now
-		if b.Idle > 0 {
-			return
-		}
-	}
-	if b.Now-b.healthy >= b.Idle {
+	return true
+}
+
+// recover makes the key pristine. With Idle, it keeps what its windows hold for so
+// long.
+func (b *Breaker) recover() {
+	if b.recent, b.watched, b.healthy = nil, false, b.Now; b.Idle == 0 {
 		b.timed = nil
 	}
 }

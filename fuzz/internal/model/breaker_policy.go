@@ -58,6 +58,14 @@ func (p Policy) windows() (timed []Rule) {
 	return timed
 }
 
+// span is after how long nothing of a call is in any window.
+func (p Policy) span() (span time.Duration) {
+	for _, r := range p.windows() {
+		span = max(span, r.Window/15*16)
+	}
+	return span
+}
+
 // slow reports whether a call was too slow.
 func (p Policy) slow(c call) bool {
 	return slices.ContainsFunc(p, func(r Rule) bool { return r.Why == ab.ReasonSlowRate && r.bad(c) })

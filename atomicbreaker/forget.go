@@ -1,0 +1,112 @@
+package atomicbreaker
+
+import "time"
+
+// Keys that nobody calls any more are forgotten, with their places in the quota.
+// Otherwise those of hosts that are gone for good would stay open or failing for
+// ever.
+//
+// When a cell was last of interest is known without a write by the calls that
+// its breaker rejects: an open one lets the first call after its time through,
+// which changes the word, and so does a half-open one after its lease. So only
+// who admits a probe, counts something bad, or leaves failures in the word
+// touches the cell, and does that before the result can be seen.
+
+// longestForget bounds ForgetAfter, as a deadline that passed longer ago than
+// half the range of deadlines could not be told from one ahead.
+const (
+	longestForget      = latchedBeyond
+	defaultForgetAfter = time.Hour
+)
+
+// forgets returns how long keys are remembered, or 0 for ever.
+func (c *GroupConfig[K]) forgets() time.Duration {
+	switch d := c.ForgetAfter; {
+	case d == 0:
+		return defaultForgetAfter
+	case d < 0 || d >= longestForget:
+		return 0
+	default:
+		return d
+	}
+}
+
+// forgotten reports whether an open or half-open word at now is of a key that
+// nobody has called for so long that it is as good as healthy. now must have
+// been read after the word.
+func (c *core) forgotten(w word, s *settings, now time.Duration) bool {
+	switch {
+	case s.forgetAfter == 0:
+		return false
+	case w.mode() == open:
+		return !w.openPending(s, now) && w.openAgo(now) >= s.forgetAfter
+	case w.mode() == halfOpen:
+		return !w.leasePending(s, now) && c.idle(now) >= s.forgetAfter+s.probeTimeout
+	}
+	return false
+}
+
+// stale reports whether what a closed word counts and its windows hold has
+// nothing to say any more: it is forgotten, or there is nothing but windows that
+// are empty. It reads the clock after the word, so nothing that was counted before
+// is missed.
+func (c *core) stale(w word, s *settings) bool {
+	now := s.now()
+	return s.forgetAfter != 0 && c.idle(now) >= s.forgetAfter || w == w.flagged() && c.quiet(w.stay(), now)
+}
+
+// leave retires a closed cell that is stale, and reports whether it has.
+//
+// First it marks the word, which is when its failures in a row are forgotten.
+// Then it looks again. A caller who counts something bad in windows touches the
+// cell and adds to the windows before it looks at the word. So either that is
+// seen here, or the mark there, and then it is taken away, or the tombstone, and
+// then the result is counted in the key's next cell. No mark is ever the same as
+// an earlier one, so that it was not taken away and made again.
+func (b *book[K]) leave(c *cell[K], was word) bool {
+	w, s := was.living(), c.set.Load()
+	if !c.stale(w, s) {
+		return false
+	}
+	mark := w.stay() | leaving<<modeShift | word(b.marks.Add(1)&payloadMask)
+	if !c.word.CompareAndSwap(uint64(was), uint64(mark)) || !c.stale(w, s) {
+		return false // it may stay marked: all take it for closed
+	}
+	if b.group.config.IdleTimeout != 0 {
+		// It is healthy from now on.
+		b.touch(c)
+		c.word.CompareAndSwap(uint64(mark), uint64(mark.living().stay()))
+		return false
+	}
+	return b.retire(c, mark)
+}
+
+// forget closes and retires a cell of a key that is forgotten, and reports
+// whether it has. It tells of it.
+func (b *book[K]) forget(c *cell[K], w word, s *settings) bool {
+	if b.outdated() {
+		return false
+	}
+	next := w.close(s)
+	owed, ok := c.swap(s, w, w, change{next: next, why: ReasonForgotten})
+	if !ok {
+		return false
+	}
+	owed.deliver()
+	b.retire(c, next)
+	return word(c.word.Load()).mode() == tombstone // who delivered may have retired it, or the listener kept it
+}
+
+// reclaim looks for places of the quota that belong to forgotten keys, after one
+// more key could not open. It does so once in a while.
+func (b *book[K]) reclaim() {
+	const times = 64 // while a key is being forgotten; a sweep looks at all cells
+	s := b.settings
+	if s.forgetAfter == 0 {
+		return
+	}
+	now, at := s.now(), b.reclaimAt.Load()
+	if int64(now) >= at && b.reclaimAt.CompareAndSwap(at, int64(now+s.forgetAfter/times)) {
+		b.sweep()
+	}
+}

@@ -1,0 +1,338 @@
+//go:build !modelcheck
+
+package atomicbreaker_test
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ab "github.com/latchfree/latchfree/atomicbreaker"
+)
+
+// A key that nobody calls is forgotten ForgetAfter its open time has passed, and
+// is healthy when it is next called, whether or not anybody has swept.
+func TestForgottenKeysAreHealthy(t *testing.T) {
+	const open, after = time.Minute, 10 * time.Minute
+	for name, then := range map[string]func(t *testing.T, g *ab.Group[string]){
+		"Sweep": func(t *testing.T, g *ab.Group[string]) {
+			if n := g.Sweep(); n != 1 || g.Len() != 0 {
+				t.Errorf("Sweep removed %d keys, and %d are left", n, g.Len())
+			}
+		},
+		"calls": func(t *testing.T, g *ab.Group[string]) {
+			for range 3 { // not one probe only
+				admit(t, keyed(g, "k"))
+			}
+			wantVerdict(t, fail(t, keyed(g, "k"), 2), ab.Counted)
+		},
+		"RecordFailure": func(t *testing.T, g *ab.Group[string]) {
+			wantVerdict(t, g.RecordFailure("k"), ab.Counted)
+			wantVerdict(t, g.RecordFailure("k"), ab.Counted)
+			wantVerdict(t, g.RecordFailure("k"), ab.Tripped)
+		},
+		"RecordSuccess": func(t *testing.T, g *ab.Group[string]) {
+			wantVerdict(t, g.RecordSuccess("k"), ab.Counted)
+			if g.Len() != 0 {
+				t.Error("it is stored")
+			}
+		},
+		"State": func(t *testing.T, g *ab.Group[string]) {
+			wantState(t, g.State("k"), ab.Closed)
+			if s := g.Snapshot("k"); s.Failures+s.Streak+s.InFlight != 0 || s.RetryAfter != 0 {
+				t.Errorf("%+v", s)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := ab.MustNewGroup(ab.GroupConfig[string]{
+					Default: ab.Config{Trip: ab.Consecutive(3), OpenTimeout: open}, ForgetAfter: after,
+				})
+				wantVerdict(t, fail(t, keyed(g, "k"), 3), ab.Tripped)
+				time.Sleep(open + after - 1)
+				wantState(t, g.State("k"), ab.HalfOpen)
+				if n := g.Sweep(); n != 0 {
+					t.Fatal("Sweep removed it too early")
+				}
+				time.Sleep(1)
+				then(t, g)
+			})
+		})
+	}
+}
+
+// A half-open key is remembered while its probe has time, and ForgetAfter that.
+// What the probe reports by then counts.
+func TestHalfOpenKeysAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{
+			Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second, ProbeTimeout: 10 * time.Minute}, ForgetAfter: time.Minute,
+		})
+		wantVerdict(t, fail(t, keyed(g, "k"), 1), ab.Tripped)
+		time.Sleep(time.Second)
+		p := admit(t, keyed(g, "k"))
+		time.Sleep(11*time.Minute - 1)
+		wantState(t, g.State("k"), ab.HalfOpen)
+		time.Sleep(1 + 256*time.Millisecond) // leases are rounded up
+		wantState(t, g.State("k"), ab.Closed)
+		wantVerdict(t, p.Success(), ab.Recovered) // nobody has called since
+		wantVerdict(t, fail(t, keyed(g, "k"), 1), ab.Tripped)
+		time.Sleep(time.Second)
+		p = admit(t, keyed(g, "k"))
+		time.Sleep(12 * time.Minute)
+		if g.Sweep() != 1 {
+			t.Error("Sweep left it")
+		}
+		wantVerdict(t, p.Failure(), ab.Late)
+	})
+}
+
+// Failures that did not open a key go with the next sweep, and not while
+// anything is reported for it.
+func TestFailingKeysAreForgotten(t *testing.T) {
+	for name, p := range map[string]ab.Policy{
+		"Consecutive": ab.Consecutive(9), "KOfN": ab.KOfN(9, 30), "FailureRate": ab.FailureRate(1, 9, 24*time.Hour),
+		"any": ab.AnyOf(ab.Consecutive(9), ab.FailureCount(9, 100*time.Hour)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: p}}) // an hour
+				fail(t, keyed(g, "k"), 1)
+				for range 3 {
+					time.Sleep(time.Hour - 1)
+					if g.Sweep() != 0 {
+						t.Fatal("Sweep removed a key that has failed within the hour")
+					}
+					fail(t, keyed(g, "k"), 1)
+				}
+				inFlight := admit(t, keyed(g, "k"))
+				time.Sleep(time.Hour)
+				if n := g.Sweep(); n != 1 || g.Len() != 0 {
+					t.Fatalf("Sweep removed %d keys, %d are left", n, g.Len())
+				}
+				wantVerdict(t, inFlight.Failure(), ab.Counted) // it is not the key's that are forgotten
+				if s := g.Snapshot("k"); name != "FailureRate" && s.Failures != 1 {
+					t.Errorf("%+v", s)
+				}
+			})
+		})
+	}
+}
+
+// KOfN is exact: calls that succeed keep the failures among the last ones.
+func TestSuccessesKeepHistories(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.KOfN(2, 32)}})
+		fail(t, keyed(g, "k"), 1)
+		for range 30 {
+			time.Sleep(50 * time.Minute)
+			admit(t, keyed(g, "k")).Success()
+			if g.Sweep() != 0 {
+				t.Fatal("Sweep removed a key with a failure among its last calls")
+			}
+		}
+		wantVerdict(t, fail(t, keyed(g, "k"), 1), ab.Tripped)
+	})
+}
+
+// What somebody has set by hand, or until Reset, is not forgotten, and neither is
+// anything with a negative ForgetAfter.
+func TestNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(1)}, ForgetAfter: time.Minute})
+		g.ForceOpen("forced")
+		g.Disable("disabled")
+		g.Trip("latched", -1)
+		for _, never := range []time.Duration{-1, math.MinInt64, 398 * 24 * time.Hour, math.MaxInt64} {
+			h := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second}, ForgetAfter: never})
+			fail(t, keyed(h, "open"), 2)
+			fail(t, keyed(h, "failing"), 1)
+			time.Sleep(10_000 * time.Hour)
+			if n := h.Sweep(); n != 0 || h.Len() != 2 {
+				t.Errorf("ForgetAfter %v: Sweep removed %d keys", never, n)
+			}
+			wantState(t, h.State("open"), ab.HalfOpen)
+		}
+		if n := g.Sweep(); n != 0 || g.Len() != 3 {
+			t.Errorf("Sweep removed %d keys", n)
+		}
+		wantState(t, g.State("forced"), ab.ForcedOpen)
+		wantState(t, g.State("disabled"), ab.Disabled)
+		wantState(t, g.State("latched"), ab.Open)
+	})
+}
+
+// Pods come and go, and each that dies has opened its breaker. Their places in
+// the quota come back without Sweep, a sixty-fourth of ForgetAfter late.
+func TestQuotaComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const after = 64 * time.Minute
+		g := ab.MustNewGroup(ab.GroupConfig[int]{
+			Default:         ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second, MaxOpenTimeout: time.Second},
+			MaxOpenFraction: 0.2, ForgetAfter: after,
+		})
+		healthy := func() {
+			for k := range 100 {
+				admit(t, keyed(g, k)).Success()
+			}
+		}
+		healthy()
+		opened := 0
+		for k := 1000; k < 1100; k++ {
+			if fail(t, keyed(g, k), 2) == ab.Tripped {
+				opened++
+			}
+		}
+		if opened < 20 || opened > 45 { // of 100 to 200 keys
+			t.Fatalf("%d opened", opened)
+		}
+		wantVerdict(t, fail(t, keyed(g, 1), 9), ab.Counted)
+		time.Sleep(after + time.Second)
+		healthy()
+		withheld := g.Stats().Withheld
+		wantVerdict(t, fail(t, keyed(g, 2), 2), ab.Counted) // too late by this one
+		wantVerdict(t, fail(t, keyed(g, 2), 1), ab.Tripped)
+		if n := g.Stats().Withheld - withheld; n != 1 {
+			t.Errorf("%d openings were withheld after they were forgotten", n)
+		}
+		for k := 1000; k < 1100; k++ {
+			wantState(t, g.State(k), ab.Closed)
+		}
+		if err := g.CheckQuiet(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Keys that fail once and are never called again do not pile up, without Sweep
+// and without settings.
+func TestDeadKeysDoNotPileUp(t *testing.T) {
+	for name, failures := range map[string]int{"failing": 1, "open": 5} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var g ab.Group[int]
+				most := 0
+				for k := range 20_000 {
+					fail(t, keyed(&g, k), failures)
+					time.Sleep(time.Minute)
+					most = max(most, g.Len())
+				}
+				if most > 200 { // 61 to 70 are remembered at any time
+					t.Errorf("%d keys at once", most)
+				}
+			})
+		})
+	}
+}
+
+// A listener is told of each key that was open, in order, and may leave; a key
+// that was only failing had nothing to tell.
+func TestForgottenKeysAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := map[string]string{}
+		angry := false
+		g := ab.MustNewGroup(ab.GroupConfig[string]{
+			Default: ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second},
+			OnStateChange: func(k string, e ab.Event) {
+				told[k] += fmt.Sprintf("%v>%v %v; ", e.From, e.To, e.Reason)
+				if angry {
+					panic("listener")
+				}
+			},
+		})
+		for _, k := range []string{"a", "b", "c"} {
+			fail(t, keyed(g, k), 2)
+		}
+		fail(t, keyed(g, "failing"), 1)
+		time.Sleep(2 * time.Hour)
+		angry = true
+		panics(t, "listener", func() { g.Sweep() })
+		want := "Closed>Open Threshold; Open>Closed Forgotten; "
+		for _, k := range []string{"a", "b", "c"} {
+			if told[k] != want {
+				t.Errorf("%s: told %q", k, told[k])
+			}
+		}
+		if told["failing"] != "" || g.Len() != 0 {
+			t.Errorf("%q, %d keys", told["failing"], g.Len())
+		}
+		if err := g.CheckQuiet(); err != nil {
+			t.Error(err)
+		}
+		angry = false
+		fail(t, keyed(g, "a"), 2)
+		time.Sleep(2 * time.Hour)
+		admit(t, keyed(g, "a")).Success()
+		if want += want; told["a"] != want {
+			t.Errorf("told %q", told["a"])
+		}
+	})
+}
+
+// A key whose window is empty leaves with its next success, without Sweep.
+func TestEmptyWindowsLeaveBySuccess(t *testing.T) {
+	const window = time.Minute
+	for name, p := range map[string]ab.Policy{
+		"FailureCount": ab.FailureCount(9, window), "FailureRate": ab.FailureRate(1, 9, window),
+		"SlowRate": ab.SlowRate(1, time.Hour, 9, window), "any": ab.AnyOf(ab.Consecutive(9), ab.FailureRate(1, 9, window)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: p}})
+				if name == "SlowRate" {
+					p := admit(t, keyed(g, "k"))
+					time.Sleep(2 * time.Hour)
+					p.Success()
+				} else {
+					fail(t, keyed(g, "k"), 1)
+				}
+				admit(t, keyed(g, "k")).Success()
+				time.Sleep(window)
+				admit(t, keyed(g, "k")).Success()
+				if g.Len() != 1 {
+					t.Fatal("it left while it had something in its window")
+				}
+				time.Sleep(slack(window))
+				admit(t, keyed(g, "k")).Success()
+				if g.Len() != 0 {
+					t.Fatal("it stayed with nothing in its window")
+				}
+				if err := g.CheckQuiet(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A key that is stored keeps nothing alive that it was cut from.
+func TestStoredKeysAreCopies(t *testing.T) {
+	type host string
+	const n, size = 100, 1 << 20
+	heap := func() (m runtime.MemStats) {
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m
+	}
+	g := ab.MustNewGroup(ab.GroupConfig[host]{Default: ab.Config{Trip: ab.AnyOf(ab.Consecutive(5), ab.SlowRate(1, time.Hour, 9, time.Hour))}})
+	var h ab.Group[string]
+	before := heap().HeapAlloc
+	for i := range n {
+		url := fmt.Sprintf("host-%d/%s", i, strings.Repeat("x", size))
+		key, _, _ := strings.Cut(url, "/")
+		fail(t, keyed(g, host(key)), 1)
+		fail(t, keyed(&h, key), 1)
+	}
+	if after := heap().HeapAlloc; after > before+n*size/10 {
+		t.Errorf("%d keys keep %d MB", n, (after-before)>>20)
+	}
+	if s := h.Snapshot("host-7"); s.Failures != 1 || g.Len() != n {
+		t.Errorf("%+v, %d keys", s, g.Len())
+	}
+	runtime.KeepAlive(g)
+}

@@ -1,0 +1,62 @@
+package atomicbreaker
+
+import "time"
+
+// What a core notes beside its word, as that has no room for it. Who makes the
+// note does so before the CAS that makes it matter, so who has read a word finds
+// what belongs to it, or what is newer.
+//
+// A period is the time for which a breaker is half-open: one stay, and one more
+// each time that overdue probes lose their slots. What such a probe reports still
+// counts while the period lasts: it has lost its slot, not its voice. Otherwise a
+// breaker would never close where healthy calls take longer than ProbeTimeout.
+
+// begins notes the period that a caller is about to begin, who has read the word
+// as w. If the word has changed since, there is nothing to note.
+//
+// A later period is noted only after the word has changed. So none was when the
+// word is read here, and one that is noted after that makes the CAS fail.
+//
+// It goes round again only if another caller has noted a period.
+func (c *core) begins(w, next word) {
+	for {
+		was := c.period.Load()
+		if was == next.gen() || word(c.word.Load()) != w || c.period.CompareAndSwap(was, next.gen()) {
+			return
+		}
+	}
+}
+
+// overdue reports whether a stay is that of probes which have lost their slots
+// in the period of a word. What is noted may be a later period; then the word is
+// not the core's any more.
+func (c *core) overdue(w, stay word) bool {
+	if w.mode() != halfOpen || stay.mode() != halfOpen {
+		return false
+	}
+	age := func(gen uint32) uint32 { return (w.gen() + genMask - gen) % genMask }
+	return age(stay.gen()) <= age(c.period.Load())
+}
+
+// touch notes that the key of a cell was of interest at a time since the epoch,
+// unless that is noted already but for a while; see forget.go.
+//
+// It goes round again only if another caller has noted an earlier time.
+func (c *core) touch(at, while time.Duration) {
+	for {
+		was := c.touched.Load()
+		if was != 0 && at <= time.Duration(was)+while || c.touched.CompareAndSwap(was, int64(at)) {
+			return
+		}
+	}
+}
+
+// touchUnit is how often a key that fails is touched at most, so that callers of
+// one that fails a lot do not write one word more. Hence forgotten keys may go
+// that much early.
+const touchUnit = time.Millisecond
+
+// idle returns how long ago the key was last of interest.
+func (c *core) idle(now time.Duration) time.Duration {
+	return now - time.Duration(c.touched.Load())
+}
