@@ -98,45 +98,35 @@ const (
 	ReasonForgotten
 )
 
-// String returns the name of r without the prefix.
-func (r Reason) String() string {
-	switch r {
-	case ReasonThreshold:
-		return "Threshold"
-	case ReasonFailureRate:
-		return "FailureRate"
-	case ReasonFailureCount:
-		return "FailureCount"
-	case ReasonSlowRate:
-		return "SlowRate"
-	case ReasonOpenTimeout:
-		return "OpenTimeout"
-	case ReasonProbeFailed:
-		return "ProbeFailed"
-	case ReasonProbeTimeout:
-		return "ProbeTimeout"
-	case ReasonRecovered:
-		return "Recovered"
-	case ReasonRecordSuccess:
-		return "RecordSuccess"
-	case ReasonRecordFailure:
-		return "RecordFailure"
-	case ReasonReset:
-		return "Reset"
-	case ReasonTrip:
-		return "Trip"
-	case ReasonForceOpen:
-		return "ForceOpen"
-	case ReasonDisable:
-		return "Disable"
-	case ReasonForgotten:
-		return "Forgotten"
-	}
-	return fmt.Sprintf("Reason(%d)", uint8(r))
+func reasons() enum {
+	return enum{"Reason", []string{
+		ReasonThreshold:     "Threshold",
+		ReasonFailureRate:   "FailureRate",
+		ReasonFailureCount:  "FailureCount",
+		ReasonSlowRate:      "SlowRate",
+		ReasonOpenTimeout:   "OpenTimeout",
+		ReasonProbeFailed:   "ProbeFailed",
+		ReasonProbeTimeout:  "ProbeTimeout",
+		ReasonRecovered:     "Recovered",
+		ReasonRecordSuccess: "RecordSuccess",
+		ReasonRecordFailure: "RecordFailure",
+		ReasonReset:         "Reset",
+		ReasonTrip:          "Trip",
+		ReasonForceOpen:     "ForceOpen",
+		ReasonDisable:       "Disable",
+		ReasonForgotten:     "Forgotten",
+	}}
 }
+
+// String returns the name of r without the prefix.
+func (r Reason) String() string { return nameOf(reasons(), r) }
 
 // MarshalText returns the name of r.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText sets r to the value with this name, or returns an error that
+// lists the names.
+func (r *Reason) UnmarshalText(name []byte) error { return setNamed(reasons(), r, name) }
 
 // String returns the name, the states, the reason and, if the breaker has
 // opened, for how long.

@@ -1,7 +1,5 @@
 package atomicbreaker
 
-import "fmt"
-
 // State is what a breaker does with calls.
 type State uint8
 
@@ -20,27 +18,26 @@ const (
 	Shadow
 )
 
-// String returns the name of s.
-func (s State) String() string {
-	switch s {
-	case Closed:
-		return "Closed"
-	case Open:
-		return "Open"
-	case HalfOpen:
-		return "HalfOpen"
-	case ForcedOpen:
-		return "ForcedOpen"
-	case Disabled:
-		return "Disabled"
-	case Shadow:
-		return "Shadow"
-	}
-	return fmt.Sprintf("State(%d)", uint8(s))
+func states() enum {
+	return enum{"State", []string{
+		Closed:     "Closed",
+		Open:       "Open",
+		HalfOpen:   "HalfOpen",
+		ForcedOpen: "ForcedOpen",
+		Disabled:   "Disabled",
+		Shadow:     "Shadow",
+	}}
 }
+
+// String returns the name of s.
+func (s State) String() string { return nameOf(states(), s) }
 
 // MarshalText returns the name of s.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText sets s to the value with this name, or returns an error that
+// lists the names.
+func (s *State) UnmarshalText(name []byte) error { return setNamed(states(), s, name) }
 
 // Outcome is what the end of a call says about the thing called.
 type Outcome uint8
@@ -54,18 +51,23 @@ const (
 	Ignored
 )
 
-// String returns the name of o.
-func (o Outcome) String() string {
-	switch o {
-	case Success:
-		return "Success"
-	case Failure:
-		return "Failure"
-	case Ignored:
-		return "Ignored"
-	}
-	return fmt.Sprintf("Outcome(%d)", uint8(o))
+func outcomes() enum {
+	return enum{"Outcome", []string{
+		Success: "Success",
+		Failure: "Failure",
+		Ignored: "Ignored",
+	}}
 }
+
+// String returns the name of o.
+func (o Outcome) String() string { return nameOf(outcomes(), o) }
+
+// MarshalText returns the name of o.
+func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText sets o to the value with this name, or returns an error that
+// lists the names.
+func (o *Outcome) UnmarshalText(name []byte) error { return setNamed(outcomes(), o, name) }
 
 // Verdict is what a reported outcome did to the breaker.
 type Verdict uint8
@@ -85,17 +87,21 @@ const (
 	Recovered
 )
 
-// String returns the name of v.
-func (v Verdict) String() string {
-	switch v {
-	case Counted:
-		return "Counted"
-	case Late:
-		return "Late"
-	case Tripped:
-		return "Tripped"
-	case Recovered:
-		return "Recovered"
-	}
-	return fmt.Sprintf("Verdict(%d)", uint8(v))
+func verdicts() enum {
+	return enum{"Verdict", []string{
+		Counted:   "Counted",
+		Late:      "Late",
+		Tripped:   "Tripped",
+		Recovered: "Recovered",
+	}}
 }
+
+// String returns the name of v.
+func (v Verdict) String() string { return nameOf(verdicts(), v) }
+
+// MarshalText returns the name of v.
+func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText sets v to the value with this name, or returns an error that
+// lists the names.
+func (v *Verdict) UnmarshalText(name []byte) error { return setNamed(verdicts(), v, name) }
