@@ -122,7 +122,7 @@ peers: ## vet and test the comparison with other libraries
 	cd bench/peers && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -vet=off ./...
 
 .PHONY: fuzz
-fuzz: ## search for new inputs, FUZZTIME=30s for each of 15 targets (15 minutes, most to begin those of interleavings)
+fuzz: ## search for new inputs, FUZZTIME=30s for each of 16 targets (15 minutes, most to begin those of interleavings)
 	@for set in none:Ops modelcheck:Interleavings; do \
 		tags=$${set%:*}; \
 		for target in $$($(GO) test -tags $$tags ./fuzz -list "$${set#*:}\$$" | grep '^Fuzz'); do \
@@ -130,8 +130,10 @@ fuzz: ## search for new inputs, FUZZTIME=30s for each of 15 targets (15 minutes,
 			$(GO) test -tags $$tags ./fuzz -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
 		done; \
 	done
-	@echo "== FuzzOpen for $(FUZZTIME)"
-	@$(GO) test ./cowchangeset/journal -run '^$$' -fuzz '^FuzzOpen$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x
+	@for target in atomicbreaker:FuzzParsePolicy cowchangeset/journal:FuzzOpen; do \
+		echo "== $${target#*:} for $(FUZZTIME)"; \
+		$(GO) test ./$${target%:*} -run '^$$' -fuzz "^$${target#*:}\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
+	done
 
 .PHONY: stress
 stress: ## the stress tests STRESS=20 times over under the race detector, and histories for HISTORIES=30s each (80 minutes; says which round it is)
