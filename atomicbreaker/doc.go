@@ -21,6 +21,9 @@
 // would have done, and changed by Breaker.Update. Trip, ForceOpen, Disable and
 // Reset are for operators.
 //
+// The type Settings is a Config as documents hold it, in JSON or YAML: without
+// functions, and with durations and policies as text. See ParsePolicy.
+//
 // RetryBudget and Throttle are for the other side of the same trouble: how
 // often to try again, and how to go easy on a service that is overloaded.
 // Package breakerhttp is a breaker around net/http. See MIGRATING.md for what

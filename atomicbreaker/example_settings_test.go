@@ -1,0 +1,62 @@
+//go:build !modelcheck
+
+package atomicbreaker_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+)
+
+// A group's settings come from a file, apart from functions.
+func ExampleSettings() {
+	const file = `{
+		"default": {
+			"trip": "AnyOf(Consecutive(5), FailureRate(0.5, 20, 10s))",
+			"openTimeout": "30s",
+			"jitter": 0.2
+		},
+		"idleTimeout": "1m"
+	}`
+	var settings struct {
+		Default     atomicbreaker.Settings `json:"default"`
+		IdleTimeout atomicbreaker.Duration `json:"idleTimeout"`
+	}
+	decoder := json.NewDecoder(strings.NewReader(file))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&settings); err != nil {
+		fmt.Println(err)
+		return
+	}
+	upstream, err := atomicbreaker.NewGroup(atomicbreaker.GroupConfig[string]{
+		Default:     settings.Default.Config(),
+		IdleTimeout: time.Duration(settings.IdleTimeout),
+		OnStateChange: func(host string, e atomicbreaker.Event) {
+			fmt.Println(host, "is", e.To)
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 5 {
+		upstream.RecordFailure("db-1")
+	}
+	// Output: db-1 is Open
+}
+
+// What is wrong is found when the text is read.
+func ExampleParsePolicy() {
+	fmt.Println(atomicbreaker.ParsePolicy("AnyOf(Consecutive(5), SlowRate(0.5, 2s, 20, 1m))"))
+	fmt.Println(atomicbreaker.ParsePolicy("KOfN(5)"))
+	fmt.Println(atomicbreaker.ParsePolicy("KOfN(5, 3)"))
+	fmt.Println(atomicbreaker.ParsePolicy("FailureCount(9, 60)"))
+	// Output:
+	// AnyOf(Consecutive(5), SlowRate(0.5, 2s, 20, 1m0s)) <nil>
+	// <nil> atomicbreaker: policy "KOfN(5)": "KOfN(5)" must be KOfN(k, n)
+	// <nil> atomicbreaker: Config.Trip: KOfN(5, 3): k must be in 1..n
+	// <nil> atomicbreaker: policy "FailureCount(9, 60)": "60" must end with a unit, such as s or ms, as argument 2 of FailureCount(n, window)
+}
