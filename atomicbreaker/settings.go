@@ -11,32 +11,34 @@ import "time"
 // encoding.TextUnmarshaler too. Whatever else does can have a Duration and a
 // PolicyText, such as flag.TextVar.
 type Settings struct {
-	Name           string     `json:"name,omitempty" yaml:"name,omitempty"`
-	Trip           PolicyText `json:"trip,omitzero" yaml:"trip,omitempty"`
-	Shadow         bool       `json:"shadow,omitempty" yaml:"shadow,omitempty"`
-	OpenTimeout    Duration   `json:"openTimeout,omitempty" yaml:"openTimeout,omitempty"`
-	MaxOpenTimeout Duration   `json:"maxOpenTimeout,omitempty" yaml:"maxOpenTimeout,omitempty"`
-	Jitter         float64    `json:"jitter,omitempty" yaml:"jitter,omitempty"`
-	Probes         int        `json:"probes,omitempty" yaml:"probes,omitempty"`
-	CloseAfter     int        `json:"closeAfter,omitempty" yaml:"closeAfter,omitempty"`
-	ProbeTimeout   Duration   `json:"probeTimeout,omitempty" yaml:"probeTimeout,omitempty"`
-	DetailedErrors bool       `json:"detailedErrors,omitempty" yaml:"detailedErrors,omitempty"`
+	Name             string     `json:"name,omitempty" yaml:"name,omitempty"`
+	Trip             PolicyText `json:"trip,omitzero" yaml:"trip,omitempty"`
+	Shadow           bool       `json:"shadow,omitempty" yaml:"shadow,omitempty"`
+	OpenTimeout      Duration   `json:"openTimeout,omitempty" yaml:"openTimeout,omitempty"`
+	MaxOpenTimeout   Duration   `json:"maxOpenTimeout,omitempty" yaml:"maxOpenTimeout,omitempty"`
+	Jitter           float64    `json:"jitter,omitempty" yaml:"jitter,omitempty"`
+	Probes           int        `json:"probes,omitempty" yaml:"probes,omitempty"`
+	CloseAfter       int        `json:"closeAfter,omitempty" yaml:"closeAfter,omitempty"`
+	ProbeFailureRate float64    `json:"probeFailureRate,omitempty" yaml:"probeFailureRate,omitempty"`
+	ProbeTimeout     Duration   `json:"probeTimeout,omitempty" yaml:"probeTimeout,omitempty"`
+	DetailedErrors   bool       `json:"detailedErrors,omitempty" yaml:"detailedErrors,omitempty"`
 }
 
 // Config returns the settings with no functions set. New and NewGroup say
 // whether they make sense.
 func (s Settings) Config() Config {
 	return Config{
-		Name:           s.Name,
-		Trip:           s.Trip.Policy,
-		Shadow:         s.Shadow,
-		OpenTimeout:    time.Duration(s.OpenTimeout),
-		MaxOpenTimeout: time.Duration(s.MaxOpenTimeout),
-		Jitter:         s.Jitter,
-		Probes:         s.Probes,
-		CloseAfter:     s.CloseAfter,
-		ProbeTimeout:   time.Duration(s.ProbeTimeout),
-		DetailedErrors: s.DetailedErrors,
+		Name:             s.Name,
+		Trip:             s.Trip.Policy,
+		Shadow:           s.Shadow,
+		OpenTimeout:      time.Duration(s.OpenTimeout),
+		MaxOpenTimeout:   time.Duration(s.MaxOpenTimeout),
+		Jitter:           s.Jitter,
+		Probes:           s.Probes,
+		CloseAfter:       s.CloseAfter,
+		ProbeFailureRate: s.ProbeFailureRate,
+		ProbeTimeout:     time.Duration(s.ProbeTimeout),
+		DetailedErrors:   s.DetailedErrors,
 	}
 }
 
@@ -48,15 +50,16 @@ func (c Config) Settings() (Settings, error) {
 		return Settings{}, err
 	}
 	return Settings{
-		Name:           c.Name,
-		Trip:           trip,
-		Shadow:         c.Shadow,
-		OpenTimeout:    Duration(c.OpenTimeout),
-		MaxOpenTimeout: Duration(c.MaxOpenTimeout),
-		Jitter:         c.Jitter,
-		Probes:         c.Probes,
-		CloseAfter:     c.CloseAfter,
-		ProbeTimeout:   Duration(c.ProbeTimeout),
-		DetailedErrors: c.DetailedErrors,
+		Name:             c.Name,
+		Trip:             trip,
+		Shadow:           c.Shadow,
+		OpenTimeout:      Duration(c.OpenTimeout),
+		MaxOpenTimeout:   Duration(c.MaxOpenTimeout),
+		Jitter:           c.Jitter,
+		Probes:           c.Probes,
+		CloseAfter:       c.CloseAfter,
+		ProbeFailureRate: c.ProbeFailureRate,
+		ProbeTimeout:     Duration(c.ProbeTimeout),
+		DetailedErrors:   c.DetailedErrors,
 	}, nil
 }
