@@ -113,6 +113,13 @@
 // adds to a counter that other processors do not use, and reads the clock, in a
 // Group from the key's first failure on.
 //
+// Do, Execute and ExecuteContext allocate nothing either, whatever the function
+// captures, and wrappers around them need not. There is one exception: in a closure
+// that the compiler inlines into another package, with the function that returns
+// it, Execute and ExecuteContext put their function on the heap, and Group.Do may
+// (https://go.dev/issue/79592). In middleware that returns a closure use
+// Breaker.Do, or return a value with a method.
+//
 // Rejections allocate nothing, read the clock, and add to such a counter, for
 // Stats. A Breaker takes 128 bytes, so that its neighbours in memory do not
 // slow it down, and once it has opened a cache line for each processor; a window

@@ -8,7 +8,11 @@ import "context"
 //
 // Execute is lock-free outside fn. It takes effect as Allow and Permit.Done
 // do.
-func Execute[T any](b *Breaker, fn func() (T, error)) (result T, err error) {
+func Execute[T any](b *Breaker, fn func() (T, error)) (T, error) {
+	return execute(b, fn) // apart: see internal/atomics/inline.go
+}
+
+func execute[T any](b *Breaker, fn func() (T, error)) (result T, err error) {
 	if fn == nil {
 		panic("atomicbreaker: Execute with a nil function")
 	}
@@ -30,7 +34,11 @@ func Execute[T any](b *Breaker, fn func() (T, error)) (result T, err error) {
 //
 // ExecuteContext is lock-free outside fn. It takes effect as Allow and
 // Permit.Done do.
-func ExecuteContext[T any](ctx context.Context, b *Breaker, fn func(context.Context) (T, error)) (result T, err error) {
+func ExecuteContext[T any](ctx context.Context, b *Breaker, fn func(context.Context) (T, error)) (T, error) {
+	return executeContext(ctx, b, fn) // apart likewise
+}
+
+func executeContext[T any](ctx context.Context, b *Breaker, fn func(context.Context) (T, error)) (result T, err error) {
 	if err := begin(ctx, fn == nil); err != nil {
 		return result, err
 	}

@@ -143,10 +143,15 @@ func (g *Group[K]) Allow(k K) (Permit, error) { return g.current().allow(k) }
 // enters or leaves the group, or a listener is told. It takes effect as Allow
 // and Permit.Done do.
 func (g *Group[K]) Do(ctx context.Context, k K, fn func(context.Context) error) error {
+	return do(ctx, func() (Permit, error) { return g.Allow(k) }, fn)
+}
+
+// do is Group.Do without its type parameter: see internal/atomics/inline.go.
+func do(ctx context.Context, allow func() (Permit, error), fn func(context.Context) error) error {
 	if err := begin(ctx, fn == nil); err != nil {
 		return err
 	}
-	p, err := g.Allow(k)
+	p, err := allow()
 	if err != nil {
 		return err
 	}
