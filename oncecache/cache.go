@@ -155,6 +155,10 @@ func (r *root[K, V]) storable(k K) bool {
 // the value that create returned is published, or when the entry of a create
 // that failed is removed; if Set ended the creation, right after Set did.
 func (c *Cache[K, V]) GetOrCreate(k K, create func() (V, error)) (V, error) {
+	return c.getOrCreate(k, create) // apart: see internal/atomics/inline.go
+}
+
+func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 	if create == nil {
 		panic("oncecache: nil create function")
 	}

@@ -101,6 +101,9 @@
 // variables: it never leaves the caller's stack. GetOrCreateContext costs the
 // same, but its create function should take what it needs from its arguments,
 // because one that captures variables is allocated.
+// So may be that of GetOrCreate if it is called in a closure that the compiler
+// inlines into another package, with the function that returns the closure
+// (https://go.dev/issue/79592).
 //
 // A lease takes one read-modify-write to acquire and one to release, on a word
 // that is the key's own, and split by processors once two users of a key have
