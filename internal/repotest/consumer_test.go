@@ -1,6 +1,8 @@
 package repotest
 
 import (
+	"fmt"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -8,22 +10,27 @@ import (
 	"testing"
 )
 
-// consumer returns the folder of an importer's module.
-func consumer(t *testing.T) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
+// TestConsumer looks at an importer's module, which is built once.
+func TestConsumer(t *testing.T) {
+	dir := t.TempDir()
 	if err := writeConsumer(dir); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := goTool(dir, "mod", "tidy"); err != nil {
 		t.Fatal(err)
 	}
-	return dir
+	program := filepath.Join(dir, "consumer.exe")
+	if _, err := goTool(dir, "build", "-o", program, "."); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("BuildsOnlyXsync", func(t *testing.T) { buildsOnlyXsync(t, dir) })
+	t.Run("SharedWordsCostOneInstruction", func(t *testing.T) { sharedWordsCostOneInstruction(t, program) })
+	t.Run("Allocates", func(t *testing.T) { allocates(t, program) })
 }
 
 // An importer of the four packages builds xsync/v3, and no other module.
-func TestConsumerBuildsOnlyXsync(t *testing.T) {
-	out, err := goTool(consumer(t), "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")
+func buildsOnlyXsync(t *testing.T, dir string) {
+	out, err := goTool(dir, "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,13 +53,8 @@ var atomicCall = regexp.MustCompile(`\b(?:CALL|BL|JAL) (sync/atomic\..*)\(SB\)`)
 
 // What an importer instantiates contains no call into sync/atomic: each shared
 // access is one instruction, in generic code too. See internal/atomics/inline.go.
-func TestSharedWordsCostOneInstruction(t *testing.T) {
-	dir := consumer(t)
-	binary := filepath.Join(dir, "consumer.exe")
-	if _, err := goTool(dir, "build", "-o", binary, "."); err != nil {
-		t.Fatal(err)
-	}
-	out, err := goTool(".", "tool", "objdump", "-s", modulePath+"/", binary)
+func sharedWordsCostOneInstruction(t *testing.T, program string) {
+	out, err := goTool(".", "tool", "objdump", "-s", modulePath+"/", program)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,5 +79,24 @@ func TestSharedWordsCostOneInstruction(t *testing.T) {
 	// The listing is what makes the absence of calls mean anything.
 	if functions < 50 || pointerWrites == 0 {
 		t.Errorf("disassembled %d functions with %d pointer writes: the test does not see the packages", functions, pointerWrites)
+	}
+}
+
+// What an importer's calls allocate is what is promised, also if the compiler
+// inlines them into a package of the importer's that does not know ours: no test
+// of a package itself can see that. See internal/atomics/inline.go, and
+// testdata/consumer for the calls.
+func allocates(t *testing.T, program string) {
+	out, err := exec.Command(program).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	operations, shapes := 0, 0
+	for line := range strings.Lines(string(out)) {
+		fmt.Sscanf(line, "%d operations", &operations)
+		fmt.Sscanf(line, "%d shapes", &shapes)
+	}
+	if operations < 100 || shapes < 80 {
+		t.Errorf("the consumer mentions %d operations and makes %d calls: it does not try the packages", operations, shapes)
 	}
 }
