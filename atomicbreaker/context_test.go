@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,4 +160,34 @@ func TestInnerRejectionsAreNotAccepted(t *testing.T) {
 	if s := throttle.Snapshot(); s.Requests != 1 || s.Accepts != 0 {
 		t.Errorf("%+v, want one request and no accept", s)
 	}
+}
+
+// ExecuteGroup is Group.Do with a result: the breaker is the key's, and nothing is
+// lost however the function ends.
+func TestExecuteGroup(t *testing.T) {
+	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(3)}})
+	call := func(k string, fn func(context.Context) (int, error)) (int, error) {
+		return ab.ExecuteGroup(t.Context(), g, k, fn)
+	}
+	if n, err := call("a", func(context.Context) (int, error) { return 7, nil }); n != 7 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if n, err := call("a", func(context.Context) (int, error) { return 8, errBoom }); n != 8 || err != errBoom {
+		t.Errorf("%d, %v", n, err)
+	}
+	panics(t, "boom", func() { call("a", func(context.Context) (int, error) { panic("boom") }) })
+	goexit(func() { call("a", func(context.Context) (int, error) { runtime.Goexit(); return 0, nil }) })
+	if _, err := call("a", func(context.Context) (int, error) { t.Error("called"); return 0, nil }); !errors.Is(err, ab.ErrOpen) {
+		t.Errorf("error %v, want ErrOpen", err)
+	}
+	wantState(t, g.State("b"), ab.Closed)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ab.ExecuteGroup(ctx, g, "b", func(context.Context) (int, error) { cancel(errBoom); return 0, errBoom })
+	if s := g.Snapshot("b"); s.Failures != 0 {
+		t.Errorf("%+v after a cancelled call", s)
+	}
+	if _, err := ab.ExecuteGroup(ctx, g, "b", func(context.Context) (int, error) { t.Error("called"); return 0, nil }); err != errBoom {
+		t.Errorf("error %v, want the cause", err)
+	}
+	panics(t, "atomicbreaker: ", func() { ab.ExecuteGroup[string, int](t.Context(), g, "b", nil) })
 }

@@ -96,6 +96,8 @@ const (
 	// ReasonForgotten is GroupConfig.ForgetAfter: nobody has called the key for
 	// so long.
 	ReasonForgotten
+	// ReasonHalfOpen is HalfOpen.
+	ReasonHalfOpen
 )
 
 func reasons() enum {
@@ -115,6 +117,7 @@ func reasons() enum {
 		ReasonForceOpen:     "ForceOpen",
 		ReasonDisable:       "Disable",
 		ReasonForgotten:     "Forgotten",
+		ReasonHalfOpen:      "HalfOpen",
 	}}
 }
 

@@ -46,12 +46,27 @@ func executeContext[T any](ctx context.Context, b *Breaker, fn func(context.Cont
 	if err != nil {
 		return result, err
 	}
-	returned := false
-	defer p.failUnless(&returned)
-	result, err = fn(ctx)
-	returned = true
-	p.done(ctx, err)
-	return result, err
+	return call(ctx, p, fn)
+}
+
+// ExecuteGroup is ExecuteContext for the breaker of k.
+//
+// ExecuteGroup is lock-free outside fn, and blocking on a bucket's mutex when the
+// key enters or leaves the group, or a listener is told. It takes effect as
+// Group.Allow and Permit.Done do.
+func ExecuteGroup[K comparable, T any](ctx context.Context, g *Group[K], k K, fn func(context.Context) (T, error)) (T, error) {
+	return executeGroup(ctx, g, k, fn) // apart likewise
+}
+
+func executeGroup[K comparable, T any](ctx context.Context, g *Group[K], k K, fn func(context.Context) (T, error)) (result T, err error) {
+	if err := begin(ctx, fn == nil); err != nil {
+		return result, err
+	}
+	p, err := g.Allow(k)
+	if err != nil {
+		return result, err
+	}
+	return call(ctx, p, fn)
 }
 
 // begin checks what Do and ExecuteContext were given, before a permit is
@@ -69,7 +84,16 @@ func begin(ctx context.Context, noFn bool) error {
 	return nil
 }
 
-// run makes the call that p admits.
+// call makes the call that p admits, and run one without a result.
+func call[T any](ctx context.Context, p Permit, fn func(context.Context) (T, error)) (result T, err error) {
+	returned := false
+	defer p.failUnless(&returned)
+	result, err = fn(ctx)
+	returned = true
+	p.done(ctx, err)
+	return result, err
+}
+
 func (p Permit) run(ctx context.Context, fn func(context.Context) error) error {
 	returned := false
 	defer p.failUnless(&returned)

@@ -24,6 +24,8 @@ func (m command) apply(w word, s *settings, now time.Duration) word {
 		return next
 	case w.mode() == m.mode:
 		return w
+	case m.mode == halfOpen:
+		return w.enter(halfOpen).withStreak(w.streak())
 	}
 	return w.enter(m.mode)
 }
@@ -61,13 +63,19 @@ func (c *core) command(m command) step {
 			now, x.at = s.clock()
 		}
 		if x.next = m.apply(w, s, now); x.next == w {
-			// LP(Trip, ForceOpen, Disable): so it is when the word is read.
+			// LP(Trip, HalfOpen, ForceOpen, Disable): so it is when the word is read.
 			return step{to: w}
 		}
 		if x.took = s.quota != nil && !w.out() && x.next.out(); x.took {
 			s.quota.takeAnyway()
 		}
-		// LP(Reset, Trip, ForceOpen, Disable): this CAS.
+		if x.next.mode() == halfOpen {
+			c.begins(was, x.next)
+			if s.owner != nil {
+				c.touch(s.now(), 0)
+			}
+		}
+		// LP(Reset, Trip, HalfOpen, ForceOpen, Disable): this CAS.
 		if owed, ok := c.swap(s, was, w, x); ok {
 			return step{to: x.next, wrote: true, owed: owed}
 		}
@@ -76,6 +84,7 @@ func (c *core) command(m command) step {
 
 func toReset() command               { return command{why: ReasonReset, mode: closed} }
 func toTrip(d time.Duration) command { return command{why: ReasonTrip, mode: open, open: d} }
+func toHalfOpen() command            { return command{why: ReasonHalfOpen, mode: halfOpen} }
 func toForceOpen() command           { return command{why: ReasonForceOpen, mode: forcedOpen} }
 func toDisable() command             { return command{why: ReasonDisable, mode: disabled} }
 
@@ -94,7 +103,15 @@ func (b *Breaker) Reset() { b.core.command(toReset()).owed.deliver() }
 // the state is read if it is open for longer already.
 func (b *Breaker) Trip(d time.Duration) { b.core.command(toTrip(d)).owed.deliver() }
 
-// ForceOpen makes the breaker reject all calls until Reset or Trip. No time
+// HalfOpen lets probes through from now on, as if the open time had passed: the
+// next results decide, whatever mode the breaker was in. The results of all calls
+// admitted before are late. One that is half-open already stays as it is.
+//
+// HalfOpen is lock-free. It takes effect by the CAS that changes the mode, or
+// when the state is read if it is half-open already.
+func (b *Breaker) HalfOpen() { b.core.command(toHalfOpen()).owed.deliver() }
+
+// ForceOpen makes the breaker reject all calls until Reset, Trip or HalfOpen. No time
 // passes and no probe is let through. The results of all calls admitted before
 // are late.
 //
@@ -147,6 +164,13 @@ func (g *Group[K]) Reset(k K) { g.command(k, toReset()) }
 // Trip is lock-free, and blocking on a bucket's mutex when the key enters the
 // group, or a listener is told. It takes effect like Breaker.Trip.
 func (g *Group[K]) Trip(k K, d time.Duration) { g.command(k, toTrip(d)) }
+
+// HalfOpen lets probes of k through from now on; see Breaker.HalfOpen. Then k
+// counts as open for GroupConfig.MaxOpenFraction.
+//
+// HalfOpen is lock-free, and blocking on a bucket's mutex when the key enters
+// the group, or a listener is told. It takes effect like Breaker.HalfOpen.
+func (g *Group[K]) HalfOpen(k K) { g.command(k, toHalfOpen()) }
 
 // ForceOpen makes the breaker of k reject all calls; see Breaker.ForceOpen.
 // ResetAll ends it too.

@@ -17,6 +17,7 @@ type subject struct {
 	allow         allower
 	reset         func()
 	trip          func(time.Duration)
+	halfOpen      func()
 	forceOpen     func()
 	disable       func()
 	state         func() ab.State
@@ -35,7 +36,7 @@ func byHand(t *testing.T, c ab.Config, f func(t *testing.T, s subject)) {
 			c := c
 			c.OnStateChange = l.add
 			b := ab.MustNew(c)
-			f(t, subject{allow: b.Allow, reset: b.Reset, trip: b.Trip, forceOpen: b.ForceOpen, disable: b.Disable, state: b.State,
+			f(t, subject{allow: b.Allow, reset: b.Reset, trip: b.Trip, halfOpen: b.HalfOpen, forceOpen: b.ForceOpen, disable: b.Disable, state: b.State,
 				snapshot: b.Snapshot, stats: b.Stats, events: &l})
 		})
 	})
@@ -43,10 +44,10 @@ func byHand(t *testing.T, c ab.Config, f func(t *testing.T, s subject)) {
 		t.Run(fmt.Sprintf("Group/idle=%v", idle), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var l log
-				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c, IdleTimeout: idle, OnStateChange: func(k string, e ab.Event) { l.add(e) }})
+				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: c, IdleTimeout: idle, ForgetAfter: 100 * time.Hour, OnStateChange: func(k string, e ab.Event) { l.add(e) }})
 				f(t, subject{
 					allow: keyed(g, "k"), reset: func() { g.Reset("k") }, trip: func(d time.Duration) { g.Trip("k", d) },
-					forceOpen: func() { g.ForceOpen("k") }, disable: func() { g.Disable("k") },
+					halfOpen: func() { g.HalfOpen("k") }, forceOpen: func() { g.ForceOpen("k") }, disable: func() { g.Disable("k") },
 					state: func() ab.State { return g.State("k") }, snapshot: func() ab.Snapshot { return g.Snapshot("k") },
 					succeed: func() ab.Verdict { return g.RecordSuccess("k") }, fail: func() ab.Verdict { return g.RecordFailure("k") },
 					stats: g.Stats, events: &l,
@@ -73,6 +74,43 @@ func (s subject) left(t *testing.T, want time.Duration) {
 }
 
 var oneSecond = ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second, MaxOpenTimeout: 10 * time.Second}
+
+// Whatever the mode, HalfOpen lets probes through, and what they report decides.
+func TestHalfOpenByHand(t *testing.T) {
+	for from, set := range map[ab.State]func(subject){
+		ab.Closed: func(subject) {}, ab.Open: func(s subject) { s.trip(-1) },
+		ab.ForcedOpen: func(s subject) { s.forceOpen() }, ab.Disabled: func(s subject) { s.disable() },
+	} {
+		t.Run(from.String(), func(t *testing.T) {
+			byHand(t, oneSecond, func(t *testing.T, s subject) {
+				before := admit(t, s.allow)
+				set(s)
+				*s.events = nil
+				streak := map[bool]int{true: 1}[from == ab.Open]
+				for range 3 { // T6: once is enough
+					s.halfOpen()
+				}
+				s.events.want(t, ab.Event{From: from, To: ab.HalfOpen, Reason: ab.ReasonHalfOpen, Streak: streak})
+				time.Sleep(10 * time.Hour) // nothing is forgotten that was just set
+				wantState(t, s.state(), ab.HalfOpen)
+				wantVerdict(t, before.Success(), ab.Late)
+				probe := admit(t, s.allow)
+				reject(t, s.allow, ab.ErrTooManyProbes)
+				s.halfOpen()
+				reject(t, s.allow, ab.ErrTooManyProbes)
+				wantVerdict(t, probe.Failure(), ab.Tripped)
+				s.left(t, time.Second<<streak)
+				s.halfOpen()
+				late := admit(t, s.allow)
+				time.Sleep(time.Minute)
+				heir := admit(t, s.allow)
+				wantVerdict(t, probe.Failure(), ab.Late)
+				wantVerdict(t, late.Success(), ab.Recovered) // overdue, and of this period
+				wantVerdict(t, heir.Failure(), ab.Late)
+			})
+		})
+	}
+}
 
 // T63: what is forced open lets nothing through, not even a probe, for ever,
 // and no result closes it.

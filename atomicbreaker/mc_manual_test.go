@@ -36,6 +36,7 @@ func updates(c Config) order {
 var (
 	resets   = order{Name: "Reset", Do: func(b ruled) any { b.reset(); return nil }}
 	forces   = order{Name: "ForceOpen", Do: func(b ruled) any { b.forceOpen(); return nil }}
+	halves   = order{Name: "HalfOpen", Do: func(b ruled) any { b.halfOpen(); return nil }}
 	disables = order{Name: "Disable", Do: func(b ruled) any { b.disable(); return nil }}
 	observes = order{Name: "Snapshot", Do: func(b ruled) any { return fmt.Sprintf("%+v", b.look()) }}
 	waits    = order{Name: "expire", Do: func(b ruled) any { b.expire(); return nil }}
@@ -117,6 +118,10 @@ func TestByHand(t *testing.T) {
 		"a share of the probes":     {before: trying, settings: Config{Probes: 2, CloseAfter: 2, ProbeFailureRate: 1}, threads: orders{{ends(2, Failure), observes}, {ask(0), ends(0, Success)}}},
 		"too many of the probes":    {before: trying, settings: Config{Probes: 2, CloseAfter: 2, ProbeFailureRate: 0.5}, threads: orders{{ends(2, Failure), observes}, {ask(0), ends(0, Success)}}},
 		"ForceOpen and Reset":       {before: trying, threads: orders{{forces, ask(0)}, {resets}}},
+		"HalfOpen and a result":     {before: append(two[:2:2], failed...), threads: orders{{halves, ask(2)}, {ends(0, Failure)}}},
+		"HalfOpen twice":            {before: tripped, threads: orders{{halves, ask(0), ends(0, Success)}, {halves, ask(2)}}},
+		"HalfOpen and a probe":      {before: append(tripped[:3:3], waits), threads: orders{{halves}, {ask(2), ends(2, Failure)}}},
+		"HalfOpen and ForceOpen":    {before: forced, threads: orders{{halves, ask(2)}, {forces}}},
 		"ForceOpen twice":           {before: two, threads: orders{{forces}, {forces, ends(0, Success)}}},
 		"Disable twice":             {before: two, threads: orders{{disables}, {disables, ends(0, Success)}}},
 		"ForceOpen and Disable":     {before: two, threads: orders{{forces, observes}, {disables, observes}}},

@@ -15,6 +15,7 @@ type ruled interface {
 	report(slot int, o Outcome) Verdict
 	tripped(slot int, d time.Duration) Verdict
 	trip(d time.Duration)
+	halfOpen()
 	forceOpen()
 	disable()
 	reset()
@@ -57,6 +58,7 @@ func (b *actual) tripped(slot int, d time.Duration) Verdict { return b.permits[s
 func (b *actual) trip(d time.Duration)                      { b.Trip(d) }
 func (b *actual) forceOpen()                                { b.ForceOpen() }
 func (b *actual) disable()                                  { b.Disable() }
+func (b *actual) halfOpen()                                 { b.HalfOpen() }
 func (b *actual) reset()                                    { b.Reset() }
 func (b *actual) expire()                                   { b.core.word.And(^uint64(untilMask)) }
 func (b *actual) look() Snapshot                            { return b.Snapshot() }
@@ -294,6 +296,13 @@ func (r *rule) trip(d time.Duration) {
 func (r *rule) set(to State, why Reason, until time.Duration) {
 	if r.state != to {
 		r.enter(to, why, until)
+	}
+}
+
+func (r *rule) halfOpen() {
+	if streak := r.streak; r.state != HalfOpen {
+		r.enter(HalfOpen, ReasonHalfOpen, 0)
+		r.streak = streak
 	}
 }
 

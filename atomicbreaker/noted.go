@@ -12,16 +12,16 @@ import "time"
 // breaker would never close where healthy calls take longer than ProbeTimeout.
 
 // begins notes the period that a caller is about to begin, who has read the word
-// as w. If the word has changed since, there is nothing to note.
+// as was. If the word has changed since, there is nothing to note.
 //
 // A later period is noted only after the word has changed. So none was when the
 // word is read here, and one that is noted after that makes the CAS fail.
 //
 // It goes round again only if another caller has noted a period.
-func (c *core) begins(w, next word) {
+func (c *core) begins(was, next word) {
 	for {
-		was := c.period.Load()
-		if was == next.gen() || word(c.word.Load()) != w || c.period.CompareAndSwap(was, next.gen()) {
+		noted := c.period.Load()
+		if noted == next.gen() || word(c.word.Load()) != was || c.period.CompareAndSwap(noted, next.gen()) {
 			return
 		}
 	}
