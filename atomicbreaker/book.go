@@ -3,6 +3,7 @@ package atomicbreaker
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/table"
@@ -11,17 +12,17 @@ import (
 // A book is what a group knows about its keys between two calls of ResetAll.
 // An absent key is a pristine one: closed, without failures.
 type book[K comparable] struct {
-	group    *Group[K]
-	settings *settings // for all keys if PerKey is nil; also the clock
-	keys     table.Keys[K]
-	hash     table.Hash[K] // panics if a key cannot be compared
-	cells    *table.Table[K, cell[K]]
-	carry    carry
+	group *Group[K]
+	epoch time.Time // of all its settings
+	keys  table.Keys[K]
+	hash  table.Hash[K] // panics if a key cannot be compared
+	cells *table.Table[K, cell[K]]
+	kind  carry  // how keys travel without the time
+	quota *quota // nil if there is no bound
 
-	// hashes says that every key must be hashed, even if none is stored: to
-	// find out whether that panics, or to count keys; or that permits say when
-	// calls began.
-	hashes bool
+	// set is what the book goes by. From one to the next by whoever finds that
+	// Update has replaced the group's.
+	set atomics.Pointer[bookSettings[K]]
 
 	eras eras
 
@@ -29,11 +30,11 @@ type book[K comparable] struct {
 	// one, until all its cells are sealed. From a book to nil, once.
 	before atomics.Pointer[book[K]]
 
-	// linked is at least the number of cells in the table, and each stripe at
-	// least the number of those with its hashes: they go up before a cell is
-	// inserted and down after it was removed. While linked is zero every key is
-	// absent, and while a stripe is zero every key with its hashes is. That
-	// saves healthy keys the hash, or the table.
+	// linked is at least the number of cells in the table, and one more while
+	// bookSettings.biased; each stripe is at least the number of cells with its
+	// hashes. They go up before a cell is inserted and down after it was removed.
+	// While linked is zero every key is absent, and while a stripe is zero every
+	// key with its hashes is. That saves healthy keys the hash, or the table.
 	linked atomics.Int64
 
 	// stripes is nil before the first insert. From nil to an array, by CAS,
@@ -62,31 +63,99 @@ const (
 	sweeping   = math.MaxInt64
 )
 
+// bookSettings are what a book makes of the group's settings. They never change.
+type bookSettings[K comparable] struct {
+	*groupSettings[K]
+	settings *settings // of all keys if PerKey is nil
+	carry    carry     // how keys travel in new permits
+
+	// hashes says that every key must be hashed, even if none is stored: to
+	// find out whether that panics, or to count keys; or that permits say when
+	// calls began.
+	hashes bool
+
+	// fresh says that nobody has gone by them yet. Who comes first takes those
+	// that the group has then, so that none goes by settings that Update has
+	// replaced before ResetAll has put the book in its place.
+	fresh bool
+}
+
+// biased reports whether linked is one too high meanwhile.
+func (s *bookSettings[K]) biased() bool { return s.hashes || s.fresh }
+
 func newBook[K comparable](g *Group[K]) *book[K] {
-	b := &book[K]{group: g, keys: table.NewKeys[K]()}
-	if g.settings != nil {
-		s := *g.settings
-		s.owner, s.listens = b, g.listens()
-		b.settings = &s
-	} else {
-		b.settings, _ = new(Config).compile(b) // the defaults are valid
+	of := g.settings()
+	b := &book[K]{group: g, epoch: of.base.epoch, keys: table.NewKeys[K](), kind: carryOf[K]()}
+	if g.bounds {
+		b.quota = &quota{census: newCensus()}
 	}
-	b.settings.ledger = &g.ledger
-	b.settings.forgetAfter = g.config.forgets()
-	if f := g.config.MaxOpenFraction; f != 0 {
-		b.settings.quota = &quota{census: newCensus(), ppm: millionths(f)}
-	}
-	b.carry = carryOf[K](b.settings.rules.slow)
-	b.hashes = b.carry == carryBoxed || b.carry.timed() || b.settings.quota != nil
 	b.hash = b.keys.Hasher("atomicbreaker")
 	b.cells = table.New[K, cell[K]](b.hash, 0)
 	b.eras.init(b)
 	b.sweepAt.Store(firstSweep)
+	set := b.settingsOf(of)
+	set.fresh = true
+	b.linked.Store(1)
+	b.set.Store(set)
 	return b
 }
 
-// empty reports whether every key is absent for sure.
-func (b *book[K]) empty() bool { return !b.hashes && b.linked.Load() == 0 }
+// settings returns what the book goes by.
+func (b *book[K]) settings() *bookSettings[K] {
+	set := b.set.Load()
+	if set.fresh {
+		b.renew()
+		set = b.set.Load()
+	}
+	return set
+}
+
+// settingsOf returns what the book makes of settings.
+func (b *book[K]) settingsOf(of *groupSettings[K]) *bookSettings[K] {
+	set := &bookSettings[K]{groupSettings: of, settings: b.adopt(*of.base), carry: b.kind}
+	set.settings.of = set.settings
+	slow := set.settings.rules.slow
+	if slow {
+		set.carry = b.kind.timed()
+	}
+	set.hashes = slow || b.kind == carryBoxed || b.quota != nil
+	return set
+}
+
+// adopt returns settings with what depends on the book.
+func (b *book[K]) adopt(s settings) *settings {
+	s.owner, s.epoch, s.listens, s.ledger, s.quota = b, b.epoch, b.group.hears, &b.group.ledger, b.quota
+	return &s
+}
+
+// renew makes the book go by the group's settings.
+//
+// It goes round again only if Update has replaced them, or another caller the
+// book's.
+func (b *book[K]) renew() {
+	for {
+		held, of := b.set.Load(), b.group.settings()
+		if held.groupSettings == of && !held.fresh {
+			return
+		}
+		next := b.settingsOf(of)
+		// linked is never too low: it goes up before keys must be hashed, and
+		// down after.
+		if next.hashes {
+			b.linked.Add(1)
+		}
+		drop := next.hashes
+		if b.set.CompareAndSwap(held, next) {
+			drop = held.biased()
+		}
+		if drop {
+			b.linked.Add(-1)
+		}
+	}
+}
+
+// empty reports whether every key is absent for sure, and need not be hashed.
+func (b *book[K]) empty() bool { return b.linked.Load() == 0 }
 
 // allow is Group.Allow in this book.
 //
@@ -99,13 +168,13 @@ func (b *book[K]) allow(k K) (Permit, error) {
 		if b.empty() {
 			// LP(Allow): an absent key admits when there are no cells.
 			if b.eras.now.Load() == now {
-				return absentPermit(b.carry, k, now, 0), nil
+				return absentPermit(b.kind, k, now, 0), nil
 			}
 			continue
 		}
 		h := b.hash(k, 0)
-		if q := b.settings.quota; q != nil {
-			q.census.see(h)
+		if b.quota != nil {
+			b.quota.census.see(h)
 		}
 		c := b.lookup(k, h)
 		if c == nil {
@@ -138,12 +207,16 @@ func (b *book[K]) allow(k K) (Permit, error) {
 }
 
 // timed reports whether cells may have to know when calls began.
-func (b *book[K]) timed() bool { return b.settings.rules.slow || b.group.config.PerKey != nil }
+func (b *book[K]) timed() bool {
+	set := b.settings()
+	return set.settings.rules.slow || set.config.PerKey != nil
+}
 
 func (b *book[K]) absentPermit(k K, now *era, stripe uint64) Permit {
-	p := absentPermit(b.carry, k, now, stripe)
-	if b.carry.timed() {
-		p.bits |= uint64(b.settings.begin()>>begunUnit) & begunMask
+	set := b.settings()
+	p := absentPermit(set.carry, k, now, stripe)
+	if set.carry != b.kind {
+		p.bits |= uint64(set.settings.begin()>>begunUnit) & begunMask
 	}
 	return p
 }
@@ -154,29 +227,48 @@ func (b *book[K]) stillAbsent(p Permit) bool {
 	if b.linked.Load() == 0 {
 		return true
 	}
-	n := p.stripe(b.carry)
-	return n != 0 && b.stripes.Load()[n-1].Load() == 0
+	how, _ := p.carried(b.kind)
+	n := p.stripe(how)
+	s := b.stripes.Load()
+	return n != 0 && (s == nil || s[n-1].Load() == 0)
 }
 
 // settingsFor returns the settings of a key. It runs user code.
 func (b *book[K]) settingsFor(k K) *settings {
-	if b.group.config.PerKey == nil {
-		return b.settings
+	set := b.settings()
+	if set.config.PerKey == nil {
+		return set.settings
 	}
-	c := b.group.config.PerKey(k)
-	s, err := c.compileKeyed(b)
+	c := set.config.PerKey(k)
+	base, err := c.compileKeyed(nil)
 	if err != nil {
 		panic(fmt.Sprintf("%v (from GroupConfig.PerKey for key %v)", err, k))
 	}
-	s.listens, s.ledger, s.quota = b.group.listens(), &b.group.ledger, b.settings.quota
-	s.epoch, s.forgetAfter = b.settings.epoch, b.settings.forgetAfter
+	s := b.adopt(*base)
+	s.of, s.forgetAfter, s.openRate = set.settings, set.base.forgetAfter, set.base.openRate
 	return s
+}
+
+// renewed is owner.renewed.
+//
+// It goes round again only if the book's settings were replaced, or another
+// caller has renewed those of the cell.
+func (b *book[K]) renewed(c *core, held *settings) *settings {
+	for ; held.of != b.settings().settings; held = c.set.Load() {
+		next := b.settingsFor(b.cellOf(c).key)
+		if lacking := *next; lacking.inherit(held) {
+			next = &lacking
+		}
+		c.set.CompareAndSwap(held, next)
+	}
+	return held
 }
 
 func (b *book[K]) counts() *ledger { return &b.group.ledger }
 
 func (b *book[K]) absentSettings(p Permit) *settings {
-	return b.settingsFor(unpack[K](b.carry, p.key, p.bits))
+	how, _ := p.carried(b.kind)
+	return b.settingsFor(unpack[K](how, p.key, p.bits))
 }
 
 func (b *book[K]) settleAbsent(p Permit, r result, s *settings) Verdict {
@@ -184,14 +276,15 @@ func (b *book[K]) settleAbsent(p Permit, r result, s *settings) Verdict {
 	if b.group.book.Load() != b {
 		return Late
 	}
-	if b.carry.timed() {
-		r.took = p.absentTook(b.settings)
+	how, timed := p.carried(b.kind)
+	if timed {
+		r.took = p.absentTook(b.settings().settings)
 	}
 	if !b.mayMatter(r) && b.stillAbsent(p) && b.eras.now.Load() == p.era {
 		// LP(Done): an absent key stays pristine.
 		return Counted
 	}
-	k := unpack[K](b.carry, p.key, p.bits)
+	k := unpack[K](how, p.key, p.bits)
 	return b.settle(k, b.hash(k, 0), p.era, r, s)
 }
 
@@ -201,7 +294,7 @@ func (b *book[K]) settleCell(p Permit, r result) Verdict {
 		return Late
 	}
 	c, stay := b.cellOf(p.core), p.stay()
-	s := c.set.Load()
+	s := c.settings()
 	r.took = p.took(s)
 	v, did := c.settle(stay, r, s)
 	if stay.mode() == closed && did.to == stay.bury() {
@@ -260,12 +353,12 @@ func (b *book[K]) settle(k K, hash uint64, since *era, r result, s *settings) Ve
 		if late {
 			// LP(Done): late when the departure was seen. If obtain made the
 			// cell, there is no more reason for it.
-			if b.group.config.IdleTimeout == 0 && c.word.Load() == 0 {
+			if b.keepsIdle() == 0 && c.word.Load() == 0 {
 				b.retire(c, 0)
 			}
 			return Late
 		}
-		v, did := c.settle(0, r, c.set.Load()) // zero: the cell's first stay
+		v, did := c.settle(0, r, c.settings()) // zero: the cell's first stay
 		if did.to.mode() == tombstone {
 			b.remove(c)
 			continue

@@ -6,20 +6,18 @@ import (
 	"unsafe"
 )
 
-// A carry is how keys of some type travel in a Permit, which has no type
-// parameter: in a pointer and 64 bits.
+// A carry is how a key travels in a Permit, which has no type parameter: in a
+// pointer and 64 bits. Which it is follows from the kind of the key, and from the
+// permit: those that say when their calls began carry keys in another way.
 type carry uint8
 
 const (
 	carryBoxed       carry = iota // the pointer leads to a copy on the heap
 	carryTimed                    // the same, and the bits say when the call began; see timed.go
 	carryTimedString              // the same, or as carryString if the string is short enough
-	carryBits                     // the bits are the key
+	carryBits                     // the bits are the key, and the pointer is nil
 	carryString                   // the pointer leads to the bytes, the bits are their number
 )
-
-// timed reports whether permits for absent keys say when their calls began.
-func (c carry) timed() bool { return c == carryTimed || c == carryTimedString }
 
 // A timed string has 1 + its length beside the time in the bits, or 0 if it is
 // too long for that.
@@ -28,10 +26,15 @@ const (
 	maxTimedLen   = 1<<(stripeShift-timedLenShift) - 2
 )
 
-// stripeShift is above all lengths of strings that an address space can hold.
-// What lies there in a permit for an absent key is 1 + the key's stripe, or 0
-// if that was not found out, unless the bits are the key.
-const stripeShift = 48
+// In the bits of a permit for an absent key, unless they are the key: stripeShift
+// is above all lengths of strings that an address space can hold. What lies there
+// is 1 + the key's stripe, or 0 if that was not found out. absentTimed says that
+// lower bits are when the call began.
+const (
+	stripeShift = 48
+	stripeField = 1<<(stripeBits+1) - 1
+	absentTimed = 1 << 61
+)
 
 // absentPermit returns a permit for a key that is absent in an era.
 func absentPermit[K comparable](how carry, k K, now *era, stripe uint64) Permit {
@@ -49,19 +52,12 @@ func (p Permit) stripe(how carry) uint64 {
 	if how == carryBits {
 		return 0
 	}
-	return p.bits >> stripeShift
+	return p.bits >> stripeShift & stripeField
 }
 
-// carryOf returns how keys of type K travel, with the time or without.
-func carryOf[K comparable](timed bool) carry {
-	t := reflect.TypeFor[K]()
-	switch {
-	case timed && t.Kind() == reflect.String:
-		return carryTimedString
-	case timed:
-		return carryTimed
-	}
-	switch t.Kind() {
+// carryOf returns how keys of type K travel, without the time.
+func carryOf[K comparable]() carry {
+	switch reflect.TypeFor[K]().Kind() {
 	case reflect.String:
 		return carryString
 	case reflect.Bool, reflect.Float32, reflect.Float64,
@@ -72,13 +68,40 @@ func carryOf[K comparable](timed bool) carry {
 	return carryBoxed
 }
 
-// pack takes a key apart. How must be what carryOf[K] returns.
+// timed returns how a key travels with the time that would travel like c without
+// it.
+func (c carry) timed() carry {
+	if c == carryString {
+		return carryTimedString
+	}
+	return carryTimed
+}
+
+// carried returns how the key of a permit for an absent key travels, that would
+// travel like c without the time, and whether the time does too.
+func (p Permit) carried(c carry) (how carry, timed bool) {
+	if c == carryBits {
+		timed = p.key != nil
+	} else {
+		timed = p.bits&absentTimed != 0
+	}
+	if timed {
+		return c.timed(), true
+	}
+	return c, false
+}
+
+// pack takes a key apart. How must be what carryOf[K] returns, or that with the
+// time.
 func pack[K comparable](how carry, k K) (p unsafe.Pointer, bits uint64) {
 	switch how {
 	case carryTimedString:
 		if p, bits = pack(carryString, k); bits <= maxTimedLen {
-			return p, (1 + bits) << timedLenShift
+			return p, (1+bits)<<timedLenShift | absentTimed
 		}
+		return box(k), absentTimed
+	case carryTimed:
+		return box(k), absentTimed
 	case carryString:
 		// Safety: K's kind is string, so a K is laid out like a string.
 		s := *(*string)(unsafe.Pointer(&k))
@@ -123,7 +146,7 @@ func unpack[K comparable](how carry, p unsafe.Pointer, bits uint64) (k K) {
 
 // own returns a key to be stored, which pins nothing that it was cut from.
 func (b *book[K]) own(k K) K {
-	if b.carry != carryString && b.carry != carryTimedString {
+	if b.kind != carryString {
 		return k
 	}
 	// Safety: K's kind is string, so a K is laid out like a string.

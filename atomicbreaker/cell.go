@@ -1,6 +1,7 @@
 package atomicbreaker
 
 import (
+	"time"
 	"unsafe"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -49,13 +50,13 @@ func (b *book[K]) obtain(k K, hash uint64, s *settings) *cell[K] {
 	if s == nil {
 		s = b.settingsFor(k)
 	}
-	if s.quota != nil {
-		s.quota.census.see(hash)
+	if b.quota != nil {
+		b.quota.census.see(hash)
 	}
 	fresh := &cell[K]{key: b.own(k)}
 	fresh.set.Store(s)
-	if b.group.config.IdleTimeout != 0 {
-		fresh.touched.Store(int64(b.settings.now())) // it may stay pristine
+	if b.keepsIdle() != 0 {
+		fresh.touched.Store(int64(b.now())) // it may stay pristine
 	}
 	b.linking(fresh)
 	c, loaded := b.cells.LoadOrStore(fresh.key, fresh)
@@ -101,10 +102,14 @@ func (b *book[K]) finish(c *cell[K], did step) {
 // It looks into them only when nothing can be left there, so that a success
 // need not sum.
 func (b *book[K]) relax(c *cell[K], did step) {
-	if w := did.to; did.at == 0 || w != w.flagged() || c.idle(did.at) < c.set.Load().rules.span {
+	w := did.to
+	if w.mode() != closed || !w.watched() || w != w.flagged() {
 		return
 	}
-	if was := word(c.word.Load()); was.living() == did.to {
+	if s := c.settings(); len(s.rules.windows) != 0 && (did.at == 0 || c.idle(did.at) < s.rules.span) {
+		return
+	}
+	if was := word(c.word.Load()); was.living() == w {
 		b.leave(c, was)
 	}
 }
@@ -115,16 +120,22 @@ func (b *book[K]) tidy(c *cell[K], w word) {
 	if !w.pristine() {
 		return
 	}
-	if b.group.config.IdleTimeout == 0 {
+	if b.keepsIdle() == 0 {
 		b.retire(c, w)
 	} else {
 		b.touch(c)
 	}
 }
 
+// keepsIdle returns how long cells are kept that are pristine.
+func (b *book[K]) keepsIdle() time.Duration { return b.settings().config.IdleTimeout }
+
+// now returns the time since the epoch.
+func (b *book[K]) now() time.Duration { return atomics.Since(b.epoch) }
+
 func (b *book[K]) touch(c *cell[K]) {
-	if b.group.config.IdleTimeout != 0 {
-		c.touch(b.settings.now(), 0)
+	if b.keepsIdle() != 0 {
+		c.touch(b.now(), 0)
 	}
 }
 
@@ -133,7 +144,7 @@ func (b *book[K]) touch(c *cell[K]) {
 // they come before those of the key's next cell. Whoever delivers the last
 // retires it.
 func (b *book[K]) retire(c *cell[K], w word) bool {
-	if b.group.listens() && !c.toldAllUpTo(w) {
+	if b.group.hears && !c.toldAllUpTo(w) {
 		return false
 	}
 	if !c.word.CompareAndSwap(uint64(w), uint64(w.living().stay().bury())) {

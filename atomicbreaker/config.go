@@ -126,7 +126,9 @@ type settings struct {
 	jitter       float64
 	random       func() float64 // in [0, 1); tests put another in its place
 	ledger       *ledger
+	of           *settings     // those of the book that they were made beside; of a group
 	quota        *quota        // of a group with MaxOpenFraction
+	openRate     uint64        // of the keys that may be open, in millionths; 0 for all
 	forgetAfter  time.Duration // of a group; 0 for never
 }
 

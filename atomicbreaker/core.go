@@ -13,8 +13,8 @@ type core struct {
 	word atomics.Uint64
 
 	// Nil means the defaults, until someone needs a clock. Goes from nil to
-	// non-nil once, by CAS, and from one to the next by Update; a cell's never
-	// changes.
+	// non-nil once, by CAS, and from one to the next by Update, or by who next
+	// needs those of a cell.
 	set atomics.Pointer[settings]
 
 	// windows are those of a closed stay, or nil. By CAS of whoever is first to
@@ -33,9 +33,13 @@ type core struct {
 }
 
 // settings returns the core's settings and, in a zero core, installs the
-// defaults, whose epoch every later caller then shares.
+// defaults, whose epoch every later caller then shares. For a cell it may run user
+// code, if Update has come.
 func (c *core) settings() *settings {
 	if s := c.set.Load(); s != nil {
+		if s.owner != nil {
+			return s.owner.renewed(c, s)
+		}
 		return s
 	}
 	s, _ := new(Config).compile(nil) // the defaults are valid

@@ -52,7 +52,10 @@ func (c *core) forgotten(w word, s *settings, now time.Duration) bool {
 // is missed.
 func (c *core) stale(w word, s *settings) bool {
 	now := s.now()
-	return s.forgetAfter != 0 && c.idle(now) >= s.forgetAfter || w == w.flagged() && c.quiet(w.stay(), now)
+	if s.forgetAfter != 0 && c.idle(now) >= s.forgetAfter {
+		return true
+	}
+	return w == w.flagged() && (len(s.rules.windows) == 0 || c.quiet(w.stay(), now))
 }
 
 // leave retires a closed cell that is stale, and reports whether it has.
@@ -64,7 +67,7 @@ func (c *core) stale(w word, s *settings) bool {
 // then the result is counted in the key's next cell. No mark is ever the same as
 // an earlier one, so that it was not taken away and made again.
 func (b *book[K]) leave(c *cell[K], was word) bool {
-	w, s := was.living(), c.set.Load()
+	w, s := was.living(), c.settings()
 	if !c.stale(w, s) {
 		return false
 	}
@@ -72,7 +75,7 @@ func (b *book[K]) leave(c *cell[K], was word) bool {
 	if !c.word.CompareAndSwap(uint64(was), uint64(mark)) || !c.stale(w, s) {
 		return false // it may stay marked: all take it for closed
 	}
-	if b.group.config.IdleTimeout != 0 {
+	if b.keepsIdle() != 0 {
 		// It is healthy from now on.
 		b.touch(c)
 		c.word.CompareAndSwap(uint64(mark), uint64(mark.living().stay()))
@@ -101,7 +104,7 @@ func (b *book[K]) forget(c *cell[K], w word, s *settings) bool {
 // more key could not open. It does so once in a while.
 func (b *book[K]) reclaim() {
 	const times = 64 // while a key is being forgotten; a sweep looks at all cells
-	s := b.settings
+	s := b.settings().settings
 	if s.forgetAfter == 0 {
 		return
 	}

@@ -5,7 +5,6 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // A quota keeps all keys of a group from being open at once.
 type quota struct {
 	census *census
-	ppm    uint64 // of the keys that may be open, in millionths
 
 	// taken is at least the number of cells that are open or half-open: it goes
 	// up before a cell becomes so, and down after it was.
@@ -21,7 +20,7 @@ func (w word) out() bool { return w.mode() == open || w.mode() == halfOpen }
 // It may say no because of a cell that is about to open and then does not.
 func (q *quota) take(s *settings) bool {
 	n := q.taken.Add(1)
-	if n == 1 || uint64(n)*million <= q.ppm*q.census.estimate(s.now()) {
+	if n == 1 || s.openRate == 0 || uint64(n)*million <= s.openRate*q.census.estimate(s.now()) {
 		return true
 	}
 	q.taken.Add(-1)

@@ -20,9 +20,15 @@ import (
 // panic, as it does with Go's maps. A key that is not equal to itself, a NaN,
 // is always healthy, and its failures are Late.
 type Group[K comparable] struct {
-	_        atomics.NoCopy
-	config   GroupConfig[K] // never changes
-	settings *settings      // Config.Default, without an owner; nil in the zero Group; never changes
+	_ atomics.NoCopy
+
+	// set is nil in a zero Group until it is needed. From nil to settings, once,
+	// and from one to the next by Update.
+	set atomics.Pointer[groupSettings[K]]
+
+	// hears says that there has been a listener, and bounds a MaxOpenFraction,
+	// since NewGroup: neither can come later. They never change.
+	hears, bounds bool
 
 	// From nil to the first book when it is needed, and to a fresh one by
 	// every ResetAll. Every operation reads it once and stays with it.
@@ -88,21 +94,40 @@ type GroupConfig[K comparable] struct {
 	OnStateChange func(K, Event)
 }
 
-// NewGroup returns a Group, or an error that names the setting that is wrong
-// and its value.
-func NewGroup[K comparable](c GroupConfig[K]) (*Group[K], error) {
+// groupSettings are a validated GroupConfig. They never change.
+type groupSettings[K comparable] struct {
+	config GroupConfig[K]
+	base   *settings // Config.Default, without what depends on the book
+}
+
+func (c GroupConfig[K]) compile() (*groupSettings[K], error) {
 	if c.IdleTimeout < 0 {
 		return nil, fmt.Errorf("atomicbreaker: GroupConfig.IdleTimeout %v: must not be negative", c.IdleTimeout)
 	}
 	if !(c.MaxOpenFraction >= 0 && c.MaxOpenFraction <= 1) { // NaN too
 		return nil, fmt.Errorf("atomicbreaker: GroupConfig.MaxOpenFraction %v: must be in 0..1", c.MaxOpenFraction)
 	}
-	s, err := c.Default.compileKeyed(nil)
+	base, err := c.Default.compileKeyed(nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w (in GroupConfig.Default)", err)
 	}
-	g := &Group[K]{config: c, settings: s}
-	if g.listens() {
+	base.forgetAfter = c.forgets()
+	if c.MaxOpenFraction != 0 {
+		base.openRate = millionths(c.MaxOpenFraction)
+	}
+	return &groupSettings[K]{c, base}, nil
+}
+
+// NewGroup returns a Group, or an error that names the setting that is wrong
+// and its value.
+func NewGroup[K comparable](c GroupConfig[K]) (*Group[K], error) {
+	set, err := c.compile()
+	if err != nil {
+		return nil, err
+	}
+	g := &Group[K]{hears: c.OnStateChange != nil, bounds: c.MaxOpenFraction != 0}
+	g.set.Store(set)
+	if g.hears {
 		keys := table.NewKeys[K]()
 		g.feeds = table.New[K, keyFeed[K]](keys.Hasher("atomicbreaker"), 0)
 	}
@@ -125,6 +150,17 @@ func (g *Group[K]) current() *book[K] {
 	}
 	g.book.CompareAndSwap(nil, newBook(g))
 	return g.book.Load()
+}
+
+// settings returns those of the group and, in a zero Group, installs the
+// defaults.
+func (g *Group[K]) settings() *groupSettings[K] {
+	if s := g.set.Load(); s != nil {
+		return s
+	}
+	s, _ := GroupConfig[K]{}.compile() // the defaults are valid
+	g.set.CompareAndSwap(nil, s)
+	return g.set.Load()
 }
 
 // Allow asks whether a call may be made for k now; see Breaker.Allow. For a
@@ -251,16 +287,25 @@ func (g *Group[K]) Snapshot(k K) Snapshot {
 func (g *Group[K]) read(k K) view {
 	b := g.current()
 	absent := view{}
-	if g.config.PerKey == nil {
-		absent.reading = b.settings
+	if set := b.settings(); set.config.PerKey == nil {
+		absent.reading = set.settings
 	}
 	if b.empty() {
 		return absent
 	}
 	if c := b.lookup(k, b.hash(k, 0)); c != nil {
-		return c.read()
+		return b.read(c)
 	}
 	return absent
+}
+
+// read observes a cell. Those of PerKey get new settings when they are used, as
+// that takes user code.
+func (b *book[K]) read(c *cell[K]) view {
+	if b.settings().config.PerKey == nil {
+		c.settings()
+	}
+	return c.read()
 }
 
 // ResetAll closes the breakers of all keys at once. The results of all calls
@@ -273,7 +318,7 @@ func (g *Group[K]) read(k K) view {
 // mutex of one bucket at a time. It takes effect for all keys when it replaces
 // the table.
 func (g *Group[K]) ResetAll() {
-	if g.listens() {
+	if g.hears {
 		g.resetAllAndTell()
 		return
 	}
@@ -290,8 +335,9 @@ func (g *Group[K]) ResetAll() {
 // body. It takes effect for each key when that is read.
 func (g *Group[K]) All() iter.Seq2[K, Snapshot] {
 	return func(yield func(K, Snapshot) bool) {
-		for k, c := range g.current().cells.All() {
-			v := c.read()
+		b := g.current()
+		for k, c := range b.cells.All() {
+			v := b.read(c)
 			if v.word.mode() != tombstone && !yield(k, v.snapshot()) {
 				return
 			}

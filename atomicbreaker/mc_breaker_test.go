@@ -31,6 +31,7 @@ func (l *lone) record(_ string, o Outcome) Verdict {
 func (l *lone) state(string) State { return l.State() }
 func (l *lone) reset(string)       { l.Reset() }
 func (l *lone) expire(string)      { passDeadline(&l.core) }
+func (l *lone) update(Config)      { panic("see mc_update_test.go") }
 func (l *lone) age(string)         { panic("only a Group forgets") }
 func (l *lone) resetAll()          {}
 func (l *lone) sweep()             {}

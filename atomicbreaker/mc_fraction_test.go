@@ -44,7 +44,7 @@ func (p allotment) check(t *testing.T) {
 			if err := c.quiet(); err != nil {
 				m.Failf("%v", err)
 			}
-			out := int(c.current().settings.quota.taken.Load()) // and so say the cells, as it is quiet
+			out := int(c.current().quota.taken.Load()) // and so say the cells, as it is quiet
 			if out < p.opens[0] || out > p.opens[1] {
 				m.Failf("%d are open", out)
 			}

@@ -17,6 +17,7 @@ type subject interface {
 	reset(k string)
 	resetAll()
 	sweep()
+	update(c Config)
 	expire(k string)      // an open time or a lease; beforehand only
 	age(k string)         // so that it may be forgotten; beforehand only
 	kill(k string)        // see kill; beforehand only
@@ -88,6 +89,15 @@ func (c *checked) state(k string) State { return c.State(k) }
 func (c *checked) reset(k string)       { c.Reset(k) }
 func (c *checked) resetAll()            { c.ResetAll() }
 func (c *checked) sweep()               { c.Sweep() }
+
+func (c *checked) update(settings Config) {
+	config := c.Group.settings().config
+	settings.OpenTimeout = config.Default.OpenTimeout
+	config.Default = settings
+	if err := c.Update(config); err != nil {
+		panic(err)
+	}
+}
 
 func (c *checked) expire(k string) { passDeadline(&c.current().cells.Load(k).core) }
 
@@ -343,6 +353,11 @@ func (l *life) forget() {
 	if l.aged && l.state != Closed {
 		l.close(ReasonForgotten)
 	}
+}
+
+func (s *spec) update(c Config) {
+	c.OpenTimeout, c.Probes = s.settings.OpenTimeout, max(c.Probes, 1)
+	s.settings = c
 }
 
 func (s *spec) kill(string)     {}

@@ -52,6 +52,10 @@ func reset(k string) action {
 	return action{Name: fmt.Sprintf("Reset(%q)", k), Do: func(s subject) any { s.reset(k); return nil }}
 }
 
+func update(c Config) action {
+	return action{Name: fmt.Sprintf("Update(%v)", c.Trip), Do: func(s subject) any { s.update(c); return nil }}
+}
+
 func expire(k string) action {
 	return action{Name: fmt.Sprintf("expire(%q)", k), Do: func(s subject) any { s.expire(k); return nil }}
 }
@@ -102,7 +106,7 @@ func (p protocol) check(t *testing.T, cfg mc.Config) mc.Result {
 		c.Group = MustNewGroup(config)
 		plainly(&c.ledger)
 		if p.idle {
-			c.config.IdleTimeout = math.MinInt64 // every Sweep finds it over
+			c.settings().config.IdleTimeout = math.MinInt64 // every Sweep finds it over
 		}
 		return c
 	})

@@ -112,6 +112,8 @@ type owner interface {
 	// those by which it was classified.
 	settleAbsent(Permit, result, *settings) Verdict
 	settleCell(Permit, result) Verdict
+	// renewed returns the settings of a core of one of its cells, which has these.
+	renewed(*core, *settings) *settings
 	// publish makes a notice of one of its cells known; see settings.publish.
 	publish(*notice) *feed
 	// absentSettings returns the settings of an absent key. It runs user code.

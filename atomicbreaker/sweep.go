@@ -18,8 +18,9 @@ func (b *book[K]) maybeSweep() {
 
 // lingers reports whether cells may stay that are of no use.
 func (b *book[K]) lingers() bool {
-	c := &b.group.config
-	return c.IdleTimeout != 0 || c.PerKey != nil || len(b.settings.rules.windows) > 0 || b.settings.forgetAfter != 0
+	set := b.settings()
+	c, s := &set.config, set.settings
+	return c.IdleTimeout != 0 || c.PerKey != nil || len(s.rules.windows) > 0 || s.forgetAfter != 0
 }
 
 // sweep removes the cells that are of no use and returns their number. If a
@@ -31,7 +32,7 @@ func (b *book[K]) sweep() (n int) {
 			b.sweep()
 		}
 	}()
-	now := b.settings.now()
+	now := b.now()
 	for _, c := range b.cells.All() {
 		if b.sweepCell(c, now) {
 			n++
@@ -50,11 +51,11 @@ func (b *book[K]) sweepCell(c *cell[K], now time.Duration) bool {
 	case w.mode() == tombstone:
 		b.remove(c)
 	case w.pristine():
-		return c.idle(now) >= b.group.config.IdleTimeout && b.retire(c, w)
+		return c.idle(now) >= b.keepsIdle() && b.retire(c, w)
 	case w.mode() == closed:
 		return b.leave(c, was)
 	default:
-		s := c.set.Load()
+		s := c.settings()
 		return c.forgotten(w, s, s.now()) && b.forget(c, w, s)
 	}
 	return false

@@ -20,20 +20,22 @@ type keyFeed[K comparable] struct {
 	key   K
 }
 
-func (f *keyFeed[K]) hear(e *Event) { f.group.config.OnStateChange(f.key, *e) }
+func (f *keyFeed[K]) hear(e *Event) {
+	if tell := f.group.settings().config.OnStateChange; tell != nil {
+		tell(f.key, *e)
+	}
+}
 
 // heard retires the cell if it was kept for its events only.
 func (f *keyFeed[K]) heard(c *core) {
 	b := c.set.Load().owner.(*book[K])
-	if w := word(c.word.Load()); w.pristine() && b.group.config.IdleTimeout == 0 {
+	if w := word(c.word.Load()); w.pristine() && b.keepsIdle() == 0 {
 		b.retire(b.cellOf(c), w)
 	}
 }
 
 func (f *keyFeed[K]) drop() bool { return true }
 func (f *keyFeed[K]) dropped()   { f.group.feeds.CompareAndDelete(f.key, f) }
-
-func (g *Group[K]) listens() bool { return g.config.OnStateChange != nil }
 
 // push publishes n on the feed of a key.
 //
@@ -71,7 +73,7 @@ func either(a, b *feed) *feed {
 
 // outdated reports whether ResetAll has replaced the book, if that matters to
 // events.
-func (b *book[K]) outdated() bool { return b.group.listens() && b.group.book.Load() != b }
+func (b *book[K]) outdated() bool { return b.group.hears && b.group.book.Load() != b }
 
 // toldAllUpTo reports whether the events of all stays up to that of w have been
 // delivered.

@@ -54,6 +54,9 @@ func TestTimedStrings(t *testing.T) {
 		for range 100 {
 			key, begun, stripe := strings.Repeat("k", n), r.Uint64()&begunMask, r.Uint64N(1+stripes)
 			p := absentPermit(carryTimedString, key, nil, stripe)
+			if how, timed := p.carried(carryString); how != carryTimedString || !timed {
+				t.Fatalf("%#x is carried as %d", p.bits, how)
+			}
 			p.bits |= begun
 			if got := unpack[string](carryTimedString, p.key, p.bits); got != key {
 				t.Fatalf("%d bytes became %q", n, got)

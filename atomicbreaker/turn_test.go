@@ -13,7 +13,7 @@ func meanwhile(t *testing.T, f func(g *Group[string])) *Group[string] {
 	t.Helper()
 	g := MustNewGroup(GroupConfig[string]{Default: Config{Trip: FailureCount(2, time.Hour), Jitter: 0.5}})
 	ran := false
-	g.settings.random = func() float64 {
+	g.settings().base.random = func() float64 {
 		if !ran {
 			ran = true
 			f(g)
@@ -106,7 +106,7 @@ func TestT11_SuccessBeforeTheOpening(t *testing.T) {
 		}
 		healthy, _ := b.Allow()
 		between(b.core.set.Load(), healthy.Success)
-		between(g.settings, func() Verdict { return g.RecordSuccess("k") })
+		between(g.settings().base, func() Verdict { return g.RecordSuccess("k") })
 		for which, fail := range []func() Verdict{
 			func() Verdict { p, _ := b.Allow(); return p.Failure() },
 			func() Verdict { return g.RecordFailure("k") },

@@ -2,6 +2,7 @@ package atomicbreaker
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 )
 
@@ -40,16 +41,59 @@ func (b *Breaker) Update(c Config) error {
 	}
 }
 
-// inherit takes over what a breaker's state depends on.
-func (s *settings) inherit(old *settings) {
+// inherit takes over what a breaker's state depends on, and reports whether
+// deadlines or windows do that were not there already.
+func (s *settings) inherit(old *settings) (more bool) {
 	s.epoch, s.feed, s.listens, s.ledger = old.epoch, old.feed, old.listens, old.ledger
+	more = s.openBound < old.openBound || s.leaseBound < old.leaseBound
 	s.openBound = max(s.openBound, old.openBound)
 	s.leaseBound = max(s.leaseBound, old.leaseBound)
-	if slices.Equal(s.rules.windows, old.rules.windows) {
+	if slices.Equal(s.rules.windows, old.rules.windows) && !same(s.rules.windows, old.rules.windows) {
 		r := *s.rules
 		r.windows = old.rules.windows
-		s.rules = &r
+		s.rules, more = &r, true
 	}
+	return more
+}
+
+// Update gives the group other settings, or returns an error that names the
+// setting that is wrong and its value, and changes nothing. The state of all keys
+// stays; see Breaker.Update. With PerKey, a key that is stored gets its new
+// settings when it is next used.
+//
+// OnStateChange takes the place of the listener that the group was made with, and
+// nil silences it. A group that was made without OnStateChange, or without
+// MaxOpenFraction, cannot get one.
+//
+// An operation that is under way meanwhile goes by the settings that it found
+// first, and so does the time of a call that was admitted before for SlowRate.
+//
+// Update is lock-free. It takes effect by the CAS that installs the settings in
+// the table.
+func (g *Group[K]) Update(c GroupConfig[K]) error {
+	if c.OnStateChange != nil && !g.hears {
+		return errors.New("atomicbreaker: GroupConfig.OnStateChange: must be nil in Update of a group that was made without")
+	}
+	if c.MaxOpenFraction != 0 && !g.bounds {
+		return fmt.Errorf("atomicbreaker: GroupConfig.MaxOpenFraction %v: must be 0 in Update of a group that was made without", c.MaxOpenFraction)
+	}
+	fresh, err := c.compile()
+	if err != nil {
+		return err
+	}
+	for {
+		old := g.settings()
+		base := *fresh.base
+		base.inherit(old.base)
+		if g.set.CompareAndSwap(old, &groupSettings[K]{fresh.config, &base}) {
+			break
+		}
+	}
+	if b := g.book.Load(); b != nil {
+		// LP(Update): the CAS in renew.
+		b.renew()
+	}
+	return nil
 }
 
 // watch makes a closed word of a Breaker say whether its successes count in
