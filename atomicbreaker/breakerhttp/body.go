@@ -24,22 +24,24 @@ type body struct {
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && b.reported.CompareAndSwap(false, true) {
-		b.report(err)
+		b.end(err)
 	}
 	return n, err
 }
 
 // Close reports a success if the call has not ended before: all that was read
-// was right. It does so first, as closing makes a Read fail.
-func (b *body) Close() error {
+// was right. It claims the report first, as closing makes a Read fail, and
+// closes whatever the listener does.
+func (b *body) Close() (err error) {
+	defer func() { err = b.ReadCloser.Close() }()
 	if b.reported.CompareAndSwap(false, true) {
 		b.permit.Success()
 	}
-	return b.ReadCloser.Close()
+	return nil
 }
 
-// report reports the end of the body. It runs user code.
-func (b *body) report(err error) {
+// end reports the end of the body. It runs user code.
+func (b *body) end(err error) {
 	if err == io.EOF {
 		b.permit.Success()
 		return
@@ -52,12 +54,5 @@ func (b *body) report(err error) {
 	}()
 	outcome := b.t.outcome(b.req, nil, err)
 	classified = true
-	switch outcome {
-	case atomicbreaker.Success:
-		b.permit.Success()
-	case atomicbreaker.Ignored:
-		b.permit.Cancel()
-	default:
-		b.permit.Failure()
-	}
+	report(b.permit, outcome)
 }

@@ -107,14 +107,7 @@ func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Req
 	returned = true
 	outcome := m.outcome(r, answer.answered())
 	classified = true
-	switch outcome {
-	case atomicbreaker.Success:
-		permit.Success()
-	case atomicbreaker.Ignored:
-		permit.Cancel()
-	default:
-		permit.Failure()
-	}
+	report(permit, outcome)
 }
 
 // reject answers a request that was not admitted.

@@ -1,0 +1,87 @@
+package breakerhttp
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// A trip is one request on its way.
+type trip struct {
+	t      *Transport
+	req    *http.Request
+	permit atomicbreaker.Permit
+	stage  stage
+	resp   *http.Response
+}
+
+// A stage says what is left to do if a request goes no further.
+type stage uint8
+
+const (
+	asking      stage = iota // close the request's body, which a RoundTripper always does
+	sending                  // report a failure; Base has the request's body
+	classifying              // report a failure and close the response's body, which nobody else has
+	reporting                // close the response's body
+	over                     // nothing
+)
+
+// unwind does what is left to do, when the request was rejected, or user code
+// has panicked or called runtime.Goexit. It does not recover.
+func (c *trip) unwind() {
+	switch c.stage {
+	case asking:
+		if c.req.Body != nil {
+			c.req.Body.Close()
+		}
+	case sending:
+		c.permit.Failure()
+	case classifying:
+		defer c.permit.Failure()
+		c.closeResponse()
+	case reporting:
+		c.closeResponse()
+	}
+}
+
+func (c *trip) closeResponse() {
+	if c.resp != nil && c.resp.Body != nil {
+		c.resp.Body.Close()
+	}
+}
+
+// send makes the call that the permit admits.
+func (c *trip) send() (*http.Response, error) {
+	c.stage = sending
+	resp, err := c.t.base().RoundTrip(c.req)
+	c.stage, c.resp = classifying, resp
+	outcome := c.t.outcome(c.req, resp, err)
+	switch {
+	case outcome == atomicbreaker.Success && c.t.watches(resp):
+		resp.Body = &body{ReadCloser: resp.Body, t: c.t, req: c.req, permit: c.permit}
+	case outcome == atomicbreaker.Success || outcome == atomicbreaker.Ignored:
+		c.stage = reporting
+		report(c.permit, outcome)
+	default:
+		c.fail()
+	}
+	c.stage = over
+	return resp, err
+}
+
+// fail reports a failure, which opens the breaker if the response says for how
+// long.
+func (c *trip) fail() {
+	var d time.Duration
+	if c.resp != nil && !c.t.config.IgnoreRetryAfter {
+		d = retryAfter(c.resp.Header, atomics.Now())
+	}
+	c.stage = reporting
+	if d > 0 {
+		c.permit.Trip(d)
+		return
+	}
+	c.permit.Failure()
+}
