@@ -15,6 +15,7 @@ type body struct {
 	io.ReadCloser
 	t        *Transport
 	req      *http.Request
+	upload   *upload
 	permit   atomicbreaker.Permit
 	reported atomics.Bool // false → true once, by who then uses the permit
 }
@@ -52,7 +53,7 @@ func (b *body) end(err error) {
 			b.permit.Failure()
 		}
 	}()
-	outcome := b.t.outcome(b.req, nil, err)
+	outcome := b.t.outcome(b.req, b.upload, nil, err)
 	classified = true
 	report(b.permit, outcome)
 }

@@ -31,20 +31,29 @@ func HostKey(r *http.Request) string {
 }
 
 // ClassifyResponse is the default of TransportConfig.Classify. Failures are all
-// errors, apart from two, and of the answers those with 429, Too Many Requests,
-// and 5xx, apart from 501, Not Implemented, and 505, HTTP Version Not
+// errors, apart from three, and of the answers those with 429, Too Many
+// Requests, and 5xx, apart from 501, Not Implemented, and 505, HTTP Version Not
 // Supported. All other answers are successes: it takes a working server to find
-// fault with a request. Ignored are errors that match context.Canceled, and
-// atomicbreaker.ErrRejected, as then a Base with breakers of its own has sent
-// nothing.
+// fault with a request. Ignored are errors that match context.Canceled; those
+// that match atomicbreaker.ErrRejected, as then a Base with breakers of its own
+// has sent nothing; and any *http.MaxBytesError, which is the fault of whoever
+// wanted to send too much.
 func ClassifyResponse(resp *http.Response, err error) atomicbreaker.Outcome {
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, atomicbreaker.ErrRejected):
-		return atomicbreaker.Ignored
-	case err != nil, resp.StatusCode == http.StatusTooManyRequests, broken(resp.StatusCode):
+	case err != nil:
+		return classifyError(err)
+	case resp.StatusCode == http.StatusTooManyRequests, broken(resp.StatusCode):
 		return atomicbreaker.Failure
 	}
 	return atomicbreaker.Success
+}
+
+func classifyError(err error) atomicbreaker.Outcome {
+	var tooLarge *http.MaxBytesError
+	if errors.Is(err, context.Canceled) || errors.Is(err, atomicbreaker.ErrRejected) || errors.As(err, &tooLarge) {
+		return atomicbreaker.Ignored
+	}
+	return atomicbreaker.Failure
 }
 
 // ClassifyStatus is the default of MiddlewareConfig.Classify. A request whose

@@ -115,11 +115,13 @@ func TestDefaultClassifiers(t *testing.T) {
 		}
 	}
 	for err, want := range map[error]atomicbreaker.Outcome{
-		errors.New("boom"):                       atomicbreaker.Failure,
-		context.DeadlineExceeded:                 atomicbreaker.Failure,
-		atomicbreaker.ErrTooManyProbes:           atomicbreaker.Ignored,
-		context.Canceled:                         atomicbreaker.Ignored,
-		fmt.Errorf("read: %w", context.Canceled): atomicbreaker.Ignored,
+		errors.New("boom"):                        atomicbreaker.Failure,
+		context.DeadlineExceeded:                  atomicbreaker.Failure,
+		atomicbreaker.ErrTooManyProbes:            atomicbreaker.Ignored,
+		context.Canceled:                          atomicbreaker.Ignored,
+		&http.MaxBytesError{Limit: 4}:             atomicbreaker.Ignored,
+		fmt.Errorf("%w", new(http.MaxBytesError)): atomicbreaker.Ignored,
+		fmt.Errorf("read: %w", context.Canceled):  atomicbreaker.Ignored,
 	} {
 		if got := ClassifyResponse(nil, err); got != want {
 			t.Errorf("ClassifyResponse of %v is %v", err, got)

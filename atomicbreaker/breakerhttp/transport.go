@@ -109,10 +109,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.send()
 }
 
-// outcome classifies what came back for req. It runs user code.
-func (t *Transport) outcome(req *http.Request, resp *http.Response, err error) atomicbreaker.Outcome {
+// outcome classifies what came back for req, whose body u knows. It runs user
+// code.
+func (t *Transport) outcome(req *http.Request, u *upload, resp *http.Response, err error) atomicbreaker.Outcome {
 	switch {
-	case err != nil && errors.Is(req.Context().Err(), context.Canceled):
+	case err != nil && (errors.Is(req.Context().Err(), context.Canceled) || u.failed()):
 		return atomicbreaker.Ignored
 	case err == nil && resp == nil:
 		return atomicbreaker.Failure // Base is broken

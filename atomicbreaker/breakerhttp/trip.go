@@ -54,13 +54,17 @@ func (c *trip) closeResponse() {
 
 // send makes the call that the permit admits.
 func (c *trip) send() (*http.Response, error) {
+	sent, upload := watchUpload(c.req)
 	c.stage = sending
-	resp, err := c.t.base().RoundTrip(c.req)
+	resp, err := c.t.base().RoundTrip(sent)
 	c.stage, c.resp = classifying, resp
-	outcome := c.t.outcome(c.req, resp, err)
+	if resp != nil && resp.Request == sent {
+		resp.Request = c.req
+	}
+	outcome := c.t.outcome(c.req, upload, resp, err)
 	switch {
 	case outcome == atomicbreaker.Success && c.t.watches(resp):
-		resp.Body = &body{ReadCloser: resp.Body, t: c.t, req: c.req, permit: c.permit}
+		resp.Body = &body{ReadCloser: resp.Body, t: c.t, req: c.req, upload: upload, permit: c.permit}
 	case outcome == atomicbreaker.Success || outcome == atomicbreaker.Ignored:
 		c.stage = reporting
 		report(c.permit, outcome)

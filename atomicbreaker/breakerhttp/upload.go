@@ -1,0 +1,103 @@
+package breakerhttp
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// An upload notes whether a request failed by its own body, which says nothing
+// about the host.
+type upload struct {
+	broken atomics.Bool // false → true by who reads a body of the request, which may be after RoundTrip
+}
+
+// failed reports whether the request's own body has failed. A nil upload has
+// not.
+func (u *upload) failed() bool { return u != nil && u.broken.Load() }
+
+// watchUpload returns what Base gets in place of req, as a RoundTripper must not
+// change it, and who notes how its body fares. A request without a body, or
+// with one that is in memory, goes as it is: that cannot fail, and net/http
+// would send its header in a packet of its own if it did not see what it is.
+func watchUpload(req *http.Request) (*http.Request, *upload) {
+	if req.Body == nil || req.Body == http.NoBody || inMemory(req) {
+		return req, nil
+	}
+	u, sent := new(upload), new(http.Request)
+	*sent = *req
+	sent.Body = u.watch(req.Body, req.ContentLength)
+	if req.GetBody != nil {
+		sent.GetBody = func() (io.ReadCloser, error) {
+			body, err := req.GetBody()
+			if err != nil {
+				u.broken.Store(true)
+				return body, err
+			}
+			return u.watch(body, req.ContentLength), nil
+		}
+	}
+	return sent, u
+}
+
+// inMemory reports whether the request's body is one that http.NewRequest has
+// made of bytes or a string, of as many as the request says.
+func inMemory(req *http.Request) bool {
+	v := reflect.ValueOf(req.Body)
+	if v.Type() != reflect.TypeOf(io.NopCloser((*bytes.Reader)(nil))) || v.Kind() != reflect.Struct || v.NumField() != 1 {
+		return false
+	}
+	switch r := v.Field(0).Interface().(type) {
+	case *bytes.Buffer:
+		return fits(r.Len(), req)
+	case *bytes.Reader:
+		return fits(r.Len(), req)
+	case *strings.Reader:
+		return fits(r.Len(), req)
+	}
+	return false
+}
+
+// fits reports whether a body of n bytes is what the request says. Zero and
+// less stand for a length that is not known.
+func fits(n int, req *http.Request) bool {
+	return req.ContentLength <= 0 || req.ContentLength == int64(n)
+}
+
+func (u *upload) watch(body io.ReadCloser, length int64) io.ReadCloser {
+	return &uploadBody{ReadCloser: body, upload: u, length: length}
+}
+
+// An uploadBody is a body of a request on its way to Base. It hides what else
+// the body can do, like io.WriterTo, as errors in writing are the host's.
+type uploadBody struct {
+	io.ReadCloser
+	upload *upload
+	length int64        // what the request says, not known if it is zero or less
+	read   int64        // the reader's
+	closed atomics.Bool // false → true before the body is closed, as closing makes a Read fail
+}
+
+// Read notes an error, and that there is more or less of the body than the
+// request says, unless Base has given the body up before.
+func (b *uploadBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.read += int64(n)
+	broken := err != nil && err != io.EOF
+	if b.length > 0 {
+		broken = broken || b.read > b.length || err == io.EOF && b.read < b.length
+	}
+	if broken && !b.closed.Load() {
+		b.upload.broken.Store(true)
+	}
+	return n, err
+}
+
+func (b *uploadBody) Close() error {
+	b.closed.Store(true)
+	return b.ReadCloser.Close()
+}
