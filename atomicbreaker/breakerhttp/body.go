@@ -53,7 +53,10 @@ func (b *body) end(err error) {
 			b.permit.Failure()
 		}
 	}()
-	outcome := b.t.outcome(b.req, b.upload, nil, err)
+	outcome := atomicbreaker.Ignored
+	if !callersFault(b.req, b.upload) {
+		outcome = b.t.classify(nil, err)
+	}
 	classified = true
 	report(b.permit, outcome)
 }

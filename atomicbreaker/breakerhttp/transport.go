@@ -109,12 +109,15 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.send()
 }
 
-// outcome classifies what came back for req, whose body u knows. It runs user
-// code.
-func (t *Transport) outcome(req *http.Request, u *upload, resp *http.Response, err error) atomicbreaker.Outcome {
+// callersFault reports whether an error is the doing of who made the request: it
+// has cancelled it, or its body, which u knows, has failed.
+func callersFault(req *http.Request, u *upload) bool {
+	return errors.Is(req.Context().Err(), context.Canceled) || u.failed()
+}
+
+// classify says what came back means. It runs user code.
+func (t *Transport) classify(resp *http.Response, err error) atomicbreaker.Outcome {
 	switch {
-	case err != nil && (errors.Is(req.Context().Err(), context.Canceled) || u.failed()):
-		return atomicbreaker.Ignored
 	case err == nil && resp == nil:
 		return atomicbreaker.Failure // Base is broken
 	case t.config.Classify != nil:

@@ -1,6 +1,7 @@
 package breakerhttp
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -61,7 +62,7 @@ func (c *trip) send() (*http.Response, error) {
 	if resp != nil && resp.Request == sent {
 		resp.Request = c.req
 	}
-	outcome := c.t.outcome(c.req, upload, resp, err)
+	outcome := c.outcome(upload, err)
 	switch {
 	case outcome == atomicbreaker.Success && c.t.watches(resp):
 		resp.Body = &body{ReadCloser: resp.Body, t: c.t, req: c.req, upload: upload, permit: c.permit}
@@ -73,6 +74,20 @@ func (c *trip) send() (*http.Response, error) {
 	}
 	c.stage = over
 	return resp, err
+}
+
+// outcome classifies what came back. It runs user code.
+func (c *trip) outcome(u *upload, err error) atomicbreaker.Outcome {
+	if err != nil && (callersFault(c.req, u) || c.resp == nil && c.refused(err)) {
+		return atomicbreaker.Ignored
+	}
+	return c.t.classify(c.resp, err)
+}
+
+// refused reports whether the request was not sent as it is invalid. Rejections
+// of a Base that has breakers are to be cheap, so they are not looked into.
+func (c *trip) refused(err error) bool {
+	return !errors.Is(err, atomicbreaker.ErrRejected) && refused(c.req, err)
 }
 
 // fail reports a failure, which opens the breaker if the response says for how

@@ -1,0 +1,56 @@
+package breakerhttp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// errUnsent is what a request ends with that net/http would have sent.
+var errUnsent = errors.New("breakerhttp: not sent")
+
+// refused reports whether err says that req is none that can be sent: its
+// method, URL or header is invalid, or nobody knows its scheme.
+//
+// Only net/http knows what it refuses, so it is asked again, about a request
+// that is over before it begins. A Base of another kind may send what net/http
+// does not, so err has to contain what net/http says, but for a URL that no
+// request can have.
+func refused(req *http.Request, err error) bool {
+	ctx, cancel := atomics.WithCancelCause(context.Background())
+	cancel(errUnsent)
+	probe := req.WithContext(ctx)
+	probe.Body, probe.GetBody, probe.ContentLength, probe.Cancel = nil, nil, 0, nil
+	said := refusal(probe)
+	switch {
+	case said == nil:
+		// A URL with control characters is noticed when it is written, and the
+		// error is then that of whoever notices first.
+		return probe.Write(new(bytes.Buffer)) != nil
+	case strings.Contains(err.Error(), said.Error()):
+		return true
+	}
+	// Of several fields that are invalid, the two may have named different ones.
+	for name, values := range req.Header {
+		probe.Header = http.Header{name: values}
+		if said := refusal(probe); said != nil && strings.Contains(err.Error(), said.Error()) {
+			return true
+		}
+	}
+	return false
+}
+
+// refusal returns why net/http does not try to send a request whose context has
+// ended with errUnsent, or nil if it would have.
+func refusal(probe *http.Request) error {
+	nowhere := http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errUnsent }}
+	if _, err := nowhere.RoundTrip(probe); !errors.Is(err, errUnsent) {
+		return err
+	}
+	return nil
+}
