@@ -57,14 +57,16 @@ func classifyError(err error) atomicbreaker.Outcome {
 }
 
 // ClassifyStatus is the default of MiddlewareConfig.Classify. A request whose
-// client has gone is Ignored, whatever its status. Else 5xx is a failure,
-// apart from 501, Not Implemented, and 505, HTTP Version Not Supported, and
-// all else a success.
+// client has gone is Ignored, whatever its status. One whose context has ended
+// at its deadline is a failure, whatever its status: behind an
+// http.TimeoutHandler the client has got a 503. Else 5xx is a failure, apart
+// from 501, Not Implemented, and 505, HTTP Version Not Supported, and all else
+// a success.
 func ClassifyStatus(r *http.Request, status int) atomicbreaker.Outcome {
 	switch {
 	case gone(r):
 		return atomicbreaker.Ignored
-	case broken(status):
+	case late(r), broken(status):
 		return atomicbreaker.Failure
 	}
 	return atomicbreaker.Success
@@ -78,6 +80,9 @@ func broken(status int) bool {
 
 // gone reports whether the client of a request that is being served has gone.
 func gone(r *http.Request) bool { return errors.Is(r.Context().Err(), context.Canceled) }
+
+// late reports whether the time of a request that is being served is over.
+func late(r *http.Request) bool { return errors.Is(r.Context().Err(), context.DeadlineExceeded) }
 
 // retryAfter returns how long a response asks to be left alone, from now on:
 // RFC 9110, section 10.2.3. It is zero if the header is not there, is neither a

@@ -110,7 +110,7 @@ func TestDefaultClassifiers(t *testing.T) {
 		if got := ClassifyStatus(r.WithContext(cancelled), status); got != atomicbreaker.Ignored {
 			t.Errorf("ClassifyStatus of %d without a client is %v", status, got)
 		}
-		if got := ClassifyStatus(r.WithContext(expired), status); got != want[1] {
+		if got := ClassifyStatus(r.WithContext(expired), status); got != atomicbreaker.Failure {
 			t.Errorf("ClassifyStatus of %d after its deadline is %v", status, got)
 		}
 	}
