@@ -95,9 +95,11 @@ type Config struct {
 	OnStateChange func(Event)
 }
 
+// DefaultOpenTimeout is what a Config.OpenTimeout of zero means.
+const DefaultOpenTimeout = time.Minute
+
 const (
 	defaultThreshold    = 5
-	defaultOpenTimeout  = time.Minute
 	defaultOpenGrowth   = 10
 	defaultProbeTimeout = 10 * time.Second
 )
@@ -191,7 +193,7 @@ func upTo31(field string, n int) (int, error) {
 func (c *Config) compileOpen(s *settings) error {
 	s.openTimeout = c.OpenTimeout
 	if s.openTimeout == 0 {
-		s.openTimeout = defaultOpenTimeout
+		s.openTimeout = DefaultOpenTimeout
 	}
 	s.maxOpen = c.MaxOpenTimeout
 	if s.maxOpen < 0 || s.maxOpen > 0 && s.maxOpen < s.openTimeout {

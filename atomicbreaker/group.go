@@ -143,6 +143,18 @@ func MustNewGroup[K comparable](c GroupConfig[K]) *Group[K] {
 	return g
 }
 
+// Config returns the settings of k: what GroupConfig.PerKey returns, or
+// GroupConfig.Default. Zero stands for the defaults in them.
+//
+// Config is wait-free. It takes effect at once: the two never change.
+func (g *Group[K]) Config(k K) Config {
+	// LP(Config): nothing is shared.
+	if g.config.PerKey != nil {
+		return g.config.PerKey(k)
+	}
+	return g.config.Default
+}
+
 // current returns the book that the operation works with.
 func (g *Group[K]) current() *book[K] {
 	if b := g.book.Load(); b != nil {
