@@ -30,19 +30,24 @@ func HostKey(r *http.Request) string {
 	return host
 }
 
-// ClassifyResponse is the default of TransportConfig.Classify. Failures are all
-// errors, apart from three, and of the answers those with 429, Too Many
-// Requests, and 5xx, apart from 501, Not Implemented, and 505, HTTP Version Not
-// Supported. All other answers are successes: it takes a working server to find
-// fault with a request. Ignored are errors that match context.Canceled; those
-// that match atomicbreaker.ErrRejected, as then a Base with breakers of its own
-// has sent nothing; and any *http.MaxBytesError, which is the fault of whoever
-// wanted to send too much.
+// ClassifyResponse is the default of TransportConfig.Classify. Of the answers,
+// those with 5xx are failures, apart from 501, Not Implemented, and 505, HTTP
+// Version Not Supported. An answer with 429, Too Many Requests, is Ignored: it
+// says that the host works, and not for whom; see
+// TransportConfig.CountTooManyRequests. All other answers are successes: it
+// takes a working server to find fault with a request.
+//
+// Errors are failures, apart from three that are Ignored: those that match
+// context.Canceled; those that match atomicbreaker.ErrRejected, as then a Base
+// with breakers of its own has sent nothing; and any *http.MaxBytesError, which
+// is the fault of whoever wanted to send too much.
 func ClassifyResponse(resp *http.Response, err error) atomicbreaker.Outcome {
 	switch {
 	case err != nil:
 		return classifyError(err)
-	case resp.StatusCode == http.StatusTooManyRequests, broken(resp.StatusCode):
+	case resp.StatusCode == http.StatusTooManyRequests:
+		return atomicbreaker.Ignored
+	case broken(resp.StatusCode):
 		return atomicbreaker.Failure
 	}
 	return atomicbreaker.Success

@@ -93,7 +93,7 @@ func TestDefaultClassifiers(t *testing.T) {
 		200: {atomicbreaker.Success, atomicbreaker.Success},
 		301: {atomicbreaker.Success, atomicbreaker.Success},
 		404: {atomicbreaker.Success, atomicbreaker.Success},
-		429: {atomicbreaker.Failure, atomicbreaker.Success},
+		429: {atomicbreaker.Ignored, atomicbreaker.Success},
 		499: {atomicbreaker.Success, atomicbreaker.Success},
 		500: {atomicbreaker.Failure, atomicbreaker.Failure},
 		501: {atomicbreaker.Success, atomicbreaker.Success},

@@ -27,56 +27,6 @@ func TestT61_RefusalsAreSuccesses(t *testing.T) {
 	}
 }
 
-// Failures that say when to come again open the breaker for as long.
-func TestRetryAfterOpens(t *testing.T) {
-	for _, tt := range []struct {
-		status int
-		after  string
-		ignore bool
-		open   time.Duration
-	}{
-		{429, "120", false, 2 * time.Minute},
-		{503, "1", false, time.Second},
-		{503, "86400", false, 10 * time.Minute}, // MaxOpenTimeout
-		{500, "99999999999999999999", false, 10 * time.Minute},
-		{503, "0", false, 0},
-		{503, "-5", false, 0},
-		{503, "soon", false, 0},
-		{429, "120", true, 0},
-		{404, "120", false, 0},
-		{301, "120", false, 0},
-	} {
-		srv := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Retry-After", tt.after)
-			w.WriteHeader(tt.status)
-		})
-		rt := transport(breakerhttp.TransportConfig{
-			Base: srv.Client().Transport, IgnoreRetryAfter: tt.ignore,
-			Group: group(atomicbreaker.Config{OpenTimeout: time.Minute, MaxOpenTimeout: 10 * time.Minute}),
-		})
-		wantGets(t, rt, srv.URL, tt.status)
-		s := rt.Group().Snapshot(host(srv))
-		if s.RetryAfter > tt.open+time.Millisecond || s.RetryAfter < tt.open-30*time.Second || (s.State == atomicbreaker.Open) != (tt.open > 0) {
-			t.Errorf("%+v: %+v", tt, s)
-		}
-	}
-}
-
-// A date is as good as a number, and the server's clock need not be right.
-func TestRetryAfterDate(t *testing.T) {
-	srv := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		theirs := time.Now().Add(-24 * time.Hour).UTC()
-		w.Header().Set("Date", theirs.Format(http.TimeFormat))
-		w.Header().Set("Retry-After", theirs.Add(5*time.Minute).Format(http.TimeFormat))
-		w.WriteHeader(503)
-	})
-	rt := transport(breakerhttp.TransportConfig{Base: srv.Client().Transport})
-	wantGets(t, rt, srv.URL, 503, -1)
-	if s := rt.Group().Snapshot(host(srv)); s.RetryAfter > 5*time.Minute+time.Millisecond || s.RetryAfter < 4*time.Minute {
-		t.Errorf("%+v", s)
-	}
-}
-
 // A caller who changes its mind says nothing about the server, whatever error
 // its context makes of that.
 func TestCancelledRequestsAreIgnored(t *testing.T) {

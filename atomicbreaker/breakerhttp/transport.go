@@ -3,7 +3,9 @@ package breakerhttp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -42,15 +44,33 @@ type TransportConfig struct {
 	Key func(*http.Request) string
 
 	// Classify says what an answer means, or an error if the response is nil.
-	// It must not touch the body. It is not asked about requests that were
-	// cancelled by their callers, which are Ignored. Nil means
-	// ClassifyResponse. If it panics, the request has failed.
+	// It must not touch the body. Nil means ClassifyResponse. If it panics, the
+	// request has failed.
+	//
+	// It is not asked about errors that are the caller's doing, which are
+	// Ignored: when the request was cancelled, when its own body could not be
+	// read or had not the length that the request says, and when net/http
+	// refuses to send it, as its method, URL or header is invalid.
 	Classify func(*http.Response, error) atomicbreaker.Outcome
+
+	// CountTooManyRequests makes answers with 429 failures, also with their
+	// Retry-After. Without it they are Ignored, as a host that limits one
+	// client works for others. It is for a Key that tells apart whom the host
+	// limits, by the API key for instance. It must be false with Classify,
+	// which says what a 429 means, like all others.
+	CountTooManyRequests bool
 
 	// IgnoreRetryAfter makes failures with a Retry-After header count like
 	// others. Without it, each opens the breaker for as long as the header
-	// says, up to Config.MaxOpenTimeout.
+	// says, up to MaxRetryAfter.
 	IgnoreRetryAfter bool
+
+	// MaxRetryAfter bounds for how long a Retry-After header opens the
+	// breaker, as Config.MaxOpenTimeout does in any case. Zero means
+	// Config.OpenTimeout of the breaker, as Group.Config tells it; if that is
+	// negative, or MaxRetryAfter is, there is no other bound. It must be zero
+	// with IgnoreRetryAfter.
+	MaxRetryAfter time.Duration
 
 	// WatchBody makes a request whose header is a success end with its body
 	// instead: when that has been read to its end, has been closed, or breaks,
@@ -61,12 +81,16 @@ type TransportConfig struct {
 	WatchBody bool
 }
 
-// NewTransport returns a Transport, or an error if Base is a nil Transport, or
-// one with the same Group: the probe of a half-open breaker would be rejected by
-// itself.
+// NewTransport returns a Transport, or an error that names the setting that is
+// wrong. Base must be neither a nil Transport nor one with the same Group: the
+// probe of a half-open breaker would be rejected by itself.
 func NewTransport(c TransportConfig) (*Transport, error) {
 	base, ok := c.Base.(*Transport)
 	switch {
+	case c.IgnoreRetryAfter && c.MaxRetryAfter != 0:
+		return nil, fmt.Errorf("breakerhttp: TransportConfig.MaxRetryAfter %v: must be 0 with IgnoreRetryAfter", c.MaxRetryAfter)
+	case c.CountTooManyRequests && c.Classify != nil:
+		return nil, errors.New("breakerhttp: TransportConfig.CountTooManyRequests true: must be false with Classify, which says what 429 means")
 	case !ok:
 	case base == nil:
 		return nil, errors.New("breakerhttp: TransportConfig.Base is a nil *Transport")
@@ -103,7 +127,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	// LP(RoundTrip): Group.Allow and the methods of Permit.
 	var err error
-	if c.permit, err = t.Group().Allow(t.key(req)); err != nil {
+	c.key = t.key(req)
+	if c.permit, err = t.Group().Allow(c.key); err != nil {
 		return nil, err
 	}
 	return c.send()
@@ -122,6 +147,8 @@ func (t *Transport) classify(resp *http.Response, err error) atomicbreaker.Outco
 		return atomicbreaker.Failure // Base is broken
 	case t.config.Classify != nil:
 		return t.config.Classify(resp, err)
+	case t.config.CountTooManyRequests && err == nil && resp.StatusCode == http.StatusTooManyRequests:
+		return atomicbreaker.Failure
 	default:
 		return ClassifyResponse(resp, err)
 	}

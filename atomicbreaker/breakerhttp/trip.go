@@ -13,6 +13,7 @@ import (
 type trip struct {
 	t      *Transport
 	req    *http.Request
+	key    string
 	permit atomicbreaker.Permit
 	stage  stage
 	resp   *http.Response
@@ -91,16 +92,31 @@ func (c *trip) refused(err error) bool {
 }
 
 // fail reports a failure, which opens the breaker if the response says for how
-// long.
+// long. It runs user code.
 func (c *trip) fail() {
-	var d time.Duration
-	if c.resp != nil && !c.t.config.IgnoreRetryAfter {
-		d = retryAfter(c.resp.Header, atomics.Now())
-	}
+	d := c.asked()
 	c.stage = reporting
 	if d > 0 {
 		c.permit.Trip(d)
 		return
 	}
 	c.permit.Failure()
+}
+
+// asked returns for how long the response asks to be left alone, as far as it
+// may, and zero if it does not. It runs user code, PerKey.
+func (c *trip) asked() time.Duration {
+	if c.resp == nil || c.t.config.IgnoreRetryAfter {
+		return 0
+	}
+	d, limit := retryAfter(c.resp.Header, atomics.Now()), c.t.config.MaxRetryAfter
+	if d > 0 && limit == 0 {
+		if limit = c.t.Group().Config(c.key).OpenTimeout; limit == 0 {
+			limit = atomicbreaker.DefaultOpenTimeout
+		}
+	}
+	if limit > 0 {
+		d = min(d, limit)
+	}
+	return d
 }
