@@ -38,11 +38,14 @@ type MiddlewareConfig struct {
 	Key func(*http.Request) string
 
 	// Classify says what the status of an answer means. A handler that wrote
-	// none has answered with 200, and one that took over the connection with
-	// 101. Nil means ClassifyStatus. It is not asked if the handler panics or
-	// calls runtime.Goexit, which is a failure, also with
-	// http.ErrAbortHandler, unless the client has gone. If it panics, the
+	// none has answered with 200. Nil means ClassifyStatus. If it panics, the
 	// request has failed.
+	//
+	// It is asked when the handler has returned, or when it takes over the
+	// connection, which is a 101 if it has not answered before; what it does
+	// with the connection is not part of the call. It is not asked if the
+	// handler panics before that or calls runtime.Goexit, which is a failure,
+	// also with http.ErrAbortHandler, unless the client has gone.
 	Classify func(r *http.Request, status int) atomicbreaker.Outcome
 
 	// Rejected answers requests that are not admitted. Retry-After is in the
@@ -92,22 +95,11 @@ func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Req
 		m.reject(w, r, key)
 		return
 	}
-	answer := &response{ResponseWriter: w}
-	returned, classified := false, false
-	defer func() {
-		switch {
-		case classified:
-		case !returned && gone(r):
-			permit.Cancel()
-		default:
-			permit.Failure()
-		}
-	}()
+	answer := &response{ResponseWriter: w, m: m, req: r, permit: permit}
+	defer answer.unwind()
 	next.ServeHTTP(answer, r)
-	returned = true
-	outcome := m.outcome(r, answer.answered())
-	classified = true
-	report(permit, outcome)
+	answer.begin(http.StatusOK)
+	answer.end()
 }
 
 // reject answers a request that was not admitted.

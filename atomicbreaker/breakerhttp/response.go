@@ -5,19 +5,20 @@ import (
 	"io"
 	"net"
 	"net/http"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
 )
 
-// A response notes the status of an answer on its way to the server's
-// http.ResponseWriter. Like that, it belongs to the goroutine of its handler.
+// A response notes how a request is answered on its way to the server's
+// http.ResponseWriter, and reports it. Like that, it belongs to the goroutine
+// of its handler.
 type response struct {
 	http.ResponseWriter
-	status int // of the final answer, 0 before it
-}
-
-// answered returns the status of what the handler left behind.
-func (w *response) answered() int {
-	w.begin(http.StatusOK)
-	return w.status
+	m        *Middleware
+	req      *http.Request
+	permit   atomicbreaker.Permit
+	status   int  // of the final answer, 0 before it
+	reported bool // false → true once, by who then uses the permit
 }
 
 // begin notes a status, of which the first final one counts.
@@ -26,6 +27,38 @@ func (w *response) begin(status int) {
 	if w.status == 0 && !informational {
 		w.status = status
 	}
+}
+
+// end reports the call with its status, unless it has ended before. It runs user
+// code.
+func (w *response) end() {
+	if w.reported {
+		return
+	}
+	w.reported = true
+	classified := false
+	defer func() {
+		if !classified {
+			w.permit.Failure()
+		}
+	}()
+	outcome := w.m.outcome(w.req, w.status)
+	classified = true
+	report(w.permit, outcome)
+}
+
+// unwind reports the call if the handler has not returned and the call has not
+// ended before.
+func (w *response) unwind() {
+	if w.reported {
+		return
+	}
+	w.reported = true
+	if gone(w.req) {
+		w.permit.Cancel()
+		return
+	}
+	w.permit.Failure()
 }
 
 func (w *response) WriteHeader(status int) {
@@ -57,12 +90,23 @@ func (w *response) FlushError() error {
 
 func (w *response) Flush() { w.FlushError() }
 
+// Hijack ends the call, which may go on for as long as the connection. User
+// code that does not return takes the connection with it, so it is closed.
 func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buf, err := http.NewResponseController(w.ResponseWriter).Hijack()
-	if err == nil {
-		w.begin(http.StatusSwitchingProtocols)
+	if err != nil {
+		return conn, buf, err
 	}
-	return conn, buf, err
+	ended := false
+	defer func() {
+		if !ended {
+			conn.Close()
+		}
+	}()
+	w.begin(http.StatusSwitchingProtocols)
+	w.end()
+	ended = true
+	return conn, buf, nil
 }
 
 // Unwrap is for http.ResponseController.
