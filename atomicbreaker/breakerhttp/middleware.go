@@ -71,9 +71,13 @@ func MustNewMiddleware(c MiddlewareConfig) *Middleware {
 // Handler returns a handler that calls next for the requests that are
 // admitted. It panics if next is nil.
 //
-// The http.ResponseWriter that next gets works with http.ResponseController.
-// It also is an http.Flusher, http.Hijacker, io.StringWriter and
-// io.ReaderFrom, which do what the server's own can.
+// The http.ResponseWriter that next gets is an http.Flusher, http.Hijacker,
+// http.Pusher, io.ReaderFrom, io.StringWriter and http.CloseNotifier if the
+// server's own is, and only then: over HTTP/1 and HTTP/2, within an
+// http.TimeoutHandler and with an httptest.ResponseRecorder. Around other
+// writers it is an http.Flusher and an http.Hijacker if they are, and never more
+// than they are, but that an http.Flusher always has FlushError. With
+// http.ResponseController it can do all that they can.
 //
 // A request must not pass the same breaker twice, through two Handlers with one
 // Group and key: the probe of a half-open breaker would be rejected by itself.
@@ -97,7 +101,7 @@ func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Req
 	}
 	answer := &response{ResponseWriter: w, m: m, req: r, permit: permit}
 	defer answer.unwind()
-	next.ServeHTTP(answer, r)
+	next.ServeHTTP(answer.handOn(), r)
 	answer.begin(http.StatusOK)
 	answer.end()
 }

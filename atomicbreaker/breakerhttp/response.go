@@ -2,6 +2,7 @@ package breakerhttp
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -71,28 +72,36 @@ func (w *response) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-func (w *response) WriteString(s string) (int, error) {
+func (w *response) writeString(s string) (int, error) {
 	w.begin(http.StatusOK)
-	return io.WriteString(w.ResponseWriter, s)
+	return w.ResponseWriter.(io.StringWriter).WriteString(s)
 }
 
-// ReadFrom lets the server send files without copying them.
-func (w *response) ReadFrom(r io.Reader) (int64, error) {
+// readFrom lets the server send files without copying them.
+func (w *response) readFrom(r io.Reader) (int64, error) {
 	w.begin(http.StatusOK)
-	return io.Copy(w.ResponseWriter, r)
+	return w.ResponseWriter.(io.ReaderFrom).ReadFrom(r)
 }
 
-// FlushError is what http.ResponseController calls.
-func (w *response) FlushError() error {
-	w.begin(http.StatusOK)
-	return http.NewResponseController(w.ResponseWriter).Flush()
+func (w *response) flush() error {
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	if !errors.Is(err, http.ErrNotSupported) {
+		w.begin(http.StatusOK)
+	}
+	return err
 }
 
-func (w *response) Flush() { w.FlushError() }
+func (w *response) push(target string, opts *http.PushOptions) error {
+	return w.ResponseWriter.(http.Pusher).Push(target, opts)
+}
 
-// Hijack ends the call, which may go on for as long as the connection. User
+func (w *response) closeNotify() <-chan bool {
+	return w.ResponseWriter.(interface{ CloseNotify() <-chan bool }).CloseNotify()
+}
+
+// hijack ends the call, which may go on for as long as the connection. User
 // code that does not return takes the connection with it, so it is closed.
-func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (w *response) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buf, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
 		return conn, buf, err
@@ -108,6 +117,3 @@ func (w *response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	ended = true
 	return conn, buf, nil
 }
-
-// Unwrap is for http.ResponseController.
-func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
