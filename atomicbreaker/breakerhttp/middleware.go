@@ -71,6 +71,9 @@ func MustNewMiddleware(c MiddlewareConfig) *Middleware {
 // Handler returns a handler that calls next for the requests that are
 // admitted. It panics if next is nil.
 //
+// A handler that is too slow has failed both within an http.TimeoutHandler and
+// as one. Within, the call lasts until the handler itself has returned.
+//
 // The http.ResponseWriter that next gets is an http.Flusher, http.Hijacker,
 // http.Pusher, io.ReaderFrom, io.StringWriter and http.CloseNotifier if the
 // server's own is, and only then: over HTTP/1 and HTTP/2, within an
@@ -142,8 +145,9 @@ func (m *Middleware) key(r *http.Request) string {
 	return r.Pattern
 }
 
-// Group returns the group of the Middleware's breakers, for a look at them or a
-// Reset.
+// Group returns the group of the Middleware's breakers, through which they are
+// looked at and changed while they are in use, also if MiddlewareConfig.Group
+// is nil.
 //
 // Group is wait-free. It takes effect at once: the group is always the same.
 func (m *Middleware) Group() *atomicbreaker.Group[string] {

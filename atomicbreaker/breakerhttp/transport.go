@@ -31,7 +31,9 @@ type Transport struct {
 // defaults.
 type TransportConfig struct {
 	// Base sends the requests that are admitted. Nil means
-	// http.DefaultTransport.
+	// http.DefaultTransport. If a request has a body that could fail, Base gets
+	// a copy of the request whose body is an io.ReadCloser and nothing else;
+	// see the package documentation.
 	Base http.RoundTripper
 
 	// Group holds the breakers, by what Key returns. Several Transports may
@@ -48,9 +50,10 @@ type TransportConfig struct {
 	// request has failed.
 	//
 	// It is not asked about errors that are the caller's doing, which are
-	// Ignored: when the request was cancelled, when its own body could not be
-	// read or had not the length that the request says, and when net/http
-	// refuses to send it, as its method, URL or header is invalid.
+	// Ignored: if the request was cancelled, if its own body could not be read
+	// before Base closed it, or is longer or shorter than the request says, and
+	// if it was not sent as its method, URL, header or trailer is invalid, or its
+	// scheme unknown: if net/http says of it what the error says.
 	Classify func(*http.Response, error) atomicbreaker.Outcome
 
 	// CountTooManyRequests makes answers with 429 failures, also with their
@@ -160,8 +163,9 @@ func (t *Transport) watches(resp *http.Response) bool {
 		resp.StatusCode != http.StatusSwitchingProtocols
 }
 
-// Group returns the group of the Transport's breakers, for a look at them or a
-// Reset.
+// Group returns the group of the Transport's breakers, through which they are
+// looked at and changed while they are in use, also if TransportConfig.Group is
+// nil.
 //
 // Group is wait-free. It takes effect at once: the group is always the same.
 func (t *Transport) Group() *atomicbreaker.Group[string] {
