@@ -180,3 +180,75 @@ func TestListenersThatLeaveHandlers(t *testing.T) {
 		}
 	}
 }
+
+// Who blocks in a listener holds up itself and nobody else, and goes on as if
+// nothing had been.
+func TestListenersThatBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		g, told := leaving(atomicbreaker.Open, func() { <-release })
+		body := &requestBody{Reader: strings.NewReader("x")}
+		rt := transport(breakerhttp.TransportConfig{Group: g, Base: roundTripper(func(*http.Request) (*http.Response, error) {
+			resp := answer(500)
+			resp.Body = body
+			return resp, nil
+		})})
+		done := make(chan *http.Response)
+		go func() {
+			resp, _ := rt.RoundTrip(httptest.NewRequest("GET", "http://example.com", nil))
+			done <- resp
+		}()
+		synctest.Wait()
+		wantGets(t, rt, "http://example.com", -1, -1)
+		wantState(t, g, "example.com:80", atomicbreaker.Open, 0)
+		close(release)
+		if resp := <-done; resp == nil || resp.Body != body || body.closed != 0 || *told != 1 {
+			t.Errorf("%v, body closed %d times, told %d times", resp, body.closed, *told)
+		}
+	})
+}
+
+// A Classify that blocks keeps a probe's slot for a while, and not for ever, and
+// what it says then is late.
+func TestClassifiersThatBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release, block := make(chan struct{}), true
+		classify := func() atomicbreaker.Outcome {
+			if block {
+				<-release
+				return atomicbreaker.Failure
+			}
+			return atomicbreaker.Success
+		}
+		settings := atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), OpenTimeout: time.Second, ProbeTimeout: 10 * time.Second}
+		rt := transport(breakerhttp.TransportConfig{
+			Group: group(settings), Base: answers(200),
+			Classify: func(*http.Response, error) atomicbreaker.Outcome { return classify() },
+		})
+		m := middleware(breakerhttp.MiddlewareConfig{
+			Group: group(settings), Classify: func(*http.Request, int) atomicbreaker.Outcome { return classify() },
+		})
+		h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.(http.Hijacker).Hijack() }))
+		serve := func() {
+			h.ServeHTTP(&hijackable{ResponseWriter: httptest.NewRecorder()}, httptest.NewRequest("GET", "/", nil))
+		}
+		rt.Group().RecordFailure("example.com:80")
+		m.Group().RecordFailure("")
+		time.Sleep(time.Second)
+		go rt.RoundTrip(httptest.NewRequest("GET", "http://example.com", nil))
+		go serve()
+		synctest.Wait()
+		block = false
+		wantGets(t, rt, "http://example.com", -1)
+		time.Sleep(10*time.Second + 128*time.Millisecond)
+		wantGets(t, rt, "http://example.com", 200)
+		serve()
+		close(release)
+		synctest.Wait()
+		wantState(t, rt.Group(), "example.com:80", atomicbreaker.Closed, 0)
+		wantState(t, m.Group(), "", atomicbreaker.Closed, 0)
+		if a, b := rt.Group().Stats().Late, m.Group().Stats().Late; a != 1 || b != 1 {
+			t.Errorf("%d and %d results were late", a, b)
+		}
+	})
+}
