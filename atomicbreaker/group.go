@@ -144,15 +144,17 @@ func MustNewGroup[K comparable](c GroupConfig[K]) *Group[K] {
 }
 
 // Config returns the settings of k: what GroupConfig.PerKey returns, or
-// GroupConfig.Default. Zero stands for the defaults in them.
+// GroupConfig.Default, as Update has last set them. Zero stands for the defaults
+// in them.
 //
-// Config is wait-free. It takes effect at once: the two never change.
+// Config is wait-free outside PerKey. It takes effect when the settings are read.
 func (g *Group[K]) Config(k K) Config {
-	// LP(Config): nothing is shared.
-	if g.config.PerKey != nil {
-		return g.config.PerKey(k)
+	// LP(Config): the load of the settings.
+	c := &g.settings().config
+	if c.PerKey != nil {
+		return c.PerKey(k)
 	}
-	return g.config.Default
+	return c.Default
 }
 
 // current returns the book that the operation works with.
