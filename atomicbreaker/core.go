@@ -200,7 +200,13 @@ func (c *core) keeps(next word, s *settings) {
 // decide is settle for all that may do more than count in the word, which was
 // read as was.
 func (c *core) decide(was, stay word, r result, s *settings) (v Verdict, did step) {
-	t := turn{core: c, settings: s, result: r, bad: r.outcome == Failure || s.rules.tooSlow(r)}
+	t := turn{core: c, settings: s, result: r, stay: stay, bad: r.outcome == Failure || s.rules.tooSlow(r)}
+	return t.settle(was)
+}
+
+// settle is decide for a turn that has begun.
+func (t *turn) settle(was word) (v Verdict, did step) {
+	c, stay, r, s := t.core, t.stay, t.result, t.settings
 	for ; ; was = word(c.word.Load()) {
 		w := was.living()
 		t.slot = w.stay() == stay
@@ -263,7 +269,13 @@ func (c *core) record(o Outcome) (v Verdict, did step) {
 		}
 		was = word(c.word.Load())
 	}
-	t := turn{core: c, settings: s, result: result{outcome: o}, bad: o == Failure}
+	t := turn{core: c, settings: s, result: result{outcome: o}, direct: true, bad: o == Failure}
+	return t.record(was)
+}
+
+// record is core.record for a turn that has begun.
+func (t *turn) record(was word) (v Verdict, did step) {
+	c, o, s := t.core, t.result.outcome, t.settings
 	var gone step // what it did to a key that was forgotten
 	for ; ; was = word(c.word.Load()) {
 		w := was.living()

@@ -57,6 +57,8 @@ func (w word) miss(s *settings) word {
 		return w.withHistory((w.history()<<1 | 1) & s.rules.history)
 	case s.rules.threshold != 0:
 		return w.flagged() | word(w.inARow()+1) // below the threshold, so it cannot overflow
+	case s.rules.inARow:
+		return w.flagged() | word(min(uint64(w.inARow())+1, failsMask))
 	}
 	return w.flagged() // only windows count
 }

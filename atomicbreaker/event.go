@@ -98,6 +98,9 @@ const (
 	ReasonForgotten
 	// ReasonHalfOpen is HalfOpen.
 	ReasonHalfOpen
+	// ReasonTripFunc is the failure or the slow call after which the function of a
+	// TripFunc said so. Event.Failures counts the failures in its window.
+	ReasonTripFunc
 )
 
 func reasons() enum {
@@ -118,6 +121,7 @@ func reasons() enum {
 		ReasonDisable:       "Disable",
 		ReasonForgotten:     "Forgotten",
 		ReasonHalfOpen:      "HalfOpen",
+		ReasonTripFunc:      "TripFunc",
 	}}
 }
 

@@ -283,7 +283,7 @@ func (g *Group[K]) IsOpen(k K) bool {
 //
 // State is wait-free. It takes effect when the state is read.
 func (g *Group[K]) State(k K) State {
-	v := g.read(k)
+	v, _ := g.read(k)
 	return v.doing()
 }
 
@@ -292,25 +292,28 @@ func (g *Group[K]) State(k K) State {
 //
 // Snapshot is wait-free. It takes effect when the state is read.
 func (g *Group[K]) Snapshot(k K) Snapshot {
-	v := g.read(k)
-	return v.snapshot()
+	v, c := g.read(k)
+	if c == nil {
+		return v.snapshot()
+	}
+	return c.snapshotOf(&v)
 }
 
 // read observes the breaker of a key without changing it. A dead cell reads as
-// closed, which its key was.
-func (g *Group[K]) read(k K) view {
+// closed, which its key was. It returns the cell, or nil.
+func (g *Group[K]) read(k K) (view, *cell[K]) {
 	b := g.current()
 	absent := view{}
 	if set := b.settings(); set.config.PerKey == nil {
 		absent.reading = set.settings
 	}
 	if b.empty() {
-		return absent
+		return absent, nil
 	}
 	if c := b.lookup(k, b.hash(k, 0)); c != nil {
-		return b.read(c)
+		return b.read(c), c
 	}
-	return absent
+	return absent, nil
 }
 
 // read observes a cell. Those of PerKey get new settings when they are used, as
@@ -352,7 +355,7 @@ func (g *Group[K]) All() iter.Seq2[K, Snapshot] {
 		b := g.current()
 		for k, c := range b.cells.All() {
 			v := b.read(c)
-			if v.word.mode() != tombstone && !yield(k, v.snapshot()) {
+			if v.word.mode() != tombstone && !yield(k, c.snapshotOf(&v)) {
 				return
 			}
 		}

@@ -18,7 +18,7 @@ func TestNamesAreReadBack(t *testing.T) {
 	readBack[ab.State](t, "State", ab.Closed, ab.Shadow)
 	readBack[ab.Outcome](t, "Outcome", ab.Success, ab.Ignored)
 	readBack[ab.Verdict](t, "Verdict", ab.Counted, ab.Recovered)
-	readBack[ab.Reason](t, "Reason", ab.ReasonThreshold, ab.ReasonHalfOpen)
+	readBack[ab.Reason](t, "Reason", ab.ReasonThreshold, ab.ReasonTripFunc)
 }
 
 type named[T any] interface {
@@ -67,7 +67,7 @@ func TestWrongNames(t *testing.T) {
 		`atomicbreaker: State "Opne": must be one of Closed, Open, HalfOpen, ForcedOpen, Disabled, Shadow`: s.UnmarshalText([]byte("Opne")),
 		`atomicbreaker: State "": must be one of Closed, Open, HalfOpen, ForcedOpen, Disabled, Shadow`:     s.UnmarshalText(nil),
 		`atomicbreaker: Reason "ReasonTrip": must be one of Threshold, FailureRate, FailureCount, SlowRate, OpenTimeout, ProbeFailed, ` +
-			`ProbeTimeout, Recovered, RecordSuccess, RecordFailure, Reset, Trip, ForceOpen, Disable, Forgotten, HalfOpen`: r.UnmarshalText([]byte("ReasonTrip")),
+			`ProbeTimeout, Recovered, RecordSuccess, RecordFailure, Reset, Trip, ForceOpen, Disable, Forgotten, HalfOpen, TripFunc`: r.UnmarshalText([]byte("ReasonTrip")),
 	} {
 		if err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

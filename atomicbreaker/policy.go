@@ -24,6 +24,8 @@ type rules struct {
 	history   uint32        // a bit for each call that the word remembers; zero: none
 	windows   []window      // of time
 	span      time.Duration // after which nothing of a call is in any of them
+	asks      bool          // whether any of them is a TripFunc's
+	inARow    bool          // whether failures in a row are counted for those
 	rates     bool          // whether any of the windows counts successes
 	slow      bool          // whether any of the windows needs to know how long a call took
 }
@@ -225,6 +227,7 @@ func (r *rules) addWindow(p Policy, w window, ratio float64, minCalls int) error
 	}
 	w.ppm = millionths(ratio)
 	r.windows = append(r.windows, w)
+	r.asks = r.asks || w.ask != nil
 	r.span = max(r.span, spanOf(w.length))
 	r.rates = r.rates || w.why != ReasonFailureCount
 	return nil

@@ -8,6 +8,8 @@ type turn struct {
 	core     *core
 	settings *settings
 	result   result
+	stay     word // that admitted the call, unless direct
+	direct   bool // without a permit
 	bad      bool // a failure, or a slow call where that matters
 	slot     bool // whether a probe still has its slot
 
@@ -38,7 +40,20 @@ func (t *turn) count(w word) (again bool) {
 	}
 	full, at, ok := t.core.count(w.stay(), t.result, t.bad, s)
 	t.full, t.at, t.in, t.counted = full, at, true, w.stay()
+	if ok && t.bad && s.rules.asks && full.why == 0 {
+		t.askAll(w)
+		return true
+	}
 	return s.owner != nil || !ok
+}
+
+// rest reports what is left of the result.
+func (t *turn) rest() (Verdict, step) {
+	was := word(t.core.word.Load())
+	if t.direct {
+		return t.record(was)
+	}
+	return t.settle(was)
 }
 
 // open is the change of a closed word whose windows have had enough.

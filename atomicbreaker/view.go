@@ -77,9 +77,9 @@ func (b *Breaker) State() State {
 	return v.doing()
 }
 
-// Snapshot returns the state with its details, all of one moment. What windows
-// hold is not among them; what follows from the settings, as State does from
-// Config.Shadow, may be of an Update that came a moment later.
+// Snapshot returns the state with its details, all of one moment but for what
+// windows hold. What follows from the settings, as State does from Config.Shadow,
+// may be of an Update that came a moment later.
 //
 // Snapshot is wait-free. It takes effect when the state is read.
 func (b *Breaker) Snapshot() Snapshot { return b.core.snapshot() }
@@ -95,11 +95,23 @@ type Snapshot struct {
 	InFlight   int           // probes that have a slot, while half-open
 	Generation int           // goes up with every change of mode and reset; after 2^20-1 comes 1
 	RetryAfter time.Duration // until a probe may be made, while open; math.MaxInt64 if only Reset helps
+
+	// Window is what windows hold while the breaker is closed: of a policy with
+	// several, Failures of the first that counts them, and Slow of the first that
+	// counts those. Calls are 0 if there is but a FailureCount. It may be of a
+	// moment later.
+	Window Counts `json:",omitzero"`
 }
 
 func (c *core) snapshot() Snapshot {
 	v := c.read()
-	return v.snapshot()
+	return c.snapshotOf(&v)
+}
+
+func (c *core) snapshotOf(v *view) Snapshot {
+	s := v.snapshot()
+	s.Window = c.counts(v.word, v.reading)
+	return s
 }
 
 func (v *view) snapshot() Snapshot {
@@ -120,7 +132,7 @@ func (v *view) snapshot() Snapshot {
 
 // LogValue returns the fields that are not zero, and the state, as a group.
 func (s Snapshot) LogValue() slog.Value {
-	attrs := make([]slog.Attr, 0, 9)
+	attrs := make([]slog.Attr, 0, 12)
 	if s.Name != "" {
 		attrs = append(attrs, slog.String("name", s.Name))
 	}
@@ -131,6 +143,7 @@ func (s Snapshot) LogValue() slog.Value {
 	attrs = appendCounts(attrs, []count{
 		{"failures", s.Failures}, {"successes", s.Successes}, {"in_flight", s.InFlight},
 		{"streak", s.Streak}, {"generation", s.Generation},
+		{"window_calls", s.Window.Calls}, {"window_failures", s.Window.Failures}, {"window_slow", s.Window.Slow},
 	})
 	if s.RetryAfter != 0 {
 		attrs = append(attrs, slog.Duration("retry_after", s.RetryAfter))

@@ -14,6 +14,10 @@ type window struct {
 	atLeast uint64 // of calls that must be there, or of failures if only these count
 	slow    time.Duration
 	length  time.Duration
+
+	ask    *func(Counts) bool // of a TripFunc, which decides
+	timed  bool               // whether the next window counts its slow calls
+	beside bool               // whether it is such a window, which decides nothing
 }
 
 const million = 1_000_000
@@ -121,7 +125,7 @@ func (c *core) count(stay word, r result, worst bool, s *settings) (full tally, 
 			continue
 		}
 		ring.add(s.epoch, at, bad)
-		if !bad || full.why != 0 {
+		if !bad || full.why != 0 || w.ask != nil || w.beside {
 			continue
 		}
 		// As of now: others may have counted in later ticks than mine, and of

@@ -265,6 +265,6 @@ func (b *Breaker) Snapshot() ab.Snapshot {
 	if b.forgotten() {
 		return ab.Snapshot{State: b.State()}
 	}
-	return ab.Snapshot{State: b.State(), Would: b.Would(), Failures: count(b.recent) + b.bad, Streak: b.streak, Successes: b.ok,
+	return ab.Snapshot{Window: b.window(), State: b.State(), Would: b.Would(), Failures: count(b.recent) + b.bad, Streak: b.streak, Successes: b.ok,
 		InFlight: b.inFlight, RetryAfter: b.left()}
 }

@@ -92,3 +92,27 @@ func (b *Breaker) recover() {
 		b.timed = nil
 	}
 }
+
+// window is what the first windows of each kind hold.
+func (b *Breaker) window() (c ab.Counts) {
+	if len(b.timed) == 0 {
+		return c
+	}
+	slow, failed := false, false
+	for _, r := range b.Policy.windows() {
+		bad, n := r.sum(b.timed, b.Now)
+		switch {
+		case r.Why == ab.ReasonSlowRate && !slow:
+			c.Slow, slow = bad, true
+		case r.Why != ab.ReasonSlowRate && !failed:
+			c.Failures, failed = bad, true
+		default:
+			continue
+		}
+		if r.Why != ab.ReasonFailureCount {
+			c.Calls = max(c.Calls, n)
+		}
+	}
+	c.Consecutive = inARow(b.recent)
+	return c
+}

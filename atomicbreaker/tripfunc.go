@@ -1,0 +1,165 @@
+package atomicbreaker
+
+import (
+	"fmt"
+	"time"
+)
+
+// Counts is what a window holds.
+type Counts struct {
+	Calls    int // that ended
+	Failures int // among them
+	Slow     int // among them
+
+	// Consecutive is how many of the last calls failed in a row, whenever that was.
+	// It is counted where the policy has a TripFunc, a Consecutive or a KOfN, and
+	// with a KOfN as far as that looks back.
+	Consecutive int
+}
+
+// FailureRate returns which part of the calls has failed, 0 if there are none.
+func (c Counts) FailureRate() float64 { return rate(c.Failures, c.Calls) }
+
+// SlowRate returns which part of the calls was slow, 0 if there are none.
+func (c Counts) SlowRate() float64 { return rate(c.Slow, c.Calls) }
+
+func rate(n, of int) float64 {
+	if of == 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
+}
+
+// TripFunc opens the breaker on a failure, or a slow call, after which trip
+// returns true. A call is slow if it takes longer than slow; with zero, calls are
+// not timed, and none is. For the window see FailureRate; both must be positive
+// or slow zero, and trip not nil.
+//
+// trip is called once for each failure or slow call of a closed breaker, with the
+// counts that include it, by whoever reports that, outside of any lock. It must be
+// safe for concurrent use. It may be asked a moment before other failures are
+// counted, so the breaker opens late by those in flight at most. If it panics or
+// calls runtime.Goexit, that goes on in its caller; the result counts all the
+// same, and does not open the breaker by this policy.
+//
+// A TripFunc has no text form.
+func TripFunc(window, slow time.Duration, trip func(Counts) bool) Policy {
+	return tripFunc{window, slow, &trip}
+}
+
+// A tripFunc holds a pointer, so that it can be compared: Update keeps the windows
+// of a policy that is the same.
+type tripFunc struct {
+	window, slow time.Duration
+	trip         *func(Counts) bool
+}
+
+func (p tripFunc) String() string { return fmt.Sprintf("TripFunc(%v, %v, func)", p.window, p.slow) }
+
+func (p tripFunc) apply(r *rules) error {
+	switch {
+	case *p.trip == nil:
+		return fmt.Errorf("TripFunc(%v, %v, nil): trip must not be nil", p.window, p.slow)
+	case p.slow < 0:
+		return fmt.Errorf("%v: slow must not be negative", p)
+	}
+	w := window{why: ReasonTripFunc, length: p.window, ask: p.trip, timed: p.slow > 0}
+	if err := r.addWindow(p, w, 1, 1); err != nil {
+		return err
+	}
+	r.inARow = true
+	if !w.timed {
+		return nil
+	}
+	r.slow = true
+	return r.addWindow(p, window{why: ReasonSlowRate, slow: p.slow, length: p.window, beside: true}, 1, 1)
+}
+
+// askAll asks the functions of the windows in which the result was counted, until
+// one says that it opens the breaker. They run after the result was counted, and
+// the word is read again after them.
+func (t *turn) askAll(w word) {
+	held := t.core.windows.Load()
+	if held == nil || held.stay != t.counted || !same(held.rules, t.settings.rules.windows) {
+		return // the stay is over, or the settings are
+	}
+	for i := range held.rules {
+		if held.rules[i].ask == nil {
+			continue
+		}
+		c := held.countsOf(t.settings.now(), i)
+		c.Consecutive = int(w.inARow())
+		if t.result.outcome == Failure {
+			c.Consecutive++
+		}
+		if t.ask(*held.rules[i].ask, c) {
+			t.full = tally{ReasonTripFunc, uint64(c.Failures), uint64(c.Calls)}
+			return
+		}
+	}
+}
+
+// ask asks a function. It runs user code. If that does not return, the same
+// goroutine reports the rest of the result while it unwinds.
+func (t *turn) ask(trip func(Counts) bool, c Counts) bool {
+	returned := false
+	defer func() {
+		if !returned {
+			_, did := t.rest()
+			did.owed.deliver()
+		}
+	}()
+	trips := trip(c)
+	returned = true
+	return trips
+}
+
+// countsOf returns what the i-th window of time holds, with the next one if that
+// counts its slow calls.
+func (h *windows) countsOf(now time.Duration, i int) (c Counts) {
+	h.add(&c, now, i)
+	if h.rules[i].timed {
+		h.add(&c, now, i+1)
+	}
+	return c
+}
+
+// add adds what a window counts, and nothing does yet, to c.
+func (h *windows) add(c *Counts, now time.Duration, i int) {
+	bad, all := h.rings[i].sum(now)
+	switch w := &h.rules[i]; {
+	case w.why == ReasonSlowRate:
+		c.Slow = int(bad)
+	default:
+		c.Failures = int(bad)
+	}
+	if h.rules[i].why != ReasonFailureCount { // that counts no others
+		c.Calls = max(c.Calls, int(all))
+	}
+}
+
+// counts returns what a closed word and its windows count, as the policy s has
+// them: of several windows the first that counts failures and the first that
+// counts slow calls.
+func (c *core) counts(w word, s *settings) (n Counts) {
+	if s == nil || w.mode() != closed {
+		return n
+	}
+	held := c.windows.Load()
+	if held == nil || held.stay != w.stay() || !same(held.rules, s.rules.windows) {
+		return n
+	}
+	n.Consecutive = int(w.inARow())
+	now, slow, failed := s.now(), false, false
+	for i := range held.rules {
+		seen := &failed
+		if held.rules[i].why == ReasonSlowRate {
+			seen = &slow
+		}
+		if !*seen {
+			*seen = true
+			held.add(&n, now, i)
+		}
+	}
+	return n
+}
