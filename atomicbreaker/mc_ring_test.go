@@ -23,7 +23,7 @@ const (
 
 // ringProgram is deeds of threads, after some were done before.
 type ringProgram struct {
-	stripes int
+	stripes int // 0: one, until callers meet there
 	before  []deed
 	threads [][]deed
 }
@@ -48,7 +48,10 @@ func (p ringProgram) config() mc.Config {
 // has the calls that it should have, by the times that add has returned.
 func (p ringProgram) body(add func(*ring, time.Time, bool) time.Duration) func(*mc.M) {
 	return func(m *mc.M) {
-		r, epoch := newRing((buckets-1)*time.Second, p.stripes), atomics.Now()
+		r, epoch := newRing((buckets-1)*time.Second, max(p.stripes, 1)), atomics.Now()
+		if p.stripes == 0 {
+			r = newSmallRing((buckets - 1) * time.Second)
+		}
 		var (
 			ended atomics.Uint64
 			calls []*added
@@ -136,6 +139,10 @@ func TestRingProtocols(t *testing.T) {
 		"a sum while more come":         {stripes: 1, before: []deed{good}, threads: [][]deed{{lap, bad, bad}, {sum}}},
 		"a sum while a tick ends":       {stripes: 1, before: []deed{bad}, threads: [][]deed{{good, tick, bad}, {sum}}},
 		"two stripes":                   {stripes: 2, before: []deed{bad}, threads: [][]deed{{bad, tick, good}, {sum}}},
+		"two meet in a small one":       {before: []deed{bad}, threads: [][]deed{{bad}, {bad}, {sum}}},
+		"two meet and go on":            {threads: [][]deed{{bad, good}, {good, tick, bad}}},
+		"two meet, and a lap":           {before: []deed{bad, lap}, threads: [][]deed{{bad, lap}, {good, bad}}},
+		"two meet while one sums":       {before: []deed{bad}, threads: [][]deed{{bad, sum}, {bad, sum}}},
 		"two stripes over a rotation":   {stripes: 2, before: []deed{good, lap}, threads: [][]deed{{good}, {bad}}},
 	} {
 		t.Run(name, func(t *testing.T) { mc.Check(t, p.config(), p.body(addNow)) })

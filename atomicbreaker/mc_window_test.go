@@ -166,7 +166,6 @@ func TestWindowsLoseNothing(t *testing.T) {
 		"a failure, cleared, and sweepers":    {trip: watchful, before: longAgo, threads: deeds{{fails, succeeds}, {sweeps}, {sweeps}}, spare: 2},
 		"a failure, a sweeper and ResetAll":   {trip: twice, before: longAgo, threads: deeds{{permit1}, {sweeps}, {forgets, fails}}, spare: 1},
 		"two failures, and it is forced":      {trip: twice, before: []wardDeed{grants0, fails}, threads: deeds{{forcesK}, {fails}, {fails}}, forced: true},
-		"failures of three, more than twice":  {trip: twice, before: longAgo, threads: deeds{{fails}, {permit0}, {permit1}}, opens: true},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })
 	}
@@ -179,6 +178,7 @@ func TestWindowsLoseNothingOfThree(t *testing.T) {
 	for name, p := range map[string]wardship{
 		"a failure and two sweepers":    {trip: twice, before: longAgo, threads: deeds{{fails}, {sweeps}, {sweeps}}, spare: 1},
 		"two failures and a sweeper":    {trip: twice, before: longAgo, threads: deeds{{fails}, {permit1}, {sweeps}}, opens: true},
+		"more than twice, of three":     {trip: twice, before: longAgo, threads: deeds{{fails}, {permit0}, {permit1}}, opens: true},
 		"two failures of an absent key": {trip: twice, threads: deeds{{fails}, {fails}}, opens: true},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2}) })

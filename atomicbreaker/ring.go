@@ -71,8 +71,13 @@ func (b bucket) count(bad bool) bucket {
 // the bucket may weigh as little as half of what it should.
 type ring struct {
 	tick    time.Duration // the length of one; the 15 before the current cover the window
-	stripes []stripe      // a power of two of them; neither field ever changes
+	stripes []stripe      // a power of two of them
+	more    *overflow     // nil if there are enough; no field ever changes
 }
+
+// An overflow is where callers count who have met in a ring with one stripe. From
+// nil to a stripe for each processor, by CAS of who has met another first.
+type overflow struct{ stripes atomics.Pointer[[]stripe] }
 
 // A stripe is two cache lines. The allocator puts a power of two of them at a
 // multiple of their size, so no two share one.
@@ -86,6 +91,32 @@ const tickUnit = time.Microsecond
 // power of two: atomics.Stripes() where callers on all processors meet.
 func newRing(window time.Duration, stripes int) *ring {
 	return &ring{tick: tickOf(window), stripes: make([]stripe, stripes)}
+}
+
+// newSmallRing returns a ring that has one stripe until callers meet there.
+func newSmallRing(window time.Duration) *ring {
+	r := newRing(window, 1)
+	r.more = new(overflow)
+	return r
+}
+
+// mine returns the stripe where the caller counts.
+func (r *ring) mine() *stripe {
+	if r.more != nil {
+		if s := r.more.stripes.Load(); s != nil {
+			return &(*s)[atomics.Stripe(len(*s))]
+		}
+	}
+	return &r.stripes[atomics.Stripe(len(r.stripes))]
+}
+
+// spread makes callers who have met in the one stripe count in several. What is in
+// the one stays there.
+func (r *ring) spread() {
+	if r.more != nil && r.more.stripes.Load() == nil {
+		fresh := make([]stripe, atomics.Stripes())
+		r.more.stripes.CompareAndSwap(nil, &fresh)
+	}
 }
 
 // tickOf returns the tick of a ring for a window.
@@ -107,7 +138,7 @@ func spanOf(window time.Duration) time.Duration {
 // than that, it starts over if it was stopped for a lap before it could
 // replace a bucket.
 func (r *ring) add(epoch time.Time, at time.Duration, bad bool) time.Duration {
-	s := &r.stripes[atomics.Stripe(len(r.stripes))]
+	s := r.mine()
 	for {
 		tick := uint64(at / r.tick)
 		word := &s[tick%buckets]
@@ -126,6 +157,8 @@ func (r *ring) add(epoch time.Time, at time.Duration, bad bool) time.Duration {
 		if word.CompareAndSwap(was, uint64(b.count(bad))) {
 			return at
 		}
+		r.spread()
+		s = r.mine()
 	}
 }
 
@@ -135,12 +168,23 @@ func (r *ring) add(epoch time.Time, at time.Duration, bad bool) time.Duration {
 // returns; those that are added or leave the window meanwhile may be counted
 // or not.
 func (r *ring) sum(now time.Duration) (bad, total uint64) {
+	bad, total = r.sumOf(r.stripes, now)
+	if r.more != nil {
+		if s := r.more.stripes.Load(); s != nil {
+			b, n := r.sumOf(*s, now)
+			return bad + b, total + n
+		}
+	}
+	return bad, total
+}
+
+func (r *ring) sumOf(stripes []stripe, now time.Duration) (bad, total uint64) {
 	last := uint64(now / r.tick)
-	for i := range r.stripes {
+	for i := range stripes {
 		// Near the epoch, ticks before it seem to be of the last lap of all,
 		// and no bucket is.
 		for tick := last - (buckets - 1); tick != last+1; tick++ {
-			if b := bucket(r.stripes[i][tick%buckets].Load()); b.of(tick) {
+			if b := bucket(stripes[i][tick%buckets].Load()); b.of(tick) {
 				bad += b.bad()
 				total += b.total()
 			}

@@ -287,13 +287,16 @@ func TestT48_DegenerateRings(t *testing.T) {
 // counted once, while the clock goes on and buckets are replaced.
 func TestStressRing(t *testing.T) {
 	for _, window := range []time.Duration{time.Hour, 15 * time.Millisecond, time.Microsecond} {
-		for _, stripes := range []int{1, 4} {
+		for _, stripes := range []int{0, 1, 4} { // 0: small, until callers meet
 			const adders, summers = 4, 2
 			each := 5_000
 			if testing.Short() {
 				each = 500
 			}
-			r, epoch := newRing(window, stripes), time.Now()
+			r, epoch := newRing(window, max(stripes, 1)), time.Now()
+			if stripes == 0 {
+				r = newSmallRing(window)
+			}
 			var began, ended [2]atomic.Uint64 // all and bad ones
 			times := make([][]time.Duration, adders)
 			var adding, summing sync.WaitGroup

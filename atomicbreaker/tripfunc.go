@@ -88,9 +88,8 @@ func (t *turn) askAll(w word) {
 			continue
 		}
 		c := held.countsOf(t.settings.now(), i)
-		c.Consecutive = int(w.inARow())
 		if t.result.outcome == Failure {
-			c.Consecutive++
+			c.Consecutive = int(w.inARow()) + 1
 		}
 		if t.ask(*held.rules[i].ask, c) {
 			t.full = tally{ReasonTripFunc, uint64(c.Failures), uint64(c.Calls)}

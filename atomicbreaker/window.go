@@ -95,7 +95,7 @@ func (c *core) windowsOf(stay word, s *settings) *windows {
 		}
 		fresh := &windows{stay: stay, rules: s.rules.windows}
 		for i := range s.rules.windows {
-			fresh.rings = append(fresh.rings, newRing(s.rules.windows[i].length, s.stripes()))
+			fresh.rings = append(fresh.rings, s.newRing(s.rules.windows[i].length))
 		}
 		if c.windows.CompareAndSwap(held, fresh) {
 			return fresh
@@ -178,11 +178,11 @@ func (c *core) quiet(stay word, now time.Duration) bool {
 // after a failure.
 func (s *settings) watchesAll() bool { return s.owner == nil && s.rules.rates }
 
-// stripes is how many each ring has. In a Group all processors share one: there
-// are windows only for keys that fail.
-func (s *settings) stripes() int {
+// newRing returns a ring for a window. In a Group it is small: there are windows
+// only for keys that fail, and few keys are called by all processors at once.
+func (s *settings) newRing(window time.Duration) *ring {
 	if s.owner != nil {
-		return 1
+		return newSmallRing(window)
 	}
-	return atomics.Stripes()
+	return newRing(window, atomics.Stripes())
 }
