@@ -76,7 +76,7 @@ func TestCostsOfPolicies(t *testing.T) {
 	checkKey("FailureCount: Sweep of a failing key", neverCount, failsK, func(g *Group[string]) { g.Sweep() }, mc.Cost{Loads: 23, TableReads: 2, Clock: 2}, 0)
 	checkKey("SlowRate: a call of a healthy key", neverSlow, unused, okK, mc.Cost{Loads: 11, Clock: 2}, 0)
 	checkKey("FailureCount: a call that fails", neverCount, failsK, failsK, mc.Cost{Loads: 39, RMWs: 1, TableReads: 1, Clock: 2}, 4, 10.75, 66.97)
-	checkKey("Consecutive or FailureRate: a call that fails", neverAny, failsK, failsK, mc.Cost{Loads: 37, RMWs: 2, TableReads: 1, Clock: 3}, 6, 15.12, 71.89)
+	checkKey("Consecutive or FailureRate: a call that fails", neverAny, failsK, failsK, mc.Cost{Loads: 37, RMWs: 2, TableReads: 1, Clock: 3}, 6, 15.125, 71.89)
 	checkKey("Trip of a key that is open", latch, failsK, func(g *Group[string]) { g.Trip(k, 0) }, mc.Cost{Loads: 8, TableReads: 1, Clock: 1}, 0)
 	checkKey("a call that is rejected by force", once, func(g *Group[string]) { g.ForceOpen(k); g.Allow(k) }, func(g *Group[string]) { g.Allow(k) }, mc.Cost{Loads: 10, RMWs: 1, TableReads: 1, Clock: 1}, 0)
 }
