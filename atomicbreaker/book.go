@@ -12,23 +12,10 @@ import (
 // A book is what a group knows about its keys between two calls of ResetAll.
 // An absent key is a pristine one: closed, without failures.
 type book[K comparable] struct {
+	// What every call reads comes first.
 	group *Group[K]
-	epoch time.Time // of all its settings
-	keys  table.Keys[K]
-	hash  table.Hash[K] // panics if a key cannot be compared
-	cells *table.Table[K, cell[K]]
-	kind  carry  // how keys travel without the time
-	quota *quota // nil if there is no bound
-
-	// set is what the book goes by. From one to the next by whoever finds that
-	// Update has replaced the group's.
-	set atomics.Pointer[bookSettings[K]]
-
-	eras eras
-
-	// before is the book that a ResetAll with a listener has replaced by this
-	// one, until all its cells are sealed. From a book to nil, once.
-	before atomics.Pointer[book[K]]
+	kind  carry // how keys travel without the time
+	eras  eras
 
 	// linked is at least the number of cells in the table, and one more while
 	// bookSettings.biased; each stripe is at least the number of cells with its
@@ -40,6 +27,20 @@ type book[K comparable] struct {
 	// stripes is nil before the first insert. From nil to an array, by CAS,
 	// before linked goes up for the first time.
 	stripes atomics.Pointer[[stripes]atomics.Uint32]
+
+	// set is what the book goes by. From one to the next by whoever finds that
+	// Update has replaced the group's.
+	set atomics.Pointer[bookSettings[K]]
+
+	quota *quota // nil if there is no bound
+	keys  table.Keys[K]
+	hash  table.Hash[K] // panics if a key cannot be compared
+	cells *table.Table[K, cell[K]]
+	epoch time.Time // of all its settings
+
+	// before is the book that a ResetAll with a listener has replaced by this
+	// one, until all its cells are sealed. From a book to nil, once.
+	before atomics.Pointer[book[K]]
 
 	// marks numbers the marks of cells that are about to be retired.
 	marks atomics.Uint64
@@ -192,11 +193,11 @@ func (b *book[K]) allow(k K) (Permit, error) {
 			b.remove(c)
 			continue
 		}
-		if err != nil || a.lets {
+		if err != nil || a.as == asShadow {
 			return Permit{}, err
 		}
 		p := Permit{core: &c.core, bits: bitsFor(a.word.stay(), a.begun) | inCell}
-		if a.anew {
+		if a.as == asAnew {
 			b.tidy(c, a.word)
 		}
 		if a.owed != nil {
@@ -213,6 +214,16 @@ func (b *book[K]) timed() bool {
 }
 
 func (b *book[K]) absentPermit(k K, now *era, stripe uint64) Permit {
+	if set := b.set.Load(); !set.fresh && set.carry == b.kind {
+		return absentPermit(b.kind, k, now, stripe)
+	}
+	return b.timedPermit(k, now, stripe)
+}
+
+// timedPermit is apart so that absentPermit can be inlined.
+//
+//go:noinline
+func (b *book[K]) timedPermit(k K, now *era, stripe uint64) Permit {
 	set := b.settings()
 	p := absentPermit(set.carry, k, now, stripe)
 	if set.carry != b.kind {
@@ -223,13 +234,10 @@ func (b *book[K]) absentPermit(k K, now *era, stripe uint64) Permit {
 
 // stillAbsent reports whether the key of a permit that was given while it was
 // absent is absent for sure. It takes no hash.
-func (b *book[K]) stillAbsent(p Permit) bool {
-	if b.linked.Load() == 0 {
-		return true
-	}
-	how, _ := p.carried(b.kind)
-	n := p.stripe(how)
-	s := b.stripes.Load()
+func (b *book[K]) stillAbsent(p Permit) bool { return b.linked.Load() == 0 || b.stripeIsFree(p) }
+
+func (b *book[K]) stripeIsFree(p Permit) bool {
+	n, s := p.stripe(p.carried(b.kind)), b.stripes.Load()
 	return n != 0 && (s == nil || s[n-1].Load() == 0)
 }
 
@@ -267,8 +275,7 @@ func (b *book[K]) renewed(c *core, held *settings) *settings {
 func (b *book[K]) counts() *ledger { return &b.group.ledger }
 
 func (b *book[K]) absentSettings(p Permit) *settings {
-	how, _ := p.carried(b.kind)
-	return b.settingsFor(unpack[K](how, p.key, p.bits))
+	return b.settingsFor(unpack[K](p.carried(b.kind), p.key, p.bits))
 }
 
 func (b *book[K]) settleAbsent(p Permit, r result, s *settings) Verdict {
@@ -276,15 +283,14 @@ func (b *book[K]) settleAbsent(p Permit, r result, s *settings) Verdict {
 	if b.group.book.Load() != b {
 		return Late
 	}
-	how, timed := p.carried(b.kind)
-	if timed {
+	if p.tellsTime(b.kind) {
 		r.took = p.absentTook(b.settings().settings)
 	}
 	if !b.mayMatter(r) && b.stillAbsent(p) && b.eras.now.Load() == p.era {
 		// LP(Done): an absent key stays pristine.
 		return Counted
 	}
-	k := unpack[K](how, p.key, p.bits)
+	k := unpack[K](p.carried(b.kind), p.key, p.bits)
 	return b.settle(k, b.hash(k, 0), p.era, r, s)
 }
 

@@ -69,7 +69,7 @@ func (b *Breaker) Allow() (Permit, error) {
 // allowSlow is outlined so that Allow can be inlined.
 func (b *Breaker) allowSlow() (Permit, error) {
 	a, err := b.core.admit(true)
-	if err != nil || a.lets {
+	if err != nil || a.as == asShadow {
 		return Permit{}, err
 	}
 	p := Permit{core: &b.core, bits: bitsFor(a.word.stay(), a.begun)}

@@ -77,18 +77,22 @@ func (c carry) timed() carry {
 	return carryTimed
 }
 
-// carried returns how the key of a permit for an absent key travels, that would
-// travel like c without the time, and whether the time does too.
-func (p Permit) carried(c carry) (how carry, timed bool) {
+// tellsTime reports whether a permit for an absent key, which would travel like c
+// without the time, says when its call began.
+func (p Permit) tellsTime(c carry) bool {
 	if c == carryBits {
-		timed = p.key != nil
-	} else {
-		timed = p.bits&absentTimed != 0
+		return p.key != nil
 	}
-	if timed {
-		return c.timed(), true
+	return p.bits&absentTimed != 0
+}
+
+// carried returns how the key of a permit for an absent key travels, that would
+// travel like c without the time.
+func (p Permit) carried(c carry) carry {
+	if p.tellsTime(c) {
+		return c.timed()
 	}
-	return c, false
+	return c
 }
 
 // pack takes a key apart. How must be what carryOf[K] returns, or that with the

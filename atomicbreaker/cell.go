@@ -85,7 +85,7 @@ func (b *book[K]) unlinked(c *cell[K]) {
 // finish ends an operation on a living cell. What it does for other keys comes
 // last, as it tells of them.
 func (b *book[K]) finish(c *cell[K], did step) {
-	if did.wrote {
+	if did.did&wrote != 0 {
 		b.tidy(c, did.to)
 	}
 	b.relax(c, did)
@@ -93,7 +93,7 @@ func (b *book[K]) finish(c *cell[K], did step) {
 	if b.linked.Load() >= b.sweepAt.Load() {
 		b.maybeSweep()
 	}
-	if did.withheld {
+	if did.did&withheld != 0 {
 		b.reclaim()
 	}
 }

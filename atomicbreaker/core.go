@@ -36,13 +36,19 @@ type core struct {
 // defaults, whose epoch every later caller then shares. For a cell it may run user
 // code, if Update has come.
 func (c *core) settings() *settings {
-	if s := c.set.Load(); s != nil {
-		if s.owner != nil {
-			return s.owner.renewed(c, s)
-		}
-		return s
+	s := c.set.Load()
+	if s == nil || s.owner != nil {
+		s = c.settingsNow(s)
 	}
-	s, _ := new(Config).compile(nil) // the defaults are valid
+	return s
+}
+
+// settingsNow is outlined so that settings can be inlined.
+func (c *core) settingsNow(s *settings) *settings {
+	if s != nil {
+		return s.owner.renewed(c, s)
+	}
+	s, _ = new(Config).compile(nil) // the defaults are valid
 	c.set.CompareAndSwap(nil, s)
 	return c.set.Load()
 }
@@ -91,15 +97,22 @@ func (c *core) swap(s *settings, was, w word, x change) (owed *feed, ok bool) {
 	return owed, true
 }
 
-// An admission is what became of a request that was not rejected. Its fields
-// and an error fit in registers.
+// An admission is what became of a request that was not rejected. It has four
+// fields, as a struct of more does not stay in registers.
 type admission struct {
 	word  word          // the stay that admitted the call; or a tombstone
 	begun time.Duration // when the call began, if that matters
 	owed  *feed         // what the caller must deliver, nil for nothing
-	lets  bool          // whether a shadow let through what it should not have
-	anew  bool          // whether the key had been forgotten, and is pristine now
+	as    admittedAs
 }
+
+type admittedAs uint8
+
+const (
+	asUsual  admittedAs = iota
+	asShadow            // let through what it should not have
+	asAnew              // the key had been forgotten, and is pristine now
+)
 
 // admit asks for admission until an answer takes effect. Timed says whether a
 // closed breaker may have to know when the call began; without it, it does
@@ -122,48 +135,59 @@ func (c *core) admit(timed bool) (admission, error) {
 		}
 		s := c.settings()
 		now, at := s.clock()
-		if c.forgotten(w, s, now) {
-			next := w.close(s)
-			// LP(Allow): a key that was forgotten admits by this CAS.
-			if owed, ok := c.swap(s, w, w, change{next: next, why: ReasonForgotten, at: at}); ok {
-				return admission{word: next, begun: s.begin(), owed: owed, anew: true}, nil
-			}
-			continue
-		}
 		next, refused := w.admit(s, now)
 		if refused != nil {
 			// LP(Allow): a rejection takes effect when the word was read; the
 			// deadline was still ahead later, when the clock was.
 			s.ledger.mine().rejected.Add(1)
 			if s.shadow {
-				return admission{word: w, lets: true}, nil
+				return admission{word: w, as: asShadow}, nil
 			}
 			return admission{word: w}, s.refuse(w, refused, now)
 		}
-		why := ReasonOpenTimeout
-		if w.mode() == halfOpen {
-			why = ReasonProbeTimeout
-		} else {
-			c.begins(w, next)
-		}
-		if s.owner != nil {
-			c.touch(now, 0)
-		}
-		// LP(Allow): a probe is admitted by this CAS.
-		if owed, ok := c.swap(s, w, w, change{next: next, why: why, at: at}); ok {
-			return admission{word: next, begun: s.begin(), owed: owed}, nil
+		if a, ok := c.admitProbe(w, next, s, now, at); ok {
+			return a, nil
 		}
 	}
 }
 
-// A step is what an operation did to a word.
-type step struct {
-	to       word // what it left behind
-	wrote    bool
-	withheld bool          // whether the quota kept it from opening the breaker
-	at       time.Duration // when it counted in windows, if it did
-	owed     *feed         // what the caller must deliver, nil for nothing
+// admitProbe takes a slot by putting next in the place of a word, or closes a
+// breaker that was forgotten. It is apart so that rejections do without its frame.
+//
+//go:noinline
+func (c *core) admitProbe(w, next word, s *settings, now time.Duration, at time.Time) (a admission, ok bool) {
+	x := change{next: next, why: ReasonProbeTimeout, at: at}
+	if c.forgotten(w, s, now) {
+		x.next, x.why = w.close(s), ReasonForgotten
+		a.as = asAnew
+	} else if s.owner != nil {
+		c.touch(now, 0)
+	}
+	if w.mode() == open && a.as != asAnew {
+		x.why = ReasonOpenTimeout
+		c.begins(w, next)
+	}
+	// LP(Allow): a probe, or a key that was forgotten, is admitted by this CAS.
+	a.owed, ok = c.swap(s, w, w, x)
+	a.word, a.begun = x.next, s.begin()
+	return a, ok
 }
+
+// A step is what an operation did to a word. It has four fields too.
+type step struct {
+	to   word          // what it left behind
+	at   time.Duration // when it counted in windows, if it did
+	owed *feed         // what the caller must deliver, nil for nothing
+	did  deedSet
+}
+
+// A deedSet is what else there is to say of it.
+type deedSet uint8
+
+const (
+	wrote    deedSet = 1 << iota // it has changed the word
+	withheld                     // the quota kept it from opening the breaker
+)
 
 // settle reports the result of a call admitted in stay, judged by s.
 //
@@ -181,9 +205,11 @@ func (c *core) settle(stay word, r result, s *settings) (v Verdict, did step) {
 		if next == was {
 			return Counted, step{to: was}
 		}
-		c.keeps(next, s)
+		if s.owner != nil {
+			c.keeps(next, s)
+		}
 		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
-			return Counted, step{to: next, wrote: true}
+			return Counted, step{to: next, did: wrote}
 		}
 		was = word(c.word.Load())
 	}
@@ -192,7 +218,7 @@ func (c *core) settle(stay word, r result, s *settings) (v Verdict, did step) {
 
 // keeps touches a cell before its word becomes one that has failures to keep.
 func (c *core) keeps(next word, s *settings) {
-	if s.owner != nil && next.mode() == closed && next.failures() != 0 {
+	if next.mode() == closed && next&failsMask != 0 {
 		c.touch(s.now(), touchUnit)
 	}
 }
@@ -263,9 +289,11 @@ func (c *core) record(o Outcome) (v Verdict, did step) {
 		if next == was {
 			return Counted, step{to: was}
 		}
-		c.keeps(next, s)
+		if s.owner != nil {
+			c.keeps(next, s)
+		}
 		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
-			return Counted, step{to: next, wrote: true}
+			return Counted, step{to: next, did: wrote}
 		}
 		was = word(c.word.Load())
 	}
@@ -286,7 +314,7 @@ func (t *turn) record(was word) (v Verdict, did step) {
 		if s.forgetAfter != 0 && w.out() && c.forgotten(w, s, s.now()) {
 			// It counts for a key that is healthy then.
 			if owed, ok := c.swap(s, w, w, change{next: w.close(s), why: ReasonForgotten}); ok {
-				gone = step{wrote: true, owed: either(gone.owed, owed)}
+				gone = step{did: wrote, owed: either(gone.owed, owed)}
 			}
 			continue
 		}
@@ -311,7 +339,7 @@ func (t *turn) record(was word) (v Verdict, did step) {
 		// when the word is read; a late failure's deadline was still ahead
 		// after that. All else does by this CAS.
 		if v, did, ok := t.swap(was, w, x, v); ok {
-			did.wrote, did.owed = did.wrote || gone.wrote, either(gone.owed, did.owed)
+			did.did, did.owed = did.did|gone.did, either(gone.owed, did.owed)
 			return v, did
 		}
 	}

@@ -77,7 +77,7 @@ func (c *core) command(m command) step {
 		}
 		// LP(Reset, Trip, HalfOpen, ForceOpen, Disable): this CAS.
 		if owed, ok := c.swap(s, was, w, x); ok {
-			return step{to: x.next, wrote: true, owed: owed}
+			return step{to: x.next, did: wrote, owed: owed}
 		}
 	}
 }

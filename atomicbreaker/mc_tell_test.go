@@ -84,7 +84,7 @@ func TestSealTellsWhatItResets(t *testing.T) {
 		m.Go(func() { old.seal(c).deliver() })
 		m.Go(func() {
 			c.record(Success)
-			if _, did := c.record(Failure); did.wrote {
+			if _, did := c.record(Failure); did.did&wrote != 0 {
 				failed.Add(1)
 			}
 		})

@@ -102,12 +102,13 @@ func newSmallRing(window time.Duration) *ring {
 
 // mine returns the stripe where the caller counts.
 func (r *ring) mine() *stripe {
+	stripes := r.stripes
 	if r.more != nil {
-		if s := r.more.stripes.Load(); s != nil {
-			return &(*s)[atomics.Stripe(len(*s))]
+		if more := r.more.stripes.Load(); more != nil {
+			stripes = *more
 		}
 	}
-	return &r.stripes[atomics.Stripe(len(r.stripes))]
+	return &stripes[atomics.Stripe(len(stripes))]
 }
 
 // spread makes callers who have met in the one stripe count in several. What is in

@@ -54,7 +54,7 @@ func TestTimedStrings(t *testing.T) {
 		for range 100 {
 			key, begun, stripe := strings.Repeat("k", n), r.Uint64()&begunMask, r.Uint64N(1+stripes)
 			p := absentPermit(carryTimedString, key, nil, stripe)
-			if how, timed := p.carried(carryString); how != carryTimedString || !timed {
+			if how := p.carried(carryString); how != carryTimedString || !p.tellsTime(carryString) {
 				t.Fatalf("%#x is carried as %d", p.bits, how)
 			}
 			p.bits |= begun

@@ -100,11 +100,12 @@ func (t *turn) trip(w word) (change, Verdict) {
 // swap makes the change, unless nothing would change, or too many keys are open
 // already. It reports whether it has, and with which verdict.
 func (t *turn) swap(was, w word, x change, v Verdict) (Verdict, step, bool) {
-	s, withheld := t.settings, false
+	s := t.settings
+	did := step{at: t.at}
 	if s.quota != nil && w.mode() == closed && x.next.mode() == open {
 		if x.took = s.quota.take(s); !x.took {
 			s.ledger.mine().withheld.Add(1)
-			withheld = true
+			did.did |= withheld
 			x, v = change{next: w.withhold(s)}, Counted
 		}
 	}
@@ -112,9 +113,13 @@ func (t *turn) swap(was, w word, x change, v Verdict) (Verdict, step, bool) {
 		x.next |= watched
 	}
 	if x.next == w && (was == w || !t.bad) {
-		return v, step{to: w, withheld: withheld, at: t.at}, true
+		did.to = w
+		return v, did, true
 	}
-	t.core.keeps(x.next, s)
+	if s.owner != nil {
+		t.core.keeps(x.next, s)
+	}
 	owed, ok := t.core.swap(s, was, w, x)
-	return v, step{x.next, true, withheld, t.at, owed}, ok
+	did.to, did.owed, did.did = x.next, owed, did.did|wrote
+	return v, did, ok
 }
