@@ -36,7 +36,7 @@ type Config struct {
 	// Jitter is the part of an open time that is left to chance, from 0 to 1:
 	// the time is drawn evenly from between 1-Jitter of it and all of it, so
 	// that breakers that open together do not probe together. It does not apply
-	// to Trip.
+	// to a time that Trip says, and does to Trip(0), which says none.
 	Jitter float64
 
 	// Backoff returns how long the breaker stays open the streak-th time in a
@@ -44,8 +44,10 @@ type Config struct {
 	// means OpenTimeout, one above MaxOpenTimeout means that. Nil doubles
 	// OpenTimeout each time.
 	//
-	// It is called when the settings are checked, by New and NewGroup, once for
-	// each streak from 1 to 31, and never later; longer streaks count as 31.
+	// It is called whenever the settings are checked, once for each streak from
+	// 1 to 31, and never when the breaker opens; longer streaks count as 31. New,
+	// NewGroup and Update check them, and a Group whose PerKey has returned them,
+	// also for an error that turns out to be Ignored.
 	Backoff func(streak int) time.Duration
 
 	// Probes is how many calls a half-open breaker has in flight at most, up

@@ -18,8 +18,9 @@
 // FailureRate), slow calls (SlowRate), or any of these (AnyOf).
 //
 // Settings can be tried in a Shadow, which rejects nothing and tells what it
-// would have done, and changed by Breaker.Update. Trip, ForceOpen, Disable and
-// Reset are for operators.
+// would have done, and changed while calls run, by Update of a Breaker and of a
+// Group. Trip, HalfOpen, ForceOpen, Disable and Reset are for operators. What the
+// windows hold is in Snapshot, for dashboards. TripFunc is a policy of one's own.
 //
 // The type Settings is a Config as documents hold it, in JSON or YAML: without
 // functions, and with durations and policies as text. See ParsePolicy.
@@ -58,7 +59,8 @@
 //     was reset.
 //   - A half-open breaker never has more than Config.Probes in flight whose
 //     time is not over, and one that hangs, panics, calls runtime.Goexit or is
-//     never reported blocks it for no longer than Config.ProbeTimeout.
+//     never reported blocks it for no longer than Config.ProbeTimeout. What one
+//     reports after its time still counts while the breaker is half-open.
 //   - A key of a Group that is not stored behaves like one that is healthy,
 //     and a failure through a permit taken then counts, whatever came and went
 //     in between, unless the key was opened or reset.
@@ -87,7 +89,7 @@
 //
 // The event of a half-open breaker is that of its first probe, and not of the
 // moment when its time has passed. ResetAll tells of each key that was not
-// healthy. Events come in order up to 2^20-2 that wait for the same one.
+// healthy, and ForgetAfter of each that was not closed. Events come in order up to 2^20-2 that wait for the same one.
 //
 // Time is the monotonic clock. Open times are kept in milliseconds and probe
 // times in units of 128 ms, and both are rounded up.
@@ -123,12 +125,15 @@
 // Rejections allocate nothing, read the clock, and add to such a counter, for
 // Stats. A Breaker takes 128 bytes, so that its neighbours in memory do not
 // slow it down, and once it has opened a cache line for each processor; a window
-// takes 128 bytes for each processor. A Group takes 3.5 KiB, 20 KiB once a key
-// has failed, some 100 bytes for every key that fails, and 48 bytes for each
-// recovery from open and each Reset, of which it keeps the last 8192. A change
-// that is told takes three allocations, and in a Group the key's place in a
-// table.
+// takes 128 bytes for each processor. A Group takes 4 KiB, 20 KiB once a key
+// has failed, and 48 bytes for each recovery from open and each Reset, of which
+// it keeps the last 8192. A key that is open or failing takes 130 bytes and a
+// copy of the key if that is a string; each window of a failing key 200 more, and
+// 128 for each processor if calls of the key meet; its own settings, with
+// GroupConfig.PerKey, 340, and 260 more with Config.Backoff. A change that is
+// told takes three allocations, and in a Group the key's place in a table.
 //
-// A key keeps its place as long as its last result was a failure. Where keys
-// come from outside and each may fail once, use a coarser key.
+// A key keeps its place as long as its last result was a failure, and for
+// GroupConfig.ForgetAfter if nobody calls it again. Where keys come from outside
+// and each may fail once, use a coarser key.
 package atomicbreaker

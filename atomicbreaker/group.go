@@ -48,10 +48,10 @@ type GroupConfig[K comparable] struct {
 	Default Config
 
 	// PerKey returns the settings of one key. It is called when a key that is
-	// absent from the group fails, or when its error has to be classified, so
-	// it should be quick and return the same for the same key. If it panics,
-	// so does its caller and nothing is recorded; if its result is wrong, its
-	// caller panics.
+	// absent from the group fails, when its error has to be classified, and when
+	// a key that is stored is used after Update, so it should be quick and return
+	// the same for the same key. If it panics, so does its caller and nothing is
+	// recorded; if its result is wrong, its caller panics.
 	PerKey func(K) Config
 
 	// IdleTimeout is how long a key that has recovered keeps its place. Zero
@@ -90,7 +90,9 @@ type GroupConfig[K comparable] struct {
 	// OnStateChange is told of every change of a key, as Config.OnStateChange
 	// is of every change of a Breaker: of one key in order and one at a time,
 	// of different keys at once. A key stays in the group until its events
-	// have been delivered.
+	// have been delivered. What Sweep and ResetAll do to keys they tell of one
+	// after the other, and while the listener is at one of them, others are told
+	// of by their own callers.
 	OnStateChange func(K, Event)
 }
 

@@ -9,12 +9,14 @@ import (
 // Permit is the right to make one call, and the duty to report once how it
 // ended. It belongs to the generation of the breaker that gave it: when the
 // breaker has changed its state or was reset meanwhile, the report is Late and
-// changes nothing.
+// changes nothing. A probe whose time was over is heard while the breaker stays
+// half-open.
 //
 // A Permit is a value and costs no allocation. Reporting twice is a mistake
 // that is noticed only when the breaker's state has changed in between, or
 // when no probe is in flight; otherwise a second Failure counts as another
-// one. Do and Execute cannot make it.
+// one, and so does any second report of a probe whose time was over. Do and
+// Execute cannot make it.
 //
 // The zero Permit belongs to no breaker: all its reports are Late.
 type Permit struct {

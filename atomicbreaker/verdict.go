@@ -80,10 +80,11 @@ const (
 	// admitted, and the outcome changed nothing.
 	Late
 	// Tripped says that this failure opened the breaker. One failure per opening gets
-	// this verdict.
+	// this verdict; with Config.ProbeFailureRate it may be a success, if it was the last
+	// probe of which too many failed.
 	Tripped
 	// Recovered says that this success closed the breaker. One success per closing gets
-	// this verdict.
+	// this verdict; with Config.ProbeFailureRate it may be a failure.
 	Recovered
 )
 
