@@ -52,13 +52,13 @@
 // open then that the caller does not get: the body of the answer is closed, and
 // a connection that was just taken over. A request that never ends is never
 // reported. If it was a probe, its slot is free again after Config.ProbeTimeout
-// of package atomicbreaker, and it is late.
+// of package atomicbreaker.
 //
 // # Settings
 //
-// Those of a Transport or Middleware never change. Their breakers are looked at
-// and changed while they are in use through Transport.Group and
-// Middleware.Group.
+// Those of a Transport or Middleware never change. Their breakers are looked at,
+// set by hand and given other settings while requests run through
+// Transport.Group and Middleware.Group, whose Update does the last.
 //
 // # Costs
 //
