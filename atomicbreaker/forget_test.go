@@ -311,7 +311,7 @@ func TestEmptyWindowsLeaveBySuccess(t *testing.T) {
 }
 
 // A key that is stored keeps nothing alive that it was cut from.
-func TestStoredKeysAreCopies(t *testing.T) {
+func TestMemoryOfStoredKeys(t *testing.T) {
 	type host string
 	const n, size = 100, 1 << 20
 	heap := func() (m runtime.MemStats) {
