@@ -257,6 +257,16 @@ func (b *book[K]) settingsFor(k K) *settings {
 	return s
 }
 
+// settingsHeld returns the settings of a cell, up to date unless that takes user
+// code. Who reports or sweeps asks for these, so that a PerKey that panics loses
+// no result, slot or event; the next call of the key asks for newer ones.
+func (b *book[K]) settingsHeld(c *cell[K]) *settings {
+	if b.settings().config.PerKey != nil {
+		return c.set.Load()
+	}
+	return c.settings()
+}
+
 // renewed is owner.renewed.
 //
 // It goes round again only if the book's settings were replaced, or another
@@ -300,7 +310,7 @@ func (b *book[K]) settleCell(p Permit, r result) Verdict {
 		return Late
 	}
 	c, stay := b.cellOf(p.core), p.stay()
-	s := c.settings()
+	s := b.settingsHeld(c)
 	r.took = p.took(s)
 	v, did := c.settle(stay, r, s)
 	if stay.mode() == closed && did.to == stay.bury() {
@@ -364,7 +374,7 @@ func (b *book[K]) settle(k K, hash uint64, since *era, r result, s *settings) Ve
 			}
 			return Late
 		}
-		v, did := c.settle(0, r, c.settings()) // zero: the cell's first stay
+		v, did := c.settle(0, r, b.settingsHeld(c)) // zero: the cell's first stay
 		if did.to.mode() == tombstone {
 			b.remove(c)
 			continue

@@ -49,7 +49,7 @@ type GroupConfig[K comparable] struct {
 
 	// PerKey returns the settings of one key. It is called when a key that is
 	// absent from the group fails, when its error has to be classified, and when
-	// a key that is stored is used after Update, so it should be quick and return
+	// a key that is stored is called after Update, so it should be quick and return
 	// the same for the same key. If it panics, so does its caller and nothing is
 	// recorded; if its result is wrong, its caller panics.
 	PerKey func(K) Config
@@ -318,12 +318,9 @@ func (g *Group[K]) read(k K) (view, *cell[K]) {
 	return absent, nil
 }
 
-// read observes a cell. Those of PerKey get new settings when they are used, as
-// that takes user code.
+// read observes a cell.
 func (b *book[K]) read(c *cell[K]) view {
-	if b.settings().config.PerKey == nil {
-		c.settings()
-	}
+	b.settingsHeld(c) // renews them
 	return c.read()
 }
 

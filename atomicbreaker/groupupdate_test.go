@@ -71,8 +71,9 @@ func TestUpdateOfAZeroGroup(t *testing.T) {
 	}
 }
 
-// A key gets the settings that PerKey returns for it now, when it is next used. If
-// PerKey panics, its caller does, and nothing has changed.
+// A key gets the settings that PerKey returns for it now, when it is next called.
+// If PerKey panics, its caller does, and nothing has changed; results of calls
+// that were admitted before, sweeps and observers do not ask it.
 func TestUpdateOfPerKey(t *testing.T) {
 	perKey := func(n int) func(string) ab.Config {
 		return func(k string) ab.Config {
@@ -88,10 +89,18 @@ func TestUpdateOfPerKey(t *testing.T) {
 	p := admit(t, keyed(g, "bad"))
 	updateGroup(t, g, ab.GroupConfig[string]{PerKey: perKey(3)})
 	panics(t, "PerKey", func() { g.Allow("bad") })
-	panics(t, "PerKey", func() { p.Failure() })
-	wantVerdict(t, fail(t, keyed(g, "good"), 2), ab.Tripped)
+	panics(t, "PerKey", func() { g.RecordFailure("bad") })
+	g.Sweep()
+	wantState(t, g.State("bad"), ab.Closed)
+	wantVerdict(t, p.Failure(), ab.Counted)
+	if s := g.Snapshot("bad"); s.Failures != 2 {
+		t.Errorf("%+v", s)
+	}
+	p.Success()
+	fail(t, keyed(g, "good"), 1) // asks for the new ones
+	wantVerdict(t, fail(t, keyed(g, "good"), 1), ab.Tripped)
 	updateGroup(t, g, ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2)}})
-	wantVerdict(t, p.Failure(), ab.Tripped)
+	wantVerdict(t, fail(t, keyed(g, "bad"), 2), ab.Tripped)
 }
 
 // Calls are timed from the Update on that brings a SlowRate, for keys of all

@@ -55,7 +55,7 @@ func (b *book[K]) sweepCell(c *cell[K], now time.Duration) bool {
 	case w.mode() == closed:
 		return b.leave(c, was)
 	default:
-		s := c.settings()
+		s := b.settingsHeld(c)
 		return c.forgotten(w, s, s.now()) && b.forget(c, w, s)
 	}
 	return false

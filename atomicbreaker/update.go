@@ -59,7 +59,7 @@ func (s *settings) inherit(old *settings) (more bool) {
 // Update gives the group other settings, or returns an error that names the
 // setting that is wrong and its value, and changes nothing. The state of all keys
 // stays; see Breaker.Update. With PerKey, a key that is stored gets its new
-// settings when it is next used.
+// settings, ForgetAfter among them, when it is next called.
 //
 // OnStateChange takes the place of the listener that the group was made with, and
 // nil silences it. A group that was made without OnStateChange, or without
