@@ -28,7 +28,7 @@
 // RetryBudget and Throttle are for the other side of the same trouble: how
 // often to try again, and how to go easy on a service that is overloaded.
 // Package breakerhttp is a breaker around net/http. See MIGRATING.md for what
-// gobreaker's settings are called here.
+// the settings of gobreaker, failsafe-go, resilience4j and Polly are here.
 //
 // # When to use it
 //
