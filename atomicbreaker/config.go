@@ -61,7 +61,7 @@ type Config struct {
 	// ProbeFailureRate makes the share of probes that fail decide: when
 	// CloseAfter of them have reported, the breaker opens again if this part
 	// has failed or more, and closes otherwise. It is at most 1, and is rounded
-	// to a millionth. Zero opens it again at the first failure.
+	// down to a millionth. Zero opens it again at the first failure.
 	ProbeFailureRate float64
 
 	// ProbeTimeout is how long a probe may keep its slot, rounded up to 128

@@ -131,7 +131,7 @@ func (p anyOf) apply(r *rules) error {
 
 // FailureRate opens the breaker on a failure if, of the calls that ended in
 // the window, at least minCalls, that part has failed or more. The ratio must be
-// above 0 and at most 1, and is rounded to a millionth; minCalls and window
+// above 0 and at most 1, and is rounded down to a millionth; minCalls and window
 // must be positive.
 //
 // A call counts for at least the window, and at most a fifteenth of it and 16 µs

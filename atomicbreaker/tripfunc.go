@@ -13,7 +13,8 @@ type Counts struct {
 
 	// Consecutive is how many of the last calls failed in a row, whenever that was.
 	// It is counted where the policy has a TripFunc, a Consecutive or a KOfN, and
-	// with a KOfN as far as that looks back.
+	// with a KOfN as far as that looks back; in a Snapshot, where there is a window
+	// as well.
 	Consecutive int
 }
 

@@ -148,6 +148,34 @@ func TestT47_StraddlingFailuresTrip(t *testing.T) {
 	}
 }
 
+// A part that a float can hold but nearly is met by so many calls.
+func TestRatesOfParts(t *testing.T) {
+	for of := 2; of <= 60; of++ {
+		for bad := 1; bad <= of; bad++ {
+			b := ab.MustNew(ab.Config{Trip: ab.FailureRate(float64(bad)/float64(of), of, time.Hour)})
+			for range of - bad {
+				admit(t, b.Allow).Success()
+			}
+			if v := fail(t, b.Allow, bad); v != ab.Tripped {
+				t.Errorf("%d of %d: verdict %v", bad, of, v)
+			}
+			if of > 31 {
+				continue
+			}
+			c := probing(1, of, time.Minute)
+			c.ProbeFailureRate = float64(bad) / float64(of)
+			b = ab.MustNew(c)
+			b.HalfOpen()
+			for range of - bad {
+				admit(t, b.Allow).Success()
+			}
+			if v := fail(t, b.Allow, bad); v != ab.Tripped {
+				t.Errorf("%d of %d probes: verdict %v", bad, of, v)
+			}
+		}
+	}
+}
+
 // T46: a rate that is met exactly trips, whatever the ratio, and one call less
 // does not.
 func TestT46_RatesAreIntegers(t *testing.T) {
