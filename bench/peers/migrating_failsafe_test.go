@@ -209,8 +209,7 @@ var failsafeRows = []row{
 		p = besideFailsafe(t, b, atomicbreaker.Config{Trip: atomicbreaker.FailureRate(2.0/3, 3, time.Minute)})
 		p.admits(1, nil)
 		p.admits(2, errCall)
-		p.peer.is(isOpen)
-		p.ours.is(isClosed)
+		p.is(isOpen)
 	}},
 
 	{"success-threshold", func(t *testing.T) {
