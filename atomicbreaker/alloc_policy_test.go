@@ -17,6 +17,8 @@ func TestAllocationsOfPolicies(t *testing.T) {
 	for _, p := range []ab.Policy{
 		ab.Consecutive(math.MaxInt32),
 		ab.KOfN(32, 32),
+		ab.KOfN(1000, 1000),
+		ab.AnyOf(ab.Consecutive(1000), ab.KOfN(1024, 1024), ab.KOfN(500, 600), ab.FailureRate(1, math.MaxInt, time.Minute)),
 		ab.FailureRate(1, math.MaxInt, time.Second),
 		ab.FailureCount(500_000, time.Second),
 		ab.SlowRate(1, time.Hour, math.MaxInt, time.Second),
@@ -86,7 +88,7 @@ func TestAllocationsOfDetailedErrors(t *testing.T) {
 // another one is open.
 func TestHealthyKeysTakeNoMemory(t *testing.T) {
 	for name, p := range map[string]ab.Policy{
-		"Consecutive": ab.Consecutive(5), "KOfN": ab.KOfN(3, 10),
+		"Consecutive": ab.Consecutive(5), "KOfN": ab.KOfN(3, 10), "a long KOfN": ab.KOfN(3, 1000),
 		"FailureRate": ab.FailureRate(0.5, 10, time.Minute), "SlowRate": ab.SlowRate(0.5, time.Hour, 10, time.Minute),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,6 +21,10 @@ type core struct {
 	// count in a later stay.
 	windows atomics.Pointer[windows]
 
+	// log is what long words count, or nil. By CAS of whoever needs it first,
+	// once.
+	log atomics.Pointer[failureLog]
+
 	// period is the generation with which the breaker became half-open, and
 	// touched when the key of a cell was last of interest. By CAS of whoever is
 	// about to make them matter; see noted.go. touched only goes up.
@@ -59,6 +63,7 @@ type change struct {
 	why  Reason    // if it begins a generation
 	at   time.Time // what a deadline in next is counted from, if there is one
 	full tally     // what opened the breaker, if windows have
+	lost int       // failures of a long word, if somebody is told
 	took bool      // whether a place of the quota was taken
 	seen word      // the word before with the result that ends its generation, if not that word itself
 }
@@ -75,6 +80,9 @@ func (c *core) swap(s *settings, was, w word, x change) (owed *feed, ok bool) {
 	listens := begins && s != nil && s.listens
 	if listens && x.at.IsZero() {
 		x.at = atomics.Now()
+	}
+	if listens && w.mode() == closed && w&long != 0 {
+		x.lost = c.failures(w, s, x.why == ReasonThreshold) // as long as the log has them
 	}
 	if !c.word.CompareAndSwap(uint64(was), uint64(x.next)) {
 		if x.took {
@@ -198,7 +206,9 @@ func (c *core) settle(stay word, r result, s *settings) (v Verdict, did step) {
 	for stay.mode() == closed && was.stay() == stay && !r.trip {
 		next, ok := was.keep(r.outcome, s)
 		if !ok {
-			break
+			if next, ok = c.goesOn(was, r.outcome, s); !ok {
+				break
+			}
 		}
 		// LP(Done): what changes nothing takes effect when the word is read, all
 		// else by this CAS.
@@ -218,7 +228,7 @@ func (c *core) settle(stay word, r result, s *settings) (v Verdict, did step) {
 
 // keeps touches a cell before its word becomes one that has failures to keep.
 func (c *core) keeps(next word, s *settings) {
-	if next.mode() == closed && next&failsMask != 0 {
+	if next.mode() == closed && next != next.flagged() {
 		c.touch(s.now(), touchUnit)
 	}
 }
@@ -233,6 +243,7 @@ func (c *core) decide(was, stay word, r result, s *settings) (v Verdict, did ste
 // settle is decide for a turn that has begun.
 func (t *turn) settle(was word) (v Verdict, did step) {
 	c, stay, r, s := t.core, t.stay, t.result, t.settings
+	var ok bool
 	for ; ; was = word(c.word.Load()) {
 		w := was.living()
 		t.slot = w.stay() == stay
@@ -258,6 +269,10 @@ func (t *turn) settle(was word) (v Verdict, did step) {
 			x.next, v = w.neutral(t.slot)
 		case w.mode() == halfOpen:
 			x, v = t.probe(w)
+		case w.mode() == closed && w.recalls(r.outcome, s):
+			if x, v, ok = t.recall(w); !ok {
+				continue
+			}
 		case r.outcome == Failure:
 			var now time.Duration
 			if w.mode() == closed && w.trips(s) {
@@ -283,7 +298,9 @@ func (c *core) record(o Outcome) (v Verdict, did step) {
 	for was.mode() == closed { // written out, as in settle: a call would take 4 to 8 ns more
 		next, ok := was.keep(o, s)
 		if !ok {
-			break
+			if next, ok = c.goesOn(was, o, s); !ok {
+				break
+			}
 		}
 		// LP(RecordSuccess, RecordFailure): as in settle.
 		if next == was {
@@ -305,6 +322,7 @@ func (c *core) record(o Outcome) (v Verdict, did step) {
 func (t *turn) record(was word) (v Verdict, did step) {
 	c, o, s := t.core, t.result.outcome, t.settings
 	var gone step // what it did to a key that was forgotten
+	var ok bool
 	for ; ; was = word(c.word.Load()) {
 		w := was.living()
 		if w.mode() == tombstone {
@@ -325,6 +343,10 @@ func (t *turn) record(was word) (v Verdict, did step) {
 		switch {
 		case t.full.why != 0:
 			x, v = t.open(w)
+		case w.mode() == closed && w.recalls(o, s):
+			if x, v, ok = t.recall(w); !ok {
+				continue
+			}
 		case o == Success:
 			x.next, v = w.recordSuccess(s)
 		default:

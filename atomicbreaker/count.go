@@ -3,7 +3,7 @@ package atomicbreaker
 import "math/bits"
 
 // How a closed word counts failures: in a row, or, if the policy has a KOfN, as
-// a history of the last calls. After Update it may still be of the other kind,
+// a history of the last calls; for one of many calls see history.go. After Update it may still be of the other kind,
 // and is read as what it would have been: a history says how many of the last
 // calls failed in a row, and a count that the last so many have.
 
@@ -53,6 +53,8 @@ func (w word) pass(s *settings) word {
 // miss returns the closed word after one more failure, which does not trip it.
 func (w word) miss(s *settings) word {
 	switch {
+	case s.rules.last != 0:
+		return w.flagged() | word(min(w.inARow()+1, uint32(s.rules.last)))
 	case s.rules.history != 0:
 		return w.withHistory((w.history()<<1 | 1) & s.rules.history)
 	case s.rules.threshold != 0:
@@ -71,6 +73,8 @@ func (w word) keep(o Outcome, s *settings) (next word, ok bool) {
 		return w, false
 	case o == Ignored:
 		return w, true
+	case w.recalls(o, s):
+		return w, false
 	case o != Failure:
 		return w.pass(s), true
 	case w.trips(s):

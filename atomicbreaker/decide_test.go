@@ -127,7 +127,7 @@ func TestT29_FewProbesDecide(t *testing.T) {
 // it.
 func TestT52_NextCallKnows(t *testing.T) {
 	for _, policy := range []ab.Policy{
-		ab.Consecutive(3), ab.KOfN(3, 5), ab.FailureRate(0.5, 3, time.Minute), ab.FailureCount(3, time.Minute), ab.SlowRate(0.5, 0, 3, time.Minute),
+		ab.Consecutive(3), ab.KOfN(3, 5), ab.KOfN(3, 500), ab.FailureRate(0.5, 3, time.Minute), ab.FailureCount(3, time.Minute), ab.SlowRate(0.5, 0, 3, time.Minute),
 	} {
 		t.Run(policy.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

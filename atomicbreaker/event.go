@@ -187,6 +187,8 @@ func (s *settings) event(from word, x change) *Event {
 		switch {
 		case x.full.why != 0:
 			e.Failures, e.Calls = int(x.full.bad), int(x.full.calls)
+		case from&long != 0:
+			e.Failures = x.lost
 		case x.why == ReasonThreshold:
 			e.Failures = from.miss(s).failures()
 		default:

@@ -92,6 +92,7 @@ func TestT39_EventsTellWhatWasCounted(t *testing.T) {
 	}{
 		{ab.Consecutive(4), 0},
 		{ab.KOfN(4, 8), 0},
+		{ab.KOfN(4, 80), 0},
 		{ab.FailureCount(4, time.Minute), 4},
 		{ab.FailureRate(0.4, 7, time.Minute), 7},
 		{ab.SlowRate(0.4, time.Second, 7, time.Minute), 7},

@@ -143,15 +143,63 @@ func TestMaxOpenFractionWhileHalfOpen(t *testing.T) {
 
 // A history goes on while its key may not open.
 func TestMaxOpenFractionWithKOfN(t *testing.T) {
-	g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, Default: ab.Config{Trip: ab.KOfN(2, 3)}})
-	wantVerdict(t, fail(t, keyed(g, 0), 2), ab.Tripped)
-	wantVerdict(t, fail(t, keyed(g, 1), 4), ab.Counted)
-	for range 3 {
+	for _, n := range []int{3, 33, 1000} {
+		g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, Default: ab.Config{Trip: ab.KOfN(2, n)}})
+		wantVerdict(t, fail(t, keyed(g, 0), 2), ab.Tripped)
+		wantVerdict(t, fail(t, keyed(g, 1), 4), ab.Counted)
+		for range n {
+			wantVerdict(t, admit(t, keyed(g, 1)).Success(), ab.Counted)
+		}
+		g.Reset(0)
+		wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Counted) // one of the last n
+		wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Tripped)
+	}
+}
+
+// So does a long one, with a failure now and then: its log has the last.
+func TestMaxOpenFractionWithALog(t *testing.T) {
+	g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, Default: ab.Config{Trip: ab.KOfN(3, 40)}})
+	wantVerdict(t, fail(t, keyed(g, 0), 3), ab.Tripped)
+	withheld := g.Stats().Withheld
+	for i := range 50 {
+		wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Counted)
+		wantVerdict(t, admit(t, keyed(g, 1)).Success(), ab.Counted)
+		if s := g.Snapshot(1); s.Failures < min(i+1, 3) || s.Failures > min(i+1, 20) {
+			t.Fatalf("%+v after %d failures", s, i+1)
+		}
+	}
+	if n := g.Stats().Withheld - withheld; n != 48 {
+		t.Errorf("%d openings were withheld, want 48", n)
+	}
+	for range 36 {
 		wantVerdict(t, admit(t, keyed(g, 1)).Success(), ab.Counted)
 	}
 	g.Reset(0)
-	wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Counted) // one of the last three
+	if s := g.Snapshot(1); s.Failures != 2 { // the last two are 37 and 39 calls ago
+		t.Fatalf("%+v", s)
+	}
+	wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Counted)
 	wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Tripped)
+}
+
+// A slow call that succeeds is a success, also if its key may not open for it.
+func TestMaxOpenFractionOfSlowCalls(t *testing.T) {
+	for _, p := range []ab.Policy{ab.Consecutive(4), ab.KOfN(4, 20), ab.KOfN(4, 200)} {
+		synctest.Test(t, func(t *testing.T) {
+			c := ab.Config{Trip: ab.AnyOf(p, ab.SlowRate(0.1, time.Second, 3, time.Hour)), OpenTimeout: time.Hour}
+			g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, Default: c})
+			g.Trip(0, 0)
+			wantVerdict(t, fail(t, keyed(g, 1), 2), ab.Counted)
+			for i := range 8 {
+				slow := admit(t, keyed(g, 1))
+				time.Sleep(time.Second + tick)
+				wantVerdict(t, slow.Success(), ab.Counted)
+				if n := g.Snapshot(1).Failures; p == ab.Consecutive(4) && n != 0 || p != ab.Consecutive(4) && n != 2 {
+					t.Fatalf("%v: %d failures after %d slow calls", p, n, i+1)
+				}
+			}
+		})
+	}
 }
 
 // Keys that are opened by hand have their places too, each one, whatever command

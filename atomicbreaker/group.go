@@ -292,7 +292,8 @@ func (g *Group[K]) State(k K) State {
 // Snapshot returns the state of k with its details; see Breaker.Snapshot. An
 // absent key has none.
 //
-// Snapshot is wait-free. It takes effect when the state is read.
+// Snapshot is wait-free, but with a KOfN of more than 32 calls lock-free while
+// any of them has failed. It takes effect when the state is read.
 func (g *Group[K]) Snapshot(k K) Snapshot {
 	v, c := g.read(k)
 	if c == nil {

@@ -48,6 +48,7 @@ var (
 type regime struct {
 	settings Config
 	listens  bool // and the listener's events must be those of that order
+	slots    int  // of a log that is smaller than a Breaker's; zero: none
 	before   []order
 	threads  [][]order
 }
@@ -79,6 +80,7 @@ func (r regime) check(t *testing.T, cfg mc.Config) {
 			}
 			b.Breaker = MustNew(c)
 			plainly(b.core.set.Load().ledger)
+			b.narrow(r.slots)
 			return start(b)
 		},
 		Model:   func() ruled { return start(&rule{settings: r.settings, listens: r.listens}) },

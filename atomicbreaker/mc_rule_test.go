@@ -91,6 +91,7 @@ type rule struct {
 	state                State  // Open also when its time has passed
 	calls                []bool // of a closed stay, true for failures, as far as they can matter
 	kept                 int    // of how many calls the policy was that counted them; 0: in a row
+	long                 bool   // and whether its history was long, which forgets nothing before all
 	stay, streak, flying int
 	ok, bad              int           // results of probes
 	until                time.Duration // math.MaxInt64 is never
@@ -103,6 +104,8 @@ type rule struct {
 // failures in a row.
 func memory(p Policy) (n int) {
 	switch p := p.(type) {
+	case lasting:
+		return memory(p.Policy)
 	case kOfN:
 		return p.n
 	case anyOf:
@@ -123,6 +126,8 @@ func memory(p Policy) (n int) {
 // enough reports whether the last call opens a breaker.
 func enough(p Policy, calls []bool) bool {
 	switch p := p.(type) {
+	case lasting:
+		return enough(p.Policy, calls)
 	case consecutive:
 		return row(calls) >= int(p)
 	case kOfN:
@@ -157,7 +162,9 @@ func (r *rule) failures() int {
 	switch {
 	case r.state == HalfOpen:
 		return r.bad
-	case r.kept == 0:
+	case r.long && memory(r.settings.Trip) > 0 && row(r.calls) != among(r.calls, len(r.calls)):
+		return among(r.calls, memory(r.settings.Trip))
+	case r.kept == 0 || r.long:
 		return row(r.calls)
 	}
 	return among(r.calls, r.kept)
@@ -165,11 +172,15 @@ func (r *rule) failures() int {
 
 // count adds a call.
 func (r *rule) count(failed bool) {
-	if was := r.kept; was != memory(r.settings.Trip) {
-		r.kept = memory(r.settings.Trip)
+	_, long := r.settings.Trip.(lasting)
+	if !r.long && (long || r.kept != memory(r.settings.Trip)) {
 		r.calls = r.calls[len(r.calls)-row(r.calls):]
 	}
+	r.kept, r.long = memory(r.settings.Trip), long
 	r.calls = append(r.calls[:len(r.calls):len(r.calls)], failed)
+	if long && among(r.calls, r.kept) == 0 {
+		r.calls = nil
+	}
 }
 
 func (r *rule) enter(to State, why Reason, until time.Duration) {
@@ -190,7 +201,7 @@ func (r *rule) enter(to State, why Reason, until time.Duration) {
 		streak = 0
 	}
 	r.state, r.streak, r.until = to, streak, until
-	r.calls, r.kept, r.ok, r.bad, r.flying = nil, 0, 0, 0, 0
+	r.calls, r.kept, r.long, r.ok, r.bad, r.flying = nil, 0, false, 0, 0, 0
 	r.stay++
 }
 

@@ -22,6 +22,8 @@ type rules struct {
 	threshold uint32        // of failures in a row; zero: they are not counted
 	recent    []kOfN        // of the last calls
 	history   uint32        // a bit for each call that the word remembers; zero: none
+	long      bool          // whether there is more to remember; then these:
+	last      int           // how many calls that is; otherwise zero
 	windows   []window      // of time
 	span      time.Duration // after which nothing of a call is in any of them
 	asks      bool          // whether any of them is a TripFunc's
@@ -39,11 +41,8 @@ func compileTrip(p Policy) (*rules, error) {
 	if err := p.apply(r); err != nil {
 		return nil, fmt.Errorf("atomicbreaker: Config.Trip: %w", err)
 	}
-	if r.history != 0 && r.threshold != 0 {
-		if r.threshold > maxHistory {
-			return nil, fmt.Errorf("atomicbreaker: Config.Trip: %v: with a KOfN must be at most Consecutive(%d)", Consecutive(int(r.threshold)), maxHistory)
-		}
-		r.history |= lastCalls(int(r.threshold))
+	if err := r.remember(); err != nil {
+		return nil, fmt.Errorf("atomicbreaker: Config.Trip: %w", err)
 	}
 	return r, nil
 }
@@ -68,15 +67,20 @@ func (n consecutive) apply(r *rules) error {
 }
 
 // KOfN opens the breaker on a failure that is the k-th among the last n calls,
-// itself included, exactly. k must be in 1..n, and n at most 32. Calls that are
-// Ignored are not among them.
+// itself included, exactly. k must be in 1..n, and n at most 1024. Calls that
+// are Ignored are not among them. A failure rate of ratio among the last n calls
+// is KOfN(ceil(ratio*n), n).
 //
 // While any of the last n calls has failed, every result writes to the
-// breaker's state.
+// breaker's state. If n is above 32, a failure that is not the first then writes
+// to a log as well, which takes 4 KiB, once for each breaker that needs one.
+// Should GroupConfig.MaxOpenFraction keep that from opening, Snapshot.Failures
+// may say k though there are more.
 func KOfN(k, n int) Policy { return kOfN{k, n} }
 
 type kOfN struct{ k, n int }
 
+// maxHistory is how many calls the word itself remembers.
 const maxHistory = 32
 
 // lastCalls is a history with a bit for each of n calls.
@@ -86,19 +90,24 @@ func (p kOfN) last() uint32   { return lastCalls(p.n) }
 func (p kOfN) String() string { return fmt.Sprintf("KOfN(%d, %d)", p.k, p.n) }
 
 func (p kOfN) apply(r *rules) error {
-	if p.n < 1 || p.n > maxHistory {
-		return fmt.Errorf("%v: n must be in 1..%d", p, maxHistory)
+	if p.n < 1 || p.n > maxLast {
+		return fmt.Errorf("%v: n must be in 1..%d", p, maxLast)
 	}
 	if p.k < 1 || p.k > p.n {
 		return fmt.Errorf("%v: k must be in 1..n", p)
 	}
 	r.recent = append(r.recent, p)
-	r.history |= p.last()
+	if p.n > maxHistory {
+		r.long = true
+	} else {
+		r.history |= p.last()
+	}
 	return nil
 }
 
 // AnyOf opens the breaker as soon as one of the policies does. There must be
-// one at least. Together with a KOfN, a Consecutive is at most 32.
+// one at least. Together with a KOfN, a Consecutive is at most 32, or 1024 if n
+// of a KOfN is above 32.
 func AnyOf(policies ...Policy) Policy { return anyOf(slices.Clone(policies)) }
 
 type anyOf []Policy

@@ -40,20 +40,32 @@ func (l list) inARow() (n int) {
 type rule struct {
 	policy ab.Policy
 	trips  func(list) bool
+	row    int // how many failures in a row may matter
+	last   int // and how many calls; 0: only those
+}
+
+// counts returns what the breaker should say are failures.
+func (r rule) counts(l list) int {
+	if r.last == 0 {
+		return l.inARow()
+	}
+	return l.among(max(r.last, r.row))
 }
 
 func consecutive(n int) rule {
-	return rule{ab.Consecutive(n), func(l list) bool { return l.inARow() >= n }}
+	return rule{ab.Consecutive(n), func(l list) bool { return l.inARow() >= n }, n, 0}
 }
 
 func kOfN(k, n int) rule {
-	return rule{ab.KOfN(k, n), func(l list) bool { return l.among(n) >= k }}
+	return rule{ab.KOfN(k, n), func(l list) bool { return l.among(n) >= k }, 0, n}
 }
 
 func anyOf(rules ...rule) rule {
 	var policies []ab.Policy
+	row, last := 0, 0
 	for _, r := range rules {
 		policies = append(policies, r.policy)
+		row, last = max(row, r.row), max(last, r.last)
 	}
 	return rule{ab.AnyOf(policies...), func(l list) bool {
 		for _, r := range rules {
@@ -62,7 +74,7 @@ func anyOf(rules ...rule) rule {
 			}
 		}
 		return false
-	}}
+	}, row, last}
 }
 
 // T12, T13, T46, T48: Consecutive and KOfN decide as a list of all calls does,
@@ -81,20 +93,45 @@ func TestT12_PoliciesDecideLikeAList(t *testing.T) {
 			anyOf(kOfN(1+r.IntN(m), m), anyOf(kOfN(1+r.IntN(n), n), consecutive(1+r.IntN(32)))))
 	}
 	for _, rule := range rules {
-		like(t, r, rule)
+		like(t, r, rule, max(rounds(400), 150), r.Float64)
+	}
+}
+
+// So do those that look back on more calls than the word has room for.
+func TestT12_LongHistoriesDecideLikeAList(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	of := func(n int) rule { return kOfN(1+r.IntN(n), n) }
+	few := func(n int) rule { return kOfN(1+r.IntN(4), n) }
+	sizes := []int{33, 34, 63, 64, 65, 100, 500, 1023, 1024}
+	for range rounds(8) {
+		sizes = append(sizes, 33+r.IntN(992))
+	}
+	for _, n := range sizes {
+		m := 1 + r.IntN(n)
+		for _, rule := range []rule{
+			of(n), of(n), few(n), few(n), kOfN(n, n), kOfN(2, n), kOfN((n+1)/2, n), kOfN(n/10+1, n),
+			anyOf(few(n), of(n)), anyOf(kOfN(min(2, m), m), kOfN(n/10+1, n)), anyOf(of(n), consecutive(m)), anyOf(consecutive(1+r.IntN(1024)), few(n), of(m)),
+		} {
+			// Calls that fail about as often as it takes, or so seldom that all are
+			// forgotten.
+			like(t, r, rule, max(rounds(6*n), 3*n), func() float64 {
+				return []float64{0, 0.5 / float64(n), 3 / float64(n), 0.1 * r.Float64(), r.Float64(), 1}[r.IntN(6)]
+			})
+		}
 	}
 }
 
 // like drives a breaker, a key by permits and a key without by the same random
 // calls, and a list.
-func like(t *testing.T, r *rand.Rand, rule rule) {
-	b := ab.MustNew(ab.Config{Trip: rule.policy})
+func like(t *testing.T, r *rand.Rand, rule rule, calls int, rates func() float64) {
+	var told log
+	b := ab.MustNew(ab.Config{Trip: rule.policy, OnStateChange: told.add})
 	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: rule.policy}, IdleTimeout: time.Duration(r.IntN(2))})
 	var l list
-	rate := r.Float64()
-	for i := range max(rounds(400), 150) {
-		if r.IntN(20) == 0 {
-			rate = r.Float64() // runs of either
+	rate := rates()
+	for i := range calls {
+		if r.IntN(20+rule.last/2) == 0 {
+			rate = rates() // runs of either
 		}
 		bad := r.Float64() < rate
 		want := ab.Counted
@@ -116,13 +153,16 @@ func like(t *testing.T, r *rand.Rand, rule rule) {
 			t.Fatalf("%v, call %d of %v: verdicts %v, want %v", rule.policy, i, l, got, want)
 		}
 		if want == ab.Tripped {
-			l = nil
+			if e := told[len(told)-1]; e.Failures != rule.counts(l) || e.Reason != ab.ReasonThreshold {
+				t.Fatalf("%v: told %+v, want %d failures of %v", rule.policy, e, rule.counts(l), l)
+			}
+			told, l = nil, nil
 			b.Reset()
 			g.Reset("permit")
 			wantVerdict(t, g.RecordSuccess("record"), ab.Recovered)
 		}
-		if n := l.among(32); n == 0 && b.Snapshot().Failures != 0 {
-			t.Fatalf("%v: %d failures after %v", rule.policy, b.Snapshot().Failures, l)
+		if n := rule.counts(l); b.Snapshot().Failures != n || g.Snapshot("permit").Failures != n || g.Snapshot("record").Failures != n {
+			t.Fatalf("%v: %d failures, want %d of %v", rule.policy, b.Snapshot().Failures, n, l)
 		}
 	}
 	if err := g.CheckQuiet(); err != nil {
@@ -148,6 +188,29 @@ func TestFailuresOfTheLastCalls(t *testing.T) {
 	admit(t, b.Allow).Success()
 	wantVerdict(t, fail(t, b.Allow, 1), ab.Tripped)
 	l.want(t, ab.Event{To: ab.Open, Reason: ab.ReasonThreshold, Failures: 3, Streak: 1, OpenFor: time.Second})
+}
+
+// An event counts the failures among the last of the calls, and not the one
+// that the last failure has taken the place of.
+func TestFailuresBeforeTheLastCalls(t *testing.T) {
+	for _, p := range []ab.Policy{ab.AnyOf(ab.KOfN(2, 3), ab.KOfN(9, 30)), ab.AnyOf(ab.KOfN(2, 3), ab.KOfN(9, 40)), ab.AnyOf(ab.Consecutive(2), ab.KOfN(99, 1000))} {
+		for _, late := range []int{0, 1} {
+			last, want := 30, 2+late
+			if n := p.String(); strings.Contains(n, "40") {
+				last = 40
+			} else if strings.Contains(n, "1000") {
+				last = 1000
+			}
+			var l log
+			b := ab.MustNew(ab.Config{Trip: p, OpenTimeout: time.Second, OnStateChange: l.add})
+			fail(t, b.Allow, 1)
+			for range last - 2 - late {
+				admit(t, b.Allow).Success()
+			}
+			wantVerdict(t, fail(t, b.Allow, 2), ab.Tripped)
+			l.want(t, ab.Event{To: ab.Open, Reason: ab.ReasonThreshold, Failures: want, Streak: 1, OpenFor: time.Second})
+		}
+	}
 }
 
 // T14: a history does not fade, however slow the calls are.
@@ -240,7 +303,8 @@ func TestWrongPolicies(t *testing.T) {
 		"KOfN(0, 5): k must be in 1..n":            ab.KOfN(0, 5),
 		"KOfN(-1, 5): k":                           ab.KOfN(-1, 5),
 		"KOfN(6, 5): k":                            ab.KOfN(6, 5),
-		"KOfN(1, 33): n must be in 1..32":          ab.KOfN(1, 33),
+		"KOfN(1, 1025): n must be in 1..1024":      ab.KOfN(1, 1025),
+		"KOfN(1025, 1024): k must be in 1..n":      ab.KOfN(1025, 1024),
 		"KOfN(0, 0): n":                            ab.KOfN(0, 0),
 		"KOfN(1, -1): n":                           ab.KOfN(1, -1),
 		"FailureRate(NaN, 1, 1s): ratio must be above 0 and at most 1": ab.FailureRate(nan, 1, time.Second),
@@ -266,6 +330,8 @@ func TestWrongPolicies(t *testing.T) {
 		"KOfN(9, 8): k must be":                                        ab.AnyOf(ab.Consecutive(1), ab.AnyOf(ab.KOfN(1, 1), ab.KOfN(9, 8))),
 		"Consecutive(33): with a KOfN must be at most Consecutive(32)": ab.AnyOf(ab.Consecutive(33), ab.KOfN(1, 1)),
 		"Consecutive(99): with a KOfN must be":                         ab.AnyOf(ab.KOfN(1, 1), ab.AnyOf(ab.Consecutive(99))),
+
+		"Consecutive(1025): with a KOfN must be at most Consecutive(1024)": ab.AnyOf(ab.Consecutive(1025), ab.KOfN(1, 33)),
 	}
 	if n := math.MaxInt; n > math.MaxInt32 { // which has no more in 32 bits
 		wrong[fmt.Sprintf("Consecutive(%d): must be in 1..2147483647", n)] = ab.Consecutive(n)
@@ -303,6 +369,9 @@ func TestExtremePolicies(t *testing.T) {
 		ab.SlowRate(1, math.MaxInt64, 1, time.Nanosecond): false,
 		ab.KOfN(3, 32):                                    true,
 		ab.KOfN(32, 32):                                   false,
+		ab.KOfN(3, 33):                                    true,
+		ab.KOfN(3, 1024):                                  true,
+		ab.KOfN(1024, 1024):                               false,
 	}
 	for p, trips := range tests {
 		for _, timeout := range []time.Duration{1, century} {

@@ -10,7 +10,8 @@ import "time"
 //	┌──────┬────────┬──────────────────────────────────────────┐
 //	│ mode │ gen 20 │ payload 41, a union by mode:             │
 //	└──────┴────────┴──────────────────────────────────────────┘
-//	Closed            spare 5 │ watched 1 │ recent 1 │ spare 2 │ fails 32
+//	Closed            long 1 │ spare 4 │ watched 1 │ recent 1 │ spare 2 │ fails 32
+//	                  with long, see history.go
 //	Open              streak 5 │ until 36                        1 ms ticks
 //	HalfOpen          streak 5 │ inflight 5 │ ok 5 │ failed 5 │ lease 21    128 ms ticks
 //	ForcedOpen        zero
@@ -62,6 +63,9 @@ const (
 	// recent says that fails is a history: a bit for each of the last 32
 	// calls, the newest the lowest, set if it has failed.
 	recent word = 1 << 34
+
+	// long says that there is more to it than the word has; see history.go.
+	long word = 1 << 40
 )
 
 const (
@@ -108,7 +112,6 @@ func (w word) living() word {
 func (w word) stay() word { return w &^ payloadMask }
 
 func (w word) gen() uint32    { return uint32(w>>genShift) & genMask }
-func (w word) streak() int    { return int(w>>streakShift) & streakMask }
 func (w word) until() uint64  { return uint64(w & untilMask) }
 func (w word) inflight() int  { return int(w>>inflightShift) & probeMask }
 func (w word) ok() int        { return int(w>>okShift) & probeMask }
@@ -116,6 +119,14 @@ func (w word) failed() int    { return int(w>>failedShift) & probeMask }
 func (w word) lease() uint64  { return uint64(w & leaseMask) }
 func (w word) pristine() bool { return w.mode() == closed && w == w.stay() }
 func (w word) watched() bool  { return w&watched != 0 }
+
+// streak is zero while closed, which has other things in its place.
+func (w word) streak() int {
+	if w.mode() == closed {
+		return 0
+	}
+	return int(w>>streakShift) & streakMask
+}
 
 // enter starts a stay in mode with an empty payload. A generation never
 // becomes zero again, so that zero says "has never changed its mode".

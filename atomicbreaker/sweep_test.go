@@ -118,6 +118,48 @@ func TestKeysStayForTheirCount(t *testing.T) {
 	})
 }
 
+// So do failures among the last calls, however many these are, until the last of
+// them is forgotten.
+func TestKeysStayForTheirLog(t *testing.T) {
+	for _, calls := range []string{"x", "xx", "x.x", "x.x..x"} {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.KOfN(9, 40)}})
+		for range 3 {
+			for _, c := range calls {
+				report(admit(t, keyed(g, "k")), c == 'x')
+			}
+			for i := range 40 {
+				if g.Sweep() != 0 || g.Len() != 1 || g.Snapshot("k").Failures == 0 {
+					t.Fatalf("%d keys, %+v, %d calls after %s", g.Len(), g.Snapshot("k"), i, calls)
+				}
+				g.RecordSuccess("k")
+			}
+			if g.Len() != 0 {
+				t.Fatal("a key stayed that is healthy")
+			}
+		}
+		if err := g.CheckQuiet(); err != nil {
+			t.Error(err)
+		}
+	}
+	// With nobody to call it, it is forgotten all the same.
+	synctest.Test(t, func(t *testing.T) {
+		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.KOfN(9, 40)}, ForgetAfter: time.Hour})
+		for _, c := range "x.x." {
+			report(admit(t, keyed(g, "k")), c == 'x')
+		}
+		time.Sleep(time.Hour - time.Second)
+		wantVerdict(t, g.RecordSuccess("k"), ab.Counted) // which leaves its failures
+		time.Sleep(time.Hour - time.Second)
+		if g.Sweep() != 0 {
+			t.Error("forgotten too early")
+		}
+		time.Sleep(2 * time.Second)
+		if g.Sweep() != 1 || g.Len() != 0 {
+			t.Error("not forgotten")
+		}
+	})
+}
+
 // Nothing but the window makes a key leave: neither ForceOpen nor Disable nor
 // open times pass.
 func TestSweepKeepsWhatIsSetByHand(t *testing.T) {

@@ -90,7 +90,7 @@ func (t *turn) askAll(w word) {
 		}
 		c := held.countsOf(t.settings.now(), i)
 		if t.result.outcome == Failure {
-			c.Consecutive = int(w.inARow()) + 1
+			c.Consecutive = int(t.core.inARow(w)) + 1
 		}
 		if t.ask(*held.rules[i].ask, c) {
 			t.full = tally{ReasonTripFunc, uint64(c.Failures), uint64(c.Calls)}
@@ -149,7 +149,7 @@ func (c *core) counts(w word, s *settings) (n Counts) {
 	if held == nil || held.stay != w.stay() || !same(held.rules, s.rules.windows) {
 		return n
 	}
-	n.Consecutive = int(w.inARow())
+	n.Consecutive = int(c.inARow(w))
 	now, slow, failed := s.now(), false, false
 	for i := range held.rules {
 		seen := &failed

@@ -16,6 +16,8 @@ type turn struct {
 	counted word          // the stay in whose windows the result was counted, if in any
 	in      bool          // whether it was in any
 	at      time.Duration // when
+	block   uint32        // for a run that it may begin
+	began   bool          // whether it has one
 	full    tally         // what the windows then had enough of
 }
 
@@ -106,7 +108,11 @@ func (t *turn) swap(was, w word, x change, v Verdict) (Verdict, step, bool) {
 		if x.took = s.quota.take(s); !x.took {
 			s.ledger.mine().withheld.Add(1)
 			did.did |= withheld
-			x, v = change{next: w.withhold(s)}, Counted
+			next, ok := t.withhold(w)
+			if !ok {
+				return v, step{}, false
+			}
+			x, v = change{next: next}, Counted
 		}
 	}
 	if t.in && s.owner != nil && x.next.mode() == closed && x.next.stay() == t.counted {

@@ -11,7 +11,7 @@ import (
 // failures that were counted, probes in flight, and the time until which the
 // breaker is open, even if it is longer than the new MaxOpenTimeout. A policy
 // that counts in another way takes over what it can: how many of the last calls
-// have failed in a row. Windows start anew, unless all of them are the same as
+// have failed in a row, or all that a KOfN of more than 32 calls knows. Windows start anew, unless all of them are the same as
 // before.
 //
 // OnStateChange takes the place of the listener that the breaker was made with,

@@ -46,6 +46,26 @@ func TestUpdateKeepsTheCount(t *testing.T) {
 		{"to both", ab.Consecutive(9), "ff", ab.AnyOf(ab.Consecutive(4), ab.KOfN(6, 9)), 2, "ff", true},
 		{"from both", ab.AnyOf(ab.Consecutive(9), ab.KOfN(6, 9)), "fsff", ab.Consecutive(3), 3, "f", true},
 		{"the default", ab.Consecutive(9), "ffff", nil, 4, "f", true},
+
+		{"to a long history", ab.Consecutive(9), "sff", ab.KOfN(4, 80), 2, "fsf", true},
+		{"to a long history by a success", ab.Consecutive(99), strings.Repeat("f", 50), ab.KOfN(30, 60), 50, strings.Repeat("s", 30) + "f", true},
+		{"to a long history by more", ab.Consecutive(99), strings.Repeat("f", 50), ab.KOfN(30, 60), 50, strings.Repeat("s", 31) + "f", false},
+		{"to a long history that is full", ab.Consecutive(9000), strings.Repeat("f", 5000), ab.KOfN(1024, 1024), 5000, "f", true},
+		{"to a long history that stays", ab.Consecutive(9000), strings.Repeat("f", 5000), ab.KOfN(1000, 1024), 5000, strings.Repeat("s", 24) + "f", true},
+		{"to a long history that is left", ab.Consecutive(9000), strings.Repeat("f", 5000), ab.KOfN(1024, 1024), 5000, "sf", false},
+		{"from a long history", ab.KOfN(9, 200), "ffsfff", ab.Consecutive(5), 3, "ff", true},
+		{"from a long row", ab.KOfN(999, 1000), "fs" + strings.Repeat("f", 200), ab.Consecutive(202), 200, "ff", true},
+		{"from a long history that ends well", ab.KOfN(9, 200), "ffffs", ab.Consecutive(5), 0, "ffff", false},
+		{"from a long history to a short one", ab.KOfN(9, 200), "ffsfsf", ab.KOfN(4, 7), 4, "f", true},
+		{"from a long one with a success", ab.KOfN(9, 200), "ffsfsf", ab.KOfN(4, 7), 4, "sf", true},
+		{"from a long one that forgets", ab.KOfN(9, 200), "ffsfsf", ab.KOfN(4, 7), 4, "sssff", false},
+		{"from one of long ago", ab.KOfN(9, 200), "ff" + strings.Repeat("s", 100), ab.KOfN(2, 32), 0, "f", false},
+		{"to a longer one", ab.KOfN(4, 50), "fsf", ab.KOfN(3, 90), 2, strings.Repeat("s", 86) + "f", true},
+		{"to one that is too short", ab.KOfN(4, 90), "fsf", ab.KOfN(3, 50), 2, strings.Repeat("s", 47) + "f", false},
+		{"to one that is just long enough", ab.KOfN(4, 90), "fsf", ab.KOfN(3, 50), 2, strings.Repeat("s", 46) + "f", true},
+		{"from a history to a long one", ab.KOfN(9, 20), "fsff", ab.KOfN(4, 90), 3, "sf", false},
+		{"the row of a history", ab.KOfN(9, 20), "fsff", ab.KOfN(4, 90), 3, "sff", true},
+		{"from both to a long one", ab.AnyOf(ab.Consecutive(9), ab.KOfN(8, 9)), "fff", ab.AnyOf(ab.Consecutive(4), ab.KOfN(100, 100)), 3, "f", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := ab.MustNew(ab.Config{Trip: tt.from})

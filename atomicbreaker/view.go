@@ -12,13 +12,14 @@ type view struct {
 	state   State
 	left    time.Duration // of the open time; latched if it never ends
 	reading *settings     // nil for a zero core
+	of      *core         // nil for an absent key
 }
 
 // read observes the core without changing it. It takes at most two loads of
 // the word, so it is wait-free.
 func (c *core) read() view {
 	w := word(c.word.Load()).living()
-	v := view{word: w, reading: c.set.Load(), state: w.state()}
+	v := view{word: w, reading: c.set.Load(), of: c, state: w.state()}
 	if w.mode() != open && (w.mode() != halfOpen || v.reading.forgetAfter == 0) {
 		// LP(State): such a word is what the first load says.
 		if w.mode() == forcedOpen {
@@ -81,7 +82,8 @@ func (b *Breaker) State() State {
 // windows hold. What follows from the settings, as State does from Config.Shadow,
 // may be of an Update that came a moment later.
 //
-// Snapshot is wait-free. It takes effect when the state is read.
+// Snapshot is wait-free, but with a KOfN of more than 32 calls lock-free while
+// any of them has failed. It takes effect when the state is read.
 func (b *Breaker) Snapshot() Snapshot { return b.core.snapshot() }
 
 // Snapshot is what a breaker looked like at one moment.
@@ -115,13 +117,14 @@ func (c *core) snapshotOf(v *view) Snapshot {
 }
 
 func (v *view) snapshot() Snapshot {
+	failures := v.failures() // may look again
 	s := Snapshot{State: v.doing(), Would: v.state, Generation: int(v.word.gen()), RetryAfter: unending(v.left)}
 	if v.reading != nil {
 		s.Name = v.reading.name
 	}
 	switch v.word.mode() {
 	case closed:
-		s.Failures = v.word.failures()
+		s.Failures = failures
 	case open:
 		s.Streak = v.word.streak()
 	case halfOpen:

@@ -7,8 +7,12 @@ import (
 	"github.com/latchfree/latchfree/fuzz/internal/model"
 )
 
-// breakerPolicies is the number of policies that programs choose from.
-const breakerPolicies = 13
+// breakerPolicies is the number of policies that programs choose from. Those
+// from longPolicies on have a long history.
+const (
+	breakerPolicies = 18
+	longPolicies    = 13
+)
 
 // breakerPolicy returns one of them, which takes n failures or calls, for a
 // KOfN among a few more. Windows are whole steps of the clock times fifteen, or
@@ -20,15 +24,20 @@ func breakerPolicy(which, n, more, halved byte) model.Policy {
 	rate := model.Rule{Why: ab.ReasonFailureRate, N: int(n), Ratio: 0.5, Window: window}
 	counts := model.Rule{Why: ab.ReasonFailureCount, N: int(n), Window: window}
 	slow := model.Rule{Why: ab.ReasonSlowRate, N: int(n), Ratio: 0.5, Slow: breakerTick, Window: window / 2}
+	long := model.Rule{Why: ab.ReasonThreshold, N: int(n) + int(more), Last: 33 + int(halved) + int(more)}
 	later := model.Rule{Why: ab.ReasonThreshold, N: int(n) + 1}
 	return [breakerPolicies]model.Policy{
 		{inARow}, {kOfN}, {later, kOfN}, {counts}, {rate}, {slow}, {later, counts}, {rate, kOfN}, {counts, rate},
 		{slow, rate}, {later, slow}, {later}, {counts, later, kOfN},
+		{long}, {long, kOfN}, {long, later}, {rate, long}, {long, {Why: ab.ReasonThreshold, N: 2, Last: 40}},
 	}[which%breakerPolicies]
 }
 
 // breakerSettings are what three bytes say.
 func breakerSettings(policy, counts, times byte) model.Settings {
+	if times >= 240 {
+		policy = policy%breakerPolicies + longPolicies
+	}
 	s := model.Settings{
 		Policy: breakerPolicy(policy, 1+counts%3, counts/36%5, times/60%4), Shadow: counts >= 180,
 		Probes: 1 + int(counts/3%3), CloseAfter: 1 + int(counts/9%4),

@@ -129,7 +129,13 @@ func (m *breakerMachine) step(op, arg byte) {
 	case 2, 3, 4:
 		m.report(op, arg)
 	case 5:
-		m.call(key, arg/breakerKeys)
+		calls := byte(1)
+		if spec.Policy.Long() {
+			calls += more * 4 // or a history would never end
+		}
+		for range calls {
+			m.call(key, arg/breakerKeys)
+		}
 	case 6:
 		m.survive(func() {
 			if m.breaker != nil {

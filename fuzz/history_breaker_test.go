@@ -272,7 +272,7 @@ func groupTrial(fresh func(*breakerLimits) group) func(*rand.Rand) history.Trial
 
 func groupTrialBy(byHand bool, fresh func(*breakerLimits) group) func(*rand.Rand) history.Trial[circuit] {
 	return func(r *rand.Rand) history.Trial[circuit] {
-		limits := &breakerLimits{threshold: 2 + r.IntN(2), probes: 1, closeAfter: 1}
+		limits := &breakerLimits{threshold: 2 + r.IntN(2), last: r.IntN(4) / 3 * 33, probes: 1, closeAfter: 1}
 		g := fresh(limits)
 		client := func(c *history.Client[circuit]) *breakerClient {
 			return &breakerClient{Client: c, group: g, held: map[string]permit{}, byHand: byHand}

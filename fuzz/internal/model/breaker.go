@@ -26,6 +26,7 @@ type Breaker struct {
 	until, lease           time.Duration
 
 	recent  []bool        // of the last calls, while closed: whether they failed
+	long    bool          // that is more of them than some policies keep
 	timed   []call        // in windows
 	watched bool          // successes of the key count in windows too
 	healthy time.Duration // since when they do not
@@ -65,7 +66,7 @@ func (b *Breaker) left() time.Duration {
 }
 
 func (b *Breaker) enter(s ab.State, why ab.Reason) {
-	b.tell(ab.Event{To: s, Reason: why, Failures: count(b.recent) + b.bad})
+	b.tell(ab.Event{To: s, Reason: why, Failures: b.failures() + b.bad})
 	if b.stay, b.inFlight = b.stay+1, 0; s != b.state {
 		b.state, b.ok, b.bad, b.period = s, 0, 0, b.stay
 	}
@@ -265,6 +266,6 @@ func (b *Breaker) Snapshot() ab.Snapshot {
 	if b.forgotten() {
 		return ab.Snapshot{State: b.State()}
 	}
-	return ab.Snapshot{Window: b.window(), State: b.State(), Would: b.Would(), Failures: count(b.recent) + b.bad, Streak: b.streak, Successes: b.ok,
+	return ab.Snapshot{Window: b.window(), State: b.State(), Would: b.Would(), Failures: b.failures() + b.bad, Streak: b.streak, Successes: b.ok,
 		InFlight: b.inFlight, RetryAfter: b.left()}
 }

@@ -19,6 +19,11 @@ func (b *Breaker) settle(c call, o ab.Outcome) ab.Verdict {
 		e.Failures, e.Calls = bad, calls
 		return ab.Tripped
 	}
+	if long := b.Policy.Long(); long != b.long {
+		if b.long = long; long {
+			b.recent = last(b.recent, inARow(b.recent)) // all that is taken over
+		}
+	}
 	failed := append(slices.Clone(b.recent), c.failed)
 	if b.recent = b.Policy.keep(failed); c.failed && b.Policy.trips(failed) {
 		return b.open(ab.ReasonThreshold, b.end(0))
@@ -29,6 +34,18 @@ func (b *Breaker) settle(c call, o ab.Outcome) ab.Verdict {
 		b.recover()
 	}
 	return ab.Counted
+}
+
+// failures are those that the policy looks at, and all as long as there are none
+// but in a row.
+func (b *Breaker) failures() int {
+	if all := count(b.recent); !b.long || all == inARow(b.recent) {
+		return all
+	}
+	if n, history := b.Policy.back(); history {
+		return count(last(b.recent, n))
+	}
+	return inARow(b.recent)
 }
 
 // count counts a call in the windows, and returns the first that it fills. A

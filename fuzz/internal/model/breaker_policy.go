@@ -117,16 +117,30 @@ func (p Policy) trips(failed []bool) bool {
 // keep returns those of the calls that are remembered: the last ones if there
 // is a KOfN, otherwise failures since the last success, if they matter.
 func (p Policy) keep(failed []bool) []bool {
-	n, history := 0, false
+	n, history := p.back()
+	switch {
+	case n > 0 && !history:
+		n = inARow(failed)
+	case p.Long() && count(last(failed, n)) > 0:
+		n = len(failed) // all, for who may want more of them later
+	}
+	return last(failed, n)
+}
+
+// back returns how many calls matter, and whether all of them do, and not only
+// failures in a row.
+func (p Policy) back() (n int, history bool) {
 	for _, r := range p {
 		if r.Why == ab.ReasonThreshold {
 			n, history = max(n, r.N, r.Last), history || r.Last > 0
 		}
 	}
-	if n > 0 && !history {
-		n = inARow(failed)
-	}
-	return last(failed, n)
+	return n, history
+}
+
+// Long reports whether more calls are kept than there are bits.
+func (p Policy) Long() bool {
+	return slices.ContainsFunc(p, func(r Rule) bool { return r.Last > 32 })
 }
 
 func last(calls []bool, n int) []bool { return calls[max(0, len(calls)-n):] }

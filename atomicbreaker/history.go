@@ -1,0 +1,376 @@
+package atomicbreaker
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// How a closed word remembers more than 32 calls: it has the number of the last
+// one, its place, and the places of the last failures are in a log beside the
+// word. See DESIGN.md.
+//
+//	 40     39..36  35        34       33..27  26......0
+//	┌──────┬───────┬─────────┬────────┬───────┬──────────┐
+//	│ long │ many  │ watched │ recent │ many  │ place 27 │
+//	└──────┴───────┴─────────┴────────┴───────┴──────────┘
+//
+// The first failures, if they are in a row, are counted as without any history.
+// With the first success after them the word becomes a run: many failures and
+// then successes, as many as the place is beyond its block. With the next
+// failure it becomes a log: many says how many slots of the log have been
+// written since, and goes round from twice their number to that. When none of
+// the last calls has failed, all are over, and the word is the one without
+// failures.
+const (
+	aRun = long | recent
+	aLog = long
+
+	placeMask = 1<<27 - 1
+
+	// manyLow are the bits of many below recent and watched, and manyHigh
+	// those above.
+	manyLow       = 1<<7 - 1
+	manyLowShift  = 27
+	manyLowBits   = 7
+	manyHigh      = 1<<4 - 1
+	manyHighShift = 36
+	manyMask      = 1<<11 - 1
+
+	// maxLast is how many calls a KOfN looks back on at most, and a block of
+	// places: a run is over when so many calls have succeeded after it, so the
+	// places of its successes are in one.
+	maxLast   = 1 << blockBits
+	blockBits = 10
+	blockMask = placeMask >> blockBits
+)
+
+func (w word) place() uint32 { return uint32(w & placeMask) }
+
+func (w word) many() int {
+	return int(w>>manyLowShift&manyLow | w>>manyHighShift&manyHigh<<manyLowBits)
+}
+
+// since returns a run or a log in the place of w.
+func (w word) since(form word, many int, place uint32) word {
+	m := word(many)
+	return w.flagged() | form | m>>manyLowBits<<manyHighShift | m&manyLow<<manyLowShift | word(place&placeMask)
+}
+
+// recalls reports whether one more result of a closed word takes more than the
+// word: its log, or a block for a run.
+func (w word) recalls(o Outcome, s *settings) bool {
+	return w&long != 0 || s.rules.last != 0 && o != Failure && w != w.flagged()
+}
+
+// remember completes the rules once all policies are applied: a KOfN decides
+// how the last calls are remembered.
+func (r *rules) remember() error {
+	most, row := maxHistory, int(r.threshold)
+	if r.long {
+		most = maxLast
+	}
+	switch {
+	case len(r.recent) == 0:
+		return nil
+	case row > most:
+		return fmt.Errorf("%v: with a KOfN must be at most Consecutive(%d)", Consecutive(row), most)
+	case !r.long:
+		r.history |= lastCalls(row)
+		return nil
+	case row != 0:
+		r.recent = append(r.recent, kOfN{row, row}) // which is the same
+	}
+	// So many failures in a row open the breaker, whatever was before.
+	r.threshold, r.history = math.MaxInt32, 0
+	for _, k := range r.recent {
+		r.threshold = min(r.threshold, uint32(k.k))
+		r.last = max(r.last, k.n)
+	}
+	return nil
+}
+
+// A failureLog has the places of the last failures of long words. It outlasts
+// the stays of its core: what a word does not count as its own is void.
+type failureLog struct {
+	// blocks is how many blocks of places have been taken, counted for ever.
+	// Only goes up: who begins a run takes the next, and who runs into one in a
+	// log takes it if nobody has.
+	blocks atomics.Uint32
+
+	// first is the run with which a log began: its block and how many
+	// failures. By CAS of whoever is about to make it matter; see note.
+	first atomics.Uint32
+
+	// slots are a ring. By CAS of whoever is about to count a failure. One that
+	// the core's word counts does not change until it is the next to be written.
+	slots []atomics.Uint32
+}
+
+// failureLog returns the log of a core, which it makes if there is none. It is
+// large enough for all rules: Update may bring others, and operations with
+// earlier ones go on.
+func (c *core) failureLog() *failureLog {
+	if l := c.log.Load(); l != nil {
+		return l
+	}
+	c.log.CompareAndSwap(nil, &failureLog{slots: make([]atomics.Uint32, maxLast)})
+	return c.log.Load()
+}
+
+// inARow is word.inARow of a closed word that may be long. See ago for when it is
+// right.
+func (c *core) inARow(w word) (n uint32) {
+	if w&long == 0 {
+		return w.inARow()
+	}
+	for {
+		if ago, ok := c.ago(w, int(n)+1); !ok || ago != int(n) {
+			return n
+		}
+		n++
+	}
+}
+
+// take returns the first place of a block that nobody else takes.
+func (l *failureLog) take() uint32 { return l.blocks.Add(1) << blockBits & placeMask }
+
+// reach follows the places of a log into the next block, so that no run begins
+// there.
+//
+// It goes round again only if another caller has taken a block.
+func (c *core) reach(place uint32) {
+	if place&(maxLast-1) != 0 {
+		return
+	}
+	for l := c.log.Load(); ; {
+		taken := l.blocks.Load()
+		ahead := (place>>blockBits - taken) & blockMask
+		if ahead == 0 || ahead > blockMask/2 || l.blocks.CompareAndSwap(taken, taken+ahead) {
+			return
+		}
+	}
+}
+
+// note makes a slot hold what a failure after a word says: the same for all who
+// report one, and nothing that was ever there before. It reports whether it has;
+// if not, the word has changed. If a CAS from that word then succeeds, the slot
+// still holds it.
+//
+// It goes round again only if another caller has written the slot: for the same
+// word, or one who was stopped since an earlier word.
+func (c *core) note(slot *atomics.Uint32, what uint32, w word) bool {
+	for {
+		was := slot.Load()
+		if was == what {
+			return true
+		}
+		// If the word is still the same, it was when the slot was read. So that
+		// has what nobody puts there again.
+		if word(c.word.Load()) != w {
+			return false
+		}
+		if slot.CompareAndSwap(was, what) {
+			return true
+		}
+	}
+}
+
+// ago returns how many calls before the last one that a long word counts its
+// j-th last failure was, from j = 1. It is right if the word is the core's when
+// it has returned. If ok is false, there was none, or it is forgotten.
+func (c *core) ago(w word, j int) (calls int, ok bool) {
+	end, many := w.place()&^(maxLast-1), w.many()
+	if w&recent == 0 {
+		l := c.log.Load()
+		if j <= min(many, len(l.slots)-1) {
+			return int((w.place() - l.slots[(many-j)%len(l.slots)].Load()) & placeMask), true
+		}
+		if many >= len(l.slots) {
+			return 0, false
+		}
+		first := l.first.Load()
+		end, j, many = first>>11<<blockBits, j-many, int(first&manyMask)
+	}
+	return int((w.place()-end)&placeMask) + j - 1, j <= many
+}
+
+// enough reports whether one more failure opens a breaker with a long word.
+func (c *core) enough(w word, s *settings) bool {
+	for _, k := range s.rules.recent {
+		if k.k == 1 {
+			return true
+		}
+		if ago, ok := c.ago(w, k.k-1); ok && ago+1 < k.n {
+			return true
+		}
+	}
+	return false
+}
+
+// amongLast returns how many of the last n calls have failed.
+func (c *core) amongLast(w word, n int) (failed int) {
+	for {
+		if ago, ok := c.ago(w, failed+1); !ok || ago >= n {
+			return failed
+		}
+		failed++
+	}
+}
+
+// shorten returns what a long word stands for under rules that need none, which
+// Update has brought.
+func (c *core) shorten(w word, s *settings) word {
+	if w&long == 0 {
+		return w
+	}
+	history, row := uint32(0), 0
+	for j := 1; ; j++ {
+		ago, ok := c.ago(w, j)
+		if ok && ago == row {
+			row++
+		}
+		if ok && ago < maxHistory {
+			history |= 1 << ago
+		}
+		if !ok || ago >= maxHistory && ago >= row {
+			break
+		}
+	}
+	if s.rules.history != 0 {
+		return w.withHistory(history & s.rules.history)
+	}
+	return w.flagged() | word(row)
+}
+
+// failures returns what a closed word counts by the settings, with one more
+// failure or without. See ago for when it is right.
+func (c *core) failures(w word, s *settings, more bool) int {
+	switch {
+	case w&long != 0 && s.rules.last == 0:
+		w = c.shorten(w, s)
+	case w&long != 0 && more:
+		return 1 + c.amongLast(w, s.rules.last-1)
+	case w&long != 0:
+		return c.amongLast(w, s.rules.last)
+	}
+	if more {
+		w = w.miss(s)
+	}
+	return w.failures()
+}
+
+// recall is the change of a closed word by a result for which the word is not
+// enough. If ok is false, the word has changed.
+func (t *turn) recall(w word) (x change, v Verdict, ok bool) {
+	s, failed := t.settings, t.result.outcome == Failure
+	if s.rules.last == 0 {
+		w = t.core.shorten(w, s)
+	}
+	if failed && (w&long != 0 && t.core.enough(w, s) || w&long == 0 && w.trips(s)) {
+		now, at := s.clock()
+		return change{next: w.trip(s, now), why: ReasonThreshold, at: at}, Tripped, true
+	}
+	x.next, ok = t.remember(w, failed)
+	return x, Counted, ok
+}
+
+// goesOn returns a long word after one more success, if that is all that there is
+// to do. It is what remember and recall come to then; but while calls fail, most
+// results are such successes, and this takes a quarter of the time.
+func (c *core) goesOn(w word, o Outcome, s *settings) (next word, ok bool) {
+	if w&long == 0 || o == Failure || s.rules.last == 0 || len(s.rules.windows) != 0 {
+		return w, false
+	}
+	return c.passLong(w, s), true
+}
+
+// remember returns the closed word after one more result, which leaves it
+// closed, and writes into the log what belongs to that. If ok is false, the
+// word has changed.
+func (t *turn) remember(w word, failed bool) (next word, ok bool) {
+	s := t.settings
+	switch {
+	case failed && w&long == 0:
+		return w.miss(s), true
+	case failed:
+		return t.core.noteFailure(w)
+	case w&long == 0 && s.rules.last == 0:
+		return w.pass(s), true
+	case w&long == 0:
+		return t.run(w), true
+	}
+	return t.core.passLong(w, s), true
+}
+
+// passLong returns a long word after one more success.
+func (c *core) passLong(w word, s *settings) word {
+	if ago, _ := c.ago(w, 1); ago+1 >= s.rules.last {
+		return w.flagged()
+	}
+	place := (w.place() + 1) & placeMask
+	c.reach(place)
+	return w&^placeMask | word(place)
+}
+
+// run returns the word after the first success after failures in a row.
+func (t *turn) run(w word) word {
+	row := min(w.inARow(), maxLast)
+	if row == 0 || t.settings.rules.last == 1 {
+		return w.flagged()
+	}
+	if !t.began {
+		t.began, t.block = true, t.core.failureLog().take()
+	}
+	return w.since(aRun, int(row), t.block+1)
+}
+
+// noteFailure writes into the log that a call has failed after a long word, and
+// returns the word that says so.
+func (c *core) noteFailure(w word) (next word, ok bool) {
+	l, place, many := c.log.Load(), (w.place()+1)&placeMask, w.many()
+	if w&recent != 0 {
+		if !c.note(&l.first, w.place()>>blockBits<<11|uint32(many), w) {
+			return w, false
+		}
+		many = 0
+	}
+	if !c.note(&l.slots[many%len(l.slots)], place, w) {
+		return w, false
+	}
+	if many++; many == 2*len(l.slots) {
+		many = len(l.slots)
+	}
+	c.reach(place)
+	return w.since(aLog, many, place), true
+}
+
+// withhold returns the closed word after a result that should have opened the
+// breaker, which may be a slow call that succeeded. If ok is false, the word has
+// changed.
+func (t *turn) withhold(w word) (next word, ok bool) {
+	s, failed := t.settings, t.result.outcome == Failure
+	switch {
+	case s.rules.last != 0:
+		return t.remember(w, failed)
+	case failed:
+		return w.withhold(s), true
+	}
+	return w.pass(s), true
+}
+
+// failures returns how many of the last calls have failed, if the word is
+// closed. If the log is of another word by then, it reads the core again.
+func (v *view) failures() int {
+	for v.word.mode() == closed && v.word&long != 0 {
+		failed := v.of.failures(v.word, v.reading, false)
+		// LP(Snapshot): this load. While the word is the same, so is what the
+		// log says of it.
+		if word(v.of.word.Load()) == v.word {
+			return failed
+		}
+		*v = v.of.read()
+	}
+	return v.word.failures()
+}

@@ -1,0 +1,332 @@
+//go:build modelcheck
+
+package atomicbreaker
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/mc"
+)
+
+// lasting is a policy that remembers its calls in the way of one that looks
+// back on more of them than the word could hold.
+type lasting struct{ Policy }
+
+func (p lasting) apply(r *rules) error {
+	r.long = true
+	return p.Policy.apply(r)
+}
+
+// narrow gives a breaker a log that is soon full.
+func (b *actual) narrow(slots int) {
+	if slots != 0 {
+		b.core.log.Store(&failureLog{slots: make([]atomics.Uint32, slots)})
+	}
+}
+
+// results are some of one permit, which reports as often as it is asked to: x
+// for a failure.
+func results(slot int, calls string) (ops []order) {
+	for _, c := range calls {
+		o := Success
+		if c == 'x' {
+			o = Failure
+		}
+		ops = append(ops, ends(slot, o))
+	}
+	return ops
+}
+
+// ended is what comes before: calls in flight, and some that have ended.
+func ended(calls string) []order { return slices.Concat(inFlight, results(2, calls)) }
+
+func then(ops []order, more ...order) []order { return slices.Concat(ops, more) }
+
+// Results count one by one, in some order, in the word or in its log, and one of
+// them opens the breaker.
+func TestLongHistories(t *testing.T) {
+	trip := func(p Policy) Config { return Config{Trip: lasting{p}} }
+	both := orders{results(0, "x"), results(1, "x"), results(2, ".")}
+	twoOf5, threeOf3, threeOf4, fourOf9 := trip(KOfN(2, 5)), trip(KOfN(3, 3)), trip(KOfN(3, 4)), trip(KOfN(4, 9))
+	for name, r := range map[string]regime{
+		"two of three":                 {settings: trip(KOfN(2, 3)), before: ended(""), threads: both},
+		"two of two":                   {settings: trip(KOfN(2, 2)), before: ended(""), threads: both},
+		"one of one":                   {settings: trip(KOfN(1, 1)), before: ended(""), threads: both},
+		"two of three after one":       {settings: trip(KOfN(2, 3)), before: ended("x"), threads: both},
+		"the last of a run and two":    {settings: threeOf4, before: ended("x."), threads: both},
+		"a run, and two more":          {settings: fourOf9, before: ended("x."), threads: both},
+		"a run of two, and two more":   {settings: fourOf9, before: ended("xx.."), threads: both},
+		"a run is over":                {settings: trip(KOfN(2, 2)), before: ended("x."), threads: orders{then(results(0, "."), observes), results(1, "x")}},
+		"a run is over, or goes on":    {settings: trip(KOfN(3, 2+1)), before: ended("x.."), threads: orders{results(0, ".x."), results(1, "x")}},
+		"two for one slot":             {settings: fourOf9, before: ended("x.x"), threads: orders{results(0, "x"), results(1, "x")}},
+		"two for one slot, and none":   {settings: fourOf9, before: ended("x.x."), threads: both},
+		"one too many for one slot":    {settings: threeOf4, before: ended("x.x"), threads: both},
+		"a log is over":                {settings: threeOf3, before: ended("x.x.."), threads: orders{results(0, "."), results(1, "x"), results(2, "x")}},
+		"a log is over, and the next":  {settings: threeOf3, before: ended("x.x.."), threads: orders{results(0, ".x.x"), results(1, "x")}},
+		"two begin a run":              {settings: fourOf9, before: ended("x"), threads: orders{results(0, "."), results(1, "."), results(2, "x")}},
+		"a run, over, and another":     {settings: threeOf3, before: ended("x."), threads: orders{results(0, "..x.x"), results(1, "x")}},
+		"a stalled one and a full log": {settings: threeOf3, slots: 3, before: ended("x.x"), threads: orders{results(0, ".x.x"), results(1, "x")}},
+		"a log that goes round":        {settings: threeOf3, slots: 3, before: ended("x.x.x.x.x.x."), threads: orders{results(0, "x.x"), results(1, "x")}},
+		"what a log shows":             {settings: fourOf9, before: ended("x.x"), threads: orders{{observes}, results(0, "x."), results(1, "x")}},
+		"what it shows when it ends":   {settings: threeOf3, before: ended("x.x."), threads: orders{{observes}, results(0, ".."), results(1, "x")}},
+		"in a row, or among five":      {settings: trip(AnyOf(Consecutive(3), KOfN(4, 5))), before: ended("x.x"), threads: both},
+		"in a row, at the end":         {settings: trip(AnyOf(Consecutive(3), KOfN(9, 9))), before: ended("x.x"), threads: orders{results(0, "x"), results(1, "x")}},
+		"among two or among five":      {settings: trip(AnyOf(KOfN(2, 2), KOfN(3, 5))), before: ended("x."), threads: both},
+		"with a window":                {settings: trip(AnyOf(KOfN(3, 4), FailureCount(99, time.Minute))), before: ended("x."), threads: orders{results(0, "x"), results(1, "x")}},
+		"Reset of a run":               {settings: twoOf5, before: ended("x."), threads: orders{{resets, ask(3), ends(3, Failure)}, results(0, "x")}},
+		"Reset of a log":               {settings: fourOf9, before: ended("x.x"), threads: orders{then([]order{resets, ask(3)}, results(3, "x.x")...), results(0, "x")}},
+		"Trip of a log, and Reset":     {settings: fourOf9, before: ended("x.x"), threads: orders{then([]order{tripsFor(0), resets, ask(3)}, results(3, "x.")...), results(0, "x")}},
+		"ForceOpen of a log":           {settings: threeOf4, before: ended("x.x"), threads: orders{{forces}, results(0, "x"), results(1, ".")}},
+		"a permit's Trip of a log":     {settings: fourOf9, before: ended("x.x"), threads: orders{{endsIn(0, 0)}, results(1, "x")}},
+		"Cancel is not a call":         {settings: threeOf4, before: ended("x.x"), threads: orders{{ends(0, Ignored), ends(1, Failure)}, {ends(2, Ignored)}}},
+	} {
+		r.listens = true
+		t.Run(name, func(t *testing.T) { r.check(t, mc.Config{}) })
+	}
+}
+
+// Protocols that are too long for all orders, in those with at most two
+// preemptions.
+func TestLongHistoriesGoOn(t *testing.T) {
+	trip := func(p Policy) Config { return Config{Trip: lasting{p}} }
+	for name, r := range map[string]regime{
+		"two bursts against a failure":       {settings: trip(KOfN(3, 3)), slots: 3, before: ended("x."), threads: orders{results(0, "x....x.x.x."), results(1, "x")}},
+		"two bursts against failures":        {settings: trip(KOfN(3, 3)), slots: 3, before: ended("x.x."), threads: orders{results(0, "x...x.x.x"), results(1, "x.x")}},
+		"a stalled run, and a longer one":    {settings: trip(KOfN(4, 4)), before: ended("x."), threads: orders{results(0, "...xx.x"), results(1, "x")}},
+		"a whole ring against what it shows": {settings: trip(KOfN(3, 3)), slots: 3, before: ended("x.x.x.x."), threads: orders{{observes}, results(0, "x.x.x.")}},
+		"three callers over a whole ring":    {settings: trip(KOfN(4, 4)), slots: 4, before: ended("x.x.x."), threads: orders{results(0, "x..x."), results(1, "x.x"), results(2, ".")}},
+		"three failures for each slot":       {settings: trip(KOfN(9, 20)), before: ended("x.x."), threads: orders{results(0, "xx"), results(1, "xx"), results(2, "x.")}},
+		"Reset, and a burst by each":         {settings: trip(KOfN(3, 4)), before: ended("x.x"), threads: orders{then([]order{resets, ask(3)}, results(3, "x.x")...), results(0, "x"), results(1, ".")}},
+		"an opening, and all over again":     {settings: trip(KOfN(3, 4)), before: ended("x.x"), threads: orders{then(results(0, "x"), resets, ask(3), ends(3, Failure), ends(3, Success), ends(3, Failure)), results(1, "x")}},
+		"many calls against what it shows":   {settings: trip(KOfN(3, 3)), slots: 3, before: ended("x.x"), threads: orders{{observes, observes}, results(0, "...x.x.x")}},
+	} {
+		r.listens = true
+		t.Run(name, func(t *testing.T) { r.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2}) })
+	}
+}
+
+// The same in a group, where a key is absent once none of its last calls has
+// failed.
+func TestLongHistoriesOfKeys(t *testing.T) {
+	twoOf2, threeOf3 := Config{Trip: lasting{KOfN(2, 2)}}, Config{Trip: lasting{KOfN(3, 3)}}
+	run := after(failing, report(2, Success))
+	inLog := after(run, report(2, Failure))
+	for name, p := range map[string]protocol{
+		"two failures of an absent key": {settings: twoOf2, before: held, threads: threads{{report(0, Failure)}, {report(1, Failure)}}},
+		"a failure, and a departure":    {settings: twoOf2, before: run, threads: threads{{report(0, Failure)}, {record(k, Success)}}},
+		"a late success, and one":       {settings: twoOf2, before: failing, threads: threads{{report(0, Success)}, {report(2, Success)}}},
+		"a failure and a success":       {settings: twoOf2, before: failing, threads: threads{{report(0, Failure)}, {record(k, Success)}}},
+		"two failures after a run":      {settings: threeOf3, before: run, threads: threads{{report(0, Failure)}, {report(1, Failure)}}},
+		"two failures and a log":        {settings: threeOf3, before: inLog, threads: threads{{report(0, Failure)}, {report(1, Failure)}}},
+		"a log, and a departure":        {settings: threeOf3, before: after(inLog, report(2, Success), report(2, Success)), threads: threads{{report(2, Failure)}, {record(k, Success)}}},
+		"a log, and a sweep":            {settings: threeOf3, idle: true, before: after(inLog, report(2, Success), report(2, Success)), threads: threads{{report(2, Success), report(2, Failure)}, {sweep}}},
+		"a log, and ResetAll":           {settings: threeOf3, before: inLog, threads: threads{{report(0, Failure)}, {resetAll}}},
+		"a log that is forgotten":       {settings: threeOf3, before: after(inLog, age(k)), threads: threads{{record(k, Failure)}, {sweep}}},
+	} {
+		p.listens = true
+		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })
+	}
+}
+
+// Failures that were counted by other settings count on by the new ones, as far
+// as both know what they are.
+func TestUpdateTakesOverLongHistories(t *testing.T) {
+	to := func(p Policy) order { return updates(Config{Trip: p}) }
+	fourOf9 := Config{Trip: lasting{KOfN(4, 9)}}
+	for name, r := range map[string]regime{
+		"from a row":                           {settings: Config{Trip: Consecutive(5)}, before: ended("xx"), threads: orders{{to(lasting{KOfN(3, 4)})}, results(0, "x")}},
+		"from a row, and a success":            {settings: Config{Trip: Consecutive(5)}, before: ended("xx"), threads: orders{{to(lasting{KOfN(3, 4)})}, results(0, ".x")}},
+		"from the last few":                    {settings: Config{Trip: KOfN(4, 5)}, before: ended("x.xx"), threads: orders{{to(lasting{KOfN(3, 5)})}, results(0, "x")}},
+		"from the last few, and none":          {settings: Config{Trip: KOfN(4, 5)}, before: ended("xx."), threads: orders{{to(lasting{KOfN(3, 5)})}, then(results(0, "."), observes)}},
+		"from a run to a row":                  {settings: fourOf9, before: ended("xx."), threads: orders{{to(Consecutive(2))}, results(0, "x")}},
+		"from a row to fewer":                  {settings: fourOf9, before: then(ended("xxx"), to(KOfN(2, 2))), threads: orders{{observes}, results(0, "x")}},
+		"from a log to a row":                  {settings: fourOf9, before: ended("x.x"), threads: orders{{to(Consecutive(3)), observes}, results(0, "x")}},
+		"from a log to a row, and none":        {settings: fourOf9, before: ended("x.x"), threads: orders{{to(Consecutive(3))}, then(results(0, "."), observes)}},
+		"from a log to the last few":           {settings: fourOf9, before: ended("x.x"), threads: orders{{to(KOfN(3, 4))}, results(0, "x")}},
+		"from a log, and a success":            {settings: fourOf9, before: ended("x.x"), threads: orders{{to(KOfN(3, 4))}, results(0, ".x")}},
+		"from a log to a shorter one":          {settings: fourOf9, before: ended("x.x"), threads: orders{{to(lasting{KOfN(3, 3)})}, results(0, ".x")}},
+		"from a log to a longer one":           {settings: Config{Trip: lasting{KOfN(3, 3)}}, before: ended("x.x."), threads: orders{{to(lasting{KOfN(3, 9)})}, results(0, "x")}},
+		"from a log to windows":                {settings: fourOf9, before: ended("x.x"), threads: orders{{to(FailureCount(99, time.Minute)), observes}, {ends(0, Ignored)}}},
+		"from a log to a longer one, and none": {settings: Config{Trip: lasting{KOfN(3, 3)}}, before: ended("x.x."), threads: orders{{to(lasting{KOfN(3, 9)})}, results(0, "..")}},
+		"away and back":                        {settings: fourOf9, before: ended("x.x"), threads: orders{{to(Consecutive(5)), to(lasting{KOfN(4, 9)})}, results(0, ".")}},
+		"away and back, and two results":       {settings: fourOf9, before: ended("x.x"), threads: orders{{to(KOfN(4, 9)), to(lasting{KOfN(4, 9)})}, results(0, "x.")}},
+	} {
+		r.listens = true
+		t.Run(name, func(t *testing.T) { r.check(t, mc.Config{}) })
+	}
+}
+
+// A burst is a breaker that never opens, and what its callers do.
+type burst struct {
+	m     *mc.M
+	b     *Breaker
+	stay  word
+	fails func(*burst) uint32 // reports a failure, and returns its place
+}
+
+// settles reports a result in the way that it should be.
+func (b *burst) settles(o Outcome) uint32 {
+	_, did := b.b.core.settle(b.stay, result{outcome: o}, b.b.core.set.Load())
+	return did.to.place()
+}
+
+func carefully(b *burst) uint32 { return b.settles(Failure) }
+
+// hastily writes the slot before it knows that it may.
+func hastily(b *burst) uint32 {
+	c := &b.b.core
+	for {
+		w, l := word(c.word.Load()), c.log.Load()
+		l.slots[w.many()%len(l.slots)].Store(w.place() + 1)
+		if next := w.since(aLog, w.many()+1, w.place()+1); c.word.CompareAndSwap(uint64(w), uint64(next)) {
+			return next.place()
+		}
+	}
+}
+
+// forgetful begins each burst with the same places.
+func forgetful(b *burst) uint32 {
+	b.b.core.log.Load().blocks.Store(0)
+	return b.settles(Failure)
+}
+
+// holds checks that the log has the places of the failures that were reported.
+func (b *burst) holds(places []uint32) {
+	w := word(b.b.core.word.Load())
+	slices.Sort(places)
+	slices.Reverse(places)
+	for i, want := range places {
+		if ago, ok := b.b.core.ago(w, i+1); !ok || uint32(ago) != w.place()-want {
+			b.m.Failf("failure %d was at %d, and is at %d (%v)", i, want, int(w.place())-ago, ok)
+		}
+	}
+}
+
+// A slot of the log does not change once its failure has taken effect.
+func slotsAreFinal(fails func(*burst) uint32) func(*mc.M) {
+	return func(m *mc.M) {
+		b := &burst{m: m, b: MustNew(Config{Trip: lasting{KOfN(5, 9)}}), fails: fails}
+		for _, o := range []Outcome{Failure, Success, Failure} {
+			b.settles(o)
+		}
+		var places [2]uint32
+		m.Go(func() { places[0] = b.fails(b) })
+		m.Go(func() {
+			b.settles(Success)
+			places[1] = b.fails(b)
+		})
+		m.Final(func() { b.holds(places[:]) })
+	}
+}
+
+// A caller who was stopped since an earlier burst changes nothing in a later
+// one.
+func burstsAreApart(fails func(*burst) uint32) func(*mc.M) {
+	return func(m *mc.M) {
+		b := &burst{m: m, b: MustNew(Config{Trip: lasting{KOfN(3, 3)}}), fails: fails}
+		b.settles(Failure)
+		b.settles(Success)
+		m.Go(func() { b.settles(Failure) })
+		m.Go(func() {
+			for _, c := range "..x..x...x." {
+				if c == 'x' {
+					b.fails(b)
+				} else {
+					b.settles(Success)
+				}
+			}
+		})
+		m.Final(func() {
+			if w := word(b.b.core.word.Load()); w&long != 0 && w&recent == 0 {
+				if ago, ok := b.b.core.ago(w, 1); !ok || ago > 3 {
+					b.m.Failf("the last failure was %d calls ago", ago)
+				}
+			}
+		})
+	}
+}
+
+func TestLogsAreFinal(t *testing.T) {
+	slots := mc.Config{Operations: "Failure ∥ Success, Failure"}
+	bursts := mc.Config{Mode: mc.Bounded, Preemptions: 2, Operations: "Failure ∥ three bursts"}
+	t.Run("a slot", func(t *testing.T) { mc.Check(t, slots, slotsAreFinal(carefully)) })
+	t.Run("a slot that is stored", func(t *testing.T) { mc.Refute(t, slots, "failure 1 was at", slotsAreFinal(hastily)) })
+	t.Run("bursts", func(t *testing.T) { mc.Check(t, bursts, burstsAreApart(carefully)) })
+	t.Run("bursts with the same places", func(t *testing.T) {
+		mc.Refute(t, bursts, "the last failure was", burstsAreApart(forgetful))
+	})
+}
+
+// What results cost while some of the last 1024 calls have failed, however many
+// these are: a success changes the word, and a failure a slot of the log as well,
+// and each looks at one slot for each rule. A healthy call costs what it does
+// under any policy.
+func TestCostsOfLongHistories(t *testing.T) {
+	const n = 1024
+	var (
+		never = Config{Trip: KOfN(n, n)}
+		any3  = Config{Trip: AnyOf(KOfN(n, n), KOfN(n-1, n-1), Consecutive(n))}
+		ok    = func(b *Breaker) { p, _ := b.Allow(); p.Success() }
+		fails = func(b *Breaker) { p, _ := b.Allow(); p.Failure() }
+		okK   = func(g *Group[string]) { p, _ := g.Allow(k); p.Success() }
+		failK = func(g *Group[string]) { p, _ := g.Allow(k); p.Failure() }
+		comes = func(calls string) func(*Breaker) {
+			return func(b *Breaker) {
+				for _, c := range calls {
+					if c == 'x' {
+						fails(b)
+					} else {
+						ok(b)
+					}
+				}
+			}
+		}
+	)
+	check := func(name string, c Config, before string, op func(*Breaker), cost mc.Cost, moves ...float64) {
+		t.Helper()
+		mc.CheckCost(t, "Breaker, KOfN of 1024: "+name, plain(c, comes(before), op), cost, moves...)
+	}
+	check("a call that succeeds", never, "", ok, mc.Cost{Loads: 2}, 0)
+	check("a call that fails, in a row", never, "x", fails, mc.Cost{Loads: 3, RMWs: 1}, 2, 8.38, 64.5)
+	check("the first success after a failure, and the log", never, "x", ok, mc.Cost{Loads: 7, RMWs: 3}, 2, 8.75, 64.97)
+	check("the next success", never, "x.", ok, mc.Cost{Loads: 5, RMWs: 1}, 2, 8.75, 64.97)
+	check("the next failure", never, "x.", fails, mc.Cost{Loads: 8, RMWs: 3}, 6.06, 30.44, 257.95)
+	check("a success after more failures", never, "x.x", ok, mc.Cost{Loads: 7, RMWs: 1}, 2, 8.38, 64.49)
+	check("a failure after more failures", never, "x.x", fails, mc.Cost{Loads: 8, RMWs: 2}, 6.06, 30.44, 257.95)
+	check("the same with three rules", any3, "x.x", fails, mc.Cost{Loads: 12, RMWs: 2}, 6.06, 30.44, 257.94)
+	check("a failure, and then a success", never, "x.x", comes("x."), mc.Cost{Loads: 15, RMWs: 3}, 11.07, 72.38, 681.95)
+	check("Snapshot, after two failures", never, "x.x", func(b *Breaker) { b.Snapshot() }, mc.Cost{Loads: 10}, 0)
+	check("State, after two failures", never, "x.x", func(b *Breaker) { b.State() }, mc.Cost{Loads: 2}, 0)
+
+	checkKey := func(name string, before, op func(*Group[string]), cost mc.Cost, moves ...float64) {
+		t.Helper()
+		mc.CheckCost(t, "Group, KOfN of 1024: "+name, keyed(never, before, op), cost, moves...)
+	}
+	inLog := func(g *Group[string]) { failK(g); okK(g); failK(g) }
+	checkKey("a call of a healthy key", func(*Group[string]) {}, okK, mc.Cost{Loads: 7}, 0)
+	checkKey("a call of a failing key that succeeds", inLog, okK, mc.Cost{Loads: 19, RMWs: 1, TableReads: 1, Clock: 1}, 3, 22, 245.15)
+	checkKey("a call of a failing key that fails", inLog, failK, mc.Cost{Loads: 21, RMWs: 2, TableReads: 1, Clock: 1}, 4, 44.19, 437.42)
+}
+
+// Whoever needs the log first, there is one.
+func TestLogIsMadeOnce(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "failureLog ∥ failureLog"}, func(m *mc.M) {
+		b := MustNew(Config{Trip: lasting{KOfN(2, 2)}})
+		var logs [2]*failureLog
+		var blocks [2]uint32
+		for i := range logs {
+			m.Go(func() {
+				logs[i] = b.core.failureLog()
+				blocks[i] = logs[i].take()
+			})
+		}
+		m.Final(func() {
+			if logs[0] == nil || logs[0] != logs[1] || blocks[0] == blocks[1] {
+				m.Failf("logs %p and %p, blocks %d and %d", logs[0], logs[1], blocks[0], blocks[1])
+			}
+		})
+	})
+}
