@@ -267,6 +267,29 @@ func (b *book[K]) settingsHeld(c *cell[K]) *settings {
 	return c.settings()
 }
 
+// held is owner.held.
+func (b *book[K]) held(c *core) *settings { return b.settingsHeld(b.cellOf(c)) }
+
+// finishTurn is owner.finishTurn. It is the end of settleCell, settle or record.
+func (b *book[K]) finishTurn(t *turn) {
+	_, did := t.rest()
+	c, r := b.cellOf(t.core), t.result
+	r.asked = true
+	died := did.to.mode() == tombstone
+	switch {
+	case died && t.direct:
+		b.remove(c)
+		b.recordAgain(c.key, r, did.owed)
+	case died && t.stay.mode() == closed && did.to == t.stay.bury():
+		b.remove(c)
+		if !b.outdated() {
+			b.settle(c.key, b.hash(c.key, 0), c.since.Load(), r, nil)
+		}
+	default:
+		b.finish(c, did)
+	}
+}
+
 // renewed is owner.renewed.
 //
 // It goes round again only if the book's settings were replaced, or another
@@ -313,6 +336,7 @@ func (b *book[K]) settleCell(p Permit, r result) Verdict {
 	s := b.settingsHeld(c)
 	r.took = p.took(s)
 	v, did := c.settle(stay, r, s)
+	r.asked = did.did&asked != 0
 	if stay.mode() == closed && did.to == stay.bury() {
 		// The cell has died without having changed since it admitted the
 		// call, which therefore stays good.
@@ -377,6 +401,7 @@ func (b *book[K]) settle(k K, hash uint64, since *era, r result, s *settings) Ve
 		v, did := c.settle(0, r, b.settingsHeld(c)) // zero: the cell's first stay
 		if did.to.mode() == tombstone {
 			b.remove(c)
+			r.asked = did.did&asked != 0
 			continue
 		}
 		b.finish(c, did)

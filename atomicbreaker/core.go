@@ -195,6 +195,7 @@ type deedSet uint8
 const (
 	wrote    deedSet = 1 << iota // it has changed the word
 	withheld                     // the quota kept it from opening the breaker
+	asked                        // TripFuncs were asked
 )
 
 // settle reports the result of a call admitted in stay, judged by s.
@@ -250,7 +251,7 @@ func (t *turn) settle(was word) (v Verdict, did step) {
 		if !t.slot {
 			if !c.overdue(w, stay) {
 				// LP(Done): a late result takes effect when the word is read.
-				return Late, step{to: w}
+				return Late, step{to: w, did: t.hasAsked()}
 			}
 			if word(c.word.Load()) != was {
 				continue // the period may be another's
@@ -292,8 +293,8 @@ func (t *turn) settle(was word) (v Verdict, did step) {
 
 // record reports an outcome without a permit; see settle. A tombstone is
 // returned as it is.
-func (c *core) record(o Outcome) (v Verdict, did step) {
-	s := c.settings()
+func (c *core) record(r result) (v Verdict, did step) {
+	s, o := c.settings(), r.outcome
 	was := word(c.word.Load())
 	for was.mode() == closed { // written out, as in settle: a call would take 4 to 8 ns more
 		next, ok := was.keep(o, s)
@@ -314,25 +315,29 @@ func (c *core) record(o Outcome) (v Verdict, did step) {
 		}
 		was = word(c.word.Load())
 	}
-	t := turn{core: c, settings: s, result: result{outcome: o}, direct: true, bad: o == Failure}
+	t := turn{core: c, settings: s, result: r, direct: true, bad: o == Failure}
 	return t.record(was)
 }
 
 // record is core.record for a turn that has begun.
 func (t *turn) record(was word) (v Verdict, did step) {
 	c, o, s := t.core, t.result.outcome, t.settings
-	var gone step // what it did to a key that was forgotten
 	var ok bool
 	for ; ; was = word(c.word.Load()) {
 		w := was.living()
 		if w.mode() == tombstone {
-			gone.to = w
-			return Late, gone
+			t.gone.to = w
+			t.gone.did |= t.hasAsked()
+			return Late, t.gone
 		}
+		// They come after the word: its deadline may be further ahead than those
+		// of settings that Update has replaced.
+		s = c.set.Load()
+		t.settings = s
 		if s.forgetAfter != 0 && w.out() && c.forgotten(w, s, s.now()) {
 			// It counts for a key that is healthy then.
 			if owed, ok := c.swap(s, w, w, change{next: w.close(s), why: ReasonForgotten}); ok {
-				gone = step{did: wrote, owed: either(gone.owed, owed)}
+				t.gone = step{did: wrote, owed: either(t.gone.owed, owed)}
 			}
 			continue
 		}
@@ -361,7 +366,7 @@ func (t *turn) record(was word) (v Verdict, did step) {
 		// when the word is read; a late failure's deadline was still ahead
 		// after that. All else does by this CAS.
 		if v, did, ok := t.swap(was, w, x, v); ok {
-			did.did, did.owed = did.did|gone.did, either(gone.owed, did.owed)
+			did.did, did.owed = did.did|t.gone.did, either(t.gone.owed, did.owed)
 			return v, did
 		}
 	}

@@ -109,7 +109,11 @@ func (b *book[K]) reclaim() {
 		return
 	}
 	now, at := s.now(), b.reclaimAt.Load()
-	if int64(now) >= at && b.reclaimAt.CompareAndSwap(at, int64(now+s.forgetAfter/times)) {
+	next := int64(now + s.forgetAfter/times)
+	if int64(now) < at && at <= next { // later than next is of an Update that has made it shorter
+		return
+	}
+	if b.reclaimAt.CompareAndSwap(at, next) {
 		b.sweep()
 	}
 }

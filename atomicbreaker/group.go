@@ -69,9 +69,10 @@ type GroupConfig[K comparable] struct {
 	// key that is open until Reset stays, and so does what ForceOpen and Disable
 	// have set.
 	//
-	// No timer does that, but the key's next call, Sweep, inserts once the group
-	// has doubled, and failures that MaxOpenFraction holds back, these up to a
-	// sixty-fourth of the time late.
+	// No timer does that, but the next call of a key that is open or half-open,
+	// Sweep, inserts once the group has doubled, and failures that
+	// MaxOpenFraction holds back, these up to a sixty-fourth of the time late. Until
+	// one of them comes, a closed key remembers.
 	ForgetAfter time.Duration
 
 	// MaxOpenFraction bounds which part of the keys may be open at once, from 0
@@ -223,7 +224,7 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 		// LP(RecordSuccess): an absent key stays pristine.
 		return Counted
 	}
-	return b.record(k, Success)
+	return b.record(k, result{outcome: Success})
 }
 
 // RecordFailure reports a failure for k that no permit was asked for. It
@@ -233,23 +234,21 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 // RecordFailure is lock-free, and blocking on a bucket's mutex when the key
 // enters the group, or a listener is told. It takes effect by one CAS, or when the state is read if
 // it is late.
-func (g *Group[K]) RecordFailure(k K) Verdict { return g.current().record(k, Failure) }
+func (g *Group[K]) RecordFailure(k K) Verdict { return g.current().record(k, result{outcome: Failure}) }
 
 // record reports a result that no permit was asked for.
 //
 // It goes round again only if a cell has died, or the book was replaced.
-func (b *book[K]) record(k K, o Outcome) Verdict {
-	var owed *feed
+func (b *book[K]) record(k K, r result) Verdict {
 	for h := b.hash(k, 0); ; {
 		var c *cell[K]
-		if o == Success {
+		if r.outcome == Success {
 			c = b.lookup(k, h)
 		} else if c = b.obtain(k, h, nil); c == nil {
 			return Late // not equal to itself, so nothing to remember
 		}
 		if c == nil {
 			// LP(RecordSuccess): an absent key stays pristine.
-			owed.deliver()
 			return Counted
 		}
 		if b.outdated() {
@@ -257,16 +256,25 @@ func (b *book[K]) record(k K, o Outcome) Verdict {
 			h = b.hash(k, 0)
 			continue
 		}
-		v, did := c.record(o)
-		did.owed = either(owed, did.owed)
+		v, did := c.record(r)
 		if did.to.mode() == tombstone {
-			owed = did.owed
 			b.remove(c) // and look again, or make another
+			r.asked = did.did&asked != 0
+			if did.owed != nil {
+				return b.recordAgain(k, r, did.owed)
+			}
 			continue
 		}
 		b.finish(c, did)
 		return v
 	}
+}
+
+// recordAgain is record for who has to deliver something afterwards, whatever
+// becomes of it.
+func (b *book[K]) recordAgain(k K, r result, owed *feed) Verdict {
+	defer owed.deliver()
+	return b.group.current().record(k, r)
 }
 
 // IsOpen reports whether a call for k would be rejected outright: whether it is

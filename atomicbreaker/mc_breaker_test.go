@@ -23,7 +23,7 @@ func (l *lone) allow(slot int, _ string) (err error) {
 func (l *lone) report(slot int, o Outcome) Verdict { return reportTo(l.permits[slot], o) }
 
 func (l *lone) record(_ string, o Outcome) Verdict {
-	v, did := l.core.record(o)
+	v, did := l.core.record(result{outcome: o})
 	did.owed.deliver()
 	return v
 }

@@ -258,7 +258,7 @@ func (s *spec) probed(l *life, o Outcome) Verdict {
 		return Counted
 	}
 	switch all, rate := l.ok+l.bad, s.settings.ProbeFailureRate; {
-	case rate == 0 && o == Failure, rate > 0 && all >= s.settings.CloseAfter && float64(l.bad) >= rate*float64(all):
+	case rate == 0 && l.bad > 0, rate > 0 && all >= s.settings.CloseAfter && float64(l.bad) >= rate*float64(all):
 		l.enter(Open, ReasonProbeFailed)
 		l.streak++
 		return Tripped

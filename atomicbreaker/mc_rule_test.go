@@ -267,7 +267,7 @@ func (r *rule) report(slot int, o Outcome) Verdict {
 		return Counted
 	}
 	switch all, rate := r.ok+r.bad, r.settings.ProbeFailureRate; {
-	case rate == 0 && o == Failure, rate > 0 && all >= r.settings.CloseAfter && float64(r.bad) >= rate*float64(all):
+	case rate == 0 && r.bad > 0, rate > 0 && all >= r.settings.CloseAfter && float64(r.bad) >= rate*float64(all):
 		r.open(ReasonProbeFailed, 0)
 		return Tripped
 	case all >= r.settings.CloseAfter:

@@ -83,8 +83,8 @@ func TestSealTellsWhatItResets(t *testing.T) {
 		g.book.Store(newBook(g))
 		m.Go(func() { old.seal(c).deliver() })
 		m.Go(func() {
-			c.record(Success)
-			if _, did := c.record(Failure); did.did&wrote != 0 {
+			c.record(result{outcome: Success})
+			if _, did := c.record(result{outcome: Failure}); did.did&wrote != 0 {
 				failed.Add(1)
 			}
 		})

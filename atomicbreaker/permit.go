@@ -115,7 +115,12 @@ type owner interface {
 	settleAbsent(Permit, result, *settings) Verdict
 	settleCell(Permit, result) Verdict
 	// renewed returns the settings of a core of one of its cells, which has these.
+	// It may run user code; held does not, and returns those of PerKey as they
+	// are.
 	renewed(*core, *settings) *settings
+	held(*core) *settings
+	// finish reports what is left of a result, whose TripFunc has not returned.
+	finishTurn(*turn)
 	// publish makes a notice of one of its cells known; see settings.publish.
 	publish(*notice) *feed
 	// absentSettings returns the settings of an absent key. It runs user code.
@@ -177,7 +182,11 @@ func (p Permit) pay(owed *feed) {
 func (p Permit) settings() *settings {
 	switch {
 	case p.core != nil:
-		return p.core.set.Load()
+		s := p.core.set.Load()
+		if s != nil && s.owner != nil {
+			s = s.owner.held(p.core)
+		}
+		return s
 	case p.era != nil:
 		return p.era.home.absentSettings(p)
 	}

@@ -9,18 +9,11 @@ import "time"
 // Every insert pays for at most two cells that are looked at.
 func (b *book[K]) maybeSweep() {
 	at := b.sweepAt.Load()
-	if b.linked.Load() < at || !b.lingers() || !b.sweepAt.CompareAndSwap(at, sweeping) {
+	if b.linked.Load() < at || !b.sweepAt.CompareAndSwap(at, sweeping) {
 		return
 	}
 	defer func() { b.sweepAt.Store(max(firstSweep, 2*b.linked.Load())) }() // also if a listener panics
 	b.sweep()
-}
-
-// lingers reports whether cells may stay that are of no use.
-func (b *book[K]) lingers() bool {
-	set := b.settings()
-	c, s := &set.config, set.settings
-	return c.IdleTimeout != 0 || c.PerKey != nil || len(s.rules.windows) > 0 || s.forgetAfter != 0
 }
 
 // sweep removes the cells that are of no use and returns their number. If a

@@ -149,7 +149,7 @@ func (b *book[K]) seal(c *cell[K]) (owed *feed) {
 			x.next = w.bury() // nothing to reset, nothing to tell
 		}
 		var ok bool
-		if owed, ok = c.swap(c.set.Load(), was, w, x); ok {
+		if owed, ok = c.swap(b.settingsHeld(c), was, w, x); ok {
 			break
 		}
 	}

@@ -54,7 +54,7 @@ func (w word) decides(s *settings, failed bool) Verdict {
 		bad++
 	}
 	switch {
-	case failed && s.probeRate == 0:
+	case bad > 0 && s.probeRate == 0: // also of such that Update has found
 		return Tripped
 	case all < uint64(s.closeAfter):
 		return Counted

@@ -36,7 +36,7 @@ func rate(n, of int) float64 {
 // not timed, and none is. For the window see FailureRate; both must be positive
 // or slow zero, and trip not nil.
 //
-// trip is called once for each failure or slow call of a closed breaker, with the
+// trip is called at most once for a failure or slow call of a closed breaker, with the
 // counts that include it, by whoever reports that, outside of any lock. It must be
 // safe for concurrent use. It may be asked a moment before other failures are
 // counted, so the breaker opens late by those in flight at most. If it panics or
@@ -80,6 +80,11 @@ func (p tripFunc) apply(r *rules) error {
 // one says that it opens the breaker. They run after the result was counted, and
 // the word is read again after them.
 func (t *turn) askAll(w word) {
+	t.result.asked = true
+	if owed := t.gone.owed; owed != nil {
+		t.gone.owed = nil
+		t.call(owed.deliver) // or nobody would be told while a function takes long
+	}
 	held := t.core.windows.Load()
 	if held == nil || held.stay != t.counted || !same(held.rules, t.settings.rules.windows) {
 		return // the stay is over, or the settings are
@@ -92,26 +97,41 @@ func (t *turn) askAll(w word) {
 		if t.result.outcome == Failure {
 			c.Consecutive = int(t.core.inARow(w)) + 1
 		}
-		if t.ask(*held.rules[i].ask, c) {
+		trips := false
+		if t.call(func() { trips = (*held.rules[i].ask)(c) }); trips {
 			t.full = tally{ReasonTripFunc, uint64(c.Failures), uint64(c.Calls)}
 			return
 		}
 	}
 }
 
-// ask asks a function. It runs user code. If that does not return, the same
-// goroutine reports the rest of the result while it unwinds.
-func (t *turn) ask(trip func(Counts) bool, c Counts) bool {
+// call runs user code. If that does not return, the same goroutine reports the
+// rest of the result while it unwinds.
+func (t *turn) call(f func()) {
 	returned := false
 	defer func() {
-		if !returned {
-			_, did := t.rest()
-			did.owed.deliver()
+		if returned {
+			return
 		}
+		if o := t.settings.owner; o != nil {
+			rest := *t // or every turn would be on the heap
+			o.finishTurn(&rest)
+			return
+		}
+		_, did := t.rest()
+		did.owed.deliver()
 	}()
-	trips := trip(c)
+	f()
 	returned = true
-	return trips
+}
+
+// hasAsked says whether the functions were asked, for who has to count the result
+// elsewhere.
+func (t *turn) hasAsked() deedSet {
+	if t.result.asked {
+		return asked
+	}
+	return 0
 }
 
 // countsOf returns what the i-th window of time holds, with the next one if that
@@ -139,8 +159,8 @@ func (h *windows) add(c *Counts, now time.Duration, i int) {
 }
 
 // counts returns what a closed word and its windows count, as the policy s has
-// them: of several windows the first that counts failures and the first that
-// counts slow calls.
+// them: of several windows the first that counts failures, among calls if there is
+// one that does, and the first that counts slow calls.
 func (c *core) counts(w word, s *settings) (n Counts) {
 	if s == nil || w.mode() != closed {
 		return n
@@ -151,14 +171,16 @@ func (c *core) counts(w word, s *settings) (n Counts) {
 	}
 	n.Consecutive = int(c.inARow(w))
 	now, slow, failed := s.now(), false, false
-	for i := range held.rules {
-		seen := &failed
-		if held.rules[i].why == ReasonSlowRate {
-			seen = &slow
-		}
-		if !*seen {
-			*seen = true
-			held.add(&n, now, i)
+	for _, counting := range []bool{true, false} { // those first that count calls
+		for i := range held.rules {
+			w, seen := &held.rules[i], &failed
+			if w.why == ReasonSlowRate {
+				seen = &slow
+			}
+			if !*seen && counting == (w.why != ReasonFailureCount) {
+				*seen = true
+				held.add(&n, now, i)
+			}
 		}
 	}
 	return n

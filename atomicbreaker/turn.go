@@ -19,6 +19,7 @@ type turn struct {
 	block   uint32        // for a run that it may begin
 	began   bool          // whether it has one
 	full    tally         // what the windows then had enough of
+	gone    step          // what was done to a key that was forgotten
 }
 
 // count counts the result in the windows of a closed stay, once, if it counts
@@ -42,7 +43,7 @@ func (t *turn) count(w word) (again bool) {
 	}
 	full, at, ok := t.core.count(w.stay(), t.result, t.bad, s)
 	t.full, t.at, t.in, t.counted = full, at, true, w.stay()
-	if ok && t.bad && s.rules.asks && full.why == 0 {
+	if ok && t.bad && s.rules.asks && full.why == 0 && !t.result.asked {
 		t.askAll(w)
 		return true
 	}

@@ -99,9 +99,9 @@ type Snapshot struct {
 	RetryAfter time.Duration // until a probe may be made, while open; math.MaxInt64 if only Reset helps
 
 	// Window is what windows hold while the breaker is closed: of a policy with
-	// several, Failures of the first that counts them, and Slow of the first that
-	// counts those. Calls are 0 if there is but a FailureCount. It may be of a
-	// moment later.
+	// several, Calls and Failures of the first that counts both, and Slow of the
+	// first that counts those. With no more than a FailureCount, Calls are 0. It
+	// may be of a moment later.
 	Window Counts `json:",omitzero"`
 }
 

@@ -37,6 +37,7 @@ type tally struct {
 type result struct {
 	outcome Outcome
 	trip    bool
+	asked   bool // whether TripFuncs were asked already
 	took    time.Duration
 	open    time.Duration
 }

@@ -25,7 +25,9 @@
 //   - An answer with 429. The host limits one client and works for others,
 //     which its Retry-After is not to shut out. Where the keys tell apart whom
 //     it limits, TransportConfig.CountTooManyRequests makes it a failure.
-//   - A request that its caller has cancelled.
+//   - A request whose context its caller has cancelled. The older
+//     http.Request.Cancel does not tell that from an http.Client.Timeout, which
+//     is a failure, so it is one too.
 //   - A request whose own body could not be read, or is longer or shorter than
 //     the request says, if no answer came back.
 //   - A request that was not sent, as net/http says that it is invalid.

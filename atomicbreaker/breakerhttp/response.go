@@ -78,9 +78,14 @@ func (w *response) writeString(s string) (int, error) {
 }
 
 // readFrom lets the server send files without copying them.
+// readFrom has answered only if there was anything to read: if the reader fails
+// at once, the handler may still answer with an error.
 func (w *response) readFrom(r io.Reader) (int64, error) {
-	w.begin(http.StatusOK)
-	return w.ResponseWriter.(io.ReaderFrom).ReadFrom(r)
+	n, err := w.ResponseWriter.(io.ReaderFrom).ReadFrom(r)
+	if n > 0 {
+		w.begin(http.StatusOK)
+	}
+	return n, err
 }
 
 func (w *response) flush() error {

@@ -24,6 +24,7 @@ type stage uint8
 
 const (
 	asking      stage = iota // close the request's body, which a RoundTripper always does
+	admitted                 // give the permit back, and close the request's body
 	sending                  // report a failure; Base has the request's body
 	classifying              // report a failure and close the response's body, which nobody else has
 	reporting                // close the response's body
@@ -34,6 +35,9 @@ const (
 // has panicked or called runtime.Goexit. It does not recover.
 func (c *trip) unwind() {
 	switch c.stage {
+	case admitted:
+		defer c.permit.Cancel()
+		fallthrough
 	case asking:
 		if c.req.Body != nil {
 			c.req.Body.Close()
@@ -56,7 +60,8 @@ func (c *trip) closeResponse() {
 
 // send makes the call that the permit admits.
 func (c *trip) send() (*http.Response, error) {
-	sent, upload := watchUpload(c.req)
+	c.stage = admitted
+	sent, upload := watchUpload(c.req) // which asks the caller's body how long it is
 	c.stage = sending
 	resp, err := c.t.base().RoundTrip(sent)
 	c.stage, c.resp = classifying, resp

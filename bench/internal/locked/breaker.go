@@ -18,7 +18,7 @@ type BreakerConfig struct {
 // circuit is a breaker's state. All its methods need the lock of its owner.
 type circuit struct {
 	state               ab.State
-	stay                uint64 // what a permit carries
+	stay, period        uint64 // what a permit carries, and what it did when half-open
 	fails, streak       int
 	inFlight, succeeded int
 	until, lease        time.Time
@@ -48,7 +48,7 @@ func (c *circuit) allow(cfg *BreakerConfig) (stay uint64, err error) {
 		return 0, ab.ErrOpen
 	case c.state == ab.Open:
 		c.enter(ab.HalfOpen)
-		c.succeeded = 0
+		c.succeeded, c.period = 0, c.stay
 	case c.inFlight == cfg.Probes && now.Before(c.lease):
 		return 0, ab.ErrTooManyProbes
 	case c.inFlight == cfg.Probes:
@@ -63,15 +63,22 @@ func (c *circuit) rejects(now time.Time) bool {
 	return c.state == ab.Open && now.Before(c.until)
 }
 
+// late reports whether a result comes too late. That of an overdue probe does not
+// while the breaker stays half-open.
+func (c *circuit) late(stay uint64) bool {
+	return stay != c.stay && (c.state != ab.HalfOpen || stay < c.period)
+}
+
 func (c *circuit) success(cfg *BreakerConfig, stay uint64) ab.Verdict {
 	switch {
-	case stay != c.stay:
+	case c.late(stay):
 		return ab.Late
 	case c.state == ab.Closed:
 		c.fails = 0
 		return ab.Counted
+	case stay == c.stay:
+		c.inFlight--
 	}
-	c.inFlight--
 	if c.succeeded++; c.succeeded < cfg.CloseAfter {
 		return ab.Counted
 	}
@@ -80,7 +87,7 @@ func (c *circuit) success(cfg *BreakerConfig, stay uint64) ab.Verdict {
 }
 
 func (c *circuit) failure(cfg *BreakerConfig, stay uint64) ab.Verdict {
-	if stay != c.stay {
+	if c.late(stay) {
 		return ab.Late
 	}
 	if c.fails++; c.state == ab.Closed && c.fails < cfg.Threshold {

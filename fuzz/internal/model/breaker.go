@@ -219,7 +219,7 @@ func (b *Breaker) probe(failed bool) ab.Verdict {
 		b.ok++
 	}
 	switch all := b.ok + b.bad; {
-	case failed && b.ProbeRate == 0, all >= b.CloseAfter && b.ProbeRate > 0 && float64(b.bad) >= b.ProbeRate*float64(all):
+	case b.bad > 0 && b.ProbeRate == 0, all >= b.CloseAfter && b.ProbeRate > 0 && float64(b.bad) >= b.ProbeRate*float64(all):
 		return b.open(ab.ReasonProbeFailed, b.end(0))
 	case all < b.CloseAfter:
 		return ab.Counted

@@ -110,24 +110,22 @@ func (b *Breaker) recover() {
 	}
 }
 
-// window is what the first windows of each kind hold.
+// window is what the first windows of each kind hold: for failures, of those that
+// count calls if there are any.
 func (b *Breaker) window() (c ab.Counts) {
 	if len(b.timed) == 0 {
 		return c
 	}
-	slow, failed := false, false
+	slow, rate, failed := false, false, false
 	for _, r := range b.Policy.windows() {
 		bad, n := r.sum(b.timed, b.Now)
 		switch {
 		case r.Why == ab.ReasonSlowRate && !slow:
-			c.Slow, slow = bad, true
-		case r.Why != ab.ReasonSlowRate && !failed:
+			c.Slow, c.Calls, slow = bad, max(c.Calls, n), true
+		case r.Why == ab.ReasonFailureRate && !rate:
+			c.Failures, c.Calls, rate = bad, max(c.Calls, n), true
+		case r.Why == ab.ReasonFailureCount && !rate && !failed:
 			c.Failures, failed = bad, true
-		default:
-			continue
-		}
-		if r.Why != ab.ReasonFailureCount {
-			c.Calls = max(c.Calls, n)
 		}
 	}
 	c.Consecutive = inARow(b.recent)

@@ -1,0 +1,229 @@
+//go:build !modelcheck
+
+package atomicbreaker_test
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ab "github.com/latchfree/latchfree/atomicbreaker"
+)
+
+// survives calls f, which may panic.
+func survives(f func()) {
+	defer func() { recover() }()
+	f()
+}
+
+// Nothing but calls asks a PerKey that has gone wrong for a stored key: neither a
+// sweep, nor a result, which gives its slot back, nor an observer.
+func TestBadPerKeyHarmsNobody(t *testing.T) {
+	for name, leave := range map[string]func(){"panic": func() { panic("PerKey") }, "exit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			g := ab.MustNewGroup(ab.GroupConfig[string]{})
+			g.Trip("open", time.Hour)
+			g.HalfOpen("probing")
+			p := admit(t, keyed(g, "probing"))
+			updateGroup(t, g, ab.GroupConfig[string]{PerKey: func(string) ab.Config { leave(); return ab.Config{} }})
+			if n := g.Sweep(); n != 0 {
+				t.Errorf("Sweep removed %d keys", n)
+			}
+			for range g.All() {
+			}
+			wantState(t, g.State("open"), ab.Open)
+			wantVerdict(t, p.Success(), ab.Recovered)
+			goexit(func() { survives(func() { g.Allow("open") }) })
+			g.ResetAll()
+			if err := g.CheckQuiet(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Who forgets a key and then runs a TripFunc tells of the one before it begins the
+// other: so nobody waits for the function, and nothing is lost if that leaves.
+func TestForgottenKeysAreToldBeforeTripFuncs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told, block := 0, make(chan struct{})
+		what := func() {}
+		g := ab.MustNewGroup(ab.GroupConfig[string]{
+			Default:       ab.Config{OpenTimeout: time.Second, Trip: ab.TripFunc(time.Minute, 0, func(ab.Counts) bool { what(); return false })},
+			OnStateChange: func(string, ab.Event) { told++ },
+		})
+		want := func(n int) {
+			t.Helper()
+			if told != n {
+				t.Errorf("%d events, want %d", told, n)
+			}
+			told = 0
+		}
+		for _, leave := range []func(){func() { panic("trip") }, runtime.Goexit} {
+			g.Trip("k", 0)
+			time.Sleep(2 * time.Hour)
+			what = leave
+			goexit(func() { survives(func() { g.RecordFailure("k") }) })
+			want(2)
+			g.Trip("k", 0)
+			g.Reset("k")
+			want(2)
+		}
+		g.Trip("k", 0)
+		time.Sleep(2 * time.Hour)
+		what = func() { <-block }
+		go g.RecordFailure("k")
+		synctest.Wait()
+		g.ForceOpen("k")
+		want(3)
+		close(block)
+		synctest.Wait()
+		g.Reset("k")
+		if err := g.CheckQuiet(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// An operation that has found its settings before Update does not judge by them a
+// deadline that was set after it.
+func TestDeadlinesOutliveOldSettings(t *testing.T) {
+	for _, forget := range []time.Duration{0, -1} {
+		var g *ab.Group[string]
+		c := ab.GroupConfig[string]{Default: ab.Config{OpenTimeout: 10 * time.Millisecond}, ForgetAfter: forget}
+		asked := 0
+		c.Default.Trip = ab.TripFunc(time.Minute, 0, func(ab.Counts) bool {
+			if asked++; asked == 1 {
+				c := c
+				c.Default.OpenTimeout = time.Hour
+				updateGroup(t, g, c)
+				g.Trip("k", 0)
+			}
+			return false
+		})
+		g = ab.MustNewGroup(c)
+		wantVerdict(t, g.RecordFailure("k"), ab.Late)
+		if s := g.Snapshot("k"); s.State != ab.Open || s.RetryAfter < time.Minute {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// Errors of calls that were admitted after Update are classified by what it says,
+// also if nothing else has needed the key's settings since.
+func TestUpdateOfClassify(t *testing.T) {
+	c := ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2)}}
+	g := ab.MustNewGroup(c)
+	g.RecordFailure("k")
+	c.Default.Classify = func(error) ab.Outcome { return ab.Ignored }
+	updateGroup(t, g, c)
+	wantVerdict(t, admit(t, keyed(g, "k")).Done(errBoom), ab.Counted)
+	wantState(t, g.State("k"), ab.Closed)
+}
+
+// While a TripFunc takes longer than its window, the key may leave. The result
+// counts for the key's next cell, once, and the function is not asked again.
+func TestTripFuncsOutliveTheirWindow(t *testing.T) {
+	for name, leave := range map[string]func(){"returns": func() {}, "panic": func() { panic("trip") }, "exit": runtime.Goexit} {
+		for _, direct := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var g *ab.Group[string]
+					asked := 0
+					g = ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{
+						Trip: ab.AnyOf(ab.Consecutive(3), ab.TripFunc(time.Millisecond, 0, func(ab.Counts) bool {
+							asked++
+							time.Sleep(time.Second)
+							g.Sweep()
+							leave()
+							return true // of a window that is over
+						})),
+					}})
+					report := func() { g.RecordFailure("k") }
+					if !direct {
+						p := admit(t, keyed(g, "k"))
+						report = func() { p.Failure() }
+					}
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						survives(report)
+					}()
+					<-done
+					if s := g.Snapshot("k"); s.Failures != 1 || s.State != ab.Closed || asked != 1 {
+						t.Errorf("asked %d times, %+v", asked, s)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What probes have shown stays shown when Update makes one failure decide.
+func TestUpdateOfProbeFailureRate(t *testing.T) {
+	c := probing(9, 5, time.Minute)
+	c.ProbeFailureRate = 1
+	b := ab.MustNew(c)
+	b.HalfOpen()
+	for range 4 {
+		wantVerdict(t, admit(t, b.Allow).Failure(), ab.Counted)
+	}
+	c.ProbeFailureRate = 0
+	update(t, b, c)
+	wantVerdict(t, admit(t, b.Allow).Success(), ab.Tripped)
+}
+
+// A ForgetAfter that becomes shorter gives places of the quota back in its own
+// time, and an IdleTimeout that becomes zero lets idle keys go.
+func TestUpdateOfHowLongKeysStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Second}, MaxOpenFraction: 0.01, ForgetAfter: 300 * 24 * time.Hour}
+		g := ab.MustNewGroup(c)
+		g.Trip("gone", 0)
+		wantVerdict(t, g.RecordFailure("k"), ab.Counted) // withheld
+		c.ForgetAfter = time.Minute
+		updateGroup(t, g, c)
+		time.Sleep(2 * time.Minute)
+		wantVerdict(t, g.RecordFailure("k"), ab.Counted)
+		wantVerdict(t, g.RecordFailure("k"), ab.Tripped)
+	})
+	c := ab.GroupConfig[int]{ForgetAfter: -1, IdleTimeout: time.Hour}
+	g := ab.MustNewGroup(c)
+	for i := range 1000 {
+		g.RecordFailure(i)
+		g.RecordSuccess(i)
+	}
+	c.IdleTimeout = 0
+	updateGroup(t, g, c)
+	for i := range 5000 {
+		g.RecordFailure(1000 + i)
+	}
+	if n := g.Len(); n != 5000 {
+		t.Errorf("%d keys, 5000 have failed", n)
+	}
+}
+
+// Events of ResetAll are of the settings that hold then.
+func TestResetAllTellsByNewSettings(t *testing.T) {
+	var names []string
+	c := ab.GroupConfig[string]{Default: ab.Config{Name: "old"}, OnStateChange: func(_ string, e ab.Event) { names = append(names, e.Name) }}
+	g := ab.MustNewGroup(c)
+	g.Trip("k", 0)
+	c.Default.Name = "new"
+	updateGroup(t, g, c)
+	g.ResetAll()
+	if len(names) != 2 || names[1] != "new" {
+		t.Errorf("names %q", names)
+	}
+}
+
+// Calls come from a window that counts them, where there is one.
+func TestSnapshotOfSeveralWindows(t *testing.T) {
+	b := ab.MustNew(ab.Config{Trip: ab.AnyOf(ab.FailureCount(100, time.Minute), ab.FailureRate(1, 100, time.Minute))})
+	fail(t, b.Allow, 1)
+	admit(t, b.Allow).Success()
+	if w := b.Snapshot().Window; w != (ab.Counts{Calls: 2, Failures: 1}) {
+		t.Errorf("%+v", w)
+	}
+}
