@@ -1,7 +1,6 @@
 package atomicbreaker
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -64,26 +63,6 @@ const (
 	sweeping   = math.MaxInt64
 )
 
-// bookSettings are what a book makes of the group's settings. They never change.
-type bookSettings[K comparable] struct {
-	*groupSettings[K]
-	settings *settings // of all keys if PerKey is nil
-	carry    carry     // how keys travel in new permits
-
-	// hashes says that every key must be hashed, even if none is stored: to
-	// find out whether that panics, or to count keys; or that permits say when
-	// calls began.
-	hashes bool
-
-	// fresh says that nobody has gone by them yet. Who comes first takes those
-	// that the group has then, so that none goes by settings that Update has
-	// replaced before ResetAll has put the book in its place.
-	fresh bool
-}
-
-// biased reports whether linked is one too high meanwhile.
-func (s *bookSettings[K]) biased() bool { return s.hashes || s.fresh }
-
 func newBook[K comparable](g *Group[K]) *book[K] {
 	of := g.settings()
 	b := &book[K]{group: g, epoch: of.base.epoch, keys: table.NewKeys[K](), kind: carryOf[K]()}
@@ -99,60 +78,6 @@ func newBook[K comparable](g *Group[K]) *book[K] {
 	b.linked.Store(1)
 	b.set.Store(set)
 	return b
-}
-
-// settings returns what the book goes by.
-func (b *book[K]) settings() *bookSettings[K] {
-	set := b.set.Load()
-	if set.fresh {
-		b.renew()
-		set = b.set.Load()
-	}
-	return set
-}
-
-// settingsOf returns what the book makes of settings.
-func (b *book[K]) settingsOf(of *groupSettings[K]) *bookSettings[K] {
-	set := &bookSettings[K]{groupSettings: of, settings: b.adopt(*of.base), carry: b.kind}
-	set.settings.of = set.settings
-	slow := set.settings.rules.slow
-	if slow {
-		set.carry = b.kind.timed()
-	}
-	set.hashes = slow || b.kind == carryBoxed || b.quota != nil
-	return set
-}
-
-// adopt returns settings with what depends on the book.
-func (b *book[K]) adopt(s settings) *settings {
-	s.owner, s.epoch, s.listens, s.ledger, s.quota = b, b.epoch, b.group.hears, &b.group.ledger, b.quota
-	return &s
-}
-
-// renew makes the book go by the group's settings.
-//
-// It goes round again only if Update has replaced them, or another caller the
-// book's.
-func (b *book[K]) renew() {
-	for {
-		held, of := b.set.Load(), b.group.settings()
-		if held.groupSettings == of && !held.fresh {
-			return
-		}
-		next := b.settingsOf(of)
-		// linked is never too low: it goes up before keys must be hashed, and
-		// down after.
-		if next.hashes {
-			b.linked.Add(1)
-		}
-		drop := next.hashes
-		if b.set.CompareAndSwap(held, next) {
-			drop = held.biased()
-		}
-		if drop {
-			b.linked.Add(-1)
-		}
-	}
 }
 
 // empty reports whether every key is absent for sure, and need not be hashed.
@@ -241,35 +166,6 @@ func (b *book[K]) stripeIsFree(p Permit) bool {
 	return n != 0 && (s == nil || s[n-1].Load() == 0)
 }
 
-// settingsFor returns the settings of a key. It runs user code.
-func (b *book[K]) settingsFor(k K) *settings {
-	set := b.settings()
-	if set.config.PerKey == nil {
-		return set.settings
-	}
-	c := set.config.PerKey(k)
-	base, err := c.compileKeyed(nil)
-	if err != nil {
-		panic(fmt.Sprintf("%v (from GroupConfig.PerKey for key %v)", err, k))
-	}
-	s := b.adopt(*base)
-	s.of, s.forgetAfter, s.openRate = set.settings, set.base.forgetAfter, set.base.openRate
-	return s
-}
-
-// settingsHeld returns the settings of a cell, up to date unless that takes user
-// code. Who reports or sweeps asks for these, so that a PerKey that panics loses
-// no result, slot or event; the next call of the key asks for newer ones.
-func (b *book[K]) settingsHeld(c *cell[K]) *settings {
-	if b.settings().config.PerKey != nil {
-		return c.set.Load()
-	}
-	return c.settings()
-}
-
-// held is owner.held.
-func (b *book[K]) held(c *core) *settings { return b.settingsHeld(b.cellOf(c)) }
-
 // finishTurn is owner.finishTurn. It is the end of settleCell, settle or record.
 func (b *book[K]) finishTurn(t *turn) {
 	_, did := t.rest()
@@ -290,26 +186,7 @@ func (b *book[K]) finishTurn(t *turn) {
 	}
 }
 
-// renewed is owner.renewed.
-//
-// It goes round again only if the book's settings were replaced, or another
-// caller has renewed those of the cell.
-func (b *book[K]) renewed(c *core, held *settings) *settings {
-	for ; held.of != b.settings().settings; held = c.set.Load() {
-		next := b.settingsFor(b.cellOf(c).key)
-		if lacking := *next; lacking.inherit(held) {
-			next = &lacking
-		}
-		c.set.CompareAndSwap(held, next)
-	}
-	return held
-}
-
 func (b *book[K]) counts() *ledger { return &b.group.ledger }
-
-func (b *book[K]) absentSettings(p Permit) *settings {
-	return b.settingsFor(unpack[K](p.carried(b.kind), p.key, p.bits))
-}
 
 func (b *book[K]) settleAbsent(p Permit, r result, s *settings) Verdict {
 	// LP(Done): after ResetAll, all results are late when the book is read.

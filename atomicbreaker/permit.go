@@ -119,7 +119,7 @@ type owner interface {
 	// are.
 	renewed(*core, *settings) *settings
 	held(*core) *settings
-	// finish reports what is left of a result, whose TripFunc has not returned.
+	// finishTurn reports what is left of a result whose TripFunc has not returned.
 	finishTurn(*turn)
 	// publish makes a notice of one of its cells known; see settings.publish.
 	publish(*notice) *feed
