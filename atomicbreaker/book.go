@@ -170,7 +170,7 @@ func (b *book[K]) stripeIsFree(p Permit) bool {
 func (b *book[K]) finishTurn(t *turn) {
 	_, did := t.rest()
 	c, r := b.cellOf(t.core), t.result
-	r.asked = true
+	r.how |= wasAsked
 	died := did.to.mode() == tombstone
 	switch {
 	case died && t.direct:
@@ -213,7 +213,7 @@ func (b *book[K]) settleCell(p Permit, r result) Verdict {
 	s := b.settingsHeld(c)
 	r.took = p.took(s)
 	v, did := c.settle(stay, r, s)
-	r.asked = did.did&asked != 0
+	r = r.after(did)
 	if stay.mode() == closed && did.to == stay.bury() {
 		// The cell has died without having changed since it admitted the
 		// call, which therefore stays good.
@@ -278,7 +278,7 @@ func (b *book[K]) settle(k K, hash uint64, since *era, r result, s *settings) Ve
 		v, did := c.settle(0, r, b.settingsHeld(c)) // zero: the cell's first stay
 		if did.to.mode() == tombstone {
 			b.remove(c)
-			r.asked = did.did&asked != 0
+			r = r.after(did)
 			continue
 		}
 		b.finish(c, did)

@@ -99,10 +99,11 @@ func (b *book[K]) settingsFor(k K) *settings {
 // code. Who reports or sweeps asks for these, so that a PerKey that panics loses
 // no result, slot or event; the next call of the key asks for newer ones.
 func (b *book[K]) settingsHeld(c *cell[K]) *settings {
-	if b.settings().config.PerKey != nil {
-		return c.set.Load()
+	s, set := c.set.Load(), b.settings()
+	if s.of == set.settings || set.config.PerKey != nil {
+		return s
 	}
-	return c.settings()
+	return b.renewed(&c.core, s)
 }
 
 // held is owner.held.

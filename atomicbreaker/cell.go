@@ -106,7 +106,7 @@ func (b *book[K]) relax(c *cell[K], did step) {
 	if w.mode() != closed || !w.watched() || w != w.flagged() {
 		return
 	}
-	if s := b.settingsHeld(c); len(s.rules.windows) != 0 && (did.at == 0 || c.idle(did.at) < s.rules.span) {
+	if r := c.set.Load().rules; len(r.windows) != 0 && (did.at == 0 || c.idle(did.at) < r.span) {
 		return
 	}
 	if was := word(c.word.Load()); was.living() == w {

@@ -204,7 +204,7 @@ const (
 // only so many can: a failing one is followed by another stay.
 func (c *core) settle(stay word, r result, s *settings) (v Verdict, did step) {
 	was := word(c.word.Load())
-	for stay.mode() == closed && was.stay() == stay && !r.trip {
+	for stay.mode() == closed && was.stay() == stay && r.how&tripping == 0 {
 		next, ok := was.keep(r.outcome, s)
 		if !ok {
 			if next, ok = c.goesOn(was, r.outcome, s); !ok {
@@ -262,7 +262,7 @@ func (t *turn) settle(was word) (v Verdict, did step) {
 		}
 		x := change{why: ReasonThreshold}
 		switch {
-		case r.trip:
+		case r.how&tripping != 0:
 			x, v = t.trip(w)
 		case t.full.why != 0:
 			x, v = t.open(w)

@@ -259,7 +259,7 @@ func (b *book[K]) record(k K, r result) Verdict {
 		v, did := c.record(r)
 		if did.to.mode() == tombstone {
 			b.remove(c) // and look again, or make another
-			r.asked = did.did&asked != 0
+			r = r.after(did)
 			if did.owed != nil {
 				return b.recordAgain(k, r, did.owed)
 			}

@@ -104,7 +104,7 @@ func (p Permit) Cancel() Verdict { return p.settle(Ignored, nil) }
 // enters the table, or a listener is told. It takes effect by one CAS, or when
 // the state is read if it comes too late.
 func (p Permit) Trip(d time.Duration) Verdict {
-	return p.settleResult(result{outcome: Failure, trip: true, open: d}, nil)
+	return p.settleResult(result{outcome: Failure, how: tripping, open: d}, nil)
 }
 
 // An owner is a group's book, without its type parameter.

@@ -80,7 +80,7 @@ func (p tripFunc) apply(r *rules) error {
 // one says that it opens the breaker. They run after the result was counted, and
 // the word is read again after them.
 func (t *turn) askAll(w word) {
-	t.result.asked = true
+	t.result.how |= wasAsked
 	if owed := t.gone.owed; owed != nil {
 		t.gone.owed = nil
 		t.call(owed.deliver) // or nobody would be told while a function takes long
@@ -125,10 +125,18 @@ func (t *turn) call(f func()) {
 	returned = true
 }
 
+// after is a result that has to be counted elsewhere after a step.
+func (r result) after(did step) result {
+	if did.did&asked != 0 {
+		r.how |= wasAsked
+	}
+	return r
+}
+
 // hasAsked says whether the functions were asked, for who has to count the result
 // elsewhere.
 func (t *turn) hasAsked() deedSet {
-	if t.result.asked {
+	if t.result.how&wasAsked != 0 {
 		return asked
 	}
 	return 0

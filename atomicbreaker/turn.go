@@ -35,7 +35,7 @@ func (t *turn) count(w word) (again bool) {
 		return false
 	}
 	t.full = tally{} // what was full in another stay opens nothing in this one
-	if len(s.rules.windows) == 0 || t.result.outcome == Ignored || t.result.trip || w.mode() != closed {
+	if len(s.rules.windows) == 0 || t.result.outcome == Ignored || t.result.how&tripping != 0 || w.mode() != closed {
 		return false
 	}
 	if s.owner != nil && !w.watched() && !t.bad {
@@ -43,7 +43,7 @@ func (t *turn) count(w word) (again bool) {
 	}
 	full, at, ok := t.core.count(w.stay(), t.result, t.bad, s)
 	t.full, t.at, t.in, t.counted = full, at, true, w.stay()
-	if ok && t.bad && s.rules.asks && full.why == 0 && !t.result.asked {
+	if ok && t.bad && s.rules.asks && full.why == 0 && t.result.how&wasAsked == 0 {
 		t.askAll(w)
 		return true
 	}

@@ -33,14 +33,21 @@ type tally struct {
 }
 
 // A result is how a call ended: what it says, how long it took if that matters,
-// and whether the breaker is to open for that, and for how long.
+// and whether the breaker is to open for that, and for how long. It has four
+// fields, as a struct of more does not stay in registers.
 type result struct {
 	outcome Outcome
-	trip    bool
-	asked   bool // whether TripFuncs were asked already
+	how     howReported
 	took    time.Duration
 	open    time.Duration
 }
+
+type howReported uint8
+
+const (
+	tripping howReported = 1 << iota // the breaker is to open
+	wasAsked                         // TripFuncs were asked already
+)
 
 // bad reports whether a result is what a window watches for.
 func (w *window) bad(r result) bool {
