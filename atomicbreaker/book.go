@@ -113,7 +113,7 @@ func (b *book[K]) allow(k K) (Permit, error) {
 		if b.outdated() {
 			return b.group.Allow(k)
 		}
-		a, err := c.admit(b.timed())
+		a, err := c.admit(b.settingsNow(c).rules.slow)
 		if a.word.mode() == tombstone {
 			b.remove(c)
 			continue
@@ -130,12 +130,6 @@ func (b *book[K]) allow(k K) (Permit, error) {
 		}
 		return p, nil
 	}
-}
-
-// timed reports whether cells may have to know when calls began.
-func (b *book[K]) timed() bool {
-	set := b.settings()
-	return set.settings.rules.slow || set.config.PerKey != nil
 }
 
 func (b *book[K]) absentPermit(k K, now *era, stripe uint64) Permit {

@@ -106,6 +106,15 @@ func (b *book[K]) settingsHeld(c *cell[K]) *settings {
 	return b.renewed(&c.core, s)
 }
 
+// settingsNow returns the settings of a cell, up to date. It may run user code.
+func (b *book[K]) settingsNow(c *cell[K]) *settings {
+	s := c.set.Load()
+	if s.of == b.settings().settings {
+		return s
+	}
+	return b.renewed(&c.core, s)
+}
+
 // held is owner.held.
 func (b *book[K]) held(c *core) *settings { return b.settingsHeld(b.cellOf(c)) }
 

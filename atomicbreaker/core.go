@@ -57,6 +57,15 @@ func (c *core) settingsNow(s *settings) *settings {
 	return c.set.Load()
 }
 
+// settingsThere is settings for who has seen to it that those of a cell are up to
+// date.
+func (c *core) settingsThere() *settings {
+	if s := c.set.Load(); s != nil {
+		return s
+	}
+	return c.settings()
+}
+
 // A change is what a transition does.
 type change struct {
 	next word
@@ -124,7 +133,8 @@ const (
 
 // admit asks for admission until an answer takes effect. Timed says whether a
 // closed breaker may have to know when the call began; without it, it does
-// without the settings. A tombstone is returned as it is.
+// without the settings. The settings of a cell must be up to date. A tombstone is
+// returned as it is.
 //
 // A CAS fails only when another caller's transition has succeeded.
 func (c *core) admit(timed bool) (admission, error) {
@@ -137,11 +147,14 @@ func (c *core) admit(timed bool) (admission, error) {
 			// LP(Allow): a closed breaker admits when its word is read.
 			a := admission{word: w}
 			if timed {
-				a.begun = c.settings().begin()
+				a.begun = c.settingsThere().begin()
 			}
 			return a, nil
 		}
-		s := c.settings()
+		// They come after the word, as its deadline may be further ahead than
+		// those of settings that Update has replaced; whoever set it has had
+		// newer ones put there.
+		s := c.settingsThere()
 		now, at := s.clock()
 		next, refused := w.admit(s, now)
 		if refused != nil {
