@@ -377,10 +377,12 @@ func (g *Group[K]) All() iter.Seq2[K, Snapshot] {
 // read.
 func (g *Group[K]) Len() int { return g.current().cells.Len() }
 
-// Sweep removes the keys that have been healthy for GroupConfig.IdleTimeout
-// and returns their number. Keys that are open or half-open, or have failures,
-// stay.
+// Sweep removes the keys that have been healthy for GroupConfig.IdleTimeout, that
+// have nothing left in their windows, or that nobody has called for
+// GroupConfig.ForgetAfter, and returns their number. Of those that were not
+// closed it tells the listener. All others that are open or half-open, or have
+// failures, stay.
 //
-// Sweep is blocking on the mutex of one bucket at a time. It takes effect for
-// each key by the CAS that retires it.
+// Sweep is blocking on the mutex of one bucket at a time, and on the listener. It
+// takes effect for each key by the CAS that closes or retires it.
 func (g *Group[K]) Sweep() int { return g.current().sweep() }

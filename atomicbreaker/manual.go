@@ -120,7 +120,7 @@ func (b *Breaker) HalfOpen() { b.core.command(toHalfOpen()).owed.deliver() }
 func (b *Breaker) ForceOpen() { b.core.command(toForceOpen()).owed.deliver() }
 
 // Disable makes the breaker let all calls through and count none of them until
-// Reset, Trip or ForceOpen. Its verdict on them is Counted.
+// Reset, Trip, HalfOpen or ForceOpen. Its verdict on them is Counted.
 //
 // Disable is lock-free. It takes effect by the CAS that disables the breaker,
 // or when the state is read if it is Disabled already.
