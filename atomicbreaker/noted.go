@@ -39,7 +39,7 @@ func (c *core) overdue(w, stay word) bool {
 }
 
 // touch notes that the key of a cell was of interest at a time since the epoch,
-// unless a time is that was no more than a while before; see forget.go.
+// unless one is noted that is no more than a while earlier; see forget.go.
 //
 // It goes round again only if another caller has noted an earlier time.
 func (c *core) touch(at, while time.Duration) {
