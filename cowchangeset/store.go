@@ -73,6 +73,35 @@ type Applier interface {
 	Applied(ctx context.Context, id string, next uint64) error
 }
 
+// Validator is a Store that can tell beforehand that it would never take an entry.
+type Validator[E any] interface {
+	// Validate returns why the store cannot keep e, or nil. It is called by those
+	// who record, on their goroutines and many at once, before e is accepted: so a
+	// bad entry is the error of its own Record, and keeps no others out. It looks
+	// at nothing but e.
+	Validate(e E) error
+}
+
+// Claimer is a Store that serves one tracker.
+type Claimer interface {
+	// Claim is called by New and Resume before anything else. It returns an error
+	// if the store was claimed before and not released.
+	Claim() error
+
+	// Release is called by a Resume that fails after its Claim.
+	Release()
+}
+
+// Pruner is a Store that can forget changesets.
+type Pruner interface {
+	// Prune says that the tracker has forgotten the changesets with an ordinal
+	// below before. The store may forget those of them, from the oldest on, that
+	// are of no more use to anyone: which these are, the store says. After that
+	// Load begins with a later ordinal. Prune may be called while other methods
+	// run, and out of order: then the largest number counts.
+	Prune(ctx context.Context, before uint64) error
+}
+
 // AllApplied is what Applier.Applied is told when a changeset has been applied.
 const AllApplied uint64 = math.MaxUint64
 
@@ -81,7 +110,8 @@ type Loader[E any] interface {
 	Store[E]
 
 	// Load yields the changesets in the order of their ordinals, which have no
-	// gaps, or an error, after which it ends.
+	// gaps, or an error, after which it ends. The first one has ordinal 1 unless
+	// the store is a Pruner.
 	Load(ctx context.Context) iter.Seq2[Saved[E], error]
 }
 
