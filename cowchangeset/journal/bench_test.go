@@ -2,8 +2,7 @@ package journal_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
+
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,25 +32,44 @@ func changes(seq uint64, n int) []cowchangeset.Entry[change] {
 	return all
 }
 
-// counting counts the fsyncs of a file.
+// counting is a folder that counts the fsyncs of its files.
 type counting struct {
-	*os.File
+	journal.Folder
+	path  string
 	syncs atomic.Int64
 }
 
-func (c *counting) Sync() error {
-	c.syncs.Add(1)
-	return c.File.Sync()
+type countingFile struct {
+	journal.File
+	of *counting
+}
+
+func (f countingFile) Sync() error {
+	f.of.syncs.Add(1)
+	return f.File.Sync()
+}
+
+func (c *counting) Create(name string) (journal.File, error) {
+	f, err := c.Folder.Create(name)
+	return countingFile{f, c}, err
+}
+
+func (c *counting) Edit(name string) (journal.File, error) {
+	f, err := c.Folder.Edit(name)
+	return countingFile{f, c}, err
+}
+
+func (c *counting) Check(name string, f journal.File, size int64) error {
+	return c.Folder.Check(name, f.(countingFile).File, size)
 }
 
 // bench returns a journal with so many changesets, called 1 and so on.
 func bench(b *testing.B, o journal.Options, changesets int) (*journal.Journal[change], *counting) {
-	file, err := os.Create(filepath.Join(b.TempDir(), "changes.journal"))
+	path := b.TempDir()
+	c := &counting{Folder: journal.Directory(path), path: path}
+	j, err := journal.OpenOn[change](c, o)
 	must(b, err)
-	c := &counting{File: file}
-	j, err := journal.OpenOn[change](c, 0, o)
-	must(b, err)
-	b.Cleanup(func() { must(b, j.Close()) })
+	b.Cleanup(func() { j.Close() })
 	previous := ""
 	for i := range changesets {
 		id := fmt.Sprint(i + 1)
@@ -125,14 +143,16 @@ func BenchmarkJournalOpen(b *testing.B) {
 	for i := range 1000 {
 		must(b, j.Append(background, "1", changes(uint64(i*10), 10)))
 	}
-	info, err := c.Stat()
+	must(b, j.Close())
+	report, err := journal.VerifyFrom(c.path, journal.Anchor{})
 	must(b, err)
 	b.Run("entries=10000/impl=journal", func(b *testing.B) {
-		b.SetBytes(info.Size())
+		b.SetBytes(report.Bytes)
 		b.ReportAllocs()
 		for b.Loop() {
-			_, err := journal.OpenOn[change](&counting{File: c.File}, info.Size(), journal.Options{Sync: journal.SyncNever})
+			j, err := journal.OpenOn[change](c, journal.Options{Sync: journal.SyncNever})
 			must(b, err)
+			must(b, j.Close())
 		}
 	})
 }

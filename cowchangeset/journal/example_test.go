@@ -6,6 +6,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
@@ -18,7 +19,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "changes.journal")
+	path := filepath.Join(dir, "changes")
 	ctx := context.Background()
 
 	j, err := journal.Open[string](path, journal.Options{})
@@ -59,32 +60,31 @@ func Example() {
 	// 2 attach policy
 }
 
-// Anybody can check a file, without the type of its entries.
-func ExampleVerify() {
-	file, err := os.CreateTemp("", "journal")
+// Anybody can check a journal, without the type of its entries, and see that what
+// was there earlier still is as it was.
+func ExampleVerifyFrom() {
+	dir, err := os.MkdirTemp("", "journal")
 	if err != nil {
 		log.Fatal(err)
 	}
-	file.Close()
-	defer os.Remove(file.Name())
-	j, err := journal.Open[string](file.Name(), journal.Options{})
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "changes")
+	j, err := journal.Open[string](path, journal.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
 	j.Start(ctx, cowchangeset.Header{ID: "plan-7", Ordinal: 1})
+	anchor := j.Hash() // to be kept elsewhere
 	j.Append(ctx, "plan-7", []cowchangeset.Entry[string]{{Seq: 0, Value: "create bucket"}})
 	j.Close()
 
-	text, err := os.Open(file.Name())
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer text.Close()
-	report, err := journal.Verify(text)
+	report, err := journal.VerifyFrom(path, anchor)
 	fmt.Println(report.Lines, "lines,", report.Changesets, "changeset,", report.Entries, "entry,", err)
-	fmt.Println(report.Hash)
+	anchor.Hash = strings.Repeat("0", 64)
+	_, err = journal.VerifyFrom(path, anchor)
+	fmt.Println(strings.Contains(err.Error(), "corrupt at line 2"))
 	// Output:
 	// 3 lines, 1 changeset, 1 entry, <nil>
-	// ed1072d32743e1b1361538fa42f27672319e096875a13d810681eb50bbbfa0d8
+	// true
 }

@@ -1,15 +1,43 @@
 package journal
 
-// File is what a journal needs of a file.
-type File = file
+import "io"
 
-// OpenOn opens a journal on a file that has the given size.
-func OpenOn[E any](f File, size int64, o Options) (*Journal[E], error) {
-	return open[E](f, size, o)
+// Folder and File are what a journal needs of a directory and its files.
+type (
+	Folder = folder
+	File   = file
+)
+
+// TestIdentity is what OpenOn gives to journals that it makes.
+const TestIdentity = "test"
+
+// OpenOn opens a journal in a folder that nobody else uses.
+func OpenOn[E any](f Folder, o Options) (*Journal[E], error) {
+	j := &Journal[E]{values: valuesOf[E](o)}
+	j.log.path = "memory"
+	if err := j.log.begun(f, io.NopCloser(nil), o, TestIdentity); err != nil {
+		return nil, err
+	}
+	return j, nil
 }
 
-// Header is the first line of each file.
-func Header() []byte { return header() }
+// Directory is a folder on a disk.
+func Directory(path string) Folder { return directory{path: path} }
+
+// Header is the first line of the first segment of a journal that OpenOn makes.
+func Header() []byte {
+	text, _ := (&line{op: opJournal, format: format, journal: TestIdentity, segment: 1}).encode(nil, 1, noHash())
+	return text
+}
+
+// OldHeader is the first line of a file of format 1.
+func OldHeader() []byte {
+	text, _ := (&line{op: opJournal, format: 1}).encode(nil, 1, noHash())
+	return text
+}
+
+// SegmentName returns the name of a segment.
+func SegmentName(number int) string { return fileName(uint64(number)) }
 
 // Waiting returns how many calls wait for their turn.
 func (j *Journal[E]) Waiting() int {
@@ -20,6 +48,3 @@ func (j *Journal[E]) Waiting() int {
 
 // Buffer returns how much memory the journal keeps for what it writes.
 func (j *Journal[E]) Buffer() int { return cap(j.log.buf) }
-
-// Claim is what Open does to a file that it has opened.
-var Claim = claim

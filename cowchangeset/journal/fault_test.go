@@ -42,7 +42,7 @@ func TestEveryFault(t *testing.T) {
 	good := &memory{}
 	j := on(t, good)
 	states := tell(t, j, story())
-	total := good.count("write") + good.count("sync")
+	total := good.changes()
 
 	faults := 0
 	for n := range total {
@@ -55,10 +55,10 @@ func TestEveryFault(t *testing.T) {
 					name := fmt.Sprintf("operation %d, %d bytes done, short %v, also %q", n, done, short, also)
 					m := &memory{}
 					failAt(m, n, done, short, also)
-					j, err := journal.OpenOn[any](m, 0, journal.Options{})
+					j, err := journal.OpenOn[any](m, journal.Options{})
 					for err != nil {
 						faults++
-						j, err = journal.OpenOn[any](m, int64(len(m.data)), journal.Options{})
+						j, err = journal.OpenOn[any](m, journal.Options{})
 					}
 					for i, s := range story() {
 						err := s.call(j)
@@ -81,8 +81,8 @@ func TestEveryFault(t *testing.T) {
 					}
 					equal(t, load(t, j), states[len(states)-1])
 					must(t, j.Close())
-					if !bytes.Equal(m.data, good.data) {
-						t.Fatalf("%s: the file has\n%s", name, m.data)
+					if !bytes.Equal(m.bytes(), good.bytes()) {
+						t.Fatalf("%s: the file has\n%s", name, m.bytes())
 					}
 				}
 			}
@@ -96,8 +96,8 @@ func TestEveryFault(t *testing.T) {
 // journalIs checks, without changing the file, that it has one of two states,
 // the second only if it is not nil.
 func journalIs(m *memory, one, other []saved) error {
-	c := &memory{data: m.bytes()}
-	j, err := journal.OpenOn[any](c, int64(len(c.data)), journal.Options{})
+	c := m.clone()
+	j, err := journal.OpenOn[any](c, journal.Options{})
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func TestDiskFull(t *testing.T) {
 	m := &memory{}
 	j := on(t, m)
 	tell(t, j, story()[:1])
-	size := len(m.data)
+	size := len(m.bytes())
 	full := true
 	m.fault = func(op string) (int, error) {
 		if full && op == "write" {
@@ -156,8 +156,8 @@ func TestDiskFull(t *testing.T) {
 		if err := story()[1].call(j); !errors.Is(err, errBoom) || errors.Is(err, journal.ErrBroken) {
 			t.Error(err)
 		}
-		if len(m.data) != size {
-			t.Errorf("%d bytes were left", len(m.data)-size)
+		if len(m.bytes()) != size {
+			t.Errorf("%d bytes were left", len(m.bytes())-size)
 		}
 	}
 	full = false
@@ -168,7 +168,7 @@ func TestDiskFull(t *testing.T) {
 // With SyncNever, only Sync and Close call fsync, if there is anything new.
 func TestSyncNever(t *testing.T) {
 	m := &memory{}
-	j, err := journal.OpenOn[any](m, 0, journal.Options{Sync: journal.SyncNever})
+	j, err := journal.OpenOn[any](m, journal.Options{Sync: journal.SyncNever})
 	must(t, err)
 	want := func(n int) {
 		t.Helper()
@@ -183,7 +183,7 @@ func TestSyncNever(t *testing.T) {
 	want(1)
 	must(t, j.Sync(background))
 	want(2)
-	if m.synced != len(m.data) {
+	if !m.durable() {
 		t.Error("not all was synced")
 	}
 	must(t, j.Sync(background))
@@ -191,8 +191,7 @@ func TestSyncNever(t *testing.T) {
 	must(t, j.Close())
 	want(2)
 
-	m.closed = false
-	j, err = journal.OpenOn[any](m, int64(len(m.data)), journal.Options{Sync: journal.SyncNever})
+	j, err = journal.OpenOn[any](m, journal.Options{Sync: journal.SyncNever})
 	must(t, err)
 	want(3) // what the process before had not synced
 	must(t, add("D", item(0, "x")).call(j))
@@ -207,7 +206,7 @@ func TestSyncFails(t *testing.T) {
 		(*journal.Journal[any]).Close,
 	} {
 		m := &memory{}
-		j, err := journal.OpenOn[any](m, 0, journal.Options{Sync: journal.SyncNever})
+		j, err := journal.OpenOn[any](m, journal.Options{Sync: journal.SyncNever})
 		must(t, err)
 		tell(t, j, story())
 		m.fault = func(op string) (int, error) {
@@ -232,15 +231,15 @@ func TestSyncFails(t *testing.T) {
 // needs.
 func TestOpenFails(t *testing.T) {
 	text, _, states := told(t)
-	for n := range 2 { // remove the torn tail, fsync
-		m := &memory{data: append(bytes.Clone(text), "{"...)}
+	for n := range 3 { // remove the torn tail, fsync, fsync of the folder
+		m := holding(append(bytes.Clone(text), "{"...))
 		failAt(m, n, 0, false, "")
-		if _, err := journal.OpenOn[any](m, int64(len(m.data)), journal.Options{}); !errors.Is(err, errBoom) || !strings.HasPrefix(err.Error(), "journal: ") {
+		if _, err := journal.OpenOn[any](m, journal.Options{}); !errors.Is(err, errBoom) || !strings.HasPrefix(err.Error(), "journal: ") {
 			t.Errorf("operation %d: %v", n, err)
 		}
 		equal(t, load(t, on(t, m)), states[len(states)-1])
-		if !bytes.Equal(m.data, text) {
-			t.Errorf("operation %d: the file has %s", n, m.data)
+		if !bytes.Equal(m.bytes(), text) {
+			t.Errorf("operation %d: the file has %s", n, m.bytes())
 		}
 	}
 }

@@ -83,8 +83,8 @@ func TestGroup(t *testing.T) {
 		}
 		for i, s := range load(t, j) {
 			equal(t, s.Entries, []entry{item(0, "x")})
-			at := bytes.Index(m.data, fmt.Appendf(nil, `"append","id":"%d"`, i+1))
-			if i > 0 && at < bytes.Index(m.data, fmt.Appendf(nil, `"append","id":"%d"`, i)) {
+			at := bytes.Index(m.bytes(), fmt.Appendf(nil, `"append","id":"%d"`, i+1))
+			if i > 0 && at < bytes.Index(m.bytes(), fmt.Appendf(nil, `"append","id":"%d"`, i)) {
 				t.Errorf("the line of %d is not in order", i+1)
 			}
 		}
@@ -105,7 +105,7 @@ func TestGroupFails(t *testing.T) {
 			synctest.Wait()
 			must(t, <-first)
 			later := appends(background, j, 9, 9)
-			size := len(m.data)
+			size := len(m.bytes())
 			g.next <- errBoom
 			synctest.Wait()
 			for range 7 {
@@ -122,8 +122,8 @@ func TestGroupFails(t *testing.T) {
 			}
 			g.next <- nil
 			must(t, <-later)
-			if !bytes.Contains(m.data[size:], []byte(`"append","id":"9"`)) {
-				t.Errorf("%s", m.data[size:])
+			if !bytes.Contains(m.bytes()[size:], []byte(`"append","id":"9"`)) {
+				t.Errorf("%s", m.bytes()[size:])
 			}
 			must(t, journalIs(m, load(t, j), nil))
 			for i, s := range load(t, j) {
@@ -196,43 +196,93 @@ func TestStay(t *testing.T) {
 	}
 }
 
-// Who waited, and has the turn only after its time is over, passes it on.
-func TestTurnTooLate(t *testing.T) {
+// A caller that stalls in its own context delays nobody, and is written.
+func TestStalledContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, _, g := gated(t, "sync", 3)
-		first := appends(background, j, 1, 1)
-		late := &lateContext{Context: background}
-		second := appends(late, j, 2, 2)
-		third := appends(background, j, 3, 3)
-		late.ended = true
-		g.next <- nil
-		must(t, <-first)
-		if err := <-second; err != context.DeadlineExceeded {
-			t.Error(err)
-		}
-		g.next <- nil
-		must(t, <-third)
 		g.shut = false
-		equal(t, load(t, j)[1].Entries, []entry(nil))
+		stall := make(chan struct{})
+		second := appends(&hostileContext{background, func() { <-stall }}, j, 2, 2)
+		third := appends(background, j, 3, 3)
+		must(t, <-third)
+		equal(t, load(t, j)[1].Entries, []entry{item(0, "x")})
+		must(t, j.Close())
+		close(stall)
+		must(t, <-second)
 	})
 }
 
-// lateContext ends, and tells nobody who waits.
-type lateContext struct {
-	context.Context
-	ended bool
-}
-
-func (c *lateContext) Done() <-chan struct{} { return nil }
-
-func (c *lateContext) Err() error {
-	if c.ended {
-		return context.DeadlineExceeded
+// Calls of one group that contradict each other are judged one after the other,
+// each by what the calls before it leave.
+func TestContradictions(t *testing.T) {
+	ops := map[string]func(*journal.Journal[any]) error{
+		"append 2":  add("2", item(0, "acknowledged")).call,
+		"seal 2":    seal("2", 0, 0).call,
+		"start 2":   start("2", 2, "1").call,
+		"start B 2": start("B", 2, "1").call,
+		"start 3":   start("3", 3, "2").call,
+		"append B":  add("B", item(0, "acknowledged")).call,
 	}
-	return nil
+	for first := range ops {
+		for second := range ops {
+			for third := range ops {
+				synctest.Test(t, func(t *testing.T) {
+					j, m, g := gated(t, "sync", 2)
+					leader := appends(background, j, 1, 1)
+					errs := map[string]chan error{}
+					for _, op := range []string{first, second, third} {
+						e := make(chan error, 1)
+						errs[op] = e
+						go func() { e <- ops[op](j) }()
+						synctest.Wait()
+					}
+					g.shut = false
+					g.next <- nil
+					must(t, <-leader)
+					synctest.Wait()
+					for op, e := range errs {
+						if err := <-e; err != nil && !errors.Is(err, journal.ErrConflict) {
+							t.Errorf("%s, %s, %s: %s: %v", first, second, third, op, err)
+						}
+					}
+					must(t, journalIs(m, load(t, j), nil))
+					must(t, j.Close())
+				})
+			}
+		}
+	}
 }
 
-func (c *lateContext) Value(any) any { return nil }
+// A panic of the file, as a bug of the journal would be, breaks the journal, and
+// nobody waits for ever.
+func TestPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, m, g := gated(t, "sync", 4)
+		first := appends(background, j, 1, 1)
+		group := appends(background, j, 2, 3)
+		m.mu.Lock()
+		m.fault = func(op string) (int, error) {
+			if op == "write" {
+				panic("boom")
+			}
+			return 0, nil
+		}
+		m.mu.Unlock()
+		g.next <- nil
+		must(t, <-first)
+		for range 2 {
+			if err := <-group; !errors.Is(err, journal.ErrBroken) || !strings.Contains(err.Error(), "panic: boom") {
+				t.Error(err)
+			}
+		}
+		if err := j.Sync(background); !errors.Is(err, journal.ErrBroken) {
+			t.Error(err)
+		}
+		if err := j.Close(); !errors.Is(err, journal.ErrBroken) {
+			t.Error(err)
+		}
+	})
+}
 
 // A context that panics, or ends its goroutine, leaves the queue in order.
 func TestHostileContext(t *testing.T) {
@@ -277,7 +327,7 @@ func TestCloseWaits(t *testing.T) {
 		closed := make(chan error, 2)
 		go func() { closed <- j.Close() }()
 		synctest.Wait()
-		if len(closed) != 0 || m.closed {
+		if len(closed) != 0 || m.closed() {
 			t.Fatal("Close did not wait")
 		}
 		if err := j.Close(); err != journal.ErrClosed {
@@ -297,7 +347,7 @@ func TestCloseWaits(t *testing.T) {
 		if err := j.Seal(background, "1", cowchangeset.Manifest{Len: 1}); err != journal.ErrClosed {
 			t.Error(err)
 		}
-		if !m.closed {
+		if !m.closed() {
 			t.Error("the file is open")
 		}
 	})

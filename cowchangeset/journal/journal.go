@@ -3,71 +3,37 @@ package journal
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
+	"sync"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Journal is a file of changesets: a cowchangeset.Store that is a Loader and an
-// Applier. Open makes journals; the zero value is closed. A Journal must not be
-// copied. All methods may be called concurrently, though a tracker never makes
-// two calls for one changeset at a time.
+// Journal is a directory of changesets: a cowchangeset.Store with all that a store
+// may be besides. Open makes journals; the zero value is closed. A Journal must not
+// be copied. All methods may be called concurrently.
 //
 // A call that is told again what the journal has writes nothing and succeeds.
 // One that says something else, or comes out of order, fails with ErrConflict and
 // writes nothing. A call that fails with anything but ErrBroken has left nothing
-// in the file that counts. With ErrBroken it may have: open the file again to
-// know.
+// in the journal that counts. With ErrBroken it may have: open it again to know.
 type Journal[E any] struct {
-	_   atomics.NoCopy
-	log log
+	_       atomics.NoCopy
+	values  values[E]
+	buffers sync.Pool // of Validate
+	log     log
 }
 
 var (
-	_ cowchangeset.Loader[int] = (*Journal[int])(nil)
-	_ cowchangeset.Applier     = (*Journal[int])(nil)
+	_ cowchangeset.Loader[int]    = (*Journal[int])(nil)
+	_ cowchangeset.Applier        = (*Journal[int])(nil)
+	_ cowchangeset.Validator[int] = (*Journal[int])(nil)
+	_ cowchangeset.Claimer        = (*Journal[int])(nil)
+	_ cowchangeset.Pruner         = (*Journal[int])(nil)
 )
 
-// Open opens the journal at path, and makes one, readable by its owner only, if
-// there is none; the folder must exist. It reads and checks the whole file. Bytes
-// after the last newline are of a write that was cut off: they are removed; see
-// Recovered. If anything else is not as a journal has written it, Open returns a
-// *CorruptError and leaves the file as it is.
-//
-// It returns ErrLocked if the file is open as a journal, in this process or
-// another one, where that can be told: on the BSDs, illumos, Linux and macOS, and
-// not on all network file systems. Elsewhere it is the user's duty to open a file
-// once at a time.
-func Open[E any](path string, o Options) (*Journal[E], error) {
-	if err := o.validate(); err != nil {
-		return nil, err
-	}
-	f, size, err := openFile(path)
-	if err != nil {
-		return nil, err
-	}
-	j, err := open[E](f, size, o)
-	if err == nil {
-		err = syncParent(path)
-	}
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%w (file %s)", err, path)
-	}
-	return j, nil
-}
-
-// open makes a journal of a file that nobody else uses.
-func open[E any](f file, size int64, o Options) (*Journal[E], error) {
-	j := &Journal[E]{log: log{file: f, policy: o.Sync}}
-	if err := j.log.recover(size); err != nil {
-		return nil, err
-	}
-	j.log.open = true
-	return j, nil
-}
+const allApplied = cowchangeset.AllApplied
 
 // Start writes that the changeset exists. Its ordinal is the next one, or that of
 // the latest changeset if there was nothing but a Start of that: then it takes
@@ -82,8 +48,8 @@ func (j *Journal[E]) Start(ctx context.Context, h cowchangeset.Header) error {
 // Append writes entries of a changeset, in one line: all of them survive a crash
 // or none. Those up to the last Seq that the changeset has are taken for ones
 // that were told before, and skipped. If a value cannot be encoded, nothing is
-// written, and the error names its Seq; if encoding it panics, so does Append.
-// Append panics if ctx is nil.
+// written, and the error names its Seq; if encoding it panics, so does Append. See
+// Validate. Append panics if ctx is nil.
 //
 // Append is blocking: it waits for its turn, as long as ctx lasts, and then for
 // the file. It takes effect when its line is written and, with SyncAlways,
@@ -102,8 +68,8 @@ func (j *Journal[E]) Append(ctx context.Context, id string, entries []cowchanges
 	if len(entries) == 0 {
 		return nil
 	}
-	l := &line{op: opAppend, id: id, count: len(entries), first: entries[0].Seq, last: entries[len(entries)-1].Seq}
-	if l.entries, err = encodeEntries(id, entries); err != nil {
+	l := &line{op: opAppend, id: id, count: uint64(len(entries)), first: entries[0].Seq, last: entries[len(entries)-1].Seq}
+	if l.entries, err = j.values.encodeAll(id, entries); err != nil {
 		return err
 	}
 	return j.log.do(ctx, &call{line: l}) // LP(Append): in log.settle
@@ -116,7 +82,7 @@ func (j *Journal[E]) Append(ctx context.Context, id string, entries []cowchanges
 // Seal is blocking: it waits for its turn, as long as ctx lasts, and then for the
 // file. It takes effect when its line is written and, with SyncAlways, synced.
 func (j *Journal[E]) Seal(ctx context.Context, id string, m cowchangeset.Manifest) error {
-	return j.tell(ctx, "Seal", &line{op: opSeal, id: id, count: m.Len, last: m.Last})
+	return j.tell(ctx, "Seal", &line{op: opSeal, id: id, count: uint64(m.Len), last: m.Last})
 }
 
 // Abort writes that the changeset, which is sealed, will not be applied, and why.
@@ -158,9 +124,9 @@ func (j *Journal[E]) Sync(ctx context.Context) error {
 	return j.log.do(ctx, new(call)) // LP(Sync): in log.settle
 }
 
-// Recovered returns how many bytes Open has removed from the end of the file:
-// those of a write that was cut off by a crash, and of which nobody was told that
-// it had succeeded.
+// Recovered returns how many bytes Open has removed from the end of the last
+// segment: those of a write that was cut off by a crash, and of which nobody was
+// told that it had succeeded.
 //
 // Recovered is wait-free. It takes effect at once: the number never changes.
 func (j *Journal[E]) Recovered() int64 { return j.log.torn } // LP(Recovered)
@@ -173,6 +139,72 @@ func (j *Journal[E]) Recovered() int64 { return j.log.torn } // LP(Recovered)
 // file. It takes effect at its beginning: no call that follows it writes anything.
 func (j *Journal[E]) Close() error { return j.log.close() } // LP(Close): in log.close
 
+// Validate returns an error if the journal would refuse to keep e: if it cannot be
+// encoded, if its JSON is longer than Options.MaxEntry or not UTF-8, or if it could
+// not be decoded. What is found good must not be changed afterwards.
+//
+// Validate is wait-free, but for the code of e. It takes effect at once: it only
+// looks at e.
+func (j *Journal[E]) Validate(e E) error { // LP(Validate)
+	buf, _ := j.buffers.Get().(*bytes.Buffer)
+	if buf == nil {
+		buf = new(bytes.Buffer)
+	}
+	if _, err := j.values.encode(buf, e); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	if buf.Cap() <= maxGroup {
+		j.buffers.Put(buf)
+	}
+	return nil
+}
+
+// Claim makes the journal a tracker's. It returns ErrClaimed if it is one's, until
+// Release or until it is opened again, and ErrClosed after Close.
+//
+// Claim is blocking: it waits for others who look at the journal's state. It takes
+// effect when the journal is seen to be claimed, or marked.
+func (j *Journal[E]) Claim() error {
+	j.log.mu.Lock()
+	defer j.log.mu.Unlock()
+	if err := j.log.usable(); err != nil {
+		return err
+	}
+	if j.log.claimed {
+		return ErrClaimed // LP(Claim)
+	}
+	j.log.claimed = true // LP(Claim)
+	return nil
+}
+
+// Release takes a Claim back.
+//
+// Release is blocking as Claim is. It takes effect when the mark is removed.
+func (j *Journal[E]) Release() {
+	j.log.mu.Lock()
+	defer j.log.mu.Unlock()
+	j.log.claimed = false // LP(Release)
+}
+
+// Identity returns what tells the journal from all others: random text, which was
+// made with it and is in the header of each segment. Keep it elsewhere, and give it
+// to Open as Options.Identity, to know that nobody has put another one in its place.
+//
+// Identity is wait-free. It takes effect at once: it never changes.
+func (j *Journal[E]) Identity() string { return j.log.identity } // LP(Identity)
+
+// Hash returns the last line that the journal has and its hash. All that was told
+// until then is in the lines up to there, which VerifyFrom finds again, or says that
+// somebody has changed them.
+//
+// Hash is blocking: it waits for others who look at the journal's state. It takes
+// effect when the state is read.
+func (j *Journal[E]) Hash() Anchor {
+	j.log.mu.Lock()
+	defer j.log.mu.Unlock()
+	return Anchor{Line: j.log.lines, Hash: j.log.hash.String()} // LP(Hash)
+}
+
 // last returns the Seq of the last entry of a changeset, and whether it has any.
 func (g *log) last(id string) (last uint64, some bool, err error) {
 	g.mu.Lock()
@@ -180,47 +212,9 @@ func (g *log) last(id string) (last uint64, some bool, err error) {
 	if err := g.usable(); err != nil {
 		return 0, false, err
 	}
-	c := g.state.byID[id]
+	c := g.state.find(id)
 	if c == nil {
 		return 0, false, nil // log.do says so, in its turn
 	}
 	return c.last, c.count > 0, nil
-}
-
-// encodeEntries returns the entries as they are in a line. It runs user code.
-func encodeEntries[E any](id string, entries []cowchangeset.Entry[E]) ([]byte, error) {
-	var b []byte
-	var value bytes.Buffer
-	encoder := json.NewEncoder(&value)
-	encoder.SetEscapeHTML(false)
-	for i, e := range entries {
-		if i > 0 {
-			if last := entries[i-1].Seq; e.Seq <= last {
-				return nil, fmt.Errorf("%w: append to changeset %q: %s", ErrConflict, id, outOfOrder(e.Seq, last))
-			}
-			b = append(b, ',')
-		}
-		value.Reset()
-		err := encoder.Encode(e.Value)
-		text := bytes.TrimSuffix(value.Bytes(), []byte("\n"))
-		if err == nil && tooDeep(text) {
-			err = fmt.Errorf("json: nested too deeply to be read back")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("journal: entry %d of changeset %q: %w", e.Seq, id, err)
-		}
-		b = appendEntry(b, e.Seq, text)
-	}
-	return b, nil
-}
-
-// tooDeep reports whether encoding/json would refuse to read a line with this
-// value, because of its limit on nesting, which it has for reading only.
-func tooDeep(value []byte) bool {
-	const surelyFine = 9000 // the limit is 10,000
-	if bytes.Count(value, []byte("{"))+bytes.Count(value, []byte("[")) <= surelyFine {
-		return false
-	}
-	around := append([]byte("[[["), value...) // the line, its entries, the entry
-	return !json.Valid(append(around, "]]]"...))
 }

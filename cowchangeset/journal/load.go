@@ -4,34 +4,42 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
-	"os"
+	"slices"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 )
 
-// Load yields the changesets that the journal has when the loop begins, in the
+// Load yields the changesets that the journal has, and that were not pruned, when
+// the loop begins, in the
 // order of their ordinals, or an error, after which it ends: a value that cannot
-// be decoded, a file that has changed under the journal, or the cause of ctx. It
-// reads the file once. Entries of changesets that were open at the same time are
+// be decoded, which is a *DecodeError, a file that has changed under the journal, or
+// the cause of ctx. It reads the files once. Entries of changesets that were open at the same time are
 // in memory at the same time. Calls of other methods go on meanwhile, also from
 // within the loop. Load panics if ctx is nil.
 //
-// Load is blocking: it waits for the file. It takes effect when the loop begins.
+// Load is blocking: it waits for the files. It takes effect when the loop begins.
 func (j *Journal[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
 	if ctx == nil {
 		panic("journal: Load called with a nil context")
 	}
 	return func(yield func(cowchangeset.Saved[E], error) bool) {
+		closed := false
 		cut, err := j.log.cut()
 		if err == nil {
+			defer j.log.loaded()
 			l := newLoader[E](cut)
-			err = l.run(ctx, func(s cowchangeset.Saved[E]) bool { return yield(s, nil) })
+			err = l.run(ctx, func(s cowchangeset.Saved[E]) bool {
+				if !yield(s, nil) {
+					return false
+				}
+				closed = j.log.closed()
+				return !closed
+			})
 		}
-		if errors.Is(err, os.ErrClosed) {
-			err = ErrClosed
+		if closed {
+			err = ErrClosed // others may change the files now
 		}
 		if err != nil && err != errLeft {
 			yield(cowchangeset.Saved[E]{}, err)
@@ -42,24 +50,51 @@ func (j *Journal[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], 
 // errLeft: the loop was left.
 var errLeft = errors.New("journal: loop left")
 
-// A cut is what the journal has at one moment.
+// A cut is what a journal has at one moment.
 type cut struct {
-	file io.Reader // up to there
-	hash string    // of the last line
-	list []changeset
+	path     string
+	from     source
+	segments []segment
+	hash     digest // of the last line
+	list     []changeset
+	previous string // the ID of the changeset before the first one
+	upcast   func(Value) (json.RawMessage, error)
 }
 
+// cut returns what there is. Until loaded is called, no segment is dropped.
 func (g *log) cut() (cut, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := g.usable(); err != nil {
 		return cut{}, err
 	}
-	c := cut{file: io.NewSectionReader(g.file, 0, g.size), hash: g.hash, list: make([]changeset, len(g.state.list))} // LP(Load)
-	for i, s := range g.state.list {
-		c.list[i] = *s
+	g.loading++
+	return cutOf(g.path, g.folder, g.options, g.state, g.segments, g.hash), nil // LP(Load)
+}
+
+// closed reports whether Close was called.
+func (g *log) closed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.open
+}
+
+func (g *log) loaded() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.loading--
+}
+
+func cutOf(path string, f source, o Options, s *state, files []segment, hash digest) cut {
+	kept := s.kept()
+	c := cut{path: path, from: f, segments: slices.Clone(files), hash: hash, list: make([]changeset, len(kept)), upcast: o.Upcast}
+	for i, k := range kept {
+		c.list[i] = *k
 	}
-	return c, nil
+	if len(kept) > 0 {
+		c.previous = s.id(kept[0].ordinal - 1)
+	}
+	return c
 }
 
 // A loader collects the entries of changesets.
@@ -69,6 +104,7 @@ type loader[E any] struct {
 	entries [][]cowchangeset.Entry[E]
 	sealed  []bool // by the lines so far
 	yielded int
+	decoder decoder[E]
 }
 
 func newLoader[E any](c cut) *loader[E] {
@@ -77,6 +113,7 @@ func newLoader[E any](c cut) *loader[E] {
 		index:   make(map[string]int, len(c.list)),
 		entries: make([][]cowchangeset.Entry[E], len(c.list)),
 		sealed:  make([]bool, len(c.list)),
+		decoder: decoder[E]{upcast: c.upcast},
 	}
 	for i, s := range c.list {
 		l.index[s.id] = i
@@ -84,10 +121,11 @@ func newLoader[E any](c cut) *loader[E] {
 	return l
 }
 
-// run reads the file. It yields changesets as soon as they and those before them
-// are complete, and the others at the end.
+// run reads the segments. It yields changesets as soon as they and those before
+// them are complete, and the others at the end.
 func (l *loader[E]) run(ctx context.Context, yield func(cowchangeset.Saved[E]) bool) error {
-	s := newScanner(l.file)
+	s, end := scanFiles(l.from, l.segments)
+	defer end()
 	for {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -97,14 +135,14 @@ func (l *loader[E]) run(ctx context.Context, yield func(cowchangeset.Saved[E]) b
 			break
 		}
 		if err == io.EOF {
-			return s.corrupt("the file ends here, and did not")
+			return s.corrupt("the journal ends here, and did not")
 		}
 		if err != nil {
 			return err
 		}
 		i, ok := l.index[line.id]
 		switch {
-		case !ok: // another changeset has taken its place
+		case !ok: // it was pruned, or another changeset has taken its place
 		case line.op == opAppend:
 			if err := l.add(i, s.lines, line); err != nil {
 				return err
@@ -128,12 +166,15 @@ func (l *loader[E]) run(ctx context.Context, yield func(cowchangeset.Saved[E]) b
 
 // add decodes the entries of a line. It runs user code.
 func (l *loader[E]) add(i, number int, line *line) error {
+	if l.entries[i] == nil {
+		l.entries[i] = make([]cowchangeset.Entry[E], 0, l.list[i].count)
+	}
 	for _, e := range line.values {
-		entry := cowchangeset.Entry[E]{Seq: e.Seq}
-		if err := json.Unmarshal(e.Value, &entry.Value); err != nil {
-			return fmt.Errorf("journal: line %d, entry %d of changeset %q: %w", number, e.Seq, line.id, err)
+		v, err := l.decoder.decode(Value{ChangesetID: line.id, Seq: e.seq, JSON: e.value})
+		if err != nil {
+			return &DecodeError{Journal: l.path, Line: number, ChangesetID: line.id, Seq: e.seq, Err: err}
 		}
-		l.entries[i] = append(l.entries[i], entry)
+		l.entries[i] = append(l.entries[i], cowchangeset.Entry[E]{Seq: e.seq, Value: v})
 	}
 	return nil
 }
@@ -143,16 +184,14 @@ func (l *loader[E]) next() cowchangeset.Saved[E] {
 	i := l.yielded
 	c := l.list[i]
 	saved := cowchangeset.Saved[E]{
-		Header:  cowchangeset.Header{ID: c.id, Ordinal: c.ordinal},
+		Header:  cowchangeset.Header{ID: c.id, Ordinal: c.ordinal, Previous: l.previous},
 		Entries: l.entries[i],
 		Sealed:  c.sealed,
 		Aborted: c.aborted,
 		Reason:  c.reason,
 		Applied: c.applied,
 	}
-	if i > 0 {
-		saved.Previous = l.list[i-1].id
-	}
+	l.previous = c.id
 	l.entries[i] = nil
 	l.yielded++
 	return saved

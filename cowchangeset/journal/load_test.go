@@ -15,13 +15,13 @@ import (
 func TestUndecodable(t *testing.T) {
 	m := &memory{}
 	tell(t, on(t, m), []step{start("A", 1, ""), add("A", entries[any](0, 5)...), add("A", entries[any](5, 6, "six")...)})
-	j, err := journal.OpenOn[int](m, int64(len(m.data)), journal.Options{})
+	j, err := journal.OpenOn[int](m, journal.Options{})
 	must(t, err)
 	n := 0
 	for _, err := range j.Load(background) {
 		n++
 		var wrong *json.UnmarshalTypeError
-		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), `journal: line 4, entry 6 of changeset "A"`) {
+		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), `journal: memory, line 4: entry 6 of changeset "A"`) {
 			t.Error(err)
 		}
 	}
@@ -82,12 +82,12 @@ func TestLoadChecks(t *testing.T) {
 		{nil, 1},
 		{text[:ends[3]], 5},
 		{text[:ends[3]+1], 5},
-		{other.data, 5},
+		{other.bytes(), 5},
 	} {
 		m := &memory{}
 		j := on(t, m)
 		tell(t, j, story())
-		m.data = bytes.Clone(tt.text)
+		m.put(1, tt.text)
 		n := 0
 		for s, err := range j.Load(background) {
 			n++

@@ -1,11 +1,69 @@
 package journal
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // Options holds a Journal's settings. The zero value means the defaults.
 type Options struct {
 	// Sync says when fsync is called. The zero value is SyncAlways.
 	Sync SyncPolicy
+
+	// SegmentSize is how many bytes a segment has before another one is begun; the
+	// last call may make it larger. Zero means 64 MiB.
+	SegmentSize int64
+
+	// MaxEntry is how many bytes of JSON an entry may be. Zero means 16 MiB.
+	MaxEntry int
+
+	// MustExist makes Open fail where it would make a journal: so a disk that is
+	// not mounted does not look like a journal that has nothing.
+	MustExist bool
+
+	// Identity makes Open fail unless the journal has it, if it is not empty. See
+	// Journal.Identity.
+	Identity string
+
+	// Archive is a directory, on the same file system, to which Prune moves
+	// segments. If it is empty, Prune removes them.
+	Archive string
+
+	// PruneUnapplied lets Prune forget changesets that are sealed, and neither
+	// applied nor aborted: for trails that nobody applies.
+	PruneUnapplied bool
+
+	// Upcast is given each value before it is decoded, and returns what is decoded
+	// in its place: for values that an older program has written in another form.
+	// It must not change what it is given. Nil changes nothing.
+	Upcast func(Value) (json.RawMessage, error)
+}
+
+// A Value is an entry as it was written, and where.
+type Value struct {
+	ChangesetID string
+	Seq         uint64
+	JSON        json.RawMessage
+}
+
+// Defaults of Options.
+const (
+	defaultSegmentSize = 64 << 20
+	defaultMaxEntry    = 16 << 20
+)
+
+func (o Options) segmentSize() int64 {
+	if o.SegmentSize == 0 {
+		return defaultSegmentSize
+	}
+	return o.SegmentSize
+}
+
+func (o Options) maxEntry() int {
+	if o.MaxEntry == 0 {
+		return defaultMaxEntry
+	}
+	return o.MaxEntry
 }
 
 // SyncPolicy says what a call of the journal that returned nil survives.
@@ -17,10 +75,10 @@ const (
 	// its disk keeps what it has confirmed.
 	SyncAlways SyncPolicy = iota
 
-	// SyncNever calls fsync in Open, Sync and Close only. What was told survives
-	// the end of the process, however it ends. A crash of the machine may lose
-	// what was told since the last of these calls, and may leave a file that
-	// Open finds corrupt there.
+	// SyncNever calls fsync in Open, Sync and Close only, and at the end of a
+	// segment. What was told survives the end of the process, however it ends. A
+	// crash of the machine may lose what was told since the last of these calls,
+	// and may leave a segment that Open finds corrupt there.
 	SyncNever
 )
 
@@ -37,8 +95,13 @@ func (p SyncPolicy) String() string {
 
 // validate returns an error that names the setting at fault.
 func (o Options) validate() error {
-	if o.Sync > SyncNever {
+	switch {
+	case o.Sync > SyncNever:
 		return fmt.Errorf("journal: Options.Sync is %v", o.Sync)
+	case o.SegmentSize < 0:
+		return fmt.Errorf("journal: Options.SegmentSize is %d, less than zero", o.SegmentSize)
+	case o.MaxEntry < 0:
+		return fmt.Errorf("journal: Options.MaxEntry is %d, less than zero", o.MaxEntry)
 	}
 	return nil
 }

@@ -21,81 +21,89 @@ import (
 func told(t *testing.T) (text []byte, ends []int, states [][]saved) {
 	m := &memory{}
 	j := on(t, m)
-	ends = append(ends, len(m.data))
+	ends = append(ends, len(m.bytes()))
 	for _, s := range story() {
 		must(t, s.call(j))
-		ends = append(ends, len(m.data))
+		ends = append(ends, len(m.bytes()))
 	}
-	return m.data, ends, tell(t, on(t, &memory{}), story())
+	return m.bytes(), ends, tell(t, on(t, &memory{}), story())
 }
 
-// Every prefix of a file, whatever a crash has left of the last write, becomes
-// the file of the calls whose lines are whole, which then goes on.
+// Every prefix of a segment, whatever a crash has left of the last write, becomes
+// the segment of the calls whose lines are whole, but for their newlines, which
+// then goes on.
 func TestEveryPrefix(t *testing.T) {
 	text, ends, states := told(t)
 	calls := story()
-	whole := 0 // lines of the prefix
-	for n := range len(text) + 1 {
-		if whole < len(ends) && n == ends[whole] {
+	whole := 1 // lines of the prefix
+	for n := ends[0]; n <= len(text); n++ {
+		if whole < len(ends) && n >= ends[whole]-1 {
 			whole++
 		}
-		good := 0
-		if whole > 0 {
-			good = ends[whole-1]
-		}
+		good := ends[whole-1] // which is n+1 if only the newline is missing
+		torn := int64(max(0, n-good))
 		report, err := journal.Verify(bytes.NewReader(text[:n]))
-		if err != nil || report.Lines != whole || report.Bytes != int64(good) || report.Torn != int64(n-good) {
+		if err != nil || report.Lines != whole || report.Bytes != int64(good) || report.Torn != torn {
 			t.Fatalf("%d bytes: %+v, %v", n, report, err)
 		}
-		m := &memory{data: bytes.Clone(text[:n])}
+		m := holding(text[:n])
 		j := on(t, m)
-		if j.Recovered() != int64(n-good) {
-			t.Fatalf("%d bytes: recovered %d, want %d", n, j.Recovered(), n-good)
+		if j.Recovered() != torn {
+			t.Fatalf("%d bytes: recovered %d, want %d", n, j.Recovered(), torn)
 		}
-		if want := text[:max(good, ends[0])]; !bytes.Equal(m.data, want) || m.synced != len(want) {
-			t.Fatalf("%d bytes: the file has %q, %d of it synced", n, m.data, m.synced)
+		if !bytes.Equal(m.bytes(), text[:good]) || !m.durable() {
+			t.Fatalf("%d bytes: the file has %q", n, m.bytes())
 		}
-		made := max(0, whole-1) // calls
-		equal(t, load(t, j), states[made])
-		if n > good+1 && n%8 != 0 {
+		equal(t, load(t, j), states[whole-1])
+		if torn > 1 && n%8 != 0 {
 			continue // it is the same file as there
 		}
-		for _, s := range calls[made:] {
+		for _, s := range calls[whole-1:] {
 			must(t, s.call(j))
 		}
-		if !bytes.Equal(m.data, text) {
-			t.Fatalf("%d bytes: with the other calls, the file has %q", n, m.data)
+		if !bytes.Equal(m.bytes(), text) {
+			t.Fatalf("%d bytes: with the other calls, the file has %q", n, m.bytes())
 		}
 	}
 }
 
-// The same with a real file, where lines end and next to it.
+// A segment is made whole or not at all: what has no whole header was damaged, and
+// a journal is not made in its place.
+func TestEmptied(t *testing.T) {
+	text, ends, _ := told(t)
+	for n := range ends[0] {
+		_, err := journal.OpenOn[any](holding(text[:n]), journal.Options{})
+		var corrupt *journal.CorruptError
+		if !errors.As(err, &corrupt) || corrupt.Line != 1 || corrupt.File != journal.SegmentName(1) {
+			t.Fatalf("%d bytes: %v", n, err)
+		}
+	}
+}
+
+// The same as TestEveryPrefix with a real file, where lines end and next to it.
 func TestPrefixesOnDisk(t *testing.T) {
 	text, ends, states := told(t)
 	path := newPath(t)
-	for i, end := range ends {
-		for n := end - 1; n <= end+1 && n <= len(text); n++ {
-			must(t, os.WriteFile(path, text[:n], 0o600))
+	must(t, os.Mkdir(path, 0o700))
+	for i, end := range ends[1:] {
+		for n := end - 2; n <= end+1 && n <= len(text); n++ {
+			must(t, os.WriteFile(first(path), text[:n], 0o600))
 			j := open[any](t, path)
-			made := i
-			if n < end {
+			made := i + 1
+			if n < end-1 {
 				made--
 			}
-			good := 0
-			if made >= 0 {
-				good = ends[made]
-			}
-			equal(t, j.Recovered(), int64(n-good))
-			equal(t, load(t, j), states[max(0, made)])
+			equal(t, j.Recovered(), int64(max(0, n-ends[made])))
+			equal(t, load(t, j), states[made])
 			must(t, j.Close())
-			after, _ := os.ReadFile(path)
-			equal(t, string(after), string(text[:max(good, ends[0])]))
+			after, _ := os.ReadFile(first(path))
+			equal(t, string(after), string(text[:ends[made]]))
 		}
 	}
 }
 
-// Every byte of a file matters: if it is another one, the line is found, and
-// nothing is changed. Without its newline alone, the last line is torn.
+// Every byte of a segment matters: if it is another one, the line is found, and
+// nothing is changed. The last newline is put back.
 func TestEveryFlip(t *testing.T) {
 	text, ends, states := told(t)
 	line := 1
@@ -106,23 +114,24 @@ func TestEveryFlip(t *testing.T) {
 		for _, flip := range []byte{1, ' ', 0x80} { // a neighbour, the other case, no ASCII
 			bad := bytes.Clone(text)
 			bad[i] ^= flip
-			m := &memory{data: bytes.Clone(bad)}
+			m := holding(bad)
 			if i == len(text)-1 {
 				j := on(t, m)
-				equal(t, load(t, j), states[len(states)-2])
-				equal(t, j.Recovered(), int64(len(text)-ends[len(ends)-2]))
+				equal(t, load(t, j), states[len(states)-1])
+				equal(t, j.Recovered(), int64(1))
+				equal(t, string(m.bytes()), string(text))
 				continue
 			}
 			offset := 0
 			if line > 1 {
 				offset = ends[line-2]
 			}
-			_, err := journal.OpenOn[any](m, int64(len(bad)), journal.Options{})
+			_, err := journal.OpenOn[any](m, journal.Options{})
 			var corrupt *journal.CorruptError
-			if !errors.As(err, &corrupt) || corrupt.Line != line || corrupt.Offset != int64(offset) {
+			if !errors.As(err, &corrupt) || corrupt.Line != line || corrupt.Offset != int64(offset) || corrupt.File != journal.SegmentName(1) {
 				t.Fatalf("byte %d, flip %x: %v, want line %d at %d", i, flip, err, line, offset)
 			}
-			if !bytes.Equal(m.data, bad) || len(m.ops) != 0 {
+			if !bytes.Equal(m.bytes(), bad) || m.changes() != 0 {
 				t.Fatalf("byte %d, flip %x: the file was changed", i, flip)
 			}
 			if flip != 1 {
@@ -133,6 +142,19 @@ func TestEveryFlip(t *testing.T) {
 				t.Fatalf("byte %d, flip %x: %+v, %v", i, flip, report, err)
 			}
 		}
+	}
+}
+
+// A newline that was damaged before the end is not the end.
+func TestNewlineBeforeTorn(t *testing.T) {
+	text, ends, _ := told(t)
+	line := len(ends) - 2
+	bad := bytes.Clone(text[:len(text)-9])
+	bad[ends[line]-1] = ' '
+	_, err := journal.OpenOn[any](holding(bad), journal.Options{})
+	var corrupt *journal.CorruptError
+	if !errors.As(err, &corrupt) || corrupt.Line != line+1 || corrupt.Offset != int64(ends[line-1]) || !strings.Contains(corrupt.Reason, "newline") {
+		t.Errorf("%v, want line %d", err, line+1)
 	}
 }
 
@@ -153,31 +175,43 @@ func TestLinesMoved(t *testing.T) {
 	cut := func(i, j int) []string { return append([]string{}, lines[i:j]...) }
 	for i := range lines {
 		if i < len(lines)-1 {
-			check(fmt.Sprintf("without line %d", i+1), i+1, fmt.Sprintf("it says that it is line %d", i+2), append(cut(0, i), lines[i+1:]...)...)
-			check(fmt.Sprintf("line %d later", i+1), i+1, fmt.Sprintf("it says that it is line %d", i+2), append(append(cut(0, i), lines[i+1], lines[i]), lines[i+2:]...)...)
+			why := fmt.Sprintf("it says that it is line %d", i+2)
+			if i == 0 {
+				why = "its first line is no header"
+			}
+			check(fmt.Sprintf("without line %d", i+1), i+1, why, append(cut(0, i), lines[i+1:]...)...)
+			check(fmt.Sprintf("line %d later", i+1), i+1, why, append(append(cut(0, i), lines[i+1], lines[i]), lines[i+2:]...)...)
 		}
 		check(fmt.Sprintf("line %d twice", i+1), i+2, fmt.Sprintf("it says that it is line %d", i+1), append(cut(0, i+1), lines[i:]...)...)
 	}
 	// Two files whose lines have the same numbers do not go together.
 	m := &memory{}
 	tell(t, on(t, m), []step{start("other", 1, "")})
-	check("line 2 of another file", 3, "its prev is not the hash", append([]string{string(m.data)}, lines[2:]...)...)
+	check("line 2 of another file", 3, "its prev is not the hash", append([]string{string(m.bytes())}, lines[2:]...)...)
 }
 
 // What is chained as it should be, and is not what a journal writes, is found
 // too: whoever made it, the journal would not know what to do with it.
 func TestForged(t *testing.T) {
-	h := strings.TrimSuffix(string(journal.Header()), "\n")
+	h := strings.TrimSuffix(string(journal.OldHeader()), "\n")
 	body, _, _ := strings.Cut(h, `,"hash":`)
 	for _, tt := range []struct {
 		why   string
 		lines []string // after the header and a start of A
 	}{
 		{"unknown op", []string{`"op":"more","id":"A"`}},
-		{"a header, and only a header", []string{`"op":"journal","format":1`}},
-		{"not JSON", []string{`"op":"seal,"id":"A"`}},
-		{"not JSON", []string{`"op":"seal","id":"A","len":-1.5`}},
-		{"not JSON", []string{`"op":"applied","id":"A","next":18446744073709551616`}},
+		{"a segment of format 1 has no others before it", []string{`"op":"journal","format":1`}},
+		{"segment 1 comes after segment 1", []string{`"op":"journal","format":2,"journal":"X","segment":1,"ordinal":1,"id":"A","previous":""`}},
+		{"it goes on from changeset 0", []string{`"op":"journal","format":2,"journal":"X","segment":2,"ordinal":0,"id":"","previous":""`}},
+		{"it goes on from changeset 1, \"B\"", []string{`"op":"journal","format":2,"journal":"X","segment":2,"ordinal":1,"id":"B","previous":""`}},
+		{"the segment is of journal \"Y\", and not \"X\"", []string{`"op":"journal","format":2,"journal":"X","segment":2,"ordinal":1,"id":"A","previous":""`,
+			`"op":"journal","format":2,"journal":"Y","segment":3,"ordinal":1,"id":"A","previous":""`}},
+		{"changeset 1 is not sealed", []string{`"op":"start","id":"B","ordinal":2,"previous":"A"`, `"op":"prune","before":2`}},
+		{"the latest changeset is 1", []string{`"op":"prune","before":2`}},
+		{"it says nothing new", []string{`"op":"prune","before":1`}},
+		{"unknown op", []string{`"op":"seal,"id":"A"`}},
+		{"not as a journal writes it", []string{`"op":"seal","id":"A","len":-1.5`}},
+		{"not as a journal writes it", []string{`"op":"applied","id":"A","next":18446744073709551616`}},
 		{"not as a journal writes it", []string{`"op":"seal","id":"A","len":0,"last":0,"more":1`}},
 		{"not as a journal writes it", []string{`"op":"seal","id":"A","len":0,"last":0,"len":0`}},
 		{"not as a journal writes it", []string{`"op":"seal","id":"A","last":0,"len":0`}},
@@ -188,7 +222,7 @@ func TestForged(t *testing.T) {
 		{"not as a journal writes it", []string{`"op":"start","id":"` + "\xff" + `","ordinal":2,"previous":"A"`}},
 		{"not as a journal writes it", []string{`"op":"append","id":"A","entries":[{"seq":0}]`}},
 		{"not as a journal writes it", []string{`"op":"append","id":"A","entries":[{"value":0,"seq":0}]`}},
-		{"it has no entries", []string{`"op":"append","id":"A","entries":[]`}},
+		{"not as a journal writes it", []string{`"op":"append","id":"A","entries":[]`}},
 		{"seq 4 comes after seq 4", []string{`"op":"append","id":"A","entries":[{"seq":4,"value":1},{"seq":4,"value":1}]`}},
 		{"seq 4 comes after seq 4", []string{`"op":"append","id":"A","entries":[{"seq":4,"value":1}]`, `"op":"append","id":"A","entries":[{"seq":4,"value":1}]`}},
 		{"append of changeset \"B\": it was not started", []string{`"op":"append","id":"B","entries":[{"seq":4,"value":1}]`}},

@@ -1,118 +1,236 @@
 package journal
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
-// A scanner reads the lines of a file and checks everything that can be.
+// A scanner reads the lines of a journal, which are those of its segments one
+// after the other, and checks everything that can be.
 type scanner struct {
-	r    *bufio.Reader
-	long []byte // a line that does not fit the buffer of r
+	blocks *blocks
+	block  *block // what is being read, or nil
+	parser parser
 
 	state   *state
-	lines   int
 	entries int
-	size    int64 // of the lines so far
-	hash    string
-	torn    int64 // at the end: the bytes after the last newline
+	lines   int    // the number of the last line
+	read    int    // how many lines were read
+	headers int    // how many of them are headers
+	bytes   int64  // how long they are
+	hash    digest // of the last line
+	before  digest // of the line before the first one
+	head    uint64 // how many changesets were started before the first line
+
+	// files are the segments, if what is read has several or they are known, with
+	// the sizes that they had.
+	files []segment
+	at    int   // the one that is read
+	ended bool  // all blocks were read
+	size  int64 // of the lines so far, in that one
+	torn  int64 // at the end: the bytes that are no line
+	whole bool  // at the end: they are a line, all but for the newline
 }
 
-// scanBuffer is how much of a file is read at once: so much that the system calls
-// are nothing beside the hashing.
-const scanBuffer = 32 << 10
-
-func newScanner(r io.Reader) *scanner {
-	return &scanner{r: bufio.NewReaderSize(r, scanBuffer), state: newState(), hash: noHash()}
+// scan returns a scanner of r, which has files, if they are known, one after the
+// other. Who has it must close it.
+func scan(r io.Reader, files []segment) *scanner {
+	return &scanner{blocks: readBlocks(r, files != nil), state: newState(), files: slices.Clone(files), hash: noHash(), before: noHash()}
 }
 
-// next returns the next line but the header, io.EOF at the end, a
-// *CorruptError, or an error of the reader.
+func (s *scanner) close() { s.blocks.close() }
+
+// next returns the next line, which is good until the next call, io.EOF at the
+// end, a *CorruptError, or an error of the reader.
 func (s *scanner) next() (*line, error) {
-	for {
-		text, err := s.read()
-		switch {
-		case err == io.EOF:
-			s.torn = int64(len(text))
-			if s.lines == 0 && !bytes.HasPrefix(header(), text) {
-				return nil, s.corrupt("not a journal")
+	for s.block == nil || len(s.block.lines) == 0 {
+		if s.block != nil && s.block.err != nil {
+			if errors.Is(s.block.err, io.ErrUnexpectedEOF) {
+				return nil, s.corrupt("the file is shorter than it was")
 			}
-			return nil, io.EOF
-		case err != nil:
-			return nil, fmt.Errorf("journal: reading line %d: %w", s.lines+1, err)
-		}
-		l, hash, why := decode(text, s.lines+1, s.hash)
-		first := s.lines == 0
-		switch {
-		case why != "":
-		case first != (l.op == opJournal):
-			why = "a header, and only a header, is the first line"
-		case !first:
-			why = s.fits(l)
-		}
-		if why != "" {
-			if first {
-				why = "not a journal: " + why
+			if s.block.err != io.EOF {
+				return nil, fmt.Errorf("journal: reading line %d: %w", s.lines+1, s.block.err)
 			}
-			return nil, s.corrupt(why)
+			rest := s.block.rest
+			if s.block.rest = nil; s.ended {
+				return nil, io.EOF
+			}
+			s.ended = true
+			return s.end(rest)
 		}
-		s.lines++
-		s.size += int64(len(text)) + 1
-		s.hash = hash
-		if !first {
-			s.entries += len(l.values)
-			s.state.apply(l)
-			return l, nil
+		s.block = s.blocks.next(s.block)
+	}
+	text := s.block.lines[0]
+	s.block.lines = s.block.lines[1:]
+	l, why := s.take(text)
+	if why != "" {
+		return nil, s.corrupt(why)
+	}
+	return l, nil
+}
+
+// take checks a line and makes it part of the state.
+func (s *scanner) take(text checked) (l *line, why string) {
+	if text.why != "" {
+		return nil, s.explain(text.why)
+	}
+	number, prev := s.lines+1, s.hash
+	if s.read == 0 {
+		number, prev = s.begin(text.body)
+	}
+	if l, why = s.parser.parse(text.body, number, prev); why != "" {
+		return nil, s.explain(why)
+	}
+	if s.read == 0 && l.op == opJournal && (number == 1) != (l.segment <= 1) {
+		return nil, "not a journal: no such header can be"
+	}
+	if why := s.place(l); why != "" {
+		return nil, s.explain(why)
+	}
+	if s.read == 0 {
+		s.before, s.head = prev, l.ordinal
+	}
+	s.read++
+	s.lines, s.hash = number, text.hash
+	n := int64(len(text.body) + len(hashKey) + len(text.hash) + len(lineEnd) + 1)
+	s.size, s.bytes = s.size+n, s.bytes+n
+	if l.op == opJournal {
+		s.headers++
+		if s.at < len(s.files) {
+			s.files[s.at].header = s.size
 		}
 	}
+	s.entries += len(l.values)
+	return l, ""
 }
 
-// fits returns why a line cannot come next.
-func (s *scanner) fits(l *line) string {
+// begin returns the number of a header and the hash of the line before it, as it
+// says itself: what is before the first line that is read is not there to say it.
+func (s *scanner) begin(body []byte) (number int, prev digest) {
+	p := parser{rest: body}
+	p.expect(lineKey)
+	number = int(p.uint())
+	if n := len(body) - 1 - len(prev); number > 1 && n > 0 {
+		copy(prev[:], body[n:])
+		return number, prev
+	}
+	return 1, noHash()
+}
+
+// place makes a line part of the state, or returns why it cannot come next.
+func (s *scanner) place(l *line) (why string) {
+	if (s.read == 0) && l.op != opJournal {
+		return "its first line is no header"
+	}
+	if l.op == opJournal && s.read > 0 && len(s.files) > 0 {
+		if s.at+1 >= len(s.files) || s.size != s.files[s.at].size {
+			return "a header, and no segment begins here"
+		}
+	}
 	known, why := s.state.check(l)
 	switch {
+	case why == notStarted && s.head > 0:
+		return "" // it was, in a segment that was dropped
+	case why != "" && l.op == opJournal:
+		return why
 	case why != "":
 		return fmt.Sprintf("%s of changeset %q: %s", l.op, l.id, why)
 	case known:
 		return fmt.Sprintf("%s of changeset %q: it says nothing new", l.op, l.id)
 	}
+	about := s.state.apply(l)
+	if l.op == opJournal && s.read > 0 {
+		s.at, s.size = s.at+1, 0
+	}
+	if s.at < len(s.files) {
+		f := &s.files[s.at]
+		if l.op == opJournal && s.state.segment != f.number {
+			return fmt.Sprintf("the file is named as segment %d, and says that it is segment %d", f.number, s.state.segment)
+		}
+		f.last = max(f.last, about)
+	}
 	return ""
 }
 
-// all reads to the end.
-func (s *scanner) all() error {
+// end looks at what comes after the last newline. It returns as next does.
+func (s *scanner) end(rest []byte) (*line, error) {
+	switch {
+	case s.read == 0 && len(rest) > 0:
+		return nil, s.corrupt("not a journal: there is no whole line")
+	case s.at+1 < len(s.files):
+		s.at, s.size = s.at+1, 0
+		return nil, s.corrupt("the segment has no header")
+	case s.read == 0 && len(s.files) > 0:
+		return nil, s.corrupt("not a journal: the file is empty")
+	}
+	l, err := s.complete(rest)
+	if (err == nil || err == io.EOF) && s.read > 0 && s.head >= s.state.first {
+		return nil, &CorruptError{Line: s.lines - s.read + 1, File: s.file(0), Reason: fmt.Sprintf(
+			"the segments before it are missing, and changeset %d was not pruned", s.state.first)}
+	}
+	return l, err
+}
+
+// complete looks for a line at the end that lost its newline. A write that was
+// cut off there leaves that, and so does damage to the last byte of what was
+// acknowledged: so the line counts.
+func (s *scanner) complete(rest []byte) (*line, error) {
+	s.torn = int64(len(rest))
+	tail := slices.Concat([]byte(prevKey), s.hash[:], []byte(`"`+hashKey))
+	n := bytes.Index(rest, tail) + len(tail) + len(s.hash) + len(lineEnd)
+	if !bytes.Contains(rest, tail) || n > len(rest) {
+		return nil, io.EOF
+	}
+	c := check(rest[:n])
+	if c.why != "" {
+		return nil, io.EOF
+	}
+	if len(rest) > n+1 {
+		return nil, s.corrupt("its newline is damaged, and something follows it")
+	}
+	l, why := s.take(c)
+	if why != "" {
+		return nil, s.corrupt(why)
+	}
+	s.torn, s.whole = int64(len(rest)-n), true
+	return l, nil
+}
+
+// all reads to the end. After each line it calls each, if there is one.
+func (s *scanner) all(each func(*scanner) error) error {
 	for {
-		if _, err := s.next(); err != nil {
-			if err == io.EOF {
-				return nil
-			}
+		_, err := s.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil && each != nil {
+			err = each(s)
+		}
+		if err != nil {
 			return err
 		}
 	}
 }
 
-func (s *scanner) corrupt(why string) error {
-	return &CorruptError{Line: s.lines + 1, Offset: s.size, Reason: why}
+// explain adds to why a line is none what is the matter if it is the first.
+func (s *scanner) explain(why string) string {
+	if s.read == 0 {
+		return "not a journal: " + why
+	}
+	return why
 }
 
-// read returns the bytes up to the next newline, without it, or the rest of the
-// file and io.EOF. They are good until the next read.
-func (s *scanner) read() ([]byte, error) {
-	text, err := s.r.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) {
-		s.long = s.long[:0]
-		for errors.Is(err, bufio.ErrBufferFull) {
-			s.long = append(s.long, text...)
-			text, err = s.r.ReadSlice('\n')
-		}
-		s.long = append(s.long, text...)
-		text = s.long
+func (s *scanner) corrupt(why string) error {
+	return &CorruptError{File: s.file(s.at), Line: s.lines + 1, Offset: s.size, Reason: why}
+}
+
+// file returns the name of a segment, if it is known.
+func (s *scanner) file(i int) string {
+	if i < len(s.files) {
+		return fileName(s.files[i].number)
 	}
-	if err == nil {
-		text = text[:len(text)-1]
-	}
-	return text, err
+	return ""
 }

@@ -5,18 +5,38 @@ import (
 	"unicode/utf8"
 )
 
-// A state is what the lines so far add up to, as far as the rules of later
-// lines need it: no entries.
+// A state is what the lines so far add up to, as far as the rules of later lines
+// need it: no entries.
+//
+// A draft is a state on top of another one, which it does not change: it has
+// copies of what is different, so that a group of calls can be checked one by one
+// before any of them is written.
 type state struct {
-	byID map[string]*changeset
-	list []*changeset // by ordinal; the first has 1
+	base *state // nil but for a draft
+
+	byID map[string]*changeset // in a draft: of those that are different; nil if gone
+	list []*changeset          // those with ordinals from `from` on
+	from uint64
+
+	first  uint64 // the ordinal of the first changeset that was not pruned
+	latest uint64 // the ordinal of the last one that was started; 0 if there is none
+
+	// Segments before the one that the lines begin with were dropped, if there
+	// were any. The last changeset that was started in them, or 0:
+	dropped   uint64
+	droppedID string
+	beforeID  string // the ID of the one before that
+
+	// These are of the last header.
+	journal string
+	segment uint64
 }
 
 // A changeset is what the state knows of one.
 type changeset struct {
 	id      string
 	ordinal uint64
-	count   int    // entries
+	count   uint64 // entries
 	last    uint64 // the Seq of the last one; 0 if there is none
 	sealed  bool
 	aborted bool
@@ -24,7 +44,73 @@ type changeset struct {
 	applied uint64
 }
 
-func newState() *state { return &state{byID: map[string]*changeset{}} }
+// finished reports whether nobody needs to do anything with it any more.
+func (c *changeset) finished() bool { return c.sealed && (c.aborted || c.applied == allApplied) }
+
+// replaceable reports whether another changeset may get the ordinal: if its
+// Start was written and failed nevertheless, nothing has happened to it since.
+func (c *changeset) replaceable() bool { return c.count == 0 && !c.sealed }
+
+func newState() *state { return &state{byID: map[string]*changeset{}, first: 1, from: 1} }
+
+// draft returns a state that begins as s is. It is good while s does not change.
+func (s *state) draft() *state {
+	d := *s
+	d.base, d.byID, d.list, d.from = s, map[string]*changeset{}, nil, s.latest+1
+	return &d
+}
+
+// find returns the changeset with an ID, or nil.
+func (s *state) find(id string) *changeset {
+	c, ok := s.byID[id]
+	if !ok && s.base != nil {
+		c = s.base.find(id)
+	}
+	if c == nil || c.ordinal < s.first {
+		return nil
+	}
+	return c
+}
+
+// own returns the changeset with an ID, which exists, to be changed.
+func (s *state) own(id string) *changeset {
+	c := s.find(id)
+	if _, ok := s.byID[id]; !ok {
+		copied := *c
+		c = &copied
+		s.byID[id] = c
+	}
+	return c
+}
+
+// at returns the changeset with an ordinal, not all of which may be as in s, or
+// nil if the state does not know it.
+func (s *state) at(ordinal uint64) *changeset {
+	switch i := ordinal - s.from; {
+	case ordinal >= s.from && i < uint64(len(s.list)):
+		return s.list[i]
+	case ordinal < s.from && s.base != nil:
+		return s.base.at(ordinal)
+	}
+	return nil
+}
+
+// id returns the ID of the changeset with an ordinal, as far as it is known: that
+// of the latest one and the one before it always are.
+func (s *state) id(ordinal uint64) string {
+	if c := s.at(ordinal); c != nil {
+		return c.id
+	}
+	switch {
+	case ordinal == 0:
+		return ""
+	case ordinal == s.dropped:
+		return s.droppedID
+	case ordinal+1 == s.dropped:
+		return s.beforeID
+	}
+	return ""
+}
 
 // badID returns why a changeset cannot have an ID, if it cannot.
 func badID(id string) (why string) {
@@ -40,15 +126,21 @@ func badID(id string) (why string) {
 // check says whether a line may come next: known if the state says already what
 // it says, so that it should not, and why it must not if it may not.
 func (s *state) check(l *line) (known bool, why string) {
+	switch l.op {
+	case opJournal:
+		return false, s.checkHeader(l)
+	case opPrune:
+		return s.checkPrune(l)
+	}
 	if why := badID(l.id); why != "" {
 		return false, why
 	}
-	c := s.byID[l.id]
+	c := s.find(l.id)
 	if l.op == opStart {
 		return s.checkStart(l, c)
 	}
 	if c == nil {
-		return false, "it was not started"
+		return false, notStarted
 	}
 	switch l.op {
 	case opAppend:
@@ -80,49 +172,100 @@ func (s *state) check(l *line) (known bool, why string) {
 	return false, ""
 }
 
+const notStarted = "it was not started, or was pruned"
+
 // checkStart is check for a start, where c is what has the ID already, or nil.
 func (s *state) checkStart(l *line, c *changeset) (known bool, why string) {
-	n := uint64(len(s.list))
 	switch {
-	case c != nil && c.ordinal == l.ordinal && s.before(c.ordinal) == l.previous:
+	case c != nil && c.ordinal == l.ordinal && s.id(c.ordinal-1) == l.previous:
 		return true, ""
 	case c != nil:
-		return false, fmt.Sprintf("it was started with ordinal %d after %q", c.ordinal, s.before(c.ordinal))
-	case l.ordinal == n+1:
-	case l.ordinal == n && n > 0 && s.list[n-1].replaceable():
+		return false, fmt.Sprintf("it was started with ordinal %d after %q", c.ordinal, s.id(c.ordinal-1))
+	case l.ordinal == s.latest+1:
+	case l.ordinal == s.latest && l.ordinal > 0 && s.replaceable(l.ordinal):
 	default:
-		return false, fmt.Sprintf("its ordinal is %d, and there are %d changesets", l.ordinal, n)
+		return false, fmt.Sprintf("its ordinal is %d, and the latest changeset's is %d", l.ordinal, s.latest)
 	}
-	if previous := s.before(l.ordinal); l.previous != previous {
+	if previous := s.id(l.ordinal - 1); l.previous != previous {
 		return false, fmt.Sprintf("the changeset before it is %q, and not %q", previous, l.previous)
 	}
 	return false, ""
 }
 
-// before returns the ID of the changeset before the one with an ordinal.
-func (s *state) before(ordinal uint64) string {
-	if ordinal == 1 {
-		return ""
+// replaceable reports whether another changeset may have the latest one's
+// ordinal. If that was started in a segment that was dropped, nobody can tell.
+func (s *state) replaceable(ordinal uint64) bool {
+	c := s.at(ordinal)
+	if c == nil {
+		return true
 	}
-	return s.list[ordinal-2].id
+	c = s.find(c.id)
+	return c != nil && c.replaceable()
 }
 
-// replaceable reports whether another changeset may get the ordinal: if its
-// Start was written and failed nevertheless, nothing has happened to it since.
-func (c *changeset) replaceable() bool { return c.count == 0 && !c.sealed }
-
-// apply takes over what a line says that check had nothing against.
-func (s *state) apply(l *line) {
-	c := s.byID[l.id]
-	switch l.op {
-	case opStart:
-		if n := l.ordinal - 1; n < uint64(len(s.list)) {
-			delete(s.byID, s.list[n].id)
-			s.list = s.list[:n]
+// checkPrune is check for a prune. The latest changeset always stays, and so does
+// what is not sealed.
+func (s *state) checkPrune(l *line) (known bool, why string) {
+	if l.before <= s.first {
+		return true, ""
+	}
+	if l.before > s.latest {
+		return false, fmt.Sprintf("the latest changeset is %d", s.latest)
+	}
+	for n := s.first; n < l.before; n++ {
+		if c := s.at(n); c != nil && !s.find(c.id).sealed {
+			return false, fmt.Sprintf("changeset %d is not sealed", n)
 		}
-		c = &changeset{id: l.id, ordinal: l.ordinal}
-		s.byID[l.id] = c
-		s.list = append(s.list, c)
+	}
+	return false, ""
+}
+
+// checkHeader is check for a header: it goes on with what came before, or is the
+// first line of what is read.
+func (s *state) checkHeader(l *line) (why string) {
+	switch {
+	case s.segment == 0 && l.format == 1:
+	case s.segment == 0:
+		if l.segment == 0 || l.journal == "" || l.segment == 1 && l.ordinal > 0 {
+			return "no such header can be"
+		}
+	case l.format == 1:
+		return "a segment of format 1 has no others before it"
+	case l.segment != s.segment+1:
+		return fmt.Sprintf("segment %d comes after segment %d", l.segment, s.segment)
+	case s.journal != "" && l.journal != s.journal:
+		return fmt.Sprintf("the segment is of journal %q, and not %q", l.journal, s.journal)
+	case l.ordinal != s.latest || l.id != s.id(s.latest) || l.ordinal > 0 && l.previous != s.id(s.latest-1):
+		return fmt.Sprintf("it goes on from changeset %d, %q, and the segment before it ends with %d, %q", l.ordinal, l.id, s.latest, s.id(s.latest))
+	}
+	return ""
+}
+
+// header returns the header of the next segment.
+func (s *state) header() *line {
+	l := &line{op: opJournal, format: format, journal: s.journal, segment: s.segment + 1, ordinal: s.latest, id: s.id(s.latest)}
+	if s.latest > 0 {
+		l.previous = s.id(s.latest - 1)
+	}
+	return l
+}
+
+// apply takes over what a line says that check had nothing against. It returns
+// the ordinal of the changeset that it is about, or 0.
+func (s *state) apply(l *line) (about uint64) {
+	switch l.op {
+	case opJournal:
+		s.applyHeader(l)
+		return 0
+	case opPrune:
+		s.prune(l.before)
+		return 0
+	case opStart:
+		s.start(&changeset{id: l.id, ordinal: l.ordinal})
+		return l.ordinal
+	}
+	c := s.own(l.id)
+	switch l.op {
 	case opAppend:
 		c.count += l.count
 		c.last = l.last
@@ -133,4 +276,54 @@ func (s *state) apply(l *line) {
 	case opApplied:
 		c.applied = l.next
 	}
+	return c.ordinal
+}
+
+func (s *state) applyHeader(l *line) {
+	if s.segment == 0 && l.ordinal > 0 {
+		s.dropped, s.droppedID, s.beforeID = l.ordinal, l.id, l.previous
+		s.latest, s.from = l.ordinal, l.ordinal+1
+	}
+	s.journal, s.segment = l.journal, max(1, l.segment)
+}
+
+// start makes c the latest changeset, maybe in the place of another one.
+func (s *state) start(c *changeset) {
+	if c.ordinal == s.latest {
+		if was := s.at(c.ordinal); was != nil {
+			if s.base != nil {
+				s.byID[was.id] = nil
+			} else {
+				delete(s.byID, was.id)
+			}
+		}
+	}
+	if c.ordinal < s.from { // and is there, in the base or in what was dropped
+		s.from, s.list = c.ordinal, nil
+	}
+	s.list = append(s.list[:c.ordinal-s.from], c)
+	s.byID[c.id] = c
+	s.latest = c.ordinal
+}
+
+// prune forgets the changesets with an ordinal below first.
+func (s *state) prune(first uint64) {
+	s.first = first
+	if s.base != nil || first <= s.from {
+		return
+	}
+	s.dropped, s.droppedID, s.beforeID = max(s.dropped, first-1), s.id(first-1), s.id(first-2)
+	for _, c := range s.list[:first-s.from] {
+		delete(s.byID, c.id)
+	}
+	s.list = append([]*changeset(nil), s.list[first-s.from:]...)
+	s.from = first
+}
+
+// kept returns the changesets that were not pruned. The state is no draft.
+func (s *state) kept() []*changeset {
+	if s.first < s.from {
+		return s.list
+	}
+	return s.list[s.first-s.from:]
 }

@@ -1,33 +1,98 @@
 package journal
 
-import "io"
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+)
 
 // Report is what Verify has found.
 type Report struct {
-	Lines      int // the header is one
-	Changesets int
-	Entries    int
-	Bytes      int64  // of the lines
-	Torn       int64  // bytes after the last newline, which Open would remove
+	Journal    string // its identity; empty in format 1
+	Segments   int
+	Lines      int // the headers of segments are some of them
+	Changesets int // those that were not pruned
+	Entries    int // also those of changesets that were pruned and whose lines are there
+	Bytes      int64
+	Torn       int64  // at the end, after the last line: Open would remove them
 	Hash       string // of the last line, in hexadecimal; 64 zeros if there is none
+	Last       Anchor // the same, with its number
 }
 
-// Verify reads a journal and checks all that Open checks, but changes nothing,
-// and does not look into values. It returns a *CorruptError where Open does, with
-// a report of what comes before, or an error of the reader.
+func (s *scanner) report() Report {
+	r := Report{
+		Journal:    s.state.journal,
+		Lines:      s.read,
+		Changesets: len(s.state.kept()),
+		Entries:    s.entries,
+		Bytes:      s.bytes,
+		Torn:       s.torn,
+		Hash:       s.hash.String(),
+		Last:       Anchor{Line: s.lines, Hash: s.hash.String()},
+		Segments:   s.headers,
+	}
+	return r
+}
+
+// Verify reads segments that follow one another, or a file of format 1, and checks
+// all that Open checks, but changes nothing, and does not look into values. It
+// returns a *CorruptError where Open does, with a report of what comes before, or
+// an error of the reader.
 //
 // Two journals with the same Hash have the same lines. Who keeps it elsewhere can
 // tell whether the lines up to there were changed since by somebody who made
-// their hashes anew: the chain by itself cannot show that.
+// their hashes anew: the chain by itself cannot show that. See VerifyFrom.
 func Verify(r io.Reader) (Report, error) {
-	s := newScanner(r)
-	err := s.all()
-	return Report{
-		Lines:      s.lines,
-		Changesets: len(s.state.list),
-		Entries:    s.entries,
-		Bytes:      s.size,
-		Torn:       s.torn,
-		Hash:       s.hash,
-	}, err
+	s := scan(r, nil)
+	err := s.all(nil)
+	return s.report(), err
+}
+
+// VerifyFrom is Verify for the journal at path, which others may have open. Unless
+// since is the zero Anchor, the journal must have its line with its hash: so all
+// that was there then is there as it was. If that line is in a segment that was
+// dropped, the error is ErrDropped. A segment whose line comes next is enough.
+func VerifyFrom(path string, since Anchor) (Report, error) {
+	f, files, err := look(path)
+	if err != nil {
+		return Report{}, err
+	}
+	s, end := scanFiles(f, files)
+	defer end()
+	w := &witness{Anchor: since}
+	if err := s.all(w.look); err != nil {
+		return s.report(), err
+	}
+	return s.report(), w.missing(s)
+}
+
+// look returns the segments of a journal at path that others may have open.
+func look(path string) (source, []segment, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("journal: %w", err)
+	}
+	if info.Mode().IsRegular() {
+		return single(path), []segment{{number: 1, size: info.Size()}}, nil
+	}
+	path, err = resolve(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("journal: %w", err)
+	}
+	d := directory{path: path}
+	for tries := 0; ; tries++ {
+		files, _, err := list(d)
+		var gap *CorruptError
+		if (errors.Is(err, fs.ErrNotExist) || errors.As(err, &gap)) && tries < 3 {
+			time.Sleep(time.Millisecond) // a segment was dropped meanwhile
+			continue
+		}
+		if err == nil && len(files) == 0 {
+			err = fmt.Errorf("journal: %s has no segments: %w", path, fs.ErrNotExist)
+		}
+		return d, files, err
+	}
 }

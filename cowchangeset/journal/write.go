@@ -8,53 +8,50 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// A log is the file and who writes it: one call at a time, the leader. It
-// writes its own line and those of all calls that wait, at once, with one fsync.
-// Then it makes the first that has come since the next leader. So nobody serves
-// others for longer than one write, and no goroutine does nothing but write.
+// A log is the segments and who writes them: a goroutine that begins with a call
+// and ends when no call is left. It writes the lines of all calls that wait, at
+// once, with one fsync. Meanwhile others come: so the slower the disk, the larger
+// the groups.
 type log struct {
 	// mu guards what follows. Nothing else is done under it: no I/O, no user
 	// code.
 	mu      atomics.Mutex
 	open    bool
+	claimed bool           // by a tracker
 	broken  error          // what all calls return, once it is set
-	queue   []*call        // who waits; the first is the leader, or will be
-	writing bool           // there is a leader
-	closer  *atomics.Event // fired by the last leader if Close waits for it
+	queue   []*call        // who waits
+	writing bool           // there is a writer
+	closer  *atomics.Event // fired by the last writer if Close waits for it
+	loading int            // how many read segments, which are not to be dropped meanwhile
 
-	// The leader writes these under mu, and may read them without.
-	state *state
-	lines int
-	hash  string // of the last line
-	size  int64  // of the lines: what comes after is garbage of a failed write
-	dirty bool   // something was written since the last fsync
+	// The writer writes these under mu, and may read them without.
+	state    *state
+	segments []segment // the last one is written
+	lines    int
+	hash     digest // of the last line
+	dirty    bool   // something was written since the last fsync
+
+	// These are the writer's own.
+	file file // the last segment
+	buf  []byte
 
 	// These never change after Open.
-	file   file
-	policy SyncPolicy
-	torn   int64
-
-	buf []byte // the leader's own
+	path     string
+	folder   folder
+	options  Options
+	unlock   io.Closer // lets others open the journal
+	torn     int64
+	identity string
 }
 
 // A call is one that waits for its turn to write.
 type call struct {
-	line *line // nil: fsync only
-	err  error // by the leader, before ready
+	line   *line // nil: fsync only
+	rotate bool  // begin another segment
+	err    error // by the writer, before done
 
-	// stage is guarded by mu: waiting → leading, or waiting → taken.
-	stage stage
-	ready atomics.Event // fired when the call leads, or is done
+	done atomics.Event // fired when the call has succeeded or failed
 }
-
-// A stage says who decides what becomes of a call.
-type stage uint8
-
-const (
-	waiting stage = iota // it may leave
-	leading              // it may leave if it makes another one the leader
-	taken                // the leader has it
-)
 
 // maxGroup bounds how many bytes are written at once for several calls: it is
 // how much memory the journal keeps for its buffer.
@@ -71,7 +68,10 @@ func (g *log) usable() error {
 // do has a call written, and returns when that has succeeded or failed, or with
 // the cause of ctx if that ends before its turn.
 func (g *log) do(ctx context.Context, c *call) error {
-	c.ready = atomics.MakeEvent()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	c.done = atomics.MakeEvent()
 	g.mu.Lock()
 	if err := g.usable(); err != nil {
 		g.mu.Unlock()
@@ -80,208 +80,245 @@ func (g *log) do(ctx context.Context, c *call) error {
 	g.queue = append(g.queue, c)
 	if !g.writing {
 		g.writing = true
-		c.stage = leading
-		c.ready.Fire()
+		atomics.Go(g.serve)
 	}
 	g.mu.Unlock()
 
-	if !g.turn(ctx, c) {
+	left := false
+	defer func() {
+		if !left && !c.done.Fired() && !g.withdraw(c) { // ctx, which is not ours, panics
+			c.done.Wait()
+		}
+	}()
+	if c.done.WaitContext(ctx) != nil && g.withdraw(c) {
+		left = true
 		return context.Cause(ctx)
 	}
-	if c.stage == leading { // since ready, nobody else changes it
-		g.lead()
-	}
+	c.done.Wait()
 	return c.err
 }
 
-// turn waits until the call leads or is done. It reports false if the call was
-// withdrawn because ctx has ended first.
-func (g *log) turn(ctx context.Context, c *call) (came bool) {
-	defer func() { // also if ctx, which is not ours, panics
-		if !came {
-			came = !g.withdraw(c)
-		}
-	}()
-	came = c.ready.WaitContext(ctx) == nil && (c.stage == taken || ctx.Err() == nil)
-	return came
-}
-
-// withdraw takes a call out of the queue and reports true. If the leader has it
-// already, it waits until it is done and reports false.
+// withdraw takes a call out of the queue and reports true, unless the writer has
+// taken it.
 func (g *log) withdraw(c *call) bool {
 	g.mu.Lock()
-	if c.stage == taken {
-		g.mu.Unlock()
-		c.ready.Wait()
-		return false
-	}
+	defer g.mu.Unlock()
 	for i, other := range g.queue {
 		if other == c {
 			g.queue = append(g.queue[:i], g.queue[i+1:]...)
-			break
+			return true
 		}
 	}
-	if c.stage == leading {
-		g.appoint()
-	}
-	g.mu.Unlock()
-	return true
+	return false
 }
 
-// appoint makes the first who waits the leader, also of a log that is closed,
-// where it finds that out. The caller is the leader and holds mu.
-func (g *log) appoint() {
-	if len(g.queue) > 0 {
-		g.queue[0].stage = leading
-		g.queue[0].ready.Fire()
-		return
-	}
-	g.queue = nil
-	g.writing = false
-	if g.closer != nil {
-		g.closer.Fire()
-	}
-}
-
-// lead writes the calls at the head of the queue. The first of them is the
-// caller's.
-func (g *log) lead() {
-	g.mu.Lock()
-	err := g.usable()
-	group := g.take()
-	g.mu.Unlock()
-
-	var out outcome
-	if err == nil {
-		out = g.write(group)
-	}
-
-	g.mu.Lock()
-	g.settle(out)
-	for i, c := range group {
-		if err != nil {
-			c.err = err
+// serve is the writer, from the call that needs it until none is left.
+func (g *log) serve() {
+	for {
+		g.mu.Lock()
+		err := g.usable()
+		group := g.take()
+		if len(group) == 0 {
+			g.queue, g.writing = nil, false
+			if g.closer != nil {
+				g.closer.Fire()
+			}
+			g.mu.Unlock()
+			return
 		}
-		if i > 0 {
-			c.ready.Fire()
+		g.mu.Unlock()
+		if err == nil {
+			g.write(group)
+		} else {
+			fail(group, err)
+		}
+		for _, c := range group {
+			c.done.Fire()
 		}
 	}
-	g.appoint()
-	g.mu.Unlock()
 }
 
-// take removes calls from the head of the queue that may be written at once: of
-// each changeset one, and one start, so that each of them can be judged by the
-// state as it is. A tracker makes no others. The caller holds mu.
+// take removes calls from the head of the queue that are to be written at once.
+// The caller holds mu.
 func (g *log) take() []*call {
-	seen := map[string]bool{}
 	bytes, n := 0, 0
 	for _, c := range g.queue {
 		if l := c.line; l != nil {
 			bytes += len(l.entries) + len(l.id) + len(l.previous) + len(l.reason)
-			if n > 0 && bytes > maxGroup || seen[l.id] || l.op == opStart && seen[""] {
-				break
-			}
-			seen[l.id] = true
-			if l.op == opStart {
-				seen[""] = true // which is no ID
-			}
+		}
+		if n > 0 && bytes > maxGroup {
+			break
 		}
 		n++
 	}
 	group := g.queue[:n:n]
 	g.queue = g.queue[n:]
-	for _, c := range group[1:] {
-		c.stage = taken
-	}
 	return group
 }
 
-// An outcome is what the leader has done to the file.
-type outcome struct {
-	lines  []*line // written
-	bytes  int64
-	hash   string // of the last one
-	synced bool
-	broken error
+// fail makes err what becomes of calls that have no other error.
+func fail(calls []*call, err error) {
+	for _, c := range calls {
+		if c.err == nil {
+			c.err = err
+		}
+	}
 }
 
-// settle makes an outcome part of the log. The caller is the leader and holds
-// mu.
+// write writes a group: all of its lines or none. If the journal is found to be
+// in disorder, it is broken.
+func (g *log) write(group []*call) {
+	finished := false
+	defer func() {
+		if finished {
+			return
+		}
+		// A bug of ours, or of the file. What is written nobody knows; and the
+		// writer goes on, to tell all who come.
+		err := fmt.Errorf("%w: panic: %v", ErrBroken, recover())
+		g.breakDown(err)
+		for _, c := range group {
+			c.err = err
+		}
+	}()
+	g.writeGroup(group)
+	finished = true
+}
+
+// breakDown makes err what all calls get from now on.
+func (g *log) breakDown(err error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.broken == nil {
+		g.broken = err
+	}
+	return g.broken
+}
+
+// An outcome is what a group changes.
+type outcome struct {
+	lines  []*line
+	size   int64  // of the last segment
+	hash   digest // of the last line
+	synced bool
+}
+
+// settle makes an outcome part of the log. The caller is the writer.
 func (g *log) settle(out outcome) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	last := &g.segments[len(g.segments)-1]
 	for _, l := range out.lines {
-		g.state.apply(l) // LP(Start, Append, Seal, Abort, Applied)
+		last.last = max(last.last, g.state.apply(l)) // LP(Start, Append, Seal, Abort, Applied, Prune)
 	}
 	if n := len(out.lines); n > 0 {
 		g.lines += n
-		g.size += out.bytes
+		last.size = out.size
 		g.hash = out.hash
 		g.dirty = true
 	}
 	if out.synced {
 		g.dirty = false // LP(Sync)
 	}
-	if out.broken != nil {
-		g.broken = out.broken
-	}
 }
 
-// write writes a group and sets the error of each call. It fails for all lines
-// or for none.
-func (g *log) write(group []*call) (out outcome) {
-	buf, sync := g.buf[:0], false
-	hash := g.hash
-	var writers []*call
+// writeGroup sets the error of each call.
+func (g *log) writeGroup(group []*call) {
+	if err := g.intact(); err != nil {
+		fail(group, err)
+		return
+	}
+	full := g.active().size >= g.options.segmentSize()
+	for _, c := range group {
+		full = full || c.rotate
+	}
+	if full && !g.active().fresh() {
+		if err := g.rotate(); err != nil {
+			fail(group, err)
+			return
+		}
+	}
+	draft, buf, sync := g.state.draft(), g.buf[:0], false
+	out := outcome{hash: g.hash}
+	var concerned []*call // all that a failure is about
 	for _, c := range group {
 		if c.line == nil {
-			writers = append(writers, c)
 			sync = sync || g.dirty
+			concerned = append(concerned, c)
 			continue
 		}
-		known, why := g.state.check(c.line)
+		if c.line.op == opPrune {
+			c.line.before = draft.upTo(c.line.before, g.options.PruneUnapplied)
+		}
+		known, why := draft.check(c.line)
 		switch {
 		case why != "":
 			c.err = fmt.Errorf("%w: %s of changeset %q: %s", ErrConflict, c.line.op, c.line.id, why)
-		case !known:
+		case known && len(out.lines) == 0:
+		case known:
+			concerned = append(concerned, c) // a line of this group may be what says it
+		default:
+			draft.apply(c.line)
 			out.lines = append(out.lines, c.line)
-			buf, hash = c.line.encode(buf, g.lines+len(out.lines), hash)
-			writers = append(writers, c)
+			buf, out.hash = c.line.encode(buf, g.lines+len(out.lines), out.hash)
+			concerned = append(concerned, c)
 		}
 	}
 	if cap(buf) <= maxGroup {
 		g.buf = buf
 	}
-	out.bytes, out.hash = int64(len(buf)), hash
-	sync = sync || len(buf) > 0 && g.policy == SyncAlways
-	if err := g.put(buf, sync, &out); err != nil {
-		for _, c := range writers {
-			c.err = err
-		}
-		out.lines = nil
+	out.size = g.active().size + int64(len(buf))
+	out.synced = sync || len(buf) > 0 && g.options.Sync == SyncAlways
+	if err := g.put(buf, out.synced); err != nil {
+		fail(concerned, err)
+		return
 	}
-	return out
+	g.settle(out)
+	if err := g.drop(); err != nil {
+		for _, c := range group {
+			if c.line != nil && c.line.op == opPrune {
+				fail([]*call{c}, err)
+			}
+		}
+	}
 }
 
-// put writes to the end of the file, and syncs it if told so.
-func (g *log) put(buf []byte, sync bool, out *outcome) error {
+// active returns the segment that is written.
+func (g *log) active() *segment { return &g.segments[len(g.segments)-1] }
+
+// put writes to the end of the last segment, and syncs it if told so.
+func (g *log) put(buf []byte, sync bool) error {
+	size := g.active().size
 	if len(buf) > 0 {
-		if err := writeAt(g.file, buf, g.size); err != nil {
+		if err := writeAt(g.file, buf, size); err != nil {
 			err = fmt.Errorf("journal: %w", err)
-			if e := g.file.Truncate(g.size); e != nil {
-				out.broken = fmt.Errorf("%w: %w, and so has removing what it left: %w", ErrBroken, err, e)
-				err = out.broken
+			if e := g.file.Truncate(size); e != nil {
+				return g.breakDown(fmt.Errorf("%w: %w, and so has removing what it left: %w", ErrBroken, err, e))
 			}
 			return err
 		}
+		size += int64(len(buf))
 	}
 	if sync {
 		if err := g.file.Sync(); err != nil {
 			// What the kernel could not write it may forget: another fsync
 			// would succeed, and mean nothing.
-			out.broken = fmt.Errorf("%w: fsync: %w", ErrBroken, err)
-			return out.broken
+			return g.breakDown(fmt.Errorf("%w: fsync: %w", ErrBroken, err))
 		}
-		out.synced = true
+	}
+	if len(buf) > 0 || sync {
+		return g.check(size)
+	}
+	return nil
+}
+
+// intact returns an error, after which there will be no other answer, if the last
+// segment is not where it was, or not as the journal has left it.
+func (g *log) intact() error { return g.check(g.active().size) }
+
+func (g *log) check(size int64) error {
+	if err := g.folder.Check(fileName(g.active().number), g.file, size); err != nil {
+		return g.breakDown(fmt.Errorf("%w: somebody else has changed its files: %w", ErrBroken, err))
 	}
 	return nil
 }
@@ -295,7 +332,7 @@ func writeAt(f io.WriterAt, text []byte, offset int64) error {
 	return err
 }
 
-// close ends the log, after the call that is being written.
+// close ends the log, after the group that is being written.
 func (g *log) close() error {
 	g.mu.Lock()
 	if !g.open {
@@ -316,10 +353,14 @@ func (g *log) close() error {
 	if err == nil && dirty {
 		if e := g.file.Sync(); e != nil {
 			err = fmt.Errorf("journal: fsync: %w", e)
+		} else {
+			err = g.intact()
 		}
 	}
-	if e := g.file.Close(); err == nil && e != nil {
-		err = fmt.Errorf("journal: %w", e)
+	for _, c := range []io.Closer{g.file, g.unlock} {
+		if e := c.Close(); err == nil && e != nil {
+			err = fmt.Errorf("journal: %w", e)
+		}
 	}
 	return err
 }

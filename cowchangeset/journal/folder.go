@@ -1,0 +1,177 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// A source is where segments can be read.
+type source interface {
+	Open(name string) (file, error)
+}
+
+// A folder is what a journal needs of a directory.
+type folder interface {
+	source
+	Names() ([]string, error)
+	Edit(name string) (file, error) // open it to write it too
+	Create(name string) (file, error)
+	Rename(from, to string) error
+	Remove(name string) error
+	Archive(name string) error // take it away as Options.Archive says
+	Sync() error               // make the names durable
+
+	// check returns an error unless name names what f is, and that has a size.
+	Check(name string, f file, size int64) error
+}
+
+// A file is what a journal needs of a file.
+type file interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Truncate(size int64) error
+	Sync() error
+	Size() (int64, error)
+}
+
+// A segment is one file of a journal.
+type segment struct {
+	number uint64
+	size   int64  // how long it was; of the last one, how long its lines are: what comes after is garbage of a failed write
+	header int64  // of that, the first line
+	last   uint64 // the largest ordinal of the changesets that its lines are about
+}
+
+const (
+	suffix   = ".journal" // of a segment
+	unborn   = ".new"     // of a file that is to be a segment
+	lockName = "lock"     // of an empty file that is locked while the journal is open
+)
+
+// fileName returns the name of a segment. Names sort as the numbers do.
+func fileName(number uint64) string { return fmt.Sprintf("%010d%s", number, suffix) }
+
+// segmentsOf returns the segments among names, which are sorted, and what was to
+// become one and did not.
+func segmentsOf(names []string) (segments []segment, litter []string) {
+	for _, name := range names {
+		if strings.HasSuffix(name, unborn) {
+			litter = append(litter, name)
+		}
+		digits, ok := strings.CutSuffix(name, suffix)
+		n, err := strconv.ParseUint(digits, 10, 64)
+		if ok && err == nil && n > 0 && fileName(n) == name {
+			segments = append(segments, segment{number: n})
+		}
+	}
+	return segments, litter
+}
+
+// A directory is a folder on a disk.
+type directory struct {
+	path  string // absolute, without symbolic links
+	store string // where archive moves files; empty: it removes them
+}
+
+func (d directory) in(name string) string { return filepath.Join(d.path, name) }
+
+func (d directory) Names() (names []string, err error) {
+	all, err := os.ReadDir(d.path) // which sorts
+	for _, e := range all {
+		names = append(names, e.Name())
+	}
+	return names, err
+}
+
+func (d directory) Open(name string) (file, error) {
+	return openRegular(d.in(name), os.O_RDONLY)
+}
+
+func (d directory) Edit(name string) (file, error) {
+	return openRegular(d.in(name), os.O_RDWR)
+}
+
+func (d directory) Create(name string) (file, error) {
+	return openRegular(d.in(name), os.O_RDWR|os.O_CREATE|os.O_EXCL)
+}
+
+func (d directory) Rename(from, to string) error { return os.Rename(d.in(from), d.in(to)) }
+
+func (d directory) Remove(name string) error { return os.Remove(d.in(name)) }
+
+func (d directory) Archive(name string) error {
+	if d.store == "" {
+		return d.Remove(name)
+	}
+	to := filepath.Join(d.store, name)
+	if _, err := os.Lstat(to); err == nil {
+		return &fs.PathError{Op: "archive", Path: to, Err: fs.ErrExist}
+	}
+	if err := os.Rename(d.in(name), to); err != nil {
+		return err
+	}
+	return syncDir(d.store)
+}
+
+func (d directory) Sync() error { return syncDir(d.path) }
+
+func (d directory) Check(name string, f file, size int64) error {
+	of, ok := f.(osFile)
+	if !ok {
+		return errors.New("not a file of this folder")
+	}
+	is, err := os.Stat(d.in(name))
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(is, of.info) {
+		return fmt.Errorf("%s is another file than the one that was opened", d.in(name))
+	}
+	if is.Size() != size {
+		return fmt.Errorf("%s has %d bytes, and not %d", d.in(name), is.Size(), size)
+	}
+	return nil
+}
+
+// An osFile is a file on a disk.
+type osFile struct {
+	*os.File
+	info os.FileInfo // as it was opened, to know it again
+}
+
+func (f osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// openRegular opens a file that has a size and keeps what it is given.
+func openRegular(path string, flag int) (osFile, error) {
+	f, err := os.OpenFile(path, flag, 0o600)
+	if err != nil {
+		return osFile{}, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	if err != nil {
+		f.Close()
+		return osFile{}, err
+	}
+	return osFile{f, info}, nil
+}
+
+// A single is the one file of a journal of format 1.
+type single string
+
+func (path single) Open(string) (file, error) { return openRegular(string(path), os.O_RDONLY) }

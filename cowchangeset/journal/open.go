@@ -1,0 +1,222 @@
+package journal
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Open opens the journal at path, a directory, and makes one if there is none; the
+// directory that it is in must exist. It reads and checks all of it. Bytes after
+// the last newline are of a write that was cut off: they are removed; see
+// Recovered. If anything else is not as a journal has written it, Open returns a
+// *CorruptError and changes nothing; see Repair.
+//
+// What it makes can be read and written by its owner only. A file of format 1,
+// which was the whole of a journal, becomes the first segment of a directory at
+// the same path.
+//
+// It returns ErrLocked if the journal is open, in this process or another one,
+// where that can be told: on the BSDs, illumos, Linux and macOS, and not on all
+// network file systems. Elsewhere it is the user's duty to open it once at a time.
+//
+// It refuses an E that values cannot be read back into: see package journal.
+func Open[E any](path string, o Options) (*Journal[E], error) {
+	j := &Journal[E]{values: valuesOf[E](o)}
+	err := j.open(path, o)
+	if err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+func (j *Journal[E]) open(path string, o Options) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	if why := j.values.refused; why != "" {
+		return fmt.Errorf("journal: a %T cannot be kept: %s", *new(E), why)
+	}
+	d, unlock, err := openDirectory(path, o)
+	if err == nil {
+		j.log.path = d.path
+		if err = j.log.begun(d, unlock, o, rand.Text()); err != nil {
+			unlock.Close()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w (journal at %s)", err, path)
+	}
+	return nil
+}
+
+// openDirectory finds or makes the directory of a journal, and locks it.
+func openDirectory(path string, o Options) (d directory, unlock io.Closer, err error) {
+	fails := func(err error) (directory, io.Closer, error) { return d, nil, fmt.Errorf("journal: %w", err) }
+	if err := finishConversion(path); err != nil {
+		return fails(err)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !o.MustExist:
+		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fails(err)
+		}
+	case err != nil:
+		return fails(err)
+	case info.Mode().IsRegular():
+		if err := convert(path); err != nil {
+			return d, nil, err
+		}
+	case !info.IsDir():
+		return fails(errors.New("neither a directory nor a regular file"))
+	}
+	if d.path, err = resolve(path); err != nil {
+		return fails(err)
+	}
+	// The name may be of a process that was killed before its fsync.
+	if err := syncDir(filepath.Dir(d.path)); err != nil {
+		return fails(fmt.Errorf("fsync of the directory that it is in: %w", err))
+	}
+	if o.Archive != "" {
+		if d.store, err = resolve(o.Archive); err != nil {
+			return fails(fmt.Errorf("Options.Archive: %w", err))
+		}
+	}
+	f, err := os.OpenFile(d.in(lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fails(err)
+	}
+	if err := lock(f); err != nil {
+		f.Close()
+		return d, nil, err
+	}
+	return d, f, nil
+}
+
+// resolve returns an absolute path without symbolic links.
+func resolve(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
+// begun makes a log of what is in a folder, which nobody else uses.
+func (g *log) begun(f folder, unlock io.Closer, o Options, identity string) error {
+	g.folder, g.unlock, g.options, g.identity = f, unlock, o, identity
+	if err := g.recover(); err != nil {
+		if g.file != nil {
+			g.file.Close()
+		}
+		return err
+	}
+	g.open = true
+	return nil
+}
+
+// recover reads all segments, removes what a crash has left, and makes everything
+// durable. It changes nothing in a journal that is corrupt.
+//
+// What was read may be in the kernel's memory only: the process that wrote it may
+// have been killed before its fsync. Calls that tell it again get nil without a
+// write, so there has to be an fsync here, whatever the policy.
+func (g *log) recover() error {
+	files, litter, err := list(g.folder)
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return g.create(litter)
+	}
+	s, end := scanFiles(g.folder, files)
+	err = s.all(nil)
+	end()
+	if err != nil {
+		return err
+	}
+	if want := g.options.Identity; want != "" && s.state.journal != want {
+		return fmt.Errorf("journal: it is %q, and not %q, as Options.Identity says", s.state.journal, want)
+	}
+	g.state, g.segments, g.lines, g.hash, g.torn = s.state, s.files, s.lines, s.hash, s.torn
+	g.active().size = s.size
+	if err := g.clean(litter); err != nil {
+		return err
+	}
+	if g.file, err = g.folder.Edit(fileName(g.active().number)); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	if err := g.mend(s); err != nil {
+		return fmt.Errorf("journal: removing the torn tail: %w", err)
+	}
+	if err := g.file.Sync(); err != nil {
+		return fmt.Errorf("journal: fsync: %w", err)
+	}
+	if err := g.folder.Sync(); err != nil {
+		return fmt.Errorf("journal: fsync of the directory: %w", err)
+	}
+	if g.state.journal == "" { // it goes on in the present format
+		if err := g.rotate(); err != nil {
+			return err
+		}
+	}
+	g.identity = g.state.journal
+	return g.drop()
+}
+
+// mend removes the torn tail, and gives the last line the newline that it lost.
+func (g *log) mend(s *scanner) error {
+	if s.whole {
+		if err := writeAt(g.file, []byte("\n"), s.size-1); err != nil {
+			return err
+		}
+	}
+	if s.torn > 0 {
+		return g.file.Truncate(s.size)
+	}
+	return nil
+}
+
+// create makes the first segment.
+func (g *log) create(litter []string) error {
+	if g.options.MustExist || g.options.Identity != "" {
+		return fmt.Errorf("journal: the directory has no segments, and the journal must exist: %w", fs.ErrNotExist)
+	}
+	names, err := g.folder.Names()
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	for _, name := range names {
+		if name != lockName && !slices.Contains(litter, name) {
+			return fmt.Errorf("journal: the directory is not one of a journal: it has %q", name)
+		}
+	}
+	if err := g.clean(litter); err != nil {
+		return err
+	}
+	g.state, g.hash = newState(), noHash()
+	header := &line{op: opJournal, format: format, journal: g.identity, segment: 1}
+	f, s, hash, err := g.begin(header)
+	if err != nil {
+		return err
+	}
+	g.state.apply(header)
+	g.file, g.segments, g.lines, g.hash = f, []segment{s}, 1, hash
+	return nil
+}
+
+// clean removes files that were to become segments.
+func (g *log) clean(litter []string) error {
+	for _, name := range litter {
+		if err := g.folder.Remove(name); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+)
+
+// A parser reads lines. It accepts what encode makes of the line it returns, byte
+// by byte, and nothing else.
+type parser struct {
+	rest []byte
+	why  string            // why the line is not one, once it is not
+	ids  map[string]string // strings that were made of texts, to be used again
+
+	line   line // the last one
+	values []entry
+}
+
+// maxIDs is how many texts a parser remembers.
+const maxIDs = 1024
+
+// parse reads the body of a line: what its hash is about. For what is no line
+// that may stand there, it returns why. The line refers to the body, and is good
+// until the next one is read.
+func (p *parser) parse(body []byte, number int, prev digest) (l *line, why string) {
+	p.rest, p.why = body, ""
+	p.expect(lineKey)
+	if n := p.uint(); p.why == "" && n != uint64(number) {
+		return nil, fmt.Sprintf("it says that it is line %d", n)
+	}
+	p.expect(opKey)
+	p.line = line{op: p.op()}
+	l = &p.line
+	l.fields(p)
+	p.expect(prevKey)
+	if p.why == "" && !bytes.HasPrefix(p.rest, prev[:]) {
+		return nil, "its prev is not the hash of the line before it"
+	}
+	p.skip(len(prev))
+	p.expect(`"`)
+	if p.why == "" && len(p.rest) > 0 {
+		p.fail()
+	}
+	return l, p.why
+}
+
+// fail notes the one thing that is wrong with most lines that are.
+func (p *parser) fail() {
+	if p.why == "" {
+		p.why = "not as a journal writes it"
+	}
+	p.rest = nil
+}
+
+func (p *parser) skip(n int) {
+	if n > len(p.rest) {
+		p.fail()
+		return
+	}
+	p.rest = p.rest[n:]
+}
+
+func (p *parser) expect(text string) {
+	if len(p.rest) < len(text) || string(p.rest[:len(text)]) != text {
+		p.fail()
+		return
+	}
+	p.rest = p.rest[len(text):]
+}
+
+// op reads an op and the quote behind it.
+func (p *parser) op() op {
+	for _, o := range []op{opAppend, opSeal, opStart, opApplied, opAbort, opPrune, opJournal} {
+		if len(p.rest) > len(o) && string(p.rest[:len(o)]) == string(o) && p.rest[len(o)] == '"' {
+			p.rest = p.rest[len(o)+1:]
+			return o
+		}
+	}
+	if p.why == "" {
+		text, _, _ := bytes.Cut(p.rest, []byte{'"'})
+		p.why = fmt.Sprintf("unknown op %q", text)
+	}
+	p.rest = nil
+	return ""
+}
+
+func (p *parser) key(key string) {
+	p.expect(`,"`)
+	p.expect(key)
+	p.expect(`":`)
+}
+
+// uint reads a number.
+func (p *parser) uint() uint64 {
+	n := 0
+	for n < len(p.rest) && '0' <= p.rest[n] && p.rest[n] <= '9' {
+		n++
+	}
+	var v uint64
+	if n <= 18 { // which surely is in range
+		for _, c := range p.rest[:n] {
+			v = v*10 + uint64(c-'0')
+		}
+	} else if u, err := strconv.ParseUint(string(p.rest[:n]), 10, 64); err == nil {
+		v = u
+	} else {
+		n = 0
+	}
+	if n == 0 || n > 1 && p.rest[0] == '0' {
+		p.fail()
+		return 0
+	}
+	p.rest = p.rest[n:]
+	return v
+}
+
+func (p *parser) number(key string, n *uint64) {
+	p.key(key)
+	*n = p.uint()
+	if key == "format" && p.why == "" && (*n == 0 || *n > format) {
+		p.why = fmt.Sprintf("the file has format %d, and not 1 to %d", *n, format)
+	}
+}
+
+func (p *parser) text(key string, s *string) {
+	p.key(key)
+	n := stringLen(p.rest)
+	if n == 0 {
+		p.fail()
+		return
+	}
+	quoted := p.rest[:n]
+	p.rest = p.rest[n:]
+	text, ok := p.ids[string(quoted)]
+	if !ok {
+		if json.Unmarshal(quoted, &text) != nil || string(appendQuoted(nil, text)) != string(quoted) || !utf8.Valid(quoted) {
+			p.fail()
+			return
+		}
+		if p.ids == nil || len(p.ids) >= maxIDs {
+			p.ids = map[string]string{}
+		}
+		p.ids[string(quoted)] = text
+	}
+	*s = text
+}
+
+func (p *parser) list(l *line) {
+	p.key("entries")
+	p.expect("[")
+	whole := p.rest
+	l.values = p.values[:0]
+	for p.why == "" {
+		var e entry
+		p.expect(seqKey)
+		e.seq = p.uint()
+		p.expect(valueKey)
+		e.value = p.value()
+		p.expect("}")
+		if p.why != "" {
+			return
+		}
+		if len(l.values) > 0 && e.seq <= l.last {
+			p.why = outOfOrder(e.seq, l.last)
+			return
+		}
+		l.values, l.last = append(l.values, e), e.seq
+		if len(p.rest) > 0 && p.rest[0] == ',' {
+			p.rest = p.rest[1:]
+			continue
+		}
+		l.entries = whole[:len(whole)-len(p.rest)]
+		p.expect("]")
+		l.first, l.count = l.values[0].seq, uint64(len(l.values))
+		p.values = l.values
+		return
+	}
+}
+
+// value reads any JSON.
+func (p *parser) value() []byte {
+	n := valueLen(p.rest)
+	v := p.rest[:n]
+	if !json.Valid(v) {
+		p.fail()
+		return nil
+	}
+	p.rest = p.rest[n:]
+	return v
+}
+
+// valueLen returns the length of the JSON value that b begins with, if it does,
+// and of no more than b.
+func valueLen(b []byte) int {
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			n := stringLen(b[i:])
+			if n == 0 {
+				return len(b)
+			}
+			i += n - 1
+		case '{', '[':
+			depth++
+			continue
+		case '}', ']':
+			if depth == 0 {
+				return i // of what is around it
+			}
+			depth--
+		case ',':
+			if depth == 0 {
+				return i
+			}
+			continue
+		default:
+			continue
+		}
+		if depth == 0 {
+			return i + 1
+		}
+	}
+	return len(b)
+}
+
+// stringLen returns the length of the JSON string that b begins with, or 0.
+func stringLen(b []byte) int {
+	if len(b) == 0 || b[0] != '"' {
+		return 0
+	}
+	for i := 1; i < len(b); i++ {
+		n := bytes.IndexByte(b[i:], '"')
+		if n < 0 {
+			return 0
+		}
+		i += n
+		escaped := false
+		for k := i - 1; k > 0 && b[k] == '\\'; k-- {
+			escaped = !escaped
+		}
+		if !escaped {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// cutHash splits a line, without its newline, into what its hash is about and
+// the hash, and reports why it cannot.
+func cutHash(text []byte) (body []byte, hash digest, why string) {
+	n := len(text) - len(hashKey) - len(hash) - len(lineEnd)
+	if n < 0 || string(text[n:n+len(hashKey)]) != hashKey || string(text[len(text)-len(lineEnd):]) != lineEnd {
+		return nil, hash, "there is no hash at its end"
+	}
+	copy(hash[:], text[n+len(hashKey):])
+	if hashOf(text[:n]) != hash {
+		return nil, hash, "its hash is not that of its bytes"
+	}
+	return text[:n], hash, ""
+}

@@ -1,0 +1,65 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+)
+
+// Prune forgets changesets with an ordinal below before, from the oldest on, as
+// far as they are finished: sealed, and applied to the end or aborted; with
+// Options.PruneUnapplied it is enough that they are sealed. It may forget none.
+// Load does not yield them any more. Segments that are about nothing else are
+// removed, or moved to Options.Archive, at once or, while a Load goes on, at a
+// later Prune, rotation or Open. The latest changeset stays. Prune panics if ctx is
+// nil.
+//
+// Prune is blocking: it waits for its turn, as long as ctx lasts, and then for the
+// disk. It takes effect when its line is written and, with SyncAlways, synced; the
+// segments are removed after that. An error that tells that this has failed does
+// not undo the first.
+func (j *Journal[E]) Prune(ctx context.Context, before uint64) error {
+	if ctx == nil {
+		panic("journal: Prune called with a nil context")
+	}
+	return j.log.do(ctx, &call{line: &line{op: opPrune, before: before}}) // LP(Prune): in log.settle
+}
+
+// upTo returns the ordinal below which everything may be forgotten, and is to be.
+func (s *state) upTo(before uint64, unapplied bool) uint64 {
+	n := s.first
+	for ; n < min(before, s.latest); n++ {
+		if c := s.at(n); c != nil {
+			if c = s.find(c.id); !c.finished() && !(unapplied && c.sealed) {
+				break
+			}
+		}
+	}
+	return n
+}
+
+// drop takes away the segments at the beginning that are about nothing but what
+// was pruned. The caller is the writer.
+//
+// They go one by one, the oldest first, and each is gone for good before the next
+// one goes: whatever a crash leaves, no segment is missing in between.
+func (g *log) drop() error {
+	for {
+		g.mu.Lock()
+		oldest := g.segments[0]
+		idle := len(g.segments) > 1 && oldest.last < g.state.first && g.loading == 0
+		g.mu.Unlock()
+		if !idle {
+			return nil
+		}
+		err := g.folder.Archive(fileName(oldest.number))
+		if err == nil {
+			err = g.folder.Sync()
+		}
+		if err != nil {
+			return fmt.Errorf("journal: dropping segment %d: %w", oldest.number, err)
+		}
+		g.mu.Lock()
+		g.segments = g.segments[1:]
+		g.mu.Unlock()
+	}
+}

@@ -1,0 +1,93 @@
+package journal
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"time"
+)
+
+// readable says what can be told of a type before there are values: why none of
+// them can be written and read back, if that is so; or that all that can be written
+// can be read. If it is not sure, each value has to be looked at.
+func readable(t reflect.Type) (sure bool, refused string) {
+	for t.Kind() == reflect.Pointer && !custom(t) {
+		t = t.Elem()
+	}
+	if custom(t) {
+		return trusted(t), ""
+	}
+	switch t.Kind() {
+	case reflect.Interface:
+		if t.NumMethod() > 0 {
+			return false, "encoding/json cannot decode into an interface with methods"
+		}
+	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
+		return false, "encoding/json cannot encode it"
+	case reflect.Struct:
+		if t.NumField() > 0 && !anyExported(t) {
+			return false, "it has no exported fields, so that its JSON is empty"
+		}
+	}
+	return plain(t, map[reflect.Type]bool{}), ""
+}
+
+func anyExported(t reflect.Type) bool {
+	for f := range t.Fields() {
+		if f.IsExported() || f.Anonymous {
+			return true
+		}
+	}
+	return false
+}
+
+// custom reports whether values make or read their JSON themselves.
+func custom(t reflect.Type) bool {
+	for _, i := range []reflect.Type{
+		reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.Unmarshaler](),
+		reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
+	} {
+		if t.Implements(i) || t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// trusted reports whether a type that has JSON of its own reads all that it writes.
+func trusted(t reflect.Type) bool {
+	return t == reflect.TypeFor[time.Time]() || t == reflect.TypeFor[json.RawMessage]()
+}
+
+// plain reports whether what encoding/json makes of a t it surely reads back into
+// one. Types that were looked at already are in seen.
+func plain(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] {
+		return true
+	}
+	seen[t] = true
+	if custom(t) {
+		return trusted(t)
+	}
+	switch t.Kind() {
+	case reflect.Slice, reflect.Array, reflect.Pointer:
+		return plain(t.Elem(), seen)
+	case reflect.Map:
+		return plain(t.Key(), seen) && plain(t.Elem(), seen)
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if f.Anonymous && !f.IsExported() && f.Type.Kind() == reflect.Pointer {
+				return false // which is written, and cannot be set
+			}
+			if (f.IsExported() || f.Anonymous) && f.Tag.Get("json") != "-" && !plain(f.Type, seen) {
+				return false
+			}
+		}
+		return true
+	case reflect.Interface:
+		return t.NumMethod() == 0
+	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
+		return false
+	}
+	return true
+}

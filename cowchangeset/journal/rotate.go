@@ -1,0 +1,90 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// Rotate ends the segment that is written and begins another one, unless nothing
+// was written to it. So what was told until now is in files that do not change any
+// more, and can be copied elsewhere. It panics if ctx is nil.
+//
+// Rotate is blocking: it waits for its turn, as long as ctx lasts, and then for
+// the disk. It takes effect when the new segment has its name.
+func (j *Journal[E]) Rotate(ctx context.Context) error {
+	if ctx == nil {
+		panic("journal: Rotate called with a nil context")
+	}
+	return j.log.do(ctx, &call{rotate: true}) // LP(Rotate): in log.rotate
+}
+
+// rotate begins the next segment. The caller is the writer.
+//
+// The segment gets its name when its header is on the disk, and after the end of
+// the one before it is. So a segment without a header was damaged, and only the
+// last one can have been cut off.
+func (g *log) rotate() error {
+	if g.dirty {
+		if err := g.put(nil, true); err != nil {
+			return err
+		}
+		g.settle(outcome{synced: true})
+	}
+	header := g.state.header()
+	if header.journal == "" {
+		header.journal = g.identity // the segment before it is of format 1
+	}
+	f, s, hash, err := g.begin(header)
+	if errors.Is(err, ErrBroken) {
+		return g.breakDown(err)
+	}
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	g.state.apply(header)
+	g.segments = append(g.segments, s)
+	g.lines, g.hash = g.lines+1, hash
+	g.mu.Unlock()  // LP(Rotate)
+	g.file.Close() // which has nothing to say: the file was synced
+	g.file = f
+	return nil
+}
+
+// fresh reports whether a segment has nothing but its header.
+func (s segment) fresh() bool { return s.size <= s.header }
+
+// begin makes a segment with a header.
+func (g *log) begin(header *line) (f file, s segment, hash digest, err error) {
+	name := fileName(header.segment)
+	fails := func(err error) (file, segment, digest, error) {
+		if f != nil {
+			f.Close()
+			g.folder.Remove(name + unborn) // or the next Open does
+		}
+		return nil, segment{}, hash, fmt.Errorf("journal: beginning segment %d: %w", header.segment, err)
+	}
+	if err := g.folder.Remove(name + unborn); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fails(err)
+	}
+	f, err = g.folder.Create(name + unborn)
+	if err != nil {
+		return fails(err)
+	}
+	text, hash := header.encode(nil, g.lines+1, g.hash)
+	if err := writeAt(f, text, 0); err != nil {
+		return fails(err)
+	}
+	if err := f.Sync(); err != nil {
+		return fails(err)
+	}
+	if err := g.folder.Rename(name+unborn, name); err != nil {
+		return fails(err)
+	}
+	if err := g.folder.Sync(); err != nil {
+		return fails(fmt.Errorf("%w: fsync of the folder: %w", ErrBroken, err))
+	}
+	return f, segment{number: header.segment, size: int64(len(text)), header: int64(len(text))}, hash, nil
+}

@@ -1,0 +1,91 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// A stream reads segments, one after the other, as far as they had come when the
+// stream was made.
+type stream struct {
+	from  source
+	files []segment // that were not read yet; the first is open if file is not nil
+	file  file
+	at    int64
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	for {
+		if len(s.files) == 0 {
+			return 0, io.EOF
+		}
+		if s.file == nil {
+			f, err := s.from.Open(fileName(s.files[0].number))
+			if err != nil {
+				return 0, err
+			}
+			s.file, s.at = f, 0
+		}
+		rest := s.files[0].size - s.at
+		if rest == 0 {
+			s.close()
+			s.files = s.files[1:]
+			continue
+		}
+		n, err := s.file.ReadAt(p[:min(int64(len(p)), rest)], s.at)
+		s.at += int64(n)
+		if n > 0 {
+			return n, nil
+		}
+		if errors.Is(err, io.EOF) {
+			err = fmt.Errorf("%s is shorter than it was: %w", fileName(s.files[0].number), io.ErrUnexpectedEOF)
+		}
+		return 0, err
+	}
+}
+
+func (s *stream) close() {
+	if s.file != nil {
+		s.file.Close()
+		s.file = nil
+	}
+}
+
+// list returns the segments of a folder with their sizes, and what was to become
+// one and did not. It returns a CorruptError if there is a gap.
+func list(f folder) (files []segment, litter []string, err error) {
+	names, err := f.Names()
+	if err != nil {
+		return nil, nil, fmt.Errorf("journal: %w", err)
+	}
+	files, litter = segmentsOf(names)
+	for i := range files {
+		if n := files[0].number + uint64(i); files[i].number != n {
+			return nil, nil, &CorruptError{File: fileName(n), Line: 1, Reason: "the segment is missing"}
+		}
+		if files[i].size, err = sizeOf(f, fileName(files[i].number)); err != nil {
+			return nil, nil, fmt.Errorf("journal: %w", err)
+		}
+	}
+	return files, litter, nil
+}
+
+func sizeOf(folder folder, name string) (int64, error) {
+	f, err := folder.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return f.Size()
+}
+
+// scanFiles returns a scanner of segments, and what ends it.
+func scanFiles(from source, files []segment) (s *scanner, end func()) {
+	in := &stream{from: from, files: files}
+	s = scan(in, files)
+	return s, func() {
+		s.close()
+		in.close()
+	}
+}

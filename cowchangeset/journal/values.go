@@ -1,0 +1,120 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"unicode/utf8"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+)
+
+// values is how entries are made JSON of, and back.
+type values[E any] struct {
+	refused string // why no E can be kept
+	sure    bool   // what can be encoded can be decoded
+	max     int    // Options.MaxEntry
+}
+
+func valuesOf[E any](o Options) values[E] {
+	v := values[E]{max: o.maxEntry()}
+	v.sure, v.refused = readable(reflect.TypeFor[E]())
+	return v
+}
+
+// encode returns e as it is in a line, and an error if it could not be read back.
+// It runs user code.
+func (v values[E]) encode(buf *bytes.Buffer, e E) ([]byte, error) {
+	buf.Reset()
+	encoder := json.NewEncoder(buf)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(e); err != nil {
+		return nil, err
+	}
+	text := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	switch {
+	case len(text) > v.max:
+		return nil, fmt.Errorf("%d bytes of JSON, more than Options.MaxEntry, which is %d", len(text), v.max)
+	case !utf8.Valid(text): // as raw JSON may be
+		return nil, errors.New("its JSON is not UTF-8")
+	case tooDeep(text):
+		return nil, errors.New("json: nested too deeply to be read back")
+	}
+	if !v.sure {
+		if err := json.Unmarshal(text, new(E)); err != nil {
+			return nil, fmt.Errorf("it could not be read back: %w", err)
+		}
+	}
+	return text, nil
+}
+
+// encodeAll returns entries as they are in a line.
+func (v values[E]) encodeAll(id string, entries []cowchangeset.Entry[E]) ([]byte, error) {
+	var b []byte
+	var buf bytes.Buffer
+	for i, e := range entries {
+		if i > 0 {
+			if last := entries[i-1].Seq; e.Seq <= last {
+				return nil, fmt.Errorf("%w: append to changeset %q: %s", ErrConflict, id, outOfOrder(e.Seq, last))
+			}
+			b = append(b, ',')
+		}
+		text, err := v.encode(&buf, e.Value)
+		if err != nil {
+			return nil, fmt.Errorf("journal: entry %d of changeset %q: %w", e.Seq, id, err)
+		}
+		b = appendEntry(b, e.Seq, text)
+	}
+	return b, nil
+}
+
+// tooDeep reports whether encoding/json would refuse to read a value, because of
+// its limit on nesting, which it has for reading only.
+func tooDeep(value []byte) bool {
+	const surelyFine = 9000 // the limit is 10,000
+	if bytes.Count(value, []byte("{"))+bytes.Count(value, []byte("[")) <= surelyFine {
+		return false
+	}
+	around := append([]byte("[[["), value...) // the line, its entries, the entry
+	return !json.Valid(append(around, "]]]"...))
+}
+
+// A decoder makes entries of JSON. Numbers in an any become json.Number: so that
+// they are what they were, which a float64 is only up to 2^53.
+type decoder[E any] struct {
+	upcast  func(Value) (json.RawMessage, error)
+	json    *json.Decoder
+	text    bytes.Reader
+	decoded int64 // where the last value has ended, in what json has read
+}
+
+// decode decodes one value. It runs user code.
+func (d *decoder[E]) decode(v Value) (e E, err error) {
+	if d.upcast != nil {
+		if v.JSON, err = d.upcast(v); err != nil {
+			return e, fmt.Errorf("Options.Upcast: %w", err)
+		}
+	}
+	if d.json == nil {
+		d.json, d.decoded = json.NewDecoder(&d.text), 0
+		d.json.UseNumber()
+	}
+	whole := false
+	defer func() {
+		if !whole {
+			d.json = nil // what it has read and not decoded is not to be mixed up with the next value
+		}
+	}()
+	d.text.Reset(v.JSON)
+	if err := d.json.Decode(&e); err != nil {
+		return e, err
+	}
+	end := d.decoded + int64(len(v.JSON))
+	if d.json.InputOffset() != end {
+		return e, errors.New("json: there is something after the value")
+	}
+	d.decoded, whole = end, true
+	return e, nil
+}
