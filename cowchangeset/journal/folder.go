@@ -34,7 +34,7 @@ type folder interface {
 // A file is what a journal needs of a file.
 type file interface {
 	io.ReaderAt
-	io.WriterAt
+	io.Writer // at its end
 	io.Closer
 	Truncate(size int64) error
 	Sync() error
@@ -58,6 +58,8 @@ const (
 // fileName returns the name of a segment. Names sort as the numbers do.
 func fileName(number uint64) string { return fmt.Sprintf("%010d%s", number, suffix) }
 
+func (s segment) name() string { return fileName(s.number) }
+
 // segmentsOf returns the segments among names, which are sorted, and what was to
 // become one and did not.
 func segmentsOf(names []string) (segments []segment, litter []string) {
@@ -80,7 +82,7 @@ type directory struct {
 	store string // where archive moves files; empty: it removes them
 }
 
-func (d directory) in(name string) string { return filepath.Join(d.path, name) }
+func (d directory) in(name string) string { return d.path + string(filepath.Separator) + name }
 
 func (d directory) Names() (names []string, err error) {
 	all, err := os.ReadDir(d.path) // which sorts
@@ -95,11 +97,11 @@ func (d directory) Open(name string) (file, error) {
 }
 
 func (d directory) Edit(name string) (file, error) {
-	return openRegular(d.in(name), os.O_RDWR)
+	return openRegular(d.in(name), os.O_RDWR|os.O_APPEND)
 }
 
 func (d directory) Create(name string) (file, error) {
-	return openRegular(d.in(name), os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	return openRegular(d.in(name), os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
 }
 
 func (d directory) Rename(from, to string) error { return os.Rename(d.in(from), d.in(to)) }

@@ -200,11 +200,15 @@ func TestStay(t *testing.T) {
 func TestStalledContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, _, g := gated(t, "sync", 3)
-		g.shut = false
 		stall := make(chan struct{})
+		first := appends(background, j, 1, 1)
 		second := appends(&hostileContext{background, func() { <-stall }}, j, 2, 2)
 		third := appends(background, j, 3, 3)
+		g.next <- nil
+		must(t, <-first)
+		g.next <- nil
 		must(t, <-third)
+		g.shut = false
 		equal(t, load(t, j)[1].Entries, []entry{item(0, "x")})
 		must(t, j.Close())
 		close(stall)

@@ -252,7 +252,7 @@ func (f *handle) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-func (f *handle) WriteAt(p []byte, off int64) (int, error) {
+func (f *handle) Write(p []byte) (int, error) {
 	done, err := f.of.ask("write")
 	if err == nil {
 		done = len(p)
@@ -260,11 +260,7 @@ func (f *handle) WriteAt(p []byte, off int64) (int, error) {
 	done = min(done, len(p))
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
-	if grown := int(off) + done - len(f.data); grown > 0 {
-		f.data = append(f.data, make([]byte, grown)...)
-	}
-	copy(f.data[off:], p[:done])
-	f.synced = min(f.synced, int(off))
+	f.data = append(f.data, p[:done]...)
 	if err == errShort {
 		err = nil
 	}

@@ -149,7 +149,8 @@ func (g *log) recover() error {
 	if err := g.clean(litter); err != nil {
 		return err
 	}
-	if g.file, err = g.folder.Edit(fileName(g.active().number)); err != nil {
+	g.name = g.active().name()
+	if g.file, err = g.folder.Edit(g.name); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	if err := g.mend(s); err != nil {
@@ -173,9 +174,10 @@ func (g *log) recover() error {
 // mend removes the torn tail, and gives the last line the newline that it lost.
 func (g *log) mend(s *scanner) error {
 	if s.whole {
-		if err := writeAt(g.file, []byte("\n"), s.size-1); err != nil {
+		if err := g.file.Truncate(s.size - 1); err != nil {
 			return err
 		}
+		return writeAll(g.file, []byte("\n"))
 	}
 	if s.torn > 0 {
 		return g.file.Truncate(s.size)
@@ -207,7 +209,7 @@ func (g *log) create(litter []string) error {
 		return err
 	}
 	g.state.apply(header)
-	g.file, g.segments, g.lines, g.hash = f, []segment{s}, 1, hash
+	g.file, g.name, g.segments, g.lines, g.hash = f, s.name(), []segment{s}, 1, hash
 	return nil
 }
 

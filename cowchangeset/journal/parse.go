@@ -15,6 +15,8 @@ type parser struct {
 	why  string            // why the line is not one, once it is not
 	ids  map[string]string // strings that were made of texts, to be used again
 
+	decodes bool // values are decoded afterwards, which says if they are none
+
 	line   line // the last one
 	values []entry
 }
@@ -184,7 +186,7 @@ func (p *parser) list(l *line) {
 func (p *parser) value() []byte {
 	n := valueLen(p.rest)
 	v := p.rest[:n]
-	if !json.Valid(v) {
+	if len(v) == 0 || !p.decodes && !json.Valid(v) {
 		p.fail()
 		return nil
 	}

@@ -51,7 +51,7 @@ func (g *log) drop() error {
 		if !idle {
 			return nil
 		}
-		err := g.folder.Archive(fileName(oldest.number))
+		err := g.folder.Archive(oldest.name())
 		if err == nil {
 			err = g.folder.Sync()
 		}

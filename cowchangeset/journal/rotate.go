@@ -49,7 +49,7 @@ func (g *log) rotate() error {
 	g.lines, g.hash = g.lines+1, hash
 	g.mu.Unlock()  // LP(Rotate)
 	g.file.Close() // which has nothing to say: the file was synced
-	g.file = f
+	g.file, g.name = f, s.name()
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (g *log) begin(header *line) (f file, s segment, hash digest, err error) {
 		return fails(err)
 	}
 	text, hash := header.encode(nil, g.lines+1, g.hash)
-	if err := writeAt(f, text, 0); err != nil {
+	if err := writeAll(f, text); err != nil {
 		return fails(err)
 	}
 	if err := f.Sync(); err != nil {

@@ -230,7 +230,7 @@ func (s *scanner) corrupt(why string) error {
 // file returns the name of a segment, if it is known.
 func (s *scanner) file(i int) string {
 	if i < len(s.files) {
-		return fileName(s.files[i].number)
+		return s.files[i].name()
 	}
 	return ""
 }

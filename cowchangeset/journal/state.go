@@ -56,7 +56,7 @@ func newState() *state { return &state{byID: map[string]*changeset{}, first: 1, 
 // draft returns a state that begins as s is. It is good while s does not change.
 func (s *state) draft() *state {
 	d := *s
-	d.base, d.byID, d.list, d.from = s, map[string]*changeset{}, nil, s.latest+1
+	d.base, d.byID, d.list, d.from = s, nil, nil, s.latest+1
 	return &d
 }
 
@@ -72,13 +72,21 @@ func (s *state) find(id string) *changeset {
 	return c
 }
 
+// set makes c the changeset with an ID; nil means that there is none, in a draft.
+func (s *state) set(id string, c *changeset) {
+	if s.byID == nil {
+		s.byID = map[string]*changeset{}
+	}
+	s.byID[id] = c
+}
+
 // own returns the changeset with an ID, which exists, to be changed.
 func (s *state) own(id string) *changeset {
 	c := s.find(id)
 	if _, ok := s.byID[id]; !ok {
 		copied := *c
 		c = &copied
-		s.byID[id] = c
+		s.set(id, c)
 	}
 	return c
 }
@@ -292,7 +300,7 @@ func (s *state) start(c *changeset) {
 	if c.ordinal == s.latest {
 		if was := s.at(c.ordinal); was != nil {
 			if s.base != nil {
-				s.byID[was.id] = nil
+				s.set(was.id, nil)
 			} else {
 				delete(s.byID, was.id)
 			}
@@ -302,7 +310,7 @@ func (s *state) start(c *changeset) {
 		s.from, s.list = c.ordinal, nil
 	}
 	s.list = append(s.list[:c.ordinal-s.from], c)
-	s.byID[c.id] = c
+	s.set(c.id, c)
 	s.latest = c.ordinal
 }
 

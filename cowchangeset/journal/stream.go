@@ -21,7 +21,7 @@ func (s *stream) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		if s.file == nil {
-			f, err := s.from.Open(fileName(s.files[0].number))
+			f, err := s.from.Open(s.files[0].name())
 			if err != nil {
 				return 0, err
 			}
@@ -39,7 +39,7 @@ func (s *stream) Read(p []byte) (int, error) {
 			return n, nil
 		}
 		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("%s is shorter than it was: %w", fileName(s.files[0].number), io.ErrUnexpectedEOF)
+			err = fmt.Errorf("%s is shorter than it was: %w", s.files[0].name(), io.ErrUnexpectedEOF)
 		}
 		return 0, err
 	}
@@ -64,7 +64,7 @@ func list(f folder) (files []segment, litter []string, err error) {
 		if n := files[0].number + uint64(i); files[i].number != n {
 			return nil, nil, &CorruptError{File: fileName(n), Line: 1, Reason: "the segment is missing"}
 		}
-		if files[i].size, err = sizeOf(f, fileName(files[i].number)); err != nil {
+		if files[i].size, err = sizeOf(f, files[i].name()); err != nil {
 			return nil, nil, fmt.Errorf("journal: %w", err)
 		}
 	}

@@ -4,14 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// A log is the segments and who writes them: a goroutine that begins with a call
-// and ends when no call is left. It writes the lines of all calls that wait, at
-// once, with one fsync. Meanwhile others come: so the slower the disk, the larger
-// the groups.
+// A log is the segments and who writes them. A call that finds nobody writing
+// writes itself, and all that wait by then, at once, with one fsync. If others have
+// come meanwhile, a goroutine goes on with them, for as long as calls come: so the
+// slower the disk, the larger the groups, and nobody waits for a caller that has
+// its turn and does not run.
 type log struct {
 	// mu guards what follows. Nothing else is done under it: no I/O, no user
 	// code.
@@ -32,7 +34,8 @@ type log struct {
 	dirty    bool   // something was written since the last fsync
 
 	// These are the writer's own.
-	file file // the last segment
+	file file   // the last segment
+	name string // of that
 	buf  []byte
 
 	// These never change after Open.
@@ -78,12 +81,13 @@ func (g *log) do(ctx context.Context, c *call) error {
 		return err
 	}
 	g.queue = append(g.queue, c)
-	if !g.writing {
-		g.writing = true
-		atomics.Go(g.serve)
-	}
+	first := !g.writing
+	g.writing = true
 	g.mu.Unlock()
-
+	if first {
+		g.lead()
+		return c.err
+	}
 	left := false
 	defer func() {
 		if !left && !c.done.Fired() && !g.withdraw(c) { // ctx, which is not ours, panics
@@ -112,30 +116,55 @@ func (g *log) withdraw(c *call) bool {
 	return false
 }
 
-// serve is the writer, from the call that needs it until none is left.
+// lead writes one group, which has the caller's call. The caller is the writer.
+func (g *log) lead() {
+	more := true
+	defer func() {
+		if more { // also if the file has ended this goroutine
+			atomics.Go(g.serve)
+		}
+	}()
+	more = g.turn()
+}
+
+// serve is the writer from now on, until no call is left.
 func (g *log) serve() {
-	for {
-		g.mu.Lock()
-		err := g.usable()
-		group := g.take()
-		if len(group) == 0 {
-			g.queue, g.writing = nil, false
-			if g.closer != nil {
-				g.closer.Fire()
-			}
-			g.mu.Unlock()
-			return
+	more := true
+	defer func() {
+		if more {
+			atomics.Go(g.serve)
 		}
-		g.mu.Unlock()
-		if err == nil {
-			g.write(group)
-		} else {
-			fail(group, err)
-		}
-		for _, c := range group {
-			c.done.Fire()
-		}
+	}()
+	for more = g.turn(); more; more = g.turn() {
+		runtime.Gosched() // those who have just returned may call again: they fit into the next group
 	}
+}
+
+// turn writes one group, if any call waits, and reports whether others do. If not,
+// the caller is the writer no more.
+func (g *log) turn() (more bool) {
+	g.mu.Lock()
+	err := g.usable()
+	group := g.take()
+	g.mu.Unlock()
+	if err == nil {
+		g.write(group)
+	} else {
+		fail(group, err)
+	}
+	for _, c := range group {
+		c.done.Fire()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.queue) > 0 {
+		return true
+	}
+	g.queue, g.writing = nil, false
+	if g.closer != nil {
+		g.closer.Fire()
+	}
+	return false
 }
 
 // take removes calls from the head of the queue that are to be written at once.
@@ -175,8 +204,7 @@ func (g *log) write(group []*call) {
 		}
 		// A bug of ours, or of the file. What is written nobody knows; and the
 		// writer goes on, to tell all who come.
-		err := fmt.Errorf("%w: panic: %v", ErrBroken, recover())
-		g.breakDown(err)
+		err := g.breakDown(fmt.Errorf("%w: panic: %v", ErrBroken, recover()))
 		for _, c := range group {
 			c.err = err
 		}
@@ -224,10 +252,6 @@ func (g *log) settle(out outcome) {
 
 // writeGroup sets the error of each call.
 func (g *log) writeGroup(group []*call) {
-	if err := g.intact(); err != nil {
-		fail(group, err)
-		return
-	}
 	full := g.active().size >= g.options.segmentSize()
 	for _, c := range group {
 		full = full || c.rotate
@@ -287,10 +311,13 @@ func (g *log) writeGroup(group []*call) {
 func (g *log) active() *segment { return &g.segments[len(g.segments)-1] }
 
 // put writes to the end of the last segment, and syncs it if told so.
+//
+// It writes where the file ends, and not where it should end: so if somebody has
+// cut it or written to it, its size shows it afterwards.
 func (g *log) put(buf []byte, sync bool) error {
 	size := g.active().size
 	if len(buf) > 0 {
-		if err := writeAt(g.file, buf, size); err != nil {
+		if err := writeAll(g.file, buf); err != nil {
 			err = fmt.Errorf("journal: %w", err)
 			if e := g.file.Truncate(size); e != nil {
 				return g.breakDown(fmt.Errorf("%w: %w, and so has removing what it left: %w", ErrBroken, err, e))
@@ -306,26 +333,22 @@ func (g *log) put(buf []byte, sync bool) error {
 			return g.breakDown(fmt.Errorf("%w: fsync: %w", ErrBroken, err))
 		}
 	}
-	if len(buf) > 0 || sync {
-		return g.check(size)
-	}
-	return nil
+	return g.check(size)
 }
 
-// intact returns an error, after which there will be no other answer, if the last
-// segment is not where it was, or not as the journal has left it.
-func (g *log) intact() error { return g.check(g.active().size) }
-
+// check returns an error, after which there will be no other answer, if the last
+// segment is not the file that was opened, or has another size than the journal
+// has given it.
 func (g *log) check(size int64) error {
-	if err := g.folder.Check(fileName(g.active().number), g.file, size); err != nil {
+	if err := g.folder.Check(g.name, g.file, size); err != nil {
 		return g.breakDown(fmt.Errorf("%w: somebody else has changed its files: %w", ErrBroken, err))
 	}
 	return nil
 }
 
-// writeAt writes all or fails.
-func writeAt(f io.WriterAt, text []byte, offset int64) error {
-	n, err := f.WriteAt(text, offset)
+// writeAll writes all or fails.
+func writeAll(f io.Writer, text []byte) error {
+	n, err := f.Write(text)
 	if err == nil && n < len(text) {
 		err = io.ErrShortWrite
 	}
@@ -354,7 +377,7 @@ func (g *log) close() error {
 		if e := g.file.Sync(); e != nil {
 			err = fmt.Errorf("journal: fsync: %w", e)
 		} else {
-			err = g.intact()
+			err = g.check(g.active().size)
 		}
 	}
 	for _, c := range []io.Closer{g.file, g.unlock} {
