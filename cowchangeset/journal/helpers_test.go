@@ -75,7 +75,10 @@ func start(id string, ordinal uint64, previous string) step {
 	h := header{ID: id, Ordinal: ordinal, Previous: previous}
 	return step{fmt.Sprintf("start %q %d", id, ordinal),
 		func(j *journal.Journal[any]) error { return j.Start(background, h) },
-		func(all []saved) []saved { return append(all[:ordinal-1:ordinal-1], saved{Header: h}) }}
+		func(all []saved) []saved {
+			kept := slices.DeleteFunc(slices.Clone(all), func(s saved) bool { return s.Ordinal >= ordinal })
+			return append(kept, saved{Header: h})
+		}}
 }
 
 func add(id string, entries ...entry) step {
@@ -102,6 +105,14 @@ func applied(id string, next uint64) step {
 	return step{fmt.Sprintf("applied %q %d", id, next),
 		func(j *journal.Journal[any]) error { return j.Applied(background, id, next) },
 		at(id, func(s *saved) { s.Applied = next })}
+}
+
+func prune(before uint64) step {
+	return step{fmt.Sprintf("prune %d", before),
+		func(j *journal.Journal[any]) error { return j.Prune(background, before) },
+		func(all []saved) []saved {
+			return slices.DeleteFunc(slices.Clone(all), func(s saved) bool { return s.Ordinal < before })
+		}}
 }
 
 // at changes the changeset with an ID, in a copy.

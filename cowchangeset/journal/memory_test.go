@@ -311,7 +311,13 @@ func (f *handle) Close() error {
 // on opens a journal in a folder in memory.
 func on(t testing.TB, m *memory) *journal.Journal[any] {
 	t.Helper()
-	j, err := journal.OpenOn[any](m, journal.Options{})
+	return with(t, m, journal.Options{})
+}
+
+// with is on with options.
+func with(t testing.TB, m *memory, o journal.Options) *journal.Journal[any] {
+	t.Helper()
+	j, err := journal.OpenOn[any](m, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,9 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 )
 
 // Prune forgets changesets with an ordinal below before, from the oldest on, as
@@ -52,7 +54,7 @@ func (g *log) drop() error {
 			return nil
 		}
 		err := g.folder.Archive(oldest.name())
-		if err == nil {
+		if err == nil || errors.Is(err, fs.ErrNotExist) { // it has gone, and the fsync failed
 			err = g.folder.Sync()
 		}
 		if err != nil {

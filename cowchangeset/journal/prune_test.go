@@ -1,0 +1,220 @@
+package journal_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/cowchangeset/journal"
+)
+
+const whole = cowchangeset.AllApplied
+
+// finished returns the calls of a changeset that is applied, and the start of the
+// next one.
+func finished(n uint64) []step {
+	id, next := fmt.Sprint(n), fmt.Sprint(n+1)
+	return []step{add(id, item(0, "some"), item(1, "thing")), start(next, n+1, id), seal(id, 2, 1), applied(id, whole)}
+}
+
+// What is pruned is not loaded any more, at once and after opening the journal
+// again, and its segments go; what is left verifies, and goes on.
+func TestPrune(t *testing.T) {
+	m := &memory{}
+	o := journal.Options{SegmentSize: 1000}
+	j := with(t, m, o)
+	all := tell(t, j, []step{start("1", 1, "")})[1]
+	most := 0
+	for n := uint64(1); n <= 200; n++ {
+		for _, s := range finished(n) {
+			must(t, s.call(j))
+			all = s.then(all)
+		}
+		s := prune(n - n%3) // keeps 2 to 4
+		must(t, s.call(j))
+		all = s.then(all)
+		equal(t, load(t, j), all)
+		most = max(most, len(m.bytes()))
+		if n%10 == 0 {
+			must(t, j.Close())
+			report, err := journal.Verify(bytes.NewReader(m.bytes()))
+			must(t, err)
+			if report.Changesets != len(all) || report.Last.Line < int(n*4) {
+				t.Fatalf("%+v", report)
+			}
+			j = with(t, m, o)
+			equal(t, load(t, j), all)
+		}
+	}
+	if len(m.files) > 6 || most > 8000 {
+		t.Errorf("%d segments, up to %d bytes", len(m.files), most)
+	}
+	if m.segment(1) != nil || m.gone[journal.SegmentName(1)] == nil {
+		t.Error("the first segment was not archived")
+	}
+	archived := []byte{}
+	for n := 1; m.segment(n) == nil; n++ {
+		archived = append(archived, m.gone[journal.SegmentName(n)].data...)
+	}
+	if report, err := journal.Verify(bytes.NewReader(append(archived, m.bytes()...))); err != nil || report.Entries != 400 {
+		t.Errorf("with what was archived: %+v, %v", report, err)
+	}
+	// The same in other words: they are refused, or known.
+	if err := add("1", item(2, "late")).call(j); !errors.Is(err, journal.ErrConflict) {
+		t.Error(err)
+	}
+	if err := start("1", 1, "").call(j); !errors.Is(err, journal.ErrConflict) {
+		t.Error(err)
+	}
+	must(t, prune(2).call(j))
+	must(t, j.Close())
+}
+
+// What somebody may still have to apply stays, and all after it; and so does the
+// latest changeset.
+func TestPruneKeeps(t *testing.T) {
+	for name, tt := range map[string]struct {
+		o     journal.Options
+		calls []step
+		left  []string
+	}{
+		"nothing":     {calls: nil},
+		"an open one": {calls: []step{start("1", 1, "")}, left: []string{"1"}},
+		"the latest":  {calls: []step{start("1", 1, ""), seal("1", 0, 0), abort("1", "")}, left: []string{"1"}},
+		"one that is not applied": {calls: []step{start("1", 1, ""), seal("1", 0, 0), abort("1", ""), start("2", 2, "1"), seal("2", 0, 0),
+			start("3", 3, "2"), seal("3", 0, 0), applied("3", whole), start("4", 4, "3")}, left: []string{"2", "3", "4"}},
+		"one that is applied in part": {calls: []step{start("1", 1, ""), add("1", item(0, 1), item(1, 2)), seal("1", 2, 1), applied("1", 1), start("2", 2, "1")}, left: []string{"1", "2"}},
+		"one that is open":            {o: journal.Options{PruneUnapplied: true}, calls: []step{start("1", 1, ""), seal("1", 0, 0), start("2", 2, "1"), start("3", 3, "2")}, left: nil},
+	} {
+		m := &memory{}
+		j := with(t, m, tt.o)
+		for i, s := range tt.calls {
+			if err := s.call(j); err != nil && i > 0 && tt.left != nil {
+				t.Fatalf("%s: %s: %v", name, s.name, err)
+			}
+		}
+		if tt.left == nil && len(tt.calls) > 0 { // 2 was open when 3 was started, and goes with nothing
+			tt.left = []string{"2", "3"}
+		}
+		must(t, j.Prune(background, 1000))
+		for range 2 {
+			var ids []string
+			for _, s := range load(t, j) {
+				ids = append(ids, s.ID)
+			}
+			equal(t, ids, tt.left)
+			must(t, j.Close())
+			j = with(t, m, tt.o)
+		}
+	}
+}
+
+// While a Load reads them, segments stay.
+func TestPruneWhileLoading(t *testing.T) {
+	m := &memory{}
+	j := with(t, m, journal.Options{SegmentSize: 500})
+	must(t, start("1", 1, "").call(j))
+	for n := uint64(1); n < 20; n++ {
+		tell(t, j, finished(n))
+	}
+	segments, n := len(m.files), 0
+	for s, err := range j.Load(background) {
+		must(t, err)
+		if n++; n == 1 {
+			must(t, j.Prune(background, 20))
+			if len(m.files) != segments {
+				t.Error("segments have gone")
+			}
+		}
+		if s.Sealed && len(s.Entries) != 2 {
+			t.Error(s)
+		}
+	}
+	if n != 20 {
+		t.Errorf("%d changesets", n)
+	}
+	equal(t, len(load(t, j)), 1)
+	must(t, j.Prune(background, 20))
+	if len(m.files) > 3 {
+		t.Errorf("%d segments are left", len(m.files))
+	}
+	must(t, j.Close())
+}
+
+// A head that was removed by somebody else is not a head that was pruned.
+func TestHeadRemoved(t *testing.T) {
+	m := &memory{}
+	j := with(t, m, journal.Options{SegmentSize: 500})
+	must(t, start("1", 1, "").call(j))
+	for n := uint64(1); n < 20; n++ {
+		tell(t, j, finished(n))
+	}
+	must(t, j.Prune(background, 10))
+	must(t, j.Close())
+	c := m.clone()
+	for n := 1; ; n++ {
+		if c.segment(n) == nil {
+			continue
+		}
+		delete(c.files, journal.SegmentName(n))
+		break
+	}
+	_, err := journal.OpenOn[any](c, journal.Options{})
+	var corrupt *journal.CorruptError
+	if !errors.As(err, &corrupt) {
+		t.Error(err)
+	}
+	must(t, on(t, m).Close())
+}
+
+// On a disk, segments are removed, or moved to the archive, which must be there and
+// have no file of that name.
+func TestArchive(t *testing.T) {
+	archive := t.TempDir()
+	for _, o := range []journal.Options{{SegmentSize: 500}, {SegmentSize: 500, Archive: archive}} {
+		path := newPath(t)
+		j, err := journal.Open[any](path, o)
+		must(t, err)
+		must(t, start("1", 1, "").call(j))
+		for n := uint64(1); n < 20; n++ {
+			tell(t, j, finished(n))
+		}
+		must(t, j.Prune(background, 20))
+		if _, err := os.Stat(first(path)); !errors.Is(err, fs.ErrNotExist) {
+			t.Error(err)
+		}
+		equal(t, len(load(t, j)), 1)
+		must(t, j.Close())
+		_, err = os.Stat(filepath.Join(archive, journal.SegmentName(1)))
+		if (err == nil) != (o.Archive != "") {
+			t.Errorf("%q: %v", o.Archive, err)
+		}
+	}
+	if _, err := journal.Open[any](newPath(t), journal.Options{Archive: filepath.Join(archive, "none")}); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+
+	path := newPath(t)
+	j, err := journal.Open[any](path, journal.Options{SegmentSize: 500, Archive: archive})
+	must(t, err)
+	must(t, start("1", 1, "").call(j))
+	for n := uint64(1); n < 20; n++ {
+		tell(t, j, finished(n))
+	}
+	if err := j.Prune(background, 20); !errors.Is(err, fs.ErrExist) {
+		t.Error(err)
+	}
+	equal(t, len(load(t, j)), 1) // it was pruned nevertheless
+	if _, err := os.Stat(first(path)); err != nil {
+		t.Error(err)
+	}
+	must(t, j.Sync(background))
+	if err := j.Close(); err != nil {
+		t.Error(err)
+	}
+}

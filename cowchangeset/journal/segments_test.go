@@ -1,0 +1,248 @@
+package journal_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/latchfree/latchfree/cowchangeset/journal"
+)
+
+// segmented returns a journal that was told a story and has several segments, where
+// their lines end, and what there is to load.
+func segmented(t *testing.T) (m *memory, states []saved) {
+	t.Helper()
+	m = &memory{}
+	j := with(t, m, journal.Options{SegmentSize: 1500})
+	all := tell(t, j, story())
+	must(t, j.Close())
+	if m.segment(3) == nil || m.segment(5) != nil {
+		t.Fatalf("%d files", len(m.files))
+	}
+	return m, all[len(all)-1]
+}
+
+// A segment ends when it has its size, and the journal is what it is with one: also
+// when it is opened again with another size.
+func TestSegments(t *testing.T) {
+	m, want := segmented(t)
+	for n := 1; m.segment(n) != nil; n++ {
+		text := m.segment(n).data
+		if size := len(text); m.segment(n+1) != nil && size < 1500 || size > 2300 {
+			t.Errorf("segment %d has %d bytes", n, size)
+		}
+		if want := fmt.Sprintf(`,"op":"journal","format":2,"journal":"test","segment":%d,`, n); !bytes.Contains(text[:bytes.IndexByte(text, '\n')], []byte(want)) {
+			t.Errorf("the header of segment %d: %s", n, text)
+		}
+	}
+	report, err := journal.Verify(bytes.NewReader(m.bytes()))
+	must(t, err)
+	if report.Segments != len(m.files) || report.Lines != len(story())+len(m.files) || report.Journal != "test" {
+		t.Errorf("%+v", report)
+	}
+	for _, size := range []int64{1, 1500, 0} {
+		j := with(t, m.clone(), journal.Options{SegmentSize: size})
+		equal(t, load(t, j), want)
+		for _, s := range story() {
+			if s.name != `start "lost" 2` {
+				must(t, s.call(j)) // and say nothing new
+			}
+		}
+		must(t, add("D", item(1, "more")).call(j))
+		must(t, add("D", item(2, "more")).call(j))
+		if got := load(t, j); len(got[3].Entries) != 2 {
+			t.Error(got)
+		}
+		must(t, j.Close())
+	}
+}
+
+// Every byte of every segment matters.
+func TestEveryFlipInSegments(t *testing.T) {
+	m, want := segmented(t)
+	last := len(m.files)
+	for n := 1; n <= last; n++ {
+		text := m.segment(n).data
+		for i := range text {
+			bad := m.clone()
+			bad.segment(n).data[i] ^= 1
+			before := bad.bytes()
+			j, err := journal.OpenOn[any](bad, journal.Options{})
+			if n == last && i == len(text)-1 {
+				must(t, err)
+				equal(t, load(t, j), want)
+				continue
+			}
+			var corrupt *journal.CorruptError
+			if !errors.As(err, &corrupt) || corrupt.File != journal.SegmentName(n) || corrupt.Offset > int64(i) || corrupt.Offset+1000 < int64(i) {
+				t.Fatalf("segment %d, byte %d: %v", n, i, err)
+			}
+			if !bytes.Equal(bad.bytes(), before) || bad.changes() > 0 {
+				t.Fatalf("segment %d, byte %d: something was changed", n, i)
+			}
+		}
+	}
+}
+
+// A segment that ends too early, is empty, is missing, or is another journal's is
+// found.
+func TestSegmentsChanged(t *testing.T) {
+	m, _ := segmented(t)
+	other := &memory{}
+	j, err := journal.OpenOn[any](other, journal.Options{SegmentSize: 1500})
+	must(t, err)
+	tell(t, j, append([]step{start("other", 1, ""), prune(1)}, seal("other", 0, 0)))
+	for range 3 {
+		must(t, j.Rotate(background)) // and nothing the second time
+	}
+	tell(t, j, []step{start("next", 2, "other")})
+	must(t, j.Rotate(background))
+	tell(t, j, []step{seal("next", 0, 0)})
+	if other.segment(3) == nil || other.segment(4) != nil {
+		t.Fatal(len(other.files))
+	}
+	for name, tt := range map[string]struct {
+		change func(*memory)
+		file   int
+	}{
+		"the first one is cut at a line": {func(c *memory) {
+			text := c.segment(1).data
+			c.put(1, text[:bytes.LastIndexByte(text[:len(text)-1], '\n')+1])
+		}, 2},
+		"the first one is cut within a line": {func(c *memory) { c.put(1, c.segment(1).data[:1400]) }, 1},
+		"the second one is empty":            {func(c *memory) { c.put(2, nil) }, 2},
+		"the last one is empty":              {func(c *memory) { c.put(3, nil); delete(c.files, journal.SegmentName(4)) }, 3},
+		"the first one is empty":             {func(c *memory) { c.put(1, nil) }, 1},
+		"the first one is missing":           {func(c *memory) { delete(c.files, journal.SegmentName(1)) }, 2},
+		"the second one is missing":          {func(c *memory) { delete(c.files, journal.SegmentName(2)) }, 2},
+		"the second one is another's":        {func(c *memory) { c.put(2, other.segment(2).data) }, 2},
+		"two have changed places": {func(c *memory) {
+			two := bytes.Clone(c.segment(2).data)
+			c.put(2, c.segment(3).data)
+			c.put(3, two)
+		}, 2},
+		"one is there twice": {func(c *memory) { c.put(4, c.segment(3).data); delete(c.files, journal.SegmentName(5)) }, 4},
+	} {
+		c := m.clone()
+		tt.change(c)
+		_, err := journal.OpenOn[any](c, journal.Options{})
+		var corrupt *journal.CorruptError
+		if !errors.As(err, &corrupt) || corrupt.File != journal.SegmentName(tt.file) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Segments can be read one by one, and each says what comes before it.
+func TestVerifySegment(t *testing.T) {
+	m, _ := segmented(t)
+	whole, err := journal.Verify(bytes.NewReader(m.bytes()))
+	must(t, err)
+	last := m.segment(len(m.files)).data
+	report, err := journal.Verify(bytes.NewReader(last))
+	if err == nil || !strings.Contains(err.Error(), "the segments before it are missing") || report.Last != whole.Last {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+// A file that was to become a segment when the process ended is removed.
+func TestUnborn(t *testing.T) {
+	m, want := segmented(t)
+	name := journal.SegmentName(len(m.files)+1) + ".new"
+	m.files[name] = &memoryFile{of: m, data: []byte(`{"line":`)}
+	j := on(t, m)
+	if m.files[name] != nil {
+		t.Error("it is there")
+	}
+	equal(t, load(t, j), want)
+	must(t, j.Close())
+
+	none := &memory{files: map[string]*memoryFile{name: {of: m}, "lock": {of: m}}}
+	must(t, on(t, none).Close())
+}
+
+// Where a journal must exist, none is made.
+func TestMustExist(t *testing.T) {
+	for _, o := range []journal.Options{{MustExist: true}, {Identity: "test"}} {
+		m := &memory{}
+		if _, err := journal.OpenOn[any](m, o); !errors.Is(err, fs.ErrNotExist) || len(m.files) != 0 {
+			t.Error(err)
+		}
+		must(t, on(t, m).Close())
+		must(t, with(t, m, o).Close())
+		o.Identity = "another"
+		if _, err := journal.OpenOn[any](m, o); err == nil || !strings.Contains(err.Error(), `it is "test", and not "another"`) {
+			t.Error(err)
+		}
+	}
+	path := newPath(t)
+	if _, err := journal.Open[any](path, journal.Options{MustExist: true}); !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "journal: ") {
+		t.Error(err)
+	}
+	j := open[any](t, path)
+	identity := j.Identity()
+	must(t, j.Close())
+	j, err := journal.Open[any](path, journal.Options{MustExist: true, Identity: identity})
+	must(t, err)
+	if j.Identity() != identity {
+		t.Error(j.Identity())
+	}
+	must(t, j.Close())
+}
+
+// An anchor is found again while its line is kept, and says if anything up to there
+// has changed.
+func TestAnchors(t *testing.T) {
+	path := newPath(t)
+	j, err := journal.Open[any](path, journal.Options{SegmentSize: 1500})
+	must(t, err)
+	anchors := []journal.Anchor{{}, j.Hash()}
+	for _, s := range story() {
+		must(t, s.call(j))
+		anchors = append(anchors, j.Hash())
+	}
+	report, err := verify(path)
+	must(t, err)
+	for i, a := range anchors {
+		again, err := journal.VerifyFrom(path, a) // beside the open journal
+		must(t, err)
+		equal(t, again, report)
+		parsed, err := journal.ParseAnchor(a.String())
+		if i > 0 && (err != nil || parsed != a) {
+			t.Error(parsed, err)
+		}
+		a.Line++
+		if _, err := journal.VerifyFrom(path, a); i > 0 && err == nil {
+			t.Errorf("%v was found", a)
+		}
+	}
+	must(t, start("E", 5, "D").call(j))
+	must(t, seal("D", 0, 0).call(j))
+	must(t, applied("D", 1<<64-1).call(j))
+	must(t, start("F", 6, "E").call(j))
+	must(t, j.Rotate(background))
+	must(t, start("G", 6, "E").call(j))
+	before := j.Hash()
+	must(t, j.Prune(background, 5))
+	dropped := 0
+	for _, a := range append(anchors, before, j.Hash()) {
+		_, err := journal.VerifyFrom(path, a)
+		if errors.Is(err, journal.ErrDropped) {
+			dropped++
+		} else {
+			must(t, err)
+		}
+	}
+	if dropped == 0 || dropped > len(anchors) {
+		t.Errorf("%d of %d were dropped", dropped, len(anchors))
+	}
+	must(t, j.Close())
+	for _, text := range []string{"", "1", "1:", "-1:" + strings.Repeat("0", 64), "1:" + strings.Repeat("0", 63), "1:" + strings.Repeat("G", 64), "x:" + strings.Repeat("0", 64)} {
+		if _, err := journal.ParseAnchor(text); err == nil || !strings.HasPrefix(err.Error(), "journal: ") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
