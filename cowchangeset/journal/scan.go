@@ -224,7 +224,7 @@ func (s *scanner) explain(why string) string {
 }
 
 func (s *scanner) corrupt(why string) error {
-	if s.at+1 < len(s.files) && s.size == s.files[s.at].size {
+	if s.read > 0 && s.at+1 < len(s.files) && s.size == s.files[s.at].size {
 		return &CorruptError{File: s.file(s.at + 1), Line: s.lines + 1, Reason: why}
 	}
 	return &CorruptError{File: s.file(s.at), Line: s.lines + 1, Offset: s.size, Reason: why}
