@@ -96,6 +96,7 @@ func (d *decoder[E]) decode(v Value) (e E, err error) {
 		if v.JSON, err = d.upcast(v); err != nil {
 			return e, fmt.Errorf("Options.Upcast: %w", err)
 		}
+		v.JSON = bytes.TrimSpace(v.JSON)
 	}
 	if d.json == nil {
 		d.json, d.decoded = json.NewDecoder(&d.text), 0

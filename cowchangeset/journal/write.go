@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -294,6 +295,9 @@ func (g *log) writeGroup(group []*call) {
 	out.size = g.active().size + int64(len(buf))
 	out.synced = sync || len(buf) > 0 && g.options.Sync == SyncAlways
 	if err := g.put(buf, out.synced); err != nil {
+		if errors.Is(err, ErrBroken) {
+			concerned = group // what was found to be known already may not be there any more
+		}
 		fail(concerned, err)
 		return
 	}
