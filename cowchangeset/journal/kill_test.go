@@ -18,7 +18,7 @@ import (
 const childPolicy = "JOURNAL_TEST_CHILD_POLICY"
 
 // child writes changesets until it is killed, from four goroutines, and prints
-// each call that has returned.
+// each call that has returned. Segments are small, and it prunes.
 func child(path string) {
 	check := func(err error) {
 		if err != nil {
@@ -26,7 +26,7 @@ func child(path string) {
 			os.Exit(3)
 		}
 	}
-	o := journal.Options{}
+	o := journal.Options{SegmentSize: 8 << 10}
 	if os.Getenv(childPolicy) == journal.SyncNever.String() {
 		o.Sync = journal.SyncNever
 	}
@@ -38,17 +38,22 @@ func child(path string) {
 		ordinal, previous = s.Ordinal, s.ID
 	}
 	var mu sync.Mutex // Starts come one at a time
+	tell := func(kind, id string, n int) {
+		_, err := os.Stdout.WriteString(fmt.Sprintln(kind, id, n))
+		check(err)
+	}
 	next := func() string {
 		mu.Lock()
 		defer mu.Unlock()
 		id := fmt.Sprintf("%d-%d", os.Getpid(), ordinal+1)
 		check(j.Start(background, cowchangeset.Header{ID: id, Ordinal: ordinal + 1, Previous: previous}))
 		ordinal, previous = ordinal+1, id
+		tell("started", id, int(ordinal))
+		if ordinal%5 == 0 && ordinal > 20 {
+			tell("pruning", id, int(ordinal)-10)
+			check(j.Prune(background, ordinal-10))
+		}
 		return id
-	}
-	tell := func(kind, id string, n int) {
-		_, err := os.Stdout.WriteString(fmt.Sprintln(kind, id, n))
-		check(err)
 	}
 	for range 3 {
 		go write(j, next, tell, check)
@@ -60,7 +65,6 @@ func child(path string) {
 func write(j *journal.Journal[string], next func() string, tell func(kind, id string, n int), check func(error)) {
 	for {
 		id := next()
-		tell("started", id, 0)
 		n := 0
 		for range rand.IntN(6) {
 			var batch []cowchangeset.Entry[string]
@@ -73,8 +77,8 @@ func write(j *journal.Journal[string], next func() string, tell func(kind, id st
 		}
 		check(j.Seal(background, id, cowchangeset.Manifest{Len: n, Last: uint64(max(0, n-1))}))
 		tell("sealed", id, n)
-		check(j.Applied(background, id, uint64(n+1)))
-		tell("applied", id, n+1)
+		check(j.Applied(background, id, cowchangeset.AllApplied))
+		tell("applied", id, 0)
 	}
 }
 
@@ -82,26 +86,33 @@ func write(j *journal.Journal[string], next func() string, tell func(kind, id st
 // can be cut off.
 func valueOf(id string, n int) string {
 	times := 1
-	if n == 9 && strings.HasSuffix(id, "0") {
-		times = 10_000
+	if n == 4 && strings.HasSuffix(id, "0") {
+		times = 30_000
 	}
 	return strings.Repeat(fmt.Sprintf("%s/%d ", id, n), times)
 }
 
-// A process that is killed at any moment leaves a file that has everything that
-// had returned, once and in order. The next one goes on with it.
+// acknowledged is what the children have been told of a changeset.
+type acknowledged struct {
+	ordinal, entries uint64
+	sealed, applied  bool
+}
+
+// A process that is killed at any moment, while segments begin and go, leaves a
+// journal that has everything that had returned, once and in order, but for what was
+// finished and then pruned. The next one goes on with it.
 func TestKilled(t *testing.T) {
 	path := newPath(t)
-	returned := map[string]*cowchangeset.Saved[string]{} // by ID; Ordinal is the number of entries
-	torn := 0
+	told := map[string]*acknowledged{} // by ID
+	torn, dropped, pruned := 0, 0, uint64(0)
 	for round := range 20 {
 		policy := []journal.SyncPolicy{journal.SyncAlways, journal.SyncNever}[round%2]
-		n := rand.IntN(60)
+		n := rand.IntN(200)
 		if round == 0 {
-			n = max(n, 1) // so that there is a file
+			n = max(n, 1) // so that there is a journal
 		}
 		locked := func() {
-			if n > 0 { // the child has the file
+			if n > 0 { // the child has it
 				if _, err := journal.Open[string](path, journal.Options{}); !errors.Is(err, journal.ErrLocked) {
 					t.Errorf("opened beside another process: %v", err)
 				}
@@ -112,17 +123,17 @@ func TestKilled(t *testing.T) {
 			var n uint64
 			_, err := fmt.Sscan(line, &kind, &id, &n)
 			must(t, err)
-			if kind == "started" {
-				returned[id] = new(cowchangeset.Saved[string])
-			}
-			s := returned[id]
 			switch kind {
+			case "started":
+				told[id] = &acknowledged{ordinal: n}
 			case "appended":
-				s.Ordinal = n
+				told[id].entries = n
 			case "sealed":
-				s.Sealed = true
+				told[id].sealed = true
 			case "applied":
-				s.Applied = n
+				told[id].applied = true
+			case "pruning":
+				pruned = n
 			}
 		}
 		before, err := verify(path)
@@ -134,26 +145,31 @@ func TestKilled(t *testing.T) {
 		if before.Torn > 0 {
 			torn++
 		}
-		found := 0
+		if before.Last.Line > before.Lines {
+			dropped++
+		}
+		found := map[string]bool{}
 		for _, s := range load(t, j) {
 			for i, e := range s.Entries {
 				if e.Seq != uint64(i) || e.Value != valueOf(s.ID, i) {
 					t.Fatalf("round %d: entry %d of %s is %+v", round, i, s.ID, e)
 				}
 			}
-			want := returned[s.ID]
+			found[s.ID] = true
+			want := told[s.ID]
 			if want == nil {
 				continue // its Start was on its way
 			}
-			found++
-			if uint64(len(s.Entries)) < want.Ordinal || want.Sealed && (!s.Sealed || uint64(len(s.Entries)) != want.Ordinal) || s.Applied < want.Applied {
+			if n := uint64(len(s.Entries)); n < want.entries || want.sealed && (!s.Sealed || n != want.entries) || want.applied && s.Applied != cowchangeset.AllApplied || s.Ordinal != want.ordinal {
 				t.Fatalf("round %d: %s has %d entries, sealed %v, applied %d; had returned: %+v", round, s.ID, len(s.Entries), s.Sealed, s.Applied, want)
 			}
 		}
-		if found != len(returned) {
-			t.Fatalf("round %d: %d of %d changesets are there", round, found, len(returned))
+		for id, want := range told {
+			if !found[id] && want.ordinal >= pruned {
+				t.Fatalf("round %d: %s, %+v, is not there; pruned up to %d", round, id, want, pruned)
+			}
 		}
 		must(t, j.Close())
 	}
-	t.Logf("%d changesets; %d of 20 files had a torn tail", len(returned), torn)
+	t.Logf("%d changesets; of 20 journals %d had a torn tail, and %d had dropped segments", len(told), torn, dropped)
 }
