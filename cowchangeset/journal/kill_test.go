@@ -36,6 +36,15 @@ func child(path string) {
 	for s, err := range j.Load(background) {
 		check(err)
 		ordinal, previous = s.Ordinal, s.ID
+		if s.Applied == cowchangeset.AllApplied || s.Aborted {
+			continue
+		}
+		m := cowchangeset.Manifest{Len: len(s.Entries)} // what the process before has left
+		if m.Len > 0 {
+			m.Last = s.Entries[m.Len-1].Seq
+		}
+		check(j.Seal(background, s.ID, m))
+		check(j.Abort(background, s.ID, "killed"))
 	}
 	var mu sync.Mutex // Starts come one at a time
 	tell := func(kind, id string, n int) {
