@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// An Anchor is a line of a journal and its hash. Two journals that have one in
+// Anchor is a line of a journal and its hash. Two journals that have one in
 // common have the same lines up to there. The zero Anchor is before the first line.
 type Anchor struct {
 	Line int    // in the journal, whose first line is 1

@@ -8,16 +8,14 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// blocks reads lines and checks their hashes, many at a time. Ahead of who takes
-// them, if that is asked for, so that hashing goes on beside what is done with the
-// lines: on a goroutine that ends with the input, or with close.
+// blocks reads lines and checks their hashes, many at a time: while one block is
+// used, a goroutine fills the next, if that is asked for. It ends with that.
 type blocks struct {
 	r     io.Reader
+	ahead bool
 	rest  []byte // what was read and is no line yet
 	err   error  // of r
-	ready chan *block
-	used  chan *block
-	quit  chan struct{}
+	next  *block // is being filled, or is full; nil before the first
 }
 
 // A block is some lines.
@@ -27,6 +25,7 @@ type block struct {
 	lines []checked // those that were not taken yet
 	rest  []byte    // after the last newline; set with err
 	err   error     // what comes after the lines: io.EOF, or an error of the reader
+	full  atomics.Event
 }
 
 // A checked line is one whose hash was looked at.
@@ -36,71 +35,50 @@ type checked struct {
 	why  string // it is not that of the body
 }
 
-const (
-	// blockSize is how much of a file is read at once: so much that handing it
-	// over is nothing beside the hashing.
-	blockSize = 128 << 10
+// blockSize is how much of a file is read at once: so much that handing it over is
+// nothing beside the hashing.
+const blockSize = 128 << 10
 
-	// maxAhead is how many blocks wait for who takes them.
-	maxAhead = 2
-)
-
-// readBlocks reads r. If ahead, r must not wait for others than disks.
-func readBlocks(r io.Reader, ahead bool) *blocks {
-	b := &blocks{r: r}
-	if ahead {
-		b.ready, b.used, b.quit = make(chan *block, maxAhead), make(chan *block, maxAhead+2), make(chan struct{})
-		atomics.Go(b.run)
-	}
-	return b
-}
-
-// next returns the next block. Last is the one before it, which is not needed any
+// take returns the next block. Last is the one before it, which is not needed any
 // more, or nil.
-func (b *blocks) next(last *block) *block {
-	if b.ready == nil {
-		if last == nil {
-			last = new(block)
-		}
+func (b *blocks) take(last *block) *block {
+	if last == nil {
+		last = new(block)
+	}
+	if !b.ahead {
 		b.fill(last)
 		return last
 	}
-	if last != nil {
-		b.used <- last // for which there is room
+	if b.next == nil {
+		b.begin(new(block))
 	}
-	return <-b.ready
+	b.next.full.Wait()
+	now := b.next
+	if now.err == nil {
+		b.begin(last)
+	}
+	return now
 }
 
-// close ends reading ahead. It waits for a read that is under way.
+// begin has the next block filled.
+func (b *blocks) begin(to *block) {
+	to.full = atomics.MakeEvent()
+	b.next = to
+	atomics.Go(func() {
+		b.fill(to)
+		to.full.Fire()
+	})
+}
+
+// close waits for a read that is under way.
 func (b *blocks) close() {
-	if b.quit == nil {
-		return
-	}
-	close(b.quit)
-	for range b.ready {
-		// Until the goroutine has ended.
-	}
-	b.quit = nil
-}
-
-func (b *blocks) run() {
-	defer close(b.ready)
-	for b.err == nil {
-		next := new(block)
-		select {
-		case next = <-b.used:
-		default:
-		}
-		b.fill(next)
-		select {
-		case b.ready <- next:
-		case <-b.quit:
-			return
-		}
+	if b.next != nil {
+		b.next.full.Wait()
 	}
 }
 
-// fill reads until there is a line, or the end.
+// fill reads until there is a line, or the end. Nobody else uses the block, and
+// what b has read, before it returns.
 func (b *blocks) fill(to *block) {
 	to.buf = append(to.buf[:0], b.rest...)
 	to.all, to.rest, to.err = to.all[:0], nil, nil

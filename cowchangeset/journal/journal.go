@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -19,10 +18,9 @@ import (
 // writes nothing. A call that fails with anything but ErrBroken has left nothing
 // in the journal that counts. With ErrBroken it may have: open it again to know.
 type Journal[E any] struct {
-	_       atomics.NoCopy
-	values  values[E]
-	buffers sync.Pool // of Validate
-	log     log
+	_      atomics.NoCopy
+	values values[E]
+	log    log
 }
 
 var (
@@ -146,15 +144,8 @@ func (j *Journal[E]) Close() error { return j.log.close() } // LP(Close): in log
 // Validate is wait-free, but for the code of e. It takes effect at once: it only
 // looks at e.
 func (j *Journal[E]) Validate(e E) error { // LP(Validate)
-	buf, _ := j.buffers.Get().(*bytes.Buffer)
-	if buf == nil {
-		buf = new(bytes.Buffer)
-	}
-	if _, err := j.values.encode(buf, e); err != nil {
+	if _, err := j.values.encode(new(bytes.Buffer), e); err != nil {
 		return fmt.Errorf("journal: %w", err)
-	}
-	if buf.Cap() <= maxGroup {
-		j.buffers.Put(buf)
 	}
 	return nil
 }

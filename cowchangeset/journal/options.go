@@ -39,7 +39,7 @@ type Options struct {
 	Upcast func(Value) (json.RawMessage, error)
 }
 
-// A Value is an entry as it was written, and where.
+// Value is an entry as it was written, and where.
 type Value struct {
 	ChangesetID string
 	Seq         uint64

@@ -38,7 +38,7 @@ type scanner struct {
 // scan returns a scanner of r, which has files, if they are known, one after the
 // other. Who has it must close it.
 func scan(r io.Reader, files []segment) *scanner {
-	return &scanner{blocks: readBlocks(r, files != nil), state: newState(), files: slices.Clone(files), hash: noHash(), before: noHash()}
+	return &scanner{blocks: &blocks{r: r, ahead: files != nil}, state: newState(), files: slices.Clone(files), hash: noHash(), before: noHash()}
 }
 
 func (s *scanner) close() { s.blocks.close() }
@@ -61,7 +61,7 @@ func (s *scanner) next() (*line, error) {
 			s.ended = true
 			return s.end(rest)
 		}
-		s.block = s.blocks.next(s.block)
+		s.block = s.blocks.take(s.block)
 	}
 	text := s.block.lines[0]
 	s.block.lines = s.block.lines[1:]
