@@ -2,6 +2,8 @@ package journal_test
 
 import (
 	"fmt"
+	"path/filepath"
+	"runtime"
 
 	"sync"
 	"sync/atomic"
@@ -155,4 +157,83 @@ func BenchmarkJournalOpen(b *testing.B) {
 			must(b, j.Close())
 		}
 	})
+}
+
+// Opening a journal and resuming a tracker from it, which reads all of it twice. The
+// memory is what Go has from the system at the end: so run one of them at a time.
+func BenchmarkJournalResume(b *testing.B) {
+	for _, n := range []int{100_000, 1_000_000, 10_000_000} {
+		for _, line := range []int{1, 64} {
+			b.Run(fmt.Sprintf("entries=%d/line=%d/impl=journal", n, line), func(b *testing.B) {
+				path := filepath.Join(b.TempDir(), "changes")
+				j, err := journal.Open[row](path, journal.Options{Sync: journal.SyncNever})
+				must(b, err)
+				must(b, j.Start(background, header{ID: "1", Ordinal: 1}))
+				all := make([]cowchangeset.Entry[row], line)
+				for seq := 0; seq < n; seq += line {
+					for i := range all {
+						all[i] = cowchangeset.Entry[row]{Seq: uint64(seq + i), Value: row{"users", "insert", fmt.Sprintf("user-%08d", seq+i), seq + i}}
+					}
+					must(b, j.Append(background, "1", all))
+				}
+				must(b, j.Close())
+				report, err := journal.VerifyFrom(path, journal.Anchor{})
+				must(b, err)
+				runtime.GC()
+				b.ResetTimer()
+				b.SetBytes(report.Bytes)
+				for range b.N {
+					j, err := journal.Open[row](path, journal.Options{})
+					must(b, err)
+					t, err := cowchangeset.Resume(background, cowchangeset.Config[row]{Store: j})
+					must(b, err)
+					if t.Trail().Len() < n {
+						b.Fatal(t.Trail().Len())
+					}
+					must(b, j.Close())
+				}
+				b.StopTimer()
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				b.ReportMetric(float64(m.Sys)/float64(report.Bytes), "memory/bytes")
+				b.ReportMetric(float64(report.Bytes)/float64(n), "bytes/entry")
+			})
+		}
+	}
+}
+
+// row is a small change.
+type row struct {
+	Table, Op, Key string
+	Row            int
+}
+
+// What was pruned costs nothing: a journal that has had so many entries and keeps the
+// last thousand.
+func BenchmarkJournalOpenPruned(b *testing.B) {
+	for _, ever := range []int{10_000, 1_000_000} {
+		b.Run(fmt.Sprintf("ever=%d/kept=1000/impl=journal", ever), func(b *testing.B) {
+			path := filepath.Join(b.TempDir(), "changes")
+			o := journal.Options{Sync: journal.SyncNever, SegmentSize: 64 << 10}
+			j, err := journal.Open[change](path, o)
+			must(b, err)
+			previous := ""
+			for n := range uint64(ever / 100) {
+				id := fmt.Sprint(n)
+				must(b, j.Start(background, header{ID: id, Ordinal: n + 1, Previous: previous}))
+				must(b, j.Append(background, id, changes(0, 100)))
+				must(b, j.Seal(background, id, cowchangeset.Manifest{Len: 100, Last: 99}))
+				must(b, j.Applied(background, id, cowchangeset.AllApplied))
+				must(b, j.Prune(background, max(10, n+1)-9))
+				previous = id
+			}
+			must(b, j.Close())
+			b.ResetTimer()
+			for range b.N {
+				j, err := journal.Open[change](path, o)
+				must(b, err)
+				must(b, j.Close())
+			}
+		})
+	}
 }

@@ -102,6 +102,7 @@ type loader[E any] struct {
 	cut
 	index   map[string]int // into list and entries, by ID
 	entries [][]cowchangeset.Entry[E]
+	started []bool // by the lines so far; what comes before is of another one that had the ID and was pruned
 	sealed  []bool // by the lines so far
 	yielded int
 	decoder decoder[E]
@@ -112,6 +113,7 @@ func newLoader[E any](c cut) *loader[E] {
 		cut:     c,
 		index:   make(map[string]int, len(c.list)),
 		entries: make([][]cowchangeset.Entry[E], len(c.list)),
+		started: make([]bool, len(c.list)),
 		sealed:  make([]bool, len(c.list)),
 		decoder: decoder[E]{upcast: c.upcast},
 	}
@@ -144,6 +146,9 @@ func (l *loader[E]) run(ctx context.Context, yield func(cowchangeset.Saved[E]) b
 		i, ok := l.index[line.id]
 		switch {
 		case !ok: // it was pruned, or another changeset has taken its place
+		case line.op == opStart:
+			l.started[i] = line.ordinal == l.list[i].ordinal
+		case !l.started[i]:
 		case line.op == opAppend:
 			if err := l.add(i, s.lines, line); err != nil {
 				return err
