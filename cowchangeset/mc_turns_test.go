@@ -37,6 +37,41 @@ func TestTurnProtocols(t *testing.T) {
 	})
 }
 
+// A Start that its caller leaves, at whatever moment, has come into being or has
+// not, for all to see, and the others have their turns.
+func TestStartsThatAreLeft(t *testing.T) {
+	start, leave := attempts.start, attempts.leave
+	for operations, tt := range map[string]struct {
+		cfg     mc.Config
+		faults  []string
+		threads []func(attempts)
+	}{
+		"Start(ctx), cancel":                 {mc.Config{Mode: mc.Bounded, Preemptions: 3}, []string{"Start"}, []func(attempts){leave}},
+		"Start ∥ Start(ctx), cancel":         {mc.Config{Mode: mc.Bounded, Preemptions: 1}, []string{"Start"}, []func(attempts){start, leave}},
+		"Start ∥ Start(ctx), cancel ∥ Start": {mc.Config{Mode: mc.PCT, Runs: 10_000}, nil, []func(attempts){start, leave, start}},
+	} {
+		t.Run(operations, func(t *testing.T) {
+			tt.cfg.Operations = operations
+			mc.Check(t, tt.cfg, func(m *mc.M) {
+				a := attempts{m: m, started: new(mc.Tally)}
+				a.tracker, a.store = kept(cowchangeset.Config[int]{StoreTimeout: -1})
+				if len(tt.faults) > 0 {
+					step(m, a.store, tt.faults...)
+				}
+				for _, do := range tt.threads {
+					m.Go(func() { do(a) })
+				}
+				m.Final(func() {
+					if n := len(a.tracker.IDs()); n != a.started.Value() {
+						m.Failf("%d changesets, and %d Starts have succeeded", n, a.started.Value())
+					}
+					wantTold(m, a.tracker, a.store)
+				})
+			})
+		})
+	}
+}
+
 // A Start that panics where it waits for the store leaves nobody without a turn,
 // whether the store has answered by then or not.
 func TestStartPanicsInTime(t *testing.T) {

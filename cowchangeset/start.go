@@ -8,41 +8,108 @@ import (
 
 // With a store, one Start at a time tells it of the changeset, and then announces
 // that: so the store learns of changesets in the order of their ordinals, and of
-// none that is not to be, unless its answer was an error. A turn ends when the store
-// has returned, which may be after the caller of Start has left.
+// none that is not to be, unless its answer was an error or came too late.
+//
+// All of this runs on a goroutine of the Start's own, which knows nothing of the
+// caller's context: that is the caller's code, and may stall, while others wait for
+// their turns. The caller only waits for the outcome.
+
+// starting is a Start with a store.
+type starting[E any] struct {
+	round // how it has ended, or that the store takes too long
+
+	n    *Changeset[E] // to be started
+	only bool          // if prev is the latest
+	prev *Changeset[E]
+
+	// settled is set by the store's success and by the caller that leaves. Who
+	// comes second knows of the other: the changeset comes into being if the store
+	// was first. Then before is what it follows, which is set by then.
+	settled atomics.Bool
+	before  *Changeset[E]
+}
 
 // startStored makes n the latest changeset, if that is prev or if only is false.
-func (t *Tracker[E]) startStored(ctx context.Context, n *Changeset[E], only bool, prev *Changeset[E]) error {
-	mine, err := t.take(ctx)
+func (t *Tracker[E]) startStored(ctx context.Context, n *Changeset[E], only bool, prev *Changeset[E]) (err error) {
+	s := &starting[E]{round: round{done: atomics.MakeEvent()}, n: n, only: only, prev: prev}
+	inLine, leave := atomics.WithCancel(context.Background())
+	atomics.Go(func() { t.startNext(inLine, s) })
+	err = errStoreExited // and remains so if ctx panics or calls runtime.Goexit
+	defer func() {
+		if err == nil {
+			return
+		}
+		leave()
+		if s.settled.Swap(true) { // it has succeeded in time after all
+			t.appear(s)
+			err = nil
+		}
+	}()
+	if s.done.WaitContext(ctx) != nil {
+		return n.keep.failed("wait", context.Cause(ctx))
+	}
+	return s.outcome.Load().err
+}
+
+// startNext takes a turn, tells the store, and makes the changeset the latest one,
+// unless the caller has left by then. The turn ends with it, also if the store takes
+// too long.
+func (t *Tracker[E]) startNext(inLine context.Context, s *starting[E]) {
+	k := s.n.keep
+	mine, err := t.take(inLine)
 	if err != nil {
-		return &StoreError{ChangesetID: n.id, Method: "wait", Err: err}
+		s.end(k.failed("wait", err), false)
+		return
 	}
-	c := t.latest()
-	if only && c != prev {
+	err = errStoreExited
+	defer func() {
+		err = k.explain(s.method, err, recover())
+		if err == nil && !s.settled.Swap(true) {
+			t.appear(s)
+			if s.before != nil {
+				s.before.keep.kick() // the store may as well know at once that it is sealed
+			}
+		}
 		mine.over.Fire()
-		return ErrConflict // LP(StartAfter): conflict, in latest
+		s.end(err, false)
+	}()
+	s.before = t.latest()
+	switch {
+	case s.settled.Load():
+		err = nil // the caller has left
+	case s.only && s.before != s.prev:
+		err = ErrConflict // LP(StartAfter): conflict, in latest
+	default:
+		err = t.tell(s)
 	}
-	n.follow(c)
-	if err := t.tell(ctx, mine, n); err != nil {
-		return err
+}
+
+// tell tells the store of the changeset.
+func (t *Tracker[E]) tell(s *starting[E]) error {
+	s.n.follow(s.before)
+	h := Header{ID: s.n.id, Ordinal: s.n.ordinal}
+	if s.before != nil {
+		h.Previous = s.before.id
 	}
-	t.announce(c, n) // LP(Start): nobody else announces
-	t.succeed(c, n)
-	mine.over.Fire()
-	if c != nil {
-		c.keep.kick() // the store may as well know at once that it is sealed
-	}
-	return nil
+	return s.n.keep.call(&s.round, "Start", func(ctx context.Context) error { return t.store.Start(ctx, h) })
+}
+
+// appear makes the changeset of s the latest one, as does whoever else knows that
+// it is settled. The turn is still that of s, so that nobody else announces.
+func (t *Tracker[E]) appear(s *starting[E]) {
+	t.link(s.before).CompareAndSwap(nil, s.n) // LP(Start): if the latest is nil or sealed
+	t.succeed(s.before, s.n)
 }
 
 // turn is a place in the line of those who want to call Store.Start.
 type turn struct {
-	over  atomics.Event // fired by the owner, or by the store's goroutine if that is left behind
+	over  atomics.Event // fired by the owner
 	ahead *turn         // who is to be waited for instead, if the owner left before it was its turn; set before over is fired
 }
 
 // take waits for the caller's turn to call Store.Start. Who comes first has it
-// first. Who leaves the line makes the next one wait for those ahead.
+// first. Who leaves the line, because ctx has ended, makes the next one wait for
+// those ahead. Ctx is not a user's.
 func (s *storage[E]) take(ctx context.Context) (*turn, error) {
 	mine := &turn{over: atomics.MakeEvent()}
 	ahead := s.line.Swap(mine)
@@ -52,12 +119,6 @@ func (s *storage[E]) take(ctx context.Context) (*turn, error) {
 	if ahead == nil {
 		return mine, nil
 	}
-	defer func() {
-		if ahead != nil { // the context has ended, or panics, or has called runtime.Goexit
-			mine.ahead = ahead
-			mine.over.Fire()
-		}
-	}()
 	if s.timeout > 0 {
 		bounded, cancel := atomics.WithTimeoutCause(ctx, s.timeout, errStoreHangs)
 		defer cancel()
@@ -65,55 +126,11 @@ func (s *storage[E]) take(ctx context.Context) (*turn, error) {
 	}
 	for ahead != nil {
 		if ahead.over.WaitContext(ctx) != nil {
+			mine.ahead = ahead
+			mine.over.Fire()
 			return nil, context.Cause(ctx)
 		}
 		ahead = ahead.ahead
 	}
 	return mine, nil
-}
-
-// tell calls Store.Start for n. The turn is the caller's if it returns nil.
-// Otherwise it is passed on when the store has returned, which may be later.
-func (t *Tracker[E]) tell(ctx context.Context, mine *turn, n *Changeset[E]) error {
-	k, r := n.keep, &round{done: atomics.MakeEvent()}
-	h := Header{ID: n.id, Ordinal: n.ordinal}
-	if p := n.prev.Load(); p != nil {
-		h.Previous = p.id
-	}
-	// settled is set by the store's success and by the caller that leaves. Who
-	// comes second knows of the other.
-	var settled atomics.Bool
-	atomics.Go(func() {
-		err := errStoreExited
-		defer func() {
-			err = k.explain(r.method, err, recover())
-			switch {
-			case err != nil:
-				r.end(err, false)
-				mine.over.Fire()
-			case settled.Swap(true):
-				mine.over.Fire()
-			default:
-				r.end(nil, false)
-			}
-		}()
-		err = k.call(r, "Start", func(ctx context.Context) error { return t.store.Start(ctx, h) })
-	})
-	asked := false
-	defer func() {
-		if !asked && settled.Swap(true) { // ctx panics, or has called runtime.Goexit
-			mine.over.Fire()
-		}
-	}()
-	err := r.done.WaitContext(ctx)
-	if err != nil {
-		err = k.failed("wait", context.Cause(ctx))
-	} else {
-		err = r.outcome.Load().err
-	}
-	asked = true
-	if err != nil && settled.Swap(true) {
-		return nil // it has succeeded in time after all
-	}
-	return err
 }

@@ -51,6 +51,9 @@ func (t *Tracker[E]) link(c *Changeset[E]) *atomics.Pointer[Changeset[E]] {
 // into. Should the process end before another Start, though, a Store that has
 // done its work and could not say so resumes with the changeset that failed.
 //
+// Starts tell the Store in the order in which they come, on goroutines that do
+// nothing with ctx: one whose ctx stalls delays no other.
+//
 // Start is lock-free, and with a Store blocking on that. It takes effect when the changeset before the new one is
 // sealed or, if that was sealed already or there is none, when the new one is
 // announced.
