@@ -82,6 +82,11 @@ func (c *Changeset[E]) Previous() *Changeset[E] { return c.prev.Load() } // LP(P
 // Record is lock-free, and with a Store blocking on that unless Config.Async is
 // set. It takes effect when the entry's slot is reserved.
 func (c *Changeset[E]) Record(e E) (Receipt, error) {
+	if c.keep != nil {
+		if err := c.keep.validate(e); err != nil {
+			return Receipt{}, err
+		}
+	}
 	if seq, ok := c.log.append(e); ok {
 		return c.recorded(seq, 1)
 	}

@@ -49,6 +49,7 @@ func New[E any](config Config[E]) (*Tracker[E], error) {
 	if config.StoreTimeout == 0 {
 		s.timeout = defaultStoreTimeout
 	}
+	s.validator, _ = config.Store.(Validator[E])
 	t.storage = s
 	return t, nil
 }

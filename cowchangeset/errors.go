@@ -28,6 +28,10 @@ var (
 	// ErrStore: the store has failed, or does not answer. See StoreError.
 	ErrStore = errors.New("cowchangeset: store failed")
 
+	// ErrRefused: the store is a Validator and refuses the entry. Nothing was
+	// recorded.
+	ErrRefused = errors.New("cowchangeset: store refuses the entry")
+
 	errStoreHangs  = errors.New("no answer within Config.StoreTimeout")
 	errStoreExited = errors.New("runtime.Goexit was called")
 

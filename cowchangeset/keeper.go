@@ -11,12 +11,38 @@ import (
 // storage is a tracker's store, and how to call it. It never changes but for
 // line.
 type storage[E any] struct {
-	store   Store[E]
-	async   bool          // Config.Async
-	timeout time.Duration // Config.StoreTimeout; zero: none
+	store     Store[E]
+	validator Validator[E]  // the store, or nil
+	async     bool          // Config.Async
+	timeout   time.Duration // Config.StoreTimeout; zero: none
 
 	// line is the turn of the Start that has come last; nil before the first.
 	line atomics.Pointer[turn]
+}
+
+// validate returns the error of a Record of e, if the store would never take that.
+// It runs the store's code, before anything is reserved.
+func (s *storage[E]) validate(e E) error {
+	if s.validator == nil {
+		return nil
+	}
+	if err := s.validator.Validate(e); err != nil {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return nil
+}
+
+// validateBatch is validate for all of es.
+func (s *storage[E]) validateBatch(es []E) error {
+	if s.validator == nil {
+		return nil
+	}
+	for i, e := range es {
+		if err := s.validator.Validate(e); err != nil {
+			return fmt.Errorf("%w at index %d of a batch: %w", ErrRefused, i, err)
+		}
+	}
+	return nil
 }
 
 // keeper brings the store up to date with one changeset, in rounds: one at a

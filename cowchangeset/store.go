@@ -33,7 +33,8 @@ type Store[E any] interface {
 	// the others: what the store has by Seq, it must not add twice. Entries
 	// recorded by one RecordBatch come in one call, and all or none of what a
 	// call brings must survive a crash. It must not keep the slice. An entry
-	// that a store refuses for good keeps all later ones of its changeset out.
+	// that a store refuses for good keeps all later ones of its changeset out,
+	// unless it is a Validator and has refused it before.
 	Append(ctx context.Context, id string, entries []Entry[E]) error
 
 	// Seal says that the changeset is complete.

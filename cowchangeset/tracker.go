@@ -174,11 +174,19 @@ func (t *Tracker[E]) latest() *Changeset[E] {
 // does not fail.
 //
 // With a Store, Record returns when the store has the entry, or with a StoreError
-// beside the receipt; see there, and Config.Async.
+// beside the receipt; see there, and Config.Async. From then on e, and what it
+// refers to, must not be changed. If the store is a Validator and refuses e, Record
+// returns an error that matches ErrRefused and what the store said, and records
+// nothing.
 //
 // Record is lock-free, and with a Store blocking on that unless Config.Async is
 // set. It takes effect when the entry's slot is reserved.
 func (t *Tracker[E]) Record(e E) (Receipt, error) {
+	if t.storage != nil {
+		if err := t.validate(e); err != nil {
+			return Receipt{}, err
+		}
+	}
 	for {
 		c := t.current.Load()
 		if c != nil {
@@ -194,7 +202,7 @@ func (t *Tracker[E]) Record(e E) (Receipt, error) {
 }
 
 // RecordBatch adds es to the latest changeset, next to each other, as Record
-// adds one entry: all of them or, with an error, none. An empty batch changes
+// adds one entry: all of them or, if one is refused or there is no changeset, none. An empty batch changes
 // nothing and returns the zero Receipt. It panics if there are more than 2^40.
 //
 // A cut that comes across a batch being written waits a moment in proportion to
@@ -209,6 +217,11 @@ func (t *Tracker[E]) RecordBatch(es []E) (Receipt, error) {
 	}
 	if uint64(len(es)) > maxBatch {
 		panic("cowchangeset: Tracker.RecordBatch called with more than 2^40 entries")
+	}
+	if t.storage != nil {
+		if err := t.validateBatch(es); err != nil {
+			return Receipt{}, err
+		}
 	}
 	for {
 		c := t.current.Load()
