@@ -3,6 +3,7 @@ package cowchangeset
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -36,7 +37,7 @@ type Config[E any] struct {
 const defaultStoreTimeout = time.Minute
 
 // New returns a tracker with the given settings, or an error that names the one
-// at fault.
+// at fault: a Store that is a Claimer may serve another tracker.
 func New[E any](config Config[E]) (*Tracker[E], error) {
 	t := &Tracker[E]{newID: config.NewID}
 	if config.Store == nil {
@@ -44,6 +45,11 @@ func New[E any](config Config[E]) (*Tracker[E], error) {
 			return nil, errors.New("cowchangeset: Config.Async is set without a Config.Store")
 		}
 		return t, nil
+	}
+	if c, ok := config.Store.(Claimer); ok {
+		if err := c.Claim(); err != nil {
+			return nil, fmt.Errorf("cowchangeset: Config.Store: %w", err)
+		}
 	}
 	s := &storage[E]{store: config.Store, async: config.Async, timeout: max(0, config.StoreTimeout)}
 	if config.StoreTimeout == 0 {

@@ -13,8 +13,9 @@ import (
 // the process. Those before it are sealed; what the store was not told of that,
 // it is told now.
 //
-// The Store must be a Loader, and no other tracker may use it. Resume reads it on
-// the caller's goroutine. It panics if ctx is nil.
+// The Store must be a Loader, and no other tracker may use it: one that is a Claimer
+// sees to that, and is released if Resume fails. Resume reads it on the caller's
+// goroutine. It panics if ctx is nil.
 func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 	if ctx == nil {
 		panic("cowchangeset: Resume called with a nil context")
@@ -27,6 +28,12 @@ func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 	if err != nil {
 		return nil, err
 	}
+	resumed := false
+	defer func() {
+		if c, ok := config.Store.(Claimer); ok && !resumed {
+			c.Release()
+		}
+	}()
 	var last *Changeset[E]
 	for saved, err := range loader.Load(ctx) {
 		if err == nil && ctx.Err() != nil {
@@ -44,6 +51,7 @@ func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 	if ctx.Err() != nil { // there may be more
 		return nil, &StoreError{Method: "Load", Err: context.Cause(ctx)}
 	}
+	resumed = true
 	for c := t.first.Load(); c != nil; c = c.next.Load() {
 		if !c.stored() {
 			c.keep.kick()
