@@ -44,7 +44,9 @@ func newChangeset[E any](id string, s *storage[E]) *Changeset[E] {
 	c := &Changeset[E]{id: id, fired: atomics.MakeEvent(), closed: &NoActiveError{ChangesetID: id}}
 	c.log.init()
 	if s != nil {
-		c.keep = &keeper[E]{storage: s, of: c, at: c.log.start()}
+		k := &keeper[E]{of: c, at: c.log.start()}
+		k.storage, k.news, k.id = s, k, id
+		c.keep = k
 	}
 	return c
 }

@@ -56,6 +56,12 @@ func New[E any](config Config[E]) (*Tracker[E], error) {
 		s.timeout = defaultStoreTimeout
 	}
 	s.validator, _ = config.Store.(Validator[E])
+	if _, ok := config.Store.(Pruner); ok {
+		p := &pruning[E]{of: t}
+		p.storage, p.news = s, p
+		p.told.Store(1)
+		s.pruning = p
+	}
 	t.storage = s
 	return t, nil
 }

@@ -63,13 +63,16 @@ func (e *NoActiveError) Is(target error) bool { return target == ErrNoActive || 
 // changeset, as a Record, Flush or Seal, tries again to make it durable. If the
 // caller has only stopped waiting, it is tried when the store has answered.
 type StoreError struct {
-	ChangesetID string
+	ChangesetID string // empty if it is not about one
 	Method      string // of the Store; "wait" if the caller's context ended before the store's answer
 	Err         error
 }
 
-// Error names the changeset and the method.
+// Error names the method and, if there is one, the changeset.
 func (e *StoreError) Error() string {
+	if e.ChangesetID == "" {
+		return fmt.Sprintf("%v: %s: %v", ErrStore, e.Method, e.Err)
+	}
 	return fmt.Sprintf("%v: %s for changeset %q: %v", ErrStore, e.Method, e.ChangesetID, e.Err)
 }
 

@@ -221,3 +221,7 @@ func (t *Tracker[E]) InLine() (n int) {
 	}
 	return n
 }
+
+// FirstOrdinal returns the ordinal of the first changeset that Prune has not
+// forgotten.
+func (t *Tracker[E]) FirstOrdinal() uint64 { return t.first.Load().ordinal }

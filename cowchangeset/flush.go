@@ -6,7 +6,7 @@ import (
 )
 
 // Flush returns when the Store has all entries that were recorded before, and
-// knows of all changesets that were sealed; or with a StoreError, after which
+// knows of all changesets that were sealed and, if it is a Pruner, forgotten; or with a StoreError, after which
 // there may be others. Without a Store it does nothing. It panics if ctx is nil.
 //
 // Flush is blocking: it waits for the Store or until ctx ends. It takes effect for
@@ -26,6 +26,9 @@ func (t *Tracker[E]) Flush(ctx context.Context) error {
 				break
 			}
 		}
+	}
+	if p := t.pruning; p != nil && ctx.Err() == nil {
+		failed = errors.Join(failed, p.until(ctx, p.due()))
 	}
 	return failed
 }

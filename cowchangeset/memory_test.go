@@ -38,9 +38,44 @@ type memory struct {
 // kept returns a tracker with numbers for IDs, and its store.
 func kept(config cowchangeset.Config[int]) (*cowchangeset.Tracker[int], *memory) {
 	m := newMemory()
+	config.Store = m
+	return inOrder(config), m
+}
+
+// inOrder returns a tracker with numbers for IDs.
+func inOrder(config cowchangeset.Config[int]) *cowchangeset.Tracker[int] {
 	var n atomic.Int32
-	config.Store, config.NewID = m, func() string { return fmt.Sprint(n.Add(1)) }
-	return cowchangeset.MustNew(config), m
+	config.NewID = func() string { return fmt.Sprint(n.Add(1)) }
+	return cowchangeset.MustNew(config)
+}
+
+// forgetful is a memory that is a Pruner, and forgets all that it may.
+type forgetful struct {
+	*memory
+	before uint64 // as it was told
+}
+
+// forgetting is kept, for a store that is a Pruner.
+func forgetting(config cowchangeset.Config[int]) (*cowchangeset.Tracker[int], *forgetful) {
+	f := &forgetful{memory: newMemory()}
+	config.Store = f
+	return inOrder(config), f
+}
+
+func (f *forgetful) Prune(ctx context.Context, before uint64) error {
+	return f.call(ctx, "Prune", "", fmt.Sprint(" ", before), func() error {
+		if before <= f.before {
+			f.mistake("Prune of %d after %d", before, f.before)
+		}
+		f.before = before
+		for len(f.order) > 0 && f.sets[f.order[0]].Ordinal < before {
+			if s := f.sets[f.order[0]]; !s.Sealed {
+				f.mistake("Prune of %d, which has %+v", before, s)
+			}
+			f.order = f.order[1:]
+		}
+		return nil
+	})
 }
 
 func newMemory() *memory {
@@ -87,6 +122,9 @@ func (m *memory) mistake(format string, args ...any) {
 func (m *memory) Start(ctx context.Context, h cowchangeset.Header) error {
 	return m.call(ctx, "Start", h.ID, fmt.Sprint(" ", h.Ordinal), func() error {
 		n := int(h.Ordinal)
+		if len(m.order) > 0 {
+			n -= int(m.sets[m.order[0]].Ordinal) - 1 // it may have forgotten some
+		}
 		if n == len(m.order) && len(m.sets[m.order[n-1]].Entries) == 0 && !m.sets[m.order[n-1]].Sealed { // never came into being
 			delete(m.sets, m.order[n-1])
 			m.order = m.order[:n-1]

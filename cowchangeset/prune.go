@@ -1,6 +1,11 @@
 package cowchangeset
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
 
 // Prune forgets the oldest changesets, so that no more than keep are left of those
 // that it finds: a Start that comes meanwhile adds one. It returns how many it has
@@ -9,8 +14,10 @@ import "fmt"
 // or a Trail, Final or changeset from before it.
 //
 // With a Store, Prune stops at the first changeset that the store has not been
-// told to the end, and asks for that to be tried again. It panics if keep is less
-// than 1.
+// told to the end, and asks for that to be tried again. A store that is a Pruner is
+// told soon afterwards what was forgotten, on another goroutine; if that fails, the
+// next Prune or Flush makes it try again, and only Flush learns of it. Prune panics
+// if keep is less than 1.
 //
 // Prune is lock-free. It takes effect when the tracker's first changeset is
 // replaced or, if nothing is to be forgotten, when the latest one is found.
@@ -32,6 +39,7 @@ func (t *Tracker[E]) Prune(keep int) int {
 			c.keep.kick() // or it would be stopped here for ever
 		}
 		if c == first {
+			t.tellForgotten() // if that has failed before
 			return 0
 		}
 		if t.first.CompareAndSwap(first, c) { // LP(Prune)
@@ -39,6 +47,7 @@ func (t *Tracker[E]) Prune(keep int) int {
 				p = p.next.Load()
 				p.prev.Store(nil)
 			}
+			t.tellForgotten()
 			return int(c.ordinal - first.ordinal)
 		}
 		// Another Prune was faster.
@@ -48,3 +57,47 @@ func (t *Tracker[E]) Prune(keep int) int {
 // stored reports whether the store, if there is one, needs nothing more of c,
 // which is sealed.
 func (c *Changeset[E]) stored() bool { return c.keep == nil || c.keep.has(c.due(c.cut())) }
+
+// pruning tells a store that is a Pruner what its tracker has forgotten, in rounds
+// of its own: so a store that takes its time for that delays nobody but a Flush.
+type pruning[E any] struct {
+	rounds[E]
+	of *Tracker[E]
+
+	// told is the ordinal below which the store knows all to be forgotten. Only
+	// rounds write it, and only upwards; at first it is that of the first changeset.
+	told atomics.Uint64
+}
+
+// tellForgotten sees to it that a store that is a Pruner learns of what the tracker
+// has forgotten.
+func (t *Tracker[E]) tellForgotten() {
+	if t.storage == nil || t.pruning == nil {
+		return
+	}
+	if p := t.pruning; !p.has(p.due()) {
+		p.kick()
+	}
+}
+
+// due returns what the store should know: the ordinal of the first changeset.
+func (p *pruning[E]) due() goal {
+	if first := p.of.first.Load(); first != nil {
+		return goal{n: first.ordinal}
+	}
+	return goal{}
+}
+
+func (p *pruning[E]) has(g goal) bool { return g.n <= p.told.Load() }
+
+func (p *pruning[E]) catchUp(r *round) error {
+	r.goal = p.due()
+	if before := r.goal.n; !p.has(r.goal) {
+		pruner := p.store.(Pruner)
+		if err := p.call(r, "Prune", func(ctx context.Context) error { return pruner.Prune(ctx, before) }); err != nil {
+			return err
+		}
+		p.told.Store(before)
+	}
+	return nil
+}

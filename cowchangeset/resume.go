@@ -11,7 +11,8 @@ import (
 // and receipts; and maybe, at the end, one whose Start had failed. The latest one
 // goes on if it was not sealed; seal or abort it if what it was for has ended with
 // the process. Those before it are sealed; what the store was not told of that,
-// it is told now.
+// it is told now. If the store is a Pruner, the first one has a later ordinal than
+// 1 and no Previous: ordinals go on.
 //
 // The Store must be a Loader, and no other tracker may use it: one that is a Claimer
 // sees to that, and is released if Resume fails. Resume reads it on the caller's
@@ -52,6 +53,9 @@ func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 		return nil, &StoreError{Method: "Load", Err: context.Cause(ctx)}
 	}
 	resumed = true
+	if first := t.first.Load(); first != nil && t.pruning != nil {
+		t.pruning.told.Store(first.ordinal) // it knows what it has forgotten
+	}
 	for c := t.first.Load(); c != nil; c = c.next.Load() {
 		if !c.stored() {
 			c.keep.kick()

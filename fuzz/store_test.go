@@ -39,6 +39,9 @@ func FuzzStoreOps(f *testing.F) {
 			for c, _ := m.tracker.Current(); c != nil; c = c.Previous() {
 				require.Len(t, m.store.Set(c.ID()).Entries, len(m.known[c.ID()].entries), "flushed")
 			}
+			if ids := m.tracker.IDs(); len(ids) > 0 {
+				require.Equal(t, ids[0], m.store.Sets[0].ID, "the first that was not forgotten")
+			}
 			require.Empty(t, m.store.Mistakes)
 		})
 	})
@@ -163,11 +166,13 @@ func (m *storeMachine) step(op byte, arg int) {
 		require.Len(m.t, m.tracker.IDs(), len(ids)-n)
 		require.Subset(m.t, ids[n:], m.tracker.IDs())
 		for _, id := range ids[:n] {
-			require.True(m.t, m.store.Set(id).Sealed)
+			if set := m.store.Set(id); set != nil {
+				require.True(m.t, set.Sealed)
+			}
 		}
 	case 11:
-		m.store.Fail = []string{"Start", "Append", "Seal", "Abort", "Applied"}[arg%5]
-		m.store.Late, m.store.Times = arg/5%2 == 1, 1+arg/10%3
+		m.store.Fail = []string{"Start", "Append", "Seal", "Abort", "Applied", "Prune"}[arg%6]
+		m.store.Late, m.store.Times = arg/6%2 == 1, 1+arg/12%3
 	case 12:
 		m.crash()
 	}

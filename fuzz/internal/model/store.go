@@ -131,6 +131,18 @@ func (s *Store) Applied(_ context.Context, id string, next uint64) error {
 	})
 }
 
+// Prune forgets all that it may.
+func (s *Store) Prune(_ context.Context, before uint64) error {
+	return s.call("Prune", func() {
+		for len(s.Sets) > 0 && s.Sets[0].Ordinal < before {
+			if !s.Sets[0].Sealed || len(s.Sets) == 1 {
+				s.mistake("Prune of %d, which has %+v", before, s.Sets[0])
+			}
+			s.Sets = s.Sets[1:]
+		}
+	})
+}
+
 func (s *Store) Load(context.Context) iter.Seq2[cc.Saved[int], error] {
 	return func(yield func(cc.Saved[int], error) bool) {
 		for _, c := range s.Sets {

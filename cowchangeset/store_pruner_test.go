@@ -1,0 +1,193 @@
+//go:build !modelcheck
+
+package cowchangeset_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+)
+
+// oblivious returns a tracker of n changesets with an entry each, which its store,
+// a Pruner, has.
+func oblivious(t *testing.T, n int, config cowchangeset.Config[int]) (*cowchangeset.Tracker[int], *forgetful) {
+	tracker, store := forgetting(config)
+	for v := range n {
+		if _, err := tracker.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tracker.Record(v)
+	}
+	if err := tracker.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return tracker, store
+}
+
+func prunes(m *memory) (calls []string) {
+	for _, c := range m.called() {
+		if strings.HasPrefix(c, "Prune") {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+// A store that is a Pruner is told soon of what the tracker has forgotten, once.
+func TestPrunerIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, store := oblivious(t, 4, cowchangeset.Config[int]{})
+		if calls := prunes(store.memory); calls != nil {
+			t.Error(calls)
+		}
+		for _, keep := range []int{4, 2, 2} {
+			tracker.Prune(keep)
+			synctest.Wait()
+		}
+		if got := store.ids(); !slices.Equal(got, []string{"3", "4"}) {
+			t.Errorf("the store has %v", got)
+		}
+		tracker.Start(t.Context())
+		tracker.Flush(t.Context())
+		tracker.Prune(1)
+		if err := tracker.Flush(t.Context()); err != nil { // which waits for it
+			t.Error(err)
+		}
+		if calls := prunes(store.memory); !slices.Equal(calls, []string{"Prune  3", "Prune  5"}) {
+			t.Errorf("it was told %q", calls)
+		}
+		store.check(t)
+	})
+}
+
+// If the store fails to forget, Flush says so, and it or the next Prune tries again.
+func TestPrunerFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, again := range []func(*cowchangeset.Tracker[int]){
+			func(tracker *cowchangeset.Tracker[int]) { tracker.Prune(3) }, // of nothing more
+			func(tracker *cowchangeset.Tracker[int]) {
+				if err := tracker.Flush(t.Context()); err != nil {
+					t.Error(err)
+				}
+			},
+		} {
+			tracker, store := oblivious(t, 4, cowchangeset.Config[int]{})
+			store.faults(failing("Prune"))
+			if n := tracker.Prune(2); n != 2 {
+				t.Error(n)
+			}
+			synctest.Wait()
+			err := tracker.Flush(t.Context())
+			wantStoreError(t, err, "Prune", errDisk)
+			if !strings.HasSuffix(err.Error(), "store failed: Prune: disk full") {
+				t.Error(err)
+			}
+			if _, err := tracker.Start(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if _, err := tracker.Record(9); err != nil {
+				t.Error(err)
+			}
+			store.faults(nil)
+			again(tracker)
+			synctest.Wait()
+			if got := store.ids(); !slices.Equal(got, []string{"3", "4", "5"}) {
+				t.Errorf("the store has %v", got)
+			}
+			store.check(t)
+		}
+	})
+}
+
+// A store that takes its time to forget delays nothing but a Flush.
+func TestPrunerHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, store := oblivious(t, 3, cowchangeset.Config[int]{StoreTimeout: time.Minute})
+		store.faults(func(_ context.Context, method, _ string) error {
+			if method == "Prune" {
+				time.Sleep(time.Hour)
+			}
+			return nil
+		})
+		began := time.Now()
+		tracker.Prune(1)
+		c, _ := tracker.Current()
+		_, err := tracker.Record(9)
+		_, err2 := tracker.Start(t.Context())
+		if err3 := c.Apply(t.Context(), func(context.Context, final) error { return nil }); err != nil || err2 != nil || err3 != nil {
+			t.Error(err, err2, err3)
+		}
+		if n := tracker.Prune(1); n != 1 || time.Since(began) != 0 {
+			t.Errorf("forgot %d in %v", n, time.Since(began))
+		}
+		wantStoreError(t, tracker.Flush(t.Context()), "Prune", cowchangeset.ErrStore)
+		if d := time.Since(began); d != time.Minute {
+			t.Errorf("Flush took %v", d)
+		}
+		time.Sleep(24 * time.Hour)
+		if calls := prunes(store.memory); !slices.Equal(calls, []string{"Prune  3", "Prune  4"}) {
+			t.Errorf("it was told %q", calls)
+		}
+		store.check(t)
+	})
+}
+
+// Resume goes on where a store begins that has forgotten the first ones, and does
+// not tell it to.
+func TestResumeAfterPrune(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, store := oblivious(t, 4, cowchangeset.Config[int]{})
+		tracker.Prune(2)
+		synctest.Wait()
+		tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: store, NewID: func() string { return "next" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ids := tracker.IDs(); !slices.Equal(ids, []string{"3", "4"}) {
+			t.Errorf("resumed %v", ids)
+		}
+		c, open := tracker.Current()
+		if c.Ordinal() != 4 || !open || c.Previous().Ordinal() != 3 || c.Previous().Previous() != nil {
+			t.Error(c.Ordinal(), open)
+		}
+		if n, err := tracker.Start(t.Context()); err != nil || n.Ordinal() != 5 {
+			t.Error(n, err)
+		}
+		if err := tracker.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if tracker.Prune(3) != 0 {
+			t.Error("forgot some")
+		}
+		synctest.Wait()
+		if calls := prunes(store.memory); len(calls) != 1 {
+			t.Errorf("it was told %q", calls)
+		}
+		tracker.Prune(1)
+		if err := tracker.Flush(t.Context()); err != nil || !slices.Equal(store.ids(), []string{"next"}) {
+			t.Error(err, store.ids())
+		}
+		store.check(t)
+	})
+}
+
+// A changeset that was forgotten can still be applied, by who holds it.
+func TestPrunedIsApplied(t *testing.T) {
+	tracker, store := forgetting(cowchangeset.Config[int]{})
+	c, _ := tracker.Start(t.Context())
+	tracker.Record(1)
+	tracker.Start(t.Context())
+	if err := tracker.Flush(t.Context()); err != nil || tracker.Prune(1) != 1 {
+		t.Fatal(err)
+	}
+	store.faults(failing("Applied"))
+	if err := c.Apply(t.Context(), func(context.Context, final) error { return nil }); !errors.Is(err, errDisk) {
+		t.Error(err)
+	}
+}
