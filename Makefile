@@ -122,7 +122,7 @@ peers: ## vet and test the comparison with other libraries
 	cd bench/peers && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -vet=off ./...
 
 .PHONY: fuzz
-fuzz: ## search for new inputs, FUZZTIME=30s for each of 16 targets (15 minutes, most to begin those of interleavings)
+fuzz: ## search for new inputs, FUZZTIME=30s for each of 18 targets (16 minutes, most to begin those of interleavings)
 	@for set in none:Ops modelcheck:Interleavings; do \
 		tags=$${set%:*}; \
 		for target in $$($(GO) test -tags $$tags ./fuzz -list "$${set#*:}\$$" | grep '^Fuzz'); do \
@@ -130,18 +130,19 @@ fuzz: ## search for new inputs, FUZZTIME=30s for each of 16 targets (15 minutes,
 			$(GO) test -tags $$tags ./fuzz -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
 		done; \
 	done
-	@for target in atomicbreaker:FuzzParsePolicy cowchangeset/journal:FuzzOpen; do \
+	@for target in atomicbreaker:FuzzParsePolicy cowchangeset/journal:FuzzOpen cowchangeset/journal:FuzzCalls cowchangeset/journal:FuzzReader; do \
 		echo "== $${target#*:} for $(FUZZTIME)"; \
 		$(GO) test ./$${target%:*} -run '^$$' -fuzz "^$${target#*:}\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
 	done
 
 .PHONY: stress
-stress: ## the stress tests STRESS=20 times over under the race detector, and histories for HISTORIES=30s each (80 minutes; says which round it is)
+stress: ## the stress tests STRESS=20 times over under the race detector, histories for HISTORIES=30s each, and 500 processes killed (80 minutes; says which round it is)
 	@for round in $$(seq $(STRESS)); do \
 		echo "== round $$round of $(STRESS)"; \
 		GORACE=halt_on_error=1 GOGC=10 $(GO) test -vet=off -race -cpu 1,2,4 -run 'Stress|Report' -count 1 $(STRESSED); \
 	done
 	GORACE=halt_on_error=1 HISTORY_TIME=$(HISTORIES) $(GO) test -race -cpu 1,2,4 -run Histories -timeout 60m -v ./fuzz
+	$(GO) test -vet=off -run Killed -count 25 ./cowchangeset ./cowchangeset/journal
 
 .PHONY: bench
 bench: ## compare with the locked baselines: tables and bench/results/report.html (under 6 minutes)

@@ -20,7 +20,8 @@ const childFile = "COWCHANGESET_TEST_CHILD"
 
 // resumed returns the tracker of a journal.
 func resumed(path string) (*cowchangeset.Tracker[string], *journal.Journal[string], error) {
-	j, err := journal.Open[string](path, journal.Options{Sync: journal.SyncNever}) // it is not the machine that ends
+	// It is not the machine that ends. Segments are small, and what nobody needs goes.
+	j, err := journal.Open[string](path, journal.Options{Sync: journal.SyncNever, SegmentSize: 16 << 10})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -29,7 +30,8 @@ func resumed(path string) (*cowchangeset.Tracker[string], *journal.Journal[strin
 }
 
 // child records from several goroutines until it is killed, starts a changeset now
-// and then, and prints the receipt of each entry when its Record has returned.
+// and then, applies the one before it, prunes what is older, and prints the receipt
+// of each entry when its Record has returned.
 func child(path string) {
 	check := func(err error) {
 		if err != nil {
@@ -39,9 +41,16 @@ func child(path string) {
 	}
 	tracker, _, err := resumed(path)
 	check(err)
-	if _, open := tracker.Current(); !open {
-		_, err := tracker.Start(context.Background())
+	current, open := tracker.Current()
+	if !open {
+		current, err = tracker.Start(context.Background())
 		check(err)
+	}
+	apply := func(context.Context, cowchangeset.Final[string]) error { return nil }
+	for c := current.Previous(); c != nil; c = c.Previous() {
+		if c.Applied() != cowchangeset.AllApplied { // the process before was killed
+			check(c.Apply(context.Background(), apply))
+		}
 	}
 	record := func(g int) {
 		for i := 0; ; i++ {
@@ -62,8 +71,14 @@ func child(path string) {
 				check(err)
 			}
 			if g == 0 && i%7 == 0 {
-				_, err := tracker.Start(context.Background())
+				c, err := tracker.Start(context.Background())
 				check(err)
+				check(c.Previous().Apply(context.Background(), apply))
+				if c.Ordinal() > 10 {
+					_, err := fmt.Println("pruning", c.Ordinal()-5, 0, "-")
+					check(err)
+					tracker.Prune(6)
+				}
 			}
 		}
 	}
@@ -77,19 +92,23 @@ func child(path string) {
 // and nothing is there twice, whichever process goes on.
 func TestKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
-	acknowledged := map[string]cowchangeset.Receipt{}
+	acknowledged, pruned := map[string]cowchangeset.Receipt{}, uint64(0)
 	rounds := 20
 	if testing.Short() {
 		rounds = 5
 	}
 	for round := range rounds {
-		for _, line := range kill.After(t, rand.IntN(150), nil, childFile+"="+path) {
+		for _, line := range kill.After(t, rand.IntN(400), nil, childFile+"="+path) {
 			var r cowchangeset.Receipt
 			var e string
 			if _, err := fmt.Sscan(line, &r.ChangesetID, &r.Ordinal, &r.Seq, &e); err != nil {
 				t.Fatal(line, err)
 			}
-			acknowledged[e] = r
+			if r.ChangesetID == "pruning" {
+				pruned = r.Ordinal
+			} else {
+				acknowledged[e] = r
+			}
 		}
 		tracker, j, err := resumed(path)
 		if err != nil {
@@ -108,8 +127,10 @@ func TestKilled(t *testing.T) {
 			}
 			found[e] = true
 		}
-		if n != len(acknowledged) {
-			t.Fatalf("round %d: %d of %d acknowledged entries are there", round, n, len(acknowledged))
+		for e, r := range acknowledged {
+			if !found[e] && r.Ordinal >= pruned {
+				t.Fatalf("round %d: %s, %v, is not there; pruned up to %d, and %d of %d are there", round, e, r, pruned, n, len(acknowledged))
+			}
 		}
 		if err := tracker.Flush(t.Context()); err != nil { // Resume has told it of seals
 			t.Error(err)
@@ -121,4 +142,5 @@ func TestKilled(t *testing.T) {
 	if len(acknowledged) == 0 {
 		t.Error("nothing was acknowledged")
 	}
+	t.Logf("%d entries, pruned up to changeset %d", len(acknowledged), pruned)
 }

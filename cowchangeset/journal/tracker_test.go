@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 
@@ -76,4 +77,101 @@ func TestTracker(t *testing.T) {
 		equal(t, again.IDs(), tracker.IDs())
 		must(t, j.Close())
 	}
+}
+
+// An entry that the journal would refuse is refused by its own Record, and nothing
+// else notices.
+func TestTrackerBadEntry(t *testing.T) {
+	j, err := journal.Open[float64](newPath(t), journal.Options{})
+	must(t, err)
+	tracker, err := cowchangeset.New(cowchangeset.Config[float64]{Store: j})
+	must(t, err)
+	c, err := tracker.Start(t.Context())
+	must(t, err)
+	for _, v := range []float64{0, 1, math.NaN(), 2, math.Inf(1), 3} {
+		_, err := tracker.Record(v)
+		if (err != nil) != (math.IsNaN(v) || math.IsInf(v, 0)) {
+			t.Errorf("%v: %v", v, err)
+		}
+		if _, err := tracker.RecordBatch([]float64{v, v}); (err != nil) != (math.IsNaN(v) || math.IsInf(v, 0)) {
+			t.Errorf("%v: %v", v, err)
+		}
+	}
+	must(t, tracker.Flush(t.Context()))
+	if c.Len() != 12 || c.Durable() < 12 {
+		t.Error(c.Len(), c.Durable())
+	}
+	_, err = c.Seal(t.Context())
+	must(t, err)
+	_, err = tracker.Start(t.Context())
+	must(t, err)
+	must(t, j.Close())
+}
+
+// A journal serves one tracker; what fails to become one gives it back.
+func TestOneTracker(t *testing.T) {
+	path := newPath(t)
+	j := open[string](t, path)
+	config := cowchangeset.Config[string]{Store: j}
+	tracker, err := cowchangeset.Resume(t.Context(), config)
+	must(t, err)
+	if _, err := cowchangeset.Resume(t.Context(), config); !errors.Is(err, journal.ErrClaimed) {
+		t.Error(err)
+	}
+	if _, err := cowchangeset.New(config); !errors.Is(err, journal.ErrClaimed) {
+		t.Error(err)
+	}
+	_, err = tracker.Start(t.Context())
+	must(t, err)
+	_, err = tracker.Record("text")
+	must(t, err)
+	must(t, j.Close())
+	wrong := open[int](t, path)
+	var undecodable *journal.DecodeError
+	for range 2 {
+		if _, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: wrong}); !errors.As(err, &undecodable) || undecodable.Seq != 0 {
+			t.Error(err)
+		}
+	}
+	must(t, wrong.Close())
+}
+
+// What a tracker has forgotten does not come back, and takes no room on the disk.
+func TestTrackerPrunes(t *testing.T) {
+	path := newPath(t)
+	o := journal.Options{Sync: journal.SyncNever, SegmentSize: 4 << 10}
+	j, err := journal.Open[string](path, o)
+	must(t, err)
+	tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[string]{Store: j})
+	must(t, err)
+	for n := range 300 {
+		c, err := tracker.Start(t.Context())
+		must(t, err)
+		for i := range 10 {
+			_, err := tracker.Record(fmt.Sprint(n, " ", i))
+			must(t, err)
+		}
+		must(t, c.Apply(t.Context(), func(context.Context, cowchangeset.Final[string]) error { return nil }))
+		tracker.Prune(3)
+		if n%50 == 49 {
+			want := tracker.IDs()
+			must(t, tracker.Flush(t.Context()))
+			must(t, j.Close())
+			j, err = journal.Open[string](path, o)
+			must(t, err)
+			tracker, err = cowchangeset.Resume(t.Context(), cowchangeset.Config[string]{Store: j})
+			must(t, err)
+			equal(t, tracker.IDs(), want)
+			c, ok := tracker.Current()
+			if ok || c.Ordinal() != uint64(n+1) || c.Len() != 10 {
+				t.Errorf("%d %v %d", c.Ordinal(), ok, c.Len())
+			}
+		}
+	}
+	report, err := verify(path)
+	must(t, err)
+	if report.Changesets != 3 || report.Bytes > 30_000 || report.Last.Line < 3000 {
+		t.Errorf("%+v", report)
+	}
+	must(t, j.Close())
 }
