@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 )
 
 // Errors are compared with errors.Is.
@@ -27,6 +28,9 @@ var (
 	// journal is opened again.
 	ErrBroken = errors.New("journal: broken")
 )
+
+// errNone: there is no journal, where there must be one.
+var errNone = fmt.Errorf("journal: the directory has no segments, and the journal must exist: %w", fs.ErrNotExist)
 
 // CorruptError says where a journal is not as it was written.
 type CorruptError struct {

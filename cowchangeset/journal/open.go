@@ -88,6 +88,15 @@ func openDirectory(path string, o Options) (d directory, unlock io.Closer, err e
 			return fails(fmt.Errorf("Options.Archive: %w", err))
 		}
 	}
+	if o.MustExist || o.Identity != "" { // it leaves no lock where there is none
+		files, _, err := list(d)
+		if err != nil {
+			return d, nil, err
+		}
+		if len(files) == 0 {
+			return d, nil, errNone
+		}
+	}
 	f, err := os.OpenFile(d.in(lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fails(err)
@@ -188,7 +197,7 @@ func (g *log) mend(s *scanner) error {
 // create makes the first segment.
 func (g *log) create(litter []string) error {
 	if g.options.MustExist || g.options.Identity != "" {
-		return fmt.Errorf("journal: the directory has no segments, and the journal must exist: %w", fs.ErrNotExist)
+		return errNone
 	}
 	names, err := g.folder.Names()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"testing"
 
@@ -181,6 +182,13 @@ func TestMustExist(t *testing.T) {
 	path := newPath(t)
 	if _, err := journal.Open[any](path, journal.Options{MustExist: true}); !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "journal: ") {
 		t.Error(err)
+	}
+	must(t, os.Mkdir(path, 0o700))
+	if _, err := journal.Open[any](path, journal.Options{MustExist: true}); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if names, err := os.ReadDir(path); err != nil || len(names) != 0 {
+		t.Error(names, err)
 	}
 	j := open[any](t, path)
 	identity := j.Identity()

@@ -1,0 +1,87 @@
+package journal
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// A log is the segments and who writes them. A call that finds nobody writing
+// writes itself, and all that wait by then, at once, with one fsync. If others have
+// come meanwhile, a goroutine goes on with them, for as long as calls come: so the
+// slower the disk, the larger the groups, and nobody waits for a caller that has
+// its turn and does not run.
+type log struct {
+	// mu guards what follows. Nothing else is done under it: no I/O, no user
+	// code.
+	mu      atomics.Mutex
+	open    bool
+	claimed bool           // by a tracker
+	broken  error          // what all calls return, once it is set
+	queue   []*call        // who waits
+	writing bool           // there is a writer
+	closer  *atomics.Event // fired by the last writer if Close waits for it
+	loading int            // how many read segments, which are not to be dropped meanwhile
+
+	// The writer writes these under mu, and may read them without.
+	state    *state
+	segments []segment // the last one is written
+	lines    int
+	hash     digest // of the last line
+	dirty    bool   // something was written since the last fsync
+
+	// These are the writer's own.
+	file file   // the last segment
+	name string // of that
+	buf  []byte
+
+	// These never change after Open.
+	path     string
+	folder   folder
+	options  Options
+	unlock   io.Closer // lets others open the journal
+	torn     int64
+	identity string
+}
+
+// usable returns why nothing can be done any more. The caller holds mu.
+func (g *log) usable() error {
+	if !g.open {
+		return ErrClosed
+	}
+	return g.broken
+}
+
+// close ends the log, after the group that is being written.
+func (g *log) close() error {
+	g.mu.Lock()
+	if !g.open {
+		g.mu.Unlock()
+		return ErrClosed
+	}
+	g.open = false // LP(Close)
+	if g.writing {
+		last := atomics.MakeEvent()
+		g.closer = &last
+		g.mu.Unlock()
+		last.Wait()
+		g.mu.Lock()
+	}
+	err, dirty := g.broken, g.dirty
+	g.mu.Unlock()
+
+	if err == nil && dirty {
+		if e := g.file.Sync(); e != nil {
+			err = fmt.Errorf("journal: fsync: %w", e)
+		} else {
+			err = g.check(g.active().size)
+		}
+	}
+	for _, c := range []io.Closer{g.file, g.unlock} {
+		if e := c.Close(); err == nil && e != nil {
+			err = fmt.Errorf("journal: %w", e)
+		}
+	}
+	return err
+}

@@ -1,0 +1,168 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// A call is one that waits for its turn to write.
+type call struct {
+	line   *line // nil: fsync only
+	rotate bool  // begin another segment
+	err    error // by the writer, before done
+
+	done atomics.Event // fired when the call has succeeded or failed
+}
+
+// maxGroup bounds how many bytes are written at once for several calls: it is
+// how much memory the journal keeps for its buffer.
+const maxGroup = 1 << 20
+
+// do has a call written, and returns when that has succeeded or failed, or with
+// the cause of ctx if that ends before its turn.
+func (g *log) do(ctx context.Context, c *call) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	c.done = atomics.MakeEvent()
+	g.mu.Lock()
+	if err := g.usable(); err != nil {
+		g.mu.Unlock()
+		return err
+	}
+	g.queue = append(g.queue, c)
+	first := !g.writing
+	g.writing = true
+	g.mu.Unlock()
+	if first {
+		g.lead()
+		return c.err
+	}
+	left := false
+	defer func() {
+		if !left && !c.done.Fired() && !g.withdraw(c) { // ctx, which is not ours, panics
+			c.done.Wait()
+		}
+	}()
+	if c.done.WaitContext(ctx) != nil && g.withdraw(c) {
+		left = true
+		return context.Cause(ctx)
+	}
+	c.done.Wait()
+	return c.err
+}
+
+// withdraw takes a call out of the queue and reports true, unless the writer has
+// taken it.
+func (g *log) withdraw(c *call) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i, other := range g.queue {
+		if other == c {
+			g.queue = append(g.queue[:i], g.queue[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// lead writes one group, which has the caller's call. The caller is the writer.
+func (g *log) lead() {
+	more := true
+	defer func() {
+		if more { // also if the file has ended this goroutine
+			atomics.Go(g.serve)
+		}
+	}()
+	more = g.turn()
+}
+
+// serve is the writer from now on, until no call is left.
+func (g *log) serve() {
+	more := true
+	defer func() {
+		if more {
+			atomics.Go(g.serve)
+		}
+	}()
+	for more = g.turn(); more; more = g.turn() {
+		runtime.Gosched() // those who have just returned may call again: they fit into the next group
+	}
+}
+
+// turn writes one group, if any call waits, and reports whether others do. If not,
+// the caller is the writer no more.
+func (g *log) turn() (more bool) {
+	g.mu.Lock()
+	err := g.usable()
+	group := g.take()
+	g.mu.Unlock()
+	g.finish(group, err)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.queue) > 0 {
+		return true
+	}
+	g.queue, g.writing = nil, false
+	if g.closer != nil {
+		g.closer.Fire()
+	}
+	return false
+}
+
+// finish writes a group, unless there is an error already, and tells who waits.
+func (g *log) finish(group []*call, err error) {
+	written := false
+	defer func() {
+		if !written {
+			// A bug of ours, or of the file. What is written nobody knows; and
+			// there will be a writer nevertheless, to tell all who come.
+			why := any("runtime.Goexit was called")
+			if thrown := recover(); thrown != nil {
+				why = thrown
+			}
+			err := g.breakDown(fmt.Errorf("%w: panic: %v", ErrBroken, why))
+			for _, c := range group {
+				c.err = err
+			}
+		}
+		for _, c := range group {
+			c.done.Fire()
+		}
+	}()
+	if err == nil {
+		g.write(group)
+	}
+	fail(group, err)
+	written = true
+}
+
+// take removes calls from the head of the queue that are to be written at once.
+// The caller holds mu.
+func (g *log) take() []*call {
+	bytes, n := 0, 0
+	for _, c := range g.queue {
+		if l := c.line; l != nil {
+			bytes += len(l.entries) + len(l.id) + len(l.previous) + len(l.reason)
+		}
+		if n > 0 && bytes > maxGroup {
+			break
+		}
+		n++
+	}
+	group := g.queue[:n:n]
+	g.queue = g.queue[n:]
+	return group
+}
+
+// fail makes err, if it is one, what becomes of calls that have no other.
+func fail(calls []*call, err error) {
+	for _, c := range calls {
+		if c.err == nil {
+			c.err = err
+		}
+	}
+}
