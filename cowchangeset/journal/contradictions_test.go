@@ -112,3 +112,27 @@ func panics(t *testing.T, name string, how func(), alone bool) {
 		t.Error(err)
 	}
 }
+
+// A call that is known by a line of its own group fails with that line.
+func TestKnownByItsGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, m, g := gated(t, "write", 1)
+		first := appends(background, j, 1, 1)
+		errs := make(chan error, 2)
+		for range 2 {
+			go func() { errs <- j.Start(background, header{ID: "2", Ordinal: 2, Previous: "1"}) }()
+			synctest.Wait()
+		}
+		g.next <- nil
+		must(t, <-first)
+		g.next <- errBoom
+		for range 2 {
+			if err := <-errs; !errors.Is(err, errBoom) {
+				t.Error(err)
+			}
+		}
+		g.shut = false
+		must(t, journalIs(m, load(t, j), nil))
+		equal(t, len(load(t, j)), 1)
+	})
+}

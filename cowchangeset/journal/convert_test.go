@@ -108,3 +108,23 @@ func TestFormat1Corrupt(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A file that an older program has open is not moved away under it.
+func TestFormat1Locked(t *testing.T) {
+	path := newPath(t)
+	must(t, os.WriteFile(path, journal.OldHeader(), 0o600))
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	must(t, err)
+	must(t, journal.Lock(f))
+	other, err := os.OpenFile(path, os.O_RDWR, 0)
+	must(t, err)
+	if err := journal.Lock(other); err == nil {
+		t.Skip("files cannot be locked here")
+	}
+	must(t, other.Close())
+	if _, err := journal.Open[any](path, journal.Options{}); !errors.Is(err, journal.ErrLocked) {
+		t.Error(err)
+	}
+	must(t, f.Close())
+	must(t, open[any](t, path).Close())
+}

@@ -48,3 +48,6 @@ func (j *Journal[E]) Waiting() int {
 
 // Buffer returns how much memory the journal keeps for what it writes.
 func (j *Journal[E]) Buffer() int { return cap(j.log.buf) }
+
+// Lock is how a process that has a file of format 1 open has locked it.
+var Lock = lock

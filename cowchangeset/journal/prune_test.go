@@ -139,8 +139,8 @@ func TestPruneWhileLoading(t *testing.T) {
 		t.Errorf("%d changesets", n)
 	}
 	equal(t, len(load(t, j)), 1)
-	must(t, j.Prune(background, 20))
-	if len(m.files) > 3 {
+	must(t, j.Rotate(background))
+	if len(m.files) > 4 {
 		t.Errorf("%d segments are left", len(m.files))
 	}
 	must(t, j.Close())

@@ -215,6 +215,7 @@ func TestForged(t *testing.T) {
 		{"not as a journal writes it", []string{`"op":"seal","id":"A","len":0,"last":0,"more":1`}},
 		{"not as a journal writes it", []string{`"op":"seal","id":"A","len":0,"last":0,"len":0`}},
 		{"not as a journal writes it", []string{`"op":"seal","id":"A","last":0,"len":0`}},
+		{"not as a journal writes it", []string{`"op":"seal","id":"A","len":00,"last":0`}},
 		{"not as a journal writes it", []string{`"op":"seal","id":"A","len":0, "last":0`}},
 		{"not as a journal writes it", []string{`"op":"seal","id":"\u0041","len":0,"last":0`}},
 		{"not as a journal writes it", []string{`"op":"seal","ID":"A","len":0,"last":0`}},

@@ -125,6 +125,16 @@ func TestSegmentsChanged(t *testing.T) {
 			c.put(2, c.segment(3).data)
 			c.put(3, two)
 		}, 2},
+		"two are in one file": {func(c *memory) {
+			c.put(1, append(bytes.Clone(c.segment(1).data), c.segment(2).data...))
+			c.put(2, c.segment(3).data)
+			delete(c.files, journal.SegmentName(3))
+		}, 1},
+		"the last one is the only one": {func(c *memory) {
+			c.put(1, c.segment(3).data)
+			delete(c.files, journal.SegmentName(2))
+			delete(c.files, journal.SegmentName(3))
+		}, 1},
 		"one is there twice": {func(c *memory) { c.put(4, c.segment(3).data); delete(c.files, journal.SegmentName(5)) }, 4},
 	} {
 		c := m.clone()
@@ -133,6 +143,23 @@ func TestSegmentsChanged(t *testing.T) {
 		var corrupt *journal.CorruptError
 		if !errors.As(err, &corrupt) || corrupt.File != journal.SegmentName(tt.file) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A first segment is the first one in its number, its line and its name.
+func TestFirstSegment(t *testing.T) {
+	zeros := strings.Repeat("0", 64)
+	for _, header := range []string{
+		`{"line":2,"op":"journal","format":2,"journal":"X","segment":1,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
+		`{"line":1,"op":"journal","format":2,"journal":"X","segment":2,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
+		`{"line":1,"op":"journal","format":2,"journal":"X","segment":0,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
+		`{"line":1,"op":"journal","format":2,"journal":"","segment":1,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
+		`{"line":1,"op":"journal","format":2,"journal":"X","segment":1,"ordinal":1,"id":"A","previous":"","prev":"` + zeros + `"`,
+		`{"line":0,"op":"journal","format":2,"journal":"X","segment":1,"ordinal":0,"id":"","previous":"","prev":"` + zeros + `"`,
+	} {
+		if report, err := journal.Verify(bytes.NewReader(chain(header))); err == nil {
+			t.Errorf("%s: %+v", header, report)
 		}
 	}
 }
