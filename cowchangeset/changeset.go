@@ -13,6 +13,7 @@ type Changeset[E any] struct {
 	_ atomics.NoCopy
 
 	// Written by the Start that makes the changeset, before it announces it.
+	tracker *Tracker[E]
 	id      string
 	ordinal uint64
 	closed  *NoActiveError // what Tracker.Record returns when this is the latest, and sealed
@@ -40,10 +41,10 @@ type Receipt struct {
 	Seq         uint64 // of the entry or, for a batch, of its first entry; the others follow it
 }
 
-func newChangeset[E any](id string, s *storage[E]) *Changeset[E] {
-	c := &Changeset[E]{id: id, fired: atomics.MakeEvent(), closed: &NoActiveError{ChangesetID: id}}
+func newChangeset[E any](t *Tracker[E], id string) *Changeset[E] {
+	c := &Changeset[E]{tracker: t, id: id, fired: atomics.MakeEvent(), closed: &NoActiveError{ChangesetID: id}}
 	c.log.init()
-	if s != nil {
+	if s := t.storage; s != nil {
 		k := &keeper[E]{of: c, at: c.log.start()}
 		k.storage, k.news, k.id = s, k, id
 		c.keep = k
@@ -77,29 +78,53 @@ func (c *Changeset[E]) Ordinal() uint64 { return c.ordinal }
 // Previous is wait-free. It takes effect when the link is read.
 func (c *Changeset[E]) Previous() *Changeset[E] { return c.prev.Load() } // LP(Previous)
 
+// Next returns the changeset after this one, or nil for the latest. Who has it knows
+// that this one is sealed. Prune takes away no Next.
+//
+// Next is lock-free. It takes effect when the link is read or, if the Start of the
+// next one has not taken effect by then, when that does.
+func (c *Changeset[E]) Next() *Changeset[E] { return c.tracker.next(c) } // LP(Next)
+
 // Record adds e to this changeset, whether or not it is the latest. It returns
 // ErrSealed, and adds nothing, if the changeset is sealed, and otherwise what
 // Tracker.Record returns.
 //
 // Record is lock-free, and with a Store blocking on that unless Config.Async is
 // set. It takes effect when the entry's slot is reserved.
-func (c *Changeset[E]) Record(e E) (Receipt, error) {
+func (c *Changeset[E]) Record(e E) (Receipt, error) { return c.record(context.Background(), e) }
+
+// RecordContext is Record as Tracker.RecordContext is Tracker.Record. It panics if
+// ctx is nil.
+//
+// RecordContext is lock-free, and with a Store blocking as Record is, or until ctx
+// ends. It takes effect when the entry's slot is reserved.
+func (c *Changeset[E]) RecordContext(ctx context.Context, e E) (Receipt, error) {
+	if ctx == nil {
+		panic("cowchangeset: Changeset.RecordContext called with a nil context")
+	}
+	if ctx.Err() != nil {
+		return Receipt{}, context.Cause(ctx)
+	}
+	return c.record(ctx, e)
+}
+
+func (c *Changeset[E]) record(ctx context.Context, e E) (Receipt, error) {
 	if c.keep != nil {
 		if err := c.keep.validate(e); err != nil {
 			return Receipt{}, err
 		}
 	}
-	if seq, ok := c.log.append(e); ok {
-		return c.recorded(seq, 1)
+	if seq, ok := c.log.append(e); ok { // LP(Record, RecordContext): the addition in log.reserve
+		return c.recorded(ctx, seq, 1)
 	}
 	c.settle()
 	return Receipt{}, ErrSealed
 }
 
 // recorded returns what n entries from seq on get that are in memory.
-func (c *Changeset[E]) recorded(seq, n uint64) (Receipt, error) {
+func (c *Changeset[E]) recorded(ctx context.Context, seq, n uint64) (Receipt, error) {
 	if c.keep != nil {
-		return c.receipt(seq), c.keep.recorded(seq, n)
+		return c.receipt(seq), c.keep.recorded(ctx, seq, n)
 	}
 	return c.receipt(seq), nil
 }
@@ -152,7 +177,7 @@ func (c *Changeset[E]) settle() {
 // finish is settle for those who have just seen that it is needed.
 func (c *Changeset[E]) finish() {
 	fire(&c.fired)
-	c.log.wake()
+	c.log.watch.wake()
 	c.log.closed.Store(true) // after the events: who sees this has nothing left to do
 }
 

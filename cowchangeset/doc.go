@@ -29,9 +29,10 @@
 // A goroutine that stalls, anywhere in this package, delays nobody: others do
 // its work or go past it. In particular, a cut does not wait for a Record that
 // is under way. It voids that Record's place, and the Record takes a later one.
-// Only a receive from the channel of [Changeset.Sealed], and a [Changeset.Tail]
-// that sleeps, can do no work: they wait for the sealer, or any other operation
-// that sees the seal, and for whoever has recorded something to wake them.
+// Only a receive from the channel of [Changeset.Sealed], and a [Changeset.Tail] or
+// [Tracker.Tail] that sleeps, can do no work: they wait for the sealer, or any other
+// operation that sees the seal, and for whoever has recorded something, or started a
+// changeset, to wake them.
 //
 // Entries are numbered by Seq and changesets by Ordinal, and an earlier Record
 // of the same goroutine has the smaller pair. Seq may skip numbers: places that
@@ -56,7 +57,8 @@
 // a store in a file.
 //
 // [Changeset.Apply] hands the entries of a sealed changeset to a function, once;
-// [Changeset.Tail] follows those of an open one. [Coalesce] and [Invert] make net
+// [Tracker.Pending] says which are left to be applied. [Changeset.Tail] follows the
+// entries of an open one, and [Tracker.Tail] those of all. [Coalesce] and [Invert] make net
 // effects and undoing changes of entries, and [Trail.WriteJSONLines] writes
 // everything recorded, while recording goes on.
 //

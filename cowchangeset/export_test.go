@@ -63,7 +63,7 @@ func (c *Changeset[E]) Fired() bool { return c.fired.Fired() }
 // it has been woken.
 func (c *Changeset[E]) Sleep() (woken func() bool) {
 	w := atomics.MakeEvent()
-	c.log.watch.Store(&w)
+	c.log.watch.event.Store(&w)
 	return w.Fired
 }
 
@@ -72,7 +72,7 @@ func (c *Changeset[E]) Sleep() (woken func() bool) {
 func (c *Changeset[E]) WakeSlowly() {
 	w := atomics.MakeEvent()
 	w.Fire()
-	c.log.watch.Store(&w)
+	c.log.watch.event.Store(&w)
 }
 
 // Reserved returns the count of the reservation word.
@@ -108,7 +108,7 @@ func (c *Changeset[E]) Remains() (es []E) {
 
 // Announce takes the first step of a Start, and nothing else.
 func (t *Tracker[E]) Announce(id string) *Changeset[E] {
-	n := newChangeset[E](id, nil)
+	n := newChangeset(t, id)
 	if !t.announce(t.latest(), n) {
 		panic("not alone")
 	}

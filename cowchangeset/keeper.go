@@ -77,13 +77,13 @@ func (k *keeper[E]) has(g goal) bool {
 }
 
 // recorded follows a Record of n entries from seq on: it waits until they are
-// durable, or sees to it that they will be.
-func (k *keeper[E]) recorded(seq, n uint64) error {
+// durable or ctx has ended, or sees to it that they will be.
+func (k *keeper[E]) recorded(ctx context.Context, seq, n uint64) error {
 	if k.async {
 		k.kick()
 		return nil
 	}
-	return k.until(context.Background(), goal{n: seq + n})
+	return k.until(ctx, goal{n: seq + n})
 }
 
 // maxAppend bounds how many entries a call of Append has, but for batches,

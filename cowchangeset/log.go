@@ -21,9 +21,7 @@ type log[E any] struct {
 	// is never before the chunk loaded.
 	tail atomics.Pointer[chunk[E]]
 
-	// watch is nil, or wakes those who wait for more. By CAS, from nil by who
-	// waits, and to nil by whoever has fired it.
-	watch atomics.Pointer[atomics.Event]
+	watch watch // wakes those who wait for more
 
 	first chunk[E] // its slots are set by init
 	end   chunk[E] // never used, but to end the list of chunks of a sealed log
@@ -90,7 +88,7 @@ func (l *log[E]) append(e E) (uint64, bool) {
 			if i == c.late() {
 				c.prepare()
 			}
-			l.wake()
+			l.watch.wake()
 			return i, true
 		}
 		// A cut took the slot, and is done or has others to decide.
@@ -107,7 +105,7 @@ func (l *log[E]) appendBatch(es []E) (uint64, bool) {
 			return 0, false
 		}
 		if l.putAll(c, i, es) {
-			l.wake()
+			l.watch.wake()
 			return i, true
 		}
 		// A cut took the slots, as above.

@@ -66,7 +66,7 @@ func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 
 // restore makes a changeset of saved, the latest one. The tracker is private.
 func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E], error) {
-	c := newChangeset(saved.ID, t.storage)
+	c := newChangeset(t, saved.ID)
 	c.follow(last)
 	switch {
 	case saved.ID == "":

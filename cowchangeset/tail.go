@@ -3,8 +3,6 @@ package cowchangeset
 import (
 	"context"
 	"iter"
-
-	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // Tail yields the entries with a Seq of at least from, in order and with their
@@ -38,30 +36,66 @@ func (c *Changeset[E]) Tail(ctx context.Context, from uint64) iter.Seq2[uint64, 
 	}
 }
 
-// await returns true when there may be more than m, and false if ctx has ended.
+// Tail yields the entries from a place on, in order and each with its receipt: those
+// that there are, from from.Seq on of the changeset numbered from.Ordinal and all of
+// the later ones, and then each that comes, also where it is started later, until
+// ctx is done. To go on behind a receipt, add 1 to its Seq. A place before the first
+// changeset that Prune has not forgotten, as the zero Receipt is, means that; what
+// is forgotten after a loop has begun it yields nevertheless. Each loop begins anew.
 //
-// No wake-up is lost: the caller shows the event and then looks for entries, and a
-// writer publishes its entry and then looks for the event. What wakes the caller
-// may be in its cut already.
+// See Changeset.Tail for how it sleeps and what it costs. Tail panics if ctx is nil.
 //
-// A slot that is reserved and not published is no news: its writer will look for
-// the event. If it were, the caller's cuts could void the same writer for ever.
-func (l *log[E]) await(ctx context.Context, m *mark[E]) bool {
-	w := l.watch.Load()
-	if w != nil && w.Fired() {
-		l.watch.CompareAndSwap(w, nil) // who has fired it may be stalled
-		w = nil
+// Tail is blocking: it waits for entries, Starts or ctx. It takes effect for each
+// stretch of entries when the reserved slots are counted.
+func (t *Tracker[E]) Tail(ctx context.Context, from Receipt) iter.Seq2[Receipt, E] {
+	if ctx == nil {
+		panic("cowchangeset: Tracker.Tail called with a nil context")
 	}
-	if w == nil {
-		made := atomics.MakeEvent()
-		if w = &made; !l.watch.CompareAndSwap(nil, w) {
-			return true // another one has come, or has just been woken
+	return func(yield func(Receipt, E) bool) {
+		var c *Changeset[E] // whose entries have all been yielded, or are not wanted
+		for ctx.Err() == nil {
+			n := t.next(c)
+			if n == nil {
+				if !t.await(ctx, c) {
+					return
+				}
+				continue
+			}
+			c = n
+			if c.ordinal < from.Ordinal {
+				continue
+			}
+			seq := uint64(0)
+			if c.ordinal == from.Ordinal {
+				seq = from.Seq
+			}
+			for i, e := range c.Tail(ctx, seq) { // LP(Tail)
+				if !yield(c.receipt(i), e) {
+					return
+				}
+			}
 		}
 	}
-	return l.news(m) || w.WaitContext(ctx) == nil
+}
+
+// await returns true when there may be a successor of c, or a first changeset if c
+// is nil, and false if ctx has ended.
+func (t *Tracker[E]) await(ctx context.Context, c *Changeset[E]) bool {
+	e := t.starts.show()
+	return e == nil || t.link(c).Load() != nil || e.WaitContext(ctx) == nil
+}
+
+// await returns true when there may be more than m, and false if ctx has ended. What
+// wakes the caller may be in its cut already.
+func (l *log[E]) await(ctx context.Context, m *mark[E]) bool {
+	e := l.watch.show()
+	return e == nil || l.news(m) || e.WaitContext(ctx) == nil
 }
 
 // news reports whether the log was sealed, or has entries, since m.
+//
+// A slot that is reserved and not published is no news: its writer will look for
+// who waits. If it were, the cuts of who waits could void the same writer for ever.
 func (l *log[E]) news(m *mark[E]) bool {
 	n := l.reserved.Load()
 	if n&sealed != 0 {
@@ -83,13 +117,4 @@ func (l *log[E]) news(m *mark[E]) bool {
 		}
 	}
 	return false
-}
-
-// wake wakes those who wait for what the caller has done. It fires before it takes
-// the event away, so that if it stalls in between, others do the rest.
-func (l *log[E]) wake() {
-	if w := l.watch.Load(); w != nil {
-		fire(w)
-		l.watch.CompareAndSwap(w, nil)
-	}
 }

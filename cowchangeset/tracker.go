@@ -32,6 +32,8 @@ type Tracker[E any] struct {
 	// and on along the links when Prune forgets changesets: never past current.
 	first atomics.Pointer[Changeset[E]]
 
+	starts watch // wakes those who wait for the next Start
+
 	newID       func() string // immutable; nil means the default
 	*storage[E]               // immutable; nil without a store
 }
@@ -127,7 +129,7 @@ func (t *Tracker[E]) prepare(ctx context.Context) (*Changeset[E], error) {
 	if ctx.Err() != nil { // NewID may have taken its time
 		return nil, context.Cause(ctx)
 	}
-	return newChangeset(id, t.storage), nil
+	return newChangeset(t, id), nil
 }
 
 // announce makes n the successor of c, if c has none.
@@ -153,7 +155,18 @@ func (t *Tracker[E]) succeed(c, n *Changeset[E]) {
 	if c != nil {
 		c.seal() // LP(Start): if c was open
 	}
+	t.starts.wake()                // before the swing: where that is done, nobody sleeps
 	t.current.CompareAndSwap(c, n) // fails if another helper was faster
+}
+
+// next returns the successor of c, or the first changeset if c is nil, after helping
+// the Start of that; or nil. The current pointer has reached c.
+func (t *Tracker[E]) next(c *Changeset[E]) *Changeset[E] {
+	n := t.link(c).Load()
+	if n != nil && t.current.Load() == c {
+		t.succeed(c, n)
+	}
+	return n
 }
 
 // latest returns the latest changeset, or nil if there is none, after helping
@@ -181,7 +194,27 @@ func (t *Tracker[E]) latest() *Changeset[E] {
 //
 // Record is lock-free, and with a Store blocking on that unless Config.Async is
 // set. It takes effect when the entry's slot is reserved.
-func (t *Tracker[E]) Record(e E) (Receipt, error) {
+func (t *Tracker[E]) Record(e E) (Receipt, error) { return t.record(context.Background(), e) }
+
+// RecordContext is Record for a caller that waits no longer than ctx. If ctx is done
+// at the beginning, it records nothing and returns the cause. If ctx ends while it
+// waits for the Store, it returns a StoreError of "wait" beside the receipt: the
+// entry is in the changeset, and the store gets it. RecordContext panics if ctx is
+// nil.
+//
+// RecordContext is lock-free, and with a Store blocking as Record is, or until ctx
+// ends. It takes effect when the entry's slot is reserved.
+func (t *Tracker[E]) RecordContext(ctx context.Context, e E) (Receipt, error) {
+	if ctx == nil {
+		panic("cowchangeset: Tracker.RecordContext called with a nil context")
+	}
+	if ctx.Err() != nil {
+		return Receipt{}, context.Cause(ctx)
+	}
+	return t.record(ctx, e)
+}
+
+func (t *Tracker[E]) record(ctx context.Context, e E) (Receipt, error) {
 	if t.storage != nil {
 		if err := t.validate(e); err != nil {
 			return Receipt{}, err
@@ -190,8 +223,8 @@ func (t *Tracker[E]) Record(e E) (Receipt, error) {
 	for {
 		c := t.current.Load()
 		if c != nil {
-			if seq, ok := c.log.append(e); ok { // LP(Record): the addition in log.reserve
-				return c.recorded(seq, 1)
+			if seq, ok := c.log.append(e); ok { // LP(Record, RecordContext): the addition in log.reserve
+				return c.recorded(ctx, seq, 1)
 			}
 		}
 		if err := t.advance(c); err != nil {
@@ -227,7 +260,7 @@ func (t *Tracker[E]) RecordBatch(es []E) (Receipt, error) {
 		c := t.current.Load()
 		if c != nil {
 			if seq, ok := c.log.appendBatch(es); ok { // LP(RecordBatch)
-				return c.recorded(seq, uint64(len(es)))
+				return c.recorded(context.Background(), seq, uint64(len(es)))
 			}
 		}
 		if err := t.advance(c); err != nil {
@@ -268,28 +301,5 @@ func (t *Tracker[E]) Current() (*Changeset[E], bool) {
 			return c, false // LP(Current): sealed, and the last; or none
 		}
 		// A Start took effect.
-	}
-}
-
-// IDs returns the changesets' IDs in order: the changeset with ordinal n is at
-// index n-1, or further ahead after Prune.
-//
-// IDs is lock-free. It takes effect when the latest changeset is seen to have
-// no successor.
-func (t *Tracker[E]) IDs() []string {
-	for {
-		first := t.first.Load()
-		last := t.latest() // LP(IDs)
-		if t.first.Load() != first {
-			continue // a Prune took effect, or the first Start
-		}
-		if last == nil {
-			return nil
-		}
-		ids := make([]string, 0, last.ordinal-first.ordinal+1)
-		for c := range (Trail[E]{first: first, last: last}).changesets {
-			ids = append(ids, c.id)
-		}
-		return ids
 	}
 }

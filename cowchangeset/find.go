@@ -1,0 +1,84 @@
+package cowchangeset
+
+import "iter"
+
+// IDs returns the changesets' IDs in order: the changeset with ordinal n is at
+// index n-1, or further ahead after Prune.
+//
+// IDs is lock-free. It takes effect when the latest changeset is seen to have
+// no successor.
+func (t *Tracker[E]) IDs() []string {
+	all := t.span() // LP(IDs)
+	if all.last == nil {
+		return nil
+	}
+	ids := make([]string, 0, all.last.ordinal-all.first.ordinal+1)
+	for c := range all.changesets {
+		ids = append(ids, c.id)
+	}
+	return ids
+}
+
+// ByID returns the changeset with that ID, the first one if there are several, and
+// whether there is one that Prune has not forgotten. It looks at one after the
+// other: who looks for many at a time keeps a map.
+//
+// ByID is lock-free. It takes effect as IDs does.
+func (t *Tracker[E]) ByID(id string) (*Changeset[E], bool) {
+	return t.find(func(c *Changeset[E]) bool { return c.id == id }) // LP(ByID)
+}
+
+// ByOrdinal returns the changeset with that ordinal, and whether there is one that
+// Prune has not forgotten. It takes a step for each that comes before.
+//
+// ByOrdinal is lock-free. It takes effect as IDs does.
+func (t *Tracker[E]) ByOrdinal(n uint64) (*Changeset[E], bool) {
+	return t.find(func(c *Changeset[E]) bool { return c.ordinal == n }) // LP(ByOrdinal)
+}
+
+// Pending yields the changesets that are sealed and neither applied nor aborted, in
+// order: what a service goes on with after Resume. It yields those of which this is
+// so when the loop comes to them, and that there are when it begins. One of them may
+// be applied meanwhile; and what Prune has forgotten is not among them, whatever
+// became of it.
+//
+// Pending is lock-free. It takes effect as IDs does, when a loop over it begins, and
+// for each changeset when that is seen not to be applied or aborted.
+func (t *Tracker[E]) Pending() iter.Seq[*Changeset[E]] {
+	return func(yield func(*Changeset[E]) bool) {
+		for c := range t.span().changesets { // LP(Pending): which there are
+			if !c.open() && c.pending() && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// pending reports whether c, which is sealed, may be applied.
+func (c *Changeset[E]) pending() bool {
+	p := c.fate.Load().in() // LP(Pending): each
+	return p != applied && p != aborted
+}
+
+// find returns the first changeset that is as wanted.
+func (t *Tracker[E]) find(wanted func(*Changeset[E]) bool) (*Changeset[E], bool) {
+	for c := range t.span().changesets {
+		if wanted(c) {
+			return c, true
+		}
+	}
+	return nil, false
+}
+
+// span returns the changesets that there are at one moment, as a Trail that is not
+// cut.
+func (t *Tracker[E]) span() Trail[E] {
+	for {
+		first := t.first.Load()
+		last := t.latest() // LP(span)
+		if t.first.Load() == first {
+			return Trail[E]{first: first, last: last}
+		}
+		// A Prune took effect, or the first Start.
+	}
+}

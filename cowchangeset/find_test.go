@@ -1,0 +1,202 @@
+//go:build !modelcheck
+
+package cowchangeset_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"testing"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+)
+
+func ordinals[E any](changesets iter.Seq[*cowchangeset.Changeset[E]]) (ns []uint64) {
+	for c := range changesets {
+		ns = append(ns, c.Ordinal())
+	}
+	return ns
+}
+
+// Changesets are found by ID, ordinal and neighbour, and what was forgotten is not.
+func TestFind(t *testing.T) {
+	tracker, _ := kept(cowchangeset.Config[int]{})
+	find := func() (ns []uint64) {
+		for n := range uint64(7) {
+			c, ok := tracker.ByOrdinal(n)
+			if ok != (c != nil) || ok && c.Ordinal() != n {
+				t.Error(n, c, ok)
+			}
+			id := ""
+			if ok {
+				ns, id = append(ns, n), c.ID()
+			}
+			if again, found := tracker.ByID(id); found != ok || again != c {
+				t.Error(again, found)
+			}
+		}
+		return ns
+	}
+	if got := find(); got != nil {
+		t.Error(got)
+	}
+	for range 5 {
+		tracker.Start(t.Context())
+	}
+	if got := find(); !slices.Equal(got, []uint64{1, 2, 3, 4, 5}) {
+		t.Error(got)
+	}
+	first, _ := tracker.ByOrdinal(1)
+	if err := tracker.Flush(t.Context()); err != nil || tracker.Prune(2) != 3 {
+		t.Fatal(err)
+	}
+	if got := find(); !slices.Equal(got, []uint64{4, 5}) {
+		t.Error(got)
+	}
+	var ns []uint64
+	for c := first; c != nil; c = c.Next() { // which Prune takes away from nobody
+		ns = append(ns, c.Ordinal())
+	}
+	if !slices.Equal(ns, []uint64{1, 2, 3, 4, 5}) {
+		t.Error(ns)
+	}
+}
+
+// Of changesets with the same ID the first is found.
+func TestFindTheFirst(t *testing.T) {
+	tracker := cowchangeset.MustNew(cowchangeset.Config[int]{NewID: func() string { return "same" }})
+	for range 3 {
+		start(t, tracker)
+	}
+	if c, ok := tracker.ByID("same"); !ok || c.Ordinal() != 1 {
+		t.Error(c, ok)
+	}
+}
+
+// Who has the next one knows that the one before is complete, although its Start
+// stalls; and whoever looks at the tracker finds what is recorded there.
+func TestNextHelps(t *testing.T) {
+	tracker, c := opened(t, 1)
+	if c.Next() != nil {
+		t.Error("a successor of the latest")
+	}
+	announced := tracker.Announce("next")
+	n := c.Next()
+	if n != announced {
+		t.Fatal(n)
+	}
+	if _, err := c.Record(2); err != cowchangeset.ErrSealed {
+		t.Error(err)
+	}
+	n.Record(3)
+	if got := tracker.Trail().Len(); got != 2 {
+		t.Errorf("a trail of %d", got)
+	}
+}
+
+// What is sealed and neither applied nor aborted is pending.
+func TestPending(t *testing.T) {
+	tracker, m := kept(cowchangeset.Config[int]{})
+	if got := ordinals(tracker.Pending()); got != nil {
+		t.Error(got)
+	}
+	var cs []*cowchangeset.Changeset[int]
+	for v := range 7 {
+		c, err := tracker.Start(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tracker.Record(v)
+		cs = append(cs, c)
+	}
+	succeeds := func(context.Context, final) error { return nil }
+	cs[0].Apply(t.Context(), succeeds)
+	cs[1].Abort(t.Context(), nil)
+	cs[2].Apply(t.Context(), func(context.Context, final) error { return errDisk })
+	cs[3].ApplyEach(t.Context(), func(context.Context, uint64, int) error { return nil })
+	m.faults(failing("Applied"))
+	cs[4].Apply(t.Context(), succeeds) // and the store does not know it
+	m.faults(nil)
+	if got := ordinals(tracker.Pending()); !slices.Equal(got, []uint64{3, 5, 6}) {
+		t.Error(got)
+	}
+	for range tracker.Pending() {
+		break
+	}
+	err := cs[5].Apply(t.Context(), func(context.Context, final) error {
+		if got := ordinals(tracker.Pending()); !slices.Equal(got, []uint64{3, 5, 6}) {
+			t.Error(got)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	// A service goes on with them, in order.
+	again, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ordinals(again.Pending()); !slices.Equal(got, []uint64{3, 5}) {
+		t.Error(got)
+	}
+	for c := range again.Pending() {
+		if err := c.Apply(t.Context(), succeeds); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := ordinals(again.Pending()); got != nil {
+		t.Error(got)
+	}
+	m.check(t)
+}
+
+// RecordContext is Record for who does not wait for ever.
+func TestRecordContext(t *testing.T) {
+	type records = func(context.Context, int) (cowchangeset.Receipt, error)
+	for name, of := range map[string]func(*cowchangeset.Tracker[int], *cowchangeset.Changeset[int]) records{
+		"Tracker": func(tracker *cowchangeset.Tracker[int], _ *cowchangeset.Changeset[int]) records {
+			return tracker.RecordContext
+		},
+		"Changeset": func(_ *cowchangeset.Tracker[int], c *cowchangeset.Changeset[int]) records { return c.RecordContext },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: -1})
+			c, _ := tracker.Start(t.Context())
+			record := of(tracker, c)
+			r, err := record(t.Context(), 1)
+			if err != nil || r != (cowchangeset.Receipt{ChangesetID: "1", Ordinal: 1}) || c.Durable() != 1 {
+				t.Error(r, err, c.Durable())
+			}
+			gate := make(chan struct{})
+			ctx, cancel := context.WithCancelCause(t.Context())
+			m.faults(func(_ context.Context, method, _ string) error {
+				cancel(errEnded)
+				<-gate
+				return nil
+			})
+			r, err = record(ctx, 2)
+			wantStoreError(t, err, "wait", errEnded)
+			if r.Seq != 1 || c.Len() != 2 {
+				t.Error(r, c.Len())
+			}
+			if r, err := record(ctx, 3); err != errEnded || r != (cowchangeset.Receipt{}) || c.Len() != 2 {
+				t.Error(r, err, c.Len())
+			}
+			close(gate)
+			if err := tracker.Flush(t.Context()); err != nil {
+				t.Error(err)
+			}
+			wantValues(t, m, "1", 1, 2)
+			c.Seal(t.Context())
+			if _, err := record(t.Context(), 4); !errors.Is(err, cowchangeset.ErrSealed) {
+				t.Error(err)
+			}
+			if p := panicOf(func() { record(nil, 5) }); p != "cowchangeset: "+name+".RecordContext called with a nil context" {
+				t.Error(p)
+			}
+			m.check(t)
+		})
+	}
+}
