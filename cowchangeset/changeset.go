@@ -151,7 +151,7 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 		return Final[E]{}, context.Cause(ctx)
 	}
 	c.seal()
-	f := Final[E]{&c.log, c.cut()}
+	f := Final[E]{c.log.first, c.cut()}
 	if c.keep != nil {
 		return f, c.keep.until(ctx, goal{n: f.mark.n, told: toldSeal})
 	}
@@ -239,8 +239,8 @@ func (c *Changeset[E]) Len() int { return c.cut().live }
 // Final is the contents of a sealed changeset. It never changes, may be copied
 // and compared, and may be used from many goroutines. The zero Final is empty.
 type Final[E any] struct {
-	log  *log[E]
-	mark *mark[E]
+	first *chunk[E] // and not the log: a Final keeps alive what is in it, and no more
+	mark  *mark[E]
 }
 
 // Len returns the number of entries.
@@ -255,7 +255,7 @@ func (f Final[E]) Len() int {
 func (f Final[E]) All() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {
 		if f.mark != nil {
-			f.log.entries(f.mark)(yield)
+			position[E]{f.first, 0}.entries(f.mark)(yield)
 		}
 	}
 }

@@ -81,16 +81,27 @@ func (c *Changeset[E]) Reserved() uint64 { return c.log.reserved.Load() &^ seale
 // Chunks returns how many chunks the log has.
 func (c *Changeset[E]) Chunks() int {
 	n := 0
-	for k := &c.log.first; k != nil && k != &c.log.end; k = k.next.Load() {
+	for range c.log.first.all {
 		n++
 	}
 	return n
 }
 
+// all yields the chunks from c to the last one.
+func (c *chunk[E]) all(yield func(*chunk[E]) bool) {
+	for yield(c) {
+		next := c.next.Load()
+		if next == nil || next == c {
+			return
+		}
+		c = next
+	}
+}
+
 // Remains returns what lies in slots that hold no entry.
 func (c *Changeset[E]) Remains() (es []E) {
 	i := uint64(0) // the next slot whose state counts
-	for k := &c.log.first; k != nil && k != &c.log.end; k = k.next.Load() {
+	for k := range c.log.first.all {
 		for j := range k.slots {
 			at := k.base + uint64(j)
 			if at < i {

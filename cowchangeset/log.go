@@ -23,8 +23,9 @@ type log[E any] struct {
 
 	watch watch // wakes those who wait for more
 
-	first chunk[E] // its slots are set by init
-	end   chunk[E] // never used, but to end the list of chunks of a sealed log
+	// first is set by init. It is an allocation of its own, as all chunks are: a
+	// Final keeps it alive, and not the changeset.
+	first *chunk[E]
 
 	_ atomics.CacheLinePad
 	// reserved counts slots given away, and has the sealed bit. Additions that
@@ -42,7 +43,12 @@ type log[E any] struct {
 type chunk[E any] struct {
 	base  uint64
 	slots []slot[E]
-	next  atomics.Pointer[chunk[E]] // nil, then a chunk or the log's end for ever
+	next  atomics.Pointer[chunk[E]] // nil, then for ever: the next one or, if the log ends here, c itself
+}
+
+// newChunk returns a chunk of n slots.
+func newChunk[E any](base uint64, n int) *chunk[E] {
+	return &chunk[E]{base: base, slots: make([]slot[E], n)}
 }
 
 // slot holds one entry. Its value is written by the writer that reserved it,
@@ -67,9 +73,9 @@ type mark[E any] struct {
 }
 
 func (l *log[E]) init() {
-	l.first.slots = make([]slot[E], firstChunk())
-	l.tail.Store(&l.first)
-	l.origin.chunk = &l.first
+	l.first = newChunk[E](0, firstChunk())
+	l.tail.Store(l.first)
+	l.origin.chunk = l.first
 	l.decided.Store(&l.origin)
 }
 
@@ -207,7 +213,7 @@ func (l *log[E]) find(c *chunk[E], i uint64, grow bool) *chunk[E] {
 	for i-c.base >= uint64(len(c.slots)) {
 		next := c.next.Load()
 		if next == nil {
-			next = &l.end
+			next = c // the end
 			if grow {
 				next = c.after()
 			}
@@ -215,7 +221,7 @@ func (l *log[E]) find(c *chunk[E], i uint64, grow bool) *chunk[E] {
 				next = c.next.Load() // another's, which is as good
 			}
 		}
-		if next == &l.end {
+		if next == c {
 			return nil
 		}
 		if l.tail.Load() == c {
@@ -244,7 +250,7 @@ func (c *chunk[E]) prepare() {
 // after returns a new chunk to follow c.
 func (c *chunk[E]) after() *chunk[E] {
 	n := len(c.slots)
-	return &chunk[E]{base: c.base + uint64(n), slots: make([]slot[E], min(2*n, maxChunk()))}
+	return newChunk[E](c.base+uint64(n), min(2*n, maxChunk()))
 }
 
 // seal ends reservations.

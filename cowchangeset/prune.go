@@ -11,7 +11,7 @@ import (
 // that it finds: a Start that comes meanwhile adds one. It returns how many it has
 // forgotten. They are no longer among IDs and in Trails that are taken from now on;
 // ordinals do not change. The memory of a changeset returns when nobody holds it,
-// or a Trail, Final or changeset from before it.
+// or a Trail or changeset from before it; a Final holds its own entries and no more.
 //
 // With a Store, Prune stops at the first changeset that the store has not been
 // told to the end, and asks for that to be tried again. A store that is a Pruner is

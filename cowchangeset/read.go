@@ -3,9 +3,7 @@ package cowchangeset
 import "iter"
 
 // entries yields indices and entries below m.
-func (l *log[E]) entries(m *mark[E]) iter.Seq2[uint64, E] {
-	return func(yield func(uint64, E) bool) { l.start().walk(m.n, yield) }
-}
+func (l *log[E]) entries(m *mark[E]) iter.Seq2[uint64, E] { return l.start().entries(m) }
 
 // position is a boundary between reservations: an index, and a chunk that does
 // not start after it.
@@ -14,7 +12,12 @@ type position[E any] struct {
 	i     uint64
 }
 
-func (l *log[E]) start() position[E] { return position[E]{&l.first, 0} }
+func (l *log[E]) start() position[E] { return position[E]{l.first, 0} }
+
+// entries yields indices and entries from p up to m.
+func (p position[E]) entries(m *mark[E]) iter.Seq2[uint64, E] {
+	return func(yield func(uint64, E) bool) { p.walk(m.n, yield) }
+}
 
 // walk yields indices and entries from p up to the boundary n, below which all
 // slots are decided. It returns n's position, or false if the loop has ended

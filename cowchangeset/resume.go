@@ -118,7 +118,7 @@ const maxSeq = 1 << 62
 
 // restore fills a log that is private and empty.
 func (l *log[E]) restore(entries []Entry[E]) error {
-	next, c := uint64(0), &l.first
+	next, c := uint64(0), l.first
 	for _, e := range entries {
 		if e.Seq < next {
 			return fmt.Errorf("entry %d comes after entry %d", e.Seq, next-1)

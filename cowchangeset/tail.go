@@ -103,9 +103,11 @@ func (l *log[E]) news(m *mark[E]) bool {
 	}
 	for c, i := m.chunk, m.n; i < n; {
 		for i-c.base >= uint64(len(c.slots)) {
-			if c = c.next.Load(); c == nil {
-				return false // no writer has come so far
+			next := c.next.Load()
+			if next == nil || next == c {
+				return false // no writer has come so far; or the log has ended, which wakes
 			}
+			c = next
 		}
 		switch now := c.slots[i-c.base].load(); now.kind() {
 		case published:
