@@ -37,6 +37,11 @@ func (f *fate) in() phase {
 // the changeset is applied, and every later Apply returns ErrApplied. If fn
 // fails, by an error, a panic or runtime.Goexit, Apply may be called again.
 //
+// With a Store that is only so while the process lives. If that ends after fn has
+// returned nil and before the store knows it, which a store that is no Applier never
+// does, the changeset is not applied after Resume: so fn runs at least once, and what
+// it does must bear being done again.
+//
 // At most one Apply runs at a time for a changeset: others return ErrApplying
 // meanwhile. They delay no Record and no Start: what is recorded while fn runs
 // goes to the next changeset. With a Store, fn runs when the store has the whole

@@ -35,6 +35,13 @@ type Changeset[E any] struct {
 
 // Receipt says where an entry went. The entries of one changeset are ordered
 // by Seq, and those of a tracker by Ordinal first. Seq may skip numbers.
+//
+// No two entries of a tracker have the same one. With a Store, a receipt is for good
+// as soon as the entry is durable: if its Seq is below Changeset.Durable, as it is
+// when a Record without Config.Async has returned nil. Any other, of a Record with
+// Config.Async or beside a StoreError, is lost with its entry if the process ends
+// first, and after Resume another entry may get it. Who must not give one twice
+// seals the changeset that Resume leaves open, and starts another.
 type Receipt struct {
 	ChangesetID string
 	Ordinal     uint64 // the changeset's

@@ -25,6 +25,8 @@ type Config[E any] struct {
 	// for the changeset that it is about; but only who waits learns of it, as
 	// Tracker.Flush does for all of them. Without Async they return when the store
 	// has the entry. Those that wait at the same time share one call of the store.
+	// What was not durable when the process ends is lost, and its receipts with it;
+	// see Receipt.
 	Async bool
 
 	// StoreTimeout bounds each call of the store, by the deadline of its context,

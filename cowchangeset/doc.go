@@ -51,16 +51,17 @@
 // With [Config].Store, what is recorded outlives the process. Record returns when
 // the store has the entry; those that wait at the same time share one call of
 // the store, so that its cost is divided among them. With Config.Async it returns
-// at once, and [Tracker.Flush] waits. The store is called with nothing held: when
-// it fails or hangs, the tracker in memory goes on, says so by a [StoreError], and
-// asks it again. [Resume] makes a tracker of what a store has. Package journal is
-// a store in a file.
+// at once, and [Tracker.Flush] waits; [Receipt] says what a crash leaves. The store
+// is called with nothing held: when it fails or hangs, the tracker in memory goes on,
+// says so by a [StoreError], and asks it again. [Resume] makes a tracker of what a
+// store has. Package journal is a store in files.
 //
-// [Changeset.Apply] hands the entries of a sealed changeset to a function, once;
-// [Tracker.Pending] says which are left to be applied. [Changeset.Tail] follows the
-// entries of an open one, and [Tracker.Tail] those of all. [Coalesce] and [Invert] make net
-// effects and undoing changes of entries, and [Trail.WriteJSONLines] writes
-// everything recorded, while recording goes on.
+// [Changeset.Apply] hands the entries of a sealed changeset to a function, once, or
+// again if the process ends before the store knows of it; [Tracker.Pending] says which
+// are left to be applied. [Changeset.Tail] follows the entries of an open one, and
+// [Tracker.Tail] those of all. [Coalesce] and [Invert] make net effects and undoing
+// changes of entries, and [Trail.WriteJSONLines] writes everything recorded, while
+// recording goes on.
 //
 // # Costs
 //

@@ -187,10 +187,10 @@ func (t *Tracker[E]) latest() *Changeset[E] {
 // does not fail.
 //
 // With a Store, Record returns when the store has the entry, or with a StoreError
-// beside the receipt; see there, and Config.Async. From then on e, and what it
-// refers to, must not be changed. If the store is a Validator and refuses e, Record
-// returns an error that matches ErrRefused and what the store said, and records
-// nothing.
+// beside the receipt; see there, and Config.Async. If the store is a Validator and
+// refuses e, Record returns an error that matches ErrRefused and what the store said,
+// and records nothing. The store looks at e again later: from the call on, neither e
+// nor what it refers to may be changed.
 //
 // Record is lock-free, and with a Store blocking on that unless Config.Async is
 // set. It takes effect when the entry's slot is reserved.
@@ -235,15 +235,16 @@ func (t *Tracker[E]) record(ctx context.Context, e E) (Receipt, error) {
 }
 
 // RecordBatch adds es to the latest changeset, next to each other, as Record
-// adds one entry: all of them or, if one is refused or there is no changeset, none. An empty batch changes
-// nothing and returns the zero Receipt. It panics if there are more than 2^40.
+// adds one entry: all of them or, if one is refused or there is no open changeset,
+// none. An empty batch changes nothing and returns the zero Receipt. It panics if
+// there are more than 2^40.
 //
 // A cut that comes across a batch being written waits a moment in proportion to
 // the batch and then voids it, and the batch is written again, in other slots:
 // large ones are better recorded when nobody reads all the time.
 //
-// RecordBatch is lock-free, and with a Store blocking as Record is. It takes effect when the entries' slots are
-// reserved.
+// RecordBatch is lock-free, and with a Store blocking as Record is. It takes effect
+// when the entries' slots are reserved.
 func (t *Tracker[E]) RecordBatch(es []E) (Receipt, error) {
 	if len(es) == 0 {
 		return Receipt{}, nil
