@@ -243,7 +243,7 @@ func TestSyncFails(t *testing.T) {
 // needs.
 func TestOpenFails(t *testing.T) {
 	text, _, states := told(t)
-	for n := range 3 { // remove the torn tail, fsync, fsync of the folder
+	for n := range 4 { // open to write, remove the torn tail, fsync, fsync of the folder
 		m := holding(append(bytes.Clone(text), "{"...))
 		failAt(m, n, 0, false, "")
 		if _, err := journal.OpenOn[any](m, journal.Options{}); !errors.Is(err, errBoom) || !strings.HasPrefix(err.Error(), "journal: ") {

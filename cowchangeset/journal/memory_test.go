@@ -156,7 +156,12 @@ func (m *memory) Open(name string) (journal.File, error) {
 	return &handle{memoryFile: f}, nil
 }
 
-func (m *memory) Edit(name string) (journal.File, error) { return m.Open(name) }
+func (m *memory) Edit(name string) (journal.File, error) {
+	if _, err := m.ask("edit"); err != nil {
+		return nil, err
+	}
+	return m.Open(name)
+}
 
 func (m *memory) Create(name string) (journal.File, error) {
 	if _, err := m.ask("create"); err != nil {

@@ -56,35 +56,44 @@ func (g *log) rotate() error {
 // fresh reports whether a segment has nothing but its header.
 func (s segment) fresh() bool { return s.size <= s.header }
 
-// begin makes a segment with a header.
+// begin makes a segment with a header. It is closed when it gets its name, as some
+// systems want it.
 func (g *log) begin(header *line) (f file, s segment, hash digest, err error) {
-	name := fileName(header.segment)
-	fails := func(err error) (file, segment, digest, error) {
-		if f != nil {
-			f.Close()
-			g.folder.Remove(name + unborn) // or the next Open does
-		}
-		return nil, segment{}, hash, fmt.Errorf("journal: beginning segment %d: %w", header.segment, err)
-	}
-	if err := g.folder.Remove(name + unborn); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fails(err)
-	}
-	f, err = g.folder.Create(name + unborn)
-	if err != nil {
-		return fails(err)
-	}
 	text, hash := header.encode(nil, g.lines+1, g.hash)
-	if err := writeAll(f, text); err != nil {
-		return fails(err)
+	s = segment{number: header.segment, size: int64(len(text)), header: int64(len(text))}
+	if err = g.createWith(s.name()+unborn, text); err == nil {
+		err = g.folder.Rename(s.name()+unborn, s.name())
 	}
-	if err := f.Sync(); err != nil {
-		return fails(err)
+	if err == nil {
+		if err = g.folder.Sync(); err == nil {
+			f, err = g.folder.Edit(s.name())
+		}
+		if err != nil {
+			err = fmt.Errorf("%w: %w", ErrBroken, err) // it has its name, or not
+		}
 	}
-	if err := g.folder.Rename(name+unborn, name); err != nil {
-		return fails(err)
+	if err != nil {
+		err = fmt.Errorf("journal: beginning segment %d: %w", header.segment, err)
 	}
-	if err := g.folder.Sync(); err != nil {
-		return fails(fmt.Errorf("%w: fsync of the folder: %w", ErrBroken, err))
+	return f, s, hash, err
+}
+
+// createWith makes a file with a text that is on the disk. If it fails, it may leave the
+// file, which the next one replaces.
+func (g *log) createWith(name string, text []byte) error {
+	if err := g.folder.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return f, segment{number: header.segment, size: int64(len(text)), header: int64(len(text))}, hash, nil
+	f, err := g.folder.Create(name)
+	if err != nil {
+		return err
+	}
+	err = writeAll(f, text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
 }
