@@ -60,15 +60,25 @@ func list(f folder) (files []segment, litter []string, err error) {
 		return nil, nil, fmt.Errorf("journal: %w", err)
 	}
 	files, litter = segmentsOf(names)
+	if err := gap(files); err != nil {
+		return nil, nil, err
+	}
 	for i := range files {
-		if n := files[0].number + uint64(i); files[i].number != n {
-			return nil, nil, &CorruptError{File: fileName(n), Line: 1, Reason: "the segment is missing"}
-		}
 		if files[i].size, err = sizeOf(f, files[i].name()); err != nil {
 			return nil, nil, fmt.Errorf("journal: %w", err)
 		}
 	}
 	return files, litter, nil
+}
+
+// gap returns a CorruptError if a segment is missing between others.
+func gap(files []segment) error {
+	for i := range files {
+		if n := files[0].number + uint64(i); files[i].number != n {
+			return &CorruptError{File: fileName(n), Line: 1, Reason: "the segment is missing"}
+		}
+	}
+	return nil
 }
 
 func sizeOf(folder folder, name string) (int64, error) {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"time"
 )
 
 // Report is what Verify has found.
@@ -56,43 +54,28 @@ func Verify(r io.Reader) (Report, error) {
 // that was there then is there as it was. If that line is in a segment that was
 // dropped, the error is ErrDropped. A segment whose line comes next is enough.
 func VerifyFrom(path string, since Anchor) (Report, error) {
-	f, files, err := look(path)
+	from, err := find(path)
 	if err != nil {
 		return Report{}, err
 	}
-	s, end := scanFiles(f, files)
+	r, err := verifyFrom(from, since)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w (journal at %s)", err, path)
+	}
+	return r, err
+}
+
+func verifyFrom(from lister, since Anchor) (Report, error) {
+	v, err := look(from, 0)
+	if err != nil {
+		return Report{}, err
+	}
+	defer v.close()
+	s, end := scanFiles(v, v.files)
 	defer end()
 	w := &witness{Anchor: since}
 	if err := s.all(w.look); err != nil {
 		return s.report(), err
 	}
 	return s.report(), w.missing(s)
-}
-
-// look returns the segments of a journal at path that others may have open.
-func look(path string) (source, []segment, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, nil, fmt.Errorf("journal: %w", err)
-	}
-	if info.Mode().IsRegular() {
-		return single(path), []segment{{number: 1, size: info.Size()}}, nil
-	}
-	path, err = resolve(path)
-	if err != nil {
-		return nil, nil, fmt.Errorf("journal: %w", err)
-	}
-	d := directory{path: path}
-	for tries := 0; ; tries++ {
-		files, _, err := list(d)
-		var gap *CorruptError
-		if (errors.Is(err, fs.ErrNotExist) || errors.As(err, &gap)) && tries < 3 {
-			time.Sleep(time.Millisecond) // a segment was dropped meanwhile
-			continue
-		}
-		if err == nil && len(files) == 0 {
-			err = fmt.Errorf("journal: %s has no segments: %w", path, fs.ErrNotExist)
-		}
-		return d, files, err
-	}
 }
