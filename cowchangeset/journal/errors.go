@@ -27,6 +27,14 @@ var (
 	// has another size than the journal has left it with. All calls fail until the
 	// journal is opened again.
 	ErrBroken = errors.New("journal: broken")
+
+	// ErrNotFound: the journal has no such changeset, or it was pruned.
+	ErrNotFound = errors.New("journal: no such changeset")
+
+	// ErrRewound: lines that a Reader has read are not in the journal any more,
+	// as a write that has failed was taken back, or the journal was repaired.
+	// Begin again after a line that is known to be there.
+	ErrRewound = errors.New("journal: lines that were read were taken back")
 )
 
 // errNone: there is no journal, where there must be one.

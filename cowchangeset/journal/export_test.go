@@ -21,6 +21,14 @@ func OpenOn[E any](f Folder, o Options) (*Journal[E], error) {
 	return j, nil
 }
 
+// ReaderOn returns a Reader of a folder.
+func ReaderOn[E any](f Folder, o Options) (*Reader[E], error) {
+	return readerOf[E]("memory", o, func() (lister, error) { return f, nil })
+}
+
+// VerifyOn is VerifyFrom of a folder.
+func VerifyOn(f Folder, since Anchor) (Report, error) { return verifyFrom(f, since) }
+
 // Directory is a folder on a disk.
 func Directory(path string) Folder { return directory{path: path} }
 

@@ -3,6 +3,7 @@ package journal
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // Options holds a Journal's settings. The zero value means the defaults.
@@ -37,6 +38,10 @@ type Options struct {
 	// in its place: for values that an older program has written in another form.
 	// It must not change what it is given. Nil changes nothing.
 	Upcast func(Value) (json.RawMessage, error)
+
+	// PollInterval is how often Reader.Follow looks whether there is more. Zero
+	// means 100 ms.
+	PollInterval time.Duration
 }
 
 // Value is an entry as it was written, and where.
@@ -50,6 +55,7 @@ type Value struct {
 const (
 	defaultSegmentSize = 64 << 20
 	defaultMaxEntry    = 16 << 20
+	defaultPoll        = 100 * time.Millisecond
 )
 
 func (o Options) segmentSize() int64 {
@@ -64,6 +70,13 @@ func (o Options) maxEntry() int {
 		return defaultMaxEntry
 	}
 	return o.MaxEntry
+}
+
+func (o Options) pollInterval() time.Duration {
+	if o.PollInterval == 0 {
+		return defaultPoll
+	}
+	return o.PollInterval
 }
 
 // SyncPolicy says what a call of the journal that returned nil survives.
@@ -102,6 +115,8 @@ func (o Options) validate() error {
 		return fmt.Errorf("journal: Options.SegmentSize is %d, less than zero", o.SegmentSize)
 	case o.MaxEntry < 0:
 		return fmt.Errorf("journal: Options.MaxEntry is %d, less than zero", o.MaxEntry)
+	case o.PollInterval < 0:
+		return fmt.Errorf("journal: Options.PollInterval is %v, less than zero", o.PollInterval)
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ type scanner struct {
 	size  int64 // of the lines so far, in that one
 	torn  int64 // at the end: the bytes that are no line
 	whole bool  // at the end: they are a line, all but for the newline
+	live  bool  // somebody writes: what follows the last newline may be on its way
 }
 
 // scan returns a scanner of r, which has files, if they are known, one after the
@@ -178,7 +179,9 @@ func (s *scanner) end(rest []byte) (*line, error) {
 // cut off there leaves that, and so does damage to the last byte of what was
 // acknowledged: so the line counts.
 func (s *scanner) complete(rest []byte) (*line, error) {
-	s.torn = int64(len(rest))
+	if s.torn = int64(len(rest)); s.live {
+		return nil, io.EOF
+	}
 	tail := slices.Concat([]byte(prevKey), s.hash[:], []byte(`"`+hashKey))
 	n := bytes.Index(rest, tail) + len(tail) + len(s.hash) + len(lineEnd)
 	if !bytes.Contains(rest, tail) || n > len(rest) {

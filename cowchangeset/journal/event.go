@@ -1,0 +1,110 @@
+package journal
+
+import (
+	"fmt"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+)
+
+// Event is what a line of a journal says. Fields that its Kind does not name are
+// zero. Who has it owns all that is in it.
+type Event[E any] struct {
+	Line int    // in the journal
+	Hash string // of the line
+	Kind Kind
+
+	ChangesetID string
+	Ordinal     uint64 // of the changeset; 0 if that was started in a segment that was dropped
+	Previous    string // of Started: the ID of the changeset before it
+
+	Entries  []cowchangeset.Entry[E] // of Appended
+	Manifest cowchangeset.Manifest   // of Sealed
+	Reason   string                  // of Aborted
+	Next     uint64                  // of Applied
+	Before   uint64                  // of Pruned: the ordinal of the first changeset that is kept
+	Segment  uint64                  // of Rotated: the number of the segment that begins
+	Journal  string                  // of Rotated: the journal's identity; empty in format 1
+}
+
+// Anchor returns the line and its hash.
+func (e Event[E]) Anchor() Anchor { return Anchor{Line: e.Line, Hash: e.Hash} }
+
+// Kind is what an Event is about.
+type Kind uint8
+
+const (
+	Started  Kind = iota + 1 // Journal.Start
+	Appended                 // Journal.Append
+	Sealed                   // Journal.Seal
+	Aborted                  // Journal.Abort
+	Applied                  // Journal.Applied
+	Pruned                   // Journal.Prune
+	Rotated                  // a segment begins, maybe the first one
+)
+
+// String returns the constant's name in lower case.
+func (k Kind) String() string {
+	switch k {
+	case Started:
+		return "started"
+	case Appended:
+		return "appended"
+	case Sealed:
+		return "sealed"
+	case Aborted:
+		return "aborted"
+	case Applied:
+		return "applied"
+	case Pruned:
+		return "pruned"
+	case Rotated:
+		return "rotated"
+	}
+	return fmt.Sprintf("Kind(%d)", uint8(k))
+}
+
+func kindOf(o op) Kind {
+	switch o {
+	case opStart:
+		return Started
+	case opAppend:
+		return Appended
+	case opSeal:
+		return Sealed
+	case opAbort:
+		return Aborted
+	case opApplied:
+		return Applied
+	case opPrune:
+		return Pruned
+	}
+	return Rotated
+}
+
+// eventOf returns what the last line says that s has read. It runs user code.
+func eventOf[E any](path string, s *scanner, l *line, d *decoder[E]) (Event[E], error) {
+	e := Event[E]{Line: s.lines, Hash: s.hash.String(), Kind: kindOf(l.op)}
+	switch l.op {
+	case opJournal:
+		e.Segment, e.Journal = s.state.segment, l.journal
+		return e, nil
+	case opPrune:
+		e.Before = l.before
+		return e, nil
+	}
+	e.ChangesetID, e.Previous, e.Reason, e.Next = l.id, l.previous, l.reason, l.next
+	if c := s.state.find(l.id); c != nil {
+		e.Ordinal = c.ordinal
+	}
+	if l.op == opSeal {
+		e.Manifest = cowchangeset.Manifest{Len: int(l.count), Last: l.last}
+	}
+	for _, v := range l.values {
+		value, err := d.decode(Value{ChangesetID: l.id, Seq: v.seq, JSON: v.value})
+		if err != nil {
+			return e, &DecodeError{Journal: path, Line: s.lines, ChangesetID: l.id, Seq: v.seq, Err: err}
+		}
+		e.Entries = append(e.Entries, cowchangeset.Entry[E]{Seq: v.seq, Value: value})
+	}
+	return e, nil
+}

@@ -1,0 +1,209 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// Events yields what the lines say that are there when the loop begins, in the
+// order in which they were written: those with a number above after, which is 0 or
+// the number of a line that was seen. Or it yields an error, after which it ends:
+// ErrDropped if some of these lines were dropped, unless after is 0, which means
+// all that are kept; ErrRewound if the journal has no line after; the cause of ctx.
+// Events panics if ctx is nil or after negative.
+//
+// Events is blocking: it waits for the files. It takes effect when the loop begins.
+func (r *Reader[E]) Events(ctx context.Context, after int) iter.Seq2[Event[E], error] {
+	return r.events(ctx, "Events", after, false)
+}
+
+// Follow is Events, and goes on with the lines that come, also in segments that
+// begin later, until ctx ends: it yields the cause of that at last. It looks for
+// more each Options.PollInterval. It yields a line when it has its newline, which
+// may be before it is synced.
+//
+// If segments are dropped before it has read them, it yields ErrDropped. If lines
+// that it has yielded are taken back, it yields ErrRewound when it sees that. For
+// what may be a line that is being written, it looks again some times before it
+// yields a *CorruptError.
+//
+// Follow is blocking: it waits for the files, and for more as long as ctx lasts. It
+// takes effect line by line, when it sees each.
+func (r *Reader[E]) Follow(ctx context.Context, after int) iter.Seq2[Event[E], error] {
+	return r.events(ctx, "Follow", after, true)
+}
+
+func (r *Reader[E]) events(ctx context.Context, method string, after int, live bool) iter.Seq2[Event[E], error] {
+	if ctx == nil {
+		panic("journal: " + method + " called with a nil context")
+	}
+	if after < 0 {
+		panic("journal: " + method + " called with a negative line")
+	}
+	return func(yield func(Event[E], error) bool) {
+		f := &follower{look: r.look, scanner: scan(nil, nil)}
+		f.live = live
+		err := r.follow(ctx, f, after, func(e Event[E]) bool { return yield(e, nil) })
+		if err != nil && err != errLeft {
+			yield(Event[E]{}, err)
+		}
+	}
+}
+
+// doubts is how often Follow looks again at what seems to be damage: so often that a
+// file system has shown all of a write, and so that who waits learns of damage soon.
+const doubts = 5
+
+func (r *Reader[E]) follow(ctx context.Context, f *follower, after int, yield func(Event[E]) bool) error {
+	d := &decoder[E]{upcast: r.options.Upcast}
+	take := func(l *line) error {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case f.read == 1 && after > 0 && f.lines > after+1:
+			return ErrDropped
+		case l.journal != "" && r.options.identify(l.journal) != nil:
+			return r.options.identify(l.journal)
+		case f.lines <= after:
+			return nil
+		}
+		e, err := eventOf(r.path, f.scanner, l, d)
+		if err == nil && !yield(e) {
+			err = errLeft
+		}
+		return err
+	}
+	// A writer's progress, or what it takes back, makes a look fail that is in
+	// doubt, and the next one find something else.
+	for doubted := 0; ; {
+		before := f.lines
+		err := f.round(take) // LP(Events, Follow)
+		if f.lines > before {
+			doubted = 0
+		}
+		switch {
+		case err == nil && f.lines < after && !(f.torn > 0 && f.lines+1 == after):
+			return ErrRewound
+		case err == nil && !f.live:
+			return nil
+		case err == nil:
+			doubted = 0
+		case !dubious(err) || f.whole || !f.live && doubted == 1 || doubted == doubts:
+			return err
+		default:
+			doubted++
+		}
+		if f.live && !pause(ctx, r.poll) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// dubious reports whether an error may be of a moment only.
+func dubious(err error) bool {
+	var corrupt *CorruptError
+	return errors.As(err, &corrupt) || errors.Is(err, fs.ErrNotExist)
+}
+
+// pause waits, and reports true unless ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	over := atomics.MakeEvent()
+	stop := atomics.After(d, over.Fire)
+	defer stop()
+	return over.WaitContext(ctx) == nil && ctx.Err() == nil
+}
+
+// A follower takes the lines of a journal in rounds, between which it has no file
+// open.
+type follower struct {
+	*scanner
+	look func(since uint64) (*view, error)
+
+	// Where the next round goes on: behind the last line that was taken.
+	number uint64 // of the segment; 0 before the first round
+	next   int64  // in that
+}
+
+// round calls each with the lines that are there now and were not taken yet.
+func (f *follower) round(each func(*line) error) error {
+	v, err := f.look(f.number)
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	in := &stream{from: v, files: v.files}
+	defer in.close()
+	gone := false // what is left of the segment
+	if f.read == 0 {
+		f.files = slices.Clone(v.files)
+	} else {
+		if gone, err = f.resume(v, in); err != nil {
+			return err
+		}
+		if !gone && len(v.files) == 1 && v.files[0].size == f.next {
+			return nil
+		}
+	}
+	f.blocks, f.block, f.ended = readBlocks(in, true), nil, false
+	defer f.close()
+	for {
+		l, err := f.scanner.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil && gone && dubious(err) {
+			return ErrDropped // there was more
+		}
+		if err != nil {
+			return err
+		}
+		gone = false
+		f.number, f.next = f.files[f.at].number, f.size
+		if err := each(l); err != nil {
+			return err
+		}
+	}
+}
+
+// resume makes in begin where the last round has ended. It reports whether what
+// the segment had then is gone by now.
+//
+// The text before that place must be the end of the line that was taken last. Its
+// hash is of all lines up to there: so if there is another line, some were taken
+// back, however long the file has become.
+func (f *follower) resume(v *view, in *stream) (gone bool, err error) {
+	f.at, f.size = 0, f.next
+	switch {
+	case len(v.files) == 0:
+		return false, ErrRewound
+	case v.files[0].number > f.number+1:
+		return false, ErrDropped
+	case v.files[0].number > f.number:
+		f.files = append([]segment{{number: f.number, size: f.next}}, v.files...)
+		return true, nil
+	}
+	f.files = slices.Clone(v.files)
+	end := append(f.hash[:], lineEnd+"\n"...)
+	if in.file, err = v.Open(v.files[0].name()); err != nil {
+		return false, err
+	}
+	in.at = f.next
+	if f.next > v.files[0].size {
+		return false, ErrRewound
+	}
+	text := make([]byte, len(end))
+	if _, err = in.file.ReadAt(text, f.next-int64(len(text))); err == io.EOF {
+		err = nil // it is the end of the file, or that has become shorter just now
+	}
+	if err == nil && string(text) != string(end) {
+		err = ErrRewound
+	}
+	return false, err
+}

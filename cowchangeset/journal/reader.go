@@ -1,0 +1,222 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"time"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+)
+
+// Reader reads a journal without locking it, also while another process, or a
+// Journal in this one, writes, rotates and prunes it. It never writes. It has files
+// open only while one of its methods runs or a loop over what one has returned: so
+// it need not be closed. OpenReader makes Readers. All methods may be called
+// concurrently.
+//
+// What a Reader finds was written, and may not be synced yet: a crash of the
+// machine can take it back, and so can a write that fails. See ErrRewound.
+//
+// A journal that is damaged gives the *CorruptError that Open returns, and a value
+// that cannot be decoded a *DecodeError.
+type Reader[E any] struct {
+	path    string
+	find    func() (lister, error)
+	options Options
+	poll    time.Duration
+}
+
+// OpenReader returns a Reader of the journal at path, a directory or a file of
+// format 1, which must exist. Of the options only Upcast, Identity and PollInterval
+// matter. It refuses an E that values cannot be read back into, as Open does.
+func OpenReader[E any](path string, o Options) (*Reader[E], error) {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	return readerOf[E](path, o, func() (lister, error) { return find(full) })
+}
+
+func readerOf[E any](path string, o Options, find func() (lister, error)) (*Reader[E], error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	if why := valuesOf[E](o).refused; why != "" {
+		return nil, fmt.Errorf("journal: a %T cannot be kept: %s", *new(E), why)
+	}
+	r := &Reader[E]{path: path, find: find, options: o, poll: o.pollInterval()}
+	v, err := r.look(0)
+	if err != nil {
+		return nil, err
+	}
+	v.close()
+	return r, nil
+}
+
+// look is look where the journal is now: one of format 1 may have become a
+// directory.
+func (r *Reader[E]) look(since uint64) (*view, error) {
+	from, err := r.find()
+	if err != nil {
+		return nil, err
+	}
+	v, err := look(from, since)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w (journal at %s)", err, r.path)
+	}
+	return v, err
+}
+
+// Changesets yields the changesets that the journal has, and that were not pruned,
+// when the loop begins, in the order of their ordinals, or an error, after which it
+// ends: as Journal.Load does. It reads the files twice, and first checks all of
+// them. Changesets panics if ctx is nil.
+//
+// Changesets is blocking: it waits for the files. It takes effect when the loop
+// begins.
+func (r *Reader[E]) Changesets(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
+	if ctx == nil {
+		panic("journal: Changesets called with a nil context")
+	}
+	return func(yield func(cowchangeset.Saved[E], error) bool) {
+		err := r.load(ctx, nil, func(s cowchangeset.Saved[E]) bool { return yield(s, nil) })
+		if err != nil && err != errLeft {
+			yield(cowchangeset.Saved[E]{}, err)
+		}
+	}
+}
+
+// Changeset returns the changeset with an ID, or ErrNotFound. It reads the files
+// twice, and decodes no other entries. It panics if ctx is nil.
+//
+// Changeset is blocking: it waits for the files. It takes effect at its beginning.
+func (r *Reader[E]) Changeset(ctx context.Context, id string) (cowchangeset.Saved[E], error) {
+	if ctx == nil {
+		panic("journal: Changeset called with a nil context")
+	}
+	s, err := r.one(ctx, func(c changeset) bool { return c.id == id })
+	if err == ErrNotFound {
+		err = fmt.Errorf("%w: %q", err, id)
+	}
+	return s, err
+}
+
+// ChangesetAt returns the changeset with an ordinal, or ErrNotFound. It reads the
+// files twice, and decodes no other entries. It panics if ctx is nil.
+//
+// ChangesetAt is blocking: it waits for the files. It takes effect at its beginning.
+func (r *Reader[E]) ChangesetAt(ctx context.Context, ordinal uint64) (cowchangeset.Saved[E], error) {
+	if ctx == nil {
+		panic("journal: ChangesetAt called with a nil context")
+	}
+	s, err := r.one(ctx, func(c changeset) bool { return c.ordinal == ordinal })
+	if err == ErrNotFound {
+		err = fmt.Errorf("%w: ordinal %d", err, ordinal)
+	}
+	return s, err
+}
+
+func (r *Reader[E]) one(ctx context.Context, wanted func(changeset) bool) (found cowchangeset.Saved[E], err error) {
+	err = r.load(ctx, wanted, func(s cowchangeset.Saved[E]) bool {
+		found = s
+		return false
+	})
+	switch err {
+	case nil:
+		return found, ErrNotFound
+	case errLeft:
+		return found, nil
+	}
+	return found, err
+}
+
+// load yields the changesets that are wanted, or all if that is nil.
+//
+// What a failed write has left and its writer takes back, between one look and the
+// next, does not fit together: so damage counts if a second look finds the same.
+func (r *Reader[E]) load(ctx context.Context, wanted func(changeset) bool, yield func(cowchangeset.Saved[E]) bool) error {
+	begun := false
+	var was CorruptError
+	for {
+		err := r.pass(ctx, wanted, func(s cowchangeset.Saved[E]) bool {
+			begun = true
+			return yield(s)
+		})
+		var corrupt *CorruptError
+		switch {
+		case !errors.As(err, &corrupt) || *corrupt == was:
+			return err
+		case begun:
+			if v, _, err := r.survey(ctx); err != nil {
+				return err
+			} else {
+				v.close()
+			}
+			return ErrRewound
+		}
+		was = *corrupt
+	}
+}
+
+// pass yields the changesets that are wanted, as far as it gets.
+func (r *Reader[E]) pass(ctx context.Context, wanted func(changeset) bool, yield func(cowchangeset.Saved[E]) bool) error {
+	v, s, err := r.survey(ctx) // LP(Changesets, Changeset, ChangesetAt): when the files are open
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	last := &s.files[len(s.files)-1]
+	if last.size = s.size; s.whole { // but for its newline
+		last.size--
+	}
+	c := cutOf(r.path, v, r.options, s.state, s.files, s.hash)
+	for i, is := range c.list {
+		if wanted != nil && wanted(is) {
+			if i > 0 {
+				c.previous = c.list[i-1].id
+			}
+			c.list, wanted = c.list[i:i+1], nil
+			break
+		}
+	}
+	if wanted != nil {
+		return nil
+	}
+	return newLoader[E](c).run(ctx, yield)
+}
+
+// survey reads all lines once. The caller closes the view.
+func (r *Reader[E]) survey(ctx context.Context) (*view, *scanner, error) {
+	v, err := r.look(0)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, end := scanFiles(v, v.files)
+	err = s.all(func(*scanner) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return nil
+	})
+	end()
+	if err == nil {
+		err = r.options.identify(s.state.journal)
+	}
+	if err != nil {
+		v.close()
+		return nil, nil, err
+	}
+	return v, s, nil
+}
+
+// identify returns an error if a journal is not the one that Identity asks for.
+func (o Options) identify(journal string) error {
+	if o.Identity != "" && journal != o.Identity {
+		return fmt.Errorf("journal: it is %q, and not %q, as Options.Identity says", journal, o.Identity)
+	}
+	return nil
+}

@@ -1,0 +1,600 @@
+package journal_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/cowchangeset/journal"
+)
+
+// collect returns what a loop yields, which must not be an error.
+func collect[V any](t testing.TB, all iter.Seq2[V, error]) (got []V) {
+	t.Helper()
+	for v, err := range all {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, v)
+	}
+	return got
+}
+
+// ended returns what a loop yields before its error, and that, or nil.
+func ended[V any](all iter.Seq2[V, error]) (got []V, err error) {
+	for v, e := range all {
+		if err = e; e == nil {
+			got = append(got, v)
+		}
+	}
+	return got, err
+}
+
+func reader(t testing.TB, m *memory) *journal.Reader[any] {
+	t.Helper()
+	r, err := journal.ReaderOn[any](m, journal.Options{})
+	must(t, err)
+	return r
+}
+
+// segmented returns a folder in memory with a story that was pruned, in segments
+// of which the first is gone, and what there is to load.
+func segmented(t testing.TB) (m *memory, all []saved) {
+	t.Helper()
+	m = &memory{}
+	j, err := journal.OpenOn[any](m, journal.Options{SegmentSize: 800})
+	must(t, err)
+	states := tell(t, j, story())
+	must(t, j.Prune(background, 2))
+	must(t, j.Close())
+	return m, states[len(states)-1][1:]
+}
+
+// A Reader finds what a Journal that is open beside it has, after each call.
+func TestReaderBeside(t *testing.T) {
+	m := &memory{}
+	j, err := journal.OpenOn[any](m, journal.Options{SegmentSize: 600})
+	must(t, err)
+	r := reader(t, m)
+	var all []saved
+	for _, s := range story() {
+		must(t, s.call(j))
+		all = s.then(all)
+		equal(t, collect(t, r.Changesets(background)), all)
+		for _, want := range all {
+			got, err := r.Changeset(background, want.ID)
+			must(t, err)
+			equal(t, got, want)
+			got, err = r.ChangesetAt(background, want.Ordinal)
+			must(t, err)
+			equal(t, got, want)
+		}
+	}
+	must(t, j.Prune(background, 2))
+	equal(t, collect(t, r.Changesets(background)), all[1:])
+	for _, err := range []error{second(r.Changeset(background, "A")), second(r.Changeset(background, "none")), second(r.ChangesetAt(background, 0)), second(r.ChangesetAt(background, 9))} {
+		if !errors.Is(err, journal.ErrNotFound) {
+			t.Error(err)
+		}
+	}
+	if before := m.clone(); !slices.Equal(before.bytes(), m.bytes()) {
+		t.Error("the Reader has written")
+	}
+	must(t, j.Close())
+	if !m.closed() {
+		t.Error("a file is still open")
+	}
+}
+
+func second[A any](_ A, err error) error { return err }
+
+// Only the entries that are asked for are decoded.
+func TestChangesetDecodesItsOwn(t *testing.T) {
+	m := &memory{}
+	tell(t, on(t, m), []step{
+		start("A", 1, ""), add("A", item(0, "text")), seal("A", 1, 0),
+		start("B", 2, "A"), add("B", item(0, 7)), start("C", 3, "B"),
+	})
+	r, err := journal.ReaderOn[int](m, journal.Options{})
+	must(t, err)
+	got, err := r.Changeset(background, "B")
+	must(t, err)
+	equal(t, got, cowchangeset.Saved[int]{Header: header{ID: "B", Ordinal: 2, Previous: "A"}, Entries: entries(0, 7)})
+	var wrong *journal.DecodeError
+	if _, err := r.ChangesetAt(background, 1); !errors.As(err, &wrong) || wrong.ChangesetID != "A" || wrong.Line != 3 {
+		t.Error(err)
+	}
+	if got, err := ended(r.Events(background, 0)); !errors.As(err, &wrong) || len(got) != 2 {
+		t.Error(got, err)
+	}
+	if got, err := ended(r.Events(background, 3)); err != nil || len(got) != 4 {
+		t.Error(got, err)
+	}
+}
+
+// Events says what each line says.
+func TestEvents(t *testing.T) {
+	m := &memory{}
+	j := on(t, m)
+	for i, s := range story() {
+		if must(t, s.call(j)); i == 2 || i == 9 {
+			must(t, j.Rotate(background))
+		}
+	}
+	must(t, j.Prune(background, 2))
+	must(t, j.Close())
+	r := reader(t, m)
+	events := collect(t, r.Events(background, 0))
+	const odd = "q\"uo\\te\n\x00\u2028é"
+	want := []journal.Event[any]{
+		{Kind: journal.Rotated, Segment: 2, Journal: "test"},
+		{Kind: journal.Started, ChangesetID: "lost", Ordinal: 2, Previous: "A"},
+		{Kind: journal.Started, ChangesetID: odd, Ordinal: 2, Previous: "A"},
+		{Kind: journal.Appended, ChangesetID: odd, Ordinal: 2, Entries: []entry{item(5, "é\u2028")}},
+		{Kind: journal.Sealed, ChangesetID: "A", Manifest: manifest(3, 7)},
+		{Kind: journal.Started, ChangesetID: "C", Ordinal: 3, Previous: odd},
+		{Kind: journal.Applied, ChangesetID: "A", Next: 2},
+		{Kind: journal.Appended, ChangesetID: "C", Ordinal: 3, Entries: []entry{item(0, "x")}},
+		{Kind: journal.Rotated, Segment: 3, Journal: "test"},
+		{Kind: journal.Sealed, ChangesetID: odd, Ordinal: 2, Manifest: manifest(1, 5)},
+		{Kind: journal.Applied, ChangesetID: "A", Next: cowchangeset.AllApplied},
+		{Kind: journal.Aborted, ChangesetID: odd, Ordinal: 2, Reason: "a \"reason\"\n"},
+		{Kind: journal.Sealed, ChangesetID: "C", Ordinal: 3, Manifest: manifest(1, 0)},
+		{Kind: journal.Aborted, ChangesetID: "C", Ordinal: 3},
+		{Kind: journal.Started, ChangesetID: "D", Ordinal: 4, Previous: "C"},
+		{Kind: journal.Pruned, Before: 2},
+	}
+	for i, e := range events {
+		if _, err := journal.VerifyOn(m, e.Anchor()); err != nil {
+			t.Error(err)
+		}
+		if i > 0 && e.Line != events[i-1].Line+1 {
+			t.Errorf("line %d after line %d", e.Line, events[i-1].Line)
+		}
+		if e.Line, e.Hash = 0, ""; i >= len(want) {
+			t.Fatalf("more: %+v", e)
+		}
+		equal(t, e, want[i])
+	}
+	equal(t, len(events), len(want))
+	begin, end := events[0].Line, events[len(events)-1].Line
+	for after := begin - 1; after <= end; after++ {
+		got := collect(t, r.Events(background, after))
+		if want := events[after-begin+1:]; len(got) > 0 || len(want) > 0 {
+			equal(t, got, want)
+		}
+	}
+	if got, err := ended(r.Events(background, begin-2)); err != journal.ErrDropped || got != nil {
+		t.Error(got, err)
+	}
+	if got, err := ended(r.Events(background, end+1)); err != journal.ErrRewound || got != nil {
+		t.Error(got, err)
+	}
+}
+
+// A last line that has lost its newline counts, as it does for Open.
+func TestReaderTornTail(t *testing.T) {
+	text, ends, states := told(t)
+	for i, end := range ends {
+		for _, n := range []int{end - 1, end, end + 1} {
+			if n > len(text) || n < ends[0] {
+				continue
+			}
+			r := reader(t, holding(text[:n]))
+			equal(t, collect(t, r.Changesets(background)), states[i])
+			if got := collect(t, r.Events(background, 0)); len(got) != i+1 {
+				t.Fatalf("%d events of %d lines", len(got), i+1)
+			}
+		}
+	}
+}
+
+// OpenReader refuses what cannot be read.
+func TestOpenReader(t *testing.T) {
+	path := newPath(t)
+	if _, err := journal.OpenReader[any](path, journal.Options{}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path) {
+		t.Error(err)
+	}
+	j := open[any](t, path)
+	states := tell(t, j, story())
+	for _, o := range []journal.Options{{PollInterval: -1}, {Sync: 9}} {
+		if _, err := journal.OpenReader[any](path, o); err == nil {
+			t.Errorf("%+v is accepted", o)
+		}
+	}
+	if _, err := journal.OpenReader[chan int](path, journal.Options{}); err == nil {
+		t.Error("channels are accepted")
+	}
+	upcast := func(v journal.Value) (json.RawMessage, error) { return json.RawMessage(fmt.Sprint(v.Seq)), nil }
+	r, err := journal.OpenReader[int](path, journal.Options{Upcast: upcast, Identity: j.Identity()})
+	must(t, err)
+	got, err := r.Changeset(background, "A")
+	must(t, err)
+	equal(t, got.Entries, []cowchangeset.Entry[int]{{Seq: 0, Value: 0}, {Seq: 1, Value: 1}, {Seq: 7, Value: 7}})
+	must(t, j.Close())
+
+	other, err := journal.OpenReader[any](path, journal.Options{Identity: "other"})
+	must(t, err)
+	for _, err := range []error{second(ended(other.Changesets(background))), second(ended(other.Events(background, 0))), second(other.ChangesetAt(background, 1))} {
+		if err == nil || !strings.Contains(err.Error(), `and not "other"`) {
+			t.Error(err)
+		}
+	}
+
+	// A file of format 1, which becomes a directory meanwhile.
+	text, err := os.ReadFile(first(path))
+	must(t, err)
+	old := filepath.Join(t.TempDir(), "old")
+	must(t, os.WriteFile(old, asFormat1(text), 0o600))
+	files, err := journal.OpenReader[any](old, journal.Options{})
+	must(t, err)
+	for range 2 {
+		equal(t, collect(t, files.Changesets(background)), states[len(states)-1])
+		must(t, open[any](t, old).Close())
+	}
+	must(t, os.RemoveAll(old))
+	if _, err := files.Changeset(background, "A"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// asFormat1 gives the lines of a first segment the header of a file of format 1.
+func asFormat1(text []byte) []byte {
+	header, _, _ := strings.Cut(string(journal.OldHeader()), `,"hash":`)
+	bodies := []string{header}
+	for line := range strings.Lines(string(text)) {
+		_, rest, _ := strings.Cut(line, `,`)
+		if strings.HasPrefix(rest, `"op":"journal"`) {
+			continue
+		}
+		rest = rest[:strings.LastIndex(rest, `,"prev":`)]
+		bodies = append(bodies, fmt.Sprintf(`{"line":%d,%s,"prev":"%s"`, len(bodies)+1, rest, hashOf(bodies[len(bodies)-1])))
+	}
+	return chain(bodies...)
+}
+
+// Loops may be left, end with their context, and panic without one.
+func TestReaderLoops(t *testing.T) {
+	m, all := segmented(t)
+	r := reader(t, m)
+	for range r.Changesets(background) {
+		break
+	}
+	for range r.Events(background, 0) {
+		break
+	}
+	for range r.Follow(background, 0) {
+		break
+	}
+	ctx, cancel := context.WithCancelCause(background)
+	defer cancel(nil)
+	for s, err := range r.Changesets(ctx) {
+		if cancel(errBoom); s.Ordinal > 2 {
+			equal(t, err, errBoom)
+		}
+	}
+	for _, err := range []error{second(r.ChangesetAt(ctx, 2)), second(ended(r.Events(ctx, 0))), second(ended(r.Follow(ctx, 0)))} {
+		equal(t, err, errBoom)
+	}
+	for what, f := range map[string]func(){
+		"Changesets":  func() { r.Changesets(nil) },
+		"Changeset":   func() { r.Changeset(nil, "") },
+		"ChangesetAt": func() { r.ChangesetAt(nil, 1) },
+		"Events":      func() { r.Events(nil, 0) },
+		"Follow":      func() { r.Follow(nil, 0) },
+		"negative":    func() { r.Events(background, -1) },
+	} {
+		func() {
+			defer func() {
+				if p, ok := recover().(string); !ok || !strings.HasPrefix(p, "journal: ") {
+					t.Errorf("%s: %v", what, p)
+				}
+			}()
+			f()
+		}()
+	}
+	if !m.closed() {
+		t.Error("a file is still open")
+	}
+	equal(t, len(all), 3)
+}
+
+// A view outlives the segments that it shows, and a list of segments that are
+// being dropped is read again.
+func TestReaderWhileDropped(t *testing.T) {
+	m, all := segmented(t)
+	i := 0
+	for s, err := range reader(t, m).Changesets(background) {
+		must(t, err)
+		equal(t, s, all[i])
+		i++
+		m.mu.Lock()
+		clear(m.files)
+		m.mu.Unlock()
+	}
+	equal(t, i, len(all))
+
+	m, all = segmented(t)
+	r, err := journal.ReaderOn[any](&shy{memory: m}, journal.Options{})
+	must(t, err)
+	equal(t, collect(t, r.Changesets(background)), all)
+}
+
+// A shy folder lists segments that are gone by then, or leaves some out, the first
+// times.
+type shy struct {
+	*memory
+	lists int
+}
+
+func (s *shy) Names() ([]string, error) {
+	names, err := s.memory.Names()
+	switch s.lists++; s.lists {
+	case 1:
+		return append([]string{journal.SegmentName(1)}, names...), err
+	case 2:
+		return slices.Delete(names, 1, 2), err
+	}
+	return names, err
+}
+
+// What a failed write has left, and is taken back, is no damage: a Reader looks
+// again, and says so if it has yielded something already.
+func TestReaderRewound(t *testing.T) {
+	text, _, states := told(t)
+	bad := slices.Clone(text)
+	bad[len(bad)-9] ^= 1
+	r, err := journal.ReaderOn[any](&glimpse{memory: holding(text), first: holding(bad), n: 2}, journal.Options{})
+	must(t, err)
+	equal(t, collect(t, r.Changesets(background)), states[len(states)-1])
+	r, err = journal.ReaderOn[any](&glimpse{memory: holding(text), first: holding(bad), n: 2}, journal.Options{})
+	must(t, err)
+	equal(t, len(collect(t, r.Events(background, 0))), len(story())+1)
+
+	m := &memory{}
+	j := on(t, m)
+	previous := ""
+	for n := uint64(1); n < 30; n++ {
+		id := fmt.Sprint(n)
+		tell(t, j, []step{{"start", start(id, n, previous).call, func(s []saved) []saved { return s }}})
+		must(t, add(id, item(0, strings.Repeat("x", 100_000))).call(j))
+		must(t, seal(id, 1, 0).call(j))
+		previous = id
+	}
+	whole := m.bytes()
+	broken := slices.Clone(whole)
+	broken[len(broken)/2] ^= 1
+	for what, now := range map[string][]byte{"shorter": text, "damaged": broken} {
+		m := holding(whole)
+		got, err := ended(func(yield func(saved, error) bool) {
+			for s, err := range reader(t, m).Changesets(background) {
+				m.put(1, now)
+				if !yield(s, err) {
+					return
+				}
+			}
+		})
+		var corrupt *journal.CorruptError
+		if len(got) == 0 || len(got) == 29 || (what == "shorter") != (err == journal.ErrRewound) || (what == "damaged") != errors.As(err, &corrupt) {
+			t.Errorf("%s: %d, %v", what, len(got), err)
+		}
+	}
+}
+
+// A glimpse is a folder in which the first n segments that are opened are others.
+type glimpse struct {
+	*memory
+	first *memory
+	n     int
+}
+
+func (g *glimpse) Open(name string) (journal.File, error) {
+	if g.n--; g.n >= 0 {
+		return g.first.Open(name)
+	}
+	return g.memory.Open(name)
+}
+
+// followed runs f beside a Follow, in a bubble. What f returns must be what it has
+// yielded by then; next returns after all that can be seen was.
+func followed(t *testing.T, m journal.Folder, after int, f func(next func() []journal.Event[any], failed func() error)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r, err := journal.ReaderOn[any](m, journal.Options{PollInterval: time.Second})
+		must(t, err)
+		var seen []journal.Event[any]
+		var failure error
+		ctx, cancel := context.WithCancelCause(background)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for e, err := range r.Follow(ctx, after) {
+				if failure = err; err == nil {
+					seen = append(seen, e)
+				}
+			}
+		}()
+		f(func() []journal.Event[any] {
+			time.Sleep(1500 * time.Millisecond)
+			synctest.Wait()
+			was := seen
+			seen = nil
+			return was
+		}, func() error {
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			return failure
+		})
+		cancel(errBoom)
+		<-done
+		if failure == nil {
+			t.Error("it has ended without an error")
+		}
+	})
+}
+
+// Follow sees each line once, when it is there, across segments and prunes.
+func TestFollow(t *testing.T) {
+	m := &memory{}
+	j, err := journal.OpenOn[any](m, journal.Options{SegmentSize: 500})
+	must(t, err)
+	followed(t, m, 0, func(next func() []journal.Event[any], failed func() error) {
+		equal(t, len(next()), 1)
+		line := 1
+		told := func(call func() error) {
+			t.Helper()
+			must(t, call())
+			events := next()
+			if len(events) == 0 || events[0].Line != line+1 || events[len(events)-1].Line != j.Hash().Line {
+				t.Fatalf("after line %d: %+v", line, events)
+			}
+			equal(t, events[len(events)-1].Anchor(), j.Hash())
+			line = j.Hash().Line
+		}
+		for _, s := range story() {
+			told(func() error { return s.call(j) })
+		}
+		told(func() error { return j.Prune(background, 3) })
+		told(func() error { return j.Rotate(background) })
+		equal(t, len(next()), 0)
+		equal(t, failed(), nil)
+		must(t, j.Close())
+	})
+	if !m.closed() {
+		t.Error("a file is still open")
+	}
+	if m.count("archive") == 0 {
+		t.Error("nothing was dropped")
+	}
+}
+
+// A line that is not whole is waited for, and may become another one.
+func TestFollowHalfLines(t *testing.T) {
+	text, ends, _ := told(t)
+	m := holding(text[:ends[1]])
+	followed(t, m, 1, func(next func() []journal.Event[any], failed func() error) {
+		equal(t, len(next()), 1)
+		for n := ends[1] + 1; n < ends[2]; n += 40 {
+			m.put(1, text[:n])
+			equal(t, len(next()), 0)
+		}
+		m.put(1, text[:ends[2]-1])
+		equal(t, len(next()), 0) // its newline is missing
+		m.put(1, slices.Concat(text[:ends[1]], []byte("garbage")))
+		equal(t, len(next()), 0)
+		zeroed := slices.Clone(text[:ends[2]])
+		clear(zeroed[ends[1]+5 : ends[2]-5])
+		m.put(1, zeroed)
+		equal(t, len(next()), 0)
+		m.put(1, text)
+		equal(t, len(next()), len(ends)-2)
+		equal(t, failed(), nil)
+	})
+}
+
+// Damage stays.
+func TestFollowDamage(t *testing.T) {
+	text, ends, _ := told(t)
+	bad := slices.Clone(text)
+	bad[ends[4]+9] ^= 1
+	followed(t, holding(bad), 0, func(next func() []journal.Event[any], failed func() error) {
+		equal(t, len(next()), 5)
+		var corrupt *journal.CorruptError
+		if err := failed(); !errors.As(err, &corrupt) || corrupt.Line != 6 || corrupt.Offset != int64(ends[4]) {
+			t.Error(err)
+		}
+	})
+}
+
+// Lines that are taken back are told, however the file looks then.
+func TestFollowRewound(t *testing.T) {
+	text, ends, _ := told(t)
+	other := &memory{}
+	j := on(t, other)
+	tell(t, j, story()[:3])
+	tell(t, on(t, other), []step{add("A", item(8, strings.Repeat("x", len(text))))})
+	for what, now := range map[string][]byte{"shorter": text[:ends[5]], "other lines": other.bytes(), "within a line": text[:ends[6]-1]} {
+		t.Run(what, func(t *testing.T) {
+			m := holding(text[:ends[6]])
+			followed(t, m, 0, func(next func() []journal.Event[any], failed func() error) {
+				equal(t, len(next()), 7)
+				m.put(1, now)
+				equal(t, failed(), journal.ErrRewound)
+			})
+		})
+	}
+	m, _ := segmented(t)
+	followed(t, m, 0, func(next func() []journal.Event[any], failed func() error) {
+		next()
+		m.mu.Lock()
+		delete(m.files, slices.Max(slices.Collect(keys(m))))
+		m.mu.Unlock()
+		equal(t, failed(), journal.ErrRewound)
+	})
+	followed(t, holding(text), len(ends)+1, func(next func() []journal.Event[any], failed func() error) {
+		equal(t, failed(), journal.ErrRewound)
+	})
+}
+
+func keys(m *memory) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name := range m.files {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// Follow that comes too late for a segment says so; if it has read all of it, it
+// goes on.
+func TestFollowDropped(t *testing.T) {
+	for _, missed := range []int{0, 1, 2} {
+		m := &memory{}
+		j := on(t, m)
+		tell(t, j, []step{start("A", 1, ""), seal("A", 0, 0)})
+		followed(t, m, 0, func(next func() []journal.Event[any], failed func() error) {
+			equal(t, len(next()), 3)
+			if missed > 0 {
+				must(t, applied("A", 1).call(j))
+			}
+			if missed > 1 {
+				must(t, j.Rotate(background))
+				must(t, applied("A", 2).call(j))
+			}
+			must(t, j.Rotate(background))
+			if missed == 0 {
+				// Only the header of the next segment is new when the first one goes.
+				m.mu.Lock()
+				delete(m.files, journal.SegmentName(1))
+				m.mu.Unlock()
+				equal(t, len(next()), 1)
+				return
+			}
+			m.mu.Lock()
+			for n := range missed {
+				delete(m.files, journal.SegmentName(n+1))
+			}
+			m.mu.Unlock()
+			equal(t, failed(), journal.ErrDropped)
+		})
+	}
+}
+
+func hashOf(body string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(body))) }
+
+func manifest(n int, last uint64) cowchangeset.Manifest {
+	return cowchangeset.Manifest{Len: n, Last: last}
+}
