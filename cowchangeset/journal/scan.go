@@ -39,7 +39,7 @@ type scanner struct {
 // scan returns a scanner of r, which has files, if they are known, one after the
 // other. Who has it must close it.
 func scan(r io.Reader, files []segment) *scanner {
-	return &scanner{blocks: &blocks{r: r, ahead: files != nil}, state: newState(), files: slices.Clone(files), hash: noHash(), before: noHash()}
+	return &scanner{blocks: readBlocks(r, files != nil), state: newState(), files: slices.Clone(files), hash: noHash(), before: noHash()}
 }
 
 func (s *scanner) close() { s.blocks.close() }
@@ -62,7 +62,7 @@ func (s *scanner) next() (*line, error) {
 			s.ended = true
 			return s.end(rest)
 		}
-		s.block = s.blocks.take(s.block)
+		s.block = s.blocks.next(s.block)
 	}
 	text := s.block.lines[0]
 	s.block.lines = s.block.lines[1:]
@@ -161,19 +161,24 @@ func (s *scanner) end(rest []byte) (*line, error) {
 	switch {
 	case s.read == 0 && len(rest) > 0:
 		return nil, s.corrupt("not a journal: there is no whole line")
+	case s.at+1 < len(s.files) && s.size < s.files[s.at].size:
+		return nil, s.corrupt("it has no newline, and a segment follows")
 	case s.at+1 < len(s.files):
-		s.at, s.size = s.at+1, 0
 		return nil, s.corrupt("the segment has no header")
 	case s.read == 0 && len(s.files) > 0:
 		return nil, s.corrupt("not a journal: the file is empty")
 	}
 	l, err := s.complete(rest)
-	if (err == nil || err == io.EOF) && s.read > 0 && s.head >= s.state.first {
+	if (err == nil || err == io.EOF) && s.headless() {
 		return nil, &CorruptError{Line: s.lines - s.read + 1, File: s.file(0), Reason: fmt.Sprintf(
 			"the segments before it are missing, and changeset %d was not pruned", s.state.first)}
 	}
 	return l, err
 }
+
+// headless reports whether changesets are missing that were not pruned, as the
+// segments that they began in are.
+func (s *scanner) headless() bool { return s.read > 0 && s.head >= s.state.first }
 
 // complete looks for a line at the end that lost its newline. A write that was
 // cut off there leaves that, and so does damage to the last byte of what was
@@ -226,11 +231,14 @@ func (s *scanner) explain(why string) string {
 	return why
 }
 
+// corrupt returns what is the matter with the line behind the last one, which is in
+// the next segment if this one was read.
 func (s *scanner) corrupt(why string) error {
+	e := &CorruptError{File: s.file(s.at), Line: s.lines + 1, Offset: s.size, Reason: why}
 	if s.read > 0 && s.at+1 < len(s.files) && s.size == s.files[s.at].size {
-		return &CorruptError{File: s.file(s.at + 1), Line: s.lines + 1, Reason: why}
+		e.File, e.Offset = s.file(s.at+1), 0
 	}
-	return &CorruptError{File: s.file(s.at), Line: s.lines + 1, Offset: s.size, Reason: why}
+	return e
 }
 
 // file returns the name of a segment, if it is known.
