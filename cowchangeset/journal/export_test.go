@@ -29,6 +29,9 @@ func ReaderOn[E any](f Folder, o Options) (*Reader[E], error) {
 // VerifyOn is VerifyFrom of a folder.
 func VerifyOn(f Folder, since Anchor) (Report, error) { return verifyFrom(f, since) }
 
+// RepairOn is Repair of a folder that nobody else uses.
+func RepairOn(f Folder) (Cut, error) { return repair(f) }
+
 // Directory is a folder on a disk.
 func Directory(path string) Folder { return directory{path: path} }
 

@@ -173,7 +173,14 @@ func openRegular(path string, flag int) (osFile, error) {
 	return osFile{f, info}, nil
 }
 
-// A single is the one file of a journal of format 1.
+// A single is the one file of a journal of format 1, with others beside it.
 type single string
 
-func (path single) Open(string) (file, error) { return openRegular(string(path), os.O_RDONLY) }
+func (path single) in(name string) string {
+	if name == fileName(1) {
+		return string(path)
+	}
+	return string(path) + "." + name
+}
+
+func (path single) Open(name string) (file, error) { return openRegular(path.in(name), os.O_RDONLY) }

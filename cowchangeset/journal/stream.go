@@ -81,8 +81,8 @@ func gap(files []segment) error {
 	return nil
 }
 
-func sizeOf(folder folder, name string) (int64, error) {
-	f, err := folder.Open(name)
+func sizeOf(from source, name string) (int64, error) {
+	f, err := from.Open(name)
 	if err != nil {
 		return 0, err
 	}

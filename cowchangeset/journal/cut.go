@@ -1,0 +1,116 @@
+package journal
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Cut is what Repair has taken out of a journal. The zero Cut says that the journal
+// was sound.
+type Cut struct {
+	Damage *CorruptError // the first of it
+
+	// File has all bytes from the damage on, as they were: the rest of the segment,
+	// and the later segments, one after the other. It is empty if there were none.
+	File  string
+	Bytes int64
+	Lines int // as many as there are newlines
+
+	// Some lines may be sound in themselves: their hashes are those of their bytes.
+	// What follows is what they say.
+	Sound      int
+	Entries    int
+	Changesets []CutChangeset // in the order in which they come
+	Before     uint64         // the largest ordinal that a prune has named; 0 if there is none
+
+	// Pruned is not zero if Repair has written that the changesets with a lower
+	// ordinal were pruned: the segments that they began in are missing, and no line
+	// that is left said that they were dropped.
+	Pruned uint64
+}
+
+// CutChangeset is a changeset that lines in a Cut are about.
+type CutChangeset struct {
+	ID      string
+	Lines   int
+	Entries int
+	Started bool // one of the lines is its start: nothing of it was left in the journal
+	Sealed  bool // one of the lines is its seal
+}
+
+// String says all of it, in some lines of text.
+func (c Cut) String() string {
+	if c.Damage == nil {
+		return "the journal is sound: nothing was cut"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v", c.Damage)
+	if c.File != "" {
+		fmt.Fprintf(&b, "\ncut %d bytes to %s: %d lines, of which %d are sound in themselves, with %d entries", c.Bytes, c.File, c.Lines, c.Sound, c.Entries)
+	}
+	for _, s := range c.Changesets {
+		fmt.Fprintf(&b, "\nchangeset %q: %d lines, %d entries", s.ID, s.Lines, s.Entries)
+		if s.Started {
+			b.WriteString(", its start")
+		}
+		if s.Sealed {
+			b.WriteString(", its seal")
+		}
+	}
+	if c.Before > 0 {
+		fmt.Fprintf(&b, "\nit had pruned the changesets below ordinal %d", c.Before)
+	}
+	if c.Pruned > 0 {
+		fmt.Fprintf(&b, "\nthe changesets below ordinal %d are taken for pruned", c.Pruned)
+	}
+	return b.String()
+}
+
+// read counts what is in r.
+func (c *Cut) read(r io.Reader) error {
+	blocks := readBlocks(r, false)
+	var p parser
+	for b := (*block)(nil); ; {
+		b = blocks.next(b)
+		for _, text := range b.lines {
+			c.Lines++
+			if text.why != "" {
+				continue
+			}
+			c.Sound++
+			number, prev := new(scanner).begin(text.body)
+			if l, why := p.parse(text.body, number, prev); why == "" {
+				c.count(l)
+			}
+		}
+		if b.err == io.EOF {
+			return nil
+		}
+		if b.err != nil {
+			return b.err
+		}
+	}
+}
+
+func (c *Cut) count(l *line) {
+	if l.op == opJournal {
+		return
+	}
+	if l.op == opPrune {
+		c.Before = max(c.Before, l.before)
+		return
+	}
+	i := slices.IndexFunc(c.Changesets, func(s CutChangeset) bool { return s.ID == l.id })
+	if i < 0 {
+		i = len(c.Changesets)
+		c.Changesets = append(c.Changesets, CutChangeset{ID: l.id})
+	}
+	s, n := &c.Changesets[i], len(l.values)
+	s.Lines++
+	s.Entries += n
+	c.Entries += n
+	s.Started = s.Started || l.op == opStart
+	s.Sealed = s.Sealed || l.op == opSeal
+}

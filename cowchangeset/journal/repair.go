@@ -1,0 +1,280 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Repair makes a journal that is damaged one that Open opens: it moves all from the
+// first damaged line on, with the later segments, to a file beside the others, and
+// says what is in it. What comes before the damage is as it was. If the journal is
+// sound, it changes nothing; a write that was cut off, which Open removes, is no
+// damage.
+//
+// A segment that is missing between others is damage, too. If the oldest ones are
+// missing, and no line that would be left says that they were dropped, Repair writes
+// that the changesets which began in them were pruned.
+//
+// It fails and changes nothing if no changeset would be left that can be told, as
+// when the first header is damaged; that error has the *CorruptError in it. It
+// returns ErrLocked if the journal is open. A file of format 1 is repaired as a
+// file, with what was cut beside it.
+//
+// Whatever crash interrupts it, Repair can be called again, and nothing is lost: the
+// file is on the disk before anything is removed, from the end of the journal on.
+//
+// Repair is blocking: it waits for the disk. It takes effect when the damaged
+// segment is truncated.
+func Repair(path string) (Cut, error) {
+	f, in, unlock, err := lockForRepair(path)
+	if err != nil {
+		return Cut{}, fmt.Errorf("%w (journal at %s)", err, path)
+	}
+	defer unlock.Close()
+	c, err := repair(f)
+	if err != nil {
+		return Cut{}, fmt.Errorf("%w (journal at %s)", err, path)
+	}
+	if c.File != "" {
+		c.File = in(c.File)
+	}
+	return c, nil
+}
+
+// A patient is what Repair needs of where a journal is.
+type patient interface {
+	lister
+	Edit(name string) (file, error)
+	Create(name string) (file, error)
+	Rename(from, to string) error
+	Remove(name string) error
+	Sync() error
+}
+
+// lockForRepair locks a journal. It returns also what says where a file is.
+func lockForRepair(path string) (f patient, in func(string) string, unlock io.Closer, err error) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		d, unlock, err := openDirectory(path, Options{MustExist: true})
+		return d, d.in, unlock, err
+	}
+	if path, err = resolve(path); err != nil {
+		return nil, nil, nil, fmt.Errorf("journal: %w", err)
+	}
+	is, err := openRegular(path, os.O_RDWR)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("journal: %w", err)
+	}
+	if err := lock(is.File); err != nil {
+		is.Close()
+		return nil, nil, nil, err
+	}
+	return single(path), single(path).in, is, nil
+}
+
+// repair returns what it has cut, with a name for a path.
+//
+// The steps are in such an order that a crash leaves either the damage, and maybe
+// a copy, or the repaired journal but for the prune, which another Repair writes.
+func repair(f patient) (Cut, error) {
+	names, err := f.Names()
+	if err != nil {
+		return Cut{}, fmt.Errorf("journal: %w", err)
+	}
+	files, _ := segmentsOf(names)
+	if len(files) == 0 {
+		return Cut{}, fmt.Errorf("journal: there are no segments: %w", fs.ErrNotExist)
+	}
+	for i := range files {
+		if files[i].size, err = sizeOf(f, files[i].name()); err != nil {
+			return Cut{}, fmt.Errorf("journal: %w", err)
+		}
+	}
+	s, c, at, err := examine(f, files)
+	if err != nil || c.Damage == nil {
+		return Cut{}, err
+	}
+	if s.headless() {
+		c.Pruned = s.head + 1
+	}
+	if why := hopeless(s, c); why != "" {
+		return Cut{}, fmt.Errorf("journal: no repair: %s: %w", why, c.Damage)
+	}
+	if len(at.files) > 0 {
+		if err := c.save(f, at); err != nil {
+			return Cut{}, fmt.Errorf("journal: keeping what is to be cut: %w", err)
+		}
+		if err := at.remove(f); err != nil {
+			return Cut{}, fmt.Errorf("journal: cutting: %w", err)
+		}
+	}
+	if c.Pruned > 0 {
+		last := len(files) - len(at.files) // which is the number of those that are whole
+		if at.offset == 0 {
+			last--
+		}
+		if err := behead(f, files[last].name(), s, at.offset == 0, c.Pruned); err != nil {
+			return Cut{}, fmt.Errorf("journal: writing what was pruned: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// A place is where a cut is to be made: all files go, but for what the first one has
+// before the offset.
+type place struct {
+	files  []segment
+	offset int64
+}
+
+// examine returns a scanner that has read what is sound, the damage, if there is any,
+// and where it is.
+func examine(f source, files []segment) (s *scanner, c Cut, at place, err error) {
+	n := 1 // how many are there before a gap
+	for n < len(files) && files[n].number == files[0].number+uint64(n) {
+		n++
+	}
+	s, end := scanFiles(f, files[:n])
+	err = s.all(nil)
+	end()
+	switch {
+	case errors.As(err, &c.Damage) && c.Damage.Line > s.lines:
+		i := 0
+		for files[i].name() != c.Damage.File {
+			i++
+		}
+		at = place{files[i:], c.Damage.Offset}
+	case err != nil && c.Damage == nil:
+		return s, c, at, err
+	case n < len(files):
+		c.Damage = &CorruptError{File: fileName(files[n-1].number + 1), Line: s.lines + 1, Reason: "the segment is missing"}
+		at.files = files[n:]
+		if s.torn > 0 && !s.whole { // which is the end no more
+			at = place{files[n-1:], s.size}
+		}
+	}
+	return s, c, at, nil
+}
+
+// hopeless returns why what s has read is no journal to go on with, if it is not.
+func hopeless(s *scanner, c Cut) string {
+	if s.read == 0 {
+		return "nothing would be left"
+	}
+	if c.Pruned > 0 {
+		if _, why := s.state.check(&line{op: opPrune, before: c.Pruned}); why != "" {
+			return fmt.Sprintf("the changesets below ordinal %d are missing, and cannot be taken for pruned: %s", c.Pruned, why)
+		}
+	}
+	return ""
+}
+
+// save copies what is to be cut to a new file.
+func (c *Cut) save(f patient, at place) (err error) {
+	name := fmt.Sprintf("line-%d.cut", c.Damage.Line)
+	for n := 2; ; n++ { // an earlier Repair may not have come to its end
+		is, err := f.Open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err == nil {
+			is.Close()
+		}
+		name = fmt.Sprintf("line-%d-%d.cut", c.Damage.Line, n)
+	}
+	if err := f.Remove(name + unborn); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	to, err := f.Create(name + unborn)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	in := &stream{from: f, files: at.files}
+	defer in.close()
+	if at.offset > 0 {
+		if in.file, err = f.Open(at.files[0].name()); err != nil {
+			return err
+		}
+		in.at = at.offset
+	}
+	if err := c.read(io.TeeReader(in, to)); err != nil {
+		return err
+	}
+	for _, s := range at.files {
+		c.Bytes += s.size
+	}
+	c.Bytes -= at.offset
+	if size, err := to.Size(); err != nil || size != c.Bytes {
+		return errors.Join(io.ErrShortWrite, err)
+	}
+	if err := to.Sync(); err != nil {
+		return err
+	}
+	if err := f.Rename(name+unborn, name); err != nil {
+		return err
+	}
+	c.File = name
+	return f.Sync()
+}
+
+// remove removes from the end on, so that nothing is missing in between.
+func (at place) remove(f patient) error {
+	for i := len(at.files) - 1; i >= 0; i-- {
+		if i == 0 && at.offset > 0 {
+			break
+		}
+		if err := f.Remove(at.files[i].name()); err != nil {
+			return err
+		}
+	}
+	if err := f.Sync(); err != nil || at.offset == 0 {
+		return err
+	}
+	is, err := f.Edit(at.files[0].name())
+	if err != nil {
+		return err
+	}
+	defer is.Close()
+	if err := is.Truncate(at.offset); err != nil {
+		return err
+	}
+	return is.Sync()
+}
+
+// behead writes a prune to the end of what s has read. If that is the end of a file,
+// it may have to be mended first.
+func behead(f patient, name string, s *scanner, whole bool, before uint64) error {
+	is, err := f.Edit(name)
+	if err != nil {
+		return err
+	}
+	defer is.Close()
+	if whole {
+		if err := (&log{file: is}).mend(s); err != nil {
+			return err
+		}
+	}
+	text, _ := (&line{op: opPrune, before: before}).encode(nil, s.lines+1, s.hash)
+	if err := writeAll(is, text); err != nil {
+		return err
+	}
+	return is.Sync()
+}
+
+func (path single) Edit(name string) (file, error) {
+	return openRegular(path.in(name), os.O_RDWR|os.O_APPEND)
+}
+
+func (path single) Create(name string) (file, error) {
+	return openRegular(path.in(name), os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
+}
+
+func (path single) Rename(from, to string) error { return os.Rename(path.in(from), path.in(to)) }
+
+func (path single) Remove(name string) error { return os.Remove(path.in(name)) }
+
+func (path single) Sync() error { return syncDir(filepath.Dir(string(path))) }
