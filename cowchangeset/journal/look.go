@@ -32,6 +32,8 @@ func find(path string) (lister, error) {
 	return directory{path: path}, nil
 }
 
+var errNoSegments = fmt.Errorf("journal: there are no segments: %w", fs.ErrNotExist)
+
 // A view is segments of a journal that others may be writing, with the sizes that
 // they had when it was made. It has them open, so that nobody who drops them
 // disturbs who reads them. Who has it must close it.
@@ -83,7 +85,7 @@ func look(from lister, since uint64) (*view, error) {
 			continue
 		}
 		if len(files) == 0 {
-			return nil, fmt.Errorf("journal: there are no segments: %w", fs.ErrNotExist)
+			return nil, errNoSegments
 		}
 		for len(files) > 0 && files[0].number < since {
 			files = files[1:]

@@ -58,6 +58,11 @@ type patient interface {
 // lockForRepair locks a journal. It returns also what says where a file is.
 func lockForRepair(path string) (f patient, in func(string) string, unlock io.Closer, err error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		if names, e := (directory{path: path}).Names(); e == nil {
+			if files, _ := segmentsOf(names); len(files) == 0 {
+				return nil, nil, nil, errNoSegments // and no lock is left where there is no journal
+			}
+		}
 		d, unlock, err := openDirectory(path, Options{MustExist: true})
 		return d, d.in, unlock, err
 	}
@@ -86,7 +91,7 @@ func repair(f patient) (Cut, error) {
 	}
 	files, _ := segmentsOf(names)
 	if len(files) == 0 {
-		return Cut{}, fmt.Errorf("journal: there are no segments: %w", fs.ErrNotExist)
+		return Cut{}, errNoSegments
 	}
 	for i := range files {
 		if files[i].size, err = sizeOf(f, files[i].name()); err != nil {

@@ -299,6 +299,12 @@ func TestRepairOnDisk(t *testing.T) {
 	if _, err := journal.Repair(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
+	if _, err := journal.Repair(filepath.Dir(path)); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if names, _ := os.ReadDir(filepath.Dir(path)); len(names) > 0 {
+		t.Errorf("it has left %v where there is no journal", names)
+	}
 	j := open[any](t, path)
 	tell(t, j, story())
 	if _, err := journal.Repair(path); !errors.Is(err, journal.ErrLocked) || !strings.Contains(err.Error(), path) {
