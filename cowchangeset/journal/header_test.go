@@ -1,7 +1,9 @@
 package journal_test
 
 import (
+	"bytes"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset/journal"
@@ -13,6 +15,7 @@ func TestDamagedHeaderIsNamed(t *testing.T) {
 	j := on(t, m)
 	tell(t, j, story()[:3])
 	must(t, j.Rotate(background))
+	must(t, start("lost", 2, "A").call(j))
 	must(t, j.Close())
 	whole, end := m.segment(2).data, int64(len(m.segment(1).data))
 	for what, text := range map[string][]byte{"empty": {}, "cut off": whole[:50], "other bytes": append([]byte("x"), whole...)} {
@@ -23,6 +26,33 @@ func TestDamagedHeaderIsNamed(t *testing.T) {
 		if !errors.As(err, &corrupt) || corrupt.File != journal.SegmentName(2) || corrupt.Offset != 0 || corrupt.Line != 5 {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+	// Lines that chain, and are not each in a segment with a header of its own.
+	lines := bytes.SplitAfter(m.bytes(), []byte("\n"))
+	for what, texts := range map[string][][]byte{
+		"a segment without a header": {slices.Concat(lines[:2]...), slices.Concat(lines[2:4]...), slices.Concat(lines[4:]...)},
+		"a newline too late":         {slices.Concat(lines[:4]...)[:end-1], slices.Concat([]byte("\n"), whole)},
+		"a header in the middle":     {slices.Concat(lines[:5]...), slices.Concat(lines[5:]...)},
+	} {
+		c := &memory{}
+		for i, text := range texts {
+			c.put(i+1, text)
+		}
+		_, err := journal.OpenOn[any](c, journal.Options{})
+		var corrupt *journal.CorruptError
+		if !errors.As(err, &corrupt) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if i := slices.IndexFunc(texts, func(text []byte) bool {
+			return bytes.HasPrefix(text[min(len(text), int(corrupt.Offset)):], lines[corrupt.Line-1][:50])
+		}); i < 0 || corrupt.File != journal.SegmentName(i+1) {
+			t.Errorf("%s: %v", what, err)
+		}
+		cut, err := journal.RepairOn(c)
+		must(t, err)
+		equal(t, *cut.Damage, *corrupt)
+		equal(t, string(c.bytes()), string(slices.Concat(texts...)))
+		must(t, on(t, c).Close())
 	}
 	m.put(1, append(m.segment(1).data, "torn"...))
 	for _, text := range [][]byte{{}, whole} {

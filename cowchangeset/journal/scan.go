@@ -66,11 +66,32 @@ func (s *scanner) next() (*line, error) {
 	}
 	text := s.block.lines[0]
 	s.block.lines = s.block.lines[1:]
+	if s.crosses(text) {
+		return nil, s.corrupt("it does not end in its segment")
+	}
 	l, why := s.take(text)
 	if why != "" {
 		return nil, s.corrupt(why)
 	}
 	return l, nil
+}
+
+// crosses reports whether a line is not in one segment.
+func (s *scanner) crosses(text checked) bool {
+	at, size := s.ahead()
+	return text.why == "" && at < len(s.files) && size+lengthOf(text) > s.files[at].size
+}
+
+func lengthOf(text checked) int64 {
+	return int64(len(text.body) + len(hashKey) + len(text.hash) + len(lineEnd) + 1)
+}
+
+// ahead returns where the next line begins: which segment, and where in that.
+func (s *scanner) ahead() (at int, size int64) {
+	if s.read > 0 && s.at+1 < len(s.files) && s.size == s.files[s.at].size {
+		return s.at + 1, 0
+	}
+	return s.at, s.size
 }
 
 // take checks a line and makes it part of the state.
@@ -96,7 +117,7 @@ func (s *scanner) take(text checked) (l *line, why string) {
 	}
 	s.read++
 	s.lines, s.hash = number, text.hash
-	n := int64(len(text.body) + len(hashKey) + len(text.hash) + len(lineEnd) + 1)
+	n := lengthOf(text)
 	s.size, s.bytes = s.size+n, s.bytes+n
 	if l.op == opJournal {
 		s.headers++
@@ -126,10 +147,14 @@ func (s *scanner) place(l *line) (why string) {
 	if (s.read == 0) && l.op != opJournal {
 		return "its first line is no header"
 	}
-	if l.op == opJournal && s.read > 0 && len(s.files) > 0 {
-		if s.at+1 >= len(s.files) || s.size != s.files[s.at].size {
-			return "a header, and no segment begins here"
-		}
+	at, size := s.ahead()
+	switch {
+	case len(s.files) == 0 && l.op == opJournal && s.read > 0:
+		at, size = at+1, 0
+	case len(s.files) > 0 && l.op == opJournal && size > 0:
+		return "a header, and no segment begins here"
+	case len(s.files) > 0 && l.op != opJournal && size == 0:
+		return "the segment has no header"
 	}
 	known, why := s.state.check(l)
 	switch {
@@ -142,16 +167,12 @@ func (s *scanner) place(l *line) (why string) {
 	case known:
 		return fmt.Sprintf("%s of changeset %q: it says nothing new", l.op, l.id)
 	}
-	about := s.state.apply(l)
-	if l.op == opJournal && s.read > 0 {
-		s.at, s.size = s.at+1, 0
+	if at < len(s.files) && l.op == opJournal && max(1, l.segment) != s.files[at].number {
+		return fmt.Sprintf("the file is named as segment %d, and says that it is segment %d", s.files[at].number, l.segment)
 	}
-	if s.at < len(s.files) {
-		f := &s.files[s.at]
-		if l.op == opJournal && s.state.segment != f.number {
-			return fmt.Sprintf("the file is named as segment %d, and says that it is segment %d", f.number, s.state.segment)
-		}
-		f.last = max(f.last, about)
+	about := s.state.apply(l)
+	if s.at, s.size = at, size; at < len(s.files) {
+		s.files[at].last = max(s.files[at].last, about)
 	}
 	return ""
 }
@@ -231,14 +252,10 @@ func (s *scanner) explain(why string) string {
 	return why
 }
 
-// corrupt returns what is the matter with the line behind the last one, which is in
-// the next segment if this one was read.
+// corrupt returns what is the matter with the line behind the last one.
 func (s *scanner) corrupt(why string) error {
-	e := &CorruptError{File: s.file(s.at), Line: s.lines + 1, Offset: s.size, Reason: why}
-	if s.read > 0 && s.at+1 < len(s.files) && s.size == s.files[s.at].size {
-		e.File, e.Offset = s.file(s.at+1), 0
-	}
-	return e
+	at, size := s.ahead()
+	return &CorruptError{File: s.file(at), Line: s.lines + 1, Offset: size, Reason: why}
 }
 
 // file returns the name of a segment, if it is known.
