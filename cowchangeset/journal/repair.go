@@ -28,7 +28,7 @@ import (
 // file is on the disk before anything is removed, from the end of the journal on.
 //
 // Repair is blocking: it waits for the disk. It takes effect when the damaged
-// segment is truncated.
+// segment is truncated, or removed.
 func Repair(path string) (Cut, error) {
 	f, in, unlock, err := lockForRepair(path)
 	if err != nil {
@@ -232,7 +232,7 @@ func (at place) remove(f patient) error {
 		if i == 0 && at.offset > 0 {
 			break
 		}
-		if err := f.Remove(at.files[i].name()); err != nil {
+		if err := f.Remove(at.files[i].name()); err != nil { // LP(Repair): of the damaged one
 			return err
 		}
 	}
@@ -244,7 +244,7 @@ func (at place) remove(f patient) error {
 		return err
 	}
 	defer is.Close()
-	if err := is.Truncate(at.offset); err != nil {
+	if err := is.Truncate(at.offset); err != nil { // LP(Repair)
 		return err
 	}
 	return is.Sync()
