@@ -74,6 +74,9 @@ func tryOpen(t *testing.T, text []byte) {
 		}
 		return
 	}
+	if m.segment(1) == nil {
+		return // a file of format 1 without changesets is dropped when there is another segment
+	}
 	opened := m.segment(1).data
 	if j.Recovered() != report.Torn || int64(len(opened)) != report.Bytes || !bytes.HasPrefix(append(text, '\n'), opened) && report.Torn == 0 {
 		t.Errorf("%q became %q, recovered %d: %+v", text, opened, j.Recovered(), report)
