@@ -97,7 +97,7 @@ func (r *Reader[E]) follow(ctx context.Context, f *follower, after int, yield fu
 			return nil
 		case err == nil:
 			doubted = 0
-		case !dubious(err) || f.whole || !f.live && doubted == 1 || doubted == doubts:
+		case !f.dubious(err) || !f.live && doubted == 1 || doubted == doubts:
 			return err
 		default:
 			doubted++
@@ -106,12 +106,6 @@ func (r *Reader[E]) follow(ctx context.Context, f *follower, after int, yield fu
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// dubious reports whether an error may be of a moment only.
-func dubious(err error) bool {
-	var corrupt *CorruptError
-	return errors.As(err, &corrupt) || errors.Is(err, fs.ErrNotExist)
 }
 
 // pause waits, and reports true unless ctx has ended.
@@ -142,7 +136,7 @@ func (f *follower) round(each func(*line) error) error {
 	defer v.close()
 	in := &stream{from: v, files: v.files}
 	defer in.close()
-	gone := false // what is left of the segment
+	gone := false
 	if f.read == 0 {
 		f.files = slices.Clone(v.files)
 	} else {
@@ -160,8 +154,8 @@ func (f *follower) round(each func(*line) error) error {
 		if err == io.EOF {
 			return nil
 		}
-		if err != nil && gone && dubious(err) {
-			return ErrDropped // there was more
+		if err != nil && gone && f.dubious(err) {
+			return ErrDropped // what comes next does not go on from where f is
 		}
 		if err != nil {
 			return err
@@ -172,6 +166,13 @@ func (f *follower) round(each func(*line) error) error {
 			return err
 		}
 	}
+}
+
+// dubious reports whether an error may be of a moment only: damage that is not to a
+// line which was taken, or what is not there.
+func (f *follower) dubious(err error) bool {
+	var corrupt *CorruptError
+	return errors.As(err, &corrupt) && corrupt.Line > f.lines || errors.Is(err, fs.ErrNotExist)
 }
 
 // resume makes in begin where the last round has ended. It reports whether what
@@ -185,8 +186,6 @@ func (f *follower) resume(v *view, in *stream) (gone bool, err error) {
 	switch {
 	case len(v.files) == 0:
 		return false, ErrRewound
-	case v.files[0].number > f.number+1:
-		return false, ErrDropped
 	case v.files[0].number > f.number:
 		f.files = append([]segment{{number: f.number, size: f.next}}, v.files...)
 		return true, nil
@@ -197,7 +196,7 @@ func (f *follower) resume(v *view, in *stream) (gone bool, err error) {
 		return false, err
 	}
 	in.at = f.next
-	if f.next > v.files[0].size {
+	if f.next > v.files[0].size { // though it may have that again by now
 		return false, ErrRewound
 	}
 	text := make([]byte, len(end))

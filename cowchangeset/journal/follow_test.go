@@ -110,6 +110,19 @@ func TestFollowHalfLines(t *testing.T) {
 	})
 }
 
+// A line that was seen may be without its newline, and is none that was taken back.
+func TestFollowAfterHalfLine(t *testing.T) {
+	text, ends, _ := told(t)
+	m := holding(text[:ends[2]-1])
+	equal(t, len(collect(t, reader(t, m).Events(background, 2))), 1)
+	followed(t, m, 3, func(next func() []journal.Event[any], failed func() error) {
+		equal(t, len(next()), 0)
+		m.put(1, text[:ends[3]])
+		equal(t, len(next()), 1)
+		equal(t, failed(), nil)
+	})
+}
+
 // Damage stays.
 func TestFollowDamage(t *testing.T) {
 	text, ends, _ := told(t)

@@ -29,29 +29,30 @@ func TestDamagedHeaderIsNamed(t *testing.T) {
 	}
 	// Lines that chain, and are not each in a segment with a header of its own.
 	lines := bytes.SplitAfter(m.bytes(), []byte("\n"))
-	for what, texts := range map[string][][]byte{
-		"a segment without a header": {slices.Concat(lines[:2]...), slices.Concat(lines[2:4]...), slices.Concat(lines[4:]...)},
-		"a newline too late":         {slices.Concat(lines[:4]...)[:end-1], slices.Concat([]byte("\n"), whole)},
-		"a header in the middle":     {slices.Concat(lines[:5]...), slices.Concat(lines[5:]...)},
+	for _, tt := range []struct {
+		what  string
+		file  int
+		line  int
+		texts [][]byte
+	}{
+		{"a segment without a header", 2, 3, [][]byte{slices.Concat(lines[:2]...), slices.Concat(lines[2:4]...), slices.Concat(lines[4:]...)}},
+		{"a newline too late", 1, 4, [][]byte{slices.Concat(lines[:4]...)[:end-1], slices.Concat([]byte("\n"), whole)}},
+		{"a header in the middle", 1, 5, [][]byte{slices.Concat(lines[:5]...), slices.Concat(lines[5:]...)}},
 	} {
 		c := &memory{}
-		for i, text := range texts {
+		for i, text := range tt.texts {
 			c.put(i+1, text)
 		}
 		_, err := journal.OpenOn[any](c, journal.Options{})
 		var corrupt *journal.CorruptError
-		if !errors.As(err, &corrupt) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		if i := slices.IndexFunc(texts, func(text []byte) bool {
-			return bytes.HasPrefix(text[min(len(text), int(corrupt.Offset)):], lines[corrupt.Line-1][:50])
-		}); i < 0 || corrupt.File != journal.SegmentName(i+1) {
-			t.Errorf("%s: %v", what, err)
+		if !errors.As(err, &corrupt) || corrupt.File != journal.SegmentName(tt.file) || corrupt.Line != tt.line ||
+			!bytes.HasPrefix(tt.texts[tt.file-1][corrupt.Offset:], lines[tt.line-1][:50]) {
+			t.Fatalf("%s: %v", tt.what, err)
 		}
 		cut, err := journal.RepairOn(c)
 		must(t, err)
 		equal(t, *cut.Damage, *corrupt)
-		equal(t, string(c.bytes()), string(slices.Concat(texts...)))
+		equal(t, string(c.bytes()), string(slices.Concat(tt.texts...)))
 		must(t, on(t, c).Close())
 	}
 	m.put(1, append(m.segment(1).data, "torn"...))

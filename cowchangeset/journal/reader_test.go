@@ -199,6 +199,26 @@ func TestReaderTornTail(t *testing.T) {
 	}
 }
 
+// Segments that are missing at the beginning are damage, whatever the end is like.
+func TestReaderMissingHead(t *testing.T) {
+	for _, lost := range []int{0, 1, 9} {
+		m, _ := three(t)
+		delete(m.files, journal.SegmentName(1))
+		m.put(3, m.segment(3).data[:len(m.segment(3).data)-lost])
+		_, want := journal.OpenOn[any](m, journal.Options{})
+		var corrupt *journal.CorruptError
+		if !errors.As(want, &corrupt) {
+			t.Fatal(want)
+		}
+		_, err := ended(reader(t, m).Events(background, 0))
+		equal(t, err, want)
+		_, err = ended(reader(t, m).Follow(background, 0))
+		equal(t, err, want)
+		_, err = ended(reader(t, m).Changesets(background))
+		equal(t, err, want)
+	}
+}
+
 // OpenReader refuses what cannot be read.
 func TestOpenReader(t *testing.T) {
 	path := newPath(t)

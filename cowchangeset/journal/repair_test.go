@@ -3,6 +3,7 @@ package journal_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -214,6 +215,33 @@ func TestRepairStops(t *testing.T) {
 			}
 			equal(t, load(t, on(t, left)), want[what])
 		}
+	}
+}
+
+// What is cut is on the disk before anything is removed, and that goes from the end
+// on. A copy that is too short is none.
+func TestRepairOrder(t *testing.T) {
+	whole, _ := three(t)
+	m := damaged(whole, 1, len(whole.segment(1).data)-50)
+	var ops []string
+	m.fault = func(op string) (int, error) {
+		ops = append(ops, op)
+		return 0, nil
+	}
+	_, err := journal.RepairOn(m)
+	must(t, err)
+	equal(t, strings.Join(ops, " "), "remove create write write write sync rename syncdir remove remove syncdir truncate sync")
+
+	m = damaged(whole, 1, len(whole.segment(1).data)-50)
+	before := m.bytes()
+	m.fault = func(op string) (int, error) {
+		if op == "write" {
+			return 3, errShort
+		}
+		return 0, nil
+	}
+	if _, err := journal.RepairOn(m); !errors.Is(err, io.ErrShortWrite) || !bytes.HasPrefix(m.bytes(), before[:100]) || len(m.bytes()) < len(before) {
+		t.Error(err)
 	}
 }
 
