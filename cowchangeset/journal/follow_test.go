@@ -102,8 +102,12 @@ func TestFollowHalfLines(t *testing.T) {
 		equal(t, len(next()), 0)
 		zeroed := slices.Clone(text[:ends[2]])
 		clear(zeroed[ends[1]+5 : ends[2]-5])
-		m.put(1, zeroed)
-		equal(t, len(next()), 0)
+		for range 6 {
+			m.put(1, zeroed)
+			equal(t, len(next()), 0)
+			m.put(1, text[:ends[1]+9])
+			equal(t, len(next()), 0)
+		}
 		m.put(1, text)
 		equal(t, len(next()), len(ends)-2)
 		equal(t, failed(), nil)
