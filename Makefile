@@ -86,7 +86,7 @@ unit: ## unit tests, examples, fuzz seeds, gates
 race: ## the same under the race detector at 4 threads, and shorter (see stress)
 	@echo '== race detector'
 	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -short -cpu 4 -skip '$(ALONE)' $(RACE)
-	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -run 'Group|Context|Close|Misuse|Tracker' ./cowchangeset/journal
+	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -run 'Group|Context|Close|Misuse|Tracker|Follow|Reader|Contradictions' ./cowchangeset/journal
 
 .PHONY: modelcheck
 modelcheck: ## explore all interleavings of small protocols, and compare with the tables in CHECKS.md

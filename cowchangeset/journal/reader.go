@@ -151,11 +151,11 @@ func (r *Reader[E]) load(ctx context.Context, wanted func(changeset) bool, yield
 		case !errors.As(err, &corrupt) || *corrupt == was:
 			return err
 		case begun:
-			if v, _, err := r.survey(ctx); err != nil {
+			v, _, err := r.survey(ctx)
+			if err != nil {
 				return err
-			} else {
-				v.close()
 			}
+			v.close()
 			return ErrRewound
 		}
 		was = *corrupt
