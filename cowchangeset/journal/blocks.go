@@ -8,31 +8,41 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// blocks reads lines and checks their hashes, many at a time: while one block is
-// used, a goroutine fills the next, if that is asked for. It ends with that.
+// blocks reads lines, checks their hashes and parses them, many at a time: while one
+// block is used, a goroutine fills the next, if that is asked for. It ends with that.
 type blocks struct {
 	r     io.Reader
 	ahead bool
-	rest  []byte // what was read and is no line yet
-	err   error  // of r
+	raw   bool   // lines are not parsed
 	next  *block // is being filled, or is full; nil before the first
+
+	// These are used by who fills a block.
+	rest   []byte // what was read and is no line yet
+	err    error  // of r
+	parser parser
+	number int    // of the last line; 0 before the first
+	hash   digest // of that
 }
 
 // A block is some lines.
 type block struct {
-	buf   []byte // where they are
-	all   []checked
-	lines []checked // those that were not taken yet
-	rest  []byte    // after the last newline; set with err
-	err   error     // what comes after the lines: io.EOF, or an error of the reader
-	full  atomics.Event
+	buf    []byte // where they are
+	values []entry
+	all    []checked
+	lines  []checked // those that were not taken yet
+	rest   []byte    // after the last newline; set with err
+	err    error     // what comes after the lines: io.EOF, or an error of the reader
+	full   atomics.Event
 }
 
-// A checked line is one whose hash was looked at.
+// A checked line is one that was looked at by itself.
 type checked struct {
-	body []byte // what the hash is about
-	hash digest
-	why  string // it is not that of the body
+	body   []byte // what the hash is about
+	hash   digest
+	number int
+	prev   digest
+	line   line
+	why    string // it is none that may come next, or its hash is not that of the body
 }
 
 // blockSize is how much of a file is read at once: so much that handing it over is
@@ -95,19 +105,42 @@ func (b *blocks) fill(to *block) {
 		}
 	}
 	b.rest = append(b.rest[:0], to.buf[end:]...)
+	b.parser.values = to.values[:0]
 	for text := to.buf[:end]; len(text) > 0; {
 		n := bytes.IndexByte(text, '\n')
-		to.all = append(to.all, check(text[:n]))
+		to.all = append(to.all, checked{})
+		b.check(&to.all[len(to.all)-1], text[:n])
 		text = text[n+1:]
 	}
-	to.lines = to.all
+	to.lines, to.values = to.all, b.parser.values
 	if b.err != nil {
 		to.rest, to.err = b.rest, b.err
 	}
 }
 
-// check looks at the hash of a line, which comes without its newline.
-func check(text []byte) checked {
-	body, hash, why := cutHash(text)
-	return checked{body, hash, why}
+// check looks at a line, which comes without its newline.
+func (b *blocks) check(c *checked, text []byte) {
+	c.body, c.hash, c.why = cutHash(text)
+	if c.why != "" || b.raw {
+		return
+	}
+	if c.number, c.prev = b.number+1, b.hash; b.number == 0 {
+		c.number, c.prev = beginning(c.body)
+	}
+	if c.why = b.parser.parse(&c.line, c.body, c.number, c.prev); c.why == "" {
+		b.number, b.hash = c.number, c.hash
+	}
+}
+
+// beginning returns the number of a header and the hash of the line before it, as it
+// says itself: what is before the first line that is read is not there to say it.
+func beginning(body []byte) (number int, prev digest) {
+	p := parser{rest: body}
+	p.expect(lineKey)
+	number = int(p.uint())
+	if n := len(body) - 1 - len(prev); number > 1 && n > 0 {
+		copy(prev[:], body[n:])
+		return number, prev
+	}
+	return 1, noHash()
 }

@@ -70,19 +70,20 @@ func (c Cut) String() string {
 
 // read counts what is in r.
 func (c *Cut) read(r io.Reader) error {
-	blocks := readBlocks(r, false)
+	blocks := &blocks{r: r, raw: true}
 	var p parser
 	for b := (*block)(nil); ; {
-		b = blocks.next(b)
+		b = blocks.take(b)
 		for _, text := range b.lines {
 			c.Lines++
 			if text.why != "" {
 				continue
 			}
 			c.Sound++
-			number, prev := new(scanner).begin(text.body)
-			if l, why := p.parse(text.body, number, prev); why == "" {
-				c.count(l)
+			number, prev := beginning(text.body)
+			p.values = p.values[:0]
+			if why := p.parse(&text.line, text.body, number, prev); why == "" {
+				c.count(&text.line)
 			}
 		}
 		if b.err == io.EOF {

@@ -37,8 +37,8 @@ var (
 	ErrRewound = errors.New("journal: lines that were read were taken back")
 )
 
-// errNone: there is no journal, where there must be one.
-var errNone = fmt.Errorf("journal: the directory has no segments, and the journal must exist: %w", fs.ErrNotExist)
+// errNoSegments: there is no journal, where there must be one.
+var errNoSegments = fmt.Errorf("journal: there are no segments: %w", fs.ErrNotExist)
 
 // CorruptError says where a journal is not as it was written.
 type CorruptError struct {

@@ -147,7 +147,7 @@ func (f *follower) round(each func(*line) error) error {
 			return nil
 		}
 	}
-	f.blocks, f.block, f.ended = readBlocks(in, true), nil, false
+	f.blocks, f.block, f.ended = &blocks{r: in, ahead: true, number: f.lines, hash: f.hash}, nil, false
 	defer f.close()
 	for {
 		l, err := f.scanner.next()

@@ -158,7 +158,7 @@ func TestFollowRewound(t *testing.T) {
 			})
 		})
 	}
-	m, _ := segmented(t)
+	m, _ := prunedStory(t)
 	followed(t, m, 0, func(next func() []journal.Event[any], failed func() error) {
 		next()
 		m.mu.Lock()

@@ -32,8 +32,6 @@ func find(path string) (lister, error) {
 	return directory{path: path}, nil
 }
 
-var errNoSegments = fmt.Errorf("journal: there are no segments: %w", fs.ErrNotExist)
-
 // A view is segments of a journal that others may be writing, with the sizes that
 // they had when it was made. It has them open, so that nobody who drops them
 // disturbs who reads them. Who has it must close it.

@@ -94,7 +94,7 @@ func openDirectory(path string, o Options) (d directory, unlock io.Closer, err e
 			return d, nil, err
 		}
 		if len(files) == 0 {
-			return d, nil, errNone
+			return d, nil, errNoSegments
 		}
 	}
 	f, err := os.OpenFile(d.in(lockName), os.O_RDWR|os.O_CREATE, 0o600)
@@ -197,7 +197,7 @@ func (g *log) mend(s *scanner) error {
 // create makes the first segment.
 func (g *log) create(litter []string) error {
 	if g.options.MustExist || g.options.Identity != "" {
-		return errNone
+		return errNoSegments
 	}
 	names, err := g.folder.Names()
 	if err != nil {

@@ -17,36 +17,33 @@ type parser struct {
 
 	decodes bool // values are decoded afterwards, which says if they are none
 
-	line   line // the last one
-	values []entry
+	values []entry // of the lines so far; who uses them takes it away
 }
 
 // maxIDs is how many texts a parser remembers.
 const maxIDs = 1024
 
 // parse reads the body of a line: what its hash is about. For what is no line
-// that may stand there, it returns why. The line refers to the body, and is good
-// until the next one is read.
-func (p *parser) parse(body []byte, number int, prev digest) (l *line, why string) {
+// that may stand there, it returns why. The line refers to the body.
+func (p *parser) parse(l *line, body []byte, number int, prev digest) (why string) {
 	p.rest, p.why = body, ""
 	p.expect(lineKey)
 	if n := p.uint(); p.why == "" && n != uint64(number) {
-		return nil, fmt.Sprintf("it says that it is line %d", n)
+		return fmt.Sprintf("it says that it is line %d", n)
 	}
 	p.expect(opKey)
-	p.line = line{op: p.op()}
-	l = &p.line
+	*l = line{op: p.op()}
 	l.fields(p)
 	p.expect(prevKey)
 	if p.why == "" && !bytes.HasPrefix(p.rest, prev[:]) {
-		return nil, "its prev is not the hash of the line before it"
+		return "its prev is not the hash of the line before it"
 	}
 	p.skip(len(prev))
 	p.expect(`"`)
 	if p.why == "" && len(p.rest) > 0 {
 		p.fail()
 	}
-	return l, p.why
+	return p.why
 }
 
 // fail notes the one thing that is wrong with most lines that are.
@@ -154,7 +151,7 @@ func (p *parser) list(l *line) {
 	p.key("entries")
 	p.expect("[")
 	whole := p.rest
-	l.values = p.values[:0]
+	from := len(p.values)
 	for p.why == "" {
 		var e entry
 		p.expect(seqKey)
@@ -165,19 +162,19 @@ func (p *parser) list(l *line) {
 		if p.why != "" {
 			return
 		}
-		if len(l.values) > 0 && e.seq <= l.last {
+		if len(p.values) > from && e.seq <= l.last {
 			p.why = outOfOrder(e.seq, l.last)
 			return
 		}
-		l.values, l.last = append(l.values, e), e.seq
+		p.values, l.last = append(p.values, e), e.seq
 		if len(p.rest) > 0 && p.rest[0] == ',' {
 			p.rest = p.rest[1:]
 			continue
 		}
 		l.entries = whole[:len(whole)-len(p.rest)]
 		p.expect("]")
+		l.values = p.values[from:]
 		l.first, l.count = l.values[0].seq, uint64(len(l.values))
-		p.values = l.values
 		return
 	}
 }

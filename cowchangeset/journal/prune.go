@@ -53,6 +53,12 @@ func (g *log) drop() error {
 		if !idle {
 			return nil
 		}
+		if g.dirty { // or the line that says that it was pruned might be lost, and the segment too
+			if err := g.put(nil, true); err != nil {
+				return err
+			}
+			g.settle(outcome{synced: true})
+		}
 		err := g.folder.Archive(oldest.name())
 		if err == nil || errors.Is(err, fs.ErrNotExist) { // it has gone, and the fsync failed
 			err = g.folder.Sync()

@@ -20,7 +20,7 @@ import (
 // Repair agree with Open and Load.
 func FuzzReader(f *testing.F) {
 	whole, _ := three(f)
-	pruned, _ := segmented(f)
+	pruned, _ := prunedStory(f)
 	only, _ := onlyPrune(f)
 	for _, m := range []*memory{whole, pruned, only} {
 		text := m.bytes()

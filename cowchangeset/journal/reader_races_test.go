@@ -13,7 +13,7 @@ import (
 // A view outlives the segments that it shows, and a list of segments that are
 // being dropped is read again.
 func TestReaderWhileDropped(t *testing.T) {
-	m, all := segmented(t)
+	m, all := prunedStory(t)
 	i := 0
 	for s, err := range reader(t, m).Changesets(background) {
 		must(t, err)
@@ -25,7 +25,7 @@ func TestReaderWhileDropped(t *testing.T) {
 	}
 	equal(t, i, len(all))
 
-	m, all = segmented(t)
+	m, all = prunedStory(t)
 	r, err := journal.ReaderOn[any](&shy{memory: m}, journal.Options{})
 	must(t, err)
 	equal(t, collect(t, r.Changesets(background)), all)

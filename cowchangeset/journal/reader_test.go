@@ -47,9 +47,9 @@ func reader(t testing.TB, m *memory) *journal.Reader[any] {
 	return r
 }
 
-// segmented returns a folder in memory with a story that was pruned, in segments
+// prunedStory returns a folder in memory with a story that was pruned, in segments
 // of which the first is gone, and what there is to load.
-func segmented(t testing.TB) (m *memory, all []saved) {
+func prunedStory(t testing.TB) (m *memory, all []saved) {
 	t.Helper()
 	m = &memory{}
 	j, err := journal.OpenOn[any](m, journal.Options{SegmentSize: 800})
@@ -292,7 +292,7 @@ func asFormat1(text []byte) []byte {
 
 // Loops may be left, end with their context, and panic without one.
 func TestReaderLoops(t *testing.T) {
-	m, all := segmented(t)
+	m, all := prunedStory(t)
 	r := reader(t, m)
 	for range r.Changesets(background) {
 		break

@@ -230,7 +230,7 @@ func TestRepairOrder(t *testing.T) {
 	}
 	_, err := journal.RepairOn(m)
 	must(t, err)
-	equal(t, strings.Join(ops, " "), "remove create write write write sync rename syncdir remove remove syncdir truncate sync")
+	equal(t, strings.Join(ops, " "), "remove create write write write sync rename syncdir remove remove syncdir edit truncate sync")
 
 	m = damaged(whole, 1, len(whole.segment(1).data)-50)
 	before := m.bytes()

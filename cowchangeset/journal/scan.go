@@ -13,7 +13,6 @@ import (
 type scanner struct {
 	blocks *blocks
 	block  *block // what is being read, or nil
-	parser parser
 
 	state   *state
 	entries int
@@ -39,7 +38,7 @@ type scanner struct {
 // scan returns a scanner of r, which has files, if they are known, one after the
 // other. Who has it must close it.
 func scan(r io.Reader, files []segment) *scanner {
-	return &scanner{blocks: readBlocks(r, files != nil), state: newState(), files: slices.Clone(files), hash: noHash(), before: noHash()}
+	return &scanner{blocks: &blocks{r: r, ahead: files != nil}, state: newState(), files: slices.Clone(files), hash: noHash(), before: noHash()}
 }
 
 func (s *scanner) close() { s.blocks.close() }
@@ -62,9 +61,9 @@ func (s *scanner) next() (*line, error) {
 			s.ended = true
 			return s.end(rest)
 		}
-		s.block = s.blocks.next(s.block)
+		s.block = s.blocks.take(s.block)
 	}
-	text := s.block.lines[0]
+	text := &s.block.lines[0]
 	s.block.lines = s.block.lines[1:]
 	if s.crosses(text) {
 		return nil, s.corrupt("it does not end in its segment")
@@ -77,13 +76,14 @@ func (s *scanner) next() (*line, error) {
 }
 
 // crosses reports whether a line is not in one segment.
-func (s *scanner) crosses(text checked) bool {
+func (s *scanner) crosses(text *checked) bool {
 	at, size := s.ahead()
-	return text.why == "" && at < len(s.files) && size+lengthOf(text) > s.files[at].size
+	return text.why == "" && at < len(s.files) && size+text.length() > s.files[at].size
 }
 
-func lengthOf(text checked) int64 {
-	return int64(len(text.body) + len(hashKey) + len(text.hash) + len(lineEnd) + 1)
+// length returns how many bytes a line has that is one.
+func (c *checked) length() int64 {
+	return int64(len(c.body) + len(hashKey) + len(c.hash) + len(lineEnd) + 1)
 }
 
 // ahead returns where the next line begins: which segment, and where in that.
@@ -94,30 +94,24 @@ func (s *scanner) ahead() (at int, size int64) {
 	return s.at, s.size
 }
 
-// take checks a line and makes it part of the state.
-func (s *scanner) take(text checked) (l *line, why string) {
+// take makes a line part of the state.
+func (s *scanner) take(text *checked) (l *line, why string) {
 	if text.why != "" {
 		return nil, s.explain(text.why)
 	}
-	number, prev := s.lines+1, s.hash
-	if s.read == 0 {
-		number, prev = s.begin(text.body)
-	}
-	if l, why = s.parser.parse(text.body, number, prev); why != "" {
-		return nil, s.explain(why)
-	}
-	if s.read == 0 && l.op == opJournal && (number == 1) != (l.segment <= 1) {
+	l = &text.line
+	if s.read == 0 && l.op == opJournal && (text.number == 1) != (l.segment <= 1) {
 		return nil, "not a journal: no such header can be"
 	}
 	if why := s.place(l); why != "" {
 		return nil, s.explain(why)
 	}
 	if s.read == 0 {
-		s.before, s.head = prev, l.ordinal
+		s.before, s.head = text.prev, l.ordinal
 	}
 	s.read++
-	s.lines, s.hash = number, text.hash
-	n := lengthOf(text)
+	s.lines, s.hash = text.number, text.hash
+	n := text.length()
 	s.size, s.bytes = s.size+n, s.bytes+n
 	if l.op == opJournal {
 		s.headers++
@@ -127,19 +121,6 @@ func (s *scanner) take(text checked) (l *line, why string) {
 	}
 	s.entries += len(l.values)
 	return l, ""
-}
-
-// begin returns the number of a header and the hash of the line before it, as it
-// says itself: what is before the first line that is read is not there to say it.
-func (s *scanner) begin(body []byte) (number int, prev digest) {
-	p := parser{rest: body}
-	p.expect(lineKey)
-	number = int(p.uint())
-	if n := len(body) - 1 - len(prev); number > 1 && n > 0 {
-		copy(prev[:], body[n:])
-		return number, prev
-	}
-	return 1, noHash()
 }
 
 // place makes a line part of the state, or returns why it cannot come next.
@@ -213,13 +194,14 @@ func (s *scanner) complete(rest []byte) (*line, error) {
 	if !bytes.Contains(rest, tail) || n > len(rest) {
 		return nil, io.EOF
 	}
-	c := check(rest[:n])
-	if c.why != "" {
+	if _, _, why := cutHash(rest[:n]); why != "" {
 		return nil, io.EOF
 	}
 	if len(rest) > n+1 {
 		return nil, s.corrupt("its newline is damaged, and something follows it")
 	}
+	c := new(checked)
+	s.blocks.check(c, rest[:n]) // which has filled its last block
 	l, why := s.take(c)
 	if why != "" {
 		return nil, s.corrupt(why)
