@@ -21,7 +21,7 @@ func (a Anchor) String() string { return fmt.Sprintf("%d:%s", a.Line, a.Hash) }
 func ParseAnchor(text string) (Anchor, error) {
 	number, hash, ok := strings.Cut(text, ":")
 	n, err := strconv.Atoi(number)
-	if !ok || err != nil || n < 0 || len(hash) != len(digest{}) || strings.Trim(hash, "0123456789abcdef") != "" {
+	if !ok || err != nil || n < 0 || strconv.Itoa(n) != number || len(hash) != len(digest{}) || strings.Trim(hash, "0123456789abcdef") != "" {
 		return Anchor{}, fmt.Errorf("journal: %q is not a line number, a colon and a hash of 64 hexadecimal digits", text)
 	}
 	return Anchor{Line: n, Hash: hash}, nil

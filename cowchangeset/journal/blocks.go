@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -93,7 +94,7 @@ func (b *blocks) fill(to *block) {
 	to.buf = append(to.buf[:0], b.rest...)
 	to.all, to.rest, to.err = to.all[:0], nil, nil
 	end := 0 // of the last line
-	for end == 0 && b.err == nil {
+	for idle := 0; end == 0 && b.err == nil; idle++ {
 		to.buf = slices.Grow(to.buf, blockSize)
 		n := 0
 		from := len(to.buf)
@@ -102,6 +103,11 @@ func (b *blocks) fill(to *block) {
 		end = from + bytes.LastIndexByte(to.buf[from:], '\n') + 1
 		if end == from {
 			end = 0
+		}
+		if n > 0 {
+			idle = 0
+		} else if b.err == nil && idle == 100 {
+			b.err = io.ErrNoProgress
 		}
 	}
 	b.rest = append(b.rest[:0], to.buf[end:]...)
@@ -137,7 +143,9 @@ func (b *blocks) check(c *checked, text []byte) {
 func beginning(body []byte) (number int, prev digest) {
 	p := parser{rest: body}
 	p.expect(lineKey)
-	number = int(p.uint())
+	if n := p.uint(); n <= maxHeader && n <= math.MaxInt/2 {
+		number = int(n)
+	}
 	if n := len(body) - 1 - len(prev); number > 1 && n > 0 {
 		copy(prev[:], body[n:])
 		return number, prev

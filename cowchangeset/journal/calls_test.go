@@ -66,6 +66,9 @@ func (m *model) append(id string, all []entry) bool {
 	if len(all) == 0 {
 		return true
 	}
+	if c != nil && len(c.Entries) > 0 && all[len(all)-1].Seq <= last(c) {
+		return true
+	}
 	if c == nil || c.Sealed || len(c.Entries) > 0 && all[0].Seq <= last(c) {
 		return false
 	}
@@ -75,6 +78,9 @@ func (m *model) append(id string, all []entry) bool {
 
 func (m *model) seal(id string, n int, seq uint64) bool {
 	c := m.all[id]
+	if c == nil && m.first > 1 && id != "" {
+		return true // it may have been pruned
+	}
 	if c == nil || n != len(c.Entries) || seq != last(c) {
 		return false
 	}
@@ -84,6 +90,9 @@ func (m *model) seal(id string, n int, seq uint64) bool {
 
 func (m *model) abort(id, reason string) bool {
 	c := m.all[id]
+	if c == nil && m.first > 1 && id != "" {
+		return true
+	}
 	if c == nil || !c.Sealed || c.Aborted && c.Reason != reason {
 		return false
 	}
@@ -93,6 +102,9 @@ func (m *model) abort(id, reason string) bool {
 
 func (m *model) applied(id string, next uint64) bool {
 	c := m.all[id]
+	if c == nil && m.first > 1 && id != "" {
+		return true
+	}
 	if c == nil || !c.Sealed {
 		return false
 	}

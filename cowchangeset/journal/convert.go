@@ -9,79 +9,133 @@ import (
 	"path/filepath"
 )
 
+// A file of format 1 becomes the first segment of a directory at its path: it is
+// moved into a directory beside it, and that to the path. A process that ends in
+// between leaves nothing at the path; then the next Open does the rest. Who does any
+// of this has the file locked.
+
 // converting is what the directory is called that takes a file's place.
 const converting = ".converting"
 
-// convert makes a file of format 1 the first segment of a directory at its path.
-//
-// The file is moved into a directory beside it, and that to the path. A process
-// that ends in between leaves nothing at the path: then finishConversion does the
-// rest.
-func convert(path string) error {
-	path, err := resolve(path)
-	if err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	f, err := openRegular(path, os.O_RDWR)
-	if err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	defer f.Close()
-	if err := lock(f.File); err != nil { // who has it open still writes it
-		return err
-	}
-	size, err := f.Size()
-	if err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	s := scan(io.NewSectionReader(f, 0, size), nil)
-	if err := s.all(nil); err != nil {
-		return err
-	}
-	if s.read == 0 {
-		return s.corrupt("the file is empty")
-	}
-	if s.state.journal != "" {
-		return errors.New("journal: the file is a segment: open the directory that it is in")
-	}
-	if err := moveInto(path); err != nil {
-		return fmt.Errorf("journal: making a directory of a file of format 1: %w", err)
-	}
-	return nil
+// moved returns where a file is that is on its way from path.
+func moved(path string) string { return filepath.Join(path+converting, fileName(1)) }
+
+// isConverting reports whether a file is on its way from path.
+func isConverting(path string) bool {
+	_, err := os.Lstat(moved(target(path)))
+	return err == nil
 }
 
-func moveInto(path string) error {
-	dir := path + converting
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return err
-	}
-	if err := os.Rename(path, filepath.Join(dir, fileName(1))); err != nil {
-		return err
-	}
-	return finishConversion(path)
-}
-
-// finishConversion does what is left of a conversion, if there was one that has
-// moved the file.
-func finishConversion(path string) error {
-	if to, err := os.Readlink(path); err == nil {
+// target follows symbolic links, also to where nothing is.
+func target(path string) string {
+	for range 100 {
+		to, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
 		if !filepath.IsAbs(to) {
 			to = filepath.Join(filepath.Dir(path), to)
 		}
 		path = to
 	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return nil
+	return path
+}
+
+// convert makes a file of format 1 the first segment of a directory at its path. It
+// reports that the caller should look again if somebody else has moved it away.
+func convert(path string) (again bool, err error) {
+	path = target(path)
+	f, err := openRegular(path, os.O_RDWR)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return true, nil
+		}
+		return false, fmt.Errorf("journal: %w", err)
 	}
-	dir := path + converting
-	if _, err := os.Lstat(filepath.Join(dir, fileName(1))); err != nil {
-		return nil
+	defer f.Close()
+	if err := lock(f.File); err != nil { // who has it open still writes it
+		return false, err
 	}
-	if err := syncDir(dir); err != nil {
+	if same, err := isAt(f.File, path); err != nil || !same {
+		return err == nil, err
+	}
+	size, err := f.Size()
+	if err != nil {
+		return false, fmt.Errorf("journal: %w", err)
+	}
+	s := scan(io.NewSectionReader(f, 0, size), nil)
+	if err := s.all(nil); err != nil {
+		return false, err
+	}
+	switch {
+	case s.read == 0:
+		return false, s.corrupt("the file is empty")
+	case s.state.journal != "":
+		return false, errors.New("journal: the file is a segment: open the directory that it is in")
+	}
+	if !canLock {
+		f.Close() // or it could not be moved
+	}
+	if err := moveInto(path); err != nil {
+		return false, fmt.Errorf("journal: making a directory of a file of format 1: %w", err)
+	}
+	return false, nil
+}
+
+func moveInto(path string) error {
+	if err := os.Mkdir(path+converting, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return os.Rename(dir, path)
+	if isConverting(path) {
+		return &fs.PathError{Op: "convert", Path: moved(path), Err: fs.ErrExist}
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(path, moved(path)); err != nil {
+		return err
+	}
+	return moveBack(path)
+}
+
+// moveBack puts the directory with the file at its path, where there is nothing, or a
+// directory that is empty.
+func moveBack(path string) error {
+	if err := syncDir(path + converting); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Rename(path+converting, path)
+}
+
+// finishConversion does what is left of a conversion, if there was one that has moved
+// the file.
+func finishConversion(path string) error {
+	path = target(path)
+	f, err := os.Open(moved(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	defer f.Close()
+	if err := lock(f); err != nil { // somebody else is at it
+		return err
+	}
+	if same, err := isAt(f, moved(path)); err != nil || !same {
+		return err // it is done
+	}
+	if info, err := os.Lstat(path); err == nil && !info.IsDir() {
+		return fmt.Errorf("journal: a conversion was interrupted: %s goes to %s, where a file is", moved(path), path)
+	}
+	if !canLock {
+		f.Close()
+	}
+	if err := moveBack(path); err != nil {
+		return fmt.Errorf("journal: finishing a conversion: %w", err)
+	}
+	return nil
 }

@@ -64,12 +64,14 @@ func (s segment) name() string { return fileName(s.number) }
 // become one and did not.
 func segmentsOf(names []string) (segments []segment, litter []string) {
 	for _, name := range names {
-		if strings.HasSuffix(name, unborn) {
-			litter = append(litter, name)
-		}
-		digits, ok := strings.CutSuffix(name, suffix)
+		is, isUnborn := strings.CutSuffix(name, unborn)
+		digits, ok := strings.CutSuffix(is, suffix)
 		n, err := strconv.ParseUint(digits, 10, 64)
-		if ok && err == nil && n > 0 && fileName(n) == name {
+		switch {
+		case !ok || err != nil || n == 0 || fileName(n) != is:
+		case isUnborn:
+			litter = append(litter, name)
+		default:
 			segments = append(segments, segment{number: n})
 		}
 	}
@@ -158,11 +160,15 @@ func (f osFile) Size() (int64, error) {
 
 // openRegular opens a file that has a size and keeps what it is given.
 func openRegular(path string, flag int) (osFile, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() { // which might keep who opens it waiting
+		return osFile{}, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
 	f, err := os.OpenFile(path, flag, 0o600)
 	if err != nil {
 		return osFile{}, err
 	}
-	info, err := f.Stat()
+	info, err = f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
 	}

@@ -64,7 +64,7 @@ func (j *Journal[E]) Append(ctx context.Context, id string, entries []cowchanges
 		entries = entries[1:]
 	}
 	if len(entries) == 0 {
-		return nil
+		return j.log.do(ctx, new(call)) // which looks whether it is still there
 	}
 	l := &line{op: opAppend, id: id, count: uint64(len(entries)), first: entries[0].Seq, last: entries[len(entries)-1].Seq}
 	if l.entries, err = j.values.encodeAll(id, entries); err != nil {
@@ -119,7 +119,7 @@ func (j *Journal[E]) Sync(ctx context.Context) error {
 	if ctx == nil {
 		panic("journal: Sync called with a nil context")
 	}
-	return j.log.do(ctx, new(call)) // LP(Sync): in log.settle
+	return j.log.do(ctx, &call{sync: true}) // LP(Sync): in log.settle
 }
 
 // Recovered returns how many bytes Open has removed from the end of the last

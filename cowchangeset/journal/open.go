@@ -57,25 +57,10 @@ func (j *Journal[E]) open(path string, o Options) error {
 
 // openDirectory finds or makes the directory of a journal, and locks it.
 func openDirectory(path string, o Options) (d directory, unlock io.Closer, err error) {
+	if err := makeDirectory(path, o); err != nil {
+		return d, nil, err
+	}
 	fails := func(err error) (directory, io.Closer, error) { return d, nil, fmt.Errorf("journal: %w", err) }
-	if err := finishConversion(path); err != nil {
-		return fails(err)
-	}
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && !o.MustExist:
-		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return fails(err)
-		}
-	case err != nil:
-		return fails(err)
-	case info.Mode().IsRegular():
-		if err := convert(path); err != nil {
-			return d, nil, err
-		}
-	case !info.IsDir():
-		return fails(errors.New("neither a directory nor a regular file"))
-	}
 	if d.path, err = resolve(path); err != nil {
 		return fails(err)
 	}
@@ -97,15 +82,80 @@ func openDirectory(path string, o Options) (d directory, unlock io.Closer, err e
 			return d, nil, errNoSegments
 		}
 	}
-	f, err := os.OpenFile(d.in(lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := lockFile(d.in(lockName))
+	return d, f, err
+}
+
+// makeDirectory makes a directory at path if there is nothing, or a file of format 1.
+func makeDirectory(path string, o Options) error {
+	for {
+		if err := finishConversion(path); err != nil {
+			return err
+		}
+		info, err := os.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && !o.MustExist && o.Identity == "":
+			if err = os.Mkdir(path, 0o700); errors.Is(err, fs.ErrExist) {
+				if _, err = os.Stat(path); err == nil {
+					continue // others were faster
+				} // or it is a link to nothing
+			}
+			if err == nil && isConverting(path) {
+				// Somebody else has just moved a file away from here, and a
+				// directory comes in its place.
+				os.Remove(path) // unless it has come
+				return ErrLocked
+			}
+		case err == nil && info.Mode().IsRegular() && o.Identity != "":
+			return errors.New("journal: it is a file of format 1, which has no identity, and Options.Identity asks for one")
+		case err == nil && info.Mode().IsRegular():
+			again, err := convert(path)
+			if err != nil {
+				return err
+			}
+			if again {
+				continue
+			}
+		case err == nil && !info.IsDir():
+			err = errors.New("neither a directory nor a regular file")
+		}
+		if err != nil {
+			err = fmt.Errorf("journal: %w", err)
+		}
+		return err
+	}
+}
+
+// lockFile returns a file that is locked, and at its path.
+func lockFile(path string) (io.Closer, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("journal: %w", err)
+		}
+		if err := lock(f); err != nil {
+			f.Close()
+			return nil, err
+		}
+		if same, err := isAt(f, path); same {
+			return f, nil
+		} else if f.Close(); err != nil {
+			return nil, fmt.Errorf("journal: %w", err)
+		}
+	}
+}
+
+// isAt reports whether a file is the one at a path.
+func isAt(f *os.File, path string) (bool, error) {
+	is, err := f.Stat()
 	if err != nil {
-		return fails(err)
+		return false, err
 	}
-	if err := lock(f); err != nil {
-		f.Close()
-		return d, nil, err
+	at, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
 	}
-	return d, f, nil
+	return err == nil && os.SameFile(is, at), err
 }
 
 // resolve returns an absolute path without symbolic links.
@@ -177,7 +227,8 @@ func (g *log) recover() error {
 		}
 	}
 	g.identity = g.state.journal
-	return g.drop()
+	g.drop() // or a Prune does, and says why it cannot
+	return nil
 }
 
 // mend removes the torn tail, and gives the last line the newline that it lost.

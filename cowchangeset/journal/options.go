@@ -26,8 +26,8 @@ type Options struct {
 	// Journal.Identity.
 	Identity string
 
-	// Archive is a directory, on the same file system, to which Prune moves
-	// segments. If it is empty, Prune removes them.
+	// Archive is a directory, on the same file system and of this journal alone, to
+	// which Prune moves segments. If it is empty, Prune removes them.
 	Archive string
 
 	// PruneUnapplied lets Prune forget changesets that are sealed, and neither
@@ -36,7 +36,7 @@ type Options struct {
 
 	// Upcast is given each value before it is decoded, and returns what is decoded
 	// in its place: for values that an older program has written in another form.
-	// It must not change what it is given. Nil changes nothing.
+	// It must neither change nor keep what it is given. Nil changes nothing.
 	Upcast func(Value) (json.RawMessage, error)
 
 	// PollInterval is how often Reader.Follow looks whether there is more. Zero

@@ -13,15 +13,18 @@ import (
 type parser struct {
 	rest []byte
 	why  string            // why the line is not one, once it is not
-	ids  map[string]string // strings that were made of texts, to be used again
+	ids  map[string]string // strings that were made of IDs, to be used again
 
 	decodes bool // values are decoded afterwards, which says if they are none
 
 	values []entry // of the lines so far; who uses them takes it away
 }
 
-// maxIDs is how many texts a parser remembers.
-const maxIDs = 1024
+// A parser remembers so many IDs, which are no longer than that.
+const (
+	maxIDs = 1024
+	maxID  = 256
+)
 
 // parse reads the body of a line: what its hash is about. For what is no line
 // that may stand there, it returns why. The line refers to the body.
@@ -142,7 +145,9 @@ func (p *parser) text(key string, s *string) {
 		if p.ids == nil || len(p.ids) >= maxIDs {
 			p.ids = map[string]string{}
 		}
-		p.ids[string(quoted)] = text
+		if key == "id" && len(text) <= maxID {
+			p.ids[string(quoted)] = text
+		}
 	}
 	*s = text
 }
@@ -155,7 +160,9 @@ func (p *parser) list(l *line) {
 	for p.why == "" {
 		var e entry
 		p.expect(seqKey)
-		e.seq = p.uint()
+		if e.seq = p.uint(); e.seq >= maxSeq {
+			p.fail()
+		}
 		p.expect(valueKey)
 		e.value = p.value()
 		p.expect("}")

@@ -28,7 +28,7 @@ func (j *Journal[E]) Prune(ctx context.Context, before uint64) error {
 
 // upTo returns the ordinal below which everything may be forgotten, and is to be.
 func (s *state) upTo(before uint64, unapplied bool) uint64 {
-	n := s.first
+	n := max(s.first, s.oldest())
 	for ; n < min(before, s.latest); n++ {
 		if c := s.at(n); c != nil {
 			if c = s.find(c.id); !c.finished() && !(unapplied && c.sealed) {
@@ -53,14 +53,14 @@ func (g *log) drop() error {
 		if !idle {
 			return nil
 		}
-		if g.dirty { // or the line that says that it was pruned might be lost, and the segment too
-			if err := g.put(nil, true); err != nil {
-				return err
-			}
-			g.settle(outcome{synced: true})
+		if err := g.flush(); err != nil { // or the line that says that it was pruned might be lost, and the segment too
+			return err
 		}
 		err := g.folder.Archive(oldest.name())
-		if err == nil || errors.Is(err, fs.ErrNotExist) { // it has gone, and the fsync failed
+		if errors.Is(err, fs.ErrNotExist) && g.gone(oldest) {
+			err = nil // before, when the fsync failed
+		}
+		if err == nil {
 			err = g.folder.Sync()
 		}
 		if err != nil {
@@ -70,4 +70,13 @@ func (g *log) drop() error {
 		g.segments = g.segments[1:]
 		g.mu.Unlock()
 	}
+}
+
+// gone reports whether there is no such segment.
+func (g *log) gone(s segment) bool {
+	f, err := g.folder.Open(s.name())
+	if err == nil {
+		f.Close()
+	}
+	return errors.Is(err, fs.ErrNotExist)
 }

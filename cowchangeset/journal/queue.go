@@ -10,7 +10,8 @@ import (
 
 // A call is one that waits for its turn to write.
 type call struct {
-	line   *line // nil: fsync only
+	line   *line // or nil
+	sync   bool  // do not return before an fsync
 	rotate bool  // begin another segment
 	err    error // by the writer, before done
 

@@ -26,11 +26,8 @@ func (j *Journal[E]) Rotate(ctx context.Context) error {
 // the one before it is. So a segment without a header was damaged, and only the
 // last one can have been cut off.
 func (g *log) rotate() error {
-	if g.dirty {
-		if err := g.put(nil, true); err != nil {
-			return err
-		}
-		g.settle(outcome{synced: true})
+	if err := g.flush(); err != nil {
+		return err
 	}
 	header := g.state.header()
 	if header.journal == "" {
@@ -53,6 +50,15 @@ func (g *log) rotate() error {
 	return nil
 }
 
+// flush looks at the last segment, after it has synced what is not.
+func (g *log) flush() error {
+	if err := g.put(nil, g.dirty); err != nil {
+		return err
+	}
+	g.settle(outcome{synced: true})
+	return nil
+}
+
 // fresh reports whether a segment has nothing but its header.
 func (s segment) fresh() bool { return s.size <= s.header }
 
@@ -61,6 +67,9 @@ func (s segment) fresh() bool { return s.size <= s.header }
 func (g *log) begin(header *line) (f file, s segment, hash digest, err error) {
 	text, hash := header.encode(nil, g.lines+1, g.hash)
 	s = segment{number: header.segment, size: int64(len(text)), header: int64(len(text))}
+	if !g.gone(s) {
+		return nil, s, hash, fmt.Errorf("%w: somebody else has begun segment %d", ErrBroken, header.segment)
+	}
 	if err = g.createWith(s.name()+unborn, text); err == nil {
 		err = g.folder.Rename(s.name()+unborn, s.name())
 	}

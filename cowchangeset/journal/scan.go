@@ -137,10 +137,12 @@ func (s *scanner) place(l *line) (why string) {
 	case len(s.files) > 0 && l.op != opJournal && size == 0:
 		return "the segment has no header"
 	}
+	if s.head > 0 && s.state.unknown(l) {
+		s.at, s.size = at, size
+		return "" // of a changeset that was started in a segment that was dropped
+	}
 	known, why := s.state.check(l)
 	switch {
-	case why == notStarted && s.head > 0:
-		return "" // it was, in a segment that was dropped
 	case why != "" && l.op == opJournal:
 		return why
 	case why != "":

@@ -148,11 +148,17 @@ func (s *state) check(l *line) (known bool, why string) {
 		return s.checkStart(l, c)
 	}
 	if c == nil {
+		// Who says again what became of a changeset may be late: it was pruned.
+		if s.first > 1 && (l.op == opSeal || l.op == opAbort || l.op == opApplied) {
+			return true, ""
+		}
 		return false, notStarted
 	}
 	switch l.op {
 	case opAppend:
 		switch {
+		case c.count > 0 && l.last <= c.last:
+			return true, ""
 		case c.sealed:
 			return false, "it is sealed"
 		case c.count > 0 && l.first <= c.last:
@@ -178,6 +184,15 @@ func (s *state) check(l *line) (known bool, why string) {
 		return l.next <= c.applied, ""
 	}
 	return false, ""
+}
+
+// unknown reports whether a line is about a changeset that the state does not have.
+func (s *state) unknown(l *line) bool {
+	switch l.op {
+	case opAppend, opSeal, opAbort, opApplied:
+		return l.id != "" && s.find(l.id) == nil
+	}
+	return false
 }
 
 const notStarted = "it was not started, or was pruned"
@@ -220,7 +235,7 @@ func (s *state) checkPrune(l *line) (known bool, why string) {
 	if l.before > s.latest {
 		return false, fmt.Sprintf("the latest changeset is %d", s.latest)
 	}
-	for n := s.first; n < l.before; n++ {
+	for n := max(s.first, s.oldest()); n < l.before; n++ {
 		if c := s.at(n); c != nil && !s.find(c.id).sealed {
 			return false, fmt.Sprintf("changeset %d is not sealed", n)
 		}
@@ -228,10 +243,24 @@ func (s *state) checkPrune(l *line) (known bool, why string) {
 	return false, ""
 }
 
+// oldest returns the ordinal of the first changeset that the state knows, if it knows
+// any.
+func (s *state) oldest() uint64 {
+	if s.base != nil {
+		return min(s.from, s.base.oldest())
+	}
+	return s.from
+}
+
+// maxHeader bounds the numbers in headers, from which others count on: more cannot be.
+const maxHeader = 1 << 40
+
 // checkHeader is check for a header: it goes on with what came before, or is the
 // first line of what is read.
 func (s *state) checkHeader(l *line) (why string) {
 	switch {
+	case l.ordinal > maxHeader || l.segment > maxHeader:
+		return "no such header can be"
 	case s.segment == 0 && l.format == 1:
 	case s.segment == 0:
 		if l.segment == 0 || l.journal == "" || l.segment == 1 && l.ordinal > 0 {

@@ -43,12 +43,16 @@ func (v values[E]) encode(buf *bytes.Buffer, e E) ([]byte, error) {
 		return nil, errors.New("json: nested too deeply to be read back")
 	}
 	if !v.sure {
-		if err := json.Unmarshal(text, new(E)); err != nil {
+		var d decoder[E]
+		if _, err := d.decode(Value{JSON: text}); err != nil {
 			return nil, fmt.Errorf("it could not be read back: %w", err)
 		}
 	}
 	return text, nil
 }
+
+// maxSeq is beyond what a tracker gives to entries, and takes back.
+const maxSeq = 1 << 62
 
 // encodeAll returns entries as they are in a line.
 func (v values[E]) encodeAll(id string, entries []cowchangeset.Entry[E]) ([]byte, error) {
@@ -60,6 +64,9 @@ func (v values[E]) encodeAll(id string, entries []cowchangeset.Entry[E]) ([]byte
 				return nil, fmt.Errorf("%w: append to changeset %q: %s", ErrConflict, id, outOfOrder(e.Seq, last))
 			}
 			b = append(b, ',')
+		}
+		if e.Seq >= maxSeq {
+			return nil, fmt.Errorf("%w: append to changeset %q: seq %d is beyond what a changeset can have", ErrConflict, id, e.Seq)
 		}
 		text, err := v.encode(&buf, e.Value)
 		if err != nil {

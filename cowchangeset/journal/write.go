@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 )
 
 // breakDown makes err what all calls get from now on.
@@ -52,9 +51,12 @@ func (g *log) write(group []*call) {
 		rotates = rotates || c.rotate
 	}
 	if rotates = rotates && !g.active().fresh(); rotates {
-		if err := g.rotate(); err != nil {
+		if err := g.rotate(); errors.Is(err, ErrBroken) {
 			fail(group, err)
 			return
+		} else if err != nil { // who has not asked for it goes on in the last segment
+			fail(only(group, func(c *call) bool { return c.rotate }), err)
+			rotates = false
 		}
 	}
 	out, buf, concerned := g.plan(group)
@@ -62,14 +64,26 @@ func (g *log) write(group []*call) {
 		if errors.Is(err, ErrBroken) {
 			concerned = group // what was found to be known already may not be there any more
 		}
-		fail(concerned, err)
+		for _, c := range concerned {
+			c.err = err
+		}
 		return
 	}
 	g.settle(out)
-	pruning := slices.DeleteFunc(slices.Clone(group), func(c *call) bool { return c.line == nil || c.line.op != opPrune })
+	pruning := only(group, func(c *call) bool { return c.line != nil && c.line.op == opPrune })
 	if rotates || len(pruning) > 0 {
 		fail(pruning, g.drop())
 	}
+}
+
+// only returns the calls that are as wanted.
+func only(group []*call, wanted func(*call) bool) (calls []*call) {
+	for _, c := range group {
+		if wanted(c) {
+			calls = append(calls, c)
+		}
+	}
+	return calls
 }
 
 // plan checks the calls of a group one by one, each against what those before it
@@ -80,7 +94,7 @@ func (g *log) plan(group []*call) (out outcome, buf []byte, concerned []*call) {
 	out.hash, buf = g.hash, g.buf[:0]
 	for _, c := range group {
 		if c.line == nil {
-			sync = sync || g.dirty
+			sync = sync || c.sync && g.dirty
 			concerned = append(concerned, c)
 			continue
 		}
@@ -91,6 +105,9 @@ func (g *log) plan(group []*call) (out outcome, buf []byte, concerned []*call) {
 		switch {
 		case why != "":
 			c.err = fmt.Errorf("%w: %s of changeset %q: %s", ErrConflict, c.line.op, c.line.id, why)
+			if len(out.lines) > 0 {
+				concerned = append(concerned, c) // a line of this group may be why
+			}
 		case known && len(out.lines) == 0:
 		case known:
 			concerned = append(concerned, c) // a line of this group may be what says it
