@@ -1,0 +1,271 @@
+package journal_test
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/latchfree/latchfree/cowchangeset/journal"
+)
+
+// Many that open a file of format 1 at once get it, or ErrLocked, and nobody gets a
+// journal that is empty.
+func TestFormat1Race(t *testing.T) {
+	old, err := os.ReadFile(filepath.Join("testdata", "format1.journal"))
+	must(t, err)
+	want := tell(t, on(t, &memory{}), story())[len(story())]
+	for range 200 {
+		path := newPath(t)
+		must(t, os.WriteFile(path, old, 0o600))
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				j, err := journal.Open[any](path, journal.Options{})
+				if errors.Is(err, journal.ErrLocked) {
+					return
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				equal(t, load(t, j), want)
+				must(t, j.Close())
+			})
+		}
+		wg.Wait()
+		j := open[any](t, path)
+		equal(t, load(t, j), want)
+		must(t, j.Close())
+	}
+}
+
+// What comes to the place of a file that is on its way does not hide it: an empty
+// directory goes, and with anything else Open refuses.
+func TestFormat1Hidden(t *testing.T) {
+	old, err := os.ReadFile(filepath.Join("testdata", "format1.journal"))
+	must(t, err)
+	for name, tt := range map[string]struct {
+		make func(path string) error
+		fine bool
+	}{
+		"nothing":   {func(string) error { return nil }, true},
+		"directory": {func(path string) error { return os.Mkdir(path, 0o700) }, true},
+		"full directory": {func(path string) error {
+			return errors.Join(os.Mkdir(path, 0o700), os.WriteFile(filepath.Join(path, "x"), nil, 0o600))
+		}, false},
+		"another file": {func(path string) error { return os.WriteFile(path, journal.OldHeader(), 0o600) }, false},
+	} {
+		path := newPath(t)
+		moved := filepath.Join(path+".converting", journal.SegmentName(1))
+		must(t, os.Mkdir(filepath.Dir(moved), 0o700))
+		must(t, os.WriteFile(moved, old, 0o600))
+		must(t, tt.make(path))
+		j, err := journal.Open[any](path, journal.Options{})
+		if (err == nil) != tt.fine {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil {
+			if text, err := os.ReadFile(moved); err != nil || string(text) != string(old) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		equal(t, len(load(t, j)), 4)
+		must(t, j.Close())
+	}
+}
+
+// A file of format 1 has no identity, and is left as it is if one is wanted.
+func TestFormat1Identity(t *testing.T) {
+	path := newPath(t)
+	must(t, os.WriteFile(path, journal.OldHeader(), 0o600))
+	if _, err := journal.Open[any](path, journal.Options{Identity: "X"}); err == nil || !strings.Contains(err.Error(), "no identity") {
+		t.Error(err)
+	}
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		t.Error(info, err)
+	}
+}
+
+// A rotation looks at the segment that it ends, by itself too, and takes the place of
+// no other.
+func TestRotateOverDamage(t *testing.T) {
+	for name, damage := range map[string]func(*memory){
+		"cut":     func(m *memory) { m.put(1, m.segment(1).data[:300]) },
+		"longer":  func(m *memory) { m.put(1, append(m.segment(1).data, '\n')) },
+		"gone":    func(m *memory) { delete(m.files, journal.SegmentName(1)) },
+		"another": func(m *memory) { m.put(2, []byte("somebody else's")) },
+	} {
+		for _, o := range []journal.Options{{}, {SegmentSize: 1}} {
+			m := &memory{}
+			j := with(t, m, o)
+			must(t, start("A", 1, "").call(j))
+			damage(m)
+			before := string(m.bytes())
+			again := seal("A", 0, 0).call // which begins a segment first, if they are small
+			if o.SegmentSize == 0 {
+				again = func(j *journal.Journal[any]) error { return j.Rotate(background) }
+			}
+			err := again(j)
+			if !errors.Is(err, journal.ErrBroken) {
+				t.Errorf("%s, %d: %v", name, o.SegmentSize, err)
+			}
+			if name == "another" && !strings.Contains(string(m.bytes()), "somebody else's") {
+				t.Errorf("%s: %q became %q", name, before, m.bytes())
+			}
+			if err := j.Close(); !errors.Is(err, journal.ErrBroken) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// A segment that cannot begin lets the last one grow, and only who has asked for it
+// hears of it.
+func TestRotateFails(t *testing.T) {
+	m := &memory{}
+	j := with(t, m, journal.Options{SegmentSize: 500})
+	tell(t, j, story()[:2])
+	m.fault = func(op string) (int, error) {
+		if op == "create" {
+			return 0, errBoom
+		}
+		return 0, nil
+	}
+	for _, s := range story()[2:8] {
+		must(t, s.call(j))
+	}
+	if err := j.Rotate(background); !errors.Is(err, errBoom) || errors.Is(err, journal.ErrBroken) {
+		t.Error(err)
+	}
+	equal(t, len(m.files), 1)
+	m.fault = nil
+	for _, s := range story()[8:] {
+		must(t, s.call(j))
+	}
+	if len(m.files) < 2 {
+		t.Error("no segment has begun")
+	}
+	must(t, journalIs(m, load(t, j), nil))
+}
+
+// An archive that is not there for a while fails prunes for a while; one that has a
+// file of that name fails no Open.
+func TestArchiveAway(t *testing.T) {
+	archive, path := filepath.Join(t.TempDir(), "archive"), newPath(t)
+	must(t, os.Mkdir(archive, 0o700))
+	o := journal.Options{SegmentSize: 500, Archive: archive}
+	j, err := journal.Open[any](path, o)
+	must(t, err)
+	must(t, start("1", 1, "").call(j))
+	for n := uint64(1); n < 20; n++ {
+		tell(t, j, finished(n))
+	}
+	must(t, os.Rename(archive, archive+".away"))
+	if err := j.Prune(background, 10); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	must(t, os.Rename(archive+".away", archive))
+	must(t, j.Prune(background, 15))
+	equal(t, len(load(t, j)), 6)
+	must(t, j.Close())
+	_, err = verify(path)
+	must(t, err)
+
+	names, err := os.ReadDir(path)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(archive, names[0].Name()), nil, 0o600))
+	j, err = journal.Open[any](path, o)
+	must(t, err)
+	if err := j.Prune(background, 20); !errors.Is(err, fs.ErrExist) {
+		t.Error(err)
+	}
+	must(t, j.Close())
+	j, err = journal.Open[any](path, o)
+	must(t, err)
+	equal(t, len(load(t, j)), 1)
+	must(t, j.Close())
+}
+
+// Only what was to become a segment is removed.
+func TestOnlyOurLitter(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "thesis.new"), nil, 0o600))
+	if _, err := journal.Open[any](dir, journal.Options{}); err == nil || !strings.Contains(err.Error(), "thesis.new") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "thesis.new")); err != nil {
+		t.Error(err)
+	}
+}
+
+// What became of a changeset may be said again although it was pruned meanwhile.
+func TestToldAgainAfterPrune(t *testing.T) {
+	m := &memory{}
+	j := on(t, m)
+	tell(t, j, []step{start("A", 1, ""), start("B", 2, "A"), seal("A", 0, 0), abort("A", "why")})
+	if err := abort("none", "").call(j); !errors.Is(err, journal.ErrConflict) {
+		t.Error(err)
+	}
+	must(t, j.Prune(background, 2))
+	for range 2 {
+		size := len(m.bytes())
+		for _, s := range []step{seal("A", 0, 0), abort("A", "why"), applied("A", whole)} {
+			must(t, s.call(j))
+		}
+		if len(m.bytes()) != size {
+			t.Error("it was written again")
+		}
+		if err := add("A", item(0, 1)).call(j); !errors.Is(err, journal.ErrConflict) {
+			t.Error(err)
+		}
+		must(t, j.Close())
+		j = on(t, m)
+	}
+}
+
+// Entries that are told again are looked for: the segment may have gone.
+func TestAppendedIntoNothing(t *testing.T) {
+	m := &memory{}
+	j := on(t, m)
+	tell(t, j, []step{start("A", 1, ""), add("A", item(0, 1))})
+	must(t, add("A", item(0, 1)).call(j))
+	delete(m.files, journal.SegmentName(1))
+	if err := add("A", item(0, 1)).call(j); !errors.Is(err, journal.ErrBroken) {
+		t.Error(err)
+	}
+}
+
+// Headers with numbers that nobody counts to are refused, and keep nobody busy.
+func TestHugeHeaders(t *testing.T) {
+	const large = "4611686018427387904"
+	prev := strings.Repeat("0", 64)
+	for _, header := range []string{
+		`{"line":2,"op":"journal","format":2,"journal":"X","segment":2,"ordinal":` + large + `,"id":"A","previous":"","prev":"` + prev + `"`,
+		`{"line":2,"op":"journal","format":2,"journal":"X","segment":2,"ordinal":18446744073709551615,"id":"A","previous":"","prev":"` + prev + `"`,
+		`{"line":2,"op":"journal","format":2,"journal":"X","segment":` + large + `,"ordinal":1,"id":"A","previous":"","prev":"` + prev + `"`,
+		`{"line":9223372036854775805,"op":"journal","format":2,"journal":"X","segment":2,"ordinal":1,"id":"A","previous":"","prev":"` + prev + `"`,
+	} {
+		_, err := journal.Verify(strings.NewReader(string(chain(header))))
+		var corrupt *journal.CorruptError
+		if !errors.As(err, &corrupt) {
+			t.Errorf("%s: %v", header, err)
+		}
+	}
+}
+
+// A reader that never reads ends a Verify.
+func TestVerifyNothing(t *testing.T) {
+	if _, err := journal.Verify(nothing{}); !errors.Is(err, io.ErrNoProgress) {
+		t.Error(err)
+	}
+}
+
+type nothing struct{}
+
+func (nothing) Read([]byte) (int, error) { return 0, nil }
