@@ -203,7 +203,7 @@ func (c *Changeset[E]) Abort(ctx context.Context, why error) error {
 
 // Reason returns why the changeset was aborted, or nil if it was not: the error
 // that Abort was given, or ErrAborted if that was nil. After Resume it is an error
-// with the same text.
+// with the same text, as the store has kept it, and ErrAborted if that is empty.
 //
 // Reason is wait-free. It takes effect when the changeset is seen to be aborted.
 func (c *Changeset[E]) Reason() error {

@@ -69,7 +69,8 @@ func (r *round) end(err error, hangs bool) {
 
 // until waits until the store knows all of g. It returns an error if a round
 // that should have told it has failed, or takes too long, or if ctx has ended. In
-// the last two cases the store is told when the round has ended.
+// the last two cases the store is told when the round has ended; and so it is if ctx,
+// which may be a user's, panics, stalls or ends the goroutine.
 //
 // It goes round again only if a round has ended that began too early for g, or
 // that had something to tell which comes before.
@@ -80,6 +81,8 @@ func (k *rounds[E]) until(ctx context.Context, g goal) error {
 			if r = k.begin(); r == nil {
 				continue // another caller has begun one
 			}
+		} else if ctx != context.Background() {
+			k.kick() // the round may have begun too early, and a user's context may keep the caller
 		}
 		if err := r.done.WaitContext(ctx); err != nil {
 			if k.has(g) {

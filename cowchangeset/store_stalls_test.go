@@ -5,7 +5,9 @@ package cowchangeset_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -84,4 +86,52 @@ func TestStoreStartStallsAndFails(t *testing.T) {
 		}
 		m.check(t)
 	})
+}
+
+// hostileContext does what it does to whoever asks when it ends.
+type hostileContext struct {
+	context.Context
+	do func()
+}
+
+func (c hostileContext) Done() <-chan struct{} {
+	c.do()
+	return nil
+}
+
+// What a caller has to tell the store, it is told, also when the caller's context
+// panics, ends its goroutine or stalls while another call is on.
+func TestStoreIsToldInSpiteOfContexts(t *testing.T) {
+	for name, how := range map[string]func(stalls chan struct{}){
+		"panics": func(chan struct{}) { panic(errDisk) },
+		"exits":  func(chan struct{}) { runtime.Goexit() },
+		"stalls": func(stalls chan struct{}) { <-stalls },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: -1})
+			c, _ := tracker.Start(t.Context())
+			gate, stalls := make(chan struct{}), make(chan struct{})
+			m.faults(func(context.Context, string, string) error { <-gate; return nil })
+			go tracker.Record(1)
+			synctest.Wait()
+			bad := hostileContext{context.Background(), func() { how(stalls) }}
+			for _, call := range []func(){
+				func() { tracker.RecordContext(bad, 2) },
+				func() { c.Abort(bad, nil) },
+			} {
+				go func() {
+					defer func() { recover() }()
+					call()
+				}()
+				synctest.Wait()
+			}
+			close(gate)
+			synctest.Wait()
+			if got := m.called(); c.Durable() != 2 || !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "Abort") }) {
+				t.Errorf("%s: durable up to %d, and the store has heard %q", name, c.Durable(), got)
+			}
+			close(stalls)
+			m.check(t)
+		})
+	}
 }

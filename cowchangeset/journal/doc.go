@@ -54,13 +54,18 @@
 //
 // # Values
 //
-// Values are as encoding/json makes them. A type none of whose values can be read
-// back is refused by Open, and a value that cannot by [Journal.Validate], which a
-// tracker asks before it accepts an entry; so is one that is longer than
-// Options.MaxEntry. Where the type does not say that all is well, as a struct of
-// plain fields does, Validate decodes what it has encoded. Two things are lost
-// silently: strings that are not UTF-8 get U+FFFD, and fields that are not exported
-// are left out. Numbers in an any are read back as json.Number.
+// Values are as encoding/json makes them. A type that cannot be read back, as an
+// interface with methods, is refused by Open, and a value that cannot by
+// [Journal.Validate], which a tracker asks before it accepts an entry; so is one that
+// is longer than Options.MaxEntry. Where the type does not say that all is well, as a
+// struct of plain fields does, Validate decodes what it has encoded. Numbers in an
+// any are read back as json.Number.
+//
+// What is decoded need not be what was encoded: encoding/json replaces what is not
+// UTF-8 in strings by U+FFFD, leaves out fields that are not exported or that share a
+// name, loses map entries whose keys become equal as text, and the seconds of a time
+// zone's offset; nil may become null, and an empty json.Number 0. So keep to types
+// that survive a round trip, which a test can tell.
 //
 // When a program changes the type, Options.Upcast makes the values of before into
 // those of now, each as it is read. What cannot be decoded is a [DecodeError], which
@@ -109,10 +114,11 @@
 // # Costs
 //
 // Calls that wait for the disk at the same time share one write and one fsync. In
-// memory the journal has about 130 bytes and the ID for each changeset that was not
-// pruned, and no entries. Open and Load read all segments that there are, hash them
+// memory the journal has about 130 bytes, the ID, and the reason of an abort for each
+// changeset that was not pruned, and no entries. Open and Load read all segments that there are, hash them
 // on a goroutine of their own meanwhile, and need room for the longest lines, some
-// at a time. Validate encodes each entry once more than writing it does.
+// at a time: a tracker tells of up to 4,096 entries in one line, and of a batch always.
+// Validate encodes each entry once more than writing it does.
 //
 // DESIGN.md, beside this file, has the rules that lines keep, what a crash can
 // leave, and what opening costs, measured.

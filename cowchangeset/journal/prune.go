@@ -15,6 +15,10 @@ import (
 // later Prune, rotation or Open. The latest changeset stays. Prune panics if ctx is
 // nil.
 //
+// Seal, Abort and Applied of a changeset that was pruned succeed and do nothing, so
+// that who has not heard of their success can call them again. So do not give its ID
+// to another one while somebody may.
+//
 // Prune is blocking: it waits for its turn, as long as ctx lasts, and then for the
 // disk. It takes effect when its line is written and, with SyncAlways, synced; the
 // segments are removed after that. An error that tells that this has failed does

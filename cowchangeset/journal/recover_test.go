@@ -347,3 +347,22 @@ func (r *failing) Read(p []byte) (int, error) {
 }
 
 var _ cowchangeset.Store[any] = (*journal.Journal[any])(nil)
+
+// A value that looks like the end of its own line is no end, and the line gets its
+// newline back all the same.
+func TestValueLikeAnEnd(t *testing.T) {
+	m := &memory{}
+	j, err := journal.OpenOn[json.RawMessage](m, journal.Options{})
+	must(t, err)
+	must(t, j.Start(background, header{ID: "A", Ordinal: 1}))
+	value := json.RawMessage(fmt.Sprintf(`{"x":1,"prev":"%s","hash":"%s"}`, j.Hash().Hash, strings.Repeat("0", 64)))
+	must(t, j.Append(background, "A", entries(0, value)))
+	text := m.bytes()
+	for cut := 1; cut < 80; cut++ {
+		j, err = journal.OpenOn[json.RawMessage](holding(text[:len(text)-cut]), journal.Options{})
+		must(t, err)
+		if got := load(t, j)[0].Entries; (len(got) == 1) != (cut == 1) {
+			t.Errorf("%d bytes cut: %d entries", cut, len(got))
+		}
+	}
+}

@@ -191,12 +191,8 @@ func (s *scanner) complete(rest []byte) (*line, error) {
 	if s.torn = int64(len(rest)); s.live {
 		return nil, io.EOF
 	}
-	tail := slices.Concat([]byte(prevKey), s.hash[:], []byte(`"`+hashKey))
-	n := bytes.Index(rest, tail) + len(tail) + len(s.hash) + len(lineEnd)
-	if !bytes.Contains(rest, tail) || n > len(rest) {
-		return nil, io.EOF
-	}
-	if _, _, why := cutHash(rest[:n]); why != "" {
+	n := s.lineIn(rest)
+	if n == 0 {
 		return nil, io.EOF
 	}
 	if len(rest) > n+1 {
@@ -210,6 +206,26 @@ func (s *scanner) complete(rest []byte) (*line, error) {
 	}
 	s.torn, s.whole = int64(len(rest)-n), true
 	return l, nil
+}
+
+// lineIn returns the length of the line that text begins with, if it is one and may
+// come next, but for its newline; or 0.
+func (s *scanner) lineIn(text []byte) int {
+	tail := slices.Concat([]byte(prevKey), s.hash[:], []byte(`"`+hashKey))
+	for from := 0; ; from++ { // a value may have the same in it
+		i := bytes.Index(text[from:], tail)
+		if i < 0 {
+			return 0
+		}
+		from += i
+		n := from + len(tail) + len(s.hash) + len(lineEnd)
+		if n > len(text) {
+			return 0
+		}
+		if _, _, why := cutHash(text[:n]); why == "" {
+			return n
+		}
+	}
 }
 
 // all reads to the end. After each line it calls each, if there is one.
