@@ -9,17 +9,22 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// blocks reads lines, checks their hashes and parses them, many at a time: while one
-// block is used, a goroutine fills the next, if that is asked for. It ends with that.
+// blocks reads lines and checks their hashes, many at a time: while one block is
+// used, a goroutine fills the next, if that is asked for. It ends with that.
+//
+// Lines are parsed by who takes them, or, if parses is set, by who fills the block:
+// so that the former can decode values meanwhile.
 type blocks struct {
-	r     io.Reader
-	ahead bool
-	raw   bool   // lines are not parsed
-	next  *block // is being filled, or is full; nil before the first
+	r      io.Reader
+	ahead  bool
+	parses bool
+	next   *block // is being filled, or is full; nil before the first
 
 	// These are used by who fills a block.
-	rest   []byte // what was read and is no line yet
-	err    error  // of r
+	rest []byte // what was read and is no line yet
+	err  error  // of r
+
+	// These are used by who parses.
 	parser parser
 	number int    // of the last line; 0 before the first
 	hash   digest // of that
@@ -40,10 +45,10 @@ type block struct {
 type checked struct {
 	body   []byte // what the hash is about
 	hash   digest
-	number int
+	why    string // it is none that may come next, or its hash is not that of the body
+	number int    // 0 until it is parsed, as are the others
 	prev   digest
 	line   line
-	why    string // it is none that may come next, or its hash is not that of the body
 }
 
 // blockSize is how much of a file is read at once: so much that handing it over is
@@ -111,30 +116,44 @@ func (b *blocks) fill(to *block) {
 		}
 	}
 	b.rest = append(b.rest[:0], to.buf[end:]...)
-	b.parser.values = to.values[:0]
+	if b.parses {
+		b.parser.values = to.values[:0]
+	}
 	for text := to.buf[:end]; len(text) > 0; {
 		n := bytes.IndexByte(text, '\n')
 		to.all = append(to.all, checked{})
-		b.check(&to.all[len(to.all)-1], text[:n])
+		c := &to.all[len(to.all)-1]
+		if c.check(text[:n]); b.parses {
+			b.parse(c)
+		}
 		text = text[n+1:]
 	}
-	to.lines, to.values = to.all, b.parser.values
+	if to.lines = to.all; b.parses {
+		to.values = b.parser.values
+	}
 	if b.err != nil {
 		to.rest, to.err = b.rest, b.err
 	}
 }
 
-// check looks at a line, which comes without its newline.
-func (b *blocks) check(c *checked, text []byte) {
-	c.body, c.hash, c.why = cutHash(text)
-	if c.why != "" || b.raw {
+// check looks at the hash of a line, which comes without its newline.
+func (c *checked) check(text []byte) { c.body, c.hash, c.why = cutHash(text) }
+
+// parse makes out what a line says, if that was not done yet.
+func (b *blocks) parse(c *checked) {
+	if c.why != "" || c.number > 0 {
 		return
 	}
-	if c.number, c.prev = b.number+1, b.hash; b.number == 0 {
-		c.number, c.prev = beginning(c.body)
+	number, prev := b.number+1, b.hash
+	if b.number == 0 {
+		number, prev = beginning(c.body)
 	}
-	if c.why = b.parser.parse(&c.line, c.body, c.number, c.prev); c.why == "" {
-		b.number, b.hash = c.number, c.hash
+	if !b.parses {
+		b.parser.values = b.parser.values[:0]
+	}
+	if c.why = b.parser.parse(&c.line, c.body, number, prev); c.why == "" {
+		c.number, c.prev = number, prev
+		b.number, b.hash = number, c.hash
 	}
 }
 

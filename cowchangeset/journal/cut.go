@@ -70,7 +70,7 @@ func (c Cut) String() string {
 
 // read counts what is in r.
 func (c *Cut) read(r io.Reader) error {
-	blocks := &blocks{r: r, raw: true}
+	blocks := &blocks{r: r}
 	var p parser
 	for b := (*block)(nil); ; {
 		b = blocks.take(b)

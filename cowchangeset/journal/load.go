@@ -128,7 +128,7 @@ func newLoader[E any](c cut) *loader[E] {
 func (l *loader[E]) run(ctx context.Context, yield func(cowchangeset.Saved[E]) bool) error {
 	s, end := scanFiles(l.from, l.segments)
 	defer end()
-	s.blocks.parser.decodes = true
+	s.blocks.parses, s.blocks.parser.decodes = true, true
 	for {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -96,7 +96,7 @@ func (s *scanner) ahead() (at int, size int64) {
 
 // take makes a line part of the state.
 func (s *scanner) take(text *checked) (l *line, why string) {
-	if text.why != "" {
+	if s.blocks.parse(text); text.why != "" {
 		return nil, s.explain(text.why)
 	}
 	l = &text.line
@@ -199,7 +199,7 @@ func (s *scanner) complete(rest []byte) (*line, error) {
 		return nil, s.corrupt("its newline is damaged, and something follows it")
 	}
 	c := new(checked)
-	s.blocks.check(c, rest[:n]) // which has filled its last block
+	c.check(rest[:n])
 	l, why := s.take(c)
 	if why != "" {
 		return nil, s.corrupt(why)

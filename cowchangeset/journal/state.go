@@ -83,6 +83,9 @@ func (s *state) set(id string, c *changeset) {
 // own returns the changeset with an ID, which exists, to be changed.
 func (s *state) own(id string) *changeset {
 	c := s.find(id)
+	if s.base == nil {
+		return c
+	}
 	if _, ok := s.byID[id]; !ok {
 		copied := *c
 		c = &copied
