@@ -139,6 +139,45 @@ func BenchmarkJournalAppendTogether(b *testing.B) {
 	}
 }
 
+// 64 goroutines record into one changeset of a tracker: as rounds come about, and, for
+// comparison, one at a time.
+func BenchmarkJournalRecordTogether(b *testing.B) {
+	const goroutines = 64
+	for _, impl := range []string{"group", "each"} {
+		b.Run("sync=SyncAlways/goroutines=64/impl="+impl, func(b *testing.B) {
+			j, err := journal.Open[row](filepath.Join(b.TempDir(), "changes"), journal.Options{})
+			must(b, err)
+			defer j.Close()
+			tracker := cowchangeset.MustNew(cowchangeset.Config[row]{Store: j})
+			_, err = tracker.Start(background)
+			must(b, err)
+			var turn sync.Mutex
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			var wg sync.WaitGroup
+			b.ResetTimer()
+			for range goroutines {
+				wg.Go(func() {
+					for n := left.Add(-1); n >= 0; n = left.Add(-1) {
+						if impl == "each" {
+							turn.Lock()
+						}
+						_, err := tracker.Record(row{"users", "insert", "user-00012345", int(n)})
+						if impl == "each" {
+							turn.Unlock()
+						}
+						if err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+}
+
 // Opening a file reads and checks all of it.
 func BenchmarkJournalOpen(b *testing.B) {
 	j, c := bench(b, journal.Options{Sync: journal.SyncNever}, 1)

@@ -3,7 +3,6 @@ package journal
 import (
 	"context"
 	"fmt"
-	"runtime"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -89,8 +88,8 @@ func (g *log) serve() {
 			atomics.Go(g.serve)
 		}
 	}()
-	for more = g.turn(); more; more = g.turn() {
-		runtime.Gosched() // those who have just returned may call again: they fit into the next group
+	for more {
+		more = g.turn()
 	}
 }
 
