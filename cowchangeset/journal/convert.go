@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -20,34 +21,60 @@ const converting = ".converting"
 // moved returns where a file is that is on its way from path.
 func moved(path string) string { return filepath.Join(path+converting, fileName(1)) }
 
-// isConverting reports whether a file is on its way from path.
+// isConverting reports whether a file is on its way from path: one of format 1, as
+// another journal may have such a name.
 func isConverting(path string) bool {
-	_, err := os.Lstat(moved(target(path)))
-	return err == nil
+	info, err := os.Lstat(moved(path))
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(moved(path))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	first := []byte(lineKey + `1` + opKey + string(opJournal) + `","format":1,`)
+	text := make([]byte, len(first))
+	_, err = io.ReadFull(f, text)
+	return err == nil && bytes.Equal(text, first)
 }
 
-// target follows symbolic links, also to where nothing is.
-func target(path string) string {
+// target returns an absolute path without symbolic links, also of what is not there.
+func target(path string) (string, error) {
 	for range 100 {
+		for len(path) > 1 && os.IsPathSeparator(path[len(path)-1]) {
+			path = path[:len(path)-1]
+		}
+		dir, name := filepath.Split(path)
+		if name == "" || name == "." || name == ".." {
+			return resolve(path)
+		}
+		if dir == "" {
+			dir = "."
+		}
+		dir, err := resolve(dir)
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(dir, name)
 		to, err := os.Readlink(path)
 		if err != nil {
-			break
+			return path, nil
 		}
-		if !filepath.IsAbs(to) {
-			to = filepath.Join(filepath.Dir(path), to)
+		if path = to; !filepath.IsAbs(to) {
+			path = dir + string(filepath.Separator) + to // whose ".." are those of where links lead
 		}
-		path = to
 	}
-	return path
+	return "", &fs.PathError{Op: "open", Path: path, Err: errors.New("too many symbolic links")}
 }
 
 // convert makes a file of format 1 the first segment of a directory at its path. It
 // reports that the caller should look again if somebody else has moved it away.
 func convert(path string) (again bool, err error) {
-	path = target(path)
 	f, err := openRegular(path, os.O_RDWR)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
+		info, e := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) || e == nil && info.IsDir() {
 			return true, nil
 		}
 		return false, fmt.Errorf("journal: %w", err)
@@ -71,7 +98,7 @@ func convert(path string) (again bool, err error) {
 	case s.read == 0:
 		return false, s.corrupt("the file is empty")
 	case s.state.journal != "":
-		return false, errors.New("journal: the file is a segment: open the directory that it is in")
+		return false, errSegment
 	}
 	if !canLock {
 		f.Close() // or it could not be moved
@@ -113,10 +140,12 @@ func moveBack(path string) error {
 // finishConversion does what is left of a conversion, if there was one that has moved
 // the file.
 func finishConversion(path string) error {
-	path = target(path)
+	if !isConverting(path) {
+		return nil
+	}
 	f, err := os.Open(moved(path))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil // any more
 	}
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)

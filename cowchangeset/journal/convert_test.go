@@ -104,7 +104,7 @@ func TestFormat1Corrupt(t *testing.T) {
 	}
 	path := newPath(t)
 	must(t, open[any](t, path).Close())
-	if _, err := journal.Open[any](first(path), journal.Options{}); err == nil || !strings.Contains(err.Error(), "open the directory that it is in") {
+	if _, err := journal.Open[any](first(path), journal.Options{}); err == nil || !strings.Contains(err.Error(), "name the directory that it is in") {
 		t.Error(err)
 	}
 }

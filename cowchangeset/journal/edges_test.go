@@ -269,3 +269,70 @@ func TestVerifyNothing(t *testing.T) {
 type nothing struct{}
 
 func (nothing) Read([]byte) (int, error) { return 0, nil }
+
+// A path may end with a separator, and its ".." are those of where links lead, also
+// while a conversion is to be finished.
+func TestFormat1Paths(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, "a", "b", "c"), 0o700))
+	must(t, os.Symlink(filepath.Join("a", "b", "c"), filepath.Join(dir, "link")))
+	must(t, os.Symlink(filepath.Join("..", "real"), filepath.Join(dir, "a", "b", "c", "j")))
+	old, err := os.ReadFile(filepath.Join("testdata", "format1.journal"))
+	must(t, err)
+	real := filepath.Join(dir, "a", "b", "real")
+	must(t, os.WriteFile(real, old, 0o600))
+	other := filepath.Join(dir, "real") // where the link leads if it is misread
+	must(t, os.WriteFile(other, journal.OldHeader(), 0o600))
+	j := open[any](t, filepath.Join(dir, "link", "j"))
+	equal(t, len(load(t, j)), 4)
+	must(t, j.Close())
+	if info, err := os.Stat(other); err != nil || !info.Mode().IsRegular() {
+		t.Error(info, err)
+	}
+	must(t, os.Rename(real, real+".converting")) // as it may be halfway
+	must(t, os.Remove(filepath.Join(real+".converting", journal.SegmentName(2))))
+	j = open[any](t, real+string(filepath.Separator))
+	equal(t, len(load(t, j)), 4)
+	must(t, j.Close())
+}
+
+// Another journal may have the name that a directory has for a moment.
+func TestNotConverting(t *testing.T) {
+	path := newPath(t)
+	other := open[any](t, path+".converting")
+	must(t, start("A", 1, "").call(other))
+	must(t, open[any](t, path).Close())
+	must(t, seal("A", 0, 0).call(other))
+	must(t, other.Close())
+	must(t, os.RemoveAll(path))
+	must(t, os.RemoveAll(path+".converting"))
+	must(t, os.WriteFile(path+".converting", nil, 0o600))
+	must(t, open[any](t, path).Close())
+}
+
+// Who names a segment of a journal for the journal is told so, and nothing is cut.
+func TestRepairSegment(t *testing.T) {
+	path := newPath(t)
+	j := open[any](t, path)
+	tell(t, j, story())
+	text, err := os.ReadFile(first(path))
+	must(t, err)
+	text[900] ^= 1
+	must(t, os.WriteFile(first(path), text, 0o600))
+	if c, err := journal.Repair(first(path)); err == nil || !strings.Contains(err.Error(), "name the directory") {
+		t.Errorf("%v, %v", c, err)
+	}
+	if after, err := os.ReadFile(first(path)); err != nil || string(after) != string(text) {
+		t.Error("it was changed", err)
+	}
+	must(t, j.Close())
+}
+
+// An archive is another directory.
+func TestArchiveItself(t *testing.T) {
+	path := newPath(t)
+	must(t, open[any](t, path).Close())
+	if _, err := journal.Open[any](path, journal.Options{Archive: path + "/."}); err == nil || !strings.Contains(err.Error(), "itself") {
+		t.Error(err)
+	}
+}

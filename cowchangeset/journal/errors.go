@@ -40,6 +40,9 @@ var (
 // errNoSegments: there is no journal, where there must be one.
 var errNoSegments = fmt.Errorf("journal: there are no segments: %w", fs.ErrNotExist)
 
+// errSegment: a path is that of a segment, and not of the journal.
+var errSegment = errors.New("journal: the file is a segment: name the directory that it is in")
+
 // CorruptError says where a journal is not as it was written.
 type CorruptError struct {
 	File   string // the segment; empty if what was read is not known by name

@@ -114,6 +114,9 @@ func (d directory) Archive(name string) error {
 	if d.store == "" {
 		return d.Remove(name)
 	}
+	if _, err := os.Lstat(d.in(name)); err != nil {
+		return err
+	}
 	to := filepath.Join(d.store, name)
 	if _, err := os.Lstat(to); err == nil {
 		return &fs.PathError{Op: "archive", Path: to, Err: fs.ErrExist}

@@ -67,7 +67,7 @@ func (r *Reader[E]) follow(ctx context.Context, f *follower, after int, yield fu
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case f.read == 1 && after > 0 && f.lines > after+1:
+		case f.read == 1 && after > 0 && f.lines-1 > after:
 			return ErrDropped
 		case l.journal != "" && r.options.identify(l.journal) != nil:
 			return r.options.identify(l.journal)
@@ -89,7 +89,7 @@ func (r *Reader[E]) follow(ctx context.Context, f *follower, after int, yield fu
 			doubted = 0
 		}
 		switch {
-		case err == nil && f.lines < after && !(f.torn > 0 && f.lines+1 == after):
+		case err == nil && f.lines < after && !(f.live && f.torn > 0 && f.lines+1 == after):
 			return ErrRewound
 		case err == nil && r.options.identify(f.state.journal) != nil:
 			return r.options.identify(f.state.journal) // it is all of format 1
@@ -134,7 +134,7 @@ func (f *follower) round(each func(*line) error) error {
 		return err
 	}
 	defer v.close()
-	in := &stream{from: v, files: v.files}
+	in := &stream{from: v, files: v.files, live: true}
 	defer in.close()
 	gone := false
 	if f.read == 0 {

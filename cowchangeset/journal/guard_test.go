@@ -3,7 +3,6 @@ package journal_test
 import (
 	"bytes"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,8 +120,13 @@ func TestPaths(t *testing.T) {
 		}
 	}
 	must(t, os.Symlink("nowhere", "dangling"))
-	if _, err := journal.Open[any]("dangling", journal.Options{}); !errors.Is(err, fs.ErrNotExist) {
+	must(t, open[any](t, "dangling/").Close())
+	if _, err := verify("nowhere"); err != nil {
 		t.Error(err)
+	}
+	must(t, os.Symlink("loop", "loop"))
+	if _, err := journal.Open[any]("loop", journal.Options{}); err == nil {
+		t.Error("a link to itself was opened")
 	}
 }
 

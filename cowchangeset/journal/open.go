@@ -57,12 +57,12 @@ func (j *Journal[E]) open(path string, o Options) error {
 
 // openDirectory finds or makes the directory of a journal, and locks it.
 func openDirectory(path string, o Options) (d directory, unlock io.Closer, err error) {
-	if err := makeDirectory(path, o); err != nil {
-		return d, nil, err
-	}
 	fails := func(err error) (directory, io.Closer, error) { return d, nil, fmt.Errorf("journal: %w", err) }
-	if d.path, err = resolve(path); err != nil {
+	if d.path, err = target(path); err != nil {
 		return fails(err)
+	}
+	if err := makeDirectory(d.path, o); err != nil {
+		return d, nil, err
 	}
 	// The name may be of a process that was killed before its fsync.
 	if err := syncDir(filepath.Dir(d.path)); err != nil {
@@ -71,6 +71,9 @@ func openDirectory(path string, o Options) (d directory, unlock io.Closer, err e
 	if o.Archive != "" {
 		if d.store, err = resolve(o.Archive); err != nil {
 			return fails(fmt.Errorf("Options.Archive: %w", err))
+		}
+		if d.store == d.path {
+			return fails(errors.New("Options.Archive is the directory of the journal itself"))
 		}
 	}
 	if o.MustExist || o.Identity != "" { // it leaves no lock where there is none
@@ -83,6 +86,12 @@ func openDirectory(path string, o Options) (d directory, unlock io.Closer, err e
 		}
 	}
 	f, err := lockFile(d.in(lockName))
+	if err == nil && isConverting(d.path) {
+		// Somebody has made this directory where a file was, which is on its way.
+		os.Remove(d.in(lockName))
+		f.Close()
+		return d, nil, ErrLocked
+	}
 	return d, f, err
 }
 

@@ -61,8 +61,10 @@ func (g *log) drop() error {
 			return err
 		}
 		err := g.folder.Archive(oldest.name())
-		if errors.Is(err, fs.ErrNotExist) && g.gone(oldest) {
-			err = nil // before, when the fsync failed
+		if errors.Is(err, fs.ErrNotExist) {
+			if gone, _ := g.gone(oldest); gone {
+				err = nil // before, when the fsync failed
+			}
 		}
 		if err == nil {
 			err = g.folder.Sync()
@@ -77,10 +79,13 @@ func (g *log) drop() error {
 }
 
 // gone reports whether there is no such segment.
-func (g *log) gone(s segment) bool {
+func (g *log) gone(s segment) (bool, error) {
 	f, err := g.folder.Open(s.name())
-	if err == nil {
-		f.Close()
+	switch {
+	case err == nil:
+		return false, f.Close()
+	case errors.Is(err, fs.ErrNotExist):
+		return true, nil
 	}
-	return errors.Is(err, fs.ErrNotExist)
+	return false, err
 }

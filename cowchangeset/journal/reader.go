@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -34,9 +35,13 @@ type Reader[E any] struct {
 // format 1, which must exist. Of the options only Upcast, Identity and PollInterval
 // matter. It refuses an E that values cannot be read back into, as Open does.
 func OpenReader[E any](path string, o Options) (*Reader[E], error) {
-	full, err := filepath.Abs(path)
-	if err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
+	full := path
+	if !filepath.IsAbs(path) { // and not cleaned: what ".." is depends on where links lead
+		dir, err := os.Getwd()
+		if err != nil {
+			return nil, fmt.Errorf("journal: %w", err)
+		}
+		full = dir + string(filepath.Separator) + path
 	}
 	return readerOf[E](path, o, func() (lister, error) { return find(full) })
 }
@@ -195,22 +200,25 @@ func (r *Reader[E]) survey(ctx context.Context) (*view, *scanner, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	sound := false
+	defer func() {
+		if !sound { // also if ctx panics
+			v.close()
+		}
+	}()
 	s, end := scanFiles(v, v.files)
+	defer end()
 	err = s.all(func(*scanner) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		return nil
 	})
-	end()
 	if err == nil {
 		err = r.options.identify(s.state.journal)
 	}
-	if err != nil {
-		v.close()
-		return nil, nil, err
-	}
-	return v, s, nil
+	sound = err == nil
+	return v, s, err
 }
 
 // identify returns an error if a journal is not the one that Identity asks for.

@@ -77,6 +77,10 @@ func lockForRepair(path string) (f patient, in func(string) string, unlock io.Cl
 		is.Close()
 		return nil, nil, nil, err
 	}
+	if same, err := isAt(is.File, path); err != nil || !same {
+		is.Close()
+		return nil, nil, nil, ErrLocked // or it was, a moment ago, and has been moved
+	}
 	return single(path), single(path).in, is, nil
 }
 
@@ -99,6 +103,9 @@ func repair(f patient) (Cut, error) {
 		}
 	}
 	s, c, at, err := examine(f, files)
+	if _, alone := f.(single); alone && s != nil && s.state.journal != "" {
+		return Cut{}, errSegment
+	}
 	if err != nil || c.Damage == nil {
 		return Cut{}, err
 	}
@@ -185,9 +192,10 @@ func (c *Cut) save(f patient, at place) (err error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		if err == nil {
-			is.Close()
+		if err != nil {
+			return err
 		}
+		is.Close()
 		name = fmt.Sprintf("line-%d-%d.cut", c.Damage.Line, n)
 	}
 	if err := f.Remove(name + unborn); err != nil && !errors.Is(err, fs.ErrNotExist) {

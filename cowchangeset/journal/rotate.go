@@ -67,7 +67,10 @@ func (s segment) fresh() bool { return s.size <= s.header }
 func (g *log) begin(header *line) (f file, s segment, hash digest, err error) {
 	text, hash := header.encode(nil, g.lines+1, g.hash)
 	s = segment{number: header.segment, size: int64(len(text)), header: int64(len(text))}
-	if !g.gone(s) {
+	switch gone, err := g.gone(s); {
+	case err != nil:
+		return nil, s, hash, fmt.Errorf("journal: beginning segment %d: %w", header.segment, err)
+	case !gone:
 		return nil, s, hash, fmt.Errorf("%w: somebody else has begun segment %d", ErrBroken, header.segment)
 	}
 	if err = g.createWith(s.name()+unborn, text); err == nil {

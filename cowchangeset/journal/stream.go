@@ -13,6 +13,7 @@ type stream struct {
 	files []segment // that were not read yet; the first is open if file is not nil
 	file  file
 	at    int64
+	live  bool // somebody may write the last one
 }
 
 func (s *stream) Read(p []byte) (int, error) {
@@ -37,6 +38,9 @@ func (s *stream) Read(p []byte) (int, error) {
 		s.at += int64(n)
 		if n > 0 {
 			return n, nil
+		}
+		if errors.Is(err, io.EOF) && s.live && len(s.files) == 1 {
+			return 0, io.EOF // its writer has taken back what a failed write left
 		}
 		if errors.Is(err, io.EOF) {
 			err = fmt.Errorf("%s is shorter than it was: %w", s.files[0].name(), io.ErrUnexpectedEOF)
@@ -92,7 +96,8 @@ func sizeOf(from source, name string) (int64, error) {
 
 // scanFiles returns a scanner of segments, and what ends it.
 func scanFiles(from source, files []segment) (s *scanner, end func()) {
-	in := &stream{from: from, files: files}
+	_, live := from.(*view)
+	in := &stream{from: from, files: files, live: live}
 	s = scan(in, files)
 	return s, func() {
 		s.close()
