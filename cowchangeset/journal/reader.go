@@ -14,7 +14,7 @@ import (
 )
 
 // Reader reads a journal without locking it, also while another process, or a
-// Journal in this one, writes, rotates and prunes it. It never writes. It has files
+// Journal in this one, writes, rotates and prunes it. It never writes. It has all files
 // open only while one of its methods runs or a loop over what one has returned: so
 // it need not be closed. OpenReader makes Readers. All methods may be called
 // concurrently.
