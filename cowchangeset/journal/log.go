@@ -32,9 +32,10 @@ type log struct {
 	dirty    bool   // something was written since the last fsync
 
 	// These are the writer's own.
-	file file   // the last segment
-	name string // of that
-	buf  []byte
+	file    file   // the last segment
+	name    string // of that
+	buf     []byte
+	removed bool // a segment, and the directory is not synced since
 
 	// These never change after Open.
 	path     string

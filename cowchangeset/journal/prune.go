@@ -50,6 +50,12 @@ func (s *state) upTo(before uint64, unapplied bool) uint64 {
 // one goes: whatever a crash leaves, no segment is missing in between.
 func (g *log) drop() error {
 	for {
+		if g.removed {
+			if err := g.folder.Sync(); err != nil {
+				return fmt.Errorf("journal: dropping a segment: fsync of the directory: %w", err)
+			}
+			g.removed = false
+		}
 		g.mu.Lock()
 		oldest := g.segments[0]
 		idle := len(g.segments) > 1 && oldest.last < g.state.first && g.loading == 0
@@ -63,11 +69,8 @@ func (g *log) drop() error {
 		err := g.folder.Archive(oldest.name())
 		if errors.Is(err, fs.ErrNotExist) {
 			if gone, _ := g.gone(oldest); gone {
-				err = nil // before, when the fsync failed
+				err = nil // by somebody else's hand
 			}
-		}
-		if err == nil {
-			err = g.folder.Sync()
 		}
 		if err != nil {
 			return fmt.Errorf("journal: dropping segment %d: %w", oldest.number, err)
@@ -75,6 +78,7 @@ func (g *log) drop() error {
 		g.mu.Lock()
 		g.segments = g.segments[1:]
 		g.mu.Unlock()
+		g.removed = true
 	}
 }
 

@@ -146,6 +146,40 @@ func TestPruneWhileLoading(t *testing.T) {
 	must(t, j.Close())
 }
 
+// A prune whose directory could not be synced fails, and hides nothing: what is left
+// is loaded, and the next prune syncs it.
+func TestPruneNotSynced(t *testing.T) {
+	m := &memory{}
+	j := with(t, m, journal.Options{SegmentSize: 500})
+	must(t, start("1", 1, "").call(j))
+	for n := uint64(1); n < 20; n++ {
+		tell(t, j, finished(n))
+	}
+	must(t, j.Close())
+	j = on(t, m) // so that no segment begins meanwhile
+	m.fault = func(op string) (int, error) {
+		if op == "syncdir" {
+			return 0, errBoom
+		}
+		return 0, nil
+	}
+	if err := j.Prune(background, 20); !errors.Is(err, errBoom) {
+		t.Error(err)
+	}
+	equal(t, len(load(t, j)), 1)
+	if err := j.Prune(background, 20); !errors.Is(err, errBoom) {
+		t.Error(err)
+	}
+	m.fault = nil
+	syncs := m.count("syncdir")
+	must(t, j.Prune(background, 20))
+	if m.count("syncdir") == syncs {
+		t.Error("the directory was not synced")
+	}
+	equal(t, len(load(t, j)), 1)
+	must(t, journalIs(m, load(t, j), nil))
+}
+
 // A head that was removed by somebody else is not a head that was pruned.
 func TestHeadRemoved(t *testing.T) {
 	m := &memory{}
