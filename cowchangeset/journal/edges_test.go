@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -336,3 +337,41 @@ func TestArchiveItself(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A file that cannot be looked at, as too many are open, is not somebody else's: a
+// rotation fails, and the journal goes on.
+func TestRotateCannotLook(t *testing.T) {
+	m := &memory{}
+	j := on(t, m)
+	tell(t, j, story()[:2])
+	m.shut = errBoom
+	if err := j.Rotate(background); !errors.Is(err, errBoom) || errors.Is(err, journal.ErrBroken) {
+		t.Error(err)
+	}
+	m.shut = nil
+	tell(t, j, story()[2:4])
+	must(t, j.Rotate(background))
+	equal(t, len(m.files), 2)
+}
+
+// A context that panics while a Reader reads leaves no file open.
+func TestReaderHostileContext(t *testing.T) {
+	m, _ := segmented(t)
+	r := reader(t, m)
+	for range r.Changesets(background) {
+		break
+	}
+	func() {
+		defer func() { _ = recover() }()
+		for range r.Changesets(panickingContext{background}) {
+			t.Error("it has not panicked")
+		}
+	}()
+	if !m.closed() {
+		t.Error("files are open")
+	}
+}
+
+type panickingContext struct{ context.Context }
+
+func (panickingContext) Err() error { panic(errBoom) }

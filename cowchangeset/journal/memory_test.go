@@ -22,6 +22,7 @@ type memory struct {
 	gone  map[string]*memoryFile // what was archived
 	ops   map[string]int
 	fault func(op string) (done int, err error)
+	shut  error // what Open returns, if it is set
 }
 
 // memoryFile is a file of a memory.
@@ -148,6 +149,9 @@ func (m *memory) Names() ([]string, error) {
 func (m *memory) Open(name string) (journal.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.shut != nil {
+		return nil, m.shut
+	}
 	f := m.files[name]
 	if f == nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
