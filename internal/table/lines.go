@@ -26,8 +26,8 @@ type Lines[K comparable, E any] struct {
 	hash  Hash[K]
 	least int // number of chains
 
-	// array is where everybody begins. Who resizes replaces it when everything
-	// is in the next one.
+	// array is where everybody begins. Who moves the last of its chains replaces
+	// it by the next one.
 	array atomics.Pointer[array[E]]
 
 	_ atomics.CacheLinePad
@@ -35,10 +35,10 @@ type Lines[K comparable, E any] struct {
 	// size is the number of cells, but for the calls in progress.
 	size atomics.Int64
 
-	// resizing is set while somebody resizes, who alone writes how often that has
-	// been done.
-	resizing                   atomics.Bool
+	// Who moves the last chain of an array writes how often that has been done.
 	totalGrowths, totalShrinks int64 // named as xsync's, for tests that look for both
+
+	limits
 }
 
 // Init makes t an empty set of cells whose keys are hashed by hash, with room for
@@ -51,7 +51,16 @@ func (t *Lines[K, E]) Init(hash Hash[K], room int) {
 	mustBeCell[K, E]()
 	t.hash = hash
 	t.least = chainsFor(room)
-	t.array.Store(newArray[E](t.least))
+	t.begin(t.least)
+}
+
+// begin makes t begin with n chains.
+func (t *Lines[K, E]) begin(n int) {
+	a := newArray[E](n)
+	for i := range a.segments {
+		a.ensure(uint64(i) * segmentChains)
+	}
+	t.array.Store(a)
 }
 
 // Load returns the cell of k, or nil. It takes effect when the cell's slot is
@@ -87,7 +96,7 @@ func (t *Lines[K, E]) Load(k Hashed[K]) *E {
 // f runs while a mutex is held and without a deferred unlock. It must do a
 // handful of loads and stores, and call nothing that a user supplied.
 func (t *Lines[K, E]) Compute(k Hashed[K], f func(now *E) *E) *E {
-	a, root := t.lock(k.Hash)
+	root, resizing := t.lock(k.Hash)
 	b, i, now := find(root, k)
 	e := f(now)
 	grown := int64(0)
@@ -104,23 +113,29 @@ func (t *Lines[K, E]) Compute(k Hashed[K], f func(now *E) *E) *E {
 		b.slots[i].Store(e)
 	}
 	root.mu.Unlock()
-	if grown != 0 {
-		t.resizeIf(a, t.size.Add(grown))
+	switch {
+	case grown != 0:
+		t.resize(t.size.Add(grown))
+	case resizing:
+		t.resize(t.size.Load())
 	}
 	return e
 }
 
-// lock locks the chain for a hash where it is now, and returns its root.
-func (t *Lines[K, E]) lock(hash uint64) (*array[E], *bucket[E]) {
-	a := t.array.Load()
-	for {
-		root := a.root(hash)
+// lock locks the chain for a hash where it is now, and returns its root, and
+// whether the set is being resized. It moves the chain if that is due and needs
+// neither waiting nor memory, so that a chain that is always in use moves too.
+func (t *Lines[K, E]) lock(hash uint64) (root *bucket[E], resizing bool) {
+	for a := t.array.Load(); ; resizing = true {
+		root = a.root(hash)
 		root.mu.Lock()
 		next := a.next.Load()
 		if next == nil {
-			return a, root
+			return root, resizing
 		}
-		t.move(root, next, len(next.roots) > len(a.roots))
+		if !t.move(a, next, hash&a.mask) {
+			return root, true
+		}
 		root.mu.Unlock()
 		a = next
 	}
@@ -146,7 +161,7 @@ func find[K comparable, E any](root *bucket[E], k Hashed[K]) (b *bucket[E], i in
 func (t *Lines[K, E]) All() iter.Seq[*E] {
 	return func(yield func(*E) bool) {
 		cells := make([]*E, 0, 4*slotsPerBucket) // more than nearly every chain has
-		n := uint64(len(t.array.Load().roots))
+		n := t.array.Load().mask + 1
 		for i := range n {
 			// The array is loaded anew: who holds one holds all that followed it,
 			// with what was in their chains when they moved.

@@ -156,37 +156,43 @@ func TestLinesAreLinearizable(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		chains  int
+		few     int    // as in limits
 		first   string // keys that are there
 		threads threads
 		cfg     mc.Config
 	}{
-		{"one key", 1, "", threads{{add("a"), load("a")}, {remove("a")}, {swap("a")}}, mc.Config{}},
-		{"who deletes and who replaces", 4, "a", threads{{removeFirst("a"), add("a")}, {swap("a")}, {removeFirst("a")}}, mc.Config{}},
-		{"two add", 4, "", threads{{add("a"), load("b")}, {add("b"), load("a")}, {add("a")}}, mc.Config{}},
-		{"a slot that changes hands", 4, "a", threads{{remove("a"), add("e"), add("a")}, {load("a"), load("e")}}, mc.Config{}},
-		{"a slot that is filled again", 4, "a", threads{{remove("a"), add("a")}, {load("a"), load("a")}}, mc.Config{}},
-		{"a slot that another fills", 4, "a", threads{{remove("a"), add("e")}, {load("e"), load("e")}}, mc.Config{}},
-		{"a chain of two buckets", 4, "aeimq", threads{{add("u"), remove("a")}, {load("u"), load("q")}, {swap("e")}}, mc.Config{}},
-		{"a second bucket empties", 4, "aeimqu", threads{{remove("u"), add("y")}, {load("u"), load("y")}}, mc.Config{}},
-		{"growth and a reader", 1, "ab", threads{{add("c")}, {load("a"), load("c")}}, mc.Config{}},
-		{"growth and who deletes", 1, "ab", threads{{add("c")}, {removeFirst("a"), load("b")}}, mc.Config{}},
-		{"growth and who replaces", 1, "ab", threads{{add("c")}, {swap("b"), load("a")}}, mc.Config{}},
-		{"growth and a second writer", 1, "ab", threads{{add("c")}, {add("d"), load("c")}}, mc.Config{}},
-		{"growth, a writer and a reader", 1, "ab", threads{{add("c")}, {swap("a")}, {load("a"), load("a")}}, mc.Config{}},
-		{"growth, who deletes and a reader", 1, "ab", threads{{add("c")}, {remove("a"), add("a")}, {load("a")}}, mc.Config{}},
-		{"growth of two chains", 2, "abcde", threads{{add("f")}, {remove("b"), load("c")}}, mc.Config{}},
-		{"growth twice", 1, "abcd", threads{{add("e")}, {add("f"), add("g"), load("a")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
-		{"growth that is due again", 1, "ab", threads{{add("c")}, {add("d"), add("e"), add("f")}}, mc.Config{}},
-		{"growth that two see due", 1, "ab", threads{{add("c")}, {add("d")}, {load("d"), load("c")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
-		{"shrinkage and a reader", 16, "abcdi", threads{{remove("d")}, {load("a"), load("i")}}, mc.Config{}},
-		{"shrinkage and a writer", 16, "abcdi", threads{{remove("d")}, {swap("a"), load("i")}}, mc.Config{}},
-		{"shrinkage and who adds", 16, "abcdi", threads{{remove("d")}, {add("q"), load("a")}}, mc.Config{}},
-		{"shrinkage and who deletes", 16, "abcdi", threads{{remove("d")}, {removeFirst("a"), add("q"), load("i")}}, mc.Config{}},
-		{"shrinkage of two into one", 16, "abcdi", threads{{remove("d")}, {swap("a"), load("i")}, {swap("i"), load("a")}}, mc.Config{}},
-		{"shrinkage, a writer and a reader", 16, "abcdi", threads{{remove("d")}, {swap("i")}, {load("i"), load("i")}}, mc.Config{}},
-		{"shrinkage, who deletes and a reader", 16, "abcdi", threads{{remove("d")}, {remove("i"), add("i")}, {load("i")}}, mc.Config{}},
-		{"shrinkage of chains of two", 16, "aiqyd", threads{{remove("d")}, {remove("q"), load("y"), add("q")}}, mc.Config{}},
-		{"shrinkage twice", 32, "abcdefghiq", threads{{remove("b"), remove("c"), remove("d"), remove("e"), remove("f"), remove("g")}, {swap("q"), load("i")}}, mc.Config{}},
+		{"one key", 1, 0, "", threads{{add("a"), load("a")}, {remove("a")}, {swap("a")}}, mc.Config{}},
+		{"who deletes and who replaces", 4, 0, "a", threads{{removeFirst("a"), add("a")}, {swap("a")}, {removeFirst("a")}}, mc.Config{}},
+		{"two add", 4, 0, "", threads{{add("a"), load("b")}, {add("b"), load("a")}, {add("a")}}, mc.Config{}},
+		{"a slot that changes hands", 4, 0, "a", threads{{remove("a"), add("e"), add("a")}, {load("a"), load("e")}}, mc.Config{}},
+		{"a slot that is filled again", 4, 0, "a", threads{{remove("a"), add("a")}, {load("a"), load("a")}}, mc.Config{}},
+		{"a slot that another fills", 4, 0, "a", threads{{remove("a"), add("e")}, {load("e"), load("e")}}, mc.Config{}},
+		{"a chain of two buckets", 4, 0, "aeimq", threads{{add("u"), remove("a")}, {load("u"), load("q")}, {swap("e")}}, mc.Config{}},
+		{"a second bucket empties", 4, 0, "aeimqu", threads{{remove("u"), add("y")}, {load("u"), load("y")}}, mc.Config{}},
+		{"growth and a reader", 1, 0, "ab", threads{{add("c")}, {load("a"), load("c")}}, mc.Config{}},
+		{"growth and who deletes", 1, 0, "ab", threads{{add("c")}, {removeFirst("a"), load("b")}}, mc.Config{}},
+		{"growth and who replaces", 1, 0, "ab", threads{{add("c")}, {swap("b"), load("a")}}, mc.Config{}},
+		{"growth and a second writer", 1, 0, "ab", threads{{add("c")}, {add("d"), load("c")}}, mc.Config{}},
+		{"growth, a writer and a reader", 1, 0, "ab", threads{{add("c")}, {swap("a")}, {load("a"), load("a")}}, mc.Config{}},
+		{"growth, who deletes and a reader", 1, 0, "ab", threads{{add("c")}, {remove("a"), add("a")}, {load("a")}}, mc.Config{}},
+		{"growth of two chains", 2, 0, "abcde", threads{{add("f")}, {remove("b"), load("c")}}, mc.Config{}},
+		{"growth twice", 1, 0, "abcd", threads{{add("e")}, {add("f"), add("g"), load("a")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"growth that is due again", 1, 0, "ab", threads{{add("c")}, {add("d"), add("e"), add("f")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"growth that two see due", 1, 0, "ab", threads{{add("c")}, {add("d")}, {load("d"), load("c")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"growth in parts and a reader", 4, 1, "abcdefghij", threads{{add("k"), swap("a"), swap("b"), swap("a")}, {load("e"), load("a")}}, mc.Config{}},
+		{"growth in parts and who replaces", 4, 2, "abcdefghij", threads{{add("k")}, {swap("a"), load("c")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"growth in parts and who deletes", 4, 1, "abcdefghij", threads{{add("k")}, {remove("a"), add("a"), load("e")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"growth in parts by three", 4, 2, "abcdefghij", threads{{add("k")}, {add("l")}, {swap("d"), load("h")}}, mc.Config{Mode: mc.Bounded, Preemptions: 1}},
+		{"shrinkage and a reader", 16, 0, "abcdi", threads{{remove("d")}, {load("a"), load("i")}}, mc.Config{}},
+		{"shrinkage and a writer", 16, 2, "abcdi", threads{{remove("d")}, {swap("a"), load("i")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"shrinkage and who adds", 16, 2, "abcdi", threads{{remove("d")}, {add("q"), load("a")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"shrinkage and who deletes", 16, 2, "abcdi", threads{{remove("d")}, {removeFirst("a"), add("q"), load("i")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"shrinkage of two into one", 16, 2, "abcdi", threads{{remove("d")}, {swap("a"), load("i")}, {swap("i"), load("a")}}, mc.Config{Mode: mc.Bounded, Preemptions: 1}},
+		{"shrinkage, a writer and a reader", 16, 2, "abcdi", threads{{remove("d")}, {swap("i")}, {load("i"), load("i")}}, mc.Config{Mode: mc.Bounded, Preemptions: 1}},
+		{"shrinkage, who deletes and a reader", 16, 2, "abcdi", threads{{remove("d")}, {remove("i"), add("i")}, {load("i")}}, mc.Config{Mode: mc.Bounded, Preemptions: 1}},
+		{"shrinkage of chains of two", 16, 2, "aiqyd", threads{{remove("d")}, {remove("q"), load("y"), add("q")}}, mc.Config{Mode: mc.Bounded, Preemptions: 1}},
+		{"shrinkage twice", 32, 0, "abcdefghiq", threads{{remove("b"), remove("c"), remove("d"), remove("e"), remove("f"), remove("g")}, {swap("q"), load("i")}}, mc.Config{Mode: mc.Bounded, Preemptions: 1}},
+		{"shrinkage in parts and a reader", 16, 1, "abcdi", threads{{remove("d"), remove("b"), remove("c")}, {load("a"), load("i")}}, mc.Config{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			prepared := func(s keyed) keyed {
@@ -198,6 +204,7 @@ func TestLinesAreLinearizable(t *testing.T) {
 			mc.Linearizable(t, tt.cfg, mc.Program[keyed]{
 				New: func() keyed {
 					r := &real{first: map[string]*part{}}
+					r.MoveOnly(tt.few)
 					r.InitChains(hashOf, tt.chains)
 					prepared(r)
 					r.GrowTo(tt.chains)

@@ -5,24 +5,11 @@ package table_test
 import (
 	"fmt"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 	"weak"
 )
-
-// begun waits until somebody resizes p.
-func begun(t *testing.T, p *parts) {
-	t.Helper()
-	for start := time.Now(); !p.Resizing(); runtime.Gosched() {
-		if time.Since(start) > 10*time.Second {
-			t.Fatal("nobody has begun to resize")
-		}
-	}
-}
 
 // The set grows with its cells and shrinks with them, also where all have one
 // hash, and keeps nothing that has left.
@@ -147,100 +134,6 @@ func kept(parts []weak.Pointer[part]) (n int) {
 		}
 	}
 	return n
-}
-
-// Who resizes and gets stuck at one chain delays nobody who works on another,
-// nor a reader of this one.
-func TestLinesStuckResizer(t *testing.T) {
-	p := newParts(func(k string) uint64 { return uint64(k[0]) })
-	all := map[string]*part{}
-	add := func(keys string) {
-		for _, k := range keys {
-			e := p.new(string(k), 0)
-			if all[e.key] = e; !p.add(e) {
-				t.Errorf("%c is there already", k)
-			}
-		}
-	}
-	add("abcdefghijklmnopqrst") // as many as fit
-	chains := p.Chains()
-	release := p.Hold(int('c') % chains)
-	var wg sync.WaitGroup
-	wg.Go(func() { p.add(p.new("z", 0)) })
-	begun(t, p)
-	add("ABDEFG")
-	for _, k := range []string{"a", "A"} {
-		if !p.remove(all[k]) {
-			t.Errorf("CompareAndDelete(%s) does not find it", k)
-		}
-		delete(all, k)
-	}
-	for k, e := range all {
-		if p.load(k) != e {
-			t.Errorf("Load(%s) = %v, want %v", k, p.load(k), e)
-		}
-	}
-	if p.Chains() != chains {
-		t.Fatal("the chain that is held has moved")
-	}
-	release()
-	wg.Wait()
-	if p.Chains() != 2*chains {
-		t.Errorf("%d chains, want %d", p.Chains(), 2*chains)
-	}
-	all["z"] = p.load("z")
-	wantAll(t, p, all)
-}
-
-// What comes and goes while somebody resizes, and could not resize again, is
-// made up for by who did: the set fits its size though nobody writes any more.
-func TestLinesResizerCatchesUp(t *testing.T) {
-	p := newParts(atoi)
-	least := p.Chains()
-	const stuck, n = 7, 500
-	add := func(i int) { p.add(p.new(fmt.Sprint(i), i)) }
-	remove := func(i int) { p.remove(p.load(fmt.Sprint(i))) }
-	// resizes calls first, which must resize and gets stuck, and then the other.
-	resizes := func(first, others func()) {
-		release := p.Hold(stuck)
-		var wg sync.WaitGroup
-		wg.Go(first)
-		begun(t, p)
-		others()
-		release()
-		wg.Wait()
-	}
-
-	for i := range 20 { // as many as fit
-		add(i)
-	}
-	resizes(func() { add(20) }, func() {
-		for i := 21; i < n; i++ {
-			if i%least != stuck {
-				add(i)
-			}
-		}
-	})
-	if size, c := p.Len(), p.Chains(); size > 5*c/2 {
-		t.Errorf("%d chains for %d cells", c, size)
-	}
-
-	many := p.Chains()
-	left := slices.Collect(p.All())
-	for p.Len() > many*5/16 { // as few as that many chains may have
-		remove(left[0].n)
-		left = left[1:]
-	}
-	resizes(func() { remove(left[0].n) }, func() {
-		for _, e := range left[1:] {
-			if e.n%many != stuck {
-				remove(e.n)
-			}
-		}
-	})
-	if c := p.Chains(); c != least {
-		t.Errorf("%d chains for %d cells, want %d", c, p.Len(), least)
-	}
 }
 
 // A set has the room that Init was asked for, and keeps it.

@@ -149,3 +149,62 @@ func TestStressLinesTakenOnce(t *testing.T) {
 		t.Errorf("%d cells were put in and %d taken out", put.Load(), taken.Load())
 	}
 }
+
+// Nothing is lost of a set of many segments that grows and shrinks under its
+// writers.
+func TestStressLinesOfSegments(t *testing.T) {
+	keys := table.NewKeys[string]()
+	p := newParts(keys.Hash)
+	const workers, each, stay = 4, 8_000, 100
+	for i := range stay {
+		p.add(p.new(fmt.Sprint("stays ", i), i))
+	}
+	var done atomic.Bool
+	var writers, readers sync.WaitGroup
+	for w := range workers {
+		writers.Go(func() {
+			mine := make([]*part, each)
+			for i := range each {
+				mine[i] = p.new(fmt.Sprint(w, "/", i), i)
+				if !p.add(mine[i]) {
+					t.Errorf("%s is there already", mine[i].key)
+				}
+			}
+			for _, e := range mine {
+				if p.load(e.key) != e || !p.remove(e) {
+					t.Errorf("%s is missing", e.key)
+				}
+			}
+		})
+	}
+	readers.Go(func() {
+		for !done.Load() {
+			for i := range stay {
+				if e := p.load(fmt.Sprint("stays ", i)); e == nil || e.n != i {
+					t.Errorf("what stays is %v", e)
+					return
+				}
+			}
+		}
+	})
+	readers.Go(func() {
+		for !done.Load() {
+			n := 0
+			for e := range p.All() {
+				if e.key[0] == 's' {
+					n++
+				}
+			}
+			if n != stay {
+				t.Errorf("All yields %d that stay, want %d", n, stay)
+				return
+			}
+		}
+	})
+	writers.Wait()
+	done.Store(true)
+	readers.Wait()
+	if p.Len() != stay {
+		t.Errorf("Len = %d, want %d", p.Len(), stay)
+	}
+}

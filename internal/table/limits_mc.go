@@ -1,0 +1,17 @@
+//go:build modelcheck
+
+package table
+
+// segmentChains is small, so that tables of few chains have several segments.
+const segmentChains = 2
+
+// limits is what limits.go has, for each table its own.
+type limits struct{ few int }
+
+// portion returns few, or what suffices for all chains of small tables.
+func (l limits) portion() int {
+	if l.few > 0 {
+		return l.few
+	}
+	return 16
+}

@@ -1,0 +1,237 @@
+//go:build !modelcheck
+
+package table_test
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// Where a chain cannot move, because its mutex is held, nobody waits but who
+// writes to it; and the set is resized when it can.
+func TestLinesStuckChain(t *testing.T) {
+	p := newParts(func(k string) uint64 { return uint64(k[0]) })
+	all := map[string]*part{}
+	add := func(keys string) {
+		for _, k := range keys {
+			e := p.new(string(k), 0)
+			if all[e.key] = e; !p.add(e) {
+				t.Errorf("%c is there already", k)
+			}
+		}
+	}
+	add("abcdefghijklmnopqrst") // as many as fit
+	chains := p.Chains()
+	release := p.Hold(int('c') % chains)
+	add("zABDEFG")
+	if !p.Resizing() || p.Gone() != chains-1 {
+		t.Errorf("%d of %d chains have moved", p.Gone(), chains)
+	}
+	for _, k := range []string{"a", "A"} {
+		if !p.remove(all[k]) {
+			t.Errorf("CompareAndDelete(%s) does not find it", k)
+		}
+		delete(all, k)
+	}
+	for k, e := range all {
+		if p.load(k) != e {
+			t.Errorf("Load(%s) = %v, want %v", k, p.load(k), e)
+		}
+	}
+	if p.Chains() != chains {
+		t.Fatal("the chain that is held has moved")
+	}
+	release()
+	add("H")
+	if p.Chains() != 2*chains {
+		t.Errorf("%d chains, want %d", p.Chains(), 2*chains)
+	}
+	wantAll(t, p, all)
+}
+
+// So it is where a chain cannot be merged with another, whose mutex is held.
+func TestLinesStuckMerge(t *testing.T) {
+	p := newNumbered()
+	for i := range 21 {
+		p.put(i)
+	}
+	if p.Chains() != 16 {
+		t.Fatalf("%d chains, want 16", p.Chains())
+	}
+	for i := 20; i > 5; i-- {
+		p.take(i)
+	}
+	var other func()
+	var once sync.Once
+	inner := p.hash
+	p.hash = func(k string) uint64 { // called for what moves
+		if k == "0" {
+			once.Do(func() { other = p.HoldNext(1) })
+		}
+		return inner(k)
+	}
+	p.take(5)
+	p.take(4) // and it is due
+	if !p.Resizing() || p.Gone() != 14 {
+		t.Fatalf("%d chains have moved, want 14: all but 1 and 9", p.Gone())
+	}
+	for i := range 4 {
+		if p.load(strconv.Itoa(i)) == nil {
+			t.Errorf("Load(%d) finds nothing", i)
+		}
+	}
+	p.touch(1) // where it is
+	if p.Gone() != 14 {
+		t.Errorf("%d chains have moved, want 14", p.Gone())
+	}
+	other()
+	p.touch(2)
+	if p.Chains() != 8 {
+		t.Errorf("%d chains, want 8", p.Chains())
+	}
+}
+
+// Who begins to resize, and is stuck while it moves a chain, delays nobody who
+// works on another. The others move all but that chain, and the set is resized
+// when it is free, and not a second time before.
+func TestLinesStuckHelper(t *testing.T) {
+	p := newNumbered()
+	const chains = 1024
+	n := chains * 5 / 2
+	for i := range n {
+		p.put(i)
+	}
+	var armed atomic.Bool
+	entered, release := make(chan struct{}), make(chan struct{})
+	const stuck = chains + 3 // in the third chain
+	inner := p.hash
+	p.hash = func(k string) uint64 {
+		if k == strconv.Itoa(stuck) && armed.CompareAndSwap(true, false) {
+			close(entered)
+			<-release
+		}
+		return inner(k)
+	}
+	armed.Store(true)
+	var wg sync.WaitGroup
+	wg.Go(func() { p.put(n) })
+	<-entered
+	if !p.Resizing() || p.Gone() != 3 {
+		t.Errorf("%d chains have moved, want 3", p.Gone())
+	}
+	for i := n + 1; i < 3*n; i++ {
+		if i%chains != 3 {
+			p.put(i)
+		}
+	}
+	if p.Gone() != chains-1 {
+		t.Errorf("%d chains have moved, want all %d but one", p.Gone(), chains)
+	}
+	for i := range 3 * n {
+		if e := p.load(strconv.Itoa(i)); (e == nil) != (i%chains == 3 && i > n) {
+			t.Errorf("Load(%d) = %v", i, e)
+		}
+	}
+	close(release)
+	wg.Wait()
+	if p.Chains() != 2*chains || !p.Resizing() {
+		t.Errorf("%d chains, want %d, and to grow again", p.Chains(), 2*chains)
+	}
+}
+
+// A call that takes a portion and does not move it, because it has been
+// suspended, delays the resize for no longer than the others take to come round.
+func TestLinesLeftPortion(t *testing.T) {
+	p := newNumbered()
+	const chains = 1024
+	n := chains * 5 / 2
+	for i := range n + 1 { // the last begins
+		p.put(i)
+	}
+	grows, _ := p.Portion()
+	p.Skip(grows)
+	calls := 0
+	for ; p.Chains() == chains && calls < chains; calls++ {
+		p.touch(chains / 2) // not of that portion
+	}
+	if most := 2 * chains / grows; calls > most {
+		t.Errorf("the chains have moved after %d calls, want %d", calls, most)
+	}
+}
+
+// A chain moves when it is written to, though nobody has come to it.
+func TestLinesWritersMoveTheirs(t *testing.T) {
+	p := newNumbered()
+	const chains = 1024
+	n := chains * 5 / 2
+	for i := range n + 1 {
+		p.put(i)
+	}
+	release := p.Hold(chains - 1)
+	gone, calls := p.Gone(), 0
+	for ; calls < 5; calls++ {
+		p.touch(chains - 10 - calls)
+	}
+	grows, _ := p.Portion()
+	if want := gone + calls*(grows+1); p.Gone() != want {
+		t.Errorf("%d chains have moved, want %d", p.Gone(), want)
+	}
+	release()
+}
+
+// What comes and goes while a resize cannot end is made up for by those who
+// write after, also by who only replaces.
+func TestLinesCatchUp(t *testing.T) {
+	p := newNumbered()
+	least := p.Chains()
+	const stuck, n = 7, 500
+	fits := func() {
+		t.Helper()
+		for range 10 {
+			p.touch(least) // in the first chain
+		}
+		if p.Resizing() || !p.Fits() {
+			t.Errorf("%d chains for %d cells", p.Chains(), p.Len())
+		}
+	}
+	for i := range 20 { // as many as fit
+		p.put(i)
+	}
+	release := p.Hold(stuck)
+	for i := 20; i < n; i++ {
+		if i%least != stuck {
+			p.put(i)
+		}
+	}
+	if p.Chains() != least {
+		t.Fatalf("%d chains, want %d", p.Chains(), least)
+	}
+	release()
+	fits()
+
+	many := p.Chains()
+	left := slices.Collect(p.All())
+	for p.Len() > many*5/16 { // as few as that many chains may have
+		if e := left[0]; e.n != least {
+			p.take(e.n)
+		}
+		left = left[1:]
+	}
+	release = p.Hold(stuck)
+	for _, e := range left {
+		if e.n%many != stuck && e.n != least {
+			p.take(e.n)
+		}
+	}
+	if p.Chains() != many {
+		t.Fatalf("%d chains, want %d", p.Chains(), many)
+	}
+	release()
+	fits()
+	if p.Chains() != least {
+		t.Errorf("%d chains for %d cells, want %d", p.Chains(), p.Len(), least)
+	}
+}
