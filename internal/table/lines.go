@@ -13,15 +13,17 @@ import (
 // cell itself, and takes no lock. The structure is CLHT of David, Guerraoui and
 // Trigonakis (Asynchronized Concurrency, ASPLOS 2015), with the tags of
 // xsync.MapOf; unlike both, it holds the caller's own cells, which spares the
-// look-up a line, and it is resized bucket by bucket, so that nobody waits for
-// more than one bucket.
+// look-up a line, and it is resized by all who write, each of whom moves a few
+// chains.
 //
 // Progress: Load is wait-free but for the length of a chain and the number of
 // times that the set is resized meanwhile, and so is what finds by it that there
-// is nothing to do. What changes the set holds the mutex of one chain, or of two
-// while that chain moves, and so does All between the cells that it yields.
-// Those sections run no user code but the comparison of keys, and the hash is the
-// caller's to know.
+// is nothing to do. What changes the set waits for the mutex of one chain at a
+// time, and so does All between the cells that it yields. While the set is
+// resized, what changes it also moves chains, a number that does not depend on
+// the size of the set, and waits for nobody to do so. What runs while a mutex is
+// held is no user code but the comparison of keys, and the hash is the caller's to
+// know.
 type Lines[K comparable, E any] struct {
 	hash  Hash[K]
 	least int // number of chains
@@ -113,11 +115,11 @@ func (t *Lines[K, E]) Compute(k Hashed[K], f func(now *E) *E) *E {
 		b.slots[i].Store(e)
 	}
 	root.mu.Unlock()
-	switch {
-	case grown != 0:
-		t.resize(t.size.Add(grown))
-	case resizing:
-		t.resize(t.size.Load())
+	if grown != 0 {
+		t.size.Add(grown)
+	}
+	if grown != 0 || resizing {
+		t.resize()
 	}
 	return e
 }

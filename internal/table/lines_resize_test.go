@@ -50,6 +50,9 @@ func TestLinesMoveFew(t *testing.T) {
 	p := newNumbered()
 	const n, large = 50_000, 512
 	grows, shrinks := p.Portion()
+	if grows != 64 || shrinks != 256 {
+		t.Errorf("portions of %d and %d, want 64 and 256", grows, shrinks)
+	}
 	resizes := 0
 	try := func(portion int, call func()) {
 		calls, chains := 0, p.Chains()
@@ -92,6 +95,9 @@ func TestLinesAllocateLittle(t *testing.T) {
 	i := 0
 	for ; i < 5<<12; i++ { // as many as fit into 8192 chains
 		p.put(i)
+	}
+	if table.SegmentSize != 256<<10 {
+		t.Errorf("a segment has %d bytes, want 256 KiB", table.SegmentSize)
 	}
 	var m runtime.MemStats
 	bytes := func() uint64 { runtime.ReadMemStats(&m); return m.TotalAlloc }

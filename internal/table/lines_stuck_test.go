@@ -183,55 +183,84 @@ func TestLinesWritersMoveTheirs(t *testing.T) {
 }
 
 // What comes and goes while a resize cannot end is made up for by those who
-// write after, also by who only replaces.
+// write after, also by who only replaces. Each moves a portion, be it of several
+// arrays.
 func TestLinesCatchUp(t *testing.T) {
-	p := newNumbered()
-	least := p.Chains()
-	const stuck, n = 7, 500
-	fits := func() {
+	const stuck, first, n = 7, 8, 500
+	state := func(t *testing.T, p numbered, chains, gone int) {
+		t.Helper()
+		if p.Chains() != chains || p.Gone() != gone || !p.Resizing() {
+			t.Errorf("%d of %d chains have moved, want %d of %d", p.Gone(), p.Chains(), gone, chains)
+		}
+	}
+	fits := func(t *testing.T, p numbered) {
 		t.Helper()
 		for range 10 {
-			p.touch(least) // in the first chain
+			p.touch(first)
 		}
 		if p.Resizing() || !p.Fits() {
 			t.Errorf("%d chains for %d cells", p.Chains(), p.Len())
 		}
 	}
-	for i := range 20 { // as many as fit
-		p.put(i)
-	}
-	release := p.Hold(stuck)
-	for i := 20; i < n; i++ {
-		if i%least != stuck {
+	// grown has as many cells as fit into so many chains, and more that come while
+	// one of these chains cannot move.
+	grown := func(chains int) numbered {
+		p := newNumbered()
+		for i := range chains * 5 / 2 {
 			p.put(i)
 		}
-	}
-	if p.Chains() != least {
-		t.Fatalf("%d chains, want %d", p.Chains(), least)
-	}
-	release()
-	fits()
-
-	many := p.Chains()
-	left := slices.Collect(p.All())
-	for p.Len() > many*5/16 { // as few as that many chains may have
-		if e := left[0]; e.n != least {
-			p.take(e.n)
+		release := p.Hold(stuck)
+		for i := chains * 5 / 2; i < n; i++ {
+			if i%chains != stuck {
+				p.put(i)
+			}
 		}
-		left = left[1:]
+		state(t, p, chains, chains-1)
+		release()
+		return p
 	}
-	release = p.Hold(stuck)
-	for _, e := range left {
-		if e.n%many != stuck && e.n != least {
-			p.take(e.n)
+	t.Run("small", func(t *testing.T) {
+		p := grown(8)
+		p.touch(first)
+		state(t, p, 64, 64-8-16-32)
+		fits(t, p)
+	})
+	t.Run("a portion", func(t *testing.T) {
+		p := grown(64)
+		p.touch(first)
+		state(t, p, 128, 0) // the next has begun
+		fits(t, p)
+	})
+	t.Run("shrinks", func(t *testing.T) {
+		p := newNumbered()
+		least := p.Chains()
+		for i := range n {
+			p.put(i)
 		}
-	}
-	if p.Chains() != many {
-		t.Fatalf("%d chains, want %d", p.Chains(), many)
-	}
-	release()
-	fits()
-	if p.Chains() != least {
-		t.Errorf("%d chains for %d cells, want %d", p.Chains(), p.Len(), least)
-	}
+		many := p.Chains()
+		if many != 256 {
+			t.Fatalf("%d chains, want 256", many)
+		}
+		left := slices.Collect(p.All())
+		for p.Len() > many*5/16 { // as few as that many chains may have
+			if e := left[0]; e.n != first {
+				p.take(e.n)
+			}
+			left = left[1:]
+		}
+		release := p.Hold(stuck)
+		for _, e := range left {
+			if e.n%many != stuck && e.n != first {
+				p.take(e.n)
+			}
+		}
+		state(t, p, many, many-1)
+		release()
+		p.touch(first)
+		state(t, p, many/2, 0)
+		fits(t, p)
+		if p.Chains() != least {
+			t.Errorf("%d chains for %d cells, want %d", p.Chains(), p.Len(), least)
+		}
+	})
 }

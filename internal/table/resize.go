@@ -14,23 +14,24 @@ func (t *Lines[K, E]) fitting(n int, size int64) int {
 	return n
 }
 
-// resize goes on with resizing the set, which holds size cells, or begins with it
-// if that is due. It moves a portion of the chains and leaves the others to those
-// who write after. It waits for nobody: it passes over a chain whose mutex another
-// holds, who moves that chain, or began before the next array was there. In the
-// second case the chain is left to who comes round again.
-func (t *Lines[K, E]) resize(size int64) {
-	for budget := t.portion(); ; size = t.size.Load() {
+// resize goes on with resizing the set, or begins with it if that is due. It moves
+// a portion of the chains and leaves the others to those who write after.
+//
+// It waits for nobody. It passes over a chain whose mutex another holds: that one
+// moves it, or began before the next array was there, and then the chain is left
+// to who comes round again.
+func (t *Lines[K, E]) resize() {
+	for budget := t.portion(); ; {
 		a := t.array.Load()
 		next := a.next.Load()
 		if next == nil {
-			n := t.fitting(a.chains(), size)
+			// Only the array where everybody begins has no next. So if the CAS succeeds,
+			// a has been that since before the size was read.
+			n := t.fitting(a.chains(), t.size.Load())
 			if n == a.chains() {
 				return
 			}
-			// Only where everybody begins has no next, so that a is still that if this
-			// succeeds, and otherwise another has begun.
-			a.next.CompareAndSwap(nil, newArray[E](n))
+			a.next.CompareAndSwap(nil, newArray[E](n)) // or another begins
 			next = a.next.Load()
 		}
 		if budget == 0 {
@@ -41,7 +42,7 @@ func (t *Lines[K, E]) resize(size int64) {
 			each = sparse
 		}
 		count := min(budget*each, a.chains())
-		budget -= (count + each - 1) / each
+		budget -= count / each // a set that shrinks has more chains than sparse
 		first := a.cursor.Add(uint64(count)) - uint64(count)
 		for i := range uint64(count) {
 			t.help(a, next, (first+i)&a.mask)
@@ -49,7 +50,7 @@ func (t *Lines[K, E]) resize(size int64) {
 		if t.array.Load() == a {
 			return
 		}
-		// All chains have moved. Another resize may be due.
+		// All chains have moved, and another resize may be due.
 	}
 }
 
@@ -61,7 +62,7 @@ func (t *Lines[K, E]) help(a, next *array[E], i uint64) {
 		return
 	}
 	next.ensure(i)
-	next.ensure(i + a.mask + 1)
+	next.ensure(i + a.mask + 1) // the same if next is smaller
 	if root.mu.TryLock() {
 		t.move(a, next, i)
 		root.mu.Unlock()
@@ -80,7 +81,7 @@ func (t *Lines[K, E]) move(a, next *array[E], i uint64) bool {
 	switch {
 	case root.load() == moved:
 		return true
-	case !next.has(i) || !next.has(i+a.mask+1):
+	case !next.has(i + a.mask + 1): // the segment that help makes last
 		return false
 	case next.mask > a.mask:
 		t.split(root, next)
