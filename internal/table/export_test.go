@@ -50,6 +50,9 @@ func (t *Lines[K, E]) Hold(i int) (release func()) {
 // Resizing reports whether t is being resized.
 func (t *Lines[K, E]) Resizing() bool { return t.array.Load().next.Load() != nil }
 
+// Resizes returns how often t has grown and shrunk.
+func (t *Lines[K, E]) Resizes() (grown, shrunk int64) { return t.totalGrowths, t.totalShrinks }
+
 // Gone returns how many chains have moved to the next array.
 func (t *Lines[K, E]) Gone() int { return int(t.array.Load().gone.Load()) }
 

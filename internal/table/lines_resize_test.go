@@ -81,8 +81,14 @@ func TestLinesMoveFew(t *testing.T) {
 	for i := 0; i < n; {
 		try(grows, func() { p.put(i); i++ })
 	}
+	if grown, shrunk := p.Resizes(); grown != 12 || shrunk != 0 {
+		t.Errorf("it grew %d times and shrank %d times, want 12 and 0", grown, shrunk)
+	}
 	for i := 0; i < n; {
 		try(shrinks, func() { p.take(i); i++ })
+	}
+	if grown, shrunk := p.Resizes(); grown != 12 || shrunk != 12 {
+		t.Errorf("it grew %d times and shrank %d times, want 12 each: from 8 chains to 32768, and back", grown, shrunk)
 	}
 	if resizes != 13 {
 		t.Errorf("%d resizes in parts, want 13: from 512 chains to 32768, and back to 256", resizes)
@@ -112,6 +118,43 @@ func TestLinesAllocateLittle(t *testing.T) {
 	}
 	if grows, _ := p.Portion(); calls != 8<<10/grows {
 		t.Errorf("it took %d calls to grow", calls)
+	}
+}
+
+// A writer makes no segment for the chain that it needs: it writes to the chain
+// where it is, and moves its portion all the same.
+func TestLinesWritersMakeNoSegment(t *testing.T) {
+	p := newNumbered()
+	for i := range 5<<12 + 1 { // the last makes 8192 chains grow
+		p.put(i)
+	}
+	grows, _ := p.Portion()
+	if p.Gone() != grows || p.Segments() != 4 {
+		t.Fatalf("%d chains have moved, and there are %d segments; want %d, and 4", p.Gone(), p.Segments(), grows)
+	}
+	p.touch(8000)
+	if p.Gone() != 2*grows || p.Segments() != 4 {
+		t.Errorf("%d chains have moved, and there are %d segments; want %d, and 4", p.Gone(), p.Segments(), 2*grows)
+	}
+}
+
+// A set that is made with room for many has all its segments.
+func TestLinesRoomForMany(t *testing.T) {
+	p := numbered{&parts{hash: atoi}}
+	p.Init(p.seeded, 5<<13)
+	if p.Chains() != 16<<10 || p.Segments() != 4 {
+		t.Fatalf("%d chains in %d segments, want 16384 in 4", p.Chains(), p.Segments())
+	}
+	for i := 0; i < 16<<10; i += 1000 {
+		p.put(i)
+	}
+	for i := 0; i < 16<<10; i += 1000 {
+		if e := p.load(strconv.Itoa(i)); e == nil || e.n != i {
+			t.Errorf("Load(%d) = %v", i, e)
+		}
+	}
+	if p.Chains() != 16<<10 {
+		t.Errorf("%d chains, want 16384", p.Chains())
 	}
 }
 
