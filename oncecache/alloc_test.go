@@ -58,6 +58,7 @@ func TestAllocs(t *testing.T) {
 // and if the caller can leave, a goroutine's function, a record for its panic,
 // and an event of two to wait for.
 func TestAllocsOfContextsAndLeases(t *testing.T) {
+	turn := 0
 	var c oncecache.Cache[string, int]
 	owner := oncecache.MustNew(oncecache.Config[string, int]{Close: func(string, int) error { return nil }})
 	for _, c := range []*oncecache.Cache[string, int]{&c, owner} {
@@ -87,7 +88,8 @@ func TestAllocsOfContextsAndLeases(t *testing.T) {
 		}},
 		{"GetOrCreateMany hits", 3, func() { c.GetOrCreateMany(leaving, keys, manyNotAsked) }}, // a map and its slots, a batch
 		{"Get where values are closed", 0, func() { owner.Get("k") }},
-		{"Set where values are closed", 3, func() { owner.Set("k", 1) }}, // the count, and the mark that it is dead
+		{"Set where values are closed", 3, func() { turn++; owner.Set("k", turn) }}, // the count, and the mark that it is dead
+		{"Set of the very value", 2, func() { owner.Set("k", turn) }},
 		{"GetOrCreate of a new key where values are closed, and Delete", 4, func() {
 			owner.GetOrCreate("new", func() (int, error) { return 2, nil })
 			owner.Delete("new")
@@ -96,7 +98,7 @@ func TestAllocsOfContextsAndLeases(t *testing.T) {
 			c.GetOrCreateContext(ctx, "new", create)
 			c.Delete("new")
 		}},
-		{"Refresh", 9, func() { c.Refresh(ctx, "k", create) }},
+		{"Refresh", 12, func() { c.Refresh(ctx, "k", create) }},
 	} {
 		if got := testing.AllocsPerRun(100, tt.op); got != tt.want {
 			t.Errorf("%s: %v allocations, want %v", tt.name, got, tt.want)

@@ -25,18 +25,11 @@ type books struct {
 	// and fired by a caller that has left nothing pending.
 	idle atomics.Pointer[atomics.Event]
 
-	// forgotten are the flights that Delete has hidden from Close, and which
-	// Close can call off, until they land. The slice never changes; it is replaced by CAS.
-	forgotten atomics.Pointer[[]*flight]
-
 	// troubles is the last of the errors that nobody has been told, linked to
 	// those before it. It is replaced by CAS. More counts those that were not
 	// kept.
 	troubles atomics.Pointer[trouble]
 	more     atomics.Int64
-
-	// kept is the number of failures that are kept.
-	kept atomics.Gauge
 
 	// The rest of what Stats shows.
 	failed, panicked, timedOut, evicted atomics.Gauge
@@ -103,43 +96,6 @@ func (b *books) wait(ctx context.Context) error {
 		// Something may have begun and found the cache closed; it is short.
 	}
 	return nil
-}
-
-// hide keeps f, which is in no table from now on, for Close to find.
-func (b *books) hide(f *flight) {
-	b.replaceForgotten(f)
-	if f.landed() {
-		b.unhide() // its creator may have looked before
-	}
-}
-
-// unhide lets go of the flights that have landed.
-func (b *books) unhide() { b.replaceForgotten() }
-
-func (b *books) replaceForgotten(more ...*flight) {
-	for {
-		old, now := b.forgotten.Load(), slices.Clone(more)
-		if old != nil {
-			for _, f := range *old {
-				if !f.landed() {
-					now = append(now, f)
-				}
-			}
-		}
-		if b.forgotten.CompareAndSwap(old, &now) {
-			return
-		}
-		// Another flight was hidden, or has landed.
-	}
-}
-
-// ground calls off the flights that Delete has hidden.
-func (b *books) ground() {
-	if hidden := b.forgotten.Load(); hidden != nil {
-		for _, f := range *hidden {
-			f.ground()
-		}
-	}
 }
 
 // trouble is an error that Close will return.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"reflect"
 	"runtime/debug"
 	"slices"
 
@@ -18,20 +19,23 @@ import (
 // returns for keys that it was not asked for is dropped, and closed, if there is
 // a Config.Close function.
 //
-// If create fails, by an error, a panic or [runtime.Goexit], that is what each
-// of its keys gets, as with [Cache.GetOrCreateContext]. GetOrCreateMany returns
-// the values that it has beside the error, which joins the errors of all keys
-// without equal ones. When ctx ends, it returns the values that it has, and
-// ctx.Err().
+// If create returns an error, that is what each of its keys gets that has no
+// value beside it, or the zero value, as with [Cache.GetOrCreateContext]; or, if the error is a
+// [KeyErrors], what that says of the key. If it panics or calls [runtime.Goexit],
+// all of its keys get that. GetOrCreateMany returns the values that it has beside
+// a KeyErrors with the errors of the others. When ctx ends, it returns the values
+// that it has, and ctx.Err() for the others.
 //
 // Create is called again for keys that it was not asked for if those who created
 // them have failed after all their callers had left. A create that itself fails
-// with ErrNotFound has left out all keys.
+// with ErrNotFound has left out all keys that have no value.
 //
 // Keys may be repeated. Two calls never wait for each other, whatever keys they
 // share: each has called its function before it waits. The context of create is
 // that of GetOrCreateContext, and is cancelled when nobody wants any of its
-// keys. With a Config.Close function, hold values by [Cache.Acquire].
+// keys. With a Config.Close function, the call holds leases of all its values
+// until it returns: so it may exceed MaxEntries, and nothing that it returns goes
+// before because there are too many. To hold values longer, use [Cache.Acquire].
 //
 // GetOrCreateMany panics if ctx or create is nil.
 //
@@ -47,20 +51,19 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 		panic("oncecache: nil create function")
 	}
 	r := c.shared()
-	found := make(map[K]V, len(keys))
-	var errs []error
+	all := &outcomes[K, V]{root: r, found: make(map[K]V, len(keys))}
+	defer all.putBack()
 	for left := keys; len(left) > 0; {
 		b := &batch[K, V]{root: r, part: partOf(ctx)}
 		var asked map[K]bool // the keys of b.places
 		for _, k := range left {
 			r.storable(k) // panics if k cannot be compared
-			if _, ok := found[k]; ok || asked[k] {
+			if _, ok := all.found[k]; ok || asked[k] {
 				continue // repeated
 			}
 			e := r.find(k) // LP(GetOrCreateMany): a hit
 			if e != nil {
-				if v, ok := e.use(); ok {
-					found[k] = v
+				if all.hit(e) {
 					continue
 				}
 				e = r.current(e)
@@ -75,17 +78,85 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 			break
 		}
 		if err := ctx.Err(); err != nil {
-			errs = append(errs, err)
+			for k := range asked {
+				all.fail(k, err)
+			}
 			break
 		}
 		b.claim(c, ctx)
 		b.start(ctx, create)
-		left = b.gather(ctx, found, &errs)
+		left = b.gather(all)
 	}
-	if len(errs) == 1 {
-		return found, errs[0]
+	return all.found, all.err()
+}
+
+// outcomes is what a call of GetOrCreateMany has so far.
+type outcomes[K comparable, V any] struct {
+	root   *root[K, V]
+	found  map[K]V
+	failed KeyErrors[K]
+	held   []holding[K, V]
+}
+
+// holding is a lease that a call holds until it returns.
+type holding[K comparable, V any] struct {
+	entry *entry[K, V]
+	word  *atomics.Int64
+}
+
+// hit takes the value of e, if there is one that can be held.
+func (o *outcomes[K, V]) hit(e *entry[K, V]) bool {
+	if o.root.close == nil {
+		v, ok := e.use()
+		if ok {
+			o.found[e.key] = v
+		}
+		return ok
 	}
-	return found, errors.Join(errs...)
+	p := e.state.Load()
+	if !p.ready() {
+		return false
+	}
+	held, ok := o.root.hold(e, p)
+	if ok {
+		o.take(e.key, e, held)
+	}
+	return ok
+}
+
+func (o *outcomes[K, V]) take(k K, e *entry[K, V], held *atomics.Int64) {
+	o.found[k] = e.value
+	if held != nil {
+		o.held = append(o.held, holding[K, V]{e, held})
+	}
+}
+
+func (o *outcomes[K, V]) fail(k K, err error) {
+	if o.failed == nil {
+		o.failed = KeyErrors[K]{}
+	}
+	o.failed[k] = explain(err, k)
+}
+
+func (o *outcomes[K, V]) err() error {
+	if o.failed == nil {
+		return nil
+	}
+	return o.failed
+}
+
+// putBack ends the leases. What has left the cache meanwhile is closed.
+func (o *outcomes[K, V]) putBack() {
+	var free []*entry[K, V]
+	for _, h := range o.held {
+		if o.root.countOff(h.entry, h.word) {
+			o.root.backlog.over(h.entry)
+			free = append(free, h.entry)
+		}
+	}
+	if len(free) > 0 {
+		o.root.later(free...)
+	}
 }
 
 // batch is what one call of GetOrCreateMany has to wait for.
@@ -123,7 +194,7 @@ func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context) {
 	b.claims = make([]creation[K, V], 0, len(b.places))
 	for i := range b.places {
 		at := &b.places[i]
-		at.who = caller{ctx: ctx, seat: oneCaller, part: b.part}
+		at.who = caller{ctx: ctx, seat: b.root.seat, part: b.part}
 		if b.part != nil {
 			at.who.key = at.key
 		}
@@ -133,20 +204,26 @@ func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context) {
 		}
 		both := new(struct {
 			phase[K, V]
-			share
+			own   flight
+			share share
 		})
 		p := &both.phase
+		p.flight = &both.own
 		both.share = share{wanted: &b.wanted, cancel: cancel}
+		var turn context.Context
+		if b.root.occupied(at.key) {
+			turn, both.share.turn = atomics.WithCancelCause(b.scope.Context)
+		}
 		p.lead, p.cancel = &b.all, both.share.callOff
-		p.aboard.Store(uint64(oneCaller | b.root.extra))
+		p.aboard.Store(uint64(b.root.seat | b.root.extra))
 		if ctx.Done() == nil {
 			p.by = goid.Token()
 		}
 		b.wanted.Add(1)
 		e, mine := c.enter(b.root, at.key, p)
 		if at.entry = e; mine {
-			at.who.aboard = &p.flight
-			b.claims = append(b.claims, creation[K, V]{root: b.root, key: at.key, entry: e, phase: p})
+			at.who.aboard = p.flight
+			b.claims = append(b.claims, creation[K, V]{root: b.root, key: at.key, entry: e, phase: p, ctx: turn})
 		} else {
 			p.cancel(nil)
 			e.board(&at.who)
@@ -163,9 +240,13 @@ type share struct {
 	over   atomics.Bool
 	wanted *atomics.Int64 // of the batch
 	cancel context.CancelCauseFunc
+	turn   context.CancelCauseFunc // ends the wait for its turn; nil: it does not have to wait
 }
 
 func (s *share) callOff(cause error) {
+	if s.turn != nil {
+		s.turn(cause)
+	}
 	if !s.over.Swap(true) && s.wanted.Add(-1) == 0 {
 		s.cancel(cause)
 	}
@@ -185,7 +266,7 @@ func (b *batch[K, V]) start(ctx context.Context, create func(context.Context, []
 			}
 		}()
 		if b.part != nil {
-			if d, err := b.part.depend(&b.claims[0].phase.flight, b.claims[0].key, calls); err == nil {
+			if d, err := b.part.depend(b.claims[0].phase.flight, b.claims[0].key, calls); err == nil {
 				defer d.end()
 			}
 		}
@@ -196,6 +277,10 @@ func (b *batch[K, V]) start(ctx context.Context, create func(context.Context, []
 
 // run is creation.run for all claims together.
 func (b *batch[K, V]) run(create func(context.Context, []K) (map[K]V, error)) {
+	b.takeTurns()
+	if len(b.claims) == 0 {
+		return
+	}
 	returned := false
 	defer func() {
 		if returned {
@@ -219,6 +304,10 @@ func (b *batch[K, V]) runAlone(create func(context.Context, []K) (map[K]V, error
 	for i := range b.claims {
 		b.claims[i].phase.runAlone()
 	}
+	b.takeTurns()
+	if len(b.claims) == 0 {
+		return
+	}
 	ends := b.each(ending[V]{err: ErrGoexit, cut: true}) // until create returns
 	defer func() {
 		if x := recover(); x != nil {
@@ -236,29 +325,88 @@ func (b *batch[K, V]) runAlone(create func(context.Context, []K) (map[K]V, error
 	ends = b.call(create)
 }
 
+// takeTurns is creation.takeTurn for all claims together. Those that must not be
+// created any more are none of the batch's afterwards. It holds no key while it
+// waits for another, which might be held by one who waits for the first.
+func (b *batch[K, V]) takeTurns() {
+	b.dropFailing(func(n *creation[K, V]) error {
+		n.watch()
+		return n.awaitRenewal()
+	})
+	if b.root.claims == nil {
+		return
+	}
+	for held := false; !held; {
+		held = true
+		var busy *claim[K]
+		b.dropFailing(func(n *creation[K, V]) error {
+			if busy != nil || !b.root.exclusive(n.key) {
+				return nil
+			}
+			if busy, n.holds = b.root.claim(n.key); n.holds {
+				busy = nil
+				return nil
+			}
+			for i := range b.claims {
+				b.claims[i].freeTurn()
+			}
+			held = false
+			return n.await(busy)
+		})
+	}
+}
+
+// dropFailing settles the claims for which f returns an error, and takes them out.
+func (b *batch[K, V]) dropFailing(f func(*creation[K, V]) error) {
+	failed := make([]error, len(b.claims))
+	for i := range b.claims {
+		failed[i] = f(&b.claims[i])
+	}
+	left := b.claims[:0]
+	for i, n := range b.claims {
+		if failed[i] == nil {
+			left = append(left, n)
+			continue
+		}
+		n.settle(ending[V]{err: failed[i]})
+		n.phase.callOff(nil)
+	}
+	b.claims = left
+}
+
 // call calls the function, and returns how it ended for each claim.
 func (b *batch[K, V]) call(create func(context.Context, []K) (map[K]V, error)) []ending[V] {
 	r, keys := b.root, make([]K, len(b.claims))
 	for i := range b.claims {
-		b.claims[i].watch()
 		keys[i] = b.claims[i].key
 	}
 	made, err := create(&b.scope, keys)
-	if err == nil && r.close != nil {
+	if r.close != nil {
 		b.spare = maps.Clone(made) // until it is known how each key ends
 	}
+	var each KeyErrors[K]
+	errors.As(err, &each)
 	ends := make([]ending[V], len(b.claims))
 	for i := range b.claims {
-		n := &b.claims[i]
+		n, err := &b.claims[i], err
 		v, ok := made[n.key]
-		if err == nil && !ok {
-			ends[i] = r.ending(n.key, v, ErrNotFound)
-		} else {
-			ends[i] = r.ending(n.key, v, err)
+		ok = ok && (err == nil || each != nil || !reflect.ValueOf(&v).Elem().IsZero())
+		switch {
+		case each != nil:
+			err = each[n.key]
+		case ok:
+			err = nil
 		}
+		if !ok && err == nil {
+			err = ErrNotFound // nothing is said about this key
+		}
+		ends[i] = r.ending(n.key, v, err)
 	}
 	for i := range b.claims {
-		delete(b.spare, b.claims[i].key)
+		k := b.claims[i].key
+		if v := b.spare[k]; ends[i].err == nil || reflect.ValueOf(&v).Elem().IsZero() {
+			delete(b.spare, k)
+		}
 	}
 	return ends
 }
@@ -268,60 +416,53 @@ func (b *batch[K, V]) each(how ending[V]) []ending[V] {
 }
 
 // end settles all claims, and reports whether anybody hears of the outcome of
-// one. It runs Close functions after that, and all of them, even if some call
-// runtime.Goexit.
+// one. What is to be closed is closed after that.
 func (b *batch[K, V]) end(ends []ending[V]) (heard bool) {
 	r := b.root
-	var then []func()
+	var stay, free []*entry[K, V]
 	for k, v := range b.spare {
-		r.books.begin(onePending)
-		then = append(then, func() { r.dispose(k, v) })
+		r.own(k)
+		free = append(free, &entry[K, V]{key: k, value: v})
 	}
 	for i := range b.claims {
 		n := &b.claims[i]
 		r.books.count(ends[i].err, ends[i].cut)
 		l := n.conclude(ends[i])
-		if heard = heard || l.heard; l.drop || l.stays && r.order != nil {
-			then = append(then, func() { n.follow(ends[i].value, l) })
+		heard = heard || l.heard
+		if l.stays {
+			stay = append(stay, n.entry)
+		}
+		if l.drop {
+			free = append(free, &entry[K, V]{key: n.key, value: ends[i].value})
 		}
 	}
-	insist(len(then), func(i int) { then[i]() })
+	for _, e := range stay {
+		r.settled(e)
+	}
+	if len(free) > 0 {
+		r.later(free...)
+	}
 	return heard
-}
-
-// insist calls f for 0 to n-1, even if f calls runtime.Goexit.
-func insist(n int, f func(i int)) {
-	i := 0
-	defer func() {
-		if i < n {
-			insist(n-i-1, func(j int) { f(i + 1 + j) })
-		}
-	}()
-	for ; i < n; i++ {
-		f(i)
-	}
 }
 
 // gather waits for the outcomes. It returns the keys that have to be looked for
 // again.
-func (b *batch[K, V]) gather(ctx context.Context, found map[K]V, errs *[]error) (again []K) {
+func (b *batch[K, V]) gather(all *outcomes[K, V]) (again []K) {
 	for i := range b.places {
 		at := &b.places[i]
-		last, _, err := at.entry.outcome(&at.who)
+		last, held, err := at.entry.outcome(&at.who)
 		switch {
 		case err == nil:
-			found[at.key] = last.value
+			all.take(at.key, last, held)
 		case err == errAgain:
+			b.root.putBack(last, held)
 			again = append(again, at.key)
 		case err == error(&b.thrown):
 			b.abandon(b.places[i+1:])
 			panic(rethrown{&b.thrown})
 		case err == ErrNotFound:
 		default:
-			err = explain(err, at.key)
-			if !slices.ContainsFunc(*errs, func(e error) bool { return errors.Is(e, err) }) {
-				*errs = append(*errs, err)
-			}
+			all.fail(at.key, err)
 		}
 	}
 	return again

@@ -25,24 +25,25 @@ type root[K comparable, V any] struct {
 	keys table.Keys[K]
 	hash table.Hash[K] // panics if a key cannot be compared
 
-	before *root[K, V] // what this root took the place of; nil if not closed
-	books  *books      // the same as that of before
+	before  *root[K, V]    // what this root took the place of; nil if not closed
+	books   *books         // the same as that of before
+	backlog *backlog[K, V] // the same as that of before
 
 	close         func(K, V) error             // Config.Close
+	same          func(a, b V) bool            // whether two values are one; nil: nothing is closed
 	errorTTL      func(K, error) time.Duration // Config.ErrorTTL
 	createTimeout time.Duration                // Config.CreateTimeout; zero: none
 
 	onLeak func(K, []byte) // Config.OnLeak
+	renews bool            // this is the root of renewals
 	fails  bool            // whether the table may have entries that have failed
 
 	// renewals is nil until the first Refresh, nil → non-nil by CAS.
 	renewals atomics.Pointer[Cache[K, any]]
 
-	order *order[K, V] // nil: the cache has no bounds
-
-	// expireAt is the number of kept failures at which one more looks for those
-	// that are over. Who swaps it for expiring does, and sets it anew.
-	expireAt atomics.Int64
+	order  *order[K, V]      // nil: the cache has no bounds
+	kept   *keptErrors[K, V] // nil: errors are not kept
+	claims *claims[K]        // nil: without Config.CloseBeforeCreate; the same as that of before
 
 	seat  crew // what a caller takes that wants a lease
 	extra crew // kept, if Config.KeepCreating
@@ -79,8 +80,19 @@ func newRoot[K comparable, V any](config Config[K, V]) *root[K, V] {
 	r.hash = r.keys.Hasher("oncecache")
 	r.entries.Init(r.hash, config.SizeHint)
 	r.fails = r.errorTTL != nil || r.createTimeout > 0
+	r.backlog = &backlog[K, V]{limit: config.CloseConcurrency}
+	if r.backlog.limit == 0 {
+		r.backlog.limit = defaultCloseConcurrency
+	}
 	if r.close != nil {
-		r.seat = callerAndLease
+		r.seat, r.same = callerAndLease, sameness[V]()
+	}
+	if config.CloseBeforeCreate {
+		r.claims = new(claims[K])
+		r.claims.Init(r.hash, 0)
+	}
+	if r.errorTTL != nil {
+		r.kept = new(keptErrors[K, V])
 	}
 	if config.MaxEntries > 0 || config.IdleTimeout > 0 {
 		r.order = &order[K, V]{max: config.MaxEntries, idle: config.IdleTimeout}

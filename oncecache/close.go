@@ -7,17 +7,19 @@ import (
 )
 
 // Close closes the cache: from now on it is empty and stays so. Those who ask
-// for a key, and those who wait for a creation, get [ErrClosed]; the contexts
-// of create functions that run are cancelled, with ErrClosed as cause. What a
-// create function returns after that is not kept.
+// for a key, and those who wait for a creation, get [ErrClosed] at once; the
+// contexts of create functions that run are cancelled, with ErrClosed as cause.
+// What a create function returns after that is not kept.
 //
-// If there is a Config.Close function, it is called for every value that no
-// lease holds, and for the others when their last lease is released. Close
-// waits for that and for create functions that run, until ctx ends; then it
-// returns the error of ctx, and the closing goes on without it. Close returns
-// beside that, joined, whatever Config.Close returned for values of this
-// cache, and the panics that it had no other caller to give to: see
-// [Config] and [Cache.GetOrCreateContext]. The first 100 of these are kept.
+// If there is a Config.Close function, it is then called for every value that no
+// lease holds, for several at a time on goroutines of the cache, and for the
+// others when their last lease is released. Close waits for that and for create
+// functions that run, until ctx ends; then it returns a [*PendingError] with the
+// error of ctx, which names what it has not waited for, and the closing goes on
+// without it. Close returns beside that, joined, whatever Config.Close returned
+// for values of this cache, and the panics that it had no other caller to give
+// to: see [Config] and [Cache.GetOrCreateContext]. The first 100 of these are
+// kept.
 //
 // Close may be called again, to wait again and for the same errors. A create
 // or Config.Close function that calls it waits for itself until ctx ends.
@@ -30,21 +32,34 @@ import (
 // nothing, and Set stores nothing: it closes the value, if there is a
 // Config.Close function. Close panics if ctx is nil.
 //
-// Close is blocking: it waits for create functions, for leases, and for the
-// mutex of one bucket at a time. It takes effect when callers no longer find
-// the table; a creation that ended before it was removed there is not undone.
+// Close is blocking: it waits for create functions, for Close functions, for
+// leases, and for the mutex of one bucket at a time. It takes effect when
+// callers no longer find the table; a creation that ended before it was removed
+// there is not undone.
 func (c *Cache[K, V]) Close(ctx context.Context) error {
 	if ctx == nil {
 		panic("oncecache: nil context")
 	}
 	r := c.retreat()
 	r.books.work.Or(uint64(closed))
-	r.books.ground()
-	if renewals := r.renewals.Load(); renewals != nil {
-		renewals.shared().drain() // first, as a Close function may call runtime.Goexit
+	r.backlog.ground()
+	renewals := r.renewals.Load()
+	if renewals != nil {
+		rr := renewals.shared()
+		rr.backlog.ground()
+		rr.drain()
 	}
-	r.drain()
-	return r.books.verdict(r.books.wait(ctx))
+	r.later(r.drain()...)
+	err := r.books.wait(ctx)
+	if err != nil {
+		pending := &PendingError{err: err}
+		r.backlog.name(pending)
+		if renewals != nil {
+			renewals.shared().backlog.name(pending)
+		}
+		err = pending
+	}
+	return r.books.verdict(err)
 }
 
 // retreat puts an empty root in place of the one that is to be closed, and
@@ -56,44 +71,47 @@ func (c *Cache[K, V]) retreat() *root[K, V] {
 		return r.before
 	}
 	n := newRoot(Config[K, V]{Close: r.close})
-	n.before, n.books = r, r.books
+	n.before, n.books, n.backlog, n.claims = r, r.books, r.backlog, r.claims
 	c.root.Store(n) // LP(Close)
 	return r
 }
 
-// drain removes everything from the table.
-func (r *root[K, V]) drain() {
-	drained := false
-	defer func() {
-		if !drained {
-			r.drain() // a Close function called runtime.Goexit
-		}
-	}()
+// drain removes everything from the table, ends all flights, and returns the
+// values that are to be closed.
+func (r *root[K, V]) drain() (free []*entry[K, V]) {
 	for found := range r.entries.All() {
-		if e := r.entries.LoadAndDelete(r.at(found.key)); e != nil {
-			r.expel(e)
+		if e := r.entries.LoadAndDelete(r.at(found.key)); e != nil && r.expel(e) {
+			free = append(free, e)
 		}
 	}
-	drained = true
+	return free
 }
 
-// expel ends e, which Close has taken out of the table.
-func (r *root[K, V]) expel(e *entry[K, V]) {
+// expel ends e, which Close has taken out of the table, and reports whether its
+// value is to be closed.
+func (r *root[K, V]) expel(e *entry[K, V]) (free bool) {
 	p := e.state.Load()
-	if p.creating() && e.state.CompareAndSwap(p, &phase[K, V]{err: ErrClosed}) { // LP(GetOrCreate): caught by Close
-		r.books.finish(oneCreating)
-		p.end()
-		p.callOff(ErrClosed)
-		return
+	if p.creating() {
+		r.backlog.note(e, p.flight)
+		if e.state.CompareAndSwap(p, &phase[K, V]{err: ErrClosed}) { // LP(GetOrCreate): caught by Close
+			r.books.finish(oneCreating)
+			p.end()
+			p.callOff(ErrClosed)
+			return false
+		}
 	}
-	r.retire(e)
+	return r.release(e, r.leave(e))
 }
 
 // retire follows the removal of e from the table by its caller: it closes the
 // value, if it is to be closed, or leaves that to those who use it.
-func (r *root[K, V]) retire(e *entry[K, V]) { r.release(e, r.leave(e)) }
+func (r *root[K, V]) retire(e *entry[K, V]) {
+	if r.release(e, r.leave(e)) {
+		r.dispose(e)
+	}
+}
 
-// leave is the first half of retire: it takes e off the books. It returns the
+// leave is the first part of retire: it takes e off the books. It returns the
 // state of e if release needs it.
 func (r *root[K, V]) leave(e *entry[K, V]) *phase[K, V] {
 	if r.close == nil && r.errorTTL == nil && r.order == nil {
@@ -104,17 +122,29 @@ func (r *root[K, V]) leave(e *entry[K, V]) *phase[K, V] {
 	return p
 }
 
-// release is the second half, which may run user code.
-func (r *root[K, V]) release(e *entry[K, V], p *phase[K, V]) {
-	if r.close != nil && p.ready() && p.leases.kill() {
-		r.dispose(e.key, e.value)
+// release is the second part: nobody can use the value of e any more who has not
+// begun to. It reports whether it is to be closed now.
+func (r *root[K, V]) release(e *entry[K, V], p *phase[K, V]) (free bool) {
+	if r.close == nil || !p.ready() {
+		return false
 	}
+	if p.leases.kill() {
+		return true
+	}
+	r.backlog.linger(e, p.leases)
+	return false
 }
 
-// dispose calls the Close function for v, which was pending and has no users.
-// However that ends, its caller goes on: it is anyone, and not the function's.
-func (r *root[K, V]) dispose(k K, v V) {
-	err := errCloseGoexit // until close returns
+// dispose closes the value of e, which was pending, has left the table and has no
+// users.
+func (r *root[K, V]) dispose(e *entry[K, V]) { r.disposeOf(e, false) }
+
+// disposeOf is dispose; lingers tells whether leases have held the value since it
+// left the table. However the Close function ends, its caller goes on: it is
+// anyone, and not the function's.
+func (r *root[K, V]) disposeOf(e *entry[K, V], lingers bool) {
+	at := r.backlog.closing(e, lingers)
+	var err error
 	defer func() {
 		if p := recover(); p != nil {
 			err = &PanicError{Value: p, Stack: debug.Stack(), closing: true}
@@ -122,10 +152,15 @@ func (r *root[K, V]) dispose(k K, v V) {
 		if err != nil {
 			r.books.note(err)
 		}
-		r.books.closings.Add(1)
-		r.books.finish(onePending)
+		r.backlog.closed(e, at)
+		r.unown(e.key)
 	}()
-	err = r.close(k, v)
+	if now := r.find(e.key); now != nil && r.has(now, e.value) {
+		return // it has come back, and is closed when it goes
+	}
+	err = errCloseGoexit // until close returns
+	defer r.books.closings.Add(1)
+	err = r.close(e.key, e.value)
 }
 
 var errCloseGoexit = errors.New("oncecache: Close function called runtime.Goexit")

@@ -186,7 +186,7 @@ func TestCloseWaitsForLeases(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range 3 {
-			if err := s.Close(ended); err != context.Canceled {
+			if err := s.Close(ended); !errors.Is(err, context.Canceled) {
 				t.Errorf("Close returns %v, want the context's error", err)
 			}
 		}
@@ -272,7 +272,7 @@ func TestCloseFindsHiddenFlights(t *testing.T) {
 		}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := c.Close(ended); err != context.Canceled {
+		if err := c.Close(ended); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 		for i, f := range flights {

@@ -1,6 +1,7 @@
 package oncecache
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"time"
@@ -10,6 +11,8 @@ import (
 // number rounded up to a power of two, within 32 gigabytes: 2³⁰. Where the
 // address space has 32 bits, it keeps it within half a gigabyte of it: 2²⁴.
 const maxSizeHint = 1 << (18 + 6*(bits.UintSize/32))
+
+const defaultCloseConcurrency = 16
 
 // Config holds the settings of a [Cache]. Its zero value holds the defaults,
 // which are also those of a zero Cache.
@@ -27,20 +30,50 @@ type Config[K comparable, V any] struct {
 	// that it does not store to its caller, and a value that a create function
 	// returns beside an error is none.
 	//
-	// It runs on the goroutine of the call that found nobody else to use the
-	// value, outside every lock; that call does not get to know how it ends.
-	// Errors, and panics as [*PanicError], are returned by [Cache.Close].
+	// A value that is set, or returned by a create function, while it is that of
+	// the key already, is the same one, and stays open: one that is equal or, of
+	// types that cannot be compared, the same slice, map or function.
+	//
+	// It runs outside every lock. What Set, Delete, CompareAndDelete, Refresh and
+	// the methods of a Lease find without users is closed on the goroutine of that
+	// call, which does not get to know how it ends; and a value that a creation
+	// made too late, on that of its function. What goes by MaxEntries, IdleTimeout
+	// or a batch, by Clear and by Cache.Close is closed on goroutines of the
+	// cache, CloseConcurrency at a time, which end when nothing is left to close:
+	// a function that hangs stops nobody. Errors, and panics as [*PanicError], are
+	// returned by [Cache.Close].
 	//
 	// Nil means that nothing is ever closed.
 	Close func(K, V) error
+
+	// CloseConcurrency is how many Close functions may run at a time on goroutines
+	// of the cache. If so many hang, what goes afterwards waits for its turn,
+	// though not in the cache. Zero means 16.
+	CloseConcurrency int
+
+	// CloseBeforeCreate makes the next creation of a key wait until nothing is
+	// left of the key: until a value that was removed has no leases any more and
+	// its Close function has returned, and until create functions that Delete or
+	// a timeout has overtaken have returned and their values are closed too. It
+	// is for what must be alone: a file that is locked, a port, an embedded
+	// database. Callers wait within their contexts, and CreateTimeout counts
+	// from when the wait begins; who holds a lease of the value that was removed,
+	// and asks for its key, waits for itself. Set and Refresh put a second value
+	// beside the first all the same.
+	//
+	// The default is that a key is free as soon as its value is removed: then a
+	// Close function that is slow, or a lease that is held for long, stops nobody.
+	// It needs Close.
+	CloseBeforeCreate bool
 
 	// ErrorTTL says how long the error of a create function is kept, so that
 	// those who ask for the key meanwhile get it without another call. Zero
 	// means not at all, as without ErrorTTL, and less than zero until somebody
 	// sets or deletes the key. A key whose error is kept has no value: Get does
 	// not find it, and Len, Keys and All leave it out. The error makes room when
-	// the key is asked for after its time, and not by a timer of its own; see
-	// Sweep. With MaxEntries or IdleTimeout it may make room before.
+	// the key is asked for after its time, or, with 63 others that are over, when
+	// another error is kept, and not by a timer of its own; see Sweep. With
+	// MaxEntries or IdleTimeout it may make room before.
 	//
 	// It is called once for each failure, by the goroutine that ran the function,
 	// and not for panics, timeouts and cycles; for a key that the function of
@@ -62,9 +95,10 @@ type Config[K comparable, V any] struct {
 	// MaxEntries bounds how many values, and errors that are kept, stay in the
 	// cache: one more makes others go that have not been used for some time,
 	// by the SIEVE algorithm. One that a lease holds does not go, so there may be
-	// more while leases hold that many, and until the next one comes; a lease
-	// that is acquired at the same moment keeps what has gone until it is
-	// released, as after Delete. Zero means that there is no bound.
+	// more while leases hold that many, and until the next one comes. A search
+	// passes 64 that leases hold, and then leaves the rest to the next one: so
+	// there may also be one too many for every 64 of these. Zero means that there
+	// is no bound.
 	//
 	// With MaxEntries or IdleTimeout, a hit of a value that has not been used
 	// since the last search writes a mark beside it. All others write nothing.
@@ -72,8 +106,8 @@ type Config[K comparable, V any] struct {
 
 	// IdleTimeout removes values, and errors that are kept, that nobody has used
 	// for that long, up to half as long again, or up to a millisecond; whoever
-	// holds a lease uses it. Zero means that they stay. A timer looks for them
-	// while there are any, which Close stops.
+	// holds a lease uses it. To refresh a value is not to use it. Zero means that
+	// they stay. A timer looks for them while there are any, which Close stops.
 	IdleTimeout time.Duration
 
 	// OnLeak is told of a lease that was not released before the garbage
@@ -93,6 +127,12 @@ type Config[K comparable, V any] struct {
 func (c *Config[K, V]) validate() error {
 	if c.SizeHint < 0 || c.SizeHint > maxSizeHint {
 		return fmt.Errorf("oncecache: Config.SizeHint is %d, must be from 0 to %d", c.SizeHint, maxSizeHint)
+	}
+	if c.CloseConcurrency < 0 {
+		return fmt.Errorf("oncecache: Config.CloseConcurrency is %d, must not be negative", c.CloseConcurrency)
+	}
+	if c.CloseBeforeCreate && c.Close == nil {
+		return errors.New("oncecache: Config.CloseBeforeCreate is set, but there is no Config.Close")
 	}
 	if c.CreateTimeout < 0 {
 		return fmt.Errorf("oncecache: Config.CreateTimeout is %v, must not be negative", c.CreateTimeout)

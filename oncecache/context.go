@@ -18,10 +18,11 @@ import (
 // not overlap.
 //
 // The context given to create has the values of ctx, if this caller is the one
-// whose function is called, and neither its deadline nor its end. It is
-// cancelled when the last caller has left, when Set ends the creation, and,
-// with ErrClosed as cause, when the cache is closed. It is meant for the
-// creation: a value should not keep it.
+// whose function is called, and neither its deadline nor its end. While create
+// runs it is cancelled when the last caller has left, when Set ends the creation,
+// and, with ErrClosed as cause, when the cache is closed. It is meant for the
+// creation: when that has ended, nothing cancels it any more, not even Close, and
+// a value should not keep it.
 //
 // If ctx can end, create runs on a goroutine of its own. A panic in it goes on
 // in the caller that started it, with an error that wraps the [*PanicError]
@@ -64,28 +65,56 @@ func (c *Cache[K, V]) GetOrCreateContext(ctx context.Context, k K, create func(c
 
 // slowContext is slow for callers with a context.
 func (c *Cache[K, V]) slowContext(ctx context.Context, k K, e *entry[K, V], create func(context.Context, K) (V, error), seat crew) (*entry[K, V], *atomics.Int64, error) {
-	r := c.shared()
+	return c.slowCaller(k, e, create, &caller{ctx: ctx, seat: seat})
+}
+
+func (c *Cache[K, V]) slowCaller(k K, e *entry[K, V], create func(context.Context, K) (V, error), who *caller) (last *entry[K, V], held *atomics.Int64, err error) {
+	r, ctx, seat := c.shared(), who.ctx, who.seat
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err // LP(GetOrCreateContext): ended before
 		}
-		who := caller{ctx: ctx, seat: seat}
+		*who = caller{ctx: ctx, seat: seat}
 		if who.part = partOf(ctx); who.part != nil {
 			who.key = k
 		}
-		var last *entry[K, V]
-		var held *atomics.Int64
-		var err error
 		if e = r.current(e); e != nil {
-			last, held, err = e.outcome(&who)
+			last, held, err = e.outcome(who)
 		} else {
-			last, held, err = c.attempt(r, k, create, &who)
+			last, held, err = c.attempt(r, k, create, who)
 		}
 		if err != errAgain {
 			return last, held, explain(err, k)
 		}
+		r.putBack(last, held)
 		e = nil
 	}
+}
+
+// LoadOrCreate is [Cache.GetOrCreateContext] that tells who has made the value:
+// loaded is false if this call's create did, and true if it was there, or
+// somebody else has made or set it.
+//
+// LoadOrCreate is blocking, and takes effect as GetOrCreateContext does.
+func (c *Cache[K, V]) LoadOrCreate(ctx context.Context, k K, create func(context.Context, K) (V, error)) (v V, loaded bool, err error) {
+	if ctx == nil {
+		panic("oncecache: nil context")
+	}
+	if create == nil {
+		panic("oncecache: nil create function")
+	}
+	e := c.shared().find(k) // LP(LoadOrCreate): a hit
+	if e != nil {
+		if v, ok := e.use(); ok {
+			return v, true, nil
+		}
+	}
+	who := caller{ctx: ctx, seat: oneCaller}
+	last, _, err := c.slowCaller(k, e, create, &who)
+	if err != nil {
+		return v, false, err
+	}
+	return last.value, !who.created, nil
 }
 
 // attempt returns the outcome of the entry of k, and creates it if there is
@@ -94,12 +123,16 @@ func (c *Cache[K, V]) attempt(r *root[K, V], k K, create func(context.Context, K
 	ctx := who.ctx
 	both := new(struct {
 		phase[K, V]
-		scope
+		own   flight
+		scope scope
 	})
 	p, own := &both.phase, &both.scope
-	own.part = &p.flight
+	p.flight, own.part = &both.own, &both.own
 	own.Context, p.cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
 	p.aboard.Store(uint64(who.seat | r.extra))
+	if r.renews {
+		p.renews = new(renewing)
+	}
 	alone := ctx.Done() != nil
 	if !alone {
 		p.by = goid.Token()
@@ -108,21 +141,26 @@ func (c *Cache[K, V]) attempt(r *root[K, V], k K, create func(context.Context, K
 	if !mine {
 		return e.outcome(who)
 	}
-	who.aboard = &p.flight
+	who.aboard, who.created = p.flight, true
+	n := creation[K, V]{root: r, key: k, entry: e, phase: p, ctx: own}
 	if !alone {
 		if who.part != nil {
-			d, err := who.part.depend(&p.flight, k, calls)
+			d, err := who.part.depend(p.flight, k, calls)
 			if err == nil { // or its part does not wait any more for what asks for k
 				defer d.end()
 			}
 		}
-		n := creation[K, V]{root: r, key: k, entry: e, phase: p}
 		n.run(func() (V, error) { return create(own, k) })
 		return e.outcome(who)
 	}
-	n := &creation[K, V]{root: r, key: k, entry: e, phase: p}
-	atomics.Go(func() { n.runAlone(own, create) })
-	last, held, err := e.outcome(who)
+	return n.outcomeAlone(create, who)
+}
+
+// outcomeAlone is the rest of attempt for a function that has a goroutine of its
+// own.
+func (n creation[K, V]) outcomeAlone(create func(context.Context, K) (V, error), who *caller) (*entry[K, V], *atomics.Int64, error) {
+	atomics.Go(func() { n.runAlone(create) })
+	last, held, err := n.entry.outcome(who)
 	if err == error(&n.thrown) {
 		panic(rethrown{&n.thrown})
 	}

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/goid"
 )
 
@@ -24,7 +25,7 @@ func (c *Cache[K, V]) slow(k K, e *entry[K, V], create func() (V, error)) (v V, 
 		if err != errAgain {
 			return v, explain(err, k)
 		}
-		e, who.aboard = nil, nil
+		e, who.aboard, who.heir = nil, nil, false
 	}
 }
 
@@ -36,11 +37,17 @@ func (c *Cache[K, V]) slow(k K, e *entry[K, V], create func() (V, error)) (v V, 
 //
 //go:noinline
 func (c *Cache[K, V]) lead(r *root[K, V], k K, create func() (V, error)) *entry[K, V] {
-	p := new(phase[K, V])
+	p := newCreating[K, V]()
 	p.by = goid.Token()
+	var ctx context.Context
+	if r.occupied(k) {
+		// The function may have to wait, so its creation can be called off.
+		ctx, p.cancel = atomics.WithCancelCause(context.Background())
+		p.aboard.Store(uint64(oneCaller | r.extra))
+	}
 	e, mine := c.enter(r, k, p)
 	if mine {
-		n := creation[K, V]{root: r, key: k, entry: e, phase: p}
+		n := creation[K, V]{root: r, key: k, entry: e, phase: p, ctx: ctx}
 		n.run(create)
 	}
 	return e
@@ -58,8 +65,7 @@ func (c *Cache[K, V]) enter(r *root[K, V], k K, p *phase[K, V]) (e *entry[K, V],
 	e.state.Store(p)
 	begun := oneCreating | onePending
 	if !r.storable(k) {
-		e.forget()
-		c.hide(r, &p.flight) // as if Delete came at once, because nobody can find it
+		r.forget(e) // as if Delete came at once, because nobody can find it
 		begun = onePending
 	} else {
 		for {
@@ -75,7 +81,7 @@ func (c *Cache[K, V]) enter(r *root[K, V], k K, p *phase[K, V]) (e *entry[K, V],
 	}
 	if r.books.begin(begun) {
 		n := creation[K, V]{root: r, key: k, entry: e, phase: p}
-		n.settle(ending[V]{value: e.value, err: ErrClosed})
+		n.settle(ending[V]{err: ErrClosed})
 		return e, false
 	}
 	return e, true
@@ -90,7 +96,9 @@ type creation[K comparable, V any] struct {
 	phase *phase[K, V] // made with the entry
 	stop  func()       // the timer of Config.CreateTimeout; nil: there is none
 
-	thrown PanicError // how the function ended, on a goroutine of its own
+	ctx    context.Context // ends when the creation is called off; nil: it cannot be
+	holds  bool            // with CloseBeforeCreate: the key is this creation's
+	thrown PanicError      // how the function ended, on a goroutine of its own
 }
 
 // ending is how a create function ended.
@@ -119,6 +127,11 @@ func (n *creation[K, V]) run(create func() (V, error)) {
 		panic(thrown) // here, where the frames of the first panic are still on the stack
 	}()
 	n.watch()
+	if err := n.takeTurn(); err != nil {
+		returned = true
+		n.settle(ending[V]{err: err})
+		return
+	}
 	v, err := create()
 	end := n.root.ending(n.key, v, err)
 	returned = true
@@ -127,9 +140,14 @@ func (n *creation[K, V]) run(create func() (V, error)) {
 
 // runAlone is run on a goroutine of its own, which a panic does not leave: it
 // becomes the error n.thrown.
-func (n *creation[K, V]) runAlone(ctx context.Context, create func(context.Context, K) (V, error)) {
-	end := ending[V]{err: ErrGoexit, cut: true} // until create returns
+func (n *creation[K, V]) runAlone(create func(context.Context, K) (V, error)) {
 	n.phase.runAlone()
+	n.watch()
+	if err := n.takeTurn(); err != nil {
+		n.settle(ending[V]{err: err})
+		return
+	}
+	end := ending[V]{err: ErrGoexit, cut: true} // until create returns
 	defer func() {
 		if x := recover(); x != nil {
 			n.thrown = PanicError{Value: x, Stack: debug.Stack()}
@@ -137,8 +155,7 @@ func (n *creation[K, V]) runAlone(ctx context.Context, create func(context.Conte
 		}
 		n.end(end)
 	}()
-	n.watch()
-	v, err := create(ctx, n.key)
+	v, err := create(n.ctx, n.key)
 	end = n.root.ending(n.key, v, err)
 }
 
@@ -162,16 +179,16 @@ type landing struct {
 }
 
 // follow runs the Close functions that follow the end of the flight: of v, if
-// nobody has it, and of what has to make room for it, if it stays.
+// nobody has it. If the entry stays, others may have to make room for it.
 func (n *creation[K, V]) follow(v V, l landing) {
-	if then := n.phase.then; then != nil {
-		then()
+	if f := n.phase.renews; f != nil && f.then != nil {
+		f.then()
 	}
 	if l.stays {
 		n.root.settled(n.entry)
 	}
 	if l.drop {
-		n.root.dispose(n.key, v)
+		n.root.dispose(&entry[K, V]{key: n.key, value: v})
 	}
 }
 
@@ -193,7 +210,10 @@ func (n *creation[K, V]) conclude(end ending[V]) (l landing) {
 	if end.err != nil {
 		if blamed := who.blame(); blamed != nil {
 			end.err, end.until = blamed, 0
+		} else if p.cancel != nil && who.callers() == 0 {
+			end.until = 0 // all have left, and it was to go on all the same
 		}
+		n.freeTurn()
 		if end.until == 0 {
 			r.remove(e) // LP(GetOrCreate): a failure, unless the entry was removed
 		}
@@ -205,15 +225,14 @@ func (n *creation[K, V]) conclude(end ending[V]) (l landing) {
 	}
 	l.heard = who.callers() > 0 && !who.has(abandoned|grounded)
 	ended := true // here, and not before by Set, Close or the timer
+	now := n.outcome(end, who, true)
 	// LP(GetOrCreate): the creator's success, and that of everyone who waited
 	// for it. So with a failure that is kept; any other only becomes known here.
-	if e.state.CompareAndSwap(p, n.outcome(end, who, true)) {
-		if end.until == 0 {
+	if e.state.CompareAndSwap(p, now) {
+		if !now.kept() {
 			over += oneCreating
-		} else {
-			r.keptOne()
 		}
-		l.stays = end.err == nil || end.until != 0
+		l.stays = end.err == nil || now.kept()
 	} else {
 		moved := e.state.Load()
 		if ended = n.forgotten(moved, end, who); ended {
@@ -221,10 +240,8 @@ func (n *creation[K, V]) conclude(end ending[V]) (l landing) {
 		} else {
 			l.heard, l.drop = false, true
 		}
-		if moved.along && p.cancel != nil {
-			r.books.unhide()
-		}
 	}
+	r.backlog.returned(e, p.flight)
 	if end.lost != nil && !l.heard {
 		r.books.note(end.lost)
 	}
@@ -233,6 +250,9 @@ func (n *creation[K, V]) conclude(end ending[V]) (l landing) {
 	}
 	if ended {
 		p.end()
+	}
+	if l.stays && now.kept() {
+		r.keep(now.lasts)
 	}
 	l.drop = l.drop && end.err == nil && r.close != nil
 	return l
@@ -270,10 +290,14 @@ func (n *creation[K, V]) outcome(end ending[V], who crew, inTable bool) *phase[K
 	r := n.root
 	var m *mark
 	if inTable && (end.err == nil || end.until != 0) {
-		m = r.stand(n.key, n.entry)
+		m = r.stand(n.entry)
 	}
 	if end.err != nil {
-		return &phase[K, V]{err: end.err, until: end.until, mark: m}
+		failed := &phase[K, V]{err: end.err, mark: m}
+		if end.until != 0 {
+			failed.lasts = &keptError[K, V]{entry: n.entry, until: end.until}
+		}
+		return failed
 	}
 	if r.close == nil {
 		if m == nil {

@@ -3,6 +3,9 @@ package oncecache
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // ErrClosed is what callers get who ask for a key of a closed cache, or wait
@@ -21,10 +24,17 @@ var ErrCreateTimeout = errors.New("oncecache: create function takes too long")
 // not being created.
 var ErrNotFound = errors.New("oncecache: no such key")
 
+// ErrNotModified is what the function of [Cache.Refresh] or [Cache.Reload]
+// returns if the old value is still right. It stays then, as if it was new.
+var ErrNotModified = errors.New("oncecache: not modified")
+
 // errAgain sends its callers back to the table: the creation that they waited
 // for was abandoned before they came and has failed, or the value that they
-// found has left the table.
+// found has left the table, or to a creation that can be called off.
 var errAgain = errors.New("oncecache: look again")
+
+// errNoBase ends a Refresh whose key has no value any more when it begins.
+var errNoBase = errors.New("oncecache: nothing to refresh")
 
 // PanicError is what callers who waited for a creation get when the function
 // that created panicked. The caller that ran the function gets the panic.
@@ -59,3 +69,73 @@ func (r rethrown) Error() string {
 
 // Unwrap returns the panic as the others get it.
 func (r rethrown) Unwrap() error { return r.PanicError }
+
+// PendingError is what [Cache.Close] returns when its context ends before all is
+// over, and what it has not waited for: keys, in no order. One may be there more
+// than once.
+type PendingError struct {
+	Creating []any // their create functions have not returned
+	Leased   []any // their values have not been released
+	Closing  []any // their Close functions run, or wait for their turn
+
+	err error // of the context
+}
+
+// Error returns a text with the first few keys of each kind.
+func (e *PendingError) Error() string {
+	var b strings.Builder
+	b.WriteString("oncecache: not closed in time")
+	for _, of := range []struct {
+		what string
+		keys []any
+	}{{"creating", e.Creating}, {"leased", e.Leased}, {"closing", e.Closing}} {
+		const few = 5
+		for i, k := range of.keys {
+			switch {
+			case i == 0:
+				fmt.Fprintf(&b, "; %s %v", of.what, k)
+			case i < few:
+				fmt.Fprintf(&b, ", %v", k)
+			case i == few:
+				fmt.Fprintf(&b, " and %d more", len(of.keys)-few)
+			}
+		}
+	}
+	fmt.Fprintf(&b, ": %v", e.err)
+	return b.String()
+}
+
+// Unwrap returns the error of the context.
+func (e *PendingError) Unwrap() error { return e.err }
+
+// KeyErrors says of each key of a batch what its error is. It is what
+// [Cache.GetOrCreateMany] returns if it does not have all values, and may be
+// what its function returns, which is the error of every key without a value
+// otherwise.
+type KeyErrors[K comparable] map[K]error
+
+// Error returns a text with each error once, and the keys that have it.
+func (e KeyErrors[K]) Error() string {
+	var texts []string
+	keys := map[string][]string{}
+	for k, err := range e {
+		text := fmt.Sprint(err)
+		if keys[text] == nil {
+			texts = append(texts, text)
+		}
+		keys[text] = append(keys[text], fmt.Sprint(k))
+	}
+	slices.Sort(texts)
+	for i, text := range texts {
+		of := keys[text]
+		slices.Sort(of)
+		if n := len(of); n > 5 {
+			of = append(of[:5], fmt.Sprintf("and %d more", n-5))
+		}
+		texts[i] = strings.Join(of, ", ") + ": " + text
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Unwrap returns the errors.
+func (e KeyErrors[K]) Unwrap() []error { return slices.Collect(maps.Values(e)) }

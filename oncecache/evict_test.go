@@ -46,8 +46,11 @@ func TestMaxEntriesIsSieve(t *testing.T) {
 // An entry that a lease holds stays, even if there are too many then.
 func TestLeasedEntriesAreNotEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var closed []int
 		c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 2, Close: func(k, _ int) error {
+			mu.Lock()
+			defer mu.Unlock()
 			closed = append(closed, k)
 			return nil
 		}})
@@ -67,6 +70,7 @@ func TestLeasedEntriesAreNotEvicted(t *testing.T) {
 			leases[i].Release()
 		}
 		c.Set(9, 9)
+		synctest.Wait()
 		if c.Len() != 2 || len(closed) != 4 {
 			t.Errorf("%d left, %v closed", c.Len(), closed)
 		}
@@ -153,7 +157,7 @@ func TestClosedThoughEvictionExits(t *testing.T) {
 			<-done
 			synctest.Wait()
 			mu.Lock()
-			if !slices.Equal(closed, []int{1, 2}) {
+			if slices.Sort(closed); !slices.Equal(closed, []int{1, 2}) {
 				t.Errorf("%s: closed %v", name, closed)
 			}
 			mu.Unlock()
@@ -200,7 +204,8 @@ func TestKeptErrorsAreUsed(t *testing.T) {
 	})
 }
 
-// There is one timer, even if an entry comes while the last one is closed.
+// There is one timer, even if an entry comes while the last one is closed, which
+// does not delay it.
 func TestIdleTimeoutHasOneTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -215,13 +220,13 @@ func TestIdleTimeoutHasOneTimer(t *testing.T) {
 		}})
 		c.Set(1, 1)
 		time.Sleep(65 * time.Second)
-		c.Set(2, 2) // starts a timer, whose turns are at 95, 125, and 30 after that has ended
+		c.Set(2, 2) // starts a timer, whose turns are at 95, 125, 155 and 185
 		time.Sleep(33 * time.Second)
 		c.Set(3, 3)
 		time.Sleep(time.Hour)
 		mu.Lock()
 		defer mu.Unlock()
-		if got := fmt.Sprint(closed); got != "[1m0s 2m5s 2m45s]" {
+		if got := fmt.Sprint(closed); got != "[1m0s 2m5s 3m5s]" {
 			t.Errorf("closed at %s", got)
 		}
 	})

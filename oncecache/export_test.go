@@ -16,7 +16,7 @@ func StartSet[K comparable, V any](c *Cache[K, V], k K, v V) (finish func() (V, 
 func StartDelete[K comparable, V any](c *Cache[K, V], k K) (finish func() (V, bool)) {
 	r := c.shared()
 	e := r.entries.LoadAndDelete(r.at(k))
-	return func() (V, bool) { return c.removed(r, e) }
+	return func() (V, bool) { return r.removed(e) }
 }
 
 // StartGet does the first step of Get for a key that is present, and returns
@@ -46,12 +46,7 @@ func Dependences(ctx context.Context) (n int) {
 }
 
 // Hidden returns how many flights Close would find that are in no table.
-func Hidden[K comparable, V any](c *Cache[K, V]) int {
-	if hidden := c.shared().books.forgotten.Load(); hidden != nil {
-		return len(*hidden)
-	}
-	return 0
-}
+func Hidden[K comparable, V any](c *Cache[K, V]) int { return len(c.shared().backlog.flights()) }
 
 // Pending returns what Close would wait for.
 func Pending[K comparable, V any](c *Cache[K, V]) int {
@@ -59,7 +54,7 @@ func Pending[K comparable, V any](c *Cache[K, V]) int {
 }
 
 // Kept returns how many errors the cache keeps, by its count.
-func Kept[K comparable, V any](c *Cache[K, V]) int64 { return c.shared().books.kept.Load() }
+func Kept[K comparable, V any](c *Cache[K, V]) int64 { return int64(len(c.shared().kept.heap)) }
 
 // Places returns how many entries the order of a cache with bounds has.
 func Places[K comparable, V any](c *Cache[K, V]) (n int) {
@@ -85,7 +80,4 @@ func (m *mark) AskedByIdle() bool  { return m.asked(usedForIdle) }
 
 // SweepIdle removes what nobody has used since the last time, in a cache with
 // MaxEntries and no IdleTimeout, whose timer would sweep too.
-func SweepIdle[K comparable, V any](c *Cache[K, V]) int {
-	r := c.shared()
-	return r.evict(r.order.idlers(r))
-}
+func SweepIdle[K comparable, V any](c *Cache[K, V]) int { return c.shared().sweepIdle() }

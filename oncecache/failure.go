@@ -42,16 +42,24 @@ func (r *root[K, V]) ending(k K, v V, err error) ending[V] {
 
 // kept reports whether p is that of a failure that stays in the table until
 // somebody takes it out, who then also takes it off the tally.
-func (p *phase[K, V]) kept() bool { return p != nil && p.until != 0 }
+func (p *phase[K, V]) kept() bool { return p != nil && p.lasts != nil }
 
 // current returns e, which was found in the table, or nil if it was nil or is a
-// failure that is over; then it is out of the table.
+// failure that is over, or is being evicted; then it is out of the table.
 func (r *root[K, V]) current(e *entry[K, V]) *entry[K, V] {
 	if e == nil {
 		return nil
 	}
 	p := e.state.Load()
-	if p == nil || p.err == nil || p.until == forever || p.until != 0 && r.now() < p.until {
+	switch {
+	case p == nil:
+		return e
+	case p.mark != nil && p.mark.isDoomed():
+		if _, closes := r.evict(e); closes {
+			r.later(e)
+		}
+		return nil
+	case p.err == nil || p.kept() && (p.lasts.until == forever || r.now() < p.lasts.until):
 		return e
 	}
 	r.expire(e)
@@ -71,7 +79,7 @@ func (r *root[K, V]) expire(e *entry[K, V]) (removed bool) {
 // until then.
 func (r *root[K, V]) left(p *phase[K, V]) {
 	if p.kept() {
-		r.books.kept.Add(-1)
+		r.kept.drop(p.lasts)
 		r.books.finish(oneCreating)
 	}
 	if p != nil && p.mark != nil {
@@ -94,6 +102,7 @@ func (n *creation[K, V]) watch() {
 // Whoever finds it there helps to take it out; see current.
 func (r *root[K, V]) overdue(e *entry[K, V], p *phase[K, V]) {
 	failed := &phase[K, V]{err: ErrCreateTimeout}
+	r.backlog.note(e, p.flight)
 	if e.state.CompareAndSwap(p, failed) { // LP(GetOrCreate): timed out
 		r.remove(e)
 		r.books.finish(oneCreating)

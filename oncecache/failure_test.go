@@ -176,21 +176,15 @@ func TestSomeErrorsAreNotKept(t *testing.T) {
 func TestT34_KeptErrorsDoNotPileUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := oncecache.MustNew(oncecache.Config[int, int]{ErrorTTL: func(int, error) time.Duration { return time.Second }})
-		most, swept := 0, 0
-		for k, last := 0, 0; k < 10_000; k++ {
+		most := 0
+		for k := range 10_000 {
 			c.GetOrCreate(k, failing)
 			time.Sleep(time.Second / 10)
 			_, entries := oncecache.Creating(c)
-			if entries <= last {
-				swept++
-			}
-			most, last = max(most, entries), entries
+			most = max(most, entries)
 		}
-		if most > 64 {
+		if most > 12 {
 			t.Errorf("%d failures were kept at a time, of which 10 had not expired", most)
-		}
-		if often := 10_000 / 64; swept == 0 || swept > 2*often {
-			t.Errorf("looked for what had expired %d times", swept)
 		}
 		time.Sleep(time.Second)
 		_, entries := oncecache.Creating(c)

@@ -40,9 +40,13 @@ type flight struct {
 	// its awaits are those of each. It never changes.
 	lead *flight
 
-	// then is what the create function leaves to be done when the flight has
-	// ended. The creator's own.
-	then func()
+	// renews is set if the flight is one of Refresh. It never changes.
+	renews *renewing
+
+	// returned is set when the create function has returned, and then noted is
+	// looked at, which whoever ends the flight before that sets first: see
+	// backlog.note. They are gauges because they only say what an error names.
+	returned, noted atomics.Gauge
 
 	// cancel ends the context of the create function. It is nil if the
 	// function has none, and never changes.
@@ -80,11 +84,10 @@ func (c crew) leases() int64      { return int64(c &^ (landed | abandoned | grou
 // counts reports whether a caller that takes this seat must join.
 func (f *flight) counts(seat crew) bool { return f.cancel != nil || seat != oneCaller }
 
-// join counts a caller, and fails if the flight has landed: then the caller
-// waits for the little that is left to be done, and sees what came of it.
-func (f *flight) join(seat crew) bool {
-	return !crew(f.aboard.Add(uint64(seat))).has(landed)
-}
+// join counts a caller, unless the flight has landed: then the caller waits for
+// the little that is left to be done, and sees what came of it. One that finds
+// the flight abandoned is an heir.
+func (f *flight) join(seat crew) crew { return crew(f.aboard.Add(uint64(seat))) }
 
 // leave takes off a caller that has joined. If nobody is left, it calls the
 // creation off. It fails if the flight has landed: then what the caller has
@@ -116,10 +119,12 @@ func (f *flight) landed() bool { return crew(f.aboard.Load()).has(landed) }
 // land closes the crew, and returns it. Only the creator calls it, once.
 func (f *flight) land() crew { return crew(f.aboard.Or(uint64(landed))) }
 
-// ground calls the creation off because the cache is closing.
+// ground calls the creation off because the cache is closing, if it can be.
 func (f *flight) ground() {
-	f.aboard.Or(uint64(grounded))
-	f.callOff(ErrClosed)
+	if f.cancel != nil {
+		f.aboard.Or(uint64(grounded))
+		f.cancel(ErrClosed)
+	}
 }
 
 // callOff ends the context of the create function, if it has one.

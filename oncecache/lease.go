@@ -9,14 +9,15 @@ import (
 // Lease is the right to use a value: it is not closed before Release. Make it
 // with [Cache.Acquire]. The zero value is a lease that was released.
 //
-// A Lease belongs to one goroutine at a time, and must not be copied; go vet
-// tells where it is. If copies are released, the count of users is wrong, and
-// that panics when it shows.
+// A Lease belongs to one goroutine at a time. It may be returned, stored, and
+// handed on, as any value; but of its copies one only is to be released, as one
+// file is closed once however often its number is copied. Releasing a second copy
+// panics as soon as the count of the users shows it: at once, if nobody else
+// holds the value, and otherwise at the latest when all the others have released
+// theirs.
 type Lease[K comparable, V any] struct {
-	_ atomics.NoCopy
-
 	entry *entry[K, V]   // nil: released
-	held  *atomics.Int64 // the word in which the lease is counted; nil: nothing is closed
+	held  *atomics.Int64 // the word in which the lease is counted; nil: there is nothing to keep
 	root  *root[K, V]
 	key   K
 	leak  *leak // nil: nobody wants to know
@@ -24,8 +25,10 @@ type Lease[K comparable, V any] struct {
 
 // Acquire is [Cache.GetOrCreateContext] for values that are to be closed: with
 // a Config.Close function, nobody closes the value before the lease has been
-// released, whatever is deleted, set or closed meanwhile. Without one, a lease
-// costs nothing and keeps nothing, but [Lease.Discard] works.
+// released, whatever is deleted, set or closed meanwhile. A value that is leased
+// is not removed because of MaxEntries or IdleTimeout, whether there is a Close
+// function or not. Without any of the three, a lease costs nothing and keeps
+// nothing, but [Lease.Discard] works.
 //
 //	lease, err := engines.Acquire(ctx, url, open)
 //	if err != nil {
@@ -53,28 +56,27 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 	r := c.shared()
 	e := r.find(k) // LP(Acquire): a hit, if the value can be held
 	if e != nil {
-		p := e.state.Load()
-		if p == nil || p.leases == nil && p.ready() { // nothing is closed
-			if p != nil {
-				p.mark.touch()
-			}
-			return Lease[K, V]{entry: e, root: r, key: k, leak: r.track(k)}, nil
-		}
-		if p.leases != nil {
-			if held := p.leases.acquire(); held != nil {
-				if p.mark != nil {
-					p.mark.touch()
-				}
+		if p := e.state.Load(); p.ready() {
+			if held, ok := r.hold(e, p); ok {
 				return Lease[K, V]{entry: e, held: held, root: r, key: k, leak: r.track(k)}, nil
 			}
 			e = nil
 		}
 	}
-	last, held, err := c.slowContext(ctx, k, e, create, r.seat)
-	if err != nil {
-		return Lease[K, V]{}, err
+	for {
+		last, held, err := c.slowContext(ctx, k, e, create, r.seat)
+		if err != nil {
+			return Lease[K, V]{}, err
+		}
+		ok := true
+		if r.close == nil { // nobody else has counted the caller
+			held, ok = r.hold(last, last.state.Load())
+		}
+		if ok {
+			return Lease[K, V]{entry: last, held: held, root: r, key: k, leak: r.track(k)}, nil
+		}
+		e = nil // it was evicted meanwhile
 	}
-	return Lease[K, V]{entry: last, held: held, root: r, key: k, leak: r.track(k)}, nil
 }
 
 // Value returns the value. It panics if the lease was released.
@@ -103,17 +105,14 @@ func (l *Lease[K, V]) Release() {
 	l.leak.released()
 	l.leak = nil
 	if held == nil {
-		return // nothing is closed
+		return // nothing is to be kept
 	}
 	if l.root.order != nil {
 		if m := e.state.Load().mark; m != nil {
 			m.held()
 		}
 	}
-	n := held.Add(-1) // LP(Release)
-	if n < 0 && e.state.Load().leases.last(held, n) {
-		l.root.dispose(l.key, e.value)
-	}
+	l.root.putBack(e, held)
 }
 
 // Discard is Release of a value that is broken: if it is still the value of its

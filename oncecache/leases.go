@@ -121,3 +121,72 @@ func (l *leases) kill() (last bool) {
 	}
 	return l.central.Add(users-hold) == 0
 }
+
+// users returns where the users of e's value are counted, or nil if they are not.
+func (e *entry[K, V]) users(p *phase[K, V]) *leases {
+	switch {
+	case p == nil:
+		return nil
+	case p.leases != nil:
+		return p.leases
+	case p.mark != nil:
+		return standingOf[K, V](p.mark).users.Load()
+	}
+	return nil
+}
+
+// hold counts a user of e's value, whose state is p, and returns the word to put
+// back; nil if there is nothing to keep. It fails if the entry has left the
+// table, or is about to.
+func (r *root[K, V]) hold(e *entry[K, V], p *phase[K, V]) (held *atomics.Int64, ok bool) {
+	l := e.users(p)
+	if l == nil {
+		if p == nil || p.mark == nil {
+			return nil, true
+		}
+		s := standingOf[K, V](p.mark)
+		s.users.CompareAndSwap(nil, new(leases))
+		l = s.users.Load()
+	}
+	held, err := l.join(p.mark)
+	if err != nil {
+		r.putBack(e, held)
+		return nil, false
+	}
+	return held, true
+}
+
+// join is acquire for an entry that may be evicted. If it is, what is returned
+// beside errAgain is to be put back, unless it is nil.
+func (l *leases) join(m *mark) (held *atomics.Int64, err error) {
+	if held = l.acquire(); held == nil || m != nil && !m.keep() {
+		err = errAgain
+	}
+	return held, err
+}
+
+// claim returns the word in which c is counted, if it wants a lease.
+func (e *entry[K, V]) claim(p *phase[K, V], c *caller) (*atomics.Int64, error) {
+	if c.seat != callerAndLease {
+		return nil, nil
+	}
+	if c.aboard != nil {
+		return &p.leases.base, nil // the creator has counted it
+	}
+	return p.leases.join(p.mark)
+}
+
+// putBack takes off a user of e's value who was counted in held, if it was. The
+// last one of a value that has left the cache closes it.
+func (r *root[K, V]) putBack(e *entry[K, V], held *atomics.Int64) {
+	if held != nil && r.countOff(e, held) {
+		r.disposeOf(e, true)
+	}
+}
+
+// countOff is the first half of putBack: it reports whether the value is to be
+// closed now.
+func (r *root[K, V]) countOff(e *entry[K, V], held *atomics.Int64) (free bool) {
+	n := held.Add(-1) // LP(Release)
+	return n < 0 && e.users(e.state.Load()).last(held, n)
+}

@@ -2,6 +2,9 @@ package oncecache
 
 import (
 	"context"
+	"errors"
+
+	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // Refresh makes a new value for k. While create runs, everyone else goes on
@@ -12,38 +15,77 @@ import (
 // Callers who refresh a key while create runs share that call, as if they had
 // called GetOrCreateContext for a key of its own: what is said there about
 // contexts, panics and heirs, and in [Config] about CreateTimeout and
-// KeepCreating, holds here too. If create fails, the old value stays.
+// KeepCreating, holds here too. If create fails, the old value stays. It stays
+// too, and is what Refresh returns, if create returns it again, or
+// [ErrNotModified].
 //
-// If the value that create is to replace has been removed or replaced when
-// create returns, what it made is not kept: the callers get what [Cache.Set] or
-// another creation has put there or, if nothing is there, what create made; with
-// a Config.Close function that is closed at once, as after [Cache.Delete]. If it
-// is replaced at the very moment when Config.CreateTimeout or Close ends the
-// call, the callers may get the error of that and the new value stays.
+// If [Cache.Set], [Cache.Delete] or [Cache.Clear] comes while create runs, what it
+// makes is not kept, and who refreshes the key afterwards begins anew: the callers
+// get what Set or another creation has put there or, if nothing is there, what
+// create made; with a Config.Close function that is closed at once, as after
+// Delete. If the old value goes for another reason, and somebody asks for the key
+// while create runs, that is no second creation: all get what create makes, and
+// it is kept. If it is replaced at the very moment when Config.CreateTimeout or
+// Close ends the call, the callers may get the error of that and the new value
+// stays.
 //
-// Close functions run when the callers have been told, on the goroutine that
-// ran create.
+// To refresh a value is not to use it: the new one is as idle, and as near to
+// making room, as the old one was. Close functions run when the callers have been
+// told, on the goroutine that ran create.
 //
 // Refresh is blocking: it waits for create or until ctx ends, and for the mutex
 // of one bucket. It takes effect when the new value takes the place of the old
 // one, and otherwise as GetOrCreateContext does.
 func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Context, K) (V, error)) (v V, err error) {
-	if ctx == nil {
-		panic("oncecache: nil context")
+	if create == nil {
+		panic("oncecache: nil create function")
 	}
+	return c.refresh(ctx, k, create, func(ctx context.Context, k K, _ *entry[K, V]) (V, error) { return create(ctx, k) })
+}
+
+// Reload is [Cache.Refresh] by a function that gets the old value, to ask its
+// source for what has changed since; which may be nothing: see [ErrNotModified].
+// The old value is leased while create runs. If k has no value, create gets the
+// zero value, and exists is false.
+//
+// Reload is blocking, and takes effect as Refresh does.
+func (c *Cache[K, V]) Reload(ctx context.Context, k K, create func(ctx context.Context, k K, old V, exists bool) (V, error)) (v V, err error) {
 	if create == nil {
 		panic("oncecache: nil create function")
 	}
 	r := c.shared()
-	e := r.find(k)
-	if r.before != nil || e == nil || !e.state.Load().ready() {
-		return c.GetOrCreateContext(ctx, k, create)
+	return c.refresh(ctx, k, func(ctx context.Context, k K) (V, error) { // LP(Reload)
+		var none V
+		return create(ctx, k, none, false)
+	}, func(ctx context.Context, k K, base *entry[K, V]) (V, error) {
+		held, ok := r.hold(base, base.state.Load())
+		if !ok {
+			var none V
+			return none, errNoBase
+		}
+		defer r.putBack(base, held)
+		return create(ctx, k, base.value, true)
+	})
+}
+
+// refresh calls create if k has no value, and otherwise renew.
+func (c *Cache[K, V]) refresh(ctx context.Context, k K, create func(context.Context, K) (V, error), renew func(context.Context, K, *entry[K, V]) (V, error)) (v V, err error) {
+	if ctx == nil {
+		panic("oncecache: nil context")
 	}
-	renewals := r.renewing()
+	r := c.shared()
 	for {
-		made, err := renewals.GetOrCreateContext(ctx, k, func(ctx context.Context, k K) (any, error) {
-			return r.makeAnew(ctx, k, create)
+		e := r.current(r.find(k))
+		if r.before != nil || e == nil || !e.state.Load().ready() {
+			return c.GetOrCreateContext(ctx, k, create)
+		}
+		r.overtakeOther(k, e)
+		made, err := r.renewing().GetOrCreateContext(ctx, k, func(ctx context.Context, k K) (any, error) {
+			return r.makeAnew(ctx, k, renew)
 		})
+		if err == errNoBase {
+			continue
+		}
 		if err != nil {
 			return v, err
 		}
@@ -51,7 +93,7 @@ func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Cont
 		if got.ended && c.root.Load() != r {
 			return v, ErrClosed // Close is about to say so
 		}
-		if got.entry != e {
+		if got.entry != e || got.stays {
 			return got.value, nil
 		}
 		// The function had returned before this call, which has found its value
@@ -59,69 +101,145 @@ func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Cont
 	}
 }
 
+// renewing is what a flight of Refresh has besides.
+type renewing struct {
+	// base is the entry that the flight is to replace, once that is known: it was
+	// in the table after the flight was. It changes if it was not there any more
+	// when it had been published.
+	base atomics.Pointer[any]
+
+	// then is what the create function leaves to be done when the flight has
+	// ended. The creator's own.
+	then func()
+}
+
+// overtakeOther ends the Refresh of k that is to replace another entry than e,
+// which k has, so that nobody joins what nobody will keep.
+func (r *root[K, V]) overtakeOther(k K, e *entry[K, V]) {
+	old, p := r.renewal(k)
+	if old == nil {
+		return
+	}
+	base := p.renews.base.Load()
+	if base == nil || *base == any(e) || r.find(k) != e {
+		return
+	}
+	if renewals := r.renewals.Load().shared(); renewals.remove(old) {
+		renewals.removed(old)
+	}
+}
+
 // renewal is what the callers of Refresh get.
 type renewal[K comparable, V any] struct {
 	value V
-	entry *entry[K, V] // in which the renewal has put it; nil: it was overtaken
+	entry *entry[K, V] // which has the value; nil: it was overtaken
+	stays bool         // entry is the old one
 	ended bool         // it was too late for the value to be kept
 }
 
-// makeAnew is the function of a renewal.
-func (r *root[K, V]) makeAnew(ctx context.Context, k K, create func(context.Context, K) (V, error)) (any, error) {
-	renewals := r.renewing().shared()
-	e := r.find(k)
-	if e != nil && !e.state.Load().ready() {
-		e = nil // deleted meanwhile, and asked for again
+// base returns the entry that f, which is in the table of renewals, is to replace,
+// or nil if there is none: then a creation is in its place, or will be, which has
+// not seen f, or waits for its end.
+func (r *root[K, V]) base(k K, f *renewing) *entry[K, V] {
+	for {
+		e := r.find(k)
+		if e == nil || !e.state.Load().ready() {
+			return nil
+		}
+		published := any(e)
+		f.base.Store(&published)
+		if r.find(k) == e {
+			return e
+		}
 	}
-	v, err := create(ctx, k)
-	if err != nil {
+}
+
+// makeAnew is the function of a renewal.
+func (r *root[K, V]) makeAnew(ctx context.Context, k K, create func(context.Context, K, *entry[K, V]) (V, error)) (any, error) {
+	renewals, part := r.renewing().shared(), partOf(ctx)
+	base := r.base(k, part.renews)
+	if base == nil {
+		return nil, errNoBase
+	}
+	v, err := create(ctx, k, base)
+	same := errors.Is(err, ErrNotModified) || err == nil && r.close != nil && r.same(base.value, v)
+	if err != nil && !same {
 		return nil, err
 	}
-	part := partOf(ctx)
-	own := renewals.createdBy(k, part)
-	if own == nil { // a timeout has ended the renewal, or Close
+	got := renewal[K, V]{value: base.value, entry: base, stays: true}
+	switch now := r.find(k); {
+	case same && now == base:
+	case same: // it has gone meanwhile, with the old entry
+		return nil, errNoBase
+	default:
 		if r.close != nil {
-			r.books.begin(onePending)
-			part.then = func() { r.dispose(k, v) }
+			r.own(k)
 		}
-		return renewal[K, V]{value: v, ended: true}, nil
+		got = r.renew(renewals, k, base, v, part)
 	}
-	var got renewal[K, V]
-	got, part.then = r.renew(k, e, v)
-	renewals.remove(own) // before this is known, so that whoever knows of it starts anew
+	if own := renewals.createdBy(k, part); own != nil {
+		renewals.remove(own) // before this is known, so that whoever knows of it starts anew
+	} else {
+		got.ended = true
+	}
 	return got, nil
 }
 
-// renew puts v in the place of the value of e, which the key had when Refresh
-// began to make v, unless that has been replaced or removed, and returns what
-// the callers of Refresh get. Then runs the Close functions that follow.
-func (r *root[K, V]) renew(k K, e *entry[K, V], v V) (got renewal[K, V], then func()) {
-	if r.close != nil {
-		r.books.begin(onePending)
-	}
+// renew puts v in the place of base, which the key had when Refresh began to make
+// v, or of a creation that waits for that, and returns what the callers of Refresh
+// get. If others have been faster, or have ended f, v is closed when f has ended.
+func (r *root[K, V]) renew(renewals *root[K, any], k K, base *entry[K, V], v V, f *flight) renewal[K, V] {
 	n := r.newEntry(k, v)
-	if e != nil && r.entries.CompareAndSwap(r.at(k), e, n) { // LP(Refresh)
-		return renewal[K, V]{value: v, entry: n}, func() {
-			defer r.release(e, r.leave(e)) // as Set does
-			r.settled(n)
+	for {
+		e := r.find(k) // before f is looked for: what comes after Delete does not wait for f
+		ready := e != nil && e.state.Load().ready()
+		if e == nil || renewals.createdBy(k, f) == nil || ready && e != base || e.failed() {
+			break
 		}
+		if !r.entries.CompareAndSwap(r.at(k), e, n) { // LP(Refresh)
+			continue
+		}
+		if !ready {
+			r.replaced(e, n)
+		}
+		f.renews.then = func() { r.succeeded(e, n) }
+		return renewal[K, V]{value: v, entry: n}
 	}
-	got.value = v
+	got := renewal[K, V]{value: v}
 	if now := r.find(k); now != nil {
 		if other, ok := now.get(); ok {
 			got.value = other
 		}
 	}
-	if r.close == nil {
-		return got, nil
+	if r.close != nil {
+		f.renews.then = func() { r.dispose(n) }
 	}
-	return got, func() { r.dispose(k, n.value) }
+	return got
+}
+
+// succeeded follows the replacement of e by n, which Refresh has made.
+func (r *root[K, V]) succeeded(e, n *entry[K, V]) {
+	p, now := e.state.Load(), n.state.Load()
+	var out []*standing[K, V]
+	took := false
+	if p != nil && p.mark != nil && now != nil && now.mark != nil {
+		out, took = r.order.succeed(standingOf[K, V](p.mark), standingOf[K, V](now.mark))
+	}
+	left := r.leave(e)
+	if took {
+		r.evictAll(out)
+	} else {
+		r.settled(n)
+	}
+	if r.release(e, left) {
+		r.dispose(e)
+	}
 }
 
 // createdBy returns the entry of k if f, and no later flight, creates it.
 func (r *root[K, V]) createdBy(k K, f *flight) *entry[K, V] {
 	if e := r.find(k); e != nil {
-		if p := e.state.Load(); p.creating() && &p.flight == f {
+		if p := e.state.Load(); p.creating() && p.flight == f {
 			return e
 		}
 	}
@@ -135,7 +253,7 @@ func (r *root[K, V]) renewing() *Cache[K, any] {
 		return c
 	}
 	n := newRoot(Config[K, any]{KeepCreating: r.extra == kept, CreateTimeout: r.createTimeout})
-	n.books = r.books
+	n.books, n.renews = r.books, true
 	c := new(Cache[K, any])
 	c.root.Store(n)
 	r.renewals.CompareAndSwap(nil, c)

@@ -10,36 +10,80 @@ package oncecache
 // one bucket. It takes effect when the entry is removed, or not found.
 func (c *Cache[K, V]) Delete(k K) (old V, deleted bool) {
 	r := c.shared()
+	r.overtake(k)
 	e := r.entries.LoadAndDelete(r.at(k)) // LP(Delete)
 	if e == nil {
 		return old, false
 	}
-	old, deleted = c.removed(r, e)
+	old, deleted = r.removed(e)
 	r.retire(e)
 	return old, deleted
 }
 
+// Clear deletes every key, and returns how many values it has removed. It is as
+// if Delete was called for each: those who take part in a creation get its
+// result, which is not kept, and the next caller creates anew. It removes what
+// was there when it began, and of what comes meanwhile some. With a Config.Close
+// function, what no lease holds is closed on goroutines of the cache, several at
+// a time: Clear does not wait for that.
+//
+// Clear is blocking on the mutex of one bucket at a time. It takes effect for
+// each key when the entry is removed.
+func (c *Cache[K, V]) Clear() (removed int) {
+	r := c.root.Load()
+	if r == nil {
+		return 0
+	}
+	if renewals := r.renewals.Load(); renewals != nil {
+		renewals.Clear() // as overtake does for one key
+	}
+	var free []*entry[K, V]
+	for found := range r.entries.All() {
+		if !r.remove(found) { // LP(Clear)
+			continue
+		}
+		if _, ok := r.removed(found); ok {
+			removed++
+		}
+		if r.release(found, r.leave(found)) {
+			free = append(free, found)
+		}
+	}
+	r.later(free...)
+	return removed
+}
+
+// overtake comes before what is to be newer than a Refresh of k that is under way:
+// what that makes will not be kept, and nobody waits for it or joins it who comes
+// from now on.
+func (r *root[K, V]) overtake(k K) {
+	if renewals := r.renewals.Load(); renewals != nil {
+		renewals.Delete(k)
+	}
+}
+
 // removed forgets the creation of e, if there is one, after Delete has taken e
 // out of the table. Otherwise it returns the value of e.
-func (c *Cache[K, V]) removed(r *root[K, V], e *entry[K, V]) (old V, ok bool) {
-	p, left := e.forget()
+func (r *root[K, V]) removed(e *entry[K, V]) (old V, ok bool) {
+	p, left := r.forget(e)
 	if left {
 		r.books.finish(oneCreating)
-		c.hide(r, &p.flight)
 		return old, false
 	}
 	return e.valueAfter(p)
 }
 
-// hide lets Close find f, which is in no table, if Close could call it off.
-func (c *Cache[K, V]) hide(r *root[K, V], f *flight) {
-	if f.cancel == nil {
-		return
+// forget moves the creation of e, if there is one, to where only its callers find
+// it, and Close, which calls it off: one of them sees the other.
+func (r *root[K, V]) forget(e *entry[K, V]) (p *phase[K, V], left bool) {
+	if p = e.state.Load(); !p.creating() {
+		return p, false
 	}
-	r.books.hide(f)
-	if c.root.Load() != r {
-		f.ground() // Close may have looked before
+	r.backlog.note(e, p.flight)
+	if p, left = e.forget(); left && tally(r.books.work.Load()).closed() {
+		p.ground() // Close may have looked before
 	}
+	return p, left
 }
 
 // CompareAndDelete removes k from c if its value is old, and reports whether

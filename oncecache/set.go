@@ -6,39 +6,71 @@ package oncecache
 //
 // Set stores nothing for a key that holds a NaN, or if the cache is closed.
 // With a Config.Close function, v is the cache's to close from now on, at once
-// if it is not stored; and so is what Set returns, unless a lease holds it.
+// if it is not stored; and so is what Set returns, unless a lease holds it. If v
+// is the very value that is there, it stays as it is: Set returns it, and
+// closes nothing.
 //
 // Set is blocking on the mutex of one bucket. It takes effect when the new
-// entry takes the place of the old one.
+// entry takes the place of the old one, or when v is found there.
 func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 	r := c.shared()
 	refused := !r.storable(k) || r.before != nil
-	if r.close != nil && (r.books.begin(onePending) || refused) {
-		r.dispose(k, v)
+	if r.close != nil && (r.own(k) || refused) {
+		r.dispose(&entry[K, V]{key: k, value: v})
 		return old, false
 	}
 	if refused {
 		return old, false
 	}
+	r.overtake(k)
 	n := r.newEntry(k, v)
-	e := r.entries.Swap(r.at(k), n) // LP(Set)
+	e := r.swap(n)
+	if e == n {
+		return v, true
+	}
+	var left *phase[K, V]
 	if e != nil {
 		old, replaced = r.replaced(e, n)
-		// Before n comes, which would make another one go; and even if
-		// closing that calls runtime.Goexit.
-		defer r.release(e, r.leave(e))
+		left = r.leave(e) // before n comes, which would make another one go
 	}
 	c.recheck(r, k, n)
+	if e != nil && r.release(e, left) {
+		r.dispose(e)
+	}
 	return old, replaced
+}
+
+// swap puts n in the place of what its key has, and returns that, or nil. If that
+// has the very value of n, which is to be closed once, it stays, and swap returns
+// n.
+func (r *root[K, V]) swap(n *entry[K, V]) *entry[K, V] {
+	at := r.at(n.key)
+	if r.close == nil {
+		return r.entries.Swap(at, n) // LP(Set)
+	}
+	for {
+		switch e := r.entries.Load(at); {
+		case e == nil:
+			if _, loaded := r.entries.LoadOrStore(at, n); !loaded { // LP(Set): nothing was there
+				return nil
+			}
+		case r.has(e, n.value): // LP(Set): the very value
+			r.unown(n.key)
+			return n
+		case r.entries.CompareAndSwap(at, e, n): // LP(Set): replaced
+			return e
+		}
+		// Another caller has put something there, or removed it.
+	}
 }
 
 // newEntry returns an entry that is ready.
 func (r *root[K, V]) newEntry(k K, v V) *entry[K, V] {
 	n := &entry[K, V]{key: k, value: v}
 	if r.close != nil {
-		n.state.Store(newLeased[K, V](r.stand(k, n)))
+		n.state.Store(newLeased[K, V](r.stand(n)))
 	} else if r.order != nil {
-		n.state.Store(&phase[K, V]{mark: r.stand(k, n)})
+		n.state.Store(&phase[K, V]{mark: r.stand(n)})
 	}
 	return n
 }
@@ -46,6 +78,9 @@ func (r *root[K, V]) newEntry(k K, v V) *entry[K, V] {
 // replaced ends the creation of e, if there is one, in the value of n, which
 // Set has put in its place. Otherwise it returns the value of e.
 func (r *root[K, V]) replaced(e, n *entry[K, V]) (old V, ok bool) {
+	if p := e.state.Load(); p.creating() {
+		r.backlog.note(e, p.flight)
+	}
 	p, left := e.supersede(n)
 	if left {
 		r.books.finish(oneCreating)
@@ -80,8 +115,8 @@ func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 	if e := r.find(k); e != nil && !(r.fails && e.failed()) || !r.storable(k) || r.before != nil { // LP(SetIfAbsent): found, or closed
 		return false
 	}
-	if r.close != nil && r.books.begin(onePending) {
-		r.books.finish(onePending)
+	if r.close != nil && r.own(k) {
+		r.unown(k)
 		return false
 	}
 	n := r.newEntry(k, v)
@@ -93,7 +128,7 @@ func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 		}
 		if !e.failed() {
 			if r.close != nil {
-				r.books.finish(onePending)
+				r.unown(k)
 			}
 			return false
 		}

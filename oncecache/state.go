@@ -2,7 +2,6 @@ package oncecache
 
 import (
 	"context"
-	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -15,12 +14,12 @@ type entry[K comparable, V any] struct {
 
 	// state is nil when the entry is ready. While it is being created, state
 	// is the one phase made with it (or moved to it, if Delete made the
-	// entry), from which a CAS (or the creator's store) leads to one of
+	// entry), from which a CAS leads to one of
 	//
 	//	ready    nil             by the creator
 	//	leased   leases is set   by the creator, instead of ready, if values are to be closed
 	//	failed   err is set      by the creator, which unlinked the entry before unless
-	//	                         until is set too; by Close; by the timer
+	//	                         lasts is set too; by Close; by the timer
 	//	moved    to is set       by the Set or Delete that took the entry out of the table
 	//
 	// Nothing leaves those four.
@@ -31,33 +30,39 @@ type entry[K comparable, V any] struct {
 	value V
 }
 
-// phase is what an entry's state is. The flight is in use while the entry is
-// being created; the fields after it never change.
+// phase is what an entry's state is. Its fields never change.
 type phase[K comparable, V any] struct {
-	flight
+	*flight // creating, or moved if the flight has moved along; nil otherwise
 
-	err    error         // failed: what the entry's callers get
-	until  time.Duration // failed: until when it stays in the table; zero: it does not
-	leases *leases       // leased: who uses the value
-	mark   *mark         // ready, leased, failed: the entry's place in the order, if it has one
-	to     *entry[K, V]  // moved: the entry whose outcome the entry's callers get
-	along  bool          // moved: the flight has moved along, and lands there
+	err    error            // failed: what the entry's callers get
+	lasts  *keptError[K, V] // failed: how long it stays in the table; nil: it does not
+	leases *leases          // leased: who uses the value
+	mark   *mark            // ready, leased, failed: the entry's place in the order, if it has one
+	to     *entry[K, V]     // moved: the entry whose outcome the entry's callers get
+}
+
+// newCreating returns the phase of an entry that is being created.
+func newCreating[K comparable, V any]() *phase[K, V] {
+	both := new(struct {
+		phase[K, V]
+		own flight
+	})
+	both.flight = &both.own
+	return &both.phase
 }
 
 // creating reports whether p, read from an entry's state, is that of an entry
 // that is being created.
-func (p *phase[K, V]) creating() bool {
-	return p != nil && p.err == nil && p.leases == nil && p.to == nil && p.mark == nil
-}
+func (p *phase[K, V]) creating() bool { return p != nil && p.flight != nil && p.to == nil }
 
 // newLeased returns the phase of an entry with a count of leases that is yet
 // to be prepared.
 func newLeased[K comparable, V any](m *mark) *phase[K, V] {
 	both := new(struct {
 		phase[K, V]
-		leases
+		own leases
 	})
-	both.phase.leases, both.phase.mark = &both.leases, m
+	both.leases, both.mark = &both.own, m
 	return &both.phase
 }
 
@@ -94,12 +99,6 @@ func (e *entry[K, V]) get() (v V, ok bool) {
 	return v, false
 }
 
-// leased reports whether anyone holds a lease of e's value.
-func (e *entry[K, V]) leased() bool {
-	p := e.state.Load()
-	return p != nil && p.leases != nil && p.leases.held()
-}
-
 // valueAfter is get after a CAS from p, which was not tried if p was final.
 func (e *entry[K, V]) valueAfter(p *phase[K, V]) (v V, ok bool) {
 	if p.ready() {
@@ -110,11 +109,13 @@ func (e *entry[K, V]) valueAfter(p *phase[K, V]) (v V, ok bool) {
 
 // caller is one call that wants the outcome of an entry.
 type caller struct {
-	ctx    context.Context // nil: it cannot end
-	seat   crew            // oneCaller or callerAndLease
-	aboard *flight         // the flight that the caller has joined, or is the creator of
-	part   *flight         // the creation whose function calls; nil: nobody knows of any
-	key    any             // the key, with a part
+	ctx     context.Context // nil: it cannot end
+	seat    crew            // oneCaller or callerAndLease
+	aboard  *flight         // the flight that the caller has joined, or is the creator of
+	heir    bool            // it has joined after all others had left
+	created bool            // it is the creator
+	part    *flight         // the creation whose function calls; nil: nobody knows of any
+	key     any             // the key, with a part
 }
 
 // outcome returns what the callers of e get, and waits for it if need be: an
@@ -131,18 +132,21 @@ func (e *entry[K, V]) outcome(c *caller) (*entry[K, V], *atomics.Int64, error) {
 		case p == nil:
 			return e, nil, nil
 		case p.leases != nil:
-			held, err := p.leases.claim(c)
+			held, err := e.claim(p, c)
 			return e, held, err
 		case p.err != nil:
 			if p.mark != nil {
 				p.mark.touch()
 			}
+			if c.heir {
+				return nil, nil, errAgain // whatever came of what others have left
+			}
 			return nil, nil, p.err
 		case p.mark != nil:
 			return e, nil, nil
 		case p.to != nil:
-			if !p.along {
-				c.aboard = nil // the value is of another origin
+			if p.flight == nil {
+				c.aboard, c.created = nil, false // the value is of another origin
 			}
 			e = p.to
 		default:
@@ -151,20 +155,6 @@ func (e *entry[K, V]) outcome(c *caller) (*entry[K, V], *atomics.Int64, error) {
 			}
 		}
 	}
-}
-
-// claim returns the word in which c is counted, if it wants a lease.
-func (l *leases) claim(c *caller) (*atomics.Int64, error) {
-	if c.seat != callerAndLease {
-		return nil, nil
-	}
-	if c.aboard != nil {
-		return &l.base, nil // the creator has counted it
-	}
-	if held := l.acquire(); held != nil {
-		return held, nil
-	}
-	return nil, errAgain
 }
 
 // board makes c a caller of the creation of e, if that is under way, before it
@@ -177,8 +167,11 @@ func (e *entry[K, V]) board(c *caller) {
 
 // board counts c among those aboard, if it is not, and if f counts them.
 func (f *flight) board(c *caller) {
-	if c.aboard == nil && f.counts(c.seat) && f.join(c.seat) {
-		c.aboard = f
+	if c.aboard != nil || !f.counts(c.seat) {
+		return
+	}
+	if now := f.join(c.seat); !now.has(landed) {
+		c.aboard, c.heir = f, now.has(abandoned)
 	}
 }
 
@@ -219,7 +212,7 @@ func (e *entry[K, V]) wait(p *phase[K, V], c *caller) error {
 		return errRecursion
 	}
 	if c.part != nil {
-		d, err := c.part.depend(&p.flight, c.key, waits)
+		d, err := c.part.depend(p.flight, c.key, waits)
 		if err != nil {
 			return err
 		}
@@ -249,7 +242,7 @@ func (e *entry[K, V]) forget() (p *phase[K, V], left bool) {
 	}
 	n := &entry[K, V]{key: e.key}
 	n.state.Store(p)
-	return p, e.state.CompareAndSwap(p, &phase[K, V]{to: n, along: true})
+	return p, e.state.CompareAndSwap(p, &phase[K, V]{to: n, flight: p.flight})
 }
 
 // failed reports whether e has failed.

@@ -9,7 +9,7 @@ import (
 // Stats counts what a cache has done since it was made. Hits are not counted:
 // that would be a write to shared memory for each.
 type Stats struct {
-	Created  uint64 // create functions that returned a value
+	Created  uint64 // create functions that returned a value, or ErrNotModified
 	Failed   uint64 // create functions that returned an error
 	Panicked uint64 // create functions that panicked or called runtime.Goexit
 	TimedOut uint64 // creations that took longer than Config.CreateTimeout
@@ -39,6 +39,7 @@ func (b *books) count(failure error, cut bool) {
 	switch {
 	case failure == nil:
 		b.created.Add(1)
+	case failure == errNoBase: // it was not called
 	case cut:
 		b.panicked.Add(1)
 	default:

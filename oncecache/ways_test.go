@@ -42,8 +42,15 @@ var ways = []way{
 	{"GetOrCreateMany", true, func(ctx context.Context, c *oncecache.Cache[string, int], k string, create func(context.Context, string) (int, error)) (int, error) {
 		got, err := c.GetOrCreateMany(ctx, []string{k}, func(ctx context.Context, _ []string) (map[string]int, error) {
 			v, err := create(ctx, k)
-			return map[string]int{k: v}, err
+			if err != nil {
+				return nil, err // a value would be kept
+			}
+			return map[string]int{k: v}, nil
 		})
+		var each oncecache.KeyErrors[string]
+		if errors.As(err, &each) {
+			return got[k], each[k]
+		}
 		return got[k], err
 	}},
 	{"Refresh", true, func(ctx context.Context, c *oncecache.Cache[string, int], k string, create func(context.Context, string) (int, error)) (int, error) {
@@ -214,7 +221,7 @@ func TestT22_LeaversLeaveNothingOpen(t *testing.T) {
 				leave()
 				wantAll(t, []*call{gone}, left)
 				if late {
-					if err := s.Close(ctx); err != context.Canceled {
+					if err := s.Close(ctx); !errors.Is(err, context.Canceled) {
 						t.Errorf("%s: Close returns %v while a function runs", w.name, err)
 					}
 				}

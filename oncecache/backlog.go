@@ -1,0 +1,187 @@
+package oncecache
+
+import "github.com/latchfree/latchfree/internal/atomics"
+
+// backlog is what has left the table and is not over: functions whose flights
+// others have ended, values that are still in use, and values that are being
+// closed or are to be. Close finds here what it calls off, and what it names
+// when it does not wait any longer. Nobody comes here who creates, finds or uses
+// a value.
+type backlog[K comparable, V any] struct {
+	// running are values whose Close functions run; those that find no room are
+	// in open.
+	running [8]atomics.Pointer[entry[K, V]]
+
+	limit int // Config.CloseConcurrency
+
+	mu      atomics.Mutex
+	open    map[*entry[K, V]]remnant
+	most    int            // the largest that open has been
+	queue   []*entry[K, V] // values to be closed, oldest first
+	closers int            // goroutines that close them
+}
+
+// remnant is what is left of an entry that has left the table.
+type remnant struct {
+	flight *flight // whose function runs; nil: there is a value
+	closed bool    // the Close function of the value runs; otherwise leases hold it
+}
+
+// put notes what is left of e. The caller holds mu.
+func (b *backlog[K, V]) put(e *entry[K, V], what remnant) {
+	if b.open == nil {
+		b.open = map[*entry[K, V]]remnant{}
+	}
+	b.open[e] = what
+	b.most = max(b.most, len(b.open))
+}
+
+// over says that nothing is left of e. It need not have been noted.
+func (b *backlog[K, V]) over(e *entry[K, V]) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if delete(b.open, e); len(b.open) == 0 && b.most > 64 {
+		b.open, b.most = nil, 0 // maps do not shrink
+	}
+}
+
+// note comes before anyone but its creator ends the flight of e, whose function
+// may run. The creator calls over when that has returned. One of them sees the
+// other: either it has set returned before that is looked at here, or it looks
+// for noted after that was set.
+func (b *backlog[K, V]) note(e *entry[K, V], f *flight) {
+	f.noted.Store(1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if f.returned.Load() == 0 {
+		b.put(e, remnant{flight: f})
+	}
+}
+
+// returned is the creator's part of note.
+func (b *backlog[K, V]) returned(e *entry[K, V], f *flight) {
+	f.returned.Store(1)
+	if f.noted.Load() != 0 {
+		b.over(e)
+	}
+}
+
+// linger notes the value of e, which has left the table while leases hold it,
+// unless the last of them has been released meanwhile, which calls over.
+func (b *backlog[K, V]) linger(e *entry[K, V], l *leases) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l.central.Load() != 0 {
+		b.put(e, remnant{})
+	}
+}
+
+// closing notes that the Close function for e is about to run, and returns what
+// closed needs to say that it has ended.
+func (b *backlog[K, V]) closing(e *entry[K, V], lingers bool) *atomics.Pointer[entry[K, V]] {
+	if !lingers {
+		for i := range b.running {
+			if at := &b.running[i]; at.Load() == nil && at.CompareAndSwap(nil, e) {
+				return at
+			}
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.put(e, remnant{closed: true})
+	return nil
+}
+
+// closed says that the Close function for e has ended.
+func (b *backlog[K, V]) closed(e *entry[K, V], at *atomics.Pointer[entry[K, V]]) {
+	if at != nil {
+		at.Store(nil)
+	} else {
+		b.over(e)
+	}
+}
+
+// ground calls off the creations that others have ended, but not their
+// functions: those that Delete has hidden.
+func (b *backlog[K, V]) ground() {
+	for _, f := range b.flights() {
+		f.ground()
+	}
+}
+
+func (b *backlog[K, V]) flights() (all []*flight) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, left := range b.open {
+		if left.flight != nil {
+			all = append(all, left.flight)
+		}
+	}
+	return all
+}
+
+// name adds to p what is left.
+func (b *backlog[K, V]) name(p *PendingError) {
+	for i := range b.running {
+		if e := b.running[i].Load(); e != nil {
+			p.Closing = append(p.Closing, e.key)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for e, left := range b.open {
+		switch {
+		case left.flight != nil:
+			p.Creating = append(p.Creating, e.key)
+		case left.closed:
+			p.Closing = append(p.Closing, e.key)
+		default:
+			p.Leased = append(p.Leased, e.key)
+		}
+	}
+	for _, e := range b.queue {
+		p.Closing = append(p.Closing, e.key)
+	}
+}
+
+// later closes the values of entries that have left the table and have no users,
+// on goroutines of its own: their Close functions are nothing to the caller.
+func (r *root[K, V]) later(out ...*entry[K, V]) {
+	b := r.backlog
+	b.mu.Lock()
+	b.queue = append(b.queue, out...)
+	more := min(b.limit-b.closers, len(b.queue))
+	b.closers += max(0, more)
+	b.mu.Unlock()
+	for range more {
+		atomics.Go(r.closeQueued)
+	}
+}
+
+// closeQueued closes what is in the queue until there is nothing left.
+func (r *root[K, V]) closeQueued() {
+	b, done := r.backlog, false
+	defer func() {
+		if !done { // a Close function called runtime.Goexit
+			atomics.Go(r.closeQueued)
+		}
+	}()
+	for e := b.next(); e != nil; e = b.next() {
+		r.dispose(e)
+	}
+	done = true
+}
+
+// next returns the first of the queue, or nil: then its caller is no closer any
+// more.
+func (b *backlog[K, V]) next() (e *entry[K, V]) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queue) == 0 {
+		b.queue = nil
+		b.closers--
+		return nil
+	}
+	e, b.queue[0], b.queue = b.queue[0], nil, b.queue[1:]
+	return e
+}

@@ -1,0 +1,81 @@
+package oncecache
+
+import "github.com/latchfree/latchfree/internal/atomics"
+
+// mark is what a hit of a cache with an order writes: whether the entry was used,
+// and whether it is to go. Only who has locked the order asks, so one at a time.
+type mark struct {
+	// used has a bit for each of those who ask whether the entry was used since
+	// they last asked. A use stores both; who asks clears its own.
+	//
+	//	0, used ── probed ── CAS ──▶ doomed   by who evicts, if no lease holds the entry
+	//	            └── CAS ──▶ used          by who comes to hold it
+	used atomics.Uint32
+}
+
+const (
+	usedForSieve = 1 << iota // since the hand has passed
+	usedForIdle              // since the last sweep
+	probed                   // whether leases hold the entry is being looked at
+	doomed                   // the entry is being evicted, which is final
+	usedForBoth  = usedForSieve | usedForIdle
+)
+
+// touch notes that the entry was used.
+func (m *mark) touch() {
+	if m.used.Load() != usedForBoth {
+		m.used.Or(usedForBoth)
+	}
+}
+
+// keep notes that the caller, who is counted in the leases, holds the entry. It
+// fails if the entry is being evicted. Who is counted before probed is set is
+// found by who has set it; who comes after finds it, and takes it back.
+func (m *mark) keep() bool {
+	for {
+		switch now := m.used.Load(); {
+		case now == usedForBoth:
+			return true
+		case now&doomed != 0:
+			return false
+		case m.used.CompareAndSwap(now, usedForBoth):
+			return true
+		}
+	}
+}
+
+// held notes that the entry was in use until now. The search for a victim has
+// seen the lease.
+func (m *mark) held() {
+	if m.used.Load()&usedForIdle == 0 {
+		m.used.Or(usedForIdle)
+	}
+}
+
+// asked reports whether the entry was used since the last call for this bit.
+func (m *mark) asked(bit uint32) bool {
+	return m.used.Load()&bit != 0 && m.used.And(^bit)&bit != 0
+}
+
+// doom decides that the entry goes, unless leases hold it, or it was used for one
+// who asks for that.
+func (m *mark) doom(leased func() bool, asks uint32) bool {
+	m.used.Or(probed)
+	if leased() {
+		m.used.And(^uint32(probed))
+		return false
+	}
+	for {
+		now := m.used.Load()
+		if now&asks != 0 || now&probed == 0 {
+			m.used.And(^uint32(probed))
+			return false
+		}
+		if m.used.CompareAndSwap(now, now|doomed) {
+			return true
+		}
+	}
+}
+
+// isDoomed reports whether the entry is being evicted.
+func (m *mark) isDoomed() bool { return m.used.Load()&doomed != 0 }
