@@ -1,6 +1,12 @@
 package oncecache
 
-import "github.com/latchfree/latchfree/internal/atomics"
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
 
 // backlog is what has left the table and is not over: functions whose flights
 // others have ended, values that are still in use, and values that are being
@@ -16,6 +22,7 @@ type backlog[K comparable, V any] struct {
 
 	mu      atomics.Mutex
 	open    map[*entry[K, V]]remnant
+	total   uint64         // remnants so far
 	most    int            // the largest that open has been
 	queue   []*entry[K, V] // values to be closed, oldest first
 	closers int            // goroutines that close them
@@ -25,6 +32,7 @@ type backlog[K comparable, V any] struct {
 type remnant struct {
 	flight *flight // whose function runs; nil: there is a value
 	closed bool    // the Close function of the value runs; otherwise leases hold it
+	number uint64  // of the remnants, in the order in which they came
 }
 
 // put notes what is left of e. The caller holds mu.
@@ -32,6 +40,8 @@ func (b *backlog[K, V]) put(e *entry[K, V], what remnant) {
 	if b.open == nil {
 		b.open = map[*entry[K, V]]remnant{}
 	}
+	b.total++
+	what.number = b.total
 	b.open[e] = what
 	b.most = max(b.most, len(b.open))
 }
@@ -112,12 +122,19 @@ func (b *backlog[K, V]) ground() {
 func (b *backlog[K, V]) flights() (all []*flight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, left := range b.open {
-		if left.flight != nil {
-			all = append(all, left.flight)
+	for _, e := range b.inOrder() {
+		if f := b.open[e].flight; f != nil {
+			all = append(all, f)
 		}
 	}
 	return all
+}
+
+// inOrder returns the entries of open, oldest first. The caller holds mu.
+func (b *backlog[K, V]) inOrder() []*entry[K, V] {
+	return slices.SortedFunc(maps.Keys(b.open), func(x, y *entry[K, V]) int {
+		return cmp.Compare(b.open[x].number, b.open[y].number)
+	})
 }
 
 // name adds to p what is left.
@@ -129,8 +146,8 @@ func (b *backlog[K, V]) name(p *PendingError) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for e, left := range b.open {
-		switch {
+	for _, e := range b.inOrder() {
+		switch left := b.open[e]; {
 		case left.flight != nil:
 			p.Creating = append(p.Creating, e.key)
 		case left.closed:

@@ -152,8 +152,8 @@ func (r *root[K, V]) disposeOf(e *entry[K, V], lingers bool) {
 		if err != nil {
 			r.books.note(err)
 		}
-		r.backlog.closed(e, at)
 		r.unown(e.key)
+		r.backlog.closed(e, at) // last, as what is pending has a name
 	}()
 	if now := r.find(e.key); now != nil && r.has(now, e.value) {
 		return // it has come back, and is closed when it goes

@@ -39,8 +39,86 @@ func TestProtocolsOfRefresh(t *testing.T) {
 		{"Delete", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.c.Delete(1) }}, nil},
 		{"a lease", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.hold(1, 3) }}, nil},
 		{"Close", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.c.Close(context.Background()) }}, nil},
+		{"the very value", oncecache.Config[int, int]{}, there, []func(*estate){
+			func(e *estate) {
+				e.c.Refresh(context.Background(), 1, func(context.Context, int) (int, error) { return 1, nil })
+			}, func(e *estate) { e.c.Set(1, 1) }, func(e *estate) { e.hold(1, 3) },
+		}, func(e *estate) {
+			if v, ok := e.c.Get(1); v != 1 || !ok || e.shut[1].Load() != 0 {
+				e.m.Failf("%d, %v is left, closed %d times", v, ok, e.shut[1].Load())
+			}
+		}},
 	} {
 		s.run(t)
+	}
+}
+
+// The value that a Refresh is to replace goes, and is asked for: no function runs
+// beside that of the Refresh unless Set or Delete has ended that, and what a
+// Refresh has made that began before Delete does not come back.
+func TestProtocolsOfRefreshOfWhatGoes(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		goes    func(*oncecache.Cache[int, int])
+		overlap bool
+	}{
+		{"CompareAndDelete", func(c *oncecache.Cache[int, int]) { oncecache.CompareAndDelete(c, 1, 1) }, false},
+		{"Set of another key, which evicts it", func(c *oncecache.Cache[int, int]) { c.Set(2, 9) }, false},
+		{"Delete", func(c *oncecache.Cache[int, int]) { c.Delete(1) }, true},
+		{"Clear", func(c *oncecache.Cache[int, int]) { c.Clear() }, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: "Refresh ∥ " + tt.name + ", then GetOrCreate"}, func(m *mc.M) {
+				var running, shut [10]atomics.Int32
+				var began [10]bool
+				deleted := false
+				stale := 0
+				config := oncecache.Config[int, int]{Close: func(_, v int) error {
+					if shut[v].Add(1) != 1 {
+						m.Failf("%d is closed twice", v)
+					}
+					return nil
+				}}
+				if tt.name[:3] == "Set" {
+					config.MaxEntries = 1
+				}
+				c := oncecache.MustNew(config)
+				c.Set(1, 1)
+				makes := func(v int) (int, error) {
+					if running[0].Add(1) != 1 && !tt.overlap {
+						m.Failf("two functions of one key run")
+					}
+					if began[v] = true; !deleted {
+						stale = v
+					}
+					running[0].Add(-1)
+					return v, nil
+				}
+				m.Go(func() {
+					if _, err := c.Refresh(context.Background(), 1, func(context.Context, int) (int, error) { return makes(2) }); err != nil {
+						m.Failf("%v", err)
+					}
+				})
+				m.Go(func() {
+					deleted = tt.overlap
+					tt.goes(c)
+					v, err := c.GetOrCreate(1, func() (int, error) { return makes(3) })
+					if err != nil || v == 1 && tt.name[:3] != "Set" || tt.overlap && v == stale {
+						m.Failf("%d, %v; %d began before", v, err, stale)
+					}
+				})
+				m.Final(func() {
+					if err := c.Close(context.Background()); err != nil {
+						m.Failf("closed with %v", err)
+					}
+					for v := 2; v < 4; v++ {
+						if n := shut[v].Load(); began[v] != (n == 1) {
+							m.Failf("%d was made: %t, and closed %d times", v, began[v], n)
+						}
+					}
+				})
+			})
+		})
 	}
 }
 

@@ -73,9 +73,11 @@ func (n *creation[K, V]) awaitRenewal() error {
 	return n.ctx.Err()
 }
 
-// await waits until there may be nothing left of the key.
+// await waits until there may be nothing left of the key. What makes it wait is
+// older if the entry is still in the table, and goes without it. Otherwise it may
+// be newer, and stay: then those who wait for n begin anew.
 func (n *creation[K, V]) await(c *claim[K]) error {
-	if n.ctx == nil {
+	if n.ctx == nil || n.root.find(n.key) != n.entry {
 		return errAgain
 	}
 	return c.wait(n.ctx)

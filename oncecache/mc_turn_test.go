@@ -1,0 +1,144 @@
+//go:build modelcheck
+
+package oncecache_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/oncecache"
+)
+
+// With CloseBeforeCreate nothing of a key is beside anything else of it, from the
+// beginning of its create function to the end of its Close function.
+func TestProtocolsOfTurns(t *testing.T) {
+	type threads = []func(*alone)
+	var none threads
+	there := []func(*alone){(*alone).holds}
+	for _, tt := range []struct {
+		name    string
+		first   []func(*alone)
+		threads threads
+	}{
+		{"Delete ∥ Acquire", there, threads{(*alone).deletes, (*alone).holds}},
+		{"Delete ∥ Acquire ∥ Acquire", there, threads{(*alone).deletes, (*alone).holds, (*alone).holds}},
+		{"Discard ∥ Discard", there, threads{(*alone).discards, (*alone).discards}},
+		{"Acquire ∥ Delete in flight ∥ Acquire", none, threads{(*alone).holds, (*alone).deletes, (*alone).holds}},
+		{"GetOrCreateMany ∥ Delete ∥ Acquire", none, threads{(*alone).many, (*alone).deletes, (*alone).holds}},
+		{"Delete ∥ GetOrCreateMany", there, threads{(*alone).deletes, (*alone).many}},
+		{"Close ∥ Delete, then Acquire", there, threads{(*alone).shuts, func(a *alone) { a.deletes(); a.holds() }}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: "CloseBeforeCreate: " + tt.name}, func(m *mc.M) {
+				a := &alone{m: m}
+				a.c = oncecache.MustNew(oncecache.Config[int, int]{CloseBeforeCreate: true, Close: func(int, int) error {
+					a.there.Add(-1)
+					a.closed.Add(1)
+					return nil
+				}})
+				for _, f := range tt.first {
+					f(a)
+				}
+				for _, f := range tt.threads {
+					m.Go(func() { f(a) })
+				}
+				m.Final(func() {
+					if err := a.c.Close(context.Background()); err != nil || a.there.Load() != 0 {
+						m.Failf("closed with %v, %d are left", err, a.there.Load())
+					}
+					if n := oncecache.Claims(a.c); n != 0 {
+						m.Failf("%d claims are left", n)
+					}
+				})
+			})
+		})
+	}
+}
+
+// alone is a cache of values that must be alone.
+type alone struct {
+	m             *mc.M
+	c             *oncecache.Cache[int, int]
+	there, closed atomics.Int32
+}
+
+func (a *alone) make(context.Context, int) (int, error) {
+	if a.there.Add(1) != 1 {
+		a.m.Failf("two at a time")
+	}
+	return 1, nil
+}
+
+func (a *alone) holds() {
+	l, err := a.c.Acquire(context.Background(), 1, a.make)
+	if err != nil && err != oncecache.ErrClosed {
+		a.m.Failf("%v", err)
+	}
+	l.Release()
+}
+
+func (a *alone) discards() {
+	l, err := a.c.Acquire(context.Background(), 1, a.make)
+	if err != nil {
+		a.m.Failf("%v", err)
+	}
+	l.Discard()
+}
+
+func (a *alone) many() {
+	_, err := a.c.GetOrCreateMany(context.Background(), []int{1}, func(ctx context.Context, keys []int) (map[int]int, error) {
+		v, err := a.make(ctx, 1)
+		return map[int]int{1: v}, err
+	})
+	if err != nil {
+		a.m.Failf("%v", err)
+	}
+}
+
+func (a *alone) deletes() { a.c.Delete(1) }
+func (a *alone) shuts()   { a.c.Close(context.Background()) }
+
+// Who holds a lease keeps the value from eviction, whichever of the two comes
+// first, whether values are closed or not.
+func TestProtocolsOfDoom(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		name := "nothing is closed"
+		config := oncecache.Config[int, int]{MaxEntries: 1}
+		if closes {
+			name, config.Close = "values are closed", func(int, int) error { return nil }
+		}
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: "MaxEntries 1, " + name + ": Acquire, and a look ∥ Set of another key"}, func(m *mc.M) {
+				c := oncecache.MustNew(config)
+				c.Set(1, 1)
+				m.Go(func() {
+					l, err := c.Acquire(context.Background(), 1, func(context.Context, int) (int, error) { return 2, nil })
+					if err != nil {
+						m.Failf("%v", err)
+					}
+					if v, ok := c.Get(1); !ok || v != l.Value() {
+						m.Failf("%d, %t is there, and %d is leased", v, ok, l.Value())
+					}
+					l.Release()
+				})
+				m.Go(func() { c.Set(2, 2) })
+			})
+		})
+	}
+}
+
+// A creation that fails has left its key before anybody knows: who gets the error
+// finds the key free.
+func TestProtocolsOfFreedKeys(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "GetOrCreate, which fails ∥ Wait, then SetIfAbsent"}, func(m *mc.M) {
+		c := new(oncecache.Cache[int, int])
+		m.Go(func() { c.GetOrCreate(1, failing) })
+		m.Go(func() {
+			if _, err := c.Wait(context.Background(), 1); err == errRefused && !c.SetIfAbsent(1, 5) {
+				m.Failf("the key has failed, and is not free")
+			}
+		})
+	})
+}
