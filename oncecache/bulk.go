@@ -149,6 +149,7 @@ func (o *outcomes[K, V]) err() error {
 func (o *outcomes[K, V]) putBack() {
 	var free []*entry[K, V]
 	for _, h := range o.held {
+		o.root.wasHeld(h.entry)
 		if o.root.countOff(h.entry, h.word) {
 			o.root.backlog.over(h.entry)
 			free = append(free, h.entry)
@@ -329,10 +330,10 @@ func (b *batch[K, V]) runAlone(create func(context.Context, []K) (map[K]V, error
 // created any more are none of the batch's afterwards. It holds no key while it
 // waits for another, which might be held by one who waits for the first.
 func (b *batch[K, V]) takeTurns() {
-	b.dropFailing(func(n *creation[K, V]) error {
-		n.watch()
-		return n.awaitRenewal()
-	})
+	for i := range b.claims {
+		b.claims[i].watch() // all of them before one waits
+	}
+	b.dropFailing((*creation[K, V]).awaitRenewal)
 	if b.root.claims == nil {
 		return
 	}
@@ -468,11 +469,19 @@ func (b *batch[K, V]) gather(all *outcomes[K, V]) (again []K) {
 	return again
 }
 
-// abandon leaves the flights that the caller is aboard.
+// abandon leaves the flights that the caller is aboard. One that has landed has
+// counted the caller.
 func (b *batch[K, V]) abandon(places []place[K, V]) {
 	for i := range places {
-		if who := &places[i].who; who.aboard != nil {
-			who.aboard.leave(who.seat)
+		who := &places[i].who
+		if who.aboard == nil || who.aboard.leave(who.seat) {
+			continue
+		}
+		who.ctx = nil // the outcome will be there in a moment
+		last, held, _ := places[i].entry.outcome(who)
+		if held != nil && b.root.countOff(last, held) {
+			b.root.backlog.over(last)
+			b.root.later(last)
 		}
 	}
 }

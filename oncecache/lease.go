@@ -107,11 +107,7 @@ func (l *Lease[K, V]) Release() {
 	if held == nil {
 		return // nothing is to be kept
 	}
-	if l.root.order != nil {
-		if m := e.state.Load().mark; m != nil {
-			m.held()
-		}
-	}
+	l.root.wasHeld(e)
 	l.root.putBack(e, held)
 }
 

@@ -139,6 +139,11 @@ func (e *entry[K, V]) users(p *phase[K, V]) *leases {
 // back; nil if there is nothing to keep. It fails if the entry has left the
 // table, or is about to.
 func (r *root[K, V]) hold(e *entry[K, V], p *phase[K, V]) (held *atomics.Int64, ok bool) {
+	return r.holdFor(e, p, (*mark).keep)
+}
+
+// holdFor is hold, where keep notes it in the mark.
+func (r *root[K, V]) holdFor(e *entry[K, V], p *phase[K, V], keep func(*mark) bool) (held *atomics.Int64, ok bool) {
 	l := e.users(p)
 	if l == nil {
 		if p == nil || p.mark == nil {
@@ -148,8 +153,7 @@ func (r *root[K, V]) hold(e *entry[K, V], p *phase[K, V]) (held *atomics.Int64, 
 		s.users.CompareAndSwap(nil, new(leases))
 		l = s.users.Load()
 	}
-	held, err := l.join(p.mark)
-	if err != nil {
+	if held = l.acquire(); held == nil || p.mark != nil && !keep(p.mark) {
 		r.putBack(e, held)
 		return nil, false
 	}
@@ -174,6 +178,15 @@ func (e *entry[K, V]) claim(p *phase[K, V], c *caller) (*atomics.Int64, error) {
 		return &p.leases.base, nil // the creator has counted it
 	}
 	return p.leases.join(p.mark)
+}
+
+// wasHeld notes that e, which the caller holds, was in use until now.
+func (r *root[K, V]) wasHeld(e *entry[K, V]) {
+	if r.order != nil {
+		if m := e.state.Load().mark; m != nil {
+			m.held()
+		}
+	}
 }
 
 // putBack takes off a user of e's value who was counted in held, if it was. The

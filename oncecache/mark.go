@@ -44,6 +44,18 @@ func (m *mark) keep() bool {
 	}
 }
 
+// keepUnused is keep for one whose hold is no use.
+func (m *mark) keepUnused() bool {
+	for {
+		switch now := m.used.Load(); {
+		case now&doomed != 0:
+			return false
+		case now&probed == 0 || m.used.CompareAndSwap(now, now&^probed):
+			return true
+		}
+	}
+}
+
 // held notes that the entry was in use until now. The search for a victim has
 // seen the lease.
 func (m *mark) held() {

@@ -58,7 +58,7 @@ func (c *Cache[K, V]) Reload(ctx context.Context, k K, create func(ctx context.C
 		var none V
 		return create(ctx, k, none, false)
 	}, func(ctx context.Context, k K, base *entry[K, V]) (V, error) {
-		held, ok := r.hold(base, base.state.Load())
+		held, ok := r.holdFor(base, base.state.Load(), (*mark).keepUnused) // to reload is no use
 		if !ok {
 			var none V
 			return none, errNoBase

@@ -138,8 +138,8 @@ func (e *entry[K, V]) outcome(c *caller) (*entry[K, V], *atomics.Int64, error) {
 			if p.mark != nil {
 				p.mark.touch()
 			}
-			if c.heir {
-				return nil, nil, errAgain // whatever came of what others have left
+			if c.heir && p.err == ErrCreateTimeout {
+				return nil, nil, errAgain // it was no caller's time that is over
 			}
 			return nil, nil, p.err
 		case p.mark != nil:
