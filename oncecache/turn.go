@@ -70,6 +70,9 @@ func (n *creation[K, V]) awaitRenewal() error {
 	}
 	who := caller{ctx: n.ctx, seat: oneCaller, part: n.phase.flight, key: n.key}
 	e.outcome(&who) // a cycle: the Refresh waits for this creation, so it must not wait
+	if tally(n.root.books.work.Load()).closed() {
+		return ErrClosed // which may have ended the Refresh first
+	}
 	return n.ctx.Err()
 }
 
