@@ -44,9 +44,11 @@ type flight struct {
 	over      bool // Set gave everyone its own value
 	settled   bool
 
-	renews bool    // it is one of Refresh
-	base   int32   // the value that it is to replace, or 0
-	result promise // of a renewal that is settled
+	renews    bool    // it is one of Refresh; if it is the key's, a creation waits for it
+	base      int32   // the value that it is to replace
+	overtaken bool    // a Set or a Delete has come: what it makes is not kept
+	result    promise // of a renewal that is settled
+	other     promise // what its callers may get instead, or getsUnknown
 }
 
 // A promise is what a call will get.
@@ -124,7 +126,7 @@ type cacheEvent struct {
 
 func (e cacheEvent) Kind() string {
 	switch e.op {
-	case "ran", "left", "look":
+	case "ran", "left", "look", "overtake":
 		return e.op
 	case "settled":
 		return fmt.Sprint(e.op, " ", e.ending)
@@ -150,6 +152,8 @@ func (e cacheEvent) String() string {
 		return "GetOrCreate leaves"
 	case "look":
 		return "Refresh looks"
+	case "overtake":
+		return "Refresh is overtaken"
 	case "ran":
 		return fmt.Sprintf("the function that creates %d ends", e.value)
 	case "settled":
@@ -187,6 +191,13 @@ func (e cacheEvent) After(s cacheState) (cacheState, bool) {
 			return s, p > getsUnknown && p < gets
 		}
 		return s, p != getsUnknown && (e.gets == p || e.alone || e.gets == getsAnything)
+	case "overtake":
+		for i := range s.flights {
+			if f := &s.flights[i]; f.renews && !f.settled {
+				f.overtaken = true
+			}
+		}
+		return s, true
 	case "ran":
 		f := s.find(value)
 		f.runs = false
@@ -249,7 +260,7 @@ func (s *cacheState) begin(c *cacheCall, e cacheEvent) bool {
 	switch {
 	case e.renews && c.looked == notYet:
 		return false
-	case e.renews && c.looked == something:
+	case e.renews && c.looked == something && s.value != 0:
 		return s.renew(c, e)
 	case s.value != 0:
 		*c = cacheCall{gets: gets + promise(s.value)}
@@ -259,6 +270,10 @@ func (s *cacheState) begin(c *cacheCall, e cacheEvent) bool {
 		return !e.ok
 	case e.absent:
 		*c = cacheCall{gets: getsNotFound}
+		return true
+	case !e.ok && !e.leaves && s.renewal() != nil: // it waits for that
+		s.owner = s.renewal().id
+		*c = cacheCall{flight: s.owner}
 		return true
 	case !e.ok: // its context has ended, or this is not its moment
 		*c = cacheCall{gets: getsContextError}
@@ -335,7 +350,7 @@ func (s *cacheState) settle(id int32, e cacheEvent) bool {
 // resolve tells everyone who waits for a creation what they get.
 func (s *cacheState) resolve(id int32, p promise) {
 	for i, c := range s.calls {
-		if c.flight == id && c.gets == getsUnknown {
+		if c.flight == id && c.gets == getsUnknown && !c.renews {
 			s.calls[i] = cacheCall{gets: p}
 		}
 	}

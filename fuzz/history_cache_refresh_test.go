@@ -34,7 +34,7 @@ func (s *cacheState) renew(c *cacheCall, e cacheEvent) bool {
 		return true
 	}
 	for _, f := range s.flights {
-		if f.renews && f.runs {
+		if f.renews && f.runs && !f.overtaken && f.base == s.value {
 			return false
 		}
 	}
@@ -51,19 +51,40 @@ func (s *cacheState) settleRenewal(f *flight, e cacheEvent) bool {
 	case f.runs:
 		return false
 	case e.ending != inValue:
-	case f.base != 0 && f.base == s.value:
+		return s.owner != f.id // or who waits calls its own function
+	case f.overtaken && s.owner == f.id:
+		return false // who waits calls its own function
+	case f.overtaken:
+		if s.value != 0 {
+			f.other = gets + promise(s.value)
+		}
+	case f.base == s.value:
 		s.value = f.id
+	case s.owner != 0: // a creation waits for it
+		s.resolve(s.owner, f.result)
+		s.find(s.owner).over = true
+		s.value, s.owner = f.id, 0
 	case s.value != 0:
 		f.result = gets + promise(s.value)
 	}
 	return true
 }
 
+// renewal returns the one that is under way, or nil.
+func (s *cacheState) renewal() *flight {
+	for i := range s.flights {
+		if f := &s.flights[i]; f.renews && !f.settled && !f.overtaken {
+			return f
+		}
+	}
+	return nil
+}
+
 // renewed ends a call that takes part in a renewal, which is over if it is the
 // call's own. Others must have found one that is settled and not over.
 func (s *cacheState) renewed(own int32, p promise) bool {
 	for i, f := range s.flights {
-		if f.renews && f.settled && f.result == p && (own == 0 || own == f.id) {
+		if f.renews && f.settled && (f.result == p || f.other == p && p != getsUnknown) && (own == 0 || own == f.id) {
 			if own != 0 {
 				s.flights[i] = flight{}
 			}
@@ -183,7 +204,7 @@ func (w *refreshClient) many(keys ...int) {
 			for k := range made {
 				endings[k] = inError
 			}
-			return made, errRefusal
+			return nil, errRefusal
 		case 1:
 			endings[asked[0]] = inNothing
 			delete(made, asked[0])
@@ -219,7 +240,7 @@ func refreshTrial(bounded bool, fresh func() refresher) func(*rand.Rand) history
 		return history.Trial[cacheState]{
 			Init: cacheState{bounded: bounded}, Clients: cacheClients, Value: c,
 			Work: func(client *history.Client[cacheState]) {
-				w := &refreshClient{&cacheClient{Client: client, cache: c}, c, bounded}
+				w := &refreshClient{&cacheClient{Client: client, cache: c, overtakes: !bounded}, c, bounded}
 				w.Rounds(cacheKeys, w.operate, func() {
 					if !bounded {
 						w.tide()

@@ -70,6 +70,9 @@ type cacheClient struct {
 	// looksAgain says that a call that created, but whose creation Set has
 	// ended, need not get what Set has set: if that is gone, it looks again.
 	looksAgain bool
+
+	// overtakes says that Set and Delete may come while a Refresh is under way.
+	overtakes bool
 }
 
 func (w *cacheClient) fresh() int {
@@ -114,6 +117,9 @@ func (w *cacheClient) simple(k int) {
 	default:
 		w.get(k)
 		return
+	}
+	if w.overtakes && (e.op == "Set" || e.op == "Delete") {
+		w.AddSpan(k, from, w.Now(), cacheEvent{op: "overtake"})
 	}
 	w.Add(k, from, e)
 }
