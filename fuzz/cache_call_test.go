@@ -33,8 +33,28 @@ const (
 
 	leavesOut   = cacheEndings     // the first of several keys
 	adds        = cacheEndings + 1 // a key that nobody asked for
-	manyEndings = cacheEndings + 2
+	failsBeside = cacheEndings + 2 // in an error, beside values of all keys but the first
+	speaks      = cacheEndings + 3 // in an error of the first key, beside values of all but the last
+	manyEndings = cacheEndings + 4
+
+	notModified    = manyEndings     // in ErrNotModified
+	same           = manyEndings + 1 // in the very value that is there
+	refreshEndings = cacheEndings + 2
 )
+
+// of returns the ending that a number stands for in a call of a kind.
+func (e cacheEnding) of(k cacheKind) cacheEnding {
+	switch k {
+	case asksForMany:
+		return e % manyEndings
+	case refreshes, reloads:
+		if e %= refreshEndings; e >= cacheEndings {
+			return notModified + e - cacheEndings
+		}
+		return e
+	}
+	return e % cacheEndings
+}
 
 // cut tells that the function does not return.
 func (e cacheEnding) cut() bool { return e == endsInPanic || e == endsInGoexit }
@@ -49,10 +69,12 @@ const (
 	waits                            // Wait
 	refreshes                        // Refresh
 	asksForMany                      // GetOrCreateMany
+	tells                            // LoadOrCreate
+	reloads                          // Reload
 )
 
 func (k cacheKind) String() string {
-	return [...]string{"GetOrCreate", "GetOrCreateContext", "Acquire", "Wait", "Refresh", "GetOrCreateMany"}[k]
+	return [...]string{"GetOrCreate", "GetOrCreateContext", "Acquire", "Wait", "Refresh", "GetOrCreateMany", "LoadOrCreate", "Reload"}[k]
 }
 
 // cacheCall is one call that may create, on a goroutine of its own. For most
@@ -71,9 +93,11 @@ type cacheCall struct {
 
 	// What it takes part in, according to the model.
 	parts     []*cachePart
-	functions []*cacheFunction
-	values    map[int]int // that it has
-	errs      []error     // that it has
+	functions []*cacheFunction // that were called
+	waiting   *cacheFunction   // that waits for its turn
+	values    map[int]int      // that it has
+	errs      map[int]error    // that it has, by key
+	putBack   bool             // it has no leases any more
 	panics    bool
 	exits     bool
 
@@ -85,6 +109,7 @@ type cacheCall struct {
 	returned bool
 	got      map[int]int
 	lease    *oncecache.Lease[int, int]
+	loaded   bool // of LoadOrCreate
 	err      error
 	panicked any
 }
@@ -95,6 +120,7 @@ type cachePart struct {
 	flight *model.Flight
 	aboard bool           // counted among the flight's callers
 	own    *cacheFunction // that creates it; nil: another call's
+	held   bool           // the call has a lease of the value
 	lost   bool           // there is no value any more to hold
 }
 
@@ -102,16 +128,30 @@ type cachePart struct {
 type cacheFunction struct {
 	call  *cacheCall
 	index int // in call.begun
-	parts []*cachePart
-	how   cacheEnding
+	parts []*functionPart
+	next  int // the part that it waits for before it is called
 	ended bool
+}
+
+// functionPart is a function and one of its keys. Its call may look for another
+// flight of the key, when Set has ended this one.
+type functionPart struct {
+	key     int
+	flight  *model.Flight
+	renewal *model.Flight // for which the function waits; nil: for none
+	dropped bool          // it was called off before the function was called
 }
 
 // begunFunction is one that was called.
 type begunFunction struct {
 	keys []int
+	old  int              // what it is to make anew; 0: nothing
 	end  chan cacheEnding // how it is told to end
+	same int              // what it returns then, in place of what it makes; 0: nothing
 }
+
+// leases reports whether the call is among the users of its values.
+func (k *cacheCall) leases() bool { return k.kind == acquires || k.kind == asksForMany && k.m.Closes }
 
 // value is what a function makes for a key.
 func (k *cacheCall) value(function, key int) int { return 1000*k.makes + 10*function + key }
@@ -125,10 +165,11 @@ func (k *cacheCall) run(c *oncecache.Cache[int, int]) {
 		k.done.Store(true)
 	}()
 	key := k.keys[0]
-	one := func(_ context.Context, key int) (int, error) {
-		made, err := k.create([]int{key})
+	anew := func(_ context.Context, key, old int, _ bool) (int, error) {
+		made, err := k.create([]int{key}, old)
 		return made[key], err
 	}
+	one := func(ctx context.Context, key int) (int, error) { return anew(ctx, key, 0, false) }
 	v, found := 0, true
 	switch k.kind {
 	case asksPlainly:
@@ -146,7 +187,11 @@ func (k *cacheCall) run(c *oncecache.Cache[int, int]) {
 		v, k.err = c.Refresh(k.ctx, key, one)
 	case asksForMany:
 		found = false
-		k.got, k.err = c.GetOrCreateMany(k.ctx, k.keys, func(_ context.Context, keys []int) (map[int]int, error) { return k.create(keys) })
+		k.got, k.err = c.GetOrCreateMany(k.ctx, k.keys, func(_ context.Context, keys []int) (map[int]int, error) { return k.create(keys, 0) })
+	case tells:
+		v, k.loaded, k.err = c.LoadOrCreate(k.ctx, key, one)
+	case reloads:
+		v, k.err = c.Reload(k.ctx, key, anew)
 	}
 	if found && (k.err == nil || v != 0) {
 		k.got = map[int]int{key: v}
@@ -156,8 +201,8 @@ func (k *cacheCall) run(c *oncecache.Cache[int, int]) {
 
 // create is the function. It makes values of those that it also returns beside
 // an error.
-func (k *cacheCall) create(keys []int) (map[int]int, error) {
-	f := &begunFunction{keys: slices.Clone(keys), end: make(chan cacheEnding)}
+func (k *cacheCall) create(keys []int, old int) (map[int]int, error) {
+	f := &begunFunction{keys: slices.Clone(keys), old: old, end: make(chan cacheEnding)}
 	k.mu.Lock()
 	index := len(k.begun)
 	k.begun = append(k.begun, f)
@@ -174,16 +219,32 @@ func (k *cacheCall) create(keys []int) (map[int]int, error) {
 		made[key] = k.value(index, key)
 	}
 	switch how {
-	case leavesOut:
+	case endsInError:
+		if k.kind == asksForMany {
+			return nil, errRefused
+		}
+	case leavesOut, failsBeside:
 		delete(made, keys[0])
 	case adds:
 		made[beyond] = k.value(index, beyond)
+	case speaks:
+		if n := len(keys); n > 1 {
+			delete(made, keys[n-1])
+		}
+		return made, fmt.Errorf("some: %w", oncecache.KeyErrors[int]{keys[0]: errRefused})
+	case same:
+		if f.same != 0 {
+			made[keys[0]] = f.same
+		}
 	}
 	return made, how.failure()
 }
 
 // runs returns the function that the call runs on its own goroutine, if it does.
 func (k *cacheCall) runs() *cacheFunction {
+	if k.stays && k.waiting != nil {
+		return k.waiting
+	}
 	if n := len(k.functions); n > 0 && k.stays && !k.functions[n-1].ended {
 		return k.functions[n-1]
 	}
@@ -194,8 +255,10 @@ func (k *cacheCall) runs() *cacheFunction {
 // carries its value.
 func (e cacheEnding) failure() error {
 	switch e {
-	case endsInError:
+	case endsInError, failsBeside, speaks:
 		return errRefused
+	case notModified:
+		return oncecache.ErrNotModified
 	case endsInPanic:
 		return errPanicked
 	case endsInGoexit:
@@ -241,18 +304,18 @@ func (k *cacheCall) again() (parts []*cachePart) {
 // gather takes what has come of the parts that are over, up to a panic of the
 // call's own function.
 func (k *cacheCall) gather() {
-	k.values, k.errs = map[int]int{}, nil
+	k.values, k.errs = map[int]int{}, map[int]error{}
 	for _, p := range k.parts {
 		switch f := p.flight; {
-		case !f.Over, k.m.LooksAgain(f):
+		case !f.Over, p.lost, k.m.LooksAgain(f):
 		case f.Err == nil:
 			k.values[p.key] = f.Value
 		case f.Err == oncecache.ErrNotFound && k.kind == asksForMany:
 		case p.thrown():
 			k.panics = true
 			return
-		case !slices.Contains(k.errs, f.Err):
-			k.errs = append(k.errs, f.Err)
+		default:
+			k.errs[p.key] = f.Err
 		}
 	}
 }
@@ -267,6 +330,9 @@ func (r *cacheRun) checkCall(k *cacheCall) {
 			want = append(want, p.key)
 		}
 		require.Equal(t, want, k.begun[i].keys, "keys of the function")
+		if k.kind == reloads {
+			require.Equal(t, k.m.Base(f.parts[0].flight), k.begun[i].old, "the old value")
+		}
 	}
 	require.Equal(t, k.over(), k.done.Load(), "%v of %v has returned", k.kind, k.keys)
 	if !k.done.Load() || k.seen {
@@ -295,15 +361,33 @@ func (r *cacheRun) checkCall(k *cacheCall) {
 		require.Equal(t, v, k.got[key], "%v of %v", k.kind, k.keys)
 	}
 	require.Equal(t, len(k.errs) > 0, k.err != nil, "%v of %v: %v, want %v", k.kind, k.keys, k.err, k.errs)
-	for _, err := range k.errs {
-		require.ErrorIs(t, k.err, err, "%v of %v", k.kind, k.keys)
+	got := oncecache.KeyErrors[int]{k.keys[0]: k.err}
+	if k.kind == asksForMany && k.err != nil {
+		got = k.err.(oncecache.KeyErrors[int])
+		require.Len(t, got, len(k.errs), "%v of %v: %v, want %v", k.kind, k.keys, k.err, k.errs)
+	}
+	for key, err := range k.errs {
+		require.ErrorIs(t, got[key], err, "%v of %v", k.kind, k.keys)
 		if err == errPanicked {
-			require.ErrorAs(t, k.err, new(*oncecache.PanicError))
+			require.ErrorAs(t, got[key], new(*oncecache.PanicError))
 		}
+	}
+	if k.kind == tells && k.err == nil {
+		require.Equal(t, !k.made(k.keys[0]), k.loaded, "%v of %v", k.kind, k.keys)
 	}
 	if k.lease != nil {
 		r.leases = append(r.leases, k)
 	}
+}
+
+// made reports whether the value of a key is of the call's own function.
+func (k *cacheCall) made(key int) bool {
+	for i := range k.functions {
+		if k.values[key] == k.value(i, key) {
+			return true
+		}
+	}
+	return false
 }
 
 // sawCall notes how a call ended.
@@ -317,10 +401,8 @@ func (r *cacheRun) sawCall(k *cacheCall) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(k.values)) {
 		own := "found"
-		for i := range k.functions {
-			if k.values[key] == k.value(i, key) {
-				own = "made"
-			}
+		if k.made(key) {
+			own = "made"
 		}
 		what = append(what, own)
 	}

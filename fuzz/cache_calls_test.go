@@ -52,53 +52,100 @@ func (r *cacheRun) take(k *cacheCall, p *cachePart, again bool) (creates bool) {
 		p.flight = r.m.Absent()
 	case k.kind == waits:
 		p.flight = r.m.Look(p.key)
-	case k.kind == refreshes && again && r.m.Renews(p.flight):
+	case k.refreshes() && again && r.m.Renews(p.flight):
 		p.flight, creates = r.m.RenewAgain(p.key)
-	case again && there && k.kind != asksForMany: // which does not mark it as used
+	case again && there && !k.leases() && k.kind != asksForMany: // which does not mark it as used
 		p.flight = &model.Flight{Over: true, Value: v}
-	case k.kind == refreshes && !again:
+	case k.refreshes() && !again:
 		p.flight, creates = r.m.Renew(p.key)
 	default:
-		p.flight, creates = r.m.Find(p.key, k.kind == asksPlainly)
+		p.flight, creates = r.m.Find(p.key, k.kind == asksPlainly && r.m.Renewal(p.key) == nil)
 	}
 	p.own, p.lost = nil, false
 	if p.flight.Err == errRefused {
 		r.saw(k.kind, "the error that is kept")
 	}
 	p.aboard = true
-	r.m.Board(p.flight, k.kind == acquires)
-	if creates && k.kind == acquires && k.stays {
-		r.m.Busy(p.flight)
-	}
+	r.m.Board(p.flight, k.leases())
+	p.held = k.leases() && p.flight.Over && p.flight.Err == nil
 	return creates
 }
 
-// begin begins a function that creates parts of a call.
+// begin begins a function that creates parts of a call, or waits for its turn.
 func (r *cacheRun) begin(k *cacheCall, parts []*cachePart) {
 	if len(parts) == 0 {
 		return
 	}
-	f := &cacheFunction{call: k, index: len(k.functions), parts: parts}
+	f := &cacheFunction{call: k}
 	for _, p := range parts {
 		p.own = f
+		f.parts = append(f.parts, &functionPart{key: p.key, flight: p.flight})
 	}
+	k.waiting = f
+	r.waiting = append(r.waiting, f)
+	r.turn(f)
+}
+
+// turn calls a function if nothing is left for it to wait for: a Refresh of each
+// of its keys, one after the other. Those that were called off meanwhile are none
+// of its keys any more. It reports whether the function waits no longer.
+func (r *cacheRun) turn(f *cacheFunction) (over bool) {
+	k := f.call
+	for ; f.next < len(f.parts); f.next++ {
+		p := f.parts[f.next]
+		renews := r.m.Renews(p.flight)
+		if p.renewal == nil && !renews {
+			if p.renewal = r.m.Renewal(p.key); p.renewal == nil {
+				continue
+			}
+			r.m.Board(p.renewal, false)
+			r.saw("a creation", "waits for a renewal")
+		}
+		if p.dropped = !renews && r.m.CalledOff(p.flight); !p.dropped && !renews && !p.renewal.Over {
+			return false
+		}
+		if !renews && !p.renewal.Over {
+			r.m.Leave(p.renewal, false)
+		}
+	}
+	k.waiting = nil
+	r.waiting = slices.DeleteFunc(r.waiting, func(other *cacheFunction) bool { return other == f })
+	for _, p := range f.parts {
+		if p.dropped {
+			r.m.Drop(p.flight)
+			r.saw("a creation that waits is called off, given a value", p.flight.Given)
+		}
+	}
+	f.parts = slices.DeleteFunc(f.parts, func(p *functionPart) bool { return p.dropped })
+	if len(f.parts) == 0 {
+		return true
+	}
+	f.index = len(k.functions)
 	k.functions = append(k.functions, f)
 	r.open = append(r.open, f)
+	if flight := f.parts[0].flight; k.kind == reloads && r.m.Renews(flight) {
+		r.m.HoldBase(flight)
+	}
+	return true
 }
+
+// refreshes reports whether the call makes values anew.
+func (k *cacheCall) refreshes() bool { return k.kind == refreshes || k.kind == reloads }
 
 // arriveLate is arrive for a call whose context has ended. It gets what is
 // there.
 func (r *cacheRun) arriveLate(k *cacheCall) {
-	k.left, k.values = true, map[int]int{}
+	k.left, k.values, k.errs = true, map[int]int{}, map[int]error{}
 	failure := error(context.Canceled)
 	for _, key := range k.keys {
-		if k.kind == asksForMany {
+		if k.kind == asksForMany || k.kind == waits || k.refreshes() {
 			r.m.Expire(key)
 		}
 		if k.kind == waits && !r.m.Occupied(key) {
 			failure = r.m.Look(key).Err
 		}
-		if k.kind == refreshes {
+		if k.refreshes() {
+			r.m.OvertakeOther(key)
 			continue
 		}
 		if v, ok := r.m.Get(key); ok {
@@ -108,7 +155,7 @@ func (r *cacheRun) arriveLate(k *cacheCall) {
 	}
 	for _, key := range k.keys {
 		if _, ok := k.values[key]; !ok {
-			k.errs = []error{failure}
+			k.errs[key] = failure
 		}
 	}
 }
@@ -121,20 +168,26 @@ func (r *cacheRun) leave(n int) {
 	}
 	k := waiting[n%len(waiting)]
 	for _, p := range k.parts {
-		if p.aboard && !p.flight.Over {
-			r.m.Leave(p.flight, k.kind == acquires)
+		if r.hold(k, p); p.aboard && !p.flight.Over {
+			r.m.Leave(p.flight, k.leases())
 		}
 	}
 	k.gather()
-	k.errs = append(k.errs, context.Canceled)
+	for _, p := range k.parts {
+		if !p.flight.Over {
+			k.errs[p.key] = context.Canceled
+		}
+	}
 	for _, p := range k.again() { // if the value is there by now, it still gets that
+		r.m.Expire(p.key)
 		if v, ok := r.m.Get(p.key); ok {
 			k.values[p.key] = v
 		} else {
-			k.errs = []error{context.Canceled}
+			k.errs[p.key] = context.Canceled
 		}
 	}
 	k.left = true
+	r.putBack(k)
 	k.leave()
 }
 
@@ -143,17 +196,23 @@ func (r *cacheRun) end(i int, how cacheEnding) {
 	f := r.open[i]
 	k := f.call
 	r.open = slices.Delete(r.open, i, i+1)
-	if how %= manyEndings; k.kind != asksForMany {
-		how %= cacheEndings
+	how = how.of(k.kind)
+	first := f.parts[0].flight
+	if !r.m.Renews(first) || !r.m.Closes {
+		if how == same {
+			how = endsInValue
+		}
 	}
 	if k.stays {
 		k.panics, k.exits = how == endsInPanic, how == endsInGoexit
 	}
-	set := k.kind == acquires && k.stays && f.parts[0].flight.Over && f.parts[0].flight.Err == nil
-	heard := r.finish(f, how)
-	if set && !how.cut() {
-		f.parts[0].lost = !r.m.Hold(f.parts[0].flight)
+	if how == same {
+		k.begun[f.index].same = r.m.Base(first)
 	}
+	if k.kind == reloads && r.m.Renews(first) {
+		r.m.PutBackBase(first)
+	}
+	heard := r.finish(f, how)
 	if how == endsInPanic && !k.stays && !heard {
 		r.unheard = true
 	}
@@ -162,7 +221,7 @@ func (r *cacheRun) end(i int, how cacheEnding) {
 	}
 	f.ended = true
 	if k.panics || k.exits {
-		r.abandon(k.parts)
+		r.abandon(k, k.parts)
 	}
 	k.begun[f.index].end <- how
 	synctest.Wait()
@@ -173,8 +232,16 @@ func (r *cacheRun) finish(f *cacheFunction, how cacheEnding) (heard bool) {
 	var ends []model.Ending
 	for i, p := range f.parts {
 		e := model.Ending{Flight: p.flight, Value: f.call.value(f.index, p.key), Err: how.failure(), Cut: how.cut()}
-		if how == leavesOut && i == 0 {
+		last := i > 0 && i == len(f.parts)-1
+		switch {
+		case how == same:
+			e.Value = r.m.Base(p.flight)
+		case how == leavesOut && i == 0, how == speaks && last:
 			e.Err = oncecache.ErrNotFound
+		case how == speaks && i == 0:
+			defer r.m.Dispose(e.Value)
+		case how == failsBeside && i > 0, how == speaks:
+			e.Err = nil
 		}
 		if r.m.Renews(p.flight) {
 			heard = r.m.FinishRenewal(e)
@@ -186,9 +253,55 @@ func (r *cacheRun) finish(f *cacheFunction, how cacheEnding) (heard bool) {
 	return r.m.Finish(ends...)
 }
 
-// settle lets those look again who must, and ends those that have come to a panic.
-// Of several who find a key free, the one whose function was called came first.
+// settle follows what others have done to calls, until nothing follows from it.
 func (r *cacheRun) settle() {
+	for more := true; more; {
+		more = false
+		for _, f := range slices.Clone(r.waiting) {
+			more = r.turn(f) || more
+		}
+		for _, k := range r.calls {
+			for _, p := range k.parts {
+				if k.left || k.runs() != nil || !p.flight.Over || p.thrown() {
+					break
+				}
+				r.hold(k, p)
+			}
+		}
+		more = r.lookAgain() || more
+	}
+	for _, k := range r.calls {
+		if k.over() {
+			r.putBack(k)
+		}
+	}
+}
+
+// hold makes a call one of the users of a value that it has waited for.
+func (r *cacheRun) hold(k *cacheCall, p *cachePart) {
+	if k.leases() && !k.putBack && !k.left && !k.panics && !k.exits && p.flight.Over && p.flight.Err == nil && !p.held && !p.lost && !r.m.LooksAgain(p.flight) {
+		p.held = r.m.Hold(p.flight)
+		p.lost = !p.held
+	}
+}
+
+// putBack ends the leases that a call has of several values until it returns.
+func (r *cacheRun) putBack(k *cacheCall) {
+	if k.putBack || k.kind != asksForMany {
+		return
+	}
+	k.putBack = true
+	for _, p := range k.parts {
+		if p.held {
+			p.held = false
+			r.m.Release(p.flight.Value)
+		}
+	}
+}
+
+// lookAgain lets those look again who must, and ends those that have come to a panic.
+// Of several who find a key free, the one whose function was called came first.
+func (r *cacheRun) lookAgain() (any bool) {
 	looking := slices.DeleteFunc(slices.Clone(r.calls), func(k *cacheCall) bool {
 		return k.over() || k.runs() != nil || k.awaits() != nil
 	})
@@ -196,6 +309,7 @@ func (r *cacheRun) settle() {
 	for _, first := range []bool{true, false} {
 		for i, k := range looking {
 			for _, p := range k.again() {
+				any = true
 				if k.claims(p.key) == first && r.take(k, p, true) {
 					mine[i] = append(mine[i], p)
 				}
@@ -210,17 +324,20 @@ func (r *cacheRun) settle() {
 			continue
 		}
 		if i := slices.IndexFunc(k.parts, (*cachePart).thrown); i >= 0 {
-			r.abandon(k.parts[i+1:])
+			r.abandon(k, k.parts[i+1:])
 		}
 	}
+	return any
 }
 
 // abandon leaves what a batch still takes part in that ends in a panic, or in
 // runtime.Goexit.
-func (r *cacheRun) abandon(parts []*cachePart) {
+func (r *cacheRun) abandon(k *cacheCall, parts []*cachePart) {
 	for _, p := range parts {
 		if p.aboard && !p.flight.Over {
-			r.m.Leave(p.flight, false)
+			r.m.Leave(p.flight, k.leases())
+		} else if p.aboard && p.flight.Err == nil && !p.flight.Given && !r.m.LooksAgain(p.flight) {
+			p.held = k.leases() // it was counted
 		}
 		p.aboard = false
 	}

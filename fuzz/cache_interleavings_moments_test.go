@@ -50,7 +50,7 @@ func (a *asking) begins(ways, i int, look *cacheCreation) *cacheMoment {
 		},
 		Ways: ways, Explains: func(s *cacheModel, way int) bool {
 			creates, ok := s.begin(look, way)
-			return ok && creates == look.ran
+			return ok && (creates == look.ran || creates && s.renewing(look.key))
 		}}
 }
 

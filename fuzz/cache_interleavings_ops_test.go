@@ -53,6 +53,12 @@ func (c *sharedCache) mayEnd(thread int, m *cacheMoment) {
 	c.ends[thread] = append(c.ends[thread], interval{m.From.At, m.To.At})
 }
 
+// overtakes notes an operation that also ends a renewal of a key.
+func (c *sharedCache) overtakes(thread, key int, m *cacheMoment) {
+	c.mayEnd(thread, m)
+	c.overtakers[thread] = append(c.overtakers[thread], overtaker{key, interval{m.From.At, m.To.At}})
+}
+
 // owns notes that a value is the cache's own from now on.
 func (c *sharedCache) owns(thread, v int) { c.owned[thread] = append(c.owned[thread], v) }
 
@@ -73,14 +79,14 @@ func cacheSet(key, v int) cacheOp {
 		c.Real.owns(c.Thread, v)
 		m := cacheOnce(c, "Set", func() lookup { return looked(c.Real.Set(key, v)) },
 			func(m *model.Cache) lookup { return looked(m.Set(key, v)) })
-		c.Real.mayEnd(c.Thread, m)
+		c.Real.overtakes(c.Thread, key, m)
 		drops(c, key, v, m)
 	}}
 }
 
 func cacheDelete(key int) cacheOp {
 	return cacheOp{Name: fmt.Sprintf("Delete(%d)", key), Do: func(c *cacheCaller) {
-		c.Real.mayEnd(c.Thread, cacheOnce(c, "Delete", func() lookup { return looked(c.Real.Delete(key)) },
+		c.Real.overtakes(c.Thread, key, cacheOnce(c, "Delete", func() lookup { return looked(c.Real.Delete(key)) },
 			func(m *model.Cache) lookup { return looked(m.Delete(key)) }))
 	}}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
 	"github.com/latchfree/latchfree/fuzz/internal/model"
@@ -64,24 +65,30 @@ func (r *refreshing) moments(c *cacheCaller) {
 	}
 	looks := c.Add(&cacheMoment{Op: "looks", From: r.called, Ways: c.Real.ways, Settle: until,
 		Explains: func(s *cacheModel, way int) bool { return s.look(r, way) }})
-	begins := c.Add(&cacheMoment{Op: "refreshes", From: r.called, Follows: looks, Ways: c.Real.ways, Settle: until,
+	begins := c.Add(&cacheMoment{Op: "refreshes", From: r.called, Follows: looks, Ways: 2 * c.Real.ways, Settle: until,
 		Explains: func(s *cacheModel, way int) bool {
-			if s.looked[r] {
-				return s.renew(r, way)
+			if s.looked[r] && way < c.Real.ways {
+				return s.renew(r, way, c.Real.overtaken)
+			}
+			if way >= c.Real.ways { // what it has found has gone
+				if way -= c.Real.ways; !s.looked[r] {
+					return false // as good as another way
+				}
+				s.looked[r] = false
 			}
 			creates, ok := s.begin(r.cacheCreation, way)
-			return ok && creates == r.ran
+			return ok && (creates == r.ran || creates && s.renewing(r.key))
 		}})
 	c.Add(&cacheMoment{Op: "renews", Follows: begins,
 		Settle: func(m *cacheMoment) bool {
 			m.From, m.To = r.ended, r.returned
 			return r.ran
 		},
-		Ways: 2, Explains: func(s *cacheModel, way int) bool {
+		Ways: 3, Explains: func(s *cacheModel, way int) bool {
 			if s.looked[r] {
-				s.renewed(r, way == 0)
+				s.renewed(r, way)
 			}
-			return way == 0 || s.closed
+			return way == keeps || s.closed || s.looked[r] && c.Real.overtaken(r)
 		}})
 	c.Add(&cacheMoment{Op: "Refresh", From: r.called, Follows: begins,
 		Settle: func(m *cacheMoment) bool {
@@ -103,26 +110,52 @@ func (s *cacheModel) look(r *refreshing, way int) bool {
 }
 
 // renew is the moment at which a renewal begins, or is joined.
-func (s *cacheModel) renew(r *refreshing, way int) bool {
+func (s *cacheModel) renew(r *refreshing, way int, overtaken func(*refreshing) bool) bool {
 	m, ok := s.in(r.called.At, way)
 	if m == nil || !r.ran {
 		return ok && !r.ran
 	}
+	base, there := m.Get(r.key)
+	if !there {
+		return false // there is nothing to refresh
+	}
 	for _, other := range s.renewals {
-		if other.key == r.key && !other.flight.Over {
+		if other.key == r.key && !other.flight.Over && !overtaken(other.call) && other.base == base {
 			return false
 		}
 	}
-	base, _ := m.Get(r.key)
 	s.calls[r.cacheCreation] = &model.Flight{}
 	s.renewals = append(s.renewals, &renewal{r.key, base, r, s.calls[r.cacheCreation]})
 	return ok
 }
 
+// overtaken reports whether a Set or a Delete comes while the function of r runs,
+// or just before or after.
+func (c *sharedCache) overtaken(r *refreshing) bool {
+	return slices.ContainsFunc(slices.Concat(c.overtakers[:]...), func(by overtaker) bool {
+		return by.key == r.key && r.called.At < by.to && by.from < r.returned.At
+	})
+}
+
+// renewing reports whether a Refresh of a key is under way for which a creation
+// waits.
+func (s *cacheModel) renewing(key int) bool {
+	return slices.ContainsFunc(s.renewals, func(r *renewal) bool { return r.key == key && !r.flight.Over })
+}
+
+// What becomes of what a renewal makes.
+const (
+	keeps        = iota
+	returnsOther // if there is another one, which may be the old one
+	returnsOwn   // which is not kept
+)
+
 // renewed is the moment at which the value of a renewal takes the place of the
-// one that was there when it began, or finds that gone. A Close that ends the
-// renewal keeps it from that, even if the old value is still there.
-func (s *cacheModel) renewed(r *refreshing, replaces bool) {
+// one that was there when it began, or of a creation that has waited for it, or
+// finds that gone. A Close that ends the renewal keeps it from that, even if the
+// old value is still there, and so does a Set or a Delete that is about to take
+// effect.
+func (s *cacheModel) renewed(r *refreshing, how int) {
 	f := s.calls[r.cacheCreation]
 	*f = model.Flight{Over: true, Err: r.err}
 	if r.err != nil {
@@ -132,8 +165,8 @@ func (s *cacheModel) renewed(r *refreshing, replaces bool) {
 	for _, own := range s.renewals {
 		now, ok := s.open.Get(r.key)
 		switch {
-		case own.call != r:
-		case ok && now == own.base && replaces:
+		case own.call != r || how == returnsOwn:
+		case how == keeps && (ok && now == own.base || s.open.Creates(r.key)):
 			s.open.Set(r.key, r.value)
 		case ok:
 			f.Value = now

@@ -65,11 +65,19 @@ type sharedCache struct {
 	owned     [4][]int // values that became the cache's own
 	creations [4][]*cacheCreation
 	ends      [4][]interval // what may end creations that still run
+
+	overtakers [4][]overtaker // what ends renewals
 }
 
 type heldLease struct {
 	cacheLease
 	key int
+}
+
+// overtaker is a Set or Delete of a key.
+type overtaker struct {
+	key int
+	interval
 }
 
 // interval is between two marks.

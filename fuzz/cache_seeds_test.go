@@ -54,6 +54,11 @@ var cacheOutcomes = map[string][]string{
 	"GetOrCreateMany": {"made", "found", "panics", "exits", "nothing", ofError, ofPanic, ofGoexit, ofClosed, ofTimeout, ofKept, ofLeaving,
 		"creates again"},
 
+	"LoadOrCreate": {"made", "found", "panics", "exits", ofError, ofLeaving},
+	"Reload":       {"made", "found", "panics", "exits", ofError, ofClosed, ofLeaving},
+
+	"a creation": {"waits for a renewal"}, "a creation that waits is called off, given a value": {"true", "false"}, "Clear": {"0", "1", "2"},
+
 	"a renewal replaces": {"true", "false"},
 	"Get":                {"true", "false"}, "Set": {"true", "false"}, "Delete": {"true", "false"}, "CompareAndDelete": {"true", "false"},
 	"SetIfAbsent": {"true", "false"}, "SetIfAbsent in the place of an error": {"true", "false"},

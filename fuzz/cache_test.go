@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -54,6 +55,7 @@ type cacheRun struct {
 	epoch   time.Time
 	calls   []*cacheCall
 	open    []*cacheFunction // that run
+	waiting []*cacheFunction // that wait for their turn
 	leases  []*cacheCall     // calls whose lease is held
 	unheard bool             // a panic that no caller got
 	reached map[string]int   // operations and outcomes; nil: nobody counts them
@@ -92,6 +94,7 @@ func newCacheRun(t *testing.T, settings byte, reached map[string]int) *cacheRun 
 		Closes: config.Close != nil, Keeps: config.KeepCreating, TTL: config.ErrorTTL, CreateTimeout: config.CreateTimeout,
 		IdleTimeout: config.IdleTimeout, MaxEntries: config.MaxEntries,
 		ErrClosed: oncecache.ErrClosed, ErrTimeout: oncecache.ErrCreateTimeout, ErrNotFound: oncecache.ErrNotFound,
+		ErrNotModified: oncecache.ErrNotModified,
 	})
 	return r
 }
@@ -133,7 +136,7 @@ func cacheOps(t *testing.T, ops []byte, reached map[string]int) {
 func (r *cacheRun) do(op byte, v, arg int) {
 	t, c, m := r.t, r.c, r.m
 	key, rest := arg%cacheKeys, arg/cacheKeys
-	switch op % 19 {
+	switch op % 22 {
 	case 0:
 		r.call(asksPlainly, v, 0, key)
 	case 1: // a create function ends
@@ -147,6 +150,9 @@ func (r *cacheRun) do(op byte, v, arg int) {
 		require.Equal(t, want, got, "Get")
 		r.saw("Get", ok)
 	case 3:
+		if now := m.All()[key]; rest%4 == 1 && now != 0 && m.Closes {
+			v = now
+		}
 		old, replaced := c.Set(key, v)
 		wantOld, wantReplaced := m.Set(key, v)
 		require.Equal(t, wantReplaced, replaced, "Set")
@@ -178,7 +184,7 @@ func (r *cacheRun) do(op byte, v, arg int) {
 		r.leave(arg)
 	case 11, 12: // Release, Discard
 		if len(r.leases) > 0 {
-			r.release(arg%len(r.leases), op%19 == 12)
+			r.release(arg%len(r.leases), op%22 == 12)
 		}
 	case 13:
 		r.close()
@@ -192,19 +198,35 @@ func (r *cacheRun) do(op byte, v, arg int) {
 		if m.TTL != nil && m.MaxEntries+int(m.IdleTimeout) > 0 {
 			n = 1 // else errors are used when the call comes to them, while others make room
 		}
+		if m.MaxEntries > 0 {
+			n = 1 // else others make room while the call returns and puts back its leases
+		}
 		r.call(asksForMany, v, rest, keys[:n]...)
 	case 17:
 		for range arg % 128 {
-			time.Sleep(time.Millisecond)
-			m.Pass(time.Millisecond)
-			synctest.Wait()
-			r.settle() // who looks again may begin to create now
+			r.pass()
 		}
 	case 18:
 		n := c.Sweep()
 		require.Equal(t, m.Sweep(), n, "Sweep")
 		r.saw("Sweep", n > 0)
+	case 19:
+		n := c.Clear()
+		require.Equal(t, m.Clear(), n, "Clear")
+		r.saw("Clear", min(n, 2))
+	case 20:
+		r.call(tells, v, rest, key)
+	case 21:
+		r.call(reloads, v, rest, key)
 	}
+}
+
+// pass lets a millisecond pass.
+func (r *cacheRun) pass() {
+	time.Sleep(time.Millisecond)
+	r.m.Pass(time.Millisecond)
+	synctest.Wait()
+	r.settle() // who looks again may begin to create now
 }
 
 // sawBounds notes what an operation has made go.
@@ -238,8 +260,14 @@ func (r *cacheRun) release(i int, discard bool) {
 func (r *cacheRun) close() {
 	now, cancel := context.WithCancel(r.t.Context())
 	cancel()
-	err := r.c.Close(now)
+	var pending *oncecache.PendingError
+	if err := r.c.Close(now); errors.Is(err, context.Canceled) {
+		require.ErrorAs(r.t, err, &pending, "Close")
+	}
 	r.m.Close()
+	synctest.Wait() // for Close functions
+	r.settle()
+	err := r.c.Close(now)
 	if r.m.Pending > 0 {
 		require.ErrorIs(r.t, err, context.Canceled, "Close while %d are pending", r.m.Pending)
 	} else {
@@ -287,6 +315,11 @@ func (r *cacheRun) loops() {
 		waiting := 0
 		for _, k := range r.calls {
 			if p := k.awaits(); p != nil && p.flight == f && !k.over() {
+				waiting++
+			}
+		}
+		for _, w := range r.waiting {
+			if w.parts[w.next].renewal == f {
 				waiting++
 			}
 		}

@@ -13,6 +13,7 @@ type Flight struct {
 	Over  bool
 	Value int
 	Err   error
+	Given bool // the value came from elsewhere while the function ran: from Set
 }
 
 // NewCache returns an empty cache.
@@ -35,7 +36,7 @@ func (c *Cache) End(k int, f *Flight, v int, err error) {
 	if f.Over {
 		return // Set was here
 	}
-	*f = Flight{true, v, err}
+	*f = Flight{Over: true, Value: v, Err: err}
 	if c.flights[k] != f {
 		return // Delete was here
 	}
@@ -45,12 +46,15 @@ func (c *Cache) End(k int, f *Flight, v int, err error) {
 	}
 }
 
+// Creates reports whether k is being created.
+func (c *Cache) Creates(k int) bool { return c.flights[k] != nil }
+
 func (c *Cache) Get(k int) (int, bool) { v, ok := c.ready[k]; return v, ok }
 func (c *Cache) All() map[int]int      { return maps.Clone(c.ready) }
 
 func (c *Cache) Set(k, v int) (old int, replaced bool) {
 	if f, ok := c.flights[k]; ok {
-		*f = Flight{true, v, nil}
+		*f = Flight{Over: true, Value: v, Given: true}
 		delete(c.flights, k)
 	}
 	old, replaced = c.ready[k]

@@ -40,6 +40,11 @@ func (o *Owner) come(k int) {
 	}
 	newest := &place{key: k, seen: o.Now, last: o.Now}
 	o.places = append(o.places, newest)
+	o.makeRoom(newest)
+}
+
+// makeRoom lets others than one go while there are too many.
+func (o *Owner) makeRoom(newest *place) {
 	for o.MaxEntries > 0 && len(o.places) > o.MaxEntries {
 		victim := o.victim(newest)
 		if victim == nil {
@@ -79,6 +84,7 @@ func (o *order) newer(p *place) *place {
 
 func (o *Owner) evict(p *place) {
 	o.Evicted++
+	o.evicted[o.ready[p.key]] = true
 	o.drop(p.key)
 }
 

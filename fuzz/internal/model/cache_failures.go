@@ -1,6 +1,7 @@
 package model
 
 import (
+	"maps"
 	"math"
 	"time"
 )
@@ -19,12 +20,16 @@ func (o *Owner) ttl(k int, e Ending) time.Duration {
 	return o.TTL(k, e.Err)
 }
 
+// keep keeps an error, and makes room for it: those that are over go.
 func (o *Owner) keep(k int, err error, ttl time.Duration) {
 	until := o.Now + ttl
 	if ttl < 0 {
 		until = math.MaxInt64
 	}
 	o.failures[k] = failure{err, until}
+	for k := range maps.Clone(o.failures) {
+		o.Expire(k)
+	}
 }
 
 // answer returns the error that is kept for k, if there is one. One that is over
@@ -55,6 +60,7 @@ func (o *Owner) Occupied(k int) bool {
 // overdue ends a flight whose function goes on.
 func (o *Owner) overdue(f *Flight, k int) {
 	o.TimedOut++
+	o.crews[f].again = o.crews[f].off // who is aboard is an heir
 	*f = Flight{Over: true, Err: o.ErrTimeout}
 	for _, flights := range []map[int]*Flight{o.flights, o.renewals} {
 		if flights[k] == f {

@@ -12,10 +12,9 @@ type crew struct {
 	base    int // the value that a renewal is to replace, or 0
 
 	callers, leases int
-	busy            int  // leases for those who run the function themselves
 	off             bool // all callers have left at some time
 	grounded        bool // called off by Close
-	again           bool // it failed, and those aboard look again
+	again           bool // there is nothing to get, and those aboard look again
 }
 
 // Find returns what a caller takes part in, and whether it has to create. Fixed
@@ -77,18 +76,40 @@ func (o *Owner) Board(f *Flight, lease bool) {
 	}
 }
 
-// Busy says that the one who wants a lease of f runs its function. If Set ends f
-// meanwhile, it takes hold of the value afterwards, by Hold.
-func (o *Owner) Busy(f *Flight) { o.crews[f].busy = 1 }
-
-// Hold is the rest of Board for one that was Busy. It fails if the value of f is
-// not there any more: then the caller looks again.
+// Hold is the rest of Board for one that wants a lease, when f is over. It fails
+// if the value was not made for those aboard, and is not there any more: then the
+// caller looks again.
 func (o *Owner) Hold(f *Flight) bool {
-	if o.Closes && o.ready[o.crews[f].key] != f.Value {
+	k := o.crews[f].key
+	switch there := o.ready[k] == f.Value; {
+	case o.Closes && !f.Given:
+		return true // finish has counted it
+	case o.Closes && !there, o.evicted[f.Value]:
 		return false
+	case there:
+		o.touch(k)
 	}
 	o.users[f.Value]++
 	return true
+}
+
+// CalledOff reports whether the function of f, which has not begun, does not have
+// to any more.
+func (o *Owner) CalledOff(f *Flight) bool { return f.Over || o.crews[f].off || o.crews[f].grounded }
+
+// Drop ends a flight that was called off before its function was called.
+func (o *Owner) Drop(f *Flight) {
+	c := o.crews[f]
+	o.Pending--
+	c.running = false
+	if f.Over {
+		return
+	}
+	*f = Flight{Over: true, Err: o.ErrClosed}
+	c.again = !c.grounded
+	if o.flights[c.key] == f {
+		delete(o.flights, c.key)
+	}
 }
 
 // Leave ends a Board of a flight that is not over. The last one calls the
@@ -159,6 +180,8 @@ func (o *Owner) finish(c *crew, e Ending) (stays bool) {
 			e.Err, ttl = o.ErrClosed, 0
 		} else if c.off {
 			c.again, ttl = !over, 0
+		} else if c.callers == 0 {
+			ttl = 0 // nobody has waited for it
 		}
 		if o.End(c.key, f, 0, e.Err); mine && ttl != 0 {
 			o.keep(c.key, e.Err, ttl)
@@ -167,7 +190,7 @@ func (o *Owner) finish(c *crew, e Ending) (stays bool) {
 		return false
 	}
 	users := 0
-	if !over {
+	if !over && o.Closes {
 		users = c.leases
 	}
 	if o.End(c.key, f, e.Value, nil); mine {

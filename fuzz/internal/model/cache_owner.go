@@ -17,7 +17,8 @@ type Owner struct {
 
 	Pending int          // create functions that run, and open values
 	Closed  map[int]bool // by value
-	users   map[int]int  // of open values: leases, and the cache
+	users   map[int]int  // of values: leases, and the cache
+	evicted map[int]bool // by value
 	crews   map[*Flight]*crew
 
 	failures map[int]failure // that are kept
@@ -32,7 +33,7 @@ type CacheSettings struct {
 	CreateTimeout, IdleTimeout time.Duration
 	MaxEntries                 int
 
-	ErrClosed, ErrTimeout, ErrNotFound error
+	ErrClosed, ErrTimeout, ErrNotFound, ErrNotModified error
 }
 
 // CacheStats counts what has happened.
@@ -40,7 +41,7 @@ type CacheStats struct{ Created, Failed, Panicked, TimedOut, Evicted int }
 
 // NewOwner returns an empty cache.
 func NewOwner(s CacheSettings) *Owner {
-	return &Owner{Cache: NewCache(), CacheSettings: s, Closed: map[int]bool{}, users: map[int]int{},
+	return &Owner{Cache: NewCache(), CacheSettings: s, Closed: map[int]bool{}, users: map[int]int{}, evicted: map[int]bool{},
 		crews: map[*Flight]*crew{}, failures: map[int]failure{}, renewals: map[int]*Flight{}}
 }
 
@@ -50,9 +51,10 @@ func (o *Owner) Dispose(v int) { o.take(v, 0) }
 // take makes v the owner's.
 func (o *Owner) take(v, users int) {
 	if o.Closes {
-		o.Pending, o.users[v] = o.Pending+1, users+1
-		o.unuse(v)
+		o.Pending++
 	}
+	o.users[v] = users + 1
+	o.unuse(v)
 }
 
 func (o *Owner) unuse(v int) {
@@ -64,7 +66,7 @@ func (o *Owner) unuse(v int) {
 // leased reports whether anyone but the cache uses the value of k.
 func (o *Owner) leased(k int) bool {
 	v, ok := o.ready[k]
-	return ok && o.Closes && o.users[v] > 1
+	return ok && o.users[v] > 1
 }
 
 // Get is also what every call does that finds a value.
@@ -80,16 +82,20 @@ func (o *Owner) Set(k, v int) (old int, replaced bool) {
 		o.take(v, 0)
 		return 0, false
 	}
-	users := 1
-	if f := o.flights[k]; f != nil {
-		users += o.crews[f].leases - o.crews[f].busy
+	o.overtake(k)
+	if old, replaced = o.ready[k]; replaced && o.Closes && old == v {
+		return old, true // the very value
 	}
-	old, replaced = o.ready[k]
+	o.store(k, v)
+	return old, replaced
+}
+
+// store makes v the value of k, as the newest.
+func (o *Owner) store(k, v int) {
 	o.drop(k)
 	o.Cache.Set(k, v)
-	o.take(v, users)
+	o.take(v, 1)
 	o.come(k)
-	return old, replaced
 }
 
 // SetIfAbsent takes a failure for absent, even one that is not over.
@@ -97,15 +103,31 @@ func (o *Owner) SetIfAbsent(k, v int) bool {
 	if _, ok := o.ready[k]; ok || o.flights[k] != nil || o.Shut {
 		return false
 	}
-	o.Set(k, v)
+	o.store(k, v)
 	return true
 }
 
 func (o *Owner) Delete(k int) (old int, deleted bool) {
 	old, deleted = o.ready[k]
+	o.overtake(k)
 	delete(o.flights, k)
 	o.drop(k)
 	return old, deleted
+}
+
+// Clear deletes every key.
+func (o *Owner) Clear() (removed int) {
+	for _, keys := range []map[int]*Flight{o.flights, o.renewals} {
+		clear(keys)
+	}
+	removed = len(o.ready)
+	for k := range maps.Clone(o.ready) {
+		o.drop(k)
+	}
+	for k := range maps.Clone(o.failures) {
+		o.drop(k)
+	}
+	return removed
 }
 
 func (o *Owner) CompareAndDelete(k, v int) bool {
