@@ -51,9 +51,9 @@ func (s *cacheState) settleRenewal(f *flight, e cacheEvent) bool {
 	case f.runs:
 		return false
 	case e.ending != inValue:
-		return s.owner != f.id // or who waits calls its own function
+		// Who waits is about to call its own function, unless Set comes first.
 	case f.overtaken && s.owner == f.id:
-		return false // who waits calls its own function
+		// The same.
 	case f.overtaken:
 		if s.value != 0 {
 			f.other = gets + promise(s.value)
@@ -85,7 +85,7 @@ func (s *cacheState) renewal() *flight {
 func (s *cacheState) renewed(own int32, p promise) bool {
 	for i, f := range s.flights {
 		if f.renews && f.settled && (f.result == p || f.other == p && p != getsUnknown) && (own == 0 || own == f.id) {
-			if own != 0 {
+			if own != 0 && s.owner != f.id {
 				s.flights[i] = flight{}
 			}
 			return true
