@@ -12,6 +12,9 @@ import (
 // call begins a call of a kind. How it comes is in two bits: with a context
 // that can end, one that cannot, or one that has.
 func (r *cacheRun) call(kind cacheKind, makes, comes int, keys ...int) {
+	if r.m.CreateTimeout > 0 {
+		r.pass() // so that no two calls take too long at one time
+	}
 	k := &cacheCall{m: r.m, kind: kind, keys: keys, makes: makes}
 	k.ctx, k.leave = context.WithCancel(r.t.Context())
 	r.calls = append(r.calls, k)
