@@ -34,6 +34,11 @@ type config[K comparable, V any] struct {
 	// expires says that values leave some time after they were created, or last
 	// used, if that is what the cache counts.
 	expires bool
+	// idles says that values leave when nobody has used them for idleLife.
+	idles bool
+	// exclusive says that the next value of a key must not be created before left
+	// has returned.
+	exclusive bool
 	// keepsErrors says that an error of create answers for some time.
 	keepsErrors bool
 }
@@ -65,6 +70,15 @@ type (
 	refresher interface {
 		refresh(key string) (*engine, error)
 	}
+
+	// reloader refreshes a key by a function that gets the value that is there,
+	// looks at it, and says that it is still right.
+	reloader interface {
+		reload(key string, look func(*engine)) (*engine, error)
+	}
+
+	// clearer deletes all keys.
+	clearer interface{ clear() }
 
 	// batcher asks for several keys at once.
 	batcher interface {
@@ -112,10 +126,14 @@ const (
 	captures       feature = "captures"        // the create function is given at each call
 	refreshes      feature = "refreshes"       // a value can be made anew while it serves
 	askedRefreshes feature = "asked refreshes" // that begins when a caller wants it
+	reloads        feature = "reloads"         // that function gets the old value
 	batches        feature = "batches"         // one call asks for several keys
 	bounds         feature = "bounds"          // there can be a bound on the number of values
 	expiry         feature = "expiry"          // values can leave after some time
+	idleness       feature = "idleness"        // that time can count from the last use
 	keptErrors     feature = "kept errors"     // an error can answer for some time
+	clears         feature = "clears"          // one call deletes all keys
+	exclusives     feature = "exclusives"      // a key can be kept until its old value is closed
 	peeks          feature = "peeks"           // one can look without creating
 	waiting        feature = "waiting"         // one can wait without creating
 )

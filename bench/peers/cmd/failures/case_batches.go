@@ -286,3 +286,58 @@ func batchNeedsItself(t *trial) {
 		t.end(wrong, "the batch gets no value and no error")
 	}
 }
+
+// batchBeside lets the function of a batch of two keys return a value of one of
+// them beside an error. Pass: the batch gets to know of the error, and the value
+// is not lost: the caller has it, it is in the cache, or it is told to the listener
+// that closes values.
+func batchBeside(t *trial) {
+	var told told
+	d := t.openWith(config[string, *engine]{left: told.left})
+	b := t.askBatch("a", "b")
+	d.await(1).failsBeside(errCreate, func(made map[string]*engine) { delete(made, "b") })
+	t.join("the batch", b.caller)
+	t.settle()
+	d.release()
+	if b.returned && b.err == nil {
+		t.end(wrong, "the batch gets no error")
+	}
+	if b.got["a"] != nil || slices.Contains(told.serials(), 1) {
+		return
+	}
+	if t.kept("a").serial != 1 {
+		t.end(fail, "the value is dropped: neither caller nor cache has it, and no listener is told")
+	}
+}
+
+// batchBeyondBound asks for 2,000 keys at once in a cache that is bound to 1,000,
+// and nobody else uses it. Pass: the batch gets all values, and the listener that
+// closes values is told of none of them before somebody else comes, because the
+// caller has only just got them. So there are too many until then.
+func batchBeyondBound(t *trial) {
+	var mu sync.Mutex
+	closed := map[*engine]bool{}
+	d := t.openWith(config[string, *engine]{bound: full, left: func(_ string, e *engine) {
+		mu.Lock()
+		closed[e] = true
+		mu.Unlock()
+	}})
+	d.release()
+	keys := make([]string, 2*full)
+	for i := range keys {
+		keys[i] = strconv.Itoa(i)
+	}
+	b := t.askBatch(keys...)
+	t.join("the batch", b.caller)
+	t.settle()
+	if len(b.got) != len(keys) {
+		t.end(fail, "the batch does not get all values")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, e := range b.got {
+		if closed[e] {
+			t.end(fail, "the listener is told of some values that the batch has just got")
+		}
+	}
+}

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync/atomic"
+	"time"
 )
 
 // full is the bound of the cases about bounds.
@@ -254,5 +256,150 @@ func expiredTold(t *trial) {
 		t.end(fail, "the listener is told %d times of the old value", len(got))
 	case len(got) == 0:
 		t.end(fail, "the listener is not told of the old value")
+	}
+}
+
+// hung is a listener that does not return from the first value that it is told
+// of, and counts the others.
+type hung struct {
+	begun  atomic.Bool
+	others atomic.Int32
+}
+
+func (h *hung) left(string, *engine) {
+	if h.begun.CompareAndSwap(false, true) {
+		select {}
+	}
+	h.others.Add(1)
+}
+
+// hungEviction creates 10,000 keys in a cache that is bound to 1,000, where the
+// listener that closes values does not return from the first one that is evicted:
+// a connection whose peer does not answer. Pass: whoever creates returns, and the
+// listener is told of the others.
+func hungEviction(t *trial) {
+	const keys = 10 * full
+	var h hung
+	d := t.openWith(config[string, *engine]{bound: full, left: h.left})
+	d.release()
+	t.join("who creates", t.do(func() {
+		for i := range keys {
+			_, _ = t.cache.get(context.Background(), fmt.Sprint(i))
+		}
+	}))
+	if !t.waitFor(func() bool { return h.others.Load() >= keys-2*full }) {
+		t.end(fail, "the listener is not told of values that were evicted later")
+	}
+}
+
+// hungExpiry lets the time of ten values pass, where the listener does not return
+// from the first one. Pass: it is told of the other nine, and who asks for one of
+// the keys gets a new value.
+func hungExpiry(t *trial) {
+	const keys = 10
+	var h hung
+	d := t.openWith(config[string, *engine]{expires: true, left: h.left})
+	d.release()
+	for i := range keys {
+		t.join("the first callers", t.ask(fmt.Sprint(i)))
+	}
+	x := t.cache.(expirer)
+	x.expire()
+	t.wait(t.do(x.sweep))
+	if !t.waitFor(func() bool { return h.others.Load() == keys-1 }) {
+		t.end(fail, "the listener is not told of the other values")
+	}
+	for i := range keys {
+		if t.kept(fmt.Sprint(i)).serial <= keys {
+			t.end(wrong, "who asks for a key gets the old value")
+		}
+	}
+}
+
+// idleUsed uses each of 20,000 values once more at about the time when it would
+// leave because nobody has used it, while the cache looks for such values. Pass:
+// who has found a value finds it again a moment later. It takes luck.
+func idleUsed(t *trial) {
+	const run, users = 16, 2
+	t.rounds = 20_000
+	c := t.peer.open(config[string, *engine]{idles: true, create: func(_ context.Context, key string) (*engine, error) {
+		return &engine{key: key}, nil
+	}})
+	keys := make([]string, t.rounds)
+	for i := range keys {
+		keys[i] = fmt.Sprint(i)
+		if _, err := c.get(context.Background(), keys[i]); err != nil {
+			t.end(wrong, "a caller gets an error")
+		}
+	}
+	begin := time.Now().Add(idleLife * 5 / 6)
+	var stop, lost atomic.Bool
+	p := c.(peeker)
+	use := func(mine [][]string) {
+		var found []string // of the run before
+		var at time.Time
+		for i, keys := range mine {
+			time.Sleep(time.Until(begin.Add(idleLife * time.Duration(i) / time.Duration(len(mine)))))
+			for _, key := range found {
+				_, ok := p.peek(key)
+				if !ok && time.Since(at) < idleLife/3 {
+					lost.Store(true)
+				}
+			}
+			found, at = found[:0], time.Now()
+			for _, key := range keys {
+				if _, ok := p.peek(key); ok {
+					found = append(found, key)
+				}
+			}
+		}
+	}
+	runs := slices.Collect(slices.Chunk(keys, run))
+	var all []*caller
+	for user := range users {
+		mine := runs[user*len(runs)/users : (user+1)*len(runs)/users]
+		all = append(all, t.do(func() { use(mine) }))
+	}
+	sweeper := t.do(func() {
+		for !stop.Load() {
+			c.(expirer).sweep()
+			runtime.Gosched()
+		}
+	})
+	t.wait(all...)
+	stop.Store(true)
+	t.join("users", append(all, sweeper)...)
+	if lost.Load() {
+		t.end(fail, "a value leaves that somebody has used a moment before, in some of %s rounds", grouped(t.rounds))
+	}
+}
+
+// idleInUse lets a caller use a value for longer than values stay that nobody
+// uses, and return it. Pass: it is not closed meanwhile, and who asks for the key
+// gets it; when its time is over after that, it is closed once.
+func idleInUse(t *trial) {
+	var told told
+	d := t.openWith(config[string, *engine]{expires: true, left: told.left})
+	d.release()
+	e, release, err := t.cache.(lessor).acquire(context.Background(), "a")
+	if err != nil {
+		t.end(fail, "no lease: %v", err)
+	}
+	x := t.cache.(expirer)
+	x.expire()
+	x.sweep()
+	t.settle()
+	if len(told.serials()) > 0 {
+		t.end(fail, "the value is closed while it is in use")
+	}
+	if t.kept("a") != e {
+		t.end(fail, "who asks for the key meanwhile gets another value")
+	}
+	release()
+	x.expire()
+	x.sweep()
+	t.waitFor(func() bool { return len(told.serials()) > 0 })
+	if n := len(told.serials()); n != 1 {
+		t.end(fail, "the value is closed %d times when its time is over", n)
 	}
 }

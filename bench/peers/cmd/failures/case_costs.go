@@ -44,6 +44,26 @@ func deletedKeys(t *trial) {
 	runtime.KeepAlive(c)
 }
 
+// keptErrorKeys lets the creation of 100,000 different keys fail where errors are
+// kept, and their time pass, in which the cache looks for what is too old. Pass:
+// afterwards the heap has grown by less than 16 bytes for each, as where errors are
+// not kept. Go's own maps keep their room here too.
+func keptErrorKeys(t *trial) {
+	c := t.peer.open(config[string, *engine]{keepsErrors: true, create: func(context.Context, string) (*engine, error) {
+		return nil, errCreate
+	}})
+	leavesNoMemory(t, func(keys []string) {
+		for _, key := range keys {
+			if _, err := c.get(context.Background(), key); err == nil {
+				t.end(wrong, "a caller gets no error")
+			}
+		}
+		c.(expirer).expire()
+		c.(expirer).sweep()
+	})
+	runtime.KeepAlive(c)
+}
+
 // leavesNoMemory uses 100,000 keys and looks how much the heap has grown.
 func leavesNoMemory(t *trial, use func(keys []string)) {
 	const n, most = 100_000, 16

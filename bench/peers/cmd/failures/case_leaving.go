@@ -12,15 +12,27 @@ import (
 // gets a value or an error. Open in Guava since 2014, for which Trino wrote a
 // cache of its own.
 func deleteInFlight(t *trial) {
+	isFreshAfter(t, "Delete", func() { t.cache.delete("a") })
+}
+
+// clearInFlight deletes all keys while one is being created, and asks for that
+// one again. Pass: as after its own deletion: who asks later gets a value that was
+// created later, and the older one is not kept.
+func clearInFlight(t *trial) {
+	isFreshAfter(t, "Clear", func() { t.cache.(clearer).clear() })
+}
+
+// isFreshAfter lets remove, which has this name, run during a creation.
+func isFreshAfter(t *trial, name string, remove func()) {
 	d := t.open()
 	before := t.askMany(2, "a")
 	d.await(1)
 	t.settle()
 	stale := d.count()
-	deletion := t.do(func() { t.cache.delete("a") })
+	deletion := t.do(remove)
 	t.settle()
 	if !deletion.ended() {
-		t.remark("`Delete` waits for the creation")
+		t.remark("`%s` waits for the creation", name)
 		d.await(1).returns()
 		t.join("callers", append(before, deletion)...)
 	}
@@ -57,10 +69,24 @@ func lateAfterDelete(t *trial) {
 	orphans(t, func() { t.cache.delete("a") })
 }
 
+// lateAfterClear looks for orphans when all keys are deleted during a creation.
+// Pass: each value that was created is in the cache, with a caller, or told to the
+// listener that would close it.
+func lateAfterClear(t *trial) {
+	orphans(t, func() { t.cache.(clearer).clear() })
+}
+
 // lateAfterSet looks for orphans when a value is set during a creation. Pass:
 // as above. A cache whose listener is not told of values that Set replaces is
 // not asked.
 func lateAfterSet(t *trial) {
+	needsNoticeOfSet(t)
+	orphans(t, func() { t.cache.set("a", &engine{"a", 100}) })
+}
+
+// needsNoticeOfSet ends the case unless the listener is told of a value that Set
+// replaces.
+func needsNoticeOfSet(t *trial) {
 	var told atomic.Bool
 	t.openWith(config[string, *engine]{left: func(string, *engine) { told.Store(true) }})
 	t.cache.set("a", &engine{"a", 1})
@@ -68,7 +94,63 @@ func lateAfterSet(t *trial) {
 	if !t.waitFor(told.Load) {
 		t.end(na, "observed: the listener is not told of a value that `Set` replaces")
 	}
-	orphans(t, func() { t.cache.set("a", &engine{"a", 100}) })
+}
+
+// setSame sets the very value that is there, as two callers do who have made the
+// same handle, and deletes the key afterwards. Pass: the listener that closes
+// values is not told of it while it is there, and once when it has left. A cache
+// whose listener is not told of values that Set replaces is not asked.
+func setSame(t *trial) {
+	needsNoticeOfSet(t)
+	var told told
+	d := t.openWith(config[string, *engine]{left: told.left})
+	first := t.ask("a")
+	d.await(1).returns()
+	t.join("the first caller", first)
+	t.join("who sets", t.do(func() { t.cache.set("a", first.v) }))
+	t.settle()
+	if kept := t.kept("a"); kept != first.v {
+		t.end(fail, "the value does not stay")
+	}
+	if len(told.serials()) > 0 {
+		t.end(wrong, "the listener is told of the value that is there")
+	}
+	t.join("who deletes", t.do(func() { t.cache.delete("a") }))
+	t.waitFor(func() bool { return len(told.serials()) > 0 })
+	t.settle()
+	if n := len(told.serials()); n != 1 {
+		t.end(fail, "the listener is told %d times of the value", n)
+	}
+}
+
+// exclusive deletes a key whose value takes long to close, and asks for it again
+// meanwhile: what holds a lock, a file or a port cannot be there twice. Pass: the
+// next creation begins when the listener that closes values has returned.
+func exclusive(t *trial) {
+	var closing atomic.Bool
+	goOn := make(chan struct{})
+	d := t.openWith(config[string, *engine]{exclusive: true, left: func(string, *engine) {
+		closing.Store(true)
+		<-goOn
+	}})
+	d.others()
+	first := t.ask("a")
+	t.join("the first caller", first)
+	deletion := t.do(func() { t.cache.delete("a") })
+	if !t.waitFor(closing.Load) {
+		t.end(fail, "the listener is not told")
+	}
+	next := t.ask("a")
+	t.settle()
+	n := d.count()
+	close(goOn)
+	t.join("callers", deletion, next)
+	if n > 1 {
+		t.end(fail, "the next value is created while the old one is being closed")
+	}
+	if next.v == nil || next.v == first.v {
+		t.end(wrong, "who asks again %v", next)
+	}
 }
 
 // orphans lets interfere run during a creation and looks for a value that
@@ -185,4 +267,34 @@ func closeInFlight(t *trial) {
 	if later.panicked != nil || later.err == nil {
 		t.end(fail, "who asks a closed cache %v", later)
 	}
+}
+
+// closeHung closes the cache while the listener that closes values hangs, and
+// while a value is being created for two callers, which then ends; the closer
+// gives up in the end, where closing takes a context. Pass: the callers return
+// before that, with a value or an error, and so does the closer, after that at
+// the latest.
+func closeHung(t *trial) {
+	d := t.openWith(config[string, *engine]{left: new(hung).left})
+	for i, key := range []string{"a", "b"} {
+		c := t.ask(key)
+		d.await(i + 1).returns()
+		t.join("the first callers", c)
+	}
+	callers := t.askMany(2, "c")
+	d.await(3)
+	t.do(func() { t.cache.delete("a") }) // which may wait for the listener
+	t.settle()
+	ctx, cancel := context.WithCancel(context.Background())
+	closing := t.do(func() { t.cache.(closer).close(ctx) })
+	t.settle()
+	d.release()
+	t.join("callers", callers...)
+	for _, c := range callers {
+		if !c.told() {
+			t.end(wrong, "a caller %v", c)
+		}
+	}
+	cancel()
+	t.join("who closes", closing)
 }

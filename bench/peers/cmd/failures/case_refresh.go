@@ -171,6 +171,78 @@ func refreshOrphan(t *trial) {
 	}
 }
 
+// refreshExpired lets the time of a value be over while it is made anew, and asks
+// for the key. Pass: there is one creation of the key at a time, because what is
+// being made is new enough for whoever asks, who has what the cache keeps.
+func refreshExpired(t *trial) {
+	refresh, d := t.refreshing(config[string, *engine]{expires: true})
+	x := t.cache.(expirer)
+	x.expire()
+	sweep := t.do(x.sweep)
+	t.wait(sweep)
+	next := t.askMany(2, "a")
+	t.settle()
+	n := d.overlap("a")
+	d.release()
+	t.join("callers", append(next, refresh, sweep)...)
+	t.settle()
+	if n > 1 {
+		t.end(fail, "who asks begins a creation while the refresh makes a value: %d run at a time", n)
+	}
+	for _, c := range next {
+		if c.v == nil || c.v.serial == 1 {
+			t.end(wrong, "who asks %v", c)
+		}
+		if kept := t.kept("a"); c.v != kept {
+			t.end(fail, "who asks %v, and the cache keeps engine %d", c, kept.serial)
+		}
+	}
+}
+
+// refreshSame lets a refresh return the very value that is there: a connection
+// that is still good. Pass: it stays, and the listener that closes values is not
+// told of it.
+func refreshSame(t *trial) {
+	var told told
+	d := t.openWith(config[string, *engine]{refreshes: true, left: told.left})
+	first := t.ask("a")
+	d.await(1).returns()
+	t.join("the first caller", first)
+	refresh := t.refresh()
+	d.await(2).ends(func() (*engine, error) { return first.v, nil })
+	t.join("who refreshes", refresh)
+	t.settle()
+	d.release()
+	if kept := t.kept("a"); kept != first.v {
+		t.end(fail, "the value does not stay")
+	}
+	if len(told.serials()) > 0 {
+		t.end(wrong, "the listener is told of the value that is there")
+	}
+}
+
+// reloadRight refreshes a key by a function that gets the value that is there, and
+// finds it still right: a source that answers "not modified". Pass: the function
+// gets that value, and it stays.
+func reloadRight(t *trial) {
+	d := t.openWith(config[string, *engine]{refreshes: true})
+	first := t.ask("a")
+	d.await(1).returns()
+	t.join("the first caller", first)
+	var old *engine
+	d.others()
+	r := t.cache.(reloader)
+	refresh := t.call(func() (*engine, error) { return r.reload("a", func(e *engine) { old = e }) })
+	t.join("who refreshes", refresh)
+	t.settle()
+	if old != first.v {
+		t.end(fail, "the function does not get the value that is there")
+	}
+	if kept := t.kept("a"); kept != first.v || refresh.v != first.v {
+		t.end(fail, "who refreshes %v, and the cache keeps engine %d", refresh, kept.serial)
+	}
+}
+
 // told is a listener that remembers what it was told of.
 type told struct {
 	mu  sync.Mutex

@@ -11,7 +11,8 @@ var latchfreePeer = peer{
 	name:   "oncecache",
 	module: "github.com/latchfree/latchfree",
 	uses: "`GetOrCreateContext`; with `Config.Close` where values are closed, and `Acquire` where they are in use; " +
-		"where a case is about it, `Refresh`, `GetOrCreateMany`, `MaxEntries`, `IdleTimeout`, `ErrorTTL`",
+		"where a case is about it, `Refresh`, `Reload`, `GetOrCreateMany`, `Clear`, `MaxEntries`, " +
+		"`IdleTimeout`, `ErrorTTL`, `CloseBeforeCreate`",
 	lacks: map[feature]string{stops: ""},
 	open:  newLatchfree[string, *engine],
 	pairs: newLatchfree[pair, *engine],
@@ -21,6 +22,10 @@ var latchfreePeer = peer{
 // life is how long values stay in caches whose clock is the real one: longer
 // than a case takes between a creation and its last look at what was created.
 const life = time.Second
+
+// idleLife is how long values stay that nobody uses. One of the caches compared
+// rounds the time of a use by up to a second.
+const idleLife = 3 * time.Second
 
 // elapse waits until what was created with a life is too old, and was looked
 // for: those who count a life in steps of their own take up to twice as long.
@@ -32,7 +37,7 @@ type latchfreeCache[K comparable, V any] struct {
 }
 
 func newLatchfree[K comparable, V any](c config[K, V]) cache[K, V] {
-	settings := oncecache.Config[K, V]{MaxEntries: c.bound}
+	settings := oncecache.Config[K, V]{MaxEntries: c.bound, CloseBeforeCreate: c.exclusive}
 	if c.left != nil {
 		settings.Close = func(key K, v V) error {
 			c.left(key, v)
@@ -41,6 +46,9 @@ func newLatchfree[K comparable, V any](c config[K, V]) cache[K, V] {
 	}
 	if c.expires {
 		settings.IdleTimeout = life
+	}
+	if c.idles {
+		settings.IdleTimeout = idleLife
 	}
 	if c.keepsErrors {
 		settings.ErrorTTL = func(K, error) time.Duration { return life }
@@ -86,6 +94,16 @@ func (c latchfreeCache[K, V]) hit(key K, serial int) error {
 func (c latchfreeCache[K, V]) refresh(key K) (V, error) {
 	return c.cache.Refresh(context.Background(), key, c.config.create)
 }
+
+func (c latchfreeCache[K, V]) reload(key K, look func(V)) (V, error) {
+	return c.cache.Reload(context.Background(), key, func(_ context.Context, _ K, old V, _ bool) (V, error) {
+		look(old)
+		var none V
+		return none, oncecache.ErrNotModified
+	})
+}
+
+func (c latchfreeCache[K, V]) clear() { c.cache.Clear() }
 
 func (c latchfreeCache[K, V]) getMany(ctx context.Context, keys []K) (map[K]V, error) {
 	return c.cache.GetOrCreateMany(ctx, keys, c.config.createMany)

@@ -8,7 +8,8 @@ import (
 
 var oncePeer = peer{
 	name: "OnceValues",
-	uses: "`sync.Map` of `sync.OnceValues`; whoever gets an error deletes the entry it got it from, by identity",
+	uses: "`sync.Map` of `sync.OnceValues`; whoever gets an error deletes the entry it got it from, by identity; " +
+		"where a case is about it, `Clear`",
 	lacks: map[feature]string{
 		contexts:       "`OnceValues` takes no context",
 		cancels:        "`OnceValues` takes no context",
@@ -24,6 +25,9 @@ var oncePeer = peer{
 		keptErrors:     "errors are deleted, as a choice of the program",
 		peeks:          "an entry does not say whether its function has returned",
 		waiting:        "nobody waits without creating",
+		reloads:        "no refresh",
+		idleness:       "values do not expire",
+		exclusives:     "no notice of values that leave",
 	},
 	open:  newOnce[string, *engine],
 	pairs: newOnce[pair, *engine],
@@ -41,4 +45,5 @@ func newOnce[K comparable, V any](c config[K, V]) cache[K, V] {
 func (c onceCache[K, V]) get(_ context.Context, key K) (V, error) { return c.onces.Get(key) }
 func (c onceCache[K, V]) set(key K, v V)                          { c.onces.Set(key, v) }
 func (c onceCache[K, V]) delete(key K)                            { c.onces.Delete(key) }
+func (c onceCache[K, V]) clear()                                  { c.onces.Clear() }
 func (c onceCache[K, V]) each(f func(K) bool)                     { c.onces.Keys(f) }

@@ -16,9 +16,12 @@ var otterPeer = peer{
 	name:   "otter",
 	module: "github.com/maypok86/otter/v2",
 	uses: "`Get` with one `LoaderFunc` for all calls, no bound, no expiry; `OnDeletion` where values are closed; " +
-		"where a case is about it, `Refresh`, `BulkGet`, `MaximumSize`, `ExpiryWriting` with a clock that the case sets",
+		"where a case is about it, `Refresh`, `BulkGet`, `MaximumSize`, `ExpiryWriting` with a clock that the case sets, " +
+		"`ExpiryAccessing`, a `Loader` whose `Reload` returns the old value",
 	lacks: map[feature]string{
 		keptErrors: "errors are not kept",
+		exclusives: "`OnDeletion` is called when the key is free, and while `OnAtomicDeletion` is, callers still find the value",
+		clears:     "the documentation of `InvalidateAll` says that it is undefined for a key that is being loaded",
 		waiting:    "`Get` creates what it does not find",
 		closes:     "`StopAllGoroutines` stops the cleaner, nothing closes the cache",
 		leases:     "no leases: `OnDeletion` does not know who uses the value",
@@ -53,6 +56,9 @@ func newOtter[K comparable, V any](c config[K, V]) cache[K, V] {
 		clock = new(otterClock)
 		options.Clock, options.ExpiryCalculator = clock, otter.ExpiryWriting[K, V](life)
 	}
+	if c.idles {
+		options.ExpiryCalculator = otter.ExpiryAccessing[K, V](idleLife)
+	}
 	return otterCache[K, V]{
 		otter.Must(&options), otter.LoaderFunc[K, V](c.create), otter.BulkLoaderFunc[K, V](c.createMany), clock,
 	}
@@ -86,6 +92,22 @@ func (c otterCache[K, V]) each(f func(K) bool) {
 func (c otterCache[K, V]) refresh(key K) (V, error) {
 	r := <-c.cache.Refresh(context.Background(), key, c.loader)
 	return r.Value, r.Err
+}
+
+func (c otterCache[K, V]) reload(key K, look func(V)) (V, error) {
+	r := <-c.cache.Refresh(context.Background(), key, stillRight[K, V]{c.loader, look})
+	return r.Value, r.Err
+}
+
+// stillRight is a loader that finds that old values are still right.
+type stillRight[K comparable, V any] struct {
+	otter.Loader[K, V]
+	look func(V)
+}
+
+func (l stillRight[K, V]) Reload(_ context.Context, _ K, old V) (V, error) {
+	l.look(old)
+	return old, nil
 }
 
 func (c otterCache[K, V]) getMany(ctx context.Context, keys []K) (map[K]V, error) {

@@ -35,7 +35,8 @@ func ownMapLacks(lacks map[feature]string) map[feature]string {
 	lacks[pairKeys] = "keys are strings"
 	lacks[captures] = "up to the code around it"
 	for _, f := range []feature{
-		listener, loops, closes, leases, refreshes, askedRefreshes, batches, bounds, expiry, keptErrors, waiting,
+		listener, loops, closes, leases, refreshes, askedRefreshes, reloads, batches, bounds, expiry, idleness, keptErrors,
+		waiting, clears, exclusives,
 	} {
 		lacks[f] = "the map is the program's own"
 	}

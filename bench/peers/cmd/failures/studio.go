@@ -34,6 +34,7 @@ type creation struct {
 	serial int
 	fate   chan func() (*engine, error)
 	edit   func(map[string]*engine) // changes what a batch returns
+	beside bool                     // a batch returns values beside its error
 }
 
 func newStudio(t *trial) *studio {
@@ -61,7 +62,8 @@ func (s *studio) createMany(ctx context.Context, keys []string) (map[string]*eng
 	keys = slices.Sorted(slices.Values(keys))
 	c := s.begin(ctx, strings.Join(keys, " "))
 	defer s.finish(c)
-	if _, err := (<-c.fate)(); err != nil {
+	_, err := (<-c.fate)()
+	if err != nil && !c.beside {
 		return nil, err
 	}
 	made := make(map[string]*engine)
@@ -71,7 +73,7 @@ func (s *studio) createMany(ctx context.Context, keys []string) (map[string]*eng
 	if c.edit != nil {
 		c.edit(made)
 	}
-	return made, nil
+	return made, err
 }
 
 func (s *studio) begin(ctx context.Context, key string) *creation {
@@ -158,6 +160,12 @@ func (c *creation) returns() {
 func (c *creation) returnsEdited(edit func(map[string]*engine)) {
 	c.edit = edit // before the batch can see its fate
 	c.returns()
+}
+
+// failsBeside ends a batch that returns err, and its keys after edit.
+func (c *creation) failsBeside(err error, edit func(map[string]*engine)) {
+	c.edit, c.beside = edit, true
+	c.fails(err)
 }
 
 func (c *creation) fails(err error) { c.ends(func() (*engine, error) { return nil, err }) }

@@ -43,6 +43,45 @@ var stubbornPeer = peer{name: "stubborn", open: func(c config[string, *engine]) 
 	return &stubbornCache{naiveCache{config: c, stubborn: true}}
 }}
 
+// chattyPeer tells its listener of whatever was there, and does not ask whether it
+// still is; its looks remove what they find, and nobody can close it.
+var chattyPeer = peer{name: "chatty", open: func(c config[string, *engine]) cache[string, *engine] {
+	return &chattyCache{naiveCache{config: c}}
+}}
+
+type chattyCache struct{ naiveCache }
+
+func (c *chattyCache) set(key string, e *engine) {
+	if old, ok := c.values.Swap(key, e); ok && c.config.left != nil {
+		c.config.left(key, old.(*engine))
+	}
+}
+func (c *chattyCache) delete(key string) {
+	if old, ok := c.values.LoadAndDelete(key); ok && c.config.left != nil {
+		c.config.left(key, old.(*engine))
+	}
+}
+func (c *chattyCache) refresh(key string) (*engine, error) {
+	e, err := c.config.create(context.Background(), key)
+	c.set(key, e)
+	return e, err
+}
+func (c *chattyCache) getMany(ctx context.Context, keys []string) (map[string]*engine, error) {
+	made, err := c.config.createMany(ctx, keys)
+	for key, e := range made {
+		c.config.left(key, e)
+	}
+	return made, err
+}
+func (c *chattyCache) peek(key string) (*engine, bool) {
+	e, ok := c.values.LoadAndDelete(key)
+	if !ok {
+		return nil, false
+	}
+	return e.(*engine), true
+}
+func (c *chattyCache) close(context.Context) { select {} }
+
 type stubbornCache struct{ naiveCache }
 
 func (c *stubbornCache) set(key string, e *engine) { c.values.LoadOrStore(key, e) }
@@ -96,6 +135,11 @@ func (c *naiveCache) refresh(key string) (*engine, error) {
 	c.delete(key)
 	return c.get(context.Background(), key)
 }
+func (c *naiveCache) reload(key string, look func(*engine)) (*engine, error) {
+	look(nil)
+	return c.refresh(key)
+}
+func (c *naiveCache) clear() { c.values.Clear() }
 func (c *naiveCache) getMany(ctx context.Context, keys []string) (map[string]*engine, error) {
 	made, _ := func() (map[string]*engine, error) {
 		defer func() { _ = recover() }()
@@ -186,6 +230,21 @@ func TestCasesFail(t *testing.T) {
 		{&lockedPeer, deletedKeys, fail},
 		{&lockedPeer, leftWaiters, fail},
 		{&lockedPeer, evictedCallback, hang},
+		{&naivePeer, refreshExpired, fail},
+		{&chattyPeer, refreshSame, wrong},
+		{&naivePeer, reloadRight, fail},
+		{&naivePeer, batchBeside, wrong},
+		{&chattyPeer, batchBeyondBound, fail},
+		{&naivePeer, hungEviction, hang},
+		{&naivePeer, hungExpiry, fail},
+		{&chattyPeer, idleUsed, fail},
+		{&naivePeer, idleInUse, fail},
+		{&naivePeer, clearInFlight, wrong},
+		{&naivePeer, setSame, na},
+		{&chattyPeer, setSame, wrong},
+		{&chattyPeer, exclusive, fail},
+		{&chattyPeer, closeHung, hang},
+		{&naivePeer, keptErrorKeys, fail},
 		{&naivePeer, failedKeys, fail},
 		{&naivePeer, failedCallers, fail},
 	} {

@@ -12,7 +12,7 @@ var ttlcachePeer = peer{
 	name:   "ttlcache",
 	module: "github.com/jellydator/ttlcache/v3",
 	uses: "`WithLoader` of a `SuppressedLoader`, no bound, no expiry; `OnEviction` where values are closed; " +
-		"where a case is about it, `WithCapacity`, a time to live",
+		"where a case is about it, `WithCapacity`, a time to live, `DeleteAll`",
 	lacks: map[feature]string{
 		refreshes:      "no refresh",
 		askedRefreshes: "no refresh",
@@ -25,6 +25,8 @@ var ttlcachePeer = peer{
 		closes:         "`Stop` stops the cleaner, nothing closes the cache",
 		leases:         "no leases: `OnEviction` does not know who uses the value",
 		captures:       "the loader is given beforehand",
+		reloads:        "no refresh",
+		exclusives:     "`OnEviction` runs on a goroutine of its own when the key is free",
 	},
 	open:  newTTLCache[string, *engine],
 	pairs: newTTLCache[pair, *engine],
@@ -43,6 +45,9 @@ func newTTLCache[K comparable, V any](c config[K, V]) cache[K, V] {
 	var ttl time.Duration = ttlcache.NoTTL
 	if c.expires {
 		ttl = life
+	}
+	if c.idles {
+		ttl = idleLife // Get begins it anew
 	}
 	var loader ttlcache.Loader[K, V] = ttlcache.NewSuppressedLoader[K, V](
 		ttlcache.LoaderFunc[K, V](func(cache *ttlcache.Cache[K, V], key K) *ttlcache.Item[K, V] {
@@ -80,6 +85,8 @@ func (c ttlCache[K, V]) get(_ context.Context, key K) (V, error) {
 func (c ttlCache[K, V]) set(key K, v V) { c.cache.Set(key, v, c.ttl) }
 
 func (c ttlCache[K, V]) delete(key K) { c.cache.Delete(key) }
+
+func (c ttlCache[K, V]) clear() { c.cache.DeleteAll() }
 
 func (c ttlCache[K, V]) each(f func(K) bool) {
 	c.cache.Range(func(item *ttlcache.Item[K, V]) bool { return f(item.Key()) })

@@ -49,6 +49,9 @@ func (c *Onces[K, V]) Set(key K, v V) {
 // Delete removes key.
 func (c *Onces[K, V]) Delete(key K) { c.values.Delete(key) }
 
+// Clear removes all keys.
+func (c *Onces[K, V]) Clear() { c.values.Clear() }
+
 // Keys calls f for each key, until it returns false.
 func (c *Onces[K, V]) Keys(f func(K) bool) {
 	c.values.Range(func(key, _ any) bool { return f(key.(K)) })
