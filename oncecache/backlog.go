@@ -46,10 +46,18 @@ func (b *backlog[K, V]) put(e *entry[K, V], what remnant) {
 	b.most = max(b.most, len(b.open))
 }
 
-// over says that nothing is left of e. It need not have been noted.
-func (b *backlog[K, V]) over(e *entry[K, V]) {
+// over says that nothing is left of f, or of the value of e if f is nil. It need
+// not have been noted.
+func (b *backlog[K, V]) over(e *entry[K, V], f *flight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.open[e].flight == f {
+		b.drop(e)
+	}
+}
+
+// drop is the opposite of put. The caller holds mu.
+func (b *backlog[K, V]) drop(e *entry[K, V]) {
 	if delete(b.open, e); len(b.open) == 0 && b.most > 64 {
 		b.open, b.most = nil, 0 // maps do not shrink
 	}
@@ -63,7 +71,7 @@ func (b *backlog[K, V]) note(e *entry[K, V], f *flight) {
 	f.noted.Store(1)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if f.returned.Load() == 0 {
+	if _, ended := b.open[e]; !ended && f.returned.Load() == 0 {
 		b.put(e, remnant{flight: f})
 	}
 }
@@ -72,12 +80,12 @@ func (b *backlog[K, V]) note(e *entry[K, V], f *flight) {
 func (b *backlog[K, V]) returned(e *entry[K, V], f *flight) {
 	f.returned.Store(1)
 	if f.noted.Load() != 0 {
-		b.over(e)
+		b.over(e, f)
 	}
 }
 
 // linger notes the value of e, which has left the table while leases hold it,
-// unless the last of them has been released meanwhile, which calls over.
+// unless the last of them has been released meanwhile.
 func (b *backlog[K, V]) linger(e *entry[K, V], l *leases) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,9 +95,10 @@ func (b *backlog[K, V]) linger(e *entry[K, V], l *leases) {
 }
 
 // closing notes that the Close function for e is about to run, and returns what
-// closed needs to say that it has ended.
-func (b *backlog[K, V]) closing(e *entry[K, V], lingers bool) *atomics.Pointer[entry[K, V]] {
-	if !lingers {
+// closed needs to say that it has ended. Noted tells whether e has been noted
+// before.
+func (b *backlog[K, V]) closing(e *entry[K, V], noted bool) *atomics.Pointer[entry[K, V]] {
+	if !noted {
 		for i := range b.running {
 			if at := &b.running[i]; at.Load() == nil && at.CompareAndSwap(nil, e) {
 				return at
@@ -107,7 +116,7 @@ func (b *backlog[K, V]) closed(e *entry[K, V], at *atomics.Pointer[entry[K, V]])
 	if at != nil {
 		at.Store(nil)
 	} else {
-		b.over(e)
+		b.over(e, nil)
 	}
 }
 
@@ -137,7 +146,8 @@ func (b *backlog[K, V]) inOrder() []*entry[K, V] {
 	})
 }
 
-// name adds to p what is left.
+// name adds to p what is left. What is between two of these moments may be
+// missing, but nothing that stays in one.
 func (b *backlog[K, V]) name(p *PendingError) {
 	for i := range b.running {
 		if e := b.running[i].Load(); e != nil {
@@ -164,9 +174,15 @@ func (b *backlog[K, V]) name(p *PendingError) {
 // later closes the values of entries that have left the table and have no users,
 // on goroutines of its own: their Close functions are nothing to the caller.
 func (r *root[K, V]) later(out ...*entry[K, V]) {
+	if len(out) == 0 {
+		return
+	}
 	b := r.backlog
 	b.mu.Lock()
 	b.queue = append(b.queue, out...)
+	for _, e := range out {
+		b.drop(e) // which may have lingered
+	}
 	more := min(b.limit-b.closers, len(b.queue))
 	b.closers += max(0, more)
 	b.mu.Unlock()
@@ -184,13 +200,13 @@ func (r *root[K, V]) closeQueued() {
 		}
 	}()
 	for e := b.next(); e != nil; e = b.next() {
-		r.dispose(e)
+		r.disposeOf(e, true)
 	}
 	done = true
 }
 
-// next returns the first of the queue, or nil: then its caller is no closer any
-// more.
+// next returns the first of the queue, noted as one that is being closed, or nil:
+// then its caller is no closer any more.
 func (b *backlog[K, V]) next() (e *entry[K, V]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -200,5 +216,6 @@ func (b *backlog[K, V]) next() (e *entry[K, V]) {
 		return nil
 	}
 	e, b.queue[0], b.queue = b.queue[0], nil, b.queue[1:]
+	b.put(e, remnant{closed: true})
 	return e
 }

@@ -70,8 +70,11 @@ func (c *Cache[K, V]) retreat() *root[K, V] {
 	if r.before != nil {
 		return r.before
 	}
-	n := newRoot(Config[K, V]{Close: r.close})
-	n.before, n.books, n.backlog, n.claims = r, r.books, r.backlog, r.claims
+	n := &root[K, V]{
+		keys: r.keys, hash: r.hash, before: r, books: r.books, backlog: r.backlog, claims: r.claims,
+		close: r.close, same: r.same, seat: r.seat,
+	}
+	n.entries.Init(n.hash, 0)
 	c.root.Store(n) // LP(Close)
 	return r
 }
@@ -139,11 +142,11 @@ func (r *root[K, V]) release(e *entry[K, V], p *phase[K, V]) (free bool) {
 // users.
 func (r *root[K, V]) dispose(e *entry[K, V]) { r.disposeOf(e, false) }
 
-// disposeOf is dispose; lingers tells whether leases have held the value since it
-// left the table. However the Close function ends, its caller goes on: it is
-// anyone, and not the function's.
-func (r *root[K, V]) disposeOf(e *entry[K, V], lingers bool) {
-	at := r.backlog.closing(e, lingers)
+// disposeOf is dispose; noted tells whether the value is in the backlog. However
+// the Close function ends, its caller goes on: it is anyone, and not the
+// function's.
+func (r *root[K, V]) disposeOf(e *entry[K, V], noted bool) {
+	at := r.backlog.closing(e, noted)
 	var err error
 	defer func() {
 		if p := recover(); p != nil {

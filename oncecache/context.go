@@ -86,7 +86,7 @@ func (c *Cache[K, V]) slowCaller(k K, e *entry[K, V], create func(context.Contex
 		if err != errAgain {
 			return last, held, explain(err, k)
 		}
-		r.putBack(last, held)
+		r.giveUp(last, held)
 		e = nil
 	}
 }

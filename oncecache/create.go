@@ -270,7 +270,14 @@ func (n *creation[K, V]) forgotten(moved *phase[K, V], end ending[V], who crew) 
 		m.value = end.value
 	}
 	end.until = 0
-	return m.state.CompareAndSwap(n.phase, n.outcome(end, who, false)) // LP(GetOrCreate): a forgotten creation
+	now := n.outcome(end, who, false)
+	if !m.state.CompareAndSwap(n.phase, now) { // LP(GetOrCreate): a forgotten creation
+		return false
+	}
+	if now != nil && now.leases != nil {
+		n.root.backlog.linger(m, now.leases)
+	}
+	return true
 }
 
 // blame returns what the callers of a creation that failed get instead of its

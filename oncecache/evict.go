@@ -33,9 +33,7 @@ func (r *root[K, V]) evictAll(out []*standing[K, V]) (evicted int) {
 			free = append(free, s.entry)
 		}
 	}
-	if len(free) > 0 {
-		r.later(free...)
-	}
+	r.later(free...)
 	return evicted
 }
 

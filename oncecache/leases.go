@@ -154,7 +154,7 @@ func (r *root[K, V]) holdFor(e *entry[K, V], p *phase[K, V], keep func(*mark) bo
 		l = s.users.Load()
 	}
 	if held = l.acquire(); held == nil || p.mark != nil && !keep(p.mark) {
-		r.putBack(e, held)
+		r.giveUp(e, held)
 		return nil, false
 	}
 	return held, true
@@ -194,6 +194,14 @@ func (r *root[K, V]) wasHeld(e *entry[K, V]) {
 func (r *root[K, V]) putBack(e *entry[K, V], held *atomics.Int64) {
 	if held != nil && r.countOff(e, held) {
 		r.disposeOf(e, true)
+	}
+}
+
+// giveUp is putBack for one who has not come to use the value, or is busy: if it
+// is to be closed, that is left to a goroutine of the cache.
+func (r *root[K, V]) giveUp(e *entry[K, V], held *atomics.Int64) {
+	if held != nil && r.countOff(e, held) {
+		r.later(e)
 	}
 }
 

@@ -63,7 +63,7 @@ func (c *Cache[K, V]) Reload(ctx context.Context, k K, create func(ctx context.C
 			var none V
 			return none, errNoBase
 		}
-		defer r.putBack(base, held)
+		defer r.giveUp(base, held)
 		return create(ctx, k, base.value, true)
 	})
 }

@@ -1,0 +1,349 @@
+package oncecache
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"runtime/debug"
+	"slices"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/goid"
+)
+
+// batch is what one call of GetOrCreateMany has to wait for.
+type batch[K comparable, V any] struct {
+	root   *root[K, V]
+	part   *flight // the creation that the caller is part of
+	places []place[K, V]
+	claims []creation[K, V] // those that the caller creates itself; no element moves once the function is called
+	thrown PanicError       // how the function ended, on a goroutine of its own
+	spare  map[K]V          // values to be closed that no claim has
+
+	// scope is the context of the create function. Its part stands for the
+	// creations of all keys.
+	scope scope
+	all   flight
+
+	// wanted is the number of claims that nobody has called off, and of the
+	// claim that is being made.
+	wanted atomics.Int64
+}
+
+// place is a key of a batch, and the entry that has its outcome.
+type place[K comparable, V any] struct {
+	key   K
+	entry *entry[K, V] // nil: not yet known
+	who   caller
+}
+
+// claim finds the entries of all places, and enters those that there are not.
+func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context) {
+	var cancel context.CancelCauseFunc
+	b.scope.Context, cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
+	b.scope.part = &b.all
+	b.wanted.Store(1)
+	b.claims = make([]creation[K, V], 0, len(b.places))
+	for i := range b.places {
+		at := &b.places[i]
+		at.who = caller{ctx: ctx, seat: b.root.seat, part: b.part}
+		if b.part != nil {
+			at.who.key = at.key
+		}
+		if at.entry != nil {
+			at.entry.board(&at.who)
+			continue
+		}
+		both := new(struct {
+			phase[K, V]
+			own   flight
+			share share
+		})
+		p := &both.phase
+		p.flight = &both.own
+		both.share = share{wanted: &b.wanted, cancel: cancel}
+		var turn context.Context
+		if b.root.occupied(at.key) {
+			turn, both.share.turn = atomics.WithCancelCause(b.scope.Context)
+		}
+		p.lead, p.cancel = &b.all, both.share.callOff
+		p.aboard.Store(uint64(b.root.seat | b.root.extra))
+		if ctx.Done() == nil {
+			p.by = goid.Token()
+		}
+		b.wanted.Add(1)
+		e, mine := c.enter(b.root, at.key, p)
+		if at.entry = e; mine {
+			at.who.aboard = p.flight
+			b.claims = append(b.claims, creation[K, V]{root: b.root, key: at.key, entry: e, phase: p, ctx: turn})
+		} else {
+			p.cancel(nil)
+			e.board(&at.who)
+		}
+	}
+	if b.wanted.Add(-1) == 0 {
+		cancel(nil)
+	}
+}
+
+// share is what one claim has in the function's context. The last one that is
+// called off takes the function with it.
+type share struct {
+	over   atomics.Bool
+	wanted *atomics.Int64 // of the batch
+	cancel context.CancelCauseFunc
+	turn   context.CancelCauseFunc // ends the wait for its turn; nil: it does not have to wait
+}
+
+func (s *share) callOff(cause error) {
+	if s.turn != nil {
+		s.turn(cause)
+	}
+	if !s.over.Swap(true) && s.wanted.Add(-1) == 0 {
+		s.cancel(cause)
+	}
+}
+
+// start calls the function for the claims, if there are any.
+func (b *batch[K, V]) start(ctx context.Context, create func(context.Context, []K) (map[K]V, error)) {
+	switch {
+	case len(b.claims) == 0:
+	case ctx.Done() != nil:
+		atomics.Go(func() { b.runAlone(create) })
+	default:
+		returned := false
+		defer func() {
+			if !returned {
+				b.abandon(b.places)
+			}
+		}()
+		if b.part != nil {
+			if d, err := b.part.depend(b.claims[0].phase.flight, b.claims[0].key, calls); err == nil {
+				defer d.end()
+			}
+		}
+		b.run(create)
+		returned = true
+	}
+}
+
+// run is creation.run for all claims together.
+func (b *batch[K, V]) run(create func(context.Context, []K) (map[K]V, error)) {
+	b.takeTurns()
+	if len(b.claims) == 0 {
+		return
+	}
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		thrown := recover()
+		if thrown == nil {
+			b.end(b.each(ending[V]{err: ErrGoexit, cut: true}))
+			return
+		}
+		b.end(b.each(ending[V]{err: &PanicError{Value: thrown, Stack: debug.Stack()}, cut: true}))
+		panic(thrown)
+	}()
+	ends := b.call(create)
+	returned = true
+	b.end(ends)
+}
+
+// runAlone is creation.runAlone for all claims together.
+func (b *batch[K, V]) runAlone(create func(context.Context, []K) (map[K]V, error)) {
+	for i := range b.claims {
+		b.claims[i].phase.runAlone()
+	}
+	b.takeTurns()
+	if len(b.claims) == 0 {
+		return
+	}
+	ends := b.each(ending[V]{err: ErrGoexit, cut: true}) // until create returns
+	defer func() {
+		if x := recover(); x != nil {
+			b.thrown = PanicError{Value: x, Stack: debug.Stack()}
+			ends = b.each(ending[V]{err: &b.thrown, cut: true})
+			b.root.books.begin(onePending) // Close waits until it is known whether anybody hears of it
+			defer b.root.books.finish(onePending)
+			if !b.end(ends) {
+				b.root.books.note(&b.thrown)
+			}
+			return
+		}
+		b.end(ends)
+	}()
+	ends = b.call(create)
+}
+
+// takeTurns is creation.takeTurn for all claims together. Those that must not be
+// created any more are none of the batch's afterwards. It holds no key while it
+// waits for another, which might be held by one who waits for the first.
+func (b *batch[K, V]) takeTurns() {
+	for i := range b.claims {
+		b.claims[i].watch() // all of them before one waits
+	}
+	b.dropFailing((*creation[K, V]).awaitRenewal)
+	if b.root.claims == nil {
+		return
+	}
+	for held := false; !held; {
+		held = true
+		var busy *claim[K]
+		b.dropFailing(func(n *creation[K, V]) error {
+			if busy != nil || !b.root.exclusive(n.key) {
+				return nil
+			}
+			if busy, n.holds = b.root.claim(n.key); n.holds {
+				busy = nil
+				return nil
+			}
+			for i := range b.claims {
+				b.claims[i].freeTurn()
+			}
+			held = false
+			return n.await(busy)
+		})
+	}
+}
+
+// dropFailing settles the claims for which f returns an error, and takes them out.
+func (b *batch[K, V]) dropFailing(f func(*creation[K, V]) error) {
+	failed := make([]error, len(b.claims))
+	for i := range b.claims {
+		failed[i] = f(&b.claims[i])
+	}
+	left := b.claims[:0]
+	for i, n := range b.claims {
+		if failed[i] == nil {
+			left = append(left, n)
+			continue
+		}
+		n.settle(ending[V]{err: failed[i]})
+		n.phase.callOff(nil)
+	}
+	b.claims = left
+}
+
+// call calls the function, and returns how it ended for each claim.
+func (b *batch[K, V]) call(create func(context.Context, []K) (map[K]V, error)) []ending[V] {
+	r, keys := b.root, make([]K, len(b.claims))
+	for i := range b.claims {
+		keys[i] = b.claims[i].key
+	}
+	made, err := create(&b.scope, keys)
+	said := saying[K, V]{err: err}
+	said.byKey = errors.As(err, &said.each)
+	if r.close != nil {
+		b.spare = map[K]V{} // until it is known how each key ends
+		for k, v := range made {
+			if said.of(k, v, true) == nil || !isZero(v) {
+				b.spare[k] = v
+			}
+		}
+	}
+	ends := make([]ending[V], len(b.claims))
+	for i := range b.claims {
+		k := b.claims[i].key // keys are the function's
+		v, ok := made[k]
+		ends[i] = r.ending(k, v, said.of(k, v, ok))
+	}
+	for i := range b.claims {
+		if ends[i].err == nil {
+			delete(b.spare, b.claims[i].key)
+		}
+	}
+	return ends
+}
+
+// saying is what a function has returned beside its values.
+type saying[K comparable, V any] struct {
+	err   error
+	each  KeyErrors[K]
+	byKey bool // err is each, or wraps it
+}
+
+// of returns what is said of k. Ok tells whether there is a value, v.
+func (s *saying[K, V]) of(k K, v V, ok bool) error {
+	switch {
+	case s.byKey && s.each[k] != nil:
+		return s.each[k]
+	case ok && (s.byKey || s.err == nil || !isZero(v)):
+		return nil
+	case s.err != nil && !s.byKey:
+		return s.err
+	}
+	return ErrNotFound // nothing
+}
+
+func isZero[V any](v V) bool { return reflect.ValueOf(&v).Elem().IsZero() }
+
+func (b *batch[K, V]) each(how ending[V]) []ending[V] {
+	return slices.Repeat([]ending[V]{how}, len(b.claims))
+}
+
+// end settles all claims, and reports whether anybody hears of the outcome of
+// one. What is to be closed is closed after that.
+func (b *batch[K, V]) end(ends []ending[V]) (heard bool) {
+	r := b.root
+	var stay, free []*entry[K, V]
+	for k, v := range b.spare {
+		r.own(k)
+		free = append(free, &entry[K, V]{key: k, value: v})
+	}
+	for i := range b.claims {
+		n := &b.claims[i]
+		r.books.count(ends[i].err, ends[i].cut)
+		l := n.conclude(ends[i])
+		heard = heard || l.heard
+		if l.stays {
+			stay = append(stay, n.entry)
+		}
+		if l.drop {
+			free = append(free, &entry[K, V]{key: n.key, value: ends[i].value})
+		}
+	}
+	for _, e := range stay {
+		r.settled(e)
+	}
+	r.later(free...)
+	return heard
+}
+
+// gather waits for the outcomes. It returns the keys that have to be looked for
+// again.
+func (b *batch[K, V]) gather(all *outcomes[K, V]) (again []K) {
+	for i := range b.places {
+		at := &b.places[i]
+		last, held, err := at.entry.outcome(&at.who)
+		switch {
+		case err == nil:
+			all.take(at.key, last, held)
+		case err == errAgain:
+			b.root.giveUp(last, held)
+			again = append(again, at.key)
+		case err == error(&b.thrown):
+			b.abandon(b.places[i+1:])
+			panic(rethrown{&b.thrown})
+		case err == ErrNotFound:
+		default:
+			all.fail(at.key, err)
+		}
+	}
+	return again
+}
+
+// abandon leaves the flights that the caller is aboard. One that has landed has
+// counted the caller.
+func (b *batch[K, V]) abandon(places []place[K, V]) {
+	for i := range places {
+		who := &places[i].who
+		if who.aboard == nil || who.aboard.leave(who.seat) {
+			continue
+		}
+		who.ctx = nil // the outcome will be there in a moment
+		last, held, _ := places[i].entry.outcome(who)
+		b.root.giveUp(last, held)
+	}
+}

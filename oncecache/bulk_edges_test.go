@@ -1,0 +1,94 @@
+//go:build !modelcheck
+
+package oncecache_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchfree/latchfree/oncecache"
+)
+
+// A function that panics takes no lease of another's creation with it, which has
+// ended meanwhile.
+func TestManyThatPanicsHoldsNothing(t *testing.T) {
+	for _, name := range []string{"on the caller's goroutine", "on its own"} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx := context.Background()
+			if name == "on its own" {
+				ctx = t.Context()
+			}
+			s := newShop()
+			end := make(chan struct{})
+			other := start(s.Cache, "other", func() (int, error) { <-end; return 1, nil })
+			synctest.Wait()
+			many := startCall(func() (int, error) {
+				_, err := s.GetOrCreateMany(ctx, []string{"k", "other"}, func(context.Context, []string) (map[string]int, error) {
+					close(end)
+					synctest.Wait()
+					panic("disk full")
+				})
+				return 0, err
+			})
+			if r := many.wait(t); r.panicked == nil {
+				t.Errorf("%s: %+v", name, r)
+			}
+			other.wait(t)
+			s.Delete("other")
+			s.wantClosed(t, 1)
+			if err := s.Close(t.Context()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}
+
+// KeyErrors that say nothing are no error.
+func TestManyNilKeyErrors(t *testing.T) {
+	for name, none := range map[string]oncecache.KeyErrors[string]{"nil": nil, "empty": {}} {
+		var c oncecache.Cache[string, int]
+		got, err := c.GetOrCreateMany(t.Context(), []string{"a", "b", "c"}, func(context.Context, []string) (map[string]int, error) {
+			return map[string]int{"a": 0, "b": 1}, none
+		})
+		if b, ok := got["b"]; len(got) != 2 || b != 1 || !ok || err != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+		wantAbsent(t, &c, "c")
+	}
+}
+
+// A zero value beside an error is no value, and is not closed, however the call
+// ends, and whether its key was asked for or not.
+func TestManyClosesNoZeroBesideAnError(t *testing.T) {
+	for name, ttl := range map[string]func(string, error) time.Duration{
+		"ErrorTTL":        func(string, error) time.Duration { return 0 },
+		"ErrorTTL panics": func(string, error) time.Duration { panic("asked") },
+	} {
+		for of, err := range map[string]error{
+			"all":  errRefused,
+			"keys": oncecache.KeyErrors[string]{"a": errRefused, "other": errRefused},
+		} {
+			c := oncecache.MustNew(oncecache.Config[string, *int]{ErrorTTL: ttl, Close: func(k string, v *int) error {
+				if v == nil {
+					t.Errorf("%s: nothing is closed for %s beside an error of %s", name, k, of)
+				}
+				return nil
+			}})
+			func() {
+				defer func() { recover() }()
+				_, got := c.GetOrCreateMany(t.Context(), []string{"a"}, func(context.Context, []string) (map[string]*int, error) {
+					return map[string]*int{"a": nil, "other": nil}, err
+				})
+				if !errors.Is(got, errRefused) {
+					t.Errorf("%s: %v", name, got)
+				}
+			}()
+			if err := c.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
