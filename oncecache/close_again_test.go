@@ -4,32 +4,38 @@ package oncecache_test
 
 import (
 	"context"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/latchfree/latchfree/oncecache"
 )
 
-// Whoever comes after Close, which has not waited, finds the books of what Close
-// has left: it may end that.
+// Whoever comes after Close finds the books of what Close has left, and may close
+// values too: so many that the table of claims grows.
 func TestAfterACloseThatHasNotWaited(t *testing.T) {
-	ended, end := context.WithCancel(t.Context())
-	end()
-	for range 300 {
-		c := oncecache.MustNew(oncecache.Config[int, int]{CloseBeforeCreate: true, Close: func(int, int) error { return nil }})
-		for k := range 12 {
+	synctest.Test(t, func(t *testing.T) {
+		ended, end := context.WithCancel(t.Context())
+		end()
+		hang := make(chan struct{})
+		c := oncecache.MustNew(oncecache.Config[int, int]{CloseBeforeCreate: true, Close: func(int, int) error { <-hang; return nil }})
+		for k := range 30 {
 			c.Set(k, k)
 		}
 		c.Close(ended)
 		c.Clear()
-		for k := range 3 {
-			c.Set(k, -k)
-			c.Delete(k)
+		var late sync.WaitGroup
+		for k := range 500 {
+			late.Go(func() { c.Set(k, -k) })
 		}
+		synctest.Wait()
+		close(hang)
+		late.Wait()
 		if err := c.Close(t.Context()); err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
 		if n := oncecache.Claims(c); n != 0 {
-			t.Fatalf("%d claims are left", n)
+			t.Errorf("%d claims are left", n)
 		}
-	}
+	})
 }
