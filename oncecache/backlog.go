@@ -2,7 +2,6 @@ package oncecache
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -123,27 +122,30 @@ func (b *backlog[K, V]) closed(e *entry[K, V], at *atomics.Pointer[entry[K, V]])
 // ground calls off the creations that others have ended, but not their
 // functions: those that Delete has hidden.
 func (b *backlog[K, V]) ground() {
-	for _, f := range b.flights() {
+	for _, f := range b.flights(func(K) bool { return true }) {
 		f.ground()
 	}
 }
 
-func (b *backlog[K, V]) flights() (all []*flight) {
+// flights returns those of some keys whose functions run, oldest first.
+func (b *backlog[K, V]) flights(of func(K) bool) (all []*flight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, e := range b.inOrder() {
-		if f := b.open[e].flight; f != nil {
-			all = append(all, f)
-		}
+	for _, e := range b.inOrder(func(e *entry[K, V], what remnant) bool { return what.flight != nil && of(e.key) }) {
+		all = append(all, b.open[e].flight)
 	}
 	return all
 }
 
-// inOrder returns the entries of open, oldest first. The caller holds mu.
-func (b *backlog[K, V]) inOrder() []*entry[K, V] {
-	return slices.SortedFunc(maps.Keys(b.open), func(x, y *entry[K, V]) int {
-		return cmp.Compare(b.open[x].number, b.open[y].number)
-	})
+// inOrder returns some entries of open, oldest first. The caller holds mu.
+func (b *backlog[K, V]) inOrder(which func(*entry[K, V], remnant) bool) (some []*entry[K, V]) {
+	for e, what := range b.open {
+		if which(e, what) {
+			some = append(some, e)
+		}
+	}
+	slices.SortFunc(some, func(x, y *entry[K, V]) int { return cmp.Compare(b.open[x].number, b.open[y].number) })
+	return some
 }
 
 // name adds to p what is left. What is between two of these moments may be
@@ -156,7 +158,7 @@ func (b *backlog[K, V]) name(p *PendingError) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, e := range b.inOrder() {
+	for _, e := range b.inOrder(func(*entry[K, V], remnant) bool { return true }) {
 		switch left := b.open[e]; {
 		case left.flight != nil:
 			p.Creating = append(p.Creating, e.key)

@@ -37,53 +37,66 @@ type place[K comparable, V any] struct {
 	who   caller
 }
 
-// claim finds the entries of all places, and enters those that there are not.
-func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context) {
+// claim finds the entries of all places, and enters those that there are not,
+// but leaves for later what cannot be created at once.
+func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context, all *outcomes[K, V]) {
 	var cancel context.CancelCauseFunc
 	b.scope.Context, cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
 	b.scope.part = &b.all
 	b.wanted.Store(1)
 	b.claims = make([]creation[K, V], 0, len(b.places))
-	for i := range b.places {
-		at := &b.places[i]
-		at.who = caller{ctx: ctx, seat: b.root.seat, part: b.part}
+	places := b.places
+	b.places = b.places[:0]
+	for _, at := range places {
+		if at.entry == nil && !all.oneByOne && b.root.occupied(at.key) {
+			all.later = append(all.later, at.key)
+			continue
+		}
+		at.who = caller{ctx: ctx, seat: all.seat, part: b.part}
 		if b.part != nil {
 			at.who.key = at.key
 		}
 		if at.entry != nil {
 			at.entry.board(&at.who)
-			continue
-		}
-		both := new(struct {
-			phase[K, V]
-			own   flight
-			share share
-		})
-		p := &both.phase
-		p.flight = &both.own
-		both.share = share{wanted: &b.wanted, cancel: cancel}
-		var turn context.Context
-		if b.root.occupied(at.key) {
-			turn, both.share.turn = atomics.WithCancelCause(b.scope.Context)
-		}
-		p.lead, p.cancel = &b.all, both.share.callOff
-		p.aboard.Store(uint64(b.root.seat | b.root.extra))
-		if ctx.Done() == nil {
-			p.by = goid.Token()
-		}
-		b.wanted.Add(1)
-		e, mine := c.enter(b.root, at.key, p)
-		if at.entry = e; mine {
-			at.who.aboard = p.flight
-			b.claims = append(b.claims, creation[K, V]{root: b.root, key: at.key, entry: e, phase: p, ctx: turn})
 		} else {
-			p.cancel(nil)
-			e.board(&at.who)
+			b.enter(c, &at, cancel, all.oneByOne)
 		}
+		b.places = append(b.places, at)
 	}
 	if b.wanted.Add(-1) == 0 {
 		cancel(nil)
 	}
+}
+
+// enter enters a creation for at, unless somebody else has. It may wait for its
+// turn if it is the only one.
+func (b *batch[K, V]) enter(c *Cache[K, V], at *place[K, V], cancel context.CancelCauseFunc, only bool) {
+	both := new(struct {
+		phase[K, V]
+		own   flight
+		share share
+	})
+	p := &both.phase
+	p.flight = &both.own
+	both.share = share{wanted: &b.wanted, cancel: cancel}
+	p.lead, p.cancel = &b.all, both.share.callOff
+	p.aboard.Store(uint64(at.who.seat | b.root.extra))
+	if at.who.ctx.Done() == nil {
+		p.by = goid.Token()
+	}
+	b.wanted.Add(1)
+	e, mine := c.enter(b.root, at.key, p)
+	if at.entry = e; !mine {
+		p.cancel(nil)
+		e.board(&at.who)
+		return
+	}
+	at.who.aboard = p.flight
+	n := creation[K, V]{root: b.root, key: at.key, entry: e, phase: p}
+	if only {
+		n.ctx = &b.scope
+	}
+	b.claims = append(b.claims, n)
 }
 
 // share is what one claim has in the function's context. The last one that is
@@ -92,13 +105,9 @@ type share struct {
 	over   atomics.Bool
 	wanted *atomics.Int64 // of the batch
 	cancel context.CancelCauseFunc
-	turn   context.CancelCauseFunc // ends the wait for its turn; nil: it does not have to wait
 }
 
 func (s *share) callOff(cause error) {
-	if s.turn != nil {
-		s.turn(cause)
-	}
 	if !s.over.Swap(true) && s.wanted.Add(-1) == 0 {
 		s.cancel(cause)
 	}
@@ -177,51 +186,19 @@ func (b *batch[K, V]) runAlone(create func(context.Context, []K) (map[K]V, error
 	ends = b.call(create)
 }
 
-// takeTurns is creation.takeTurn for all claims together. Those that must not be
-// created any more are none of the batch's afterwards. It holds no key while it
-// waits for another, which might be held by one who waits for the first.
+// takeTurns is creation.takeTurn for all claims. Those that must not be created
+// now are none of the batch's afterwards.
 func (b *batch[K, V]) takeTurns() {
-	for i := range b.claims {
-		b.claims[i].watch() // all of them before one waits
-	}
-	b.dropFailing((*creation[K, V]).awaitRenewal)
-	if b.root.claims == nil {
-		return
-	}
-	for held := false; !held; {
-		held = true
-		var busy *claim[K]
-		b.dropFailing(func(n *creation[K, V]) error {
-			if busy != nil || !b.root.exclusive(n.key) {
-				return nil
-			}
-			if busy, n.holds = b.root.claim(n.key); n.holds {
-				busy = nil
-				return nil
-			}
-			for i := range b.claims {
-				b.claims[i].freeTurn()
-			}
-			held = false
-			return n.await(busy)
-		})
-	}
-}
-
-// dropFailing settles the claims for which f returns an error, and takes them out.
-func (b *batch[K, V]) dropFailing(f func(*creation[K, V]) error) {
-	failed := make([]error, len(b.claims))
-	for i := range b.claims {
-		failed[i] = f(&b.claims[i])
-	}
 	left := b.claims[:0]
-	for i, n := range b.claims {
-		if failed[i] == nil {
-			left = append(left, n)
+	for i := range b.claims {
+		n := &b.claims[i]
+		n.watch()
+		if err := n.takeTurn(); err != nil {
+			n.settle(ending[V]{err: err})
+			n.phase.callOff(nil)
 			continue
 		}
-		n.settle(ending[V]{err: failed[i]})
-		n.phase.callOff(nil)
+		left = append(left, *n)
 	}
 	b.claims = left
 }

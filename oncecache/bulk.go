@@ -45,51 +45,74 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 		panic("oncecache: nil create function")
 	}
 	r := c.shared()
-	all := &outcomes[K, V]{root: r, found: make(map[K]V, len(keys))}
+	all := &outcomes[K, V]{root: r, seat: r.seat, found: make(map[K]V, len(keys))}
+	if r.claims != nil {
+		all.seat = oneCaller
+	}
 	defer all.putBack()
 	for left := keys; len(left) > 0; {
-		b := &batch[K, V]{root: r, part: partOf(ctx)}
-		var asked map[K]bool // the keys of b.places
-		for _, k := range left {
-			r.storable(k) // panics if k cannot be compared
-			if _, ok := all.found[k]; ok || asked[k] {
-				continue // repeated
-			}
-			e := r.find(k) // LP(GetOrCreateMany): a hit
-			if e != nil {
-				if all.hit(e) {
-					continue
-				}
-				e = r.current(e)
-			}
-			if asked == nil {
-				asked, b.places = make(map[K]bool, len(left)), make([]place[K, V], 0, len(left))
-			}
-			asked[k] = true
-			b.places = append(b.places, place[K, V]{key: k, entry: e})
+		left = c.round(ctx, left, create, all)
+	}
+	all.oneByOne = true
+	for _, k := range all.later {
+		for left := []K{k}; len(left) > 0; {
+			left = c.round(ctx, left, create, all)
 		}
-		if len(b.places) == 0 {
-			break
-		}
-		if err := ctx.Err(); err != nil {
-			for k := range asked {
-				all.fail(k, err)
-			}
-			break
-		}
-		b.claim(c, ctx)
-		b.start(ctx, create)
-		left = b.gather(all)
 	}
 	return all.found, all.err()
+}
+
+// round takes the values that there are, calls the function for what nobody
+// creates, and waits for the others. It returns the keys that have to be looked
+// for again.
+func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.Context, []K) (map[K]V, error), all *outcomes[K, V]) (again []K) {
+	r := all.root
+	b := &batch[K, V]{root: r, part: partOf(ctx)}
+	var asked map[K]bool // the keys of b.places
+	for _, k := range keys {
+		r.storable(k) // panics if k cannot be compared
+		if _, ok := all.found[k]; ok || asked[k] {
+			continue // repeated
+		}
+		e := r.find(k) // LP(GetOrCreateMany): a hit
+		if e != nil {
+			if all.hit(e) {
+				continue
+			}
+			e = r.current(e)
+		}
+		if asked == nil {
+			asked, b.places = make(map[K]bool, len(keys)), make([]place[K, V], 0, len(keys))
+		}
+		asked[k] = true
+		b.places = append(b.places, place[K, V]{key: k, entry: e})
+	}
+	if len(b.places) == 0 {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		for k := range asked {
+			all.fail(k, err)
+		}
+		return nil
+	}
+	b.claim(c, ctx, all)
+	b.start(ctx, create)
+	return b.gather(all)
 }
 
 // outcomes is what a call of GetOrCreateMany has so far.
 type outcomes[K comparable, V any] struct {
 	root   *root[K, V]
+	seat   crew // what the call takes of each key: no leases if creations may wait for them
 	found  map[K]V
 	failed KeyErrors[K]
 	held   []holding[K, V]
+
+	// later are keys whose creations have to wait for their turn. They come last,
+	// one by one, because what one of them waits for might wait for another.
+	later    []K
+	oneByOne bool
 }
 
 // holding is a lease that a call holds until it returns.
@@ -100,7 +123,7 @@ type holding[K comparable, V any] struct {
 
 // hit takes the value of e, if there is one that can be held.
 func (o *outcomes[K, V]) hit(e *entry[K, V]) bool {
-	if o.root.close == nil {
+	if o.seat == oneCaller {
 		v, ok := e.use()
 		if ok {
 			o.found[e.key] = v

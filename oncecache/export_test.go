@@ -46,7 +46,9 @@ func Dependences(ctx context.Context) (n int) {
 }
 
 // Hidden returns how many flights Close would find that are in no table.
-func Hidden[K comparable, V any](c *Cache[K, V]) int { return len(c.shared().backlog.flights()) }
+func Hidden[K comparable, V any](c *Cache[K, V]) int {
+	return len(c.shared().backlog.flights(func(K) bool { return true }))
+}
 
 // Claims returns how many keys are claimed, in a cache with CloseBeforeCreate.
 func Claims[K comparable, V any](c *Cache[K, V]) int { return c.shared().claims.Len() }

@@ -90,6 +90,9 @@ func (c *Cache[K, V]) refresh(ctx context.Context, k K, create func(context.Cont
 			return v, err
 		}
 		got := made.(renewal[K, V])
+		if got.gone {
+			continue
+		}
 		if got.ended && c.root.Load() != r {
 			return v, ErrClosed // Close is about to say so
 		}
@@ -135,6 +138,7 @@ type renewal[K comparable, V any] struct {
 	entry *entry[K, V] // which has the value; nil: it was overtaken
 	stays bool         // entry is the old one
 	ended bool         // it was too late for the value to be kept
+	gone  bool         // there is no value: it was to be the old one, and that has gone
 }
 
 // base returns the entry that f, which is in the table of renewals, is to replace,
@@ -161,21 +165,30 @@ func (r *root[K, V]) makeAnew(ctx context.Context, k K, create func(context.Cont
 	if base == nil {
 		return nil, errNoBase
 	}
+	made := false
+	if r.close != nil {
+		r.own(k) // before, because the function may have to be alone
+		defer func() {
+			if !made {
+				r.unown(k)
+			}
+		}()
+	}
 	v, err := create(ctx, k, base)
 	same := errors.Is(err, ErrNotModified) || err == nil && r.close != nil && r.same(base.value, v)
 	if err != nil && !same {
 		return nil, err
 	}
-	got := renewal[K, V]{value: base.value, entry: base, stays: true}
+	made = !same
+	var got renewal[K, V]
 	switch now := r.find(k); {
-	case same && now == base:
-	case same: // it has gone meanwhile, with the old entry
-		return nil, errNoBase
-	default:
-		if r.close != nil {
-			r.own(k)
-		}
+	case made:
 		got = r.renew(renewals, k, base, v, part)
+	case now == base:
+		got = renewal[K, V]{value: base.value, entry: base, stays: true}
+	default: // the old value has gone
+		v, ok := now.get()
+		got = renewal[K, V]{value: v, gone: !ok}
 	}
 	if own := renewals.createdBy(k, part); own != nil {
 		renewals.remove(own) // before this is known, so that whoever knows of it starts anew
@@ -206,10 +219,8 @@ func (r *root[K, V]) renew(renewals *root[K, any], k K, base *entry[K, V], v V, 
 		return renewal[K, V]{value: v, entry: n}
 	}
 	got := renewal[K, V]{value: v}
-	if now := r.find(k); now != nil {
-		if other, ok := now.get(); ok {
-			got.value = other
-		}
+	if other, ok := r.find(k).get(); ok {
+		got.value = other
 	}
 	if r.close != nil {
 		f.renews.then = func() { r.dispose(n) }

@@ -93,7 +93,7 @@ func (e *entry[K, V]) marked(p *phase[K, V]) (v V, ok bool) {
 
 // get returns the value if there is one, for a caller that only looks.
 func (e *entry[K, V]) get() (v V, ok bool) {
-	if e.state.Load().ready() {
+	if e != nil && e.state.Load().ready() {
 		return e.value, true
 	}
 	return v, false

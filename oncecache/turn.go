@@ -59,21 +59,28 @@ func (n *creation[K, V]) takeTurn() error {
 	return err
 }
 
-// awaitRenewal waits for a Refresh.
+// awaitRenewal waits for a Refresh, unless that waits for this creation. Then it
+// must go on beside it, or fail if it must be alone.
 func (n *creation[K, V]) awaitRenewal() error {
-	e, _ := n.root.renewal(n.key)
+	e, p := n.root.renewal(n.key)
 	if e == nil {
 		return nil
 	}
 	if n.ctx == nil {
 		return errAgain
 	}
-	who := caller{ctx: n.ctx, seat: oneCaller, part: n.phase.flight, key: n.key}
-	e.outcome(&who) // a cycle: the Refresh waits for this creation, so it must not wait
+	who := caller{ctx: n.ctx, seat: oneCaller, part: n.phase.node(), key: n.key}
+	_, _, err := e.outcome(&who)
 	if tally(n.root.books.work.Load()).closed() {
 		return ErrClosed // which may have ended the Refresh first
 	}
-	return n.ctx.Err()
+	if ended := n.ctx.Err(); ended != nil {
+		return ended
+	}
+	if e.state.Load() == p && n.root.exclusive(n.key) {
+		return err
+	}
+	return nil
 }
 
 // await waits until there may be nothing left of the key. What makes it wait is
@@ -83,7 +90,28 @@ func (n *creation[K, V]) await(c *claim[K]) error {
 	if n.ctx == nil || n.root.find(n.key) != n.entry {
 		return errAgain
 	}
+	for _, f := range n.root.functions(n.key) {
+		if f.runsHere() {
+			return errRecursion
+		}
+		d, err := n.phase.node().depend(f, n.key, calls)
+		if err != nil {
+			return err
+		}
+		defer d.end()
+	}
 	return c.wait(n.ctx)
+}
+
+// functions returns the flights whose functions may hold the key though it has
+// none of them any more: Refresh, Delete or a timeout has ended these.
+func (r *root[K, V]) functions(k K) []*flight {
+	same := func(other K) bool { return other == k }
+	all := r.backlog.flights(same)
+	if renewals := r.renewals.Load(); renewals != nil {
+		all = append(all, renewals.shared().backlog.flights(same)...)
+	}
+	return all
 }
 
 // freeTurn ends the claim of a creation that has made no value.
@@ -152,8 +180,8 @@ func (r *root[K, V]) unown(k K) {
 	r.books.finish(onePending)
 }
 
-// disown ends what own or claim began of the key, for a value that is closed, or a function
-// that has made none.
+// disown ends what own or claim began of the key, for a value that is closed, or a
+// function that has made none.
 func (r *root[K, V]) disown(k K) {
 	if !r.exclusive(k) {
 		return
