@@ -14,22 +14,25 @@ import (
 // a Config.Close function.
 //
 // If create returns an error, that is what each of its keys gets that has no
-// value beside it, or the zero value, as with [Cache.GetOrCreateContext]; or, if the error is a
-// [KeyErrors], what that says of the key. If it panics or calls [runtime.Goexit],
-// all of its keys get that. GetOrCreateMany returns the values that it has beside
-// a KeyErrors with the errors of the others. When ctx ends, it returns the values
-// that it has, and ctx.Err() for the others.
+// value beside it, or the zero value, as with [Cache.GetOrCreateContext]; or, if
+// the error is a [KeyErrors], what that says of the key. If it panics or calls
+// [runtime.Goexit], all of its keys get that. GetOrCreateMany returns the values
+// that it has, and a KeyErrors with the errors of the others. When ctx ends, these
+// get ctx.Err().
 //
 // Create is called again for keys that it was not asked for if those who created
-// them have failed after all their callers had left. A create that itself fails
-// with ErrNotFound has left out all keys that have no value.
+// them have failed after all their callers had left, and by itself for each key
+// whose creation has to wait: for a [Cache.Refresh] of what the key had, or because
+// of Config.CloseBeforeCreate. These come last. A create that itself fails with
+// ErrNotFound has left out all keys that have no value.
 //
 // Keys may be repeated. Two calls never wait for each other, whatever keys they
 // share: each has called its function before it waits. The context of create is
 // that of GetOrCreateContext, and is cancelled when nobody wants any of its
 // keys. With a Config.Close function, the call holds leases of all its values
 // until it returns: so it may exceed MaxEntries, and nothing that it returns goes
-// before because there are too many. To hold values longer, use [Cache.Acquire].
+// before because there are too many. With CloseBeforeCreate it holds none, as
+// creations would wait for them. To hold values longer, use [Cache.Acquire].
 //
 // GetOrCreateMany panics if ctx or create is nil.
 //

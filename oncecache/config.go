@@ -57,9 +57,12 @@ type Config[K comparable, V any] struct {
 	// a timeout has overtaken have returned and their values are closed too. It
 	// is for what must be alone: a file that is locked, a port, an embedded
 	// database. Callers wait within their contexts, and CreateTimeout counts
-	// from when the wait begins; who holds a lease of the value that was removed,
-	// and asks for its key, waits for itself. Set and Refresh put a second value
-	// beside the first all the same.
+	// from when the wait begins. A create function that asks for its own key after
+	// Delete gets a CycleError. Who holds a lease of the value that was removed, or
+	// is its Close function, and asks for the key, waits for itself, until its
+	// context ends; so does a Close function that asks for a key whose value waits
+	// for CloseConcurrency. Set, SetIfAbsent and Refresh put a second value beside
+	// the first all the same.
 	//
 	// The default is that a key is free as soon as its value is removed: then a
 	// Close function that is slow, or a lease that is held for long, stops nobody.

@@ -170,7 +170,7 @@ func (n creation[K, V]) outcomeAlone(create func(context.Context, K) (V, error),
 // Wait returns the value of k, and waits for it if it is being created, until
 // ctx ends. It creates nothing: if k is absent it returns [ErrNotFound], and if
 // the creation fails the error of that, or ErrNotFound if all its callers had
-// left before. As a caller of the creation it keeps it from being cancelled.
+// left before, or if it begins anew because it has to wait. As a caller of the creation it keeps it from being cancelled.
 //
 // If ctx has ended already, Wait returns the value if there is one, ErrNotFound
 // if k is absent, and otherwise ctx.Err(). It panics if ctx is nil.

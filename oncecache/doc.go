@@ -42,13 +42,15 @@
 // A value is closed once: when it is no longer the key's, and nobody holds a
 // lease of it. So an engine may be deleted, replaced, or discarded as broken
 // while others use it. [Cache.Close] closes what is left, and waits for those
-// who still use it.
+// who still use it. A Close function that takes its time holds up only the call
+// that has removed the value, and none if it goes for want of room or use. With
+// Config.CloseBeforeCreate the next value of a key is made when it has returned.
 //
 // # Values that do not stay
 //
 // Config.MaxEntries bounds the number of values, and Config.IdleTimeout the time
 // that one stays without use; what a lease holds stays. [Cache.Refresh] makes a
-// value anew while the old one serves. Config.ErrorTTL lets an error answer for a
+// value anew while the old one serves, and [Cache.Reload] from it. Config.ErrorTTL lets an error answer for a
 // while, so that a server that is down is not asked by every caller.
 //
 // # Creations that need each other
@@ -74,8 +76,9 @@
 // Each key has one entry, which is both the place where its callers meet and
 // the value that they get, so there is no moment between a creation and its
 // value at which a second creation could begin. Create functions of one key never
-// run at the same time, unless [Cache.Set], [Cache.Delete] or a timeout ended the
-// creation of one that still runs.
+// run at the same time, unless [Cache.Set], [Cache.Delete], [Cache.Clear] or a
+// timeout ended the creation of one that still runs, and not even then with
+// Config.CloseBeforeCreate.
 //
 // Every value that a create function returns is kept, or given to those who
 // asked for it, or dropped; and if there is a Config.Close function, closed in
@@ -117,8 +120,8 @@
 // table. A creation makes two allocations, and more if keys are or contain
 // interfaces, because it checks that the key can be compared; whoever must
 // wait for it adds those of a channel. A creation whose caller can leave runs
-// on a goroutine of its own. A value that is to be closed takes about 100
-// bytes more.
+// on a goroutine of its own. A value that is to be closed takes 80 bytes
+// more, one in a cache with bounds 128, and one of both kinds 144.
 //
 // # References
 //

@@ -72,7 +72,8 @@ func (r rethrown) Unwrap() error { return r.PanicError }
 
 // PendingError is what [Cache.Close] returns when its context ends before all is
 // over, and what it has not waited for: keys, in no order. One may be there more
-// than once.
+// than once, and one that goes from one of these to another just then may be
+// missing.
 type PendingError struct {
 	Creating []any // their create functions have not returned
 	Leased   []any // their values have not been released

@@ -61,7 +61,7 @@ func TestHiddenCreationsAreLetGo(t *testing.T) {
 // because others are hidden at the same moment, or because the function that
 // closes another value ends Close's goroutine.
 func TestCloseFindsAllHiddenCreations(t *testing.T) {
-	mc.Check(t, mc.Config{Operations: "GetOrCreateContext(in it Delete), of a ∥ the same of b ∥ Close(ended) when both are deleted"}, func(m *mc.M) {
+	mc.Check(t, twice.of("GetOrCreateContext(in it Delete), of a ∥ the same of b ∥ Close(ended) when both are deleted"), func(m *mc.M) {
 		c := oncecache.MustNew(oncecache.Config[string, int]{Close: func(k string, _ int) error {
 			if k == "c" {
 				runtime.Goexit()

@@ -103,9 +103,11 @@ type scene struct {
 	after   func(*estate)
 }
 
-func (s scene) run(t *testing.T) {
+func (s scene) run(t *testing.T) { s.explore(t, everything) }
+
+func (s scene) explore(t *testing.T, how extent) {
 	t.Run(s.name, func(t *testing.T) {
-		mc.Check(t, mc.Config{Operations: fmt.Sprint(len(s.threads), " threads: ", s.name)}, func(m *mc.M) {
+		mc.Check(t, how.of(fmt.Sprint(len(s.threads), " threads: ", s.name)), func(m *mc.M) {
 			e := settle(m, s.config)
 			if s.before != nil {
 				s.before(e)

@@ -15,23 +15,21 @@ import (
 
 // Of those who wait for each other in a circle one gives up, and all end.
 func TestProtocolsOfCycles(t *testing.T) {
-	twice := mc.Config{Mode: mc.Bounded, Preemptions: 2}
 	for _, tt := range []struct {
 		name  string
-		cfg   mc.Config
+		how   extent
 		other [][]int // what the creations of keys 0, 1, … ask for
 		from  []int   // the threads' keys
 		want  int     // how many give up
 	}{
-		{"one of one", mc.Config{}, [][]int{{0}}, []int{0}, 1},
-		{"one goroutine", mc.Config{}, [][]int{{1}, {0}}, []int{0}, 1},
-		{"two goroutines", mc.Config{}, [][]int{{1}, {0}}, []int{0, 1}, 1},
-		{"two, one asks for a third key", mc.Config{}, [][]int{{1}, {2}, {}}, []int{0, 1}, 0},
+		{"one of one", everything, [][]int{{0}}, []int{0}, 1},
+		{"one goroutine", everything, [][]int{{1}, {0}}, []int{0}, 1},
+		{"two goroutines", everything, [][]int{{1}, {0}}, []int{0, 1}, 1},
+		{"two, one asks for a third key", everything, [][]int{{1}, {2}, {}}, []int{0, 1}, 0},
 		{"two, and one behind them", twice, [][]int{{1}, {0}, {0}}, []int{0, 1, 2}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.cfg.Operations = fmt.Sprintf("from %v, which ask for %v", tt.from, tt.other)
-			mc.Check(t, tt.cfg, func(m *mc.M) {
+			mc.Check(t, tt.how.of(fmt.Sprintf("from %v, which ask for %v", tt.from, tt.other)), func(m *mc.M) {
 				var c oncecache.Cache[int, int]
 				var gave mc.Tally
 				var create func(context.Context, int) (int, error)

@@ -33,10 +33,10 @@ func TestProtocolsOfMany(t *testing.T) {
 		{"one wants one", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), func(e *estate) { e.hold(2, 5) }}, nil},
 		{"Delete", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), func(e *estate) { e.c.Delete(2) }}, nil},
 		{"Set", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), func(e *estate) { e.set(2, 5) }}, nil},
-		{"Close", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), func(e *estate) { e.c.Close(context.Background()) }}, nil},
 	} {
 		s.run(t)
 	}
+	scene{"Close", oncecache.Config[int, int]{}, nil, []func(*estate){many(0, 1, 2), func(e *estate) { e.c.Close(context.Background()) }}, nil}.explore(t, twice)
 }
 
 // What the function of many keys has made for others is closed when Close returns.

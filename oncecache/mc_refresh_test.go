@@ -61,14 +61,15 @@ func TestProtocolsOfRefreshOfWhatGoes(t *testing.T) {
 		name    string
 		goes    func(*oncecache.Cache[int, int])
 		overlap bool
+		explore extent
 	}{
-		{"CompareAndDelete", func(c *oncecache.Cache[int, int]) { oncecache.CompareAndDelete(c, 1, 1) }, false},
-		{"Set of another key, which evicts it", func(c *oncecache.Cache[int, int]) { c.Set(2, 9) }, false},
-		{"Delete", func(c *oncecache.Cache[int, int]) { c.Delete(1) }, true},
-		{"Clear", func(c *oncecache.Cache[int, int]) { c.Clear() }, true},
+		{"CompareAndDelete", func(c *oncecache.Cache[int, int]) { oncecache.CompareAndDelete(c, 1, 1) }, false, everything},
+		{"Set of another key, which evicts it", func(c *oncecache.Cache[int, int]) { c.Set(2, 9) }, false, twice},
+		{"Delete", func(c *oncecache.Cache[int, int]) { c.Delete(1) }, true, everything},
+		{"Clear", func(c *oncecache.Cache[int, int]) { c.Clear() }, true, twice},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			mc.Check(t, mc.Config{Operations: "Refresh ∥ " + tt.name + ", then GetOrCreate"}, func(m *mc.M) {
+			mc.Check(t, tt.explore.of("Refresh ∥ "+tt.name+", then GetOrCreate"), func(m *mc.M) {
 				var running, shut [10]atomics.Int32
 				var began [10]bool
 				deleted := false

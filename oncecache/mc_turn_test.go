@@ -21,17 +21,18 @@ func TestProtocolsOfTurns(t *testing.T) {
 		name    string
 		first   []func(*alone)
 		threads threads
+		explore extent
 	}{
-		{"Delete ∥ Acquire", there, threads{(*alone).deletes, (*alone).holds}},
-		{"Delete ∥ Acquire ∥ Acquire", there, threads{(*alone).deletes, (*alone).holds, (*alone).holds}},
-		{"Discard ∥ Discard", there, threads{(*alone).discards, (*alone).discards}},
-		{"Acquire ∥ Delete in flight ∥ Acquire", none, threads{(*alone).holds, (*alone).deletes, (*alone).holds}},
-		{"GetOrCreateMany ∥ Delete ∥ Acquire", none, threads{(*alone).many, (*alone).deletes, (*alone).holds}},
-		{"Delete ∥ GetOrCreateMany", there, threads{(*alone).deletes, (*alone).many}},
-		{"Close ∥ Delete, then Acquire", there, threads{(*alone).shuts, func(a *alone) { a.deletes(); a.holds() }}},
+		{"Delete ∥ Acquire", there, threads{(*alone).deletes, (*alone).holds}, everything},
+		{"Delete ∥ Acquire ∥ Acquire", there, threads{(*alone).deletes, (*alone).holds, (*alone).holds}, twice},
+		{"Discard ∥ Discard", there, threads{(*alone).discards, (*alone).discards}, everything},
+		{"Acquire ∥ Delete in flight ∥ Acquire", none, threads{(*alone).holds, (*alone).deletes, (*alone).holds}, twice},
+		{"GetOrCreateMany ∥ Delete ∥ Acquire", none, threads{(*alone).many, (*alone).deletes, (*alone).holds}, twice},
+		{"Delete ∥ GetOrCreateMany", there, threads{(*alone).deletes, (*alone).many}, everything},
+		{"Close ∥ Delete, then Acquire", there, threads{(*alone).shuts, func(a *alone) { a.deletes(); a.holds() }}, everything},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			mc.Check(t, mc.Config{Operations: "CloseBeforeCreate: " + tt.name}, func(m *mc.M) {
+			mc.Check(t, tt.explore.of("CloseBeforeCreate: "+tt.name), func(m *mc.M) {
 				a := &alone{m: m}
 				a.c = oncecache.MustNew(oncecache.Config[int, int]{CloseBeforeCreate: true, Close: func(int, int) error {
 					a.there.Add(-1)

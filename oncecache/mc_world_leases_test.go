@@ -64,7 +64,8 @@ func TestProtocolsOfClose(t *testing.T) {
 		opened = rule{shutdown: true}
 		closes = rule{shutdown: true, closes: true}
 		ended  = rule{shutdown: true, closes: true, overlap: true}
-		exits  = rule{shutdown: true, closes: true, overlap: true, exits: true}
+		wide   = rule{shutdown: true, closes: true, explore: twice}
+		exits  = rule{shutdown: true, closes: true, overlap: true, exits: true, explore: twice}
 	)
 	for _, tt := range []struct {
 		name    string
@@ -79,7 +80,7 @@ func TestProtocolsOfClose(t *testing.T) {
 		{"two users", closes, seven, threads{{hold(never, 1)}, {hold(never, 2)}, {shuts}}},
 		{"creation", closes, none, threads{{hold(never, 1, inError, inPanic, inGoexit)}, {shuts}}},
 		{"creation where nothing is closed", opened, none, threads{{plain(1, inError, inPanic)}, {shuts}}},
-		{"creation and a waiter", closes, none, threads{{plain(1)}, {hold(never, 2)}, {shuts}}},
+		{"creation and a waiter", wide, none, threads{{plain(1)}, {hold(never, 2)}, {shuts}}},
 		{"creation of its own", closes, none, threads{{askFor(0, 1, inError, inPanic)}, {shuts}}},
 		{"creation left", closes, none, threads{{hold(0, 1)}, {shuts}, {leaves(0)}}},
 		{"creation left, and a panic", opened, none, threads{{askFor(0, 1, inPanic)}, {shuts}, {leaves(0)}}},

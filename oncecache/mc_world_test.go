@@ -53,6 +53,7 @@ type rule struct {
 	shutdown bool // some thread closes the cache
 	replaces bool // threads discard values, and then acquire others
 	exits    bool // the Close function calls runtime.Goexit
+	explore  extent
 }
 
 // deed is what a thread does.
@@ -74,7 +75,7 @@ func inhabit(t *testing.T, r rule, first []deed, threads ...[]deed) {
 	if len(first) > 0 {
 		before = "after " + mc.Listed([][]deed{first}, deed.String) + ": "
 	}
-	mc.Check(t, mc.Config{Operations: before + mc.Listed(threads, deed.String)}, func(m *mc.M) {
+	mc.Check(t, r.explore.of(before+mc.Listed(threads, deed.String)), func(m *mc.M) {
 		w := &world{m: m, rule: r}
 		config := oncecache.Config[string, int]{KeepCreating: r.keep}
 		if r.closes {

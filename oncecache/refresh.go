@@ -45,8 +45,9 @@ func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Cont
 
 // Reload is [Cache.Refresh] by a function that gets the old value, to ask its
 // source for what has changed since; which may be nothing: see [ErrNotModified].
-// The old value is leased while create runs. If k has no value, create gets the
-// zero value, and exists is false.
+// The old value is leased while create runs, and if it goes meanwhile, it is closed
+// afterwards on a goroutine of the cache. If k has no value, create gets the zero
+// value, and exists is false.
 //
 // Reload is blocking, and takes effect as Refresh does.
 func (c *Cache[K, V]) Reload(ctx context.Context, k K, create func(ctx context.Context, k K, old V, exists bool) (V, error)) (v V, err error) {
@@ -219,8 +220,10 @@ func (r *root[K, V]) renew(renewals *root[K, any], k K, base *entry[K, V], v V, 
 		return renewal[K, V]{value: v, entry: n}
 	}
 	got := renewal[K, V]{value: v}
-	if other, ok := r.find(k).get(); ok {
-		got.value = other
+	if now := r.find(k); now != base { // which is still there if Set has come so far only to end f
+		if other, ok := now.get(); ok {
+			got.value = other
+		}
 	}
 	if r.close != nil {
 		f.renews.then = func() { r.dispose(n) }

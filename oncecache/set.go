@@ -8,7 +8,8 @@ package oncecache
 // With a Config.Close function, v is the cache's to close from now on, at once
 // if it is not stored; and so is what Set returns, unless a lease holds it. If v
 // is the very value that is there, it stays as it is: Set returns it, and
-// closes nothing.
+// closes nothing. A value that was removed is not to be set again: it is closed,
+// or will be when its leases are released.
 //
 // Set is blocking on the mutex of one bucket. It takes effect when the new
 // entry takes the place of the old one, or when v is found there.
@@ -96,7 +97,9 @@ func (r *root[K, V]) replaced(e, n *entry[K, V]) (old V, ok bool) {
 // the root and then empties the table, so one of them sees the other.
 func (c *Cache[K, V]) recheck(r *root[K, V], k K, n *entry[K, V]) {
 	if c.root.Load() != r && r.entries.CompareAndDelete(r.at(k), n) {
-		r.retire(n)
+		if r.release(n, r.leave(n)) {
+			r.later(n) // the caller may have another one to close
+		}
 		return
 	}
 	r.settled(n)
