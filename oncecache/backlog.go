@@ -63,22 +63,20 @@ func (b *backlog[K, V]) drop(e *entry[K, V]) {
 }
 
 // note comes before anyone but its creator ends the flight of e, whose function
-// may run. The creator calls over when that has returned. One of them sees the
-// other: either it has set returned before that is looked at here, or it looks
-// for noted after that was set.
+// may run. The creator calls returned afterwards. Who comes second to f.over sees
+// the other.
 func (b *backlog[K, V]) note(e *entry[K, V], f *flight) {
-	f.noted.Store(1)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, ended := b.open[e]; !ended && f.returned.Load() == 0 {
+	returned := f.over.Add(2)&1 != 0
+	if _, ended := b.open[e]; !ended && !returned {
 		b.put(e, remnant{flight: f})
 	}
 }
 
 // returned is the creator's part of note.
 func (b *backlog[K, V]) returned(e *entry[K, V], f *flight) {
-	f.returned.Store(1)
-	if f.noted.Load() != 0 {
+	if f.over.Add(1) > 1 {
 		b.over(e, f)
 	}
 }

@@ -37,21 +37,15 @@ type place[K comparable, V any] struct {
 	who   caller
 }
 
-// claim finds the entries of all places, and enters those that there are not,
-// but leaves for later what cannot be created at once.
+// claim finds the entries of all places, and enters those that there are not.
 func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context, all *outcomes[K, V]) {
 	var cancel context.CancelCauseFunc
 	b.scope.Context, cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
 	b.scope.part = &b.all
 	b.wanted.Store(1)
 	b.claims = make([]creation[K, V], 0, len(b.places))
-	places := b.places
-	b.places = b.places[:0]
-	for _, at := range places {
-		if at.entry == nil && !all.oneByOne && b.root.occupied(at.key) {
-			all.later = append(all.later, at.key)
-			continue
-		}
+	for i := range b.places {
+		at := &b.places[i]
 		at.who = caller{ctx: ctx, seat: all.seat, part: b.part}
 		if b.part != nil {
 			at.who.key = at.key
@@ -59,9 +53,8 @@ func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context, all *outcomes[K
 		if at.entry != nil {
 			at.entry.board(&at.who)
 		} else {
-			b.enter(c, &at, cancel, all.oneByOne)
+			b.enter(c, at, cancel, all.oneByOne)
 		}
-		b.places = append(b.places, at)
 	}
 	if b.wanted.Add(-1) == 0 {
 		cancel(nil)
@@ -72,14 +65,15 @@ func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context, all *outcomes[K
 // turn if it is the only one.
 func (b *batch[K, V]) enter(c *Cache[K, V], at *place[K, V], cancel context.CancelCauseFunc, only bool) {
 	both := new(struct {
+		own flight
 		phase[K, V]
-		own   flight
+		ext   extended
 		share share
 	})
 	p := &both.phase
-	p.flight = &both.own
+	p.flight, both.own.ext = &both.own, &both.ext
 	both.share = share{wanted: &b.wanted, cancel: cancel}
-	p.lead, p.cancel = &b.all, both.share.callOff
+	p.ext.lead, p.cancel = &b.all, both.share.callOff
 	p.aboard.Store(uint64(at.who.seat | b.root.extra))
 	if at.who.ctx.Done() == nil {
 		p.by = goid.Token()
@@ -91,7 +85,7 @@ func (b *batch[K, V]) enter(c *Cache[K, V], at *place[K, V], cancel context.Canc
 		e.board(&at.who)
 		return
 	}
-	at.who.aboard = p.flight
+	at.who.aboard, at.who.created = p.flight, true
 	n := creation[K, V]{root: b.root, key: at.key, entry: e, phase: p}
 	if only {
 		n.ctx = &b.scope
@@ -297,6 +291,8 @@ func (b *batch[K, V]) gather(all *outcomes[K, V]) (again []K) {
 		switch {
 		case err == nil:
 			all.take(at.key, last, held)
+		case err == errAgain && at.who.created && !all.oneByOne:
+			all.later = append(all.later, at.key) // it would have had to wait for its turn
 		case err == errAgain:
 			b.root.giveUp(last, held)
 			again = append(again, at.key)

@@ -122,16 +122,17 @@ func (c *Cache[K, V]) LoadOrCreate(ctx context.Context, k K, create func(context
 func (c *Cache[K, V]) attempt(r *root[K, V], k K, create func(context.Context, K) (V, error), who *caller) (*entry[K, V], *atomics.Int64, error) {
 	ctx := who.ctx
 	both := new(struct {
+		own flight
 		phase[K, V]
-		own   flight
+		ext   extended
 		scope scope
 	})
 	p, own := &both.phase, &both.scope
-	p.flight, own.part = &both.own, &both.own
+	p.flight, both.own.ext, own.part = &both.own, &both.ext, &both.own
 	own.Context, p.cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
 	p.aboard.Store(uint64(who.seat | r.extra))
 	if r.renews {
-		p.renews = new(renewing)
+		p.ext.renews = new(renewing)
 	}
 	alone := ctx.Done() != nil
 	if !alone {

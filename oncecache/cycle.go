@@ -49,11 +49,11 @@ func explain[K comparable](err error, k K) error {
 // runsHere reports whether the calling goroutine runs the create function.
 func (f *flight) runsHere() bool {
 	here := goid.Token()
-	return here != 0 && (f.by == here || f.alone.Load() == int64(here))
+	return here != 0 && (f.by == here || f.ext != nil && f.ext.alone.Load() == int64(here))
 }
 
 // runAlone says that the calling goroutine is there for the create function.
-func (f *flight) runAlone() { f.alone.Store(int64(goid.Token())) }
+func (f *flight) runAlone() { f.ext.alone.Store(int64(goid.Token())) }
 
 // scope is the context of a create function. It knows its flight, so that a
 // call which the function makes, and hands its context to, is known as its own.
@@ -170,8 +170,8 @@ func (l *dependences) pruned() (n *dependences) {
 
 // node is the flight in whose awaits the function's dependences are.
 func (f *flight) node() *flight {
-	if f.lead != nil {
-		return f.lead
+	if f.ext != nil && f.ext.lead != nil {
+		return f.ext.lead
 	}
 	return f
 }

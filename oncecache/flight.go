@@ -28,29 +28,31 @@ type flight struct {
 	// if that has a goroutine of its own. It never changes.
 	by uintptr
 
-	// alone is the token of that goroutine of its own, once it runs. It is a
-	// gauge because nobody else finds in it what they look for.
-	alone atomics.Gauge
-
 	// awaits lists what the create function waits for, newest first. Whoever
 	// begins to wait for something replaces the list by CAS.
 	awaits atomics.Pointer[dependences]
 
-	// lead stands for this flight and others, if one function creates them all;
-	// its awaits are those of each. It never changes.
-	lead *flight
+	// over counts who may end the flight: one if the create function has returned,
+	// and two for everybody else; see backlog.note. It is a gauge because it only
+	// decides what an error names.
+	over atomics.Gauge
 
-	// renews is set if the flight is one of Refresh. It never changes.
-	renews *renewing
-
-	// returned is set when the create function has returned, and then noted is
-	// looked at, which whoever ends the flight before that sets first: see
-	// backlog.note. They are gauges because they only say what an error names.
-	returned, noted atomics.Gauge
+	// ext is nil if the function has no context. It never changes.
+	ext *extended
 
 	// cancel ends the context of the create function. It is nil if the
 	// function has none, and never changes.
 	cancel context.CancelCauseFunc
+}
+
+// extended is what a flight has besides if its function has a context.
+type extended struct {
+	// alone is the token of the function's goroutine of its own, once that runs. It
+	// is a gauge because nobody else finds in it what they look for.
+	alone atomics.Gauge
+
+	lead   *flight   // stands for this flight and others, if one function creates them all: its awaits are theirs
+	renews *renewing // set if the flight is one of Refresh
 }
 
 // crew is the state of a flight's callers in one word:

@@ -151,10 +151,10 @@ func TestProtocolsOfEviction(t *testing.T) {
 		}}, atMost(1)},
 		{"one comes and goes", one, full, []func(*estate){set(2, 2), func(e *estate) { e.c.Delete(2) }}, atMost(1)},
 		{"a creation, and one that goes", one, full, []func(*estate){hold(2, 2), func(e *estate) { e.c.Delete(2) }}, atMost(2)},
-		{"Close", one, full, []func(*estate){set(2, 2), func(e *estate) { e.c.Close(context.Background()) }}, atMost(0)},
 	} {
 		s.run(t)
 	}
+	scene{"Close", one, full, []func(*estate){set(2, 2), func(e *estate) { e.c.Close(context.Background()) }}, atMost(0)}.explore(t, twice)
 }
 
 // Whoever asks whether an entry was used takes nothing from the other who asks.
@@ -334,7 +334,7 @@ func TestProtocolsOfKeptErrors(t *testing.T) {
 func TestEvictionExitsBesideClose(t *testing.T) {
 	for first, next := range map[int]int{1: 2, 2: 1} {
 		t.Run(fmt.Sprintf("%d makes room", first), func(t *testing.T) {
-			mc.Check(t, mc.Config{Operations: "Set, whose eviction calls runtime.Goexit ∥ Close"}, func(m *mc.M) {
+			mc.Check(t, twice.of("Set, whose eviction calls runtime.Goexit ∥ Close"), func(m *mc.M) {
 				c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 1, Close: func(k, _ int) error {
 					if k == first {
 						runtime.Goexit()

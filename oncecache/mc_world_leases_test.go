@@ -85,7 +85,7 @@ func TestProtocolsOfClose(t *testing.T) {
 		{"creation left", closes, none, threads{{hold(0, 1)}, {shuts}, {leaves(0)}}},
 		{"creation left, and a panic", opened, none, threads{{askFor(0, 1, inPanic)}, {shuts}, {leaves(0)}}},
 		{"Set", closes, seven, threads{{sets(5)}, {shuts}}},
-		{"Set and Set", closes, none, threads{{sets(5)}, {sets(6)}, {shuts}}},
+		{"Set and Set", wide, none, threads{{sets(5)}, {sets(6)}, {shuts}}},
 		{"Set and a user", closes, none, threads{{sets(5), hold(never, 1)}, {shuts}}},
 		{"Set where nothing is closed", opened, none, threads{{sets(5)}, {plain(1)}, {shuts}}},
 		{"SetIfAbsent", closes, none, threads{{setsIfAbsent(5)}, {setsIfAbsent(6)}, {shuts}}},

@@ -124,7 +124,7 @@ func (r *root[K, V]) overtakeOther(k K, e *entry[K, V]) {
 	if old == nil {
 		return
 	}
-	base := p.renews.base.Load()
+	base := p.ext.renews.base.Load()
 	if base == nil || *base == any(e) || r.find(k) != e {
 		return
 	}
@@ -162,7 +162,7 @@ func (r *root[K, V]) base(k K, f *renewing) *entry[K, V] {
 // makeAnew is the function of a renewal.
 func (r *root[K, V]) makeAnew(ctx context.Context, k K, create func(context.Context, K, *entry[K, V]) (V, error)) (any, error) {
 	renewals, part := r.renewing().shared(), partOf(ctx)
-	base := r.base(k, part.renews)
+	base := r.base(k, part.ext.renews)
 	if base == nil {
 		return nil, errNoBase
 	}
@@ -216,7 +216,7 @@ func (r *root[K, V]) renew(renewals *root[K, any], k K, base *entry[K, V], v V, 
 		if !ready {
 			r.replaced(e, n)
 		}
-		f.renews.then = func() { r.succeeded(e, n) }
+		f.ext.renews.then = func() { r.succeeded(e, n) }
 		return renewal[K, V]{value: v, entry: n}
 	}
 	got := renewal[K, V]{value: v}
@@ -226,7 +226,7 @@ func (r *root[K, V]) renew(renewals *root[K, any], k K, base *entry[K, V], v V, 
 		}
 	}
 	if r.close != nil {
-		f.renews.then = func() { r.dispose(n) }
+		f.ext.renews.then = func() { r.dispose(n) }
 	}
 	return got
 }

@@ -34,11 +34,18 @@ func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 		old, replaced = r.replaced(e, n)
 		left = r.leave(e) // before n comes, which would make another one go
 	}
+	if r.close != nil && e != nil {
+		defer r.finishSet(e, left) // though the Close function of n may end the goroutine
+	}
 	c.recheck(r, k, n)
-	if e != nil && r.release(e, left) {
+	return old, replaced
+}
+
+// finishSet ends the use of e, which Set has replaced.
+func (r *root[K, V]) finishSet(e *entry[K, V], left *phase[K, V]) {
+	if r.release(e, left) {
 		r.dispose(e)
 	}
-	return old, replaced
 }
 
 // swap puts n in the place of what its key has, and returns that, or nil. If that
@@ -79,17 +86,18 @@ func (r *root[K, V]) newEntry(k K, v V) *entry[K, V] {
 // replaced ends the creation of e, if there is one, in the value of n, which
 // Set has put in its place. Otherwise it returns the value of e.
 func (r *root[K, V]) replaced(e, n *entry[K, V]) (old V, ok bool) {
-	if p := e.state.Load(); p.creating() {
-		r.backlog.note(e, p.flight)
+	p := e.state.Load()
+	if !p.creating() {
+		return e.valueAfter(p)
 	}
-	p, left := e.supersede(n)
-	if left {
-		r.books.finish(oneCreating)
-		p.end()
-		p.callOff(nil)
-		return old, false
+	r.backlog.note(e, p.flight)
+	if !e.state.CompareAndSwap(p, &phase[K, V]{to: n}) {
+		return e.get()
 	}
-	return e.valueAfter(p)
+	r.books.finish(oneCreating)
+	p.end()
+	p.callOff(nil)
+	return old, false
 }
 
 // recheck removes n, which its caller has put into the table, if the cache was
@@ -97,9 +105,7 @@ func (r *root[K, V]) replaced(e, n *entry[K, V]) (old V, ok bool) {
 // the root and then empties the table, so one of them sees the other.
 func (c *Cache[K, V]) recheck(r *root[K, V], k K, n *entry[K, V]) {
 	if c.root.Load() != r && r.entries.CompareAndDelete(r.at(k), n) {
-		if r.release(n, r.leave(n)) {
-			r.later(n) // the caller may have another one to close
-		}
+		r.retire(n)
 		return
 	}
 	r.settled(n)

@@ -44,8 +44,8 @@ type phase[K comparable, V any] struct {
 // newCreating returns the phase of an entry that is being created.
 func newCreating[K comparable, V any]() *phase[K, V] {
 	both := new(struct {
+		own flight // first, so that what is written of it is on one cache line
 		phase[K, V]
-		own flight
 	})
 	both.flight = &both.own
 	return &both.phase
@@ -225,12 +225,6 @@ func (e *entry[K, V]) wait(p *phase[K, V], c *caller) error {
 		return nil
 	}
 	return w.WaitContext(c.ctx)
-}
-
-// supersede gives n's value to all callers of e, if e is being created.
-func (e *entry[K, V]) supersede(n *entry[K, V]) (p *phase[K, V], left bool) {
-	p = e.state.Load()
-	return p, p.creating() && e.state.CompareAndSwap(p, &phase[K, V]{to: n})
 }
 
 // forget moves the flight of e, if e is being created, to an entry of its own,
