@@ -1,0 +1,186 @@
+//go:build !modelcheck
+
+package oncecache
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func itself(_ context.Context, k int) (int, error) { return k, nil }
+
+// leaseAll returns leases of n keys, which are looked for as if nobody had used
+// them.
+func leaseAll(t *testing.T, c *Cache[int, int], n int) []Lease[int, int] {
+	t.Helper()
+	leases := make([]Lease[int, int], n)
+	for k := range leases {
+		var err error
+		if leases[k], err = c.Acquire(context.Background(), k, itself); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := c.shared().order
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for s := o.oldest; s != nil; s = s.newer {
+		s.used.Store(0)
+	}
+	return leases
+}
+
+// search looks for a victim once, and returns it and how far the hand has moved.
+func (o *order[K, V]) search() (v *standing[K, V], moved int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	place := func() int {
+		n := 0
+		for s := o.oldest; o.hand != nil && s != o.hand; s = s.newer {
+			n++
+		}
+		return n
+	}
+	before := place()
+	v = o.victim(nil)
+	return v, (place() - before + o.len) % o.len
+}
+
+// However many leases there are, a search passes a few of them, and the next one
+// goes on where it was: so it finds the one that nobody holds.
+func TestVictimPassesFewLeases(t *testing.T) {
+	for name, close := range map[string]func(int, int) error{"nothing is closed": nil, "values are closed": func(int, int) error { return nil }} {
+		t.Run(name, func(t *testing.T) {
+			const n, free = 1000, 900
+			c := MustNew(Config[int, int]{MaxEntries: 2 * n, Close: close})
+			leases, o := leaseAll(t, c, n), c.shared().order
+			for range 3 * n / manyLeased {
+				if v, moved := o.search(); v != nil || moved != manyLeased {
+					t.Fatalf("the search passes %d and finds %v, want %d and nothing", moved, v, manyLeased)
+				}
+			}
+			leases[free].Release()
+			for searches := 1; ; searches++ {
+				v, moved := o.search()
+				if moved > manyLeased || searches > n/manyLeased+1 {
+					t.Fatalf("search %d passes %d, and finds nothing", searches, moved)
+				}
+				if v != nil {
+					if v.entry.key != free {
+						t.Errorf("%d goes, which is leased", v.entry.key)
+					}
+					break
+				}
+			}
+		})
+	}
+}
+
+// What is over the bound because leases hold it goes when they do not.
+func TestBoundIsKeptAfterManyLeases(t *testing.T) {
+	const n, most = 1000, 10
+	c := MustNew(Config[int, int]{MaxEntries: most, Close: func(int, int) error { return nil }})
+	leases := leaseAll(t, c, n)
+	if got := c.Len(); got != n {
+		t.Fatalf("%d values are left of %d that leases hold", got, n)
+	}
+	for k := range leases {
+		leases[k].Release()
+	}
+	c.Set(n, n)
+	if got := c.Len(); got != most {
+		t.Errorf("%d values are left, want %d", got, most)
+	}
+	if err := c.Close(context.Background()); err != nil || c.Stats().Closed != n+1 {
+		t.Errorf("%v, %d closed", err, c.Stats().Closed)
+	}
+}
+
+// A sweep holds the mutex for a few entries at a time.
+func TestSweepInPortions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := MustNew(Config[int, int]{IdleTimeout: time.Hour})
+		for k := range 3*fewSwept + 8 {
+			c.Set(k, k)
+		}
+		c.Get(1)
+		lease, err := c.Acquire(t.Context(), 70, itself)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := c.shared()
+		o := r.order
+		o.swept = o.oldest
+		var sizes []int
+		for more := true; more; {
+			var out []*standing[int, int]
+			out, more = o.idlers(r.now() + time.Hour)
+			sizes = append(sizes, len(out))
+			for _, s := range out {
+				if k := s.entry.key; k == 1 || k == 70 || !s.isDoomed() {
+					t.Errorf("%d goes, doomed %t", k, s.isDoomed())
+				}
+			}
+			r.evictAll(out)
+		}
+		if want := []int{fewSwept - 1, fewSwept - 1, fewSwept, 8}; !slices.Equal(sizes, want) || c.Len() != 2 {
+			t.Errorf("portions of %v go, want %v; %d are left", sizes, want, c.Len())
+		}
+		lease.Release()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Who finds an entry that is doomed, and still in the table, takes it out, and
+// creates anew. It is counted once, and closed once.
+func TestDoomedEntriesAreTakenOut(t *testing.T) {
+	for name, ask := range map[string]func(c *Cache[int, int]) (int, error){
+		"Acquire": func(c *Cache[int, int]) (int, error) {
+			l, err := c.Acquire(context.Background(), 1, func(context.Context, int) (int, error) { return 7, nil })
+			if err != nil {
+				return 0, err
+			}
+			defer l.Release()
+			return l.Value(), nil
+		},
+		"GetOrCreateMany": func(c *Cache[int, int]) (int, error) {
+			got, err := c.GetOrCreateMany(context.Background(), []int{1}, func(context.Context, []int) (map[int]int, error) {
+				return map[int]int{1: 7}, nil
+			})
+			return got[1], err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := MustNew(Config[int, int]{MaxEntries: 1, Close: func(int, int) error { return nil }})
+				c.Set(1, 1)
+				r := c.shared()
+				o := r.order
+				o.mu.Lock()
+				s := o.victim(nil)
+				o.remove(s)
+				o.mu.Unlock()
+				if v, err := ask(c); v != 7 || err != nil {
+					t.Errorf("%d, %v", v, err)
+				}
+				if n := r.evictAll([]*standing[int, int]{s}); n != 0 {
+					t.Errorf("%d evicted once more", n)
+				}
+				synctest.Wait()
+				if got := c.Stats(); got.Evicted != 1 || got.Closed != 1 {
+					t.Errorf("%+v", got)
+				}
+				if v, ok := c.Get(1); v != 7 || !ok {
+					t.Errorf("the key has %d, %t", v, ok)
+				}
+				if err := c.Close(t.Context()); err != nil || c.Stats().Closed != 2 {
+					t.Errorf("%v, %+v", err, c.Stats())
+				}
+			})
+		})
+	}
+}
