@@ -113,6 +113,10 @@ func TestRefreshIsOvertaken(t *testing.T) {
 		"Set":            {func(c *oncecache.Cache[string, int]) { c.Set("k", 7) }, 7, 7, 2},
 		"Delete":         {func(c *oncecache.Cache[string, int]) { c.Delete("k") }, 2, 0, 2},
 		"Delete and Set": {func(c *oncecache.Cache[string, int]) { c.Delete("k"); c.Set("k", 8) }, 8, 8, 2},
+		"CompareAndDelete and SetIfAbsent": {func(c *oncecache.Cache[string, int]) {
+			oncecache.CompareAndDelete(c, "k", 1)
+			c.SetIfAbsent("k", 6)
+		}, 6, 6, 2},
 		"create anew": {func(c *oncecache.Cache[string, int]) {
 			c.Delete("k")
 			c.GetOrCreate("k", with(9))
