@@ -27,6 +27,8 @@ func TestNewRefuses(t *testing.T) {
 		fmt.Sprint("Config.MaxEntries is ", math.MinInt, ","): {MaxEntries: math.MinInt},
 		"Config.IdleTimeout is -1ns,":                         {IdleTimeout: -1},
 		"Config.IdleTimeout is -2562047h47m16.854775808s,":    {IdleTimeout: math.MinInt64},
+		"Config.CloseConcurrency is -1,":                      {CloseConcurrency: -1},
+		"Config.CloseBeforeCreate is set,":                    {CloseBeforeCreate: true},
 		"Config.CreateTimeout is -1m0s,":                      {CreateTimeout: -time.Minute},
 		"Config.CreateTimeout is -2562047h47m16.854775808s,":  {CreateTimeout: math.MinInt64},
 	} {

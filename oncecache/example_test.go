@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/latchfree/latchfree/oncecache"
 )
@@ -106,6 +107,90 @@ func ExampleCache_Acquire() {
 	// closing postgres://db-001/orders
 	// closing postgres://db-002/orders
 	// closed: <nil>
+}
+
+// A database that one process may open once at a time is closed before it is
+// opened again, though whoever uses it takes a while to let it go.
+func ExampleConfig_closeBeforeCreate() {
+	databases := oncecache.MustNew(oncecache.Config[string, *engine]{
+		CloseBeforeCreate: true,
+		Close: func(_ string, e *engine) error {
+			fmt.Println("closing", e.url)
+			return nil
+		},
+	})
+	open := func(_ context.Context, path string) (*engine, error) {
+		fmt.Println("opening", path)
+		return &engine{path}, nil
+	}
+	ctx := context.Background()
+
+	lease, err := databases.Acquire(ctx, "orders.db", open)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	databases.Delete("orders.db")
+	impatient, cancel := context.WithTimeout(ctx, time.Millisecond)
+	defer cancel()
+	_, err = databases.GetOrCreateContext(impatient, "orders.db", open)
+	fmt.Println(err)
+
+	lease.Release()
+	e, err := databases.GetOrCreateContext(ctx, "orders.db", open)
+	fmt.Println(e.url, err)
+	// Output:
+	// opening orders.db
+	// context deadline exceeded
+	// closing orders.db
+	// opening orders.db
+	// orders.db <nil>
+}
+
+// What has not changed since is not made anew.
+func ExampleCache_Reload() {
+	var pages oncecache.Cache[string, string]
+	ctx := context.Background()
+	changed := false
+	fetch := func(_ context.Context, url, old string, exists bool) (string, error) {
+		switch {
+		case !exists:
+			return "first edition", nil
+		case !changed:
+			return "", oncecache.ErrNotModified
+		}
+		return old + ", revised", nil
+	}
+	for range 2 {
+		fmt.Println(pages.Reload(ctx, "/index.html", fetch))
+	}
+	changed = true
+	fmt.Println(pages.Reload(ctx, "/index.html", fetch))
+	// Output:
+	// first edition <nil>
+	// first edition <nil>
+	// first edition, revised <nil>
+}
+
+func ExampleCache_Clear() {
+	var engines oncecache.Cache[string, *engine]
+	engines.Set("orders", &engine{"postgres://db-001"})
+	engines.Set("users", &engine{"postgres://db-002"})
+	fmt.Println(engines.Clear(), engines.Len())
+	// Output: 2 0
+}
+
+// Whoever has made the value may have more to do than those who find it.
+func ExampleCache_LoadOrCreate() {
+	var engines oncecache.Cache[string, *engine]
+	open := func(_ context.Context, url string) (*engine, error) { return &engine{url}, nil }
+	for range 2 {
+		e, loaded, err := engines.LoadOrCreate(context.Background(), "postgres://db-001", open)
+		fmt.Println(e.url, loaded, err)
+	}
+	// Output:
+	// postgres://db-001 false <nil>
+	// postgres://db-001 true <nil>
 }
 
 // Many users of one value may find it broken. It is replaced once.

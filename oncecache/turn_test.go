@@ -1,0 +1,286 @@
+//go:build !modelcheck
+
+package oncecache_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchfree/latchfree/oncecache"
+)
+
+// port is what one value only can have at a time. To give it back takes a minute.
+type port struct {
+	*oncecache.Cache[string, int]
+	taken atomic.Int32
+}
+
+func newPort(cfg config) *port {
+	p := new(port)
+	cfg.Close = func(k string, _ int) error {
+		if k == "k" {
+			time.Sleep(time.Minute)
+			p.taken.Add(-1)
+		}
+		return nil
+	}
+	p.Cache = oncecache.MustNew(cfg)
+	return p
+}
+
+// taking returns a function that takes the port and makes v.
+func (p *port) taking(t *testing.T, v int) func(context.Context, string) (int, error) {
+	return func(context.Context, string) (int, error) {
+		if n := p.taken.Add(1); n != 1 {
+			t.Errorf("%d have the port", n)
+		}
+		return v, nil
+	}
+}
+
+// take makes the first value, of which a lease may be held.
+func (p *port) take(t *testing.T) oncecache.Lease[string, int] {
+	t.Helper()
+	l, err := p.Acquire(t.Context(), "k", p.taking(t, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait() // until it has taken its place
+	return l
+}
+
+// shut closes the cache, and checks that nothing is left of any key.
+func (p *port) shut(t *testing.T) {
+	t.Helper()
+	if err := p.Close(t.Context()); err != nil || p.taken.Load() != 0 || oncecache.Pending(p.Cache) != 0 {
+		t.Errorf("closed with %v, %d have the port, %d are pending", err, p.taken.Load(), oncecache.Pending(p.Cache))
+	}
+	if n := oncecache.Claims(p.Cache); n != 0 {
+		t.Errorf("%d keys are still claimed", n)
+	}
+}
+
+// With CloseBeforeCreate the next creation of a key begins when the value before
+// it is closed, whatever has removed that.
+func TestCloseBeforeCreate(t *testing.T) {
+	for name, tt := range map[string]struct {
+		config
+		remove func(*port)
+	}{
+		"Delete": {config{}, func(p *port) { p.Delete("k") }},
+		"Discard": {config{}, func(p *port) {
+			l, _ := p.Acquire(context.Background(), "k", notAsked)
+			l.Discard()
+		}},
+		"CompareAndDelete": {config{}, func(p *port) { oncecache.CompareAndDelete(p.Cache, "k", 1) }},
+		"Clear":            {config{}, func(p *port) { p.Clear() }},
+		"MaxEntries":       {config{MaxEntries: 1}, func(p *port) { p.Set("other", 1) }},
+		"IdleTimeout": {config{IdleTimeout: time.Hour}, func(p *port) {
+			for p.Len() > 0 {
+				time.Sleep(time.Second)
+			}
+		}},
+	} {
+		for _, w := range ways {
+			synctest.Test(t, func(t *testing.T) {
+				tt.CloseBeforeCreate = true
+				p := newPort(tt.config)
+				l := p.take(t)
+				l.Release()
+				go tt.remove(p)
+				for p.Len() > 0 {
+					if _, ok := p.Get("other"); ok {
+						break // which has made k go
+					}
+					time.Sleep(time.Second)
+				}
+				synctest.Wait()
+				if p.taken.Load() != 1 {
+					t.Fatalf("%s: it is closed already", name)
+				}
+				var all []*call
+				for range 3 {
+					all = append(all, startCall(func() (int, error) { return w.ask(t.Context(), p.Cache, "k", p.taking(t, 3)) }))
+				}
+				for _, x := range all {
+					if r := x.wait(t); r.value != 3 || r.err != nil {
+						t.Errorf("%s, %s: %+v", name, w.name, r)
+					}
+				}
+				p.shut(t)
+			})
+		}
+	}
+}
+
+// It waits for those who hold the old value, too, and takes no longer than that.
+func TestCloseBeforeCreateWaitsForLeases(t *testing.T) {
+	for _, w := range ways {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPort(config{CloseBeforeCreate: true})
+			l := p.take(t)
+			p.Delete("k")
+			began := time.Now()
+			next := startCall(func() (int, error) { return w.ask(t.Context(), p.Cache, "k", p.taking(t, 2)) })
+			time.Sleep(time.Hour)
+			l.Release()
+			wantAll(t, []*call{next}, result{value: 2})
+			if d := time.Since(began); d != time.Hour+time.Minute {
+				t.Errorf("%s: created after %v", w.name, d)
+			}
+			p.shut(t)
+		})
+	}
+}
+
+// Who waits for its turn leaves when its context ends, or when that takes too
+// long; Set ends the wait with its value; and other keys are free.
+func TestWaitForTheTurnEnds(t *testing.T) {
+	for _, w := range ways {
+		for name, tt := range map[string]struct {
+			timeout time.Duration
+			end     func(p *port, leave context.CancelFunc)
+			want    result
+			after   time.Duration
+			leaves  bool // only those whose context is asked
+		}{
+			"left": {0, func(_ *port, leave context.CancelFunc) { time.Sleep(10 * time.Second); leave() }, left, 10 * time.Second, true},
+			"timed out": {20 * time.Second, func(*port, context.CancelFunc) {},
+				result{err: oncecache.ErrCreateTimeout}, 20 * time.Second, false},
+			"Set":    {0, func(p *port, _ context.CancelFunc) { p.taken.Add(1); p.Set("k", 7) }, result{value: 7}, 0, false},
+			"closed": {0, func(p *port, _ context.CancelFunc) { go p.Close(context.Background()) }, result{err: oncecache.ErrClosed}, 0, false},
+		} {
+			if tt.leaves && !w.leaves {
+				continue
+			}
+			synctest.Test(t, func(t *testing.T) {
+				p := newPort(config{CloseBeforeCreate: true, CreateTimeout: tt.timeout})
+				l := p.take(t)
+				p.Delete("k")
+				began := time.Now()
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				x := startCall(func() (int, error) { return w.ask(ctx, p.Cache, "k", notAsked) })
+				synctest.Wait()
+				if v, err := p.GetOrCreate("other", with(9)); v != 9 || err != nil || time.Since(began) != 0 {
+					t.Errorf("another key has %d, %v after %v", v, err, time.Since(began))
+				}
+				tt.end(p, leave)
+				if r := x.wait(t); r != tt.want || time.Since(began) != tt.after {
+					t.Errorf("%s, %s: %+v after %v", name, w.name, r, time.Since(began))
+				}
+				l.Release()
+				p.shut(t)
+			})
+		}
+	}
+}
+
+// By default a key is free as soon as its value has left the cache.
+func TestNobodyWaitsForATurnByDefault(t *testing.T) {
+	for _, w := range ways {
+		for name, cfg := range map[string]config{"Delete": {}, "MaxEntries": {MaxEntries: 1}} {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPort(cfg)
+				p.Set("k", 1)
+				if name == "Delete" {
+					go p.Delete("k")
+				} else {
+					p.Set("other", 1)
+				}
+				synctest.Wait()
+				began := time.Now()
+				x := startCall(func() (int, error) { return w.ask(t.Context(), p.Cache, "k", makes(2)) })
+				wantAll(t, []*call{x}, result{value: 2})
+				if d := time.Since(began); d != 0 {
+					t.Errorf("%s, %s: created after %v", name, w.name, d)
+				}
+				if err := p.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// A function that Delete or a timeout has overtaken, and what it makes, are alone
+// too.
+func TestTurnAfterAForgottenCreation(t *testing.T) {
+	for name, overtake := range map[string]func(p *port){
+		"Delete":  func(p *port) { p.Delete("k") },
+		"timeout": func(*port) { time.Sleep(10 * time.Minute) },
+	} {
+		for _, end := range []func() (int, error){with(1), failing} {
+			for _, w := range ways {
+				synctest.Test(t, func(t *testing.T) {
+					p := newPort(config{CloseBeforeCreate: true, CreateTimeout: 10 * time.Minute})
+					first := newPilot()
+					owner := ask(t.Context(), p.Cache, func(ctx context.Context, k string) (int, error) {
+						p.taken.Add(1)
+						v, err := first.create(ctx, k)
+						if err != nil {
+							p.taken.Add(-1)
+						}
+						return v, err
+					})
+					<-first.ctx
+					overtake(p)
+					synctest.Wait()
+					next := startCall(func() (int, error) { return w.ask(t.Context(), p.Cache, "k", p.taking(t, 2)) })
+					time.Sleep(time.Second)
+					select {
+					case <-next.done:
+						t.Fatalf("%s, %s: %+v while the function before runs", name, w.name, next.result)
+					default:
+					}
+					first.end <- end
+					owner.wait(t)
+					wantAll(t, []*call{next}, result{value: 2})
+					p.shut(t)
+				})
+			}
+		}
+	}
+}
+
+// Batches that share keys wait for all of their turns, and not for each other.
+func TestTurnsOfMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var taken [4]atomic.Int32
+		c := oncecache.MustNew(oncecache.Config[int, int]{CloseBeforeCreate: true, Close: func(k, _ int) error {
+			time.Sleep(time.Minute)
+			taken[k].Add(-1)
+			return nil
+		}})
+		create := func(ctx context.Context, keys []int) (map[int]int, error) {
+			for _, k := range keys {
+				if n := taken[k].Add(1); n != 1 {
+					t.Errorf("%d have %d", n, k)
+				}
+			}
+			return squares(ctx, keys)
+		}
+		for round := range 3 {
+			var all []*call
+			for _, keys := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0}, {1, 3}} {
+				all = append(all, startCall(func() (int, error) {
+					got, err := c.GetOrCreateMany(t.Context(), keys, create)
+					if len(got) != len(keys) {
+						err = fmt.Errorf("round %d: %v of %v: %w", round, got, keys, err)
+					}
+					return 0, err
+				}))
+			}
+			wantAll(t, all, result{})
+			synctest.Wait()
+			c.Clear()
+		}
+		if err := c.Close(t.Context()); err != nil || oncecache.Claims(c) != 0 {
+			t.Errorf("%v, %d keys are claimed", err, oncecache.Claims(c))
+		}
+	})
+}
