@@ -274,6 +274,45 @@ func TestSweepWithoutIdleTimeout(t *testing.T) {
 	})
 }
 
+// A Close function that panics, or ends its goroutine, ends neither the sweeps nor
+// the closing of what goes with it and after it.
+func TestSweepsGoOnWhateverCloseDoes(t *testing.T) {
+	for name, end := range map[string]func(){
+		"panics":         func() { panic("disk full") },
+		"exits":          runtime.Goexit,
+		"panics and nil": func() { panic(nil) }, //nolint:govet // the point
+		"hangs a while":  func() { time.Sleep(10 * time.Hour) },
+	} {
+		for _, limit := range []int{1, 0} {
+			synctest.Test(t, func(t *testing.T) {
+				c := oncecache.MustNew(config{IdleTimeout: time.Minute, CloseConcurrency: limit, Close: func(_ string, v int) error {
+					if v%2 == 0 {
+						end()
+					}
+					return nil
+				}})
+				closed := uint64(0)
+				for round := range 5 {
+					for i := range 6 {
+						c.Set(fmt.Sprint(round, " ", i), i)
+					}
+					closed += 6
+					time.Sleep(2 * time.Minute)
+					if n := c.Len(); n != 0 {
+						t.Fatalf("%s: %d values are left in round %d", name, n, round)
+					}
+					if got := c.Stats().Closed; got != closed && name != "hangs a while" {
+						t.Errorf("%s: %d are closed in round %d, want %d", name, got, round, closed)
+					}
+				}
+				if err := c.Close(t.Context()); (err == nil) != (name == "hangs a while") || c.Stats().Closed != closed || oncecache.Pending(c) != 0 {
+					t.Errorf("%s: %v, %d closed, want %d", name, err, c.Stats().Closed, closed)
+				}
+			})
+		}
+	}
+}
+
 // What has to make room is counted once, whoever else makes room.
 func TestStressEvictedAreCounted(t *testing.T) {
 	c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 4})

@@ -4,6 +4,8 @@ package oncecache_test
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,4 +86,51 @@ func TestShortErrorsGoBeforeLongOnes(t *testing.T) {
 			t.Errorf("%d are left of 10 that are kept for ever, and two that are new", entries)
 		}
 	})
+}
+
+// Whoever gets an error, by whatever call, and calls again starts anew: nobody gets
+// the same error twice, and one creation answers all who come together.
+func TestWhoKnowsOfAFailureStartsAnew(t *testing.T) {
+	for _, owner := range ways {
+		synctest.Test(t, func(t *testing.T) {
+			const rounds = 5
+			var c oncecache.Cache[string, int]
+			var calls, running atomic.Int32
+			fails := func(context.Context, string) (int, error) {
+				if n := running.Add(1); n != 1 {
+					t.Errorf("%s: %d creations at a time", owner.name, n)
+				}
+				defer running.Add(-1)
+				time.Sleep(time.Second)
+				return 0, fmt.Errorf("call %d", calls.Add(1))
+			}
+			var all []*call
+			for i := range 4 * len(ways) {
+				w := ways[i%len(ways)]
+				if i == 0 {
+					w = owner
+				}
+				all = append(all, startCall(func() (int, error) {
+					seen := map[string]bool{}
+					for range rounds {
+						v, err := w.ask(t.Context(), &c, "k", fails)
+						if v != 0 || err == nil || seen[err.Error()] {
+							t.Errorf("%s, %s: %d, %v after %v", owner.name, w.name, v, err, seen)
+							break
+						}
+						seen[err.Error()] = true
+					}
+					return 0, nil
+				}))
+				if i == 0 {
+					synctest.Wait()
+				}
+			}
+			wantAll(t, all, result{})
+			if n := calls.Load(); n != rounds {
+				t.Errorf("%s: %d calls, want %d", owner.name, n, rounds)
+			}
+			wantEven(t, &c)
+		})
+	}
 }
