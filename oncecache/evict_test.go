@@ -82,9 +82,12 @@ func TestLeasedEntriesAreNotEvicted(t *testing.T) {
 
 func TestIdleTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // two may be closed at a time
 		closed := map[string]time.Duration{}
 		began := time.Now()
 		c := oncecache.MustNew(oncecache.Config[string, int]{IdleTimeout: time.Minute, Close: func(k string, _ int) error {
+			mu.Lock()
+			defer mu.Unlock()
 			closed[k] = time.Since(began)
 			return nil
 		}})
@@ -95,6 +98,7 @@ func TestIdleTimeout(t *testing.T) {
 			time.Sleep(29 * time.Second)
 			c.Get("used")
 		}
+		synctest.Wait()
 		if got := sorted(c); fmt.Sprint(got) != "[leased used]" {
 			t.Fatalf("%v are left", got)
 		}
@@ -103,6 +107,7 @@ func TestIdleTimeout(t *testing.T) {
 		}
 		l.Release()
 		time.Sleep(3 * time.Minute)
+		synctest.Wait()
 		if c.Len() != 0 || len(closed) != 3 {
 			t.Errorf("%d left, closed %v", c.Len(), closed)
 		}

@@ -4,6 +4,7 @@ package oncecache_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,8 +154,14 @@ func TestRefreshAfterSetBeginsAnew(t *testing.T) {
 		"another value": {func(c *oncecache.Cache[string, int]) { oncecache.CompareAndDelete(c, "k", 1); c.SetIfAbsent("k", 5) }},
 	} {
 		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
 			closed := map[int]int{}
-			c := oncecache.MustNew(config{Close: func(_ string, v int) error { closed[v]++; return nil }})
+			c := oncecache.MustNew(config{Close: func(_ string, v int) error {
+				mu.Lock()
+				defer mu.Unlock()
+				closed[v]++
+				return nil
+			}})
 			c.Set("k", 1)
 			p := newPilot()
 			older := startCall(func() (int, error) { return c.Refresh(t.Context(), "k", p.create) })
