@@ -112,7 +112,7 @@ func TestKeyErrors(t *testing.T) {
 		e[k] = errRefused
 	}
 	for range 10 {
-		if got, want := e.Error(), "0, 1, 2, 3, 4, and 2 more: connection refused\n9: moved"; got != want {
+		if got, want := e.Error(), "0, 1, 2, 3, 4 and 2 more: connection refused\n9: moved"; got != want {
 			t.Fatalf("the text is %q, want %q", got, want)
 		}
 	}

@@ -31,8 +31,8 @@ type Config[K comparable, V any] struct {
 	// returns beside an error is none.
 	//
 	// A value that is set, or returned by a create function, while it is that of
-	// the key already, is the same one, and stays open: one that is equal or, of
-	// types that cannot be compared, the same slice, map or function.
+	// the key already, is the same one, and stays open: one that is equal, or a copy
+	// of the same slice, map or function, or of a struct of such.
 	//
 	// It runs outside every lock. What Set, Delete, CompareAndDelete, Refresh and
 	// the methods of a Lease find without users is closed on the goroutine of that

@@ -130,10 +130,12 @@ func (e KeyErrors[K]) Error() string {
 	for i, text := range texts {
 		of := keys[text]
 		slices.Sort(of)
-		if n := len(of); n > 5 {
-			of = append(of[:5], fmt.Sprintf("and %d more", n-5))
+		const few = 5
+		more := ""
+		if n := len(of); n > few {
+			of, more = of[:few], fmt.Sprintf(" and %d more", n-few)
 		}
-		texts[i] = strings.Join(of, ", ") + ": " + text
+		texts[i] = strings.Join(of, ", ") + more + ": " + text
 	}
 	return strings.Join(texts, "\n")
 }

@@ -135,14 +135,16 @@ func (o *order[K, V]) victim(newest *standing[K, V]) *standing[K, V] {
 		if i >= 2*o.len {
 			asks = 0
 		}
-		switch {
-		case s == newest || s.asked(asks):
-		case s.doom(s.leased, asks):
-			return s
-		case s.leased():
+		if s == newest {
+			continue
+		}
+		used := s.asked(asks)
+		if s.leased() {
 			if leased++; leased == manyLeased {
 				return nil
 			}
+		} else if !used && s.doom(s.leased, asks) {
+			return s
 		}
 	}
 	return nil

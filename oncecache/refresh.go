@@ -25,7 +25,7 @@ import (
 // create made; with a Config.Close function that is closed at once, as after
 // Delete. If the old value goes for another reason, and somebody asks for the key
 // while create runs, that is no second creation: all get what create makes, and
-// it is kept. If it is replaced at the very moment when Config.CreateTimeout or
+// it is kept. If nobody waits for the key, it is not. If it is replaced at the very moment when Config.CreateTimeout or
 // Close ends the call, the callers may get the error of that and the new value
 // stays.
 //

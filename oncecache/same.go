@@ -1,6 +1,10 @@
 package oncecache
 
-import "reflect"
+import (
+	"bytes"
+	"reflect"
+	"unsafe"
+)
 
 // has reports whether v is the very value of e, in a cache that closes values.
 func (r *root[K, V]) has(e *entry[K, V], v V) bool {
@@ -9,7 +13,7 @@ func (r *root[K, V]) has(e *entry[K, V], v V) bool {
 }
 
 // sameness returns a function that reports whether two values are one: whether
-// they are equal or, if they cannot be compared, the same slice, map or function.
+// they are equal, or the one is a copy of the other.
 func sameness[V any]() func(a, b V) bool {
 	t := reflect.TypeFor[V]()
 	switch t.Kind() {
@@ -21,20 +25,29 @@ func sameness[V any]() func(a, b V) bool {
 	return func(a, b V) bool { return identical(reflect.ValueOf(&a).Elem(), reflect.ValueOf(&b).Elem()) }
 }
 
+// identical is for values of one type that have an address.
 func identical(x, y reflect.Value) bool {
+	if bytes.Equal(memory(x), memory(y)) {
+		return true // also functions, which nothing else can tell apart
+	}
 	if x.Kind() == reflect.Interface {
-		if x, y = x.Elem(), y.Elem(); !x.IsValid() || !y.IsValid() {
-			return x.IsValid() == y.IsValid()
-		}
-		if x.Type() != y.Type() {
+		if x.IsNil() || y.IsNil() || x.Elem().Type() != y.Elem().Type() {
 			return false
 		}
-	}
-	switch x.Kind() {
-	case reflect.Slice:
-		return x.Len() == y.Len() && x.UnsafePointer() == y.UnsafePointer()
-	case reflect.Map, reflect.Func:
-		return x.UnsafePointer() == y.UnsafePointer()
+		return identical(stored(x.Elem()), stored(y.Elem()))
 	}
 	return x.Comparable() && y.Comparable() && x.Equal(y)
+}
+
+// memory returns the bytes of v.
+func memory(v reflect.Value) []byte {
+	// Safety: v is a variable of the caller, which lives on as v does.
+	return unsafe.Slice((*byte)(v.Addr().UnsafePointer()), v.Type().Size())
+}
+
+// stored returns v in a variable of its own.
+func stored(v reflect.Value) reflect.Value {
+	s := reflect.New(v.Type()).Elem()
+	s.Set(v)
+	return s
 }

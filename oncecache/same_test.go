@@ -14,12 +14,18 @@ import (
 // same calls what sameness returns for the type of its arguments.
 func same[V any](a, b V) bool { return sameness[V]()(a, b) }
 
-// Two values are one if they are equal or, if they cannot be compared, the same
-// slice, map or function.
+// Two values are one if they are equal, or one is a copy of the other.
 func TestSameness(t *testing.T) {
 	one, other := new(int), new(int)
 	slice, m, ch := []int{1, 2, 3}, map[int]int{1: 1}, make(chan int)
 	f, g := func() int { return *one }, func() int { return *other + 1 }
+	of := func(p *int) func() int { return func() int { return *p } }
+	type owner struct {
+		f func() int
+		s []int
+		v any
+	}
+	owned := owner{f, slice, slice}
 	reader := strings.NewReader("a")
 	type pair struct {
 		p *int
@@ -36,7 +42,7 @@ func TestSameness(t *testing.T) {
 		"strings":                          {same("a", "a"), true},
 		"other strings":                    {same("a", "b"), false},
 		"floats":                           {same(0.5, 0.5), true},
-		"NaN":                              {same(math.NaN(), math.NaN()), false},
+		"NaN":                              {same(math.NaN(), math.NaN()), true},
 		"a channel":                        {same(ch, ch), true},
 		"channels":                         {same(ch, make(chan int)), false},
 		"a slice":                          {same(slice, slice), true},
@@ -48,6 +54,13 @@ func TestSameness(t *testing.T) {
 		"maps of what is equal":            {same(m, map[int]int{1: 1}), false},
 		"a function":                       {same(f, f), true},
 		"functions":                        {same(f, g), false},
+		"closures of one function":         {same(of(one), of(other)), false},
+		"interfaces of closures":           {same[any](of(one), of(other)), false},
+		"a struct of what none compares":   {same(owned, owned), true},
+		"structs of other slices":          {same(owned, owner{f, slice[:1], slice}), false},
+		"an interface of such a struct":    {same[any](owned, owned), true},
+		"an array of functions":            {same([1]func() int{f}, [1]func() int{f}), true},
+		"an empty struct":                  {same(struct{}{}, struct{}{}), true},
 		"a nil function":                   {same(f, nil), false},
 		"an interface":                     {same[io.Reader](reader, reader), true},
 		"interfaces of other pointers":     {same[io.Reader](reader, strings.NewReader("a")), false},
