@@ -220,10 +220,8 @@ func (r *root[K, V]) renew(renewals *root[K, any], k K, base *entry[K, V], v V, 
 		return renewal[K, V]{value: v, entry: n}
 	}
 	got := renewal[K, V]{value: v}
-	if now := r.find(k); now != base { // which is still there if Set has come so far only to end f
-		if other, ok := now.get(); ok {
-			got.value = other
-		}
+	if other, ok := r.find(k).get(); ok {
+		got.value = other
 	}
 	if r.close != nil {
 		f.ext.renews.then = func() { r.dispose(n) }

@@ -56,13 +56,11 @@ func (o *Owner) FinishRenewal(e Ending) (heard bool) {
 	c, f := o.crews[e.Flight], e.Flight
 	now := o.ready[c.key]
 	same := e.Err == o.ErrNotModified || e.Err == nil && o.Closes && e.Value == c.base
-	gone := same && now != c.base
+	gone := same && now == 0
 	if same {
 		e.Value, e.Err = c.base, nil
 	}
-	if !gone {
-		o.count(e)
-	}
+	o.count(e)
 	o.Pending--
 	c.running = false
 	heard = !f.Over && c.callers > 0 && !c.off && !c.grounded
@@ -75,6 +73,7 @@ func (o *Owner) FinishRenewal(e Ending) (heard bool) {
 	case e.Err != nil || gone:
 		c.again = !f.Over && !c.grounded && (gone || c.off)
 	case same:
+		got = now
 	case !late && now != 0 && now == c.base:
 		o.succeed(c.key, e.Value)
 	case !late && o.flights[c.key] != nil:
