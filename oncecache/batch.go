@@ -307,12 +307,12 @@ func (b *batch[K, V]) gather(all *outcomes[K, V]) (again []K) {
 	return again
 }
 
-// abandon leaves the flights that the caller is aboard. One that has landed has
-// counted the caller.
+// abandon leaves the flights of others that the caller is aboard. One that has
+// landed has counted the caller.
 func (b *batch[K, V]) abandon(places []place[K, V]) {
 	for i := range places {
 		who := &places[i].who
-		if who.aboard == nil || who.aboard.leave(who.seat) {
+		if who.aboard == nil || who.created || who.aboard.leave(who.seat) {
 			continue
 		}
 		who.ctx = nil // the outcome will be there in a moment
