@@ -16,17 +16,17 @@ type batch[K comparable, V any] struct {
 	root   *root[K, V]
 	part   *flight // the creation that the caller is part of
 	places []place[K, V]
-	claims []creation[K, V] // those that the caller creates itself; no element moves once the function is called
+	own    []creation[K, V] // what the caller creates itself; no element moves once the function is called
 	thrown PanicError       // how the function ended, on a goroutine of its own
-	spare  map[K]V          // values to be closed that no claim has
+	spare  map[K]V          // values to be closed that no creation has
 
 	// scope is the context of the create function. Its part stands for the
 	// creations of all keys.
 	scope scope
 	all   flight
 
-	// wanted is the number of claims that nobody has called off, and of the
-	// claim that is being made.
+	// wanted is the number of creations that nobody has called off, and of the
+	// one that is being entered.
 	wanted atomics.Int64
 }
 
@@ -37,13 +37,13 @@ type place[K comparable, V any] struct {
 	who   caller
 }
 
-// claim finds the entries of all places, and enters those that there are not.
-func (b *batch[K, V]) claim(c *Cache[K, V], ctx context.Context, all *outcomes[K, V]) {
+// find finds the entries of all places, and enters those that there are not.
+func (b *batch[K, V]) find(c *Cache[K, V], ctx context.Context, all *outcomes[K, V]) {
 	var cancel context.CancelCauseFunc
 	b.scope.Context, cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
 	b.scope.part = &b.all
 	b.wanted.Store(1)
-	b.claims = make([]creation[K, V], 0, len(b.places))
+	b.own = make([]creation[K, V], 0, len(b.places))
 	for i := range b.places {
 		at := &b.places[i]
 		at.who = caller{ctx: ctx, seat: all.seat, part: b.part}
@@ -90,10 +90,10 @@ func (b *batch[K, V]) enter(c *Cache[K, V], at *place[K, V], cancel context.Canc
 	if only {
 		n.ctx = &b.scope
 	}
-	b.claims = append(b.claims, n)
+	b.own = append(b.own, n)
 }
 
-// share is what one claim has in the function's context. The last one that is
+// share is what one creation has in the function's context. The last one that is
 // called off takes the function with it.
 type share struct {
 	over   atomics.Bool
@@ -107,10 +107,10 @@ func (s *share) callOff(cause error) {
 	}
 }
 
-// start calls the function for the claims, if there are any.
+// start calls the function for what is to be created, if there are any.
 func (b *batch[K, V]) start(ctx context.Context, create func(context.Context, []K) (map[K]V, error)) {
 	switch {
-	case len(b.claims) == 0:
+	case len(b.own) == 0:
 	case ctx.Done() != nil:
 		atomics.Go(func() { b.runAlone(create) })
 	default:
@@ -121,7 +121,7 @@ func (b *batch[K, V]) start(ctx context.Context, create func(context.Context, []
 			}
 		}()
 		if b.part != nil {
-			if d, err := b.part.depend(b.claims[0].phase.flight, b.claims[0].key, calls); err == nil {
+			if d, err := b.part.depend(b.own[0].phase.flight, b.own[0].key, calls); err == nil {
 				defer d.end()
 			}
 		}
@@ -130,10 +130,10 @@ func (b *batch[K, V]) start(ctx context.Context, create func(context.Context, []
 	}
 }
 
-// run is creation.run for all claims together.
+// run is creation.run for all together.
 func (b *batch[K, V]) run(create func(context.Context, []K) (map[K]V, error)) {
 	b.takeTurns()
-	if len(b.claims) == 0 {
+	if len(b.own) == 0 {
 		return
 	}
 	returned := false
@@ -154,13 +154,13 @@ func (b *batch[K, V]) run(create func(context.Context, []K) (map[K]V, error)) {
 	b.end(ends)
 }
 
-// runAlone is creation.runAlone for all claims together.
+// runAlone is creation.runAlone for all together.
 func (b *batch[K, V]) runAlone(create func(context.Context, []K) (map[K]V, error)) {
-	for i := range b.claims {
-		b.claims[i].phase.runAlone()
+	for i := range b.own {
+		b.own[i].phase.runAlone()
 	}
 	b.takeTurns()
-	if len(b.claims) == 0 {
+	if len(b.own) == 0 {
 		return
 	}
 	ends := b.each(ending[V]{err: ErrGoexit, cut: true}) // until create returns
@@ -180,12 +180,12 @@ func (b *batch[K, V]) runAlone(create func(context.Context, []K) (map[K]V, error
 	ends = b.call(create)
 }
 
-// takeTurns is creation.takeTurn for all claims. Those that must not be created
+// takeTurns is creation.takeTurn for all. Those that must not be created
 // now are none of the batch's afterwards.
 func (b *batch[K, V]) takeTurns() {
-	left := b.claims[:0]
-	for i := range b.claims {
-		n := &b.claims[i]
+	left := b.own[:0]
+	for i := range b.own {
+		n := &b.own[i]
 		n.watch()
 		if err := n.takeTurn(); err != nil {
 			n.settle(ending[V]{err: err})
@@ -194,14 +194,14 @@ func (b *batch[K, V]) takeTurns() {
 		}
 		left = append(left, *n)
 	}
-	b.claims = left
+	b.own = left
 }
 
-// call calls the function, and returns how it ended for each claim.
+// call calls the function, and returns how it ended for each.
 func (b *batch[K, V]) call(create func(context.Context, []K) (map[K]V, error)) []ending[V] {
-	r, keys := b.root, make([]K, len(b.claims))
-	for i := range b.claims {
-		keys[i] = b.claims[i].key
+	r, keys := b.root, make([]K, len(b.own))
+	for i := range b.own {
+		keys[i] = b.own[i].key
 	}
 	made, err := create(&b.scope, keys)
 	said := saying[K, V]{err: err}
@@ -214,15 +214,15 @@ func (b *batch[K, V]) call(create func(context.Context, []K) (map[K]V, error)) [
 			}
 		}
 	}
-	ends := make([]ending[V], len(b.claims))
-	for i := range b.claims {
-		k := b.claims[i].key // keys are the function's
+	ends := make([]ending[V], len(b.own))
+	for i := range b.own {
+		k := b.own[i].key // keys are the function's
 		v, ok := made[k]
 		ends[i] = r.ending(k, v, said.of(k, v, ok))
 	}
-	for i := range b.claims {
+	for i := range b.own {
 		if ends[i].err == nil {
-			delete(b.spare, b.claims[i].key)
+			delete(b.spare, b.own[i].key)
 		}
 	}
 	return ends
@@ -251,10 +251,10 @@ func (s *saying[K, V]) of(k K, v V, ok bool) error {
 func isZero[V any](v V) bool { return reflect.ValueOf(&v).Elem().IsZero() }
 
 func (b *batch[K, V]) each(how ending[V]) []ending[V] {
-	return slices.Repeat([]ending[V]{how}, len(b.claims))
+	return slices.Repeat([]ending[V]{how}, len(b.own))
 }
 
-// end settles all claims, and reports whether anybody hears of the outcome of
+// end settles all, and reports whether anybody hears of the outcome of
 // one. What is to be closed is closed after that.
 func (b *batch[K, V]) end(ends []ending[V]) (heard bool) {
 	r := b.root
@@ -263,8 +263,8 @@ func (b *batch[K, V]) end(ends []ending[V]) (heard bool) {
 		r.own(k)
 		free = append(free, &entry[K, V]{key: k, value: v})
 	}
-	for i := range b.claims {
-		n := &b.claims[i]
+	for i := range b.own {
+		n := &b.own[i]
 		r.books.count(ends[i].err, ends[i].cut)
 		l := n.conclude(ends[i])
 		heard = heard || l.heard
