@@ -69,12 +69,12 @@ func cacheMany(v int, how creationEnding) cacheOp {
 		called := c.Begin()
 		var both [2]*asking
 		for key := range both {
-			a := &asking{as: flavour{"GetOrCreateMany", false, -1}, how: how, again: new(cacheCreation)}
+			a := &asking{as: flavour{"GetOrCreateMany", true, -1}, how: how, again: new(cacheCreation)}
 			for i := range a.looks {
-				a.looks[i] = &cacheCreation{key: key, called: called, value: v + 30*key, err: how.err()}
+				a.looks[i] = &cacheCreation{key: key, called: called, value: v + 30*key + 60*i, err: how.err()}
 			}
-			both[key] = a
-			c.Real.creations[c.Thread] = append(c.Real.creations[c.Thread], a.looks[0])
+			both[key], *a.again = a, *a.looks[0]
+			c.Real.creations[c.Thread] = append(c.Real.creations[c.Thread], a.looks[:]...)
 			a.moments(c)
 		}
 		thrown := interleave.Exits
@@ -102,14 +102,17 @@ func cacheMany(v int, how creationEnding) cacheOp {
 		}()
 		found, err = c.Real.GetOrCreateMany(context.Background(), []int{0, 1}, func(_ context.Context, keys []int) (map[int]int, error) {
 			made := map[int]int{}
+			var looks []*cacheCreation
 			for _, key := range keys {
-				look := both[key].looks[0]
+				a := both[key]
+				look := a.looks[a.runs.Value()]
+				a.runs.Add(1)
 				look.ran, look.began = true, c.End()
-				made[key] = look.value
+				made[key], looks = look.value, append(looks, look)
 			}
 			ended := c.Begin()
-			for _, key := range keys {
-				both[key].looks[0].ended = ended
+			for _, look := range looks {
+				look.ended = ended
 			}
 			switch how {
 			case inPanic:

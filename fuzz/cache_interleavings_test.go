@@ -56,7 +56,7 @@ type sharedCache struct {
 	cache
 	closes   bool               // there is a Close function
 	ways     int                // to explain an operation
-	closings [100]atomics.Int32 // its calls by value
+	closings [200]atomics.Int32 // its calls by value
 	contexts [2]context.Context
 	cancels  [2]context.CancelFunc
 
