@@ -50,7 +50,8 @@ func (a *asking) begins(ways, i int, look *cacheCreation) *cacheMoment {
 		},
 		Ways: ways, Explains: func(s *cacheModel, way int) bool {
 			creates, ok := s.begin(look, way)
-			return ok && (creates == look.ran || creates && s.renewing(look.key))
+			caught := a.got == oncecache.ErrClosed.Error() // by Close, before the function was called
+			return ok && (creates == look.ran || creates && (caught || s.renewing(look.key)))
 		}}
 }
 
