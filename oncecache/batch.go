@@ -3,6 +3,7 @@ package oncecache
 import (
 	"context"
 	"errors"
+	"maps"
 	"reflect"
 	"runtime/debug"
 	"slices"
@@ -204,16 +205,12 @@ func (b *batch[K, V]) call(create func(context.Context, []K) (map[K]V, error)) [
 		keys[i] = b.own[i].key
 	}
 	made, err := create(&b.scope, keys)
+	if r.close != nil {
+		b.spare = maps.Clone(made) // until it is known how each key ends
+	}
 	said := saying[K, V]{err: err}
 	said.byKey = errors.As(err, &said.each)
-	if r.close != nil {
-		b.spare = map[K]V{} // until it is known how each key ends
-		for k, v := range made {
-			if said.of(k, v, true) == nil || !isZero(v) {
-				b.spare[k] = v
-			}
-		}
-	}
+	maps.DeleteFunc(b.spare, func(k K, v V) bool { return said.of(k, v, true) != nil && isZero(v) })
 	ends := make([]ending[V], len(b.own))
 	for i := range b.own {
 		k := b.own[i].key // keys are the function's
@@ -271,8 +268,8 @@ func (b *batch[K, V]) end(ends []ending[V]) (heard bool) {
 		if l.stays {
 			stay = append(stay, n.entry)
 		}
-		if l.drop {
-			free = append(free, &entry[K, V]{key: n.key, value: ends[i].value})
+		if l.drop != nil {
+			free = append(free, l.drop)
 		}
 	}
 	for _, e := range stay {

@@ -5,6 +5,8 @@ package oncecache_test
 import (
 	"context"
 	"errors"
+	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,5 +92,35 @@ func TestManyClosesNoZeroBesideAnError(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// oddError ends the goroutine of whoever asks what it is.
+type oddError struct{ asked func() }
+
+func (oddError) Error() string   { return "odd" }
+func (e oddError) As(any) bool   { e.asked(); return false }
+func (e oddError) Is(error) bool { e.asked(); return false }
+
+// Nothing is lost if an error does not say what it is.
+func TestManyWithOddErrors(t *testing.T) {
+	for name, asked := range map[string]func(){"panics": func() { panic("asked") }, "exits": runtime.Goexit} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newShop()
+			many := startCall(func() (int, error) {
+				_, err := s.GetOrCreateMany(t.Context(), []string{"a", "b"}, func(context.Context, []string) (map[string]int, error) {
+					return map[string]int{"a": 1, "b": 2, "other": 3}, oddError{asked}
+				})
+				return 0, err
+			})
+			if r := many.wait(t); r.panicked == nil && r.err == nil {
+				t.Errorf("%s: %+v", name, r)
+			}
+			synctest.Wait()
+			s.Close(t.Context())
+			if slices.Sort(s.closed); !slices.Equal(s.closed, []int{1, 2, 3}) {
+				t.Errorf("%s: closed %v", name, s.closed)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package oncecache
 
 import (
 	"iter"
+	"reflect"
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -31,6 +32,7 @@ type root[K comparable, V any] struct {
 
 	close         func(K, V) error             // Config.Close
 	same          func(a, b V) bool            // whether two values are one; nil: nothing is closed
+	recurs        bool                         // a value that comes again is the same one, and not only equal
 	errorTTL      func(K, error) time.Duration // Config.ErrorTTL
 	createTimeout time.Duration                // Config.CreateTimeout; zero: none
 
@@ -85,7 +87,7 @@ func newRoot[K comparable, V any](config Config[K, V]) *root[K, V] {
 		r.backlog.limit = defaultCloseConcurrency
 	}
 	if r.close != nil {
-		r.seat, r.same = callerAndLease, sameness[V]()
+		r.seat, r.same, r.recurs = callerAndLease, sameness[V](), identifies(reflect.TypeFor[V]())
 	}
 	if config.CloseBeforeCreate {
 		r.claims = new(claims[K])

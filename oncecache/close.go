@@ -72,7 +72,7 @@ func (c *Cache[K, V]) retreat() *root[K, V] {
 	}
 	n := &root[K, V]{
 		keys: r.keys, hash: r.hash, before: r, books: r.books, backlog: r.backlog, claims: r.claims,
-		close: r.close, same: r.same, seat: r.seat,
+		close: r.close, same: r.same, recurs: r.recurs, seat: r.seat,
 	}
 	n.entries.Init(n.hash, 0)
 	c.root.Store(n) // LP(Close)
@@ -158,8 +158,8 @@ func (r *root[K, V]) disposeOf(e *entry[K, V], noted bool) {
 		r.unown(e.key)
 		r.backlog.closed(e, at) // last, as what is pending has a name
 	}()
-	if now := r.find(e.key); now != nil && r.has(now, e.value) {
-		return // it has come back, and is closed when it goes
+	if (r.recurs || e.state.Load() == nil) && r.has(r.find(e.key), e.value) {
+		return // it has come back, or never was the key's for itself: it is closed when that goes
 	}
 	err = errCloseGoexit // until close returns
 	defer r.books.closings.Add(1)

@@ -42,6 +42,7 @@ func (c *Cache[K, V]) lead(r *root[K, V], k K, create func() (V, error), again b
 	p.by = goid.Token()
 	var ctx context.Context
 	if again { // it may have to wait, so it can be called off
+		p.ext = new(extended)
 		ctx, p.cancel = atomics.WithCancelCause(context.Background())
 		p.aboard.Store(uint64(oneCaller | r.extra))
 	}
@@ -168,27 +169,27 @@ func (n *creation[K, V]) end(how ending[V]) {
 // settle ends the flight, and does what follows from that. Only the creator
 // calls it, once.
 func (n *creation[K, V]) settle(end ending[V]) {
-	n.follow(end.value, n.conclude(end))
+	n.follow(n.conclude(end))
 }
 
 // landing is what became of the outcome of a creation.
-type landing struct {
-	stays bool // it is in the table
-	drop  bool // it is a value to be closed, because nobody has it
-	heard bool // somebody who waited gets it
+type landing[K comparable, V any] struct {
+	stays bool         // it is in the table
+	drop  *entry[K, V] // it is a value to be closed, because nobody has it
+	heard bool         // somebody who waited gets it
 }
 
-// follow runs the Close functions that follow the end of the flight: of v, if
-// nobody has it. If the entry stays, others may have to make room for it.
-func (n *creation[K, V]) follow(v V, l landing) {
+// follow runs the Close functions that follow the end of the flight. If the entry
+// stays, others may have to make room for it.
+func (n *creation[K, V]) follow(l landing[K, V]) {
 	if x := n.phase.ext; x != nil && x.renews != nil && x.renews.then != nil {
 		x.renews.then()
 	}
 	if l.stays {
 		n.root.settled(n.entry)
 	}
-	if l.drop {
-		n.root.dispose(&entry[K, V]{key: n.key, value: v})
+	if l.drop != nil {
+		n.root.dispose(l.drop)
 	}
 }
 
@@ -197,7 +198,7 @@ func (n *creation[K, V]) follow(v V, l landing) {
 // A failed entry leaves the table before anyone can learn of the failure, so
 // that whoever knows of it and calls again starts anew, unless the failure is
 // kept.
-func (n *creation[K, V]) conclude(end ending[V]) (l landing) {
+func (n *creation[K, V]) conclude(end ending[V]) (l landing[K, V]) {
 	r, e, p := n.root, n.entry, n.phase
 	if n.stop != nil {
 		n.stop()
@@ -235,14 +236,18 @@ func (n *creation[K, V]) conclude(end ending[V]) (l landing) {
 		l.stays = end.err == nil || now.kept()
 	} else {
 		moved := e.state.Load()
-		if ended = n.forgotten(moved, end, who); ended {
-			l.drop = who.leases() == 0
-		} else {
-			l.heard, l.drop = false, true
+		switch ended = n.forgotten(moved, end, who); {
+		case !ended:
+			l.heard, l.drop = false, &entry[K, V]{key: n.key, value: end.value}
+		case who.leases() == 0:
+			l.drop = moved.to
+		}
+		if end.err != nil || r.close == nil {
+			l.drop = nil
 		}
 	}
 	r.backlog.returned(e, p.flight)
-	if end.lost != nil && !l.heard {
+	if end.lost != nil && !(l.heard && who.callers() > p.ext.mute.Load()) {
 		r.books.note(end.lost)
 	}
 	if over != 0 {
@@ -254,7 +259,6 @@ func (n *creation[K, V]) conclude(end ending[V]) (l landing) {
 	if l.stays && now.kept() {
 		r.keep(now.lasts)
 	}
-	l.drop = l.drop && end.err == nil && r.close != nil
 	return l
 }
 

@@ -51,9 +51,22 @@ type extended struct {
 	// is a gauge because nobody else finds in it what they look for.
 	alone atomics.Gauge
 
+	// turn is waiting while the creation waits for its turn, by a store, and sentBack
+	// by CAS of whoever has made the cache forget it then.
+	turn atomics.Uint32
+
+	// mute is how many of those aboard a Refresh are creations that wait for it,
+	// and tell nobody how it has ended.
+	mute atomics.Gauge
+
 	lead   *flight   // stands for this flight and others, if one function creates them all: its awaits are theirs
 	renews *renewing // set if the flight is one of Refresh
 }
+
+const (
+	waiting = 1 + iota
+	sentBack
+)
 
 // crew is the state of a flight's callers in one word:
 //

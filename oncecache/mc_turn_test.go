@@ -4,6 +4,7 @@ package oncecache_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -25,6 +26,7 @@ func TestProtocolsOfTurns(t *testing.T) {
 	}{
 		{"Delete ∥ Acquire", there, threads{(*alone).deletes, (*alone).holds}, everything},
 		{"Delete ∥ Acquire ∥ Acquire", there, threads{(*alone).deletes, (*alone).holds, (*alone).holds}, twice},
+		{"Delete ∥ Acquire ∥ Delete", there, threads{(*alone).deletes, (*alone).holds, (*alone).deletes}, twice},
 		{"Discard ∥ Discard", there, threads{(*alone).discards, (*alone).discards}, everything},
 		{"Acquire ∥ Delete in flight ∥ Acquire", none, threads{(*alone).holds, (*alone).deletes, (*alone).holds}, twice},
 		{"GetOrCreateMany ∥ Delete ∥ Acquire", none, threads{(*alone).many, (*alone).deletes, (*alone).holds}, twice},
@@ -55,6 +57,65 @@ func TestProtocolsOfTurns(t *testing.T) {
 				})
 			})
 		})
+	}
+}
+
+// A creation that waits for its turn is told what ends it: neither does it take
+// its own flight for one that it waits for, nor does it wait for what is newer.
+func TestProtocolsOfTurnsThatEnd(t *testing.T) {
+	for name, ends := range map[string]func(c *oncecache.Cache[int, int]){
+		"Set":              func(c *oncecache.Cache[int, int]) { c.Set(1, 3) },
+		"Delete, then Set": func(c *oncecache.Cache[int, int]) { c.Delete(1); c.Set(1, 3) },
+		"Close":            func(c *oncecache.Cache[int, int]) { c.Close(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, twice.of("CloseBeforeCreate: Delete ∥ GetOrCreate ∥ "+name), func(m *mc.M) {
+				c := oncecache.MustNew(oncecache.Config[int, int]{CloseBeforeCreate: true, Close: func(int, int) error { return nil }})
+				c.Set(1, 1)
+				m.Go(func() { c.Delete(1) })
+				m.Go(func() {
+					if _, err := c.GetOrCreate(1, func() (int, error) { return 2, nil }); err != nil && err != oncecache.ErrClosed {
+						m.Failf("%v", err)
+					}
+				})
+				m.Go(func() { ends(c) })
+			})
+		})
+	}
+}
+
+// A function that asks for its own key is told so, whoever takes that from it at
+// the same moment.
+func TestProtocolsOfTurnsOfOneFunction(t *testing.T) {
+	for name, asks := range map[string]func(ctx context.Context, c *oncecache.Cache[int, int]) error{
+		"with its context": func(ctx context.Context, c *oncecache.Cache[int, int]) error {
+			_, err := c.GetOrCreateContext(ctx, 1, makesOne)
+			return err
+		},
+		"without": func(_ context.Context, c *oncecache.Cache[int, int]) error {
+			_, err := c.GetOrCreate(1, func() (int, error) { return 1, nil })
+			return err
+		},
+	} {
+		for of, takes := range map[string]func(c *oncecache.Cache[int, int]){
+			"Delete": func(c *oncecache.Cache[int, int]) { c.Delete(1) },
+			"Clear":  func(c *oncecache.Cache[int, int]) { c.Clear() },
+		} {
+			t.Run(name+", "+of, func(t *testing.T) {
+				mc.Check(t, twice.of("CloseBeforeCreate: create, which asks for its own key "+name+" ∥ "+of), func(m *mc.M) {
+					c := oncecache.MustNew(oncecache.Config[int, int]{CloseBeforeCreate: true, Close: func(int, int) error { return nil }})
+					m.Go(func() {
+						c.GetOrCreateContext(context.Background(), 1, func(ctx context.Context, k int) (int, error) {
+							if err := asks(ctx, c); !errors.As(err, new(*oncecache.CycleError)) {
+								m.Failf("%v", err)
+							}
+							return 1, nil
+						})
+					})
+					m.Go(func() { takes(c) })
+				})
+			})
+		}
 	}
 }
 

@@ -210,7 +210,7 @@ func (r *root[K, V]) renew(renewals *root[K, any], k K, base *entry[K, V], v V, 
 		if e == nil || renewals.createdBy(k, f) == nil || ready && e != base || e.failed() {
 			break
 		}
-		if !r.entries.CompareAndSwap(r.at(k), e, n) { // LP(Refresh)
+		if r.note(e); !r.entries.CompareAndSwap(r.at(k), e, n) { // LP(Refresh)
 			continue
 		}
 		if !ready {
@@ -224,7 +224,7 @@ func (r *root[K, V]) renew(renewals *root[K, any], k K, base *entry[K, V], v V, 
 		got.value = other
 	}
 	if r.close != nil {
-		f.ext.renews.then = func() { r.dispose(n) }
+		f.ext.renews.then = func() { r.dispose(&entry[K, V]{key: k, value: v}) } // no longer n, which was to be the key's
 	}
 	return got
 }

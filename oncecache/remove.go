@@ -11,7 +11,7 @@ package oncecache
 func (c *Cache[K, V]) Delete(k K) (old V, deleted bool) {
 	r := c.shared()
 	r.overtake(k)
-	e := r.entries.LoadAndDelete(r.at(k)) // LP(Delete)
+	e := r.take(k)
 	if e == nil {
 		return old, false
 	}
@@ -39,7 +39,7 @@ func (c *Cache[K, V]) Clear() (removed int) {
 	}
 	var free []*entry[K, V]
 	for found := range r.entries.All() {
-		if !r.remove(found) { // LP(Clear)
+		if r.note(found); !r.remove(found) { // LP(Clear)
 			continue
 		}
 		if _, ok := r.removed(found); ok {
@@ -51,6 +51,30 @@ func (c *Cache[K, V]) Clear() (removed int) {
 	}
 	r.later(free...)
 	return removed
+}
+
+// take removes what k has, and returns it, or nil.
+func (r *root[K, V]) take(k K) *entry[K, V] {
+	if r.claims == nil && !r.renews {
+		return r.entries.LoadAndDelete(r.at(k)) // LP(Delete)
+	}
+	for { // noting what holds the key
+		e := r.find(k) // LP(Delete): absent
+		if e == nil {
+			return nil
+		}
+		if r.note(e); r.remove(e) { // LP(Delete)
+			return e
+		}
+		// Another caller has removed or replaced it.
+	}
+}
+
+// note notes the creation of e, if there is one.
+func (r *root[K, V]) note(e *entry[K, V]) {
+	if p := e.state.Load(); p.creating() {
+		r.backlog.note(e, p.flight)
+	}
 }
 
 // overtake comes before what is to be newer than a Refresh of k that is under way:
@@ -80,10 +104,16 @@ func (r *root[K, V]) forget(e *entry[K, V]) (p *phase[K, V], left bool) {
 		return p, false
 	}
 	r.backlog.note(e, p.flight)
-	if p, left = e.forget(); left && tally(r.books.work.Load()).closed() {
+	if p, left = e.forget(); !left {
+		return p, false
+	}
+	if tally(r.books.work.Load()).closed() {
 		p.ground() // Close may have looked before
 	}
-	return p, left
+	if x := p.ext; x != nil && x.turn.CompareAndSwap(waiting, sentBack) {
+		p.callOff(nil)
+	}
+	return p, true
 }
 
 // CompareAndDelete removes k from c if its value is old, and reports whether

@@ -25,6 +25,26 @@ func sameness[V any]() func(a, b V) bool {
 	return func(a, b V) bool { return identical(reflect.ValueOf(&a).Elem(), reflect.ValueOf(&b).Elem()) }
 }
 
+// identifies reports whether values of type t refer to something, so that two of
+// them which are equal refer to the same.
+func identifies(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return t.Elem().Size() > 0
+	case reflect.Chan, reflect.Func, reflect.Interface, reflect.Map, reflect.Slice, reflect.UnsafePointer:
+		return true
+	case reflect.Array:
+		return t.Len() > 0 && identifies(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if identifies(t.Field(i).Type) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // identical is for values of one type that have an address.
 func identical(x, y reflect.Value) bool {
 	if bytes.Equal(memory(x), memory(y)) {

@@ -57,7 +57,8 @@ func (r *root[K, V]) swap(n *entry[K, V]) *entry[K, V] {
 		return r.entries.Swap(at, n) // LP(Set)
 	}
 	for {
-		switch e := r.entries.Load(at); {
+		e := r.entries.Load(at)
+		switch {
 		case e == nil:
 			if _, loaded := r.entries.LoadOrStore(at, n); !loaded { // LP(Set): nothing was there
 				return nil
@@ -65,8 +66,10 @@ func (r *root[K, V]) swap(n *entry[K, V]) *entry[K, V] {
 		case r.has(e, n.value): // LP(Set): the very value
 			r.unown(n.key)
 			return n
-		case r.entries.CompareAndSwap(at, e, n): // LP(Set): replaced
-			return e
+		default:
+			if r.note(e); r.entries.CompareAndSwap(at, e, n) { // LP(Set): replaced
+				return e
+			}
 		}
 		// Another caller has put something there, or removed it.
 	}

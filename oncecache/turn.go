@@ -55,45 +55,67 @@ func (n *creation[K, V]) awaitRenewal() error {
 	if e == nil {
 		return nil
 	}
+	return n.wait(func() error {
+		p.ext.mute.Add(1)
+		defer p.ext.mute.Add(-1)
+		who := caller{ctx: n.ctx, seat: oneCaller, part: n.phase.node(), key: n.key}
+		_, _, err := e.outcome(&who)
+		if tally(n.root.books.work.Load()).closed() {
+			return ErrClosed // which may have ended the Refresh first
+		}
+		if ended := n.ctx.Err(); ended != nil {
+			return ended
+		}
+		if e.state.Load() == p && n.root.exclusive(n.key) {
+			return err
+		}
+		return nil
+	})
+}
+
+// wait calls f, which waits, while the entry is in the table. If it leaves, those
+// who wait for n begin anew. Forget looks for who waits when it has removed the entry,
+// and n looks for the entry when it is known to wait.
+func (n *creation[K, V]) wait(f func() error) error {
 	if n.ctx == nil {
 		return errAgain
 	}
-	who := caller{ctx: n.ctx, seat: oneCaller, part: n.phase.node(), key: n.key}
-	_, _, err := e.outcome(&who)
-	if tally(n.root.books.work.Load()).closed() {
-		return ErrClosed // which may have ended the Refresh first
+	turn := &n.phase.ext.turn
+	turn.Store(waiting)
+	if n.root.find(n.key) != n.entry {
+		return errAgain
 	}
-	if ended := n.ctx.Err(); ended != nil {
-		return ended
+	err := f()
+	if !turn.CompareAndSwap(waiting, 0) {
+		return errAgain
 	}
-	if e.state.Load() == p && n.root.exclusive(n.key) {
-		return err
-	}
-	return nil
+	return err
 }
 
 // await waits until there may be nothing left of the key. What makes it wait is
 // older if the entry is still in the table, and goes without it. Otherwise it may
-// be newer, and stay: then those who wait for n begin anew.
+// be newer, and stay.
 func (n *creation[K, V]) await(c *claim[K]) error {
-	if n.ctx == nil || n.root.find(n.key) != n.entry {
-		return errAgain
-	}
-	for _, f := range n.root.functions(n.key) {
-		if f.runsHere() {
-			return errRecursion
+	return n.wait(func() error {
+		for _, f := range n.root.functions(n.key) {
+			if f == n.phase.flight {
+				continue // which others are about to end
+			}
+			if f.runsHere() {
+				return errRecursion
+			}
+			d, err := n.phase.node().depend(f, n.key, calls)
+			if err != nil {
+				return err
+			}
+			defer d.end()
 		}
-		d, err := n.phase.node().depend(f, n.key, calls)
-		if err != nil {
-			return err
-		}
-		defer d.end()
-	}
-	return c.wait(n.ctx)
+		return c.wait(n.ctx)
+	})
 }
 
 // functions returns the flights whose functions may hold the key though it has
-// none of them any more: Refresh, Delete or a timeout has ended these.
+// none of them any more. Whoever takes one from the key has noted it before.
 func (r *root[K, V]) functions(k K) []*flight {
 	same := func(other K) bool { return other == k }
 	all := r.backlog.flights(same)
