@@ -169,8 +169,10 @@ func (o *outcomes[K, V]) err() error {
 func (o *outcomes[K, V]) putBack() {
 	var free []*entry[K, V]
 	for _, h := range o.held {
-		o.root.wasHeld(h.entry)
-		if o.root.countOff(h.entry, h.word) {
+		if o.root.order != nil {
+			o.root.wasHeld(h.entry)
+		}
+		if h.entry.countOff(h.word) {
 			free = append(free, h.entry)
 		}
 	}

@@ -32,7 +32,9 @@ type Config[K comparable, V any] struct {
 	//
 	// A value that is set, or returned by a create function, while it is that of
 	// the key already, is the same one, and stays open: one that is equal, or a copy
-	// of the same slice, map or function, or of a struct of such.
+	// of the same slice, map or function, or of a struct of such. So does one that
+	// refers to something, as a pointer does, if it is the key's again by the time at
+	// which it would be closed.
 	//
 	// It runs outside every lock. What Set, Delete, CompareAndDelete, Refresh and
 	// the methods of a Lease find without users is closed on the goroutine of that

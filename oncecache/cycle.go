@@ -13,7 +13,8 @@ import (
 
 // CycleError is what a call gets that would wait for itself: for a creation
 // that, maybe by way of others, waits for the one that calls. The others go on
-// as soon as that one ends.
+// as soon as that one ends. A creation that would wait for itself, because it has
+// to wait for its turn, fails with it, and all its callers get it.
 type CycleError struct {
 	// Path holds the keys of the creations in the order in which each waits for
 	// the next, from that which called to the same again. They may be of

@@ -56,7 +56,13 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 	r := c.shared()
 	e := r.find(k) // LP(Acquire): a hit, if the value can be held
 	if e != nil {
-		if p := e.state.Load(); p.ready() {
+		p := e.state.Load()
+		if p != nil && p.leases != nil && p.mark == nil { // what hold does, where nothing is evicted
+			if held := p.leases.acquire(); held != nil {
+				return Lease[K, V]{entry: e, held: held, root: r, key: k, leak: r.track(k)}, nil
+			}
+			e = nil
+		} else if p.ready() {
 			if held, ok := r.hold(e, p); ok {
 				return Lease[K, V]{entry: e, held: held, root: r, key: k, leak: r.track(k)}, nil
 			}
@@ -107,8 +113,12 @@ func (l *Lease[K, V]) Release() {
 	if held == nil {
 		return // nothing is to be kept
 	}
-	l.root.wasHeld(e)
-	l.root.putBack(e, held)
+	if l.root.order != nil {
+		l.root.wasHeld(e)
+	}
+	if n := held.Add(-1); n < 0 && e.isLast(held, n) { // LP(Release)
+		l.root.disposeOf(e, true)
+	}
 }
 
 // Discard is Release of a value that is broken: if it is still the value of its

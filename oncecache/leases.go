@@ -180,34 +180,32 @@ func (e *entry[K, V]) claim(p *phase[K, V], c *caller) (*atomics.Int64, error) {
 	return p.leases.join(p.mark)
 }
 
-// wasHeld notes that e, which the caller holds, was in use until now.
+// wasHeld notes that e, which the caller holds, was in use until now, in a cache
+// with an order.
 func (r *root[K, V]) wasHeld(e *entry[K, V]) {
-	if r.order != nil {
-		if m := e.state.Load().mark; m != nil {
-			m.held()
-		}
+	if m := e.state.Load().mark; m != nil {
+		m.held()
 	}
 }
 
-// putBack takes off a user of e's value who was counted in held, if it was. The
-// last one of a value that has left the cache closes it.
-func (r *root[K, V]) putBack(e *entry[K, V], held *atomics.Int64) {
-	if held != nil && r.countOff(e, held) {
-		r.disposeOf(e, true)
-	}
-}
-
-// giveUp is putBack for one who has not come to use the value, or is busy: if it
-// is to be closed, that is left to a goroutine of the cache.
+// giveUp takes off a user of e's value who was counted in held, if it was, and has
+// not come to use it, or is busy: if it is to be closed, that is left to a goroutine
+// of the cache.
 func (r *root[K, V]) giveUp(e *entry[K, V], held *atomics.Int64) {
-	if held != nil && r.countOff(e, held) {
+	if held != nil && e.countOff(held) {
 		r.later(e)
 	}
 }
 
-// countOff is the first half of putBack: it reports whether the value is to be
-// closed now.
-func (r *root[K, V]) countOff(e *entry[K, V], held *atomics.Int64) (free bool) {
-	n := held.Add(-1) // LP(Release)
-	return n < 0 && e.users(e.state.Load()).last(held, n)
+// countOff takes off a user of e's value who was counted in held, and reports
+// whether the value is to be closed now.
+func (e *entry[K, V]) countOff(held *atomics.Int64) (free bool) {
+	n := held.Add(-1)
+	return n < 0 && e.isLast(held, n)
+}
+
+// isLast completes the release of a user of e's value that was counted in held,
+// which shows n without it, less than zero.
+func (e *entry[K, V]) isLast(held *atomics.Int64, n int64) bool {
+	return e.users(e.state.Load()).last(held, n)
 }

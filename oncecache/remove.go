@@ -3,7 +3,8 @@ package oncecache
 // Delete removes k, and returns the value that it had, if any. If a value is
 // being created for k, the cache forgets that creation: those who take part in
 // it get its result, which is not kept, and the next caller creates anew
-// without waiting for it. With a Config.Close function, what Delete returns is
+// without waiting for it; if its function has not begun, because it waits for what
+// the key had before, they begin anew with that caller. With a Config.Close function, what Delete returns is
 // closed at once, unless a lease holds it.
 //
 // Delete is wait-free if k is absent, and otherwise blocking on the mutex of
