@@ -5,8 +5,8 @@ package oncecache
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
-	"time"
 )
 
 // A creation that fails leaves the table before anyone can learn that it has: as
@@ -45,8 +45,8 @@ func TestFailureLeavesBeforeItIsKnown(t *testing.T) {
 				})
 			}()
 			e := <-returns
-			for range 20 {
-				time.Sleep(time.Millisecond / 2)
+			for range 10000 {
+				runtime.Gosched() // to the creator
 				if !e.state.Load().creating() {
 					t.Fatal("the failure is known, and its entry is in the table")
 				}
