@@ -126,7 +126,7 @@ type cacheEvent struct {
 
 func (e cacheEvent) Kind() string {
 	switch e.op {
-	case "ran", "left", "look", "overtake":
+	case "ran", "left", "look", "overtake", "overtake other", "wait":
 		return e.op
 	case "settled":
 		return fmt.Sprint(e.op, " ", e.ending)
@@ -154,6 +154,10 @@ func (e cacheEvent) String() string {
 		return "Refresh looks"
 	case "overtake":
 		return "Refresh is overtaken"
+	case "overtake other":
+		return "Refresh overtakes one of an older value, if there is one"
+	case "wait":
+		return "a creation waits for a Refresh, if there is one"
 	case "ran":
 		return fmt.Sprintf("the function that creates %d ends", e.value)
 	case "settled":
@@ -177,6 +181,12 @@ func (e cacheEvent) After(s cacheState) (cacheState, bool) {
 		if !present {
 			s.calls[e.client].looked = nothing
 		}
+		return s, true
+	case "wait":
+		s.wait(s.calls[e.client])
+		return s, true
+	case "overtake other":
+		s.overtakeOther()
 		return s, true
 	case "left":
 		return s, s.leave(&s.calls[e.client])

@@ -94,6 +94,22 @@ func (s *cacheState) renewed(own int32, p promise) bool {
 	return false
 }
 
+// wait begins a creation that waits for a renewal, if the key has no value then.
+// The call is not yet part of it: it may begin anew.
+func (s *cacheState) wait(c cacheCall) {
+	if c == (cacheCall{}) && s.value == 0 && s.owner == 0 && s.renewal() != nil {
+		s.owner = s.renewal().id
+	}
+}
+
+// overtakeOther ends a renewal that is to replace another value than the key has,
+// which a call of Refresh finds. It may find it too late.
+func (s *cacheState) overtakeOther() {
+	if f := s.renewal(); f != nil && s.value != 0 && f.base != s.value {
+		f.overtaken = true
+	}
+}
+
 // refresher is what is used of a cache beside what cache has.
 type refresher interface {
 	cache
@@ -167,12 +183,16 @@ func (w *refreshClient) refresh(k int) {
 	to := w.Now()
 	begin, end := cacheEvent{op: "begin", client: w.ID, renews: true}, cacheEvent{op: "end", client: w.ID, gets: got}
 	if r.began == 0 {
+		w.mayWait(k, from, to)
+		w.AddSpan(k, from, to, cacheEvent{op: "overtake other", client: w.ID})
 		w.AddSpan(k, from, to, cacheEvent{op: "look", client: w.ID})
 		w.AddSpan(k, from, to, begin)
 		w.AddSecond(k, from, to, end)
 		return
 	}
 	begin.ok, begin.value = true, r.value
+	w.mayWait(k, from, r.began)
+	w.AddSpan(k, from, r.began, cacheEvent{op: "overtake other", client: w.ID})
 	w.AddSpan(k, from, r.began, cacheEvent{op: "look", client: w.ID})
 	w.AddSpan(k, from, r.began, begin)
 	w.created(k, from, r, to, ending)
@@ -186,16 +206,17 @@ func (w *refreshClient) many(keys ...int) {
 	runs, endings := map[int]run{}, map[int]cacheEnding{}
 	from := w.Now()
 	found, err := w.cache.GetOrCreateMany(context.Background(), keys, func(_ context.Context, asked []int) (map[int]int, error) {
-		if len(runs) > 0 {
-			w.Errorf("create ran twice for the keys %v", keys)
-		}
 		began, made := w.Now(), map[int]int{}
 		for _, k := range asked {
+			if _, again := runs[k]; again {
+				w.Errorf("create ran twice for key %d of %v", k, keys)
+			}
 			made[k], endings[k] = w.fresh(), inValue
 			runs[k] = run{began: began, value: made[k]}
 		}
 		w.linger()
-		for k, r := range runs {
+		for _, k := range asked {
+			r := runs[k]
 			r.ended = w.Now()
 			runs[k] = r
 		}
@@ -222,10 +243,12 @@ func (w *refreshClient) many(keys ...int) {
 		end := cacheEvent{op: "end", client: w.ID, gets: got}
 		r, own := runs[k]
 		if !own {
+			w.mayWait(k, from, to)
 			w.AddSpan(k, from, to, cacheEvent{op: "begin", client: w.ID, absent: false})
 			w.AddSecond(k, from, to, end)
 			continue
 		}
+		w.mayWait(k, from, r.began)
 		w.AddSpan(k, from, r.began, cacheEvent{op: "begin", client: w.ID, ok: true, value: r.value})
 		w.created(k, from, r, to, endings[k])
 		w.AddSecond(k, r.ended, to, end)

@@ -189,6 +189,7 @@ func (w *cacheClient) getOrCreate(k int) {
 // notice of what it got the first times and looked again.
 func (w *cacheClient) called(k int, from, to int64, runs []run, ending cacheEnding, got promise) {
 	if len(runs) == 0 {
+		w.mayWait(k, from, to)
 		w.AddSpan(k, from, to, cacheEvent{op: "begin", client: w.ID})
 		w.AddSecond(k, from, to, cacheEvent{op: "end", client: w.ID, gets: got})
 		return
@@ -205,10 +206,19 @@ func (w *cacheClient) called(k int, from, to int64, runs []run, ending cacheEndi
 		if w.looksAgain && (until != to || got != getsUnknown && got != ending.shared(r.value)) {
 			end.gets = getsAnything
 		}
+		w.mayWait(k, from, r.began)
 		w.AddSpan(k, from, r.began, cacheEvent{op: "begin", client: w.ID, ok: true, value: r.value})
 		w.created(k, from, r, until, ending)
 		w.AddSecond(k, r.ended, until, end)
 		from = r.ended
+	}
+}
+
+// mayWait notes that a call may have begun a creation that waits for a Refresh,
+// until Delete came, and then have begun anew.
+func (w *cacheClient) mayWait(k int, from, to int64) {
+	if w.overtakes {
+		w.AddSpan(k, from, to, cacheEvent{op: "wait", client: w.ID})
 	}
 }
 

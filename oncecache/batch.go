@@ -38,15 +38,21 @@ type place[K comparable, V any] struct {
 	who   caller
 }
 
-// find finds the entries of all places, and enters those that there are not.
+// find finds the entries of all places, and enters those that there are not, but
+// leaves for later what would have to wait for its turn.
 func (b *batch[K, V]) find(c *Cache[K, V], ctx context.Context, all *outcomes[K, V]) {
 	var cancel context.CancelCauseFunc
 	b.scope.Context, cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
 	b.scope.part = &b.all
 	b.wanted.Store(1)
 	b.own = make([]creation[K, V], 0, len(b.places))
-	for i := range b.places {
-		at := &b.places[i]
+	places := b.places
+	b.places = b.places[:0]
+	for _, at := range places {
+		if at.entry == nil && !all.oneByOne && b.root.occupied(at.key) {
+			all.later = append(all.later, at.key)
+			continue
+		}
 		at.who = caller{ctx: ctx, seat: all.seat, part: b.part}
 		if b.part != nil {
 			at.who.key = at.key
@@ -54,8 +60,9 @@ func (b *batch[K, V]) find(c *Cache[K, V], ctx context.Context, all *outcomes[K,
 		if at.entry != nil {
 			at.entry.board(&at.who)
 		} else {
-			b.enter(c, at, cancel, all.oneByOne)
+			b.enter(c, &at, cancel, all.oneByOne)
 		}
+		b.places = append(b.places, at)
 	}
 	if b.wanted.Add(-1) == 0 {
 		cancel(nil)

@@ -13,10 +13,10 @@ import (
 // found, or nil. The function is called here and kept nowhere, so that a
 // closure stays on its caller's stack.
 func (c *Cache[K, V]) slow(k K, e *entry[K, V], create func() (V, error)) (v V, err error) {
-	r, who, again := c.shared(), caller{seat: oneCaller}, false
+	r, who := c.shared(), caller{seat: oneCaller}
 	for {
 		if e = r.current(e); e == nil {
-			e = c.lead(r, k, create, again)
+			e = c.lead(r, k, create)
 		}
 		last, _, err := e.outcome(&who)
 		if err == nil {
@@ -25,23 +25,23 @@ func (c *Cache[K, V]) slow(k K, e *entry[K, V], create func() (V, error)) (v V, 
 		if err != errAgain {
 			return v, explain(err, k)
 		}
-		e, who.aboard, who.heir, again = nil, nil, false, true
+		e, who.aboard, who.heir = nil, nil, false
 	}
 }
 
 // lead returns an entry whose outcome the caller of k gets. If the caller must
-// create it first, it has, or has not because it would have to wait for its turn:
-// then it comes again.
+// create it first, it has, or has not because it would have to wait for its turn,
+// and had not seen that before: then it comes again.
 //
 // It is apart from slow, so that those who wait need less stack than a new
 // goroutine has: a thousand who come at once would all have to grow theirs.
 //
 //go:noinline
-func (c *Cache[K, V]) lead(r *root[K, V], k K, create func() (V, error), again bool) *entry[K, V] {
+func (c *Cache[K, V]) lead(r *root[K, V], k K, create func() (V, error)) *entry[K, V] {
 	p := newCreating[K, V]()
 	p.by = goid.Token()
 	var ctx context.Context
-	if again { // it may have to wait, so it can be called off
+	if r.occupied(k) { // it may have to wait, so it can be called off
 		p.ext = new(extended)
 		ctx, p.cancel = atomics.WithCancelCause(context.Background())
 		p.aboard.Store(uint64(oneCaller | r.extra))

@@ -12,6 +12,19 @@ import (
 // since, and, with Config.CloseBeforeCreate, every function and every value of
 // the key that came before.
 
+// occupied reports whether a creation of k would have to wait for its turn. Who
+// looks before it enters one is found in the table by others only if it creates,
+// or waits there.
+func (r *root[K, V]) occupied(k K) bool {
+	if r.exclusive(k) {
+		if c := r.claims.Load(r.at(k)); c != nil && c.count.Load() > 0 {
+			return true
+		}
+	}
+	e, _ := r.renewal(k)
+	return e != nil
+}
+
 // exclusive reports whether there are claims of k: not if it holds a NaN, and
 // each creation has a key of its own.
 func (r *root[K, V]) exclusive(k K) bool {
