@@ -331,3 +331,39 @@ func TestStressEvictedAreCounted(t *testing.T) {
 		t.Errorf("%d are counted, of %d", got, want)
 	}
 }
+
+// A value that has to go while a Refresh makes it anew goes as the new one: what
+// is refreshed all the time, and never used, does not stay.
+func TestRefreshSavesNothingFromEviction(t *testing.T) {
+	for _, used := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			var closed []int
+			c := oncecache.MustNew(oncecache.Config[string, int]{IdleTimeout: time.Minute, Close: func(_ string, v int) error {
+				mu.Lock()
+				defer mu.Unlock()
+				closed = append(closed, v)
+				return nil
+			}})
+			c.Set("k", 1)
+			finish := oncecache.StartEviction(c, "k")
+			oncecache.ReplaceAsRefresh(c, "k", 2, func() {
+				if used {
+					c.Get("k")
+				}
+			})
+			finish()
+			synctest.Wait()
+			if v, ok := c.Get("k"); ok != used || used && v != 2 {
+				t.Errorf("used %t: %d, %t", used, v, ok)
+			}
+			if n := oncecache.Places(c); n != c.Len() {
+				t.Errorf("used %t: %d places of %d", used, n, c.Len())
+			}
+			c.Close(t.Context())
+			if !slices.Equal(slices.Sorted(slices.Values(closed)), []int{1, 2}) {
+				t.Errorf("used %t: closed %v", used, closed)
+			}
+		})
+	}
+}

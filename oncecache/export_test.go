@@ -15,7 +15,7 @@ func StartSet[K comparable, V any](c *Cache[K, V], k K, v V) (finish func() (V, 
 // returns the second.
 func StartDelete[K comparable, V any](c *Cache[K, V], k K) (finish func() (V, bool)) {
 	r := c.shared()
-	e := r.entries.LoadAndDelete(r.at(k))
+	e := r.take(k)
 	return func() (V, bool) { return r.removed(e) }
 }
 
@@ -86,3 +86,33 @@ func (m *mark) AskedByIdle() bool  { return m.asked(usedForIdle) }
 // SweepIdle removes what nobody has used since the last time, in a cache with
 // MaxEntries and no IdleTimeout, whose timer would sweep too.
 func SweepIdle[K comparable, V any](c *Cache[K, V]) int { return c.shared().sweepIdle() }
+
+// StartEviction does the first step of an eviction, and returns the second.
+func StartEviction[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
+	r := c.shared()
+	s := standingOf[K, V](r.find(k).state.Load().mark)
+	o := r.order
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !s.doom(s.leased, 0) {
+		panic("oncecache: it is in use")
+	}
+	o.remove(s)
+	return func() { r.evictAll([]*standing[K, V]{s}) }
+}
+
+// ReplaceAsRefresh puts v in the place of what k has, as Refresh does that has
+// begun to, and calls between before it does the rest.
+func ReplaceAsRefresh[K comparable, V any](c *Cache[K, V], k K, v V, between func()) {
+	r := c.shared()
+	e := r.find(k)
+	if r.close != nil {
+		r.own(k)
+	}
+	n := r.newEntry(k, v)
+	if !r.entries.CompareAndSwap(r.at(k), e, n) {
+		panic("oncecache: it has gone")
+	}
+	between()
+	r.succeeded(e, n)
+}

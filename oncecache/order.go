@@ -193,10 +193,15 @@ func (o *order[K, V]) drop(s *standing[K, V]) {
 
 // succeed gives the place of s to n, whose entry has taken that of s in the table,
 // as if it had been there all the time, and takes out what there is no room for.
-// It fails if s has no place any more, or not yet.
+// If s is being evicted, n goes instead, unless it has been used. It fails if s has
+// no place any more, or not yet.
 func (o *order[K, V]) succeed(s, n *standing[K, V]) (out []*standing[K, V], ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if s.isDoomed() && n.stage == coming && n.doom(n.leased, usedForBoth) {
+		n.stage = left
+		return []*standing[K, V]{n}, true
+	}
 	if s.stage != there || n.stage != coming {
 		return nil, false
 	}

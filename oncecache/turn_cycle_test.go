@@ -303,3 +303,32 @@ func TestNotModifiedBesideSet(t *testing.T) {
 		s.wantClosed(t, 1, tt.want)
 	}
 }
+
+// So it is while Delete is between its steps: the function is known before its key
+// is free.
+func TestTurnsWhileDeleteStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newAlone()
+		ctx, end := context.WithTimeout(t.Context(), time.Hour)
+		defer end()
+		began := time.Now()
+		begun, gate := make(chan struct{}), make(chan struct{})
+		var inner error
+		outer := startCall(func() (int, error) {
+			return c.GetOrCreateContext(ctx, "k", func(ctx context.Context, _ string) (int, error) {
+				close(begun)
+				<-gate
+				_, inner = c.GetOrCreateContext(ctx, "k", makes(2))
+				return 1, nil
+			})
+		})
+		<-begun
+		finish := oncecache.StartDelete(c, "k")
+		close(gate)
+		synctest.Wait()
+		finish()
+		if r := outer.wait(t); r.value != 1 || r.err != nil || !isCycle(inner) || time.Since(began) != 0 {
+			t.Errorf("%+v, in it %v after %v", r, inner, time.Since(began))
+		}
+	})
+}
