@@ -96,10 +96,10 @@ func (q query[K, V]) each(yield func(Entry[K, V]) bool) {
 	keys.all(func(one posting[K]) bool {
 		// LP(ByIndex): the record is read.
 		// LP(LookupBy): the record is read.
-		_, rec := q.root.loadLive(one.key)
+		c, rec := q.root.loadLive(one.key)
 		if !slices.Contains(rec.terms(), q.term) {
 			return true
 		}
-		return yield(q.root.entry(one.key, rec))
+		return yield(q.root.entry(c.named(one.key.Hash), rec))
 	})
 }

@@ -192,7 +192,7 @@ func (w *watcher[K, V]) gather(p *slip[K, V]) {
 	o.date(rec)
 	since := Version(s.pos.Load())
 	if last := rec.version(); last > since {
-		f.key, f.pending = s.key, o.since(rec, since, &f.buffer)
+		f.key, f.pending = c.named(s.key.Hash), o.since(rec, since, &f.buffer)
 		s.hear(last)
 		if skipped := int64(last-since) - int64(len(f.pending)); skipped != 0 {
 			f.behind.Add(-skipped) // had been forgotten before w came

@@ -38,7 +38,7 @@ func (p *place[K, V]) getOrCreate(fn func() (V, error)) (value V, created bool, 
 			return value, false, err
 		}
 		// LP(GetOrCreate): the table stores the new cell, or create reads the record.
-		if _, rec, created, err = p.root.create(p.key, p.given, made); err != nil {
+		if _, rec, created, err = p.create(made); err != nil {
 			return value, false, err
 		}
 	}

@@ -7,11 +7,11 @@ import (
 )
 
 // place is where an operation that is given a key works: on that key of that
-// registry. It is immutable, but for what last points to.
+// registry. It belongs to the operation, but for what last points to.
 type place[K comparable, V any] struct {
 	root  *root[K, V]
-	key   hkey[K]
-	given K // the key as the caller spelled it
+	key   hkey[K] // normalised; and as it is stored, once it was found
+	given K       // the key as the caller spelled it
 
 	// last is nil, or the word in which a Ref remembers the cell of its key.
 	last *atomics.Pointer[cell[K, V]]
@@ -32,11 +32,19 @@ func (r *Registry[K, V]) locate(key K) (p place[K, V], err error) {
 
 // loadLive returns the cell of the key and its record, or nil and nil if the
 // key is absent: see root.loadLive.
-func (p *place[K, V]) loadLive() (*cell[K, V], *record[V]) {
+//
+// From then on p has the key that the cell has, in place of one that is equal. So
+// nothing that stays refers to the memory of the key that the caller has given.
+func (p *place[K, V]) loadLive() (c *cell[K, V], rec *record[V]) {
 	if p.last != nil {
-		return p.recall()
+		c, rec = p.recall()
+	} else {
+		c, rec = p.root.loadLive(p.key)
 	}
-	return p.root.loadLive(p.key)
+	if c != nil {
+		p.key.Key = c.key
+	}
+	return c, rec
 }
 
 // recall is loadLive for a Ref. A cell that is alive is the one in the table,

@@ -23,7 +23,8 @@ type Ref[K comparable, V any] struct {
 	anchor *anchor[K, V] // nil in the zero Ref
 }
 
-// anchor is what the copies of a Ref share. It is immutable but for cell.
+// anchor is what the copies of a Ref share. It is immutable but for cell: each
+// operation works on a copy of place.
 type anchor[K comparable, V any] struct {
 	// cell is nil, or a cell that was found for the key, dead or alive. Readers
 	// and writers replace one that they find dead by what the table holds.
@@ -46,11 +47,11 @@ func (r *Registry[K, V]) Ref(key K) Ref[K, V] {
 }
 
 // locate returns the place of the key, or an error that matches ErrInvalidKey.
-func (r Ref[K, V]) locate() (*place[K, V], error) {
+func (r Ref[K, V]) locate() (p place[K, V], err error) {
 	if r.anchor == nil {
-		return nil, ErrInvalidKey
+		return p, ErrInvalidKey
 	}
-	return &r.anchor.place, r.anchor.bad
+	return r.anchor.place, r.anchor.bad
 }
 
 // Get is [Registry.Get] of the key.
@@ -63,13 +64,13 @@ func (r Ref[K, V]) Get() (value V, ok bool) {
 			// LP(Get): the record is read.
 			rec := c.rec.Load()
 			if rec.mark&(datedBit|deadBit) == 0 {
-				return a.place.root.out(a.place.key, rec), true
+				return a.place.root.out(c.named(a.place.key.Hash), rec), true
 			}
 		}
 	}
 	// LP(Get), otherwise: find reads the record, or finds none.
-	if p, rec := r.find(); rec != nil {
-		return p.root.out(p.key, rec), true
+	if o, k, rec := r.find(); rec != nil {
+		return o.out(k, rec), true
 	}
 	return value, false
 }
@@ -80,20 +81,20 @@ func (r Ref[K, V]) Get() (value V, ok bool) {
 // key is absent, when the table is read or the key's last record was stored.
 func (r Ref[K, V]) Lookup() (entry Entry[K, V], ok bool) {
 	// LP(Lookup): find reads the record, or finds none.
-	if p, rec := r.find(); rec != nil {
-		return p.root.entry(p.key, rec), true
+	if o, k, rec := r.find(); rec != nil {
+		return o.entry(k, rec), true
 	}
 	return entry, false
 }
 
-// find returns the live record of the key, or nil.
-func (r Ref[K, V]) find() (*place[K, V], *record[V]) {
+// find returns the key as it is stored and its live record, or nil.
+func (r Ref[K, V]) find() (o *root[K, V], k hkey[K], rec *record[V]) {
 	p, err := r.locate()
 	if err != nil {
-		return p, nil
+		return o, k, nil
 	}
-	_, rec := p.loadLive()
-	return p, rec
+	_, rec = p.loadLive()
+	return p.root, p.key, rec
 }
 
 // Create is [Registry.Create] of the key. An [*ExistsError] names the key as the

@@ -80,7 +80,7 @@ func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	return entry, false
 }
 
-// find returns the live record of key, or nil.
+// find returns key as it is stored and its live record, or nil.
 func (r *Registry[K, V]) find(key K) (o *root[K, V], k hkey[K], rec *record[V]) {
 	o = r.root.Load()
 	if o == nil {
@@ -90,7 +90,10 @@ func (r *Registry[K, V]) find(key K) (o *root[K, V], k hkey[K], rec *record[V]) 
 	if err != nil {
 		return o, k, nil
 	}
-	_, rec = o.loadLive(k)
+	c, rec := o.loadLive(k)
+	if c != nil {
+		k.Key = c.key
+	}
 	return o, k, rec
 }
 
@@ -119,14 +122,14 @@ func (p *place[K, V]) insert(value V) (Version, error) {
 		// LP(Create): the table stores the new cell, or the record of a rival is read.
 		var created bool
 		var err error
-		if c, rec, created, err = p.root.create(p.key, p.given, value); err != nil {
+		if c, rec, created, err = p.create(value); err != nil {
 			return 0, err
 		}
 		if created {
 			return rec.version(), nil
 		}
 	}
-	stored := p.key.Key
+	stored := c.key
 	if beside := c.side.Load(); beside != nil && beside.spelled != nil {
 		stored = *beside.spelled
 	}
@@ -189,7 +192,6 @@ func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, err
 
 // updateIf runs UpdateIf.
 func (p *place[K, V]) updateIf(version Version, value V) (Version, error) {
-	o, k := p.root, p.key
 	// LP(UpdateIf), absent or another version: the record is read.
 	c, old := p.loadLive()
 	if old == nil {
@@ -198,13 +200,14 @@ func (p *place[K, V]) updateIf(version Version, value V) (Version, error) {
 	if old.version() != version {
 		return 0, &ConflictError{old.version(), version}
 	}
+	o, k := p.root, p.key
 	o.check(k, old)
 	next, err := o.draft(k, o.taking(), old, old.changed(), o.in(value))
 	if err != nil {
 		return 0, err
 	}
 	// LP(UpdateIf): the new record is stored, or that of a rival is read.
-	stored, err := o.swap(k, c, old, next)
+	stored, err := p.swap(c, old, next)
 	if err != nil {
 		return 0, err
 	}

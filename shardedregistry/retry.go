@@ -168,7 +168,7 @@ func (p *place[K, V]) attempt(create bool, next **record[V], fn func(old *record
 	// LP(Update): the new record is stored, or that of a rival is read.
 	// LP(Put), present: likewise.
 	// LP(Upsert), present: likewise.
-	stored, err := o.swap(p.key, cell, old, rec)
+	stored, err := p.swap(cell, old, rec)
 	if stored {
 		o.changed(p.key, cell, old, rec)
 		o.check(p.key, rec)
@@ -188,7 +188,7 @@ func (p *place[K, V]) attemptCreate(create bool, next **record[V], fn func(old *
 	}
 	// LP(Put), absent: the table stores the new cell, or the record of a rival is read.
 	// LP(Upsert), absent: likewise.
-	_, rec, created, err := p.root.create(p.key, p.given, value)
+	_, rec, created, err := p.create(value)
 	if created {
 		*next = rec
 	}

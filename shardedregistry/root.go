@@ -85,33 +85,6 @@ func (o *root[K, V]) live(rec *record[V]) *record[V] {
 	return rec
 }
 
-// create publishes value as a new cell of k unless k is present, in which case
-// it returns false with the cell and the record that are. It takes effect when
-// the table stores the new cell, or else when it reads the record. An error is
-// that of the rules.
-func (o *root[K, V]) create(k hkey[K], given K, value V) (*cell[K, V], *record[V], bool, error) {
-	rec, err := o.draft(k, o.taking(), nil, 0, o.in(value))
-	if err != nil {
-		return nil, nil, false, err
-	}
-	fresh := &cell[K, V]{key: k.Key}
-	if spelled := o.spelling(k, given); spelled != nil {
-		fresh.side.Store(&side[K, V]{spelled: spelled})
-	}
-	fresh.rec.Store(rec)
-	c, present, err := o.enlist(k, fresh, rec)
-	if err != nil {
-		return nil, nil, false, err
-	}
-	if c != fresh {
-		o.date(present)
-		return c, present, false, nil
-	}
-	o.changed(k, c, nil, rec)
-	o.check(k, rec)
-	return c, rec, true, nil
-}
-
 // publish puts fresh, a new cell of k that holds rec, into the table unless k is
 // present. It returns the cell that is there, and its record if that is another.
 //

@@ -22,6 +22,9 @@ type cell[K comparable, V any] struct {
 	side atomics.Pointer[side[K, V]]
 }
 
+// named returns the key of c, whose hash is hash.
+func (c *cell[K, V]) named(hash uint64) hkey[K] { return hkey[K]{Hash: hash, Key: c.key} }
+
 // shard is an independent part of the registry. A key belongs to the shard
 // that the top bits of its hash name; the table uses the low ones. Until its
 // first key is created it consists of these two words, which are read by every

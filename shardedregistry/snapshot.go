@@ -61,7 +61,7 @@ func (s *Snapshot[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	return entry, false
 }
 
-// find returns the record of key, or nil.
+// find returns key as it is stored and its record, or nil.
 func (s *Snapshot[K, V]) find(key K) (k hkey[K], rec *record[V]) {
 	if len(s.records) == 0 {
 		return k, nil
@@ -77,9 +77,9 @@ func (s *Snapshot[K, V]) find(key K) (k hkey[K], rec *record[V]) {
 		x = s.index.Load()
 	}
 	if i := (*x)[slotOf(*x, s.keys, k)]; i != 0 {
-		rec = s.records[i-1]
+		return s.keys[i-1], s.records[i-1]
 	}
-	return k, rec
+	return k, nil
 }
 
 // entry returns what to hand out of the record of a key.

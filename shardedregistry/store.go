@@ -31,7 +31,8 @@ func (o *root[K, V]) bare(taking bool, old *record[V], m mark, value V) *record[
 // not, another operation has changed the key. It takes effect when next is
 // stored, or, if it returns an error, when the record of a rival was read. Who
 // has stored calls changed.
-func (o *root[K, V]) swap(k hkey[K], c *cell[K, V], old, next *record[V]) (stored bool, err error) {
+func (p *place[K, V]) swap(c *cell[K, V], old, next *record[V]) (stored bool, err error) {
+	o, k := p.root, p.key
 	if o.rules == nil {
 		return c.rec.CompareAndSwap(old, next), nil
 	}
@@ -42,7 +43,7 @@ func (o *root[K, V]) swap(k hkey[K], c *cell[K, V], old, next *record[V]) (store
 		if c.rec.Load() != old {
 			return false, nil // and what the error would say depends on that
 		}
-		return false, o.rules.taken(rival)
+		return false, p.taken(rival)
 	}
 	o.rules.pin(k, terms, others)
 	stored = c.rec.CompareAndSwap(old, next)
@@ -53,8 +54,38 @@ func (o *root[K, V]) swap(k hkey[K], c *cell[K, V], old, next *record[V]) (store
 	return stored, nil
 }
 
+// create publishes value as a new cell of the key unless that is present, in which
+// case it returns false with the cell and the record that are. It takes effect when
+// the table stores the new cell, or else when it reads the record. An error is
+// that of the rules.
+func (p *place[K, V]) create(value V) (c *cell[K, V], rec *record[V], created bool, err error) {
+	o, k := p.root, p.key
+	rec, err = o.draft(k, o.taking(), nil, 0, o.in(value))
+	if err != nil {
+		return nil, nil, false, err
+	}
+	fresh := &cell[K, V]{key: k.Key}
+	if spelled := o.spelling(k, p.given); spelled != nil {
+		fresh.side.Store(&side[K, V]{spelled: spelled})
+	}
+	fresh.rec.Store(rec)
+	c, present, err := p.enlist(fresh, rec)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if c != fresh {
+		p.key.Key = c.key
+		o.date(present)
+		return c, present, false, nil
+	}
+	o.changed(k, c, nil, rec)
+	o.check(k, rec)
+	return c, rec, true, nil
+}
+
 // enlist is publish under the rules.
-func (o *root[K, V]) enlist(k hkey[K], fresh *cell[K, V], rec *record[V]) (c *cell[K, V], present *record[V], err error) {
+func (p *place[K, V]) enlist(fresh *cell[K, V], rec *record[V]) (c *cell[K, V], present *record[V], err error) {
+	o, k := p.root, p.key
 	if o.rules == nil {
 		c, present = o.publish(k, fresh, rec)
 		return c, present, nil
@@ -67,12 +98,12 @@ func (o *root[K, V]) enlist(k hkey[K], fresh *cell[K, V], rec *record[V]) (c *ce
 			break
 		}
 		c, present = o.loadLive(k)
-		if present == nil && !o.has(rival.key, rival.term) {
+		if present == nil && o.holder(rival.key, rival.term) == nil {
 			continue // it may have lost the value while k was present
 		}
 		o.rules.leave(gates)
 		if present == nil {
-			err = o.rules.taken(rival)
+			err = p.taken(rival)
 		}
 		return c, present, err
 	}

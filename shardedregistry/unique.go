@@ -54,8 +54,8 @@ type rival[K comparable] struct {
 }
 
 // taken returns the error for who wants what a rival has.
-func (u *rules[K, V]) taken(by *rival[K]) error {
-	return &UniqueError{Index: u.indexes[by.term.index].name, Value: by.term.value.Key, Key: by.key.Key}
+func (p *place[K, V]) taken(by *rival[K]) error {
+	return &UniqueError{Index: p.root.rules.indexes[by.term.index].name, Value: by.term.value.Key, Key: by.key.Key}
 }
 
 // rival returns a key that has one of those unique values among terms that are
@@ -68,8 +68,8 @@ func (o *root[K, V]) rival(terms, others []term) (found *rival[K]) {
 			return
 		}
 		x.on(t.value).all(func(one posting[K]) bool {
-			if o.has(one.key, t) {
-				found = &rival[K]{t, one.key}
+			if c := o.holder(one.key, t); c != nil {
+				found = &rival[K]{t, c.named(one.key.Hash)}
 			}
 			return found == nil
 		})
@@ -77,9 +77,12 @@ func (o *root[K, V]) rival(terms, others []term) (found *rival[K]) {
 	return found
 }
 
-// has reports whether k has a term now. Who has entered the term's gate and is
-// told so twice knows that k has had it in between.
-func (o *root[K, V]) has(k hkey[K], t term) bool {
-	_, rec := o.loadLive(k)
-	return slices.Contains(rec.terms(), t)
+// holder returns the cell of k if k has a term now, or nil. Who has entered the
+// term's gate and finds one twice knows that k has had the term in between.
+func (o *root[K, V]) holder(k hkey[K], t term) *cell[K, V] {
+	c, rec := o.loadLive(k)
+	if !slices.Contains(rec.terms(), t) {
+		return nil
+	}
+	return c
 }

@@ -58,7 +58,7 @@ func (r *Registry[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[
 // above returns what Wait returns if it is done now.
 func (o *root[K, V]) above(k hkey[K], since Version) (entry Entry[K, V], done bool, err error) {
 	// LP(Wait): the record is read, or none is found.
-	_, rec := o.loadLive(k)
+	c, rec := o.loadLive(k)
 	switch {
 	case rec == nil && since == 0:
 		return entry, false, nil
@@ -67,7 +67,7 @@ func (o *root[K, V]) above(k hkey[K], since Version) (entry Entry[K, V], done bo
 	case rec.version() <= since:
 		return entry, false, nil
 	}
-	return o.entry(k, rec), true, nil
+	return o.entry(c.named(k.Hash), rec), true, nil
 }
 
 // pause waits until k may have changed. It enters the room and then looks at the

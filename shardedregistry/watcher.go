@@ -165,9 +165,9 @@ func (w *watcher[K, V]) look(p *slip[K, V]) (e Event[K, V], isNew bool) {
 	}
 	known := alive || s.shown || w.base == nil
 	s.last, s.shown = rec.version(), alive
-	e = Event[K, V]{Key: s.key.Key, Version: rec.version(), Deleted: !alive}
+	e = Event[K, V]{Key: c.key, Version: rec.version(), Deleted: !alive}
 	if alive {
-		e.Value = w.root.out(s.key, rec)
+		e.Value = w.root.out(c.named(s.key.Hash), rec)
 	}
 	return e, known
 }
