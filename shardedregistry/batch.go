@@ -36,25 +36,29 @@ func (e *KeyError) Unwrap() error { return e.Err }
 // effect, for each key, when the table stores the new entry, or, if it is
 // present, when its record is read.
 func (r *Registry[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err error) {
-	return createMany(r.Create, entries)
+	return createMany(r.locate, entries)
 }
 
 // createMany runs CreateMany.
-func createMany[K, V any](create func(K, V) (Version, error), entries iter.Seq2[K, V]) (created int, err error) {
+func createMany[K, W comparable, V any](locate func(K) (place[W, V], error), entries iter.Seq2[K, V]) (created int, err error) {
 	if entries == nil {
 		panic("shardedregistry: CreateMany of a nil iterator")
 	}
 	var failed []error
 	for key, value := range entries {
-		// LP(CreateMany): that of Create.
-		_, err := create(key, value)
-		switch err := err.(type) {
-		case nil:
-			created++
-		case *ExistsError:
-			failed = append(failed, err)
-		default:
+		var i insertion
+		p, err := locate(key)
+		if err == nil {
+			i = p.insert(value) // LP(CreateMany): that of Create
+			err = i.err
+		}
+		switch {
+		case err != nil:
 			failed = append(failed, &KeyError{key, err})
+		case i.exists != nil:
+			failed = append(failed, i.exists)
+		default:
+			created++
 		}
 	}
 	return created, errors.Join(failed...)

@@ -181,6 +181,44 @@ func TestCloneIsCalled(t *testing.T) {
 	}
 }
 
+// With Clone, Check and the functions of indexes get copies, one each: what they
+// change, and what they keep, is nobody else's.
+func TestCloneOfWhatIsChecked(t *testing.T) {
+	var given []list
+	spoil := func(l list) {
+		if got := describe(l); got != "[1]" {
+			t.Errorf("a function was given %s, want [1]", got)
+		}
+		(*l)[0] = 99
+		given = append(given, l)
+	}
+	index := func(_ string, l list) []string {
+		spoil(l)
+		return []string{"x"}
+	}
+	r := shardedregistry.MustNew(shardedregistry.Config[string, list]{
+		Clone:         cloneList,
+		Check:         func(_ string, l list) error { spoil(l); return nil },
+		Indexes:       map[string]func(string, list) []string{"a": index, "b": index},
+		UniqueIndexes: map[string]func(string, list) []string{"c": index},
+	})
+	for name, store := range storedBy(r) {
+		r.Put("a", of(1))
+		mine := of(1)
+		given = nil
+		store(mine)
+		if len(given) != 4 || describe(mine) != "[1]" {
+			t.Errorf("%s: %d functions ran, and the value that was given is %s", name, len(given), describe(mine))
+		}
+		for _, l := range given {
+			(*l)[0] = 77
+		}
+		if got, _ := r.Get("a"); describe(got) != "[1]" {
+			t.Errorf("after %s the registry holds %s", name, describe(got))
+		}
+	}
+}
+
 func nil2(l list) func() (list, error) { return func() (list, error) { return l, nil } }
 
 // T5: a Clone that panics or exits before a value is stored leaves no trace, and

@@ -48,8 +48,8 @@ type Config[K comparable, V any] struct {
 	// changes. The registry then keeps and gives away copies only: it clones
 	// each value that is stored, and each that is returned, yielded, or given to
 	// a function, also by its snapshots. So callers may change what they have
-	// given and what they have got, the functions of Update and Upsert what they
-	// are given. It is called on the caller's goroutine, outside every lock, and
+	// given and what they have got, and functions what they are given: Check and
+	// each index get a copy of their own. It is called on the caller's goroutine, outside every lock, and
 	// must be safe for concurrent use. If it panics over a value that is to be
 	// stored, nothing has changed; if over one that is to be returned, what the
 	// method does may have been done. Nil stores and gives away values as they
@@ -85,8 +85,11 @@ type Config[K comparable, V any] struct {
 	// UniqueIndexes are Indexes each value of which one key at most has. A method
 	// that would give a value to a second one returns a [*UniqueError], and
 	// nothing has changed. A value is free for others when the method returns by
-	// which its key has lost it, and no sooner: two keys swap their values by way
-	// of a third. No name may be in both.
+	// which its key has lost it, or shortly before: two keys swap their values by
+	// way of a third. No name may be in both.
+	//
+	// They are of the whole registry. To make a value unique in each namespace
+	// only, return it with the key's Space before it.
 	UniqueIndexes map[string]func(K, V) []string
 
 	// Transitions lets loops run over Stream. Each value that is stored, and each

@@ -68,14 +68,23 @@ func (e *ConflictError) Unwrap() error { return ErrConflict }
 // second key a value of one of Config.UniqueIndexes. It matches [ErrNotUnique].
 // It does not match [ErrExists]: the key that the method was given may be
 // absent.
+//
+// Of keys that are [Scoped], Key shows only one of the same namespace, and is nil
+// for any other: who may see all of them finds it by [Registry.LookupBy]. From a
+// [View] it is without its Space.
 type UniqueError struct {
 	Index string // the index
 	Value string // the value
 	Key   any    // the key that has it, as it is stored
+
+	hidden bool // that belongs to another namespace, so Key is nil
 }
 
 // Error shows the index, the value and the key that has it.
 func (e *UniqueError) Error() string {
+	if e.hidden {
+		return fmt.Sprintf("%v: %s %q by a key of another namespace", ErrNotUnique, e.Index, e.Value)
+	}
 	return fmt.Sprintf("%v: %s %q by %v", ErrNotUnique, e.Index, e.Value, e.Key)
 }
 

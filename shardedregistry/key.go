@@ -34,7 +34,7 @@ func (n *naming[K]) hashed(key K) (hkey[K], error) {
 		key = norm
 	}
 	if !n.keys.Comparable(key) {
-		return hkey[K]{}, fmt.Errorf("%w: a key of type %T cannot be compared", ErrInvalidKey, key)
+		return hkey[K]{}, fmt.Errorf("%w: a key of type %T cannot be compared", ErrInvalidKey, unscoped(key))
 	}
 	return hkey[K]{Hash: n.hash(key), Key: key}, nil
 }

@@ -15,6 +15,8 @@ type place[K comparable, V any] struct {
 
 	// last is nil, or the word in which a Ref remembers the cell of its key.
 	last *atomics.Pointer[cell[K, V]]
+
+	unscoped bool // errors show keys without their Space, as in a View
 }
 
 // locate returns the place of key, or an error that matches ErrInvalidKey.
@@ -25,9 +27,17 @@ func (r *Registry[K, V]) locate(key K) (p place[K, V], err error) {
 		return p, err
 	}
 	if k.Key != k.Key { //nolint:staticcheck // true for NaN
-		return p, fmt.Errorf("%w: %v is not equal to itself", ErrInvalidKey, key)
+		return p, fmt.Errorf("%w: %v is not equal to itself", ErrInvalidKey, unscoped(key))
 	}
 	return place[K, V]{root: o, key: k, given: key}, nil
+}
+
+// shown returns what an error says of a key.
+func (p *place[K, V]) shown(k K) any {
+	if p.unscoped {
+		return unscoped(k)
+	}
+	return k
 }
 
 // loadLive returns the cell of the key and its record, or nil and nil if the

@@ -23,15 +23,16 @@ type Ref[K comparable, V any] struct {
 	anchor *anchor[K, V] // nil in the zero Ref
 }
 
-// anchor is what the copies of a Ref share. It is immutable but for cell: each
-// operation works on a copy of place.
+// anchor is what the copies of a Ref share. It is immutable but for cell.
 type anchor[K comparable, V any] struct {
 	// cell is nil, or a cell that was found for the key, dead or alive. Readers
 	// and writers replace one that they find dead by what the table holds.
 	cell atomics.Pointer[cell[K, V]]
 
-	place place[K, V] // whose last is &cell
-	bad   error       // why the key is invalid, or nil
+	root  *root[K, V]
+	key   hkey[K] // normalised
+	given K
+	bad   error // why the key is invalid, or nil
 }
 
 // Ref returns a handle to key. It does not say whether key is present or valid:
@@ -40,18 +41,20 @@ type anchor[K comparable, V any] struct {
 // Ref is wait-free. It takes effect at any moment: it reads and changes nothing
 // of key.
 func (r *Registry[K, V]) Ref(key K) Ref[K, V] {
-	a := new(anchor[K, V])
-	a.place, a.bad = r.locate(key)
-	a.place.last = &a.cell
-	return Ref[K, V]{a}
+	return newRef(r.locate(key))
+}
+
+func newRef[K comparable, V any](p place[K, V], err error) Ref[K, V] {
+	return Ref[K, V]{&anchor[K, V]{root: p.root, key: p.key, given: p.given, bad: err}}
 }
 
 // locate returns the place of the key, or an error that matches ErrInvalidKey.
 func (r Ref[K, V]) locate() (p place[K, V], err error) {
-	if r.anchor == nil {
+	a := r.anchor
+	if a == nil {
 		return p, ErrInvalidKey
 	}
-	return r.anchor.place, r.anchor.bad
+	return place[K, V]{root: a.root, key: a.key, given: a.given, last: &a.cell}, a.bad
 }
 
 // Get is [Registry.Get] of the key.
@@ -64,7 +67,7 @@ func (r Ref[K, V]) Get() (value V, ok bool) {
 			// LP(Get): the record is read.
 			rec := c.rec.Load()
 			if rec.mark&(datedBit|deadBit) == 0 {
-				return a.place.root.out(c.named(a.place.key.Hash), rec), true
+				return a.root.out(c.named(a.key.Hash), rec), true
 			}
 		}
 	}
@@ -108,7 +111,7 @@ func (r Ref[K, V]) Create(value V) (Version, error) {
 	if err != nil {
 		return 0, err
 	}
-	return p.insert(value)
+	return p.insert(value).result()
 }
 
 // GetOrCreate is [Registry.GetOrCreate] of the key.

@@ -111,11 +111,27 @@ func (r *Registry[K, V]) Create(key K, value V) (Version, error) {
 	if err != nil {
 		return 0, err
 	}
-	return p.insert(value)
+	return p.insert(value).result()
+}
+
+// insertion is how a Create has ended: with a version, or, if the key was present,
+// with an error of ours, or with one that may be anybody's.
+type insertion struct {
+	version Version
+	exists  *ExistsError
+	err     error
+}
+
+// result returns what Create returns.
+func (i insertion) result() (Version, error) {
+	if i.exists != nil {
+		return 0, i.exists
+	}
+	return i.version, i.err
 }
 
 // insert runs Create.
-func (p *place[K, V]) insert(value V) (Version, error) {
+func (p *place[K, V]) insert(value V) insertion {
 	// LP(Create), present: the record is read, here or by create.
 	c, rec := p.loadLive()
 	if rec == nil {
@@ -123,17 +139,17 @@ func (p *place[K, V]) insert(value V) (Version, error) {
 		var created bool
 		var err error
 		if c, rec, created, err = p.create(value); err != nil {
-			return 0, err
+			return insertion{err: err}
 		}
 		if created {
-			return rec.version(), nil
+			return insertion{version: rec.version()}
 		}
 	}
 	stored := c.key
 	if beside := c.side.Load(); beside != nil && beside.spelled != nil {
 		stored = *beside.spelled
 	}
-	return 0, &ExistsError{Given: p.given, Stored: stored, Version: rec.version()}
+	return insertion{exists: &ExistsError{Given: p.shown(p.given), Stored: p.shown(stored), Version: rec.version()}}
 }
 
 // Update replaces the value of key by what fn returns for it, and returns what

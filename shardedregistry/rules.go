@@ -11,6 +11,7 @@ import (
 // rules is what a registry asks of each value before it stores it. It is
 // immutable but for what is inside.
 type rules[K comparable, V any] struct {
+	clone   func(V) V         // or nil
 	check   func(K, V) error  // or nil
 	indexes []catalogue[K, V] // in the order of their names, those that are unique last
 	values  table.Keys[string]
@@ -22,7 +23,7 @@ func (c *Config[K, V]) rules() (*rules[K, V], error) {
 	if c.Check == nil && len(c.Indexes) == 0 && len(c.UniqueIndexes) == 0 {
 		return nil, nil
 	}
-	u := &rules[K, V]{check: c.Check, values: table.NewKeys[string]()}
+	u := &rules[K, V]{clone: c.Clone, check: c.Check, values: table.NewKeys[string]()}
 	for _, name := range slices.Sorted(maps.Keys(c.Indexes)) {
 		if c.Indexes[name] == nil {
 			return nil, fmt.Errorf("shardedregistry: Config.Indexes[%q] is nil, and must be a function", name)
@@ -60,17 +61,17 @@ func (u *rules[K, V]) term(index int, value string) term {
 	return term{index, hkey[string]{Hash: u.values.Hash(value), Key: value}}
 }
 
-// terms runs the user's functions on what is to be stored. It returns old if the
-// result is the same.
+// terms runs the user's functions on what is to be stored, or on clones of it. It
+// returns old if the result is the same.
 func (u *rules[K, V]) terms(key K, value V, old []term) ([]term, error) {
 	if u.check != nil {
-		if err := u.check(key, value); err != nil {
+		if err := u.check(key, copied(u.clone, value)); err != nil {
 			return nil, err
 		}
 	}
 	var all []term
 	for i := range u.indexes {
-		for _, v := range u.indexes[i].values(key, value) {
+		for _, v := range u.indexes[i].values(key, copied(u.clone, value)) {
 			all = append(all, u.term(i, v))
 		}
 	}

@@ -55,7 +55,11 @@ type rival[K comparable] struct {
 
 // taken returns the error for who wants what a rival has.
 func (p *place[K, V]) taken(by *rival[K]) error {
-	return &UniqueError{Index: p.root.rules.indexes[by.term.index].name, Value: by.term.value.Key, Key: by.key.Key}
+	index := p.root.rules.indexes[by.term.index].name
+	if !sameSpace(by.key.Key, p.key.Key) {
+		return &UniqueError{Index: index, Value: by.term.value.Key, hidden: true}
+	}
+	return &UniqueError{Index: index, Value: by.term.value.Key, Key: p.shown(by.key.Key)}
 }
 
 // rival returns a key that has one of those unique values among terms that are

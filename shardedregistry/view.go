@@ -16,6 +16,30 @@ type Scoped[K comparable] struct {
 // String returns the namespace and the key with a slash between.
 func (s Scoped[K]) String() string { return fmt.Sprintf("%s/%v", s.Space, s.Key) }
 
+// space and key return the parts of s to who does not know the type of Key.
+func (s Scoped[K]) space() string { return s.Space }
+func (s Scoped[K]) key() any      { return s.Key }
+
+// scoped is a Scoped of any type.
+type scoped interface {
+	space() string
+	key() any
+}
+
+// unscoped returns k, or, if that belongs to a namespace, what it is called there.
+func unscoped[K any](k K) any {
+	if s, ok := any(k).(scoped); ok {
+		return s.key()
+	}
+	return k
+}
+
+// sameSpace reports whether two keys belong to one namespace, or to none.
+func sameSpace[K any](a, b K) bool {
+	s, ok := any(a).(scoped)
+	return !ok || s.space() == any(b).(scoped).space()
+}
+
 // View is the part of a [Registry] whose keys belong to one namespace. Its
 // methods are those of the registry, for keys without their Space. It holds
 // nothing: views may be made as they are needed, copied, and used by any number
@@ -49,6 +73,7 @@ func (v View[K, V]) scoped(key K) Scoped[K] { return Scoped[K]{v.space, key} }
 // locate returns the place of key, or an error that matches ErrInvalidKey.
 func (v View[K, V]) locate(key K) (place[Scoped[K], V], error) {
 	p, err := v.registry.locate(v.scoped(key))
+	p.unscoped = true
 	if err == nil && !v.has(p.key) {
 		err = errSpace
 	}
@@ -95,11 +120,7 @@ func (v View[K, V]) Create(key K, value V) (Version, error) {
 	if err != nil {
 		return 0, err
 	}
-	version, err := p.insert(value)
-	if exists, ok := err.(*ExistsError); ok {
-		exists.Given, exists.Stored = key, exists.Stored.(Scoped[K]).Key
-	}
-	return version, err
+	return p.insert(value).result()
 }
 
 // CreateMany is [Registry.CreateMany] within the namespace. Its errors show the
@@ -109,7 +130,7 @@ func (v View[K, V]) Create(key K, value V) (Version, error) {
 // effect, for each key, when the table stores the new entry, or, if it is
 // present, when its record is read.
 func (v View[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err error) {
-	return createMany(v.Create, entries)
+	return createMany(v.locate, entries)
 }
 
 // GetOrCreate is [Registry.GetOrCreate] within the namespace.
