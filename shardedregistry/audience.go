@@ -66,6 +66,9 @@ func (o *root[K, V]) announce(a *audience[K, V], k hkey[K]) (awaited bool) {
 	}
 	c := o.shard(k.Hash).load(k)
 	for i, w := range a.watchers {
+		if w.skips(k) {
+			continue
+		}
 		var s *seat[K, V]
 		switch {
 		case c == nil:

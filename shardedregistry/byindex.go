@@ -22,7 +22,7 @@ import (
 // or the record is read.
 func (r *Registry[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 	o, number := r.indexed("ByIndex", index)
-	return query[K, V]{o, o.rules.term(number, value)}.each
+	return query[K, V]{o, o.rules.term(number, value), nil}.each
 }
 
 // LookupBy returns what the key holds for which the function of a unique index
@@ -33,11 +33,16 @@ func (r *Registry[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 // LookupBy is wait-free. It takes effect when the key's record is read, or, if
 // there is none, when the index is read or the last key has lost the value.
 func (r *Registry[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
+	return r.lookupBy(index, value, nil)
+}
+
+// lookupBy is LookupBy of the keys that only accepts.
+func (r *Registry[K, V]) lookupBy(index, value string, only func(hkey[K]) bool) (entry Entry[K, V], ok bool) {
 	o, number := r.indexed("LookupBy", index)
 	if !o.rules.indexes[number].unique {
 		panic(fmt.Sprintf("shardedregistry: LookupBy of the index %q, which is not unique", index))
 	}
-	query[K, V]{o, o.rules.term(number, value)}.each(func(e Entry[K, V]) bool {
+	query[K, V]{o, o.rules.term(number, value), only}.each(func(e Entry[K, V]) bool {
 		entry, ok = e, true
 		return false
 	})
@@ -56,12 +61,17 @@ func (r *Registry[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bo
 // IndexValues is wait-free; the loop is blocking on the mutex of one hash bucket
 // at a time. It takes effect, for each value, when a record that has it is read.
 func (r *Registry[K, V]) IndexValues(index string) iter.Seq[string] {
+	return r.indexValues(index, nil)
+}
+
+// indexValues is IndexValues of the keys that only accepts.
+func (r *Registry[K, V]) indexValues(index string, only func(hkey[K]) bool) iter.Seq[string] {
 	o, number := r.indexed("IndexValues", index)
 	return func(yield func(string) bool) {
 		for value := range o.rules.indexes[number].shelves.All() {
 			had := false
 			// LP(IndexValues): a record is read.
-			query[K, V]{o, term{number, value}}.each(func(Entry[K, V]) bool { had = true; return false })
+			query[K, V]{o, term{number, value}, only}.each(func(Entry[K, V]) bool { had = true; return false })
 			if had && !yield(value.Key) {
 				return
 			}
@@ -83,6 +93,7 @@ func (r *Registry[K, V]) indexed(method, index string) (*root[K, V], int) {
 type query[K comparable, V any] struct {
 	root *root[K, V]
 	term term
+	only func(hkey[K]) bool // whether a key counts; nil: all do
 }
 
 // each yields what the keys hold that have the term.
@@ -94,6 +105,9 @@ func (q query[K, V]) each(yield func(Entry[K, V]) bool) {
 	// LP(LookupBy), none: likewise, or when the last key lost the value.
 	keys := q.root.rules.indexes[q.term.index].on(q.term.value)
 	keys.all(func(one posting[K]) bool {
+		if q.only != nil && !q.only(one.key) {
+			return true
+		}
 		// LP(ByIndex): the record is read.
 		// LP(LookupBy): the record is read.
 		c, rec := q.root.loadLive(one.key)

@@ -26,7 +26,7 @@ type Streamer[K comparable, V any] struct{ w *watcher[K, V] }
 
 // OpenStream does the first part of a loop.
 func OpenStream[K comparable, V any](r *Registry[K, V], limit int) Streamer[K, V] {
-	return Streamer[K, V]{r.install().stream(limit)}
+	return Streamer[K, V]{r.install().stream(limit, nil)}
 }
 
 // Run yields changes, until yield returns false or the loop ends.

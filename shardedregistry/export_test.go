@@ -194,7 +194,7 @@ type Watcher[K comparable, V any] struct{ w *watcher[K, V] }
 
 // Subscribe does the first part of a loop.
 func Subscribe[K comparable, V any](r *Registry[K, V]) Watcher[K, V] {
-	return Watcher[K, V]{r.install().watch()}
+	return Watcher[K, V]{r.install().watch(nil)}
 }
 
 // Run yields events, until yield returns false or ctx is done.

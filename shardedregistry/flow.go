@@ -101,7 +101,7 @@ func (o *root[K, V]) inform(a *audience[K, V], k hkey[K], c *cell[K, V], rec *re
 		return
 	}
 	for i, w := range a.watchers {
-		if w.flow == nil || w.lagged() {
+		if w.flow == nil || w.lagged() || w.skips(k) {
 			continue
 		}
 		s, isNew := c.seat(k, w, i, oldest.version()-1)

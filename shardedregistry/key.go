@@ -50,3 +50,22 @@ func (n *naming[K]) spelling(k hkey[K], given K) *K {
 	kept := given // so that only a spelling that is kept moves to the heap
 	return &kept
 }
+
+// namingIn returns how the keys of a namespace are normalised and hashed, given
+// that of the registry. It does not keep the registry alive either.
+func namingIn[K comparable](space string, whole naming[Scoped[K]]) naming[K] {
+	n := naming[K]{
+		hash: func(key K) uint64 { return whole.hash(Scoped[K]{space, key}) },
+		keys: table.NewKeys[K](),
+	}
+	if whole.normalize != nil {
+		n.normalize = func(key K) (K, error) {
+			norm, err := whole.normalize(Scoped[K]{space, key})
+			if err == nil && norm.Space != space {
+				err = errSpace
+			}
+			return norm.Key, err
+		}
+	}
+	return n
+}

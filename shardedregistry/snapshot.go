@@ -41,6 +41,20 @@ func (r *Registry[K, V]) Snapshot() *Snapshot[K, V] {
 	return o.take()
 }
 
+// part returns what s has of the keys that only accepts; nil accepts all.
+func (s *Snapshot[K, V]) part(only func(hkey[K]) bool) *Snapshot[K, V] {
+	if only == nil {
+		return s
+	}
+	part := &Snapshot[K, V]{naming: s.naming, clone: s.clone}
+	for i, k := range s.keys {
+		if only(k) {
+			part.keys, part.records = append(part.keys, k), append(part.records, s.records[i])
+		}
+	}
+	return part
+}
+
 // Get returns the value of key, and whether key is in the snapshot. The key is
 // normalised as the registry's are.
 //

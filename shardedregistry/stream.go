@@ -43,6 +43,11 @@ import (
 // where a key was deleted, for the mutex of a hash bucket. It takes effect when
 // the loop begins; each change has taken effect before it is yielded.
 func (r *Registry[K, V]) Stream(ctx context.Context, limit int) iter.Seq2[Event[K, V], error] {
+	return r.stream(ctx, limit, nil)
+}
+
+// stream is Stream of the keys that only accepts: see watcher.
+func (r *Registry[K, V]) stream(ctx context.Context, limit int, only func(hkey[K]) bool) iter.Seq2[Event[K, V], error] {
 	o := r.root.Load()
 	switch {
 	case ctx == nil:
@@ -52,18 +57,16 @@ func (r *Registry[K, V]) Stream(ctx context.Context, limit int) iter.Seq2[Event[
 	case o == nil || !o.transitions():
 		panic("shardedregistry: Stream without Config.Transitions")
 	}
-	return func(yield func(Event[K, V], error) bool) { o.pour(ctx, limit, yield) }
+	return func(yield func(Event[K, V], error) bool) {
+		w := o.stream(limit, only)
+		defer w.leave()
+		w.pour(ctx, yield)
+	}
 }
 
-func (o *root[K, V]) pour(ctx context.Context, limit int, yield func(Event[K, V], error) bool) {
-	w := o.stream(limit)
-	defer w.leave()
-	w.pour(ctx, yield)
-}
-
-// stream joins the audience as a loop over Stream.
-func (o *root[K, V]) stream(limit int) *watcher[K, V] {
-	w := &watcher[K, V]{root: o, sweep: minSweep(), flow: &flow[K, V]{limit: int64(limit)}}
+// stream joins the audience as a loop over Stream, as watch does.
+func (o *root[K, V]) stream(limit int, only func(hkey[K]) bool) *watcher[K, V] {
+	w := &watcher[K, V]{root: o, only: only, sweep: minSweep(), flow: &flow[K, V]{limit: int64(limit)}}
 	w.join()
 	return w
 }

@@ -5,41 +5,6 @@ import (
 	"iter"
 )
 
-// Scoped is a key that belongs to a namespace: the key of a registry that
-// several [View] divide among themselves. As Space and Key are two fields, no
-// two namespaces overlap, whatever characters they consist of.
-type Scoped[K comparable] struct {
-	Space string
-	Key   K
-}
-
-// String returns the namespace and the key with a slash between.
-func (s Scoped[K]) String() string { return fmt.Sprintf("%s/%v", s.Space, s.Key) }
-
-// space and key return the parts of s to who does not know the type of Key.
-func (s Scoped[K]) space() string { return s.Space }
-func (s Scoped[K]) key() any      { return s.Key }
-
-// scoped is a Scoped of any type.
-type scoped interface {
-	space() string
-	key() any
-}
-
-// unscoped returns k, or, if that belongs to a namespace, what it is called there.
-func unscoped[K any](k K) any {
-	if s, ok := any(k).(scoped); ok {
-		return s.key()
-	}
-	return k
-}
-
-// sameSpace reports whether two keys belong to one namespace, or to none.
-func sameSpace[K any](a, b K) bool {
-	s, ok := any(a).(scoped)
-	return !ok || s.space() == any(b).(scoped).space()
-}
-
 // View is the part of a [Registry] whose keys belong to one namespace. Its
 // methods are those of the registry, for keys without their Space. It holds
 // nothing: views may be made as they are needed, copied, and used by any number
@@ -79,6 +44,9 @@ func (v View[K, V]) locate(key K) (place[Scoped[K], V], error) {
 	}
 	return p, err
 }
+
+// has reports whether k belongs to the namespace.
+func (v View[K, V]) has(k hkey[Scoped[K]]) bool { return k.Key.Space == v.space }
 
 // entry returns e without its Space.
 func (v View[K, V]) entry(e Entry[Scoped[K], V]) Entry[K, V] {
@@ -240,76 +208,16 @@ func (v View[K, V]) DeleteIf(key K, version Version) error {
 	return p.removeIf(version)
 }
 
-// DeleteMatching is [Registry.DeleteMatching] within the namespace. It looks at
-// the keys of all namespaces, and asks about its own.
+// Ref is [Registry.Ref] of key within the namespace. What it returns, and its
+// errors, show the whole key.
 //
-// DeleteMatching is blocking on the mutex of one hash bucket at a time. It takes
-// effect, for each key, when the key's last record is stored, or, if it stays,
-// when what match was given was read.
-func (v View[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
-	if match == nil {
-		panic("shardedregistry: DeleteMatching of a nil function")
-	}
-	o := v.registry.root.Load()
-	if o == nil {
-		return 0
-	}
-	return o.killMatching(v.has, func(e Entry[Scoped[K], V]) bool { return match(v.entry(e)) })
+// Ref is wait-free. It takes effect at any moment: it reads and changes nothing
+// of key.
+func (v View[K, V]) Ref(key K) Ref[Scoped[K], V] {
+	return newRef(v.locate(key))
 }
 
-// has reports whether k belongs to the namespace.
-func (v View[K, V]) has(k hkey[Scoped[K]]) bool { return k.Key.Space == v.space }
-
-// All is [Registry.All] within the namespace. The loop looks at the keys of all
-// namespaces.
+// String returns the name of the namespace. Nothing counts its keys: see Len.
 //
-// All is wait-free; the loop is blocking on the mutex of one hash bucket at a
-// time. It takes effect, for each key, when that key's record is read.
-func (v View[K, V]) All() iter.Seq2[K, V] {
-	return func(yield func(K, V) bool) {
-		for e := range v.Entries() {
-			if !yield(e.Key, e.Value) {
-				return
-			}
-		}
-	}
-}
-
-// Entries is [Registry.Entries] within the namespace. The loop looks at the keys
-// of all namespaces.
-//
-// Entries is wait-free; the loop is blocking on the mutex of one hash bucket at
-// a time. It takes effect, for each key, when that key's record is read.
-func (v View[K, V]) Entries() iter.Seq[Entry[K, V]] {
-	return func(yield func(Entry[K, V]) bool) {
-		v.visit(func(o *root[Scoped[K], V], k hkey[Scoped[K]], rec *record[V]) bool {
-			return yield(v.entry(o.entry(k, rec)))
-		})
-	}
-}
-
-// visit calls f for the keys of the namespace that are present, until it returns
-// false.
-func (v View[K, V]) visit(f func(o *root[Scoped[K], V], k hkey[Scoped[K]], rec *record[V]) bool) {
-	if o := v.registry.root.Load(); o != nil {
-		o.visit(func(k hkey[Scoped[K]], _ *cell[Scoped[K], V], rec *record[V]) bool {
-			return !v.has(k) || f(o, k, rec)
-		})
-	}
-}
-
-// Len returns the number of keys in the namespace. Nothing counts them, so it
-// costs a loop over all keys of the registry, and is no more exact than that: it
-// counts every key that is present throughout, and any of those that come or go
-// meanwhile.
-//
-// Len is blocking on the mutex of one hash bucket at a time. It takes effect,
-// for each key, when that key's record is read.
-func (v View[K, V]) Len() (n int) {
-	v.visit(func(*root[Scoped[K], V], hkey[Scoped[K]], *record[V]) bool {
-		// LP(Len), of a View: the record was read.
-		n++
-		return true
-	})
-	return n
-}
+// String is wait-free. It takes effect at any moment: it reads nothing.
+func (v View[K, V]) String() string { return fmt.Sprintf("the namespace %q of a registry", v.space) }

@@ -40,7 +40,11 @@ func (r *Registry[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	o, k := p.root, p.key
+	return p.root.wait(ctx, p.key, since)
+}
+
+// wait runs Wait.
+func (o *root[K, V]) wait(ctx context.Context, k hkey[K], since Version) (Entry[K, V], error) {
 	entry, done, err := o.above(k, since)
 	if done {
 		return entry, err

@@ -41,16 +41,19 @@ type Event[K comparable, V any] struct {
 // where a key was deleted, for the mutex of a hash bucket. It takes effect when
 // the loop begins, and, for each change, when the key's record is read.
 func (r *Registry[K, V]) Watch(ctx context.Context) iter.Seq[Event[K, V]] {
+	return r.watch(ctx, nil)
+}
+
+// watch is Watch of the keys that only accepts: see watcher.
+func (r *Registry[K, V]) watch(ctx context.Context, only func(hkey[K]) bool) iter.Seq[Event[K, V]] {
 	if ctx == nil {
 		panic("shardedregistry: Watch with a nil context")
 	}
-	return func(yield func(Event[K, V]) bool) { r.watch(ctx, yield) }
-}
-
-func (r *Registry[K, V]) watch(ctx context.Context, yield func(Event[K, V]) bool) {
-	w := r.install().watch()
-	defer w.leave()
-	w.run(ctx, yield)
+	return func(yield func(Event[K, V]) bool) {
+		w := r.install().watch(only)
+		defer w.leave()
+		w.run(ctx, yield)
+	}
 }
 
 // WatchSnapshot returns an iterator over what the registry holds and its changes
@@ -78,21 +81,24 @@ func (r *Registry[K, V]) watch(ctx context.Context, yield func(Event[K, V]) bool
 // takes a Snapshot. It takes effect when the snapshot's cut is made, and, for each
 // change, when the key's record is read.
 func (r *Registry[K, V]) WatchSnapshot(ctx context.Context) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
+	return r.watchSnapshot(ctx, nil)
+}
+
+// watchSnapshot is WatchSnapshot of the keys that only accepts: see watcher.
+func (r *Registry[K, V]) watchSnapshot(ctx context.Context, only func(hkey[K]) bool) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
 	if ctx == nil {
 		panic("shardedregistry: WatchSnapshot with a nil context")
 	}
-	return func(yield func(*Snapshot[K, V], Event[K, V]) bool) { r.watchSnapshot(ctx, yield) }
-}
-
-func (r *Registry[K, V]) watchSnapshot(ctx context.Context, yield func(*Snapshot[K, V], Event[K, V]) bool) {
-	w := r.install().watch()
-	defer w.leave()
-	if ctx.Err() != nil {
-		return
-	}
-	s := w.root.take() // LP(WatchSnapshot): its cut is made
-	w.base = newBase(s)
-	if yield(s, Event[K, V]{}) {
-		w.run(ctx, func(e Event[K, V]) bool { return yield(nil, e) })
+	return func(yield func(*Snapshot[K, V], Event[K, V]) bool) {
+		w := r.install().watch(only)
+		defer w.leave()
+		if ctx.Err() != nil {
+			return
+		}
+		s := w.root.take().part(only) // LP(WatchSnapshot): its cut is made
+		w.base = newBase(s)
+		if yield(s, Event[K, V]{}) {
+			w.run(ctx, func(e Event[K, V]) bool { return yield(nil, e) })
+		}
 	}
 }

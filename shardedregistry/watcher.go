@@ -10,6 +10,7 @@ import (
 // and wake it; all else belongs to the goroutine of the loop.
 type watcher[K comparable, V any] struct {
 	root *root[K, V]
+	only func(hkey[K]) bool // whether the loop is told of a key; nil: of all
 
 	// pile holds the slips that have not been taken, or &over when the loop has
 	// ended. Writers push by CAS, the watcher takes all at once.
@@ -39,9 +40,10 @@ type base[K comparable] struct {
 // enough that most watchers never do.
 func minSweep() int { return atomics.Limit(64, 1) }
 
-// watch joins the audience.
-func (o *root[K, V]) watch() *watcher[K, V] {
-	w := &watcher[K, V]{root: o, sweep: minSweep()}
+// watch joins the audience, to be told of the keys that only accepts, which is nil
+// for all.
+func (o *root[K, V]) watch(only func(hkey[K]) bool) *watcher[K, V] {
+	w := &watcher[K, V]{root: o, only: only, sweep: minSweep()}
 	w.join()
 	return w
 }
@@ -50,6 +52,9 @@ func (w *watcher[K, V]) join() {
 	// LP(Watch, WatchSnapshot, Stream), the subscription: the audience with w is stored.
 	w.root.attend(func(a audience[K, V]) audience[K, V] { return a.with(w) })
 }
+
+// skips reports whether the loop is not told of k. That is so for ever.
+func (w *watcher[K, V]) skips(k hkey[K]) bool { return w.only != nil && !w.only(k) }
 
 // put puts p on the pile, unless the loop has ended. It is retried only when
 // another slip was put down or all were taken.

@@ -1,0 +1,133 @@
+package shardedregistry
+
+import "iter"
+
+// DeleteMatching is [Registry.DeleteMatching] within the namespace. It looks at
+// the keys of all namespaces, and asks about its own.
+//
+// DeleteMatching is blocking on the mutex of one hash bucket at a time. It takes
+// effect, for each key, when the key's last record is stored, or, if it stays,
+// when what match was given was read.
+func (v View[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
+	if match == nil {
+		panic("shardedregistry: DeleteMatching of a nil function")
+	}
+	o := v.registry.root.Load()
+	if o == nil {
+		return 0
+	}
+	return o.killMatching(v.has, func(e Entry[Scoped[K], V]) bool { return match(v.entry(e)) })
+}
+
+// All is [Registry.All] within the namespace. The loop looks at the keys of all
+// namespaces.
+//
+// All is wait-free; the loop is blocking on the mutex of one hash bucket at a
+// time. It takes effect, for each key, when that key's record is read.
+func (v View[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for e := range v.Entries() {
+			if !yield(e.Key, e.Value) {
+				return
+			}
+		}
+	}
+}
+
+// Entries is [Registry.Entries] within the namespace. The loop looks at the keys
+// of all namespaces.
+//
+// Entries is wait-free; the loop is blocking on the mutex of one hash bucket at
+// a time. It takes effect, for each key, when that key's record is read.
+func (v View[K, V]) Entries() iter.Seq[Entry[K, V]] {
+	return func(yield func(Entry[K, V]) bool) {
+		v.visit(func(o *root[Scoped[K], V], k hkey[Scoped[K]], rec *record[V]) bool {
+			return yield(v.entry(o.entry(k, rec)))
+		})
+	}
+}
+
+// visit calls f for the keys of the namespace that are present, until it returns
+// false.
+func (v View[K, V]) visit(f func(o *root[Scoped[K], V], k hkey[Scoped[K]], rec *record[V]) bool) {
+	if o := v.registry.root.Load(); o != nil {
+		o.visit(func(k hkey[Scoped[K]], _ *cell[Scoped[K], V], rec *record[V]) bool {
+			return !v.has(k) || f(o, k, rec)
+		})
+	}
+}
+
+// Len returns the number of keys in the namespace. Nothing counts them, so it
+// costs a loop over all keys of the registry, and is no more exact than that: it
+// counts every key that is present throughout, and any of those that come or go
+// meanwhile.
+//
+// Len is blocking on the mutex of one hash bucket at a time. It takes effect,
+// for each key, when that key's record is read.
+func (v View[K, V]) Len() (n int) {
+	v.visit(func(*root[Scoped[K], V], hkey[Scoped[K]], *record[V]) bool {
+		// LP(Len), of a View: the record was read.
+		n++
+		return true
+	})
+	return n
+}
+
+// Snapshot is [Registry.Snapshot] of the namespace. It looks at the keys of all
+// namespaces, and what it returns keeps nothing of the others.
+//
+// Snapshot is blocking on the mutex of one hash bucket at a time. It takes
+// effect when its cut is made: see DESIGN.md.
+func (v View[K, V]) Snapshot() *Snapshot[K, V] {
+	return v.snapshot(v.registry.Snapshot())
+}
+
+// snapshot returns the part of whole that belongs to the namespace, without its
+// Space.
+func (v View[K, V]) snapshot(whole *Snapshot[Scoped[K], V]) *Snapshot[K, V] {
+	part := whole.part(v.has)
+	s := &Snapshot[K, V]{
+		naming:  namingIn(v.space, part.naming),
+		clone:   part.clone,
+		keys:    make([]hkey[K], len(part.keys)),
+		records: part.records,
+	}
+	for i, k := range part.keys {
+		s.keys[i] = hkey[K]{Hash: k.Hash, Key: k.Key.Key}
+	}
+	return s
+}
+
+// ByIndex is [Registry.ByIndex] within the namespace. The loop looks at the keys
+// of all namespaces that have the value.
+//
+// ByIndex is wait-free, and so is the loop. It takes effect, for each key, when
+// that key's record is read, or, if it yields the key not, when the loop begins
+// or the record is read.
+func (v View[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
+	o, number := v.registry.indexed("ByIndex", index)
+	found := query[Scoped[K], V]{o, o.rules.term(number, value), v.has}
+	return func(yield func(Entry[K, V]) bool) {
+		found.each(func(e Entry[Scoped[K], V]) bool { return yield(v.entry(e)) })
+	}
+}
+
+// LookupBy is [Registry.LookupBy] within the namespace. The values of a unique
+// index are unique in the whole registry: one that a key of another namespace has
+// is not found, and yet cannot be stored.
+//
+// LookupBy is wait-free. It takes effect when the key's record is read, or, if
+// there is none, when the index is read or the last key has lost the value.
+func (v View[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
+	e, ok := v.registry.lookupBy(index, value, v.has)
+	return v.entry(e), ok
+}
+
+// IndexValues is [Registry.IndexValues] within the namespace: it yields the values
+// that its keys have. The loop looks at those of all namespaces.
+//
+// IndexValues is wait-free; the loop is blocking on the mutex of one hash bucket
+// at a time. It takes effect, for each value, when a record that has it is read.
+func (v View[K, V]) IndexValues(index string) iter.Seq[string] {
+	return v.registry.indexValues(index, v.has)
+}
