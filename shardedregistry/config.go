@@ -72,7 +72,8 @@ type Config[K comparable, V any] struct {
 	//
 	// It is given the key as it is stored, and runs on the caller's goroutine,
 	// outside every lock, once for each attempt to store. It must be safe for
-	// concurrent use. It may read the registry, and must not change it.
+	// concurrent use. It may read the registry, and must not change it, nor, unless
+	// there is Clone, what the value refers to.
 	Check func(K, V) error
 
 	// Indexes are functions that return the values under which a key is found

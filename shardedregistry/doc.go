@@ -29,8 +29,10 @@
 // # Guarantees
 //
 //	method                              progress
-//	Get Lookup UpdateIf Len             wait-free
+//	Get Lookup Len                      wait-free
 //	GetOrCreate on a present key        wait-free
+//	UpdateIf                            wait-free; lock-free while others watch or
+//	                                    wait
 //	Update Put Upsert on a present key  lock-free
 //	Create Put Upsert GetOrCreate       blocking on the mutex of a hash bucket
 //	    on an absent key
@@ -47,8 +49,9 @@
 //
 // A bucket's mutex is held for a handful of loads and stores; a table that grows
 // or shrinks moves one bucket at a time, and who creates or deletes a key waits
-// for no other. No function that a caller supplies runs under it, so one that is slow, panics, calls [runtime.Goexit] or calls back
-// into the registry delays no other key and freezes nobody.
+// for no other. No function that a caller supplies runs under it, so one that is
+// slow, panics, calls [runtime.Goexit] or calls back into the registry delays no
+// other key and freezes nobody.
 //
 // Every operation on one key is linearizable, and so are Snapshot and LookupBy:
 // each takes effect at one instant between its call and its return. Len, loops
@@ -121,7 +124,8 @@
 // follows its key through deletions and creations.
 //
 // A registry whose keys are [Scoped] can be divided by [Namespace] into views,
-// each with the methods of a registry, whose keys cannot meet.
+// each with the methods of a registry, whose keys cannot meet. A View yields,
+// finds and is told of its own keys alone, and its errors show no others.
 //
 // # Values that contain pointers
 //
@@ -140,12 +144,16 @@
 //
 // Get and Lookup write nothing shared and allocate nothing. An Update or Put
 // allocates the new record, 8 bytes and the value, and changes the key by one
-// compare-and-swap. A Create allocates a record, a cell of 16 bytes, an entry of
-// the table, and, if Normalize has changed the key, its spelling and 48 bytes. An
-// empty shard costs 16 bytes, a used one at least 2.8 KB more. A Ref to a string
-// costs 80 bytes.
+// compare-and-swap. A Create allocates a record, a cell of the key and 16 bytes,
+// and, if Normalize has changed the key, its spelling and 48 bytes; and the table
+// takes 26 to 51 bytes for each key. An empty shard costs 16 bytes, and a used one
+// at least 890 more. A Ref to a string costs 80 bytes.
 //
-// An index costs 2.6 KB, and for each value of an entity about 200 bytes if no
+// The registry keeps the key with which an entry was created, and none of those
+// that are given to find it. A string that is a part of a large one keeps all of
+// that, so copy it before you create a key with it.
+//
+// An index costs 3.1 KB, and for each value of an entity about 200 bytes if no
 // other has it, and 110 if many have. Who moves a key from one value to another
 // copies a few nodes of the sets of keys under both, together about 1 KB if there
 // are 20,000, and replaces them by compare-and-swap: there all meet who move keys
@@ -160,6 +168,7 @@
 // and deletions are counted, and the keys that one of them moves when a table
 // grows.
 //
-// A Snapshot looks at every entity three times, and builds an index of the keys.
-// A copy of a map under a lock takes less time, in which all wait.
+// A Snapshot looks at every entity three times, and builds an index of the keys
+// when a key is first looked for in it. A copy of a map under a lock takes less
+// time, in which all wait.
 package shardedregistry

@@ -173,3 +173,8 @@ func PutForgetfully[K comparable, V any](r *Registry[K, V], key K, value V) {
 	o.links(rec).told.Store(1)
 	o.announce(a, k)
 }
+
+// OpenStreamOf is OpenStream by a loop that is told of one key only.
+func OpenStreamOf[K comparable, V any](r *Registry[K, V], limit int, key K) Streamer[K, V] {
+	return Streamer[K, V]{r.install().stream(limit, func(k hkey[K]) bool { return k.Key == key })}
+}

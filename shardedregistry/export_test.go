@@ -297,3 +297,8 @@ func Tidy[K comparable, V any](r *Registry[K, V], key K) {
 	}
 	p.root.tidy(p.key)
 }
+
+// SubscribeTo is Subscribe by a loop that is told of one key only.
+func SubscribeTo[K comparable, V any](r *Registry[K, V], key K) Watcher[K, V] {
+	return Watcher[K, V]{r.install().watch(func(k hkey[K]) bool { return k.Key == key })}
+}

@@ -1,9 +1,39 @@
 package shardedregistry
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // String returns how many keys there are. It spares those who print a registry
 // from reading its words without atomic instructions, as package fmt would.
 //
 // String is wait-free. It takes effect as Len does.
 func (r *Registry[K, V]) String() string { return fmt.Sprintf("a registry of %d keys", r.Len()) }
+
+// String returns the name of the namespace. Nothing counts its keys: see Len.
+//
+// String is wait-free. It takes effect at any moment: it reads nothing.
+func (v View[K, V]) String() string { return fmt.Sprintf("the namespace %q of a registry", v.space) }
+
+// String returns how many keys there are.
+func (s *Snapshot[K, V]) String() string { return fmt.Sprintf("a snapshot of %d keys", s.Len()) }
+
+// errJSON is what those get who would get {} from package json otherwise.
+var errJSON = errors.New("shardedregistry: neither a registry nor a snapshot has a JSON form of its own: " +
+	"marshal slices.Collect(s.Entries()) or maps.Collect(s.All()), where s is the snapshot or r.Snapshot()")
+
+// MarshalJSON returns an error that says what to marshal instead: which form is
+// wanted, a list of entries with their versions or an object of values by key,
+// and whether at one instant, the caller knows.
+//
+// MarshalJSON is wait-free. It takes effect at any moment: it reads nothing.
+func (r *Registry[K, V]) MarshalJSON() ([]byte, error) { return nil, errJSON }
+
+// MarshalJSON returns an error that says what to marshal instead.
+//
+// MarshalJSON is wait-free. It takes effect at any moment: it reads nothing.
+func (v View[K, V]) MarshalJSON() ([]byte, error) { return nil, errJSON }
+
+// MarshalJSON returns an error that says what to marshal instead.
+func (s *Snapshot[K, V]) MarshalJSON() ([]byte, error) { return nil, errJSON }

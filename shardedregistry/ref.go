@@ -12,7 +12,8 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // finds it absent; when it is created again, present. Refs may be copied, kept
 // and used by any number of goroutines; copies share what they remember.
 //
-// A Ref keeps its registry alive with all that is in it. Of a key that was
+// A Ref keeps its registry alive with all that is in it, and its key as it was
+// given. Of a key that was
 // deleted it keeps a record without a value until it or a copy is next used;
 // and, if the key was deleted and created again while a snapshot was being taken,
 // or a loop over Stream was behind, the values before that which those needed.
@@ -151,8 +152,9 @@ func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 
 // UpdateIf is [Registry.UpdateIf] of the key.
 //
-// UpdateIf is wait-free. It takes effect when the new record is stored, or, if
-// it stores none, when what it found was read.
+// UpdateIf is wait-free, but lock-free while others watch or wait. It takes effect
+// when the new record is stored, or, if it stores none, when what it found was
+// read.
 func (r Ref[K, V]) UpdateIf(version Version, value V) (Version, error) {
 	p, err := r.locate()
 	if err != nil {

@@ -195,9 +195,9 @@ func (p *place[K, V]) update(fn func(V) (V, error)) (*record[V], error) {
 // it is absent, [ErrNotFound]; if it is invalid, [ErrInvalidKey]. If key has the
 // version, Config.Check and unique indexes may reject the value.
 //
-// UpdateIf is wait-free, but for what is said in [Config] about indexes. It takes
-// effect when the new record is stored, or, if it stores none, when what it found
-// was read.
+// UpdateIf is wait-free, but lock-free while others watch or wait, and for what is
+// said in [Config] about indexes. It takes effect when the new record is stored,
+// or, if it stores none, when what it found was read.
 func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
 	p, err := r.locate(key)
 	if err != nil {

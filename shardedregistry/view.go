@@ -13,7 +13,11 @@ import (
 //
 // Config.Normalize of the registry is given the whole key, once for each
 // operation. It must leave Space as it is: a key that it moves to another
-// namespace is invalid in a View.
+// namespace is invalid in a View. Config.Check and indexes are given whole keys.
+//
+// A View yields and finds the keys of its namespace, and loops over it are told of
+// their changes alone. Its errors show keys without their Space, and those of
+// other namespaces not at all.
 //
 // A View must be made by [Namespace].
 type View[K comparable, V any] struct {
@@ -77,8 +81,7 @@ func (v View[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	return entry, false
 }
 
-// Create is [Registry.Create] within the namespace. An [*ExistsError] shows the
-// keys without their Space.
+// Create is [Registry.Create] within the namespace.
 //
 // Create is wait-free if it finds key present, and otherwise blocking on the
 // mutex of a hash bucket. It takes effect when the table stores the new entry,
@@ -91,8 +94,7 @@ func (v View[K, V]) Create(key K, value V) (Version, error) {
 	return p.insert(value).result()
 }
 
-// CreateMany is [Registry.CreateMany] within the namespace. Its errors show the
-// keys without their Space.
+// CreateMany is [Registry.CreateMany] within the namespace.
 //
 // CreateMany is blocking on the mutex of one hash bucket at a time. It takes
 // effect, for each key, when the table stores the new entry, or, if it is
@@ -138,8 +140,9 @@ func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 
 // UpdateIf is [Registry.UpdateIf] within the namespace.
 //
-// UpdateIf is wait-free. It takes effect when the new record is stored, or, if
-// it stores none, when what it found was read.
+// UpdateIf is wait-free, but lock-free while others watch or wait. It takes effect
+// when the new record is stored, or, if it stores none, when what it found was
+// read.
 func (v View[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
 	p, err := v.locate(key)
 	if err != nil {
@@ -216,8 +219,3 @@ func (v View[K, V]) DeleteIf(key K, version Version) error {
 func (v View[K, V]) Ref(key K) Ref[Scoped[K], V] {
 	return newRef(v.locate(key))
 }
-
-// String returns the name of the namespace. Nothing counts its keys: see Len.
-//
-// String is wait-free. It takes effect at any moment: it reads nothing.
-func (v View[K, V]) String() string { return fmt.Sprintf("the namespace %q of a registry", v.space) }

@@ -1,0 +1,69 @@
+//go:build modelcheck
+
+package shardedregistry_test
+
+import (
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// A loop that is told of some keys only, as those over a View are, sees how its
+// own end, and nothing is kept or left for it at the others: what is deleted
+// leaves the table, and old records are forgotten, while the loop has not ended.
+func TestViewProtocols(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		stream  mc.Config
+		threads threads
+		held    []int
+	}{
+		{"a change of each", mc.Config{}, threads{{other(put(1)), put(1)}}, []int{7, 1}},
+		{"changes of both", mc.Config{}, threads{{other(put(1)), other(put(2))}, {put(1)}}, []int{7, 1}},
+		{"the other is deleted", mc.Config{}, threads{{put(1)}, {other(remove)}}, []int{7, 1}},
+		{"the other comes and goes", mc.Config{}, threads{{other(remove), other(create(5)), put(1)}}, []int{7, 1}},
+		{"both are deleted", bounded, threads{{other(remove), remove}}, []int{7, 0}},
+	} {
+		t.Run(tt.name+", Watch", func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: operations(tt.threads, "Watch of a")}, func(m *mc.M) {
+				r := twoKeys(both7)()
+				w := shardedregistry.SubscribeTo(r, "a")
+				m.Go(func() { follow(m, w, 2, tt.held...) })
+				for _, calls := range tt.threads {
+					doing(m, r, calls)
+				}
+				m.Final(func() { clean(m, r) })
+			})
+		})
+		t.Run(tt.name+", Stream", func(t *testing.T) {
+			tt.stream.Operations = operations(tt.threads, "Stream of a")
+			mc.Check(t, tt.stream, func(m *mc.M) {
+				r := streamed(both7)
+				s := shardedregistry.OpenStreamOf(r, plenty, "a")
+				m.Go(func() { take(m, s, 2, 2) })
+				for _, calls := range tt.threads {
+					doing(m, r, calls)
+				}
+				m.Final(func() { drained(m, r) })
+			})
+		})
+		t.Run(tt.name+", a Stream that stalls", func(t *testing.T) {
+			mc.Check(t, mc.Config{Operations: operations(tt.threads)}, func(m *mc.M) {
+				r := streamed(both7)
+				s := shardedregistry.OpenStreamOf(r, 1, "a") // the changes of b do not count
+				for _, calls := range tt.threads {
+					doing(m, r, calls)
+				}
+				m.Final(func() {
+					e, lagged := s.Drain()
+					if len(e) != 1 || lagged || shardedregistry.Seats(r) > 1 {
+						m.Failf("yielded is %v, lagged: %v, %d seats", e, lagged, shardedregistry.Seats(r))
+					}
+					s.Leave()
+					drained(m, r)
+				})
+			})
+		})
+	}
+}

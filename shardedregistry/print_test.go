@@ -1,0 +1,61 @@
+//go:build !modelcheck
+
+package shardedregistry_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// Nothing that holds entities becomes {} without a word.
+func TestJSONSaysWhatToDo(t *testing.T) {
+	var r shardedregistry.Registry[scoped, int]
+	mustPut(t, &r, scoped{"a", "x"}, 1)
+	for _, v := range []any{&r, shardedregistry.Namespace(&r, "a"), r.Snapshot(), map[string]any{"inside": &r}} {
+		text, err := json.Marshal(v)
+		if err == nil || !strings.Contains(err.Error(), "marshal slices.Collect(s.Entries()) or maps.Collect(s.All())") {
+			t.Errorf("json.Marshal of a %T = %s, %v", v, text, err)
+		}
+	}
+}
+
+// A snapshot may be printed while others look for keys in it.
+func TestPrintSnapshot(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	mustPut(t, &r, "a", 1)
+	for range 100 {
+		s := r.Snapshot()
+		hammer(t, 2, func(i int) {
+			if i == 0 {
+				s.Get("a")
+			} else if got, want := fmt.Sprint(s), "a snapshot of 1 keys"; got != want {
+				t.Errorf("a snapshot is printed as %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+func ExampleRegistry_MarshalJSON() {
+	var ports shardedregistry.Registry[string, int]
+	ports.Create("web", 80)
+	ports.Create("dns", 52)
+	ports.Put("dns", 53)
+
+	state := ports.Snapshot()
+	byName, _ := json.Marshal(maps.Collect(state.All()))
+	fmt.Println(string(byName))
+	entries := slices.SortedFunc(state.Entries(), func(a, b shardedregistry.Entry[string, int]) int {
+		return strings.Compare(a.Key, b.Key)
+	})
+	list, _ := json.Marshal(entries)
+	fmt.Println(string(list))
+	// Output:
+	// {"dns":53,"web":80}
+	// [{"Key":"dns","Value":53,"Version":2},{"Key":"web","Value":80,"Version":1}]
+}
