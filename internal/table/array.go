@@ -1,6 +1,8 @@
 package table
 
 import (
+	"math/bits"
+
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
@@ -68,6 +70,11 @@ func newArray[E any](n int) *array[E] {
 
 // chains returns how many chains a has.
 func (a *array[E]) chains() int { return int(a.mask + 1) }
+
+// ways returns the ways of a cell in a.
+func (a *array[E]) ways(hash uint64) ways {
+	return 1<<bitsAhead | ways(hash>>bits.Len64(a.mask))&(1<<bitsAhead-1)
+}
 
 // root returns the root of the chain for a hash, or for its low bits. If a has
 // segments that chain's must be there, as it is if the chain is where to look for

@@ -25,12 +25,13 @@ type bucket[E any] struct {
 // Five make a bucket a line of 64 bytes.
 const slotsPerBucket = 5
 
-// tags are seven bits of the hash for each slot of a bucket.
+// tags say of each slot of a bucket seven bits of the hash, the tag, and which way
+// the cell goes when the set grows.
 //
-//	63      56            40 39       8 7     0
-//	+---------+-------------+-----+-----+-----+
-//	| moved   | 0           | tag4| ... | tag0|
-//	+---------+-------------+-----+-----+-----+
+//	63      60  59      56   43    40 39       8 7     0
+//	+---------+--------+-----+-------+-----+-----+-----+
+//	| moved   | ways 4 | ... | ways 0| tag4| ... | tag0|
+//	+---------+--------+-----+-------+-----+-----+-----+
 //
 // A tag is 0 if its slot is empty, and otherwise has its top bit set. Moved is
 // set in a root only, and then nothing else is: what the chain held is in the
@@ -38,11 +39,35 @@ const slotsPerBucket = 5
 type tags uint64
 
 const (
-	moved    tags = 1 << 63
-	ones     tags = 0x01_01_01_01_01
-	tops     tags = 0x80_80_80_80_80
-	tagShift      = 40 // low bits choose the bucket, high ones may have chosen the table
+	moved     tags = 1 << 63
+	ones      tags = 0x01_01_01_01_01
+	tops      tags = 0x80_80_80_80_80
+	tagShift       = 40 // low bits choose the bucket, high ones may have chosen the table
+	waysShift      = 40
 )
+
+// ways are the bits of a hash that follow those that choose the chain, bitsAhead or
+// fewer, below a 1 that says how many they are. The lowest of them is the next that
+// the set needs to grow.
+type ways tags
+
+// unknown are no bits. Only a cell that has moved has no more.
+const unknown ways = 1
+
+// half returns to which of two chains the cell moves when the set grows, 0 or 1.
+func (w ways) half() int { return int(w & 1) }
+
+// grown returns what is left when the set has grown.
+func (w ways) grown() ways { return w >> 1 }
+
+// shrunk returns w with the bit that no longer chooses the chain.
+func (w ways) shrunk(half ways) ways {
+	w = w<<1 | half
+	if w>>bitsAhead > 1 { // one too many
+		w = 1<<bitsAhead | w&(1<<bitsAhead-1)
+	}
+	return w
+}
 
 // tag returns the tag of a cell with that hash.
 func tag(hash uint64) tags { return tags(hash>>tagShift)&0x7f | 0x80 }
@@ -57,8 +82,15 @@ func (t tags) having(one tags) slotSet {
 // free returns the set of the empty slots.
 func (t tags) free() slotSet { return slotSet(^t & tops) }
 
-// with returns t with slot i holding a cell of that tag; a tag of 0 empties it.
-func (t tags) with(i int, one tags) tags { return t&^(0xff<<(8*i)) | one<<(8*i) }
+// of returns the tag of slot i, and ways its ways.
+func (t tags) of(i int) tags   { return t >> (8 * i) & 0xff }
+func (t tags) ways(i int) ways { return ways(t >> (waysShift + 4*i) & 0xf) }
+
+// with returns t with slot i holding a cell of that tag and those ways; a tag of 0
+// empties it.
+func (t tags) with(i int, one tags, w ways) tags {
+	return t&^(0xff<<(8*i)|0xf<<(waysShift+4*i)) | one<<(8*i) | tags(w)<<(waysShift+4*i)
+}
 
 // slotSet has the top bit of the i-th byte set if it contains slot i.
 type slotSet uint64
@@ -72,12 +104,12 @@ func (b *bucket[E]) store(to tags) { b.tags.Store(uint64(to)) }
 //
 // The slot comes last: a reader that saw the tag of who had it before reads it as
 // well, and who looks after that must see a tag.
-func (b *bucket[E]) put(one tags, e *E) {
+func (b *bucket[E]) put(one tags, w ways, e *E) {
 	for {
 		t := b.load()
 		if free := t.free(); free != 0 {
 			i := free.first()
-			b.store(t.with(i, one))
+			b.store(t.with(i, one, w))
 			b.slots[i].Store(e)
 			return
 		}
@@ -85,7 +117,7 @@ func (b *bucket[E]) put(one tags, e *E) {
 		if next == nil {
 			fresh := new(bucket[E])
 			fresh.slots[0].Store(e)
-			fresh.store(tags(0).with(0, one))
+			fresh.store(tags(0).with(0, one, w))
 			b.next.Store(fresh)
 			return
 		}
@@ -111,7 +143,7 @@ type filler[E any] struct {
 	n    int // slots of b that are in use
 }
 
-func (f *filler[E]) add(one tags, e *E) {
+func (f *filler[E]) add(one tags, w ways, e *E) {
 	if f.n == slotsPerBucket {
 		f.end()
 		fresh := new(bucket[E])
@@ -119,7 +151,7 @@ func (f *filler[E]) add(one tags, e *E) {
 		*f = filler[E]{b: fresh}
 	}
 	f.b.slots[f.n].Store(e)
-	f.tags = f.tags.with(f.n, one)
+	f.tags = f.tags.with(f.n, one, w)
 	f.n++
 }
 

@@ -1,6 +1,9 @@
 package table
 
-import "unsafe"
+import (
+	"math/bits"
+	"unsafe"
+)
 
 // BucketSize is the size of a bucket.
 const BucketSize = unsafe.Sizeof(bucket[int]{})
@@ -34,9 +37,7 @@ func (t *Lines[K, E]) GrowTo(n int) {
 	for t.Chains() < n {
 		a, next := t.array.Load(), newArray[E](2*t.Chains())
 		a.next.Store(next)
-		for i := range a.mask + 1 {
-			t.help(a, next, i)
-		}
+		t.help(a, next, 0, a.chains())
 	}
 }
 
@@ -46,6 +47,64 @@ func (t *Lines[K, E]) Hold(i int) (release func()) {
 	root.mu.Lock()
 	return root.mu.Unlock
 }
+
+// Held returns how many mutexes of chains are held, if nobody else uses t.
+func (t *Lines[K, E]) Held() (n int) {
+	for a := t.array.Load(); a != nil; a = a.next.Load() {
+		for i := range a.mask + 1 {
+			if !a.has(i) {
+				continue
+			}
+			if root := a.root(i); !root.mu.TryLock() {
+				n++
+			} else {
+				root.mu.Unlock()
+			}
+		}
+	}
+	return n
+}
+
+// slots calls f for every slot that has a cell.
+func (t *Lines[K, E]) slots(f func(a *array[E], b *bucket[E], i int)) {
+	for a := t.array.Load(); a != nil; a = a.next.Load() {
+		for i := range a.mask + 1 {
+			if !a.has(i) {
+				continue
+			}
+			for b := a.root(i); b != nil && b.load() != moved; b = b.next.Load() {
+				for s := slotSet(b.load() & tops); s != 0; s = s.rest() {
+					f(a, b, s.first())
+				}
+			}
+		}
+	}
+}
+
+// Wrong returns how many cells have a tag or ways that are not of their hash, if
+// nobody else uses t.
+func (t *Lines[K, E]) Wrong() (n int) {
+	t.slots(func(a *array[E], b *bucket[E], i int) {
+		hash := t.hash(*keyOf[K](b.slots[i].Load()), 0)
+		w, is := b.load().ways(i), a.ways(hash)
+		marker := ways(1) << bits.Len(uint(w)) >> 1
+		if b.load().of(i) != tag(hash) || w == 0 || marker > 1<<bitsAhead || (w^is)&(marker-1) != 0 {
+			n++
+		}
+	})
+	return n
+}
+
+// Forget makes the ways of all cells unknown, as they are when the set has often
+// grown.
+func (t *Lines[K, E]) Forget() {
+	t.slots(func(_ *array[E], b *bucket[E], i int) {
+		b.store(b.load().with(i, b.load().of(i), unknown))
+	})
+}
+
+// Begin begins to make n chains of t, and moves none.
+func (t *Lines[K, E]) Begin(n int) { t.array.Load().next.Store(newArray[E](n)) }
 
 // Resizing reports whether t is being resized.
 func (t *Lines[K, E]) Resizing() bool { return t.array.Load().next.Load() != nil }
@@ -82,7 +141,7 @@ func Having(hashes [slotsPerBucket]uint64, hash uint64) (said, are uint64) {
 	var t tags
 	for i, h := range hashes {
 		if h != 0 {
-			t = t.with(i, tag(h))
+			t = t.with(i, tag(h), ways(h&0xf))
 			if tag(h) == tag(hash) {
 				are |= 0x80 << (8 * i)
 			}

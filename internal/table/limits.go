@@ -5,6 +5,10 @@ package table
 // segmentChains is how many chains are allocated at a time.
 const segmentChains = 1 << 12
 
+// bitsAhead is how many bits of a hash a bucket has for its growth: a set grows
+// that often before a key is hashed again.
+const bitsAhead = 3
+
 // limits has the limits that are smaller while interleavings are explored, where
 // few operations should get as far. Nothing else differs.
 type limits struct{}

@@ -5,6 +5,9 @@ package table
 // segmentChains is small, so that tables of few chains have several segments.
 const segmentChains = 2
 
+// bitsAhead is small, so that keys are hashed when the set grows a second time.
+const bitsAhead = 1
+
 // limits is what limits.go has, for each table its own.
 type limits struct{ few int }
 

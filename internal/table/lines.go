@@ -21,9 +21,9 @@ import (
 // is nothing to do. What changes the set waits for the mutex of one chain at a
 // time, and so does All between the cells that it yields. While the set is
 // resized, what changes it also moves chains, a number that does not depend on
-// the size of the set, and waits for nobody to do so. What runs while a mutex is
-// held is no user code but the comparison of keys, and the hash is the caller's to
-// know.
+// the size of the set, and waits for nobody to do so. To that end it hashes keys
+// again, one for 14 cells that move, and holds no mutex meanwhile. What runs
+// while a mutex is held is no user code but the comparison of keys.
 type Lines[K comparable, E any] struct {
 	hash  Hash[K]
 	least int // number of chains
@@ -47,8 +47,9 @@ type Lines[K comparable, E any] struct {
 // so many, which it never shrinks below. It must come before all else, and only
 // once. It panics if E does not begin with a K.
 //
-// Hash is called for cells that move, while mutexes are held. It must have been
-// called for their keys by those who put them in, so that it does not panic.
+// Hash is called for some of the cells that move when the set grows, and by All,
+// never while a mutex is held. It must have been called for their keys by those who
+// put them in, so that it does not panic.
 func (t *Lines[K, E]) Init(hash Hash[K], room int) {
 	mustBeCell[K, E]()
 	t.hash = hash
@@ -98,17 +99,17 @@ func (t *Lines[K, E]) Load(k Hashed[K]) *E {
 // f runs while a mutex is held and without a deferred unlock. It must do a
 // handful of loads and stores, and call nothing that a user supplied.
 func (t *Lines[K, E]) Compute(k Hashed[K], f func(now *E) *E) *E {
-	root, resizing := t.lock(k.Hash)
+	a, root, resizing := t.lock(k.Hash)
 	b, i, now := find(root, k)
 	e := f(now)
 	grown := int64(0)
 	switch {
 	case e == now:
 	case now == nil:
-		root.put(tag(k.Hash), e)
+		root.put(tag(k.Hash), a.ways(k.Hash), e)
 		grown = 1
 	case e == nil:
-		b.store(b.load().with(i, 0))
+		b.store(b.load().with(i, 0, 0))
 		b.slots[i].Store(nil)
 		grown = -1
 	default:
@@ -124,22 +125,24 @@ func (t *Lines[K, E]) Compute(k Hashed[K], f func(now *E) *E) *E {
 	return e
 }
 
-// lock locks the chain for a hash where it is now, and returns its root, and
-// whether the set is being resized. It moves the chain if that is due and needs
-// neither waiting nor memory, so that a chain that is always in use moves too.
-func (t *Lines[K, E]) lock(hash uint64) (root *bucket[E], resizing bool) {
-	for a := t.array.Load(); ; resizing = true {
+// lock locks the chain for a hash where it is now, and returns its array and its
+// root, and whether the set is being resized. It moves the chain if that is due and
+// needs neither waiting nor memory, so that a chain that is always in use moves too.
+func (t *Lines[K, E]) lock(hash uint64) (a *array[E], root *bucket[E], resizing bool) {
+	for a = t.array.Load(); ; {
 		root = a.root(hash)
+		if next := a.next.Load(); next != nil {
+			if !t.moveOrLock(a, next, hash&a.mask) {
+				return a, root, true
+			}
+			a, resizing = next, true
+			continue
+		}
 		root.mu.Lock()
-		next := a.next.Load()
-		if next == nil {
-			return root, resizing
+		if a.next.Load() == nil {
+			return a, root, resizing
 		}
-		if !t.move(a, next, hash&a.mask) {
-			return root, true
-		}
-		root.mu.Unlock()
-		a = next
+		root.mu.Unlock() // keys must be hashed first
 	}
 }
 

@@ -22,7 +22,7 @@ type keyed interface {
 	remove(k string) any
 	removeFirst(k string) any // if the cell is the one that was there at first
 	all() any
-	fits() any // whether there are as many chains as there should be
+	fits() any // whether there are as many chains as there should be, and their buckets right
 }
 
 func keyOf(k string) table.Hashed[string] { return table.Hashed[string]{Hash: hashOf(k, 0), Key: k} }
@@ -74,7 +74,7 @@ func (r *real) all() any {
 	return strings.Join(all, " ")
 }
 
-func (r *real) fits() any { return r.Fits() }
+func (r *real) fits() any { return r.Fits() && r.Wrong() == 0 }
 
 func shown(e *part) any {
 	if e == nil {
@@ -179,6 +179,8 @@ func TestLinesAreLinearizable(t *testing.T) {
 		{"growth twice", 1, 0, "abcd", threads{{add("e")}, {add("f"), add("g"), load("a")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
 		{"growth that is due again", 1, 0, "ab", threads{{add("c")}, {add("d"), add("e"), add("f")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
 		{"growth that two see due", 1, 0, "ab", threads{{add("c")}, {add("d")}, {load("d"), load("c")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"growth of cells that have moved", 1, 0, "abcde", threads{{add("f")}, {swap("c"), load("b")}}, mc.Config{}},
+		{"growth and a second bucket", 2, 1, "acegi", threads{{add("b")}, {add("k"), load("m")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
 		{"growth in parts and a reader", 4, 1, "abcdefghij", threads{{add("k"), swap("a"), swap("b"), swap("a")}, {load("e"), load("a")}}, mc.Config{}},
 		{"growth in parts and who replaces", 4, 2, "abcdefghij", threads{{add("k")}, {swap("a"), load("c")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
 		{"growth in parts and who deletes", 4, 1, "abcdefghij", threads{{add("k")}, {remove("a"), add("a"), load("e")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},

@@ -64,17 +64,10 @@ func TestLinesStuckMerge(t *testing.T) {
 	for i := 20; i > 5; i-- {
 		p.take(i)
 	}
-	var other func()
-	var once sync.Once
-	inner := p.hash
-	p.hash = func(k string) uint64 { // called for what moves
-		if k == "0" {
-			once.Do(func() { other = p.HoldNext(1) })
-		}
-		return inner(k)
-	}
 	p.take(5)
-	p.take(4) // and it is due
+	p.Begin(8)
+	other := p.HoldNext(1)
+	p.take(4)
 	if !p.Resizing() || p.Gone() != 14 {
 		t.Fatalf("%d chains have moved, want 14: all but 1 and 9", p.Gone())
 	}
@@ -94,9 +87,9 @@ func TestLinesStuckMerge(t *testing.T) {
 	}
 }
 
-// Who begins to resize, and is stuck while it moves a chain, delays nobody who
-// works on another. The others move all but that chain, and the set is resized
-// when it is free, and not a second time before.
+// Who begins to resize, and is stuck while it hashes the keys of a chain in order
+// to move it, delays nobody, be it who works on that chain. The others move all
+// chains, and the set is resized as often as is due.
 func TestLinesStuckHelper(t *testing.T) {
 	p := newNumbered()
 	const chains = 1024
@@ -116,29 +109,81 @@ func TestLinesStuckHelper(t *testing.T) {
 		return inner(k)
 	}
 	armed.Store(true)
+	p.Forget()
 	var wg sync.WaitGroup
 	wg.Go(func() { p.put(n) })
 	<-entered
 	if !p.Resizing() || p.Gone() != 3 {
 		t.Errorf("%d chains have moved, want 3", p.Gone())
 	}
+	if p.Held() != 0 {
+		close(release)
+		t.Fatal("a mutex is held while a key is hashed")
+	}
+	p.touch(3) // in the chain that it would move
+	if p.Gone() < 4 {
+		t.Errorf("%d chains have moved, want that of the writer too", p.Gone())
+	}
 	for i := n + 1; i < 3*n; i++ {
-		if i%chains != 3 {
-			p.put(i)
-		}
+		p.put(i)
 	}
-	if p.Gone() != chains-1 {
-		t.Errorf("%d chains have moved, want all %d but one", p.Gone(), chains)
-	}
-	for i := range 3 * n {
-		if e := p.load(strconv.Itoa(i)); (e == nil) != (i%chains == 3 && i > n) {
-			t.Errorf("Load(%d) = %v", i, e)
-		}
+	if p.Chains() != 4*chains || p.Resizing() {
+		t.Errorf("%d chains, want %d", p.Chains(), 4*chains)
 	}
 	close(release)
 	wg.Wait()
-	if p.Chains() != 2*chains || !p.Resizing() {
-		t.Errorf("%d chains, want %d, and to grow again", p.Chains(), 2*chains)
+	if p.Chains() != 4*chains || p.Len() != 3*n {
+		t.Errorf("%d chains for %d cells, want %d for %d", p.Chains(), p.Len(), 4*chains, 3*n)
+	}
+	for i := range 3 * n {
+		if e := p.load(strconv.Itoa(i)); e == nil {
+			t.Errorf("Load(%d) finds nothing", i)
+		}
+	}
+}
+
+// So it is with a writer that hashes the keys of its own chain in order to move
+// it: others write to that chain meanwhile, and move it.
+func TestLinesStuckWriter(t *testing.T) {
+	p := newNumbered()
+	for i := range 20 {
+		p.put(i)
+	}
+	p.Begin(16)
+	var armed atomic.Bool
+	entered, release := make(chan struct{}), make(chan struct{})
+	inner := p.hash
+	p.hash = func(k string) uint64 {
+		if k == "11" && armed.CompareAndSwap(true, false) {
+			close(entered)
+			<-release
+		}
+		return inner(k)
+	}
+	armed.Store(true)
+	p.Forget()
+	var wg sync.WaitGroup
+	wg.Go(func() { p.touch(3) })
+	<-entered
+	if p.Held() != 0 {
+		close(release)
+		t.Fatal("a mutex is held while a key is hashed")
+	}
+	for _, i := range []int{3, 11, 19, 27, 35} {
+		p.touch(i)
+	}
+	if p.Chains() != 16 || p.Resizing() {
+		t.Errorf("%d chains, want 16", p.Chains())
+	}
+	close(release)
+	wg.Wait()
+	for _, i := range []int{3, 11, 19, 27, 35} {
+		if e := p.load(strconv.Itoa(i)); e == nil {
+			t.Errorf("Load(%d) finds nothing", i)
+		}
+	}
+	if p.Len() != 22 {
+		t.Errorf("%d cells, want 22", p.Len())
 	}
 }
 

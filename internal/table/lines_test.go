@@ -118,6 +118,9 @@ func TestLinesAreAMap(t *testing.T) {
 						}
 					}
 					wantAll(t, p, model)
+					if n := p.Wrong(); n != 0 {
+						t.Fatalf("%d of %d cells have a wrong tag or wrong ways", n, p.Len())
+					}
 				}
 			}
 		})

@@ -43,10 +43,7 @@ func (t *Lines[K, E]) resize() {
 		}
 		count := min(budget*each, a.chains())
 		budget -= count / each // a set that shrinks has more chains than sparse
-		first := a.cursor.Add(uint64(count)) - uint64(count)
-		for i := range uint64(count) {
-			t.help(a, next, (first+i)&a.mask)
-		}
+		t.help(a, next, a.cursor.Add(uint64(count))-uint64(count), count)
 		if t.array.Load() == a {
 			return
 		}
@@ -54,43 +51,72 @@ func (t *Lines[K, E]) resize() {
 	}
 }
 
-// help moves the i-th chain of a unless it has moved already, or somebody holds a
-// mutex that this takes.
-func (t *Lines[K, E]) help(a, next *array[E], i uint64) {
-	root := a.root(i)
-	if root.load() == moved {
-		return
-	}
-	next.ensure(i)
-	next.ensure(i + a.mask + 1) // the same if next is smaller
-	if root.mu.TryLock() {
-		t.move(a, next, i)
-		root.mu.Unlock()
+// help moves count chains of a from the first on, but those that have moved
+// already, and those of which somebody holds a mutex that this takes.
+func (t *Lines[K, E]) help(a, next *array[E], first uint64, count int) {
+	var few [usualBuckets]tags
+	for i := range uint64(count) {
+		i = (first + i) & a.mask
+		root := a.root(i)
+		if root.load() == moved {
+			continue
+		}
+		next.ensure(i)
+		next.ensure(i + a.mask + 1) // the same if next is smaller
+		saw := t.look(a, next, root, few[:0])
+		if root.mu.TryLock() {
+			t.move(a, next, i, saw)
+			root.mu.Unlock()
+		}
 	}
 }
 
-// move moves the i-th chain of a, which is locked, to next, and reports whether
-// it has moved, now or before. It does not if there is no segment for it yet, or
-// if it takes a mutex that another holds.
+// moveOrLock moves the i-th chain of a, which waits for its root only, and reports
+// whether it has moved, now or before. If not, the root is locked when it returns:
+// there is no segment for the chain yet, or another holds the mutex of where it
+// would move to.
+func (t *Lines[K, E]) moveOrLock(a, next *array[E], i uint64) (gone bool) {
+	root := a.root(i)
+	if root.load() == moved {
+		return true
+	}
+	var few [usualBuckets]tags
+	var saw []tags
+	can := next.has(i + a.mask + 1) // the segment that help makes last
+	if can {
+		saw = t.look(a, next, root, few[:0])
+	}
+	root.mu.Lock()
+	if can && t.move(a, next, i, saw) || root.load() == moved {
+		root.mu.Unlock()
+		return true
+	}
+	return false
+}
+
+// move moves the i-th chain of a, which is locked, to next, where there are the
+// segments for it, and reports whether it has moved, now or before. It does not if
+// it takes a mutex that another holds. Saw is what look has returned for it.
 //
 // It takes effect when the tags of the chain's root are stored: until then nobody
 // looks for these keys in next. Who moves the last chain makes next the array
 // where everybody begins.
-func (t *Lines[K, E]) move(a, next *array[E], i uint64) bool {
+func (t *Lines[K, E]) move(a, next *array[E], i uint64, saw []tags) bool {
 	root := a.root(i)
 	switch {
 	case root.load() == moved:
 		return true
-	case !next.has(i + a.mask + 1): // the segment that help makes last
-		return false
 	case next.mask > a.mask:
-		t.split(root, next)
+		split(root, [2]*bucket[E]{next.root(i), next.root(i + a.mask + 1)}, saw)
 	default:
-		to := next.root(i)
+		to, half := next.root(i), ways(0)
+		if i > next.mask {
+			half = 1
+		}
 		if !to.mu.TryLock() {
 			return false
 		}
-		t.merge(root, to)
+		merge(root, to, half)
 		to.mu.Unlock()
 	}
 	root.store(moved)
@@ -111,22 +137,54 @@ func (t *Lines[K, E]) replace(a, next *array[E]) {
 	t.array.Store(next)
 }
 
-// split fills the two chains of next that take what is in that of root, and
-// nothing else, so that nobody else is there yet.
-func (t *Lines[K, E]) split(root *bucket[E], next *array[E]) {
+// usualBuckets is how many buckets hardly any chain has more than.
+const usualBuckets = 4
+
+// look hashes the keys of those cells in the chain of root, a chain of a, whose
+// ways split will not find in the tags, and appends the ways of each bucket to to.
+// A.next must have been loaded before, so that all that came to the chain from
+// another array is there. No mutex is held.
+func (t *Lines[K, E]) look(a, next *array[E], root *bucket[E], to []tags) []tags {
+	if next.mask < a.mask {
+		return nil // merge needs none
+	}
+	for b := root; b != nil; b = b.next.Load() {
+		now, saw := b.load(), tags(0)
+		for s := slotSet(now & tops); s != 0; s = s.rest() {
+			if i := s.first(); now.ways(i) == unknown {
+				if e := b.slots[i].Load(); e != nil {
+					saw = saw.with(i, 0, a.ways(t.hash(*keyOf[K](e), 0)))
+				}
+			}
+		}
+		to = append(to, saw)
+	}
+	return to
+}
+
+// split fills the two chains that take what is in that of root, and nothing else,
+// so that nobody else is there yet. Saw is what look has returned for the chain.
+//
+// What Compute adds has ways. So a slot of unknown ways has had a cell of the same
+// key since its array was filled, and look has seen that.
+func split[E any](root *bucket[E], roots [2]*bucket[E], saw []tags) {
 	var to [2]filler[E]
 	for b := root; b != nil; b = b.next.Load() {
-		for s := slotSet(b.load() & tops); s != 0; s = s.rest() {
-			e := b.slots[s.first()].Load()
-			hash := t.hash(*keyOf[K](e), 0)
-			half := &to[0]
-			if hash&(next.mask&^(next.mask>>1)) != 0 { // the bit that root's array does not ask for
-				half = &to[1]
+		now, hashed := b.load(), tags(0)
+		if len(saw) > 0 { // else the bucket has come since
+			hashed, saw = saw[0], saw[1:]
+		}
+		for s := slotSet(now & tops); s != 0; s = s.rest() {
+			i := s.first()
+			w := now.ways(i)
+			if w == unknown {
+				w = hashed.ways(i)
 			}
+			half := &to[w.half()]
 			if half.b == nil {
-				half.b = next.root(hash)
+				half.b = roots[w.half()]
 			}
-			half.add(tag(hash), e)
+			half.add(now.of(i), w.grown(), b.slots[i].Load())
 		}
 	}
 	to[0].end()
@@ -134,12 +192,13 @@ func (t *Lines[K, E]) split(root *bucket[E], next *array[E]) {
 }
 
 // merge adds what is in the chain of root to that of to, which is locked too, and
-// which another chain moves to as well.
-func (t *Lines[K, E]) merge(root, to *bucket[E]) {
+// which another chain moves to as well. Half says which of the two this is.
+func merge[E any](root, to *bucket[E], half ways) {
 	for b := root; b != nil; b = b.next.Load() {
-		for s := slotSet(b.load() & tops); s != 0; s = s.rest() {
-			e := b.slots[s.first()].Load()
-			to.put(tag(t.hash(*keyOf[K](e), 0)), e)
+		now := b.load()
+		for s := slotSet(now & tops); s != 0; s = s.rest() {
+			i := s.first()
+			to.put(now.of(i), now.ways(i).shrunk(half), b.slots[i].Load())
 		}
 	}
 }
