@@ -81,6 +81,7 @@ vet-platforms: ## go vet for other processors, tests too (a minute or two)
 unit: ## unit tests, examples, fuzz seeds, gates
 	@echo '== unit tests, examples, fuzz seeds, gates'
 	$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off ./...
+	$(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -short -tags purego -run 'Key|Lines|NaN' ./internal/table ./shardedregistry
 
 .PHONY: race
 race: ## the same under the race detector at 4 threads, and shorter (see stress)

@@ -12,8 +12,6 @@ type seed = maphash.Seed
 
 func makeSeed() seed { return maphash.MakeSeed() }
 
-func hash[K comparable](s seed, k K) uint64 { return maphash.Comparable(s, k) }
-
 // hasher returns a function that hashes with s. Strings take a shorter way than
 // other types: a look-up is hardly more than its hash.
 func hasher[K comparable](s seed) Hash[K] {
