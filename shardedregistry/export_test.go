@@ -302,3 +302,17 @@ func Tidy[K comparable, V any](r *Registry[K, V], key K) {
 func SubscribeTo[K comparable, V any](r *Registry[K, V], key K) Watcher[K, V] {
 	return Watcher[K, V]{r.install().watch(func(k hkey[K]) bool { return k.Key == key })}
 }
+
+// IsDone reports whether the slip of the first seat at key says that its watcher has
+// looked.
+func IsDone[K comparable, V any](r *Registry[K, V], key K) bool {
+	p, _ := r.locate(key)
+	return p.root.shard(p.key.Hash).load(p.key).side.Load().seats[0].slip.Load().stage.Load() == done
+}
+
+// IsDated reports whether what key holds, which was stored while a snapshot was
+// being taken, has its date.
+func IsDated[K comparable, V any](r *Registry[K, V], key K) bool {
+	p, _ := r.locate(key)
+	return p.root.shard(p.key.Hash).load(p.key).rec.Load().dated().date.Load() != 0
+}

@@ -57,7 +57,8 @@ type slip[K comparable, V any] struct {
 
 	// stage only grows, and the watcher alone stores it. Who has stored a record
 	// and then finds a slip waiting is sure that the watcher will find the record.
-	// Who finds it done is sure that the watcher needs the table no more for it.
+	// Who finds it done is sure that the watcher has read one, and needs the table no
+	// more for it.
 	stage atomics.Uint32
 }
 
