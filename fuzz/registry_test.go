@@ -85,7 +85,7 @@ func FuzzRegistryOps(f *testing.F) {
 			_, err := beside.Put(name, -1)
 			require.NoError(t, err)
 		}
-		runRegistry(t, newViewed(divided, "plans"), ops)
+		runRegistry(t, viewed{shardedregistry.Namespace(divided, "plans")}, ops)
 		require.Equal(t, 3, beside.Len())
 		for e := range beside.Entries() {
 			require.EqualValues(t, -1, e.Value)

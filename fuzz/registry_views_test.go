@@ -1,6 +1,7 @@
 package fuzz
 
 import (
+	"context"
 	"iter"
 
 	"github.com/latchfree/latchfree/shardedregistry"
@@ -36,20 +37,11 @@ type wholeSnapshot interface {
 
 func (r registryByRefs) snapshot() wholeSnapshot { return r.Snapshot() }
 
-type (
-	scopedKey      = shardedregistry.Scoped[string]
-	scopedRegistry = shardedregistry.Registry[scopedKey, int]
-)
+type scopedKey = shardedregistry.Scoped[string]
 
 // viewed is a View as a registry of its own.
 type viewed struct {
 	shardedregistry.View[string, int]
-	registry *scopedRegistry
-	space    string
-}
-
-func newViewed(r *scopedRegistry, space string) viewed {
-	return viewed{shardedregistry.Namespace(r, space), r, space}
 }
 
 // normalizeScoped normalises the names within a namespace.
@@ -58,46 +50,49 @@ func normalizeScoped(k scopedKey) (scopedKey, error) {
 	return scopedKey{Space: k.Space, Key: name}, err
 }
 
-func (v viewed) snapshot() wholeSnapshot { return viewedSnapshot{v.registry.Snapshot(), v.space} }
+func (v viewed) snapshot() wholeSnapshot { return v.Snapshot() }
 
-// viewedSnapshot is what a snapshot contains of a namespace.
-type viewedSnapshot struct {
-	all   *shardedregistry.Snapshot[scopedKey, int]
-	space string
+// watchedRegistry is what FuzzRegistryWatchOps does to a registry or to a View.
+type watchedRegistry interface {
+	Create(string, int) (shardedregistry.Version, error)
+	Put(string, int) (shardedregistry.Version, error)
+	Update(string, func(int) (int, error)) (shardedregistry.Entry[string, int], error)
+	Delete(string) (shardedregistry.Entry[string, int], bool)
+	DeleteIf(string, shardedregistry.Version) error
+	DeleteMatching(func(shardedregistry.Entry[string, int]) bool) int
+	Lookup(string) (shardedregistry.Entry[string, int], bool)
+	All() iter.Seq2[string, int]
+	Watch(context.Context) iter.Seq[shardedregistry.Event[string, int]]
+	WatchSnapshot(context.Context) iter.Seq2[*shardedregistry.Snapshot[string, int], shardedregistry.Event[string, int]]
+	Stream(context.Context, int) iter.Seq2[shardedregistry.Event[string, int], error]
+	Wait(context.Context, string, shardedregistry.Version) (shardedregistry.Entry[string, int], error)
 }
 
-func (s viewedSnapshot) Get(name string) (int, bool) {
-	return s.all.Get(scopedKey{Space: s.space, Key: name})
+// besideAnother is a View that changes a key in another namespace, too, before
+// each change: to something that would be noticed.
+type besideAnother struct {
+	shardedregistry.View[string, int]
+	other shardedregistry.View[string, int]
 }
 
-func (s viewedSnapshot) Lookup(name string) (shardedregistry.Entry[string, int], bool) {
-	e, ok := s.all.Lookup(scopedKey{Space: s.space, Key: name})
-	return shardedregistry.Entry[string, int]{Key: e.Key.Key, Value: e.Value, Version: e.Version}, ok
-}
-
-func (s viewedSnapshot) Entries() iter.Seq[shardedregistry.Entry[string, int]] {
-	return func(yield func(shardedregistry.Entry[string, int]) bool) {
-		for e := range s.all.Entries() {
-			if e.Key.Space == s.space && !yield(shardedregistry.Entry[string, int]{Key: e.Key.Key, Value: e.Value, Version: e.Version}) {
-				return
-			}
-		}
+func (r besideAnother) disturb(name string) {
+	if _, err := r.other.Create(name, -1); err != nil {
+		r.other.Put(name, -2)
+		r.other.Delete(name)
 	}
 }
 
-func (s viewedSnapshot) All() iter.Seq2[string, int] {
-	return func(yield func(string, int) bool) {
-		for e := range s.Entries() {
-			if !yield(e.Key, e.Value) {
-				return
-			}
-		}
-	}
+func (r besideAnother) Create(name string, v int) (shardedregistry.Version, error) {
+	r.disturb(name)
+	return r.View.Create(name, v)
 }
 
-func (s viewedSnapshot) Len() (n int) {
-	for range s.Entries() {
-		n++
-	}
-	return n
+func (r besideAnother) Put(name string, v int) (shardedregistry.Version, error) {
+	r.disturb(name)
+	return r.View.Put(name, v)
+}
+
+func (r besideAnother) Delete(name string) (shardedregistry.Entry[string, int], bool) {
+	r.disturb(name)
+	return r.View.Delete(name)
 }

@@ -28,7 +28,7 @@ const (
 // loops let go of those that were deleted.
 type watchRun struct {
 	t     *testing.T
-	r     *shardedregistry.Registry[string, int]
+	r     watchedRegistry
 	value int
 	loops []*watchLoop
 	waits []*watchWait
@@ -84,19 +84,28 @@ var errWatchEnds = errors.New("the caller gives up")
 // the loop, and an argument. Loops yield what has changed, as it is then, and
 // nothing else; versions increase; and in the end each has what the registry has.
 // The same is done with transitions, and loops over Stream then yield every
-// change.
+// change; and in a namespace, while the same keys of another come and go.
 func FuzzRegistryWatchOps(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ops []byte) {
-		synctest.Test(t, func(t *testing.T) { runWatch(t, ops, false) })
-		synctest.Test(t, func(t *testing.T) { runWatch(t, ops, true) })
+		synctest.Test(t, func(t *testing.T) {
+			runWatch(t, ops, false, shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1}))
+		})
+		synctest.Test(t, func(t *testing.T) {
+			runWatch(t, ops, true, shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1, Transitions: true}))
+		})
+		synctest.Test(t, func(t *testing.T) {
+			r := shardedregistry.MustNew(shardedregistry.Config[scopedKey, int]{Shards: 1, Transitions: true})
+			runWatch(t, ops, true, besideAnother{
+				shardedregistry.Namespace(r, "plans"), shardedregistry.Namespace(r, "beside"),
+			})
+		})
 	})
 }
 
-func runWatch(t *testing.T, ops []byte, transitions bool) {
+func runWatch(t *testing.T, ops []byte, transitions bool, r watchedRegistry) {
 	s := &watchRun{
-		t: t, transitions: transitions,
+		t: t, transitions: transitions, r: r,
 		past: map[string]map[int]held{}, before: map[string]int{}, latest: map[string]int{},
-		r: shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1, Transitions: transitions}),
 	}
 	defer s.abandon()
 	for _, k := range watchKeys {
