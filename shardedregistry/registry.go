@@ -97,61 +97,6 @@ func (r *Registry[K, V]) find(key K) (o *root[K, V], k hkey[K], rec *record[V]) 
 	return o, k, rec
 }
 
-// Create stores value for key if key is absent, and returns its version. It
-// never overwrites: if key is present, the error is an [*ExistsError]. An
-// invalid key gives [ErrInvalidKey]. If key is absent, Config.Check and unique
-// indexes may reject the value.
-//
-// Create is wait-free if it finds key present, and otherwise blocking on the
-// mutex of a hash bucket. It takes effect when the table stores the new entry,
-// or, if key is present, when its record is read, or, if a unique value is
-// taken, when the record that has it is read.
-func (r *Registry[K, V]) Create(key K, value V) (Version, error) {
-	p, err := r.locate(key)
-	if err != nil {
-		return 0, err
-	}
-	return p.insert(value).result()
-}
-
-// insertion is how a Create has ended: with a version, or, if the key was present,
-// with an error of ours, or with one that may be anybody's.
-type insertion struct {
-	version Version
-	exists  *ExistsError
-	err     error
-}
-
-// result returns what Create returns.
-func (i insertion) result() (Version, error) {
-	if i.exists != nil {
-		return 0, i.exists
-	}
-	return i.version, i.err
-}
-
-// insert runs Create.
-func (p *place[K, V]) insert(value V) insertion {
-	// LP(Create), present: the record is read, here or by create.
-	c, rec := p.loadLive()
-	if rec == nil {
-		// LP(Create): the table stores the new cell, or the record of a rival is read.
-		var created bool
-		var err error
-		if c, rec, created, err = p.create(value); err != nil {
-			return insertion{err: err}
-		}
-		if created {
-			return insertion{version: rec.version()}
-		}
-	}
-	stored := c.key
-	if beside := c.side.Load(); beside != nil && beside.spelled != nil {
-		stored = *beside.spelled
-	}
-	return insertion{exists: &ExistsError{Given: p.shown(p.given), Stored: p.shown(stored), Version: rec.version()}}
-}
-
 // Update replaces the value of key by what fn returns for it, and returns what
 // key holds then. If key is absent it returns [ErrNotFound], for an invalid key
 // [ErrInvalidKey]; if fn returns an error, that error as it is. Then, and when

@@ -54,35 +54,6 @@ func (p *place[K, V]) swap(c *cell[K, V], old, next *record[V]) (stored bool, er
 	return stored, nil
 }
 
-// create publishes value as a new cell of the key unless that is present, in which
-// case it returns false with the cell and the record that are. It takes effect when
-// the table stores the new cell, or else when it reads the record. An error is
-// that of the rules.
-func (p *place[K, V]) create(value V) (c *cell[K, V], rec *record[V], created bool, err error) {
-	o, k := p.root, p.key
-	rec, err = o.draft(k, o.taking(), nil, 0, o.in(value))
-	if err != nil {
-		return nil, nil, false, err
-	}
-	fresh := &cell[K, V]{key: k.Key}
-	if spelled := o.spelling(k, p.given); spelled != nil {
-		fresh.side.Store(&side[K, V]{spelled: spelled})
-	}
-	fresh.rec.Store(rec)
-	c, present, err := p.enlist(fresh, rec)
-	if err != nil {
-		return nil, nil, false, err
-	}
-	if c != fresh {
-		p.key.Key = c.key
-		o.date(present)
-		return c, present, false, nil
-	}
-	o.changed(k, c, nil, rec)
-	o.check(k, rec)
-	return c, rec, true, nil
-}
-
 // enlist is publish under the rules.
 func (p *place[K, V]) enlist(fresh *cell[K, V], rec *record[V]) (c *cell[K, V], present *record[V], err error) {
 	o, k := p.root, p.key
