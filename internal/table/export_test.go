@@ -65,8 +65,8 @@ func (t *Lines[K, E]) Held() (n int) {
 	return n
 }
 
-// slots calls f for every slot that has a cell.
-func (t *Lines[K, E]) slots(f func(a *array[E], b *bucket[E], i int)) {
+// slots calls f for every slot that has a cell, with its array and chain.
+func (t *Lines[K, E]) slots(f func(a *array[E], chain uint64, b *bucket[E], i int)) {
 	for a := t.array.Load(); a != nil; a = a.next.Load() {
 		for i := range a.mask + 1 {
 			if !a.has(i) {
@@ -74,21 +74,21 @@ func (t *Lines[K, E]) slots(f func(a *array[E], b *bucket[E], i int)) {
 			}
 			for b := a.root(i); b != nil && b.load() != moved; b = b.next.Load() {
 				for s := slotSet(b.load() & tops); s != 0; s = s.rest() {
-					f(a, b, s.first())
+					f(a, i, b, s.first())
 				}
 			}
 		}
 	}
 }
 
-// Wrong returns how many cells have a tag or ways that are not of their hash, if
-// nobody else uses t.
+// Wrong returns how many cells are in a chain, or have a tag or ways, that are not
+// of their hash, if nobody else uses t.
 func (t *Lines[K, E]) Wrong() (n int) {
-	t.slots(func(a *array[E], b *bucket[E], i int) {
+	t.slots(func(a *array[E], chain uint64, b *bucket[E], i int) {
 		hash := t.hash(*keyOf[K](b.slots[i].Load()), 0)
 		w, is := b.load().ways(i), a.ways(hash)
 		marker := ways(1) << bits.Len(uint(w)) >> 1
-		if b.load().of(i) != tag(hash) || w == 0 || marker > 1<<bitsAhead || (w^is)&(marker-1) != 0 {
+		if chain != hash&a.mask || b.load().of(i) != tag(hash) || w == 0 || marker > 1<<bitsAhead || (w^is)&(marker-1) != 0 {
 			n++
 		}
 	})
@@ -98,7 +98,7 @@ func (t *Lines[K, E]) Wrong() (n int) {
 // Forget makes the ways of all cells unknown, as they are when the set has often
 // grown.
 func (t *Lines[K, E]) Forget() {
-	t.slots(func(_ *array[E], b *bucket[E], i int) {
+	t.slots(func(_ *array[E], _ uint64, b *bucket[E], i int) {
 		b.store(b.load().with(i, b.load().of(i), unknown))
 	})
 }

@@ -22,7 +22,8 @@ import (
 // time, and so does All between the cells that it yields. While the set is
 // resized, what changes it also moves chains, a number that does not depend on
 // the size of the set, and waits for nobody to do so. To that end it hashes keys
-// again, one for 14 cells that move, and holds no mutex meanwhile. What runs
+// again, of one in 14 of the cells that move while a set grows from nothing, and
+// holds no mutex meanwhile. What runs
 // while a mutex is held is no user code but the comparison of keys.
 type Lines[K comparable, E any] struct {
 	hash  Hash[K]
@@ -142,7 +143,7 @@ func (t *Lines[K, E]) lock(hash uint64) (a *array[E], root *bucket[E], resizing 
 		if a.next.Load() == nil {
 			return a, root, resizing
 		}
-		root.mu.Unlock() // keys must be hashed first
+		root.mu.Unlock() // keys may have to be hashed first
 	}
 }
 

@@ -17,9 +17,8 @@ func (t *Lines[K, E]) fitting(n int, size int64) int {
 // resize goes on with resizing the set, or begins with it if that is due. It moves
 // a portion of the chains and leaves the others to those who write after.
 //
-// It waits for nobody. It passes over a chain whose mutex another holds: that one
-// moves it, or began before the next array was there, and then the chain is left
-// to who comes round again.
+// It waits for nobody. It passes over a chain whose mutex another holds: if that
+// one does not move it, it is left to who comes round again.
 func (t *Lines[K, E]) resize() {
 	for budget := t.portion(); ; {
 		a := t.array.Load()
