@@ -49,11 +49,11 @@ type Config[K comparable, V any] struct {
 	// each value that is stored, and each that is returned, yielded, or given to
 	// a function, also by its snapshots. So callers may change what they have
 	// given and what they have got, and functions what they are given: Check and
-	// each index get a copy of their own. It is called on the caller's goroutine, outside every lock, and
-	// must be safe for concurrent use. If it panics over a value that is to be
-	// stored, nothing has changed; if over one that is to be returned, what the
-	// method does may have been done. Nil stores and gives away values as they
-	// are.
+	// each index get a copy of their own. It is called on the caller's goroutine,
+	// outside every lock, and must be safe for concurrent use. If it panics over a
+	// value that is to be stored, nothing has changed; if over one that is to be
+	// returned, what the method does may have been done. Nil stores and gives away
+	// values as they are.
 	Clone func(V) V
 
 	// Fingerprint is for tests: it finds who changes a value behind the
@@ -66,6 +66,7 @@ type Config[K comparable, V any] struct {
 	// memory of a description. A loop over All asks about all values. Nil asks
 	// for nothing.
 	Fingerprint func(V) string
+
 	// Check is asked about everything before it is stored for a key. Its error
 	// is returned as it is by the method that wanted to store. Then, and when it
 	// panics or calls runtime.Goexit, nothing has changed. Nil stores everything.
@@ -80,7 +81,9 @@ type Config[K comparable, V any] struct {
 	// by ByIndex while it holds what they were given: none, one or several, in
 	// any order. The map's key names the index. All that is said about Check
 	// holds for them too; they run after it. What one has returned counts until
-	// the key holds something else, whatever it would return meanwhile.
+	// the key holds something else, whatever it would return meanwhile. Such a
+	// string may be kept for as long as any key has that value, so return a copy of
+	// what is a part of something large.
 	Indexes map[string]func(K, V) []string
 
 	// UniqueIndexes are Indexes each value of which one key at most has. A method
@@ -90,7 +93,7 @@ type Config[K comparable, V any] struct {
 	// way of a third. No name may be in both.
 	//
 	// They are of the whole registry. To make a value unique in each namespace
-	// only, return it with the key's Space before it.
+	// only, return it with the quoted Space of the key before it.
 	UniqueIndexes map[string]func(K, V) []string
 
 	// Transitions lets loops run over Stream. Each value that is stored, and each

@@ -75,7 +75,6 @@ func (p *place[K, V]) create(value V) (c *cell[K, V], rec *record[V], created bo
 		return nil, nil, false, err
 	}
 	if c != fresh {
-		p.key.Key = c.key
 		o.date(present)
 		return c, present, false, nil
 	}

@@ -31,16 +31,16 @@ func (r *Registry[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, crea
 // getOrCreate runs GetOrCreate.
 func (p *place[K, V]) getOrCreate(fn func() (V, error)) (value V, created bool, err error) {
 	// LP(GetOrCreate), present, or an error of fn: the table or the record is read.
-	_, rec := p.loadLive()
+	c, rec := p.loadLive()
 	if rec == nil {
 		made, err := fn()
 		if err != nil {
 			return value, false, err
 		}
 		// LP(GetOrCreate): the table stores the new cell, or create reads the record.
-		if _, rec, created, err = p.create(made); err != nil {
+		if c, rec, created, err = p.create(made); err != nil {
 			return value, false, err
 		}
 	}
-	return p.root.out(p.key, rec), created, nil
+	return p.root.out(c.named(p.key.Hash), rec), created, nil
 }

@@ -138,6 +138,36 @@ func TestErrorsOfAViewShowNoOtherNamespace(t *testing.T) {
 	}
 }
 
+// A key that contains a Scoped, or a registry of any keys some of which are Scoped,
+// has no namespaces.
+func TestErrorsOfWhatIsNotScoped(t *testing.T) {
+	type whole struct {
+		scoped
+		n float64
+	}
+	unique := map[string]func(whole, int) []string{"u": func(whole, int) []string { return []string{"x"} }}
+	r := shardedregistry.MustNew(shardedregistry.Config[whole, int]{UniqueIndexes: unique})
+	first := whole{scoped{"a", "k"}, 1}
+	mustPut(t, r, first, 1)
+	var taken *shardedregistry.UniqueError
+	if _, err := r.Put(whole{scoped{"b", "k"}, 2}, 1); !errors.As(err, &taken) || taken.Key != first {
+		t.Errorf("Put = %v", err)
+	}
+	if _, err := r.Put(whole{n: math.NaN()}, 1); !errors.Is(err, shardedregistry.ErrInvalidKey) {
+		t.Errorf("Put of a NaN = %v", err)
+	}
+	type embeds struct{ *scoped }
+	other := shardedregistry.MustNew(shardedregistry.Config[any, int]{UniqueIndexes: map[string]func(any, int) []string{
+		"u": func(any, int) []string { return []string{"x"} },
+	}})
+	mustPut[any](t, other, scoped{"a", "k"}, 1)
+	for _, k := range []any{"k", embeds{}, scoped{"b", "k"}} {
+		if _, err := other.Put(k, 1); !errors.As(err, &taken) || taken.Key != (scoped{"a", "k"}) {
+			t.Errorf("Put(%v) = %v", k, err)
+		}
+	}
+}
+
 // A key that is invalid is shown as it was given to the View.
 func TestInvalidKeysOfAView(t *testing.T) {
 	var r shardedregistry.Registry[shardedregistry.Scoped[any], int]

@@ -7,11 +7,14 @@ import (
 )
 
 // place is where an operation that is given a key works: on that key of that
-// registry. It belongs to the operation, but for what last points to.
+// registry. It is immutable, but for what last points to.
+//
+// Who has found a cell goes on with the key of that, which is equal and need not be
+// the same: so nothing that stays refers to the memory of the key that was given.
 type place[K comparable, V any] struct {
 	root  *root[K, V]
-	key   hkey[K] // normalised; and as it is stored, once it was found
-	given K       // the key as the caller spelled it
+	key   hkey[K] // normalised
+	given K       // as the caller spelled it
 
 	// last is nil, or the word in which a Ref remembers the cell of its key.
 	last *atomics.Pointer[cell[K, V]]
@@ -42,19 +45,11 @@ func (p *place[K, V]) shown(k K) any {
 
 // loadLive returns the cell of the key and its record, or nil and nil if the
 // key is absent: see root.loadLive.
-//
-// From then on p has the key that the cell has, in place of one that is equal. So
-// nothing that stays refers to the memory of the key that the caller has given.
-func (p *place[K, V]) loadLive() (c *cell[K, V], rec *record[V]) {
+func (p *place[K, V]) loadLive() (*cell[K, V], *record[V]) {
 	if p.last != nil {
-		c, rec = p.recall()
-	} else {
-		c, rec = p.root.loadLive(p.key)
+		return p.recall()
 	}
-	if c != nil {
-		p.key.Key = c.key
-	}
-	return c, rec
+	return p.root.loadLive(p.key)
 }
 
 // recall is loadLive for a Ref. A cell that is alive is the one in the table,

@@ -30,10 +30,8 @@ type anchor[K comparable, V any] struct {
 	// and writers replace one that they find dead by what the table holds.
 	cell atomics.Pointer[cell[K, V]]
 
-	root  *root[K, V]
-	key   hkey[K] // normalised
-	given K
-	bad   error // why the key is invalid, or nil
+	place place[K, V] // whose last is &cell
+	bad   *error      // why the key is invalid, or nil
 }
 
 // Ref returns a handle to key. It does not say whether key is present or valid:
@@ -46,16 +44,24 @@ func (r *Registry[K, V]) Ref(key K) Ref[K, V] {
 }
 
 func newRef[K comparable, V any](p place[K, V], err error) Ref[K, V] {
-	return Ref[K, V]{&anchor[K, V]{root: p.root, key: p.key, given: p.given, bad: err}}
+	a := &anchor[K, V]{place: p}
+	a.place.last = &a.cell
+	if err != nil {
+		bad := err
+		a.bad = &bad
+	}
+	return Ref[K, V]{a}
 }
 
 // locate returns the place of the key, or an error that matches ErrInvalidKey.
-func (r Ref[K, V]) locate() (p place[K, V], err error) {
-	a := r.anchor
-	if a == nil {
-		return p, ErrInvalidKey
+func (r Ref[K, V]) locate() (*place[K, V], error) {
+	switch a := r.anchor; {
+	case a == nil:
+		return nil, ErrInvalidKey
+	case a.bad != nil:
+		return nil, *a.bad
 	}
-	return place[K, V]{root: a.root, key: a.key, given: a.given, last: &a.cell}, a.bad
+	return &r.anchor.place, nil
 }
 
 // Get is [Registry.Get] of the key.
@@ -68,7 +74,7 @@ func (r Ref[K, V]) Get() (value V, ok bool) {
 			// LP(Get): the record is read.
 			rec := c.rec.Load()
 			if rec.mark&(datedBit|deadBit) == 0 {
-				return a.root.out(c.named(a.key.Hash), rec), true
+				return a.place.root.out(c.named(a.place.key.Hash), rec), true
 			}
 		}
 	}
@@ -97,8 +103,11 @@ func (r Ref[K, V]) find() (o *root[K, V], k hkey[K], rec *record[V]) {
 	if err != nil {
 		return o, k, nil
 	}
-	_, rec = p.loadLive()
-	return p.root, p.key, rec
+	c, rec := p.loadLive()
+	if c != nil {
+		k = c.named(p.key.Hash)
+	}
+	return p.root, k, rec
 }
 
 // Create is [Registry.Create] of the key. An [*ExistsError] names the key as the
@@ -143,11 +152,7 @@ func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	rec, err := p.update(fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return p.root.entry(p.key, rec), nil
+	return p.update(fn)
 }
 
 // UpdateIf is [Registry.UpdateIf] of the key.
@@ -188,11 +193,7 @@ func (r Ref[K, V]) Upsert(fn func(old V, exists bool) (V, error)) (Entry[K, V], 
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	rec, err := p.upsert(fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return p.root.entry(p.key, rec), nil
+	return p.upsert(fn)
 }
 
 // Delete is [Registry.Delete] of the key.

@@ -123,16 +123,12 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	rec, err := p.update(fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return p.root.entry(p.key, rec), nil
+	return p.update(fn)
 }
 
-// update runs Update, and returns the record that it has stored.
-func (p *place[K, V]) update(fn func(V) (V, error)) (*record[V], error) {
-	return p.change(false, func(old *record[V]) (V, error) { return fn(p.root.out(p.key, old)) })
+// update runs Update.
+func (p *place[K, V]) update(fn func(V) (V, error)) (Entry[K, V], error) {
+	return p.edit(false, func(k hkey[K], old *record[V]) (V, error) { return fn(p.root.out(k, old)) })
 }
 
 // UpdateIf stores value for key if key's version is version, and returns the
@@ -161,14 +157,14 @@ func (p *place[K, V]) updateIf(version Version, value V) (Version, error) {
 	if old.version() != version {
 		return 0, &ConflictError{old.version(), version}
 	}
-	o, k := p.root, p.key
+	o, k := p.root, c.named(p.key.Hash)
 	o.check(k, old)
 	next, err := o.draft(k, o.taking(), old, old.changed(), o.in(value))
 	if err != nil {
 		return 0, err
 	}
 	// LP(UpdateIf): the new record is stored, or that of a rival is read.
-	stored, err := p.swap(c, old, next)
+	stored, err := p.swap(k, c, old, next)
 	if err != nil {
 		return 0, err
 	}
@@ -211,7 +207,7 @@ func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 
 // put runs Put.
 func (p *place[K, V]) put(value V) (Version, error) {
-	rec, err := p.change(true, func(*record[V]) (V, error) { return value, nil })
+	_, rec, err := p.change(true, func(hkey[K], *record[V]) (V, error) { return value, nil })
 	if err != nil { // Clone has changed the key each time
 		return 0, err
 	}
@@ -236,21 +232,17 @@ func (r *Registry[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	rec, err := p.upsert(fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return p.root.entry(p.key, rec), nil
+	return p.upsert(fn)
 }
 
-// upsert runs Upsert, and returns the record that it has stored.
-func (p *place[K, V]) upsert(fn func(V, bool) (V, error)) (*record[V], error) {
-	return p.change(true, func(old *record[V]) (V, error) {
+// upsert runs Upsert.
+func (p *place[K, V]) upsert(fn func(V, bool) (V, error)) (Entry[K, V], error) {
+	return p.edit(true, func(k hkey[K], old *record[V]) (V, error) {
 		if old == nil {
 			var zero V
 			return fn(zero, false)
 		}
-		return fn(p.root.out(p.key, old), true)
+		return fn(p.root.out(k, old), true)
 	})
 }
 
@@ -281,9 +273,10 @@ func (p *place[K, V]) remove() (Entry[K, V], bool) {
 		if old == nil {
 			return Entry[K, V]{}, false
 		}
-		entry := p.root.entry(p.key, old)
+		k := c.named(p.key.Hash)
+		entry := p.root.entry(k, old)
 		// LP(Delete): the dead record is stored.
-		if p.root.kill(p.key, c, old) {
+		if p.root.kill(k, c, old) {
 			return entry, true
 		}
 	}
@@ -315,7 +308,7 @@ func (p *place[K, V]) removeIf(version Version) error {
 		return &ConflictError{old.version(), version}
 	}
 	// LP(DeleteIf): the dead record is stored.
-	if !p.root.kill(p.key, c, old) {
+	if !p.root.kill(c.named(p.key.Hash), c, old) {
 		return p.root.moved(c, version)
 	}
 	return nil

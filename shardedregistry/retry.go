@@ -91,13 +91,22 @@ func without[K comparable](p *suspect[K], own *bool) *suspect[K] {
 	return &q
 }
 
+// edit is one call of Update or Upsert.
+func (p *place[K, V]) edit(create bool, fn func(k hkey[K], old *record[V]) (V, error)) (Entry[K, V], error) {
+	k, rec, err := p.change(create, fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return p.root.entry(k, rec), nil
+}
+
 // change is one call of Update, Put or Upsert: it repeats attempt until it is
-// done, and returns the record that it has stored. Every repetition but those
-// that ErrTooManyRetries reports is due to another operation that has changed the
-// same key.
-func (p *place[K, V]) change(create bool, fn func(old *record[V]) (V, error)) (next *record[V], err error) {
-	err = p.root.persist(p.key, func() (bool, error) { return p.attempt(create, &next, fn) })
-	return next, err
+// done, and returns the record that it has stored, and the key of its cell. Every
+// repetition but those that ErrTooManyRetries reports is due to another operation
+// that has changed the same key.
+func (p *place[K, V]) change(create bool, fn func(k hkey[K], old *record[V]) (V, error)) (k hkey[K], next *record[V], err error) {
+	err = p.root.persist(p.key, func() (bool, error) { return p.attempt(create, &k, &next, fn) })
+	return k, next, err
 }
 
 // persist repeats attempt, which runs a function of the user's on what k holds,
@@ -137,25 +146,28 @@ func (o *root[K, V]) prove(k hkey[K], attempt func() (done bool, err error)) (do
 // result if the key still holds that, or, if create is set, if it is still
 // absent. It reports whether the change is done; otherwise another operation has
 // changed the key. Next is nil, or what the last attempt tried to store, and then
-// what this one did.
-func (p *place[K, V]) attempt(create bool, next **record[V], fn func(old *record[V]) (V, error)) (done bool, err error) {
+// what this one did, under the key at.
+func (p *place[K, V]) attempt(create bool, at *hkey[K], next **record[V], fn func(k hkey[K], old *record[V]) (V, error)) (done bool, err error) {
 	o := p.root
 	taking := o.taking() // here, so that little is between reading the record and storing
 	cell, old := p.loadLive()
 	if old == nil {
+		*at = p.key
 		return p.attemptCreate(create, next, fn)
 	}
+	k := cell.named(p.key.Hash)
+	*at = k
 	// LP(Update), an error of fn: the record was read.
 	// LP(Upsert), an error of fn: likewise.
-	value, err := fn(old)
+	value, err := fn(k, old)
 	if err != nil {
 		return true, err
 	}
-	o.check(p.key, old)
+	o.check(k, old)
 	value = o.in(value)
 	rec := *next
 	if taking || rec == nil || rec.mark&datedBit != 0 || o.rules != nil {
-		if rec, err = o.draft(p.key, taking, old, old.changed(), value); err != nil {
+		if rec, err = o.draft(k, taking, old, old.changed(), value); err != nil {
 			return true, err
 		}
 		*next = rec
@@ -168,21 +180,21 @@ func (p *place[K, V]) attempt(create bool, next **record[V], fn func(old *record
 	// LP(Update): the new record is stored, or that of a rival is read.
 	// LP(Put), present: likewise.
 	// LP(Upsert), present: likewise.
-	stored, err := p.swap(cell, old, rec)
+	stored, err := p.swap(k, cell, old, rec)
 	if stored {
-		o.changed(p.key, cell, old, rec)
-		o.check(p.key, rec)
+		o.changed(k, cell, old, rec)
+		o.check(k, rec)
 	}
 	return stored || err != nil, err
 }
 
 // attemptCreate is attempt for a key that was absent.
-func (p *place[K, V]) attemptCreate(create bool, next **record[V], fn func(old *record[V]) (V, error)) (done bool, err error) {
+func (p *place[K, V]) attemptCreate(create bool, next **record[V], fn func(k hkey[K], old *record[V]) (V, error)) (done bool, err error) {
 	if !create {
 		// LP(Update), absent: the table or a dead record was read.
 		return true, ErrNotFound
 	}
-	value, err := fn(nil)
+	value, err := fn(p.key, nil)
 	if err != nil {
 		return true, err
 	}

@@ -13,26 +13,31 @@ type Scoped[K comparable] struct {
 // String returns the namespace and the key with a slash between.
 func (s Scoped[K]) String() string { return fmt.Sprintf("%s/%v", s.Space, s.Key) }
 
-// space and key return the parts of s to who does not know the type of Key.
-func (s Scoped[K]) space() string { return s.Space }
-func (s Scoped[K]) key() any      { return s.Key }
+// parts returns s taken apart, to who does not know the type of Key, and whole.
+func (s Scoped[K]) parts() (space string, key any, whole Scoped[K]) { return s.Space, s.Key, s }
 
-// scoped is a Scoped of any type.
-type scoped interface {
-	space() string
-	key() any
+// scoped is what a K is that is a Scoped. A type that only contains one is not: its
+// method parts has another result.
+type scoped[K any] interface {
+	parts() (space string, key any, whole K)
 }
 
 // unscoped returns k, or, if that belongs to a namespace, what it is called there.
 func unscoped[K any](k K) any {
-	if s, ok := any(k).(scoped); ok {
-		return s.key()
+	if s, ok := any(k).(scoped[K]); ok {
+		_, key, _ := s.parts()
+		return key
 	}
 	return k
 }
 
 // sameSpace reports whether two keys belong to one namespace, or to none.
-func sameSpace[K any](a, b K) bool {
-	s, ok := any(a).(scoped)
-	return !ok || s.space() == any(b).(scoped).space()
+func sameSpace[K any](a, b K) bool { return spaceOf(a) == spaceOf(b) }
+
+// spaceOf returns the namespace of k, or "".
+func spaceOf[K any](k K) (space string) {
+	if s, ok := any(k).(scoped[K]); ok {
+		space, _, _ = s.parts()
+	}
+	return space
 }

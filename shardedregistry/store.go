@@ -31,8 +31,8 @@ func (o *root[K, V]) bare(taking bool, old *record[V], m mark, value V) *record[
 // not, another operation has changed the key. It takes effect when next is
 // stored, or, if it returns an error, when the record of a rival was read. Who
 // has stored calls changed.
-func (p *place[K, V]) swap(c *cell[K, V], old, next *record[V]) (stored bool, err error) {
-	o, k := p.root, p.key
+func (p *place[K, V]) swap(k hkey[K], c *cell[K, V], old, next *record[V]) (stored bool, err error) {
+	o := p.root
 	if o.rules == nil {
 		return c.rec.CompareAndSwap(old, next), nil
 	}

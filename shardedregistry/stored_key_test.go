@@ -93,7 +93,27 @@ func TestEntriesHaveTheStoredKey(t *testing.T) {
 	})
 }
 
-// What loops yield has the key of the life that it belongs to.
+// Who creates a key creates it as it was given, also after having found an earlier
+// life of it.
+func TestUpsertCreatesTheGivenKey(t *testing.T) {
+	var r shardedregistry.Registry[float64, int]
+	negative := math.Copysign(0, -1)
+	mustPut(t, &r, negative, 1)
+	e, err := r.Upsert(0, func(_ int, exists bool) (int, error) {
+		if exists {
+			r.Delete(0)
+		}
+		return 2, nil
+	})
+	if err != nil || e.Value != 2 || math.Signbit(e.Key) {
+		t.Errorf("Upsert = %v, %v", e, err)
+	}
+	if e, _ = r.Lookup(negative); math.Signbit(e.Key) {
+		t.Errorf("stored is %v", e)
+	}
+}
+
+// What loops yield has the key that is stored when they look.
 func TestEventsHaveTheStoredKey(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[float64, int]{Transitions: true})
 	watch, stream := shardedregistry.Subscribe(r), shardedregistry.OpenStream(r, 100)

@@ -29,7 +29,8 @@ import (
 //
 // So besides what it yields a loop keeps at most limit changes, and those of calls
 // in progress; one record more for each key that has changed since it began and is
-// present, and some 170 bytes for each of these until it ends. A loop that has
+// present, and some 170 bytes for each of these, and for up to as many, or 64, that
+// were deleted, until it ends. A loop that has
 // lagged and whose body never returns keeps no more than that; nor does it keep
 // more when keys change again. A change that is told to a loop allocates 24 bytes for
 // it, and one that finds the loop behind with the key, nothing.

@@ -19,6 +19,10 @@ import (
 // their changes alone. Its errors show keys without their Space, and those of
 // other namespaces not at all.
 //
+// What a View does not hide is how much others do: the first version of a key may
+// tell how often keys were deleted in the registry, and a change takes longer for
+// each loop that there is over any View.
+//
 // A View must be made by [Namespace].
 type View[K comparable, V any] struct {
 	registry *Registry[Scoped[K], V]
@@ -131,11 +135,8 @@ func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	rec, err := p.update(fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return v.entry(p.root.entry(p.key, rec)), nil
+	e, err := p.update(fn)
+	return v.entry(e), err
 }
 
 // UpdateIf is [Registry.UpdateIf] within the namespace.
@@ -176,11 +177,8 @@ func (v View[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	rec, err := p.upsert(fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return v.entry(p.root.entry(p.key, rec)), nil
+	e, err := p.upsert(fn)
+	return v.entry(e), err
 }
 
 // Delete is [Registry.Delete] within the namespace.
@@ -211,8 +209,8 @@ func (v View[K, V]) DeleteIf(key K, version Version) error {
 	return p.removeIf(version)
 }
 
-// Ref is [Registry.Ref] of key within the namespace. What it returns, and its
-// errors, show the whole key.
+// Ref is [Registry.Ref] of key within the namespace. Its entries, and its errors of
+// keys that are present, show the whole key.
 //
 // Ref is wait-free. It takes effect at any moment: it reads and changes nothing
 // of key.

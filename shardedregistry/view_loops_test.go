@@ -66,10 +66,40 @@ func TestViewSnapshot(t *testing.T) {
 			t.Errorf("Get(%q) = %q", k, v)
 		}
 	}
+	moving := shardedregistry.MustNew(shardedregistry.Config[scoped, int]{
+		Normalize: func(k scoped) (scoped, error) {
+			if k.Key == "moved" {
+				return scoped{"b", "x"}, nil
+			}
+			return k, nil
+		},
+	})
+	mustPut(t, moving, scoped{"a", "x"}, 1)
+	mustPut(t, moving, scoped{"b", "x"}, 2)
+	if v, ok := shardedregistry.Namespace(moving, "a").Snapshot().Get("moved"); ok {
+		t.Errorf("Get of a key that Normalize moves to another namespace = %d", v)
+	}
 	var empty shardedregistry.Registry[scoped, int]
 	none := shardedregistry.Namespace(&empty, "a").Snapshot()
 	if _, ok := none.Get("x"); ok || none.Len() != 0 {
 		t.Error("an unused registry has a key")
+	}
+}
+
+// A loop over WatchSnapshot of a View keeps nothing of other namespaces.
+func TestViewWatchSnapshotKeepsNoOthers(t *testing.T) {
+	var r shardedregistry.Registry[scoped, int]
+	k, used := fresh("key")
+	mustPut(t, &r, scoped{"a", "x"}, 1)
+	mustPut(t, &r, scoped{"b", k}, 2)
+	k = ""
+	for s := range shardedregistry.Namespace(&r, "a").WatchSnapshot(t.Context()) {
+		if r.DeleteMatching(func(e shardedregistry.Entry[scoped, int]) bool { return e.Key.Space == "b" }); used() {
+			t.Error("a key that was deleted in another namespace is kept")
+		}
+		if s.Len() == 1 {
+			break
+		}
 	}
 }
 
