@@ -152,7 +152,11 @@ func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return p.update(fn)
+	c, rec, err := p.update(fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return p.root.entry(c.named(p.key.Hash), rec), nil
 }
 
 // UpdateIf is [Registry.UpdateIf] of the key.
@@ -193,7 +197,11 @@ func (r Ref[K, V]) Upsert(fn func(old V, exists bool) (V, error)) (Entry[K, V], 
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return p.upsert(fn)
+	c, rec, err := p.upsert(fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return p.root.entry(c.named(p.key.Hash), rec), nil
 }
 
 // Delete is [Registry.Delete] of the key.

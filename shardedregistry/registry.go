@@ -123,12 +123,18 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return p.update(fn)
+	c, rec, err := p.update(fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return p.root.entry(c.named(p.key.Hash), rec), nil
 }
 
-// update runs Update.
-func (p *place[K, V]) update(fn func(V) (V, error)) (Entry[K, V], error) {
-	return p.edit(false, func(k hkey[K], old *record[V]) (V, error) { return fn(p.root.out(k, old)) })
+// update runs Update, and returns the record that it has stored, with its cell.
+func (p *place[K, V]) update(fn func(V) (V, error)) (*cell[K, V], *record[V], error) {
+	return p.change(false, func(c *cell[K, V], old *record[V]) (V, error) {
+		return fn(p.root.out(c.named(p.key.Hash), old))
+	})
 }
 
 // UpdateIf stores value for key if key's version is version, and returns the
@@ -207,7 +213,7 @@ func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 
 // put runs Put.
 func (p *place[K, V]) put(value V) (Version, error) {
-	_, rec, err := p.change(true, func(hkey[K], *record[V]) (V, error) { return value, nil })
+	_, rec, err := p.change(true, func(*cell[K, V], *record[V]) (V, error) { return value, nil })
 	if err != nil { // Clone has changed the key each time
 		return 0, err
 	}
@@ -232,17 +238,21 @@ func (r *Registry[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return p.upsert(fn)
+	c, rec, err := p.upsert(fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return p.root.entry(c.named(p.key.Hash), rec), nil
 }
 
-// upsert runs Upsert.
-func (p *place[K, V]) upsert(fn func(V, bool) (V, error)) (Entry[K, V], error) {
-	return p.edit(true, func(k hkey[K], old *record[V]) (V, error) {
+// upsert runs Upsert, and returns the record that it has stored, with its cell.
+func (p *place[K, V]) upsert(fn func(V, bool) (V, error)) (*cell[K, V], *record[V], error) {
+	return p.change(true, func(c *cell[K, V], old *record[V]) (V, error) {
 		if old == nil {
 			var zero V
 			return fn(zero, false)
 		}
-		return fn(p.root.out(k, old), true)
+		return fn(p.root.out(c.named(p.key.Hash), old), true)
 	})
 }
 

@@ -91,22 +91,13 @@ func without[K comparable](p *suspect[K], own *bool) *suspect[K] {
 	return &q
 }
 
-// edit is one call of Update or Upsert.
-func (p *place[K, V]) edit(create bool, fn func(k hkey[K], old *record[V]) (V, error)) (Entry[K, V], error) {
-	k, rec, err := p.change(create, fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return p.root.entry(k, rec), nil
-}
-
 // change is one call of Update, Put or Upsert: it repeats attempt until it is
-// done, and returns the record that it has stored, and the key of its cell. Every
-// repetition but those that ErrTooManyRetries reports is due to another operation
-// that has changed the same key.
-func (p *place[K, V]) change(create bool, fn func(k hkey[K], old *record[V]) (V, error)) (k hkey[K], next *record[V], err error) {
-	err = p.root.persist(p.key, func() (bool, error) { return p.attempt(create, &k, &next, fn) })
-	return k, next, err
+// done, and returns the record that it has stored, and its cell. Every repetition
+// but those that ErrTooManyRetries reports is due to another operation that has
+// changed the same key.
+func (p *place[K, V]) change(create bool, fn func(c *cell[K, V], old *record[V]) (V, error)) (c *cell[K, V], next *record[V], err error) {
+	err = p.root.persist(p.key, func() (bool, error) { return p.attempt(create, &c, &next, fn) })
+	return c, next, err
 }
 
 // persist repeats attempt, which runs a function of the user's on what k holds,
@@ -146,20 +137,19 @@ func (o *root[K, V]) prove(k hkey[K], attempt func() (done bool, err error)) (do
 // result if the key still holds that, or, if create is set, if it is still
 // absent. It reports whether the change is done; otherwise another operation has
 // changed the key. Next is nil, or what the last attempt tried to store, and then
-// what this one did, under the key at.
-func (p *place[K, V]) attempt(create bool, at *hkey[K], next **record[V], fn func(k hkey[K], old *record[V]) (V, error)) (done bool, err error) {
+// what this one did; c becomes the cell that it works on.
+func (p *place[K, V]) attempt(create bool, c **cell[K, V], next **record[V], fn func(c *cell[K, V], old *record[V]) (V, error)) (done bool, err error) {
 	o := p.root
 	taking := o.taking() // here, so that little is between reading the record and storing
 	cell, old := p.loadLive()
 	if old == nil {
-		*at = p.key
-		return p.attemptCreate(create, next, fn)
+		return p.attemptCreate(create, c, next, fn)
 	}
+	*c = cell
 	k := cell.named(p.key.Hash)
-	*at = k
 	// LP(Update), an error of fn: the record was read.
 	// LP(Upsert), an error of fn: likewise.
-	value, err := fn(k, old)
+	value, err := fn(cell, old)
 	if err != nil {
 		return true, err
 	}
@@ -189,20 +179,20 @@ func (p *place[K, V]) attempt(create bool, at *hkey[K], next **record[V], fn fun
 }
 
 // attemptCreate is attempt for a key that was absent.
-func (p *place[K, V]) attemptCreate(create bool, next **record[V], fn func(k hkey[K], old *record[V]) (V, error)) (done bool, err error) {
+func (p *place[K, V]) attemptCreate(create bool, c **cell[K, V], next **record[V], fn func(c *cell[K, V], old *record[V]) (V, error)) (done bool, err error) {
 	if !create {
 		// LP(Update), absent: the table or a dead record was read.
 		return true, ErrNotFound
 	}
-	value, err := fn(p.key, nil)
+	value, err := fn(nil, nil)
 	if err != nil {
 		return true, err
 	}
 	// LP(Put), absent: the table stores the new cell, or the record of a rival is read.
 	// LP(Upsert), absent: likewise.
-	_, rec, created, err := p.create(value)
+	cell, rec, created, err := p.create(value)
 	if created {
-		*next = rec
+		*c, *next = cell, rec
 	}
 	return created || err != nil, err
 }

@@ -135,8 +135,11 @@ func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	e, err := p.update(fn)
-	return v.entry(e), err
+	c, rec, err := p.update(fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return v.entry(p.root.entry(c.named(p.key.Hash), rec)), nil
 }
 
 // UpdateIf is [Registry.UpdateIf] within the namespace.
@@ -177,8 +180,11 @@ func (v View[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	e, err := p.upsert(fn)
-	return v.entry(e), err
+	c, rec, err := p.upsert(fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return v.entry(p.root.entry(c.named(p.key.Hash), rec)), nil
 }
 
 // Delete is [Registry.Delete] within the namespace.
