@@ -160,6 +160,15 @@ func (c *Cache[K, V]) attempt(r *root[K, V], k K, create func(context.Context, K
 // outcomeAlone is the rest of attempt for a function that has a goroutine of its
 // own.
 func (n creation[K, V]) outcomeAlone(create func(context.Context, K) (V, error), who *caller) (*entry[K, V], *atomics.Int64, error) {
+	if who.part != nil {
+		d, err := who.part.depend(n.phase.flight, n.key, waits)
+		if err == nil { // or its part does not wait any more for what asks for the key
+			who.known = n.phase.flight
+			defer d.end()
+		}
+	}
+	// The goroutine begins when it is known who waits for it: so if it would wait for
+	// itself, for its turn, it is the one to find that out.
 	atomics.Go(func() { n.runAlone(create) })
 	last, held, err := n.entry.outcome(who)
 	if err == error(&n.thrown) {

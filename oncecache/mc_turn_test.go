@@ -119,6 +119,29 @@ func TestProtocolsOfTurnsOfOneFunction(t *testing.T) {
 	}
 }
 
+// The function of a Refresh whose value has gone, and which asks for its own key
+// with its context, gets one: the creation goes on beside it, as it can, and not
+// the function's call, which could do nothing but fail.
+func TestProtocolsOfARefreshThatAsks(t *testing.T) {
+	mc.Check(t, twice.of("Refresh, which takes its key's value away and asks for its own key"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{})
+		c.Set(1, 1)
+		m.Go(func() {
+			v, err := c.Refresh(context.Background(), 1, func(ctx context.Context, k int) (int, error) {
+				oncecache.CompareAndDelete(c, 1, 1)
+				ctx, cancel := atomics.WithCancelCause(ctx)
+				defer cancel(nil)
+				return c.GetOrCreateContext(ctx, 1, makesTwo)
+			})
+			if v != 2 || err != nil {
+				m.Failf("%d, %v", v, err)
+			}
+		})
+	})
+}
+
+func makesTwo(context.Context, int) (int, error) { return 2, nil }
+
 // alone is a cache of values that must be alone.
 type alone struct {
 	m             *mc.M

@@ -116,6 +116,7 @@ type caller struct {
 	created bool            // it is the creator
 	part    *flight         // the creation whose function calls; nil: nobody knows of any
 	key     any             // the key, with a part
+	known   *flight         // the one that its part is known to wait for already
 }
 
 // outcome returns what the callers of e get, and waits for it if need be: an
@@ -211,7 +212,7 @@ func (e *entry[K, V]) wait(p *phase[K, V], c *caller) error {
 	if p.runsHere() {
 		return errRecursion
 	}
-	if c.part != nil {
+	if c.part != nil && c.known != p.flight {
 		d, err := c.part.depend(p.flight, c.key, waits)
 		if err != nil {
 			return err

@@ -220,6 +220,7 @@ func TestRefreshMakesItsOwnKey(t *testing.T) {
 		if v != 2 || err != nil { // as after Set
 			t.Errorf("%d, %v", v, err)
 		}
+		synctest.Wait() // for 3, which nobody has
 		s.Close(t.Context())
 		synctest.Wait()
 		s.wantClosed(t, 1, 3, 2)
