@@ -50,7 +50,11 @@ func TestForgottenCreationsDoNotWait(t *testing.T) {
 					synctest.Wait()
 					forget(c)
 					c.Set("k", 5)
-					if r := waiter.wait(t); r.value != 5 || r.err != nil || time.Since(began) != 0 {
+					r := waiter.wait(t)
+					// The Refresh has been ended, and nothing keeps who begins anew from
+					// making a value before Set comes. A lease does.
+					made := r.value == 2 && of == "the function of a Refresh"
+					if r.value != 5 && !made || r.err != nil || time.Since(began) != 0 {
 						t.Errorf("%s, which waits for %s, after %s and Set: %+v after %v", w.name, of, name, r, time.Since(began))
 					}
 					end()
