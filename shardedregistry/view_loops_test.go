@@ -246,7 +246,7 @@ func TestViewIsToldOfItsNamespace(t *testing.T) {
 func TestViewStreamLags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, a, b := tenants(t)
-		ends := make(chan error)
+		ends, gate := make(chan error), make(chan struct{})
 		go func() {
 			var last error
 			for _, err := range a.Stream(t.Context(), 2) {
@@ -254,6 +254,7 @@ func TestViewStreamLags(t *testing.T) {
 					b.Put("x", "many")
 				}
 				last = err
+				<-gate
 			}
 			ends <- last
 		}()
@@ -263,6 +264,7 @@ func TestViewStreamLags(t *testing.T) {
 		for range 3 {
 			a.Put("x", "many")
 		}
+		close(gate)
 		if lagged := new(shardedregistry.LaggedError); !errors.As(<-ends, &lagged) || lagged.Limit != 2 {
 			t.Errorf("the loop ended with %v", lagged)
 		}
