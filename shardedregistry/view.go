@@ -215,8 +215,8 @@ func (v View[K, V]) DeleteIf(key K, version Version) error {
 	return p.removeIf(version)
 }
 
-// Ref is [Registry.Ref] of key within the namespace. Its entries, and its errors of
-// keys that are present, show the whole key.
+// Ref is [Registry.Ref] of key within the namespace. Its entries show the whole key,
+// and its errors, as all of a View, the key without its Space.
 //
 // Ref is wait-free. It takes effect at any moment: it reads and changes nothing
 // of key.

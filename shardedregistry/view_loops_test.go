@@ -321,6 +321,10 @@ func TestViewRef(t *testing.T) {
 		t.Errorf("Update = %v, %v; want %v", e, err, want)
 	}
 	wantValue(t, r, scoped{"b", "x"}, "both")
+	var exists *shardedregistry.ExistsError
+	if _, err := ref.Create("other"); !errors.As(err, &exists) || exists.Given != "X" || exists.Stored != "x" {
+		t.Errorf("Create = %v", err)
+	}
 }
 
 func TestViewString(t *testing.T) {
