@@ -8,11 +8,6 @@ import "reflect"
 // so that what was found can be found again.
 type seed struct{}
 
-// hasher returns a function that hashes with s.
-func hasher[K comparable](s seed) Hash[K] {
-	return func(k K, _ uint64) uint64 { return hash(s, k) }
-}
-
 func makeSeed() seed { return seed{} }
 
 func hash[K comparable](_ seed, k K) uint64 {

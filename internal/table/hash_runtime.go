@@ -4,4 +4,5 @@ package table
 
 import "hash/maphash"
 
+// hash keeps no string: who looks up string(bytes) allocates nothing.
 func hash[K comparable](s seed, k K) uint64 { return maphash.Comparable(s, k) }

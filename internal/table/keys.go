@@ -9,19 +9,20 @@ import (
 // random seed of its own. Make it with NewKeys.
 type Keys[K comparable] struct {
 	seed    seed
-	hash    Hash[K] // with the seed
-	dynamic bool    // K contains interfaces, whose dynamic type may be uncomparable
+	dynamic bool // K contains interfaces, whose dynamic type may be uncomparable
 }
 
 // NewKeys returns a Keys with a fresh seed.
 func NewKeys[K comparable]() Keys[K] {
-	s := makeSeed()
-	return Keys[K]{seed: s, hash: hasher[K](s), dynamic: containsInterface(reflect.TypeFor[K]())}
+	return Keys[K]{seed: makeSeed(), dynamic: containsInterface(reflect.TypeFor[K]())}
 }
 
 // Hash returns the hash of k. It panics, as Go's own maps do, if
-// !s.Comparable(k).
-func (s *Keys[K]) Hash(k K) uint64 { return s.hash(k, 0) }
+// !s.Comparable(k). It is inlined.
+func (s *Keys[K]) Hash(k K) uint64 { return hash(s.seed, k) }
+
+// Dynamic reports whether there may be keys that are not comparable.
+func (s *Keys[K]) Dynamic() bool { return s.dynamic }
 
 // Comparable reports whether k can be compared at all. Only a key that holds
 // an interface can be otherwise, for instance any([]int{}).
@@ -50,13 +51,13 @@ type Hash[K comparable] = func(k K, _ uint64) uint64
 // Hasher returns Keys.Hash as a function that panics with a message that starts
 // with prefix if the key cannot be compared.
 func (s *Keys[K]) Hasher(prefix string) Hash[K] {
-	hash := s.hash
+	seed := s.seed
 	if !s.dynamic {
-		return hash
+		return func(k K, _ uint64) uint64 { return hash(seed, k) }
 	}
 	return func(k K, _ uint64) uint64 {
 		defer explain(prefix, k)
-		return hash(k, 0)
+		return hash(seed, k)
 	}
 }
 

@@ -71,7 +71,27 @@ func (t *Lines[K, E]) begin(n int) {
 // read; and if there is none, when the tags of a bucket are read, or an empty slot
 // whose tag is set already, or else when the cell left, or the bucket moved, while
 // it was being read.
+//
+// Nearly always the root's tags name one slot, which has the cell, or none in a
+// chain of one bucket. Then Load keeps nothing on the stack. All else is left to
+// search, which begins anew.
 func (t *Lines[K, E]) Load(k Hashed[K]) *E {
+	b := t.array.Load().root(k.Hash)
+	now := b.load()
+	if s := now.having(tag(k.Hash)); s != 0 {
+		if e := b.slots[s.first()].Load(); e != nil && *keyOf[K](e) == k.Key {
+			return e
+		}
+	} else if now != moved && b.next.Load() == nil {
+		return nil
+	}
+	return t.search(k)
+}
+
+// search is Load for a key that may be anywhere in its chain.
+//
+//go:noinline
+func (t *Lines[K, E]) search(k Hashed[K]) *E {
 	one := tag(k.Hash)
 	for a := t.array.Load(); ; a = a.next.Load() {
 		b := a.root(k.Hash)

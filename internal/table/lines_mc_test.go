@@ -181,6 +181,7 @@ func TestLinesAreLinearizable(t *testing.T) {
 		{"growth that two see due", 1, 0, "ab", threads{{add("c")}, {add("d")}, {load("d"), load("c")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
 		{"growth of cells that have moved", 1, 0, "abcde", threads{{add("f")}, {swap("c"), load("b")}}, mc.Config{}},
 		{"growth and a second bucket", 2, 1, "acegi", threads{{add("b")}, {add("k"), load("m")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"growth of a chain of two", 4, 1, "aeimqubcdf", threads{{add("g"), add("y"), load("y")}, {load("u"), load("y")}}, mc.Config{}},
 		{"growth in parts and a reader", 4, 1, "abcdefghij", threads{{add("k"), swap("a"), swap("b"), swap("a")}, {load("e"), load("a")}}, mc.Config{}},
 		{"growth in parts and who replaces", 4, 2, "abcdefghij", threads{{add("k")}, {swap("a"), load("c")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
 		{"growth in parts and who deletes", 4, 1, "abcdefghij", threads{{add("k")}, {remove("a"), add("a"), load("e")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
