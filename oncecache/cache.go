@@ -119,8 +119,14 @@ func (r *root[K, V]) at(k K) table.Hashed[K] { return table.Hashed[K]{Hash: r.ha
 // remove takes e out of the table, and reports whether it was there.
 func (r *root[K, V]) remove(e *entry[K, V]) bool { return r.entries.CompareAndDelete(r.at(e.key), e) }
 
-// find returns the entry of k, or nil.
-func (r *root[K, V]) find(k K) *entry[K, V] { return r.entries.Load(r.at(k)) }
+// find returns the entry of k, or nil. It panics if k cannot be compared. Get and
+// GetOrCreate do the same themselves, which saves a call.
+func (r *root[K, V]) find(k K) *entry[K, V] {
+	if r.keys.Dynamic() {
+		return r.entries.Load(r.at(k))
+	}
+	return r.entries.Load(table.Hashed[K]{Hash: r.keys.Hash(k), Key: k})
+}
 
 func (c *Cache[K, V]) install() *root[K, V] {
 	c.root.CompareAndSwap(nil, newRoot(Config[K, V]{}))
@@ -176,15 +182,20 @@ func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 	if create == nil {
 		panic("oncecache: nil create function")
 	}
+	var e *entry[K, V]
 	if r := c.root.Load(); r != nil {
-		if e := r.find(k); e != nil { // LP(GetOrCreate): a hit
+		if r.keys.Dynamic() {
+			e = r.find(k)
+		} else {
+			e = r.entries.Load(table.Hashed[K]{Hash: r.keys.Hash(k), Key: k}) // LP(GetOrCreate): a hit
+		}
+		if e != nil {
 			if v, ok := e.use(); ok {
 				return v, nil
 			}
-			return c.slow(k, e, create)
 		}
 	}
-	return c.slow(k, nil, create)
+	return c.slow(k, e, create)
 }
 
 // Get returns the value of k, and whether there is one. It does not wait: a
@@ -193,7 +204,13 @@ func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 // Get is wait-free. It takes effect when k is looked up, or when a value that
 // was being created then is published.
 func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
-	e := c.shared().find(k) // LP(Get): absent, ready, or being created
+	r := c.shared()
+	var e *entry[K, V]
+	if r.keys.Dynamic() {
+		e = r.find(k)
+	} else {
+		e = r.entries.Load(table.Hashed[K]{Hash: r.keys.Hash(k), Key: k}) // LP(Get): absent, ready, or being created
+	}
 	if e == nil {
 		return v, false
 	}
