@@ -120,7 +120,7 @@ func (r *root[K, V]) at(k K) table.Hashed[K] { return table.Hashed[K]{Hash: r.ha
 func (r *root[K, V]) remove(e *entry[K, V]) bool { return r.entries.CompareAndDelete(r.at(e.key), e) }
 
 // find returns the entry of k, or nil. It panics if k cannot be compared. Get and
-// GetOrCreate do the same themselves, which saves a call.
+// GetOrCreate do this and use themselves, which the compiler would call.
 func (r *root[K, V]) find(k K) *entry[K, V] {
 	if r.keys.Dynamic() {
 		return r.entries.Load(r.at(k))
@@ -190,7 +190,11 @@ func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 			e = r.entries.Load(table.Hashed[K]{Hash: r.keys.Hash(k), Key: k}) // LP(GetOrCreate): a hit
 		}
 		if e != nil {
-			if v, ok := e.use(); ok {
+			p := e.state.Load()
+			if p == nil {
+				return e.value, nil
+			}
+			if v, ok := e.marked(p); ok {
 				return v, nil
 			}
 		}
@@ -204,7 +208,10 @@ func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 // Get is wait-free. It takes effect when k is looked up, or when a value that
 // was being created then is published.
 func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
-	r := c.shared()
+	r := c.root.Load()
+	if r == nil {
+		r = c.install()
+	}
 	var e *entry[K, V]
 	if r.keys.Dynamic() {
 		e = r.find(k)
@@ -214,7 +221,10 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 	if e == nil {
 		return v, false
 	}
-	return e.use()
+	if p := e.state.Load(); p != nil {
+		return e.marked(p)
+	}
+	return e.value, true
 }
 
 // Len returns the number of keys that have a value. It is exact while no call

@@ -14,4 +14,5 @@ func inlined(b *atomics.Bool, i *atomics.Uint32, n *atomics.Int64, w *atomics.Ui
 	atomics.InlineInt64(n)
 	atomics.InlineUint64(w)
 	table.InlineTags(w.Load())
+	table.InlineHash(nil, "")
 }

@@ -26,6 +26,7 @@ func TestConsumer(t *testing.T) {
 	t.Run("BuildsOnlyXsync", func(t *testing.T) { buildsOnlyXsync(t, dir) })
 	t.Run("SharedWordsCostOneInstruction", func(t *testing.T) { sharedWordsCostOneInstruction(t, program) })
 	t.Run("Allocates", func(t *testing.T) { allocates(t, program) })
+	t.Run("FastPaths", func(t *testing.T) { fastPaths(t, program) })
 }
 
 // An importer of the four packages builds xsync/v3, and no other module.
