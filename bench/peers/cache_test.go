@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 
-	"github.com/puzpuzpuz/xsync/v3"
+	xsync3 "github.com/puzpuzpuz/xsync/v3"
+	xsync4 "github.com/puzpuzpuz/xsync/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -38,11 +40,12 @@ type cache struct {
 type cacheMaker struct {
 	impl string
 	make func(create func(string) (*engine, error)) cache
+	bare bool // a map and no cache: two creations of one key may both happen
 }
 
 // caches lists what is compared.
 var caches = []cacheMaker{
-	{"mutex", func(create func(string) (*engine, error)) cache {
+	{impl: "mutex", make: func(create func(string) (*engine, error)) cache {
 		c := new(locked.MutexCache[string, *engine])
 		return cache{
 			func(url string) (*engine, error) {
@@ -52,19 +55,19 @@ var caches = []cacheMaker{
 			func(url string) { c.Delete(url) },
 		}
 	}},
-	{"otter", func(create func(string) (*engine, error)) cache {
+	{impl: "otter", make: func(create func(string) (*engine, error)) cache {
 		c, ctx := newOtterCache(create), context.Background()
 		return cache{func(url string) (*engine, error) { return c.getOrCreate(ctx, url) }, c.set, c.delete}
 	}},
-	{"singleflight", func(create func(string) (*engine, error)) cache {
+	{impl: "singleflight", make: func(create func(string) (*engine, error)) cache {
 		c := homemade.NewFlights(func(_ context.Context, url string) (*engine, error) { return create(url) })
 		return cache{func(url string) (*engine, error) { return c.GetChecked(url) }, c.Set, c.Delete}
 	}},
-	{"oncevalues", func(create func(string) (*engine, error)) cache {
+	{impl: "oncevalues", make: func(create func(string) (*engine, error)) cache {
 		c := homemade.NewOnces(create)
 		return cache{func(url string) (*engine, error) { return c.Get(url) }, c.Set, c.Delete}
 	}},
-	{"latchfree", func(create func(string) (*engine, error)) cache {
+	{impl: "latchfree", make: func(create func(string) (*engine, error)) cache {
 		c := new(oncecache.Cache[string, *engine])
 		return cache{
 			func(url string) (*engine, error) {
@@ -74,43 +77,70 @@ var caches = []cacheMaker{
 			func(url string) { c.Delete(url) },
 		}
 	}},
-	// No cache but the bare map that ours is built on, and so the least that a
-	// look-up could cost. Two creations of one key may both happen.
-	{"xsync", func(create func(string) (*engine, error)) cache {
-		m := xsync.NewMapOf[string, *engine]()
+	// No caches but bare maps, and so the least that a look-up could cost.
+	{impl: "xsync3", make: func(create func(string) (*engine, error)) cache {
+		m := xsync3.NewMapOf[string, *engine]()
 		return cache{
 			func(url string) (*engine, error) {
 				if e, ok := m.Load(url); ok {
 					return e, nil
 				}
-				e, err := create(url)
-				if err == nil {
-					e, _ = m.LoadOrStore(url, e)
-				}
-				return e, err
+				return createInto(m.LoadOrStore, create, url)
 			},
 			m.Store,
 			m.Delete,
 		}
-	}},
+	}, bare: true},
+	{impl: "xsync4", make: func(create func(string) (*engine, error)) cache {
+		m := xsync4.NewMap[string, *engine]()
+		return cache{
+			func(url string) (*engine, error) {
+				if e, ok := m.Load(url); ok {
+					return e, nil
+				}
+				return createInto(m.LoadOrStore, create, url)
+			},
+			m.Store,
+			m.Delete,
+		}
+	}, bare: true},
+	{impl: "pointers", make: func(create func(string) (*engine, error)) cache {
+		c := newPointersCache(create)
+		return cache{func(url string) (*engine, error) { return c.get(url) }, c.set, c.delete}
+	}, bare: true},
+}
+
+// createInto is a miss of a bare map.
+func createInto(
+	loadOrStore func(string, *engine) (*engine, bool), create func(string) (*engine, error), url string,
+) (*engine, error) {
+	e, err := create(url)
+	if err == nil {
+		e, _ = loadOrStore(url, e)
+	}
+	return e, err
 }
 
 // doCache is singleflight without a look into the map before it.
-var doCache = cacheMaker{"singleflightdo", func(create func(string) (*engine, error)) cache {
+var doCache = cacheMaker{impl: "singleflightdo", make: func(create func(string) (*engine, error)) cache {
 	c := homemade.NewFlights(func(_ context.Context, url string) (*engine, error) { return create(url) })
 	return cache{func(url string) (*engine, error) { return c.GetDo(url) }, c.Set, c.Delete}
 }}
 
-// eachCache runs f for a cache of each kind, filled with urls.
+// eachCache runs f for a cache of each kind, filled with urls once.
 func eachCache(b *testing.B, makers []cacheMaker, params string, urls []string, f func(b *testing.B, c cache)) {
 	for _, impl := range makers {
-		b.Run(params+"/impl="+impl.impl, func(b *testing.B) {
+		filled := sync.OnceValue(func() cache {
 			c := impl.make(func(url string) (*engine, error) { return &engine{url: url}, nil })
 			for _, url := range urls {
 				if _, err := c.get(url); err != nil {
 					b.Fatal(err)
 				}
 			}
+			return c
+		})
+		b.Run(params+"/impl="+impl.impl, func(b *testing.B) {
+			c := filled()
 			runtime.GC() // what filling has left behind is not part of the measurement
 			b.ReportAllocs()
 			b.ResetTimer()
@@ -184,13 +214,12 @@ func BenchmarkCacheCreate(b *testing.B) {
 	})
 }
 
-// Each cache creates a value once however many ask, and keeps it until it is
-// deleted; a value that is set replaces the one there was.
+// Each cache creates a value once however many ask, and keeps it.
 func TestCachesCreateOnce(t *testing.T) {
 	const workers, keys = 4, 100
 	for _, impl := range append(slices.Clone(caches), doCache) {
-		if impl.impl == "xsync" {
-			continue // see there
+		if impl.bare {
+			continue
 		}
 		t.Run(impl.impl, func(t *testing.T) {
 			var created atomic.Int64
@@ -212,17 +241,33 @@ func TestCachesCreateOnce(t *testing.T) {
 			for worker := range workers {
 				assert.Equal(t, got[0], got[worker])
 			}
+		})
+	}
+}
 
-			other := &engine{url: urls[0]}
-			c.set(urls[0], other)
-			e, err := c.get(urls[0])
-			require.NoError(t, err)
-			assert.Same(t, other, e)
-
-			c.delete(urls[0])
-			e, err = c.get(urls[0])
-			require.NoError(t, err)
-			assert.Equal(t, keys+1, e.serial)
+// A value that is set replaces the one there was, also if none was, and a
+// deletion makes the next caller create anew.
+func TestCachesSetAndDelete(t *testing.T) {
+	for _, impl := range append(slices.Clone(caches), doCache) {
+		t.Run(impl.impl, func(t *testing.T) {
+			created := 0
+			c := impl.make(func(url string) (*engine, error) {
+				created++
+				return &engine{url, created}, nil
+			})
+			want := func(key string, serial int) {
+				t.Helper()
+				e, err := c.get(key)
+				require.NoError(t, err)
+				assert.Equal(t, &engine{key, serial}, e)
+			}
+			want("a", 1)
+			c.set("a", &engine{"a", 7})
+			want("a", 7)
+			c.set("b", &engine{"b", 8})
+			want("b", 8)
+			c.delete("a")
+			want("a", 2)
 		})
 	}
 }

@@ -93,7 +93,7 @@ func BenchmarkCacheHitCapturing(b *testing.B) {
 
 // creators are the caches that create a value once.
 func creators() []cacheMaker {
-	return slices.DeleteFunc(slices.Clone(caches), func(c cacheMaker) bool { return c.impl == "xsync" })
+	return slices.DeleteFunc(slices.Clone(caches), func(c cacheMaker) bool { return c.bare })
 }
 
 // BenchmarkCacheStorm lets 1,000 goroutines ask for one absent key. The value is

@@ -3,6 +3,7 @@ package peers
 import (
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,13 +22,17 @@ var tables = []struct {
 	{"latchfree", func() units { return newLines() }},
 }
 
-func filled(b *testing.B, t units, names []string) {
-	for _, name := range names {
-		if u := (&unit{value: &action{Name: name}}); !t.add(named(u, name)) {
-			b.Fatal("a key is there already")
+// filled returns a function that returns a table with names, always the same.
+func filled(b *testing.B, make func() units, names []string) func() units {
+	return sync.OnceValue(func() units {
+		t := make()
+		for _, name := range names {
+			if u := (&unit{value: &action{Name: name}}); !t.add(named(u, name)) {
+				b.Fatal("a key is there already")
+			}
 		}
-	}
-	runtime.GC() // what filling has left behind is not part of the measurement
+		return t
+	})
 }
 
 func named(u *unit, name string) *unit {
@@ -40,9 +45,10 @@ func BenchmarkTableLoad(b *testing.B) {
 	for _, keys := range []int{100, 10_000, 1_000_000} {
 		names, streams := load.Names(keys), load.Uniform(keys, 0)
 		for _, impl := range tables {
+			filled := filled(b, impl.make, names)
 			b.Run(fmt.Sprintf("keys=%d/impl=%s", keys, impl.impl), func(b *testing.B) {
-				t := impl.make()
-				filled(b, t, names)
+				t := filled()
+				runtime.GC() // what filling has left behind is not part of the measurement
 				b.ReportAllocs()
 				b.ResetTimer()
 				b.RunParallel(func(pb *testing.PB) {
@@ -65,9 +71,10 @@ func BenchmarkTableChurn(b *testing.B) {
 		all := load.Names(2 * keys)
 		names, others := all[:keys], all[keys:]
 		for _, impl := range tables {
+			filled := filled(b, impl.make, names)
 			b.Run(fmt.Sprintf("keys=%d/impl=%s", keys, impl.impl), func(b *testing.B) {
-				t := impl.make()
-				filled(b, t, names)
+				t := filled()
+				runtime.GC() // what filling has left behind is not part of the measurement
 				next := make(chan int, 64)
 				for i := range cap(next) {
 					next <- i

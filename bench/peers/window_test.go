@@ -110,18 +110,18 @@ func BenchmarkBreakerGroupFloor(b *testing.B) {
 	for i, name := range names {
 		found.Store(name, &i)
 	}
-	b.Run("impl=xsync3", func(b *testing.B) {
-		b.RunParallel(func(pb *testing.PB) {
-			stream := streams.Stream()
-			for pb.Next() {
-				key, _ := stream.Next()
-				if _, ok := found.Load(names[key]); !ok {
-					b.Error("a name is missing")
-				}
-			}
-		})
-	})
 	for _, open := range []bool{false, true} {
+		b.Run(fmt.Sprintf("open=%v/impl=xsync3", open), func(b *testing.B) {
+			b.RunParallel(func(pb *testing.PB) {
+				stream := streams.Stream()
+				for pb.Next() {
+					key, _ := stream.Next()
+					if _, ok := found.Load(names[key]); !ok {
+						b.Error("a name is missing")
+					}
+				}
+			})
+		})
 		g := newLatchfreeGroup(1)
 		if open {
 			g.RecordFailure("another") // so that keys have to be looked for
