@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -91,14 +92,18 @@ func xsyncLoad() cache {
 
 var cacheMakers = []func() cache{mutexCache, rwmutexCache, oncevaluesCache, syncmapCache, latchfreeCache}
 
-// eachCache runs f for a cache of each kind, filled with urls.
+// eachCache runs f for a cache of each kind, filled with urls once.
 func eachCache(b *testing.B, makers []func() cache, params string, urls []string, f func(b *testing.B, c cache)) {
 	for _, maker := range makers {
-		b.Run(params+"/impl="+maker().impl, func(b *testing.B) {
+		filled := sync.OnceValue(func() cache {
 			c := maker()
 			for _, url := range urls {
 				c.get(url)
 			}
+			return c
+		})
+		b.Run(params+"/impl="+maker().impl, func(b *testing.B) {
+			c := filled()
 			runtime.GC() // what filling has left behind is not part of the measurement
 			b.ReportAllocs()
 			b.ResetTimer()
