@@ -70,7 +70,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.StringVar(&cpus, "cpu", "", "comma-separated `list` of GOMAXPROCS values (default 1,2 and all)")
 	flags.IntVar(&o.plan.Rounds, "rounds", 10, "samples of each benchmark, at least 6")
 	flags.DurationVar(&o.plan.BenchTime, "benchtime", 0, "length of one sample (default: what fits the budget)")
-	flags.DurationVar(&o.plan.Budget, "budget", 5*time.Minute, "stop after 6 rounds or more when this is used up")
+	flags.DurationVar(&o.plan.Budget, "budget", 5*time.Minute, "time for all until the last round, of which there are at least 6; what is too costly for it is left out")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -127,6 +127,7 @@ func run(ctx context.Context, o options, args []string, stdout, stderr io.Writer
 // measure runs the benchmarks and returns the path of the raw file.
 func measure(ctx context.Context, o options, args []string, stderr io.Writer) (string, error) {
 	fmt.Fprintf(stderr, "bench: building %s\n", o.pkg)
+	began := time.Now()
 	b, err := runner.Build(ctx, o.pkg)
 	if err != nil {
 		return "", err
@@ -136,11 +137,14 @@ func measure(ctx context.Context, o options, args []string, stderr io.Writer) (s
 		fmt.Fprintln(stderr, "bench: a quick run leaves out parameters of 10,000 and more")
 	}
 	fmt.Fprintln(stderr, "bench: calibrating (one short pass, thrown away)")
-	c, err := b.Calibrate(ctx, o.plan)
+	c, err := b.Calibrate(ctx, o.plan, began)
 	if err != nil {
 		return "", err
 	}
 	plan := o.plan.Fit(c)
+	if len(plan.LeftOut) > 0 {
+		fmt.Fprintf(stderr, "bench: too costly for a budget of %v, left out: %s\n", plan.Budget, strings.Join(plan.LeftOut, ", "))
+	}
 	fmt.Fprintf(stderr, "bench: %d benchmarks on %s CPUs, %d rounds, samples of %s, budget %v\n",
 		c.Leaves(), runner.FormatCPUs(plan.CPUs), plan.Rounds, plan.Samples(), plan.Budget)
 

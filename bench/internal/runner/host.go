@@ -26,8 +26,14 @@ func WriteHeader(ctx context.Context, w io.Writer, b *Binary, c *Calibration, p 
 		"command: "+command,
 		"benchtime: "+p.Samples(),
 	)
+	if load := load(); load != "" {
+		lines = append(lines, "load: "+load)
+	}
 	if p.Skip != "" {
 		lines = append(lines, "skip: "+p.Skip)
+	}
+	if len(p.LeftOut) > 0 {
+		lines = append(lines, "left-out: "+strings.Join(p.LeftOut, ", "))
 	}
 	if _, err := fmt.Fprintf(w, "%s\n\n", strings.Join(lines, "\n")); err != nil {
 		return fmt.Errorf("bench: %w", err)
@@ -45,6 +51,17 @@ func commit(ctx context.Context, dir string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// load returns the load averages over 1, 5 and 15 minutes, where the system has
+// them. Building and calibrating is part of the first.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	fields := strings.Fields(string(text))
+	return strings.Join(fields[:min(3, len(fields))], " ")
 }
 
 // host describes the machine: processor, cores, kernel, distribution.

@@ -3,6 +3,7 @@ package runner
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -33,18 +34,29 @@ func (w *lineWriter) flush() {
 	}
 }
 
-// resultName returns the name in a line of results.
-func resultName(line string) (string, bool) {
+// result is a line of results.
+type result struct {
+	line       string
+	name       string
+	iterations int
+}
+
+// parseResult reads a line of results.
+func parseResult(line string) (result, bool) {
 	fields := strings.Fields(line)
 	if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
-		return "", false
+		return result{}, false
+	}
+	n, err := strconv.Atoi(fields[1])
+	if err != nil {
+		return result{}, false
 	}
 	for i := 3; i < len(fields); i += 2 {
 		if fields[i] == "ns/op" {
-			return fields[0], true
+			return result{line, fields[0], n}, true
 		}
 	}
-	return "", false
+	return result{}, false
 }
 
 // isHeader reports whether line is configuration that package testing prints
@@ -67,7 +79,7 @@ func failure(output string, exit error) error {
 				name = fields[0]
 			}
 		}
-		if _, ok := resultName(line); !ok && !isHeader(line) && line != "FAIL" {
+		if _, ok := parseResult(line); !ok && !isHeader(line) && line != "FAIL" {
 			kept = append(kept, line)
 		}
 	}

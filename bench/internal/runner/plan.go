@@ -30,6 +30,13 @@ const (
 	// was seen on two busy cores.
 	rampUp = 1.7
 
+	// processTime is what a process takes beside its leaves: its start, and the
+	// keys of all cases of a benchmark. Later rounds correct it.
+	processTime = 40 * time.Millisecond
+
+	// tries is how often a sample is taken that says nothing.
+	tries = 3
+
 	// hangTimeout ends one process, which runs one unit once.
 	hangTimeout = 5 * time.Minute
 
@@ -45,9 +52,10 @@ type Plan struct {
 	CPUs      []int         // values of GOMAXPROCS
 	Rounds    int           // samples per benchmark
 	BenchTime time.Duration // of one sample; 0 lets Fit choose
-	Budget    time.Duration // for calibration and rounds together
+	Budget    time.Duration // for everything until the last round ends
 
-	fitted bool // BenchTime was chosen by Fit and may be lowered
+	LeftOut []string      // what Fit found too costly for the budget
+	longest time.Duration // the bench time that Fit chose, which may be lowered; 0 if the caller did
 }
 
 // Validate reports the first setting that cannot be run.
@@ -75,80 +83,103 @@ func (p Plan) Validate() error {
 	return nil
 }
 
+// sampled is what a sample of the given bench time takes.
+func sampled(benchTime time.Duration) time.Duration {
+	return time.Duration(rampUp * float64(benchTime))
+}
+
 // Fit returns the plan with its bench time chosen so that all rounds fit the
-// budget, as far as the calibration can tell.
+// budget, as far as the calibration can tell, and takes out of the calibration
+// what is too costly for it: preparation, and operations that take long, may
+// take half of the time of MinRounds rounds. A bench time of the caller stands,
+// and the budget yields to it.
 func (p Plan) Fit(c *Calibration) Plan {
 	if p.BenchTime > 0 {
 		return p
 	}
-	// A twentieth is kept for noise in the calibration itself.
-	left := p.Budget*95/100 - c.Took
-	runs := c.Leaves() * len(p.CPUs)
-	fixed := c.Took*time.Duration(len(p.CPUs)) - time.Duration(float64(runs)*rampUp*float64(calibrationTime))
-	perRound := left/time.Duration(p.Rounds) - max(fixed, 0)
-	fit := time.Duration(float64(perRound) / rampUp / float64(runs))
-	p.BenchTime = min(max(fit.Truncate(time.Millisecond), minBenchTime), maxBenchTime)
-	p.fitted = true
+	// A twentieth is kept for noise in the calibration itself. If most of the
+	// budget went into building and calibrating, then it is exceeded.
+	left := max(p.Budget*95/100-c.Took, p.Budget/2)
+	cpus := time.Duration(len(p.CPUs))
+	p.LeftOut = c.leaveOut(left / 2 / MinRounds / cpus)
+	var ground time.Duration
+	for _, l := range c.leaves() {
+		ground += l.ground()
+	}
+	for _, top := range c.Tops {
+		ground += processTime * time.Duration(len(top.Units))
+	}
+	p.longest = p.fit(left/time.Duration(p.Rounds)-ground*cpus, c)
+	p.BenchTime = p.longest
 	return p
+}
+
+// fit returns the bench time with which the samples of a round take as long as
+// is given.
+func (p Plan) fit(samples time.Duration, c *Calibration) time.Duration {
+	fit := time.Duration(float64(samples) / rampUp / float64(c.Leaves()*len(p.CPUs)))
+	return min(max(fit.Truncate(time.Millisecond), minBenchTime), maxBenchTime)
 }
 
 // Samples says how long a sample is: "40ms", or "up to 40ms" where rounds may
 // get shorter on the way.
 func (p Plan) Samples() string {
-	if p.fitted {
-		return "up to " + p.BenchTime.String()
+	if p.longest > 0 {
+		return "up to " + p.longest.String()
 	}
 	return p.BenchTime.String()
 }
 
-// refit lowers a fitted bench time after some rounds if the ones to come
-// would not fit the rest of the budget. The machine may have become slower
-// since the calibration. A whole round always has one bench time, so no
-// implementation is favoured.
-func (p Plan) refit(mean time.Duration, rounds int, left time.Duration) Plan {
-	if !p.fitted || rounds <= 0 {
+// refit returns the plan for the rounds to come, with the bench time that fits
+// the rest of the budget, but none longer than Fit had chosen: the machine may
+// have become slower since the calibration, or faster again. The last round took
+// what is given. A whole round always has one bench time, so no implementation
+// is favoured.
+func (p Plan) refit(took time.Duration, rounds int, left time.Duration, c *Calibration) Plan {
+	if p.longest == 0 || rounds <= 0 {
 		return p
 	}
-	if room := max(left, 0) / time.Duration(rounds); mean > room {
-		shorter := time.Duration(float64(p.BenchTime) * float64(room) / float64(mean))
-		p.BenchTime = max(shorter.Truncate(time.Millisecond), minBenchTime)
-	}
+	samples := sampled(p.BenchTime) * time.Duration(c.Leaves()*len(p.CPUs))
+	ground := max(took-samples, 0)
+	p.BenchTime = min(p.fit(left/time.Duration(rounds)-ground, c), p.longest)
 	return p
 }
 
-// args returns the arguments with which the test binary runs what the plan
-// selects, except for the top-level benchmarks and name elements left out.
-func (p Plan) args(out leftOut, benchTime time.Duration, cpus []int) []string {
+// pass is one run of the binary.
+type pass struct {
+	bench     string  // as in go test -bench
+	skip      string  // as in Plan
+	leaves    []*Leaf // if there are any, then these and not what bench and skip say
+	benchTime time.Duration
+	cpus      []int
+}
+
+// args returns the arguments of the test binary.
+func (p pass) args() []string {
+	bench := p.bench
+	if len(p.leaves) > 0 {
+		bench = pattern(p.leaves)
+	}
 	args := []string{
 		"-test.run=^$",
-		"-test.bench=" + p.Bench,
+		"-test.bench=" + bench,
 		"-test.benchmem",
 		"-test.count=1",
-		"-test.benchtime=" + benchTime.String(),
-		"-test.cpu=" + FormatCPUs(cpus),
+		"-test.benchtime=" + p.benchTime.String(),
+		"-test.cpu=" + FormatCPUs(p.cpus),
 		"-test.timeout=" + hangTimeout.String(),
 	}
-	// Package testing stops at the first alternative that matches in part, so
-	// they are ordered by depth, with one for each.
-	skips := slices.Clone(out.tops)
-	elements := slices.Clone(out.elements)
-	if p.Skip != "" {
-		elements = append(elements, p.Skip)
-	}
-	if len(elements) > 0 {
+	if p.skip != "" && len(p.leaves) == 0 {
+		// Package testing stops at the first alternative that matches in part, so
+		// there is one for each depth.
+		var skips []string
 		for depth := 1; depth <= maxDepth; depth++ {
-			skips = append(skips, strings.Repeat("/", depth)+"(("+strings.Join(elements, ")|(")+"))")
+			skips = append(skips, strings.Repeat("/", depth)+"("+p.skip+")")
 		}
-	}
-	if len(skips) > 0 {
 		args = append(args, "-test.skip="+strings.Join(skips, "|"))
 	}
 	return args
 }
-
-// leftOut holds regular expressions for what is not to run: whole top-level
-// benchmarks, and elements of sub-benchmarks' names at any depth.
-type leftOut struct{ tops, elements []string }
 
 // DefaultCPUs returns 1, 2 and n, without doubles and nothing above n.
 func DefaultCPUs(n int) []int {

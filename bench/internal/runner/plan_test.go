@@ -2,7 +2,9 @@ package runner
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,77 +51,127 @@ func TestValidate(t *testing.T) {
 }
 
 func TestArgs(t *testing.T) {
-	p := Plan{Bench: "Mix/read=9", CPUs: []int{1, 2}}
+	p := pass{bench: "Mix/read=9", benchTime: 20 * time.Millisecond, cpus: []int{1, 2}}
 	require.Equal(t, []string{
 		"-test.run=^$", "-test.bench=Mix/read=9", "-test.benchmem", "-test.count=1", "-test.benchtime=20ms",
-		"-test.cpu=1,2", "-test.timeout=5m0s", "-test.skip=^BenchmarkA$|^BenchmarkC$",
-	}, p.args(leftOut{tops: []string{"^BenchmarkA$", "^BenchmarkC$"}}, 20*time.Millisecond, p.CPUs))
-	require.Len(t, p.args(leftOut{}, time.Second, p.CPUs), 7, "nothing to skip")
-	p.Skip = "=big$"
-	args := p.args(leftOut{[]string{"^BenchmarkA$"}, []string{"^impl=x$"}}, time.Second, p.CPUs)
-	require.Regexp(t, "^"+regexp.QuoteMeta("-test.skip=^BenchmarkA$|/((^impl=x$)|(=big$))|//((^impl=x$)|(=big$))|///"), args[7])
+		"-test.cpu=1,2", "-test.timeout=5m0s",
+	}, p.args())
+	p.skip = "=big$"
+	require.Regexp(t, "^"+regexp.QuoteMeta("-test.skip=/(=big$)|//(=big$)|///(=big$)|"), p.args()[7])
+	p.leaves = []*Leaf{{Name: "BenchmarkA/k=1.5/impl=x"}, {Name: "BenchmarkA/impl=x"}}
+	require.Len(t, p.args(), 7, "leaves are what remained")
+	require.Equal(t, `-test.bench=^BenchmarkA$/^k=1\.5$/^impl=x$|^BenchmarkA$/^impl=x$`, p.args()[1])
+}
+
+// outline lists units with the number of their leaves.
+func outline(c *Calibration) string {
+	var tops []string
+	for _, top := range c.Tops {
+		var units []string
+		for _, u := range top.Units {
+			units = append(units, fmt.Sprintf("%s %d", u.Impl, len(u.Leaves)))
+		}
+		tops = append(tops, strings.TrimPrefix(top.Name, "Benchmark")+": "+strings.Join(units, ", "))
+	}
+	return strings.Join(tops, "; ")
+}
+
+// calibrated makes a calibration of leaves that all took the same time.
+func calibrated(took time.Duration, names ...string) *Calibration {
+	c := &Calibration{}
+	for _, name := range names {
+		c.add(result{name: name, iterations: 1000}, took)
+		c.Took += took
+	}
+	return c
 }
 
 func TestCalibration_Units(t *testing.T) {
-	c := &Calibration{}
-	for _, name := range []string{
-		"BenchmarkA/keys=1/impl=x", "BenchmarkA/keys=1/impl=y.z", "BenchmarkA/keys=2/impl=x",
-		"BenchmarkB", "BenchmarkC/impl=x", "BenchmarkC/keys=1",
-	} {
-		c.add(name)
-	}
-	c.join()
-	require.Equal(t, []*Top{
-		{"BenchmarkA", []*Unit{{"x", 2}, {"y.z", 1}}},
-		{"BenchmarkB", []*Unit{{"", 1}}},
-		{"BenchmarkC", []*Unit{{"", 2}}}, // not every leaf says whose it is
-	}, c.Tops)
+	c := calibrated(0, "BenchmarkA/keys=1/impl=x", "BenchmarkA/keys=1/impl=y.z", "BenchmarkA/keys=2/impl=x",
+		"BenchmarkB", "BenchmarkC/impl=x", "BenchmarkC/keys=1")
+	require.Equal(t, "A: x 2, y.z 1; B:  1; C: x 1,  1", outline(c))
 	require.Equal(t, 6, c.Leaves())
-	require.Equal(t, leftOut{[]string{"^BenchmarkB$", "^BenchmarkC$"}, []string{`^impl=y\.z$`}},
-		c.allBut(c.Tops[0], c.Tops[0].Units[0]))
-	require.Equal(t, leftOut{tops: []string{"^BenchmarkA$", "^BenchmarkB$"}}, c.allBut(c.Tops[2], c.Tops[2].Units[0]))
+	unit := c.Tops[0].Units[0]
+	for name, cpus := range map[string]int{"BenchmarkA/keys=2/impl=x": 1, "BenchmarkA/keys=2/impl=x-16": 16} {
+		leaf, n := unit.leaf(name)
+		require.Same(t, unit.Leaves[1], leaf)
+		require.Equal(t, cpus, n)
+	}
+	for _, name := range []string{"BenchmarkA/keys=2/impl=xy", "BenchmarkA/keys=2/impl=x2", "BenchmarkA/keys=3/impl=x"} {
+		leaf, _ := unit.leaf(name)
+		require.Nil(t, leaf, name)
+	}
+}
+
+func TestCalibration_LeaveOutTakesWhatIsComparedTogether(t *testing.T) {
+	c := &Calibration{}
+	for _, l := range []struct {
+		name string
+		took time.Duration
+	}{
+		{"BenchmarkA/keys=1/impl=x", time.Second}, {"BenchmarkA/keys=1/impl=y", time.Millisecond},
+		{"BenchmarkA/keys=2/impl=x", 100 * time.Millisecond}, {"BenchmarkA/keys=2/impl=y", 100 * time.Millisecond},
+		{"BenchmarkB/impl=x", 2 * time.Second},
+	} {
+		c.add(result{name: l.name}, l.took)
+	}
+	require.Empty(t, c.leaveOut(10*time.Second))
+	require.Equal(t, []string{"B", "A/keys=1"}, c.leaveOut(900*time.Millisecond))
+	require.Equal(t, "A: x 1, y 1", outline(c))
+	require.Empty(t, c.leaveOut(0), "the last stays")
 }
 
 func TestFit(t *testing.T) {
 	p := Plan{CPUs: []int{1, 2}, Rounds: 10, Budget: 5 * time.Minute}
-	leaves := func(n int, took time.Duration) *Calibration {
-		return &Calibration{Tops: []*Top{{"BenchmarkX", []*Unit{{"a", n}}}}, Took: took}
+	many := func(n int) []string {
+		var names []string
+		for i := range n {
+			names = append(names, fmt.Sprintf("BenchmarkX/keys=%d/impl=a", i))
+		}
+		return names
 	}
-	// A round has 28.1 s for 360 measurements. What the calibration took at two
-	// CPU counts beyond rampUp × 5 ms each, 4 s, is fixed cost.
-	got := p.Fit(leaves(180, 3530*time.Millisecond)).BenchTime
-	require.Equal(t, 39*time.Millisecond, got)
-	require.Equal(t, maxBenchTime, p.Fit(leaves(4, 50*time.Millisecond)).BenchTime, "few benchmarks")
-	require.Equal(t, minBenchTime, p.Fit(leaves(9000, 4*time.Minute)).BenchTime, "too many")
+	// The calibration took 3.6 s, of which 2.07 s were not samples and will be
+	// spent at both CPU counts. A round has 28.14 s, and so 24 s for 360 samples.
+	require.Equal(t, 39*time.Millisecond, p.Fit(calibrated(20*time.Millisecond, many(180)...)).BenchTime)
+	require.Equal(t, maxBenchTime, p.Fit(calibrated(10*time.Millisecond, many(4)...)).BenchTime, "few benchmarks")
+	require.Equal(t, minBenchTime, p.Fit(calibrated(sampled(calibrationTime), many(9000)...)).BenchTime, "too many")
 	p.BenchTime = time.Second
-	require.Equal(t, time.Second, p.Fit(leaves(4, 0)).BenchTime, "the caller's choice stands")
+	require.Equal(t, time.Second, p.Fit(calibrated(time.Minute, many(9)...)).BenchTime, "the caller's choice stands")
 }
 
 func TestRefit(t *testing.T) {
-	p := Plan{CPUs: []int{1}, Rounds: 10, Budget: 100 * time.Second}
 	require.Equal(t, "2s", Plan{BenchTime: 2 * time.Second}.Samples())
-	p = p.Fit(&Calibration{Tops: []*Top{{"BenchmarkX", []*Unit{{"a", 100}}}}, Took: time.Second})
-	require.Equal(t, "up to 54ms", p.Samples())
-	require.Equal(t, p, p.refit(9*time.Second, 9, 90*time.Second), "in time")
-	require.Equal(t, 27*time.Millisecond, p.refit(18*time.Second, 9, 81*time.Second).BenchTime, "twice too slow")
-	require.Equal(t, minBenchTime, p.refit(time.Hour, 9, 81*time.Second).BenchTime)
-	require.Equal(t, minBenchTime, p.refit(time.Second, 1, -time.Second).BenchTime, "over the budget")
-	given := Plan{BenchTime: time.Second}
-	require.Equal(t, given, given.refit(time.Hour, 9, time.Second), "the caller's choice stands")
+	c := calibrated(0, "BenchmarkX/impl=a", "BenchmarkX/impl=b")
+	p := Plan{CPUs: []int{1}, BenchTime: 50 * time.Millisecond, longest: 50 * time.Millisecond}
+	require.Equal(t, "up to 50ms", p.Samples())
+	refit := func(p Plan, took, left time.Duration) time.Duration { return p.refit(took, 10, left, c).BenchTime }
+	// Two samples take 170 ms of a round, the rest does not depend on their length.
+	require.Equal(t, 50*time.Millisecond, refit(p, time.Second, 10*time.Second), "in time")
+	require.Equal(t, 20*time.Millisecond, refit(p, time.Second, 9*time.Second), "a tenth too slow")
+	require.Equal(t, minBenchTime, refit(p, time.Second, 8*time.Second))
+	require.Equal(t, minBenchTime, refit(p, time.Second, -time.Second), "over the budget")
+	p.BenchTime = 20 * time.Millisecond
+	require.Equal(t, 50*time.Millisecond, refit(p, time.Second, 20*time.Second), "faster again")
+	p.longest = 0
+	require.Equal(t, p.BenchTime, refit(p, time.Hour, time.Second), "the caller's choice stands")
 }
 
-func TestResultName(t *testing.T) {
-	for line, want := range map[string]string{
-		"BenchmarkX/impl=a-2 \t 100\t 12.3 ns/op\t 0 B/op": "BenchmarkX/impl=a-2",
-		"BenchmarkX 100 5 widgets/op 12.3 ns/op":           "BenchmarkX",
-		"BenchmarkX":                                       "",
-		"BenchmarkX --- FAIL: something":                   "",
-		"ok  pkg 1.2s":                                     "",
-		"":                                                 "",
+func TestParseResult(t *testing.T) {
+	for line, want := range map[string]result{
+		"BenchmarkX/impl=a-2 \t 100\t 12.3 ns/op\t 0 B/op": {name: "BenchmarkX/impl=a-2", iterations: 100},
+		"BenchmarkX 1 5 widgets/op 12.3 ns/op":             {name: "BenchmarkX", iterations: 1},
+		"BenchmarkX":                                       {},
+		"BenchmarkX --- FAIL: something":                   {},
+		"BenchmarkX says 12.3 ns/op again":                 {},
+		"ok  pkg 1.2s":                                     {},
+		"":                                                 {},
 	} {
-		got, ok := resultName(line)
+		got, ok := parseResult(line)
+		require.Equal(t, want.name != "", ok, line)
+		if ok {
+			want.line = line
+		}
 		require.Equal(t, want, got, line)
-		require.Equal(t, want != "", ok, line)
 	}
 }
 

@@ -27,6 +27,16 @@ type Binary struct {
 	path string
 	dir  string
 	temp string // removed by Remove; empty if the binary is not ours
+
+	start func(context.Context, pass, func(line string)) error
+	now   func() time.Time
+}
+
+// at returns the binary at path, to be run in dir.
+func at(path, dir string) *Binary {
+	b := &Binary{path: path, dir: dir, now: time.Now}
+	b.start = b.run
+	return b
 }
 
 // Build compiles the benchmarks of the package in folder dir once.
@@ -39,7 +49,8 @@ func Build(ctx context.Context, dir string) (*Binary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
-	b := &Binary{path: filepath.Join(temp, "bench.test"), dir: abs, temp: temp}
+	b := at(filepath.Join(temp, "bench.test"), abs)
+	b.temp = temp
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-o", b.path, ".")
 	cmd.Dir = abs
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -61,18 +72,21 @@ func (b *Binary) Remove() {
 }
 
 // Calibrate runs every selected benchmark once at one CPU count. It finds
-// names, broken benchmarks and the fixed cost of a pass.
-func (b *Binary) Calibrate(ctx context.Context, p Plan) (*Calibration, error) {
+// names, broken benchmarks and what each costs. The budget is used since began.
+func (b *Binary) Calibrate(ctx context.Context, p Plan, began time.Time) (*Calibration, error) {
 	c := &Calibration{}
-	start := time.Now()
+	last := b.now()
 	// One CPU, because names then carry no suffix.
-	err := b.run(ctx, p.args(leftOut{}, calibrationTime, []int{1}), func(line string) {
+	all := pass{bench: p.Bench, skip: p.Skip, benchTime: calibrationTime, cpus: []int{1}}
+	err := b.start(ctx, all, func(line string) {
 		if isHeader(line) {
 			c.Header = append(c.Header, line)
 			return
 		}
-		if name, ok := resultName(line); ok {
-			c.add(name)
+		if r, ok := parseResult(line); ok {
+			now := b.now()
+			c.add(r, now.Sub(last))
+			last = now
 		}
 	})
 	if err != nil {
@@ -81,8 +95,7 @@ func (b *Binary) Calibrate(ctx context.Context, p Plan) (*Calibration, error) {
 	if len(c.Tops) == 0 {
 		return nil, fmt.Errorf("bench: no benchmark in %s matches %q", filepath.Base(b.dir), p.Bench)
 	}
-	c.join()
-	c.Took = time.Since(start)
+	c.Took = b.now().Sub(began)
 	return c, nil
 }
 
@@ -90,17 +103,20 @@ func (b *Binary) Calibrate(ctx context.Context, p Plan) (*Calibration, error) {
 // time, and returns the number of rounds written. It stops early once
 // MinRounds are done and the next one would exceed the budget.
 func (b *Binary) Rounds(ctx context.Context, p Plan, c *Calibration, raw io.Writer, progress *Progress) (int, error) {
-	start := time.Now()
+	start := b.now()
+	began := start
 	progress.begin(p.Rounds, c.Leaves()*len(p.CPUs))
 	for round := range p.Rounds {
 		if round > 0 {
-			spent := time.Since(start)
-			mean := spent / time.Duration(round)
-			left := p.Budget - c.Took - spent
-			if round >= MinRounds && mean > left {
+			now := b.now()
+			took, left := now.Sub(began), p.Budget-c.Took-now.Sub(start)
+			began = now
+			samples := p.BenchTime
+			p = p.refit(took, p.Rounds-round, left, c)
+			took -= sampled(samples-p.BenchTime) * time.Duration(c.Leaves()*len(p.CPUs))
+			if round >= MinRounds && took > left {
 				return round, nil
 			}
-			p = p.refit(mean, p.Rounds-round, left)
 		}
 		lines, err := b.round(ctx, p, c, round, progress)
 		if err != nil {
@@ -122,24 +138,58 @@ func (b *Binary) round(ctx context.Context, p Plan, c *Calibration, round int, p
 	r := rand.New(rand.NewPCG(uint64(round), 0))
 	for _, top := range shuffled(c.Tops, r, round) {
 		for _, unit := range shuffled(top.Units, r, round) {
-			got := 0
-			err := b.run(ctx, p.args(c.allBut(top, unit), p.BenchTime, p.CPUs), func(line string) {
-				if _, ok := resultName(line); ok {
-					lines.WriteString(line + "\n")
-					got++
-					progress.step(top.Name)
-				}
-			})
+			results, err := b.unit(ctx, p, unit, func() { progress.step(top.Name) })
 			if err != nil {
 				return nil, err
 			}
-			if want := unit.Leaves * len(p.CPUs); got != want {
+			if want := len(unit.Leaves) * len(p.CPUs); len(results) != want {
 				return nil, fmt.Errorf("bench: %s gave %d results for impl=%s, want %d: its sub-benchmarks must not depend on GOMAXPROCS",
-					top.Name, got, unit.Impl, want)
+					top.Name, len(results), unit.Impl, want)
+			}
+			for _, r := range results {
+				lines.WriteString(r.line + "\n")
 			}
 		}
 	}
 	return lines.Bytes(), nil
+}
+
+// unit runs a unit once, and what was cut short again.
+func (b *Binary) unit(ctx context.Context, p Plan, unit *Unit, step func()) ([]result, error) {
+	results, err := b.results(ctx, pass{leaves: unit.Leaves, benchTime: p.BenchTime, cpus: p.CPUs}, step)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range results {
+		leaf, cpus := unit.leaf(r.name)
+		if leaf == nil {
+			return nil, fmt.Errorf("bench: %s is not among what the calibration found", r.name)
+		}
+		for try := 1; try < tries && leaf.cutShort(r, p.BenchTime); try++ {
+			again, err := b.results(ctx, pass{leaves: []*Leaf{leaf}, benchTime: p.BenchTime, cpus: []int{cpus}}, func() {})
+			if err != nil {
+				return nil, err
+			}
+			if len(again) == 1 {
+				r = again[0]
+			}
+		}
+		leaf.note(r, p.BenchTime)
+		results[i] = r
+	}
+	return results, nil
+}
+
+// results collects the results of one process.
+func (b *Binary) results(ctx context.Context, p pass, step func()) ([]result, error) {
+	var all []result
+	err := b.start(ctx, p, func(line string) {
+		if r, ok := parseResult(line); ok {
+			all = append(all, r)
+			step()
+		}
+	})
+	return all, err
 }
 
 // shuffled returns the elements in a random order, except in round 0.
@@ -152,8 +202,8 @@ func shuffled[T any](all []T, r *rand.Rand, round int) []T {
 }
 
 // run starts the binary and hands over its output line by line.
-func (b *Binary) run(ctx context.Context, args []string, line func(string)) error {
-	cmd := exec.CommandContext(ctx, b.path, args...)
+func (b *Binary) run(ctx context.Context, p pass, line func(string)) error {
+	cmd := exec.CommandContext(ctx, b.path, p.args()...)
 	cmd.Dir = b.dir
 	out := &lineWriter{line: line}
 	cmd.Stdout, cmd.Stderr = out, out
