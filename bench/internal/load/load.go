@@ -3,16 +3,19 @@
 package load
 
 import (
-	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync/atomic"
 )
 
 // URLs returns n distinct database URLs, the keys of an engine cache.
 func URLs(n int) []string {
 	urls := make([]string, n)
+	var buf []byte
 	for i := range urls {
-		urls[i] = fmt.Sprintf("postgres://plans:secret@db-%03d.eu-west.internal:5432/tenant_%06d", i%251, i)
+		buf = append(buf[:0], "postgres://plans:secret@db-"...)
+		buf = append(digits(buf, i%251, 3), ".eu-west.internal:5432/tenant_"...)
+		urls[i] = string(digits(buf, i, 6))
 	}
 	return urls
 }
@@ -22,10 +25,30 @@ func URLs(n int) []string {
 func Names(n int) []string {
 	verbs := [...]string{"create", "resize", "rotate", "drain", "restore", "verify", "attach", "publish"}
 	names := make([]string, n)
+	var buf []byte
 	for i := range names {
-		names[i] = fmt.Sprintf("billing.%s.invoice-%06d", verbs[i%len(verbs)], i)
+		buf = append(buf[:0], "billing."...)
+		buf = append(append(buf, verbs[i%len(verbs)]...), ".invoice-"...)
+		names[i] = string(digits(buf, i, 6))
 	}
 	return names
+}
+
+// digits appends n with width digits at least. Every process makes the keys of
+// all cases, and package fmt would take most of a quick run for that.
+func digits(buf []byte, n, width int) []byte {
+	for ; width > 1 && n < pow10(width-1); width-- {
+		buf = append(buf, '0')
+	}
+	return strconv.AppendInt(buf, int64(n), 10)
+}
+
+func pow10(n int) int {
+	p := 1
+	for range n {
+		p *= 10
+	}
+	return p
 }
 
 // streamLen is long enough that a stream does not repeat within what the
