@@ -31,6 +31,8 @@ func Times(x float64) string {
 	switch {
 	case math.IsInf(x, 0) || math.IsNaN(x):
 		return "∞"
+	case x >= 1e5:
+		return strconv.FormatFloat(x, 'g', 2, 64) + "×" // nobody needs its digits
 	case x >= 1000:
 		return strconv.FormatFloat(x, 'f', 0, 64) + "×"
 	}

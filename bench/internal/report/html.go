@@ -44,9 +44,11 @@ type view struct {
 
 type structureView struct {
 	*Structure
-	ID    string
-	Speed []speedView
-	Ops   []opView
+	ID     string
+	Answer string
+	Chart  template.HTML // empty if nothing was compared
+	Speed  []speedView
+	Ops    []opView
 }
 
 // speedView is the speed-up over one other implementation.
@@ -83,7 +85,12 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	}
 	s := r.series()
 	for _, st := range r.Structures {
-		sv := structureView{Structure: st, ID: st.Name}
+		sv := structureView{Structure: st, ID: st.Name, Answer: r.answer(st)}
+		for _, cpu := range r.CPUs {
+			if sv.Chart == "" {
+				sv.Chart = template.HTML(answerPlot(r, st, cpu))
+			}
+		}
 		others := st.Others(r.Baseline)
 		if len(others) > 0 && others[0] == r.Baseline {
 			others = others[:1] // the rest is in the tables

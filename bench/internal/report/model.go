@@ -26,8 +26,8 @@ const (
 type Report struct {
 	Meta       []Pair // file configuration, in the order of the file
 	Baseline   string
-	CPUs       []int
-	MinSamples int // fewest and most samples that any row has
+	CPUs       []int // in the order in which they are shown: 2, then the others
+	MinSamples int   // fewest and most samples that any row has
 	MaxSamples int
 	Structures []*Structure
 	Warnings   []string
@@ -76,6 +76,16 @@ type Row struct {
 	Time   Measure // seconds
 	Bytes  Measure // allocated, per operation
 	Allocs Measure
+
+	CutShort int // samples that were left out, see measured
+}
+
+// Label is the name of the implementation, marked if samples were left out.
+func (r *Row) Label() string {
+	if r.CutShort > 0 {
+		return r.Impl + " †"
+	}
+	return r.Impl
 }
 
 // Measure is a sample and its summary.

@@ -53,15 +53,21 @@ type grouping struct {
 	residue               *benchproc.Projection
 	residues              []benchproc.Key
 
-	samples map[cell]map[string][]float64 // by unit
+	samples map[cell][]sample
 	order   []cell
+}
+
+// sample is one line of results.
+type sample struct {
+	iterations int
+	values     map[string]float64 // by unit
 }
 
 // cell is one row of one case.
 type cell struct{ op, params, cpu, impl benchproc.Key }
 
 func newGrouping() (*grouping, error) {
-	g := &grouping{samples: make(map[cell]map[string][]float64)}
+	g := &grouping{samples: make(map[cell][]sample)}
 	var parser benchproc.ProjectionParser
 	filter, err := benchproc.NewFilter("*")
 	if err != nil {
@@ -87,25 +93,52 @@ func (g *grouping) add(res *benchfmt.Result) {
 		return // a benchmark that compares nothing
 	}
 	if g.samples[c] == nil {
-		g.samples[c] = make(map[string][]float64)
 		g.order = append(g.order, c)
 	}
+	values := make(map[string]float64)
 	for _, v := range res.Values {
-		g.samples[c][v.Unit] = append(g.samples[c][v.Unit], v.Value)
+		values[v.Unit] = v.Value
 	}
+	g.samples[c] = append(g.samples[c], sample{res.Iters, values})
 	if k := g.residue.Project(res); !slices.Contains(g.residues, k) {
 		g.residues = append(g.residues, k)
 	}
 }
 
+// measured returns the samples without those that say nothing, and how many
+// these were. Package testing ends with the first step of its ramp that takes
+// the bench time. Where a hundred iterations fit, one that took all of it was
+// waiting for its processor.
+func measured(all []sample) (good []sample, cutShort int) {
+	most := 0
+	for _, s := range all {
+		most = max(most, s.iterations)
+	}
+	good = slices.DeleteFunc(slices.Clone(all), func(s sample) bool { return s.iterations == 1 && most >= 100 })
+	return good, len(all) - len(good)
+}
+
+// of returns the values of a unit.
+func of(samples []sample, unit string) []float64 {
+	var values []float64
+	for _, s := range samples {
+		if v, ok := s.values[unit]; ok {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
 // fill builds the tree of structures, operations, cases and rows.
 func (g *grouping) fill(rep *Report) {
+	var cut []string
 	for _, c := range g.order {
 		base := c.op.StringValues()
-		units := g.samples[c]
+		samples, cutShort := measured(g.samples[c])
+		times := of(samples, "sec/op")
 		// Package benchfmt leaves a time of zero in its unit, ns. That suits us:
 		// no ratio can be formed with it.
-		if len(units["sec/op"]) == 0 {
+		if len(times) == 0 {
 			rep.Warnings = append(rep.Warnings, fmt.Sprintf(
 				"%s of %s took no measurable time and is left out.", c.impl.StringValues(), base))
 			continue
@@ -117,12 +150,17 @@ func (g *grouping) fill(rep *Report) {
 		// The operation's name was taken out of the full one: "*/read=99".
 		params := strings.TrimPrefix(c.params.StringValues(), "*")
 		rep.at(base, params, cpu).addRow(&Row{
-			Impl:   c.impl.StringValues(),
-			Time:   measure(units["sec/op"]),
-			Bytes:  measure(units["B/op"]),
-			Allocs: measure(units["allocs/op"]),
+			Impl:     c.impl.StringValues(),
+			Time:     measure(times),
+			Bytes:    measure(of(samples, "B/op")),
+			Allocs:   measure(of(samples, "allocs/op")),
+			CutShort: cutShort,
 		}, rep.Baseline)
-		n := len(units["sec/op"])
+		if cutShort > 0 {
+			cut = append(cut, fmt.Sprintf("%s%s of %s on %s (%d of %d)",
+				base, params, c.impl.StringValues(), CPUs(cpu), cutShort, len(g.samples[c])))
+		}
+		n := len(times)
 		if rep.MaxSamples == 0 || n < rep.MinSamples {
 			rep.MinSamples = n
 		}
@@ -131,11 +169,24 @@ func (g *grouping) fill(rep *Report) {
 			rep.CPUs = append(rep.CPUs, cpu)
 		}
 	}
-	slices.Sort(rep.CPUs)
+	// Two CPUs come first: calls begin to meet there.
+	slices.SortFunc(rep.CPUs, func(a, b int) int {
+		switch {
+		case a == b:
+			return 0
+		case a == 2 || b != 2 && a < b:
+			return -1
+		}
+		return 1
+	})
 	for _, s := range rep.Structures {
 		for _, op := range s.Ops {
 			op.share()
 		}
+	}
+	if len(cut) > 0 {
+		rep.Warnings = append(rep.Warnings, fmt.Sprintf(
+			"Samples of one iteration, where others have a hundred or more, are left out, and their rows marked †: %s.", strings.Join(cut, ", ")))
 	}
 	for _, f := range benchproc.NonSingularFields(g.residues) {
 		rep.Warnings = append(rep.Warnings, fmt.Sprintf("The file mixes results that differ in %s.", f))

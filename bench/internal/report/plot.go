@@ -9,11 +9,11 @@ import (
 	"github.com/latchfree/latchfree/bench/internal/svg"
 )
 
-// Every plot is one panel for one CPU count. Panels are narrow enough for a
-// phone and stand side by side where there is room, so text is never scaled
-// far from its size.
+// Every plot is one panel for one CPU count. Panels are as wide as a phone's
+// page and stand side by side where there is room, so text is never scaled far
+// from its size.
 const (
-	panelWidth = 420
+	panelWidth = 360
 	charWidth  = 6.9 // of the 11.5 px sans-serif text, on the wide side
 	rowHeight  = 17
 	caseHeight = 18 // a heading within a panel
@@ -64,13 +64,13 @@ func timePlot(op *Op, cpu int, s series) string {
 	if len(cases) == 0 {
 		return ""
 	}
-	lo, hi := math.Inf(1), 0.0
+	var all extent
 	widest := 0
 	for _, c := range op.Cases {
 		for _, row := range c.Rows {
 			l, h := ends(row.Time)
-			lo, hi = min(lo, l), max(hi, h)
-			widest = max(widest, utf8.RuneCountInString(row.Impl))
+			all.add(l, row.Time.Center, h)
+			widest = max(widest, utf8.RuneCountInString(row.Label()))
 		}
 	}
 	const top = 24.0
@@ -82,12 +82,12 @@ func timePlot(op *Op, cpu int, s series) string {
 	right := float64(panelWidth - 110)
 	bottom := height
 	canvas := svg.New(panelWidth, height+20, op.Name+": time per operation, "+CPUs(cpu))
-	x := scale(lo, hi, left, right)
+	x := all.scale(left, right)
 
 	canvas.Text(0, 12, svg.Start, "head", CPUs(cpu))
 	canvas.Text(panelWidth-48, 12, svg.End, "quiet", "time/op")
 	canvas.Text(panelWidth, 12, svg.End, "quiet", "allocs")
-	for _, t := range x.Ticks(5) {
+	for _, t := range ticks(x, tickDuration) {
 		canvas.Line(x.At(t), 20, x.At(t), bottom, "grid")
 		canvas.Text(x.At(t), bottom+14, svg.Middle, "tick", tickDuration(t))
 	}
@@ -103,11 +103,11 @@ func timePlot(op *Op, cpu int, s series) string {
 			if row.Impl == Subject {
 				weight = "impl own"
 			}
-			canvas.Text(0, mid+4, svg.Start, weight, row.Impl)
+			canvas.Text(0, mid+4, svg.Start, weight, row.Label())
 			canvas.Line(left, mid, right, mid, "row")
 			l, h := ends(row.Time)
 			class := s.class(row.Impl)
-			canvas.Line(x.At(l), mid, x.At(h), mid, "ci "+class)
+			interval(canvas, x, l, h, mid, class, tickDuration)
 			canvas.Marker(x.At(row.Time.Center), mid, markRadius, svg.ShapeOf(s[row.Impl]), "mark "+class,
 				fmt.Sprintf("%s: %s %s", row.Impl, Duration(row.Time.Center), Spread(row.Time)))
 			canvas.Text(panelWidth-48, mid+4, svg.End, weight, Duration(row.Time.Center))
@@ -131,16 +131,60 @@ func caseTop(c *Case, i int) float64 {
 	return h
 }
 
-// scale returns a logarithmic scale around an interval. It spans a factor of
-// six at least, so that small differences look small and ticks have room.
-func scale(lo, hi, from, to float64) svg.Log {
+// extent is what an axis has to show: all centres, and of the intervals around
+// them what does not widen it much. One sample from a bad moment can make an
+// interval that leaves no room for anything else.
+type extent struct{ lo, hi, least, most float64 }
+
+// wider is how many times as far as the outermost centre an interval may reach.
+const wider = 1.5
+
+// add takes an interval with its centre.
+func (e *extent) add(lo, center, hi float64) {
+	if e.hi == 0 {
+		*e = extent{center, center, lo, hi}
+	}
+	e.lo, e.hi = min(e.lo, center), max(e.hi, center)
+	e.least, e.most = min(e.least, lo), max(e.most, hi)
+}
+
+// scale returns a logarithmic scale from one position to another. It spans a
+// factor of six at least, so that small differences look small and ticks have
+// room.
+func (e *extent) scale(from, to float64) svg.Log {
 	const margin, least = 1.12, 6.0
-	lo, hi = lo/margin, hi*margin
+	lo, hi := max(e.least, e.lo/wider)/margin, min(e.most, e.hi*wider)*margin
 	if hi/lo < least {
 		grow := math.Sqrt(least / (hi / lo))
 		lo, hi = lo/grow, hi*grow
 	}
 	return svg.NewLog(lo, hi, from, to)
+}
+
+// ticks returns as many round numbers as can be labelled side by side.
+func ticks(x svg.Log, format func(float64) string) []float64 {
+	for most := 5; ; most-- {
+		all := x.Ticks(most)
+		end, fits := math.Inf(-1), true
+		for _, t := range all {
+			half := float64(utf8.RuneCountInString(format(t))) * charWidth / 2
+			fits = fits && x.At(t)-half > end
+			end = x.At(t) + half
+		}
+		if fits || most == 1 {
+			return all
+		}
+	}
+}
+
+// interval draws a line from lo to hi, with an arrow where it leaves the scale.
+func interval(canvas *svg.Canvas, x svg.Log, lo, hi, y float64, class string, format func(float64) string) {
+	canvas.Line(x.At(lo), y, x.At(hi), y, "ci "+class)
+	for _, end := range []float64{lo, hi} {
+		if !x.Shows(end) {
+			canvas.Arrow(x.At(end), y, markRadius, end == hi, "mark "+class, "goes on to "+format(end))
+		}
+	}
 }
 
 func verdictShape(v Verdict) svg.Shape {

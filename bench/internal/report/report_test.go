@@ -86,7 +86,7 @@ func TestRead_Meta(t *testing.T) {
 	require.Equal(t, "0123456789ab", r.Get("commit"))
 	require.Equal(t, "go run ./bench/cmd/bench", r.Get("command"))
 	require.Empty(t, r.Get("nothing"))
-	require.Equal(t, []int{1, 2}, r.CPUs)
+	require.Equal(t, []int{2, 1}, r.CPUs)
 	require.Equal(t, 8, r.MinSamples)
 	require.Equal(t, 8, r.MaxSamples)
 	require.Empty(t, r.Warnings)
@@ -156,6 +156,33 @@ func TestRead_LinesUpWhateverTheOrder(t *testing.T) {
 	require.Equal(t, "keys=1", op.Shared)
 	require.Empty(t, op.Cases[0].Label)
 	require.Nil(t, op.Cases[1].Row("mutex"))
+}
+
+// Three samples whose only iteration waited for the processor made a row look
+// a million times slower than it is.
+func TestRead_LeavesOutSamplesThatWereCutShort(t *testing.T) {
+	stalled := "BenchmarkXGet/keys=1/impl=latchfree-2 1 25000000 ns/op\n"
+	r := read(t, lines("XGet/keys=1/impl=latchfree-2", 10, 10, 10, 10, 10, 10), stalled, stalled, stalled,
+		lines("XGet/keys=1/impl=mutex-2", 20, 20, 20, 20, 20, 20),
+		strings.Repeat("BenchmarkXGrow/impl=latchfree 1 3000000000 ns/op\n", 6),
+		strings.Repeat("BenchmarkXGrow/impl=mutex 60 5000 ns/op\nBenchmarkXGrow/impl=mutex 1 9000 ns/op\n", 3))
+	row := r.Structures[0].Ops[0].Cases[0].Rows[0]
+	require.Equal(t, 3, row.CutShort)
+	require.Equal(t, "latchfree †", row.Label())
+	require.Len(t, row.Time.Values, 6)
+	require.InDelta(t, 2, r.Comparisons()[0].Ratio.Center, 1e-9)
+	require.Len(t, r.Warnings, 1)
+	require.Contains(t, r.Warnings[0], "marked †: XGet/keys=1 of latchfree on 2 CPUs (3 of 9).")
+	for _, row := range r.Structures[1].Ops[0].Cases[0].Rows {
+		require.Zero(t, row.CutShort, "operations of %s may be long", row.Impl)
+		require.Equal(t, row.Impl, row.Label())
+		require.Len(t, row.Time.Values, 6)
+	}
+}
+
+func TestRead_TwoCPUsComeFirst(t *testing.T) {
+	r := read(t, lines("XGet/impl=mutex", 1), lines("XGet/impl=mutex-8", 1), lines("XGet/impl=mutex-4", 1), lines("XGet/impl=mutex-2", 1))
+	require.Equal(t, []int{2, 1, 4, 8}, r.CPUs)
 }
 
 func TestRead_WarnsOfMixedRuns(t *testing.T) {

@@ -11,20 +11,22 @@ import (
 
 // labelWidth is where labels of a speed-up plot break into a second line. It
 // leaves half of a panel to the plot.
-const labelWidth = 22
+const labelWidth = 17
 
 // speedPlot draws the subject's speed-up over one other implementation in
 // every case of a structure, at one CPU count.
 func speedPlot(s *Structure, other string, cpu int) string {
 	var rows []*Comparison
-	lo, hi := 0.5, 2.0 // 1× is always inside, with room on both sides
-	left := 50.0       // room for the word "slower"
+	var all extent
+	all.add(0.5, 0.5, 0.5) // 1× is always inside, with room on both sides
+	all.add(2, 2, 2)
+	left := 50.0 // room for the word "slower"
 	for _, c := range s.Comparisons() {
 		if c.Other.Impl != other {
 			continue
 		}
 		l, h := ratioEnds(c.Ratio)
-		lo, hi = min(lo, l), max(hi, h)
+		all.add(l, c.Ratio.Center, h)
 		if c.Case.CPU == cpu {
 			rows = append(rows, c)
 		}
@@ -45,20 +47,10 @@ func speedPlot(s *Structure, other string, cpu int) string {
 	}
 	right := float64(panelWidth - 118)
 	canvas := svg.New(panelWidth, height+20, fmt.Sprintf("%s: speed-up over %s, %s", s.Name, other, CPUs(cpu)))
-	x := scale(lo, hi, left, right)
+	x := all.scale(left, right)
 
 	canvas.Text(0, 12, svg.Start, "head", CPUs(cpu))
-	canvas.Rect(left, 30, x.At(1)-left, height-30, "slower")
-	for _, t := range x.Ticks(6) {
-		class := "grid"
-		if t == 1 {
-			class = "one"
-		}
-		canvas.Line(x.At(t), 30, x.At(t), height, class)
-		canvas.Text(x.At(t), height+14, svg.Middle, "tick", strconv.FormatFloat(t, 'f', -1, 64)+"×")
-	}
-	canvas.Text(x.At(1)-5, 26, svg.End, "quiet", "slower")
-	canvas.Text(x.At(1)+5, 26, svg.Start, "quiet", "faster than "+other)
+	speedAxis(canvas, x, left, height)
 	y := top
 	for _, line := range lines {
 		y += line.gap
@@ -75,12 +67,30 @@ func speedPlot(s *Structure, other string, cpu int) string {
 	return canvas.String()
 }
 
+// speedAxis draws an axis of speed-ups down to the given height.
+func speedAxis(canvas *svg.Canvas, x svg.Log, left, height float64) {
+	canvas.Rect(left, 30, x.At(1)-left, height-30, "slower")
+	for _, t := range ticks(x, tickTimes) {
+		class := "grid"
+		if t == 1 {
+			class = "one"
+		}
+		canvas.Line(x.At(t), 30, x.At(t), height, class)
+		canvas.Text(x.At(t), height+14, svg.Middle, "tick", tickTimes(t))
+	}
+	canvas.Text(x.At(1)-5, 26, svg.End, "quiet", "slower")
+	canvas.Text(x.At(1)+5, 26, svg.Start, "quiet", "faster")
+}
+
+// tickTimes labels a round number: "0.5×".
+func tickTimes(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) + "×" }
+
 // drawSpeed draws one comparison at height mid.
 func drawSpeed(canvas *svg.Canvas, x svg.Log, left, right, mid float64, c *Comparison) {
 	lo, hi := ratioEnds(c.Ratio)
 	class := c.Ratio.Verdict.String()
 	canvas.Line(left, mid, right, mid, "row")
-	canvas.Line(x.At(lo), mid, x.At(hi), mid, "ci v-"+class)
+	interval(canvas, x, lo, hi, mid, "v-"+class, Times)
 	canvas.Marker(x.At(c.Ratio.Center), mid, markRadius, verdictShape(c.Ratio.Verdict), "mark v-"+class,
 		fmt.Sprintf("%s %s: %s, %s", title(c.Op), c.Case.Params, Times(c.Ratio.Center), class))
 	canvas.Text(panelWidth-68, mid+4, svg.End, "impl own", Times(c.Ratio.Center))

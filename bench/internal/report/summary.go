@@ -85,25 +85,30 @@ func (r *Report) Comparisons() []*Comparison {
 func (r *Report) Summaries() []*Summary {
 	var all []*Summary
 	for _, s := range r.Structures {
-		var own []*Summary
-		for _, c := range s.Comparisons() {
-			sum := find(&own, func(sum *Summary) bool {
-				return sum.Other == c.Other.Impl && sum.CPU == c.Case.CPU
-			})
-			sum.Structure, sum.Other, sum.CPU = s.Name, c.Other.Impl, c.Case.CPU
-			sum.add(c)
-		}
-		for _, sum := range own {
-			sum.average()
-		}
-		others := s.Others(r.Baseline)
-		rank := func(sum *Summary) int { return slices.Index(others, sum.Other) }
-		slices.SortStableFunc(own, func(a, b *Summary) int {
-			return cmp.Or(rank(a)-rank(b), a.CPU-b.CPU)
-		})
-		all = append(all, own...)
+		all = append(all, r.summaries(s)...)
 	}
 	return all
+}
+
+// summaries returns those of one structure.
+func (r *Report) summaries(s *Structure) []*Summary {
+	var own []*Summary
+	for _, c := range s.Comparisons() {
+		sum := find(&own, func(sum *Summary) bool {
+			return sum.Other == c.Other.Impl && sum.CPU == c.Case.CPU
+		})
+		sum.Structure, sum.Other, sum.CPU = s.Name, c.Other.Impl, c.Case.CPU
+		sum.add(c)
+	}
+	for _, sum := range own {
+		sum.average()
+	}
+	others := s.Others(r.Baseline)
+	rank := func(sum *Summary) int { return slices.Index(others, sum.Other) }
+	slices.SortStableFunc(own, func(a, b *Summary) int {
+		return cmp.Or(rank(a)-rank(b), slices.Index(r.CPUs, a.CPU)-slices.Index(r.CPUs, b.CPU))
+	})
+	return own
 }
 
 // add counts a comparison.

@@ -24,6 +24,12 @@ func (s Log) At(v float64) float64 {
 	return s.from + min(max(t, 0), 1)*(s.to-s.from)
 }
 
+// Shows reports whether v lies on the scale.
+func (s Log) Shows(v float64) bool {
+	const slack = 1e-9
+	return v > 0 && math.Log(v) >= s.lo-slack && math.Log(v) <= s.hi+slack
+}
+
 // Ticks returns round numbers within the scale: powers of ten, with twos and
 // fives between them where that makes at most most of them.
 func (s Log) Ticks(most int) []float64 {

@@ -87,6 +87,16 @@ func (c *Canvas) Marker(x, y, radius float64, shape Shape, class, tooltip string
 	}
 }
 
+// Arrow draws the mark of a line that goes on beyond the point, to the right or
+// to the left.
+func (c *Canvas) Arrow(x, y, radius float64, right bool, class, tooltip string) {
+	back := -radius
+	if !right {
+		back = radius
+	}
+	c.polygon(class, "<title>"+escape(tooltip)+"</title>", x, y, x+1.6*back, y-radius, x+1.6*back, y+radius)
+}
+
 func (c *Canvas) polygon(class, inner string, coords ...float64) {
 	points := make([]string, len(coords))
 	for i, v := range coords {

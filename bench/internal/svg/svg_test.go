@@ -30,7 +30,11 @@ func TestCanvas_WellFormed(t *testing.T) {
 	for i := range 6 {
 		c.Marker(5, 5, 3, ShapeOf(i), "mark", "a < b")
 	}
+	c.Arrow(100, 9, 3, true, "ci", "to <5")
+	c.Arrow(0, 9, 3, false, "ci", "")
 	text := c.String()
+	require.Contains(t, text, `points="100 9 95.2 6 95.2 12"`)
+	require.Contains(t, text, `points="0 9 4.8 6 4.8 12"`)
 	wellFormed(t, text)
 	require.Contains(t, text, `viewBox="0 0 100 50"`)
 	require.Contains(t, text, "k&lt;v &amp; &quot;q&quot;")
@@ -58,6 +62,9 @@ func TestLog_PutsWhatLiesOutsideOnTheEnds(t *testing.T) {
 	require.Equal(t, 0.0, s.At(0))
 	require.Equal(t, 0.0, s.At(-1))
 	require.Equal(t, 50.0, s.At(99))
+	for v, shown := range map[float64]bool{0: false, 0.99: false, 1: true, 5: true, 10: true, 10.1: false} {
+		require.Equal(t, shown, s.Shows(v), v)
+	}
 }
 
 func TestLog_Ticks(t *testing.T) {
