@@ -4,6 +4,7 @@ package cowchangeset_test
 
 import (
 	"runtime"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -86,18 +87,74 @@ func TestRecordAllocs(t *testing.T) {
 	wantAllocs(t, "Changeset.Record into the sealed", 0, func() { c.Record("a") })
 }
 
-// A log costs no more than its slots, half as many idle ones, and small change.
-func TestRecordIsCompact(t *testing.T) {
-	const n = 100_000
-	var tracker cowchangeset.Tracker[int]
-	start(t, &tracker)
-	bytes := allocated(func() {
-		for i := range n {
-			tracker.Record(i)
+// wantBytes checks what f allocates each time. One percent is for what others allocate
+// meanwhile.
+func wantBytes(t *testing.T, name string, want uint64, f func()) {
+	t.Helper()
+	f()
+	const times = 10_000
+	got := allocated(func() {
+		for range times {
+			f()
 		}
 	})
-	if slots := uint64(n * 2 * unsafe.Sizeof(int64(0))); bytes > slots+slots/10 {
-		t.Errorf("%d bytes allocated for %d bytes of slots", bytes, slots)
+	if got < times*want || got > times*want+times*want/100 {
+		t.Errorf("%s allocates %v bytes, want %d", name, float64(got)/times, want)
+	}
+}
+
+// A changeset is one allocation, and what it may never need is made when it is
+// needed: the first chunk by a Record, the channel by Sealed, the error by the first
+// who comes too late.
+func TestStartAllocs(t *testing.T) {
+	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{NewID: func() string { return "a" }})
+	start := func() *cowchangeset.Changeset[string] { return start(t, tracker) }
+	wantAllocs(t, "Start", 1, func() { start() })
+	wantAllocs(t, "Start and Seal", 2, func() { mustSeal(t, start()) })
+	wantAllocs(t, "Start and Record", 3, func() { start(); tracker.Record("a") })
+	wantAllocs(t, "Start and RecordBatch", 3, func() { start(); tracker.RecordBatch([]string{"a", "b"}) })
+	wantAllocs(t, "Start and Sealed", 3, func() { start().Sealed() })
+	wantAllocs(t, "Start, Seal and Record", 3, func() { mustSeal(t, start()); tracker.Record("a"); tracker.Record("a") })
+	var random cowchangeset.Tracker[string]
+	wantAllocs(t, "Start with an ID of crypto/rand", 2, func() { random.Start(t.Context()) })
+	if unsafe.Sizeof(uintptr(0)) < 8 {
+		return
+	}
+	wantBytes(t, "Start", 3*64, func() { start() })
+	wantBytes(t, "Start and Seal", 3*64+32, func() { mustSeal(t, start()) })
+	wantBytes(t, "Start and Record", 3*64+48+16*24, func() { start(); tracker.Record("a") })
+}
+
+// A log costs no more than its slots, a few idle ones, and small change, whether the
+// entries come one by one or ten at a time and whether or not they have pointers.
+func TestRecordAllocatesLittle(t *testing.T) {
+	t.Run("int", func(t *testing.T) { recordAllocatesLittle(t, 1) })
+	t.Run("string", func(t *testing.T) { recordAllocatesLittle(t, "a") })
+	t.Run("nothing", func(t *testing.T) { recordAllocatesLittle(t, struct{}{}) })
+}
+
+func recordAllocatesLittle[E any](t *testing.T, e E) {
+	const n = 100_000
+	type slot struct {
+		state uint64
+		value E
+	}
+	for _, k := range []int{1, 10} {
+		var tracker cowchangeset.Tracker[E]
+		start(t, &tracker)
+		batch := slices.Repeat([]E{e}, k)
+		bytes := allocated(func() {
+			for range n / k {
+				if k == 1 {
+					tracker.Record(e)
+				} else {
+					tracker.RecordBatch(batch)
+				}
+			}
+		})
+		if slots := n * uint64(unsafe.Sizeof(slot{})); bytes > slots+slots/5 {
+			t.Errorf("%d bytes allocated for %d bytes of slots, %d at a time", bytes, slots, k)
+		}
 	}
 }
 

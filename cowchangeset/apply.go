@@ -181,7 +181,7 @@ func (c *Changeset[E]) Abort(ctx context.Context, why error) error {
 	if why != nil {
 		f.why, f.reason = why, why.Error() // user code, which may panic
 	}
-	c.seal()
+	c.log.end()
 	for {
 		was := c.fate.Load() // LP(Abort): aborted before, or it cannot be
 		if was.in() == aborted {

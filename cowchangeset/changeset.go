@@ -12,12 +12,13 @@ import (
 type Changeset[E any] struct {
 	_ atomics.NoCopy
 
-	// Written by the Start that makes the changeset, before it announces it.
+	// Written by the Start that makes the changeset, before it announces it. With
+	// the beginning of log they fill the cache line that every Record reads.
 	tracker *Tracker[E]
 	id      string
 	ordinal uint64
-	closed  *NoActiveError // what Tracker.Record returns when this is the latest, and sealed
-	keep    *keeper[E]     // tells the store; nil if there is none
+	keep    *keeper[E] // tells the store; nil if there is none
+	log     log[E]
 
 	// prev is the changeset before this one. It goes to nil, once, when Prune
 	// has forgotten that.
@@ -29,8 +30,11 @@ type Changeset[E any] struct {
 	fate   atomics.Pointer[fate] // nil is idle; see apply.go
 	cursor atomics.Uint64        // how far it is applied; written by whoever is applying
 
-	fired atomics.Event // by the first who sees the log sealed
-	log   log[E]
+	// inactive is what Tracker.Record returns when this is the latest, and sealed.
+	// It goes from nil to that, once, by who has to return it.
+	inactive atomics.Pointer[NoActiveError]
+
+	_ [atomics.CacheLineSize - 48]byte
 }
 
 // Receipt says where an entry went. The entries of one changeset are ordered
@@ -49,7 +53,7 @@ type Receipt struct {
 }
 
 func newChangeset[E any](t *Tracker[E], id string) *Changeset[E] {
-	c := &Changeset[E]{tracker: t, id: id, fired: atomics.MakeEvent(), closed: &NoActiveError{ChangesetID: id}}
+	c := &Changeset[E]{tracker: t, id: id}
 	c.log.init()
 	if s := t.storage; s != nil {
 		k := &keeper[E]{of: c, at: c.log.start()}
@@ -66,7 +70,6 @@ func (c *Changeset[E]) follow(prev *Changeset[E]) {
 		c.prev.Store(prev)
 		c.ordinal = prev.ordinal + 1
 	}
-	c.closed.Ordinal = c.ordinal
 }
 
 // ID returns the ID that Config.NewID gave the changeset.
@@ -124,7 +127,6 @@ func (c *Changeset[E]) record(ctx context.Context, e E) (Receipt, error) {
 	if seq, ok := c.log.append(e); ok { // LP(Record, RecordContext): the addition in log.reserve
 		return c.recorded(ctx, seq, 1)
 	}
-	c.settle()
 	return Receipt{}, ErrSealed
 }
 
@@ -157,71 +159,25 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 	if ctx.Err() != nil {
 		return Final[E]{}, context.Cause(ctx)
 	}
-	c.seal()
-	f := Final[E]{c.log.first, c.cut()}
+	c.log.end()
+	f := Final[E]{c.cut()}
 	if c.keep != nil {
 		return f, c.keep.until(ctx, goal{n: f.mark.n, told: toldSeal})
 	}
 	return f, nil
 }
 
-// seal makes the changeset sealed, if it is not yet.
-func (c *Changeset[E]) seal() {
-	if !c.log.closed.Load() {
-		c.log.seal() // LP(Seal, Start): the first to set the bit
-		c.finish()
-	}
-}
-
-// settle finishes what follows from the seal bit. Whoever sees the bit does it,
-// so that it does not depend on the goroutine that set it.
-func (c *Changeset[E]) settle() {
-	if !c.log.closed.Load() {
-		c.finish()
-	}
-}
-
-// finish is settle for those who have just seen that it is needed.
-func (c *Changeset[E]) finish() {
-	fire(&c.fired)
-	c.log.watch.wake()
-	c.log.closed.Store(true) // after the events: who sees this has nothing left to do
-}
-
-// fire fires an event that others may fire too. A goroutine that claimed the
-// right to do so could stall before it does; so all who come may try, and the
-// event's own lock picks one. The others' panic says no more than that.
-func fire(e *atomics.Event) {
-	if e.Fired() {
-		return
-	}
-	defer func() { _ = recover() }()
-	e.Fire()
-}
-
 // Sealed returns a channel that is closed once the changeset is sealed: by the
 // first operation that sees the seal, which need not be the one that made it.
 //
 // Sealed is lock-free. It takes effect when the seal bit is read.
-func (c *Changeset[E]) Sealed() <-chan struct{} {
-	c.open() // LP(Sealed)
-	return c.fired.Done()
-}
-
-// open reports whether the changeset accepts entries.
-func (c *Changeset[E]) open() bool {
-	if c.log.open() {
-		return true
-	}
-	c.settle()
-	return false
-}
+func (c *Changeset[E]) Sealed() <-chan struct{} { return c.log.sealing().Done() } // LP(Sealed): in sealing
 
 // cut returns a mark of the entries that the changeset has.
 func (c *Changeset[E]) cut() *mark[E] {
 	m := c.log.cut()
 	if m.final {
-		c.settle()
+		c.log.settle()
 	}
 	return m
 }
@@ -234,7 +190,7 @@ func (c *Changeset[E]) cut() *mark[E] {
 // reserved slots are counted.
 func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {
-		c.log.entries(c.cut())(yield)
+		c.log.start().walk(c.cut().n, yield)
 	}
 }
 
@@ -246,8 +202,7 @@ func (c *Changeset[E]) Len() int { return c.cut().live }
 // Final is the contents of a sealed changeset. It never changes, may be copied
 // and compared, and may be used from many goroutines. The zero Final is empty.
 type Final[E any] struct {
-	first *chunk[E] // and not the log: a Final keeps alive what is in it, and no more
-	mark  *mark[E]
+	mark *mark[E] // the final one, and not the log: a Final keeps alive what is in it, and no more
 }
 
 // Len returns the number of entries.
@@ -262,7 +217,7 @@ func (f Final[E]) Len() int {
 func (f Final[E]) All() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {
 		if f.mark != nil {
-			position[E]{f.first, 0}.entries(f.mark)(yield)
+			position[E]{f.mark.chunk, 0}.walk(f.mark.n, yield)
 		}
 	}
 }

@@ -56,8 +56,14 @@ func (w *Writer[E]) Publish() bool {
 // SealBit sets the seal bit, as Seal does first, and nothing else.
 func (c *Changeset[E]) SealBit() { c.log.seal() }
 
-// Fired reports whether the channel of Sealed is closed.
-func (c *Changeset[E]) Fired() bool { return c.fired.Fired() }
+// Fired reports whether the channel of Sealed is closed or, if nobody has asked for
+// that, whether all is done that follows from the seal.
+func (c *Changeset[E]) Fired() bool {
+	if e := c.log.over.Load(); e != nil {
+		return e.Fired()
+	}
+	return c.log.closed.Load()
+}
 
 // Sleep takes the step of a Tail that comes before it sleeps, and returns whether
 // it has been woken.
@@ -78,20 +84,23 @@ func (c *Changeset[E]) WakeSlowly() {
 // Reserved returns the count of the reservation word.
 func (c *Changeset[E]) Reserved() uint64 { return c.log.reserved.Load() &^ sealed }
 
+// Ready makes the first chunk, as the first writer does.
+func (c *Changeset[E]) Ready() { c.log.find(&c.log.head, 0, true) }
+
 // Chunks returns how many chunks the log has.
 func (c *Changeset[E]) Chunks() int {
 	n := 0
-	for range c.log.first.all {
+	for range c.log.chunks {
 		n++
 	}
 	return n
 }
 
-// all yields the chunks from c to the last one.
-func (c *chunk[E]) all(yield func(*chunk[E]) bool) {
-	for yield(c) {
+// chunks yields those that have slots.
+func (l *log[E]) chunks(yield func(*chunk[E]) bool) {
+	for c := &l.head; ; {
 		next := c.next.Load()
-		if next == nil || next == c {
+		if next == nil || next == c || !yield(next) {
 			return
 		}
 		c = next
@@ -101,7 +110,7 @@ func (c *chunk[E]) all(yield func(*chunk[E]) bool) {
 // Remains returns what lies in slots that hold no entry.
 func (c *Changeset[E]) Remains() (es []E) {
 	i := uint64(0) // the next slot whose state counts
-	for k := range c.log.first.all {
+	for k := range c.log.chunks {
 		for j := range k.slots {
 			at := k.base + uint64(j)
 			if at < i {

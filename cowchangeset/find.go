@@ -47,7 +47,7 @@ func (t *Tracker[E]) ByOrdinal(n uint64) (*Changeset[E], bool) {
 func (t *Tracker[E]) Pending() iter.Seq[*Changeset[E]] {
 	return func(yield func(*Changeset[E]) bool) {
 		for c := range t.span().changesets { // LP(Pending): which there are
-			if !c.open() && c.pending() && !yield(c) {
+			if !c.log.open() && c.pending() && !yield(c) {
 				return
 			}
 		}

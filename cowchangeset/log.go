@@ -23,20 +23,24 @@ type log[E any] struct {
 
 	watch watch // wakes those who wait for more
 
-	// first is set by init. It is an allocation of its own, as all chunks are: a
-	// Final keeps it alive, and not the changeset.
-	first *chunk[E]
+	// What follows is read by cuts and loops, in the second cache line.
 
-	_ atomics.CacheLinePad
-	// reserved counts slots given away, and has the sealed bit. Additions that
-	// return the bit reserved nothing, so once sealed it may count too many.
-	reserved atomics.Uint64
-	_        atomics.CacheLinePad
-
-	// decided is replaced by CAS, by cuts that come further; at last by the
-	// final mark.
+	// decided goes from nil to a mark, and to marks of cuts that come further, by
+	// CAS; at last to the final mark.
 	decided atomics.Pointer[mark[E]]
-	origin  mark[E]
+
+	// head has no slots. The chunks follow it, and are allocations of their own: a
+	// Final keeps them alive, and not the changeset.
+	head chunk[E]
+
+	// over goes from nil to the event of the seal, once, by who asks for it.
+	over atomics.Pointer[atomics.Event]
+	_    [atomics.CacheLineSize - 56]byte
+
+	// reserved counts slots given away, and has the sealed bit. Additions that
+	// return the bit reserved nothing, so once sealed it may count too many. No
+	// Record of an open changeset needs what else is in its cache line.
+	reserved atomics.Uint64
 }
 
 // chunk is an array of slots, from index base on.
@@ -68,15 +72,12 @@ func (s *slot[E]) cas(old, new state) bool { return s.state.CompareAndSwap(uint6
 type mark[E any] struct {
 	n     uint64
 	live  int       // entries published below n
-	chunk *chunk[E] // one that does not start after n
+	chunk *chunk[E] // one that does not start after n; of a final mark the first one, or nil if n is 0
 	final bool      // the log is sealed, and every entry in it is below n
 }
 
 func (l *log[E]) init() {
-	l.first = newChunk[E](0, firstChunk())
-	l.tail.Store(l.first)
-	l.origin.chunk = l.first
-	l.decided.Store(&l.origin)
+	l.tail.Store(&l.head)
 }
 
 // append adds e and returns its index, or false if the log is sealed.
@@ -119,7 +120,8 @@ func (l *log[E]) appendBatch(es []E) (uint64, bool) {
 }
 
 // reserve gives the caller k consecutive slots and returns the index of the
-// first and a chunk that is not after it. It fails if the log is sealed.
+// first and a chunk that is not after it. It fails if the log is sealed, and then
+// nothing is left to do that follows from the seal.
 func (l *log[E]) reserve(k int) (*chunk[E], uint64, bool) {
 	// The reservation word is not loaded beforehand: under contention that
 	// would fetch its cache line twice.
@@ -129,6 +131,7 @@ func (l *log[E]) reserve(k int) (*chunk[E], uint64, bool) {
 	c := l.tail.Load() // before the addition: see tail
 	n := l.reserved.Add(uint64(k))
 	if n&sealed != 0 {
+		l.finish()
 		return nil, 0, false
 	}
 	return c, n - uint64(k), true
@@ -250,30 +253,28 @@ func (c *chunk[E]) prepare() {
 // after returns a new chunk to follow c.
 func (c *chunk[E]) after() *chunk[E] {
 	n := len(c.slots)
-	return newChunk[E](c.base+uint64(n), min(2*n, maxChunk()))
+	return newChunk[E](c.base+uint64(n), min(max(2*n, firstChunk()), maxChunk()))
 }
-
-// seal ends reservations.
-func (l *log[E]) seal() { l.reserved.Or(sealed) }
-
-// open reports whether the log accepts entries.
-func (l *log[E]) open() bool { return l.reserved.Load()&sealed == 0 }
 
 // cut returns a mark of all slots reserved so far, decided. Once the log is
 // sealed, that is the final mark, the same for all.
 func (l *log[E]) cut() *mark[E] {
 	for {
+		from := mark[E]{chunk: &l.head}
 		m := l.decided.Load()
-		if m.final {
-			return m
+		if m != nil {
+			if m.final {
+				return m
+			}
+			from = *m
 		}
 		n := l.reserved.Load() // LP(cut)
 		last := n&sealed != 0
 		n &^= sealed
-		if n == m.n && !last {
+		if m != nil && n == m.n && !last {
 			return m
 		}
-		next := l.decide(m, n, last)
+		next := l.decide(from, n, last)
 		if l.decided.CompareAndSwap(m, next) || !last {
 			return next
 		}
@@ -286,7 +287,7 @@ func (l *log[E]) cut() *mark[E] {
 //
 // The last mark of a sealed log is allowed an n past the last reservation. It
 // ends the list of chunks there rather than append chunks nobody will need.
-func (l *log[E]) decide(m *mark[E], n uint64, last bool) *mark[E] {
+func (l *log[E]) decide(m mark[E], n uint64, last bool) *mark[E] {
 	c, i, live := m.chunk, m.n, m.live
 	var writers patience
 	for i < n {
@@ -300,6 +301,11 @@ func (l *log[E]) decide(m *mark[E], n uint64, last bool) *mark[E] {
 			live += int(s.span())
 		}
 		i += s.span()
+	}
+	if last {
+		if c = nil; i > 0 {
+			c = l.head.next.Load()
+		}
 	}
 	return &mark[E]{n: i, live: live, chunk: c, final: last}
 }

@@ -310,6 +310,7 @@ func TestSealedIsToldToAll(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "Seal ∥ Record of a sleeping Tail"}, func(m *mc.M) {
 		ctx := context.Background()
 		c, _ := new(cowchangeset.Tracker[int]).Start(ctx)
+		c.Sealed()
 		woken := c.Sleep()
 		m.Go(func() { c.Seal(ctx) })
 		m.Go(func() {

@@ -70,8 +70,17 @@ func none() *ours {
 	return &ours{tracker: cowchangeset.MustNew(cowchangeset.Config[int]{NewID: func() string { return "id" }})}
 }
 
-// withOne returns a tracker with one changeset.
+// withOne returns a tracker with one changeset, which has its first chunk, and whose
+// seal somebody waits for.
 func withOne() recorder {
+	o := withNew().(*ours)
+	o.first.Ready()
+	o.first.Sealed()
+	return o
+}
+
+// withNew returns a tracker with one changeset, as it is after its Start.
+func withNew() recorder {
 	o := none()
 	o.first, _ = o.tracker.Start(context.Background())
 	return o

@@ -9,8 +9,8 @@ import (
 	"github.com/latchfree/latchfree/internal/mc"
 )
 
-// Costs of what is rare: the end of a chunk, an entry that somebody waits for,
-// and a cut that meets a writer who stalls.
+// Costs of what is rare: the beginning and the end of a chunk, an entry that somebody
+// waits for, a cut that meets a writer who stalls, and the first who comes too late.
 func TestCostsOfRareEvents(t *testing.T) {
 	full := func() *changeset {
 		_, c := started()
@@ -38,6 +38,13 @@ func TestCostsOfRareEvents(t *testing.T) {
 		}
 		return c
 	}
+	var tr *tracker
+	sealed := func() (c *changeset) {
+		tr, c = started()
+		c.Seal(t.Context())
+		return c
+	}
+	empty := func() *changeset { c, _ := new(tracker).Start(t.Context()); return c }
 	var c *changeset
 	for _, tt := range []struct {
 		name string
@@ -45,6 +52,18 @@ func TestCostsOfRareEvents(t *testing.T) {
 		op   func()
 		want mc.Cost
 	}{
+		// It makes the first chunk, and moves the tail there, so that the next one
+		// need not.
+		{"the first Record", empty(), func() { c.Record(1) }, mc.Cost{Loads: 5, RMWs: 4}},
+		{"Record after that", nil, func() { c.Record(2) }, mc.Cost{Loads: 3, RMWs: 2}},
+		// It keeps its error, so that the next one need not make another.
+		{"the first Record that is too late", sealed(), func() { tr.Record(1) }, mc.Cost{Loads: 4, RMWs: 1}},
+		{"Record after that", nil, func() { tr.Record(2) }, mc.Cost{Loads: 4}},
+		// Who asks for the seal makes its event, and who seals fires that.
+		{"the first Sealed", empty(), func() { c.Sealed() }, mc.Cost{Loads: 2, RMWs: 1}},
+		{"Sealed after that", nil, func() { c.Sealed() }, mc.Cost{Loads: 2}},
+		{"Seal", nil, func() { c.Seal(t.Context()) }, mc.Cost{Loads: 7, Stores: 1, RMWs: 2, Blocking: 1}},
+		{"Sealed after the Seal", nil, func() { c.Sealed() }, mc.Cost{Loads: 4}},
 		// It follows the link to the next chunk, and moves the tail there, so
 		// that the next one need not.
 		{"Record in a new chunk", full(), func() { c.Record(1) }, mc.Cost{Loads: 5, RMWs: 3}},
@@ -61,7 +80,7 @@ func TestCostsOfRareEvents(t *testing.T) {
 		{"Entries", stalled(4, 5, 6), func() {
 			for range c.Entries() {
 			}
-		}, mc.Cost{Loads: 2 + 1 + 64 + 4 + 3*4 + 2 + 4 + 3 + 2, RMWs: 4}},
+		}, mc.Cost{Loads: 2 + 1 + 64 + 4 + 3*4 + 2 + 4 + 3 + 3, RMWs: 4}},
 	} {
 		if tt.with != nil {
 			c = tt.with

@@ -70,6 +70,32 @@ func TestTrackerProtocols(t *testing.T) {
 	}
 }
 
+// The same where the first changeset has no chunk and nobody has asked for its seal:
+// whoever comes first makes what is needed.
+func TestNewChangesetProtocols(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		threads threads
+	}{
+		{"two writers", threads{{record(1), record(2)}, {record(3)}}},
+		{"three writers", threads{{record(1)}, {record(2)}, {record(3)}}},
+		{"writers of batches", threads{{record(1, 2)}, {record(3, 4)}}},
+		{"writer and cuts", threads{{record(1)}, {entries, size}}},
+		{"batch and cuts", threads{{record(1, 2)}, {entries, size}}},
+		{"writer, cut and seal", threads{{record(1)}, {entries}, {seal}}},
+		{"batch and seal", threads{{record(1, 2)}, {seal}}},
+		{"late writers", threads{{seal}, {record(1)}, {record(2)}}},
+		{"writer, start and trail", threads{{record(1)}, {starts}, {trail}}},
+		{"the sealed channel", threads{{seal}, {sealed, sealed}, {pinned(1)}}},
+		{"the sealed channel, for two", threads{{seal}, {sealed}, {sealed}}},
+		{"the sealed channel, and a start", threads{{starts}, {sealed}, {pinned(1)}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			protocol(t, mc.Config{}, withNew, modelWithOne, tt.threads, told, entries, size, sealed, seal)
+		})
+	}
+}
+
 // The same where there is no changeset yet.
 func TestFirstStartProtocols(t *testing.T) {
 	for _, tt := range []struct {

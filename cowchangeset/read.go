@@ -12,7 +12,7 @@ type position[E any] struct {
 	i     uint64
 }
 
-func (l *log[E]) start() position[E] { return position[E]{l.first, 0} }
+func (l *log[E]) start() position[E] { return position[E]{&l.head, 0} }
 
 // entries yields indices and entries from p up to m.
 func (p position[E]) entries(m *mark[E]) iter.Seq2[uint64, E] {

@@ -72,7 +72,7 @@ func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E],
 	case saved.ID == "":
 		return nil, errors.New("empty ID")
 	case last == nil:
-		c.ordinal, c.closed.Ordinal = saved.Ordinal, saved.Ordinal // more than 1 if the store has forgotten some
+		c.ordinal = saved.Ordinal // more than 1 if the store has forgotten some
 	case saved.Ordinal != c.ordinal:
 		return nil, fmt.Errorf("its ordinal is %d, after %d", saved.Ordinal, last.ordinal)
 	case saved.Previous != last.id:
@@ -93,7 +93,7 @@ func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E],
 	}
 	if saved.Sealed || saved.Aborted || saved.Applied > 0 { // which come after the seal
 		k.told.Store(toldSeal)
-		c.seal()
+		c.log.end()
 	}
 	c.cursor.Store(saved.Applied)
 	k.applied.Store(saved.Applied)
@@ -118,7 +118,7 @@ const maxSeq = 1 << 62
 
 // restore fills a log that is private and empty.
 func (l *log[E]) restore(entries []Entry[E]) error {
-	next, c := uint64(0), l.first
+	next, c := uint64(0), &l.head
 	for _, e := range entries {
 		if e.Seq < next {
 			return fmt.Errorf("entry %d comes after entry %d", e.Seq, next-1)

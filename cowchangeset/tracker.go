@@ -153,7 +153,7 @@ func (t *Tracker[E]) help(c *Changeset[E]) bool {
 // entries.
 func (t *Tracker[E]) succeed(c, n *Changeset[E]) {
 	if c != nil {
-		c.seal() // LP(Start): if c was open
+		c.log.end() // LP(Start): if c was open
 	}
 	t.starts.wake()                // before the swing: where that is done, nobody sleeps
 	t.current.CompareAndSwap(c, n) // fails if another helper was faster
@@ -274,17 +274,20 @@ func (t *Tracker[E]) RecordBatch(es []E) (Receipt, error) {
 // advance moves the tracker on from c, which is nil or sealed, or returns the
 // error that says that nothing follows it.
 func (t *Tracker[E]) advance(c *Changeset[E]) error {
-	if c != nil {
-		c.settle()
-	}
-	switch {
-	case t.help(c): // LP(Record, RecordBatch): ErrNoActive, if nothing was announced
+	if t.help(c) { // LP(Record, RecordBatch): ErrNoActive, if nothing was announced
 		return nil
-	case c != nil:
-		return c.closed
-	default:
+	}
+	if c == nil {
 		return ErrNoActive
 	}
+	e := c.inactive.Load()
+	if e == nil {
+		e = &NoActiveError{ChangesetID: c.id, Ordinal: c.ordinal}
+		if !c.inactive.CompareAndSwap(nil, e) {
+			e = c.inactive.Load() // one for all
+		}
+	}
+	return e
 }
 
 // Current returns the latest changeset, or nil if there is none yet, and
@@ -295,7 +298,7 @@ func (t *Tracker[E]) advance(c *Changeset[E]) error {
 func (t *Tracker[E]) Current() (*Changeset[E], bool) {
 	for {
 		c := t.current.Load()
-		if c != nil && c.open() { // LP(Current): what is open is the latest
+		if c != nil && c.log.open() { // LP(Current): what is open is the latest
 			return c, true
 		}
 		if !t.help(c) {

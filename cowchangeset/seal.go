@@ -1,0 +1,67 @@
+package cowchangeset
+
+import "github.com/latchfree/latchfree/internal/atomics"
+
+// end ends reservations, if nobody has done so yet.
+func (l *log[E]) end() {
+	if !l.closed.Load() {
+		l.seal() // LP(Seal, Start): the first to set the bit
+		l.finish()
+	}
+}
+
+// seal sets the bit. What follows from that is for finish.
+func (l *log[E]) seal() { l.reserved.Or(sealed) }
+
+// open reports whether the log accepts entries.
+func (l *log[E]) open() bool {
+	if l.reserved.Load()&sealed == 0 {
+		return true
+	}
+	l.settle()
+	return false
+}
+
+// settle finishes what follows from the seal bit. Whoever sees the bit does it,
+// so that it does not depend on the goroutine that set it.
+func (l *log[E]) settle() {
+	if !l.closed.Load() {
+		l.finish()
+	}
+}
+
+// finish is settle for those who have just seen that it is needed.
+func (l *log[E]) finish() {
+	if e := l.over.Load(); e != nil {
+		fire(e)
+	}
+	l.watch.wake()
+	l.closed.Store(true) // after the events: who sees this has nothing left to do
+}
+
+// sealing returns the event of the seal. Who makes it may do so when finish is done
+// with that; but then each who returns it sees the bit afterwards, and fires it.
+func (l *log[E]) sealing() *atomics.Event {
+	e := l.over.Load()
+	if e == nil {
+		made := atomics.MakeEvent()
+		if e = &made; !l.over.CompareAndSwap(nil, e) {
+			e = l.over.Load() // another's
+		}
+	}
+	if !l.open() { // LP(Sealed)
+		fire(e)
+	}
+	return e
+}
+
+// fire fires an event that others may fire too. A goroutine that claimed the
+// right to do so could stall before it does; so all who come may try, and the
+// event's own lock picks one. The others' panic says no more than that.
+func fire(e *atomics.Event) {
+	if e.Fired() {
+		return
+	}
+	defer func() { _ = recover() }()
+	e.Fire()
+}
