@@ -152,7 +152,7 @@ func recordAllocatesLittle[E any](t *testing.T, e E) {
 				}
 			}
 		})
-		if slots := n * uint64(unsafe.Sizeof(slot{})); bytes > slots+slots/5 {
+		if slots := n * uint64(unsafe.Sizeof(slot{})); bytes > slots+slots/25 {
 			t.Errorf("%d bytes allocated for %d bytes of slots, %d at a time", bytes, slots, k)
 		}
 	}

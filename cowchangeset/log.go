@@ -1,6 +1,8 @@
 package cowchangeset
 
 import (
+	"slices"
+
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
@@ -50,9 +52,11 @@ type chunk[E any] struct {
 	next  atomics.Pointer[chunk[E]] // nil, then for ever: the next one or, if the log ends here, c itself
 }
 
-// newChunk returns a chunk of n slots.
+// newChunk returns a chunk of n slots, and of as many more as the allocator would
+// leave idle behind them: 39 behind 256 slots of 32 bytes with a pointer.
 func newChunk[E any](base uint64, n int) *chunk[E] {
-	return &chunk[E]{base: base, slots: make([]slot[E], n)}
+	slots := slices.Grow([]slot[E](nil), n)
+	return &chunk[E]{base: base, slots: slots[:cap(slots)]}
 }
 
 // slot holds one entry. Its value is written by the writer that reserved it,

@@ -145,7 +145,7 @@ func (l *log[E]) restore(entries []Entry[E]) error {
 func (l *log[E]) skip(c *chunk[E], i, n uint64) *chunk[E] {
 	c = l.find(c, i, true)
 	c.at(i).state.Store(uint64(spanning(killed, n-i)))
-	if n-i > uint64(maxChunk()) { // so that n is beyond c
+	if n-i > uint64(len(c.slots)) { // so that n is beyond c
 		next := c.after()
 		next.base = n
 		c.next.Store(next)
