@@ -56,7 +56,8 @@ const (
 	kindMask  = 1<<spanShift - 1
 	spanShift = 2
 
-	dead = killed | 1<<spanShift
+	single = published | 1<<spanShift
+	dead   = killed | 1<<spanShift
 )
 
 func spanning(kind state, span uint64) state { return kind | state(span<<spanShift) }

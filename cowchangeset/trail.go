@@ -48,10 +48,9 @@ func (t Trail[E]) Len() int {
 func (t Trail[E]) All() iter.Seq2[Receipt, E] {
 	return func(yield func(Receipt, E) bool) {
 		for c := range t.changesets {
-			for seq, e := range c.log.entries(t.cut(c)) {
-				if !yield(c.receipt(seq), e) {
-					return
-				}
+			_, more := c.log.start().walk(t.cut(c).n, func(seq uint64, e E) bool { return yield(c.receipt(seq), e) })
+			if !more {
+				return
 			}
 		}
 	}
