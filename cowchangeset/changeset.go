@@ -56,8 +56,8 @@ func newChangeset[E any](t *Tracker[E], id string) *Changeset[E] {
 	c := &Changeset[E]{tracker: t, id: id}
 	c.log.init()
 	if s := t.storage; s != nil {
-		k := &keeper[E]{of: c, at: c.log.start()}
-		k.storage, k.news, k.id = s, k, id
+		k := &keeper[E]{storage: s, of: c, at: c.log.start()}
+		k.rounds.calls, k.news, k.id = &s.calls, k, id
 		c.keep = k
 	}
 	return c

@@ -53,14 +53,14 @@ func New[E any](config Config[E]) (*Tracker[E], error) {
 			return nil, fmt.Errorf("cowchangeset: Config.Store: %w", err)
 		}
 	}
-	s := &storage[E]{store: config.Store, async: config.Async, timeout: max(0, config.StoreTimeout)}
+	s := &storage[E]{store: config.Store, async: config.Async, calls: calls{timeout: max(0, config.StoreTimeout)}}
 	if config.StoreTimeout == 0 {
 		s.timeout = defaultStoreTimeout
 	}
 	s.validator, _ = config.Store.(Validator[E])
 	if _, ok := config.Store.(Pruner); ok {
 		p := &pruning[E]{of: t}
-		p.storage, p.news = s, p
+		p.calls, p.news = &s.calls, p
 		p.told.Store(1)
 		s.pruning = p
 	}

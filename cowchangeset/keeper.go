@@ -12,10 +12,16 @@ import (
 // line.
 type storage[E any] struct {
 	store     Store[E]
-	validator Validator[E]  // the store, or nil
-	async     bool          // Config.Async
-	timeout   time.Duration // Config.StoreTimeout; zero: none
-	pruning   *pruning[E]   // nil if the store is no Pruner
+	validator Validator[E] // the store, or nil
+	async     bool         // Config.Async
+	pruning   *pruning[E]  // nil if the store is no Pruner
+	calls
+}
+
+// calls is what calls of the store have in common, whatever the entries are: code
+// that needs no more is compiled once for all types of them.
+type calls struct {
+	timeout time.Duration // Config.StoreTimeout; zero: none
 
 	// line is the turn of the Start that has come last; nil before the first.
 	line atomics.Pointer[turn]
@@ -51,7 +57,8 @@ func (s *storage[E]) validateBatch(es []E) error {
 // call takes them, or else of what follows. So whoever waits for an entry shares a
 // call with those that came before the cut, and does not wait for the next one.
 type keeper[E any] struct {
-	rounds[E]
+	rounds
+	*storage[E]
 	of *Changeset[E]
 
 	// durable is the index below which the store has all entries, told has a

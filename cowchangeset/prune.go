@@ -61,7 +61,7 @@ func (c *Changeset[E]) stored() bool { return c.keep == nil || c.keep.has(c.due(
 // pruning tells a store that is a Pruner what its tracker has forgotten, in rounds
 // of its own: so a store that takes its time for that delays nobody but a Flush.
 type pruning[E any] struct {
-	rounds[E]
+	rounds
 	of *Tracker[E]
 
 	// told is the ordinal below which the store knows all to be forgotten. Only
@@ -93,7 +93,7 @@ func (p *pruning[E]) has(g goal) bool { return g.n <= p.told.Load() }
 func (p *pruning[E]) catchUp(r *round) error {
 	r.goal = p.due()
 	if before := r.goal.n; !p.has(r.goal) {
-		pruner := p.store.(Pruner)
+		pruner := p.of.store.(Pruner)
 		if err := p.call(r, "Prune", func(ctx context.Context) error { return pruner.Prune(ctx, before) }); err != nil {
 			return err
 		}

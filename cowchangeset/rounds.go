@@ -10,8 +10,8 @@ import (
 // rounds are the calls of the store about one thing: one at a time, each on a
 // goroutine of its own that ends with it. Whoever waits for something begins a
 // round, or waits for the one that is on and looks again; so all share the calls.
-type rounds[E any] struct {
-	*storage[E]
+type rounds struct {
+	*calls
 	news
 	id string // of the changeset that it is about; empty if it is not about one
 
@@ -74,7 +74,7 @@ func (r *round) end(err error, hangs bool) {
 //
 // It goes round again only if a round has ended that began too early for g, or
 // that had something to tell which comes before.
-func (k *rounds[E]) until(ctx context.Context, g goal) error {
+func (k *rounds) until(ctx context.Context, g goal) error {
 	for !k.has(g) {
 		r := k.round.Load()
 		if r == nil {
@@ -106,7 +106,7 @@ func (k *rounds[E]) until(ctx context.Context, g goal) error {
 // Nothing is stranded: a round that is seen to be on is asked to be followed by
 // another one, and asked in time if it still is on afterwards. If not, one that
 // has begun since then has begun after this.
-func (k *rounds[E]) kick() {
+func (k *rounds) kick() {
 	if r := k.round.Load(); r != nil {
 		if !r.again.Load() {
 			r.again.Store(true)
@@ -119,7 +119,7 @@ func (k *rounds[E]) kick() {
 }
 
 // begin begins a round, or returns nil if there is one.
-func (k *rounds[E]) begin() *round {
+func (k *rounds) begin() *round {
 	r := &round{done: atomics.MakeEvent()}
 	if !k.round.CompareAndSwap(nil, r) {
 		return nil
@@ -129,7 +129,7 @@ func (k *rounds[E]) begin() *round {
 }
 
 // run is a round, from its beginning to the moment at which the next may begin.
-func (k *rounds[E]) run(r *round) {
+func (k *rounds) run(r *round) {
 	err := errStoreExited
 	defer func() {
 		err = k.explain(r.method, err, recover())
@@ -144,7 +144,7 @@ func (k *rounds[E]) run(r *round) {
 
 // call calls the store. If that takes too long, those who wait for r need not
 // wait any more; the call is waited for nevertheless.
-func (k *rounds[E]) call(r *round, method string, f func(context.Context) error) error {
+func (k *rounds) call(r *round, method string, f func(context.Context) error) error {
 	r.method = method
 	ctx, leave, stop := k.bound(r, method)
 	defer stop()
@@ -159,7 +159,7 @@ func (k *rounds[E]) call(r *round, method string, f func(context.Context) error)
 }
 
 // bound returns the context of a call, and what happens when that takes too long.
-func (k *rounds[E]) bound(r *round, method string) (ctx context.Context, leave, stop func()) {
+func (k *rounds) bound(r *round, method string) (ctx context.Context, leave, stop func()) {
 	if k.timeout == 0 {
 		ctx, cancel := atomics.WithCancel(context.Background())
 		return ctx, func() {}, cancel
@@ -173,7 +173,7 @@ func (k *rounds[E]) bound(r *round, method string) (ctx context.Context, leave, 
 
 // explain returns how a call of the store ended that may have panicked, or left
 // its goroutine.
-func (k *rounds[E]) explain(method string, err error, thrown any) error {
+func (k *rounds) explain(method string, err error, thrown any) error {
 	switch {
 	case thrown != nil:
 		return k.failed(method, panicked{thrown})
@@ -196,6 +196,6 @@ func (p panicked) Unwrap() error {
 }
 
 // failed returns the error of a store that has failed.
-func (k *rounds[E]) failed(method string, err error) error {
+func (k *rounds) failed(method string, err error) error {
 	return &StoreError{ChangesetID: k.id, Method: method, Err: err}
 }

@@ -110,7 +110,7 @@ type turn struct {
 // take waits for the caller's turn to call Store.Start. Who comes first has it
 // first. Who leaves the line, because ctx has ended, makes the next one wait for
 // those ahead. Ctx is not a user's.
-func (s *storage[E]) take(ctx context.Context) (*turn, error) {
+func (s *calls) take(ctx context.Context) (*turn, error) {
 	mine := &turn{over: atomics.MakeEvent()}
 	ahead := s.line.Swap(mine)
 	for ahead != nil && ahead.over.Fired() {
