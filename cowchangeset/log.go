@@ -89,7 +89,7 @@ func (l *log[E]) append(e E) (uint64, bool) {
 	for {
 		c, i, ok := l.reserve(1)
 		if !ok {
-			return 0, false
+			return 0, l.refused(c)
 		}
 		s := c.at(i)
 		if s == nil {
@@ -113,7 +113,7 @@ func (l *log[E]) appendBatch(es []E) (uint64, bool) {
 	for {
 		c, i, ok := l.reserve(len(es))
 		if !ok {
-			return 0, false
+			return 0, l.refused(c)
 		}
 		if l.putAll(c, i, es) {
 			l.watch.wake()
@@ -124,8 +124,8 @@ func (l *log[E]) appendBatch(es []E) (uint64, bool) {
 }
 
 // reserve gives the caller k consecutive slots and returns the index of the
-// first and a chunk that is not after it. It fails if the log is sealed, and then
-// nothing is left to do that follows from the seal.
+// first and a chunk that is not after it. It fails if the log is sealed; with a chunk
+// if something may be left to do that follows from that, and with nil if not.
 func (l *log[E]) reserve(k int) (*chunk[E], uint64, bool) {
 	// The reservation word is not loaded beforehand: under contention that
 	// would fetch its cache line twice.
@@ -135,10 +135,18 @@ func (l *log[E]) reserve(k int) (*chunk[E], uint64, bool) {
 	c := l.tail.Load() // before the addition: see tail
 	n := l.reserved.Add(uint64(k))
 	if n&sealed != 0 {
-		l.finish()
-		return nil, 0, false
+		return c, 0, false
 	}
 	return c, n - uint64(k), true
+}
+
+// refused returns false after a reserve that failed with c, when all is done that
+// follows from the seal.
+func (l *log[E]) refused(c *chunk[E]) bool {
+	if c != nil {
+		l.finish()
+	}
+	return false
 }
 
 // put publishes e in a slot that the caller reserved, unless the slot was
