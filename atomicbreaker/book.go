@@ -206,7 +206,7 @@ func (b *book[K]) settleCell(p Permit, r result) Verdict {
 	c, stay := b.cellOf(p.core), p.stay()
 	s := b.settingsHeld(c)
 	r.took = p.took(s)
-	v, did := c.settle(stay, r, s)
+	v, did := c.settle(word(c.word.Load()), stay, r, s)
 	r = r.after(did)
 	if stay.mode() == closed && did.to == stay.bury() {
 		// The cell has died without having changed since it admitted the
@@ -269,7 +269,8 @@ func (b *book[K]) settle(k K, hash uint64, since *era, r result, s *settings) Ve
 			}
 			return Late
 		}
-		v, did := c.settle(0, r, b.settingsHeld(c)) // zero: the cell's first stay
+		s := b.settingsHeld(c)
+		v, did := c.settle(word(c.word.Load()), 0, r, s) // zero: the cell's first stay
 		if did.to.mode() == tombstone {
 			b.remove(c)
 			r = r.after(did)

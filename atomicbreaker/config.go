@@ -122,6 +122,7 @@ type settings struct {
 	probeTimeout time.Duration
 	leaseBound   uint64 // the same for leases, in leaseTicks
 	rules        *rules
+	inRow        uint32 // rules.inRowAlone
 	probes       int
 	closeAfter   int
 	probeRate    uint64 // of probes that must fail, in millionths; zero: one
@@ -150,6 +151,7 @@ func (c *Config) compile(o owner) (*settings, error) {
 	if s.rules, err = compileTrip(c.Trip); err != nil {
 		return nil, err
 	}
+	s.inRow = s.rules.inRowAlone()
 	if s.probes, err = upTo31("Probes", c.Probes); err != nil {
 		return nil, err
 	}

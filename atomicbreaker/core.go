@@ -211,12 +211,22 @@ const (
 	asked                        // TripFuncs were asked
 )
 
-// settle reports the result of a call admitted in stay, judged by s.
+// conclude is settle for a Breaker, and all that follows.
+func (c *core) conclude(was, stay word, r result, s *settings) Verdict {
+	v, did := c.settle(was, stay, r, s)
+	if v == Late {
+		s.ledger.mine().late.Add(1)
+	}
+	did.owed.deliver()
+	return v
+}
+
+// settle reports the result of a call admitted in stay, judged by s. The word was
+// read as was.
 //
 // A CAS fails only when another caller's has succeeded, and within one stay
 // only so many can: a failing one is followed by another stay.
-func (c *core) settle(stay word, r result, s *settings) (v Verdict, did step) {
-	was := word(c.word.Load())
+func (c *core) settle(was, stay word, r result, s *settings) (v Verdict, did step) {
 	for stay.mode() == closed && was.stay() == stay && r.how&tripping == 0 {
 		next, ok := was.keep(r.outcome, s)
 		if !ok {

@@ -109,3 +109,25 @@ func (w word) trips(s *settings) bool {
 	}
 	return false
 }
+
+// inRowAlone returns with fewer than how many failures in a row one more is just
+// counted, if that is all that a policy asks for, and otherwise 0.
+func (r *rules) inRowAlone() uint32 {
+	if r.threshold == 0 || len(r.recent) != 0 || len(r.windows) != 0 {
+		return 0
+	}
+	return r.threshold - 1
+}
+
+// counts returns the word after one more result of a closed stay, if failures in
+// a row are all that there is to count, and this one opens nothing. It is what
+// keep comes to then.
+func (w word) counts(stay word, o Outcome, s *settings) (next word, ok bool) {
+	switch {
+	case w&^failsMask != stay:
+		return w, false
+	case o == Failure:
+		return w + 1, uint32(w) < s.inRow
+	}
+	return stay, o == Success && s.inRow != 0
+}

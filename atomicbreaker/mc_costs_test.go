@@ -45,8 +45,8 @@ func TestCosts(t *testing.T) {
 	)
 	mc.CheckCost(t, "Breaker: a call that succeeds", plain(Config{}, nothing, ok), mc.Cost{Loads: 2}, 0)
 	mc.CheckCost(t, "Breaker: a call that fails, below the threshold", plain(never, nothing, fails), mc.Cost{Loads: 3, RMWs: 1}, 2, 8.38, 64.48)
-	mc.CheckCost(t, "Breaker: the first success after failures", plain(never, fails, ok), mc.Cost{Loads: 5, RMWs: 1}, 0)
-	mc.CheckCost(t, "Breaker: a failure, and then a success", plain(never, nothing, func(b *Breaker) { fails(b); ok(b) }), mc.Cost{Loads: 8, RMWs: 2}, 3.25, 17, 157)
+	mc.CheckCost(t, "Breaker: the first success after failures", plain(never, fails, ok), mc.Cost{Loads: 4, RMWs: 1}, 0)
+	mc.CheckCost(t, "Breaker: a failure, and then a success", plain(never, nothing, func(b *Breaker) { fails(b); ok(b) }), mc.Cost{Loads: 7, RMWs: 2}, 4, 13.52, 49.04)
 	mc.CheckCost(t, "Breaker: a call that is rejected", plain(once, func(b *Breaker) { fails(b); b.Allow() }, func(b *Breaker) { b.Allow() }), mc.Cost{Loads: 4, RMWs: 1, Clock: 1}, 0)
 	mc.CheckCost(t, "Breaker: State", plain(never, nothing, func(b *Breaker) { b.State() }), mc.Cost{Loads: 2}, 0)
 

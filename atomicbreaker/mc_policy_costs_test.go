@@ -39,8 +39,8 @@ func TestCostsOfPolicies(t *testing.T) {
 		mc.CheckCost(t, "Breaker, "+name, plain(c, before, op), cost, moves...)
 	}
 	check("KOfN: a call that succeeds", neverKOfN, nothing, ok, mc.Cost{Loads: 2}, 0)
-	check("KOfN: one after a failure", Config{Trip: KOfN(2, 2)}, fails, ok, mc.Cost{Loads: 5, RMWs: 1}, 0)
-	check("KOfN: a failure, and then a success", neverKOfN, nothing, func(b *Breaker) { fails(b); ok(b) }, mc.Cost{Loads: 8, RMWs: 2}, 4, 17.16, 129.57)
+	check("KOfN: one after a failure", Config{Trip: KOfN(2, 2)}, fails, ok, mc.Cost{Loads: 4, RMWs: 1}, 0)
+	check("KOfN: a failure, and then a success", neverKOfN, nothing, func(b *Breaker) { fails(b); ok(b) }, mc.Cost{Loads: 7, RMWs: 2}, 4, 28.5, 252.5)
 	check("FailureRate: a call that succeeds", neverRate, ok, ok, mc.Cost{Loads: 8, RMWs: 1, Clock: 1}, 0)
 	check("FailureRate: a call that fails", neverRate, ok, fails, mc.Cost{Loads: 1031, RMWs: 1, Clock: 2}, 2, 8, 64)
 	check("FailureCount: a call that succeeds", neverCount, fails, ok, mc.Cost{Loads: 2}, 0)

@@ -131,7 +131,9 @@ func TestWindowsAreOfOneStayAndPolicy(t *testing.T) {
 	// An operation that has read the settings first, and then is stopped.
 	stopped := func(p *patient) func() {
 		s := p.b.core.set.Load()
-		return func() { p.b.core.settle(word(p.early.bits).stay(), result{outcome: Failure}, s) }
+		return func() {
+			p.b.core.settle(word(p.b.core.word.Load()), word(p.early.bits).stay(), result{outcome: Failure}, s)
+		}
 	}
 	early := func(p *patient) func() { return func() { p.early.Failure() } }
 	// A success when there are windows, which takes the short way to them.

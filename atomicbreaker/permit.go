@@ -67,16 +67,6 @@ func (p Permit) Success() Verdict {
 	if p.core != nil && p.core.word.Load() == p.bits {
 		return Counted
 	}
-	return p.succeed()
-}
-
-// succeed is outlined so that Success can be inlined.
-//
-//go:noinline
-func (p Permit) succeed() Verdict {
-	if p.core != nil && p.core.pass(word(p.bits)) {
-		return Counted
-	}
 	return p.settle(Success, nil)
 }
 
@@ -129,8 +119,27 @@ type owner interface {
 	counts() *ledger
 }
 
+// settle reports an outcome. Non-nil settings are those by which it was
+// classified.
 func (p Permit) settle(o Outcome, s *settings) Verdict {
-	return p.settleResult(result{outcome: o}, s)
+	c, stay := p.core, word(p.bits)
+	if c == nil || stay&(modeMask|inCell) != 0 {
+		return p.settleResult(result{outcome: o}, s)
+	}
+	if s == nil {
+		s = c.settingsThere()
+	}
+	was := word(c.word.Load())
+	if next, ok := was.counts(stay, o, s); ok {
+		// LP(Done): as in core.settle.
+		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
+			return Counted
+		}
+		was = word(c.word.Load())
+	} else if o == Success && was == stay|watched && c.pass(stay, s) {
+		return Counted
+	}
+	return c.conclude(was, stay, result{outcome: o}, s)
 }
 
 // settleResult reports a result. Non-nil settings are those by which it was
@@ -151,13 +160,7 @@ func (p Permit) settleResult(r result, s *settings) (v Verdict) {
 			s = p.core.settings()
 		}
 		r.took = p.took(s)
-		var did step
-		v, did = p.core.settle(p.stay(), r, s)
-		if v == Late {
-			s.ledger.mine().late.Add(1)
-		}
-		did.owed.deliver()
-		return v
+		return p.core.conclude(word(p.core.word.Load()), p.stay(), r, s)
 	}
 	if v == Late {
 		home.counts().mine().late.Add(1)

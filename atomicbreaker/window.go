@@ -147,14 +147,11 @@ func (c *core) count(stay word, r result, worst bool, s *settings) (full tally, 
 }
 
 // pass counts a success in the windows of a Breaker, if that is all that there
-// is to do, and reports whether it has: the breaker must still be in the stay
-// that a permit carries, and without failures in a row. See settle, which does
-// all else.
-func (c *core) pass(stay word) bool {
-	if stay.mode() != closed || uint64(stay)&inCell != 0 || word(c.word.Load()) != stay|watched {
-		return false
-	}
-	s, held := c.set.Load(), c.windows.Load()
+// is to do, and reports whether it has: the caller has found the breaker in the
+// closed stay that a permit carries, without failures in a row. See core.settle,
+// which does all else.
+func (c *core) pass(stay word, s *settings) bool {
+	held := c.windows.Load()
 	if held == nil || held.stay != stay || !same(held.rules, s.rules.windows) {
 		return false
 	}
