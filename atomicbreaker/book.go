@@ -11,21 +11,9 @@ import (
 // A book is what a group knows about its keys between two calls of ResetAll.
 // An absent key is a pristine one: closed, without failures.
 type book[K comparable] struct {
-	// What every call reads comes first.
+	absence // first, so that it can be converted back
+
 	group *Group[K]
-	kind  carry // how keys travel without the time
-	eras  eras
-
-	// linked is at least the number of cells in the table, and one more while
-	// bookSettings.biased; each stripe is at least the number of cells with its
-	// hashes. They go up before a cell is inserted and down after it was removed.
-	// While linked is zero every key is absent, and while a stripe is zero every
-	// key with its hashes is. That saves healthy keys the hash, or the table.
-	linked atomics.Int64
-
-	// stripes is nil before the first insert. From nil to an array, by CAS,
-	// before linked goes up for the first time.
-	stripes atomics.Pointer[[stripes]atomics.Uint32]
 
 	// set is what the book goes by. From one to the next by whoever finds that
 	// Update has replaced the group's.
@@ -54,55 +42,48 @@ type book[K comparable] struct {
 }
 
 const (
-	// stripes bounds how many keys may have failures before most healthy ones
-	// share their stripe with one. They take 16 KiB, half of an L1 cache.
-	stripes    = 1 << stripeBits
-	stripeBits = 12
-
 	firstSweep = 64 // fewer idle cells than this are not worth looking for
 	sweeping   = math.MaxInt64
 )
 
 func newBook[K comparable](g *Group[K]) *book[K] {
 	of := g.settings()
-	b := &book[K]{group: g, epoch: of.base.epoch, keys: table.NewKeys[K](), kind: carryOf[K]()}
+	b := &book[K]{group: g, epoch: of.base.epoch, keys: table.NewKeys[K]()}
+	b.home, b.kind, b.root = b, carryOf[K](), &g.book
+	b.eras.init(&b.absence)
 	if g.bounds {
 		b.quota = &quota{census: newCensus()}
 	}
 	b.hash = b.keys.Hasher("atomicbreaker")
 	b.cells = table.New[K, cell[K]](b.hash, 0)
-	b.eras.init(b)
 	b.sweepAt.Store(firstSweep)
 	set := b.settingsOf(of)
 	set.fresh = true
-	b.linked.Store(1)
+	b.linked.Store(biased)
 	b.set.Store(set)
 	return b
 }
 
-// empty reports whether every key is absent for sure, and need not be hashed.
-func (b *book[K]) empty() bool { return b.linked.Load() == 0 }
+// allowBiased is Group.Allow for what has to look at the book's settings, in the
+// era now.
+func (b *book[K]) allowBiased(k K, now *era) (Permit, error) {
+	h := b.hash(k, 0)
+	if b.quota != nil {
+		b.quota.census.see(h)
+	}
+	if b.free(h) && b.eras.now.Load() == now {
+		// LP(Allow): an absent key admits when its stripe is free.
+		return b.absentPermit(k, now, 1+stripeOf(h)), nil
+	}
+	return b.allowLinked(k, h, now)
+}
 
-// allow is Group.Allow in this book.
+// allowLinked is Group.Allow for a key whose stripe is in use, in the era now.
 //
 // It goes round again only if an era began, or if a cell has died.
-func (b *book[K]) allow(k K) (Permit, error) {
-	for {
-		// The era must be that of the moment at which the key was absent, so
-		// it is read on both sides of that.
-		now := b.eras.now.Load()
-		if b.empty() {
-			// LP(Allow): an absent key admits when there are no cells.
-			if b.eras.now.Load() == now {
-				return absentPermit(b.kind, k, now, 0), nil
-			}
-			continue
-		}
-		h := b.hash(k, 0)
-		if b.quota != nil {
-			b.quota.census.see(h)
-		}
-		c := b.lookup(k, h)
+func (b *book[K]) allowLinked(k K, h uint64, now *era) (Permit, error) {
+	for ; ; now = b.eras.now.Load() {
+		c := b.cells.Load(k)
 		if c == nil {
 			// LP(Allow): an absent key admits when it is not found.
 			if b.eras.now.Load() == now {
@@ -151,15 +132,6 @@ func (b *book[K]) timedPermit(k K, now *era, stripe uint64) Permit {
 	return p
 }
 
-// stillAbsent reports whether the key of a permit that was given while it was
-// absent is absent for sure. It takes no hash.
-func (b *book[K]) stillAbsent(p Permit) bool { return b.linked.Load() == 0 || b.stripeIsFree(p) }
-
-func (b *book[K]) stripeIsFree(p Permit) bool {
-	n, s := p.stripe(p.carried(b.kind)), b.stripes.Load()
-	return n != 0 && (s == nil || s[n-1].Load() == 0)
-}
-
 // finishTurn is owner.finishTurn. It is the end of settleCell, settle or record.
 func (b *book[K]) finishTurn(t *turn) {
 	_, did := t.rest()
@@ -184,13 +156,13 @@ func (b *book[K]) counts() *ledger { return &b.group.ledger }
 
 func (b *book[K]) settleAbsent(p Permit, r result, s *settings) Verdict {
 	// LP(Done): after ResetAll, all results are late when the book is read.
-	if b.group.book.Load() != b {
+	if r.how&looked == 0 && b.replaced() {
 		return Late
 	}
 	if p.tellsTime(b.kind) {
 		r.took = p.absentTook(b.settings().settings)
 	}
-	if !b.mayMatter(r) && b.stillAbsent(p) && b.eras.now.Load() == p.era {
+	if r.how&looked == 0 && !b.mayMatter(r) && b.stillAbsent(p.stripe(p.carried(b.kind)), p.era) {
 		// LP(Done): an absent key stays pristine.
 		return Counted
 	}
@@ -200,7 +172,7 @@ func (b *book[K]) settleAbsent(p Permit, r result, s *settings) Verdict {
 
 func (b *book[K]) settleCell(p Permit, r result) Verdict {
 	// LP(Done): after ResetAll, all results are late when the book is read.
-	if b.group.book.Load() != b {
+	if b.replaced() {
 		return Late
 	}
 	c, stay := b.cellOf(p.core), p.stay()

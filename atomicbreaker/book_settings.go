@@ -22,8 +22,9 @@ type bookSettings[K comparable] struct {
 	fresh bool
 }
 
-// biased reports whether linked is one too high meanwhile.
-func (s *bookSettings[K]) biased() bool { return s.hashes || s.fresh }
+// biases reports whether calls of absent keys have to look at them, so that linked
+// is biased.
+func (s *bookSettings[K]) biases() bool { return s.hashes || s.fresh }
 
 // settings returns what the book goes by.
 func (b *book[K]) settings() *bookSettings[K] {
@@ -67,14 +68,14 @@ func (b *book[K]) renew() {
 		// linked is never too low: it goes up before keys must be hashed, and
 		// down after.
 		if next.hashes {
-			b.linked.Add(1)
+			b.linked.Add(biased)
 		}
 		drop := next.hashes
 		if b.set.CompareAndSwap(held, next) {
-			drop = held.biased()
+			drop = held.biases()
 		}
 		if drop {
-			b.linked.Add(-1)
+			b.linked.Add(-biased)
 		}
 	}
 }

@@ -46,6 +46,13 @@ func absentPermit[K comparable](how carry, k K, now *era, stripe uint64) Permit 
 	return p
 }
 
+// stringPermit is absentPermit for carryString. It is small enough to be inlined.
+func stringPermit[K comparable](k K, now *era, stripe uint64) Permit {
+	// Safety: K's kind is string, so a K is laid out like a string.
+	s := *(*string)(unsafe.Pointer(&k))
+	return Permit{era: now, key: unsafe.Pointer(unsafe.StringData(s)), bits: uint64(len(s)) | stripe<<stripeShift}
+}
+
 // stripe returns 1 + the stripe of the key of a permit for an absent key, or 0
 // if the permit does not say.
 func (p Permit) stripe(how carry) uint64 {

@@ -27,14 +27,11 @@ func (b *book[K]) cellOf(c *core) *cell[K] {
 	return (*cell[K])(unsafe.Pointer(c))
 }
 
-// stripeOf returns the index of the stripe of the cells with a hash.
-func stripeOf(hash uint64) uint64 { return hash >> (64 - stripeBits) }
-
 // lookup returns the cell of a key, or nil. The cell may be dead, now or at any
 // time; then its word says so to all who go on to use it, and they remove it
 // and look again.
 func (b *book[K]) lookup(k K, hash uint64) *cell[K] {
-	if s := b.stripes.Load(); s == nil || s[stripeOf(hash)].Load() == 0 {
+	if b.free(hash) {
 		return nil
 	}
 	return b.cells.Load(k)
@@ -90,7 +87,7 @@ func (b *book[K]) finish(c *cell[K], did step) {
 	}
 	b.relax(c, did)
 	did.owed.deliver()
-	if b.linked.Load() >= b.sweepAt.Load() {
+	if b.count() >= b.sweepAt.Load() {
 		b.maybeSweep()
 	}
 	if did.did&withheld != 0 {
@@ -165,7 +162,7 @@ func (b *book[K]) remove(c *cell[K]) {
 		c.since.CompareAndSwap(nil, b.eras.now.Load())
 	} else {
 		if c.since.Load() == nil {
-			c.since.CompareAndSwap(nil, &era{hash: b.hash(c.key, 0), home: b})
+			c.since.CompareAndSwap(nil, &era{hash: b.hash(c.key, 0), home: &b.absence})
 		}
 		b.eras.begin(c.since.Load())
 	}

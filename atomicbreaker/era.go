@@ -31,8 +31,8 @@ type era struct {
 	// tail to it: they agree.
 	number atomics.Uint64
 
-	hash uint64 // of the key that departed
-	home owner  // the book, for permits that have nothing else
+	hash uint64   // of the key that departed
+	home *absence // the book's, for permits that have nothing else
 }
 
 // eras is the list of one book.
@@ -42,7 +42,7 @@ type eras struct {
 }
 
 // init begins the first era, before the list is shared.
-func (l *eras) init(home owner) {
+func (l *eras) init(home *absence) {
 	first := &era{home: home}
 	first.number.Store(1)
 	l.now.Store(first)

@@ -22,8 +22,8 @@ func (g *Group[K]) checkQuiet(keys ...K) error {
 		return fmt.Errorf("a book from before ResetAll is kept")
 	}
 	more := int64(0)
-	if b.set.Load().biased() {
-		more = 1
+	if b.set.Load().biases() {
+		more = biased
 	}
 	cells, out, byStripe := int64(0), int64(0), map[uint64]uint32{}
 	for k, c := range b.cells.All() {

@@ -212,8 +212,8 @@ func TestResetAllWaitsForNobody(t *testing.T) {
 // replaceBook is ResetAll by someone who stops when the book is replaced.
 func (g *Group[K]) replaceBook(then func()) {
 	b := newBook(g)
-	b.before.Store(g.book.Load())
-	g.book.Store(b)
+	b.before.Store(g.current())
+	g.book.Store(&b.absence)
 	if then != nil {
 		then()
 	}
@@ -224,7 +224,7 @@ func (g *Group[K]) replaceBook(then func()) {
 func TestOldBooksDoNotChange(t *testing.T) {
 	for name, op := range map[string]func(g *Group[string], old *book[string], p Permit){
 		"Allow": func(g *Group[string], old *book[string], _ Permit) {
-			p, err := old.allow("k")
+			p, err := old.allowLinked("k", old.hash("k", 0), old.eras.now.Load())
 			if err != nil || g.current().group != g {
 				t.Error(err)
 			}

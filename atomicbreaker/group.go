@@ -32,7 +32,7 @@ type Group[K comparable] struct {
 
 	// From nil to the first book when it is needed, and to a fresh one by
 	// every ResetAll. Every operation reads it once and stays with it.
-	book atomics.Pointer[book[K]]
+	book atomics.Pointer[absence]
 
 	ledger ledger
 
@@ -162,11 +162,11 @@ func (g *Group[K]) Config(k K) Config {
 
 // current returns the book that the operation works with.
 func (g *Group[K]) current() *book[K] {
-	if b := g.book.Load(); b != nil {
-		return b
+	if a := g.book.Load(); a != nil {
+		return bookOf[K](a)
 	}
-	g.book.CompareAndSwap(nil, newBook(g))
-	return g.book.Load()
+	g.book.CompareAndSwap(nil, &newBook(g).absence)
+	return bookOf[K](g.book.Load())
 }
 
 // settings returns those of the group and, in a zero Group, installs the
@@ -188,7 +188,35 @@ func (g *Group[K]) settings() *groupSettings[K] {
 // Allow is lock-free, and blocking on a bucket's mutex when it helps to remove
 // a key that has recovered, or tells a listener. It takes effect when the key
 // is not found, or like Breaker.Allow.
-func (g *Group[K]) Allow(k K) (Permit, error) { return g.current().allow(k) }
+func (g *Group[K]) Allow(k K) (Permit, error) {
+	a := g.book.Load()
+	if a == nil {
+		a = &g.current().absence
+	}
+	b := bookOf[K](a)
+	// The era must be that of the moment at which the key was absent, so it is
+	// read on both sides of that.
+	now, linked, stripe := b.eras.now.Load(), b.linked.Load(), uint64(0)
+	if linked >= biased {
+		return b.allowBiased(k, now)
+	}
+	if linked != 0 {
+		h := b.hash(k, 0)
+		if !b.free(h) {
+			return b.allowLinked(k, h, now)
+		}
+		stripe = 1 + stripeOf(h)
+	}
+	if b.eras.now.Load() != now {
+		return b.allowLinked(k, b.hash(k, 0), now)
+	}
+	// LP(Allow): an absent key admits when there are no cells, or none in its
+	// stripe.
+	if b.kind == carryString {
+		return stringPermit(k, now, stripe), nil
+	}
+	return absentPermit(b.kind, k, now, stripe), nil
+}
 
 // Do calls fn if Allow(k) admits it; see Breaker.Do.
 //
@@ -283,7 +311,19 @@ func (b *book[K]) recordAgain(k K, r result, owed *feed) Verdict {
 //
 // IsOpen is wait-free. It takes effect when the state is read.
 func (g *Group[K]) IsOpen(k K) bool {
-	s := g.State(k)
+	b := g.current()
+	if b.linked.Load() >= biased {
+		b.settings() // the first who comes makes them the book's
+	}
+	if b.empty() {
+		return false
+	}
+	c := b.lookup(k, b.hash(k, 0))
+	if c == nil {
+		return false
+	}
+	v := b.read(c)
+	s := v.doing()
 	return s == Open || s == ForcedOpen
 }
 
@@ -349,7 +389,7 @@ func (g *Group[K]) ResetAll() {
 	}
 	// LP(ResetAll): this store. Whoever still works with the old book does so
 	// on behalf of the moment before it.
-	g.book.Store(newBook(g))
+	g.book.Store(&newBook(g).absence)
 }
 
 // All yields the keys that are in the group, with what each looked like when

@@ -78,9 +78,9 @@ func TestSealTellsWhatItResets(t *testing.T) {
 			Default: never, IdleTimeout: time.Hour, OnStateChange: func(string, Event) { told.Add(1) },
 		})
 		g.RecordFailure("k")
-		old := g.book.Load()
+		old := g.current()
 		c := old.lookup("k", old.hash("k", 0))
-		g.book.Store(newBook(g))
+		g.book.Store(&newBook(g).absence)
 		m.Go(func() { old.seal(c).deliver() })
 		m.Go(func() {
 			c.record(result{outcome: Success})

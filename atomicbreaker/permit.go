@@ -67,6 +67,24 @@ func (p Permit) Success() Verdict {
 	if p.core != nil && p.core.word.Load() == p.bits {
 		return Counted
 	}
+	return p.succeed()
+}
+
+// succeed is outlined so that Success can be inlined.
+//
+//go:noinline
+func (p Permit) succeed() Verdict {
+	if p.era != nil {
+		// LP(Success): after ResetAll, all results are late when the book is read;
+		// otherwise an absent key stays pristine.
+		a := p.era.home
+		if !p.tellsTime(a.kind) && !a.replaced() {
+			if a.stillAbsent(p.stripe(a.kind), p.era) {
+				return Counted
+			}
+			return p.settleResult(result{outcome: Success, how: looked}, nil)
+		}
+	}
 	return p.settle(Success, nil)
 }
 
@@ -150,7 +168,7 @@ func (p Permit) settleResult(r result, s *settings) (v Verdict) {
 	case p.core == nil && p.era == nil:
 		return Late
 	case p.core == nil:
-		home = p.era.home
+		home = p.era.home.home
 		v = home.settleAbsent(p, r, s)
 	case p.bits&inCell != 0:
 		home = p.core.set.Load().owner
@@ -191,7 +209,7 @@ func (p Permit) settings() *settings {
 		}
 		return s
 	case p.era != nil:
-		return p.era.home.absentSettings(p)
+		return p.era.home.home.absentSettings(p)
 	}
 	return nil
 }

@@ -9,10 +9,10 @@ import "time"
 // Every insert pays for at most two cells that are looked at.
 func (b *book[K]) maybeSweep() {
 	at := b.sweepAt.Load()
-	if b.linked.Load() < at || !b.sweepAt.CompareAndSwap(at, sweeping) {
+	if b.count() < at || !b.sweepAt.CompareAndSwap(at, sweeping) {
 		return
 	}
-	defer func() { b.sweepAt.Store(max(firstSweep, 2*b.linked.Load())) }() // also if a listener panics
+	defer func() { b.sweepAt.Store(max(firstSweep, 2*b.count())) }() // also if a listener panics
 	b.sweep()
 }
 

@@ -73,7 +73,7 @@ func either(a, b *feed) *feed {
 
 // outdated reports whether ResetAll has replaced the book, if that matters to
 // events.
-func (b *book[K]) outdated() bool { return b.group.hears && b.group.book.Load() != b }
+func (b *book[K]) outdated() bool { return b.group.hears && b.replaced() }
 
 // toldAllUpTo reports whether the events of all stays up to that of w have been
 // delivered.
@@ -86,10 +86,10 @@ func (g *Group[K]) resetAllAndTell() {
 	b := newBook(g)
 	for {
 		old := g.book.Load()
-		b.before.Store(old)
+		b.before.Store(bookOf[K](old))
 		// LP(ResetAll): this CAS. Whoever still works with the old book does so
 		// on behalf of the moment before it.
-		if g.book.CompareAndSwap(old, b) {
+		if g.book.CompareAndSwap(old, &b.absence) {
 			break
 		}
 	}

@@ -89,9 +89,9 @@ func (g *Group[K]) Update(c GroupConfig[K]) error {
 			break
 		}
 	}
-	if b := g.book.Load(); b != nil {
+	if a := g.book.Load(); a != nil {
 		// LP(Update): the CAS in renew.
-		b.renew()
+		bookOf[K](a).renew()
 	}
 	return nil
 }
