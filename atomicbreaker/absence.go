@@ -46,9 +46,15 @@ func stripeOf(hash uint64) uint64 { return hash >> (64 - stripeBits) }
 
 // bookOf converts the absence of a book back.
 func bookOf[K comparable](a *absence) *book[K] {
-	// Safety: a book's absence is its first field, and the root of a group leads
-	// to those of its own books.
+	// Safety: a book's pages are its first field, and theirs its absence; and the
+	// root of a group leads to those of its own books.
 	return (*book[K])(unsafe.Pointer(a))
+}
+
+// pagesOf converts the absence of a book back, nil for nil.
+func pagesOf(a *absence) *pages {
+	// Safety: see bookOf.
+	return (*pages)(unsafe.Pointer(a))
 }
 
 // empty reports whether every key is absent for sure, and need not be hashed.

@@ -3,6 +3,7 @@ package atomicbreaker
 import (
 	"math"
 	"time"
+	"unsafe"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/table"
@@ -10,24 +11,64 @@ import (
 
 // A book is what a group knows about its keys between two calls of ResetAll.
 // An absent key is a pristine one: closed, without failures.
+//
+// What does not depend on the type of keys is in pages, so that it is compiled
+// once; a book adds the table, and is the shelf of its pages.
 type book[K comparable] struct {
-	absence // first, so that it can be converted back
+	pages // first, so that it can be converted back
 
 	group *Group[K]
+	keys  table.Keys[K]
+	hash  table.Hash[K] // panics if a key cannot be compared
+	cells *table.Table[K, entry[K]]
+}
+
+// A shelf is what pages need to know of keys.
+type shelf interface {
+	// hashOf returns the hash of a cell's key.
+	hashOf(*cell) uint64
+	// drop takes a cell out of the table, and reports whether it was there.
+	drop(*cell) bool
+	// all yields all cells in the table.
+	all(yield func(*cell) bool)
+	// settingsOfKey returns the settings of a cell's key. It runs user code.
+	settingsOfKey(*cell) *settings
+	// feedHash returns a hash of a cell's key that is the same in all books of the
+	// group, if it has a listener. tell calls the listener.
+	feedHash(*cell) uint64
+	tell(*cell, Event)
+	// sealBefore seals the cells of a cell's key in older books.
+	sealBefore(*cell) *feed
+	// packedSettings returns the settings of the key of a permit that was given while
+	// it was absent. It runs user code.
+	packedSettings(Permit) *settings
+	// settlePacked reports the result of a call that was admitted while its key was
+	// absent.
+	settlePacked(Permit, result, *settings) Verdict
+	// settleDead reports the result of a call that a dead cell has admitted, whose
+	// key has not changed since.
+	settleDead(*cell, result, *settings) Verdict
+	// recordDead reports a result without a permit, which has found a dead cell.
+	recordDead(*cell, result, *feed)
+}
+
+// pages are a book without its keys.
+type pages struct {
+	absence // first, so that it can be converted back
+
+	shelf shelf
+	of    *root
 
 	// set is what the book goes by. From one to the next by whoever finds that
 	// Update has replaced the group's.
-	set atomics.Pointer[bookSettings[K]]
+	set atomics.Pointer[bookSettings]
 
-	quota *quota // nil if there is no bound
-	keys  table.Keys[K]
-	hash  table.Hash[K] // panics if a key cannot be compared
-	cells *table.Table[K, cell[K]]
+	quota *quota    // nil if there is no bound
 	epoch time.Time // of all its settings
 
 	// before is the book that a ResetAll with a listener has replaced by this
 	// one, until all its cells are sealed. From a book to nil, once.
-	before atomics.Pointer[book[K]]
+	before atomics.Pointer[pages]
 
 	// marks numbers the marks of cells that are about to be retired.
 	marks atomics.Uint64
@@ -47,21 +88,51 @@ const (
 )
 
 func newBook[K comparable](g *Group[K]) *book[K] {
-	of := g.settings()
-	b := &book[K]{group: g, epoch: of.base.epoch, keys: table.NewKeys[K]()}
-	b.home, b.kind, b.root = b, carryOf[K](), &g.book
+	b := &book[K]{group: g}
+	b.keys, b.hash = newKeys[K]()
+	b.cells = table.New[K, entry[K]](b.hash, 0)
+	b.init(&g.root, b, carryOf[K](), g.settings())
+	return b
+}
+
+// newKeys returns what hashes keys with a seed of its own. It is apart so that its
+// closures are compiled once for a type.
+//
+//go:noinline
+func newKeys[K comparable]() (keys table.Keys[K], hash table.Hash[K]) {
+	keys = table.NewKeys[K]()
+	return keys, keys.Hasher("atomicbreaker")
+}
+
+// init completes the pages of a book before it is shared.
+func (b *pages) init(g *root, s shelf, kind carry, of *groupSettings) {
+	b.of, b.shelf, b.epoch = g, s, of.base.epoch
+	b.home, b.kind, b.root = b, kind, &g.book
 	b.eras.init(&b.absence)
 	if g.bounds {
 		b.quota = &quota{census: newCensus()}
 	}
-	b.hash = b.keys.Hasher("atomicbreaker")
-	b.cells = table.New[K, cell[K]](b.hash, 0)
 	b.sweepAt.Store(firstSweep)
 	set := b.settingsOf(of)
 	set.fresh = true
 	b.linked.Store(biased)
 	b.set.Store(set)
-	return b
+}
+
+func (b *book[K]) hashOf(c *cell) uint64 { return b.hash(b.keyOf(c), 0) }
+
+func (b *book[K]) drop(c *cell) bool {
+	// Safety: see keyOf.
+	k := (*entry[K])(unsafe.Pointer(c))
+	return b.cells.CompareAndDelete(k.key, k)
+}
+
+func (b *book[K]) all(yield func(*cell) bool) {
+	for _, c := range b.cells.All() {
+		if !yield(&c.cell) {
+			return
+		}
+	}
 }
 
 // allowBiased is Group.Allow for what has to look at the book's settings, in the
@@ -83,7 +154,7 @@ func (b *book[K]) allowBiased(k K, now *era) (Permit, error) {
 // It goes round again only if an era began, or if a cell has died.
 func (b *book[K]) allowLinked(k K, h uint64, now *era) (Permit, error) {
 	for ; ; now = b.eras.now.Load() {
-		c := b.cells.Load(k)
+		c := b.find(k)
 		if c == nil {
 			// LP(Allow): an absent key admits when it is not found.
 			if b.eras.now.Load() == now {
@@ -94,23 +165,32 @@ func (b *book[K]) allowLinked(k K, h uint64, now *era) (Permit, error) {
 		if b.outdated() {
 			return b.group.Allow(k)
 		}
-		a, err := c.admit(b.settingsNow(c).rules.slow)
-		if a.word.mode() == tombstone {
-			b.remove(c)
-			continue
+		p, err, died := b.admit(c)
+		if !died {
+			return p, err
 		}
-		if err != nil || a.as == asShadow {
-			return Permit{}, err
-		}
-		p := Permit{core: &c.core, bits: bitsFor(a.word.stay(), a.begun) | inCell}
-		if a.as == asAnew {
-			b.tidy(c, a.word)
-		}
-		if a.owed != nil {
-			p.pay(a.owed)
-		}
-		return p, nil
 	}
+}
+
+// admit asks a cell for admission. It reports whether the caller has to look
+// again.
+func (b *pages) admit(c *cell) (p Permit, refused error, died bool) {
+	a, err := c.admit(b.settingsNow(c).rules.slow)
+	if a.word.mode() == tombstone {
+		b.remove(c)
+		return p, nil, true
+	}
+	if err != nil || a.as == asShadow {
+		return p, err, false
+	}
+	p = Permit{core: &c.core, bits: bitsFor(a.word.stay(), a.begun) | inCell}
+	if a.as == asAnew {
+		b.tidy(c, a.word)
+	}
+	if a.owed != nil {
+		p.pay(a.owed)
+	}
+	return p, nil, false
 }
 
 func (b *book[K]) absentPermit(k K, now *era, stripe uint64) Permit {
@@ -133,28 +213,35 @@ func (b *book[K]) timedPermit(k K, now *era, stripe uint64) Permit {
 }
 
 // finishTurn is owner.finishTurn. It is the end of settleCell, settle or record.
-func (b *book[K]) finishTurn(t *turn) {
+func (b *pages) finishTurn(t *turn) {
 	_, did := t.rest()
-	c, r := b.cellOf(t.core), t.result
+	c, r := cellOf(t.core), t.result
 	r.how |= wasAsked
 	died := did.to.mode() == tombstone
 	switch {
 	case died && t.direct:
 		b.remove(c)
-		b.recordAgain(c.key, r, did.owed)
+		b.shelf.recordDead(c, r, did.owed)
 	case died && t.stay.mode() == closed && did.to == t.stay.bury():
 		b.remove(c)
 		if !b.outdated() {
-			b.settle(c.key, b.hash(c.key, 0), c.since.Load(), r, nil)
+			b.shelf.settleDead(c, r, nil)
 		}
 	default:
 		b.finish(c, did)
 	}
 }
 
-func (b *book[K]) counts() *ledger { return &b.group.ledger }
+func (b *pages) counts() *ledger { return &b.of.ledger }
 
-func (b *book[K]) settleAbsent(p Permit, r result, s *settings) Verdict {
+func (b *book[K]) settleDead(c *cell, r result, s *settings) Verdict {
+	k := b.keyOf(c)
+	return b.settle(k, b.hash(k, 0), c.since.Load(), r, s)
+}
+
+func (b *book[K]) recordDead(c *cell, r result, owed *feed) { b.recordAgain(b.keyOf(c), r, owed) }
+
+func (b *pages) settleAbsent(p Permit, r result, s *settings) Verdict {
 	// LP(Done): after ResetAll, all results are late when the book is read.
 	if r.how&looked == 0 && b.replaced() {
 		return Late
@@ -162,20 +249,24 @@ func (b *book[K]) settleAbsent(p Permit, r result, s *settings) Verdict {
 	if p.tellsTime(b.kind) {
 		r.took = p.absentTook(b.settings().settings)
 	}
-	if r.how&looked == 0 && !b.mayMatter(r) && b.stillAbsent(p.stripe(p.carried(b.kind)), p.era) {
+	if r.how&looked == 0 && !mayMatter(r) && b.stillAbsent(p.stripe(p.carried(b.kind)), p.era) {
 		// LP(Done): an absent key stays pristine.
 		return Counted
 	}
+	return b.shelf.settlePacked(p, r, s)
+}
+
+func (b *book[K]) settlePacked(p Permit, r result, s *settings) Verdict {
 	k := unpack[K](p.carried(b.kind), p.key, p.bits)
 	return b.settle(k, b.hash(k, 0), p.era, r, s)
 }
 
-func (b *book[K]) settleCell(p Permit, r result) Verdict {
+func (b *pages) settleCell(p Permit, r result) Verdict {
 	// LP(Done): after ResetAll, all results are late when the book is read.
 	if b.replaced() {
 		return Late
 	}
-	c, stay := b.cellOf(p.core), p.stay()
+	c, stay := cellOf(p.core), p.stay()
 	s := b.settingsHeld(c)
 	r.took = p.took(s)
 	v, did := c.settle(word(c.word.Load()), stay, r, s)
@@ -189,14 +280,14 @@ func (b *book[K]) settleCell(p Permit, r result) Verdict {
 			return Late
 		}
 		// The book was not outdated in remove either, so c.since is set.
-		return b.settle(c.key, b.hash(c.key, 0), c.since.Load(), r, s)
+		return b.shelf.settleDead(c, r, s)
 	}
 	b.finish(c, did)
 	return v
 }
 
 // mayMatter reports whether a result can make an absent key present.
-func (b *book[K]) mayMatter(r result) bool {
+func mayMatter(r result) bool {
 	return r.outcome != Success && r.outcome != Ignored || r.took != 0
 }
 
@@ -205,7 +296,7 @@ func (b *book[K]) mayMatter(r result) bool {
 //
 // It goes round again only if a cell has died.
 func (b *book[K]) settle(k K, hash uint64, since *era, r result, s *settings) Verdict {
-	matters := b.mayMatter(r)
+	matters := mayMatter(r)
 	if matters && (r.outcome == Success || r.outcome == Ignored) {
 		if s == nil {
 			s = b.settingsFor(k)
@@ -213,42 +304,51 @@ func (b *book[K]) settle(k K, hash uint64, since *era, r result, s *settings) Ve
 		matters = r.outcome == Success && s.rules.tooSlow(r)
 	}
 	for {
-		var c *cell[K]
+		var c *cell
 		if !matters {
 			c = b.lookup(k, hash)
 		} else if c = b.obtain(k, hash, s); c == nil {
 			return Late // not equal to itself, so nothing to remember
 		}
-		if c != nil && b.outdated() {
-			// LP(Done): late when the book is read.
-			return Late
+		v, died := b.settleIn(c, hash, since, &r)
+		if !died {
+			return v
 		}
-		// The cell, or its absence, comes first: what happens to the key later
-		// happens to this cell.
-		late := b.eras.departed(since, hash)
-		if c == nil {
-			if late {
-				return Late
-			}
-			// LP(Done): an absent key stays pristine.
-			return Counted
-		}
-		if late {
-			// LP(Done): late when the departure was seen. If obtain made the
-			// cell, there is no more reason for it.
-			if b.keepsIdle() == 0 && c.word.Load() == 0 {
-				b.retire(c, 0)
-			}
-			return Late
-		}
-		s := b.settingsHeld(c)
-		v, did := c.settle(word(c.word.Load()), 0, r, s) // zero: the cell's first stay
-		if did.to.mode() == tombstone {
-			b.remove(c)
-			r = r.after(did)
-			continue
-		}
-		b.finish(c, did)
-		return v
 	}
+}
+
+// settleIn is settle for a key that has this cell, or none. It reports whether the
+// caller has to look again, with what is left of the result.
+func (b *pages) settleIn(c *cell, hash uint64, since *era, r *result) (v Verdict, died bool) {
+	if c != nil && b.outdated() {
+		// LP(Done): late when the book is read.
+		return Late, false
+	}
+	// The cell, or its absence, comes first: what happens to the key later
+	// happens to this cell.
+	late := b.eras.departed(since, hash)
+	if c == nil {
+		if late {
+			return Late, false
+		}
+		// LP(Done): an absent key stays pristine.
+		return Counted, false
+	}
+	if late {
+		// LP(Done): late when the departure was seen. If obtain made the
+		// cell, there is no more reason for it.
+		if b.keepsIdle() == 0 && c.word.Load() == 0 {
+			b.retire(c, 0)
+		}
+		return Late, false
+	}
+	s := b.settingsHeld(c)
+	v, did := c.settle(word(c.word.Load()), 0, *r, s) // zero: the cell's first stay
+	if did.to.mode() == tombstone {
+		b.remove(c)
+		*r = r.after(did)
+		return Late, true
+	}
+	b.finish(c, did)
+	return v, false
 }

@@ -6,8 +6,8 @@ import "fmt"
 // book; see DESIGN.md.
 
 // bookSettings are what a book makes of the group's settings. They never change.
-type bookSettings[K comparable] struct {
-	*groupSettings[K]
+type bookSettings struct {
+	*groupSettings
 	settings *settings // of all keys if PerKey is nil
 	carry    carry     // how keys travel in new permits
 
@@ -24,10 +24,10 @@ type bookSettings[K comparable] struct {
 
 // biases reports whether calls of absent keys have to look at them, so that linked
 // is biased.
-func (s *bookSettings[K]) biases() bool { return s.hashes || s.fresh }
+func (s *bookSettings) biases() bool { return s.hashes || s.fresh }
 
 // settings returns what the book goes by.
-func (b *book[K]) settings() *bookSettings[K] {
+func (b *pages) settings() *bookSettings {
 	set := b.set.Load()
 	if set.fresh {
 		b.renew()
@@ -37,8 +37,8 @@ func (b *book[K]) settings() *bookSettings[K] {
 }
 
 // settingsOf returns what the book makes of settings.
-func (b *book[K]) settingsOf(of *groupSettings[K]) *bookSettings[K] {
-	set := &bookSettings[K]{groupSettings: of, settings: b.adopt(*of.base), carry: b.kind}
+func (b *pages) settingsOf(of *groupSettings) *bookSettings {
+	set := &bookSettings{groupSettings: of, settings: b.adopt(*of.base), carry: b.kind}
 	set.settings.of = set.settings
 	slow := set.settings.rules.slow
 	if slow {
@@ -49,8 +49,8 @@ func (b *book[K]) settingsOf(of *groupSettings[K]) *bookSettings[K] {
 }
 
 // adopt returns settings with what depends on the book.
-func (b *book[K]) adopt(s settings) *settings {
-	s.owner, s.epoch, s.listens, s.ledger, s.quota = b, b.epoch, b.group.hears, &b.group.ledger, b.quota
+func (b *pages) adopt(s settings) *settings {
+	s.owner, s.epoch, s.listens, s.ledger, s.quota = b, b.epoch, b.of.hears, &b.of.ledger, b.quota
 	return &s
 }
 
@@ -58,9 +58,9 @@ func (b *book[K]) adopt(s settings) *settings {
 //
 // It goes round again only if Update has replaced them, or another caller the
 // book's.
-func (b *book[K]) renew() {
+func (b *pages) renew() {
 	for {
-		held, of := b.set.Load(), b.group.settings()
+		held, of := b.set.Load(), b.of.set.Load()
 		if held.groupSettings == of && !held.fresh {
 			return
 		}
@@ -83,32 +83,43 @@ func (b *book[K]) renew() {
 // settingsFor returns the settings of a key. It runs user code.
 func (b *book[K]) settingsFor(k K) *settings {
 	set := b.settings()
-	if set.config.PerKey == nil {
+	if !set.perKey {
 		return set.settings
 	}
-	c := set.config.PerKey(k)
-	base, err := c.compileKeyed(nil)
+	c := configOf[K](set.groupSettings).PerKey(k)
+	s, err := b.ofKey(set, &c)
 	if err != nil {
 		panic(fmt.Sprintf("%v (from GroupConfig.PerKey for key %v)", err, k))
 	}
-	s := b.adopt(*base)
-	s.of, s.forgetAfter, s.openRate = set.settings, set.base.forgetAfter, set.base.openRate
 	return s
 }
+
+// ofKey returns the settings of a key, by what PerKey has returned.
+func (b *pages) ofKey(set *bookSettings, c *Config) (*settings, error) {
+	base, err := c.compileKeyed(nil)
+	if err != nil {
+		return nil, err
+	}
+	s := b.adopt(*base)
+	s.of, s.forgetAfter, s.openRate = set.settings, set.base.forgetAfter, set.base.openRate
+	return s, nil
+}
+
+func (b *book[K]) settingsOfKey(c *cell) *settings { return b.settingsFor(b.keyOf(c)) }
 
 // settingsHeld returns the settings of a cell, up to date unless that takes user
 // code. Who reports or sweeps asks for these, so that a PerKey that panics loses
 // no result, slot or event; the next call of the key asks for newer ones.
-func (b *book[K]) settingsHeld(c *cell[K]) *settings {
+func (b *pages) settingsHeld(c *cell) *settings {
 	s, set := c.set.Load(), b.settings()
-	if s.of == set.settings || set.config.PerKey != nil {
+	if s.of == set.settings || set.perKey {
 		return s
 	}
 	return b.renewed(&c.core, s)
 }
 
 // settingsNow returns the settings of a cell, up to date. It may run user code.
-func (b *book[K]) settingsNow(c *cell[K]) *settings {
+func (b *pages) settingsNow(c *cell) *settings {
 	s := c.set.Load()
 	if s.of == b.settings().settings {
 		return s
@@ -117,15 +128,15 @@ func (b *book[K]) settingsNow(c *cell[K]) *settings {
 }
 
 // held is owner.held.
-func (b *book[K]) held(c *core) *settings { return b.settingsHeld(b.cellOf(c)) }
+func (b *pages) held(c *core) *settings { return b.settingsHeld(cellOf(c)) }
 
 // renewed is owner.renewed.
 //
 // It goes round again only if the book's settings were replaced, or another
 // caller has renewed those of the cell.
-func (b *book[K]) renewed(c *core, held *settings) *settings {
+func (b *pages) renewed(c *core, held *settings) *settings {
 	for ; held.of != b.settings().settings; held = c.set.Load() {
-		next := b.settingsFor(b.cellOf(c).key)
+		next := b.shelf.settingsOfKey(cellOf(c))
 		if lacking := *next; lacking.inherit(held) {
 			next = &lacking
 		}
@@ -134,6 +145,8 @@ func (b *book[K]) renewed(c *core, held *settings) *settings {
 	return held
 }
 
-func (b *book[K]) absentSettings(p Permit) *settings {
+func (b *pages) absentSettings(p Permit) *settings { return b.shelf.packedSettings(p) }
+
+func (b *book[K]) packedSettings(p Permit) *settings {
 	return b.settingsFor(unpack[K](p.carried(b.kind), p.key, p.bits))
 }

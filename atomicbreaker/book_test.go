@@ -62,7 +62,7 @@ func TestDeadCellsDelayNobody(t *testing.T) {
 				t.Errorf("All yields the dead cell of %q", k)
 			}
 			op(g)
-			if g.current().cells.Load("k") == dead {
+			if g.current().find("k") == dead {
 				t.Error("the dead cell is still in the table")
 			}
 			if n, cells := g.current().linked.Load(), g.Len(); int(n) != cells {
@@ -118,7 +118,7 @@ func TestPermitsOutliveTheirCells(t *testing.T) {
 // meanwhile and the cell died in the probe's own.
 func TestProbesDoNotOutliveTheirCells(t *testing.T) {
 	g := recovered(t, "k")
-	c := g.current().cells.Load("k")
+	c := g.current().find("k")
 	end := word(c.word.Load())
 	c.word.Store(uint64(end | halfOpen<<modeShift | 1<<streakShift))
 	probe := mustAllow(t, g, "k")

@@ -50,7 +50,7 @@ type notice struct {
 // An audience is a listener and what goes with it.
 type audience interface {
 	// hear calls the listener. It runs user code.
-	hear(*Event)
+	hear(*core, *Event)
 	// heard is called after each event, when core.told counts it.
 	heard(*core)
 	// drop reports whether a feed is to be thrown away once it is empty, and
@@ -62,7 +62,7 @@ type audience interface {
 // A listener is the audience of a Breaker: what its settings say.
 type listener struct{ *core }
 
-func (l listener) hear(e *Event) {
+func (l listener) hear(_ *core, e *Event) {
 	if f := l.set.Load().listener; f != nil {
 		f(*e)
 	}
@@ -129,7 +129,7 @@ func (f *feed) drain() {
 			f.telling, f.held[0] = f.held[0], nil
 			f.held = f.held[1:]
 			if f.telling.event != nil {
-				f.to.hear(f.telling.event)
+				f.to.hear(f.telling.core, f.telling.event)
 			}
 			f.heard()
 		}

@@ -122,7 +122,7 @@ func (g *Group[K]) mustBeQuiet(t *testing.T) {
 }
 
 // trip opens the breaker of a key and keeps the event from being published.
-func tripInSilence(t *testing.T, g *Group[string], k string) (c *cell[string], publish func()) {
+func tripInSilence(t *testing.T, g *Group[string], k string) (c *cell, publish func()) {
 	b := g.current()
 	c = b.obtain(k, b.hash(k, 0), nil)
 	s := c.set.Load()
@@ -146,7 +146,7 @@ func TestCellsWaitForTheirEvents(t *testing.T) {
 		t.Fatalf("told %q before the first event was published, %d keys", s, g.Len())
 	}
 	g.RecordFailure("k")
-	if d := g.current().cells.Load("k"); d != c {
+	if d := g.current().find("k"); d != c {
 		t.Fatal("the key has another cell")
 	}
 	g.RecordSuccess("k")
@@ -163,12 +163,12 @@ func TestCellsWaitForTheirEvents(t *testing.T) {
 // After ResetAll a key goes on at once, and what its listener is told waits for
 // what is missing from before.
 func TestResetAllWaitsForNobody(t *testing.T) {
-	for name, old := range map[string]func(*Group[string], *cell[string]){
-		"ResetAll has gone through":      func(g *Group[string], _ *cell[string]) { g.ResetAll() },
-		"ResetAll goes through later":    func(g *Group[string], _ *cell[string]) { g.replaceBook(nil) },
-		"ResetAll twice":                 func(g *Group[string], _ *cell[string]) { g.replaceBook(nil); g.ResetAll() },
-		"two ResetAlls go through later": func(g *Group[string], _ *cell[string]) { g.replaceBook(nil); g.replaceBook(nil) },
-		"someone has sealed the cell": func(g *Group[string], c *cell[string]) {
+	for name, old := range map[string]func(*Group[string], *cell){
+		"ResetAll has gone through":      func(g *Group[string], _ *cell) { g.ResetAll() },
+		"ResetAll goes through later":    func(g *Group[string], _ *cell) { g.replaceBook(nil) },
+		"ResetAll twice":                 func(g *Group[string], _ *cell) { g.replaceBook(nil); g.ResetAll() },
+		"two ResetAlls go through later": func(g *Group[string], _ *cell) { g.replaceBook(nil); g.replaceBook(nil) },
+		"someone has sealed the cell": func(g *Group[string], c *cell) {
 			g.replaceBook(func() { c.word.Store(uint64(word(c.word.Load()).enter(tombstone))) })
 		},
 	} {
@@ -197,7 +197,7 @@ func TestResetAllWaitsForNobody(t *testing.T) {
 				}
 				set := c.set.Load()
 				n := &notice{core: &c.core, gen: 2, event: set.event(word(open)<<modeShift, change{next: word(tombstone) << modeShift, why: ReasonReset, at: set.epoch})}
-				g.push("k", n).deliver()
+				g.current().push(c, n).deliver()
 				s += got()
 			}
 			if s != "k Open 1; k Closed 2; k Open 1; k Closed 2; k Open 3; " {
@@ -212,7 +212,7 @@ func TestResetAllWaitsForNobody(t *testing.T) {
 // replaceBook is ResetAll by someone who stops when the book is replaced.
 func (g *Group[K]) replaceBook(then func()) {
 	b := newBook(g)
-	b.before.Store(g.current())
+	b.before.Store(&g.current().pages)
 	g.book.Store(&b.absence)
 	if then != nil {
 		then()
@@ -255,7 +255,7 @@ func TestOldBooksDoNotChange(t *testing.T) {
 			if s := got(); s != "" {
 				t.Fatalf("told %q", s)
 			}
-			if w := word(old.cells.Load("k").word.Load()); w.mode() != open {
+			if w := word(old.find("k").word.Load()); w.mode() != open {
 				t.Fatalf("the old cell is %#x", uint64(w))
 			}
 			g.ResetAll()

@@ -19,9 +19,9 @@ const (
 	defaultForgetAfter = time.Hour
 )
 
-// forgets returns how long keys are remembered, or 0 for ever.
-func (c *GroupConfig[K]) forgets() time.Duration {
-	switch d := c.ForgetAfter; {
+// forgetAfter returns how long keys are remembered, or 0 for ever.
+func forgetAfter(d time.Duration) time.Duration {
+	switch {
 	case d == 0:
 		return defaultForgetAfter
 	case d < 0 || d >= longestForget:
@@ -66,7 +66,7 @@ func (c *core) stale(w word, s *settings) bool {
 // seen here, or the mark there, and then it is taken away, or the tombstone, and
 // then the result is counted in the key's next cell. No mark is ever the same as
 // an earlier one, so that it was not taken away and made again.
-func (b *book[K]) leave(c *cell[K], was word) bool {
+func (b *pages) leave(c *cell, was word) bool {
 	w, s := was.living(), b.settingsHeld(c)
 	if !c.stale(w, s) {
 		return false
@@ -86,7 +86,7 @@ func (b *book[K]) leave(c *cell[K], was word) bool {
 
 // forget closes and retires a cell of a key that is forgotten, and reports
 // whether it has. It tells of it.
-func (b *book[K]) forget(c *cell[K], w word, s *settings) bool {
+func (b *pages) forget(c *cell, w word, s *settings) bool {
 	if b.outdated() {
 		return false
 	}
@@ -102,7 +102,7 @@ func (b *book[K]) forget(c *cell[K], w word, s *settings) bool {
 
 // reclaim looks for places of the quota that belong to forgotten keys, after one
 // more key could not open. It does so once in a while.
-func (b *book[K]) reclaim() {
+func (b *pages) reclaim() {
 	const times = 64 // while a key is being forgotten; a sweep looks at all cells
 	s := b.settings().settings
 	if s.forgetAfter == 0 {

@@ -22,9 +22,17 @@ import (
 type Group[K comparable] struct {
 	_ atomics.NoCopy
 
+	root
+
+	// feedHash finds the feed of a key; nil without a listener.
+	feedHash table.Hash[K]
+}
+
+// A root is a Group without what depends on the type of its keys.
+type root struct {
 	// set is nil in a zero Group until it is needed. From nil to settings, once,
 	// and from one to the next by Update.
-	set atomics.Pointer[groupSettings[K]]
+	set atomics.Pointer[groupSettings]
 
 	// hears says that there has been a listener, and bounds a MaxOpenFraction,
 	// since NewGroup: neither can come later. They never change.
@@ -38,7 +46,7 @@ type Group[K comparable] struct {
 
 	// feeds holds those of the keys that have events which were not delivered;
 	// nil without a listener.
-	feeds *table.Table[K, keyFeed[K]]
+	feeds *table.Table[uint64, keyFeed]
 }
 
 // GroupConfig holds the settings of a Group. The zero value means the
@@ -98,27 +106,41 @@ type GroupConfig[K comparable] struct {
 }
 
 // groupSettings are a validated GroupConfig. They never change.
-type groupSettings[K comparable] struct {
-	config GroupConfig[K]
+type groupSettings struct {
+	config any // the *GroupConfig
+	perKey bool
+	idle   time.Duration
 	base   *settings // Config.Default, without what depends on the book
 }
 
-func (c GroupConfig[K]) compile() (*groupSettings[K], error) {
-	if c.IdleTimeout < 0 {
-		return nil, fmt.Errorf("atomicbreaker: GroupConfig.IdleTimeout %v: must not be negative", c.IdleTimeout)
+// configOf returns the config of settings.
+func configOf[K comparable](s *groupSettings) *GroupConfig[K] { return s.config.(*GroupConfig[K]) }
+
+func (c GroupConfig[K]) compile() (*groupSettings, error) {
+	base, err := compileGroup(&c.Default, c.IdleTimeout, c.ForgetAfter, c.MaxOpenFraction)
+	if err != nil {
+		return nil, err
 	}
-	if !(c.MaxOpenFraction >= 0 && c.MaxOpenFraction <= 1) { // NaN too
-		return nil, fmt.Errorf("atomicbreaker: GroupConfig.MaxOpenFraction %v: must be in 0..1", c.MaxOpenFraction)
+	return &groupSettings{&c, c.PerKey != nil, c.IdleTimeout, base}, nil
+}
+
+// compileGroup is compile for what does not depend on the type of keys.
+func compileGroup(c *Config, idle, forget time.Duration, fraction float64) (*settings, error) {
+	if idle < 0 {
+		return nil, fmt.Errorf("atomicbreaker: GroupConfig.IdleTimeout %v: must not be negative", idle)
 	}
-	base, err := c.Default.compileKeyed(nil)
+	if !(fraction >= 0 && fraction <= 1) { // NaN too
+		return nil, fmt.Errorf("atomicbreaker: GroupConfig.MaxOpenFraction %v: must be in 0..1", fraction)
+	}
+	base, err := c.compileKeyed(nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w (in GroupConfig.Default)", err)
 	}
-	base.forgetAfter = c.forgets()
-	if c.MaxOpenFraction != 0 {
-		base.openRate = millionths(c.MaxOpenFraction)
+	base.forgetAfter = forgetAfter(forget)
+	if fraction != 0 {
+		base.openRate = millionths(fraction)
 	}
-	return &groupSettings[K]{c, base}, nil
+	return base, nil
 }
 
 // NewGroup returns a Group, or an error that names the setting that is wrong
@@ -128,11 +150,12 @@ func NewGroup[K comparable](c GroupConfig[K]) (*Group[K], error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Group[K]{hears: c.OnStateChange != nil, bounds: c.MaxOpenFraction != 0}
+	g := new(Group[K])
+	g.hears, g.bounds = c.OnStateChange != nil, c.MaxOpenFraction != 0
 	g.set.Store(set)
 	if g.hears {
-		keys := table.NewKeys[K]()
-		g.feeds = table.New[K, keyFeed[K]](keys.Hasher("atomicbreaker"), 0)
+		_, g.feedHash = newKeys[K]()
+		g.feeds = newFeeds()
 	}
 	return g, nil
 }
@@ -153,7 +176,7 @@ func MustNewGroup[K comparable](c GroupConfig[K]) *Group[K] {
 // Config is wait-free outside PerKey. It takes effect when the settings are read.
 func (g *Group[K]) Config(k K) Config {
 	// LP(Config): the load of the settings.
-	c := &g.settings().config
+	c := configOf[K](g.settings())
 	if c.PerKey != nil {
 		return c.PerKey(k)
 	}
@@ -171,7 +194,7 @@ func (g *Group[K]) current() *book[K] {
 
 // settings returns those of the group and, in a zero Group, installs the
 // defaults.
-func (g *Group[K]) settings() *groupSettings[K] {
+func (g *Group[K]) settings() *groupSettings {
 	if s := g.set.Load(); s != nil {
 		return s
 	}
@@ -269,7 +292,7 @@ func (g *Group[K]) RecordFailure(k K) Verdict { return g.current().record(k, res
 // It goes round again only if a cell has died, or the book was replaced.
 func (b *book[K]) record(k K, r result) Verdict {
 	for h := b.hash(k, 0); ; {
-		var c *cell[K]
+		var c *cell
 		if r.outcome == Success {
 			c = b.lookup(k, h)
 		} else if c = b.obtain(k, h, nil); c == nil {
@@ -284,18 +307,28 @@ func (b *book[K]) record(k K, r result) Verdict {
 			h = b.hash(k, 0)
 			continue
 		}
-		v, did := c.record(r)
-		if did.to.mode() == tombstone {
-			b.remove(c) // and look again, or make another
-			r = r.after(did)
-			if did.owed != nil {
-				return b.recordAgain(k, r, did.owed)
-			}
-			continue
+		v, owed, died := b.recordIn(c, &r)
+		if !died {
+			return v
 		}
-		b.finish(c, did)
-		return v
+		if owed != nil {
+			return b.recordAgain(k, r, owed)
+		}
 	}
+}
+
+// recordIn is record for a cell. It reports whether the caller has to look again,
+// with what is left of the result, or make another cell, and what it has to
+// deliver then.
+func (b *pages) recordIn(c *cell, r *result) (v Verdict, owed *feed, died bool) {
+	v, did := c.record(*r)
+	if did.to.mode() == tombstone {
+		b.remove(c)
+		*r = r.after(did)
+		return Late, did.owed, true
+	}
+	b.finish(c, did)
+	return v, nil, false
 }
 
 // recordAgain is record for who has to deliver something afterwards, whatever
@@ -352,10 +385,10 @@ func (g *Group[K]) Snapshot(k K) Snapshot {
 
 // read observes the breaker of a key without changing it. A dead cell reads as
 // closed, which its key was. It returns the cell, or nil.
-func (g *Group[K]) read(k K) (view, *cell[K]) {
+func (g *Group[K]) read(k K) (view, *cell) {
 	b := g.current()
 	absent := view{}
-	if set := b.settings(); set.config.PerKey == nil {
+	if set := b.settings(); !set.perKey {
 		absent.reading = set.settings
 	}
 	if b.empty() {
@@ -368,7 +401,7 @@ func (g *Group[K]) read(k K) (view, *cell[K]) {
 }
 
 // read observes a cell.
-func (b *book[K]) read(c *cell[K]) view {
+func (b *pages) read(c *cell) view {
 	b.settingsHeld(c) // renews them
 	return c.read()
 }
@@ -402,7 +435,7 @@ func (g *Group[K]) All() iter.Seq2[K, Snapshot] {
 	return func(yield func(K, Snapshot) bool) {
 		b := g.current()
 		for k, c := range b.cells.All() {
-			v := b.read(c)
+			v := b.read(&c.cell)
 			if v.word.mode() != tombstone && !yield(k, c.snapshotOf(&v)) {
 				return
 			}

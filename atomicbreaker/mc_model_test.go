@@ -91,7 +91,7 @@ func (c *checked) resetAll()            { c.ResetAll() }
 func (c *checked) sweep()               { c.Sweep() }
 
 func (c *checked) update(settings Config) {
-	config := c.Group.settings().config
+	config := *configOf[string](c.Group.settings())
 	settings.OpenTimeout = config.Default.OpenTimeout
 	config.Default = settings
 	if err := c.Update(config); err != nil {
@@ -99,7 +99,7 @@ func (c *checked) update(settings Config) {
 	}
 }
 
-func (c *checked) expire(k string) { passDeadline(&c.current().cells.Load(k).core) }
+func (c *checked) expire(k string) { passDeadline(&c.current().find(k).core) }
 
 // passDeadline moves a deadline to the beginning of time, which is now.
 func passDeadline(c *core) {
@@ -113,7 +113,7 @@ func passDeadline(c *core) {
 // age makes the last call of a key, and what its deadline was, longer ago than
 // ForgetAfter.
 func (c *checked) age(k string) {
-	cell := c.current().cells.Load(k)
+	cell := c.current().find(k)
 	const ago = 2 * defaultForgetAfter
 	now := cell.settings().now()
 	cell.touched.Store(int64(now - ago))
@@ -132,7 +132,7 @@ func (c *checked) stats() string { return fmt.Sprintf("%+v", c.Stats()) }
 
 func (c *checked) look(k string) string {
 	s := Snapshot{}
-	if cell := c.current().cells.Load(k); cell != nil {
+	if cell := c.current().find(k); cell != nil {
 		s = cell.snapshot()
 	}
 	return show(s.State, s.Failures, s.Streak, s.InFlight)

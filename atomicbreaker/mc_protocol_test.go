@@ -106,7 +106,7 @@ func (p protocol) check(t *testing.T, cfg mc.Config) mc.Result {
 		c.Group = MustNewGroup(config)
 		plainly(&c.ledger)
 		if p.idle {
-			c.settings().config.IdleTimeout = math.MinInt64 // every Sweep finds it over
+			c.settings().idle = math.MinInt64 // every Sweep finds it over
 		}
 		return c
 	})

@@ -94,7 +94,7 @@ func (p wardship) check(t *testing.T, cfg mc.Config) {
 		}
 		w := &ward{m: m, g: MustNewGroup(c)}
 		if p.idle {
-			w.g.settings().config.IdleTimeout = math.MinInt64 // every Sweep finds it over
+			w.g.settings().idle = math.MinInt64 // every Sweep finds it over
 		}
 		plainly(&w.g.ledger)
 		for _, d := range p.before {

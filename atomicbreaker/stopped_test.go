@@ -4,9 +4,9 @@ import "testing"
 
 // kill makes a key's cell a tombstone, as retire does, and leaves the rest to
 // others, as a goroutine does that is stopped there.
-func kill(t testing.TB, g *Group[string], k string) *cell[string] {
+func kill(t testing.TB, g *Group[string], k string) *cell {
 	t.Helper()
-	c := g.current().cells.Load(k)
+	c := g.current().find(k)
 	w := word(c.word.Load())
 	if !w.pristine() || !c.word.CompareAndSwap(uint64(w), uint64(w.bury())) {
 		t.Fatalf("cell %#x cannot be killed", uint64(w))

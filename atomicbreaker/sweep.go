@@ -7,7 +7,7 @@ import "time"
 
 // maybeSweep sweeps if the number of cells has doubled since the last time.
 // Every insert pays for at most two cells that are looked at.
-func (b *book[K]) maybeSweep() {
+func (b *pages) maybeSweep() {
 	at := b.sweepAt.Load()
 	if b.count() < at || !b.sweepAt.CompareAndSwap(at, sweeping) {
 		return
@@ -18,7 +18,7 @@ func (b *book[K]) maybeSweep() {
 
 // sweep removes the cells that are of no use and returns their number. If a
 // listener does not return, the same goroutine goes on while it unwinds.
-func (b *book[K]) sweep() (n int) {
+func (b *pages) sweep() (n int) {
 	swept := false
 	defer func() {
 		if !swept {
@@ -26,7 +26,7 @@ func (b *book[K]) sweep() (n int) {
 		}
 	}()
 	now := b.now()
-	for _, c := range b.cells.All() {
+	for c := range b.shelf.all {
 		if b.sweepCell(c, now) {
 			n++
 		}
@@ -37,7 +37,7 @@ func (b *book[K]) sweep() (n int) {
 
 // sweepCell removes a cell that is idle, forgotten, or has nothing left in its
 // windows, and reports whether it has.
-func (b *book[K]) sweepCell(c *cell[K], now time.Duration) bool {
+func (b *pages) sweepCell(c *cell, now time.Duration) bool {
 	was := word(c.word.Load())
 	w := was.living()
 	switch {

@@ -1,5 +1,7 @@
 package atomicbreaker
 
+import "github.com/latchfree/latchfree/internal/table"
+
 // What a Group with a listener does on top. Its keys' feeds are found by key,
 // and exist only while they have something to deliver, so the order of events
 // has to hold from one cell of a key to the next:
@@ -13,40 +15,51 @@ package atomicbreaker
 //     was replaced, because an operation with a cell in hand looks at
 //     Group.book before it changes it.
 
-// keyFeed is the feed of a key.
-type keyFeed[K comparable] struct {
+// keyFeed is the feed of a key, or of several with the same hash: then one waits
+// for the listener of another.
+type keyFeed struct {
 	feed
-	group *Group[K]
-	key   K
+	group *root
+	hash  uint64
 }
 
-func (f *keyFeed[K]) hear(e *Event) {
-	if tell := f.group.settings().config.OnStateChange; tell != nil {
-		tell(f.key, *e)
+// newFeeds returns a table of feeds by hash.
+func newFeeds() *table.Table[uint64, keyFeed] {
+	return table.New[uint64, keyFeed](func(hash, _ uint64) uint64 { return hash }, 0)
+}
+
+func (f *keyFeed) hear(c *core, e *Event) { c.set.Load().owner.(*pages).shelf.tell(cellOf(c), *e) }
+
+func (b *book[K]) feedHash(c *cell) uint64 { return b.group.feedHash(b.keyOf(c), 0) }
+
+func (b *book[K]) tell(c *cell, e Event) {
+	if tell := configOf[K](b.group.settings()).OnStateChange; tell != nil {
+		tell(b.keyOf(c), e)
 	}
 }
 
 // heard retires the cell if it was kept for its events only.
-func (f *keyFeed[K]) heard(c *core) {
-	b := c.set.Load().owner.(*book[K])
+func (f *keyFeed) heard(c *core) {
+	b := c.set.Load().owner.(*pages)
 	if w := word(c.word.Load()); w.pristine() && b.keepsIdle() == 0 {
-		b.retire(b.cellOf(c), w)
+		b.retire(cellOf(c), w)
 	}
 }
 
-func (f *keyFeed[K]) drop() bool { return true }
-func (f *keyFeed[K]) dropped()   { f.group.feeds.CompareAndDelete(f.key, f) }
+func (f *keyFeed) drop() bool { return true }
+func (f *keyFeed) dropped()   { f.group.feeds.CompareAndDelete(f.hash, f) }
 
-// push publishes n on the feed of a key.
+// push publishes n on the feed of a cell's key.
 //
 // It goes round again only if a feed was dropped.
-func (g *Group[K]) push(k K, n *notice) (owed *feed) {
+func (b *pages) push(c *cell, n *notice) (owed *feed) {
+	g, hash := b.of, b.shelf.feedHash(c)
 	for {
-		f := g.feeds.Load(k)
+		f := g.feeds.Load(hash)
 		if f == nil {
-			f = &keyFeed[K]{group: g, key: k}
+			f = &keyFeed{group: g, hash: hash}
 			f.to = f
-			f, _ = g.feeds.LoadOrStore(k, f)
+			f, _ = g.feeds.LoadOrStore(hash, f)
 		}
 		if owed, ok := f.tryPush(n); ok {
 			return owed
@@ -56,10 +69,10 @@ func (g *Group[K]) push(k K, n *notice) (owed *feed) {
 }
 
 // publish is owner.publish.
-func (b *book[K]) publish(n *notice) (owed *feed) {
-	k := b.cellOf(n.core).key
-	owed = b.sealBefore(k)
-	return either(owed, b.group.push(k, n))
+func (b *pages) publish(n *notice) (owed *feed) {
+	c := cellOf(n.core)
+	owed = b.shelf.sealBefore(c)
+	return either(owed, b.push(c, n))
 }
 
 // either returns the feed that is not nil: all are of one key, and while one
@@ -73,7 +86,7 @@ func either(a, b *feed) *feed {
 
 // outdated reports whether ResetAll has replaced the book, if that matters to
 // events.
-func (b *book[K]) outdated() bool { return b.group.hears && b.replaced() }
+func (b *pages) outdated() bool { return b.of.hears && b.replaced() }
 
 // toldAllUpTo reports whether the events of all stays up to that of w have been
 // delivered.
@@ -86,7 +99,7 @@ func (g *Group[K]) resetAllAndTell() {
 	b := newBook(g)
 	for {
 		old := g.book.Load()
-		b.before.Store(bookOf[K](old))
+		b.before.Store(pagesOf(old))
 		// LP(ResetAll): this CAS. Whoever still works with the old book does so
 		// on behalf of the moment before it.
 		if g.book.CompareAndSwap(old, &b.absence) {
@@ -100,7 +113,7 @@ func (g *Group[K]) resetAllAndTell() {
 // seals the next: so a listener that takes long for one key holds up no other,
 // whose next event finds that it has to seal the key's old cell itself. If a
 // listener does not return, the same goroutine goes on while it unwinds.
-func (b *book[K]) tellAllBefore() {
+func (b *pages) tellAllBefore() {
 	old := b.before.Load()
 	if old == nil {
 		return
@@ -112,7 +125,7 @@ func (b *book[K]) tellAllBefore() {
 		}
 	}()
 	old.tellAllBefore()
-	for _, c := range old.cells.All() {
+	for c := range old.shelf.all {
 		old.seal(c).deliver()
 	}
 	told = true
@@ -120,12 +133,13 @@ func (b *book[K]) tellAllBefore() {
 }
 
 // sealBefore seals the cells of one key in older books, the oldest first.
-func (b *book[K]) sealBefore(k K) (owed *feed) {
-	old := b.before.Load()
-	if old == nil {
+func (b *book[K]) sealBefore(of *cell) (owed *feed) {
+	before := b.before.Load()
+	if before == nil {
 		return nil
 	}
-	owed = old.sealBefore(k)
+	owed = before.shelf.sealBefore(of)
+	k, old := b.keyOf(of), bookOf[K](&before.absence)
 	if c := old.lookup(k, old.hash(k, 0)); c != nil {
 		owed = either(owed, old.seal(c))
 	}
@@ -137,7 +151,7 @@ func (b *book[K]) sealBefore(k K) (owed *feed) {
 //
 // It goes round again only if another transition has succeeded, which is one
 // of an operation that began before the book was replaced.
-func (b *book[K]) seal(c *cell[K]) (owed *feed) {
+func (b *pages) seal(c *cell) (owed *feed) {
 	for {
 		was := word(c.word.Load())
 		w := was.living()
@@ -154,7 +168,7 @@ func (b *book[K]) seal(c *cell[K]) (owed *feed) {
 		}
 	}
 	if w := word(c.word.Load()); !c.toldAllUpTo(w) {
-		owed = either(owed, b.group.push(c.key, &notice{core: &c.core, gen: w.gen()}))
+		owed = either(owed, b.push(c, &notice{core: &c.core, gen: w.gen()}))
 	}
 	return owed
 }

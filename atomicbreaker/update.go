@@ -71,29 +71,44 @@ func (s *settings) inherit(old *settings) (more bool) {
 // Update is lock-free. It takes effect by the CAS that installs the settings in
 // the table.
 func (g *Group[K]) Update(c GroupConfig[K]) error {
-	if c.OnStateChange != nil && !g.hears {
-		return errors.New("atomicbreaker: GroupConfig.OnStateChange: must be nil in Update of a group that was made without")
-	}
-	if c.MaxOpenFraction != 0 && !g.bounds {
-		return fmt.Errorf("atomicbreaker: GroupConfig.MaxOpenFraction %v: must be 0 in Update of a group that was made without", c.MaxOpenFraction)
+	if err := g.mayHave(c.OnStateChange != nil, c.MaxOpenFraction); err != nil {
+		return err
 	}
 	fresh, err := c.compile()
 	if err != nil {
 		return err
 	}
+	g.settings() // those of a zero Group
+	g.update(fresh)
+	return nil
+}
+
+// mayHave returns why Update may not bring a listener, or a bound.
+func (g *root) mayHave(listener bool, fraction float64) error {
+	if listener && !g.hears {
+		return errors.New("atomicbreaker: GroupConfig.OnStateChange: must be nil in Update of a group that was made without")
+	}
+	if fraction != 0 && !g.bounds {
+		return fmt.Errorf("atomicbreaker: GroupConfig.MaxOpenFraction %v: must be 0 in Update of a group that was made without", fraction)
+	}
+	return nil
+}
+
+// update is Update to settings that are valid.
+func (g *root) update(fresh *groupSettings) {
 	for {
-		old := g.settings()
+		old, next := g.set.Load(), *fresh
 		base := *fresh.base
 		base.inherit(old.base)
-		if g.set.CompareAndSwap(old, &groupSettings[K]{fresh.config, &base}) {
+		next.base = &base
+		if g.set.CompareAndSwap(old, &next) {
 			break
 		}
 	}
 	if a := g.book.Load(); a != nil {
 		// LP(Update): the CAS in renew.
-		bookOf[K](a).renew()
+		pagesOf(a).renew()
 	}
-	return nil
 }
 
 // watch makes a closed word of a Breaker say whether its successes count in
