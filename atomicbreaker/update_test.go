@@ -40,6 +40,7 @@ func TestUpdateKeepsTheCount(t *testing.T) {
 		{"to a history that trips", ab.Consecutive(99), strings.Repeat("f", 50), ab.KOfN(3, 4), 50, "sf", true},
 		{"from a history", ab.KOfN(9, 20), "ffsfff", ab.Consecutive(5), 5, "ff", true},
 		{"from a history that ends well", ab.KOfN(9, 20), "ffffs", ab.Consecutive(5), 4, "ffff", false},
+		{"from a short history that ends well", ab.KOfN(9, 20), "fs", ab.Consecutive(4), 1, "fff", false},
 		{"to a longer history", ab.KOfN(4, 5), "fsf", ab.KOfN(3, 9), 2, "ssssf", true},
 		{"to a shorter history", ab.KOfN(4, 9), "ffssf", ab.KOfN(3, 4), 3, "sf", false},
 		{"to a shorter history that trips", ab.KOfN(4, 9), "fsfsf", ab.KOfN(3, 4), 3, "f", true},
