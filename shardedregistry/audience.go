@@ -7,35 +7,35 @@ import "slices"
 //
 // Everyone who has stored a record loads it then. So whoever had joined before
 // the record was stored is told, and whoever joins later can read the record.
-type audience[K comparable, V any] struct {
-	watchers []*watcher[K, V] // in the order in which they came
-	waiters  int              // calls of Wait that may sleep, for any key
+type audience[K comparable] struct {
+	watchers []*watcher[K] // in the order in which they came
+	waiters  int           // calls of Wait that may sleep, for any key
 }
 
 // with adds a watcher.
-func (a audience[K, V]) with(w *watcher[K, V]) audience[K, V] {
+func (a audience[K]) with(w *watcher[K]) audience[K] {
 	a.watchers = append(slices.Clip(a.watchers), w)
 	return a
 }
 
 // without removes a watcher.
-func (a audience[K, V]) without(w *watcher[K, V]) audience[K, V] {
-	a.watchers = slices.DeleteFunc(slices.Clone(a.watchers), func(x *watcher[K, V]) bool { return x == w })
+func (a audience[K]) without(w *watcher[K]) audience[K] {
+	a.watchers = slices.DeleteFunc(slices.Clone(a.watchers), func(x *watcher[K]) bool { return x == w })
 	return a
 }
 
 // waiting adds n to the number of those who wait.
-func (a audience[K, V]) waiting(n int) audience[K, V] {
+func (a audience[K]) waiting(n int) audience[K] {
 	a.waiters += n
 	return a
 }
 
 // attend replaces the audience by change of it. It is retried only when somebody
 // else has come or gone meanwhile.
-func (o *root[K, V]) attend(change func(audience[K, V]) audience[K, V]) {
+func (o *root[K]) attend(change func(audience[K]) audience[K]) {
 	for {
 		old := o.audience.Load()
-		var now audience[K, V]
+		var now audience[K]
 		if old != nil {
 			now = *old
 		}
@@ -57,7 +57,7 @@ func (o *root[K, V]) attend(change func(audience[K, V]) audience[K, V]) {
 // Watchers sit at the cell that the table has now. If that is not the cell that
 // the caller has changed, then a later operation on k has told them since, or
 // will, and so have those who had to be told that the cell had died.
-func (o *root[K, V]) announce(a *audience[K, V], k hkey[K]) (awaited bool) {
+func (o *root[K]) announce(a *audience[K], k hkey[K]) (awaited bool) {
 	if a.waiters > 0 {
 		o.ring(k)
 	}
@@ -69,7 +69,7 @@ func (o *root[K, V]) announce(a *audience[K, V], k hkey[K]) (awaited bool) {
 		if w.skips(k) {
 			continue
 		}
-		var s *seat[K, V]
+		var s *seat[K]
 		switch {
 		case c == nil:
 		case w.flow == nil:

@@ -39,8 +39,8 @@ func (r *Registry[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err e
 	return createMany(r.locate, entries)
 }
 
-// createMany runs CreateMany.
-func createMany[K, W comparable, V any](locate func(K) (place[W, V], error), entries iter.Seq2[K, V]) (created int, err error) {
+// createMany runs CreateMany. Where a key is, locate says.
+func createMany[K, W comparable, V any](locate func(K) (place[W], error), entries iter.Seq2[K, V]) (created int, err error) {
 	if entries == nil {
 		panic("shardedregistry: CreateMany of a nil iterator")
 	}
@@ -49,7 +49,7 @@ func createMany[K, W comparable, V any](locate func(K) (place[W, V], error), ent
 		var i insertion
 		p, err := locate(key)
 		if err == nil {
-			i = p.insert(value) // LP(CreateMany): that of Create
+			i = insert(&p, value) // LP(CreateMany): that of Create
 			err = i.err
 		}
 		switch {
@@ -91,13 +91,13 @@ func (r *Registry[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 	if o == nil {
 		return 0
 	}
-	return o.killMatching(func(hkey[K]) bool { return true }, match)
+	return o.killMatching(nil, func(k hkey[K], rec *record) bool { return match(entryOf[V](o, k, rec)) })
 }
 
-// killMatching runs DeleteMatching for the keys that ours accepts.
-func (o *root[K, V]) killMatching(ours func(hkey[K]) bool, match func(Entry[K, V]) bool) (deleted int) {
-	o.visit(func(k hkey[K], c *cell[K, V], _ *record[V]) bool {
-		if !ours(k) {
+// killMatching runs DeleteMatching for the keys that ours accepts; nil accepts all.
+func (o *root[K]) killMatching(ours func(hkey[K]) bool, match func(hkey[K], *record) bool) (deleted int) {
+	o.visit(func(k hkey[K], c *cell[K], _ *record) bool {
+		if ours != nil && !ours(k) {
 			return true
 		}
 		// The error says that match keeps changing k, which then stays.
@@ -116,10 +116,10 @@ func (o *root[K, V]) killMatching(ours func(hkey[K]) bool, match func(Entry[K, V
 // killIf deletes k, whose cell is c, if its entry matches. It is done unless
 // another operation has changed k in between. If that has deleted k, what k
 // holds now is no matter: it was absent meanwhile.
-func (o *root[K, V]) killIf(k hkey[K], c *cell[K, V], match func(Entry[K, V]) bool) (done, killed bool) {
+func (o *root[K]) killIf(k hkey[K], c *cell[K], match func(hkey[K], *record) bool) (done, killed bool) {
 	// LP(DeleteMatching), a key that stays: the record is read.
 	rec := o.live(c.rec.Load())
-	if rec == nil || !match(o.entry(k, rec)) {
+	if rec == nil || !match(k, rec) {
 		return true, false
 	}
 	// LP(DeleteMatching): the dead record is stored.

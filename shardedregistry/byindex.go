@@ -22,7 +22,10 @@ import (
 // or the record is read.
 func (r *Registry[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 	o, number := r.indexed("ByIndex", index)
-	return query[K, V]{o, o.rules.term(number, value), nil}.each
+	found := query[K]{o, o.rules.term(number, value), nil}
+	return func(yield func(Entry[K, V]) bool) {
+		found.each(func(k hkey[K], rec *record) bool { return yield(entryOf[V](o, k, rec)) })
+	}
 }
 
 // LookupBy returns what the key holds for which the function of a unique index
@@ -33,20 +36,24 @@ func (r *Registry[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 // LookupBy is wait-free. It takes effect when the key's record is read, or, if
 // there is none, when the index is read or the last key has lost the value.
 func (r *Registry[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
-	return r.lookupBy(index, value, nil)
+	if o, k, rec := r.holderOf(index, value, nil); rec != nil {
+		return entryOf[V](o, k, rec), true
+	}
+	return entry, false
 }
 
-// lookupBy is LookupBy of the keys that only accepts.
-func (r *Registry[K, V]) lookupBy(index, value string, only func(hkey[K]) bool) (entry Entry[K, V], ok bool) {
+// holderOf runs LookupBy of the keys that only accepts. It returns the key and its
+// record, or nil.
+func (r *core[K]) holderOf(index, value string, only func(hkey[K]) bool) (o *root[K], k hkey[K], rec *record) {
 	o, number := r.indexed("LookupBy", index)
 	if !o.rules.indexes[number].unique {
 		panic(fmt.Sprintf("shardedregistry: LookupBy of the index %q, which is not unique", index))
 	}
-	query[K, V]{o, o.rules.term(number, value), only}.each(func(e Entry[K, V]) bool {
-		entry, ok = e, true
+	query[K]{o, o.rules.term(number, value), only}.each(func(found hkey[K], its *record) bool {
+		k, rec = found, its
 		return false
 	})
-	return entry, ok
+	return o, k, rec
 }
 
 // IndexValues returns an iterator over the values of an index, in no particular
@@ -65,13 +72,13 @@ func (r *Registry[K, V]) IndexValues(index string) iter.Seq[string] {
 }
 
 // indexValues is IndexValues of the keys that only accepts.
-func (r *Registry[K, V]) indexValues(index string, only func(hkey[K]) bool) iter.Seq[string] {
+func (r *core[K]) indexValues(index string, only func(hkey[K]) bool) iter.Seq[string] {
 	o, number := r.indexed("IndexValues", index)
 	return func(yield func(string) bool) {
 		for value := range o.rules.indexes[number].shelves.All() {
 			had := false
 			// LP(IndexValues): a record is read.
-			query[K, V]{o, term{number, value}, only}.each(func(Entry[K, V]) bool { had = true; return false })
+			query[K]{o, term{number, value}, only}.each(func(hkey[K], *record) bool { had = true; return false })
 			if had && !yield(value.Key) {
 				return
 			}
@@ -80,7 +87,7 @@ func (r *Registry[K, V]) indexValues(index string, only func(hkey[K]) bool) iter
 }
 
 // indexed returns the root and the number of an index, for a method.
-func (r *Registry[K, V]) indexed(method, index string) (*root[K, V], int) {
+func (r *core[K]) indexed(method, index string) (*root[K], int) {
 	if o := r.root.Load(); o != nil {
 		if i := o.rules.number(index); i >= 0 {
 			return o, i
@@ -90,17 +97,17 @@ func (r *Registry[K, V]) indexed(method, index string) (*root[K, V], int) {
 }
 
 // query asks for the keys that have a term.
-type query[K comparable, V any] struct {
-	root *root[K, V]
+type query[K comparable] struct {
+	root *root[K]
 	term term
 	only func(hkey[K]) bool // whether a key counts; nil: all do
 }
 
-// each yields what the keys hold that have the term.
+// each yields the keys that have the term, with their records.
 //
 // The keys that were pinned when it began are all that had it then. Who has lost
 // it since is found out by the record.
-func (q query[K, V]) each(yield func(Entry[K, V]) bool) {
+func (q query[K]) each(yield func(hkey[K], *record) bool) {
 	// LP(ByIndex), a key that is not yielded: the keys are read.
 	// LP(LookupBy), none: likewise, or when the last key lost the value.
 	keys := q.root.rules.indexes[q.term.index].on(q.term.value)
@@ -114,6 +121,6 @@ func (q query[K, V]) each(yield func(Entry[K, V]) bool) {
 		if !slices.Contains(rec.terms(), q.term) {
 			return true
 		}
-		return yield(q.root.entry(c.named(one.key.Hash), rec))
+		return yield(c.named(one.key.Hash), rec)
 	})
 }

@@ -14,7 +14,7 @@ func (r *Registry[K, V]) Create(key K, value V) (Version, error) {
 	if err != nil {
 		return 0, err
 	}
-	return p.insert(value).result()
+	return insert(&p, value).result()
 }
 
 // insertion is how a Create has ended: with a version, or, if the key was present,
@@ -34,20 +34,30 @@ func (i insertion) result() (Version, error) {
 }
 
 // insert runs Create.
-func (p *place[K, V]) insert(value V) insertion {
+func insert[K comparable, V any](p *place[K], value V) insertion {
 	// LP(Create), present: the record is read, here or by create.
 	c, rec := p.loadLive()
-	if rec == nil {
-		// LP(Create): the table stores the new cell, or the record of a rival is read.
-		var created bool
-		var err error
-		if c, rec, created, err = p.create(value); err != nil {
-			return insertion{err: err}
-		}
-		if created {
-			return insertion{version: rec.version()}
-		}
+	if rec != nil {
+		return p.exists(c, rec)
 	}
+	return p.insert(draft[V](p.root, p.root.taking(), nil, value))
+}
+
+// insert is insert of a record, for a key that was absent.
+func (p *place[K]) insert(fresh *record) insertion {
+	// LP(Create): the table stores the new cell, or the record of a rival is read.
+	c, rec, created, err := p.create(fresh)
+	switch {
+	case err != nil:
+		return insertion{err: err}
+	case created:
+		return insertion{version: rec.version()}
+	}
+	return p.exists(c, rec)
+}
+
+// exists is how a Create ends that finds rec in the cell c of the key.
+func (p *place[K]) exists(c *cell[K], rec *record) insertion {
 	stored := c.key
 	if beside := c.side.Load(); beside != nil && beside.spelled != nil {
 		stored = *beside.spelled
@@ -55,30 +65,29 @@ func (p *place[K, V]) insert(value V) insertion {
 	return insertion{exists: &ExistsError{Given: p.shown(p.given), Stored: p.shown(stored), Version: rec.version()}}
 }
 
-// create publishes value as a new cell of the key unless that is present, in which
-// case it returns false with the cell and the record that are. It takes effect when
-// the table stores the new cell, or else when it reads the record. An error is
-// that of the rules.
-func (p *place[K, V]) create(value V) (c *cell[K, V], rec *record[V], created bool, err error) {
+// create publishes a new cell of the key, with a record that was drafted, unless
+// the key is present, in which case it returns false with the cell and the record
+// that are. It takes effect when the table stores the new cell, or else when it
+// reads the record. An error is that of the rules.
+func (p *place[K]) create(fresh *record) (c *cell[K], rec *record, created bool, err error) {
 	o, k := p.root, p.key
-	rec, err = o.draft(k, o.taking(), nil, 0, o.in(value))
-	if err != nil {
+	if err = o.prepare(k, fresh, nil, 0); err != nil {
 		return nil, nil, false, err
 	}
-	fresh := &cell[K, V]{key: k.Key}
+	mine := &cell[K]{key: k.Key}
 	if spelled := o.spelling(k, p.given); spelled != nil {
-		fresh.side.Store(&side[K, V]{spelled: spelled})
+		mine.side.Store(&side[K]{spelled: spelled})
 	}
-	fresh.rec.Store(rec)
-	c, present, err := p.enlist(fresh, rec)
+	mine.rec.Store(fresh)
+	c, present, err := p.enlist(mine, fresh)
 	if err != nil {
 		return nil, nil, false, err
 	}
-	if c != fresh {
+	if c != mine {
 		o.date(present)
 		return c, present, false, nil
 	}
-	o.changed(k, c, nil, rec)
-	o.check(k, rec)
-	return c, rec, true, nil
+	o.changed(k, c, nil, fresh)
+	o.check(k, fresh)
+	return c, fresh, true, nil
 }

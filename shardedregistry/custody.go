@@ -7,15 +7,24 @@ import (
 )
 
 // custody is what Config.Clone and Config.Fingerprint ask for. A registry with
-// neither has none. It is immutable but for prints.
-type custody[K comparable, V any] struct {
-	clone       func(V) V      // or nil
-	fingerprint func(V) string // or nil
+// neither has none. It is immutable.
+type custody[K comparable] struct {
+	clone  any        // func(V) V, perhaps nil
+	prints *prints[K] // nil without Fingerprint
 
-	// prints says what the present values of keys looked like when they were
-	// stored. Nil without fingerprint. An imprint is replaced by those of later
-	// versions only, and removed after its key was deleted.
-	prints *table.Table[hkey[K], imprint]
+	// verify is prints.check, or nil. As it is kept here, a program without New
+	// has none of it.
+	verify func(hkey[K], *record)
+}
+
+// prints says what the present values of keys looked like when they were stored.
+// It is immutable but for byKey.
+type prints[K comparable] struct {
+	text func(*record) string // Config.Fingerprint of a value
+
+	// An imprint is replaced by those of later versions only, and removed after
+	// its key was deleted.
+	byKey *table.Table[hkey[K], imprint]
 }
 
 // imprint is the fingerprint of what a key holds at one version. It is immutable.
@@ -24,56 +33,37 @@ type imprint struct {
 	text    string
 }
 
-// newCustody returns what config asks for, or nil.
-func newCustody[K comparable, V any](config *Config[K, V]) *custody[K, V] {
-	if config.Clone == nil && config.Fingerprint == nil {
+// custody returns what c asks for, or nil.
+func (c *Config[K, V]) custody() *custody[K] {
+	if c.Clone == nil && c.Fingerprint == nil {
 		return nil
 	}
-	u := &custody[K, V]{clone: config.Clone, fingerprint: config.Fingerprint}
-	if u.fingerprint != nil {
-		u.prints = table.New[hkey[K], imprint](func(k hkey[K], _ uint64) uint64 { return k.Hash }, 0)
+	u := &custody[K]{clone: c.Clone}
+	if text := c.Fingerprint; text != nil {
+		u.prints = newPrints[K](func(rec *record) string { return text(*valueOf[V](rec)) })
+		u.verify = u.prints.check
 	}
 	return u
 }
 
-// in returns what to store of a value that was given.
-func (o *root[K, V]) in(value V) V {
-	if o.custody == nil {
-		return value
-	}
-	return copied(o.custody.clone, value)
-}
-
-// out returns what to hand out of rec, which k holds or held. It runs functions
-// of the user's.
-func (o *root[K, V]) out(k hkey[K], rec *record[V]) V {
-	if o.custody == nil {
-		return rec.value
-	}
-	o.custody.check(k, rec)
-	return copied(o.custody.clone, rec.value)
-}
-
-// copied returns a clone of value, or value if clone is nil.
-func copied[V any](clone func(V) V, value V) V {
-	if clone == nil {
-		return value
-	}
-	return clone(value)
-}
-
-// entry returns what to hand out of rec with its key and version.
-func (o *root[K, V]) entry(k hkey[K], rec *record[V]) Entry[K, V] {
-	return Entry[K, V]{k.Key, o.out(k, rec), rec.version()}
+func newPrints[K comparable](text func(*record) string) *prints[K] {
+	return &prints[K]{text, table.New[hkey[K], imprint](func(k hkey[K], _ uint64) uint64 { return k.Hash }, 0)}
 }
 
 // check panics if rec, which k holds or held, has been changed behind the
 // registry's back. It is called by everyone who is about to replace rec, after
 // the user's function has run; and by everyone who has stored rec, when nothing
 // is left to do that a panic would leave undone.
-func (o *root[K, V]) check(k hkey[K], rec *record[V]) {
+func (o *root[K]) check(k hkey[K], rec *record) {
 	if o.custody != nil {
 		o.custody.check(k, rec)
+	}
+}
+
+// check is root.check.
+func (u *custody[K]) check(k hkey[K], rec *record) {
+	if u.verify != nil {
+		u.verify(k, rec)
 	}
 }
 
@@ -81,20 +71,17 @@ func (o *root[K, V]) check(k hkey[K], rec *record[V]) {
 // That is before anybody could change it who has it from the registry: values
 // are handed out after a check. A dead record has no value: its key's
 // imprint goes.
-func (u *custody[K, V]) check(k hkey[K], rec *record[V]) {
-	if u.fingerprint == nil {
-		return
-	}
-	first := u.prints.Load(k)
+func (p *prints[K]) check(k hkey[K], rec *record) {
+	first := p.byKey.Load(k)
 	if rec.dead() {
 		if first != nil && first.version < rec.version() {
-			u.prints.CompareAndDelete(k, first)
+			p.byKey.CompareAndDelete(k, first)
 		}
 		return
 	}
-	now := &imprint{rec.version(), u.fingerprint(rec.value)}
+	now := &imprint{rec.version(), p.text(rec)}
 	if first == nil || first.version < now.version {
-		first = u.prints.Compute(k, func(first *imprint) *imprint {
+		first = p.byKey.Compute(k, func(first *imprint) *imprint {
 			if first == nil || first.version < now.version {
 				return now
 			}

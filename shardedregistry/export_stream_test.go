@@ -11,36 +11,36 @@ import (
 // plain, one that is dated, and the same with terms.
 func RecordSizes[V any]() (without, with [4]uintptr) {
 	without = [4]uintptr{
-		unsafe.Sizeof(record[V]{}), unsafe.Sizeof(dated[V]{}),
-		unsafe.Sizeof(termed[V]{}), unsafe.Sizeof(datedTermed[V]{}),
+		unsafe.Sizeof(boxed[record, V]{}), unsafe.Sizeof(boxed[datedRecord, V]{}),
+		unsafe.Sizeof(boxed[termedRecord, V]{}), unsafe.Sizeof(boxed[datedTermedRecord, V]{}),
 	}
 	with = [4]uintptr{
-		unsafe.Sizeof(linked[V]{}), unsafe.Sizeof(datedLinked[V]{}),
-		unsafe.Sizeof(termedLinked[V]{}), unsafe.Sizeof(datedTermedLinked[V]{}),
+		unsafe.Sizeof(boxed[linkedRecord, V]{}), unsafe.Sizeof(boxed[datedLinkedRecord, V]{}),
+		unsafe.Sizeof(boxed[termedLinkedRecord, V]{}), unsafe.Sizeof(boxed[datedTermedLinkedRecord, V]{}),
 	}
 	return without, with
 }
 
 // Streamer is a loop over Stream that can be stopped between its steps.
-type Streamer[K comparable, V any] struct{ w *watcher[K, V] }
+type Streamer[K comparable, V any] struct{ t *tape[K, V] }
 
 // OpenStream does the first part of a loop.
 func OpenStream[K comparable, V any](r *Registry[K, V], limit int) Streamer[K, V] {
-	return Streamer[K, V]{r.install().stream(limit, nil)}
+	return Streamer[K, V]{&tape[K, V]{watcher: r.install().stream(limit, nil)}}
 }
 
 // Run yields changes, until yield returns false or the loop ends.
 func (s Streamer[K, V]) Run(ctx context.Context, yield func(Event[K, V], error) bool) {
-	s.w.pour(ctx, yield)
+	s.t.pour(ctx, yield)
 }
 
 // Drain returns the changes that there are, and whether the loop has lagged.
 func (s Streamer[K, V]) Drain() (events []Event[K, V], lagged bool) {
-	for !s.w.lagged() {
-		if len(s.w.flow.pending) > 0 {
-			events = append(events, s.w.pop())
-		} else if !s.w.fill() {
-			return events, s.w.lagged()
+	for !s.t.lagged() {
+		if len(s.t.pending) > 0 {
+			events = append(events, s.t.pop())
+		} else if !s.t.fill() {
+			return events, s.t.lagged()
 		}
 	}
 	return events, true
@@ -48,42 +48,45 @@ func (s Streamer[K, V]) Drain() (events []Event[K, V], lagged bool) {
 
 // Next returns the next change, or a zero one if there is none.
 func (s Streamer[K, V]) Next() (e Event[K, V]) {
-	for len(s.w.flow.pending) == 0 {
-		if !s.w.fill() {
+	for len(s.t.pending) == 0 {
+		if !s.t.fill() {
 			return e
 		}
 	}
-	return s.w.pop()
+	return s.t.pop()
 }
 
 // Begin takes the next slip, and returns what looks at its key.
 func (s Streamer[K, V]) Begin() (look func()) {
-	p := s.w.shift()
-	return func() { s.w.gather(p) }
+	p := s.t.shift()
+	return func() { s.t.gather(p, s.t.copies) }
 }
 
 // Sleep sleeps as a loop does that has found nothing more on its pile.
 func (s Streamer[K, V]) Sleep(ctx context.Context) {
-	for s.w.shift() != nil {
+	for s.t.shift() != nil {
 	}
-	s.w.sleep(ctx)
+	s.t.sleep(ctx)
 }
 
 // Doze does what a loop does that falls asleep, and returns whether it was woken.
 func (s Streamer[K, V]) Doze() (rung func() bool) {
 	bell := atomics.MakeEvent()
-	s.w.bell.Store(&bell)
+	s.t.bell.Store(&bell)
 	return bell.Fired
 }
 
 // Leave does the rest of the loop.
-func (s Streamer[K, V]) Leave() { s.w.leave() }
+func (s Streamer[K, V]) Leave() { s.t.leave() }
+
+// Keeper returns what a seat keeps of the loop, and by that a cell or a Ref.
+func (s Streamer[K, V]) Keeper() any { return s.t.watcher }
 
 // Behind returns the number of changes that are counted as waiting.
-func (s Streamer[K, V]) Behind() int { return int(s.w.flow.behind.Load()) }
+func (s Streamer[K, V]) Behind() int { return int(s.t.flow.behind.Load()) }
 
 // Piled returns how many slips are on the loop's pile.
-func (s Streamer[K, V]) Piled() int { return Watcher[K, V](s).Piled() }
+func (s Streamer[K, V]) Piled() int { return Watcher[K, V]{s.t.watcher}.Piled() }
 
 // Chained returns the number of records that are reachable only because streams
 // needed them.
@@ -141,8 +144,11 @@ func Made[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()) 
 		panic(err)
 	}
 	o, k := p.root, p.key
-	rec := o.bare(o.taking(), nil, 0, value)
-	c := &cell[K, V]{key: k.Key}
+	rec := draft(o, o.taking(), nil, value)
+	if err := o.prepare(k, rec, nil, 0); err != nil {
+		panic(err)
+	}
+	c := &cell[K]{key: k.Key}
 	c.rec.Store(rec)
 	if now, _ := o.publish(k, c, rec); now != c {
 		panic("the key is present")
@@ -159,7 +165,10 @@ func PutForgetfully[K comparable, V any](r *Registry[K, V], key K, value V) {
 	}
 	o, k := p.root, p.key
 	c, old := o.loadLive(k)
-	rec := o.bare(o.taking(), old, old.changed(), value)
+	rec := draft(o, o.taking(), nil, value)
+	if err := o.prepare(k, rec, old, old.changed()); err != nil {
+		panic(err)
+	}
 	if !c.rec.CompareAndSwap(old, rec) {
 		panic("another has changed the key")
 	}
@@ -176,5 +185,5 @@ func PutForgetfully[K comparable, V any](r *Registry[K, V], key K, value V) {
 
 // OpenStreamOf is OpenStream by a loop that is told of one key only.
 func OpenStreamOf[K comparable, V any](r *Registry[K, V], limit int, key K) Streamer[K, V] {
-	return Streamer[K, V]{r.install().stream(limit, func(k hkey[K]) bool { return k.Key == key })}
+	return Streamer[K, V]{&tape[K, V]{watcher: r.install().stream(limit, func(k hkey[K]) bool { return k.Key == key })}}
 }

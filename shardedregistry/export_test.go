@@ -52,7 +52,7 @@ func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
 	}
 	o, k := p.root, p.key
 	c, old := o.loadLive(k)
-	dead := o.bare(o.taking(), old, old.deleted(), *new(V))
+	dead := o.grave(o.taking(), old)
 	c.rec.Store(dead)
 	b := o.shard(k.Hash).table.Load()
 	b.live.Add(-1)
@@ -88,23 +88,38 @@ func (l *SuspectList) Push() (listed func() bool, remove func()) {
 }
 
 // Taker is a call of Snapshot that can be stopped between its steps.
-type Taker[K comparable, V any] struct{ t *taker[K, V] }
+type Taker[K comparable, V any] struct {
+	t     *taker[K]
+	clone func(V) V
+}
 
 // Join does the first part of Snapshot, up to and with its first look.
 func Join[K comparable, V any](r *Registry[K, V]) Taker[K, V] {
 	t := r.install().join()
 	t.collect()
-	return Taker[K, V]{t}
+	joined := Taker[K, V]{t: t}
+	if u := r.root.Load().custody; u != nil {
+		joined.clone = cloneOf[V](u)
+	}
+	return joined
 }
 
 // Collect makes a cut, and reports whether that was the last.
 func (t Taker[K, V]) Collect() bool { return t.t.collect() }
 
 // Found returns the snapshot without leaving.
-func (t Taker[K, V]) Found() *Snapshot[K, V] { return t.t.snapshot() }
+func (t Taker[K, V]) Found() *Snapshot[K, V] {
+	s := &Snapshot[K, V]{clone: t.clone}
+	t.t.develop(&s.picture, plain[V])
+	return s
+}
 
 // Leave does the rest of Snapshot.
-func (t Taker[K, V]) Leave() *Snapshot[K, V] { return t.t.leave() }
+func (t Taker[K, V]) Leave() *Snapshot[K, V] {
+	s := &Snapshot[K, V]{clone: t.clone}
+	t.t.leave(&s.picture, plain[V])
+	return s
+}
 
 // Stored makes value the value of key, which is present, as Update does, up to
 // the instant at which it is stored, and returns the rest.
@@ -114,14 +129,15 @@ func Stored[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()
 }
 
 // replaced stores next in place of old, which the cell c of key holds.
-func replaced[K comparable, V any](r *Registry[K, V], key K, value V) (o *root[K, V], k hkey[K], c *cell[K, V], old, next *record[V]) {
+func replaced[K comparable, V any](r *Registry[K, V], key K, value V) (o *root[K], k hkey[K], c *cell[K], old, next *record) {
 	p, err := r.locate(key)
 	if err != nil {
 		panic(err)
 	}
 	o, k = p.root, p.key
 	c, old = o.loadLive(k)
-	if next, err = o.draft(k, o.taking(), old, old.changed(), value); err != nil {
+	next = draft(o, o.taking(), nil, value)
+	if err = o.prepare(k, next, old, old.changed()); err != nil {
 		panic(err)
 	}
 	c.rec.Store(next)
@@ -174,10 +190,12 @@ func Undated[K comparable, V any](r *Registry[K, V]) string {
 func Remembers[K comparable, V any](r Ref[K, V]) bool { return r.anchor.cell.Load() != nil }
 
 // ShardSize returns the bytes that a shard takes before it is used.
-func ShardSize[K comparable, V any]() uintptr { return unsafe.Sizeof(shard[K, V]{}) }
+func ShardSize[K comparable, V any]() uintptr { return unsafe.Sizeof(shard[K]{}) }
 
 // Imprints returns the number of values that are remembered for Fingerprint.
-func Imprints[K comparable, V any](r *Registry[K, V]) int { return r.root.Load().custody.prints.Len() }
+func Imprints[K comparable, V any](r *Registry[K, V]) int {
+	return r.root.Load().custody.prints.byKey.Len()
+}
 
 // Bodies returns the number of shards that have a table.
 func Bodies[K comparable, V any](r *Registry[K, V]) (n int) {
@@ -190,7 +208,7 @@ func Bodies[K comparable, V any](r *Registry[K, V]) (n int) {
 }
 
 // Watcher is a loop over Watch that can be stopped between its steps.
-type Watcher[K comparable, V any] struct{ w *watcher[K, V] }
+type Watcher[K comparable, V any] struct{ w *watcher[K] }
 
 // Subscribe does the first part of a loop.
 func Subscribe[K comparable, V any](r *Registry[K, V]) Watcher[K, V] {
@@ -198,17 +216,17 @@ func Subscribe[K comparable, V any](r *Registry[K, V]) Watcher[K, V] {
 }
 
 // Run yields events, until yield returns false or ctx is done.
-func (w Watcher[K, V]) Run(ctx context.Context, yield func(Event[K, V]) bool) { w.w.run(ctx, yield) }
+func (w Watcher[K, V]) Run(ctx context.Context, yield func(Event[K, V]) bool) { run(ctx, w.w, yield) }
 
 // Drain returns the events that there are.
 func (w Watcher[K, V]) Drain() (events []Event[K, V]) {
 	for {
-		e, isNew, more := w.w.next()
-		if !more {
+		p := w.w.shift()
+		if p == nil {
 			return events
 		}
-		if isNew {
-			events = append(events, e)
+		if k, rec := w.w.look(p); rec != nil {
+			events = append(events, eventOf[V](w.w.root, k, rec))
 		}
 	}
 }
@@ -272,7 +290,7 @@ func Await[K comparable, V any](r *Registry[K, V]) (leave func()) {
 	o := r.install()
 	o.installRooms()
 	count := func(n int) {
-		o.attend(func(a audience[K, V]) audience[K, V] { return a.waiting(n) })
+		o.attend(func(a audience[K]) audience[K] { return a.waiting(n) })
 	}
 	count(1)
 	return func() { count(-1) }

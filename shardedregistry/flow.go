@@ -8,7 +8,7 @@ import (
 )
 
 // flow is what a watcher has besides if it is a loop over Stream.
-type flow[K comparable, V any] struct {
+type flow struct {
 	limit int64
 
 	// behind is the number of changes that were told and have not been yielded,
@@ -18,21 +18,11 @@ type flow[K comparable, V any] struct {
 	// lost becomes 1 when behind was above limit. Who finds that sets it; all who
 	// tell read it, and the loop, which then ends.
 	lost atomics.Uint32
-
-	// What follows belongs to the loop's goroutine. It has copies of records and
-	// no record, so that it keeps no chain while its body runs.
-	key     hkey[K]
-	pending []record[V] // of key, oldest first, not yet yielded
-	buffer  []record[V] // for pending, as long as that is short
 }
 
-// spare is how long a buffer a loop keeps: that of most looks, which find one
-// change or a few.
-const spare = 16
-
 // perch is a seat of a loop over Stream.
-type perch[K comparable, V any] struct {
-	seat[K, V]
+type perch[K comparable] struct {
+	seat[K]
 
 	// pos is the last version that the loop has taken from the chain, or the one
 	// before the first that it will take. The loop alone changes it, and it
@@ -46,8 +36,8 @@ type perch[K comparable, V any] struct {
 }
 
 // newPerch returns one from which w will take what is newer than pos.
-func newPerch[K comparable, V any](w *watcher[K, V], k hkey[K], pos Version) *perch[K, V] {
-	p := &perch[K, V]{seat: seat[K, V]{watcher: w, key: k}}
+func newPerch[K comparable](w *watcher[K], k hkey[K], pos Version) *perch[K] {
+	p := &perch[K]{seat: seat[K]{watcher: w, key: k}}
 	p.pos.Store(uint64(pos))
 	p.heard.Store(uint64(pos))
 	return p
@@ -55,20 +45,20 @@ func newPerch[K comparable, V any](w *watcher[K, V], k hkey[K], pos Version) *pe
 
 // perch returns the perch of which s is a part. It is called for seats of loops
 // over Stream only.
-func (s *seat[K, V]) perch() *perch[K, V] {
+func (s *seat[K]) perch() *perch[K] {
 	// Safety: the seats of watchers that have a flow are made by newSeat alone, as
 	// the first field of one.
-	return (*perch[K, V])(unsafe.Pointer(s))
+	return (*perch[K])(unsafe.Pointer(s))
 }
 
 // deaf reports whether the watcher takes no slip any more.
-func (w *watcher[K, V]) deaf() bool { return w.left() || w.lagged() }
+func (w *watcher[K]) deaf() bool { return w.left() || w.lagged() }
 
 // lagged reports whether the watcher is a loop over Stream that has lagged.
-func (w *watcher[K, V]) lagged() bool { return w.flow != nil && w.flow.lost.Load() != 0 }
+func (w *watcher[K]) lagged() bool { return w.flow != nil && w.flow.lost.Load() != 0 }
 
 // needed reports whether somebody who sits there has yet to see dead.
-func (d *side[K, V]) needed(dead *record[V]) bool {
+func (d *side[K]) needed(dead *record) bool {
 	for _, s := range d.seats {
 		if s.watcher.flow != nil {
 			if Version(s.perch().pos.Load()) < dead.version() && !s.watcher.deaf() {
@@ -90,7 +80,7 @@ func (d *side[K, V]) needed(dead *record[V]) bool {
 // A was loaded after rec took effect, so it has every stream that had joined
 // before. What is not told after a was loaded was changed by calls that had not
 // returned when the streams of a joined.
-func (o *root[K, V]) inform(a *audience[K, V], k hkey[K], c *cell[K, V], rec *record[V]) {
+func (o *root[K]) inform(a *audience[K], k hkey[K], c *cell[K], rec *record) {
 	if a == nil || len(a.watchers) == 0 {
 		o.hasTold(rec)
 		o.links(rec).prev.Store(nil)
@@ -121,7 +111,7 @@ func (o *root[K, V]) inform(a *audience[K, V], k hkey[K], c *cell[K, V], rec *re
 
 // hear counts the changes up to version, unless they were. It is retried only
 // when another has counted some of them.
-func (s *perch[K, V]) hear(version Version) {
+func (s *perch[K]) hear(version Version) {
 	for {
 		old := s.heard.Load()
 		if old >= uint64(version) {
@@ -135,7 +125,7 @@ func (s *perch[K, V]) hear(version Version) {
 }
 
 // add adds n to what waits for the stream, which lags if that is too much.
-func (w *watcher[K, V]) add(n int64) {
+func (w *watcher[K]) add(n int64) {
 	if w.flow.behind.Add(n) > w.flow.limit {
 		w.lag()
 	}
@@ -144,18 +134,18 @@ func (w *watcher[K, V]) add(n int64) {
 // lag ends a loop that has lagged. Who finds that does all of it, and in this order,
 // since another who has found it may have stalled: from the first step on the loop
 // ends when it is awake, and who is told nothing any more has been woken.
-func (w *watcher[K, V]) lag() {
+func (w *watcher[K]) lag() {
 	if !w.lagged() {
 		w.flow.lost.Store(1)
 	}
 	w.wake()
-	w.root.attend(func(a audience[K, V]) audience[K, V] { return a.without(w) })
+	w.root.attend(func(a audience[K]) audience[K] { return a.without(w) })
 }
 
 // first returns the first version in the chain of rec, which c holds or held,
 // that some stream may have to take: rec's if none needs what is older. It removes
 // the seats of streams that have lagged.
-func (o *root[K, V]) first(c *cell[K, V], rec *record[V]) Version {
+func (o *root[K]) first(c *cell[K], rec *record) Version {
 	now, least := c.side.Load(), uint64(math.MaxUint64)
 	if now != nil {
 		for _, s := range now.seats {
@@ -176,11 +166,12 @@ func (o *root[K, V]) first(c *cell[K, V], rec *record[V]) Version {
 
 // gather takes what is new of the key of p from the chain of its records. It
 // takes all up to what the table's cell holds, and stops there, so that a key
-// that keeps changing does not keep others waiting.
+// that keeps changing does not keep others waiting. It is copies that takes, of the
+// chain of rec what is newer than since, and returns how many records that were.
 //
 // As with look, only what is in the table counts; a dead cell stays until all
 // streams that sit there have taken its last record.
-func (w *watcher[K, V]) gather(p *slip[K, V]) {
+func (w *watcher[K]) gather(p *slip[K], copies func(k hkey[K], rec *record, since Version) int) {
 	o, f, s := w.root, w.flow, p.seat.perch()
 	c := o.shard(s.key.Hash).load(s.key)
 	if c == nil || !c.side.Load().has(&s.seat) {
@@ -192,9 +183,9 @@ func (w *watcher[K, V]) gather(p *slip[K, V]) {
 	o.date(rec)
 	since := Version(s.pos.Load())
 	if last := rec.version(); last > since {
-		f.key, f.pending = c.named(s.key.Hash), o.since(rec, since, &f.buffer)
+		n := copies(c.named(s.key.Hash), rec, since)
 		s.hear(last)
-		if skipped := int64(last-since) - int64(len(f.pending)); skipped != 0 {
+		if skipped := int64(last-since) - int64(n); skipped != 0 {
 			f.behind.Add(-skipped) // had been forgotten before w came
 		}
 		s.pos.Store(uint64(last))
@@ -204,26 +195,4 @@ func (w *watcher[K, V]) gather(p *slip[K, V]) {
 	if rec.dead() {
 		o.tidy(s.key)
 	}
-}
-
-// since returns copies of rec and those in its chain that are newer than version,
-// oldest first. Few of them are put into buffer.
-func (o *root[K, V]) since(rec *record[V], version Version, buffer *[]record[V]) []record[V] {
-	n := 0
-	for r := rec; r != nil && r.version() > version; r = o.links(r).prev.Load() {
-		n++
-	}
-	room := *buffer
-	if n > len(room) {
-		room = make([]record[V], n)
-		if n <= spare {
-			*buffer = room
-		}
-	}
-	i := n // somebody may have forgotten some of them since, if they need not be yielded
-	for r := rec; r != nil && i > 0; r = o.links(r).prev.Load() {
-		i--
-		room[i] = record[V]{r.mark, r.value}
-	}
-	return room[i:n]
 }

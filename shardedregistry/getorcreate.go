@@ -25,11 +25,11 @@ func (r *Registry[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, crea
 	if err != nil {
 		return value, false, err
 	}
-	return p.getOrCreate(fn)
+	return getOrCreate(&p, fn)
 }
 
 // getOrCreate runs GetOrCreate.
-func (p *place[K, V]) getOrCreate(fn func() (V, error)) (value V, created bool, err error) {
+func getOrCreate[K comparable, V any](p *place[K], fn func() (V, error)) (value V, created bool, err error) {
 	// LP(GetOrCreate), present, or an error of fn: the table or the record is read.
 	c, rec := p.loadLive()
 	if rec == nil {
@@ -38,9 +38,9 @@ func (p *place[K, V]) getOrCreate(fn func() (V, error)) (value V, created bool, 
 			return value, false, err
 		}
 		// LP(GetOrCreate): the table stores the new cell, or create reads the record.
-		if c, rec, created, err = p.create(made); err != nil {
+		if c, rec, created, err = p.create(draft[V](p.root, p.root.taking(), nil, made)); err != nil {
 			return value, false, err
 		}
 	}
-	return p.root.out(c.named(p.key.Hash), rec), created, nil
+	return out[V](p.root, c.named(p.key.Hash), rec), created, nil
 }

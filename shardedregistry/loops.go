@@ -32,6 +32,6 @@ func (r *Registry[K, V]) Entries() iter.Seq[Entry[K, V]] { return r.each }
 // make an instruction of an atomic load there.
 func (r *Registry[K, V]) each(yield func(Entry[K, V]) bool) {
 	if o := r.root.Load(); o != nil {
-		o.visit(func(k hkey[K], _ *cell[K, V], rec *record[V]) bool { return yield(o.entry(k, rec)) })
+		o.visit(func(k hkey[K], _ *cell[K], rec *record) bool { return yield(entryOf[V](o, k, rec)) })
 	}
 }

@@ -11,19 +11,19 @@ import (
 //
 // Who has found a cell goes on with the key of that, which is equal and need not be
 // the same: so nothing that stays refers to the memory of the key that was given.
-type place[K comparable, V any] struct {
-	root  *root[K, V]
+type place[K comparable] struct {
+	root  *root[K]
 	key   hkey[K] // normalised
 	given K       // as the caller spelled it
 
 	// last is nil, or the word in which a Ref remembers the cell of its key.
-	last *atomics.Pointer[cell[K, V]]
+	last *atomics.Pointer[cell[K]]
 
 	unscoped bool // errors show keys without their Space, as in a View
 }
 
 // locate returns the place of key, or an error that matches ErrInvalidKey.
-func (r *Registry[K, V]) locate(key K) (p place[K, V], err error) {
+func (r *core[K]) locate(key K) (p place[K], err error) {
 	o := r.install()
 	k, err := o.hashed(key)
 	if err != nil {
@@ -32,11 +32,11 @@ func (r *Registry[K, V]) locate(key K) (p place[K, V], err error) {
 	if k.Key != k.Key { //nolint:staticcheck // true for NaN
 		return p, fmt.Errorf("%w: %v is not equal to itself", ErrInvalidKey, unscoped(key))
 	}
-	return place[K, V]{root: o, key: k, given: key}, nil
+	return place[K]{root: o, key: k, given: key}, nil
 }
 
 // shown returns what an error says of a key.
-func (p *place[K, V]) shown(k K) any {
+func (p *place[K]) shown(k K) any {
 	if p.unscoped {
 		return unscoped(k)
 	}
@@ -45,7 +45,7 @@ func (p *place[K, V]) shown(k K) any {
 
 // loadLive returns the cell of the key and its record, or nil and nil if the
 // key is absent: see root.loadLive.
-func (p *place[K, V]) loadLive() (*cell[K, V], *record[V]) {
+func (p *place[K]) loadLive() (*cell[K], *record) {
 	if p.last != nil {
 		return p.recall()
 	}
@@ -59,7 +59,7 @@ func (p *place[K, V]) loadLive() (*cell[K, V], *record[V]) {
 // What is remembered is a hint. A slow one may store what is older than what
 // others have found since; then it is dead, or absent, and the next to read it
 // finds that out.
-func (p *place[K, V]) recall() (*cell[K, V], *record[V]) {
+func (p *place[K]) recall() (*cell[K], *record) {
 	last := p.last.Load()
 	if last != nil {
 		if rec := p.root.live(last.rec.Load()); rec != nil {

@@ -24,14 +24,17 @@ type Ref[K comparable, V any] struct {
 	anchor *anchor[K, V] // nil in the zero Ref
 }
 
-// anchor is what the copies of a Ref share. It is immutable but for cell.
-type anchor[K comparable, V any] struct {
+// anchor is what the copies of a Ref share.
+type anchor[K comparable, V any] struct{ hold[K] }
+
+// hold is all of an anchor. It is immutable but for cell.
+type hold[K comparable] struct {
 	// cell is nil, or a cell that was found for the key, dead or alive. Readers
 	// and writers replace one that they find dead by what the table holds.
-	cell atomics.Pointer[cell[K, V]]
+	cell atomics.Pointer[cell[K]]
 
-	place place[K, V] // whose last is &cell
-	bad   *error      // why the key is invalid, or nil
+	place place[K] // whose last is &cell
+	bad   *error   // why the key is invalid, or nil
 }
 
 // Ref returns a handle to key. It does not say whether key is present or valid:
@@ -40,28 +43,33 @@ type anchor[K comparable, V any] struct {
 // Ref is wait-free. It takes effect at any moment: it reads and changes nothing
 // of key.
 func (r *Registry[K, V]) Ref(key K) Ref[K, V] {
-	return newRef(r.locate(key))
-}
-
-func newRef[K comparable, V any](p place[K, V], err error) Ref[K, V] {
-	a := &anchor[K, V]{place: p}
-	a.place.last = &a.cell
-	if err != nil {
-		bad := err
-		a.bad = &bad
-	}
+	a := new(anchor[K, V])
+	a.init(r.locate(key))
 	return Ref[K, V]{a}
 }
 
-// locate returns the place of the key, or an error that matches ErrInvalidKey.
-func (r Ref[K, V]) locate() (*place[K, V], error) {
-	switch a := r.anchor; {
-	case a == nil:
-		return nil, ErrInvalidKey
-	case a.bad != nil:
-		return nil, *a.bad
+func (h *hold[K]) init(p place[K], err error) {
+	h.place = p
+	h.place.last = &h.cell
+	if err != nil {
+		bad := err
+		h.bad = &bad
 	}
-	return &r.anchor.place, nil
+}
+
+// locate returns the place of the key, or an error that matches ErrInvalidKey.
+func (r Ref[K, V]) locate() (*place[K], error) {
+	if r.anchor == nil {
+		return nil, ErrInvalidKey
+	}
+	return r.anchor.locate()
+}
+
+func (h *hold[K]) locate() (*place[K], error) {
+	if h.bad != nil {
+		return nil, *h.bad
+	}
+	return &h.place, nil
 }
 
 // Get is [Registry.Get] of the key.
@@ -74,13 +82,13 @@ func (r Ref[K, V]) Get() (value V, ok bool) {
 			// LP(Get): the record is read.
 			rec := c.rec.Load()
 			if rec.mark&(datedBit|deadBit) == 0 {
-				return a.place.root.out(c.named(a.place.key.Hash), rec), true
+				return out[V](a.place.root, c.named(a.place.key.Hash), rec), true
 			}
 		}
 	}
 	// LP(Get), otherwise: find reads the record, or finds none.
 	if o, k, rec := r.find(); rec != nil {
-		return o.out(k, rec), true
+		return out[V](o, k, rec), true
 	}
 	return value, false
 }
@@ -92,13 +100,13 @@ func (r Ref[K, V]) Get() (value V, ok bool) {
 func (r Ref[K, V]) Lookup() (entry Entry[K, V], ok bool) {
 	// LP(Lookup): find reads the record, or finds none.
 	if o, k, rec := r.find(); rec != nil {
-		return o.entry(k, rec), true
+		return entryOf[V](o, k, rec), true
 	}
 	return entry, false
 }
 
 // find returns the key as it is stored and its live record, or nil.
-func (r Ref[K, V]) find() (o *root[K, V], k hkey[K], rec *record[V]) {
+func (r Ref[K, V]) find() (o *root[K], k hkey[K], rec *record) {
 	p, err := r.locate()
 	if err != nil {
 		return o, k, nil
@@ -121,7 +129,7 @@ func (r Ref[K, V]) Create(value V) (Version, error) {
 	if err != nil {
 		return 0, err
 	}
-	return p.insert(value).result()
+	return insert(p, value).result()
 }
 
 // GetOrCreate is [Registry.GetOrCreate] of the key.
@@ -137,7 +145,7 @@ func (r Ref[K, V]) GetOrCreate(fn func() (V, error)) (value V, created bool, err
 	if err != nil {
 		return value, false, err
 	}
-	return p.getOrCreate(fn)
+	return getOrCreate(p, fn)
 }
 
 // Update is [Registry.Update] of the key.
@@ -152,11 +160,7 @@ func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := p.update(fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return p.root.entry(c.named(p.key.Hash), rec), nil
+	return update(p, fn)
 }
 
 // UpdateIf is [Registry.UpdateIf] of the key.
@@ -169,7 +173,7 @@ func (r Ref[K, V]) UpdateIf(version Version, value V) (Version, error) {
 	if err != nil {
 		return 0, err
 	}
-	return p.updateIf(version, value)
+	return updateIf(p, version, value)
 }
 
 // Put is [Registry.Put] of the key.
@@ -181,7 +185,7 @@ func (r Ref[K, V]) Put(value V) (Version, error) {
 	if err != nil {
 		return 0, err
 	}
-	return p.put(value)
+	return put(p, value)
 }
 
 // Upsert is [Registry.Upsert] of the key.
@@ -197,11 +201,7 @@ func (r Ref[K, V]) Upsert(fn func(old V, exists bool) (V, error)) (Entry[K, V], 
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := p.upsert(fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return p.root.entry(c.named(p.key.Hash), rec), nil
+	return upsert(p, fn)
 }
 
 // Delete is [Registry.Delete] of the key.
@@ -215,7 +215,7 @@ func (r Ref[K, V]) Delete() (Entry[K, V], bool) {
 	if err != nil {
 		return Entry[K, V]{}, false
 	}
-	return p.remove()
+	return remove[V](p)
 }
 
 // DeleteIf is [Registry.DeleteIf] of the key.

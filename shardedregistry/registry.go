@@ -1,6 +1,10 @@
 package shardedregistry
 
-import "github.com/latchfree/latchfree/internal/atomics"
+import (
+	"runtime"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
 
 // Version identifies one value of one key. A key's versions strictly increase
 // for ever: each change adds one, a deletion counts as a change, and a key that
@@ -23,10 +27,16 @@ type Entry[K comparable, V any] struct {
 // functions that its methods call.
 type Registry[K comparable, V any] struct {
 	_ atomics.NoCopy
+	_ [0]*V // so that none can be converted to one of other values
 
+	core[K]
+}
+
+// core is all of a registry that does not depend on the type of its values.
+type core[K comparable] struct {
 	// root is set by New, or by CAS by the first operation that needs it, and
 	// then stays. Everybody reads.
-	root atomics.Pointer[root[K, V]]
+	root atomics.Pointer[root[K]]
 }
 
 // New returns an empty registry, or an error that names the setting which is
@@ -40,8 +50,19 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 	if err != nil {
 		return nil, err
 	}
-	o := newRoot(n, &config)
-	o.rules = rules
+	o := newRoot(n, config.Normalize)
+	o.custody, o.rules = config.custody(), rules
+	var special shape
+	if rules != nil {
+		special |= isTermed
+	}
+	if config.Transitions {
+		special |= isLinked
+		o.shut = &side[K]{gone: true}
+	}
+	if special != 0 {
+		o.large = freshLarge[V](special)
+	}
 	r := new(Registry[K, V])
 	r.root.Store(o)
 	return r, nil
@@ -63,7 +84,7 @@ func MustNew[K comparable, V any](config Config[K, V]) *Registry[K, V] {
 func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
 	// LP(Get): find reads the record, or finds none.
 	if o, k, rec := r.find(key); rec != nil {
-		return o.out(k, rec), true
+		return out[V](o, k, rec), true
 	}
 	return value, false
 }
@@ -75,13 +96,13 @@ func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
 func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	// LP(Lookup): find reads the record, or finds none.
 	if o, k, rec := r.find(key); rec != nil {
-		return o.entry(k, rec), true
+		return entryOf[V](o, k, rec), true
 	}
 	return entry, false
 }
 
 // find returns key as it is stored and its live record, or nil.
-func (r *Registry[K, V]) find(key K) (o *root[K, V], k hkey[K], rec *record[V]) {
+func (r *core[K]) find(key K) (o *root[K], k hkey[K], rec *record) {
 	o = r.root.Load()
 	if o == nil {
 		return o, k, nil
@@ -123,18 +144,28 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := p.update(fn)
+	return update(&p, fn)
+}
+
+// result returns what Update and Upsert return.
+func result[V any, K comparable](p *place[K], a *change[K], err error) (Entry[K, V], error) {
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return p.root.entry(c.named(p.key.Hash), rec), nil
+	return entryOf[V](p.root, a.cell.named(p.key.Hash), a.next), nil
 }
 
-// update runs Update, and returns the record that it has stored, with its cell.
-func (p *place[K, V]) update(fn func(V) (V, error)) (*cell[K, V], *record[V], error) {
-	return p.change(false, func(c *cell[K, V], old *record[V]) (V, error) {
-		return fn(p.root.out(c.named(p.key.Hash), old))
+// update runs Update.
+func update[K comparable, V any](p *place[K], fn func(V) (V, error)) (Entry[K, V], error) {
+	var a change[K]
+	err := p.change(&a, func() error {
+		value, err := fn(out[V](p.root, a.key, a.old))
+		if err == nil {
+			redraft(p.root, &a, value)
+		}
+		return err
 	})
+	return result[V](p, &a, err)
 }
 
 // UpdateIf stores value for key if key's version is version, and returns the
@@ -150,23 +181,37 @@ func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, err
 	if err != nil {
 		return 0, err
 	}
-	return p.updateIf(version, value)
+	return updateIf(&p, version, value)
 }
 
 // updateIf runs UpdateIf.
-func (p *place[K, V]) updateIf(version Version, value V) (Version, error) {
-	// LP(UpdateIf), absent or another version: the record is read.
-	c, old := p.loadLive()
-	if old == nil {
-		return 0, ErrNotFound
-	}
-	if old.version() != version {
-		return 0, &ConflictError{old.version(), version}
-	}
-	o, k := p.root, c.named(p.key.Hash)
-	o.check(k, old)
-	next, err := o.draft(k, o.taking(), old, old.changed(), o.in(value))
+func updateIf[K comparable, V any](p *place[K], version Version, value V) (Version, error) {
+	// LP(UpdateIf), absent or another version: loadIf reads the record.
+	c, old, err := p.loadIf(version)
 	if err != nil {
+		return 0, err
+	}
+	o := p.root
+	o.check(c.named(p.key.Hash), old)
+	return p.swapIf(c, old, draft[V](o, o.taking(), nil, value))
+}
+
+// loadIf is loadLive with an error unless the key has the version.
+func (p *place[K]) loadIf(version Version) (*cell[K], *record, error) {
+	c, rec := p.loadLive()
+	if rec == nil {
+		return nil, nil, ErrNotFound
+	}
+	if rec.version() != version {
+		return nil, nil, &ConflictError{rec.version(), version}
+	}
+	return c, rec, nil
+}
+
+// swapIf runs the rest of UpdateIf when next was drafted to be stored in place of old.
+func (p *place[K]) swapIf(c *cell[K], old, next *record) (Version, error) {
+	o, k := p.root, c.named(p.key.Hash)
+	if err := o.prepare(k, next, old, old.changed()); err != nil {
 		return 0, err
 	}
 	// LP(UpdateIf): the new record is stored, or that of a rival is read.
@@ -175,7 +220,7 @@ func (p *place[K, V]) updateIf(version Version, value V) (Version, error) {
 		return 0, err
 	}
 	if !stored {
-		return 0, o.moved(c, version)
+		return 0, o.moved(c, old.version())
 	}
 	o.changed(k, c, old, next)
 	o.check(k, next)
@@ -185,7 +230,7 @@ func (p *place[K, V]) updateIf(version Version, value V) (Version, error) {
 // moved returns the error of an operation that found version in the cell and
 // whose CAS then failed. The versions in a cell increase, so it cannot be there
 // again.
-func (o *root[K, V]) moved(c *cell[K, V], version Version) error {
+func (o *root[K]) moved(c *cell[K], version Version) error {
 	// LP(UpdateIf), changed meanwhile: the record is read again.
 	// LP(DeleteIf), changed meanwhile: likewise.
 	now := o.live(c.rec.Load())
@@ -208,16 +253,17 @@ func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 	if err != nil {
 		return 0, err
 	}
-	return p.put(value)
+	return put(&p, value)
 }
 
 // put runs Put.
-func (p *place[K, V]) put(value V) (Version, error) {
-	_, rec, err := p.change(true, func(*cell[K, V], *record[V]) (V, error) { return value, nil })
-	if err != nil { // Clone has changed the key each time
+func put[K comparable, V any](p *place[K], value V) (Version, error) {
+	a := change[K]{create: true}
+	// The error is that of the rules, or Clone has changed the key each time.
+	if err := p.change(&a, func() error { redraft(p.root, &a, value); return nil }); err != nil {
 		return 0, err
 	}
-	return rec.version(), nil
+	return a.next.version(), nil
 }
 
 // Upsert stores for key what fn returns for its value and true, or, if key is
@@ -238,22 +284,24 @@ func (r *Registry[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := p.upsert(fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return p.root.entry(c.named(p.key.Hash), rec), nil
+	return upsert(&p, fn)
 }
 
-// upsert runs Upsert, and returns the record that it has stored, with its cell.
-func (p *place[K, V]) upsert(fn func(V, bool) (V, error)) (*cell[K, V], *record[V], error) {
-	return p.change(true, func(c *cell[K, V], old *record[V]) (V, error) {
-		if old == nil {
-			var zero V
-			return fn(zero, false)
+// upsert runs Upsert.
+func upsert[K comparable, V any](p *place[K], fn func(V, bool) (V, error)) (Entry[K, V], error) {
+	a := change[K]{create: true}
+	err := p.change(&a, func() error {
+		var old V
+		if a.old != nil {
+			old = out[V](p.root, a.key, a.old)
 		}
-		return fn(p.root.out(c.named(p.key.Hash), old), true)
+		value, err := fn(old, a.old != nil)
+		if err == nil {
+			redraft(p.root, &a, value)
+		}
+		return err
 	})
+	return result[V](p, &a, err)
 }
 
 // Delete removes key and returns what it held, and whether it was present.
@@ -271,12 +319,12 @@ func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
 	if err != nil {
 		return Entry[K, V]{}, false
 	}
-	p := place[K, V]{root: o, key: k}
-	return p.remove()
+	p := place[K]{root: o, key: k}
+	return remove[V](&p)
 }
 
 // remove runs Delete.
-func (p *place[K, V]) remove() (Entry[K, V], bool) {
+func remove[V any, K comparable](p *place[K]) (Entry[K, V], bool) {
 	for { // until no other operation changes key between reading and storing
 		// LP(Delete), absent: the table or a dead record is read.
 		c, old := p.loadLive()
@@ -284,7 +332,7 @@ func (p *place[K, V]) remove() (Entry[K, V], bool) {
 			return Entry[K, V]{}, false
 		}
 		k := c.named(p.key.Hash)
-		entry := p.root.entry(k, old)
+		entry := entryOf[V](p.root, k, old)
 		// LP(Delete): the dead record is stored.
 		if p.root.kill(k, c, old) {
 			return entry, true
@@ -308,14 +356,11 @@ func (r *Registry[K, V]) DeleteIf(key K, version Version) error {
 }
 
 // removeIf runs DeleteIf.
-func (p *place[K, V]) removeIf(version Version) error {
-	// LP(DeleteIf), absent or another version: the record is read.
-	c, old := p.loadLive()
-	if old == nil {
-		return ErrNotFound
-	}
-	if old.version() != version {
-		return &ConflictError{old.version(), version}
+func (p *place[K]) removeIf(version Version) error {
+	// LP(DeleteIf), absent or another version: loadIf reads the record.
+	c, old, err := p.loadIf(version)
+	if err != nil {
+		return err
 	}
 	// LP(DeleteIf): the dead record is stored.
 	if !p.root.kill(c.named(p.key.Hash), c, old) {
@@ -340,12 +385,10 @@ func (r *Registry[K, V]) Len() int {
 }
 
 // install returns the root, which it makes with the defaults if there is none.
-func (r *Registry[K, V]) install() *root[K, V] {
+func (r *core[K]) install() *root[K] {
 	if o := r.root.Load(); o != nil {
 		return o
 	}
-	var defaults Config[K, V]
-	n, _ := defaults.shards() // the defaults are valid
-	r.root.CompareAndSwap(nil, newRoot(n, &defaults))
+	r.root.CompareAndSwap(nil, newRoot[K](defaultShards(runtime.GOMAXPROCS(0)), nil))
 	return r.root.Load()
 }

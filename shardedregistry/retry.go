@@ -26,7 +26,7 @@ type suspect[K comparable] struct {
 
 // listed calls f while a suspect for k is listed. The flag that f is given
 // becomes true when the calling goroutine changes k.
-func (s *shard[K, V]) listed(k hkey[K], f func(own *bool)) {
+func (s *shard[K]) listed(k hkey[K], f func(own *bool)) {
 	own := new(bool)
 	push(&s.suspects, &suspect[K]{key: k, goroutine: atomics.Goroutine(), own: own})
 	defer drop(&s.suspects, own) // f runs a user's function, which may panic
@@ -34,7 +34,7 @@ func (s *shard[K, V]) listed(k hkey[K], f func(own *bool)) {
 }
 
 // tell is called by everyone who has changed k, after the change.
-func (s *shard[K, V]) tell(k hkey[K]) {
+func (s *shard[K]) tell(k hkey[K]) {
 	if first := s.suspects.Load(); first != nil {
 		catch(first, k)
 	}
@@ -91,18 +91,9 @@ func without[K comparable](p *suspect[K], own *bool) *suspect[K] {
 	return &q
 }
 
-// change is one call of Update, Put or Upsert: it repeats attempt until it is
-// done, and returns the record that it has stored, and its cell. Every repetition
-// but those that ErrTooManyRetries reports is due to another operation that has
-// changed the same key.
-func (p *place[K, V]) change(create bool, fn func(c *cell[K, V], old *record[V]) (V, error)) (c *cell[K, V], next *record[V], err error) {
-	err = p.root.persist(p.key, func() (bool, error) { return p.attempt(create, &c, &next, fn) })
-	return c, next, err
-}
-
 // persist repeats attempt, which runs a function of the user's on what k holds,
 // until it is done or that function has changed k itself each time.
-func (o *root[K, V]) persist(k hkey[K], attempt func() (done bool, err error)) error {
+func (o *root[K]) persist(k hkey[K], attempt func() (done bool, err error)) error {
 	for {
 		for failed := range patience() {
 			if done, err := attempt(); done {
@@ -120,7 +111,7 @@ func (o *root[K, V]) persist(k hkey[K], attempt func() (done bool, err error)) e
 
 // prove repeats attempt while it is listed as a suspect, and ends it with
 // ErrTooManyRetries when all of them failed and were caught.
-func (o *root[K, V]) prove(k hkey[K], attempt func() (done bool, err error)) (done bool, err error) {
+func (o *root[K]) prove(k hkey[K], attempt func() (done bool, err error)) (done bool, err error) {
 	o.shard(k.Hash).listed(k, func(own *bool) {
 		for range proofs() {
 			*own = false
@@ -131,68 +122,4 @@ func (o *root[K, V]) prove(k hkey[K], attempt func() (done bool, err error)) (do
 		done, err = true, ErrTooManyRetries
 	})
 	return done, err
-}
-
-// attempt runs fn on what the key holds now, nil if it is absent, and stores its
-// result if the key still holds that, or, if create is set, if it is still
-// absent. It reports whether the change is done; otherwise another operation has
-// changed the key. Next is nil, or what the last attempt tried to store, and then
-// what this one did; c becomes the cell that it works on.
-func (p *place[K, V]) attempt(create bool, c **cell[K, V], next **record[V], fn func(c *cell[K, V], old *record[V]) (V, error)) (done bool, err error) {
-	o := p.root
-	taking := o.taking() // here, so that little is between reading the record and storing
-	cell, old := p.loadLive()
-	if old == nil {
-		return p.attemptCreate(create, c, next, fn)
-	}
-	*c = cell
-	k := cell.named(p.key.Hash)
-	// LP(Update), an error of fn: the record was read.
-	// LP(Upsert), an error of fn: likewise.
-	value, err := fn(cell, old)
-	if err != nil {
-		return true, err
-	}
-	o.check(k, old)
-	value = o.in(value)
-	rec := *next
-	if taking || rec == nil || rec.mark&datedBit != 0 || o.rules != nil {
-		if rec, err = o.draft(k, taking, old, old.changed(), value); err != nil {
-			return true, err
-		}
-		*next = rec
-	} else {
-		rec.mark, rec.value = old.changed(), value
-		if o.transitions() {
-			o.links(rec).prev.Store(old)
-		}
-	}
-	// LP(Update): the new record is stored, or that of a rival is read.
-	// LP(Put), present: likewise.
-	// LP(Upsert), present: likewise.
-	stored, err := p.swap(k, cell, old, rec)
-	if stored {
-		o.changed(k, cell, old, rec)
-		o.check(k, rec)
-	}
-	return stored || err != nil, err
-}
-
-// attemptCreate is attempt for a key that was absent.
-func (p *place[K, V]) attemptCreate(create bool, c **cell[K, V], next **record[V], fn func(c *cell[K, V], old *record[V]) (V, error)) (done bool, err error) {
-	if !create {
-		// LP(Update), absent: the table or a dead record was read.
-		return true, ErrNotFound
-	}
-	value, err := fn(nil, nil)
-	if err != nil {
-		return true, err
-	}
-	// LP(Put), absent: the table stores the new cell, or the record of a rival is read.
-	// LP(Upsert), absent: likewise.
-	cell, rec, created, err := p.create(value)
-	if created {
-		*c, *next = cell, rec
-	}
-	return created || err != nil, err
 }

@@ -9,16 +9,20 @@ import (
 
 // root is what every operation starts from. It is immutable but for the pointers
 // at its end and what is inside the shards.
-type root[K comparable, V any] struct {
+type root[K comparable] struct {
 	naming[K]
-	shift   uint8          // of a hash, to leave the index of a shard
-	custody *custody[K, V] // nil without Clone and Fingerprint
-	rules   *rules[K, V]   // nil if there are no indexes and nothing is checked
-	shards  []shard[K, V]
+	shift   uint8       // of a hash, to leave the index of a shard
+	custody *custody[K] // nil without Clone and Fingerprint
+	rules   *rules[K]   // nil if there are no indexes and nothing is checked
+	shards  []shard[K]
+
+	// large makes live records where they have something besides that is not due
+	// to a snapshot: see freshLarge. It is nil elsewhere.
+	large func(taking bool) *record
 
 	// shut is what a cell has beside its record that leaves the table and has
 	// nothing else. It is nil without Config.Transitions.
-	shut *side[K, V]
+	shut *side[K]
 
 	// scans says which snapshots are being taken, and is nil until the first.
 	// Snapshot replaces it, three times or a few more; everyone who changes a
@@ -28,7 +32,7 @@ type root[K comparable, V any] struct {
 	// audience says who wants to hear of changes, and is nil while nobody does.
 	// Who comes or goes replaces it by CAS; everyone who has changed a key reads
 	// it.
-	audience atomics.Pointer[audience[K, V]]
+	audience atomics.Pointer[audience[K]]
 
 	// rooms holds, by key, where calls of Wait sleep. It is nil until the first
 	// does, which installs it by CAS, and then stays. Who has changed a key reads
@@ -37,21 +41,16 @@ type root[K comparable, V any] struct {
 }
 
 // newRoot returns an empty registry of n shards, n a power of two.
-func newRoot[K comparable, V any](n int, config *Config[K, V]) *root[K, V] {
-	o := &root[K, V]{
-		naming:  newNaming(config.Normalize),
-		shift:   uint8(64 - bits.TrailingZeros(uint(n))),
-		custody: newCustody(config),
-		shards:  make([]shard[K, V], n),
+func newRoot[K comparable](n int, normalize func(K) (K, error)) *root[K] {
+	return &root[K]{
+		naming: newNaming(normalize),
+		shift:  uint8(64 - bits.TrailingZeros(uint(n))),
+		shards: make([]shard[K], n),
 	}
-	if config.Transitions {
-		o.shut = &side[K, V]{gone: true}
-	}
-	return o
 }
 
 // shard returns the shard of a key.
-func (o *root[K, V]) shard(hash uint64) *shard[K, V] {
+func (o *root[K]) shard(hash uint64) *shard[K] {
 	return &o.shards[hash>>o.shift]
 }
 
@@ -62,7 +61,7 @@ func (o *root[K, V]) shard(hash uint64) *shard[K, V] {
 // another by now: it died before the table was read, and then k was absent at
 // that moment, or between that and the reading of its record, and then k was
 // absent at the moment it died.
-func (o *root[K, V]) loadLive(k hkey[K]) (*cell[K, V], *record[V]) {
+func (o *root[K]) loadLive(k hkey[K]) (*cell[K], *record) {
 	c := o.shard(k.Hash).load(k)
 	if c == nil {
 		return nil, nil
@@ -77,7 +76,7 @@ func (o *root[K, V]) loadLive(k hkey[K]) (*cell[K, V], *record[V]) {
 }
 
 // live returns rec, which a cell holds, or nil if it is dead.
-func (o *root[K, V]) live(rec *record[V]) *record[V] {
+func (o *root[K]) live(rec *record) *record {
 	o.date(rec)
 	if rec.dead() {
 		return nil
@@ -92,15 +91,15 @@ func (o *root[K, V]) live(rec *record[V]) *record[V] {
 // table did so under the mutex that is held here, either unlinked, after floor
 // had been raised to its last version, or replaced here, by a cell that started
 // above its last version.
-func (o *root[K, V]) publish(k hkey[K], fresh *cell[K, V], rec *record[V]) (c *cell[K, V], present *record[V]) {
+func (o *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], present *record) {
 	var (
 		b     = o.shard(k.Hash).install(o.hash)
-		heirs []*seat[K, V]
+		heirs []*seat[K]
 		late  bool
 	)
 	for { // again only when a deleter was late, which is then no more
 		late = false
-		c = b.Compute(k, func(now *cell[K, V]) *cell[K, V] {
+		c = b.Compute(k, func(now *cell[K]) *cell[K] {
 			last := Version(b.floor.Load())
 			if now != nil {
 				present = now.rec.Load()
@@ -139,12 +138,11 @@ func (o *root[K, V]) publish(k hkey[K], fresh *cell[K, V], rec *record[V]) (c *c
 // it did; if not, the record has changed. It takes effect when the dead record
 // is stored. What follows is housekeeping that no other operation waits for:
 // meanwhile a creator may replace the dead cell.
-func (o *root[K, V]) kill(k hkey[K], c *cell[K, V], old *record[V]) bool {
-	var none V
+func (o *root[K]) kill(k hkey[K], c *cell[K], old *record) bool {
 	o.check(k, old)
 	// Asked after old was read: a plain record deletes only what was there
 	// before any taker joined that might miss it.
-	dead := o.bare(o.taking(), old, old.deleted(), none)
+	dead := o.grave(o.taking(), old)
 	if !c.rec.CompareAndSwap(old, dead) {
 		return false
 	}
@@ -157,7 +155,7 @@ func (o *root[K, V]) kill(k hkey[K], c *cell[K, V], old *record[V]) bool {
 // bury does what is left to do when dead has been stored and counted. A dead
 // cell that a snapshot or a watcher needs stays in the table; the last of these
 // will unlink it.
-func (o *root[K, V]) bury(b *body[K, V], k hkey[K], c *cell[K, V], old, dead *record[V]) {
+func (o *root[K]) bury(b *body[K], k hkey[K], c *cell[K], old, dead *record) {
 	if needed := o.changed(k, c, old, dead); needed || !o.part(c, dead) {
 		o.leave(k, c)
 	} else {
@@ -170,7 +168,7 @@ func (o *root[K, V]) bury(b *body[K, V], k hkey[K], c *cell[K, V], old, dead *re
 // old, or as the first one there, and reports whether a snapshot in progress needs what k
 // held before, or a watcher will look at k. The order matters: until rec is dated
 // the change has not happened.
-func (o *root[K, V]) changed(k hkey[K], c *cell[K, V], old, rec *record[V]) (needed bool) {
+func (o *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool) {
 	if rec.mark&datedBit != 0 {
 		needed = o.settle(rec)
 	}
@@ -190,7 +188,7 @@ func (o *root[K, V]) changed(k hkey[K], c *cell[K, V], old, rec *record[V]) (nee
 
 // visit calls f for the keys that are present, with their cells and records,
 // until it returns false.
-func (o *root[K, V]) visit(f func(k hkey[K], c *cell[K, V], rec *record[V]) bool) {
+func (o *root[K]) visit(f func(k hkey[K], c *cell[K], rec *record) bool) {
 	for i := range o.shards {
 		t := o.shards[i].table.Load()
 		if t == nil {
@@ -208,7 +206,7 @@ func (o *root[K, V]) visit(f func(k hkey[K], c *cell[K, V], rec *record[V]) bool
 }
 
 // len adds the counters of the shards.
-func (o *root[K, V]) len() int {
+func (o *root[K]) len() int {
 	n := int64(0)
 	for i := range o.shards {
 		// LP(Len), a shard that was never used: the pointer is read.

@@ -58,7 +58,7 @@ func (s scans) need(since, until uint64) bool {
 
 // scan replaces scans by change of it, and returns the new state. It is retried
 // only when another taker has replaced it meanwhile.
-func (o *root[K, V]) scan(change func(scans) scans) scans {
+func (o *root[K]) scan(change func(scans) scans) scans {
 	for {
 		old := o.scans.Load()
 		next := change(old.now())

@@ -8,14 +8,14 @@ import (
 
 // side is what a cell has besides its record, and most cells have none. It is
 // immutable: to change it, replace it.
-type side[K comparable, V any] struct {
+type side[K comparable] struct {
 	// spelled is how the key was given to the call that created the cell, or
 	// nil if that is how it is stored.
 	spelled *K
 
 	// seats are those of the watchers that were told of a change of the key,
 	// mostly in the order of the audience.
-	seats []*seat[K, V]
+	seats []*seat[K]
 
 	// left says that the cell is dead, that its deleter has told all who had to
 	// be told, and that it has left the cell in the table for those who need it.
@@ -28,14 +28,14 @@ type side[K comparable, V any] struct {
 
 // seat is what connects one watcher and one key. The cells that follow one
 // another in the table hand it on.
-type seat[K comparable, V any] struct {
-	watcher *watcher[K, V]
+type seat[K comparable] struct {
+	watcher *watcher[K]
 	key     hkey[K]
 
 	// slip is the one that was put down last, or nil. Those who tell of a change
 	// replace one that was taken by a new one, by CAS; one that was not stays
 	// until it is. The watcher reads.
-	slip atomics.Pointer[slip[K, V]]
+	slip atomics.Pointer[slip[K]]
 
 	// What follows belongs to the watcher's goroutine.
 	known bool    // it is in the watcher's list
@@ -51,9 +51,9 @@ const (
 )
 
 // slip asks a watcher to look at a key. It is put on the watcher's pile once.
-type slip[K comparable, V any] struct {
-	seat *seat[K, V]
-	next *slip[K, V] // below it on the pile; after it was taken, the watcher's
+type slip[K comparable] struct {
+	seat *seat[K]
+	next *slip[K] // below it on the pile; after it was taken, the watcher's
 
 	// stage only grows, and the watcher alone stores it. Who has stored a record
 	// and then finds a slip waiting is sure that the watcher will find the record.
@@ -73,12 +73,12 @@ type slip[K comparable, V any] struct {
 // While a slip that s shows is not done, none that is replaces it: a watcher takes
 // one after the other, so what was not waiting before mine was put down, or while
 // mine is not done, was taken before mine.
-func (s *seat[K, V]) call() bool {
+func (s *seat[K]) call() bool {
 	old := s.slip.Load()
 	if old.waits() {
 		return true
 	}
-	mine := &slip[K, V]{seat: s}
+	mine := &slip[K]{seat: s}
 	if !s.watcher.put(mine) {
 		return false
 	}
@@ -93,13 +93,13 @@ func (s *seat[K, V]) call() bool {
 
 // waits reports whether p is on a pile, and was put there before its watcher was
 // woken.
-func (p *slip[K, V]) waits() bool { return p != nil && p.stage.Load() == waiting }
+func (p *slip[K]) waits() bool { return p != nil && p.stage.Load() == waiting }
 
 // seat returns the seat of w at c, and whether it has added it, because there was
 // none. A loop over Stream will take from a new one what is newer than pos. At says
 // where the seat probably is. It returns nil if c takes no seats any more.
-func (c *cell[K, V]) seat(k hkey[K], w *watcher[K, V], at int, pos Version) (s *seat[K, V], isNew bool) {
-	var fresh *seat[K, V]
+func (c *cell[K]) seat(k hkey[K], w *watcher[K], at int, pos Version) (s *seat[K], isNew bool) {
+	var fresh *seat[K]
 	for { // until no other seat comes or goes between looking and adding
 		now := c.side.Load()
 		if s := now.seat(w, at); s != nil {
@@ -117,15 +117,15 @@ func (c *cell[K, V]) seat(k hkey[K], w *watcher[K, V], at int, pos Version) (s *
 	}
 }
 
-func newSeat[K comparable, V any](w *watcher[K, V], k hkey[K], pos Version) *seat[K, V] {
+func newSeat[K comparable](w *watcher[K], k hkey[K], pos Version) *seat[K] {
 	if w.flow != nil {
 		return &newPerch(w, k, pos).seat
 	}
-	return &seat[K, V]{watcher: w, key: k}
+	return &seat[K]{watcher: w, key: k}
 }
 
 // seat returns the seat of w, or nil.
-func (d *side[K, V]) seat(w *watcher[K, V], at int) *seat[K, V] {
+func (d *side[K]) seat(w *watcher[K], at int) *seat[K] {
 	if d == nil {
 		return nil
 	}
@@ -141,26 +141,26 @@ func (d *side[K, V]) seat(w *watcher[K, V], at int) *seat[K, V] {
 }
 
 // has reports whether s is at the cell.
-func (d *side[K, V]) has(s *seat[K, V]) bool { return d != nil && slices.Contains(d.seats, s) }
+func (d *side[K]) has(s *seat[K]) bool { return d != nil && slices.Contains(d.seats, s) }
 
-func (d *side[K, V]) now() side[K, V] {
+func (d *side[K]) now() side[K] {
 	if d == nil {
-		return side[K, V]{}
+		return side[K]{}
 	}
 	return *d
 }
 
 // with returns a copy with s.
-func (d *side[K, V]) with(s *seat[K, V]) *side[K, V] {
+func (d *side[K]) with(s *seat[K]) *side[K] {
 	next := d.now()
 	next.seats = append(slices.Clip(next.seats), s)
 	return &next
 }
 
 // without returns a copy without s, or nil if nothing is left.
-func (d *side[K, V]) without(s *seat[K, V]) *side[K, V] {
+func (d *side[K]) without(s *seat[K]) *side[K] {
 	next := *d
-	next.seats = slices.DeleteFunc(slices.Clone(d.seats), func(x *seat[K, V]) bool { return x == s })
+	next.seats = slices.DeleteFunc(slices.Clone(d.seats), func(x *seat[K]) bool { return x == s })
 	if len(next.seats) == 0 && next.spelled == nil && !next.left && !next.gone {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (d *side[K, V]) without(s *seat[K, V]) *side[K, V] {
 // will find what c holds: a key that comes and goes takes one seat. If there are
 // transitions, the dead cell takes no seat any more. That is retried only when one
 // has come or gone meanwhile.
-func (c *cell[K, V]) succeed(dead *cell[K, V], transitions bool) []*seat[K, V] {
+func (c *cell[K]) succeed(dead *cell[K], transitions bool) []*seat[K] {
 	old := dead.side.Load()
 	for transitions && !dead.side.CompareAndSwap(old, old.ends()) {
 		old = dead.side.Load()
@@ -188,7 +188,7 @@ func (c *cell[K, V]) succeed(dead *cell[K, V], transitions bool) []*seat[K, V] {
 
 // unseat takes s away from the cell that has it. A creator that hands s on
 // meanwhile will find that the watcher has gone, and do the same: see create.
-func (o *root[K, V]) unseat(s *seat[K, V]) {
+func (o *root[K]) unseat(s *seat[K]) {
 	for { // until no other seat comes or goes between looking and removing
 		c := o.shard(s.key.Hash).load(s.key)
 		if c == nil {
@@ -203,7 +203,7 @@ func (o *root[K, V]) unseat(s *seat[K, V]) {
 
 // clear takes s away, unless somebody has, and what was kept for its watcher,
 // which has left, or which has lagged, or whose key has gone.
-func (o *root[K, V]) clear(s *seat[K, V]) {
+func (o *root[K]) clear(s *seat[K]) {
 	o.unseat(s)
 	if s.watcher.flow != nil {
 		o.relax(s.key)
@@ -213,7 +213,7 @@ func (o *root[K, V]) clear(s *seat[K, V]) {
 
 // leave is called by the deleter of k's cell c, instead of unlinking it, when it
 // has told all who had to be told.
-func (o *root[K, V]) leave(k hkey[K], c *cell[K, V]) {
+func (o *root[K]) leave(k hkey[K], c *cell[K]) {
 	for { // until no seat comes or goes between the two lines
 		now := c.side.Load()
 		next := now.now()
@@ -230,7 +230,7 @@ func (o *root[K, V]) leave(k hkey[K], c *cell[K, V]) {
 // watcher when it has looked, a taker when it has left. Each writes that
 // first and then reads what the others write, so that the last one finds all of
 // it.
-func (o *root[K, V]) tidy(k hkey[K]) {
+func (o *root[K]) tidy(k hkey[K]) {
 	c := o.shard(k.Hash).load(k)
 	if c == nil {
 		return

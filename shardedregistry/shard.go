@@ -9,30 +9,30 @@ import (
 // is created again gets another cell. Cells are small rather than padded: four
 // share a cache line, which may cost readers of a key whose neighbour changes
 // all the time, and keeps more of a large registry in the caches.
-type cell[K comparable, V any] struct {
+type cell[K comparable] struct {
 	key K // normalised
 
 	// rec is never nil once the cell is in a table. Writers of the key replace
 	// a live record by CAS; a dead one is final. Everybody reads.
-	rec atomics.Pointer[record[V]]
+	rec atomics.Pointer[record]
 
 	// side is what few cells have besides, or nil. Replaced by CAS by those who
 	// tell watchers of a change, by watchers that leave, and by a deleter that
 	// leaves the cell in the table.
-	side atomics.Pointer[side[K, V]]
+	side atomics.Pointer[side[K]]
 }
 
 // named returns the key of c, whose hash is hash.
-func (c *cell[K, V]) named(hash uint64) hkey[K] { return hkey[K]{Hash: hash, Key: c.key} }
+func (c *cell[K]) named(hash uint64) hkey[K] { return hkey[K]{Hash: hash, Key: c.key} }
 
 // shard is an independent part of the registry. A key belongs to the shard
 // that the top bits of its hash name; the table uses the low ones. Until its
 // first key is created it consists of these two words, which are read by every
 // operation and hardly ever written.
-type shard[K comparable, V any] struct {
+type shard[K comparable] struct {
 	// table is nil until the shard's first key is created; then a creator
 	// installs it by CAS and it stays. Everybody reads.
-	table atomics.Pointer[body[K, V]]
+	table atomics.Pointer[body[K]]
 
 	// suspects lists the calls in this shard that may be changing their own
 	// key. Nearly always nil. See suspect.
@@ -41,8 +41,8 @@ type shard[K comparable, V any] struct {
 
 // body is the table of a shard, and what creations and deletions write beside
 // it.
-type body[K comparable, V any] struct {
-	table.Cells[K, cell[K, V]] // ends with a line that who creates and deletes writes
+type body[K comparable] struct {
+	table.Cells[K, cell[K]] // ends with a line that who creates and deletes writes
 
 	// live is at least the number of live cells in the table, and more only by
 	// the creations and deletions in progress: a creator adds one before it
@@ -58,7 +58,7 @@ type body[K comparable, V any] struct {
 }
 
 // load returns the cell that the table holds for k, dead or alive, or nil.
-func (s *shard[K, V]) load(k hkey[K]) *cell[K, V] {
+func (s *shard[K]) load(k hkey[K]) *cell[K] {
 	if b := s.table.Load(); b != nil {
 		return b.Load(k)
 	}
@@ -66,11 +66,11 @@ func (s *shard[K, V]) load(k hkey[K]) *cell[K, V] {
 }
 
 // install returns the shard's table, which it makes if there is none.
-func (s *shard[K, V]) install(hash func(K) uint64) *body[K, V] {
+func (s *shard[K]) install(hash func(K) uint64) *body[K] {
 	if b := s.table.Load(); b != nil {
 		return b
 	}
-	b := new(body[K, V])
+	b := new(body[K])
 	b.Init(func(k K, _ uint64) uint64 { return hash(k) }, 0)
 	s.table.CompareAndSwap(nil, b)
 	return s.table.Load()
@@ -78,7 +78,7 @@ func (s *shard[K, V]) install(hash func(K) uint64) *body[K, V] {
 
 // unlink takes the dead cell c of k out of the table, if no creator has
 // replaced it. Floor goes first, so that whoever finds k absent finds it raised.
-func (b *body[K, V]) unlink(k hkey[K], c *cell[K, V], dead *record[V]) {
+func (b *body[K]) unlink(k hkey[K], c *cell[K], dead *record) {
 	version := uint64(dead.version())
 	for { // until no other deleter raises it between the two lines
 		floor := b.floor.Load()

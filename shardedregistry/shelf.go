@@ -14,10 +14,10 @@ import (
 // pins afterwards. So a key is found under a value as long as it holds a record
 // with that value, whatever others have in progress; and when nobody is at work,
 // the postings are those of the records and no others.
-type catalogue[K comparable, V any] struct {
+type catalogue[K comparable] struct {
 	name   string
 	unique bool
-	values func(K, V) []string
+	values func(K, *record) []string
 
 	// shelves holds a shelf for each value that something has a pin on.
 	shelves *table.Table[hkey[string], shelf[K]]
@@ -32,7 +32,7 @@ type shelf[K comparable] struct {
 }
 
 // on returns the keys under a value now.
-func (x *catalogue[K, V]) on(value hkey[string]) *postings[K] {
+func (x *catalogue[K]) on(value hkey[string]) *postings[K] {
 	s := x.shelves.Load(value)
 	if s == nil {
 		return nil
@@ -42,7 +42,7 @@ func (x *catalogue[K, V]) on(value hkey[string]) *postings[K] {
 
 // pin adds a pin of k on value. It is repeated only when another operation has
 // changed what is under the value.
-func (x *catalogue[K, V]) pin(value hkey[string], k hkey[K]) {
+func (x *catalogue[K]) pin(value hkey[string], k hkey[K]) {
 	one := posting[K]{k, 1}
 	for {
 		var now *postings[K]
@@ -64,7 +64,7 @@ func (x *catalogue[K, V]) pin(value hkey[string], k hkey[K]) {
 
 // shelve puts a shelf with one posting into the table, unless there is one that
 // is not empty, and reports whether it did.
-func (x *catalogue[K, V]) shelve(value hkey[string], one posting[K]) bool {
+func (x *catalogue[K]) shelve(value hkey[string], one posting[K]) bool {
 	fresh := new(shelf[K])
 	fresh.keys.Store((*postings[K])(nil).plus(one, 0))
 	return fresh == x.shelves.Compute(value, func(now *shelf[K]) *shelf[K] {
@@ -78,7 +78,7 @@ func (x *catalogue[K, V]) shelve(value hkey[string], one posting[K]) bool {
 // drop removes a pin of k on value, which there is: so the shelf is in the table
 // until it is dropped. It is repeated only when another operation has changed
 // what is under the value.
-func (x *catalogue[K, V]) drop(value hkey[string], k hkey[K]) {
+func (x *catalogue[K]) drop(value hkey[string], k hkey[K]) {
 	s := x.shelves.Load(value)
 	for {
 		now := s.keys.Load()

@@ -12,10 +12,15 @@ import (
 // what indexes found them by, and nothing else of the registry. The zero Snapshot
 // is empty.
 type Snapshot[K comparable, V any] struct {
+	picture[K]
+	clone func(V) V // or nil
+}
+
+// picture is all of a snapshot that does not depend on the type of its values.
+type picture[K comparable] struct {
 	naming  naming[K]
-	clone   func(V) V // or nil
 	keys    []hkey[K]
-	records []*record[V] // of the keys: live and plain
+	records []*record // of the keys: live and plain
 
 	// index is of keys, and nil until somebody looks for one. Everybody reads.
 	index atomics.Pointer[index]
@@ -38,21 +43,28 @@ func (r *Registry[K, V]) Snapshot() *Snapshot[K, V] {
 	if o == nil {
 		return new(Snapshot[K, V]) // LP(Snapshot), never used: the root is read
 	}
-	return o.take()
+	return snapshot[V](o)
 }
 
-// part returns what s has of the keys that only accepts; nil accepts all.
-func (s *Snapshot[K, V]) part(only func(hkey[K]) bool) *Snapshot[K, V] {
-	if only == nil {
-		return s
+// snapshot runs Snapshot.
+func snapshot[V any, K comparable](o *root[K]) *Snapshot[K, V] {
+	s := new(Snapshot[K, V])
+	if o.custody != nil {
+		s.clone = cloneOf[V](o.custody)
 	}
-	part := &Snapshot[K, V]{naming: s.naming, clone: s.clone}
-	for i, k := range s.keys {
+	o.take(&s.picture, plain[V])
+	return s
+}
+
+// keep makes p what it has of the keys that only accepts.
+func (p *picture[K]) keep(only func(hkey[K]) bool) {
+	whole, records := p.keys, p.records
+	p.keys, p.records = nil, nil
+	for i, k := range whole {
 		if only(k) {
-			part.keys, part.records = append(part.keys, k), append(part.records, s.records[i])
+			p.keys, p.records = append(p.keys, k), append(p.records, records[i])
 		}
 	}
-	return part
 }
 
 // Get returns the value of key, and whether key is in the snapshot. The key is
@@ -62,7 +74,7 @@ func (s *Snapshot[K, V]) part(only func(hkey[K]) bool) *Snapshot[K, V] {
 // proportion to the number of keys.
 func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
 	if _, rec := s.find(key); rec != nil {
-		return copied(s.clone, rec.value), true
+		return copied(s.clone, *valueOf[V](rec)), true
 	}
 	return value, false
 }
@@ -76,7 +88,7 @@ func (s *Snapshot[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 }
 
 // find returns key as it is stored and its record, or nil.
-func (s *Snapshot[K, V]) find(key K) (k hkey[K], rec *record[V]) {
+func (s *picture[K]) find(key K) (k hkey[K], rec *record) {
 	if len(s.records) == 0 {
 		return k, nil
 	}
@@ -97,8 +109,8 @@ func (s *Snapshot[K, V]) find(key K) (k hkey[K], rec *record[V]) {
 }
 
 // entry returns what to hand out of the record of a key.
-func (s *Snapshot[K, V]) entry(k hkey[K], rec *record[V]) Entry[K, V] {
-	return Entry[K, V]{k.Key, copied(s.clone, rec.value), rec.version()}
+func (s *Snapshot[K, V]) entry(k hkey[K], rec *record) Entry[K, V] {
+	return Entry[K, V]{k.Key, copied(s.clone, *valueOf[V](rec)), rec.version()}
 }
 
 // Len returns the number of keys.
@@ -109,7 +121,7 @@ func (s *Snapshot[K, V]) Len() int { return len(s.records) }
 func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for i, rec := range s.records {
-			if !yield(s.keys[i].Key, copied(s.clone, rec.value)) {
+			if !yield(s.keys[i].Key, copied(s.clone, *valueOf[V](rec))) {
 				return
 			}
 		}

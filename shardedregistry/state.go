@@ -1,5 +1,7 @@
 package shardedregistry
 
+import "github.com/latchfree/latchfree/internal/atomics"
+
 // mark is the version of a record and two flags: whether the record is a
 // deletion, and whether it is the first field of a dated.
 //
@@ -31,9 +33,11 @@ func (m mark) deleted() mark { return m.changed() | deadBit }
 
 // record is what a key holds at one version. It is immutable once published,
 // published at most once, and never reused, so equal pointers mean that
-// nothing changed in between. It has a size whatever V is: pointers to things
-// without one may be equal by accident.
-type record[V any] struct {
+// nothing changed in between.
+//
+// It is a part of something larger: what it has besides lies before it, see
+// links, and, if it is live, its value comes after it, see boxed.
+type record struct {
+	_ [0]atomics.Uint64 // lies as that does, on 32-bit machines too
 	mark
-	value V // zero if dead
 }

@@ -1,37 +1,23 @@
 package shardedregistry
 
-// draft returns a record of k to store in place of old, or, if old is nil, as
-// the first one of a cell. Where there are rules it runs the user's functions,
-// so that nothing may be held; an error is theirs.
-func (o *root[K, V]) draft(k hkey[K], taking bool, old *record[V], m mark, value V) (*record[V], error) {
+// prepare makes rec, which was drafted, one of k to store in place of old, or, if
+// old is nil, as the first one of a cell. Where there are rules it runs the user's
+// functions, so that nothing may be held; an error is theirs.
+func (o *root[K]) prepare(k hkey[K], rec, old *record, m mark) error {
+	o.link(rec, old, m)
 	if o.rules == nil {
-		return o.bare(taking, old, m, value), nil
+		return nil
 	}
-	terms, err := o.rules.terms(k.Key, value, old.terms())
-	if err != nil {
-		return nil, err
-	}
-	if o.transitions() {
-		return draftLinkedTerms(taking, old, m, value, terms), nil
-	}
-	return draftTermed(taking, old, m, value, terms), nil
-}
-
-// bare returns a record of a key to store in place of old, or, if old is nil, as
-// the first one of a cell. It is found by nothing: where there are rules, see
-// draft.
-func (o *root[K, V]) bare(taking bool, old *record[V], m mark, value V) *record[V] {
-	if o.transitions() {
-		return draftLinked(taking, old, m, value)
-	}
-	return bare(taking, old, m, value)
+	terms, err := o.rules.terms(k.Key, rec, old.terms())
+	*rec.termed() = terms
+	return err
 }
 
 // swap stores next in place of old, which c held, and reports whether it did; if
 // not, another operation has changed the key. It takes effect when next is
 // stored, or, if it returns an error, when the record of a rival was read. Who
 // has stored calls changed.
-func (p *place[K, V]) swap(k hkey[K], c *cell[K, V], old, next *record[V]) (stored bool, err error) {
+func (p *place[K]) swap(k hkey[K], c *cell[K], old, next *record) (stored bool, err error) {
 	o := p.root
 	if o.rules == nil {
 		return c.rec.CompareAndSwap(old, next), nil
@@ -55,7 +41,7 @@ func (p *place[K, V]) swap(k hkey[K], c *cell[K, V], old, next *record[V]) (stor
 }
 
 // enlist is publish under the rules.
-func (p *place[K, V]) enlist(fresh *cell[K, V], rec *record[V]) (c *cell[K, V], present *record[V], err error) {
+func (p *place[K]) enlist(fresh *cell[K], rec *record) (c *cell[K], present *record, err error) {
 	o, k := p.root, p.key
 	if o.rules == nil {
 		c, present = o.publish(k, fresh, rec)

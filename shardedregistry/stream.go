@@ -59,65 +59,99 @@ func (r *Registry[K, V]) stream(ctx context.Context, limit int, only func(hkey[K
 		panic("shardedregistry: Stream without Config.Transitions")
 	}
 	return func(yield func(Event[K, V], error) bool) {
-		w := o.stream(limit, only)
-		defer w.leave()
-		w.pour(ctx, yield)
+		t := tape[K, V]{watcher: o.stream(limit, only)}
+		defer t.leave()
+		t.pour(ctx, yield)
 	}
 }
 
 // stream joins the audience as a loop over Stream, as watch does.
-func (o *root[K, V]) stream(limit int, only func(hkey[K]) bool) *watcher[K, V] {
-	w := &watcher[K, V]{root: o, only: only, sweep: minSweep(), flow: &flow[K, V]{limit: int64(limit)}}
+func (o *root[K]) stream(limit int, only func(hkey[K]) bool) *watcher[K] {
+	w := &watcher[K]{root: o, only: only, sweep: minSweep(), flow: &flow{limit: int64(limit)}}
 	w.join()
 	return w
 }
 
+// tape is a loop over Stream with what it has taken. It belongs to the loop's
+// goroutine. It has copies of records and no record, so that it keeps no chain
+// while its body runs.
+type tape[K comparable, V any] struct {
+	*watcher[K]
+	key     hkey[K]
+	pending []boxed[record, V] // of key, oldest first, not yet yielded
+	buffer  []boxed[record, V] // for pending, as long as that is short
+}
+
+// spare is how long a buffer a loop keeps: that of most looks, which find one
+// change or a few.
+const spare = 16
+
 // pour yields changes until ctx is done, the loop has lagged, or yield returns
 // false.
-func (w *watcher[K, V]) pour(ctx context.Context, yield func(Event[K, V], error) bool) {
+func (t *tape[K, V]) pour(ctx context.Context, yield func(Event[K, V], error) bool) {
 	for ctx.Err() == nil {
 		switch {
-		case w.lagged():
-			w.flow.drop()
-			yield(Event[K, V]{}, &LaggedError{int(w.flow.limit)})
+		case t.lagged():
+			t.pending, t.buffer = nil, nil // the body may never return
+			yield(Event[K, V]{}, &LaggedError{int(t.flow.limit)})
 			return
-		case len(w.flow.pending) > 0:
-			if !yield(w.pop(), nil) {
+		case len(t.pending) > 0:
+			if !yield(t.pop(), nil) {
 				return
 			}
-		case !w.fill():
-			w.sleep(ctx)
+		case !t.fill():
+			t.sleep(ctx)
 		}
 	}
 }
 
-// drop forgets what will not be yielded. Seats and their watcher may be kept by a
-// cell that is not in a table any more, and by that a Ref.
-func (f *flow[K, V]) drop() { f.pending, f.buffer = nil, nil }
-
 // fill takes a slip and looks at its key, and reports whether there was one.
-func (w *watcher[K, V]) fill() bool {
-	p := w.shift()
+func (t *tape[K, V]) fill() bool {
+	p := t.shift()
 	if p == nil {
 		return false
 	}
-	w.gather(p)
+	t.gather(p, t.copies)
 	return true
+}
+
+// copies makes what is pending copies of rec, a record of k, and those in its chain
+// that are newer than since, and returns how many. Few of them are put into buffer.
+func (t *tape[K, V]) copies(k hkey[K], rec *record, since Version) int {
+	o, n := t.root, 0
+	for r := rec; r != nil && r.version() > since; r = o.links(r).prev.Load() {
+		n++
+	}
+	room := t.buffer
+	if n > len(room) {
+		room = make([]boxed[record, V], n)
+		if n <= spare {
+			t.buffer = room
+		}
+	}
+	i := n // somebody may have forgotten some of them since, if they need not be yielded
+	for r := rec; r != nil && i > 0; r = o.links(r).prev.Load() {
+		i--
+		room[i].head = record{mark: r.mark}
+		if !r.dead() {
+			room[i].value = *valueOf[V](r)
+		}
+	}
+	t.key, t.pending = k, room[i:n]
+	return n - i
 }
 
 // pop returns what to yield of the oldest change that was gathered. From then on
 // it does not wait. It runs functions of the user's.
-func (w *watcher[K, V]) pop() Event[K, V] {
-	o, f := w.root, w.flow
-	rec := f.pending[0]
-	f.pending[0] = record[V]{}
-	f.pending = f.pending[1:]
-	f.behind.Add(-1)
-	e := Event[K, V]{Key: f.key.Key, Version: rec.version(), Deleted: rec.dead()}
+func (t *tape[K, V]) pop() Event[K, V] {
+	first := &t.pending[0]
+	t.pending = t.pending[1:]
+	t.flow.behind.Add(-1)
+	rec := &first.head
+	e := eventOf[V](t.root, t.key, rec)
 	if e.Deleted {
-		o.check(f.key, &rec)
-	} else {
-		e.Value = o.out(f.key, &rec)
+		t.root.check(t.key, rec)
 	}
+	*first = boxed[record, V]{}
 	return e
 }

@@ -161,7 +161,8 @@ func TestStreamKeepsNothingThatItWillNotYield(t *testing.T) {
 	v = put(4)
 	s.Next()
 	s.Leave()
+	keeper := s.Keeper()
 	forgotten("has left", v)
-	runtime.KeepAlive(s)
+	runtime.KeepAlive(keeper)
 	wantForgotten(t, r)
 }

@@ -10,48 +10,49 @@ import "slices"
 // new may be older or younger than it. Then the taker makes another cut. So it
 // looks twice, and beyond that at most once for each change that was under way
 // when it joined: what starts later is dated.
-type taker[K comparable, V any] struct {
-	root *root[K, V]
+type taker[K comparable] struct {
+	root *root[K]
 	cut  uint64 // the last one that was made; 0 before the first
 
 	keys  directory[K]
-	sight []sighting[K, V] // by number of the key
+	sight []sighting[K] // by number of the key
 
 	next   int  // the number of the key that comes next, if the order is that of the last look
 	unsure bool // whether a plain record was found that is new
 }
 
 // sighting is what a taker knows of a key.
-type sighting[K comparable, V any] struct {
-	cell   *cell[K, V] // as last seen
-	before *cell[K, V] // the one that the key had at the look before, if that was another
-	head   *record[V]  // what cell held when it was last read: before the next cut
-	held   *record[V]  // what the key held at the cut; nil or dead if it was absent
+type sighting[K comparable] struct {
+	cell   *cell[K] // as last seen
+	before *cell[K] // the one that the key had at the look before, if that was another
+	head   *record  // what cell held when it was last read: before the next cut
+	held   *record  // what the key held at the cut; nil or dead if it was absent
 
 	// quiet says that held is head, plain and alive. That is what most keys
 	// are. As long as the cell holds head, the record itself need not be read.
 	quiet bool
 }
 
-// take takes a snapshot. It takes effect when its last cut is made.
-func (o *root[K, V]) take() *Snapshot[K, V] {
+// take puts a snapshot into p. It takes effect when its last cut is made. Plain is
+// the function of that name for the registry's values.
+func (o *root[K]) take(p *picture[K], plain func(*record) *record) {
 	t := o.join()
 	t.collect() // its first look has nothing to compare with
 	for !t.collect() {
 		// until nothing is new that was under way when it joined
 	}
-	return t.leave()
+	t.leave(p, plain)
 }
 
-func (o *root[K, V]) join() *taker[K, V] {
+func (o *root[K]) join() *taker[K] {
 	n := o.len()
 	o.scan(scans.joined)
-	return &taker[K, V]{root: o, keys: directory[K]{keys: make([]hkey[K], 0, n)}, sight: make([]sighting[K, V], 0, n)}
+	return &taker[K]{root: o, keys: directory[K]{keys: make([]hkey[K], 0, n)}, sight: make([]sighting[K], 0, n)}
 }
 
 // collect makes a cut and finds what every key held at it. It reports whether
 // it is sure.
-func (t *taker[K, V]) collect() (sure bool) {
+func (t *taker[K]) collect() (sure bool) {
 	// LP(Snapshot): the state with the last cut is stored.
 	t.cut = t.root.scan(func(s scans) scans { return s.advanced(t.cut) }).clock
 	t.next, t.unsure = 0, false
@@ -60,19 +61,19 @@ func (t *taker[K, V]) collect() (sure bool) {
 	return !t.unsure
 }
 
-// leave returns what was collected, and leaves nothing behind.
-func (t *taker[K, V]) leave() *Snapshot[K, V] {
+// leave puts what was collected into p, and leaves nothing behind.
+func (t *taker[K]) leave(p *picture[K], plain func(*record) *record) {
 	t.root.scan(func(s scans) scans { return s.left(t.cut) })
 	for i := range t.sight {
 		t.clear(t.keys.keys[i], &t.sight[i])
 	}
-	return t.snapshot()
+	t.develop(p, plain)
 }
 
 // walk finds every cell that is in a table from now until then, dead or alive,
 // or instead of a dead one the one that replaces it. A key has one at most. The
 // first walk finds no key that is known.
-func (t *taker[K, V]) walk() {
+func (t *taker[K]) walk() {
 	first := len(t.sight) == 0
 	for i := range t.root.shards {
 		table := t.root.shards[i].table.Load()
@@ -83,7 +84,7 @@ func (t *taker[K, V]) walk() {
 			switch {
 			case first:
 				t.keys.append(t.root.rehashed(c.key))
-				t.sight = append(t.sight, sighting[K, V]{cell: c})
+				t.sight = append(t.sight, sighting[K]{cell: c})
 			default:
 				t.meet(c)
 			}
@@ -92,12 +93,12 @@ func (t *taker[K, V]) walk() {
 }
 
 // meet notes c, and is not called by the first walk.
-func (t *taker[K, V]) meet(c *cell[K, V]) {
+func (t *taker[K]) meet(c *cell[K]) {
 	k := t.root.rehashed(c.key)
 	if t.next == len(t.keys.keys) || t.keys.keys[t.next] != k {
 		var isNew bool
 		if t.next, isNew = t.keys.add(k); isNew {
-			t.sight = append(t.sight, sighting[K, V]{})
+			t.sight = append(t.sight, sighting[K]{})
 		}
 	}
 	if s := &t.sight[t.next]; s.cell != c {
@@ -112,8 +113,8 @@ const lookAhead = 64
 
 // look finds what every key held at the cut, also those whose cell has left the
 // table.
-func (t *taker[K, V]) look() {
-	var heads [lookAhead]*record[V]
+func (t *taker[K]) look() {
+	var heads [lookAhead]*record
 	for some := range slices.Chunk(t.sight, lookAhead) {
 		for i := range some {
 			heads[i] = some[i].cell.rec.Load()
@@ -124,7 +125,7 @@ func (t *taker[K, V]) look() {
 			case s.quiet && head == s.head:
 			case head.mark&(datedBit|deadBit) == 0:
 				t.unsure = t.unsure || head != s.head
-				*s = sighting[K, V]{cell: s.cell, head: head, held: head, quiet: true}
+				*s = sighting[K]{cell: s.cell, head: head, held: head, quiet: true}
 			default:
 				t.judge(s, head)
 			}
@@ -133,7 +134,7 @@ func (t *taker[K, V]) look() {
 }
 
 // judge finds what the key of s, whose cell holds head, held at the cut.
-func (t *taker[K, V]) judge(s *sighting[K, V], head *record[V]) {
+func (t *taker[K]) judge(s *sighting[K], head *record) {
 	held := t.root.at(head, t.cut)
 	if held == nil && s.before != nil {
 		// This cell is younger than the cut. The one before it may have died
@@ -143,14 +144,14 @@ func (t *taker[K, V]) judge(s *sighting[K, V], head *record[V]) {
 	if held != nil && held.mark&datedBit == 0 && held != s.head {
 		t.unsure = true
 	}
-	*s = sighting[K, V]{cell: s.cell, head: head, held: held}
+	*s = sighting[K]{cell: s.cell, head: head, held: held}
 }
 
 // clear forgets what was kept for the cut of k. It was kept only if the key has
 // changed since it was seen, or held something else than at the cut. Who changes
 // the key from now on keeps nothing for it, and who read scans before has stored
 // a record before, which is found here.
-func (t *taker[K, V]) clear(k hkey[K], s *sighting[K, V]) {
+func (t *taker[K]) clear(k hkey[K], s *sighting[K]) {
 	if s.quiet && s.cell.rec.Load() == s.head {
 		return
 	}
@@ -164,42 +165,39 @@ func (t *taker[K, V]) clear(k hkey[K], s *sighting[K, V]) {
 	}
 }
 
-// snapshot returns what was collected, without what is absent.
-func (t *taker[K, V]) snapshot() *Snapshot[K, V] {
+// develop puts what was collected into p, without what is absent.
+func (t *taker[K]) develop(p *picture[K], plain func(*record) *record) {
 	present := 0
 	for i := range t.sight {
 		if t.sight[i].present() {
 			present++
 		}
 	}
-	s := &Snapshot[K, V]{naming: t.root.naming, keys: t.keys.keys, records: make([]*record[V], 0, present)}
-	if t.root.custody != nil {
-		s.clone = t.root.custody.clone
-	}
+	p.naming, p.keys, p.records = t.root.naming, t.keys.keys, make([]*record, 0, present)
 	all := present == len(t.sight)
 	if !all {
-		s.keys = make([]hkey[K], 0, present)
+		p.keys = make([]hkey[K], 0, present)
 	}
 	for i := range t.sight {
 		if found := &t.sight[i]; found.present() {
-			s.records = append(s.records, t.root.lasting(found))
+			rec := found.held
+			if !t.root.lasts(found) {
+				rec = plain(rec)
+			}
+			p.records = append(p.records, rec)
 			if !all {
-				s.keys = append(s.keys, t.keys.keys[i])
+				p.keys = append(p.keys, t.keys.keys[i])
 			}
 		}
 	}
-	return s
 }
 
 // present reports whether the key was present at the cut.
-func (s *sighting[K, V]) present() bool { return s.quiet || s.held != nil && !s.held.dead() }
+func (s *sighting[K]) present() bool { return s.quiet || s.held != nil && !s.held.dead() }
 
-// lasting returns what the key of s held at the cut, without what that replaced.
-// What has forgotten that has done so for ever.
-func (o *root[K, V]) lasting(s *sighting[K, V]) *record[V] {
+// lasts reports whether what the key of s held at the cut keeps nothing that it
+// has replaced. What has forgotten that has done so for ever.
+func (o *root[K]) lasts(s *sighting[K]) bool {
 	dated := !s.quiet && s.held.mark&datedBit != 0
-	if dated || o.transitions() && o.links(s.held).prev.Load() != nil {
-		return &record[V]{s.held.mark &^ datedBit, s.held.value}
-	}
-	return s.held
+	return !dated && (!o.transitions() || o.links(s.held).prev.Load() == nil)
 }

@@ -25,7 +25,7 @@ type gateSet uint64
 
 // enter locks the gates of the unique values among those of terms that are not
 // in others, in the order of their numbers, so that no two wait for each other.
-func (u *rules[K, V]) enter(terms, others []term) (held gateSet) {
+func (u *rules[K]) enter(terms, others []term) (held gateSet) {
 	if u.gates == nil {
 		return 0
 	}
@@ -41,7 +41,7 @@ func (u *rules[K, V]) enter(terms, others []term) (held gateSet) {
 }
 
 // leave unlocks what enter has locked.
-func (u *rules[K, V]) leave(held gateSet) {
+func (u *rules[K]) leave(held gateSet) {
 	for ; held != 0; held &= held - 1 {
 		u.gates[bits.TrailingZeros64(uint64(held))].Unlock()
 	}
@@ -54,7 +54,7 @@ type rival[K comparable] struct {
 }
 
 // taken returns the error for who wants what a rival has.
-func (p *place[K, V]) taken(by *rival[K]) error {
+func (p *place[K]) taken(by *rival[K]) error {
 	index := p.root.rules.indexes[by.term.index].name
 	if !sameSpace(by.key.Key, p.key.Key) {
 		return &UniqueError{Index: index, Value: by.term.value.Key, hidden: true}
@@ -65,7 +65,7 @@ func (p *place[K, V]) taken(by *rival[K]) error {
 // rival returns a key that has one of those unique values among terms that are
 // not in others, or nil. It is another than the one that wants to gain them, or
 // that has changed meanwhile.
-func (o *root[K, V]) rival(terms, others []term) (found *rival[K]) {
+func (o *root[K]) rival(terms, others []term) (found *rival[K]) {
 	missing(terms, others, func(t term) {
 		x := &o.rules.indexes[t.index]
 		if found != nil || !x.unique {
@@ -83,7 +83,7 @@ func (o *root[K, V]) rival(terms, others []term) (found *rival[K]) {
 
 // holder returns the cell of k if k has a term now, or nil. Who has entered the
 // term's gate and finds one twice knows that k has had the term in between.
-func (o *root[K, V]) holder(k hkey[K], t term) *cell[K, V] {
+func (o *root[K]) holder(k hkey[K], t term) *cell[K] {
 	c, rec := o.loadLive(k)
 	if !slices.Contains(rec.terms(), t) {
 		return nil

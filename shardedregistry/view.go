@@ -44,7 +44,7 @@ var errSpace = fmt.Errorf("%w: Config.Normalize changes its Space", ErrInvalidKe
 func (v View[K, V]) scoped(key K) Scoped[K] { return Scoped[K]{v.space, key} }
 
 // locate returns the place of key, or an error that matches ErrInvalidKey.
-func (v View[K, V]) locate(key K) (place[Scoped[K], V], error) {
+func (v View[K, V]) locate(key K) (place[Scoped[K]], error) {
 	p, err := v.registry.locate(v.scoped(key))
 	p.unscoped = true
 	if err == nil && !v.has(p.key) {
@@ -68,7 +68,7 @@ func (v View[K, V]) entry(e Entry[Scoped[K], V]) Entry[K, V] {
 func (v View[K, V]) Get(key K) (value V, ok bool) {
 	// LP(Get): find reads the record, or finds none.
 	if o, k, rec := v.registry.find(v.scoped(key)); rec != nil && v.has(k) {
-		return o.out(k, rec), true
+		return out[V](o, k, rec), true
 	}
 	return value, false
 }
@@ -80,7 +80,7 @@ func (v View[K, V]) Get(key K) (value V, ok bool) {
 func (v View[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	// LP(Lookup): find reads the record, or finds none.
 	if o, k, rec := v.registry.find(v.scoped(key)); rec != nil && v.has(k) {
-		return v.entry(o.entry(k, rec)), true
+		return v.entry(entryOf[V](o, k, rec)), true
 	}
 	return entry, false
 }
@@ -95,7 +95,7 @@ func (v View[K, V]) Create(key K, value V) (Version, error) {
 	if err != nil {
 		return 0, err
 	}
-	return p.insert(value).result()
+	return insert(&p, value).result()
 }
 
 // CreateMany is [Registry.CreateMany] within the namespace.
@@ -120,7 +120,7 @@ func (v View[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, created b
 	if err != nil {
 		return value, false, err
 	}
-	return p.getOrCreate(fn)
+	return getOrCreate(&p, fn)
 }
 
 // Update is [Registry.Update] within the namespace.
@@ -135,11 +135,8 @@ func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := p.update(fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return v.entry(p.root.entry(c.named(p.key.Hash), rec)), nil
+	e, err := update(&p, fn)
+	return v.entry(e), err
 }
 
 // UpdateIf is [Registry.UpdateIf] within the namespace.
@@ -152,7 +149,7 @@ func (v View[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
 	if err != nil {
 		return 0, err
 	}
-	return p.updateIf(version, value)
+	return updateIf(&p, version, value)
 }
 
 // Put is [Registry.Put] within the namespace.
@@ -164,7 +161,7 @@ func (v View[K, V]) Put(key K, value V) (Version, error) {
 	if err != nil {
 		return 0, err
 	}
-	return p.put(value)
+	return put(&p, value)
 }
 
 // Upsert is [Registry.Upsert] within the namespace.
@@ -180,11 +177,8 @@ func (v View[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := p.upsert(fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return v.entry(p.root.entry(c.named(p.key.Hash), rec)), nil
+	e, err := upsert(&p, fn)
+	return v.entry(e), err
 }
 
 // Delete is [Registry.Delete] within the namespace.
@@ -198,7 +192,7 @@ func (v View[K, V]) Delete(key K) (Entry[K, V], bool) {
 	if err != nil {
 		return Entry[K, V]{}, false
 	}
-	e, ok := p.remove()
+	e, ok := remove[V](&p)
 	return v.entry(e), ok
 }
 
@@ -221,5 +215,7 @@ func (v View[K, V]) DeleteIf(key K, version Version) error {
 // Ref is wait-free. It takes effect at any moment: it reads and changes nothing
 // of key.
 func (v View[K, V]) Ref(key K) Ref[Scoped[K], V] {
-	return newRef(v.locate(key))
+	a := new(anchor[Scoped[K], V])
+	a.init(v.locate(key))
+	return Ref[Scoped[K], V]{a}
 }

@@ -16,7 +16,7 @@ func (v View[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 	if o == nil {
 		return 0
 	}
-	return o.killMatching(v.has, func(e Entry[Scoped[K], V]) bool { return match(v.entry(e)) })
+	return o.killMatching(v.has, func(k hkey[Scoped[K]], rec *record) bool { return match(v.entry(entryOf[V](o, k, rec))) })
 }
 
 // All is [Registry.All] within the namespace. The loop looks at the keys of all
@@ -41,17 +41,17 @@ func (v View[K, V]) All() iter.Seq2[K, V] {
 // a time. It takes effect, for each key, when that key's record is read.
 func (v View[K, V]) Entries() iter.Seq[Entry[K, V]] {
 	return func(yield func(Entry[K, V]) bool) {
-		v.visit(func(o *root[Scoped[K], V], k hkey[Scoped[K]], rec *record[V]) bool {
-			return yield(v.entry(o.entry(k, rec)))
+		v.visit(func(o *root[Scoped[K]], k hkey[Scoped[K]], rec *record) bool {
+			return yield(v.entry(entryOf[V](o, k, rec)))
 		})
 	}
 }
 
 // visit calls f for the keys of the namespace that are present, until it returns
 // false.
-func (v View[K, V]) visit(f func(o *root[Scoped[K], V], k hkey[Scoped[K]], rec *record[V]) bool) {
+func (v View[K, V]) visit(f func(o *root[Scoped[K]], k hkey[Scoped[K]], rec *record) bool) {
 	if o := v.registry.root.Load(); o != nil {
-		o.visit(func(k hkey[Scoped[K]], _ *cell[Scoped[K], V], rec *record[V]) bool {
+		o.visit(func(k hkey[Scoped[K]], _ *cell[Scoped[K]], rec *record) bool {
 			return !v.has(k) || f(o, k, rec)
 		})
 	}
@@ -65,7 +65,7 @@ func (v View[K, V]) visit(f func(o *root[Scoped[K], V], k hkey[Scoped[K]], rec *
 // Len is blocking on the mutex of one hash bucket at a time. It takes effect,
 // for each key, when that key's record is read.
 func (v View[K, V]) Len() (n int) {
-	v.visit(func(*root[Scoped[K], V], hkey[Scoped[K]], *record[V]) bool {
+	v.visit(func(*root[Scoped[K]], hkey[Scoped[K]], *record) bool {
 		// LP(Len), of a View: the record was read.
 		n++
 		return true
@@ -79,23 +79,27 @@ func (v View[K, V]) Len() (n int) {
 // Snapshot is blocking on the mutex of one hash bucket at a time. It takes
 // effect when its cut is made: see DESIGN.md.
 func (v View[K, V]) Snapshot() *Snapshot[K, V] {
-	return v.snapshot(v.registry.Snapshot())
+	whole := v.registry.Snapshot()
+	whole.keep(v.has)
+	return v.snapshot(whole)
 }
 
-// snapshot returns the part of whole that belongs to the namespace, without its
+// snapshot returns whole, all keys of which belong to the namespace, without their
 // Space.
 func (v View[K, V]) snapshot(whole *Snapshot[Scoped[K], V]) *Snapshot[K, V] {
-	part := whole.part(v.has)
-	s := &Snapshot[K, V]{
-		naming:  namingIn(v.space, part.naming),
-		clone:   part.clone,
-		keys:    make([]hkey[K], len(part.keys)),
-		records: part.records,
-	}
-	for i, k := range part.keys {
-		s.keys[i] = hkey[K]{Hash: k.Hash, Key: k.Key.Key}
-	}
+	s := &Snapshot[K, V]{clone: whole.clone}
+	within(&s.picture, v.space, &whole.picture)
 	return s
+}
+
+// within makes p what whole is, all keys of which belong to the namespace space,
+// without their Space.
+func within[K comparable](p *picture[K], space string, whole *picture[Scoped[K]]) {
+	p.naming, p.records = namingIn(space, whole.naming), whole.records
+	p.keys = make([]hkey[K], len(whole.keys))
+	for i, k := range whole.keys {
+		p.keys[i] = hkey[K]{Hash: k.Hash, Key: k.Key.Key}
+	}
 }
 
 // ByIndex is [Registry.ByIndex] within the namespace. The loop looks at the keys
@@ -106,9 +110,9 @@ func (v View[K, V]) snapshot(whole *Snapshot[Scoped[K], V]) *Snapshot[K, V] {
 // or the record is read.
 func (v View[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 	o, number := v.registry.indexed("ByIndex", index)
-	found := query[Scoped[K], V]{o, o.rules.term(number, value), v.has}
+	found := query[Scoped[K]]{o, o.rules.term(number, value), v.has}
 	return func(yield func(Entry[K, V]) bool) {
-		found.each(func(e Entry[Scoped[K], V]) bool { return yield(v.entry(e)) })
+		found.each(func(k hkey[Scoped[K]], rec *record) bool { return yield(v.entry(entryOf[V](o, k, rec))) })
 	}
 }
 
@@ -119,8 +123,10 @@ func (v View[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 // LookupBy is wait-free. It takes effect when the key's record is read, or, if
 // there is none, when the index is read or the last key has lost the value.
 func (v View[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
-	e, ok := v.registry.lookupBy(index, value, v.has)
-	return v.entry(e), ok
+	if o, k, rec := v.registry.holderOf(index, value, v.has); rec != nil {
+		return v.entry(entryOf[V](o, k, rec)), true
+	}
+	return entry, false
 }
 
 // IndexValues is [Registry.IndexValues] within the namespace: it yields the values

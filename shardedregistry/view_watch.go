@@ -67,6 +67,6 @@ func (v View[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[K, V]
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	e, err := p.root.wait(ctx, p.key, since)
+	e, err := wait[V](ctx, &p, since)
 	return v.entry(e), err
 }

@@ -40,56 +40,63 @@ func (r *Registry[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return p.root.wait(ctx, p.key, since)
+	return wait[V](ctx, &p, since)
 }
 
 // wait runs Wait.
-func (o *root[K, V]) wait(ctx context.Context, k hkey[K], since Version) (Entry[K, V], error) {
-	entry, done, err := o.above(k, since)
+func wait[V any, K comparable](ctx context.Context, p *place[K], since Version) (Entry[K, V], error) {
+	c, rec, err := p.root.wait(ctx, p.key, since)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return entryOf[V](p.root, c.named(p.key.Hash), rec), nil
+}
+
+// wait returns the cell and the record of k that Wait returns, or its error.
+func (o *root[K]) wait(ctx context.Context, k hkey[K], since Version) (c *cell[K], rec *record, err error) {
+	c, rec, done, err := o.above(k, since)
 	if done {
-		return entry, err
+		return c, rec, err
 	}
 	o.installRooms() // before anybody is told to look there
-	o.attend(func(a audience[K, V]) audience[K, V] { return a.waiting(1) })
-	defer o.attend(func(a audience[K, V]) audience[K, V] { return a.waiting(-1) })
+	o.attend(func(a audience[K]) audience[K] { return a.waiting(1) })
+	defer o.attend(func(a audience[K]) audience[K] { return a.waiting(-1) })
 	for { // until the key has a version that satisfies the caller
-		if entry, done, err = o.pause(ctx, k, since); done {
-			return entry, err
+		if c, rec, done, err = o.pause(ctx, k, since); done {
+			return c, rec, err
 		}
 	}
 }
 
 // above returns what Wait returns if it is done now.
-func (o *root[K, V]) above(k hkey[K], since Version) (entry Entry[K, V], done bool, err error) {
+func (o *root[K]) above(k hkey[K], since Version) (c *cell[K], rec *record, done bool, err error) {
 	// LP(Wait): the record is read, or none is found.
-	c, rec := o.loadLive(k)
+	c, rec = o.loadLive(k)
 	switch {
 	case rec == nil && since == 0:
-		return entry, false, nil
+		return nil, nil, false, nil
 	case rec == nil:
-		return entry, true, ErrNotFound
-	case rec.version() <= since:
-		return entry, false, nil
+		return nil, nil, true, ErrNotFound
 	}
-	return o.entry(c.named(k.Hash), rec), true, nil
+	return c, rec, rec.version() > since, nil
 }
 
 // pause waits until k may have changed. It enters the room and then looks at the
 // key; writers do it the other way round, so no change is overlooked.
-func (o *root[K, V]) pause(ctx context.Context, k hkey[K], since Version) (entry Entry[K, V], done bool, err error) {
+func (o *root[K]) pause(ctx context.Context, k hkey[K], since Version) (c *cell[K], rec *record, done bool, err error) {
 	in := o.enter(k)
 	defer o.exit(k, in)
-	if entry, done, err = o.above(k, since); done {
-		return entry, true, err
+	if c, rec, done, err = o.above(k, since); done {
+		return c, rec, true, err
 	}
 	if in.bell.WaitContext(ctx) != nil {
-		return Entry[K, V]{}, true, context.Cause(ctx)
+		return nil, nil, true, context.Cause(ctx)
 	}
-	return entry, false, nil
+	return nil, nil, false, nil
 }
 
 // enter returns a room of k whose bell has not been rung, with one call more.
-func (o *root[K, V]) enter(k hkey[K]) *room {
+func (o *root[K]) enter(k hkey[K]) *room {
 	fresh := &room{bell: atomics.MakeEvent(), calls: 1}
 	return o.rooms.Load().Compute(k, func(now *room) *room {
 		if now == nil || now.bell.Fired() {
@@ -101,7 +108,7 @@ func (o *root[K, V]) enter(k hkey[K]) *room {
 }
 
 // exit undoes enter.
-func (o *root[K, V]) exit(k hkey[K], in *room) {
+func (o *root[K]) exit(k hkey[K], in *room) {
 	t := o.rooms.Load()
 	if t.Load(k) != in {
 		return // another one has taken its place, where the caller does not count
@@ -118,14 +125,14 @@ func (o *root[K, V]) exit(k hkey[K], in *room) {
 }
 
 // ring wakes the calls of Wait for k. Somebody waits, so there is a table.
-func (o *root[K, V]) ring(k hkey[K]) {
+func (o *root[K]) ring(k hkey[K]) {
 	if in := o.rooms.Load().Load(k); in != nil {
 		ring(&in.bell)
 	}
 }
 
 // installRooms makes the table of rooms if there is none.
-func (o *root[K, V]) installRooms() {
+func (o *root[K]) installRooms() {
 	if o.rooms.Load() == nil {
 		o.rooms.CompareAndSwap(nil, table.New[hkey[K], room](
 			func(k hkey[K], _ uint64) uint64 { return k.Hash }, 0))

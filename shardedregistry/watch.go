@@ -53,7 +53,7 @@ func (r *Registry[K, V]) watch(ctx context.Context, only func(hkey[K]) bool) ite
 	return func(yield func(Event[K, V]) bool) {
 		w := r.install().watch(only)
 		defer w.leave()
-		w.run(ctx, yield)
+		run(ctx, w, yield)
 	}
 }
 
@@ -96,10 +96,36 @@ func (r *Registry[K, V]) watchSnapshot(ctx context.Context, only func(hkey[K]) b
 		if ctx.Err() != nil {
 			return
 		}
-		s := w.root.take().part(only) // LP(WatchSnapshot): its cut is made
-		w.base = newBase(s)
+		s := snapshot[V](w.root) // LP(WatchSnapshot): its cut is made
+		if only != nil {
+			s.keep(only)
+		}
+		w.base = newBase(&s.picture)
 		if yield(s, Event[K, V]{}) {
-			w.run(ctx, func(e Event[K, V]) bool { return yield(nil, e) })
+			run(ctx, w, func(e Event[K, V]) bool { return yield(nil, e) })
 		}
 	}
+}
+
+// run yields events until ctx is done or yield returns false.
+func run[K comparable, V any](ctx context.Context, w *watcher[K], yield func(Event[K, V]) bool) {
+	for ctx.Err() == nil {
+		p := w.shift()
+		if p == nil {
+			w.sleep(ctx)
+			continue
+		}
+		if k, rec := w.look(p); rec != nil && !yield(eventOf[V](w.root, k, rec)) {
+			return
+		}
+	}
+}
+
+// eventOf returns what to tell of rec, which k holds or held.
+func eventOf[V any, K comparable](o *root[K], k hkey[K], rec *record) Event[K, V] {
+	e := Event[K, V]{Key: k.Key, Version: rec.version(), Deleted: rec.dead()}
+	if !e.Deleted {
+		e.Value = out[V](o, k, rec)
+	}
+	return e
 }

@@ -8,24 +8,24 @@ import (
 
 // watcher is one loop over Watch, WatchSnapshot or Stream. Writers put slips on its pile
 // and wake it; all else belongs to the goroutine of the loop.
-type watcher[K comparable, V any] struct {
-	root *root[K, V]
+type watcher[K comparable] struct {
+	root *root[K]
 	only func(hkey[K]) bool // whether the loop is told of a key; nil: of all
 
 	// pile holds the slips that have not been taken, or &over when the loop has
 	// ended. Writers push by CAS, the watcher takes all at once.
-	pile atomics.Pointer[slip[K, V]]
-	over slip[K, V]
+	pile atomics.Pointer[slip[K]]
+	over slip[K]
 
 	// bell is what the watcher sleeps on, or nil while it is awake. The watcher
 	// stores it; writers ring.
 	bell atomics.Pointer[atomics.Event]
 
-	todo  *slip[K, V]   // taken from the pile, oldest first, not yet looked at
-	seats []*seat[K, V] // all that it has looked at and may still be at a cell
-	sweep int           // the number of seats at which it looks for those that are not
-	base  *base[K]      // of WatchSnapshot
-	flow  *flow[K, V]   // of Stream
+	todo  *slip[K]   // taken from the pile, oldest first, not yet looked at
+	seats []*seat[K] // all that it has looked at and may still be at a cell
+	sweep int        // the number of seats at which it looks for those that are not
+	base  *base[K]   // of WatchSnapshot
+	flow  *flow      // of Stream
 }
 
 // base is what a watcher has shown at once.
@@ -42,23 +42,23 @@ func minSweep() int { return atomics.Limit(64, 1) }
 
 // watch joins the audience, to be told of the keys that only accepts, which is nil
 // for all.
-func (o *root[K, V]) watch(only func(hkey[K]) bool) *watcher[K, V] {
-	w := &watcher[K, V]{root: o, only: only, sweep: minSweep()}
+func (o *root[K]) watch(only func(hkey[K]) bool) *watcher[K] {
+	w := &watcher[K]{root: o, only: only, sweep: minSweep()}
 	w.join()
 	return w
 }
 
-func (w *watcher[K, V]) join() {
+func (w *watcher[K]) join() {
 	// LP(Watch, WatchSnapshot, Stream), the subscription: the audience with w is stored.
-	w.root.attend(func(a audience[K, V]) audience[K, V] { return a.with(w) })
+	w.root.attend(func(a audience[K]) audience[K] { return a.with(w) })
 }
 
 // skips reports whether the loop is not told of k. That is so for ever.
-func (w *watcher[K, V]) skips(k hkey[K]) bool { return w.only != nil && !w.only(k) }
+func (w *watcher[K]) skips(k hkey[K]) bool { return w.only != nil && !w.only(k) }
 
 // put puts p on the pile, unless the loop has ended. It is retried only when
 // another slip was put down or all were taken.
-func (w *watcher[K, V]) put(p *slip[K, V]) bool {
+func (w *watcher[K]) put(p *slip[K]) bool {
 	for {
 		top := w.pile.Load()
 		if top == &w.over {
@@ -73,7 +73,7 @@ func (w *watcher[K, V]) put(p *slip[K, V]) bool {
 
 // wake wakes the watcher if it sleeps. All who have put something down try:
 // one that has claimed the right to might stall.
-func (w *watcher[K, V]) wake() {
+func (w *watcher[K]) wake() {
 	if bell := w.bell.Load(); bell != nil {
 		ring(bell)
 	}
@@ -89,31 +89,8 @@ func ring(e *atomics.Event) {
 	e.Fire()
 }
 
-// run yields events until ctx is done or yield returns false.
-func (w *watcher[K, V]) run(ctx context.Context, yield func(Event[K, V]) bool) {
-	for ctx.Err() == nil {
-		e, isNew, more := w.next()
-		switch {
-		case !more:
-			w.sleep(ctx)
-		case isNew && !yield(e):
-			return
-		}
-	}
-}
-
-// next takes a slip and looks at its key. More is false if there is none.
-func (w *watcher[K, V]) next() (e Event[K, V], isNew, more bool) {
-	p := w.shift()
-	if p == nil {
-		return e, false, false
-	}
-	e, isNew = w.look(p)
-	return e, isNew, true
-}
-
 // shift takes a slip, at whose key the caller then looks, or returns nil.
-func (w *watcher[K, V]) shift() *slip[K, V] {
+func (w *watcher[K]) shift() *slip[K] {
 	if w.todo == nil {
 		if w.todo = w.take(nil); w.todo == nil {
 			return nil
@@ -126,7 +103,7 @@ func (w *watcher[K, V]) shift() *slip[K, V] {
 }
 
 // take takes what is on the pile, oldest first, and leaves rest there.
-func (w *watcher[K, V]) take(rest *slip[K, V]) (first *slip[K, V]) {
+func (w *watcher[K]) take(rest *slip[K]) (first *slip[K]) {
 	for p := w.pile.Swap(rest); p != nil; {
 		first, p, p.next = p, p.next, first
 	}
@@ -136,7 +113,7 @@ func (w *watcher[K, V]) take(rest *slip[K, V]) (first *slip[K, V]) {
 // sleep returns when there may be something on the pile, the loop has lagged, or
 // ctx is done. The watcher shows the bell and then looks, writers do it the other
 // way round; so nothing is overlooked.
-func (w *watcher[K, V]) sleep(ctx context.Context) {
+func (w *watcher[K]) sleep(ctx context.Context) {
 	bell := atomics.MakeEvent()
 	w.bell.Store(&bell)
 	if w.pile.Load() == nil && !w.lagged() {
@@ -145,42 +122,41 @@ func (w *watcher[K, V]) sleep(ctx context.Context) {
 	w.bell.Store(nil)
 }
 
-// look returns what to tell of the key of p, if there is something new.
+// look returns the key of p and the record to tell of, or nil if nothing is new.
 //
 // Only what is in the table counts. If another cell is there than the one that
 // has s, its creator has told w, or has found w not yet watching. If none is
 // there, w has seen the deletion, or has come after it: a dead cell stays until
 // its deleter has put down a slip, and then until that is done.
-func (w *watcher[K, V]) look(p *slip[K, V]) (e Event[K, V], isNew bool) {
+func (w *watcher[K]) look(p *slip[K]) (k hkey[K], rec *record) {
 	s := p.seat
 	c := w.root.shard(s.key.Hash).load(s.key)
 	if c == nil || !c.side.Load().has(s) {
-		return e, false
+		return k, nil
 	}
 	w.keep(s)
 	// LP(Watch, WatchSnapshot), each event: the record is read.
-	rec := c.rec.Load()
+	rec = c.rec.Load()
 	alive := w.root.live(rec) != nil
 	p.stage.Store(done)
 	if !alive {
 		w.root.tidy(s.key)
 	}
 	if rec.version() <= s.last {
-		return e, false
+		return k, nil
 	}
 	known := alive || s.shown || w.base == nil
 	s.last, s.shown = rec.version(), alive
-	e = Event[K, V]{Key: c.key, Version: rec.version(), Deleted: !alive}
-	if alive {
-		e.Value = w.root.out(c.named(s.key.Hash), rec)
+	if !known {
+		return k, nil
 	}
-	return e, known
+	return c.named(s.key.Hash), rec
 }
 
 // keep remembers s, so that it can be taken away in the end. It forgets those
 // that have gone with the last cell of their key, now and then: as many as it
 // keeps have come since it did so before.
-func (w *watcher[K, V]) keep(s *seat[K, V]) {
+func (w *watcher[K]) keep(s *seat[K]) {
 	if s.known {
 		return
 	}
@@ -205,7 +181,7 @@ func (w *watcher[K, V]) keep(s *seat[K, V]) {
 }
 
 // newBase returns the base of a watcher that shows s.
-func newBase[K comparable, V any](s *Snapshot[K, V]) *base[K] {
+func newBase[K comparable](s *picture[K]) *base[K] {
 	b := &base[K]{keys: s.keys, versions: make([]Version, len(s.keys)), index: indexOf(s.keys)}
 	for i, rec := range s.records {
 		b.versions[i] = rec.version()
@@ -222,14 +198,14 @@ func (b *base[K]) claim(k hkey[K]) (v Version) {
 }
 
 // left reports whether the loop has ended.
-func (w *watcher[K, V]) left() bool { return w.pile.Load() == &w.over }
+func (w *watcher[K]) left() bool { return w.pile.Load() == &w.over }
 
 // leave ends the loop and leaves nothing behind. Who puts down a slip from now
 // on fails, and takes away the seat that it has made for it.
-func (w *watcher[K, V]) leave() {
+func (w *watcher[K]) leave() {
 	last := w.take(&w.over)
-	w.root.attend(func(a audience[K, V]) audience[K, V] { return a.without(w) })
-	for _, list := range []*slip[K, V]{w.todo, last} {
+	w.root.attend(func(a audience[K]) audience[K] { return a.without(w) })
+	for _, list := range []*slip[K]{w.todo, last} {
 		for p := list; p != nil; p = p.next {
 			p.stage.Store(done)
 			w.seats = append(w.seats, p.seat)
@@ -239,7 +215,4 @@ func (w *watcher[K, V]) leave() {
 		w.root.clear(s)
 	}
 	w.todo, w.seats, w.base = nil, nil, nil
-	if w.flow != nil {
-		w.flow.drop()
-	}
 }

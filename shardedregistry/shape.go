@@ -1,0 +1,178 @@
+package shardedregistry
+
+import (
+	"unsafe"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// shape says what each live record of a registry has besides.
+type shape uint8
+
+const (
+	isTermed shape = 1 << iota // terms, because there are rules
+	isLinked                   // links, because there are transitions
+)
+
+// links is what each record has besides where there is Config.Transitions: what
+// streams need to know of the past of a key.
+type links struct {
+	// prev is what the key held before, dead or alive, also in an earlier cell;
+	// nil if there was nothing or no stream needs it. Set before publication,
+	// then nil, once, by those who tell of the record or have read it for a
+	// stream.
+	prev atomics.Pointer[record]
+
+	// told becomes 1 when every stream that had joined before the record took
+	// effect has a seat that does not come after it; and then all that is older
+	// in the chain of prev has told 1, too. Set by all who tell of the record or
+	// of a newer one. Creators read it under a bucket's mutex.
+	told atomics.Uint32
+}
+
+// dated is what a record has besides that was stored while a snapshot was being
+// taken: a date and what it replaced. It is what everyone stores who has seen that.
+//
+// Its change takes effect when the clock is read for its date, after it was
+// stored. Whoever finds a dated record dates it before anything else, and in
+// particular before storing another, so the dates along prev never increase
+// and nobody sees a change that has not happened.
+type dated struct {
+	// date is 0 until somebody sets it by CAS, to the clock. Everybody reads.
+	date atomics.Uint64
+
+	// prev is what the key held before, dead or alive, or nil if nobody needs
+	// it. Set before publication; then it only moves on to older records, by
+	// CAS.
+	prev atomics.Pointer[record]
+}
+
+// Where there are rules, each live record that a cell holds has terms besides. So
+// what it was indexed under is known for ever, whatever the functions would say
+// now, and reading an index runs none of them. They are ordered, each once, and
+// shared by records that agree on them.
+
+// A record that has something besides is the last field of one of these. Each part
+// is where it is found without knowing the value, and dated is next to the record,
+// so that its mark says where the others are.
+type (
+	datedRecord struct {
+		dated
+		record
+	}
+	termedRecord struct {
+		terms []term
+		record
+	}
+	datedTermedRecord struct {
+		terms []term
+		datedRecord
+	}
+	linkedRecord struct {
+		links links
+		record
+	}
+	datedLinkedRecord struct {
+		links links
+		datedRecord
+	}
+	termedLinkedRecord struct {
+		links links
+		termedRecord
+	}
+	datedTermedLinkedRecord struct {
+		links links
+		datedTermedRecord
+	}
+)
+
+// withDate notes that rec is the last field of a datedRecord.
+func withDate(rec *record) *record {
+	rec.mark = datedBit
+	return rec
+}
+
+// What a part takes before the record.
+const (
+	datedSize  = unsafe.Sizeof(datedRecord{}) - unsafe.Sizeof(record{})
+	termedSize = unsafe.Sizeof(termedRecord{}) - unsafe.Sizeof(record{})
+	linkedSize = unsafe.Sizeof(linkedRecord{}) - unsafe.Sizeof(record{})
+)
+
+// before returns what lies size bytes before r.
+func (r *record) before(size uintptr) unsafe.Pointer {
+	// Safety: the caller knows of what r is the last field.
+	return unsafe.Add(unsafe.Pointer(r), -int(size))
+}
+
+// dated returns the dated of r, or nil if it is plain.
+func (r *record) dated() *dated {
+	if r.mark&datedBit == 0 {
+		return nil
+	}
+	// Safety: withDate alone sets the bit, in the last fields of a datedRecord.
+	return (*dated)(r.before(datedSize))
+}
+
+// terms returns what a record is found by: nothing, if there is none or it is
+// dead. It is called only where there are rules.
+func (r *record) terms() []term {
+	if r == nil || r.dead() {
+		return nil
+	}
+	return *r.termed()
+}
+
+// termed returns where the terms of r are, which is live. It is called only where
+// there are rules.
+func (r *record) termed() *[]term {
+	size := termedSize
+	if r.mark&datedBit != 0 {
+		size += datedSize
+	}
+	// Safety: where there are rules, freshLarge alone makes live records, each in a
+	// termedRecord or, if it is dated, a datedTermedRecord.
+	return (*[]term)(r.before(size))
+}
+
+// links returns those of r. It is called only where there are transitions.
+func (o *root[K]) links(r *record) *links {
+	size := linkedSize
+	if r.mark&datedBit != 0 {
+		size += datedSize
+	}
+	if o.rules != nil && !r.dead() {
+		size += termedSize
+	}
+	// Safety: where there are transitions, freshLarge alone makes live records, and
+	// grave the others, each with links before all that is counted here.
+	return (*links)(r.before(size))
+}
+
+// link makes rec, which others have not seen, the successor of old in its cell, or,
+// if old is nil, the first one of a cell.
+func (o *root[K]) link(rec, old *record, m mark) {
+	rec.mark = rec.mark&datedBit | m
+	if rec.mark&datedBit != 0 {
+		rec.dated().prev.Store(old)
+	}
+	if o.transitions() {
+		o.links(rec).prev.Store(old)
+	}
+}
+
+// grave returns a dead record to store in place of old. It has no value.
+func (o *root[K]) grave(taking bool, old *record) (rec *record) {
+	switch {
+	case !o.transitions() && !taking:
+		rec = new(record)
+	case !o.transitions():
+		rec = withDate(&new(datedRecord).record)
+	case !taking:
+		rec = &new(linkedRecord).record
+	default:
+		rec = withDate(&new(datedLinkedRecord).record)
+	}
+	o.link(rec, old, old.deleted())
+	return rec
+}

@@ -1,0 +1,108 @@
+package shardedregistry
+
+import "unsafe"
+
+// boxed is a live record, with what it has besides, and its value. H is record, or
+// one of those that end with it.
+type boxed[H, V any] struct {
+	head  H
+	value V
+}
+
+// valueOf returns the value of rec, which is live. This is where the shell, which
+// knows V, and the core, which does not, meet: see DESIGN.md.
+func valueOf[V any](rec *record) *V {
+	// Safety: the live records of a registry of V are made by fresh[V] and
+	// freshLarge[V] alone, each at the end of the head of a boxed[_, V]. Whatever
+	// else is in that, the value comes right after, since heads are multiples of 8
+	// bytes, and so of what any V must be aligned to.
+	return &(*boxed[record, V])(unsafe.Pointer(rec)).value
+}
+
+// fresh returns a live record with value, which others have not seen. Its mark is
+// 0, but for the bit dated if a snapshot is being taken.
+func fresh[V any, K comparable](o *root[K], taking bool, value V) (rec *record) {
+	switch {
+	case o.large != nil:
+		rec = o.large(taking)
+	case taking:
+		rec = withDate(&new(boxed[datedRecord, V]).head.record)
+	default:
+		return &(&boxed[record, V]{value: value}).head
+	}
+	*valueOf[V](rec) = value
+	return rec
+}
+
+// freshLarge returns what makes records that have what a shape says besides. It is
+// for the core to keep: only a registry that was made with rules or transitions
+// needs it.
+func freshLarge[V any](s shape) func(taking bool) *record {
+	return func(taking bool) *record {
+		switch {
+		case s == isTermed && !taking:
+			return &new(boxed[termedRecord, V]).head.record
+		case s == isTermed:
+			return withDate(&new(boxed[datedTermedRecord, V]).head.record)
+		case s == isLinked && !taking:
+			return &new(boxed[linkedRecord, V]).head.record
+		case s == isLinked:
+			return withDate(&new(boxed[datedLinkedRecord, V]).head.record)
+		case !taking:
+			return &new(boxed[termedLinkedRecord, V]).head.record
+		}
+		return withDate(&new(boxed[datedTermedLinkedRecord, V]).head.record)
+	}
+}
+
+// plain returns a copy of rec, which is live, without what it has besides.
+func plain[V any](rec *record) *record {
+	return &(&boxed[record, V]{record{mark: rec.mark &^ datedBit}, *valueOf[V](rec)}).head
+}
+
+// draft is fresh of what is kept of a value that was given. It uses spare again if
+// it can: a record that was drafted and not published, or nil.
+func draft[V any, K comparable](o *root[K], taking bool, spare *record, value V) *record {
+	if o.custody != nil {
+		value = copied(cloneOf[V](o.custody), value)
+	}
+	if taking || spare == nil || spare.mark&datedBit != 0 {
+		return fresh(o, taking, value)
+	}
+	*valueOf[V](spare) = value
+	return spare
+}
+
+// out returns what to hand out of rec, which k holds or held. It runs functions
+// of the user's.
+func out[V any, K comparable](o *root[K], k hkey[K], rec *record) V {
+	if o.custody == nil {
+		return *valueOf[V](rec)
+	}
+	return lent[V](o.custody, k, rec)
+}
+
+// lent is out where there is custody.
+func lent[V any, K comparable](u *custody[K], k hkey[K], rec *record) V {
+	u.check(k, rec)
+	return copied(cloneOf[V](u), *valueOf[V](rec))
+}
+
+// entryOf returns what to hand out of rec with its key and version.
+func entryOf[V any, K comparable](o *root[K], k hkey[K], rec *record) Entry[K, V] {
+	return Entry[K, V]{k.Key, out[V](o, k, rec), rec.version()}
+}
+
+// cloneOf returns Config.Clone, or nil.
+func cloneOf[V any, K comparable](u *custody[K]) func(V) V {
+	clone, _ := u.clone.(func(V) V)
+	return clone
+}
+
+// copied returns a clone of value, or value if clone is nil.
+func copied[V any](clone func(V) V, value V) V {
+	if clone == nil {
+		return value
+	}
+	return clone(value)
+}
