@@ -15,21 +15,14 @@ type change[K comparable] struct {
 
 // change repeats attempts until one is done. Every repetition but those that
 // ErrTooManyRetries reports is due to another operation that has changed the same
-// key. Fn drafts what to store in place of what the key holds, by redraft, or
-// returns the user's error. Afterwards a.next is what was stored, in a.cell.
+// key. Fn drafts next, to be stored in place of old, or returns the user's error. Afterwards a.next is what was stored, in a.cell.
 func (p *place[K]) change(a *change[K], fn func() error) error {
 	return p.root.persist(p.key, func() (bool, error) { return p.attempt(a, fn) })
 }
 
-// redraft is what the fn of change does with the value to store.
-func redraft[K comparable, V any](o *root[K], a *change[K], value V) {
-	if a.old != nil {
-		o.check(a.key, a.old)
-	} else {
-		a.taking = o.taking()
-	}
-	a.next = draft(o, a.taking, a.next, value)
-}
+// dated returns whether what is drafted must be dated. A creation asks when the user's
+// function has run.
+func (a *change[K]) dated(o *root[K]) bool { return a.taking || a.old == nil && o.taking() }
 
 // attempt runs fn for what the key holds now, and stores what that has drafted if
 // the key still holds it, or is still absent. It reports whether the change is
@@ -47,7 +40,10 @@ func (p *place[K]) attempt(a *change[K], fn func() error) (done bool, err error)
 	if err := fn(); err != nil {
 		return true, err
 	}
-	if err := o.prepare(a.key, a.next, a.old, a.old.changed()); err != nil {
+	o.check(a.key, a.old)
+	if o.large == nil && a.next.mark == 0 {
+		a.next.mark = a.old.changed() // which is all that there is to prepare
+	} else if err := o.prepare(a.key, a.next, a.old, a.old.changed()); err != nil {
 		return true, err
 	}
 	// LP(Update): the new record is stored, or that of a rival is read.

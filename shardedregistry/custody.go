@@ -11,10 +11,6 @@ import (
 type custody[K comparable] struct {
 	clone  any        // func(V) V, perhaps nil
 	prints *prints[K] // nil without Fingerprint
-
-	// verify is prints.check, or nil. As it is kept here, a program without New
-	// has none of it.
-	verify func(hkey[K], *record)
 }
 
 // prints says what the present values of keys looked like when they were stored.
@@ -41,7 +37,6 @@ func (c *Config[K, V]) custody() *custody[K] {
 	u := &custody[K]{clone: c.Clone}
 	if text := c.Fingerprint; text != nil {
 		u.prints = newPrints[K](func(rec *record) string { return text(*valueOf[V](rec)) })
-		u.verify = u.prints.check
 	}
 	return u
 }
@@ -55,15 +50,8 @@ func newPrints[K comparable](text func(*record) string) *prints[K] {
 // the user's function has run; and by everyone who has stored rec, when nothing
 // is left to do that a panic would leave undone.
 func (o *root[K]) check(k hkey[K], rec *record) {
-	if o.custody != nil {
-		o.custody.check(k, rec)
-	}
-}
-
-// check is root.check.
-func (u *custody[K]) check(k hkey[K], rec *record) {
-	if u.verify != nil {
-		u.verify(k, rec)
+	if o.verify != nil {
+		o.verify(k, rec)
 	}
 }
 

@@ -160,7 +160,11 @@ func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return update(p, fn)
+	c, rec, err := update(p, fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return entryOf[V](p.root, c.named(p.key.Hash), rec), nil
 }
 
 // UpdateIf is [Registry.UpdateIf] of the key.
@@ -201,7 +205,11 @@ func (r Ref[K, V]) Upsert(fn func(old V, exists bool) (V, error)) (Entry[K, V], 
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return upsert(p, fn)
+	c, rec, err := upsert(p, fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return entryOf[V](p.root, c.named(p.key.Hash), rec), nil
 }
 
 // Delete is [Registry.Delete] of the key.

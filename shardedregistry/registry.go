@@ -52,6 +52,9 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 	}
 	o := newRoot(n, config.Normalize)
 	o.custody, o.rules = config.custody(), rules
+	if u := o.custody; u != nil && u.prints != nil {
+		o.verify = u.prints.check
+	}
 	var special shape
 	if rules != nil {
 		special |= isTermed
@@ -144,28 +147,24 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return update(&p, fn)
-}
-
-// result returns what Update and Upsert return.
-func result[V any, K comparable](p *place[K], a *change[K], err error) (Entry[K, V], error) {
+	c, rec, err := update(&p, fn)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return entryOf[V](p.root, a.cell.named(p.key.Hash), a.next), nil
+	return entryOf[V](p.root, c.named(p.key.Hash), rec), nil
 }
 
-// update runs Update.
-func update[K comparable, V any](p *place[K], fn func(V) (V, error)) (Entry[K, V], error) {
+// update runs Update, and returns the record that it has stored, with its cell.
+func update[K comparable, V any](p *place[K], fn func(V) (V, error)) (*cell[K], *record, error) {
 	var a change[K]
 	err := p.change(&a, func() error {
 		value, err := fn(out[V](p.root, a.key, a.old))
 		if err == nil {
-			redraft(p.root, &a, value)
+			a.next = draft(p.root, a.dated(p.root), a.next, value)
 		}
 		return err
 	})
-	return result[V](p, &a, err)
+	return a.cell, a.next, err
 }
 
 // UpdateIf stores value for key if key's version is version, and returns the
@@ -260,7 +259,7 @@ func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 func put[K comparable, V any](p *place[K], value V) (Version, error) {
 	a := change[K]{create: true}
 	// The error is that of the rules, or Clone has changed the key each time.
-	if err := p.change(&a, func() error { redraft(p.root, &a, value); return nil }); err != nil {
+	if err := p.change(&a, func() error { a.next = draft(p.root, a.dated(p.root), a.next, value); return nil }); err != nil {
 		return 0, err
 	}
 	return a.next.version(), nil
@@ -284,11 +283,15 @@ func (r *Registry[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return upsert(&p, fn)
+	c, rec, err := upsert(&p, fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return entryOf[V](p.root, c.named(p.key.Hash), rec), nil
 }
 
-// upsert runs Upsert.
-func upsert[K comparable, V any](p *place[K], fn func(V, bool) (V, error)) (Entry[K, V], error) {
+// upsert runs Upsert, and returns the record that it has stored, with its cell.
+func upsert[K comparable, V any](p *place[K], fn func(V, bool) (V, error)) (*cell[K], *record, error) {
 	a := change[K]{create: true}
 	err := p.change(&a, func() error {
 		var old V
@@ -297,11 +300,11 @@ func upsert[K comparable, V any](p *place[K], fn func(V, bool) (V, error)) (Entr
 		}
 		value, err := fn(old, a.old != nil)
 		if err == nil {
-			redraft(p.root, &a, value)
+			a.next = draft(p.root, a.dated(p.root), a.next, value)
 		}
 		return err
 	})
-	return result[V](p, &a, err)
+	return a.cell, a.next, err
 }
 
 // Delete removes key and returns what it held, and whether it was present.

@@ -16,6 +16,10 @@ type root[K comparable] struct {
 	rules   *rules[K]   // nil if there are no indexes and nothing is checked
 	shards  []shard[K]
 
+	// verify is prints.check, or nil without Fingerprint. Like large it is installed
+	// by New, so that a program without that has none of it.
+	verify func(hkey[K], *record)
+
 	// large makes live records where they have something besides that is not due
 	// to a snapshot: see freshLarge. It is nil elsewhere.
 	large func(taking bool) *record

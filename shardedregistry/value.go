@@ -19,19 +19,16 @@ func valueOf[V any](rec *record) *V {
 	return &(*boxed[record, V])(unsafe.Pointer(rec)).value
 }
 
-// fresh returns a live record with value, which others have not seen. Its mark is
-// 0, but for the bit dated if a snapshot is being taken.
-func fresh[V any, K comparable](o *root[K], taking bool, value V) (rec *record) {
+// fresh returns a live record, which others have not seen. Its mark is 0, but for the
+// bit dated if a snapshot is being taken.
+func fresh[V any, K comparable](o *root[K], taking bool) *record {
 	switch {
 	case o.large != nil:
-		rec = o.large(taking)
+		return o.large(taking)
 	case taking:
-		rec = withDate(&new(boxed[datedRecord, V]).head.record)
-	default:
-		return &(&boxed[record, V]{value: value}).head
+		return withDate(&new(boxed[datedRecord, V]).head.record)
 	}
-	*valueOf[V](rec) = value
-	return rec
+	return &new(boxed[record, V]).head
 }
 
 // freshLarge returns what makes records that have what a shape says besides. It is
@@ -60,14 +57,18 @@ func plain[V any](rec *record) *record {
 	return &(&boxed[record, V]{record{mark: rec.mark &^ datedBit}, *valueOf[V](rec)}).head
 }
 
-// draft is fresh of what is kept of a value that was given. It uses spare again if
-// it can: a record that was drafted and not published, or nil.
+// draft returns a record that others have not seen with what is kept of a value that
+// was given. It uses spare again if it can: one that was drafted and not published,
+// or nil.
 func draft[V any, K comparable](o *root[K], taking bool, spare *record, value V) *record {
 	if o.custody != nil {
 		value = copied(cloneOf[V](o.custody), value)
 	}
-	if taking || spare == nil || spare.mark&datedBit != 0 {
-		return fresh(o, taking, value)
+	if spare == nil && !taking && o.large == nil {
+		return &(&boxed[record, V]{value: value}).head // what fresh returns, in one step
+	}
+	if spare == nil || taking || spare.mark&datedBit != 0 {
+		spare = fresh[V](o, taking)
 	}
 	*valueOf[V](spare) = value
 	return spare
@@ -79,13 +80,13 @@ func out[V any, K comparable](o *root[K], k hkey[K], rec *record) V {
 	if o.custody == nil {
 		return *valueOf[V](rec)
 	}
-	return lent[V](o.custody, k, rec)
+	return lent[V](o, k, rec)
 }
 
 // lent is out where there is custody.
-func lent[V any, K comparable](u *custody[K], k hkey[K], rec *record) V {
-	u.check(k, rec)
-	return copied(cloneOf[V](u), *valueOf[V](rec))
+func lent[V any, K comparable](o *root[K], k hkey[K], rec *record) V {
+	o.check(k, rec)
+	return copied(cloneOf[V](o.custody), *valueOf[V](rec))
 }
 
 // entryOf returns what to hand out of rec with its key and version.

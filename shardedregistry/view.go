@@ -135,8 +135,11 @@ func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	e, err := update(&p, fn)
-	return v.entry(e), err
+	c, rec, err := update(&p, fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return v.entry(entryOf[V](p.root, c.named(p.key.Hash), rec)), nil
 }
 
 // UpdateIf is [Registry.UpdateIf] within the namespace.
@@ -177,8 +180,11 @@ func (v View[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	e, err := upsert(&p, fn)
-	return v.entry(e), err
+	c, rec, err := upsert(&p, fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return v.entry(entryOf[V](p.root, c.named(p.key.Hash), rec)), nil
 }
 
 // Delete is [Registry.Delete] within the namespace.
