@@ -101,7 +101,7 @@ func (o *root[K]) killMatching(ours func(hkey[K]) bool, match func(hkey[K], *rec
 			return true
 		}
 		// The error says that match keeps changing k, which then stays.
-		_ = o.persist(k, func() (done bool, err error) {
+		_ = o.persist(k, 0, func() (done bool, err error) {
 			killed := false
 			if done, killed = o.killIf(k, c, match); killed {
 				deleted++

@@ -5,6 +5,7 @@ package shardedregistry
 // what is stored goes to the heap, and so would all that is beside it.
 type change[K comparable] struct {
 	create bool // whether to create the key if it is absent
+	failed int  // attempts that have failed before
 
 	key    hkey[K] // as it is stored; not set if the key was absent
 	cell   *cell[K]
@@ -17,7 +18,7 @@ type change[K comparable] struct {
 // ErrTooManyRetries reports is due to another operation that has changed the same
 // key. Fn drafts next, to be stored in place of old, or returns the user's error. Afterwards a.next is what was stored, in a.cell.
 func (p *place[K]) change(a *change[K], fn func() error) error {
-	return p.root.persist(p.key, func() (bool, error) { return p.attempt(a, fn) })
+	return p.root.persist(p.key, a.failed, func() (bool, error) { return p.attempt(a, fn) })
 }
 
 // dated returns whether what is drafted must be dated. A creation asks when the user's

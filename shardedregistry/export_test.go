@@ -15,7 +15,10 @@ var (
 )
 
 // SetHash makes an empty registry hash with f.
-func SetHash[K comparable, V any](r *Registry[K, V], f func(K) uint64) { r.install().hash = f }
+func SetHash[K comparable, V any](r *Registry[K, V], f func(K) uint64) {
+	o := r.install()
+	o.hash, o.open, o.light = f, false, false
+}
 
 // Shards returns the number of shards.
 func Shards[K comparable, V any](r *Registry[K, V]) int { return len(r.install().shards) }

@@ -15,4 +15,5 @@ func inlined(i *atomics.Int64, s *atomics.Uint32, u *atomics.Uint64) {
 	atomics.InlineUint32(s)
 	atomics.InlineUint64(u)
 	table.InlineTags(u.Load())
+	table.InlineHash(nil, "")
 }

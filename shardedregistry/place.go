@@ -23,8 +23,9 @@ type place[K comparable] struct {
 }
 
 // locate returns the place of key, or an error that matches ErrInvalidKey.
-func (r *core[K]) locate(key K) (p place[K], err error) {
-	o := r.install()
+func (r *core[K]) locate(key K) (place[K], error) { return r.install().locate(key) }
+
+func (o *root[K]) locate(key K) (p place[K], err error) {
 	k, err := o.hashed(key)
 	if err != nil {
 		return p, err

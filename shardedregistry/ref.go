@@ -156,11 +156,26 @@ func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Update of a nil function")
 	}
+	failed := 0
+	if r.anchor != nil {
+		if o, hash, c, old := r.anchor.replaceable(); old != nil {
+			value, err := fn(*valueOf[V](old))
+			if err != nil {
+				return Entry[K, V]{}, err
+			}
+			next := &boxed[record, V]{record{mark: old.changed()}, value}
+			// LP(Update): replace stores the new record.
+			if o.replace(hash, c, old, &next.head) {
+				return Entry[K, V]{c.key, value, next.head.version()}, nil
+			}
+			failed++
+		}
+	}
 	p, err := r.locate()
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := update(p, fn)
+	c, rec, err := update(p, failed, fn)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
@@ -185,11 +200,21 @@ func (r Ref[K, V]) UpdateIf(version Version, value V) (Version, error) {
 // Put is lock-free if the key is present, and otherwise blocking on the mutex of
 // a hash bucket. It takes effect when the new record or entry is stored.
 func (r Ref[K, V]) Put(value V) (Version, error) {
+	failed := 0
+	if r.anchor != nil {
+		if o, hash, c, old := r.anchor.replaceable(); old != nil {
+			// LP(Put): store stores the new record.
+			if version, ok := store(o, hash, c, old, value); ok {
+				return version, nil
+			}
+			failed++
+		}
+	}
 	p, err := r.locate()
 	if err != nil {
 		return 0, err
 	}
-	return put(p, value)
+	return put(p, failed, value)
 }
 
 // Upsert is [Registry.Upsert] of the key.

@@ -66,6 +66,7 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 	if special != 0 {
 		o.large = freshLarge[V](special)
 	}
+	o.ease()
 	r := new(Registry[K, V])
 	r.root.Store(o)
 	return r, nil
@@ -85,8 +86,35 @@ func MustNew[K comparable, V any](config Config[K, V]) *Registry[K, V] {
 // Get is wait-free. It takes effect when the key's record is read, or, if key
 // is absent, when the table is read or the key's last record was stored.
 func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
-	// LP(Get): find reads the record, or finds none.
-	if o, k, rec := r.find(key); rec != nil {
+	o := r.root.Load()
+	if o == nil {
+		return value, false
+	}
+	if !o.open {
+		return get[V](o, key)
+	}
+	hash := o.keys.Hash(key)
+	b := o.shard(hash).table.Load()
+	if b == nil {
+		return value, false
+	}
+	// LP(Get): the table is read, or the record.
+	c := b.Load(hkey[K]{Hash: hash, Key: key})
+	if c == nil {
+		return value, false
+	}
+	rec := c.rec.Load()
+	if rec.mark&(datedBit|deadBit) != 0 {
+		if rec = o.live(rec); rec == nil {
+			return value, false
+		}
+	}
+	return *valueOf[V](rec), true
+}
+
+// get is Get where there is more to do than that.
+func get[V any, K comparable](o *root[K], key K) (value V, ok bool) {
+	if k, rec := o.find(key); rec != nil {
 		return out[V](o, k, rec), true
 	}
 	return value, false
@@ -104,21 +132,28 @@ func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	return entry, false
 }
 
-// find returns key as it is stored and its live record, or nil.
+// find returns the root, key as it is stored and its live record, or no record.
 func (r *core[K]) find(key K) (o *root[K], k hkey[K], rec *record) {
-	o = r.root.Load()
-	if o == nil {
-		return o, k, nil
+	if o = r.root.Load(); o != nil {
+		k, rec = o.find(key)
 	}
-	k, err := o.hashed(key)
-	if err != nil {
-		return o, k, nil
+	return o, k, rec
+}
+
+func (o *root[K]) find(key K) (k hkey[K], rec *record) {
+	if o.open {
+		k = hkey[K]{Hash: o.keys.Hash(key), Key: key}
+	} else {
+		var err error
+		if k, err = o.hashed(key); err != nil {
+			return k, nil
+		}
 	}
 	c, rec := o.loadLive(k)
 	if c != nil {
 		k.Key = c.key
 	}
-	return o, k, rec
+	return k, rec
 }
 
 // Update replaces the value of key by what fn returns for it, and returns what
@@ -143,20 +178,35 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 	if fn == nil {
 		panic("shardedregistry: Update of a nil function")
 	}
-	p, err := r.locate(key)
+	failed := 0
+	o, hash, c, old := r.replaceable(key)
+	if old != nil {
+		value, err := fn(*valueOf[V](old))
+		if err != nil {
+			return Entry[K, V]{}, err
+		}
+		next := &boxed[record, V]{record{mark: old.changed()}, value}
+		// LP(Update): replace stores the new record.
+		if o.replace(hash, c, old, &next.head) {
+			return Entry[K, V]{c.key, value, next.head.version()}, nil
+		}
+		failed++
+	}
+	p, err := o.locate(key)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := update(&p, fn)
+	c, rec, err := update(&p, failed, fn)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
 	return entryOf[V](p.root, c.named(p.key.Hash), rec), nil
 }
 
-// update runs Update, and returns the record that it has stored, with its cell.
-func update[K comparable, V any](p *place[K], fn func(V) (V, error)) (*cell[K], *record, error) {
-	var a change[K]
+// update runs Update when so many attempts have failed, and returns the record that it
+// has stored, with its cell.
+func update[K comparable, V any](p *place[K], failed int, fn func(V) (V, error)) (*cell[K], *record, error) {
+	a := change[K]{failed: failed}
 	err := p.change(&a, func() error {
 		value, err := fn(out[V](p.root, a.key, a.old))
 		if err == nil {
@@ -176,7 +226,19 @@ func update[K comparable, V any](p *place[K], fn func(V) (V, error)) (*cell[K], 
 // said in [Config] about indexes. It takes effect when the new record is stored,
 // or, if it stores none, when what it found was read.
 func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
-	p, err := r.locate(key)
+	o, hash, c, old := r.replaceable(key)
+	if old != nil {
+		// LP(UpdateIf), another version: replaceable has read the record.
+		if old.version() != version {
+			return 0, &ConflictError{old.version(), version}
+		}
+		// LP(UpdateIf): store stores the new record, or moved reads that of a rival.
+		if next, ok := store(o, hash, c, old, value); ok {
+			return next, nil
+		}
+		return 0, o.moved(c, version)
+	}
+	p, err := o.locate(key)
 	if err != nil {
 		return 0, err
 	}
@@ -248,16 +310,25 @@ func (o *root[K]) moved(c *cell[K], version Version) error {
 // when the new record or entry is stored, or, if it stores none, when what it
 // found was read.
 func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
-	p, err := r.locate(key)
+	failed := 0
+	o, hash, c, old := r.replaceable(key)
+	if old != nil {
+		// LP(Put): store stores the new record.
+		if version, ok := store(o, hash, c, old, value); ok {
+			return version, nil
+		}
+		failed++
+	}
+	p, err := o.locate(key)
 	if err != nil {
 		return 0, err
 	}
-	return put(&p, value)
+	return put(&p, failed, value)
 }
 
-// put runs Put.
-func put[K comparable, V any](p *place[K], value V) (Version, error) {
-	a := change[K]{create: true}
+// put runs Put when so many attempts have failed.
+func put[K comparable, V any](p *place[K], failed int, value V) (Version, error) {
+	a := change[K]{create: true, failed: failed}
 	// The error is that of the rules, or Clone has changed the key each time.
 	if err := p.change(&a, func() error { a.next = draft(p.root, a.dated(p.root), a.next, value); return nil }); err != nil {
 		return 0, err

@@ -7,9 +7,19 @@ import (
 )
 
 // politeness is how many attempts fail before the processor is offered to
-// others between attempts. The first failures are most often met by one quick
-// repetition.
+// others between attempts, besides that they are given time.
 const politeness = 3
+
+// pause is called when so many attempts have failed, and lets others change the
+// key meanwhile: who comes back at once fails again, and makes them fail. It takes
+// twice as long each time, a tenth of a microsecond to two.
+func pause(failed int) {
+	for range 200 << min(failed-1, 4) {
+	}
+	if failed > politeness {
+		runtime.Gosched()
+	}
+}
 
 // suspect is a call of Update, Upsert or DeleteMatching that has failed patience
 // times at a key, and asks who changes that.
@@ -92,15 +102,16 @@ func without[K comparable](p *suspect[K], own *bool) *suspect[K] {
 }
 
 // persist repeats attempt, which runs a function of the user's on what k holds,
-// until it is done or that function has changed k itself each time.
-func (o *root[K]) persist(k hkey[K], attempt func() (done bool, err error)) error {
-	for {
-		for failed := range patience() {
+// until it is done or that function has changed k itself each time. So many have
+// failed before.
+func (o *root[K]) persist(k hkey[K], failed int, attempt func() (done bool, err error)) error {
+	for ; ; failed = 0 {
+		for ; failed < patience(); failed++ {
+			if failed > 0 {
+				pause(failed)
+			}
 			if done, err := attempt(); done {
 				return err
-			}
-			if failed >= politeness {
-				runtime.Gosched()
 			}
 		}
 		if done, err := o.prove(k, attempt); done {

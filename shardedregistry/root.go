@@ -11,7 +11,13 @@ import (
 // at its end and what is inside the shards.
 type root[K comparable] struct {
 	naming[K]
-	shift   uint8       // of a hash, to leave the index of a shard
+	shift uint8 // of a hash, to leave the index of a shard
+
+	// What lets an operation take the short way. Open says that keys are stored as
+	// they are given, and values handed out as they are stored; light that values
+	// are stored as they are given, too, in records that have nothing besides.
+	open, light bool
+
 	custody *custody[K] // nil without Clone and Fingerprint
 	rules   *rules[K]   // nil if there are no indexes and nothing is checked
 	shards  []shard[K]
@@ -46,11 +52,20 @@ type root[K comparable] struct {
 
 // newRoot returns an empty registry of n shards, n a power of two.
 func newRoot[K comparable](n int, normalize func(K) (K, error)) *root[K] {
-	return &root[K]{
+	o := &root[K]{
 		naming: newNaming(normalize),
 		shift:  uint8(64 - bits.TrailingZeros(uint(n))),
 		shards: make([]shard[K], n),
 	}
+	o.ease()
+	return o
+}
+
+// ease says what operations may take the short way. It is called when all that
+// this depends on was set.
+func (o *root[K]) ease() {
+	o.open = o.normalize == nil && !o.keys.Dynamic() && o.custody == nil
+	o.light = o.open && o.large == nil
 }
 
 // shard returns the shard of a key.
@@ -66,7 +81,11 @@ func (o *root[K]) shard(hash uint64) *shard[K] {
 // that moment, or between that and the reading of its record, and then k was
 // absent at the moment it died.
 func (o *root[K]) loadLive(k hkey[K]) (*cell[K], *record) {
-	c := o.shard(k.Hash).load(k)
+	b := o.shard(k.Hash).table.Load()
+	if b == nil {
+		return nil, nil
+	}
+	c := b.Load(k)
 	if c == nil {
 		return nil, nil
 	}

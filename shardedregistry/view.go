@@ -135,7 +135,7 @@ func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := update(&p, fn)
+	c, rec, err := update(&p, 0, fn)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
@@ -164,7 +164,7 @@ func (v View[K, V]) Put(key K, value V) (Version, error) {
 	if err != nil {
 		return 0, err
 	}
-	return put(&p, value)
+	return put(&p, 0, value)
 }
 
 // Upsert is [Registry.Upsert] within the namespace.
