@@ -19,7 +19,7 @@ type Snapshot[K comparable, V any] struct {
 // picture is all of a snapshot that does not depend on the type of its values.
 type picture[K comparable] struct {
 	naming  naming[K]
-	keys    []hkey[K]
+	keys    []K
 	records []*record // of the keys: live and plain
 
 	// index is of keys, and nil until somebody looks for one. Everybody reads.
@@ -61,7 +61,7 @@ func (p *picture[K]) keep(only func(hkey[K]) bool) {
 	whole, records := p.keys, p.records
 	p.keys, p.records = nil, nil
 	for i, k := range whole {
-		if only(k) {
+		if only(hkey[K]{Key: k}) {
 			p.keys, p.records = append(p.keys, k), append(p.records, records[i])
 		}
 	}
@@ -82,7 +82,7 @@ func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
 // Lookup returns what key held, and whether key is in the snapshot.
 func (s *Snapshot[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	if k, rec := s.find(key); rec != nil {
-		return s.entry(k, rec), true
+		return s.entry(k.Key, rec), true
 	}
 	return entry, false
 }
@@ -98,19 +98,19 @@ func (s *picture[K]) find(key K) (k hkey[K], rec *record) {
 	}
 	x := s.index.Load()
 	if x == nil {
-		made := indexOf(s.keys)
+		made := indexOf(s.keys, s.naming.hash)
 		s.index.CompareAndSwap(nil, &made) // or another has made one like it
 		x = s.index.Load()
 	}
 	if i := (*x)[slotOf(*x, s.keys, k)]; i != 0 {
-		return s.keys[i-1], s.records[i-1]
+		return hkey[K]{Hash: k.Hash, Key: s.keys[i-1]}, s.records[i-1]
 	}
 	return k, nil
 }
 
 // entry returns what to hand out of the record of a key.
-func (s *Snapshot[K, V]) entry(k hkey[K], rec *record) Entry[K, V] {
-	return Entry[K, V]{k.Key, copied(s.clone, *valueOf[V](rec)), rec.version()}
+func (s *Snapshot[K, V]) entry(key K, rec *record) Entry[K, V] {
+	return Entry[K, V]{key, copied(s.clone, *valueOf[V](rec)), rec.version()}
 }
 
 // Len returns the number of keys.
@@ -121,7 +121,7 @@ func (s *Snapshot[K, V]) Len() int { return len(s.records) }
 func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for i, rec := range s.records {
-			if !yield(s.keys[i].Key, copied(s.clone, *valueOf[V](rec))) {
+			if !yield(s.keys[i], copied(s.clone, *valueOf[V](rec))) {
 				return
 			}
 		}

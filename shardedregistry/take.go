@@ -47,7 +47,7 @@ func (o *root[K]) take(p *picture[K], plain func(*record) *record) {
 func (o *root[K]) join() *taker[K] {
 	n := o.len()
 	o.scan(scans.joined)
-	return &taker[K]{root: o, keys: directory[K]{keys: make([]hkey[K], 0, n)}, sight: make([]sighting[K], 0, n)}
+	return &taker[K]{root: o, keys: directory[K]{keys: make([]K, 0, n)}, sight: make([]sighting[K], 0, n)}
 }
 
 // collect makes a cut and finds what every key held at it. It reports whether
@@ -81,23 +81,21 @@ func (t *taker[K]) walk() {
 			continue
 		}
 		for c := range table.All() {
-			switch {
-			case first:
-				t.keys.append(t.root.rehashed(c.key))
+			if first {
 				t.sight = append(t.sight, sighting[K]{cell: c})
-			default:
+			} else {
 				t.meet(c)
 			}
 		}
 	}
 }
 
-// meet notes c, and is not called by the first walk.
+// meet notes c, and is not called by the first walk. Most cells are where the look
+// before met them, and are not read.
 func (t *taker[K]) meet(c *cell[K]) {
-	k := t.root.rehashed(c.key)
-	if t.next == len(t.keys.keys) || t.keys.keys[t.next] != k {
+	if t.next == len(t.sight) || t.sight[t.next].cell != c && t.keys.keys[t.next] != c.key {
 		var isNew bool
-		if t.next, isNew = t.keys.add(k); isNew {
+		if t.next, isNew = t.keys.add(c.key, t.root.hash); isNew {
 			t.sight = append(t.sight, sighting[K]{})
 		}
 	}
@@ -107,23 +105,38 @@ func (t *taker[K]) meet(c *cell[K]) {
 	t.next++
 }
 
-// lookAhead is how many cells are read before their records are, so that the
-// processor can wait for many of them at once.
+// lookAhead is how many cells are read before the first of their records is, and
+// how many records before the first is judged, so that the processor can wait for
+// many of them at once.
 const lookAhead = 64
 
 // look finds what every key held at the cut, also those whose cell has left the
 // table.
 func (t *taker[K]) look() {
-	var heads [lookAhead]*record
+	var (
+		heads [lookAhead]*record
+		marks [lookAhead]mark
+	)
+	first := len(t.keys.keys) == 0
 	for some := range slices.Chunk(t.sight, lookAhead) {
 		for i := range some {
 			heads[i] = some[i].cell.rec.Load()
 		}
+		if first {
+			for i := range some {
+				t.keys.append(some[i].cell.key)
+			}
+		}
+		for i := range some {
+			if !some[i].still(heads[i]) {
+				marks[i] = heads[i].mark
+			}
+		}
 		for i := range some {
 			s, head := &some[i], heads[i]
 			switch {
-			case s.quiet && head == s.head:
-			case head.mark&(datedBit|deadBit) == 0:
+			case s.still(head):
+			case marks[i]&(datedBit|deadBit) == 0:
 				t.unsure = t.unsure || head != s.head
 				*s = sighting[K]{cell: s.cell, head: head, held: head, quiet: true}
 			default:
@@ -132,6 +145,10 @@ func (t *taker[K]) look() {
 		}
 	}
 }
+
+// still reports whether the cell of s, which holds head now, held that before, and
+// it is what most cells hold.
+func (s *sighting[K]) still(head *record) bool { return s.quiet && head == s.head }
 
 // judge finds what the key of s, whose cell holds head, held at the cut.
 func (t *taker[K]) judge(s *sighting[K], head *record) {
@@ -147,14 +164,15 @@ func (t *taker[K]) judge(s *sighting[K], head *record) {
 	*s = sighting[K]{cell: s.cell, head: head, held: held}
 }
 
-// clear forgets what was kept for the cut of k. It was kept only if the key has
+// clear forgets what was kept for the cut of key. It was kept only if the key has
 // changed since it was seen, or held something else than at the cut. Who changes
 // the key from now on keeps nothing for it, and who read scans before has stored
 // a record before, which is found here.
-func (t *taker[K]) clear(k hkey[K], s *sighting[K]) {
-	if s.quiet && s.cell.rec.Load() == s.head {
+func (t *taker[K]) clear(key K, s *sighting[K]) {
+	if s.still(s.cell.rec.Load()) {
 		return
 	}
+	k := t.root.rehashed(key)
 	c := t.root.shard(k.Hash).load(k) // s.cell may have been replaced
 	if c == nil {
 		return
@@ -176,7 +194,7 @@ func (t *taker[K]) develop(p *picture[K], plain func(*record) *record) {
 	p.naming, p.keys, p.records = t.root.naming, t.keys.keys, make([]*record, 0, present)
 	all := present == len(t.sight)
 	if !all {
-		p.keys = make([]hkey[K], 0, present)
+		p.keys = make([]K, 0, present)
 	}
 	for i := range t.sight {
 		if found := &t.sight[i]; found.present() {

@@ -96,9 +96,9 @@ func (v View[K, V]) snapshot(whole *Snapshot[Scoped[K], V]) *Snapshot[K, V] {
 // without their Space.
 func within[K comparable](p *picture[K], space string, whole *picture[Scoped[K]]) {
 	p.naming, p.records = namingIn(space, whole.naming), whole.records
-	p.keys = make([]hkey[K], len(whole.keys))
+	p.keys = make([]K, len(whole.keys))
 	for i, k := range whole.keys {
-		p.keys[i] = hkey[K]{Hash: k.Hash, Key: k.Key.Key}
+		p.keys[i] = k.Key
 	}
 }
 

@@ -30,7 +30,7 @@ type watcher[K comparable] struct {
 
 // base is what a watcher has shown at once.
 type base[K comparable] struct {
-	keys     []hkey[K]
+	keys     []K
 	versions []Version // of the keys; 0 once it was claimed
 	index    index     // of keys
 }
@@ -182,7 +182,7 @@ func (w *watcher[K]) keep(s *seat[K]) {
 
 // newBase returns the base of a watcher that shows s.
 func newBase[K comparable](s *picture[K]) *base[K] {
-	b := &base[K]{keys: s.keys, versions: make([]Version, len(s.keys)), index: indexOf(s.keys)}
+	b := &base[K]{keys: s.keys, versions: make([]Version, len(s.keys)), index: indexOf(s.keys, s.naming.hash)}
 	for i, rec := range s.records {
 		b.versions[i] = rec.version()
 	}
