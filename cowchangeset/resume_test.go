@@ -375,3 +375,46 @@ func (q quitter) Load(context.Context) iter.Seq2[saved, error] {
 		}
 	}
 }
+
+// shelf is a store of one changeset that is not told anything.
+type shelf struct {
+	cowchangeset.Store[string]
+	has cowchangeset.Saved[string]
+}
+
+func (s *shelf) Load(context.Context) iter.Seq2[cowchangeset.Saved[string], error] {
+	return func(yield func(cowchangeset.Saved[string], error) bool) { yield(s.has, nil) }
+}
+
+// A gap ends in the chunk that it begins in, or in the next one: wherever it begins,
+// and also where chunks are longer than they need be.
+func TestResumeAcrossTheEndsOfChunks(t *testing.T) {
+	for begin := 0; begin < 3*cowchangeset.MaxChunk; begin += 3 {
+		for gap := cowchangeset.MaxChunk - 1; gap < cowchangeset.MaxChunk+40; gap += 13 {
+			s := &shelf{has: cowchangeset.Saved[string]{Header: cowchangeset.Header{ID: "a", Ordinal: 1}}}
+			var want []uint64
+			for i := range begin + 1 {
+				want = append(want, uint64(i))
+			}
+			want[begin] += uint64(gap)
+			for _, seq := range want {
+				s.has.Entries = append(s.has.Entries, cowchangeset.Entry[string]{Seq: seq, Value: fmt.Sprint(seq)})
+			}
+			tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[string]{Store: s})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, _ := tracker.Current()
+			got := 0
+			for seq, e := range c.Entries() {
+				if got == len(want) || seq != want[got] || e != fmt.Sprint(seq) {
+					t.Fatalf("%d entries, then a gap of %d: entry %d is %q", begin, gap, seq, e)
+				}
+				got++
+			}
+			if got != len(want) {
+				t.Fatalf("%d entries, then a gap of %d: there are %d", begin, gap, got)
+			}
+		}
+	}
+}
