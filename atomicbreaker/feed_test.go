@@ -121,6 +121,30 @@ func (g *Group[K]) mustBeQuiet(t *testing.T) {
 	}
 }
 
+// Keys whose hashes are equal share a feed. Then an event of one may have to wait
+// for those of the other, and all are told, in order and once.
+func TestKeysThatShareAFeed(t *testing.T) {
+	g, got := listening(0)
+	g.feedHash = func(string, uint64) uint64 { return 7 }
+	_, publish := tripInSilence(t, g, "a")
+	g.RecordFailure("b")
+	if s := got(); s != "b Open 1; " {
+		t.Fatalf("told %q before an event of another key was published", s)
+	}
+	g.Reset("a") // which waits for its first event
+	g.RecordSuccess("b")
+	if s := got(); s != "" {
+		t.Fatalf("told %q while the first key's events wait", s)
+	}
+	publish()
+	if s := got(); s != "a Open 1; a Closed 2; b Closed 2; " {
+		t.Fatal(s)
+	}
+	if g.mustBeQuiet(t); g.Len() != 0 {
+		t.Fatalf("%d keys are left", g.Len())
+	}
+}
+
 // trip opens the breaker of a key and keeps the event from being published.
 func tripInSilence(t *testing.T, g *Group[string], k string) (c *cell, publish func()) {
 	b := g.current()
