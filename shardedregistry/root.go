@@ -54,7 +54,7 @@ type root[K comparable] struct {
 func newRoot[K comparable](n int, normalize func(K) (K, error)) *root[K] {
 	o := &root[K]{
 		naming: newNaming(normalize),
-		shift:  uint8(64 - bits.TrailingZeros(uint(n))),
+		shift:  uint8(63 - bits.TrailingZeros(uint(n))),
 		shards: make([]shard[K], n),
 	}
 	o.ease()
@@ -70,7 +70,7 @@ func (o *root[K]) ease() {
 
 // shard returns the shard of a key.
 func (o *root[K]) shard(hash uint64) *shard[K] {
-	return &o.shards[hash>>o.shift]
+	return &o.shards[hash>>1>>(o.shift&63)]
 }
 
 // loadLive returns the cell of k and its record, or nil and nil if k is
