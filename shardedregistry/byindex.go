@@ -22,7 +22,7 @@ import (
 // or the record is read.
 func (r *Registry[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 	o, number := r.indexed("ByIndex", index)
-	found := query[K]{o, o.rules.term(number, value), nil}
+	found := query[K]{o, o.book.term(number, value), nil}
 	return func(yield func(Entry[K, V]) bool) {
 		found.each(func(k hkey[K], rec *record) bool { return yield(entryOf[V](o, k, rec)) })
 	}
@@ -46,10 +46,10 @@ func (r *Registry[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bo
 // record, or nil.
 func (r *core[K]) holderOf(index, value string, only func(hkey[K]) bool) (o *root[K], k hkey[K], rec *record) {
 	o, number := r.indexed("LookupBy", index)
-	if !o.rules.indexes[number].unique {
+	if !o.book.indexes[number].unique {
 		panic(fmt.Sprintf("shardedregistry: LookupBy of the index %q, which is not unique", index))
 	}
-	query[K]{o, o.rules.term(number, value), only}.each(func(found hkey[K], its *record) bool {
+	query[K]{o, o.book.term(number, value), only}.each(func(found hkey[K], its *record) bool {
 		k, rec = found, its
 		return false
 	})
@@ -75,7 +75,7 @@ func (r *Registry[K, V]) IndexValues(index string) iter.Seq[string] {
 func (r *core[K]) indexValues(index string, only func(hkey[K]) bool) iter.Seq[string] {
 	o, number := r.indexed("IndexValues", index)
 	return func(yield func(string) bool) {
-		for value := range o.rules.indexes[number].shelves.All() {
+		for value := range o.book.indexes[number].shelves.All() {
 			had := false
 			// LP(IndexValues): a record is read.
 			query[K]{o, term{number, value}, only}.each(func(hkey[K], *record) bool { had = true; return false })
@@ -89,7 +89,7 @@ func (r *core[K]) indexValues(index string, only func(hkey[K]) bool) iter.Seq[st
 // indexed returns the root and the number of an index, for a method.
 func (r *core[K]) indexed(method, index string) (*root[K], int) {
 	if o := r.root.Load(); o != nil {
-		if i := o.rules.number(index); i >= 0 {
+		if i := o.book.number(index); i >= 0 {
 			return o, i
 		}
 	}
@@ -110,7 +110,7 @@ type query[K comparable] struct {
 func (q query[K]) each(yield func(hkey[K], *record) bool) {
 	// LP(ByIndex), a key that is not yielded: the keys are read.
 	// LP(LookupBy), none: likewise, or when the last key lost the value.
-	keys := q.root.rules.indexes[q.term.index].on(q.term.value)
+	keys := q.root.book.indexes[q.term.index].on(q.term.value)
 	keys.all(func(one posting[K]) bool {
 		if q.only != nil && !q.only(one.key) {
 			return true

@@ -51,13 +51,14 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 		return nil, err
 	}
 	o := newRoot(n, config.Normalize)
-	o.custody, o.rules = config.custody(), rules
+	o.custody = config.custody()
 	if u := o.custody; u != nil && u.prints != nil {
 		o.verify = u.prints.check
 	}
 	var special shape
 	if rules != nil {
 		special |= isTermed
+		o.rules, o.book = law[K]{rules}, rules
 	}
 	if config.Transitions {
 		special |= isLinked

@@ -7,8 +7,8 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// root is what every operation starts from. It is immutable but for the pointers
-// at its end and what is inside the shards.
+// root is what every operation starts from. It is immutable but for three pointers
+// and what is inside the shards. Those whom every change asks are in one cache line.
 type root[K comparable] struct {
 	naming[K]
 	shift uint8 // of a hash, to leave the index of a shard
@@ -19,20 +19,8 @@ type root[K comparable] struct {
 	open, light bool
 
 	custody *custody[K] // nil without Clone and Fingerprint
-	rules   *rules[K]   // nil if there are no indexes and nothing is checked
+	rules   ruler[K]    // nil if there are no indexes and nothing is checked
 	shards  []shard[K]
-
-	// verify is prints.check, or nil without Fingerprint. Like large it is installed
-	// by New, so that a program without that has none of it.
-	verify func(hkey[K], *record)
-
-	// large makes live records where they have something besides that is not due
-	// to a snapshot: see freshLarge. It is nil elsewhere.
-	large func(taking bool) *record
-
-	// shut is what a cell has beside its record that leaves the table and has
-	// nothing else. It is nil without Config.Transitions.
-	shut *side[K]
 
 	// scans says which snapshots are being taken, and is nil until the first.
 	// Snapshot replaces it, three times or a few more; everyone who changes a
@@ -48,6 +36,21 @@ type root[K comparable] struct {
 	// does, which installs it by CAS, and then stays. Who has changed a key reads
 	// it while somebody waits.
 	rooms atomics.Pointer[table.Table[hkey[K], room]]
+
+	// verify is prints.check, or nil without Fingerprint. Like large it is installed
+	// by New, so that a program without that has none of it.
+	verify func(hkey[K], *record)
+
+	// large makes live records where they have something besides that is not due
+	// to a snapshot: see freshLarge. It is nil elsewhere.
+	large func(taking bool) *record
+
+	// shut is what a cell has beside its record that leaves the table and has
+	// nothing else. It is nil without Config.Transitions.
+	shut *side[K]
+
+	// book is the rules, to those who read indexes.
+	book *rules[K]
 }
 
 // newRoot returns an empty registry of n shards, n a power of two.
@@ -196,7 +199,7 @@ func (o *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool)
 		needed = o.settle(rec)
 	}
 	if o.rules != nil {
-		o.rules.drop(k, old.terms(), rec.terms())
+		o.rules.unpin(k, old.terms(), rec.terms())
 	}
 	o.shard(k.Hash).tell(k)
 	a := o.audience.Load()

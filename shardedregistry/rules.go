@@ -8,6 +8,16 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
+// ruler is what all who store need of rules. As that is an interface, and New alone
+// puts a law into it, a program without New has none of that: nor of what has
+// methods of these names, which the linker takes for the same.
+type ruler[K comparable] interface {
+	terms(key K, rec *record, old []term) ([]term, error)
+	swap(o *root[K], k hkey[K], c *cell[K], old, next *record) (stored bool, by *rival[K])
+	enlist(o *root[K], k hkey[K], fresh *cell[K], rec *record) (c *cell[K], present *record, by *rival[K])
+	unpin(k hkey[K], terms, others []term)
+}
+
 // rules is what a registry asks of each value before it stores it. It is
 // immutable but for what is inside.
 type rules[K comparable] struct {
@@ -56,6 +66,9 @@ func (u *rules[K]) add(name string, unique bool, values func(K, *record) []strin
 		func(v hkey[string], _ uint64) uint64 { return v.Hash }, 0)})
 }
 
+// law is the rules to who stores.
+type law[K comparable] struct{ *rules[K] }
+
 // number returns the number of an index, or -1.
 func (u *rules[K]) number(name string) int {
 	if u == nil {
@@ -71,7 +84,7 @@ func (u *rules[K]) term(index int, value string) term {
 
 // terms runs the user's functions on what is to be stored. It returns old if the
 // result is the same.
-func (u *rules[K]) terms(key K, rec *record, old []term) ([]term, error) {
+func (u law[K]) terms(key K, rec *record, old []term) ([]term, error) {
 	if u.check != nil {
 		if err := u.check(key, rec); err != nil {
 			return nil, err
@@ -91,11 +104,11 @@ func (u *rules[K]) terms(key K, rec *record, old []term) ([]term, error) {
 	return all, nil
 }
 
-// pin pins k on those of terms that are not in others, and drop takes that back.
-func (u *rules[K]) pin(k hkey[K], terms, others []term) {
+// pin pins k on those of terms that are not in others, and unpin takes that back.
+func (u law[K]) pin(k hkey[K], terms, others []term) {
 	missing(terms, others, func(t term) { u.indexes[t.index].pin(t.value, k) })
 }
 
-func (u *rules[K]) drop(k hkey[K], terms, others []term) {
+func (u law[K]) unpin(k hkey[K], terms, others []term) {
 	missing(terms, others, func(t term) { u.indexes[t.index].drop(t.value, k) })
 }

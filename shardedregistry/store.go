@@ -22,20 +22,9 @@ func (p *place[K]) swap(k hkey[K], c *cell[K], old, next *record) (stored bool, 
 	if o.rules == nil {
 		return c.rec.CompareAndSwap(old, next), nil
 	}
-	terms, others := next.terms(), old.terms()
-	gates := o.rules.enter(terms, others)
-	if rival := o.rival(terms, others); rival != nil {
-		o.rules.leave(gates)
-		if c.rec.Load() != old {
-			return false, nil // and what the error would say depends on that
-		}
-		return false, p.taken(rival)
-	}
-	o.rules.pin(k, terms, others)
-	stored = c.rec.CompareAndSwap(old, next)
-	o.rules.leave(gates)
-	if !stored {
-		o.rules.drop(k, terms, others)
+	stored, by := o.rules.swap(o, k, c, old, next)
+	if by != nil {
+		return false, p.taken(by)
 	}
 	return stored, nil
 }
@@ -47,28 +36,17 @@ func (p *place[K]) enlist(fresh *cell[K], rec *record) (c *cell[K], present *rec
 		c, present = o.publish(k, fresh, rec)
 		return c, present, nil
 	}
-	terms := rec.terms()
-	gates := o.rules.enter(terms, nil)
-	for { // at most once for each term, which nobody gains meanwhile
-		rival := o.rival(terms, nil)
-		if rival == nil {
-			break
-		}
-		c, present = o.loadLive(k)
-		if present == nil && o.holder(rival.key, rival.term) == nil {
-			continue // it may have lost the value while k was present
-		}
-		o.rules.leave(gates)
-		if present == nil {
-			err = p.taken(rival)
-		}
-		return c, present, err
-	}
-	o.rules.pin(k, terms, nil)
-	c, present = o.publish(k, fresh, rec)
-	o.rules.leave(gates)
-	if c != fresh {
-		o.rules.drop(k, terms, nil)
+	c, present, by := o.rules.enlist(o, k, fresh, rec)
+	if by != nil {
+		return nil, nil, p.taken(by)
 	}
 	return c, present, nil
+}
+
+// taken returns the error for who wants what a rival has.
+func (p *place[K]) taken(by *rival[K]) error {
+	if !sameSpace(by.key.Key, p.key.Key) {
+		return &UniqueError{Index: by.index, Value: by.term.value.Key, hidden: true}
+	}
+	return &UniqueError{Index: by.index, Value: by.term.value.Key, Key: p.shown(by.key.Key)}
 }

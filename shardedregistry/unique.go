@@ -23,9 +23,56 @@ type gates [64]struct {
 // gateSet is a set of gates.
 type gateSet uint64
 
+// swap is place.swap under the rules. It returns a rival in place of an error.
+func (u law[K]) swap(o *root[K], k hkey[K], c *cell[K], old, next *record) (stored bool, by *rival[K]) {
+	terms, others := next.terms(), old.terms()
+	gates := u.enter(terms, others)
+	if by = u.rival(o, terms, others); by != nil {
+		u.leave(gates)
+		if c.rec.Load() != old {
+			return false, nil // and what the error would say depends on that
+		}
+		return false, by
+	}
+	u.pin(k, terms, others)
+	stored = c.rec.CompareAndSwap(old, next)
+	u.leave(gates)
+	if !stored {
+		u.unpin(k, terms, others)
+	}
+	return stored, nil
+}
+
+// enlist is publish under the rules. It returns a rival in place of an error.
+func (u law[K]) enlist(o *root[K], k hkey[K], fresh *cell[K], rec *record) (c *cell[K], present *record, by *rival[K]) {
+	terms := rec.terms()
+	gates := u.enter(terms, nil)
+	for { // at most once for each term, which nobody gains meanwhile
+		if by = u.rival(o, terms, nil); by == nil {
+			break
+		}
+		c, present = o.loadLive(k)
+		if present == nil && o.holder(by.key, by.term) == nil {
+			continue // it may have lost the value while k was present
+		}
+		u.leave(gates)
+		if present != nil {
+			by = nil
+		}
+		return c, present, by
+	}
+	u.pin(k, terms, nil)
+	c, present = o.publish(k, fresh, rec)
+	u.leave(gates)
+	if c != fresh {
+		u.unpin(k, terms, nil)
+	}
+	return c, present, nil
+}
+
 // enter locks the gates of the unique values among those of terms that are not
 // in others, in the order of their numbers, so that no two wait for each other.
-func (u *rules[K]) enter(terms, others []term) (held gateSet) {
+func (u law[K]) enter(terms, others []term) (held gateSet) {
 	if u.gates == nil {
 		return 0
 	}
@@ -41,7 +88,7 @@ func (u *rules[K]) enter(terms, others []term) (held gateSet) {
 }
 
 // leave unlocks what enter has locked.
-func (u *rules[K]) leave(held gateSet) {
+func (u law[K]) leave(held gateSet) {
 	for ; held != 0; held &= held - 1 {
 		u.gates[bits.TrailingZeros64(uint64(held))].Unlock()
 	}
@@ -49,31 +96,23 @@ func (u *rules[K]) leave(held gateSet) {
 
 // rival is a key that has a unique value which another key wants.
 type rival[K comparable] struct {
-	term term
-	key  hkey[K]
-}
-
-// taken returns the error for who wants what a rival has.
-func (p *place[K]) taken(by *rival[K]) error {
-	index := p.root.rules.indexes[by.term.index].name
-	if !sameSpace(by.key.Key, p.key.Key) {
-		return &UniqueError{Index: index, Value: by.term.value.Key, hidden: true}
-	}
-	return &UniqueError{Index: index, Value: by.term.value.Key, Key: p.shown(by.key.Key)}
+	index string // its name
+	term  term
+	key   hkey[K]
 }
 
 // rival returns a key that has one of those unique values among terms that are
 // not in others, or nil. It is another than the one that wants to gain them, or
 // that has changed meanwhile.
-func (o *root[K]) rival(terms, others []term) (found *rival[K]) {
+func (u law[K]) rival(o *root[K], terms, others []term) (found *rival[K]) {
 	missing(terms, others, func(t term) {
-		x := &o.rules.indexes[t.index]
+		x := &u.indexes[t.index]
 		if found != nil || !x.unique {
 			return
 		}
 		x.on(t.value).all(func(one posting[K]) bool {
 			if c := o.holder(one.key, t); c != nil {
-				found = &rival[K]{t, c.named(one.key.Hash)}
+				found = &rival[K]{x.name, t, c.named(one.key.Hash)}
 			}
 			return found == nil
 		})

@@ -110,7 +110,7 @@ func within[K comparable](p *picture[K], space string, whole *picture[Scoped[K]]
 // or the record is read.
 func (v View[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 	o, number := v.registry.indexed("ByIndex", index)
-	found := query[Scoped[K]]{o, o.rules.term(number, value), v.has}
+	found := query[Scoped[K]]{o, o.book.term(number, value), v.has}
 	return func(yield func(Entry[K, V]) bool) {
 		found.each(func(k hkey[Scoped[K]], rec *record) bool { return yield(v.entry(entryOf[V](o, k, rec))) })
 	}
