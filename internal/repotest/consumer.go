@@ -15,15 +15,26 @@ const consumerFiles = "testdata/consumer"
 // nothing else, from this checkout, and mentions every operation of every
 // shared type so that the linker keeps it.
 func writeConsumer(dir string) error {
+	operations, err := consumerOperations()
+	if err != nil {
+		return err
+	}
+	if err := writeModule(dir); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "operations.go"), []byte(operations), 0o666); err != nil {
+		return err
+	}
+	return os.CopyFS(dir, os.DirFS(consumerFiles))
+}
+
+// writeModule makes dir a module that uses this checkout.
+func writeModule(dir string) error {
 	here, err := filepath.Abs(root)
 	if err != nil {
 		return err
 	}
 	gomod := fmt.Sprintf("module example.com/consumer\n\ngo 1.26\n\nrequire %s v0.0.0\n\nreplace %[1]s => %s\n", modulePath, here)
-	operations, err := consumerOperations()
-	if err != nil {
-		return err
-	}
 	sums, err := os.ReadFile(filepath.Join(root, "go.sum")) // or a database elsewhere would be asked for them
 	if err != nil {
 		return err
@@ -31,13 +42,7 @@ func writeConsumer(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o666); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(gomod), 0o666); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "operations.go"), []byte(operations), 0o666); err != nil {
-		return err
-	}
-	return os.CopyFS(dir, os.DirFS(consumerFiles))
+	return os.WriteFile(filepath.Join(dir, "go.mod"), []byte(gomod), 0o666)
 }
 
 // consumerOperations returns the source of a list of all operations. It instantiates generic types in the consumer's own package,

@@ -1,0 +1,115 @@
+package repotest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// sizes says what structures may add to a program: bytes of its file, built with
+// -ldflags="-s -w" for linux/amd64. Bounds are what was measured,
+// 303,104 and 40,960 for Registry, and some air: files grow by pages of 4,096.
+var sizes = []struct {
+	structure string
+	pkg       string
+	use       string // of the structure of values of type V
+	first     int64  // a program with one type of values, compared with one with a plain map
+	further   int64  // each further type of values
+}{
+	{
+		structure: "Registry",
+		pkg:       "shardedregistry",
+		use: `
+	var r shardedregistry.Registry[string, V]
+	r.Create("a", V{})
+	r.Put("a", V{})
+	r.Update("a", func(v V) (V, error) { v.a++; return v, nil })
+	fmt.Println(r.Get("a"))
+	r.Delete("a")
+	fmt.Println(r.Len())
+	for k, v := range r.All() {
+		fmt.Println(k, v)
+	}
+`,
+		first:   312_000,
+		further: 45_000,
+	},
+}
+
+// TestSizes builds programs with structures of no, one, two and five types of
+// values, and compares what each adds with its bound.
+func TestSizes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds several programs")
+	}
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("the bounds are those of linux/amd64")
+	}
+	dir := t.TempDir()
+	if err := writeModule(dir); err != nil {
+		t.Fatal(err)
+	}
+	program := func(name, source string) {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name, "main.go"), []byte(source), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	size := func(name string) int64 {
+		file := filepath.Join(dir, name+".exe")
+		if _, err := goTool(dir, "build", "-ldflags=-s -w", "-o", file, "./"+name); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	counts := []int{1, 2, 5}
+	program("none", sizedProgram("", `	m := map[string]V{"a": {}}
+	fmt.Println(m["a"], len(m))
+`, 1))
+	for _, s := range sizes {
+		for _, n := range counts {
+			program(fmt.Sprint(s.structure, n), sizedProgram(s.pkg, s.use, n))
+		}
+	}
+	if _, err := goTool(dir, "mod", "tidy"); err != nil {
+		t.Fatal(err)
+	}
+	none := size("none")
+	for _, s := range sizes {
+		one, two, five := size(s.structure+"1"), size(s.structure+"2"), size(s.structure+"5")
+		first, further := one-none, max(two-one, (five-two)/3)
+		t.Logf("%s: the first type of values adds %d bytes, each further one up to %d", s.structure, first, further)
+		if first > s.first {
+			t.Errorf("%s adds %d bytes to a program, want at most %d", s.structure, first, s.first)
+		}
+		if further > s.further {
+			t.Errorf("a further type of values of %s adds %d bytes, want at most %d", s.structure, further, s.further)
+		}
+	}
+}
+
+// sizedProgram returns the source of a program that uses a structure of n types of
+// values.
+func sizedProgram(pkg, use string, n int) string {
+	var b, calls strings.Builder
+	b.WriteString("package main\n\nimport (\n\t\"fmt\"\n")
+	if pkg != "" {
+		fmt.Fprintf(&b, "\t%q\n", modulePath+"/"+pkg)
+	}
+	b.WriteString(")\n")
+	for i := range n {
+		fmt.Fprintf(&b, "\nfunc use%d() {\n\ttype V struct {\n\t\ta, b, c, d, e int\n\t\tf [%d]string\n\t}\n%s}\n", i, i+1, use)
+		fmt.Fprintf(&calls, "\tuse%d()\n", i)
+	}
+	fmt.Fprintf(&b, "\nfunc main() {\n%s}\n", calls.String())
+	return b.String()
+}
