@@ -224,7 +224,7 @@ func (g *Group[K]) Allow(k K) (Permit, error) {
 		return b.allowBiased(k, now)
 	}
 	if linked != 0 {
-		h := b.hash(k, 0)
+		h := b.keys.Hash(k) // which does not panic, as the book is not biased
 		if !b.free(h) {
 			return b.allowLinked(k, h, now)
 		}
