@@ -81,8 +81,8 @@ func (r Ref[K, V]) Get() (value V, ok bool) {
 		if c := a.cell.Load(); c != nil {
 			// LP(Get): the record is read.
 			rec := c.rec.Load()
-			if rec.mark&(datedBit|deadBit) == 0 {
-				return out[V](a.place.root, c.named(a.place.key.Hash), rec), true
+			if rec.mark&(datedBit|deadBit) == 0 && a.place.root.open {
+				return *valueOf[V](rec), true
 			}
 		}
 	}

@@ -193,6 +193,12 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 		}
 		failed++
 	}
+	return updateIn(o, key, failed, fn)
+}
+
+// updateIn is Update without the short way, when so many attempts have failed. It is
+// apart so that Update takes little stack.
+func updateIn[K comparable, V any](o *root[K], key K, failed int, fn func(V) (V, error)) (Entry[K, V], error) {
 	p, err := o.locate(key)
 	if err != nil {
 		return Entry[K, V]{}, err
@@ -201,7 +207,7 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return entryOf[V](p.root, c.named(p.key.Hash), rec), nil
+	return entryOf[V](o, c.named(p.key.Hash), rec), nil
 }
 
 // update runs Update when so many attempts have failed, and returns the record that it

@@ -50,6 +50,9 @@ func fastPaths(t *testing.T, program string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if len(found) == 0 {
+			t.Errorf("%s/DESIGN.md records no fast path", pkg)
+		}
 		records = append(records, found...)
 	}
 	for _, r := range records {
