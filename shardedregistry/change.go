@@ -21,7 +21,7 @@ func (p *place[K]) change(a *change[K], fn func() error) error {
 	return p.root.persist(p.key, a.failed, func() (bool, error) { return p.attempt(a, fn) })
 }
 
-// dated returns whether what is drafted must be dated. A creation asks when the user's
+// dated reports whether what is drafted must be dated. A creation asks when the user's
 // function has run.
 func (a *change[K]) dated(o *root[K]) bool { return a.taking || a.old == nil && o.taking() }
 

@@ -12,10 +12,10 @@ type boxed[H, V any] struct {
 // valueOf returns the value of rec, which is live. This is where the shell, which
 // knows V, and the core, which does not, meet: see DESIGN.md.
 func valueOf[V any](rec *record) *V {
-	// Safety: the live records of a registry of V are made by fresh[V] and
-	// freshLarge[V] alone, each at the end of the head of a boxed[_, V]. Whatever
-	// else is in that, the value comes right after, since heads are multiples of 8
-	// bytes, and so of what any V must be aligned to.
+	// Safety: the live records of a registry of V are made by the functions of this
+	// file alone, and copied by tape[K, V], each at the end of the head of a
+	// boxed[_, V]. Whatever else is in that, the value comes right after, since heads
+	// are multiples of 8 bytes, and so of what any V must be aligned to.
 	return &(*boxed[record, V])(unsafe.Pointer(rec)).value
 }
 
