@@ -16,7 +16,8 @@ type change[K comparable] struct {
 
 // change repeats attempts until one is done. Every repetition but those that
 // ErrTooManyRetries reports is due to another operation that has changed the same
-// key. Fn drafts next, to be stored in place of old, or returns the user's error. Afterwards a.next is what was stored, in a.cell.
+// key. Fn drafts next, to be stored in place of old, or returns the user's error.
+// Afterwards a.next is what was stored, in a.cell.
 func (p *place[K]) change(a *change[K], fn func() error) error {
 	return p.root.persist(p.key, a.failed, func() (bool, error) { return p.attempt(a, fn) })
 }
@@ -42,8 +43,8 @@ func (p *place[K]) attempt(a *change[K], fn func() error) (done bool, err error)
 		return true, err
 	}
 	o.check(a.key, a.old)
-	if o.large == nil && a.next.mark == 0 {
-		a.next.mark = a.old.changed() // which is all that there is to prepare
+	if o.simple(a.next) {
+		a.next.mark = a.old.changed()
 	} else if err := o.prepare(a.key, a.next, a.old, a.old.changed()); err != nil {
 		return true, err
 	}

@@ -279,7 +279,9 @@ func (p *place[K]) loadIf(version Version) (*cell[K], *record, error) {
 // swapIf runs the rest of UpdateIf when next was drafted to be stored in place of old.
 func (p *place[K]) swapIf(c *cell[K], old, next *record) (Version, error) {
 	o, k := p.root, c.named(p.key.Hash)
-	if err := o.prepare(k, next, old, old.changed()); err != nil {
+	if o.simple(next) {
+		next.mark = old.changed()
+	} else if err := o.prepare(k, next, old, old.changed()); err != nil {
 		return 0, err
 	}
 	// LP(UpdateIf): the new record is stored, or that of a rival is read.

@@ -1,5 +1,9 @@
 package shardedregistry
 
+// simple reports whether rec, which was drafted for the first time, needs nothing of
+// prepare but its mark. Those who update ask, to save a call.
+func (o *root[K]) simple(rec *record) bool { return o.large == nil && rec.mark == 0 }
+
 // prepare makes rec, which was drafted, one of k to store in place of old, or, if
 // old is nil, as the first one of a cell. Where there are rules it runs the user's
 // functions, so that nothing may be held; an error is theirs.
