@@ -40,10 +40,14 @@ type place[K comparable, V any] struct {
 
 // find finds the entries of all places, and enters those that there are not, but
 // leaves for later what would have to wait for its turn.
-func (b *batch[K, V]) find(c *Cache[K, V], ctx context.Context, all *outcomes[K, V]) {
+func (b *batch[K, V]) find(ctx context.Context, all *outcomes[K, V]) {
 	var cancel context.CancelCauseFunc
 	b.scope.Context, cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
 	b.scope.part = &b.all
+	who := caller{seat: all.seat, part: b.part}
+	if ctx.Done() != nil {
+		who.ctx = ctx
+	}
 	b.wanted.Store(1)
 	b.own = make([]creation[K, V], 0, len(b.places))
 	places := b.places
@@ -53,14 +57,11 @@ func (b *batch[K, V]) find(c *Cache[K, V], ctx context.Context, all *outcomes[K,
 			all.later = append(all.later, at.key)
 			continue
 		}
-		at.who = caller{ctx: ctx, seat: all.seat, part: b.part}
-		if b.part != nil {
-			at.who.key = at.key
-		}
+		at.who = who
 		if at.entry != nil {
 			at.entry.board(&at.who)
 		} else {
-			b.enter(c, &at, cancel, all.oneByOne)
+			b.enter(&at, cancel, all.oneByOne)
 		}
 		b.places = append(b.places, at)
 	}
@@ -71,7 +72,7 @@ func (b *batch[K, V]) find(c *Cache[K, V], ctx context.Context, all *outcomes[K,
 
 // enter enters a creation for at, unless somebody else has. It may wait for its
 // turn if it is the only one.
-func (b *batch[K, V]) enter(c *Cache[K, V], at *place[K, V], cancel context.CancelCauseFunc, only bool) {
+func (b *batch[K, V]) enter(at *place[K, V], cancel context.CancelCauseFunc, only bool) {
 	both := new(struct {
 		own flight
 		phase[K, V]
@@ -83,11 +84,11 @@ func (b *batch[K, V]) enter(c *Cache[K, V], at *place[K, V], cancel context.Canc
 	both.share = share{wanted: &b.wanted, cancel: cancel}
 	p.ext.lead, p.cancel = &b.all, both.share.callOff
 	p.aboard.Store(uint64(at.who.seat | b.root.extra))
-	if at.who.ctx.Done() == nil {
+	if at.who.ctx == nil {
 		p.by = goid.Token()
 	}
 	b.wanted.Add(1)
-	e, mine := c.enter(b.root, at.key, p)
+	e, mine := b.root.enter(at.key, p)
 	if at.entry = e; !mine {
 		p.cancel(nil)
 		e.board(&at.who)

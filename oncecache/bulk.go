@@ -99,7 +99,7 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 		}
 		return nil
 	}
-	b.find(c, ctx, all)
+	b.find(ctx, all)
 	b.start(ctx, create)
 	return b.gather(all)
 }

@@ -56,35 +56,30 @@ func (c *Cache[K, V]) GetOrCreateContext(ctx context.Context, k K, create func(c
 			}
 		}
 	}
-	last, _, err := c.slowContext(ctx, k, e, create, oneCaller)
+	last, _, _, err := c.slowContext(ctx, k, e, create, oneCaller)
 	if err != nil {
 		return v, err
 	}
 	return last.value, nil
 }
 
-// slowContext is slow for callers with a context.
-func (c *Cache[K, V]) slowContext(ctx context.Context, k K, e *entry[K, V], create func(context.Context, K) (V, error), seat crew) (*entry[K, V], *atomics.Int64, error) {
-	return c.slowCaller(k, e, create, &caller{ctx: ctx, seat: seat})
-}
-
-func (c *Cache[K, V]) slowCaller(k K, e *entry[K, V], create func(context.Context, K) (V, error), who *caller) (last *entry[K, V], held *atomics.Int64, err error) {
-	r, ctx, seat := c.shared(), who.ctx, who.seat
+// slowContext is slow for callers with a context. Created tells whether the caller
+// has made the value.
+func (c *Cache[K, V]) slowContext(ctx context.Context, k K, e *entry[K, V], create func(context.Context, K) (V, error), seat crew) (last *entry[K, V], held *atomics.Int64, created bool, err error) {
+	r := c.shared()
 	for {
 		if err := ctx.Err(); err != nil {
-			return nil, nil, err // LP(GetOrCreateContext): ended before
+			return nil, nil, false, err // LP(GetOrCreateContext): ended before
 		}
-		*who = caller{ctx: ctx, seat: seat}
-		if who.part = partOf(ctx); who.part != nil {
-			who.key = k
-		}
+		who := caller{seat: seat}
+		who.within(ctx)
 		if e = r.current(e); e != nil {
-			last, held, err = e.outcome(who)
+			last, held, err = e.outcome(&who)
 		} else {
-			last, held, err = c.attempt(r, k, create, who)
+			last, held, err = r.attempt(ctx, k, create, &who)
 		}
 		if err != errAgain {
-			return last, held, explain(err, k)
+			return last, held, who.created, explain(err, k)
 		}
 		r.giveUp(last, held)
 		e = nil
@@ -109,18 +104,16 @@ func (c *Cache[K, V]) LoadOrCreate(ctx context.Context, k K, create func(context
 			return v, true, nil
 		}
 	}
-	who := caller{ctx: ctx, seat: oneCaller}
-	last, _, err := c.slowCaller(k, e, create, &who)
+	last, _, created, err := c.slowContext(ctx, k, e, create, oneCaller)
 	if err != nil {
 		return v, false, err
 	}
-	return last.value, !who.created, nil
+	return last.value, !created, nil
 }
 
 // attempt returns the outcome of the entry of k, and creates it if there is
 // none.
-func (c *Cache[K, V]) attempt(r *root[K, V], k K, create func(context.Context, K) (V, error), who *caller) (*entry[K, V], *atomics.Int64, error) {
-	ctx := who.ctx
+func (r *root[K, V]) attempt(ctx context.Context, k K, create func(context.Context, K) (V, error), who *caller) (*entry[K, V], *atomics.Int64, error) {
 	both := new(struct {
 		own flight
 		phase[K, V]
@@ -134,11 +127,11 @@ func (c *Cache[K, V]) attempt(r *root[K, V], k K, create func(context.Context, K
 	if r.renews {
 		p.ext.renews = new(renewing)
 	}
-	alone := ctx.Done() != nil
+	alone := who.ctx != nil
 	if !alone {
 		p.by = goid.Token()
 	}
-	e, mine := c.enter(r, k, p)
+	e, mine := r.enter(k, p)
 	if !mine {
 		return e.outcome(who)
 	}
@@ -209,10 +202,8 @@ func (c *Cache[K, V]) Wait(ctx context.Context, k K) (v V, err error) {
 	if err := ctx.Err(); err != nil {
 		return v, err
 	}
-	who := caller{ctx: ctx, seat: oneCaller}
-	if who.part = partOf(ctx); who.part != nil {
-		who.key = k
-	}
+	who := caller{seat: oneCaller}
+	who.within(ctx)
 	last, _, err := e.outcome(&who)
 	switch err {
 	case nil:

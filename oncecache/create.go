@@ -16,7 +16,7 @@ func (c *Cache[K, V]) slow(k K, e *entry[K, V], create func() (V, error)) (v V, 
 	r, who := c.shared(), caller{seat: oneCaller}
 	for {
 		if e = r.current(e); e == nil {
-			e = c.lead(r, k, create)
+			e = r.lead(k, create)
 		}
 		last, _, err := e.outcome(&who)
 		if err == nil {
@@ -37,7 +37,7 @@ func (c *Cache[K, V]) slow(k K, e *entry[K, V], create func() (V, error)) (v V, 
 // goroutine has: a thousand who come at once would all have to grow theirs.
 //
 //go:noinline
-func (c *Cache[K, V]) lead(r *root[K, V], k K, create func() (V, error)) *entry[K, V] {
+func (r *root[K, V]) lead(k K, create func() (V, error)) *entry[K, V] {
 	p := newCreating[K, V]()
 	p.by = goid.Token()
 	var ctx context.Context
@@ -46,7 +46,7 @@ func (c *Cache[K, V]) lead(r *root[K, V], k K, create func() (V, error)) *entry[
 		ctx, p.cancel = atomics.WithCancelCause(context.Background())
 		p.aboard.Store(uint64(oneCaller | r.extra))
 	}
-	e, mine := c.enter(r, k, p)
+	e, mine := r.enter(k, p)
 	if mine {
 		n := creation[K, V]{root: r, key: k, entry: e, phase: p, ctx: ctx}
 		n.run(create)
@@ -56,7 +56,7 @@ func (c *Cache[K, V]) lead(r *root[K, V], k K, create func() (V, error)) *entry[
 
 // enter returns an entry whose outcome the caller of k gets. Mine tells whether
 // the caller must create it first: then p is its phase.
-func (c *Cache[K, V]) enter(r *root[K, V], k K, p *phase[K, V]) (e *entry[K, V], mine bool) {
+func (r *root[K, V]) enter(k K, p *phase[K, V]) (e *entry[K, V], mine bool) {
 	e = &entry[K, V]{key: k}
 	if r.before != nil {
 		e.state.Store(&phase[K, V]{err: ErrClosed}) // LP(GetOrCreate): closed

@@ -40,6 +40,8 @@ func (e *CycleError) Error() string {
 var errRecursion = errors.New("oncecache: recursion")
 
 // explain makes an error of errRecursion for k.
+//
+//go:noinline
 func explain[K comparable](err error, k K) error {
 	if err == errRecursion {
 		return &CycleError{Path: []any{k, k}}

@@ -149,6 +149,18 @@ func (f *flight) callOff(cause error) {
 	}
 }
 
+// event returns what fires when f ends.
+func (f *flight) event() *atomics.Event {
+	w := f.wake.Load()
+	if w == nil {
+		made := atomics.MakeEvent()
+		if w = &made; !f.wake.CompareAndSwap(nil, w) {
+			w = f.wake.Load() // another caller's, which is there to stay
+		}
+	}
+	return w
+}
+
 // end wakes everyone who waits for f. It is called once for each flight, after
 // the state of the entries that show it has changed.
 func (f *flight) end() {

@@ -115,8 +115,15 @@ type caller struct {
 	heir    bool            // it has joined after all others had left
 	created bool            // it is the creator
 	part    *flight         // the creation whose function calls; nil: nobody knows of any
-	key     any             // the key, with a part
 	known   *flight         // the one that its part is known to wait for already
+}
+
+// within sets what is known of a caller by its context.
+func (c *caller) within(ctx context.Context) {
+	if ctx.Done() != nil {
+		c.ctx = ctx
+	}
+	c.part = partOf(ctx)
 }
 
 // outcome returns what the callers of e get, and waits for it if need be: an
@@ -179,9 +186,38 @@ func (f *flight) board(c *caller) {
 // await returns nil when e may no longer show p, a creation in progress, or an
 // error if c has left: because its context has ended, or because it would wait
 // for itself.
-func (e *entry[K, V]) await(p *phase[K, V], c *caller) error {
+//
+// No wake-up is lost: the caller publishes the event and then looks at state,
+// and whoever ends the flight changes state and then looks for the event.
+//
+// It waits itself, and what few callers need is apart: the fewer and smaller the
+// frames, the more of those who come at once on new goroutines do with the stack
+// that they begin with.
+func (e *entry[K, V]) await(p *phase[K, V], c *caller) (err error) {
 	p.board(c)
-	err := e.wait(p, c)
+	w := p.event()
+	if e.state.Load() != p {
+		return nil
+	}
+	var d *dependence
+	switch {
+	case p.runsHere():
+		err = errRecursion
+	case c.part != nil && c.known != p.flight:
+		d, err = c.part.depend(p.flight, e.key, waits)
+	}
+	if err == nil {
+		p.waiting.Add(1)
+		if c.ctx == nil {
+			w.Wait()
+		} else {
+			err = w.WaitContext(c.ctx)
+		}
+		p.waiting.Add(-1)
+	}
+	if d != nil {
+		d.end()
+	}
 	switch {
 	case err == nil:
 	case e.state.Load() != p: // an outcome comes before an error; or Delete has moved the flight
@@ -191,41 +227,6 @@ func (e *entry[K, V]) await(p *phase[K, V], c *caller) error {
 		c.ctx = nil // the flight has landed: the outcome will be there in a moment
 	}
 	return nil
-}
-
-// wait returns after p has ended, or at once if e no longer shows p, or with an
-// error if c's context has ended, or if c would wait for itself.
-//
-// No wake-up is lost: the caller publishes the event and then looks at state,
-// and whoever ends the flight changes state and then looks for the event.
-func (e *entry[K, V]) wait(p *phase[K, V], c *caller) error {
-	w := p.wake.Load()
-	if w == nil {
-		made := atomics.MakeEvent()
-		if w = &made; !p.wake.CompareAndSwap(nil, w) {
-			w = p.wake.Load() // another caller's, which is there to stay
-		}
-	}
-	if e.state.Load() != p {
-		return nil
-	}
-	if p.runsHere() {
-		return errRecursion
-	}
-	if c.part != nil && c.known != p.flight {
-		d, err := c.part.depend(p.flight, c.key, waits)
-		if err != nil {
-			return err
-		}
-		defer d.end()
-	}
-	p.waiting.Add(1)
-	defer p.waiting.Add(-1)
-	if c.ctx == nil {
-		w.Wait()
-		return nil
-	}
-	return w.WaitContext(c.ctx)
 }
 
 // forget moves the flight of e, if e is being created, to an entry of its own,

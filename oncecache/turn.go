@@ -71,7 +71,7 @@ func (n *creation[K, V]) awaitRenewal() error {
 	return n.wait(func() error {
 		p.ext.mute.Add(1)
 		defer p.ext.mute.Add(-1)
-		who := caller{ctx: n.ctx, seat: oneCaller, part: n.phase.node(), key: n.key}
+		who := caller{ctx: n.ctx, seat: oneCaller, part: n.phase.node()}
 		_, _, err := e.outcome(&who)
 		if tally(n.root.books.work.Load()).closed() {
 			return ErrClosed // which may have ended the Refresh first
