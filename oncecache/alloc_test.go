@@ -5,6 +5,8 @@ package oncecache_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/latchfree/latchfree/oncecache"
@@ -86,7 +88,7 @@ func TestAllocsOfContextsAndLeases(t *testing.T) {
 			l, _ := c.Acquire(leaving, "k", create)
 			l.Release()
 		}},
-		{"GetOrCreateMany hits", 3, func() { c.GetOrCreateMany(leaving, keys, manyNotAsked) }}, // a map and its slots, a batch
+		{"GetOrCreateMany hits", 2, func() { c.GetOrCreateMany(leaving, keys, manyNotAsked) }}, // a map and its slots
 		{"Get where values are closed", 0, func() { owner.Get("k") }},
 		{"Set where values are closed", 3, func() { turn++; owner.Set("k", turn) }}, // the count, and the mark that it is dead
 		{"Set of the very value", 2, func() { owner.Set("k", turn) }},
@@ -98,7 +100,7 @@ func TestAllocsOfContextsAndLeases(t *testing.T) {
 			c.GetOrCreateContext(ctx, "new", create)
 			c.Delete("new")
 		}},
-		{"Refresh", 12, func() { c.Refresh(ctx, "k", create) }},
+		{"Refresh", 9, func() { c.Refresh(ctx, "k", create) }},
 	} {
 		if got := testing.AllocsPerRun(100, tt.op); got != tt.want {
 			t.Errorf("%s: %v allocations, want %v", tt.name, got, tt.want)
@@ -140,4 +142,59 @@ func TestAllocsOfOtherKeys(t *testing.T) {
 	if got := testing.AllocsPerRun(100, func() { anys.SetIfAbsent(key, 1) }); got != 0 {
 		t.Errorf("SetIfAbsent of a present key of type any: %v allocations, want 0", got)
 	}
+}
+
+// What is written takes no more than so many allocations, and so many bytes.
+func TestAllocsOfWrites(t *testing.T) {
+	const many = 100
+	keys := make([]string, many)
+	for i := range keys {
+		keys[i] = fmt.Sprint("key ", i)
+	}
+	ctx, one, turn, next := context.Background(), new(int), 0, 0
+	var c oncecache.Cache[string, *int]
+	owner := oncecache.MustNew(oncecache.Config[string, int]{Close: func(string, int) error { return nil }})
+	c.Set("k", one)
+	owner.Set("k", turn)
+	open := func() (*int, error) { return one, nil }
+	openContext := func(context.Context, string) (*int, error) { return one, nil }
+	made := make(map[string]*int, many)
+	for _, k := range keys {
+		made[k] = one
+	}
+	openAll := func(context.Context, []string) (map[string]*int, error) { return made, nil }
+	for _, tt := range []struct {
+		name          string
+		allocs, bytes uint64
+		op            func()
+	}{
+		{"GetOrCreate of a new key", 2, 200, func() { // and the table grows
+			c.GetOrCreate(keys[next%many], open)
+			next++
+		}},
+		{"GetOrCreate of a new key, and Delete", 2, 112, func() { c.GetOrCreate("new", open); c.Delete("new") }},
+		{"GetOrCreateContext of a new key, and Delete", 5, 336, func() { c.GetOrCreateContext(ctx, "new", openContext); c.Delete("new") }},
+		{"Set", 1, 32, func() { c.Set("k", one) }},
+		{"Set where values are closed", 3, 120, func() { turn++; owner.Set("k", turn) }},
+		{"Refresh", 9, 504, func() { c.Refresh(ctx, "k", openContext) }},
+		{"GetOrCreateMany of 100 new keys, and Clear", 140, 60_000, func() { c.GetOrCreateMany(ctx, keys, openAll); c.Clear() }},
+	} {
+		tt.op() // what is allocated once
+		allocs, bytes := allocated(50, tt.op)
+		if allocs > tt.allocs || bytes > tt.bytes {
+			t.Errorf("%s: %d allocations and %d bytes, want at most %d and %d", tt.name, allocs, bytes, tt.allocs, tt.bytes)
+		}
+	}
+}
+
+// allocated returns what a call of f allocates on average, in whole numbers.
+func allocated(runs uint64, f func()) (allocs, bytes uint64) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range runs {
+		f()
+	}
+	runtime.ReadMemStats(&after)
+	return (after.Mallocs - before.Mallocs) / runs, (after.TotalAlloc - before.TotalAlloc) / runs
 }

@@ -63,12 +63,12 @@ func (b *backlog[K, V]) drop(e *entry[K, V]) {
 }
 
 // note comes before anyone but its creator ends the flight of e, whose function
-// may run. The creator calls returned afterwards. Who comes second to f.over sees
+// may run. The creator calls returned afterwards. Who comes second to f sees
 // the other.
 func (b *backlog[K, V]) note(e *entry[K, V], f *flight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	returned := f.over.Add(2)&1 != 0
+	returned := f.noted()
 	if _, ended := b.open[e]; !ended && !returned {
 		b.put(e, remnant{flight: f})
 	}
@@ -76,7 +76,7 @@ func (b *backlog[K, V]) note(e *entry[K, V], f *flight) {
 
 // returned is the creator's part of note.
 func (b *backlog[K, V]) returned(e *entry[K, V], f *flight) {
-	if f.over.Add(1) > 1 {
+	if f.returned() {
 		b.over(e, f)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/goid"
@@ -15,8 +16,10 @@ import (
 // batch is what one call of GetOrCreateMany has to wait for.
 type batch[K comparable, V any] struct {
 	root   *root[K, V]
-	part   *flight // the creation that the caller is part of
+	who    caller // what the caller is for all keys
 	places []place[K, V]
+	absent int              // how many places had no entry when they were looked for
+	made   []member[K, V]   // room for the phases of so many entries
 	own    []creation[K, V] // what the caller creates itself; no element moves once the function is called
 	thrown PanicError       // how the function ended, on a goroutine of its own
 	spare  map[K]V          // values to be closed that no creation has
@@ -25,94 +28,103 @@ type batch[K comparable, V any] struct {
 	// creations of all keys.
 	scope scope
 	all   flight
+	ext   extended // of all
 
 	// wanted is the number of creations that nobody has called off, and of the
 	// one that is being entered.
 	wanted atomics.Int64
 }
 
+// member is the phase of an entry that is created with others.
+type member[K comparable, V any] struct {
+	own flight
+	phase[K, V]
+	ext extended
+}
+
 // place is a key of a batch, and the entry that has its outcome.
 type place[K comparable, V any] struct {
 	key   K
 	entry *entry[K, V] // nil: not yet known
-	who   caller
+
+	// What is the caller's own of this key.
+	aboard        *flight
+	heir, created bool
+}
+
+// caller returns the caller of the key of at.
+func (b *batch[K, V]) caller(at *place[K, V]) caller {
+	who := b.who
+	who.aboard, who.heir, who.created = at.aboard, at.heir, at.created
+	return who
+}
+
+// board makes the call a caller of the creation of at, if that is under way.
+func (b *batch[K, V]) board(at *place[K, V]) {
+	who := b.who
+	at.entry.board(&who)
+	at.aboard, at.heir = who.aboard, who.heir
 }
 
 // find finds the entries of all places, and enters those that there are not, but
 // leaves for later what would have to wait for its turn.
 func (b *batch[K, V]) find(ctx context.Context, all *outcomes[K, V]) {
-	var cancel context.CancelCauseFunc
-	b.scope.Context, cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
-	b.scope.part = &b.all
-	who := caller{seat: all.seat, part: b.part}
-	if ctx.Done() != nil {
-		who.ctx = ctx
-	}
+	b.scope.Context, b.ext.cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
+	b.scope.part, b.all.ext = &b.all, &b.ext
 	b.wanted.Store(1)
-	b.own = make([]creation[K, V], 0, len(b.places))
-	places := b.places
-	b.places = b.places[:0]
-	for _, at := range places {
+	b.made, b.own = make([]member[K, V], 0, b.absent), make([]creation[K, V], 0, b.absent)
+	var began time.Duration
+	if b.absent > 0 {
+		began = b.root.now()
+	}
+	left := b.places[:0]
+	for i := range b.places {
+		at := &b.places[i]
 		if at.entry == nil && !all.oneByOne && b.root.occupied(at.key) {
-			all.later = append(all.later, at.key)
+			all.postpone(at.key)
 			continue
 		}
-		at.who = who
-		if at.entry != nil {
-			at.entry.board(&at.who)
-		} else {
-			b.enter(&at, cancel, all.oneByOne)
+		if len(left) < i {
+			b.places[len(left)] = *at
 		}
-		b.places = append(b.places, at)
+		left = left[:len(left)+1]
+		if at = &left[len(left)-1]; at.entry != nil {
+			b.board(at)
+		} else {
+			b.enter(at, began, all.oneByOne)
+		}
 	}
+	b.places = left
 	if b.wanted.Add(-1) == 0 {
-		cancel(nil)
+		b.ext.cancel(nil)
 	}
 }
 
 // enter enters a creation for at, unless somebody else has. It may wait for its
 // turn if it is the only one.
-func (b *batch[K, V]) enter(at *place[K, V], cancel context.CancelCauseFunc, only bool) {
-	both := new(struct {
-		own flight
-		phase[K, V]
-		ext   extended
-		share share
-	})
+func (b *batch[K, V]) enter(at *place[K, V], began time.Duration, only bool) {
+	b.made = b.made[:len(b.made)+1]
+	both := &b.made[len(b.made)-1]
 	p := &both.phase
 	p.flight, both.own.ext = &both.own, &both.ext
-	both.share = share{wanted: &b.wanted, cancel: cancel}
-	p.ext.lead, p.cancel = &b.all, both.share.callOff
-	p.aboard.Store(uint64(at.who.seat | b.root.extra))
-	if at.who.ctx == nil {
+	p.ext.cancel, p.ext.lead, p.ext.wanted = b.ext.cancel, &b.all, &b.wanted
+	p.since = began
+	p.aboard.Store(uint64(b.who.seat | b.root.extra))
+	if b.who.ctx == nil {
 		p.by = goid.Token()
 	}
 	b.wanted.Add(1)
 	e, mine := b.root.enter(at.key, p)
 	if at.entry = e; !mine {
-		p.cancel(nil)
-		e.board(&at.who)
+		p.callOff(nil)
+		b.board(at)
 		return
 	}
-	at.who.aboard, at.who.created = p.flight, true
-	n := creation[K, V]{root: b.root, key: at.key, entry: e, phase: p}
-	if only {
+	at.aboard, at.created = p.flight, true
+	b.own = b.own[:len(b.own)+1]
+	n := &b.own[len(b.own)-1]
+	if n.root, n.entry, n.phase = b.root, e, p; only {
 		n.ctx = &b.scope
-	}
-	b.own = append(b.own, n)
-}
-
-// share is what one creation has in the function's context. The last one that is
-// called off takes the function with it.
-type share struct {
-	over   atomics.Bool
-	wanted *atomics.Int64 // of the batch
-	cancel context.CancelCauseFunc
-}
-
-func (s *share) callOff(cause error) {
-	if !s.over.Swap(true) && s.wanted.Add(-1) == 0 {
-		s.cancel(cause)
 	}
 }
 
@@ -129,8 +141,8 @@ func (b *batch[K, V]) start(ctx context.Context, create func(context.Context, []
 				b.abandon(b.places)
 			}
 		}()
-		if b.part != nil {
-			if d, err := b.part.depend(b.own[0].phase.flight, b.own[0].key, calls); err == nil {
+		if b.who.part != nil {
+			if d, err := b.who.part.depend(b.own[0].phase.flight, b.own[0].entry.key, calls); err == nil {
 				defer d.end()
 			}
 		}
@@ -210,7 +222,7 @@ func (b *batch[K, V]) takeTurns() {
 func (b *batch[K, V]) call(create func(context.Context, []K) (map[K]V, error)) []ending[V] {
 	r, keys := b.root, make([]K, len(b.own))
 	for i := range b.own {
-		keys[i] = b.own[i].key
+		keys[i] = b.own[i].entry.key
 	}
 	made, err := create(&b.scope, keys)
 	if r.close != nil {
@@ -221,13 +233,13 @@ func (b *batch[K, V]) call(create func(context.Context, []K) (map[K]V, error)) [
 	maps.DeleteFunc(b.spare, func(k K, v V) bool { return said.of(k, v, true) != nil && isZero(v) })
 	ends := make([]ending[V], len(b.own))
 	for i := range b.own {
-		k := b.own[i].key // keys are the function's
+		k := b.own[i].entry.key // keys are the function's
 		v, ok := made[k]
 		ends[i] = r.ending(k, v, said.of(k, v, ok))
 	}
 	for i := range b.own {
 		if ends[i].err == nil {
-			delete(b.spare, b.own[i].key)
+			delete(b.spare, b.own[i].entry.key)
 		}
 	}
 	return ends
@@ -292,19 +304,22 @@ func (b *batch[K, V]) end(ends []ending[V]) (heard bool) {
 func (b *batch[K, V]) gather(all *outcomes[K, V]) (again []K) {
 	for i := range b.places {
 		at := &b.places[i]
-		last, held, err := at.entry.outcome(&at.who)
+		who := b.caller(at)
+		last, held, err := at.entry.outcome(&who)
 		switch {
 		case err == nil:
 			all.take(at.key, last, held)
-		case err == errAgain && at.who.created && !all.oneByOne:
-			all.later = append(all.later, at.key) // it would have had to wait for its turn
+		case err == errAgain && who.created && !all.oneByOne:
+			all.postpone(at.key) // it would have had to wait for its turn
 		case err == errAgain:
 			b.root.giveUp(last, held)
+			all.drop(at.key)
 			again = append(again, at.key)
 		case err == error(&b.thrown):
 			b.abandon(b.places[i+1:])
 			panic(rethrown{&b.thrown})
 		case err == ErrNotFound:
+			all.drop(at.key)
 		default:
 			all.fail(at.key, err)
 		}
@@ -316,12 +331,12 @@ func (b *batch[K, V]) gather(all *outcomes[K, V]) (again []K) {
 // landed has counted the caller.
 func (b *batch[K, V]) abandon(places []place[K, V]) {
 	for i := range places {
-		who := &places[i].who
+		who := b.caller(&places[i])
 		if who.aboard == nil || who.created || who.aboard.leave(who.seat) {
 			continue
 		}
 		who.ctx = nil // the outcome will be there in a moment
-		last, held, _ := places[i].entry.outcome(who)
+		last, held, _ := places[i].entry.outcome(&who)
 		b.root.giveUp(last, held)
 	}
 }

@@ -70,32 +70,29 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 // for again.
 func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.Context, []K) (map[K]V, error), all *outcomes[K, V]) (again []K) {
 	r := all.root
-	b := &batch[K, V]{root: r, part: partOf(ctx)}
-	var asked map[K]bool // the keys of b.places
-	for _, k := range keys {
-		r.storable(k) // panics if k cannot be compared
-		if _, ok := all.found[k]; ok || asked[k] {
-			continue // repeated
-		}
+	var b *batch[K, V]
+	for i, k := range keys {
 		e := r.find(k) // LP(GetOrCreateMany): a hit
-		if e != nil {
-			if all.hit(e) {
-				continue
-			}
-			e = r.current(e)
+		if e != nil && all.hit(e) || all.has(k) {
+			continue // or it is repeated
 		}
-		if asked == nil {
-			asked, b.places = make(map[K]bool, len(keys)), make([]place[K, V], 0, len(keys))
+		e = r.current(e)
+		if b == nil {
+			b = &batch[K, V]{root: r, who: caller{seat: all.seat}, places: make([]place[K, V], 0, len(keys)-i)}
+			b.who.within(ctx)
 		}
-		asked[k] = true
+		if e == nil {
+			b.absent++
+		}
+		all.ask(k)
 		b.places = append(b.places, place[K, V]{key: k, entry: e})
 	}
-	if len(b.places) == 0 {
+	if b == nil {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
-		for k := range asked {
-			all.fail(k, err)
+		for i := range b.places {
+			all.fail(b.places[i].key, err)
 		}
 		return nil
 	}
@@ -107,8 +104,8 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 // outcomes is what a call of GetOrCreateMany has so far.
 type outcomes[K comparable, V any] struct {
 	root   *root[K, V]
-	seat   crew // what the call takes of each key: no leases if creations may wait for them
-	found  map[K]V
+	seat   crew    // what the call takes of each key: no leases if creations may wait for them
+	found  map[K]V // also keys that are asked for, until it is known what they have
 	failed KeyErrors[K]
 	held   []holding[K, V]
 
@@ -144,6 +141,29 @@ func (o *outcomes[K, V]) hit(e *entry[K, V]) bool {
 	return ok
 }
 
+// has reports whether k is found, or asked for.
+func (o *outcomes[K, V]) has(k K) bool {
+	_, ok := o.found[k]
+	return ok
+}
+
+// ask notes that k is asked for. A key that holds a NaN is another one each time.
+func (o *outcomes[K, V]) ask(k K) {
+	if k == k { //nolint:staticcheck // false for NaN
+		var none V
+		o.found[k] = none
+	}
+}
+
+// postpone leaves k for the end.
+func (o *outcomes[K, V]) postpone(k K) {
+	o.drop(k)
+	o.later = append(o.later, k)
+}
+
+// drop says that nothing is known of k, which was asked for.
+func (o *outcomes[K, V]) drop(k K) { delete(o.found, k) }
+
 func (o *outcomes[K, V]) take(k K, e *entry[K, V], held *atomics.Int64) {
 	o.found[k] = e.value
 	if held != nil {
@@ -152,6 +172,7 @@ func (o *outcomes[K, V]) take(k K, e *entry[K, V], held *atomics.Int64) {
 }
 
 func (o *outcomes[K, V]) fail(k K, err error) {
+	o.drop(k)
 	if o.failed == nil {
 		o.failed = KeyErrors[K]{}
 	}

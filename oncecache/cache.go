@@ -114,7 +114,12 @@ func (c *Cache[K, V]) shared() *root[K, V] {
 }
 
 // at returns k as the table has it. It panics if k cannot be compared.
-func (r *root[K, V]) at(k K) table.Hashed[K] { return table.Hashed[K]{Hash: r.hash(k, 0), Key: k} }
+func (r *root[K, V]) at(k K) table.Hashed[K] {
+	if r.keys.Dynamic() {
+		return table.Hashed[K]{Hash: r.hash(k, 0), Key: k}
+	}
+	return table.Hashed[K]{Hash: r.keys.Hash(k), Key: k}
+}
 
 // remove takes e out of the table, and reports whether it was there.
 func (r *root[K, V]) remove(e *entry[K, V]) bool { return r.entries.CompareAndDelete(r.at(e.key), e) }

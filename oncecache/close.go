@@ -96,7 +96,7 @@ func (r *root[K, V]) expel(e *entry[K, V]) (free bool) {
 	p := e.state.Load()
 	if p.creating() {
 		r.backlog.note(e, p.flight)
-		if e.state.CompareAndSwap(p, &phase[K, V]{err: ErrClosed}) { // LP(GetOrCreate): caught by Close
+		if e.state.CompareAndSwap(p, newPhase(fate[K, V]{err: ErrClosed})) { // LP(GetOrCreate): caught by Close
 			r.books.finish(oneCreating)
 			p.end()
 			p.callOff(ErrClosed)

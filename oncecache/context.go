@@ -122,11 +122,9 @@ func (r *root[K, V]) attempt(ctx context.Context, k K, create func(context.Conte
 	})
 	p, own := &both.phase, &both.scope
 	p.flight, both.own.ext, own.part = &both.own, &both.ext, &both.own
-	own.Context, p.cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
+	own.Context, p.ext.cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
 	p.aboard.Store(uint64(who.seat | r.extra))
-	if r.renews {
-		p.ext.renews = new(renewing)
-	}
+	p.since = r.now()
 	alone := who.ctx != nil
 	if !alone {
 		p.by = goid.Token()
@@ -136,25 +134,26 @@ func (r *root[K, V]) attempt(ctx context.Context, k K, create func(context.Conte
 		return e.outcome(who)
 	}
 	who.aboard, who.created = p.flight, true
-	n := creation[K, V]{root: r, key: k, entry: e, phase: p, ctx: own}
-	if !alone {
-		if who.part != nil {
-			d, err := who.part.depend(p.flight, k, calls)
-			if err == nil { // or its part does not wait any more for what asks for k
-				defer d.end()
-			}
-		}
-		n.run(func() (V, error) { return create(own, k) })
-		return e.outcome(who)
+	if alone {
+		n := &lone[K, V]{creation: creation[K, V]{root: r, entry: e, phase: p, ctx: own}}
+		return n.outcomeAlone(create, who)
 	}
-	return n.outcomeAlone(create, who)
+	n := creation[K, V]{root: r, entry: e, phase: p, ctx: own}
+	if who.part != nil {
+		d, err := who.part.depend(p.flight, k, calls)
+		if err == nil { // or its part does not wait any more for what asks for k
+			defer d.end()
+		}
+	}
+	n.run(func() (V, error) { return create(own, k) })
+	return e.outcome(who)
 }
 
 // outcomeAlone is the rest of attempt for a function that has a goroutine of its
 // own.
-func (n creation[K, V]) outcomeAlone(create func(context.Context, K) (V, error), who *caller) (*entry[K, V], *atomics.Int64, error) {
+func (n *lone[K, V]) outcomeAlone(create func(context.Context, K) (V, error), who *caller) (*entry[K, V], *atomics.Int64, error) {
 	if who.part != nil {
-		d, err := who.part.depend(n.phase.flight, n.key, waits)
+		d, err := who.part.depend(n.phase.flight, n.entry.key, waits)
 		if err == nil { // or its part does not wait any more for what asks for the key
 			who.known = n.phase.flight
 			defer d.end()

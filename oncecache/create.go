@@ -39,16 +39,16 @@ func (c *Cache[K, V]) slow(k K, e *entry[K, V], create func() (V, error)) (v V, 
 //go:noinline
 func (r *root[K, V]) lead(k K, create func() (V, error)) *entry[K, V] {
 	p := newCreating[K, V]()
-	p.by = goid.Token()
+	p.by, p.since = goid.Token(), r.now()
 	var ctx context.Context
 	if r.occupied(k) { // it may have to wait, so it can be called off
 		p.ext = new(extended)
-		ctx, p.cancel = atomics.WithCancelCause(context.Background())
+		ctx, p.ext.cancel = atomics.WithCancelCause(context.Background())
 		p.aboard.Store(uint64(oneCaller | r.extra))
 	}
 	e, mine := r.enter(k, p)
 	if mine {
-		n := creation[K, V]{root: r, key: k, entry: e, phase: p, ctx: ctx}
+		n := creation[K, V]{root: r, entry: e, phase: p, ctx: ctx}
 		n.run(create)
 	}
 	return e
@@ -59,10 +59,9 @@ func (r *root[K, V]) lead(k K, create func() (V, error)) *entry[K, V] {
 func (r *root[K, V]) enter(k K, p *phase[K, V]) (e *entry[K, V], mine bool) {
 	e = &entry[K, V]{key: k}
 	if r.before != nil {
-		e.state.Store(&phase[K, V]{err: ErrClosed}) // LP(GetOrCreate): closed
+		e.state.Store(newPhase(fate[K, V]{err: ErrClosed})) // LP(GetOrCreate): closed
 		return e, false
 	}
-	p.since = r.now()
 	e.state.Store(p)
 	begun := oneCreating | onePending
 	if !r.storable(k) {
@@ -81,7 +80,7 @@ func (r *root[K, V]) enter(k K, p *phase[K, V]) (e *entry[K, V], mine bool) {
 		}
 	}
 	if r.books.begin(begun) {
-		n := creation[K, V]{root: r, key: k, entry: e, phase: p}
+		n := creation[K, V]{root: r, entry: e, phase: p}
 		n.settle(ending[V]{err: ErrClosed})
 		return e, false
 	}
@@ -92,14 +91,18 @@ func (r *root[K, V]) enter(k K, p *phase[K, V]) (e *entry[K, V], mine bool) {
 // makes the call.
 type creation[K comparable, V any] struct {
 	root  *root[K, V]
-	key   K
 	entry *entry[K, V] // where it began, and lands unless Delete moves it
 	phase *phase[K, V] // made with the entry
 	stop  func()       // the timer of Config.CreateTimeout; nil: there is none
 
-	ctx    context.Context // ends when the creation is called off; nil: it cannot be
-	holds  bool            // with CloseBeforeCreate: the key is this creation's
-	thrown PanicError      // how the function ended, on a goroutine of its own
+	ctx   context.Context // ends when the creation is called off; nil: it cannot be
+	holds bool            // with CloseBeforeCreate: the key is this creation's
+}
+
+// lone is a creation whose function has a goroutine of its own.
+type lone[K comparable, V any] struct {
+	creation[K, V]
+	thrown PanicError // how the function ended
 }
 
 // ending is how a create function ended.
@@ -134,14 +137,14 @@ func (n *creation[K, V]) run(create func() (V, error)) {
 		return
 	}
 	v, err := create()
-	end := n.root.ending(n.key, v, err)
+	end := n.root.ending(n.entry.key, v, err)
 	returned = true
 	n.end(end)
 }
 
 // runAlone is run on a goroutine of its own, which a panic does not leave: it
 // becomes the error n.thrown.
-func (n *creation[K, V]) runAlone(create func(context.Context, K) (V, error)) {
+func (n *lone[K, V]) runAlone(create func(context.Context, K) (V, error)) {
 	n.phase.runAlone()
 	n.watch()
 	if err := n.takeTurn(); err != nil {
@@ -156,8 +159,8 @@ func (n *creation[K, V]) runAlone(create func(context.Context, K) (V, error)) {
 		}
 		n.end(end)
 	}()
-	v, err := create(n.ctx, n.key)
-	end = n.root.ending(n.key, v, err)
+	v, err := create(n.ctx, n.entry.key)
+	end = n.root.ending(n.entry.key, v, err)
 }
 
 // end counts a call of the function that has ended, and settles it.
@@ -182,8 +185,8 @@ type landing[K comparable, V any] struct {
 // follow runs the Close functions that follow the end of the flight. If the entry
 // stays, others may have to make room for it.
 func (n *creation[K, V]) follow(l landing[K, V]) {
-	if x := n.phase.ext; x != nil && x.renews != nil && x.renews.then != nil {
-		x.renews.then()
+	if x := n.phase.ext; x != nil && x.then != nil {
+		x.then.follow()
 	}
 	if l.stays {
 		n.root.settled(n.entry)
@@ -211,7 +214,7 @@ func (n *creation[K, V]) conclude(end ending[V]) (l landing[K, V]) {
 	if end.err != nil {
 		if blamed := who.blame(); blamed != nil {
 			end.err, end.until = blamed, 0
-		} else if p.cancel != nil && who.callers() == 0 {
+		} else if p.ext != nil && who.callers() == 0 {
 			end.until = 0 // all have left, and it was to go on all the same
 		}
 		n.freeTurn()
@@ -238,9 +241,9 @@ func (n *creation[K, V]) conclude(end ending[V]) (l landing[K, V]) {
 		moved := e.state.Load()
 		switch ended = n.forgotten(moved, end, who); {
 		case !ended:
-			l.heard, l.drop = false, &entry[K, V]{key: n.key, value: end.value}
+			l.heard, l.drop = false, &entry[K, V]{key: n.entry.key, value: end.value}
 		case who.leases() == 0:
-			l.drop = moved.to
+			l.drop = moved.fate.to
 		}
 		if end.err != nil || r.close == nil {
 			l.drop = nil
@@ -257,7 +260,7 @@ func (n *creation[K, V]) conclude(end ending[V]) (l landing[K, V]) {
 		p.end()
 	}
 	if l.stays && now.kept() {
-		r.keep(now.lasts)
+		r.keep(now.fate.lasts)
 	}
 	return l
 }
@@ -266,7 +269,7 @@ func (n *creation[K, V]) conclude(end ending[V]) (l landing[K, V]) {
 // callers reach, and where nobody but the creator writes, or the timer. It fails
 // if that is not what has become of the flight.
 func (n *creation[K, V]) forgotten(moved *phase[K, V], end ending[V], who crew) bool {
-	m := moved.to
+	m := moved.fate.to
 	if m == nil || m.state.Load() != n.phase {
 		return false
 	}
@@ -304,9 +307,10 @@ func (n *creation[K, V]) outcome(end ending[V], who crew, inTable bool) *phase[K
 		m = r.stand(n.entry)
 	}
 	if end.err != nil {
-		failed := &phase[K, V]{err: end.err, mark: m}
+		failed := newPhase(fate[K, V]{err: end.err})
+		failed.mark = m
 		if end.until != 0 {
-			failed.lasts = &keptError[K, V]{entry: n.entry, until: end.until}
+			failed.fate.lasts = &keptError[K, V]{entry: n.entry, until: end.until}
 		}
 		return failed
 	}

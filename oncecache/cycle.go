@@ -179,15 +179,24 @@ func (f *flight) node() *flight {
 	return f
 }
 
-// depend says that the function of f waits for another creation, until end is
-// called. It fails if that would be for ever.
+// awaited returns the dependences of the function of f, which has none that
+// anybody knows of if it has no context.
+func (f *flight) awaited() *dependences {
+	if f.ext == nil {
+		return nil
+	}
+	return f.ext.awaits.Load()
+}
+
+// depend says that the function of f, which has a context, waits for another
+// creation, until end is called. It fails if that would be for ever.
 //
 // It goes round again only if others have begun to wait, or have given up.
 func (f *flight) depend(on *flight, key any, how how) (*dependence, error) {
 	d := &dependence{on: on, key: key, how: how, rank: atomics.Rank()}
 	for {
-		head := f.awaits.Load()
-		if f.awaits.CompareAndSwap(head, head.with(d)) {
+		head := f.awaited()
+		if f.ext.awaits.CompareAndSwap(head, head.with(d)) {
 			break
 		}
 		// The function has begun to wait for something else too.
@@ -232,7 +241,7 @@ func (d *dependence) cycle(f *flight) []*dependence {
 		}
 		if !seen[on] {
 			seen[on] = true
-			for next := on.awaits.Load(); next != nil; next = next.older {
+			for next := on.awaited(); next != nil; next = next.older {
 				if next.counts() && leads(next.dependence) {
 					return true
 				}

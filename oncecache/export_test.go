@@ -39,7 +39,7 @@ func CopyLease[K comparable, V any](l *Lease[K, V]) *Lease[K, V] {
 
 // Dependences returns how many the creation has listed whose context ctx is.
 func Dependences(ctx context.Context) (n int) {
-	for l := partOf(ctx).awaits.Load(); l != nil; l = l.older {
+	for l := partOf(ctx).awaited(); l != nil; l = l.older {
 		n++
 	}
 	return n

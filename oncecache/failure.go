@@ -42,7 +42,7 @@ func (r *root[K, V]) ending(k K, v V, err error) ending[V] {
 
 // kept reports whether p is that of a failure that stays in the table until
 // somebody takes it out, who then also takes it off the tally.
-func (p *phase[K, V]) kept() bool { return p != nil && p.lasts != nil }
+func (p *phase[K, V]) kept() bool { return p != nil && p.fate != nil && p.fate.lasts != nil }
 
 // current returns e, which was found in the table, or nil if it was nil or is a
 // failure that is over, or is being evicted; then it is out of the table.
@@ -59,7 +59,7 @@ func (r *root[K, V]) current(e *entry[K, V]) *entry[K, V] {
 			r.later(e)
 		}
 		return nil
-	case p.err == nil || p.kept() && (p.lasts.until == forever || r.now() < p.lasts.until):
+	case p.fate == nil || p.fate.err == nil || p.kept() && (p.fate.lasts.until == forever || r.now() < p.fate.lasts.until):
 		return e
 	}
 	r.expire(e)
@@ -79,7 +79,7 @@ func (r *root[K, V]) expire(e *entry[K, V]) (removed bool) {
 // until then.
 func (r *root[K, V]) left(p *phase[K, V]) {
 	if p.kept() {
-		r.kept.drop(p.lasts)
+		r.kept.drop(p.fate.lasts)
 		r.books.finish(oneCreating)
 	}
 	if p != nil && p.mark != nil {
@@ -101,12 +101,12 @@ func (n *creation[K, V]) watch() {
 // The entry may be in the table for a moment when its failure is known already.
 // Whoever finds it there helps to take it out; see current.
 func (r *root[K, V]) overdue(e *entry[K, V], p *phase[K, V]) {
-	failed := &phase[K, V]{err: ErrCreateTimeout}
+	failed := newPhase(fate[K, V]{err: ErrCreateTimeout})
 	r.backlog.note(e, p.flight)
 	if e.state.CompareAndSwap(p, failed) { // LP(GetOrCreate): timed out
 		r.remove(e)
 		r.books.finish(oneCreating)
-	} else if m := e.state.Load(); m == nil || m.to == nil || !m.to.state.CompareAndSwap(p, failed) {
+	} else if m := e.state.Load(); m == nil || m.fate == nil || m.fate.to == nil || !m.fate.to.state.CompareAndSwap(p, failed) {
 		return // it has ended
 	}
 	r.books.timedOut.Add(1)

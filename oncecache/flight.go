@@ -21,32 +21,30 @@ type flight struct {
 	// changes once the flight is shared.
 	since time.Duration
 
-	// waiting is how many goroutines wait for wake.
-	waiting atomics.Gauge
+	// beside is two gauges, because it only decides what is shown of the flight. In
+	// the upper half is how many goroutines wait for wake. The lower half counts who
+	// may end the flight: one if the create function has returned, and two for
+	// everybody else; see backlog.note.
+	beside atomics.Gauge
 
 	// by is the token of the goroutine that runs the create function, or zero
 	// if that has a goroutine of its own. It never changes.
 	by uintptr
 
-	// awaits lists what the create function waits for, newest first. Whoever
-	// begins to wait for something replaces the list by CAS.
-	awaits atomics.Pointer[dependences]
-
-	// over counts who may end the flight: one if the create function has returned,
-	// and two for everybody else; see backlog.note. It is a gauge because it only
-	// decides what an error names.
-	over atomics.Gauge
-
-	// ext is nil if the function has no context. It never changes.
+	// ext is nil if the function has no context: then it cannot be called off. It
+	// never changes.
 	ext *extended
-
-	// cancel ends the context of the create function. It is nil if the
-	// function has none, and never changes.
-	cancel context.CancelCauseFunc
 }
 
 // extended is what a flight has besides if its function has a context.
 type extended struct {
+	// awaits lists what the create function waits for, newest first. Whoever
+	// begins to wait for something replaces the list by CAS.
+	awaits atomics.Pointer[dependences]
+
+	// cancel ends the context of the create function. It never changes.
+	cancel context.CancelCauseFunc
+
 	// alone is the token of the function's goroutine of its own, once that runs. It
 	// is a gauge because nobody else finds in it what they look for.
 	alone atomics.Gauge
@@ -59,8 +57,20 @@ type extended struct {
 	// and tell nobody how it has ended.
 	mute atomics.Gauge
 
-	lead   *flight   // stands for this flight and others, if one function creates them all: its awaits are theirs
-	renews *renewing // set if the flight is one of Refresh
+	// What follows is set if one function creates several keys. The last of them
+	// that is called off takes the function with it.
+	lead   *flight        // stands for all: its awaits are theirs
+	wanted *atomics.Int64 // how many have not been called off
+	off    atomics.Bool   // this one has
+
+	// base, if the flight is one of Refresh, is the entry that it is to replace, once
+	// that is known: it was in the table after the flight was. It changes if it was
+	// not there any more when it had been published.
+	base atomics.Pointer[any]
+
+	// then is what such a flight leaves to be done when it has ended; nil: nothing.
+	// The creator's own.
+	then interface{ follow() }
 }
 
 const (
@@ -97,7 +107,7 @@ func (c crew) callers() int64     { return int64(c & maxCallers) }
 func (c crew) leases() int64      { return int64(c &^ (landed | abandoned | grounded | kept) >> 30) }
 
 // counts reports whether a caller that takes this seat must join.
-func (f *flight) counts(seat crew) bool { return f.cancel != nil || seat != oneCaller }
+func (f *flight) counts(seat crew) bool { return f.ext != nil || seat != oneCaller }
 
 // join counts a caller, unless the flight has landed: then the caller waits for
 // the little that is left to be done, and sees what came of it. One that finds
@@ -114,13 +124,13 @@ func (f *flight) leave(seat crew) bool {
 			return false
 		}
 		now := old - seat
-		last := now.callers() == 0 && f.cancel != nil && !now.has(kept|abandoned)
+		last := now.callers() == 0 && f.ext != nil && !now.has(kept|abandoned)
 		if last {
 			now |= abandoned
 		}
 		if f.aboard.CompareAndSwap(uint64(old), uint64(now)) {
 			if last {
-				f.cancel(nil)
+				f.callOff(nil)
 			}
 			return true
 		}
@@ -136,18 +146,31 @@ func (f *flight) land() crew { return crew(f.aboard.Or(uint64(landed))) }
 
 // ground calls the creation off because the cache is closing, if it can be.
 func (f *flight) ground() {
-	if f.cancel != nil {
+	if f.ext != nil {
 		f.aboard.Or(uint64(grounded))
-		f.cancel(ErrClosed)
+		f.callOff(ErrClosed)
 	}
 }
 
 // callOff ends the context of the create function, if it has one.
 func (f *flight) callOff(cause error) {
-	if f.cancel != nil {
-		f.cancel(cause)
+	x := f.ext
+	if x == nil || x.wanted != nil && (x.off.Swap(true) || x.wanted.Add(-1) != 0) {
+		return
 	}
+	x.cancel(cause)
 }
+
+// waits counts n goroutines more that wait for f.
+func (f *flight) waits(n int64) { f.beside.Add(n << 32) }
+
+// waiting returns how many goroutines wait for f.
+func (f *flight) waiting() int { return int(f.beside.Load() >> 32) }
+
+// noted says that others are about to end f, and returned that the create function
+// has returned. Each reports whether the other was said before.
+func (f *flight) noted() (returned bool) { return f.beside.Add(2)&1 != 0 }
+func (f *flight) returned() (noted bool) { return uint32(f.beside.Add(1)) > 1 }
 
 // event returns what fires when f ends.
 func (f *flight) event() *atomics.Event {

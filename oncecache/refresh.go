@@ -3,8 +3,6 @@ package oncecache
 import (
 	"context"
 	"errors"
-
-	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // Refresh makes a new value for k. While create runs, everyone else goes on
@@ -90,7 +88,7 @@ func (c *Cache[K, V]) refresh(ctx context.Context, k K, create func(context.Cont
 		if err != nil {
 			return v, err
 		}
-		got := made.(renewal[K, V])
+		got := made.(*renewal[K, V])
 		if got.gone {
 			continue
 		}
@@ -105,18 +103,6 @@ func (c *Cache[K, V]) refresh(ctx context.Context, k K, create func(context.Cont
 	}
 }
 
-// renewing is what a flight of Refresh has besides.
-type renewing struct {
-	// base is the entry that the flight is to replace, once that is known: it was
-	// in the table after the flight was. It changes if it was not there any more
-	// when it had been published.
-	base atomics.Pointer[any]
-
-	// then is what the create function leaves to be done when the flight has
-	// ended. The creator's own.
-	then func()
-}
-
 // overtakeOther ends the Refresh of k that is to replace another entry than e,
 // which k has, so that nobody joins what nobody will keep.
 func (r *root[K, V]) overtakeOther(k K, e *entry[K, V]) {
@@ -124,7 +110,7 @@ func (r *root[K, V]) overtakeOther(k K, e *entry[K, V]) {
 	if old == nil {
 		return
 	}
-	base := p.ext.renews.base.Load()
+	base := p.ext.base.Load()
 	if base == nil || *base == any(e) || r.find(k) != e {
 		return
 	}
@@ -133,28 +119,43 @@ func (r *root[K, V]) overtakeOther(k K, e *entry[K, V]) {
 	}
 }
 
-// renewal is what the callers of Refresh get.
+// renewal is one call of the function of Refresh, and what the callers get.
 type renewal[K comparable, V any] struct {
+	root *root[K, V]
+	base *entry[K, V] // which was to be replaced
+	seen any          // base, as the flight shows it
+
 	value V
 	entry *entry[K, V] // which has the value; nil: it was overtaken
 	stays bool         // entry is the old one
 	ended bool         // it was too late for the value to be kept
 	gone  bool         // there is no value: it was to be the old one, and that has gone
+
+	// over is what the renewal has taken from the table, or an entry that never
+	// was there, whose value is to be closed.
+	over *entry[K, V]
 }
 
-// base returns the entry that f, which is in the table of renewals, is to replace,
-// or nil if there is none: then a creation is in its place, or will be, which has
-// not seen f, or waits for its end.
-func (r *root[K, V]) base(k K, f *renewing) *entry[K, V] {
+// find sets n.base to the entry that f, which is in the table of renewals, is to
+// replace, or to nil if there is none: then a creation is in its place, or will be,
+// which has not seen f, or waits for its end.
+func (n *renewal[K, V]) find(k K, f *extended) {
 	for {
-		e := r.find(k)
+		e := n.root.find(k)
 		if e == nil || !e.state.Load().ready() {
-			return nil
+			n.base = nil
+			return
 		}
-		published := any(e)
-		f.base.Store(&published)
-		if r.find(k) == e {
-			return e
+		if n.base == nil {
+			n.base, n.seen = e, e
+			f.base.Store(&n.seen)
+		} else {
+			n.base = e
+			again := any(e) // what was published never changes
+			f.base.Store(&again)
+		}
+		if n.root.find(k) == e {
+			return
 		}
 	}
 }
@@ -162,7 +163,9 @@ func (r *root[K, V]) base(k K, f *renewing) *entry[K, V] {
 // makeAnew is the function of a renewal.
 func (r *root[K, V]) makeAnew(ctx context.Context, k K, create func(context.Context, K, *entry[K, V]) (V, error)) (any, error) {
 	renewals, part := r.renewing().shared(), partOf(ctx)
-	base := r.base(k, part.ext.renews)
+	n := &renewal[K, V]{root: r}
+	n.find(k, part.ext)
+	base := n.base
 	if base == nil {
 		return nil, errNoBase
 	}
@@ -181,52 +184,59 @@ func (r *root[K, V]) makeAnew(ctx context.Context, k K, create func(context.Cont
 		return nil, err
 	}
 	made = !same
-	var got renewal[K, V]
 	switch now := r.find(k); {
 	case made:
-		got = r.renew(renewals, k, base, v, part)
+		n.value = v
+		n.replace(renewals, k, part)
 	case now == base:
-		got = renewal[K, V]{value: base.value, entry: base, stays: true}
+		n.value, n.entry, n.stays = base.value, base, true
 	default: // the old value has gone
 		v, ok := now.get()
-		got = renewal[K, V]{value: v, gone: !ok}
+		n.value, n.gone = v, !ok
 	}
 	if own := renewals.createdBy(k, part); own != nil {
 		renewals.remove(own) // before this is known, so that whoever knows of it starts anew
 	} else {
-		got.ended = true
+		n.ended = true
 	}
-	return got, nil
+	return n, nil
 }
 
-// renew puts v in the place of base, which the key had when Refresh began to make
-// v, or of a creation that waits for that, and returns what the callers of Refresh
-// get. If others have been faster, or have ended f, v is closed when f has ended.
-func (r *root[K, V]) renew(renewals *root[K, any], k K, base *entry[K, V], v V, f *flight) renewal[K, V] {
-	n := r.newEntry(k, v)
+// replace puts the value in the place of base, which the key had when Refresh began
+// to make it, or of a creation that waits for that. If others have been faster, or
+// have ended f, the value is closed when f has ended.
+func (n *renewal[K, V]) replace(renewals *root[K, any], k K, f *flight) {
+	r, own := n.root, n.root.newEntry(k, n.value)
 	for {
 		e := r.find(k) // before f is looked for: what comes after Delete does not wait for f
 		ready := e != nil && e.state.Load().ready()
-		if e == nil || renewals.createdBy(k, f) == nil || ready && e != base || e.failed() {
+		if e == nil || renewals.createdBy(k, f) == nil || ready && e != n.base || e.failed() {
 			break
 		}
-		if r.note(e); !r.entries.CompareAndSwap(r.at(k), e, n) { // LP(Refresh)
+		if r.note(e); !r.entries.CompareAndSwap(r.at(k), e, own) { // LP(Refresh)
 			continue
 		}
 		if !ready {
-			r.replaced(e, n)
+			r.replaced(e, own)
 		}
-		f.ext.renews.then = func() { r.succeeded(e, n) }
-		return renewal[K, V]{value: v, entry: n}
-	}
-	got := renewal[K, V]{value: v}
-	if other, ok := r.find(k).get(); ok {
-		got.value = other
+		n.entry, n.over, f.ext.then = own, e, n
+		return
 	}
 	if r.close != nil {
-		f.ext.renews.then = func() { r.dispose(&entry[K, V]{key: k, value: v}) } // no longer n, which was to be the key's
+		n.over, f.ext.then = &entry[K, V]{key: k, value: n.value}, n // no longer own, which was to be the key's
 	}
-	return got
+	if other, ok := r.find(k).get(); ok {
+		n.value = other
+	}
+}
+
+// follow is what is left to be done when the flight has ended.
+func (n *renewal[K, V]) follow() {
+	if n.entry != nil {
+		n.root.succeeded(n.over, n.entry)
+	} else {
+		n.root.dispose(n.over)
+	}
 }
 
 // succeeded follows the replacement of e by n, which Refresh has made.

@@ -94,7 +94,7 @@ func (r *root[K, V]) replaced(e, n *entry[K, V]) (old V, ok bool) {
 		return e.valueAfter(p)
 	}
 	r.backlog.note(e, p.flight)
-	if !e.state.CompareAndSwap(p, &phase[K, V]{to: n}) {
+	if !e.state.CompareAndSwap(p, newPhase(fate[K, V]{to: n})) {
 		return e.get()
 	}
 	r.books.finish(oneCreating)

@@ -16,11 +16,11 @@ type entry[K comparable, V any] struct {
 	// is the one phase made with it (or moved to it, if Delete made the
 	// entry), from which a CAS leads to one of
 	//
-	//	ready    nil             by the creator
-	//	leased   leases is set   by the creator, instead of ready, if values are to be closed
-	//	failed   err is set      by the creator, which unlinked the entry before unless
-	//	                         lasts is set too; by Close; by the timer
-	//	moved    to is set       by the Set or Delete that took the entry out of the table
+	//	ready    nil              by the creator
+	//	leased   leases is set    by the creator, instead of ready, if values are to be closed
+	//	failed   its fate is err  by the creator, which unlinked the entry before unless
+	//	                          lasts is set too; by Close; by the timer
+	//	moved    its fate is to   by the Set or Delete that took the entry out of the table
 	//
 	// Nothing leaves those four.
 	state atomics.Pointer[phase[K, V]]
@@ -32,13 +32,28 @@ type entry[K comparable, V any] struct {
 
 // phase is what an entry's state is. Its fields never change.
 type phase[K comparable, V any] struct {
-	*flight // creating, or moved if the flight has moved along; nil otherwise
+	*flight             // creating, or moved if the flight has moved along; nil otherwise
+	leases  *leases     // leased: who uses the value
+	mark    *mark       // ready, leased, failed: the entry's place in the order, if it has one
+	fate    *fate[K, V] // failed, moved; nil otherwise
+}
 
-	err    error            // failed: what the entry's callers get
-	lasts  *keptError[K, V] // failed: how long it stays in the table; nil: it does not
-	leases *leases          // leased: who uses the value
-	mark   *mark            // ready, leased, failed: the entry's place in the order, if it has one
-	to     *entry[K, V]     // moved: the entry whose outcome the entry's callers get
+// fate is what the callers of an entry get that will have no value.
+type fate[K comparable, V any] struct {
+	err   error            // failed
+	lasts *keptError[K, V] // failed: how long it stays in the table; nil: it does not
+	to    *entry[K, V]     // moved: the entry whose outcome they get
+}
+
+// newPhase returns the phase of an entry that has failed, or is moved, so.
+func newPhase[K comparable, V any](how fate[K, V]) *phase[K, V] {
+	both := new(struct {
+		phase[K, V]
+		own fate[K, V]
+	})
+	both.own = how
+	both.fate = &both.own
+	return &both.phase
 }
 
 // newCreating returns the phase of an entry that is being created.
@@ -53,7 +68,7 @@ func newCreating[K comparable, V any]() *phase[K, V] {
 
 // creating reports whether p, read from an entry's state, is that of an entry
 // that is being created.
-func (p *phase[K, V]) creating() bool { return p != nil && p.flight != nil && p.to == nil }
+func (p *phase[K, V]) creating() bool { return p != nil && p.flight != nil && p.fate == nil }
 
 // newLeased returns the phase of an entry with a count of leases that is yet
 // to be prepared.
@@ -68,7 +83,7 @@ func newLeased[K comparable, V any](m *mark) *phase[K, V] {
 
 // ready reports whether p is that of an entry with a value.
 func (p *phase[K, V]) ready() bool {
-	return p == nil || p.err == nil && (p.leases != nil || p.mark != nil)
+	return p == nil || p.flight == nil && p.fate == nil
 }
 
 // use returns the value if there is one, for a caller that uses it.
@@ -142,21 +157,21 @@ func (e *entry[K, V]) outcome(c *caller) (*entry[K, V], *atomics.Int64, error) {
 		case p.leases != nil:
 			held, err := e.claim(p, c)
 			return e, held, err
-		case p.err != nil:
-			if p.mark != nil {
-				p.mark.touch()
-			}
-			if c.heir && p.err == ErrCreateTimeout {
-				return nil, nil, errAgain // it was no caller's time that is over
-			}
-			return nil, nil, p.err
-		case p.mark != nil:
-			return e, nil, nil
-		case p.to != nil:
+		case p.fate != nil && p.fate.to != nil:
 			if p.flight == nil {
 				c.aboard, c.created = nil, false // the value is of another origin
 			}
-			e = p.to
+			e = p.fate.to
+		case p.fate != nil:
+			if p.mark != nil {
+				p.mark.touch()
+			}
+			if c.heir && p.fate.err == ErrCreateTimeout {
+				return nil, nil, errAgain // it was no caller's time that is over
+			}
+			return nil, nil, p.fate.err
+		case p.flight == nil:
+			return e, nil, nil
 		default:
 			if err := e.await(p, c); err != nil {
 				return nil, nil, err
@@ -207,13 +222,13 @@ func (e *entry[K, V]) await(p *phase[K, V], c *caller) (err error) {
 		d, err = c.part.depend(p.flight, e.key, waits)
 	}
 	if err == nil {
-		p.waiting.Add(1)
+		p.waits(1)
 		if c.ctx == nil {
 			w.Wait()
 		} else {
 			err = w.WaitContext(c.ctx)
 		}
-		p.waiting.Add(-1)
+		p.waits(-1)
 	}
 	if d != nil {
 		d.end()
@@ -238,11 +253,13 @@ func (e *entry[K, V]) forget() (p *phase[K, V], left bool) {
 	}
 	n := &entry[K, V]{key: e.key}
 	n.state.Store(p)
-	return p, e.state.CompareAndSwap(p, &phase[K, V]{to: n, flight: p.flight})
+	moved := newPhase(fate[K, V]{to: n})
+	moved.flight = p.flight
+	return p, e.state.CompareAndSwap(p, moved)
 }
 
 // failed reports whether e has failed.
 func (e *entry[K, V]) failed() bool {
 	p := e.state.Load()
-	return p != nil && p.err != nil
+	return p != nil && p.fate != nil && p.fate.err != nil
 }

@@ -95,7 +95,7 @@ func (c *Cache[K, V]) eachFlight(yield func(Flight[K]) bool) {
 func (r *root[K, V]) eachFlight(yield func(Flight[K]) bool) (more bool) {
 	for e := range r.entries.All() { // LP(InFlight)
 		p := e.state.Load()
-		if p.creating() && !yield(Flight[K]{Key: e.key, Since: r.books.epoch.Add(p.since), Waiting: int(p.waiting.Load())}) {
+		if p.creating() && !yield(Flight[K]{Key: e.key, Since: r.books.epoch.Add(p.since), Waiting: p.waiting()}) {
 			return false
 		}
 	}

@@ -51,8 +51,8 @@ func (r *root[K, V]) renewal(k K) (*entry[K, any], *phase[K, any]) {
 // cannot be called off begin anew if they would have to wait.
 func (n *creation[K, V]) takeTurn() error {
 	err := n.awaitRenewal()
-	for err == nil && n.root.exclusive(n.key) {
-		c, free := n.root.claim(n.key)
+	for err == nil && n.root.exclusive(n.entry.key) {
+		c, free := n.root.claim(n.entry.key)
 		if n.holds = free; free {
 			break
 		}
@@ -64,7 +64,7 @@ func (n *creation[K, V]) takeTurn() error {
 // awaitRenewal waits for a Refresh, unless that waits for this creation. Then it
 // must go on beside it, or fail if it must be alone.
 func (n *creation[K, V]) awaitRenewal() error {
-	e, p := n.root.renewal(n.key)
+	e, p := n.root.renewal(n.entry.key)
 	if e == nil {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (n *creation[K, V]) awaitRenewal() error {
 		if ended := n.ctx.Err(); ended != nil {
 			return ended
 		}
-		if e.state.Load() == p && n.root.exclusive(n.key) {
+		if e.state.Load() == p && n.root.exclusive(n.entry.key) {
 			return err
 		}
 		return nil
@@ -95,7 +95,7 @@ func (n *creation[K, V]) wait(f func() error) error {
 	}
 	turn := &n.phase.ext.turn
 	turn.Store(waiting)
-	if n.root.find(n.key) != n.entry {
+	if n.root.find(n.entry.key) != n.entry {
 		return errAgain
 	}
 	err := f()
@@ -110,14 +110,14 @@ func (n *creation[K, V]) wait(f func() error) error {
 // be newer, and stay.
 func (n *creation[K, V]) await(c *claim[K]) error {
 	return n.wait(func() error {
-		for _, f := range n.root.functions(n.key) {
+		for _, f := range n.root.functions(n.entry.key) {
 			if f == n.phase.flight {
 				continue // which others are about to end
 			}
 			if f.runsHere() {
 				return errRecursion
 			}
-			d, err := n.phase.node().depend(f, n.key, calls)
+			d, err := n.phase.node().depend(f, n.entry.key, calls)
 			if err != nil {
 				return err
 			}
@@ -142,7 +142,7 @@ func (r *root[K, V]) functions(k K) []*flight {
 func (n *creation[K, V]) freeTurn() {
 	if n.holds {
 		n.holds = false
-		n.root.disown(n.key)
+		n.root.disown(n.entry.key)
 	}
 }
 
