@@ -1,4 +1,4 @@
-//go:build !modelcheck && !race
+//go:build !modelcheck
 
 package oncecache_test
 
@@ -22,7 +22,7 @@ func unexpectedRow(context.Context, string) (row, error) { return row{}, errRefu
 // Those who wait on new goroutines do with the stacks of 2 KiB that these begin
 // with. If their contexts can end they wait for two things at once, for which the
 // runtime takes half a kilobyte more: then a stack may grow once.
-func TestStampedeOnSmallStacks(t *testing.T) {
+func TestMemoryOfAStampede(t *testing.T) {
 	ctx := context.Background()
 	for _, tt := range []struct {
 		name string
