@@ -64,7 +64,7 @@ func (o *root[K]) announce(a *audience[K], k hkey[K]) (awaited bool) {
 	if len(a.watchers) == 0 {
 		return false
 	}
-	c := o.shard(k.Hash).load(k)
+	c := o.cells.Load(k)
 	for i, w := range a.watchers {
 		if w.skips(k) {
 			continue

@@ -92,13 +92,9 @@ func (s Streamer[K, V]) Piled() int { return Watcher[K, V]{s.t.watcher}.Piled() 
 // needed them.
 func Chained[K comparable, V any](r *Registry[K, V]) (n int) {
 	o := r.install()
-	for i := range o.shards {
-		if t := o.shards[i].table.Load(); t != nil {
-			for c := range t.All() {
-				for rec := o.links(c.rec.Load()).prev.Load(); rec != nil; rec = o.links(rec).prev.Load() {
-					n++
-				}
-			}
+	for c := range o.cells.All() {
+		for rec := o.links(c.rec.Load()).prev.Load(); rec != nil; rec = o.links(rec).prev.Load() {
+			n++
 		}
 	}
 	return n

@@ -3,7 +3,6 @@ package shardedregistry
 import (
 	"context"
 	"fmt"
-	"unsafe"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -26,22 +25,18 @@ func Shards[K comparable, V any](r *Registry[K, V]) int { return len(r.install()
 // DefaultShards returns the default number of shards for procs processors.
 func DefaultShards(procs int) int { return defaultShards(procs) }
 
-// Linked returns the number of cells in the tables, dead or alive.
+// Linked returns the number of cells in the table, dead or alive.
 func Linked[K comparable, V any](r *Registry[K, V]) (n int) {
-	for i := range r.install().shards {
-		if t := r.root.Load().shards[i].table.Load(); t != nil {
-			n += t.Len()
-		}
+	for range r.install().cells.All() {
+		n++
 	}
 	return n
 }
 
 // Suspects returns the number of calls that are listed as suspects.
 func Suspects[K comparable, V any](r *Registry[K, V]) (n int) {
-	for i := range r.install().shards {
-		for p := r.root.Load().shards[i].suspects.Load(); p != nil; p = p.next {
-			n++
-		}
+	for p := r.install().suspects.Load(); p != nil; p = p.next {
+		n++
 	}
 	return n
 }
@@ -57,9 +52,8 @@ func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
 	c, old := o.loadLive(k)
 	dead := o.grave(o.taking(), old)
 	c.rec.Store(dead)
-	b := o.shard(k.Hash).table.Load()
-	b.live.Add(-1)
-	return func() { o.bury(b, k, c, old, dead) }
+	o.shard(k.Hash).live.Add(-1)
+	return func() { o.bury(k, c, old, dead) }
 }
 
 // Listed calls f while a suspect for key is listed, as change.prove does.
@@ -68,7 +62,7 @@ func Listed[K comparable, V any](r *Registry[K, V], key K, f func(own *bool)) {
 	if err != nil {
 		panic(err)
 	}
-	p.root.shard(p.key.Hash).listed(p.key, f)
+	p.root.listed(p.key, f)
 }
 
 // SuspectList is a list of suspects by itself.
@@ -150,18 +144,14 @@ func replaced[K comparable, V any](r *Registry[K, V], key K, value V) (o *root[K
 // Kept returns the number of records that are reachable only because a
 // snapshot needed them.
 func Kept[K comparable, V any](r *Registry[K, V]) (n int) {
-	for i := range r.install().shards {
-		if t := r.root.Load().shards[i].table.Load(); t != nil {
-			for c := range t.All() {
-				for d := c.rec.Load().dated(); d != nil; {
-					old := d.prev.Load()
-					if old == nil {
-						break
-					}
-					n++
-					d = old.dated()
-				}
+	for c := range r.install().cells.All() {
+		for d := c.rec.Load().dated(); d != nil; {
+			old := d.prev.Load()
+			if old == nil {
+				break
 			}
+			n++
+			d = old.dated()
 		}
 	}
 	return n
@@ -169,21 +159,17 @@ func Kept[K comparable, V any](r *Registry[K, V]) (n int) {
 
 // Undated returns what is wrong with the dates in r, or "".
 func Undated[K comparable, V any](r *Registry[K, V]) string {
-	for i := range r.install().shards {
-		if t := r.root.Load().shards[i].table.Load(); t != nil {
-			for c := range t.All() {
-				for d := c.rec.Load().dated(); d != nil; {
-					old := d.prev.Load()
-					if old == nil || old.dated() == nil {
-						break
-					}
-					since, until := old.dated().date.Load(), d.date.Load()
-					if since == 0 || until != 0 && since > until {
-						return fmt.Sprintf("%v: what is dated %d has replaced what is dated %d", c.key, until, since)
-					}
-					d = old.dated()
-				}
+	for c := range r.install().cells.All() {
+		for d := c.rec.Load().dated(); d != nil; {
+			old := d.prev.Load()
+			if old == nil || old.dated() == nil {
+				break
 			}
+			since, until := old.dated().date.Load(), d.date.Load()
+			if since == 0 || until != 0 && since > until {
+				return fmt.Sprintf("%v: what is dated %d has replaced what is dated %d", c.key, until, since)
+			}
+			d = old.dated()
 		}
 	}
 	return ""
@@ -192,18 +178,15 @@ func Undated[K comparable, V any](r *Registry[K, V]) string {
 // Remembers reports whether a Ref remembers a cell.
 func Remembers[K comparable, V any](r Ref[K, V]) bool { return r.anchor.cell.Load() != nil }
 
-// ShardSize returns the bytes that a shard takes before it is used.
-func ShardSize[K comparable, V any]() uintptr { return unsafe.Sizeof(shard[K]{}) }
-
 // Imprints returns the number of values that are remembered for Fingerprint.
 func Imprints[K comparable, V any](r *Registry[K, V]) int {
 	return r.root.Load().custody.prints.byKey.Len()
 }
 
-// Bodies returns the number of shards that have a table.
-func Bodies[K comparable, V any](r *Registry[K, V]) (n int) {
+// UsedShards returns the number of shards that have had a key.
+func UsedShards[K comparable, V any](r *Registry[K, V]) (n int) {
 	for i := range r.install().shards {
-		if r.root.Load().shards[i].table.Load() != nil {
+		if r.root.Load().shards[i].Load() != nil {
 			n++
 		}
 	}
@@ -266,12 +249,8 @@ func Traces[K comparable, V any](r *Registry[K, V]) (n int) {
 
 // Seats returns the number of seats at the cells that are in a table.
 func Seats[K comparable, V any](r *Registry[K, V]) (n int) {
-	for i := range r.install().shards {
-		if t := r.root.Load().shards[i].table.Load(); t != nil {
-			for c := range t.All() {
-				n += len(c.side.Load().now().seats)
-			}
-		}
+	for c := range r.install().cells.All() {
+		n += len(c.side.Load().now().seats)
 	}
 	return n
 }
@@ -328,12 +307,12 @@ func SubscribeTo[K comparable, V any](r *Registry[K, V], key K) Watcher[K, V] {
 // looked.
 func IsDone[K comparable, V any](r *Registry[K, V], key K) bool {
 	p, _ := r.locate(key)
-	return p.root.shard(p.key.Hash).load(p.key).side.Load().seats[0].slip.Load().stage.Load() == done
+	return p.root.cells.Load(p.key).side.Load().seats[0].slip.Load().stage.Load() == done
 }
 
 // IsDated reports whether what key holds, which was stored while a snapshot was
 // being taken, has its date.
 func IsDated[K comparable, V any](r *Registry[K, V], key K) bool {
 	p, _ := r.locate(key)
-	return p.root.shard(p.key.Hash).load(p.key).rec.Load().dated().date.Load() != 0
+	return p.root.cells.Load(p.key).rec.Load().dated().date.Load() != 0
 }

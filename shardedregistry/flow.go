@@ -173,7 +173,7 @@ func (o *root[K]) first(c *cell[K], rec *record) Version {
 // streams that sit there have taken its last record.
 func (w *watcher[K]) gather(p *slip[K], copies func(k hkey[K], rec *record, since Version) int) {
 	o, f, s := w.root, w.flow, p.seat.perch()
-	c := o.shard(s.key.Hash).load(s.key)
+	c := o.cells.Load(s.key)
 	if c == nil || !c.side.Load().has(&s.seat) {
 		o.clear(&s.seat) // w may have lagged, and who has unseated it not be the last
 		return

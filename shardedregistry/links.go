@@ -55,7 +55,7 @@ func (o *root[K]) trim(c *cell[K], rec *record, since Version) {
 
 // relax forgets what no stream needs of k any more.
 func (o *root[K]) relax(k hkey[K]) {
-	if c := o.shard(k.Hash).load(k); c != nil {
+	if c := o.cells.Load(k); c != nil {
 		o.trim(c, c.rec.Load(), 0)
 	}
 }

@@ -158,14 +158,14 @@ func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 	}
 	failed := 0
 	if r.anchor != nil {
-		if o, hash, c, old := r.anchor.replaceable(); old != nil {
+		if o, c, old := r.anchor.replaceable(); old != nil {
 			value, err := fn(*valueOf[V](old))
 			if err != nil {
 				return Entry[K, V]{}, err
 			}
 			next := &boxed[record, V]{record{mark: old.changed()}, value}
 			// LP(Update): replace stores the new record.
-			if o.replace(hash, c, old, &next.head) {
+			if o.replace(c, old, &next.head) {
 				return Entry[K, V]{c.key, value, next.head.version()}, nil
 			}
 			failed++
@@ -202,9 +202,9 @@ func (r Ref[K, V]) UpdateIf(version Version, value V) (Version, error) {
 func (r Ref[K, V]) Put(value V) (Version, error) {
 	failed := 0
 	if r.anchor != nil {
-		if o, hash, c, old := r.anchor.replaceable(); old != nil {
+		if o, c, old := r.anchor.replaceable(); old != nil {
 			// LP(Put): store stores the new record.
-			if version, ok := store(o, hash, c, old, value); ok {
+			if version, ok := store(o, c, old, value); ok {
 				return version, nil
 			}
 			failed++

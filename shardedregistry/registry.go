@@ -94,13 +94,8 @@ func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
 	if !o.open {
 		return get[V](o, key)
 	}
-	hash := o.keys.Hash(key)
-	b := o.shard(hash).table.Load()
-	if b == nil {
-		return value, false
-	}
 	// LP(Get): the table is read, or the record.
-	c := b.Load(hkey[K]{Hash: hash, Key: key})
+	c := o.cells.Find(&o.keys, key)
 	if c == nil {
 		return value, false
 	}
@@ -180,7 +175,7 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 		panic("shardedregistry: Update of a nil function")
 	}
 	failed := 0
-	o, hash, c, old := r.replaceable(key)
+	o, c, old := r.replaceable(key)
 	if old != nil {
 		value, err := fn(*valueOf[V](old))
 		if err != nil {
@@ -188,7 +183,7 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 		}
 		next := &boxed[record, V]{record{mark: old.changed()}, value}
 		// LP(Update): replace stores the new record.
-		if o.replace(hash, c, old, &next.head) {
+		if o.replace(c, old, &next.head) {
 			return Entry[K, V]{c.key, value, next.head.version()}, nil
 		}
 		failed++
@@ -233,14 +228,14 @@ func update[K comparable, V any](p *place[K], failed int, fn func(V) (V, error))
 // said in [Config] about indexes. It takes effect when the new record is stored,
 // or, if it stores none, when what it found was read.
 func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
-	o, hash, c, old := r.replaceable(key)
+	o, c, old := r.replaceable(key)
 	if old != nil {
 		// LP(UpdateIf), another version: replaceable has read the record.
 		if old.version() != version {
 			return 0, &ConflictError{old.version(), version}
 		}
 		// LP(UpdateIf): store stores the new record, or moved reads that of a rival.
-		if next, ok := store(o, hash, c, old, value); ok {
+		if next, ok := store(o, c, old, value); ok {
 			return next, nil
 		}
 		return 0, o.moved(c, version)
@@ -320,10 +315,10 @@ func (o *root[K]) moved(c *cell[K], version Version) error {
 // found was read.
 func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 	failed := 0
-	o, hash, c, old := r.replaceable(key)
+	o, c, old := r.replaceable(key)
 	if old != nil {
 		// LP(Put): store stores the new record.
-		if version, ok := store(o, hash, c, old, value); ok {
+		if version, ok := store(o, c, old, value); ok {
 			return version, nil
 		}
 		failed++

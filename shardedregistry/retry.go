@@ -36,16 +36,16 @@ type suspect[K comparable] struct {
 
 // listed calls f while a suspect for k is listed. The flag that f is given
 // becomes true when the calling goroutine changes k.
-func (s *shard[K]) listed(k hkey[K], f func(own *bool)) {
+func (o *root[K]) listed(k hkey[K], f func(own *bool)) {
 	own := new(bool)
-	push(&s.suspects, &suspect[K]{key: k, goroutine: atomics.Goroutine(), own: own})
-	defer drop(&s.suspects, own) // f runs a user's function, which may panic
+	push(&o.suspects, &suspect[K]{key: k, goroutine: atomics.Goroutine(), own: own})
+	defer drop(&o.suspects, own) // f runs a user's function, which may panic
 	f(own)
 }
 
 // tell is called by everyone who has changed k, after the change.
-func (s *shard[K]) tell(k hkey[K]) {
-	if first := s.suspects.Load(); first != nil {
+func (o *root[K]) tell(k hkey[K]) {
+	if first := o.suspects.Load(); first != nil {
 		catch(first, k)
 	}
 }
@@ -123,7 +123,7 @@ func (o *root[K]) persist(k hkey[K], failed int, attempt func() (done bool, err 
 // prove repeats attempt while it is listed as a suspect, and ends it with
 // ErrTooManyRetries when all of them failed and were caught.
 func (o *root[K]) prove(k hkey[K], attempt func() (done bool, err error)) (done bool, err error) {
-	o.shard(k.Hash).listed(k, func(own *bool) {
+	o.listed(k, func(own *bool) {
 		for range proofs() {
 			*own = false
 			if done, err = attempt(); done || !*own {

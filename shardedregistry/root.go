@@ -7,8 +7,9 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// root is what every operation starts from. It is immutable but for three pointers
-// and what is inside the shards. Those whom every change asks are in one cache line.
+// root is what every operation starts from. It is immutable but for the table, four
+// pointers, and what is inside the shards. Those whom every change asks are in one cache
+// line.
 type root[K comparable] struct {
 	naming[K]
 	shift uint8 // of a hash, to leave the index of a shard
@@ -18,9 +19,18 @@ type root[K comparable] struct {
 	// are stored as they are given, too, in records that have nothing besides.
 	open, light bool
 
+	// cells has the cell of each key, for a while also after the key's deletion. It
+	// begins with what every operation reads, and ends with a line that some of those
+	// who create and delete write.
+	cells table.Cells[K, cell[K]]
+
 	custody *custody[K] // nil without Clone and Fingerprint
 	rules   ruler[K]    // nil if there are no indexes and nothing is checked
-	shards  []shard[K]
+	shards  []atomics.Pointer[shard]
+
+	// suspects lists the calls that may be changing their own key. It is nearly
+	// always nil. Everyone who has changed a key reads it. See suspect.
+	suspects atomics.Pointer[suspect[K]]
 
 	// scans says which snapshots are being taken, and is nil until the first.
 	// Snapshot replaces it, three times or a few more; everyone who changes a
@@ -58,8 +68,10 @@ func newRoot[K comparable](n int, normalize func(K) (K, error)) *root[K] {
 	o := &root[K]{
 		naming: newNaming(normalize),
 		shift:  uint8(63 - bits.TrailingZeros(uint(n))),
-		shards: make([]shard[K], n),
+		shards: make([]atomics.Pointer[shard], n),
 	}
+	o.cells.Init(func(k K, _ uint64) uint64 { return o.hash(k) }, 0)
+	o.cells.Spread(n, func(hash uint64) *atomics.Int64 { return &o.installShard(hash).cells })
 	o.ease()
 	return o
 }
@@ -71,11 +83,6 @@ func (o *root[K]) ease() {
 	o.light = o.open && o.large == nil
 }
 
-// shard returns the shard of a key.
-func (o *root[K]) shard(hash uint64) *shard[K] {
-	return &o.shards[hash>>1>>(o.shift&63)]
-}
-
 // loadLive returns the cell of k and its record, or nil and nil if k is
 // absent.
 //
@@ -84,11 +91,7 @@ func (o *root[K]) shard(hash uint64) *shard[K] {
 // that moment, or between that and the reading of its record, and then k was
 // absent at the moment it died.
 func (o *root[K]) loadLive(k hkey[K]) (*cell[K], *record) {
-	b := o.shard(k.Hash).table.Load()
-	if b == nil {
-		return nil, nil
-	}
-	c := b.Load(k)
+	c := o.cells.Load(k)
 	if c == nil {
 		return nil, nil
 	}
@@ -119,14 +122,14 @@ func (o *root[K]) live(rec *record) *record {
 // above its last version.
 func (o *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], present *record) {
 	var (
-		b     = o.shard(k.Hash).install(o.hash)
+		s     = o.installShard(k.Hash)
 		heirs []*seat[K]
 		late  bool
 	)
 	for { // again only when a deleter was late, which is then no more
 		late = false
-		c = b.Compute(k, func(now *cell[K]) *cell[K] {
-			last := Version(b.floor.Load())
+		c = o.cells.Compute(k, func(now *cell[K]) *cell[K] {
+			last := Version(s.floor.Load())
 			if now != nil {
 				present = now.rec.Load()
 				if !present.dead() {
@@ -143,7 +146,7 @@ func (o *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], p
 				heirs = fresh.succeed(now, o.transitions())
 			}
 			rec.mark |= firstMark(last)
-			b.live.Add(1)
+			s.live.Add(1)
 			return fresh
 		})
 		if !late {
@@ -172,20 +175,19 @@ func (o *root[K]) kill(k hkey[K], c *cell[K], old *record) bool {
 	if !c.rec.CompareAndSwap(old, dead) {
 		return false
 	}
-	b := o.shard(k.Hash).table.Load()
-	b.live.Add(-1)
-	o.bury(b, k, c, old, dead)
+	o.shard(k.Hash).live.Add(-1)
+	o.bury(k, c, old, dead)
 	return true
 }
 
 // bury does what is left to do when dead has been stored and counted. A dead
 // cell that a snapshot or a watcher needs stays in the table; the last of these
 // will unlink it.
-func (o *root[K]) bury(b *body[K], k hkey[K], c *cell[K], old, dead *record) {
+func (o *root[K]) bury(k hkey[K], c *cell[K], old, dead *record) {
 	if needed := o.changed(k, c, old, dead); needed || !o.part(c, dead) {
 		o.leave(k, c)
 	} else {
-		b.unlink(k, c, dead)
+		o.unlink(k, c, dead)
 	}
 	o.check(k, dead)
 }
@@ -201,7 +203,7 @@ func (o *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool)
 	if o.rules != nil {
 		o.rules.unpin(k, old.terms(), rec.terms())
 	}
-	o.shard(k.Hash).tell(k)
+	o.tell(k)
 	a := o.audience.Load()
 	if o.transitions() {
 		o.inform(a, k, c, rec)
@@ -215,18 +217,12 @@ func (o *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool)
 // visit calls f for the keys that are present, with their cells and records,
 // until it returns false.
 func (o *root[K]) visit(f func(k hkey[K], c *cell[K], rec *record) bool) {
-	for i := range o.shards {
-		t := o.shards[i].table.Load()
-		if t == nil {
-			continue
-		}
-		for c := range t.All() {
-			// LP(All): the record is read.
-			// LP(Entries): the record is read.
-			rec := o.live(c.rec.Load())
-			if rec != nil && !f(o.rehashed(c.key), c, rec) {
-				return
-			}
+	for c := range o.cells.All() {
+		// LP(All): the record is read.
+		// LP(Entries): the record is read.
+		rec := o.live(c.rec.Load())
+		if rec != nil && !f(o.rehashed(c.key), c, rec) {
+			return
 		}
 	}
 }
@@ -236,9 +232,9 @@ func (o *root[K]) len() int {
 	n := int64(0)
 	for i := range o.shards {
 		// LP(Len), a shard that was never used: the pointer is read.
-		if b := o.shards[i].table.Load(); b != nil {
+		if s := o.shards[i].Load(); s != nil {
 			// LP(Len): the counter is read.
-			n += b.live.Load()
+			n += s.live.Load()
 		}
 	}
 	return int(n)

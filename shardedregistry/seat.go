@@ -190,7 +190,7 @@ func (c *cell[K]) succeed(dead *cell[K], transitions bool) []*seat[K] {
 // meanwhile will find that the watcher has gone, and do the same: see create.
 func (o *root[K]) unseat(s *seat[K]) {
 	for { // until no other seat comes or goes between looking and removing
-		c := o.shard(s.key.Hash).load(s.key)
+		c := o.cells.Load(s.key)
 		if c == nil {
 			return
 		}
@@ -231,7 +231,7 @@ func (o *root[K]) leave(k hkey[K], c *cell[K]) {
 // first and then reads what the others write, so that the last one finds all of
 // it.
 func (o *root[K]) tidy(k hkey[K]) {
-	c := o.shard(k.Hash).load(k)
+	c := o.cells.Load(k)
 	if c == nil {
 		return
 	}
@@ -247,6 +247,6 @@ func (o *root[K]) tidy(k hkey[K]) {
 		return
 	}
 	if (rec.mark&datedBit == 0 || !o.settle(rec)) && o.part(c, rec) {
-		o.shard(k.Hash).table.Load().unlink(k, c, rec)
+		o.unlink(k, c, rec)
 	}
 }

@@ -1,48 +1,13 @@
 package shardedregistry
 
-import (
-	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/table"
-)
+import "github.com/latchfree/latchfree/internal/atomics"
 
-// cell is one life of one key, from its creation to its deletion. A key that
-// is created again gets another cell. Cells are small rather than padded: four
-// share a cache line, which may cost readers of a key whose neighbour changes
-// all the time, and keeps more of a large registry in the caches.
-type cell[K comparable] struct {
-	key K // normalised
-
-	// rec is never nil once the cell is in a table. Writers of the key replace
-	// a live record by CAS; a dead one is final. Everybody reads.
-	rec atomics.Pointer[record]
-
-	// side is what few cells have besides, or nil. Replaced by CAS by those who
-	// tell watchers of a change, by watchers that leave, and by a deleter that
-	// leaves the cell in the table.
-	side atomics.Pointer[side[K]]
-}
-
-// named returns the key of c, whose hash is hash.
-func (c *cell[K]) named(hash uint64) hkey[K] { return hkey[K]{Hash: hash, Key: c.key} }
-
-// shard is an independent part of the registry. A key belongs to the shard
-// that the top bits of its hash name; the table uses the low ones. Until its
-// first key is created it consists of these two words, which are read by every
-// operation and hardly ever written.
-type shard[K comparable] struct {
-	// table is nil until the shard's first key is created; then a creator
-	// installs it by CAS and it stays. Everybody reads.
-	table atomics.Pointer[body[K]]
-
-	// suspects lists the calls in this shard that may be changing their own
-	// key. Nearly always nil. See suspect.
-	suspects atomics.Pointer[suspect[K]]
-}
-
-// body is the table of a shard, and what creations and deletions write beside
-// it.
-type body[K comparable] struct {
-	table.Cells[K, cell[K]] // ends with a line that who creates and deletes writes
+// shard is what creations and deletions of a part of the keys write, beside the
+// table: one cache line. The top bits of a key's hash name its shard; the table
+// uses the low ones. Who reads or updates needs no shard.
+type shard struct {
+	// cells is a part of the number of cells in the table, which the table keeps.
+	cells atomics.Int64
 
 	// live is at least the number of live cells in the table, and more only by
 	// the creations and deletions in progress: a creator adds one before it
@@ -57,34 +22,34 @@ type body[K comparable] struct {
 	_ atomics.CacheLinePad
 }
 
-// load returns the cell that the table holds for k, dead or alive, or nil.
-func (s *shard[K]) load(k hkey[K]) *cell[K] {
-	if b := s.table.Load(); b != nil {
-		return b.Load(k)
-	}
-	return nil
+// shard returns the shard of a key that has been created.
+func (o *root[K]) shard(hash uint64) *shard { return o.shardAt(hash).Load() }
+
+// shardAt returns where the shard of a key is. It is nil until the first key of the
+// shard is created; then a creator installs it by CAS and it stays.
+func (o *root[K]) shardAt(hash uint64) *atomics.Pointer[shard] {
+	return &o.shards[hash>>1>>(o.shift&63)]
 }
 
-// install returns the shard's table, which it makes if there is none.
-func (s *shard[K]) install(hash func(K) uint64) *body[K] {
-	if b := s.table.Load(); b != nil {
-		return b
+// installShard returns the shard of a key, which it makes if there is none.
+func (o *root[K]) installShard(hash uint64) *shard {
+	at := o.shardAt(hash)
+	if s := at.Load(); s != nil {
+		return s
 	}
-	b := new(body[K])
-	b.Init(func(k K, _ uint64) uint64 { return hash(k) }, 0)
-	s.table.CompareAndSwap(nil, b)
-	return s.table.Load()
+	at.CompareAndSwap(nil, new(shard))
+	return at.Load()
 }
 
 // unlink takes the dead cell c of k out of the table, if no creator has
 // replaced it. Floor goes first, so that whoever finds k absent finds it raised.
-func (b *body[K]) unlink(k hkey[K], c *cell[K], dead *record) {
-	version := uint64(dead.version())
+func (o *root[K]) unlink(k hkey[K], c *cell[K], dead *record) {
+	s, version := o.shard(k.Hash), uint64(dead.version())
 	for { // until no other deleter raises it between the two lines
-		floor := b.floor.Load()
-		if floor >= version || b.floor.CompareAndSwap(floor, version) {
+		floor := s.floor.Load()
+		if floor >= version || s.floor.CompareAndSwap(floor, version) {
 			break
 		}
 	}
-	b.CompareAndDelete(k, c)
+	o.cells.CompareAndDelete(k, c)
 }

@@ -70,22 +70,16 @@ func (t *taker[K]) leave(p *picture[K], plain func(*record) *record) {
 	t.develop(p, plain)
 }
 
-// walk finds every cell that is in a table from now until then, dead or alive,
+// walk finds every cell that is in the table from now until then, dead or alive,
 // or instead of a dead one the one that replaces it. A key has one at most. The
 // first walk finds no key that is known.
 func (t *taker[K]) walk() {
 	first := len(t.sight) == 0
-	for i := range t.root.shards {
-		table := t.root.shards[i].table.Load()
-		if table == nil {
-			continue
-		}
-		for c := range table.All() {
-			if first {
-				t.sight = append(t.sight, sighting[K]{cell: c})
-			} else {
-				t.meet(c)
-			}
+	for c := range t.root.cells.All() {
+		if first {
+			t.sight = append(t.sight, sighting[K]{cell: c})
+		} else {
+			t.meet(c)
 		}
 	}
 }
@@ -173,7 +167,7 @@ func (t *taker[K]) clear(key K, s *sighting[K]) {
 		return
 	}
 	k := t.root.rehashed(key)
-	c := t.root.shard(k.Hash).load(k) // s.cell may have been replaced
+	c := t.root.cells.Load(k) // s.cell may have been replaced
 	if c == nil {
 		return
 	}

@@ -130,7 +130,7 @@ func (w *watcher[K]) sleep(ctx context.Context) {
 // its deleter has put down a slip, and then until that is done.
 func (w *watcher[K]) look(p *slip[K]) (k hkey[K], rec *record) {
 	s := p.seat
-	c := w.root.shard(s.key.Hash).load(s.key)
+	c := w.root.cells.Load(s.key)
 	if c == nil || !c.side.Load().has(s) {
 		return k, nil
 	}
@@ -168,7 +168,7 @@ func (w *watcher[K]) keep(s *seat[K]) {
 	if len(w.seats) >= w.sweep {
 		kept := w.seats[:0]
 		for _, s := range w.seats {
-			if c := w.root.shard(s.key.Hash).load(s.key); c != nil && c.side.Load().has(s) {
+			if c := w.root.cells.Load(s.key); c != nil && c.side.Load().has(s) {
 				kept = append(kept, s)
 			} else {
 				w.root.clear(s)

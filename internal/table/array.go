@@ -46,11 +46,14 @@ type segment[E any] [segmentChains]bucket[E]
 const (
 	minChains = 8
 
-	// A set grows when there are more than half as many cells as there
-	// are slots in the roots, and shrinks when there are fewer than a sixteenth,
-	// so that it is far from both after either.
-	growAt   = slotsPerBucket / 2.
-	shrinkAt = slotsPerBucket / 16.
+	// A set grows when its cells are more than half of the slots in the roots, or three
+	// quarters if there are more chains than fewChains, and shrinks when they are fewer
+	// than a sixteenth, so that it is far from both after either. Where the roots fit
+	// into a cache it is chains of two buckets that cost, and beyond that it is lines.
+	growAt     = slotsPerBucket / 2.
+	growManyAt = slotsPerBucket * 3 / 4.
+	shrinkAt   = slotsPerBucket / 16.
+	fewChains  = 1 << 12
 
 	// sparse is how many chains of a set that shrinks, which hold an eighth as many
 	// cells, are reckoned as one of a set that grows.
@@ -102,10 +105,18 @@ func (a *array[E]) has(i uint64) bool {
 	return len(a.segments) == 0 || a.segments[(i&a.mask)/segmentChains].Load() != nil
 }
 
+// roomOf returns how many cells n chains have room for before a set grows.
+func roomOf(n int) int64 {
+	if n > fewChains {
+		return int64(growManyAt * float64(n))
+	}
+	return int64(growAt * float64(n))
+}
+
 // chainsFor returns how many chains a set needs for so many cells.
 func chainsFor(room int) int {
 	n := minChains
-	for growAt*float64(n) < float64(room) {
+	for roomOf(n) < int64(room) {
 		n *= 2
 	}
 	return n

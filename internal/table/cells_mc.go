@@ -2,7 +2,11 @@
 
 package table
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
 
 // Cells is the model of a [Lines], which documents it, as Table is that of the
 // other table.
@@ -12,6 +16,14 @@ type Cells[K comparable, E any] struct{ t Table[Hashed[K], E] }
 func (t *Cells[K, E]) Init(Hash[K], int) {
 	mustBeCell[K, E]()
 	t.t.Init(func(k Hashed[K], _ uint64) uint64 { return k.Hash }, 0)
+}
+
+// Spread does nothing: the model counts nothing.
+func (t *Cells[K, E]) Spread(int, func(uint64) *atomics.Int64) {}
+
+// Find reads the key's word.
+func (t *Cells[K, E]) Find(keys *Keys[K], k K) *E {
+	return t.Load(Hashed[K]{Hash: keys.Hash(k), Key: k})
 }
 
 // Load reads the key's word.

@@ -7,6 +7,10 @@ import (
 	"reflect"
 )
 
+const hashesAtRuntime = false
+
+func (s *Keys[K]) runtimeSeed() maphash.Seed { return s.seed } // never called
+
 // hash does not use maphash.Comparable, which under this tag hashes fields without
 // a name, that == ignores, and panics at a nil interface.
 func hash[K comparable](s seed, k K) uint64 {

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"hash/maphash"
 	"iter"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -35,11 +36,14 @@ type Lines[K comparable, E any] struct {
 
 	_ atomics.CacheLinePad
 
-	// size is the number of cells, but for the calls in progress.
+	// size is the number of cells, but for the calls in progress and what is in the
+	// parts.
 	size atomics.Int64
 
 	// Who moves the last chain of an array writes how often that has been done.
 	totalGrowths, totalShrinks int64 // named as xsync's, for tests that look for both
+
+	spread
 
 	limits
 }
@@ -67,31 +71,37 @@ func (t *Lines[K, E]) begin(n int) {
 	t.array.Store(a)
 }
 
-// Load returns the cell of k, or nil. It takes effect when the cell's slot is
-// read; and if there is none, when the tags of a bucket are read, or an empty slot
-// whose tag is set already, or else when the cell left, or the bucket moved, while
-// it was being read.
+// Find returns the cell of k, or nil. It takes effect as Load does, and is the
+// quickest way to a cell for who does not need the hash, which keys makes: of the
+// same keys t's own hashes are. It panics as keys.Hash does.
 //
 // Nearly always the root's tags name one slot, which has the cell, or none in a
-// chain of one bucket. Then Load keeps nothing on the stack. All else is left to
-// search, which begins anew.
-func (t *Lines[K, E]) Load(k Hashed[K]) *E {
-	b := t.array.Load().root(k.Hash)
+// chain of one bucket. Then Find keeps nothing on the stack. All else is left to
+// Load, which begins anew.
+func (t *Lines[K, E]) Find(keys *Keys[K], k K) *E {
+	var h uint64
+	if hashesAtRuntime {
+		h = maphash.Comparable(keys.runtimeSeed(), k) // hash would be called, and this is inlined
+	} else {
+		h = hash(keys.seed, k)
+	}
+	b := t.array.Load().root(h)
 	now := b.load()
-	if s := now.having(tag(k.Hash)); s != 0 {
-		if e := b.slots[s.first()].Load(); e != nil && *keyOf[K](e) == k.Key {
+	if s := now.having(tag(h)); s != 0 {
+		if e := b.slots[s.first()].Load(); e != nil && *keyOf[K](e) == k {
 			return e
 		}
 	} else if now != moved && b.next.Load() == nil {
 		return nil
 	}
-	return t.search(k)
+	return t.Load(Hashed[K]{Hash: h, Key: k})
 }
 
-// search is Load for a key that may be anywhere in its chain.
-//
-//go:noinline
-func (t *Lines[K, E]) search(k Hashed[K]) *E {
+// Load returns the cell of k, or nil. It takes effect when the cell's slot is
+// read; and if there is none, when the tags of a bucket are read, or an empty slot
+// whose tag is set already, or else when the cell left, or the bucket moved, while
+// it was being read.
+func (t *Lines[K, E]) Load(k Hashed[K]) *E {
 	one := tag(k.Hash)
 	for a := t.array.Load(); ; a = a.next.Load() {
 		b := a.root(k.Hash)
@@ -137,10 +147,7 @@ func (t *Lines[K, E]) Compute(k Hashed[K], f func(now *E) *E) *E {
 		b.slots[i].Store(e)
 	}
 	root.mu.Unlock()
-	if grown != 0 {
-		t.size.Add(grown)
-	}
-	if grown != 0 || resizing {
+	if grown != 0 && t.count(k.Hash, grown, a.chains()) || resizing {
 		t.resize()
 	}
 	return e
@@ -203,5 +210,6 @@ func (t *Lines[K, E]) All() iter.Seq[*E] {
 }
 
 // Len returns the number of cells: exact while nobody writes, and otherwise off
-// by at most the calls in progress.
+// by at most the calls in progress. If counting is spread, it may always be off by
+// a quarter of the number of chains.
 func (t *Lines[K, E]) Len() int { return max(0, int(t.size.Load())) }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/mc"
 	"github.com/latchfree/latchfree/internal/table"
 )
@@ -33,9 +34,10 @@ func hashOf(k string, _ uint64) uint64 { return uint64(k[0] - 'a') }
 type real struct {
 	table.Lines[string, part]
 	first map[string]*part
+	part  atomics.Int64 // in which it counts, if counting is spread
 }
 
-func (r *real) load(k string) any { return shown(r.Load(keyOf(k))) }
+func (r *real) load(k string) any { return shown(r.Find(table.KeysHashedBy(hashOf), k)) }
 
 func (r *real) add(k string, n int) any {
 	fresh := &part{k, n}
@@ -74,7 +76,13 @@ func (r *real) all() any {
 	return strings.Join(all, " ")
 }
 
-func (r *real) fits() any { return r.Fits() && r.Wrong() == 0 }
+func (r *real) fits() any {
+	counted := int64(r.Len()) + r.part.Load()
+	for range r.All() {
+		counted--
+	}
+	return r.Fits() && r.Wrong() == 0 && counted == 0
+}
 
 func shown(e *part) any {
 	if e == nil {
@@ -133,7 +141,7 @@ func (m modelled) fits() any { return true }
 // Operations on the cells of a Lines are atomic: while it grows and shrinks,
 // where a chain has several buckets, and where cells come and go meanwhile. With
 // one chain it grows when it has three cells, with two when it has six, and one
-// of 16 shrinks when it has four.
+// of 16 shrinks when it has four. Nothing is counted twice or lost.
 func TestLinesAreLinearizable(t *testing.T) {
 	load := func(k string) mc.Call[keyed] {
 		return mc.Call[keyed]{Name: "load(" + k + ")", Do: func(s keyed) any { return s.load(k) }}
@@ -153,14 +161,18 @@ func TestLinesAreLinearizable(t *testing.T) {
 	all := mc.Call[keyed]{Name: "all", Do: func(s keyed) any { return s.all() }}
 	fits := mc.Call[keyed]{Name: "fits", Do: func(s keyed) any { return s.fits() }}
 	type threads = [][]mc.Call[keyed]
+	const spreads = -1 // counts in one part, in batches of two
 	for _, tt := range []struct {
 		name    string
 		chains  int
-		few     int    // as in limits
+		few     int    // as in limits, or spreads
 		first   string // keys that are there
 		threads threads
 		cfg     mc.Config
 	}{
+		{"counts in parts", 8, spreads, "a", threads{{add("b"), remove("b")}, {add("c")}, {remove("a")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
+		{"counts in parts by two", 8, spreads, "abc", threads{{add("d"), add("e")}, {remove("a"), add("f")}}, mc.Config{}},
+		{"growth counted in parts", 8, spreads, "abcdefghijklmnopqrst", threads{{add("u")}, {add("v"), load("a")}}, mc.Config{Mode: mc.Bounded, Preemptions: 1}},
 		{"one key", 1, 0, "", threads{{add("a"), load("a")}, {remove("a")}, {swap("a")}}, mc.Config{}},
 		{"who deletes and who replaces", 4, 0, "a", threads{{removeFirst("a"), add("a")}, {swap("a")}, {removeFirst("a")}}, mc.Config{}},
 		{"two add", 4, 0, "", threads{{add("a"), load("b")}, {add("b"), load("a")}, {add("a")}}, mc.Config{}},
@@ -207,8 +219,13 @@ func TestLinesAreLinearizable(t *testing.T) {
 			mc.Linearizable(t, tt.cfg, mc.Program[keyed]{
 				New: func() keyed {
 					r := &real{first: map[string]*part{}}
-					r.MoveOnly(tt.few)
+					if tt.few != spreads {
+						r.MoveOnly(tt.few)
+					}
 					r.InitChains(hashOf, tt.chains)
+					if tt.few == spreads {
+						r.Spread(1, func(uint64) *atomics.Int64 { return &r.part })
+					}
 					prepared(r)
 					r.GrowTo(tt.chains)
 					for e := range r.All() {

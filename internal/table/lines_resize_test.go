@@ -48,7 +48,7 @@ func (s step) moved() int {
 // portions. So it is while the set grows and while it shrinks.
 func TestLinesMoveFew(t *testing.T) {
 	p := newNumbered()
-	const n, large = 50_000, 512
+	const n, large = 70_000, 512
 	grows, shrinks := p.Portion()
 	if grows != 64 || shrinks != 256 {
 		t.Errorf("portions of %d and %d, want 64 and 256", grows, shrinks)
@@ -99,7 +99,7 @@ func TestLinesMoveFew(t *testing.T) {
 func TestLinesAllocateLittle(t *testing.T) {
 	p := newNumbered()
 	i := 0
-	for ; i < 5<<12; i++ { // as many as fit into 8192 chains
+	for ; i < 15<<11; i++ { // as many as fit into 8192 chains
 		p.put(i)
 	}
 	if table.SegmentSize != 256<<10 {
@@ -125,7 +125,7 @@ func TestLinesAllocateLittle(t *testing.T) {
 // where it is, and moves its portion all the same.
 func TestLinesWritersMakeNoSegment(t *testing.T) {
 	p := newNumbered()
-	for i := range 5<<12 + 1 { // the last makes 8192 chains grow
+	for i := range 15<<11 + 1 { // the last makes 8192 chains grow
 		p.put(i)
 	}
 	grows, _ := p.Portion()

@@ -6,7 +6,7 @@ import "slices"
 // size cells.
 func (t *Lines[K, E]) fitting(n int, size int64) int {
 	switch {
-	case size > int64(growAt*float64(n)):
+	case size > roomOf(n):
 		return 2 * n
 	case n > t.least && size < int64(shrinkAt*float64(n)):
 		return n / 2

@@ -1,0 +1,37 @@
+package table
+
+import "github.com/latchfree/latchfree/internal/atomics"
+
+// spread is how a set counts its cells where many who add and remove must not write
+// the same word: in parts, each for as many hashes as the others. What a part has
+// counted goes to size when it is a batch; so do the approximate counters of the
+// Linux kernel (percpu_counter). A batch is so small that all parts together have a
+// quarter of a cell for each chain at most, a tenth of what a set has that grows.
+type spread struct {
+	parts int // 0: all is counted in size at once
+	part  func(hash uint64) *atomics.Int64
+}
+
+// Spread makes t count in that many parts, and part return that of a hash. It comes
+// right after Init.
+func (t *Lines[K, E]) Spread(parts int, part func(hash uint64) *atomics.Int64) {
+	t.spread = spread{parts, part}
+}
+
+// count counts a change by one cell of that hash, in a set of so many chains, and
+// reports whether size has changed. It is called after the change.
+func (t *Lines[K, E]) count(hash uint64, change int64, chains int) bool {
+	if t.parts > 0 {
+		part := t.part(hash)
+		if batch := int64(chains / (4 * t.parts)); batch > 1 {
+			if n := part.Add(change); -batch < n && n < batch {
+				return false
+			}
+			change = part.Swap(0)
+		} else if part.Load() != 0 { // since there were more chains
+			change += part.Swap(0)
+		}
+	}
+	t.size.Add(change)
+	return true
+}
