@@ -6,14 +6,13 @@ import (
 	"runtime"
 )
 
-// maxShards bounds Config.Shards. So many heads take 1 MB; beyond that a
+// maxShards bounds Config.Shards. So many pointers take 512 KB; beyond that a
 // number is a mistake.
 const maxShards = 1 << 16
 
 // Bounds of the default number of shards. Four for each processor make it
 // unlikely that two who create or delete count in the same word. Fewer than 8
-// save nothing worth having, and beyond 256 the empty tables cost more than they
-// give.
+// save nothing worth having, and beyond 256 Len takes longer than it need.
 const (
 	shardsPerProc    = 4
 	minDefaultShards = 8
@@ -30,10 +29,10 @@ const (
 // others that gain that value or one of the same hash. No function of a user runs
 // under either. Methods that read are what they are without indexes.
 type Config[K comparable, V any] struct {
-	// Shards is the number of independent tables that the keys are spread
-	// over, rounded up to a power of two. 0 stands for four times GOMAXPROCS,
-	// at least 8 and at most 256. Negative numbers and numbers above 65,536
-	// are errors. 1 is a single table.
+	// Shards is the number of parts in which the keys are counted, each on a
+	// cache line of its own, rounded up to a power of two: who creates or deletes
+	// keys writes that of the key. 0 stands for four times GOMAXPROCS, at least 8
+	// and at most 256. Negative numbers and numbers above 65,536 are errors.
 	Shards int
 
 	// Normalize returns the one spelling under which a key is stored, or an

@@ -49,11 +49,17 @@ func (o *root[K]) replace(c *cell[K], old, next *record) bool {
 	if !c.rec.CompareAndSwap(old, next) {
 		return false
 	}
-	if first := o.suspects.Load(); first != nil {
-		catch(first, o.rehashed(c.key))
-	}
-	if a := o.audience.Load(); a != nil {
-		o.announce(a, o.rehashed(c.key))
+	if first, a := o.suspects.Load(), o.audience.Load(); first != nil || a != nil {
+		o.replaced(c, first, a)
 	}
 	return true
+}
+
+// replaced tells those of a record that was stored so.
+func (o *root[K]) replaced(c *cell[K], first *suspect[K], a *audience[K]) {
+	k := o.rehashed(c.key)
+	catch(first, k)
+	if a != nil {
+		o.announce(a, k)
+	}
 }
