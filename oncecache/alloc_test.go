@@ -100,7 +100,7 @@ func TestAllocsOfContextsAndLeases(t *testing.T) {
 			c.GetOrCreateContext(ctx, "new", create)
 			c.Delete("new")
 		}},
-		{"Refresh", 9, func() { c.Refresh(ctx, "k", create) }},
+		{"Refresh", 8, func() { c.Refresh(ctx, "k", create) }},
 	} {
 		if got := testing.AllocsPerRun(100, tt.op); got != tt.want {
 			t.Errorf("%s: %v allocations, want %v", tt.name, got, tt.want)
@@ -176,7 +176,7 @@ func TestAllocsOfWrites(t *testing.T) {
 		{"GetOrCreateContext of a new key, and Delete", 5, 336, func() { c.GetOrCreateContext(ctx, "new", openContext); c.Delete("new") }},
 		{"Set", 1, 32, func() { c.Set("k", one) }},
 		{"Set where values are closed", 3, 120, func() { turn++; owner.Set("k", turn) }},
-		{"Refresh", 9, 504, func() { c.Refresh(ctx, "k", openContext) }},
+		{"Refresh", 8, 504, func() { c.Refresh(ctx, "k", openContext) }},
 		{"GetOrCreateMany of 100 new keys, and Clear", 140, 60_000, func() { c.GetOrCreateMany(ctx, keys, openAll); c.Clear() }},
 	} {
 		tt.op() // what is allocated once

@@ -12,19 +12,19 @@ import (
 // closed or are to be. Close finds here what it calls off, and what it names
 // when it does not wait any longer. Nobody comes here who creates, finds or uses
 // a value.
-type backlog[K comparable, V any] struct {
+type backlog[K comparable] struct {
 	// running are values whose Close functions run; those that find no room are
 	// in open.
-	running [8]atomics.Pointer[entry[K, V]]
+	running [8]atomics.Pointer[entry[K]]
 
 	limit int // Config.CloseConcurrency
 
 	mu      atomics.Mutex
-	open    map[*entry[K, V]]remnant
-	total   uint64         // remnants so far
-	most    int            // the largest that open has been
-	queue   []*entry[K, V] // values to be closed, oldest first
-	closers int            // goroutines that close them
+	open    map[*entry[K]]remnant
+	total   uint64      // remnants so far
+	most    int         // the largest that open has been
+	queue   []*entry[K] // values to be closed, oldest first
+	closers int         // goroutines that close them
 }
 
 // remnant is what is left of an entry that has left the table.
@@ -35,9 +35,9 @@ type remnant struct {
 }
 
 // put notes what is left of e. The caller holds mu.
-func (b *backlog[K, V]) put(e *entry[K, V], what remnant) {
+func (b *backlog[K]) put(e *entry[K], what remnant) {
 	if b.open == nil {
-		b.open = map[*entry[K, V]]remnant{}
+		b.open = map[*entry[K]]remnant{}
 	}
 	b.total++
 	what.number = b.total
@@ -47,7 +47,7 @@ func (b *backlog[K, V]) put(e *entry[K, V], what remnant) {
 
 // over says that nothing is left of f, or of the value of e if f is nil. It need
 // not have been noted.
-func (b *backlog[K, V]) over(e *entry[K, V], f *flight) {
+func (b *backlog[K]) over(e *entry[K], f *flight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.open[e].flight == f {
@@ -56,7 +56,7 @@ func (b *backlog[K, V]) over(e *entry[K, V], f *flight) {
 }
 
 // drop is the opposite of put. The caller holds mu.
-func (b *backlog[K, V]) drop(e *entry[K, V]) {
+func (b *backlog[K]) drop(e *entry[K]) {
 	if delete(b.open, e); len(b.open) == 0 && b.most > 64 {
 		b.open, b.most = nil, 0 // maps do not shrink
 	}
@@ -65,7 +65,7 @@ func (b *backlog[K, V]) drop(e *entry[K, V]) {
 // note comes before anyone but its creator ends the flight of e, whose function
 // may run. The creator calls returned afterwards. Who comes second to f sees
 // the other.
-func (b *backlog[K, V]) note(e *entry[K, V], f *flight) {
+func (b *backlog[K]) note(e *entry[K], f *flight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	returned := f.noted()
@@ -75,7 +75,7 @@ func (b *backlog[K, V]) note(e *entry[K, V], f *flight) {
 }
 
 // returned is the creator's part of note.
-func (b *backlog[K, V]) returned(e *entry[K, V], f *flight) {
+func (b *backlog[K]) returned(e *entry[K], f *flight) {
 	if f.returned() {
 		b.over(e, f)
 	}
@@ -83,7 +83,7 @@ func (b *backlog[K, V]) returned(e *entry[K, V], f *flight) {
 
 // linger notes the value of e, which has left the table while leases hold it,
 // unless the last of them has been released meanwhile.
-func (b *backlog[K, V]) linger(e *entry[K, V], l *leases) {
+func (b *backlog[K]) linger(e *entry[K], l *leases) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l.central.Load() != 0 {
@@ -94,7 +94,7 @@ func (b *backlog[K, V]) linger(e *entry[K, V], l *leases) {
 // closing notes that the Close function for e is about to run, and returns what
 // closed needs to say that it has ended. Noted tells whether e has been noted
 // before.
-func (b *backlog[K, V]) closing(e *entry[K, V], noted bool) *atomics.Pointer[entry[K, V]] {
+func (b *backlog[K]) closing(e *entry[K], noted bool) *atomics.Pointer[entry[K]] {
 	if !noted {
 		for i := range b.running {
 			if at := &b.running[i]; at.Load() == nil && at.CompareAndSwap(nil, e) {
@@ -109,7 +109,7 @@ func (b *backlog[K, V]) closing(e *entry[K, V], noted bool) *atomics.Pointer[ent
 }
 
 // closed says that the Close function for e has ended.
-func (b *backlog[K, V]) closed(e *entry[K, V], at *atomics.Pointer[entry[K, V]]) {
+func (b *backlog[K]) closed(e *entry[K], at *atomics.Pointer[entry[K]]) {
 	if at != nil {
 		at.Store(nil)
 	} else {
@@ -119,36 +119,36 @@ func (b *backlog[K, V]) closed(e *entry[K, V], at *atomics.Pointer[entry[K, V]])
 
 // ground calls off the creations that others have ended, but not their
 // functions: those that Delete has hidden.
-func (b *backlog[K, V]) ground() {
+func (b *backlog[K]) ground() {
 	for _, f := range b.flights(func(K) bool { return true }) {
 		f.ground()
 	}
 }
 
 // flights returns those of some keys whose functions run, oldest first.
-func (b *backlog[K, V]) flights(of func(K) bool) (all []*flight) {
+func (b *backlog[K]) flights(of func(K) bool) (all []*flight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, e := range b.inOrder(func(e *entry[K, V], what remnant) bool { return what.flight != nil && of(e.key) }) {
+	for _, e := range b.inOrder(func(e *entry[K], what remnant) bool { return what.flight != nil && of(e.key) }) {
 		all = append(all, b.open[e].flight)
 	}
 	return all
 }
 
 // inOrder returns some entries of open, oldest first. The caller holds mu.
-func (b *backlog[K, V]) inOrder(which func(*entry[K, V], remnant) bool) (some []*entry[K, V]) {
+func (b *backlog[K]) inOrder(which func(*entry[K], remnant) bool) (some []*entry[K]) {
 	for e, what := range b.open {
 		if which(e, what) {
 			some = append(some, e)
 		}
 	}
-	slices.SortFunc(some, func(x, y *entry[K, V]) int { return cmp.Compare(b.open[x].number, b.open[y].number) })
+	slices.SortFunc(some, func(x, y *entry[K]) int { return cmp.Compare(b.open[x].number, b.open[y].number) })
 	return some
 }
 
 // name adds to p what is left. What is between two of these moments may be
 // missing, but nothing that stays in one.
-func (b *backlog[K, V]) name(p *PendingError) {
+func (b *backlog[K]) name(p *PendingError) {
 	for i := range b.running {
 		if e := b.running[i].Load(); e != nil {
 			p.Closing = append(p.Closing, e.key)
@@ -156,7 +156,7 @@ func (b *backlog[K, V]) name(p *PendingError) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, e := range b.inOrder(func(*entry[K, V], remnant) bool { return true }) {
+	for _, e := range b.inOrder(func(*entry[K], remnant) bool { return true }) {
 		switch left := b.open[e]; {
 		case left.flight != nil:
 			p.Creating = append(p.Creating, e.key)
@@ -173,7 +173,7 @@ func (b *backlog[K, V]) name(p *PendingError) {
 
 // later closes the values of entries that have left the table and have no users,
 // on goroutines of its own: their Close functions are nothing to the caller.
-func (r *root[K, V]) later(out ...*entry[K, V]) {
+func (r *root[K]) later(out ...*entry[K]) {
 	if len(out) == 0 {
 		return
 	}
@@ -192,7 +192,7 @@ func (r *root[K, V]) later(out ...*entry[K, V]) {
 }
 
 // closeQueued closes what is in the queue until there is nothing left.
-func (r *root[K, V]) closeQueued() {
+func (r *root[K]) closeQueued() {
 	b, done := r.backlog, false
 	defer func() {
 		if !done { // a Close function called runtime.Goexit
@@ -207,7 +207,7 @@ func (r *root[K, V]) closeQueued() {
 
 // next returns the first of the queue, noted as one that is being closed, or nil:
 // then its caller is no closer any more.
-func (b *backlog[K, V]) next() (e *entry[K, V]) {
+func (b *backlog[K]) next() (e *entry[K]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.queue) == 0 {

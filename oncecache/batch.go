@@ -14,15 +14,15 @@ import (
 )
 
 // batch is what one call of GetOrCreateMany has to wait for.
-type batch[K comparable, V any] struct {
-	root   *root[K, V]
+type batch[K comparable] struct {
+	root   *root[K]
 	who    caller // what the caller is for all keys
-	places []place[K, V]
-	absent int              // how many places had no entry when they were looked for
-	made   []member[K, V]   // room for the phases of so many entries
-	own    []creation[K, V] // what the caller creates itself; no element moves once the function is called
-	thrown PanicError       // how the function ended, on a goroutine of its own
-	spare  map[K]V          // values to be closed that no creation has
+	places []place[K]
+	absent int                // how many places had no entry when they were looked for
+	made   []member[K]        // room for the phases of so many entries
+	own    []creation[K]      // what the caller creates itself; no element moves once the function is called
+	thrown PanicError         // how the function ended, on a goroutine of its own
+	spare  func() []*entry[K] // returns those of values to be closed that no creation has; nil: there are none
 
 	// scope is the context of the create function. Its part stands for the
 	// creations of all keys.
@@ -36,16 +36,16 @@ type batch[K comparable, V any] struct {
 }
 
 // member is the phase of an entry that is created with others.
-type member[K comparable, V any] struct {
+type member[K comparable] struct {
 	own flight
-	phase[K, V]
+	phase[K]
 	ext extended
 }
 
 // place is a key of a batch, and the entry that has its outcome.
-type place[K comparable, V any] struct {
+type place[K comparable] struct {
 	key   K
-	entry *entry[K, V] // nil: not yet known
+	entry *entry[K] // nil: not yet known
 
 	// What is the caller's own of this key.
 	aboard        *flight
@@ -53,26 +53,27 @@ type place[K comparable, V any] struct {
 }
 
 // caller returns the caller of the key of at.
-func (b *batch[K, V]) caller(at *place[K, V]) caller {
+func (b *batch[K]) caller(at *place[K]) caller {
 	who := b.who
 	who.aboard, who.heir, who.created = at.aboard, at.heir, at.created
 	return who
 }
 
 // board makes the call a caller of the creation of at, if that is under way.
-func (b *batch[K, V]) board(at *place[K, V]) {
+func (b *batch[K]) board(at *place[K]) {
 	who := b.who
 	at.entry.board(&who)
 	at.aboard, at.heir = who.aboard, who.heir
 }
 
 // find finds the entries of all places, and enters those that there are not, but
-// leaves for later what would have to wait for its turn.
-func (b *batch[K, V]) find(ctx context.Context, all *outcomes[K, V]) {
+// leaves out what would have to wait for its turn, and returns that, unless it must
+// wait: then there is only one.
+func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 	b.scope.Context, b.ext.cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
 	b.scope.part, b.all.ext = &b.all, &b.ext
 	b.wanted.Store(1)
-	b.made, b.own = make([]member[K, V], 0, b.absent), make([]creation[K, V], 0, b.absent)
+	b.made, b.own = make([]member[K], 0, b.absent), make([]creation[K], 0, b.absent)
 	var began time.Duration
 	if b.absent > 0 {
 		began = b.root.now()
@@ -80,8 +81,8 @@ func (b *batch[K, V]) find(ctx context.Context, all *outcomes[K, V]) {
 	left := b.places[:0]
 	for i := range b.places {
 		at := &b.places[i]
-		if at.entry == nil && !all.oneByOne && b.root.occupied(at.key) {
-			all.postpone(at.key)
+		if at.entry == nil && !oneByOne && b.root.occupied(at.key) {
+			later = append(later, at.key)
 			continue
 		}
 		if len(left) < i {
@@ -91,18 +92,19 @@ func (b *batch[K, V]) find(ctx context.Context, all *outcomes[K, V]) {
 		if at = &left[len(left)-1]; at.entry != nil {
 			b.board(at)
 		} else {
-			b.enter(at, began, all.oneByOne)
+			b.enter(at, began, oneByOne)
 		}
 	}
 	b.places = left
 	if b.wanted.Add(-1) == 0 {
 		b.ext.cancel(nil)
 	}
+	return later
 }
 
 // enter enters a creation for at, unless somebody else has. It may wait for its
 // turn if it is the only one.
-func (b *batch[K, V]) enter(at *place[K, V], began time.Duration, only bool) {
+func (b *batch[K]) enter(at *place[K], began time.Duration, only bool) {
 	b.made = b.made[:len(b.made)+1]
 	both := &b.made[len(b.made)-1]
 	p := &both.phase
@@ -128,31 +130,40 @@ func (b *batch[K, V]) enter(at *place[K, V], began time.Duration, only bool) {
 	}
 }
 
-// start calls the function for what is to be created, if there are any.
-func (b *batch[K, V]) start(ctx context.Context, create func(context.Context, []K) (map[K]V, error)) {
-	switch {
-	case len(b.own) == 0:
-	case ctx.Done() != nil:
-		atomics.Go(func() { b.runAlone(create) })
-	default:
-		returned := false
-		defer func() {
-			if !returned {
-				b.abandon(b.places)
-			}
-		}()
-		if b.who.part != nil {
-			if d, err := b.who.part.depend(b.own[0].phase.flight, b.own[0].entry.key, calls); err == nil {
-				defer d.end()
-			}
-		}
-		b.run(create)
-		returned = true
+// calling is what calls the function of a batch: it puts the values that that makes into
+// the entries of the batch's own, and writes into ends, which is as long as these, how
+// each has ended.
+type calling[K comparable] = func(b *batch[K], ends []ending)
+
+// startAlone is start where the caller may leave.
+func (b *batch[K]) startAlone(call calling[K]) {
+	if len(b.own) > 0 {
+		atomics.Go(func() { b.runAlone(call) })
 	}
 }
 
+// start calls the function for what is to be created, if there is any.
+func (b *batch[K]) start(call calling[K]) {
+	if len(b.own) == 0 {
+		return
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			b.abandon(b.places)
+		}
+	}()
+	if b.who.part != nil {
+		if d, err := b.who.part.depend(b.own[0].phase.flight, b.own[0].entry.key, calls); err == nil {
+			defer d.end()
+		}
+	}
+	b.run(call)
+	returned = true
+}
+
 // run is creation.run for all together.
-func (b *batch[K, V]) run(create func(context.Context, []K) (map[K]V, error)) {
+func (b *batch[K]) run(call calling[K]) {
 	b.takeTurns()
 	if len(b.own) == 0 {
 		return
@@ -164,19 +175,20 @@ func (b *batch[K, V]) run(create func(context.Context, []K) (map[K]V, error)) {
 		}
 		thrown := recover()
 		if thrown == nil {
-			b.end(b.each(ending[V]{err: ErrGoexit, cut: true}))
+			b.end(b.each(ending{err: ErrGoexit, cut: true}))
 			return
 		}
-		b.end(b.each(ending[V]{err: &PanicError{Value: thrown, Stack: debug.Stack()}, cut: true}))
+		b.end(b.each(ending{err: &PanicError{Value: thrown, Stack: debug.Stack()}, cut: true}))
 		panic(thrown)
 	}()
-	ends := b.call(create)
+	ends := make([]ending, len(b.own))
+	call(b, ends)
 	returned = true
 	b.end(ends)
 }
 
 // runAlone is creation.runAlone for all together.
-func (b *batch[K, V]) runAlone(create func(context.Context, []K) (map[K]V, error)) {
+func (b *batch[K]) runAlone(call calling[K]) {
 	for i := range b.own {
 		b.own[i].phase.runAlone()
 	}
@@ -184,11 +196,12 @@ func (b *batch[K, V]) runAlone(create func(context.Context, []K) (map[K]V, error
 	if len(b.own) == 0 {
 		return
 	}
-	ends := b.each(ending[V]{err: ErrGoexit, cut: true}) // until create returns
+	ends := make([]ending, len(b.own))
+	returned := false
 	defer func() {
 		if x := recover(); x != nil {
 			b.thrown = PanicError{Value: x, Stack: debug.Stack()}
-			ends = b.each(ending[V]{err: &b.thrown, cut: true})
+			ends = b.each(ending{err: &b.thrown, cut: true})
 			b.root.books.begin(onePending) // Close waits until it is known whether anybody hears of it
 			defer b.root.books.finish(onePending)
 			if !b.end(ends) {
@@ -196,20 +209,24 @@ func (b *batch[K, V]) runAlone(create func(context.Context, []K) (map[K]V, error
 			}
 			return
 		}
+		if !returned {
+			ends = b.each(ending{err: ErrGoexit, cut: true})
+		}
 		b.end(ends)
 	}()
-	ends = b.call(create)
+	call(b, ends)
+	returned = true
 }
 
 // takeTurns is creation.takeTurn for all. Those that must not be created
 // now are none of the batch's afterwards.
-func (b *batch[K, V]) takeTurns() {
+func (b *batch[K]) takeTurns() {
 	left := b.own[:0]
 	for i := range b.own {
 		n := &b.own[i]
 		n.watch()
 		if err := n.takeTurn(); err != nil {
-			n.settle(ending[V]{err: err})
+			n.settle(ending{err: err})
 			n.phase.callOff(nil)
 			continue
 		}
@@ -218,31 +235,40 @@ func (b *batch[K, V]) takeTurns() {
 	b.own = left
 }
 
-// call calls the function, and returns how it ended for each.
-func (b *batch[K, V]) call(create func(context.Context, []K) (map[K]V, error)) []ending[V] {
+// call calls create for what the batch is to create: see calling.
+func call[K comparable, V any](b *batch[K], ends []ending, create func(context.Context, []K) (map[K]V, error)) {
 	r, keys := b.root, make([]K, len(b.own))
 	for i := range b.own {
 		keys[i] = b.own[i].entry.key
 	}
 	made, err := create(&b.scope, keys)
+	var spare map[K]V
 	if r.close != nil {
-		b.spare = maps.Clone(made) // until it is known how each key ends
+		spare = maps.Clone(made) // until it is known how each key ends
+		b.spare = func() (free []*entry[K]) {
+			for k, v := range spare {
+				free = append(free, newBoxed(k, v))
+			}
+			return free
+		}
 	}
 	said := saying[K, V]{err: err}
-	said.byKey = errors.As(err, &said.each)
-	maps.DeleteFunc(b.spare, func(k K, v V) bool { return said.of(k, v, true) != nil && isZero(v) })
-	ends := make([]ending[V], len(b.own))
+	said.each, said.byKey = errors.AsType[KeyErrors[K]](err)
+	maps.DeleteFunc(spare, func(k K, v V) bool { return said.of(k, v, true) != nil && isZero(v) })
 	for i := range b.own {
-		k := b.own[i].entry.key // keys are the function's
-		v, ok := made[k]
-		ends[i] = r.ending(k, v, said.of(k, v, ok))
+		e := b.own[i].entry
+		v, ok := made[e.key] // keys are the function's
+		err := said.of(e.key, v, ok)
+		if err == nil {
+			*valueOf[V](e) = v
+		}
+		ends[i] = r.ending(e.key, err)
 	}
 	for i := range b.own {
 		if ends[i].err == nil {
-			delete(b.spare, b.own[i].entry.key)
+			delete(spare, b.own[i].entry.key)
 		}
 	}
-	return ends
 }
 
 // saying is what a function has returned beside its values.
@@ -267,18 +293,20 @@ func (s *saying[K, V]) of(k K, v V, ok bool) error {
 
 func isZero[V any](v V) bool { return reflect.ValueOf(&v).Elem().IsZero() }
 
-func (b *batch[K, V]) each(how ending[V]) []ending[V] {
-	return slices.Repeat([]ending[V]{how}, len(b.own))
+func (b *batch[K]) each(how ending) []ending {
+	return slices.Repeat([]ending{how}, len(b.own))
 }
 
 // end settles all, and reports whether anybody hears of the outcome of
 // one. What is to be closed is closed after that.
-func (b *batch[K, V]) end(ends []ending[V]) (heard bool) {
+func (b *batch[K]) end(ends []ending) (heard bool) {
 	r := b.root
-	var stay, free []*entry[K, V]
-	for k, v := range b.spare {
-		r.own(k)
-		free = append(free, &entry[K, V]{key: k, value: v})
+	var stay, free []*entry[K]
+	if b.spare != nil {
+		for _, e := range b.spare() {
+			r.own(e.key)
+			free = append(free, e)
+		}
 	}
 	for i := range b.own {
 		n := &b.own[i]
@@ -301,27 +329,27 @@ func (b *batch[K, V]) end(ends []ending[V]) (heard bool) {
 
 // gather waits for the outcomes. It returns the keys that have to be looked for
 // again.
-func (b *batch[K, V]) gather(all *outcomes[K, V]) (again []K) {
+func (o *outcomes[K, V]) gather(b *batch[K]) (again []K) {
 	for i := range b.places {
 		at := &b.places[i]
 		who := b.caller(at)
 		last, held, err := at.entry.outcome(&who)
 		switch {
 		case err == nil:
-			all.take(at.key, last, held)
-		case err == errAgain && who.created && !all.oneByOne:
-			all.postpone(at.key) // it would have had to wait for its turn
+			o.take(at.key, last, held)
+		case err == errAgain && who.created && !o.oneByOne:
+			o.postpone(at.key) // it would have had to wait for its turn
 		case err == errAgain:
 			b.root.giveUp(last, held)
-			all.drop(at.key)
+			o.drop(at.key)
 			again = append(again, at.key)
 		case err == error(&b.thrown):
 			b.abandon(b.places[i+1:])
 			panic(rethrown{&b.thrown})
 		case err == ErrNotFound:
-			all.drop(at.key)
+			o.drop(at.key)
 		default:
-			all.fail(at.key, err)
+			o.fail(at.key, err)
 		}
 	}
 	return again
@@ -329,7 +357,7 @@ func (b *batch[K, V]) gather(all *outcomes[K, V]) (again []K) {
 
 // abandon leaves the flights of others that the caller is aboard. One that has
 // landed has counted the caller.
-func (b *batch[K, V]) abandon(places []place[K, V]) {
+func (b *batch[K]) abandon(places []place[K]) {
 	for i := range places {
 		who := b.caller(&places[i])
 		if who.aboard == nil || who.created || who.aboard.leave(who.seat) {

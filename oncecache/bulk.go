@@ -70,7 +70,7 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 // for again.
 func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.Context, []K) (map[K]V, error), all *outcomes[K, V]) (again []K) {
 	r := all.root
-	var b *batch[K, V]
+	var b *batch[K]
 	for i, k := range keys {
 		e := r.find(k) // LP(GetOrCreateMany): a hit
 		if e != nil && all.hit(e) || all.has(k) {
@@ -78,14 +78,14 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 		}
 		e = r.current(e)
 		if b == nil {
-			b = &batch[K, V]{root: r, who: caller{seat: all.seat}, places: make([]place[K, V], 0, len(keys)-i)}
+			b = &batch[K]{root: r, who: caller{seat: all.seat}, places: make([]place[K], 0, len(keys)-i)}
 			b.who.within(ctx)
 		}
 		if e == nil {
 			b.absent++
 		}
 		all.ask(k)
-		b.places = append(b.places, place[K, V]{key: k, entry: e})
+		b.places = append(b.places, place[K]{key: k, entry: e})
 	}
 	if b == nil {
 		return nil
@@ -96,18 +96,24 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 		}
 		return nil
 	}
-	b.find(ctx, all)
-	b.start(ctx, create)
-	return b.gather(all)
+	for _, k := range b.find(ctx, all.oneByOne) {
+		all.postpone(k)
+	}
+	if ctx.Done() != nil {
+		b.startAlone(func(b *batch[K], ends []ending) { call(b, ends, create) })
+	} else {
+		b.start(func(b *batch[K], ends []ending) { call(b, ends, create) })
+	}
+	return all.gather(b)
 }
 
 // outcomes is what a call of GetOrCreateMany has so far.
 type outcomes[K comparable, V any] struct {
-	root   *root[K, V]
+	root   *root[K]
 	seat   crew    // what the call takes of each key: no leases if creations may wait for them
 	found  map[K]V // also keys that are asked for, until it is known what they have
 	failed KeyErrors[K]
-	held   []holding[K, V]
+	held   []holding[K]
 
 	// later are keys whose creations have to wait for their turn. They come last,
 	// one by one, because what one of them waits for might wait for another.
@@ -116,15 +122,15 @@ type outcomes[K comparable, V any] struct {
 }
 
 // holding is a lease that a call holds until it returns.
-type holding[K comparable, V any] struct {
-	entry *entry[K, V]
+type holding[K comparable] struct {
+	entry *entry[K]
 	word  *atomics.Int64
 }
 
 // hit takes the value of e, if there is one that can be held.
-func (o *outcomes[K, V]) hit(e *entry[K, V]) bool {
+func (o *outcomes[K, V]) hit(e *entry[K]) bool {
 	if o.seat == oneCaller {
-		v, ok := e.use()
+		v, ok := use[V](e)
 		if ok {
 			o.found[e.key] = v
 		}
@@ -164,10 +170,10 @@ func (o *outcomes[K, V]) postpone(k K) {
 // drop says that nothing is known of k, which was asked for.
 func (o *outcomes[K, V]) drop(k K) { delete(o.found, k) }
 
-func (o *outcomes[K, V]) take(k K, e *entry[K, V], held *atomics.Int64) {
-	o.found[k] = e.value
+func (o *outcomes[K, V]) take(k K, e *entry[K], held *atomics.Int64) {
+	o.found[k] = *valueOf[V](e)
 	if held != nil {
-		o.held = append(o.held, holding[K, V]{e, held})
+		o.held = append(o.held, holding[K]{e, held})
 	}
 }
 
@@ -188,7 +194,7 @@ func (o *outcomes[K, V]) err() error {
 
 // putBack ends the leases. What has left the cache meanwhile is closed.
 func (o *outcomes[K, V]) putBack() {
-	var free []*entry[K, V]
+	var free []*entry[K]
 	for _, h := range o.held {
 		if o.root.order != nil {
 			o.root.wasHeld(h.entry)

@@ -14,43 +14,52 @@ import (
 // first use.
 type Cache[K comparable, V any] struct {
 	_ atomics.NoCopy
+	_ [0]*V // so that none can be converted to one of other values
 
+	core[K]
+}
+
+// core is all of a cache that does not depend on the type of its values.
+type core[K comparable] struct {
 	// root is set by New or by the first caller, nil → non-nil once, so that
 	// the zero value works.
-	root atomics.Pointer[root[K, V]]
+	root atomics.Pointer[root[K]]
 }
 
 // root is the cache proper. It never changes, but that Close puts an empty one
 // in its place.
-type root[K comparable, V any] struct {
+type root[K comparable] struct {
 	keys table.Keys[K]
 	hash table.Hash[K] // panics if a key cannot be compared
 
-	before  *root[K, V]    // what this root took the place of; nil if not closed
-	books   *books         // the same as that of before
-	backlog *backlog[K, V] // the same as that of before
+	before  *root[K]    // what this root took the place of; nil if not closed
+	books   *books      // the same as that of before
+	backlog *backlog[K] // the same as that of before
 
-	close         func(K, V) error             // Config.Close
-	same          func(a, b V) bool            // whether two values are one; nil: nothing is closed
+	of values[K] // kind[K, V], of the values of this cache
+
+	close         func(*entry[K]) error        // calls Config.Close; nil: there is none
+	same          func(a, b *entry[K]) bool    // whether the values of two entries are one; nil: nothing is closed
 	recurs        bool                         // a value that comes again is the same one, and not only equal
 	errorTTL      func(K, error) time.Duration // Config.ErrorTTL
 	createTimeout time.Duration                // Config.CreateTimeout; zero: none
 
-	onLeak func(K, []byte) // Config.OnLeak
-	renews bool            // this is the root of renewals
-	fails  bool            // whether the table may have entries that have failed
+	onLeak  func(K, []byte) // Config.OnLeak
+	renews  bool            // this is the root of renewals
+	follows func(*entry[K]) // does what is left to be done of a creation that has ended; nil: nothing
+	fails   bool            // whether the table may have entries that have failed
 
 	// renewals is nil until the first Refresh, nil → non-nil by CAS.
-	renewals atomics.Pointer[Cache[K, any]]
+	renewals atomics.Pointer[core[K]] // of values of type *renewal[K]
 
-	order  *order[K, V]      // nil: the cache has no bounds
-	kept   *keptErrors[K, V] // nil: errors are not kept
-	claims *claims[K]        // nil: without Config.CloseBeforeCreate; the same as that of before
+	order  *order[K]      // nil: the cache has no bounds
+	kept   *keptErrors[K] // nil: errors are not kept
+	claims *claims[K]     // nil: without Config.CloseBeforeCreate; the same as that of before
 
 	seat  crew // what a caller takes that wants a lease
 	extra crew // kept, if Config.KeepCreating
 
-	entries table.Cells[K, entry[K, V]] // ends with a line that who inserts and removes writes
+	entries table.Cells[K, entry[K]] // ends with a line that who inserts and removes writes
 	_       atomics.CacheLinePad
 }
 
@@ -59,8 +68,19 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
+	s := settings[K]{
+		sizeHint: config.SizeHint, closeConcurrency: config.CloseConcurrency, closeBeforeCreate: config.CloseBeforeCreate,
+		errorTTL: config.ErrorTTL, createTimeout: config.CreateTimeout, maxEntries: config.MaxEntries,
+		idleTimeout: config.IdleTimeout, onLeak: config.OnLeak, keepCreating: config.KeepCreating,
+	}
+	if closes := config.Close; closes != nil {
+		same := sameness[V]()
+		s.close = func(e *entry[K]) error { return closes(e.key, *valueOf[V](e)) }
+		s.same = func(a, b *entry[K]) bool { return same(*valueOf[V](a), *valueOf[V](b)) }
+		s.recurs = identifies(reflect.TypeFor[V]())
+	}
 	c := new(Cache[K, V])
-	c.root.Store(newRoot(config))
+	c.root.Store(newRoot(kind[K, V]{}, &s))
 	return c, nil
 }
 
@@ -74,47 +94,68 @@ func MustNew[K comparable, V any](config Config[K, V]) *Cache[K, V] {
 	return c
 }
 
-func newRoot[K comparable, V any](config Config[K, V]) *root[K, V] {
-	r := &root[K, V]{
-		keys: table.NewKeys[K](), books: &books{epoch: atomics.Now()}, seat: oneCaller,
-		close: config.Close, errorTTL: config.ErrorTTL, createTimeout: config.CreateTimeout, onLeak: config.OnLeak,
+// settings is what New knows, without V.
+type settings[K comparable] struct {
+	sizeHint, closeConcurrency, maxEntries int
+	closeBeforeCreate, keepCreating        bool
+	createTimeout, idleTimeout             time.Duration
+	errorTTL                               func(K, error) time.Duration
+	onLeak                                 func(K, []byte)
+
+	close  func(*entry[K]) error
+	same   func(a, b *entry[K]) bool
+	recurs bool
+}
+
+func newRoot[K comparable](of values[K], config *settings[K]) *root[K] {
+	r := &root[K]{
+		keys: table.NewKeys[K](), books: &books{epoch: atomics.Now()}, seat: oneCaller, of: of,
+		close: config.close, errorTTL: config.errorTTL, createTimeout: config.createTimeout, onLeak: config.onLeak,
 	}
 	r.hash = r.keys.Hasher("oncecache")
-	r.entries.Init(r.hash, config.SizeHint)
+	r.entries.Init(r.hash, config.sizeHint)
 	r.fails = r.errorTTL != nil || r.createTimeout > 0
-	r.backlog = &backlog[K, V]{limit: config.CloseConcurrency}
+	r.backlog = &backlog[K]{limit: config.closeConcurrency}
 	if r.backlog.limit == 0 {
 		r.backlog.limit = defaultCloseConcurrency
 	}
 	if r.close != nil {
-		r.seat, r.same, r.recurs = callerAndLease, sameness[V](), identifies(reflect.TypeFor[V]())
+		r.seat, r.same, r.recurs = callerAndLease, config.same, config.recurs
 	}
-	if config.CloseBeforeCreate {
+	if config.closeBeforeCreate {
 		r.claims = new(claims[K])
 		r.claims.Init(r.hash, 0)
 	}
 	if r.errorTTL != nil {
-		r.kept = new(keptErrors[K, V])
+		r.kept = new(keptErrors[K])
 	}
-	if config.MaxEntries > 0 || config.IdleTimeout > 0 {
-		r.order = &order[K, V]{max: config.MaxEntries, idle: config.IdleTimeout}
+	if config.maxEntries > 0 || config.idleTimeout > 0 {
+		r.order = &order[K]{max: config.maxEntries, idle: config.idleTimeout}
 	}
-	if config.KeepCreating {
+	if config.keepCreating {
 		r.extra = kept
 	}
 	return r
 }
 
 // shared returns the root, which all callers share.
-func (c *Cache[K, V]) shared() *root[K, V] {
+func (c *Cache[K, V]) shared() *root[K] {
 	if r := c.root.Load(); r != nil {
 		return r
 	}
 	return c.install()
 }
 
+// sharedOf is shared, where V is not known.
+func (c *core[K]) sharedOf(of values[K]) *root[K] {
+	if r := c.root.Load(); r != nil {
+		return r
+	}
+	return c.install(of)
+}
+
 // at returns k as the table has it. It panics if k cannot be compared.
-func (r *root[K, V]) at(k K) table.Hashed[K] {
+func (r *root[K]) at(k K) table.Hashed[K] {
 	if r.keys.Dynamic() {
 		return table.Hashed[K]{Hash: r.hash(k, 0), Key: k}
 	}
@@ -122,25 +163,29 @@ func (r *root[K, V]) at(k K) table.Hashed[K] {
 }
 
 // remove takes e out of the table, and reports whether it was there.
-func (r *root[K, V]) remove(e *entry[K, V]) bool { return r.entries.CompareAndDelete(r.at(e.key), e) }
+func (r *root[K]) remove(e *entry[K]) bool { return r.entries.CompareAndDelete(r.at(e.key), e) }
 
 // find returns the entry of k, or nil. It panics if k cannot be compared. Get and
 // GetOrCreate do this and use themselves, which the compiler would call.
-func (r *root[K, V]) find(k K) *entry[K, V] {
+func (r *root[K]) find(k K) *entry[K] {
 	if r.keys.Dynamic() {
 		return r.entries.Load(r.at(k))
 	}
 	return r.entries.Load(table.Hashed[K]{Hash: r.keys.Hash(k), Key: k})
 }
 
-func (c *Cache[K, V]) install() *root[K, V] {
-	c.root.CompareAndSwap(nil, newRoot(Config[K, V]{}))
+func (c *Cache[K, V]) install() *root[K] {
+	return c.core.install(kind[K, V]{})
+}
+
+func (c *core[K]) install(of values[K]) *root[K] {
+	c.root.CompareAndSwap(nil, newRoot(of, new(settings[K])))
 	return c.root.Load()
 }
 
 // storable reports whether k can be found again once it is stored: whether it
 // holds no NaN. It panics if k cannot be compared.
-func (r *root[K, V]) storable(k K) bool {
+func (r *root[K]) storable(k K) bool {
 	if r.keys.Findable(k) {
 		return true
 	}
@@ -187,7 +232,7 @@ func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 	if create == nil {
 		panic("oncecache: nil create function")
 	}
-	var e *entry[K, V]
+	var e *entry[K]
 	if r := c.root.Load(); r != nil {
 		if r.keys.Dynamic() {
 			e = r.find(k)
@@ -197,9 +242,9 @@ func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 		if e != nil {
 			p := e.state.Load()
 			if p == nil {
-				return e.value, nil
+				return *valueOf[V](e), nil
 			}
-			if v, ok := e.marked(p); ok {
+			if v, ok := marked[V](e, p); ok {
 				return v, nil
 			}
 		}
@@ -217,7 +262,7 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 	if r == nil {
 		r = c.install()
 	}
-	var e *entry[K, V]
+	var e *entry[K]
 	if r.keys.Dynamic() {
 		e = r.find(k)
 	} else {
@@ -227,9 +272,9 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 		return v, false
 	}
 	if p := e.state.Load(); p != nil {
-		return e.marked(p)
+		return marked[V](e, p)
 	}
-	return e.value, true
+	return *valueOf[V](e), true
 }
 
 // Len returns the number of keys that have a value. It is exact while no call
@@ -238,14 +283,16 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 // that do. The end of a creation may come a moment after its caller's.
 //
 // Len is wait-free. It takes effect when its counters are read, one by one.
-func (c *Cache[K, V]) Len() int {
+func (c *Cache[K, V]) Len() int { return c.len() }
+
+func (c *core[K]) len() int {
 	r := c.root.Load()
 	if r == nil {
 		return 0
 	}
 	n := r.entries.Len() - tally(r.books.work.Load()).creating() // LP(Len)
 	if c := r.renewals.Load(); c != nil {
-		n += c.shared().entries.Len()
+		n += c.root.Load().entries.Len()
 	}
 	return max(0, n)
 }
@@ -256,11 +303,17 @@ func (c *Cache[K, V]) Len() int {
 // Keys is blocking on the mutex of one bucket at a time, and never inside the
 // loop body. It takes effect for each key at some moment since the loop began.
 func (c *Cache[K, V]) Keys() iter.Seq[K] {
-	return func(yield func(K) bool) {
-		for k := range c.All() { // LP(Keys)
-			if !yield(k) {
-				return
-			}
+	return c.eachKey
+}
+
+func (c *core[K]) eachKey(yield func(K) bool) {
+	r := c.root.Load()
+	if r == nil {
+		return
+	}
+	for e := range r.entries.All() { // LP(Keys)
+		if e.has() && !yield(e.key) {
+			return
 		}
 	}
 }
@@ -284,7 +337,7 @@ func (c *Cache[K, V]) each(yield func(K, V) bool) {
 		return
 	}
 	for e := range r.entries.All() { // LP(All)
-		v, ok := e.get()
+		v, ok := get[V](e)
 		if ok && !yield(e.key, v) {
 			return
 		}

@@ -36,16 +36,19 @@ import (
 // leases, and for the mutex of one bucket at a time. It takes effect when
 // callers no longer find the table; a creation that ended before it was removed
 // there is not undone.
-func (c *Cache[K, V]) Close(ctx context.Context) error {
+func (c *Cache[K, V]) Close(ctx context.Context) error { return c.shutDown(ctx, kind[K, V]{}) }
+
+// shutDown is Close. Of is for a cache that nobody has used yet.
+func (c *core[K]) shutDown(ctx context.Context, of values[K]) error {
 	if ctx == nil {
 		panic("oncecache: nil context")
 	}
-	r := c.retreat()
+	r := c.retreat(of)
 	r.books.work.Or(uint64(closed))
 	r.backlog.ground()
 	renewals := r.renewals.Load()
 	if renewals != nil {
-		rr := renewals.shared()
+		rr := renewals.root.Load()
 		rr.backlog.ground()
 		rr.drain()
 	}
@@ -55,7 +58,7 @@ func (c *Cache[K, V]) Close(ctx context.Context) error {
 		pending := &PendingError{err: err}
 		r.backlog.name(pending)
 		if renewals != nil {
-			renewals.shared().backlog.name(pending)
+			renewals.root.Load().backlog.name(pending)
 		}
 		err = pending
 	}
@@ -65,14 +68,14 @@ func (c *Cache[K, V]) Close(ctx context.Context) error {
 // retreat puts an empty root in place of the one that is to be closed, and
 // returns that one. If several callers come at once, each puts its own there,
 // and one is as good as another: nothing is ever stored in them.
-func (c *Cache[K, V]) retreat() *root[K, V] {
-	r := c.shared()
+func (c *core[K]) retreat(of values[K]) *root[K] {
+	r := c.sharedOf(of)
 	if r.before != nil {
 		return r.before
 	}
-	n := &root[K, V]{
+	n := &root[K]{
 		keys: r.keys, hash: r.hash, before: r, books: r.books, backlog: r.backlog, claims: r.claims,
-		close: r.close, same: r.same, recurs: r.recurs, seat: r.seat,
+		of: r.of, close: r.close, same: r.same, recurs: r.recurs, seat: r.seat,
 	}
 	n.entries.Init(n.hash, 0)
 	c.root.Store(n) // LP(Close)
@@ -81,7 +84,7 @@ func (c *Cache[K, V]) retreat() *root[K, V] {
 
 // drain removes everything from the table, ends all flights, and returns the
 // values that are to be closed.
-func (r *root[K, V]) drain() (free []*entry[K, V]) {
+func (r *root[K]) drain() (free []*entry[K]) {
 	for found := range r.entries.All() {
 		if e := r.entries.LoadAndDelete(r.at(found.key)); e != nil && r.expel(e) {
 			free = append(free, e)
@@ -92,11 +95,11 @@ func (r *root[K, V]) drain() (free []*entry[K, V]) {
 
 // expel ends e, which Close has taken out of the table, and reports whether its
 // value is to be closed.
-func (r *root[K, V]) expel(e *entry[K, V]) (free bool) {
+func (r *root[K]) expel(e *entry[K]) (free bool) {
 	p := e.state.Load()
 	if p.creating() {
 		r.backlog.note(e, p.flight)
-		if e.state.CompareAndSwap(p, newPhase(fate[K, V]{err: ErrClosed})) { // LP(GetOrCreate): caught by Close
+		if e.state.CompareAndSwap(p, newPhase(fate[K]{err: ErrClosed})) { // LP(GetOrCreate): caught by Close
 			r.books.finish(oneCreating)
 			p.end()
 			p.callOff(ErrClosed)
@@ -108,7 +111,7 @@ func (r *root[K, V]) expel(e *entry[K, V]) (free bool) {
 
 // retire follows the removal of e from the table by its caller: it closes the
 // value, if it is to be closed, or leaves that to those who use it.
-func (r *root[K, V]) retire(e *entry[K, V]) {
+func (r *root[K]) retire(e *entry[K]) {
 	if r.release(e, r.leave(e)) {
 		r.dispose(e)
 	}
@@ -116,7 +119,7 @@ func (r *root[K, V]) retire(e *entry[K, V]) {
 
 // leave is the first part of retire: it takes e off the books. It returns the
 // state of e if release needs it.
-func (r *root[K, V]) leave(e *entry[K, V]) *phase[K, V] {
+func (r *root[K]) leave(e *entry[K]) *phase[K] {
 	if r.close == nil && r.errorTTL == nil && r.order == nil {
 		return nil
 	}
@@ -127,7 +130,7 @@ func (r *root[K, V]) leave(e *entry[K, V]) *phase[K, V] {
 
 // release is the second part: nobody can use the value of e any more who has not
 // begun to. It reports whether it is to be closed now.
-func (r *root[K, V]) release(e *entry[K, V], p *phase[K, V]) (free bool) {
+func (r *root[K]) release(e *entry[K], p *phase[K]) (free bool) {
 	if r.close == nil || !p.ready() {
 		return false
 	}
@@ -140,12 +143,12 @@ func (r *root[K, V]) release(e *entry[K, V], p *phase[K, V]) (free bool) {
 
 // dispose closes the value of e, which was pending, has left the table and has no
 // users.
-func (r *root[K, V]) dispose(e *entry[K, V]) { r.disposeOf(e, false) }
+func (r *root[K]) dispose(e *entry[K]) { r.disposeOf(e, false) }
 
 // disposeOf is dispose; noted tells whether the value is in the backlog. However
 // the Close function ends, its caller goes on: it is anyone, and not the
 // function's.
-func (r *root[K, V]) disposeOf(e *entry[K, V], noted bool) {
+func (r *root[K]) disposeOf(e *entry[K], noted bool) {
 	at := r.backlog.closing(e, noted)
 	var err error
 	defer func() {
@@ -158,12 +161,12 @@ func (r *root[K, V]) disposeOf(e *entry[K, V], noted bool) {
 		r.unown(e.key)
 		r.backlog.closed(e, at) // last, as what is pending has a name
 	}()
-	if (r.recurs || e.state.Load() == nil) && r.has(r.find(e.key), e.value) {
+	if (r.recurs || e.state.Load() == nil) && r.hasValueOf(r.find(e.key), e) {
 		return // it has come back, or never was the key's for itself: it is closed when that goes
 	}
 	err = errCloseGoexit // until close returns
 	defer r.books.closings.Add(1)
-	err = r.close(e.key, e.value)
+	err = r.close(e)
 }
 
 var errCloseGoexit = errors.New("oncecache: Close function called runtime.Goexit")

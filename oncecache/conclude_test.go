@@ -30,7 +30,7 @@ func TestFailureLeavesBeforeItIsKnown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := new(Cache[string, int])
 			r := c.shared()
-			type found = *entry[string, int]
+			type found = *entry[string]
 			held, returns := make(chan found), make(chan found)
 			unlock, done := make(chan struct{}), make(chan error)
 			go func() {

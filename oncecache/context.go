@@ -48,25 +48,26 @@ func (c *Cache[K, V]) GetOrCreateContext(ctx context.Context, k K, create func(c
 	if create == nil {
 		panic("oncecache: nil create function")
 	}
-	var e *entry[K, V]
-	if r := c.root.Load(); r != nil {
-		if e = r.find(k); e != nil { // LP(GetOrCreateContext): a hit
-			if v, ok := e.use(); ok {
-				return v, nil
-			}
+	var e *entry[K]
+	r := c.root.Load()
+	if r == nil {
+		r = c.install()
+	} else if e = r.find(k); e != nil { // LP(GetOrCreateContext): a hit
+		if v, ok := use[V](e); ok {
+			return v, nil
 		}
 	}
-	last, _, _, err := c.slowContext(ctx, k, e, create, oneCaller)
+	last, _, _, err := c.slowContext(ctx, k, e, creatorOf(create), oneCaller)
 	if err != nil {
 		return v, err
 	}
-	return last.value, nil
+	return *valueOf[V](last), nil
 }
 
-// slowContext is slow for callers with a context. Created tells whether the caller
-// has made the value.
-func (c *Cache[K, V]) slowContext(ctx context.Context, k K, e *entry[K, V], create func(context.Context, K) (V, error), seat crew) (last *entry[K, V], held *atomics.Int64, created bool, err error) {
-	r := c.shared()
+// slowContext is slow for callers with a context, in a cache that has a root. Created
+// tells whether the caller has made the value.
+func (c *core[K]) slowContext(ctx context.Context, k K, e *entry[K], create creator, seat crew) (last *entry[K], held *atomics.Int64, created bool, err error) {
+	r := c.root.Load()
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, false, err // LP(GetOrCreateContext): ended before
@@ -100,23 +101,23 @@ func (c *Cache[K, V]) LoadOrCreate(ctx context.Context, k K, create func(context
 	}
 	e := c.shared().find(k) // LP(LoadOrCreate): a hit
 	if e != nil {
-		if v, ok := e.use(); ok {
+		if v, ok := use[V](e); ok {
 			return v, true, nil
 		}
 	}
-	last, _, created, err := c.slowContext(ctx, k, e, create, oneCaller)
+	last, _, created, err := c.slowContext(ctx, k, e, creatorOf(create), oneCaller)
 	if err != nil {
 		return v, false, err
 	}
-	return last.value, !created, nil
+	return *valueOf[V](last), !created, nil
 }
 
 // attempt returns the outcome of the entry of k, and creates it if there is
 // none.
-func (r *root[K, V]) attempt(ctx context.Context, k K, create func(context.Context, K) (V, error), who *caller) (*entry[K, V], *atomics.Int64, error) {
+func (r *root[K]) attempt(ctx context.Context, k K, create creator, who *caller) (*entry[K], *atomics.Int64, error) {
 	both := new(struct {
 		own flight
-		phase[K, V]
+		phase[K]
 		ext   extended
 		scope scope
 	})
@@ -135,23 +136,23 @@ func (r *root[K, V]) attempt(ctx context.Context, k K, create func(context.Conte
 	}
 	who.aboard, who.created = p.flight, true
 	if alone {
-		n := &lone[K, V]{creation: creation[K, V]{root: r, entry: e, phase: p, ctx: own}}
+		n := &lone[K]{creation: creation[K]{root: r, entry: e, phase: p, ctx: own}}
 		return n.outcomeAlone(create, who)
 	}
-	n := creation[K, V]{root: r, entry: e, phase: p, ctx: own}
+	n := creation[K]{root: r, entry: e, phase: p, ctx: own}
 	if who.part != nil {
 		d, err := who.part.depend(p.flight, k, calls)
 		if err == nil { // or its part does not wait any more for what asks for k
 			defer d.end()
 		}
 	}
-	n.run(func() (V, error) { return create(own, k) })
+	n.run(func(e *entry[K]) error { return r.of.makeValue(create, own, e) })
 	return e.outcome(who)
 }
 
 // outcomeAlone is the rest of attempt for a function that has a goroutine of its
 // own.
-func (n *lone[K, V]) outcomeAlone(create func(context.Context, K) (V, error), who *caller) (*entry[K, V], *atomics.Int64, error) {
+func (n *lone[K]) outcomeAlone(create creator, who *caller) (*entry[K], *atomics.Int64, error) {
 	if who.part != nil {
 		d, err := who.part.depend(n.phase.flight, n.entry.key, waits)
 		if err == nil { // or its part does not wait any more for what asks for the key
@@ -192,7 +193,7 @@ func (c *Cache[K, V]) Wait(ctx context.Context, k K) (v V, err error) {
 		}
 		return v, ErrNotFound
 	}
-	if v, ok := e.use(); ok {
+	if v, ok := use[V](e); ok {
 		return v, nil
 	}
 	if e = r.current(e); e == nil {
@@ -206,7 +207,7 @@ func (c *Cache[K, V]) Wait(ctx context.Context, k K) (v V, err error) {
 	last, _, err := e.outcome(&who)
 	switch err {
 	case nil:
-		return last.value, nil
+		return *valueOf[V](last), nil
 	case errAgain:
 		return v, ErrNotFound
 	}

@@ -12,15 +12,15 @@ import (
 // slow is GetOrCreate for a key that has no value. E is the entry that was
 // found, or nil. The function is called here and kept nowhere, so that a
 // closure stays on its caller's stack.
-func (c *Cache[K, V]) slow(k K, e *entry[K, V], create func() (V, error)) (v V, err error) {
+func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err error) {
 	r, who := c.shared(), caller{seat: oneCaller}
 	for {
 		if e = r.current(e); e == nil {
-			e = r.lead(k, create)
+			e = lead(r, k, create)
 		}
 		last, _, err := e.outcome(&who)
 		if err == nil {
-			return last.value, nil
+			return *valueOf[V](last), nil
 		}
 		if err != errAgain {
 			return v, explain(err, k)
@@ -37,8 +37,19 @@ func (c *Cache[K, V]) slow(k K, e *entry[K, V], create func() (V, error)) (v V, 
 // goroutine has: a thousand who come at once would all have to grow theirs.
 //
 //go:noinline
-func (r *root[K, V]) lead(k K, create func() (V, error)) *entry[K, V] {
-	p := newCreating[K, V]()
+func lead[K comparable, V any](r *root[K], k K, create func() (V, error)) *entry[K] {
+	return r.lead(k, func(e *entry[K]) error {
+		v, err := create()
+		if err == nil {
+			*valueOf[V](e) = v
+		}
+		return err
+	})
+}
+
+// lead is the rest of that. Create writes its value into the entry.
+func (r *root[K]) lead(k K, create func(*entry[K]) error) *entry[K] {
+	p := newCreating[K]()
 	p.by, p.since = goid.Token(), r.now()
 	var ctx context.Context
 	if r.occupied(k) { // it may have to wait, so it can be called off
@@ -48,7 +59,7 @@ func (r *root[K, V]) lead(k K, create func() (V, error)) *entry[K, V] {
 	}
 	e, mine := r.enter(k, p)
 	if mine {
-		n := creation[K, V]{root: r, entry: e, phase: p, ctx: ctx}
+		n := creation[K]{root: r, entry: e, phase: p, ctx: ctx}
 		n.run(create)
 	}
 	return e
@@ -56,10 +67,10 @@ func (r *root[K, V]) lead(k K, create func() (V, error)) *entry[K, V] {
 
 // enter returns an entry whose outcome the caller of k gets. Mine tells whether
 // the caller must create it first: then p is its phase.
-func (r *root[K, V]) enter(k K, p *phase[K, V]) (e *entry[K, V], mine bool) {
-	e = &entry[K, V]{key: k}
+func (r *root[K]) enter(k K, p *phase[K]) (e *entry[K], mine bool) {
+	e = r.of.freshEntry(k)
 	if r.before != nil {
-		e.state.Store(newPhase(fate[K, V]{err: ErrClosed})) // LP(GetOrCreate): closed
+		e.state.Store(newPhase(fate[K]{err: ErrClosed})) // LP(GetOrCreate): closed
 		return e, false
 	}
 	e.state.Store(p)
@@ -80,8 +91,8 @@ func (r *root[K, V]) enter(k K, p *phase[K, V]) (e *entry[K, V], mine bool) {
 		}
 	}
 	if r.books.begin(begun) {
-		n := creation[K, V]{root: r, entry: e, phase: p}
-		n.settle(ending[V]{err: ErrClosed})
+		n := creation[K]{root: r, entry: e, phase: p}
+		n.settle(ending{err: ErrClosed})
 		return e, false
 	}
 	return e, true
@@ -89,26 +100,25 @@ func (r *root[K, V]) enter(k K, p *phase[K, V]) (e *entry[K, V], mine bool) {
 
 // creation is one call of a create function. It belongs to the goroutine that
 // makes the call.
-type creation[K comparable, V any] struct {
-	root  *root[K, V]
-	entry *entry[K, V] // where it began, and lands unless Delete moves it
-	phase *phase[K, V] // made with the entry
-	stop  func()       // the timer of Config.CreateTimeout; nil: there is none
+type creation[K comparable] struct {
+	root  *root[K]
+	entry *entry[K] // where it began, and lands unless Delete moves it
+	phase *phase[K] // made with the entry
+	stop  func()    // the timer of Config.CreateTimeout; nil: there is none
 
 	ctx   context.Context // ends when the creation is called off; nil: it cannot be
 	holds bool            // with CloseBeforeCreate: the key is this creation's
 }
 
 // lone is a creation whose function has a goroutine of its own.
-type lone[K comparable, V any] struct {
-	creation[K, V]
+type lone[K comparable] struct {
+	creation[K]
 	thrown PanicError // how the function ended
 }
 
 // ending is how a create function ended.
-type ending[V any] struct {
-	value V
-	err   error         // if it is set, value is none
+type ending struct {
+	err   error         // nil: the value is in the entry of the creation
 	until time.Duration // until when the error is kept; zero: it is not
 	cut   bool          // by a panic or runtime.Goexit, which err tells
 	lost  *PanicError   // a panic that its creator may not be there to go on with
@@ -116,7 +126,7 @@ type ending[V any] struct {
 
 // run calls the function on the caller's goroutine, and settles the creation
 // whichever way the function ends.
-func (n *creation[K, V]) run(create func() (V, error)) {
+func (n *creation[K]) run(create func(*entry[K]) error) {
 	returned := false
 	defer func() {
 		if returned {
@@ -124,69 +134,69 @@ func (n *creation[K, V]) run(create func() (V, error)) {
 		}
 		thrown := recover()
 		if thrown == nil { // or a panic(nil) with GODEBUG=panicnil=1, which ends here
-			n.end(ending[V]{err: ErrGoexit, cut: true})
+			n.end(ending{err: ErrGoexit, cut: true})
 			return
 		}
-		n.end(ending[V]{err: &PanicError{Value: thrown, Stack: debug.Stack()}, cut: true})
+		n.end(ending{err: &PanicError{Value: thrown, Stack: debug.Stack()}, cut: true})
 		panic(thrown) // here, where the frames of the first panic are still on the stack
 	}()
 	n.watch()
 	if err := n.takeTurn(); err != nil {
 		returned = true
-		n.settle(ending[V]{err: err})
+		n.settle(ending{err: err})
 		return
 	}
-	v, err := create()
-	end := n.root.ending(n.entry.key, v, err)
+	err := create(n.entry)
+	end := n.root.ending(n.entry.key, err)
 	returned = true
 	n.end(end)
 }
 
 // runAlone is run on a goroutine of its own, which a panic does not leave: it
 // becomes the error n.thrown.
-func (n *lone[K, V]) runAlone(create func(context.Context, K) (V, error)) {
+func (n *lone[K]) runAlone(create creator) {
 	n.phase.runAlone()
 	n.watch()
 	if err := n.takeTurn(); err != nil {
-		n.settle(ending[V]{err: err})
+		n.settle(ending{err: err})
 		return
 	}
-	end := ending[V]{err: ErrGoexit, cut: true} // until create returns
+	end := ending{err: ErrGoexit, cut: true} // until create returns
 	defer func() {
 		if x := recover(); x != nil {
 			n.thrown = PanicError{Value: x, Stack: debug.Stack()}
-			end = ending[V]{err: &n.thrown, cut: true, lost: &n.thrown}
+			end = ending{err: &n.thrown, cut: true, lost: &n.thrown}
 		}
 		n.end(end)
 	}()
-	v, err := create(n.ctx, n.entry.key)
-	end = n.root.ending(n.entry.key, v, err)
+	err := n.root.of.makeValue(create, n.ctx, n.entry)
+	end = n.root.ending(n.entry.key, err)
 }
 
 // end counts a call of the function that has ended, and settles it.
-func (n *creation[K, V]) end(how ending[V]) {
+func (n *creation[K]) end(how ending) {
 	n.root.books.count(how.err, how.cut)
 	n.settle(how)
 }
 
 // settle ends the flight, and does what follows from that. Only the creator
 // calls it, once.
-func (n *creation[K, V]) settle(end ending[V]) {
+func (n *creation[K]) settle(end ending) {
 	n.follow(n.conclude(end))
 }
 
 // landing is what became of the outcome of a creation.
-type landing[K comparable, V any] struct {
-	stays bool         // it is in the table
-	drop  *entry[K, V] // it is a value to be closed, because nobody has it
-	heard bool         // somebody who waited gets it
+type landing[K comparable] struct {
+	stays bool      // it is in the table
+	drop  *entry[K] // it is a value to be closed, because nobody has it
+	heard bool      // somebody who waited gets it
 }
 
 // follow runs the Close functions that follow the end of the flight. If the entry
 // stays, others may have to make room for it.
-func (n *creation[K, V]) follow(l landing[K, V]) {
-	if x := n.phase.ext; x != nil && x.then != nil {
-		x.then.follow()
+func (n *creation[K]) follow(l landing[K]) {
+	if f := n.root.follows; f != nil {
+		f(n.entry)
 	}
 	if l.stays {
 		n.root.settled(n.entry)
@@ -201,7 +211,7 @@ func (n *creation[K, V]) follow(l landing[K, V]) {
 // A failed entry leaves the table before anyone can learn of the failure, so
 // that whoever knows of it and calls again starts anew, unless the failure is
 // kept.
-func (n *creation[K, V]) conclude(end ending[V]) (l landing[K, V]) {
+func (n *creation[K]) conclude(end ending) (l landing[K]) {
 	r, e, p := n.root, n.entry, n.phase
 	if n.stop != nil {
 		n.stop()
@@ -221,11 +231,8 @@ func (n *creation[K, V]) conclude(end ending[V]) (l landing[K, V]) {
 		if end.until == 0 {
 			r.remove(e) // LP(GetOrCreate): a failure, unless the entry was removed
 		}
-	} else {
-		e.value = end.value
-		if r.close != nil {
-			over = 0 // the value is pending now
-		}
+	} else if r.close != nil {
+		over = 0 // the value is pending now
 	}
 	l.heard = who.callers() > 0 && !who.has(abandoned|grounded)
 	ended := true // here, and not before by Set, Close or the timer
@@ -239,14 +246,13 @@ func (n *creation[K, V]) conclude(end ending[V]) (l landing[K, V]) {
 		l.stays = end.err == nil || now.kept()
 	} else {
 		moved := e.state.Load()
-		switch ended = n.forgotten(moved, end, who); {
-		case !ended:
-			l.heard, l.drop = false, &entry[K, V]{key: n.entry.key, value: end.value}
-		case who.leases() == 0:
+		ended = n.forgotten(moved, end, who)
+		l.heard = l.heard && ended
+		switch closes := end.err == nil && r.close != nil; {
+		case closes && !ended:
+			l.drop = r.copied(e) // no longer e, which was to be the key's
+		case closes && who.leases() == 0:
 			l.drop = moved.fate.to
-		}
-		if end.err != nil || r.close == nil {
-			l.drop = nil
 		}
 	}
 	r.backlog.returned(e, p.flight)
@@ -268,13 +274,13 @@ func (n *creation[K, V]) conclude(end ending[V]) (l landing[K, V]) {
 // forgotten ends a flight that Delete has moved to an entry which only its
 // callers reach, and where nobody but the creator writes, or the timer. It fails
 // if that is not what has become of the flight.
-func (n *creation[K, V]) forgotten(moved *phase[K, V], end ending[V], who crew) bool {
+func (n *creation[K]) forgotten(moved *phase[K], end ending, who crew) bool {
 	m := moved.fate.to
 	if m == nil || m.state.Load() != n.phase {
 		return false
 	}
 	if end.err == nil {
-		m.value = end.value
+		n.root.of.copyValue(m, n.entry)
 	}
 	end.until = 0
 	now := n.outcome(end, who, false)
@@ -300,17 +306,17 @@ func (c crew) blame() error {
 }
 
 // outcome returns what the state of an entry becomes when its creation ends.
-func (n *creation[K, V]) outcome(end ending[V], who crew, inTable bool) *phase[K, V] {
+func (n *creation[K]) outcome(end ending, who crew, inTable bool) *phase[K] {
 	r := n.root
 	var m *mark
 	if inTable && (end.err == nil || end.until != 0) {
 		m = r.stand(n.entry)
 	}
 	if end.err != nil {
-		failed := newPhase(fate[K, V]{err: end.err})
+		failed := newPhase(fate[K]{err: end.err})
 		failed.mark = m
 		if end.until != 0 {
-			failed.fate.lasts = &keptError[K, V]{entry: n.entry, until: end.until}
+			failed.fate.lasts = &keptError[K]{entry: n.entry, until: end.until}
 		}
 		return failed
 	}
@@ -318,9 +324,9 @@ func (n *creation[K, V]) outcome(end ending[V], who crew, inTable bool) *phase[K
 		if m == nil {
 			return nil
 		}
-		return &phase[K, V]{mark: m}
+		return &phase[K]{mark: m}
 	}
-	p := newLeased[K, V](m)
+	p := newLeased[K](m)
 	if inTable {
 		p.leases.live(who.leases())
 	} else {

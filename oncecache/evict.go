@@ -9,7 +9,7 @@ import (
 
 // settled follows the end of a creation, or Set, that has left an entry in the
 // table: the entry takes its place in the order, and others may have to go.
-func (r *root[K, V]) settled(e *entry[K, V]) {
+func (r *root[K]) settled(e *entry[K]) {
 	if r.order == nil {
 		return
 	}
@@ -17,13 +17,13 @@ func (r *root[K, V]) settled(e *entry[K, V]) {
 	if p == nil || p.mark == nil {
 		return // Close, or the timer, has come between
 	}
-	r.evictAll(r.order.add(r, standingOf[K, V](p.mark)))
+	r.evictAll(r.order.add(r, standingOf[K](p.mark)))
 }
 
 // evictAll removes doomed entries, all of them before any is closed, and returns
 // how many it was that did.
-func (r *root[K, V]) evictAll(out []*standing[K, V]) (evicted int) {
-	var free []*entry[K, V]
+func (r *root[K]) evictAll(out []*standing[K]) (evicted int) {
+	var free []*entry[K]
 	for _, s := range out {
 		removed, closes := r.evict(s.entry)
 		if removed {
@@ -39,7 +39,7 @@ func (r *root[K, V]) evictAll(out []*standing[K, V]) (evicted int) {
 
 // evict removes a doomed entry, unless somebody else has, and reports whether its
 // value is to be closed then.
-func (r *root[K, V]) evict(e *entry[K, V]) (removed, closes bool) {
+func (r *root[K]) evict(e *entry[K]) (removed, closes bool) {
 	if !r.remove(e) {
 		return false, false
 	}
@@ -55,7 +55,7 @@ const shortestSweep = time.Millisecond
 
 // arm starts the timer of the next sweep, if there is none. The caller holds
 // mu. The timer does not keep the cache alive.
-func (o *order[K, V]) arm(r *root[K, V]) {
+func (o *order[K]) arm(r *root[K]) {
 	if o.next != nil {
 		return
 	}
@@ -70,7 +70,7 @@ func (o *order[K, V]) arm(r *root[K, V]) {
 
 // tick sweeps for s, and starts the next timer if anything is left and none has
 // been started since: the order may have been empty meanwhile.
-func (r *root[K, V]) tick(s *sweeper) {
+func (r *root[K]) tick(s *sweeper) {
 	r.sweep()
 	o := r.order
 	o.mu.Lock()
@@ -92,7 +92,9 @@ func (r *root[K, V]) tick(s *sweeper) {
 // Sweep is blocking on the mutex of one bucket at a time, on that of the errors
 // and, with an IdleTimeout, on that of the order of the entries and on another
 // Sweep. It takes effect for each key when the entry is removed.
-func (c *Cache[K, V]) Sweep() int {
+func (c *Cache[K, V]) Sweep() int { return c.sweep() }
+
+func (c *core[K]) sweep() int {
 	r := c.root.Load()
 	if r == nil {
 		return 0
@@ -100,7 +102,7 @@ func (c *Cache[K, V]) Sweep() int {
 	return r.sweep() // LP(Sweep)
 }
 
-func (r *root[K, V]) sweep() (removed int) {
+func (r *root[K]) sweep() (removed int) {
 	if o := r.order; o != nil && o.idle > 0 {
 		removed = r.sweepIdle()
 	}
@@ -118,7 +120,7 @@ func (r *root[K, V]) sweep() (removed int) {
 
 // sweepIdle removes what nobody has used for the timeout. It lets others pass
 // after every few entries.
-func (r *root[K, V]) sweepIdle() (removed int) {
+func (r *root[K]) sweepIdle() (removed int) {
 	o := r.order
 	o.sweeping.Lock()
 	defer o.sweeping.Unlock()
@@ -126,7 +128,7 @@ func (r *root[K, V]) sweepIdle() (removed int) {
 	o.swept = o.oldest
 	o.mu.Unlock()
 	for more := true; more; {
-		var out []*standing[K, V]
+		var out []*standing[K]
 		out, more = o.idlers(r.now())
 		removed += r.evictAll(out)
 	}
@@ -138,7 +140,7 @@ const fewSwept = 64
 
 // idlers dooms those of the next few entries that are idle, and takes them out.
 // More tells whether there are others. The caller holds sweeping.
-func (o *order[K, V]) idlers(now time.Duration) (out []*standing[K, V], more bool) {
+func (o *order[K]) idlers(now time.Duration) (out []*standing[K], more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for range fewSwept {

@@ -6,9 +6,9 @@ import "context"
 // the second.
 func StartSet[K comparable, V any](c *Cache[K, V], k K, v V) (finish func() (V, bool)) {
 	r := c.shared()
-	n := &entry[K, V]{key: k, value: v}
+	n := newBoxed(k, v)
 	e := r.entries.Swap(r.at(k), n)
-	return func() (V, bool) { return r.replaced(e, n) }
+	return func() (V, bool) { return valueIf[V](e, r.replaced(e, n)) }
 }
 
 // StartDelete does the first step of Delete for a key that is present, and
@@ -16,13 +16,22 @@ func StartSet[K comparable, V any](c *Cache[K, V], k K, v V) (finish func() (V, 
 func StartDelete[K comparable, V any](c *Cache[K, V], k K) (finish func() (V, bool)) {
 	r := c.shared()
 	e := r.take(k)
-	return func() (V, bool) { return r.removed(e) }
+	return func() (V, bool) { return valueIf[V](e, r.removed(e)) }
+}
+
+// valueIf returns the value of e if there is one.
+func valueIf[V any, K comparable](e *entry[K], has bool) (v V, ok bool) {
+	if has {
+		v = *valueOf[V](e)
+	}
+	return v, has
 }
 
 // StartGet does the first step of Get for a key that is present, and returns
 // the second.
 func StartGet[K comparable, V any](c *Cache[K, V], k K) (finish func() (V, bool)) {
-	return c.shared().find(k).get
+	e := c.shared().find(k)
+	return func() (V, bool) { return get[V](e) }
 }
 
 // Creating returns the counter of entries that are being created, and the
@@ -90,7 +99,7 @@ func SweepIdle[K comparable, V any](c *Cache[K, V]) int { return c.shared().swee
 // StartEviction does the first step of an eviction, and returns the second.
 func StartEviction[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
 	r := c.shared()
-	s := standingOf[K, V](r.find(k).state.Load().mark)
+	s := standingOf[K](r.find(k).state.Load().mark)
 	o := r.order
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -98,7 +107,7 @@ func StartEviction[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
 		panic("oncecache: it is in use")
 	}
 	o.remove(s)
-	return func() { r.evictAll([]*standing[K, V]{s}) }
+	return func() { r.evictAll([]*standing[K]{s}) }
 }
 
 // ReplaceAsRefresh puts v in the place of what k has, as Refresh does that has
@@ -109,7 +118,8 @@ func ReplaceAsRefresh[K comparable, V any](c *Cache[K, V], k K, v V, between fun
 	if r.close != nil {
 		r.own(k)
 	}
-	n := r.newEntry(k, v)
+	n := newBoxed(k, v)
+	r.makeReady(n)
 	if !r.entries.CompareAndSwap(r.at(k), e, n) {
 		panic("oncecache: it has gone")
 	}

@@ -17,15 +17,15 @@ import (
 const forever = time.Duration(math.MaxInt64)
 
 // now returns the time since the cache was made.
-func (r *root[K, V]) now() time.Duration { return atomics.Since(r.books.epoch) }
+func (r *root[K]) now() time.Duration { return atomics.Since(r.books.epoch) }
 
 // ending returns how a create function ended that returned. It runs user code.
-func (r *root[K, V]) ending(k K, v V, err error) ending[V] {
-	end := ending[V]{value: v, err: err}
+func (r *root[K]) ending(k K, err error) ending {
+	end := ending{err: err}
 	if err == nil || r.errorTTL == nil {
 		return end
 	}
-	if cycle := new(CycleError); errors.As(err, &cycle) {
+	if _, cycle := errors.AsType[*CycleError](err); cycle {
 		return end // says nothing about k: the next caller may come from elsewhere
 	}
 	switch ttl := r.errorTTL(k, err); {
@@ -42,11 +42,11 @@ func (r *root[K, V]) ending(k K, v V, err error) ending[V] {
 
 // kept reports whether p is that of a failure that stays in the table until
 // somebody takes it out, who then also takes it off the tally.
-func (p *phase[K, V]) kept() bool { return p != nil && p.fate != nil && p.fate.lasts != nil }
+func (p *phase[K]) kept() bool { return p != nil && p.fate != nil && p.fate.lasts != nil }
 
 // current returns e, which was found in the table, or nil if it was nil or is a
 // failure that is over, or is being evicted; then it is out of the table.
-func (r *root[K, V]) current(e *entry[K, V]) *entry[K, V] {
+func (r *root[K]) current(e *entry[K]) *entry[K] {
 	if e == nil {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (r *root[K, V]) current(e *entry[K, V]) *entry[K, V] {
 }
 
 // expire takes a failure out of the table, if it is still there.
-func (r *root[K, V]) expire(e *entry[K, V]) (removed bool) {
+func (r *root[K]) expire(e *entry[K]) (removed bool) {
 	if removed = r.remove(e); removed {
 		r.left(e.state.Load())
 	}
@@ -77,18 +77,18 @@ func (r *root[K, V]) expire(e *entry[K, V]) (removed bool) {
 // left follows the removal of an entry from the table by its caller, who has
 // then read p as its state. A failure that was kept counts as being created
 // until then.
-func (r *root[K, V]) left(p *phase[K, V]) {
+func (r *root[K]) left(p *phase[K]) {
 	if p.kept() {
 		r.kept.drop(p.fate.lasts)
 		r.books.finish(oneCreating)
 	}
 	if p != nil && p.mark != nil {
-		r.order.drop(standingOf[K, V](p.mark))
+		r.order.drop(standingOf[K](p.mark))
 	}
 }
 
 // watch starts the timer of a creation.
-func (n *creation[K, V]) watch() {
+func (n *creation[K]) watch() {
 	if r := n.root; r.createTimeout > 0 {
 		e, p := n.entry, n.phase
 		n.stop = atomics.After(r.createTimeout, func() { r.overdue(e, p) })
@@ -100,8 +100,8 @@ func (n *creation[K, V]) watch() {
 //
 // The entry may be in the table for a moment when its failure is known already.
 // Whoever finds it there helps to take it out; see current.
-func (r *root[K, V]) overdue(e *entry[K, V], p *phase[K, V]) {
-	failed := newPhase(fate[K, V]{err: ErrCreateTimeout})
+func (r *root[K]) overdue(e *entry[K], p *phase[K]) {
+	failed := newPhase(fate[K]{err: ErrCreateTimeout})
 	r.backlog.note(e, p.flight)
 	if e.state.CompareAndSwap(p, failed) { // LP(GetOrCreate): timed out
 		r.remove(e)

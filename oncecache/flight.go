@@ -67,10 +67,6 @@ type extended struct {
 	// that is known: it was in the table after the flight was. It changes if it was
 	// not there any more when it had been published.
 	base atomics.Pointer[any]
-
-	// then is what such a flight leaves to be done when it has ended; nil: nothing.
-	// The creator's own.
-	then interface{ follow() }
 }
 
 const (

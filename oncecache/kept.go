@@ -8,8 +8,8 @@ import (
 )
 
 // keptError is an error that answers for its key until some time.
-type keptError[K comparable, V any] struct {
-	entry *entry[K, V]
+type keptError[K comparable] struct {
+	entry *entry[K]
 	until time.Duration
 
 	at  int  // in keptErrors.heap; under its mutex
@@ -18,16 +18,16 @@ type keptError[K comparable, V any] struct {
 
 // keptErrors are those of a cache with Config.ErrorTTL, so that they are found
 // when they are over though nobody asks for their keys.
-type keptErrors[K comparable, V any] struct {
+type keptErrors[K comparable] struct {
 	mu   atomics.Mutex
-	heap soonest[K, V]
+	heap soonest[K]
 }
 
 // fewExpired is how many errors that are over make room at once.
 const fewExpired = 64
 
 // keep follows a failure that is kept. Some that are over make room for it.
-func (r *root[K, V]) keep(f *keptError[K, V]) {
+func (r *root[K]) keep(f *keptError[K]) {
 	k := r.kept
 	k.mu.Lock()
 	if !f.out {
@@ -39,7 +39,7 @@ func (r *root[K, V]) keep(f *keptError[K, V]) {
 
 // expireSome removes a few failures whose time is over. It returns how many, and
 // whether there may be more.
-func (r *root[K, V]) expireSome() (removed int, more bool) {
+func (r *root[K]) expireSome() (removed int, more bool) {
 	over := r.kept.over(r.now())
 	for _, f := range over {
 		if r.expire(f.entry) {
@@ -50,11 +50,11 @@ func (r *root[K, V]) expireSome() (removed int, more bool) {
 }
 
 // over takes out a few that are over.
-func (k *keptErrors[K, V]) over(now time.Duration) (over []*keptError[K, V]) {
+func (k *keptErrors[K]) over(now time.Duration) (over []*keptError[K]) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for len(k.heap) > 0 && k.heap[0].until <= now && len(over) < fewExpired {
-		f := heap.Pop(&k.heap).(*keptError[K, V])
+		f := heap.Pop(&k.heap).(*keptError[K])
 		f.out = true
 		over = append(over, f)
 	}
@@ -62,7 +62,7 @@ func (k *keptErrors[K, V]) over(now time.Duration) (over []*keptError[K, V]) {
 }
 
 // drop follows the removal of f's entry from the table.
-func (k *keptErrors[K, V]) drop(f *keptError[K, V]) {
+func (k *keptErrors[K]) drop(f *keptError[K]) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !f.out && f.at < len(k.heap) && k.heap[f.at] == f {
@@ -72,22 +72,22 @@ func (k *keptErrors[K, V]) drop(f *keptError[K, V]) {
 }
 
 // soonest is a heap of failures, of which that is the first which is over first.
-type soonest[K comparable, V any] []*keptError[K, V]
+type soonest[K comparable] []*keptError[K]
 
-func (h soonest[K, V]) Len() int           { return len(h) }
-func (h soonest[K, V]) Less(i, j int) bool { return h[i].until < h[j].until }
-func (h soonest[K, V]) Swap(i, j int) {
+func (h soonest[K]) Len() int           { return len(h) }
+func (h soonest[K]) Less(i, j int) bool { return h[i].until < h[j].until }
+func (h soonest[K]) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].at, h[j].at = i, j
 }
 
-func (h *soonest[K, V]) Push(x any) {
-	f := x.(*keptError[K, V])
+func (h *soonest[K]) Push(x any) {
+	f := x.(*keptError[K])
 	f.at = len(*h)
 	*h = append(*h, f)
 }
 
-func (h *soonest[K, V]) Pop() any {
+func (h *soonest[K]) Pop() any {
 	old := *h
 	last := old[len(old)-1]
 	old[len(old)-1] = nil

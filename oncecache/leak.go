@@ -14,7 +14,7 @@ type leak struct {
 
 // track returns a leak that is reported unless it is released before it is
 // unreachable, or nil if nobody wants to know.
-func (r *root[K, V]) track(k K) *leak {
+func (r *root[K]) track(k K) *leak {
 	if r.onLeak == nil {
 		return nil
 	}

@@ -16,9 +16,11 @@ import (
 // holds the value, and otherwise at the latest when all the others have released
 // theirs.
 type Lease[K comparable, V any] struct {
-	entry *entry[K, V]   // nil: released
+	_ [0]*V // so that none can be converted to one of other values
+
+	entry *entry[K]      // nil: released
 	held  *atomics.Int64 // the word in which the lease is counted; nil: there is nothing to keep
-	root  *root[K, V]
+	root  *root[K]
 	key   K
 	leak  *leak // nil: nobody wants to know
 }
@@ -70,7 +72,7 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 		}
 	}
 	for {
-		last, held, _, err := c.slowContext(ctx, k, e, create, r.seat)
+		last, held, _, err := c.slowContext(ctx, k, e, creatorOf(create), r.seat)
 		if err != nil {
 			return Lease[K, V]{}, err
 		}
@@ -93,7 +95,7 @@ func (l *Lease[K, V]) Value() V {
 	if l.entry == nil {
 		panic("oncecache: value of a lease that was released")
 	}
-	return l.entry.value // LP(Value)
+	return *valueOf[V](l.entry) // LP(Value)
 }
 
 // Release ends the lease; if it has ended, nothing happens. The last user of a

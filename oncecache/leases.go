@@ -123,14 +123,14 @@ func (l *leases) kill() (last bool) {
 }
 
 // users returns where the users of e's value are counted, or nil if they are not.
-func (e *entry[K, V]) users(p *phase[K, V]) *leases {
+func (e *entry[K]) users(p *phase[K]) *leases {
 	switch {
 	case p == nil:
 		return nil
 	case p.leases != nil:
 		return p.leases
 	case p.mark != nil:
-		return standingOf[K, V](p.mark).users.Load()
+		return standingOf[K](p.mark).users.Load()
 	}
 	return nil
 }
@@ -138,18 +138,18 @@ func (e *entry[K, V]) users(p *phase[K, V]) *leases {
 // hold counts a user of e's value, whose state is p, and returns the word to put
 // back; nil if there is nothing to keep. It fails if the entry has left the
 // table, or is about to.
-func (r *root[K, V]) hold(e *entry[K, V], p *phase[K, V]) (held *atomics.Int64, ok bool) {
+func (r *root[K]) hold(e *entry[K], p *phase[K]) (held *atomics.Int64, ok bool) {
 	return r.holdFor(e, p, (*mark).keep)
 }
 
 // holdFor is hold, where keep notes it in the mark.
-func (r *root[K, V]) holdFor(e *entry[K, V], p *phase[K, V], keep func(*mark) bool) (held *atomics.Int64, ok bool) {
+func (r *root[K]) holdFor(e *entry[K], p *phase[K], keep func(*mark) bool) (held *atomics.Int64, ok bool) {
 	l := e.users(p)
 	if l == nil {
 		if p == nil || p.mark == nil {
 			return nil, true
 		}
-		s := standingOf[K, V](p.mark)
+		s := standingOf[K](p.mark)
 		s.users.CompareAndSwap(nil, new(leases))
 		l = s.users.Load()
 	}
@@ -170,7 +170,7 @@ func (l *leases) join(m *mark) (held *atomics.Int64, err error) {
 }
 
 // claim returns the word in which c is counted, if it wants a lease.
-func (e *entry[K, V]) claim(p *phase[K, V], c *caller) (*atomics.Int64, error) {
+func (e *entry[K]) claim(p *phase[K], c *caller) (*atomics.Int64, error) {
 	if c.seat != callerAndLease {
 		return nil, nil
 	}
@@ -182,7 +182,7 @@ func (e *entry[K, V]) claim(p *phase[K, V], c *caller) (*atomics.Int64, error) {
 
 // wasHeld notes that e, which the caller holds, was in use until now, in a cache
 // with an order.
-func (r *root[K, V]) wasHeld(e *entry[K, V]) {
+func (r *root[K]) wasHeld(e *entry[K]) {
 	if m := e.state.Load().mark; m != nil {
 		m.held()
 	}
@@ -191,7 +191,7 @@ func (r *root[K, V]) wasHeld(e *entry[K, V]) {
 // giveUp takes off a user of e's value who was counted in held, if it was, and has
 // not come to use it, or is busy: if it is to be closed, that is left to a goroutine
 // of the cache.
-func (r *root[K, V]) giveUp(e *entry[K, V], held *atomics.Int64) {
+func (r *root[K]) giveUp(e *entry[K], held *atomics.Int64) {
 	if held != nil && e.countOff(held) {
 		r.later(e)
 	}
@@ -199,13 +199,13 @@ func (r *root[K, V]) giveUp(e *entry[K, V], held *atomics.Int64) {
 
 // countOff takes off a user of e's value who was counted in held, and reports
 // whether the value is to be closed now.
-func (e *entry[K, V]) countOff(held *atomics.Int64) (free bool) {
+func (e *entry[K]) countOff(held *atomics.Int64) (free bool) {
 	n := held.Add(-1)
 	return n < 0 && e.isLast(held, n)
 }
 
 // isLast completes the release of a user of e's value that was counted in held,
 // which shows n without it, less than zero.
-func (e *entry[K, V]) isLast(held *atomics.Int64, n int64) bool {
+func (e *entry[K]) isLast(held *atomics.Int64, n int64) bool {
 	return e.users(e.state.Load()).last(held, n)
 }

@@ -15,17 +15,17 @@ import (
 // those that it passes. That is SIEVE, by Yazhuo Zhang and others, NSDI 2024.
 
 // standing is the place of an entry in the order.
-type standing[K comparable, V any] struct {
+type standing[K comparable] struct {
 	mark // first, so that a *mark can be converted back
 
-	entry *entry[K, V]
+	entry *entry[K]
 
 	// users counts leases where values are not closed, so that their entries
 	// have no count of their own. It is made by the first of them.
 	users atomics.Pointer[leases]
 
 	// What follows is under order.mu.
-	newer, older *standing[K, V]
+	newer, older *standing[K]
 	seen         time.Duration // when the entry was last found to have been used
 	stage        stage
 }
@@ -41,37 +41,37 @@ const (
 
 // order lists the entries that are in the table and have an outcome, from the
 // newest to the oldest.
-type order[K comparable, V any] struct {
+type order[K comparable] struct {
 	max  int           // Config.MaxEntries; zero: no bound
 	idle time.Duration // Config.IdleTimeout; zero: none
 
 	sweeping atomics.Mutex // held by who sweeps, and taken before mu
 
 	mu             atomics.Mutex
-	newest, oldest *standing[K, V]
-	hand           *standing[K, V] // where the next search begins; nil: at the oldest
-	swept          *standing[K, V] // where the sweep goes on; nil: nowhere
+	newest, oldest *standing[K]
+	hand           *standing[K] // where the next search begins; nil: at the oldest
+	swept          *standing[K] // where the sweep goes on; nil: nowhere
 	len            int
 	next           *sweeper // starts the next sweep, or has started one; nil: there is none
 }
 
 // stand returns the mark of a new entry, or nil if the cache has no order.
-func (r *root[K, V]) stand(e *entry[K, V]) *mark {
+func (r *root[K]) stand(e *entry[K]) *mark {
 	if r.order == nil {
 		return nil
 	}
-	return &(&standing[K, V]{entry: e}).mark
+	return &(&standing[K]{entry: e}).mark
 }
 
 // standingOf converts a mark back.
-func standingOf[K comparable, V any](m *mark) *standing[K, V] {
+func standingOf[K comparable](m *mark) *standing[K] {
 	// Safety: only stand makes marks, as the first field of a standing of the
 	// same cache.
-	return (*standing[K, V])(unsafe.Pointer(m))
+	return (*standing[K])(unsafe.Pointer(m))
 }
 
 // leased reports whether anyone holds a lease of the entry.
-func (s *standing[K, V]) leased() bool {
+func (s *standing[K]) leased() bool {
 	l := s.users.Load()
 	if p := s.entry.state.Load(); p != nil && p.leases != nil {
 		l = p.leases
@@ -81,7 +81,7 @@ func (s *standing[K, V]) leased() bool {
 
 // add puts s in the order, unless its entry has left the table before, and
 // takes out those for which there is no room then.
-func (o *order[K, V]) add(r *root[K, V], s *standing[K, V]) (out []*standing[K, V]) {
+func (o *order[K]) add(r *root[K], s *standing[K]) (out []*standing[K]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if s.stage == left {
@@ -103,7 +103,7 @@ func (o *order[K, V]) add(r *root[K, V], s *standing[K, V]) (out []*standing[K, 
 
 // tooMany takes out those for which there is no room beside s. The caller holds
 // mu.
-func (o *order[K, V]) tooMany(s *standing[K, V]) (out []*standing[K, V]) {
+func (o *order[K]) tooMany(s *standing[K]) (out []*standing[K]) {
 	for o.max > 0 && o.len > o.max {
 		v := o.victim(s)
 		if v == nil {
@@ -121,7 +121,7 @@ const manyLeased = 64
 
 // victim dooms the entry that has to make room for the newest, and returns it, or
 // nil if leases hold all others, or very many. The caller holds mu.
-func (o *order[K, V]) victim(newest *standing[K, V]) *standing[K, V] {
+func (o *order[K]) victim(newest *standing[K]) *standing[K] {
 	leased := 0
 	// The first time round clears all marks. Hits may set them again, so the
 	// third does not ask.
@@ -151,7 +151,7 @@ func (o *order[K, V]) victim(newest *standing[K, V]) *standing[K, V] {
 }
 
 // remove takes s out of the order. The caller holds mu.
-func (o *order[K, V]) remove(s *standing[K, V]) {
+func (o *order[K]) remove(s *standing[K]) {
 	if o.hand == s {
 		o.hand = s.newer
 	}
@@ -164,7 +164,7 @@ func (o *order[K, V]) remove(s *standing[K, V]) {
 }
 
 // link makes two entries neighbours. A nil stands for the end. The caller holds mu.
-func (o *order[K, V]) link(older, newer *standing[K, V]) {
+func (o *order[K]) link(older, newer *standing[K]) {
 	if newer != nil {
 		newer.older = older
 	} else {
@@ -178,7 +178,7 @@ func (o *order[K, V]) link(older, newer *standing[K, V]) {
 }
 
 // drop takes s out of the order because its entry has left the table.
-func (o *order[K, V]) drop(s *standing[K, V]) {
+func (o *order[K]) drop(s *standing[K]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if s.stage == there {
@@ -195,12 +195,12 @@ func (o *order[K, V]) drop(s *standing[K, V]) {
 // as if it had been there all the time, and takes out what there is no room for.
 // If s is being evicted, n goes instead, unless it has been used. It fails if s has
 // no place any more, or not yet.
-func (o *order[K, V]) succeed(s, n *standing[K, V]) (out []*standing[K, V], ok bool) {
+func (o *order[K]) succeed(s, n *standing[K]) (out []*standing[K], ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if s.isDoomed() && n.stage == coming && n.doom(n.leased, usedForBoth) {
 		n.stage = left
-		return []*standing[K, V]{n}, true
+		return []*standing[K]{n}, true
 	}
 	if s.stage != there || n.stage != coming {
 		return nil, false

@@ -33,7 +33,7 @@ func leaseAll(t *testing.T, c *Cache[int, int], n int) []Lease[int, int] {
 }
 
 // search looks for a victim once, and returns it and how far the hand has moved.
-func (o *order[K, V]) search() (v *standing[K, V], moved int) {
+func (o *order[K]) search() (v *standing[K], moved int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	place := func() int {
@@ -115,7 +115,7 @@ func TestSweepInPortions(t *testing.T) {
 		o.swept = o.oldest
 		var sizes []int
 		for more := true; more; {
-			var out []*standing[int, int]
+			var out []*standing[int]
 			out, more = o.idlers(r.now() + time.Hour)
 			sizes = append(sizes, len(out))
 			for _, s := range out {
@@ -167,7 +167,7 @@ func TestDoomedEntriesAreTakenOut(t *testing.T) {
 				if v, err := ask(c); v != 7 || err != nil {
 					t.Errorf("%d, %v", v, err)
 				}
-				if n := r.evictAll([]*standing[int, int]{s}); n != 0 {
+				if n := r.evictAll([]*standing[int]{s}); n != 0 {
 					t.Errorf("%d evicted once more", n)
 				}
 				synctest.Wait()

@@ -38,7 +38,12 @@ func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Cont
 	if create == nil {
 		panic("oncecache: nil create function")
 	}
-	return c.refresh(ctx, k, create, func(ctx context.Context, k K, _ *entry[K, V]) (V, error) { return create(ctx, k) })
+	c.shared()
+	e, err := c.refresh(ctx, k, creatorOf(create), nil)
+	if err != nil {
+		return v, err
+	}
+	return *valueOf[V](e), nil
 }
 
 // Reload is [Cache.Refresh] by a function that gets the old value, to ask its
@@ -53,59 +58,80 @@ func (c *Cache[K, V]) Reload(ctx context.Context, k K, create func(ctx context.C
 		panic("oncecache: nil create function")
 	}
 	r := c.shared()
-	return c.refresh(ctx, k, func(ctx context.Context, k K) (V, error) { // LP(Reload)
+	e, err := c.refresh(ctx, k, creatorOf(func(ctx context.Context, k K) (V, error) { // LP(Reload)
 		var none V
 		return create(ctx, k, none, false)
-	}, func(ctx context.Context, k K, base *entry[K, V]) (V, error) {
+	}), func(ctx context.Context, base, e *entry[K]) error {
 		held, ok := r.holdFor(base, base.state.Load(), (*mark).keepUnused) // to reload is no use
 		if !ok {
-			var none V
-			return none, errNoBase
+			return errNoBase
 		}
 		defer r.giveUp(base, held)
-		return create(ctx, k, base.value, true)
+		v, err := create(ctx, e.key, *valueOf[V](base), true)
+		if err == nil {
+			*valueOf[V](e) = v
+		}
+		return err
 	})
+	if err != nil {
+		return v, err
+	}
+	return *valueOf[V](e), nil
 }
 
-// refresh calls create if k has no value, and otherwise renew.
-func (c *Cache[K, V]) refresh(ctx context.Context, k K, create func(context.Context, K) (V, error), renew func(context.Context, K, *entry[K, V]) (V, error)) (v V, err error) {
+// refresh calls create if k has no value, and
+// otherwise renew, which is given the entry that has the value and another one for
+// what it makes; if that is nil, create does this too. It returns the entry whose
+// value its caller gets.
+func (c *core[K]) refresh(ctx context.Context, k K, create creator, renew func(ctx context.Context, base, e *entry[K]) error) (*entry[K], error) {
 	if ctx == nil {
 		panic("oncecache: nil context")
 	}
-	r := c.shared()
+	r := c.root.Load()
 	for {
 		e := r.current(r.find(k))
 		if r.before != nil || e == nil || !e.state.Load().ready() {
-			return c.GetOrCreateContext(ctx, k, create)
+			return c.getOrCreateContext(ctx, k, create)
 		}
 		r.overtakeOther(k, e)
-		made, err := r.renewing().GetOrCreateContext(ctx, k, func(ctx context.Context, k K) (any, error) {
-			return r.makeAnew(ctx, k, renew)
-		})
+		last, err := r.renewing().getOrCreateContext(ctx, k, creatorOf(func(ctx context.Context, k K) (*renewal[K], error) {
+			return r.makeAnew(ctx, k, create, renew)
+		}))
 		if err == errNoBase {
 			continue
 		}
 		if err != nil {
-			return v, err
+			return nil, err
 		}
-		got := made.(*renewal[K, V])
+		got := *valueOf[*renewal[K]](last)
 		if got.gone {
 			continue
 		}
 		if got.ended && c.root.Load() != r {
-			return v, ErrClosed // Close is about to say so
+			return nil, ErrClosed // Close is about to say so
 		}
 		if got.entry != e || got.stays {
-			return got.value, nil
+			return got.result, nil
 		}
 		// The function had returned before this call, which has found its value
 		// in the table. The renewal has ended now.
 	}
 }
 
+// getOrCreateContext is GetOrCreateContext that returns an entry.
+func (c *core[K]) getOrCreateContext(ctx context.Context, k K, create creator) (*entry[K], error) {
+	r := c.root.Load()
+	e := r.find(k)
+	if e != nil && e.used() {
+		return e, nil
+	}
+	last, _, _, err := c.slowContext(ctx, k, e, create, oneCaller)
+	return last, err
+}
+
 // overtakeOther ends the Refresh of k that is to replace another entry than e,
 // which k has, so that nobody joins what nobody will keep.
-func (r *root[K, V]) overtakeOther(k K, e *entry[K, V]) {
+func (r *root[K]) overtakeOther(k K, e *entry[K]) {
 	old, p := r.renewal(k)
 	if old == nil {
 		return
@@ -114,32 +140,33 @@ func (r *root[K, V]) overtakeOther(k K, e *entry[K, V]) {
 	if base == nil || *base == any(e) || r.find(k) != e {
 		return
 	}
-	if renewals := r.renewals.Load().shared(); renewals.remove(old) {
+	if renewals := r.renewals.Load().root.Load(); renewals.remove(old) {
 		renewals.removed(old)
 	}
 }
 
 // renewal is one call of the function of Refresh, and what the callers get.
-type renewal[K comparable, V any] struct {
-	root *root[K, V]
-	base *entry[K, V] // which was to be replaced
-	seen any          // base, as the flight shows it
+type renewal[K comparable] struct {
+	root *root[K]
+	base *entry[K] // which was to be replaced
+	seen any       // base, as the flight shows it
 
-	value V
-	entry *entry[K, V] // which has the value; nil: it was overtaken
-	stays bool         // entry is the old one
-	ended bool         // it was too late for the value to be kept
-	gone  bool         // there is no value: it was to be the old one, and that has gone
+	made   *entry[K] // for the value that the function makes; no one else has seen it
+	result *entry[K] // which has the value that the callers get, and need not be the key's
+	entry  *entry[K] // which is the key's; nil: it was overtaken
+	stays  bool      // entry is the old one
+	ended  bool      // it was too late for the value to be kept
+	gone   bool      // there is no value: it was to be the old one, and that has gone
 
 	// over is what the renewal has taken from the table, or an entry that never
 	// was there, whose value is to be closed.
-	over *entry[K, V]
+	over *entry[K]
 }
 
 // find sets n.base to the entry that f, which is in the table of renewals, is to
 // replace, or to nil if there is none: then a creation is in its place, or will be,
 // which has not seen f, or waits for its end.
-func (n *renewal[K, V]) find(k K, f *extended) {
+func (n *renewal[K]) find(k K, f *extended) {
 	for {
 		e := n.root.find(k)
 		if e == nil || !e.state.Load().ready() {
@@ -161,9 +188,9 @@ func (n *renewal[K, V]) find(k K, f *extended) {
 }
 
 // makeAnew is the function of a renewal.
-func (r *root[K, V]) makeAnew(ctx context.Context, k K, create func(context.Context, K, *entry[K, V]) (V, error)) (any, error) {
-	renewals, part := r.renewing().shared(), partOf(ctx)
-	n := &renewal[K, V]{root: r}
+func (r *root[K]) makeAnew(ctx context.Context, k K, create creator, renew func(ctx context.Context, base, e *entry[K]) error) (*renewal[K], error) {
+	renewals, part := r.renewing().root.Load(), partOf(ctx)
+	n := &renewal[K]{root: r}
 	n.find(k, part.ext)
 	base := n.base
 	if base == nil {
@@ -178,21 +205,26 @@ func (r *root[K, V]) makeAnew(ctx context.Context, k K, create func(context.Cont
 			}
 		}()
 	}
-	v, err := create(ctx, k, base)
-	same := errors.Is(err, ErrNotModified) || err == nil && r.close != nil && r.same(base.value, v)
+	n.made = r.of.freshEntry(k)
+	var err error
+	if renew != nil {
+		err = renew(ctx, base, n.made)
+	} else {
+		err = r.of.makeValue(create, ctx, n.made)
+	}
+	same := errors.Is(err, ErrNotModified) || err == nil && r.close != nil && r.same(base, n.made)
 	if err != nil && !same {
 		return nil, err
 	}
 	made = !same
 	switch now := r.find(k); {
 	case made:
-		n.value = v
+		n.result = n.made
 		n.replace(renewals, k, part)
 	case now == base:
-		n.value, n.entry, n.stays = base.value, base, true
+		n.result, n.entry, n.stays = base, base, true
 	default: // the old value has gone
-		v, ok := now.get()
-		n.value, n.gone = v, !ok
+		n.result, n.gone = now, !now.has()
 	}
 	if own := renewals.createdBy(k, part); own != nil {
 		renewals.remove(own) // before this is known, so that whoever knows of it starts anew
@@ -205,8 +237,9 @@ func (r *root[K, V]) makeAnew(ctx context.Context, k K, create func(context.Cont
 // replace puts the value in the place of base, which the key had when Refresh began
 // to make it, or of a creation that waits for that. If others have been faster, or
 // have ended f, the value is closed when f has ended.
-func (n *renewal[K, V]) replace(renewals *root[K, any], k K, f *flight) {
-	r, own := n.root, n.root.newEntry(k, n.value)
+func (n *renewal[K]) replace(renewals *root[K], k K, f *flight) {
+	r, own := n.root, n.made
+	r.makeReady(own)
 	for {
 		e := r.find(k) // before f is looked for: what comes after Delete does not wait for f
 		ready := e != nil && e.state.Load().ready()
@@ -219,33 +252,35 @@ func (n *renewal[K, V]) replace(renewals *root[K, any], k K, f *flight) {
 		if !ready {
 			r.replaced(e, own)
 		}
-		n.entry, n.over, f.ext.then = own, e, n
+		n.entry, n.over = own, e
 		return
 	}
 	if r.close != nil {
-		n.over, f.ext.then = &entry[K, V]{key: k, value: n.value}, n // no longer own, which was to be the key's
+		n.over = r.copied(own) // no longer own, which was to be the key's
 	}
-	if other, ok := r.find(k).get(); ok {
-		n.value = other
+	if other := r.find(k); other.has() {
+		n.result = other
 	}
 }
 
 // follow is what is left to be done when the flight has ended.
-func (n *renewal[K, V]) follow() {
-	if n.entry != nil {
+func (n *renewal[K]) follow() {
+	switch {
+	case n.over == nil: // nothing
+	case n.entry != nil:
 		n.root.succeeded(n.over, n.entry)
-	} else {
+	default:
 		n.root.dispose(n.over)
 	}
 }
 
 // succeeded follows the replacement of e by n, which Refresh has made.
-func (r *root[K, V]) succeeded(e, n *entry[K, V]) {
+func (r *root[K]) succeeded(e, n *entry[K]) {
 	p, now := e.state.Load(), n.state.Load()
-	var out []*standing[K, V]
+	var out []*standing[K]
 	took := false
 	if p != nil && p.mark != nil && now != nil && now.mark != nil {
-		out, took = r.order.succeed(standingOf[K, V](p.mark), standingOf[K, V](now.mark))
+		out, took = r.order.succeed(standingOf[K](p.mark), standingOf[K](now.mark))
 	}
 	left := r.leave(e)
 	if took {
@@ -259,7 +294,7 @@ func (r *root[K, V]) succeeded(e, n *entry[K, V]) {
 }
 
 // createdBy returns the entry of k if f, and no later flight, creates it.
-func (r *root[K, V]) createdBy(k K, f *flight) *entry[K, V] {
+func (r *root[K]) createdBy(k K, f *flight) *entry[K] {
 	if e := r.find(k); e != nil {
 		if p := e.state.Load(); p.creating() && p.flight == f {
 			return e
@@ -270,13 +305,18 @@ func (r *root[K, V]) createdBy(k K, f *flight) *entry[K, V] {
 
 // renewing returns the cache in which the keys are created that Refresh makes
 // again. It shares the books of r, and nothing is kept there.
-func (r *root[K, V]) renewing() *Cache[K, any] {
+func (r *root[K]) renewing() *core[K] {
 	if c := r.renewals.Load(); c != nil {
 		return c
 	}
-	n := newRoot(Config[K, any]{KeepCreating: r.extra == kept, CreateTimeout: r.createTimeout})
+	n := newRoot(kind[K, *renewal[K]]{}, &settings[K]{keepCreating: r.extra == kept, createTimeout: r.createTimeout})
 	n.books, n.renews = r.books, true
-	c := new(Cache[K, any])
+	n.follows = func(e *entry[K]) {
+		if made := *valueOf[*renewal[K]](e); made != nil {
+			made.follow()
+		}
+	}
+	c := new(core[K])
 	c.root.Store(n)
 	r.renewals.CompareAndSwap(nil, c)
 	return r.renewals.Load()

@@ -10,15 +10,22 @@ package oncecache
 // Delete is wait-free if k is absent, and otherwise blocking on the mutex of
 // one bucket. It takes effect when the entry is removed, or not found.
 func (c *Cache[K, V]) Delete(k K) (old V, deleted bool) {
-	r := c.shared()
-	r.overtake(k)
-	e := r.take(k)
-	if e == nil {
-		return old, false
+	e, deleted := c.shared().delete(k)
+	if deleted {
+		old = *valueOf[V](e)
 	}
-	old, deleted = r.removed(e)
-	r.retire(e)
 	return old, deleted
+}
+
+// delete is Delete. It returns the entry that it has removed, or nil.
+func (r *root[K]) delete(k K) (e *entry[K], deleted bool) {
+	r.overtake(k)
+	if e = r.take(k); e == nil {
+		return nil, false
+	}
+	deleted = r.removed(e)
+	r.retire(e)
+	return e, deleted
 }
 
 // Clear deletes every key, and returns how many values it has removed. It is as
@@ -30,20 +37,22 @@ func (c *Cache[K, V]) Delete(k K) (old V, deleted bool) {
 //
 // Clear is blocking on the mutex of one bucket at a time. It takes effect for
 // each key when the entry is removed.
-func (c *Cache[K, V]) Clear() (removed int) {
+func (c *Cache[K, V]) Clear() (removed int) { return c.clear() }
+
+func (c *core[K]) clear() (removed int) {
 	r := c.root.Load()
 	if r == nil {
 		return 0
 	}
 	if renewals := r.renewals.Load(); renewals != nil {
-		renewals.Clear() // as overtake does for one key
+		renewals.clear() // as overtake does for one key
 	}
-	var free []*entry[K, V]
+	var free []*entry[K]
 	for found := range r.entries.All() {
 		if r.note(found); !r.remove(found) { // LP(Clear)
 			continue
 		}
-		if _, ok := r.removed(found); ok {
+		if r.removed(found) {
 			removed++
 		}
 		if r.release(found, r.leave(found)) {
@@ -55,7 +64,7 @@ func (c *Cache[K, V]) Clear() (removed int) {
 }
 
 // take removes what k has, and returns it, or nil.
-func (r *root[K, V]) take(k K) *entry[K, V] {
+func (r *root[K]) take(k K) *entry[K] {
 	if r.claims == nil && !r.renews {
 		return r.entries.LoadAndDelete(r.at(k)) // LP(Delete)
 	}
@@ -72,7 +81,7 @@ func (r *root[K, V]) take(k K) *entry[K, V] {
 }
 
 // note notes the creation of e, if there is one.
-func (r *root[K, V]) note(e *entry[K, V]) {
+func (r *root[K]) note(e *entry[K]) {
 	if p := e.state.Load(); p.creating() {
 		r.backlog.note(e, p.flight)
 	}
@@ -81,31 +90,31 @@ func (r *root[K, V]) note(e *entry[K, V]) {
 // overtake comes before what is to be newer than a Refresh of k that is under way:
 // what that makes will not be kept, and nobody waits for it or joins it who comes
 // from now on.
-func (r *root[K, V]) overtake(k K) {
+func (r *root[K]) overtake(k K) {
 	if renewals := r.renewals.Load(); renewals != nil {
-		renewals.Delete(k)
+		renewals.root.Load().delete(k)
 	}
 }
 
 // removed forgets the creation of e, if there is one, after Delete has taken e
-// out of the table. Otherwise it returns the value of e.
-func (r *root[K, V]) removed(e *entry[K, V]) (old V, ok bool) {
+// out of the table. Otherwise it reports whether e has a value.
+func (r *root[K]) removed(e *entry[K]) (had bool) {
 	p, left := r.forget(e)
 	if left {
 		r.books.finish(oneCreating)
-		return old, false
+		return false
 	}
-	return e.valueAfter(p)
+	return e.hasAfter(p)
 }
 
 // forget moves the creation of e, if there is one, to where only its callers find
 // it, and Close, which calls it off: one of them sees the other.
-func (r *root[K, V]) forget(e *entry[K, V]) (p *phase[K, V], left bool) {
+func (r *root[K]) forget(e *entry[K]) (p *phase[K], left bool) {
 	if p = e.state.Load(); !p.creating() {
 		return p, false
 	}
 	r.backlog.note(e, p.flight)
-	if p, left = e.forget(); !left {
+	if p, left = e.forget(r.of); !left {
 		return p, false
 	}
 	if tally(r.books.work.Load()).closed() {
@@ -132,7 +141,7 @@ func CompareAndDelete[K, V comparable](c *Cache[K, V], k K, old V) bool {
 		if e == nil {
 			return false
 		}
-		if v, ok := e.get(); !ok || v != old {
+		if v, ok := get[V](e); !ok || v != old {
 			return false
 		}
 		if r.remove(e) { // LP(CompareAndDelete): removed

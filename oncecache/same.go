@@ -6,11 +6,9 @@ import (
 	"unsafe"
 )
 
-// has reports whether v is the very value of e, in a cache that closes values.
-func (r *root[K, V]) has(e *entry[K, V], v V) bool {
-	now, ok := e.get()
-	return ok && r.same(now, v)
-}
+// hasValueOf reports whether now, which may be nil, has the very value of e, in a
+// cache that closes values.
+func (r *root[K]) hasValueOf(now, e *entry[K]) bool { return now.has() && r.same(now, e) }
 
 // sameness returns a function that reports whether two values are one: whether
 // they are equal, or the one is a copy of the other.

@@ -15,34 +15,51 @@ package oncecache
 // entry takes the place of the old one, or when v is found there.
 func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 	r := c.shared()
-	refused := !r.storable(k) || r.before != nil
-	if r.close != nil && (r.own(k) || refused) {
-		r.dispose(&entry[K, V]{key: k, value: v})
+	refused := r.refuses(k)
+	if refused && r.close == nil {
 		return old, false
 	}
-	if refused {
+	e := c.set(r, newBoxed(k, v), refused)
+	if e == nil {
 		return old, false
+	}
+	return *valueOf[V](e), true
+}
+
+// refuses reports whether nothing can be stored for k. It panics if k cannot be
+// compared.
+func (r *root[K]) refuses(k K) bool { return !r.storable(k) || r.before != nil }
+
+// set is Set of the value of n, which others have not seen. It returns the entry
+// whose value Set returns, or nil.
+func (c *core[K]) set(r *root[K], n *entry[K], refused bool) (old *entry[K]) {
+	k := n.key
+	if r.close != nil && (r.own(k) || refused) {
+		r.dispose(n)
+		return nil
 	}
 	r.overtake(k)
-	n := r.newEntry(k, v)
+	r.makeReady(n)
 	e := r.swap(n)
 	if e == n {
-		return v, true
+		return n
 	}
-	var left *phase[K, V]
+	var left *phase[K]
 	if e != nil {
-		old, replaced = r.replaced(e, n)
+		if r.replaced(e, n) {
+			old = e
+		}
 		left = r.leave(e) // before n comes, which would make another one go
 	}
 	if r.close != nil && e != nil {
 		defer r.finishSet(e, left) // though the Close function of n may end the goroutine
 	}
 	c.recheck(r, k, n)
-	return old, replaced
+	return old
 }
 
 // finishSet ends the use of e, which Set has replaced.
-func (r *root[K, V]) finishSet(e *entry[K, V], left *phase[K, V]) {
+func (r *root[K]) finishSet(e *entry[K], left *phase[K]) {
 	if r.release(e, left) {
 		r.dispose(e)
 	}
@@ -51,7 +68,7 @@ func (r *root[K, V]) finishSet(e *entry[K, V], left *phase[K, V]) {
 // swap puts n in the place of what its key has, and returns that, or nil. If that
 // has the very value of n, which is to be closed once, it stays, and swap returns
 // n.
-func (r *root[K, V]) swap(n *entry[K, V]) *entry[K, V] {
+func (r *root[K]) swap(n *entry[K]) *entry[K] {
 	at := r.at(n.key)
 	if r.close == nil {
 		return r.entries.Swap(at, n) // LP(Set)
@@ -63,7 +80,7 @@ func (r *root[K, V]) swap(n *entry[K, V]) *entry[K, V] {
 			if _, loaded := r.entries.LoadOrStore(at, n); !loaded { // LP(Set): nothing was there
 				return nil
 			}
-		case r.has(e, n.value): // LP(Set): the very value
+		case r.hasValueOf(e, n): // LP(Set): the very value
 			r.unown(n.key)
 			return n
 		default:
@@ -75,38 +92,37 @@ func (r *root[K, V]) swap(n *entry[K, V]) *entry[K, V] {
 	}
 }
 
-// newEntry returns an entry that is ready.
-func (r *root[K, V]) newEntry(k K, v V) *entry[K, V] {
-	n := &entry[K, V]{key: k, value: v}
+// makeReady makes n, which has a value and which others have not seen, an entry
+// that is ready.
+func (r *root[K]) makeReady(n *entry[K]) {
 	if r.close != nil {
-		n.state.Store(newLeased[K, V](r.stand(n)))
+		n.state.Store(newLeased[K](r.stand(n)))
 	} else if r.order != nil {
-		n.state.Store(&phase[K, V]{mark: r.stand(n)})
+		n.state.Store(&phase[K]{mark: r.stand(n)})
 	}
-	return n
 }
 
 // replaced ends the creation of e, if there is one, in the value of n, which
-// Set has put in its place. Otherwise it returns the value of e.
-func (r *root[K, V]) replaced(e, n *entry[K, V]) (old V, ok bool) {
+// Set has put in its place. Otherwise it reports whether e has a value.
+func (r *root[K]) replaced(e, n *entry[K]) (had bool) {
 	p := e.state.Load()
 	if !p.creating() {
-		return e.valueAfter(p)
+		return e.hasAfter(p)
 	}
 	r.backlog.note(e, p.flight)
-	if !e.state.CompareAndSwap(p, newPhase(fate[K, V]{to: n})) {
-		return e.get()
+	if !e.state.CompareAndSwap(p, newPhase(fate[K]{to: n})) {
+		return e.has()
 	}
 	r.books.finish(oneCreating)
 	p.end()
 	p.callOff(nil)
-	return old, false
+	return false
 }
 
 // recheck removes n, which its caller has put into the table, if the cache was
 // closed since r was loaded, and otherwise puts it in the order. Close changes
 // the root and then empties the table, so one of them sees the other.
-func (c *Cache[K, V]) recheck(r *root[K, V], k K, n *entry[K, V]) {
+func (c *core[K]) recheck(r *root[K], k K, n *entry[K]) {
 	if c.root.Load() != r && r.entries.CompareAndDelete(r.at(k), n) {
 		r.retire(n)
 		return
@@ -124,14 +140,24 @@ func (c *Cache[K, V]) recheck(r *root[K, V], k K, n *entry[K, V]) {
 // mutex of one bucket. It takes effect when the entry is inserted or found.
 func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 	r := c.shared()
-	if e := r.find(k); e != nil && !(r.fails && e.failed()) || !r.storable(k) || r.before != nil { // LP(SetIfAbsent): found, or closed
-		return false
-	}
+	return r.vacant(k) && c.setIfAbsent(r, newBoxed(k, v))
+}
+
+// vacant reports whether SetIfAbsent may store a value for k.
+func (r *root[K]) vacant(k K) bool {
+	e := r.find(k) // LP(SetIfAbsent): found, or closed
+	return (e == nil || r.fails && e.failed()) && !r.refuses(k)
+}
+
+// setIfAbsent is the rest of SetIfAbsent, of the value of n, which others have not
+// seen.
+func (c *core[K]) setIfAbsent(r *root[K], n *entry[K]) bool {
+	k := n.key
 	if r.close != nil && r.own(k) {
 		r.unown(k)
 		return false
 	}
-	n := r.newEntry(k, v)
+	r.makeReady(n)
 	for {
 		e, loaded := r.entries.LoadOrStore(r.at(k), n) // LP(SetIfAbsent): inserted, or found after all
 		if !loaded {

@@ -7,9 +7,12 @@ import (
 )
 
 // entry is one instance of a key: the place where the key's callers meet, and
-// the value that they get. It is at most once in the table, and never comes
-// back once it has left.
-type entry[K comparable, V any] struct {
+// the value that they get, which comes after it: see boxed. It is at most once in
+// the table, and never comes back once it has left.
+//
+// The value is written by the creator before state becomes ready or leased, or
+// before the entry is shared. It is read only after state was seen so.
+type entry[K comparable] struct {
 	key K
 
 	// state is nil when the entry is ready. While it is being created, state
@@ -23,33 +26,29 @@ type entry[K comparable, V any] struct {
 	//	moved    its fate is to   by the Set or Delete that took the entry out of the table
 	//
 	// Nothing leaves those four.
-	state atomics.Pointer[phase[K, V]]
-
-	// value is written by the creator before state becomes ready or leased, or
-	// before the entry is shared. It is read only after state was seen so.
-	value V
+	state atomics.Pointer[phase[K]]
 }
 
 // phase is what an entry's state is. Its fields never change.
-type phase[K comparable, V any] struct {
-	*flight             // creating, or moved if the flight has moved along; nil otherwise
-	leases  *leases     // leased: who uses the value
-	mark    *mark       // ready, leased, failed: the entry's place in the order, if it has one
-	fate    *fate[K, V] // failed, moved; nil otherwise
+type phase[K comparable] struct {
+	*flight          // creating, or moved if the flight has moved along; nil otherwise
+	leases  *leases  // leased: who uses the value
+	mark    *mark    // ready, leased, failed: the entry's place in the order, if it has one
+	fate    *fate[K] // failed, moved; nil otherwise
 }
 
 // fate is what the callers of an entry get that will have no value.
-type fate[K comparable, V any] struct {
-	err   error            // failed
-	lasts *keptError[K, V] // failed: how long it stays in the table; nil: it does not
-	to    *entry[K, V]     // moved: the entry whose outcome they get
+type fate[K comparable] struct {
+	err   error         // failed
+	lasts *keptError[K] // failed: how long it stays in the table; nil: it does not
+	to    *entry[K]     // moved: the entry whose outcome they get
 }
 
 // newPhase returns the phase of an entry that has failed, or is moved, so.
-func newPhase[K comparable, V any](how fate[K, V]) *phase[K, V] {
+func newPhase[K comparable](how fate[K]) *phase[K] {
 	both := new(struct {
-		phase[K, V]
-		own fate[K, V]
+		phase[K]
+		own fate[K]
 	})
 	both.own = how
 	both.fate = &both.own
@@ -57,10 +56,10 @@ func newPhase[K comparable, V any](how fate[K, V]) *phase[K, V] {
 }
 
 // newCreating returns the phase of an entry that is being created.
-func newCreating[K comparable, V any]() *phase[K, V] {
+func newCreating[K comparable]() *phase[K] {
 	both := new(struct {
 		own flight // first, so that what is written of it is on one cache line
-		phase[K, V]
+		phase[K]
 	})
 	both.flight = &both.own
 	return &both.phase
@@ -68,13 +67,13 @@ func newCreating[K comparable, V any]() *phase[K, V] {
 
 // creating reports whether p, read from an entry's state, is that of an entry
 // that is being created.
-func (p *phase[K, V]) creating() bool { return p != nil && p.flight != nil && p.fate == nil }
+func (p *phase[K]) creating() bool { return p != nil && p.flight != nil && p.fate == nil }
 
 // newLeased returns the phase of an entry with a count of leases that is yet
 // to be prepared.
-func newLeased[K comparable, V any](m *mark) *phase[K, V] {
+func newLeased[K comparable](m *mark) *phase[K] {
 	both := new(struct {
-		phase[K, V]
+		phase[K]
 		own leases
 	})
 	both.leases, both.mark = &both.own, m
@@ -82,45 +81,24 @@ func newLeased[K comparable, V any](m *mark) *phase[K, V] {
 }
 
 // ready reports whether p is that of an entry with a value.
-func (p *phase[K, V]) ready() bool {
+func (p *phase[K]) ready() bool {
 	return p == nil || p.flight == nil && p.fate == nil
 }
 
-// use returns the value if there is one, for a caller that uses it.
-func (e *entry[K, V]) use() (v V, ok bool) {
-	p := e.state.Load()
-	if p == nil {
-		return e.value, true
-	}
-	return e.marked(p)
-}
+// has reports whether e, which may be nil, has a value.
+func (e *entry[K]) has() bool { return e != nil && e.state.Load().ready() }
 
-// marked is use for a value that has leases, or a place in the order.
-func (e *entry[K, V]) marked(p *phase[K, V]) (v V, ok bool) {
-	if !p.ready() {
-		return v, false
-	}
-	if p.mark != nil {
+// used is has for a caller that uses the value, and of an entry. See use.
+func (e *entry[K]) used() bool {
+	p := e.state.Load()
+	if p != nil && p.mark != nil && p.ready() {
 		p.mark.touch()
 	}
-	return e.value, true
+	return p.ready()
 }
 
-// get returns the value if there is one, for a caller that only looks.
-func (e *entry[K, V]) get() (v V, ok bool) {
-	if e != nil && e.state.Load().ready() {
-		return e.value, true
-	}
-	return v, false
-}
-
-// valueAfter is get after a CAS from p, which was not tried if p was final.
-func (e *entry[K, V]) valueAfter(p *phase[K, V]) (v V, ok bool) {
-	if p.ready() {
-		return e.value, true
-	}
-	return e.get()
-}
+// hasAfter is has after a CAS from p, which was not tried if p was final.
+func (e *entry[K]) hasAfter(p *phase[K]) bool { return p.ready() || e.has() }
 
 // caller is one call that wants the outcome of an entry.
 type caller struct {
@@ -148,7 +126,7 @@ func (c *caller) within(ctx context.Context) {
 //
 // It goes round a few times at most: an entry changes once from creating to
 // something else, and is moved at most once, to an entry that stays put.
-func (e *entry[K, V]) outcome(c *caller) (*entry[K, V], *atomics.Int64, error) {
+func (e *entry[K]) outcome(c *caller) (*entry[K], *atomics.Int64, error) {
 	for {
 		p := e.state.Load()
 		switch {
@@ -182,7 +160,7 @@ func (e *entry[K, V]) outcome(c *caller) (*entry[K, V], *atomics.Int64, error) {
 
 // board makes c a caller of the creation of e, if that is under way, before it
 // waits.
-func (e *entry[K, V]) board(c *caller) {
+func (e *entry[K]) board(c *caller) {
 	if p := e.state.Load(); p.creating() {
 		p.board(c)
 	}
@@ -208,7 +186,7 @@ func (f *flight) board(c *caller) {
 // It waits itself, and what few callers need is apart: the fewer and smaller the
 // frames, the more of those who come at once on new goroutines do with the stack
 // that they begin with.
-func (e *entry[K, V]) await(p *phase[K, V], c *caller) (err error) {
+func (e *entry[K]) await(p *phase[K], c *caller) (err error) {
 	p.board(c)
 	w := p.event()
 	if e.state.Load() != p {
@@ -246,20 +224,20 @@ func (e *entry[K, V]) await(p *phase[K, V], c *caller) (err error) {
 
 // forget moves the flight of e, if e is being created, to an entry of its own,
 // so that e itself never shows a value.
-func (e *entry[K, V]) forget() (p *phase[K, V], left bool) {
+func (e *entry[K]) forget(of values[K]) (p *phase[K], left bool) {
 	p = e.state.Load()
 	if !p.creating() {
 		return p, false
 	}
-	n := &entry[K, V]{key: e.key}
+	n := of.freshEntry(e.key)
 	n.state.Store(p)
-	moved := newPhase(fate[K, V]{to: n})
+	moved := newPhase(fate[K]{to: n})
 	moved.flight = p.flight
 	return p, e.state.CompareAndSwap(p, moved)
 }
 
 // failed reports whether e has failed.
-func (e *entry[K, V]) failed() bool {
+func (e *entry[K]) failed() bool {
 	p := e.state.Load()
 	return p != nil && p.fate != nil && p.fate.err != nil
 }

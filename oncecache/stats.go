@@ -51,7 +51,9 @@ func (b *books) count(failure error, cut bool) {
 // changes the cache.
 //
 // Stats is wait-free. It takes effect for each count when that is read.
-func (c *Cache[K, V]) Stats() Stats {
+func (c *Cache[K, V]) Stats() Stats { return c.stats() }
+
+func (c *core[K]) stats() Stats {
 	r := c.root.Load()
 	if r == nil {
 		return Stats{}
@@ -80,19 +82,19 @@ type Flight[K comparable] struct {
 // began.
 func (c *Cache[K, V]) InFlight() iter.Seq[Flight[K]] { return c.eachFlight }
 
-func (c *Cache[K, V]) eachFlight(yield func(Flight[K]) bool) {
+func (c *core[K]) eachFlight(yield func(Flight[K]) bool) {
 	r := c.root.Load()
 	if r == nil {
 		return
 	}
 	if r.eachFlight(yield) {
 		if renewals := r.renewals.Load(); renewals != nil {
-			renewals.shared().eachFlight(yield)
+			renewals.root.Load().eachFlight(yield)
 		}
 	}
 }
 
-func (r *root[K, V]) eachFlight(yield func(Flight[K]) bool) (more bool) {
+func (r *root[K]) eachFlight(yield func(Flight[K]) bool) (more bool) {
 	for e := range r.entries.All() { // LP(InFlight)
 		p := e.state.Load()
 		if p.creating() && !yield(Flight[K]{Key: e.key, Since: r.books.epoch.Add(p.since), Waiting: p.waiting()}) {

@@ -15,7 +15,7 @@ import (
 // occupied reports whether a creation of k would have to wait for its turn. Who
 // looks before it enters one is found in the table by others only if it creates,
 // or waits there.
-func (r *root[K, V]) occupied(k K) bool {
+func (r *root[K]) occupied(k K) bool {
 	if r.exclusive(k) {
 		if c := r.claims.Load(r.at(k)); c != nil && c.count.Load() > 0 {
 			return true
@@ -27,17 +27,17 @@ func (r *root[K, V]) occupied(k K) bool {
 
 // exclusive reports whether there are claims of k: not if it holds a NaN, and
 // each creation has a key of its own.
-func (r *root[K, V]) exclusive(k K) bool {
+func (r *root[K]) exclusive(k K) bool {
 	return r.claims != nil && k == k //nolint:staticcheck // false for NaN
 }
 
 // renewal returns the Refresh of k that is under way, or nil, and its phase.
-func (r *root[K, V]) renewal(k K) (*entry[K, any], *phase[K, any]) {
+func (r *root[K]) renewal(k K) (*entry[K], *phase[K]) {
 	renewals := r.renewals.Load()
 	if renewals == nil {
 		return nil, nil
 	}
-	if e := renewals.shared().find(k); e != nil {
+	if e := renewals.root.Load().find(k); e != nil {
 		if p := e.state.Load(); p.creating() {
 			return e, p
 		}
@@ -49,7 +49,7 @@ func (r *root[K, V]) renewal(k K) (*entry[K, any], *phase[K, any]) {
 // it must not be called any more: because the creation was called off, or was
 // ended by Set, which is also what a Refresh does that ends well. Those that
 // cannot be called off begin anew if they would have to wait.
-func (n *creation[K, V]) takeTurn() error {
+func (n *creation[K]) takeTurn() error {
 	err := n.awaitRenewal()
 	for err == nil && n.root.exclusive(n.entry.key) {
 		c, free := n.root.claim(n.entry.key)
@@ -63,7 +63,7 @@ func (n *creation[K, V]) takeTurn() error {
 
 // awaitRenewal waits for a Refresh, unless that waits for this creation. Then it
 // must go on beside it, or fail if it must be alone.
-func (n *creation[K, V]) awaitRenewal() error {
+func (n *creation[K]) awaitRenewal() error {
 	e, p := n.root.renewal(n.entry.key)
 	if e == nil {
 		return nil
@@ -89,7 +89,7 @@ func (n *creation[K, V]) awaitRenewal() error {
 // wait calls f, which waits, while the entry is in the table. If it leaves, those
 // who wait for n begin anew. Forget looks for who waits when it has removed the entry,
 // and n looks for the entry when it is known to wait.
-func (n *creation[K, V]) wait(f func() error) error {
+func (n *creation[K]) wait(f func() error) error {
 	if n.ctx == nil {
 		return errAgain
 	}
@@ -108,7 +108,7 @@ func (n *creation[K, V]) wait(f func() error) error {
 // await waits until there may be nothing left of the key. What makes it wait is
 // older if the entry is still in the table, and goes without it. Otherwise it may
 // be newer, and stay.
-func (n *creation[K, V]) await(c *claim[K]) error {
+func (n *creation[K]) await(c *claim[K]) error {
 	return n.wait(func() error {
 		for _, f := range n.root.functions(n.entry.key) {
 			if f == n.phase.flight {
@@ -129,17 +129,17 @@ func (n *creation[K, V]) await(c *claim[K]) error {
 
 // functions returns the flights whose functions may hold the key though it has
 // none of them any more. Whoever takes one from the key has noted it before.
-func (r *root[K, V]) functions(k K) []*flight {
+func (r *root[K]) functions(k K) []*flight {
 	same := func(other K) bool { return other == k }
 	all := r.backlog.flights(same)
 	if renewals := r.renewals.Load(); renewals != nil {
-		all = append(all, renewals.shared().backlog.flights(same)...)
+		all = append(all, renewals.root.Load().backlog.flights(same)...)
 	}
 	return all
 }
 
 // freeTurn ends the claim of a creation that has made no value.
-func (n *creation[K, V]) freeTurn() {
+func (n *creation[K]) freeTurn() {
 	if n.holds {
 		n.holds = false
 		n.root.disown(n.entry.key)
@@ -167,7 +167,7 @@ type claims[K comparable] = table.Cells[K, claim[K]]
 
 // claim makes the key a creation's if there is nothing of it. Otherwise it
 // returns what there is.
-func (r *root[K, V]) claim(k K) (c *claim[K], free bool) {
+func (r *root[K]) claim(k K) (c *claim[K], free bool) {
 	for {
 		c, _ = r.claims.LoadOrStore(r.at(k), &claim[K]{key: k})
 		switch n := c.count.Load(); {
@@ -183,7 +183,7 @@ func (r *root[K, V]) claim(k K) (c *claim[K], free bool) {
 
 // own begins what the cache has to close: a value of k that was not created in
 // its turn. It reports whether the cache is closed.
-func (r *root[K, V]) own(k K) (closed bool) {
+func (r *root[K]) own(k K) (closed bool) {
 	if r.exclusive(k) {
 		for {
 			c, _ := r.claims.LoadOrStore(r.at(k), &claim[K]{key: k})
@@ -199,14 +199,14 @@ func (r *root[K, V]) own(k K) (closed bool) {
 }
 
 // unown ends what own began.
-func (r *root[K, V]) unown(k K) {
+func (r *root[K]) unown(k K) {
 	r.disown(k)
 	r.books.finish(onePending)
 }
 
 // disown ends what own or claim began of the key, for a value that is closed, or a
 // function that has made none.
-func (r *root[K, V]) disown(k K) {
+func (r *root[K]) disown(k K) {
 	if !r.exclusive(k) {
 		return
 	}

@@ -37,6 +37,24 @@ var sizes = []struct {
 		first:   320_000,
 		further: 45_000,
 	},
+	{
+		structure: "Cache",
+		pkg:       "oncecache",
+		use: `
+	var c oncecache.Cache[string, V]
+	c.GetOrCreate("a", func() (V, error) { return V{}, nil })
+	c.GetOrCreateContext(context.Background(), "a", func(context.Context, string) (V, error) { return V{}, nil })
+	c.Set("a", V{})
+	fmt.Println(c.Get("a"))
+	c.Delete("a")
+	fmt.Println(c.Len())
+	for k, v := range c.All() {
+		fmt.Println(k, v)
+	}
+`,
+		first:   605_000,
+		further: 33_000,
+	},
 }
 
 // TestSizes builds programs with structures of no, one, two and five types of
@@ -101,7 +119,11 @@ func TestSizes(t *testing.T) {
 // values.
 func sizedProgram(pkg, use string, n int) string {
 	var b, calls strings.Builder
-	b.WriteString("package main\n\nimport (\n\t\"fmt\"\n")
+	b.WriteString("package main\n\nimport (\n")
+	if strings.Contains(use, "context.") {
+		b.WriteString("\t\"context\"\n")
+	}
+	b.WriteString("\t\"fmt\"\n")
 	if pkg != "" {
 		fmt.Fprintf(&b, "\t%q\n", modulePath+"/"+pkg)
 	}

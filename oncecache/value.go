@@ -1,0 +1,106 @@
+package oncecache
+
+import (
+	"context"
+	"unsafe"
+)
+
+// boxed is an entry with its value.
+type boxed[K comparable, V any] struct {
+	head  entry[K]
+	value V
+}
+
+// valueOf returns where the value of e is. This is where the shell, which knows V,
+// and the core, which does not, meet: see DESIGN.md. When it may be read and
+// written is said at entry.
+func valueOf[V any, K comparable](e *entry[K]) *V {
+	// Safety: the entries of a cache of V are made by the functions of this file
+	// alone, each as the head of a boxed[K, V], and stay with their cache and its
+	// leases, none of which can be converted to one of other values.
+	return &(*boxed[K, V])(unsafe.Pointer(e)).value
+}
+
+// newBoxed returns an entry with a value, which others have not seen.
+func newBoxed[K comparable, V any](k K, v V) *entry[K] {
+	return &(&boxed[K, V]{entry[K]{key: k}, v}).head
+}
+
+// values is what the core needs of the type of its values, in any cache: kind[K, V].
+// What only some caches need is apart, as in root.close. The names of the methods are
+// their own, because the linker keeps all methods of a name that is called here.
+type values[K comparable] interface {
+	// freshEntry returns an entry of k whose value is zero, which others have not seen.
+	freshEntry(k K) *entry[K]
+
+	// makeValue calls create and writes what it returns into e, unless that is an
+	// error.
+	makeValue(create creator, ctx context.Context, e *entry[K]) error
+
+	// copyValue copies the value of from, which is written, into to.
+	copyValue(to, from *entry[K])
+}
+
+type kind[K comparable, V any] struct{}
+
+// creator is a func(context.Context, K) (V, error) for the core, which hands it on to
+// makeValue, and must not call it. It is no interface, which would be two words: what
+// waits would have a larger frame.
+type creator func()
+
+func creatorOf[K comparable, V any](create func(context.Context, K) (V, error)) creator {
+	// Safety: a function is one pointer, whatever its type.
+	return *(*creator)(unsafe.Pointer(&create))
+}
+
+func (kind[K, V]) freshEntry(k K) *entry[K] {
+	return &(&boxed[K, V]{head: entry[K]{key: k}}).head
+}
+
+func (kind[K, V]) makeValue(create creator, ctx context.Context, e *entry[K]) error {
+	// Safety: the core hands on what creatorOf has made of a function for values of
+	// the same cache.
+	v, err := (*(*func(context.Context, K) (V, error))(unsafe.Pointer(&create)))(ctx, e.key)
+	if err == nil {
+		*valueOf[V](e) = v
+	}
+	return err
+}
+
+func (kind[K, V]) copyValue(to, from *entry[K]) { *valueOf[V](to) = *valueOf[V](from) }
+
+// use returns the value of e if there is one, for a caller that uses it.
+func use[V any, K comparable](e *entry[K]) (v V, ok bool) {
+	p := e.state.Load()
+	if p == nil {
+		return *valueOf[V](e), true
+	}
+	return marked[V](e, p)
+}
+
+// marked is use for a value that has leases, or a place in the order.
+func marked[V any, K comparable](e *entry[K], p *phase[K]) (v V, ok bool) {
+	if !p.ready() {
+		return v, false
+	}
+	if p.mark != nil {
+		p.mark.touch()
+	}
+	return *valueOf[V](e), true
+}
+
+// get returns the value of e if there is one, for a caller that only looks.
+func get[V any, K comparable](e *entry[K]) (v V, ok bool) {
+	if e.has() {
+		return *valueOf[V](e), true
+	}
+	return v, false
+}
+
+// copied returns another entry of the key of e with the value of that, which is
+// written. It has no count of leases.
+func (r *root[K]) copied(e *entry[K]) *entry[K] {
+	n := r.of.freshEntry(e.key)
+	r.of.copyValue(n, e)
+	return n
+}
