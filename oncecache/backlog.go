@@ -1,9 +1,6 @@
 package oncecache
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
@@ -142,7 +139,8 @@ func (b *backlog[K]) inOrder(which func(*entry[K], remnant) bool) (some []*entry
 			some = append(some, e)
 		}
 	}
-	slices.SortFunc(some, func(x, y *entry[K]) int { return cmp.Compare(b.open[x].number, b.open[y].number) })
+	sortBy(len(some), func(i, j int) bool { return b.open[some[i]].number < b.open[some[j]].number },
+		func(i, j int) { some[i], some[j] = some[j], some[i] })
 	return some
 }
 
@@ -173,36 +171,10 @@ func (b *backlog[K]) name(p *PendingError) {
 
 // later closes the values of entries that have left the table and have no users,
 // on goroutines of its own: their Close functions are nothing to the caller.
-func (r *root[K]) later(out ...*entry[K]) {
-	if len(out) == 0 {
-		return
+func (r *root[K]) later(out []*entry[K]) {
+	if len(out) > 0 {
+		r.close.closeLater(r, out)
 	}
-	b := r.backlog
-	b.mu.Lock()
-	b.queue = append(b.queue, out...)
-	for _, e := range out {
-		b.drop(e) // which may have lingered
-	}
-	more := min(b.limit-b.closers, len(b.queue))
-	b.closers += max(0, more)
-	b.mu.Unlock()
-	for range more {
-		atomics.Go(r.closeQueued)
-	}
-}
-
-// closeQueued closes what is in the queue until there is nothing left.
-func (r *root[K]) closeQueued() {
-	b, done := r.backlog, false
-	defer func() {
-		if !done { // a Close function called runtime.Goexit
-			atomics.Go(r.closeQueued)
-		}
-	}()
-	for e := b.next(); e != nil; e = b.next() {
-		r.disposeOf(e, true)
-	}
-	done = true
 }
 
 // next returns the first of the queue, noted as one that is being closed, or nil:

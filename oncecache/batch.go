@@ -323,7 +323,7 @@ func (b *batch[K]) end(ends []ending) (heard bool) {
 	for _, e := range stay {
 		r.settled(e)
 	}
-	r.later(free...)
+	r.later(free)
 	return heard
 }
 

@@ -203,5 +203,5 @@ func (o *outcomes[K, V]) putBack() {
 			free = append(free, h.entry)
 		}
 	}
-	o.root.later(free...)
+	o.root.later(free)
 }

@@ -38,23 +38,23 @@ type root[K comparable] struct {
 
 	of values[K] // kind[K, V], of the values of this cache
 
-	close         func(*entry[K]) error        // calls Config.Close; nil: there is none
-	same          func(a, b *entry[K]) bool    // whether the values of two entries are one; nil: nothing is closed
-	recurs        bool                         // a value that comes again is the same one, and not only equal
-	errorTTL      func(K, error) time.Duration // Config.ErrorTTL
-	createTimeout time.Duration                // Config.CreateTimeout; zero: none
+	close         closer[K]                                          // what calls Config.Close; nil: there is none
+	same          func(a, b *entry[K]) bool                          // whether the values of two entries are one; nil: nothing is closed
+	createTimeout time.Duration                                      // Config.CreateTimeout; zero: none
+	timed         func(*root[K], *entry[K], *phase[K]) (stop func()) // starts its timer; nil: there is none
 
-	onLeak  func(K, []byte) // Config.OnLeak
-	renews  bool            // this is the root of renewals
-	follows func(*entry[K]) // does what is left to be done of a creation that has ended; nil: nothing
-	fails   bool            // whether the table may have entries that have failed
+	onLeak  func(K, []byte)                                      // Config.OnLeak
+	renews  bool                                                 // this is the root of renewals
+	follows func(*entry[K])                                      // does what is left to be done of a creation that has ended; nil: nothing
+	awaited func(e *entry[K], p *phase[K], n candidate[K]) error // awaitRenewal, in the root of renewals
+	fails   bool                                                 // whether the table may have entries that have failed
 
 	// renewals is nil until the first Refresh, nil → non-nil by CAS.
 	renewals atomics.Pointer[core[K]] // of values of type *renewal[K]
 
-	order  *order[K]      // nil: the cache has no bounds
-	kept   *keptErrors[K] // nil: errors are not kept
-	claims *claims[K]     // nil: without Config.CloseBeforeCreate; the same as that of before
+	order  bounds[K] // nil: the cache has no bounds
+	kept   keeper[K] // nil: errors are not kept
+	claims turns[K]  // nil: without Config.CloseBeforeCreate; the same as that of before
 
 	seat  crew // what a caller takes that wants a lease
 	extra crew // kept, if Config.KeepCreating
@@ -69,15 +69,28 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 		return nil, err
 	}
 	s := settings[K]{
-		sizeHint: config.SizeHint, closeConcurrency: config.CloseConcurrency, closeBeforeCreate: config.CloseBeforeCreate,
-		errorTTL: config.ErrorTTL, createTimeout: config.CreateTimeout, maxEntries: config.MaxEntries,
-		idleTimeout: config.IdleTimeout, onLeak: config.OnLeak, keepCreating: config.KeepCreating,
+		sizeHint: config.SizeHint, closeConcurrency: config.CloseConcurrency, keepCreating: config.KeepCreating,
+		createTimeout: config.CreateTimeout, onLeak: config.OnLeak,
+	}
+	if config.CloseBeforeCreate {
+		s.claims = newClaims[K]
+	}
+	if config.CreateTimeout > 0 {
+		s.timed = timed[K]
+	}
+	if config.ErrorTTL != nil {
+		s.kept = &keptErrors[K]{ttl: config.ErrorTTL}
+	}
+	if config.MaxEntries > 0 || config.IdleTimeout > 0 {
+		s.order = &order[K]{max: config.MaxEntries, idle: config.IdleTimeout}
 	}
 	if closes := config.Close; closes != nil {
 		same := sameness[V]()
-		s.close = func(e *entry[K]) error { return closes(e.key, *valueOf[V](e)) }
+		s.close = &closing[K]{
+			call:   func(e *entry[K]) error { return closes(e.key, *valueOf[V](e)) },
+			recurs: identifies(reflect.TypeFor[V]()),
+		}
 		s.same = func(a, b *entry[K]) bool { return same(*valueOf[V](a), *valueOf[V](b)) }
-		s.recurs = identifies(reflect.TypeFor[V]())
 	}
 	c := new(Cache[K, V])
 	c.root.Store(newRoot(kind[K, V]{}, &s))
@@ -94,43 +107,40 @@ func MustNew[K comparable, V any](config Config[K, V]) *Cache[K, V] {
 	return c
 }
 
-// settings is what New knows, without V.
+// settings is what New knows, without V. What only some caches need is made by New
+// alone, so that the zero Cache brings none of it into a program.
 type settings[K comparable] struct {
-	sizeHint, closeConcurrency, maxEntries int
-	closeBeforeCreate, keepCreating        bool
-	createTimeout, idleTimeout             time.Duration
-	errorTTL                               func(K, error) time.Duration
-	onLeak                                 func(K, []byte)
+	sizeHint, closeConcurrency int
+	keepCreating               bool
+	createTimeout              time.Duration
+	onLeak                     func(K, []byte)
+	timed                      func(*root[K], *entry[K], *phase[K]) (stop func())
+	order                      bounds[K]
+	kept                       keeper[K]
+	claims                     func(table.Hash[K]) turns[K]
 
-	close  func(*entry[K]) error
-	same   func(a, b *entry[K]) bool
-	recurs bool
+	close closer[K]
+	same  func(a, b *entry[K]) bool
 }
 
 func newRoot[K comparable](of values[K], config *settings[K]) *root[K] {
 	r := &root[K]{
 		keys: table.NewKeys[K](), books: &books{epoch: atomics.Now()}, seat: oneCaller, of: of,
-		close: config.close, errorTTL: config.errorTTL, createTimeout: config.createTimeout, onLeak: config.onLeak,
+		close: config.close, timed: config.timed, createTimeout: config.createTimeout, onLeak: config.onLeak,
 	}
 	r.hash = r.keys.Hasher("oncecache")
 	r.entries.Init(r.hash, config.sizeHint)
-	r.fails = r.errorTTL != nil || r.createTimeout > 0
+	r.order, r.kept = config.order, config.kept
+	r.fails = r.kept != nil || r.createTimeout > 0
 	r.backlog = &backlog[K]{limit: config.closeConcurrency}
 	if r.backlog.limit == 0 {
 		r.backlog.limit = defaultCloseConcurrency
 	}
 	if r.close != nil {
-		r.seat, r.same, r.recurs = callerAndLease, config.same, config.recurs
+		r.seat, r.same = callerAndLease, config.same
 	}
-	if config.closeBeforeCreate {
-		r.claims = new(claims[K])
-		r.claims.Init(r.hash, 0)
-	}
-	if r.errorTTL != nil {
-		r.kept = new(keptErrors[K])
-	}
-	if config.maxEntries > 0 || config.idleTimeout > 0 {
-		r.order = &order[K]{max: config.maxEntries, idle: config.idleTimeout}
+	if config.claims != nil {
+		r.claims = config.claims(r.hash)
 	}
 	if config.keepCreating {
 		r.extra = kept

@@ -2,8 +2,6 @@ package oncecache
 
 import (
 	"context"
-	"errors"
-	"runtime/debug"
 )
 
 // Close closes the cache: from now on it is empty and stays so. Those who ask
@@ -52,7 +50,7 @@ func (c *core[K]) shutDown(ctx context.Context, of values[K]) error {
 		rr.backlog.ground()
 		rr.drain()
 	}
-	r.later(r.drain()...)
+	r.later(r.drain())
 	err := r.books.wait(ctx)
 	if err != nil {
 		pending := &PendingError{err: err}
@@ -75,7 +73,7 @@ func (c *core[K]) retreat(of values[K]) *root[K] {
 	}
 	n := &root[K]{
 		keys: r.keys, hash: r.hash, before: r, books: r.books, backlog: r.backlog, claims: r.claims,
-		of: r.of, close: r.close, same: r.same, recurs: r.recurs, seat: r.seat,
+		of: r.of, close: r.close, same: r.same, seat: r.seat,
 	}
 	n.entries.Init(n.hash, 0)
 	c.root.Store(n) // LP(Close)
@@ -120,7 +118,7 @@ func (r *root[K]) retire(e *entry[K]) {
 // leave is the first part of retire: it takes e off the books. It returns the
 // state of e if release needs it.
 func (r *root[K]) leave(e *entry[K]) *phase[K] {
-	if r.close == nil && r.errorTTL == nil && r.order == nil {
+	if r.close == nil && r.kept == nil && r.order == nil {
 		return nil
 	}
 	p := e.state.Load()
@@ -131,42 +129,9 @@ func (r *root[K]) leave(e *entry[K]) *phase[K] {
 // release is the second part: nobody can use the value of e any more who has not
 // begun to. It reports whether it is to be closed now.
 func (r *root[K]) release(e *entry[K], p *phase[K]) (free bool) {
-	if r.close == nil || !p.ready() {
-		return false
-	}
-	if p.leases.kill() {
-		return true
-	}
-	r.backlog.linger(e, p.leases)
-	return false
+	return r.close != nil && p.ready() && r.close.killUse(r, e, p.leases)
 }
 
 // dispose closes the value of e, which was pending, has left the table and has no
 // users.
-func (r *root[K]) dispose(e *entry[K]) { r.disposeOf(e, false) }
-
-// disposeOf is dispose; noted tells whether the value is in the backlog. However
-// the Close function ends, its caller goes on: it is anyone, and not the
-// function's.
-func (r *root[K]) disposeOf(e *entry[K], noted bool) {
-	at := r.backlog.closing(e, noted)
-	var err error
-	defer func() {
-		if p := recover(); p != nil {
-			err = &PanicError{Value: p, Stack: debug.Stack(), closing: true}
-		}
-		if err != nil {
-			r.books.note(err)
-		}
-		r.unown(e.key)
-		r.backlog.closed(e, at) // last, as what is pending has a name
-	}()
-	if (r.recurs || e.state.Load() == nil) && r.hasValueOf(r.find(e.key), e) {
-		return // it has come back, or never was the key's for itself: it is closed when that goes
-	}
-	err = errCloseGoexit // until close returns
-	defer r.books.closings.Add(1)
-	err = r.close(e)
-}
-
-var errCloseGoexit = errors.New("oncecache: Close function called runtime.Goexit")
+func (r *root[K]) dispose(e *entry[K]) { r.close.closeNow(r, e, false) }

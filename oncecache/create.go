@@ -266,7 +266,7 @@ func (n *creation[K]) conclude(end ending) (l landing[K]) {
 		p.end()
 	}
 	if l.stays && now.kept() {
-		r.keep(now.fate.lasts)
+		r.kept.keepError(r, now.fate.lasts)
 	}
 	return l
 }
@@ -288,7 +288,7 @@ func (n *creation[K]) forgotten(moved *phase[K], end ending, who crew) bool {
 		return false
 	}
 	if now != nil && now.leases != nil {
-		n.root.backlog.linger(m, now.leases)
+		n.root.close.lingerOn(n.root, m, now.leases)
 	}
 	return true
 }

@@ -126,10 +126,10 @@ func (e KeyErrors[K]) Error() string {
 		}
 		keys[text] = append(keys[text], fmt.Sprint(k))
 	}
-	slices.Sort(texts)
+	sortTexts(texts)
 	for i, text := range texts {
 		of := keys[text]
-		slices.Sort(of)
+		sortTexts(of)
 		const few = 5
 		more := ""
 		if n := len(of); n > few {

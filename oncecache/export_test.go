@@ -60,7 +60,7 @@ func Hidden[K comparable, V any](c *Cache[K, V]) int {
 }
 
 // Claims returns how many keys are claimed, in a cache with CloseBeforeCreate.
-func Claims[K comparable, V any](c *Cache[K, V]) int { return c.shared().claims.Len() }
+func Claims[K comparable, V any](c *Cache[K, V]) int { return c.shared().claims.(*claims[K]).Len() }
 
 // Pending returns what Close would wait for.
 func Pending[K comparable, V any](c *Cache[K, V]) int {
@@ -68,11 +68,13 @@ func Pending[K comparable, V any](c *Cache[K, V]) int {
 }
 
 // Kept returns how many errors the cache keeps, by its count.
-func Kept[K comparable, V any](c *Cache[K, V]) int64 { return int64(len(c.shared().kept.heap)) }
+func Kept[K comparable, V any](c *Cache[K, V]) int64 {
+	return int64(len(c.shared().kept.(*keptErrors[K]).heap))
+}
 
 // Places returns how many entries the order of a cache with bounds has.
 func Places[K comparable, V any](c *Cache[K, V]) (n int) {
-	o := c.shared().order
+	o := c.shared().order.(*order[K])
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for s := o.newest; s != nil; s = s.older {
@@ -94,13 +96,16 @@ func (m *mark) AskedByIdle() bool  { return m.asked(usedForIdle) }
 
 // SweepIdle removes what nobody has used since the last time, in a cache with
 // MaxEntries and no IdleTimeout, whose timer would sweep too.
-func SweepIdle[K comparable, V any](c *Cache[K, V]) int { return c.shared().sweepIdle() }
+func SweepIdle[K comparable, V any](c *Cache[K, V]) int {
+	r := c.shared()
+	return r.order.(*order[K]).sweepIdle(r)
+}
 
 // StartEviction does the first step of an eviction, and returns the second.
 func StartEviction[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
 	r := c.shared()
 	s := standingOf[K](r.find(k).state.Load().mark)
-	o := r.order
+	o := r.order.(*order[K])
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !s.doom(s.leased, 0) {

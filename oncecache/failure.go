@@ -1,7 +1,6 @@
 package oncecache
 
 import (
-	"errors"
 	"math"
 	"time"
 
@@ -22,20 +21,8 @@ func (r *root[K]) now() time.Duration { return atomics.Since(r.books.epoch) }
 // ending returns how a create function ended that returned. It runs user code.
 func (r *root[K]) ending(k K, err error) ending {
 	end := ending{err: err}
-	if err == nil || r.errorTTL == nil {
-		return end
-	}
-	if _, cycle := errors.AsType[*CycleError](err); cycle {
-		return end // says nothing about k: the next caller may come from elsewhere
-	}
-	switch ttl := r.errorTTL(k, err); {
-	case ttl < 0:
-		end.until = forever
-	case ttl > 0:
-		end.until = r.now() + ttl // more than zero, as ttl is
-		if end.until < 0 {
-			end.until = forever
-		}
+	if err != nil && r.kept != nil {
+		end.until = r.kept.keptUntil(r, k, err)
 	}
 	return end
 }
@@ -56,7 +43,7 @@ func (r *root[K]) current(e *entry[K]) *entry[K] {
 		return e
 	case p.mark != nil && p.mark.isDoomed():
 		if _, closes := r.evict(e); closes {
-			r.later(e)
+			r.close.closeOneLater(r, e)
 		}
 		return nil
 	case p.fate == nil || p.fate.err == nil || p.kept() && (p.fate.lasts.until == forever || r.now() < p.fate.lasts.until):
@@ -79,20 +66,24 @@ func (r *root[K]) expire(e *entry[K]) (removed bool) {
 // until then.
 func (r *root[K]) left(p *phase[K]) {
 	if p.kept() {
-		r.kept.drop(p.fate.lasts)
+		r.kept.dropError(p.fate.lasts)
 		r.books.finish(oneCreating)
 	}
 	if p != nil && p.mark != nil {
-		r.order.drop(standingOf[K](p.mark))
+		r.order.takePlace(p.mark)
 	}
 }
 
 // watch starts the timer of a creation.
 func (n *creation[K]) watch() {
-	if r := n.root; r.createTimeout > 0 {
-		e, p := n.entry, n.phase
-		n.stop = atomics.After(r.createTimeout, func() { r.overdue(e, p) })
+	if r := n.root; r.timed != nil {
+		n.stop = r.timed(r, n.entry, n.phase)
 	}
+}
+
+// timed is root.timed. It is only in programs that call New.
+func timed[K comparable](r *root[K], e *entry[K], p *phase[K]) (stop func()) {
+	return atomics.After(r.createTimeout, func() { r.overdue(e, p) })
 }
 
 // overdue ends the flight of p, made with e, in ErrCreateTimeout. The function

@@ -2,6 +2,7 @@ package oncecache
 
 import (
 	"container/heap"
+	"errors"
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -19,28 +20,57 @@ type keptError[K comparable] struct {
 // keptErrors are those of a cache with Config.ErrorTTL, so that they are found
 // when they are over though nobody asks for their keys.
 type keptErrors[K comparable] struct {
+	ttl func(K, error) time.Duration // Config.ErrorTTL
+
 	mu   atomics.Mutex
 	heap soonest[K]
+}
+
+// keeper is keptErrors. It is an interface, and the names of its methods are their own,
+// so that only New brings kept errors into a program.
+type keeper[K comparable] interface {
+	keptUntil(r *root[K], k K, err error) time.Duration
+	keepError(r *root[K], f *keptError[K])
+	dropError(f *keptError[K])
+	expireErrors(r *root[K]) (removed int, more bool)
 }
 
 // fewExpired is how many errors that are over make room at once.
 const fewExpired = 64
 
-// keep follows a failure that is kept. Some that are over make room for it.
-func (r *root[K]) keep(f *keptError[K]) {
-	k := r.kept
+// keptUntil returns until when the error of a create function is kept; zero: it is
+// not. It runs user code.
+func (k *keptErrors[K]) keptUntil(r *root[K], key K, err error) time.Duration {
+	if _, cycle := errors.AsType[*CycleError](err); cycle {
+		return 0 // says nothing about the key: the next caller may come from elsewhere
+	}
+	switch ttl := k.ttl(key, err); {
+	case ttl < 0:
+		return forever
+	case ttl > 0:
+		until := r.now() + ttl // more than zero, as ttl is
+		if until < 0 {
+			until = forever
+		}
+		return until
+	}
+	return 0
+}
+
+// keepError follows a failure that is kept. Some that are over make room for it.
+func (k *keptErrors[K]) keepError(r *root[K], f *keptError[K]) {
 	k.mu.Lock()
 	if !f.out {
 		heap.Push(&k.heap, f)
 	}
 	k.mu.Unlock()
-	r.expireSome()
+	k.expireErrors(r)
 }
 
-// expireSome removes a few failures whose time is over. It returns how many, and
+// expireErrors removes a few failures whose time is over. It returns how many, and
 // whether there may be more.
-func (r *root[K]) expireSome() (removed int, more bool) {
-	over := r.kept.over(r.now())
+func (k *keptErrors[K]) expireErrors(r *root[K]) (removed int, more bool) {
+	over := k.over(r.now())
 	for _, f := range over {
 		if r.expire(f.entry) {
 			removed++
@@ -61,8 +91,8 @@ func (k *keptErrors[K]) over(now time.Duration) (over []*keptError[K]) {
 	return over
 }
 
-// drop follows the removal of f's entry from the table.
-func (k *keptErrors[K]) drop(f *keptError[K]) {
+// dropError follows the removal of f's entry from the table.
+func (k *keptErrors[K]) dropError(f *keptError[K]) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !f.out && f.at < len(k.heap) && k.heap[f.at] == f {

@@ -119,7 +119,7 @@ func (l *Lease[K, V]) Release() {
 		l.root.wasHeld(e)
 	}
 	if n := held.Add(-1); n < 0 && e.isLast(held, n) { // LP(Release)
-		l.root.disposeOf(e, true)
+		l.root.close.closeNow(l.root, e, true)
 	}
 }
 

@@ -193,7 +193,7 @@ func (r *root[K]) wasHeld(e *entry[K]) {
 // of the cache.
 func (r *root[K]) giveUp(e *entry[K], held *atomics.Int64) {
 	if held != nil && e.countOff(held) {
-		r.later(e)
+		r.close.closeOneLater(r, e)
 	}
 }
 

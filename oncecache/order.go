@@ -55,6 +55,16 @@ type order[K comparable] struct {
 	next           *sweeper // starts the next sweep, or has started one; nil: there is none
 }
 
+// bounds is an order. It is an interface, and the names of its methods are their own,
+// so that only New brings an order into a program.
+type bounds[K comparable] interface {
+	givePlace(r *root[K], m *mark)
+	takePlace(m *mark)
+	leavePlace(to, from *mark) (out []*standing[K], ok bool)
+	sweepPlaces(r *root[K]) (removed int)
+	sweepAgain(r *root[K], s *sweeper)
+}
+
 // stand returns the mark of a new entry, or nil if the cache has no order.
 func (r *root[K]) stand(e *entry[K]) *mark {
 	if r.order == nil {
@@ -78,6 +88,9 @@ func (s *standing[K]) leased() bool {
 	}
 	return l != nil && l.held()
 }
+
+// givePlace is add, and evicts what that takes out.
+func (o *order[K]) givePlace(r *root[K], m *mark) { r.evictAll(o.add(r, standingOf[K](m))) }
 
 // add puts s in the order, unless its entry has left the table before, and
 // takes out those for which there is no room then.
@@ -177,8 +190,9 @@ func (o *order[K]) link(older, newer *standing[K]) {
 	}
 }
 
-// drop takes s out of the order because its entry has left the table.
-func (o *order[K]) drop(s *standing[K]) {
+// takePlace takes m out of the order because its entry has left the table.
+func (o *order[K]) takePlace(m *mark) {
+	s := standingOf[K](m)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if s.stage == there {
@@ -191,11 +205,12 @@ func (o *order[K]) drop(s *standing[K]) {
 	}
 }
 
-// succeed gives the place of s to n, whose entry has taken that of s in the table,
+// leavePlace gives the place of s to n, whose entry has taken that of s in the table,
 // as if it had been there all the time, and takes out what there is no room for.
 // If s is being evicted, n goes instead, unless it has been used. It fails if s has
 // no place any more, or not yet.
-func (o *order[K]) succeed(s, n *standing[K]) (out []*standing[K], ok bool) {
+func (o *order[K]) leavePlace(to, from *mark) (out []*standing[K], ok bool) {
+	n, s := standingOf[K](to), standingOf[K](from)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if s.isDoomed() && n.stage == coming && n.doom(n.leased, usedForBoth) {

@@ -132,7 +132,7 @@ func (c *core[K]) getOrCreateContext(ctx context.Context, k K, create creator) (
 // overtakeOther ends the Refresh of k that is to replace another entry than e,
 // which k has, so that nobody joins what nobody will keep.
 func (r *root[K]) overtakeOther(k K, e *entry[K]) {
-	old, p := r.renewal(k)
+	_, old, p := r.renewal(k)
 	if old == nil {
 		return
 	}
@@ -280,7 +280,7 @@ func (r *root[K]) succeeded(e, n *entry[K]) {
 	var out []*standing[K]
 	took := false
 	if p != nil && p.mark != nil && now != nil && now.mark != nil {
-		out, took = r.order.succeed(standingOf[K](p.mark), standingOf[K](now.mark))
+		out, took = r.order.leavePlace(now.mark, p.mark)
 	}
 	left := r.leave(e)
 	if took {
@@ -309,8 +309,9 @@ func (r *root[K]) renewing() *core[K] {
 	if c := r.renewals.Load(); c != nil {
 		return c
 	}
-	n := newRoot(kind[K, *renewal[K]]{}, &settings[K]{keepCreating: r.extra == kept, createTimeout: r.createTimeout})
+	n := newRoot(kind[K, *renewal[K]]{}, &settings[K]{keepCreating: r.extra == kept, createTimeout: r.createTimeout, timed: r.timed})
 	n.books, n.renews = r.books, true
+	n.awaited = awaitRenewal[K]
 	n.follows = func(e *entry[K]) {
 		if made := *valueOf[*renewal[K]](e); made != nil {
 			made.follow()

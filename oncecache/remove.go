@@ -59,7 +59,7 @@ func (c *core[K]) clear() (removed int) {
 			free = append(free, found)
 		}
 	}
-	r.later(free...)
+	r.later(free)
 	return removed
 }
 

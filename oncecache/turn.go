@@ -16,12 +16,10 @@ import (
 // looks before it enters one is found in the table by others only if it creates,
 // or waits there.
 func (r *root[K]) occupied(k K) bool {
-	if r.exclusive(k) {
-		if c := r.claims.Load(r.at(k)); c != nil && c.count.Load() > 0 {
-			return true
-		}
+	if r.exclusive(k) && r.claims.isClaimed(r.at(k)) {
+		return true
 	}
-	e, _ := r.renewal(k)
+	_, e, _ := r.renewal(k)
 	return e != nil
 }
 
@@ -31,43 +29,50 @@ func (r *root[K]) exclusive(k K) bool {
 	return r.claims != nil && k == k //nolint:staticcheck // false for NaN
 }
 
-// renewal returns the Refresh of k that is under way, or nil, and its phase.
-func (r *root[K]) renewal(k K) (*entry[K], *phase[K]) {
+// renewal returns the Refresh of k that is under way, or nil, and its phase, and the
+// root that it is in.
+func (r *root[K]) renewal(k K) (in *root[K], e *entry[K], p *phase[K]) {
 	renewals := r.renewals.Load()
 	if renewals == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	if e := renewals.root.Load().find(k); e != nil {
+	in = renewals.root.Load()
+	if e := in.find(k); e != nil {
 		if p := e.state.Load(); p.creating() {
-			return e, p
+			return in, e, p
 		}
 	}
-	return nil, nil
+	return nil, nil, nil
 }
 
 // takeTurn waits until the function of n may be called, and returns an error if
 // it must not be called any more: because the creation was called off, or was
 // ended by Set, which is also what a Refresh does that ends well. Those that
 // cannot be called off begin anew if they would have to wait.
-func (n *creation[K]) takeTurn() error {
-	err := n.awaitRenewal()
-	for err == nil && n.root.exclusive(n.entry.key) {
-		c, free := n.root.claim(n.entry.key)
-		if n.holds = free; free {
-			break
-		}
-		err = n.await(c)
+//
+// What waits is given the parts of n: n itself stays on the stack.
+func (n *creation[K]) takeTurn() (err error) {
+	r, k := n.root, n.entry.key
+	if in, e, p := r.renewal(k); e != nil {
+		err = in.awaited(e, p, candidate[K]{r, n.entry, n.phase, n.ctx})
+	}
+	if err == nil && r.exclusive(k) {
+		n.holds, err = r.claims.takeKey(candidate[K]{r, n.entry, n.phase, n.ctx})
 	}
 	return err
 }
 
-// awaitRenewal waits for a Refresh, unless that waits for this creation. Then it
-// must go on beside it, or fail if it must be alone.
-func (n *creation[K]) awaitRenewal() error {
-	e, p := n.root.renewal(n.entry.key)
-	if e == nil {
-		return nil
-	}
+// candidate is a creation that waits for its turn.
+type candidate[K comparable] struct {
+	root  *root[K]
+	entry *entry[K]
+	phase *phase[K]
+	ctx   context.Context
+}
+
+// awaitRenewal waits for the Refresh whose entry is e, in phase p, unless that waits
+// for this creation. Then it must go on beside it, or fail if it must be alone.
+func awaitRenewal[K comparable](e *entry[K], p *phase[K], n candidate[K]) error {
 	return n.wait(func() error {
 		p.ext.mute.Add(1)
 		defer p.ext.mute.Add(-1)
@@ -89,7 +94,7 @@ func (n *creation[K]) awaitRenewal() error {
 // wait calls f, which waits, while the entry is in the table. If it leaves, those
 // who wait for n begin anew. Forget looks for who waits when it has removed the entry,
 // and n looks for the entry when it is known to wait.
-func (n *creation[K]) wait(f func() error) error {
+func (n *candidate[K]) wait(f func() error) error {
 	if n.ctx == nil {
 		return errAgain
 	}
@@ -105,10 +110,22 @@ func (n *creation[K]) wait(f func() error) error {
 	return err
 }
 
+// takeKey waits until there is nothing of the key, and claims it.
+func (t *claims[K]) takeKey(n candidate[K]) (holds bool, err error) {
+	for err == nil {
+		c, free := t.claim(n.root.at(n.entry.key))
+		if free {
+			return true, nil
+		}
+		err = n.await(c)
+	}
+	return false, err
+}
+
 // await waits until there may be nothing left of the key. What makes it wait is
 // older if the entry is still in the table, and goes without it. Otherwise it may
 // be newer, and stay.
-func (n *creation[K]) await(c *claim[K]) error {
+func (n *candidate[K]) await(c *claim[K]) error {
 	return n.wait(func() error {
 		for _, f := range n.root.functions(n.entry.key) {
 			if f == n.phase.flight {
@@ -163,21 +180,71 @@ type claim[K comparable] struct {
 
 const gone = -1
 
-type claims[K comparable] = table.Cells[K, claim[K]]
+// turns is the claims of a cache with Config.CloseBeforeCreate. It is an interface, and
+// the names of its methods are their own, so that only New brings claims into a program.
+type turns[K comparable] interface {
+	isClaimed(k table.Hashed[K]) bool
+	takeKey(n candidate[K]) (holds bool, err error)
+	shareKey(k table.Hashed[K])
+	freeKey(k table.Hashed[K])
+}
+
+type claims[K comparable] struct {
+	table.Cells[K, claim[K]]
+}
+
+func newClaims[K comparable](hash table.Hash[K]) turns[K] {
+	c := new(claims[K])
+	c.Init(hash, 0)
+	return c
+}
+
+// isClaimed reports whether there is anything of the key.
+func (t *claims[K]) isClaimed(k table.Hashed[K]) bool {
+	c := t.Load(k)
+	return c != nil && c.count.Load() > 0
+}
 
 // claim makes the key a creation's if there is nothing of it. Otherwise it
 // returns what there is.
-func (r *root[K]) claim(k K) (c *claim[K], free bool) {
+func (t *claims[K]) claim(k table.Hashed[K]) (c *claim[K], free bool) {
 	for {
-		c, _ = r.claims.LoadOrStore(r.at(k), &claim[K]{key: k})
+		c, _ = t.LoadOrStore(k, &claim[K]{key: k.Key})
 		switch n := c.count.Load(); {
 		case n > 0:
 			return c, false
 		case n == gone:
-			r.claims.CompareAndDelete(r.at(k), c)
+			t.CompareAndDelete(k, c)
 		case c.count.CompareAndSwap(0, 1):
 			return c, true
 		}
+	}
+}
+
+// shareKey adds one to what there is of the key.
+func (t *claims[K]) shareKey(k table.Hashed[K]) {
+	for {
+		c, _ := t.LoadOrStore(k, &claim[K]{key: k.Key})
+		n := c.count.Load()
+		if n == gone {
+			t.CompareAndDelete(k, c)
+		} else if c.count.CompareAndSwap(n, n+1) {
+			return
+		}
+	}
+}
+
+// freeKey takes off one.
+func (t *claims[K]) freeKey(k table.Hashed[K]) {
+	c := t.Load(k)
+	if c.count.Add(-1) != 0 {
+		return
+	}
+	if w := c.free.Swap(nil); w != nil {
+		w.Fire()
+	}
+	if c.count.CompareAndSwap(0, gone) {
+		t.CompareAndDelete(k, c)
 	}
 }
 
@@ -185,15 +252,7 @@ func (r *root[K]) claim(k K) (c *claim[K], free bool) {
 // its turn. It reports whether the cache is closed.
 func (r *root[K]) own(k K) (closed bool) {
 	if r.exclusive(k) {
-		for {
-			c, _ := r.claims.LoadOrStore(r.at(k), &claim[K]{key: k})
-			n := c.count.Load()
-			if n == gone {
-				r.claims.CompareAndDelete(r.at(k), c)
-			} else if c.count.CompareAndSwap(n, n+1) {
-				break
-			}
-		}
+		r.claims.shareKey(r.at(k))
 	}
 	return r.books.begin(onePending)
 }
@@ -207,18 +266,8 @@ func (r *root[K]) unown(k K) {
 // disown ends what own or claim began of the key, for a value that is closed, or a
 // function that has made none.
 func (r *root[K]) disown(k K) {
-	if !r.exclusive(k) {
-		return
-	}
-	c := r.claims.Load(r.at(k))
-	if c.count.Add(-1) != 0 {
-		return
-	}
-	if w := c.free.Swap(nil); w != nil {
-		w.Fire()
-	}
-	if c.count.CompareAndSwap(0, gone) {
-		r.claims.CompareAndDelete(r.at(k), c)
+	if r.exclusive(k) {
+		r.claims.freeKey(r.at(k))
 	}
 }
 

@@ -1,0 +1,98 @@
+package oncecache
+
+import (
+	"errors"
+	"runtime/debug"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// closer is a closing. It is an interface, and the names of its methods are their own,
+// so that only New brings what closes values into a program.
+type closer[K comparable] interface {
+	killUse(r *root[K], e *entry[K], l *leases) (free bool)
+	lingerOn(r *root[K], e *entry[K], l *leases)
+	closeNow(r *root[K], e *entry[K], noted bool)
+	closeLater(r *root[K], out []*entry[K])
+	closeOneLater(r *root[K], e *entry[K])
+}
+
+// closing is what a cache with Config.Close does with values that are no longer its
+// keys'. It never changes.
+type closing[K comparable] struct {
+	call   func(*entry[K]) error // calls Config.Close
+	recurs bool                  // a value that comes again is the same one, and not only equal
+}
+
+// killUse ends the use of the value of e, which has left the table, by those who have
+// not begun to, and reports whether it is to be closed now.
+func (c *closing[K]) killUse(r *root[K], e *entry[K], l *leases) (free bool) {
+	if l.kill() {
+		return true
+	}
+	r.backlog.linger(e, l)
+	return false
+}
+
+// lingerOn notes the value of e, whose users l counts, which are the last.
+func (c *closing[K]) lingerOn(r *root[K], e *entry[K], l *leases) { r.backlog.linger(e, l) }
+
+// closeNow closes the value of e, which was pending, has left the table and has no
+// users; noted tells whether the value is in the backlog. However the Close function
+// ends, its caller goes on: it is anyone, and not the function's.
+func (c *closing[K]) closeNow(r *root[K], e *entry[K], noted bool) {
+	at := r.backlog.closing(e, noted)
+	var err error
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Stack: debug.Stack(), closing: true}
+		}
+		if err != nil {
+			r.books.note(err)
+		}
+		r.unown(e.key)
+		r.backlog.closed(e, at) // last, as what is pending has a name
+	}()
+	if (c.recurs || e.state.Load() == nil) && r.hasValueOf(r.find(e.key), e) {
+		return // it has come back, or never was the key's for itself: it is closed when that goes
+	}
+	err = errCloseGoexit // until call returns
+	defer r.books.closings.Add(1)
+	err = c.call(e)
+}
+
+var errCloseGoexit = errors.New("oncecache: Close function called runtime.Goexit")
+
+// closeOneLater is closeLater for one.
+func (c *closing[K]) closeOneLater(r *root[K], e *entry[K]) { c.closeLater(r, []*entry[K]{e}) }
+
+// closeLater closes the values of entries that have left the table and have no users,
+// on goroutines of its own.
+func (c *closing[K]) closeLater(r *root[K], out []*entry[K]) {
+	b := r.backlog
+	b.mu.Lock()
+	b.queue = append(b.queue, out...)
+	for _, e := range out {
+		b.drop(e) // which may have lingered
+	}
+	more := min(b.limit-b.closers, len(b.queue))
+	b.closers += max(0, more)
+	b.mu.Unlock()
+	for range more {
+		atomics.Go(func() { c.closeQueued(r) })
+	}
+}
+
+// closeQueued closes what is in the queue until there is nothing left.
+func (c *closing[K]) closeQueued(r *root[K]) {
+	b, done := r.backlog, false
+	defer func() {
+		if !done { // a Close function called runtime.Goexit
+			atomics.Go(func() { c.closeQueued(r) })
+		}
+	}()
+	for e := b.next(); e != nil; e = b.next() {
+		c.closeNow(r, e, true)
+	}
+	done = true
+}
