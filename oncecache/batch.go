@@ -116,7 +116,7 @@ func (b *batch[K]) enter(at *place[K], began time.Duration, only bool) {
 		p.by = goid.Token()
 	}
 	b.wanted.Add(1)
-	e, mine := b.root.enter(at.key, p)
+	e, mine := b.root.enter(b.root.of.freshEntry(at.key), p)
 	if at.entry = e; !mine {
 		p.callOff(nil)
 		b.board(at)
@@ -130,9 +130,9 @@ func (b *batch[K]) enter(at *place[K], began time.Duration, only bool) {
 	}
 }
 
-// calling is what calls the function of a batch: it puts the values that that makes into
-// the entries of the batch's own, and writes into ends, which is as long as these, how
-// each has ended.
+// calling is a function of the shell that calls the function of a batch. It writes the
+// values into the entries that the batch creates, and into ends, which has as many
+// elements, how each creation has ended.
 type calling[K comparable] = func(b *batch[K], ends []ending)
 
 // startAlone is start where the caller may leave.

@@ -130,7 +130,7 @@ func (r *root[K]) attempt(ctx context.Context, k K, create creator, who *caller)
 	if !alone {
 		p.by = goid.Token()
 	}
-	e, mine := r.enter(k, p)
+	e, mine := r.enter(r.of.freshEntry(k), p)
 	if !mine {
 		return e.outcome(who)
 	}
@@ -146,7 +146,7 @@ func (r *root[K]) attempt(ctx context.Context, k K, create creator, who *caller)
 			defer d.end()
 		}
 	}
-	n.run(func(e *entry[K]) error { return r.of.makeValue(create, own, e) })
+	n.run(func(e *entry[K]) error { return r.of.makeValue(own, create, e) })
 	return e.outcome(who)
 }
 

@@ -38,7 +38,7 @@ func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err
 //
 //go:noinline
 func lead[K comparable, V any](r *root[K], k K, create func() (V, error)) *entry[K] {
-	return r.lead(k, func(e *entry[K]) error {
+	return r.lead(freshOf[K, V](k), func(e *entry[K]) error {
 		v, err := create()
 		if err == nil {
 			*valueOf[V](e) = v
@@ -47,17 +47,17 @@ func lead[K comparable, V any](r *root[K], k K, create func() (V, error)) *entry
 	})
 }
 
-// lead is the rest of that. Create writes its value into the entry.
-func (r *root[K]) lead(k K, create func(*entry[K]) error) *entry[K] {
+// lead is the rest of that. Fresh is for enter. Create writes its value into the entry.
+func (r *root[K]) lead(fresh *entry[K], create func(*entry[K]) error) *entry[K] {
 	p := newCreating[K]()
 	p.by, p.since = goid.Token(), r.now()
 	var ctx context.Context
-	if r.occupied(k) { // it may have to wait, so it can be called off
+	if r.occupied(fresh.key) { // it may have to wait, so it can be called off
 		p.ext = new(extended)
 		ctx, p.ext.cancel = atomics.WithCancelCause(context.Background())
 		p.aboard.Store(uint64(oneCaller | r.extra))
 	}
-	e, mine := r.enter(k, p)
+	e, mine := r.enter(fresh, p)
 	if mine {
 		n := creation[K]{root: r, entry: e, phase: p, ctx: ctx}
 		n.run(create)
@@ -65,22 +65,22 @@ func (r *root[K]) lead(k K, create func(*entry[K]) error) *entry[K] {
 	return e
 }
 
-// enter returns an entry whose outcome the caller of k gets. Mine tells whether
-// the caller must create it first: then p is its phase.
-func (r *root[K]) enter(k K, p *phase[K]) (e *entry[K], mine bool) {
-	e = r.of.freshEntry(k)
+// enter returns an entry whose outcome the caller of the key of e, which others have
+// not seen, gets. Mine tells whether the caller must create it first: then it is e, and
+// p its phase.
+func (r *root[K]) enter(e *entry[K], p *phase[K]) (last *entry[K], mine bool) {
 	if r.before != nil {
 		e.state.Store(newPhase(fate[K]{err: ErrClosed})) // LP(GetOrCreate): closed
 		return e, false
 	}
 	e.state.Store(p)
 	begun := oneCreating | onePending
-	if !r.storable(k) {
+	if !r.storable(e.key) {
 		r.forget(e) // as if Delete came at once, because nobody can find it
 		begun = onePending
 	} else {
 		for {
-			now, loaded := r.entries.LoadOrStore(r.at(k), e)
+			now, loaded := r.entries.LoadOrStore(r.at(e.key), e)
 			if !loaded {
 				break
 			}
@@ -169,7 +169,7 @@ func (n *lone[K]) runAlone(create creator) {
 		}
 		n.end(end)
 	}()
-	err := n.root.of.makeValue(create, n.ctx, n.entry)
+	err := n.root.of.makeValue(n.ctx, create, n.entry)
 	end = n.root.ending(n.entry.key, err)
 }
 

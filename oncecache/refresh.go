@@ -132,7 +132,11 @@ func (c *core[K]) getOrCreateContext(ctx context.Context, k K, create creator) (
 // overtakeOther ends the Refresh of k that is to replace another entry than e,
 // which k has, so that nobody joins what nobody will keep.
 func (r *root[K]) overtakeOther(k K, e *entry[K]) {
-	_, old, p := r.renewal(k)
+	renewals := r.renewals.Load()
+	if renewals == nil {
+		return
+	}
+	in, old, p := renewals.underWay(k)
 	if old == nil {
 		return
 	}
@@ -140,8 +144,8 @@ func (r *root[K]) overtakeOther(k K, e *entry[K]) {
 	if base == nil || *base == any(e) || r.find(k) != e {
 		return
 	}
-	if renewals := r.renewals.Load().root.Load(); renewals.remove(old) {
-		renewals.removed(old)
+	if in.remove(old) {
+		in.removed(old)
 	}
 }
 
@@ -210,7 +214,7 @@ func (r *root[K]) makeAnew(ctx context.Context, k K, create creator, renew func(
 	if renew != nil {
 		err = renew(ctx, base, n.made)
 	} else {
-		err = r.of.makeValue(create, ctx, n.made)
+		err = r.of.makeValue(ctx, create, n.made)
 	}
 	same := errors.Is(err, ErrNotModified) || err == nil && r.close != nil && r.same(base, n.made)
 	if err != nil && !same {

@@ -19,8 +19,11 @@ func (r *root[K]) occupied(k K) bool {
 	if r.exclusive(k) && r.claims.isClaimed(r.at(k)) {
 		return true
 	}
-	_, e, _ := r.renewal(k)
-	return e != nil
+	if renewals := r.renewals.Load(); renewals != nil {
+		_, e, _ := renewals.underWay(k)
+		return e != nil
+	}
+	return false
 }
 
 // exclusive reports whether there are claims of k: not if it holds a NaN, and
@@ -29,14 +32,10 @@ func (r *root[K]) exclusive(k K) bool {
 	return r.claims != nil && k == k //nolint:staticcheck // false for NaN
 }
 
-// renewal returns the Refresh of k that is under way, or nil, and its phase, and the
-// root that it is in.
-func (r *root[K]) renewal(k K) (in *root[K], e *entry[K], p *phase[K]) {
-	renewals := r.renewals.Load()
-	if renewals == nil {
-		return nil, nil, nil
-	}
-	in = renewals.root.Load()
+// underWay returns the creation of k that is under way, or nil, and its phase, and the
+// root that it is in. In root.renewals, that is a Refresh.
+func (c *core[K]) underWay(k K) (in *root[K], e *entry[K], p *phase[K]) {
+	in = c.root.Load()
 	if e := in.find(k); e != nil {
 		if p := e.state.Load(); p.creating() {
 			return in, e, p
@@ -53,8 +52,10 @@ func (r *root[K]) renewal(k K) (in *root[K], e *entry[K], p *phase[K]) {
 // What waits is given the parts of n: n itself stays on the stack.
 func (n *creation[K]) takeTurn() (err error) {
 	r, k := n.root, n.entry.key
-	if in, e, p := r.renewal(k); e != nil {
-		err = in.awaited(e, p, candidate[K]{r, n.entry, n.phase, n.ctx})
+	if renewals := r.renewals.Load(); renewals != nil {
+		if in, e, p := renewals.underWay(k); e != nil {
+			err = in.awaited(e, p, candidate[K]{r, n.entry, n.phase, n.ctx})
+		}
 	}
 	if err == nil && r.exclusive(k) {
 		n.holds, err = r.claims.takeKey(candidate[K]{r, n.entry, n.phase, n.ctx})

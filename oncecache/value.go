@@ -26,16 +26,21 @@ func newBoxed[K comparable, V any](k K, v V) *entry[K] {
 	return &(&boxed[K, V]{entry[K]{key: k}, v}).head
 }
 
+// freshOf returns an entry whose value is zero, which others have not seen.
+func freshOf[K comparable, V any](k K) *entry[K] {
+	return &(&boxed[K, V]{head: entry[K]{key: k}}).head
+}
+
 // values is what the core needs of the type of its values, in any cache: kind[K, V].
 // What only some caches need is apart, as in root.close. The names of the methods are
 // their own, because the linker keeps all methods of a name that is called here.
 type values[K comparable] interface {
-	// freshEntry returns an entry of k whose value is zero, which others have not seen.
+	// freshEntry is freshOf.
 	freshEntry(k K) *entry[K]
 
 	// makeValue calls create and writes what it returns into e, unless that is an
 	// error.
-	makeValue(create creator, ctx context.Context, e *entry[K]) error
+	makeValue(ctx context.Context, create creator, e *entry[K]) error
 
 	// copyValue copies the value of from, which is written, into to.
 	copyValue(to, from *entry[K])
@@ -53,11 +58,9 @@ func creatorOf[K comparable, V any](create func(context.Context, K) (V, error)) 
 	return *(*creator)(unsafe.Pointer(&create))
 }
 
-func (kind[K, V]) freshEntry(k K) *entry[K] {
-	return &(&boxed[K, V]{head: entry[K]{key: k}}).head
-}
+func (kind[K, V]) freshEntry(k K) *entry[K] { return freshOf[K, V](k) }
 
-func (kind[K, V]) makeValue(create creator, ctx context.Context, e *entry[K]) error {
+func (kind[K, V]) makeValue(ctx context.Context, create creator, e *entry[K]) error {
 	// Safety: the core hands on what creatorOf has made of a function for values of
 	// the same cache.
 	v, err := (*(*func(context.Context, K) (V, error))(unsafe.Pointer(&create)))(ctx, e.key)
