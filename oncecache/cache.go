@@ -181,7 +181,7 @@ func (r *root[K]) find(k K) *entry[K] {
 	if r.keys.Dynamic() {
 		return r.entries.Load(r.at(k))
 	}
-	return r.entries.Load(table.Hashed[K]{Hash: r.keys.Hash(k), Key: k})
+	return r.entries.Find(&r.keys, k)
 }
 
 func (c *Cache[K, V]) install() *root[K] {
@@ -247,7 +247,7 @@ func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 		if r.keys.Dynamic() {
 			e = r.find(k)
 		} else {
-			e = r.entries.Load(table.Hashed[K]{Hash: r.keys.Hash(k), Key: k}) // LP(GetOrCreate): a hit
+			e = r.entries.Find(&r.keys, k) // LP(GetOrCreate): a hit
 		}
 		if e != nil {
 			p := e.state.Load()
@@ -276,7 +276,7 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 	if r.keys.Dynamic() {
 		e = r.find(k)
 	} else {
-		e = r.entries.Load(table.Hashed[K]{Hash: r.keys.Hash(k), Key: k}) // LP(Get): absent, ready, or being created
+		e = r.entries.Find(&r.keys, k) // LP(Get): absent, ready, or being created
 	}
 	if e == nil {
 		return v, false
