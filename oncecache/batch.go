@@ -244,13 +244,14 @@ func call[K comparable, V any](b *batch[K], ends []ending, create func(context.C
 	made, err := create(&b.scope, keys)
 	var spare map[K]V
 	if r.close != nil {
-		spare = maps.Clone(made) // until it is known how each key ends
+		all := maps.Clone(made) // until it is known how each key ends
 		b.spare = func() (free []*entry[K]) {
-			for k, v := range spare {
+			for k, v := range all {
 				free = append(free, newBoxed(k, v))
 			}
 			return free
 		}
+		spare = all
 	}
 	said := saying[K, V]{err: err}
 	said.each, said.byKey = errors.AsType[KeyErrors[K]](err)
@@ -303,9 +304,9 @@ func (b *batch[K]) end(ends []ending) (heard bool) {
 	r := b.root
 	var stay, free []*entry[K]
 	if b.spare != nil {
-		for _, e := range b.spare() {
+		free = b.spare()
+		for _, e := range free {
 			r.own(e.key)
-			free = append(free, e)
 		}
 	}
 	for i := range b.own {
