@@ -22,16 +22,26 @@ func (t *Lines[K, E]) Spread(parts int, part func(hash uint64) *atomics.Int64) {
 // reports whether size has changed. It is called after the change.
 func (t *Lines[K, E]) count(hash uint64, change int64, chains int) bool {
 	if t.parts > 0 {
-		part := t.part(hash)
-		if batch := int64(chains / (4 * t.parts)); batch > 1 {
-			if n := part.Add(change); -batch < n && n < batch {
-				return false
-			}
-			change = part.Swap(0)
-		} else if part.Load() != 0 { // since there were more chains
-			change += part.Swap(0)
-		}
+		change = t.countInPart(hash, change, chains)
 	}
-	t.size.Add(change)
-	return true
+	if change != 0 {
+		t.size.Add(change)
+	}
+	return change != 0
+}
+
+// countInPart is count for the part of that hash, and returns what is to be added to
+// size.
+func (t *Lines[K, E]) countInPart(hash uint64, change int64, chains int) int64 {
+	part := t.part(hash)
+	if batch := int64(chains / (4 * t.parts)); batch > 1 {
+		if n := part.Add(change); -batch < n && n < batch {
+			return 0
+		}
+		return part.Swap(0)
+	}
+	if part.Load() != 0 { // since there were more chains
+		change += part.Swap(0)
+	}
+	return change
 }
