@@ -24,25 +24,23 @@ type units interface {
 	remove(u *unit) (removed bool)
 }
 
-// lines is the table of shardedregistry.
+// lines is the table of shardedregistry, used as that uses it.
 type lines struct {
 	table.Lines[string, unit]
-	seed maphash.Seed
+	keys table.Keys[string]
 }
 
 func newLines() *lines {
-	t := &lines{seed: maphash.MakeSeed()}
-	t.Init(func(k string, _ uint64) uint64 { return t.hash(k) }, 0)
+	t := &lines{keys: table.NewKeys[string]()}
+	t.Init(t.keys.Hasher("peers"), 0)
 	return t
 }
 
 func (t *lines) key(k string) table.Hashed[string] {
-	return table.Hashed[string]{Hash: t.hash(k), Key: k}
+	return table.Hashed[string]{Hash: t.keys.Hash(k), Key: k}
 }
 
-func (t *lines) hash(k string) uint64 { return maphash.String(t.seed, k) }
-
-func (t *lines) load(k string) *unit { return t.Load(t.key(k)) }
+func (t *lines) load(k string) *unit { return t.Find(&t.keys, k) }
 
 func (t *lines) add(u *unit) bool {
 	_, loaded := t.LoadOrStore(t.key(u.Key), u)
