@@ -71,9 +71,10 @@ func (t *Lines[K, E]) begin(n int) {
 	t.array.Store(a)
 }
 
-// Find returns the cell of k, or nil. It takes effect as Load does, and is the
-// quickest way to a cell for who does not need the hash, which keys makes: of the
-// same keys t's own hashes are. It panics as keys.Hash does.
+// Find returns the cell of k, or nil. It takes effect as Load does. It is the
+// quickest way to a cell where the caller does not need the hash. Keys makes the
+// hash, and must be the Keys that made the hash function given to Init. Find panics
+// as keys.Hash does.
 //
 // Nearly always the root's tags name one slot, which has the cell, or none in a
 // chain of one bucket. Then Find keeps nothing on the stack. All else is left to
