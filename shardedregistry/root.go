@@ -23,6 +23,7 @@ type root[K comparable] struct {
 	// begins with what every operation reads, and ends with a line that some of those
 	// who create and delete write.
 	cells table.Cells[K, cell[K]]
+	_     atomics.CacheLinePad
 
 	custody *custody[K] // nil without Clone and Fingerprint
 	rules   ruler[K]    // nil if there are no indexes and nothing is checked
