@@ -175,7 +175,7 @@ func (b *pages) retire(c *cell, w word) bool {
 // c.since is set and the cell is out of the table, unless the book is outdated.
 func (b *pages) remove(c *cell) {
 	if b.outdated() {
-		return // it may be sealed; see tell.go
+		return // it may be sealed; see group_events.go
 	}
 	if word(c.word.Load()).gen() == 0 {
 		c.since.CompareAndSwap(nil, b.eras.now.Load())

@@ -27,7 +27,7 @@ type core struct {
 
 	// period is the generation with which the breaker became half-open, and
 	// touched when the key of a cell was last of interest. By CAS of whoever is
-	// about to make them matter; see noted.go. touched only goes up.
+	// about to make them matter; see core_period.go. touched only goes up.
 	period  atomics.Uint32
 	touched atomics.Int64
 

@@ -110,7 +110,7 @@ func TestThreeCallers(t *testing.T) {
 	}
 }
 
-// counters is the report's: see report_test.go for the same without a checker.
+// counters is the report's: see defect_report_test.go for the same without a checker.
 type counters struct {
 	failures atomics.Int64
 	disabled atomics.Bool

@@ -22,7 +22,7 @@ import (
 type Permit struct {
 	core *core          // the breaker; nil if the key was absent from its group
 	era  *era           // when the key was absent; nil with a core
-	key  unsafe.Pointer // Safety: only pack makes it and only unpack follows it; see carry.go
+	key  unsafe.Pointer // Safety: only pack makes it and only unpack follows it; see key_packing.go
 	bits uint64         // the admitting word's stay, maybe inCell, maybe timed; or the rest of the key
 }
 

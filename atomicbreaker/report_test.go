@@ -1,150 +1,121 @@
 //go:build !modelcheck
 
-package atomicbreaker_test
+package atomicbreaker
 
 import (
-	"fmt"
 	"testing"
-
-	ab "github.com/latchfree/latchfree/atomicbreaker"
+	"time"
 )
 
-// naive is the algorithm of the defect report: a count and a flag per name,
-// read and written in separate steps. Step is called between them, and lets a
-// test decide who goes next.
-type naive struct {
-	failures map[string]int
-	disabled map[string]bool
-	step     func()
-}
-
-func newNaive() *naive {
-	return &naive{failures: map[string]int{}, disabled: map[string]bool{}, step: func() {}}
-}
-
-func (n *naive) recordFailure(name string) {
-	count := n.failures[name] + 1
-	n.step()
-	n.failures[name] = count
-	if count >= 3 {
-		n.disabled[name] = true
-	}
-}
-
-func (n *naive) recordSuccess(name string) {
-	n.failures[name] = 0
-	n.step()
-	n.disabled[name] = false
-}
-
-// interrupt runs first, and second while first is between its steps.
-func (n *naive) interrupt(first, second func()) {
-	between, resume, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	n.step = func() {
-		n.step = func() {}
-		close(between)
-		<-resume
-	}
-	go func() { first(); close(done) }()
-	<-between
-	second()
-	close(resume)
-	<-done
-}
-
-// Two failures become one: three in a row do not open.
-func TestReport_NaiveLosesAFailure(t *testing.T) {
-	n := newNaive()
-	n.recordFailure("db")
-	n.interrupt(func() { n.recordFailure("db") }, func() { n.recordFailure("db") })
-	if n.disabled["db"] {
-		t.Fatal("the naive breaker opened; it was expected to lose a failure")
-	}
-}
-
-// A success is undone by a failure that began before it: two failures in a row
-// open at a threshold of three.
-func TestReport_NaiveLosesASuccess(t *testing.T) {
-	n := newNaive()
-	n.recordFailure("db")
-	n.recordFailure("db")
-	n.interrupt(func() { n.recordFailure("db") }, func() { n.recordSuccess("db") })
-	if !n.disabled["db"] || n.failures["db"] != 3 {
-		t.Fatal("the naive breaker stayed closed; it was expected to forget the success")
-	}
-}
-
-// A success re-enables what a failure has disabled meanwhile: enabled, with a
-// count at the threshold.
-func TestReport_NaiveTearsItsState(t *testing.T) {
-	n := newNaive()
-	n.interrupt(func() { n.recordSuccess("db") }, func() {
-		n.recordFailure("db")
-		n.recordFailure("db")
-		n.recordFailure("db")
-	})
-	if n.disabled["db"] || n.failures["db"] != 3 {
-		t.Fatal("the naive breaker is consistent; it was expected to be enabled with 3 failures")
-	}
-}
-
-// Concurrent failures are all counted, and exactly one trips: no schedule
-// loses one (T9, T10, T12).
-func TestReport_NoFailureIsLost(t *testing.T) {
-	for round := range rounds(3000) {
-		var g ab.Group[string]
-		name, threshold := fmt.Sprint("plan-", round%3), 5
-		verdicts := make([]ab.Verdict, threshold+3)
-		together(len(verdicts), func(i int) {
-			jitter(i + round)
-			verdicts[i] = g.RecordFailure(name)
-		})
-		count := map[ab.Verdict]int{}
-		for _, v := range verdicts {
-			count[v]++
+// meanwhile returns a group in which f runs once, when the failure that opens
+// the key by its window has been counted and is about to change its word.
+func meanwhile(t *testing.T, f func(g *Group[string])) *Group[string] {
+	t.Helper()
+	g := MustNewGroup(GroupConfig[string]{Default: Config{Trip: FailureCount(2, time.Hour), Jitter: 0.5}})
+	ran := false
+	g.settings().base.random = func() float64 {
+		if !ran {
+			ran = true
+			f(g)
 		}
-		if count[ab.Tripped] != 1 || count[ab.Counted] != threshold-1 || count[ab.Late] != 3 || !g.IsOpen(name) {
-			t.Fatalf("round %d: verdicts %v, open %v", round, count, g.IsOpen(name))
-		}
+		return 0
 	}
+	if v := g.RecordFailure("k"); v != Counted {
+		t.Fatalf("verdict %v of the first failure", v)
+	}
+	return g
 }
 
-// A success or reset amid failures splits them: with one too few on any side
-// the breaker cannot open, and the count is that of the failures after it
-// (T11, T15).
-func TestReport_NoSuccessIsLost(t *testing.T) {
-	clear := map[string]func(g *ab.Group[string]){
-		"success":  func(g *ab.Group[string]) { g.RecordSuccess("db") },
-		"reset":    func(g *ab.Group[string]) { g.Reset("db") },
-		"resetAll": func(g *ab.Group[string]) { g.ResetAll() },
-	}
-	for name, clear := range clear {
+// A window that has had enough opens the stay in which it counted, and no
+// later one: neither what was set by hand meanwhile nor what has recovered.
+func TestFullWindowsAreOfOneStay(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do    func(g *Group[string])
+		want  Verdict
+		state State
+	}{
+		"ForceOpen": {func(g *Group[string]) { g.ForceOpen("k") }, Late, ForcedOpen},
+		"Disable":   {func(g *Group[string]) { g.Disable("k") }, Counted, Disabled},
+		"Reset":     {func(g *Group[string]) { g.Reset("k") }, Counted, Closed},
+		"Trip":      {func(g *Group[string]) { g.Trip("k", -1) }, Late, Open},
+		"nothing":   {func(g *Group[string]) {}, Tripped, Open},
+	} {
 		t.Run(name, func(t *testing.T) {
-			for round := range rounds(1500) {
-				g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(3)}})
-				g.RecordFailure("db")
-				g.RecordFailure("db")
-				// Either the success comes before the failure, and leaves one, or
-				// after it, and leaves none and a closed breaker.
-				var v ab.Verdict
-				together(2, func(i int) {
-					jitter(i + round)
-					if i == 0 {
-						v = g.RecordFailure("db")
-					} else {
-						clear(g)
-					}
-				})
-				failures := 0
-				for _, s := range g.All() {
-					failures = s.Failures
-				}
-				first := v == ab.Counted && failures == 1 // the success was first
-				second := v == ab.Tripped && failures == 0
-				if g.IsOpen("db") || !first && !second {
-					t.Fatalf("round %d: verdict %v, %d failures, open %v", round, v, failures, g.IsOpen("db"))
-				}
+			g := meanwhile(t, tt.do)
+			if v := g.RecordFailure("k"); v != tt.want || g.State("k") != tt.state {
+				t.Errorf("RecordFailure: %v, and %v; want %v, %v", v, g.State("k"), tt.want, tt.state)
+			}
+			if s := g.Stats(); s.Opened > 1 {
+				t.Errorf("opened %d times", s.Opened)
+			}
+			if err := g.CheckQuiet(); err != nil {
+				t.Error(err)
 			}
 		})
+		t.Run(name+" and a permit", func(t *testing.T) {
+			g := meanwhile(t, tt.do)
+			want := tt.want
+			if want == Counted {
+				want = Late // it was admitted before
+			}
+			if v := mustAllow(t, g, "k").Failure(); v != want || g.State("k") != tt.state {
+				t.Errorf("Failure: %v, and %v; want %v, %v", v, g.State("k"), want, tt.state)
+			}
+		})
+	}
+}
+
+// A failure whose stay ends before it can be counted in a window is not counted
+// there, so it is not Counted.
+func TestResultsOfOverStaysAreLate(t *testing.T) {
+	for name, end := range map[string]func(*Breaker){
+		"Trip":      func(b *Breaker) { b.Trip(-1) },
+		"Reset":     (*Breaker).Reset,
+		"ForceOpen": (*Breaker).ForceOpen,
+	} {
+		b := MustNew(Config{Trip: FailureCount(1, time.Hour)})
+		turn := turn{core: &b.core, settings: b.core.set.Load(), result: result{outcome: Failure}, bad: true}
+		w := word(b.core.word.Load())
+		end(b)
+		if again := turn.count(w); !again || turn.full.why != 0 || b.core.windows.Load() != nil {
+			t.Errorf("%s: counted %v, and not again", name, turn.full)
+		}
+		if again := turn.count(w); again {
+			t.Errorf("%s: goes round for ever", name) // nor does Update make it
+		}
+	}
+}
+
+// T11: a success that comes between the failure that is one too many and the
+// opening clears the count, and there is no opening.
+func TestT11_SuccessBeforeTheOpening(t *testing.T) {
+	for name, p := range map[string]Policy{"in a row": Consecutive(2), "of the last": KOfN(2, 2)} {
+		c := Config{Trip: p, Jitter: 0.5}
+		b, g := MustNew(c), MustNewGroup(GroupConfig[string]{Default: c})
+		between := func(s *settings, f func() Verdict) {
+			ran := false
+			s.random = func() float64 { // drawn after the count was looked at
+				if !ran {
+					ran = true
+					if v := f(); v != Counted {
+						t.Errorf("%s: verdict %v of the success", name, v)
+					}
+				}
+				return 0
+			}
+		}
+		healthy, _ := b.Allow()
+		between(b.core.set.Load(), healthy.Success)
+		between(g.settings().base, func() Verdict { return g.RecordSuccess("k") })
+		for which, fail := range []func() Verdict{
+			func() Verdict { p, _ := b.Allow(); return p.Failure() },
+			func() Verdict { return g.RecordFailure("k") },
+		} {
+			for i, want := range []Verdict{Counted, Counted, Tripped} { // the success is before the second
+				if v := fail(); v != want {
+					t.Errorf("%s, %d: verdict %v of failure %d, want %v", name, which, v, i, want)
+				}
+			}
+		}
 	}
 }

@@ -112,7 +112,7 @@ func TestFirstStartProtocols(t *testing.T) {
 	}
 }
 
-// report is the service of the defect report, as naive in report_test.go, with
+// report is the service of the defect report, as naive in defect_report_test.go, with
 // words that the checker knows: the store and the list are each safe to use.
 type report struct {
 	recorder

@@ -11,7 +11,7 @@ import "time"
 //	│ mode │ gen 20 │ payload 41, a union by mode:             │
 //	└──────┴────────┴──────────────────────────────────────────┘
 //	Closed            long 1 │ spare 4 │ watched 1 │ recent 1 │ spare 2 │ fails 32
-//	                  with long, see history.go
+//	                  with long, see failure_log.go
 //	Open              streak 5 │ until 36                        1 ms ticks
 //	HalfOpen          streak 5 │ inflight 5 │ ok 5 │ failed 5 │ lease 21    128 ms ticks
 //	ForcedOpen        zero
@@ -64,7 +64,7 @@ const (
 	// calls, the newest the lowest, set if it has failed.
 	recent word = 1 << 34
 
-	// long says that there is more to it than the word has; see history.go.
+	// long says that there is more to it than the word has; see failure_log.go.
 	long word = 1 << 40
 )
 

@@ -13,7 +13,7 @@ type carry uint8
 
 const (
 	carryBoxed       carry = iota // the pointer leads to a copy on the heap
-	carryTimed                    // the same, and the bits say when the call began; see timed.go
+	carryTimed                    // the same, and the bits say when the call began; see permit_time.go
 	carryTimedString              // the same, or as carryString if the string is short enough
 	carryBits                     // the bits are the key, and the pointer is nil
 	carryString                   // the pointer leads to the bytes, the bits are their number

@@ -3,7 +3,7 @@ package atomicbreaker
 import "math/bits"
 
 // How a closed word counts failures: in a row, or, if the policy has a KOfN, as
-// a history of the last calls; for one of many calls see history.go. After Update it may still be of the other kind,
+// a history of the last calls; for one of many calls see failure_log.go. After Update it may still be of the other kind,
 // and is read as what it would have been: a history says how many of the last
 // calls failed in a row, and a count that the last so many have.
 

@@ -13,7 +13,7 @@ import "time"
 //
 // No word has mode 6, so these bits are never equal to one. In a permit for an
 // absent key they are the lower 38 of the bits, which boxed keys do not use, and
-// strings only if they are very long; see carry.go.
+// strings only if they are very long; see key_packing.go.
 //
 // begun is in units of 1.024 µs since the epoch, modulo 78 hours.
 const (
