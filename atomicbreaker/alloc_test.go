@@ -51,7 +51,7 @@ func TestAllocations(t *testing.T) {
 		{"Allow, Success, with a listener", 0, func() { p, _ := told.Allow(); p.Success() }},
 		{"Allow, Failure, Allow, Success, with a listener", 0, func() { p, _ := told.Allow(); p.Failure(); p, _ = told.Allow(); p.Success() }},
 		{"Group.Allow, Success, with a listener", 0, func() { p, _ := toldKeys.Allow("healthy"); p.Success() }},
-		// The event, its notice, and room for that in the feed.
+		// The event, its queued event, and room for that in the queue.
 		{"Reset with a listener", 3, told.Reset},
 		// The cell, the table's entry, and a copy of the key.
 		{"Group failure and success", 3, func() { strings.RecordFailure("k"); strings.RecordSuccess("k") }},

@@ -31,7 +31,7 @@ func New(c Config) (*Breaker, error) {
 	}
 	b := new(Breaker)
 	if s.listener != nil {
-		s.listens, s.feed = true, &feed{to: listener{&b.core}}
+		s.listens, s.queue = true, &eventQueue{subscriber: breakerListener{&b.core}}
 	}
 	b.core.set.Store(s)
 	b.core.watch()

@@ -12,22 +12,22 @@ type command struct {
 }
 
 // apply returns the word after the command, which is w if it is so already.
-func (m command) apply(w word, s *settings, now time.Duration) word {
+func (c command) apply(w word, s *settings, now time.Duration) word {
 	switch {
-	case m.mode == closed:
+	case c.mode == closed:
 		return w.close(s)
-	case m.mode == open:
-		next := w.tripFor(s, m.open, now)
+	case c.mode == open:
+		next := w.tripFor(s, c.open, now)
 		if w.mode() == open && w.openPending(s, now) && !next.outlasts(w, now) {
 			return w
 		}
 		return next
-	case w.mode() == m.mode:
+	case w.mode() == c.mode:
 		return w
-	case m.mode == halfOpen:
+	case c.mode == halfOpen:
 		return w.enter(halfOpen).withStreak(w.streak())
 	}
-	return w.enter(m.mode)
+	return w.enter(c.mode)
 }
 
 // outlasts reports whether an open word is open for longer than another, which
@@ -66,8 +66,8 @@ func (c *core) command(m command) step {
 			// LP(Trip, HalfOpen, ForceOpen, Disable): so it is when the word is read.
 			return step{to: w}
 		}
-		if x.took = s.quota != nil && !w.out() && x.next.out(); x.took {
-			s.quota.takeAnyway()
+		if x.acquired = s.quota != nil && !w.out() && x.next.out(); x.acquired {
+			s.quota.acquireAnyway()
 		}
 		if x.next.mode() == halfOpen {
 			c.begins(was, x.next)
@@ -77,7 +77,7 @@ func (c *core) command(m command) step {
 		}
 		// LP(Reset, Trip, HalfOpen, ForceOpen, Disable): this CAS.
 		if owed, ok := c.swap(s, was, w, x); ok {
-			return step{to: x.next, did: wrote, owed: owed}
+			return step{to: x.next, flags: wrote, owed: owed}
 		}
 	}
 }
@@ -131,23 +131,23 @@ func (b *Breaker) Disable() { b.core.command(toDisable()).owed.deliver() }
 //
 // It goes round again only if a cell has died.
 func (g *Group[K]) command(k K, m command) {
-	b := g.current()
-	h := b.hash(k, 0)
+	ks := g.current()
+	h := ks.hash(k, 0)
 	for {
-		c := b.obtain(k, h, nil)
+		c := ks.obtain(k, h, nil)
 		if c == nil {
 			return // not equal to itself, so there is nothing to command
 		}
-		if b.outdated() {
+		if ks.outdated() {
 			g.command(k, m)
 			return
 		}
 		did := c.command(m)
 		if did.to.mode() == tombstone {
-			b.remove(c)
+			ks.remove(c)
 			continue
 		}
-		b.finish(c, did)
+		ks.finish(c, did)
 		return
 	}
 }

@@ -109,9 +109,9 @@ const (
 // settings are a validated Config. They never change.
 type settings struct {
 	name         string
-	epoch        time.Time // what deadlines are counted from
-	owner        owner     // the group's book, or nil for a Breaker
-	feed         *feed     // of a Breaker with a listener
+	epoch        time.Time   // what deadlines are counted from
+	owner        owner       // the group's state, or nil for a Breaker
+	queue        *eventQueue // of a Breaker with a listener
 	listener     func(Event)
 	listens      bool // whether events are published
 	classify     func(error) Outcome
@@ -130,9 +130,9 @@ type settings struct {
 	detailed     bool
 	jitter       float64
 	random       func() float64 // in [0, 1); tests put another in its place
-	ledger       *ledger
-	of           *settings     // those of the book that they were made beside; of a group
-	quota        *quota        // of a group with MaxOpenFraction
+	counters     *counters
+	of           *settings     // those of the group state that they were made beside; of a group
+	quota        *openQuota    // of a group with MaxOpenFraction
 	openRate     uint64        // of the keys that may be open, in millionths; 0 for all
 	forgetAfter  time.Duration // of a group; 0 for never
 }
@@ -142,7 +142,7 @@ func (c *Config) compile(o owner) (*settings, error) {
 	s := &settings{
 		name: c.Name, epoch: atomics.Now(), owner: o, classify: c.Classify,
 		listener: c.OnStateChange, shadow: c.Shadow, detailed: c.DetailedErrors, jitter: c.Jitter, random: rand.Float64,
-		ledger: new(ledger),
+		counters: new(counters),
 	}
 	if !(c.Jitter >= 0 && c.Jitter <= 1) { // NaN too
 		return nil, fmt.Errorf("atomicbreaker: Config.Jitter %v: must be in 0..1", c.Jitter)
@@ -310,11 +310,11 @@ func (s *settings) clock() (now time.Duration, at time.Time) {
 
 // publish makes n known to whoever delivers, and returns what the caller must
 // deliver itself, nil for nothing.
-func (s *settings) publish(n *notice) (owed *feed) {
+func (s *settings) publish(e *queuedEvent) (owed *eventQueue) {
 	if s.owner != nil {
-		return s.owner.publish(n)
+		return s.owner.publish(e)
 	}
-	return s.feed.push(n)
+	return s.queue.push(e)
 }
 
 // outcome classifies the error of a call, which ctx was for unless it is nil.

@@ -31,9 +31,9 @@ type core struct {
 	period  atomics.Uint32
 	touched atomics.Int64
 
-	// told is the number of generations whose events have been delivered, or
-	// zero without a listener. Only who holds the feed writes it.
-	told atomics.Uint64
+	// delivered is the number of generations whose events have been delivered, or
+	// zero without a listener. Only who holds the queue writes it.
+	delivered atomics.Uint64
 }
 
 // settings returns the core's settings and, in a zero core, installs the
@@ -68,13 +68,13 @@ func (c *core) settingsThere() *settings {
 
 // A change is what a transition does.
 type change struct {
-	next word
-	why  Reason    // if it begins a generation
-	at   time.Time // what a deadline in next is counted from, if there is one
-	full tally     // what opened the breaker, if windows have
-	lost int       // failures of a long word, if somebody is told
-	took bool      // whether a place of the quota was taken
-	seen word      // the word before with the result that ends its generation, if not that word itself
+	next     word
+	why      Reason    // if it begins a generation
+	at       time.Time // what a deadline in next is counted from, if there is one
+	full     tally     // what opened the breaker, if windows have
+	lost     int       // failures of a long word, if somebody is told
+	acquired bool      // whether a place of the open quota was taken
+	seen     word      // the word before with the result that ends its generation, if not that word itself
 }
 
 // swap is the CAS of every transition, from a word that was read as was and is
@@ -84,7 +84,7 @@ type change struct {
 //
 // Without a time in x the clock is read here, after the word and before next is
 // there: so events are in the order of their times.
-func (c *core) swap(s *settings, was, w word, x change) (owed *feed, ok bool) {
+func (c *core) swap(s *settings, was, w word, x change) (owed *eventQueue, ok bool) {
 	begins := w.gen() != x.next.gen()
 	listens := begins && s != nil && s.listens
 	if listens && x.at.IsZero() {
@@ -94,19 +94,19 @@ func (c *core) swap(s *settings, was, w word, x change) (owed *feed, ok bool) {
 		x.lost = c.failures(w, s, x.why == ReasonThreshold) // as long as the log has them
 	}
 	if !c.word.CompareAndSwap(uint64(was), uint64(x.next)) {
-		if x.took {
-			s.quota.giveBack()
+		if x.acquired {
+			s.quota.release()
 		}
 		return nil, false
 	}
 	if begins && s != nil {
-		s.ledger.began(x.next)
+		s.counters.began(x.next)
 		if s.quota != nil && w.out() && !x.next.out() {
-			s.quota.giveBack()
+			s.quota.release()
 		}
 	}
 	if listens {
-		owed = s.publish(&notice{core: c, gen: x.next.gen(), event: s.event(w, x)})
+		owed = s.publish(&queuedEvent{core: c, gen: x.next.gen(), event: s.event(w, x)})
 	}
 	if begins && x.next.mode() == closed && (s == nil || s.owner == nil) {
 		c.watch() // Update may have come between
@@ -119,7 +119,7 @@ func (c *core) swap(s *settings, was, w word, x change) (owed *feed, ok bool) {
 type admission struct {
 	word  word          // the stay that admitted the call; or a tombstone
 	begun time.Duration // when the call began, if that matters
-	owed  *feed         // what the caller must deliver, nil for nothing
+	owed  *eventQueue   // what the caller must deliver, nil for nothing
 	as    admittedAs
 }
 
@@ -160,7 +160,7 @@ func (c *core) admit(timed bool) (admission, error) {
 		if refused != nil {
 			// LP(Allow): a rejection takes effect when the word was read; the
 			// deadline was still ahead later, when the clock was.
-			s.ledger.mine().rejected.Add(1)
+			s.counters.mine().rejected.Add(1)
 			if s.shadow {
 				return admission{word: w, as: asShadow}, nil
 			}
@@ -196,26 +196,26 @@ func (c *core) admitProbe(w, next word, s *settings, now time.Duration, at time.
 
 // A step is what an operation did to a word. It has four fields too.
 type step struct {
-	to   word          // what it left behind
-	at   time.Duration // when it counted in windows, if it did
-	owed *feed         // what the caller must deliver, nil for nothing
-	did  deedSet
+	to    word          // what it left behind
+	at    time.Duration // when it counted in windows, if it did
+	owed  *eventQueue   // what the caller must deliver, nil for nothing
+	flags stepFlags
 }
 
-// A deedSet is what else there is to say of it.
-type deedSet uint8
+// A stepFlags is what else there is to say of it.
+type stepFlags uint8
 
 const (
-	wrote    deedSet = 1 << iota // it has changed the word
-	withheld                     // the quota kept it from opening the breaker
-	asked                        // TripFuncs were asked
+	wrote    stepFlags = 1 << iota // it has changed the word
+	withheld                       // the open quota kept it from opening the breaker
+	asked                          // TripFuncs were asked
 )
 
 // conclude is settle for a Breaker, and all that follows.
 func (c *core) conclude(was, stay word, r result, s *settings) Verdict {
 	v, did := c.settle(was, stay, r, s)
 	if v == Late {
-		s.ledger.mine().late.Add(1)
+		s.counters.mine().late.Add(1)
 	}
 	did.owed.deliver()
 	return v
@@ -243,7 +243,7 @@ func (c *core) settle(was, stay word, r result, s *settings) (v Verdict, did ste
 			c.keeps(next, s)
 		}
 		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
-			return Counted, step{to: next, did: wrote}
+			return Counted, step{to: next, flags: wrote}
 		}
 		was = word(c.word.Load())
 	}
@@ -260,12 +260,12 @@ func (c *core) keeps(next word, s *settings) {
 // decide is settle for all that may do more than count in the word, which was
 // read as was.
 func (c *core) decide(was, stay word, r result, s *settings) (v Verdict, did step) {
-	t := turn{core: c, settings: s, result: r, stay: stay, bad: r.outcome == Failure || s.rules.tooSlow(r)}
+	t := report{core: c, settings: s, result: r, stay: stay, bad: r.outcome == Failure || s.rules.tooSlow(r)}
 	return t.settle(was)
 }
 
-// settle is decide for a turn that has begun.
-func (t *turn) settle(was word) (v Verdict, did step) {
+// settle is decide for a report that has begun.
+func (t *report) settle(was word) (v Verdict, did step) {
 	c, stay, r, s := t.core, t.stay, t.result, t.settings
 	var ok bool
 	for ; ; was = word(c.word.Load()) {
@@ -274,7 +274,7 @@ func (t *turn) settle(was word) (v Verdict, did step) {
 		if !t.slot {
 			if !c.overdue(w, stay) {
 				// LP(Done): a late result takes effect when the word is read.
-				return Late, step{to: w, did: t.hasAsked()}
+				return Late, step{to: w, flags: t.hasAsked()}
 			}
 			if word(c.word.Load()) != was {
 				continue // the period may be another's
@@ -334,45 +334,45 @@ func (c *core) record(r result) (v Verdict, did step) {
 			c.keeps(next, s)
 		}
 		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
-			return Counted, step{to: next, did: wrote}
+			return Counted, step{to: next, flags: wrote}
 		}
 		was = word(c.word.Load())
 	}
-	t := turn{core: c, settings: s, result: r, direct: true, bad: o == Failure}
+	t := report{core: c, settings: s, result: r, direct: true, bad: o == Failure}
 	return t.record(was)
 }
 
-// record is core.record for a turn that has begun.
-func (t *turn) record(was word) (v Verdict, did step) {
-	c, o, s := t.core, t.result.outcome, t.settings
+// record is core.record for a report that has begun.
+func (r *report) record(was word) (v Verdict, did step) {
+	c, o, s := r.core, r.result.outcome, r.settings
 	var ok bool
 	for ; ; was = word(c.word.Load()) {
 		w := was.living()
 		if w.mode() == tombstone {
-			t.gone.to = w
-			t.gone.did |= t.hasAsked()
-			return Late, t.gone
+			r.gone.to = w
+			r.gone.flags |= r.hasAsked()
+			return Late, r.gone
 		}
 		// They come after the word: its deadline may be further ahead than those
 		// of settings that Update has replaced.
 		s = c.set.Load()
-		t.settings = s
+		r.settings = s
 		if s.forgetAfter != 0 && w.out() && c.forgotten(w, s, s.now()) {
 			// It counts for a key that is healthy then.
 			if owed, ok := c.swap(s, w, w, change{next: w.close(s), why: ReasonForgotten}); ok {
-				t.gone = step{did: wrote, owed: either(t.gone.owed, owed)}
+				r.gone = step{flags: wrote, owed: either(r.gone.owed, owed)}
 			}
 			continue
 		}
-		if t.count(w) {
+		if r.count(w) {
 			continue
 		}
 		x := change{why: ReasonRecordSuccess}
 		switch {
-		case t.full.why != 0:
-			x, v = t.open(w)
+		case r.full.why != 0:
+			x, v = r.open(w)
 		case w.mode() == closed && w.recalls(o, s):
-			if x, v, ok = t.recall(w); !ok {
+			if x, v, ok = r.recall(w); !ok {
 				continue
 			}
 		case o == Success:
@@ -388,8 +388,8 @@ func (t *turn) record(was word) (v Verdict, did step) {
 		// LP(RecordSuccess, RecordFailure): what changes nothing takes effect
 		// when the word is read; a late failure's deadline was still ahead
 		// after that. All else does by this CAS.
-		if v, did, ok := t.swap(was, w, x, v); ok {
-			did.did, did.owed = did.did|t.gone.did, either(t.gone.owed, did.owed)
+		if v, did, ok := r.swap(was, w, x, v); ok {
+			did.flags, did.owed = did.flags|r.gone.flags, either(r.gone.owed, did.owed)
 			return v, did
 		}
 	}

@@ -174,7 +174,7 @@ func TestUpdateOfProbeFailureRate(t *testing.T) {
 	wantVerdict(t, admit(t, b.Allow).Success(), ab.Tripped)
 }
 
-// A ForgetAfter that becomes shorter gives places of the quota back in its own
+// A ForgetAfter that becomes shorter gives places of the open quota back in its own
 // time, and an IdleTimeout that becomes zero lets idle keys go.
 func TestUpdateOfHowLongKeysStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -38,7 +38,7 @@ func TestLateWinnersAreToldInOrder(t *testing.T) {
 func TestEventsOutlastGenerations(t *testing.T) {
 	var got []uint64
 	b := deafTo(0, func(e Event) { got = append(got, e.Generation) })
-	b.core.told.Store(genMask - 2)
+	b.core.delivered.Store(genMask - 2)
 	b.core.word.Store((genMask - 2) << genShift)
 	for range 4 {
 		b.Reset()
@@ -51,7 +51,7 @@ func TestEventsOutlastGenerations(t *testing.T) {
 	}
 	// The same with late winners on both sides.
 	got = nil
-	b.core.told.Store(genMask - 2)
+	b.core.delivered.Store(genMask - 2)
 	for _, gen := range []uint32{1, genMask, 2, genMask - 1} {
 		publish(b, gen)
 	}
@@ -94,7 +94,7 @@ func TestDeliveryGoesOnWhileItUnwinds(t *testing.T) {
 			if len(got) != n || got[n-1] != n {
 				t.Fatalf("told of %v", got)
 			}
-			if f := b.core.set.Load().feed; f.head.Load() != nil || len(f.held) != 0 {
+			if q := b.core.set.Load().queue; q.head.Load() != nil || len(q.waiting) != 0 {
 				t.Fatal("the feed is not empty and free")
 			}
 		})
@@ -121,11 +121,11 @@ func (g *Group[K]) mustBeQuiet(t *testing.T) {
 	}
 }
 
-// Keys whose hashes are equal share a feed. Then an event of one may have to wait
+// Keys whose hashes are equal share a queue. Then an event of one may have to wait
 // for those of the other, and all are told, in order and once.
-func TestKeysThatShareAFeed(t *testing.T) {
+func TestKeysThatShareAQueue(t *testing.T) {
 	g, got := listening(0)
-	g.feedHash = func(string, uint64) uint64 { return 7 }
+	g.queueHash = func(string, uint64) uint64 { return 7 }
 	_, publish := tripInSilence(t, g, "a")
 	g.RecordFailure("b")
 	if s := got(); s != "b Open 1; " {
@@ -145,10 +145,10 @@ func TestKeysThatShareAFeed(t *testing.T) {
 	}
 }
 
-// trip opens the breaker of a key and keeps the event from being published.
+// tripInSilence opens the breaker of a key and keeps the event from being published.
 func tripInSilence(t *testing.T, g *Group[string], k string) (c *cell, publish func()) {
-	b := g.current()
-	c = b.obtain(k, b.hash(k, 0), nil)
+	ks := g.current()
+	c = ks.obtain(k, ks.hash(k, 0), nil)
 	s := c.set.Load()
 	now, at := s.clock()
 	w := word(c.word.Load())
@@ -156,8 +156,8 @@ func tripInSilence(t *testing.T, g *Group[string], k string) (c *cell, publish f
 	if v != Tripped || !c.word.CompareAndSwap(uint64(w), uint64(next)) {
 		t.Fatal(v)
 	}
-	n := &notice{core: &c.core, gen: next.gen(), event: s.event(w, change{next: next, why: ReasonThreshold, at: at})}
-	return c, func() { b.publish(n).deliver() }
+	e := &queuedEvent{core: &c.core, gen: next.gen(), event: s.event(w, change{next: next, why: ReasonThreshold, at: at})}
+	return c, func() { ks.publish(e).deliver() }
 }
 
 // A cell with events that were not delivered keeps its place, so that those of
@@ -220,8 +220,8 @@ func TestResetAllWaitsForNobody(t *testing.T) {
 					t.Fatal(s)
 				}
 				set := c.set.Load()
-				n := &notice{core: &c.core, gen: 2, event: set.event(word(open)<<modeShift, change{next: word(tombstone) << modeShift, why: ReasonReset, at: set.epoch})}
-				g.current().push(c, n).deliver()
+				e := &queuedEvent{core: &c.core, gen: 2, event: set.event(word(open)<<modeShift, change{next: word(tombstone) << modeShift, why: ReasonReset, at: set.epoch})}
+				g.current().push(c, e).deliver()
 				s += got()
 			}
 			if s != "k Open 1; k Closed 2; k Open 1; k Closed 2; k Open 3; " {
@@ -233,40 +233,40 @@ func TestResetAllWaitsForNobody(t *testing.T) {
 	}
 }
 
-// replaceBook is ResetAll by someone who stops when the book is replaced.
+// replaceBook is ResetAll by someone who stops when the group state is replaced.
 func (g *Group[K]) replaceBook(then func()) {
-	b := newBook(g)
-	b.before.Store(&g.current().pages)
-	g.book.Store(&b.absence)
+	ks := newKeyedState(g)
+	ks.before.Store(&g.current().groupState)
+	g.state.Store(&ks.presence)
 	if then != nil {
 		then()
 	}
 }
 
-// Whoever has the old book in hand when ResetAll replaces it changes nothing
-// there, so that no event comes after those of the new book.
-func TestOldBooksDoNotChange(t *testing.T) {
-	for name, op := range map[string]func(g *Group[string], old *book[string], p Permit){
-		"Allow": func(g *Group[string], old *book[string], _ Permit) {
-			p, err := old.allowLinked("k", old.hash("k", 0), old.eras.now.Load())
+// Whoever has the old group state in hand when ResetAll replaces it changes nothing
+// there, so that no event comes after those of the new group state.
+func TestOldGroupStatesDoNotChange(t *testing.T) {
+	for name, op := range map[string]func(g *Group[string], old *keyedState[string], p Permit){
+		"Allow": func(g *Group[string], old *keyedState[string], _ Permit) {
+			p, err := old.allowLinked("k", old.hash("k", 0), old.departures.last.Load())
 			if err != nil || g.current().group != g {
 				t.Error(err)
 			}
 			p.Success()
 		},
-		"a permit": func(_ *Group[string], _ *book[string], p Permit) {
+		"a permit": func(_ *Group[string], _ *keyedState[string], p Permit) {
 			if v := p.Failure(); v != Late {
 				t.Error(v)
 			}
 		},
-		"settle": func(_ *Group[string], old *book[string], p Permit) {
+		"settle": func(_ *Group[string], old *keyedState[string], p Permit) {
 			for _, o := range []Outcome{Success, Failure, Ignored} {
-				if v := old.settle("k", old.hash("k", 0), p.era, result{outcome: o}, nil); v != Late {
+				if v := old.settle("k", old.hash("k", 0), p.since, result{outcome: o}, nil); v != Late {
 					t.Error(v)
 				}
 			}
 		},
-		"Sweep": func(_ *Group[string], old *book[string], _ Permit) { old.sweep() },
+		"Sweep": func(_ *Group[string], old *keyedState[string], _ Permit) { old.sweep() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, got := listening(0)

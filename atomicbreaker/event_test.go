@@ -71,7 +71,7 @@ func TestT6_StressChangesMeet(t *testing.T) {
 			for j := range 20 {
 				switch p, err := b.Allow(); {
 				case err == nil:
-					report(p, (i+j)%3 != 0)
+					reportOp(p, (i+j)%3 != 0)
 				case j%4 == i:
 					commands[[]ab.State{ab.ForcedOpen, ab.Disabled, ab.Open}[j%3]](b)
 				default:

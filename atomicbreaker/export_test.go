@@ -12,49 +12,49 @@ func (p Permit) ProbeGeneration() (gen int, probe bool) {
 func (g *Group[K]) CheckQuiet() error { return g.checkQuiet() }
 
 // checkQuiet is CheckQuiet of a group that has had these keys only, or any if
-// there are none: it looks at their stripes.
+// there are none: it looks at their slots of the filter.
 func (g *Group[K]) checkQuiet(keys ...K) error {
-	if g.hears && g.feeds.Len() != 0 {
-		return fmt.Errorf("%d keys have events that were not delivered", g.feeds.Len())
+	if g.listens && g.queues.Len() != 0 {
+		return fmt.Errorf("%d keys have events that were not delivered", g.queues.Len())
 	}
-	b := g.current()
-	if b.before.Load() != nil {
-		return fmt.Errorf("a book from before ResetAll is kept")
+	ks := g.current()
+	if ks.before.Load() != nil {
+		return fmt.Errorf("the state from before ResetAll is kept")
 	}
 	more := int64(0)
-	if b.set.Load().biases() {
+	if ks.set.Load().biases() {
 		more = biased
 	}
-	cells, out, byStripe := int64(0), int64(0), map[uint64]uint32{}
-	for k, c := range b.cells.All() {
+	cells, out, bySlot := int64(0), int64(0), map[uint64]uint32{}
+	for k, c := range ks.cells.All() {
 		cells++
-		byStripe[stripeOf(b.hash(c.key, 0))]++
+		bySlot[filterSlot(ks.hash(c.key, 0))]++
 		w := word(c.word.Load())
 		if w.out() {
 			out++
 		}
 		switch {
-		case g.hears && !c.toldAllUpTo(w):
-			return fmt.Errorf("the listener was told of %d generations of %v, of %d", c.told.Load(), k, w.gen())
+		case g.listens && !c.deliveredUpTo(w):
+			return fmt.Errorf("the listener was told of %d generations of %v, of %d", c.delivered.Load(), k, w.gen())
 		case w.mode() == tombstone:
 			return fmt.Errorf("the dead cell of %v is still in the table", k)
-		case w.pristine() && b.keepsIdle() == 0:
+		case w.pristine() && ks.keepsIdle() == 0:
 			return fmt.Errorf("the pristine cell of %v is still in the table", k)
 		}
 	}
-	if n := b.linked.Load(); n != cells+more {
+	if n := ks.linked.Load(); n != cells+more {
 		return fmt.Errorf("%d cells in the table, counted as %d", cells, n)
 	}
-	if q := b.quota; q != nil && q.taken.Load() != out {
-		return fmt.Errorf("%d cells are open or half-open, counted as %d", out, q.taken.Load())
+	if q := ks.quota; q != nil && q.held.Load() != out {
+		return fmt.Errorf("%d cells are open or half-open, counted as %d", out, q.held.Load())
 	}
-	s := b.stripes.Load()
+	s := ks.filter.Load()
 	if s == nil {
 		return nil // nothing was ever inserted
 	}
 	check := func(i uint64) error {
-		if n := s[i].Load(); n != byStripe[i] {
-			return fmt.Errorf("%d cells in stripe %d, counted as %d", byStripe[i], i, n)
+		if n := s[i].Load(); n != bySlot[i] {
+			return fmt.Errorf("%d cells in slot %d of the filter, counted as %d", bySlot[i], i, n)
 		}
 		return nil
 	}
@@ -66,7 +66,7 @@ func (g *Group[K]) checkQuiet(keys ...K) error {
 		}
 	}
 	for _, k := range keys {
-		if err := check(stripeOf(b.hash(k, 0))); err != nil {
+		if err := check(filterSlot(ks.hash(k, 0))); err != nil {
 			return err
 		}
 	}

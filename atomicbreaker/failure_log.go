@@ -133,8 +133,8 @@ func (c *core) inARow(w word) (n uint32) {
 	}
 }
 
-// take returns the first place of a block that nobody else takes.
-func (l *failureLog) take() uint32 { return l.blocks.Add(1) << blockBits & placeMask }
+// reserve returns the first place of a block that nobody else takes.
+func (l *failureLog) reserve() uint32 { return l.blocks.Add(1) << blockBits & placeMask }
 
 // reach follows the places of a log into the next block, so that no run begins
 // there.
@@ -263,16 +263,16 @@ func (c *core) failures(w word, s *settings, more bool) int {
 
 // recall is the change of a closed word by a result for which the word is not
 // enough. If ok is false, the word has changed.
-func (t *turn) recall(w word) (x change, v Verdict, ok bool) {
-	s, failed := t.settings, t.result.outcome == Failure
+func (r *report) recall(w word) (x change, v Verdict, ok bool) {
+	s, failed := r.settings, r.result.outcome == Failure
 	if s.rules.last == 0 {
-		w = t.core.shorten(w, s)
+		w = r.core.shorten(w, s)
 	}
-	if failed && (w&long != 0 && t.core.enough(w, s) || w&long == 0 && w.trips(s)) {
+	if failed && (w&long != 0 && r.core.enough(w, s) || w&long == 0 && w.trips(s)) {
 		now, at := s.clock()
 		return change{next: w.trip(s, now), why: ReasonThreshold, at: at}, Tripped, true
 	}
-	x.next, ok = t.remember(w, failed)
+	x.next, ok = r.remember(w, failed)
 	return x, Counted, ok
 }
 
@@ -289,19 +289,19 @@ func (c *core) goesOn(w word, o Outcome, s *settings) (next word, ok bool) {
 // remember returns the closed word after one more result, which leaves it
 // closed, and writes into the log what belongs to that. If ok is false, the
 // word has changed.
-func (t *turn) remember(w word, failed bool) (next word, ok bool) {
-	s := t.settings
+func (r *report) remember(w word, failed bool) (next word, ok bool) {
+	s := r.settings
 	switch {
 	case failed && w&long == 0:
 		return w.miss(s), true
 	case failed:
-		return t.core.noteFailure(w)
+		return r.core.noteFailure(w)
 	case w&long == 0 && s.rules.last == 0:
 		return w.pass(s), true
 	case w&long == 0:
-		return t.run(w), true
+		return r.run(w), true
 	}
-	return t.core.passLong(w, s), true
+	return r.core.passLong(w, s), true
 }
 
 // passLong returns a long word after one more success.
@@ -315,15 +315,15 @@ func (c *core) passLong(w word, s *settings) word {
 }
 
 // run returns the word after the first success after failures in a row.
-func (t *turn) run(w word) word {
+func (r *report) run(w word) word {
 	row := min(w.inARow(), maxLast)
-	if row == 0 || t.settings.rules.last == 1 {
+	if row == 0 || r.settings.rules.last == 1 {
 		return w.flagged()
 	}
-	if !t.began {
-		t.began, t.block = true, t.core.failureLog().take()
+	if !r.began {
+		r.began, r.block = true, r.core.failureLog().reserve()
 	}
-	return w.since(aRun, int(row), t.block+1)
+	return w.since(aRun, int(row), r.block+1)
 }
 
 // noteFailure writes into the log that a call has failed after a long word, and
@@ -349,11 +349,11 @@ func (c *core) noteFailure(w word) (next word, ok bool) {
 // withhold returns the closed word after a result that should have opened the
 // breaker, which may be a slow call that succeeded. If ok is false, the word has
 // changed.
-func (t *turn) withhold(w word) (next word, ok bool) {
-	s, failed := t.settings, t.result.outcome == Failure
+func (r *report) withhold(w word) (next word, ok bool) {
+	s, failed := r.settings, r.result.outcome == Failure
 	switch {
 	case s.rules.last != 0:
-		return t.remember(w, failed)
+		return r.remember(w, failed)
 	case failed:
 		return w.withhold(s), true
 	}

@@ -22,31 +22,31 @@ import (
 type Group[K comparable] struct {
 	_ atomics.NoCopy
 
-	root
+	groupRoot
 
-	// feedHash finds the feed of a key; nil without a listener.
-	feedHash table.Hash[K]
+	// queueHash finds the queue of a key; nil without a listener.
+	queueHash table.Hash[K]
 }
 
-// A root is a Group without what depends on the type of its keys.
-type root struct {
+// A groupRoot is a Group without what depends on the type of its keys.
+type groupRoot struct {
 	// set is nil in a zero Group until it is needed. From nil to settings, once,
 	// and from one to the next by Update.
 	set atomics.Pointer[groupSettings]
 
-	// hears says that there has been a listener, and bounds a MaxOpenFraction,
+	// listens says that there has been a listener, and bounds a MaxOpenFraction,
 	// since NewGroup: neither can come later. They never change.
-	hears, bounds bool
+	listens, bounds bool
 
-	// From nil to the first book when it is needed, and to a fresh one by
+	// From nil to the first group state when it is needed, and to a fresh one by
 	// every ResetAll. Every operation reads it once and stays with it.
-	book atomics.Pointer[absence]
+	state atomics.Pointer[presence]
 
-	ledger ledger
+	counters counters
 
-	// feeds holds those of the keys that have events which were not delivered;
+	// queues holds those of the keys that have events which were not delivered;
 	// nil without a listener.
-	feeds *table.Table[uint64, keyFeed]
+	queues *table.Table[uint64, keyQueue]
 }
 
 // GroupConfig holds the settings of a Group. The zero value means the
@@ -110,7 +110,7 @@ type groupSettings struct {
 	config any // the *GroupConfig
 	perKey bool
 	idle   time.Duration
-	base   *settings // Config.Default, without what depends on the book
+	base   *settings // Config.Default, without what depends on the group state
 }
 
 // configOf returns the config of settings.
@@ -151,11 +151,11 @@ func NewGroup[K comparable](c GroupConfig[K]) (*Group[K], error) {
 		return nil, err
 	}
 	g := new(Group[K])
-	g.hears, g.bounds = c.OnStateChange != nil, c.MaxOpenFraction != 0
+	g.listens, g.bounds = c.OnStateChange != nil, c.MaxOpenFraction != 0
 	g.set.Store(set)
-	if g.hears {
-		_, g.feedHash = newKeys[K]()
-		g.feeds = newFeeds()
+	if g.listens {
+		_, g.queueHash = newKeys[K]()
+		g.queues = newKeyQueues()
 	}
 	return g, nil
 }
@@ -183,13 +183,13 @@ func (g *Group[K]) Config(k K) Config {
 	return c.Default
 }
 
-// current returns the book that the operation works with.
-func (g *Group[K]) current() *book[K] {
-	if a := g.book.Load(); a != nil {
-		return bookOf[K](a)
+// current returns the group state that the operation works with.
+func (g *Group[K]) current() *keyedState[K] {
+	if p := g.state.Load(); p != nil {
+		return keyedStateOf[K](p)
 	}
-	g.book.CompareAndSwap(nil, &newBook(g).absence)
-	return bookOf[K](g.book.Load())
+	g.state.CompareAndSwap(nil, &newKeyedState(g).presence)
+	return keyedStateOf[K](g.state.Load())
 }
 
 // settings returns those of the group and, in a zero Group, installs the
@@ -212,33 +212,33 @@ func (g *Group[K]) settings() *groupSettings {
 // a key that has recovered, or tells a listener. It takes effect when the key
 // is not found, or like Breaker.Allow.
 func (g *Group[K]) Allow(k K) (Permit, error) {
-	a := g.book.Load()
-	if a == nil {
-		a = &g.current().absence
+	p := g.state.Load()
+	if p == nil {
+		p = &g.current().presence
 	}
-	b := bookOf[K](a)
-	// The era must be that of the moment at which the key was absent, so it is
+	ks := keyedStateOf[K](p)
+	// The departure must be that of the moment at which the key was absent, so it is
 	// read on both sides of that.
-	now, linked, stripe := b.eras.now.Load(), b.linked.Load(), uint64(0)
+	now, linked, slot := ks.departures.last.Load(), ks.linked.Load(), uint64(0)
 	if linked >= biased {
-		return b.allowBiased(k, now)
+		return ks.allowBiased(k, now)
 	}
 	if linked != 0 {
-		h := b.keys.Hash(k) // which does not panic, as the book is not biased
-		if !b.free(h) {
-			return b.allowLinked(k, h, now)
+		h := ks.keys.Hash(k) // which does not panic, as the group state is not biased
+		if !ks.free(h) {
+			return ks.allowLinked(k, h, now)
 		}
-		stripe = 1 + stripeOf(h)
+		slot = 1 + filterSlot(h)
 	}
-	if b.eras.now.Load() != now {
-		return b.allowLinked(k, b.hash(k, 0), now)
+	if ks.departures.last.Load() != now {
+		return ks.allowLinked(k, ks.hash(k, 0), now)
 	}
 	// LP(Allow): an absent key admits when there are no cells, or none in its
-	// stripe.
-	if b.kind == carryString {
-		return stringPermit(k, now, stripe), nil
+	// slot.
+	if ks.packing == packString {
+		return stringPermit(k, now, slot), nil
 	}
-	return absentPermit(b.kind, k, now, stripe), nil
+	return absentPermit(ks.packing, k, now, slot), nil
 }
 
 // Do calls fn if Allow(k) admits it; see Breaker.Do.
@@ -270,12 +270,12 @@ func do(ctx context.Context, allow func() (Permit, error), fn func(context.Conte
 // leaves the group, or a listener is told. It takes effect by one CAS, or when the state is read if
 // it changes nothing.
 func (g *Group[K]) RecordSuccess(k K) Verdict {
-	b := g.current()
-	if b.empty() {
+	ks := g.current()
+	if ks.empty() {
 		// LP(RecordSuccess): an absent key stays pristine.
 		return Counted
 	}
-	return b.record(k, result{outcome: Success})
+	return ks.record(k, result{outcome: Success})
 }
 
 // RecordFailure reports a failure for k that no permit was asked for. It
@@ -289,30 +289,30 @@ func (g *Group[K]) RecordFailure(k K) Verdict { return g.current().record(k, res
 
 // record reports a result that no permit was asked for.
 //
-// It goes round again only if a cell has died, or the book was replaced.
-func (b *book[K]) record(k K, r result) Verdict {
-	for h := b.hash(k, 0); ; {
+// It goes round again only if a cell has died, or the group state was replaced.
+func (ks *keyedState[K]) record(k K, r result) Verdict {
+	for h := ks.hash(k, 0); ; {
 		var c *cell
 		if r.outcome == Success {
-			c = b.lookup(k, h)
-		} else if c = b.obtain(k, h, nil); c == nil {
+			c = ks.lookup(k, h)
+		} else if c = ks.obtain(k, h, nil); c == nil {
 			return Late // not equal to itself, so nothing to remember
 		}
 		if c == nil {
 			// LP(RecordSuccess): an absent key stays pristine.
 			return Counted
 		}
-		if b.outdated() {
-			b = b.group.current()
-			h = b.hash(k, 0)
+		if ks.outdated() {
+			ks = ks.group.current()
+			h = ks.hash(k, 0)
 			continue
 		}
-		v, owed, died := b.recordIn(c, &r)
+		v, owed, died := ks.recordIn(c, &r)
 		if !died {
 			return v
 		}
 		if owed != nil {
-			return b.recordAgain(k, r, owed)
+			return ks.recordAgain(k, r, owed)
 		}
 	}
 }
@@ -320,22 +320,22 @@ func (b *book[K]) record(k K, r result) Verdict {
 // recordIn is record for a cell. It reports whether the caller has to look again,
 // with what is left of the result, or make another cell, and what it has to
 // deliver then.
-func (b *pages) recordIn(c *cell, r *result) (v Verdict, owed *feed, died bool) {
+func (gs *groupState) recordIn(c *cell, r *result) (v Verdict, owed *eventQueue, died bool) {
 	v, did := c.record(*r)
 	if did.to.mode() == tombstone {
-		b.remove(c)
+		gs.remove(c)
 		*r = r.after(did)
 		return Late, did.owed, true
 	}
-	b.finish(c, did)
+	gs.finish(c, did)
 	return v, nil, false
 }
 
 // recordAgain is record for who has to deliver something afterwards, whatever
 // becomes of it.
-func (b *book[K]) recordAgain(k K, r result, owed *feed) Verdict {
+func (ks *keyedState[K]) recordAgain(k K, r result, owed *eventQueue) Verdict {
 	defer owed.deliver()
-	return b.group.current().record(k, r)
+	return ks.group.current().record(k, r)
 }
 
 // IsOpen reports whether a call for k would be rejected outright: whether it is
@@ -344,18 +344,18 @@ func (b *book[K]) recordAgain(k K, r result, owed *feed) Verdict {
 //
 // IsOpen is wait-free. It takes effect when the state is read.
 func (g *Group[K]) IsOpen(k K) bool {
-	b := g.current()
-	if b.linked.Load() >= biased {
-		b.settings() // the first who comes makes them the book's
+	ks := g.current()
+	if ks.linked.Load() >= biased {
+		ks.settings() // the first who comes makes them the group state's
 	}
-	if b.empty() {
+	if ks.empty() {
 		return false
 	}
-	c := b.lookup(k, b.hash(k, 0))
+	c := ks.lookup(k, ks.hash(k, 0))
 	if c == nil {
 		return false
 	}
-	v := b.read(c)
+	v := ks.read(c)
 	s := v.doing()
 	return s == Open || s == ForcedOpen
 }
@@ -386,23 +386,23 @@ func (g *Group[K]) Snapshot(k K) Snapshot {
 // read observes the breaker of a key without changing it. A dead cell reads as
 // closed, which its key was. It returns the cell, or nil.
 func (g *Group[K]) read(k K) (view, *cell) {
-	b := g.current()
+	ks := g.current()
 	absent := view{}
-	if set := b.settings(); !set.perKey {
+	if set := ks.settings(); !set.perKey {
 		absent.reading = set.settings
 	}
-	if b.empty() {
+	if ks.empty() {
 		return absent, nil
 	}
-	if c := b.lookup(k, b.hash(k, 0)); c != nil {
-		return b.read(c), c
+	if c := ks.lookup(k, ks.hash(k, 0)); c != nil {
+		return ks.read(c), c
 	}
 	return absent, nil
 }
 
 // read observes a cell.
-func (b *pages) read(c *cell) view {
-	b.settingsHeld(c) // renews them
+func (gs *groupState) read(c *cell) view {
+	gs.settingsHeld(c) // renews them
 	return c.read()
 }
 
@@ -416,13 +416,13 @@ func (b *pages) read(c *cell) view {
 // mutex of one bucket at a time. It takes effect for all keys when it replaces
 // the table.
 func (g *Group[K]) ResetAll() {
-	if g.hears {
-		g.resetAllAndTell()
+	if g.listens {
+		g.resetAllAndNotify()
 		return
 	}
-	// LP(ResetAll): this store. Whoever still works with the old book does so
+	// LP(ResetAll): this store. Whoever still works with the old group state does so
 	// on behalf of the moment before it.
-	g.book.Store(&newBook(g).absence)
+	g.state.Store(&newKeyedState(g).presence)
 }
 
 // All yields the keys that are in the group, with what each looked like when
@@ -433,9 +433,9 @@ func (g *Group[K]) ResetAll() {
 // body. It takes effect for each key when that is read.
 func (g *Group[K]) All() iter.Seq2[K, Snapshot] {
 	return func(yield func(K, Snapshot) bool) {
-		b := g.current()
-		for k, c := range b.cells.All() {
-			v := b.read(&c.cell)
+		ks := g.current()
+		for k, c := range ks.cells.All() {
+			v := ks.read(&c.cell)
 			if v.word.mode() != tombstone && !yield(k, c.snapshotOf(&v)) {
 				return
 			}

@@ -2,156 +2,158 @@ package atomicbreaker
 
 import "github.com/latchfree/latchfree/internal/table"
 
-// What a Group with a listener does on top. Its keys' feeds are found by key,
+// What a Group with a listener does on top. Its keys' queues are found by key,
 // and exist only while they have something to deliver, so the order of events
 // has to hold from one cell of a key to the next:
 //
-//   - A cell of the current book is retired only when all its events have been
+//   - A cell of the current group state is retired only when all its events have been
 //     delivered.
-//   - After ResetAll, a cell of the old book is sealed: its last event, if it
-//     has any, is that it was reset, and a notice says that it is the last.
+//   - After ResetAll, a cell of the old group state is sealed: its last event, if it
+//     has any, is that it was reset, and a queued event says that it is the last.
 //     Whoever publishes an event of the key's next cell first seals the one
-//     before. No cell of an old book changes that was not in its table when it
+//     before. No cell of an old group state changes that was not in its table when it
 //     was replaced, because an operation with a cell in hand looks at
-//     Group.book before it changes it.
+//     groupRoot.state before it changes it.
 
-// keyFeed is the feed of a key, or of several with the same hash: then one waits
+// keyQueue is the queue of a key, or of several with the same hash: then one waits
 // for the listener of another.
-type keyFeed struct {
-	feed
-	group *root
+type keyQueue struct {
+	eventQueue
+	group *groupRoot
 	hash  uint64
 }
 
-// newFeeds returns a table of feeds by hash.
-func newFeeds() *table.Table[uint64, keyFeed] {
-	return table.New[uint64, keyFeed](func(hash, _ uint64) uint64 { return hash }, 0)
+// newKeyQueues returns a table of queues by hash.
+func newKeyQueues() *table.Table[uint64, keyQueue] {
+	return table.New[uint64, keyQueue](func(hash, _ uint64) uint64 { return hash }, 0)
 }
 
-func (f *keyFeed) hear(c *core, e *Event) { c.set.Load().owner.(*pages).shelf.tell(cellOf(c), *e) }
+func (q *keyQueue) notify(c *core, e *Event) {
+	c.set.Load().owner.(*groupState).keyOps.notify(cellOf(c), *e)
+}
 
-func (b *book[K]) feedHash(c *cell) uint64 { return b.group.feedHash(b.keyOf(c), 0) }
+func (ks *keyedState[K]) queueHash(c *cell) uint64 { return ks.group.queueHash(ks.keyOf(c), 0) }
 
-func (b *book[K]) tell(c *cell, e Event) {
-	if tell := configOf[K](b.group.settings()).OnStateChange; tell != nil {
-		tell(b.keyOf(c), e)
+func (ks *keyedState[K]) notify(c *cell, e Event) {
+	if tell := configOf[K](ks.group.settings()).OnStateChange; tell != nil {
+		tell(ks.keyOf(c), e)
 	}
 }
 
-// heard retires the cell if it was kept for its events only.
-func (f *keyFeed) heard(c *core) {
-	b := c.set.Load().owner.(*pages)
-	if w := word(c.word.Load()); w.pristine() && b.keepsIdle() == 0 {
-		b.retire(cellOf(c), w)
+// notified retires the cell if it was kept for its events only.
+func (q *keyQueue) notified(c *core) {
+	gs := c.set.Load().owner.(*groupState)
+	if w := word(c.word.Load()); w.pristine() && gs.keepsIdle() == 0 {
+		gs.retire(cellOf(c), w)
 	}
 }
 
-func (f *keyFeed) drop() bool { return true }
-func (f *keyFeed) dropped()   { f.group.feeds.CompareAndDelete(f.hash, f) }
+func (q *keyQueue) disposable() bool { return true }
+func (q *keyQueue) dispose()         { q.group.queues.CompareAndDelete(q.hash, q) }
 
-// push publishes n on the feed of a cell's key.
+// push publishes n on the queue of a cell's key.
 //
-// It goes round again only if a feed was dropped.
-func (b *pages) push(c *cell, n *notice) (owed *feed) {
-	g, hash := b.of, b.shelf.feedHash(c)
+// It goes round again only if a queue was dropped.
+func (gs *groupState) push(c *cell, e *queuedEvent) (owed *eventQueue) {
+	g, hash := gs.of, gs.keyOps.queueHash(c)
 	for {
-		f := g.feeds.Load(hash)
-		if f == nil {
-			f = &keyFeed{group: g, hash: hash}
-			f.to = f
-			f, _ = g.feeds.LoadOrStore(hash, f)
+		q := g.queues.Load(hash)
+		if q == nil {
+			q = &keyQueue{group: g, hash: hash}
+			q.subscriber = q
+			q, _ = g.queues.LoadOrStore(hash, q)
 		}
-		if owed, ok := f.tryPush(n); ok {
+		if owed, ok := q.tryPush(e); ok {
 			return owed
 		}
-		f.dropped()
+		q.dispose()
 	}
 }
 
 // publish is owner.publish.
-func (b *pages) publish(n *notice) (owed *feed) {
-	c := cellOf(n.core)
-	owed = b.shelf.sealBefore(c)
-	return either(owed, b.push(c, n))
+func (gs *groupState) publish(e *queuedEvent) (owed *eventQueue) {
+	c := cellOf(e.core)
+	owed = gs.keyOps.sealBefore(c)
+	return either(owed, gs.push(c, e))
 }
 
-// either returns the feed that is not nil: all are of one key, and while one
+// either returns the queue that is not nil: all are of one key, and while one
 // is held, no push on it makes anyone its holder.
-func either(a, b *feed) *feed {
+func either(a, b *eventQueue) *eventQueue {
 	if a != nil {
 		return a
 	}
 	return b
 }
 
-// outdated reports whether ResetAll has replaced the book, if that matters to
+// outdated reports whether ResetAll has replaced the group state, if that matters to
 // events.
-func (b *pages) outdated() bool { return b.of.hears && b.replaced() }
+func (gs *groupState) outdated() bool { return gs.of.listens && gs.replaced() }
 
-// toldAllUpTo reports whether the events of all stays up to that of w have been
+// deliveredUpTo reports whether the events of all stays up to that of w have been
 // delivered.
-func (c *core) toldAllUpTo(w word) bool { return generation(c.told.Load()) == w.gen() }
+func (c *core) deliveredUpTo(w word) bool { return generation(c.delivered.Load()) == w.gen() }
 
-// resetAllAndTell is ResetAll with a listener.
+// resetAllAndNotify is ResetAll with a listener.
 //
 // It goes round again only if another ResetAll has taken effect.
-func (g *Group[K]) resetAllAndTell() {
-	b := newBook(g)
+func (g *Group[K]) resetAllAndNotify() {
+	ks := newKeyedState(g)
 	for {
-		old := g.book.Load()
-		b.before.Store(pagesOf(old))
-		// LP(ResetAll): this CAS. Whoever still works with the old book does so
+		old := g.state.Load()
+		ks.before.Store(groupStateOf(old))
+		// LP(ResetAll): this CAS. Whoever still works with the old group state does so
 		// on behalf of the moment before it.
-		if g.book.CompareAndSwap(old, &b.absence) {
+		if g.state.CompareAndSwap(old, &ks.presence) {
 			break
 		}
 	}
-	b.tellAllBefore()
+	ks.sealAllBefore()
 }
 
-// tellAllBefore seals all cells of older books, and tells of each before it
+// sealAllBefore seals all cells of older group states, and tells of each before it
 // seals the next: so a listener that takes long for one key holds up no other,
 // whose next event finds that it has to seal the key's old cell itself. If a
 // listener does not return, the same goroutine goes on while it unwinds.
-func (b *pages) tellAllBefore() {
-	old := b.before.Load()
+func (gs *groupState) sealAllBefore() {
+	old := gs.before.Load()
 	if old == nil {
 		return
 	}
 	told := false
 	defer func() {
 		if !told {
-			b.tellAllBefore() // what is sealed already has nothing to tell
+			gs.sealAllBefore() // what is sealed already has nothing to tell
 		}
 	}()
-	old.tellAllBefore()
-	for c := range old.shelf.all {
+	old.sealAllBefore()
+	for c := range old.keyOps.all {
 		old.seal(c).deliver()
 	}
 	told = true
-	b.before.Store(nil)
+	gs.before.Store(nil)
 }
 
-// sealBefore seals the cells of one key in older books, the oldest first.
-func (b *book[K]) sealBefore(of *cell) (owed *feed) {
-	before := b.before.Load()
+// sealBefore seals the cells of one key in older group states, the oldest first.
+func (ks *keyedState[K]) sealBefore(of *cell) (owed *eventQueue) {
+	before := ks.before.Load()
 	if before == nil {
 		return nil
 	}
-	owed = before.shelf.sealBefore(of)
-	k, old := b.keyOf(of), bookOf[K](&before.absence)
+	owed = before.keyOps.sealBefore(of)
+	k, old := ks.keyOf(of), keyedStateOf[K](&before.presence)
 	if c := old.lookup(k, old.hash(k, 0)); c != nil {
 		owed = either(owed, old.seal(c))
 	}
 	return owed
 }
 
-// seal makes the cell of a book that is not current a tombstone, however many
+// seal makes the cell of a group state that is not current a tombstone, however many
 // callers try, and makes known which generation is its last.
 //
 // It goes round again only if another transition has succeeded, which is one
-// of an operation that began before the book was replaced.
-func (b *pages) seal(c *cell) (owed *feed) {
+// of an operation that began before the group state was replaced.
+func (gs *groupState) seal(c *cell) (owed *eventQueue) {
 	for {
 		was := word(c.word.Load())
 		w := was.living()
@@ -163,12 +165,12 @@ func (b *pages) seal(c *cell) (owed *feed) {
 			x.next = w.bury() // nothing to reset, nothing to tell
 		}
 		var ok bool
-		if owed, ok = c.swap(b.settingsHeld(c), was, w, x); ok {
+		if owed, ok = c.swap(gs.settingsHeld(c), was, w, x); ok {
 			break
 		}
 	}
-	if w := word(c.word.Load()); !c.toldAllUpTo(w) {
-		owed = either(owed, b.push(c, &notice{core: &c.core, gen: w.gen()}))
+	if w := word(c.word.Load()); !c.deliveredUpTo(w) {
+		owed = either(owed, gs.push(c, &queuedEvent{core: &c.core, gen: w.gen()}))
 	}
 	return owed
 }

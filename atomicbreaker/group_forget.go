@@ -2,7 +2,7 @@ package atomicbreaker
 
 import "time"
 
-// Keys that nobody calls any more are forgotten, with their places in the quota.
+// Keys that nobody calls any more are forgotten, with their places in the open quota.
 // Otherwise those of hosts that are gone for good would stay open or failing for
 // ever.
 //
@@ -58,7 +58,7 @@ func (c *core) stale(w word, s *settings) bool {
 	return w == w.flagged() && (len(s.rules.windows) == 0 || c.quiet(w.stay(), now))
 }
 
-// leave retires a closed cell that is stale, and reports whether it has.
+// markLeaving retires a closed cell that is stale, and reports whether it has.
 //
 // First it marks the word, which is when its failures in a row are forgotten.
 // Then it looks again. A caller who counts something bad in windows touches the
@@ -66,28 +66,28 @@ func (c *core) stale(w word, s *settings) bool {
 // seen here, or the mark there, and then it is taken away, or the tombstone, and
 // then the result is counted in the key's next cell. No mark is ever the same as
 // an earlier one, so that it was not taken away and made again.
-func (b *pages) leave(c *cell, was word) bool {
-	w, s := was.living(), b.settingsHeld(c)
+func (gs *groupState) markLeaving(c *cell, was word) bool {
+	w, s := was.living(), gs.settingsHeld(c)
 	if !c.stale(w, s) {
 		return false
 	}
-	mark := w.stay() | leaving<<modeShift | word(b.marks.Add(1)&payloadMask)
+	mark := w.stay() | leaving<<modeShift | word(gs.marks.Add(1)&payloadMask)
 	if !c.word.CompareAndSwap(uint64(was), uint64(mark)) || !c.stale(w, s) {
 		return false // it may stay marked: all take it for closed
 	}
-	if b.keepsIdle() != 0 {
+	if gs.keepsIdle() != 0 {
 		// It is healthy from now on.
-		b.touch(c)
+		gs.touch(c)
 		c.word.CompareAndSwap(uint64(mark), uint64(mark.living().stay()))
 		return false
 	}
-	return b.retire(c, mark)
+	return gs.retire(c, mark)
 }
 
 // forget closes and retires a cell of a key that is forgotten, and reports
 // whether it has. It tells of it.
-func (b *pages) forget(c *cell, w word, s *settings) bool {
-	if b.outdated() {
+func (gs *groupState) forget(c *cell, w word, s *settings) bool {
+	if gs.outdated() {
 		return false
 	}
 	next := w.close(s)
@@ -96,24 +96,24 @@ func (b *pages) forget(c *cell, w word, s *settings) bool {
 		return false
 	}
 	owed.deliver()
-	b.retire(c, next)
+	gs.retire(c, next)
 	return word(c.word.Load()).mode() == tombstone // who delivered may have retired it, or the listener kept it
 }
 
-// reclaim looks for places of the quota that belong to forgotten keys, after one
+// reclaim looks for places of the open quota that belong to forgotten keys, after one
 // more key could not open. It does so once in a while.
-func (b *pages) reclaim() {
+func (gs *groupState) reclaim() {
 	const times = 64 // while a key is being forgotten; a sweep looks at all cells
-	s := b.settings().settings
+	s := gs.settings().settings
 	if s.forgetAfter == 0 {
 		return
 	}
-	now, at := s.now(), b.reclaimAt.Load()
+	now, at := s.now(), gs.reclaimAt.Load()
 	next := int64(now + s.forgetAfter/times)
 	if int64(now) < at && at <= next { // later than next is of an Update that has made it shorter
 		return
 	}
-	if b.reclaimAt.CompareAndSwap(at, next) {
-		b.sweep()
+	if gs.reclaimAt.CompareAndSwap(at, next) {
+		gs.sweep()
 	}
 }

@@ -168,7 +168,7 @@ func TestNotForgotten(t *testing.T) {
 }
 
 // Pods come and go, and each that dies has opened its breaker. Their places in
-// the quota come back without Sweep, a sixty-fourth of ForgetAfter late.
+// the open quota come back without Sweep, a sixty-fourth of ForgetAfter late.
 func TestQuotaComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const after = 64 * time.Minute

@@ -9,13 +9,13 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// A book is what a group knows about its keys between two calls of ResetAll.
+// A keyedState is what a group knows about its keys between two calls of ResetAll.
 // An absent key is a pristine one: closed, without failures.
 //
-// What does not depend on the type of keys is in pages, so that it is compiled
-// once; a book adds the table, and is the shelf of its pages.
-type book[K comparable] struct {
-	pages // first, so that it can be converted back
+// What does not depend on the type of keys is in groupState, so that it is compiled
+// once; a keyedState adds the table, and is the keyOps of its groupState.
+type keyedState[K comparable] struct {
+	groupState // first, so that it can be converted back
 
 	group *Group[K]
 	keys  table.Keys[K]
@@ -23,8 +23,8 @@ type book[K comparable] struct {
 	cells *table.Table[K, entry[K]]
 }
 
-// A shelf is what pages need to know of keys.
-type shelf interface {
+// keyOps is what a groupState needs to know of keys.
+type keyOps interface {
 	// hashOf returns the hash of a cell's key.
 	hashOf(*cell) uint64
 	// drop takes a cell out of the table, and reports whether it was there.
@@ -33,12 +33,12 @@ type shelf interface {
 	all(yield func(*cell) bool)
 	// settingsOfKey returns the settings of a cell's key. It runs user code.
 	settingsOfKey(*cell) *settings
-	// feedHash returns a hash of a cell's key that is the same in all books of the
-	// group, if it has a listener. tell calls the listener.
-	feedHash(*cell) uint64
-	tell(*cell, Event)
-	// sealBefore seals the cells of a cell's key in older books.
-	sealBefore(*cell) *feed
+	// queueHash returns a hash of a cell's key that is the same in all group states of the
+	// group, if it has a listener. notify calls the listener.
+	queueHash(*cell) uint64
+	notify(*cell, Event)
+	// sealBefore seals the cells of a cell's key in older group states.
+	sealBefore(*cell) *eventQueue
 	// packedSettings returns the settings of the key of a permit that was given while
 	// it was absent. It runs user code.
 	packedSettings(Permit) *settings
@@ -49,26 +49,26 @@ type shelf interface {
 	// key has not changed since.
 	settleDead(*cell, result, *settings) Verdict
 	// recordDead reports a result without a permit, which has found a dead cell.
-	recordDead(*cell, result, *feed)
+	recordDead(*cell, result, *eventQueue)
 }
 
-// pages are a book without its keys.
-type pages struct {
-	absence // first, so that it can be converted back
+// groupState is a keyedState without its keys.
+type groupState struct {
+	presence // first, so that it can be converted back
 
-	shelf shelf
-	of    *root
+	keyOps keyOps
+	of     *groupRoot
 
-	// set is what the book goes by. From one to the next by whoever finds that
+	// set is what the group state goes by. From one to the next by whoever finds that
 	// Update has replaced the group's.
-	set atomics.Pointer[bookSettings]
+	set atomics.Pointer[stateSettings]
 
-	quota *quota    // nil if there is no bound
-	epoch time.Time // of all its settings
+	quota *openQuota // nil if there is no bound
+	epoch time.Time  // of all its settings
 
-	// before is the book that a ResetAll with a listener has replaced by this
-	// one, until all its cells are sealed. From a book to nil, once.
-	before atomics.Pointer[pages]
+	// before is the group state that a ResetAll with a listener has replaced by this
+	// one, until all its cells are sealed. From a group state to nil, once.
+	before atomics.Pointer[groupState]
 
 	// marks numbers the marks of cells that are about to be retired.
 	marks atomics.Uint64
@@ -78,7 +78,7 @@ type pages struct {
 	sweepAt atomics.Int64
 
 	// reclaimAt is when a key that cannot open may look again for places of the
-	// quota, since the epoch. By CAS of who then looks.
+	// open quota, since the epoch. By CAS of who then looks.
 	reclaimAt atomics.Int64
 }
 
@@ -87,12 +87,12 @@ const (
 	sweeping   = math.MaxInt64
 )
 
-func newBook[K comparable](g *Group[K]) *book[K] {
-	b := &book[K]{group: g}
-	b.keys, b.hash = newKeys[K]()
-	b.cells = table.New[K, entry[K]](b.hash, 0)
-	b.init(&g.root, b, carryOf[K](), g.settings())
-	return b
+func newKeyedState[K comparable](g *Group[K]) *keyedState[K] {
+	ks := &keyedState[K]{group: g}
+	ks.keys, ks.hash = newKeys[K]()
+	ks.cells = table.New[K, entry[K]](ks.hash, 0)
+	ks.init(&g.groupRoot, ks, packingOf[K](), g.settings())
+	return ks
 }
 
 // newKeys returns what hashes keys with a seed of its own. It is apart so that its
@@ -104,68 +104,68 @@ func newKeys[K comparable]() (keys table.Keys[K], hash table.Hash[K]) {
 	return keys, keys.Hasher("atomicbreaker")
 }
 
-// init completes the pages of a book before it is shared.
-func (b *pages) init(g *root, s shelf, kind carry, of *groupSettings) {
-	b.of, b.shelf, b.epoch = g, s, of.base.epoch
-	b.home, b.kind, b.root = b, kind, &g.book
-	b.eras.init(&b.absence)
+// init completes a group state before it is shared.
+func (gs *groupState) init(g *groupRoot, s keyOps, kind keyPacking, of *groupSettings) {
+	gs.of, gs.keyOps, gs.epoch = g, s, of.base.epoch
+	gs.home, gs.packing, gs.current = gs, kind, &g.state
+	gs.departures.init(&gs.presence)
 	if g.bounds {
-		b.quota = &quota{census: newCensus()}
+		gs.quota = &openQuota{keys: newDistinctKeys()}
 	}
-	b.sweepAt.Store(firstSweep)
-	set := b.settingsOf(of)
+	gs.sweepAt.Store(firstSweep)
+	set := gs.settingsOf(of)
 	set.fresh = true
-	b.linked.Store(biased)
-	b.set.Store(set)
+	gs.linked.Store(biased)
+	gs.set.Store(set)
 }
 
-func (b *book[K]) hashOf(c *cell) uint64 { return b.hash(b.keyOf(c), 0) }
+func (ks *keyedState[K]) hashOf(c *cell) uint64 { return ks.hash(ks.keyOf(c), 0) }
 
-func (b *book[K]) drop(c *cell) bool {
+func (ks *keyedState[K]) drop(c *cell) bool {
 	// Safety: see keyOf.
 	k := (*entry[K])(unsafe.Pointer(c))
-	return b.cells.CompareAndDelete(k.key, k)
+	return ks.cells.CompareAndDelete(k.key, k)
 }
 
-func (b *book[K]) all(yield func(*cell) bool) {
-	for _, c := range b.cells.All() {
+func (ks *keyedState[K]) all(yield func(*cell) bool) {
+	for _, c := range ks.cells.All() {
 		if !yield(&c.cell) {
 			return
 		}
 	}
 }
 
-// allowBiased is Group.Allow for what has to look at the book's settings, in the
-// era now.
-func (b *book[K]) allowBiased(k K, now *era) (Permit, error) {
-	h := b.hash(k, 0)
-	if b.quota != nil {
-		b.quota.census.see(h)
+// allowBiased is Group.Allow for what has to look at the group state's settings; now is
+// the last departure.
+func (ks *keyedState[K]) allowBiased(k K, now *departure) (Permit, error) {
+	h := ks.hash(k, 0)
+	if ks.quota != nil {
+		ks.quota.keys.add(h)
 	}
-	if b.free(h) && b.eras.now.Load() == now {
-		// LP(Allow): an absent key admits when its stripe is free.
-		return b.absentPermit(k, now, 1+stripeOf(h)), nil
+	if ks.free(h) && ks.departures.last.Load() == now {
+		// LP(Allow): an absent key admits when its slot of the filter is free.
+		return ks.absentPermit(k, now, 1+filterSlot(h)), nil
 	}
-	return b.allowLinked(k, h, now)
+	return ks.allowLinked(k, h, now)
 }
 
-// allowLinked is Group.Allow for a key whose stripe is in use, in the era now.
+// allowLinked is Group.Allow for a key whose slot is in use; now is the last departure.
 //
-// It goes round again only if an era began, or if a cell has died.
-func (b *book[K]) allowLinked(k K, h uint64, now *era) (Permit, error) {
-	for ; ; now = b.eras.now.Load() {
-		c := b.find(k)
+// It goes round again only if a cell has departed, or if a cell has died.
+func (ks *keyedState[K]) allowLinked(k K, h uint64, now *departure) (Permit, error) {
+	for ; ; now = ks.departures.last.Load() {
+		c := ks.find(k)
 		if c == nil {
 			// LP(Allow): an absent key admits when it is not found.
-			if b.eras.now.Load() == now {
-				return b.absentPermit(k, now, 1+stripeOf(h)), nil
+			if ks.departures.last.Load() == now {
+				return ks.absentPermit(k, now, 1+filterSlot(h)), nil
 			}
 			continue
 		}
-		if b.outdated() {
-			return b.group.Allow(k)
+		if ks.outdated() {
+			return ks.group.Allow(k)
 		}
-		p, err, died := b.admit(c)
+		p, err, died := ks.admit(c)
 		if !died {
 			return p, err
 		}
@@ -174,10 +174,10 @@ func (b *book[K]) allowLinked(k K, h uint64, now *era) (Permit, error) {
 
 // admit asks a cell for admission. It reports whether the caller has to look
 // again.
-func (b *pages) admit(c *cell) (p Permit, refused error, died bool) {
-	a, err := c.admit(b.settingsNow(c).rules.slow)
+func (gs *groupState) admit(c *cell) (p Permit, refused error, died bool) {
+	a, err := c.admit(gs.settingsNow(c).rules.slow)
 	if a.word.mode() == tombstone {
-		b.remove(c)
+		gs.remove(c)
 		return p, nil, true
 	}
 	if err != nil || a.as == asShadow {
@@ -185,7 +185,7 @@ func (b *pages) admit(c *cell) (p Permit, refused error, died bool) {
 	}
 	p = Permit{core: &c.core, bits: bitsFor(a.word.stay(), a.begun) | inCell}
 	if a.as == asAnew {
-		b.tidy(c, a.word)
+		gs.tidy(c, a.word)
 	}
 	if a.owed != nil {
 		p.pay(a.owed)
@@ -193,96 +193,98 @@ func (b *pages) admit(c *cell) (p Permit, refused error, died bool) {
 	return p, nil, false
 }
 
-func (b *book[K]) absentPermit(k K, now *era, stripe uint64) Permit {
-	if set := b.set.Load(); !set.fresh && set.carry == b.kind {
-		return absentPermit(b.kind, k, now, stripe)
+func (ks *keyedState[K]) absentPermit(k K, now *departure, slot uint64) Permit {
+	if set := ks.set.Load(); !set.fresh && set.packing == ks.packing {
+		return absentPermit(ks.packing, k, now, slot)
 	}
-	return b.timedPermit(k, now, stripe)
+	return ks.timedPermit(k, now, slot)
 }
 
 // timedPermit is apart so that absentPermit can be inlined.
 //
 //go:noinline
-func (b *book[K]) timedPermit(k K, now *era, stripe uint64) Permit {
-	set := b.settings()
-	p := absentPermit(set.carry, k, now, stripe)
-	if set.carry != b.kind {
+func (ks *keyedState[K]) timedPermit(k K, now *departure, slot uint64) Permit {
+	set := ks.settings()
+	p := absentPermit(set.packing, k, now, slot)
+	if set.packing != ks.packing {
 		p.bits |= uint64(set.settings.begin()>>begunUnit) & begunMask
 	}
 	return p
 }
 
-// finishTurn is owner.finishTurn. It is the end of settleCell, settle or record.
-func (b *pages) finishTurn(t *turn) {
+// finishReport is owner.finishReport. It is the end of settleCell, settle or record.
+func (gs *groupState) finishReport(t *report) {
 	_, did := t.rest()
 	c, r := cellOf(t.core), t.result
 	r.how |= wasAsked
 	died := did.to.mode() == tombstone
 	switch {
 	case died && t.direct:
-		b.remove(c)
-		b.shelf.recordDead(c, r, did.owed)
+		gs.remove(c)
+		gs.keyOps.recordDead(c, r, did.owed)
 	case died && t.stay.mode() == closed && did.to == t.stay.bury():
-		b.remove(c)
-		if !b.outdated() {
-			b.shelf.settleDead(c, r, nil)
+		gs.remove(c)
+		if !gs.outdated() {
+			gs.keyOps.settleDead(c, r, nil)
 		}
 	default:
-		b.finish(c, did)
+		gs.finish(c, did)
 	}
 }
 
-func (b *pages) counts() *ledger { return &b.of.ledger }
+func (gs *groupState) counts() *counters { return &gs.of.counters }
 
-func (b *book[K]) settleDead(c *cell, r result, s *settings) Verdict {
-	k := b.keyOf(c)
-	return b.settle(k, b.hash(k, 0), c.since.Load(), r, s)
+func (ks *keyedState[K]) settleDead(c *cell, r result, s *settings) Verdict {
+	k := ks.keyOf(c)
+	return ks.settle(k, ks.hash(k, 0), c.since.Load(), r, s)
 }
 
-func (b *book[K]) recordDead(c *cell, r result, owed *feed) { b.recordAgain(b.keyOf(c), r, owed) }
+func (ks *keyedState[K]) recordDead(c *cell, r result, owed *eventQueue) {
+	ks.recordAgain(ks.keyOf(c), r, owed)
+}
 
-func (b *pages) settleAbsent(p Permit, r result, s *settings) Verdict {
-	// LP(Done): after ResetAll, all results are late when the book is read.
-	if r.how&looked == 0 && b.replaced() {
+func (gs *groupState) settleAbsent(p Permit, r result, s *settings) Verdict {
+	// LP(Done): after ResetAll, all results are late when the group state is read.
+	if r.how&looked == 0 && gs.replaced() {
 		return Late
 	}
-	if p.tellsTime(b.kind) {
-		r.took = p.absentTook(b.settings().settings)
+	if p.tellsTime(gs.packing) {
+		r.took = p.absentTook(gs.settings().settings)
 	}
-	if r.how&looked == 0 && !mayMatter(r) && b.stillAbsent(p.stripe(p.carried(b.kind)), p.era) {
+	if r.how&looked == 0 && !mayMatter(r) && gs.stillAbsent(p.slot(p.packing(gs.packing)), p.since) {
 		// LP(Done): an absent key stays pristine.
 		return Counted
 	}
-	return b.shelf.settlePacked(p, r, s)
+	return gs.keyOps.settlePacked(p, r, s)
 }
 
-func (b *book[K]) settlePacked(p Permit, r result, s *settings) Verdict {
-	k := unpack[K](p.carried(b.kind), p.key, p.bits)
-	return b.settle(k, b.hash(k, 0), p.era, r, s)
+func (ks *keyedState[K]) settlePacked(p Permit, r result, s *settings) Verdict {
+	k := unpack[K](p.packing(ks.packing), p.key, p.bits)
+	return ks.settle(k, ks.hash(k, 0), p.since, r, s)
 }
 
-func (b *pages) settleCell(p Permit, r result) Verdict {
-	// LP(Done): after ResetAll, all results are late when the book is read.
-	if b.replaced() {
+func (gs *groupState) settleCell(p Permit, r result) Verdict {
+	// LP(Done): after ResetAll, all results are late when the group state is read.
+	if gs.replaced() {
 		return Late
 	}
 	c, stay := cellOf(p.core), p.stay()
-	s := b.settingsHeld(c)
+	s := gs.settingsHeld(c)
 	r.took = p.took(s)
 	v, did := c.settle(word(c.word.Load()), stay, r, s)
 	r = r.after(did)
 	if stay.mode() == closed && did.to == stay.bury() {
 		// The cell has died without having changed since it admitted the
 		// call, which therefore stays good.
-		b.remove(c)
-		if b.outdated() {
-			// LP(Done): late when the book is read.
+		gs.remove(c)
+		if gs.outdated() {
+			// LP(Done): late when the group state is read.
 			return Late
 		}
-		// The book was not outdated in remove either, so c.since is set.
-		return b.shelf.settleDead(c, r, s)
+		// The group state was not outdated in remove either, so c.since is set.
+		return gs.keyOps.settleDead(c, r, s)
 	}
-	b.finish(c, did)
+	gs.finish(c, did)
 	return v
 }
 
@@ -291,26 +293,26 @@ func mayMatter(r result) bool {
 	return r.outcome != Success && r.outcome != Ignored || r.took != 0
 }
 
-// settle reports the result of a call that was admitted in the given era while
+// settle reports the result of a call that was admitted while since was the last departure and
 // its key was pristine, and has no cell that could still tell.
 //
 // It goes round again only if a cell has died.
-func (b *book[K]) settle(k K, hash uint64, since *era, r result, s *settings) Verdict {
+func (ks *keyedState[K]) settle(k K, hash uint64, since *departure, r result, s *settings) Verdict {
 	matters := mayMatter(r)
 	if matters && (r.outcome == Success || r.outcome == Ignored) {
 		if s == nil {
-			s = b.settingsFor(k)
+			s = ks.settingsFor(k)
 		}
 		matters = r.outcome == Success && s.rules.tooSlow(r)
 	}
 	for {
 		var c *cell
 		if !matters {
-			c = b.lookup(k, hash)
-		} else if c = b.obtain(k, hash, s); c == nil {
+			c = ks.lookup(k, hash)
+		} else if c = ks.obtain(k, hash, s); c == nil {
 			return Late // not equal to itself, so nothing to remember
 		}
-		v, died := b.settleIn(c, hash, since, &r)
+		v, died := ks.settleIn(c, hash, since, &r)
 		if !died {
 			return v
 		}
@@ -319,14 +321,14 @@ func (b *book[K]) settle(k K, hash uint64, since *era, r result, s *settings) Ve
 
 // settleIn is settle for a key that has this cell, or none. It reports whether the
 // caller has to look again, with what is left of the result.
-func (b *pages) settleIn(c *cell, hash uint64, since *era, r *result) (v Verdict, died bool) {
-	if c != nil && b.outdated() {
-		// LP(Done): late when the book is read.
+func (gs *groupState) settleIn(c *cell, hash uint64, since *departure, r *result) (v Verdict, died bool) {
+	if c != nil && gs.outdated() {
+		// LP(Done): late when the group state is read.
 		return Late, false
 	}
 	// The cell, or its absence, comes first: what happens to the key later
 	// happens to this cell.
-	late := b.eras.departed(since, hash)
+	late := gs.departures.departed(since, hash)
 	if c == nil {
 		if late {
 			return Late, false
@@ -337,18 +339,18 @@ func (b *pages) settleIn(c *cell, hash uint64, since *era, r *result) (v Verdict
 	if late {
 		// LP(Done): late when the departure was seen. If obtain made the
 		// cell, there is no more reason for it.
-		if b.keepsIdle() == 0 && c.word.Load() == 0 {
-			b.retire(c, 0)
+		if gs.keepsIdle() == 0 && c.word.Load() == 0 {
+			gs.retire(c, 0)
 		}
 		return Late, false
 	}
-	s := b.settingsHeld(c)
+	s := gs.settingsHeld(c)
 	v, did := c.settle(word(c.word.Load()), 0, *r, s) // zero: the cell's first stay
 	if did.to.mode() == tombstone {
-		b.remove(c)
+		gs.remove(c)
 		*r = r.after(did)
 		return Late, true
 	}
-	b.finish(c, did)
+	gs.finish(c, did)
 	return v, false
 }

@@ -78,13 +78,13 @@ func TestLateHelpersVoidNothing(t *testing.T) {
 	g := recovered(t, "k")
 	old := mustAllow(t, g, "other")
 	dead := kill(t, g, "k")
-	b := g.current()
-	b.remove(dead)
+	ks := g.current()
+	ks.remove(dead)
 	p := mustAllow(t, g, "k")
-	first := b.eras.now.Load()
-	b.remove(dead) // a helper that was stopped before it had begun
-	b.eras.begin(dead.since.Load())
-	if b.eras.now.Load() != first {
+	first := ks.departures.last.Load()
+	ks.remove(dead) // a helper that was stopped before it had begun
+	ks.departures.append(dead.since.Load())
+	if ks.departures.last.Load() != first {
 		t.Fatal("one departure began two eras")
 	}
 	if v := p.Failure(); v != Counted {
@@ -157,7 +157,7 @@ func TestPermitsForAbsentKeysOutliveCells(t *testing.T) {
 
 // A permit for an absent key that nobody reports for very long is late in the
 // end, and keeps nothing alive.
-func TestErasAreDropped(t *testing.T) {
+func TestDeparturesAreDropped(t *testing.T) {
 	g := MustNewGroup(GroupConfig[int]{Default: Config{Trip: Consecutive(1)}})
 	depart := func(n int) {
 		for i := range n {
@@ -167,37 +167,37 @@ func TestErasAreDropped(t *testing.T) {
 	}
 	old, _ := g.Allow(-1)
 	older, _ := g.Allow(-2)
-	depart(keptEras - 1)
+	depart(keptDepartures - 1)
 	if v := old.Failure(); v != Tripped {
-		t.Fatalf("verdict %v after %d departures of other keys, want Tripped", v, keptEras-1)
+		t.Fatalf("verdict %v after %d departures of other keys, want Tripped", v, keptDepartures-1)
 	}
-	depart(keptEras)
+	depart(keptDepartures)
 	if v := older.Failure(); v != Late {
-		t.Fatalf("verdict %v after %d departures of other keys, want Late", v, 2*keptEras)
+		t.Fatalf("verdict %v after %d departures of other keys, want Late", v, 2*keptDepartures)
 	}
-	if n := old.era.next.Load(); n != old.era {
+	if n := old.since.next.Load(); n != old.since {
 		t.Fatal("a dropped era still leads to later ones")
 	}
 	kept := 0
-	l := &g.current().eras
-	for e := l.oldest.Load(); e != nil; e = e.next.Load() {
+	l := &g.current().departures
+	for d := l.oldest.Load(); d != nil; d = d.next.Load() {
 		kept++
 	}
-	if kept > keptEras {
-		t.Fatalf("%d eras are kept, want at most %d", kept, keptEras)
+	if kept > keptDepartures {
+		t.Fatalf("%d eras are kept, want at most %d", kept, keptDepartures)
 	}
 }
 
-// Many callers begin many eras, each several times at once: the list has each
+// Many callers begin many departures, each several times at once: the list has each
 // once, numbered without gaps.
-func TestErasBeginOnce(t *testing.T) {
+func TestDeparturesAreAppendedOnce(t *testing.T) {
 	const callers, count = 4, 500
-	var l eras
+	var l departures
 	l.init(nil)
-	first := l.now.Load()
-	nodes := make([]*era, count)
+	first := l.last.Load()
+	nodes := make([]*departure, count)
 	for i := range nodes {
-		nodes[i] = &era{hash: uint64(i + 1)}
+		nodes[i] = &departure{hash: uint64(i + 1)}
 	}
 	var wg sync.WaitGroup
 	for caller := range callers {
@@ -208,22 +208,22 @@ func TestErasBeginOnce(t *testing.T) {
 				if caller%2 == 1 {
 					i = count - 1 - i
 				}
-				l.begin(nodes[i])
-				if n := nodes[i].number.Load(); n == 0 || l.now.Load().number.Load() < n {
+				l.append(nodes[i])
+				if n := nodes[i].number.Load(); n == 0 || l.last.Load().number.Load() < n {
 					t.Errorf("era %d has not begun when begin returns", i)
 				}
-				l.begin(nodes[(i+1)%count])
+				l.append(nodes[(i+1)%count])
 			}
 		})
 	}
 	wg.Wait()
 	seen := make(map[uint64]bool)
 	n := uint64(1)
-	for e := first.next.Load(); e != nil; e = e.next.Load() {
-		if n++; seen[e.hash] || e.number.Load() != n {
-			t.Fatalf("era %d of hash %d: number %d, seen before: %v", n, e.hash, e.number.Load(), seen[e.hash])
+	for d := first.next.Load(); d != nil; d = d.next.Load() {
+		if n++; seen[d.hash] || d.number.Load() != n {
+			t.Fatalf("era %d of hash %d: number %d, seen before: %v", n, d.hash, d.number.Load(), seen[d.hash])
 		}
-		seen[e.hash] = true
+		seen[d.hash] = true
 	}
 	if len(seen) != count {
 		t.Fatalf("%d eras in the list, want %d", len(seen), count)

@@ -7,27 +7,27 @@ import "time"
 
 // maybeSweep sweeps if the number of cells has doubled since the last time.
 // Every insert pays for at most two cells that are looked at.
-func (b *pages) maybeSweep() {
-	at := b.sweepAt.Load()
-	if b.count() < at || !b.sweepAt.CompareAndSwap(at, sweeping) {
+func (gs *groupState) maybeSweep() {
+	at := gs.sweepAt.Load()
+	if gs.count() < at || !gs.sweepAt.CompareAndSwap(at, sweeping) {
 		return
 	}
-	defer func() { b.sweepAt.Store(max(firstSweep, 2*b.count())) }() // also if a listener panics
-	b.sweep()
+	defer func() { gs.sweepAt.Store(max(firstSweep, 2*gs.count())) }() // also if a listener panics
+	gs.sweep()
 }
 
 // sweep removes the cells that are of no use and returns their number. If a
 // listener does not return, the same goroutine goes on while it unwinds.
-func (b *pages) sweep() (n int) {
+func (gs *groupState) sweep() (n int) {
 	swept := false
 	defer func() {
 		if !swept {
-			b.sweep()
+			gs.sweep()
 		}
 	}()
-	now := b.now()
-	for c := range b.shelf.all {
-		if b.sweepCell(c, now) {
+	now := gs.now()
+	for c := range gs.keyOps.all {
+		if gs.sweepCell(c, now) {
 			n++
 		}
 	}
@@ -37,19 +37,19 @@ func (b *pages) sweep() (n int) {
 
 // sweepCell removes a cell that is idle, forgotten, or has nothing left in its
 // windows, and reports whether it has.
-func (b *pages) sweepCell(c *cell, now time.Duration) bool {
+func (gs *groupState) sweepCell(c *cell, now time.Duration) bool {
 	was := word(c.word.Load())
 	w := was.living()
 	switch {
 	case w.mode() == tombstone:
-		b.remove(c)
+		gs.remove(c)
 	case w.pristine():
-		return c.idle(now) >= b.keepsIdle() && b.retire(c, w)
+		return c.idle(now) >= gs.keepsIdle() && gs.retire(c, w)
 	case w.mode() == closed:
-		return b.leave(c, was)
+		return gs.markLeaving(c, was)
 	default:
-		s := b.settingsHeld(c)
-		return c.forgotten(w, s, s.now()) && b.forget(c, w, s)
+		s := gs.settingsHeld(c)
+		return c.forgotten(w, s, s.now()) && gs.forget(c, w, s)
 	}
 	return false
 }

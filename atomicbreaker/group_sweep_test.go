@@ -125,7 +125,7 @@ func TestKeysStayForTheirLog(t *testing.T) {
 		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.KOfN(9, 40)}})
 		for range 3 {
 			for _, c := range calls {
-				report(admit(t, keyed(g, "k")), c == 'x')
+				reportOp(admit(t, keyed(g, "k")), c == 'x')
 			}
 			for i := range 40 {
 				if g.Sweep() != 0 || g.Len() != 1 || g.Snapshot("k").Failures == 0 {
@@ -145,7 +145,7 @@ func TestKeysStayForTheirLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.KOfN(9, 40)}, ForgetAfter: time.Hour})
 		for _, c := range "x.x." {
-			report(admit(t, keyed(g, "k")), c == 'x')
+			reportOp(admit(t, keyed(g, "k")), c == 'x')
 		}
 		time.Sleep(time.Hour - time.Second)
 		wantVerdict(t, g.RecordSuccess("k"), ab.Counted) // which leaves its failures

@@ -8,49 +8,49 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// A census estimates how many keys a group has lately been asked about, without
+// A distinctKeys estimates how many keys a group has lately been asked about, without
 // storing them: HyperLogLog (Flajolet, Fusy, Gandouet and Meunier, 2007), with
 // linear counting while it is nearly empty. The error is some 3 %, and nearly
 // always none for up to a dozen keys, and one at most for up to three dozen.
 //
 // A key that was seen before writes nothing.
-type census struct {
+type distinctKeys struct {
 	current atomics.Pointer[periods]
 }
 
 // periods is what was seen since a time, and in the period before that.
 type periods struct {
 	since       time.Duration // since the epoch
-	now, before *sketch
+	now, before *hyperLogLog
 }
 
-// A sketch holds, for each part of the hashes, the longest run of zeros that
+// A hyperLogLog holds, for each part of the hashes, the longest run of zeros that
 // follows it, plus one.
-type sketch [sketchSize]atomics.Uint32
+type hyperLogLog [registers]atomics.Uint32
 
 const (
-	sketchBits = 10
-	sketchSize = 1 << sketchBits
+	registerBits = 10
+	registers    = 1 << registerBits
 
-	// censusPeriod is after how long keys that are not used any more begin to
+	// distinctPeriod is after how long keys that are not used any more begin to
 	// be forgotten, which takes as long again.
-	censusPeriod = 10 * time.Minute
+	distinctPeriod = 10 * time.Minute
 )
 
-func newCensus() *census {
-	c := new(census)
-	c.current.Store(&periods{now: new(sketch)})
+func newDistinctKeys() *distinctKeys {
+	c := new(distinctKeys)
+	c.current.Store(&periods{now: new(hyperLogLog)})
 	return c
 }
 
-// see takes a key into account.
-func (c *census) see(hash uint64) { c.current.Load().now.see(hash) }
+// add counts a key.
+func (d *distinctKeys) add(hash uint64) { d.current.Load().now.add(hash) }
 
-// see goes round again only if another caller has written the register, which
+// add goes round again only if another caller has written the register, which
 // it can do 54 times.
-func (s *sketch) see(hash uint64) {
-	r := &s[hash>>(64-sketchBits)]
-	rank := uint32(bits.LeadingZeros64(hash<<sketchBits|1<<(sketchBits-1))) + 1
+func (h *hyperLogLog) add(hash uint64) {
+	r := &h[hash>>(64-registerBits)]
+	rank := uint32(bits.LeadingZeros64(hash<<registerBits|1<<(registerBits-1))) + 1
 	for {
 		old := r.Load()
 		if rank <= old || r.CompareAndSwap(old, rank) {
@@ -60,11 +60,11 @@ func (s *sketch) see(hash uint64) {
 }
 
 // estimate returns the number of keys, and begins another period if it is time.
-func (c *census) estimate(now time.Duration) uint64 {
-	held := c.current.Load()
-	if now-held.since >= censusPeriod {
-		c.current.CompareAndSwap(held, &periods{since: now, now: new(sketch), before: held.now})
-		held = c.current.Load()
+func (d *distinctKeys) estimate(now time.Duration) uint64 {
+	held := d.current.Load()
+	if now-held.since >= distinctPeriod {
+		d.current.CompareAndSwap(held, &periods{since: now, now: new(hyperLogLog), before: held.now})
+		held = d.current.Load()
 	}
 	return held.estimate()
 }
@@ -82,7 +82,7 @@ func (p *periods) estimate() uint64 {
 		}
 		sum += math.Ldexp(1, -int(rank))
 	}
-	const m = float64(sketchSize)
+	const m = float64(registers)
 	n := 0.7213 / (1 + 1.079/m) * m * m / sum
 	if n <= 2.5*m && empty > 0 {
 		n = m * math.Log(m/float64(empty))

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// people lets a census see keys. Their hashes depend on nothing else: what the
+// people lets a distinctKeys see keys. Their hashes depend on nothing else: what the
 // tests ask for is true of most seeds and not of all.
-func people(c *census, seed, from, to int) {
+func people(c *distinctKeys, seed, from, to int) {
 	for i := from; i < to; i++ {
-		c.see(hashOf(seed, i))
+		c.add(hashOf(seed, i))
 	}
 }
 
@@ -31,12 +31,12 @@ func hashOf(seed, i int) uint64 {
 // registers is 3.25 %, and that of linear counting less. It is largest, and
 // estimates are too high by one percent, where the one takes over from the other,
 // at 2560 keys.
-func TestCensus(t *testing.T) {
+func TestDistinctKeys(t *testing.T) {
 	const seeds = 40
 	for _, n := range []int{0, 1, 2, 3, 5, 10, 30, 100, 1_000, 2_000, 2_500, 3_000, 5_000, 20_000} {
 		mean, square := 0.0, 0.0
 		for seed := range seeds {
-			c := newCensus()
+			c := newDistinctKeys()
 			people(c, seed, 0, n)
 			off := float64(c.estimate(0)) - float64(n)
 			mean += off / seeds
@@ -50,12 +50,12 @@ func TestCensus(t *testing.T) {
 
 // Two of ten keys share a register in one of 23 seeds, and are taken for one.
 // Estimates of so few are right in nearly all, and nearly all others by one.
-func TestCensusOfFewKeys(t *testing.T) {
+func TestDistinctKeysOfFewKeys(t *testing.T) {
 	const seeds = 600
 	for n, share := range map[int]float64{1: 1, 2: 0.999, 5: 0.990, 10: 0.957, 20: 0.830} { // by counting how balls fall into 1024 bins
 		right, near := 0, 0
 		for seed := range seeds {
-			c := newCensus()
+			c := newDistinctKeys()
 			people(c, seed, 0, n)
 			switch off := int(c.estimate(0)) - n; {
 			case off == 0:
@@ -74,21 +74,21 @@ func TestCensusOfFewKeys(t *testing.T) {
 }
 
 // A key that is seen again writes nothing, from however many goroutines.
-func TestCensusCountsKeysOnce(t *testing.T) {
+func TestDistinctKeysCountsKeysOnce(t *testing.T) {
 	seed := maphash.MakeSeed()
-	c := newCensus()
+	c := newDistinctKeys()
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			for i := range 2_000 {
-				c.see(maphash.Comparable(seed, i%200))
+				c.add(maphash.Comparable(seed, i%200))
 			}
 		})
 	}
 	all.Wait()
-	again := newCensus()
+	again := newDistinctKeys()
 	for i := range 200 {
-		again.see(maphash.Comparable(seed, i))
+		again.add(maphash.Comparable(seed, i))
 	}
 	if a, b := c.estimate(0), again.estimate(0); a != b {
 		t.Fatalf("200 keys are estimated as %d and as %d", a, b)
@@ -105,9 +105,9 @@ func TestSketchRanks(t *testing.T) {
 		math.MaxUint64 >> 10: 1,
 		math.MaxUint64:       1,
 	} {
-		s := new(sketch)
-		s.see(hash)
-		if got := s[hash>>(64-sketchBits)].Load(); got != want {
+		s := new(hyperLogLog)
+		s.add(hash)
+		if got := s[hash>>(64-registerBits)].Load(); got != want {
 			t.Errorf("the rank of %#x is %d, want %d", hash, got, want)
 		}
 	}
@@ -115,24 +115,24 @@ func TestSketchRanks(t *testing.T) {
 
 // Keys that are not used any more are forgotten after one to two periods in
 // which somebody asked.
-func TestCensusForgets(t *testing.T) {
-	ten := newCensus() // what ten keys are taken for, whose registers may be fewer
+func TestDistinctKeysForgets(t *testing.T) {
+	ten := newDistinctKeys() // what ten keys are taken for, whose registers may be fewer
 	people(ten, 1, 0, 10)
 	want := ten.estimate(0)
 
-	c := newCensus()
+	c := newDistinctKeys()
 	people(c, 1, 0, 1000)
-	if n := c.estimate(censusPeriod); n < 900 {
+	if n := c.estimate(distinctPeriod); n < 900 {
 		t.Fatalf("%d of 1000 keys after a period", n)
 	}
 	people(c, 1, 0, 10)
-	if n := c.estimate(2*censusPeriod - 1); n < 900 {
+	if n := c.estimate(2*distinctPeriod - 1); n < 900 {
 		t.Fatalf("%d of 1000 keys before the second period has passed", n)
 	}
-	if n := c.estimate(2 * censusPeriod); n != want {
+	if n := c.estimate(2 * distinctPeriod); n != want {
 		t.Fatalf("%d keys after two periods, want the %d of the last", n, want)
 	}
-	if n := c.estimate(2*censusPeriod + time.Hour); n != 0 {
+	if n := c.estimate(2*distinctPeriod + time.Hour); n != 0 {
 		t.Fatalf("%d keys after a period without any", n)
 	}
 }

@@ -6,118 +6,118 @@ import (
 	"unsafe"
 )
 
-// A carry is how a key travels in a Permit, which has no type parameter: in a
+// A keyPacking is how a key travels in a Permit, which has no type parameter: in a
 // pointer and 64 bits. Which it is follows from the kind of the key, and from the
 // permit: those that say when their calls began carry keys in another way.
-type carry uint8
+type keyPacking uint8
 
 const (
-	carryBoxed       carry = iota // the pointer leads to a copy on the heap
-	carryTimed                    // the same, and the bits say when the call began; see permit_time.go
-	carryTimedString              // the same, or as carryString if the string is short enough
-	carryBits                     // the bits are the key, and the pointer is nil
-	carryString                   // the pointer leads to the bytes, the bits are their number
+	packBoxed       keyPacking = iota // the pointer leads to a copy on the heap
+	packTimed                         // the same, and the bits say when the call began; see permit_time.go
+	packTimedString                   // the same, or as packString if the string is short enough
+	packBits                          // the bits are the key, and the pointer is nil
+	packString                        // the pointer leads to the bytes, the bits are their number
 )
 
 // A timed string has 1 + its length beside the time in the bits, or 0 if it is
 // too long for that.
 const (
 	timedLenShift = begunBits
-	maxTimedLen   = 1<<(stripeShift-timedLenShift) - 2
+	maxTimedLen   = 1<<(slotShift-timedLenShift) - 2
 )
 
-// In the bits of a permit for an absent key, unless they are the key: stripeShift
+// In the bits of a permit for an absent key, unless they are the key: slotShift
 // is above all lengths of strings that an address space can hold. What lies there
-// is 1 + the key's stripe, or 0 if that was not found out. absentTimed says that
+// is 1 + the key's slot of the filter, or 0 if that was not found out. absentTimed says that
 // lower bits are when the call began.
 const (
-	stripeShift = 48
-	stripeField = 1<<(stripeBits+1) - 1
+	slotShift   = 48
+	slotField   = 1<<(filterBits+1) - 1
 	absentTimed = 1 << 61
 )
 
-// absentPermit returns a permit for a key that is absent in an era.
-func absentPermit[K comparable](how carry, k K, now *era, stripe uint64) Permit {
-	p := Permit{era: now}
+// absentPermit returns a permit for a key that was absent when now was the last departure.
+func absentPermit[K comparable](how keyPacking, k K, now *departure, slot uint64) Permit {
+	p := Permit{since: now}
 	p.key, p.bits = pack(how, k)
-	if how != carryBits {
-		p.bits |= stripe << stripeShift
+	if how != packBits {
+		p.bits |= slot << slotShift
 	}
 	return p
 }
 
-// stringPermit is absentPermit for carryString. It is small enough to be inlined.
-func stringPermit[K comparable](k K, now *era, stripe uint64) Permit {
+// stringPermit is absentPermit for packString. It is small enough to be inlined.
+func stringPermit[K comparable](k K, now *departure, slot uint64) Permit {
 	// Safety: K's kind is string, so a K is laid out like a string.
 	s := *(*string)(unsafe.Pointer(&k))
-	return Permit{era: now, key: unsafe.Pointer(unsafe.StringData(s)), bits: uint64(len(s)) | stripe<<stripeShift}
+	return Permit{since: now, key: unsafe.Pointer(unsafe.StringData(s)), bits: uint64(len(s)) | slot<<slotShift}
 }
 
-// stripe returns 1 + the stripe of the key of a permit for an absent key, or 0
+// slot returns 1 + the filter slot of the key of a permit for an absent key, or 0
 // if the permit does not say.
-func (p Permit) stripe(how carry) uint64 {
-	if how == carryBits {
+func (p Permit) slot(how keyPacking) uint64 {
+	if how == packBits {
 		return 0
 	}
-	return p.bits >> stripeShift & stripeField
+	return p.bits >> slotShift & slotField
 }
 
-// carryOf returns how keys of type K travel, without the time.
-func carryOf[K comparable]() carry {
+// packingOf returns how keys of type K travel, without the time.
+func packingOf[K comparable]() keyPacking {
 	switch reflect.TypeFor[K]().Kind() {
 	case reflect.String:
-		return carryString
+		return packString
 	case reflect.Bool, reflect.Float32, reflect.Float64,
 		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		return carryBits
+		return packBits
 	}
-	return carryBoxed
+	return packBoxed
 }
 
 // timed returns how a key travels with the time that would travel like c without
 // it.
-func (c carry) timed() carry {
-	if c == carryString {
-		return carryTimedString
+func (p keyPacking) timed() keyPacking {
+	if p == packString {
+		return packTimedString
 	}
-	return carryTimed
+	return packTimed
 }
 
 // tellsTime reports whether a permit for an absent key, which would travel like c
 // without the time, says when its call began.
-func (p Permit) tellsTime(c carry) bool {
-	if c == carryBits {
+func (p Permit) tellsTime(c keyPacking) bool {
+	if c == packBits {
 		return p.key != nil
 	}
 	return p.bits&absentTimed != 0
 }
 
-// carried returns how the key of a permit for an absent key travels, that would
+// packing returns how the key of a permit for an absent key travels, that would
 // travel like c without the time.
-func (p Permit) carried(c carry) carry {
+func (p Permit) packing(c keyPacking) keyPacking {
 	if p.tellsTime(c) {
 		return c.timed()
 	}
 	return c
 }
 
-// pack takes a key apart. How must be what carryOf[K] returns, or that with the
+// pack takes a key apart. How must be what packingOf[K] returns, or that with the
 // time.
-func pack[K comparable](how carry, k K) (p unsafe.Pointer, bits uint64) {
+func pack[K comparable](how keyPacking, k K) (p unsafe.Pointer, bits uint64) {
 	switch how {
-	case carryTimedString:
-		if p, bits = pack(carryString, k); bits <= maxTimedLen {
+	case packTimedString:
+		if p, bits = pack(packString, k); bits <= maxTimedLen {
 			return p, (1+bits)<<timedLenShift | absentTimed
 		}
 		return box(k), absentTimed
-	case carryTimed:
+	case packTimed:
 		return box(k), absentTimed
-	case carryString:
+	case packString:
 		// Safety: K's kind is string, so a K is laid out like a string.
 		s := *(*string)(unsafe.Pointer(&k))
 		return unsafe.Pointer(unsafe.StringData(s)), uint64(len(s))
-	case carryBits:
+	case packBits:
 		// Safety: K's kind has at most 64 bits and no pointers, and bits is
 		// aligned for all such kinds.
 		*(*K)(unsafe.Pointer(&bits)) = k
@@ -136,18 +136,18 @@ func box[K comparable](k K) unsafe.Pointer {
 }
 
 // unpack puts a key together again that pack took apart.
-func unpack[K comparable](how carry, p unsafe.Pointer, bits uint64) (k K) {
+func unpack[K comparable](how keyPacking, p unsafe.Pointer, bits uint64) (k K) {
 	switch how {
-	case carryTimedString:
-		if n := bits << (64 - stripeShift) >> (64 - stripeShift + timedLenShift); n != 0 {
-			return unpack[K](carryString, p, n-1)
+	case packTimedString:
+		if n := bits << (64 - slotShift) >> (64 - slotShift + timedLenShift); n != 0 {
+			return unpack[K](packString, p, n-1)
 		}
-	case carryString:
+	case packString:
 		// Safety: pack took p and bits from a string that lives as long as p,
 		// and K is laid out like a string.
-		s := unsafe.String((*byte)(p), int(bits&(1<<stripeShift-1)))
+		s := unsafe.String((*byte)(p), int(bits&(1<<slotShift-1)))
 		return *(*K)(unsafe.Pointer(&s))
-	case carryBits:
+	case packBits:
 		// Safety: see pack.
 		return *(*K)(unsafe.Pointer(&bits))
 	}
@@ -156,8 +156,8 @@ func unpack[K comparable](how carry, p unsafe.Pointer, bits uint64) (k K) {
 }
 
 // own returns a key to be stored, which pins nothing that it was cut from.
-func (b *book[K]) own(k K) K {
-	if b.kind != carryString {
+func (ks *keyedState[K]) own(k K) K {
+	if ks.packing != packString {
 		return k
 	}
 	// Safety: K's kind is string, so a K is laid out like a string.

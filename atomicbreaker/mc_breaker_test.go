@@ -56,25 +56,25 @@ func TestBreakerProtocols(t *testing.T) {
 		twice = after(probing, allow(0, k)) // two probes in flight
 	)
 	for name, p := range map[string]protocol{
-		"two failures and a success":        {before: failing, threads: threads{{report(0, Failure)}, {report(2, Failure)}, {report(1, Success)}}},
-		"three failures":                    {before: held, threads: threads{{report(0, Failure)}, {report(1, Failure)}, {record(k, Failure)}}},
-		"a failure, a success and Reset":    {before: failing, threads: threads{{report(0, Failure)}, {record(k, Success)}, {reset(k)}}},
-		"a call, a recovery and Reset":      {before: opened, threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Success)}, {reset(k)}}},
-		"State, a recovery and a trip":      {before: failing, threads: threads{{state(k), state(k)}, {report(0, Failure)}, {record(k, Success)}}},
-		"a probe's end":                     {before: probing, threads: threads{{report(3, Success)}, {record(k, Failure)}, {allow(0, k)}}},
-		"a probe, and all over":             {before: probing, threads: threads{{report(3, Ignored)}, {allow(0, k), report(0, Success)}, {record(k, Success)}}},
-		"two calls for one probe":           {before: ready, threads: threads{{allow(0, k), report(0, Failure)}, {allow(1, k), report(1, Success)}}},
+		"two failures and a success":        {before: failing, threads: threads{{reportOp(0, Failure)}, {reportOp(2, Failure)}, {reportOp(1, Success)}}},
+		"three failures":                    {before: held, threads: threads{{reportOp(0, Failure)}, {reportOp(1, Failure)}, {record(k, Failure)}}},
+		"a failure, a success and Reset":    {before: failing, threads: threads{{reportOp(0, Failure)}, {record(k, Success)}, {reset(k)}}},
+		"a call, a recovery and Reset":      {before: opened, threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Success)}, {reset(k)}}},
+		"State, a recovery and a trip":      {before: failing, threads: threads{{state(k), state(k)}, {reportOp(0, Failure)}, {record(k, Success)}}},
+		"a probe's end":                     {before: probing, threads: threads{{reportOp(3, Success)}, {record(k, Failure)}, {allow(0, k)}}},
+		"a probe, and all over":             {before: probing, threads: threads{{reportOp(3, Ignored)}, {allow(0, k), reportOp(0, Success)}, {record(k, Success)}}},
+		"two calls for one probe":           {before: ready, threads: threads{{allow(0, k), reportOp(0, Failure)}, {allow(1, k), reportOp(1, Success)}}},
 		"two calls for one probe and Reset": {before: ready, threads: threads{{allow(0, k)}, {allow(1, k)}, {reset(k)}}},
-		"a late opening and a probe":        {before: ready, threads: threads{{record(k, Failure)}, {allow(0, k), report(0, Failure)}, {state(k)}}},
-		"two heirs of a lost probe":         {before: overdue, threads: threads{{report(3, Success)}, {allow(0, k)}, {allow(1, k)}}},
-		"two probes and one more":           {settings: two, before: twice, threads: threads{{report(3, Success)}, {report(0, Success)}, {allow(1, k)}}},
-		"two probes that disagree":          {settings: two, before: twice, threads: threads{{report(3, Success)}, {report(0, Failure)}, {record(k, Failure)}}},
-		"Reset twice":                       {before: failing, threads: threads{{reset(k)}, {reset(k)}, {report(2, Failure)}}},
+		"a late opening and a probe":        {before: ready, threads: threads{{record(k, Failure)}, {allow(0, k), reportOp(0, Failure)}, {state(k)}}},
+		"two heirs of a lost probe":         {before: overdue, threads: threads{{reportOp(3, Success)}, {allow(0, k)}, {allow(1, k)}}},
+		"two probes and one more":           {settings: two, before: twice, threads: threads{{reportOp(3, Success)}, {reportOp(0, Success)}, {allow(1, k)}}},
+		"two probes that disagree":          {settings: two, before: twice, threads: threads{{reportOp(3, Success)}, {reportOp(0, Failure)}, {record(k, Failure)}}},
+		"Reset twice":                       {before: failing, threads: threads{{reset(k)}, {reset(k)}, {reportOp(2, Failure)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p.checkOf(t, mc.Config{}, func(c Config) subject {
 				l := &lone{Breaker: MustNew(c)}
-				plainly(l.core.set.Load().ledger)
+				plainly(l.core.set.Load().counters)
 				return l
 			})
 		})

@@ -12,7 +12,7 @@ import (
 // trippedForASecond returns a breaker that has just opened.
 func trippedForASecond() *Breaker {
 	b := MustNew(Config{Trip: Consecutive(1), OpenTimeout: time.Second, MaxOpenTimeout: time.Second, ProbeTimeout: time.Second})
-	plainly(b.core.set.Load().ledger)
+	plainly(b.core.set.Load().counters)
 	p, _ := b.Allow()
 	p.Failure()
 	return b

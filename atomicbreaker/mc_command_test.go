@@ -79,7 +79,7 @@ func (r regime) check(t *testing.T, cfg mc.Config) {
 				c.OnStateChange = b.hear
 			}
 			b.Breaker = MustNew(c)
-			plainly(b.core.set.Load().ledger)
+			plainly(b.core.set.Load().counters)
 			b.narrow(r.slots)
 			return start(b)
 		},
@@ -184,10 +184,10 @@ func TestZeroBreakerCountsInEveryOrder(t *testing.T) {
 	})
 }
 
-// What is counted for Stats is counted, whoever is first, and on whatever page.
-func TestLedgerLosesNothing(t *testing.T) {
+// What is counted for Stats is counted, whoever is first, and on whatever stripe.
+func TestCountersLoseNothing(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "opened, Stats ∥ opened ∥ late"}, func(m *mc.M) {
-		var l ledger
+		var l counters
 		m.Go(func() {
 			l.began(word(0).enter(open))
 			if s := l.stats(); s.Opened == 0 || s.Opened > 2 || s.Late > 1 {

@@ -26,7 +26,7 @@ func plain(c Config, before, op func(*Breaker)) func() func(int) {
 }
 
 // keyed is what the user of a key of a Group does. The first call makes the
-// book.
+// group state.
 func keyed(c Config, before, op func(*Group[string])) func() func(int) {
 	return func() func(int) {
 		g := MustNewGroup(GroupConfig[string]{Default: c})

@@ -10,9 +10,9 @@ import (
 )
 
 // However callers overlap who publish the generations of a key, its listener
-// is told of each in order, by one of them at a time, though the key's feed is
+// is told of each in order, by one of them at a time, though the key's queue is
 // thrown away whenever it is empty, and another takes its place.
-func TestFeedsOfAKeyInEveryOrder(t *testing.T) {
+func TestQueuesOfAKeyInEveryOrder(t *testing.T) {
 	for name, threads := range map[string][][]uint32{
 		"two winners":          {{1}, {2}},
 		"the last comes first": {{1}, {3, 2}},
@@ -22,13 +22,13 @@ func TestFeedsOfAKeyInEveryOrder(t *testing.T) {
 			mc.Check(t, cfg, func(m *mc.M) {
 				e, last := &ear{m: m}, 0
 				g := MustNewGroup(GroupConfig[string]{OnStateChange: func(_ string, v Event) { e.hear(v) }})
-				b := g.current()
-				c := b.obtain(k, b.hash(k, 0), nil)
+				ks := g.current()
+				c := ks.obtain(k, ks.hash(k, 0), nil)
 				for _, mine := range threads {
 					last += len(mine)
 					m.Go(func() {
 						for _, gen := range mine {
-							b.publish(&notice{core: &c.core, gen: gen, event: new(Event)}).deliver()
+							ks.publish(&queuedEvent{core: &c.core, gen: gen, event: new(Event)}).deliver()
 						}
 					})
 				}
@@ -39,7 +39,7 @@ func TestFeedsOfAKeyInEveryOrder(t *testing.T) {
 							m.Failf("event %d is of generation %d", i+1, v.Generation)
 						}
 					}
-					if n, left := len(e.events), g.feeds.Len(); n != last || c.told.Load() != uint64(last) || left != 0 {
+					if n, left := len(e.events), g.queues.Len(); n != last || c.delivered.Load() != uint64(last) || left != 0 {
 						m.Failf("told of %d generations of %d, and %d feeds are left", n, last, left)
 					}
 				})

@@ -112,18 +112,18 @@ func TestLongHistoriesGoOn(t *testing.T) {
 // failed.
 func TestLongHistoriesOfKeys(t *testing.T) {
 	twoOf2, threeOf3 := Config{Trip: lasting{KOfN(2, 2)}}, Config{Trip: lasting{KOfN(3, 3)}}
-	run := after(failing, report(2, Success))
-	inLog := after(run, report(2, Failure))
+	run := after(failing, reportOp(2, Success))
+	inLog := after(run, reportOp(2, Failure))
 	for name, p := range map[string]protocol{
-		"two failures of an absent key": {settings: twoOf2, before: held, threads: threads{{report(0, Failure)}, {report(1, Failure)}}},
-		"a failure, and a departure":    {settings: twoOf2, before: run, threads: threads{{report(0, Failure)}, {record(k, Success)}}},
-		"a late success, and one":       {settings: twoOf2, before: failing, threads: threads{{report(0, Success)}, {report(2, Success)}}},
-		"a failure and a success":       {settings: twoOf2, before: failing, threads: threads{{report(0, Failure)}, {record(k, Success)}}},
-		"two failures after a run":      {settings: threeOf3, before: run, threads: threads{{report(0, Failure)}, {report(1, Failure)}}},
-		"two failures and a log":        {settings: threeOf3, before: inLog, threads: threads{{report(0, Failure)}, {report(1, Failure)}}},
-		"a log, and a departure":        {settings: threeOf3, before: after(inLog, report(2, Success), report(2, Success)), threads: threads{{report(2, Failure)}, {record(k, Success)}}},
-		"a log, and a sweep":            {settings: threeOf3, idle: true, before: after(inLog, report(2, Success), report(2, Success)), threads: threads{{report(2, Success), report(2, Failure)}, {sweep}}},
-		"a log, and ResetAll":           {settings: threeOf3, before: inLog, threads: threads{{report(0, Failure)}, {resetAll}}},
+		"two failures of an absent key": {settings: twoOf2, before: held, threads: threads{{reportOp(0, Failure)}, {reportOp(1, Failure)}}},
+		"a failure, and a departure":    {settings: twoOf2, before: run, threads: threads{{reportOp(0, Failure)}, {record(k, Success)}}},
+		"a late success, and one":       {settings: twoOf2, before: failing, threads: threads{{reportOp(0, Success)}, {reportOp(2, Success)}}},
+		"a failure and a success":       {settings: twoOf2, before: failing, threads: threads{{reportOp(0, Failure)}, {record(k, Success)}}},
+		"two failures after a run":      {settings: threeOf3, before: run, threads: threads{{reportOp(0, Failure)}, {reportOp(1, Failure)}}},
+		"two failures and a log":        {settings: threeOf3, before: inLog, threads: threads{{reportOp(0, Failure)}, {reportOp(1, Failure)}}},
+		"a log, and a departure":        {settings: threeOf3, before: after(inLog, reportOp(2, Success), reportOp(2, Success)), threads: threads{{reportOp(2, Failure)}, {record(k, Success)}}},
+		"a log, and a sweep":            {settings: threeOf3, idle: true, before: after(inLog, reportOp(2, Success), reportOp(2, Success)), threads: threads{{reportOp(2, Success), reportOp(2, Failure)}, {sweep}}},
+		"a log, and ResetAll":           {settings: threeOf3, before: inLog, threads: threads{{reportOp(0, Failure)}, {resetAll}}},
 		"a log that is forgotten":       {settings: threeOf3, before: after(inLog, age(k)), threads: threads{{record(k, Failure)}, {sweep}}},
 	} {
 		p.listens = true
@@ -320,7 +320,7 @@ func TestLogIsMadeOnce(t *testing.T) {
 		for i := range logs {
 			m.Go(func() {
 				logs[i] = b.core.failureLog()
-				blocks[i] = logs[i].take()
+				blocks[i] = logs[i].reserve()
 			})
 		}
 		m.Final(func() {

@@ -12,18 +12,18 @@ import (
 // What a group's listener is told is what happened, in every order.
 func TestProtocolsWithAListener(t *testing.T) {
 	for name, p := range map[string]protocol{
-		"a trip of an absent key":         {before: held, threads: threads{{report(0, Failure)}, {record(k, Failure)}}},
-		"a trip and a recovery":           {before: failing, threads: threads{{report(0, Failure)}, {record(k, Success)}}},
+		"a trip of an absent key":         {before: held, threads: threads{{reportOp(0, Failure)}, {record(k, Failure)}}},
+		"a trip and a recovery":           {before: failing, threads: threads{{reportOp(0, Failure)}, {record(k, Success)}}},
 		"a recovery and a failure":        {before: opened, threads: threads{{record(k, Success)}, {record(k, Failure)}}},
-		"a lost probe and its heir":       {before: overdue, threads: threads{{report(3, Success)}, {allow(0, k)}}},
-		"a trip and ResetAll":             {before: failing, threads: threads{{report(0, Failure)}, {resetAll}}},
+		"a lost probe and its heir":       {before: overdue, threads: threads{{reportOp(3, Success)}, {allow(0, k)}}},
+		"a trip and ResetAll":             {before: failing, threads: threads{{reportOp(0, Failure)}, {resetAll}}},
 		"a first failure and ResetAll":    {threads: threads{{record(k, Failure), record(k, Failure)}, {resetAll}}},
 		"a recovery and ResetAll":         {before: opened, threads: threads{{record(k, Success)}, {resetAll}}},
-		"a call, a trip and a departure":  {before: failing, threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Failure), record(k, Success)}}},
+		"a call, a trip and a departure":  {before: failing, threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Failure), record(k, Success)}}},
 		"ResetAll twice":                  {before: opened, threads: threads{{resetAll}, {resetAll}}},
-		"idle keys and ResetAll":          {idle: true, before: closed2, threads: threads{{report(2, Failure)}, {resetAll}}},
+		"idle keys and ResetAll":          {idle: true, before: closed2, threads: threads{{reportOp(2, Failure)}, {resetAll}}},
 		"a sweep and a trip":              {idle: true, before: closed2, threads: threads{{sweep}, {record(k, Failure), record(k, Failure)}}},
-		"a dead cell, gone, and ResetAll": {idle: true, before: dead, threads: threads{{report(2, Success)}, {sweep}, {resetAll}}},
+		"a dead cell, gone, and ResetAll": {idle: true, before: dead, threads: threads{{reportOp(2, Success)}, {sweep}, {resetAll}}},
 	} {
 		p.listens = true
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })
@@ -35,15 +35,15 @@ func TestProtocolsWithAListener(t *testing.T) {
 func TestLongProtocolsWithAListener(t *testing.T) {
 	for name, p := range map[string]protocol{
 		"a recovery, a trip and another": {before: opened, threads: threads{{record(k, Success)}, {record(k, Failure), record(k, Failure)}}},
-		"a probe and Reset":              {before: probing, threads: threads{{report(3, Success)}, {reset(k)}}},
+		"a probe and Reset":              {before: probing, threads: threads{{reportOp(3, Success)}, {reset(k)}}},
 		"a departure and ResetAll":       {before: opened, threads: threads{{resetAll}, {record(k, Success), reset(k)}}},
 		"ResetAll and new trips":         {before: opened, threads: threads{{resetAll}, {record(k, Failure), record(k, Failure)}}},
 		"ResetAll with a twin":           {before: after(opened, twinOpen...), threads: threads{{resetAll}, {reset(twin)}}},
 		"Reset and ResetAll":             {before: failing, threads: threads{{reset(k)}, {resetAll}}},
 
-		"a lost probe, its heir and Reset": {before: overdue, threads: threads{{report(3, Success)}, {allow(0, k)}, {reset(k)}}},
+		"a lost probe, its heir and Reset": {before: overdue, threads: threads{{reportOp(3, Success)}, {allow(0, k)}, {reset(k)}}},
 		"a departure, and the key is back": {before: opened, threads: threads{{record(k, Success)}, {reset(k)}, {record(k, Failure), record(k, Failure)}}},
-		"ResetAll, an old trip and a new":  {before: failing, threads: threads{{resetAll}, {report(0, Failure)}, {record(k, Failure), record(k, Failure)}}},
+		"ResetAll, an old trip and a new":  {before: failing, threads: threads{{resetAll}, {reportOp(0, Failure)}, {record(k, Failure), record(k, Failure)}}},
 		"ResetAll twice, and new trips":    {before: opened, threads: threads{{resetAll}, {resetAll}, {record(k, Failure), record(k, Failure)}}},
 	} {
 		p.listens = true
@@ -54,12 +54,12 @@ func TestLongProtocolsWithAListener(t *testing.T) {
 // quick is a breaker that opens at once.
 var quick = Config{Trip: Consecutive(1)}
 
-// Who has the book of before ResetAll in hand says nothing once another has
+// Who has the group state of before ResetAll in hand says nothing once another has
 // said what came next.
-func TestOldBooksSayNothing(t *testing.T) {
+func TestOldGroupStatesSayNothing(t *testing.T) {
 	for name, p := range map[string]protocol{
 		"an old trip":     {settings: quick, threads: threads{{record(k, Failure)}, {resetAll, record(k, Failure)}}},
-		"an old result":   {settings: quick, before: held, threads: threads{{report(0, Failure)}, {resetAll, record(k, Failure)}}},
+		"an old result":   {settings: quick, before: held, threads: threads{{reportOp(0, Failure)}, {resetAll, record(k, Failure)}}},
 		"an old Reset":    {settings: quick, threads: threads{{reset(k)}, {resetAll, record(k, Failure)}}},
 		"an old recovery": {settings: quick, before: []action{record(k, Failure)}, threads: threads{{record(k, Success)}, {resetAll, record(k, Failure)}}},
 		"an old probe":    {settings: quick, before: []action{record(k, Failure), expire(k)}, threads: threads{{allow(0, k)}, {resetAll, record(k, Failure)}}},
@@ -80,11 +80,11 @@ func TestSealTellsWhatItResets(t *testing.T) {
 		g.RecordFailure("k")
 		old := g.current()
 		c := old.lookup("k", old.hash("k", 0))
-		g.book.Store(&newBook(g).absence)
+		g.state.Store(&newKeyedState(g).presence)
 		m.Go(func() { old.seal(c).deliver() })
 		m.Go(func() {
 			c.record(result{outcome: Success})
-			if _, did := c.record(result{outcome: Failure}); did.did&wrote != 0 {
+			if _, did := c.record(result{outcome: Failure}); did.flags&wrote != 0 {
 				failed.Add(1)
 			}
 		})

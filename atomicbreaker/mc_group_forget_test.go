@@ -19,23 +19,23 @@ var (
 // comes at the same time counts before it or after.
 func TestForgottenKeys(t *testing.T) {
 	for name, p := range map[string]protocol{
-		"two calls of an open one":           {before: openLong, threads: threads{{allow(0, k)}, {allow(1, k), report(1, Failure)}}},
-		"a call of an open one and a sweep":  {before: openLong, threads: threads{{allow(0, k), report(0, Failure)}, {sweep}}},
+		"two calls of an open one":           {before: openLong, threads: threads{{allow(0, k)}, {allow(1, k), reportOp(1, Failure)}}},
+		"a call of an open one and a sweep":  {before: openLong, threads: threads{{allow(0, k), reportOp(0, Failure)}, {sweep}}},
 		"a failure of an open one, a sweep":  {before: openLong, threads: threads{{record(k, Failure)}, {sweep}}},
 		"a success of an open one, a call":   {before: openLong, threads: threads{{record(k, Success)}, {allow(0, k)}}},
-		"an old result and a sweep":          {before: openLong, threads: threads{{report(2, Failure)}, {sweep}}},
+		"an old result and a sweep":          {before: openLong, threads: threads{{reportOp(2, Failure)}, {sweep}}},
 		"State of an open one and a sweep":   {before: openLong, threads: threads{{state(k), state(k)}, {sweep}}},
 		"State of an open one and a failure": {before: openLong, threads: threads{{state(k), state(k)}, {record(k, Failure), record(k, Failure)}}},
 		"two sweeps of an open one":          {before: openLong, threads: threads{{sweep}, {sweep, allow(0, k)}}},
 		"a sweep and Reset":                  {before: openLong, threads: threads{{sweep}, {reset(k)}}},
 		"a sweep and ResetAll":               {before: openLong, threads: threads{{sweep}, {resetAll}}},
-		"a probe's success and a sweep":      {before: probingLong, threads: threads{{report(3, Success)}, {sweep}}},
-		"a probe's failure and a call":       {before: probingLong, threads: threads{{report(3, Failure)}, {allow(0, k)}}},
+		"a probe's success and a sweep":      {before: probingLong, threads: threads{{reportOp(3, Success)}, {sweep}}},
+		"a probe's failure and a call":       {before: probingLong, threads: threads{{reportOp(3, Failure)}, {allow(0, k)}}},
 		"State of a half-open one, a sweep":  {before: probingLong, threads: threads{{state(k)}, {sweep}}},
-		"a failing one's failure, a sweep":   {before: failedLong, threads: threads{{report(2, Failure)}, {sweep}}},
-		"a failing one's success, a sweep":   {before: failedLong, threads: threads{{report(2, Success)}, {sweep}}},
-		"failing, a call and a sweep":        {before: failedLong, threads: threads{{allow(3, k), report(3, Failure)}, {sweep}}},
-		"failing, from before, and a sweep":  {before: failedLong, threads: threads{{report(0, Failure)}, {sweep}}},
+		"a failing one's failure, a sweep":   {before: failedLong, threads: threads{{reportOp(2, Failure)}, {sweep}}},
+		"a failing one's success, a sweep":   {before: failedLong, threads: threads{{reportOp(2, Success)}, {sweep}}},
+		"failing, a call and a sweep":        {before: failedLong, threads: threads{{allow(3, k), reportOp(3, Failure)}, {sweep}}},
+		"failing, from before, and a sweep":  {before: failedLong, threads: threads{{reportOp(0, Failure)}, {sweep}}},
 		"two sweeps of a failing one":        {before: failedLong, threads: threads{{sweep}, {sweep, record(k, Failure)}}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })
@@ -63,18 +63,18 @@ func TestOverdueProbes(t *testing.T) {
 	twoLost := after(overdue, allow(0, k), expire(k), allow(1, k))
 	three := Config{CloseAfter: 3}
 	for name, p := range map[string]protocol{
-		"two voices":             {settings: three, before: twoLost, threads: threads{{report(3, Success)}, {report(0, Success), report(1, Success)}}},
-		"a failure and a voice":  {settings: three, before: twoLost, threads: threads{{report(3, Failure)}, {report(0, Success)}}},
-		"a voice and the next":   {before: twoLost, threads: threads{{report(3, Success), allow(3, k)}, {report(1, Failure)}}},
-		"nothing to say":         {settings: three, before: twoLost, threads: threads{{report(3, Ignored), allow(3, k)}, {report(1, Success)}}},
-		"a voice and Reset":      {before: twoLost, threads: threads{{report(3, Success)}, {reset(k), record(k, Failure)}}},
-		"nothing, and Reset":     {before: twoLost, threads: threads{{report(3, Ignored)}, {reset(k)}}},
-		"a voice, and a period":  {before: after(twoLost, report(1, Failure), expire(k)), threads: threads{{report(3, Success)}, {allow(1, k), report(1, Success)}}},
-		"a failure, and so":      {before: after(twoLost, report(1, Failure), expire(k)), threads: threads{{report(0, Failure)}, {allow(1, k), report(1, Success)}}},
-		"nothing, and so":        {before: after(twoLost, report(1, Failure), expire(k)), threads: threads{{report(0, Ignored)}, {allow(1, k)}}},
-		"two begin a period":     {before: after(twoLost, report(1, Failure), expire(k)), threads: threads{{allow(1, k), report(3, Success)}, {allow(2, k), report(0, Ignored)}}},
-		"a share of them":        {settings: Config{CloseAfter: 2, ProbeFailureRate: 1}, before: twoLost, threads: threads{{report(3, Failure)}, {report(0, Success)}}},
-		"a share of them is all": {settings: Config{CloseAfter: 2, ProbeFailureRate: 1}, before: twoLost, threads: threads{{report(3, Failure)}, {report(0, Failure)}}},
+		"two voices":             {settings: three, before: twoLost, threads: threads{{reportOp(3, Success)}, {reportOp(0, Success), reportOp(1, Success)}}},
+		"a failure and a voice":  {settings: three, before: twoLost, threads: threads{{reportOp(3, Failure)}, {reportOp(0, Success)}}},
+		"a voice and the next":   {before: twoLost, threads: threads{{reportOp(3, Success), allow(3, k)}, {reportOp(1, Failure)}}},
+		"nothing to say":         {settings: three, before: twoLost, threads: threads{{reportOp(3, Ignored), allow(3, k)}, {reportOp(1, Success)}}},
+		"a voice and Reset":      {before: twoLost, threads: threads{{reportOp(3, Success)}, {reset(k), record(k, Failure)}}},
+		"nothing, and Reset":     {before: twoLost, threads: threads{{reportOp(3, Ignored)}, {reset(k)}}},
+		"a voice, and a period":  {before: after(twoLost, reportOp(1, Failure), expire(k)), threads: threads{{reportOp(3, Success)}, {allow(1, k), reportOp(1, Success)}}},
+		"a failure, and so":      {before: after(twoLost, reportOp(1, Failure), expire(k)), threads: threads{{reportOp(0, Failure)}, {allow(1, k), reportOp(1, Success)}}},
+		"nothing, and so":        {before: after(twoLost, reportOp(1, Failure), expire(k)), threads: threads{{reportOp(0, Ignored)}, {allow(1, k)}}},
+		"two begin a period":     {before: after(twoLost, reportOp(1, Failure), expire(k)), threads: threads{{allow(1, k), reportOp(3, Success)}, {allow(2, k), reportOp(0, Ignored)}}},
+		"a share of them":        {settings: Config{CloseAfter: 2, ProbeFailureRate: 1}, before: twoLost, threads: threads{{reportOp(3, Failure)}, {reportOp(0, Success)}}},
+		"a share of them is all": {settings: Config{CloseAfter: 2, ProbeFailureRate: 1}, before: twoLost, threads: threads{{reportOp(3, Failure)}, {reportOp(0, Failure)}}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })
 	}

@@ -19,16 +19,16 @@ func TestGroupUpdates(t *testing.T) {
 		timed = Config{Trip: AnyOf(Consecutive(2), SlowRate(1, time.Hour, math.MaxInt32, time.Minute))}
 	)
 	for name, p := range map[string]protocol{
-		"and a failure":            {before: held, threads: threads{{update(one)}, {report(0, Failure)}}},
-		"and a failing one's":      {before: failing, threads: threads{{update(three)}, {report(2, Failure)}}},
-		"and a call":               {threads: threads{{update(one)}, {allow(0, k), report(0, Failure)}}},
+		"and a failure":            {before: held, threads: threads{{update(one)}, {reportOp(0, Failure)}}},
+		"and a failing one's":      {before: failing, threads: threads{{update(three)}, {reportOp(2, Failure)}}},
+		"and a call":               {threads: threads{{update(one)}, {allow(0, k), reportOp(0, Failure)}}},
 		"and ResetAll":             {before: failing, threads: threads{{update(one)}, {resetAll, allow(0, k)}}},
 		"and ResetAll, a failure":  {threads: threads{{update(one), record(k, Failure)}, {resetAll}}},
-		"twice":                    {before: held, threads: threads{{update(one), report(0, Failure)}, {update(three)}}},
-		"and a probe":              {settings: Config{CloseAfter: 2}, before: probing, threads: threads{{update(Config{Trip: Consecutive(2), CloseAfter: 1})}, {report(3, Success)}}},
-		"to time calls, and one":   {before: held, threads: threads{{update(timed)}, {report(0, Failure)}}},
-		"to time calls, and a new": {threads: threads{{update(timed)}, {allow(0, k), report(0, Failure)}}},
-		"to time no more":          {settings: timed, before: held, threads: threads{{update(three)}, {report(0, Failure), allow(0, k)}}},
+		"twice":                    {before: held, threads: threads{{update(one), reportOp(0, Failure)}, {update(three)}}},
+		"and a probe":              {settings: Config{CloseAfter: 2}, before: probing, threads: threads{{update(Config{Trip: Consecutive(2), CloseAfter: 1})}, {reportOp(3, Success)}}},
+		"to time calls, and one":   {before: held, threads: threads{{update(timed)}, {reportOp(0, Failure)}}},
+		"to time calls, and a new": {threads: threads{{update(timed)}, {allow(0, k), reportOp(0, Failure)}}},
+		"to time no more":          {settings: timed, before: held, threads: threads{{update(three)}, {reportOp(0, Failure), allow(0, k)}}},
 		"to time, and not":         {threads: threads{{update(timed), allow(0, k)}, {update(three)}}},
 		"of what is open":          {before: opened, threads: threads{{update(three)}, {allow(0, k)}, {state(k)}}},
 	} {

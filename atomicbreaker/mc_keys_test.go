@@ -71,25 +71,25 @@ var (
 // is done to whatever cell is the key's.
 func TestKeysByHand(t *testing.T) {
 	for name, p := range map[string]protocol{
-		"a failure of an absent key":   {before: held, threads: threads{{tripK}, {report(0, Failure)}}},
-		"a failure as it is forced":    {before: failing, threads: threads{{forceK}, {report(2, Failure)}}},
+		"a failure of an absent key":   {before: held, threads: threads{{tripK}, {reportOp(0, Failure)}}},
+		"a failure as it is forced":    {before: failing, threads: threads{{forceK}, {reportOp(2, Failure)}}},
 		"RecordFailure as it is off":   {before: failing, threads: threads{{disableK}, {record(k, Failure)}}},
 		"RecordSuccess and ForceOpen":  {before: opened, threads: threads{{forceK}, {record(k, Success)}}},
 		"RecordSuccess does not end":   {before: forcedK, threads: threads{{record(k, Success), allow(2, k)}, {record(k, Failure)}}},
-		"off and on again":             {before: offK, threads: threads{{reset(k)}, {record(k, Failure), report(2, Failure)}}},
-		"a permit's Trip of an absent": {before: held, threads: threads{{tripOf(0)}, {report(1, Failure)}}},
-		"a permit's Trip and a probe":  {before: probing, settings: Config{Probes: 2}, threads: threads{{tripOf(3)}, {allow(0, k), report(0, Success)}}},
+		"off and on again":             {before: offK, threads: threads{{reset(k)}, {record(k, Failure), reportOp(2, Failure)}}},
+		"a permit's Trip of an absent": {before: held, threads: threads{{tripOf(0)}, {reportOp(1, Failure)}}},
+		"a permit's Trip and a probe":  {before: probing, settings: Config{Probes: 2}, threads: threads{{tripOf(3)}, {allow(0, k), reportOp(0, Success)}}},
 		"a permit's Trip of a dead":    {idle: true, before: dead, threads: threads{{tripOf(2)}, {allow(0, k)}}},
 		"ForceOpen and Sweep":          {idle: true, before: closed2, threads: threads{{forceK}, {sweep}}},
 		"Trip as the key departs":      {before: opened, threads: threads{{tripK}, {record(k, Success)}}},
 		"ForceOpen and ResetAll":       {before: failing, threads: threads{{forceK, allow(0, k)}, {resetAll}}},
-		"Disable and Reset":            {before: failing, threads: threads{{disableK, report(2, Failure)}, {reset(k)}}},
+		"Disable and Reset":            {before: failing, threads: threads{{disableK, reportOp(2, Failure)}, {reset(k)}}},
 		"a permit's Trip and Reset":    {before: failing, threads: threads{{tripOf(2)}, {reset(k)}}},
 		"ForceOpen twice and Reset":    {before: failing, threads: threads{{forceK, forceK}, {reset(k)}}},
 		"a permit's Trip and ResetAll": {listens: true, before: held, threads: threads{{tripOf(0)}, {resetAll, allow(1, k)}}},
 		"ForceOpen is heard, or late":  {listens: true, before: held, threads: threads{{forceK}, {resetAll}}},
-		"a key that is forced hears":   {listens: true, before: failing, threads: threads{{forceK}, {report(2, Failure)}}},
-		"a late failure when off":      {before: failing, threads: threads{{disableK}, {report(0, Failure), report(2, Success)}}},
+		"a key that is forced hears":   {listens: true, before: failing, threads: threads{{forceK}, {reportOp(2, Failure)}}},
+		"a late failure when off":      {before: failing, threads: threads{{disableK}, {reportOp(0, Failure), reportOp(2, Success)}}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // An ear is a listener that remembers. It is not made for several goroutines:
-// the feed must order its calls, as the race detector sees.
+// the queue must order its calls, as the race detector sees.
 type ear struct {
 	m      *mc.M
 	events []Event
@@ -45,7 +45,7 @@ func (e *ear) check(b *Breaker) {
 	if n := len(e.events); n != int(w.gen()) || last != w.state() {
 		e.m.Failf("%d events up to %v of a breaker in generation %d: %v", n, last, w.gen(), w.state())
 	}
-	if s := b.core.set.Load(); s.feed.head.Load() != nil || len(s.feed.held) != 0 {
+	if s := b.core.set.Load(); s.queue.head.Load() != nil || len(s.queue.waiting) != 0 {
 		e.m.Failf("the feed is not empty and free")
 	}
 }
@@ -189,12 +189,12 @@ func TestListenerOrder(t *testing.T) {
 				c := p.settings
 				c.Trip, c.OpenTimeout, c.OnStateChange = Consecutive(1), time.Minute, e.hear
 				s := scene{b: MustNew(c), e: e}
-				plainly(s.b.core.set.Load().ledger)
+				plainly(s.b.core.set.Load().counters)
 				s.early, _ = s.b.Allow()
 				s.late, _ = s.b.Allow()
 				m.Name("word", &s.b.core.word)
-				m.Name("told", &s.b.core.told)
-				m.Name("head", &s.b.core.set.Load().feed.head)
+				m.Name("told", &s.b.core.delivered)
+				m.Name("head", &s.b.core.set.Load().queue.head)
 				if p.before != nil {
 					p.before(s)
 				}

@@ -29,7 +29,7 @@ func (p allotment) check(t *testing.T) {
 			config.MaxOpenFraction = 1
 		}
 		c := &checked{t: t, Group: MustNewGroup(config)}
-		plainly(&c.ledger)
+		plainly(&c.counters)
 		for _, a := range p.before {
 			a.Do(c)
 		}
@@ -44,7 +44,7 @@ func (p allotment) check(t *testing.T) {
 			if err := c.quiet(); err != nil {
 				m.Failf("%v", err)
 			}
-			out := int(c.current().quota.taken.Load()) // and so say the cells, as it is quiet
+			out := int(c.current().quota.held.Load()) // and so say the cells, as it is quiet
 			if out < p.opens[0] || out > p.opens[1] {
 				m.Failf("%d are open", out)
 			}
@@ -58,27 +58,27 @@ func (p allotment) check(t *testing.T) {
 // What comes before: each key is one failure from being open.
 var bothFailing = after(failing, record(another, Failure))
 
-// Places of the quota are taken before keys open and given back after they
+// Places of the open quota are taken before keys open and given back after they
 // closed, each once, whoever else wanted to do the same.
 func TestQuotaInEveryOrder(t *testing.T) {
 	for name, p := range map[string]allotment{
 		"two keys, and one place":     {before: bothFailing, threads: threads{{record(k, Failure)}, {record(another, Failure)}}, opens: [2]int{1, 1}, withheld: [2]uint64{1, 1}},
 		"two keys, and two places":    {all: true, before: bothFailing, threads: threads{{record(k, Failure)}, {record(another, Failure)}}, opens: [2]int{2, 2}},
-		"two failures of a key":       {all: true, before: bothFailing, threads: threads{{record(k, Failure)}, {report(2, Failure)}}, opens: [2]int{1, 1}},
-		"a failure too many":          {all: true, before: bothFailing, threads: threads{{record(k, Failure), record(k, Success)}, {report(2, Failure)}}},
+		"two failures of a key":       {all: true, before: bothFailing, threads: threads{{record(k, Failure)}, {reportOp(2, Failure)}}, opens: [2]int{1, 1}},
+		"a failure too many":          {all: true, before: bothFailing, threads: threads{{record(k, Failure), record(k, Success)}, {reportOp(2, Failure)}}},
 		"two keys, and no place":      {before: after(bothFailing, record(twin, Failure), record(twin, Failure)), threads: threads{{record(k, Failure)}, {record(another, Failure)}}, opens: [2]int{1, 1}, withheld: [2]uint64{2, 2}},
-		"two of a key, and one place": {before: failing, threads: threads{{report(0, Failure)}, {report(2, Failure)}}, opens: [2]int{1, 1}, withheld: [2]uint64{0, 1}},
-		"a place that becomes free":   {before: after(bothFailing, record(another, Failure)), threads: threads{{reset(another), record(k, Failure)}, {report(2, Ignored)}}, opens: [2]int{1, 1}},
+		"two of a key, and one place": {before: failing, threads: threads{{reportOp(0, Failure)}, {reportOp(2, Failure)}}, opens: [2]int{1, 1}, withheld: [2]uint64{0, 1}},
+		"a place that becomes free":   {before: after(bothFailing, record(another, Failure)), threads: threads{{reset(another), record(k, Failure)}, {reportOp(2, Ignored)}}, opens: [2]int{1, 1}},
 		"two recoveries":              {before: opened, threads: threads{{record(k, Success)}, {record(k, Success)}}},
-		"a recovery, and it is off":   {before: probing, threads: threads{{report(3, Success)}, {disableK}}},
-		"a probe fails as it is off":  {before: probing, threads: threads{{report(3, Failure)}, {disableK}}},
-		"a failure and a reset":       {before: failing, threads: threads{{report(2, Failure)}, {reset(k)}}, opens: [2]int{0, 1}},
-		"a failure, and it is forced": {before: failing, threads: threads{{report(2, Failure)}, {forceK}}},
-		"a failure, and a trip":       {all: true, before: failing, threads: threads{{report(2, Failure)}, {tripK}}, opens: [2]int{1, 1}, withheld: [2]uint64{0, 1}},
+		"a recovery, and it is off":   {before: probing, threads: threads{{reportOp(3, Success)}, {disableK}}},
+		"a probe fails as it is off":  {before: probing, threads: threads{{reportOp(3, Failure)}, {disableK}}},
+		"a failure and a reset":       {before: failing, threads: threads{{reportOp(2, Failure)}, {reset(k)}}, opens: [2]int{0, 1}},
+		"a failure, and it is forced": {before: failing, threads: threads{{reportOp(2, Failure)}, {forceK}}},
+		"a failure, and a trip":       {all: true, before: failing, threads: threads{{reportOp(2, Failure)}, {tripK}}, opens: [2]int{1, 1}, withheld: [2]uint64{0, 1}},
 		"two trips":                   {before: failing, threads: threads{{tripK}, {tripOf(2)}}, opens: [2]int{1, 1}, withheld: [2]uint64{0, 1}},
 		"a trip without a place":      {before: after(bothFailing, record(another, Failure)), threads: threads{{tripK}, {record(k, Failure)}}, opens: [2]int{2, 2}, withheld: [2]uint64{0, 1}},
 		"a probe and a trip":          {before: after(opened, expire(k)), threads: threads{{allow(0, k)}, {tripK}}, opens: [2]int{1, 1}},
-		"ResetAll":                    {before: failing, threads: threads{{report(2, Failure)}, {resetAll, record(k, Failure), record(k, Failure)}}, opens: [2]int{1, 1}},
+		"ResetAll":                    {before: failing, threads: threads{{reportOp(2, Failure)}, {resetAll, record(k, Failure), record(k, Failure)}}, opens: [2]int{1, 1}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t) })
 	}
@@ -88,11 +88,11 @@ func TestQuotaInEveryOrder(t *testing.T) {
 // run of zeros is kept.
 func TestSketchInEveryOrder(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "see a run of 3 ∥ see one of 5, see none ∥ see one of 4"}, func(m *mc.M) {
-		s := new(sketch)
-		run := func(zeros int) uint64 { return 1 << (63 - sketchBits - zeros) }
-		m.Go(func() { s.see(run(3)) })
-		m.Go(func() { s.see(run(5)); s.see(run(0)) })
-		m.Go(func() { s.see(run(4)) })
+		s := new(hyperLogLog)
+		run := func(zeros int) uint64 { return 1 << (63 - registerBits - zeros) }
+		m.Go(func() { s.add(run(3)) })
+		m.Go(func() { s.add(run(5)); s.add(run(0)) })
+		m.Go(func() { s.add(run(4)) })
 		m.Final(func() {
 			if n := s[0].Load(); n != 6 {
 				m.Failf("it is %d", n)
@@ -103,22 +103,22 @@ func TestSketchInEveryOrder(t *testing.T) {
 
 // However callers overlap who find that a period is over, it ends once, so that
 // no key is forgotten that was seen in it, or since.
-func TestCensusInEveryOrder(t *testing.T) {
-	part := func(n uint64) (hash uint64) { return n << (64 - sketchBits) }
+func TestDistinctKeysInEveryOrder(t *testing.T) {
+	part := func(n uint64) (hash uint64) { return n << (64 - registerBits) }
 	mc.Check(t, mc.Config{Operations: "estimate ∥ estimate ∥ see", MaxSteps: 10_000}, func(m *mc.M) {
-		c := newCensus()
-		c.see(part(1))
-		c.see(part(2))
+		c := newDistinctKeys()
+		c.add(part(1))
+		c.add(part(2))
 		for range 2 {
 			m.Go(func() {
-				if n := c.estimate(censusPeriod); n < 2 || n > 3 {
+				if n := c.estimate(distinctPeriod); n < 2 || n > 3 {
 					m.Failf("%d keys meanwhile", n)
 				}
 			})
 		}
-		m.Go(func() { c.see(part(3)) })
+		m.Go(func() { c.add(part(3)) })
 		m.Final(func() {
-			if n := c.estimate(censusPeriod); n != 3 {
+			if n := c.estimate(distinctPeriod); n != 3 {
 				m.Failf("%d keys in the end", n)
 			}
 		})

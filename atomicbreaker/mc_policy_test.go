@@ -44,10 +44,10 @@ func TestLastCalls(t *testing.T) {
 func TestLastCallsOfKeys(t *testing.T) {
 	settings := Config{Trip: KOfN(2, 2)}
 	for name, p := range map[string]protocol{
-		"two failures of an absent key": {before: held, threads: threads{{report(0, Failure)}, {report(1, Failure)}}},
-		"a failure, and a departure":    {before: after(failing, record(k, Success)), threads: threads{{report(0, Failure)}, {record(k, Success)}}},
-		"a late success, and one":       {before: failing, threads: threads{{report(0, Success)}, {report(2, Success)}}},
-		"a failure and a success":       {before: failing, threads: threads{{report(0, Failure)}, {record(k, Success)}}},
+		"two failures of an absent key": {before: held, threads: threads{{reportOp(0, Failure)}, {reportOp(1, Failure)}}},
+		"a failure, and a departure":    {before: after(failing, record(k, Success)), threads: threads{{reportOp(0, Failure)}, {record(k, Success)}}},
+		"a late success, and one":       {before: failing, threads: threads{{reportOp(0, Success)}, {reportOp(2, Success)}}},
+		"a failure and a success":       {before: failing, threads: threads{{reportOp(0, Failure)}, {record(k, Success)}}},
 	} {
 		p.settings, p.listens = settings, true
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })

@@ -12,7 +12,7 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// Keys. A twin shares its stripe with k, and another does not.
+// Keys. A twin shares its slot of the filter with k, and another does not.
 var k, twin, another = keysByStripe()
 
 func keysByStripe() (k, twin, another string) {
@@ -20,7 +20,7 @@ func keysByStripe() (k, twin, another string) {
 	k = "k"
 	for i := 0; twin == "" || another == ""; i++ {
 		name := fmt.Sprint("k", i)
-		if stripeOf(keys.Hash(name)) == stripeOf(keys.Hash(k)) {
+		if filterSlot(keys.Hash(name)) == filterSlot(keys.Hash(k)) {
 			twin = name
 		} else {
 			another = name
@@ -36,7 +36,7 @@ func allow(slot int, k string) action {
 	return action{Name: fmt.Sprintf("Allow(%q) %d", k, slot), Do: func(s subject) any { return s.allow(slot, k) }}
 }
 
-func report(slot int, o Outcome) action {
+func reportOp(slot int, o Outcome) action {
 	return action{Name: fmt.Sprintf("%v of %d", o, slot), Do: func(s subject) any { return s.report(slot, o) }}
 }
 
@@ -104,7 +104,7 @@ func (p protocol) check(t *testing.T, cfg mc.Config) mc.Result {
 			config.OnStateChange = c.hear
 		}
 		c.Group = MustNewGroup(config)
-		plainly(&c.ledger)
+		plainly(&c.counters)
 		if p.idle {
 			c.settings().idle = math.MinInt64 // every Sweep finds it over
 		}

@@ -170,7 +170,7 @@ func TestZeroRetryBudgetIsSetUpOnce(t *testing.T) {
 			}
 		})
 		m.Final(func() {
-			spent := purse(b.word.Load()).spent()
+			spent := tokenWord(b.word.Load()).spent()
 			if seen[0] != seen[1] {
 				m.Failf("two callers have different settings")
 			}

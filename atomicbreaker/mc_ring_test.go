@@ -28,7 +28,7 @@ type ringProgram struct {
 	threads [][]deed
 }
 
-// added is one call, and summed is one sum: what it may count is the calls of
+// summed is one call, and summed is one sum: what it may count is the calls of
 // its window, and what it must count those of them that were added before and
 // are in the window until it returns.
 type (

@@ -26,9 +26,9 @@ type ruled interface {
 	stats() string // afterwards only
 }
 
-// plainly makes a ledger count on one page, so that which page it is takes no
+// plainly makes counters count in one stripe, so that which stripe it is takes no
 // more executions. Nothing depends on it.
-func plainly(l *ledger) { l.pages.Store(&[]page{{}}) }
+func plainly(l *counters) { l.stripes.Store(&[]counterStripe{{}}) }
 
 // actual is a Breaker as ruled.
 type actual struct {

@@ -38,40 +38,40 @@ type threads = [][]action
 // Everything that two callers may do to each other, in every order.
 func TestProtocols(t *testing.T) {
 	for name, p := range map[string]protocol{
-		"two failures of an absent key":     {before: held, threads: threads{{report(0, Failure)}, {report(1, Failure)}}},
-		"a failure and a success":           {before: held, threads: threads{{report(0, Failure)}, {report(1, Success)}}},
-		"a failure, and one to clear":       {before: failing, threads: threads{{report(0, Failure)}, {report(2, Success)}}},
-		"a failure and RecordSuccess":       {before: held, threads: threads{{report(0, Failure)}, {record(k, Success)}}},
-		"a cell's failure while others go":  {before: failing, threads: threads{{report(2, Failure)}, {record(k, Success), record(k, Failure)}}},
-		"a failure and ResetAll":            {before: held, threads: threads{{report(0, Failure)}, {resetAll}}},
-		"a failure, ResetAll and the next":  {before: held, threads: threads{{report(0, Failure)}, {resetAll, allow(1, k), report(1, Failure)}}},
-		"a success and Reset":               {before: held, threads: threads{{report(0, Success)}, {reset(k)}}},
-		"a twin departs before a failure":   {before: after(twinOpen, held...), threads: threads{{report(0, Failure)}, {record(twin, Success)}}},
-		"a twin departs before a success":   {before: after(twinOpen, held...), threads: threads{{report(0, Success)}, {record(twin, Success)}}},
-		"a success while others fail":       {before: after(after([]action{record(another, Failure)}, held...), record(k, Failure)), threads: threads{{report(0, Success)}, {report(1, Failure)}}},
-		"a reset of a twin":                 {before: held, threads: threads{{reset(twin)}, {report(0, Failure)}}},
-		"a reset of another":                {before: held, threads: threads{{reset(another)}, {report(0, Failure)}}},
-		"a late failure as the key departs": {before: opened, threads: threads{{report(0, Failure)}, {record(k, Success)}}},
+		"two failures of an absent key":     {before: held, threads: threads{{reportOp(0, Failure)}, {reportOp(1, Failure)}}},
+		"a failure and a success":           {before: held, threads: threads{{reportOp(0, Failure)}, {reportOp(1, Success)}}},
+		"a failure, and one to clear":       {before: failing, threads: threads{{reportOp(0, Failure)}, {reportOp(2, Success)}}},
+		"a failure and RecordSuccess":       {before: held, threads: threads{{reportOp(0, Failure)}, {record(k, Success)}}},
+		"a cell's failure while others go":  {before: failing, threads: threads{{reportOp(2, Failure)}, {record(k, Success), record(k, Failure)}}},
+		"a failure and ResetAll":            {before: held, threads: threads{{reportOp(0, Failure)}, {resetAll}}},
+		"a failure, ResetAll and the next":  {before: held, threads: threads{{reportOp(0, Failure)}, {resetAll, allow(1, k), reportOp(1, Failure)}}},
+		"a success and Reset":               {before: held, threads: threads{{reportOp(0, Success)}, {reset(k)}}},
+		"a twin departs before a failure":   {before: after(twinOpen, held...), threads: threads{{reportOp(0, Failure)}, {record(twin, Success)}}},
+		"a twin departs before a success":   {before: after(twinOpen, held...), threads: threads{{reportOp(0, Success)}, {record(twin, Success)}}},
+		"a success while others fail":       {before: after(after([]action{record(another, Failure)}, held...), record(k, Failure)), threads: threads{{reportOp(0, Success)}, {reportOp(1, Failure)}}},
+		"a reset of a twin":                 {before: held, threads: threads{{reset(twin)}, {reportOp(0, Failure)}}},
+		"a reset of another":                {before: held, threads: threads{{reset(another)}, {reportOp(0, Failure)}}},
+		"a late failure as the key departs": {before: opened, threads: threads{{reportOp(0, Failure)}, {record(k, Success)}}},
 		"ResetAll, a failure and State":     {before: failing, threads: threads{{resetAll}, {record(k, Failure)}, {state(k), state(k)}}},
-		"two late failures":                 {before: opened, threads: threads{{report(0, Failure)}, {report(2, Failure)}}},
+		"two late failures":                 {before: opened, threads: threads{{reportOp(0, Failure)}, {reportOp(2, Failure)}}},
 		"State as the key departs":          {before: opened, threads: threads{{state(k), state(k)}, {record(k, Success), record(k, Failure)}}},
 
-		"a lost probe and its heir":          {before: overdue, threads: threads{{report(3, Success)}, {allow(0, k), report(0, Success)}}},
-		"a lost probe's failure":             {before: overdue, threads: threads{{report(3, Failure)}, {allow(0, k), report(0, Success)}}},
-		"a lost probe given back":            {before: overdue, threads: threads{{report(3, Ignored)}, {allow(0, k), report(0, Failure)}}},
-		"a failure for a dead first cell":    {idle: true, before: deadFirst, threads: threads{{report(2, Failure)}, {report(0, Failure)}}},
-		"a dead first cell and the next":     {idle: true, before: deadFirst, threads: threads{{report(2, Failure)}, {allow(0, k), report(0, Failure)}}},
-		"a sweep and a failure before it":    {idle: true, before: cleared, threads: threads{{report(0, Failure)}, {sweep}}},
-		"a sweep and a failure":              {idle: true, before: closed2, threads: threads{{report(2, Failure)}, {sweep}}},
-		"a sweep and a late failure":         {idle: true, before: closed2, threads: threads{{report(0, Failure)}, {sweep}}},
+		"a lost probe and its heir":          {before: overdue, threads: threads{{reportOp(3, Success)}, {allow(0, k), reportOp(0, Success)}}},
+		"a lost probe's failure":             {before: overdue, threads: threads{{reportOp(3, Failure)}, {allow(0, k), reportOp(0, Success)}}},
+		"a lost probe given back":            {before: overdue, threads: threads{{reportOp(3, Ignored)}, {allow(0, k), reportOp(0, Failure)}}},
+		"a failure for a dead first cell":    {idle: true, before: deadFirst, threads: threads{{reportOp(2, Failure)}, {reportOp(0, Failure)}}},
+		"a dead first cell and the next":     {idle: true, before: deadFirst, threads: threads{{reportOp(2, Failure)}, {allow(0, k), reportOp(0, Failure)}}},
+		"a sweep and a failure before it":    {idle: true, before: cleared, threads: threads{{reportOp(0, Failure)}, {sweep}}},
+		"a sweep and a failure":              {idle: true, before: closed2, threads: threads{{reportOp(2, Failure)}, {sweep}}},
+		"a sweep and a late failure":         {idle: true, before: closed2, threads: threads{{reportOp(0, Failure)}, {sweep}}},
 		"State of a dead cell, and the next": {idle: true, before: dead, threads: threads{{state(k)}, {record(k, Failure), record(k, Failure)}}},
 
-		"a call as the key departs":        {before: opened, threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Success)}}},
-		"the same with a twin":             {before: after(twinOpen, opened...), threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Success)}}},
-		"a call, a trip and a departure":   {before: failing, threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Failure), record(k, Success)}}},
-		"a dead cell's failure and a late": {idle: true, before: dead, threads: threads{{report(2, Failure)}, {report(0, Failure)}}},
-		"a call and a sweep":               {idle: true, before: closed2, threads: threads{{allow(1, k), report(1, Failure)}, {sweep}}},
-		"two probes and a result":          {settings: Config{Probes: 2, CloseAfter: 2}, before: probing, threads: threads{{report(3, Success), allow(3, k)}, {allow(0, k), report(0, Failure)}}},
+		"a call as the key departs":        {before: opened, threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Success)}}},
+		"the same with a twin":             {before: after(twinOpen, opened...), threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Success)}}},
+		"a call, a trip and a departure":   {before: failing, threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Failure), record(k, Success)}}},
+		"a dead cell's failure and a late": {idle: true, before: dead, threads: threads{{reportOp(2, Failure)}, {reportOp(0, Failure)}}},
+		"a call and a sweep":               {idle: true, before: closed2, threads: threads{{allow(1, k), reportOp(1, Failure)}, {sweep}}},
+		"two probes and a result":          {settings: Config{Probes: 2, CloseAfter: 2}, before: probing, threads: threads{{reportOp(3, Success), allow(3, k)}, {allow(0, k), reportOp(0, Failure)}}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{}) })
 	}
@@ -81,15 +81,15 @@ func TestProtocols(t *testing.T) {
 // preemptions.
 func TestLongProtocols(t *testing.T) {
 	for name, p := range map[string]protocol{
-		"a failure and Reset":          {before: held, threads: threads{{report(0, Failure)}, {reset(k)}}},
-		"a failure, and a whole life":  {before: held, threads: threads{{report(0, Failure)}, {record(k, Failure), record(k, Failure), record(k, Success)}}},
-		"a call, and a whole life":     {threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Failure), record(k, Failure), record(k, Success)}}},
-		"a late failure, and new ones": {before: opened, threads: threads{{report(0, Failure)}, {record(k, Success), record(k, Failure)}}},
+		"a failure and Reset":          {before: held, threads: threads{{reportOp(0, Failure)}, {reset(k)}}},
+		"a failure, and a whole life":  {before: held, threads: threads{{reportOp(0, Failure)}, {record(k, Failure), record(k, Failure), record(k, Success)}}},
+		"a call, and a whole life":     {threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Failure), record(k, Failure), record(k, Success)}}},
+		"a late failure, and new ones": {before: opened, threads: threads{{reportOp(0, Failure)}, {record(k, Success), record(k, Failure)}}},
 		"two resets":                   {before: held, threads: threads{{reset(k)}, {reset(k)}}},
 
-		"a dead cell's failure and the next": {idle: true, before: dead, threads: threads{{report(2, Failure)}, {allow(0, k), report(0, Failure)}}},
-		"a dead cell's failure and Reset":    {idle: true, before: dead, threads: threads{{report(2, Failure)}, {reset(k)}}},
-		"a dead cell's failure and a trip":   {idle: true, before: dead, threads: threads{{report(2, Failure)}, {record(k, Failure), record(k, Failure)}}},
+		"a dead cell's failure and the next": {idle: true, before: dead, threads: threads{{reportOp(2, Failure)}, {allow(0, k), reportOp(0, Failure)}}},
+		"a dead cell's failure and Reset":    {idle: true, before: dead, threads: threads{{reportOp(2, Failure)}, {reset(k)}}},
+		"a dead cell's failure and a trip":   {idle: true, before: dead, threads: threads{{reportOp(2, Failure)}, {record(k, Failure), record(k, Failure)}}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 2}) })
 	}
@@ -98,25 +98,25 @@ func TestLongProtocols(t *testing.T) {
 // Three callers, in the orders with at most one preemption.
 func TestThreeCallers(t *testing.T) {
 	for name, p := range map[string]protocol{
-		"two failures and a success":        {before: failing, threads: threads{{report(0, Failure)}, {report(2, Failure)}, {report(1, Success)}}},
-		"a call, a departure and a failure": {before: opened, threads: threads{{allow(0, k), report(0, Failure)}, {record(k, Success)}, {report(1, Failure)}}},
-		"two heirs of a lost probe":         {before: overdue, threads: threads{{report(3, Success)}, {allow(0, k)}, {allow(1, k)}}},
-		"a probe's end":                     {before: probing, threads: threads{{report(3, Success)}, {record(k, Failure)}, {allow(0, k)}}},
-		"three find a dead cell":            {idle: true, before: dead, threads: threads{{allow(0, k), report(0, Failure)}, {allow(1, k)}, {report(2, Success)}}},
-		"two failures and a sweep":          {idle: true, before: cleared, threads: threads{{report(0, Failure)}, {sweep}, {report(2, Failure)}}},
-		"Reset, a failure and a departure":  {before: opened, threads: threads{{reset(k)}, {report(0, Failure)}, {record(k, Success)}}},
+		"two failures and a success":        {before: failing, threads: threads{{reportOp(0, Failure)}, {reportOp(2, Failure)}, {reportOp(1, Success)}}},
+		"a call, a departure and a failure": {before: opened, threads: threads{{allow(0, k), reportOp(0, Failure)}, {record(k, Success)}, {reportOp(1, Failure)}}},
+		"two heirs of a lost probe":         {before: overdue, threads: threads{{reportOp(3, Success)}, {allow(0, k)}, {allow(1, k)}}},
+		"a probe's end":                     {before: probing, threads: threads{{reportOp(3, Success)}, {record(k, Failure)}, {allow(0, k)}}},
+		"three find a dead cell":            {idle: true, before: dead, threads: threads{{allow(0, k), reportOp(0, Failure)}, {allow(1, k)}, {reportOp(2, Success)}}},
+		"two failures and a sweep":          {idle: true, before: cleared, threads: threads{{reportOp(0, Failure)}, {sweep}, {reportOp(2, Failure)}}},
+		"Reset, a failure and a departure":  {before: opened, threads: threads{{reset(k)}, {reportOp(0, Failure)}, {record(k, Success)}}},
 	} {
 		t.Run(name, func(t *testing.T) { p.check(t, mc.Config{Mode: mc.Bounded, Preemptions: 1}) })
 	}
 }
 
-// counters is the report's: see defect_report_test.go for the same without a checker.
-type counters struct {
+// naiveCounters is the report's: see defect_report_test.go for the same without a checker.
+type naiveCounters struct {
 	failures atomics.Int64
 	disabled atomics.Bool
 }
 
-func (c *counters) RecordFailure(string) Verdict {
+func (c *naiveCounters) RecordFailure(string) Verdict {
 	n := c.failures.Load() + 1
 	c.failures.Store(n)
 	if n >= 2 {
@@ -125,13 +125,13 @@ func (c *counters) RecordFailure(string) Verdict {
 	return Counted
 }
 
-func (c *counters) RecordSuccess(string) Verdict {
+func (c *naiveCounters) RecordSuccess(string) Verdict {
 	c.failures.Store(0)
 	c.disabled.Store(false)
 	return Counted
 }
 
-func (c *counters) IsOpen(string) bool { return c.disabled.Load() }
+func (c *naiveCounters) IsOpen(string) bool { return c.disabled.Load() }
 
 type recorder interface {
 	RecordFailure(string) Verdict
@@ -177,7 +177,7 @@ var (
 )
 
 func TestReport_CountersLoseUpdates(t *testing.T) {
-	fresh := func() *counters { return new(counters) }
+	fresh := func() *naiveCounters { return new(naiveCounters) }
 	t.Run("failures", func(t *testing.T) {
 		mc.Refute(t, failures, "two failures, and it is not open", opensAfterTwo(fresh))
 	})
@@ -189,7 +189,7 @@ func TestReport_CountersLoseUpdates(t *testing.T) {
 func TestReport_GroupLosesNothing(t *testing.T) {
 	fresh := func() *Group[string] {
 		g := MustNewGroup(GroupConfig[string]{Default: Config{Trip: Consecutive(2)}})
-		plainly(&g.ledger)
+		plainly(&g.counters)
 		return g
 	}
 	t.Run("failures", func(t *testing.T) { mc.Check(t, failures, opensAfterTwo(fresh)) })

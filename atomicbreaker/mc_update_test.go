@@ -58,7 +58,7 @@ var (
 
 func newPatient(c Config) *patient {
 	p := &patient{b: MustNew(c)}
-	plainly(p.b.core.set.Load().ledger)
+	plainly(p.b.core.set.Load().counters)
 	p.early, _ = p.b.Allow()
 	return p
 }

@@ -26,7 +26,7 @@ type ward struct {
 	tripped, counted, recovered mc.Tally
 }
 
-// deed is what a thread does with it.
+// wardDeed is what a thread does with it.
 type wardDeed struct {
 	name string
 	do   func(*ward)
@@ -96,7 +96,7 @@ func (p wardship) check(t *testing.T, cfg mc.Config) {
 		if p.idle {
 			w.g.settings().idle = math.MinInt64 // every Sweep finds it over
 		}
-		plainly(&w.g.ledger)
+		plainly(&w.g.counters)
 		for _, d := range p.before {
 			d.do(w)
 		}

@@ -20,10 +20,10 @@ import (
 //
 // The zero Permit belongs to no breaker: all its reports are Late.
 type Permit struct {
-	core *core          // the breaker; nil if the key was absent from its group
-	era  *era           // when the key was absent; nil with a core
-	key  unsafe.Pointer // Safety: only pack makes it and only unpack follows it; see key_packing.go
-	bits uint64         // the admitting word's stay, maybe inCell, maybe timed; or the rest of the key
+	core  *core          // the breaker; nil if the key was absent from its group
+	since *departure     // when the key was absent; nil with a core
+	key   unsafe.Pointer // Safety: only pack makes it and only unpack follows it; see key_packing.go
+	bits  uint64         // the admitting word's stay, maybe inCell, maybe timed; or the rest of the key
 }
 
 // inCell marks in bits, in a place where a stay is zero, that core belongs to
@@ -74,12 +74,12 @@ func (p Permit) Success() Verdict {
 //
 //go:noinline
 func (p Permit) succeed() Verdict {
-	if p.era != nil {
-		// LP(Success): after ResetAll, all results are late when the book is read;
+	if p.since != nil {
+		// LP(Success): after ResetAll, all results are late when the group state is read;
 		// otherwise an absent key stays pristine.
-		a := p.era.home
-		if !p.tellsTime(a.kind) && !a.replaced() {
-			if a.stillAbsent(p.stripe(a.kind), p.era) {
+		a := p.since.home
+		if !p.tellsTime(a.packing) && !a.replaced() {
+			if a.stillAbsent(p.slot(a.packing), p.since) {
 				return Counted
 			}
 			return p.settleResult(result{outcome: Success, how: looked}, nil)
@@ -115,7 +115,7 @@ func (p Permit) Trip(d time.Duration) Verdict {
 	return p.settleResult(result{outcome: Failure, how: tripping, open: d}, nil)
 }
 
-// An owner is a group's book, without its type parameter.
+// An owner is the state of a group, without its type parameter.
 type owner interface {
 	// settleAbsent and settleCell report the result of a call that was
 	// admitted while its key was absent, and by a cell. Non-nil settings are
@@ -127,14 +127,14 @@ type owner interface {
 	// are.
 	renewed(*core, *settings) *settings
 	held(*core) *settings
-	// finishTurn reports what is left of a result whose TripFunc has not returned.
-	finishTurn(*turn)
-	// publish makes a notice of one of its cells known; see settings.publish.
-	publish(*notice) *feed
+	// finishReport reports what is left of a result whose TripFunc has not returned.
+	finishReport(*report)
+	// publish makes a queued event of one of its cells known; see settings.publish.
+	publish(*queuedEvent) *eventQueue
 	// absentSettings returns the settings of an absent key. It runs user code.
 	absentSettings(Permit) *settings
 	// counts returns where late results are counted.
-	counts() *ledger
+	counts() *counters
 }
 
 // settle reports an outcome. Non-nil settings are those by which it was
@@ -165,10 +165,10 @@ func (p Permit) settle(o Outcome, s *settings) Verdict {
 func (p Permit) settleResult(r result, s *settings) (v Verdict) {
 	var home owner
 	switch {
-	case p.core == nil && p.era == nil:
+	case p.core == nil && p.since == nil:
 		return Late
 	case p.core == nil:
-		home = p.era.home.home
+		home = p.since.home.home
 		v = home.settleAbsent(p, r, s)
 	case p.bits&inCell != 0:
 		home = p.core.set.Load().owner
@@ -188,7 +188,7 @@ func (p Permit) settleResult(r result, s *settings) (v Verdict) {
 
 // pay delivers what the caller of Allow owes. If the listener does not return,
 // the caller never gets p, so its slot is given back.
-func (p Permit) pay(owed *feed) {
+func (p Permit) pay(owed *eventQueue) {
 	paid := false
 	defer func() {
 		if !paid {
@@ -208,8 +208,8 @@ func (p Permit) settings() *settings {
 			s = s.owner.held(p.core)
 		}
 		return s
-	case p.era != nil:
-		return p.era.home.home.absentSettings(p)
+	case p.since != nil:
+		return p.since.home.home.absentSettings(p)
 	}
 	return nil
 }

@@ -52,16 +52,16 @@ func TestTimedStrings(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, n := range []int{0, 1, 2, 63, maxTimedLen - 1, maxTimedLen, maxTimedLen + 1, 1 << 16} {
 		for range 100 {
-			key, begun, stripe := strings.Repeat("k", n), r.Uint64()&begunMask, r.Uint64N(1+stripes)
-			p := absentPermit(carryTimedString, key, nil, stripe)
-			if how := p.carried(carryString); how != carryTimedString || !p.tellsTime(carryString) {
+			key, begun, stripe := strings.Repeat("k", n), r.Uint64()&begunMask, r.Uint64N(1+filterSize)
+			p := absentPermit(packTimedString, key, nil, stripe)
+			if how := p.packing(packString); how != packTimedString || !p.tellsTime(packString) {
 				t.Fatalf("%#x is carried as %d", p.bits, how)
 			}
 			p.bits |= begun
-			if got := unpack[string](carryTimedString, p.key, p.bits); got != key {
+			if got := unpack[string](packTimedString, p.key, p.bits); got != key {
 				t.Fatalf("%d bytes became %q", n, got)
 			}
-			if p.stripe(carryTimedString) != stripe || p.bits&begunMask != begun {
+			if p.slot(packTimedString) != stripe || p.bits&begunMask != begun {
 				t.Fatalf("stripe %d and time %#x became %#x", stripe, begun, p.bits)
 			}
 			if boxed := unsafe.Pointer(unsafe.StringData(key)) != p.key; boxed != (n > maxTimedLen) {

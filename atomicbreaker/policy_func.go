@@ -79,27 +79,27 @@ func (p tripFunc) apply(r *rules) error {
 // askAll asks the functions of the windows in which the result was counted, until
 // one says that it opens the breaker. They run after the result was counted, and
 // the word is read again after them.
-func (t *turn) askAll(w word) {
-	t.result.how |= wasAsked
-	if owed := t.gone.owed; owed != nil {
-		t.gone.owed = nil
-		t.call(owed.deliver) // or nobody would be told while a function takes long
+func (r *report) askAll(w word) {
+	r.result.how |= wasAsked
+	if owed := r.gone.owed; owed != nil {
+		r.gone.owed = nil
+		r.call(owed.deliver) // or no event would be delivered while a function takes long
 	}
-	held := t.core.windows.Load()
-	if held == nil || held.stay != t.counted || !same(held.rules, t.settings.rules.windows) {
+	held := r.core.windows.Load()
+	if held == nil || held.stay != r.counted || !same(held.rules, r.settings.rules.windows) {
 		return // the stay is over, or the settings are
 	}
 	for i := range held.rules {
 		if held.rules[i].ask == nil {
 			continue
 		}
-		c := held.countsOf(t.settings.now(), i)
-		if t.result.outcome == Failure {
-			c.Consecutive = int(t.core.inARow(w)) + 1
+		c := held.countsOf(r.settings.now(), i)
+		if r.result.outcome == Failure {
+			c.Consecutive = int(r.core.inARow(w)) + 1
 		}
 		trips := false
-		if t.call(func() { trips = (*held.rules[i].ask)(c) }); trips {
-			t.full = tally{ReasonTripFunc, uint64(c.Failures), uint64(c.Calls)}
+		if r.call(func() { trips = (*held.rules[i].ask)(c) }); trips {
+			r.full = tally{ReasonTripFunc, uint64(c.Failures), uint64(c.Calls)}
 			return
 		}
 	}
@@ -107,18 +107,18 @@ func (t *turn) askAll(w word) {
 
 // call runs user code. If that does not return, the same goroutine reports the
 // rest of the result while it unwinds.
-func (t *turn) call(f func()) {
+func (r *report) call(f func()) {
 	returned := false
 	defer func() {
 		if returned {
 			return
 		}
-		if o := t.settings.owner; o != nil {
-			rest := *t // or every turn would be on the heap
-			o.finishTurn(&rest)
+		if o := r.settings.owner; o != nil {
+			rest := *r // or every report would be on the heap
+			o.finishReport(&rest)
 			return
 		}
-		_, did := t.rest()
+		_, did := r.rest()
 		did.owed.deliver()
 	}()
 	f()
@@ -127,7 +127,7 @@ func (t *turn) call(f func()) {
 
 // after is a result that has to be counted elsewhere after a step.
 func (r result) after(did step) result {
-	if did.did&asked != 0 {
+	if did.flags&asked != 0 {
 		r.how |= wasAsked
 	}
 	return r
@@ -135,8 +135,8 @@ func (r result) after(did step) result {
 
 // hasAsked says whether the functions were asked, for who has to count the result
 // elsewhere.
-func (t *turn) hasAsked() deedSet {
-	if t.result.how&wasAsked != 0 {
+func (r *report) hasAsked() stepFlags {
+	if r.result.how&wasAsked != 0 {
 		return asked
 	}
 	return 0
@@ -144,10 +144,10 @@ func (t *turn) hasAsked() deedSet {
 
 // countsOf returns what the i-th window of time holds, with the next one if that
 // counts its slow calls.
-func (h *windows) countsOf(now time.Duration, i int) (c Counts) {
-	h.add(&c, now, i)
-	if h.rules[i].timed {
-		h.add(&c, now, i+1)
+func (w *windows) countsOf(now time.Duration, i int) (c Counts) {
+	w.add(&c, now, i)
+	if w.rules[i].timed {
+		w.add(&c, now, i+1)
 	}
 	return c
 }

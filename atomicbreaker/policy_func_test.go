@@ -62,7 +62,7 @@ func TestTripFunc(t *testing.T) {
 	})
 }
 
-// gobreaker's default, and a rate among enough calls, as users write them.
+// TestTripFuncsOfUsers's default, and a rate among enough calls, as users write them.
 func TestTripFuncsOfUsers(t *testing.T) {
 	subjects(t, ab.Config{Trip: ab.TripFunc(time.Hour, 0, func(c ab.Counts) bool { return c.Consecutive > 5 })}, func(t *testing.T, allow allower, reset func()) {
 		for range 3 {

@@ -257,7 +257,7 @@ func TestAnyOfOpensWithTheFirst(t *testing.T) {
 			wantVerdict(t, fail(t, allow, 1), ab.Tripped) // three in a row
 			reset()
 			for _, bad := range []bool{true, true, false, true} {
-				if wantVerdict(t, report(admit(t, allow), bad), ab.Counted); bad {
+				if wantVerdict(t, reportOp(admit(t, allow), bad), ab.Counted); bad {
 					time.Sleep(time.Second)
 				}
 			}
@@ -286,7 +286,7 @@ func TestAnyOfOpensWithTheFirst(t *testing.T) {
 	})
 }
 
-func report(p ab.Permit, bad bool) ab.Verdict {
+func reportOp(p ab.Permit, bad bool) ab.Verdict {
 	if bad {
 		return p.Failure()
 	}

@@ -2,9 +2,9 @@ package atomicbreaker
 
 import "time"
 
-// A turn is the report of one result that may do more than count in the word.
+// A report is that of one result that may do more than count in the word.
 // It belongs to its goroutine.
-type turn struct {
+type report struct {
 	core     *core
 	settings *settings
 	result   result
@@ -29,55 +29,55 @@ type turn struct {
 // In a cell it has, because who retires the cell first makes the word leaving,
 // and then looks into the windows: either they see the result there, or the
 // caller sees a word that is leaving or dead.
-func (t *turn) count(w word) (again bool) {
-	s := t.settings
-	if t.in && t.counted == w.stay() {
+func (r *report) count(w word) (again bool) {
+	s := r.settings
+	if r.in && r.counted == w.stay() {
 		return false
 	}
-	t.full = tally{} // what was full in another stay opens nothing in this one
-	if len(s.rules.windows) == 0 || t.result.outcome == Ignored || t.result.how&tripping != 0 || w.mode() != closed {
+	r.full = tally{} // what was full in another stay opens nothing in this one
+	if len(s.rules.windows) == 0 || r.result.outcome == Ignored || r.result.how&tripping != 0 || w.mode() != closed {
 		return false
 	}
-	if s.owner != nil && !w.watched() && !t.bad {
+	if s.owner != nil && !w.watched() && !r.bad {
 		return false
 	}
-	full, at, ok := t.core.count(w.stay(), t.result, t.bad, s)
-	t.full, t.at, t.in, t.counted = full, at, true, w.stay()
-	if ok && t.bad && s.rules.asks && full.why == 0 && t.result.how&wasAsked == 0 {
-		t.askAll(w)
+	full, at, ok := r.core.count(w.stay(), r.result, r.bad, s)
+	r.full, r.at, r.in, r.counted = full, at, true, w.stay()
+	if ok && r.bad && s.rules.asks && full.why == 0 && r.result.how&wasAsked == 0 {
+		r.askAll(w)
 		return true
 	}
 	return s.owner != nil || !ok
 }
 
 // rest reports what is left of the result.
-func (t *turn) rest() (Verdict, step) {
-	was := word(t.core.word.Load())
-	if t.direct {
-		return t.record(was)
+func (r *report) rest() (Verdict, step) {
+	was := word(r.core.word.Load())
+	if r.direct {
+		return r.record(was)
 	}
-	return t.settle(was)
+	return r.settle(was)
 }
 
 // open is the change of a closed word whose windows have had enough.
-func (t *turn) open(w word) (change, Verdict) {
-	now, at := t.settings.clock()
-	return change{next: w.trip(t.settings, now), why: t.full.why, at: at, full: t.full}, Tripped
+func (r *report) open(w word) (change, Verdict) {
+	now, at := r.settings.clock()
+	return change{next: w.trip(r.settings, now), why: r.full.why, at: at, full: r.full}, Tripped
 }
 
 // probe is the change of a half-open word for the result of a probe.
-func (t *turn) probe(w word) (x change, v Verdict) {
-	if w.spent(t.slot) {
+func (r *report) probe(w word) (x change, v Verdict) {
+	if w.spent(r.slot) {
 		return change{next: w}, Late
 	}
-	x.seen = w.withProbe(t.bad, t.slot)
-	switch v = w.decides(t.settings, t.bad); v {
+	x.seen = w.withProbe(r.bad, r.slot)
+	switch v = w.decides(r.settings, r.bad); v {
 	case Tripped:
 		var now time.Duration
-		now, x.at = t.settings.clock()
-		x.next, x.why = w.trip(t.settings, now), ReasonProbeFailed
+		now, x.at = r.settings.clock()
+		x.next, x.why = w.trip(r.settings, now), ReasonProbeFailed
 	case Recovered:
-		x.next, x.why = w.close(t.settings), ReasonRecovered
+		x.next, x.why = w.close(r.settings), ReasonRecovered
 	default:
 		x.next = x.seen
 	}
@@ -85,48 +85,48 @@ func (t *turn) probe(w word) (x change, v Verdict) {
 }
 
 // trip is the change of a word for a result that says so.
-func (t *turn) trip(w word) (change, Verdict) {
+func (r *report) trip(w word) (change, Verdict) {
 	if w.mode() == disabled {
 		return change{next: w}, Counted
 	}
-	if w.mode() != closed && w.mode() != halfOpen || w.spent(t.slot) {
+	if w.mode() != closed && w.mode() != halfOpen || w.spent(r.slot) {
 		return change{next: w}, Late
 	}
-	now, at := t.settings.clock()
-	x := change{next: w.tripFor(t.settings, t.result.open, now), why: ReasonTrip, at: at}
+	now, at := r.settings.clock()
+	x := change{next: w.tripFor(r.settings, r.result.open, now), why: ReasonTrip, at: at}
 	if w.mode() == halfOpen {
-		x.seen = w.withProbe(true, t.slot)
+		x.seen = w.withProbe(true, r.slot)
 	}
 	return x, Tripped
 }
 
 // swap makes the change, unless nothing would change, or too many keys are open
 // already. It reports whether it has, and with which verdict.
-func (t *turn) swap(was, w word, x change, v Verdict) (Verdict, step, bool) {
-	s := t.settings
-	did := step{at: t.at}
+func (r *report) swap(was, w word, x change, v Verdict) (Verdict, step, bool) {
+	s := r.settings
+	did := step{at: r.at}
 	if s.quota != nil && w.mode() == closed && x.next.mode() == open {
-		if x.took = s.quota.take(s); !x.took {
-			s.ledger.mine().withheld.Add(1)
-			did.did |= withheld
-			next, ok := t.withhold(w)
+		if x.acquired = s.quota.acquire(s); !x.acquired {
+			s.counters.mine().withheld.Add(1)
+			did.flags |= withheld
+			next, ok := r.withhold(w)
 			if !ok {
 				return v, step{}, false
 			}
 			x, v = change{next: next}, Counted
 		}
 	}
-	if t.in && s.owner != nil && x.next.mode() == closed && x.next.stay() == t.counted {
+	if r.in && s.owner != nil && x.next.mode() == closed && x.next.stay() == r.counted {
 		x.next |= watched
 	}
-	if x.next == w && (was == w || !t.bad) {
+	if x.next == w && (was == w || !r.bad) {
 		did.to = w
 		return v, did, true
 	}
 	if s.owner != nil {
-		t.core.keeps(x.next, s)
+		r.core.keeps(x.next, s)
 	}
-	owed, ok := t.core.swap(s, was, w, x)
-	did.to, did.owed, did.did = x.next, owed, did.did|wrote
+	owed, ok := r.core.swap(s, was, w, x)
+	did.to, did.owed, did.flags = x.next, owed, did.flags|wrote
 	return v, did, ok
 }

@@ -74,7 +74,7 @@ func TestResultsOfOverStaysAreLate(t *testing.T) {
 		"ForceOpen": (*Breaker).ForceOpen,
 	} {
 		b := MustNew(Config{Trip: FailureCount(1, time.Hour)})
-		turn := turn{core: &b.core, settings: b.core.set.Load(), result: result{outcome: Failure}, bad: true}
+		turn := report{core: &b.core, settings: b.core.set.Load(), result: result{outcome: Failure}, bad: true}
 		w := word(b.core.word.Load())
 		end(b)
 		if again := turn.count(w); !again || turn.full.why != 0 || b.core.windows.Load() != nil {

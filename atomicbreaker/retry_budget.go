@@ -160,7 +160,7 @@ func (b *RetryBudget) Success() {
 func (b *RetryBudget) earn() {
 	s := b.set.Load() // who spent has put it there
 	for {
-		w := purse(b.word.Load())
+		w := tokenWord(b.word.Load())
 		next := w.earned(s)
 		// LP(Success): the bucket has become full meanwhile.
 		if next == w {
@@ -184,8 +184,8 @@ func (b *RetryBudget) Retry() bool {
 	// A CAS fails only when another caller's has succeeded. The clock is read
 	// after the word each time, so that it is never behind it.
 	for {
-		w := purse(b.word.Load())
-		next, ok := w.take(s, s.now())
+		w := tokenWord(b.word.Load())
+		next, ok := w.spend(s, s.now())
 		if !ok {
 			// LP(Retry): what was too little later, when the clock was read,
 			// was too little when the word was.
@@ -204,7 +204,7 @@ func (b *RetryBudget) Retry() bool {
 // what time has added until it returns.
 func (b *RetryBudget) Available() int {
 	// LP(Available): this load.
-	w := purse(b.word.Load())
+	w := tokenWord(b.word.Load())
 	s := b.set.Load()
 	switch {
 	case s == nil:
@@ -226,8 +226,8 @@ func (b *RetryBudget) settings() *budget {
 	return b.set.Load()
 }
 
-// A purse is the whole state of a RetryBudget. It holds what is missing
-// rather than what is there, so that the zero purse is full.
+// A tokenWord is the whole state of a RetryBudget. It holds what is missing
+// rather than what is there, so that the zero tokenWord is full.
 //
 //	 63..........32  31...........0
 //	┌──────────────┬──────────────┐
@@ -238,7 +238,7 @@ func (b *RetryBudget) settings() *budget {
 // since is when the last token was taken, from the budget's epoch and modulo
 // its width: what time has added up to then is no longer part of spent. In a
 // full bucket, and if time adds nothing, it means nothing.
-type purse uint64
+type tokenWord uint64
 
 const (
 	wholeToken = 1000
@@ -248,29 +248,29 @@ const (
 	refillTick = time.Millisecond
 )
 
-func (w purse) since() uint64 { return uint64(w) >> sinceShift }
-func (w purse) spent() uint64 { return uint64(w) & spentMask }
+func (t tokenWord) since() uint64 { return uint64(t) >> sinceShift }
+func (t tokenWord) spent() uint64 { return uint64(t) & spentMask }
 
 // earned returns the bucket after a success. What time has added is not looked
 // at: it makes no difference whether that or this fills the bucket first.
-func (w purse) earned(s *budget) purse { return w - purse(min(w.spent(), s.earns)) }
+func (t tokenWord) earned(s *budget) tokenWord { return t - tokenWord(min(t.spent(), s.earns)) }
 
-// take returns the bucket with one token less, unless there is none.
-func (w purse) take(s *budget, now uint64) (next purse, ok bool) {
-	spent := w.spentAt(s, now)
+// spend returns the bucket with one token less, unless there is none.
+func (t tokenWord) spend(s *budget, now uint64) (next tokenWord, ok bool) {
+	spent := t.spentAt(s, now)
 	if s.capacity-spent < wholeToken {
-		return w, false
+		return t, false
 	}
-	return purse(now<<sinceShift | (spent + wholeToken)), true
+	return tokenWord(now<<sinceShift | (spent + wholeToken)), true
 }
 
 // spentAt returns what is missing at now, which must have been read after the
 // word: then the time since is not negative. If the clock has gone round it is
 // too short, which adds too little, and never too much.
-func (w purse) spentAt(s *budget, now uint64) uint64 {
+func (t tokenWord) spentAt(s *budget, now uint64) uint64 {
 	// Both factors are below 1<<32.
-	added := ((now - w.since()) & sinceMask) * s.perSecond / uint64(time.Second/refillTick)
-	return w.spent() - min(w.spent(), added)
+	added := ((now - t.since()) & sinceMask) * s.perSecond / uint64(time.Second/refillTick)
+	return t.spent() - min(t.spent(), added)
 }
 
 // now returns the ticks since the epoch, and zero if time adds nothing.

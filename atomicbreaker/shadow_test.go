@@ -163,7 +163,7 @@ func TestShadowCountsInWindows(t *testing.T) {
 		var l log
 		b := ab.MustNew(ab.Config{Shadow: true, Trip: ab.FailureRate(0.5, 4, time.Minute), OpenTimeout: time.Second, OnStateChange: l.add})
 		for i := range 4 {
-			report(admit(t, b.Allow), i%2 == 1)
+			reportOp(admit(t, b.Allow), i%2 == 1)
 		}
 		l.want(t, ab.Event{To: ab.Open, Reason: ab.ReasonFailureRate, Failures: 2, Calls: 4, Streak: 1, OpenFor: time.Second, Shadow: true})
 	})

@@ -37,46 +37,46 @@ func appendCounts(attrs []slog.Attr, counts []count) []slog.Attr {
 	return attrs
 }
 
-// A ledger holds the counts of a Breaker, or of all keys of a Group together.
+// counters holds the counts of a Breaker, or of all keys of a Group together.
 // Nothing depends on them.
-type ledger struct {
-	// pages is nil before the first count. From nil to a page for each
+type counters struct {
+	// stripes is nil before the first count. From nil to a stripe for each
 	// processor, by CAS.
-	pages atomics.Pointer[[]page]
+	stripes atomics.Pointer[[]counterStripe]
 }
 
-// A page has a line of its own.
-type page struct {
+// A counterStripe has a line of its own.
+type counterStripe struct {
 	opened, closed, rejected, late, withheld atomics.Uint64
 
 	_ [atomics.CacheLineSize - 40]byte
 }
 
-// mine returns the page of the processor, more or less.
-func (l *ledger) mine() *page {
-	pages := l.pages.Load()
-	if pages == nil {
-		fresh := make([]page, atomics.Stripes())
-		l.pages.CompareAndSwap(nil, &fresh)
-		pages = l.pages.Load()
+// mine returns the stripe of the processor, more or less.
+func (c *counters) mine() *counterStripe {
+	stripes := c.stripes.Load()
+	if stripes == nil {
+		fresh := make([]counterStripe, atomics.Stripes())
+		c.stripes.CompareAndSwap(nil, &fresh)
+		stripes = c.stripes.Load()
 	}
-	return &(*pages)[atomics.Stripe(len(*pages))]
+	return &(*stripes)[atomics.Stripe(len(*stripes))]
 }
 
 // began counts the beginning of a generation.
-func (l *ledger) began(w word) {
+func (c *counters) began(w word) {
 	switch w.mode() {
 	case open, forcedOpen:
-		l.mine().opened.Add(1)
+		c.mine().opened.Add(1)
 	case closed:
-		l.mine().closed.Add(1)
+		c.mine().closed.Add(1)
 	}
 }
 
-func (l *ledger) stats() (s Stats) {
-	if pages := l.pages.Load(); pages != nil {
-		for i := range *pages {
-			p := &(*pages)[i]
+func (c *counters) stats() (s Stats) {
+	if stripes := c.stripes.Load(); stripes != nil {
+		for i := range *stripes {
+			p := &(*stripes)[i]
 			s.Opened += p.opened.Load()
 			s.Closed += p.closed.Load()
 			s.Rejected += p.rejected.Load()
@@ -93,7 +93,7 @@ func (l *ledger) stats() (s Stats) {
 // Stats is wait-free. It takes effect for each count when that is read.
 func (b *Breaker) Stats() Stats {
 	if s := b.core.set.Load(); s != nil {
-		return s.ledger.stats()
+		return s.counters.stats()
 	}
 	return Stats{}
 }
@@ -102,4 +102,4 @@ func (b *Breaker) Stats() Stats {
 // exact while nobody uses the group.
 //
 // Stats is wait-free. It takes effect for each count when that is read.
-func (g *Group[K]) Stats() Stats { return g.ledger.stats() }
+func (g *Group[K]) Stats() Stats { return g.counters.stats() }

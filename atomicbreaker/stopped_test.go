@@ -25,5 +25,5 @@ func deafTo(n uint64, listener func(Event)) *Breaker {
 // be.
 func publish(b *Breaker, gen uint32) {
 	s := b.core.set.Load()
-	s.publish(&notice{core: &b.core, gen: gen, event: s.event(0, change{why: ReasonReset, at: s.epoch})}).deliver()
+	s.publish(&queuedEvent{core: &b.core, gen: gen, event: s.event(0, change{why: ReasonReset, at: s.epoch})}).deliver()
 }

@@ -73,7 +73,7 @@ func stressCalls(t *testing.T, allow allower, goroutines, n, failures, k, seed i
 	var tripped atomic.Int32
 	together(goroutines, func(id int) {
 		for i := id; i < n; i += goroutines {
-			if report(permits[i], calls[i]) == ab.Tripped {
+			if reportOp(permits[i], calls[i]) == ab.Tripped {
 				tripped.Add(1)
 			}
 			if i%64 == id {
@@ -114,7 +114,7 @@ func TestStressLongHistoriesByHand(t *testing.T) {
 					t.Errorf("%+v", s)
 				}
 			default:
-				if report(p, r.IntN(8) == 0) == ab.Tripped {
+				if reportOp(p, r.IntN(8) == 0) == ab.Tripped {
 					tripped.Add(1)
 				}
 			}
@@ -126,7 +126,7 @@ func TestStressLongHistoriesByHand(t *testing.T) {
 	b.Reset()
 	update(t, b, ab.Config{Trip: ab.KOfN(900, 1000)})
 	for i := range 1000 {
-		report(admit(t, b.Allow), i%2 == 0)
+		reportOp(admit(t, b.Allow), i%2 == 0)
 	}
 	if s := b.Snapshot(); s.Failures != 500 {
 		t.Errorf("%+v after 500 failures", s)

@@ -81,7 +81,7 @@ func TestZeroThrottle(t *testing.T) {
 }
 
 // What is rejected is what is drawn below the probability, exactly, and the
-// probability is that of the book.
+// probability is that of the state.
 func TestThrottleProbability(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, x := range []struct {

@@ -44,7 +44,7 @@ func (b *Breaker) Update(c Config) error {
 // inherit takes over what a breaker's state depends on, and reports whether
 // deadlines or windows do that were not there already.
 func (s *settings) inherit(old *settings) (more bool) {
-	s.epoch, s.feed, s.listens, s.ledger = old.epoch, old.feed, old.listens, old.ledger
+	s.epoch, s.queue, s.listens, s.counters = old.epoch, old.queue, old.listens, old.counters
 	more = s.openBound < old.openBound || s.leaseBound < old.leaseBound
 	s.openBound = max(s.openBound, old.openBound)
 	s.leaseBound = max(s.leaseBound, old.leaseBound)
@@ -84,8 +84,8 @@ func (g *Group[K]) Update(c GroupConfig[K]) error {
 }
 
 // mayHave returns why Update may not bring a listener, or a bound.
-func (g *root) mayHave(listener bool, fraction float64) error {
-	if listener && !g.hears {
+func (g *groupRoot) mayHave(listener bool, fraction float64) error {
+	if listener && !g.listens {
 		return errors.New("atomicbreaker: GroupConfig.OnStateChange: must be nil in Update of a group that was made without")
 	}
 	if fraction != 0 && !g.bounds {
@@ -95,7 +95,7 @@ func (g *root) mayHave(listener bool, fraction float64) error {
 }
 
 // update is Update to settings that are valid.
-func (g *root) update(fresh *groupSettings) {
+func (g *groupRoot) update(fresh *groupSettings) {
 	for {
 		old, next := g.set.Load(), *fresh
 		base := *fresh.base
@@ -105,9 +105,9 @@ func (g *root) update(fresh *groupSettings) {
 			break
 		}
 	}
-	if a := g.book.Load(); a != nil {
+	if p := g.state.Load(); p != nil {
 		// LP(Update): the CAS in renew.
-		pagesOf(a).renew()
+		groupStateOf(p).renew()
 	}
 }
 

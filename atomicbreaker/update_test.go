@@ -72,7 +72,7 @@ func TestUpdateKeepsTheCount(t *testing.T) {
 			b := ab.MustNew(ab.Config{Trip: tt.from})
 			old := admit(t, b.Allow)
 			for _, c := range tt.calls {
-				wantVerdict(t, report(admit(t, b.Allow), c == 'f'), ab.Counted)
+				wantVerdict(t, reportOp(admit(t, b.Allow), c == 'f'), ab.Counted)
 			}
 			generation := b.Snapshot().Generation
 			update(t, b, ab.Config{Name: "new", Trip: tt.to})
@@ -85,7 +85,7 @@ func TestUpdateKeepsTheCount(t *testing.T) {
 				if i == len(tt.then)-1 && tt.trips {
 					want = ab.Tripped
 				}
-				wantVerdict(t, report(admit(t, b.Allow), c == 'f'), want)
+				wantVerdict(t, reportOp(admit(t, b.Allow), c == 'f'), want)
 			}
 		})
 	}

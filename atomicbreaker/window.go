@@ -47,7 +47,7 @@ type howReported uint8
 const (
 	tripping howReported = 1 << iota // the breaker is to open
 	wasAsked                         // TripFuncs were asked already
-	looked                           // the book was the group's, and the key may not be absent any more
+	looked                           // the group state was the group's, and the key may not be absent any more
 )
 
 // bad reports whether a result is what a window watches for.

@@ -85,7 +85,7 @@ func TestWindowsDecideLikeAList(t *testing.T) {
 					}
 					bad := r.Float64() < rate
 					l.add(bad)
-					v := report(admit(t, b.Allow), bad)
+					v := reportOp(admit(t, b.Allow), bad)
 					always, never := l.always(window, full)
 					switch {
 					case v == ab.Tripped && (never || !bad), v == ab.Counted && bad && always, v == ab.Late, v == ab.Recovered:
@@ -140,7 +140,7 @@ func TestT47_StraddlingFailuresTrip(t *testing.T) {
 			b := ab.MustNew(ab.Config{Trip: ab.FailureRate(0.98, 100, time.Second)})
 			time.Sleep(time.Duration(phase) * 53 * time.Millisecond)
 			for i := range 99 {
-				wantVerdict(t, report(admit(t, b.Allow), i > 1), ab.Counted)
+				wantVerdict(t, reportOp(admit(t, b.Allow), i > 1), ab.Counted)
 				time.Sleep(10 * time.Millisecond)
 			}
 			wantVerdict(t, fail(t, b.Allow, 1), ab.Tripped)
@@ -213,7 +213,7 @@ func TestT44_MinCalls(t *testing.T) {
 			wantVerdict(t, admit(t, allow).Cancel(), ab.Counted)               // is not a call
 			wantVerdict(t, admit(t, allow).Done(context.Canceled), ab.Counted) // neither
 			wantVerdict(t, admit(t, allow).Done(nil), ab.Counted)              // is one, but
-			wantVerdict(t, report(admit(t, allow), false), ab.Counted)         // does not trip
+			wantVerdict(t, reportOp(admit(t, allow), false), ab.Counted)       // does not trip
 		}
 		wantVerdict(t, fail(t, allow, 1), ab.Tripped)
 	})
@@ -286,13 +286,13 @@ func TestWindowEvents(t *testing.T) {
 		}
 		b := made(ab.FailureRate(0.4, 5, time.Minute))
 		for i := range 4 {
-			report(admit(t, b.Allow), i == 0)
+			reportOp(admit(t, b.Allow), i == 0)
 		}
 		fail(t, b.Allow, 1)
 		opened(ab.ReasonFailureRate, 2, 5)
 		b = made(ab.FailureCount(2, time.Minute))
 		for i := range 4 {
-			report(admit(t, b.Allow), i == 0)
+			reportOp(admit(t, b.Allow), i == 0)
 		}
 		fail(t, b.Allow, 1)
 		opened(ab.ReasonFailureCount, 2, 2) // successes are not counted
