@@ -2,14 +2,14 @@ package cowchangeset
 
 import "context"
 
-// fate is what becomes of a sealed changeset. It never changes; a Changeset goes
+// applyState is what becomes of a sealed changeset. It never changes; a Changeset goes
 // from one to the next by CAS, but that who applies leaves applying by a store.
 //
 //	idle ⇄ applying ─> applied
 //	  │       ⇅
 //	  │      done
 //	  └─> aborted
-type fate struct {
+type applyState struct {
 	phase  phase
 	why    error  // of aborted; what Reason returns
 	reason string // its text, for the store
@@ -25,12 +25,12 @@ const (
 	aborted
 )
 
-// in returns the phase; nil is idle.
-func (f *fate) in() phase {
-	if f == nil {
+// phaseNow returns the phase; nil is idle.
+func (s *applyState) phaseNow() phase {
+	if s == nil {
 		return idle
 	}
-	return f.phase
+	return s.phase
 }
 
 // Apply seals the changeset and calls fn with its entries. If fn returns nil,
@@ -104,20 +104,20 @@ func (c *Changeset[E]) ApplyEach(ctx context.Context, fn func(ctx context.Contex
 func (c *Changeset[E]) apply(ctx context.Context, fn func(Final[E]) error) error {
 	f, err := c.Seal(ctx)
 	if err != nil {
-		if p := c.fate.Load().in(); ctx.Err() == nil && (p == aborted || p == applied) {
+		if p := c.applyState.Load().phaseNow(); ctx.Err() == nil && (p == aborted || p == applied) {
 			return p.refusal()
 		}
 		return err
 	}
-	was := c.fate.Load()
-	next := was.in()
+	was := c.applyState.Load()
+	next := was.phaseNow()
 	if next != idle && next != done {
 		return next.refusal()
 	}
-	if !c.fate.CompareAndSwap(was, &fate{phase: applying}) {
-		return c.fate.Load().in().refusal()
+	if !c.applyState.CompareAndSwap(was, &applyState{phase: applying}) {
+		return c.applyState.Load().phaseNow().refusal()
 	}
-	defer func() { c.fate.Store(&fate{phase: next}) }() // LP(Apply)
+	defer func() { c.applyState.Store(&applyState{phase: next}) }() // LP(Apply)
 	if next == idle {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -149,10 +149,10 @@ func (p phase) refusal() error {
 // noteApplied tells the store how far the changeset is applied, if it wants to
 // know: also if the caller's context has ended meanwhile.
 func (c *Changeset[E]) noteApplied() error {
-	if c.keep == nil {
+	if c.flusher == nil {
 		return nil
 	}
-	return c.keep.until(context.Background(), c.due(c.cut()))
+	return c.flusher.until(context.Background(), c.due(c.cut()))
 }
 
 // Applied returns how far the changeset is applied: ApplyEach has applied all
@@ -177,28 +177,28 @@ func (c *Changeset[E]) Abort(ctx context.Context, why error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	f := &fate{phase: aborted, why: ErrAborted}
+	f := &applyState{phase: aborted, why: ErrAborted}
 	if why != nil {
 		f.why, f.reason = why, why.Error() // user code, which may panic
 	}
 	c.log.end()
 	for {
-		was := c.fate.Load() // LP(Abort): aborted before, or it cannot be
-		if was.in() == aborted {
+		was := c.applyState.Load() // LP(Abort): aborted before, or it cannot be
+		if was.phaseNow() == aborted {
 			break
 		}
-		if was.in() != idle {
-			return was.in().refusal()
+		if was.phaseNow() != idle {
+			return was.phaseNow().refusal()
 		}
-		if c.fate.CompareAndSwap(was, f) { // LP(Abort)
+		if c.applyState.CompareAndSwap(was, f) { // LP(Abort)
 			break
 		}
 		// An Apply has begun, or another Abort was faster.
 	}
-	if c.keep == nil {
+	if c.flusher == nil {
 		return nil
 	}
-	return c.keep.until(ctx, c.due(c.cut()))
+	return c.flusher.until(ctx, c.due(c.cut()))
 }
 
 // Reason returns why the changeset was aborted, or nil if it was not: the error
@@ -207,7 +207,7 @@ func (c *Changeset[E]) Abort(ctx context.Context, why error) error {
 //
 // Reason is wait-free. It takes effect when the changeset is seen to be aborted.
 func (c *Changeset[E]) Reason() error {
-	if f := c.fate.Load(); f.in() == aborted { // LP(Reason)
+	if f := c.applyState.Load(); f.phaseNow() == aborted { // LP(Reason)
 		return f.why
 	}
 	return nil

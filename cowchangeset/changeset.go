@@ -17,7 +17,7 @@ type Changeset[E any] struct {
 	tracker *Tracker[E]
 	id      string
 	ordinal uint64
-	keep    *keeper[E] // tells the store; nil if there is none
+	flusher *flusher[E] // tells the store; nil if there is none
 	log     log[E]
 
 	// prev is the changeset before this one. It goes to nil, once, when Prune
@@ -27,8 +27,8 @@ type Changeset[E any] struct {
 	// next goes from nil to the successor, once, by the CAS of its Start.
 	next atomics.Pointer[Changeset[E]]
 
-	fate   atomics.Pointer[fate] // nil is idle; see apply.go
-	cursor atomics.Uint64        // how far it is applied; written by whoever is applying
+	applyState atomics.Pointer[applyState] // nil is idle; see apply.go
+	cursor     atomics.Uint64              // how far it is applied; written by whoever is applying
 
 	// inactive is what Tracker.Record returns when this is the latest, and sealed.
 	// It goes from nil to that, once, by who has to return it.
@@ -56,9 +56,9 @@ func newChangeset[E any](t *Tracker[E], id string) *Changeset[E] {
 	c := &Changeset[E]{tracker: t, id: id}
 	c.log.init()
 	if s := t.storage; s != nil {
-		k := &keeper[E]{storage: s, of: c, at: c.log.start()}
-		k.rounds.calls, k.news, k.id = &s.calls, k, id
-		c.keep = k
+		f := &flusher[E]{storage: s, of: c, at: c.log.start()}
+		f.flushes.calls, f.backlog, f.id = &s.calls, f, id
+		c.flusher = f
 	}
 	return c
 }
@@ -119,8 +119,8 @@ func (c *Changeset[E]) RecordContext(ctx context.Context, e E) (Receipt, error) 
 }
 
 func (c *Changeset[E]) record(ctx context.Context, e E) (Receipt, error) {
-	if c.keep != nil {
-		if err := c.keep.validate(e); err != nil {
+	if c.flusher != nil {
+		if err := c.flusher.validate(e); err != nil {
 			return Receipt{}, err
 		}
 	}
@@ -132,8 +132,8 @@ func (c *Changeset[E]) record(ctx context.Context, e E) (Receipt, error) {
 
 // recorded returns what n entries from seq on get that are in memory.
 func (c *Changeset[E]) recorded(ctx context.Context, seq, n uint64) (Receipt, error) {
-	if c.keep != nil {
-		return c.receipt(seq), c.keep.recorded(ctx, seq, n)
+	if c.flusher != nil {
+		return c.receipt(seq), c.flusher.recorded(ctx, seq, n)
 	}
 	return c.receipt(seq), nil
 }
@@ -161,8 +161,8 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 	}
 	c.log.end()
 	f := Final[E]{c.cut()}
-	if c.keep != nil {
-		return f, c.keep.until(ctx, goal{n: f.mark.n, told: toldSeal})
+	if c.flusher != nil {
+		return f, c.flusher.until(ctx, target{below: f.cut.n, known: knowsSeal})
 	}
 	return f, nil
 }
@@ -173,8 +173,8 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 // Sealed is lock-free. It takes effect when the seal bit is read.
 func (c *Changeset[E]) Sealed() <-chan struct{} { return c.log.sealing().Done() } // LP(Sealed): in sealing
 
-// cut returns a mark of the entries that the changeset has.
-func (c *Changeset[E]) cut() *mark[E] {
+// cut returns a cut of the entries that the changeset has.
+func (c *Changeset[E]) cut() *cut[E] {
 	m := c.log.cut()
 	if m.final {
 		c.log.settle()
@@ -202,22 +202,22 @@ func (c *Changeset[E]) Len() int { return c.cut().live }
 // Final is the contents of a sealed changeset. It never changes, may be copied
 // and compared, and may be used from many goroutines. The zero Final is empty.
 type Final[E any] struct {
-	mark *mark[E] // the final one, and not the log: a Final keeps alive what is in it, and no more
+	cut *cut[E] // the final one, and not the log: a Final keeps alive what is in it, and no more
 }
 
 // Len returns the number of entries.
 func (f Final[E]) Len() int {
-	if f.mark == nil {
+	if f.cut == nil {
 		return 0
 	}
-	return f.mark.live
+	return f.cut.live
 }
 
 // All yields the entries in order, each with its Seq.
 func (f Final[E]) All() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {
-		if f.mark != nil {
-			position[E]{f.mark.chunk, 0}.walk(f.mark.n, yield)
+		if f.cut != nil {
+			position[E]{f.cut.chunk, 0}.walk(f.cut.n, yield)
 		}
 	}
 }

@@ -60,8 +60,8 @@ func New[E any](config Config[E]) (*Tracker[E], error) {
 	s.validator, _ = config.Store.(Validator[E])
 	if _, ok := config.Store.(Pruner); ok {
 		p := &pruning[E]{of: t}
-		p.calls, p.news = &s.calls, p
-		p.told.Store(1)
+		p.calls, p.backlog = &s.calls, p
+		p.pruned.Store(1)
 		s.pruning = p
 	}
 	t.storage = s

@@ -39,7 +39,7 @@ func (s *Slice[T]) Delete(i int) {
 // edit replaces the contents by what change makes of them. Change must copy,
 // and is no user's: it runs on an array that is frozen.
 func (s *Slice[T]) edit(op string, i int, change func(old []T) []T) {
-	var others patience
+	var others spinWait
 	for {
 		var w word
 		a := s.arr.Load()
@@ -71,7 +71,7 @@ func (s *Slice[T]) edit(op string, i int, change func(old []T) []T) {
 // Clip is lock-free. It takes effect when the array is replaced or, if it is as
 // small as can be, when it is loaded.
 func (s *Slice[T]) Clip() {
-	var others patience
+	var others spinWait
 	for {
 		a := s.arr.Load() // LP(Clip): nothing to give back
 		if a == nil || a.exact {
@@ -92,8 +92,8 @@ func (s *Slice[T]) Clip() {
 
 // hold freezes a at w, after waiting for those who have claimed or frozen it. It
 // fails if they may be about to do something, or the word is no longer w.
-func (s *Slice[T]) hold(a *array[T], w word, others *patience) bool {
-	if w&(claimed|frozen) != 0 && others.wait() {
+func (s *Slice[T]) hold(a *array[T], w word, others *spinWait) bool {
+	if w&(claimed|frozen) != 0 && others.spin() {
 		return false
 	}
 	return a.freeze(w)

@@ -227,16 +227,16 @@ func (t *Tracker[E]) Unbounded() { t.timeout = 0 }
 
 // Turn waits for a turn to tell the store of a Start, which pass ends.
 func (t *Tracker[E]) Turn(ctx context.Context) (pass func(), err error) {
-	mine, err := t.take(ctx)
+	mine, err := t.wait(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return mine.over.Fire, nil
+	return mine.released.Fire, nil
 }
 
 // InLine returns how many turns to tell the store of a Start can be reached.
 func (t *Tracker[E]) InLine() (n int) {
-	for w := t.line.Load(); w != nil; w = w.ahead {
+	for w := t.lastTicket.Load(); w != nil; w = w.ahead {
 		n++
 	}
 	return n

@@ -56,7 +56,7 @@ func (t *Tracker[E]) Pending() iter.Seq[*Changeset[E]] {
 
 // pending reports whether c, which is sealed, may be applied.
 func (c *Changeset[E]) pending() bool {
-	p := c.fate.Load().in() // LP(Pending): each
+	p := c.applyState.Load().phaseNow() // LP(Pending): each
 	return p != applied && p != aborted
 }
 

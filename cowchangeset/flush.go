@@ -20,7 +20,7 @@ func (t *Tracker[E]) Flush(ctx context.Context) error {
 	}
 	var failed error
 	for c := t.first.Load(); c != nil; c = c.next.Load() {
-		if err := c.keep.until(ctx, c.due(c.cut())); err != nil { // LP(Flush)
+		if err := c.flusher.until(ctx, c.due(c.cut())); err != nil { // LP(Flush)
 			failed = errors.Join(failed, err)
 			if ctx.Err() != nil {
 				break
@@ -38,8 +38,8 @@ func (t *Tracker[E]) Flush(ctx context.Context) error {
 //
 // Durable is wait-free. It takes effect when the number is read.
 func (c *Changeset[E]) Durable() uint64 {
-	if c.keep == nil {
+	if c.flusher == nil {
 		return 0
 	}
-	return c.keep.durable.Load() // LP(Durable)
+	return c.flusher.durable.Load() // LP(Durable)
 }

@@ -19,7 +19,7 @@ func TestChangesetLayout(t *testing.T) {
 	var c Changeset[string]
 	for name, x := range map[string]struct{ at, size, want uintptr }{
 		"tracker":  {unsafe.Offsetof(c.tracker), unsafe.Sizeof(c.tracker), 0},
-		"keep":     {unsafe.Offsetof(c.keep), unsafe.Sizeof(c.keep), 0},
+		"keep":     {unsafe.Offsetof(c.flusher), unsafe.Sizeof(c.flusher), 0},
 		"closed":   {unsafe.Offsetof(c.log.closed), unsafe.Sizeof(c.log.closed), 0},
 		"watch":    {unsafe.Offsetof(c.log.watch), unsafe.Sizeof(c.log.watch), 0},
 		"decided":  {unsafe.Offsetof(c.log.decided), unsafe.Sizeof(c.log.decided), 1},

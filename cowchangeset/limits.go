@@ -17,9 +17,9 @@ func maxChunk() int { return atomics.Limit(256, 4) }
 // caller behind a goroutine that is not going to run soon.
 //
 // In the model, cuts look twice before they kill.
-func patientLoads() int { return atomics.Limit(64, 1) }
+func spinLoads() int { return atomics.Limit(64, 1) }
 
-func patientYields() int { return atomics.Limit(4, 0) }
+func spinYields() int { return atomics.Limit(4, 0) }
 
 // loadsPerEntry is for the entries of a batch: a load of a cached word is
 // several times cheaper than a copy.

@@ -27,9 +27,9 @@ type log[E any] struct {
 
 	// What follows is read by cuts and loops, in the second cache line.
 
-	// decided goes from nil to a mark, and to marks of cuts that come further, by
-	// CAS; at last to the final mark.
-	decided atomics.Pointer[mark[E]]
+	// decided goes from nil to a cut, and to those that come further, by
+	// CAS; at last to the final cut.
+	decided atomics.Pointer[cut[E]]
 
 	// head has no slots. The chunks follow it, and are allocations of their own: a
 	// Final keeps them alive, and not the changeset.
@@ -67,16 +67,18 @@ type slot[E any] struct {
 	value E
 }
 
-func (s *slot[E]) load() state { return state(s.state.Load()) }
+func (s *slot[E]) load() slotState { return slotState(s.state.Load()) }
 
-func (s *slot[E]) cas(old, new state) bool { return s.state.CompareAndSwap(uint64(old), uint64(new)) }
+func (s *slot[E]) cas(old, new slotState) bool {
+	return s.state.CompareAndSwap(uint64(old), uint64(new))
+}
 
-// mark is a cut of a log: all slots below n, which are decided. It is
+// cut is a cut through a log: all slots below n, which are decided. It is
 // immutable.
-type mark[E any] struct {
+type cut[E any] struct {
 	n     uint64
 	live  int       // entries published below n
-	chunk *chunk[E] // one that does not start after n; of a final mark the first one, or nil if n is 0
+	chunk *chunk[E] // one that does not start after n; of a final cut the first one, or nil if n is 0
 	final bool      // the log is sealed, and every entry in it is below n
 }
 
@@ -268,11 +270,11 @@ func (c *chunk[E]) after() *chunk[E] {
 	return newChunk[E](c.base+uint64(n), min(max(2*n, firstChunk()), maxChunk()))
 }
 
-// cut returns a mark of all slots reserved so far, decided. Once the log is
-// sealed, that is the final mark, the same for all.
-func (l *log[E]) cut() *mark[E] {
+// cut returns a cut of all slots reserved so far, decided. Once the log is
+// sealed, that is the final cut, the same for all.
+func (l *log[E]) cut() *cut[E] {
 	for {
-		from := mark[E]{chunk: &l.head}
+		from := cut[E]{chunk: &l.head}
 		m := l.decided.Load()
 		if m != nil {
 			if m.final {
@@ -290,18 +292,18 @@ func (l *log[E]) cut() *mark[E] {
 		if l.decided.CompareAndSwap(m, next) || !last {
 			return next
 		}
-		// Another cut came further. The final mark must be one for all.
+		// Another cut came further. The final cut must be one for all.
 	}
 }
 
-// decide returns the mark at n, on the way from m. Slots are decided in order,
+// decide returns the cut at n, on the way from m. Slots are decided in order,
 // from one reservation's first slot to the next one's: n is a boundary too.
 //
-// The last mark of a sealed log is allowed an n past the last reservation. It
+// The last cut of a sealed log is allowed an n past the last reservation. It
 // ends the list of chunks there rather than append chunks nobody will need.
-func (l *log[E]) decide(m mark[E], n uint64, last bool) *mark[E] {
+func (l *log[E]) decide(m cut[E], n uint64, last bool) *cut[E] {
 	c, i, live := m.chunk, m.n, m.live
-	var writers patience
+	var writers spinWait
 	for i < n {
 		holder := l.find(l.near(c, i), i, !last)
 		if holder == nil {
@@ -319,7 +321,7 @@ func (l *log[E]) decide(m mark[E], n uint64, last bool) *mark[E] {
 			c = l.head.next.Load()
 		}
 	}
-	return &mark[E]{n: i, live: live, chunk: c, final: last}
+	return &cut[E]{n: i, live: live, chunk: c, final: last}
 }
 
 // near returns a chunk that is not after slot i, which is reserved and not before
@@ -335,7 +337,7 @@ func (l *log[E]) near(c *chunk[E], i uint64) *chunk[E] {
 
 // decide returns the slot's state once that is final, which it makes it when
 // the writers' time is up.
-func (s *slot[E]) decide(writers *patience) state {
+func (s *slot[E]) decide(writers *spinWait) slotState {
 	granted := false
 	for {
 		now := s.load()
@@ -346,7 +348,7 @@ func (s *slot[E]) decide(writers *patience) state {
 			granted = true
 			writers.extend(now.span())
 		}
-		if writers.wait() {
+		if writers.spin() {
 			continue // the writer is about to publish
 		}
 		if s.cas(now, dead) {

@@ -47,7 +47,7 @@ func (p position[E]) walk(n uint64, yield func(uint64, E) bool) (position[E], bo
 // rather than 4.4, of which 3.4 are a loop over a slice.
 //
 //go:noinline
-func singles[E any](slots []slot[E], i uint64, yield func(uint64, E) bool) (uint64, state) {
+func singles[E any](slots []slot[E], i uint64, yield func(uint64, E) bool) (uint64, slotState) {
 	for j := range slots {
 		s := &slots[j]
 		if now := s.load(); now != single {

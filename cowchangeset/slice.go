@@ -102,7 +102,7 @@ func (s *Slice[T]) Append(items ...T) int {
 	if k == 0 {
 		return s.Len()
 	}
-	var others patience
+	var others spinWait
 	for {
 		a := s.arr.Load()
 		if a == nil {
@@ -125,7 +125,7 @@ func (s *Slice[T]) Append(items ...T) int {
 			clear(a.items[n : n+k]) // still ours, and past the final length
 			continue                // whoever froze the array, or somebody faster, replaces it
 		}
-		if !idle && others.wait() {
+		if !idle && others.spin() {
 			continue // the owner is about to publish or to replace
 		}
 		if a.freeze(w) && s.arr.CompareAndSwap(a, grown(a, n, items)) { // LP(Append): in a new array
@@ -208,7 +208,7 @@ func (s *Slice[T]) swap(version uint64, items []T) bool {
 		if a.freeze(w) && s.arr.CompareAndSwap(a, b) { // LP(CompareAndSwap): true
 			return true
 		}
-		// The word moved: an append, or a claim that the next round voids.
+		// The word moved: an append, or a claim that the next attempt voids.
 		// Or the array was replaced, and with it the version.
 	}
 }

@@ -87,16 +87,16 @@ func (t *Tracker[E]) await(ctx context.Context, c *Changeset[E]) bool {
 
 // await returns true when there may be more than m, and false if ctx has ended. What
 // wakes the caller may be in its cut already.
-func (l *log[E]) await(ctx context.Context, m *mark[E]) bool {
+func (l *log[E]) await(ctx context.Context, m *cut[E]) bool {
 	e := l.watch.show()
-	return e == nil || l.news(m) || e.WaitContext(ctx) == nil
+	return e == nil || l.grown(m) || e.WaitContext(ctx) == nil
 }
 
-// news reports whether the log was sealed, or has entries, since m.
+// grown reports whether the log was sealed, or has entries, since m.
 //
 // A slot that is reserved and not published is no news: its writer will look for
 // who waits. If it were, the cuts of who waits could void the same writer for ever.
-func (l *log[E]) news(m *mark[E]) bool {
+func (l *log[E]) grown(m *cut[E]) bool {
 	n := l.reserved.Load()
 	if n&sealed != 0 {
 		return true

@@ -7,7 +7,7 @@ import "iter"
 type Trail[E any] struct {
 	first *Changeset[E]
 	last  *Changeset[E]
-	mark  *mark[E] // of the last changeset
+	end   *cut[E] // of the last changeset
 }
 
 // Trail returns everything recorded so far, as one consistent cut through all
@@ -62,11 +62,11 @@ func (t Trail[E]) changesets(yield func(*Changeset[E]) bool) {
 	}
 }
 
-// cut returns the mark of one of the trail's changesets. All but the last were
-// sealed when the trail was taken, so that their final marks are as old.
-func (t Trail[E]) cut(c *Changeset[E]) *mark[E] {
+// cut returns the cut of one of the trail's changesets. All but the last were
+// sealed when the trail was taken, so that their final cuts are as old.
+func (t Trail[E]) cut(c *Changeset[E]) *cut[E] {
 	if c == t.last {
-		return t.mark
+		return t.end
 	}
 	return c.cut()
 }

@@ -28,14 +28,14 @@ func lengthWord(n uint64) word {
 
 func (w word) length() uint64 { return uint64(w >> lengthShift) }
 
-// state is the one mutable word of a log's slot:
+// slotState is the one mutable word of a log's slot:
 //
 //	 63                                          2   1    0
 //	+----------------------------------------------+--------+
 //	|                     span                     |  kind  |
 //	+----------------------------------------------+--------+
 //
-// Span is the number of consecutive slots, this one first, whose fate the word
+// Span is the number of consecutive slots, this one first, whose outcome the word
 // tells; their own words are not looked at. It is 1 but for batches. A batch
 // that is killed gives up its span: its slots are killed one by one.
 //
@@ -45,13 +45,13 @@ func (w word) length() uint64 { return uint64(w >> lengthShift) }
 //
 // Published and dead are final: such a slot is decided. The zero word is
 // vacant.
-type state uint64
+type slotState uint64
 
 const (
-	vacant    state = iota // nothing published; perhaps not even reserved
-	pending                // a batch is being copied in
-	published              // the slots hold entries, visible to all
-	killed                 // a cut gave up on the writer, who goes elsewhere
+	vacant    slotState = iota // nothing published; perhaps not even reserved
+	pending                    // a batch is being copied in
+	published                  // the slots hold entries, visible to all
+	killed                     // a cut gave up on the writer, who goes elsewhere
 
 	kindMask  = 1<<spanShift - 1
 	spanShift = 2
@@ -60,13 +60,13 @@ const (
 	dead   = killed | 1<<spanShift
 )
 
-func spanning(kind state, span uint64) state { return kind | state(span<<spanShift) }
+func spanning(kind slotState, span uint64) slotState { return kind | slotState(span<<spanShift) }
 
-func (s state) kind() state { return s & kindMask }
+func (s slotState) kind() slotState { return s & kindMask }
 
-func (s state) span() uint64 { return uint64(s >> spanShift) }
+func (s slotState) span() uint64 { return uint64(s >> spanShift) }
 
-func (s state) decided() bool { return s.kind() >= published }
+func (s slotState) decided() bool { return s.kind() >= published }
 
 // sealed is the top bit of a log's reservation word; the bits below it count
 // reserved slots. One word for both makes every reservation tell whether it

@@ -35,11 +35,11 @@ func (t *Tracker[E]) Prune(keep int) int {
 		for last.ordinal-c.ordinal >= uint64(keep) && c.stored() {
 			c = c.next.Load()
 		}
-		if c.keep != nil && last.ordinal-c.ordinal >= uint64(keep) {
-			c.keep.kick() // or it would be stopped here for ever
+		if c.flusher != nil && last.ordinal-c.ordinal >= uint64(keep) {
+			c.flusher.request() // or it would be stopped here for ever
 		}
 		if c == first {
-			t.tellForgotten() // if that has failed before
+			t.prune() // if that has failed before
 			return 0
 		}
 		if t.first.CompareAndSwap(first, c) { // LP(Prune)
@@ -47,7 +47,7 @@ func (t *Tracker[E]) Prune(keep int) int {
 				p = p.next.Load()
 				p.prev.Store(nil)
 			}
-			t.tellForgotten()
+			t.prune()
 			return int(c.ordinal - first.ordinal)
 		}
 		// Another Prune was faster.
@@ -56,48 +56,48 @@ func (t *Tracker[E]) Prune(keep int) int {
 
 // stored reports whether the store, if there is one, needs nothing more of c,
 // which is sealed.
-func (c *Changeset[E]) stored() bool { return c.keep == nil || c.keep.has(c.due(c.cut())) }
+func (c *Changeset[E]) stored() bool { return c.flusher == nil || c.flusher.has(c.due(c.cut())) }
 
-// pruning tells a store that is a Pruner what its tracker has forgotten, in rounds
+// pruning tells a store that is a Pruner what its tracker has forgotten, in flushes
 // of its own: so a store that takes its time for that delays nobody but a Flush.
 type pruning[E any] struct {
-	rounds
+	flushes
 	of *Tracker[E]
 
-	// told is the ordinal below which the store knows all to be forgotten. Only
-	// rounds write it, and only upwards; at first it is that of the first changeset.
-	told atomics.Uint64
+	// pruned is the ordinal below which the store knows all to be forgotten. Only
+	// flushes write it, and only upwards; at first it is that of the first changeset.
+	pruned atomics.Uint64
 }
 
-// tellForgotten sees to it that a store that is a Pruner learns of what the tracker
+// prune sees to it that a store that is a Pruner learns of what the tracker
 // has forgotten.
-func (t *Tracker[E]) tellForgotten() {
+func (t *Tracker[E]) prune() {
 	if t.storage == nil || t.pruning == nil {
 		return
 	}
 	if p := t.pruning; !p.has(p.due()) {
-		p.kick()
+		p.request()
 	}
 }
 
 // due returns what the store should know: the ordinal of the first changeset.
-func (p *pruning[E]) due() goal {
+func (p *pruning[E]) due() target {
 	if first := p.of.first.Load(); first != nil {
-		return goal{n: first.ordinal}
+		return target{below: first.ordinal}
 	}
-	return goal{}
+	return target{}
 }
 
-func (p *pruning[E]) has(g goal) bool { return g.n <= p.told.Load() }
+func (p *pruning[E]) has(t target) bool { return t.below <= p.pruned.Load() }
 
-func (p *pruning[E]) catchUp(r *round) error {
-	r.goal = p.due()
-	if before := r.goal.n; !p.has(r.goal) {
+func (p *pruning[E]) flushNext(r *flush) error {
+	r.target = p.due()
+	if before := r.target.below; !p.has(r.target) {
 		pruner := p.of.store.(Pruner)
 		if err := p.call(r, "Prune", func(ctx context.Context) error { return pruner.Prune(ctx, before) }); err != nil {
 			return err
 		}
-		p.told.Store(before)
+		p.pruned.Store(before)
 	}
 	return nil
 }

@@ -54,11 +54,11 @@ func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 	}
 	resumed = true
 	if first := t.first.Load(); first != nil && t.pruning != nil {
-		t.pruning.told.Store(first.ordinal) // it knows what it has forgotten
+		t.pruning.pruned.Store(first.ordinal) // it knows what it has forgotten
 	}
 	for c := t.first.Load(); c != nil; c = c.next.Load() {
 		if !c.stored() {
-			c.keep.kick()
+			c.flusher.request()
 		}
 	}
 	return t, nil
@@ -85,28 +85,28 @@ func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E],
 		return nil, err
 	}
 	m := c.log.cut()
-	k := c.keep
-	k.durable.Store(m.n)
-	k.at = position[E]{m.chunk, m.n}
+	f := c.flusher
+	f.durable.Store(m.n)
+	f.at = position[E]{m.chunk, m.n}
 	if n := len(saved.Entries); n > 0 {
-		k.last = saved.Entries[n-1].Seq
+		f.last = saved.Entries[n-1].Seq
 	}
 	if saved.Sealed || saved.Aborted || saved.Applied > 0 { // which come after the seal
-		k.told.Store(toldSeal)
+		f.known.Store(knowsSeal)
 		c.log.end()
 	}
 	c.cursor.Store(saved.Applied)
-	k.applied.Store(saved.Applied)
+	f.applied.Store(saved.Applied)
 	switch {
 	case saved.Aborted:
-		k.told.Or(toldAbort)
+		f.known.Or(knowsAbort)
 		why := ErrAborted
 		if saved.Reason != "" {
 			why = errors.New(saved.Reason)
 		}
-		c.fate.Store(&fate{aborted, why, saved.Reason})
+		c.applyState.Store(&applyState{aborted, why, saved.Reason})
 	case saved.Applied == AllApplied:
-		c.fate.Store(&fate{phase: applied})
+		c.applyState.Store(&applyState{phase: applied})
 	}
 	t.link(last).Store(c)
 	t.succeed(last, c)

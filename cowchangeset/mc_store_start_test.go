@@ -13,7 +13,7 @@ import (
 
 // One Start at a time has the turn to tell the store, also if another one leaves
 // the line between the two.
-func TestTurnProtocols(t *testing.T) {
+func TestTicketProtocols(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "the turn ends ∥ one leaves the line ∥ one comes"}, func(m *mc.M) {
 		ctx := context.Background()
 		tracker, _, _ := stepping(m, cowchangeset.Config[int]{})

@@ -12,11 +12,11 @@ import (
 //
 // All of this runs on a goroutine of the Start's own, which knows nothing of the
 // caller's context: that is the caller's code, and may stall, while others wait for
-// their turns. The caller only waits for the outcome.
+// their tickets. The caller only waits for the outcome.
 
 // starting is a Start with a store.
 type starting[E any] struct {
-	round // how it has ended, or that the store takes too long
+	flush // how it has ended, or that the store takes too long
 
 	n    *Changeset[E] // to be started
 	only bool          // if prev is the latest
@@ -31,7 +31,7 @@ type starting[E any] struct {
 
 // startStored makes n the latest changeset, if that is prev or if only is false.
 func (t *Tracker[E]) startStored(ctx context.Context, n *Changeset[E], only bool, prev *Changeset[E]) (err error) {
-	s := &starting[E]{round: round{done: atomics.MakeEvent()}, n: n, only: only, prev: prev}
+	s := &starting[E]{flush: flush{done: atomics.MakeEvent()}, n: n, only: only, prev: prev}
 	inLine, leave := atomics.WithCancel(context.Background())
 	atomics.Go(func() { t.startNext(inLine, s) })
 	err = errStoreExited // and remains so if ctx panics or calls runtime.Goexit
@@ -46,31 +46,31 @@ func (t *Tracker[E]) startStored(ctx context.Context, n *Changeset[E], only bool
 		}
 	}()
 	if s.done.WaitContext(ctx) != nil {
-		return n.keep.failed("wait", context.Cause(ctx))
+		return n.flusher.failed("wait", context.Cause(ctx))
 	}
 	return s.outcome.Load().err
 }
 
-// startNext takes a turn, tells the store, and makes the changeset the latest one,
-// unless the caller has left by then. The turn ends with it, also if the store takes
+// startNext waits for its ticket, tells the store, and makes the changeset the latest one,
+// unless the caller has left by then. The ticket is released with it, also if the store takes
 // too long.
 func (t *Tracker[E]) startNext(inLine context.Context, s *starting[E]) {
-	k := s.n.keep
-	mine, err := t.take(inLine)
+	f := s.n.flusher
+	mine, err := t.wait(inLine)
 	if err != nil {
-		s.end(k.failed("wait", err), false)
+		s.end(f.failed("wait", err), false)
 		return
 	}
 	err = errStoreExited
 	defer func() {
-		err = k.explain(s.method, err, recover())
+		err = f.explain(s.method, err, recover())
 		if err == nil && !s.settled.Swap(true) {
 			t.appear(s)
 			if s.before != nil {
-				s.before.keep.kick() // the store may as well know at once that it is sealed
+				s.before.flusher.request() // the store may as well know at once that it is sealed
 			}
 		}
-		mine.over.Fire()
+		mine.released.Fire()
 		s.end(err, false)
 	}()
 	s.before = t.latest()
@@ -80,54 +80,54 @@ func (t *Tracker[E]) startNext(inLine context.Context, s *starting[E]) {
 	case s.only && s.before != s.prev:
 		err = ErrConflict // LP(StartAfter): conflict, in latest
 	default:
-		err = t.tell(s)
+		err = t.startInStore(s)
 	}
 }
 
-// tell tells the store of the changeset.
-func (t *Tracker[E]) tell(s *starting[E]) error {
+// startInStore calls Store.Start.
+func (t *Tracker[E]) startInStore(s *starting[E]) error {
 	s.n.follow(s.before)
 	h := Header{ID: s.n.id, Ordinal: s.n.ordinal}
 	if s.before != nil {
 		h.Previous = s.before.id
 	}
-	return s.n.keep.call(&s.round, "Start", func(ctx context.Context) error { return t.store.Start(ctx, h) })
+	return s.n.flusher.call(&s.flush, "Start", func(ctx context.Context) error { return t.store.Start(ctx, h) })
 }
 
 // appear makes the changeset of s the latest one, as does whoever else knows that
-// it is settled. The turn is still that of s, so that nobody else announces.
+// it is settled. The ticket is still that of s, so that nobody else announces.
 func (t *Tracker[E]) appear(s *starting[E]) {
 	t.link(s.before).CompareAndSwap(nil, s.n) // LP(Start): if the latest is nil or sealed
 	t.succeed(s.before, s.n)
 }
 
-// turn is a place in the line of those who want to call Store.Start.
-type turn struct {
-	over  atomics.Event // fired by the owner
-	ahead *turn         // who is to be waited for instead, if the owner left before it was its turn; set before over is fired
+// ticket is a place in the queue of those who want to call Store.Start.
+type ticket struct {
+	released atomics.Event // fired by the owner
+	ahead    *ticket       // who is to be waited for instead, if the owner left before it was its turn; set before released is fired
 }
 
-// take waits for the caller's turn to call Store.Start. Who comes first has it
-// first. Who leaves the line, because ctx has ended, makes the next one wait for
+// wait waits for the caller's turn to call Store.Start and returns its ticket. Who comes first has it
+// first. Who leaves the queue, because ctx has ended, makes the next one wait for
 // those ahead. Ctx is not a user's.
-func (s *calls) take(ctx context.Context) (*turn, error) {
-	mine := &turn{over: atomics.MakeEvent()}
-	ahead := s.line.Swap(mine)
-	for ahead != nil && ahead.over.Fired() {
+func (c *calls) wait(ctx context.Context) (*ticket, error) {
+	mine := &ticket{released: atomics.MakeEvent()}
+	ahead := c.lastTicket.Swap(mine)
+	for ahead != nil && ahead.released.Fired() {
 		ahead = ahead.ahead
 	}
 	if ahead == nil {
 		return mine, nil
 	}
-	if s.timeout > 0 {
-		bounded, cancel := atomics.WithTimeoutCause(ctx, s.timeout, errStoreHangs)
+	if c.timeout > 0 {
+		bounded, cancel := atomics.WithTimeoutCause(ctx, c.timeout, errStoreHangs)
 		defer cancel()
 		ctx = bounded
 	}
 	for ahead != nil {
-		if ahead.over.WaitContext(ctx) != nil {
+		if ahead.released.WaitContext(ctx) != nil {
 			mine.ahead = ahead
-			mine.over.Fire()
+			mine.released.Fire()
 			return nil, context.Cause(ctx)
 		}
 		ahead = ahead.ahead
