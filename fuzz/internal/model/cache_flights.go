@@ -94,8 +94,11 @@ func (o *Owner) Hold(f *Flight) bool {
 }
 
 // CalledOff reports whether the function of f, which has not begun, does not have
-// to any more.
-func (o *Owner) CalledOff(f *Flight) bool { return f.Over || o.crews[f].off || o.crews[f].grounded }
+// to any more; also because f was forgotten.
+func (o *Owner) CalledOff(f *Flight) bool {
+	c := o.crews[f]
+	return f.Over || c.off || c.grounded || o.flights[c.key] != f
+}
 
 // Drop ends a flight that was called off before its function was called.
 func (o *Owner) Drop(f *Flight) {
