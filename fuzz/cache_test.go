@@ -201,6 +201,9 @@ func (r *cacheRun) do(op byte, v, arg int) {
 		if m.MaxEntries > 0 {
 			n = 1 // else others make room while the call returns and puts back its leases
 		}
+		if slices.ContainsFunc(keys[:n], func(k int) bool { return m.Renewal(k) != nil }) {
+			n = 1 // else what has to wait for that is asked for by itself, after the others
+		}
 		r.call(asksForMany, v, rest, keys[:n]...)
 	case 17:
 		for range arg % 128 {
