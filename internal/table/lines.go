@@ -212,5 +212,5 @@ func (t *Lines[K, E]) All() iter.Seq[*E] {
 
 // Len returns the number of cells: exact while nobody writes, and otherwise off
 // by at most the calls in progress. If counting is spread, it may always be off by
-// a quarter of the number of chains.
+// a quarter of the largest number of chains that there have been.
 func (t *Lines[K, E]) Len() int { return max(0, int(t.size.Load())) }

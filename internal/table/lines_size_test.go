@@ -40,6 +40,17 @@ func TestLinesFollowTheirSize(t *testing.T) {
 	}
 }
 
+// Only a set of more chains than fit into a cache holds more cells in each.
+func TestLinesOfFewChainsHoldFew(t *testing.T) {
+	p := newParts(hashes()["good"])
+	for i := range 12_000 {
+		p.add(p.new(fmt.Sprint(i), i))
+	}
+	if c := p.Chains(); c != 8192 {
+		t.Errorf("%d chains for 12,000 cells, want 8192", c)
+	}
+}
+
 // A chain takes what comes where another has left, in every bucket of it.
 func TestLinesReuseSlots(t *testing.T) {
 	p := newParts(func(string) uint64 { return 0 })
