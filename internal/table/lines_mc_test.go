@@ -35,6 +35,7 @@ type real struct {
 	table.Lines[string, part]
 	first map[string]*part
 	part  atomics.Int64 // in which it counts, if counting is spread
+	kept  int64         // what part had before
 }
 
 func (r *real) load(k string) any { return shown(r.Find(table.KeysHashedBy(hashOf), k)) }
@@ -77,7 +78,7 @@ func (r *real) all() any {
 }
 
 func (r *real) fits() any {
-	counted := int64(r.Len()) + r.part.Load()
+	counted := int64(r.Len()) + r.part.Load() - r.kept
 	for range r.All() {
 		counted--
 	}
@@ -161,11 +162,14 @@ func TestLinesAreLinearizable(t *testing.T) {
 	all := mc.Call[keyed]{Name: "all", Do: func(s keyed) any { return s.all() }}
 	fits := mc.Call[keyed]{Name: "fits", Do: func(s keyed) any { return s.fits() }}
 	type threads = [][]mc.Call[keyed]
-	const spreads = -1 // counts in one part, in batches of two
+	const (
+		spreads = -1 // counts in one part, in batches of two if there are 8 chains
+		keeps   = -2 // the same, and the part has something from when there were more chains
+	)
 	for _, tt := range []struct {
 		name    string
 		chains  int
-		few     int    // as in limits, or spreads
+		few     int    // as in limits, or one of these
 		first   string // keys that are there
 		threads threads
 		cfg     mc.Config
@@ -173,6 +177,7 @@ func TestLinesAreLinearizable(t *testing.T) {
 		{"counts in parts", 8, spreads, "a", threads{{add("b"), remove("b")}, {add("c")}, {remove("a")}}, mc.Config{Mode: mc.Bounded, Preemptions: 2}},
 		{"counts in parts by two", 8, spreads, "abc", threads{{add("d"), add("e")}, {remove("a"), add("f")}}, mc.Config{}},
 		{"growth counted in parts", 8, spreads, "abcdefghijklmnopqrst", threads{{add("u")}, {add("v"), load("a")}}, mc.Config{Mode: mc.Bounded, Preemptions: 1}},
+		{"parts that are collected", 4, keeps, "a", threads{{add("b")}, {remove("a")}, {add("c")}}, mc.Config{}},
 		{"one key", 1, 0, "", threads{{add("a"), load("a")}, {remove("a")}, {swap("a")}}, mc.Config{}},
 		{"who deletes and who replaces", 4, 0, "a", threads{{removeFirst("a"), add("a")}, {swap("a")}, {removeFirst("a")}}, mc.Config{}},
 		{"two add", 4, 0, "", threads{{add("a"), load("b")}, {add("b"), load("a")}, {add("a")}}, mc.Config{}},
@@ -219,15 +224,19 @@ func TestLinesAreLinearizable(t *testing.T) {
 			mc.Linearizable(t, tt.cfg, mc.Program[keyed]{
 				New: func() keyed {
 					r := &real{first: map[string]*part{}}
-					if tt.few != spreads {
+					if tt.few >= 0 {
 						r.MoveOnly(tt.few)
 					}
 					r.InitChains(hashOf, tt.chains)
-					if tt.few == spreads {
+					if tt.few < 0 {
 						r.Spread(1, func(uint64) *atomics.Int64 { return &r.part })
 					}
 					prepared(r)
 					r.GrowTo(tt.chains)
+					if tt.few == keeps {
+						r.kept = 1
+						r.part.Store(r.kept)
+					}
 					for e := range r.All() {
 						r.first[e.key] = e
 					}
