@@ -12,9 +12,9 @@ import (
 )
 
 // rejecting is a throttle that rejects at every probability but zero, whose
-// turns take a second, after some requests that were not accepted.
+// intervals take a second, after some requests that were not accepted.
 func rejecting(requests int) *Throttle {
-	t := MustNewThrottle(ThrottleConfig{Window: 15 * turnsPerTick * time.Second, MinRequests: 2})
+	t := MustNewThrottle(ThrottleConfig{Window: 15 * intervalsPerTick * time.Second, MinRequests: 2})
 	t.settings().draw = func() uint32 { return 0 }
 	for range requests {
 		t.Allow()
@@ -45,9 +45,9 @@ func TestZeroThrottleInEveryOrder(t *testing.T) {
 }
 
 // However callers overlap who find that the odds are old, each decides by
-// counts that include a caller of this turn at least; and whoever published
-// what, the next turn has odds of its own.
-func TestThrottleTurnsInEveryOrder(t *testing.T) {
+// counts that include a caller of this interval at least; and whoever published
+// what, the next interval has odds of its own.
+func TestThrottleIntervalsInEveryOrder(t *testing.T) {
 	t.Run("two callers", func(t *testing.T) {
 		mc.Check(t, mc.Config{Operations: "Allow ∥ Allow"}, func(m *mc.M) {
 			throttle := rejecting(1)
@@ -66,7 +66,7 @@ func TestThrottleTurnsInEveryOrder(t *testing.T) {
 			})
 		})
 	})
-	t.Run("the turn ends", func(t *testing.T) {
+	t.Run("the interval ends", func(t *testing.T) {
 		mc.Check(t, mc.Config{Operations: "Allow ∥ Success, advance by 1 s, Allow"}, func(m *mc.M) {
 			throttle := rejecting(1)
 			m.Advance(time.Second)
@@ -83,7 +83,7 @@ func TestThrottleTurnsInEveryOrder(t *testing.T) {
 				if s := throttle.Snapshot(); err != nil || s.Requests != 4 || s.Accepts != 2 {
 					m.Failf("%v with %+v", err, s)
 				}
-				if o := oddsOf(throttle.odds.Load()); o != (odds{turn: 3}) {
+				if o := oddsOf(throttle.odds.Load()); o != (odds{interval: 3}) {
 					m.Failf("%+v in the end", o)
 				}
 			})
@@ -95,7 +95,7 @@ func TestThrottleTurnsInEveryOrder(t *testing.T) {
 func TestThrottleCosts(t *testing.T) {
 	fresh := func(rejects uint32, op func(*Throttle)) func() func(int) {
 		return func() func(int) {
-			throttle := MustNewThrottle(ThrottleConfig{Window: 24 * time.Hour}) // the first turn lasts 6 minutes
+			throttle := MustNewThrottle(ThrottleConfig{Window: 24 * time.Hour}) // the first interval lasts 6 minutes
 			throttle.settings().draw = func() uint32 { return 0 }
 			throttle.odds.Store(odds{0, rejects}.word())
 			return func(int) { op(throttle) }
@@ -117,10 +117,10 @@ func TestThrottleCosts(t *testing.T) {
 	}
 	cost := mc.Measure(func() {
 		throttle := MustNewThrottle(ThrottleConfig{Window: 24 * time.Hour})
-		throttle.odds.Store(odds{turn: 1}.word())
+		throttle.odds.Store(odds{interval: 1}.word())
 		throttle.Allow()
 	})
 	if want := (mc.Cost{Loads: 3 + 64*buckets, Stores: 2, RMWs: 2, Clock: 2}); cost != want {
-		t.Errorf("New and the first call of a turn cost %v, want %v", cost, want)
+		t.Errorf("New and the first call of an interval cost %v, want %v", cost, want)
 	}
 }

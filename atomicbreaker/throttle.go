@@ -53,7 +53,7 @@ type Throttle struct {
 	// As in a Breaker, neighbours' writes do not slow down every call.
 	_ atomics.CacheLinePad
 
-	// Who finds that the odds are of an earlier turn replaces them by CAS.
+	// Who finds that the odds are of an earlier interval replaces them by CAS.
 	odds atomics.Uint64
 
 	// Nil means the defaults, until first use. Goes from nil to non-nil once,
@@ -102,9 +102,9 @@ const (
 	// more than one accept for a request.
 	maxMinRequests = exactCounts / 2
 
-	// turnsPerTick makes a turn a 240th of the window: the odds follow what
+	// intervalsPerTick makes an interval a 240th of the window: the odds follow what
 	// happens in a window, and summing is rare where calls are many.
-	turnsPerTick = 16
+	intervalsPerTick = 16
 )
 
 // throttling is a validated ThrottleConfig and what it counts.
@@ -114,7 +114,7 @@ type throttling struct {
 	classify    func(error) Outcome
 	ratio       float64
 	minRequests uint64
-	turn        time.Duration // how long odds are used
+	interval    time.Duration // how long odds are used
 	draw        func() uint32 // random numbers; others in tests
 
 	// events has all requests and all accepts; the accepts are the bad ones. As
@@ -147,7 +147,7 @@ func (c *ThrottleConfig) compile() (*throttling, error) {
 		s.minRequests = uint64(c.MinRequests)
 	}
 	s.events = newRing(window, atomics.Stripes())
-	s.turn = s.events.tick / turnsPerTick
+	s.interval = s.events.tick / intervalsPerTick
 	return s, nil
 }
 
@@ -295,33 +295,33 @@ func (s *throttling) probability(requests, accepts uint64) float64 {
 	return max(0, (float64(requests)-s.ratio*float64(accepts))/float64(requests+1))
 }
 
-// odds are the probability of a rejection, and the turn for which it was
+// odds are the probability of a rejection, and the interval for which it was
 // worked out. Of all numbers below 2^32, those below rejects reject. In a word:
 //
 //	 63........32  31.........0
 //	┌────────────┬────────────┐
-//	│ turn 32    │ rejects 32 │
+//	│ interval 32    │ rejects 32 │
 //	└────────────┴────────────┘
 //
-// Turns are numbered from the epoch modulo 2^32, so odds that nobody has used
-// for so many turns may be used for one more. The zero word rejects nothing in
-// the first turn.
-type odds struct{ turn, rejects uint32 }
+// Intervals are numbered from the epoch modulo 2^32, so odds that nobody has used
+// for so many intervals may be used for one more. The zero word rejects nothing in
+// the first interval.
+type odds struct{ interval, rejects uint32 }
 
 func oddsOf(w uint64) odds  { return odds{uint32(w >> 32), uint32(w)} }
-func (o odds) word() uint64 { return uint64(o.turn)<<32 | uint64(o.rejects) }
+func (o odds) word() uint64 { return uint64(o.interval)<<32 | uint64(o.rejects) }
 
-// oddsAt returns the odds of a turn. Whoever comes first works them out; if
+// oddsAt returns the odds of an interval. Whoever comes first works them out; if
 // several do, each goes by its own, and one publishes them.
 func (t *Throttle) oddsAt(s *throttling, now time.Duration) odds {
-	turn := uint32(uint64(now / s.turn))
+	interval := uint32(uint64(now / s.interval))
 	w := t.odds.Load()
-	if o := oddsOf(w); o.turn == turn {
+	if o := oddsOf(w); o.interval == interval {
 		return o
 	}
 	// A probability is at most n/(n+1), where n has at most 30 bits, so this
 	// is less than 2^32.
-	o := odds{turn, uint32(s.probability(s.counts(now)) * (1 << 32))}
+	o := odds{interval, uint32(s.probability(s.counts(now)) * (1 << 32))}
 	t.odds.CompareAndSwap(w, o.word())
 	return o
 }

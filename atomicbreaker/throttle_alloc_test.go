@@ -11,7 +11,7 @@ import (
 	ab "github.com/latchfree/latchfree/atomicbreaker"
 )
 
-// No call allocates, be it accepted, rejected, or the first of a turn.
+// No call allocates, be it accepted, rejected, or the first of an interval.
 func TestThrottleAllocations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle := ab.MustNewThrottle(ab.ThrottleConfig{MinRequests: 1})
@@ -30,7 +30,7 @@ func TestThrottleAllocations(t *testing.T) {
 			}
 		}
 		wantAllocations("a call that fails", func() { throttle.Do(ctx, fn) })
-		time.Sleep(throttle.Turn())
+		time.Sleep(throttle.Interval())
 		wantAllocations("a rejection", func() {
 			if throttle.Do(ctx, fn) == nil {
 				t.Error("admitted")
@@ -39,8 +39,8 @@ func TestThrottleAllocations(t *testing.T) {
 		throttle, fails = ab.MustNewThrottle(ab.ThrottleConfig{}), false
 		wantAllocations("a call that is accepted", func() { throttle.Do(ctx, fn) })
 		wantAllocations("Snapshot", func() { throttle.Snapshot() })
-		wantAllocations("the first call of a turn", func() {
-			time.Sleep(throttle.Turn())
+		wantAllocations("the first call of an interval", func() {
+			time.Sleep(throttle.Interval())
 			throttle.Do(ctx, fn)
 		})
 	})

@@ -6,4 +6,4 @@ import "time"
 func (t *Throttle) Draw(f func() uint32) { t.settings().draw = f }
 
 // Turn returns how long odds are used.
-func (t *Throttle) Turn() time.Duration { return t.settings().turn }
+func (t *Throttle) Interval() time.Duration { return t.settings().interval }

@@ -109,7 +109,7 @@ func TestThrottleProbability(t *testing.T) {
 			for range x.accepted {
 				throttle.Success()
 			}
-			time.Sleep(throttle.Turn())
+			time.Sleep(throttle.Interval())
 			if n := request(t, throttle, 1); n != 1 {
 				t.Errorf("%+v: rejected at %d", x, draw)
 			}
@@ -123,36 +123,36 @@ func TestThrottleProbability(t *testing.T) {
 	})
 }
 
-// Odds are used for a turn, and then they are worked out again.
-func TestThrottleTurns(t *testing.T) {
+// Odds are used for an interval, and then they are worked out again.
+func TestThrottleIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttle := ab.MustNewThrottle(ab.ThrottleConfig{Window: 24 * time.Second, MinRequests: 1})
 		throttle.Draw(always)
-		if throttle.Turn() != 100*time.Millisecond {
-			t.Fatalf("turns of %v", throttle.Turn())
+		if throttle.Interval() != 100*time.Millisecond {
+			t.Fatalf("intervals of %v", throttle.Interval())
 		}
 		const last = time.Nanosecond
 		if n := request(t, throttle, 10); n != 10 {
-			t.Fatalf("%d of 10 admitted in the first turn", n)
+			t.Fatalf("%d of 10 admitted in the first interval", n)
 		}
-		time.Sleep(throttle.Turn() - last)
+		time.Sleep(throttle.Interval() - last)
 		if n := request(t, throttle, 1); n != 1 {
-			t.Fatal("rejected before the first turn was over")
+			t.Fatal("rejected before the first interval was over")
 		}
 		time.Sleep(last)
 		if n := request(t, throttle, 1); n != 0 {
-			t.Fatal("admitted when the first turn was over")
+			t.Fatal("admitted when the first interval was over")
 		}
 		for range 10 {
 			throttle.Success()
 		}
-		time.Sleep(throttle.Turn() - last)
+		time.Sleep(throttle.Interval() - last)
 		if n := request(t, throttle, 1); n != 0 {
-			t.Fatal("admitted before the second turn was over")
+			t.Fatal("admitted before the second interval was over")
 		}
 		time.Sleep(last)
 		if n := request(t, throttle, 2); n != 2 {
-			t.Fatal("rejected when the second turn was over")
+			t.Fatal("rejected when the second interval was over")
 		}
 	})
 }
@@ -165,7 +165,7 @@ func TestThrottleDrawsNothingForTheHealthy(t *testing.T) {
 		for range 100 {
 			request(t, &throttle, 1)
 			throttle.Success()
-			time.Sleep(throttle.Turn())
+			time.Sleep(throttle.Interval())
 		}
 	})
 }
@@ -186,7 +186,7 @@ func TestT50_HungCallsAreRequests(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if n := admitted.Load(); n > 20+125 { // until there were enough, and up to a turn more
+		if n := admitted.Load(); n > 20+125 { // until there were enough, and up to an interval more
 			t.Errorf("%d calls hang", n)
 		}
 		wantCounts(t, throttle, 1000, 0)
@@ -304,7 +304,7 @@ func TestThrottleRejectsCalls(t *testing.T) {
 		throttle := ab.MustNewThrottle(ab.ThrottleConfig{MinRequests: 1})
 		throttle.Draw(always)
 		request(t, throttle, 1)
-		time.Sleep(throttle.Turn())
+		time.Sleep(throttle.Interval())
 		err := throttle.Do(context.Background(), func(context.Context) error {
 			t.Error("fn was called")
 			return nil

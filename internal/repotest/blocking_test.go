@@ -1,25 +1,29 @@
 package repotest
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
+	"io"
+	"os"
 	"strings"
 	"testing"
 )
 
-// What blocks, and what starts goroutines, goes through internal/atomics too:
-// the model checker knows nothing of channels, of sync, or of a goroutine that
-// it did not start. Mutexes and events have twins there.
+// What blocks, and what starts goroutines, goes through internal/atomics: the model
+// checker knows nothing of channels, of sync, of timers, or of a goroutine that it did
+// not start. Mutexes and events have twins there.
 func TestBlockingGoesThroughTheSeam(t *testing.T) {
-	for _, pkg := range importable {
-		sources, err := parseDir(pkg, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range sources {
-			for _, n := range beside(s.file) {
-				t.Errorf("%s: %s is beside the seam internal/atomics", s.fset.Position(n.node.Pos()), n.what)
+	packages, err := loadTyped(false, append([]string{"internal/table"}, importable...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range packages {
+		for _, f := range p.files {
+			for _, n := range p.beside(f) {
+				t.Errorf("%s: %s is beside the seam internal/atomics", p.fset.Position(n.node.Pos()), n.what)
 			}
 		}
 	}
@@ -31,7 +35,7 @@ type finding struct {
 }
 
 // beside finds what blocks or starts goroutines without internal/atomics.
-func beside(f *ast.File) (found []finding) {
+func (t typed) beside(f *ast.File) (found []finding) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		what := ""
 		switch n := n.(type) {
@@ -45,12 +49,12 @@ func beside(f *ast.File) (found []finding) {
 			if n.Op == token.ARROW {
 				what = "a receive"
 			}
-		case *ast.SelectorExpr:
-			pkg, ok := n.X.(*ast.Ident)
-			if !ok {
-				break
+		case *ast.RangeStmt:
+			if _, ok := t.info.TypeOf(n.X).Underlying().(*types.Chan); ok {
+				what = "a loop over a channel"
 			}
-			if name := pkg.Name + "." + n.Sel.Name; pkg.Name == "sync" || derivesContexts(name) {
+		case *ast.Ident:
+			if name := t.used(n); blocks(name) {
 				what = name
 			}
 		}
@@ -62,10 +66,13 @@ func beside(f *ast.File) (found []finding) {
 	return found
 }
 
-// derivesContexts reports whether the function makes a context that ends by
-// itself, or calls when one ends. WithoutCancel and WithValue do not.
-func derivesContexts(name string) bool {
-	for _, prefix := range []string{"context.WithCancel", "context.WithTimeout", "context.WithDeadline", "context.AfterFunc"} {
+// blocks reports whether what another package exports waits, makes others wait, or runs
+// something later. Contexts that never end, of WithoutCancel and WithValue, do not.
+func blocks(name string) bool {
+	for _, prefix := range []string{
+		"sync.", "context.WithCancel", "context.WithTimeout", "context.WithDeadline", "context.AfterFunc",
+		"time.Sleep", "time.After", "time.Tick", "time.NewTimer", "time.NewTicker",
+	} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
@@ -74,29 +81,50 @@ func derivesContexts(name string) bool {
 }
 
 func TestBlockingIsFound(t *testing.T) {
-	f := parse(t, `package p
-func f(c chan int) {
-	go f(c)
+	p := typedSource(t, `package p
+import (
+	"context"
+	other "sync"
+	"time"
+)
+func f(c chan int, ctx context.Context) {
+	go f(c, ctx)
 	c <- <-c
 	select {}
-	var mu sync.Mutex
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 1)
+	for range c {}
+	var mu other.Mutex
+	mu.Lock()
+	_, _ = context.WithTimeout(context.WithoutCancel(ctx), 1)
+	time.AfterFunc(time.Second, nil)
 }`)
 	var got []string
-	for _, n := range beside(f) {
+	for _, n := range p.beside(p.files[0]) {
 		got = append(got, n.what)
 	}
-	want := "a go statement, a send, a receive, a select statement, sync.Mutex, context.WithTimeout"
+	want := "a go statement, a send, a receive, a select statement, a loop over a channel, sync.Mutex, context.WithTimeout, time.AfterFunc"
 	if strings.Join(got, ", ") != want {
 		t.Errorf("found %q, want %q", got, want)
 	}
 }
 
-func parse(t *testing.T, source string) *ast.File {
+// typedSource resolves the names of a file that imports the standard library.
+func typedSource(t *testing.T, text string) (p typed) {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution)
+	p.fset = token.NewFileSet()
+	f, err := parser.ParseFile(p.fset, "p.go", text, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f
+	p.files = []*ast.File{f}
+	err = p.check(func(path string) (io.ReadCloser, error) {
+		file, err := goTool(root, "list", "-export", "-f={{.Export}}", path)
+		if err != nil {
+			return nil, err
+		}
+		return os.Open(string(bytes.TrimSpace([]byte(file))))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

@@ -142,24 +142,3 @@ func onlySizes(text string, n int) bool {
 	sizes := strings.Count(text, "unsafe.Sizeof(") + strings.Count(text, "unsafe.Offsetof(") + strings.Count(text, "unsafe.Alignof(")
 	return sizes == n
 }
-
-// No test waits by sleeping: outside a synctest bubble that is slow or flaky,
-// and inside one it is called synctest's.
-func TestNoSleepOutsideBubbles(t *testing.T) {
-	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if strings.Contains(string(text), "time."+"Sleep(") && !strings.Contains(string(text), `"testing/synctest"`) {
-			t.Errorf("%s sleeps", path)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
