@@ -14,7 +14,7 @@ func Execute[T any](b *Breaker, fn func() (T, error)) (T, error) {
 
 func execute[T any](b *Breaker, fn func() (T, error)) (result T, err error) {
 	if fn == nil {
-		panic("atomicbreaker: Execute with a nil function")
+		panic("atomicbreaker: Execute called with a nil function")
 	}
 	p, err := b.Allow()
 	if err != nil {
@@ -73,10 +73,10 @@ func executeGroup[K comparable, T any](ctx context.Context, g *Group[K], k K, fn
 // taken.
 func begin(ctx context.Context, noFn bool) error {
 	if ctx == nil {
-		panic("atomicbreaker: call with a nil context")
+		panic("atomicbreaker: Do or Execute called with a nil context")
 	}
 	if noFn {
-		panic("atomicbreaker: call with a nil function")
+		panic("atomicbreaker: Do or Execute called with a nil function")
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

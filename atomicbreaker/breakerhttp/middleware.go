@@ -89,7 +89,7 @@ func MustNewMiddleware(c MiddlewareConfig) *Middleware {
 // and Permit.Done do.
 func (m *Middleware) Handler(next http.Handler) http.Handler {
 	if next == nil {
-		panic("breakerhttp: Handler with a nil handler")
+		panic("breakerhttp: Middleware.Handler called with a nil handler")
 	}
 	// LP(Handler): Group.Allow and the methods of Permit, for each request.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serve(next, w, r) })

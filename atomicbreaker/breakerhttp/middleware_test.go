@@ -215,7 +215,7 @@ func TestMiddlewareSettings(t *testing.T) {
 		t.Errorf("it ended with %v", how)
 	}
 	wantState(t, m.Group(), "/a/", atomicbreaker.Open, 0)
-	if how := ended(func() { m.Handler(nil) }); how != "breakerhttp: Handler with a nil handler" {
+	if how := ended(func() { m.Handler(nil) }); how != "breakerhttp: Middleware.Handler called with a nil handler" {
 		t.Error(how)
 	}
 }
