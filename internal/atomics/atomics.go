@@ -10,12 +10,11 @@ import (
 // Shared words. They are sequentially consistent and synchronise as package
 // sync/atomic documents.
 type (
-	Bool           = atomic.Bool
-	Int32          = atomic.Int32
-	Int64          = atomic.Int64
-	Uint32         = atomic.Uint32
-	Uint64         = atomic.Uint64
-	Pointer[T any] = atomic.Pointer[T]
+	Bool   = atomic.Bool
+	Int32  = atomic.Int32
+	Int64  = atomic.Int64
+	Uint32 = atomic.Uint32
+	Uint64 = atomic.Uint64
 )
 
 // Gauge counts what is only looked at: no algorithm depends on it, so that the

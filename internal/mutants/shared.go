@@ -44,6 +44,7 @@ var shared = map[string]family{
 	"sync/atomic.Uint32":                  word,
 	"sync/atomic.Uint64":                  word,
 	"sync/atomic.Pointer":                 word,
+	module + "/internal/atomics.Pointer":  word,
 	"sync.Mutex":                          blocking,
 	"sync.WaitGroup":                      blocking,
 	module + "/internal/atomics.Event":    blocking,

@@ -1,0 +1,36 @@
+//go:build !modelcheck
+
+package atomics
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// Pointer is atomic.Pointer, but that its type neither mentions T nor can be
+// compared. Each type that a program allocates has a description in it, with those
+// of all types that it mentions, and with a function that compares two values: of a
+// structure of many pointers that is most of what there is.
+//
+// Nobody converts one to a Pointer of another type, which the original forbids.
+type Pointer[T any] struct {
+	_ NoCopy
+	p unsafe.Pointer
+}
+
+// Safety: p holds what Store, Swap and CompareAndSwap were given, which are pointers
+// to a T.
+
+// Load returns what was stored last, or nil.
+func (p *Pointer[T]) Load() *T { return (*T)(atomic.LoadPointer(&p.p)) }
+
+// Store stores v.
+func (p *Pointer[T]) Store(v *T) { atomic.StorePointer(&p.p, unsafe.Pointer(v)) }
+
+// Swap stores v and returns what that replaced.
+func (p *Pointer[T]) Swap(v *T) *T { return (*T)(atomic.SwapPointer(&p.p, unsafe.Pointer(v))) }
+
+// CompareAndSwap stores v if old is what is stored, and reports whether it did.
+func (p *Pointer[T]) CompareAndSwap(old, v *T) bool {
+	return atomic.CompareAndSwapPointer(&p.p, unsafe.Pointer(old), unsafe.Pointer(v))
+}
