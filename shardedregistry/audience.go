@@ -10,6 +10,7 @@ import "slices"
 type audience[K comparable] struct {
 	watchers []*watcher[K] // in the order in which they came
 	waiters  int           // calls of Wait that may sleep, for any key
+	rooms    ringer[K]     // where they do, or did
 }
 
 // with adds a watcher.
@@ -24,8 +25,9 @@ func (a audience[K]) without(w *watcher[K]) audience[K] {
 	return a
 }
 
-// waiting adds n to the number of those who wait.
-func (a audience[K]) waiting(n int) audience[K] {
+// waiting adds n to the number of those who wait in rooms.
+func (a audience[K]) waiting(rooms ringer[K], n int) audience[K] {
+	a.rooms = rooms
 	a.waiters += n
 	return a
 }
@@ -59,7 +61,7 @@ func (o *root[K]) attend(change func(audience[K]) audience[K]) {
 // will, and so have those who had to be told that the cell had died.
 func (o *root[K]) announce(a *audience[K], k hkey[K]) (awaited bool) {
 	if a.waiters > 0 {
-		o.ring(k)
+		a.rooms.ring(k)
 	}
 	if len(a.watchers) == 0 {
 		return false

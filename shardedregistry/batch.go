@@ -35,7 +35,7 @@ func (e *KeyError) Unwrap() error { return e.Err }
 // CreateMany is blocking on the mutex of one hash bucket at a time. It takes
 // effect, for each key, when the table stores the new entry, or, if it is
 // present, when its record is read.
-func (r *Registry[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err error) {
+func (r *further[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err error) {
 	return createMany(r.locate, entries)
 }
 
@@ -83,7 +83,7 @@ func createMany[K, W comparable, V any](locate func(K) (place[W], error), entrie
 // DeleteMatching is blocking on the mutex of one hash bucket at a time. It takes
 // effect, for each key, when the key's last record is stored, or, if it stays,
 // when what match was given was read.
-func (r *Registry[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
+func (r *further[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 	if match == nil {
 		panic("shardedregistry: DeleteMatching of a nil function")
 	}

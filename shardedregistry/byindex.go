@@ -20,9 +20,9 @@ import (
 // ByIndex is wait-free, and so is the loop. It takes effect, for each key, when
 // that key's record is read, or, if it yields the key not, when the loop begins
 // or the record is read.
-func (r *Registry[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
-	o, number := r.indexed("ByIndex", index)
-	found := query[K]{o, o.book.term(number, value), nil}
+func (r *further[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
+	o, u, number := indexed(&r.core, "ByIndex", index)
+	found := query[K]{o, u, u.term(number, value), nil}
 	return func(yield func(Entry[K, V]) bool) {
 		found.each(func(k hkey[K], rec *record) bool { return yield(entryOf[V](o, k, rec)) })
 	}
@@ -35,8 +35,8 @@ func (r *Registry[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 //
 // LookupBy is wait-free. It takes effect when the key's record is read, or, if
 // there is none, when the index is read or the last key has lost the value.
-func (r *Registry[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
-	if o, k, rec := r.holderOf(index, value, nil); rec != nil {
+func (r *further[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
+	if o, k, rec := holderOf(&r.core, index, value, nil); rec != nil {
 		return entryOf[V](o, k, rec), true
 	}
 	return entry, false
@@ -44,12 +44,12 @@ func (r *Registry[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bo
 
 // holderOf runs LookupBy of the keys that only accepts. It returns the key and its
 // record, or nil.
-func (r *core[K]) holderOf(index, value string, only func(hkey[K]) bool) (o *root[K], k hkey[K], rec *record) {
-	o, number := r.indexed("LookupBy", index)
-	if !o.book.indexes[number].unique {
+func holderOf[K comparable](r *core[K], index, value string, only func(hkey[K]) bool) (o *root[K], k hkey[K], rec *record) {
+	o, u, number := indexed(r, "LookupBy", index)
+	if !u.indexes[number].unique {
 		panic(fmt.Sprintf("shardedregistry: LookupBy of the index %q, which is not unique", index))
 	}
-	query[K]{o, o.book.term(number, value), only}.each(func(found hkey[K], its *record) bool {
+	query[K]{o, u, u.term(number, value), only}.each(func(found hkey[K], its *record) bool {
 		k, rec = found, its
 		return false
 	})
@@ -67,18 +67,18 @@ func (r *core[K]) holderOf(index, value string, only func(hkey[K]) bool) (o *roo
 //
 // IndexValues is wait-free; the loop is blocking on the mutex of one hash bucket
 // at a time. It takes effect, for each value, when a record that has it is read.
-func (r *Registry[K, V]) IndexValues(index string) iter.Seq[string] {
-	return r.indexValues(index, nil)
+func (r *further[K, V]) IndexValues(index string) iter.Seq[string] {
+	return indexValues(&r.core, index, nil)
 }
 
 // indexValues is IndexValues of the keys that only accepts.
-func (r *core[K]) indexValues(index string, only func(hkey[K]) bool) iter.Seq[string] {
-	o, number := r.indexed("IndexValues", index)
+func indexValues[K comparable](r *core[K], index string, only func(hkey[K]) bool) iter.Seq[string] {
+	o, u, number := indexed(r, "IndexValues", index)
 	return func(yield func(string) bool) {
-		for value := range o.book.indexes[number].shelves.All() {
+		for value := range u.indexes[number].shelves.All() {
 			had := false
 			// LP(IndexValues): a record is read.
-			query[K]{o, term{number, value}, only}.each(func(hkey[K], *record) bool { had = true; return false })
+			query[K]{o, u, term{number, value}, only}.each(func(hkey[K], *record) bool { had = true; return false })
 			if had && !yield(value.Key) {
 				return
 			}
@@ -86,11 +86,12 @@ func (r *core[K]) indexValues(index string, only func(hkey[K]) bool) iter.Seq[st
 	}
 }
 
-// indexed returns the root and the number of an index, for a method.
-func (r *core[K]) indexed(method, index string) (*root[K], int) {
+// indexed returns the root, its rules and the number of an index, for a method.
+func indexed[K comparable](r *core[K], method, index string) (*root[K], *rules[K], int) {
 	if o := r.root.Load(); o != nil {
-		if i := o.book.number(index); i >= 0 {
-			return o, i
+		u := rulesOf(o)
+		if i := u.number(index); i >= 0 {
+			return o, u, i
 		}
 	}
 	panic(fmt.Sprintf("shardedregistry: %s of the index %q, which is not in Config", method, index))
@@ -98,9 +99,10 @@ func (r *core[K]) indexed(method, index string) (*root[K], int) {
 
 // query asks for the keys that have a term.
 type query[K comparable] struct {
-	root *root[K]
-	term term
-	only func(hkey[K]) bool // whether a key counts; nil: all do
+	root  *root[K]
+	rules *rules[K]
+	term  term
+	only  func(hkey[K]) bool // whether a key counts; nil: all do
 }
 
 // each yields the keys that have the term, with their records.
@@ -110,7 +112,7 @@ type query[K comparable] struct {
 func (q query[K]) each(yield func(hkey[K], *record) bool) {
 	// LP(ByIndex), a key that is not yielded: the keys are read.
 	// LP(LookupBy), none: likewise, or when the last key lost the value.
-	keys := q.root.book.indexes[q.term.index].on(q.term.value)
+	keys := q.rules.indexes[q.term.index].on(q.term.value)
 	keys.all(func(one posting[K]) bool {
 		if q.only != nil && !q.only(one.key) {
 			return true

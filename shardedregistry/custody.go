@@ -9,8 +9,13 @@ import (
 // custody is what Config.Clone and Config.Fingerprint ask for. A registry with
 // neither has none. It is immutable.
 type custody[K comparable] struct {
-	clone  any        // func(V) V, perhaps nil
-	prints *prints[K] // nil without Fingerprint
+	clone any // func(V) V, perhaps nil
+}
+
+// verifier is what all who store need of prints. Like a ruler it is an interface that
+// New alone puts something into.
+type verifier[K comparable] interface {
+	verify(k hkey[K], rec *record)
 }
 
 // prints says what the present values of keys looked like when they were stored.
@@ -34,11 +39,16 @@ func (c *Config[K, V]) custody() *custody[K] {
 	if c.Clone == nil && c.Fingerprint == nil {
 		return nil
 	}
-	u := &custody[K]{clone: c.Clone}
-	if text := c.Fingerprint; text != nil {
-		u.prints = newPrints[K](func(rec *record) string { return text(*valueOf[V](rec)) })
+	return &custody[K]{clone: c.Clone}
+}
+
+// prints returns what Fingerprint asks for, or nil.
+func (c *Config[K, V]) prints() verifier[K] {
+	text := c.Fingerprint
+	if text == nil {
+		return nil
 	}
-	return u
+	return newPrints[K](func(rec *record) string { return text(*valueOf[V](rec)) })
 }
 
 func newPrints[K comparable](text func(*record) string) *prints[K] {
@@ -50,16 +60,16 @@ func newPrints[K comparable](text func(*record) string) *prints[K] {
 // the user's function has run; and by everyone who has stored rec, when nothing
 // is left to do that a panic would leave undone.
 func (o *root[K]) check(k hkey[K], rec *record) {
-	if o.verify != nil {
-		o.verify(k, rec)
+	if o.prints != nil {
+		o.prints.verify(k, rec)
 	}
 }
 
-// check panics if rec's value is not what it was when it was first seen here.
+// verify panics if rec's value is not what it was when it was first seen here.
 // That is before anybody could change it who has it from the registry: values
 // are handed out after a check. A dead record has no value: its key's
 // imprint goes.
-func (p *prints[K]) check(k hkey[K], rec *record) {
+func (p *prints[K]) verify(k hkey[K], rec *record) {
 	first := p.byKey.Load(k)
 	if rec.dead() {
 		if first != nil && first.version < rec.version() {

@@ -3,7 +3,7 @@ package shardedregistry
 // Pins returns what the indexes keep: values that have a shelf, keys under them,
 // and pins of these.
 func Pins[K comparable, V any](r *Registry[K, V]) (shelves, keys, pins int) {
-	for _, x := range r.install().book.indexes {
+	for _, x := range rulesOf(r.install()).indexes {
 		for _, s := range x.shelves.All() {
 			shelves++
 			s.keys.Load().all(func(one posting[K]) bool { keys++; pins += one.pins; return true })
@@ -20,9 +20,10 @@ func Pinned[K comparable, V any](r *Registry[K, V], key K, index, value string) 
 		panic(err)
 	}
 	o, k := p.root, p.key
-	terms := []term{o.book.term(o.book.number(index), value)}
-	law[K]{o.book}.pin(k, terms, nil)
-	return func() { law[K]{o.book}.unpin(k, terms, nil) }
+	u := rulesOf(o)
+	terms := []term{u.term(u.number(index), value)}
+	law[K]{u}.pin(k, terms, nil)
+	return func() { law[K]{u}.unpin(k, terms, nil) }
 }
 
 // Postings is a set of pins by itself. The hash of a key is the key.

@@ -92,7 +92,7 @@ type Taker[K comparable, V any] struct {
 
 // Join does the first part of Snapshot, up to and with its first look.
 func Join[K comparable, V any](r *Registry[K, V]) Taker[K, V] {
-	t := r.install().join()
+	t := newTaker(r.install())
 	t.collect()
 	joined := Taker[K, V]{t: t}
 	if u := r.root.Load().custody; u != nil {
@@ -180,7 +180,7 @@ func Remembers[K comparable, V any](r Ref[K, V]) bool { return r.anchor.cell.Loa
 
 // Imprints returns the number of values that are remembered for Fingerprint.
 func Imprints[K comparable, V any](r *Registry[K, V]) int {
-	return r.root.Load().custody.prints.byKey.Len()
+	return r.root.Load().prints.(*prints[K]).byKey.Len()
 }
 
 // UsedShards returns the number of shards that have had a key.
@@ -270,9 +270,9 @@ func Waiters[K comparable, V any](r *Registry[K, V]) int {
 // is called.
 func Await[K comparable, V any](r *Registry[K, V]) (leave func()) {
 	o := r.install()
-	o.installRooms()
+	lobby[K]{o}.install()
 	count := func(n int) {
-		o.attend(func(a audience[K]) audience[K] { return a.waiting(n) })
+		o.attend(func(a audience[K]) audience[K] { return a.waiting(lobby[K]{o}, n) })
 	}
 	count(1)
 	return func() { count(-1) }

@@ -42,7 +42,7 @@ type hold[K comparable] struct {
 //
 // Ref is wait-free. It takes effect at any moment: it reads and changes nothing
 // of key.
-func (r *Registry[K, V]) Ref(key K) Ref[K, V] {
+func (r *further[K, V]) Ref(key K) Ref[K, V] {
 	a := new(anchor[K, V])
 	a.init(r.locate(key))
 	return Ref[K, V]{a}

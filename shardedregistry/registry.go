@@ -29,6 +29,13 @@ type Registry[K comparable, V any] struct {
 	_ atomics.NoCopy
 	_ [0]*V // so that none can be converted to one of other values
 
+	further[K, V]
+}
+
+// further has the methods of a Registry that many programs do without. What the
+// methods of one type need is in every program that has the type: see DESIGN.md. It
+// has no exported name because it is no type to users.
+type further[K comparable, V any] struct {
 	core[K]
 }
 
@@ -52,13 +59,11 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 	}
 	o := newRoot(n, config.Normalize)
 	o.custody = config.custody()
-	if u := o.custody; u != nil && u.prints != nil {
-		o.verify = u.prints.check
-	}
+	o.prints = config.prints()
 	var special shape
 	if rules != nil {
 		special |= isTermed
-		o.rules, o.book = law[K]{rules}, rules
+		o.rules = law[K]{rules}
 	}
 	if config.Transitions {
 		special |= isLinked

@@ -48,9 +48,9 @@ type root[K comparable] struct {
 	// it while somebody waits.
 	rooms atomics.Pointer[table.Table[hkey[K], room]]
 
-	// verify is prints.check, or nil without Fingerprint. Like large it is installed
-	// by New, so that a program without that has none of it.
-	verify func(hkey[K], *record)
+	// prints is nil without Fingerprint. Like large it is installed by New, so that a
+	// program without that has none of it.
+	prints verifier[K]
 
 	// large makes live records where they have something besides that is not due
 	// to a snapshot: see freshLarge. It is nil elsewhere.
@@ -59,9 +59,6 @@ type root[K comparable] struct {
 	// shut is what a cell has beside its record that leaves the table and has
 	// nothing else. It is nil without Config.Transitions.
 	shut *side[K]
-
-	// book is the rules, to those who read indexes.
-	book *rules[K]
 }
 
 // newRoot returns an empty registry of n shards, n a power of two.

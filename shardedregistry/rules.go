@@ -13,8 +13,8 @@ import (
 // methods of these names, which the linker takes for the same.
 type ruler[K comparable] interface {
 	terms(key K, rec *record, old []term) ([]term, error)
-	swap(o *root[K], k hkey[K], c *cell[K], old, next *record) (stored bool, by *rival[K])
-	enlist(o *root[K], k hkey[K], fresh *cell[K], rec *record) (c *cell[K], present *record, by *rival[K])
+	swap(p place[K], k hkey[K], c *cell[K], old, next *record) (stored bool, err error)
+	enlist(p place[K], fresh *cell[K], rec *record) (c *cell[K], present *record, err error)
 	unpin(k hkey[K], terms, others []term)
 }
 
@@ -68,6 +68,12 @@ func (u *rules[K]) add(name string, unique bool, values func(K, *record) []strin
 
 // law is the rules to who stores.
 type law[K comparable] struct{ *rules[K] }
+
+// rulesOf returns the rules of a registry, or nil if there are none.
+func rulesOf[K comparable](o *root[K]) *rules[K] {
+	u, _ := o.rules.(law[K])
+	return u.rules
+}
 
 // number returns the number of an index, or -1.
 func (u *rules[K]) number(name string) int {

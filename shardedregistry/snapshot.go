@@ -38,7 +38,7 @@ type picture[K comparable] struct {
 //
 // Snapshot is blocking on the mutex of one hash bucket at a time. It takes
 // effect when its cut is made: see DESIGN.md.
-func (r *Registry[K, V]) Snapshot() *Snapshot[K, V] {
+func (r *further[K, V]) Snapshot() *Snapshot[K, V] {
 	o := r.root.Load()
 	if o == nil {
 		return new(Snapshot[K, V]) // LP(Snapshot), never used: the root is read
@@ -52,7 +52,7 @@ func snapshot[V any, K comparable](o *root[K]) *Snapshot[K, V] {
 	if o.custody != nil {
 		s.clone = cloneOf[V](o.custody)
 	}
-	o.take(&s.picture, plain[V])
+	take(o, &s.picture, plain[V])
 	return s
 }
 

@@ -26,31 +26,15 @@ func (p *place[K]) swap(k hkey[K], c *cell[K], old, next *record) (stored bool, 
 	if o.rules == nil {
 		return c.rec.CompareAndSwap(old, next), nil
 	}
-	stored, by := o.rules.swap(o, k, c, old, next)
-	if by != nil {
-		return false, p.taken(by)
-	}
-	return stored, nil
+	return o.rules.swap(*p, k, c, old, next)
 }
 
 // enlist is publish under the rules.
 func (p *place[K]) enlist(fresh *cell[K], rec *record) (c *cell[K], present *record, err error) {
-	o, k := p.root, p.key
+	o := p.root
 	if o.rules == nil {
-		c, present = o.publish(k, fresh, rec)
+		c, present = o.publish(p.key, fresh, rec)
 		return c, present, nil
 	}
-	c, present, by := o.rules.enlist(o, k, fresh, rec)
-	if by != nil {
-		return nil, nil, p.taken(by)
-	}
-	return c, present, nil
-}
-
-// taken returns the error for who wants what a rival has.
-func (p *place[K]) taken(by *rival[K]) error {
-	if !sameSpace(by.key.Key, p.key.Key) {
-		return &UniqueError{Index: by.index, Value: by.term.value.Key, hidden: true}
-	}
-	return &UniqueError{Index: by.index, Value: by.term.value.Key, Key: p.shown(by.key.Key)}
+	return o.rules.enlist(*p, fresh, rec)
 }

@@ -43,12 +43,12 @@ import (
 // Stream is wait-free; the loop is blocking: it waits for changes or ctx, and,
 // where a key was deleted, for the mutex of a hash bucket. It takes effect when
 // the loop begins; each change has taken effect before it is yielded.
-func (r *Registry[K, V]) Stream(ctx context.Context, limit int) iter.Seq2[Event[K, V], error] {
+func (r *further[K, V]) Stream(ctx context.Context, limit int) iter.Seq2[Event[K, V], error] {
 	return r.stream(ctx, limit, nil)
 }
 
 // stream is Stream of the keys that only accepts: see watcher.
-func (r *Registry[K, V]) stream(ctx context.Context, limit int, only func(hkey[K]) bool) iter.Seq2[Event[K, V], error] {
+func (r *further[K, V]) stream(ctx context.Context, limit int, only func(hkey[K]) bool) iter.Seq2[Event[K, V], error] {
 	o := r.root.Load()
 	switch {
 	case ctx == nil:

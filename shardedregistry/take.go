@@ -35,8 +35,8 @@ type sighting[K comparable] struct {
 
 // take puts a snapshot into p. It takes effect when its last cut is made. Plain is
 // the function of that name for the registry's values.
-func (o *root[K]) take(p *picture[K], plain func(*record) *record) {
-	t := o.join()
+func take[K comparable](o *root[K], p *picture[K], plain func(*record) *record) {
+	t := newTaker(o)
 	t.collect() // its first look has nothing to compare with
 	for !t.collect() {
 		// until nothing is new that was under way when it joined
@@ -44,7 +44,7 @@ func (o *root[K]) take(p *picture[K], plain func(*record) *record) {
 	t.leave(p, plain)
 }
 
-func (o *root[K]) join() *taker[K] {
+func newTaker[K comparable](o *root[K]) *taker[K] {
 	n := o.len()
 	o.scan(scans.joined)
 	return &taker[K]{root: o, keys: directory[K]{keys: make([]K, 0, n)}, sight: make([]sighting[K], 0, n)}
@@ -193,7 +193,7 @@ func (t *taker[K]) develop(p *picture[K], plain func(*record) *record) {
 	for i := range t.sight {
 		if found := &t.sight[i]; found.present() {
 			rec := found.held
-			if !t.root.lasts(found) {
+			if !t.lasts(found) {
 				rec = plain(rec)
 			}
 			p.records = append(p.records, rec)
@@ -209,7 +209,8 @@ func (s *sighting[K]) present() bool { return s.quiet || s.held != nil && !s.hel
 
 // lasts reports whether what the key of s held at the cut keeps nothing that it
 // has replaced. What has forgotten that has done so for ever.
-func (o *root[K]) lasts(s *sighting[K]) bool {
+func (t *taker[K]) lasts(s *sighting[K]) bool {
+	o := t.root
 	dated := !s.quiet && s.held.mark&datedBit != 0
 	return !dated && (!o.transitions() || o.links(s.held).prev.Load() == nil)
 }

@@ -23,16 +23,16 @@ type gates [64]struct {
 // gateSet is a set of gates.
 type gateSet uint64
 
-// swap is place.swap under the rules. It returns a rival in place of an error.
-func (u law[K]) swap(o *root[K], k hkey[K], c *cell[K], old, next *record) (stored bool, by *rival[K]) {
+// swap is place.swap under the rules.
+func (u law[K]) swap(p place[K], k hkey[K], c *cell[K], old, next *record) (stored bool, err error) {
 	terms, others := next.terms(), old.terms()
 	gates := u.enter(terms, others)
-	if by = u.rival(o, terms, others); by != nil {
+	if by := u.rival(p.root, terms, others); by != nil {
 		u.leave(gates)
 		if c.rec.Load() != old {
 			return false, nil // and what the error would say depends on that
 		}
-		return false, by
+		return false, by.taken(&p)
 	}
 	u.pin(k, terms, others)
 	stored = c.rec.CompareAndSwap(old, next)
@@ -43,12 +43,13 @@ func (u law[K]) swap(o *root[K], k hkey[K], c *cell[K], old, next *record) (stor
 	return stored, nil
 }
 
-// enlist is publish under the rules. It returns a rival in place of an error.
-func (u law[K]) enlist(o *root[K], k hkey[K], fresh *cell[K], rec *record) (c *cell[K], present *record, by *rival[K]) {
-	terms := rec.terms()
+// enlist is publish under the rules.
+func (u law[K]) enlist(p place[K], fresh *cell[K], rec *record) (c *cell[K], present *record, err error) {
+	o, k, terms := p.root, p.key, rec.terms()
 	gates := u.enter(terms, nil)
 	for { // at most once for each term, which nobody gains meanwhile
-		if by = u.rival(o, terms, nil); by == nil {
+		by := u.rival(o, terms, nil)
+		if by == nil {
 			break
 		}
 		c, present = o.loadLive(k)
@@ -56,10 +57,10 @@ func (u law[K]) enlist(o *root[K], k hkey[K], fresh *cell[K], rec *record) (c *c
 			continue // it may have lost the value while k was present
 		}
 		u.leave(gates)
-		if present != nil {
-			by = nil
+		if present == nil {
+			err = by.taken(&p)
 		}
-		return c, present, by
+		return c, present, err
 	}
 	u.pin(k, terms, nil)
 	c, present = o.publish(k, fresh, rec)
@@ -99,6 +100,14 @@ type rival[K comparable] struct {
 	index string // its name
 	term  term
 	key   hkey[K]
+}
+
+// taken returns the error for who wants, at p, what the rival has.
+func (by *rival[K]) taken(p *place[K]) error {
+	if !sameSpace(by.key.Key, p.key.Key) {
+		return &UniqueError{Index: by.index, Value: by.term.value.Key, hidden: true}
+	}
+	return &UniqueError{Index: by.index, Value: by.term.value.Key, Key: p.shown(by.key.Key)}
 }
 
 // rival returns a key that has one of those unique values among terms that are

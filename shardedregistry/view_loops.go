@@ -109,8 +109,8 @@ func within[K comparable](p *picture[K], space string, whole *picture[Scoped[K]]
 // that key's record is read, or, if it yields the key not, when the loop begins
 // or the record is read.
 func (v View[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
-	o, number := v.registry.indexed("ByIndex", index)
-	found := query[Scoped[K]]{o, o.book.term(number, value), v.has}
+	o, u, number := indexed(&v.registry.core, "ByIndex", index)
+	found := query[Scoped[K]]{o, u, u.term(number, value), v.has}
 	return func(yield func(Entry[K, V]) bool) {
 		found.each(func(k hkey[Scoped[K]], rec *record) bool { return yield(v.entry(entryOf[V](o, k, rec))) })
 	}
@@ -123,7 +123,7 @@ func (v View[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 // LookupBy is wait-free. It takes effect when the key's record is read, or, if
 // there is none, when the index is read or the last key has lost the value.
 func (v View[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
-	if o, k, rec := v.registry.holderOf(index, value, v.has); rec != nil {
+	if o, k, rec := holderOf(&v.registry.core, index, value, v.has); rec != nil {
 		return v.entry(entryOf[V](o, k, rec)), true
 	}
 	return entry, false
@@ -135,5 +135,5 @@ func (v View[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
 // IndexValues is wait-free; the loop is blocking on the mutex of one hash bucket
 // at a time. It takes effect, for each value, when a record that has it is read.
 func (v View[K, V]) IndexValues(index string) iter.Seq[string] {
-	return v.registry.indexValues(index, v.has)
+	return indexValues(&v.registry.core, index, v.has)
 }

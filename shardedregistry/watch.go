@@ -41,12 +41,12 @@ type Event[K comparable, V any] struct {
 // Watch is wait-free; the loop is blocking: it waits for changes or ctx, and,
 // where a key was deleted, for the mutex of a hash bucket. It takes effect when
 // the loop begins, and, for each change, when the key's record is read.
-func (r *Registry[K, V]) Watch(ctx context.Context) iter.Seq[Event[K, V]] {
+func (r *further[K, V]) Watch(ctx context.Context) iter.Seq[Event[K, V]] {
 	return r.watch(ctx, nil)
 }
 
 // watch is Watch of the keys that only accepts: see watcher.
-func (r *Registry[K, V]) watch(ctx context.Context, only func(hkey[K]) bool) iter.Seq[Event[K, V]] {
+func (r *further[K, V]) watch(ctx context.Context, only func(hkey[K]) bool) iter.Seq[Event[K, V]] {
 	if ctx == nil {
 		panic("shardedregistry: Watch with a nil context")
 	}
@@ -81,12 +81,12 @@ func (r *Registry[K, V]) watch(ctx context.Context, only func(hkey[K]) bool) ite
 // WatchSnapshot is wait-free; the loop is blocking as those over Watch are, and
 // takes a Snapshot. It takes effect when the snapshot's cut is made, and, for each
 // change, when the key's record is read.
-func (r *Registry[K, V]) WatchSnapshot(ctx context.Context) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
+func (r *further[K, V]) WatchSnapshot(ctx context.Context) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
 	return r.watchSnapshot(ctx, nil)
 }
 
 // watchSnapshot is WatchSnapshot of the keys that only accepts: see watcher.
-func (r *Registry[K, V]) watchSnapshot(ctx context.Context, only func(hkey[K]) bool) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
+func (r *further[K, V]) watchSnapshot(ctx context.Context, only func(hkey[K]) bool) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
 	if ctx == nil {
 		panic("shardedregistry: WatchSnapshot with a nil context")
 	}

@@ -34,9 +34,10 @@ func (o operation) name() string {
 }
 
 // sharedTypes returns the exported types of a package whose first field is
-// atomics.NoCopy, with their number of type parameters, and the handles.
-func sharedTypes(pkg string, sources []source) map[string]int {
-	shared := map[string]int{}
+// atomics.NoCopy, with their number of type parameters, and the handles; and by the
+// name of a type that one of them embeds, which of them has its methods.
+func sharedTypes(pkg string, sources []source) (shared map[string]int, outer map[string]string) {
+	shared, outer = map[string]int{}, map[string]string{}
 	for _, s := range sources {
 		for _, decl := range s.file.Decls {
 			gen, ok := decl.(*ast.GenDecl)
@@ -50,11 +51,28 @@ func sharedTypes(pkg string, sources []source) map[string]int {
 				}
 				if noCopyFirst(t) || slices.Contains(handles[pkg], t.Name.Name) {
 					shared[t.Name.Name] = t.TypeParams.NumFields()
+					for _, name := range embedded(t) {
+						outer[name] = t.Name.Name
+					}
 				}
 			}
 		}
 	}
-	return shared
+	return shared, outer
+}
+
+// embedded returns the names of the types of the same package that t embeds.
+func embedded(t *ast.TypeSpec) (names []string) {
+	s, ok := t.Type.(*ast.StructType)
+	if !ok {
+		return nil
+	}
+	for _, f := range s.Fields.List {
+		if name, _ := baseType(f.Type); len(f.Names) == 0 && name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func noCopyFirst(t *ast.TypeSpec) bool {
@@ -69,7 +87,7 @@ func noCopyFirst(t *ast.TypeSpec) bool {
 // operations returns what can be done to the package's shared types from
 // outside. Constructors are not among them: nothing is shared yet.
 func operations(pkg string, sources []source) []operation {
-	shared := sharedTypes(pkg, sources)
+	shared, outer := sharedTypes(pkg, sources)
 	var ops []operation
 	for _, s := range sources {
 		for _, decl := range s.file.Decls {
@@ -80,6 +98,9 @@ func operations(pkg string, sources []source) []operation {
 			op := operation{doc: f.Doc.Text(), pos: s.fset.Position(f.Pos())}
 			if f.Recv != nil {
 				op.typeName, op.pointer = baseType(f.Recv.List[0].Type)
+				if name, ok := outer[op.typeName]; ok {
+					op.typeName = name
+				}
 				op.method = f.Name.Name
 			} else {
 				op.typeName = sharedParam(f, shared)
