@@ -61,7 +61,7 @@ one line at a time, and reports which breaks their tests do not notice. Fails
 if one is not in ` + reviews + `.
 
   go run ./internal/mutants ./oncecache
-  go run ./internal/mutants -run state.go ./oncecache        only that file
+  go run ./internal/mutants -run entry.go ./oncecache        only that file
   go run ./internal/mutants -run entry.settle ./oncecache    only that function
   go run ./internal/mutants -run ': torn' ./oncecache        only that operator
   go run ./internal/mutants -list ./oncecache                only print them
