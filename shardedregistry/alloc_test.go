@@ -121,8 +121,8 @@ func TestIterationAllocatesPerShard(t *testing.T) {
 	}
 }
 
-// A change of which a watcher has a slip already allocates its record alone. One
-// of which it is told allocates a slip besides.
+// A change of which a watcher has a notification already allocates its record alone. One
+// of which it is told allocates a notification besides.
 func TestWatchAllocations(t *testing.T) {
 	var r shardedregistry.Registry[string, plan]
 	mustPut(t, &r, "a", plan{})
@@ -146,7 +146,7 @@ func TestWatchAllocations(t *testing.T) {
 }
 
 // With transitions, a change allocates its record alone when there is no stream,
-// or one that has a slip of the key. One of which a stream is told allocates a slip
+// or one that has a notification of the key. One of which a stream is told allocates a notification
 // besides, and the stream nothing to yield it.
 func TestStreamAllocations(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[string, plan]{Transitions: true})

@@ -40,16 +40,16 @@ func (r *further[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err er
 }
 
 // createMany runs CreateMany. Where a key is, locate says.
-func createMany[K, W comparable, V any](locate func(K) (place[W], error), entries iter.Seq2[K, V]) (created int, err error) {
+func createMany[K, W comparable, V any](locate func(K) (target[W], error), entries iter.Seq2[K, V]) (created int, err error) {
 	if entries == nil {
 		panic("shardedregistry: CreateMany of a nil iterator")
 	}
 	var failed []error
 	for key, value := range entries {
 		var i insertion
-		p, err := locate(key)
+		t, err := locate(key)
 		if err == nil {
-			i = insert(&p, value) // LP(CreateMany): that of Create
+			i = insert(&t, value) // LP(CreateMany): that of Create
 			err = i.err
 		}
 		switch {
@@ -87,23 +87,23 @@ func (r *further[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 	if match == nil {
 		panic("shardedregistry: DeleteMatching of a nil function")
 	}
-	o := r.root.Load()
-	if o == nil {
+	rt := r.root.Load()
+	if rt == nil {
 		return 0
 	}
-	return o.killMatching(nil, func(k hkey[K], rec *record) bool { return match(entryOf[V](o, k, rec)) })
+	return rt.killMatching(nil, func(k hkey[K], rec *record) bool { return match(entryOf[V](rt, k, rec)) })
 }
 
 // killMatching runs DeleteMatching for the keys that ours accepts; nil accepts all.
-func (o *root[K]) killMatching(ours func(hkey[K]) bool, match func(hkey[K], *record) bool) (deleted int) {
-	o.visit(func(k hkey[K], c *cell[K], _ *record) bool {
+func (rt *root[K]) killMatching(ours func(hkey[K]) bool, match func(hkey[K], *record) bool) (deleted int) {
+	rt.visit(func(k hkey[K], c *cell[K], _ *record) bool {
 		if ours != nil && !ours(k) {
 			return true
 		}
 		// The error says that match keeps changing k, which then stays.
-		_ = o.persist(k, 0, func() (done bool, err error) {
+		_ = rt.persist(k, 0, func() (done bool, err error) {
 			killed := false
-			if done, killed = o.killIf(k, c, match); killed {
+			if done, killed = rt.killIf(k, c, match); killed {
 				deleted++
 			}
 			return done, nil
@@ -116,13 +116,13 @@ func (o *root[K]) killMatching(ours func(hkey[K]) bool, match func(hkey[K], *rec
 // killIf deletes k, whose cell is c, if its entry matches. It is done unless
 // another operation has changed k in between. If that has deleted k, what k
 // holds now is no matter: it was absent meanwhile.
-func (o *root[K]) killIf(k hkey[K], c *cell[K], match func(hkey[K], *record) bool) (done, killed bool) {
+func (rt *root[K]) killIf(k hkey[K], c *cell[K], match func(hkey[K], *record) bool) (done, killed bool) {
 	// LP(DeleteMatching), a key that stays: the record is read.
-	rec := o.live(c.rec.Load())
+	rec := rt.live(c.rec.Load())
 	if rec == nil || !match(k, rec) {
 		return true, false
 	}
 	// LP(DeleteMatching): the dead record is stored.
-	killed = o.kill(k, c, rec)
+	killed = rt.kill(k, c, rec)
 	return killed, killed
 }

@@ -13,10 +13,10 @@ type cell[K comparable] struct {
 	// a live record by CAS; a dead one is final. Everybody reads.
 	rec atomics.Pointer[record]
 
-	// side is what few cells have besides, or nil. Replaced by CAS by those who
+	// meta is what few cells have besides, or nil. Replaced by CAS by those who
 	// tell watchers of a change, by watchers that leave, and by a deleter that
 	// leaves the cell in the table.
-	side atomics.Pointer[side[K]]
+	meta atomics.Pointer[cellMeta[K]]
 }
 
 // named returns the key of c, whose hash is hash.

@@ -10,11 +10,11 @@ package shardedregistry
 // or, if key is present, when its record is read, or, if a unique value is
 // taken, when the record that has it is read.
 func (r *Registry[K, V]) Create(key K, value V) (Version, error) {
-	p, err := r.locate(key)
+	t, err := r.locate(key)
 	if err != nil {
 		return 0, err
 	}
-	return insert(&p, value).result()
+	return insert(&t, value).result()
 }
 
 // insertion is how a Create has ended: with a version, or, if the key was present,
@@ -34,60 +34,60 @@ func (i insertion) result() (Version, error) {
 }
 
 // insert runs Create.
-func insert[K comparable, V any](p *place[K], value V) insertion {
+func insert[K comparable, V any](t *target[K], value V) insertion {
 	// LP(Create), present: the record is read, here or by create.
-	c, rec := p.loadLive()
+	c, rec := t.loadLive()
 	if rec != nil {
-		return p.exists(c, rec)
+		return t.exists(c, rec)
 	}
-	return p.insert(draft[V](p.root, p.root.taking(), nil, value))
+	return t.insert(draft[V](t.root, t.root.snapshotting(), nil, value))
 }
 
 // insert is insert of a record, for a key that was absent.
-func (p *place[K]) insert(fresh *record) insertion {
+func (t *target[K]) insert(fresh *record) insertion {
 	// LP(Create): the table stores the new cell, or the record of a rival is read.
-	c, rec, created, err := p.create(fresh)
+	c, rec, created, err := t.create(fresh)
 	switch {
 	case err != nil:
 		return insertion{err: err}
 	case created:
 		return insertion{version: rec.version()}
 	}
-	return p.exists(c, rec)
+	return t.exists(c, rec)
 }
 
 // exists is how a Create ends that finds rec in the cell c of the key.
-func (p *place[K]) exists(c *cell[K], rec *record) insertion {
+func (t *target[K]) exists(c *cell[K], rec *record) insertion {
 	stored := c.key
-	if beside := c.side.Load(); beside != nil && beside.spelled != nil {
+	if beside := c.meta.Load(); beside != nil && beside.spelled != nil {
 		stored = *beside.spelled
 	}
-	return insertion{exists: &ExistsError{Given: p.shown(p.given), Stored: p.shown(stored), Version: rec.version()}}
+	return insertion{exists: &ExistsError{Given: t.shown(t.given), Stored: t.shown(stored), Version: rec.version()}}
 }
 
 // create publishes a new cell of the key, with a record that was drafted, unless
 // the key is present, in which case it returns false with the cell and the record
 // that are. It takes effect when the table stores the new cell, or else when it
-// reads the record. An error is that of the rules.
-func (p *place[K]) create(fresh *record) (c *cell[K], rec *record, created bool, err error) {
-	o, k := p.root, p.key
-	if err = o.prepare(k, fresh, nil, 0); err != nil {
+// reads the record. An error is that of the constraints.
+func (t *target[K]) create(fresh *record) (c *cell[K], rec *record, created bool, err error) {
+	rt, k := t.root, t.key
+	if err = rt.prepare(k, fresh, nil, 0); err != nil {
 		return nil, nil, false, err
 	}
 	mine := &cell[K]{key: k.Key}
-	if spelled := o.spelling(k, p.given); spelled != nil {
-		mine.side.Store(&side[K]{spelled: spelled})
+	if spelled := rt.spelling(k, t.given); spelled != nil {
+		mine.meta.Store(&cellMeta[K]{spelled: spelled})
 	}
 	mine.rec.Store(fresh)
-	c, present, err := p.enlist(mine, fresh)
+	c, present, err := t.enlist(mine, fresh)
 	if err != nil {
 		return nil, nil, false, err
 	}
 	if c != mine {
-		o.date(present)
+		rt.date(present)
 		return c, present, false, nil
 	}
-	o.changed(k, c, nil, fresh)
-	o.check(k, fresh)
+	rt.changed(k, c, nil, fresh)
+	rt.check(k, fresh)
 	return c, fresh, true, nil
 }

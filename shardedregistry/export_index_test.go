@@ -1,10 +1,10 @@
 package shardedregistry
 
-// Pins returns what the indexes keep: values that have a shelf, keys under them,
+// Pins returns what the indexes keep: values that have a posting list, keys under them,
 // and pins of these.
 func Pins[K comparable, V any](r *Registry[K, V]) (shelves, keys, pins int) {
-	for _, x := range rulesOf(r.install()).indexes {
-		for _, s := range x.shelves.All() {
+	for _, x := range constraintsOf(r.install()).indexes {
+		for _, s := range x.lists.All() {
 			shelves++
 			s.keys.Load().all(func(one posting[K]) bool { keys++; pins += one.pins; return true })
 		}
@@ -15,15 +15,15 @@ func Pins[K comparable, V any](r *Registry[K, V]) (shelves, keys, pins int) {
 // Pinned does what a writer does before it stores what key is found by under a
 // value of an index, and returns what it does if it has not stored.
 func Pinned[K comparable, V any](r *Registry[K, V], key K, index, value string) (undo func()) {
-	p, err := r.locate(key)
+	t, err := r.locate(key)
 	if err != nil {
 		panic(err)
 	}
-	o, k := p.root, p.key
-	u := rulesOf(o)
-	terms := []term{u.term(u.number(index), value)}
-	law[K]{u}.pin(k, terms, nil)
-	return func() { law[K]{u}.unpin(k, terms, nil) }
+	rt, k := t.root, t.key
+	cs := constraintsOf(rt)
+	terms := []indexKey{cs.indexKey(cs.number(index), value)}
+	constrained[K]{cs}.pin(k, terms, nil)
+	return func() { constrained[K]{cs}.unpin(k, terms, nil) }
 }
 
 // Postings is a set of pins by itself. The hash of a key is the key.
@@ -72,12 +72,12 @@ func nodes[K comparable](p *postings[K]) (branches, leaves int) {
 	return branches, leaves
 }
 
-// SameTerms reports whether what key holds shares its terms after do with what it
+// SameTerms reports whether what key holds shares its index keys after do with what it
 // held before.
 func SameTerms[K comparable, V any](r *Registry[K, V], key K, do func()) bool {
-	terms := func() []term {
+	terms := func() []indexKey {
 		_, _, rec := r.find(key)
-		return rec.terms()
+		return rec.indexKeys()
 	}
 	before := terms()
 	do()

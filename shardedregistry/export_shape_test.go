@@ -6,8 +6,8 @@ import "unsafe"
 // a record may have besides.
 func Gaps[V any]() [8]uintptr {
 	return [8]uintptr{
-		gap[record, V](), gap[datedRecord, V](), gap[termedRecord, V](), gap[datedTermedRecord, V](),
-		gap[linkedRecord, V](), gap[datedLinkedRecord, V](), gap[termedLinkedRecord, V](), gap[datedTermedLinkedRecord, V](),
+		gap[record, V](), gap[datedRecord, V](), gap[indexedRecord, V](), gap[datedIndexedRecord, V](),
+		gap[linkedRecord, V](), gap[datedLinkedRecord, V](), gap[indexedLinkedRecord, V](), gap[datedIndexedLinkedRecord, V](),
 	}
 }
 

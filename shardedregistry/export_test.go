@@ -9,14 +9,14 @@ import (
 
 // What the tests must know to reach the rare paths.
 var (
-	Patience = patience()
-	Proofs   = proofs()
+	Patience = attemptsBeforeDetecting()
+	Proofs   = provenReentries()
 )
 
 // SetHash makes an empty registry hash with f.
 func SetHash[K comparable, V any](r *Registry[K, V], f func(K) uint64) {
-	o := r.install()
-	o.hash, o.open, o.light = f, false, false
+	rt := r.install()
+	rt.hash, rt.open, rt.light = f, false, false
 }
 
 // Shards returns the number of shards.
@@ -33,9 +33,9 @@ func Linked[K comparable, V any](r *Registry[K, V]) (n int) {
 	return n
 }
 
-// Suspects returns the number of calls that are listed as suspects.
+// Suspects returns the number of calls that are listed as detectors.
 func Suspects[K comparable, V any](r *Registry[K, V]) (n int) {
-	for p := r.install().suspects.Load(); p != nil; p = p.next {
+	for p := r.install().detectors.Load(); p != nil; p = p.next {
 		n++
 	}
 	return n
@@ -44,35 +44,37 @@ func Suspects[K comparable, V any](r *Registry[K, V]) (n int) {
 // Kill does the first half of Delete, up to the instant at which it takes
 // effect, and returns the second half.
 func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
-	p, err := r.locate(key)
+	t, err := r.locate(key)
 	if err != nil {
 		panic(err)
 	}
-	o, k := p.root, p.key
-	c, old := o.loadLive(k)
-	dead := o.grave(o.taking(), old)
+	rt, k := t.root, t.key
+	c, old := rt.loadLive(k)
+	dead := rt.tombstone(rt.snapshotting(), old)
 	c.rec.Store(dead)
-	o.shard(k.Hash).live.Add(-1)
-	return func() { o.bury(k, c, old, dead) }
+	rt.shard(k.Hash).live.Add(-1)
+	return func() { rt.bury(k, c, old, dead) }
 }
 
-// Listed calls f while a suspect for key is listed, as change.prove does.
+// Listed calls f while a detector for key is listed, as change.prove does.
 func Listed[K comparable, V any](r *Registry[K, V], key K, f func(own *bool)) {
-	p, err := r.locate(key)
+	t, err := r.locate(key)
 	if err != nil {
 		panic(err)
 	}
-	p.root.listed(p.key, f)
+	t.root.detecting(t.key, f)
 }
 
-// SuspectList is a list of suspects by itself.
-type SuspectList struct{ p atomics.Pointer[suspect[int]] }
+// SuspectList is a list of detectors by itself.
+type SuspectList struct {
+	p atomics.Pointer[reentryDetector[int]]
+}
 
-// Push lists a suspect, and returns a function that reports whether it is
+// Push lists a detector, and returns a function that reports whether it is
 // listed and one that drops it.
 func (l *SuspectList) Push() (listed func() bool, remove func()) {
 	own := new(bool)
-	push(&l.p, &suspect[int]{own: own})
+	push(&l.p, &reentryDetector[int]{own: own})
 	listed = func() bool {
 		for p := l.p.Load(); p != nil; p = p.next {
 			if p.own == own {
@@ -86,17 +88,17 @@ func (l *SuspectList) Push() (listed func() bool, remove func()) {
 
 // Taker is a call of Snapshot that can be stopped between its steps.
 type Taker[K comparable, V any] struct {
-	t     *taker[K]
+	t     *collector[K]
 	clone func(V) V
 }
 
 // Join does the first part of Snapshot, up to and with its first look.
 func Join[K comparable, V any](r *Registry[K, V]) Taker[K, V] {
-	t := newTaker(r.install())
-	t.collect()
-	joined := Taker[K, V]{t: t}
-	if u := r.root.Load().custody; u != nil {
-		joined.clone = cloneOf[V](u)
+	col := newTaker(r.install())
+	col.collect()
+	joined := Taker[K, V]{t: col}
+	if g := r.root.Load().guard; g != nil {
+		joined.clone = cloneOf[V](g)
 	}
 	return joined
 }
@@ -107,38 +109,38 @@ func (t Taker[K, V]) Collect() bool { return t.t.collect() }
 // Found returns the snapshot without leaving.
 func (t Taker[K, V]) Found() *Snapshot[K, V] {
 	s := &Snapshot[K, V]{clone: t.clone}
-	t.t.develop(&s.picture, plain[V])
+	t.t.fill(&s.contents, plain[V])
 	return s
 }
 
 // Leave does the rest of Snapshot.
 func (t Taker[K, V]) Leave() *Snapshot[K, V] {
 	s := &Snapshot[K, V]{clone: t.clone}
-	t.t.leave(&s.picture, plain[V])
+	t.t.finish(&s.contents, plain[V])
 	return s
 }
 
 // Stored makes value the value of key, which is present, as Update does, up to
 // the instant at which it is stored, and returns the rest.
 func Stored[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()) {
-	o, k, c, old, next := replaced(r, key, value)
-	return func() { o.changed(k, c, old, next) }
+	rt, k, c, old, next := replaced(r, key, value)
+	return func() { rt.changed(k, c, old, next) }
 }
 
 // replaced stores next in place of old, which the cell c of key holds.
-func replaced[K comparable, V any](r *Registry[K, V], key K, value V) (o *root[K], k hkey[K], c *cell[K], old, next *record) {
-	p, err := r.locate(key)
+func replaced[K comparable, V any](r *Registry[K, V], key K, value V) (rt *root[K], k hkey[K], c *cell[K], old, next *record) {
+	t, err := r.locate(key)
 	if err != nil {
 		panic(err)
 	}
-	o, k = p.root, p.key
-	c, old = o.loadLive(k)
-	next = draft(o, o.taking(), nil, value)
-	if err = o.prepare(k, next, old, old.changed()); err != nil {
+	rt, k = t.root, t.key
+	c, old = rt.loadLive(k)
+	next = draft(rt, rt.snapshotting(), nil, value)
+	if err = rt.prepare(k, next, old, old.changed()); err != nil {
 		panic(err)
 	}
 	c.rec.Store(next)
-	return o, k, c, old, next
+	return rt, k, c, old, next
 }
 
 // Kept returns the number of records that are reachable only because a
@@ -180,7 +182,7 @@ func Remembers[K comparable, V any](r Ref[K, V]) bool { return r.anchor.cell.Loa
 
 // Imprints returns the number of values that are remembered for Fingerprint.
 func Imprints[K comparable, V any](r *Registry[K, V]) int {
-	return r.root.Load().prints.(*prints[K]).byKey.Len()
+	return r.root.Load().verifier.(*fingerprints[K]).byKey.Len()
 }
 
 // UsedShards returns the number of shards that have had a key.
@@ -207,11 +209,11 @@ func (w Watcher[K, V]) Run(ctx context.Context, yield func(Event[K, V]) bool) { 
 // Drain returns the events that there are.
 func (w Watcher[K, V]) Drain() (events []Event[K, V]) {
 	for {
-		p := w.w.shift()
-		if p == nil {
+		n := w.w.next()
+		if n == nil {
 			return events
 		}
-		if k, rec := w.w.look(p); rec != nil {
+		if k, rec := w.w.look(n); rec != nil {
 			events = append(events, eventOf[V](w.w.root, k, rec))
 		}
 	}
@@ -221,36 +223,36 @@ func (w Watcher[K, V]) Drain() (events []Event[K, V]) {
 func (w Watcher[K, V]) Sleep(ctx context.Context) { w.w.sleep(ctx) }
 
 // Leave does the rest of the loop.
-func (w Watcher[K, V]) Leave() { w.w.leave() }
+func (w Watcher[K, V]) Leave() { w.w.close() }
 
 // Kept returns how many keys the watcher remembers.
-func (w Watcher[K, V]) Kept() int { return len(w.w.seats) }
+func (w Watcher[K, V]) Kept() int { return len(w.w.subscriptions) }
 
-// Piled returns how many slips are on the watcher's pile.
+// Piled returns how many notifications are in the watcher's inbox.
 func (w Watcher[K, V]) Piled() (n int) {
-	for p := w.w.pile.Load(); p != nil && p != &w.w.over; p = p.next {
+	for p := w.w.inbox.Load(); p != nil && p != &w.w.closed; p = p.next {
 		n++
 	}
 	return n
 }
 
 // Traces returns what watchers and waiters have left in r: members of the
-// audience, seats, rooms, and dead cells.
+// subscribers, subscriptions, waitlists, and dead cells.
 func Traces[K comparable, V any](r *Registry[K, V]) (n int) {
-	o := r.install()
-	if a := o.audience.Load(); a != nil {
-		n += len(a.watchers) + a.waiters
+	rt := r.install()
+	if s := rt.subscribers.Load(); s != nil {
+		n += len(s.watchers) + s.waiters
 	}
-	if t := o.rooms.Load(); t != nil {
+	if t := rt.waitlists.Load(); t != nil {
 		n += t.Len()
 	}
 	return n + Seats(r) + Linked(r) - r.Len()
 }
 
-// Seats returns the number of seats at the cells that are in a table.
+// Seats returns the number of subscriptions at the cells that are in a table.
 func Seats[K comparable, V any](r *Registry[K, V]) (n int) {
 	for c := range r.install().cells.All() {
-		n += len(c.side.Load().now().seats)
+		n += len(c.meta.Load().now().subscriptions)
 	}
 	return n
 }
@@ -260,8 +262,8 @@ func Hash[K comparable, V any](r *Registry[K, V], key K) uint64 { return r.insta
 
 // Waiters returns the number of calls of Wait that may sleep.
 func Waiters[K comparable, V any](r *Registry[K, V]) int {
-	if a := r.install().audience.Load(); a != nil {
-		return a.waiters
+	if s := r.install().subscribers.Load(); s != nil {
+		return s.waiters
 	}
 	return 0
 }
@@ -269,10 +271,10 @@ func Waiters[K comparable, V any](r *Registry[K, V]) int {
 // Await makes r what it is while a call of Wait sleeps for some key, until leave
 // is called.
 func Await[K comparable, V any](r *Registry[K, V]) (leave func()) {
-	o := r.install()
-	lobby[K]{o}.install()
+	rt := r.install()
+	waitOps[K]{rt}.install()
 	count := func(n int) {
-		o.attend(func(a audience[K]) audience[K] { return a.waiting(lobby[K]{o}, n) })
+		rt.changeSubscribers(func(s subscribers[K]) subscribers[K] { return s.waiting(waitOps[K]{rt}, n) })
 	}
 	count(1)
 	return func() { count(-1) }
@@ -280,22 +282,22 @@ func Await[K comparable, V any](r *Registry[K, V]) (leave func()) {
 
 // Changed tells of a change of key again, as an operation does that has stalled.
 func Changed[K comparable, V any](r *Registry[K, V], key K) {
-	p, err := r.locate(key)
+	t, err := r.locate(key)
 	if err != nil {
 		panic(err)
 	}
-	if a := p.root.audience.Load(); a != nil {
-		p.root.announce(a, p.key)
+	if s := t.root.subscribers.Load(); s != nil {
+		t.root.notify(s, t.key)
 	}
 }
 
 // Tidy does the last thing that a snapshot does that has seen a deletion of key.
 func Tidy[K comparable, V any](r *Registry[K, V], key K) {
-	p, err := r.locate(key)
+	t, err := r.locate(key)
 	if err != nil {
 		panic(err)
 	}
-	p.root.tidy(p.key)
+	t.root.tidy(t.key)
 }
 
 // SubscribeTo is Subscribe by a loop that is told of one key only.
@@ -303,16 +305,16 @@ func SubscribeTo[K comparable, V any](r *Registry[K, V], key K) Watcher[K, V] {
 	return Watcher[K, V]{r.install().watch(func(k hkey[K]) bool { return k.Key == key })}
 }
 
-// IsDone reports whether the slip of the first seat at key says that its watcher has
+// IsDone reports whether the notification of the first subscription at key says that its watcher has
 // looked.
 func IsDone[K comparable, V any](r *Registry[K, V], key K) bool {
-	p, _ := r.locate(key)
-	return p.root.cells.Load(p.key).side.Load().seats[0].slip.Load().stage.Load() == done
+	t, _ := r.locate(key)
+	return t.root.cells.Load(t.key).meta.Load().subscriptions[0].latest.Load().stage.Load() == done
 }
 
 // IsDated reports whether what key holds, which was stored while a snapshot was
 // being taken, has its date.
 func IsDated[K comparable, V any](r *Registry[K, V], key K) bool {
-	p, _ := r.locate(key)
-	return p.root.cells.Load(p.key).rec.Load().dated().date.Load() != 0
+	t, _ := r.locate(key)
+	return t.root.cells.Load(t.key).rec.Load().dated().date.Load() != 0
 }

@@ -157,7 +157,7 @@ func TestStressFingerprint(t *testing.T) {
 	}
 }
 
-// A stream that tells of a key after its deletion leaves no imprint of it.
+// A stream that tells of a key after its deletion leaves no fingerprint of it.
 func TestFingerprintOfWhatIsStreamed(t *testing.T) {
 	r := transitions(shardedregistry.Config[string, list]{Fingerprint: describe})
 	s := shardedregistry.OpenStream(r, 10)
@@ -172,7 +172,7 @@ func TestFingerprintOfWhatIsStreamed(t *testing.T) {
 	}
 }
 
-// A deleter that stalls does not take the imprint of the key's next life with it.
+// A deleter that stalls does not take the fingerprint of the key's next life with it.
 func TestFingerprintOfANextLife(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[string, list]{Fingerprint: describe})
 	mustPut(t, r, "a", of(1))

@@ -21,26 +21,26 @@ func (r *Registry[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, crea
 	if fn == nil {
 		panic("shardedregistry: GetOrCreate of a nil function")
 	}
-	p, err := r.locate(key)
+	t, err := r.locate(key)
 	if err != nil {
 		return value, false, err
 	}
-	return getOrCreate(&p, fn)
+	return getOrCreate(&t, fn)
 }
 
 // getOrCreate runs GetOrCreate.
-func getOrCreate[K comparable, V any](p *place[K], fn func() (V, error)) (value V, created bool, err error) {
+func getOrCreate[K comparable, V any](t *target[K], fn func() (V, error)) (value V, created bool, err error) {
 	// LP(GetOrCreate), present, or an error of fn: the table or the record is read.
-	c, rec := p.loadLive()
+	c, rec := t.loadLive()
 	if rec == nil {
 		made, err := fn()
 		if err != nil {
 			return value, false, err
 		}
 		// LP(GetOrCreate): the table stores the new cell, or create reads the record.
-		if c, rec, created, err = p.create(draft[V](p.root, p.root.taking(), nil, made)); err != nil {
+		if c, rec, created, err = t.create(draft[V](t.root, t.root.snapshotting(), nil, made)); err != nil {
 			return value, false, err
 		}
 	}
-	return out[V](p.root, c.named(p.key.Hash), rec), created, nil
+	return out[V](t.root, c.named(t.key.Hash), rec), created, nil
 }

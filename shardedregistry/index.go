@@ -5,7 +5,7 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// catalogue is one index of a registry. It is immutable but for what is in its
+// index is one index of a registry. It is immutable but for what is in its
 // table.
 //
 // Its postings are counts: a record that a key holds has a pin on each value
@@ -14,26 +14,26 @@ import (
 // pins afterwards. So a key is found under a value as long as it holds a record
 // with that value, whatever others have in progress; and when nobody is at work,
 // the postings are those of the records and no others.
-type catalogue[K comparable] struct {
+type index[K comparable] struct {
 	name   string
 	unique bool
 	values func(K, *record) []string
 
-	// shelves holds a shelf for each value that something has a pin on.
-	shelves *table.Table[hkey[string], shelf[K]]
+	// lists holds a posting list for each value that something has a pin on.
+	lists *table.Table[hkey[string], postingList[K]]
 }
 
-// shelf is one life of one value of one index: the keys under it.
-type shelf[K comparable] struct {
-	// keys is not nil when the shelf enters its table. Who pins and who drops
-	// replaces it by CAS. Nil is final: the shelf is empty, and leaves the table
+// postingList is one life of one value of one index: the keys under it.
+type postingList[K comparable] struct {
+	// keys is not nil when the posting list enters its table. Who pins and who drops
+	// replaces it by CAS. Nil is final: the posting list is empty, and leaves the table
 	// or is replaced there. Everybody reads.
 	keys atomics.Pointer[postings[K]]
 }
 
 // on returns the keys under a value now.
-func (x *catalogue[K]) on(value hkey[string]) *postings[K] {
-	s := x.shelves.Load(value)
+func (x *index[K]) on(value hkey[string]) *postings[K] {
+	s := x.lists.Load(value)
 	if s == nil {
 		return nil
 	}
@@ -42,16 +42,16 @@ func (x *catalogue[K]) on(value hkey[string]) *postings[K] {
 
 // pin adds a pin of k on value. It is repeated only when another operation has
 // changed what is under the value.
-func (x *catalogue[K]) pin(value hkey[string], k hkey[K]) {
+func (x *index[K]) pin(value hkey[string], k hkey[K]) {
 	one := posting[K]{k, 1}
 	for {
 		var now *postings[K]
-		s := x.shelves.Load(value)
+		s := x.lists.Load(value)
 		if s != nil {
 			now = s.keys.Load()
 		}
 		if now == nil {
-			if x.shelve(value, one) {
+			if x.tryPin(value, one) {
 				return
 			}
 			continue
@@ -62,12 +62,12 @@ func (x *catalogue[K]) pin(value hkey[string], k hkey[K]) {
 	}
 }
 
-// shelve puts a shelf with one posting into the table, unless there is one that
+// tryPin puts a posting list with one posting into the table, unless there is one that
 // is not empty, and reports whether it did.
-func (x *catalogue[K]) shelve(value hkey[string], one posting[K]) bool {
-	fresh := new(shelf[K])
+func (x *index[K]) tryPin(value hkey[string], one posting[K]) bool {
+	fresh := new(postingList[K])
 	fresh.keys.Store((*postings[K])(nil).plus(one, 0))
-	return fresh == x.shelves.Compute(value, func(now *shelf[K]) *shelf[K] {
+	return fresh == x.lists.Compute(value, func(now *postingList[K]) *postingList[K] {
 		if now != nil && now.keys.Load() != nil {
 			return now
 		}
@@ -75,11 +75,11 @@ func (x *catalogue[K]) shelve(value hkey[string], one posting[K]) bool {
 	})
 }
 
-// drop removes a pin of k on value, which there is: so the shelf is in the table
+// drop removes a pin of k on value, which there is: so the posting list is in the table
 // until it is dropped. It is repeated only when another operation has changed
 // what is under the value.
-func (x *catalogue[K]) drop(value hkey[string], k hkey[K]) {
-	s := x.shelves.Load(value)
+func (x *index[K]) drop(value hkey[string], k hkey[K]) {
+	s := x.lists.Load(value)
 	for {
 		now := s.keys.Load()
 		rest := now.minus(k, 0)
@@ -87,7 +87,7 @@ func (x *catalogue[K]) drop(value hkey[string], k hkey[K]) {
 			continue
 		}
 		if rest == nil {
-			x.shelves.CompareAndDelete(value, s) // or who pins has replaced it
+			x.lists.CompareAndDelete(value, s) // or who pins has replaced it
 		}
 		return
 	}

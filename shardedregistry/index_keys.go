@@ -2,22 +2,22 @@ package shardedregistry
 
 import "cmp"
 
-// term is a value of an index.
-type term struct {
-	index int // its number in rules
+// indexKey is a value of an index.
+type indexKey struct {
+	index int // its number in constraints
 	value hkey[string]
 }
 
-func (t term) compare(other term) int {
-	if c := cmp.Compare(t.index, other.index); c != 0 {
+func (k indexKey) compare(other indexKey) int {
+	if c := cmp.Compare(k.index, other.index); c != 0 {
 		return c
 	}
-	return cmp.Compare(t.value.Key, other.value.Key)
+	return cmp.Compare(k.value.Key, other.value.Key)
 }
 
-// missing calls f for each of terms that is not in others. Both are ordered.
-func missing(terms, others []term, f func(term)) {
-	for _, t := range terms {
+// missing calls f for each of index keys that is not in others. Both are ordered.
+func missing(keys, others []indexKey, f func(indexKey)) {
+	for _, t := range keys {
 		for len(others) > 0 && others[0].compare(t) < 0 {
 			others = others[1:]
 		}

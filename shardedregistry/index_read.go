@@ -21,10 +21,10 @@ import (
 // that key's record is read, or, if it yields the key not, when the loop begins
 // or the record is read.
 func (r *further[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
-	o, u, number := indexed(&r.core, "ByIndex", index)
-	found := query[K]{o, u, u.term(number, value), nil}
+	rt, cs, number := indexed(&r.core, "ByIndex", index)
+	found := query[K]{rt, cs, cs.indexKey(number, value), nil}
 	return func(yield func(Entry[K, V]) bool) {
-		found.each(func(k hkey[K], rec *record) bool { return yield(entryOf[V](o, k, rec)) })
+		found.each(func(k hkey[K], rec *record) bool { return yield(entryOf[V](rt, k, rec)) })
 	}
 }
 
@@ -36,24 +36,24 @@ func (r *further[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 // LookupBy is wait-free. It takes effect when the key's record is read, or, if
 // there is none, when the index is read or the last key has lost the value.
 func (r *further[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
-	if o, k, rec := holderOf(&r.core, index, value, nil); rec != nil {
-		return entryOf[V](o, k, rec), true
+	if rt, k, rec := holderOf(&r.core, index, value, nil); rec != nil {
+		return entryOf[V](rt, k, rec), true
 	}
 	return entry, false
 }
 
 // holderOf runs LookupBy of the keys that only accepts. It returns the key and its
 // record, or nil.
-func holderOf[K comparable](r *core[K], index, value string, only func(hkey[K]) bool) (o *root[K], k hkey[K], rec *record) {
-	o, u, number := indexed(r, "LookupBy", index)
-	if !u.indexes[number].unique {
+func holderOf[K comparable](r *core[K], index, value string, only func(hkey[K]) bool) (rt *root[K], k hkey[K], rec *record) {
+	rt, cs, number := indexed(r, "LookupBy", index)
+	if !cs.indexes[number].unique {
 		panic(fmt.Sprintf("shardedregistry: LookupBy of the index %q, which is not unique", index))
 	}
-	query[K]{o, u, u.term(number, value), only}.each(func(found hkey[K], its *record) bool {
+	query[K]{rt, cs, cs.indexKey(number, value), only}.each(func(found hkey[K], its *record) bool {
 		k, rec = found, its
 		return false
 	})
-	return o, k, rec
+	return rt, k, rec
 }
 
 // IndexValues returns an iterator over the values of an index, in no particular
@@ -73,12 +73,12 @@ func (r *further[K, V]) IndexValues(index string) iter.Seq[string] {
 
 // indexValues is IndexValues of the keys that only accepts.
 func indexValues[K comparable](r *core[K], index string, only func(hkey[K]) bool) iter.Seq[string] {
-	o, u, number := indexed(r, "IndexValues", index)
+	rt, cs, number := indexed(r, "IndexValues", index)
 	return func(yield func(string) bool) {
-		for value := range u.indexes[number].shelves.All() {
+		for value := range cs.indexes[number].lists.All() {
 			had := false
 			// LP(IndexValues): a record is read.
-			query[K]{o, u, term{number, value}, only}.each(func(hkey[K], *record) bool { had = true; return false })
+			query[K]{rt, cs, indexKey{number, value}, only}.each(func(hkey[K], *record) bool { had = true; return false })
 			if had && !yield(value.Key) {
 				return
 			}
@@ -86,33 +86,33 @@ func indexValues[K comparable](r *core[K], index string, only func(hkey[K]) bool
 	}
 }
 
-// indexed returns the root, its rules and the number of an index, for a method.
-func indexed[K comparable](r *core[K], method, index string) (*root[K], *rules[K], int) {
-	if o := r.root.Load(); o != nil {
-		u := rulesOf(o)
-		if i := u.number(index); i >= 0 {
-			return o, u, i
+// indexed returns the root, its constraints and the number of an index, for a method.
+func indexed[K comparable](r *core[K], method, index string) (*root[K], *constraints[K], int) {
+	if rt := r.root.Load(); rt != nil {
+		cs := constraintsOf(rt)
+		if i := cs.number(index); i >= 0 {
+			return rt, cs, i
 		}
 	}
 	panic(fmt.Sprintf("shardedregistry: %s of the index %q, which is not in Config", method, index))
 }
 
-// query asks for the keys that have a term.
+// query asks for the keys that have an index key.
 type query[K comparable] struct {
 	root  *root[K]
-	rules *rules[K]
-	term  term
+	rules *constraints[K]
+	key   indexKey
 	only  func(hkey[K]) bool // whether a key counts; nil: all do
 }
 
-// each yields the keys that have the term, with their records.
+// each yields the keys that have the index key, with their records.
 //
 // The keys that were pinned when it began are all that had it then. Who has lost
 // it since is found out by the record.
 func (q query[K]) each(yield func(hkey[K], *record) bool) {
 	// LP(ByIndex), a key that is not yielded: the keys are read.
 	// LP(LookupBy), none: likewise, or when the last key lost the value.
-	keys := q.rules.indexes[q.term.index].on(q.term.value)
+	keys := q.rules.indexes[q.key.index].on(q.key.value)
 	keys.all(func(one posting[K]) bool {
 		if q.only != nil && !q.only(one.key) {
 			return true
@@ -120,7 +120,7 @@ func (q query[K]) each(yield func(hkey[K], *record) bool) {
 		// LP(ByIndex): the record is read.
 		// LP(LookupBy): the record is read.
 		c, rec := q.root.loadLive(one.key)
-		if !slices.Contains(rec.terms(), q.term) {
+		if !slices.Contains(rec.indexKeys(), q.key) {
 			return true
 		}
 		return yield(c.named(one.key.Hash), rec)

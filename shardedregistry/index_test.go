@@ -244,7 +244,7 @@ func TestIndexFunctionBlocks(t *testing.T) {
 }
 
 // A function that changes its own key is found out with indexes too, and leaves
-// none of its attempts behind.
+// none of its attempts backlog.
 func TestSelfishFunctionWithIndexes(t *testing.T) {
 	r := newTasks()
 	mustPut(t, r, "k", task{Owner: "ann"})
@@ -262,7 +262,7 @@ func TestSelfishFunctionWithIndexes(t *testing.T) {
 
 // Records that are found by the same share what says so, also while a snapshot is
 // being taken, in whatever order the functions return it.
-func TestTermsAreShared(t *testing.T) {
+func TestIndexKeysAreShared(t *testing.T) {
 	r := newTasks()
 	mustPut(t, r, "k", task{Owner: "ann", Tags: []string{"a", "b"}})
 	same := func(tags ...string) bool {

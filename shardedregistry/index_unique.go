@@ -7,120 +7,120 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// gates are the mutexes of the values of unique indexes: each value has one, by
+// valueLocks are the mutexes of the values of unique indexes: each value has one, by
 // its hash. Who wants to store a record by which a key gains a unique value holds
-// the value's gate from looking for another key that has it until the record is
+// the value's lock from looking for another key that has it until the record is
 // stored. So a value that nobody has is gained by nobody else meanwhile. Who
-// keeps a value or loses one needs no gate, and no function of a user runs behind
+// keeps a value or loses one needs no lock, and no function of a user runs backlog
 // one.
 //
 // There are 64, so that a set of them is a word.
-type gates [64]struct {
+type valueLocks [64]struct {
 	atomics.Mutex
 	_ atomics.CacheLinePad
 }
 
-// gateSet is a set of gates.
-type gateSet uint64
+// valueLockSet is a set of locks.
+type valueLockSet uint64
 
-// swap is place.swap under the rules.
-func (u law[K]) swap(p place[K], k hkey[K], c *cell[K], old, next *record) (stored bool, err error) {
-	terms, others := next.terms(), old.terms()
-	gates := u.enter(terms, others)
-	if by := u.rival(p.root, terms, others); by != nil {
-		u.leave(gates)
+// swap is place.swap under the constraints.
+func (cs constrained[K]) swap(t target[K], k hkey[K], c *cell[K], old, next *record) (stored bool, err error) {
+	terms, others := next.indexKeys(), old.indexKeys()
+	gates := cs.lock(terms, others)
+	if by := cs.rival(t.root, terms, others); by != nil {
+		cs.unlock(gates)
 		if c.rec.Load() != old {
 			return false, nil // and what the error would say depends on that
 		}
-		return false, by.taken(&p)
+		return false, by.taken(&t)
 	}
-	u.pin(k, terms, others)
+	cs.pin(k, terms, others)
 	stored = c.rec.CompareAndSwap(old, next)
-	u.leave(gates)
+	cs.unlock(gates)
 	if !stored {
-		u.unpin(k, terms, others)
+		cs.unpin(k, terms, others)
 	}
 	return stored, nil
 }
 
-// enlist is publish under the rules.
-func (u law[K]) enlist(p place[K], fresh *cell[K], rec *record) (c *cell[K], present *record, err error) {
-	o, k, terms := p.root, p.key, rec.terms()
-	gates := u.enter(terms, nil)
-	for { // at most once for each term, which nobody gains meanwhile
-		by := u.rival(o, terms, nil)
+// enlist is publish under the constraints.
+func (cs constrained[K]) enlist(t target[K], fresh *cell[K], rec *record) (c *cell[K], present *record, err error) {
+	rt, k, terms := t.root, t.key, rec.indexKeys()
+	gates := cs.lock(terms, nil)
+	for { // at most once for each index key, which nobody gains meanwhile
+		by := cs.rival(rt, terms, nil)
 		if by == nil {
 			break
 		}
-		c, present = o.loadLive(k)
-		if present == nil && o.holder(by.key, by.term) == nil {
+		c, present = rt.loadLive(k)
+		if present == nil && rt.holder(by.key, by.term) == nil {
 			continue // it may have lost the value while k was present
 		}
-		u.leave(gates)
+		cs.unlock(gates)
 		if present == nil {
-			err = by.taken(&p)
+			err = by.taken(&t)
 		}
 		return c, present, err
 	}
-	u.pin(k, terms, nil)
-	c, present = o.publish(k, fresh, rec)
-	u.leave(gates)
+	cs.pin(k, terms, nil)
+	c, present = rt.publish(k, fresh, rec)
+	cs.unlock(gates)
 	if c != fresh {
-		u.unpin(k, terms, nil)
+		cs.unpin(k, terms, nil)
 	}
 	return c, present, nil
 }
 
-// enter locks the gates of the unique values among those of terms that are not
+// lock takes the locks of the unique values among those of index keys that are not
 // in others, in the order of their numbers, so that no two wait for each other.
-func (u law[K]) enter(terms, others []term) (held gateSet) {
-	if u.gates == nil {
+func (cs constrained[K]) lock(terms, others []indexKey) (held valueLockSet) {
+	if cs.locks == nil {
 		return 0
 	}
-	missing(terms, others, func(t term) {
-		if u.indexes[t.index].unique {
-			held |= 1 << (t.value.Hash % uint64(len(u.gates)))
+	missing(terms, others, func(t indexKey) {
+		if cs.indexes[t.index].unique {
+			held |= 1 << (t.value.Hash % uint64(len(cs.locks)))
 		}
 	})
 	for rest := held; rest != 0; rest &= rest - 1 {
-		u.gates[bits.TrailingZeros64(uint64(rest))].Lock()
+		cs.locks[bits.TrailingZeros64(uint64(rest))].Lock()
 	}
 	return held
 }
 
-// leave unlocks what enter has locked.
-func (u law[K]) leave(held gateSet) {
+// unlock unlocks what enter has locked.
+func (cs constrained[K]) unlock(held valueLockSet) {
 	for ; held != 0; held &= held - 1 {
-		u.gates[bits.TrailingZeros64(uint64(held))].Unlock()
+		cs.locks[bits.TrailingZeros64(uint64(held))].Unlock()
 	}
 }
 
 // rival is a key that has a unique value which another key wants.
 type rival[K comparable] struct {
 	index string // its name
-	term  term
+	term  indexKey
 	key   hkey[K]
 }
 
 // taken returns the error for who wants, at p, what the rival has.
-func (by *rival[K]) taken(p *place[K]) error {
-	if !sameSpace(by.key.Key, p.key.Key) {
+func (by *rival[K]) taken(t *target[K]) error {
+	if !sameSpace(by.key.Key, t.key.Key) {
 		return &UniqueError{Index: by.index, Value: by.term.value.Key, hidden: true}
 	}
-	return &UniqueError{Index: by.index, Value: by.term.value.Key, Key: p.shown(by.key.Key)}
+	return &UniqueError{Index: by.index, Value: by.term.value.Key, Key: t.shown(by.key.Key)}
 }
 
-// rival returns a key that has one of those unique values among terms that are
+// rival returns a key that has one of those unique values among index keys that are
 // not in others, or nil. It is another than the one that wants to gain them, or
 // that has changed meanwhile.
-func (u law[K]) rival(o *root[K], terms, others []term) (found *rival[K]) {
-	missing(terms, others, func(t term) {
-		x := &u.indexes[t.index]
+func (cs constrained[K]) rival(rt *root[K], terms, others []indexKey) (found *rival[K]) {
+	missing(terms, others, func(t indexKey) {
+		x := &cs.indexes[t.index]
 		if found != nil || !x.unique {
 			return
 		}
 		x.on(t.value).all(func(one posting[K]) bool {
-			if c := o.holder(one.key, t); c != nil {
+			if c := rt.holder(one.key, t); c != nil {
 				found = &rival[K]{x.name, t, c.named(one.key.Hash)}
 			}
 			return found == nil
@@ -129,11 +129,11 @@ func (u law[K]) rival(o *root[K], terms, others []term) (found *rival[K]) {
 	return found
 }
 
-// holder returns the cell of k if k has a term now, or nil. Who has entered the
-// term's gate and finds one twice knows that k has had the term in between.
-func (o *root[K]) holder(k hkey[K], t term) *cell[K] {
-	c, rec := o.loadLive(k)
-	if !slices.Contains(rec.terms(), t) {
+// holder returns the cell of k if k has an index key now, or nil. Who has entered the
+// index key's lock and finds one twice knows that k has had the index key in between.
+func (rt *root[K]) holder(k hkey[K], t indexKey) *cell[K] {
+	c, rec := rt.loadLive(k)
+	if !slices.Contains(rec.indexKeys(), t) {
 		return nil
 	}
 	return c

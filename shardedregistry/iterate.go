@@ -31,7 +31,7 @@ func (r *Registry[K, V]) Entries() iter.Seq[Entry[K, V]] { return r.each }
 // each is not a function literal in Entries, because the compiler would not
 // make an instruction of an atomic load there.
 func (r *Registry[K, V]) each(yield func(Entry[K, V]) bool) {
-	if o := r.root.Load(); o != nil {
-		o.visit(func(k hkey[K], _ *cell[K], rec *record) bool { return yield(entryOf[V](o, k, rec)) })
+	if rt := r.root.Load(); rt != nil {
+		rt.visit(func(k hkey[K], _ *cell[K], rec *record) bool { return yield(entryOf[V](rt, k, rec)) })
 	}
 }

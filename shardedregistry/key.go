@@ -10,56 +10,56 @@ import (
 // the choice of its shard and for the table.
 type hkey[K comparable] = table.Hashed[K]
 
-// naming is how the keys of a registry are normalised and hashed. It is
+// keyCodec is how the keys of a registry are normalised and hashed. It is
 // immutable. A snapshot has a copy, which does not keep the registry alive.
-type naming[K comparable] struct {
+type keyCodec[K comparable] struct {
 	hash      func(K) uint64
 	normalize func(K) (K, error) // or nil
 	keys      table.Keys[K]
 }
 
-func newNaming[K comparable](normalize func(K) (K, error)) naming[K] {
+func newKeyCodec[K comparable](normalize func(K) (K, error)) keyCodec[K] {
 	keys := table.NewKeys[K]()
-	return naming[K]{hash: keys.Hash, normalize: normalize, keys: keys}
+	return keyCodec[K]{hash: keys.Hash, normalize: normalize, keys: keys}
 }
 
 // hashed returns key normalised and hashed, or an error that matches
 // ErrInvalidKey if it is no key or has no hash.
-func (n *naming[K]) hashed(key K) (hkey[K], error) {
-	if n.normalize != nil {
-		norm, err := n.normalize(key)
+func (kc *keyCodec[K]) hashed(key K) (hkey[K], error) {
+	if kc.normalize != nil {
+		norm, err := kc.normalize(key)
 		if err != nil {
 			return hkey[K]{}, fmt.Errorf("%w: %w", ErrInvalidKey, err)
 		}
 		key = norm
 	}
-	if !n.keys.Comparable(key) {
+	if !kc.keys.Comparable(key) {
 		return hkey[K]{}, fmt.Errorf("%w: a key of type %T cannot be compared", ErrInvalidKey, unscoped(key))
 	}
-	return hkey[K]{Hash: n.hash(key), Key: key}, nil
+	return hkey[K]{Hash: kc.hash(key), Key: key}, nil
 }
 
 // rehashed returns a key that a cell has with its hash.
-func (n *naming[K]) rehashed(key K) hkey[K] { return hkey[K]{Hash: n.hash(key), Key: key} }
+func (kc *keyCodec[K]) rehashed(key K) hkey[K] { return hkey[K]{Hash: kc.hash(key), Key: key} }
 
 // spelling returns what a cell keeps of the key that it is created with.
-func (n *naming[K]) spelling(k hkey[K], given K) *K {
-	if n.normalize == nil || n.keys.Comparable(given) && given == k.Key {
+func (kc *keyCodec[K]) spelling(k hkey[K], given K) *K {
+	if kc.normalize == nil || kc.keys.Comparable(given) && given == k.Key {
 		return nil
 	}
 	kept := given // so that only a spelling that is kept moves to the heap
 	return &kept
 }
 
-// namingIn returns how the keys of a namespace are normalised and hashed, given
+// keyCodecIn returns how the keys of a namespace are normalised and hashed, given
 // that of the registry. It does not keep the registry alive either.
-func namingIn[K comparable](space string, whole naming[Scoped[K]]) naming[K] {
-	n := naming[K]{
+func keyCodecIn[K comparable](space string, whole keyCodec[Scoped[K]]) keyCodec[K] {
+	kc := keyCodec[K]{
 		hash: func(key K) uint64 { return whole.hash(Scoped[K]{space, key}) },
 		keys: table.NewKeys[K](),
 	}
 	if whole.normalize != nil {
-		n.normalize = func(key K) (K, error) {
+		kc.normalize = func(key K) (K, error) {
 			norm, err := whole.normalize(Scoped[K]{space, key})
 			if err == nil && norm.Space != space {
 				err = errSpace
@@ -67,5 +67,5 @@ func namingIn[K comparable](space string, whole naming[Scoped[K]]) naming[K] {
 			return norm.Key, err
 		}
 	}
-	return n
+	return kc
 }

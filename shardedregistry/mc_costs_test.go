@@ -136,9 +136,9 @@ func TestSurfaceCosts(t *testing.T) {
 	}
 }
 
-// Who changes a key looks at the list of suspects once, whether or not there are
+// Who changes a key looks at the list of detectors once, whether or not there are
 // any.
-func TestSuspectCosts(t *testing.T) {
+func TestDetectorCosts(t *testing.T) {
 	r := oneShard()
 	r.Put("a", 7)
 	put := func() { r.Put("a", 8) }
@@ -164,7 +164,7 @@ func joining(op func(*names)) func() func(int) {
 	}
 }
 
-// What a snapshot costs others while it is being taken, and its taker.
+// What a snapshot costs others while it is being taken, and its collector.
 func TestSnapshotCosts(t *testing.T) {
 	mc.CheckCost(t, "Get of a dated record", joining(func(r *names) { r.Get("a") }), mc.Cost{Loads: 3, TableReads: 1}, 0)
 	r := newNames()

@@ -73,7 +73,7 @@ func TestFingerprintFindsProtocol(t *testing.T) {
 }
 
 // Who is late, a reader or a deleter of a life that is over, does not replace or
-// remove the imprint of the next one: what is changed of that is found.
+// remove the fingerprint of the next one: what is changed of that is found.
 func TestFingerprintOfANextLifeProtocol(t *testing.T) {
 	for name, late := range map[string]func(*shardedregistry.Registry[string, int]){
 		"Get":    func(r *shardedregistry.Registry[string, int]) { r.Get("a") },

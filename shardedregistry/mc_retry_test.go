@@ -96,7 +96,7 @@ func TestInnocentProtocols(t *testing.T) {
 
 // A function that fails, panics or exits in any of its runs leaves nothing
 // listed.
-func TestSuspectLeavesProtocol(t *testing.T) {
+func TestDetectorLeavesProtocol(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "Update that fails, panics or exits ∥ Update"}, func(m *mc.M) {
 		r := oneShard()
 		r.Put("a", 0)
@@ -123,13 +123,13 @@ func TestSuspectLeavesProtocol(t *testing.T) {
 	})
 }
 
-// However listings meet, each suspect is caught by its own changes of its own
+// However listings meet, each detector is caught by its own changes of its own
 // key, and by no others.
-func TestSuspectListProtocol(t *testing.T) {
+func TestDetectorListProtocol(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		cfg  mc.Config
-		keys []string // of the suspects
+		keys []string // of the detectors
 	}{
 		{"of one key", mc.Config{}, []string{"a", "a"}},
 		{"of two keys", mc.Config{}, []string{"a", "b"}},
@@ -160,8 +160,8 @@ func TestSuspectListProtocol(t *testing.T) {
 	}
 }
 
-// A suspect is caught by a creation of its key if that was its own.
-func TestSuspectCreatesProtocol(t *testing.T) {
+// A detector is caught by a creation of its key if that was its own.
+func TestDetectorCreatesProtocol(t *testing.T) {
 	cfg := mc.Config{Operations: "Listed(a): Create ∥ Create"}
 	mc.Check(t, cfg, func(m *mc.M) {
 		r := oneShard()

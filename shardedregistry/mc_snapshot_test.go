@@ -77,8 +77,8 @@ func (s simples) Len() (n int) {
 	return n
 }
 
-// taker is what can take snapshots.
-type taker interface {
+// collector is what can take snapshots.
+type collector interface {
 	Snapshot() *shardedregistry.Snapshot[string, int]
 }
 
@@ -98,7 +98,7 @@ func (j *joined) Snapshot() *shardedregistry.Snapshot[string, int] {
 
 // snapshot is what a snapshot contains, by key, or that its parts disagree.
 var snapshot = call{Name: "Snapshot", Do: func(r registry) any {
-	if r, ok := r.(taker); ok {
+	if r, ok := r.(collector); ok {
 		s := r.Snapshot()
 		for e := range s.Entries() {
 			if found, ok := s.Lookup(e.Key); !ok || found != e {

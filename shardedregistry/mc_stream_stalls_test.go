@@ -11,7 +11,7 @@ import (
 )
 
 // A stream that forgets what it has taken, and so does one that leaves, forgets
-// nothing that another needs which a teller is about to seat.
+// nothing that another needs which a teller is about to subscription.
 func TestStreamForgetsItsOwn(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -43,7 +43,7 @@ func TestStreamForgetsItsOwn(t *testing.T) {
 }
 
 // A dead cell leaves the table when a stream has left that somebody who stored
-// before the deletion is about to seat there.
+// before the deletion is about to subscription there.
 func TestStreamIsSeatedTooLate(t *testing.T) {
 	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 3}
 	cfg.Operations = "the rest of Put ∥ the rest of Delete ∥ Stream: leave"
@@ -56,7 +56,7 @@ func TestStreamIsSeatedTooLate(t *testing.T) {
 	})
 }
 
-// A stream that is seated while a dead cell is about to leave the table, or to be
+// A stream that is subscribed while a dead cell is about to leave the table, or to be
 // replaced, sits there or not at all, and either way nothing waits for it when it
 // has looked.
 func TestStreamIsSeatedOrNot(t *testing.T) {
@@ -110,7 +110,7 @@ func TestStreamIsSeatedOrNot(t *testing.T) {
 }
 
 // A dead cell leaves the table when a stream has ended that has lagged before it
-// looked there, and that somebody has unseated since.
+// looked there, and that somebody has unsubscribed since.
 func TestStreamLagsBeforeItLooks(t *testing.T) {
 	cfg := bounded
 	cfg.Operations = "tell of a deletion ∥ Put of another key ∥ Stream, for which one change may wait"
@@ -125,7 +125,7 @@ func TestStreamLagsBeforeItLooks(t *testing.T) {
 	})
 }
 
-// The same, where who unseats it is a writer from before the deletion, and the
+// The same, where who unsubscribes it is a writer from before the deletion, and the
 // stream was about to look.
 func TestStreamLagsBeforeItLooksAgain(t *testing.T) {
 	cfg := bounded
@@ -147,7 +147,7 @@ func TestStreamLagsBeforeItLooksAgain(t *testing.T) {
 }
 
 // A call that has returned has woken the streams, also if the one that put down
-// the slip that it found has stalled.
+// the notification that it found has stalled.
 func TestStreamIsWoken(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "Put(1) ∥ Put(2), while a stream sleeps"}, func(m *mc.M) {
 		r := streamed(with7)
@@ -164,7 +164,7 @@ func TestStreamIsWoken(t *testing.T) {
 	})
 }
 
-// A loop over Watch leaves nothing where a creator seats streams for a deleter
+// A loop over Watch leaves nothing where a creator subscriptions streams for a deleter
 // that has stalled.
 func TestWatchEndsBesideACreator(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "Create, where a deleter has stalled ∥ Watch: leave"}, func(m *mc.M) {
@@ -179,7 +179,7 @@ func TestWatchEndsBesideACreator(t *testing.T) {
 
 // Seats that have come and gone, so that the cell is as it was, are not there
 // again when somebody adds one.
-func TestSeatsComeAndGo(t *testing.T) {
+func TestSubscriptionsComeAndGo(t *testing.T) {
 	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 3, Operations: "tell ∥ another Watch, tell, both leave"}
 	mc.Check(t, cfg, func(m *mc.M) {
 		r := streamed(with7)

@@ -31,7 +31,7 @@ func TestWatchCosts(t *testing.T) {
 	w.Drain()
 	stop, slept := atomics.WithCancel(context.Background())
 	slept()
-	w.Sleep(stop) // shows a bell, and takes it away
+	w.Sleep(stop) // shows a waker, and takes it away
 	check("of which a watcher is told that has slept", put(r), mc.Cost{Loads: 10, RMWs: 3, TableReads: 2})
 	w.Drain()
 	second := shardedregistry.Subscribe(r)

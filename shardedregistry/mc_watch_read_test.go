@@ -9,7 +9,7 @@ import (
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
-// A slip that is done was looked at: its watcher has read the record, and not only
+// A notification that is done was looked at: its watcher has read the record, and not only
 // begun to. Here a writer has stored the record while a snapshot is being taken,
 // and stalls before it has dated it; so who has read the record has dated it.
 func TestDoneWasRead(t *testing.T) {

@@ -221,7 +221,7 @@ func TestWatchLateTeller(t *testing.T) {
 	})
 }
 
-// A seat that is handed on while its watcher leaves keeps no cell: the table is
+// A subscription that is handed on while its watcher leaves keeps no cell: the table is
 // tidy as soon as the other watcher has looked.
 func TestWatchHandsSeatsOn(t *testing.T) {
 	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 1, Operations: "Create(5) ∥ Delete ∥ leave ∥ look"}
@@ -357,7 +357,7 @@ func TestWatchSnapshotProtocols(t *testing.T) {
 }
 
 // Dead cells leave the table when the last of their deleter, a watcher and a
-// taker has done with them, whoever that is, and the watcher has seen the
+// collector has done with them, whoever that is, and the watcher has seen the
 // deletion.
 func TestWatchAndSnapshot(t *testing.T) {
 	for _, tt := range []struct {

@@ -6,28 +6,28 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// shape says what each live record of a registry has besides.
-type shape uint8
+// layout says what each live record of a registry has besides.
+type layout uint8
 
 const (
-	isTermed shape = 1 << iota // terms, because there are rules
-	isLinked                   // links, because there are transitions
+	isIndexed layout = 1 << iota // index keys, because there are constraints
+	isLinked                     // links, because there are transitions
 )
 
-// links is what each record has besides where there is Config.Transitions: what
+// history is what each record has besides where there is Config.Transitions: what
 // streams need to know of the past of a key.
-type links struct {
+type history struct {
 	// prev is what the key held before, dead or alive, also in an earlier cell;
 	// nil if there was nothing or no stream needs it. Set before publication,
 	// then nil, once, by those who tell of the record or have read it for a
 	// stream.
 	prev atomics.Pointer[record]
 
-	// told becomes 1 when every stream that had joined before the record took
-	// effect has a seat that does not come after it; and then all that is older
+	// published becomes 1 when every stream that had joined before the record took
+	// effect has a subscription that does not come after it; and then all that is older
 	// in the chain of prev has told 1, too. Set by all who tell of the record or
 	// of a newer one. Creators read it under a bucket's mutex.
-	told atomics.Uint32
+	published atomics.Uint32
 }
 
 // dated is what a record has besides that was stored while a snapshot was being
@@ -47,7 +47,7 @@ type dated struct {
 	prev atomics.Pointer[record]
 }
 
-// Where there are rules, each live record that a cell holds has terms besides. So
+// Where there are constraints, each live record that a cell holds has index keys besides. So
 // what it was indexed under is known for ever, whatever the functions would say
 // now, and reading an index runs none of them. They are ordered, each once, and
 // shared by records that agree on them.
@@ -60,43 +60,43 @@ type (
 		dated
 		record
 	}
-	termedRecord struct {
-		terms []term
+	indexedRecord struct {
+		terms []indexKey
 		record
 	}
-	datedTermedRecord struct {
-		terms []term
+	datedIndexedRecord struct {
+		terms []indexKey
 		datedRecord
 	}
 	linkedRecord struct {
-		links links
+		links history
 		record
 	}
 	datedLinkedRecord struct {
-		links links
+		links history
 		datedRecord
 	}
-	termedLinkedRecord struct {
-		links links
-		termedRecord
+	indexedLinkedRecord struct {
+		links history
+		indexedRecord
 	}
-	datedTermedLinkedRecord struct {
-		links links
-		datedTermedRecord
+	datedIndexedLinkedRecord struct {
+		links history
+		datedIndexedRecord
 	}
 )
 
 // withDate notes that rec is the last field of a datedRecord.
 func withDate(rec *record) *record {
-	rec.mark = datedBit
+	rec.word = datedBit
 	return rec
 }
 
 // What a part takes before the record.
 const (
-	datedSize  = unsafe.Sizeof(datedRecord{}) - unsafe.Sizeof(record{})
-	termedSize = unsafe.Sizeof(termedRecord{}) - unsafe.Sizeof(record{})
-	linkedSize = unsafe.Sizeof(linkedRecord{}) - unsafe.Sizeof(record{})
+	datedSize   = unsafe.Sizeof(datedRecord{}) - unsafe.Sizeof(record{})
+	indexedSize = unsafe.Sizeof(indexedRecord{}) - unsafe.Sizeof(record{})
+	linkedSize  = unsafe.Sizeof(linkedRecord{}) - unsafe.Sizeof(record{})
 )
 
 // before returns what lies size bytes before r.
@@ -107,72 +107,72 @@ func (r *record) before(size uintptr) unsafe.Pointer {
 
 // dated returns the dated of r, or nil if it is plain.
 func (r *record) dated() *dated {
-	if r.mark&datedBit == 0 {
+	if r.word&datedBit == 0 {
 		return nil
 	}
 	// Safety: withDate alone sets the bit, in the last fields of a datedRecord.
 	return (*dated)(r.before(datedSize))
 }
 
-// terms returns what a record is found by: nothing, if there is none or it is
-// dead. It is called only where there are rules.
-func (r *record) terms() []term {
+// indexKeys returns what a record is found by: nothing, if there is none or it is
+// dead. It is called only where there are constraints.
+func (r *record) indexKeys() []indexKey {
 	if r == nil || r.dead() {
 		return nil
 	}
-	return *r.termed()
+	return *r.indexed()
 }
 
-// termed returns where the terms of r are, which is live. It is called only where
-// there are rules.
-func (r *record) termed() *[]term {
-	size := termedSize
-	if r.mark&datedBit != 0 {
+// indexed returns where the index keys of r are, which is live. It is called only where
+// there are constraints.
+func (r *record) indexed() *[]indexKey {
+	size := indexedSize
+	if r.word&datedBit != 0 {
 		size += datedSize
 	}
-	// Safety: where there are rules, freshLarge alone makes live records, each in a
+	// Safety: where there are constraints, freshLarge alone makes live records, each in a
 	// termedRecord or, if it is dated, a datedTermedRecord.
-	return (*[]term)(r.before(size))
+	return (*[]indexKey)(r.before(size))
 }
 
-// links returns those of r. It is called only where there are transitions.
-func (o *root[K]) links(r *record) *links {
+// history returns those of r. It is called only where there are transitions.
+func (rt *root[K]) history(r *record) *history {
 	size := linkedSize
-	if r.mark&datedBit != 0 {
+	if r.word&datedBit != 0 {
 		size += datedSize
 	}
-	if o.rules != nil && !r.dead() {
-		size += termedSize
+	if rt.constraints != nil && !r.dead() {
+		size += indexedSize
 	}
 	// Safety: where there are transitions, freshLarge alone makes live records, and
 	// grave the others, each with links before all that is counted here.
-	return (*links)(r.before(size))
+	return (*history)(r.before(size))
 }
 
 // link makes rec, which others have not seen, the successor of old in its cell, or,
 // if old is nil, the first one of a cell.
-func (o *root[K]) link(rec, old *record, m mark) {
-	rec.mark = rec.mark&datedBit | m
-	if rec.mark&datedBit != 0 {
+func (rt *root[K]) link(rec, old *record, m word) {
+	rec.word = rec.word&datedBit | m
+	if rec.word&datedBit != 0 {
 		rec.dated().prev.Store(old)
 	}
-	if o.transitions() {
-		o.links(rec).prev.Store(old)
+	if rt.transitions() {
+		rt.history(rec).prev.Store(old)
 	}
 }
 
-// grave returns a dead record to store in place of old. It has no value.
-func (o *root[K]) grave(taking bool, old *record) (rec *record) {
+// tombstone returns a dead record to store in place of old. It has no value.
+func (rt *root[K]) tombstone(taking bool, old *record) (rec *record) {
 	switch {
-	case !o.transitions() && !taking:
+	case !rt.transitions() && !taking:
 		rec = new(record)
-	case !o.transitions():
+	case !rt.transitions():
 		rec = withDate(&new(datedRecord).record)
 	case !taking:
 		rec = &new(linkedRecord).record
 	default:
 		rec = withDate(&new(datedLinkedRecord).record)
 	}
-	o.link(rec, old, old.deleted())
+	rt.link(rec, old, old.deleted())
 	return rec
 }

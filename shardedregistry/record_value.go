@@ -13,7 +13,7 @@ type boxed[H, V any] struct {
 // knows V, and the core, which does not, meet: see DESIGN.md.
 func valueOf[V any](rec *record) *V {
 	// Safety: the live records of a registry of V are made by the functions of this
-	// file alone, and copied by tape[K, V], each at the end of the head of a
+	// file alone, and copied by streamReader[K, V], each at the end of the head of a
 	// boxed[_, V]. Whatever else is in that, the value comes right after, since heads
 	// are multiples of 8 bytes, and so of what any V must be aligned to.
 	return &(*boxed[record, V])(unsafe.Pointer(rec)).value
@@ -21,10 +21,10 @@ func valueOf[V any](rec *record) *V {
 
 // fresh returns a live record, which others have not seen. Its mark is 0, but for the
 // bit dated if a snapshot is being taken.
-func fresh[V any, K comparable](o *root[K], taking bool) *record {
+func fresh[V any, K comparable](rt *root[K], taking bool) *record {
 	switch {
-	case o.large != nil:
-		return o.large(taking)
+	case rt.large != nil:
+		return rt.large(taking)
 	case taking:
 		return withDate(&new(boxed[datedRecord, V]).head.record)
 	}
@@ -32,43 +32,43 @@ func fresh[V any, K comparable](o *root[K], taking bool) *record {
 }
 
 // freshLarge returns what makes records that have what a shape says besides. It is
-// for the core to keep: only a registry that was made with rules or transitions
+// for the core to keep: only a registry that was made with constraints or transitions
 // needs it.
-func freshLarge[V any](s shape) func(taking bool) *record {
+func freshLarge[V any](s layout) func(taking bool) *record {
 	return func(taking bool) *record {
 		switch {
-		case s == isTermed && !taking:
-			return &new(boxed[termedRecord, V]).head.record
-		case s == isTermed:
-			return withDate(&new(boxed[datedTermedRecord, V]).head.record)
+		case s == isIndexed && !taking:
+			return &new(boxed[indexedRecord, V]).head.record
+		case s == isIndexed:
+			return withDate(&new(boxed[datedIndexedRecord, V]).head.record)
 		case s == isLinked && !taking:
 			return &new(boxed[linkedRecord, V]).head.record
 		case s == isLinked:
 			return withDate(&new(boxed[datedLinkedRecord, V]).head.record)
 		case !taking:
-			return &new(boxed[termedLinkedRecord, V]).head.record
+			return &new(boxed[indexedLinkedRecord, V]).head.record
 		}
-		return withDate(&new(boxed[datedTermedLinkedRecord, V]).head.record)
+		return withDate(&new(boxed[datedIndexedLinkedRecord, V]).head.record)
 	}
 }
 
 // plain returns a copy of rec, which is live, without what it has besides.
 func plain[V any](rec *record) *record {
-	return &(&boxed[record, V]{record{mark: rec.mark &^ datedBit}, *valueOf[V](rec)}).head
+	return &(&boxed[record, V]{record{word: rec.word &^ datedBit}, *valueOf[V](rec)}).head
 }
 
 // draft returns a record that others have not seen with what is kept of a value that
 // was given. It uses spare again if it can: one that was drafted and not published,
 // or nil.
-func draft[V any, K comparable](o *root[K], taking bool, spare *record, value V) *record {
-	if o.custody != nil {
-		value = copied(cloneOf[V](o.custody), value)
+func draft[V any, K comparable](rt *root[K], taking bool, spare *record, value V) *record {
+	if rt.guard != nil {
+		value = copied(cloneOf[V](rt.guard), value)
 	}
-	if spare == nil && !taking && o.large == nil {
+	if spare == nil && !taking && rt.large == nil {
 		return &(&boxed[record, V]{value: value}).head // what fresh returns, in one step
 	}
-	if spare == nil || taking || spare.mark&datedBit != 0 {
-		spare = fresh[V](o, taking)
+	if spare == nil || taking || spare.word&datedBit != 0 {
+		spare = fresh[V](rt, taking)
 	}
 	*valueOf[V](spare) = value
 	return spare
@@ -76,27 +76,27 @@ func draft[V any, K comparable](o *root[K], taking bool, spare *record, value V)
 
 // out returns what to hand out of rec, which k holds or held. It runs functions
 // of the user's.
-func out[V any, K comparable](o *root[K], k hkey[K], rec *record) V {
-	if o.custody == nil {
+func out[V any, K comparable](rt *root[K], k hkey[K], rec *record) V {
+	if rt.guard == nil {
 		return *valueOf[V](rec)
 	}
-	return lent[V](o, k, rec)
+	return lent[V](rt, k, rec)
 }
 
-// lent is out where there is custody.
-func lent[V any, K comparable](o *root[K], k hkey[K], rec *record) V {
-	o.check(k, rec)
-	return copied(cloneOf[V](o.custody), *valueOf[V](rec))
+// lent is out where there is a guard.
+func lent[V any, K comparable](rt *root[K], k hkey[K], rec *record) V {
+	rt.check(k, rec)
+	return copied(cloneOf[V](rt.guard), *valueOf[V](rec))
 }
 
 // entryOf returns what to hand out of rec with its key and version.
-func entryOf[V any, K comparable](o *root[K], k hkey[K], rec *record) Entry[K, V] {
-	return Entry[K, V]{k.Key, out[V](o, k, rec), rec.version()}
+func entryOf[V any, K comparable](rt *root[K], k hkey[K], rec *record) Entry[K, V] {
+	return Entry[K, V]{k.Key, out[V](rt, k, rec), rec.version()}
 }
 
 // cloneOf returns Config.Clone, or nil.
-func cloneOf[V any, K comparable](u *custody[K]) func(V) V {
-	clone, _ := u.clone.(func(V) V)
+func cloneOf[V any, K comparable](g *valueGuard[K]) func(V) V {
+	clone, _ := g.clone.(func(V) V)
 	return clone
 }
 

@@ -16,7 +16,7 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // given. Of a key that was
 // deleted it keeps a record without a value until it or a copy is next used;
 // and, if the key was deleted and created again while a snapshot was being taken,
-// or a loop over Stream was behind, the values before that which those needed.
+// or a loop over Stream was backlog, the values before that which those needed.
 //
 // A Ref of an invalid key, and the zero Ref, find their key absent, and return
 // [ErrInvalidKey] where an error is returned.
@@ -33,8 +33,8 @@ type hold[K comparable] struct {
 	// and writers replace one that they find dead by what the table holds.
 	cell atomics.Pointer[cell[K]]
 
-	place place[K] // whose last is &cell
-	bad   *error   // why the key is invalid, or nil
+	place target[K] // whose last is &cell
+	bad   *error    // why the key is invalid, or nil
 }
 
 // Ref returns a handle to key. It does not say whether key is present or valid:
@@ -48,8 +48,8 @@ func (r *further[K, V]) Ref(key K) Ref[K, V] {
 	return Ref[K, V]{a}
 }
 
-func (h *hold[K]) init(p place[K], err error) {
-	h.place = p
+func (h *hold[K]) init(t target[K], err error) {
+	h.place = t
 	h.place.last = &h.cell
 	if err != nil {
 		bad := err
@@ -58,14 +58,14 @@ func (h *hold[K]) init(p place[K], err error) {
 }
 
 // locate returns the place of the key, or an error that matches ErrInvalidKey.
-func (r Ref[K, V]) locate() (*place[K], error) {
+func (r Ref[K, V]) locate() (*target[K], error) {
 	if r.anchor == nil {
 		return nil, ErrInvalidKey
 	}
 	return r.anchor.locate()
 }
 
-func (h *hold[K]) locate() (*place[K], error) {
+func (h *hold[K]) locate() (*target[K], error) {
 	if h.bad != nil {
 		return nil, *h.bad
 	}
@@ -81,14 +81,14 @@ func (r Ref[K, V]) Get() (value V, ok bool) {
 		if c := a.cell.Load(); c != nil {
 			// LP(Get): the record is read.
 			rec := c.rec.Load()
-			if rec.mark&(datedBit|deadBit) == 0 && a.place.root.open {
+			if rec.word&(datedBit|deadBit) == 0 && a.place.root.open {
 				return *valueOf[V](rec), true
 			}
 		}
 	}
 	// LP(Get), otherwise: find reads the record, or finds none.
-	if o, k, rec := r.find(); rec != nil {
-		return out[V](o, k, rec), true
+	if rt, k, rec := r.find(); rec != nil {
+		return out[V](rt, k, rec), true
 	}
 	return value, false
 }
@@ -99,23 +99,23 @@ func (r Ref[K, V]) Get() (value V, ok bool) {
 // key is absent, when the table is read or the key's last record was stored.
 func (r Ref[K, V]) Lookup() (entry Entry[K, V], ok bool) {
 	// LP(Lookup): find reads the record, or finds none.
-	if o, k, rec := r.find(); rec != nil {
-		return entryOf[V](o, k, rec), true
+	if rt, k, rec := r.find(); rec != nil {
+		return entryOf[V](rt, k, rec), true
 	}
 	return entry, false
 }
 
 // find returns the key as it is stored and its live record, or nil.
-func (r Ref[K, V]) find() (o *root[K], k hkey[K], rec *record) {
-	p, err := r.locate()
+func (r Ref[K, V]) find() (rt *root[K], k hkey[K], rec *record) {
+	t, err := r.locate()
 	if err != nil {
-		return o, k, nil
+		return rt, k, nil
 	}
-	c, rec := p.loadLive()
+	c, rec := t.loadLive()
 	if c != nil {
-		k = c.named(p.key.Hash)
+		k = c.named(t.key.Hash)
 	}
-	return p.root, k, rec
+	return t.root, k, rec
 }
 
 // Create is [Registry.Create] of the key. An [*ExistsError] names the key as the
@@ -125,11 +125,11 @@ func (r Ref[K, V]) find() (o *root[K], k hkey[K], rec *record) {
 // mutex of a hash bucket. It takes effect when the table stores the new entry,
 // or, if the key is present, when its record is read.
 func (r Ref[K, V]) Create(value V) (Version, error) {
-	p, err := r.locate()
+	t, err := r.locate()
 	if err != nil {
 		return 0, err
 	}
-	return insert(p, value).result()
+	return insert(t, value).result()
 }
 
 // GetOrCreate is [Registry.GetOrCreate] of the key.
@@ -141,11 +141,11 @@ func (r Ref[K, V]) GetOrCreate(fn func() (V, error)) (value V, created bool, err
 	if fn == nil {
 		panic("shardedregistry: GetOrCreate of a nil function")
 	}
-	p, err := r.locate()
+	t, err := r.locate()
 	if err != nil {
 		return value, false, err
 	}
-	return getOrCreate(p, fn)
+	return getOrCreate(t, fn)
 }
 
 // Update is [Registry.Update] of the key.
@@ -158,28 +158,28 @@ func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 	}
 	failed := 0
 	if r.anchor != nil {
-		if o, c, old := r.anchor.replaceable(); old != nil {
+		if rt, c, old := r.anchor.replaceable(); old != nil {
 			value, err := fn(*valueOf[V](old))
 			if err != nil {
 				return Entry[K, V]{}, err
 			}
-			next := &boxed[record, V]{record{mark: old.changed()}, value}
+			next := &boxed[record, V]{record{word: old.changed()}, value}
 			// LP(Update): replace stores the new record.
-			if o.replace(c, old, &next.head) {
+			if rt.replace(c, old, &next.head) {
 				return Entry[K, V]{c.key, value, next.head.version()}, nil
 			}
 			failed++
 		}
 	}
-	p, err := r.locate()
+	t, err := r.locate()
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := update(p, failed, fn)
+	c, rec, err := update(t, failed, fn)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return entryOf[V](p.root, c.named(p.key.Hash), rec), nil
+	return entryOf[V](t.root, c.named(t.key.Hash), rec), nil
 }
 
 // UpdateIf is [Registry.UpdateIf] of the key.
@@ -188,11 +188,11 @@ func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 // when the new record is stored, or, if it stores none, when what it found was
 // read.
 func (r Ref[K, V]) UpdateIf(version Version, value V) (Version, error) {
-	p, err := r.locate()
+	t, err := r.locate()
 	if err != nil {
 		return 0, err
 	}
-	return updateIf(p, version, value)
+	return updateIf(t, version, value)
 }
 
 // Put is [Registry.Put] of the key.
@@ -202,19 +202,19 @@ func (r Ref[K, V]) UpdateIf(version Version, value V) (Version, error) {
 func (r Ref[K, V]) Put(value V) (Version, error) {
 	failed := 0
 	if r.anchor != nil {
-		if o, c, old := r.anchor.replaceable(); old != nil {
+		if rt, c, old := r.anchor.replaceable(); old != nil {
 			// LP(Put): store stores the new record.
-			if version, ok := store(o, c, old, value); ok {
+			if version, ok := store(rt, c, old, value); ok {
 				return version, nil
 			}
 			failed++
 		}
 	}
-	p, err := r.locate()
+	t, err := r.locate()
 	if err != nil {
 		return 0, err
 	}
-	return put(p, failed, value)
+	return put(t, failed, value)
 }
 
 // Upsert is [Registry.Upsert] of the key.
@@ -226,15 +226,15 @@ func (r Ref[K, V]) Upsert(fn func(old V, exists bool) (V, error)) (Entry[K, V], 
 	if fn == nil {
 		panic("shardedregistry: Upsert of a nil function")
 	}
-	p, err := r.locate()
+	t, err := r.locate()
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := upsert(p, fn)
+	c, rec, err := upsert(t, fn)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return entryOf[V](p.root, c.named(p.key.Hash), rec), nil
+	return entryOf[V](t.root, c.named(t.key.Hash), rec), nil
 }
 
 // Delete is [Registry.Delete] of the key.
@@ -244,11 +244,11 @@ func (r Ref[K, V]) Upsert(fn func(old V, exists bool) (V, error)) (Entry[K, V], 
 // wait-free. It takes effect when the key's last record is stored, or, if the
 // key is absent, when the table is read or its last record was stored.
 func (r Ref[K, V]) Delete() (Entry[K, V], bool) {
-	p, err := r.locate()
+	t, err := r.locate()
 	if err != nil {
 		return Entry[K, V]{}, false
 	}
-	return remove[V](p)
+	return remove[V](t)
 }
 
 // DeleteIf is [Registry.DeleteIf] of the key.
@@ -257,9 +257,9 @@ func (r Ref[K, V]) Delete() (Entry[K, V], bool) {
 // the mutex of a hash bucket to free the entry. It takes effect when the key's
 // last record is stored, or, if it deletes nothing, when what it found was read.
 func (r Ref[K, V]) DeleteIf(version Version) error {
-	p, err := r.locate()
+	t, err := r.locate()
 	if err != nil {
 		return err
 	}
-	return p.removeIf(version)
+	return t.removeIf(version)
 }

@@ -57,24 +57,24 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 	if err != nil {
 		return nil, err
 	}
-	o := newRoot(n, config.Normalize)
-	o.custody = config.custody()
-	o.prints = config.prints()
-	var special shape
+	rt := newRoot(n, config.Normalize)
+	rt.guard = config.custody()
+	rt.verifier = config.verifier()
+	var special layout
 	if rules != nil {
-		special |= isTermed
-		o.rules = law[K]{rules}
+		special |= isIndexed
+		rt.constraints = constrained[K]{rules}
 	}
 	if config.Transitions {
 		special |= isLinked
-		o.shut = &side[K]{gone: true}
+		rt.shut = &cellMeta[K]{gone: true}
 	}
 	if special != 0 {
-		o.large = freshLarge[V](special)
+		rt.large = freshLarge[V](special)
 	}
-	o.ease()
+	rt.ease()
 	r := new(Registry[K, V])
-	r.root.Store(o)
+	r.root.Store(rt)
 	return r, nil
 }
 
@@ -92,21 +92,21 @@ func MustNew[K comparable, V any](config Config[K, V]) *Registry[K, V] {
 // Get is wait-free. It takes effect when the key's record is read, or, if key
 // is absent, when the table is read or the key's last record was stored.
 func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
-	o := r.root.Load()
-	if o == nil {
+	rt := r.root.Load()
+	if rt == nil {
 		return value, false
 	}
-	if !o.open {
-		return get[V](o, key)
+	if !rt.open {
+		return get[V](rt, key)
 	}
 	// LP(Get): the table is read, or the record.
-	c := o.cells.Find(&o.keys, key)
+	c := rt.cells.Find(&rt.keys, key)
 	if c == nil {
 		return value, false
 	}
 	rec := c.rec.Load()
-	if rec.mark&(datedBit|deadBit) != 0 {
-		if rec = o.live(rec); rec == nil {
+	if rec.word&(datedBit|deadBit) != 0 {
+		if rec = rt.live(rec); rec == nil {
 			return value, false
 		}
 	}
@@ -114,9 +114,9 @@ func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
 }
 
 // get is Get where there is more to do than that.
-func get[V any, K comparable](o *root[K], key K) (value V, ok bool) {
-	if k, rec := o.find(key); rec != nil {
-		return out[V](o, k, rec), true
+func get[V any, K comparable](rt *root[K], key K) (value V, ok bool) {
+	if k, rec := rt.find(key); rec != nil {
+		return out[V](rt, k, rec), true
 	}
 	return value, false
 }
@@ -127,30 +127,30 @@ func get[V any, K comparable](o *root[K], key K) (value V, ok bool) {
 // key is absent, when the table is read or the key's last record was stored.
 func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	// LP(Lookup): find reads the record, or finds none.
-	if o, k, rec := r.find(key); rec != nil {
-		return entryOf[V](o, k, rec), true
+	if rt, k, rec := r.find(key); rec != nil {
+		return entryOf[V](rt, k, rec), true
 	}
 	return entry, false
 }
 
 // find returns the root, key as it is stored and its live record, or no record.
-func (r *core[K]) find(key K) (o *root[K], k hkey[K], rec *record) {
-	if o = r.root.Load(); o != nil {
-		k, rec = o.find(key)
+func (r *core[K]) find(key K) (rt *root[K], k hkey[K], rec *record) {
+	if rt = r.root.Load(); rt != nil {
+		k, rec = rt.find(key)
 	}
-	return o, k, rec
+	return rt, k, rec
 }
 
-func (o *root[K]) find(key K) (k hkey[K], rec *record) {
-	if o.open {
-		k = hkey[K]{Hash: o.keys.Hash(key), Key: key}
+func (rt *root[K]) find(key K) (k hkey[K], rec *record) {
+	if rt.open {
+		k = hkey[K]{Hash: rt.keys.Hash(key), Key: key}
 	} else {
 		var err error
-		if k, err = o.hashed(key); err != nil {
+		if k, err = rt.hashed(key); err != nil {
 			return k, nil
 		}
 	}
-	c, rec := o.loadLive(k)
+	c, rec := rt.loadLive(k)
 	if c != nil {
 		k.Key = c.key
 	}
@@ -180,44 +180,44 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 		panic("shardedregistry: Update of a nil function")
 	}
 	failed := 0
-	o, c, old := r.replaceable(key)
+	rt, c, old := r.replaceable(key)
 	if old != nil {
 		value, err := fn(*valueOf[V](old))
 		if err != nil {
 			return Entry[K, V]{}, err
 		}
-		next := &boxed[record, V]{record{mark: old.changed()}, value}
+		next := &boxed[record, V]{record{word: old.changed()}, value}
 		// LP(Update): replace stores the new record.
-		if o.replace(c, old, &next.head) {
+		if rt.replace(c, old, &next.head) {
 			return Entry[K, V]{c.key, value, next.head.version()}, nil
 		}
 		failed++
 	}
-	return updateIn(o, key, failed, fn)
+	return updateIn(rt, key, failed, fn)
 }
 
 // updateIn is Update without the short way, when so many attempts have failed. It is
 // apart so that Update takes little stack.
-func updateIn[K comparable, V any](o *root[K], key K, failed int, fn func(V) (V, error)) (Entry[K, V], error) {
-	p, err := o.locate(key)
+func updateIn[K comparable, V any](rt *root[K], key K, failed int, fn func(V) (V, error)) (Entry[K, V], error) {
+	t, err := rt.locate(key)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := update(&p, failed, fn)
+	c, rec, err := update(&t, failed, fn)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return entryOf[V](o, c.named(p.key.Hash), rec), nil
+	return entryOf[V](rt, c.named(t.key.Hash), rec), nil
 }
 
 // update runs Update when so many attempts have failed, and returns the record that it
 // has stored, with its cell.
-func update[K comparable, V any](p *place[K], failed int, fn func(V) (V, error)) (*cell[K], *record, error) {
+func update[K comparable, V any](t *target[K], failed int, fn func(V) (V, error)) (*cell[K], *record, error) {
 	a := change[K]{failed: failed}
-	err := p.change(&a, func() error {
-		value, err := fn(out[V](p.root, a.key, a.old))
+	err := t.change(&a, func() error {
+		value, err := fn(out[V](t.root, a.key, a.old))
 		if err == nil {
-			a.next = draft(p.root, a.dated(p.root), a.next, value)
+			a.next = draft(t.root, a.dated(t.root), a.next, value)
 		}
 		return err
 	})
@@ -233,40 +233,40 @@ func update[K comparable, V any](p *place[K], failed int, fn func(V) (V, error))
 // said in [Config] about indexes. It takes effect when the new record is stored,
 // or, if it stores none, when what it found was read.
 func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
-	o, c, old := r.replaceable(key)
+	rt, c, old := r.replaceable(key)
 	if old != nil {
 		// LP(UpdateIf), another version: replaceable has read the record.
 		if old.version() != version {
 			return 0, &ConflictError{old.version(), version}
 		}
 		// LP(UpdateIf): store stores the new record, or moved reads that of a rival.
-		if next, ok := store(o, c, old, value); ok {
+		if next, ok := store(rt, c, old, value); ok {
 			return next, nil
 		}
-		return 0, o.moved(c, version)
+		return 0, rt.moved(c, version)
 	}
-	p, err := o.locate(key)
+	t, err := rt.locate(key)
 	if err != nil {
 		return 0, err
 	}
-	return updateIf(&p, version, value)
+	return updateIf(&t, version, value)
 }
 
 // updateIf runs UpdateIf.
-func updateIf[K comparable, V any](p *place[K], version Version, value V) (Version, error) {
+func updateIf[K comparable, V any](t *target[K], version Version, value V) (Version, error) {
 	// LP(UpdateIf), absent or another version: loadIf reads the record.
-	c, old, err := p.loadIf(version)
+	c, old, err := t.loadIf(version)
 	if err != nil {
 		return 0, err
 	}
-	o := p.root
-	o.check(c.named(p.key.Hash), old)
-	return p.swapIf(c, old, draft[V](o, o.taking(), nil, value))
+	rt := t.root
+	rt.check(c.named(t.key.Hash), old)
+	return t.swapIf(c, old, draft[V](rt, rt.snapshotting(), nil, value))
 }
 
 // loadIf is loadLive with an error unless the key has the version.
-func (p *place[K]) loadIf(version Version) (*cell[K], *record, error) {
-	c, rec := p.loadLive()
+func (t *target[K]) loadIf(version Version) (*cell[K], *record, error) {
+	c, rec := t.loadLive()
 	if rec == nil {
 		return nil, nil, ErrNotFound
 	}
@@ -277,33 +277,33 @@ func (p *place[K]) loadIf(version Version) (*cell[K], *record, error) {
 }
 
 // swapIf runs the rest of UpdateIf when next was drafted to be stored in place of old.
-func (p *place[K]) swapIf(c *cell[K], old, next *record) (Version, error) {
-	o, k := p.root, c.named(p.key.Hash)
-	if o.simple(next) {
-		next.mark = old.changed()
-	} else if err := o.prepare(k, next, old, old.changed()); err != nil {
+func (t *target[K]) swapIf(c *cell[K], old, next *record) (Version, error) {
+	rt, k := t.root, c.named(t.key.Hash)
+	if rt.simple(next) {
+		next.word = old.changed()
+	} else if err := rt.prepare(k, next, old, old.changed()); err != nil {
 		return 0, err
 	}
 	// LP(UpdateIf): the new record is stored, or that of a rival is read.
-	stored, err := p.swap(k, c, old, next)
+	stored, err := t.swap(k, c, old, next)
 	if err != nil {
 		return 0, err
 	}
 	if !stored {
-		return 0, o.moved(c, old.version())
+		return 0, rt.moved(c, old.version())
 	}
-	o.changed(k, c, old, next)
-	o.check(k, next)
+	rt.changed(k, c, old, next)
+	rt.check(k, next)
 	return next.version(), nil
 }
 
 // moved returns the error of an operation that found version in the cell and
 // whose CAS then failed. The versions in a cell increase, so it cannot be there
 // again.
-func (o *root[K]) moved(c *cell[K], version Version) error {
+func (rt *root[K]) moved(c *cell[K], version Version) error {
 	// LP(UpdateIf), changed meanwhile: the record is read again.
 	// LP(DeleteIf), changed meanwhile: likewise.
-	now := o.live(c.rec.Load())
+	now := rt.live(c.rec.Load())
 	if now == nil {
 		return ErrNotFound
 	}
@@ -320,26 +320,26 @@ func (o *root[K]) moved(c *cell[K], version Version) error {
 // found was read.
 func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 	failed := 0
-	o, c, old := r.replaceable(key)
+	rt, c, old := r.replaceable(key)
 	if old != nil {
 		// LP(Put): store stores the new record.
-		if version, ok := store(o, c, old, value); ok {
+		if version, ok := store(rt, c, old, value); ok {
 			return version, nil
 		}
 		failed++
 	}
-	p, err := o.locate(key)
+	t, err := rt.locate(key)
 	if err != nil {
 		return 0, err
 	}
-	return put(&p, failed, value)
+	return put(&t, failed, value)
 }
 
 // put runs Put when so many attempts have failed.
-func put[K comparable, V any](p *place[K], failed int, value V) (Version, error) {
+func put[K comparable, V any](t *target[K], failed int, value V) (Version, error) {
 	a := change[K]{create: true, failed: failed}
-	// The error is that of the rules, or Clone has changed the key each time.
-	if err := p.change(&a, func() error { a.next = draft(p.root, a.dated(p.root), a.next, value); return nil }); err != nil {
+	// The error is that of the constraints, or Clone has changed the key each time.
+	if err := t.change(&a, func() error { a.next = draft(t.root, a.dated(t.root), a.next, value); return nil }); err != nil {
 		return 0, err
 	}
 	return a.next.version(), nil
@@ -359,28 +359,28 @@ func (r *Registry[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (
 	if fn == nil {
 		panic("shardedregistry: Upsert of a nil function")
 	}
-	p, err := r.locate(key)
+	t, err := r.locate(key)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := upsert(&p, fn)
+	c, rec, err := upsert(&t, fn)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return entryOf[V](p.root, c.named(p.key.Hash), rec), nil
+	return entryOf[V](t.root, c.named(t.key.Hash), rec), nil
 }
 
 // upsert runs Upsert, and returns the record that it has stored, with its cell.
-func upsert[K comparable, V any](p *place[K], fn func(V, bool) (V, error)) (*cell[K], *record, error) {
+func upsert[K comparable, V any](t *target[K], fn func(V, bool) (V, error)) (*cell[K], *record, error) {
 	a := change[K]{create: true}
-	err := p.change(&a, func() error {
+	err := t.change(&a, func() error {
 		var old V
 		if a.old != nil {
-			old = out[V](p.root, a.key, a.old)
+			old = out[V](t.root, a.key, a.old)
 		}
 		value, err := fn(old, a.old != nil)
 		if err == nil {
-			a.next = draft(p.root, a.dated(p.root), a.next, value)
+			a.next = draft(t.root, a.dated(t.root), a.next, value)
 		}
 		return err
 	})
@@ -394,30 +394,30 @@ func upsert[K comparable, V any](p *place[K], fn func(V, bool) (V, error)) (*cel
 // takes effect when the key's last record is stored, or, if key is absent, when
 // the table is read or its last record was stored.
 func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
-	o := r.root.Load()
-	if o == nil {
+	rt := r.root.Load()
+	if rt == nil {
 		return Entry[K, V]{}, false
 	}
-	k, err := o.hashed(key)
+	k, err := rt.hashed(key)
 	if err != nil {
 		return Entry[K, V]{}, false
 	}
-	p := place[K]{root: o, key: k}
-	return remove[V](&p)
+	t := target[K]{root: rt, key: k}
+	return remove[V](&t)
 }
 
 // remove runs Delete.
-func remove[V any, K comparable](p *place[K]) (Entry[K, V], bool) {
+func remove[V any, K comparable](t *target[K]) (Entry[K, V], bool) {
 	for { // until no other operation changes key between reading and storing
 		// LP(Delete), absent: the table or a dead record is read.
-		c, old := p.loadLive()
+		c, old := t.loadLive()
 		if old == nil {
 			return Entry[K, V]{}, false
 		}
-		k := c.named(p.key.Hash)
-		entry := entryOf[V](p.root, k, old)
+		k := c.named(t.key.Hash)
+		entry := entryOf[V](t.root, k, old)
 		// LP(Delete): the dead record is stored.
-		if p.root.kill(k, c, old) {
+		if t.root.kill(k, c, old) {
 			return entry, true
 		}
 	}
@@ -431,23 +431,23 @@ func remove[V any, K comparable](p *place[K]) (Entry[K, V], bool) {
 // mutex of a hash bucket to free the entry. It takes effect when the key's last
 // record is stored, or, if it deletes nothing, when what it found was read.
 func (r *Registry[K, V]) DeleteIf(key K, version Version) error {
-	p, err := r.locate(key)
+	t, err := r.locate(key)
 	if err != nil {
 		return err
 	}
-	return p.removeIf(version)
+	return t.removeIf(version)
 }
 
 // removeIf runs DeleteIf.
-func (p *place[K]) removeIf(version Version) error {
+func (t *target[K]) removeIf(version Version) error {
 	// LP(DeleteIf), absent or another version: loadIf reads the record.
-	c, old, err := p.loadIf(version)
+	c, old, err := t.loadIf(version)
 	if err != nil {
 		return err
 	}
 	// LP(DeleteIf): the dead record is stored.
-	if !p.root.kill(c.named(p.key.Hash), c, old) {
-		return p.root.moved(c, version)
+	if !t.root.kill(c.named(t.key.Hash), c, old) {
+		return t.root.moved(c, version)
 	}
 	return nil
 }
@@ -460,17 +460,17 @@ func (p *place[K]) removeIf(version Version) error {
 // Len is wait-free. It takes effect, for each shard, when that shard's counter
 // is read.
 func (r *Registry[K, V]) Len() int {
-	o := r.root.Load()
-	if o == nil {
+	rt := r.root.Load()
+	if rt == nil {
 		return 0
 	}
-	return o.len()
+	return rt.len()
 }
 
 // install returns the root, which it makes with the defaults if there is none.
 func (r *core[K]) install() *root[K] {
-	if o := r.root.Load(); o != nil {
-		return o
+	if rt := r.root.Load(); rt != nil {
+		return rt
 	}
 	r.root.CompareAndSwap(nil, newRoot[K](defaultShards(runtime.GOMAXPROCS(0)), nil))
 	return r.root.Load()

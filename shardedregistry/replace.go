@@ -5,38 +5,38 @@ package shardedregistry
 
 // replaceable returns the root, the cell of key and its live record, if
 // the short way leads to it, or otherwise no record.
-func (r *core[K]) replaceable(key K) (o *root[K], c *cell[K], old *record) {
-	if o = r.root.Load(); o == nil {
+func (r *core[K]) replaceable(key K) (rt *root[K], c *cell[K], old *record) {
+	if rt = r.root.Load(); rt == nil {
 		return r.install(), nil, nil
 	}
-	if !o.light || o.taking() {
-		return o, nil, nil
+	if !rt.light || rt.snapshotting() {
+		return rt, nil, nil
 	}
-	if c = o.cells.Find(&o.keys, key); c == nil {
-		return o, nil, nil
+	if c = rt.cells.Find(&rt.keys, key); c == nil {
+		return rt, nil, nil
 	}
 	old = c.rec.Load()
-	if old.mark&(datedBit|deadBit) != 0 {
-		old = o.live(old)
+	if old.word&(datedBit|deadBit) != 0 {
+		old = rt.live(old)
 	}
-	return o, c, old
+	return rt, c, old
 }
 
 // replaceable is the same for a Ref.
-func (h *hold[K]) replaceable() (o *root[K], c *cell[K], old *record) {
-	o = h.place.root
-	if h.bad != nil || !o.light || o.taking() {
-		return o, nil, nil
+func (h *hold[K]) replaceable() (rt *root[K], c *cell[K], old *record) {
+	rt = h.place.root
+	if h.bad != nil || !rt.light || rt.snapshotting() {
+		return rt, nil, nil
 	}
 	c, old = h.place.recall()
-	return o, c, old
+	return rt, c, old
 }
 
 // store stores value in place of old, which c held, and returns its version, or
 // false if another operation has changed the key.
-func store[K comparable, V any](o *root[K], c *cell[K], old *record, value V) (Version, bool) {
-	next := &boxed[record, V]{record{mark: old.changed()}, value}
-	if !o.replace(c, old, &next.head) {
+func store[K comparable, V any](rt *root[K], c *cell[K], old *record, value V) (Version, bool) {
+	next := &boxed[record, V]{record{word: old.changed()}, value}
+	if !rt.replace(c, old, &next.head) {
 		return 0, false
 	}
 	return next.head.version(), true
@@ -45,21 +45,21 @@ func store[K comparable, V any](o *root[K], c *cell[K], old *record, value V) (V
 // replace stores next in place of old, which c held, and reports whether it did; if
 // not, another operation has changed the key. What follows is what changed does for
 // such records.
-func (o *root[K]) replace(c *cell[K], old, next *record) bool {
+func (rt *root[K]) replace(c *cell[K], old, next *record) bool {
 	if !c.rec.CompareAndSwap(old, next) {
 		return false
 	}
-	if first, a := o.suspects.Load(), o.audience.Load(); first != nil || a != nil {
-		o.replaced(c, first, a)
+	if first, s := rt.detectors.Load(), rt.subscribers.Load(); first != nil || s != nil {
+		rt.replaced(c, first, s)
 	}
 	return true
 }
 
 // replaced tells those of a record that was stored so.
-func (o *root[K]) replaced(c *cell[K], first *suspect[K], a *audience[K]) {
-	k := o.rehashed(c.key)
-	catch(first, k)
-	if a != nil {
-		o.announce(a, k)
+func (rt *root[K]) replaced(c *cell[K], first *reentryDetector[K], s *subscribers[K]) {
+	k := rt.rehashed(c.key)
+	detect(first, k)
+	if s != nil {
+		rt.notify(s, k)
 	}
 }

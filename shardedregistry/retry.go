@@ -6,53 +6,53 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// politeness is how many attempts fail before the processor is offered to
+// attemptsBeforeYielding is how many attempts fail before the processor is offered to
 // others between attempts, besides that they are given time.
-const politeness = 3
+const attemptsBeforeYielding = 3
 
-// pause is called when so many attempts have failed, and lets others change the
+// backOff is called when so many attempts have failed, and lets others change the
 // key meanwhile: who comes back at once fails again, and makes them fail. It takes
 // twice as long each time, a tenth of a microsecond to two.
-func pause(failed int) {
+func backOff(failed int) {
 	for range 200 << min(failed-1, 4) {
 	}
-	if failed > politeness {
+	if failed > attemptsBeforeYielding {
 		runtime.Gosched()
 	}
 }
 
-// suspect is a call of Update, Upsert or DeleteMatching that has failed patience
+// reentryDetector is a call of Update, Upsert or DeleteMatching that has failed attemptsBeforeDetecting
 // times at a key, and asks who changes that.
 //
 // While it is listed, everyone who changes the same key compares goroutine ids.
 // The call's own goroutine is inside the call, so a change that it makes is
 // made by the function that the call runs.
-type suspect[K comparable] struct {
+type reentryDetector[K comparable] struct {
 	key       hkey[K]
 	goroutine uint64
-	own       *bool       // set when caught; touched by that goroutine only
-	next      *suspect[K] // immutable
+	own       *bool               // set when caught; touched by that goroutine only
+	next      *reentryDetector[K] // immutable
 }
 
-// listed calls f while a suspect for k is listed. The flag that f is given
+// detecting calls f while a detector for k is listed. The flag that f is given
 // becomes true when the calling goroutine changes k.
-func (o *root[K]) listed(k hkey[K], f func(own *bool)) {
+func (rt *root[K]) detecting(k hkey[K], f func(own *bool)) {
 	own := new(bool)
-	push(&o.suspects, &suspect[K]{key: k, goroutine: atomics.Goroutine(), own: own})
-	defer drop(&o.suspects, own) // f runs a user's function, which may panic
+	push(&rt.detectors, &reentryDetector[K]{key: k, goroutine: atomics.Goroutine(), own: own})
+	defer drop(&rt.detectors, own) // f runs a user's function, which may panic
 	f(own)
 }
 
-// tell is called by everyone who has changed k, after the change.
-func (o *root[K]) tell(k hkey[K]) {
-	if first := o.suspects.Load(); first != nil {
-		catch(first, k)
+// detectReentry is called by everyone who has changed k, after the change.
+func (rt *root[K]) detectReentry(k hkey[K]) {
+	if first := rt.detectors.Load(); first != nil {
+		detect(first, k)
 	}
 }
 
-// catch tells the suspects that their own goroutine has changed their key.
-func catch[K comparable](first *suspect[K], k hkey[K]) {
-	var me uint64 // asked for when a suspect of k is met: it is slow
+// detect tells the detectors that their own goroutine has changed their key.
+func detect[K comparable](first *reentryDetector[K], k hkey[K]) {
+	var me uint64 // asked for when a detector of k is met: it is slow
 	for p := first; p != nil; p = p.next {
 		if p.key != k {
 			continue
@@ -66,9 +66,9 @@ func catch[K comparable](first *suspect[K], k hkey[K]) {
 	}
 }
 
-// push puts p at the head of list. It is retried only when another suspect has
+// push puts p at the head of list. It is retried only when another detector has
 // come or gone meanwhile.
-func push[K comparable](list *atomics.Pointer[suspect[K]], p *suspect[K]) {
+func push[K comparable](list *atomics.Pointer[reentryDetector[K]], p *reentryDetector[K]) {
 	for {
 		p.next = list.Load()
 		if list.CompareAndSwap(p.next, p) {
@@ -77,9 +77,9 @@ func push[K comparable](list *atomics.Pointer[suspect[K]], p *suspect[K]) {
 	}
 }
 
-// drop replaces list by a copy without the suspect whose flag is own. It is
-// retried only when another suspect has come or gone meanwhile.
-func drop[K comparable](list *atomics.Pointer[suspect[K]], own *bool) {
+// drop replaces list by a copy without the detector whose flag is own. It is
+// retried only when another detector has come or gone meanwhile.
+func drop[K comparable](list *atomics.Pointer[reentryDetector[K]], own *bool) {
 	for {
 		first := list.Load()
 		if list.CompareAndSwap(first, without(first, own)) {
@@ -88,8 +88,8 @@ func drop[K comparable](list *atomics.Pointer[suspect[K]], own *bool) {
 	}
 }
 
-// without returns a copy of the list without the suspect whose flag is own.
-func without[K comparable](p *suspect[K], own *bool) *suspect[K] {
+// without returns a copy of the list without the detector whose flag is own.
+func without[K comparable](p *reentryDetector[K], own *bool) *reentryDetector[K] {
 	switch {
 	case p == nil:
 		return nil
@@ -104,27 +104,27 @@ func without[K comparable](p *suspect[K], own *bool) *suspect[K] {
 // persist repeats attempt, which runs a function of the user's on what k holds,
 // until it is done or that function has changed k itself each time. So many have
 // failed before.
-func (o *root[K]) persist(k hkey[K], failed int, attempt func() (done bool, err error)) error {
+func (rt *root[K]) persist(k hkey[K], failed int, attempt func() (done bool, err error)) error {
 	for ; ; failed = 0 {
-		for ; failed < patience(); failed++ {
+		for ; failed < attemptsBeforeDetecting(); failed++ {
 			if failed > 0 {
-				pause(failed)
+				backOff(failed)
 			}
 			if done, err := attempt(); done {
 				return err
 			}
 		}
-		if done, err := o.prove(k, attempt); done {
+		if done, err := rt.prove(k, attempt); done {
 			return err
 		}
 	}
 }
 
-// prove repeats attempt while it is listed as a suspect, and ends it with
+// prove repeats attempt while it is listed as a detector, and ends it with
 // ErrTooManyRetries when all of them failed and were caught.
-func (o *root[K]) prove(k hkey[K], attempt func() (done bool, err error)) (done bool, err error) {
-	o.listed(k, func(own *bool) {
-		for range proofs() {
+func (rt *root[K]) prove(k hkey[K], attempt func() (done bool, err error)) (done bool, err error) {
+	rt.detecting(k, func(own *bool) {
+		for range provenReentries() {
 			*own = false
 			if done, err = attempt(); done || !*own {
 				return

@@ -151,8 +151,8 @@ func TestOccasionalOwnChange(t *testing.T) {
 	wantValue(t, &r, "a", shardedregistry.Patience+shardedregistry.Proofs)
 }
 
-// A function that panics while it is a suspect is not listed any more.
-func TestSuspectLeaves(t *testing.T) {
+// A function that panics while it is a detector is not listed any more.
+func TestDetectorLeaves(t *testing.T) {
 	for how, exit := range leave {
 		var r shardedregistry.Registry[string, int]
 		mustPut(t, &r, "a", 0)
@@ -175,7 +175,7 @@ func TestSuspectLeaves(t *testing.T) {
 }
 
 // Contention alone never gives ErrTooManyRetries. The function yields, so that
-// it loses far more often than patience allows.
+// it loses far more often than attemptsBeforeDetecting allows.
 func TestContentionNeverGivesUp(t *testing.T) {
 	var r shardedregistry.Registry[string, int]
 	mustPut(t, &r, "a", 0)
@@ -228,7 +228,7 @@ func TestManySuspects(t *testing.T) {
 	}
 }
 
-func TestSuspectList(t *testing.T) {
+func TestDetectorList(t *testing.T) {
 	var l shardedregistry.SuspectList
 	n := 20_000
 	if testing.Short() {
@@ -248,9 +248,9 @@ func TestSuspectList(t *testing.T) {
 	})
 }
 
-// A goroutine that always wins makes another a suspect again and again without
+// A goroutine that always wins makes another a detector again and again without
 // ever proving anything, not by changes of other keys either.
-func TestSuspectIsAcquitted(t *testing.T) {
+func TestDetectorIsAcquitted(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1})
 	mustPut(t, r, "a", 0)
 	ask, answer := make(chan struct{}), make(chan struct{})

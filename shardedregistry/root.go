@@ -11,7 +11,7 @@ import (
 // pointers, and what is inside the shards. Those whom every change asks are in one cache
 // line.
 type root[K comparable] struct {
-	naming[K]
+	keyCodec[K]
 	shift uint8 // of a hash, to leave the index of a shard
 
 	// What lets an operation take the short way. Open says that keys are stored as
@@ -25,32 +25,32 @@ type root[K comparable] struct {
 	cells table.Cells[K, cell[K]]
 	_     atomics.CacheLinePad
 
-	custody *custody[K] // nil without Clone and Fingerprint
-	rules   ruler[K]    // nil if there are no indexes and nothing is checked
-	shards  []atomics.Pointer[shard]
+	guard       *valueGuard[K] // nil without Clone and Fingerprint
+	constraints constrainer[K] // nil if there are no indexes and nothing is checked
+	shards      []atomics.Pointer[shard]
 
-	// suspects lists the calls that may be changing their own key. It is nearly
-	// always nil. Everyone who has changed a key reads it. See suspect.
-	suspects atomics.Pointer[suspect[K]]
+	// detectors lists the calls that may be changing their own key. It is nearly
+	// always nil. Everyone who has changed a key reads it. See detector.
+	detectors atomics.Pointer[reentryDetector[K]]
 
-	// scans says which snapshots are being taken, and is nil until the first.
+	// clock says which snapshots are being taken, and is nil until the first.
 	// Snapshot replaces it, three times or a few more; everyone who changes a
 	// key reads it.
-	scans atomics.Pointer[scans]
+	clock atomics.Pointer[snapshotClock]
 
-	// audience says who wants to hear of changes, and is nil while nobody does.
+	// subscribers are those who want to hear of changes, and is nil while nobody does.
 	// Who comes or goes replaces it by CAS; everyone who has changed a key reads
 	// it.
-	audience atomics.Pointer[audience[K]]
+	subscribers atomics.Pointer[subscribers[K]]
 
-	// rooms holds, by key, where calls of Wait sleep. It is nil until the first
+	// waitlists holds, by key, where calls of Wait sleep. It is nil until the first
 	// does, which installs it by CAS, and then stays. Who has changed a key reads
 	// it while somebody waits.
-	rooms atomics.Pointer[table.Table[hkey[K], room]]
+	waitlists atomics.Pointer[table.Table[hkey[K], waitlist]]
 
-	// prints is nil without Fingerprint. Like large it is installed by New, so that a
+	// verifier is nil without Fingerprint. Like large it is installed by New, so that a
 	// program without that has none of it.
-	prints verifier[K]
+	verifier verifier[K]
 
 	// large makes live records where they have something besides that is not due
 	// to a snapshot: see freshLarge. It is nil elsewhere.
@@ -58,27 +58,27 @@ type root[K comparable] struct {
 
 	// shut is what a cell has beside its record that leaves the table and has
 	// nothing else. It is nil without Config.Transitions.
-	shut *side[K]
+	shut *cellMeta[K]
 }
 
 // newRoot returns an empty registry of n shards, n a power of two.
 func newRoot[K comparable](n int, normalize func(K) (K, error)) *root[K] {
-	o := &root[K]{
-		naming: newNaming(normalize),
-		shift:  uint8(63 - bits.TrailingZeros(uint(n))),
-		shards: make([]atomics.Pointer[shard], n),
+	rt := &root[K]{
+		keyCodec: newKeyCodec(normalize),
+		shift:    uint8(63 - bits.TrailingZeros(uint(n))),
+		shards:   make([]atomics.Pointer[shard], n),
 	}
-	o.cells.Init(func(k K, _ uint64) uint64 { return o.hash(k) }, 0)
-	o.cells.Spread(n, func(hash uint64) *atomics.Int64 { return &o.installShard(hash).cells })
-	o.ease()
-	return o
+	rt.cells.Init(func(k K, _ uint64) uint64 { return rt.hash(k) }, 0)
+	rt.cells.Spread(n, func(hash uint64) *atomics.Int64 { return &rt.installShard(hash).cells })
+	rt.ease()
+	return rt
 }
 
 // ease says what operations may take the short way. It is called when all that
 // this depends on was set.
-func (o *root[K]) ease() {
-	o.open = o.normalize == nil && !o.keys.Dynamic() && o.custody == nil
-	o.light = o.open && o.large == nil
+func (rt *root[K]) ease() {
+	rt.open = rt.normalize == nil && !rt.keys.Dynamic() && rt.guard == nil
+	rt.light = rt.open && rt.large == nil
 }
 
 // loadLive returns the cell of k and its record, or nil and nil if k is
@@ -88,14 +88,14 @@ func (o *root[K]) ease() {
 // another by now: it died before the table was read, and then k was absent at
 // that moment, or between that and the reading of its record, and then k was
 // absent at the moment it died.
-func (o *root[K]) loadLive(k hkey[K]) (*cell[K], *record) {
-	c := o.cells.Load(k)
+func (rt *root[K]) loadLive(k hkey[K]) (*cell[K], *record) {
+	c := rt.cells.Load(k)
 	if c == nil {
 		return nil, nil
 	}
 	rec := c.rec.Load()
-	if rec.mark&(datedBit|deadBit) != 0 {
-		if rec = o.live(rec); rec == nil {
+	if rec.word&(datedBit|deadBit) != 0 {
+		if rec = rt.live(rec); rec == nil {
 			return nil, nil
 		}
 	}
@@ -103,8 +103,8 @@ func (o *root[K]) loadLive(k hkey[K]) (*cell[K], *record) {
 }
 
 // live returns rec, which a cell holds, or nil if it is dead.
-func (o *root[K]) live(rec *record) *record {
-	o.date(rec)
+func (rt *root[K]) live(rec *record) *record {
+	rt.date(rec)
 	if rec.dead() {
 		return nil
 	}
@@ -118,44 +118,44 @@ func (o *root[K]) live(rec *record) *record {
 // table did so under the mutex that is held here, either unlinked, after floor
 // had been raised to its last version, or replaced here, by a cell that started
 // above its last version.
-func (o *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], present *record) {
+func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], present *record) {
 	var (
-		s     = o.installShard(k.Hash)
-		heirs []*seat[K]
+		s     = rt.installShard(k.Hash)
+		heirs []*subscription[K]
 		late  bool
 	)
 	for { // again only when a deleter was late, which is then no more
 		late = false
-		c = o.cells.Compute(k, func(now *cell[K]) *cell[K] {
+		c = rt.cells.Compute(k, func(now *cell[K]) *cell[K] {
 			last := Version(s.floor.Load())
 			if now != nil {
 				present = now.rec.Load()
 				if !present.dead() {
 					return now
 				}
-				if o.transitions() {
-					if late = o.links(present).told.Load() == 0; late {
+				if rt.transitions() {
+					if late = rt.history(present).published.Load() == 0; late {
 						return now
 					}
 					last = 0 // so that the versions of a chain are consecutive
 				}
 				last = max(last, present.version())
-				o.follow(rec, present)
-				heirs = fresh.succeed(now, o.transitions())
+				rt.follow(rec, present)
+				heirs = fresh.succeed(now, rt.transitions())
 			}
-			rec.mark |= firstMark(last)
+			rec.word |= firstWord(last)
 			s.live.Add(1)
 			return fresh
 		})
 		if !late {
 			break
 		}
-		o.date(present)
-		o.inform(o.audience.Load(), k, c, present)
+		rt.date(present)
+		rt.enqueue(rt.subscribers.Load(), k, c, present)
 	}
 	for _, s := range heirs {
-		if s.watcher.deaf() { // perhaps before it could find s here
-			o.unseat(s)
+		if s.watcher.unreachable() { // perhaps before it could find s here
+			rt.unsubscribe(s)
 		}
 	}
 	return c, present
@@ -165,48 +165,48 @@ func (o *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], p
 // it did; if not, the record has changed. It takes effect when the dead record
 // is stored. What follows is housekeeping that no other operation waits for:
 // meanwhile a creator may replace the dead cell.
-func (o *root[K]) kill(k hkey[K], c *cell[K], old *record) bool {
-	o.check(k, old)
+func (rt *root[K]) kill(k hkey[K], c *cell[K], old *record) bool {
+	rt.check(k, old)
 	// Asked after old was read: a plain record deletes only what was there
-	// before any taker joined that might miss it.
-	dead := o.grave(o.taking(), old)
+	// before any collector joined that might miss it.
+	dead := rt.tombstone(rt.snapshotting(), old)
 	if !c.rec.CompareAndSwap(old, dead) {
 		return false
 	}
-	o.shard(k.Hash).live.Add(-1)
-	o.bury(k, c, old, dead)
+	rt.shard(k.Hash).live.Add(-1)
+	rt.bury(k, c, old, dead)
 	return true
 }
 
 // bury does what is left to do when dead has been stored and counted. A dead
 // cell that a snapshot or a watcher needs stays in the table; the last of these
 // will unlink it.
-func (o *root[K]) bury(k hkey[K], c *cell[K], old, dead *record) {
-	if needed := o.changed(k, c, old, dead); needed || !o.part(c, dead) {
-		o.leave(k, c)
+func (rt *root[K]) bury(k hkey[K], c *cell[K], old, dead *record) {
+	if needed := rt.changed(k, c, old, dead); needed || !rt.closeCell(c, dead) {
+		rt.keepInTable(k, c)
 	} else {
-		o.unlink(k, c, dead)
+		rt.unlink(k, c, dead)
 	}
-	o.check(k, dead)
+	rt.check(k, dead)
 }
 
 // changed is called by everyone who has stored rec in the cell c of k in place of
 // old, or as the first one there, and reports whether a snapshot in progress needs what k
 // held before, or a watcher will look at k. The order matters: until rec is dated
 // the change has not happened.
-func (o *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool) {
-	if rec.mark&datedBit != 0 {
-		needed = o.settle(rec)
+func (rt *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool) {
+	if rec.word&datedBit != 0 {
+		needed = rt.settle(rec)
 	}
-	if o.rules != nil {
-		o.rules.unpin(k, old.terms(), rec.terms())
+	if rt.constraints != nil {
+		rt.constraints.unpin(k, old.indexKeys(), rec.indexKeys())
 	}
-	o.tell(k)
-	a := o.audience.Load()
-	if o.transitions() {
-		o.inform(a, k, c, rec)
+	rt.detectReentry(k)
+	s := rt.subscribers.Load()
+	if rt.transitions() {
+		rt.enqueue(s, k, c, rec)
 	}
-	if a != nil && o.announce(a, k) {
+	if s != nil && rt.notify(s, k) {
 		needed = true
 	}
 	return needed
@@ -214,23 +214,23 @@ func (o *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool)
 
 // visit calls f for the keys that are present, with their cells and records,
 // until it returns false.
-func (o *root[K]) visit(f func(k hkey[K], c *cell[K], rec *record) bool) {
-	for c := range o.cells.All() {
+func (rt *root[K]) visit(f func(k hkey[K], c *cell[K], rec *record) bool) {
+	for c := range rt.cells.All() {
 		// LP(All): the record is read.
 		// LP(Entries): the record is read.
-		rec := o.live(c.rec.Load())
-		if rec != nil && !f(o.rehashed(c.key), c, rec) {
+		rec := rt.live(c.rec.Load())
+		if rec != nil && !f(rt.rehashed(c.key), c, rec) {
 			return
 		}
 	}
 }
 
 // len adds the counters of the shards.
-func (o *root[K]) len() int {
+func (rt *root[K]) len() int {
 	n := int64(0)
-	for i := range o.shards {
+	for i := range rt.shards {
 		// LP(Len), a shard that was never used: the pointer is read.
-		if s := o.shards[i].Load(); s != nil {
+		if s := rt.shards[i].Load(); s != nil {
 			// LP(Len): the counter is read.
 			n += s.live.Load()
 		}

@@ -23,17 +23,17 @@ type shard struct {
 }
 
 // shard returns the shard of a key that has been created.
-func (o *root[K]) shard(hash uint64) *shard { return o.shardAt(hash).Load() }
+func (rt *root[K]) shard(hash uint64) *shard { return rt.shardAt(hash).Load() }
 
 // shardAt returns where the shard of a key is. It is nil until the first key of the
 // shard is created; then a creator installs it by CAS and it stays.
-func (o *root[K]) shardAt(hash uint64) *atomics.Pointer[shard] {
-	return &o.shards[hash>>1>>(o.shift&63)]
+func (rt *root[K]) shardAt(hash uint64) *atomics.Pointer[shard] {
+	return &rt.shards[hash>>1>>(rt.shift&63)]
 }
 
 // installShard returns the shard of a key, which it makes if there is none.
-func (o *root[K]) installShard(hash uint64) *shard {
-	at := o.shardAt(hash)
+func (rt *root[K]) installShard(hash uint64) *shard {
+	at := rt.shardAt(hash)
 	if s := at.Load(); s != nil {
 		return s
 	}
@@ -43,13 +43,13 @@ func (o *root[K]) installShard(hash uint64) *shard {
 
 // unlink takes the dead cell c of k out of the table, if no creator has
 // replaced it. Floor goes first, so that whoever finds k absent finds it raised.
-func (o *root[K]) unlink(k hkey[K], c *cell[K], dead *record) {
-	s, version := o.shard(k.Hash), uint64(dead.version())
+func (rt *root[K]) unlink(k hkey[K], c *cell[K], dead *record) {
+	s, version := rt.shard(k.Hash), uint64(dead.version())
 	for { // until no other deleter raises it between the two lines
 		floor := s.floor.Load()
 		if floor >= version || s.floor.CompareAndSwap(floor, version) {
 			break
 		}
 	}
-	o.cells.CompareAndDelete(k, c)
+	rt.cells.CompareAndDelete(k, c)
 }

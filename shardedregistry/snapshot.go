@@ -12,18 +12,18 @@ import (
 // what indexes found them by, and nothing else of the registry. The zero Snapshot
 // is empty.
 type Snapshot[K comparable, V any] struct {
-	picture[K]
+	contents[K]
 	clone func(V) V // or nil
 }
 
-// picture is all of a snapshot that does not depend on the type of its values.
-type picture[K comparable] struct {
-	naming  naming[K]
+// contents is all of a snapshot that does not depend on the type of its values.
+type contents[K comparable] struct {
+	codec   keyCodec[K]
 	keys    []K
 	records []*record // of the keys: live and plain
 
-	// index is of keys, and nil until somebody looks for one. Everybody reads.
-	index atomics.Pointer[index]
+	// table is of keys, and nil until somebody looks for one. Everybody reads.
+	table atomics.Pointer[keyTable]
 }
 
 // Snapshot returns what all keys hold at one instant during the call: of the
@@ -39,30 +39,30 @@ type picture[K comparable] struct {
 // Snapshot is blocking on the mutex of one hash bucket at a time. It takes
 // effect when its cut is made: see DESIGN.md.
 func (r *further[K, V]) Snapshot() *Snapshot[K, V] {
-	o := r.root.Load()
-	if o == nil {
+	rt := r.root.Load()
+	if rt == nil {
 		return new(Snapshot[K, V]) // LP(Snapshot), never used: the root is read
 	}
-	return snapshot[V](o)
+	return snapshot[V](rt)
 }
 
 // snapshot runs Snapshot.
-func snapshot[V any, K comparable](o *root[K]) *Snapshot[K, V] {
+func snapshot[V any, K comparable](rt *root[K]) *Snapshot[K, V] {
 	s := new(Snapshot[K, V])
-	if o.custody != nil {
-		s.clone = cloneOf[V](o.custody)
+	if rt.guard != nil {
+		s.clone = cloneOf[V](rt.guard)
 	}
-	take(o, &s.picture, plain[V])
+	take(rt, &s.contents, plain[V])
 	return s
 }
 
 // keep makes p what it has of the keys that only accepts.
-func (p *picture[K]) keep(only func(hkey[K]) bool) {
-	whole, records := p.keys, p.records
-	p.keys, p.records = nil, nil
+func (c *contents[K]) keep(only func(hkey[K]) bool) {
+	whole, records := c.keys, c.records
+	c.keys, c.records = nil, nil
 	for i, k := range whole {
 		if only(hkey[K]{Key: k}) {
-			p.keys, p.records = append(p.keys, k), append(p.records, records[i])
+			c.keys, c.records = append(c.keys, k), append(c.records, records[i])
 		}
 	}
 }
@@ -88,22 +88,22 @@ func (s *Snapshot[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 }
 
 // find returns key as it is stored and its record, or nil.
-func (s *picture[K]) find(key K) (k hkey[K], rec *record) {
-	if len(s.records) == 0 {
+func (c *contents[K]) find(key K) (k hkey[K], rec *record) {
+	if len(c.records) == 0 {
 		return k, nil
 	}
-	k, err := s.naming.hashed(key)
+	k, err := c.codec.hashed(key)
 	if err != nil {
 		return k, nil
 	}
-	x := s.index.Load()
+	x := c.table.Load()
 	if x == nil {
-		made := indexOf(s.keys, s.naming.hash)
-		s.index.CompareAndSwap(nil, &made) // or another has made one like it
-		x = s.index.Load()
+		made := keyTableOf(c.keys, c.codec.hash)
+		c.table.CompareAndSwap(nil, &made) // or another has made one like it
+		x = c.table.Load()
 	}
-	if i := (*x)[slotOf(*x, s.keys, k)]; i != 0 {
-		return hkey[K]{Hash: k.Hash, Key: s.keys[i-1]}, s.records[i-1]
+	if i := (*x)[slotOf(*x, c.keys, k)]; i != 0 {
+		return hkey[K]{Hash: k.Hash, Key: c.keys[i-1]}, c.records[i-1]
 	}
 	return k, nil
 }

@@ -216,9 +216,9 @@ func TestSnapshotOfFailures(t *testing.T) {
 	wantSnapshot(t, taker.Leave(), map[string]int{"a": 1})
 }
 
-// A taker that stalls delays nobody, and keeps of each key no more than one
+// A collector that stalls delays nobody, and keeps of each key no more than one
 // record, however often the keys change, come and go.
-func TestTakerStalls(t *testing.T) {
+func TestCollectorStalls(t *testing.T) {
 	const keys, rounds = 50, 40
 	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 2})
 	want := map[string]int{}
@@ -300,7 +300,7 @@ func TestWriterStalls(t *testing.T) {
 }
 
 // The versions that a snapshot shows are those of the registry, across deletions
-// that a taker keeps.
+// that a collector keeps.
 func TestSnapshotVersions(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1})
 	var last shardedregistry.Version

@@ -49,33 +49,33 @@ func (r *further[K, V]) Stream(ctx context.Context, limit int) iter.Seq2[Event[K
 
 // stream is Stream of the keys that only accepts: see watcher.
 func (r *further[K, V]) stream(ctx context.Context, limit int, only func(hkey[K]) bool) iter.Seq2[Event[K, V], error] {
-	o := r.root.Load()
+	rt := r.root.Load()
 	switch {
 	case ctx == nil:
 		panic("shardedregistry: Stream with a nil context")
 	case limit < 1:
 		panic(fmt.Sprintf("shardedregistry: Stream with limit %d, which must be at least 1", limit))
-	case o == nil || !o.transitions():
+	case rt == nil || !rt.transitions():
 		panic("shardedregistry: Stream without Config.Transitions")
 	}
 	return func(yield func(Event[K, V], error) bool) {
-		t := tape[K, V]{watcher: o.stream(limit, only)}
-		defer t.leave()
-		t.pour(ctx, yield)
+		sr := streamReader[K, V]{watcher: rt.stream(limit, only)}
+		defer sr.close()
+		sr.pour(ctx, yield)
 	}
 }
 
-// stream joins the audience as a loop over Stream, as watch does.
-func (o *root[K]) stream(limit int, only func(hkey[K]) bool) *watcher[K] {
-	w := &watcher[K]{root: o, only: only, sweep: minSweep(), flow: &flow{limit: int64(limit)}}
+// stream joins the subscribers as a loop over Stream, as watch does.
+func (rt *root[K]) stream(limit int, only func(hkey[K]) bool) *watcher[K] {
+	w := &watcher[K]{root: rt, only: only, sweep: minSweep(), stream: &streaming{limit: int64(limit)}}
 	w.join()
 	return w
 }
 
-// tape is a loop over Stream with what it has taken. It belongs to the loop's
+// streamReader is a loop over Stream with what it has taken. It belongs to the loop's
 // goroutine. It has copies of records and no record, so that it keeps no chain
 // while its body runs.
-type tape[K comparable, V any] struct {
+type streamReader[K comparable, V any] struct {
 	*watcher[K]
 	key     hkey[K]
 	pending []boxed[record, V] // of key, oldest first, not yet yielded
@@ -88,69 +88,69 @@ const spare = 16
 
 // pour yields changes until ctx is done, the loop has lagged, or yield returns
 // false.
-func (t *tape[K, V]) pour(ctx context.Context, yield func(Event[K, V], error) bool) {
+func (sr *streamReader[K, V]) pour(ctx context.Context, yield func(Event[K, V], error) bool) {
 	for ctx.Err() == nil {
 		switch {
-		case t.lagged():
-			t.pending, t.buffer = nil, nil // the body may never return
-			yield(Event[K, V]{}, &LaggedError{int(t.flow.limit)})
+		case sr.lagged():
+			sr.pending, sr.buffer = nil, nil // the body may never return
+			yield(Event[K, V]{}, &LaggedError{int(sr.stream.limit)})
 			return
-		case len(t.pending) > 0:
-			if !yield(t.pop(), nil) {
+		case len(sr.pending) > 0:
+			if !yield(sr.pop(), nil) {
 				return
 			}
-		case !t.fill():
-			t.sleep(ctx)
+		case !sr.fill():
+			sr.sleep(ctx)
 		}
 	}
 }
 
-// fill takes a slip and looks at its key, and reports whether there was one.
-func (t *tape[K, V]) fill() bool {
-	p := t.shift()
-	if p == nil {
+// fill takes a notification and looks at its key, and reports whether there was one.
+func (sr *streamReader[K, V]) fill() bool {
+	n := sr.next()
+	if n == nil {
 		return false
 	}
-	t.gather(p, t.copies)
+	sr.gather(n, sr.copies)
 	return true
 }
 
 // copies makes what is pending copies of rec, a record of k, and those in its chain
 // that are newer than since, and returns how many. Few of them are put into buffer.
-func (t *tape[K, V]) copies(k hkey[K], rec *record, since Version) int {
-	o, n := t.root, 0
-	for r := rec; r != nil && r.version() > since; r = o.links(r).prev.Load() {
+func (sr *streamReader[K, V]) copies(k hkey[K], rec *record, since Version) int {
+	rt, n := sr.root, 0
+	for r := rec; r != nil && r.version() > since; r = rt.history(r).prev.Load() {
 		n++
 	}
-	room := t.buffer
+	room := sr.buffer
 	if n > len(room) {
 		room = make([]boxed[record, V], n)
 		if n <= spare {
-			t.buffer = room
+			sr.buffer = room
 		}
 	}
 	i := n // somebody may have forgotten some of them since, if they need not be yielded
-	for r := rec; r != nil && i > 0; r = o.links(r).prev.Load() {
+	for r := rec; r != nil && i > 0; r = rt.history(r).prev.Load() {
 		i--
-		room[i].head = record{mark: r.mark}
+		room[i].head = record{word: r.word}
 		if !r.dead() {
 			room[i].value = *valueOf[V](r)
 		}
 	}
-	t.key, t.pending = k, room[i:n]
+	sr.key, sr.pending = k, room[i:n]
 	return n - i
 }
 
 // pop returns what to yield of the oldest change that was gathered. From then on
 // it does not wait. It runs functions of the user's.
-func (t *tape[K, V]) pop() Event[K, V] {
-	first := &t.pending[0]
-	t.pending = t.pending[1:]
-	t.flow.behind.Add(-1)
+func (sr *streamReader[K, V]) pop() Event[K, V] {
+	first := &sr.pending[0]
+	sr.pending = sr.pending[1:]
+	sr.stream.backlog.Add(-1)
 	rec := &first.head
-	e := eventOf[V](t.root, t.key, rec)
+	e := eventOf[V](sr.root, sr.key, rec)
 	if e.Deleted {
-		t.root.check(t.key, rec)
+		sr.root.check(sr.key, rec)
 	}
 	*first = boxed[record, V]{}
 	return e

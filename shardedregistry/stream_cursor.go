@@ -7,72 +7,72 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// flow is what a watcher has besides if it is a loop over Stream.
-type flow struct {
+// streaming is what a watcher has besides if it is a loop over Stream.
+type streaming struct {
 	limit int64
 
-	// behind is the number of changes that were told and have not been yielded,
+	// backlog is the number of changes that were told and have not been yielded,
 	// but for the calls in progress. Who tells adds, the loop subtracts.
-	behind atomics.Int64
+	backlog atomics.Int64
 
-	// lost becomes 1 when behind was above limit. Who finds that sets it; all who
+	// overflowed becomes 1 when backlog was above limit. Who finds that sets it; all who
 	// tell read it, and the loop, which then ends.
-	lost atomics.Uint32
+	overflowed atomics.Uint32
 }
 
-// perch is a seat of a loop over Stream.
-type perch[K comparable] struct {
-	seat[K]
+// cursor is a subscription of a loop over Stream.
+type cursor[K comparable] struct {
+	subscription[K]
 
 	// pos is the last version that the loop has taken from the chain, or the one
 	// before the first that it will take. The loop alone changes it, and it
 	// grows. All who forget old records read it.
 	pos atomics.Uint64
 
-	// heard is the last version that the flow's behind counts. It grows, by CAS,
-	// and who has moved it adds the difference to behind. So the heard of a
-	// stream's perches less their pos are what was told and not taken.
-	heard atomics.Uint64
+	// enqueued is the last version that the stream's backlog counts. It grows, by CAS,
+	// and who has moved it adds the difference to backlog. So enqueued of a
+	// stream's cursors less their pos are what was told and not taken.
+	enqueued atomics.Uint64
 }
 
-// newPerch returns one from which w will take what is newer than pos.
-func newPerch[K comparable](w *watcher[K], k hkey[K], pos Version) *perch[K] {
-	p := &perch[K]{seat: seat[K]{watcher: w, key: k}}
+// newCursor returns one from which w will take what is newer than pos.
+func newCursor[K comparable](w *watcher[K], k hkey[K], pos Version) *cursor[K] {
+	p := &cursor[K]{subscription: subscription[K]{watcher: w, key: k}}
 	p.pos.Store(uint64(pos))
-	p.heard.Store(uint64(pos))
+	p.enqueued.Store(uint64(pos))
 	return p
 }
 
-// perch returns the perch of which s is a part. It is called for seats of loops
+// cursor returns the cursor of which s is a part. It is called for subscriptions of loops
 // over Stream only.
-func (s *seat[K]) perch() *perch[K] {
-	// Safety: the seats of watchers that have a flow are made by newSeat alone, as
+func (s *subscription[K]) cursor() *cursor[K] {
+	// Safety: the subscriptions of watchers that have a stream are made by newSubscription alone, as
 	// the first field of one.
-	return (*perch[K])(unsafe.Pointer(s))
+	return (*cursor[K])(unsafe.Pointer(s))
 }
 
-// deaf reports whether the watcher takes no slip any more.
-func (w *watcher[K]) deaf() bool { return w.left() || w.lagged() }
+// unreachable reports whether the watcher takes no notification any more.
+func (w *watcher[K]) unreachable() bool { return w.isClosed() || w.lagged() }
 
 // lagged reports whether the watcher is a loop over Stream that has lagged.
-func (w *watcher[K]) lagged() bool { return w.flow != nil && w.flow.lost.Load() != 0 }
+func (w *watcher[K]) lagged() bool { return w.stream != nil && w.stream.overflowed.Load() != 0 }
 
 // needed reports whether somebody who sits there has yet to see dead.
-func (d *side[K]) needed(dead *record) bool {
-	for _, s := range d.seats {
-		if s.watcher.flow != nil {
-			if Version(s.perch().pos.Load()) < dead.version() && !s.watcher.deaf() {
+func (m *cellMeta[K]) needed(dead *record) bool {
+	for _, s := range m.subscriptions {
+		if s.watcher.stream != nil {
+			if Version(s.cursor().pos.Load()) < dead.version() && !s.watcher.unreachable() {
 				return true
 			}
-		} else if p := s.slip.Load(); p != nil && p.stage.Load() != done {
+		} else if n := s.latest.Load(); n != nil && n.stage.Load() != done {
 			return true
 		}
 	}
 	return false
 }
 
-// inform is called by everyone who has stored rec in c, a cell of k, and by who is
-// about to replace c where it is dead. It seats the streams of a, so that they
+// enqueue is called by everyone who has stored rec in c, a cell of k, and by who is
+// about to replace c where it is dead. It subscribes the streams of s, so that they
 // will take rec and what is older and not told; counts; and then forgets what no
 // stream needs. It may be done several times, by anybody, and is done by nobody
 // once rec is told.
@@ -80,45 +80,45 @@ func (d *side[K]) needed(dead *record) bool {
 // A was loaded after rec took effect, so it has every stream that had joined
 // before. What is not told after a was loaded was changed by calls that had not
 // returned when the streams of a joined.
-func (o *root[K]) inform(a *audience[K], k hkey[K], c *cell[K], rec *record) {
+func (rt *root[K]) enqueue(a *subscribers[K], k hkey[K], c *cell[K], rec *record) {
 	if a == nil || len(a.watchers) == 0 {
-		o.hasTold(rec)
-		o.links(rec).prev.Store(nil)
+		rt.markPublished(rec)
+		rt.history(rec).prev.Store(nil)
 		return
 	}
-	oldest := o.untold(rec)
+	oldest := rt.oldestUnpublished(rec)
 	if oldest == nil {
 		return
 	}
 	for i, w := range a.watchers {
-		if w.flow == nil || w.lagged() || w.skips(k) {
+		if w.stream == nil || w.lagged() || w.skips(k) {
 			continue
 		}
-		s, isNew := c.seat(k, w, i, oldest.version()-1)
+		s, isNew := c.subscribe(k, w, i, oldest.version()-1)
 		if s == nil {
 			return // c has left the table, and so rec was told
 		}
-		s.perch().hear(rec.version())
-		if isNew && !s.call() { // or the watcher would not know of it if the caller stalls
-			o.clear(s)
+		s.cursor().enqueue(rec.version())
+		if isNew && !s.notify() { // or the watcher would not know of it if the caller stalls
+			rt.clear(s)
 		}
 	}
-	o.hasTold(rec)
-	if o.first(c, rec) == rec.version() {
-		o.links(rec).prev.Store(nil)
+	rt.markPublished(rec)
+	if rt.first(c, rec) == rec.version() {
+		rt.history(rec).prev.Store(nil)
 	}
 }
 
-// hear counts the changes up to version, unless they were. It is retried only
+// enqueue counts the changes up to version, unless they were. It is retried only
 // when another has counted some of them.
-func (s *perch[K]) hear(version Version) {
+func (c *cursor[K]) enqueue(version Version) {
 	for {
-		old := s.heard.Load()
+		old := c.enqueued.Load()
 		if old >= uint64(version) {
 			return
 		}
-		if s.heard.CompareAndSwap(old, uint64(version)) {
-			s.watcher.add(int64(uint64(version) - old))
+		if c.enqueued.CompareAndSwap(old, uint64(version)) {
+			c.watcher.add(int64(uint64(version) - old))
 			return
 		}
 	}
@@ -126,7 +126,7 @@ func (s *perch[K]) hear(version Version) {
 
 // add adds n to what waits for the stream, which lags if that is too much.
 func (w *watcher[K]) add(n int64) {
-	if w.flow.behind.Add(n) > w.flow.limit {
+	if w.stream.backlog.Add(n) > w.stream.limit {
 		w.lag()
 	}
 }
@@ -136,25 +136,25 @@ func (w *watcher[K]) add(n int64) {
 // ends when it is awake, and who is told nothing any more has been woken.
 func (w *watcher[K]) lag() {
 	if !w.lagged() {
-		w.flow.lost.Store(1)
+		w.stream.overflowed.Store(1)
 	}
 	w.wake()
-	w.root.attend(func(a audience[K]) audience[K] { return a.without(w) })
+	w.root.changeSubscribers(func(s subscribers[K]) subscribers[K] { return s.without(w) })
 }
 
 // first returns the first version in the chain of rec, which c holds or held,
 // that some stream may have to take: rec's if none needs what is older. It removes
-// the seats of streams that have lagged.
-func (o *root[K]) first(c *cell[K], rec *record) Version {
-	now, least := c.side.Load(), uint64(math.MaxUint64)
+// the subscriptions of streams that have lagged.
+func (rt *root[K]) first(c *cell[K], rec *record) Version {
+	now, least := c.meta.Load(), uint64(math.MaxUint64)
 	if now != nil {
-		for _, s := range now.seats {
+		for _, s := range now.subscriptions {
 			switch {
-			case s.watcher.flow == nil:
-			case s.watcher.deaf():
-				o.unseat(s)
+			case s.watcher.stream == nil:
+			case s.watcher.unreachable():
+				rt.unsubscribe(s)
 			default:
-				least = min(least, s.perch().pos.Load())
+				least = min(least, s.cursor().pos.Load())
 			}
 		}
 	}
@@ -171,28 +171,28 @@ func (o *root[K]) first(c *cell[K], rec *record) Version {
 //
 // As with look, only what is in the table counts; a dead cell stays until all
 // streams that sit there have taken its last record.
-func (w *watcher[K]) gather(p *slip[K], copies func(k hkey[K], rec *record, since Version) int) {
-	o, f, s := w.root, w.flow, p.seat.perch()
-	c := o.cells.Load(s.key)
-	if c == nil || !c.side.Load().has(&s.seat) {
-		o.clear(&s.seat) // w may have lagged, and who has unseated it not be the last
+func (w *watcher[K]) gather(p *notification[K], copies func(k hkey[K], rec *record, since Version) int) {
+	rt, f, s := w.root, w.stream, p.subscription.cursor()
+	c := rt.cells.Load(s.key)
+	if c == nil || !c.meta.Load().has(&s.subscription) {
+		rt.clear(&s.subscription) // w may have lagged, and who has unsubscribed it not be the last
 		return
 	}
-	w.keep(&s.seat)
+	w.keep(&s.subscription)
 	rec := c.rec.Load()
-	o.date(rec)
+	rt.date(rec)
 	since := Version(s.pos.Load())
 	if last := rec.version(); last > since {
 		n := copies(c.named(s.key.Hash), rec, since)
-		s.hear(last)
+		s.enqueue(last)
 		if skipped := int64(last-since) - int64(n); skipped != 0 {
-			f.behind.Add(-skipped) // had been forgotten before w came
+			f.backlog.Add(-skipped) // had been forgotten before w came
 		}
 		s.pos.Store(uint64(last))
-		o.trim(c, rec, since)
+		rt.trim(c, rec, since)
 	}
 	p.stage.Store(done)
 	if rec.dead() {
-		o.tidy(s.key)
+		rt.tidy(s.key)
 	}
 }

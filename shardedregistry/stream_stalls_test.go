@@ -83,7 +83,7 @@ func TestStreamYieldsWhatHasHappened(t *testing.T) {
 	s.Leave()
 }
 
-// The seats of a stream that has lagged, and whose loop does not know yet, go when
+// The subscriptions of a stream that has lagged, and whose loop does not know yet, go when
 // their keys change.
 func TestStreamThatHasLaggedLosesSeats(t *testing.T) {
 	r := transitions(shardedregistry.Config[string, int]{})
@@ -98,10 +98,10 @@ func TestStreamThatHasLaggedLosesSeats(t *testing.T) {
 	s.Leave()
 }
 
-// A stream that forgets seats that it does not have any more forgets what was kept
+// A stream that forgets subscriptions that it does not have any more forgets what was kept
 // there. It has lost one only if it has lagged.
 func TestStreamForgetsLostSeats(t *testing.T) {
-	const keys = 64 // at that many seats it looks
+	const keys = 64 // at that many subscriptions it looks
 	r := transitions(shardedregistry.Config[string, int]{})
 	s := shardedregistry.OpenStream(r, keys)
 	for i := range keys {

@@ -343,7 +343,7 @@ func TestStressStream(t *testing.T) {
 		slices.SortFunc(changes[k], func(x, y change) int { return int(x.version) - int(y.version) })
 		for loop := range loops {
 			got := seen[loop][k]
-			// The last key's slip may come before others that were told earlier
+			// The last key's notification may come before others that were told earlier
 			// only if those were taken with it; what is missing is at the end.
 			if len(got) > len(changes[k]) || !slices.Equal(got, changes[k][:len(got)]) {
 				t.Fatalf("loop %d: key %d: the versions are not those of the writers", loop, k)

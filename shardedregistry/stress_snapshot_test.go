@@ -68,7 +68,7 @@ func TestStressSnapshot(t *testing.T) {
 
 // While keys come and go, tables grow and shrink, and a goroutine moves a token
 // from key to key, creating the next before it deletes the last, every snapshot
-// has the token at one place or at two, contains what its taker has done, and
+// has the token at one place or at two, contains what its collector has done, and
 // all of what stays.
 func TestStressSnapshotChurn(t *testing.T) {
 	const stay, each, movers = 100, 300, 2

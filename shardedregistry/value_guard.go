@@ -6,80 +6,80 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// custody is what Config.Clone and Config.Fingerprint ask for. A registry with
+// valueGuard is what Config.Clone and Config.Fingerprint ask for. A registry with
 // neither has none. It is immutable.
-type custody[K comparable] struct {
+type valueGuard[K comparable] struct {
 	clone any // func(V) V, perhaps nil
 }
 
-// verifier is what all who store need of prints. Like a ruler it is an interface that
+// verifier is what all who store need of fingerprints. Like a constrainer it is an interface that
 // New alone puts something into.
 type verifier[K comparable] interface {
 	verify(k hkey[K], rec *record)
 }
 
-// prints says what the present values of keys looked like when they were stored.
+// fingerprints says what the present values of keys looked like when they were stored.
 // It is immutable but for byKey.
-type prints[K comparable] struct {
+type fingerprints[K comparable] struct {
 	text func(*record) string // Config.Fingerprint of a value
 
-	// An imprint is replaced by those of later versions only, and removed after
+	// A fingerprint is replaced by those of later versions only, and removed after
 	// its key was deleted.
-	byKey *table.Table[hkey[K], imprint]
+	byKey *table.Table[hkey[K], fingerprint]
 }
 
-// imprint is the fingerprint of what a key holds at one version. It is immutable.
-type imprint struct {
+// fingerprint is the fingerprint of what a key holds at one version. It is immutable.
+type fingerprint struct {
 	version Version
 	text    string
 }
 
 // custody returns what c asks for, or nil.
-func (c *Config[K, V]) custody() *custody[K] {
+func (c *Config[K, V]) custody() *valueGuard[K] {
 	if c.Clone == nil && c.Fingerprint == nil {
 		return nil
 	}
-	return &custody[K]{clone: c.Clone}
+	return &valueGuard[K]{clone: c.Clone}
 }
 
-// prints returns what Fingerprint asks for, or nil.
-func (c *Config[K, V]) prints() verifier[K] {
+// verifier returns what Fingerprint asks for, or nil.
+func (c *Config[K, V]) verifier() verifier[K] {
 	text := c.Fingerprint
 	if text == nil {
 		return nil
 	}
-	return newPrints[K](func(rec *record) string { return text(*valueOf[V](rec)) })
+	return newFingerprints[K](func(rec *record) string { return text(*valueOf[V](rec)) })
 }
 
-func newPrints[K comparable](text func(*record) string) *prints[K] {
-	return &prints[K]{text, table.New[hkey[K], imprint](func(k hkey[K], _ uint64) uint64 { return k.Hash }, 0)}
+func newFingerprints[K comparable](text func(*record) string) *fingerprints[K] {
+	return &fingerprints[K]{text, table.New[hkey[K], fingerprint](func(k hkey[K], _ uint64) uint64 { return k.Hash }, 0)}
 }
 
 // check panics if rec, which k holds or held, has been changed behind the
 // registry's back. It is called by everyone who is about to replace rec, after
 // the user's function has run; and by everyone who has stored rec, when nothing
 // is left to do that a panic would leave undone.
-func (o *root[K]) check(k hkey[K], rec *record) {
-	if o.prints != nil {
-		o.prints.verify(k, rec)
+func (rt *root[K]) check(k hkey[K], rec *record) {
+	if rt.verifier != nil {
+		rt.verifier.verify(k, rec)
 	}
 }
 
 // verify panics if rec's value is not what it was when it was first seen here.
 // That is before anybody could change it who has it from the registry: values
 // are handed out after a check. A dead record has no value: its key's
-// imprint goes.
-func (p *prints[K]) verify(k hkey[K], rec *record) {
-	first := p.byKey.Load(k)
+// fingerprint goes.
+func (f *fingerprints[K]) verify(k hkey[K], rec *record) {
+	first := f.byKey.Load(k)
 	if rec.dead() {
 		if first != nil && first.version < rec.version() {
-			p.byKey.CompareAndDelete(k, first)
+			f.byKey.CompareAndDelete(k, first)
 		}
 		return
 	}
-	now := &imprint{rec.version(), p.text(rec)}
+	now := &fingerprint{rec.version(), f.text(rec)}
 	if first == nil || first.version < now.version {
-		first = p.byKey.Compute(k, func(first *imprint) *imprint {
+		first = f.byKey.Compute(k, func(first *fingerprint) *fingerprint {
 			if first == nil || first.version < now.version {
 				return now
 			}

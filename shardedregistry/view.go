@@ -44,13 +44,13 @@ var errSpace = fmt.Errorf("%w: Config.Normalize changes its Space", ErrInvalidKe
 func (v View[K, V]) scoped(key K) Scoped[K] { return Scoped[K]{v.space, key} }
 
 // locate returns the place of key, or an error that matches ErrInvalidKey.
-func (v View[K, V]) locate(key K) (place[Scoped[K]], error) {
-	p, err := v.registry.locate(v.scoped(key))
-	p.unscoped = true
-	if err == nil && !v.has(p.key) {
+func (v View[K, V]) locate(key K) (target[Scoped[K]], error) {
+	t, err := v.registry.locate(v.scoped(key))
+	t.unscoped = true
+	if err == nil && !v.has(t.key) {
 		err = errSpace
 	}
-	return p, err
+	return t, err
 }
 
 // has reports whether k belongs to the namespace.
@@ -67,8 +67,8 @@ func (v View[K, V]) entry(e Entry[Scoped[K], V]) Entry[K, V] {
 // is absent, when the table is read or the key's last record was stored.
 func (v View[K, V]) Get(key K) (value V, ok bool) {
 	// LP(Get): find reads the record, or finds none.
-	if o, k, rec := v.registry.find(v.scoped(key)); rec != nil && v.has(k) {
-		return out[V](o, k, rec), true
+	if rt, k, rec := v.registry.find(v.scoped(key)); rec != nil && v.has(k) {
+		return out[V](rt, k, rec), true
 	}
 	return value, false
 }
@@ -79,8 +79,8 @@ func (v View[K, V]) Get(key K) (value V, ok bool) {
 // key is absent, when the table is read or the key's last record was stored.
 func (v View[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	// LP(Lookup): find reads the record, or finds none.
-	if o, k, rec := v.registry.find(v.scoped(key)); rec != nil && v.has(k) {
-		return v.entry(entryOf[V](o, k, rec)), true
+	if rt, k, rec := v.registry.find(v.scoped(key)); rec != nil && v.has(k) {
+		return v.entry(entryOf[V](rt, k, rec)), true
 	}
 	return entry, false
 }
@@ -91,11 +91,11 @@ func (v View[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 // mutex of a hash bucket. It takes effect when the table stores the new entry,
 // or, if key is present, when its record is read.
 func (v View[K, V]) Create(key K, value V) (Version, error) {
-	p, err := v.locate(key)
+	t, err := v.locate(key)
 	if err != nil {
 		return 0, err
 	}
-	return insert(&p, value).result()
+	return insert(&t, value).result()
 }
 
 // CreateMany is [Registry.CreateMany] within the namespace.
@@ -116,11 +116,11 @@ func (v View[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, created b
 	if fn == nil {
 		panic("shardedregistry: GetOrCreate of a nil function")
 	}
-	p, err := v.locate(key)
+	t, err := v.locate(key)
 	if err != nil {
 		return value, false, err
 	}
-	return getOrCreate(&p, fn)
+	return getOrCreate(&t, fn)
 }
 
 // Update is [Registry.Update] within the namespace.
@@ -131,15 +131,15 @@ func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Update of a nil function")
 	}
-	p, err := v.locate(key)
+	t, err := v.locate(key)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := update(&p, 0, fn)
+	c, rec, err := update(&t, 0, fn)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return v.entry(entryOf[V](p.root, c.named(p.key.Hash), rec)), nil
+	return v.entry(entryOf[V](t.root, c.named(t.key.Hash), rec)), nil
 }
 
 // UpdateIf is [Registry.UpdateIf] within the namespace.
@@ -148,11 +148,11 @@ func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 // when the new record is stored, or, if it stores none, when what it found was
 // read.
 func (v View[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
-	p, err := v.locate(key)
+	t, err := v.locate(key)
 	if err != nil {
 		return 0, err
 	}
-	return updateIf(&p, version, value)
+	return updateIf(&t, version, value)
 }
 
 // Put is [Registry.Put] within the namespace.
@@ -160,11 +160,11 @@ func (v View[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
 // Put is lock-free if key is present, and otherwise blocking on the mutex of a
 // hash bucket. It takes effect when the new record or entry is stored.
 func (v View[K, V]) Put(key K, value V) (Version, error) {
-	p, err := v.locate(key)
+	t, err := v.locate(key)
 	if err != nil {
 		return 0, err
 	}
-	return put(&p, 0, value)
+	return put(&t, 0, value)
 }
 
 // Upsert is [Registry.Upsert] within the namespace.
@@ -176,15 +176,15 @@ func (v View[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry
 	if fn == nil {
 		panic("shardedregistry: Upsert of a nil function")
 	}
-	p, err := v.locate(key)
+	t, err := v.locate(key)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := upsert(&p, fn)
+	c, rec, err := upsert(&t, fn)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return v.entry(entryOf[V](p.root, c.named(p.key.Hash), rec)), nil
+	return v.entry(entryOf[V](t.root, c.named(t.key.Hash), rec)), nil
 }
 
 // Delete is [Registry.Delete] within the namespace.
@@ -194,11 +194,11 @@ func (v View[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry
 // takes effect when the key's last record is stored, or, if key is absent, when
 // the table is read or its last record was stored.
 func (v View[K, V]) Delete(key K) (Entry[K, V], bool) {
-	p, err := v.locate(key)
+	t, err := v.locate(key)
 	if err != nil {
 		return Entry[K, V]{}, false
 	}
-	e, ok := remove[V](&p)
+	e, ok := remove[V](&t)
 	return v.entry(e), ok
 }
 
@@ -208,11 +208,11 @@ func (v View[K, V]) Delete(key K) (Entry[K, V], bool) {
 // mutex of a hash bucket to free the entry. It takes effect when the key's last
 // record is stored, or, if it deletes nothing, when what it found was read.
 func (v View[K, V]) DeleteIf(key K, version Version) error {
-	p, err := v.locate(key)
+	t, err := v.locate(key)
 	if err != nil {
 		return err
 	}
-	return p.removeIf(version)
+	return t.removeIf(version)
 }
 
 // Ref is [Registry.Ref] of key within the namespace. Its entries show the whole key,

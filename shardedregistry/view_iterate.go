@@ -12,11 +12,11 @@ func (v View[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 	if match == nil {
 		panic("shardedregistry: DeleteMatching of a nil function")
 	}
-	o := v.registry.root.Load()
-	if o == nil {
+	rt := v.registry.root.Load()
+	if rt == nil {
 		return 0
 	}
-	return o.killMatching(v.has, func(k hkey[Scoped[K]], rec *record) bool { return match(v.entry(entryOf[V](o, k, rec))) })
+	return rt.killMatching(v.has, func(k hkey[Scoped[K]], rec *record) bool { return match(v.entry(entryOf[V](rt, k, rec))) })
 }
 
 // All is [Registry.All] within the namespace. The loop looks at the keys of all
@@ -41,18 +41,18 @@ func (v View[K, V]) All() iter.Seq2[K, V] {
 // a time. It takes effect, for each key, when that key's record is read.
 func (v View[K, V]) Entries() iter.Seq[Entry[K, V]] {
 	return func(yield func(Entry[K, V]) bool) {
-		v.visit(func(o *root[Scoped[K]], k hkey[Scoped[K]], rec *record) bool {
-			return yield(v.entry(entryOf[V](o, k, rec)))
+		v.visit(func(rt *root[Scoped[K]], k hkey[Scoped[K]], rec *record) bool {
+			return yield(v.entry(entryOf[V](rt, k, rec)))
 		})
 	}
 }
 
 // visit calls f for the keys of the namespace that are present, until it returns
 // false.
-func (v View[K, V]) visit(f func(o *root[Scoped[K]], k hkey[Scoped[K]], rec *record) bool) {
-	if o := v.registry.root.Load(); o != nil {
-		o.visit(func(k hkey[Scoped[K]], _ *cell[Scoped[K]], rec *record) bool {
-			return !v.has(k) || f(o, k, rec)
+func (v View[K, V]) visit(f func(rt *root[Scoped[K]], k hkey[Scoped[K]], rec *record) bool) {
+	if rt := v.registry.root.Load(); rt != nil {
+		rt.visit(func(k hkey[Scoped[K]], _ *cell[Scoped[K]], rec *record) bool {
+			return !v.has(k) || f(rt, k, rec)
 		})
 	}
 }
@@ -88,14 +88,14 @@ func (v View[K, V]) Snapshot() *Snapshot[K, V] {
 // Space.
 func (v View[K, V]) snapshot(whole *Snapshot[Scoped[K], V]) *Snapshot[K, V] {
 	s := &Snapshot[K, V]{clone: whole.clone}
-	within(&s.picture, v.space, &whole.picture)
+	within(&s.contents, v.space, &whole.contents)
 	return s
 }
 
 // within makes p what whole is, all keys of which belong to the namespace space,
 // without their Space.
-func within[K comparable](p *picture[K], space string, whole *picture[Scoped[K]]) {
-	p.naming, p.records = namingIn(space, whole.naming), whole.records
+func within[K comparable](p *contents[K], space string, whole *contents[Scoped[K]]) {
+	p.codec, p.records = keyCodecIn(space, whole.codec), whole.records
 	p.keys = make([]K, len(whole.keys))
 	for i, k := range whole.keys {
 		p.keys[i] = k.Key
@@ -109,10 +109,10 @@ func within[K comparable](p *picture[K], space string, whole *picture[Scoped[K]]
 // that key's record is read, or, if it yields the key not, when the loop begins
 // or the record is read.
 func (v View[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
-	o, u, number := indexed(&v.registry.core, "ByIndex", index)
-	found := query[Scoped[K]]{o, u, u.term(number, value), v.has}
+	rt, cs, number := indexed(&v.registry.core, "ByIndex", index)
+	found := query[Scoped[K]]{rt, cs, cs.indexKey(number, value), v.has}
 	return func(yield func(Entry[K, V]) bool) {
-		found.each(func(k hkey[Scoped[K]], rec *record) bool { return yield(v.entry(entryOf[V](o, k, rec))) })
+		found.each(func(k hkey[Scoped[K]], rec *record) bool { return yield(v.entry(entryOf[V](rt, k, rec))) })
 	}
 }
 
@@ -123,8 +123,8 @@ func (v View[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 // LookupBy is wait-free. It takes effect when the key's record is read, or, if
 // there is none, when the index is read or the last key has lost the value.
 func (v View[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
-	if o, k, rec := holderOf(&v.registry.core, index, value, v.has); rec != nil {
-		return v.entry(entryOf[V](o, k, rec)), true
+	if rt, k, rec := holderOf(&v.registry.core, index, value, v.has); rec != nil {
+		return v.entry(entryOf[V](rt, k, rec)), true
 	}
 	return entry, false
 }

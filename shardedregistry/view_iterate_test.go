@@ -271,7 +271,7 @@ func TestViewStreamLags(t *testing.T) {
 	})
 }
 
-// Loops that are left leave nothing behind.
+// Loops that are left leave nothing backlog.
 func TestViewLoopsAreLeft(t *testing.T) {
 	r, a, _ := tenants(t)
 	before := shardedregistry.Traces(r)

@@ -63,10 +63,10 @@ func (v View[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[K, V]
 	if ctx == nil {
 		panic("shardedregistry: Wait with a nil context")
 	}
-	p, err := v.locate(key)
+	t, err := v.locate(key)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	e, err := wait[V](ctx, &p, since)
+	e, err := wait[V](ctx, &t, since)
 	return v.entry(e), err
 }

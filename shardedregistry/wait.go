@@ -7,19 +7,19 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// room is where the calls of Wait for one key sleep. It is in the table of
-// rooms while one of them does, and is replaced when its bell was rung.
-type room struct {
-	bell  atomics.Event // anybody who has changed the key rings
+// waitlist is where the calls of Wait for one key sleep. It is in the table of
+// waitlists while one of them does, and is replaced when its waker has fired.
+type waitlist struct {
+	waker atomics.Event // anybody who has changed the key fires it
 	calls int           // that are in it; touched under the mutex of the key's bucket
 }
 
-// lobby is a root to those who wait. It is a type of its own so that a program in
+// waitOps is a root to those who wait. It is a type of its own so that a program in
 // which nobody waits has none of what its methods need.
-type lobby[K comparable] struct{ *root[K] }
+type waitOps[K comparable] struct{ *root[K] }
 
-// ringer is a lobby to those who tell of changes.
-type ringer[K comparable] interface{ ring(k hkey[K]) }
+// waker is a waitOps to those who tell of changes.
+type waker[K comparable] interface{ wake(k hkey[K]) }
 
 // Wait returns what key holds as soon as its version is above since, and
 // [ErrNotFound] as soon as it is absent, unless since is 0. So with 0 it waits
@@ -43,42 +43,42 @@ func (r *further[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[K
 	if ctx == nil {
 		panic("shardedregistry: Wait with a nil context")
 	}
-	p, err := r.locate(key)
+	t, err := r.locate(key)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return wait[V](ctx, &p, since)
+	return wait[V](ctx, &t, since)
 }
 
 // wait runs Wait.
-func wait[V any, K comparable](ctx context.Context, p *place[K], since Version) (Entry[K, V], error) {
-	c, rec, err := lobby[K]{p.root}.wait(ctx, p.key, since)
+func wait[V any, K comparable](ctx context.Context, t *target[K], since Version) (Entry[K, V], error) {
+	c, rec, err := waitOps[K]{t.root}.wait(ctx, t.key, since)
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	return entryOf[V](p.root, c.named(p.key.Hash), rec), nil
+	return entryOf[V](t.root, c.named(t.key.Hash), rec), nil
 }
 
 // wait returns the cell and the record of k that Wait returns, or its error.
-func (o lobby[K]) wait(ctx context.Context, k hkey[K], since Version) (c *cell[K], rec *record, err error) {
-	c, rec, done, err := o.above(k, since)
+func (w waitOps[K]) wait(ctx context.Context, k hkey[K], since Version) (c *cell[K], rec *record, err error) {
+	c, rec, done, err := w.above(k, since)
 	if done {
 		return c, rec, err
 	}
-	o.install() // before anybody is told to look there
-	o.attend(func(a audience[K]) audience[K] { return a.waiting(o, 1) })
-	defer o.attend(func(a audience[K]) audience[K] { return a.waiting(o, -1) })
+	w.install() // before anybody is told to look there
+	w.changeSubscribers(func(s subscribers[K]) subscribers[K] { return s.waiting(w, 1) })
+	defer w.changeSubscribers(func(s subscribers[K]) subscribers[K] { return s.waiting(w, -1) })
 	for { // until the key has a version that satisfies the caller
-		if c, rec, done, err = o.pause(ctx, k, since); done {
+		if c, rec, done, err = w.pause(ctx, k, since); done {
 			return c, rec, err
 		}
 	}
 }
 
 // above returns what Wait returns if it is done now.
-func (o lobby[K]) above(k hkey[K], since Version) (c *cell[K], rec *record, done bool, err error) {
+func (w waitOps[K]) above(k hkey[K], since Version) (c *cell[K], rec *record, done bool, err error) {
 	// LP(Wait): the record is read, or none is found.
-	c, rec = o.loadLive(k)
+	c, rec = w.loadLive(k)
 	switch {
 	case rec == nil && since == 0:
 		return nil, nil, false, nil
@@ -88,25 +88,25 @@ func (o lobby[K]) above(k hkey[K], since Version) (c *cell[K], rec *record, done
 	return c, rec, rec.version() > since, nil
 }
 
-// pause waits until k may have changed. It enters the room and then looks at the
+// pause waits until k may have changed. It enters the waitlist and then looks at the
 // key; writers do it the other way round, so no change is overlooked.
-func (o lobby[K]) pause(ctx context.Context, k hkey[K], since Version) (c *cell[K], rec *record, done bool, err error) {
-	in := o.enter(k)
-	defer o.exit(k, in)
-	if c, rec, done, err = o.above(k, since); done {
+func (w waitOps[K]) pause(ctx context.Context, k hkey[K], since Version) (c *cell[K], rec *record, done bool, err error) {
+	in := w.join(k)
+	defer w.leave(k, in)
+	if c, rec, done, err = w.above(k, since); done {
 		return c, rec, true, err
 	}
-	if in.bell.WaitContext(ctx) != nil {
+	if in.waker.WaitContext(ctx) != nil {
 		return nil, nil, true, context.Cause(ctx)
 	}
 	return nil, nil, false, nil
 }
 
-// enter returns a room of k whose bell has not been rung, with one call more.
-func (o lobby[K]) enter(k hkey[K]) *room {
-	fresh := &room{bell: atomics.MakeEvent(), calls: 1}
-	return o.rooms.Load().Compute(k, func(now *room) *room {
-		if now == nil || now.bell.Fired() {
+// join returns a waitlist of k whose waker has not fired, with one call more.
+func (w waitOps[K]) join(k hkey[K]) *waitlist {
+	fresh := &waitlist{waker: atomics.MakeEvent(), calls: 1}
+	return w.waitlists.Load().Compute(k, func(now *waitlist) *waitlist {
+		if now == nil || now.waker.Fired() {
 			return fresh
 		}
 		now.calls++
@@ -114,13 +114,13 @@ func (o lobby[K]) enter(k hkey[K]) *room {
 	})
 }
 
-// exit undoes enter.
-func (o lobby[K]) exit(k hkey[K], in *room) {
-	t := o.rooms.Load()
+// leave undoes enter.
+func (w waitOps[K]) leave(k hkey[K], in *waitlist) {
+	t := w.waitlists.Load()
 	if t.Load(k) != in {
 		return // another one has taken its place, where the caller does not count
 	}
-	t.Compute(k, func(now *room) *room {
+	t.Compute(k, func(now *waitlist) *waitlist {
 		if now != in {
 			return now
 		}
@@ -131,17 +131,17 @@ func (o lobby[K]) exit(k hkey[K], in *room) {
 	})
 }
 
-// ring wakes the calls of Wait for k. Somebody waits, so there is a table.
-func (o lobby[K]) ring(k hkey[K]) {
-	if in := o.rooms.Load().Load(k); in != nil {
-		ring(&in.bell)
+// wake wakes the calls of Wait for k. Somebody waits, so there is a table.
+func (w waitOps[K]) wake(k hkey[K]) {
+	if in := w.waitlists.Load().Load(k); in != nil {
+		fire(&in.waker)
 	}
 }
 
-// install makes the table of rooms if there is none.
-func (o lobby[K]) install() {
-	if o.rooms.Load() == nil {
-		o.rooms.CompareAndSwap(nil, table.New[hkey[K], room](
+// install makes the table of waitlists if there is none.
+func (w waitOps[K]) install() {
+	if w.waitlists.Load() == nil {
+		w.waitlists.CompareAndSwap(nil, table.New[hkey[K], waitlist](
 			func(k hkey[K], _ uint64) uint64 { return k.Hash }, 0))
 	}
 }

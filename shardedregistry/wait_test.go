@@ -115,7 +115,7 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// Those who leave without having been woken leave nothing behind.
+// Those who leave without having been woken leave nothing backlog.
 func TestWaitLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r shardedregistry.Registry[string, int]
@@ -135,7 +135,7 @@ func TestWaitLeavesNothing(t *testing.T) {
 	})
 }
 
-// Nobody is left behind when calls leave a room one after the other, and others
+// Nobody is left behind when calls leave a waitlist one after the other, and others
 // come in between.
 func TestWaitTakesTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -52,7 +52,7 @@ func (r *further[K, V]) watch(ctx context.Context, only func(hkey[K]) bool) iter
 	}
 	return func(yield func(Event[K, V]) bool) {
 		w := r.install().watch(only)
-		defer w.leave()
+		defer w.close()
 		run(ctx, w, yield)
 	}
 }
@@ -92,7 +92,7 @@ func (r *further[K, V]) watchSnapshot(ctx context.Context, only func(hkey[K]) bo
 	}
 	return func(yield func(*Snapshot[K, V], Event[K, V]) bool) {
 		w := r.install().watch(only)
-		defer w.leave()
+		defer w.close()
 		if ctx.Err() != nil {
 			return
 		}
@@ -100,7 +100,7 @@ func (r *further[K, V]) watchSnapshot(ctx context.Context, only func(hkey[K]) bo
 		if only != nil {
 			s.keep(only)
 		}
-		w.base = newBase(&s.picture)
+		w.baseline = newBaseline(&s.contents)
 		if yield(s, Event[K, V]{}) {
 			run(ctx, w, func(e Event[K, V]) bool { return yield(nil, e) })
 		}
@@ -110,22 +110,22 @@ func (r *further[K, V]) watchSnapshot(ctx context.Context, only func(hkey[K]) bo
 // run yields events until ctx is done or yield returns false.
 func run[K comparable, V any](ctx context.Context, w *watcher[K], yield func(Event[K, V]) bool) {
 	for ctx.Err() == nil {
-		p := w.shift()
-		if p == nil {
+		n := w.next()
+		if n == nil {
 			w.sleep(ctx)
 			continue
 		}
-		if k, rec := w.look(p); rec != nil && !yield(eventOf[V](w.root, k, rec)) {
+		if k, rec := w.look(n); rec != nil && !yield(eventOf[V](w.root, k, rec)) {
 			return
 		}
 	}
 }
 
 // eventOf returns what to tell of rec, which k holds or held.
-func eventOf[V any, K comparable](o *root[K], k hkey[K], rec *record) Event[K, V] {
+func eventOf[V any, K comparable](rt *root[K], k hkey[K], rec *record) Event[K, V] {
 	e := Event[K, V]{Key: k.Key, Version: rec.version(), Deleted: rec.dead()}
 	if !e.Deleted {
-		e.Value = out[V](o, k, rec)
+		e.Value = out[V](rt, k, rec)
 	}
 	return e
 }

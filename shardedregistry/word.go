@@ -2,7 +2,7 @@ package shardedregistry
 
 import "github.com/latchfree/latchfree/internal/atomics"
 
-// mark is the version of a record and two flags: whether the record is a
+// word is the version of a record and two flags: whether the record is a
 // deletion, and whether it is the first field of a dated.
 //
 //	63                        2     1      0
@@ -12,24 +12,24 @@ import "github.com/latchfree/latchfree/internal/atomics"
 //
 // Every change of a key adds one to the version. It would wrap after 2^62
 // changes.
-type mark uint64
+type word uint64
 
 const (
-	deadBit mark = 1 << iota
+	deadBit word = 1 << iota
 	datedBit
 
 	versionShift = iota
 )
 
-// firstMark is the mark of a key that is created above version last.
-func firstMark(last Version) mark { return mark(last+1) << versionShift }
+// firstWord is the mark of a key that is created above version last.
+func firstWord(last Version) word { return word(last+1) << versionShift }
 
-func (m mark) version() Version { return Version(m >> versionShift) }
-func (m mark) dead() bool       { return m&deadBit != 0 }
+func (w word) version() Version { return Version(w >> versionShift) }
+func (w word) dead() bool       { return w&deadBit != 0 }
 
 // changed and deleted return the next mark of a live record's key.
-func (m mark) changed() mark { return m&^datedBit + 1<<versionShift }
-func (m mark) deleted() mark { return m.changed() | deadBit }
+func (w word) changed() word { return w&^datedBit + 1<<versionShift }
+func (w word) deleted() word { return w.changed() | deadBit }
 
 // record is what a key holds at one version. It is immutable once published,
 // published at most once, and never reused, so equal pointers mean that
@@ -39,5 +39,5 @@ func (m mark) deleted() mark { return m.changed() | deadBit }
 // links, and, if it is live, its value comes after it, see boxed.
 type record struct {
 	_ [0]atomics.Uint64 // lies as that does, on 32-bit machines too
-	mark
+	word
 }

@@ -59,7 +59,7 @@ func (w *walk) structure(v reflect.Value) {
 		w.shrunk += s.Int()
 		return // and what is in the table holds no tables
 	}
-	if v.Type().PkgPath() == "sync/atomic" {
+	if in := v.Type().PkgPath(); in == "sync/atomic" || strings.HasSuffix(in, "/internal/atomics") && strings.HasPrefix(v.Type().Name(), "Pointer[") {
 		w.pointer(v)
 		return
 	}
@@ -71,15 +71,12 @@ func (w *walk) structure(v reflect.Value) {
 	}
 }
 
-// pointer follows an atomic.Pointer, whose element type only the type of one of
-// its fields tells.
+// pointer follows an atomic pointer. Only its methods tell the type of what it points to.
 func (w *walk) pointer(v reflect.Value) {
-	typ := v.Type().Field(0).Type
-	if v.FieldByName("v").Kind() != reflect.UnsafePointer || typ.Kind() != reflect.Array || typ.Elem().Kind() != reflect.Pointer {
-		return
-	}
 	// Safety: v is within what some pointer points to. By its method it is loaded
 	// as all others who may still use it do.
-	all := reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr()))
-	w.value(all.MethodByName("Load").Call(nil)[0])
+	load := reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).MethodByName("Load")
+	if load.IsValid() && load.Type().Out(0).Kind() == reflect.Pointer {
+		w.value(load.Call(nil)[0])
+	}
 }
