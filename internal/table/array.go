@@ -1,6 +1,7 @@
 package table
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -37,6 +38,10 @@ type array[E any] struct {
 	// gone is how many chains have moved. Who moves one adds one to it while it
 	// holds the mutex of that chain.
 	gone atomics.Int64
+
+	// A set that has more cells than most grows, and one that has fewer than fewest
+	// shrinks. They never change, and only those who write read them.
+	most, fewest int64
 }
 
 // segment is a part of an array that is allocated at once: what a call has to
@@ -60,9 +65,13 @@ const (
 	sparse = 4
 )
 
-// newArray returns an array of n chains, without segments.
-func newArray[E any](n int) *array[E] {
-	a := &array[E]{mask: uint64(n - 1)}
+// newArray returns an array of n chains, without segments, for a set that has least
+// chains at least.
+func newArray[E any](n, least int) *array[E] {
+	a := &array[E]{mask: uint64(n - 1), most: roomOf(n), fewest: math.MinInt64} // size may be below zero for a moment
+	if n > least {
+		a.fewest = int64(shrinkAt * float64(n))
+	}
 	if n <= segmentChains {
 		a.roots = make([]bucket[E], n)
 	} else {
@@ -73,6 +82,18 @@ func newArray[E any](n int) *array[E] {
 
 // chains returns how many chains a has.
 func (a *array[E]) chains() int { return int(a.mask + 1) }
+
+// fitting returns how many chains a set should have whose array is a, now that it
+// has size cells.
+func (a *array[E]) fitting(size int64) int {
+	switch {
+	case size > a.most:
+		return 2 * a.chains()
+	case size < a.fewest:
+		return a.chains() / 2
+	}
+	return a.chains()
+}
 
 // ways returns the ways of a cell in a.
 func (a *array[E]) ways(hash uint64) ways {

@@ -34,7 +34,11 @@ func (t *Cells[K, E]) Compute(k Hashed[K], f func(now *E) *E) *E { return t.t.Co
 
 // LoadOrStore writes the key's word, or reads it if there is a cell.
 func (t *Cells[K, E]) LoadOrStore(k Hashed[K], e *E) (actual *E, loaded bool) {
-	return t.t.LoadOrStore(k, e)
+	now, stored := t.t.slot(k).replace(&t.t, "LoadOrStore", true, e, func(now *E) bool { return now == nil })
+	if stored {
+		return e, false
+	}
+	return now, true
 }
 
 // Swap writes the key's word.

@@ -22,7 +22,7 @@ func (t *Lines[K, E]) Buckets(hash uint64) (n int) {
 // Fits reports whether t has as many chains as its size asks for.
 func (t *Lines[K, E]) Fits() bool {
 	a := t.array.Load()
-	return a.next.Load() != nil || t.fitting(a.chains(), t.size.Load()) == a.chains()
+	return a.next.Load() != nil || a.fitting(t.size.Load()) == a.chains()
 }
 
 // InitChains is Init with that many chains.
@@ -35,7 +35,7 @@ func (t *Lines[K, E]) InitChains(hash Hash[K], n int) {
 // that the next change makes t shrink.
 func (t *Lines[K, E]) GrowTo(n int) {
 	for t.Chains() < n {
-		a, next := t.array.Load(), newArray[E](2*t.Chains())
+		a, next := t.array.Load(), newArray[E](2*t.Chains(), t.least)
 		a.next.Store(next)
 		t.help(a, next, 0, a.chains())
 	}
@@ -104,7 +104,7 @@ func (t *Lines[K, E]) Forget() {
 }
 
 // Begin begins to make n chains of t, and moves none.
-func (t *Lines[K, E]) Begin(n int) { t.array.Load().next.Store(newArray[E](n)) }
+func (t *Lines[K, E]) Begin(n int) { t.array.Load().next.Store(newArray[E](n, t.least)) }
 
 // Resizing reports whether t is being resized.
 func (t *Lines[K, E]) Resizing() bool { return t.array.Load().next.Load() != nil }

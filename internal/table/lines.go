@@ -64,7 +64,7 @@ func (t *Lines[K, E]) Init(hash Hash[K], room int) {
 
 // begin makes t begin with n chains.
 func (t *Lines[K, E]) begin(n int) {
-	a := newArray[E](n)
+	a := newArray[E](n, t.least)
 	for i := range a.segments {
 		a.ensure(uint64(i) * segmentChains)
 	}
@@ -148,7 +148,7 @@ func (t *Lines[K, E]) Compute(k Hashed[K], f func(now *E) *E) *E {
 		b.slots[i].Store(e)
 	}
 	root.mu.Unlock()
-	if grown != 0 && t.count(k.Hash, grown, a.chains()) || resizing {
+	if grown != 0 && t.count(k.Hash, grown, a.chains()) && a.fitting(t.size.Load()) != a.chains() || resizing {
 		t.resize()
 	}
 	return e

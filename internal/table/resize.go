@@ -2,18 +2,6 @@ package table
 
 import "slices"
 
-// fitting returns how many chains t should have instead of n, now that it has
-// size cells.
-func (t *Lines[K, E]) fitting(n int, size int64) int {
-	switch {
-	case size > roomOf(n):
-		return 2 * n
-	case n > t.least && size < int64(shrinkAt*float64(n)):
-		return n / 2
-	}
-	return n
-}
-
 // resize goes on with resizing the set, or begins with it if that is due. It moves
 // a portion of the chains and leaves the others to those who write after.
 //
@@ -26,11 +14,11 @@ func (t *Lines[K, E]) resize() {
 		if next == nil {
 			// Only the array where everybody begins has no next. So if the CAS succeeds,
 			// a has been that since before the size was read.
-			n := t.fitting(a.chains(), t.size.Load())
+			n := a.fitting(t.size.Load())
 			if n == a.chains() {
 				return
 			}
-			a.next.CompareAndSwap(nil, newArray[E](n)) // or another begins
+			a.next.CompareAndSwap(nil, newArray[E](n, t.least)) // or another begins
 			next = a.next.Load()
 		}
 		if budget == 0 {

@@ -1,14 +1,12 @@
 package table
 
-// What follows is Compute for those who know what they want. What finds nothing
-// to do takes no mutex, and takes effect as Load does. All cells have the key k.
+// What follows is Compute for those who know what they want. But for Swap and
+// LoadOrStore, what finds nothing to do takes no mutex, and takes effect as Load
+// does. All cells have the key k.
 
 // LoadOrStore returns the cell of k if there is one, and otherwise stores e and
-// returns it. Loaded tells which.
+// returns it. Loaded tells which. Its callers have looked before.
 func (t *Lines[K, E]) LoadOrStore(k Hashed[K], e *E) (actual *E, loaded bool) {
-	if now := t.Load(k); now != nil {
-		return now, true
-	}
 	actual = t.Compute(k, func(now *E) *E {
 		if now != nil {
 			return now
