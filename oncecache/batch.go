@@ -11,6 +11,7 @@ import (
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/goid"
+	"github.com/latchfree/latchfree/internal/table"
 )
 
 // batch is what one call of GetOrCreateMany has to wait for.
@@ -20,6 +21,7 @@ type batch[K comparable] struct {
 	places []place[K]
 	absent int                // how many places had no entry when they were looked for
 	made   []member[K]        // room for the phases of so many entries
+	begun  tally              // what has been entered, and not counted yet
 	own    []creation[K]      // what the caller creates itself; no element moves once the function is called
 	thrown PanicError         // how the function ended, on a goroutine of its own
 	spare  func() []*entry[K] // returns those of values to be closed that no creation has; nil: there are none
@@ -28,23 +30,19 @@ type batch[K comparable] struct {
 	// creations of all keys.
 	scope scope
 	all   flight
-	ext   extended // of all
-
-	// wanted is the number of creations that nobody has called off, and of the
-	// one that is being entered.
-	wanted atomics.Int64
+	ext   extended // of all, and of each
 }
 
 // member is the phase of an entry that is created with others.
 type member[K comparable] struct {
 	own flight
 	phase[K]
-	ext extended
 }
 
-// place is a key of a batch, and the entry that has its outcome.
+// place is a key of a batch, and the entry that has its outcome. A key that is
+// repeated may have several, of which one is to be created.
 type place[K comparable] struct {
-	key   K
+	at    table.Hashed[K]
 	entry *entry[K] // nil: not yet known
 
 	// What is the caller's own of this key.
@@ -71,8 +69,8 @@ func (b *batch[K]) board(at *place[K]) {
 // wait: then there is only one.
 func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 	b.scope.Context, b.ext.cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
-	b.scope.part, b.all.ext = &b.all, &b.ext
-	b.wanted.Store(1)
+	b.scope.part, b.all.ext, b.ext.lead = &b.all, &b.ext, &b.all
+	b.ext.wanted.Store(int64(b.absent) + 1) // and one more, so that it is not zero yet
 	b.made, b.own = make([]member[K], 0, b.absent), make([]creation[K], 0, b.absent)
 	var began time.Duration
 	if b.absent > 0 {
@@ -81,8 +79,8 @@ func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 	left := b.places[:0]
 	for i := range b.places {
 		at := &b.places[i]
-		if at.entry == nil && !oneByOne && b.root.occupied(at.key) {
-			later = append(later, at.key)
+		if at.entry == nil && !oneByOne && b.root.occupied(at.at.Key) {
+			later = append(later, at.at.Key)
 			continue
 		}
 		if len(left) < i {
@@ -96,8 +94,11 @@ func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 		}
 	}
 	b.places = left
-	if b.wanted.Add(-1) == 0 {
+	if b.ext.wanted.Add(int64(len(b.own)-b.absent)-1) == 0 {
 		b.ext.cancel(nil)
+	}
+	if b.begun != 0 && b.root.books.begin(b.begun) {
+		b.refuse(func(*creation[K]) error { return ErrClosed })
 	}
 	return later
 }
@@ -108,20 +109,17 @@ func (b *batch[K]) enter(at *place[K], began time.Duration, only bool) {
 	b.made = b.made[:len(b.made)+1]
 	both := &b.made[len(b.made)-1]
 	p := &both.phase
-	p.flight, both.own.ext = &both.own, &both.ext
-	p.ext.cancel, p.ext.lead, p.ext.wanted = b.ext.cancel, &b.all, &b.wanted
-	p.since = began
+	p.flight, both.own.ext, both.own.since = &both.own, &b.ext, began
 	p.aboard.Store(uint64(b.who.seat | b.root.extra))
 	if b.who.ctx == nil {
 		p.by = goid.Token()
 	}
-	b.wanted.Add(1)
-	e, mine := b.root.enter(b.root.of.freshEntry(at.key), p)
-	if at.entry = e; !mine {
-		p.callOff(nil)
+	e, begun := b.root.insert(at.at, b.root.of.freshEntry(at.at.Key), p)
+	if at.entry = e; begun == 0 {
 		b.board(at)
 		return
 	}
+	b.begun += begun
 	at.aboard, at.created = p.flight, true
 	b.own = b.own[:len(b.own)+1]
 	n := &b.own[len(b.own)-1]
@@ -189,9 +187,7 @@ func (b *batch[K]) run(call calling[K]) {
 
 // runAlone is creation.runAlone for all together.
 func (b *batch[K]) runAlone(call calling[K]) {
-	for i := range b.own {
-		b.own[i].phase.runAlone()
-	}
+	b.all.runAlone()
 	b.takeTurns()
 	if len(b.own) == 0 {
 		return
@@ -218,19 +214,29 @@ func (b *batch[K]) runAlone(call calling[K]) {
 	returned = true
 }
 
-// takeTurns is creation.takeTurn for all. Those that must not be created
-// now are none of the batch's afterwards.
+// takeTurns is creation.takeTurn for all.
 func (b *batch[K]) takeTurns() {
+	b.refuse(func(n *creation[K]) error {
+		n.watch()
+		return n.takeTurn()
+	})
+}
+
+// refuse ends those creations for which why returns an error. They are none of the
+// batch's afterwards.
+func (b *batch[K]) refuse(why func(*creation[K]) error) {
 	left := b.own[:0]
 	for i := range b.own {
 		n := &b.own[i]
-		n.watch()
-		if err := n.takeTurn(); err != nil {
+		if err := why(n); err != nil {
 			n.settle(ending{err: err})
 			n.phase.callOff(nil)
 			continue
 		}
-		left = append(left, *n)
+		if len(left) < i {
+			b.own[len(left)] = *n
+		}
+		left = left[:len(left)+1]
 	}
 	b.own = left
 }
@@ -302,6 +308,16 @@ func (b *batch[K]) each(how ending) []ending {
 // one. What is to be closed is closed after that.
 func (b *batch[K]) end(ends []ending) (heard bool) {
 	r := b.root
+	created := int64(0)
+	for i := range ends {
+		if ends[i].err != nil {
+			r.books.count(ends[i].err, ends[i].cut)
+		} else {
+			created++
+		}
+	}
+	r.books.created.Add(created)
+	var over tally
 	var stay, free []*entry[K]
 	if b.spare != nil {
 		free = b.spare()
@@ -311,16 +327,17 @@ func (b *batch[K]) end(ends []ending) (heard bool) {
 	}
 	for i := range b.own {
 		n := &b.own[i]
-		r.books.count(ends[i].err, ends[i].cut)
 		l := n.conclude(ends[i])
 		heard = heard || l.heard
-		if l.stays {
+		over += l.over
+		if l.stays && r.order != nil {
 			stay = append(stay, n.entry)
 		}
 		if l.drop != nil {
 			free = append(free, l.drop)
 		}
 	}
+	r.books.finish(over)
 	for _, e := range stay {
 		r.settled(e)
 	}
@@ -337,20 +354,18 @@ func (o *outcomes[K, V]) gather(b *batch[K]) (again []K) {
 		last, held, err := at.entry.outcome(&who)
 		switch {
 		case err == nil:
-			o.take(at.key, last, held)
+			o.take(at.at.Key, last, held)
 		case err == errAgain && who.created && !o.oneByOne:
-			o.postpone(at.key) // it would have had to wait for its turn
+			o.postpone(at.at.Key) // it would have had to wait for its turn
 		case err == errAgain:
 			b.root.giveUp(last, held)
-			o.drop(at.key)
-			again = append(again, at.key)
+			again = append(again, at.at.Key)
 		case err == error(&b.thrown):
 			b.abandon(b.places[i+1:])
 			panic(rethrown{&b.thrown})
-		case err == ErrNotFound:
-			o.drop(at.key)
+		case err == ErrNotFound: // it is left out
 		default:
-			o.fail(at.key, err)
+			o.fail(at.at.Key, err)
 		}
 	}
 	return again

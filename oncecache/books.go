@@ -65,6 +65,9 @@ func (b *books) begin(what tally) (closed bool) { return tally(b.work.Add(uint64
 
 // finish takes off what is over, and wakes Close if that was the last of it.
 func (b *books) finish(what tally) {
+	if what == 0 {
+		return
+	}
 	now := tally(b.work.Add(-uint64(what)))
 	if !now.closed() || now.pending() != 0 {
 		return

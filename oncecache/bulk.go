@@ -58,6 +58,9 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 	}
 	all.oneByOne = true
 	for _, k := range all.later {
+		if _, failed := all.failed[k]; failed {
+			continue // or found: it is repeated
+		}
 		for left := []K{k}; len(left) > 0; {
 			left = c.round(ctx, left, create, all)
 		}
@@ -72,7 +75,8 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 	r := all.root
 	var b *batch[K]
 	for i, k := range keys {
-		e := r.find(k) // LP(GetOrCreateMany): a hit
+		at := r.at(k)
+		e := r.entries.Load(at) // LP(GetOrCreateMany): a hit
 		if e != nil && all.hit(e) || all.has(k) {
 			continue // or it is repeated
 		}
@@ -84,15 +88,14 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 		if e == nil {
 			b.absent++
 		}
-		all.ask(k)
-		b.places = append(b.places, place[K]{key: k, entry: e})
+		b.places = append(b.places, place[K]{at: at, entry: e})
 	}
 	if b == nil {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
 		for i := range b.places {
-			all.fail(b.places[i].key, err)
+			all.fail(b.places[i].at.Key, err)
 		}
 		return nil
 	}
@@ -110,9 +113,9 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 // outcomes is what a call of GetOrCreateMany has so far.
 type outcomes[K comparable, V any] struct {
 	root   *root[K]
-	seat   crew    // what the call takes of each key: no leases if creations may wait for them
-	found  map[K]V // also keys that are asked for, until it is known what they have
-	failed KeyErrors[K]
+	seat   crew // what the call takes of each key: no leases if creations may wait for them
+	found  map[K]V
+	failed KeyErrors[K] // a key that has been found has none
 	held   []holding[K]
 
 	// later are keys whose creations have to wait for their turn. They come last,
@@ -147,38 +150,27 @@ func (o *outcomes[K, V]) hit(e *entry[K]) bool {
 	return ok
 }
 
-// has reports whether k is found, or asked for.
+// has reports whether k is found.
 func (o *outcomes[K, V]) has(k K) bool {
 	_, ok := o.found[k]
 	return ok
 }
 
-// ask notes that k is asked for. A key that holds a NaN is another one each time.
-func (o *outcomes[K, V]) ask(k K) {
-	if k == k { //nolint:staticcheck // false for NaN
-		var none V
-		o.found[k] = none
-	}
-}
-
 // postpone leaves k for the end.
-func (o *outcomes[K, V]) postpone(k K) {
-	o.drop(k)
-	o.later = append(o.later, k)
-}
-
-// drop says that nothing is known of k, which was asked for.
-func (o *outcomes[K, V]) drop(k K) { delete(o.found, k) }
+func (o *outcomes[K, V]) postpone(k K) { o.later = append(o.later, k) }
 
 func (o *outcomes[K, V]) take(k K, e *entry[K], held *atomics.Int64) {
 	o.found[k] = *valueOf[V](e)
+	delete(o.failed, k)
 	if held != nil {
 		o.held = append(o.held, holding[K]{e, held})
 	}
 }
 
 func (o *outcomes[K, V]) fail(k K, err error) {
-	o.drop(k)
+	if o.has(k) {
+		return
+	}
 	if o.failed == nil {
 		o.failed = KeyErrors[K]{}
 	}
@@ -186,7 +178,7 @@ func (o *outcomes[K, V]) fail(k K, err error) {
 }
 
 func (o *outcomes[K, V]) err() error {
-	if o.failed == nil {
+	if len(o.failed) == 0 {
 		return nil
 	}
 	return o.failed

@@ -124,3 +124,68 @@ func TestManyWithOddErrors(t *testing.T) {
 		})
 	}
 }
+
+// A key that is repeated is created once and fails once, its value is leased as often
+// as it is named, and closed once; also if its creation has to wait for its turn.
+func TestManyRepeats(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		for name, waits := range map[string]bool{"at once": false, "in its turn": true} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newShop()
+				ctx, calls := t.Context(), 0
+				asked := errors.New("asked")
+				create := func(_ context.Context, keys []string) (map[string]int, error) {
+					calls++
+					if !slices.Equal(keys, []string{"k"}) {
+						t.Errorf("%s: asked for %v", name, keys)
+					}
+					if fails {
+						return nil, asked
+					}
+					return map[string]int{"k": 2}, nil
+				}
+				var refresh *call
+				if waits {
+					s.Set("k", 1)
+					refresh = startCall(func() (int, error) {
+						return s.Refresh(ctx, "k", func(context.Context, string) (int, error) {
+							time.Sleep(time.Second)
+							return 0, asked
+						})
+					})
+					synctest.Wait()
+					oncecache.CompareAndDelete(s.Cache, "k", 1)
+				}
+				got, err := s.GetOrCreateMany(ctx, []string{"k", "k", "k"}, create)
+				if fails {
+					each, _ := errors.AsType[oncecache.KeyErrors[string]](err)
+					if len(got) != 0 || len(each) != 1 || each["k"] != asked {
+						t.Errorf("%s: %v, %v", name, got, err)
+					}
+				} else if len(got) != 1 || got["k"] != 2 || err != nil {
+					t.Errorf("%s: %v, %v", name, got, err)
+				}
+				if calls != 1 {
+					t.Errorf("%s: %d calls", name, calls)
+				}
+				if waits {
+					refresh.wait(t)
+				}
+				s.Delete("k")
+				if err := s.Close(ctx); err != nil || oncecache.Pending(s.Cache) != 0 {
+					t.Errorf("%s: %v", name, err)
+				}
+				want := 0
+				if waits {
+					want++
+				}
+				if !fails {
+					want++
+				}
+				if len(s.closed) != want {
+					t.Errorf("%s: closed %v", name, s.closed)
+				}
+			})
+		}
+	}
+}

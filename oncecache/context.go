@@ -130,7 +130,7 @@ func (r *root[K]) attempt(ctx context.Context, k K, create creator, who *caller)
 	if !alone {
 		p.by = goid.Token()
 	}
-	e, mine := r.enter(r.of.freshEntry(k), p)
+	e, mine := r.enter(r.at(k), r.of.freshEntry(k), p)
 	if !mine {
 		return e.outcome(who)
 	}

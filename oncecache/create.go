@@ -7,6 +7,7 @@ import (
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/goid"
+	"github.com/latchfree/latchfree/internal/table"
 )
 
 // slow is GetOrCreate for a key that has no value. E is the entry that was
@@ -49,7 +50,7 @@ func lead[K comparable, V any](r *root[K], k K, create func() (V, error)) *entry
 
 // lead is the rest of that. Fresh is for enter. Create writes its value into the entry.
 func (r *root[K]) lead(fresh *entry[K], create func(*entry[K]) error) *entry[K] {
-	p := newCreating[K]()
+	p, at := newCreating[K](), r.at(fresh.key)
 	p.by, p.since = goid.Token(), r.now()
 	var ctx context.Context
 	if r.occupied(fresh.key) { // it may have to wait, so it can be called off
@@ -57,7 +58,7 @@ func (r *root[K]) lead(fresh *entry[K], create func(*entry[K]) error) *entry[K] 
 		ctx, p.ext.cancel = atomics.WithCancelCause(context.Background())
 		p.aboard.Store(uint64(oneCaller | r.extra))
 	}
-	e, mine := r.enter(fresh, p)
+	e, mine := r.enter(at, fresh, p)
 	if mine {
 		n := creation[K]{root: r, entry: e, phase: p, ctx: ctx}
 		n.run(create)
@@ -67,28 +68,11 @@ func (r *root[K]) lead(fresh *entry[K], create func(*entry[K]) error) *entry[K] 
 
 // enter returns an entry whose outcome the caller of the key of e, which others have
 // not seen, gets. Mine tells whether the caller must create it first: then it is e, and
-// p its phase.
-func (r *root[K]) enter(e *entry[K], p *phase[K]) (last *entry[K], mine bool) {
-	if r.before != nil {
-		e.state.Store(newPhase(fate[K]{err: ErrClosed})) // LP(GetOrCreate): closed
-		return e, false
-	}
-	e.state.Store(p)
-	begun := oneCreating | onePending
-	if !r.storable(e.key) {
-		r.forget(e) // as if Delete came at once, because nobody can find it
-		begun = onePending
-	} else {
-		for {
-			now, loaded := r.entries.LoadOrStore(r.at(e.key), e)
-			if !loaded {
-				break
-			}
-			if now = r.current(now); now != nil {
-				return now, false
-			}
-			// It was a failure, which is gone now.
-		}
+// p its phase. Nothing was found at the key.
+func (r *root[K]) enter(at table.Hashed[K], e *entry[K], p *phase[K]) (last *entry[K], mine bool) {
+	last, begun := r.insert(at, e, p)
+	if begun == 0 {
+		return last, false
 	}
 	if r.books.begin(begun) {
 		n := creation[K]{root: r, entry: e, phase: p}
@@ -96,6 +80,30 @@ func (r *root[K]) enter(e *entry[K], p *phase[K]) (last *entry[K], mine bool) {
 		return e, false
 	}
 	return e, true
+}
+
+// insert is the first part of enter. It returns what has begun, and is to be counted,
+// if the caller is to create e.
+func (r *root[K]) insert(at table.Hashed[K], e *entry[K], p *phase[K]) (last *entry[K], begun tally) {
+	if r.before != nil {
+		e.state.Store(newPhase(fate[K]{err: ErrClosed})) // LP(GetOrCreate): closed
+		return e, 0
+	}
+	e.state.Store(p)
+	if at.Key != at.Key { //nolint:staticcheck // true for NaN
+		r.forget(e) // as if Delete came at once, because nobody can find it
+		return e, onePending
+	}
+	for {
+		now, loaded := r.entries.LoadOrStore(at, e)
+		if !loaded {
+			return e, oneCreating | onePending
+		}
+		if now = r.current(now); now != nil {
+			return now, 0
+		}
+		// It was a failure, which is gone now.
+	}
 }
 
 // creation is one call of a create function. It belongs to the goroutine that
@@ -182,11 +190,14 @@ func (n *creation[K]) end(how ending) {
 // settle ends the flight, and does what follows from that. Only the creator
 // calls it, once.
 func (n *creation[K]) settle(end ending) {
-	n.follow(n.conclude(end))
+	l := n.conclude(end)
+	n.root.books.finish(l.over)
+	n.follow(l)
 }
 
 // landing is what became of the outcome of a creation.
 type landing[K comparable] struct {
+	over  tally     // what is over, and to be taken off
 	stays bool      // it is in the table
 	drop  *entry[K] // it is a value to be closed, because nobody has it
 	heard bool      // somebody who waited gets it
@@ -220,7 +231,7 @@ func (n *creation[K]) conclude(end ending) (l landing[K]) {
 	if p.counts(r.seat) {
 		who = p.land() // before the result is known, so that all their leases are in it
 	}
-	over := onePending
+	l.over = onePending
 	if end.err != nil {
 		if blamed := who.blame(); blamed != nil {
 			end.err, end.until = blamed, 0
@@ -232,7 +243,7 @@ func (n *creation[K]) conclude(end ending) (l landing[K]) {
 			r.remove(e) // LP(GetOrCreate): a failure, unless the entry was removed
 		}
 	} else if r.close != nil {
-		over = 0 // the value is pending now
+		l.over = 0 // the value is pending now
 	}
 	l.heard = who.callers() > 0 && !who.has(abandoned|grounded)
 	ended := true // here, and not before by Set, Close or the timer
@@ -241,7 +252,7 @@ func (n *creation[K]) conclude(end ending) (l landing[K]) {
 	// for it. So with a failure that is kept; any other only becomes known here.
 	if e.state.CompareAndSwap(p, now) {
 		if !now.kept() {
-			over += oneCreating
+			l.over += oneCreating
 		}
 		l.stays = end.err == nil || now.kept()
 	} else {
@@ -258,9 +269,6 @@ func (n *creation[K]) conclude(end ending) (l landing[K]) {
 	r.backlog.returned(e, p.flight)
 	if end.lost != nil && !(l.heard && who.callers() > p.ext.mute.Load()) {
 		r.books.note(end.lost)
-	}
-	if over != 0 {
-		r.books.finish(over)
 	}
 	if ended {
 		p.end()

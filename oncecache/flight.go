@@ -57,11 +57,10 @@ type extended struct {
 	// and tell nobody how it has ended.
 	mute atomics.Gauge
 
-	// What follows is set if one function creates several keys. The last of them
-	// that is called off takes the function with it.
-	lead   *flight        // stands for all: its awaits are theirs
-	wanted *atomics.Int64 // how many have not been called off
-	off    atomics.Bool   // this one has
+	// What follows is set if one function creates several keys, whose flights share
+	// all of this. The last of them that is called off takes the function with it.
+	lead   *flight       // stands for all
+	wanted atomics.Int64 // how many have not been called off
 
 	// base, if the flight is one of Refresh, is the entry that it is to replace, once
 	// that is known: it was in the table after the flight was. It changes if it was
@@ -80,7 +79,8 @@ const (
 //	bit  62      abandoned  the creation was cancelled when the last caller left
 //	bit  61      grounded   the creation was cancelled by Close
 //	bit  60      kept       never abandoned
-//	bits 30…59   leases     how many of the callers want a lease
+//	bit  59      off        called off, which is kept only of one of several
+//	bits 30…58   leases     how many of the callers want a lease
 //	bits  0…29   callers    how many take part and have not left
 //
 // Callers come by Add and leave by CAS; the flags are set once and stay.
@@ -91,6 +91,7 @@ const (
 	abandoned crew = 1 << 62
 	grounded  crew = 1 << 61
 	kept      crew = 1 << 60
+	off       crew = 1 << 59
 
 	oneCaller      crew = 1
 	oneLease       crew = 1 << 30
@@ -100,7 +101,7 @@ const (
 
 func (c crew) has(flag crew) bool { return c&flag != 0 }
 func (c crew) callers() int64     { return int64(c & maxCallers) }
-func (c crew) leases() int64      { return int64(c &^ (landed | abandoned | grounded | kept) >> 30) }
+func (c crew) leases() int64      { return int64(c &^ (landed | abandoned | grounded | kept | off) >> 30) }
 
 // counts reports whether a caller that takes this seat must join.
 func (f *flight) counts(seat crew) bool { return f.ext != nil || seat != oneCaller }
@@ -151,7 +152,7 @@ func (f *flight) ground() {
 // callOff ends the context of the create function, if it has one.
 func (f *flight) callOff(cause error) {
 	x := f.ext
-	if x == nil || x.wanted != nil && (x.off.Swap(true) || x.wanted.Add(-1) != 0) {
+	if x == nil || x.lead != nil && (crew(f.aboard.Or(uint64(off))).has(off) || x.wanted.Add(-1) != 0) {
 		return
 	}
 	x.cancel(cause)
