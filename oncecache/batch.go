@@ -269,7 +269,7 @@ func call[K comparable, V any](b *batch[K], ends []ending, create func(context.C
 		if err == nil {
 			*valueOf[V](e) = v
 		}
-		ends[i] = r.ending(e.key, err)
+		ends[i] = ending{err: err, until: r.keeps(e.key, err)}
 	}
 	for i := range b.own {
 		if ends[i].err == nil {

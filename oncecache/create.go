@@ -155,9 +155,9 @@ func (n *creation[K]) run(create func(*entry[K]) error) {
 		return
 	}
 	err := create(n.entry)
-	end := n.root.ending(n.entry.key, err)
+	until := n.root.keeps(n.entry.key, err)
 	returned = true
-	n.end(end)
+	n.end(ending{err: err, until: until})
 }
 
 // runAlone is run on a goroutine of its own, which a panic does not leave: it
@@ -178,7 +178,7 @@ func (n *lone[K]) runAlone(create creator) {
 		n.end(end)
 	}()
 	err := n.root.of.makeValue(n.ctx, create, n.entry)
-	end = n.root.ending(n.entry.key, err)
+	end = ending{err: err, until: n.root.keeps(n.entry.key, err)}
 }
 
 // end counts a call of the function that has ended, and settles it.

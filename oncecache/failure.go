@@ -18,13 +18,13 @@ const forever = time.Duration(math.MaxInt64)
 // now returns the time since the cache was made.
 func (r *root[K]) now() time.Duration { return atomics.Since(r.books.epoch) }
 
-// ending returns how a create function ended that returned. It runs user code.
-func (r *root[K]) ending(k K, err error) ending {
-	end := ending{err: err}
-	if err != nil && r.kept != nil {
-		end.until = r.kept.keptUntil(r, k, err)
+// keeps returns until when the error is kept that a create function of k has
+// returned. It runs user code.
+func (r *root[K]) keeps(k K, err error) (until time.Duration) {
+	if err == nil || r.kept == nil {
+		return 0
 	}
-	return end
+	return r.kept.keptUntil(r, k, err)
 }
 
 // kept reports whether p is that of a failure that stays in the table until

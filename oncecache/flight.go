@@ -22,9 +22,8 @@ type flight struct {
 	since time.Duration
 
 	// beside is two gauges, because it only decides what is shown of the flight. In
-	// the upper half is how many goroutines wait for wake. The lower half counts who
-	// may end the flight: one if the create function has returned, and two for
-	// everybody else; see backlog.note.
+	// the upper half is how many goroutines wait for wake, and in the lower one how
+	// often others have noted that they may end the flight; see backlog.note.
 	beside atomics.Gauge
 
 	// by is the token of the goroutine that runs the create function, or zero
@@ -164,10 +163,9 @@ func (f *flight) waits(n int64) { f.beside.Add(n << 32) }
 // waiting returns how many goroutines wait for f.
 func (f *flight) waiting() int { return int(f.beside.Load() >> 32) }
 
-// noted says that others are about to end f, and returned that the create function
-// has returned. Each reports whether the other was said before.
-func (f *flight) noted() (returned bool) { return f.beside.Add(2)&1 != 0 }
-func (f *flight) returned() (noted bool) { return uint32(f.beside.Add(1)) > 1 }
+// note says that others may end f, and noted reports whether they have said so.
+func (f *flight) note()       { f.beside.Add(1) }
+func (f *flight) noted() bool { return uint32(f.beside.Load()) != 0 }
 
 // event returns what fires when f ends.
 func (f *flight) event() *atomics.Event {
