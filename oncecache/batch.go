@@ -68,7 +68,7 @@ func (b *batch[K]) board(at *place[K]) {
 // leaves out what would have to wait for its turn, and returns that, unless it must
 // wait: then there is only one.
 func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
-	b.scope.Context, b.ext.cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
+	b.scope.Context, b.ext.cancel = atomics.WithCancelCause(detached(ctx))
 	b.scope.part, b.all.ext, b.ext.lead = &b.all, &b.ext, &b.all
 	b.ext.wanted.Store(int64(b.absent) + 1) // and one more, so that it is not zero yet
 	b.made, b.own = make([]member[K], 0, b.absent), make([]creation[K], 0, b.absent)
@@ -79,7 +79,7 @@ func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 	left := b.places[:0]
 	for i := range b.places {
 		at := &b.places[i]
-		if at.entry == nil && !oneByOne && b.root.occupied(at.at.Key) {
+		if at.entry == nil && !oneByOne && b.root.occupied(at.at) {
 			later = append(later, at.at.Key)
 			continue
 		}

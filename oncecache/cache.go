@@ -50,7 +50,7 @@ type root[K comparable] struct {
 	fails   bool                                                 // whether the table may have entries that have failed
 
 	// renewals is nil until the first Refresh, nil → non-nil by CAS.
-	renewals atomics.Pointer[core[K]] // of values of type *renewal[K]
+	renewals atomics.Pointer[core[K]] // of values of type renewal[K]
 
 	order  bounds[K] // nil: the cache has no bounds
 	kept   keeper[K] // nil: errors are not kept
@@ -93,7 +93,7 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 		s.same = func(a, b *entry[K]) bool { return same(*valueOf[V](a), *valueOf[V](b)) }
 	}
 	c := new(Cache[K, V])
-	c.root.Store(newRoot(kind[K, V]{}, &s))
+	c.root.Store(newRoot(kind[K, V]{}, table.NewKeys[K](), &s))
 	return c, nil
 }
 
@@ -123,9 +123,9 @@ type settings[K comparable] struct {
 	same  func(a, b *entry[K]) bool
 }
 
-func newRoot[K comparable](of values[K], config *settings[K]) *root[K] {
+func newRoot[K comparable](of values[K], keys table.Keys[K], config *settings[K]) *root[K] {
 	r := &root[K]{
-		keys: table.NewKeys[K](), books: &books{epoch: atomics.Now()}, seat: oneCaller, of: of,
+		keys: keys, books: &books{epoch: atomics.Now()}, seat: oneCaller, of: of,
 		close: config.close, timed: config.timed, createTimeout: config.createTimeout, onLeak: config.onLeak,
 	}
 	r.hash = r.keys.Hasher("oncecache")
@@ -189,7 +189,7 @@ func (c *Cache[K, V]) install() *root[K] {
 }
 
 func (c *core[K]) install(of values[K]) *root[K] {
-	c.root.CompareAndSwap(nil, newRoot(of, new(settings[K])))
+	c.root.CompareAndSwap(nil, newRoot(of, table.NewKeys[K](), new(settings[K])))
 	return c.root.Load()
 }
 

@@ -123,7 +123,7 @@ func (r *root[K]) attempt(ctx context.Context, k K, create creator, who *caller)
 	})
 	p, own := &both.phase, &both.scope
 	p.flight, both.own.ext, own.part = &both.own, &both.ext, &both.own
-	own.Context, p.ext.cancel = atomics.WithCancelCause(context.WithoutCancel(ctx))
+	own.Context, p.ext.cancel = atomics.WithCancelCause(detached(ctx))
 	p.aboard.Store(uint64(who.seat | r.extra))
 	p.since = r.now()
 	alone := who.ctx != nil
@@ -148,6 +148,14 @@ func (r *root[K]) attempt(ctx context.Context, k K, create creator, who *caller)
 	}
 	n.run(func(e *entry[K]) error { return r.of.makeValue(own, create, e) })
 	return e.outcome(who)
+}
+
+// detached returns ctx without its end and its deadline, which it may not have.
+func detached(ctx context.Context) context.Context {
+	if _, ends := ctx.Deadline(); !ends && ctx.Done() == nil {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
 }
 
 // outcomeAlone is the rest of attempt for a function that has a goroutine of its

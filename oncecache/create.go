@@ -53,7 +53,7 @@ func (r *root[K]) lead(fresh *entry[K], create func(*entry[K]) error) *entry[K] 
 	p, at := newCreating[K](), r.at(fresh.key)
 	p.by, p.since = goid.Token(), r.now()
 	var ctx context.Context
-	if r.occupied(fresh.key) { // it may have to wait, so it can be called off
+	if r.occupied(at) { // it may have to wait, so it can be called off
 		p.ext = new(extended)
 		ctx, p.ext.cancel = atomics.WithCancelCause(context.Background())
 		p.aboard.Store(uint64(oneCaller | r.extra))

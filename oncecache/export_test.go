@@ -15,7 +15,7 @@ func StartSet[K comparable, V any](c *Cache[K, V], k K, v V) (finish func() (V, 
 // returns the second.
 func StartDelete[K comparable, V any](c *Cache[K, V], k K) (finish func() (V, bool)) {
 	r := c.shared()
-	e := r.take(k)
+	e := r.take(r.at(k))
 	return func() (V, bool) { return valueIf[V](e, r.removed(e)) }
 }
 

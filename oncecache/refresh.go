@@ -3,6 +3,8 @@ package oncecache
 import (
 	"context"
 	"errors"
+
+	"github.com/latchfree/latchfree/internal/table"
 )
 
 // Refresh makes a new value for k. While create runs, everyone else goes on
@@ -39,7 +41,7 @@ func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Cont
 		panic("oncecache: nil create function")
 	}
 	c.shared()
-	e, err := c.refresh(ctx, k, creatorOf(create), nil)
+	e, err := c.refresh(ctx, k, creatorOf(create))
 	if err != nil {
 		return v, err
 	}
@@ -58,52 +60,53 @@ func (c *Cache[K, V]) Reload(ctx context.Context, k K, create func(ctx context.C
 		panic("oncecache: nil create function")
 	}
 	r := c.shared()
-	e, err := c.refresh(ctx, k, creatorOf(func(ctx context.Context, k K) (V, error) { // LP(Reload)
-		var none V
-		return create(ctx, k, none, false)
-	}), func(ctx context.Context, base, e *entry[K]) error {
+	e, err := c.refresh(ctx, k, creatorOf(func(ctx context.Context, k K) (v V, err error) { // LP(Reload)
+		base := baseOf[K](ctx)
+		if base == nil {
+			return create(ctx, k, v, false)
+		}
 		held, ok := r.holdFor(base, base.state.Load(), (*mark).keepUnused) // to reload is no use
 		if !ok {
-			return errNoBase
+			return v, errNoBase
 		}
 		defer r.giveUp(base, held)
-		v, err := create(ctx, e.key, *valueOf[V](base), true)
-		if err == nil {
-			*valueOf[V](e) = v
-		}
-		return err
-	})
+		return create(ctx, k, *valueOf[V](base), true)
+	}))
 	if err != nil {
 		return v, err
 	}
 	return *valueOf[V](e), nil
 }
 
-// refresh calls create if k has no value, and
-// otherwise renew, which is given the entry that has the value and another one for
-// what it makes; if that is nil, create does this too. It returns the entry whose
-// value its caller gets.
-func (c *core[K]) refresh(ctx context.Context, k K, create creator, renew func(ctx context.Context, base, e *entry[K]) error) (*entry[K], error) {
+// baseOf returns the entry that the function whose context is ctx is to replace, or nil
+// if the key had no value.
+func baseOf[K comparable](ctx context.Context) *entry[K] {
+	if base := partOf(ctx).ext.base.Load(); base != nil {
+		return (*base).(*entry[K])
+	}
+	return nil
+}
+
+// refresh is Refresh. It returns the entry whose value its caller gets.
+func (c *core[K]) refresh(ctx context.Context, k K, create creator) (*entry[K], error) {
 	if ctx == nil {
 		panic("oncecache: nil context")
 	}
 	r := c.root.Load()
-	for {
-		e := r.current(r.find(k))
+	for at := r.at(k); ; {
+		e := r.current(r.entries.Load(at))
 		if r.before != nil || e == nil || !e.state.Load().ready() {
-			return c.getOrCreateContext(ctx, k, create)
+			return c.getOrCreateContext(ctx, at, create)
 		}
-		r.overtakeOther(k, e)
-		last, err := r.renewing().getOrCreateContext(ctx, k, creatorOf(func(ctx context.Context, k K) (*renewal[K], error) {
-			return r.makeAnew(ctx, k, create, renew)
-		}))
+		r.overtakeOther(at, e)
+		last, err := r.renewing().getOrCreateContext(ctx, at, create)
 		if err == errNoBase {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		got := *valueOf[*renewal[K]](last)
+		got := valueOf[renewal[K]](last)
 		if got.gone {
 			continue
 		}
@@ -119,19 +122,19 @@ func (c *core[K]) refresh(ctx context.Context, k K, create creator, renew func(c
 }
 
 // getOrCreateContext is GetOrCreateContext that returns an entry.
-func (c *core[K]) getOrCreateContext(ctx context.Context, k K, create creator) (*entry[K], error) {
+func (c *core[K]) getOrCreateContext(ctx context.Context, k table.Hashed[K], create creator) (*entry[K], error) {
 	r := c.root.Load()
-	e := r.find(k)
+	e := r.entries.Load(k)
 	if e != nil && e.used() {
 		return e, nil
 	}
-	last, _, _, err := c.slowContext(ctx, k, e, create, oneCaller)
+	last, _, _, err := c.slowContext(ctx, k.Key, e, create, oneCaller)
 	return last, err
 }
 
 // overtakeOther ends the Refresh of k that is to replace another entry than e,
 // which k has, so that nobody joins what nobody will keep.
-func (r *root[K]) overtakeOther(k K, e *entry[K]) {
+func (r *root[K]) overtakeOther(k table.Hashed[K], e *entry[K]) {
 	renewals := r.renewals.Load()
 	if renewals == nil {
 		return
@@ -141,7 +144,7 @@ func (r *root[K]) overtakeOther(k K, e *entry[K]) {
 		return
 	}
 	base := p.ext.base.Load()
-	if base == nil || *base == any(e) || r.find(k) != e {
+	if base == nil || *base == any(e) || r.entries.Load(k) != e {
 		return
 	}
 	if in.remove(old) {
@@ -149,7 +152,8 @@ func (r *root[K]) overtakeOther(k K, e *entry[K]) {
 	}
 }
 
-// renewal is one call of the function of Refresh, and what the callers get.
+// renewal is one call of the function of Refresh, and what the callers get. It is the
+// value of an entry in root.renewals.
 type renewal[K comparable] struct {
 	root *root[K]
 	base *entry[K] // which was to be replaced
@@ -170,9 +174,9 @@ type renewal[K comparable] struct {
 // find sets n.base to the entry that f, which is in the table of renewals, is to
 // replace, or to nil if there is none: then a creation is in its place, or will be,
 // which has not seen f, or waits for its end.
-func (n *renewal[K]) find(k K, f *extended) {
+func (n *renewal[K]) find(k table.Hashed[K], f *extended) {
 	for {
-		e := n.root.find(k)
+		e := n.root.entries.Load(k)
 		if e == nil || !e.state.Load().ready() {
 			n.base = nil
 			return
@@ -185,43 +189,59 @@ func (n *renewal[K]) find(k K, f *extended) {
 			again := any(e) // what was published never changes
 			f.base.Store(&again)
 		}
-		if n.root.find(k) == e {
+		if n.root.entries.Load(k) == e {
 			return
 		}
 	}
 }
 
-// makeAnew is the function of a renewal.
-func (r *root[K]) makeAnew(ctx context.Context, k K, create creator, renew func(ctx context.Context, base, e *entry[K]) error) (*renewal[K], error) {
-	renewals, part := r.renewing().root.Load(), partOf(ctx)
-	n := &renewal[K]{root: r}
+// renewing is what the core needs of the values of root.renewals, where root is the
+// one that has these. Make is renewal.make: a method that calls it would be in every
+// program, because the linker keeps makeValue.
+type renewing[K comparable] struct {
+	root *root[K]
+	make func(n *renewal[K], ctx context.Context, k table.Hashed[K], create creator) error
+}
+
+func (*renewing[K]) freshEntry(k K) *entry[K] { return freshOf[K, renewal[K]](k) }
+
+func (*renewing[K]) copyValue(to, from *entry[K]) {
+	*valueOf[renewal[K]](to) = *valueOf[renewal[K]](from)
+}
+
+// makeValue calls create, which makes a value of root.
+func (of *renewing[K]) makeValue(ctx context.Context, create creator, e *entry[K]) error {
+	n := valueOf[renewal[K]](e)
+	n.root = of.root
+	return of.make(n, ctx, of.root.at(e.key), create)
+}
+
+// make is the rest of that.
+func (n *renewal[K]) make(ctx context.Context, k table.Hashed[K], create creator) error {
+	r, part := n.root, partOf(ctx)
+	renewals := r.renewing().root.Load()
 	n.find(k, part.ext)
 	base := n.base
 	if base == nil {
-		return nil, errNoBase
+		return errNoBase
 	}
 	made := false
 	if r.close != nil {
-		r.own(k) // before, because the function may have to be alone
+		r.own(k.Key) // before, because the function may have to be alone
 		defer func() {
 			if !made {
-				r.unown(k)
+				r.unown(k.Key)
 			}
 		}()
 	}
-	n.made = r.of.freshEntry(k)
-	var err error
-	if renew != nil {
-		err = renew(ctx, base, n.made)
-	} else {
-		err = r.of.makeValue(ctx, create, n.made)
-	}
+	n.made = r.of.freshEntry(k.Key)
+	err := r.of.makeValue(ctx, create, n.made)
 	same := errors.Is(err, ErrNotModified) || err == nil && r.close != nil && r.same(base, n.made)
 	if err != nil && !same {
-		return nil, err
+		return err
 	}
 	made = !same
-	switch now := r.find(k); {
+	switch now := r.entries.Load(k); {
 	case made:
 		n.result = n.made
 		n.replace(renewals, k, part)
@@ -231,26 +251,26 @@ func (r *root[K]) makeAnew(ctx context.Context, k K, create creator, renew func(
 		n.result, n.gone = now, !now.has()
 	}
 	if own := renewals.createdBy(k, part); own != nil {
-		renewals.remove(own) // before this is known, so that whoever knows of it starts anew
+		renewals.entries.CompareAndDelete(k, own) // before this is known, so that whoever knows of it starts anew
 	} else {
 		n.ended = true
 	}
-	return n, nil
+	return nil
 }
 
 // replace puts the value in the place of base, which the key had when Refresh began
 // to make it, or of a creation that waits for that. If others have been faster, or
 // have ended f, the value is closed when f has ended.
-func (n *renewal[K]) replace(renewals *root[K], k K, f *flight) {
+func (n *renewal[K]) replace(renewals *root[K], k table.Hashed[K], f *flight) {
 	r, own := n.root, n.made
 	r.makeReady(own)
 	for {
-		e := r.find(k) // before f is looked for: what comes after Delete does not wait for f
+		e := r.entries.Load(k) // before f is looked for: what comes after Delete does not wait for f
 		ready := e != nil && e.state.Load().ready()
 		if e == nil || renewals.createdBy(k, f) == nil || ready && e != n.base || e.failed() {
 			break
 		}
-		if r.note(e); !r.entries.CompareAndSwap(r.at(k), e, own) { // LP(Refresh)
+		if r.note(e); !r.entries.CompareAndSwap(k, e, own) { // LP(Refresh)
 			continue
 		}
 		if !ready {
@@ -262,7 +282,7 @@ func (n *renewal[K]) replace(renewals *root[K], k K, f *flight) {
 	if r.close != nil {
 		n.over = r.copied(own) // no longer own, which was to be the key's
 	}
-	if other := r.find(k); other.has() {
+	if other := r.entries.Load(k); other.has() {
 		n.result = other
 	}
 }
@@ -298,8 +318,8 @@ func (r *root[K]) succeeded(e, n *entry[K]) {
 }
 
 // createdBy returns the entry of k if f, and no later flight, creates it.
-func (r *root[K]) createdBy(k K, f *flight) *entry[K] {
-	if e := r.find(k); e != nil {
+func (r *root[K]) createdBy(k table.Hashed[K], f *flight) *entry[K] {
+	if e := r.entries.Load(k); e != nil {
 		if p := e.state.Load(); p.creating() && p.flight == f {
 			return e
 		}
@@ -313,14 +333,10 @@ func (r *root[K]) renewing() *core[K] {
 	if c := r.renewals.Load(); c != nil {
 		return c
 	}
-	n := newRoot(kind[K, *renewal[K]]{}, &settings[K]{keepCreating: r.extra == kept, createTimeout: r.createTimeout, timed: r.timed})
+	n := newRoot[K](&renewing[K]{r, (*renewal[K]).make}, r.keys, &settings[K]{keepCreating: r.extra == kept, createTimeout: r.createTimeout, timed: r.timed})
 	n.books, n.renews = r.books, true
 	n.awaited = awaitRenewal[K]
-	n.follows = func(e *entry[K]) {
-		if made := *valueOf[*renewal[K]](e); made != nil {
-			made.follow()
-		}
-	}
+	n.follows = func(e *entry[K]) { valueOf[renewal[K]](e).follow() }
 	c := new(core[K])
 	c.root.Store(n)
 	r.renewals.CompareAndSwap(nil, c)

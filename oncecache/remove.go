@@ -1,5 +1,7 @@
 package oncecache
 
+import "github.com/latchfree/latchfree/internal/table"
+
 // Delete removes k, and returns the value that it had, if any. If a value is
 // being created for k, the cache forgets that creation: those who take part in
 // it get its result, which is not kept, and the next caller creates anew
@@ -10,7 +12,8 @@ package oncecache
 // Delete is wait-free if k is absent, and otherwise blocking on the mutex of
 // one bucket. It takes effect when the entry is removed, or not found.
 func (c *Cache[K, V]) Delete(k K) (old V, deleted bool) {
-	e, deleted := c.shared().delete(k)
+	r := c.shared()
+	e, deleted := r.delete(r.at(k))
 	if deleted {
 		old = *valueOf[V](e)
 	}
@@ -18,7 +21,7 @@ func (c *Cache[K, V]) Delete(k K) (old V, deleted bool) {
 }
 
 // delete is Delete. It returns the entry that it has removed, or nil.
-func (r *root[K]) delete(k K) (e *entry[K], deleted bool) {
+func (r *root[K]) delete(k table.Hashed[K]) (e *entry[K], deleted bool) {
 	r.overtake(k)
 	if e = r.take(k); e == nil {
 		return nil, false
@@ -64,12 +67,12 @@ func (c *core[K]) clear() (removed int) {
 }
 
 // take removes what k has, and returns it, or nil.
-func (r *root[K]) take(k K) *entry[K] {
+func (r *root[K]) take(k table.Hashed[K]) *entry[K] {
 	if r.claims == nil && !r.renews {
-		return r.entries.LoadAndDelete(r.at(k)) // LP(Delete)
+		return r.entries.LoadAndDelete(k) // LP(Delete)
 	}
 	for { // noting what holds the key
-		e := r.find(k) // LP(Delete): absent
+		e := r.entries.Load(k) // LP(Delete): absent
 		if e == nil {
 			return nil
 		}
@@ -90,7 +93,7 @@ func (r *root[K]) note(e *entry[K]) {
 // overtake comes before what is to be newer than a Refresh of k that is under way:
 // what that makes will not be kept, and nobody waits for it or joins it who comes
 // from now on.
-func (r *root[K]) overtake(k K) {
+func (r *root[K]) overtake(k table.Hashed[K]) {
 	if renewals := r.renewals.Load(); renewals != nil {
 		renewals.root.Load().delete(k)
 	}

@@ -1,5 +1,7 @@
 package oncecache
 
+import "github.com/latchfree/latchfree/internal/table"
+
 // Set makes v the value of k, and returns the value that it replaced, if there
 // was one. If a value is being created for k, everyone who takes part in that
 // creation gets v, and the context of the create function is cancelled.
@@ -38,9 +40,10 @@ func (c *core[K]) set(r *root[K], n *entry[K], refused bool) (old *entry[K]) {
 		r.dispose(n)
 		return nil
 	}
-	r.overtake(k)
+	at := r.at(k)
+	r.overtake(at)
 	r.makeReady(n)
-	e := r.swap(n)
+	e := r.swap(at, n)
 	if e == n {
 		return n
 	}
@@ -68,8 +71,7 @@ func (r *root[K]) finishSet(e *entry[K], left *phase[K]) {
 // swap puts n in the place of what its key has, and returns that, or nil. If that
 // has the very value of n, which is to be closed once, it stays, and swap returns
 // n.
-func (r *root[K]) swap(n *entry[K]) *entry[K] {
-	at := r.at(n.key)
+func (r *root[K]) swap(at table.Hashed[K], n *entry[K]) *entry[K] {
 	if r.close == nil {
 		return r.entries.Swap(at, n) // LP(Set)
 	}

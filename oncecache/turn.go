@@ -15,8 +15,8 @@ import (
 // occupied reports whether a creation of k would have to wait for its turn. Who
 // looks before it enters one is found in the table by others only if it creates,
 // or waits there.
-func (r *root[K]) occupied(k K) bool {
-	if r.exclusive(k) && r.claims.isClaimed(r.at(k)) {
+func (r *root[K]) occupied(k table.Hashed[K]) bool {
+	if r.exclusive(k.Key) && r.claims.isClaimed(k) {
 		return true
 	}
 	if renewals := r.renewals.Load(); renewals != nil {
@@ -34,9 +34,9 @@ func (r *root[K]) exclusive(k K) bool {
 
 // underWay returns the creation of k that is under way, or nil, and its phase, and the
 // root that it is in. In root.renewals, that is a Refresh.
-func (c *core[K]) underWay(k K) (in *root[K], e *entry[K], p *phase[K]) {
+func (c *core[K]) underWay(k table.Hashed[K]) (in *root[K], e *entry[K], p *phase[K]) {
 	in = c.root.Load()
-	if e := in.find(k); e != nil {
+	if e := in.entries.Load(k); e != nil {
 		if p := e.state.Load(); p.creating() {
 			return in, e, p
 		}
@@ -53,7 +53,7 @@ func (c *core[K]) underWay(k K) (in *root[K], e *entry[K], p *phase[K]) {
 func (n *creation[K]) takeTurn() (err error) {
 	r, k := n.root, n.entry.key
 	if renewals := r.renewals.Load(); renewals != nil {
-		if in, e, p := renewals.underWay(k); e != nil {
+		if in, e, p := renewals.underWay(r.at(k)); e != nil {
 			err = in.awaited(e, p, candidate[K]{r, n.entry, n.phase, n.ctx})
 		}
 	}

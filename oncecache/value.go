@@ -31,7 +31,8 @@ func freshOf[K comparable, V any](k K) *entry[K] {
 	return &(&boxed[K, V]{head: entry[K]{key: k}}).head
 }
 
-// values is what the core needs of the type of its values, in any cache: kind[K, V].
+// values is what the core needs of the type of its values, in any cache: kind[K, V],
+// or renewing[K].
 // What only some caches need is apart, as in root.close. The names of the methods are
 // their own, because the linker keeps all methods of a name that is called here.
 type values[K comparable] interface {
