@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"runtime/debug"
 	"slices"
-	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/goid"
@@ -72,9 +71,11 @@ func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 	b.scope.part, b.all.ext, b.ext.lead = &b.all, &b.ext, &b.all
 	b.ext.wanted.Store(int64(b.absent) + 1) // and one more, so that it is not zero yet
 	b.made, b.own = make([]member[K], 0, b.absent), make([]creation[K], 0, b.absent)
-	var began time.Duration
 	if b.absent > 0 {
-		began = b.root.now()
+		b.all.since = b.root.now()
+	}
+	if b.who.ctx == nil {
+		b.all.by = goid.Token()
 	}
 	left := b.places[:0]
 	for i := range b.places {
@@ -90,7 +91,7 @@ func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 		if at = &left[len(left)-1]; at.entry != nil {
 			b.board(at)
 		} else {
-			b.enter(at, began, oneByOne)
+			b.enter(at, oneByOne)
 		}
 	}
 	b.places = left
@@ -105,15 +106,12 @@ func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 
 // enter enters a creation for at, unless somebody else has. It may wait for its
 // turn if it is the only one.
-func (b *batch[K]) enter(at *place[K], began time.Duration, only bool) {
+func (b *batch[K]) enter(at *place[K], only bool) {
 	b.made = b.made[:len(b.made)+1]
 	both := &b.made[len(b.made)-1]
 	p := &both.phase
-	p.flight, both.own.ext, both.own.since = &both.own, &b.ext, began
+	p.flight, both.own.ext, both.own.since, both.own.by = &both.own, &b.ext, b.all.since, b.all.by
 	p.aboard.Store(uint64(b.who.seat | b.root.extra))
-	if b.who.ctx == nil {
-		p.by = goid.Token()
-	}
 	e, begun := b.root.insert(at.at, b.root.of.freshEntry(at.at.Key), p)
 	if at.entry = e; begun == 0 {
 		b.board(at)
@@ -129,9 +127,9 @@ func (b *batch[K]) enter(at *place[K], began time.Duration, only bool) {
 }
 
 // calling is a function of the shell that calls the function of a batch. It writes the
-// values into the entries that the batch creates, and into ends, which has as many
-// elements, how each creation has ended.
-type calling[K comparable] = func(b *batch[K], ends []ending)
+// values into the entries that the batch creates, and returns how each creation has
+// ended; nil if all have made a value.
+type calling[K comparable] = func(*batch[K]) []ending
 
 // startAlone is start where the caller may leave.
 func (b *batch[K]) startAlone(call calling[K]) {
@@ -179,8 +177,7 @@ func (b *batch[K]) run(call calling[K]) {
 		b.end(b.each(ending{err: &PanicError{Value: thrown, Stack: debug.Stack()}, cut: true}))
 		panic(thrown)
 	}()
-	ends := make([]ending, len(b.own))
-	call(b, ends)
+	ends := call(b)
 	returned = true
 	b.end(ends)
 }
@@ -192,7 +189,7 @@ func (b *batch[K]) runAlone(call calling[K]) {
 	if len(b.own) == 0 {
 		return
 	}
-	ends := make([]ending, len(b.own))
+	var ends []ending
 	returned := false
 	defer func() {
 		if x := recover(); x != nil {
@@ -210,7 +207,7 @@ func (b *batch[K]) runAlone(call calling[K]) {
 		}
 		b.end(ends)
 	}()
-	call(b, ends)
+	ends = call(b)
 	returned = true
 }
 
@@ -242,7 +239,7 @@ func (b *batch[K]) refuse(why func(*creation[K]) error) {
 }
 
 // call calls create for what the batch is to create: see calling.
-func call[K comparable, V any](b *batch[K], ends []ending, create func(context.Context, []K) (map[K]V, error)) {
+func call[K comparable, V any](b *batch[K], create func(context.Context, []K) (map[K]V, error)) (ends []ending) {
 	r, keys := b.root, make([]K, len(b.own))
 	for i := range b.own {
 		keys[i] = b.own[i].entry.key
@@ -268,14 +265,19 @@ func call[K comparable, V any](b *batch[K], ends []ending, create func(context.C
 		err := said.of(e.key, v, ok)
 		if err == nil {
 			*valueOf[V](e) = v
+			continue
+		}
+		if ends == nil {
+			ends = make([]ending, len(b.own))
 		}
 		ends[i] = ending{err: err, until: r.keeps(e.key, err)}
 	}
 	for i := range b.own {
-		if ends[i].err == nil {
+		if ends == nil || ends[i].err == nil {
 			delete(spare, b.own[i].entry.key)
 		}
 	}
+	return ends
 }
 
 // saying is what a function has returned beside its values.
@@ -308,15 +310,14 @@ func (b *batch[K]) each(how ending) []ending {
 // one. What is to be closed is closed after that.
 func (b *batch[K]) end(ends []ending) (heard bool) {
 	r := b.root
-	created := int64(0)
-	for i := range ends {
-		if ends[i].err != nil {
-			r.books.count(ends[i].err, ends[i].cut)
-		} else {
-			created++
+	created := len(b.own)
+	for _, how := range ends {
+		if how.err != nil {
+			r.books.count(how.err, how.cut)
+			created--
 		}
 	}
-	r.books.created.Add(created)
+	r.books.created.Add(int64(created))
 	var over tally
 	var stay, free []*entry[K]
 	if b.spare != nil {
@@ -327,7 +328,11 @@ func (b *batch[K]) end(ends []ending) (heard bool) {
 	}
 	for i := range b.own {
 		n := &b.own[i]
-		l := n.conclude(ends[i])
+		var how ending
+		if ends != nil {
+			how = ends[i]
+		}
+		l := n.conclude(how)
 		heard = heard || l.heard
 		over += l.over
 		if l.stays && r.order != nil {

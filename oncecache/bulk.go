@@ -103,9 +103,9 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 		all.postpone(k)
 	}
 	if ctx.Done() != nil {
-		b.startAlone(func(b *batch[K], ends []ending) { call(b, ends, create) })
+		b.startAlone(func(b *batch[K]) []ending { return call(b, create) })
 	} else {
-		b.start(func(b *batch[K], ends []ending) { call(b, ends, create) })
+		b.start(func(b *batch[K]) []ending { return call(b, create) })
 	}
 	return all.gather(b)
 }
