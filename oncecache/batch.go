@@ -343,6 +343,9 @@ func (b *batch[K]) end(ends []ending) (heard bool) {
 		}
 	}
 	r.books.finish(over)
+	for i := range b.own {
+		b.own[i].tell()
+	}
 	for _, e := range stay {
 		r.settled(e)
 	}

@@ -75,8 +75,7 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 	r := all.root
 	var b *batch[K]
 	for i, k := range keys {
-		at := r.at(k)
-		e := r.entries.Load(at) // LP(GetOrCreateMany): a hit
+		e := r.find(k) // LP(GetOrCreateMany): a hit
 		if e != nil && all.hit(e) || all.has(k) {
 			continue // or it is repeated
 		}
@@ -88,7 +87,7 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 		if e == nil {
 			b.absent++
 		}
-		b.places = append(b.places, place[K]{at: at, entry: e})
+		b.places = append(b.places, place[K]{at: r.at(k), entry: e})
 	}
 	if b == nil {
 		return nil

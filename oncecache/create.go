@@ -116,6 +116,7 @@ type creation[K comparable] struct {
 
 	ctx   context.Context // ends when the creation is called off; nil: it cannot be
 	holds bool            // with CloseBeforeCreate: the key is this creation's
+	ended bool            // it has ended the flight, and not Set, Close or the timer before
 }
 
 // lone is a creation whose function has a goroutine of its own.
@@ -192,7 +193,15 @@ func (n *creation[K]) end(how ending) {
 func (n *creation[K]) settle(end ending) {
 	l := n.conclude(end)
 	n.root.books.finish(l.over)
+	n.tell()
 	n.follow(l)
+}
+
+// tell wakes those who wait, when it has been counted what is over.
+func (n *creation[K]) tell() {
+	if n.ended {
+		n.phase.end()
+	}
 }
 
 // landing is what became of the outcome of a creation.
@@ -217,7 +226,7 @@ func (n *creation[K]) follow(l landing[K]) {
 	}
 }
 
-// conclude ends the flight, and runs no user code.
+// conclude ends the flight, but for finish and tell, and runs no user code.
 //
 // A failed entry leaves the table before anyone can learn of the failure, so
 // that whoever knows of it and calls again starts anew, unless the failure is
@@ -246,7 +255,7 @@ func (n *creation[K]) conclude(end ending) (l landing[K]) {
 		l.over = 0 // the value is pending now
 	}
 	l.heard = who.callers() > 0 && !who.has(abandoned|grounded)
-	ended := true // here, and not before by Set, Close or the timer
+	n.ended = true
 	now := n.outcome(end, who, true)
 	// LP(GetOrCreate): the creator's success, and that of everyone who waited
 	// for it. So with a failure that is kept; any other only becomes known here.
@@ -257,10 +266,10 @@ func (n *creation[K]) conclude(end ending) (l landing[K]) {
 		l.stays = end.err == nil || now.kept()
 	} else {
 		moved := e.state.Load()
-		ended = n.forgotten(moved, end, who)
-		l.heard = l.heard && ended
+		n.ended = n.forgotten(moved, end, who)
+		l.heard = l.heard && n.ended
 		switch closes := end.err == nil && r.close != nil; {
-		case closes && !ended:
+		case closes && !n.ended:
 			l.drop = r.copied(e) // no longer e, which was to be the key's
 		case closes && who.leases() == 0:
 			l.drop = moved.fate.to
@@ -269,9 +278,6 @@ func (n *creation[K]) conclude(end ending) (l landing[K]) {
 	r.backlog.returned(e, p.flight)
 	if end.lost != nil && !(l.heard && who.callers() > p.ext.mute.Load()) {
 		r.books.note(end.lost)
-	}
-	if ended {
-		p.end()
 	}
 	if l.stays && now.kept() {
 		r.kept.keepError(r, now.fate.lasts)
