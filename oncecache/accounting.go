@@ -10,9 +10,9 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// books are what a cache keeps of all keys together. They are on cache lines
+// accounting are what a cache keeps of all keys together. They are on cache lines
 // of their own, because hits do not touch them.
-type books struct {
+type accounting struct {
 	_ atomics.CacheLinePad
 
 	// work is a tally: what goes on. Creations write it, and Close.
@@ -61,18 +61,18 @@ func (t tally) pending() int  { return int(uint32(t) >> 1) }
 func (t tally) creating() int { return int(int32(t >> 32)) }
 
 // begin adds what begins, and reports whether the cache is closed.
-func (b *books) begin(what tally) (closed bool) { return tally(b.work.Add(uint64(what))).closed() }
+func (a *accounting) begin(what tally) (closed bool) { return tally(a.work.Add(uint64(what))).closed() }
 
 // finish takes off what is over, and wakes Close if that was the last of it.
-func (b *books) finish(what tally) {
+func (a *accounting) finish(what tally) {
 	if what == 0 {
 		return
 	}
-	now := tally(b.work.Add(-uint64(what)))
+	now := tally(a.work.Add(-uint64(what)))
 	if !now.closed() || now.pending() != 0 {
 		return
 	}
-	if w := b.idle.Swap(nil); w != nil {
+	if w := a.idle.Swap(nil); w != nil {
 		w.Fire()
 	}
 }
@@ -81,19 +81,19 @@ func (b *books) finish(what tally) {
 //
 // No wake-up is lost: the caller publishes the event and then looks at work,
 // and whoever finishes changes work and then looks for the event.
-func (b *books) wait(ctx context.Context) error {
-	for tally(b.work.Load()).pending() != 0 {
-		w := b.idle.Load()
+func (a *accounting) wait(ctx context.Context) error {
+	for tally(a.work.Load()).pending() != 0 {
+		w := a.idle.Load()
 		if w == nil {
 			made := atomics.MakeEvent()
-			if w = &made; !b.idle.CompareAndSwap(nil, w) {
+			if w = &made; !a.idle.CompareAndSwap(nil, w) {
 				continue // another Close came, or a caller finished
 			}
 		}
-		if tally(b.work.Load()).pending() == 0 {
+		if tally(a.work.Load()).pending() == 0 {
 			return nil
 		}
-		if err := w.WaitContext(ctx); err != nil && tally(b.work.Load()).pending() != 0 {
+		if err := w.WaitContext(ctx); err != nil && tally(a.work.Load()).pending() != 0 {
 			return err
 		}
 		// Something may have begun and found the cache closed; it is short.
@@ -112,18 +112,18 @@ type trouble struct {
 const maxTroubles = 100
 
 // note keeps err for Close, or only counts it if there are too many.
-func (b *books) note(err error) {
+func (a *accounting) note(err error) {
 	for {
-		last := b.troubles.Load()
+		last := a.troubles.Load()
 		now := &trouble{err: err, count: 1, prior: last}
 		if last != nil {
 			now.count += last.count
 		}
 		if now.count > maxTroubles {
-			b.more.Add(1)
+			a.more.Add(1)
 			return
 		}
-		if b.troubles.CompareAndSwap(last, now) {
+		if a.troubles.CompareAndSwap(last, now) {
 			return
 		}
 		// Another caller has noted an error.
@@ -132,13 +132,13 @@ func (b *books) note(err error) {
 
 // verdict is what Close returns: why it stopped waiting, and what was noted,
 // oldest first.
-func (b *books) verdict(err error) error {
-	last := b.troubles.Load()
+func (a *accounting) verdict(err error) error {
+	last := a.troubles.Load()
 	if last == nil {
 		return err
 	}
 	errs := []error{err}
-	if n := b.more.Load(); n > 0 {
+	if n := a.more.Load(); n > 0 {
 		errs = append(errs, fmt.Errorf("oncecache: and %d more errors", n))
 	}
 	for t := last; t != nil; t = t.prior {

@@ -120,7 +120,7 @@ func (b *backlog[K]) closed(e *entry[K], at *atomics.Pointer[entry[K]]) {
 // functions: those that Delete has hidden.
 func (b *backlog[K]) ground() {
 	for _, f := range b.flights(func(K) bool { return true }) {
-		f.ground()
+		f.closeCache()
 	}
 }
 

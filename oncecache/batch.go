@@ -17,7 +17,7 @@ import (
 type batch[K comparable] struct {
 	root   *root[K]
 	who    caller // what the caller is for all keys
-	places []place[K]
+	places []batchSlot[K]
 	absent int                // how many places had no entry when they were looked for
 	made   []member[K]        // room for the phases of so many entries
 	begun  tally              // what has been entered, and not counted yet
@@ -27,7 +27,7 @@ type batch[K comparable] struct {
 
 	// scope is the context of the create function. Its part stands for the
 	// creations of all keys.
-	scope scope
+	scope createContext
 	all   flight
 	ext   extended // of all, and of each
 }
@@ -38,9 +38,9 @@ type member[K comparable] struct {
 	phase[K]
 }
 
-// place is a key of a batch, and the entry that has its outcome. A key that is
+// batchSlot is a key of a batch, and the entry that has its outcome. A key that is
 // repeated may have several, of which one is to be created.
-type place[K comparable] struct {
+type batchSlot[K comparable] struct {
 	at    table.Hashed[K]
 	entry *entry[K] // nil: not yet known
 
@@ -50,17 +50,17 @@ type place[K comparable] struct {
 }
 
 // caller returns the caller of the key of at.
-func (b *batch[K]) caller(at *place[K]) caller {
+func (b *batch[K]) caller(at *batchSlot[K]) caller {
 	who := b.who
-	who.aboard, who.heir, who.created = at.aboard, at.heir, at.created
+	who.joined, who.heir, who.created = at.aboard, at.heir, at.created
 	return who
 }
 
 // board makes the call a caller of the creation of at, if that is under way.
-func (b *batch[K]) board(at *place[K]) {
+func (b *batch[K]) board(at *batchSlot[K]) {
 	who := b.who
 	at.entry.board(&who)
-	at.aboard, at.heir = who.aboard, who.heir
+	at.aboard, at.heir = who.joined, who.heir
 }
 
 // find finds the entries of all places, and enters those that there are not, but
@@ -98,7 +98,7 @@ func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 	if b.ext.wanted.Add(int64(len(b.own)-b.absent)-1) == 0 {
 		b.ext.cancel(nil)
 	}
-	if b.begun != 0 && b.root.books.begin(b.begun) {
+	if b.begun != 0 && b.root.accounting.begin(b.begun) {
 		b.refuse(func(*creation[K]) error { return ErrClosed })
 	}
 	return later
@@ -106,12 +106,12 @@ func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 
 // enter enters a creation for at, unless somebody else has. It may wait for its
 // turn if it is the only one.
-func (b *batch[K]) enter(at *place[K], only bool) {
+func (b *batch[K]) enter(at *batchSlot[K], only bool) {
 	b.made = b.made[:len(b.made)+1]
 	both := &b.made[len(b.made)-1]
 	p := &both.phase
 	p.flight, both.own.ext, both.own.since, both.own.by = &both.own, &b.ext, b.all.since, b.all.by
-	p.aboard.Store(uint64(b.who.seat | b.root.extra))
+	p.participants.Store(uint64(b.who.counts | b.root.extra))
 	e, begun := b.root.insert(at.at, b.root.of.freshEntry(at.at.Key), p)
 	if at.entry = e; begun == 0 {
 		b.board(at)
@@ -129,7 +129,7 @@ func (b *batch[K]) enter(at *place[K], only bool) {
 // calling is a function of the shell that calls the function of a batch. It writes the
 // values into the entries that the batch creates, and returns how each creation has
 // ended; nil if all have made a value.
-type calling[K comparable] = func(*batch[K]) []ending
+type calling[K comparable] = func(*batch[K]) []result
 
 // startAlone is start where the caller may leave.
 func (b *batch[K]) startAlone(call calling[K]) {
@@ -171,10 +171,10 @@ func (b *batch[K]) run(call calling[K]) {
 		}
 		thrown := recover()
 		if thrown == nil {
-			b.end(b.each(ending{err: ErrGoexit, cut: true}))
+			b.end(b.each(result{err: ErrGoexit, cut: true}))
 			return
 		}
-		b.end(b.each(ending{err: &PanicError{Value: thrown, Stack: debug.Stack()}, cut: true}))
+		b.end(b.each(result{err: &PanicError{Value: thrown, Stack: debug.Stack()}, cut: true}))
 		panic(thrown)
 	}()
 	ends := call(b)
@@ -189,21 +189,21 @@ func (b *batch[K]) runAlone(call calling[K]) {
 	if len(b.own) == 0 {
 		return
 	}
-	var ends []ending
+	var ends []result
 	returned := false
 	defer func() {
 		if x := recover(); x != nil {
 			b.thrown = PanicError{Value: x, Stack: debug.Stack()}
-			ends = b.each(ending{err: &b.thrown, cut: true})
-			b.root.books.begin(onePending) // Close waits until it is known whether anybody hears of it
-			defer b.root.books.finish(onePending)
+			ends = b.each(result{err: &b.thrown, cut: true})
+			b.root.accounting.begin(onePending) // Close waits until it is known whether anybody hears of it
+			defer b.root.accounting.finish(onePending)
 			if !b.end(ends) {
-				b.root.books.note(&b.thrown)
+				b.root.accounting.note(&b.thrown)
 			}
 			return
 		}
 		if !returned {
-			ends = b.each(ending{err: ErrGoexit, cut: true})
+			ends = b.each(result{err: ErrGoexit, cut: true})
 		}
 		b.end(ends)
 	}()
@@ -226,7 +226,7 @@ func (b *batch[K]) refuse(why func(*creation[K]) error) {
 	for i := range b.own {
 		n := &b.own[i]
 		if err := why(n); err != nil {
-			n.settle(ending{err: err})
+			n.settle(result{err: err})
 			n.phase.callOff(nil)
 			continue
 		}
@@ -239,7 +239,7 @@ func (b *batch[K]) refuse(why func(*creation[K]) error) {
 }
 
 // call calls create for what the batch is to create: see calling.
-func call[K comparable, V any](b *batch[K], create func(context.Context, []K) (map[K]V, error)) (ends []ending) {
+func call[K comparable, V any](b *batch[K], create func(context.Context, []K) (map[K]V, error)) (ends []result) {
 	r, keys := b.root, make([]K, len(b.own))
 	for i := range b.own {
 		keys[i] = b.own[i].entry.key
@@ -256,7 +256,7 @@ func call[K comparable, V any](b *batch[K], create func(context.Context, []K) (m
 		}
 		spare = all
 	}
-	said := saying[K, V]{err: err}
+	said := answer[K, V]{err: err}
 	said.each, said.byKey = errors.AsType[KeyErrors[K]](err)
 	maps.DeleteFunc(spare, func(k K, v V) bool { return said.of(k, v, true) != nil && isZero(v) })
 	for i := range b.own {
@@ -268,9 +268,9 @@ func call[K comparable, V any](b *batch[K], create func(context.Context, []K) (m
 			continue
 		}
 		if ends == nil {
-			ends = make([]ending, len(b.own))
+			ends = make([]result, len(b.own))
 		}
-		ends[i] = ending{err: err, until: r.keeps(e.key, err)}
+		ends[i] = result{err: err, until: r.keeps(e.key, err)}
 	}
 	for i := range b.own {
 		if ends == nil || ends[i].err == nil {
@@ -280,44 +280,44 @@ func call[K comparable, V any](b *batch[K], create func(context.Context, []K) (m
 	return ends
 }
 
-// saying is what a function has returned beside its values.
-type saying[K comparable, V any] struct {
+// answer is what a function has returned beside its values.
+type answer[K comparable, V any] struct {
 	err   error
 	each  KeyErrors[K]
 	byKey bool // err is each, or wraps it
 }
 
 // of returns what is said of k. Ok tells whether there is a value, v.
-func (s *saying[K, V]) of(k K, v V, ok bool) error {
+func (a *answer[K, V]) of(k K, v V, ok bool) error {
 	switch {
-	case s.byKey && s.each[k] != nil:
-		return s.each[k]
-	case ok && (s.byKey || s.err == nil || !isZero(v)):
+	case a.byKey && a.each[k] != nil:
+		return a.each[k]
+	case ok && (a.byKey || a.err == nil || !isZero(v)):
 		return nil
-	case s.err != nil && !s.byKey:
-		return s.err
+	case a.err != nil && !a.byKey:
+		return a.err
 	}
 	return ErrNotFound // nothing
 }
 
 func isZero[V any](v V) bool { return reflect.ValueOf(&v).Elem().IsZero() }
 
-func (b *batch[K]) each(how ending) []ending {
-	return slices.Repeat([]ending{how}, len(b.own))
+func (b *batch[K]) each(how result) []result {
+	return slices.Repeat([]result{how}, len(b.own))
 }
 
 // end settles all, and reports whether anybody hears of the outcome of
 // one. What is to be closed is closed after that.
-func (b *batch[K]) end(ends []ending) (heard bool) {
+func (b *batch[K]) end(ends []result) (heard bool) {
 	r := b.root
 	created := len(b.own)
 	for _, how := range ends {
 		if how.err != nil {
-			r.books.count(how.err, how.cut)
+			r.accounting.count(how.err, how.cut)
 			created--
 		}
 	}
-	r.books.created.Add(int64(created))
+	r.accounting.created.Add(int64(created))
 	var over tally
 	var stay, free []*entry[K]
 	if b.spare != nil {
@@ -328,7 +328,7 @@ func (b *batch[K]) end(ends []ending) (heard bool) {
 	}
 	for i := range b.own {
 		n := &b.own[i]
-		var how ending
+		var how result
 		if ends != nil {
 			how = ends[i]
 		}
@@ -342,7 +342,7 @@ func (b *batch[K]) end(ends []ending) (heard bool) {
 			free = append(free, l.drop)
 		}
 	}
-	r.books.finish(over)
+	r.accounting.finish(over)
 	for i := range b.own {
 		b.own[i].tell()
 	}
@@ -379,12 +379,12 @@ func (o *outcomes[K, V]) gather(b *batch[K]) (again []K) {
 	return again
 }
 
-// abandon leaves the flights of others that the caller is aboard. One that has
-// landed has counted the caller.
-func (b *batch[K]) abandon(places []place[K]) {
+// abandon leaves the flights of others that the caller has joined. One that has
+// finished has counted the caller.
+func (b *batch[K]) abandon(places []batchSlot[K]) {
 	for i := range places {
 		who := b.caller(&places[i])
-		if who.aboard == nil || who.created || who.aboard.leave(who.seat) {
+		if who.joined == nil || who.created || who.joined.leave(who.counts) {
 			continue
 		}
 		who.ctx = nil // the outcome will be there in a moment

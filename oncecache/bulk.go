@@ -42,10 +42,10 @@ import (
 // GetOrCreateContext does.
 func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func(context.Context, []K) (map[K]V, error)) (map[K]V, error) {
 	if ctx == nil {
-		panic("oncecache: nil context")
+		panic("oncecache: GetOrCreateMany called with a nil context")
 	}
 	if create == nil {
-		panic("oncecache: nil create function")
+		panic("oncecache: GetOrCreateMany called with a nil function")
 	}
 	r := c.shared()
 	all := &outcomes[K, V]{root: r, seat: r.seat, found: make(map[K]V, len(keys))}
@@ -81,13 +81,13 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 		}
 		e = r.current(e)
 		if b == nil {
-			b = &batch[K]{root: r, who: caller{seat: all.seat}, places: make([]place[K], 0, len(keys)-i)}
+			b = &batch[K]{root: r, who: caller{counts: all.seat}, places: make([]batchSlot[K], 0, len(keys)-i)}
 			b.who.within(ctx)
 		}
 		if e == nil {
 			b.absent++
 		}
-		b.places = append(b.places, place[K]{at: r.at(k), entry: e})
+		b.places = append(b.places, batchSlot[K]{at: r.at(k), entry: e})
 	}
 	if b == nil {
 		return nil
@@ -102,9 +102,9 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 		all.postpone(k)
 	}
 	if ctx.Done() != nil {
-		b.startAlone(func(b *batch[K]) []ending { return call(b, create) })
+		b.startAlone(func(b *batch[K]) []result { return call(b, create) })
 	} else {
-		b.start(func(b *batch[K]) []ending { return call(b, create) })
+		b.start(func(b *batch[K]) []result { return call(b, create) })
 	}
 	return all.gather(b)
 }
@@ -112,7 +112,7 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 // outcomes is what a call of GetOrCreateMany has so far.
 type outcomes[K comparable, V any] struct {
 	root   *root[K]
-	seat   crew // what the call takes of each key: no leases if creations may wait for them
+	seat   participants // what the call takes of each key: no leases if creations may wait for them
 	found  map[K]V
 	failed KeyErrors[K] // a key that has been found has none
 	held   []holding[K]

@@ -247,8 +247,8 @@ func TestManyOddities(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for want, f := range map[string]func(){
-		"oncecache: nil context":         func() { c.GetOrCreateMany(nil, nil, nil64) }, //nolint:staticcheck
-		"oncecache: nil create function": func() { c.GetOrCreateMany(t.Context(), nil, nil) },
+		"oncecache: GetOrCreateMany called with a nil context":  func() { c.GetOrCreateMany(nil, nil, nil64) }, //nolint:staticcheck
+		"oncecache: GetOrCreateMany called with a nil function": func() { c.GetOrCreateMany(t.Context(), nil, nil) },
 	} {
 		func() {
 			defer func() {

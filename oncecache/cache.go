@@ -32,9 +32,9 @@ type root[K comparable] struct {
 	keys table.Keys[K]
 	hash table.Hash[K] // panics if a key cannot be compared
 
-	before  *root[K]    // what this root took the place of; nil if not closed
-	books   *books      // the same as that of before
-	backlog *backlog[K] // the same as that of before
+	before     *root[K]    // what this root took the place of; nil if not closed
+	accounting *accounting // the same as that of before
+	backlog    *backlog[K] // the same as that of before
 
 	of values[K] // kind[K, V], of the values of this cache
 
@@ -52,12 +52,12 @@ type root[K comparable] struct {
 	// renewals is nil until the first Refresh, nil → non-nil by CAS.
 	renewals atomics.Pointer[core[K]] // of values of type renewal[K]
 
-	order  bounds[K] // nil: the cache has no bounds
-	kept   keeper[K] // nil: errors are not kept
-	claims turns[K]  // nil: without Config.CloseBeforeCreate; the same as that of before
+	order  bounded[K]     // nil: the cache has no bounds
+	kept   errorKeeper[K] // nil: errors are not kept
+	claims claiming[K]    // nil: without Config.CloseBeforeCreate; the same as that of before
 
-	seat  crew // what a caller takes that wants a lease
-	extra crew // kept, if Config.KeepCreating
+	seat  participants // what a caller takes that wants a lease
+	extra participants // kept, if Config.KeepCreating
 
 	entries table.Cells[K, entry[K]] // ends with a line that who inserts and removes writes
 	_       atomics.CacheLinePad
@@ -82,7 +82,7 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 		s.kept = &keptErrors[K]{ttl: config.ErrorTTL}
 	}
 	if config.MaxEntries > 0 || config.IdleTimeout > 0 {
-		s.order = &order[K]{max: config.MaxEntries, idle: config.IdleTimeout}
+		s.order = &sieve[K]{max: config.MaxEntries, idle: config.IdleTimeout}
 	}
 	if closes := config.Close; closes != nil {
 		same := sameness[V]()
@@ -115,9 +115,9 @@ type settings[K comparable] struct {
 	createTimeout              time.Duration
 	onLeak                     func(K, []byte)
 	timed                      func(*root[K], *entry[K], *phase[K]) (stop func())
-	order                      bounds[K]
-	kept                       keeper[K]
-	claims                     func(table.Hash[K]) turns[K]
+	order                      bounded[K]
+	kept                       errorKeeper[K]
+	claims                     func(table.Hash[K]) claiming[K]
 
 	close closer[K]
 	same  func(a, b *entry[K]) bool
@@ -125,7 +125,7 @@ type settings[K comparable] struct {
 
 func newRoot[K comparable](of values[K], keys table.Keys[K], config *settings[K]) *root[K] {
 	r := &root[K]{
-		keys: keys, books: &books{epoch: atomics.Now()}, seat: oneCaller, of: of,
+		keys: keys, accounting: &accounting{epoch: atomics.Now()}, seat: oneCaller, of: of,
 		close: config.close, timed: config.timed, createTimeout: config.createTimeout, onLeak: config.onLeak,
 	}
 	r.hash = r.keys.Hasher("oncecache")
@@ -240,7 +240,7 @@ func (c *Cache[K, V]) GetOrCreate(k K, create func() (V, error)) (V, error) {
 
 func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 	if create == nil {
-		panic("oncecache: nil create function")
+		panic("oncecache: GetOrCreate called with a nil function")
 	}
 	var e *entry[K]
 	if r := c.root.Load(); r != nil {
@@ -300,7 +300,7 @@ func (c *core[K]) len() int {
 	if r == nil {
 		return 0
 	}
-	n := r.entries.Len() - tally(r.books.work.Load()).creating() // LP(Len)
+	n := r.entries.Len() - tally(r.accounting.work.Load()).creating() // LP(Len)
 	if c := r.renewals.Load(); c != nil {
 		n += c.root.Load().entries.Len()
 	}

@@ -142,14 +142,14 @@ func TestValues(t *testing.T) {
 func TestT12_NilCreate(t *testing.T) {
 	var c oncecache.Cache[string, int]
 	ask := func() { c.GetOrCreate("k", nil) }
-	if p := panicOf(ask); p != "oncecache: nil create function" {
+	if p := panicOf(ask); p != "oncecache: GetOrCreate called with a nil function" {
 		t.Errorf("absent key: panics with %v", p)
 	}
 	wantLen(t, &c, 0)
 	if v, err := c.GetOrCreate("k", with(1)); v != 1 || err != nil {
 		t.Error(v, err)
 	}
-	if p := panicOf(ask); p != "oncecache: nil create function" {
+	if p := panicOf(ask); p != "oncecache: GetOrCreate called with a nil function" {
 		t.Errorf("present key: panics with %v", p)
 	}
 	wantGet(t, &c, "k", 1)

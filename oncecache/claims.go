@@ -77,9 +77,9 @@ func awaitRenewal[K comparable](e *entry[K], p *phase[K], n candidate[K]) error 
 	return n.wait(func() error {
 		p.ext.mute.Add(1)
 		defer p.ext.mute.Add(-1)
-		who := caller{ctx: n.ctx, seat: oneCaller, part: n.phase.node()}
+		who := caller{ctx: n.ctx, counts: oneCaller, part: n.phase.node()}
 		_, _, err := e.outcome(&who)
-		if tally(n.root.books.work.Load()).closed() {
+		if tally(n.root.accounting.work.Load()).closed() {
 			return ErrClosed // which may have ended the Refresh first
 		}
 		if ended := n.ctx.Err(); ended != nil {
@@ -181,9 +181,9 @@ type claim[K comparable] struct {
 
 const gone = -1
 
-// turns is the claims of a cache with Config.CloseBeforeCreate. It is an interface, and
+// claiming is the claims of a cache with Config.CloseBeforeCreate. It is an interface, and
 // the names of its methods are their own, so that only New brings claims into a program.
-type turns[K comparable] interface {
+type claiming[K comparable] interface {
 	isClaimed(k table.Hashed[K]) bool
 	takeKey(n candidate[K]) (holds bool, err error)
 	shareKey(k table.Hashed[K])
@@ -194,7 +194,7 @@ type claims[K comparable] struct {
 	table.Cells[K, claim[K]]
 }
 
-func newClaims[K comparable](hash table.Hash[K]) turns[K] {
+func newClaims[K comparable](hash table.Hash[K]) claiming[K] {
 	c := new(claims[K])
 	c.Init(hash, 0)
 	return c
@@ -255,13 +255,13 @@ func (r *root[K]) own(k K) (closed bool) {
 	if r.exclusive(k) {
 		r.claims.shareKey(r.at(k))
 	}
-	return r.books.begin(onePending)
+	return r.accounting.begin(onePending)
 }
 
 // unown ends what own began.
 func (r *root[K]) unown(k K) {
 	r.disown(k)
-	r.books.finish(onePending)
+	r.accounting.finish(onePending)
 }
 
 // disown ends what own or claim began of the key, for a value that is closed, or a

@@ -163,10 +163,10 @@ func TestLoadOrCreateOddities(t *testing.T) {
 	if _, _, err := c.LoadOrCreate(ended(t), 1, one); err != context.Canceled {
 		t.Error(err)
 	}
-	if p := panicOf(func() { c.LoadOrCreate(nil, 1, one) }); p != "oncecache: nil context" { //nolint:staticcheck // the point
+	if p := panicOf(func() { c.LoadOrCreate(nil, 1, one) }); p != "oncecache: LoadOrCreate called with a nil context" { //nolint:staticcheck // the point
 		t.Error(p)
 	}
-	if p := panicOf(func() { c.LoadOrCreate(t.Context(), 1, nil) }); p != "oncecache: nil create function" {
+	if p := panicOf(func() { c.LoadOrCreate(t.Context(), 1, nil) }); p != "oncecache: LoadOrCreate called with a nil function" {
 		t.Error(p)
 	}
 	c.Close(t.Context())

@@ -39,10 +39,10 @@ func (c *Cache[K, V]) Close(ctx context.Context) error { return c.shutDown(ctx, 
 // shutDown is Close. Of is for a cache that nobody has used yet.
 func (c *core[K]) shutDown(ctx context.Context, of values[K]) error {
 	if ctx == nil {
-		panic("oncecache: nil context")
+		panic("oncecache: Close called with a nil context")
 	}
 	r := c.retreat(of)
-	r.books.work.Or(uint64(closed))
+	r.accounting.work.Or(uint64(closed))
 	r.backlog.ground()
 	renewals := r.renewals.Load()
 	if renewals != nil {
@@ -51,7 +51,7 @@ func (c *core[K]) shutDown(ctx context.Context, of values[K]) error {
 		rr.drain()
 	}
 	r.later(r.drain())
-	err := r.books.wait(ctx)
+	err := r.accounting.wait(ctx)
 	if err != nil {
 		pending := &PendingError{err: err}
 		r.backlog.name(pending)
@@ -60,7 +60,7 @@ func (c *core[K]) shutDown(ctx context.Context, of values[K]) error {
 		}
 		err = pending
 	}
-	return r.books.verdict(err)
+	return r.accounting.verdict(err)
 }
 
 // retreat puts an empty root in place of the one that is to be closed, and
@@ -72,7 +72,7 @@ func (c *core[K]) retreat(of values[K]) *root[K] {
 		return r.before
 	}
 	n := &root[K]{
-		keys: r.keys, hash: r.hash, before: r, books: r.books, backlog: r.backlog, claims: r.claims,
+		keys: r.keys, hash: r.hash, before: r, accounting: r.accounting, backlog: r.backlog, claims: r.claims,
 		of: r.of, close: r.close, same: r.same, seat: r.seat,
 	}
 	n.entries.Init(n.hash, 0)
@@ -97,8 +97,8 @@ func (r *root[K]) expel(e *entry[K]) (free bool) {
 	p := e.state.Load()
 	if p.creating() {
 		r.backlog.note(e, p.flight)
-		if e.state.CompareAndSwap(p, newPhase(fate[K]{err: ErrClosed})) { // LP(GetOrCreate): caught by Close
-			r.books.finish(oneCreating)
+		if e.state.CompareAndSwap(p, newPhase(finalState[K]{err: ErrClosed})) { // LP(GetOrCreate): caught by Close
+			r.accounting.finish(oneCreating)
 			p.end()
 			p.callOff(ErrClosed)
 			return false
@@ -115,7 +115,7 @@ func (r *root[K]) retire(e *entry[K]) {
 	}
 }
 
-// leave is the first part of retire: it takes e off the books. It returns the
+// leave is the first part of retire: it takes e off the counts. It returns the
 // state of e if release needs it.
 func (r *root[K]) leave(e *entry[K]) *phase[K] {
 	if r.close == nil && r.kept == nil && r.order == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/latchfree/latchfree/oncecache"
 )
 
-// Whoever comes after Close finds the books of what Close has left, and may close
+// Whoever comes after Close finds what Close has left, and may close
 // values too: so many that the table of claims grows.
 func TestAfterACloseThatHasNotWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

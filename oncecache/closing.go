@@ -48,7 +48,7 @@ func (c *closing[K]) closeNow(r *root[K], e *entry[K], noted bool) {
 			err = &PanicError{Value: p, Stack: debug.Stack(), closing: true}
 		}
 		if err != nil {
-			r.books.note(err)
+			r.accounting.note(err)
 		}
 		r.unown(e.key)
 		r.backlog.closed(e, at) // last, as what is pending has a name
@@ -57,7 +57,7 @@ func (c *closing[K]) closeNow(r *root[K], e *entry[K], noted bool) {
 		return // it has come back, or never was the key's for itself: it is closed when that goes
 	}
 	err = errCloseGoexit // until call returns
-	defer r.books.closings.Add(1)
+	defer r.accounting.closings.Add(1)
 	err = c.call(e)
 }
 

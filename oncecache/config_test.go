@@ -196,16 +196,16 @@ func TestT12_NilArguments(t *testing.T) {
 			}
 		}
 		ctx := t.Context()
-		for want, calls := range map[string]map[string]func(){
-			"oncecache: nil context": {
+		for how, calls := range map[string]map[string]func(){
+			" called with a nil context": {
 				"GetOrCreateContext": func() { c.GetOrCreateContext(nil, "k", none) },            //nolint:staticcheck // the point
 				"Acquire":            func() { c.Acquire(nil, "k", none) },                       //nolint:staticcheck // the point
-				"Refresh":            func() { c.Refresh(nil, "k", none) },                       //nolint:staticcheck // the point
+				"Refresh or Reload":  func() { c.Refresh(nil, "k", none) },                       //nolint:staticcheck // the point
 				"Wait":               func() { c.Wait(nil, "k") },                                //nolint:staticcheck // the point
 				"GetOrCreateMany":    func() { c.GetOrCreateMany(nil, []string{"k", "l"}, all) }, //nolint:staticcheck // the point
 				"Close":              func() { c.Close(nil) },                                    //nolint:staticcheck // the point
 			},
-			"oncecache: nil create function": {
+			" called with a nil function": {
 				"GetOrCreate":        func() { c.GetOrCreate("k", nil) },
 				"GetOrCreateContext": func() { c.GetOrCreateContext(ctx, "k", nil) },
 				"Acquire":            func() { c.Acquire(ctx, "k", nil) },
@@ -214,7 +214,7 @@ func TestT12_NilArguments(t *testing.T) {
 			},
 		} {
 			for name, f := range calls {
-				if p := panicOf(f); p != want {
+				if p, want := panicOf(f), "oncecache: "+name+how; p != want {
 					t.Errorf("%s, %s: panics with %v, want %s", state, name, p, want)
 				}
 			}

@@ -43,10 +43,10 @@ import (
 // effect as GetOrCreate does, or when the caller leaves.
 func (c *Cache[K, V]) GetOrCreateContext(ctx context.Context, k K, create func(context.Context, K) (V, error)) (v V, err error) {
 	if ctx == nil {
-		panic("oncecache: nil context")
+		panic("oncecache: GetOrCreateContext called with a nil context")
 	}
 	if create == nil {
-		panic("oncecache: nil create function")
+		panic("oncecache: GetOrCreateContext called with a nil function")
 	}
 	var e *entry[K]
 	r := c.root.Load()
@@ -66,13 +66,13 @@ func (c *Cache[K, V]) GetOrCreateContext(ctx context.Context, k K, create func(c
 
 // slowContext is slow for callers with a context, in a cache that has a root. Created
 // tells whether the caller has made the value.
-func (c *core[K]) slowContext(ctx context.Context, k K, e *entry[K], create creator, seat crew) (last *entry[K], held *atomics.Int64, created bool, err error) {
+func (c *core[K]) slowContext(ctx context.Context, k K, e *entry[K], create creator, seat participants) (last *entry[K], held *atomics.Int64, created bool, err error) {
 	r := c.root.Load()
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, false, err // LP(GetOrCreateContext): ended before
 		}
-		who := caller{seat: seat}
+		who := caller{counts: seat}
 		who.within(ctx)
 		if e = r.current(e); e != nil {
 			last, held, err = e.outcome(&who)
@@ -94,10 +94,10 @@ func (c *core[K]) slowContext(ctx context.Context, k K, e *entry[K], create crea
 // LoadOrCreate is blocking, and takes effect as GetOrCreateContext does.
 func (c *Cache[K, V]) LoadOrCreate(ctx context.Context, k K, create func(context.Context, K) (V, error)) (v V, loaded bool, err error) {
 	if ctx == nil {
-		panic("oncecache: nil context")
+		panic("oncecache: LoadOrCreate called with a nil context")
 	}
 	if create == nil {
-		panic("oncecache: nil create function")
+		panic("oncecache: LoadOrCreate called with a nil function")
 	}
 	e := c.shared().find(k) // LP(LoadOrCreate): a hit
 	if e != nil {
@@ -119,12 +119,12 @@ func (r *root[K]) attempt(ctx context.Context, k K, create creator, who *caller)
 		own flight
 		phase[K]
 		ext   extended
-		scope scope
+		scope createContext
 	})
 	p, own := &both.phase, &both.scope
 	p.flight, both.own.ext, own.part = &both.own, &both.ext, &both.own
 	own.Context, p.ext.cancel = atomics.WithCancelCause(detached(ctx))
-	p.aboard.Store(uint64(who.seat | r.extra))
+	p.participants.Store(uint64(who.counts | r.extra))
 	p.since = r.now()
 	alone := who.ctx != nil
 	if !alone {
@@ -134,7 +134,7 @@ func (r *root[K]) attempt(ctx context.Context, k K, create creator, who *caller)
 	if !mine {
 		return e.outcome(who)
 	}
-	who.aboard, who.created = p.flight, true
+	who.joined, who.created = p.flight, true
 	if alone {
 		n := &lone[K]{creation: creation[K]{root: r, entry: e, phase: p, ctx: own}}
 		return n.outcomeAlone(create, who)
@@ -191,7 +191,7 @@ func (n *lone[K]) outcomeAlone(create creator, who *caller) (*entry[K], *atomics
 // GetOrCreateContext does, or when k is not found.
 func (c *Cache[K, V]) Wait(ctx context.Context, k K) (v V, err error) {
 	if ctx == nil {
-		panic("oncecache: nil context")
+		panic("oncecache: Wait called with a nil context")
 	}
 	r := c.shared()
 	e := r.find(k) // LP(Wait): a hit, or absent
@@ -210,7 +210,7 @@ func (c *Cache[K, V]) Wait(ctx context.Context, k K) (v V, err error) {
 	if err := ctx.Err(); err != nil {
 		return v, err
 	}
-	who := caller{seat: oneCaller}
+	who := caller{counts: oneCaller}
 	who.within(ctx)
 	last, _, err := e.outcome(&who)
 	switch err {

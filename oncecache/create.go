@@ -14,7 +14,7 @@ import (
 // found, or nil. The function is called here and kept nowhere, so that a
 // closure stays on its caller's stack.
 func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err error) {
-	r, who := c.shared(), caller{seat: oneCaller}
+	r, who := c.shared(), caller{counts: oneCaller}
 	for {
 		if e = r.current(e); e == nil {
 			e = lead(r, k, create)
@@ -26,7 +26,7 @@ func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err
 		if err != errAgain {
 			return v, explain(err, k)
 		}
-		e, who.aboard, who.heir = nil, nil, false
+		e, who.joined, who.heir = nil, nil, false
 	}
 }
 
@@ -56,7 +56,7 @@ func (r *root[K]) lead(fresh *entry[K], create func(*entry[K]) error) *entry[K] 
 	if r.occupied(at) { // it may have to wait, so it can be called off
 		p.ext = new(extended)
 		ctx, p.ext.cancel = atomics.WithCancelCause(context.Background())
-		p.aboard.Store(uint64(oneCaller | r.extra))
+		p.participants.Store(uint64(oneCaller | r.extra))
 	}
 	e, mine := r.enter(at, fresh, p)
 	if mine {
@@ -74,9 +74,9 @@ func (r *root[K]) enter(at table.Hashed[K], e *entry[K], p *phase[K]) (last *ent
 	if begun == 0 {
 		return last, false
 	}
-	if r.books.begin(begun) {
+	if r.accounting.begin(begun) {
 		n := creation[K]{root: r, entry: e, phase: p}
-		n.settle(ending{err: ErrClosed})
+		n.settle(result{err: ErrClosed})
 		return e, false
 	}
 	return e, true
@@ -86,7 +86,7 @@ func (r *root[K]) enter(at table.Hashed[K], e *entry[K], p *phase[K]) (last *ent
 // if the caller is to create e.
 func (r *root[K]) insert(at table.Hashed[K], e *entry[K], p *phase[K]) (last *entry[K], begun tally) {
 	if r.before != nil {
-		e.state.Store(newPhase(fate[K]{err: ErrClosed})) // LP(GetOrCreate): closed
+		e.state.Store(newPhase(finalState[K]{err: ErrClosed})) // LP(GetOrCreate): closed
 		return e, 0
 	}
 	e.state.Store(p)
@@ -110,7 +110,7 @@ func (r *root[K]) insert(at table.Hashed[K], e *entry[K], p *phase[K]) (last *en
 // makes the call.
 type creation[K comparable] struct {
 	root  *root[K]
-	entry *entry[K] // where it began, and lands unless Delete moves it
+	entry *entry[K] // where it began, and finishes unless Delete moves it
 	phase *phase[K] // made with the entry
 	stop  func()    // the timer of Config.CreateTimeout; nil: there is none
 
@@ -125,8 +125,8 @@ type lone[K comparable] struct {
 	thrown PanicError // how the function ended
 }
 
-// ending is how a create function ended.
-type ending struct {
+// result is how a create function ended.
+type result struct {
 	err   error         // nil: the value is in the entry of the creation
 	until time.Duration // until when the error is kept; zero: it is not
 	cut   bool          // by a panic or runtime.Goexit, which err tells
@@ -143,22 +143,22 @@ func (n *creation[K]) run(create func(*entry[K]) error) {
 		}
 		thrown := recover()
 		if thrown == nil { // or a panic(nil) with GODEBUG=panicnil=1, which ends here
-			n.end(ending{err: ErrGoexit, cut: true})
+			n.end(result{err: ErrGoexit, cut: true})
 			return
 		}
-		n.end(ending{err: &PanicError{Value: thrown, Stack: debug.Stack()}, cut: true})
+		n.end(result{err: &PanicError{Value: thrown, Stack: debug.Stack()}, cut: true})
 		panic(thrown) // here, where the frames of the first panic are still on the stack
 	}()
 	n.watch()
 	if err := n.takeTurn(); err != nil {
 		returned = true
-		n.settle(ending{err: err})
+		n.settle(result{err: err})
 		return
 	}
 	err := create(n.entry)
 	until := n.root.keeps(n.entry.key, err)
 	returned = true
-	n.end(ending{err: err, until: until})
+	n.end(result{err: err, until: until})
 }
 
 // runAlone is run on a goroutine of its own, which a panic does not leave: it
@@ -167,32 +167,32 @@ func (n *lone[K]) runAlone(create creator) {
 	n.phase.runAlone()
 	n.watch()
 	if err := n.takeTurn(); err != nil {
-		n.settle(ending{err: err})
+		n.settle(result{err: err})
 		return
 	}
-	end := ending{err: ErrGoexit, cut: true} // until create returns
+	end := result{err: ErrGoexit, cut: true} // until create returns
 	defer func() {
 		if x := recover(); x != nil {
 			n.thrown = PanicError{Value: x, Stack: debug.Stack()}
-			end = ending{err: &n.thrown, cut: true, lost: &n.thrown}
+			end = result{err: &n.thrown, cut: true, lost: &n.thrown}
 		}
 		n.end(end)
 	}()
 	err := n.root.of.makeValue(n.ctx, create, n.entry)
-	end = ending{err: err, until: n.root.keeps(n.entry.key, err)}
+	end = result{err: err, until: n.root.keeps(n.entry.key, err)}
 }
 
 // end counts a call of the function that has ended, and settles it.
-func (n *creation[K]) end(how ending) {
-	n.root.books.count(how.err, how.cut)
+func (n *creation[K]) end(how result) {
+	n.root.accounting.count(how.err, how.cut)
 	n.settle(how)
 }
 
 // settle ends the flight, and does what follows from that. Only the creator
 // calls it, once.
-func (n *creation[K]) settle(end ending) {
+func (n *creation[K]) settle(end result) {
 	l := n.conclude(end)
-	n.root.books.finish(l.over)
+	n.root.accounting.finish(l.over)
 	n.tell()
 	n.follow(l)
 }
@@ -204,8 +204,8 @@ func (n *creation[K]) tell() {
 	}
 }
 
-// landing is what became of the outcome of a creation.
-type landing[K comparable] struct {
+// disposition is what became of the outcome of a creation.
+type disposition[K comparable] struct {
 	over  tally     // what is over, and to be taken off
 	stays bool      // it is in the table
 	drop  *entry[K] // it is a value to be closed, because nobody has it
@@ -214,7 +214,7 @@ type landing[K comparable] struct {
 
 // follow runs the Close functions that follow the end of the flight. If the entry
 // stays, others may have to make room for it.
-func (n *creation[K]) follow(l landing[K]) {
+func (n *creation[K]) follow(l disposition[K]) {
 	if f := n.root.follows; f != nil {
 		f(n.entry)
 	}
@@ -231,14 +231,14 @@ func (n *creation[K]) follow(l landing[K]) {
 // A failed entry leaves the table before anyone can learn of the failure, so
 // that whoever knows of it and calls again starts anew, unless the failure is
 // kept.
-func (n *creation[K]) conclude(end ending) (l landing[K]) {
+func (n *creation[K]) conclude(end result) (l disposition[K]) {
 	r, e, p := n.root, n.entry, n.phase
 	if n.stop != nil {
 		n.stop()
 	}
-	var who crew
-	if p.counts(r.seat) {
-		who = p.land() // before the result is known, so that all their leases are in it
+	var who participants
+	if p.matters(r.seat) {
+		who = p.finish() // before the result is known, so that all their leases are in it
 	}
 	l.over = onePending
 	if end.err != nil {
@@ -254,7 +254,7 @@ func (n *creation[K]) conclude(end ending) (l landing[K]) {
 	} else if r.close != nil {
 		l.over = 0 // the value is pending now
 	}
-	l.heard = who.callers() > 0 && !who.has(abandoned|grounded)
+	l.heard = who.callers() > 0 && !who.has(abandoned|cacheClosed)
 	n.ended = true
 	now := n.outcome(end, who, true)
 	// LP(GetOrCreate): the creator's success, and that of everyone who waited
@@ -272,15 +272,15 @@ func (n *creation[K]) conclude(end ending) (l landing[K]) {
 		case closes && !n.ended:
 			l.drop = r.copied(e) // no longer e, which was to be the key's
 		case closes && who.leases() == 0:
-			l.drop = moved.fate.to
+			l.drop = moved.final.to
 		}
 	}
 	r.backlog.returned(e, p.flight)
 	if end.lost != nil && !(l.heard && who.callers() > p.ext.mute.Load()) {
-		r.books.note(end.lost)
+		r.accounting.note(end.lost)
 	}
 	if l.stays && now.kept() {
-		r.kept.keepError(r, now.fate.lasts)
+		r.kept.keepError(r, now.final.lasts)
 	}
 	return l
 }
@@ -288,8 +288,8 @@ func (n *creation[K]) conclude(end ending) (l landing[K]) {
 // forgotten ends a flight that Delete has moved to an entry which only its
 // callers reach, and where nobody but the creator writes, or the timer. It fails
 // if that is not what has become of the flight.
-func (n *creation[K]) forgotten(moved *phase[K], end ending, who crew) bool {
-	m := moved.fate.to
+func (n *creation[K]) forgotten(moved *phase[K], end result, who participants) bool {
+	m := moved.final.to
 	if m == nil || m.state.Load() != n.phase {
 		return false
 	}
@@ -309,28 +309,28 @@ func (n *creation[K]) forgotten(moved *phase[K], end ending, who crew) bool {
 
 // blame returns what the callers of a creation that failed get instead of its
 // error, or nil if they get that.
-func (c crew) blame() error {
+func (p participants) blame() error {
 	switch {
-	case c.has(grounded):
+	case p.has(cacheClosed):
 		return ErrClosed
-	case c.has(abandoned):
-		return errAgain // those who are aboard came after the cancellation
+	case p.has(abandoned):
+		return errAgain // those who take part came after the cancellation
 	}
 	return nil
 }
 
 // outcome returns what the state of an entry becomes when its creation ends.
-func (n *creation[K]) outcome(end ending, who crew, inTable bool) *phase[K] {
+func (n *creation[K]) outcome(end result, who participants, inTable bool) *phase[K] {
 	r := n.root
 	var m *mark
 	if inTable && (end.err == nil || end.until != 0) {
-		m = r.stand(n.entry)
+		m = r.nodeFor(n.entry)
 	}
 	if end.err != nil {
-		failed := newPhase(fate[K]{err: end.err})
+		failed := newPhase(finalState[K]{err: end.err})
 		failed.mark = m
 		if end.until != 0 {
-			failed.fate.lasts = &keptError[K]{entry: n.entry, until: end.until}
+			failed.final.lasts = &keptError[K]{entry: n.entry, until: end.until}
 		}
 		return failed
 	}

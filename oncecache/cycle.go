@@ -58,9 +58,9 @@ func (f *flight) runsHere() bool {
 // runAlone says that the calling goroutine is there for the create function.
 func (f *flight) runAlone() { f.ext.alone.Store(int64(goid.Token())) }
 
-// scope is the context of a create function. It knows its flight, so that a
+// createContext is the context of a create function. It knows its flight, so that a
 // call which the function makes, and hands its context to, is known as its own.
-type scope struct {
+type createContext struct {
 	context.Context
 	part *flight
 }
@@ -68,11 +68,11 @@ type scope struct {
 type partKey struct{}
 
 // Value returns the flight, or what the context has.
-func (s *scope) Value(key any) any {
+func (c *createContext) Value(key any) any {
 	if key == (partKey{}) {
-		return s.part
+		return c.part
 	}
-	return s.Context.Value(key)
+	return c.Context.Value(key)
 }
 
 // partOf returns the innermost creation that ctx belongs to, or nil.

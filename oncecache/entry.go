@@ -21,9 +21,9 @@ type entry[K comparable] struct {
 	//
 	//	ready    nil              by the creator
 	//	leased   leases is set    by the creator, instead of ready, if values are to be closed
-	//	failed   its fate is err  by the creator, which unlinked the entry before unless
+	//	failed   its final state is err  by the creator, which unlinked the entry before unless
 	//	                          lasts is set too; by Close; by the timer
-	//	moved    its fate is to   by the Set or Delete that took the entry out of the table
+	//	moved    its final state is to   by the Set or Delete that took the entry out of the table
 	//
 	// Nothing leaves those four.
 	state atomics.Pointer[phase[K]]
@@ -31,27 +31,27 @@ type entry[K comparable] struct {
 
 // phase is what an entry's state is. Its fields never change.
 type phase[K comparable] struct {
-	*flight          // creating, or moved if the flight has moved along; nil otherwise
-	leases  *leases  // leased: who uses the value
-	mark    *mark    // ready, leased, failed: the entry's place in the order, if it has one
-	fate    *fate[K] // failed, moved; nil otherwise
+	*flight                // creating, or moved if the flight has moved along; nil otherwise
+	leases  *leases        // leased: who uses the value
+	mark    *mark          // ready, leased, failed: the entry's place in the order, if it has one
+	final   *finalState[K] // failed, moved; nil otherwise
 }
 
-// fate is what the callers of an entry get that will have no value.
-type fate[K comparable] struct {
+// finalState is what the callers of an entry get that will have no value.
+type finalState[K comparable] struct {
 	err   error         // failed
 	lasts *keptError[K] // failed: how long it stays in the table; nil: it does not
 	to    *entry[K]     // moved: the entry whose outcome they get
 }
 
 // newPhase returns the phase of an entry that has failed, or is moved, so.
-func newPhase[K comparable](how fate[K]) *phase[K] {
+func newPhase[K comparable](how finalState[K]) *phase[K] {
 	both := new(struct {
 		phase[K]
-		own fate[K]
+		own finalState[K]
 	})
 	both.own = how
-	both.fate = &both.own
+	both.final = &both.own
 	return &both.phase
 }
 
@@ -67,7 +67,7 @@ func newCreating[K comparable]() *phase[K] {
 
 // creating reports whether p, read from an entry's state, is that of an entry
 // that is being created.
-func (p *phase[K]) creating() bool { return p != nil && p.flight != nil && p.fate == nil }
+func (p *phase[K]) creating() bool { return p != nil && p.flight != nil && p.final == nil }
 
 // newLeased returns the phase of an entry with a count of leases that is yet
 // to be prepared.
@@ -82,7 +82,7 @@ func newLeased[K comparable](m *mark) *phase[K] {
 
 // ready reports whether p is that of an entry with a value.
 func (p *phase[K]) ready() bool {
-	return p == nil || p.flight == nil && p.fate == nil
+	return p == nil || p.flight == nil && p.final == nil
 }
 
 // has reports whether e, which may be nil, has a value.
@@ -103,8 +103,8 @@ func (e *entry[K]) hasAfter(p *phase[K]) bool { return p.ready() || e.has() }
 // caller is one call that wants the outcome of an entry.
 type caller struct {
 	ctx     context.Context // nil: it cannot end
-	seat    crew            // oneCaller or callerAndLease
-	aboard  *flight         // the flight that the caller has joined, or is the creator of
+	counts  participants    // oneCaller or callerAndLease
+	joined  *flight         // the flight that the caller has joined, or is the creator of
 	heir    bool            // it has joined after all others had left
 	created bool            // it is the creator
 	part    *flight         // the creation whose function calls; nil: nobody knows of any
@@ -135,19 +135,19 @@ func (e *entry[K]) outcome(c *caller) (*entry[K], *atomics.Int64, error) {
 		case p.leases != nil:
 			held, err := e.claim(p, c)
 			return e, held, err
-		case p.fate != nil && p.fate.to != nil:
+		case p.final != nil && p.final.to != nil:
 			if p.flight == nil {
-				c.aboard, c.created = nil, false // the value is of another origin
+				c.joined, c.created = nil, false // the value is of another origin
 			}
-			e = p.fate.to
-		case p.fate != nil:
+			e = p.final.to
+		case p.final != nil:
 			if p.mark != nil {
 				p.mark.touch()
 			}
-			if c.heir && p.fate.err == ErrCreateTimeout {
+			if c.heir && p.final.err == ErrCreateTimeout {
 				return nil, nil, errAgain // it was no caller's time that is over
 			}
-			return nil, nil, p.fate.err
+			return nil, nil, p.final.err
 		case p.flight == nil:
 			return e, nil, nil
 		default:
@@ -166,13 +166,13 @@ func (e *entry[K]) board(c *caller) {
 	}
 }
 
-// board counts c among those aboard, if it is not, and if f counts them.
+// board counts c among the participants, if it is not, and if f counts them.
 func (f *flight) board(c *caller) {
-	if c.aboard != nil || !f.counts(c.seat) {
+	if c.joined != nil || !f.matters(c.counts) {
 		return
 	}
-	if now := f.join(c.seat); !now.has(landed) {
-		c.aboard, c.heir = f, now.has(abandoned)
+	if now := f.join(c.counts); !now.has(finished) {
+		c.joined, c.heir = f, now.has(abandoned)
 	}
 }
 
@@ -214,10 +214,10 @@ func (e *entry[K]) await(p *phase[K], c *caller) (err error) {
 	switch {
 	case err == nil:
 	case e.state.Load() != p: // an outcome comes before an error; or Delete has moved the flight
-	case c.aboard == nil || c.aboard.leave(c.seat):
+	case c.joined == nil || c.joined.leave(c.counts):
 		return err // LP(GetOrCreateContext): left; LP(Acquire): left
 	default:
-		c.ctx = nil // the flight has landed: the outcome will be there in a moment
+		c.ctx = nil // the flight has finished: the outcome will be there in a moment
 	}
 	return nil
 }
@@ -231,7 +231,7 @@ func (e *entry[K]) forget(of values[K]) (p *phase[K], left bool) {
 	}
 	n := of.freshEntry(e.key)
 	n.state.Store(p)
-	moved := newPhase(fate[K]{to: n})
+	moved := newPhase(finalState[K]{to: n})
 	moved.flight = p.flight
 	return p, e.state.CompareAndSwap(p, moved)
 }
@@ -239,5 +239,5 @@ func (e *entry[K]) forget(of values[K]) (p *phase[K], left bool) {
 // failed reports whether e has failed.
 func (e *entry[K]) failed() bool {
 	p := e.state.Load()
-	return p != nil && p.fate != nil && p.fate.err != nil
+	return p != nil && p.final != nil && p.final.err != nil
 }

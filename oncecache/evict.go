@@ -15,15 +15,15 @@ func (r *root[K]) settled(e *entry[K]) {
 
 // evictAll removes doomed entries, all of them before any is closed, and returns
 // how many it was that did.
-func (r *root[K]) evictAll(out []*standing[K]) (evicted int) {
+func (r *root[K]) evictAll(out []*sieveNode[K]) (evicted int) {
 	var free []*entry[K]
-	for _, s := range out {
-		removed, closes := r.evict(s.entry)
+	for _, n := range out {
+		removed, closes := r.evict(n.entry)
 		if removed {
 			evicted++
 		}
 		if closes {
-			free = append(free, s.entry)
+			free = append(free, n.entry)
 		}
 	}
 	r.later(free)
@@ -36,7 +36,7 @@ func (r *root[K]) evict(e *entry[K]) (removed, closes bool) {
 	if !r.remove(e) {
 		return false, false
 	}
-	r.books.evicted.Add(1)
+	r.accounting.evicted.Add(1)
 	return true, r.release(e, r.leave(e))
 }
 

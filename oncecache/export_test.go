@@ -38,7 +38,7 @@ func StartGet[K comparable, V any](c *Cache[K, V], k K) (finish func() (V, bool)
 // number of entries of any kind in the table.
 func Creating[K comparable, V any](c *Cache[K, V]) (creating, entries int) {
 	r := c.shared()
-	return tally(r.books.work.Load()).creating(), r.entries.Len()
+	return tally(r.accounting.work.Load()).creating(), r.entries.Len()
 }
 
 // CopyLease copies what must not be copied.
@@ -64,7 +64,7 @@ func Claims[K comparable, V any](c *Cache[K, V]) int { return c.shared().claims.
 
 // Pending returns what Close would wait for.
 func Pending[K comparable, V any](c *Cache[K, V]) int {
-	return tally(c.shared().books.work.Load()).pending()
+	return tally(c.shared().accounting.work.Load()).pending()
 }
 
 // Kept returns how many errors the cache keeps, by its count.
@@ -74,7 +74,7 @@ func Kept[K comparable, V any](c *Cache[K, V]) int64 {
 
 // Places returns how many entries the order of a cache with bounds has.
 func Places[K comparable, V any](c *Cache[K, V]) (n int) {
-	o := c.shared().order.(*order[K])
+	o := c.shared().order.(*sieve[K])
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for s := o.newest; s != nil; s = s.older {
@@ -98,21 +98,21 @@ func (m *mark) AskedByIdle() bool  { return m.asked(usedForIdle) }
 // MaxEntries and no IdleTimeout, whose timer would sweep too.
 func SweepIdle[K comparable, V any](c *Cache[K, V]) int {
 	r := c.shared()
-	return r.order.(*order[K]).sweepIdle(r)
+	return r.order.(*sieve[K]).sweepIdle(r)
 }
 
 // StartEviction does the first step of an eviction, and returns the second.
 func StartEviction[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
 	r := c.shared()
-	s := standingOf[K](r.find(k).state.Load().mark)
-	o := r.order.(*order[K])
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !s.doom(s.leased, 0) {
+	n := sieveNodeOf[K](r.find(k).state.Load().mark)
+	s := r.order.(*sieve[K])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !n.doom(n.leased, 0) {
 		panic("oncecache: it is in use")
 	}
-	o.remove(s)
-	return func() { r.evictAll([]*standing[K]{s}) }
+	s.remove(n)
+	return func() { r.evictAll([]*sieveNode[K]{n}) }
 }
 
 // ReplaceAsRefresh puts v in the place of what k has, as Refresh does that has

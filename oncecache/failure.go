@@ -16,7 +16,7 @@ import (
 const forever = time.Duration(math.MaxInt64)
 
 // now returns the time since the cache was made.
-func (r *root[K]) now() time.Duration { return atomics.Since(r.books.epoch) }
+func (r *root[K]) now() time.Duration { return atomics.Since(r.accounting.epoch) }
 
 // keeps returns until when the error is kept that a create function of k has
 // returned. It runs user code.
@@ -29,7 +29,7 @@ func (r *root[K]) keeps(k K, err error) (until time.Duration) {
 
 // kept reports whether p is that of a failure that stays in the table until
 // somebody takes it out, who then also takes it off the tally.
-func (p *phase[K]) kept() bool { return p != nil && p.fate != nil && p.fate.lasts != nil }
+func (p *phase[K]) kept() bool { return p != nil && p.final != nil && p.final.lasts != nil }
 
 // current returns e, which was found in the table, or nil if it was nil or is a
 // failure that is over, or is being evicted; then it is out of the table.
@@ -46,7 +46,7 @@ func (r *root[K]) current(e *entry[K]) *entry[K] {
 			r.close.closeOneLater(r, e)
 		}
 		return nil
-	case p.fate == nil || p.fate.err == nil || p.kept() && (p.fate.lasts.until == forever || r.now() < p.fate.lasts.until):
+	case p.final == nil || p.final.err == nil || p.kept() && (p.final.lasts.until == forever || r.now() < p.final.lasts.until):
 		return e
 	}
 	r.expire(e)
@@ -66,8 +66,8 @@ func (r *root[K]) expire(e *entry[K]) (removed bool) {
 // until then.
 func (r *root[K]) left(p *phase[K]) {
 	if p.kept() {
-		r.kept.dropError(p.fate.lasts)
-		r.books.finish(oneCreating)
+		r.kept.dropError(p.final.lasts)
+		r.accounting.finish(oneCreating)
 	}
 	if p != nil && p.mark != nil {
 		r.order.takePlace(p.mark)
@@ -92,15 +92,15 @@ func timed[K comparable](r *root[K], e *entry[K], p *phase[K]) (stop func()) {
 // The entry may be in the table for a moment when its failure is known already.
 // Whoever finds it there helps to take it out; see current.
 func (r *root[K]) overdue(e *entry[K], p *phase[K]) {
-	failed := newPhase(fate[K]{err: ErrCreateTimeout})
+	failed := newPhase(finalState[K]{err: ErrCreateTimeout})
 	r.backlog.note(e, p.flight)
 	if e.state.CompareAndSwap(p, failed) { // LP(GetOrCreate): timed out
 		r.remove(e)
-		r.books.finish(oneCreating)
-	} else if m := e.state.Load(); m == nil || m.fate == nil || m.fate.to == nil || !m.fate.to.state.CompareAndSwap(p, failed) {
+		r.accounting.finish(oneCreating)
+	} else if m := e.state.Load(); m == nil || m.final == nil || m.final.to == nil || !m.final.to.state.CompareAndSwap(p, failed) {
 		return // it has ended
 	}
-	r.books.timedOut.Add(1)
+	r.accounting.timedOut.Add(1)
 	p.end()
 	p.callOff(ErrCreateTimeout)
 }

@@ -13,9 +13,9 @@ type flight struct {
 	// fired by whoever ends the flight.
 	wake atomics.Pointer[atomics.Event]
 
-	// aboard is a crew: who takes part. It is kept if the flight can be called
+	// participants says who takes part. It is kept if the flight can be called
 	// off, or if leases are asked for.
-	aboard atomics.Uint64
+	participants atomics.Uint64
 
 	// since is when the creation began, since the cache was made. It never
 	// changes once the flight is shared.
@@ -52,7 +52,7 @@ type extended struct {
 	// by CAS of whoever has made the cache forget it then.
 	turn atomics.Uint32
 
-	// mute is how many of those aboard a Refresh are creations that wait for it,
+	// mute is how many of the participants of a Refresh are creations that wait for it,
 	// and tell nobody how it has ended.
 	mute atomics.Gauge
 
@@ -72,51 +72,55 @@ const (
 	sentBack
 )
 
-// crew is the state of a flight's callers in one word:
+// participants is the state of a flight's callers in one word:
 //
-//	bit  63      landed     the result is known: nobody joins or leaves
+//	bit  63      finished     the result is known: nobody joins or leaves
 //	bit  62      abandoned  the creation was cancelled when the last caller left
-//	bit  61      grounded   the creation was cancelled by Close
+//	bit  61      cacheClosed   the creation was cancelled by Close
 //	bit  60      kept       never abandoned
 //	bit  59      off        called off, which is kept only of one of several
 //	bits 30…58   leases     how many of the callers want a lease
 //	bits  0…29   callers    how many take part and have not left
 //
 // Callers come by Add and leave by CAS; the flags are set once and stay.
-type crew uint64
+type participants uint64
 
 const (
-	landed    crew = 1 << 63
-	abandoned crew = 1 << 62
-	grounded  crew = 1 << 61
-	kept      crew = 1 << 60
-	off       crew = 1 << 59
+	finished    participants = 1 << 63
+	abandoned   participants = 1 << 62
+	cacheClosed participants = 1 << 61
+	kept        participants = 1 << 60
+	off         participants = 1 << 59
 
-	oneCaller      crew = 1
-	oneLease       crew = 1 << 30
-	maxCallers          = oneLease - 1
-	callerAndLease      = oneCaller | oneLease
+	oneCaller      participants = 1
+	oneLease       participants = 1 << 30
+	maxCallers                  = oneLease - 1
+	callerAndLease              = oneCaller | oneLease
 )
 
-func (c crew) has(flag crew) bool { return c&flag != 0 }
-func (c crew) callers() int64     { return int64(c & maxCallers) }
-func (c crew) leases() int64      { return int64(c &^ (landed | abandoned | grounded | kept | off) >> 30) }
+func (p participants) has(flag participants) bool { return p&flag != 0 }
+func (p participants) callers() int64             { return int64(p & maxCallers) }
+func (p participants) leases() int64 {
+	return int64(p &^ (finished | abandoned | cacheClosed | kept | off) >> 30)
+}
 
-// counts reports whether a caller that takes this seat must join.
-func (f *flight) counts(seat crew) bool { return f.ext != nil || seat != oneCaller }
+// matters reports whether a caller that takes this seat must join.
+func (f *flight) matters(seat participants) bool { return f.ext != nil || seat != oneCaller }
 
-// join counts a caller, unless the flight has landed: then the caller waits for
+// join counts a caller, unless the flight has finished: then the caller waits for
 // the little that is left to be done, and sees what came of it. One that finds
 // the flight abandoned is an heir.
-func (f *flight) join(seat crew) crew { return crew(f.aboard.Add(uint64(seat))) }
+func (f *flight) join(seat participants) participants {
+	return participants(f.participants.Add(uint64(seat)))
+}
 
 // leave takes off a caller that has joined. If nobody is left, it calls the
-// creation off. It fails if the flight has landed: then what the caller has
+// creation off. It fails if the flight has finished: then what the caller has
 // waited for is there.
-func (f *flight) leave(seat crew) bool {
+func (f *flight) leave(seat participants) bool {
 	for {
-		old := crew(f.aboard.Load())
-		if old.has(landed) {
+		old := participants(f.participants.Load())
+		if old.has(finished) {
 			return false
 		}
 		now := old - seat
@@ -124,26 +128,26 @@ func (f *flight) leave(seat crew) bool {
 		if last {
 			now |= abandoned
 		}
-		if f.aboard.CompareAndSwap(uint64(old), uint64(now)) {
+		if f.participants.CompareAndSwap(uint64(old), uint64(now)) {
 			if last {
 				f.callOff(nil)
 			}
 			return true
 		}
-		// Another caller came or left, or the flight landed.
+		// Another caller came or left, or the flight finished.
 	}
 }
 
-// landed reports whether the result is known.
-func (f *flight) landed() bool { return crew(f.aboard.Load()).has(landed) }
+// isDone reports whether the result is known.
+func (f *flight) isDone() bool { return participants(f.participants.Load()).has(finished) }
 
-// land closes the crew, and returns it. Only the creator calls it, once.
-func (f *flight) land() crew { return crew(f.aboard.Or(uint64(landed))) }
+// finish closes the list of participants, and returns it. Only the creator calls it, once.
+func (f *flight) finish() participants { return participants(f.participants.Or(uint64(finished))) }
 
-// ground calls the creation off because the cache is closing, if it can be.
-func (f *flight) ground() {
+// closeCache calls the creation off because the cache is closing, if it can be.
+func (f *flight) closeCache() {
 	if f.ext != nil {
-		f.aboard.Or(uint64(grounded))
+		f.participants.Or(uint64(cacheClosed))
 		f.callOff(ErrClosed)
 	}
 }
@@ -151,7 +155,7 @@ func (f *flight) ground() {
 // callOff ends the context of the create function, if it has one.
 func (f *flight) callOff(cause error) {
 	x := f.ext
-	if x == nil || x.lead != nil && (crew(f.aboard.Or(uint64(off))).has(off) || x.wanted.Add(-1) != 0) {
+	if x == nil || x.lead != nil && (participants(f.participants.Or(uint64(off))).has(off) || x.wanted.Add(-1) != 0) {
 		return
 	}
 	x.cancel(cause)

@@ -26,9 +26,9 @@ type keptErrors[K comparable] struct {
 	heap soonest[K]
 }
 
-// keeper is keptErrors. It is an interface, and the names of its methods are their own,
+// errorKeeper is keptErrors. It is an interface, and the names of its methods are their own,
 // so that only New brings kept errors into a program.
-type keeper[K comparable] interface {
+type errorKeeper[K comparable] interface {
 	keptUntil(r *root[K], k K, err error) time.Duration
 	keepError(r *root[K], f *keptError[K])
 	dropError(f *keptError[K])

@@ -50,10 +50,10 @@ type Lease[K comparable, V any] struct {
 // can be counted among afterwards, or as GetOrCreateContext does.
 func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Context, K) (V, error)) (Lease[K, V], error) {
 	if ctx == nil {
-		panic("oncecache: nil context")
+		panic("oncecache: Acquire called with a nil context")
 	}
 	if create == nil {
-		panic("oncecache: nil create function")
+		panic("oncecache: Acquire called with a nil function")
 	}
 	r := c.shared()
 	e := r.find(k) // LP(Acquire): a hit, if the value can be held

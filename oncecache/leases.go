@@ -130,7 +130,7 @@ func (e *entry[K]) users(p *phase[K]) *leases {
 	case p.leases != nil:
 		return p.leases
 	case p.mark != nil:
-		return standingOf[K](p.mark).users.Load()
+		return sieveNodeOf[K](p.mark).users.Load()
 	}
 	return nil
 }
@@ -149,9 +149,9 @@ func (r *root[K]) holdFor(e *entry[K], p *phase[K], keep func(*mark) bool) (held
 		if p == nil || p.mark == nil {
 			return nil, true
 		}
-		s := standingOf[K](p.mark)
-		s.users.CompareAndSwap(nil, new(leases))
-		l = s.users.Load()
+		n := sieveNodeOf[K](p.mark)
+		n.users.CompareAndSwap(nil, new(leases))
+		l = n.users.Load()
 	}
 	if held = l.acquire(); held == nil || p.mark != nil && !keep(p.mark) {
 		r.giveUp(e, held)
@@ -171,10 +171,10 @@ func (l *leases) join(m *mark) (held *atomics.Int64, err error) {
 
 // claim returns the word in which c is counted, if it wants a lease.
 func (e *entry[K]) claim(p *phase[K], c *caller) (*atomics.Int64, error) {
-	if c.seat != callerAndLease {
+	if c.counts != callerAndLease {
 		return nil, nil
 	}
-	if c.aboard != nil {
+	if c.joined != nil {
 		return &p.leases.base, nil // the creator has counted it
 	}
 	return p.leases.join(p.mark)

@@ -38,7 +38,7 @@ import (
 // one, and otherwise as GetOrCreateContext does.
 func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Context, K) (V, error)) (v V, err error) {
 	if create == nil {
-		panic("oncecache: nil create function")
+		panic("oncecache: Refresh called with a nil function")
 	}
 	c.shared()
 	e, err := c.refresh(ctx, k, creatorOf(create))
@@ -57,7 +57,7 @@ func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Cont
 // Reload is blocking, and takes effect as Refresh does.
 func (c *Cache[K, V]) Reload(ctx context.Context, k K, create func(ctx context.Context, k K, old V, exists bool) (V, error)) (v V, err error) {
 	if create == nil {
-		panic("oncecache: nil create function")
+		panic("oncecache: Reload called with a nil function")
 	}
 	r := c.shared()
 	e, err := c.refresh(ctx, k, creatorOf(func(ctx context.Context, k K) (v V, err error) { // LP(Reload)
@@ -90,7 +90,7 @@ func baseOf[K comparable](ctx context.Context) *entry[K] {
 // refresh is Refresh. It returns the entry whose value its caller gets.
 func (c *core[K]) refresh(ctx context.Context, k K, create creator) (*entry[K], error) {
 	if ctx == nil {
-		panic("oncecache: nil context")
+		panic("oncecache: Refresh or Reload called with a nil context")
 	}
 	r := c.root.Load()
 	for at := r.at(k); ; {
@@ -301,7 +301,7 @@ func (n *renewal[K]) follow() {
 // succeeded follows the replacement of e by n, which Refresh has made.
 func (r *root[K]) succeeded(e, n *entry[K]) {
 	p, now := e.state.Load(), n.state.Load()
-	var out []*standing[K]
+	var out []*sieveNode[K]
 	took := false
 	if p != nil && p.mark != nil && now != nil && now.mark != nil {
 		out, took = r.order.leavePlace(now.mark, p.mark)
@@ -328,13 +328,13 @@ func (r *root[K]) createdBy(k table.Hashed[K], f *flight) *entry[K] {
 }
 
 // renewing returns the cache in which the keys are created that Refresh makes
-// again. It shares the books of r, and nothing is kept there.
+// again. It shares the accounting of r, and nothing is kept there.
 func (r *root[K]) renewing() *core[K] {
 	if c := r.renewals.Load(); c != nil {
 		return c
 	}
 	n := newRoot[K](&renewing[K]{r, (*renewal[K]).make}, r.keys, &settings[K]{keepCreating: r.extra == kept, createTimeout: r.createTimeout, timed: r.timed})
-	n.books, n.renews = r.books, true
+	n.accounting, n.renews = r.accounting, true
 	n.awaited = awaitRenewal[K]
 	n.follows = func(e *entry[K]) { valueOf[renewal[K]](e).follow() }
 	c := new(core[K])

@@ -104,7 +104,7 @@ func (r *root[K]) overtake(k table.Hashed[K]) {
 func (r *root[K]) removed(e *entry[K]) (had bool) {
 	p, left := r.forget(e)
 	if left {
-		r.books.finish(oneCreating)
+		r.accounting.finish(oneCreating)
 		return false
 	}
 	return e.hasAfter(p)
@@ -120,8 +120,8 @@ func (r *root[K]) forget(e *entry[K]) (p *phase[K], left bool) {
 	if p, left = e.forget(r.of); !left {
 		return p, false
 	}
-	if tally(r.books.work.Load()).closed() {
-		p.ground() // Close may have looked before
+	if tally(r.accounting.work.Load()).closed() {
+		p.closeCache() // Close may have looked before
 	}
 	if x := p.ext; x != nil && x.turn.CompareAndSwap(waiting, sentBack) {
 		p.callOff(nil)

@@ -98,9 +98,9 @@ func (r *root[K]) swap(at table.Hashed[K], n *entry[K]) *entry[K] {
 // that is ready.
 func (r *root[K]) makeReady(n *entry[K]) {
 	if r.close != nil {
-		n.state.Store(newLeased[K](r.stand(n)))
+		n.state.Store(newLeased[K](r.nodeFor(n)))
 	} else if r.order != nil {
-		n.state.Store(&phase[K]{mark: r.stand(n)})
+		n.state.Store(&phase[K]{mark: r.nodeFor(n)})
 	}
 }
 
@@ -112,10 +112,10 @@ func (r *root[K]) replaced(e, n *entry[K]) (had bool) {
 		return e.hasAfter(p)
 	}
 	r.backlog.note(e, p.flight)
-	if !e.state.CompareAndSwap(p, newPhase(fate[K]{to: n})) {
+	if !e.state.CompareAndSwap(p, newPhase(finalState[K]{to: n})) {
 		return e.has()
 	}
-	r.books.finish(oneCreating)
+	r.accounting.finish(oneCreating)
 	p.end()
 	p.callOff(nil)
 	return false

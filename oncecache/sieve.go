@@ -14,8 +14,8 @@ import (
 // the last search ended, it takes the first whose mark is not set, and clears
 // those that it passes. That is SIEVE, by Yazhuo Zhang and others, NSDI 2024.
 
-// standing is the place of an entry in the order.
-type standing[K comparable] struct {
+// sieveNode is the place of an entry in the order.
+type sieveNode[K comparable] struct {
 	mark // first, so that a *mark can be converted back
 
 	entry *entry[K]
@@ -25,12 +25,12 @@ type standing[K comparable] struct {
 	users atomics.Pointer[leases]
 
 	// What follows is under order.mu.
-	newer, older *standing[K]
+	newer, older *sieveNode[K]
 	seen         time.Duration // when the entry was last found to have been used
 	stage        stage
 }
 
-// stage is where a standing is. It only grows.
+// stage is where a sieve node is. It only grows.
 type stage uint8
 
 const (
@@ -39,90 +39,90 @@ const (
 	left
 )
 
-// order lists the entries that are in the table and have an outcome, from the
+// sieve lists the entries that are in the table and have an outcome, from the
 // newest to the oldest.
-type order[K comparable] struct {
+type sieve[K comparable] struct {
 	max  int           // Config.MaxEntries; zero: no bound
 	idle time.Duration // Config.IdleTimeout; zero: none
 
 	sweeping atomics.Mutex // held by who sweeps, and taken before mu
 
 	mu             atomics.Mutex
-	newest, oldest *standing[K]
-	hand           *standing[K] // where the next search begins; nil: at the oldest
-	swept          *standing[K] // where the sweep goes on; nil: nowhere
+	newest, oldest *sieveNode[K]
+	hand           *sieveNode[K] // where the next search begins; nil: at the oldest
+	swept          *sieveNode[K] // where the sweep goes on; nil: nowhere
 	len            int
 	next           *sweeper // starts the next sweep, or has started one; nil: there is none
 }
 
-// bounds is an order. It is an interface, and the names of its methods are their own,
+// bounded is an order. It is an interface, and the names of its methods are their own,
 // so that only New brings an order into a program.
-type bounds[K comparable] interface {
+type bounded[K comparable] interface {
 	givePlace(r *root[K], m *mark)
 	takePlace(m *mark)
-	leavePlace(to, from *mark) (out []*standing[K], ok bool)
+	leavePlace(to, from *mark) (out []*sieveNode[K], ok bool)
 	sweepPlaces(r *root[K]) (removed int)
 	sweepAgain(r *root[K], s *sweeper)
 }
 
-// stand returns the mark of a new entry, or nil if the cache has no order.
-func (r *root[K]) stand(e *entry[K]) *mark {
+// nodeFor returns the mark of a new entry, or nil if the cache has no order.
+func (r *root[K]) nodeFor(e *entry[K]) *mark {
 	if r.order == nil {
 		return nil
 	}
-	return &(&standing[K]{entry: e}).mark
+	return &(&sieveNode[K]{entry: e}).mark
 }
 
-// standingOf converts a mark back.
-func standingOf[K comparable](m *mark) *standing[K] {
-	// Safety: only stand makes marks, as the first field of a standing of the
+// sieveNodeOf converts a mark back.
+func sieveNodeOf[K comparable](m *mark) *sieveNode[K] {
+	// Safety: only stand makes marks, as the first field of a sieve node of the
 	// same cache.
-	return (*standing[K])(unsafe.Pointer(m))
+	return (*sieveNode[K])(unsafe.Pointer(m))
 }
 
 // leased reports whether anyone holds a lease of the entry.
-func (s *standing[K]) leased() bool {
-	l := s.users.Load()
-	if p := s.entry.state.Load(); p != nil && p.leases != nil {
+func (n *sieveNode[K]) leased() bool {
+	l := n.users.Load()
+	if p := n.entry.state.Load(); p != nil && p.leases != nil {
 		l = p.leases
 	}
 	return l != nil && l.held()
 }
 
 // givePlace is add, and evicts what that takes out.
-func (o *order[K]) givePlace(r *root[K], m *mark) { r.evictAll(o.add(r, standingOf[K](m))) }
+func (s *sieve[K]) givePlace(r *root[K], m *mark) { r.evictAll(s.add(r, sieveNodeOf[K](m))) }
 
-// add puts s in the order, unless its entry has left the table before, and
+// add puts n in the order, unless its entry has left the table before, and
 // takes out those for which there is no room then.
-func (o *order[K]) add(r *root[K], s *standing[K]) (out []*standing[K]) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if s.stage == left {
+func (s *sieve[K]) add(r *root[K], n *sieveNode[K]) (out []*sieveNode[K]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n.stage == left {
 		return nil
 	}
-	s.stage, s.older, o.newest = there, o.newest, s
-	if s.older != nil {
-		s.older.newer = s
+	n.stage, n.older, s.newest = there, s.newest, n
+	if n.older != nil {
+		n.older.newer = n
 	} else {
-		o.oldest = s
+		s.oldest = n
 	}
-	o.len++
-	if o.idle > 0 {
-		s.seen = r.now()
-		o.arm(r)
+	s.len++
+	if s.idle > 0 {
+		n.seen = r.now()
+		s.arm(r)
 	}
-	return o.tooMany(s)
+	return s.tooMany(n)
 }
 
 // tooMany takes out those for which there is no room beside s. The caller holds
 // mu.
-func (o *order[K]) tooMany(s *standing[K]) (out []*standing[K]) {
-	for o.max > 0 && o.len > o.max {
-		v := o.victim(s)
+func (s *sieve[K]) tooMany(n *sieveNode[K]) (out []*sieveNode[K]) {
+	for s.max > 0 && s.len > s.max {
+		v := s.victim(n)
 		if v == nil {
 			break
 		}
-		o.remove(v)
+		s.remove(v)
 		out = append(out, v)
 	}
 	return out
@@ -134,103 +134,103 @@ const manyLeased = 64
 
 // victim dooms the entry that has to make room for the newest, and returns it, or
 // nil if leases hold all others, or very many. The caller holds mu.
-func (o *order[K]) victim(newest *standing[K]) *standing[K] {
+func (s *sieve[K]) victim(newest *sieveNode[K]) *sieveNode[K] {
 	leased := 0
 	// The first time round clears all marks. Hits may set them again, so the
 	// third does not ask.
-	for i := range 3 * o.len {
-		s := o.hand
-		if s == nil {
-			s = o.oldest
+	for i := range 3 * s.len {
+		n := s.hand
+		if n == nil {
+			n = s.oldest
 		}
-		o.hand = s.newer
+		s.hand = n.newer
 		asks := uint32(usedForSieve)
-		if i >= 2*o.len {
+		if i >= 2*s.len {
 			asks = 0
 		}
-		if s == newest {
+		if n == newest {
 			continue
 		}
-		used := s.asked(asks)
-		if s.leased() {
+		used := n.asked(asks)
+		if n.leased() {
 			if leased++; leased == manyLeased {
 				return nil
 			}
-		} else if !used && s.doom(s.leased, asks) {
-			return s
+		} else if !used && n.doom(n.leased, asks) {
+			return n
 		}
 	}
 	return nil
 }
 
-// remove takes s out of the order. The caller holds mu.
-func (o *order[K]) remove(s *standing[K]) {
-	if o.hand == s {
-		o.hand = s.newer
+// remove takes n out of the order. The caller holds mu.
+func (s *sieve[K]) remove(n *sieveNode[K]) {
+	if s.hand == n {
+		s.hand = n.newer
 	}
-	if o.swept == s {
-		o.swept = s.newer
+	if s.swept == n {
+		s.swept = n.newer
 	}
-	o.link(s.older, s.newer)
-	s.newer, s.older, s.stage = nil, nil, left
-	o.len--
+	s.link(n.older, n.newer)
+	n.newer, n.older, n.stage = nil, nil, left
+	s.len--
 }
 
 // link makes two entries neighbours. A nil stands for the end. The caller holds mu.
-func (o *order[K]) link(older, newer *standing[K]) {
+func (s *sieve[K]) link(older, newer *sieveNode[K]) {
 	if newer != nil {
 		newer.older = older
 	} else {
-		o.newest = older
+		s.newest = older
 	}
 	if older != nil {
 		older.newer = newer
 	} else {
-		o.oldest = newer
+		s.oldest = newer
 	}
 }
 
 // takePlace takes m out of the order because its entry has left the table.
-func (o *order[K]) takePlace(m *mark) {
-	s := standingOf[K](m)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if s.stage == there {
-		o.remove(s)
+func (s *sieve[K]) takePlace(m *mark) {
+	n := sieveNodeOf[K](m)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n.stage == there {
+		s.remove(n)
 	}
-	s.stage = left
-	if o.len == 0 && o.next != nil {
-		o.next.stop()
-		o.next = nil
+	n.stage = left
+	if s.len == 0 && s.next != nil {
+		s.next.stop()
+		s.next = nil
 	}
 }
 
-// leavePlace gives the place of s to n, whose entry has taken that of s in the table,
+// leavePlace gives the place of from to to, whose entry has taken that of from in the table,
 // as if it had been there all the time, and takes out what there is no room for.
-// If s is being evicted, n goes instead, unless it has been used. It fails if s has
+// If from is being evicted, to goes instead, unless it has been used. It fails if from has
 // no place any more, or not yet.
-func (o *order[K]) leavePlace(to, from *mark) (out []*standing[K], ok bool) {
-	n, s := standingOf[K](to), standingOf[K](from)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if s.isDoomed() && n.stage == coming && n.doom(n.leased, usedForBoth) {
+func (s *sieve[K]) leavePlace(to, from *mark) (out []*sieveNode[K], ok bool) {
+	n, old := sieveNodeOf[K](to), sieveNodeOf[K](from)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old.isDoomed() && n.stage == coming && n.doom(n.leased, usedForBoth) {
 		n.stage = left
-		return []*standing[K]{n}, true
+		return []*sieveNode[K]{n}, true
 	}
-	if s.stage != there || n.stage != coming {
+	if old.stage != there || n.stage != coming {
 		return nil, false
 	}
-	older, newer := s.older, s.newer
-	if o.hand == s {
-		o.hand = n
+	older, newer := old.older, old.newer
+	if s.hand == old {
+		s.hand = n
 	}
-	if o.swept == s {
-		o.swept = n
+	if s.swept == old {
+		s.swept = n
 	}
-	o.link(older, n)
-	o.link(n, newer)
-	n.seen, n.stage = s.seen, there
-	n.used.Or(s.used.Load() & usedForBoth)
-	s.newer, s.older, s.stage = nil, nil, left
-	return o.tooMany(n), true
+	s.link(older, n)
+	s.link(n, newer)
+	n.seen, n.stage = old.seen, there
+	n.used.Or(old.used.Load() & usedForBoth)
+	old.newer, old.older, old.stage = nil, nil, left
+	return s.tooMany(n), true
 }

@@ -14,53 +14,53 @@ type sweeper struct{ stop func() }
 const shortestSweep = time.Millisecond
 
 // arm starts the timer of the next sweep, if there is none. The caller holds
-// mu. The timer does not keep the cache alive, nor o, which has its entries.
-func (o *order[K]) arm(r *root[K]) {
-	if o.next != nil {
+// mu. The timer does not keep the cache alive, nor s, which has its entries.
+func (s *sieve[K]) arm(r *root[K]) {
+	if s.next != nil {
 		return
 	}
-	root, s := weak.Make(r), new(sweeper)
-	s.stop = atomics.After(max(o.idle/2, shortestSweep), func() {
+	root, next := weak.Make(r), new(sweeper)
+	next.stop = atomics.After(max(s.idle/2, shortestSweep), func() {
 		if r := root.Value(); r != nil {
-			r.order.sweepAgain(r, s)
+			r.order.sweepAgain(r, next)
 		}
 	})
-	o.next = s
+	s.next = next
 }
 
-// sweepAgain sweeps for s, and starts the next timer if anything is left and none has
-// been started since: the order may have been empty meanwhile.
-func (o *order[K]) sweepAgain(r *root[K], s *sweeper) {
+// sweepAgain sweeps for a sweeper, and starts the next timer if anything is left and
+// none has been started since: the order may have been empty meanwhile.
+func (s *sieve[K]) sweepAgain(r *root[K], by *sweeper) {
 	r.sweep()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.next == s {
-		o.next = nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == by {
+		s.next = nil
 	}
-	if o.len > 0 {
-		o.arm(r)
+	if s.len > 0 {
+		s.arm(r)
 	}
 }
 
 // sweepPlaces is sweepIdle, if there is a timeout.
-func (o *order[K]) sweepPlaces(r *root[K]) (removed int) {
-	if o.idle == 0 {
+func (s *sieve[K]) sweepPlaces(r *root[K]) (removed int) {
+	if s.idle == 0 {
 		return 0
 	}
-	return o.sweepIdle(r)
+	return s.sweepIdle(r)
 }
 
 // sweepIdle removes what nobody has used for the timeout. It lets others pass
 // after every few entries.
-func (o *order[K]) sweepIdle(r *root[K]) (removed int) {
-	o.sweeping.Lock()
-	defer o.sweeping.Unlock()
-	o.mu.Lock()
-	o.swept = o.oldest
-	o.mu.Unlock()
+func (s *sieve[K]) sweepIdle(r *root[K]) (removed int) {
+	s.sweeping.Lock()
+	defer s.sweeping.Unlock()
+	s.mu.Lock()
+	s.swept = s.oldest
+	s.mu.Unlock()
 	for more := true; more; {
-		var out []*standing[K]
-		out, more = o.idlers(r.now())
+		var out []*sieveNode[K]
+		out, more = s.idlers(r.now())
 		removed += r.evictAll(out)
 	}
 	return removed
@@ -71,22 +71,22 @@ const fewSwept = 64
 
 // idlers dooms those of the next few entries that are idle, and takes them out.
 // More tells whether there are others. The caller holds sweeping.
-func (o *order[K]) idlers(now time.Duration) (out []*standing[K], more bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (s *sieve[K]) idlers(now time.Duration) (out []*sieveNode[K], more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for range fewSwept {
-		s := o.swept
-		if s == nil {
+		n := s.swept
+		if n == nil {
 			return out, false
 		}
-		o.swept = s.newer
-		leased := s.leased() // first: who ends a lease notes the use before
+		s.swept = n.newer
+		leased := n.leased() // first: who ends a lease notes the use before
 		switch {
-		case s.asked(usedForIdle) || leased:
-			s.seen = now
-		case now-s.seen >= o.idle && s.doom(s.leased, usedForIdle):
-			o.remove(s)
-			out = append(out, s)
+		case n.asked(usedForIdle) || leased:
+			n.seen = now
+		case now-n.seen >= s.idle && n.doom(n.leased, usedForIdle):
+			s.remove(n)
+			out = append(out, n)
 		}
 	}
 	return out, true

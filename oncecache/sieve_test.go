@@ -23,7 +23,7 @@ func leaseAll(t *testing.T, c *Cache[int, int], n int) []Lease[int, int] {
 			t.Fatal(err)
 		}
 	}
-	o := c.shared().order.(*order[int])
+	o := c.shared().order.(*sieve[int])
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for s := o.oldest; s != nil; s = s.newer {
@@ -33,7 +33,7 @@ func leaseAll(t *testing.T, c *Cache[int, int], n int) []Lease[int, int] {
 }
 
 // search looks for a victim once, and returns it and how far the hand has moved.
-func (o *order[K]) search() (v *standing[K], moved int) {
+func (o *sieve[K]) search() (v *sieveNode[K], moved int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	place := func() int {
@@ -55,15 +55,15 @@ func TestVictimPassesFewLeases(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const n, free = 1000, 900
 			c := MustNew(Config[int, int]{MaxEntries: 2 * n, Close: close})
-			leases, o := leaseAll(t, c, n), c.shared().order.(*order[int])
+			leases, s := leaseAll(t, c, n), c.shared().order.(*sieve[int])
 			for range 3 * n / manyLeased {
-				if v, moved := o.search(); v != nil || moved != manyLeased {
+				if v, moved := s.search(); v != nil || moved != manyLeased {
 					t.Fatalf("the search passes %d and finds %v, want %d and nothing", moved, v, manyLeased)
 				}
 			}
 			leases[free].Release()
 			for searches := 1; ; searches++ {
-				v, moved := o.search()
+				v, moved := s.search()
 				if moved > manyLeased || searches > n/manyLeased+1 {
 					t.Fatalf("search %d passes %d, and finds nothing", searches, moved)
 				}
@@ -111,16 +111,16 @@ func TestSweepInPortions(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := c.shared()
-		o := r.order.(*order[int])
-		o.swept = o.oldest
+		s := r.order.(*sieve[int])
+		s.swept = s.oldest
 		var sizes []int
 		for more := true; more; {
-			var out []*standing[int]
-			out, more = o.idlers(r.now() + time.Hour)
+			var out []*sieveNode[int]
+			out, more = s.idlers(r.now() + time.Hour)
 			sizes = append(sizes, len(out))
-			for _, s := range out {
-				if k := s.entry.key; k == 1 || k == 70 || !s.isDoomed() {
-					t.Errorf("%d goes, doomed %t", k, s.isDoomed())
+			for _, n := range out {
+				if k := n.entry.key; k == 1 || k == 70 || !n.isDoomed() {
+					t.Errorf("%d goes, doomed %t", k, n.isDoomed())
 				}
 			}
 			r.evictAll(out)
@@ -159,7 +159,7 @@ func TestDoomedEntriesAreTakenOut(t *testing.T) {
 				c := MustNew(Config[int, int]{MaxEntries: 1, Close: func(int, int) error { return nil }})
 				c.Set(1, 1)
 				r := c.shared()
-				o := r.order.(*order[int])
+				o := r.order.(*sieve[int])
 				o.mu.Lock()
 				s := o.victim(nil)
 				o.remove(s)
@@ -167,7 +167,7 @@ func TestDoomedEntriesAreTakenOut(t *testing.T) {
 				if v, err := ask(c); v != 7 || err != nil {
 					t.Errorf("%d, %v", v, err)
 				}
-				if n := r.evictAll([]*standing[int]{s}); n != 0 {
+				if n := r.evictAll([]*sieveNode[int]{s}); n != 0 {
 					t.Errorf("%d evicted once more", n)
 				}
 				synctest.Wait()

@@ -35,15 +35,15 @@ func (s Stats) LogValue() slog.Value {
 }
 
 // count counts a create function that has ended.
-func (b *books) count(failure error, cut bool) {
+func (a *accounting) count(failure error, cut bool) {
 	switch {
 	case failure == nil:
-		b.created.Add(1)
+		a.created.Add(1)
 	case failure == errNoBase: // it was not called
 	case cut:
-		b.panicked.Add(1)
+		a.panicked.Add(1)
 	default:
-		b.failed.Add(1)
+		a.failed.Add(1)
 	}
 }
 
@@ -58,7 +58,7 @@ func (c *core[K]) stats() Stats {
 	if r == nil {
 		return Stats{}
 	}
-	b := r.books // LP(Stats)
+	b := r.accounting // LP(Stats)
 	return Stats{
 		Created: uint64(b.created.Load()), Failed: uint64(b.failed.Load()), Panicked: uint64(b.panicked.Load()),
 		TimedOut: uint64(b.timedOut.Load()), Evicted: uint64(b.evicted.Load()), Closed: uint64(b.closings.Load()),
@@ -97,7 +97,7 @@ func (c *core[K]) eachFlight(yield func(Flight[K]) bool) {
 func (r *root[K]) eachFlight(yield func(Flight[K]) bool) (more bool) {
 	for e := range r.entries.All() { // LP(InFlight)
 		p := e.state.Load()
-		if p.creating() && !yield(Flight[K]{Key: e.key, Since: r.books.epoch.Add(p.since), Waiting: p.waiting()}) {
+		if p.creating() && !yield(Flight[K]{Key: e.key, Since: r.accounting.epoch.Add(p.since), Waiting: p.waiting()}) {
 			return false
 		}
 	}

@@ -42,7 +42,7 @@ func (r *further[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err er
 // createMany runs CreateMany. Where a key is, locate says.
 func createMany[K, W comparable, V any](locate func(K) (target[W], error), entries iter.Seq2[K, V]) (created int, err error) {
 	if entries == nil {
-		panic("shardedregistry: CreateMany of a nil iterator")
+		panic("shardedregistry: CreateMany called with a nil iterator")
 	}
 	var failed []error
 	for key, value := range entries {
@@ -85,7 +85,7 @@ func createMany[K, W comparable, V any](locate func(K) (target[W], error), entri
 // when what match was given was read.
 func (r *further[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 	if match == nil {
-		panic("shardedregistry: DeleteMatching of a nil function")
+		panic("shardedregistry: DeleteMatching called with a nil function")
 	}
 	rt := r.root.Load()
 	if rt == nil {

@@ -42,7 +42,7 @@ func TestCreateMany(t *testing.T) {
 	if r.Len() != 6 {
 		t.Errorf("Len = %d, want 6", r.Len())
 	}
-	wantPanic(t, "CreateMany of a nil iterator", func() { _, _ = r.CreateMany(nil) })
+	wantPanic(t, "CreateMany called with a nil iterator", func() { _, _ = r.CreateMany(nil) })
 }
 
 // slicesAll yields names with their numbers.
@@ -129,7 +129,7 @@ func TestDeleteMatching(t *testing.T) {
 	if n := r.DeleteMatching(odd); n != 0 {
 		t.Errorf("a second DeleteMatching = %d", n)
 	}
-	wantPanic(t, "DeleteMatching of a nil function", func() { r.DeleteMatching(nil) })
+	wantPanic(t, "DeleteMatching called with a nil function", func() { r.DeleteMatching(nil) })
 }
 
 // A key that another changes while the function looks at its entry is asked

@@ -13,8 +13,8 @@ import (
 
 func TestNilFunctions(t *testing.T) {
 	var r shardedregistry.Registry[string, int]
-	wantPanic(t, "Update of a nil function", func() { _, _ = r.Update("a", nil) })
-	wantPanic(t, "Upsert of a nil function", func() { _, _ = r.Upsert("a", nil) })
+	wantPanic(t, "Update called with a nil function", func() { _, _ = r.Update("a", nil) })
+	wantPanic(t, "Upsert called with a nil function", func() { _, _ = r.Upsert("a", nil) })
 	mustPut(t, &r, "a", 1)
 	wantValue(t, &r, "a", 1)
 }

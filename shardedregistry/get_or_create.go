@@ -19,7 +19,7 @@ package shardedregistry
 // entry, or, if it creates none, when what it found was read.
 func (r *Registry[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, created bool, err error) {
 	if fn == nil {
-		panic("shardedregistry: GetOrCreate of a nil function")
+		panic("shardedregistry: GetOrCreate called with a nil function")
 	}
 	t, err := r.locate(key)
 	if err != nil {

@@ -47,8 +47,8 @@ func TestGetOrCreateFails(t *testing.T) {
 		t.Errorf("%d keys are left, %d linked", r.Len(), shardedregistry.Linked(&r))
 	}
 	mustPut(t, &r, "a", 1)
-	wantPanic(t, "GetOrCreate of a nil function", func() { _, _, _ = r.GetOrCreate("a", nil) })
-	wantPanic(t, "GetOrCreate of a nil function", func() { _, _, _ = r.Ref("a").GetOrCreate(nil) })
+	wantPanic(t, "GetOrCreate called with a nil function", func() { _, _, _ = r.GetOrCreate("a", nil) })
+	wantPanic(t, "GetOrCreate called with a nil function", func() { _, _, _ = r.Ref("a").GetOrCreate(nil) })
 }
 
 // What the function has returned is discarded when another creates first, the

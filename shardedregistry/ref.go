@@ -139,7 +139,7 @@ func (r Ref[K, V]) Create(value V) (Version, error) {
 // entry, or, if it creates none, when what it found was read.
 func (r Ref[K, V]) GetOrCreate(fn func() (V, error)) (value V, created bool, err error) {
 	if fn == nil {
-		panic("shardedregistry: GetOrCreate of a nil function")
+		panic("shardedregistry: GetOrCreate called with a nil function")
 	}
 	t, err := r.locate()
 	if err != nil {
@@ -154,7 +154,7 @@ func (r Ref[K, V]) GetOrCreate(fn func() (V, error)) (value V, created bool, err
 // stores none, when what it found was read.
 func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
-		panic("shardedregistry: Update of a nil function")
+		panic("shardedregistry: Update called with a nil function")
 	}
 	failed := 0
 	if r.anchor != nil {
@@ -224,7 +224,7 @@ func (r Ref[K, V]) Put(value V) (Version, error) {
 // if it stores none, when what it found was read.
 func (r Ref[K, V]) Upsert(fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
-		panic("shardedregistry: Upsert of a nil function")
+		panic("shardedregistry: Upsert called with a nil function")
 	}
 	t, err := r.locate()
 	if err != nil {

@@ -67,8 +67,8 @@ func TestRef(t *testing.T) {
 	if e, ok := ref.Delete(); !ok || e.Key != "backup" || e.Value != 20 {
 		t.Errorf("Delete = %v, %v", e, ok)
 	}
-	wantPanic(t, "Update of a nil function", func() { _, _ = ref.Update(nil) })
-	wantPanic(t, "Upsert of a nil function", func() { _, _ = ref.Upsert(nil) })
+	wantPanic(t, "Update called with a nil function", func() { _, _ = ref.Update(nil) })
+	wantPanic(t, "Upsert called with a nil function", func() { _, _ = ref.Upsert(nil) })
 	if r.Len() != 0 || shardedregistry.Linked(r) != 0 {
 		t.Errorf("%d keys, %d linked", r.Len(), shardedregistry.Linked(r))
 	}

@@ -177,7 +177,7 @@ func (rt *root[K]) find(key K) (k hkey[K], rec *record) {
 // was read.
 func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
-		panic("shardedregistry: Update of a nil function")
+		panic("shardedregistry: Update called with a nil function")
 	}
 	failed := 0
 	rt, c, old := r.replaceable(key)
@@ -357,7 +357,7 @@ func put[K comparable, V any](t *target[K], failed int, value V) (Version, error
 // found was read.
 func (r *Registry[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
-		panic("shardedregistry: Upsert of a nil function")
+		panic("shardedregistry: Upsert called with a nil function")
 	}
 	t, err := r.locate(key)
 	if err != nil {

@@ -52,7 +52,7 @@ func (r *further[K, V]) stream(ctx context.Context, limit int, only func(hkey[K]
 	rt := r.root.Load()
 	switch {
 	case ctx == nil:
-		panic("shardedregistry: Stream with a nil context")
+		panic("shardedregistry: Stream called with a nil context")
 	case limit < 1:
 		panic(fmt.Sprintf("shardedregistry: Stream with limit %d, which must be at least 1", limit))
 	case rt == nil || !rt.transitions():

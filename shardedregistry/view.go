@@ -114,7 +114,7 @@ func (v View[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err error)
 // entry, or, if it creates none, when what it found was read.
 func (v View[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, created bool, err error) {
 	if fn == nil {
-		panic("shardedregistry: GetOrCreate of a nil function")
+		panic("shardedregistry: GetOrCreate called with a nil function")
 	}
 	t, err := v.locate(key)
 	if err != nil {
@@ -129,7 +129,7 @@ func (v View[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, created b
 // stores none, when what it found was read.
 func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
-		panic("shardedregistry: Update of a nil function")
+		panic("shardedregistry: Update called with a nil function")
 	}
 	t, err := v.locate(key)
 	if err != nil {
@@ -174,7 +174,7 @@ func (v View[K, V]) Put(key K, value V) (Version, error) {
 // it stores none, when what it found was read.
 func (v View[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
-		panic("shardedregistry: Upsert of a nil function")
+		panic("shardedregistry: Upsert called with a nil function")
 	}
 	t, err := v.locate(key)
 	if err != nil {

@@ -10,7 +10,7 @@ import "iter"
 // when what match was given was read.
 func (v View[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 	if match == nil {
-		panic("shardedregistry: DeleteMatching of a nil function")
+		panic("shardedregistry: DeleteMatching called with a nil function")
 	}
 	rt := v.registry.root.Load()
 	if rt == nil {

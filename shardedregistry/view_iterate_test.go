@@ -304,7 +304,7 @@ func TestViewWait(t *testing.T) {
 		"WatchSnapshot": func() { a.WatchSnapshot(nil) },
 		"Stream":        func() { a.Stream(nil, 1) },
 	} {
-		if p, want := caught(do), "shardedregistry: "+name+" with a nil context"; p != want {
+		if p, want := caught(do), "shardedregistry: "+name+" called with a nil context"; p != want {
 			t.Errorf("%s(nil) panics with %v, want %s", name, p, want)
 		}
 	}

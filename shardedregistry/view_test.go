@@ -171,10 +171,10 @@ func TestViewInvalid(t *testing.T) {
 			t.Errorf("%s finds an invalid key", method)
 		}
 	}
-	wantPanic(t, "Update of a nil function", func() { _, _ = v.Update("a", nil) })
-	wantPanic(t, "Upsert of a nil function", func() { _, _ = v.Upsert("a", nil) })
-	wantPanic(t, "GetOrCreate of a nil function", func() { _, _, _ = v.GetOrCreate("a", nil) })
-	wantPanic(t, "DeleteMatching of a nil function", func() { v.DeleteMatching(nil) })
+	wantPanic(t, "Update called with a nil function", func() { _, _ = v.Update("a", nil) })
+	wantPanic(t, "Upsert called with a nil function", func() { _, _ = v.Upsert("a", nil) })
+	wantPanic(t, "GetOrCreate called with a nil function", func() { _, _, _ = v.GetOrCreate("a", nil) })
+	wantPanic(t, "DeleteMatching called with a nil function", func() { v.DeleteMatching(nil) })
 }
 
 // A batch creates its keys in the namespace, and names them without it.
@@ -191,7 +191,7 @@ func TestViewCreateMany(t *testing.T) {
 	if v.Len() != 3 || r.Len() != 3 {
 		t.Errorf("Len = %d of %d, want 3", v.Len(), r.Len())
 	}
-	wantPanic(t, "CreateMany of a nil iterator", func() { _, _ = v.CreateMany(nil) })
+	wantPanic(t, "CreateMany called with a nil iterator", func() { _, _ = v.CreateMany(nil) })
 }
 
 // A View deletes what matches in its namespace and asks about nothing else.

@@ -61,7 +61,7 @@ func (v View[K, V]) Stream(ctx context.Context, limit int) iter.Seq2[Event[K, V]
 // when the key's record is read, or as that of Lookup if key is absent.
 func (v View[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[K, V], error) {
 	if ctx == nil {
-		panic("shardedregistry: Wait with a nil context")
+		panic("shardedregistry: Wait called with a nil context")
 	}
 	t, err := v.locate(key)
 	if err != nil {

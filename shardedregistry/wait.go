@@ -41,7 +41,7 @@ type waker[K comparable] interface{ wake(k hkey[K]) }
 // when the key's record is read, or as that of Lookup if key is absent.
 func (r *further[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[K, V], error) {
 	if ctx == nil {
-		panic("shardedregistry: Wait with a nil context")
+		panic("shardedregistry: Wait called with a nil context")
 	}
 	t, err := r.locate(key)
 	if err != nil {

@@ -48,7 +48,7 @@ func (r *further[K, V]) Watch(ctx context.Context) iter.Seq[Event[K, V]] {
 // watch is Watch of the keys that only accepts: see watcher.
 func (r *further[K, V]) watch(ctx context.Context, only func(hkey[K]) bool) iter.Seq[Event[K, V]] {
 	if ctx == nil {
-		panic("shardedregistry: Watch with a nil context")
+		panic("shardedregistry: Watch called with a nil context")
 	}
 	return func(yield func(Event[K, V]) bool) {
 		w := r.install().watch(only)
@@ -88,7 +88,7 @@ func (r *further[K, V]) WatchSnapshot(ctx context.Context) iter.Seq2[*Snapshot[K
 // watchSnapshot is WatchSnapshot of the keys that only accepts: see watcher.
 func (r *further[K, V]) watchSnapshot(ctx context.Context, only func(hkey[K]) bool) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
 	if ctx == nil {
-		panic("shardedregistry: WatchSnapshot with a nil context")
+		panic("shardedregistry: WatchSnapshot called with a nil context")
 	}
 	return func(yield func(*Snapshot[K, V], Event[K, V]) bool) {
 		w := r.install().watch(only)

@@ -362,9 +362,9 @@ func TestWatchWithin(t *testing.T) {
 func TestWatchPanics(t *testing.T) {
 	var r shardedregistry.Registry[string, int]
 	for name, do := range map[string]func(){
-		"shardedregistry: Watch with a nil context":         func() { r.Watch(nil) },         //nolint:staticcheck
-		"shardedregistry: WatchSnapshot with a nil context": func() { r.WatchSnapshot(nil) }, //nolint:staticcheck
-		"shardedregistry: Wait with a nil context":          func() { r.Wait(nil, "a", 0) },  //nolint:staticcheck
+		"shardedregistry: Watch called with a nil context":         func() { r.Watch(nil) },         //nolint:staticcheck
+		"shardedregistry: WatchSnapshot called with a nil context": func() { r.WatchSnapshot(nil) }, //nolint:staticcheck
+		"shardedregistry: Wait called with a nil context":          func() { r.Wait(nil, "a", 0) },  //nolint:staticcheck
 	} {
 		func() {
 			defer func() {
