@@ -128,14 +128,14 @@ func (b *backlog[K]) ground() {
 func (b *backlog[K]) flights(of func(K) bool) (all []*flight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, e := range b.inOrder(func(e *entry[K], what remnant) bool { return what.flight != nil && of(e.key) }) {
+	for _, e := range b.sorted(func(e *entry[K], what remnant) bool { return what.flight != nil && of(e.key) }) {
 		all = append(all, b.open[e].flight)
 	}
 	return all
 }
 
-// inOrder returns some entries of open, oldest first. The caller holds mu.
-func (b *backlog[K]) inOrder(which func(*entry[K], remnant) bool) (some []*entry[K]) {
+// sorted returns some entries of open, oldest first. The caller holds mu.
+func (b *backlog[K]) sorted(which func(*entry[K], remnant) bool) (some []*entry[K]) {
 	for e, what := range b.open {
 		if which(e, what) {
 			some = append(some, e)
@@ -156,7 +156,7 @@ func (b *backlog[K]) name(p *PendingError) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, e := range b.inOrder(func(*entry[K], remnant) bool { return true }) {
+	for _, e := range b.sorted(func(*entry[K], remnant) bool { return true }) {
 		switch left := b.open[e]; {
 		case left.flight != nil:
 			p.Creating = append(p.Creating, e.key)

@@ -25,11 +25,11 @@ type batch[K comparable] struct {
 	thrown PanicError         // how the function ended, on a goroutine of its own
 	spare  func() []*entry[K] // returns those of values to be closed that no creation has; nil: there are none
 
-	// scope is the context of the create function. Its part stands for the
+	// createContext is the context of the create function. Its part stands for the
 	// creations of all keys.
-	scope createContext
-	all   flight
-	ext   extended // of all, and of each
+	createContext createContext
+	all           flight
+	ext           extended // of all, and of each
 }
 
 // member is the phase of an entry that is created with others.
@@ -45,14 +45,14 @@ type batchSlot[K comparable] struct {
 	entry *entry[K] // nil: not yet known
 
 	// What is the caller's own of this key.
-	aboard        *flight
+	joined        *flight
 	heir, created bool
 }
 
 // caller returns the caller of the key of at.
 func (b *batch[K]) caller(at *batchSlot[K]) caller {
 	who := b.who
-	who.joined, who.heir, who.created = at.aboard, at.heir, at.created
+	who.joined, who.heir, who.created = at.joined, at.heir, at.created
 	return who
 }
 
@@ -60,15 +60,15 @@ func (b *batch[K]) caller(at *batchSlot[K]) caller {
 func (b *batch[K]) board(at *batchSlot[K]) {
 	who := b.who
 	at.entry.board(&who)
-	at.aboard, at.heir = who.joined, who.heir
+	at.joined, at.heir = who.joined, who.heir
 }
 
 // find finds the entries of all places, and enters those that there are not, but
 // leaves out what would have to wait for its turn, and returns that, unless it must
 // wait: then there is only one.
 func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
-	b.scope.Context, b.ext.cancel = atomics.WithCancelCause(detached(ctx))
-	b.scope.part, b.all.ext, b.ext.lead = &b.all, &b.ext, &b.all
+	b.createContext.Context, b.ext.cancel = atomics.WithCancelCause(detached(ctx))
+	b.createContext.part, b.all.ext, b.ext.lead = &b.all, &b.ext, &b.all
 	b.ext.wanted.Store(int64(b.absent) + 1) // and one more, so that it is not zero yet
 	b.made, b.own = make([]member[K], 0, b.absent), make([]creation[K], 0, b.absent)
 	if b.absent > 0 {
@@ -118,11 +118,11 @@ func (b *batch[K]) enter(at *batchSlot[K], only bool) {
 		return
 	}
 	b.begun += begun
-	at.aboard, at.created = p.flight, true
+	at.joined, at.created = p.flight, true
 	b.own = b.own[:len(b.own)+1]
 	n := &b.own[len(b.own)-1]
 	if n.root, n.entry, n.phase = b.root, e, p; only {
-		n.ctx = &b.scope
+		n.ctx = &b.createContext
 	}
 }
 
@@ -244,7 +244,7 @@ func call[K comparable, V any](b *batch[K], create func(context.Context, []K) (m
 	for i := range b.own {
 		keys[i] = b.own[i].entry.key
 	}
-	made, err := create(&b.scope, keys)
+	made, err := create(&b.createContext, keys)
 	var spare map[K]V
 	if r.close != nil {
 		all := maps.Clone(made) // until it is known how each key ends
@@ -335,7 +335,7 @@ func (b *batch[K]) end(ends []result) (heard bool) {
 		l := n.conclude(how)
 		heard = heard || l.heard
 		over += l.over
-		if l.stays && r.order != nil {
+		if l.stays && r.sieve != nil {
 			stay = append(stay, n.entry)
 		}
 		if l.drop != nil {

@@ -187,7 +187,7 @@ func (o *outcomes[K, V]) err() error {
 func (o *outcomes[K, V]) putBack() {
 	var free []*entry[K]
 	for _, h := range o.held {
-		if o.root.order != nil {
+		if o.root.sieve != nil {
 			o.root.wasHeld(h.entry)
 		}
 		if h.entry.countOff(h.word) {

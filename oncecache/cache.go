@@ -52,7 +52,7 @@ type root[K comparable] struct {
 	// renewals is nil until the first Refresh, nil → non-nil by CAS.
 	renewals atomics.Pointer[core[K]] // of values of type renewal[K]
 
-	order  bounded[K]     // nil: the cache has no bounds
+	sieve  bounded[K]     // nil: the cache has no bounds
 	kept   errorKeeper[K] // nil: errors are not kept
 	claims claiming[K]    // nil: without Config.CloseBeforeCreate; the same as that of before
 
@@ -82,7 +82,7 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 		s.kept = &keptErrors[K]{ttl: config.ErrorTTL}
 	}
 	if config.MaxEntries > 0 || config.IdleTimeout > 0 {
-		s.order = &sieve[K]{max: config.MaxEntries, idle: config.IdleTimeout}
+		s.sieve = &sieve[K]{max: config.MaxEntries, idle: config.IdleTimeout}
 	}
 	if closes := config.Close; closes != nil {
 		same := sameness[V]()
@@ -115,7 +115,7 @@ type settings[K comparable] struct {
 	createTimeout              time.Duration
 	onLeak                     func(K, []byte)
 	timed                      func(*root[K], *entry[K], *phase[K]) (stop func())
-	order                      bounded[K]
+	sieve                      bounded[K]
 	kept                       errorKeeper[K]
 	claims                     func(table.Hash[K]) claiming[K]
 
@@ -130,7 +130,7 @@ func newRoot[K comparable](of values[K], keys table.Keys[K], config *settings[K]
 	}
 	r.hash = r.keys.Hasher("oncecache")
 	r.entries.Init(r.hash, config.sizeHint)
-	r.order, r.kept = config.order, config.kept
+	r.sieve, r.kept = config.sieve, config.kept
 	r.fails = r.kept != nil || r.createTimeout > 0
 	r.backlog = &backlog[K]{limit: config.closeConcurrency}
 	if r.backlog.limit == 0 {

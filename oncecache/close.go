@@ -118,7 +118,7 @@ func (r *root[K]) retire(e *entry[K]) {
 // leave is the first part of retire: it takes e off the counts. It returns the
 // state of e if release needs it.
 func (r *root[K]) leave(e *entry[K]) *phase[K] {
-	if r.close == nil && r.kept == nil && r.order == nil {
+	if r.close == nil && r.kept == nil && r.sieve == nil {
 		return nil
 	}
 	p := e.state.Load()

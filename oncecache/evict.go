@@ -3,14 +3,14 @@ package oncecache
 // settled follows the end of a creation, or Set, that has left an entry in the
 // table: the entry takes its place in the order, and others may have to go.
 func (r *root[K]) settled(e *entry[K]) {
-	if r.order == nil {
+	if r.sieve == nil {
 		return
 	}
 	p := e.state.Load()
 	if p == nil || p.mark == nil {
 		return // Close, or the timer, has come between
 	}
-	r.order.givePlace(r, p.mark)
+	r.sieve.givePlace(r, p.mark)
 }
 
 // evictAll removes doomed entries, all of them before any is closed, and returns
@@ -60,8 +60,8 @@ func (c *core[K]) sweep() int {
 }
 
 func (r *root[K]) sweep() (removed int) {
-	if r.order != nil {
-		removed = r.order.sweepPlaces(r)
+	if r.sieve != nil {
+		removed = r.sieve.sweepPlaces(r)
 	}
 	if r.kept != nil {
 		for {

@@ -74,7 +74,7 @@ func Kept[K comparable, V any](c *Cache[K, V]) int64 {
 
 // Places returns how many entries the order of a cache with bounds has.
 func Places[K comparable, V any](c *Cache[K, V]) (n int) {
-	o := c.shared().order.(*sieve[K])
+	o := c.shared().sieve.(*sieve[K])
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for s := o.newest; s != nil; s = s.older {
@@ -98,14 +98,14 @@ func (m *mark) AskedByIdle() bool  { return m.asked(usedForIdle) }
 // MaxEntries and no IdleTimeout, whose timer would sweep too.
 func SweepIdle[K comparable, V any](c *Cache[K, V]) int {
 	r := c.shared()
-	return r.order.(*sieve[K]).sweepIdle(r)
+	return r.sieve.(*sieve[K]).sweepIdle(r)
 }
 
 // StartEviction does the first step of an eviction, and returns the second.
 func StartEviction[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
 	r := c.shared()
 	n := sieveNodeOf[K](r.find(k).state.Load().mark)
-	s := r.order.(*sieve[K])
+	s := r.sieve.(*sieve[K])
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !n.doom(n.leased, 0) {

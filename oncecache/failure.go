@@ -70,7 +70,7 @@ func (r *root[K]) left(p *phase[K]) {
 		r.accounting.finish(oneCreating)
 	}
 	if p != nil && p.mark != nil {
-		r.order.takePlace(p.mark)
+		r.sieve.takePlace(p.mark)
 	}
 }
 

@@ -115,7 +115,7 @@ func (l *Lease[K, V]) Release() {
 	if held == nil {
 		return // nothing is to be kept
 	}
-	if l.root.order != nil {
+	if l.root.sieve != nil {
 		l.root.wasHeld(e)
 	}
 	if n := held.Add(-1); n < 0 && e.isLast(held, n) { // LP(Release)

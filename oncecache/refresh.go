@@ -304,7 +304,7 @@ func (r *root[K]) succeeded(e, n *entry[K]) {
 	var out []*sieveNode[K]
 	took := false
 	if p != nil && p.mark != nil && now != nil && now.mark != nil {
-		out, took = r.order.leavePlace(now.mark, p.mark)
+		out, took = r.sieve.leavePlace(now.mark, p.mark)
 	}
 	left := r.leave(e)
 	if took {

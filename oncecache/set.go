@@ -99,7 +99,7 @@ func (r *root[K]) swap(at table.Hashed[K], n *entry[K]) *entry[K] {
 func (r *root[K]) makeReady(n *entry[K]) {
 	if r.close != nil {
 		n.state.Store(newLeased[K](r.nodeFor(n)))
-	} else if r.order != nil {
+	} else if r.sieve != nil {
 		n.state.Store(&phase[K]{mark: r.nodeFor(n)})
 	}
 }

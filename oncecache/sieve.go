@@ -67,7 +67,7 @@ type bounded[K comparable] interface {
 
 // nodeFor returns the mark of a new entry, or nil if the cache has no order.
 func (r *root[K]) nodeFor(e *entry[K]) *mark {
-	if r.order == nil {
+	if r.sieve == nil {
 		return nil
 	}
 	return &(&sieveNode[K]{entry: e}).mark

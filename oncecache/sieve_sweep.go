@@ -22,7 +22,7 @@ func (s *sieve[K]) arm(r *root[K]) {
 	root, next := weak.Make(r), new(sweeper)
 	next.stop = atomics.After(max(s.idle/2, shortestSweep), func() {
 		if r := root.Value(); r != nil {
-			r.order.sweepAgain(r, next)
+			r.sieve.sweepAgain(r, next)
 		}
 	})
 	s.next = next

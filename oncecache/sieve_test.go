@@ -23,7 +23,7 @@ func leaseAll(t *testing.T, c *Cache[int, int], n int) []Lease[int, int] {
 			t.Fatal(err)
 		}
 	}
-	o := c.shared().order.(*sieve[int])
+	o := c.shared().sieve.(*sieve[int])
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for s := o.oldest; s != nil; s = s.newer {
@@ -55,7 +55,7 @@ func TestVictimPassesFewLeases(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const n, free = 1000, 900
 			c := MustNew(Config[int, int]{MaxEntries: 2 * n, Close: close})
-			leases, s := leaseAll(t, c, n), c.shared().order.(*sieve[int])
+			leases, s := leaseAll(t, c, n), c.shared().sieve.(*sieve[int])
 			for range 3 * n / manyLeased {
 				if v, moved := s.search(); v != nil || moved != manyLeased {
 					t.Fatalf("the search passes %d and finds %v, want %d and nothing", moved, v, manyLeased)
@@ -111,7 +111,7 @@ func TestSweepInPortions(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := c.shared()
-		s := r.order.(*sieve[int])
+		s := r.sieve.(*sieve[int])
 		s.swept = s.oldest
 		var sizes []int
 		for more := true; more; {
@@ -159,7 +159,7 @@ func TestDoomedEntriesAreTakenOut(t *testing.T) {
 				c := MustNew(Config[int, int]{MaxEntries: 1, Close: func(int, int) error { return nil }})
 				c.Set(1, 1)
 				r := c.shared()
-				o := r.order.(*sieve[int])
+				o := r.sieve.(*sieve[int])
 				o.mu.Lock()
 				s := o.victim(nil)
 				o.remove(s)

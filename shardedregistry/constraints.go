@@ -27,8 +27,8 @@ type constraints[K comparable] struct {
 	locks   *valueLocks // nil if no index is unique
 }
 
-// rules returns the constraints, or nil if there are none.
-func (c *Config[K, V]) rules() (*constraints[K], error) {
+// constraints returns the constraints, or nil if there are none.
+func (c *Config[K, V]) constraints() (*constraints[K], error) {
 	if c.Check == nil && len(c.Indexes) == 0 && len(c.UniqueIndexes) == 0 {
 		return nil, nil
 	}

@@ -94,7 +94,7 @@ type Taker[K comparable, V any] struct {
 
 // Join does the first part of Snapshot, up to and with its first look.
 func Join[K comparable, V any](r *Registry[K, V]) Taker[K, V] {
-	col := newTaker(r.install())
+	col := newCollector(r.install())
 	col.collect()
 	joined := Taker[K, V]{t: col}
 	if g := r.root.Load().guard; g != nil {

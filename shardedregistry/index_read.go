@@ -99,10 +99,10 @@ func indexed[K comparable](r *core[K], method, index string) (*root[K], *constra
 
 // query asks for the keys that have an index key.
 type query[K comparable] struct {
-	root  *root[K]
-	rules *constraints[K]
-	key   indexKey
-	only  func(hkey[K]) bool // whether a key counts; nil: all do
+	root        *root[K]
+	constraints *constraints[K]
+	key         indexKey
+	only        func(hkey[K]) bool // whether a key counts; nil: all do
 }
 
 // each yields the keys that have the index key, with their records.
@@ -112,7 +112,7 @@ type query[K comparable] struct {
 func (q query[K]) each(yield func(hkey[K], *record) bool) {
 	// LP(ByIndex), a key that is not yielded: the keys are read.
 	// LP(LookupBy), none: likewise, or when the last key lost the value.
-	keys := q.rules.indexes[q.key.index].on(q.key.value)
+	keys := q.constraints.indexes[q.key.index].on(q.key.value)
 	keys.all(func(one posting[K]) bool {
 		if q.only != nil && !q.only(one.key) {
 			return true

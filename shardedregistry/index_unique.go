@@ -53,7 +53,7 @@ func (cs constrained[K]) enlist(t target[K], fresh *cell[K], rec *record) (c *ce
 			break
 		}
 		c, present = rt.loadLive(k)
-		if present == nil && rt.holder(by.key, by.term) == nil {
+		if present == nil && rt.holder(by.key, by.indexKey) == nil {
 			continue // it may have lost the value while k was present
 		}
 		cs.unlock(gates)
@@ -97,17 +97,17 @@ func (cs constrained[K]) unlock(held valueLockSet) {
 
 // rival is a key that has a unique value which another key wants.
 type rival[K comparable] struct {
-	index string // its name
-	term  indexKey
-	key   hkey[K]
+	index    string // its name
+	indexKey indexKey
+	key      hkey[K]
 }
 
 // taken returns the error for who wants, at p, what the rival has.
 func (by *rival[K]) taken(t *target[K]) error {
 	if !sameSpace(by.key.Key, t.key.Key) {
-		return &UniqueError{Index: by.index, Value: by.term.value.Key, hidden: true}
+		return &UniqueError{Index: by.index, Value: by.indexKey.value.Key, hidden: true}
 	}
-	return &UniqueError{Index: by.index, Value: by.term.value.Key, Key: t.shown(by.key.Key)}
+	return &UniqueError{Index: by.index, Value: by.indexKey.value.Key, Key: t.shown(by.key.Key)}
 }
 
 // rival returns a key that has one of those unique values among index keys that are

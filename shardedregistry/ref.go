@@ -33,8 +33,8 @@ type hold[K comparable] struct {
 	// and writers replace one that they find dead by what the table holds.
 	cell atomics.Pointer[cell[K]]
 
-	place target[K] // whose last is &cell
-	bad   *error    // why the key is invalid, or nil
+	target target[K] // whose last is &cell
+	bad    *error    // why the key is invalid, or nil
 }
 
 // Ref returns a handle to key. It does not say whether key is present or valid:
@@ -49,8 +49,8 @@ func (r *further[K, V]) Ref(key K) Ref[K, V] {
 }
 
 func (h *hold[K]) init(t target[K], err error) {
-	h.place = t
-	h.place.last = &h.cell
+	h.target = t
+	h.target.last = &h.cell
 	if err != nil {
 		bad := err
 		h.bad = &bad
@@ -69,7 +69,7 @@ func (h *hold[K]) locate() (*target[K], error) {
 	if h.bad != nil {
 		return nil, *h.bad
 	}
-	return &h.place, nil
+	return &h.target, nil
 }
 
 // Get is [Registry.Get] of the key.
@@ -81,7 +81,7 @@ func (r Ref[K, V]) Get() (value V, ok bool) {
 		if c := a.cell.Load(); c != nil {
 			// LP(Get): the record is read.
 			rec := c.rec.Load()
-			if rec.word&(datedBit|deadBit) == 0 && a.place.root.open {
+			if rec.word&(datedBit|deadBit) == 0 && a.target.root.open {
 				return *valueOf[V](rec), true
 			}
 		}

@@ -53,12 +53,12 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 	if err != nil {
 		return nil, err
 	}
-	rules, err := config.rules()
+	rules, err := config.constraints()
 	if err != nil {
 		return nil, err
 	}
 	rt := newRoot(n, config.Normalize)
-	rt.guard = config.custody()
+	rt.guard = config.guard()
 	rt.verifier = config.verifier()
 	var special layout
 	if rules != nil {

@@ -24,11 +24,11 @@ func (r *core[K]) replaceable(key K) (rt *root[K], c *cell[K], old *record) {
 
 // replaceable is the same for a Ref.
 func (h *hold[K]) replaceable() (rt *root[K], c *cell[K], old *record) {
-	rt = h.place.root
+	rt = h.target.root
 	if h.bad != nil || !rt.light || rt.snapshotting() {
 		return rt, nil, nil
 	}
-	c, old = h.place.recall()
+	c, old = h.target.recall()
 	return rt, c, old
 }
 

@@ -36,7 +36,7 @@ type observation[K comparable] struct {
 // take puts a snapshot into p. It takes effect when its last cut is made. Plain is
 // the function of that name for the registry's values.
 func take[K comparable](rt *root[K], p *contents[K], plain func(*record) *record) {
-	col := newTaker(rt)
+	col := newCollector(rt)
 	col.collect() // its first look has nothing to compare with
 	for !col.collect() {
 		// until nothing is new that was under way when it joined
@@ -44,7 +44,7 @@ func take[K comparable](rt *root[K], p *contents[K], plain func(*record) *record
 	col.finish(p, plain)
 }
 
-func newTaker[K comparable](rt *root[K]) *collector[K] {
+func newCollector[K comparable](rt *root[K]) *collector[K] {
 	n := rt.len()
 	rt.updateClock(snapshotClock.joined)
 	return &collector[K]{root: rt, keys: keyList[K]{keys: make([]K, 0, n)}, observed: make([]observation[K], 0, n)}

@@ -34,8 +34,8 @@ type fingerprint struct {
 	text    string
 }
 
-// custody returns what c asks for, or nil.
-func (c *Config[K, V]) custody() *valueGuard[K] {
+// guard returns what c asks for, or nil.
+func (c *Config[K, V]) guard() *valueGuard[K] {
 	if c.Clone == nil && c.Fingerprint == nil {
 		return nil
 	}
