@@ -60,6 +60,19 @@ func (t tally) closed() bool  { return t&closed != 0 }
 func (t tally) pending() int  { return int(uint32(t) >> 1) }
 func (t tally) creating() int { return int(int32(t >> 32)) }
 
+// count counts a create function that has ended.
+func (a *accounting) count(failure error, cut bool) {
+	switch {
+	case failure == nil:
+		a.created.Add(1)
+	case failure == errNoBase: // it was not called
+	case cut:
+		a.panicked.Add(1)
+	default:
+		a.failed.Add(1)
+	}
+}
+
 // begin adds what begins, and reports whether the cache is closed.
 func (a *accounting) begin(what tally) (closed bool) { return tally(a.work.Add(uint64(what))).closed() }
 
@@ -100,6 +113,9 @@ func (a *accounting) wait(ctx context.Context) error {
 	}
 	return nil
 }
+
+// now returns the time since the cache was made.
+func (r *root[K]) now() time.Duration { return atomics.Since(r.accounting.epoch) }
 
 // trouble is an error that Close will return.
 type trouble struct {

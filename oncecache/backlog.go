@@ -62,21 +62,13 @@ func (b *backlog[K]) drop(e *entry[K]) {
 // note comes before anyone but its creator ends the flight of e, whose function
 // may run. It says so in f and then looks whether the flight has been ended: if so,
 // whoever did that has noted it before, unless it was the creator, who looks in f
-// afterwards, in returned. So what is noted is taken out.
+// afterwards. So what is noted is taken out.
 func (b *backlog[K]) note(e *entry[K], f *flight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f.note()
 	if _, noted := b.open[e]; !noted && e.state.Load().creating() {
 		b.put(e, remnant{flight: f})
-	}
-}
-
-// returned is the creator's part of note, when it has ended the flight or has found
-// it ended.
-func (b *backlog[K]) returned(e *entry[K], f *flight) {
-	if f.noted() {
-		b.over(e, f)
 	}
 }
 

@@ -182,6 +182,22 @@ func (n *lone[K]) runAlone(create creator) {
 	end = result{err: err, until: n.root.keeps(n.entry.key, err)}
 }
 
+// watch starts the timer of a creation.
+func (n *creation[K]) watch() {
+	if r := n.root; r.timed != nil {
+		n.stop = r.timed(r, n.entry, n.phase)
+	}
+}
+
+// keeps returns until when the error is kept that a create function of k has
+// returned. It runs user code.
+func (r *root[K]) keeps(k K, err error) (until time.Duration) {
+	if err == nil || r.kept == nil {
+		return 0
+	}
+	return r.kept.keptUntil(r, k, err)
+}
+
 // end counts a call of the function that has ended, and settles it.
 func (n *creation[K]) end(how result) {
 	n.root.accounting.count(how.err, how.cut)
@@ -224,6 +240,19 @@ func (n *creation[K]) follow(l disposition[K]) {
 	if l.drop != nil {
 		n.root.dispose(l.drop)
 	}
+}
+
+// settled follows the end of a creation, or Set, that has left an entry in the
+// table: the entry takes its place in the order, and others may have to go.
+func (r *root[K]) settled(e *entry[K]) {
+	if r.sieve == nil {
+		return
+	}
+	p := e.state.Load()
+	if p == nil || p.mark == nil {
+		return // Close, or the timer, has come between
+	}
+	r.sieve.givePlace(r, p.mark)
 }
 
 // conclude ends the flight, but for finish and tell, and runs no user code.
@@ -275,7 +304,9 @@ func (n *creation[K]) conclude(end result) (l disposition[K]) {
 			l.drop = moved.final.to
 		}
 	}
-	r.backlog.returned(e, p.flight)
+	if p.noted() {
+		r.backlog.over(e, p.flight)
+	}
 	if end.lost != nil && !(l.heard && who.callers() > p.ext.mute.Load()) {
 		r.accounting.note(end.lost)
 	}

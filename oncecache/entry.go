@@ -85,6 +85,10 @@ func (p *phase[K]) ready() bool {
 	return p == nil || p.flight == nil && p.final == nil
 }
 
+// kept reports whether p is that of a failure that stays in the table until
+// somebody takes it out, who then also takes it off the tally.
+func (p *phase[K]) kept() bool { return p != nil && p.final != nil && p.final.lasts != nil }
+
 // has reports whether e, which may be nil, has a value.
 func (e *entry[K]) has() bool { return e != nil && e.state.Load().ready() }
 
@@ -99,6 +103,28 @@ func (e *entry[K]) used() bool {
 
 // hasAfter is has after a CAS from p, which was not tried if p was final.
 func (e *entry[K]) hasAfter(p *phase[K]) bool { return p.ready() || e.has() }
+
+// current returns e, which was found in the table, or nil if it was nil or is a
+// failure that is over, or is being evicted; then it is out of the table.
+func (r *root[K]) current(e *entry[K]) *entry[K] {
+	if e == nil {
+		return nil
+	}
+	p := e.state.Load()
+	switch {
+	case p == nil:
+		return e
+	case p.mark != nil && p.mark.isDoomed():
+		if _, closes := r.evict(e); closes {
+			r.close.closeOneLater(r, e)
+		}
+		return nil
+	case p.final == nil || p.final.err == nil || p.kept() && (p.final.lasts.until == forever || r.now() < p.final.lasts.until):
+		return e
+	}
+	r.expire(e)
+	return nil
+}
 
 // caller is one call that wants the outcome of an entry.
 type caller struct {

@@ -1,18 +1,5 @@
 package oncecache
 
-// settled follows the end of a creation, or Set, that has left an entry in the
-// table: the entry takes its place in the order, and others may have to go.
-func (r *root[K]) settled(e *entry[K]) {
-	if r.sieve == nil {
-		return
-	}
-	p := e.state.Load()
-	if p == nil || p.mark == nil {
-		return // Close, or the timer, has come between
-	}
-	r.sieve.givePlace(r, p.mark)
-}
-
 // evictAll removes doomed entries, all of them before any is closed, and returns
 // how many it was that did.
 func (r *root[K]) evictAll(out []*sieveNode[K]) (evicted int) {

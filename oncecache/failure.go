@@ -15,44 +15,6 @@ import (
 // forever is a time that never comes.
 const forever = time.Duration(math.MaxInt64)
 
-// now returns the time since the cache was made.
-func (r *root[K]) now() time.Duration { return atomics.Since(r.accounting.epoch) }
-
-// keeps returns until when the error is kept that a create function of k has
-// returned. It runs user code.
-func (r *root[K]) keeps(k K, err error) (until time.Duration) {
-	if err == nil || r.kept == nil {
-		return 0
-	}
-	return r.kept.keptUntil(r, k, err)
-}
-
-// kept reports whether p is that of a failure that stays in the table until
-// somebody takes it out, who then also takes it off the tally.
-func (p *phase[K]) kept() bool { return p != nil && p.final != nil && p.final.lasts != nil }
-
-// current returns e, which was found in the table, or nil if it was nil or is a
-// failure that is over, or is being evicted; then it is out of the table.
-func (r *root[K]) current(e *entry[K]) *entry[K] {
-	if e == nil {
-		return nil
-	}
-	p := e.state.Load()
-	switch {
-	case p == nil:
-		return e
-	case p.mark != nil && p.mark.isDoomed():
-		if _, closes := r.evict(e); closes {
-			r.close.closeOneLater(r, e)
-		}
-		return nil
-	case p.final == nil || p.final.err == nil || p.kept() && (p.final.lasts.until == forever || r.now() < p.final.lasts.until):
-		return e
-	}
-	r.expire(e)
-	return nil
-}
-
 // expire takes a failure out of the table, if it is still there.
 func (r *root[K]) expire(e *entry[K]) (removed bool) {
 	if removed = r.remove(e); removed {
@@ -71,13 +33,6 @@ func (r *root[K]) left(p *phase[K]) {
 	}
 	if p != nil && p.mark != nil {
 		r.sieve.takePlace(p.mark)
-	}
-}
-
-// watch starts the timer of a creation.
-func (n *creation[K]) watch() {
-	if r := n.root; r.timed != nil {
-		n.stop = r.timed(r, n.entry, n.phase)
 	}
 }
 

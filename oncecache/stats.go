@@ -34,19 +34,6 @@ func (s Stats) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// count counts a create function that has ended.
-func (a *accounting) count(failure error, cut bool) {
-	switch {
-	case failure == nil:
-		a.created.Add(1)
-	case failure == errNoBase: // it was not called
-	case cut:
-		a.panicked.Add(1)
-	default:
-		a.failed.Add(1)
-	}
-}
-
 // Stats returns what the cache has done so far. It is exact while nobody
 // changes the cache.
 //

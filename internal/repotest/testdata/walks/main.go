@@ -1,0 +1,120 @@
+// Command walks performs the operation that its argument names, and writes down what
+// that passes through.
+package main
+
+import (
+	"context"
+	"iter"
+	"os"
+	"runtime/coverage"
+	"strconv"
+	"strings"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/oncecache"
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// walk writes into the current folder which statements operation executes.
+func walk(operation func()) {
+	must(coverage.ClearCounters())
+	operation()
+	must(coverage.WriteCountersDir("."))
+	must(coverage.WriteMetaDir("."))
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func main() {
+	map[string]func(){
+		"Update":         update,
+		"UpdateWithMost": updateWithMost,
+		"Trip":           trip,
+		"Miss":           miss,
+		"Record":         record,
+	}[os.Args[1]]()
+}
+
+func increment(v int) (int, error) { return v + 1, nil }
+
+func update() {
+	var r shardedregistry.Registry[string, int]
+	r.Create("k", 1)
+	walk(func() { r.Update("k", increment) })
+}
+
+func updateWithMost() {
+	index := func(string, int) []string { return []string{"all"} }
+	unique := func(k string, v int) []string { return []string{k + strconv.Itoa(v)} }
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{
+		Normalize:     func(k string) (string, error) { return strings.ToLower(k), nil },
+		Clone:         func(v int) int { return v },
+		Fingerprint:   strconv.Itoa,
+		Check:         func(string, int) error { return nil },
+		Indexes:       map[string]func(string, int) []string{"all": index},
+		UniqueIndexes: map[string]func(string, int) []string{"one": unique},
+		Transitions:   true,
+	})
+	r.Create("k", 1)
+	streamed, stop := iter.Pull2(r.Stream(context.Background(), 1<<40))
+	defer stop()
+	quit, ended := make(chan bool), make(chan bool)
+	go func() { // until the loop has begun, and has a change
+		defer close(ended)
+		for {
+			select {
+			case <-quit:
+				return
+			default:
+				r.Update("k", increment)
+			}
+		}
+	}()
+	for seen := false; !seen; {
+		_, _, seen = streamed()
+	}
+	close(quit)
+	<-ended
+	walk(func() { r.Update("K", increment) })
+}
+
+func trip() {
+	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2)}})
+	g.RecordFailure("k")
+	p, err := g.Allow("k")
+	must(err)
+	walk(func() {
+		if p.Failure() != atomicbreaker.Tripped {
+			panic("the key has not tripped")
+		}
+	})
+}
+
+func miss() {
+	var c oncecache.Cache[string, int]
+	c.Set("other", 1)
+	walk(func() { c.GetOrCreate("k", func() (int, error) { return 1, nil }) })
+}
+
+// store is a Store that keeps nothing.
+type store struct{}
+
+func (store) Start(context.Context, cowchangeset.Header) error                { return nil }
+func (store) Append(context.Context, string, []cowchangeset.Entry[int]) error { return nil }
+func (store) Seal(context.Context, string, cowchangeset.Manifest) error       { return nil }
+func (store) Abort(context.Context, string, string) error                     { return nil }
+
+func record() {
+	tracker := cowchangeset.MustNew(cowchangeset.Config[int]{Store: store{}})
+	_, err := tracker.Start(context.Background())
+	must(err)
+	walk(func() {
+		_, err := tracker.Record(1)
+		must(err)
+	})
+}
