@@ -58,12 +58,6 @@ func (w word) since(form word, many int, place uint32) word {
 	return w.flagged() | form | m>>manyLowBits<<manyHighShift | m&manyLow<<manyLowShift | word(place&placeMask)
 }
 
-// recalls reports whether one more result of a closed word takes more than the
-// word: its log, or a block for a run.
-func (w word) recalls(o Outcome, s *settings) bool {
-	return w&long != 0 || s.rules.last != 0 && o != Failure && w != w.flagged()
-}
-
 // remember completes the rules once all policies are applied: a KOfN decides
 // how the last calls are remembered.
 func (r *rules) remember() error {
@@ -274,16 +268,6 @@ func (r *report) recall(w word) (x change, v Verdict, ok bool) {
 	}
 	x.next, ok = r.remember(w, failed)
 	return x, Counted, ok
-}
-
-// goesOn returns a long word after one more success, if that is all that there is
-// to do. It is what remember and recall come to then; but while calls fail, most
-// results are such successes, and this takes a quarter of the time.
-func (c *core) goesOn(w word, o Outcome, s *settings) (next word, ok bool) {
-	if w&long == 0 || o == Failure || s.rules.last == 0 || len(s.rules.windows) != 0 {
-		return w, false
-	}
-	return c.passLong(w, s), true
 }
 
 // remember returns the closed word after one more result, which leaves it

@@ -13,7 +13,7 @@ type keyPacking uint8
 
 const (
 	packBoxed       keyPacking = iota // the pointer leads to a copy on the heap
-	packTimed                         // the same, and the bits say when the call began; see permit_time.go
+	packTimed                         // the same, and the bits say when the call began; see permit.go
 	packTimedString                   // the same, or as packString if the string is short enough
 	packBits                          // the bits are the key, and the pointer is nil
 	packString                        // the pointer leads to the bytes, the bits are their number

@@ -125,23 +125,6 @@ func (r *report) call(f func()) {
 	returned = true
 }
 
-// after is a result that has to be counted elsewhere after a step.
-func (r result) after(did step) result {
-	if did.flags&asked != 0 {
-		r.how |= wasAsked
-	}
-	return r
-}
-
-// hasAsked says whether the functions were asked, for who has to count the result
-// elsewhere.
-func (r *report) hasAsked() stepFlags {
-	if r.result.how&wasAsked != 0 {
-		return asked
-	}
-	return 0
-}
-
 // countsOf returns what the i-th window of time holds, with the next one if that
 // counts its slow calls.
 func (w *windows) countsOf(now time.Duration, i int) (c Counts) {

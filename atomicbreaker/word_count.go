@@ -131,3 +131,9 @@ func (w word) counts(stay word, o Outcome, s *settings) (next word, ok bool) {
 	}
 	return stay, o == Success && s.inRow != 0
 }
+
+// recalls reports whether one more result of a closed word takes more than the
+// word: its log, or a block for a run.
+func (w word) recalls(o Outcome, s *settings) bool {
+	return w&long != 0 || s.rules.last != 0 && o != Failure && w != w.flagged()
+}

@@ -1,6 +1,10 @@
 package atomicbreaker
 
-import "time"
+import (
+	"time"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
 
 // openPending reports whether an open word still rejects at now.
 func (w word) openPending(s *settings, now time.Duration) bool {
@@ -55,4 +59,83 @@ func (w word) leaseLeft(now time.Duration) time.Duration {
 func timeLeft(deadline uint64, now, tick time.Duration, mask uint64) time.Duration {
 	ahead := (deadline - ticks(now, tick)) & mask
 	return max(0, time.Duration(ahead)*tick-now%tick)
+}
+
+// openFor returns how long the streak-th opening in a row lasts, or latched.
+func (s *settings) openFor(streak int) time.Duration {
+	d := s.openTimeout
+	switch {
+	case d == latched:
+		return latched
+	case s.backoff != nil:
+		d = s.backoff[streak-1]
+	case d > s.maxOpen>>(streak-1): // d<<(streak-1) > maxOpen, without overflow
+		d = s.maxOpen
+	default:
+		d <<= streak - 1
+	}
+	if d >= latchedBeyond {
+		return latched
+	}
+	return d
+}
+
+// drawOpen is openFor with Jitter.
+func (s *settings) drawOpen(streak int) time.Duration {
+	d := s.openFor(streak)
+	if d == latched || s.jitter == 0 {
+		return d
+	}
+	return d - time.Duration(s.jitter*s.random()*float64(d))
+}
+
+// bounded returns how long Trip(d) opens the breaker, or latched, for a d that
+// is not zero.
+func (s *settings) bounded(d time.Duration) time.Duration {
+	if d > 0 && s.maxOpen != latched {
+		d = min(d, s.maxOpen)
+	}
+	if d < 0 || d >= latchedBeyond {
+		return latched
+	}
+	return d
+}
+
+// until returns the deadline of an open time of d.
+func (s *settings) until(d, now time.Duration) uint64 {
+	if d == latched {
+		return forever
+	}
+	until := deadline(now+d, openTick) & untilMask
+	if until == forever {
+		until = notForever
+	}
+	return until
+}
+
+// leaseFrom returns the lease of a probe that starts now.
+func (s *settings) leaseFrom(now time.Duration) uint64 {
+	return deadline(now+s.probeTimeout, leaseTick) & leaseMask
+}
+
+// begin returns when a call that was just admitted has begun, or zero if nobody
+// will ask.
+func (s *settings) begin() time.Duration {
+	if !s.rules.slow {
+		return 0
+	}
+	return max(s.now(), 1)
+}
+
+// now returns the time since the epoch, by the monotonic clock.
+func (s *settings) now() time.Duration { return atomics.Since(s.epoch) }
+
+// clock is like now and, if there may be an event, also returns the time of
+// day.
+func (s *settings) clock() (now time.Duration, at time.Time) {
+	if !s.listens {
+		return s.now(), at
+	}
+	at = atomics.Now()
+	return at.Sub(s.epoch), at
 }
