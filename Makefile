@@ -167,8 +167,8 @@ cover: ## coverage of the four packages by all tests
 	$(GO) tool cover -func=cover.out | tail -1
 
 .PHONY: mutants
-mutants: ## break the concurrency line by line; all but the reviewed must fail a test (PKG=oncecache: one package; hours, it says how many are left)
-	$(GO) run ./internal/mutants $(MUTANTFLAGS) $(PKG:%=./%)
+mutants: ## break the concurrency line by line; all but the reviewed must fail a test (PKG=oncecache: one package; hours, it says how many are left; MUTANTS=150: so many of all, always the same)
+	$(GO) run ./internal/mutants $(MUTANTFLAGS) $(MUTANTS:%=-sample %) $(PKG:%=./%)
 
 .PHONY: mutants-record
 mutants-record: ## write down which test killed which mutant, for the next campaign to begin with

@@ -24,6 +24,7 @@ type config struct {
 	list       bool
 	verbose    bool
 	workers    int
+	sample     int
 	memory     int64
 	patience   time.Duration
 	layers     map[string]bool
@@ -79,6 +80,7 @@ func parse(args []string, errs io.Writer) (*config, error) {
 		f.PrintDefaults()
 	}
 	run := f.String("run", "", "only mutants whose `regexp` matches \"file.go:line function: operator: source\"")
+	f.IntVar(&c.sample, "sample", 0, "only so `many` mutants of all packages together, always the same")
 	f.BoolVar(&c.list, "list", false, "print the mutants and do not run them")
 	f.BoolVar(&c.sequential, "sequential", false, "break conditions, arithmetic and results in place of concurrency")
 	f.BoolVar(&c.verbose, "v", false, "print each mutant's diff and what killed it")
@@ -99,8 +101,11 @@ func parse(args []string, errs io.Writer) (*config, error) {
 	if c.workers < 1 {
 		return nil, fmt.Errorf("-j %d: must be at least 1", c.workers)
 	}
-	if c.record && *run != "" {
-		return nil, errors.New("-record with -run: a record is of all mutants")
+	if c.sample < 0 {
+		return nil, fmt.Errorf("-sample %d: must not be negative", c.sample)
+	}
+	if c.record && (*run != "" || c.sample > 0) {
+		return nil, errors.New("-record with -run or -sample: a record is of all mutants")
 	}
 	c.memory = *megabytes << 20
 	for _, l := range strings.Split(*only, ",") {
@@ -168,7 +173,7 @@ func (c *config) execute(out io.Writer) error {
 // campaigns runs one for each target.
 func (c *config) campaigns(g *toolchain, k *killers, v *memory, out io.Writer) error {
 	ops, names := c.operators()
-	var scores []*score
+	var chosen []selection
 	for _, dir := range c.targets {
 		t, err := g.load(dir)
 		if err != nil {
@@ -177,6 +182,14 @@ func (c *config) campaigns(g *toolchain, k *killers, v *memory, out io.Writer) e
 		mutants := t.mutants(ops)
 		all := len(mutants)
 		mutants = slices.DeleteFunc(mutants, func(m *mutant) bool { return !c.run.MatchString(m.place() + " " + m.key()) })
+		chosen = append(chosen, selection{t, mutants, all == len(mutants)})
+	}
+	if c.sample > 0 {
+		sample(chosen, c.sample)
+	}
+	var scores []*score
+	for _, s := range chosen {
+		dir, mutants := s.target.dir, s.mutants
 		if c.list {
 			for _, m := range mutants {
 				fmt.Fprintf(out, "%s/%s %s\n", dir, m.place(), m.key())
@@ -194,7 +207,7 @@ func (c *config) campaigns(g *toolchain, k *killers, v *memory, out io.Writer) e
 		if err != nil {
 			return err
 		}
-		x := &campaign{toolchain: g, killers: k, memory: v, record: known, review: r, config: c, out: out, target: t, mutants: mutants}
+		x := &campaign{toolchain: g, killers: k, memory: v, record: known, review: r, config: c, out: out, target: s.target, mutants: mutants}
 		if c.record {
 			if err := x.put(names); err != nil {
 				return err
@@ -204,7 +217,7 @@ func (c *config) campaigns(g *toolchain, k *killers, v *memory, out io.Writer) e
 		if err := x.run(); err != nil {
 			return err
 		}
-		scores = append(scores, x.score(all == len(mutants) && len(c.layers) == len(layers), names))
+		scores = append(scores, x.score(s.whole && len(c.layers) == len(layers), names))
 	}
 	if !c.list && !c.record && !print(out, scores) {
 		return errors.New("not every mutant that lives is known")
