@@ -202,7 +202,7 @@ type step struct {
 	flags stepFlags
 }
 
-// A stepFlags is what else there is to say of it.
+// stepFlags say what else a step was.
 type stepFlags uint8
 
 const (

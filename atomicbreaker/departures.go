@@ -92,8 +92,8 @@ func (d *departures) drop(newest uint64) {
 	}
 }
 
-// departed reports whether a cell of the key with the given hash has begun an
-// departure after since, or may have, in a departure that was dropped. It looks no
+// departed reports whether a cell of the key with the given hash has departed
+// after since, or may have, in a departure that was dropped. It looks no
 // further than the departure that is last at its start.
 //
 // Two keys with the same 64-bit hash are taken for one. Then a failure that

@@ -71,7 +71,7 @@ func (l breakerListener) notified(*core)   {}
 func (l breakerListener) disposable() bool { return false }
 func (l breakerListener) dispose()         {}
 
-// push publishes n. It returns the queue if the caller now holds it.
+// push publishes e. It returns the queue if the caller now holds it.
 //
 // The CAS fails only if another has been pushed, or the holder has taken all or
 // let go.
@@ -177,7 +177,7 @@ func (q *eventQueue) collect() {
 	}
 }
 
-// insert puts n in its place, which nearly always is the last one.
+// insert puts e in its place, which nearly always is the last one.
 func (q *eventQueue) insert(e *queuedEvent) {
 	at := len(q.waiting)
 	for i, m := range slices.Backward(q.waiting) {
@@ -191,7 +191,7 @@ func (q *eventQueue) insert(e *queuedEvent) {
 	q.waiting = slices.Insert(q.waiting, at, e)
 }
 
-// before reports whether n comes before m of the same core. That is right while
+// before reports whether e comes before m of the same core. That is right while
 // fewer than genMask generations wait for their delivery.
 func (e *queuedEvent) before(m *queuedEvent) bool {
 	if e.gen == m.gen {

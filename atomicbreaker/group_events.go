@@ -51,7 +51,7 @@ func (q *keyQueue) notified(c *core) {
 func (q *keyQueue) disposable() bool { return true }
 func (q *keyQueue) dispose()         { q.group.queues.CompareAndDelete(q.hash, q) }
 
-// push publishes n on the queue of a cell's key.
+// push publishes e on the queue of a cell's key.
 //
 // It goes round again only if a queue was dropped.
 func (gs *groupState) push(c *cell, e *queuedEvent) (owed *eventQueue) {

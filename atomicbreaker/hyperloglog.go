@@ -8,7 +8,7 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// A distinctKeys estimates how many keys a group has lately been asked about, without
+// distinctKeys estimates how many keys a group has lately been asked about, without
 // storing them: HyperLogLog (Flajolet, Fusy, Gandouet and Meunier, 2007), with
 // linear counting while it is nearly empty. The error is some 3 %, and nearly
 // always none for up to a dozen keys, and one at most for up to three dozen.

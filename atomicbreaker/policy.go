@@ -138,14 +138,14 @@ func (p anyOf) apply(r *rules) error {
 	return nil
 }
 
-// FailureRate opens the breaker on a failure if, of the calls that ended in
-// the window, at least minCalls, that part has failed or more. The ratio must be
+// FailureRate opens the breaker on a failure if at least minCalls calls ended in
+// the window and at least ratio of them failed. The ratio must be
 // above 0 and at most 1, and is rounded down to a millionth; minCalls and window
 // must be positive.
 //
 // A call counts for at least the window, and at most a fifteenth of it and 16 µs
-// longer. Of failures that end at once the last sees all, so the breaker opens
-// late by those in flight at most. A window begins when the breaker closes. For
+// longer. When failures end at the same time, the last of them sees all, so
+// opening lags by at most the failures in flight. A window begins when the breaker closes. For
 // a key of a Group it begins with a failure, since healthy keys are not stored:
 // what succeeded before is not in it, and minCalls should be high enough for
 // that.

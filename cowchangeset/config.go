@@ -22,8 +22,8 @@ type Config[E any] struct {
 	// Async lets Record and RecordBatch return when the entry is in memory. The
 	// store is told soon afterwards, on goroutines that end when it knows all, or
 	// has failed. Then the next Record, Start or Prune makes them try again, each
-	// for the changeset that it is about; but only who waits learns of it, as
-	// Tracker.Flush does for all of them. Without Async they return when the store
+	// for the changeset that it is about. Errors reach only callers that wait, as
+	// Tracker.Flush does for all changesets. Without Async they return when the store
 	// has the entry. Those that wait at the same time share one call of the store.
 	// What was not durable when the process ends is lost, and its receipts with it;
 	// see Receipt.

@@ -22,7 +22,7 @@ type flushes struct {
 
 // backlog is what flushes tell the store.
 type backlog interface {
-	// has reports whether the store knows all of g.
+	// has reports whether the store knows all of t.
 	has(g target) bool
 
 	// flushNext tells the store the first of what is new, and asks for another flush
@@ -37,7 +37,7 @@ type target struct {
 	applied uint64
 }
 
-// within reports whether who knows h knows all of g.
+// within reports whether who knows h knows all of t.
 func (t target) within(h target) bool {
 	return t.below <= h.below && t.known&^h.known == 0 && t.applied <= h.applied
 }

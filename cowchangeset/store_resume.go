@@ -10,8 +10,8 @@ import (
 // each changeset that was started, with the entries that were durable, their Seq
 // and receipts; and maybe, at the end, one whose Start had failed. The latest one
 // goes on if it was not sealed; seal or abort it if what it was for has ended with
-// the process. Those before it are sealed; what the store was not told of that,
-// it is told now. If the store is a Pruner, the first one has a later ordinal than
+// the process. Those before it are sealed, and Resume reports to the store the seals
+// that it has missed. If the store is a Pruner, the first one has a later ordinal than
 // 1 and no Previous: ordinals go on.
 //
 // The Store must be a Loader, and no other tracker may use it: one that is a Claimer

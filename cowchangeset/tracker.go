@@ -49,8 +49,8 @@ func (t *Tracker[E]) link(c *Changeset[E]) *atomics.Pointer[Changeset[E]] {
 
 // Start begins a new changeset, which becomes the latest, and seals the one
 // before it, in one step. If ctx is done, or NewID or the Store fails, nothing
-// changes; it panics if ctx is nil. Meanwhile the changeset before it is recorded
-// into. Should the process end before another Start, though, a Store that has
+// changes; it panics if ctx is nil. Until then Record adds to the one before.
+// Should the process end before another Start, though, a Store that has
 // done its work and could not say so resumes with the changeset that failed.
 //
 // Starts tell the Store in the order in which they come, on goroutines that do

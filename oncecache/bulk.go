@@ -7,7 +7,7 @@ import (
 )
 
 // GetOrCreateMany returns the values of keys. It calls create once with those
-// that nobody has and nobody creates, if there are any, keeps what create
+// that are neither cached nor being created, if there are any, keeps what create
 // returns for them, and waits for the others. Keys for which create returns no
 // value are left out: whoever else waits for them gets [ErrNotFound]. What it
 // returns for keys that it was not asked for is dropped, and closed, if there is

@@ -98,8 +98,8 @@ type Config[K comparable, V any] struct {
 	CreateTimeout time.Duration
 
 	// MaxEntries bounds how many values, and errors that are kept, stay in the
-	// cache: one more makes others go that have not been used for some time,
-	// by the SIEVE algorithm. One that a lease holds does not go, so there may be
+	// cache. Adding one beyond the bound evicts others that have not been used for
+	// some time, by the SIEVE algorithm. A leased value stays, so there may be
 	// more while leases hold that many, and until the next one comes. A search
 	// passes 64 that leases hold, and then leaves the rest to the next one: so
 	// there may also be one too many for every 64 of these. Zero means that there

@@ -46,8 +46,8 @@ type Lease[K comparable, V any] struct {
 // key holds a NaN, is shared by the callers of that creation only.
 //
 // Acquire is lock-free if k has a value, and otherwise blocking as
-// GetOrCreateContext is. It takes effect when an entry is found whose users it
-// can be counted among afterwards, or as GetOrCreateContext does.
+// GetOrCreateContext is. It takes effect when it finds an entry whose lease count it
+// then joins, or as GetOrCreateContext does.
 func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Context, K) (V, error)) (Lease[K, V], error) {
 	if ctx == nil {
 		panic("oncecache: Acquire called with a nil context")

@@ -24,7 +24,7 @@ type sieveNode[K comparable] struct {
 	// have no count of their own. It is made by the first of them.
 	users atomics.Pointer[leases]
 
-	// What follows is under order.mu.
+	// What follows is under sieve.mu.
 	newer, older *sieveNode[K]
 	seen         time.Duration // when the entry was last found to have been used
 	stage        stage

@@ -22,12 +22,11 @@ const (
 // Config holds the settings of a [Registry]. Its zero value stands for the
 // defaults.
 //
-// With Indexes, a method that stores what its key is not found by yet, or
-// removes what it was found by, is blocking on the mutex of a hash bucket of the
-// index where it is the first under a value, or the last. With UniqueIndexes, one
-// by which its key gains a value is blocking on a mutex that it shares with
-// others that gain that value or one of the same hash. No function of a user runs
-// under either. Methods that read are what they are without indexes.
+// With Indexes, a method that stores a record blocks on the mutex of one hash
+// bucket of an index if its key is the first or the last under a value there. With
+// UniqueIndexes, a method by which its key gains a value also locks one of 64
+// mutexes, by the hash of that value. No function of a user runs under either.
+// Methods that read are what they are without indexes.
 type Config[K comparable, V any] struct {
 	// Shards is the number of parts in which the keys are counted, each on a
 	// cache line of its own, rounded up to a power of two: who creates or deletes

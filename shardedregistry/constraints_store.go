@@ -1,7 +1,7 @@
 package shardedregistry
 
 // simple reports whether rec, which was drafted for the first time, needs nothing of
-// prepare but its mark. Those who update ask, to save a call.
+// prepare but its word. Those who update ask, to save a call.
 func (rt *root[K]) simple(rec *record) bool { return rt.large == nil && rec.word == 0 }
 
 // prepare makes rec, which was drafted, one of k to store in place of old, or, if

@@ -18,7 +18,7 @@ import (
 // ByIndex panics if the registry has no index of that name.
 //
 // ByIndex is wait-free, and so is the loop. It takes effect, for each key, when
-// that key's record is read, or, if it yields the key not, when the loop begins
+// that key's record is read, or, for a key that it skips, when the loop begins
 // or the record is read.
 func (r *further[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 	rt, cs, number := indexed(&r.core, "ByIndex", index)

@@ -244,7 +244,7 @@ func TestIndexFunctionBlocks(t *testing.T) {
 }
 
 // A function that changes its own key is found out with indexes too, and leaves
-// none of its attempts backlog.
+// none of its attempts behind.
 func TestSelfishFunctionWithIndexes(t *testing.T) {
 	r := newTasks()
 	mustPut(t, r, "k", task{Owner: "ann"})

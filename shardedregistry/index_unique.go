@@ -11,7 +11,7 @@ import (
 // its hash. Who wants to store a record by which a key gains a unique value holds
 // the value's lock from looking for another key that has it until the record is
 // stored. So a value that nobody has is gained by nobody else meanwhile. Who
-// keeps a value or loses one needs no lock, and no function of a user runs backlog
+// keeps a value or loses one needs no lock, and no function of a user runs behind
 // one.
 //
 // There are 64, so that a set of them is a word.
@@ -23,7 +23,7 @@ type valueLocks [64]struct {
 // valueLockSet is a set of locks.
 type valueLockSet uint64
 
-// swap is place.swap under the constraints.
+// swap is target.swap under the constraints.
 func (cs constrained[K]) swap(t target[K], k hkey[K], c *cell[K], old, next *record) (stored bool, err error) {
 	terms, others := next.indexKeys(), old.indexKeys()
 	gates := cs.lock(terms, others)

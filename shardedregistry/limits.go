@@ -2,7 +2,7 @@ package shardedregistry
 
 import "github.com/latchfree/latchfree/internal/atomics"
 
-// attemptsBeforeDetecting is how many attempts fail before a suspects itself. Other
+// attemptsBeforeDetecting is how many attempts fail before a call suspects itself. Other
 // goroutines rarely win that often in a row, and a function that changes its
 // own key has then cost microseconds. In the model, the first failure is enough.
 func attemptsBeforeDetecting() int { return atomics.Limit(64, 1) }

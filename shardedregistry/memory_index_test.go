@@ -10,7 +10,7 @@ import (
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
-// Values that come and go, one for each life of an entity, leave nothing backlog
+// Values that come and go, one for each life of an entity, leave nothing behind
 // (Kubernetes issue 84959).
 func TestIndexMemory(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[string, string]{

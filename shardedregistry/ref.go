@@ -16,7 +16,7 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // given. Of a key that was
 // deleted it keeps a record without a value until it or a copy is next used;
 // and, if the key was deleted and created again while a snapshot was being taken,
-// or a loop over Stream was backlog, the values before that which those needed.
+// or a loop over Stream was behind, the values before that which those needed.
 //
 // A Ref of an invalid key, and the zero Ref, find their key absent, and return
 // [ErrInvalidKey] where an error is returned.

@@ -216,7 +216,7 @@ func TestGivenKeysAreNotKept(t *testing.T) {
 	}
 }
 
-// A call of Wait that sleeps leaves nothing of its key backlog either.
+// A call of Wait that sleeps leaves nothing of its key behind either.
 func TestWaitKeepsNoKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r shardedregistry.Registry[string, int]

@@ -33,7 +33,7 @@ import (
 // were deleted, until it ends. A loop that has
 // lagged and whose body never returns keeps no more than that; nor does it keep
 // more when keys change again. A change that is told to a loop allocates 24 bytes for
-// it, and one that finds the loop behind with the key, nothing.
+// it, or nothing if that key is already queued.
 //
 // The body runs outside every lock and may use the registry. Wherever it panics
 // or calls runtime.Goexit, the loop ends, and leaves nothing behind: there is no

@@ -103,7 +103,7 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// A loop that is backlog gets everything, each key's changes in their order, and
+// A loop that is behind gets everything, each key's changes in their order, and
 // nothing from before it began; each loop on its own.
 func TestStreamSkipsNothing(t *testing.T) {
 	const keys = 7
@@ -278,7 +278,7 @@ func TestStreamLagsAlone(t *testing.T) {
 }
 
 // However a loop ends, and with whatever is still to be yielded, it leaves nothing
-// backlog.
+// behind.
 func TestStreamLeavesNothing(t *testing.T) {
 	for name, end := range map[string]func(context.CancelFunc){
 		"break":  nil,

@@ -106,7 +106,7 @@ func within[K comparable](p *contents[K], space string, whole *contents[Scoped[K
 // of all namespaces that have the value.
 //
 // ByIndex is wait-free, and so is the loop. It takes effect, for each key, when
-// that key's record is read, or, if it yields the key not, when the loop begins
+// that key's record is read, or, for a key that it skips, when the loop begins
 // or the record is read.
 func (v View[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 	rt, cs, number := indexed(&v.registry.core, "ByIndex", index)

@@ -271,7 +271,7 @@ func TestViewStreamLags(t *testing.T) {
 	})
 }
 
-// Loops that are left leave nothing backlog.
+// Loops that are left leave nothing behind.
 func TestViewLoopsAreLeft(t *testing.T) {
 	r, a, _ := tenants(t)
 	before := shardedregistry.Traces(r)

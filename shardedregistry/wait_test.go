@@ -115,7 +115,7 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// Those who leave without having been woken leave nothing backlog.
+// Those who leave without having been woken leave nothing behind.
 func TestWaitLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r shardedregistry.Registry[string, int]

@@ -31,8 +31,8 @@ type Event[K comparable, V any] struct {
 // the changes: some 150 bytes for a key, and as long as a deletion waits, what
 // the registry keeps for one entity. Until the loop ends it keeps as much for each
 // key that has changed and is present, and for up to as many, or 64, that were
-// deleted. A change that is told to a loop allocates 24 bytes for it, and one that
-// finds the loop behind with the key, nothing.
+// deleted. A change that is told to a loop allocates 24 bytes for it, or
+// nothing if that key is already queued.
 //
 // The body runs outside every lock and may use the registry. Wherever it panics
 // or calls runtime.Goexit, the loop ends, and leaves nothing behind: there is no

@@ -86,7 +86,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// A loop that is backlog gets what the keys hold when it comes to them: once each,
+// A loop that is behind gets what the keys hold when it comes to them: once each,
 // the key that has waited longest first, and nothing of what was in between.
 func TestWatchCoalesces(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1})
@@ -154,7 +154,7 @@ func TestWatchLateTellers(t *testing.T) {
 }
 
 // What had been deleted when a loop began is none of its business, also while
-// another one that is backlog keeps the cell.
+// another one that is behind keeps the cell.
 func TestWatchBeginsLate(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 1})
 	mustPut(t, r, "a", 1)
@@ -219,7 +219,7 @@ func apply[K comparable, V any](view map[K]V, events []shardedregistry.Event[K, 
 }
 
 // T20: however a loop ends, and with whatever is still to be yielded, it leaves
-// nothing backlog. The package's main function looks for goroutines.
+// nothing behind. The package's main function looks for goroutines.
 func TestWatchLeavesNothing(t *testing.T) {
 	for name, end := range map[string]func(){
 		"break":  nil,

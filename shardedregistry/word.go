@@ -21,7 +21,7 @@ const (
 	versionShift = iota
 )
 
-// firstWord is the mark of a key that is created above version last.
+// firstWord is the word of a key that is created above version last.
 func firstWord(last Version) word { return word(last+1) << versionShift }
 
 func (w word) version() Version { return Version(w >> versionShift) }
