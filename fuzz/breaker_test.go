@@ -55,7 +55,7 @@ type breakerMachine struct {
 	times   byte
 	models  [breakerKeys]*model.Breaker
 	held    []heldPermit
-	ears    breakerEars
+	ears    breakerListener
 }
 
 type heldPermit struct {
@@ -70,7 +70,7 @@ func newBreakerMachine(t *testing.T, kind, counts, times byte) *breakerMachine {
 	m := &breakerMachine{t: t, start: time.Now(), times: times}
 	spec := model.Breaker{Settings: breakerSettings(kind/20, counts, times)}
 	c := spec.Config()
-	m.ears = breakerEars{mood: breakerMood(kind / 5 % 4)}
+	m.ears = breakerListener{mood: listenerMood(kind / 5 % 4)}
 	switch kind % 5 {
 	case 0:
 		m.breaker = ab.MustNew(m.hearing(c))

@@ -9,21 +9,21 @@ import (
 	ab "github.com/latchfree/latchfree/atomicbreaker"
 )
 
-// breakerMood is what a listener does: it may reset its breaker on every third
+// listenerMood is what a listener does: it may reset its breaker on every third
 // event, or panic.
-type breakerMood byte
+type listenerMood byte
 
 const (
-	deaf breakerMood = iota
+	deaf listenerMood = iota
 	calm
 	eager
 	anxious
 )
 
-// breakerEars is what the listeners of all keys were told, and what they should
+// breakerListener is what the listeners of all keys were told, and what they should
 // have been.
-type breakerEars struct {
-	mood   breakerMood
+type breakerListener struct {
+	mood   listenerMood
 	told   [breakerKeys][]ab.Event
 	wanted [breakerKeys]int // events of the models that were compared
 	failed bool             // a listener has panicked
@@ -46,7 +46,7 @@ func (m *breakerMachine) listening(c ab.GroupConfig[string]) ab.GroupConfig[stri
 	return c
 }
 
-func (e *breakerEars) acts(nth int) bool { return nth%3 == 0 }
+func (e *breakerListener) acts(nth int) bool { return nth%3 == 0 }
 
 // hear is the listener.
 func (m *breakerMachine) hear(name string, e ab.Event) {
