@@ -12,6 +12,7 @@ HISTORIES   ?= 30s
 LONG        ?= 1000000
 BENCHFLAGS  ?=
 MUTANTFLAGS ?=
+MUTANTS     ?=
 PKG         ?=
 
 PUBLIC := ./atomicbreaker ./cowchangeset ./oncecache ./shardedregistry

@@ -44,7 +44,7 @@ func New[E any](config Config[E]) (*Tracker[E], error) {
 	t := &Tracker[E]{newID: config.NewID}
 	if config.Store == nil {
 		if config.Async {
-			return nil, errors.New("cowchangeset: Config.Async is set without a Config.Store")
+			return nil, errors.New("cowchangeset: Config.Async true: must be false without Config.Store")
 		}
 		return t, nil
 	}

@@ -23,7 +23,7 @@ func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 	}
 	loader, ok := config.Store.(Loader[E])
 	if !ok {
-		return nil, errors.New("cowchangeset: Config.Store is not a Loader, as Resume needs it")
+		return nil, errors.New("cowchangeset: Config.Store: must be a Loader for Resume")
 	}
 	t, err := New(config)
 	if err != nil {

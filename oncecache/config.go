@@ -131,22 +131,22 @@ type Config[K comparable, V any] struct {
 
 func (c *Config[K, V]) validate() error {
 	if c.SizeHint < 0 || c.SizeHint > maxSizeHint {
-		return fmt.Errorf("oncecache: Config.SizeHint is %d, must be from 0 to %d", c.SizeHint, maxSizeHint)
+		return fmt.Errorf("oncecache: Config.SizeHint %d: must be in 0..%d", c.SizeHint, maxSizeHint)
 	}
 	if c.CloseConcurrency < 0 {
-		return fmt.Errorf("oncecache: Config.CloseConcurrency is %d, must not be negative", c.CloseConcurrency)
+		return fmt.Errorf("oncecache: Config.CloseConcurrency %d: must not be negative", c.CloseConcurrency)
 	}
 	if c.CloseBeforeCreate && c.Close == nil {
-		return errors.New("oncecache: Config.CloseBeforeCreate is set, but there is no Config.Close")
+		return errors.New("oncecache: Config.CloseBeforeCreate true: must be false without Config.Close")
 	}
 	if c.CreateTimeout < 0 {
-		return fmt.Errorf("oncecache: Config.CreateTimeout is %v, must not be negative", c.CreateTimeout)
+		return fmt.Errorf("oncecache: Config.CreateTimeout %v: must not be negative", c.CreateTimeout)
 	}
 	if c.MaxEntries < 0 {
-		return fmt.Errorf("oncecache: Config.MaxEntries is %d, must not be negative", c.MaxEntries)
+		return fmt.Errorf("oncecache: Config.MaxEntries %d: must not be negative", c.MaxEntries)
 	}
 	if c.IdleTimeout < 0 {
-		return fmt.Errorf("oncecache: Config.IdleTimeout is %v, must not be negative", c.IdleTimeout)
+		return fmt.Errorf("oncecache: Config.IdleTimeout %v: must not be negative", c.IdleTimeout)
 	}
 	return nil
 }

@@ -104,9 +104,9 @@ type Config[K comparable, V any] struct {
 func (c *Config[K, V]) shards() (int, error) {
 	switch {
 	case c.Shards < 0:
-		return 0, fmt.Errorf("shardedregistry: Config.Shards is %d, and must not be negative", c.Shards)
+		return 0, fmt.Errorf("shardedregistry: Config.Shards %d: must not be negative", c.Shards)
 	case c.Shards > maxShards:
-		return 0, fmt.Errorf("shardedregistry: Config.Shards is %d, and must be at most %d", c.Shards, maxShards)
+		return 0, fmt.Errorf("shardedregistry: Config.Shards %d: must be at most %d", c.Shards, maxShards)
 	case c.Shards == 0:
 		return defaultShards(runtime.GOMAXPROCS(0)), nil
 	}

@@ -37,10 +37,10 @@ func TestInvalidShards(t *testing.T) {
 	for n, value := range map[int]string{-1: "-1", -1 << 31: "-2147483648", 65_537: "65537", 1<<31 - 1: "2147483647"} {
 		config := shardedregistry.Config[string, int]{Shards: n}
 		r, err := shardedregistry.New(config)
-		if r != nil || err == nil || !strings.Contains(err.Error(), "Config.Shards is "+value) {
+		if r != nil || err == nil || !strings.Contains(err.Error(), "Config.Shards "+value+":") {
 			t.Errorf("New with %d shards = %v, %v; want an error that names field and value", n, r, err)
 		}
-		wantPanic(t, "Config.Shards is "+value, func() { shardedregistry.MustNew(config) })
+		wantPanic(t, "Config.Shards "+value+":", func() { shardedregistry.MustNew(config) })
 	}
 }
 

@@ -38,16 +38,16 @@ func (c *Config[K, V]) constraints() (*constraints[K], error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Indexes)) {
 		if c.Indexes[name] == nil {
-			return nil, fmt.Errorf("shardedregistry: Config.Indexes[%q] is nil, and must be a function", name)
+			return nil, fmt.Errorf("shardedregistry: Config.Indexes[%q]: must not be nil", name)
 		}
 		cs.add(name, false, c.values(c.Indexes[name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.UniqueIndexes)) {
 		if c.UniqueIndexes[name] == nil {
-			return nil, fmt.Errorf("shardedregistry: Config.UniqueIndexes[%q] is nil, and must be a function", name)
+			return nil, fmt.Errorf("shardedregistry: Config.UniqueIndexes[%q]: must not be nil", name)
 		}
 		if _, both := c.Indexes[name]; both {
-			return nil, fmt.Errorf("shardedregistry: Config.UniqueIndexes has %q, which must not be in Config.Indexes too", name)
+			return nil, fmt.Errorf("shardedregistry: Config.UniqueIndexes[%q]: must not be in Config.Indexes too", name)
 		}
 		cs.add(name, true, c.values(c.UniqueIndexes[name]))
 		cs.locks = new(valueLocks)

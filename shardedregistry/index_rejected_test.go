@@ -123,9 +123,9 @@ func TestUnknownIndex(t *testing.T) {
 func TestInvalidIndexes(t *testing.T) {
 	type config = shardedregistry.Config[string, task]
 	for want, c := range map[string]config{
-		`Config.Indexes["owner"] is nil`:       {Indexes: map[string]taskFunc{"owner": nil, "tag": byTag}},
-		`Config.UniqueIndexes["email"] is nil`: {UniqueIndexes: map[string]taskFunc{"email": nil}},
-		`Config.UniqueIndexes has "owner", which must not be in Config.Indexes too`: {
+		`Config.Indexes["owner"]: must not be nil`:       {Indexes: map[string]taskFunc{"owner": nil, "tag": byTag}},
+		`Config.UniqueIndexes["email"]: must not be nil`: {UniqueIndexes: map[string]taskFunc{"email": nil}},
+		`Config.UniqueIndexes["owner"]: must not be in Config.Indexes too`: {
 			Indexes: map[string]taskFunc{"owner": byOwner}, UniqueIndexes: map[string]taskFunc{"owner": byOwner}},
 	} {
 		r, err := shardedregistry.New(c)

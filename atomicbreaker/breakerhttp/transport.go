@@ -96,9 +96,9 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 		return nil, errors.New("breakerhttp: TransportConfig.CountTooManyRequests true: must be false with Classify, which says what 429 means")
 	case !ok:
 	case base == nil:
-		return nil, errors.New("breakerhttp: TransportConfig.Base is a nil *Transport")
+		return nil, errors.New("breakerhttp: TransportConfig.Base: must not be a nil *Transport")
 	case c.Group != nil && base.Group() == c.Group:
-		return nil, errors.New("breakerhttp: TransportConfig.Base is a Transport with the same Group")
+		return nil, errors.New("breakerhttp: TransportConfig.Base: must not be a Transport with the same Group")
 	}
 	return &Transport{config: c}, nil
 }

@@ -136,7 +136,7 @@ func TestUserCodeThatDoesNotReturn(t *testing.T) {
 func TestNestedTransports(t *testing.T) {
 	g, base := tripAfter(1), roundTripper(answers(500))
 	inner := transport(breakerhttp.TransportConfig{Base: base, Group: g})
-	const want = "breakerhttp: TransportConfig.Base is a Transport with the same Group"
+	const want = "breakerhttp: TransportConfig.Base: must not be a Transport with the same Group"
 	c := breakerhttp.TransportConfig{Base: inner, Group: g}
 	if rt, err := breakerhttp.NewTransport(c); rt != nil || err == nil || err.Error() != want {
 		t.Error(err)
@@ -144,7 +144,7 @@ func TestNestedTransports(t *testing.T) {
 	if how, _ := ended(func() { transport(c) }).(error); how == nil || how.Error() != want {
 		t.Errorf("it ended with %v", how)
 	}
-	const wantNil = "breakerhttp: TransportConfig.Base is a nil *Transport"
+	const wantNil = "breakerhttp: TransportConfig.Base: must not be a nil *Transport"
 	c.Base = (*breakerhttp.Transport)(nil)
 	if rt, err := breakerhttp.NewTransport(c); rt != nil || err == nil || err.Error() != wantNil {
 		t.Error(err)

@@ -77,7 +77,7 @@ func TestNoJournal(t *testing.T) {
 		t.Errorf("a device: %v", err)
 	}
 	path := filepath.Join(dir, "unwanted")
-	if _, err := journal.Open[any](path, journal.Options{Sync: 9}); err == nil || err.Error() != "journal: Options.Sync is SyncPolicy(9)" {
+	if _, err := journal.Open[any](path, journal.Options{Sync: 9}); err == nil || err.Error() != "journal: Options.Sync SyncPolicy(9): must be SyncAlways or SyncNever" {
 		t.Error(err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {

@@ -73,7 +73,7 @@ func openDirectory(path string, o Options) (d directory, unlock io.Closer, err e
 			return fails(fmt.Errorf("Options.Archive: %w", err))
 		}
 		if d.store == d.path {
-			return fails(errors.New("Options.Archive is the directory of the journal itself"))
+			return fails(errors.New("Options.Archive: must not be the directory of the journal itself"))
 		}
 	}
 	if o.MustExist || o.Identity != "" { // it leaves no lock where there is none

@@ -110,13 +110,13 @@ func (p SyncPolicy) String() string {
 func (o Options) validate() error {
 	switch {
 	case o.Sync > SyncNever:
-		return fmt.Errorf("journal: Options.Sync is %v", o.Sync)
+		return fmt.Errorf("journal: Options.Sync %v: must be SyncAlways or SyncNever", o.Sync)
 	case o.SegmentSize < 0:
-		return fmt.Errorf("journal: Options.SegmentSize is %d, less than zero", o.SegmentSize)
+		return fmt.Errorf("journal: Options.SegmentSize %d: must not be negative", o.SegmentSize)
 	case o.MaxEntry < 0:
-		return fmt.Errorf("journal: Options.MaxEntry is %d, less than zero", o.MaxEntry)
+		return fmt.Errorf("journal: Options.MaxEntry %d: must not be negative", o.MaxEntry)
 	case o.PollInterval < 0:
-		return fmt.Errorf("journal: Options.PollInterval is %v, less than zero", o.PollInterval)
+		return fmt.Errorf("journal: Options.PollInterval %v: must not be negative", o.PollInterval)
 	}
 	return nil
 }
