@@ -367,11 +367,13 @@ func (o *outcomes[K, V]) gather(b *batch[K]) (again []K) {
 			o.postpone(at.at.Key) // it would have had to wait for its turn
 		case err == errAgain:
 			b.root.giveUp(last, held)
+			o.drop(at.at.Key)
 			again = append(again, at.at.Key)
 		case err == error(&b.thrown):
 			b.abandon(b.places[i+1:])
 			panic(rethrown{&b.thrown})
-		case err == ErrNotFound: // it is left out
+		case err == ErrNotFound:
+			o.drop(at.at.Key)
 		default:
 			o.fail(at.at.Key, err)
 		}

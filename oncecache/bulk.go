@@ -58,9 +58,6 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 	}
 	all.oneByOne = true
 	for _, k := range all.later {
-		if _, failed := all.failed[k]; failed {
-			continue // or found: it is repeated
-		}
 		for left := []K{k}; len(left) > 0; {
 			left = c.round(ctx, left, create, all)
 		}
@@ -87,6 +84,7 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 		if e == nil {
 			b.absent++
 		}
+		all.ask(k)
 		b.places = append(b.places, batchSlot[K]{at: r.at(k), entry: e})
 	}
 	if b == nil {
@@ -113,8 +111,8 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 type outcomes[K comparable, V any] struct {
 	root   *root[K]
 	seat   participants // what the call takes of each key: no leases if creations may wait for them
-	found  map[K]V
-	failed KeyErrors[K] // a key that has been found has none
+	found  map[K]V      // also keys that are asked for, until it is known what they have
+	failed KeyErrors[K]
 	held   []holding[K]
 
 	// later are keys whose creations have to wait for their turn. They come last,
@@ -149,27 +147,39 @@ func (o *outcomes[K, V]) hit(e *entry[K]) bool {
 	return ok
 }
 
-// has reports whether k is found.
+// has reports whether k is found, or asked for.
 func (o *outcomes[K, V]) has(k K) bool {
 	_, ok := o.found[k]
 	return ok
 }
 
+// ask notes that k is asked for, so that it is asked for once, however often it is
+// repeated. A key that holds a NaN is another one each time.
+func (o *outcomes[K, V]) ask(k K) {
+	if k == k { //nolint:staticcheck // false for NaN
+		var none V
+		o.found[k] = none
+	}
+}
+
+// drop says that nothing is known of k, which was asked for.
+func (o *outcomes[K, V]) drop(k K) { delete(o.found, k) }
+
 // postpone leaves k for the end.
-func (o *outcomes[K, V]) postpone(k K) { o.later = append(o.later, k) }
+func (o *outcomes[K, V]) postpone(k K) {
+	o.drop(k)
+	o.later = append(o.later, k)
+}
 
 func (o *outcomes[K, V]) take(k K, e *entry[K], held *atomics.Int64) {
 	o.found[k] = *valueOf[V](e)
-	delete(o.failed, k)
 	if held != nil {
 		o.held = append(o.held, holding[K]{e, held})
 	}
 }
 
 func (o *outcomes[K, V]) fail(k K, err error) {
-	if o.has(k) {
-		return
-	}
+	o.drop(k)
 	if o.failed == nil {
 		o.failed = KeyErrors[K]{}
 	}
@@ -177,7 +187,7 @@ func (o *outcomes[K, V]) fail(k K, err error) {
 }
 
 func (o *outcomes[K, V]) err() error {
-	if len(o.failed) == 0 {
+	if o.failed == nil {
 		return nil
 	}
 	return o.failed

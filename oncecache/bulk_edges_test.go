@@ -189,3 +189,43 @@ func TestManyRepeats(t *testing.T) {
 		}
 	}
 }
+
+// A key that is repeated is asked for once, also if its creation has to wait and the
+// function then leaves it out.
+func TestManyRepeatsOfWhatIsLeftOut(t *testing.T) {
+	for name, hold := range map[string]func(t *testing.T) (c *oncecache.Cache[int, int], end func()){
+		"a lease": func(t *testing.T) (*oncecache.Cache[int, int], func()) {
+			c := oncecache.MustNew(oncecache.Config[int, int]{Close: func(int, int) error { return nil }, CloseBeforeCreate: true})
+			l, err := c.Acquire(t.Context(), 0, func(context.Context, int) (int, error) { return 1, nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Delete(0)
+			return c, l.Release
+		},
+		"a Refresh": func(*testing.T) (*oncecache.Cache[int, int], func()) {
+			c := new(oncecache.Cache[int, int])
+			c.Set(0, 1)
+			begun, end := make(chan bool), make(chan bool)
+			go c.Refresh(context.Background(), 0, func(context.Context, int) (int, error) { close(begun); <-end; return 0, errors.New("none") })
+			<-begun
+			oncecache.CompareAndDelete(c, 0, 1)
+			return c, func() { close(end) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, end := hold(t)
+				go func() { time.Sleep(time.Second); end() }()
+				calls := 0
+				got, err := c.GetOrCreateMany(t.Context(), []int{0, 0, 0}, func(context.Context, []int) (map[int]int, error) {
+					calls++
+					return nil, nil
+				})
+				if calls != 1 || len(got) != 0 || err != nil {
+					t.Errorf("%d calls, %v, %v", calls, got, err)
+				}
+			})
+		})
+	}
+}

@@ -23,14 +23,14 @@ const century = 100 * 365 * 24 * time.Hour
 // Settings that make no sense are refused, by name and value.
 func TestNewRefuses(t *testing.T) {
 	for want, bad := range map[string]config{
-		"Config.MaxEntries -1:":                               {MaxEntries: -1},
+		"Config.MaxEntries -1:":                            {MaxEntries: -1},
 		fmt.Sprint("Config.MaxEntries ", math.MinInt, ":"): {MaxEntries: math.MinInt},
-		"Config.IdleTimeout -1ns:":                            {IdleTimeout: -1},
-		"Config.IdleTimeout -2562047h47m16.854775808s:":       {IdleTimeout: math.MinInt64},
-		"Config.CloseConcurrency -1:":                         {CloseConcurrency: -1},
-		"Config.CloseBeforeCreate true:":                       {CloseBeforeCreate: true},
-		"Config.CreateTimeout -1m0s:":                         {CreateTimeout: -time.Minute},
-		"Config.CreateTimeout -2562047h47m16.854775808s:":     {CreateTimeout: math.MinInt64},
+		"Config.IdleTimeout -1ns:":                         {IdleTimeout: -1},
+		"Config.IdleTimeout -2562047h47m16.854775808s:":    {IdleTimeout: math.MinInt64},
+		"Config.CloseConcurrency -1:":                      {CloseConcurrency: -1},
+		"Config.CloseBeforeCreate true:":                   {CloseBeforeCreate: true},
+		"Config.CreateTimeout -1m0s:":                      {CreateTimeout: -time.Minute},
+		"Config.CreateTimeout -2562047h47m16.854775808s:":  {CreateTimeout: math.MinInt64},
 	} {
 		c, err := oncecache.New(bad)
 		if c != nil || err == nil || !strings.HasPrefix(err.Error(), "oncecache: "+want) {
