@@ -95,7 +95,7 @@ func TestDeliveryGoesOnWhileItUnwinds(t *testing.T) {
 				t.Fatalf("told of %v", got)
 			}
 			if q := b.core.set.Load().queue; q.head.Load() != nil || len(q.waiting) != 0 {
-				t.Fatal("the feed is not empty and free")
+				t.Fatal("the queue is not empty and free")
 			}
 		})
 	}

@@ -85,7 +85,7 @@ func TestLateHelpersVoidNothing(t *testing.T) {
 	ks.remove(dead) // a helper that was stopped before it had begun
 	ks.departures.append(dead.since.Load())
 	if ks.departures.last.Load() != first {
-		t.Fatal("one departure began two eras")
+		t.Fatal("one departure began two in the list")
 	}
 	if v := p.Failure(); v != Counted {
 		t.Fatalf("verdict %v of a permit given after the departure", v)
@@ -184,7 +184,7 @@ func TestDeparturesAreDropped(t *testing.T) {
 		kept++
 	}
 	if kept > keptDepartures {
-		t.Fatalf("%d eras are kept, want at most %d", kept, keptDepartures)
+		t.Fatalf("%d departures are kept, want at most %d", kept, keptDepartures)
 	}
 }
 
@@ -226,6 +226,6 @@ func TestDeparturesAreAppendedOnce(t *testing.T) {
 		seen[d.hash] = true
 	}
 	if len(seen) != count {
-		t.Fatalf("%d eras in the list, want %d", len(seen), count)
+		t.Fatalf("%d departures in the list, want %d", len(seen), count)
 	}
 }

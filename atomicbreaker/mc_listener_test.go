@@ -46,7 +46,7 @@ func (e *ear) check(b *Breaker) {
 		e.m.Failf("%d events up to %v of a breaker in generation %d: %v", n, last, w.gen(), w.state())
 	}
 	if s := b.core.set.Load(); s.queue.head.Load() != nil || len(s.queue.waiting) != 0 {
-		e.m.Failf("the feed is not empty and free")
+		e.m.Failf("the queue is not empty and free")
 	}
 }
 

@@ -54,7 +54,7 @@ type dated struct {
 
 // A record that has something besides is the last field of one of these. Each part
 // is where it is found without knowing the value, and dated is next to the record,
-// so that its mark says where the others are.
+// so that its word says where the others are.
 type (
 	datedRecord struct {
 		dated

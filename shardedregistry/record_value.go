@@ -19,7 +19,7 @@ func valueOf[V any](rec *record) *V {
 	return &(*boxed[record, V])(unsafe.Pointer(rec)).value
 }
 
-// fresh returns a live record, which others have not seen. Its mark is 0, but for the
+// fresh returns a live record, which others have not seen. Its word is 0, but for the
 // bit dated if a snapshot is being taken.
 func fresh[V any, K comparable](rt *root[K], taking bool) *record {
 	switch {

@@ -109,7 +109,7 @@ const lookAhead = 64
 func (col *collector[K]) observe() {
 	var (
 		heads [lookAhead]*record
-		marks [lookAhead]word
+		words [lookAhead]word
 	)
 	first := len(col.keys.keys) == 0
 	for some := range slices.Chunk(col.observed, lookAhead) {
@@ -123,14 +123,14 @@ func (col *collector[K]) observe() {
 		}
 		for i := range some {
 			if !some[i].still(heads[i]) {
-				marks[i] = heads[i].word
+				words[i] = heads[i].word
 			}
 		}
 		for i := range some {
 			s, head := &some[i], heads[i]
 			switch {
 			case s.still(head):
-			case marks[i]&(datedBit|deadBit) == 0:
+			case words[i]&(datedBit|deadBit) == 0:
 				col.unsure = col.unsure || head != s.head
 				*s = observation[K]{cell: s.cell, head: head, held: head, quiet: true}
 			default:

@@ -27,7 +27,7 @@ func firstWord(last Version) word { return word(last+1) << versionShift }
 func (w word) version() Version { return Version(w >> versionShift) }
 func (w word) dead() bool       { return w&deadBit != 0 }
 
-// changed and deleted return the next mark of a live record's key.
+// changed and deleted return the next word of a live record's key.
 func (w word) changed() word { return w&^datedBit + 1<<versionShift }
 func (w word) deleted() word { return w.changed() | deadBit }
 
