@@ -91,3 +91,13 @@ func (t *target[K]) create(fresh *record) (c *cell[K], rec *record, created bool
 	rt.check(k, fresh)
 	return c, fresh, true, nil
 }
+
+// enlist is publish under the constraints.
+func (t *target[K]) enlist(fresh *cell[K], rec *record) (c *cell[K], present *record, err error) {
+	rt := t.root
+	if rt.constraints == nil {
+		c, present = rt.publish(t.key, fresh, rec)
+		return c, present, nil
+	}
+	return rt.constraints.enlist(*t, fresh, rec)
+}

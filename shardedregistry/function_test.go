@@ -180,35 +180,3 @@ func TestFunctionCallsBack(t *testing.T) {
 		t.Errorf("Len = %d, want 3", r.Len())
 	}
 }
-
-// An UpdateIf whose key changes while Check looks at the value has lost: it says
-// to what, or that the key is gone, and stores nothing.
-func TestUpdateIfIsOvertaken(t *testing.T) {
-	for name, tt := range map[string]struct {
-		overtake func(*shardedregistry.Registry[string, int])
-		want     error
-	}{
-		"changed":      {func(r *shardedregistry.Registry[string, int]) { mustPut(t, r, "a", 7) }, &shardedregistry.ConflictError{Have: 2, Want: 1}},
-		"deleted":      {func(r *shardedregistry.Registry[string, int]) { _, _ = r.Delete("a") }, shardedregistry.ErrNotFound},
-		"not accepted": {func(*shardedregistry.Registry[string, int]) {}, errTest},
-	} {
-		var r *shardedregistry.Registry[string, int]
-		r = shardedregistry.MustNew(shardedregistry.Config[string, int]{Check: func(_ string, v int) error {
-			if v == 9 {
-				tt.overtake(r)
-				if tt.want == errTest {
-					return errTest
-				}
-			}
-			return nil
-		}})
-		mustPut(t, r, "a", 1)
-		version, err := r.UpdateIf("a", 1, 9)
-		if version != 0 || fmt.Sprint(err) != fmt.Sprint(tt.want) {
-			t.Errorf("%s: UpdateIf = %v, %v; want %v", name, version, err, tt.want)
-		}
-		if v, _ := r.Get("a"); v == 9 {
-			t.Errorf("%s: the value is stored", name)
-		}
-	}
-}

@@ -35,3 +35,16 @@ func (r *Registry[K, V]) each(yield func(Entry[K, V]) bool) {
 		rt.visit(func(k hkey[K], _ *cell[K], rec *record) bool { return yield(entryOf[V](rt, k, rec)) })
 	}
 }
+
+// visit calls f for the keys that are present, with their cells and records,
+// until it returns false.
+func (rt *root[K]) visit(f func(k hkey[K], c *cell[K], rec *record) bool) {
+	for c := range rt.cells.All() {
+		// LP(All): the record is read.
+		// LP(Entries): the record is read.
+		rec := rt.live(c.rec.Load())
+		if rec != nil && !f(rt.rehashed(c.key), c, rec) {
+			return
+		}
+	}
+}

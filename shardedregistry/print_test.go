@@ -59,3 +59,12 @@ func ExampleRegistry_MarshalJSON() {
 	// {"dns":53,"web":80}
 	// [{"Key":"dns","Value":53,"Version":2},{"Key":"web","Value":80,"Version":1}]
 }
+
+// A registry prints without its words being looked at.
+func TestString(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	mustPut(t, &r, "a", 1)
+	if got, want := fmt.Sprint(&r), "a registry of 1 keys"; got != want {
+		t.Errorf("it prints as %q, want %q", got, want)
+	}
+}

@@ -263,3 +263,13 @@ func (r Ref[K, V]) DeleteIf(version Version) error {
 	}
 	return t.removeIf(version)
 }
+
+// replaceable is the same for a Ref.
+func (h *hold[K]) replaceable() (rt *root[K], c *cell[K], old *record) {
+	rt = h.target.root
+	if h.bad != nil || !rt.light || rt.snapshotting() {
+		return rt, nil, nil
+	}
+	c, old = h.target.recall()
+	return rt, c, old
+}

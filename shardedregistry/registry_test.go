@@ -4,34 +4,11 @@ package shardedregistry_test
 
 import (
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/latchfree/latchfree/shardedregistry"
 )
-
-func TestCreateNeverOverwrites(t *testing.T) {
-	var r shardedregistry.Registry[string, int]
-	version, err := r.Create("a", 1)
-	if err != nil || version != 1 {
-		t.Fatalf("Create = %d, %v; want 1, nil", version, err)
-	}
-	_, err = r.Create("a", 2)
-	var exists *shardedregistry.ExistsError
-	if !errors.Is(err, shardedregistry.ErrExists) || !errors.As(err, &exists) {
-		t.Fatalf("second Create = %v, want an ExistsError", err)
-	}
-	if want := (shardedregistry.ExistsError{Given: "a", Stored: "a", Version: 1}); *exists != want {
-		t.Errorf("second Create = %+v, want %+v", *exists, want)
-	}
-	if want := "shardedregistry: key exists: a at version 1"; err.Error() != want {
-		t.Errorf("its text is %q, want %q", err, want)
-	}
-	wantValue(t, &r, "a", 1)
-}
 
 func TestEmpty(t *testing.T) {
 	var r shardedregistry.Registry[string, int]
@@ -65,40 +42,6 @@ func wantIs(t testing.TB, what string, err, target error) {
 	}
 }
 
-func TestUpdate(t *testing.T) {
-	var r shardedregistry.Registry[string, int]
-	mustPut(t, &r, "a", 1)
-	e, err := r.Update("a", func(v int) (int, error) { return v + 10, nil })
-	if want := (shardedregistry.Entry[string, int]{Key: "a", Value: 11, Version: 2}); err != nil || e != want {
-		t.Errorf("Update = %v, %v; want %v", e, err, want)
-	}
-	e, err = r.Update("a", func(int) (int, error) { return 99, errTest })
-	if err != errTest || e.Version != 0 {
-		t.Errorf("Update with an error = %v, %v; want the error as it is", e, err)
-	}
-	wantValue(t, &r, "a", 11)
-}
-
-func TestUpdateIf(t *testing.T) {
-	var r shardedregistry.Registry[string, int]
-	version := mustPut(t, &r, "a", 1)
-	next, err := r.UpdateIf("a", version, 2)
-	if err != nil || next != version+1 {
-		t.Fatalf("UpdateIf = %d, %v; want %d, nil", next, err, version+1)
-	}
-	none, err := r.UpdateIf("a", version, 3)
-	if wantConflict(t, err, version+1, version); none != 0 {
-		t.Errorf("UpdateIf returned version %d beside a conflict", none)
-	}
-	wantConflict(t, r.DeleteIf("a", version), version+1, version)
-	wantValue(t, &r, "a", 2)
-	if err := r.DeleteIf("a", next); err != nil {
-		t.Fatalf("DeleteIf = %v", err)
-	}
-	_, err = r.UpdateIf("a", next, 4)
-	wantIs(t, "UpdateIf of a deleted key", err, shardedregistry.ErrNotFound)
-}
-
 func wantConflict(t testing.TB, err error, have, want shardedregistry.Version) {
 	t.Helper()
 	var conflict *shardedregistry.ConflictError
@@ -110,34 +53,6 @@ func wantConflict(t testing.TB, err error, have, want shardedregistry.Version) {
 	}
 	if !strings.Contains(err.Error(), "have ") {
 		t.Errorf("its text is %q, without the versions", err)
-	}
-}
-
-func TestUpsert(t *testing.T) {
-	var r shardedregistry.Registry[string, int]
-	add := func(old int, exists bool) (int, error) {
-		if !exists && old != 0 {
-			t.Errorf("an absent key has value %d", old)
-		}
-		if exists {
-			return old + 1, nil
-		}
-		return 100, nil
-	}
-	for i, want := range []int{100, 101, 102} {
-		e, err := r.Upsert("a", add)
-		if err != nil || e.Key != "a" || e.Value != want || e.Version != shardedregistry.Version(i+1) {
-			t.Fatalf("Upsert = %v, %v; want value %d at version %d", e, err, want, i+1)
-		}
-	}
-	for _, k := range []string{"a", "b"} {
-		if _, err := r.Upsert(k, func(int, bool) (int, error) { return 0, errTest }); err != errTest {
-			t.Errorf("Upsert(%s) = %v, want the function's error as it is", k, err)
-		}
-	}
-	wantValue(t, &r, "a", 102)
-	if _, ok := r.Get("b"); ok {
-		t.Error("a failed Upsert has created its key")
 	}
 }
 
@@ -239,81 +154,6 @@ func TestDeleterStalls(t *testing.T) {
 	}
 }
 
-func TestAllAndEntries(t *testing.T) {
-	var r shardedregistry.Registry[string, int]
-	want := map[string]int{}
-	for i := range 1000 {
-		want[key(i)] = i
-		mustPut(t, &r, key(i), i)
-	}
-	for i := range 300 {
-		r.Delete(key(i))
-		delete(want, key(i))
-	}
-	if got := maps.Collect(r.All()); !maps.Equal(got, want) {
-		t.Errorf("All yields %d entries, want the %d that were stored", len(got), len(want))
-	}
-	seen := 0
-	for e := range r.Entries() {
-		if want[e.Key] != e.Value || e.Version != 1 {
-			t.Errorf("Entries yields %v, want value %d at version 1", e, want[e.Key])
-		}
-		seen++
-	}
-	if seen != len(want) || r.Len() != len(want) {
-		t.Errorf("Entries yields %d entries and Len is %d, want %d", seen, r.Len(), len(want))
-	}
-}
-
-// T20: a loop that is left early leaves nothing behind.
-func TestLeaveLoopEarly(t *testing.T) {
-	var r shardedregistry.Registry[string, int]
-	for i := range 100 {
-		mustPut(t, &r, key(i), i)
-	}
-	for range r.All() {
-		break
-	}
-	for range r.Entries() {
-		break
-	}
-	for i := range 2000 { // grows every table, which waits for every bucket
-		mustPut(t, &r, key(i), -i)
-	}
-	wantValue(t, &r, key(1999), -1999)
-}
-
-// T16, T21: the body of a loop may change what it loops over.
-func TestChangeInLoop(t *testing.T) {
-	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 2})
-	const keys = 200
-	for i := range keys {
-		mustPut(t, r, key(i), i)
-	}
-	var seen []string
-	for k, v := range r.All() {
-		seen = append(seen, k)
-		if e, ok := r.Delete(k); !ok || e.Value != v {
-			t.Fatalf("Delete(%s) = %v, %v", k, e, ok)
-		}
-		if _, err := r.Create(k, -v); err != nil {
-			t.Fatalf("Create(%s) after Delete: %v", k, err)
-		}
-		mustPut(t, r, "new "+k, v) // makes the tables grow
-	}
-	for k, n := range counts(seen) {
-		if n != 1 {
-			t.Errorf("All yielded %s %d times", k, n)
-		}
-	}
-	for i := range keys {
-		wantValue(t, r, key(i), -i)
-		if !slices.Contains(seen, key(i)) {
-			t.Errorf("All did not yield %s, which its own turn only would have deleted", key(i))
-		}
-	}
-}
-
 func counts(keys []string) map[string]int {
 	n := map[string]int{}
 	for _, k := range keys {
@@ -362,14 +202,5 @@ func TestDeleteCreateGet(t *testing.T) {
 	}
 	if n := shardedregistry.Linked(&r); n != 0 {
 		t.Errorf("%d cells are still linked", n)
-	}
-}
-
-// A registry prints without its words being looked at.
-func TestString(t *testing.T) {
-	var r shardedregistry.Registry[string, int]
-	mustPut(t, &r, "a", 1)
-	if got, want := fmt.Sprint(&r), "a registry of 1 keys"; got != want {
-		t.Errorf("it prints as %q, want %q", got, want)
 	}
 }

@@ -10,6 +10,16 @@ import (
 // others between attempts, besides that they are given time.
 const attemptsBeforeYielding = 3
 
+// attemptsBeforeDetecting is how many attempts fail before a call suspects itself. Other
+// goroutines rarely win that often in a row, and a function that changes its
+// own key has then cost microseconds. In the model, the first failure is enough.
+func attemptsBeforeDetecting() int { return atomics.Limit(64, 1) }
+
+// provenReentries is how many attempts in a row must be caught before a call gives up.
+// One would do for a function that always changes its key; more spare one that
+// does so now and then.
+func provenReentries() int { return atomics.Limit(4, 2) }
+
 // backOff is called when so many attempts have failed, and lets others change the
 // key meanwhile: who comes back at once fails again, and makes them fail. It takes
 // twice as long each time, a tenth of a microsecond to two.
@@ -19,6 +29,40 @@ func backOff(failed int) {
 	if failed > attemptsBeforeYielding {
 		runtime.Gosched()
 	}
+}
+
+// persist repeats attempt, which runs a function of the user's on what k holds,
+// until it is done or that function has changed k itself each time. So many have
+// failed before.
+func (rt *root[K]) persist(k hkey[K], failed int, attempt func() (done bool, err error)) error {
+	for ; ; failed = 0 {
+		for ; failed < attemptsBeforeDetecting(); failed++ {
+			if failed > 0 {
+				backOff(failed)
+			}
+			if done, err := attempt(); done {
+				return err
+			}
+		}
+		if done, err := rt.prove(k, attempt); done {
+			return err
+		}
+	}
+}
+
+// prove repeats attempt while it is listed as a detector, and ends it with
+// ErrTooManyRetries when all of them failed and were caught.
+func (rt *root[K]) prove(k hkey[K], attempt func() (done bool, err error)) (done bool, err error) {
+	rt.detecting(k, func(own *bool) {
+		for range provenReentries() {
+			*own = false
+			if done, err = attempt(); done || !*own {
+				return
+			}
+		}
+		done, err = true, ErrTooManyRetries
+	})
+	return done, err
 }
 
 // reentryDetector is a call of Update, Upsert or DeleteMatching that has failed attemptsBeforeDetecting
@@ -99,38 +143,4 @@ func without[K comparable](p *reentryDetector[K], own *bool) *reentryDetector[K]
 	q := *p
 	q.next = without(p.next, own)
 	return &q
-}
-
-// persist repeats attempt, which runs a function of the user's on what k holds,
-// until it is done or that function has changed k itself each time. So many have
-// failed before.
-func (rt *root[K]) persist(k hkey[K], failed int, attempt func() (done bool, err error)) error {
-	for ; ; failed = 0 {
-		for ; failed < attemptsBeforeDetecting(); failed++ {
-			if failed > 0 {
-				backOff(failed)
-			}
-			if done, err := attempt(); done {
-				return err
-			}
-		}
-		if done, err := rt.prove(k, attempt); done {
-			return err
-		}
-	}
-}
-
-// prove repeats attempt while it is listed as a detector, and ends it with
-// ErrTooManyRetries when all of them failed and were caught.
-func (rt *root[K]) prove(k hkey[K], attempt func() (done bool, err error)) (done bool, err error) {
-	rt.detecting(k, func(own *bool) {
-		for range provenReentries() {
-			*own = false
-			if done, err = attempt(); done || !*own {
-				return
-			}
-		}
-		done, err = true, ErrTooManyRetries
-	})
-	return done, err
 }

@@ -40,16 +40,3 @@ func (rt *root[K]) installShard(hash uint64) *shard {
 	at.CompareAndSwap(nil, new(shard))
 	return at.Load()
 }
-
-// unlink takes the dead cell c of k out of the table, if no creator has
-// replaced it. Floor goes first, so that whoever finds k absent finds it raised.
-func (rt *root[K]) unlink(k hkey[K], c *cell[K], dead *record) {
-	s, version := rt.shard(k.Hash), uint64(dead.version())
-	for { // until no other deleter raises it between the two lines
-		floor := s.floor.Load()
-		if floor >= version || s.floor.CompareAndSwap(floor, version) {
-			break
-		}
-	}
-	rt.cells.CompareAndDelete(k, c)
-}

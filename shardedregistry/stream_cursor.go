@@ -57,20 +57,6 @@ func (w *watcher[K]) unreachable() bool { return w.isClosed() || w.lagged() }
 // lagged reports whether the watcher is a loop over Stream that has lagged.
 func (w *watcher[K]) lagged() bool { return w.stream != nil && w.stream.overflowed.Load() != 0 }
 
-// needed reports whether somebody who sits there has yet to see dead.
-func (m *cellMeta[K]) needed(dead *record) bool {
-	for _, s := range m.subscriptions {
-		if s.watcher.stream != nil {
-			if Version(s.cursor().pos.Load()) < dead.version() && !s.watcher.unreachable() {
-				return true
-			}
-		} else if n := s.latest.Load(); n != nil && n.stage.Load() != done {
-			return true
-		}
-	}
-	return false
-}
-
 // enqueue is called by everyone who has stored rec in c, a cell of k, and by who is
 // about to replace c where it is dead. It subscribes the streams of s, so that they
 // will take rec and what is older and not told; counts; and then forgets what no
@@ -194,5 +180,65 @@ func (w *watcher[K]) gather(p *notification[K], copies func(k hkey[K], rec *reco
 	p.stage.Store(done)
 	if rec.dead() {
 		rt.tidy(s.key)
+	}
+}
+
+// transitions reports whether records have links.
+func (rt *root[K]) transitions() bool { return rt.shut != nil }
+
+// oldestUnpublished returns the oldest of rec and what it replaced that is not told, or nil
+// if rec is. There are no more of them than calls that have stored and not told.
+func (rt *root[K]) oldestUnpublished(rec *record) (oldest *record) {
+	for rec != nil {
+		l := rt.history(rec)
+		if l.published.Load() != 0 {
+			break
+		}
+		oldest, rec = rec, l.prev.Load()
+	}
+	return oldest
+}
+
+// markPublished notes that rec is told, and before that what is older. If rec has no
+// prev, then either there is nothing older, or somebody else has noted all of it.
+func (rt *root[K]) markPublished(rec *record) {
+	l := rt.history(rec)
+	if l.published.Load() != 0 {
+		return
+	}
+	if old := l.prev.Load(); old != nil {
+		rt.markPublished(old)
+	}
+	l.published.Store(1)
+}
+
+// trim forgets what no stream needs of the chain of rec, which c holds or held,
+// unless some stream needs what comes right after version since.
+//
+// What is older than a record is forgotten only if that is found told, and no
+// stream found after that which needs more: every stream that had joined before
+// the record took effect is subscribed by then, and one that is subscribed later needs
+// nothing older. Before it is told somebody may be about to subscribe one.
+func (rt *root[K]) trim(c *cell[K], rec *record, since Version) {
+	first := rt.first(c, rec)
+	if first <= since {
+		return
+	}
+	for rec != nil && rec.version() > first {
+		rec = rt.history(rec).prev.Load()
+	}
+	if rec == nil {
+		return
+	}
+	l := rt.history(rec)
+	if l.prev.Load() != nil && l.published.Load() != 0 && rt.first(c, rec) == rec.version() {
+		l.prev.Store(nil)
+	}
+}
+
+// relax forgets what no stream needs of k any more.
+func (rt *root[K]) relax(k hkey[K]) {
+	if c := rt.cells.Load(k); c != nil {
+		rt.trim(c, c.rec.Load(), 0)
 	}
 }

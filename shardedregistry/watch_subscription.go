@@ -6,26 +6,6 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// cellMeta is what a cell has besides its record, and most cells have none. It is
-// immutable: to change it, replace it.
-type cellMeta[K comparable] struct {
-	// spelled is how the key was given to the call that created the cell, or
-	// nil if that is how it is stored.
-	spelled *K
-
-	// subscriptions are those of the watchers that were told of a change of the key,
-	// mostly in the order of the subscribers.
-	subscriptions []*subscription[K]
-
-	// kept says that the cell is dead, that its deleter has told all who had to
-	// be told, and that it has left the cell in the table for those who need it.
-	kept bool
-
-	// gone says that the cell is dead, and has left the table or is about to: it
-	// takes no subscription any more. Only with Config.Transitions.
-	gone bool
-}
-
 // subscription is what connects one watcher and one key. The cells that follow one
 // another in the table hand it on.
 type subscription[K comparable] struct {
@@ -140,54 +120,6 @@ func (m *cellMeta[K]) subscription(w *watcher[K], at int) *subscription[K] {
 	return nil
 }
 
-// has reports whether s is at the cell.
-func (m *cellMeta[K]) has(s *subscription[K]) bool {
-	return m != nil && slices.Contains(m.subscriptions, s)
-}
-
-func (m *cellMeta[K]) now() cellMeta[K] {
-	if m == nil {
-		return cellMeta[K]{}
-	}
-	return *m
-}
-
-// with returns a copy with s.
-func (m *cellMeta[K]) with(s *subscription[K]) *cellMeta[K] {
-	next := m.now()
-	next.subscriptions = append(slices.Clip(next.subscriptions), s)
-	return &next
-}
-
-// without returns a copy without s, or nil if nothing is left.
-func (m *cellMeta[K]) without(s *subscription[K]) *cellMeta[K] {
-	next := *m
-	next.subscriptions = slices.DeleteFunc(slices.Clone(m.subscriptions), func(x *subscription[K]) bool { return x == s })
-	if len(next.subscriptions) == 0 && next.spelled == nil && !next.kept && !next.gone {
-		return nil
-	}
-	return &next
-}
-
-// succeed gives c, which will replace a dead cell in the table, the subscriptions of
-// that, and returns them. A watcher that has not yet looked at the deletion
-// will find what c holds: a key that comes and goes takes one subscription. If there are
-// transitions, the dead cell takes no subscription any more. That is retried only when one
-// has come or gone meanwhile.
-func (c *cell[K]) succeed(dead *cell[K], transitions bool) []*subscription[K] {
-	old := dead.meta.Load()
-	for transitions && !dead.meta.CompareAndSwap(old, old.ends()) {
-		old = dead.meta.Load()
-	}
-	if old == nil || len(old.subscriptions) == 0 {
-		return nil
-	}
-	next := c.meta.Load().now()
-	next.subscriptions = old.subscriptions
-	c.meta.Store(&next)
-	return old.subscriptions
-}
-
 // unsubscribe takes s away from the cell that has it. A creator that hands s on
 // meanwhile will find that the watcher has gone, and do the same: see create.
 func (rt *root[K]) unsubscribe(s *subscription[K]) {
@@ -213,42 +145,94 @@ func (rt *root[K]) clear(s *subscription[K]) {
 	rt.tidy(s.key)
 }
 
-// keepInTable is called by the deleter of k's cell c, instead of unlinking it, when it
-// has told all who had to be told.
-func (rt *root[K]) keepInTable(k hkey[K], c *cell[K]) {
-	for { // until no subscription comes or goes between the two lines
-		now := c.meta.Load()
-		next := now.now()
-		next.kept = true
-		if c.meta.CompareAndSwap(now, &next) {
-			break
-		}
-	}
-	rt.tidy(k)
+// subscribers are who wants to hear of changes. It is immutable: to change it,
+// replace it. Nil stands for nobody.
+//
+// Everyone who has stored a record loads it then. So whoever had joined before
+// the record was stored is told, and whoever joins later can read the record.
+type subscribers[K comparable] struct {
+	watchers  []*watcher[K] // in the order in which they came
+	waiters   int           // calls of Wait that may sleep, for any key
+	waitlists waker[K]      // where they do, or did
 }
 
-// tidy unlinks the cell of k if it is dead and nobody needs it any more. It is
-// called by all who may be the last: the deleter when it has left the cell, a
-// watcher when it has looked, a collector when it has left. Each writes that
-// first and then reads what the others write, so that the last one finds all of
-// it.
-func (rt *root[K]) tidy(k hkey[K]) {
+// with adds a watcher.
+func (s subscribers[K]) with(w *watcher[K]) subscribers[K] {
+	s.watchers = append(slices.Clip(s.watchers), w)
+	return s
+}
+
+// without removes a watcher.
+func (s subscribers[K]) without(w *watcher[K]) subscribers[K] {
+	s.watchers = slices.DeleteFunc(slices.Clone(s.watchers), func(x *watcher[K]) bool { return x == w })
+	return s
+}
+
+// waiting adds n to the number of those who wait in waitlists.
+func (s subscribers[K]) waiting(rooms waker[K], n int) subscribers[K] {
+	s.waitlists = rooms
+	s.waiters += n
+	return s
+}
+
+// changeSubscribers replaces the subscribers by change of it. It is retried only when somebody
+// else has come or gone meanwhile.
+func (rt *root[K]) changeSubscribers(change func(subscribers[K]) subscribers[K]) {
+	for {
+		old := rt.subscribers.Load()
+		var now subscribers[K]
+		if old != nil {
+			now = *old
+		}
+		now = change(now)
+		next := &now
+		if len(now.watchers) == 0 && now.waiters == 0 {
+			next = nil
+		}
+		if rt.subscribers.CompareAndSwap(old, next) {
+			return
+		}
+	}
+}
+
+// notify tells a that k has changed, and reports whether a watcher will look
+// at k. It names the key alone. What is there is for those to see who look: by
+// then it may be something newer, also when the caller has stalled.
+//
+// Watchers sit at the cell that the table has now. If that is not the cell that
+// the caller has changed, then a later operation on k has told them since, or
+// will, and so have those who had to be told that the cell had died.
+func (rt *root[K]) notify(a *subscribers[K], k hkey[K]) (awaited bool) {
+	if a.waiters > 0 {
+		a.waitlists.wake(k)
+	}
+	if len(a.watchers) == 0 {
+		return false
+	}
 	c := rt.cells.Load(k)
-	if c == nil {
-		return
+	for i, w := range a.watchers {
+		if w.skips(k) {
+			continue
+		}
+		var s *subscription[K]
+		switch {
+		case c == nil:
+		case w.stream == nil:
+			s, _ = c.subscribe(k, w, i, 0)
+		default:
+			s = c.meta.Load().subscription(w, i)
+		}
+		if s == nil { // c has gone since, or who has changed it subscribes w, or w has lagged
+			if w.lagged() {
+				w.lag()
+			}
+			continue
+		}
+		if s.notify() {
+			awaited = true
+		} else {
+			rt.unsubscribe(s) // its watcher has gone, and may not know this subscription
+		}
 	}
-	rec := c.rec.Load()
-	if !rec.dead() {
-		return
-	}
-	now := c.meta.Load()
-	if now == nil || !now.kept {
-		return
-	}
-	if now.needed(rec) {
-		return
-	}
-	if (rec.word&datedBit == 0 || !rt.settle(rec)) && rt.closeCell(c, rec) {
-		rt.unlink(k, c, rec)
-	}
+	return awaited
 }

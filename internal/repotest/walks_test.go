@@ -18,8 +18,8 @@ var walks = []struct {
 	name, pkg, what string
 	files           int
 }{
-	{"Update", "shardedregistry", "`Registry.Update` of a present key", 6},
-	{"UpdateWithMost", "shardedregistry", "`Registry.Update` with all of Config, and a stream", 26},
+	{"Update", "shardedregistry", "`Registry.Update` of a present key", 4},
+	{"UpdateWithMost", "shardedregistry", "`Registry.Update` with all of Config, and a stream", 14},
 	{"Trip", "atomicbreaker", "`Permit.Failure` that trips a key of a `Group`", 13},
 	{"Miss", "oncecache", "`Cache.GetOrCreate` of an absent key", 8},
 	{"Record", "cowchangeset", "`Tracker.Record` with a store", 9},

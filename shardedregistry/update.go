@@ -1,0 +1,389 @@
+package shardedregistry
+
+// Update replaces the value of key by what fn returns for it, and returns what
+// key holds then. If key is absent it returns [ErrNotFound], for an invalid key
+// [ErrInvalidKey]; if fn returns an error, that error as it is. Then, and when
+// fn panics or calls runtime.Goexit, nothing has changed. Config.Check and unique
+// indexes may reject what fn returns.
+//
+// Fn runs outside every lock on the caller's goroutine, and again if another
+// operation has changed key meanwhile: it must not modify what it is given,
+// unless that is a copy of Config.Clone's, and should have no other effects. It
+// may use the registry. If each time it runs it changes key itself and leaves it
+// present, Update returns [ErrTooManyRetries] after some tens of runs; if it has
+// another goroutine do so and waits for it, Update does not return.
+//
+// Update panics if fn is nil.
+//
+// Update is lock-free, but for what is said in [Config] about indexes. It takes
+// effect when the new record is stored, or, if it stores none, when what it found
+// was read.
+func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
+	if fn == nil {
+		panic("shardedregistry: Update called with a nil function")
+	}
+	failed := 0
+	rt, c, old := r.replaceable(key)
+	if old != nil {
+		value, err := fn(*valueOf[V](old))
+		if err != nil {
+			return Entry[K, V]{}, err
+		}
+		next := &boxed[record, V]{record{word: old.changed()}, value}
+		// LP(Update): replace stores the new record.
+		if rt.replace(c, old, &next.head) {
+			return Entry[K, V]{c.key, value, next.head.version()}, nil
+		}
+		failed++
+	}
+	return updateIn(rt, key, failed, fn)
+}
+
+// replaceable is where the short way of replacing the value of a present key begins:
+// where the root is light and no snapshot is being taken. It returns the root, the
+// cell of key and its live record, or no record if the short way does not lead there.
+func (r *core[K]) replaceable(key K) (rt *root[K], c *cell[K], old *record) {
+	if rt = r.root.Load(); rt == nil {
+		return r.install(), nil, nil
+	}
+	if !rt.light || rt.snapshotting() {
+		return rt, nil, nil
+	}
+	if c = rt.cells.Find(&rt.keys, key); c == nil {
+		return rt, nil, nil
+	}
+	old = c.rec.Load()
+	if old.word&(datedBit|deadBit) != 0 {
+		old = rt.live(old)
+	}
+	return rt, c, old
+}
+
+// replace stores next in place of old, which c held, and reports whether it did; if
+// not, another operation has changed the key. What follows is what changed does for
+// such records.
+func (rt *root[K]) replace(c *cell[K], old, next *record) bool {
+	if !c.rec.CompareAndSwap(old, next) {
+		return false
+	}
+	if first, s := rt.detectors.Load(), rt.subscribers.Load(); first != nil || s != nil {
+		rt.replaced(c, first, s)
+	}
+	return true
+}
+
+// replaced tells those of a record that was stored so.
+func (rt *root[K]) replaced(c *cell[K], first *reentryDetector[K], s *subscribers[K]) {
+	k := rt.rehashed(c.key)
+	detect(first, k)
+	if s != nil {
+		rt.notify(s, k)
+	}
+}
+
+// updateIn is Update without the short way, when so many attempts have failed. It is
+// apart so that Update takes little stack.
+func updateIn[K comparable, V any](rt *root[K], key K, failed int, fn func(V) (V, error)) (Entry[K, V], error) {
+	t, err := rt.locate(key)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	c, rec, err := update(&t, failed, fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return entryOf[V](rt, c.named(t.key.Hash), rec), nil
+}
+
+// update runs Update when so many attempts have failed, and returns the record that it
+// has stored, with its cell.
+func update[K comparable, V any](t *target[K], failed int, fn func(V) (V, error)) (*cell[K], *record, error) {
+	a := change[K]{failed: failed}
+	err := t.change(&a, func() error {
+		value, err := fn(out[V](t.root, a.key, a.old))
+		if err == nil {
+			a.next = draft(t.root, a.dated(t.root), a.next, value)
+		}
+		return err
+	})
+	return a.cell, a.next, err
+}
+
+// change is what one call of Update, Put or Upsert knows by the attempt that is in
+// progress, or was the last. It belongs to its goroutine. The place is not in it:
+// what is stored goes to the heap, and so would all that is beside it.
+type change[K comparable] struct {
+	create bool // whether to create the key if it is absent
+	failed int  // attempts that have failed before
+
+	key          hkey[K] // as it is stored; not set if the key was absent
+	cell         *cell[K]
+	old          *record // what the key holds; nil if it was absent
+	snapshotting bool    // asked before old was read, so that little is between that and storing
+	next         *record // what was drafted to be stored, by this attempt or the one before, or nil
+}
+
+// change repeats attempts until one is done. Every repetition but those that
+// ErrTooManyRetries reports is due to another operation that has changed the same
+// key. Fn drafts next, to be stored in place of old, or returns the user's error.
+// Afterwards a.next is what was stored, in a.cell.
+func (t *target[K]) change(a *change[K], fn func() error) error {
+	return t.root.persist(t.key, a.failed, func() (bool, error) { return t.attempt(a, fn) })
+}
+
+// dated reports whether what is drafted must be dated. A creation asks when the user's
+// function has run.
+func (a *change[K]) dated(rt *root[K]) bool {
+	return a.snapshotting || a.old == nil && rt.snapshotting()
+}
+
+// attempt runs fn for what the key holds now, and stores what that has drafted if
+// the key still holds it, or is still absent. It reports whether the change is
+// done; otherwise another operation has changed the key.
+func (t *target[K]) attempt(a *change[K], fn func() error) (done bool, err error) {
+	rt := t.root
+	a.snapshotting = rt.snapshotting()
+	a.cell, a.old = t.loadLive()
+	if a.old == nil {
+		return t.attemptCreate(a, fn)
+	}
+	a.key = a.cell.named(t.key.Hash)
+	// LP(Update), an error of fn: the record was read.
+	// LP(Upsert), an error of fn: likewise.
+	if err := fn(); err != nil {
+		return true, err
+	}
+	rt.check(a.key, a.old)
+	if rt.simple(a.next) {
+		a.next.word = a.old.changed()
+	} else if err := rt.prepare(a.key, a.next, a.old, a.old.changed()); err != nil {
+		return true, err
+	}
+	// LP(Update): the new record is stored, or that of a rival is read.
+	// LP(Put), present: likewise.
+	// LP(Upsert), present: likewise.
+	stored, err := t.swap(a.key, a.cell, a.old, a.next)
+	if stored {
+		rt.changed(a.key, a.cell, a.old, a.next)
+		rt.check(a.key, a.next)
+	}
+	return stored || err != nil, err
+}
+
+// simple reports whether rec, which was drafted for the first time, needs nothing of
+// prepare but its word. Those who update ask, to save a call.
+func (rt *root[K]) simple(rec *record) bool { return rt.large == nil && rec.word == 0 }
+
+// prepare makes rec, which was drafted, one of k to store in place of old, or, if
+// old is nil, as the first one of a cell. Where there are constraints it runs the user's
+// functions, so that nothing may be held; an error is theirs.
+func (rt *root[K]) prepare(k hkey[K], rec, old *record, m word) error {
+	rt.link(rec, old, m)
+	if rt.constraints == nil {
+		return nil
+	}
+	terms, err := rt.constraints.indexKeys(k.Key, rec, old.indexKeys())
+	*rec.indexed() = terms
+	return err
+}
+
+// swap stores next in place of old, which c held, and reports whether it did; if
+// not, another operation has changed the key. It takes effect when next is
+// stored, or, if it returns an error, when the record of a rival was read. Who
+// has stored calls changed.
+func (t *target[K]) swap(k hkey[K], c *cell[K], old, next *record) (stored bool, err error) {
+	rt := t.root
+	if rt.constraints == nil {
+		return c.rec.CompareAndSwap(old, next), nil
+	}
+	return rt.constraints.swap(*t, k, c, old, next)
+}
+
+// attemptCreate is attempt for a key that was absent.
+func (t *target[K]) attemptCreate(a *change[K], fn func() error) (done bool, err error) {
+	if !a.create {
+		// LP(Update), absent: the table or a dead record was read.
+		return true, ErrNotFound
+	}
+	if err := fn(); err != nil {
+		return true, err
+	}
+	// LP(Put), absent: the table stores the new cell, or the record of a rival is read.
+	// LP(Upsert), absent: likewise.
+	var created bool
+	a.cell, _, created, err = t.create(a.next)
+	return created || err != nil, err
+}
+
+// UpdateIf stores value for key if key's version is version, and returns the
+// new version. If key has another version, the error is a [*ConflictError]; if
+// it is absent, [ErrNotFound]; if it is invalid, [ErrInvalidKey]. If key has the
+// version, Config.Check and unique indexes may reject the value.
+//
+// UpdateIf is wait-free, but lock-free while others watch or wait, and for what is
+// said in [Config] about indexes. It takes effect when the new record is stored,
+// or, if it stores none, when what it found was read.
+func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
+	rt, c, old := r.replaceable(key)
+	if old != nil {
+		// LP(UpdateIf), another version: replaceable has read the record.
+		if old.version() != version {
+			return 0, &ConflictError{old.version(), version}
+		}
+		// LP(UpdateIf): store stores the new record, or moved reads that of a rival.
+		if next, ok := store(rt, c, old, value); ok {
+			return next, nil
+		}
+		return 0, rt.moved(c, version)
+	}
+	t, err := rt.locate(key)
+	if err != nil {
+		return 0, err
+	}
+	return updateIf(&t, version, value)
+}
+
+// store stores value in place of old, which c held, and returns its version, or
+// false if another operation has changed the key.
+func store[K comparable, V any](rt *root[K], c *cell[K], old *record, value V) (Version, bool) {
+	next := &boxed[record, V]{record{word: old.changed()}, value}
+	if !rt.replace(c, old, &next.head) {
+		return 0, false
+	}
+	return next.head.version(), true
+}
+
+// updateIf runs UpdateIf.
+func updateIf[K comparable, V any](t *target[K], version Version, value V) (Version, error) {
+	// LP(UpdateIf), absent or another version: loadIf reads the record.
+	c, old, err := t.loadIf(version)
+	if err != nil {
+		return 0, err
+	}
+	rt := t.root
+	rt.check(c.named(t.key.Hash), old)
+	return t.swapIf(c, old, draft[V](rt, rt.snapshotting(), nil, value))
+}
+
+// loadIf is loadLive with an error unless the key has the version.
+func (t *target[K]) loadIf(version Version) (*cell[K], *record, error) {
+	c, rec := t.loadLive()
+	if rec == nil {
+		return nil, nil, ErrNotFound
+	}
+	if rec.version() != version {
+		return nil, nil, &ConflictError{rec.version(), version}
+	}
+	return c, rec, nil
+}
+
+// swapIf runs the rest of UpdateIf when next was drafted to be stored in place of old.
+func (t *target[K]) swapIf(c *cell[K], old, next *record) (Version, error) {
+	rt, k := t.root, c.named(t.key.Hash)
+	if rt.simple(next) {
+		next.word = old.changed()
+	} else if err := rt.prepare(k, next, old, old.changed()); err != nil {
+		return 0, err
+	}
+	// LP(UpdateIf): the new record is stored, or that of a rival is read.
+	stored, err := t.swap(k, c, old, next)
+	if err != nil {
+		return 0, err
+	}
+	if !stored {
+		return 0, rt.moved(c, old.version())
+	}
+	rt.changed(k, c, old, next)
+	rt.check(k, next)
+	return next.version(), nil
+}
+
+// moved returns the error of an operation that found version in the cell and
+// whose CAS then failed. The versions in a cell increase, so it cannot be there
+// again.
+func (rt *root[K]) moved(c *cell[K], version Version) error {
+	// LP(UpdateIf), changed meanwhile: the record is read again.
+	// LP(DeleteIf), changed meanwhile: likewise.
+	now := rt.live(c.rec.Load())
+	if now == nil {
+		return ErrNotFound
+	}
+	return &ConflictError{now.version(), version}
+}
+
+// Put stores value for key, present or not, and returns its version. The only
+// errors are [ErrInvalidKey] and those by which Config.Check and unique indexes
+// reject the value.
+//
+// Put is lock-free if key is present, but for what is said in [Config] about
+// indexes, and otherwise blocking on the mutex of a hash bucket. It takes effect
+// when the new record or entry is stored, or, if it stores none, when what it
+// found was read.
+func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
+	failed := 0
+	rt, c, old := r.replaceable(key)
+	if old != nil {
+		// LP(Put): store stores the new record.
+		if version, ok := store(rt, c, old, value); ok {
+			return version, nil
+		}
+		failed++
+	}
+	t, err := rt.locate(key)
+	if err != nil {
+		return 0, err
+	}
+	return put(&t, failed, value)
+}
+
+// put runs Put when so many attempts have failed.
+func put[K comparable, V any](t *target[K], failed int, value V) (Version, error) {
+	a := change[K]{create: true, failed: failed}
+	// The error is that of the constraints, or Clone has changed the key each time.
+	if err := t.change(&a, func() error { a.next = draft(t.root, a.dated(t.root), a.next, value); return nil }); err != nil {
+		return 0, err
+	}
+	return a.next.version(), nil
+}
+
+// Upsert stores for key what fn returns for its value and true, or, if key is
+// absent, for a zero value and false. It returns what key holds then. All that
+// Update says about fn holds here too.
+//
+// Upsert panics if fn is nil.
+//
+// Upsert is lock-free if key is present, but for what is said in [Config] about
+// indexes, and otherwise blocking on the mutex of a hash bucket. It takes effect
+// when the new record or entry is stored, or, if it stores none, when what it
+// found was read.
+func (r *Registry[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
+	if fn == nil {
+		panic("shardedregistry: Upsert called with a nil function")
+	}
+	t, err := r.locate(key)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	c, rec, err := upsert(&t, fn)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return entryOf[V](t.root, c.named(t.key.Hash), rec), nil
+}
+
+// upsert runs Upsert, and returns the record that it has stored, with its cell.
+func upsert[K comparable, V any](t *target[K], fn func(V, bool) (V, error)) (*cell[K], *record, error) {
+	a := change[K]{create: true}
+	err := t.change(&a, func() error {
+		var old V
+		if a.old != nil {
+			old = out[V](t.root, a.key, a.old)
+		}
+		value, err := fn(old, a.old != nil)
+		if err == nil {
+			a.next = draft(t.root, a.dated(t.root), a.next, value)
+		}
+		return err
+	})
+	return a.cell, a.next, err
+}
