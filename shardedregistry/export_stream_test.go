@@ -3,8 +3,6 @@ package shardedregistry
 import (
 	"context"
 	"unsafe"
-
-	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // RecordSizes returns the bytes of a record without and with links: one that is
@@ -70,11 +68,7 @@ func (s Streamer[K, V]) Sleep(ctx context.Context) {
 }
 
 // Doze does what a loop does that falls asleep, and returns whether it was woken.
-func (s Streamer[K, V]) Doze() (rung func() bool) {
-	bell := atomics.MakeEvent()
-	s.t.waker.Store(&bell)
-	return bell.Fired
-}
+func (s Streamer[K, V]) Doze() (woken func() bool) { return Watcher[K, V]{s.t.watcher}.Doze() }
 
 // Leave does the rest of the loop.
 func (s Streamer[K, V]) Leave() { s.t.close() }

@@ -222,6 +222,9 @@ func (w Watcher[K, V]) Drain() (events []Event[K, V]) {
 // Sleep sleeps as a loop does that has found nothing.
 func (w Watcher[K, V]) Sleep(ctx context.Context) { w.w.sleep(ctx) }
 
+// Doze does what a loop does that falls asleep, and returns whether it was woken.
+func (w Watcher[K, V]) Doze() (woken func() bool) { return w.w.waker.Event().Fired }
+
 // Leave does the rest of the loop.
 func (w Watcher[K, V]) Leave() { w.w.close() }
 

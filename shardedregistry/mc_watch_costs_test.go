@@ -3,10 +3,8 @@
 package shardedregistry_test
 
 import (
-	"context"
 	"testing"
 
-	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/mc"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
@@ -29,9 +27,12 @@ func TestWatchCosts(t *testing.T) {
 	w.Drain()
 	check("of which a watcher is told", put(r), mc.Cost{Loads: 10, RMWs: 3, TableReads: 2})
 	w.Drain()
-	stop, slept := atomics.WithCancel(context.Background())
-	slept()
-	w.Sleep(stop) // shows a waker, and takes it away
+	woken := w.Doze()
+	r.Put("a", 8)
+	if !woken() {
+		t.Error("a Put did not wake a watcher that slept")
+	}
+	w.Drain()
 	check("of which a watcher is told that has slept", put(r), mc.Cost{Loads: 10, RMWs: 3, TableReads: 2})
 	w.Drain()
 	second := shardedregistry.Subscribe(r)

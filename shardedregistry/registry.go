@@ -242,6 +242,5 @@ func (r *core[K]) install() *root[K] {
 	if rt := r.root.Load(); rt != nil {
 		return rt
 	}
-	r.root.CompareAndSwap(nil, newRoot[K](defaultShards(runtime.GOMAXPROCS(0)), nil))
-	return r.root.Load()
+	return r.root.Install(newRoot[K](defaultShards(runtime.GOMAXPROCS(0)), nil))
 }

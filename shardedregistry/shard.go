@@ -37,6 +37,5 @@ func (rt *root[K]) installShard(hash uint64) *shard {
 	if s := at.Load(); s != nil {
 		return s
 	}
-	at.CompareAndSwap(nil, new(shard))
-	return at.Load()
+	return at.Install(new(shard))
 }

@@ -99,8 +99,7 @@ func (c *contents[K]) find(key K) (k hkey[K], rec *record) {
 	x := c.table.Load()
 	if x == nil {
 		made := keyTableOf(c.keys, c.codec.hash)
-		c.table.CompareAndSwap(nil, &made) // or another has made one like it
-		x = c.table.Load()
+		x = c.table.Install(&made)
 	}
 	if i := (*x)[slotOf(*x, c.keys, k)]; i != 0 {
 		return hkey[K]{Hash: k.Hash, Key: c.keys[i-1]}, c.records[i-1]

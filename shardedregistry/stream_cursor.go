@@ -124,7 +124,7 @@ func (w *watcher[K]) lag() {
 	if !w.lagged() {
 		w.stream.overflowed.Store(1)
 	}
-	w.wake()
+	w.waker.Wake()
 	w.root.changeSubscribers(func(s subscribers[K]) subscribers[K] { return s.without(w) })
 }
 

@@ -134,14 +134,13 @@ func (w waitOps[K]) leave(k hkey[K], in *waitlist) {
 // wake wakes the calls of Wait for k. Somebody waits, so there is a table.
 func (w waitOps[K]) wake(k hkey[K]) {
 	if in := w.waitlists.Load().Load(k); in != nil {
-		fire(&in.waker)
+		in.waker.TryFire()
 	}
 }
 
 // install makes the table of waitlists if there is none.
 func (w waitOps[K]) install() {
 	if w.waitlists.Load() == nil {
-		w.waitlists.CompareAndSwap(nil, table.New[hkey[K], waitlist](
-			func(k hkey[K], _ uint64) uint64 { return k.Hash }, 0))
+		w.waitlists.Install(table.New[hkey[K], waitlist](func(k hkey[K], _ uint64) uint64 { return k.Hash }, 0))
 	}
 }

@@ -17,9 +17,7 @@ type watcher[K comparable] struct {
 	inbox  atomics.Pointer[notification[K]]
 	closed notification[K]
 
-	// waker is what the watcher sleeps on, or nil while it is awake. The watcher
-	// stores it; writers ring.
-	waker atomics.Pointer[atomics.Event]
+	waker atomics.Waker // what the watcher sleeps on until writers wake it
 
 	todo          *notification[K]   // taken from the inbox, oldest first, not yet looked at
 	subscriptions []*subscription[K] // all that it has looked at and may still be at a cell
@@ -71,24 +69,6 @@ func (w *watcher[K]) push(n *notification[K]) bool {
 	}
 }
 
-// wake wakes the watcher if it sleeps. All who have put something down try:
-// one that has claimed the right to might stall.
-func (w *watcher[K]) wake() {
-	if bell := w.waker.Load(); bell != nil {
-		fire(bell)
-	}
-}
-
-// fire fires an event that others may fire too. The event's own lock picks one;
-// the others' panic says no more than that.
-func fire(e *atomics.Event) {
-	if e.Fired() {
-		return
-	}
-	defer func() { _ = recover() }()
-	e.Fire()
-}
-
 // next takes a notification, at whose key the caller then looks, or returns nil.
 func (w *watcher[K]) next() *notification[K] {
 	if w.todo == nil {
@@ -111,15 +91,12 @@ func (w *watcher[K]) takeAll(rest *notification[K]) (first *notification[K]) {
 }
 
 // sleep returns when there may be something in the inbox, the loop has lagged, or
-// ctx is done. The watcher shows the waker and then looks, writers do it the other
-// way round; so nothing is overlooked.
+// ctx is done.
 func (w *watcher[K]) sleep(ctx context.Context) {
-	bell := atomics.MakeEvent()
-	w.waker.Store(&bell)
+	e := w.waker.Event()
 	if w.inbox.Load() == nil && !w.lagged() {
-		_ = bell.WaitContext(ctx) // run asks ctx
+		_ = e.WaitContext(ctx) // run asks ctx
 	}
-	w.waker.Store(nil)
 }
 
 // look returns the key of p and the record to tell of, or nil if nothing is new.

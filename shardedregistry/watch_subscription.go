@@ -62,7 +62,7 @@ func (s *subscription[K]) notify() bool {
 	if !s.watcher.push(mine) {
 		return false
 	}
-	s.watcher.wake()
+	s.watcher.waker.Wake()
 	for !s.latest.CompareAndSwap(old, mine) { // until it is there, or one that is as good
 		if old = s.latest.Load(); old.waits() || mine.stage.Load() == done {
 			break

@@ -20,6 +20,7 @@ var brokenly = map[string][]string{
 	"Add":                   {"torn", "skipped"},
 	"And":                   {"torn", "skipped"},
 	"Or":                    {"torn", "skipped"},
+	"Install":               {"torn", "forced"},
 	"TableLoadOrStore":      {"torn", "forced", "skipped"},
 	"TableSwap":             {"torn", "skipped"},
 	"TableLoadAndDelete":    {"torn", "skipped"},

@@ -58,6 +58,25 @@ func TestCompareAndSwap(t *testing.T) {
 	}
 }
 
+func TestInstall(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do     func(*atomics.Pointer[int], *int) *int
+		second bool // whether that of the second goes in
+	}{
+		"torn":   {TornInstall[int], false},
+		"forced": {ForcedInstall[int], true},
+	} {
+		var p atomics.Pointer[int]
+		first, second := new(int), new(int)
+		if tt.do(&p, first) != first || p.Load() != first {
+			t.Errorf("%s: the first was not installed", name)
+		}
+		if (tt.do(&p, second) == second) != tt.second || (p.Load() == second) != tt.second {
+			t.Errorf("%s: in place of another it is %v that the second was installed", name, !tt.second)
+		}
+	}
+}
+
 func TestTables(t *testing.T) {
 	type cells = *tables.Table[string, int]
 	a, b := new(int), new(int)

@@ -1,5 +1,7 @@
 package broken
 
+import "github.com/latchfree/latchfree/internal/atomics"
+
 // cell is a word of type V.
 type cell[V any] interface {
 	Load() V
@@ -73,3 +75,18 @@ func TornOr[W cell[V], V integer](w W, mask V) V {
 
 // SkippedOr only reads.
 func SkippedOr[W cell[V], V integer](w W, _ V) V { return w.Load() }
+
+// TornInstall looks and then stores.
+func TornInstall[T any](p *atomics.Pointer[T], fresh *T) *T {
+	if now := p.Load(); now != nil {
+		return now
+	}
+	p.Store(fresh)
+	return fresh
+}
+
+// ForcedInstall stores without looking.
+func ForcedInstall[T any](p *atomics.Pointer[T], fresh *T) *T {
+	p.Store(fresh)
+	return fresh
+}
