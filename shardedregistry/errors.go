@@ -3,6 +3,7 @@ package shardedregistry
 import (
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 var (
@@ -29,6 +30,33 @@ var (
 	ErrLagged = errors.New("shardedregistry: too many changes wait for the loop")
 )
 
+// invalidKeyError says why a key is none. It matches [ErrInvalidKey].
+//
+// What the methods that every program calls say is put together without formats:
+// fmt.Errorf alone would add 27 KB to the programs that do without.
+type invalidKeyError struct {
+	reason string // if err is nil
+	err    error  // of Config.Normalize
+}
+
+func (e *invalidKeyError) Error() string {
+	if e.err != nil {
+		return ErrInvalidKey.Error() + ": " + e.err.Error()
+	}
+	return ErrInvalidKey.Error() + ": " + e.reason
+}
+
+// Unwrap returns ErrInvalidKey, and Normalize's error if it is due to that.
+func (e *invalidKeyError) Unwrap() []error {
+	if e.err != nil {
+		return []error{ErrInvalidKey, e.err}
+	}
+	return []error{ErrInvalidKey}
+}
+
+// text is v in errors.
+func (v Version) text() string { return strconv.FormatUint(uint64(v), 10) }
+
 // ExistsError is the error of a Create whose key is present. It matches
 // [ErrExists].
 type ExistsError struct {
@@ -41,9 +69,9 @@ type ExistsError struct {
 func (e *ExistsError) Error() string {
 	given, stored := fmt.Sprint(e.Given), fmt.Sprint(e.Stored)
 	if given == stored {
-		return fmt.Sprintf("%v: %s at version %d", ErrExists, given, e.Version)
+		return ErrExists.Error() + ": " + given + " at version " + e.Version.text()
 	}
-	return fmt.Sprintf("%v: %s, created as %s, at version %d", ErrExists, given, stored, e.Version)
+	return ErrExists.Error() + ": " + given + ", created as " + stored + ", at version " + e.Version.text()
 }
 
 // Unwrap returns [ErrExists].
@@ -58,7 +86,7 @@ type ConflictError struct {
 
 // Error shows both versions.
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("%v: have %d, want %d", ErrConflict, e.Have, e.Want)
+	return ErrConflict.Error() + ": have " + e.Have.text() + ", want " + e.Want.text()
 }
 
 // Unwrap returns [ErrConflict].

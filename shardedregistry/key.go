@@ -2,6 +2,7 @@ package shardedregistry
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/table"
@@ -30,12 +31,12 @@ func (kc *keyCodec[K]) hashed(key K) (hkey[K], error) {
 	if kc.normalize != nil {
 		norm, err := kc.normalize(key)
 		if err != nil {
-			return hkey[K]{}, fmt.Errorf("%w: %w", ErrInvalidKey, err)
+			return hkey[K]{}, &invalidKeyError{err: err}
 		}
 		key = norm
 	}
 	if !kc.keys.Comparable(key) {
-		return hkey[K]{}, fmt.Errorf("%w: a key of type %T cannot be compared", ErrInvalidKey, unscoped(key))
+		return hkey[K]{}, &invalidKeyError{reason: "a key of type " + reflect.TypeOf(unscoped(key)).String() + " cannot be compared"}
 	}
 	return hkey[K]{Hash: kc.hash(key), Key: key}, nil
 }
@@ -96,7 +97,7 @@ func (rt *root[K]) locate(key K) (t target[K], err error) {
 		return t, err
 	}
 	if k.Key != k.Key { //nolint:staticcheck // true for NaN
-		return t, fmt.Errorf("%w: %v is not equal to itself", ErrInvalidKey, unscoped(key))
+		return t, &invalidKeyError{reason: fmt.Sprint(unscoped(key)) + " is not equal to itself"}
 	}
 	return target[K]{root: rt, key: k, given: key}, nil
 }

@@ -2,22 +2,24 @@ package shardedregistry
 
 import (
 	"errors"
-	"fmt"
+	"strconv"
 )
 
 // String returns how many keys there are. It spares those who print a registry
 // from reading its words without atomic instructions, as package fmt would.
 //
 // String is wait-free. It takes effect as Len does.
-func (r *Registry[K, V]) String() string { return fmt.Sprintf("a registry of %d keys", r.Len()) }
+func (r *Registry[K, V]) String() string { return "a registry of " + strconv.Itoa(r.Len()) + " keys" }
 
 // String returns the name of the namespace. Nothing counts its keys: see Len.
 //
 // String is wait-free. It takes effect at any moment: it reads nothing.
-func (v View[K, V]) String() string { return fmt.Sprintf("the namespace %q of a registry", v.space) }
+func (v View[K, V]) String() string {
+	return "the namespace " + strconv.Quote(v.space) + " of a registry"
+}
 
 // String returns how many keys there are.
-func (s *Snapshot[K, V]) String() string { return fmt.Sprintf("a snapshot of %d keys", s.Len()) }
+func (s *Snapshot[K, V]) String() string { return "a snapshot of " + strconv.Itoa(s.Len()) + " keys" }
 
 // errJSON is what those get who would get {} from package json otherwise.
 var errJSON = errors.New("shardedregistry: neither a registry nor a snapshot has a JSON form of its own: " +

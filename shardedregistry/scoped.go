@@ -11,7 +11,7 @@ type Scoped[K comparable] struct {
 }
 
 // String returns the namespace and the key with a slash between.
-func (s Scoped[K]) String() string { return fmt.Sprintf("%s/%v", s.Space, s.Key) }
+func (s Scoped[K]) String() string { return s.Space + "/" + fmt.Sprint(s.Key) }
 
 // parts returns s taken apart, to who does not know the type of Key, and whole.
 func (s Scoped[K]) parts() (space string, key any, whole Scoped[K]) { return s.Space, s.Key, s }

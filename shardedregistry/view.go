@@ -1,7 +1,6 @@
 package shardedregistry
 
 import (
-	"fmt"
 	"iter"
 )
 
@@ -38,7 +37,7 @@ func Namespace[K comparable, V any](r *Registry[Scoped[K], V], space string) Vie
 }
 
 // errSpace is the error of a key that Normalize has moved.
-var errSpace = fmt.Errorf("%w: Config.Normalize changes its Space", ErrInvalidKey)
+var errSpace error = &invalidKeyError{reason: "Config.Normalize changes its Space"}
 
 // scoped returns key as it is in the registry, before it is normalised.
 func (v View[K, V]) scoped(key K) Scoped[K] { return Scoped[K]{v.space, key} }

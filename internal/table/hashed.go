@@ -1,7 +1,6 @@
 package table
 
 import (
-	"fmt"
 	"reflect"
 	"unsafe"
 )
@@ -24,6 +23,6 @@ func keyOf[K comparable, E any](e *E) *K {
 func mustBeCell[K comparable, E any]() {
 	e, k := reflect.TypeFor[E](), reflect.TypeFor[K]()
 	if e.Kind() != reflect.Struct || e.NumField() == 0 || e.Field(0).Type != k {
-		panic(fmt.Sprintf("table: %v does not begin with a %v", e, k))
+		panic("table: " + e.String() + " does not begin with a " + k.String())
 	}
 }

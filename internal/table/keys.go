@@ -65,7 +65,7 @@ func (s *Keys[K]) Hasher(prefix string) Hash[K] {
 // be compared spares the keys that can the allocation that asking takes.
 func explain[K comparable](prefix string, k K) {
 	if p := recover(); p != nil {
-		panic(fmt.Sprintf("%s: key %v of type %T cannot be compared: %v", prefix, k, k, p))
+		panic(prefix + ": key " + fmt.Sprint(k) + " of type " + reflect.TypeOf(k).String() + " cannot be compared: " + fmt.Sprint(p))
 	}
 }
 
