@@ -1,10 +1,6 @@
 package shardedregistry
 
-import (
-	"slices"
-
-	"github.com/latchfree/latchfree/internal/atomics"
-)
+import "github.com/latchfree/latchfree/internal/atomics"
 
 // cell is one life of one key, from its creation to its deletion. A key that
 // is created again gets another cell. Cells are small rather than padded: four
@@ -34,8 +30,8 @@ type cellMeta[K comparable] struct {
 	spelled *K
 
 	// subscriptions are those of the watchers that were told of a change of the key,
-	// mostly in the order of the subscribers.
-	subscriptions []*subscription[K]
+	// or nil.
+	subscriptions subscriptions[K]
 
 	// kept says that the cell is dead, that its deleter has told all who had to
 	// be told, and that it has left the cell in the table for those who need it.
@@ -51,36 +47,6 @@ func (m *cellMeta[K]) now() cellMeta[K] {
 		return cellMeta[K]{}
 	}
 	return *m
-}
-
-// has reports whether s is at the cell.
-func (m *cellMeta[K]) has(s *subscription[K]) bool {
-	return m != nil && slices.Contains(m.subscriptions, s)
-}
-
-// with returns a copy with s.
-func (m *cellMeta[K]) with(s *subscription[K]) *cellMeta[K] {
-	next := m.now()
-	next.subscriptions = append(slices.Clip(next.subscriptions), s)
-	return &next
-}
-
-// without returns a copy without s, or nil if nothing is left.
-func (m *cellMeta[K]) without(s *subscription[K]) *cellMeta[K] {
-	next := *m
-	next.subscriptions = slices.DeleteFunc(slices.Clone(m.subscriptions), func(x *subscription[K]) bool { return x == s })
-	if len(next.subscriptions) == 0 && next.spelled == nil && !next.kept && !next.gone {
-		return nil
-	}
-	return &next
-}
-
-// ends returns a copy of d that takes no subscription any more: its cell leaves the
-// table.
-func (m *cellMeta[K]) ends() *cellMeta[K] {
-	next := m.now()
-	next.gone = true
-	return &next
 }
 
 // loadLive returns the cell of k and its record, or nil and nil if k is
@@ -123,7 +89,7 @@ func (rt *root[K]) live(rec *record) *record {
 func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], present *record) {
 	var (
 		s     = rt.installShard(k.Hash)
-		heirs []*subscription[K]
+		heirs subscriptions[K]
 		late  bool
 	)
 	for { // again only when a deleter was late, which is then no more
@@ -135,15 +101,15 @@ func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], 
 				if !present.dead() {
 					return now
 				}
-				if rt.transitions() {
-					if late = rt.history(present).published.Load() == 0; late {
+				if rt.transitions != nil {
+					if late = !rt.transitions.published(present); late {
 						return now
 					}
 					last = 0 // so that the versions of a chain are consecutive
 				}
 				last = max(last, present.version())
 				rt.follow(rec, present)
-				heirs = fresh.succeed(now, rt.transitions())
+				heirs = rt.succeed(fresh, now)
 			}
 			rec.word |= firstWord(last)
 			s.live.Add(1)
@@ -153,27 +119,25 @@ func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], 
 			break
 		}
 		rt.date(present)
-		rt.enqueue(rt.subscribers.Load(), k, c, present)
+		rt.transitions.enqueue(rt.subscribers.Load(), k, c, present)
 	}
-	for _, s := range heirs {
-		if s.watcher.unreachable() { // perhaps before it could find s here
-			rt.unsubscribe(s)
-		}
+	if heirs != nil {
+		heirs.handedOn(rt)
 	}
 	return c, present
 }
 
 // succeed gives c, which will replace a dead cell in the table, the subscriptions of
 // that, and returns them. A watcher that has not yet looked at the deletion
-// will find what c holds: a key that comes and goes takes one subscription. If there are
-// transitions, the dead cell takes no subscription any more. That is retried only when one
-// has come or gone meanwhile.
-func (c *cell[K]) succeed(dead *cell[K], transitions bool) []*subscription[K] {
-	old := dead.meta.Load()
-	for transitions && !dead.meta.CompareAndSwap(old, old.ends()) {
+// will find what c holds: a key that comes and goes takes one subscription.
+func (rt *root[K]) succeed(c, dead *cell[K]) subscriptions[K] {
+	var old *cellMeta[K]
+	if rt.transitions != nil {
+		old = rt.transitions.end(dead)
+	} else {
 		old = dead.meta.Load()
 	}
-	if old == nil || len(old.subscriptions) == 0 {
+	if old == nil || old.subscriptions == nil {
 		return nil
 	}
 	next := c.meta.Load().now()
@@ -224,8 +188,8 @@ func (rt *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool
 	}
 	rt.detectReentry(k)
 	s := rt.subscribers.Load()
-	if rt.transitions() {
-		rt.enqueue(s, k, c, rec)
+	if rt.transitions != nil {
+		rt.transitions.enqueue(s, k, c, rec)
 	}
 	if s != nil && rt.notify(s, k) {
 		needed = true
@@ -265,7 +229,7 @@ func (rt *root[K]) tidy(k hkey[K]) {
 	if now == nil || !now.kept {
 		return
 	}
-	if now.needed(rec) {
+	if now.subscriptions != nil && now.subscriptions.needed(rec) {
 		return
 	}
 	if (rec.word&datedBit == 0 || !rt.settle(rec)) && rt.closeCell(c, rec) {
@@ -273,42 +237,11 @@ func (rt *root[K]) tidy(k hkey[K]) {
 	}
 }
 
-// needed reports whether somebody who sits there has yet to see dead.
-func (m *cellMeta[K]) needed(dead *record) bool {
-	for _, s := range m.subscriptions {
-		if s.watcher.stream != nil {
-			if Version(s.cursor().pos.Load()) < dead.version() && !s.watcher.unreachable() {
-				return true
-			}
-		} else if n := s.latest.Load(); n != nil && n.stage.Load() != done {
-			return true
-		}
-	}
-	return false
-}
-
-// closeCell makes sure that no subscription is added to c, which is dead and told, before it
-// is unlinked, and reports whether it may be. It is retried only when a subscription has
-// come or gone. Without Config.Transitions whoever comes late may add one in vain.
+// closeCell makes sure that no subscription is added to c, which is dead, before it is
+// unlinked, and reports whether it may be. Without Config.Transitions a writer that
+// comes late may add one in vain.
 func (rt *root[K]) closeCell(c *cell[K], dead *record) bool {
-	if !rt.transitions() {
-		return true
-	}
-	for {
-		now := c.meta.Load()
-		switch {
-		case now == nil:
-			if c.meta.CompareAndSwap(nil, rt.shut) {
-				return true
-			}
-		case now.gone:
-			return true
-		case now.needed(dead):
-			return false
-		case c.meta.CompareAndSwap(now, now.ends()):
-			return true
-		}
-	}
+	return rt.transitions == nil || rt.transitions.close(c, dead)
 }
 
 // unlink takes the dead cell c of k out of the table, if no creator has

@@ -24,7 +24,7 @@ type Streamer[K comparable, V any] struct{ t *streamReader[K, V] }
 
 // OpenStream does the first part of a loop.
 func OpenStream[K comparable, V any](r *Registry[K, V], limit int) Streamer[K, V] {
-	return Streamer[K, V]{&streamReader[K, V]{watcher: r.install().stream(limit, nil)}}
+	return Streamer[K, V]{&streamReader[K, V]{watcher: newWatcher(r.install(), nil, &streaming{limit: int64(limit)})}}
 }
 
 // Run yields changes, until yield returns false or the loop ends.
@@ -85,7 +85,7 @@ func (s Streamer[K, V]) Piled() int { return Watcher[K, V]{s.t.watcher}.Piled() 
 // Chained returns the number of records that are reachable only because streams
 // needed them.
 func Chained[K comparable, V any](r *Registry[K, V]) (n int) {
-	rt := r.install()
+	rt := r.install().transitions.(streams[K])
 	for c := range rt.cells.All() {
 		for rec := rt.history(c.rec.Load()).prev.Load(); rec != nil; rec = rt.history(rec).prev.Load() {
 			n++
@@ -99,7 +99,7 @@ func Chained[K comparable, V any](r *Registry[K, V]) (n int) {
 func Informed[K comparable, V any](r *Registry[K, V], key K, value V) (rest func()) {
 	rt, k, c, _, next := replaced(r, key, value)
 	s := rt.subscribers.Load()
-	rt.enqueue(s, k, c, next)
+	rt.transitions.enqueue(s, k, c, next)
 	return func() { rt.notify(s, k) }
 }
 
@@ -109,7 +109,7 @@ func Addressed[K comparable, V any](r *Registry[K, V], key K, value V) (rest fun
 	rt, k, c, _, next := replaced(r, key, value)
 	s := rt.subscribers.Load()
 	return func() {
-		rt.enqueue(s, k, c, next)
+		rt.transitions.enqueue(s, k, c, next)
 		if s != nil {
 			rt.notify(s, k)
 		}
@@ -163,17 +163,17 @@ func PutForgetfully[K comparable, V any](r *Registry[K, V], key K, value V) {
 		panic("another has changed the key")
 	}
 	a := rt.subscribers.Load()
-	for i, w := range a.watchers {
-		s, isNew := c.subscribe(k, w, i, rec.version()-1)
+	for i, w := range watchersOf(a) {
+		s, isNew := w.subscribe(c, k, i, rec.version()-1)
 		if s.cursor().enqueue(rec.version()); isNew {
 			s.notify()
 		}
 	}
-	rt.history(rec).published.Store(1)
+	rt.transitions.(streams[K]).history(rec).published.Store(1)
 	rt.notify(a, k)
 }
 
 // OpenStreamOf is OpenStream by a loop that is told of one key only.
 func OpenStreamOf[K comparable, V any](r *Registry[K, V], limit int, key K) Streamer[K, V] {
-	return Streamer[K, V]{&streamReader[K, V]{watcher: r.install().stream(limit, func(k hkey[K]) bool { return k.Key == key })}}
+	return Streamer[K, V]{&streamReader[K, V]{watcher: newWatcher(r.install(), func(k hkey[K]) bool { return k.Key == key }, &streaming{limit: int64(limit)})}}
 }

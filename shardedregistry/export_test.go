@@ -200,7 +200,7 @@ type Watcher[K comparable, V any] struct{ w *watcher[K] }
 
 // Subscribe does the first part of a loop.
 func Subscribe[K comparable, V any](r *Registry[K, V]) Watcher[K, V] {
-	return Watcher[K, V]{r.install().watch(nil)}
+	return Watcher[K, V]{newWatcher(r.install(), nil, nil)}
 }
 
 // Run yields events, until yield returns false or ctx is done.
@@ -244,7 +244,7 @@ func (w Watcher[K, V]) Piled() (n int) {
 func Traces[K comparable, V any](r *Registry[K, V]) (n int) {
 	rt := r.install()
 	if s := rt.subscribers.Load(); s != nil {
-		n += len(s.watchers) + s.waiters
+		n += len(watchersOf(s)) + s.waiters
 	}
 	if t := rt.waitlists.Load(); t != nil {
 		n += t.Len()
@@ -255,7 +255,7 @@ func Traces[K comparable, V any](r *Registry[K, V]) (n int) {
 // Seats returns the number of subscriptions at the cells that are in a table.
 func Seats[K comparable, V any](r *Registry[K, V]) (n int) {
 	for c := range r.install().cells.All() {
-		n += len(c.meta.Load().now().subscriptions)
+		n += len(subscriptionsOf(c.meta.Load()).list())
 	}
 	return n
 }
@@ -305,14 +305,14 @@ func Tidy[K comparable, V any](r *Registry[K, V], key K) {
 
 // SubscribeTo is Subscribe by a loop that is told of one key only.
 func SubscribeTo[K comparable, V any](r *Registry[K, V], key K) Watcher[K, V] {
-	return Watcher[K, V]{r.install().watch(func(k hkey[K]) bool { return k.Key == key })}
+	return Watcher[K, V]{newWatcher(r.install(), func(k hkey[K]) bool { return k.Key == key }, nil)}
 }
 
 // IsDone reports whether the notification of the first subscription at key says that its watcher has
 // looked.
 func IsDone[K comparable, V any](r *Registry[K, V], key K) bool {
 	t, _ := r.locate(key)
-	return t.root.cells.Load(t.key).meta.Load().subscriptions[0].latest.Load().stage.Load() == done
+	return subscriptionsOf(t.root.cells.Load(t.key).meta.Load()).list()[0].latest.Load().stage.Load() == done
 }
 
 // IsDated reports whether what key holds, which was stored while a snapshot was

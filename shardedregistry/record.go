@@ -136,7 +136,7 @@ func (r *record) indexed() *[]indexKey {
 }
 
 // history returns those of r. It is called only where there are transitions.
-func (rt *root[K]) history(r *record) *history {
+func (rt streams[K]) history(r *record) *history {
 	size := linkedSize
 	if r.word&datedBit != 0 {
 		size += datedSize
@@ -156,22 +156,20 @@ func (rt *root[K]) link(rec, old *record, m word) {
 	if rec.word&datedBit != 0 {
 		rec.dated().prev.Store(old)
 	}
-	if rt.transitions() {
-		rt.history(rec).prev.Store(old)
+	if rt.transitions != nil {
+		rt.transitions.follow(rec, old)
 	}
 }
 
 // tombstone returns a dead record to store in place of old. It has no value.
 func (rt *root[K]) tombstone(taking bool, old *record) (rec *record) {
 	switch {
-	case !rt.transitions() && !taking:
-		rec = new(record)
-	case !rt.transitions():
+	case rt.transitions != nil:
+		rec = rt.transitions.tombstone(taking)
+	case taking:
 		rec = withDate(&new(datedRecord).record)
-	case !taking:
-		rec = &new(linkedRecord).record
 	default:
-		rec = withDate(&new(datedLinkedRecord).record)
+		rec = new(record)
 	}
 	rt.link(rec, old, old.deleted())
 	return rec

@@ -67,7 +67,7 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 	}
 	if config.Transitions {
 		special |= isLinked
-		rt.shut = &cellMeta[K]{gone: true}
+		rt.transitions = newStreams(rt)
 	}
 	if special != 0 {
 		rt.large = freshLarge[V](special)

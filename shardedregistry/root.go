@@ -56,9 +56,7 @@ type root[K comparable] struct {
 	// to a snapshot: see freshLarge. It is nil elsewhere.
 	large func(taking bool) *record
 
-	// shut is what a cell has beside its record that leaves the table and has
-	// nothing else. It is nil without Config.Transitions.
-	shut *cellMeta[K]
+	transitions transitions[K] // nil without Config.Transitions
 }
 
 // newRoot returns an empty registry of n shards, n a power of two.

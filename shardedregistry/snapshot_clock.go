@@ -79,8 +79,8 @@ func (rt *root[K]) follow(rec, dead *record) {
 	if d := rec.dated(); d != nil {
 		d.prev.Store(dead)
 	}
-	if rt.transitions() {
-		rt.history(rec).prev.Store(dead)
+	if rt.transitions != nil {
+		rt.transitions.follow(rec, dead)
 	}
 }
 

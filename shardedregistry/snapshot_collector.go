@@ -212,5 +212,5 @@ func (o *observation[K]) present() bool { return o.quiet || o.held != nil && !o.
 func (col *collector[K]) lasts(s *observation[K]) bool {
 	rt := col.root
 	dated := !s.quiet && s.held.word&datedBit != 0
-	return !dated && (!rt.transitions() || rt.history(s.held).prev.Load() == nil)
+	return !dated && (rt.transitions == nil || rt.transitions.alone(s.held))
 }

@@ -55,21 +55,14 @@ func (r *further[K, V]) stream(ctx context.Context, limit int, only func(hkey[K]
 		panic("shardedregistry: Stream called with a nil context")
 	case limit < 1:
 		panic(fmt.Sprintf("shardedregistry: Stream with limit %d, which must be at least 1", limit))
-	case rt == nil || !rt.transitions():
+	case rt == nil || rt.transitions == nil:
 		panic("shardedregistry: Stream without Config.Transitions")
 	}
 	return func(yield func(Event[K, V], error) bool) {
-		sr := streamReader[K, V]{watcher: rt.stream(limit, only)}
+		sr := streamReader[K, V]{watcher: newWatcher(rt, only, &streaming{limit: int64(limit)})}
 		defer sr.close()
 		sr.pour(ctx, yield)
 	}
-}
-
-// stream joins the subscribers as a loop over Stream, as watch does.
-func (rt *root[K]) stream(limit int, only func(hkey[K]) bool) *watcher[K] {
-	w := &watcher[K]{root: rt, only: only, sweep: minSweep(), stream: &streaming{limit: int64(limit)}}
-	w.join()
-	return w
 }
 
 // streamReader is a loop over Stream with what it has taken. It belongs to the loop's
@@ -118,7 +111,7 @@ func (sr *streamReader[K, V]) fill() bool {
 // copies makes what is pending copies of rec, a record of k, and those in its chain
 // that are newer than since, and returns how many. Few of them are put into buffer.
 func (sr *streamReader[K, V]) copies(k hkey[K], rec *record, since Version) int {
-	rt, n := sr.root, 0
+	rt, n := sr.streams(), 0
 	for r := rec; r != nil && r.version() > since; r = rt.history(r).prev.Load() {
 		n++
 	}

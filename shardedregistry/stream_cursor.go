@@ -57,17 +57,15 @@ func (w *watcher[K]) unreachable() bool { return w.isClosed() || w.lagged() }
 // lagged reports whether the watcher is a loop over Stream that has lagged.
 func (w *watcher[K]) lagged() bool { return w.stream != nil && w.stream.overflowed.Load() != 0 }
 
-// enqueue is called by everyone who has stored rec in c, a cell of k, and by who is
-// about to replace c where it is dead. It subscribes the streams of s, so that they
-// will take rec and what is older and not told; counts; and then forgets what no
-// stream needs. It may be done several times, by anybody, and is done by nobody
-// once rec is told.
+// enqueue subscribes the streams of a, so that they will take rec, which c holds or held,
+// and what is older and not told; counts; and then forgets what no stream needs.
 //
 // A was loaded after rec took effect, so it has every stream that had joined
 // before. What is not told after a was loaded was changed by calls that had not
 // returned when the streams of a joined.
-func (rt *root[K]) enqueue(a *subscribers[K], k hkey[K], c *cell[K], rec *record) {
-	if a == nil || len(a.watchers) == 0 {
+func (rt streams[K]) enqueue(a *subscribers[K], k hkey[K], c *cell[K], rec *record) {
+	watchers := watchersOf(a)
+	if len(watchers) == 0 {
 		rt.markPublished(rec)
 		rt.history(rec).prev.Store(nil)
 		return
@@ -76,17 +74,17 @@ func (rt *root[K]) enqueue(a *subscribers[K], k hkey[K], c *cell[K], rec *record
 	if oldest == nil {
 		return
 	}
-	for i, w := range a.watchers {
+	for i, w := range watchers {
 		if w.stream == nil || w.lagged() || w.skips(k) {
 			continue
 		}
-		s, isNew := c.subscribe(k, w, i, oldest.version()-1)
+		s, isNew := w.subscribe(c, k, i, oldest.version()-1)
 		if s == nil {
 			return // c has left the table, and so rec was told
 		}
 		s.cursor().enqueue(rec.version())
 		if isNew && !s.notify() { // or the watcher would not know of it if the caller stalls
-			rt.clear(s)
+			s.clear()
 		}
 	}
 	rt.markPublished(rec)
@@ -125,23 +123,21 @@ func (w *watcher[K]) lag() {
 		w.stream.overflowed.Store(1)
 	}
 	w.waker.Wake()
-	w.root.changeSubscribers(func(s subscribers[K]) subscribers[K] { return s.without(w) })
+	w.leave()
 }
 
 // first returns the first version in the chain of rec, which c holds or held,
 // that some stream may have to take: rec's if none needs what is older. It removes
 // the subscriptions of streams that have lagged.
-func (rt *root[K]) first(c *cell[K], rec *record) Version {
-	now, least := c.meta.Load(), uint64(math.MaxUint64)
-	if now != nil {
-		for _, s := range now.subscriptions {
-			switch {
-			case s.watcher.stream == nil:
-			case s.watcher.unreachable():
-				rt.unsubscribe(s)
-			default:
-				least = min(least, s.cursor().pos.Load())
-			}
+func (rt streams[K]) first(c *cell[K], rec *record) Version {
+	least := uint64(math.MaxUint64)
+	for _, s := range subscriptionsOf(c.meta.Load()).list() {
+		switch {
+		case s.watcher.stream == nil:
+		case s.watcher.unreachable():
+			s.unsubscribe()
+		default:
+			least = min(least, s.cursor().pos.Load())
 		}
 	}
 	if least >= uint64(rec.version()) {
@@ -158,10 +154,10 @@ func (rt *root[K]) first(c *cell[K], rec *record) Version {
 // As with look, only what is in the table counts; a dead cell stays until all
 // streams that sit there have taken its last record.
 func (w *watcher[K]) gather(p *notification[K], copies func(k hkey[K], rec *record, since Version) int) {
-	rt, f, s := w.root, w.stream, p.subscription.cursor()
+	rt, f, s := w.streams(), w.stream, p.subscription.cursor()
 	c := rt.cells.Load(s.key)
-	if c == nil || !c.meta.Load().has(&s.subscription) {
-		rt.clear(&s.subscription) // w may have lagged, and who has unsubscribed it not be the last
+	if c == nil || !subscriptionsOf(c.meta.Load()).has(&s.subscription) {
+		s.clear() // w may have lagged, and who has unsubscribed it not be the last
 		return
 	}
 	w.keep(&s.subscription)
@@ -183,12 +179,97 @@ func (w *watcher[K]) gather(p *notification[K], copies func(k hkey[K], rec *reco
 	}
 }
 
-// transitions reports whether records have links.
-func (rt *root[K]) transitions() bool { return rt.shut != nil }
+// transitions is what all who change keys need of streams. Like a constrainer it is an
+// interface that New alone puts something into.
+type transitions[K comparable] interface {
+	// tombstone returns a dead record to store in place of a live one. It has no value.
+	tombstone(taking bool) *record
+	// follow makes rec, which others have not seen, come after old in the chain of a
+	// key.
+	follow(rec, old *record)
+	// enqueue is called by everyone who has stored rec in c, a cell of k, and by a
+	// creator that is about to replace c where it is dead. It may be done several
+	// times, by anybody, and is done by nobody once rec is published.
+	enqueue(a *subscribers[K], k hkey[K], c *cell[K], rec *record)
+	published(rec *record) bool
+	// alone reports whether rec keeps nothing that it has replaced.
+	alone(rec *record) bool
+	// end makes sure that c, which is dead and published, takes no subscription any
+	// more, and returns its metadata.
+	end(c *cell[K]) *cellMeta[K]
+	// close does so if no subscription needs c, and reports whether none does.
+	close(c *cell[K], dead *record) bool
+}
+
+// streams is the root to those who change keys where there is Config.Transitions.
+type streams[K comparable] struct {
+	*root[K]
+
+	// shut is what a cell has beside its record that takes no subscription any more and
+	// has nothing else.
+	shut *cellMeta[K]
+}
+
+func newStreams[K comparable](rt *root[K]) streams[K] {
+	return streams[K]{rt, &cellMeta[K]{gone: true}}
+}
+
+// streams returns those of a loop over Stream.
+func (w *watcher[K]) streams() streams[K] { return w.root.transitions.(streams[K]) }
+
+func (rt streams[K]) tombstone(taking bool) *record {
+	if taking {
+		return withDate(&new(datedLinkedRecord).record)
+	}
+	return &new(linkedRecord).record
+}
+
+func (rt streams[K]) follow(rec, old *record) { rt.history(rec).prev.Store(old) }
+
+func (rt streams[K]) published(rec *record) bool { return rt.history(rec).published.Load() != 0 }
+
+func (rt streams[K]) alone(rec *record) bool { return rt.history(rec).prev.Load() == nil }
+
+// end is retried only when a subscription has come or gone.
+func (rt streams[K]) end(c *cell[K]) *cellMeta[K] {
+	for {
+		now := c.meta.Load()
+		if c.meta.CompareAndSwap(now, ended(now)) {
+			return now
+		}
+	}
+}
+
+// close is retried only when a subscription has come or gone.
+func (rt streams[K]) close(c *cell[K], dead *record) bool {
+	for {
+		now := c.meta.Load()
+		switch {
+		case now == nil:
+			if c.meta.CompareAndSwap(nil, rt.shut) {
+				return true
+			}
+		case now.gone:
+			return true
+		case now.subscriptions != nil && now.subscriptions.needed(dead):
+			return false
+		case c.meta.CompareAndSwap(now, ended(now)):
+			return true
+		}
+	}
+}
+
+// ended returns a copy of m, which may be nil, that takes no subscription any more: its
+// cell leaves the table.
+func ended[K comparable](m *cellMeta[K]) *cellMeta[K] {
+	next := m.now()
+	next.gone = true
+	return &next
+}
 
 // oldestUnpublished returns the oldest of rec and what it replaced that is not told, or nil
 // if rec is. There are no more of them than calls that have stored and not told.
-func (rt *root[K]) oldestUnpublished(rec *record) (oldest *record) {
+func (rt streams[K]) oldestUnpublished(rec *record) (oldest *record) {
 	for rec != nil {
 		l := rt.history(rec)
 		if l.published.Load() != 0 {
@@ -201,7 +282,7 @@ func (rt *root[K]) oldestUnpublished(rec *record) (oldest *record) {
 
 // markPublished notes that rec is told, and before that what is older. If rec has no
 // prev, then either there is nothing older, or somebody else has noted all of it.
-func (rt *root[K]) markPublished(rec *record) {
+func (rt streams[K]) markPublished(rec *record) {
 	l := rt.history(rec)
 	if l.published.Load() != 0 {
 		return
@@ -219,7 +300,7 @@ func (rt *root[K]) markPublished(rec *record) {
 // stream found after that which needs more: every stream that had joined before
 // the record took effect is subscribed by then, and one that is subscribed later needs
 // nothing older. Before it is told somebody may be about to subscribe one.
-func (rt *root[K]) trim(c *cell[K], rec *record, since Version) {
+func (rt streams[K]) trim(c *cell[K], rec *record, since Version) {
 	first := rt.first(c, rec)
 	if first <= since {
 		return
@@ -237,7 +318,7 @@ func (rt *root[K]) trim(c *cell[K], rec *record, since Version) {
 }
 
 // relax forgets what no stream needs of k any more.
-func (rt *root[K]) relax(k hkey[K]) {
+func (rt streams[K]) relax(k hkey[K]) {
 	if c := rt.cells.Load(k); c != nil {
 		rt.trim(c, c.rec.Load(), 0)
 	}

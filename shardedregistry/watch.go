@@ -51,7 +51,7 @@ func (r *further[K, V]) watch(ctx context.Context, only func(hkey[K]) bool) iter
 		panic("shardedregistry: Watch called with a nil context")
 	}
 	return func(yield func(Event[K, V]) bool) {
-		w := r.install().watch(only)
+		w := newWatcher(r.install(), only, nil)
 		defer w.close()
 		run(ctx, w, yield)
 	}
@@ -91,7 +91,7 @@ func (r *further[K, V]) watchSnapshot(ctx context.Context, only func(hkey[K]) bo
 		panic("shardedregistry: WatchSnapshot called with a nil context")
 	}
 	return func(yield func(*Snapshot[K, V], Event[K, V]) bool) {
-		w := r.install().watch(only)
+		w := newWatcher(r.install(), only, nil)
 		defer w.close()
 		if ctx.Err() != nil {
 			return

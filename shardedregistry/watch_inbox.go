@@ -38,17 +38,12 @@ type baseline[K comparable] struct {
 // enough that most watchers never do.
 func minSweep() int { return atomics.Limit(64, 1) }
 
-// watch joins the subscribers, to be told of the keys that only accepts, which is nil
-// for all.
-func (rt *root[K]) watch(only func(hkey[K]) bool) *watcher[K] {
-	w := &watcher[K]{root: rt, only: only, sweep: minSweep()}
+// newWatcher returns one that has joined the subscribers, to be told of the keys that
+// only accepts, which is nil for all.
+func newWatcher[K comparable](rt *root[K], only func(hkey[K]) bool, stream *streaming) *watcher[K] {
+	w := &watcher[K]{root: rt, only: only, sweep: minSweep(), stream: stream}
 	w.join()
 	return w
-}
-
-func (w *watcher[K]) join() {
-	// LP(Watch, WatchSnapshot, Stream), the subscription: the subscribers with w are stored.
-	w.root.changeSubscribers(func(s subscribers[K]) subscribers[K] { return s.with(w) })
 }
 
 // skips reports whether the loop is not told of k. That is so for ever.
@@ -108,7 +103,7 @@ func (w *watcher[K]) sleep(ctx context.Context) {
 func (w *watcher[K]) look(n *notification[K]) (k hkey[K], rec *record) {
 	s := n.subscription
 	c := w.root.cells.Load(s.key)
-	if c == nil || !c.meta.Load().has(s) {
+	if c == nil || !subscriptionsOf(c.meta.Load()).has(s) {
 		return k, nil
 	}
 	w.keep(s)
@@ -145,10 +140,10 @@ func (w *watcher[K]) keep(s *subscription[K]) {
 	if len(w.subscriptions) >= w.sweep {
 		kept := w.subscriptions[:0]
 		for _, s := range w.subscriptions {
-			if c := w.root.cells.Load(s.key); c != nil && c.meta.Load().has(s) {
+			if c := w.root.cells.Load(s.key); c != nil && subscriptionsOf(c.meta.Load()).has(s) {
 				kept = append(kept, s)
 			} else {
-				w.root.clear(s)
+				s.clear()
 			}
 		}
 		clear(w.subscriptions[len(kept):])
@@ -181,7 +176,7 @@ func (w *watcher[K]) isClosed() bool { return w.inbox.Load() == &w.closed }
 // on fails, and takes away the subscription that it has made for it.
 func (w *watcher[K]) close() {
 	last := w.takeAll(&w.closed)
-	w.root.changeSubscribers(func(a subscribers[K]) subscribers[K] { return a.without(w) })
+	w.leave()
 	for _, list := range []*notification[K]{w.todo, last} {
 		for n := list; n != nil; n = n.next {
 			n.stage.Store(done)
@@ -189,7 +184,7 @@ func (w *watcher[K]) close() {
 		}
 	}
 	for _, s := range w.subscriptions {
-		w.root.clear(s)
+		s.clear()
 	}
 	w.todo, w.subscriptions, w.baseline = nil, nil, nil
 }

@@ -78,11 +78,12 @@ func (n *notification[K]) waits() bool { return n != nil && n.stage.Load() == wa
 // subscribe returns the subscription of w at c, and whether it has added it, because there was
 // none. A loop over Stream will take from a new one what is newer than pos. At says
 // where the subscription probably is. It returns nil if c takes no subscriptions any more.
-func (c *cell[K]) subscribe(k hkey[K], w *watcher[K], at int, pos Version) (s *subscription[K], isNew bool) {
+func (w *watcher[K]) subscribe(c *cell[K], k hkey[K], at int, pos Version) (s *subscription[K], isNew bool) {
 	var fresh *subscription[K]
 	for { // until no other subscription comes or goes between looking and adding
 		now := c.meta.Load()
-		if s := now.subscription(w, at); s != nil {
+		list := subscriptionsOf(now)
+		if s := list.of(w, at); s != nil {
 			return s, false
 		}
 		if now != nil && now.gone {
@@ -91,7 +92,7 @@ func (c *cell[K]) subscribe(k hkey[K], w *watcher[K], at int, pos Version) (s *s
 		if fresh == nil {
 			fresh = newSubscription(w, k, pos)
 		}
-		if c.meta.CompareAndSwap(now, now.with(fresh)) {
+		if c.meta.CompareAndSwap(now, list.with(fresh).in(now)) {
 			return fresh, true
 		}
 	}
@@ -104,15 +105,49 @@ func newSubscription[K comparable](w *watcher[K], k hkey[K], pos Version) *subsc
 	return &subscription[K]{watcher: w, key: k}
 }
 
-// subscription returns the subscription of w, or nil.
-func (m *cellMeta[K]) subscription(w *watcher[K], at int) *subscription[K] {
-	if m == nil {
+// subscriptionList is the subscriptions at a cell, mostly in the order of the
+// watchers. It is immutable. Nil is the list of none.
+type subscriptionList[K comparable] struct {
+	all []*subscription[K]
+	one [1]*subscription[K] // for all, if that is one
+}
+
+// subscriptionsOf returns the subscriptions of m, which may be nil. Like what else
+// knows the types of watchers it is no method of what all programs have.
+func subscriptionsOf[K comparable](m *cellMeta[K]) *subscriptionList[K] {
+	if m == nil || m.subscriptions == nil {
 		return nil
 	}
-	if at < len(m.subscriptions) && m.subscriptions[at].watcher == w {
-		return m.subscriptions[at]
+	return m.subscriptions.(*subscriptionList[K])
+}
+
+// in returns a copy of m, which may be nil, with the subscriptions of l, or nil if
+// nothing is left.
+func (l *subscriptionList[K]) in(m *cellMeta[K]) *cellMeta[K] {
+	next := m.now()
+	if next.subscriptions = l; l == nil {
+		next.subscriptions = nil
+		if next.spelled == nil && !next.kept && !next.gone {
+			return nil
+		}
 	}
-	for _, s := range m.subscriptions {
+	return &next
+}
+
+func (l *subscriptionList[K]) list() []*subscription[K] {
+	if l == nil {
+		return nil
+	}
+	return l.all
+}
+
+// of returns the subscription of w, or nil.
+func (l *subscriptionList[K]) of(w *watcher[K], at int) *subscription[K] {
+	list := l.list()
+	if at < len(list) && list[at].watcher == w {
+		return list[at]
+	}
+	for _, s := range list {
 		if s.watcher == w {
 			return s
 		}
@@ -120,16 +155,62 @@ func (m *cellMeta[K]) subscription(w *watcher[K], at int) *subscription[K] {
 	return nil
 }
 
+// has reports whether s is in the list.
+func (l *subscriptionList[K]) has(s *subscription[K]) bool { return slices.Contains(l.list(), s) }
+
+// with returns a copy with s.
+func (l *subscriptionList[K]) with(s *subscription[K]) *subscriptionList[K] {
+	next := new(subscriptionList[K])
+	if l == nil {
+		next.all = append(next.one[:0], s)
+	} else {
+		next.all = append(slices.Clip(l.all), s)
+	}
+	return next
+}
+
+// without returns a copy without s, which is there.
+func (l *subscriptionList[K]) without(s *subscription[K]) *subscriptionList[K] {
+	if len(l.all) == 1 {
+		return nil
+	}
+	return &subscriptionList[K]{all: slices.DeleteFunc(slices.Clone(l.all), func(x *subscription[K]) bool { return x == s })}
+}
+
+func (l *subscriptionList[K]) needed(dead *record) bool {
+	for _, s := range l.all {
+		if s.watcher.stream != nil {
+			if Version(s.cursor().pos.Load()) < dead.version() && !s.watcher.unreachable() {
+				return true
+			}
+		} else if n := s.latest.Load(); n != nil && n.stage.Load() != done {
+			return true
+		}
+	}
+	return false
+}
+
+// handedOn takes away the subscriptions of watchers that have gone, perhaps before they
+// could find theirs here.
+func (l *subscriptionList[K]) handedOn(rt *root[K]) {
+	for _, s := range l.all {
+		if s.watcher.unreachable() {
+			s.unsubscribe()
+		}
+	}
+}
+
 // unsubscribe takes s away from the cell that has it. A creator that hands s on
-// meanwhile will find that the watcher has gone, and do the same: see create.
-func (rt *root[K]) unsubscribe(s *subscription[K]) {
+// meanwhile will find that the watcher has gone, and do the same: see publish.
+func (s *subscription[K]) unsubscribe() {
 	for { // until no other subscription comes or goes between looking and removing
-		c := rt.cells.Load(s.key)
+		c := s.watcher.root.cells.Load(s.key)
 		if c == nil {
 			return
 		}
 		now := c.meta.Load()
-		if !now.has(s) || c.meta.CompareAndSwap(now, now.without(s)) {
+		list := subscriptionsOf(now)
+		if !list.has(s) || c.meta.CompareAndSwap(now, list.without(s).in(now)) {
 			return
 		}
 	}
@@ -137,12 +218,12 @@ func (rt *root[K]) unsubscribe(s *subscription[K]) {
 
 // clear takes s away, unless somebody has, and what was kept for its watcher,
 // which has left, or which has lagged, or whose key has gone.
-func (rt *root[K]) clear(s *subscription[K]) {
-	rt.unsubscribe(s)
+func (s *subscription[K]) clear() {
+	s.unsubscribe()
 	if s.watcher.stream != nil {
-		rt.relax(s.key)
+		s.watcher.streams().relax(s.key)
 	}
-	rt.tidy(s.key)
+	s.watcher.root.tidy(s.key)
 }
 
 // subscribers are who wants to hear of changes. It is immutable: to change it,
@@ -151,21 +232,58 @@ func (rt *root[K]) clear(s *subscription[K]) {
 // Everyone who has stored a record loads it then. So whoever had joined before
 // the record was stored is told, and whoever joins later can read the record.
 type subscribers[K comparable] struct {
-	watchers  []*watcher[K] // in the order in which they came
-	waiters   int           // calls of Wait that may sleep, for any key
-	waitlists waker[K]      // where they do, or did
+	watchers  watchers[K] // nil if there are none
+	waiters   int         // calls of Wait that may sleep, for any key
+	waitlists waker[K]    // where they do, or did
 }
 
-// with adds a watcher.
-func (s subscribers[K]) with(w *watcher[K]) subscribers[K] {
-	s.watchers = append(slices.Clip(s.watchers), w)
-	return s
+// watchers is what all who change keys need of watchers, and subscriptions what they
+// need of those at a cell. As these are interfaces, a program in which nobody watches
+// has none of what is behind them.
+type (
+	watchers[K comparable] interface {
+		// notify tells the watchers that k has changed, and reports whether one will
+		// look at k.
+		notify(rt *root[K], k hkey[K]) (awaited bool)
+	}
+	subscriptions[K comparable] interface {
+		// needed reports whether a watcher has yet to see dead.
+		needed(dead *record) bool
+		// handedOn is called when another cell of the key has the subscriptions.
+		handedOn(rt *root[K])
+	}
+)
+
+// watcherList is the watchers in the order in which they came.
+type watcherList[K comparable] []*watcher[K]
+
+// watchersOf returns the watchers of s, which may be nil.
+func watchersOf[K comparable](s *subscribers[K]) watcherList[K] {
+	if s == nil {
+		return nil
+	}
+	list, _ := s.watchers.(watcherList[K])
+	return list
 }
 
-// without removes a watcher.
-func (s subscribers[K]) without(w *watcher[K]) subscribers[K] {
-	s.watchers = slices.DeleteFunc(slices.Clone(s.watchers), func(x *watcher[K]) bool { return x == w })
-	return s
+// join adds w to the subscribers.
+func (w *watcher[K]) join() {
+	// LP(Watch, WatchSnapshot, Stream), the subscription: the subscribers with w are stored.
+	w.root.changeSubscribers(func(s subscribers[K]) subscribers[K] {
+		s.watchers = append(slices.Clip(watchersOf(&s)), w)
+		return s
+	})
+}
+
+// leave removes w from the subscribers.
+func (w *watcher[K]) leave() {
+	w.root.changeSubscribers(func(s subscribers[K]) subscribers[K] {
+		rest := slices.DeleteFunc(slices.Clone(watchersOf(&s)), func(x *watcher[K]) bool { return x == w })
+		if s.watchers = rest; len(rest) == 0 {
+			s.watchers = nil
+		}
+		return s
+	})
 }
 
 // waiting adds n to the number of those who wait in waitlists.
@@ -186,7 +304,7 @@ func (rt *root[K]) changeSubscribers(change func(subscribers[K]) subscribers[K])
 		}
 		now = change(now)
 		next := &now
-		if len(now.watchers) == 0 && now.waiters == 0 {
+		if now.watchers == nil && now.waiters == 0 {
 			next = nil
 		}
 		if rt.subscribers.CompareAndSwap(old, next) {
@@ -198,19 +316,19 @@ func (rt *root[K]) changeSubscribers(change func(subscribers[K]) subscribers[K])
 // notify tells a that k has changed, and reports whether a watcher will look
 // at k. It names the key alone. What is there is for those to see who look: by
 // then it may be something newer, also when the caller has stalled.
-//
-// Watchers sit at the cell that the table has now. If that is not the cell that
-// the caller has changed, then a later operation on k has told them since, or
-// will, and so have those who had to be told that the cell had died.
 func (rt *root[K]) notify(a *subscribers[K], k hkey[K]) (awaited bool) {
 	if a.waiters > 0 {
 		a.waitlists.wake(k)
 	}
-	if len(a.watchers) == 0 {
-		return false
-	}
+	return a.watchers != nil && a.watchers.notify(rt, k)
+}
+
+// notify tells each watcher at the cell that the table has now. If that is not the
+// cell that the caller has changed, then a later operation on k has told them since,
+// or will, and so have those who had to be told that the cell had died.
+func (l watcherList[K]) notify(rt *root[K], k hkey[K]) (awaited bool) {
 	c := rt.cells.Load(k)
-	for i, w := range a.watchers {
+	for i, w := range l {
 		if w.skips(k) {
 			continue
 		}
@@ -218,9 +336,9 @@ func (rt *root[K]) notify(a *subscribers[K], k hkey[K]) (awaited bool) {
 		switch {
 		case c == nil:
 		case w.stream == nil:
-			s, _ = c.subscribe(k, w, i, 0)
+			s, _ = w.subscribe(c, k, i, 0)
 		default:
-			s = c.meta.Load().subscription(w, i)
+			s = subscriptionsOf(c.meta.Load()).of(w, i)
 		}
 		if s == nil { // c has gone since, or who has changed it subscribes w, or w has lagged
 			if w.lagged() {
@@ -231,7 +349,7 @@ func (rt *root[K]) notify(a *subscribers[K], k hkey[K]) (awaited bool) {
 		if s.notify() {
 			awaited = true
 		} else {
-			rt.unsubscribe(s) // its watcher has gone, and may not know this subscription
+			s.unsubscribe() // its watcher has gone, and may not know this subscription
 		}
 	}
 	return awaited
