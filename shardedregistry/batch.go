@@ -6,11 +6,11 @@ import (
 	"iter"
 )
 
-// KeyError is one failure of a CreateMany that is no [*ExistsError]: it tells
+// KeyError is one failure of a CreateMany other than an [*ExistsError]. It says
 // which key failed.
 type KeyError struct {
 	Key any   // as it was given
-	Err error // of Create: it matches ErrInvalidKey or ErrNotUnique, or is that of Config.Check
+	Err error // of Create: matches ErrInvalidKey or ErrNotUnique, or is the error of Config.Check
 }
 
 // Error shows the key and why it was not created.
@@ -20,21 +20,24 @@ func (e *KeyError) Error() string { return fmt.Sprintf("%v: %v", e.Err, e.Key) }
 func (e *KeyError) Unwrap() error { return e.Err }
 
 // CreateMany creates each key that entries yields, as Create does, and goes on
-// where one cannot be created. It returns how many were created, and nil or an
-// error that joins one for each of the others, in their order: an
-// [*ExistsError] for a key that is present, also because entries has yielded it
-// before, and a [*KeyError] for one that is invalid or whose value is rejected.
+// with the next if a key cannot be created. It returns how many keys it has
+// created. If there were failures, err joins one error for each, in their
+// order: an [*ExistsError] for a key that is present, also if entries has
+// yielded it before, and a [*KeyError] for a key that is invalid or whose value
+// is rejected.
 //
 // Each creation is atomic; all of them together are not. Others may see some of
-// the keys and not yet the rest, and what was created stays if others fail, or
-// if entries panics or calls runtime.Goexit. No lock is held while entries runs;
-// it may use the registry.
+// the keys and not yet the rest. What was created stays if other keys fail, or
+// if entries panics or calls runtime.Goexit. No lock is held while entries
+// runs; it may use the registry.
 //
 // CreateMany panics if entries is nil.
 //
-// CreateMany is blocking on the mutex of one hash bucket at a time. It takes
-// effect, for each key, when the table stores the new entry, or, if it is
-// present, when its record is read.
+// CreateMany is blocking on the mutex of one hash bucket at a time; with
+// indexes it may block on more, see [Config]. It takes effect, for each key,
+// when the table stores the new entry, or, if the key is present, when its
+// record is read, or, if a unique value is taken, when the record that has it
+// is read.
 func (r *further[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err error) {
 	return createMany(r.locate, entries)
 }
@@ -64,25 +67,27 @@ func createMany[K, W comparable, V any](locate func(K) (target[W], error), entri
 	return created, errors.Join(failed...)
 }
 
-// DeleteMatching deletes the keys whose entries match, and returns how many it
-// has deleted. A key is deleted only if it still holds the entry that match was
-// given: if another operation has changed it meanwhile, match is asked again
-// about the new one.
+// DeleteMatching deletes the keys for whose entries match returns true, and
+// returns how many it has deleted. It deletes a key only if the key still holds
+// the entry that match was given. If another operation has changed the key
+// meanwhile, it asks match again about the new entry.
 //
-// Like a loop over All it does not see one moment of the registry: it asks about
-// every key that is present throughout, and any of those that come or go
-// meanwhile. If match panics or calls runtime.Goexit, what was deleted before is
-// gone and nothing else has changed.
+// Like a loop over All it does not see one moment of the registry: it asks
+// about every key that is present throughout, and may ask about a key that
+// comes or goes meanwhile. If match panics or calls runtime.Goexit, what was
+// deleted before is gone and nothing else has changed.
 //
 // Match runs outside every lock on the caller's goroutine. It must not modify
-// what it is given, and may use the registry. A key that it changes itself each
-// time it is asked about it is left alone after some tens of times.
+// its argument, and may use the registry. If match changes a key each time it
+// is asked about it, DeleteMatching leaves that key alone after some tens of
+// times.
 //
 // DeleteMatching panics if match is nil.
 //
-// DeleteMatching is blocking on the mutex of one hash bucket at a time. It takes
-// effect, for each key, when the key's last record is stored, or, if it stays,
-// when what match was given was read.
+// DeleteMatching is blocking on the mutex of one hash bucket at a time; with
+// indexes it may block on more, see [Config]. It takes effect, for each key,
+// when the key's last record is stored, or, if it stays, when what match was
+// given was read.
 func (r *further[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 	if match == nil {
 		panic("shardedregistry: DeleteMatching called with a nil function")

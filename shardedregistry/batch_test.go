@@ -4,9 +4,7 @@ package shardedregistry_test
 
 import (
 	"errors"
-	"fmt"
 	"iter"
-	"maps"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -262,22 +260,4 @@ func TestCreateManyInvalid(t *testing.T) {
 	if n != 1 || !errors.As(err, &invalid) || !errors.Is(err, shardedregistry.ErrInvalidKey) {
 		t.Errorf("CreateMany = %d, %v", n, err)
 	}
-}
-
-func ExampleRegistry_CreateMany() {
-	var plans shardedregistry.Registry[string, int]
-	plans.Create("b", 7)
-	n, err := plans.CreateMany(maps.All(map[string]int{"a": 1, "b": 2, "c": 3}))
-	fmt.Println(n, err)
-	// Output: 2 shardedregistry: key exists: b at version 1
-}
-
-func ExampleRegistry_DeleteMatching() {
-	var sessions shardedregistry.Registry[string, int] // name to minutes without use
-	sessions.Put("ann", 3)
-	sessions.Put("bob", 90)
-	sessions.Put("eve", 200)
-	n := sessions.DeleteMatching(func(e shardedregistry.Entry[string, int]) bool { return e.Value > 60 })
-	fmt.Println(n, sessions.Len())
-	// Output: 2 1
 }

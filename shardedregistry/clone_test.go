@@ -4,7 +4,6 @@ package shardedregistry_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -267,24 +266,6 @@ func TestCloneLeaves(t *testing.T) {
 			}
 		})
 	}
-}
-
-func ExampleConfig_clone() {
-	type team struct{ members []string }
-	teams := shardedregistry.MustNew(shardedregistry.Config[string, *team]{
-		Clone: func(t *team) *team { return &team{slices.Clone(t.members)} },
-	})
-	teams.Create("red", &team{[]string{"ann"}})
-
-	mine, _ := teams.Get("red")
-	mine.members[0] = "eve" // changes a copy
-	teams.Update("red", func(t *team) (*team, error) {
-		t.members = append(t.members, "bob") // likewise, and stores it
-		return t, nil
-	})
-	theirs, _ := teams.Get("red")
-	fmt.Println(theirs.members)
-	// Output: [ann bob]
 }
 
 // all reads everything.

@@ -6,9 +6,10 @@ package shardedregistry
 // indexes may reject the value.
 //
 // Create is wait-free if it finds key present, and otherwise blocking on the
-// mutex of a hash bucket. It takes effect when the table stores the new entry,
-// or, if key is present, when its record is read, or, if a unique value is
-// taken, when the record that has it is read.
+// mutex of a hash bucket; with indexes it may block on more, see [Config]. It
+// takes effect when the table stores the new entry, or, if key is present, when
+// its record is read, or, if a unique value is taken, when the record that has
+// it is read.
 func (r *Registry[K, V]) Create(key K, value V) (Version, error) {
 	t, err := r.locate(key)
 	if err != nil {

@@ -7,26 +7,27 @@ import (
 )
 
 var (
-	// ErrExists reports that a key is present already. The error returned is
-	// an [*ExistsError].
+	// ErrExists reports that a key is already present. The error returned is an
+	// [*ExistsError].
 	ErrExists = errors.New("shardedregistry: key exists")
 	// ErrNotFound reports that a key is absent.
 	ErrNotFound = errors.New("shardedregistry: key not found")
-	// ErrConflict reports that a key has another version than the caller
+	// ErrConflict reports that a key has another version than the caller has
 	// asked for. The error returned is a [*ConflictError].
 	ErrConflict = errors.New("shardedregistry: version conflict")
 	// ErrNotUnique reports that another key has a value of a unique index. The
 	// error returned is a [*UniqueError].
 	ErrNotUnique = errors.New("shardedregistry: value of a unique index is taken")
-	// ErrInvalidKey reports a key that Config.Normalize rejects, whose error
-	// is then matched as well, or one that cannot be found again.
+	// ErrInvalidKey reports a key that cannot be found again, or one that
+	// Config.Normalize rejects. In the latter case the error matches that of
+	// Normalize, too.
 	ErrInvalidKey = errors.New("shardedregistry: invalid key")
-	// ErrTooManyRetries reports a function that changed its own key in run
-	// after run, so that its result was out of date each time. Contention with
-	// other goroutines alone is never the reason.
+	// ErrTooManyRetries reports a function that changed its own key in run after
+	// run, so that its result was out of date each time. Contention with other
+	// goroutines alone is never the reason.
 	ErrTooManyRetries = errors.New("shardedregistry: the function keeps changing its own key")
-	// ErrLagged reports a loop over Stream that was so slow that more changes
-	// waited for it than it allows. The error yielded is a [*LaggedError].
+	// ErrLagged reports that more changes waited for a loop over Stream than its
+	// limit. The error yielded is a [*LaggedError].
 	ErrLagged = errors.New("shardedregistry: too many changes wait for the loop")
 )
 
@@ -92,18 +93,17 @@ func (e *ConflictError) Error() string {
 // Unwrap returns [ErrConflict].
 func (e *ConflictError) Unwrap() error { return ErrConflict }
 
-// UniqueError is the error of a method that wanted to store what would give a
-// second key a value of one of Config.UniqueIndexes. It matches [ErrNotUnique].
-// It does not match [ErrExists]: the key that the method was given may be
-// absent.
+// UniqueError is the error of a method that would have given a value of one of
+// Config.UniqueIndexes to a second key. It matches [ErrNotUnique]. It does not
+// match [ErrExists]: the key that the method was given may be absent.
 //
-// Of keys that are [Scoped], Key shows only one of the same namespace, and is nil
-// for any other: who may see all of them finds it by [Registry.LookupBy]. From a
-// [View] it is without its Space.
+// If keys are [Scoped], Key is nil unless it belongs to the same namespace as
+// the key that the method was given. A caller that may see all namespaces finds
+// it by [Registry.LookupBy]. In an error of a [View], Key is without its Space.
 type UniqueError struct {
 	Index string // the index
 	Value string // the value
-	Key   any    // the key that has it, as it is stored
+	Key   any    // the key that has the value, as it is stored
 
 	hidden bool // that belongs to another namespace, so Key is nil
 }
@@ -119,10 +119,10 @@ func (e *UniqueError) Error() string {
 // Unwrap returns [ErrNotUnique].
 func (e *UniqueError) Unwrap() error { return ErrNotUnique }
 
-// LaggedError is the error with which a loop over Stream ends for which more
-// changes waited than its limit. It matches [ErrLagged].
+// LaggedError is the last error that a loop over Stream yields, when more
+// changes than its limit wait for it. It matches [ErrLagged].
 type LaggedError struct {
-	Limit int // of the loop
+	Limit int // the limit of the loop
 }
 
 // Error shows the limit.

@@ -58,3 +58,17 @@ func ExampleRegistry_LookupBy() {
 	// ann@example.com is the email of user ann
 	// <nil> anna true
 }
+
+func ExampleRegistry_IndexValues() {
+	hosts := shardedregistry.MustNew(shardedregistry.Config[string, string]{ // to their regions
+		Indexes: map[string]func(string, string) []string{
+			"region": func(_, region string) []string { return []string{region} },
+		},
+	})
+	hosts.Put("a", "north")
+	hosts.Put("b", "south")
+	hosts.Put("c", "south")
+	hosts.Delete("a") // the last one in the north
+	fmt.Println(slices.Collect(hosts.IndexValues("region")))
+	// Output: [south]
+}

@@ -47,3 +47,25 @@ func ExampleRegistry_Stream() {
 	// done
 	// gone
 }
+
+func ExampleLaggedError() {
+	jobs := shardedregistry.MustNew(shardedregistry.Config[string, string]{Transitions: true})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { // until the loop is over
+		for ctx.Err() == nil {
+			jobs.Put("backup", "running")
+		}
+	}()
+	for _, err := range jobs.Stream(ctx, 100) {
+		var lagged *shardedregistry.LaggedError
+		if errors.As(err, &lagged) {
+			fmt.Println("more than", lagged.Limit, "changes wait") // begin again with a Snapshot
+			break
+		}
+		for range 200 { // slower than the changes come
+			jobs.Put("resize", "running")
+		}
+	}
+	// Output: more than 100 changes wait
+}

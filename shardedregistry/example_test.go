@@ -3,10 +3,8 @@
 package shardedregistry_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/latchfree/latchfree/shardedregistry"
@@ -29,29 +27,6 @@ func Example() {
 	// shardedregistry: key exists: backup at version 1
 	// 1 2
 	// shardedregistry: version conflict: have 2, want 1
-}
-
-func ExampleConfig_normalize() {
-	steps := shardedregistry.MustNew(shardedregistry.Config[string, int]{ // of plans, by their names
-		Normalize: func(name string) (string, error) {
-			name = strings.ToLower(strings.TrimSpace(name))
-			if name == "" {
-				return "", errors.New("a plan needs a name")
-			}
-			return name, nil
-		},
-	})
-	steps.Create("Nightly", 3)
-	_, err := steps.Create("NIGHTLY", 5)
-	fmt.Println(err)
-	_, err = steps.Create("  ", 1)
-	fmt.Println(err)
-	entry, _ := steps.Lookup(" nightly ")
-	fmt.Println(entry.Key, entry.Value)
-	// Output:
-	// shardedregistry: key exists: NIGHTLY, created as Nightly, at version 1
-	// shardedregistry: invalid key: a plan needs a name
-	// nightly 3
 }
 
 func ExampleRegistry_Update() {
@@ -122,82 +97,43 @@ func ExampleRegistry_All() {
 	// Output: 1
 }
 
-func ExampleRegistry_Snapshot() {
-	var seats shardedregistry.Registry[string, string]
-	seats.Put("12a", "ann")
-	seats.Put("12b", "bob")
+func ExampleRegistry_Create() {
+	hosts := shardedregistry.MustNew(shardedregistry.Config[string, string]{
+		Normalize: func(name string) (string, error) { return strings.ToLower(name), nil },
+	})
+	hosts.Create("Alpha", "10.0.0.1")
+	_, err := hosts.Create("ALPHA", "10.0.0.2") // never overwrites
 
-	before := seats.Snapshot()
-	seats.Delete("12a")
-	seats.Put("12b", "ann")
-
-	who, _ := before.Get("12b")
-	fmt.Println(who, before.Len(), seats.Len())
-	// Output: bob 2 1
-}
-
-func ExampleRegistry_Watch() {
-	var plans shardedregistry.Registry[string, string]
-	done := make(chan struct{})
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		defer close(done)
-		for event := range plans.Watch(ctx) {
-			if event.Deleted {
-				fmt.Println(event.Key, "is gone")
-				return
-			}
-		}
-	}()
-	go func() { // until the loop has seen it
-		for ctx.Err() == nil {
-			plans.Put("nightly", "running")
-			plans.Delete("nightly")
-		}
-	}()
-	<-done
-	cancel()
-	// Output: nightly is gone
-}
-
-func ExampleRegistry_WatchSnapshot() {
-	var plans shardedregistry.Registry[string, string]
-	plans.Put("nightly", "ready")
-	plans.Put("weekly", "ready")
-
-	view := map[string]string{}
-	for state, event := range plans.WatchSnapshot(context.Background()) {
-		switch {
-		case state != nil:
-			view = maps.Collect(state.All())
-			fmt.Println(view)
-			plans.Put("nightly", "running") // by somebody else, rather
-			plans.Delete("weekly")
-		case event.Deleted:
-			delete(view, event.Key)
-		default:
-			view[event.Key] = event.Value
-		}
-		if len(view) == 1 {
-			break
-		}
+	var exists *shardedregistry.ExistsError
+	if errors.As(err, &exists) {
+		fmt.Println(exists.Given, "was created as", exists.Stored)
 	}
-	fmt.Println(view)
+	fmt.Println(hosts.Get("alpha"))
 	// Output:
-	// map[nightly:ready weekly:ready]
-	// map[nightly:running]
+	// ALPHA was created as Alpha
+	// 10.0.0.1 true
 }
 
-func ExampleRegistry_Wait() {
-	var jobs shardedregistry.Registry[string, string]
-	go func() {
-		jobs.Create("backup", "queued")
-		jobs.Put("backup", "done")
-	}()
-	job, err := jobs.Wait(context.Background(), "backup", 0) // until it is there
-	for err == nil && job.Value != "done" {
-		job, err = jobs.Wait(context.Background(), "backup", job.Version)
+func ExampleRegistry_GetOrCreate() {
+	var limits shardedregistry.Registry[string, int]
+	for range 2 {
+		limit, created, err := limits.GetOrCreate("ann", func() (int, error) { return 100, nil })
+		fmt.Println(limit, created, err)
 	}
-	fmt.Println(job.Value, err)
-	// Output: done <nil>
+	// Output:
+	// 100 true <nil>
+	// 100 false <nil>
+}
+
+func ExampleRegistry_Delete() {
+	var tasks shardedregistry.Registry[string, string]
+	tasks.Put("resize", "queued")
+	if entry, ok := tasks.Delete("resize"); ok { // of several callers one gets it
+		fmt.Println(entry.Value, entry.Version)
+	}
+	version, _ := tasks.Create("resize", "queued again")
+	fmt.Println(version) // versions go on: the deletion was version 2
+	// Output:
+	// queued 1
+	// 3
 }

@@ -231,17 +231,3 @@ func TestFingerprintLeavesWatchersTold(t *testing.T) {
 		w.Leave()
 	}
 }
-
-func ExampleConfig_fingerprint() {
-	type team struct{ Members []string }
-	teams := shardedregistry.MustNew(shardedregistry.Config[string, *team]{ // in a test
-		Fingerprint: func(t *team) string { return fmt.Sprint(*t) },
-	})
-	teams.Create("red", &team{[]string{"ann"}})
-	defer func() { fmt.Println(recover()) }()
-
-	mine, _ := teams.Get("red")
-	mine.Members[0] = "eve" // changes what everybody sees
-	teams.Get("red")
-	// Output: shardedregistry: the value of red at version 1 was changed behind the registry's back: it was {[ann]} and is {[eve]}
-}

@@ -1,22 +1,25 @@
 package shardedregistry
 
-// GetOrCreate returns the value of key, or, if key is absent, creates it with
-// what fn returns. Created tells which. If fn returns an error, so does
-// GetOrCreate, as it is; then, and when fn panics or calls runtime.Goexit,
-// nothing has changed. For an invalid key the error is [ErrInvalidKey].
+// GetOrCreate returns the value of key. If key is absent, it creates key with
+// what fn returns; created reports whether it did. If fn returns an error,
+// GetOrCreate returns that error as it is. Then, and when fn panics or calls
+// runtime.Goexit, nothing has changed. For an invalid key the error is
+// [ErrInvalidKey]. Config.Check and unique indexes may reject what fn returns.
 //
 // Fn runs outside every lock on the caller's goroutine, at most once, and only
-// if key was found absent. Callers that find it absent together each run their
-// own, and if another creates key meanwhile, what fn has returned is discarded
-// and the other's value returned. So fn must not make what has to be closed. To
-// run a function exactly once for a key, and let the others wait for it, is what
-// package oncecache is for. Fn may use the registry, and may create key itself.
+// if key was found absent. Callers that find key absent together each run their
+// own function. If another operation creates key meanwhile, GetOrCreate drops
+// what fn has returned and returns the other value. So fn must not make
+// anything that has to be closed. Package oncecache runs a function exactly
+// once for a key and lets other callers wait for it. Fn may use the registry,
+// and may create key itself.
 //
 // GetOrCreate panics if fn is nil.
 //
 // GetOrCreate is wait-free if it finds key present, and otherwise blocking on
-// the mutex of a hash bucket. It takes effect when the table stores the new
-// entry, or, if it creates none, when what it found was read.
+// the mutex of a hash bucket; with indexes it may block on more, see [Config].
+// It takes effect when the table stores the new entry, or, if it creates none,
+// when what it found was read.
 func (r *Registry[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, created bool, err error) {
 	if fn == nil {
 		panic("shardedregistry: GetOrCreate called with a nil function")

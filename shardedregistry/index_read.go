@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// ByIndex returns an iterator over what the keys hold for which the function of
-// an index returns value.
+// ByIndex returns an iterator over the entries of the keys that have value in
+// an index: those for whose entity the index's function returns it.
 //
 // A loop does not see one moment of the registry. It yields each key at most
 // once, with an entry that the key holds when it is yielded and that has the
-// value; it yields every key that has the value throughout, and any of those
-// that gain or lose it meanwhile. Its body runs outside every lock and may use
-// the registry.
+// value. It yields every key that has the value throughout; a key that gains or
+// loses it meanwhile may be yielded or not. Its body runs outside every lock
+// and may use the registry.
 //
 // ByIndex panics if the registry has no index of that name.
 //
@@ -28,8 +28,8 @@ func (r *further[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 	}
 }
 
-// LookupBy returns what the key holds for which the function of a unique index
-// returns value, and whether there is one.
+// LookupBy returns the entry of the key that has value in a unique index, and
+// whether there is one.
 //
 // LookupBy panics if the registry has no unique index of that name.
 //
@@ -60,13 +60,15 @@ func holderOf[K comparable](r *core[K], index, value string, only func(hkey[K]) 
 // order.
 //
 // A loop does not see one moment of the registry. It yields each value at most
-// once, every value that some key has throughout, and none that no key has had
-// meanwhile. Its body runs outside every lock and may use the registry.
+// once. It yields every value that some key has throughout, and no value that
+// no key has had meanwhile. Its body runs outside every lock and may use the
+// registry.
 //
 // IndexValues panics if the registry has no index of that name.
 //
-// IndexValues is wait-free; the loop is blocking on the mutex of one hash bucket
-// at a time. It takes effect, for each value, when a record that has it is read.
+// IndexValues is wait-free; the loop is blocking on the mutex of one hash
+// bucket at a time. It takes effect, for each value, when a record that has it
+// is read.
 func (r *further[K, V]) IndexValues(index string) iter.Seq[string] {
 	return indexValues(&r.core, index, nil)
 }

@@ -5,10 +5,10 @@ import "iter"
 // All returns an iterator over the keys, as they are stored, and their values,
 // in no particular order.
 //
-// A loop does not see one moment of the registry: it yields each key at most
-// once, every key that is present throughout, and any of those that come or go
-// meanwhile, with the value that the key holds when it is yielded. Its body
-// runs outside every lock and may use the registry.
+// A loop does not see one moment of the registry. It yields each key at most
+// once, with the value that the key holds when it is yielded. It yields every
+// key that is present throughout; a key that comes or goes meanwhile may be
+// yielded or not. Its body runs outside every lock and may use the registry.
 //
 // All is wait-free; the loop is blocking on the mutex of one hash bucket at a
 // time. It takes effect, for each key, when that key's record is read.

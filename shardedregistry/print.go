@@ -5,13 +5,14 @@ import (
 	"strconv"
 )
 
-// String returns how many keys there are. It spares those who print a registry
-// from reading its words without atomic instructions, as package fmt would.
+// String returns how many keys there are. Without it, package fmt would read
+// the registry's words without atomic instructions.
 //
 // String is wait-free. It takes effect as Len does.
 func (r *Registry[K, V]) String() string { return "a registry of " + strconv.Itoa(r.Len()) + " keys" }
 
-// String returns the name of the namespace. Nothing counts its keys: see Len.
+// String returns the name of the namespace. It does not say how many keys there
+// are, because Len would loop over the registry.
 //
 // String is wait-free. It takes effect at any moment: it reads nothing.
 func (v View[K, V]) String() string {
@@ -25,9 +26,9 @@ func (s *Snapshot[K, V]) String() string { return "a snapshot of " + strconv.Ito
 var errJSON = errors.New("shardedregistry: neither a registry nor a snapshot has a JSON form of its own: " +
 	"marshal slices.Collect(s.Entries()) or maps.Collect(s.All()), where s is the snapshot or r.Snapshot()")
 
-// MarshalJSON returns an error that says what to marshal instead: which form is
-// wanted, a list of entries with their versions or an object of values by key,
-// and whether at one instant, the caller knows.
+// MarshalJSON returns an error that says what to marshal instead. Only the
+// caller knows the form that it wants: a list of entries with versions or an
+// object of values by key, at one instant or not.
 //
 // MarshalJSON is wait-free. It takes effect at any moment: it reads nothing.
 func (r *Registry[K, V]) MarshalJSON() ([]byte, error) { return nil, errJSON }

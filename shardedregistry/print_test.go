@@ -5,8 +5,6 @@ package shardedregistry_test
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -39,25 +37,6 @@ func TestPrintSnapshot(t *testing.T) {
 			}
 		})
 	}
-}
-
-func ExampleRegistry_MarshalJSON() {
-	var ports shardedregistry.Registry[string, int]
-	ports.Create("web", 80)
-	ports.Create("dns", 52)
-	ports.Put("dns", 53)
-
-	state := ports.Snapshot()
-	byName, _ := json.Marshal(maps.Collect(state.All()))
-	fmt.Println(string(byName))
-	entries := slices.SortedFunc(state.Entries(), func(a, b shardedregistry.Entry[string, int]) int {
-		return strings.Compare(a.Key, b.Key)
-	})
-	list, _ := json.Marshal(entries)
-	fmt.Println(string(list))
-	// Output:
-	// {"dns":53,"web":80}
-	// [{"Key":"dns","Value":53,"Version":2},{"Key":"web","Value":80,"Version":1}]
 }
 
 // A registry prints without its words being looked at.

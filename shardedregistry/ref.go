@@ -3,20 +3,20 @@ package shardedregistry
 import "github.com/latchfree/latchfree/internal/atomics"
 
 // Ref is a handle to one key of a [Registry], present or not. Its methods are
-// those of the registry for that key, and differ in what they cost: the key was
-// normalised and hashed once, when the Ref was made, and as long as it stays
-// present the Ref remembers where it is. To read a key through a Ref takes two
-// loads.
+// those of the registry for that key, and differ in their cost. The key is
+// normalised and hashed once, when the Ref is made, and the Ref remembers where
+// the key is as long as it stays present. To read a key through a Ref takes two
+// loads. A Ref to a string takes 80 bytes.
 //
 // A Ref is not bound to one life of its key. When the key is deleted, the Ref
 // finds it absent; when it is created again, present. Refs may be copied, kept
 // and used by any number of goroutines; copies share what they remember.
 //
 // A Ref keeps its registry alive with all that is in it, and its key as it was
-// given. Of a key that was
-// deleted it keeps a record without a value until it or a copy is next used;
-// and, if the key was deleted and created again while a snapshot was being taken,
-// or a loop over Stream was behind, the values before that which those needed.
+// given. If its key was deleted, it keeps a record without a value until it or
+// a copy is next used. If the key was deleted and created again while a
+// snapshot was being taken, or a loop over Stream was behind, it also keeps the
+// values before that which these needed.
 //
 // A Ref of an invalid key, and the zero Ref, find their key absent, and return
 // [ErrInvalidKey] where an error is returned.
@@ -37,8 +37,7 @@ type hold[K comparable] struct {
 	bad    *error    // why the key is invalid, or nil
 }
 
-// Ref returns a handle to key. It does not say whether key is present or valid:
-// see [Ref].
+// Ref returns a handle to key, which need not be present or valid: see [Ref].
 //
 // Ref is wait-free. It takes effect at any moment: it reads and changes nothing
 // of key.
@@ -118,12 +117,14 @@ func (r Ref[K, V]) find() (rt *root[K], k hkey[K], rec *record) {
 	return t.root, k, rec
 }
 
-// Create is [Registry.Create] of the key. An [*ExistsError] names the key as the
-// Ref was given it.
+// Create is [Registry.Create] of the key. An [*ExistsError] names the key as
+// the Ref was given it.
 //
-// Create is wait-free if it finds the key present, and otherwise blocking on the
-// mutex of a hash bucket. It takes effect when the table stores the new entry,
-// or, if the key is present, when its record is read.
+// Create is wait-free if it finds the key present, and otherwise blocking on
+// the mutex of a hash bucket; with indexes it may block on more, see [Config].
+// It takes effect when the table stores the new entry, or, if the key is
+// present, when its record is read, or, if a unique value is taken, when the
+// record that has it is read.
 func (r Ref[K, V]) Create(value V) (Version, error) {
 	t, err := r.locate()
 	if err != nil {
@@ -135,8 +136,9 @@ func (r Ref[K, V]) Create(value V) (Version, error) {
 // GetOrCreate is [Registry.GetOrCreate] of the key.
 //
 // GetOrCreate is wait-free if it finds the key present, and otherwise blocking
-// on the mutex of a hash bucket. It takes effect when the table stores the new
-// entry, or, if it creates none, when what it found was read.
+// on the mutex of a hash bucket; with indexes it may block on more, see
+// [Config]. It takes effect when the table stores the new entry, or, if it
+// creates none, when what it found was read.
 func (r Ref[K, V]) GetOrCreate(fn func() (V, error)) (value V, created bool, err error) {
 	if fn == nil {
 		panic("shardedregistry: GetOrCreate called with a nil function")
@@ -150,8 +152,9 @@ func (r Ref[K, V]) GetOrCreate(fn func() (V, error)) (value V, created bool, err
 
 // Update is [Registry.Update] of the key.
 //
-// Update is lock-free. It takes effect when the new record is stored, or, if it
-// stores none, when what it found was read.
+// Update is lock-free; with indexes it may block, see [Config]. It takes effect
+// when the new record is stored, or, if it stores none, when what it found was
+// read.
 func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Update called with a nil function")
@@ -184,9 +187,9 @@ func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 
 // UpdateIf is [Registry.UpdateIf] of the key.
 //
-// UpdateIf is wait-free, but lock-free while others watch or wait. It takes effect
-// when the new record is stored, or, if it stores none, when what it found was
-// read.
+// UpdateIf is wait-free, but lock-free while others watch or wait; with indexes
+// it may block, see [Config]. It takes effect when the new record is stored,
+// or, if it stores none, when what it found was read.
 func (r Ref[K, V]) UpdateIf(version Version, value V) (Version, error) {
 	t, err := r.locate()
 	if err != nil {
@@ -197,8 +200,10 @@ func (r Ref[K, V]) UpdateIf(version Version, value V) (Version, error) {
 
 // Put is [Registry.Put] of the key.
 //
-// Put is lock-free if the key is present, and otherwise blocking on the mutex of
-// a hash bucket. It takes effect when the new record or entry is stored.
+// Put is lock-free if the key is present, and otherwise blocking on the mutex
+// of a hash bucket; with indexes it may block in both cases, see [Config]. It
+// takes effect when the new record or entry is stored, or, if it stores none,
+// when what it found was read.
 func (r Ref[K, V]) Put(value V) (Version, error) {
 	failed := 0
 	if r.anchor != nil {
@@ -219,9 +224,10 @@ func (r Ref[K, V]) Put(value V) (Version, error) {
 
 // Upsert is [Registry.Upsert] of the key.
 //
-// Upsert is lock-free if the key is present, and otherwise blocking on the mutex
-// of a hash bucket. It takes effect when the new record or entry is stored, or,
-// if it stores none, when what it found was read.
+// Upsert is lock-free if the key is present, and otherwise blocking on the
+// mutex of a hash bucket; with indexes it may block in both cases, see
+// [Config]. It takes effect when the new record or entry is stored, or, if it
+// stores none, when what it found was read.
 func (r Ref[K, V]) Upsert(fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Upsert called with a nil function")
@@ -240,9 +246,10 @@ func (r Ref[K, V]) Upsert(fn func(old V, exists bool) (V, error)) (Entry[K, V], 
 // Delete is [Registry.Delete] of the key.
 //
 // Delete is lock-free until others see the key absent, and then blocking on the
-// mutex of a hash bucket to free the entry; if the key is absent it is
-// wait-free. It takes effect when the key's last record is stored, or, if the
-// key is absent, when the table is read or its last record was stored.
+// mutex of a hash bucket to free the entry, and with indexes on more, see
+// [Config]; if the key is absent it is wait-free. It takes effect when the
+// key's last record is stored, or, if the key is absent, when the table is read
+// or its last record was stored.
 func (r Ref[K, V]) Delete() (Entry[K, V], bool) {
 	t, err := r.locate()
 	if err != nil {
@@ -254,8 +261,9 @@ func (r Ref[K, V]) Delete() (Entry[K, V], bool) {
 // DeleteIf is [Registry.DeleteIf] of the key.
 //
 // DeleteIf is wait-free until others see the key absent, and then blocking on
-// the mutex of a hash bucket to free the entry. It takes effect when the key's
-// last record is stored, or, if it deletes nothing, when what it found was read.
+// the mutex of a hash bucket to free the entry, and with indexes on more, see
+// [Config]. It takes effect when the key's last record is stored, or, if it
+// deletes nothing, when what it found was read.
 func (r Ref[K, V]) DeleteIf(version Version) error {
 	t, err := r.locate()
 	if err != nil {

@@ -3,7 +3,6 @@
 package shardedregistry_test
 
 import (
-	"fmt"
 	"math"
 	"runtime"
 	"testing"
@@ -260,19 +259,4 @@ func TestStressRef(t *testing.T) {
 			t.Errorf("in the end the Ref finds %v, %v, and the registry %v, %v", got, ok, want, there)
 		}
 	}
-}
-
-func ExampleRegistry_Ref() {
-	var workers shardedregistry.Registry[string, int] // name to jobs done
-	ref := workers.Ref("w1")                          // resolved once, used often
-	ref.Create(0)
-	for range 1000 {
-		ref.Update(func(jobs int) (int, error) { return jobs + 1, nil })
-	}
-	fmt.Println(ref.Get())
-	workers.Delete("w1")
-	fmt.Println(ref.Get())
-	// Output:
-	// 1000 true
-	// 0 false
 }

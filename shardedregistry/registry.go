@@ -23,8 +23,8 @@ type Entry[K comparable, V any] struct {
 // and ready to use, with the defaults of [Config]. It must not be copied after
 // first use.
 //
-// All methods may be called by any number of goroutines at once, and from the
-// functions that its methods call.
+// Any number of goroutines may call all methods at once. The functions that are
+// given to methods may call them, too.
 type Registry[K comparable, V any] struct {
 	_ atomics.NoCopy
 	_ [0]*V // so that none can be converted to one of other values
@@ -46,8 +46,8 @@ type core[K comparable] struct {
 	root atomics.Pointer[root[K]]
 }
 
-// New returns an empty registry, or an error that names the setting which is
-// not valid.
+// New returns an empty registry, or an error that names the setting that is not
+// valid.
 func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 	n, err := config.shards()
 	if err != nil {
@@ -121,7 +121,7 @@ func get[V any, K comparable](rt *root[K], key K) (value V, ok bool) {
 	return value, false
 }
 
-// Lookup returns what key holds, and whether key is present.
+// Lookup returns what key holds, with its version, and whether key is present.
 //
 // Lookup is wait-free. It takes effect when the key's record is read, or, if
 // key is absent, when the table is read or the key's last record was stored.
@@ -160,9 +160,10 @@ func (rt *root[K]) find(key K) (k hkey[K], rec *record) {
 // Delete removes key and returns what it held, and whether it was present.
 //
 // Delete is lock-free until others see key absent, and then blocking on the
-// mutex of a hash bucket to free the entry; if key is absent it is wait-free. It
-// takes effect when the key's last record is stored, or, if key is absent, when
-// the table is read or its last record was stored.
+// mutex of a hash bucket to free the entry, and with indexes on more, see
+// [Config]; if key is absent it is wait-free. It takes effect when the key's
+// last record is stored, or, if key is absent, when the table is read or its
+// last record was stored.
 func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
 	rt := r.root.Load()
 	if rt == nil {
@@ -198,8 +199,9 @@ func remove[V any, K comparable](t *target[K]) (Entry[K, V], bool) {
 // invalid, [ErrInvalidKey].
 //
 // DeleteIf is wait-free until others see key absent, and then blocking on the
-// mutex of a hash bucket to free the entry. It takes effect when the key's last
-// record is stored, or, if it deletes nothing, when what it found was read.
+// mutex of a hash bucket to free the entry, and with indexes on more, see
+// [Config]. It takes effect when the key's last record is stored, or, if it
+// deletes nothing, when what it found was read.
 func (r *Registry[K, V]) DeleteIf(key K, version Version) error {
 	t, err := r.locate(key)
 	if err != nil {
@@ -223,9 +225,9 @@ func (t *target[K]) removeIf(version Version) error {
 }
 
 // Len returns the number of keys. It is exact while nothing is created or
-// deleted. Otherwise it counts every key that is present throughout the call,
-// and exceeds the keys that are present at some time during the call by at most
-// the creations and deletions in progress. It is never negative.
+// deleted. Otherwise it counts every key that is present throughout the call.
+// It exceeds the number of keys that are present at some time during the call
+// by at most the creations and deletions in progress. It is never negative.
 //
 // Len is wait-free. It takes effect, for each shard, when that shard's counter
 // is read.

@@ -2,9 +2,9 @@ package shardedregistry
 
 import "fmt"
 
-// Scoped is a key that belongs to a namespace: the key of a registry that
-// several [View] divide among themselves. As Space and Key are two fields, no
-// two namespaces overlap, whatever characters they consist of.
+// Scoped is a key that belongs to a namespace: the key of a registry that is
+// divided into [View] values. Space and Key are two fields, so no two
+// namespaces overlap, whatever characters they consist of.
 type Scoped[K comparable] struct {
 	Space string
 	Key   K

@@ -7,9 +7,9 @@ import (
 )
 
 // Snapshot is what all keys of a [Registry] held at one instant. It never
-// changes, may be used from many goroutines, and needs no closing: its memory
-// returns when nobody refers to it. It keeps the values that it contains, with
-// what indexes found them by, and nothing else of the registry. The zero Snapshot
+// changes, many goroutines may use it, and it needs no closing: its memory
+// returns when nothing refers to it. It keeps the values that it contains, with
+// the index values of each, and nothing else of the registry. The zero Snapshot
 // is empty.
 type Snapshot[K comparable, V any] struct {
 	contents[K]
@@ -26,15 +26,16 @@ type contents[K comparable] struct {
 	table atomics.Pointer[keyTable]
 }
 
-// Snapshot returns what all keys hold at one instant during the call: of the
+// Snapshot returns what all keys hold at one instant during the call. Of the
 // changes that others make meanwhile, it contains those that take effect before
-// that instant and no others. It costs time and memory in proportion to the
-// number of keys.
+// that instant and no others. It looks at every entity three times or a few
+// more.
 //
-// Nobody waits for a snapshot but creations and deletions for the mutex of one
-// hash bucket at a time, as for a loop over All. While it is being taken, each
-// change costs two compare-and-swaps of its own new record and 16 bytes more,
-// and what a key held at the instant is kept until the call returns.
+// Creations and deletions may wait for Snapshot, for the mutex of one hash
+// bucket at a time, as for a loop over All. Nothing else waits for it. While it
+// is being taken, each change costs two more compare-and-swaps, both of its own
+// new record, and 16 bytes, and takes effect a moment after its record is
+// stored. What a key held at the instant is kept until the call returns.
 //
 // Snapshot is blocking on the mutex of one hash bucket at a time. It takes
 // effect when its cut is made: see DESIGN.md.
@@ -67,11 +68,11 @@ func (c *contents[K]) keep(only func(hkey[K]) bool) {
 	}
 }
 
-// Get returns the value of key, and whether key is in the snapshot. The key is
-// normalised as the registry's are.
+// Get returns the value of key, and whether key is in the snapshot. Key is
+// normalised as in the registry.
 //
-// The first call of Get or Lookup makes an index, in time and memory that are in
-// proportion to the number of keys.
+// The first call of Get or Lookup makes an index of the keys, in time and
+// memory in proportion to their number.
 func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
 	if _, rec := s.find(key); rec != nil {
 		return copied(s.clone, *valueOf[V](rec)), true
@@ -79,7 +80,8 @@ func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
 	return value, false
 }
 
-// Lookup returns what key held, and whether key is in the snapshot.
+// Lookup returns what key held, with its version, and whether key is in the
+// snapshot.
 func (s *Snapshot[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	if k, rec := s.find(key); rec != nil {
 		return s.entry(k.Key, rec), true
@@ -127,7 +129,7 @@ func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
 	}
 }
 
-// Entries is All with versions.
+// Entries is All with versions: it returns an iterator over what the keys held.
 func (s *Snapshot[K, V]) Entries() iter.Seq[Entry[K, V]] {
 	return func(yield func(Entry[K, V]) bool) {
 		for i, rec := range s.records {

@@ -7,38 +7,41 @@ import (
 )
 
 // Stream returns an iterator over all changes of the registry, which must have
-// been made with Config.Transitions. Where a loop over Watch skips what a key held
-// only for a while, a loop over Stream yields it. It subscribes when it begins, and
-// sleeps while there is nothing to yield. It ends when its body leaves it, or when
-// ctx is done. Each loop subscribes anew.
+// been made with Config.Transitions. Where a loop over Watch skips what a key
+// held only for a while, a loop over Stream yields it. It subscribes when it
+// begins, and sleeps while there is nothing to yield. It ends when its body
+// leaves it, or when ctx is done. Each loop subscribes anew.
 //
 // Every change that takes effect after a loop has begun is yielded once, with a
-// nil error, those of a key in the order of their versions, which are consecutive
-// from its creation to its deletion. Changes of different keys come in no
-// particular order. A change that took effect before the loop began is yielded
-// only if the call that made it had not returned by then.
+// nil error. Changes of one key come in the order of their versions, which are
+// consecutive from its creation to its deletion. Changes of different keys come
+// in no particular order. A change from before the loop began is yielded only
+// if the call that made it had not returned by then.
 //
-// Nobody waits for a loop, however long its body takes. What waits for it is
-// bounded instead: when there are more than limit changes that it has not yielded,
-// it yields a zero Event with a [*LaggedError], which matches [ErrLagged], and
-// ends. It does not yield what has waited. Whoever needs to go on begins again,
-// from what the registry holds then. A change of which the loop's body is in
-// progress waits no more, and one whose call has not returned may not be counted
-// yet. Those under way when the loop begins may count, so limit should be well
-// above the number of goroutines that change the registry.
+// No operation waits for a loop, however long its body takes. Instead, what
+// waits for the loop is bounded. When there are more than limit changes that it
+// has not yielded, it yields a zero Event with a [*LaggedError], which matches
+// [ErrLagged], and ends. The changes that waited are not yielded. A caller that
+// needs to go on begins again, with what the registry holds then. The change
+// that the body is working on does not count. A change whose call has not
+// returned may not be counted yet. Changes under way when the loop begins may
+// count, so limit should be well above the number of goroutines that change the
+// registry.
 //
-// So besides what it yields a loop keeps at most limit changes, and those of calls
-// in progress; one record more for each key that has changed since it began and is
-// present, and some 170 bytes for each of these, and for up to as many, or 64, that
-// were deleted, until it ends. A loop that has
-// lagged and whose body never returns keeps no more than that; nor does it keep
-// more when keys change again. A change that is told to a loop allocates 24 bytes for
-// it, or nothing if that key is already queued.
+// Besides what it yields, a loop keeps at most limit changes and those of calls
+// in progress. Until it ends it also keeps one more record for each key that
+// has changed since it began and is present, and some 170 bytes for each of
+// these keys, and for up to as many, or 64, that were deleted. A loop that has
+// lagged and whose body never returns keeps no more than that, also when keys
+// change again. To tell a loop of a change allocates 24 bytes, or nothing if
+// its key is already queued.
 //
 // The body runs outside every lock and may use the registry. Wherever it panics
-// or calls runtime.Goexit, the loop ends, and leaves nothing behind: there is no
-// goroutine. Stream panics if ctx is nil, limit is below 1, or the registry is
-// without Config.Transitions.
+// or calls runtime.Goexit, the loop ends and leaves nothing behind; there is no
+// goroutine.
+//
+// Stream panics if ctx is nil, limit is below 1, or the registry is without
+// Config.Transitions.
 //
 // Stream is wait-free; the loop is blocking: it waits for changes or ctx, and,
 // where a key was deleted, for the mutex of a hash bucket. It takes effect when

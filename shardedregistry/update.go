@@ -1,23 +1,23 @@
 package shardedregistry
 
 // Update replaces the value of key by what fn returns for it, and returns what
-// key holds then. If key is absent it returns [ErrNotFound], for an invalid key
-// [ErrInvalidKey]; if fn returns an error, that error as it is. Then, and when
-// fn panics or calls runtime.Goexit, nothing has changed. Config.Check and unique
-// indexes may reject what fn returns.
+// key holds then. If key is absent, it returns [ErrNotFound]; for an invalid
+// key, [ErrInvalidKey]. If fn returns an error, Update returns that error as it
+// is. In all these cases, and when fn panics or calls runtime.Goexit, nothing
+// has changed. Config.Check and unique indexes may reject what fn returns.
 //
 // Fn runs outside every lock on the caller's goroutine, and again if another
-// operation has changed key meanwhile: it must not modify what it is given,
-// unless that is a copy of Config.Clone's, and should have no other effects. It
-// may use the registry. If each time it runs it changes key itself and leaves it
-// present, Update returns [ErrTooManyRetries] after some tens of runs; if it has
-// another goroutine do so and waits for it, Update does not return.
+// operation has changed key meanwhile. So it should have no effects, and must
+// not modify its argument unless that is a copy made by Config.Clone. It may
+// use the registry. If fn changes key itself each time it runs and leaves it
+// present, Update returns [ErrTooManyRetries] after some tens of runs. If fn
+// has another goroutine do so and waits for it, Update does not return.
 //
 // Update panics if fn is nil.
 //
-// Update is lock-free, but for what is said in [Config] about indexes. It takes
-// effect when the new record is stored, or, if it stores none, when what it found
-// was read.
+// Update is lock-free; with indexes it may block, see [Config]. It takes effect
+// when the new record is stored, or, if it stores none, when what it found was
+// read.
 func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Update called with a nil function")
@@ -217,11 +217,11 @@ func (t *target[K]) attemptCreate(a *change[K], fn func() error) (done bool, err
 
 // UpdateIf stores value for key if key's version is version, and returns the
 // new version. If key has another version, the error is a [*ConflictError]; if
-// it is absent, [ErrNotFound]; if it is invalid, [ErrInvalidKey]. If key has the
-// version, Config.Check and unique indexes may reject the value.
+// it is absent, [ErrNotFound]; if it is invalid, [ErrInvalidKey]. If key has
+// the version, Config.Check and unique indexes may reject the value.
 //
-// UpdateIf is wait-free, but lock-free while others watch or wait, and for what is
-// said in [Config] about indexes. It takes effect when the new record is stored,
+// UpdateIf is wait-free, but lock-free while others watch or wait; with indexes
+// it may block, see [Config]. It takes effect when the new record is stored,
 // or, if it stores none, when what it found was read.
 func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
 	rt, c, old := r.replaceable(key)
@@ -315,10 +315,10 @@ func (rt *root[K]) moved(c *cell[K], version Version) error {
 // errors are [ErrInvalidKey] and those by which Config.Check and unique indexes
 // reject the value.
 //
-// Put is lock-free if key is present, but for what is said in [Config] about
-// indexes, and otherwise blocking on the mutex of a hash bucket. It takes effect
-// when the new record or entry is stored, or, if it stores none, when what it
-// found was read.
+// Put is lock-free if key is present, and otherwise blocking on the mutex of a
+// hash bucket; with indexes it may block in both cases, see [Config]. It takes
+// effect when the new record or entry is stored, or, if it stores none, when
+// what it found was read.
 func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 	failed := 0
 	rt, c, old := r.replaceable(key)
@@ -346,16 +346,16 @@ func put[K comparable, V any](t *target[K], failed int, value V) (Version, error
 	return a.next.version(), nil
 }
 
-// Upsert stores for key what fn returns for its value and true, or, if key is
-// absent, for a zero value and false. It returns what key holds then. All that
-// Update says about fn holds here too.
+// Upsert calls fn with the value of key and true, or, if key is absent, with a
+// zero value and false. It stores what fn returns, and returns what key holds
+// then. All that Update says about fn holds here too.
 //
 // Upsert panics if fn is nil.
 //
-// Upsert is lock-free if key is present, but for what is said in [Config] about
-// indexes, and otherwise blocking on the mutex of a hash bucket. It takes effect
-// when the new record or entry is stored, or, if it stores none, when what it
-// found was read.
+// Upsert is lock-free if key is present, and otherwise blocking on the mutex of
+// a hash bucket; with indexes it may block in both cases, see [Config]. It
+// takes effect when the new record or entry is stored, or, if it stores none,
+// when what it found was read.
 func (r *Registry[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Upsert called with a nil function")

@@ -5,22 +5,23 @@ import (
 )
 
 // View is the part of a [Registry] whose keys belong to one namespace. Its
-// methods are those of the registry, for keys without their Space. It holds
-// nothing: views may be made as they are needed, copied, and used by any number
-// of goroutines, and what is done through one is seen through all others of the
+// methods are those of the registry, for keys without their Space. It has no
+// state: views may be made when they are needed, copied, and used by any number
+// of goroutines. What is done through one is seen through all others of the
 // same namespace and in the registry.
 //
 // Config.Normalize of the registry is given the whole key, once for each
 // operation. It must leave Space as it is: a key that it moves to another
-// namespace is invalid in a View. Config.Check and indexes are given whole keys.
+// namespace is invalid in a View. Config.Check and indexes are given whole
+// keys.
 //
-// A View yields and finds the keys of its namespace, and loops over it are told of
-// their changes alone. Its errors show keys without their Space, and those of
-// other namespaces not at all.
+// A View yields and finds the keys of its namespace, and tells loops of their
+// changes alone. Its errors show keys without their Space, and no keys of other
+// namespaces.
 //
-// What a View does not hide is how much others do: the first version of a key may
-// tell how often keys were deleted in the registry, and a change takes longer for
-// each loop that there is over any View.
+// A View does not hide how much others do. The first version of a key may tell
+// how often keys were deleted in the registry, and a change takes longer for
+// each loop over any View.
 //
 // A View must be made by [Namespace].
 type View[K comparable, V any] struct {
@@ -87,8 +88,10 @@ func (v View[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 // Create is [Registry.Create] within the namespace.
 //
 // Create is wait-free if it finds key present, and otherwise blocking on the
-// mutex of a hash bucket. It takes effect when the table stores the new entry,
-// or, if key is present, when its record is read.
+// mutex of a hash bucket; with indexes it may block on more, see [Config]. It
+// takes effect when the table stores the new entry, or, if key is present, when
+// its record is read, or, if a unique value is taken, when the record that has
+// it is read.
 func (v View[K, V]) Create(key K, value V) (Version, error) {
 	t, err := v.locate(key)
 	if err != nil {
@@ -99,9 +102,11 @@ func (v View[K, V]) Create(key K, value V) (Version, error) {
 
 // CreateMany is [Registry.CreateMany] within the namespace.
 //
-// CreateMany is blocking on the mutex of one hash bucket at a time. It takes
-// effect, for each key, when the table stores the new entry, or, if it is
-// present, when its record is read.
+// CreateMany is blocking on the mutex of one hash bucket at a time; with
+// indexes it may block on more, see [Config]. It takes effect, for each key,
+// when the table stores the new entry, or, if the key is present, when its
+// record is read, or, if a unique value is taken, when the record that has it
+// is read.
 func (v View[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err error) {
 	return createMany(v.locate, entries)
 }
@@ -109,8 +114,9 @@ func (v View[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err error)
 // GetOrCreate is [Registry.GetOrCreate] within the namespace.
 //
 // GetOrCreate is wait-free if it finds key present, and otherwise blocking on
-// the mutex of a hash bucket. It takes effect when the table stores the new
-// entry, or, if it creates none, when what it found was read.
+// the mutex of a hash bucket; with indexes it may block on more, see [Config].
+// It takes effect when the table stores the new entry, or, if it creates none,
+// when what it found was read.
 func (v View[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, created bool, err error) {
 	if fn == nil {
 		panic("shardedregistry: GetOrCreate called with a nil function")
@@ -124,8 +130,9 @@ func (v View[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, created b
 
 // Update is [Registry.Update] within the namespace.
 //
-// Update is lock-free. It takes effect when the new record is stored, or, if it
-// stores none, when what it found was read.
+// Update is lock-free; with indexes it may block, see [Config]. It takes effect
+// when the new record is stored, or, if it stores none, when what it found was
+// read.
 func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Update called with a nil function")
@@ -143,9 +150,9 @@ func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 
 // UpdateIf is [Registry.UpdateIf] within the namespace.
 //
-// UpdateIf is wait-free, but lock-free while others watch or wait. It takes effect
-// when the new record is stored, or, if it stores none, when what it found was
-// read.
+// UpdateIf is wait-free, but lock-free while others watch or wait; with indexes
+// it may block, see [Config]. It takes effect when the new record is stored,
+// or, if it stores none, when what it found was read.
 func (v View[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
 	t, err := v.locate(key)
 	if err != nil {
@@ -157,7 +164,9 @@ func (v View[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
 // Put is [Registry.Put] within the namespace.
 //
 // Put is lock-free if key is present, and otherwise blocking on the mutex of a
-// hash bucket. It takes effect when the new record or entry is stored.
+// hash bucket; with indexes it may block in both cases, see [Config]. It takes
+// effect when the new record or entry is stored, or, if it stores none, when
+// what it found was read.
 func (v View[K, V]) Put(key K, value V) (Version, error) {
 	t, err := v.locate(key)
 	if err != nil {
@@ -169,8 +178,9 @@ func (v View[K, V]) Put(key K, value V) (Version, error) {
 // Upsert is [Registry.Upsert] within the namespace.
 //
 // Upsert is lock-free if key is present, and otherwise blocking on the mutex of
-// a hash bucket. It takes effect when the new record or entry is stored, or, if
-// it stores none, when what it found was read.
+// a hash bucket; with indexes it may block in both cases, see [Config]. It
+// takes effect when the new record or entry is stored, or, if it stores none,
+// when what it found was read.
 func (v View[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Upsert called with a nil function")
@@ -189,9 +199,10 @@ func (v View[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry
 // Delete is [Registry.Delete] within the namespace.
 //
 // Delete is lock-free until others see key absent, and then blocking on the
-// mutex of a hash bucket to free the entry; if key is absent it is wait-free. It
-// takes effect when the key's last record is stored, or, if key is absent, when
-// the table is read or its last record was stored.
+// mutex of a hash bucket to free the entry, and with indexes on more, see
+// [Config]; if key is absent it is wait-free. It takes effect when the key's
+// last record is stored, or, if key is absent, when the table is read or its
+// last record was stored.
 func (v View[K, V]) Delete(key K) (Entry[K, V], bool) {
 	t, err := v.locate(key)
 	if err != nil {
@@ -204,8 +215,9 @@ func (v View[K, V]) Delete(key K) (Entry[K, V], bool) {
 // DeleteIf is [Registry.DeleteIf] within the namespace.
 //
 // DeleteIf is wait-free until others see key absent, and then blocking on the
-// mutex of a hash bucket to free the entry. It takes effect when the key's last
-// record is stored, or, if it deletes nothing, when what it found was read.
+// mutex of a hash bucket to free the entry, and with indexes on more, see
+// [Config]. It takes effect when the key's last record is stored, or, if it
+// deletes nothing, when what it found was read.
 func (v View[K, V]) DeleteIf(key K, version Version) error {
 	t, err := v.locate(key)
 	if err != nil {
@@ -214,8 +226,8 @@ func (v View[K, V]) DeleteIf(key K, version Version) error {
 	return t.removeIf(version)
 }
 
-// Ref is [Registry.Ref] of key within the namespace. Its entries show the whole key,
-// and its errors, as all of a View, the key without its Space.
+// Ref is [Registry.Ref] of key within the namespace. Its entries show the whole
+// key. Its errors, like all errors of a View, show the key without its Space.
 //
 // Ref is wait-free. It takes effect at any moment: it reads and changes nothing
 // of key.

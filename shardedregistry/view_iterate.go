@@ -3,11 +3,12 @@ package shardedregistry
 import "iter"
 
 // DeleteMatching is [Registry.DeleteMatching] within the namespace. It looks at
-// the keys of all namespaces, and asks about its own.
+// the keys of all namespaces, and asks match about its own.
 //
-// DeleteMatching is blocking on the mutex of one hash bucket at a time. It takes
-// effect, for each key, when the key's last record is stored, or, if it stays,
-// when what match was given was read.
+// DeleteMatching is blocking on the mutex of one hash bucket at a time; with
+// indexes it may block on more, see [Config]. It takes effect, for each key,
+// when the key's last record is stored, or, if it stays, when what match was
+// given was read.
 func (v View[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 	if match == nil {
 		panic("shardedregistry: DeleteMatching called with a nil function")
@@ -57,10 +58,10 @@ func (v View[K, V]) visit(f func(rt *root[Scoped[K]], k hkey[Scoped[K]], rec *re
 	}
 }
 
-// Len returns the number of keys in the namespace. Nothing counts them, so it
-// costs a loop over all keys of the registry, and is no more exact than that: it
-// counts every key that is present throughout, and any of those that come or go
-// meanwhile.
+// Len returns the number of keys in the namespace. There is no counter for a
+// namespace, so Len loops over all keys of the registry, and is as exact as
+// such a loop: it counts every key that is present throughout, and may count a
+// key that comes or goes meanwhile.
 //
 // Len is blocking on the mutex of one hash bucket at a time. It takes effect,
 // for each key, when that key's record is read.
@@ -74,7 +75,7 @@ func (v View[K, V]) Len() (n int) {
 }
 
 // Snapshot is [Registry.Snapshot] of the namespace. It looks at the keys of all
-// namespaces, and what it returns keeps nothing of the others.
+// namespaces; the snapshot that it returns keeps nothing of the others.
 //
 // Snapshot is blocking on the mutex of one hash bucket at a time. It takes
 // effect when its cut is made: see DESIGN.md.
@@ -117,8 +118,8 @@ func (v View[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
 }
 
 // LookupBy is [Registry.LookupBy] within the namespace. The values of a unique
-// index are unique in the whole registry: one that a key of another namespace has
-// is not found, and yet cannot be stored.
+// index are unique in the whole registry. So LookupBy does not find a value
+// that a key of another namespace has, and yet no key of this one can gain it.
 //
 // LookupBy is wait-free. It takes effect when the key's record is read, or, if
 // there is none, when the index is read or the last key has lost the value.
@@ -129,11 +130,13 @@ func (v View[K, V]) LookupBy(index, value string) (entry Entry[K, V], ok bool) {
 	return entry, false
 }
 
-// IndexValues is [Registry.IndexValues] within the namespace: it yields the values
-// that its keys have. The loop looks at those of all namespaces.
+// IndexValues is [Registry.IndexValues] within the namespace: it yields the
+// values that keys of the namespace have. The loop looks at the values of all
+// namespaces.
 //
-// IndexValues is wait-free; the loop is blocking on the mutex of one hash bucket
-// at a time. It takes effect, for each value, when a record that has it is read.
+// IndexValues is wait-free; the loop is blocking on the mutex of one hash
+// bucket at a time. It takes effect, for each value, when a record that has it
+// is read.
 func (v View[K, V]) IndexValues(index string) iter.Seq[string] {
 	return indexValues(&v.registry.core, index, v.has)
 }

@@ -4,7 +4,6 @@ package shardedregistry_test
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -212,27 +211,4 @@ func TestViewDeleteMatching(t *testing.T) {
 	if n != 5 || asked != 20 || r.Len() != 35 {
 		t.Errorf("DeleteMatching = %d after %d questions, %d keys are left; want 5, 20, 35", n, asked, r.Len())
 	}
-}
-
-func ExampleNamespace() {
-	// One registry for everything, so that one Snapshot shows all of it.
-	var all shardedregistry.Registry[shardedregistry.Scoped[string], int] // to the number of steps
-	plans := shardedregistry.Namespace(&all, "plans")
-	actions := shardedregistry.Namespace(&all, "actions")
-
-	plans.Create("backup", 3)
-	_, err := actions.Create("backup", 1) // another key
-	fmt.Println(err)
-	_, err = plans.Create("backup", 5)
-	fmt.Println(err)
-
-	for name, steps := range plans.All() {
-		fmt.Println(name, steps)
-	}
-	fmt.Println(all.Get(shardedregistry.Scoped[string]{Space: "actions", Key: "backup"}))
-	// Output:
-	// <nil>
-	// shardedregistry: key exists: backup at version 1
-	// backup 3
-	// 1 true
 }

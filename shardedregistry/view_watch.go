@@ -10,13 +10,14 @@ func (v View[K, V]) event(e Event[Scoped[K], V]) Event[K, V] {
 	return Event[K, V]{e.Key.Key, e.Value, e.Version, e.Deleted}
 }
 
-// Watch is [Registry.Watch] of the namespace. The loop is not woken by a change in
-// another, and keeps nothing of it. Who changes a key asks each loop over each View
-// whether it is for that, which takes some 30 ns for each.
+// Watch is [Registry.Watch] of the namespace. A change in another namespace
+// does not wake the loop, and the loop keeps nothing of it. Every change of a
+// key asks each loop over each View whether it concerns that loop, which takes
+// some 30 ns each.
 //
 // Watch is wait-free; the loop is blocking: it waits for changes or ctx, and,
-// where a key was deleted, for the mutex of a hash bucket. It takes effect when the
-// loop begins, and, for each change, when the key's record is read.
+// where a key was deleted, for the mutex of a hash bucket. It takes effect when
+// the loop begins, and, for each change, when the key's record is read.
 func (v View[K, V]) Watch(ctx context.Context) iter.Seq[Event[K, V]] {
 	whole := v.registry.watch(ctx, v.has)
 	return func(yield func(Event[K, V]) bool) {
@@ -24,11 +25,12 @@ func (v View[K, V]) Watch(ctx context.Context) iter.Seq[Event[K, V]] {
 	}
 }
 
-// WatchSnapshot is [Registry.WatchSnapshot] of the namespace, as Watch is.
+// WatchSnapshot is [Registry.WatchSnapshot] of the namespace. What [View.Watch]
+// says of loops holds here too.
 //
 // WatchSnapshot is wait-free; the loop is blocking as those over Watch are, and
-// takes a Snapshot. It takes effect when the snapshot's cut is made, and, for each
-// change, when the key's record is read.
+// takes a Snapshot. It takes effect when the snapshot's cut is made, and, for
+// each change, when the key's record is read.
 func (v View[K, V]) WatchSnapshot(ctx context.Context) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
 	whole := v.registry.watchSnapshot(ctx, v.has)
 	return func(yield func(*Snapshot[K, V], Event[K, V]) bool) {
@@ -41,8 +43,8 @@ func (v View[K, V]) WatchSnapshot(ctx context.Context) iter.Seq2[*Snapshot[K, V]
 	}
 }
 
-// Stream is [Registry.Stream] of the namespace, as Watch is. Limit counts its
-// changes alone.
+// Stream is [Registry.Stream] of the namespace. What [View.Watch] says of loops
+// holds here too. Limit counts the changes of this namespace alone.
 //
 // Stream is wait-free; the loop is blocking: it waits for changes or ctx, and,
 // where a key was deleted, for the mutex of a hash bucket. It takes effect when

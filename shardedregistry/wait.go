@@ -22,23 +22,23 @@ type waitOps[K comparable] struct{ *root[K] }
 type waker[K comparable] interface{ wake(k hkey[K]) }
 
 // Wait returns what key holds as soon as its version is above since, and
-// [ErrNotFound] as soon as it is absent, unless since is 0. So with 0 it waits
-// until key is present; with the version that the caller knows, until that is no
-// longer what key holds. An invalid key gives [ErrInvalidKey] at once. If ctx is
-// done first, Wait returns its cause, see context.Cause; what it need not wait
-// for it returns even if ctx is done.
+// [ErrNotFound] as soon as key is absent, unless since is 0. So with 0 it waits
+// until key is present; with the version that the caller knows, until key holds
+// something else. An invalid key gives [ErrInvalidKey] at once. If ctx is done
+// first, Wait returns its cause, see context.Cause. If it need not wait, it
+// returns the result even if ctx is done.
 //
-// Wait looks at key when it is called and when key has changed. What key holds
-// only briefly it may overlook, and never what key holds in the end.
+// Wait looks at key when it is called and when key has changed. It may overlook
+// what key holds only briefly, and never overlooks what key holds in the end.
 //
-// It does not poll: it sleeps until key changes. A change of a key costs one
-// look-up more while calls wait for other keys, however many they are.
+// Wait does not poll: it sleeps until key changes. While calls wait for other
+// keys, however many, a change of a key costs one look-up more.
 //
 // Wait panics if ctx is nil.
 //
-// Wait is blocking: it waits for key or ctx, and, if it has to, for the mutex of
-// a hash bucket that it shares with other calls of Wait only. It takes effect
-// when the key's record is read, or as that of Lookup if key is absent.
+// Wait is blocking: it waits for key or ctx, and, if it has to, for the mutex
+// of a hash bucket that it shares with other calls of Wait only. It takes
+// effect when the key's record is read, or as that of Lookup if key is absent.
 func (r *further[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[K, V], error) {
 	if ctx == nil {
 		panic("shardedregistry: Wait called with a nil context")

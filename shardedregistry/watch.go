@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// Event is a change of a key, and what the key holds since.
+// Event is a change of a key and what the key holds after it.
 type Event[K comparable, V any] struct {
 	Key     K // as it is stored: normalised
 	Value   V // zero if Deleted
@@ -13,30 +13,32 @@ type Event[K comparable, V any] struct {
 	Deleted bool
 }
 
-// Watch returns an iterator over the changes of the registry; for one over all of
-// them see Stream. A loop over it
-// begins to watch when it begins, and sleeps while there is nothing to yield. It
-// ends when its body leaves it, or when ctx is done. Each loop watches anew.
+// Watch returns an iterator over the keys that change; [Registry.Stream] yields
+// every single change. A loop over it begins to watch when it begins, and
+// sleeps while there is nothing to yield. It ends when its body leaves it, or
+// when ctx is done. Each loop watches anew.
 //
 // A change that takes effect after a loop has begun is yielded, unless the key
-// has changed again by the time the loop gets to it: then the later change is
-// yielded in its place. So a loop may skip what a key held in between, and never
-// misses what it holds in the end, be it a deletion. The versions that it yields
-// for a key increase. Changes of different keys come in no particular order. A
-// key that has not changed since the loop began is yielded only if a call that
-// had changed it had not returned by then.
+// has changed again by the time the loop gets to it. Then the later change is
+// yielded in its place. So a loop may skip what a key held in between, and
+// never misses what it holds in the end, or that it was deleted. The versions
+// that it yields for a key increase. Changes of different keys come in no
+// particular order. A change from before the loop began is yielded only if the
+// call that made it had not returned by then.
 //
-// Nobody waits for a watcher, however long its body takes. What waits for the
-// loop is bounded by the number of keys that have changed, and not by that of
-// the changes: some 150 bytes for a key, and as long as a deletion waits, what
-// the registry keeps for one entity. Until the loop ends it keeps as much for each
-// key that has changed and is present, and for up to as many, or 64, that were
-// deleted. A change that is told to a loop allocates 24 bytes for it, or
-// nothing if that key is already queued.
+// No operation waits for a watcher, however long its body takes. What waits for
+// the loop is bounded by the number of keys that have changed, and not by the
+// number of changes: some 150 bytes for a key, and, while a deletion waits,
+// what the registry keeps for one entity. Until the loop ends it keeps as much
+// for each key that has changed and is present, and for up to as many, or 64,
+// that were deleted. To tell a loop of a change allocates 24 bytes, or nothing
+// if its key is already queued.
 //
 // The body runs outside every lock and may use the registry. Wherever it panics
-// or calls runtime.Goexit, the loop ends, and leaves nothing behind: there is no
-// goroutine. Watch panics if ctx is nil.
+// or calls runtime.Goexit, the loop ends and leaves nothing behind; there is no
+// goroutine.
+//
+// Watch panics if ctx is nil.
 //
 // Watch is wait-free; the loop is blocking: it waits for changes or ctx, and,
 // where a key was deleted, for the mutex of a hash bucket. It takes effect when
@@ -57,16 +59,17 @@ func (r *further[K, V]) watch(ctx context.Context, only func(hkey[K]) bool) iter
 	}
 }
 
-// WatchSnapshot returns an iterator over what the registry holds and its changes
-// from then on. A loop over it yields a snapshot first, with no event, also if
-// the snapshot is empty; and then events, each with a nil snapshot. No change is
-// missed in between and none is yielded that the snapshot contains. So whoever
-// starts with the snapshot and applies the events has what the registry had at
-// some moment for each key, and, when all is quiet, what it has.
+// WatchSnapshot returns an iterator over what the registry holds and its
+// changes from then on. A loop over it yields a snapshot first, with no event,
+// also if the snapshot is empty; and then events, each with a nil snapshot. No
+// change is missed in between, and no event repeats what the snapshot contains.
+// So a caller that starts with the snapshot and applies the events has what
+// each key held at some moment, and, when nothing changes any more, what it
+// holds.
 //
-// The events are those of Watch, without deletions of keys that the loop has not
-// shown. All else that Watch says holds here too. The loop keeps the keys of the
-// snapshot and their versions, and not the values.
+// The events are those of Watch, without deletions of keys that the loop has
+// not shown. All else that Watch says holds here too. The loop keeps the keys
+// of the snapshot and their versions, and not the values.
 //
 //	for state, event := range plans.WatchSnapshot(ctx) {
 //		if state != nil {
@@ -79,8 +82,8 @@ func (r *further[K, V]) watch(ctx context.Context, only func(hkey[K]) bool) iter
 //	}
 //
 // WatchSnapshot is wait-free; the loop is blocking as those over Watch are, and
-// takes a Snapshot. It takes effect when the snapshot's cut is made, and, for each
-// change, when the key's record is read.
+// takes a Snapshot. It takes effect when the snapshot's cut is made, and, for
+// each change, when the key's record is read.
 func (r *further[K, V]) WatchSnapshot(ctx context.Context) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
 	return r.watchSnapshot(ctx, nil)
 }
