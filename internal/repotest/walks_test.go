@@ -22,7 +22,7 @@ var walks = []struct {
 	{"UpdateWithMost", "shardedregistry", "`Registry.Update` with all of Config, and a stream", 14},
 	{"Trip", "atomicbreaker", "`Permit.Failure` that trips a key of a `Group`", 13},
 	{"Miss", "oncecache", "`Cache.GetOrCreate` of an absent key", 8},
-	{"Record", "cowchangeset", "`Tracker.Record` with a store", 9},
+	{"Record", "cowchangeset", "`Tracker.Record` with a store", 6},
 }
 
 // Operations pass through few files, and CONTRIBUTING.md lists them.
