@@ -78,7 +78,7 @@ func (c *Changeset[E]) ApplyEach(ctx context.Context, fn func(ctx context.Contex
 		panic("cowchangeset: Changeset.ApplyEach called with a nil function")
 	}
 	return c.apply(ctx, func(f Final[E]) error {
-		if err := c.noteApplied(); err != nil {
+		if err := c.flushed(context.Background()); err != nil { // also if ctx has ended meanwhile
 			return err // no further than one entry ahead of the store
 		}
 		from := c.cursor.Load()
@@ -93,7 +93,7 @@ func (c *Changeset[E]) ApplyEach(ctx context.Context, fn func(ctx context.Contex
 				return err
 			}
 			c.cursor.Store(seq + 1) // LP(ApplyEach)
-			if err := c.noteApplied(); err != nil {
+			if err := c.flushed(context.Background()); err != nil {
 				return err
 			}
 		}
@@ -128,7 +128,7 @@ func (c *Changeset[E]) apply(ctx context.Context, fn func(Final[E]) error) error
 		c.cursor.Store(AllApplied)
 		next = done
 	}
-	if err := c.noteApplied(); err != nil {
+	if err := c.flushed(context.Background()); err != nil {
 		return err
 	}
 	next = applied
@@ -146,13 +146,13 @@ func (p phase) refusal() error {
 	return ErrApplying // or it was, a moment ago
 }
 
-// noteApplied tells the store how far the changeset is applied, if it wants to
-// know: also if the caller's context has ended meanwhile.
-func (c *Changeset[E]) noteApplied() error {
+// flushed waits until the store, if there is one, knows all that has become of the
+// changeset, or until ctx has ended.
+func (c *Changeset[E]) flushed(ctx context.Context) error {
 	if c.flusher == nil {
 		return nil
 	}
-	return c.flusher.until(context.Background(), c.due(c.cut()))
+	return c.flusher.until(ctx, c.due(c.cut()))
 }
 
 // Applied returns how far the changeset is applied: ApplyEach has applied all
@@ -195,10 +195,7 @@ func (c *Changeset[E]) Abort(ctx context.Context, why error) error {
 		}
 		// An Apply has begun, or another Abort was faster.
 	}
-	if c.flusher == nil {
-		return nil
-	}
-	return c.flusher.until(ctx, c.due(c.cut()))
+	return c.flushed(ctx)
 }
 
 // Reason returns why the changeset was aborted, or nil if it was not: the error

@@ -1,10 +1,6 @@
 package cowchangeset
 
-import (
-	"context"
-
-	"github.com/latchfree/latchfree/internal/atomics"
-)
+import "context"
 
 // The steps of operations, for tests that stop between them: a goroutine that
 // stalls after a step is a test that does not take the next one.
@@ -67,19 +63,11 @@ func (c *Changeset[E]) Fired() bool {
 
 // Sleep takes the step of a Tail that comes before it sleeps, and returns whether
 // it has been woken.
-func (c *Changeset[E]) Sleep() (woken func() bool) {
-	w := atomics.MakeEvent()
-	c.log.watch.event.Store(&w)
-	return w.Fired
-}
+func (c *Changeset[E]) Sleep() (woken func() bool) { return c.log.watch.Event().Fired }
 
 // WakeSlowly takes the first step of who wakes Tails: it fires what they have
 // slept on, and leaves it there.
-func (c *Changeset[E]) WakeSlowly() {
-	w := atomics.MakeEvent()
-	w.Fire()
-	c.log.watch.event.Store(&w)
-}
+func (c *Changeset[E]) WakeSlowly() { c.log.watch.Event().TryFire() }
 
 // Reserved returns the count of the reservation word.
 func (c *Changeset[E]) Reserved() uint64 { return c.log.reserved.Load() &^ sealed }

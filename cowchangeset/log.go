@@ -23,7 +23,7 @@ type log[E any] struct {
 	// is never before the chunk loaded.
 	tail atomics.Pointer[chunk[E]]
 
-	watch watch // wakes those who wait for more
+	watch atomics.Waker // of those who wait for an entry or the seal
 
 	// What follows is read by cuts and loops, in the second cache line.
 
@@ -100,7 +100,7 @@ func (l *log[E]) append(e E) (uint64, bool) {
 			if i == c.late() {
 				c.prepare()
 			}
-			l.watch.wake()
+			l.watch.Wake()
 			return i, true
 		}
 		// A cut took the slot, and is done or has others to decide.
@@ -117,7 +117,7 @@ func (l *log[E]) appendBatch(es []E) (uint64, bool) {
 			return 0, l.refused(c)
 		}
 		if l.putAll(c, i, es) {
-			l.watch.wake()
+			l.watch.Wake()
 			return i, true
 		}
 		// A cut took the slots, as above.
@@ -233,9 +233,7 @@ func (l *log[E]) find(c *chunk[E], i uint64, grow bool) *chunk[E] {
 			if grow {
 				next = c.after()
 			}
-			if !c.next.CompareAndSwap(nil, next) {
-				next = c.next.Load() // another's, which is as good
-			}
+			next = c.next.Install(next) // or another's, which is as good
 		}
 		if next == c {
 			return nil
@@ -267,39 +265,4 @@ func (c *chunk[E]) prepare() {
 func (c *chunk[E]) after() *chunk[E] {
 	n := len(c.slots)
 	return newChunk[E](c.base+uint64(n), min(max(2*n, firstChunk()), maxChunk()))
-}
-
-// watch wakes those who wait for more. No wake-up is lost: who waits shows the event
-// and then looks for what it waits for, and who has brought that about has done so
-// before it looks for the event.
-type watch struct {
-	// event is nil, or what those who wait sleep on. By CAS, from nil by who
-	// waits, and to nil by whoever has fired it.
-	event atomics.Pointer[atomics.Event]
-}
-
-// show returns the event, for the caller to wait for if there is no news since, or nil
-// if there may be: somebody else has come to wait, or has just been woken.
-func (w *watch) show() *atomics.Event {
-	e := w.event.Load()
-	if e != nil && e.Fired() {
-		w.event.CompareAndSwap(e, nil) // who has fired it may be stalled
-		e = nil
-	}
-	if e == nil {
-		made := atomics.MakeEvent()
-		if e = &made; !w.event.CompareAndSwap(nil, e) {
-			return nil
-		}
-	}
-	return e
-}
-
-// wake wakes those who wait for what the caller has done. It fires before it takes
-// the event away, so that if it stalls in between, others do the rest.
-func (w *watch) wake() {
-	if e := w.event.Load(); e != nil {
-		fire(e)
-		w.event.CompareAndSwap(e, nil)
-	}
 }

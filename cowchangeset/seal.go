@@ -33,9 +33,9 @@ func (l *log[E]) settle() {
 // finish is settle for those who have just seen that it is needed.
 func (l *log[E]) finish() {
 	if e := l.over.Load(); e != nil {
-		fire(e)
+		e.TryFire()
 	}
-	l.watch.wake()
+	l.watch.Wake()
 	l.closed.Store(true) // after the events: who sees this has nothing left to do
 }
 
@@ -45,23 +45,10 @@ func (l *log[E]) sealing() *atomics.Event {
 	e := l.over.Load()
 	if e == nil {
 		made := atomics.MakeEvent()
-		if e = &made; !l.over.CompareAndSwap(nil, e) {
-			e = l.over.Load() // another's
-		}
+		e = l.over.Install(&made)
 	}
 	if !l.open() { // LP(Sealed)
-		fire(e)
+		e.TryFire()
 	}
 	return e
-}
-
-// fire fires an event that others may fire too. A goroutine that claimed the
-// right to do so could stall before it does; so all who come may try, and the
-// event's own lock picks one. The others' panic says no more than that.
-func fire(e *atomics.Event) {
-	if e.Fired() {
-		return
-	}
-	defer func() { _ = recover() }()
-	e.Fire()
 }

@@ -24,7 +24,7 @@ func (t *Tracker[E]) Flush(ctx context.Context) error {
 	}
 	var failed error
 	for c := t.first.Load(); c != nil; c = c.next.Load() {
-		if err := c.flusher.until(ctx, c.due(c.cut())); err != nil { // LP(Flush)
+		if err := c.flushed(ctx); err != nil { // LP(Flush): its cut
 			failed = errors.Join(failed, err)
 			if ctx.Err() != nil {
 				break
@@ -321,16 +321,13 @@ func (f *flushes) begin() *flush {
 
 // run is a flush, from its beginning to the moment at which the next may begin.
 func (f *flushes) run(r *flush) {
-	err := errStoreExited
-	defer func() {
-		err = f.explain(r.method, err, recover())
+	f.finish(r, func() error { return f.flushNext(r) }, func(err error) {
 		f.current.Store(nil)
 		r.end(err, false)
 		if r.again.Load() {
 			f.begin() // or another caller has
 		}
-	}()
-	err = f.flushNext(r)
+	})
 }
 
 // call calls the store. If that takes too long, those who wait for r need not
@@ -362,16 +359,19 @@ func (f *flushes) bound(r *flush, method string) (ctx context.Context, leave, st
 	return ctx, leave, func() { unwatched(); cancel() }
 }
 
-// explain returns how a call of the store ended that may have panicked, or left
-// its goroutine.
-func (f *flushes) explain(method string, err error, thrown any) error {
-	switch {
-	case thrown != nil:
-		return f.failed(method, panicked{thrown})
-	case err == errStoreExited:
-		return f.failed(method, err)
-	}
-	return err
+// finish calls the store by call, and then done with how that has ended, also if it
+// panics or ends the goroutine.
+func (f *flushes) finish(r *flush, call func() error, done func(error)) {
+	err := errStoreExited
+	defer func() {
+		if thrown := recover(); thrown != nil {
+			err = f.failed(r.method, panicked{thrown})
+		} else if err == errStoreExited {
+			err = f.failed(r.method, err)
+		}
+		done(err)
+	}()
+	err = call()
 }
 
 // panicked is a panic of a store. It runs no code of the value before somebody

@@ -61,9 +61,7 @@ func (t *Tracker[E]) startNext(inLine context.Context, s *starting[E]) {
 		s.end(f.failed("wait", err), false)
 		return
 	}
-	err = errStoreExited
-	defer func() {
-		err = f.explain(s.method, err, recover())
+	f.finish(&s.flush, func() error { return t.startInStore(s) }, func(err error) {
 		if err == nil && !s.settled.Swap(true) {
 			t.appear(s)
 			if s.before != nil {
@@ -72,20 +70,18 @@ func (t *Tracker[E]) startNext(inLine context.Context, s *starting[E]) {
 		}
 		mine.released.Fire()
 		s.end(err, false)
-	}()
+	})
+}
+
+// startInStore calls Store.Start, unless the changeset is not to be.
+func (t *Tracker[E]) startInStore(s *starting[E]) error {
 	s.before = t.latest()
 	switch {
 	case s.settled.Load():
-		err = nil // the caller has left
+		return nil // the caller has left
 	case s.only && s.before != s.prev:
-		err = ErrConflict // LP(StartAfter): conflict, in latest
-	default:
-		err = t.startInStore(s)
+		return ErrConflict // LP(StartAfter): conflict, in latest
 	}
-}
-
-// startInStore calls Store.Start.
-func (t *Tracker[E]) startInStore(s *starting[E]) error {
 	s.n.follow(s.before)
 	h := Header{ID: s.n.id, Ordinal: s.n.ordinal}
 	if s.before != nil {

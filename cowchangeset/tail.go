@@ -81,15 +81,15 @@ func (t *Tracker[E]) Tail(ctx context.Context, from Receipt) iter.Seq2[Receipt, 
 // await returns true when there may be a successor of c, or a first changeset if c
 // is nil, and false if ctx has ended.
 func (t *Tracker[E]) await(ctx context.Context, c *Changeset[E]) bool {
-	e := t.starts.show()
-	return e == nil || t.link(c).Load() != nil || e.WaitContext(ctx) == nil
+	e := t.starts.Event()
+	return t.link(c).Load() != nil || e.WaitContext(ctx) == nil
 }
 
 // await returns true when there may be more than m, and false if ctx has ended. What
 // wakes the caller may be in its cut already.
 func (l *log[E]) await(ctx context.Context, m *cut[E]) bool {
-	e := l.watch.show()
-	return e == nil || l.grown(m) || e.WaitContext(ctx) == nil
+	e := l.watch.Event()
+	return l.grown(m) || e.WaitContext(ctx) == nil
 }
 
 // grown reports whether the log was sealed, or has entries, since m.

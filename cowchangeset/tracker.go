@@ -32,7 +32,7 @@ type Tracker[E any] struct {
 	// and on along the links when Prune forgets changesets: never past current.
 	first atomics.Pointer[Changeset[E]]
 
-	starts watch // wakes those who wait for the next Start
+	starts atomics.Waker // of those who wait for the next Start
 
 	newID       func() string // immutable; nil means the default
 	*storage[E]               // immutable; nil without a store
@@ -155,7 +155,7 @@ func (t *Tracker[E]) succeed(c, n *Changeset[E]) {
 	if c != nil {
 		c.log.end() // LP(Start): if c was open
 	}
-	t.starts.wake()                // before the swing: where that is done, nobody sleeps
+	t.starts.Wake()                // before the swing: where that is done, nobody sleeps
 	t.current.CompareAndSwap(c, n) // fails if another helper was faster
 }
 
@@ -282,10 +282,7 @@ func (t *Tracker[E]) advance(c *Changeset[E]) error {
 	}
 	e := c.inactive.Load()
 	if e == nil {
-		e = &NoActiveError{ChangesetID: c.id, Ordinal: c.ordinal}
-		if !c.inactive.CompareAndSwap(nil, e) {
-			e = c.inactive.Load() // one for all
-		}
+		e = c.inactive.Install(&NoActiveError{ChangesetID: c.id, Ordinal: c.ordinal}) // one for all
 	}
 	return e
 }
