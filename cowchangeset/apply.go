@@ -2,8 +2,9 @@ package cowchangeset
 
 import "context"
 
-// applyState is what becomes of a sealed changeset. It never changes; a Changeset goes
-// from one to the next by CAS, but that who applies leaves applying by a store.
+// applyState says what has become of a sealed changeset. It never changes; a Changeset
+// goes from one to the next by CAS, except that the Apply that runs leaves applying by
+// a store.
 //
 //	idle ⇄ applying ─> applied
 //	  │       ⇅
@@ -11,7 +12,7 @@ import "context"
 //	  └─> aborted
 type applyState struct {
 	phase  phase
-	why    error  // of aborted; what Reason returns
+	why    error  // of aborted: the result of Reason
 	reason string // its text, for the store
 }
 
@@ -20,7 +21,7 @@ type phase uint8
 const (
 	idle     phase = iota // open, or sealed and neither applied nor aborted
 	applying              // one Apply runs, and owns cursor
-	done                  // its function has returned nil, and the store could not be told
+	done                  // its function has returned nil, and the store does not know yet
 	applied
 	aborted
 )
@@ -33,22 +34,21 @@ func (s *applyState) phaseNow() phase {
 	return s.phase
 }
 
-// Apply seals the changeset and calls fn with its entries. If fn returns nil,
-// the changeset is applied, and every later Apply returns ErrApplied. If fn
-// fails, by an error, a panic or runtime.Goexit, Apply may be called again.
+// Apply seals the changeset and calls fn with its entries. If fn returns nil, the
+// changeset is applied, and every later Apply returns ErrApplied. If fn fails, by an
+// error, a panic or runtime.Goexit, Apply may be called again.
 //
-// With a Store that is only so while the process lives. If that ends after fn has
-// returned nil and before the store knows it, which a store that is no Applier never
-// does, the changeset is not applied after Resume: so fn runs at least once, and what
-// it does must bear being done again.
+// With a Store, fn runs at least once: if the process ends after fn has returned nil
+// and before the store knows it, the changeset is not applied after Resume, and fn may
+// run again. A store that is no Applier never knows it. So fn must be safe to repeat.
 //
-// At most one Apply runs at a time for a changeset: others return ErrApplying
-// meanwhile. They delay no Record and no Start: what is recorded while fn runs
-// goes to the next changeset. With a Store, fn runs when the store has the whole
-// changeset; if the store is an Applier, it is told before Apply returns.
+// At most one Apply of a changeset runs at a time; others return ErrApplying meanwhile.
+// They delay no Record and no Start: entries recorded while fn runs go to the next
+// changeset. With a Store, fn runs when the store has the whole changeset; if the store
+// is an Applier, it is told before Apply returns.
 //
-// Apply returns ErrAborted after Abort, and the cause of ctx if that is done
-// before fn runs. It panics if ctx or fn is nil.
+// Apply returns ErrAborted after Abort, and the cause of ctx if that is done before fn
+// runs. It panics if ctx or fn is nil.
 //
 // Apply is blocking: it waits for fn, and for the Store if there is one. It takes
 // effect when fn has returned.
@@ -62,14 +62,14 @@ func (c *Changeset[E]) Apply(ctx context.Context, fn func(context.Context, Final
 	return c.apply(ctx, func(f Final[E]) error { return fn(ctx, f) })
 }
 
-// ApplyEach is Apply entry by entry, in order. If fn fails for an entry, or if
-// ctx is done between two entries, the next ApplyEach goes on with the first entry
-// that fn did not return nil for; so does one after Resume, if the store is an
-// Applier, but for the one entry that was being applied when the process ended.
+// ApplyEach is Apply entry by entry, in order. If fn fails for an entry, or if ctx is
+// done between two entries, the next ApplyEach goes on with the first entry for which
+// fn has not returned nil. So does an ApplyEach after Resume, if the store is an
+// Applier; it may repeat the one entry that was being applied when the process ended.
 // Apply starts from the first entry in any case.
 //
-// ApplyEach is blocking: it waits for fn, and for the Store if there is one. It
-// takes effect for each entry when fn has returned.
+// ApplyEach is blocking: it waits for fn, and for the Store if there is one. It takes
+// effect for each entry when fn has returned.
 func (c *Changeset[E]) ApplyEach(ctx context.Context, fn func(ctx context.Context, seq uint64, e E) error) error {
 	if ctx == nil {
 		panic("cowchangeset: Changeset.ApplyEach called with a nil context")
@@ -155,18 +155,20 @@ func (c *Changeset[E]) flushed(ctx context.Context) error {
 	return c.flusher.until(ctx, c.due(c.cut()))
 }
 
-// Applied returns how far the changeset is applied: ApplyEach has applied all
-// entries with a Seq below it. It is AllApplied when the changeset is.
+// Applied returns how far the changeset is applied: ApplyEach has applied all entries
+// with a Seq below it. It is AllApplied when the whole changeset is applied.
 //
 // Applied is wait-free. It takes effect when the number is read.
 func (c *Changeset[E]) Applied() uint64 { return c.cursor.Load() } // LP(Applied)
 
-// Abort seals the changeset and says that it is not to be applied, and why; nil
-// gives no reason. It returns ErrApplied or ErrApplying if the changeset is, and
-// changes nothing then but the seal. Who aborts again gets nil, and the first
-// reason stays. With a Store, Abort returns when the store knows it; if that
-// fails, the changeset is aborted all the same, and Abort may be called again to
-// tell the store. If ctx is done, nothing changes. Abort panics if ctx is nil.
+// Abort seals the changeset and marks it as one that is not to be applied, with the
+// reason why; nil gives no reason. If the changeset is applied or being applied, Abort
+// returns ErrApplied or ErrApplying, and changes nothing but the seal. Another Abort
+// returns nil, and the first reason stays. If ctx is done, nothing changes. Abort
+// panics if ctx is nil.
+//
+// With a Store, Abort returns when the store knows of it. If that fails, the changeset
+// is aborted all the same, and Abort may be called again to tell the store.
 //
 // Abort is lock-free, and with a Store blocking on that. It takes effect when the
 // changeset is marked, after it was sealed.
@@ -198,9 +200,9 @@ func (c *Changeset[E]) Abort(ctx context.Context, why error) error {
 	return c.flushed(ctx)
 }
 
-// Reason returns why the changeset was aborted, or nil if it was not: the error
-// that Abort was given, or ErrAborted if that was nil. After Resume it is an error
-// with the same text, as the store has kept it, and ErrAborted if that is empty.
+// Reason returns why the changeset was aborted, or nil if it was not: the error given
+// to Abort, or ErrAborted if that was nil. After Resume it is an error with the text
+// that the store has kept, or ErrAborted if that is empty.
 //
 // Reason is wait-free. It takes effect when the changeset is seen to be aborted.
 func (c *Changeset[E]) Reason() error {

@@ -17,7 +17,7 @@ type Changeset[E any] struct {
 	tracker *Tracker[E]
 	id      string
 	ordinal uint64
-	flusher *flusher[E] // tells the store; nil if there is none
+	flusher *flusher[E] // brings the store up to date; nil without a store
 	log     log[E]
 
 	// prev is the changeset before this one. It goes to nil, once, when Prune
@@ -30,22 +30,22 @@ type Changeset[E any] struct {
 	applyState atomics.Pointer[applyState] // nil is idle; see apply.go
 	cursor     atomics.Uint64              // how far it is applied; written by whoever is applying
 
-	// inactive is what Tracker.Record returns when this is the latest, and sealed.
-	// It goes from nil to that, once, by who has to return it.
+	// inactive is the error of Tracker.Record when this is the latest changeset, and
+	// sealed. It goes from nil to that, once, by the first Record that returns it.
 	inactive atomics.Pointer[NoActiveError]
 
 	_ [atomics.CacheLineSize - 48]byte
 }
 
-// Receipt says where an entry went. The entries of one changeset are ordered
-// by Seq, and those of a tracker by Ordinal first. Seq may skip numbers.
+// Receipt says where an entry went. The entries of one changeset are ordered by Seq,
+// and those of a tracker by Ordinal first. Seq may skip numbers.
 //
-// No two entries of a tracker have the same one. With a Store, a receipt is for good
-// as soon as the entry is durable: if its Seq is below Changeset.Durable, as it is
-// when a Record without Config.Async has returned nil. Any other, of a Record with
-// Config.Async or beside a StoreError, is lost with its entry if the process ends
-// first, and after Resume another entry may get it. Who must not give one twice
-// seals the changeset that Resume leaves open, and starts another.
+// No two entries of a tracker have the same receipt. With a Store, a receipt is final
+// as soon as the entry is durable: when its Seq is below Changeset.Durable, as it is
+// when a Record without Config.Async has returned nil. Any other receipt, of a Record
+// with Config.Async or beside a StoreError, is lost with its entry if the process ends
+// first, and another entry may get it after Resume. A program that must not give one
+// receipt twice seals the changeset that Resume leaves open, and starts another.
 type Receipt struct {
 	ChangesetID string
 	Ordinal     uint64 // the changeset's
@@ -82,29 +82,29 @@ func (c *Changeset[E]) ID() string { return c.id }
 // Ordinal is wait-free. It takes effect at once: the number never changes.
 func (c *Changeset[E]) Ordinal() uint64 { return c.ordinal }
 
-// Previous returns the changeset before this one, which is sealed, or nil for a
-// tracker's first and after Prune has forgotten it.
+// Previous returns the changeset before this one, which is sealed. It returns nil for a
+// tracker's first changeset, and after Prune has forgotten the one before.
 //
 // Previous is wait-free. It takes effect when the link is read.
 func (c *Changeset[E]) Previous() *Changeset[E] { return c.prev.Load() } // LP(Previous)
 
-// Next returns the changeset after this one, or nil for the latest. Who has it knows
-// that this one is sealed. Prune takes away no Next.
+// Next returns the changeset after this one, or nil for the latest. If there is one,
+// this changeset is sealed. Prune does not change Next.
 //
-// Next is lock-free. It takes effect when the link is read or, if the Start of the
-// next one has not taken effect by then, when that does.
+// Next is lock-free. It takes effect when the link is read or, if the Start of the next
+// one has not taken effect by then, when that does.
 func (c *Changeset[E]) Next() *Changeset[E] { return c.tracker.next(c) } // LP(Next)
 
-// Record adds e to this changeset, whether or not it is the latest. It returns
-// ErrSealed, and adds nothing, if the changeset is sealed, and otherwise what
-// Tracker.Record returns.
+// Record adds e to this changeset, whether or not it is the latest. If the changeset is
+// sealed, Record adds nothing and returns ErrSealed. Otherwise it returns the same as
+// Tracker.Record.
 //
-// Record is lock-free, and with a Store blocking on that unless Config.Async is
-// set. It takes effect when the entry's slot is reserved.
+// Record is lock-free, and with a Store blocking on that unless Config.Async is set. It
+// takes effect when the entry's slot is reserved.
 func (c *Changeset[E]) Record(e E) (Receipt, error) { return c.record(context.Background(), e) }
 
-// RecordContext is Record as Tracker.RecordContext is Tracker.Record. It panics if
-// ctx is nil.
+// RecordContext is to Record as Tracker.RecordContext is to Tracker.Record. It panics
+// if ctx is nil.
 //
 // RecordContext is lock-free, and with a Store blocking as Record is, or until ctx
 // ends. It takes effect when the entry's slot is reserved.
@@ -130,7 +130,8 @@ func (c *Changeset[E]) record(ctx context.Context, e E) (Receipt, error) {
 	return Receipt{}, ErrSealed
 }
 
-// recorded returns what n entries from seq on get that are in memory.
+// recorded returns the results of a Record of n entries from seq on, which are in
+// memory.
 func (c *Changeset[E]) recorded(ctx context.Context, seq, n uint64) (Receipt, error) {
 	if c.flusher != nil {
 		return c.receipt(seq), c.flusher.recorded(ctx, seq, n)
@@ -142,16 +143,16 @@ func (c *Changeset[E]) receipt(seq uint64) Receipt {
 	return Receipt{ChangesetID: c.id, Ordinal: c.ordinal, Seq: seq}
 }
 
-// Seal ends the changeset and returns its entries: exactly those whose Record
-// reported success, or a StoreError. Sealing again returns an equal Final. If ctx
-// is done, Seal does nothing but return its cause. It panics if ctx is nil.
+// Seal ends the changeset and returns its entries: exactly those whose Record reported
+// success, or a StoreError. Sealing again returns an equal Final. If ctx is done, Seal
+// only returns its cause. Seal panics if ctx is nil.
 //
-// With a Store, Seal returns when the store has the entries and knows of the seal,
-// or with a StoreError beside the Final: the changeset is sealed all the same, and
-// to seal it again tries to tell the store.
+// With a Store, Seal returns when the store has the entries and knows of the seal. If
+// that fails, Seal returns a StoreError beside the Final: the changeset is sealed all
+// the same, and another Seal tries again to tell the store.
 //
-// Seal is lock-free, and with a Store blocking on that. It takes effect when the
-// seal bit is set.
+// Seal is lock-free, and with a Store blocking on that. It takes effect when the seal
+// bit is set.
 func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 	if ctx == nil {
 		panic("cowchangeset: Changeset.Seal called with a nil context")
@@ -167,8 +168,8 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 	return f, nil
 }
 
-// Sealed returns a channel that is closed once the changeset is sealed: by the
-// first operation that sees the seal, which need not be the one that made it.
+// Sealed returns a channel that is closed once the changeset is sealed. The first
+// operation that sees the seal closes it; that need not be the operation that sealed.
 //
 // Sealed is lock-free. It takes effect when the seal bit is read.
 func (c *Changeset[E]) Sealed() <-chan struct{} { return c.log.sealing().Done() } // LP(Sealed): in sealing
@@ -182,12 +183,12 @@ func (c *Changeset[E]) cut() *cut[E] {
 	return m
 }
 
-// Entries yields the entries, in order and with their Seq, that the changeset
-// has when the loop begins: every Record that returned before, and others in
+// Entries yields the entries, in order and with their Seq, that the changeset has when
+// the loop begins: those of every Record that returned before, and perhaps of others in
 // progress. Later loops yield the same entries first.
 //
-// Entries is lock-free. It takes effect, when a loop over it begins, as the
-// reserved slots are counted.
+// Entries is lock-free. It takes effect, when a loop over it begins, as the reserved
+// slots are counted.
 func (c *Changeset[E]) Entries() iter.Seq2[uint64, E] {
 	return func(yield func(uint64, E) bool) {
 		c.log.start().walk(c.cut().n, yield)
@@ -202,7 +203,7 @@ func (c *Changeset[E]) Len() int { return c.cut().live }
 // Final is the contents of a sealed changeset. It never changes, may be copied
 // and compared, and may be used from many goroutines. The zero Final is empty.
 type Final[E any] struct {
-	cut *cut[E] // the final one, and not the log: a Final keeps alive what is in it, and no more
+	cut *cut[E] // the final one, and not the log: a Final keeps its entries alive, and nothing else
 }
 
 // Len returns the number of entries.

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Values yields what the pairs have second: the entries of Trail.All, Final.All
-// or Changeset.Entries, or the items of Slice.All. It panics if pairs is nil.
+// Values yields the second value of each pair: the entries of Trail.All, Final.All or
+// Changeset.Entries, or the items of Slice.All. It panics if pairs is nil.
 func Values[K, E any](pairs iter.Seq2[K, E]) iter.Seq[E] {
 	if pairs == nil {
 		panic("cowchangeset: Values called with a nil sequence")
@@ -21,25 +21,24 @@ func Values[K, E any](pairs iter.Seq2[K, E]) iter.Seq[E] {
 	}
 }
 
-// Coalesce returns the net effect of entries: for each key one entry that does
-// what all entries of that key do, or none.
+// Coalesce returns the net effect of entries: for each key one entry with the effect of
+// all entries of that key, or none.
 //
-// Merge returns what an older and a newer entry of one key amount to, or false
+// Merge returns the combined effect of an older and a newer entry of one key, or false
 // if they cancel each other, as the creation and the deletion of a resource do.
-// Entries of a key are merged as they come, each with what those before amount
-// to. After a cancellation it is as if the key had had no entry: the next one
-// stands for itself. What merge returns must have the key of its arguments.
+// Coalesce merges each entry with the result for the entries of its key before. After a
+// cancellation the next entry of the key stands for itself. The result of merge must
+// have the key of its arguments.
 //
-// The net effect is in the order in which the keys came, each at its first entry
-// after its last cancellation: an entry may need what earlier ones have made, as
-// a row needs its table, and so stays behind them. But a merged entry stands
-// where its older part stood. If its newer part needs what was made between the
-// two, no order is right for all, and the two should not have the same key.
+// The net effect is in the order of keys, each at its first entry after its last
+// cancellation. An entry may need a resource that earlier entries have made, as a row
+// needs its table, and so stays behind them. But a merged entry stands at the place of
+// its older part. If its newer part needs a resource that was made between the two, no
+// order is right for all, and the two should not have the same key.
 //
-// A key that does not equal itself, like NaN, is another one each time, so that
-// its entries stay as they are. Key is called once for each entry, and merge at
-// most once, on the caller's goroutine. Coalesce panics if one of its arguments
-// is nil.
+// A key that does not equal itself, like NaN, is a new key each time, so that its
+// entries stay as they are. Coalesce calls key once for each entry, and merge at most
+// once, on the caller's goroutine. It panics if one of its arguments is nil.
 func Coalesce[E any, K comparable](entries iter.Seq[E], key func(E) K, merge func(older, newer E) (net E, keep bool)) []E {
 	switch {
 	case entries == nil:
@@ -73,16 +72,17 @@ func Coalesce[E any, K comparable](entries iter.Seq[E], key func(E) K, merge fun
 	return nets
 }
 
-// effect is what the entries of one key amount to, at the place of the first.
+// effect is the combined effect of the entries of one key, at the place of the first.
 type effect[E any] struct {
 	net  E
 	keep bool // false: they have cancelled each other
 }
 
-// Invert returns what undoes entries: the inverse of each, in reversed order, so
-// that what was made last goes first. Inverse is called in the order of entries;
-// if it fails, Invert stops and returns an error that wraps its error, with the
-// index of the entry, counted from 0. It panics if one of its arguments is nil.
+// Invert returns the changes that undo the given entries: the inverse of each, in
+// reverse order, so that the last change is undone first. It calls inverse in the order
+// of entries. If inverse fails, Invert stops and returns an error that wraps inverse's
+// error, with the index of the entry, counted from 0. It panics if one of its arguments
+// is nil.
 func Invert[E any](entries iter.Seq[E], inverse func(E) (E, error)) ([]E, error) {
 	switch {
 	case entries == nil:

@@ -9,37 +9,39 @@ import (
 
 // Config holds a Tracker's settings. The zero Config is valid.
 type Config[E any] struct {
-	// NewID returns the ID of a new changeset; nil means crypto/rand.Text. It
-	// is called from Start, by many goroutines at once, before anything
-	// changes; it may panic or block. The tracker does not compare IDs: they
-	// are as unique as NewID makes them. An empty ID makes Start fail.
+	// NewID returns the ID of a new changeset; nil means crypto/rand.Text. Start calls
+	// it before anything changes, from many goroutines at once. It may panic or block.
+	// The tracker does not compare IDs: they are as unique as NewID makes them. An
+	// empty ID makes Start fail.
 	NewID func() string
 
-	// Store keeps what is recorded where it outlives the process; see Resume.
-	// Nil means that everything is in memory only.
+	// Store keeps the changesets where they outlive the process; see Resume. Nil means
+	// that everything is in memory only.
 	Store Store[E]
 
-	// Async lets Record and RecordBatch return when the entry is in memory. The
-	// store is told soon afterwards, on goroutines that end when it knows all, or
-	// has failed. Then the next Record, Start or Prune makes them try again, each
-	// for the changeset that it is about. Errors reach only callers that wait, as
-	// Tracker.Flush does for all changesets. Without Async they return when the store
-	// has the entry. Those that wait at the same time share one call of the store.
-	// What was not durable when the process ends is lost, and its receipts with it;
-	// see Receipt.
+	// Async lets Record and RecordBatch return when the entry is in memory. The tracker
+	// tells the store soon afterwards, on goroutines that end when the store knows
+	// everything or has failed. After a failure the next Record, Start or Prune makes
+	// them try again, each for the changeset that it is about. Only callers that wait
+	// get errors, as those of Tracker.Flush do for all changesets.
+	//
+	// Without Async, Record and RecordBatch return when the store has the entry. Calls
+	// that wait at the same time share one call of the store. Entries that are not
+	// durable when the process ends are lost, and their receipts with them; see
+	// Receipt.
 	Async bool
 
-	// StoreTimeout bounds each call of the store, by the deadline of its context,
-	// and how long anyone waits for one that does not return, or for the Starts
-	// that have come before. Zero means a minute, and less than zero no bound.
+	// StoreTimeout bounds each call of the store, by the deadline of its context. It
+	// also bounds how long a caller waits for a call that does not return, or for the
+	// Starts that came before. Zero means a minute, and a negative value no bound.
 	StoreTimeout time.Duration
 }
 
-// defaultStoreTimeout is what Config.StoreTimeout says.
+// defaultStoreTimeout is the meaning of a zero Config.StoreTimeout.
 const defaultStoreTimeout = time.Minute
 
-// New returns a tracker with the given settings, or an error that names the one
-// at fault: a Store that is a Claimer may serve another tracker.
+// New returns a tracker with the given settings, or an error that names the wrong
+// setting. It fails if the Store is a Claimer that serves another tracker.
 func New[E any](config Config[E]) (*Tracker[E], error) {
 	t := &Tracker[E]{newID: config.NewID}
 	if config.Store == nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Errors are compared with errors.Is.
+// Compare errors with errors.Is.
 var (
 	// ErrNoActive: there is no changeset to record into.
 	ErrNoActive = errors.New("cowchangeset: no active changeset")
@@ -13,7 +13,7 @@ var (
 	// ErrSealed: the changeset is sealed and accepts no more entries.
 	ErrSealed = errors.New("cowchangeset: changeset is sealed")
 
-	// ErrConflict: another changeset is the latest, not the one named.
+	// ErrConflict: another changeset is the latest, not the named one.
 	ErrConflict = errors.New("cowchangeset: not the latest changeset")
 
 	// ErrApplying: an Apply of the changeset is under way.
@@ -25,7 +25,7 @@ var (
 	// ErrAborted: the changeset has been aborted.
 	ErrAborted = errors.New("cowchangeset: changeset has been aborted")
 
-	// ErrStore: the store has failed, or does not answer. See StoreError.
+	// ErrStore: the store has failed or does not answer. See StoreError.
 	ErrStore = errors.New("cowchangeset: store failed")
 
 	// ErrRefused: the store is a Validator and refuses the entry. Nothing was
@@ -38,10 +38,9 @@ var (
 	errEmptyID = errors.New("cowchangeset: Config.NewID returned an empty ID")
 )
 
-// NoActiveError is what Tracker.Record and Tracker.RecordBatch return when the
-// latest changeset is sealed and none follows it. It matches ErrNoActive and
-// ErrSealed. All failures on one changeset share one value, which must not be
-// changed.
+// NoActiveError is the error of Tracker.Record and Tracker.RecordBatch when the latest
+// changeset is sealed and has no successor. It matches ErrNoActive and ErrSealed. All
+// failures on one changeset share one value, which must not be changed.
 type NoActiveError struct {
 	ChangesetID string // of the sealed changeset
 	Ordinal     uint64
@@ -55,15 +54,15 @@ func (e *NoActiveError) Error() string {
 // Is reports whether target is ErrNoActive or ErrSealed.
 func (e *NoActiveError) Is(target error) bool { return target == ErrNoActive || target == ErrSealed }
 
-// StoreError is what operations return that have to wait for the Store, if that
-// fails or does not answer. It matches ErrStore, and what it wraps.
+// StoreError is the error of operations that wait for the Store, when the store fails
+// or does not answer. It matches ErrStore, and the error that it wraps.
 //
-// What was done in memory stays done. In particular, a Record that returns one
-// has its receipt, and the entry is in the changeset: the next call for that
-// changeset, as a Record, Flush or Seal, tries again to make it durable. If the
-// caller has only stopped waiting, it is tried when the store has answered.
+// Changes in memory stay. In particular, a Record that returns a StoreError returns its
+// receipt too, and the entry is in the changeset. The next call for that changeset,
+// such as a Record, Flush or Seal, tries again to make it durable. If only the caller
+// has stopped waiting, the tracker tries again as soon as the store has answered.
 type StoreError struct {
-	ChangesetID string // empty if it is not about one
+	ChangesetID string // empty if the call was not for one changeset
 	Method      string // of the Store; "wait" if the caller's context ended before the store's answer
 	Err         error
 }

@@ -2,11 +2,11 @@ package cowchangeset
 
 import "iter"
 
-// IDs returns the changesets' IDs in order: the changeset with ordinal n is at
-// index n-1, or further ahead after Prune.
+// IDs returns the changesets' IDs in order: the changeset with ordinal n is at index
+// n-1, or at a lower one after Prune.
 //
-// IDs is lock-free. It takes effect when the latest changeset is seen to have
-// no successor.
+// IDs is lock-free. It takes effect when the latest changeset is seen to have no
+// successor.
 func (t *Tracker[E]) IDs() []string {
 	all := t.span() // LP(IDs)
 	if all.last == nil {
@@ -20,8 +20,8 @@ func (t *Tracker[E]) IDs() []string {
 }
 
 // ByID returns the changeset with that ID, the first one if there are several, and
-// whether there is one that Prune has not forgotten. It looks at one after the
-// other: who looks for many at a time keeps a map.
+// whether there is one that Prune has not forgotten. It looks at one changeset after
+// the other: for many look-ups keep a map.
 //
 // ByID is lock-free. It takes effect as IDs does.
 func (t *Tracker[E]) ByID(id string) (*Changeset[E], bool) {
@@ -29,7 +29,7 @@ func (t *Tracker[E]) ByID(id string) (*Changeset[E], bool) {
 }
 
 // ByOrdinal returns the changeset with that ordinal, and whether there is one that
-// Prune has not forgotten. It takes a step for each that comes before.
+// Prune has not forgotten. It takes a step for each changeset before it.
 //
 // ByOrdinal is lock-free. It takes effect as IDs does.
 func (t *Tracker[E]) ByOrdinal(n uint64) (*Changeset[E], bool) {
@@ -37,10 +37,10 @@ func (t *Tracker[E]) ByOrdinal(n uint64) (*Changeset[E], bool) {
 }
 
 // Pending yields the changesets that are sealed and neither applied nor aborted, in
-// order: what a service goes on with after Resume. It yields those of which this is
-// so when the loop comes to them, and that there are when it begins. One of them may
-// be applied meanwhile; and what Prune has forgotten is not among them, whatever
-// became of it.
+// order: those that a service goes on with after Resume. A loop takes the changesets
+// that exist when it begins, and yields those of which this is so when it comes to
+// them. A yielded changeset may be applied meanwhile. Changesets that Prune has
+// forgotten are not among them, applied or not.
 //
 // Pending is lock-free. It takes effect as IDs does, when a loop over it begins, and
 // for each changeset when that is seen not to be applied or aborted.
@@ -60,7 +60,7 @@ func (c *Changeset[E]) pending() bool {
 	return p != applied && p != aborted
 }
 
-// find returns the first changeset that is as wanted.
+// find returns the first changeset for which wanted returns true.
 func (t *Tracker[E]) find(wanted func(*Changeset[E]) bool) (*Changeset[E], bool) {
 	for c := range t.span().changesets {
 		if wanted(c) {
@@ -70,8 +70,7 @@ func (t *Tracker[E]) find(wanted func(*Changeset[E]) bool) (*Changeset[E], bool)
 	return nil, false
 }
 
-// span returns the changesets that there are at one moment, as a Trail that is not
-// cut.
+// span returns the changesets that exist at one moment, as a Trail without a cut.
 func (t *Tracker[E]) span() Trail[E] {
 	for {
 		first := t.first.Load()

@@ -9,18 +9,18 @@ import (
 	"iter"
 )
 
-// exportBuffer is how many bytes WriteJSONLines collects before it writes them,
-// but for the line that goes beyond: enough to make a system call's cost small
-// beside that of encoding what it writes.
+// exportBuffer is how many bytes WriteJSONLines collects before it writes them, not
+// counting the line that exceeds it: enough to make a system call's cost small beside
+// that of encoding.
 const exportBuffer = 32 << 10
 
-// Exported is an entry as a line of JSON has it.
+// Exported is an entry that was read back from a line of JSON.
 type Exported[E any] struct {
 	Receipt
 	Value E
 }
 
-// jsonLine has the names, and the order, of what is in a line.
+// jsonLine has the names and the order of the fields of a line.
 type jsonLine[E any] struct {
 	ChangesetID string `json:"changeset"`
 	Ordinal     uint64 `json:"ordinal"`
@@ -32,15 +32,15 @@ type jsonLine[E any] struct {
 //
 //	{"changeset":"plan-1","ordinal":1,"seq":0,"value":{"table":"users"}}
 //
-// Values are encoded by encoding/json, which replaces what is not valid UTF-8 in
-// strings by U+FFFD. Lines are written several at a time, from a buffer of 32 KiB
-// and one line. Nobody who records waits for any of it: a trail does not change,
-// so that what one export wrote is where that of a later trail begins, unless
-// Prune was called in between.
+// Values are encoded by encoding/json, which replaces bytes that are not UTF-8 in
+// strings by U+FFFD. Lines are written several at a time, from a buffer of 32 KiB and
+// one line. Recording goroutines do not wait for any of it. A trail does not change, so
+// a later trail's export begins with the same lines, unless Prune was called in
+// between.
 //
-// If a value cannot be encoded, the lines before it are written, and the error
-// names its receipt and wraps encoding/json's. It wraps w's if w fails, which
-// may leave a part of a line. WriteJSONLines panics if w is nil.
+// If a value cannot be encoded, the lines before it are written, and the error names
+// its receipt and wraps encoding/json's error. If w fails, the error wraps w's, and a
+// part of a line may have been written. WriteJSONLines panics if w is nil.
 func (t Trail[E]) WriteJSONLines(w io.Writer) error {
 	if w == nil {
 		panic("cowchangeset: Trail.WriteJSONLines called with a nil writer")
@@ -67,10 +67,10 @@ func (t Trail[E]) WriteJSONLines(w io.Writer) error {
 	return flush()
 }
 
-// ReadJSONLines yields the entries that WriteJSONLines wrote to r, or an error
-// that names the line, after which it ends; a line that ends early is an
-// io.ErrUnexpectedEOF. It reads ahead, so it is good for one loop. It panics if r
-// is nil.
+// ReadJSONLines yields the entries that WriteJSONLines wrote to r. If it fails, it
+// yields an error that names the line, and ends; a line that ends early is an
+// io.ErrUnexpectedEOF. It reads ahead, so it is good for one loop. It panics if r is
+// nil.
 func ReadJSONLines[E any](r io.Reader) iter.Seq2[Exported[E], error] {
 	if r == nil {
 		panic("cowchangeset: ReadJSONLines called with a nil reader")

@@ -14,8 +14,9 @@ import (
 //
 // No user code runs between reservation and publication. Init makes it usable.
 type log[E any] struct {
-	// closed only becomes true, and only once the log is sealed. It may lag:
-	// the reservation word is the truth. It spares sealed logs reservations.
+	// closed goes from false to true once the log is sealed, by any goroutine that has
+	// seen the seal bit. It may lag: the reservation word is the truth. It spares
+	// writers of a sealed log their reservations.
 	closed atomics.Bool
 
 	// tail is a recent chunk. Whoever walks past its end moves it on, towards
@@ -23,25 +24,26 @@ type log[E any] struct {
 	// is never before the chunk loaded.
 	tail atomics.Pointer[chunk[E]]
 
-	watch atomics.Waker // of those who wait for an entry or the seal
+	watch atomics.Waker // for Tails that wait for an entry or the seal
 
-	// What follows is read by cuts and loops, in the second cache line.
+	// Cuts and loops read the following fields, in the second cache line.
 
-	// decided goes from nil to a cut, and to those that come further, by
-	// CAS; at last to the final cut.
+	// decided goes from nil to a cut, and to cuts that come further, by the CAS of
+	// whoever made them; at last to the final cut.
 	decided atomics.Pointer[cut[E]]
 
 	// head has no slots. The chunks follow it, and are allocations of their own: a
 	// Final keeps them alive, and not the changeset.
 	head chunk[E]
 
-	// over goes from nil to the event of the seal, once, by who asks for it.
+	// over goes from nil to the event of the seal, once, by a call of Sealed.
 	over atomics.Pointer[atomics.Event]
 	_    [atomics.CacheLineSize - 56]byte
 
-	// reserved counts slots given away, and has the sealed bit. Additions that
-	// return the bit reserved nothing, so once sealed it may count too many. No
-	// Record of an open changeset needs what else is in its cache line.
+	// reserved counts the slots given away, by additions of writers, and has the sealed
+	// bit, set by Seal and Start. Additions that return the bit reserve nothing, so
+	// once sealed it may count too many. A Record into an open changeset needs nothing
+	// else in this cache line.
 	reserved atomics.Uint64
 }
 
@@ -49,7 +51,7 @@ type log[E any] struct {
 type chunk[E any] struct {
 	base  uint64
 	slots []slot[E]
-	next  atomics.Pointer[chunk[E]] // nil, then for ever: the next one or, if the log ends here, c itself
+	next  atomics.Pointer[chunk[E]] // nil, then for ever, by CAS of any: the next one or, if the log ends here, c itself
 }
 
 // Chunks double from firstChunk to maxChunk slots: little changesets are cheap,
@@ -67,11 +69,10 @@ func newChunk[E any](base uint64, n int) *chunk[E] {
 	return &chunk[E]{base: base, slots: slots[:cap(slots)]}
 }
 
-// slot holds one entry. Its value is written by the writer that reserved it,
-// before the slot is published or after it was killed, and read by others only
-// once it is published.
+// slot holds one entry. The writer that reserved the slot writes the value, before the
+// slot is published or after it was killed. Others read it only once it is published.
 type slot[E any] struct {
-	state atomics.Uint64 // a state; see there
+	state atomics.Uint64 // a slotState, which its writer and cuts change by CAS
 	value E
 }
 
@@ -141,8 +142,8 @@ func (l *log[E]) reserve(k int) (*chunk[E], uint64, bool) {
 	return c, n - uint64(k), true
 }
 
-// refused returns false after a reserve that failed with c, when all is done that
-// follows from the seal.
+// refused returns false after a reserve that failed with c. Everything that follows
+// from the seal has been done then.
 func (l *log[E]) refused(c *chunk[E]) bool {
 	if c != nil {
 		l.finish()
@@ -222,9 +223,9 @@ func (l *log[E]) slot(c *chunk[E], i uint64) *slot[E] {
 	return c.at(i)
 }
 
-// find returns the chunk that holds slot i, which is reserved and not before
-// c. Where it does not exist yet, find appends what is missing or, if grow is
-// false, ends the log. It returns nil if the log ended before i.
+// find returns the chunk that holds slot i, which is reserved and not before c. Where
+// that chunk does not exist yet, find appends the missing ones or, if grow is false,
+// ends the log. It returns nil if the log ended before i.
 func (l *log[E]) find(c *chunk[E], i uint64, grow bool) *chunk[E] {
 	for i-c.base >= uint64(len(c.slots)) {
 		next := c.next.Load()
@@ -246,9 +247,9 @@ func (l *log[E]) find(c *chunk[E], i uint64, grow bool) *chunk[E] {
 	return c
 }
 
-// late is the slot whose writer appends the next chunk, after its own entry.
-// It completes 7/8, so that the chunk is ready in time, and is one, so that not
-// every writer who reaches the end at once allocates one.
+// late is the slot whose writer appends the next chunk, after its own entry. It
+// completes 7/8, so that the chunk is ready in time. It is a single slot, so that not
+// every writer that reaches the end at once allocates one.
 func (c *chunk[E]) late() uint64 {
 	n := uint64(len(c.slots))
 	return c.base + n - n/8 - 1

@@ -10,7 +10,7 @@ func (l *log[E]) end() {
 	}
 }
 
-// seal sets the bit. What follows from that is for finish.
+// seal sets the bit. Finish does the rest.
 func (l *log[E]) seal() { l.reserved.Or(sealed) }
 
 // open reports whether the log accepts entries.
@@ -22,25 +22,25 @@ func (l *log[E]) open() bool {
 	return false
 }
 
-// settle finishes what follows from the seal bit. Whoever sees the bit does it,
-// so that it does not depend on the goroutine that set it.
+// settle finishes a seal. Any goroutine that sees the bit does so, so that it does not
+// depend on the one that set it.
 func (l *log[E]) settle() {
 	if !l.closed.Load() {
 		l.finish()
 	}
 }
 
-// finish is settle for those who have just seen that it is needed.
+// finish is settle for a caller that has just seen that it is needed.
 func (l *log[E]) finish() {
 	if e := l.over.Load(); e != nil {
 		e.TryFire()
 	}
 	l.watch.Wake()
-	l.closed.Store(true) // after the events: who sees this has nothing left to do
+	l.closed.Store(true) // after the events: whoever sees this has nothing left to do
 }
 
-// sealing returns the event of the seal. Who makes it may do so when finish is done
-// with that; but then each who returns it sees the bit afterwards, and fires it.
+// sealing returns the event of the seal. It may make the event after finish has looked
+// for it; but then it sees the bit afterwards, and fires the event itself.
 func (l *log[E]) sealing() *atomics.Event {
 	e := l.over.Load()
 	if e == nil {

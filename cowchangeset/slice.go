@@ -21,9 +21,10 @@ type Slice[T any] struct {
 	arr atomics.Pointer[array[T]]
 }
 
-// array holds items[:length], which never change, and room for more.
+// array holds items[:length], which never change, and room for more. All but the word
+// and the items past the length is immutable once arr shows it.
 type array[T any] struct {
-	word    atomics.Uint64 // a word; see there
+	word    atomics.Uint64 // a word: appends claim and publish, replacements freeze, by CAS
 	version uint64         // of the empty prefix: the slice's is version + length
 	items   []T            // length == capacity; items past the length belong to the claim
 	exact   bool           // items are all there is of an allocation that nobody else has: see Clip
@@ -46,11 +47,11 @@ func (a *array[T]) publish(w word, k uint64) bool {
 // no longer w.
 func (a *array[T]) freeze(w word) bool { return w&frozen != 0 || a.cas(w, w|frozen) }
 
-// Load returns the current contents, with length equal to capacity. It must
-// not be written to. It costs two atomic loads and no copy.
+// Load returns the current contents, with length equal to capacity. The caller must not
+// write to them. Load costs two atomic loads and no copy.
 //
-// Load is wait-free. It takes effect when the length is read or, if the array
-// was replaced before that, at the replacement.
+// Load is wait-free. It takes effect when the length is read or, if the array was
+// replaced before that, at the replacement.
 func (s *Slice[T]) Load() []T {
 	a := s.arr.Load()
 	if a == nil {
@@ -65,8 +66,8 @@ func (s *Slice[T]) Load() []T {
 // Len is wait-free. It takes effect as Load does.
 func (s *Slice[T]) Len() int { return len(s.Load()) }
 
-// Snapshot returns the current contents together with their version, for
-// CompareAndSwap. It costs what Load costs.
+// Snapshot returns the current contents with their version, for CompareAndSwap. It
+// costs the same as Load.
 //
 // Snapshot is wait-free. It takes effect as Load does.
 func (s *Slice[T]) Snapshot() Snapshot[T] {
@@ -91,10 +92,10 @@ func (s *Slice[T]) All() iter.Seq2[int, T] {
 	}
 }
 
-// Append adds copies of items at the end, next to each other, and returns the
-// index of the first one. Without items it changes nothing and returns the
-// length. It allocates only when the array is full or when it goes past an
-// appender that is stuck halfway; both copy the array, at most doubling it.
+// Append adds copies of items at the end, next to each other, and returns the index of
+// the first one. Without items it changes nothing and returns the length. It allocates
+// only when the array is full, or when it goes past an appender that is stuck halfway;
+// both copy the array, and at most double it.
 //
 // Append is lock-free. It takes effect when the new length is published.
 func (s *Slice[T]) Append(items ...T) int {
@@ -150,14 +151,13 @@ func grown[T any](a *array[T], n uint64, more []T) *array[T] {
 	return b
 }
 
-// Update replaces the contents by what fn makes of them. Fn must not write to
-// its argument; it may return it, a part of it, or append to it. What it
-// returns belongs to the Slice afterwards and must not be written to.
+// Update replaces the contents by the result of fn. Fn must not write to its argument;
+// it may return it, a part of it, or append to it. The result belongs to the Slice
+// afterwards and must not be written to.
 //
-// Fn runs on the caller's goroutine, and again whenever another change came
-// first; it should be pure, and must not itself keep changing this Slice. If
-// it panics or calls runtime.Goexit, nothing changes. Update panics if fn is
-// nil.
+// Fn runs on the caller's goroutine, and again whenever another change came first. It
+// should be pure, and must not itself keep changing this Slice. If it panics or calls
+// runtime.Goexit, nothing changes. Update panics if fn is nil.
 //
 // Update is lock-free. It takes effect when the array is replaced.
 func (s *Slice[T]) Update(fn func(old []T) []T) {
@@ -213,9 +213,9 @@ func (s *Slice[T]) swap(version uint64, items []T) bool {
 	}
 }
 
-// adopted returns an array of the given items and version. Their spare capacity
-// is not its own: they may be part of an earlier array, whose remaining items
-// others can still see.
+// adopted returns an array of the given items and version. It does not use their spare
+// capacity: they may be part of an earlier array, whose remaining items others can
+// still see.
 func adopted[T any](version uint64, items []T) *array[T] {
 	n := uint64(len(items))
 	a := &array[T]{version: version - n, items: items[:n:n]}
@@ -223,9 +223,9 @@ func adopted[T any](version uint64, items []T) *array[T] {
 	return a
 }
 
-// Snapshot is the contents of a Slice at one moment. It never changes, may be
-// copied, and may be used from many goroutines. The zero Snapshot is that of a
-// Slice that was never changed.
+// Snapshot is the contents of a Slice at one moment. It never changes, may be copied,
+// and may be used from many goroutines. The zero Snapshot is that of a Slice that was
+// never changed.
 type Snapshot[T any] struct {
 	of      *Slice[T]
 	items   []T

@@ -21,8 +21,8 @@ func spinYields() int { return atomics.Limit(4, 0) }
 // several times cheaper than a copy.
 func loadsPerEntry() int { return atomics.Limit(4, 0) }
 
-// spinWait is what one operation has left to wait. It is spent once for the
-// whole operation, so that many stalled goroutines delay it no more than one.
+// spinWait counts how long one operation has waited. It is spent once for the whole
+// operation, so that many stalled goroutines delay it no more than one.
 type spinWait struct{ spent int }
 
 // spin spends some and reports whether there was any left.

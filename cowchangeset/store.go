@@ -6,47 +6,46 @@ import (
 	"math"
 )
 
-// Store keeps changesets where they outlive the process. A tracker with a store
-// calls it outside everything that Record does in memory: never two methods at a
-// time for one changeset, never two Starts at a time, and each changeset's
-// methods in the order Start, Append, …, Append, Seal, then maybe Applied, and
-// then maybe Abort. Methods for several changesets may run at once. Package
-// journal, in the folder below, is a store.
+// Store keeps changesets where they outlive the process. A tracker calls its store
+// outside everything that Record does in memory. It never calls two methods at a time
+// for one changeset, and never two Starts at a time. It calls the methods for a
+// changeset in the order Start, Append, …, Append, Seal, then perhaps Applied, and then
+// perhaps Abort. Methods for several changesets may run at once. Package journal, in
+// the folder below, is a store.
 //
-// A method that fails may have done its work, or a part of it: it is called again
-// with the same arguments, or more entries. So all of them must be idempotent. A
-// method that returns nil promises that its work is durable.
+// A method that fails may have done its work, or a part of it: the tracker calls it
+// again with the same arguments, or with more entries. So all methods must be
+// idempotent. A method that returns nil promises that its work is durable.
 //
-// Methods run on goroutines of their own. They should return soon after ctx has
-// ended, whose deadline is what Config.StoreTimeout leaves. One that panics or calls
-// runtime.Goexit has failed. A method must not wait for what waits for the store: a
-// Record, Flush, Seal or Start in it would wait for the method itself, and get a
-// StoreError when StoreTimeout has passed, or hang if there is none.
+// Methods run on goroutines of their own. They should return soon after ctx has ended;
+// its deadline follows from Config.StoreTimeout. A method that panics or calls
+// runtime.Goexit has failed. A method must not call an operation that waits for the
+// store: a Record, Flush, Seal or Start in it would wait for the method itself, and get
+// a StoreError when StoreTimeout has passed, or hang if there is none.
 type Store[E any] interface {
-	// Start is told of a changeset before it becomes the latest one. If it
-	// fails, the changeset does not come into being, and the next Start has the
-	// same ordinal and maybe another ID: that replaces it.
+	// Start announces a changeset to the store before it becomes the latest one. If
+	// Start fails, the changeset does not come into being. Then the next Start has the
+	// same ordinal and perhaps another ID, and replaces it.
 	Start(ctx context.Context, h Header) error
 
-	// Append adds entries, one at least, in the order of their Seq. After an
-	// error it is called again with the same first entry, and maybe more behind
-	// the others: what the store has by Seq, it must not add twice. Entries
-	// recorded by one RecordBatch come in one call, and all or none of what a
-	// call brings must survive a crash. It must not keep the slice. An entry
-	// that a store refuses for good keeps all later ones of its changeset out,
-	// unless it is a Validator and has refused it before.
+	// Append adds entries, at least one, in the order of their Seq. After an error the
+	// tracker calls it again with the same first entry, and perhaps more behind the
+	// others: the store must not add a Seq twice. Entries recorded by one RecordBatch
+	// come in one call, and all or none of a call's entries must survive a crash.
+	// Append must not keep the slice. An entry that a store refuses for good keeps all
+	// later ones of its changeset out, unless the store is a Validator and has refused
+	// it before.
 	Append(ctx context.Context, id string, entries []Entry[E]) error
 
 	// Seal says that the changeset is complete.
 	Seal(ctx context.Context, id string, m Manifest) error
 
-	// Abort says that the changeset, of which Seal was told, will not be
-	// applied, or not further than Applied says, and why. The reason may be
-	// empty.
+	// Abort says that the changeset, which is sealed, will not be applied, or not
+	// further than Applied says, and why. The reason may be empty.
 	Abort(ctx context.Context, id, reason string) error
 }
 
-// Header says which changeset a Store is told of.
+// Header describes a changeset to Store.Start.
 type Header struct {
 	ID       string
 	Ordinal  uint64
@@ -59,64 +58,65 @@ type Entry[E any] struct {
 	Value E
 }
 
-// Manifest is how a Store can tell that it has all of a changeset.
+// Manifest lets a Store check that it has all of a changeset.
 type Manifest struct {
 	Len  int    // the number of entries
 	Last uint64 // the Seq of the last one; 0 if there is none
 }
 
-// Applier is a Store that also remembers how far changesets have been applied,
-// so that Resume knows it.
+// Applier is a Store that also remembers how far changesets have been applied, so that
+// Resume knows it.
 type Applier interface {
-	// Applied says that all entries with a Seq below next are applied; with
-	// AllApplied, the whole changeset. It is called after Seal, and not more
-	// than once at a time for a changeset.
+	// Applied says that all entries with a Seq below next are applied; with AllApplied,
+	// the whole changeset. It is called after Seal, and for one changeset not more than
+	// once at a time.
 	Applied(ctx context.Context, id string, next uint64) error
 }
 
-// Validator is a Store that can tell beforehand that it would never take an entry.
+// Validator is a Store that can say beforehand that it would never take an entry.
 type Validator[E any] interface {
-	// Validate returns why the store cannot keep e, or nil. It is called by those
-	// who record, on their goroutines and many at once, before e is accepted: so a
-	// bad entry is the error of its own Record, and keeps no others out. It looks
+	// Validate returns the reason why the store cannot keep e, or nil. Record calls it
+	// before it accepts e, on the goroutines of its callers and many at once: a bad
+	// entry is the error of its own Record, and keeps no others out. Validate must look
 	// at nothing but e.
 	Validate(e E) error
 }
 
 // Claimer is a Store that serves one tracker.
 type Claimer interface {
-	// Claim is called by New and Resume before anything else. It returns an error
-	// if the store was claimed before and not released.
+	// Claim reserves the store for one tracker. New and Resume call it before anything
+	// else. It returns an error if the store was claimed before and not released.
 	Claim() error
 
-	// Release is called by a Resume that fails after its Claim.
+	// Release undoes Claim. A Resume that fails after its Claim calls it.
 	Release()
 }
 
 // Pruner is a Store that can forget changesets.
 type Pruner interface {
-	// Prune says that the tracker has forgotten the changesets with an ordinal
-	// below before. The store may forget those of them, from the oldest on, that
-	// are of no more use to anyone: which these are, the store says. After that
-	// Load begins with a later ordinal. Prune may be called while other methods
-	// run, and out of order: then the largest number counts.
+	// Prune says that the tracker has forgotten the changesets with an ordinal below
+	// before. The store may forget those of them, from the oldest on, that are of no
+	// more use to anyone; the store decides which. After that Load begins with a later
+	// ordinal. Prune may be called while other methods run, and out of order: then the
+	// largest number counts.
 	Prune(ctx context.Context, before uint64) error
 }
 
-// AllApplied is what Applier.Applied is told when a changeset has been applied.
+// AllApplied is the argument of Applier.Applied for a changeset that has been applied
+// to the end.
 const AllApplied uint64 = math.MaxUint64
 
-// Loader is a Store that can tell Resume what it has.
+// Loader is a Store that can return its contents to Resume.
 type Loader[E any] interface {
 	Store[E]
 
-	// Load yields the changesets in the order of their ordinals, which have no
-	// gaps, or an error, after which it ends. The first one has ordinal 1 unless
-	// the store is a Pruner.
+	// Load yields the changesets in the order of their ordinals, which have no gaps. On
+	// an error it yields that and ends. The first changeset has ordinal 1 unless the
+	// store is a Pruner.
 	Load(ctx context.Context) iter.Seq2[Saved[E], error]
 }
 
-// Saved is a changeset as a Loader has it.
+// Saved is a changeset as a Loader yields it.
 type Saved[E any] struct {
 	Header
 	Entries []Entry[E] // in the order of Seq

@@ -9,12 +9,13 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Flush returns when the Store has all entries that were recorded before, and
-// knows of all changesets that were sealed and, if it is a Pruner, forgotten; or with a StoreError, after which
-// there may be others. Without a Store it does nothing. It panics if ctx is nil.
+// Flush returns nil when the Store has all entries that were recorded before, and knows
+// of all changesets that were sealed and, if it is a Pruner, of those that were
+// forgotten. Otherwise it returns the StoreErrors of all changesets that it came to.
+// Without a Store it does nothing. It panics if ctx is nil.
 //
-// Flush is blocking: it waits for the Store or until ctx ends. It takes effect for
-// each changeset when its reserved slots are counted.
+// Flush is blocking: it waits for the Store or until ctx ends. It takes effect for each
+// changeset when its reserved slots are counted.
 func (t *Tracker[E]) Flush(ctx context.Context) error {
 	if ctx == nil {
 		panic("cowchangeset: Tracker.Flush called with a nil context")
@@ -37,8 +38,8 @@ func (t *Tracker[E]) Flush(ctx context.Context) error {
 	return failed
 }
 
-// Durable returns how much of the changeset the Store has: every entry with a Seq
-// below it. It is zero without a Store.
+// Durable returns how much of the changeset the Store has: every entry with a Seq below
+// the result. It is zero without a Store.
 //
 // Durable is wait-free. It takes effect when the number is read.
 func (c *Changeset[E]) Durable() uint64 {
@@ -48,8 +49,8 @@ func (c *Changeset[E]) Durable() uint64 {
 	return c.flusher.durable.Load() // LP(Durable)
 }
 
-// storage is a tracker's store, and how to call it. It never changes but for
-// line.
+// storage is a tracker's store, and how to call it. It never changes, except for
+// lastTicket.
 type storage[E any] struct {
 	store     Store[E]
 	validator Validator[E] // the store, or nil
@@ -58,17 +59,18 @@ type storage[E any] struct {
 	calls
 }
 
-// calls is what calls of the store have in common, whatever the entries are: code
-// that needs no more is compiled once for all types of them.
+// calls is the part of a storage that does not depend on the type of entries: its
+// methods are compiled once for all types.
 type calls struct {
 	timeout time.Duration // Config.StoreTimeout; zero: none
 
-	// lastTicket is that of the Start that has come last; nil before the first.
+	// lastTicket is the ticket of the Start that has come last, which swaps it in; nil
+	// before the first.
 	lastTicket atomics.Pointer[ticket]
 }
 
-// validate returns the error of a Record of e, if the store would never take that.
-// It runs the store's code, before anything is reserved.
+// validate returns the error of a Record of e, if the store would never take it. It
+// runs the store's code, before anything is reserved.
 func (s *storage[E]) validate(e E) error {
 	if s.validator == nil {
 		return nil
@@ -93,22 +95,23 @@ func (s *storage[E]) validateBatch(es []E) error {
 }
 
 // flusher brings the store up to date with one changeset, in flushes. A flush takes a
-// cut, and makes one call of the store: of the entries up to there, as far as one
-// call takes them, or else of what follows. So whoever waits for an entry shares a
-// call with those that came before the cut, and does not wait for the next one.
+// cut, and makes one call of the store: of the entries up to the cut, as far as one
+// call takes them, or else of the seal, of how far it is applied, or of its abort. So a
+// caller that waits for an entry shares a call with the entries that came before the
+// cut, and does not wait for the next call.
 type flusher[E any] struct {
 	flushes
 	*storage[E]
 	of *Changeset[E]
 
-	// durable is the index below which the store has all entries, told has a
-	// bit for each of what else it knows, and applied is what it knows as an
-	// Applier. Only flushes write them, and only upwards.
+	// durable is the index below which the store has all entries. Known has a bit for
+	// each of the other things that it knows, and applied is the last number that it
+	// was told as an Applier. Only flushes write them, and only upwards.
 	durable atomics.Uint64
 	known   atomics.Uint32
-	applied atomics.Uint64 // what it was told as Applier
+	applied atomics.Uint64
 
-	// The flush's own, and the next one's after it.
+	// Only the running flush uses these.
 	at   position[E] // of durable
 	last uint64      // the Seq of the last entry before that, or 0
 }
@@ -123,8 +126,8 @@ func (f *flusher[E]) has(t target) bool {
 	return t.below <= f.durable.Load() && (t.known == 0 || t.known&^f.known.Load() == 0) && (t.applied == 0 || t.applied <= f.applied.Load())
 }
 
-// recorded follows a Record of n entries from seq on: it waits until they are
-// durable or ctx has ended, or sees to it that they will be.
+// recorded completes a Record of n entries from seq on: it waits until they are durable
+// or ctx has ended or, with Config.Async, requests a flush.
 func (f *flusher[E]) recorded(ctx context.Context, seq, n uint64) error {
 	if f.async {
 		f.request()
@@ -137,8 +140,8 @@ func (f *flusher[E]) recorded(ctx context.Context, seq, n uint64) error {
 // which it never splits.
 func maxAppend() int { return atomics.Limit(4096, 1) }
 
-// flushNext tells the store the first of what is new, and asks for another flush if
-// that is not all.
+// flushNext makes the next call of the store that is due, and asks for another flush if
+// more is due.
 func (f *flusher[E]) flushNext(r *flush) error {
 	c := f.of
 	m := c.cut()
@@ -154,7 +157,7 @@ func (f *flusher[E]) flushNext(r *flush) error {
 		f.at = next
 		f.durable.Store(next.i)
 		if !f.has(r.target) {
-			r.again.Store(true) // one call in a flush: who waits for these entries waits for no more
+			r.again.Store(true) // one call in a flush: callers that wait for these entries wait for no more
 		}
 		return nil
 	}
@@ -183,7 +186,7 @@ func (f *flusher[E]) flushNext(r *flush) error {
 	return nil
 }
 
-// due returns what a store should know when the changeset is cut at m.
+// due returns all that a store should know when the changeset is cut at m.
 func (c *Changeset[E]) due(m *cut[E]) target {
 	t := target{below: m.n}
 	if m.final {
@@ -198,73 +201,74 @@ func (c *Changeset[E]) due(m *cut[E]) target {
 	return t
 }
 
-// flushes are the calls of the store about one thing: one at a time, each on a
-// goroutine of its own that ends with it. Whoever waits for something begins a
-// flush, or waits for the one that is on and looks again; so all share the calls.
+// flushes are the calls of the store about one changeset, or about pruning. One flush
+// runs at a time, on a goroutine of its own that ends with it. A caller that waits for
+// something begins a flush, or waits for the running one and looks again: so callers
+// share the calls.
 type flushes struct {
 	*calls
 	backlog
-	id string // of the changeset that it is about; empty if it is not about one
+	id string // of the changeset; empty for pruning
 
-	// current is the one that is on: from nil by the CAS of whoever needs it,
+	// current is the running flush: from nil by the CAS of a caller that needs one,
 	// back to nil by its own goroutine.
 	current atomics.Pointer[flush]
 }
 
-// backlog is what flushes tell the store.
+// backlog is everything that flushes have to tell the store.
 type backlog interface {
 	// has reports whether the store knows all of t.
-	has(g target) bool
+	has(t target) bool
 
-	// flushNext tells the store the first of what is new, and asks for another flush
-	// if that is not all. Only flushes call it.
+	// flushNext makes the next call that is due, and asks for another flush if more is
+	// due. Only flushes call it.
 	flushNext(r *flush) error
 }
 
-// target is what somebody wants the store to know.
+// target says up to where the store is to know things.
 type target struct {
 	below   uint64 // all entries below this index or, of pruning, all ordinals below it
 	known   uint32
 	applied uint64
 }
 
-// within reports whether who knows h knows all of t.
+// within reports whether h has all of t.
 func (t target) within(h target) bool {
 	return t.below <= h.below && t.known&^h.known == 0 && t.applied <= h.applied
 }
 
-// flush is one pass of the store over what is new.
+// flush is one pass of the store over its backlog.
 type flush struct {
-	target // what it is for; set before anyone else can see the end
+	target // set before anyone else can see the end
 
-	method string // the flush's own
+	method string // that is called; only the flush uses it
 
-	again atomics.Bool // somebody has something new, perhaps after the cut
+	again atomics.Bool // set by callers: something is due, perhaps since the cut
 
 	done    atomics.Event            // fired when there is an outcome
 	outcome atomics.Pointer[outcome] // nil → how the flush has ended, or that it takes too long; once, by CAS
 }
 
-// outcome is how a flush ended for those who wait.
+// outcome is the end of a flush for its waiters.
 type outcome struct {
 	err   error
 	hangs bool // the flush goes on
 }
 
-// end makes the outcome known, if there is none yet.
+// end publishes the outcome, if there is none yet.
 func (f *flush) end(err error, hangs bool) {
 	if f.outcome.CompareAndSwap(nil, &outcome{err, hangs}) {
 		f.done.Fire()
 	}
 }
 
-// until waits until the store knows all of t. It returns an error if a flush
-// that should have told it has failed, or takes too long, or if ctx has ended. In
-// the last two cases the store is told when the flush has ended; and so it is if ctx,
-// which may be a user's, panics, stalls or ends the goroutine.
+// until waits until the store knows all of t. It returns an error if a flush that
+// covers t has failed, or takes too long, or if ctx has ended. In the last two cases
+// another flush follows the running one; and also if ctx, which may be a user's,
+// panics, stalls or ends the goroutine.
 //
-// It goes round again only if a flush has ended that began too early for t, or
-// that had something to tell which comes before.
+// It goes round again only after a flush that began too early for t, or that had to
+// make an earlier call first.
 func (f *flushes) until(ctx context.Context, t target) error {
 	for !f.has(t) {
 		r := f.current.Load()
@@ -279,7 +283,7 @@ func (f *flushes) until(ctx context.Context, t target) error {
 			if f.has(t) {
 				break
 			}
-			f.request() // who leaves has been heard
+			f.request() // a caller that leaves still wants t
 			return f.failed("wait", context.Cause(ctx))
 		}
 		if o := r.outcome.Load(); o.err != nil && (o.hangs || t.within(r.target)) && !f.has(t) {
@@ -292,11 +296,11 @@ func (f *flushes) until(ctx context.Context, t target) error {
 	return nil
 }
 
-// request sees to it that a flush begins after this, and waits for nothing.
+// request makes sure that a flush begins after this, and does not wait.
 //
-// Nothing is stranded: a flush that is seen to be on is asked to be followed by
-// another one, and asked in time if it still is on afterwards. If not, one that
-// has begun since then has begun after this.
+// No request is lost: the caller asks the running flush to be followed by another one,
+// and then looks whether it still runs. If so, the flush sees the request at its end.
+// If not, a flush that runs now has begun after this.
 func (f *flushes) request() {
 	if r := f.current.Load(); r != nil {
 		if !r.again.Load() {
@@ -309,7 +313,7 @@ func (f *flushes) request() {
 	f.begin()
 }
 
-// begin begins a flush, or returns nil if there is one.
+// begin begins a flush, or returns nil if one runs.
 func (f *flushes) begin() *flush {
 	r := &flush{done: atomics.MakeEvent()}
 	if !f.current.CompareAndSwap(nil, r) {
@@ -319,7 +323,7 @@ func (f *flushes) begin() *flush {
 	return r
 }
 
-// run is a flush, from its beginning to the moment at which the next may begin.
+// run is a flush, from its beginning to the moment when the next one may begin.
 func (f *flushes) run(r *flush) {
 	f.finish(r, func() error { return f.flushNext(r) }, func(err error) {
 		f.current.Store(nil)
@@ -330,23 +334,24 @@ func (f *flushes) run(r *flush) {
 	})
 }
 
-// call calls the store. If that takes too long, those who wait for r need not
-// wait any more; the call is waited for nevertheless.
-func (k *flushes) call(r *flush, method string, f func(context.Context) error) error {
+// call calls the store. If that takes too long, waiters for r stop waiting; call itself
+// waits for the store.
+func (f *flushes) call(r *flush, method string, store func(context.Context) error) error {
 	r.method = method
-	ctx, leave, stop := k.bound(r, method)
+	ctx, leave, stop := f.bound(r, method)
 	defer stop()
-	err := f(ctx)
+	err := store(ctx)
 	if err == nil {
 		return nil
 	}
 	if ctx.Err() != nil {
-		leave() // or who waits would hear of an end that is not of their own context
+		leave() // or waiters would get the error of a context that is not their own
 	}
-	return k.failed(method, err)
+	return f.failed(method, err)
 }
 
-// bound returns the context of a call, and what happens when that takes too long.
+// bound returns the context of a call, a function that releases the waiters, and one
+// that ends the bound. The first is also called when the call takes too long.
 func (f *flushes) bound(r *flush, method string) (ctx context.Context, leave, stop func()) {
 	if f.timeout == 0 {
 		ctx, cancel := atomics.WithCancel(context.Background())
@@ -359,8 +364,8 @@ func (f *flushes) bound(r *flush, method string) (ctx context.Context, leave, st
 	return ctx, leave, func() { unwatched(); cancel() }
 }
 
-// finish calls the store by call, and then done with how that has ended, also if it
-// panics or ends the goroutine.
+// finish runs call, which calls the store for r, and then done with its error, also if
+// it panics or ends the goroutine.
 func (f *flushes) finish(r *flush, call func() error, done func(error)) {
 	err := errStoreExited
 	defer func() {
@@ -374,8 +379,8 @@ func (f *flushes) finish(r *flush, call func() error, done func(error)) {
 	err = call()
 }
 
-// panicked is a panic of a store. It runs no code of the value before somebody
-// asks for the text.
+// panicked is a panic of a store. It runs no code of the value until somebody asks for
+// the text.
 type panicked struct{ value any }
 
 func (p panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
@@ -386,7 +391,7 @@ func (p panicked) Unwrap() error {
 	return err
 }
 
-// failed returns the error of a store that has failed.
+// failed returns the error of a failed call of the store.
 func (f *flushes) failed(method string, err error) error {
 	return &StoreError{ChangesetID: f.id, Method: method, Err: err}
 }

@@ -7,20 +7,19 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Prune forgets the oldest changesets, so that no more than keep are left of those
-// that it finds: a Start that comes meanwhile adds one. It returns how many it has
-// forgotten. They are no longer among IDs and in Trails that are taken from now on;
-// ordinals do not change. The memory of a changeset returns when nobody holds it,
-// or a Trail or changeset from before it; a Final holds its own entries and no more.
+// Prune forgets the oldest changesets, so that no more than keep remain of those that
+// it finds: a Start that comes meanwhile adds one. It returns how many it has
+// forgotten. IDs, and Trails taken afterwards, do not contain them; ordinals do not
+// change. The memory of a changeset is freed when nobody holds the changeset, or a
+// Trail or an earlier changeset that leads to it. A Final holds only its own entries.
 //
-// With a Store, Prune stops at the first changeset that the store has not been
-// told to the end, and asks for that to be tried again. A store that is a Pruner is
-// told soon afterwards what was forgotten, on another goroutine; if that fails, the
-// next Prune or Flush makes it try again, and only Flush learns of it. Prune panics
-// if keep is less than 1.
+// With a Store, Prune stops at the first changeset that the store does not know
+// completely, and asks for another try. A store that is a Pruner is told soon
+// afterwards, on another goroutine. If that fails, the next Prune or Flush makes it try
+// again, and only Flush returns the error. Prune panics if keep is less than 1.
 //
-// Prune is lock-free. It takes effect when the tracker's first changeset is
-// replaced or, if nothing is to be forgotten, when the latest one is found.
+// Prune is lock-free. It takes effect when the tracker's first changeset is replaced
+// or, if nothing is to be forgotten, when the latest one is found.
 func (t *Tracker[E]) Prune(keep int) int {
 	if keep < 1 {
 		panic(fmt.Sprintf("cowchangeset: Tracker.Prune called with %d, must keep at least 1", keep))
@@ -36,7 +35,7 @@ func (t *Tracker[E]) Prune(keep int) int {
 			c = c.next.Load()
 		}
 		if c.flusher != nil && last.ordinal-c.ordinal >= uint64(keep) {
-			c.flusher.request() // or it would be stopped here for ever
+			c.flusher.request() // or every Prune would stop here
 		}
 		if c == first {
 			t.prune() // if that has failed before
@@ -58,18 +57,19 @@ func (t *Tracker[E]) Prune(keep int) int {
 // which is sealed.
 func (c *Changeset[E]) stored() bool { return c.flusher == nil || c.flusher.has(c.due(c.cut())) }
 
-// pruning tells a store that is a Pruner what its tracker has forgotten, in flushes
-// of its own: so a store that takes its time for that delays nobody but a Flush.
+// pruning tells a store that is a Pruner which changesets its tracker has forgotten, in
+// flushes of its own: a store that prunes slowly delays nobody but a Flush.
 type pruning[E any] struct {
 	flushes
 	of *Tracker[E]
 
-	// pruned is the ordinal below which the store knows all to be forgotten. Only
-	// flushes write it, and only upwards; at first it is that of the first changeset.
+	// pruned is the ordinal below which the store knows all changesets to be forgotten.
+	// Only flushes write it, and only upwards; at first it is that of the first
+	// changeset.
 	pruned atomics.Uint64
 }
 
-// prune sees to it that a store that is a Pruner learns of what the tracker
+// prune requests a flush if a store that is a Pruner does not know all that the tracker
 // has forgotten.
 func (t *Tracker[E]) prune() {
 	if t.storage == nil || t.pruning == nil {
@@ -80,7 +80,7 @@ func (t *Tracker[E]) prune() {
 	}
 }
 
-// due returns what the store should know: the ordinal of the first changeset.
+// due returns all that the store should know: the ordinal of the first changeset.
 func (p *pruning[E]) due() target {
 	if first := p.of.first.Load(); first != nil {
 		return target{below: first.ordinal}

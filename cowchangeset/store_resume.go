@@ -6,17 +6,18 @@ import (
 	"fmt"
 )
 
-// Resume returns a tracker that has what the Store had when the last one ended:
-// each changeset that was started, with the entries that were durable, their Seq
-// and receipts; and maybe, at the end, one whose Start had failed. The latest one
-// goes on if it was not sealed; seal or abort it if what it was for has ended with
-// the process. Those before it are sealed, and Resume reports to the store the seals
-// that it has missed. If the store is a Pruner, the first one has a later ordinal than
-// 1 and no Previous: ordinals go on.
+// Resume returns a tracker with the contents that the Store had when the last tracker
+// ended: each changeset that was started, with its durable entries, their Seq and
+// receipts; and perhaps, at the end, one whose Start had failed.
 //
-// The Store must be a Loader, and no other tracker may use it: one that is a Claimer
-// sees to that, and is released if Resume fails. Resume reads it on the caller's
-// goroutine. It panics if ctx is nil.
+// The latest changeset goes on if it was not sealed; seal or abort it if its purpose
+// has ended with the process. Those before it are sealed, and Resume reports seals to
+// the store that the store has missed. If the store is a Pruner, the first changeset
+// may have an ordinal above 1, and no Previous: ordinals go on.
+//
+// The Store must be a Loader, and no other tracker may use it. A store that is a
+// Claimer checks that, and is released if Resume fails. Resume reads the store on the
+// caller's goroutine. It panics if ctx is nil.
 func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 	if ctx == nil {
 		panic("cowchangeset: Resume called with a nil context")
@@ -64,7 +65,8 @@ func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 	return t, nil
 }
 
-// restore makes a changeset of saved, the latest one. The tracker is private.
+// restore makes a changeset of saved, and makes it the latest one. The tracker is
+// private.
 func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E], error) {
 	c := newChangeset(t, saved.ID)
 	c.follow(last)
@@ -113,7 +115,7 @@ func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E],
 	return c, nil
 }
 
-// maxSeq keeps what a store says from reaching the sealed bit.
+// maxSeq keeps the numbers of a store below the sealed bit.
 const maxSeq = 1 << 62
 
 // restore fills a log that is private and empty.
@@ -139,9 +141,9 @@ func (l *log[E]) restore(entries []Entry[E]) error {
 	return nil
 }
 
-// skip leaves out the slots from i to n, those of writers that were killed: one
-// slot speaks for all. If they are many, the next chunk begins behind them, and
-// they take no memory. It returns a chunk that is not after n.
+// skip leaves out the slots from i to n, those of voided writers: one slot stands for
+// all. If they are many, the next chunk begins behind them, and they take no memory. It
+// returns a chunk that is not after n.
 func (l *log[E]) skip(c *chunk[E], i, n uint64) *chunk[E] {
 	c = l.find(c, i, true)
 	c.at(i).state.Store(uint64(spanning(killed, n-i)))

@@ -6,13 +6,13 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// With a store, one Start at a time tells it of the changeset, and then announces
-// that: so the store learns of changesets in the order of their ordinals, and of
-// none that is not to be, unless its answer was an error or came too late.
+// With a store, one Start at a time tells it of the changeset, and then announces that.
+// So the store learns of changesets in the order of their ordinals. It learns of no
+// changeset that does not come into being, unless its answer is an error or too late.
 //
-// All of this runs on a goroutine of the Start's own, which knows nothing of the
-// caller's context: that is the caller's code, and may stall, while others wait for
-// their tickets. The caller only waits for the outcome.
+// All of this runs on a goroutine of the Start's own, which does not use the caller's
+// context: that is the caller's code, and may stall, while others wait for their
+// tickets. The caller only waits for the outcome.
 
 // starting is a Start with a store.
 type starting[E any] struct {
@@ -22,9 +22,9 @@ type starting[E any] struct {
 	only bool          // if prev is the latest
 	prev *Changeset[E]
 
-	// settled is set by the store's success and by the caller that leaves. Who
-	// comes second knows of the other: the changeset comes into being if the store
-	// was first. Then before is what it follows, which is set by then.
+	// settled is set by the store's success and by a caller that leaves. The second of
+	// them sees the first: the changeset comes into being if the store was first. Then
+	// before is the changeset that it follows.
 	settled atomics.Bool
 	before  *Changeset[E]
 }
@@ -51,9 +51,9 @@ func (t *Tracker[E]) startStored(ctx context.Context, n *Changeset[E], only bool
 	return s.outcome.Load().err
 }
 
-// startNext waits for its ticket, tells the store, and makes the changeset the latest one,
-// unless the caller has left by then. The ticket is released with it, also if the store takes
-// too long.
+// startNext waits for its ticket, tells the store, and makes the changeset the latest
+// one, unless the caller has left by then. It releases the ticket when the store has
+// returned, even if that takes too long.
 func (t *Tracker[E]) startNext(inLine context.Context, s *starting[E]) {
 	f := s.n.flusher
 	mine, err := t.wait(inLine)
@@ -65,7 +65,7 @@ func (t *Tracker[E]) startNext(inLine context.Context, s *starting[E]) {
 		if err == nil && !s.settled.Swap(true) {
 			t.appear(s)
 			if s.before != nil {
-				s.before.flusher.request() // the store may as well know at once that it is sealed
+				s.before.flusher.request() // so that the store knows at once that it is sealed
 			}
 		}
 		mine.released.Fire()
@@ -73,7 +73,7 @@ func (t *Tracker[E]) startNext(inLine context.Context, s *starting[E]) {
 	})
 }
 
-// startInStore calls Store.Start, unless the changeset is not to be.
+// startInStore calls Store.Start, unless the changeset is not to come into being.
 func (t *Tracker[E]) startInStore(s *starting[E]) error {
 	s.before = t.latest()
 	switch {
@@ -90,22 +90,22 @@ func (t *Tracker[E]) startInStore(s *starting[E]) error {
 	return s.n.flusher.call(&s.flush, "Start", func(ctx context.Context) error { return t.store.Start(ctx, h) })
 }
 
-// appear makes the changeset of s the latest one, as does whoever else knows that
-// it is settled. The ticket is still that of s, so that nobody else announces.
+// appear makes the changeset of s the latest one, as anybody does that knows that it is
+// settled. S still has its ticket, so that nobody else announces.
 func (t *Tracker[E]) appear(s *starting[E]) {
 	t.link(s.before).CompareAndSwap(nil, s.n) // LP(Start): if the latest is nil or sealed
 	t.succeed(s.before, s.n)
 }
 
-// ticket is a place in the queue of those who want to call Store.Start.
+// ticket is a place in the queue of Starts that want to call Store.Start.
 type ticket struct {
 	released atomics.Event // fired by the owner
-	ahead    *ticket       // who is to be waited for instead, if the owner left before it was its turn; set before released is fired
+	ahead    *ticket       // the ticket to wait for instead, if the owner left the queue; set before released is fired
 }
 
-// wait waits for the caller's turn to call Store.Start and returns its ticket. Who comes first has it
-// first. Who leaves the queue, because ctx has ended, makes the next one wait for
-// those ahead. Ctx is not a user's.
+// wait waits for the caller's turn to call Store.Start and returns its ticket: first
+// come, first served. A caller that leaves the queue, because ctx has ended, makes the
+// next one wait for those ahead. Ctx is not a user's.
 func (c *calls) wait(ctx context.Context) (*ticket, error) {
 	mine := &ticket{released: atomics.MakeEvent()}
 	ahead := c.lastTicket.Swap(mine)

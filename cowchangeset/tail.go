@@ -5,21 +5,21 @@ import (
 	"iter"
 )
 
-// Tail yields the entries with a Seq of at least from, in order and with their
-// Seq: those that there are, and then each that comes, until the changeset is
-// sealed and all have been yielded, or until ctx is done. It does not poll: it
-// sleeps while nothing comes. Each loop begins anew.
+// Tail yields the entries with a Seq of at least from, in order and with their Seq:
+// those that there are, and then each that comes, until the changeset is sealed and all
+// have been yielded, or until ctx is done. It does not poll: it sleeps while nothing
+// comes. Each loop begins anew.
 //
 // Tail cuts the changeset whenever something has come, as Entries does; so do not
-// follow with many Tails what is recorded in large batches. Finding the first
-// entry takes time in proportion to from. With a Store, an entry may be yielded
-// before the store has it; see Durable. Tail panics if ctx is nil.
+// follow large batches with many Tails. Finding the first entry takes time in
+// proportion to from. With a Store, Tail may yield an entry before the store has it;
+// see Durable. Tail panics if ctx is nil.
 //
 // A loop body does not run while Tail sleeps, so that it cannot break out then, and
 // neither can the stop function of an iter.Pull: to end a Tail at any time, end ctx.
 //
-// Tail is blocking: it waits for entries, the seal or ctx. It takes effect for
-// each stretch of entries when the reserved slots are counted.
+// Tail is blocking: it waits for entries, the seal or ctx. It takes effect for each
+// stretch of entries when the reserved slots are counted.
 func (c *Changeset[E]) Tail(ctx context.Context, from uint64) iter.Seq2[uint64, E] {
 	if ctx == nil {
 		panic("cowchangeset: Changeset.Tail called with a nil context")
@@ -36,14 +36,16 @@ func (c *Changeset[E]) Tail(ctx context.Context, from uint64) iter.Seq2[uint64, 
 	}
 }
 
-// Tail yields the entries from a place on, in order and each with its receipt: those
-// that there are, from from.Seq on of the changeset numbered from.Ordinal and all of
-// the later ones, and then each that comes, also where it is started later, until
-// ctx is done. To go on behind a receipt, add 1 to its Seq. A place before the first
-// changeset that Prune has not forgotten, as the zero Receipt is, means that; what
-// is forgotten after a loop has begun it yields nevertheless. Each loop begins anew.
+// Tail yields the entries from a place on, in order and each with its receipt, until
+// ctx is done. It begins with the entries that there are, from from.Seq on in the
+// changeset with from.Ordinal, and all in later ones. Then it yields each that comes,
+// in later changesets too.
 //
-// See Changeset.Tail for how it sleeps and what it costs. Tail panics if ctx is nil.
+// To go on behind a receipt, add 1 to its Seq. The zero Receipt, or any place before
+// the first changeset that Prune has not forgotten, means that changeset. A loop that
+// has begun also yields what is forgotten meanwhile. Each loop begins anew.
+//
+// See Changeset.Tail for how it sleeps and its costs. Tail panics if ctx is nil.
 //
 // Tail is blocking: it waits for entries, Starts or ctx. It takes effect for each
 // stretch of entries when the reserved slots are counted.
@@ -85,8 +87,8 @@ func (t *Tracker[E]) await(ctx context.Context, c *Changeset[E]) bool {
 	return t.link(c).Load() != nil || e.WaitContext(ctx) == nil
 }
 
-// await returns true when there may be more than m, and false if ctx has ended. What
-// wakes the caller may be in its cut already.
+// await returns true when there may be more than m, and false if ctx has ended. The
+// news that wakes the caller may be in m already.
 func (l *log[E]) await(ctx context.Context, m *cut[E]) bool {
 	e := l.watch.Event()
 	return l.grown(m) || e.WaitContext(ctx) == nil
@@ -94,8 +96,8 @@ func (l *log[E]) await(ctx context.Context, m *cut[E]) bool {
 
 // grown reports whether the log was sealed, or has entries, since m.
 //
-// A slot that is reserved and not published is no news: its writer will look for
-// who waits. If it were, the cuts of who waits could void the same writer for ever.
+// A slot that is reserved and not published does not count: its writer will wake the
+// waiters. If it did, the cuts of waiters could void the same writer for ever.
 func (l *log[E]) grown(m *cut[E]) bool {
 	n := l.reserved.Load()
 	if n&sealed != 0 {

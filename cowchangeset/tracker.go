@@ -6,20 +6,19 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Tracker is a sequence of changesets, of which only the latest accepts
-// entries. The zero value has none yet and is ready to use. A Tracker must not
-// be copied after first use.
+// Tracker is a sequence of changesets, of which only the latest accepts entries. The
+// zero value has no changeset and is ready to use. A Tracker must not be copied after
+// first use.
 //
-// Each changeset links to its successor, and the tracker to the first. A Start
-// takes three steps, and whoever sees the first helps with the others:
+// Each changeset links to its successor, and the tracker to the first. A Start takes
+// three steps, and any goroutine that sees the first helps with the others:
 //
 //  1. announce: the latest changeset's link goes from nil to the successor;
 //  2. seal the latest changeset: now the successor is the latest;
 //  3. swing the tracker's current pointer to the successor.
 //
-// A Record that finds a changeset sealed thus finds its successor, if there is
-// to be one; and who finds the successor knows that what came before it is
-// complete.
+// So a Record that finds a changeset sealed by a Start finds its successor, and
+// everything before a visible successor is complete.
 type Tracker[E any] struct {
 	_ atomics.NoCopy
 
@@ -32,7 +31,7 @@ type Tracker[E any] struct {
 	// and on along the links when Prune forgets changesets: never past current.
 	first atomics.Pointer[Changeset[E]]
 
-	starts atomics.Waker // of those who wait for the next Start
+	starts atomics.Waker // for Tails that wait for the next Start
 
 	newID       func() string // immutable; nil means the default
 	*storage[E]               // immutable; nil without a store
@@ -47,18 +46,19 @@ func (t *Tracker[E]) link(c *Changeset[E]) *atomics.Pointer[Changeset[E]] {
 	return &c.next
 }
 
-// Start begins a new changeset, which becomes the latest, and seals the one
-// before it, in one step. If ctx is done, or NewID or the Store fails, nothing
-// changes; it panics if ctx is nil. Until then Record adds to the one before.
-// Should the process end before another Start, though, a Store that has
-// done its work and could not say so resumes with the changeset that failed.
+// Start begins a new changeset, which becomes the latest, and seals the one before it,
+// in one step. Until that step, Record adds to the one before. If ctx is done, or NewID
+// or the Store fails, nothing changes. Start panics if ctx is nil.
 //
-// Starts tell the Store in the order in which they come, on goroutines that do
-// nothing with ctx: one whose ctx stalls delays no other.
+// A Store can do its work and fail to report it. If the process ends then, before
+// another Start, Resume has the changeset whose Start failed.
 //
-// Start is lock-free, and with a Store blocking on that. It takes effect when the changeset before the new one is
-// sealed or, if that was sealed already or there is none, when the new one is
-// announced.
+// Starts call the Store in the order in which they come, on goroutines that do not use
+// ctx: a Start whose ctx stalls delays no other.
+//
+// Start is lock-free, and with a Store blocking on that. It takes effect when the
+// changeset before the new one is sealed or, if that was sealed already or there is
+// none, when the new one is announced.
 func (t *Tracker[E]) Start(ctx context.Context) (*Changeset[E], error) {
 	if ctx == nil {
 		panic("cowchangeset: Tracker.Start called with a nil context")
@@ -83,12 +83,12 @@ func (t *Tracker[E]) Start(ctx context.Context) (*Changeset[E], error) {
 	}
 }
 
-// StartAfter is Start on the condition that prev is this tracker's latest
-// changeset, or that it has none if prev is nil. Otherwise it returns
-// ErrConflict and nothing changes.
+// StartAfter is Start on the condition that prev is this tracker's latest changeset, or
+// that the tracker has none if prev is nil. Otherwise it returns ErrConflict and
+// nothing changes.
 //
-// StartAfter is lock-free, and with a Store blocking on that. It takes effect as Start does or, on a conflict,
-// when another changeset is seen to be the latest.
+// StartAfter is lock-free, and with a Store blocking on that. It takes effect as Start
+// does or, on a conflict, when another changeset is seen to be the latest.
 func (t *Tracker[E]) StartAfter(ctx context.Context, prev *Changeset[E]) (*Changeset[E], error) {
 	if ctx == nil {
 		panic("cowchangeset: Tracker.StartAfter called with a nil context")
@@ -117,7 +117,7 @@ func (t *Tracker[E]) StartAfter(ctx context.Context, prev *Changeset[E]) (*Chang
 	return n, nil
 }
 
-// prepare returns a changeset that nobody else knows yet.
+// prepare returns a changeset that no other goroutine knows yet.
 func (t *Tracker[E]) prepare(ctx context.Context) (*Changeset[E], error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -160,7 +160,7 @@ func (t *Tracker[E]) succeed(c, n *Changeset[E]) {
 }
 
 // next returns the successor of c, or the first changeset if c is nil, after helping
-// the Start of that; or nil. The current pointer has reached c.
+// its Start; or nil if there is none. The current pointer has reached c.
 func (t *Tracker[E]) next(c *Changeset[E]) *Changeset[E] {
 	n := t.link(c).Load()
 	if n != nil && t.current.Load() == c {
@@ -169,8 +169,8 @@ func (t *Tracker[E]) next(c *Changeset[E]) *Changeset[E] {
 	return n
 }
 
-// latest returns the latest changeset, or nil if there is none, after helping
-// those that were announced.
+// latest returns the latest changeset, or nil if there is none, after helping all
+// announced Starts.
 func (t *Tracker[E]) latest() *Changeset[E] {
 	for {
 		c := t.current.Load()
@@ -181,26 +181,25 @@ func (t *Tracker[E]) latest() *Changeset[E] {
 	}
 }
 
-// Record adds e to the latest changeset; the receipt says which that was. It
-// returns ErrNoActive if there is none yet, and an error that also matches
-// ErrSealed if the latest is sealed. While one Start follows another, Record
-// does not fail.
+// Record adds e to the latest changeset; the receipt names that changeset. It returns
+// ErrNoActive if there is no changeset yet, and an error that also matches ErrSealed if
+// the latest one is sealed. While one Start follows another, Record does not fail.
 //
 // With a Store, Record returns when the store has the entry, or with a StoreError
 // beside the receipt; see there, and Config.Async. If the store is a Validator and
-// refuses e, Record returns an error that matches ErrRefused and what the store said,
-// and records nothing. The store looks at e again later: from the call on, neither e
-// nor what it refers to may be changed.
+// refuses e, Record records nothing and returns an error that matches ErrRefused and
+// the store's error. The store reads e again later, so from the call on neither e nor
+// anything that it refers to may be changed.
 //
-// Record is lock-free, and with a Store blocking on that unless Config.Async is
-// set. It takes effect when the entry's slot is reserved.
+// Record is lock-free, and with a Store blocking on that unless Config.Async is set. It
+// takes effect when the entry's slot is reserved.
 func (t *Tracker[E]) Record(e E) (Receipt, error) { return t.record(context.Background(), e) }
 
-// RecordContext is Record for a caller that waits no longer than ctx. If ctx is done
-// at the beginning, it records nothing and returns the cause. If ctx ends while it
-// waits for the Store, it returns a StoreError of "wait" beside the receipt: the
-// entry is in the changeset, and the store gets it. RecordContext panics if ctx is
-// nil.
+// RecordContext is Record for a caller that waits no longer than ctx. If ctx is done at
+// the beginning, RecordContext records nothing and returns the cause. If ctx ends while
+// it waits for the Store, it returns a StoreError with Method "wait" beside the
+// receipt: the entry is in the changeset, and the store gets it. RecordContext panics
+// if ctx is nil.
 //
 // RecordContext is lock-free, and with a Store blocking as Record is, or until ctx
 // ends. It takes effect when the entry's slot is reserved.
@@ -234,14 +233,14 @@ func (t *Tracker[E]) record(ctx context.Context, e E) (Receipt, error) {
 	}
 }
 
-// RecordBatch adds es to the latest changeset, next to each other, as Record
-// adds one entry: all of them or, if one is refused or there is no open changeset,
-// none. An empty batch changes nothing and returns the zero Receipt. It panics if
-// there are more than 2^40.
+// RecordBatch adds es to the latest changeset, next to each other, as Record adds one
+// entry: all of them or, if one is refused or no changeset is open, none. An empty
+// batch changes nothing and returns the zero Receipt. RecordBatch panics if there are
+// more than 2^40 entries.
 //
-// A cut that comes across a batch being written waits a moment in proportion to
-// the batch and then voids it, and the batch is written again, in other slots:
-// large ones are better recorded when nobody reads all the time.
+// A cut that meets a batch being written waits a moment in proportion to the batch.
+// Then it voids the batch, which is written again, into other slots. So record large
+// batches when nobody reads all the time.
 //
 // RecordBatch is lock-free, and with a Store blocking as Record is. It takes effect
 // when the entries' slots are reserved.
@@ -287,15 +286,15 @@ func (t *Tracker[E]) advance(c *Changeset[E]) error {
 	return e
 }
 
-// Current returns the latest changeset, or nil if there is none yet, and
-// whether it accepts entries.
+// Current returns the latest changeset, or nil if there is none yet, and whether it
+// accepts entries.
 //
-// Current is lock-free. It takes effect when the changeset is seen to be open,
-// or to have no successor.
+// Current is lock-free. It takes effect when the changeset is seen to be open, or to
+// have no successor.
 func (t *Tracker[E]) Current() (*Changeset[E], bool) {
 	for {
 		c := t.current.Load()
-		if c != nil && c.log.open() { // LP(Current): what is open is the latest
+		if c != nil && c.log.open() { // LP(Current): an open changeset is the latest
 			return c, true
 		}
 		if !t.help(c) {

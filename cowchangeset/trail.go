@@ -2,8 +2,8 @@ package cowchangeset
 
 import "iter"
 
-// Trail is what a tracker had recorded at one moment. It never changes, may be
-// copied, and may be used from many goroutines. The zero Trail is empty.
+// Trail is everything that a tracker had recorded at one moment. It never changes, may
+// be copied, and may be used from many goroutines. The zero Trail is empty.
 type Trail[E any] struct {
 	first *Changeset[E]
 	last  *Changeset[E]
@@ -11,11 +11,11 @@ type Trail[E any] struct {
 }
 
 // Trail returns everything recorded so far, as one consistent cut through all
-// changesets: it contains each entry whose Record returned before, and none
-// without those before it. It copies nothing.
+// changesets: it contains each entry whose Record returned before, and with each entry
+// all those before it. It copies nothing.
 //
-// Trail is lock-free. It takes effect when the latest changeset's reserved
-// slots are counted or, if it was sealed before that, when it was sealed.
+// Trail is lock-free. It takes effect when the latest changeset's reserved slots are
+// counted or, if it was sealed before that, when it was sealed.
 func (t *Tracker[E]) Trail() Trail[E] {
 	// Nothing is in a changeset before current has been swung to it. So if c
 	// is sealed by the time it is cut, there was a moment, at its seal or at
@@ -34,8 +34,9 @@ func (t *Tracker[E]) Trail() Trail[E] {
 	}
 }
 
-// Len returns the number of entries. It takes time in proportion to the number
-// of changesets and, for those not read since their seal, to what is new there.
+// Len returns the number of entries. It takes time in proportion to the number of
+// changesets and, for those not read since their seal, to the number of their entries
+// that no cut has seen.
 func (t Trail[E]) Len() int {
 	n := 0
 	for c := range t.changesets {

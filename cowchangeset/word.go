@@ -51,7 +51,7 @@ const (
 	vacant    slotState = iota // nothing published; perhaps not even reserved
 	pending                    // a batch is being copied in
 	published                  // the slots hold entries, visible to all
-	killed                     // a cut gave up on the writer, who goes elsewhere
+	killed                     // a cut gave up on the writer, which goes elsewhere
 
 	kindMask  = 1<<spanShift - 1
 	spanShift = 2
