@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Anchor is a line of a journal and its hash. Two journals that have one in
-// common have the same lines up to there. The zero Anchor is before the first line.
+// Anchor is a line of a journal and its hash. Two journals that have one in common have
+// the same lines up to there. The zero Anchor is before the first line.
 type Anchor struct {
 	Line int    // in the journal, whose first line is 1
 	Hash string // in hexadecimal
@@ -17,7 +17,7 @@ type Anchor struct {
 // String returns the line and the hash, with a colon between them.
 func (a Anchor) String() string { return fmt.Sprintf("%d:%s", a.Line, a.Hash) }
 
-// ParseAnchor returns what String has made a text of.
+// ParseAnchor returns the Anchor of a text that String has made.
 func ParseAnchor(text string) (Anchor, error) {
 	number, hash, ok := strings.Cut(text, ":")
 	n, err := strconv.Atoi(number)
@@ -30,7 +30,7 @@ func ParseAnchor(text string) (Anchor, error) {
 // ErrDropped: the line is in a segment that was dropped, or archived.
 var ErrDropped = errors.New("journal: the line was dropped")
 
-// A witness looks out for an anchor among the lines of a scanner.
+// A witness looks for an anchor among the lines of a scanner.
 type witness struct {
 	Anchor
 	found bool
@@ -55,7 +55,7 @@ func (w *witness) compare(hash digest) error {
 	return nil
 }
 
-// missing returns why the anchor was not found, if it was not, at the end of s.
+// missing returns why the anchor was not found, or nil if it was, at the end of s.
 func (w *witness) missing(s *scanner) error {
 	switch {
 	case w.found || w.Line == 0:

@@ -9,22 +9,23 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// blocks reads lines and checks their hashes, many at a time: while one block is
-// used, a goroutine fills the next, if that is asked for. It ends with that.
+// blocks reads lines and checks their hashes, many at a time: while the caller uses one
+// block, a goroutine fills the next, if ahead is set. The goroutine ends with the
+// block.
 //
-// Lines are parsed by who takes them, or, if parses is set, by who fills the block:
-// so that the former can decode values meanwhile.
+// The caller parses the lines or, if parses is set, the goroutine that fills the block
+// does, so that the caller can decode values meanwhile.
 type blocks struct {
 	r      io.Reader
 	ahead  bool
 	parses bool
 	next   *block // is being filled, or is full; nil before the first
 
-	// These are used by who fills a block.
-	rest []byte // what was read and is no line yet
+	// Only fill uses these.
+	rest []byte // read, and no whole line yet
 	err  error  // of r
 
-	// These are used by who parses.
+	// Only parse uses these.
 	parser parser
 	number int    // of the last line; 0 before the first
 	hash   digest // of that
@@ -43,20 +44,20 @@ type block struct {
 
 // A checked line is one that was looked at by itself.
 type checked struct {
-	body   []byte // what the hash is about
+	body   []byte // the bytes that the hash is of
 	hash   digest
-	why    string // it is none that may come next, or its hash is not that of the body
+	why    string // why it may not come next, or that its hash is wrong; empty for a good line
 	number int    // 0 until it is parsed, as are the others
 	prev   digest
 	line   line
 }
 
-// blockSize is how much of a file is read at once: so much that handing it over is
-// nothing beside the hashing.
+// blockSize is how much of a file is read at once: handing over a block takes no time
+// beside hashing it.
 const blockSize = 128 << 10
 
-// take returns the next block. Last is the one before it, which is not needed any
-// more, or nil.
+// take returns the next block. Last is the one before it, which the caller does not
+// need any more, or nil.
 func (b *blocks) take(last *block) *block {
 	if last == nil {
 		last = new(block)
@@ -93,8 +94,8 @@ func (b *blocks) close() {
 	}
 }
 
-// fill reads until there is a line, or the end. Nobody else uses the block, and
-// what b has read, before it returns.
+// fill reads until there is a line, or the end. No other goroutine uses the block, or
+// the fields of b for fill, until it returns.
 func (b *blocks) fill(to *block) {
 	to.buf = append(to.buf[:0], b.rest...)
 	to.all, to.rest, to.err = to.all[:0], nil, nil
@@ -139,7 +140,7 @@ func (b *blocks) fill(to *block) {
 // check looks at the hash of a line, which comes without its newline.
 func (c *checked) check(text []byte) { c.body, c.hash, c.why = cutHash(text) }
 
-// parse makes out what a line says, if that was not done yet.
+// parse parses a line, unless that was done.
 func (b *blocks) parse(c *checked) {
 	if c.why != "" || c.number > 0 {
 		return
@@ -157,8 +158,9 @@ func (b *blocks) parse(c *checked) {
 	}
 }
 
-// beginning returns the number of a header and the hash of the line before it, as it
-// says itself: what is before the first line that is read is not there to say it.
+// beginning returns the number of a header and the hash of the line before it, as the
+// header gives them: the lines before the first one that is read are not there to
+// compare.
 func beginning(body []byte) (number int, prev digest) {
 	p := parser{rest: body}
 	p.expect(lineKey)

@@ -10,19 +10,19 @@ import (
 	"path/filepath"
 )
 
-// A file of format 1 becomes the first segment of a directory at its path: it is
-// moved into a directory beside it, and that to the path. A process that ends in
-// between leaves nothing at the path; then the next Open does the rest. Who does any
-// of this has the file locked.
+// A file of format 1 becomes the first segment of a directory at its path: it is moved
+// into a directory beside it, and that to the path. A process that ends in between leaves
+// nothing at the path; then the next Open does the rest. Each of these steps runs with
+// the file locked.
 
-// converting is what the directory is called that takes a file's place.
+// converting is the suffix of the directory that takes a file's place.
 const converting = ".converting"
 
-// moved returns where a file is that is on its way from path.
+// moved returns the path of a file that is on its way from path.
 func moved(path string) string { return filepath.Join(path+converting, fileName(1)) }
 
-// isConverting reports whether a file is on its way from path: one of format 1, as
-// another journal may have such a name.
+// isConverting reports whether a file of format 1 is on its way from path. It looks at
+// the file, as another journal may have such a name.
 func isConverting(path string) bool {
 	info, err := os.Lstat(moved(path))
 	if err != nil || !info.Mode().IsRegular() {
@@ -39,7 +39,8 @@ func isConverting(path string) bool {
 	return err == nil && bytes.Equal(text, first)
 }
 
-// target returns an absolute path without symbolic links, also of what is not there.
+// target returns an absolute path without symbolic links, also of a file that does not
+// exist.
 func target(path string) (string, error) {
 	for range 100 {
 		for len(path) > 1 && os.IsPathSeparator(path[len(path)-1]) {
@@ -80,7 +81,7 @@ func convert(path string) (again bool, err error) {
 		return false, fmt.Errorf("journal: %w", err)
 	}
 	defer f.Close()
-	if err := lock(f.File); err != nil { // who has it open still writes it
+	if err := lock(f.File); err != nil { // another process writes it
 		return false, err
 	}
 	if same, err := isAt(f.File, path); err != nil || !same {
@@ -137,8 +138,7 @@ func moveBack(path string) error {
 	return os.Rename(path+converting, path)
 }
 
-// finishConversion does what is left of a conversion, if there was one that has moved
-// the file.
+// finishConversion finishes a conversion that has moved the file, if there was one.
 func finishConversion(path string) error {
 	if !isConverting(path) {
 		return nil

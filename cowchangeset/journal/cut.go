@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Cut is what Repair has taken out of a journal. The zero Cut says that the journal
-// was sound.
+// Cut describes the part that Repair has taken out of a journal. The zero Cut means that
+// the journal was sound.
 type Cut struct {
-	Damage *CorruptError // the first of it
+	Damage *CorruptError // the first
 
 	// File has all bytes from the damage on, as they were: the rest of the segment,
 	// and the later segments, one after the other. It is empty if there were none.
@@ -18,20 +18,20 @@ type Cut struct {
 	Bytes int64
 	Lines int // as many as there are newlines
 
-	// Some lines may be sound in themselves: their hashes are those of their bytes.
-	// What follows is what they say.
+	// Some lines may be sound in themselves: their hashes are those of their bytes. The
+	// following fields count these.
 	Sound      int
 	Entries    int
 	Changesets []CutChangeset // in the order in which they come
 	Before     uint64         // the largest ordinal that a prune has named; 0 if there is none
 
-	// Pruned is not zero if Repair has written that the changesets with a lower
-	// ordinal were pruned: the segments that they began in are missing, and no line
-	// that is left said that they were dropped.
+	// Pruned is not zero if Repair has written a prune of the changesets with a lower
+	// ordinal: the segments in which they began are missing, and no line that is left
+	// said that these were dropped.
 	Pruned uint64
 }
 
-// CutChangeset is a changeset that lines in a Cut are about.
+// CutChangeset is a changeset that appears in lines of a Cut.
 type CutChangeset struct {
 	ID      string
 	Lines   int
@@ -40,7 +40,7 @@ type CutChangeset struct {
 	Sealed  bool // one of the lines is its seal
 }
 
-// String says all of it, in some lines of text.
+// String returns all of it, in some lines of text.
 func (c Cut) String() string {
 	if c.Damage == nil {
 		return "the journal is sound: nothing was cut"

@@ -6,8 +6,8 @@ import (
 	"github.com/latchfree/latchfree/cowchangeset"
 )
 
-// Event is what a line of a journal says. Fields that its Kind does not name are
-// zero. Who has it owns all that is in it.
+// Event is the meaning of one line of a journal. Fields that do not belong to its Kind
+// are zero. The caller owns everything in it.
 type Event[E any] struct {
 	Line int    // in the journal
 	Hash string // of the line
@@ -29,7 +29,7 @@ type Event[E any] struct {
 // Anchor returns the line and its hash.
 func (e Event[E]) Anchor() Anchor { return Anchor{Line: e.Line, Hash: e.Hash} }
 
-// Kind is what an Event is about.
+// Kind says which call an Event comes from.
 type Kind uint8
 
 const (
@@ -81,7 +81,7 @@ func kindOf(o op) Kind {
 	return Rotated
 }
 
-// eventOf returns what the last line says that s has read. It runs user code.
+// eventOf returns the event of the last line that s has read. It runs user code.
 func eventOf[E any](path string, s *scanner, l *line, d *decoder[E]) (Event[E], error) {
 	e := Event[E]{Line: s.lines, Hash: s.hash.String(), Kind: kindOf(l.op)}
 	switch l.op {

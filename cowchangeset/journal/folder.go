@@ -16,7 +16,7 @@ type source interface {
 	Open(name string) (file, error)
 }
 
-// A folder is what a journal needs of a directory.
+// A folder is a directory, as a journal needs it.
 type folder interface {
 	source
 	Names() ([]string, error)
@@ -27,11 +27,11 @@ type folder interface {
 	Archive(name string) error // take it away as Options.Archive says
 	Sync() error               // make the names durable
 
-	// check returns an error unless name names what f is, and that has a size.
+	// Check returns an error unless name names the file that f is, with that size.
 	Check(name string, f file, size int64) error
 }
 
-// A file is what a journal needs of a file.
+// A file is a file, as a journal needs it.
 type file interface {
 	io.ReaderAt
 	io.Writer // at its end
@@ -44,8 +44,8 @@ type file interface {
 // A segment is one file of a journal.
 type segment struct {
 	number uint64
-	size   int64  // how long it was; of the last one, how long its lines are: what comes after is garbage of a failed write
-	header int64  // of that, the first line
+	size   int64  // how long it was; of the last one, how long its lines are: remains of a failed write may follow
+	header int64  // how long its first line is
 	last   uint64 // the largest ordinal of the changesets that its lines are about
 }
 
@@ -60,8 +60,8 @@ func fileName(number uint64) string { return fmt.Sprintf("%010d%s", number, suff
 
 func (s segment) name() string { return fileName(s.number) }
 
-// segmentsOf returns the segments among names, which are sorted, and what was to
-// become one and did not.
+// segmentsOf returns the segments among names, which are sorted, and the names of files
+// that were to become segments.
 func segmentsOf(names []string) (segments []segment, litter []string) {
 	for _, name := range names {
 		is, isUnborn := strings.CutSuffix(name, unborn)
@@ -161,10 +161,10 @@ func (f osFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// openRegular opens a file that has a size and keeps what it is given.
+// openRegular opens a regular file, which has a size and keeps its contents.
 func openRegular(path string, flag int) (osFile, error) {
 	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() { // which might keep who opens it waiting
+	if err == nil && !info.Mode().IsRegular() { // opening it might not return
 		return osFile{}, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
 	}
 	f, err := os.OpenFile(path, flag, 0o600)

@@ -12,26 +12,26 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Events yields what the lines say that are there when the loop begins, in the
-// order in which they were written: those with a number above after, which is 0 or
-// the number of a line that was seen. Or it yields an error, after which it ends:
-// ErrDropped if some of these lines were dropped, unless after is 0, which means
-// all that are kept; ErrRewound if the journal has no line after; the cause of ctx.
-// Events panics if ctx is nil or after negative.
+// Events yields the events of the lines that are there when the loop begins, in their
+// order: those with a number above after, which is 0 or the number of a line that the
+// caller has seen. On an error it yields that and ends. The error is ErrDropped if some
+// of these lines were dropped, unless after is 0, which means all that are kept;
+// ErrRewound if the journal has no line after; or the cause of ctx. Events panics if
+// ctx is nil or after negative.
 //
 // Events is blocking: it waits for the files. It takes effect when the loop begins.
 func (r *Reader[E]) Events(ctx context.Context, after int) iter.Seq2[Event[E], error] {
 	return r.events(ctx, "Events", after, false)
 }
 
-// Follow is Events, and goes on with the lines that come, also in segments that
-// begin later, until ctx ends: it yields the cause of that at last. It looks for
-// more each Options.PollInterval. It yields a line when it has its newline, which
-// may be before it is synced.
+// Follow is Events, and goes on with the lines that come, also in segments that begin
+// later, until ctx ends; then it yields the cause. It looks for more each
+// Options.PollInterval. It yields a line when that has its newline, which may be before
+// it is synced.
 //
-// If segments are dropped before it has read them, it yields ErrDropped. If lines
-// that it has yielded are taken back, it yields ErrRewound when it sees that. For
-// what may be a line that is being written, it looks again some times before it
+// If segments are dropped before Follow has read them, it yields ErrDropped. If lines
+// that it has yielded are taken back, it yields ErrRewound when it sees that. Damage
+// may be a line that is being written, so Follow looks again several times before it
 // yields a *CorruptError.
 //
 // Follow is blocking: it waits for the files, and for more as long as ctx lasts. It
@@ -57,8 +57,8 @@ func (r *Reader[E]) events(ctx context.Context, method string, after int, live b
 	}
 }
 
-// doubts is how often Follow looks again at what seems to be damage: so often that a
-// file system has shown all of a write, and so that who waits learns of damage soon.
+// doubts is how often Follow looks again at apparent damage: often enough for a file
+// system to show all of a write, and not so often that damage is reported late.
 const doubts = 5
 
 func (r *Reader[E]) follow(ctx context.Context, f *follower, after int, yield func(Event[E]) bool) error {
@@ -80,8 +80,8 @@ func (r *Reader[E]) follow(ctx context.Context, f *follower, after int, yield fu
 		}
 		return err
 	}
-	// A writer's progress, or what it takes back, makes a look fail that is in
-	// doubt, and the next one find something else.
+	// A doubtful look is repeated; only a writer, by progress or by taking lines back,
+	// makes it find something else.
 	for doubted := 0; ; {
 		before := f.lines
 		err := f.round(take) // LP(Events, Follow)
@@ -155,7 +155,7 @@ func (f *follower) round(each func(*line) error) error {
 			return nil
 		}
 		if err != nil && gone && f.dubious(err) {
-			return ErrDropped // what comes next does not go on from where f is
+			return ErrDropped // the next line does not follow the last one of f
 		}
 		if err != nil {
 			return err
@@ -168,19 +168,19 @@ func (f *follower) round(each func(*line) error) error {
 	}
 }
 
-// dubious reports whether an error may be of a moment only: damage that is not to a
-// line which was taken, or what is not there.
+// dubious reports whether an error may pass: damage that is not to a line which was
+// taken, or a missing file.
 func (f *follower) dubious(err error) bool {
 	var corrupt *CorruptError
 	return errors.As(err, &corrupt) && corrupt.Line > f.lines || errors.Is(err, fs.ErrNotExist)
 }
 
-// resume makes in begin where the last round has ended. It reports whether what
-// the segment had then is gone by now.
+// resume makes in begin where the last round ended. It reports whether the segment of
+// that place is gone.
 //
-// The text before that place must be the end of the line that was taken last. Its
-// hash is of all lines up to there: so if there is another line, some were taken
-// back, however long the file has become.
+// The text before that place must be the end of the line that was taken last. Its hash
+// is of all lines up to there: if there is another line, some were taken back, however
+// long the file has become.
 func (f *follower) resume(v *view, in *stream) (gone bool, err error) {
 	f.at, f.size = 0, f.next
 	switch {

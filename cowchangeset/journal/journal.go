@@ -9,14 +9,14 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Journal is a directory of changesets: a cowchangeset.Store with all that a store
-// may be besides. Open makes journals; the zero value is closed. A Journal must not
-// be copied. All methods may be called concurrently.
+// Journal is a directory of changesets: a cowchangeset.Store that implements all its
+// optional interfaces. Open makes journals; the zero value is closed. A Journal must
+// not be copied. All methods may be called concurrently.
 //
-// A call that is told again what the journal has writes nothing and succeeds.
-// One that says something else, or comes out of order, fails with ErrConflict and
-// writes nothing. A call that fails with anything but ErrBroken has left nothing
-// in the journal that counts. With ErrBroken it may have: open it again to know.
+// A call that repeats what the journal has already writes nothing and succeeds. A call
+// that contradicts it, or comes out of order, fails with ErrConflict and writes
+// nothing. A call that fails with any error but ErrBroken has left nothing in the
+// journal that counts. With ErrBroken it may have: open the journal again to know.
 type Journal[E any] struct {
 	_      atomics.NoCopy
 	values values[E]
@@ -33,9 +33,9 @@ var (
 
 const allApplied = cowchangeset.AllApplied
 
-// Start writes that the changeset exists. Its ordinal is the next one, or that of
-// the latest changeset if there was nothing but a Start of that: then it takes
-// its place. The ID must be UTF-8 and not empty. Start panics if ctx is nil.
+// Start writes that the changeset exists. Its ordinal is the next one, or that of the
+// latest changeset if only its Start was written: then the new changeset replaces that.
+// The ID must be UTF-8 and not empty. Start panics if ctx is nil.
 //
 // Start is blocking: it waits for its turn, as long as ctx lasts, and then for the
 // file. It takes effect when its line is written and, with SyncAlways, synced.
@@ -43,15 +43,13 @@ func (j *Journal[E]) Start(ctx context.Context, h cowchangeset.Header) error {
 	return j.tell(ctx, "Start", &line{op: opStart, id: h.ID, ordinal: h.Ordinal, previous: h.Previous})
 }
 
-// Append writes entries of a changeset, in one line: all of them survive a crash
-// or none. Those up to the last Seq that the changeset has are taken for ones
-// that were told before, and skipped. If a value cannot be encoded, nothing is
-// written, and the error names its Seq; if encoding it panics, so does Append. See
-// Validate. Append panics if ctx is nil.
+// Append writes entries of a changeset, in one line: all of them survive a crash or
+// none. It skips entries up to the last Seq that the changeset has, as repeated ones.
+// If a value cannot be encoded, Append writes nothing, and the error names its Seq; if
+// encoding the value panics, so does Append. See Validate. Append panics if ctx is nil.
 //
-// Append is blocking: it waits for its turn, as long as ctx lasts, and then for
-// the file. It takes effect when its line is written and, with SyncAlways,
-// synced.
+// Append is blocking: it waits for its turn, as long as ctx lasts, and then for the
+// file. It takes effect when its line is written and, with SyncAlways, synced.
 func (j *Journal[E]) Append(ctx context.Context, id string, entries []cowchangeset.Entry[E]) error {
 	if ctx == nil {
 		panic("journal: Append called with a nil context")
@@ -64,7 +62,7 @@ func (j *Journal[E]) Append(ctx context.Context, id string, entries []cowchanges
 		entries = entries[1:]
 	}
 	if len(entries) == 0 {
-		return j.log.do(ctx, new(call)) // which looks whether it is still there
+		return j.log.do(ctx, new(call)) // which checks that they are still there
 	}
 	l := &line{op: opAppend, id: id, count: uint64(len(entries)), first: entries[0].Seq, last: entries[len(entries)-1].Seq}
 	if l.entries, err = j.values.encodeAll(id, entries); err != nil {
@@ -73,12 +71,11 @@ func (j *Journal[E]) Append(ctx context.Context, id string, entries []cowchanges
 	return j.log.do(ctx, &call{line: l}) // LP(Append): in log.settle
 }
 
-// Seal writes that the changeset is complete. It fails with ErrConflict if the
-// manifest is not that of the entries that the journal has. It panics if ctx is
-// nil.
+// Seal writes that the changeset is complete. It fails with ErrConflict if the manifest
+// does not match the entries that the journal has. It panics if ctx is nil.
 //
-// Seal is blocking: it waits for its turn, as long as ctx lasts, and then for the
-// file. It takes effect when its line is written and, with SyncAlways, synced.
+// Seal is blocking: it waits for its turn, as long as ctx lasts, and then for the file.
+// It takes effect when its line is written and, with SyncAlways, synced.
 func (j *Journal[E]) Seal(ctx context.Context, id string, m cowchangeset.Manifest) error {
 	return j.tell(ctx, "Seal", &line{op: opSeal, id: id, count: uint64(m.Len), last: m.Last})
 }
@@ -92,12 +89,11 @@ func (j *Journal[E]) Abort(ctx context.Context, id, reason string) error {
 	return j.tell(ctx, "Abort", &line{op: opAbort, id: id, reason: textual(reason)})
 }
 
-// Applied writes how far the changeset, which is sealed, is applied. A number that
-// is not above the last one says nothing new. It panics if ctx is nil.
+// Applied writes how far the changeset, which is sealed, is applied. A number that is
+// not above the last one changes nothing. It panics if ctx is nil.
 //
-// Applied is blocking: it waits for its turn, as long as ctx lasts, and then for
-// the file. It takes effect when its line is written and, with SyncAlways,
-// synced.
+// Applied is blocking: it waits for its turn, as long as ctx lasts, and then for the
+// file. It takes effect when its line is written and, with SyncAlways, synced.
 func (j *Journal[E]) Applied(ctx context.Context, id string, next uint64) error {
 	return j.tell(ctx, "Applied", &line{op: opApplied, id: id, next: next})
 }
@@ -110,11 +106,11 @@ func (j *Journal[E]) tell(ctx context.Context, method string, l *line) error {
 	return j.log.do(ctx, &call{line: l}) // LP(Start, Seal, Abort, Applied): in log.settle
 }
 
-// Sync makes everything durable of which the journal was told by calls that
-// returned before. With SyncAlways it is so already. It panics if ctx is nil.
+// Sync makes the work of all calls durable that returned before. With SyncAlways it is
+// so already. It panics if ctx is nil.
 //
-// Sync is blocking: it waits for its turn, as long as ctx lasts, and then for the
-// file. It takes effect when fsync has returned.
+// Sync is blocking: it waits for its turn, as long as ctx lasts, and then for the file.
+// It takes effect when fsync has returned.
 func (j *Journal[E]) Sync(ctx context.Context) error {
 	if ctx == nil {
 		panic("journal: Sync called with a nil context")
@@ -122,27 +118,26 @@ func (j *Journal[E]) Sync(ctx context.Context) error {
 	return j.log.do(ctx, &call{sync: true}) // LP(Sync): in log.settle
 }
 
-// Recovered returns how many bytes Open has removed from the end of the last
-// segment: those of a write that was cut off by a crash, and of which nobody was
-// told that it had succeeded.
+// Recovered returns how many bytes Open has removed from the end of the last segment:
+// those of a write that a crash has cut off, whose call had not returned nil.
 //
 // Recovered is wait-free. It takes effect at once: the number never changes.
 func (j *Journal[E]) Recovered() int64 { return j.log.torn } // LP(Recovered)
 
 // Close ends the journal: calls that wait for their turn, and all later ones, get
-// ErrClosed. It calls fsync if anything was written since the last one. If the
-// journal is broken, Close returns why, and closes the file all the same.
+// ErrClosed. It calls fsync if anything was written since the last one. If the journal
+// is broken, Close returns that error, and closes the file all the same.
 //
-// Close is blocking: it waits for the call that is being written, and for the
-// file. It takes effect at its beginning: no call that follows it writes anything.
+// Close is blocking: it waits for the call that is being written, and for the file. It
+// takes effect at its beginning: no call that follows it writes anything.
 func (j *Journal[E]) Close() error { return j.log.close() } // LP(Close): in log.close
 
-// Validate returns an error if the journal would refuse to keep e: if it cannot be
-// encoded, if its JSON is longer than Options.MaxEntry or not UTF-8, or if it could
-// not be decoded. What is found good must not be changed afterwards.
+// Validate returns an error if the journal would refuse to keep e: if e cannot be
+// encoded, if its JSON is longer than Options.MaxEntry or not UTF-8, or if it could not
+// be decoded. An accepted value must not be changed afterwards.
 //
-// Validate is wait-free, but for the code of e. It takes effect at once: it only
-// looks at e.
+// Validate is wait-free, but for the code of e. It takes effect at once: it only looks
+// at e.
 func (j *Journal[E]) Validate(e E) error { // LP(Validate)
 	if _, err := j.values.encode(new(bytes.Buffer), e); err != nil {
 		return fmt.Errorf("journal: %w", err)
@@ -150,11 +145,12 @@ func (j *Journal[E]) Validate(e E) error { // LP(Validate)
 	return nil
 }
 
-// Claim makes the journal a tracker's. It returns ErrClaimed if it is one's, until
-// Release or until it is opened again, and ErrClosed after Close.
+// Claim reserves the journal for one tracker. It returns ErrClaimed if the journal is
+// claimed already, until Release or until it is opened again, and ErrClosed after
+// Close.
 //
-// Claim is blocking: it waits for others who look at the journal's state. It takes
-// effect when the journal is seen to be claimed, or marked.
+// Claim is blocking: it waits for other calls that look at the journal's state. It
+// takes effect when the journal is seen to be claimed, or marked.
 func (j *Journal[E]) Claim() error {
 	j.log.mu.Lock()
 	defer j.log.mu.Unlock()
@@ -168,7 +164,7 @@ func (j *Journal[E]) Claim() error {
 	return nil
 }
 
-// Release takes a Claim back.
+// Release undoes Claim.
 //
 // Release is blocking as Claim is. It takes effect when the mark is removed.
 func (j *Journal[E]) Release() {
@@ -177,18 +173,17 @@ func (j *Journal[E]) Release() {
 	j.log.claimed = false // LP(Release)
 }
 
-// Identity returns what tells the journal from all others: random text, which was
-// made with it and is in the header of each segment. Keep it elsewhere, and give it
-// to Open as Options.Identity, to know that nobody has put another one in its place.
+// Identity returns random text that identifies the journal. It was made with the
+// journal and is in the header of each segment. Keep it elsewhere, and give it to Open
+// as Options.Identity: Open then notices if another journal has taken this one's place.
 //
 // Identity is wait-free. It takes effect at once: it never changes.
 func (j *Journal[E]) Identity() string { return j.log.identity } // LP(Identity)
 
-// Hash returns the last line that the journal has and its hash. All that was told
-// until then is in the lines up to there, which VerifyFrom finds again, or says that
-// somebody has changed them.
+// Hash returns the journal's last line and its hash. VerifyFrom checks later that the
+// lines up to there are unchanged.
 //
-// Hash is blocking: it waits for others who look at the journal's state. It takes
+// Hash is blocking: it waits for other calls that look at the journal's state. It takes
 // effect when the state is read.
 func (j *Journal[E]) Hash() Anchor {
 	j.log.mu.Lock()

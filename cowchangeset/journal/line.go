@@ -12,7 +12,7 @@ import (
 // format 1, the only ones of their journals, are read, and not written.
 const format = 2
 
-// An op is what a line can say.
+// An op is the kind of a line.
 type op string
 
 const (
@@ -25,7 +25,7 @@ const (
 	opPrune   op = "prune"
 )
 
-// A line is what one line of a journal says.
+// A line is the contents of one line of a journal.
 type line struct {
 	op op
 	id string // of a changeset; of the latest one, in a header
@@ -102,7 +102,7 @@ type digest [2 * sha256.Size]byte
 
 func (d digest) String() string { return string(d[:]) }
 
-// noHash is what the first line has as the hash of the line before it.
+// noHash is the prev of the first line.
 func noHash() (d digest) {
 	hex.Encode(d[:], make([]byte, sha256.Size))
 	return d
@@ -115,7 +115,7 @@ func hashOf(body []byte) (d digest) {
 	return d
 }
 
-// What stands in a line around its fields, op and numbers.
+// The text in a line around its fields, op and numbers.
 const (
 	lineKey = `{"line":`
 	opKey   = `,"op":"`
@@ -170,7 +170,7 @@ func (e *encoder) list(l *line) {
 	e.b = append(e.b, ']')
 }
 
-// What stands in an entry around its seq and its value.
+// The text in an entry around its seq and its value.
 const (
 	seqKey   = `{"seq":`
 	valueKey = `,"value":`
@@ -186,8 +186,8 @@ func appendEntry(dst []byte, seq uint64, value []byte) []byte {
 }
 
 // appendQuoted appends s, which is valid UTF-8, as a JSON string. Files outlive
-// encoding/json's choice of what to escape, so it is made here: what must be, and
-// in one way only.
+// encoding/json's choice of escapes, so it escapes by itself: only the bytes that need
+// it, and in one way only.
 func appendQuoted(dst []byte, s string) []byte {
 	const digits = "0123456789abcdef"
 	dst = append(dst, '"')

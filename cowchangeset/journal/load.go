@@ -11,13 +11,12 @@ import (
 	"github.com/latchfree/latchfree/cowchangeset"
 )
 
-// Load yields the changesets that the journal has, and that were not pruned, when
-// the loop begins, in the
-// order of their ordinals, or an error, after which it ends: a value that cannot
-// be decoded, which is a *DecodeError, a file that has changed under the journal, or
-// the cause of ctx. It reads the files once. Entries of changesets that were open at the same time are
-// in memory at the same time. Calls of other methods go on meanwhile, also from
-// within the loop. Load panics if ctx is nil.
+// Load yields the changesets that the journal has, and that were not pruned, when the
+// loop begins, in the order of their ordinals. On an error it yields that and ends: a
+// *DecodeError for a value that cannot be decoded, an error for a file that has changed
+// under the journal, or the cause of ctx. It reads the files once. The entries of
+// changesets that were open at the same time are in memory at the same time. Calls of
+// other methods go on meanwhile, also from within the loop. Load panics if ctx is nil.
 //
 // Load is blocking: it waits for the files. It takes effect when the loop begins.
 func (j *Journal[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
@@ -50,7 +49,7 @@ func (j *Journal[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], 
 // errLeft: the loop was left.
 var errLeft = errors.New("journal: loop left")
 
-// A cut is what a journal has at one moment.
+// A cut is the contents of a journal at one moment.
 type cut struct {
 	path     string
 	from     source
@@ -61,7 +60,7 @@ type cut struct {
 	upcast   func(Value) (json.RawMessage, error)
 }
 
-// cut returns what there is. Until loaded is called, no segment is dropped.
+// cut returns the present contents. Until loaded is called, no segment is dropped.
 func (g *log) cut() (cut, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -102,7 +101,7 @@ type loader[E any] struct {
 	cut
 	index   map[string]int // into list and entries, by ID
 	entries [][]cowchangeset.Entry[E]
-	started []bool // by the lines so far; what comes before is of another one that had the ID and was pruned
+	started []bool // by the lines so far; earlier lines are of a pruned changeset with the same ID
 	sealed  []bool // by the lines so far
 	yielded int
 	decoder decoder[E]

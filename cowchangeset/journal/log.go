@@ -7,19 +7,19 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// A log is the segments and who writes them. A call that finds nobody writing
-// writes itself, and all that wait by then, at once, with one fsync. If others have
-// come meanwhile, a goroutine goes on with them, for as long as calls come: so the
-// slower the disk, the larger the groups, and nobody waits for a caller that has
-// its turn and does not run.
+// A log is the segments and their writer. A call that finds no writer writes one group
+// itself, its own line and those of all that wait by then, with one fsync. If others
+// have come meanwhile, a goroutine goes on for as long as calls come. So the slower the
+// disk, the larger the groups, and no call waits for a caller that has its turn and
+// does not run.
 type log struct {
-	// mu guards what follows. Nothing else is done under it: no I/O, no user
+	// mu guards the following fields. Nothing else is done under it: no I/O, no user
 	// code.
 	mu      atomics.Mutex
 	open    bool
 	claimed bool           // by a tracker
-	broken  error          // what all calls return, once it is set
-	queue   []*call        // who waits
+	broken  error          // once it is set, all calls return it
+	queue   []*call        // calls that wait for their turn
 	writing bool           // there is a writer
 	closer  *atomics.Event // fired by the last writer if Close waits for it
 	loading int            // how many read segments, which are not to be dropped meanwhile

@@ -32,9 +32,9 @@ func find(path string) (lister, error) {
 	return directory{path: path}, nil
 }
 
-// A view is segments of a journal that others may be writing, with the sizes that
-// they had when it was made. It has them open, so that nobody who drops them
-// disturbs who reads them. Who has it must close it.
+// A view is segments of a journal that others may be writing, with the sizes that they
+// had when it was made. It has them open, so that a prune does not disturb readers. Its
+// owner must close it.
 type view struct {
 	files []segment
 	open  []file // the same

@@ -12,20 +12,20 @@ import (
 )
 
 // Open opens the journal at path, a directory, and makes one if there is none; the
-// directory that it is in must exist. It reads and checks all of it. Bytes after
-// the last newline are of a write that was cut off: they are removed; see
-// Recovered. If anything else is not as a journal has written it, Open returns a
-// *CorruptError and changes nothing; see Repair.
+// parent directory must exist. Open reads and checks all of the journal. It removes
+// bytes after the last newline, as those of a write that was cut off; see Recovered. If
+// anything else is not as a journal has written it, Open returns a *CorruptError and
+// changes nothing; see Repair.
 //
-// What it makes can be read and written by its owner only. A file of format 1,
-// which was the whole of a journal, becomes the first segment of a directory at
-// the same path.
+// Only the owner can read and write the files that Open makes. A file of format 1,
+// which was the whole of a journal, becomes the first segment of a directory at the
+// same path.
 //
-// It returns ErrLocked if the journal is open, in this process or another one,
-// where that can be told: on the BSDs, illumos, Linux and macOS, and not on all
-// network file systems. Elsewhere it is the user's duty to open it once at a time.
+// Open returns ErrLocked if the journal is open, in this process or another one. It can
+// tell that on the BSDs, illumos, Linux and macOS, and not on all network file systems.
+// Elsewhere the user must make sure that the journal is opened once at a time.
 //
-// It refuses an E that values cannot be read back into: see package journal.
+// Open refuses a type E whose values cannot be read back: see package journal.
 func Open[E any](path string, o Options) (*Journal[E], error) {
 	j := &Journal[E]{values: valuesOf[E](o)}
 	err := j.open(path, o)
@@ -176,7 +176,7 @@ func resolve(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// begun makes a log of what is in a folder, which nobody else uses.
+// begun makes a log of the contents of a folder that nobody else uses.
 func (g *log) begun(f folder, unlock io.Closer, o Options, identity string) error {
 	g.folder, g.unlock, g.options, g.identity = f, unlock, o, identity
 	if err := g.recover(); err != nil {
@@ -189,12 +189,12 @@ func (g *log) begun(f folder, unlock io.Closer, o Options, identity string) erro
 	return nil
 }
 
-// recover reads all segments, removes what a crash has left, and makes everything
+// recover reads all segments, removes the remains of a crash, and makes everything
 // durable. It changes nothing in a journal that is corrupt.
 //
-// What was read may be in the kernel's memory only: the process that wrote it may
-// have been killed before its fsync. Calls that tell it again get nil without a
-// write, so there has to be an fsync here, whatever the policy.
+// The lines that it has read may be in the kernel's memory only: the process that wrote
+// them may have been killed before its fsync. Calls that repeat them get nil without a
+// write, so recover calls fsync, whatever the policy.
 func (g *log) recover() error {
 	files, litter, err := list(g.folder)
 	if err != nil {

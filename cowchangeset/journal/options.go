@@ -11,40 +11,39 @@ type Options struct {
 	// Sync says when fsync is called. The zero value is SyncAlways.
 	Sync SyncPolicy
 
-	// SegmentSize is how many bytes a segment has before another one is begun; the
-	// last call may make it larger. Zero means 64 MiB.
+	// SegmentSize is the number of bytes in a segment at which another one begins; the
+	// last call may exceed it. Zero means 64 MiB.
 	SegmentSize int64
 
-	// MaxEntry is how many bytes of JSON an entry may be. Zero means 16 MiB.
+	// MaxEntry is the largest number of bytes of JSON in an entry. Zero means 16 MiB.
 	MaxEntry int
 
-	// MustExist makes Open fail where it would make a journal: so a disk that is
-	// not mounted does not look like a journal that has nothing.
+	// MustExist makes Open fail where it would make a journal. So a disk that is not
+	// mounted does not look like an empty journal.
 	MustExist bool
 
-	// Identity makes Open fail unless the journal has it, if it is not empty. See
-	// Journal.Identity.
+	// Identity, if it is not empty, makes Open fail unless the journal has this
+	// identity. See Journal.Identity.
 	Identity string
 
 	// Archive is a directory, on the same file system and of this journal alone, to
 	// which Prune moves segments. If it is empty, Prune removes them.
 	Archive string
 
-	// PruneUnapplied lets Prune forget changesets that are sealed, and neither
-	// applied nor aborted: for trails that nobody applies.
+	// PruneUnapplied lets Prune forget changesets that are sealed, and neither applied
+	// nor aborted: for trails that nobody applies.
 	PruneUnapplied bool
 
-	// Upcast is given each value before it is decoded, and returns what is decoded
-	// in its place: for values that an older program has written in another form.
-	// It must neither change nor keep what it is given. Nil changes nothing.
+	// Upcast converts values that an older program has written in another form. It gets
+	// each value before it is decoded, and returns the JSON to decode in its place. It
+	// must neither change nor keep its argument. Nil changes nothing.
 	Upcast func(Value) (json.RawMessage, error)
 
-	// PollInterval is how often Reader.Follow looks whether there is more. Zero
-	// means 100 ms.
+	// PollInterval is how often Reader.Follow looks for more lines. Zero means 100 ms.
 	PollInterval time.Duration
 }
 
-// Value is an entry as it was written, and where.
+// Value is an entry as it was written, and its place.
 type Value struct {
 	ChangesetID string
 	Seq         uint64
@@ -79,19 +78,19 @@ func (o Options) pollInterval() time.Duration {
 	return o.PollInterval
 }
 
-// SyncPolicy says what a call of the journal that returned nil survives.
+// SyncPolicy says which crashes the work of a call survives that returned nil.
 type SyncPolicy uint8
 
 const (
-	// SyncAlways calls fsync before each call returns, once for all that wait at
-	// the same time. What was told survives a crash of the machine, as far as
-	// its disk keeps what it has confirmed.
+	// SyncAlways calls fsync before each call returns, once for all that wait at the
+	// same time. The work of a call survives a crash of the machine, as far as its disk
+	// keeps what it has confirmed.
 	SyncAlways SyncPolicy = iota
 
-	// SyncNever calls fsync in Open, Sync and Close only, and at the end of a
-	// segment. What was told survives the end of the process, however it ends. A
-	// crash of the machine may lose what was told since the last of these calls,
-	// and may leave a segment that Open finds corrupt there.
+	// SyncNever calls fsync in Open, Sync and Close only, and at the end of a segment.
+	// The work of a call survives the end of the process, however it ends. A crash of
+	// the machine may lose all work since the last fsync, and may leave a segment that
+	// Open finds corrupt there.
 	SyncNever
 )
 

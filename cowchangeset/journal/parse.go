@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// A parser reads lines. It accepts what encode makes of the line it returns, byte
-// by byte, and nothing else.
+// A parser reads lines. It accepts exactly the lines that encode makes.
 type parser struct {
 	rest []byte
 	why  string            // why the line is not one, once it is not
@@ -17,7 +16,7 @@ type parser struct {
 
 	decodes bool // values are decoded afterwards, which says if they are none
 
-	values []entry // of the lines so far; who uses them takes it away
+	values []entry // of the lines so far; its user resets it
 }
 
 // A parser remembers so many IDs, which are no longer than that.
@@ -26,8 +25,8 @@ const (
 	maxID  = 256
 )
 
-// parse reads the body of a line: what its hash is about. For what is no line
-// that may stand there, it returns why. The line refers to the body.
+// parse reads the body of a line: the bytes that its hash is of. If no such line may
+// stand there, it returns why. The line refers to the body.
 func (p *parser) parse(l *line, body []byte, number int, prev digest) (why string) {
 	p.rest, p.why = body, ""
 	p.expect(lineKey)
@@ -49,7 +48,7 @@ func (p *parser) parse(l *line, body []byte, number int, prev digest) (why strin
 	return p.why
 }
 
-// fail notes the one thing that is wrong with most lines that are.
+// fail notes the reason that fits most bad lines.
 func (p *parser) fail() {
 	if p.why == "" {
 		p.why = "not as a journal writes it"
@@ -215,7 +214,7 @@ func valueLen(b []byte) int {
 			continue
 		case '}', ']':
 			if depth == 0 {
-				return i // of what is around it
+				return i // it belongs to the text around the value
 			}
 			depth--
 		case ',':
@@ -255,8 +254,8 @@ func stringLen(b []byte) int {
 	return 0
 }
 
-// cutHash splits a line, without its newline, into what its hash is about and
-// the hash, and reports why it cannot.
+// cutHash splits a line, without its newline, into its body and its hash, or returns
+// why it cannot.
 func cutHash(text []byte) (body []byte, hash digest, why string) {
 	n := len(text) - len(hashKey) - len(hash) - len(lineEnd)
 	if n < 0 || string(text[n:n+len(hashKey)]) != hashKey || string(text[len(text)-len(lineEnd):]) != lineEnd {

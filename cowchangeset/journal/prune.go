@@ -7,22 +7,20 @@ import (
 	"io/fs"
 )
 
-// Prune forgets changesets with an ordinal below before, from the oldest on, as
-// far as they are finished: sealed, and applied to the end or aborted; with
-// Options.PruneUnapplied it is enough that they are sealed. It may forget none.
-// Load does not yield them any more. Segments that are about nothing else are
-// removed, or moved to Options.Archive, at once or, while a Load goes on, at a
-// later Prune, rotation or Open. The latest changeset stays. Prune panics if ctx is
-// nil.
+// Prune forgets changesets with an ordinal below before, from the oldest on, as far as
+// they are finished: sealed, and applied to the end or aborted. With
+// Options.PruneUnapplied it is enough that they are sealed. Prune may forget none. The
+// latest changeset stays. Load does not yield forgotten changesets any more. Segments
+// about nothing else are removed, or moved to Options.Archive: at once or, while a Load
+// runs, at a later Prune, rotation or Open. Prune panics if ctx is nil.
 //
-// Seal, Abort and Applied of a changeset that was pruned succeed and do nothing, so
-// that who has not heard of their success can call them again. So do not give its ID
-// to another one while somebody may.
+// Seal, Abort and Applied of a pruned changeset succeed and do nothing, so that a
+// caller that missed their success can repeat them. So do not give its ID to another
+// changeset while a caller may still do that.
 //
 // Prune is blocking: it waits for its turn, as long as ctx lasts, and then for the
 // disk. It takes effect when its line is written and, with SyncAlways, synced; the
-// segments are removed after that. An error that tells that this has failed does
-// not undo the first.
+// segments are removed after that. An error of the removal does not undo the prune.
 func (j *Journal[E]) Prune(ctx context.Context, before uint64) error {
 	if ctx == nil {
 		panic("journal: Prune called with a nil context")
@@ -30,7 +28,8 @@ func (j *Journal[E]) Prune(ctx context.Context, before uint64) error {
 	return j.log.do(ctx, &call{line: &line{op: opPrune, before: before}}) // LP(Prune): in log.settle
 }
 
-// upTo returns the ordinal below which everything may be forgotten, and is to be.
+// upTo returns the ordinal below which all changesets may be forgotten, and are asked
+// to be.
 func (s *state) upTo(before uint64, unapplied bool) uint64 {
 	n := max(s.first, s.oldest())
 	for ; n < min(before, s.latest); n++ {
@@ -43,11 +42,11 @@ func (s *state) upTo(before uint64, unapplied bool) uint64 {
 	return n
 }
 
-// drop takes away the segments at the beginning that are about nothing but what
-// was pruned. The caller is the writer.
+// drop removes the segments at the beginning that are about pruned changesets only. The
+// caller is the writer.
 //
-// They go one by one, the oldest first, and each is gone for good before the next
-// one goes: whatever a crash leaves, no segment is missing in between.
+// They go one by one, the oldest first, and each is gone for good before the next one
+// goes: whatever a crash leaves, no segment is missing between others.
 func (g *log) drop() error {
 	for {
 		if g.removed {

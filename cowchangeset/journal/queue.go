@@ -113,13 +113,14 @@ func (g *log) turn() (more bool) {
 	return false
 }
 
-// finish writes a group, unless there is an error already, and tells who waits.
+// finish writes a group, unless there is an error already, and fires the events of its
+// calls.
 func (g *log) finish(group []*call, err error) {
 	written := false
 	defer func() {
 		if !written {
-			// A bug of ours, or of the file. What is written nobody knows; and
-			// there will be a writer nevertheless, to tell all who come.
+			// A bug of ours, or of the file. It is not known what was written. Later
+			// calls still need a writer, which returns the error to them.
 			why := any("runtime.Goexit was called")
 			if thrown := recover(); thrown != nil {
 				why = thrown
@@ -158,7 +159,7 @@ func (g *log) take() []*call {
 	return group
 }
 
-// fail makes err, if it is one, what becomes of calls that have no other.
+// fail sets err as the error of the calls that have none.
 func fail(calls []*call, err error) {
 	for _, c := range calls {
 		if c.err == nil {

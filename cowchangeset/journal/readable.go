@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// readable says what can be told of a type before there are values: why none of
-// them can be written and read back, if that is so; or that all that can be written
-// can be read. If it is not sure, each value has to be looked at.
+// readable decides what a type alone tells about its values. If none of them can be
+// written and read back, it says why. If all that can be written can be read back, it
+// is sure. Otherwise each value has to be tried.
 func readable(t reflect.Type) (sure bool, refused string) {
 	for t.Kind() == reflect.Pointer && !custom(t) {
 		t = t.Elem()
@@ -59,8 +59,8 @@ func trusted(t reflect.Type) bool {
 	return t == reflect.TypeFor[time.Time]() || t == reflect.TypeFor[json.RawMessage]()
 }
 
-// plain reports whether what encoding/json makes of a t it surely reads back into
-// one. Types that were looked at already are in seen.
+// plain reports whether encoding/json can read back all that it writes for a t. Types
+// in seen were looked at already.
 func plain(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] {
 		return true

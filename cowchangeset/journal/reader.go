@@ -13,17 +13,16 @@ import (
 	"github.com/latchfree/latchfree/cowchangeset"
 )
 
-// Reader reads a journal without locking it, also while another process, or a
-// Journal in this one, writes, rotates and prunes it. It never writes. It has all files
-// open only while one of its methods runs or a loop over what one has returned: so
-// it need not be closed. OpenReader makes Readers. All methods may be called
-// concurrently.
+// Reader reads a journal without locking it, also while another process, or a Journal
+// in this one, writes, rotates and prunes it. It never writes. It has files open only
+// while one of its methods runs, or a loop over a method's result: so it need not be
+// closed. OpenReader makes Readers. All methods may be called concurrently.
 //
-// What a Reader finds was written, and may not be synced yet: a crash of the
-// machine can take it back, and so can a write that fails. See ErrRewound.
+// Lines that a Reader finds may not be synced yet: a crash of the machine can take them
+// back, and so can a write that fails. See ErrRewound.
 //
-// A journal that is damaged gives the *CorruptError that Open returns, and a value
-// that cannot be decoded a *DecodeError.
+// A journal that is damaged gives the *CorruptError that Open returns, and a value that
+// cannot be decoded a *DecodeError.
 type Reader[E any] struct {
 	path    string
 	find    func() (lister, error)
@@ -31,9 +30,9 @@ type Reader[E any] struct {
 	poll    time.Duration
 }
 
-// OpenReader returns a Reader of the journal at path, a directory or a file of
-// format 1, which must exist. Of the options only Upcast, Identity and PollInterval
-// matter. It refuses an E that values cannot be read back into, as Open does.
+// OpenReader returns a Reader of the journal at path, a directory or a file of format
+// 1, which must exist. It uses only the options Upcast, Identity and PollInterval. It
+// refuses a type E whose values cannot be read back, as Open does.
 func OpenReader[E any](path string, o Options) (*Reader[E], error) {
 	full := path
 	if !filepath.IsAbs(path) { // and not cleaned: what ".." is depends on where links lead
@@ -76,13 +75,12 @@ func (r *Reader[E]) look(since uint64) (*view, error) {
 	return v, err
 }
 
-// Changesets yields the changesets that the journal has, and that were not pruned,
-// when the loop begins, in the order of their ordinals, or an error, after which it
-// ends: as Journal.Load does. It reads the files twice, and first checks all of
-// them. Changesets panics if ctx is nil.
+// Changesets yields the changesets that the journal has, and that were not pruned, when
+// the loop begins, in the order of their ordinals. On an error it yields that and ends,
+// as Journal.Load does. It reads the files twice, and checks all of them first.
+// Changesets panics if ctx is nil.
 //
-// Changesets is blocking: it waits for the files. It takes effect when the loop
-// begins.
+// Changesets is blocking: it waits for the files. It takes effect when the loop begins.
 func (r *Reader[E]) Changesets(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
 	if ctx == nil {
 		panic("journal: Changesets called with a nil context")
@@ -95,8 +93,8 @@ func (r *Reader[E]) Changesets(ctx context.Context) iter.Seq2[cowchangeset.Saved
 	}
 }
 
-// Changeset returns the changeset with an ID, or ErrNotFound. It reads the files
-// twice, and decodes no other entries. It panics if ctx is nil.
+// Changeset returns the changeset with an ID, or ErrNotFound. It reads the files twice,
+// and decodes the entries of this changeset only. It panics if ctx is nil.
 //
 // Changeset is blocking: it waits for the files. It takes effect at its beginning.
 func (r *Reader[E]) Changeset(ctx context.Context, id string) (cowchangeset.Saved[E], error) {
@@ -110,8 +108,8 @@ func (r *Reader[E]) Changeset(ctx context.Context, id string) (cowchangeset.Save
 	return s, err
 }
 
-// ChangesetAt returns the changeset with an ordinal, or ErrNotFound. It reads the
-// files twice, and decodes no other entries. It panics if ctx is nil.
+// ChangesetAt returns the changeset with an ordinal, or ErrNotFound. It reads the files
+// twice, and decodes the entries of this changeset only. It panics if ctx is nil.
 //
 // ChangesetAt is blocking: it waits for the files. It takes effect at its beginning.
 func (r *Reader[E]) ChangesetAt(ctx context.Context, ordinal uint64) (cowchangeset.Saved[E], error) {
@@ -139,10 +137,10 @@ func (r *Reader[E]) one(ctx context.Context, wanted func(changeset) bool) (found
 	return found, err
 }
 
-// load yields the changesets that are wanted, or all if that is nil.
+// load yields the changesets that are wanted, or all if wanted is nil.
 //
-// What a failed write has left and its writer takes back, between one look and the
-// next, does not fit together: so damage counts if a second look finds the same.
+// The remains of a failed write, which its writer takes back between two looks, do not
+// fit together. So damage counts if a second look finds the same.
 func (r *Reader[E]) load(ctx context.Context, wanted func(changeset) bool, yield func(cowchangeset.Saved[E]) bool) error {
 	begun := false
 	var was CorruptError

@@ -9,26 +9,26 @@ import (
 	"path/filepath"
 )
 
-// Repair makes a journal that is damaged one that Open opens: it moves all from the
+// Repair makes a damaged journal one that Open opens. It moves everything from the
 // first damaged line on, with the later segments, to a file beside the others, and
-// says what is in it. What comes before the damage is as it was. If the journal is
-// sound, it changes nothing; a write that was cut off, which Open removes, is no
+// describes that. The lines before the damage stay as they were. If the journal is
+// sound, Repair changes nothing; a write that was cut off, which Open removes, is no
 // damage.
 //
-// A segment that is missing between others is damage, too. If the oldest ones are
-// missing, and no line that would be left says that they were dropped, Repair writes
-// that the changesets which began in them were pruned.
+// A missing segment between others is damage, too. If the oldest ones are missing, and
+// no line that would be left says that they were dropped, Repair writes that the
+// changesets which began in them were pruned.
 //
-// It fails and changes nothing if no changeset would be left that can be told, as
-// when the first header is damaged; that error has the *CorruptError in it. It
-// returns ErrLocked if the journal is open. A file of format 1 is repaired as a
-// file, with what was cut beside it.
+// Repair fails and changes nothing if no usable changeset would be left, as when the
+// first header is damaged; that error wraps the *CorruptError. It returns ErrLocked if
+// the journal is open. A file of format 1 is repaired as a file, with the part that was
+// cut beside it.
 //
-// Whatever crash interrupts it, Repair can be called again, and nothing is lost: the
-// file is on the disk before anything is removed, from the end of the journal on.
+// After any crash that interrupts it, Repair can be called again, and nothing is lost:
+// the file is on the disk before anything is removed, from the end of the journal on.
 //
-// Repair is blocking: it waits for the disk. It takes effect when the damaged
-// segment is truncated, or removed.
+// Repair is blocking: it waits for the disk. It takes effect when the damaged segment
+// is truncated, or removed.
 func Repair(path string) (Cut, error) {
 	f, in, unlock, err := lockForRepair(path)
 	if err != nil {
@@ -45,7 +45,7 @@ func Repair(path string) (Cut, error) {
 	return c, nil
 }
 
-// A patient is what Repair needs of where a journal is.
+// A patient is the place of a journal, as Repair needs it.
 type patient interface {
 	lister
 	Edit(name string) (file, error)
@@ -55,7 +55,8 @@ type patient interface {
 	Sync() error
 }
 
-// lockForRepair locks a journal. It returns also what says where a file is.
+// lockForRepair locks a journal. It also returns a function that returns the path of a
+// file in it.
 func lockForRepair(path string) (f patient, in func(string) string, unlock io.Closer, err error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		if names, e := (directory{path: path}).Names(); e == nil {
@@ -84,10 +85,10 @@ func lockForRepair(path string) (f patient, in func(string) string, unlock io.Cl
 	return single(path), single(path).in, is, nil
 }
 
-// repair returns what it has cut, with a name for a path.
+// repair returns the Cut that it has made, with a name for a path.
 //
-// The steps are in such an order that a crash leaves either the damage, and maybe
-// a copy, or the repaired journal but for the prune, which another Repair writes.
+// The order of the steps is such that a crash leaves either the damage, and perhaps a
+// copy, or the repaired journal. That may lack the prune, which another Repair writes.
 func repair(f patient) (Cut, error) {
 	names, err := f.Names()
 	if err != nil {
@@ -135,15 +136,15 @@ func repair(f patient) (Cut, error) {
 	return c, nil
 }
 
-// A place is where a cut is to be made: all files go, but for what the first one has
+// A place is where a cut is to be made: all files go, except for the first one's bytes
 // before the offset.
 type place struct {
 	files  []segment
 	offset int64
 }
 
-// examine returns a scanner that has read what is sound, the damage, if there is any,
-// and where it is.
+// examine returns a scanner that has read the sound lines, the damage, if there is any,
+// and its place.
 func examine(f source, files []segment) (s *scanner, c Cut, at place, err error) {
 	n := 1 // how many are there before a gap
 	for n < len(files) && files[n].number == files[0].number+uint64(n) {
@@ -171,7 +172,8 @@ func examine(f source, files []segment) (s *scanner, c Cut, at place, err error)
 	return s, c, at, nil
 }
 
-// hopeless returns why what s has read is no journal to go on with, if it is not.
+// hopeless returns why the lines that s has read are no journal to go on with, or an
+// empty text.
 func hopeless(s *scanner, c Cut) string {
 	if s.read == 0 {
 		return "nothing would be left"
@@ -184,7 +186,7 @@ func hopeless(s *scanner, c Cut) string {
 	return ""
 }
 
-// save copies what is to be cut to a new file.
+// save copies the bytes that are to be cut to a new file.
 func (c *Cut) save(f patient, at place) (err error) {
 	name := fmt.Sprintf("line-%d.cut", c.Damage.Line)
 	for n := 2; ; n++ { // an earlier Repair may not have come to its end
@@ -258,8 +260,8 @@ func (at place) remove(f patient) error {
 	return is.Sync()
 }
 
-// behead writes a prune to the end of what s has read. If that is the end of a file,
-// it may have to be mended first.
+// behead writes a prune behind the lines that s has read. At the end of a file, that
+// may have to be mended first.
 func behead(f patient, name string, s *scanner, whole bool, before uint64) error {
 	is, err := f.Edit(name)
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 	"io/fs"
 )
 
-// Rotate ends the segment that is written and begins another one, unless nothing
-// was written to it. So what was told until now is in files that do not change any
+// Rotate ends the last segment and begins another one, unless nothing was written to
+// the last one. So the lines of all calls until now are in files that do not change any
 // more, and can be copied elsewhere. It panics if ctx is nil.
 //
-// Rotate is blocking: it waits for its turn, as long as ctx lasts, and then for
-// the disk. It takes effect when the new segment has its name.
+// Rotate is blocking: it waits for its turn, as long as ctx lasts, and then for the
+// disk. It takes effect when the new segment has its name.
 func (j *Journal[E]) Rotate(ctx context.Context) error {
 	if ctx == nil {
 		panic("journal: Rotate called with a nil context")
@@ -50,7 +50,7 @@ func (g *log) rotate() error {
 	return nil
 }
 
-// flush looks at the last segment, after it has synced what is not.
+// flush syncs the last segment, if anything was not synced, and checks it.
 func (g *log) flush() error {
 	if err := g.put(nil, g.dirty); err != nil {
 		return err
@@ -90,8 +90,8 @@ func (g *log) begin(header *line) (f file, s segment, hash digest, err error) {
 	return f, s, hash, err
 }
 
-// createWith makes a file with a text that is on the disk. If it fails, it may leave the
-// file, which the next one replaces.
+// createWith makes a file with a text, and syncs it. If it fails, it may leave the
+// file, which the next call replaces.
 func (g *log) createWith(name string, text []byte) error {
 	if err := g.folder.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

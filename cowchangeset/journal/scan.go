@@ -12,7 +12,7 @@ import (
 // after the other, and checks everything that can be.
 type scanner struct {
 	blocks *blocks
-	block  *block // what is being read, or nil
+	block  *block // is being read, or nil
 
 	state   *state
 	entries int
@@ -32,11 +32,11 @@ type scanner struct {
 	size  int64 // of the lines so far, in that one
 	torn  int64 // at the end: the bytes that are no line
 	whole bool  // at the end: they are a line, all but for the newline
-	live  bool  // somebody writes: what follows the last newline may be on its way
+	live  bool  // somebody writes: the bytes behind the last newline may be part of a write
 }
 
-// scan returns a scanner of r, which has files, if they are known, one after the
-// other. Who has it must close it.
+// scan returns a scanner of r, which has files, if they are known, one after the other.
+// The caller must close it.
 func scan(r io.Reader, files []segment) *scanner {
 	return &scanner{blocks: &blocks{r: r, ahead: files != nil}, state: newState(), files: slices.Clone(files), hash: noHash(), before: noHash()}
 }
@@ -160,7 +160,7 @@ func (s *scanner) place(l *line) (why string) {
 	return ""
 }
 
-// end looks at what comes after the last newline. It returns as next does.
+// end looks at the bytes after the last newline. It returns as next does.
 func (s *scanner) end(rest []byte) (*line, error) {
 	switch {
 	case s.read == 0 && len(rest) > 0:
@@ -184,9 +184,9 @@ func (s *scanner) end(rest []byte) (*line, error) {
 // segments that they began in are.
 func (s *scanner) headless() bool { return s.read > 0 && s.head >= s.state.first }
 
-// complete looks for a line at the end that lost its newline. A write that was
-// cut off there leaves that, and so does damage to the last byte of what was
-// acknowledged: so the line counts.
+// complete looks for a line at the end that lost its newline. A write that was cut off
+// there leaves such a line, and so does damage to the last byte of an acknowledged one:
+// so the line counts.
 func (s *scanner) complete(rest []byte) (*line, error) {
 	if s.torn = int64(len(rest)); s.live {
 		return nil, io.EOF
@@ -244,7 +244,7 @@ func (s *scanner) all(each func(*scanner) error) error {
 	}
 }
 
-// explain adds to why a line is none what is the matter if it is the first.
+// explain adds to the reason why a line is bad that it is the first, if it is.
 func (s *scanner) explain(why string) string {
 	if s.read == 0 {
 		return "not a journal: " + why
@@ -252,7 +252,7 @@ func (s *scanner) explain(why string) string {
 	return why
 }
 
-// corrupt returns what is the matter with the line behind the last one.
+// corrupt returns the error for a bad line behind the last good one.
 func (s *scanner) corrupt(why string) error {
 	at, size := s.ahead()
 	return &CorruptError{File: s.file(at), Line: s.lines + 1, Offset: size, Reason: why}

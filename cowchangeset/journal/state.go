@@ -5,12 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// A state is what the lines so far add up to, as far as the rules of later lines
-// need it: no entries.
+// A state is the sum of the lines so far, as far as the rules of later lines need it: no
+// entries.
 //
-// A draft is a state on top of another one, which it does not change: it has
-// copies of what is different, so that a group of calls can be checked one by one
-// before any of them is written.
+// A draft is a state on top of another one, which it does not change: it has copies of
+// the changesets that differ, so that a group of calls can be checked one by one before
+// any of them is written.
 type state struct {
 	base *state // nil but for a draft
 
@@ -32,7 +32,7 @@ type state struct {
 	segment uint64
 }
 
-// A changeset is what the state knows of one.
+// A changeset is one as the state knows it.
 type changeset struct {
 	id      string
 	ordinal uint64
@@ -134,8 +134,8 @@ func badID(id string) (why string) {
 	return ""
 }
 
-// check says whether a line may come next: known if the state says already what
-// it says, so that it should not, and why it must not if it may not.
+// check says whether a line may come next. It returns known if the state already says
+// the same, so that the line should not come, or why it must not come.
 func (s *state) check(l *line) (known bool, why string) {
 	switch l.op {
 	case opJournal:
@@ -151,7 +151,7 @@ func (s *state) check(l *line) (known bool, why string) {
 		return s.checkStart(l, c)
 	}
 	if c == nil {
-		// Who says again what became of a changeset may be late: it was pruned.
+		// A repeated call may be late: the changeset was pruned.
 		if s.first > 1 && (l.op == opSeal || l.op == opAbort || l.op == opApplied) {
 			return true, ""
 		}
@@ -200,7 +200,8 @@ func (s *state) unknown(l *line) bool {
 
 const notStarted = "it was not started, or was pruned"
 
-// checkStart is check for a start, where c is what has the ID already, or nil.
+// checkStart is check for a start, where c is the changeset that has the ID already, or
+// nil.
 func (s *state) checkStart(l *line, c *changeset) (known bool, why string) {
 	switch {
 	case c != nil && c.ordinal == l.ordinal && s.id(c.ordinal-1) == l.previous:
@@ -229,8 +230,8 @@ func (s *state) replaceable(ordinal uint64) bool {
 	return c != nil && c.replaceable()
 }
 
-// checkPrune is check for a prune. The latest changeset always stays, and so does
-// what is not sealed.
+// checkPrune is check for a prune. The latest changeset always stays, and so does any
+// changeset that is not sealed.
 func (s *state) checkPrune(l *line) (known bool, why string) {
 	if l.before <= s.first {
 		return true, ""
@@ -258,8 +259,8 @@ func (s *state) oldest() uint64 {
 // maxHeader bounds the numbers in headers, from which others count on: more cannot be.
 const maxHeader = 1 << 40
 
-// checkHeader is check for a header: it goes on with what came before, or is the
-// first line of what is read.
+// checkHeader is check for a header: it continues the lines before it, or is the first
+// line that is read.
 func (s *state) checkHeader(l *line) (why string) {
 	switch {
 	case l.ordinal > maxHeader || l.segment > maxHeader:
@@ -290,8 +291,8 @@ func (s *state) header() *line {
 	return l
 }
 
-// apply takes over what a line says that check had nothing against. It returns
-// the ordinal of the changeset that it is about, or 0.
+// apply adds a line that check has accepted. It returns the ordinal of the changeset
+// that the line is about, or 0.
 func (s *state) apply(l *line) (about uint64) {
 	switch l.op {
 	case opJournal:

@@ -40,7 +40,7 @@ func (s *stream) Read(p []byte) (int, error) {
 			return n, nil
 		}
 		if errors.Is(err, io.EOF) && s.live && len(s.files) == 1 {
-			return 0, io.EOF // its writer has taken back what a failed write left
+			return 0, io.EOF // its writer has removed the remains of a failed write
 		}
 		if errors.Is(err, io.EOF) {
 			err = fmt.Errorf("%s is shorter than it was: %w", s.files[0].name(), io.ErrUnexpectedEOF)
@@ -56,8 +56,8 @@ func (s *stream) close() {
 	}
 }
 
-// list returns the segments of a folder with their sizes, and what was to become
-// one and did not. It returns a CorruptError if there is a gap.
+// list returns the segments of a folder with their sizes, and the names of files that
+// were to become segments. It returns a CorruptError if there is a gap.
 func list(f folder) (files []segment, litter []string, err error) {
 	names, err := f.Names()
 	if err != nil {
@@ -94,7 +94,7 @@ func sizeOf(from source, name string) (int64, error) {
 	return f.Size()
 }
 
-// scanFiles returns a scanner of segments, and what ends it.
+// scanFiles returns a scanner of segments, and a function that ends it.
 func scanFiles(from source, files []segment) (s *scanner, end func()) {
 	_, live := from.(*view)
 	in := &stream{from: from, files: files, live: live}

@@ -11,10 +11,10 @@ import (
 	"github.com/latchfree/latchfree/cowchangeset"
 )
 
-// values is how entries are made JSON of, and back.
+// values converts entries to JSON and back.
 type values[E any] struct {
 	refused string // why no E can be kept
-	sure    bool   // what can be encoded can be decoded
+	sure    bool   // all values that can be encoded can be decoded
 	max     int    // Options.MaxEntry
 }
 
@@ -51,7 +51,7 @@ func (v values[E]) encode(buf *bytes.Buffer, e E) ([]byte, error) {
 	return text, nil
 }
 
-// maxSeq is beyond what a tracker gives to entries, and takes back.
+// maxSeq is beyond the Seqs that a tracker gives and takes back.
 const maxSeq = 1 << 62
 
 // encodeAll returns entries as they are in a line.
@@ -94,7 +94,7 @@ type decoder[E any] struct {
 	upcast  func(Value) (json.RawMessage, error)
 	json    *json.Decoder
 	text    bytes.Reader
-	decoded int64 // where the last value has ended, in what json has read
+	decoded int64 // the end of the last value, in the input of json
 }
 
 // decode decodes one value. It runs user code.
@@ -112,7 +112,7 @@ func (d *decoder[E]) decode(v Value) (e E, err error) {
 	whole := false
 	defer func() {
 		if !whole {
-			d.json = nil // what it has read and not decoded is not to be mixed up with the next value
+			d.json = nil // or its unread input would be mixed up with the next value
 		}
 	}()
 	d.text.Reset(v.JSON)

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-// Report is what Verify has found.
+// Report is the result of Verify.
 type Report struct {
 	Journal    string // its identity; empty in format 1
 	Segments   int
@@ -35,14 +35,14 @@ func (s *scanner) report() Report {
 	return r
 }
 
-// Verify reads segments that follow one another, or a file of format 1, and checks
-// all that Open checks, but changes nothing, and does not look into values. It
-// returns a *CorruptError where Open does, with a report of what comes before, or
-// an error of the reader.
+// Verify reads segments that follow one another, or a file of format 1, and makes all
+// checks of Open, but changes nothing, and does not look into values. It returns a
+// *CorruptError where Open does, with a report of the lines before it, or an error of
+// the reader.
 //
-// Two journals with the same Hash have the same lines. Who keeps it elsewhere can
-// tell whether the lines up to there were changed since by somebody who made
-// their hashes anew: the chain by itself cannot show that. See VerifyFrom.
+// Two journals with the same Hash have the same lines. Keep the Hash elsewhere to
+// detect that somebody has changed lines and made their hashes anew: the chain by
+// itself cannot show that. See VerifyFrom.
 func Verify(r io.Reader) (Report, error) {
 	s := scan(r, nil)
 	err := s.all(nil)
@@ -50,9 +50,10 @@ func Verify(r io.Reader) (Report, error) {
 }
 
 // VerifyFrom is Verify for the journal at path, which others may have open. Unless
-// since is the zero Anchor, the journal must have its line with its hash: so all
-// that was there then is there as it was. If that line is in a segment that was
-// dropped, the error is ErrDropped. A segment whose line comes next is enough.
+// since is the zero Anchor, the journal must have the line and the hash of since: then
+// all lines up to there are as they were. It is enough if the first segment begins
+// right behind that line. If the line is in a segment that was dropped, the error is
+// ErrDropped.
 func VerifyFrom(path string, since Anchor) (Report, error) {
 	from, err := find(path)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// breakDown makes err what all calls get from now on.
+// breakDown makes err the error of all calls from now on.
 func (g *log) breakDown(err error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -16,7 +16,7 @@ func (g *log) breakDown(err error) error {
 	return g.broken
 }
 
-// An outcome is what a group changes.
+// An outcome is the change that a group makes.
 type outcome struct {
 	lines  []*line
 	size   int64  // of the last segment
@@ -54,7 +54,7 @@ func (g *log) write(group []*call) {
 		if err := g.rotate(); errors.Is(err, ErrBroken) {
 			fail(group, err)
 			return
-		} else if err != nil { // who has not asked for it goes on in the last segment
+		} else if err != nil { // calls that have not asked for it go on in the last segment
 			fail(only(group, func(c *call) bool { return c.rotate }), err)
 			rotates = false
 		}
@@ -62,7 +62,7 @@ func (g *log) write(group []*call) {
 	out, buf, concerned := g.plan(group)
 	if err := g.put(buf, out.synced); err != nil {
 		if errors.Is(err, ErrBroken) {
-			concerned = group // what was found to be known already may not be there any more
+			concerned = group // lines that were known already may not be there any more
 		}
 		for _, c := range concerned {
 			c.err = err
@@ -86,9 +86,9 @@ func only(group []*call, wanted func(*call) bool) (calls []*call) {
 	return calls
 }
 
-// plan checks the calls of a group one by one, each against what those before it
-// leave, and returns what is to be written, what will be so then, and the calls that
-// depend on it.
+// plan checks the calls of a group one by one, each against the state that those before
+// it leave. It returns the outcome, the bytes to be written, and the calls that depend
+// on them.
 func (g *log) plan(group []*call) (out outcome, buf []byte, concerned []*call) {
 	draft, sync := g.state.draft(), false
 	out.hash, buf = g.hash, g.buf[:0]
@@ -110,7 +110,7 @@ func (g *log) plan(group []*call) (out outcome, buf []byte, concerned []*call) {
 			}
 		case known && len(out.lines) == 0:
 		case known:
-			concerned = append(concerned, c) // a line of this group may be what says it
+			concerned = append(concerned, c) // a line of this group may say it
 		default:
 			draft.apply(c.line)
 			out.lines = append(out.lines, c.line)
@@ -147,8 +147,8 @@ func (g *log) put(buf []byte, sync bool) error {
 	}
 	if sync {
 		if err := g.file.Sync(); err != nil {
-			// What the kernel could not write it may forget: another fsync
-			// would succeed, and mean nothing.
+			// The kernel may forget what it could not write: another fsync would
+			// succeed, and mean nothing.
 			return g.breakDown(fmt.Errorf("%w: fsync: %w", ErrBroken, err))
 		}
 	}
