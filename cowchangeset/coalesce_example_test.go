@@ -87,3 +87,11 @@ func ExampleInvert() {
 	// delete table users, which is 2 columns
 	// cowchangeset: inverting entry 3: no backup
 }
+
+func ExampleValues() {
+	var tracker cowchangeset.Tracker[string]
+	plan, _ := tracker.Start(context.Background())
+	tracker.RecordBatch([]string{"create table", "create index"})
+	fmt.Println(slices.Collect(cowchangeset.Values(plan.Entries())))
+	// Output: [create table create index]
+}

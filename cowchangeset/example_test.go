@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/latchfree/latchfree/cowchangeset"
@@ -78,6 +79,93 @@ func ExampleTracker_Trail() {
 	// plan-2 0 drop table
 }
 
+func ExampleTracker_RecordBatch() {
+	var tracker cowchangeset.Tracker[string]
+	plan, _ := tracker.Start(context.Background())
+	tracker.Record("create schema")
+	receipt, _ := tracker.RecordBatch([]string{"create table", "create index"})
+	fmt.Println("from", receipt.Seq, "on, of", plan.Len())
+	for seq, change := range plan.Entries() {
+		fmt.Println(seq, change)
+	}
+	// Output:
+	// from 1 on, of 3
+	// 0 create schema
+	// 1 create table
+	// 2 create index
+}
+
+// A context that has ended keeps the entry out.
+func ExampleTracker_RecordContext() {
+	var tracker cowchangeset.Tracker[string]
+	plan, _ := tracker.Start(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := tracker.RecordContext(ctx, "create table")
+	fmt.Println(err, plan.Len())
+	// Output: context canceled 0
+}
+
+func ExampleTracker_ByID() {
+	n := 0
+	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{
+		NewID: func() string { n++; return fmt.Sprint("plan-", n) },
+	})
+	ctx := context.Background()
+	for range 3 {
+		tracker.Start(ctx)
+	}
+	plan, found := tracker.ByID("plan-2")
+	fmt.Println(tracker.IDs(), plan.Ordinal(), found)
+	fmt.Println(plan.Previous().ID(), plan.Next().ID())
+	// Output:
+	// [plan-1 plan-2 plan-3] 2 true
+	// plan-1 plan-3
+}
+
+func ExampleChangeset_Seal() {
+	var tracker cowchangeset.Tracker[string]
+	ctx := context.Background()
+	plan, _ := tracker.Start(ctx)
+	plan.Record("create table")
+	final, _ := plan.Seal(ctx)
+	_, err := plan.Record("too late")
+	fmt.Println(final.Len(), err)
+	// Output: 1 cowchangeset: changeset is sealed
+}
+
+// The next Start seals the changeset that a goroutine waits for.
+func ExampleChangeset_Sealed() {
+	var tracker cowchangeset.Tracker[string]
+	ctx := context.Background()
+	plan, _ := tracker.Start(ctx)
+	go func() {
+		tracker.Record("create table")
+		tracker.Start(ctx)
+	}()
+	<-plan.Sealed()
+	fmt.Println(plan.Len())
+	// Output: 1
+}
+
+// A Tail of one changeset ends when it is sealed and all is yielded.
+func ExampleChangeset_Tail() {
+	var tracker cowchangeset.Tracker[string]
+	ctx := context.Background()
+	plan, _ := tracker.Start(ctx)
+	go func() {
+		tracker.Record("create table")
+		tracker.Record("create index")
+		plan.Seal(ctx)
+	}()
+	for seq, change := range plan.Tail(ctx, 0) {
+		fmt.Println(seq, change)
+	}
+	// Output:
+	// 0 create table
+	// 1 create index
+}
+
 func ExampleSlice() {
 	var hosts cowchangeset.Slice[string]
 	hosts.Append("db-1", "db-2")
@@ -109,4 +197,39 @@ func ExampleSlice_CompareAndSwap() {
 	// true
 	// false
 	// [db-2]
+}
+
+func ExampleSlice_Append() {
+	var hosts cowchangeset.Slice[string]
+	fmt.Println(hosts.Append("db-1"), hosts.Append("db-2", "db-3"), hosts.Len())
+	// Output: 0 1 3
+}
+
+// A function that filters may run again if another change comes first.
+func ExampleSlice_Update() {
+	var hosts cowchangeset.Slice[string]
+	hosts.Append("db-1", "cache-1", "db-2")
+	hosts.Update(func(old []string) []string {
+		var dbs []string
+		for _, h := range old {
+			if strings.HasPrefix(h, "db-") {
+				dbs = append(dbs, h)
+			}
+		}
+		return dbs
+	})
+	fmt.Println(hosts.Load())
+	// Output: [db-1 db-2]
+}
+
+func ExampleSlice_Snapshot() {
+	var hosts cowchangeset.Slice[string]
+	hosts.Append("db-1", "db-2")
+	before := hosts.Snapshot()
+	hosts.Set(0, "db-3")
+	fmt.Println(before.At(0), hosts.Load()[0])
+	fmt.Println(before.Version(), hosts.Snapshot().Version())
+	// Output:
+	// db-1 db-3
+	// 2 3
 }
