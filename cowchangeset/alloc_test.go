@@ -103,9 +103,9 @@ func wantBytes(t *testing.T, name string, want uint64, f func()) {
 	}
 }
 
-// A changeset is one allocation, and what it may never need is made when it is
-// needed: the first chunk by a Record, the channel by Sealed, the error by the first
-// who comes too late.
+// A changeset is one allocation, and its parts that may never be needed are made when
+// they are needed: the first chunk by a Record, the channel by Sealed, the error by the
+// first Record that comes too late.
 func TestStartAllocs(t *testing.T) {
 	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{NewID: func() string { return "a" }})
 	start := func() *cowchangeset.Changeset[string] { return start(t, tracker) }

@@ -98,7 +98,7 @@ func TestApplyFails(t *testing.T) {
 	}
 }
 
-// Terraform #24078, Liquibase, Flyway: of many who apply at once one does.
+// Terraform #24078, Liquibase, Flyway: of many calls of Apply at once, one applies.
 func TestStressAppliedOnce(t *testing.T) {
 	for range 200 {
 		_, c := opened(t, 1)

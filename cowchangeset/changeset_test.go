@@ -182,8 +182,8 @@ func TestChangesetSealContext(t *testing.T) {
 	wantEntries(t, c, 1)
 }
 
-// A sealer that stalls after the seal bit: who sees the bit finishes the seal,
-// before telling anybody.
+// A sealer stalls after the seal bit: an operation that sees the bit finishes the seal,
+// before it tells anybody.
 func TestChangesetStalledSealer(t *testing.T) {
 	type tracker = cowchangeset.Tracker[int]
 	type changeset = cowchangeset.Changeset[int]

@@ -187,8 +187,8 @@ func TestSliceKeepsNothingAlive(t *testing.T) {
 	runtime.KeepAlive(&s)
 }
 
-// Who replaces single items, or the room, passes by those that have stalled,
-// and what they do later harms nothing.
+// Edits of single items, and of the room, pass by writers that have stalled. The later
+// steps of these harm nothing.
 func TestSliceEditsPassStalledWriters(t *testing.T) {
 	for name, tt := range map[string]struct {
 		edit func(*cowchangeset.Slice[int])

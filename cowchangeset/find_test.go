@@ -74,8 +74,8 @@ func TestFindTheFirst(t *testing.T) {
 	}
 }
 
-// Who has the next one knows that the one before is complete, although its Start
-// stalls; and whoever looks at the tracker finds what is recorded there.
+// If a changeset has a next one, it is complete, although its Start stalls; and whoever
+// looks at the tracker finds the entries recorded in the next one.
 func TestNextHelps(t *testing.T) {
 	tracker, c := opened(t, 1)
 	if c.Next() != nil {
@@ -152,7 +152,7 @@ func TestPending(t *testing.T) {
 	m.check(t)
 }
 
-// RecordContext is Record for who does not wait for ever.
+// RecordContext is Record for a caller that does not wait for ever.
 func TestRecordContext(t *testing.T) {
 	type records = func(context.Context, int) (cowchangeset.Receipt, error)
 	for name, of := range map[string]func(*cowchangeset.Tracker[int], *cowchangeset.Changeset[int]) records{

@@ -13,8 +13,8 @@ import (
 	"github.com/latchfree/latchfree/cowchangeset"
 )
 
-// T12 boxcar #1: writers who reach the end of a chunk together make one more, and
-// not one each.
+// T12 boxcar #1: writers that reach the end of a chunk together make one more, and not
+// one each.
 func TestT12_StressChunksAreNotWasted(t *testing.T) {
 	for range 20 {
 		_, c := opened(t)
@@ -99,8 +99,8 @@ func TestT17_StressStoreSeesTheOrder(t *testing.T) {
 	}
 }
 
-// T20 Kubernetes #80916, #107417: who tries again after a failure of its own does
-// not conflict with itself.
+// T20 Kubernetes #80916, #107417: a caller that tries again after a failure of its own
+// does not conflict with itself.
 func TestT20_RetriesDoNotConflict(t *testing.T) {
 	tracker, m := kept(cowchangeset.Config[int]{})
 	first, _ := tracker.Start(t.Context())

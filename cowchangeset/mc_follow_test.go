@@ -70,8 +70,9 @@ func TestTrackerTailProtocols(t *testing.T) {
 	})
 }
 
-// Who has the next changeset can record there, and what it records is in a trail
-// that it takes afterwards: the one before is sealed, and the tracker has moved on.
+// A goroutine that has the next changeset can record there, and its entries are in a
+// trail that it takes afterwards: the changeset before is sealed, and the tracker has
+// moved on.
 func TestNextProtocols(t *testing.T) {
 	ctx := context.Background()
 	for name, others := range map[string]int{"Start ∥ Next, Record, Trail": 1, "Start ∥ Start ∥ Next, Record, Trail": 2} {

@@ -24,7 +24,7 @@ type recorder interface {
 	entries() []int              // of the first changeset
 	size() int                   // of the first changeset
 	sealed() bool                // the first changeset
-	told() bool                  // so are those who wait for that
+	told() bool                  // its channel is closed
 	current() (ordinal int, open bool)
 	ids() int
 	trail() map[int][]int

@@ -9,8 +9,9 @@ import (
 	"github.com/latchfree/latchfree/internal/mc"
 )
 
-// Costs of what is rare: the beginning and the end of a chunk, an entry that somebody
-// waits for, a cut that meets a writer who stalls, and the first who comes too late.
+// Costs of rare events: the beginning and the end of a chunk, an entry that somebody
+// waits for, a cut that meets a writer which stalls, and the first Record that comes
+// too late.
 func TestCostsOfRareEvents(t *testing.T) {
 	full := func() *changeset {
 		_, c := started()
@@ -59,7 +60,7 @@ func TestCostsOfRareEvents(t *testing.T) {
 		// It keeps its error, so that the next one need not make another.
 		{"the first Record that is too late", sealed(), func() { tr.Record(1) }, mc.Cost{Loads: 4, RMWs: 1}},
 		{"Record after that", nil, func() { tr.Record(2) }, mc.Cost{Loads: 4}},
-		// Who asks for the seal makes its event, and who seals fires that.
+		// Sealed makes the event of the seal, and a Seal fires it.
 		{"the first Sealed", empty(), func() { c.Sealed() }, mc.Cost{Loads: 2, RMWs: 1}},
 		{"Sealed after that", nil, func() { c.Sealed() }, mc.Cost{Loads: 2}},
 		{"Seal", nil, func() { c.Seal(t.Context()) }, mc.Cost{Loads: 7, Stores: 1, RMWs: 2, Blocking: 1}},

@@ -176,7 +176,7 @@ func TestStoreProtocols(t *testing.T) {
 	}
 }
 
-// A changeset is applied or aborted by one of those who want to.
+// Of several goroutines that want to apply or abort a changeset, one does.
 func TestApplyProtocols(t *testing.T) {
 	ctx := context.Background()
 	for name, faults := range map[string][]mc.Fault{"Apply ∥ Apply ∥ Abort": {}, "Apply(1 or error or panic) ∥ Apply(…)": {mc.Error, mc.Panic}} {
@@ -304,8 +304,8 @@ func TestTailsBehindAStalledWaker(t *testing.T) {
 	})
 }
 
-// Whoever has been told of the seal leaves nobody asleep who waits for it, also
-// where the one who sealed stalls before it has woken them.
+// Once a goroutine has seen the seal, no waiter sleeps any more, also where the sealer
+// stalls before it has woken them.
 func TestSealedIsToldToAll(t *testing.T) {
 	mc.Check(t, mc.Config{Operations: "Seal ∥ Record of a sleeping Tail"}, func(m *mc.M) {
 		ctx := context.Background()

@@ -125,8 +125,8 @@ func (a attempts) abort() {
 
 func (a attempts) prune() { a.tracker.Prune(1) }
 
-// What a store that hangs or fails does to those who wait for it, and to those
-// who come next.
+// A store that hangs or fails, the calls that wait for it, and the calls that come
+// next.
 func TestStoreHangProtocols(t *testing.T) {
 	type do = func(attempts)
 	few := func(n int) mc.Config { return mc.Config{Mode: mc.Bounded, Preemptions: n} }

@@ -157,9 +157,9 @@ func (r *report) ids() (n int) {
 	return n
 }
 
-// The windows of the report: a change made while a changeset starts, which who
-// sees the new one finds in the old one; and a change made while a changeset
-// ends, which is not in what was applied.
+// The windows of the report: a change that is made while a changeset starts, is in the
+// old one, and its writer sees the new one; and a change that is made while a changeset
+// ends, and is not among those that were applied.
 var reported = map[string]threads{
 	"window of start":  {{starts}, {ids, record(1)}},
 	"window of record": {{starts, entries}, {record(1)}},

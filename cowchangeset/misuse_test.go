@@ -11,7 +11,7 @@ import (
 	"github.com/latchfree/latchfree/cowchangeset"
 )
 
-// Who passes nil is told what of: no caller has to guess from a dereference.
+// A nil argument is a panic that names it: no caller has to guess from a dereference.
 func TestNilArguments(t *testing.T) {
 	tracker, _ := kept(cowchangeset.Config[int]{})
 	c, err := tracker.Start(t.Context())
@@ -82,7 +82,8 @@ func TestApplyEachEndsBetweenEntries(t *testing.T) {
 	}
 }
 
-// Who applies what was aborted hears that, and not of a store that fails as well.
+// An Apply of an aborted changeset returns ErrAborted, and not the error of a store
+// that fails as well.
 func TestAbortedComesBeforeTheStore(t *testing.T) {
 	tracker, m := kept(cowchangeset.Config[int]{})
 	c, _ := tracker.Start(t.Context())

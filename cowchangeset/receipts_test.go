@@ -65,7 +65,7 @@ func TestReceiptsAcrossACrash(t *testing.T) {
 				}
 				return tracker, c
 			}
-			// Who seals it and starts another gives none twice.
+			// A tracker that seals it and starts another gives no receipt twice.
 			tracker, c = resume()
 			order := m.ids()
 			if _, err := c.Seal(t.Context()); err != nil {
@@ -80,7 +80,7 @@ func TestReceiptsAcrossACrash(t *testing.T) {
 				}
 			}
 			m.check(t)
-			// Who goes on with it may.
+			// One that goes on with it may.
 			synctest.Wait()
 			m.mu.Lock()
 			m.order, m.sets["1"].Sealed = order, false

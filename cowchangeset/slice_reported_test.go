@@ -274,8 +274,8 @@ func TestT7_ParkedReaderBlocksNobody(t *testing.T) {
 	}
 }
 
-// Who has appended an item does not find it, or finds another in its place,
-// while others append.
+// A goroutine that has appended an item does not find it, or finds another in its
+// place, while others append.
 func TestT8_WritersReadWhatTheyWrote(t *testing.T) {
 	const writers, each = 4, 300
 	var s cowchangeset.Slice[entry]

@@ -75,8 +75,8 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// A Resume that fails has released the store, however it fails; and who cannot be
-// served does not claim it.
+// A Resume that fails releases the store, however it fails. A config that cannot be
+// served claims nothing.
 func TestResumeReleases(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -177,7 +177,7 @@ func TestResumeAfterPrune(t *testing.T) {
 	})
 }
 
-// A changeset that was forgotten can still be applied, by who holds it.
+// A forgotten changeset can still be applied, by its holder.
 func TestPrunedIsApplied(t *testing.T) {
 	tracker, store := forgetting(cowchangeset.Config[int]{})
 	c, _ := tracker.Start(t.Context())

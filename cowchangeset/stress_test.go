@@ -306,7 +306,7 @@ func TestStressSeal(t *testing.T) {
 	}
 }
 
-// Of all who start after the same changeset, exactly one does.
+// Of all StartAfters behind one changeset, exactly one starts.
 func TestStressStartAfter(t *testing.T) {
 	var tracker cowchangeset.Tracker[int]
 	var prev *cowchangeset.Changeset[int]

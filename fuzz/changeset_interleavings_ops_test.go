@@ -123,8 +123,8 @@ func changesetEntries(back byte) changesetOp {
 	}, func(set *model.Changeset) any { return set.Entries })
 }
 
-// changesetSealed looks at the channel. What it receives is no step, and does
-// not have to be: who made the channel has seen the seal.
+// changesetSealed looks at the channel. A receive from it is no step, and need not be
+// one: the goroutine that made the channel has seen the seal.
 func changesetSealed(back byte) changesetOp {
 	return changesetOn("Sealed", back, func(_ *sharedTracker, _ int, set *cc.Changeset[int]) any {
 		select {

@@ -88,7 +88,7 @@ func panics(t *testing.T, name string, how func(), alone bool) {
 		m.fault = fault
 	}
 	left := make(chan struct{})
-	go func() { // who may not come back
+	go func() { // it may not come back
 		defer close(left)
 		j.Append(background, "2", []entry{item(0, "x")})
 	}()

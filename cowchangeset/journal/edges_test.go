@@ -126,8 +126,8 @@ func TestRotateOverDamage(t *testing.T) {
 	}
 }
 
-// A segment that cannot begin lets the last one grow, and only who has asked for it
-// hears of it.
+// If a segment cannot begin, the last one grows, and only a call of Rotate returns the
+// error.
 func TestRotateFails(t *testing.T) {
 	m := &memory{}
 	j := with(t, m, journal.Options{SegmentSize: 500})
@@ -311,7 +311,7 @@ func TestNotConverting(t *testing.T) {
 	must(t, open[any](t, path).Close())
 }
 
-// Who names a segment of a journal for the journal is told so, and nothing is cut.
+// Repair refuses the path of a segment in place of the journal's, and cuts nothing.
 func TestRepairSegment(t *testing.T) {
 	path := newPath(t)
 	j := open[any](t, path)

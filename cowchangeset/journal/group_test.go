@@ -135,8 +135,8 @@ func TestGroupFails(t *testing.T) {
 	}
 }
 
-// Who waits for its turn may leave, also the first of those who wait; the others
-// are written. Who is being written may not.
+// A call that waits for its turn may leave, also the first of several; the others are
+// written. A call that is being written may not.
 func TestLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, _, g := gated(t, "sync", 5)
@@ -169,7 +169,7 @@ func TestLeave(t *testing.T) {
 	})
 }
 
-// Who is in a group that is being written stays, and gets to know how it went.
+// A call in a group that is being written stays, and gets its outcome.
 func TestStay(t *testing.T) {
 	for _, outcome := range []error{nil, errBoom} {
 		synctest.Test(t, func(t *testing.T) {
@@ -250,7 +250,8 @@ func (c *hostileContext) Done() <-chan struct{} {
 	return nil
 }
 
-// Close waits for what is being written, and who waits for a turn gets ErrClosed.
+// Close waits for the group that is being written, and calls that wait for their turn
+// get ErrClosed.
 func TestCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, m, g := gated(t, "sync", 3)

@@ -147,7 +147,7 @@ func TestNumbers(t *testing.T) {
 	})
 }
 
-// Old values can be mended on the way, and who cannot be decoded is named.
+// Old values can be converted on the way, and an entry that cannot be decoded is named.
 func TestUpcast(t *testing.T) {
 	m := &memory{}
 	tell(t, on(t, m), []step{start("A", 1, ""), add("A", entries[any](0, "5", 6)...), add("A", entries[any](5, "7", "eight")...)})
