@@ -110,9 +110,9 @@ const AllApplied uint64 = math.MaxUint64
 type Loader[E any] interface {
 	Store[E]
 
-	// Load yields the changesets in the order of their ordinals, which have no gaps. On
-	// an error it yields that and ends. The first changeset has ordinal 1 unless the
-	// store is a Pruner.
+	// Load yields the changesets in the order of their ordinals, which have no gaps. If
+	// it fails, it yields the error and ends. The first changeset has ordinal 1 unless
+	// the store is a Pruner.
 	Load(ctx context.Context) iter.Seq2[Saved[E], error]
 }
 

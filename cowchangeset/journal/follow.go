@@ -14,10 +14,10 @@ import (
 
 // Events yields the events of the lines that are there when the loop begins, in their
 // order: those with a number above after, which is 0 or the number of a line that the
-// caller has seen. On an error it yields that and ends. The error is ErrDropped if some
-// of these lines were dropped, unless after is 0, which means all that are kept;
-// ErrRewound if the journal has no line after; or the cause of ctx. Events panics if
-// ctx is nil or after negative.
+// caller has seen. If it fails, it yields the error and ends. That is ErrDropped if
+// some of these lines were dropped, unless after is 0, which means all lines that are
+// kept; ErrRewound if the journal ends before the line with that number; or the cause
+// of ctx. Events panics if ctx is nil or after negative.
 //
 // Events is blocking: it waits for the files. It takes effect when the loop begins.
 func (r *Reader[E]) Events(ctx context.Context, after int) iter.Seq2[Event[E], error] {

@@ -12,11 +12,12 @@ import (
 )
 
 // Load yields the changesets that the journal has, and that were not pruned, when the
-// loop begins, in the order of their ordinals. On an error it yields that and ends: a
-// *DecodeError for a value that cannot be decoded, an error for a file that has changed
-// under the journal, or the cause of ctx. It reads the files once. The entries of
-// changesets that were open at the same time are in memory at the same time. Calls of
-// other methods go on meanwhile, also from within the loop. Load panics if ctx is nil.
+// loop begins, in the order of their ordinals. If it fails, it yields the error and
+// ends: a *DecodeError for a value that cannot be decoded, an error for a file that has
+// changed under the journal, or the cause of ctx. It reads the files once. The entries
+// of changesets that were open at the same time are in memory at the same time. Calls
+// of other methods go on meanwhile, also from within the loop. Load panics if ctx is
+// nil.
 //
 // Load is blocking: it waits for the files. It takes effect when the loop begins.
 func (j *Journal[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {

@@ -76,8 +76,8 @@ func (r *Reader[E]) look(since uint64) (*view, error) {
 }
 
 // Changesets yields the changesets that the journal has, and that were not pruned, when
-// the loop begins, in the order of their ordinals. On an error it yields that and ends,
-// as Journal.Load does. It reads the files twice, and checks all of them first.
+// the loop begins, in the order of their ordinals. If it fails, it yields the error and
+// ends, as Journal.Load does. It reads the files twice, and checks all of them first.
 // Changesets panics if ctx is nil.
 //
 // Changesets is blocking: it waits for the files. It takes effect when the loop begins.

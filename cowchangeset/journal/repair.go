@@ -11,9 +11,9 @@ import (
 
 // Repair makes a damaged journal one that Open opens. It moves everything from the
 // first damaged line on, with the later segments, to a file beside the others, and
-// describes that. The lines before the damage stay as they were. If the journal is
-// sound, Repair changes nothing; a write that was cut off, which Open removes, is no
-// damage.
+// returns a description of that part. The lines before the damage stay as they were. If
+// the journal is sound, Repair changes nothing; a write that was cut off, which Open
+// removes, is no damage.
 //
 // A missing segment between others is damage, too. If the oldest ones are missing, and
 // no line that would be left says that they were dropped, Repair writes that the
