@@ -3,6 +3,7 @@ package cowchangeset
 import (
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // Compare errors with errors.Is.
@@ -38,6 +39,26 @@ var (
 	errEmptyID = errors.New("cowchangeset: Config.NewID returned an empty ID")
 )
 
+// refusedError is the error of a Record that the store's Validate has refused. It
+// matches ErrRefused and the error of Validate.
+//
+// What the methods that every program calls say is put together without formats:
+// fmt.Errorf alone would add 16 KB to the programs that do without.
+type refusedError struct {
+	index int // in a batch; -1: there is none
+	err   error
+}
+
+func (e *refusedError) Error() string {
+	text := ErrRefused.Error()
+	if e.index >= 0 {
+		text += " at index " + strconv.Itoa(e.index) + " of a batch"
+	}
+	return text + ": " + e.err.Error()
+}
+
+func (e *refusedError) Unwrap() []error { return []error{ErrRefused, e.err} }
+
 // NoActiveError is the error of Tracker.Record and Tracker.RecordBatch when the latest
 // changeset is sealed and has no successor. It matches ErrNoActive and ErrSealed. All
 // failures on one changeset share one value, which must not be changed.
@@ -48,7 +69,7 @@ type NoActiveError struct {
 
 // Error names the sealed changeset.
 func (e *NoActiveError) Error() string {
-	return fmt.Sprintf("%v: %q (number %d) is sealed and has no successor", ErrNoActive, e.ChangesetID, e.Ordinal)
+	return ErrNoActive.Error() + ": " + strconv.Quote(e.ChangesetID) + " (number " + strconv.FormatUint(e.Ordinal, 10) + ") is sealed and has no successor"
 }
 
 // Is reports whether target is ErrNoActive or ErrSealed.
@@ -69,10 +90,11 @@ type StoreError struct {
 
 // Error names the method and, if there is one, the changeset.
 func (e *StoreError) Error() string {
-	if e.ChangesetID == "" {
-		return fmt.Sprintf("%v: %s: %v", ErrStore, e.Method, e.Err)
+	text := ErrStore.Error() + ": " + e.Method
+	if e.ChangesetID != "" {
+		text += " for changeset " + strconv.Quote(e.ChangesetID)
 	}
-	return fmt.Sprintf("%v: %s for changeset %q: %v", ErrStore, e.Method, e.ChangesetID, e.Err)
+	return text + ": " + fmt.Sprint(e.Err)
 }
 
 // Is reports whether target is ErrStore.

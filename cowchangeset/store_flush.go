@@ -76,7 +76,7 @@ func (s *storage[E]) validate(e E) error {
 		return nil
 	}
 	if err := s.validator.Validate(e); err != nil {
-		return fmt.Errorf("%w: %w", ErrRefused, err)
+		return &refusedError{-1, err}
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (s *storage[E]) validateBatch(es []E) error {
 	}
 	for i, e := range es {
 		if err := s.validator.Validate(e); err != nil {
-			return fmt.Errorf("%w at index %d of a batch: %w", ErrRefused, i, err)
+			return &refusedError{i, err}
 		}
 	}
 	return nil
@@ -383,7 +383,7 @@ func (f *flushes) finish(r *flush, call func() error, done func(error)) {
 // the text.
 type panicked struct{ value any }
 
-func (p panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+func (p panicked) Error() string { return "panic: " + fmt.Sprint(p.value) }
 
 // Unwrap returns the value, if it is an error.
 func (p panicked) Unwrap() error {
