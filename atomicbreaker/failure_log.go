@@ -152,6 +152,18 @@ func (c *core) reach(place uint32) {
 // if not, the word has changed. If a CAS from that word then succeeds, the slot
 // still holds it.
 //
+// No value returns to a slot. Let v be what failures after a word W note; places
+// are not used twice, so only callers that have read W note v. Suppose that v is
+// the first value that returns. The CAS that puts it back replaces a value e, which
+// its caller has read while the word was W. If e was read before v was first there,
+// e has returned earlier than v. If it was read later, another caller has replaced
+// v while the word was W or before, and has read v there under another word. That
+// word was not later than W, and not earlier, as v was not there before W.
+//
+// So a slot on which a successful CAS of the word relies is final. A caller that
+// replaces it has read it under a later word whose next slot it is, which comes a
+// whole ring later. For the run in first, the words RUN of one burst stand for W.
+//
 // It goes round again only if another caller has written the slot: for the same
 // word, or one who was stopped since an earlier word.
 func (c *core) note(slot *atomics.Uint32, what uint32, w word) bool {
