@@ -25,7 +25,7 @@ type Breaker struct {
 // New returns a closed Breaker, or an error that names the setting that is
 // wrong and its value.
 func New(c Config) (*Breaker, error) {
-	s, err := c.compile(nil)
+	s, err := c.compile()
 	if err != nil {
 		return nil, err
 	}
@@ -40,11 +40,23 @@ func New(c Config) (*Breaker, error) {
 
 // MustNew is like New but panics if a setting is wrong.
 func MustNew(c Config) *Breaker {
-	b, err := New(c)
+	return must(New(c))
+}
+
+// install puts the default settings where there are none, and returns those that
+// are there then: all callers get the same, with one epoch.
+func install[T any](set *atomics.Pointer[T], defaults func() (*T, error)) *T {
+	s, _ := defaults() // they are valid
+	set.CompareAndSwap(nil, s)
+	return set.Load()
+}
+
+// must is what a constructor returns that must not fail.
+func must[T any](v *T, err error) *T {
 	if err != nil {
 		panic(err)
 	}
-	return b
+	return v
 }
 
 // Allow asks whether a call may be made now. If so, the result of the call

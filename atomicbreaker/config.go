@@ -138,9 +138,9 @@ type settings struct {
 }
 
 // compile validates c. The epoch is taken here.
-func (c *Config) compile(o owner) (*settings, error) {
+func (c *Config) compile() (*settings, error) {
 	s := &settings{
-		name: c.Name, epoch: atomics.Now(), owner: o, classify: c.Classify,
+		name: c.Name, epoch: atomics.Now(), classify: c.Classify,
 		listener: c.OnStateChange, shadow: c.Shadow, detailed: c.DetailedErrors, jitter: c.Jitter, random: rand.Float64,
 		counters: new(counters),
 	}
@@ -179,11 +179,11 @@ func (c *Config) compile(o owner) (*settings, error) {
 }
 
 // compileKeyed is compile for a key of a group.
-func (c *Config) compileKeyed(o owner) (*settings, error) {
+func (c *Config) compileKeyed() (*settings, error) {
 	if c.OnStateChange != nil {
 		return nil, errors.New("atomicbreaker: Config.OnStateChange: must be nil in a Group, which has GroupConfig.OnStateChange")
 	}
-	return c.compile(o)
+	return c.compile()
 }
 
 func upTo31(field string, n int) (int, error) {
@@ -235,7 +235,8 @@ func (s *settings) publish(e *queuedEvent) (owed *eventQueue) {
 	if s.owner != nil {
 		return s.owner.publish(e)
 	}
-	return s.queue.push(e)
+	owed, _ = s.queue.push(e)
+	return owed
 }
 
 // outcome classifies the error of a call, which ctx was for unless it is nil.

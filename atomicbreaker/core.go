@@ -52,9 +52,7 @@ func (c *core) settingsNow(s *settings) *settings {
 	if s != nil {
 		return s.owner.renewed(c, s)
 	}
-	s, _ = new(Config).compile(nil) // the defaults are valid
-	c.set.CompareAndSwap(nil, s)
-	return c.set.Load()
+	return install(&c.set, new(Config).compile)
 }
 
 // settingsThere is settings for who has seen to it that those of a cell are up to
@@ -222,7 +220,8 @@ func (c *core) conclude(was, stay word, r result, s *settings) Verdict {
 }
 
 // settle reports the result of a call admitted in stay, judged by s. The word was
-// read as was.
+// read as was, and a direct result has its stay. A tombstone that a direct result
+// finds is returned as it is.
 //
 // A CAS fails only when another caller's has succeeded, and within one stay
 // only so many can: a failing one is followed by another stay.
@@ -234,8 +233,8 @@ func (c *core) settle(was, stay word, r result, s *settings) (v Verdict, did ste
 				break
 			}
 		}
-		// LP(Done): what changes nothing takes effect when the word is read, all
-		// else by this CAS.
+		// LP(Done, RecordSuccess, RecordFailure): what changes nothing takes effect
+		// when the word is read, all else by this CAS.
 		if next == was {
 			return Counted, step{to: was}
 		}
@@ -262,135 +261,4 @@ func (c *core) keeps(next word, s *settings) {
 func (c *core) decide(was, stay word, r result, s *settings) (v Verdict, did step) {
 	t := report{core: c, settings: s, result: r, stay: stay, bad: r.outcome == Failure || s.rules.tooSlow(r)}
 	return t.settle(was)
-}
-
-// settle is decide for a report that has begun.
-func (t *report) settle(was word) (v Verdict, did step) {
-	c, stay, r, s := t.core, t.stay, t.result, t.settings
-	var ok bool
-	for ; ; was = word(c.word.Load()) {
-		w := was.living()
-		t.slot = w.stay() == stay
-		if !t.slot {
-			if !c.overdue(w, stay) {
-				// LP(Done): a late result takes effect when the word is read.
-				return Late, step{to: w, flags: t.hasAsked()}
-			}
-			if word(c.word.Load()) != was {
-				continue // the period may be another's
-			}
-		}
-		if t.count(w) {
-			continue
-		}
-		x := change{why: ReasonThreshold}
-		switch {
-		case r.how&tripping != 0:
-			x, v = t.trip(w)
-		case t.full.why != 0:
-			x, v = t.open(w)
-		case r.outcome == Ignored:
-			x.next, v = w.neutral(t.slot)
-		case w.mode() == halfOpen:
-			x, v = t.probe(w)
-		case w.mode() == closed && w.recalls(r.outcome, s):
-			if x, v, ok = t.recall(w); !ok {
-				continue
-			}
-		case r.outcome == Failure:
-			var now time.Duration
-			if w.mode() == closed && w.trips(s) {
-				now, x.at = s.clock()
-			}
-			x.next, v = w.fail(s, now)
-		default:
-			x.next, v = w.succeed(s)
-		}
-		// LP(Done): what changes nothing takes effect when the word is read, or
-		// is counted in windows. All other results take effect by this CAS.
-		if v, did, ok := t.swap(was, w, x, v); ok {
-			return v, did
-		}
-	}
-}
-
-// record reports an outcome without a permit; see settle. A tombstone is
-// returned as it is.
-func (c *core) record(r result) (v Verdict, did step) {
-	s, o := c.settings(), r.outcome
-	was := word(c.word.Load())
-	for was.mode() == closed { // written out, as in settle: a call would take 4 to 8 ns more
-		next, ok := was.keep(o, s)
-		if !ok {
-			if next, ok = c.goesOn(was, o, s); !ok {
-				break
-			}
-		}
-		// LP(RecordSuccess, RecordFailure): as in settle.
-		if next == was {
-			return Counted, step{to: was}
-		}
-		if s.owner != nil {
-			c.keeps(next, s)
-		}
-		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
-			return Counted, step{to: next, flags: wrote}
-		}
-		was = word(c.word.Load())
-	}
-	t := report{core: c, settings: s, result: r, direct: true, bad: o == Failure}
-	return t.record(was)
-}
-
-// record is core.record for a report that has begun.
-func (r *report) record(was word) (v Verdict, did step) {
-	c, o, s := r.core, r.result.outcome, r.settings
-	var ok bool
-	for ; ; was = word(c.word.Load()) {
-		w := was.living()
-		if w.mode() == tombstone {
-			r.gone.to = w
-			r.gone.flags |= r.hasAsked()
-			return Late, r.gone
-		}
-		// They come after the word: its deadline may be further ahead than those
-		// of settings that Update has replaced.
-		s = c.set.Load()
-		r.settings = s
-		if s.forgetAfter != 0 && w.out() && c.forgotten(w, s, s.now()) {
-			// It counts for a key that is healthy then.
-			if owed, ok := c.swap(s, w, w, change{next: w.close(s), why: ReasonForgotten}); ok {
-				r.gone = step{flags: wrote, owed: either(r.gone.owed, owed)}
-			}
-			continue
-		}
-		if r.count(w) {
-			continue
-		}
-		x := change{why: ReasonRecordSuccess}
-		switch {
-		case r.full.why != 0:
-			x, v = r.open(w)
-		case w.mode() == closed && w.recalls(o, s):
-			if x, v, ok = r.recall(w); !ok {
-				continue
-			}
-		case o == Success:
-			x.next, v = w.recordSuccess(s)
-		default:
-			var now time.Duration
-			if w.mode() != closed || w.trips(s) {
-				now, x.at = s.clock()
-			}
-			x.next, v = w.recordFailure(s, now)
-			x.why = w.openedBy(ReasonRecordFailure)
-		}
-		// LP(RecordSuccess, RecordFailure): what changes nothing takes effect
-		// when the word is read; a late failure's deadline was still ahead
-		// after that. All else does by this CAS.
-		if v, did, ok := r.swap(was, w, x, v); ok {
-			did.flags, did.owed = did.flags|r.gone.flags, either(r.gone.owed, did.owed)
-			return v, did
-		}
-	}
 }

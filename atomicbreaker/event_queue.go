@@ -71,18 +71,12 @@ func (l breakerListener) notified(*core)   {}
 func (l breakerListener) disposable() bool { return false }
 func (l breakerListener) dispose()         {}
 
-// push publishes e. It returns the queue if the caller now holds it.
+// push publishes e. It returns the queue if the caller now holds it, and reports
+// whether the queue was still in use, which that of a Breaker always is.
 //
 // The CAS fails only if another has been pushed, or the holder has taken all or
 // let go.
-func (q *eventQueue) push(e *queuedEvent) (owed *eventQueue) {
-	owed, _ = q.tryPush(e)
-	return owed
-}
-
-// tryPush is push for queues that are thrown away. It reports whether the queue
-// was still in use.
-func (q *eventQueue) tryPush(e *queuedEvent) (owed *eventQueue, ok bool) {
+func (q *eventQueue) push(e *queuedEvent) (owed *eventQueue, ok bool) {
 	for {
 		top := q.head.Load()
 		if top == &q.gone {
@@ -108,15 +102,10 @@ func (q *eventQueue) deliver() {
 	if q == nil {
 		return
 	}
-	delivered := false
-	defer func() {
-		if !delivered {
-			q.delivered()
-			q.deliver()
-		}
-	}()
-	q.drain()
-	delivered = true
+	orElse(q.drain, func() {
+		q.delivered()
+		q.deliver()
+	})
 }
 
 // drain delivers what is due.

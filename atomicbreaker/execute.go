@@ -103,6 +103,19 @@ func (p Permit) run(ctx context.Context, fn func(context.Context) error) error {
 	return err
 }
 
+// orElse calls f. If f panics or calls runtime.Goexit, the same goroutine calls rest
+// while it unwinds, which goes on after that.
+func orElse(f, rest func()) {
+	returned := false
+	defer func() {
+		if !returned {
+			rest()
+		}
+	}()
+	f()
+	returned = true
+}
+
 // failUnless is deferred around user code. It does not recover: a panic keeps
 // its stack, and runtime.Goexit goes on.
 func (p Permit) failUnless(returned *bool) {

@@ -350,10 +350,12 @@ func (r *report) withhold(w word) (next word, ok bool) {
 	switch {
 	case s.rules.last != 0:
 		return r.remember(w, failed)
-	case failed:
-		return w.withhold(s), true
+	case !failed:
+		return w.pass(s), true
+	case s.rules.history != 0:
+		return w.miss(s), true
 	}
-	return w.pass(s), true
+	return w, true // the next failure may open it
 }
 
 // failures returns how many of the last calls have failed, if the word is

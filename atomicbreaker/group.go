@@ -132,7 +132,7 @@ func compileGroup(c *Config, idle, forget time.Duration, fraction float64) (*set
 	if !(fraction >= 0 && fraction <= 1) { // NaN too
 		return nil, fmt.Errorf("atomicbreaker: GroupConfig.MaxOpenFraction %v: must be in 0..1", fraction)
 	}
-	base, err := c.compileKeyed(nil)
+	base, err := c.compileKeyed()
 	if err != nil {
 		return nil, fmt.Errorf("%w (in GroupConfig.Default)", err)
 	}
@@ -155,18 +155,14 @@ func NewGroup[K comparable](c GroupConfig[K]) (*Group[K], error) {
 	g.set.Store(set)
 	if g.listens {
 		_, g.queueHash = newKeys[K]()
-		g.queues = newKeyQueues()
+		g.queues = table.New[uint64, keyQueue](func(hash, _ uint64) uint64 { return hash }, 0)
 	}
 	return g, nil
 }
 
 // MustNewGroup is like NewGroup but panics if a setting is wrong.
 func MustNewGroup[K comparable](c GroupConfig[K]) *Group[K] {
-	g, err := NewGroup(c)
-	if err != nil {
-		panic(err)
-	}
-	return g
+	return must(NewGroup(c))
 }
 
 // Config returns the settings of k: what GroupConfig.PerKey returns, or
@@ -198,9 +194,7 @@ func (g *Group[K]) settings() *groupSettings {
 	if s := g.set.Load(); s != nil {
 		return s
 	}
-	s, _ := GroupConfig[K]{}.compile() // the defaults are valid
-	g.set.CompareAndSwap(nil, s)
-	return g.set.Load()
+	return install(&g.set, GroupConfig[K]{}.compile)
 }
 
 // Allow asks whether a call may be made for k now; see Breaker.Allow. For a
@@ -321,7 +315,10 @@ func (ks *keyedState[K]) record(k K, r result) Verdict {
 // with what is left of the result, or make another cell, and what it has to
 // deliver then.
 func (gs *groupState) recordIn(c *cell, r *result) (v Verdict, owed *eventQueue, died bool) {
-	v, did := c.record(*r)
+	r.how |= direct
+	s := c.settings()
+	was := word(c.word.Load())
+	v, did := c.settle(was, was.stay(), *r, s)
 	if did.to.mode() == tombstone {
 		gs.remove(c)
 		*r = r.after(did)
@@ -402,7 +399,7 @@ func (g *Group[K]) read(k K) (view, *cell) {
 
 // read observes a cell.
 func (gs *groupState) read(c *cell) view {
-	gs.settingsHeld(c) // renews them
+	gs.settingsHeld(&c.core) // renews them
 	return c.read()
 }
 

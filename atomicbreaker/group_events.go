@@ -1,7 +1,5 @@
 package atomicbreaker
 
-import "github.com/latchfree/latchfree/internal/table"
-
 // What a Group with a listener does on top. Its keys' queues are found by key,
 // and exist only while they have something to deliver, so the order of events
 // has to hold from one cell of a key to the next:
@@ -21,11 +19,6 @@ type keyQueue struct {
 	eventQueue
 	group *groupRoot
 	hash  uint64
-}
-
-// newKeyQueues returns a table of queues by hash.
-func newKeyQueues() *table.Table[uint64, keyQueue] {
-	return table.New[uint64, keyQueue](func(hash, _ uint64) uint64 { return hash }, 0)
 }
 
 func (q *keyQueue) notify(c *core, e *Event) {
@@ -63,14 +56,14 @@ func (gs *groupState) push(c *cell, e *queuedEvent) (owed *eventQueue) {
 			q.subscriber = q
 			q, _ = g.queues.LoadOrStore(hash, q)
 		}
-		if owed, ok := q.tryPush(e); ok {
+		if owed, ok := q.push(e); ok {
 			return owed
 		}
 		q.dispose()
 	}
 }
 
-// publish is owner.publish.
+// publish makes a queued event of a cell known; see settings.publish.
 func (gs *groupState) publish(e *queuedEvent) (owed *eventQueue) {
 	c := cellOf(e.core)
 	owed = gs.keyOps.sealBefore(c)
@@ -120,17 +113,12 @@ func (gs *groupState) sealAllBefore() {
 	if old == nil {
 		return
 	}
-	told := false
-	defer func() {
-		if !told {
-			gs.sealAllBefore() // what is sealed already has nothing to tell
+	orElse(func() {
+		old.sealAllBefore()
+		for c := range old.keyOps.all {
+			old.seal(c).deliver()
 		}
-	}()
-	old.sealAllBefore()
-	for c := range old.keyOps.all {
-		old.seal(c).deliver()
-	}
-	told = true
+	}, gs.sealAllBefore) // what is sealed already has nothing to tell
 	gs.before.Store(nil)
 }
 
@@ -165,7 +153,7 @@ func (gs *groupState) seal(c *cell) (owed *eventQueue) {
 			x.next = w.bury() // nothing to reset, nothing to tell
 		}
 		var ok bool
-		if owed, ok = c.swap(gs.settingsHeld(c), was, w, x); ok {
+		if owed, ok = c.swap(gs.settingsHeld(&c.core), was, w, x); ok {
 			break
 		}
 	}

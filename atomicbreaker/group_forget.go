@@ -67,7 +67,7 @@ func (c *core) stale(w word, s *settings) bool {
 // then the result is counted in the key's next cell. No mark is ever the same as
 // an earlier one, so that it was not taken away and made again.
 func (gs *groupState) markLeaving(c *cell, was word) bool {
-	w, s := was.living(), gs.settingsHeld(c)
+	w, s := was.living(), gs.settingsHeld(&c.core)
 	if !c.stale(w, s) {
 		return false
 	}

@@ -96,7 +96,7 @@ func (ks *keyedState[K]) settingsFor(k K) *settings {
 
 // ofKey returns the settings of a key, by what PerKey has returned.
 func (gs *groupState) ofKey(set *stateSettings, c *Config) (*settings, error) {
-	base, err := c.compileKeyed(nil)
+	base, err := c.compileKeyed()
 	if err != nil {
 		return nil, err
 	}
@@ -110,12 +110,12 @@ func (ks *keyedState[K]) settingsOfKey(c *cell) *settings { return ks.settingsFo
 // settingsHeld returns the settings of a cell, up to date unless that takes user
 // code. Who reports or sweeps asks for these, so that a PerKey that panics loses
 // no result, slot or event; the next call of the key asks for newer ones.
-func (gs *groupState) settingsHeld(c *cell) *settings {
+func (gs *groupState) settingsHeld(c *core) *settings {
 	s, set := c.set.Load(), gs.settings()
 	if s.of == set.settings || set.perKey {
 		return s
 	}
-	return gs.renewed(&c.core, s)
+	return gs.renewed(c, s)
 }
 
 // settingsNow returns the settings of a cell, up to date. It may run user code.
@@ -127,10 +127,8 @@ func (gs *groupState) settingsNow(c *cell) *settings {
 	return gs.renewed(&c.core, s)
 }
 
-// held is owner.held.
-func (gs *groupState) held(c *core) *settings { return gs.settingsHeld(cellOf(c)) }
-
-// renewed is owner.renewed.
+// renewed returns the settings of a cell, which has held, up to date. It runs user
+// code.
 //
 // It goes round again only if the group state's settings were replaced, or another
 // caller has renewed those of the cell.
@@ -144,8 +142,6 @@ func (gs *groupState) renewed(c *core, held *settings) *settings {
 	}
 	return held
 }
-
-func (gs *groupState) absentSettings(p Permit) *settings { return gs.keyOps.packedSettings(p) }
 
 func (ks *keyedState[K]) packedSettings(p Permit) *settings {
 	return ks.settingsFor(unpack[K](p.packing(ks.packing), p.key, p.bits))

@@ -212,14 +212,15 @@ func (ks *keyedState[K]) timedPermit(k K, now *departure, slot uint64) Permit {
 	return p
 }
 
-// finishReport is owner.finishReport. It is the end of settleCell, settle or record.
+// finishReport reports what is left of a result whose TripFunc has not returned. It
+// is the end of settleCell, settle or record.
 func (gs *groupState) finishReport(t *report) {
-	_, did := t.rest()
+	_, did := t.settle(word(t.core.word.Load()))
 	c, r := cellOf(t.core), t.result
 	r.how |= wasAsked
 	died := did.to.mode() == tombstone
 	switch {
-	case died && t.direct:
+	case died && r.how&direct != 0:
 		gs.remove(c)
 		gs.keyOps.recordDead(c, r, did.owed)
 	case died && t.stay.mode() == closed && did.to == t.stay.bury():
@@ -232,8 +233,6 @@ func (gs *groupState) finishReport(t *report) {
 	}
 }
 
-func (gs *groupState) counts() *counters { return &gs.of.counters }
-
 func (ks *keyedState[K]) settleDead(c *cell, r result, s *settings) Verdict {
 	k := ks.keyOf(c)
 	return ks.settle(k, ks.hash(k, 0), c.since.Load(), r, s)
@@ -243,13 +242,16 @@ func (ks *keyedState[K]) recordDead(c *cell, r result, owed *eventQueue) {
 	ks.recordAgain(ks.keyOf(c), r, owed)
 }
 
+// settleAbsent reports the result of a call that was admitted while its key was
+// absent, and settleCell that of one that a cell has admitted. Non-nil settings are
+// those by which it was classified.
 func (gs *groupState) settleAbsent(p Permit, r result, s *settings) Verdict {
 	// LP(Done): after ResetAll, all results are late when the group state is read.
 	if r.how&looked == 0 && gs.replaced() {
 		return Late
 	}
 	if p.tellsTime(gs.packing) {
-		r.took = p.absentTook(gs.settings().settings)
+		r.took = since(p.bits, gs.settings().settings)
 	}
 	if r.how&looked == 0 && !mayMatter(r) && gs.stillAbsent(p.slot(p.packing(gs.packing)), p.since) {
 		// LP(Done): an absent key stays pristine.
@@ -269,7 +271,7 @@ func (gs *groupState) settleCell(p Permit, r result) Verdict {
 		return Late
 	}
 	c, stay := cellOf(p.core), p.stay()
-	s := gs.settingsHeld(c)
+	s := gs.settingsHeld(&c.core)
 	r.took = p.took(s)
 	v, did := c.settle(word(c.word.Load()), stay, r, s)
 	r = r.after(did)
@@ -344,7 +346,7 @@ func (gs *groupState) settleIn(c *cell, hash uint64, since *departure, r *result
 		}
 		return Late, false
 	}
-	s := gs.settingsHeld(c)
+	s := gs.settingsHeld(&c.core)
 	v, did := c.settle(word(c.word.Load()), 0, *r, s) // zero: the cell's first stay
 	if did.to.mode() == tombstone {
 		gs.remove(c)

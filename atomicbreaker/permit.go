@@ -115,26 +115,15 @@ func (p Permit) Trip(d time.Duration) Verdict {
 	return p.settleResult(result{outcome: Failure, how: tripping, open: d}, nil)
 }
 
-// An owner is the state of a group, without its type parameter.
+// An owner is the state of a group. It is an interface so that a program without
+// groups does without their code. See the methods of groupState.
 type owner interface {
-	// settleAbsent and settleCell report the result of a call that was
-	// admitted while its key was absent, and by a cell. Non-nil settings are
-	// those by which it was classified.
 	settleAbsent(Permit, result, *settings) Verdict
 	settleCell(Permit, result) Verdict
-	// renewed returns the settings of a core of one of its cells, which has these.
-	// It may run user code; held does not, and returns those of PerKey as they
-	// are.
+	settingsHeld(*core) *settings
 	renewed(*core, *settings) *settings
-	held(*core) *settings
-	// finishReport reports what is left of a result whose TripFunc has not returned.
 	finishReport(*report)
-	// publish makes a queued event of one of its cells known; see settings.publish.
 	publish(*queuedEvent) *eventQueue
-	// absentSettings returns the settings of an absent key. It runs user code.
-	absentSettings(Permit) *settings
-	// counts returns where late results are counted.
-	counts() *counters
 }
 
 // settle reports an outcome. Non-nil settings are those by which it was
@@ -163,16 +152,17 @@ func (p Permit) settle(o Outcome, s *settings) Verdict {
 // settleResult reports a result. Non-nil settings are those by which it was
 // classified.
 func (p Permit) settleResult(r result, s *settings) (v Verdict) {
-	var home owner
+	var counters *counters
 	switch {
 	case p.core == nil && p.since == nil:
 		return Late
 	case p.core == nil:
-		home = p.since.home.home
-		v = home.settleAbsent(p, r, s)
+		counters = &groupStateOf(p.since.home).of.counters
+		v = p.since.home.home.settleAbsent(p, r, s)
 	case p.bits&inCell != 0:
-		home = p.core.set.Load().owner
-		v = home.settleCell(p, r)
+		held := p.core.set.Load()
+		counters = held.counters
+		v = held.owner.settleCell(p, r)
 	default:
 		if s == nil {
 			s = p.core.settings()
@@ -181,7 +171,7 @@ func (p Permit) settleResult(r result, s *settings) (v Verdict) {
 		return p.core.conclude(word(p.core.word.Load()), p.stay(), r, s)
 	}
 	if v == Late {
-		home.counts().mine().late.Add(1)
+		counters.mine().late.Add(1)
 	}
 	return v
 }
@@ -189,14 +179,7 @@ func (p Permit) settleResult(r result, s *settings) (v Verdict) {
 // pay delivers what the caller of Allow owes. If the listener does not return,
 // the caller never gets p, so its slot is given back.
 func (p Permit) pay(owed *eventQueue) {
-	paid := false
-	defer func() {
-		if !paid {
-			p.Cancel()
-		}
-	}()
-	owed.deliver()
-	paid = true
+	orElse(owed.deliver, func() { p.Cancel() })
 }
 
 // settings returns what classifies the call's error, nil for the defaults.
@@ -205,11 +188,11 @@ func (p Permit) settings() *settings {
 	case p.core != nil:
 		s := p.core.set.Load()
 		if s != nil && s.owner != nil {
-			s = s.owner.held(p.core)
+			s = s.owner.settingsHeld(p.core)
 		}
 		return s
 	case p.since != nil:
-		return p.since.home.home.absentSettings(p)
+		return groupStateOf(p.since.home).keyOps.packedSettings(p)
 	}
 	return nil
 }
@@ -268,9 +251,7 @@ func (p Permit) took(s *settings) time.Duration {
 	return since(p.bits&begunLow|p.bits>>begunHighShift<<32, s)
 }
 
-// absentTook is took for a key that was absent.
-func (p Permit) absentTook(s *settings) time.Duration { return since(p.bits, s) }
-
+// since is took for bits that have nothing above begun that matters.
 func since(begun uint64, s *settings) time.Duration {
 	return time.Duration((uint64(s.now()>>begunUnit)-begun)&begunMask) << begunUnit
 }

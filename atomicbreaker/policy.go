@@ -154,21 +154,7 @@ func (p anyOf) apply(r *rules) error {
 // the clock. A counter of one processor and a fifteenth of the window is exact
 // up to half a million calls, and keeps the ratio above that.
 func FailureRate(ratio float64, minCalls int, window time.Duration) Policy {
-	return failureRate{ratio, minCalls, window}
-}
-
-type failureRate struct {
-	ratio    float64
-	minCalls int
-	window   time.Duration
-}
-
-func (p failureRate) String() string {
-	return fmt.Sprintf("FailureRate(%v, %d, %v)", p.ratio, p.minCalls, p.window)
-}
-
-func (p failureRate) apply(r *rules) error {
-	return r.addWindow(p, window{why: ReasonFailureRate, atLeast: uint64(p.minCalls), length: p.window}, p.ratio, p.minCalls)
+	return windowPolicy{ReasonFailureRate, ratio, 0, minCalls, window}
 }
 
 // FailureCount opens the breaker on the n-th failure in the window, however
@@ -176,20 +162,8 @@ func (p failureRate) apply(r *rules) error {
 //
 // A failure counts for at least the window; see FailureRate. Successes write
 // nothing.
-func FailureCount(n int, window time.Duration) Policy { return failureCount{n, window} }
-
-type failureCount struct {
-	n      int
-	window time.Duration
-}
-
-func (p failureCount) String() string { return fmt.Sprintf("FailureCount(%d, %v)", p.n, p.window) }
-
-func (p failureCount) apply(r *rules) error {
-	if p.n < 1 || p.n > exactCounts {
-		return fmt.Errorf("%v: n must be in 1..%d", p, exactCounts)
-	}
-	return r.addWindow(p, window{why: ReasonFailureCount, atLeast: uint64(p.n), length: p.window}, 1, p.n)
+func FailureCount(n int, window time.Duration) Policy {
+	return windowPolicy{ReasonFailureCount, 1, 0, n, window}
 }
 
 // SlowRate opens the breaker on a slow call if, of the calls that ended in the
@@ -203,38 +177,48 @@ func (p failureCount) apply(r *rules) error {
 // keys are timed only if the policy of GroupConfig.Default has a SlowRate too.
 // Times are kept to a microsecond, and up to 78 hours.
 func SlowRate(ratio float64, slow time.Duration, minCalls int, window time.Duration) Policy {
-	return slowRate{ratio, slow, minCalls, window}
+	return windowPolicy{ReasonSlowRate, ratio, slow, minCalls, window}
 }
 
-type slowRate struct {
-	ratio    float64
-	slow     time.Duration
-	minCalls int
-	window   time.Duration
+// A windowPolicy is a FailureRate, a FailureCount or a SlowRate.
+type windowPolicy struct {
+	why    Reason
+	ratio  float64
+	slow   time.Duration
+	n      int // of calls, or of failures if only these count
+	length time.Duration
 }
 
-func (p slowRate) String() string {
-	return fmt.Sprintf("SlowRate(%v, %v, %d, %v)", p.ratio, p.slow, p.minCalls, p.window)
-}
-
-func (p slowRate) apply(r *rules) error {
-	if p.slow < 0 {
-		return fmt.Errorf("%v: slow must not be negative", p)
+func (p windowPolicy) String() string {
+	switch p.why {
+	case ReasonFailureCount:
+		return fmt.Sprintf("FailureCount(%d, %v)", p.n, p.length)
+	case ReasonSlowRate:
+		return fmt.Sprintf("SlowRate(%v, %v, %d, %v)", p.ratio, p.slow, p.n, p.length)
 	}
-	r.slow = true
-	return r.addWindow(p, window{why: ReasonSlowRate, atLeast: uint64(p.minCalls), slow: p.slow, length: p.window}, p.ratio, p.minCalls)
+	return fmt.Sprintf("FailureRate(%v, %d, %v)", p.ratio, p.n, p.length)
 }
 
-func (r *rules) addWindow(p Policy, w window, ratio float64, minCalls int) error {
+func (p windowPolicy) apply(r *rules) error {
 	switch {
-	case !(ratio > 0 && ratio <= 1): // NaN too
+	case p.slow < 0:
+		return fmt.Errorf("%v: slow must not be negative", p)
+	case p.why == ReasonFailureCount && (p.n < 1 || p.n > exactCounts):
+		return fmt.Errorf("%v: n must be in 1..%d", p, exactCounts)
+	case !(p.ratio > 0 && p.ratio <= 1): // NaN too
 		return fmt.Errorf("%v: ratio must be above 0 and at most 1", p)
-	case minCalls < 1:
+	case p.n < 1:
 		return fmt.Errorf("%v: minCalls must be positive", p)
-	case w.length <= 0:
+	}
+	r.slow = r.slow || p.why == ReasonSlowRate
+	return r.addWindow(p, window{why: p.why, ppm: millionths(p.ratio), atLeast: uint64(p.n), slow: p.slow, length: p.length})
+}
+
+// addWindow adds a window of a policy.
+func (r *rules) addWindow(p Policy, w window) error {
+	if w.length <= 0 {
 		return fmt.Errorf("%v: window must be positive", p)
 	}
-	w.ppm = millionths(ratio)
 	r.windows = append(r.windows, w)
 	r.asks = r.asks || w.ask != nil
 	r.span = max(r.span, spanOf(w.length))

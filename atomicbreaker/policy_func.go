@@ -64,16 +64,12 @@ func (p tripFunc) apply(r *rules) error {
 	case p.slow < 0:
 		return fmt.Errorf("%v: slow must not be negative", p)
 	}
-	w := window{why: ReasonTripFunc, length: p.window, ask: p.trip, timed: p.slow > 0}
-	if err := r.addWindow(p, w, 1, 1); err != nil {
+	r.inARow = true
+	if err := r.addWindow(p, window{why: ReasonTripFunc, length: p.window, ask: p.trip, timed: p.slow > 0}); err != nil || p.slow == 0 {
 		return err
 	}
-	r.inARow = true
-	if !w.timed {
-		return nil
-	}
 	r.slow = true
-	return r.addWindow(p, window{why: ReasonSlowRate, slow: p.slow, length: p.window, beside: true}, 1, 1)
+	return r.addWindow(p, window{why: ReasonSlowRate, slow: p.slow, length: p.window, beside: true})
 }
 
 // askAll asks the functions of the windows in which the result was counted, until
@@ -108,21 +104,15 @@ func (r *report) askAll(w word) {
 // call runs user code. If that does not return, the same goroutine reports the
 // rest of the result while it unwinds.
 func (r *report) call(f func()) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
+	orElse(f, func() {
 		if o := r.settings.owner; o != nil {
 			rest := *r // or every report would be on the heap
 			o.finishReport(&rest)
 			return
 		}
-		_, did := r.rest()
+		_, did := r.settle(word(r.core.word.Load()))
 		did.owed.deliver()
-	}()
-	f()
-	returned = true
+	})
 }
 
 // countsOf returns what the i-th window of time holds, with the next one if that

@@ -8,8 +8,7 @@ type report struct {
 	core     *core
 	settings *settings
 	result   result
-	stay     word // that admitted the call, unless direct
-	direct   bool // without a permit
+	stay     word // that admitted the call, unless the result is direct
 	bad      bool // a failure, or a slow call where that matters
 	slot     bool // whether a probe still has its slot
 
@@ -20,6 +19,93 @@ type report struct {
 	began   bool          // whether it has one
 	full    tally         // what the windows then had enough of
 	gone    step          // what was done to a key that was forgotten
+}
+
+// settle is decide for a report that has begun.
+func (r *report) settle(was word) (v Verdict, did step) {
+	c, o, unasked := r.core, r.result.outcome, r.result.how&direct != 0
+	var ok bool
+	for ; ; was = word(c.word.Load()) {
+		w := was.living()
+		if r.slot = w.stay() == r.stay; unasked {
+			if w.mode() == tombstone {
+				r.gone.to = w
+				r.gone.flags |= r.hasAsked()
+				return Late, r.gone
+			}
+			// They come after the word: its deadline may be further ahead than
+			// those of settings that Update has replaced.
+			if r.settings = c.set.Load(); r.forget(w) {
+				continue
+			}
+		} else if !r.slot {
+			if !c.overdue(w, r.stay) {
+				// LP(Done): a late result takes effect when the word is read.
+				return Late, step{to: w, flags: r.hasAsked()}
+			}
+			if word(c.word.Load()) != was {
+				continue // the period may be another's
+			}
+		}
+		if r.count(w) {
+			continue
+		}
+		s, x := r.settings, change{why: ReasonThreshold}
+		switch {
+		case r.result.how&tripping != 0:
+			x, v = r.trip(w)
+		case r.full.why != 0:
+			x, v = r.open(w)
+		case o == Ignored:
+			x.next, v = w.neutral(r.slot)
+		case w.mode() == closed && w.recalls(o, s):
+			if x, v, ok = r.recall(w); !ok {
+				continue
+			}
+		case unasked && o == Success:
+			x.next, v = w.recordSuccess(s)
+			x.why = ReasonRecordSuccess
+		case unasked && w.mode() != closed:
+			var now time.Duration
+			now, x.at = s.clock()
+			x.next, v = w.recordFailure(s, now)
+			x.why = ReasonRecordFailure
+		case w.mode() == halfOpen:
+			x, v = r.probe(w)
+		case o == Failure:
+			var now time.Duration
+			if w.mode() == closed && w.trips(s) {
+				now, x.at = s.clock()
+			}
+			x.next, v = w.fail(s, now)
+		default:
+			x.next, v = w.succeed(s)
+		}
+		// LP(Done, RecordSuccess, RecordFailure): what changes nothing takes
+		// effect when the word is read, or is counted in windows; the deadline of
+		// a late RecordFailure was still ahead after that. All other results take
+		// effect by this CAS.
+		if v, did, ok := r.swap(was, w, x, v); ok {
+			if r.gone.flags != 0 {
+				did.flags, did.owed = did.flags|r.gone.flags, either(r.gone.owed, did.owed)
+			}
+			return v, did
+		}
+	}
+}
+
+// forget closes a breaker that was forgotten, so that a result without a permit
+// counts for a healthy key. It reports whether the caller has to read the word
+// again.
+func (r *report) forget(w word) (again bool) {
+	c, s := r.core, r.settings
+	if s.forgetAfter == 0 || !w.out() || !c.forgotten(w, s, s.now()) {
+		return false
+	}
+	if owed, ok := c.swap(s, w, w, change{next: w.close(s), why: ReasonForgotten}); ok {
+		r.gone = step{flags: wrote, owed: either(r.gone.owed, owed)}
+	}
+	return true
 }
 
 // count counts the result in the windows of a closed stay, once, if it counts
@@ -48,15 +134,6 @@ func (r *report) count(w word) (again bool) {
 		return true
 	}
 	return s.owner != nil || !ok
-}
-
-// rest reports what is left of the result.
-func (r *report) rest() (Verdict, step) {
-	was := word(r.core.word.Load())
-	if r.direct {
-		return r.record(was)
-	}
-	return r.settle(was)
 }
 
 // open is the change of a closed word whose windows have had enough.

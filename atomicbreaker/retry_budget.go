@@ -134,11 +134,7 @@ func NewRetryBudget(c RetryBudgetConfig) (*RetryBudget, error) {
 
 // MustNewRetryBudget is like NewRetryBudget but panics if a setting is wrong.
 func MustNewRetryBudget(c RetryBudgetConfig) *RetryBudget {
-	b, err := NewRetryBudget(c)
-	if err != nil {
-		panic(err)
-	}
-	return b
+	return must(NewRetryBudget(c))
 }
 
 // Success reports that a call has succeeded, be it a retry or not, and earns
@@ -221,9 +217,7 @@ func (b *RetryBudget) settings() *budget {
 	if s := b.set.Load(); s != nil {
 		return s
 	}
-	s, _ := new(RetryBudgetConfig).compile() // the defaults are valid
-	b.set.CompareAndSwap(nil, s)
-	return b.set.Load()
+	return install(&b.set, new(RetryBudgetConfig).compile)
 }
 
 // A tokenWord is the whole state of a RetryBudget. It holds what is missing

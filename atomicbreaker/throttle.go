@@ -165,11 +165,7 @@ func NewThrottle(c ThrottleConfig) (*Throttle, error) {
 
 // MustNewThrottle is like NewThrottle but panics if a setting is wrong.
 func MustNewThrottle(c ThrottleConfig) *Throttle {
-	t, err := NewThrottle(c)
-	if err != nil {
-		panic(err)
-	}
-	return t
+	return must(NewThrottle(c))
 }
 
 // Allow counts a request, and returns nil if the call may be made or
@@ -267,9 +263,7 @@ func (t *Throttle) settings() *throttling {
 	if s := t.set.Load(); s != nil {
 		return s
 	}
-	s, _ := new(ThrottleConfig).compile() // the defaults are valid
-	t.set.CompareAndSwap(nil, s)
-	return t.set.Load()
+	return install(&t.set, new(ThrottleConfig).compile)
 }
 
 // accepts classifies the error of a call. It runs user code.

@@ -22,7 +22,7 @@ import (
 //
 // Update is lock-free. It takes effect by the CAS that installs the settings.
 func (b *Breaker) Update(c Config) error {
-	fresh, err := c.compile(nil)
+	fresh, err := c.compile()
 	if err != nil {
 		return err
 	}

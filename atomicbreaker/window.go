@@ -47,6 +47,7 @@ type howReported uint8
 const (
 	tripping howReported = 1 << iota // the breaker is to open
 	wasAsked                         // TripFuncs were asked already
+	direct                           // no permit was asked for
 	looked                           // the group state was the group's, and the key may not be absent any more
 )
 

@@ -47,16 +47,10 @@ func (b *body) end(err error) {
 		b.permit.Success()
 		return
 	}
-	classified := false
-	defer func() {
-		if !classified {
-			b.permit.Failure()
+	classified(b.permit, func() atomicbreaker.Outcome {
+		if callersFault(b.req, b.upload) {
+			return atomicbreaker.Ignored
 		}
-	}()
-	outcome := atomicbreaker.Ignored
-	if !callersFault(b.req, b.upload) {
-		outcome = b.t.classify(nil, err)
-	}
-	classified = true
-	report(b.permit, outcome)
+		return b.t.classify(nil, err)
+	})
 }
