@@ -51,7 +51,7 @@ func install[T any](set *atomics.Pointer[T], defaults func() (*T, error)) *T {
 	return set.Load()
 }
 
-// must is what a constructor returns that must not fail.
+// must returns what a constructor has returned, and panics with its error.
 func must[T any](v *T, err error) *T {
 	if err != nil {
 		panic(err)
@@ -59,9 +59,9 @@ func must[T any](v *T, err error) *T {
 	return v
 }
 
-// Allow asks whether a call may be made now. If so, the result of the call
-// must be reported once through the Permit. If not, the error is ErrOpen or
-// ErrTooManyProbes, and both match ErrRejected.
+// Allow asks whether a call may be made now. If it may, the caller must report the
+// result of the call once through the Permit. Otherwise the error is ErrOpen or
+// ErrTooManyProbes, which both match ErrRejected.
 //
 // A permit that is never reported does no harm while the breaker is closed.
 // A probe that is never reported keeps its slot for Config.ProbeTimeout.
@@ -95,11 +95,10 @@ func (b *Breaker) allowSlow() (Permit, error) {
 // Allow. The error is classified by Config.Classify. If fn panics or calls
 // runtime.Goexit, the call has failed, and the panic goes on with its stack.
 //
-// Without Config.Classify, an error of fn is Ignored once ctx was cancelled,
-// whatever error that is.
+// Without Config.Classify, any error of fn is Ignored once ctx was cancelled.
 //
-// Do does not call fn if ctx is already done, and returns the cause. It panics
-// if ctx or fn is nil.
+// If ctx is already done, Do does not call fn, and returns the cause. It panics if
+// ctx or fn is nil.
 //
 // Do is lock-free outside fn. It takes effect as Allow and Permit.Done do.
 func (b *Breaker) Do(ctx context.Context, fn func(context.Context) error) error {

@@ -7,9 +7,9 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// A presence is what a group state knows of keys that have no cell. It has no type
-// parameter, like the permits that are given for such keys, and so is all that
-// healthy calls need: neither the settings nor the table.
+// A presence says which keys may have a cell. It has no type parameter, like the
+// permits for keys without a cell, and is all that healthy calls need: they use
+// neither the settings nor the table.
 type presence struct {
 	home       owner      // the group state
 	packing    keyPacking // how keys travel without the time
@@ -93,8 +93,8 @@ type cell struct {
 
 	// since is nil until the cell is dead. Then it is the departure from which on
 	// departures of the key are those of later cells: its own if the cell has
-	// changed its mode, otherwise the last one at that time. By CAS of whoever
-	// helps to remove the cell first.
+	// changed its mode, otherwise the last one at that time. By CAS of the
+	// first caller that helps to remove the cell.
 	since atomics.Pointer[departure]
 }
 
@@ -118,8 +118,7 @@ func (ks *keyedState[K]) keyOf(c *cell) K {
 }
 
 // lookup returns the cell of a key, or nil. The cell may be dead, now or at any
-// time; then its word says so to all who go on to use it, and they remove it
-// and look again.
+// time. Its word says so to callers that use it; they remove it and look again.
 func (ks *keyedState[K]) lookup(k K, hash uint64) *cell {
 	if ks.free(hash) {
 		return nil
@@ -177,8 +176,8 @@ func (gs *groupState) unlinked(hash uint64) {
 	gs.filter.Load()[filterSlot(hash)].Add(^uint32(0))
 }
 
-// finish ends an operation on a living cell. What it does for other keys comes
-// last, as it tells of them.
+// finish ends an operation on a living cell. Sweeps come last, as they call the
+// listener for other keys.
 func (gs *groupState) finish(c *cell, did step) {
 	if did.flags&wrote != 0 {
 		gs.tidy(c, did.to)
@@ -237,9 +236,9 @@ func (gs *groupState) touch(c *cell) {
 }
 
 // retire kills and removes a cell that is still pristine, or marked, and
-// reports whether it was. A cell with events that were not delivered stays: so
-// they come before those of the key's next cell. Whoever delivers the last
-// retires it.
+// reports whether it was. A cell with events that were not delivered stays, so that
+// they come before those of the key's next cell. The caller that delivers the last
+// event retires it.
 func (gs *groupState) retire(c *cell, w word) bool {
 	if gs.of.listens && !c.deliveredUpTo(w) {
 		return false
@@ -251,8 +250,8 @@ func (gs *groupState) retire(c *cell, w word) bool {
 	return true
 }
 
-// remove takes a dead cell out of the table. Everyone who needs its place
-// helps, so that nobody waits for the caller who killed it. When it returns,
+// remove takes a dead cell out of the table. Every caller that needs its place
+// helps, so that none waits for the caller that killed it. When it returns,
 // c.since is set and the cell is out of the table, unless the group state is outdated.
 func (gs *groupState) remove(c *cell) {
 	if gs.outdated() {

@@ -6,33 +6,33 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// A core is a word and what interprets it: all of a Breaker, and the head of
+// A core is a word with its settings and notes: all of a Breaker, and the head of
 // every cell of a Group. The zero core is a healthy breaker with the defaults.
 type core struct {
-	// Every transition is one CAS by whoever's result or call caused it.
+	// Every transition is one CAS by the call or result that causes it.
 	word atomics.Uint64
 
 	// Nil means the defaults, until someone needs a clock. Goes from nil to
-	// non-nil once, by CAS, and from one to the next by Update, or by who next
-	// needs those of a cell.
+	// non-nil once, by CAS, and from one to the next by Update or, in a cell, by
+	// the next caller that needs them.
 	set atomics.Pointer[settings]
 
-	// windows are those of a closed stay, or nil. By CAS of whoever is first to
-	// count in a later stay.
+	// windows are those of a closed stay, or nil. By CAS of the first caller that
+	// counts in a later stay.
 	windows atomics.Pointer[windows]
 
-	// log is what long words count, or nil. By CAS of whoever needs it first,
-	// once.
+	// log has the places of long words, or is nil. By CAS of the first caller that
+	// needs it, once.
 	log atomics.Pointer[failureLog]
 
 	// period is the generation with which the breaker became half-open, and
-	// touched when the key of a cell was last of interest. By CAS of whoever is
-	// about to make them matter; see core_period.go. touched only goes up.
+	// touched when the key of a cell was last of interest. By CAS of a caller that
+	// is about to make them matter; see core_period.go. touched only goes up.
 	period  atomics.Uint32
 	touched atomics.Int64
 
 	// delivered is the number of generations whose events have been delivered, or
-	// zero without a listener. Only who holds the queue writes it.
+	// zero without a listener. Only the holder of the queue writes it.
 	delivered atomics.Uint64
 }
 
@@ -55,8 +55,7 @@ func (c *core) settingsNow(s *settings) *settings {
 	return install(&c.set, new(Config).compile)
 }
 
-// settingsThere is settings for who has seen to it that those of a cell are up to
-// date.
+// settingsThere is settings for a caller that has brought those of a cell up to date.
 func (c *core) settingsThere() *settings {
 	if s := c.set.Load(); s != nil {
 		return s
@@ -64,7 +63,7 @@ func (c *core) settingsThere() *settings {
 	return c.settings()
 }
 
-// A change is what a transition does.
+// A change is a transition of a word.
 type change struct {
 	next     word
 	why      Reason    // if it begins a generation
@@ -112,7 +111,7 @@ func (c *core) swap(s *settings, was, w word, x change) (owed *eventQueue, ok bo
 	return owed, true
 }
 
-// An admission is what became of a request that was not rejected. It has four
+// An admission is the answer to a request that was not rejected. It has four
 // fields, as a struct of more does not stay in registers.
 type admission struct {
 	word  word          // the stay that admitted the call; or a tombstone
@@ -125,7 +124,7 @@ type admittedAs uint8
 
 const (
 	asUsual  admittedAs = iota
-	asShadow            // let through what it should not have
+	asShadow            // let through a call that it should have rejected
 	asAnew              // the key had been forgotten, and is pristine now
 )
 
@@ -150,8 +149,8 @@ func (c *core) admit(timed bool) (admission, error) {
 			return a, nil
 		}
 		// They come after the word, as its deadline may be further ahead than
-		// those of settings that Update has replaced; whoever set it has had
-		// newer ones put there.
+		// those of settings that Update has replaced; the caller that set it has
+		// had newer ones put there.
 		s := c.settingsThere()
 		now, at := s.clock()
 		next, refused := w.admit(s, now)
@@ -192,15 +191,15 @@ func (c *core) admitProbe(w, next word, s *settings, now time.Duration, at time.
 	return a, ok
 }
 
-// A step is what an operation did to a word. It has four fields too.
+// A step is the effect of an operation on a word. It has four fields too.
 type step struct {
-	to    word          // what it left behind
+	to    word          // the word that it left behind
 	at    time.Duration // when it counted in windows, if it did
 	owed  *eventQueue   // what the caller must deliver, nil for nothing
 	flags stepFlags
 }
 
-// stepFlags say what else a step was.
+// stepFlags say more about a step.
 type stepFlags uint8
 
 const (

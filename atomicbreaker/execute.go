@@ -2,9 +2,9 @@ package atomicbreaker
 
 import "context"
 
-// Execute calls fn if the breaker admits it, and returns its results or the
-// error of Allow. It treats errors, panics and runtime.Goexit like Do. It
-// panics if fn is nil.
+// Execute calls fn if the breaker admits it, and returns its results or the error of
+// Allow. It treats errors, panics and runtime.Goexit as Do does. It panics if fn is
+// nil.
 //
 // Execute is lock-free outside fn. It takes effect as Allow and Permit.Done
 // do.
@@ -28,9 +28,9 @@ func execute[T any](b *Breaker, fn func() (T, error)) (result T, err error) {
 	return result, err
 }
 
-// ExecuteContext is like Execute with a context for fn, which it treats like Do.
-// It does not call fn if ctx is already done, and returns the cause. It panics
-// if ctx or fn is nil.
+// ExecuteContext is like Execute with a context for fn, which it treats as Do does.
+// If ctx is already done it does not call fn, and returns the cause. It panics if ctx
+// or fn is nil.
 //
 // ExecuteContext is lock-free outside fn. It takes effect as Allow and
 // Permit.Done do.

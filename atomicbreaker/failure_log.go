@@ -89,16 +89,16 @@ func (r *rules) remember() error {
 // the stays of its core: what a word does not count as its own is void.
 type failureLog struct {
 	// blocks is how many blocks of places have been taken, counted for ever.
-	// Only goes up: who begins a run takes the next, and who runs into one in a
-	// log takes it if nobody has.
+	// Only goes up: a caller that begins a run takes the next block, and a caller
+	// whose log reaches a block takes that if nobody has.
 	blocks atomics.Uint32
 
 	// first is the run with which a log began: its block and how many
-	// failures. By CAS of whoever is about to make it matter; see note.
+	// failures. By CAS of a caller that is about to make it matter; see note.
 	first atomics.Uint32
 
-	// slots are a ring. By CAS of whoever is about to count a failure. One that
-	// the core's word counts does not change until it is the next to be written.
+	// slots are a ring. By CAS of a caller that is about to count a failure. A slot
+	// that the core's word counts does not change until it is the next to be written.
 	slots []atomics.Uint32
 }
 
@@ -147,8 +147,8 @@ func (c *core) reach(place uint32) {
 	}
 }
 
-// note makes a slot hold what a failure after a word says: the same for all who
-// report one, and nothing that was ever there before. It reports whether it has;
+// note makes a slot hold the note of a failure after a word: the same for all callers
+// that report one, and a value that was never there before. It reports whether it has;
 // if not, the word has changed. If a CAS from that word then succeeds, the slot
 // still holds it.
 //
@@ -165,15 +165,15 @@ func (c *core) reach(place uint32) {
 // whole ring later. For the run in first, the words RUN of one burst stand for W.
 //
 // It goes round again only if another caller has written the slot: for the same
-// word, or one who was stopped since an earlier word.
+// word, or one that was stopped since an earlier word.
 func (c *core) note(slot *atomics.Uint32, what uint32, w word) bool {
 	for {
 		was := slot.Load()
 		if was == what {
 			return true
 		}
-		// If the word is still the same, it was when the slot was read. So that
-		// has what nobody puts there again.
+		// If the word is still the same, it was the same when the slot was read. So
+		// nobody puts that value there again.
 		if word(c.word.Load()) != w {
 			return false
 		}
@@ -225,8 +225,8 @@ func (c *core) amongLast(w word, n int) (failed int) {
 	}
 }
 
-// shorten returns what a long word stands for under rules that need none, which
-// Update has brought.
+// shorten returns the short word for which a long word stands under rules that need
+// no long one. Update brings such rules.
 func (c *core) shorten(w word, s *settings) word {
 	if w&long == 0 {
 		return w
@@ -250,8 +250,8 @@ func (c *core) shorten(w word, s *settings) word {
 	return w.flagged() | word(row)
 }
 
-// failures returns what a closed word counts by the settings, with one more
-// failure or without. See ago for when it is right.
+// failures returns the count of a closed word by the settings, with one more failure
+// or without. See ago for when it is right.
 func (c *core) failures(w word, s *settings, more bool) int {
 	switch {
 	case w&long != 0 && s.rules.last == 0:
@@ -283,7 +283,7 @@ func (r *report) recall(w word) (x change, v Verdict, ok bool) {
 }
 
 // remember returns the closed word after one more result, which leaves it
-// closed, and writes into the log what belongs to that. If ok is false, the
+// closed, and makes the note in the log that belongs to it. If ok is false, the
 // word has changed.
 func (r *report) remember(w word, failed bool) (next word, ok bool) {
 	s := r.settings

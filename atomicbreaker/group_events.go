@@ -1,6 +1,6 @@
 package atomicbreaker
 
-// What a Group with a listener does on top. Its keys' queues are found by key,
+// The events of a Group with a listener. Its keys' queues are found by key,
 // and exist only while they have something to deliver, so the order of events
 // has to hold from one cell of a key to the next:
 //
@@ -8,7 +8,7 @@ package atomicbreaker
 //     delivered.
 //   - After ResetAll, a cell of the old group state is sealed: its last event, if it
 //     has any, is that it was reset, and a queued event says that it is the last.
-//     Whoever publishes an event of the key's next cell first seals the one
+//     A caller that publishes an event of the key's next cell first seals the one
 //     before. No cell of an old group state changes that was not in its table when it
 //     was replaced, because an operation with a cell in hand looks at
 //     groupRoot.state before it changes it.
@@ -95,8 +95,8 @@ func (g *Group[K]) resetAllAndNotify() {
 	for {
 		old := g.state.Load()
 		ks.before.Store(groupStateOf(old))
-		// LP(ResetAll): this CAS. Whoever still works with the old group state does so
-		// on behalf of the moment before it.
+		// LP(ResetAll): this CAS. An operation that still works with the old group
+		// state takes effect at the moment before it.
 		if g.state.CompareAndSwap(old, &ks.presence) {
 			break
 		}
@@ -104,10 +104,10 @@ func (g *Group[K]) resetAllAndNotify() {
 	ks.sealAllBefore()
 }
 
-// sealAllBefore seals all cells of older group states, and tells of each before it
-// seals the next: so a listener that takes long for one key holds up no other,
-// whose next event finds that it has to seal the key's old cell itself. If a
-// listener does not return, the same goroutine goes on while it unwinds.
+// sealAllBefore seals all cells of older group states, and delivers the event of each
+// before it seals the next. So a listener that takes long for one key delays no other
+// key, whose next event seals its old cell itself. If a listener does not return, the
+// same goroutine goes on while it unwinds.
 func (gs *groupState) sealAllBefore() {
 	old := gs.before.Load()
 	if old == nil {
@@ -118,7 +118,7 @@ func (gs *groupState) sealAllBefore() {
 		for c := range old.keyOps.all {
 			old.seal(c).deliver()
 		}
-	}, gs.sealAllBefore) // what is sealed already has nothing to tell
+	}, gs.sealAllBefore) // cells that are sealed already have no more events
 	gs.before.Store(nil)
 }
 
@@ -150,7 +150,7 @@ func (gs *groupState) seal(c *cell) (owed *eventQueue) {
 		}
 		x := change{next: w.enter(tombstone), why: ReasonReset}
 		if w.pristine() {
-			x.next = w.bury() // nothing to reset, nothing to tell
+			x.next = w.bury() // nothing to reset, no event
 		}
 		var ok bool
 		if owed, ok = c.swap(gs.settingsHeld(&c.core), was, w, x); ok {

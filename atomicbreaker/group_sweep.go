@@ -2,8 +2,8 @@ package atomicbreaker
 
 import "time"
 
-// How keys leave that no result removes: idle ones, and those whose failures
-// lie in windows until nothing is left of them.
+// Sweeps remove the keys that no result removes: idle keys, and keys whose failures
+// are in windows, once these are empty.
 
 // maybeSweep sweeps if the number of cells has doubled since the last time.
 // Every insert pays for at most two cells that are looked at.

@@ -9,14 +9,13 @@ import (
 // Permit is the right to make one call, and the duty to report once how it
 // ended. It belongs to the generation of the breaker that gave it: when the
 // breaker has changed its state or was reset meanwhile, the report is Late and
-// changes nothing. A probe whose time was over is heard while the breaker stays
-// half-open.
+// changes nothing. The report of a probe whose time is over still counts while the
+// breaker stays half-open.
 //
-// A Permit is a value and costs no allocation. Reporting twice is a mistake
-// that is noticed only when the breaker's state has changed in between, or
-// when no probe is in flight; otherwise a second Failure counts as another
-// one, and so does any second report of a probe whose time was over. Do and
-// Execute cannot make it.
+// A Permit is a value and costs no allocation. Reporting twice is a mistake. The
+// breaker notices it only if its state has changed in between, or if no probe is in
+// flight. Otherwise a second Failure counts as another failure, and so does any
+// second report of a probe whose time was over. Do and Execute report once.
 //
 // The zero Permit belongs to no breaker: all its reports are Late.
 type Permit struct {
@@ -95,18 +94,17 @@ func (p Permit) succeed() Verdict {
 // when the state is read if it comes too late.
 func (p Permit) Failure() Verdict { return p.settle(Failure, nil) }
 
-// Cancel reports that the call says nothing about what was called, and gives
-// its slot back if it was a probe.
+// Cancel reports that the call says nothing about the thing called, and gives its
+// slot back if it was a probe.
 //
 // Cancel is lock-free, and in a Group blocking on a bucket's mutex when the
 // key leaves the table. It takes effect by one CAS, or when the state is read
 // if it changes nothing.
 func (p Permit) Cancel() Verdict { return p.settle(Ignored, nil) }
 
-// Trip reports that the call failed in a way that says for how long there is no
-// use in trying again. It opens the breaker at once for d, at most
-// Config.MaxOpenTimeout; zero means as long as another failure would have, and
-// a negative d until Reset.
+// Trip reports a failure that says for how long further calls are useless. It opens
+// the breaker at once for d, at most Config.MaxOpenTimeout. Zero means the time for
+// which another failure would have opened it, and a negative d means until Reset.
 //
 // Trip is lock-free, and in a Group blocking on a bucket's mutex when the key
 // enters the table, or a listener is told. It takes effect by one CAS, or when
@@ -176,13 +174,13 @@ func (p Permit) settleResult(r result, s *settings) (v Verdict) {
 	return v
 }
 
-// pay delivers what the caller of Allow owes. If the listener does not return,
-// the caller never gets p, so its slot is given back.
+// pay delivers the queue that a caller of Allow holds. If the listener does not
+// return, the caller never gets p, so p's slot is given back.
 func (p Permit) pay(owed *eventQueue) {
 	orElse(owed.deliver, func() { p.Cancel() })
 }
 
-// settings returns what classifies the call's error, nil for the defaults.
+// settings returns the settings that classify the call's error, nil for the defaults.
 func (p Permit) settings() *settings {
 	switch {
 	case p.core != nil:
@@ -222,8 +220,8 @@ const (
 	timedModeShift = 33
 )
 
-// bitsFor returns the bits of a permit of a stay for a call that began then;
-// zero means that nobody asks.
+// bitsFor returns the bits of a permit of a stay for a call that began then. Zero
+// means that no policy asks for the time.
 func bitsFor(stay word, begun time.Duration) uint64 {
 	if begun == 0 {
 		return uint64(stay)

@@ -47,9 +47,9 @@ func compileTrip(p Policy) (*rules, error) {
 	return r, nil
 }
 
-// Consecutive opens the breaker on the n-th failure in a row, exactly: every
-// success in between starts the count anew, and time does not, however long
-// ago the failures were. n must be positive.
+// Consecutive opens the breaker on exactly the n-th failure in a row. Every success
+// in between starts the count anew. Time does not, however long ago the failures
+// were. n must be positive.
 func Consecutive(n int) Policy { return consecutive(n) }
 
 type consecutive int
@@ -72,10 +72,10 @@ func (n consecutive) apply(r *rules) error {
 // is KOfN(ceil(ratio*n), n).
 //
 // While any of the last n calls has failed, every result writes to the
-// breaker's state. If n is above 32, a failure that is not the first then writes
-// to a log as well, which takes 4 KiB, once for each breaker that needs one.
-// Should GroupConfig.MaxOpenFraction keep that from opening, Snapshot.Failures
-// may say k though there are more.
+// breaker's state. If n is above 32, each failure but the first then also writes to a
+// log, which takes 4 KiB once for each breaker that needs one. If
+// GroupConfig.MaxOpenFraction keeps the key from opening, Snapshot.Failures may be k
+// although there are more.
 func KOfN(k, n int) Policy { return kOfN{k, n} }
 
 type kOfN struct{ k, n int }
@@ -105,9 +105,9 @@ func (p kOfN) apply(r *rules) error {
 	return nil
 }
 
-// AnyOf opens the breaker as soon as one of the policies does. There must be
-// one at least. Together with a KOfN, a Consecutive is at most 32, or 1024 if n
-// of a KOfN is above 32.
+// AnyOf opens the breaker as soon as one of the policies does. There must be at
+// least one. Together with a KOfN, the n of a Consecutive is at most 32, or 1024 if
+// the n of a KOfN is above 32.
 func AnyOf(policies ...Policy) Policy { return anyOf(slices.Clone(policies)) }
 
 type anyOf []Policy
@@ -145,10 +145,9 @@ func (p anyOf) apply(r *rules) error {
 //
 // A call counts for at least the window, and at most a fifteenth of it and 16 µs
 // longer. When failures end at the same time, the last of them sees all, so
-// opening lags by at most the failures in flight. A window begins when the breaker closes. For
-// a key of a Group it begins with a failure, since healthy keys are not stored:
-// what succeeded before is not in it, and minCalls should be high enough for
-// that.
+// opening lags by at most the failures in flight. A window begins when the breaker
+// closes. For a key of a Group it begins with a failure, since healthy keys are not
+// stored: earlier successes are not in it, so choose minCalls high enough.
 //
 // Every call adds to a counter, of which each processor has its own, and reads
 // the clock. A counter of one processor and a fifteenth of the window is exact
@@ -166,11 +165,11 @@ func FailureCount(n int, window time.Duration) Policy {
 	return windowPolicy{ReasonFailureCount, 1, 0, n, window}
 }
 
-// SlowRate opens the breaker on a slow call if, of the calls that ended in the
-// window, at least minCalls, that part was slow or more. A call is slow if it
-// takes longer than slow, from Allow to the report, whether or not it succeeds.
-// In a half-open breaker a slow probe has failed. slow must not be negative;
-// for the others see FailureRate.
+// SlowRate opens the breaker on a slow call if at least minCalls calls ended in the
+// window and at least ratio of them were slow. A call is slow if it takes longer
+// than slow, from Allow to the report, whether or not it succeeds. In a half-open
+// breaker a slow probe has failed. slow must not be negative. For the other
+// arguments see FailureRate.
 //
 // Every call reads the clock at its beginning as well. In a Group, Allow then
 // copies an absent key to the heap, and with GroupConfig.PerKey calls of absent

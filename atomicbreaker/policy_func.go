@@ -5,23 +5,22 @@ import (
 	"time"
 )
 
-// Counts is what a window holds.
+// Counts has the counts of a window.
 type Counts struct {
-	Calls    int // that ended
-	Failures int // among them
-	Slow     int // among them
+	Calls    int // calls that ended
+	Failures int // calls among them that failed
+	Slow     int // calls among them that were slow
 
-	// Consecutive is how many of the last calls failed in a row, whenever that was.
-	// It is counted where the policy has a TripFunc, a Consecutive or a KOfN, and
-	// with a KOfN as far as that looks back; in a Snapshot, where there is a window
-	// as well.
+	// Consecutive is how many of the last calls failed in a row, however long ago.
+	// It is counted if the policy has a TripFunc, a Consecutive or a KOfN, with a
+	// KOfN as far as that looks back. In a Snapshot there must be a window too.
 	Consecutive int
 }
 
-// FailureRate returns which part of the calls has failed, 0 if there are none.
+// FailureRate returns the share of calls that failed, 0 without calls.
 func (c Counts) FailureRate() float64 { return rate(c.Failures, c.Calls) }
 
-// SlowRate returns which part of the calls was slow, 0 if there are none.
+// SlowRate returns the share of calls that were slow, 0 without calls.
 func (c Counts) SlowRate() float64 { return rate(c.Slow, c.Calls) }
 
 func rate(n, of int) float64 {
@@ -32,16 +31,16 @@ func rate(n, of int) float64 {
 }
 
 // TripFunc opens the breaker on a failure, or a slow call, after which trip
-// returns true. A call is slow if it takes longer than slow; with zero, calls are
-// not timed, and none is. For the window see FailureRate; both must be positive
-// or slow zero, and trip not nil.
+// returns true. A call is slow if it takes longer than slow. If slow is zero, calls
+// are not timed and none is slow. For the window see FailureRate. window must be
+// positive, slow not negative, and trip not nil.
 //
-// trip is called at most once for a failure or slow call of a closed breaker, with the
-// counts that include it, by whoever reports that, outside of any lock. It must be
-// safe for concurrent use. It may be asked a moment before other failures are
-// counted, so the breaker opens late by those in flight at most. If it panics or
-// calls runtime.Goexit, that goes on in its caller; the result counts all the
-// same, and does not open the breaker by this policy.
+// trip is called at most once for a failure or slow call of a closed breaker. Its
+// argument includes that call. The caller that reports the call runs trip, outside
+// of any lock, so trip must be safe for concurrent use. It may run a moment before
+// other failures are counted, so the breaker opens late by at most the failures in
+// flight. If trip panics or calls runtime.Goexit, that goes on in its caller. The
+// result still counts, and does not open the breaker by this policy.
 //
 // A TripFunc has no text form.
 func TripFunc(window, slow time.Duration, trip func(Counts) bool) Policy {

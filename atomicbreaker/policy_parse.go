@@ -13,8 +13,8 @@ import (
 //
 //	AnyOf(Consecutive(5), FailureRate(0.5, 20, 10s))
 //
-// White space does not matter. A text has 64 policies at most, each AnyOf being
-// one. For a policy that New does not accept, the error is New's.
+// White space does not matter. A text has at most 64 policies, and each AnyOf is one
+// of them. For a policy that New does not accept, the error is that of New.
 func ParsePolicy(text string) (Policy, error) {
 	r := policyReader{rest: text}
 	p := r.policy()
@@ -60,7 +60,7 @@ func (f policyForm) name() string {
 }
 
 // A policyReader reads a text from left to right. After an error it goes on to
-// the end of the call that it is in, and what it returns has no meaning.
+// the end of the call that it is in, and its results have no meaning.
 type policyReader struct {
 	rest  string // not read yet
 	err   error  // the first
@@ -125,7 +125,7 @@ type arguments struct {
 	n    int    // begun so far
 }
 
-// delimiter reads what the form demands.
+// delimiter reads the delimiter that the form demands.
 func (a *arguments) delimiter(d string) {
 	if !a.skip(d) {
 		upToHere := min(len(a.text)-len(a.rest)+1, len(a.text))

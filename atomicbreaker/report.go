@@ -17,8 +17,8 @@ type report struct {
 	at      time.Duration // when
 	block   uint32        // for a run that it may begin
 	began   bool          // whether it has one
-	full    tally         // what the windows then had enough of
-	gone    step          // what was done to a key that was forgotten
+	full    tally         // the window that then had enough
+	gone    step          // the step that closed a key that was forgotten
 }
 
 // settle is decide for a report that has begun.
@@ -112,15 +112,15 @@ func (r *report) forget(w word) (again bool) {
 // there. It reports whether the caller has to read the word again: if the
 // stay was over, the result is late, and was not counted.
 //
-// In a cell it has, because who retires the cell first makes the word leaving,
-// and then looks into the windows: either they see the result there, or the
-// caller sees a word that is leaving or dead.
+// In a cell it has to, because a caller that retires the cell first makes the word
+// leaving, and then looks into the windows: either it sees the result there, or the
+// reporter sees a word that is leaving or dead.
 func (r *report) count(w word) (again bool) {
 	s := r.settings
 	if r.in && r.counted == w.stay() {
 		return false
 	}
-	r.full = tally{} // what was full in another stay opens nothing in this one
+	r.full = tally{} // a window that was full in another stay opens nothing in this one
 	if len(s.rules.windows) == 0 || r.result.outcome == Ignored || r.result.how&tripping != 0 || w.mode() != closed {
 		return false
 	}
@@ -209,7 +209,7 @@ func (r *report) swap(was, w word, x change, v Verdict) (Verdict, step, bool) {
 }
 
 // goesOn returns a long word after one more success, if that is all that there is
-// to do. It is what remember and recall come to then; but while calls fail, most
+// to do. Its result is that of remember and recall; but while calls fail, most
 // results are such successes, and this takes a quarter of the time.
 func (c *core) goesOn(w word, o Outcome, s *settings) (next word, ok bool) {
 	if w&long == 0 || o == Failure || s.rules.last == 0 || len(s.rules.windows) != 0 {
@@ -226,8 +226,8 @@ func (r result) after(did step) result {
 	return r
 }
 
-// hasAsked says whether the functions were asked, for who has to count the result
-// elsewhere.
+// hasAsked says whether the functions were asked, for a caller that has to count the
+// result elsewhere.
 func (r *report) hasAsked() stepFlags {
 	if r.result.how&wasAsked != 0 {
 		return asked

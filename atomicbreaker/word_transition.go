@@ -50,7 +50,7 @@ func (w word) neutral(slot bool) (word, Verdict) {
 // permit for sure.
 func (w word) spent(slot bool) bool { return w.mode() == halfOpen && slot && w.inflight() == 0 }
 
-// decides is what one more result makes of a half-open breaker.
+// decides returns the verdict on one more result of a half-open breaker.
 func (w word) decides(s *settings, failed bool) Verdict {
 	bad, all := uint64(w.failed()), uint64(w.ok()+w.failed()+1)
 	if failed {
@@ -122,10 +122,10 @@ func (w word) openUntil(streak int, until uint64) word {
 	return w.enter(open).withStreak(streak) | word(until)
 }
 
-// How a closed word counts failures: in a row, or, if the policy has a KOfN, as
-// a history of the last calls; for one of many calls see failure_log.go. After Update it may still be of the other kind,
-// and is read as what it would have been: a history says how many of the last
-// calls failed in a row, and a count that the last so many have.
+// A closed word counts failures in a row or, if the policy has a KOfN, has a history
+// of the last calls; for histories of many calls see failure_log.go. After Update the
+// word may still be of the other kind, and is converted: a history says how many of
+// the last calls failed in a row, and a count of n says that the last n calls failed.
 
 // inARow returns the number of failures since the last success.
 func (w word) inARow() uint32 {
@@ -143,8 +143,7 @@ func (w word) history() uint32 {
 	return uint32(1<<min(w&failsMask, 32) - 1)
 }
 
-// failures is what the word counts: failures in a row, or those among the last
-// calls.
+// failures returns the failures in a row, or those among the last calls.
 func (w word) failures() int {
 	if w&recent != 0 {
 		return bits.OnesCount32(uint32(w & failsMask))

@@ -19,7 +19,7 @@ type response struct {
 	req      *http.Request
 	permit   atomicbreaker.Permit
 	status   int  // of the final answer, 0 before it
-	reported bool // false → true once, by who then uses the permit
+	reported bool // false → true once, before the permit is used
 }
 
 // begin notes a status, of which the first final one counts.
