@@ -102,16 +102,17 @@ func (r *report) askAll(w word) {
 
 // call runs user code. If that does not return, the same goroutine reports the
 // rest of the result while it unwinds.
-func (r *report) call(f func()) {
-	orElse(f, func() {
-		if o := r.settings.owner; o != nil {
-			rest := *r // or every report would be on the heap
-			o.finishReport(&rest)
-			return
-		}
-		_, did := r.settle(word(r.core.word.Load()))
-		did.owed.deliver()
-	})
+func (r *report) call(f func()) { orElse(f, r.finish) }
+
+// finish reports the rest of the result.
+func (r *report) finish() {
+	if o := r.settings.owner; o != nil {
+		rest := *r // or every report would be on the heap
+		o.finishReport(&rest)
+		return
+	}
+	_, did := r.settle(word(r.core.word.Load()))
+	did.owed.deliver()
 }
 
 // countsOf returns what the i-th window of time holds, with the next one if that
