@@ -155,33 +155,33 @@ func (g *Group[K]) command(k K, m command) {
 // Reset closes the breaker of k with no failures; see Breaker.Reset.
 //
 // Reset is lock-free, and blocking on a bucket's mutex when the key enters or
-// leaves the group, or a listener is told. It takes effect by the CAS that
+// leaves the group, or a listener is called. It takes effect by the CAS that
 // closes the breaker.
 func (g *Group[K]) Reset(k K) { g.command(k, toReset()) }
 
 // Trip opens the breaker of k for d; see Breaker.Trip.
 //
 // Trip is lock-free, and blocking on a bucket's mutex when the key enters the
-// group, or a listener is told. It takes effect like Breaker.Trip.
+// group, or a listener is called. It takes effect like Breaker.Trip.
 func (g *Group[K]) Trip(k K, d time.Duration) { g.command(k, toTrip(d)) }
 
 // HalfOpen lets probes of k through from now on; see Breaker.HalfOpen. Then k
 // counts as open for GroupConfig.MaxOpenFraction.
 //
 // HalfOpen is lock-free, and blocking on a bucket's mutex when the key enters
-// the group, or a listener is told. It takes effect like Breaker.HalfOpen.
+// the group, or a listener is called. It takes effect like Breaker.HalfOpen.
 func (g *Group[K]) HalfOpen(k K) { g.command(k, toHalfOpen()) }
 
 // ForceOpen makes the breaker of k reject all calls; see Breaker.ForceOpen.
 // ResetAll ends it too.
 //
 // ForceOpen is lock-free, and blocking on a bucket's mutex when the key enters
-// the group, or a listener is told. It takes effect like Breaker.ForceOpen.
+// the group, or a listener is called. It takes effect like Breaker.ForceOpen.
 func (g *Group[K]) ForceOpen(k K) { g.command(k, toForceOpen()) }
 
 // Disable makes the breaker of k let all calls through; see Breaker.Disable.
 // ResetAll ends it too.
 //
 // Disable is lock-free, and blocking on a bucket's mutex when the key enters
-// the group, or a listener is told. It takes effect like Breaker.Disable.
+// the group, or a listener is called. It takes effect like Breaker.Disable.
 func (g *Group[K]) Disable(k K) { g.command(k, toDisable()) }

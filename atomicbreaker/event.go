@@ -14,7 +14,7 @@ type Event struct {
 
 	// From and To are the states before and after. They are equal if a closed
 	// breaker was reset, if overdue probes lost their slots, or if
-	// RecordFailure opened again what was open and whose time had passed.
+	// RecordFailure opened a breaker again that was open and whose time had passed.
 	From, To State
 
 	// Generation counts the changes: it is 1 in a breaker's first event, and

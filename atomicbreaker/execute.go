@@ -52,7 +52,7 @@ func executeContext[T any](ctx context.Context, b *Breaker, fn func(context.Cont
 // ExecuteGroup is ExecuteContext for the breaker of k.
 //
 // ExecuteGroup is lock-free outside fn, and blocking on a bucket's mutex when the
-// key enters or leaves the group, or a listener is told. It takes effect as
+// key enters or leaves the group, or a listener is called. It takes effect as
 // Group.Allow and Permit.Done do.
 func ExecuteGroup[K comparable, T any](ctx context.Context, g *Group[K], k K, fn func(context.Context) (T, error)) (T, error) {
 	return executeGroup(ctx, g, k, fn) // apart likewise

@@ -203,7 +203,7 @@ func (g *Group[K]) settings() *groupSettings {
 // the heap, and under SlowRate all but strings of up to 1,022 bytes.
 //
 // Allow is lock-free, and blocking on a bucket's mutex when it helps to remove
-// a key that has recovered, or tells a listener. It takes effect when the key
+// a key that has recovered, or calls a listener. It takes effect when the key
 // is not found, or like Breaker.Allow.
 func (g *Group[K]) Allow(k K) (Permit, error) {
 	p := g.state.Load()
@@ -238,7 +238,7 @@ func (g *Group[K]) Allow(k K) (Permit, error) {
 // Do calls fn if Allow(k) admits it; see Breaker.Do.
 //
 // Do is lock-free outside fn, and blocking on a bucket's mutex when the key
-// enters or leaves the group, or a listener is told. It takes effect as Allow
+// enters or leaves the group, or a listener is called. It takes effect as Allow
 // and Permit.Done do.
 func (g *Group[K]) Do(ctx context.Context, k K, fn func(context.Context) error) error {
 	return do(ctx, func() (Permit, error) { return g.Allow(k) }, fn)
@@ -256,12 +256,12 @@ func do(ctx context.Context, allow func() (Permit, error), fn func(context.Conte
 	return p.run(ctx, fn)
 }
 
-// RecordSuccess reports a success of a call for k that has no permit. Unlike the
-// result of a permit it is never late: it clears the failures of a closed key, and
-// closes an open or half-open one, for which the verdict is Recovered.
+// RecordSuccess reports a success of a call for k that has no permit. It clears the
+// failures of a closed key, and closes an open or half-open key, for which the verdict
+// is Recovered. It is Late only while the key is ForcedOpen.
 //
 // RecordSuccess is lock-free, and blocking on a bucket's mutex when the key
-// leaves the group, or a listener is told. It takes effect by one CAS, or when the state is read if
+// leaves the group, or a listener is called. It takes effect by one CAS, or when the state is read if
 // it changes nothing.
 func (g *Group[K]) RecordSuccess(k K) Verdict {
 	ks := g.current()
@@ -277,7 +277,7 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 // passed. While the key is open the failure is Late.
 //
 // RecordFailure is lock-free, and blocking on a bucket's mutex when the key
-// enters the group, or a listener is told. It takes effect by one CAS, or when the state is read if
+// enters the group, or a listener is called. It takes effect by one CAS, or when the state is read if
 // it is late.
 func (g *Group[K]) RecordFailure(k K) Verdict { return g.current().record(k, result{outcome: Failure}) }
 
@@ -334,7 +334,7 @@ func (ks *keyedState[K]) recordAgain(k K, r result, owed *eventQueue) Verdict {
 	return ks.group.current().record(k, r)
 }
 
-// IsOpen reports whether a call for k would be rejected outright: whether it is
+// IsOpen reports whether a call for k would be rejected outright: whether k is
 // Open or ForcedOpen. It is false again as soon as the open time has passed, for
 // all callers alike; only Allow limits the number of probes.
 //

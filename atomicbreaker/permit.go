@@ -33,7 +33,7 @@ const inCell = 1 << 32
 // decides about other errors.
 //
 // Done is lock-free, and in a Group blocking on a bucket's mutex when the key
-// enters or leaves the table, or a listener is told. It takes effect by one CAS, or when the state is
+// enters or leaves the table, or a listener is called. It takes effect by one CAS, or when the state is
 // read if it changes nothing.
 func (p Permit) Done(err error) Verdict { return p.done(nil, err) }
 
@@ -59,7 +59,7 @@ func (p Permit) done(ctx context.Context, err error) Verdict {
 // Success reports that the call succeeded.
 //
 // Success is lock-free, and in a Group blocking on a bucket's mutex when the
-// key leaves the table, or a listener is told. It takes effect by one CAS, or
+// key leaves the table, or a listener is called. It takes effect by one CAS, or
 // when the state is read if it changes nothing.
 func (p Permit) Success() Verdict {
 	// LP(Success): nothing to change in a closed breaker without failures.
@@ -90,7 +90,7 @@ func (p Permit) succeed() Verdict {
 // Failure reports that the call failed.
 //
 // Failure is lock-free, and in a Group blocking on a bucket's mutex when the
-// key enters the table, or a listener is told. It takes effect by one CAS, or
+// key enters the table, or a listener is called. It takes effect by one CAS, or
 // when the state is read if it comes too late.
 func (p Permit) Failure() Verdict { return p.settle(Failure, nil) }
 
@@ -107,7 +107,7 @@ func (p Permit) Cancel() Verdict { return p.settle(Ignored, nil) }
 // which another failure would have opened it, and a negative d means until Reset.
 //
 // Trip is lock-free, and in a Group blocking on a bucket's mutex when the key
-// enters the table, or a listener is told. It takes effect by one CAS, or when
+// enters the table, or a listener is called. It takes effect by one CAS, or when
 // the state is read if it comes too late.
 func (p Permit) Trip(d time.Duration) Verdict {
 	return p.settleResult(result{outcome: Failure, how: tripping, open: d}, nil)
