@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -113,14 +114,11 @@ func AnyOf(policies ...Policy) Policy { return anyOf(slices.Clone(policies)) }
 type anyOf []Policy
 
 func (p anyOf) String() string {
-	s := "AnyOf("
+	texts := make([]string, len(p))
 	for i, each := range p {
-		if i > 0 {
-			s += ", "
-		}
-		s += fmt.Sprint(each)
+		texts[i] = fmt.Sprint(each)
 	}
-	return s + ")"
+	return "AnyOf(" + strings.Join(texts, ", ") + ")"
 }
 
 func (p anyOf) apply(r *rules) error {

@@ -128,10 +128,9 @@ func (w *windows) countsOf(now time.Duration, i int) (c Counts) {
 // add adds what a window counts, and nothing does yet, to c.
 func (h *windows) add(c *Counts, now time.Duration, i int) {
 	bad, all := h.rings[i].sum(now)
-	switch w := &h.rules[i]; {
-	case w.why == ReasonSlowRate:
+	if h.rules[i].why == ReasonSlowRate {
 		c.Slow = int(bad)
-	default:
+	} else {
 		c.Failures = int(bad)
 	}
 	if h.rules[i].why != ReasonFailureCount { // that counts no others

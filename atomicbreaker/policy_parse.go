@@ -1,6 +1,7 @@
 package atomicbreaker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -141,37 +142,26 @@ func (a *arguments) next() string {
 	return a.word()
 }
 
-// malformed says how an argument is written.
-func (a *arguments) malformed(argument, how string) {
-	a.fail(argument, fmt.Sprintf("%s, as argument %d of %s", how, a.n, a.form.call))
+// parsed returns the next argument as parse reads it. An error says how an argument is
+// written, or what parse says if how is empty.
+func parsed[T any](a *arguments, how string, parse func(string) (T, error)) T {
+	argument := a.next()
+	v, err := parse(argument)
+	if err != nil {
+		a.fail(argument, fmt.Sprintf("%s, as argument %d of %s", cmp.Or(how, err.Error()), a.n, a.form.call))
+	}
+	return v
 }
 
 func (a *arguments) int() int {
-	arg := a.next()
-	n, err := strconv.Atoi(arg)
-	if err != nil {
-		a.malformed(arg, "must be a whole number that fits an int")
-	}
-	return n
+	return parsed(a, "must be a whole number that fits an int", strconv.Atoi)
 }
 
 func (a *arguments) float() float64 {
-	arg := a.next()
-	x, err := strconv.ParseFloat(arg, 64)
-	if err != nil {
-		a.malformed(arg, "must be a number that fits a float64")
-	}
-	return x
+	return parsed(a, "must be a number that fits a float64", func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
 }
 
-func (a *arguments) duration() time.Duration {
-	arg := a.next()
-	d, err := parseDuration(arg)
-	if err != nil {
-		a.malformed(arg, err.Error())
-	}
-	return d
-}
+func (a *arguments) duration() time.Duration { return parsed(a, "", parseDuration) }
 
 func (a *arguments) policies() (all []Policy) {
 	if a.skip(""); strings.HasPrefix(a.rest, ")") {
