@@ -34,7 +34,9 @@ type presence struct {
 
 const (
 	// filterSize bounds how many keys may have failures before most healthy ones
-	// share their slot with one. They take 16 KiB, half of an L1 cache.
+	// share their slot with one. With 1000 of 100,000 keys open a healthy call
+	// takes 35 ns, and with 1024 slots 50. The slots take 16 KiB, half of an L1
+	// cache, and are allocated with the first cell.
 	filterSize = 1 << filterBits
 	filterBits = 12
 

@@ -19,13 +19,13 @@
 //	}
 //
 // A closed breaker lets every call through. When enough calls have failed it opens, and rejects all calls for a while.
-// Then it is half-open: a few calls go through as probes. Success closes it, and a failure opens it again for longer. Config.Trip says what is enough: failures in a row (Consecutive), among the last calls (KOfN) or in a window
-// of time (FailureCount, FailureRate), slow calls (SlowRate), a function (TripFunc), or any of these (AnyOf).
+// Then it is half-open: a few calls go through as probes. Success closes it, and a failure opens it again for longer.
+// Config.Trip says what is enough: failures in a row (Consecutive), among the last calls (KOfN) or in a window of time
+// (FailureCount, FailureRate), slow calls (SlowRate), a function (TripFunc), or any of these (AnyOf).
 //
 // Config.Shadow tries settings without rejecting calls; Update changes them while calls run. Settings is a Config in
-// JSON or YAML. A RetryBudget limits
-// retries, and a Throttle rejects a part of the calls to an overloaded service. Package breakerhttp wraps net/http.
-// MIGRATING.md maps the settings of other breakers.
+// JSON or YAML. A RetryBudget limits retries, and a Throttle rejects a part of the calls to an overloaded service.
+// Package breakerhttp wraps net/http. MIGRATING.md maps the settings of other breakers.
 //
 // # When to use it
 //
@@ -41,18 +41,18 @@
 //   - No concurrent failure is lost, and exactly one gets Tripped.
 //   - Consecutive and KOfN are exact. A window opens the breaker late by at most the failures in flight.
 //   - A Permit carries the generation of its breaker. Its result is Late, and changes nothing, once that is over.
-//   - A half-open breaker never has more than Config.Probes in flight whose time is not over. A lost probe blocks
-//     it for no longer than Config.ProbeTimeout. Its result still counts while the breaker is half-open.
+//   - A half-open breaker never has more than Config.Probes in flight whose time is not over. A lost probe blocks it
+//     for no longer than Config.ProbeTimeout. Its result still counts while the breaker is half-open.
 //   - A key that a Group does not store behaves like a healthy key. A failure through a permit for it counts unless the
 //     key was opened or reset in between.
 //
 // # Events
 //
-// Config.OnStateChange and GroupConfig.OnStateChange get every generation of a breaker once, in order.
-// A caller that has changed the breaker calls the listener at its end.
+// Config.OnStateChange and GroupConfig.OnStateChange get every generation of a breaker once, in order. A caller that
+// has changed the breaker calls the listener at its end.
 //
-//   - One caller at a time delivers for all; the others do not wait. A slow listener delays its caller and later
-//     events of the same breaker.
+//   - One caller at a time delivers for all; the others do not wait. A slow listener delays its caller and later events
+//     of the same breaker.
 //   - An event waits for earlier ones, whose callers deliver both. When all operations have returned, all events have
 //     been delivered.
 //   - A listener may use its breaker; the events of that follow. If it panics or calls runtime.Goexit, the same
@@ -82,10 +82,10 @@
 // function that returns it, Execute and ExecuteContext put their function on the heap, and Group.Do may
 // (https://go.dev/issue/79592): use Breaker.Do there, or return a value with a method.
 //
-// A rejection reads the clock. An event takes three allocations. A Breaker takes 128 bytes, once
-// it has opened a cache line per processor, and 128 bytes per processor for each window. A Group takes 4 KiB, 20 KiB once
-// a key has failed, and 48 bytes for each of the last 8192 recoveries; a failing key 130 bytes, 200 for each window,
-// and 340 for settings by PerKey, or 600 with Backoff.
+// A rejection reads the clock. An event takes three allocations. A Breaker takes 128 bytes, once it has opened a cache
+// line per processor, and 128 bytes per processor for each window. A Group takes 4 KiB, 20 KiB once a key has failed,
+// and 48 bytes for each of the last 8192 recoveries; a failing key 130 bytes, 200 for each window, and 340 for settings
+// by PerKey, or 600 with Backoff.
 //
 // A key keeps its place while its last result is a failure, and for GroupConfig.ForgetAfter if nobody calls it. Where
 // outsiders choose keys, use coarser ones.
