@@ -232,8 +232,8 @@ func (c *core) settle(was, stay word, r result, s *settings) (v Verdict, did ste
 				break
 			}
 		}
-		// LP(Done, RecordSuccess, RecordFailure): what changes nothing takes effect
-		// when the word is read, all else by this CAS.
+		// LP(Done, RecordSuccess, RecordFailure): a result that changes nothing
+		// takes effect when the word is read, all others by this CAS.
 		if next == was {
 			return Counted, step{to: was}
 		}

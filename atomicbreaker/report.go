@@ -81,10 +81,10 @@ func (r *report) settle(was word) (v Verdict, did step) {
 		default:
 			x.next, v = w.succeed(s)
 		}
-		// LP(Done, RecordSuccess, RecordFailure): what changes nothing takes
-		// effect when the word is read, or is counted in windows; the deadline of
-		// a late RecordFailure was still ahead after that. All other results take
-		// effect by this CAS.
+		// LP(Done, RecordSuccess, RecordFailure): a result that changes nothing
+		// takes effect when the word is read, or is counted in windows; the
+		// deadline of a late RecordFailure was still ahead after that. All other
+		// results take effect by this CAS.
 		if v, did, ok := r.swap(was, w, x, v); ok {
 			if r.gone.flags != 0 {
 				did.flags, did.owed = did.flags|r.gone.flags, either(r.gone.owed, did.owed)

@@ -183,8 +183,8 @@ func (b *RetryBudget) Retry() bool {
 		w := tokenWord(b.word.Load())
 		next, ok := w.spend(s, s.now())
 		if !ok {
-			// LP(Retry): what was too little later, when the clock was read,
-			// was too little when the word was.
+			// LP(Retry): tokens that were too few when the clock was read were
+			// too few before, when the word was read.
 			return false
 		}
 		// LP(Retry): this CAS.

@@ -140,8 +140,8 @@ func (c *core) count(stay word, r result, worst bool, s *settings) (full tally, 
 		if !bad || full.why != 0 || w.ask != nil || w.beside {
 			continue
 		}
-		// As of now: others may have counted in later ticks than mine, and of
-		// all who are here the last to get this far must see all.
+		// As of now: others may have counted in later ticks than mine, and the last
+		// caller that gets this far must see the failures of all.
 		if b, n := ring.sum(s.now()); w.exceeded(b, n) {
 			full = tally{w.why, b, n}
 		}
