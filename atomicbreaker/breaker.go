@@ -25,7 +25,7 @@ type Breaker struct {
 // New returns a closed Breaker, or an error that names the setting that is
 // wrong and its value.
 func New(c Config) (*Breaker, error) {
-	s, err := c.compile(nil)
+	s, err := c.compile()
 	if err != nil {
 		return nil, err
 	}
@@ -40,16 +40,27 @@ func New(c Config) (*Breaker, error) {
 
 // MustNew is like New but panics if a setting is wrong.
 func MustNew(c Config) *Breaker {
-	b, err := New(c)
+	return must(New(c))
+}
+
+// install puts the default settings where there are none, and returns those that
+// are there then: all callers get the same, with one epoch.
+func install[T any](set *atomics.Pointer[T], defaults func() (*T, error)) *T {
+	s, _ := defaults() // they are valid
+	return set.Install(s)
+}
+
+// must returns what a constructor has returned, and panics with its error.
+func must[T any](v *T, err error) *T {
 	if err != nil {
 		panic(err)
 	}
-	return b
+	return v
 }
 
-// Allow asks whether a call may be made now. If so, the result of the call
-// must be reported once through the Permit. If not, the error is ErrOpen or
-// ErrTooManyProbes, and both match ErrRejected.
+// Allow asks whether a call may be made now. If it may, the caller must report the
+// result of the call once through the Permit. Otherwise the error is ErrOpen or
+// ErrTooManyProbes, which both match ErrRejected.
 //
 // A permit that is never reported does no harm while the breaker is closed.
 // A probe that is never reported keeps its slot for Config.ProbeTimeout.
@@ -83,11 +94,10 @@ func (b *Breaker) allowSlow() (Permit, error) {
 // Allow. The error is classified by Config.Classify. If fn panics or calls
 // runtime.Goexit, the call has failed, and the panic goes on with its stack.
 //
-// Without Config.Classify, an error of fn is Ignored once ctx was cancelled,
-// whatever error that is.
+// Without Config.Classify, any error of fn is Ignored once ctx was cancelled.
 //
-// Do does not call fn if ctx is already done, and returns the cause. It panics
-// if ctx or fn is nil.
+// If ctx is already done, Do does not call fn, and returns the cause. It panics if
+// ctx or fn is nil.
 //
 // Do is lock-free outside fn. It takes effect as Allow and Permit.Done do.
 func (b *Breaker) Do(ctx context.Context, fn func(context.Context) error) error {

@@ -2,16 +2,16 @@ package atomicbreaker
 
 import "time"
 
-// What is done to a breaker by hand. Each is one CAS, from whatever mode.
+// Commands change a breaker by hand. Each is one CAS, from any mode.
 
-// A command is what reset and its like do to a word at a time.
+// A command is what Reset, Trip, HalfOpen, ForceOpen or Disable do to a word.
 type command struct {
 	why  Reason
 	mode uint64
 	open time.Duration // for how long, if mode is open
 }
 
-// apply returns the word after the command, which is w if it is so already.
+// apply returns the word after the command, which is w if that already obeys it.
 func (c command) apply(w word, s *settings, now time.Duration) word {
 	switch {
 	case c.mode == closed:
@@ -94,18 +94,18 @@ func toDisable() command             { return command{why: ReasonDisable, mode: 
 // Reset is lock-free. It takes effect by the CAS that closes the breaker.
 func (b *Breaker) Reset() { b.core.command(toReset()).owed.deliver() }
 
-// Trip opens the breaker for d, at most Config.MaxOpenTimeout, as if a failure
-// had done it: it adds to the streak. Zero means as long as if one had, and a
-// negative d until Reset. A breaker that is open stays so for the longer of the
-// two times.
+// Trip opens the breaker for d, at most Config.MaxOpenTimeout, and adds to the streak
+// like a failure that opens it. Zero means the time for which such a failure would
+// open it, and a negative d means until Reset. A breaker that is open stays open for
+// the longer of the two times.
 //
 // Trip is lock-free. It takes effect by the CAS that opens the breaker, or when
 // the state is read if it is open for longer already.
 func (b *Breaker) Trip(d time.Duration) { b.core.command(toTrip(d)).owed.deliver() }
 
-// HalfOpen lets probes through from now on, as if the open time had passed: the
-// next results decide, whatever mode the breaker was in. The results of all calls
-// admitted before are late. One that is half-open already stays as it is.
+// HalfOpen lets probes through from now on, as if the open time had passed, whatever
+// the state of the breaker was. The next results decide. The results of all calls
+// admitted before are late. A breaker that is half-open already stays as it is.
 //
 // HalfOpen is lock-free. It takes effect by the CAS that changes the mode, or
 // when the state is read if it is half-open already.
@@ -119,15 +119,15 @@ func (b *Breaker) HalfOpen() { b.core.command(toHalfOpen()).owed.deliver() }
 // when the state is read if it is ForcedOpen already.
 func (b *Breaker) ForceOpen() { b.core.command(toForceOpen()).owed.deliver() }
 
-// Disable makes the breaker let all calls through and count none of them until
-// Reset, Trip, HalfOpen or ForceOpen. Its verdict on them is Counted.
+// Disable makes the breaker let all calls through and count none of them, until
+// Reset, Trip, HalfOpen or ForceOpen. The verdict on their results is Counted.
 //
 // Disable is lock-free. It takes effect by the CAS that disables the breaker,
 // or when the state is read if it is Disabled already.
 func (b *Breaker) Disable() { b.core.command(toDisable()).owed.deliver() }
 
-// command makes the breaker of k obey. A key that is absent has to be present
-// for a moment, so that it can change: that is what makes earlier results late.
+// command makes the breaker of k obey. An absent key is inserted for a moment: its
+// change and departure make earlier results late.
 //
 // It goes round again only if a cell has died.
 func (g *Group[K]) command(k K, m command) {
@@ -155,33 +155,33 @@ func (g *Group[K]) command(k K, m command) {
 // Reset closes the breaker of k with no failures; see Breaker.Reset.
 //
 // Reset is lock-free, and blocking on a bucket's mutex when the key enters or
-// leaves the group, or a listener is told. It takes effect by the CAS that
+// leaves the group, or a listener is called. It takes effect by the CAS that
 // closes the breaker.
 func (g *Group[K]) Reset(k K) { g.command(k, toReset()) }
 
 // Trip opens the breaker of k for d; see Breaker.Trip.
 //
 // Trip is lock-free, and blocking on a bucket's mutex when the key enters the
-// group, or a listener is told. It takes effect like Breaker.Trip.
+// group, or a listener is called. It takes effect like Breaker.Trip.
 func (g *Group[K]) Trip(k K, d time.Duration) { g.command(k, toTrip(d)) }
 
 // HalfOpen lets probes of k through from now on; see Breaker.HalfOpen. Then k
 // counts as open for GroupConfig.MaxOpenFraction.
 //
 // HalfOpen is lock-free, and blocking on a bucket's mutex when the key enters
-// the group, or a listener is told. It takes effect like Breaker.HalfOpen.
+// the group, or a listener is called. It takes effect like Breaker.HalfOpen.
 func (g *Group[K]) HalfOpen(k K) { g.command(k, toHalfOpen()) }
 
 // ForceOpen makes the breaker of k reject all calls; see Breaker.ForceOpen.
 // ResetAll ends it too.
 //
 // ForceOpen is lock-free, and blocking on a bucket's mutex when the key enters
-// the group, or a listener is told. It takes effect like Breaker.ForceOpen.
+// the group, or a listener is called. It takes effect like Breaker.ForceOpen.
 func (g *Group[K]) ForceOpen(k K) { g.command(k, toForceOpen()) }
 
 // Disable makes the breaker of k let all calls through; see Breaker.Disable.
 // ResetAll ends it too.
 //
 // Disable is lock-free, and blocking on a bucket's mutex when the key enters
-// the group, or a listener is told. It takes effect like Breaker.Disable.
+// the group, or a listener is called. It takes effect like Breaker.Disable.
 func (g *Group[K]) Disable(k K) { g.command(k, toDisable()) }

@@ -18,10 +18,10 @@ type Config struct {
 	// Trip says when a closed breaker opens; nil means Consecutive(5).
 	Trip Policy
 
-	// Shadow lets every call through, and otherwise leaves the breaker as it
-	// is: it counts, opens and recovers, tells OnStateChange and counts what it
-	// would have rejected in Stats, so that settings can be tried before they
-	// matter. What a call returns that would have been rejected is Late.
+	// Shadow lets every call through, so that settings can be tried before they
+	// matter. Otherwise the breaker works as usual: it counts, opens and recovers,
+	// calls OnStateChange, and counts in Stats the calls that it would have
+	// rejected. The result of such a call is Late.
 	Shadow bool
 
 	// OpenTimeout is how long the breaker stays open before it lets a probe
@@ -36,18 +36,18 @@ type Config struct {
 	// Jitter is the part of an open time that is left to chance, from 0 to 1:
 	// the time is drawn evenly from between 1-Jitter of it and all of it, so
 	// that breakers that open together do not probe together. It does not apply
-	// to a time that Trip says, and does to Trip(0), which says none.
+	// to the d of Trip(d), except for Trip(0), which stands for the usual time.
 	Jitter float64
 
 	// Backoff returns how long the breaker stays open the streak-th time in a
 	// row, counted from 1 since it was last closed. A result of zero or less
-	// means OpenTimeout, one above MaxOpenTimeout means that. Nil doubles
-	// OpenTimeout each time.
+	// means OpenTimeout, and one above MaxOpenTimeout means MaxOpenTimeout. A nil
+	// Backoff doubles OpenTimeout each time.
 	//
-	// It is called whenever the settings are checked, once for each streak from
+	// Backoff is called whenever settings are checked, once for each streak from
 	// 1 to 31, and never when the breaker opens; longer streaks count as 31. New,
-	// NewGroup and Update check them, and a Group whose PerKey has returned them,
-	// also for an error that turns out to be Ignored.
+	// NewGroup and Update check settings. So does a Group each time that PerKey
+	// returns some, even to classify an error that turns out to be Ignored.
 	Backoff func(streak int) time.Duration
 
 	// Probes is how many calls a half-open breaker has in flight at most, up
@@ -58,17 +58,17 @@ type Config struct {
 	// the breaker closes, up to 31. Zero means 1.
 	CloseAfter int
 
-	// ProbeFailureRate makes the share of probes that fail decide: when
-	// CloseAfter of them have reported, the breaker opens again if this part
-	// has failed or more, and closes otherwise. It is at most 1, and is rounded
-	// down to a millionth. Zero opens it again at the first failure.
+	// ProbeFailureRate makes the share of failed probes decide: when CloseAfter
+	// probes have reported, the breaker opens again if at least this share of
+	// them failed, and closes otherwise. It is at most 1, and is rounded down to a
+	// millionth. Zero opens the breaker again at the first failure.
 	ProbeFailureRate float64
 
 	// ProbeTimeout is how long a probe may keep its slot, rounded up to 128
 	// milliseconds, at most 37 hours. When all slots are taken and the last
-	// probe to get one has had this long, the slots are free again. The results
-	// of these probes count all the same while the breaker stays half-open, so
-	// it need not be longer than calls take. Zero means OpenTimeout, but at
+	// probe that got one has had it for this long, the slots are free again. The
+	// results of these probes still count while the breaker stays half-open, so
+	// ProbeTimeout may be shorter than calls take. Zero means OpenTimeout, but at
 	// least ten seconds.
 	ProbeTimeout time.Duration
 
@@ -76,12 +76,12 @@ type Config struct {
 	// Success. It must not be slow. An Outcome that is none of the three counts
 	// as Failure. If it panics, so does its caller, and the call has failed.
 	//
-	// A nil Classify takes errors that match context.Canceled or ErrRejected,
-	// which is what an inner breaker says, for Ignored and all others for
-	// Failure. Where it knows the context of the call, in Do and
-	// ExecuteContext, it takes every error for Ignored once the caller has
-	// cancelled that, as such an error may be whatever cause the caller gave.
-	// A deadline that has passed is no cancellation.
+	// Without Classify, errors that match context.Canceled or ErrRejected, the
+	// error of an inner breaker, are Ignored, and all others are Failure. In Do
+	// and ExecuteContext, where the breaker knows the context of the call, every
+	// error is Ignored once the caller has cancelled that context, since the error
+	// may be any cause that the caller gave. A deadline that has passed is not a
+	// cancellation.
 	Classify func(error) Outcome
 
 	// DetailedErrors makes rejections an *OpenError, which says when to try
@@ -89,11 +89,11 @@ type Config struct {
 	// is an allocation.
 	DetailedErrors bool
 
-	// OnStateChange is told of every change of state, every Reset, and every
+	// OnStateChange is called for every change of state, every Reset, and every
 	// time that overdue probes lose their slots: once each, in the order in
 	// which they happened, so that each Event's From is the To of the one
-	// before. See the package documentation. In a Group it must be nil; there
-	// it is GroupConfig.OnStateChange.
+	// before. See the package documentation. In a Group it must be nil; use
+	// GroupConfig.OnStateChange there.
 	OnStateChange func(Event)
 }
 
@@ -131,16 +131,16 @@ type settings struct {
 	jitter       float64
 	random       func() float64 // in [0, 1); tests put another in its place
 	counters     *counters
-	of           *settings     // those of the group state that they were made beside; of a group
+	of           *settings     // of a group: those that the group state had when these were made
 	quota        *openQuota    // of a group with MaxOpenFraction
 	openRate     uint64        // of the keys that may be open, in millionths; 0 for all
 	forgetAfter  time.Duration // of a group; 0 for never
 }
 
 // compile validates c. The epoch is taken here.
-func (c *Config) compile(o owner) (*settings, error) {
+func (c *Config) compile() (*settings, error) {
 	s := &settings{
-		name: c.Name, epoch: atomics.Now(), owner: o, classify: c.Classify,
+		name: c.Name, epoch: atomics.Now(), classify: c.Classify,
 		listener: c.OnStateChange, shadow: c.Shadow, detailed: c.DetailedErrors, jitter: c.Jitter, random: rand.Float64,
 		counters: new(counters),
 	}
@@ -179,11 +179,11 @@ func (c *Config) compile(o owner) (*settings, error) {
 }
 
 // compileKeyed is compile for a key of a group.
-func (c *Config) compileKeyed(o owner) (*settings, error) {
+func (c *Config) compileKeyed() (*settings, error) {
 	if c.OnStateChange != nil {
 		return nil, errors.New("atomicbreaker: Config.OnStateChange: must be nil in a Group, which has GroupConfig.OnStateChange")
 	}
-	return c.compile(o)
+	return c.compile()
 }
 
 func upTo31(field string, n int) (int, error) {
@@ -229,13 +229,14 @@ func (c *Config) compileOpen(s *settings) error {
 	return nil
 }
 
-// publish makes n known to whoever delivers, and returns what the caller must
-// deliver itself, nil for nothing.
+// publish pushes e on its queue. It returns the queue if the caller has to deliver
+// it, and otherwise nil.
 func (s *settings) publish(e *queuedEvent) (owed *eventQueue) {
 	if s.owner != nil {
 		return s.owner.publish(e)
 	}
-	return s.queue.push(e)
+	owed, _ = s.queue.push(e)
+	return owed
 }
 
 // outcome classifies the error of a call, which ctx was for unless it is nil.

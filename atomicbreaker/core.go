@@ -6,33 +6,33 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// A core is a word and what interprets it: all of a Breaker, and the head of
+// A core is a word with its settings and notes: all of a Breaker, and the head of
 // every cell of a Group. The zero core is a healthy breaker with the defaults.
 type core struct {
-	// Every transition is one CAS by whoever's result or call caused it.
+	// Every transition is one CAS by the call or result that causes it.
 	word atomics.Uint64
 
 	// Nil means the defaults, until someone needs a clock. Goes from nil to
-	// non-nil once, by CAS, and from one to the next by Update, or by who next
-	// needs those of a cell.
+	// non-nil once, by CAS, and from one to the next by Update or, in a cell, by
+	// the next caller that needs them.
 	set atomics.Pointer[settings]
 
-	// windows are those of a closed stay, or nil. By CAS of whoever is first to
-	// count in a later stay.
+	// windows are those of a closed stay, or nil. By CAS of the first caller that
+	// counts in a later stay.
 	windows atomics.Pointer[windows]
 
-	// log is what long words count, or nil. By CAS of whoever needs it first,
-	// once.
+	// log has the places of long words, or is nil. By CAS of the first caller that
+	// needs it, once.
 	log atomics.Pointer[failureLog]
 
 	// period is the generation with which the breaker became half-open, and
-	// touched when the key of a cell was last of interest. By CAS of whoever is
-	// about to make them matter; see core_period.go. touched only goes up.
+	// touched when the key of a cell was last of interest. By CAS of a caller that
+	// is about to make them matter; see core_period.go. touched only goes up.
 	period  atomics.Uint32
 	touched atomics.Int64
 
 	// delivered is the number of generations whose events have been delivered, or
-	// zero without a listener. Only who holds the queue writes it.
+	// zero without a listener. Only the holder of the queue writes it.
 	delivered atomics.Uint64
 }
 
@@ -52,13 +52,10 @@ func (c *core) settingsNow(s *settings) *settings {
 	if s != nil {
 		return s.owner.renewed(c, s)
 	}
-	s, _ = new(Config).compile(nil) // the defaults are valid
-	c.set.CompareAndSwap(nil, s)
-	return c.set.Load()
+	return install(&c.set, new(Config).compile)
 }
 
-// settingsThere is settings for who has seen to it that those of a cell are up to
-// date.
+// settingsThere is settings for a caller that has brought those of a cell up to date.
 func (c *core) settingsThere() *settings {
 	if s := c.set.Load(); s != nil {
 		return s
@@ -66,7 +63,7 @@ func (c *core) settingsThere() *settings {
 	return c.settings()
 }
 
-// A change is what a transition does.
+// A change is a transition of a word.
 type change struct {
 	next     word
 	why      Reason    // if it begins a generation
@@ -114,7 +111,7 @@ func (c *core) swap(s *settings, was, w word, x change) (owed *eventQueue, ok bo
 	return owed, true
 }
 
-// An admission is what became of a request that was not rejected. It has four
+// An admission is the answer to a request that was not rejected. It has four
 // fields, as a struct of more does not stay in registers.
 type admission struct {
 	word  word          // the stay that admitted the call; or a tombstone
@@ -127,7 +124,7 @@ type admittedAs uint8
 
 const (
 	asUsual  admittedAs = iota
-	asShadow            // let through what it should not have
+	asShadow            // let through a call that it should have rejected
 	asAnew              // the key had been forgotten, and is pristine now
 )
 
@@ -152,8 +149,8 @@ func (c *core) admit(timed bool) (admission, error) {
 			return a, nil
 		}
 		// They come after the word, as its deadline may be further ahead than
-		// those of settings that Update has replaced; whoever set it has had
-		// newer ones put there.
+		// those of settings that Update has replaced; the caller that set it has
+		// had newer ones put there.
 		s := c.settingsThere()
 		now, at := s.clock()
 		next, refused := w.admit(s, now)
@@ -194,15 +191,15 @@ func (c *core) admitProbe(w, next word, s *settings, now time.Duration, at time.
 	return a, ok
 }
 
-// A step is what an operation did to a word. It has four fields too.
+// A step is the effect of an operation on a word. It has four fields too.
 type step struct {
-	to    word          // what it left behind
+	to    word          // the word that it left behind
 	at    time.Duration // when it counted in windows, if it did
 	owed  *eventQueue   // what the caller must deliver, nil for nothing
 	flags stepFlags
 }
 
-// stepFlags say what else a step was.
+// stepFlags say more about a step.
 type stepFlags uint8
 
 const (
@@ -222,7 +219,8 @@ func (c *core) conclude(was, stay word, r result, s *settings) Verdict {
 }
 
 // settle reports the result of a call admitted in stay, judged by s. The word was
-// read as was.
+// read as was, and a direct result has its stay. A tombstone that a direct result
+// finds is returned as it is.
 //
 // A CAS fails only when another caller's has succeeded, and within one stay
 // only so many can: a failing one is followed by another stay.
@@ -234,8 +232,8 @@ func (c *core) settle(was, stay word, r result, s *settings) (v Verdict, did ste
 				break
 			}
 		}
-		// LP(Done): what changes nothing takes effect when the word is read, all
-		// else by this CAS.
+		// LP(Done, RecordSuccess, RecordFailure): a result that changes nothing
+		// takes effect when the word is read, all others by this CAS.
 		if next == was {
 			return Counted, step{to: was}
 		}
@@ -262,135 +260,4 @@ func (c *core) keeps(next word, s *settings) {
 func (c *core) decide(was, stay word, r result, s *settings) (v Verdict, did step) {
 	t := report{core: c, settings: s, result: r, stay: stay, bad: r.outcome == Failure || s.rules.tooSlow(r)}
 	return t.settle(was)
-}
-
-// settle is decide for a report that has begun.
-func (t *report) settle(was word) (v Verdict, did step) {
-	c, stay, r, s := t.core, t.stay, t.result, t.settings
-	var ok bool
-	for ; ; was = word(c.word.Load()) {
-		w := was.living()
-		t.slot = w.stay() == stay
-		if !t.slot {
-			if !c.overdue(w, stay) {
-				// LP(Done): a late result takes effect when the word is read.
-				return Late, step{to: w, flags: t.hasAsked()}
-			}
-			if word(c.word.Load()) != was {
-				continue // the period may be another's
-			}
-		}
-		if t.count(w) {
-			continue
-		}
-		x := change{why: ReasonThreshold}
-		switch {
-		case r.how&tripping != 0:
-			x, v = t.trip(w)
-		case t.full.why != 0:
-			x, v = t.open(w)
-		case r.outcome == Ignored:
-			x.next, v = w.neutral(t.slot)
-		case w.mode() == halfOpen:
-			x, v = t.probe(w)
-		case w.mode() == closed && w.recalls(r.outcome, s):
-			if x, v, ok = t.recall(w); !ok {
-				continue
-			}
-		case r.outcome == Failure:
-			var now time.Duration
-			if w.mode() == closed && w.trips(s) {
-				now, x.at = s.clock()
-			}
-			x.next, v = w.fail(s, now)
-		default:
-			x.next, v = w.succeed(s)
-		}
-		// LP(Done): what changes nothing takes effect when the word is read, or
-		// is counted in windows. All other results take effect by this CAS.
-		if v, did, ok := t.swap(was, w, x, v); ok {
-			return v, did
-		}
-	}
-}
-
-// record reports an outcome without a permit; see settle. A tombstone is
-// returned as it is.
-func (c *core) record(r result) (v Verdict, did step) {
-	s, o := c.settings(), r.outcome
-	was := word(c.word.Load())
-	for was.mode() == closed { // written out, as in settle: a call would take 4 to 8 ns more
-		next, ok := was.keep(o, s)
-		if !ok {
-			if next, ok = c.goesOn(was, o, s); !ok {
-				break
-			}
-		}
-		// LP(RecordSuccess, RecordFailure): as in settle.
-		if next == was {
-			return Counted, step{to: was}
-		}
-		if s.owner != nil {
-			c.keeps(next, s)
-		}
-		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
-			return Counted, step{to: next, flags: wrote}
-		}
-		was = word(c.word.Load())
-	}
-	t := report{core: c, settings: s, result: r, direct: true, bad: o == Failure}
-	return t.record(was)
-}
-
-// record is core.record for a report that has begun.
-func (r *report) record(was word) (v Verdict, did step) {
-	c, o, s := r.core, r.result.outcome, r.settings
-	var ok bool
-	for ; ; was = word(c.word.Load()) {
-		w := was.living()
-		if w.mode() == tombstone {
-			r.gone.to = w
-			r.gone.flags |= r.hasAsked()
-			return Late, r.gone
-		}
-		// They come after the word: its deadline may be further ahead than those
-		// of settings that Update has replaced.
-		s = c.set.Load()
-		r.settings = s
-		if s.forgetAfter != 0 && w.out() && c.forgotten(w, s, s.now()) {
-			// It counts for a key that is healthy then.
-			if owed, ok := c.swap(s, w, w, change{next: w.close(s), why: ReasonForgotten}); ok {
-				r.gone = step{flags: wrote, owed: either(r.gone.owed, owed)}
-			}
-			continue
-		}
-		if r.count(w) {
-			continue
-		}
-		x := change{why: ReasonRecordSuccess}
-		switch {
-		case r.full.why != 0:
-			x, v = r.open(w)
-		case w.mode() == closed && w.recalls(o, s):
-			if x, v, ok = r.recall(w); !ok {
-				continue
-			}
-		case o == Success:
-			x.next, v = w.recordSuccess(s)
-		default:
-			var now time.Duration
-			if w.mode() != closed || w.trips(s) {
-				now, x.at = s.clock()
-			}
-			x.next, v = w.recordFailure(s, now)
-			x.why = w.openedBy(ReasonRecordFailure)
-		}
-		// LP(RecordSuccess, RecordFailure): what changes nothing takes effect
-		// when the word is read; a late failure's deadline was still ahead
-		// after that. All else does by this CAS.
-		if v, did, ok := r.swap(was, w, x, v); ok {
-			did.flags, did.owed = did.flags|r.gone.flags, either(r.gone.owed, did.owed)
-			return v, did
-		}
-	}
 }

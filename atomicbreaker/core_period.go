@@ -2,20 +2,21 @@ package atomicbreaker
 
 import "time"
 
-// What a core notes beside its word, as that has no room for it. Who makes the
-// note does so before the CAS that makes it matter, so who has read a word finds
-// what belongs to it, or what is newer.
+// The notes of a core, for which its word has no room. A caller makes a note before
+// the CAS that makes it matter. So a caller that reads the word first and the note
+// second finds the note that belongs to the word, or a newer one.
 //
 // A period is the time for which a breaker is half-open: one stay, and one more
-// each time that overdue probes lose their slots. What such a probe reports still
-// counts while the period lasts: it has lost its slot, not its voice. Otherwise a
-// breaker would never close where healthy calls take longer than ProbeTimeout.
+// each time that overdue probes lose their slots. The result of such a probe still
+// counts while the period lasts. Otherwise a breaker would never close where healthy
+// calls take longer than ProbeTimeout.
 
-// begins notes the period that a caller is about to begin, who has read the word
-// as was. If the word has changed since, there is nothing to note.
+// begins notes the period that a caller is about to begin; the caller has read the
+// word as was. If the word has changed since, there is nothing to note.
 //
-// A later period is noted only after the word has changed. So none was when the
-// word is read here, and one that is noted after that makes the CAS fail.
+// A later period is noted only after the word has changed. So if the word is
+// unchanged when it is read here, a later period is noted after that, and makes the
+// CAS fail.
 //
 // It goes round again only if another caller has noted a period.
 func (c *core) begins(was, next word) {
@@ -27,9 +28,8 @@ func (c *core) begins(was, next word) {
 	}
 }
 
-// overdue reports whether a stay is that of probes which have lost their slots
-// in the period of a word. What is noted may be a later period; then the word is
-// not the core's any more.
+// overdue reports whether the probes of a stay have lost their slots in the period
+// of a word. If the note is of a later period, the word is no longer the core's.
 func (c *core) overdue(w, stay word) bool {
 	if w.mode() != halfOpen || stay.mode() != halfOpen {
 		return false
@@ -39,7 +39,7 @@ func (c *core) overdue(w, stay word) bool {
 }
 
 // touch notes that the key of a cell was of interest at a time since the epoch,
-// unless one is noted that is no more than a while earlier; see forget.go.
+// unless one is noted that is no more than a while earlier; see group_forget.go.
 //
 // It goes round again only if another caller has noted an earlier time.
 func (c *core) touch(at, while time.Duration) {

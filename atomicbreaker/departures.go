@@ -23,12 +23,12 @@ const keptDepartures = 1 << 13
 // A departure says that a cell of a key with this hash has left the table. The
 // first in a list is nobody's.
 type departure struct {
-	// From nil to the next departure, by CAS of whoever appends that; then, once, to
-	// the departure itself by whoever drops it.
+	// From nil to the next departure, by CAS of a caller that appends that; then,
+	// once, to the departure itself, by the caller that drops it.
 	next atomics.Pointer[departure]
 
-	// From zero to the departure's place in the list, by all who help to move the
-	// tail to it: they agree.
+	// From zero to the departure's place in the list, by all callers that help to
+	// move the tail to it: they agree.
 	number atomics.Uint64
 
 	hash uint64    // of the key that departed

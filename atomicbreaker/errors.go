@@ -16,7 +16,7 @@ var (
 	ErrOpen = fmt.Errorf("%w: breaker is open", ErrRejected)
 
 	// ErrTooManyProbes says that the breaker is half-open and that all its
-	// probes are out. It matches ErrRejected.
+	// probes are in flight. It matches ErrRejected.
 	ErrTooManyProbes = fmt.Errorf("%w: breaker is half-open and all probes are in flight", ErrRejected)
 )
 
@@ -26,16 +26,16 @@ type OpenError struct {
 	Name  string // Config.Name
 	State State  // Open, HalfOpen or ForcedOpen
 
-	// RetryAfter is how long it takes until the breaker may let a call through:
-	// until its time has passed, or until a probe's has. math.MaxInt64 means
-	// that only Reset helps. Another call may be first, and a half-open
-	// breaker may close earlier.
+	// RetryAfter is the time until the breaker may let a call through: until its
+	// open time has passed, or until a probe's time has. math.MaxInt64 means that
+	// only Reset helps. Another call may come first, and a half-open breaker may
+	// close earlier.
 	RetryAfter time.Duration
 
 	reason error
 }
 
-// Error says what Unwrap does, and adds the name and the time.
+// Error returns the text of the error that Unwrap returns, with the name and the time.
 func (e *OpenError) Error() string {
 	s := e.Unwrap().Error()
 	if e.Name != "" {
@@ -55,7 +55,7 @@ func (e *OpenError) Unwrap() error {
 	return e.reason
 }
 
-// refuse returns the error for a caller who was not admitted. A sentinel
+// refuse returns the error for a caller that was not admitted. A sentinel error
 // allocates nothing.
 func (s *settings) refuse(w word, reason error, now time.Duration) error {
 	if !s.detailed {

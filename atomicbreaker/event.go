@@ -14,7 +14,7 @@ type Event struct {
 
 	// From and To are the states before and after. They are equal if a closed
 	// breaker was reset, if overdue probes lost their slots, or if
-	// RecordFailure opened again what was open and whose time had passed.
+	// RecordFailure opened a breaker again that was open and whose time had passed.
 	From, To State
 
 	// Generation counts the changes: it is 1 in a breaker's first event, and
@@ -25,17 +25,17 @@ type Event struct {
 
 	Reason Reason
 
-	// What the generation that ended had counted, with the result that ended
-	// it, unless that was a Permit.Trip of a closed breaker. InFlight are
-	// probes that will be late, or, with ReasonProbeTimeout, are overdue.
+	// The counts of the generation that ended, with the result that ended it,
+	// unless that was a Permit.Trip of a closed breaker. InFlight are the probes
+	// that will be late or, with ReasonProbeTimeout, are overdue.
 	Failures  int // while closed: in a row, among the last calls, or in the window that opened it; while half-open: of probes
 	Calls     int // in the window that opened it; 0 if none did
 	Successes int // of probes, while half-open
 	InFlight  int // probes that have not reported, while half-open
 
 	// Streak is how often the breaker has opened since it was last closed, up
-	// to 31. An event that opens it counts that, and one that closes it counts
-	// the openings that it ends.
+	// to 31. An event that opens the breaker includes that opening. An event that
+	// closes it counts the openings before.
 	Streak int
 
 	// OpenFor is how long the breaker stays open if To is Open, in full
@@ -56,28 +56,28 @@ type Reason uint8
 
 const (
 	_ Reason = iota
-	// ReasonThreshold is the failure that was one too many in a row or among
-	// the last calls: it opened a closed breaker.
+	// ReasonThreshold is a failure that was one too many in a row or among the
+	// last calls, and opened a closed breaker.
 	ReasonThreshold
-	// ReasonFailureRate is the failure that was one too many of the calls in a
+	// ReasonFailureRate is a failure that was one too many of the calls in a
 	// window.
 	ReasonFailureRate
-	// ReasonFailureCount is the failure that was one too many in a window.
+	// ReasonFailureCount is a failure that was one too many in a window.
 	ReasonFailureCount
-	// ReasonSlowRate is the slow call that was one too many of those in a
-	// window. Event.Failures counts slow calls then.
+	// ReasonSlowRate is a slow call that was one too many of the calls in a
+	// window. Event.Failures then counts slow calls.
 	ReasonSlowRate
-	// ReasonOpenTimeout is the first call after the open time. It is a probe
-	// of a breaker that now is half-open.
+	// ReasonOpenTimeout is the first call after the open time. The breaker is
+	// half-open, and the call is its first probe.
 	ReasonOpenTimeout
 	// ReasonProbeFailed is the failure of a probe or, with
-	// Config.ProbeFailureRate, the last result of so many of which too many
+	// Config.ProbeFailureRate, the last result of the probes if too many of them
 	// failed. The breaker is open again.
 	ReasonProbeFailed
-	// ReasonProbeTimeout is a call that took the place of probes which were
-	// all overdue. The breaker still is half-open.
+	// ReasonProbeTimeout is a call that became a probe because all probes were
+	// overdue. The breaker stays half-open.
 	ReasonProbeTimeout
-	// ReasonRecovered is the last result that it takes to close.
+	// ReasonRecovered is the last result that the breaker needed to close.
 	ReasonRecovered
 	// ReasonRecordSuccess is a success without a permit, which closed an open
 	// or half-open breaker.
@@ -94,12 +94,12 @@ const (
 	// ReasonDisable is Disable.
 	ReasonDisable
 	// ReasonForgotten is GroupConfig.ForgetAfter: nobody has called the key for
-	// so long.
+	// that time.
 	ReasonForgotten
 	// ReasonHalfOpen is HalfOpen.
 	ReasonHalfOpen
-	// ReasonTripFunc is the failure or the slow call after which the function of a
-	// TripFunc said so. Event.Failures counts the failures in its window.
+	// ReasonTripFunc is a failure or a slow call after which the function of a
+	// TripFunc returned true. Event.Failures counts the failures in its window.
 	ReasonTripFunc
 )
 

@@ -9,11 +9,10 @@ import (
 // An eventQueue brings the events of one breaker to its listener: one at a time, in
 // the order of their generations, and each once.
 //
-// Callers who have changed the breaker push what happened, in any order. Whoever
-// pushes on a queue that nobody holds holds it from then on, and has to deliver
-// until nothing is left. So nobody waits for the listener but the caller who is
-// calling it, and whatever a listener does to its own breaker is pushed, and
-// delivered when it has returned.
+// Callers that have changed the breaker push their events, in any order. A caller
+// that pushes on a queue that nobody holds becomes its holder, and delivers until
+// nothing is left. So only the holder waits for the listener. If a listener changes
+// its own breaker, the event is pushed, and delivered when the listener has returned.
 type eventQueue struct {
 	// head is the newest event that was pushed and not collected. Below the
 	// events is nil or busy.
@@ -23,16 +22,16 @@ type eventQueue struct {
 	//	an event   someone holds it
 	//	gone       the queue is out of use for ever
 	//
-	// Nil or busy becomes an event by push; whoever replaced nil is the holder.
+	// Nil or busy becomes an event by push; the caller that replaced nil is the holder.
 	// Only the holder collects: it replaces anything by busy, and busy by nil or
 	// gone when it lets go.
 	head atomics.Pointer[queuedEvent]
 
 	busy, gone queuedEvent // only their addresses matter
 
-	// The holder's. waiting is what was collected and is not delivered yet, because
-	// the event before is missing: by core in the order in which these first had
-	// one here, and for one core by generation.
+	// The holder's. waiting has the events that were collected and not delivered
+	// yet, because the event before is missing: by core, in the order in which the
+	// cores first had an event here, and for one core by generation.
 	waiting    []*queuedEvent
 	delivering *queuedEvent // while the listener runs
 
@@ -47,7 +46,7 @@ type queuedEvent struct {
 	event *Event // nil if gen is the core's last
 }
 
-// A subscriber is a listener and what goes with it.
+// A subscriber calls a listener, and cleans up after it.
 type subscriber interface {
 	// notify calls the listener. It runs user code.
 	notify(*core, *Event)
@@ -59,7 +58,7 @@ type subscriber interface {
 	dispose()
 }
 
-// A breakerListener is the subscriber of a Breaker: what its settings say.
+// A breakerListener is the subscriber of a Breaker: the listener of its settings.
 type breakerListener struct{ *core }
 
 func (l breakerListener) notify(_ *core, e *Event) {
@@ -71,18 +70,12 @@ func (l breakerListener) notified(*core)   {}
 func (l breakerListener) disposable() bool { return false }
 func (l breakerListener) dispose()         {}
 
-// push publishes e. It returns the queue if the caller now holds it.
+// push publishes e. It returns the queue if the caller now holds it, and reports
+// whether the queue was still in use, which that of a Breaker always is.
 //
 // The CAS fails only if another has been pushed, or the holder has taken all or
 // let go.
-func (q *eventQueue) push(e *queuedEvent) (owed *eventQueue) {
-	owed, _ = q.tryPush(e)
-	return owed
-}
-
-// tryPush is push for queues that are thrown away. It reports whether the queue
-// was still in use.
-func (q *eventQueue) tryPush(e *queuedEvent) (owed *eventQueue, ok bool) {
+func (q *eventQueue) push(e *queuedEvent) (owed *eventQueue, ok bool) {
 	for {
 		top := q.head.Load()
 		if top == &q.gone {
@@ -108,18 +101,13 @@ func (q *eventQueue) deliver() {
 	if q == nil {
 		return
 	}
-	delivered := false
-	defer func() {
-		if !delivered {
-			q.delivered()
-			q.deliver()
-		}
-	}()
-	q.drain()
-	delivered = true
+	orElse(q.drain, func() {
+		q.delivered()
+		q.deliver()
+	})
 }
 
-// drain delivers what is due.
+// drain delivers the events that are due.
 //
 // It goes round again only if something was pushed.
 func (q *eventQueue) drain() {
@@ -164,7 +152,7 @@ func (q *eventQueue) delivered() {
 	}
 }
 
-// collect moves what was pushed to waiting.
+// collect moves the events that were pushed to waiting.
 func (q *eventQueue) collect() {
 	var oldest *queuedEvent
 	for e := q.head.Swap(&q.busy); e != nil && e != &q.busy; {

@@ -111,3 +111,36 @@ func ExampleBreaker_Snapshot() {
 	fmt.Println(v)
 	// Output: {"Name":"db","State":"ForcedOpen","Would":"ForcedOpen","Failures":0,"Streak":0,"Successes":0,"InFlight":0,"Generation":1,"RetryAfter":9223372036854775807,"Opened":1,"Closed":0,"Rejected":1,"Late":0,"Withheld":0}
 }
+
+// An operator ends the open time: the next result decides.
+func ExampleBreaker_HalfOpen() {
+	var b atomicbreaker.Breaker
+	b.Trip(time.Hour)
+	b.HalfOpen()
+	probe, err := b.Allow()
+	fmt.Println(err, b.State())
+	fmt.Println(probe.Success(), b.State())
+	// Output:
+	// <nil> HalfOpen
+	// Recovered Closed
+}
+
+// A breaker that is open stays open for the longer of two times.
+func ExampleBreaker_Trip() {
+	var b atomicbreaker.Breaker
+	b.Trip(5 * time.Minute)
+	b.Trip(time.Minute)
+	fmt.Println(b.State(), b.Snapshot().RetryAfter.Round(time.Minute))
+	// Output: Open 5m0s
+}
+
+// A reset forgets failures, and voids the results of calls in flight.
+func ExampleBreaker_Reset() {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2)})
+	early, _ := b.Allow()
+	p, _ := b.Allow()
+	p.Failure()
+	b.Reset()
+	fmt.Println(b.Snapshot().Failures, early.Failure())
+	// Output: 0 Late
+}

@@ -113,3 +113,45 @@ func ExamplePermit_Trip() {
 	}
 	// Output: Open 5m0s
 }
+
+// A policy of one's own: failures must also outnumber successes.
+func ExampleTripFunc() {
+	policy := atomicbreaker.TripFunc(time.Minute, 0, func(c atomicbreaker.Counts) bool {
+		return c.Failures >= 3 && c.FailureRate() > 0.5
+	})
+	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Trip: policy}), "F.F.F")
+	outcomes(atomicbreaker.MustNew(atomicbreaker.Config{Trip: policy}), "F..F..F")
+	// Output: call 5 opened it
+}
+
+// A call that says nothing about the thing called, as its caller has given up, is
+// cancelled.
+func ExamplePermit_Cancel() {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2)})
+	p, _ := b.Allow()
+	p.Failure()
+	p, _ = b.Allow()
+	fmt.Println(p.Cancel(), b.Snapshot().Failures)
+	// Output: Counted 1
+}
+
+// Open times are those of a table, and the last one is repeated.
+func ExampleConfig_backoff() {
+	times := []time.Duration{time.Second, 5 * time.Second, 30 * time.Second}
+	b := atomicbreaker.MustNew(atomicbreaker.Config{
+		OpenTimeout:    time.Second,
+		MaxOpenTimeout: time.Minute,
+		Backoff:        func(streak int) time.Duration { return times[min(streak, len(times))-1] },
+	})
+	for range 4 {
+		b.HalfOpen()
+		p, _ := b.Allow()
+		p.Failure()
+		fmt.Println(b.Snapshot().RetryAfter.Round(time.Second))
+	}
+	// Output:
+	// 1s
+	// 5s
+	// 30s
+	// 30s
+}

@@ -60,3 +60,16 @@ func ExampleParsePolicy() {
 	// <nil> atomicbreaker: Config.Trip: KOfN(5, 3): k must be in 1..n
 	// <nil> atomicbreaker: policy "FailureCount(9, 60)": "60" must end with a unit, such as s or ms, as argument 2 of FailureCount(n, window)
 }
+
+// The settings that are in use are written as a document.
+func ExampleConfig_Settings() {
+	c := atomicbreaker.Config{Trip: atomicbreaker.KOfN(3, 10), OpenTimeout: 30 * time.Second}
+	settings, err := c.Settings()
+	if err != nil {
+		fmt.Println(err) // a policy without a text form
+		return
+	}
+	text, err := json.Marshal(settings)
+	fmt.Println(string(text), err)
+	// Output: {"trip":"KOfN(3, 10)","openTimeout":"30s"} <nil>
+}

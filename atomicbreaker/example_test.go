@@ -162,3 +162,29 @@ func ExampleNew() {
 	fmt.Println(err)
 	// Output: atomicbreaker: Config.Probes 99: must be in 0..31
 }
+
+// A call whose context has ended is not made, and counts as nothing.
+func ExampleExecuteContext() {
+	var b atomicbreaker.Breaker
+	ctx, cancel := context.WithCancel(context.Background())
+	length, err := atomicbreaker.ExecuteContext(ctx, &b, func(context.Context) (int, error) { return 5, nil })
+	fmt.Println(length, err)
+	cancel()
+	length, err = atomicbreaker.ExecuteContext(ctx, &b, func(context.Context) (int, error) { return 5, nil })
+	fmt.Println(length, err)
+	// Output:
+	// 5 <nil>
+	// 0 context canceled
+}
+
+// A wrapper that looks into the error finds why a call was rejected.
+func ExampleOpenError() {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Name: "db", DetailedErrors: true})
+	b.Trip(time.Minute)
+	_, err := b.Allow()
+	var open *atomicbreaker.OpenError
+	if errors.As(err, &open) {
+		fmt.Println(open.Name, open.State, open.RetryAfter.Round(time.Minute), errors.Is(err, atomicbreaker.ErrOpen))
+	}
+	// Output: db Open 1m0s true
+}

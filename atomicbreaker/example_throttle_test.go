@@ -33,3 +33,17 @@ func ExampleThrottle() {
 	fmt.Printf("%s: %d of %d accepted, %.0f%% are rejected\n", s.Name, s.Accepts, s.Requests, 100*s.RejectProbability)
 	// Output: search: 2 of 4 accepted, 0% are rejected
 }
+
+// Where a call cannot be wrapped, Allow counts the request, and Done its end.
+func ExampleThrottle_Allow() {
+	var throttle atomicbreaker.Throttle
+	for _, answer := range []error{nil, errors.New("overloaded")} {
+		if err := throttle.Allow(); err != nil {
+			continue
+		}
+		throttle.Done(answer)
+	}
+	s := throttle.Snapshot()
+	fmt.Println(s.Requests, s.Accepts)
+	// Output: 2 1
+}

@@ -2,9 +2,9 @@ package atomicbreaker
 
 import "context"
 
-// Execute calls fn if the breaker admits it, and returns its results or the
-// error of Allow. It treats errors, panics and runtime.Goexit like Do. It
-// panics if fn is nil.
+// Execute calls fn if the breaker admits it, and returns its results or the error of
+// Allow. It treats errors, panics and runtime.Goexit as Do does. It panics if fn is
+// nil.
 //
 // Execute is lock-free outside fn. It takes effect as Allow and Permit.Done
 // do.
@@ -28,9 +28,9 @@ func execute[T any](b *Breaker, fn func() (T, error)) (result T, err error) {
 	return result, err
 }
 
-// ExecuteContext is like Execute with a context for fn, which it treats like Do.
-// It does not call fn if ctx is already done, and returns the cause. It panics
-// if ctx or fn is nil.
+// ExecuteContext is like Execute with a context for fn, which it treats as Do does.
+// If ctx is already done it does not call fn, and returns the cause. It panics if ctx
+// or fn is nil.
 //
 // ExecuteContext is lock-free outside fn. It takes effect as Allow and
 // Permit.Done do.
@@ -52,7 +52,7 @@ func executeContext[T any](ctx context.Context, b *Breaker, fn func(context.Cont
 // ExecuteGroup is ExecuteContext for the breaker of k.
 //
 // ExecuteGroup is lock-free outside fn, and blocking on a bucket's mutex when the
-// key enters or leaves the group, or a listener is told. It takes effect as
+// key enters or leaves the group, or a listener is called. It takes effect as
 // Group.Allow and Permit.Done do.
 func ExecuteGroup[K comparable, T any](ctx context.Context, g *Group[K], k K, fn func(context.Context) (T, error)) (T, error) {
 	return executeGroup(ctx, g, k, fn) // apart likewise
@@ -101,6 +101,19 @@ func (p Permit) run(ctx context.Context, fn func(context.Context) error) error {
 	returned = true
 	p.done(ctx, err)
 	return err
+}
+
+// orElse calls f. If f panics or calls runtime.Goexit, the same goroutine calls rest
+// while it unwinds, which goes on after that.
+func orElse(f, rest func()) {
+	returned := false
+	defer func() {
+		if !returned {
+			rest()
+		}
+	}()
+	f()
+	returned = true
 }
 
 // failUnless is deferred around user code. It does not recover: a panic keeps

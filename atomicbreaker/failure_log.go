@@ -89,16 +89,16 @@ func (r *rules) remember() error {
 // the stays of its core: what a word does not count as its own is void.
 type failureLog struct {
 	// blocks is how many blocks of places have been taken, counted for ever.
-	// Only goes up: who begins a run takes the next, and who runs into one in a
-	// log takes it if nobody has.
+	// Only goes up: a caller that begins a run takes the next block, and a caller
+	// whose log reaches a block takes that if nobody has.
 	blocks atomics.Uint32
 
 	// first is the run with which a log began: its block and how many
-	// failures. By CAS of whoever is about to make it matter; see note.
+	// failures. By CAS of a caller that is about to make it matter; see note.
 	first atomics.Uint32
 
-	// slots are a ring. By CAS of whoever is about to count a failure. One that
-	// the core's word counts does not change until it is the next to be written.
+	// slots are a ring. By CAS of a caller that is about to count a failure. A slot
+	// that the core's word counts does not change until it is the next to be written.
 	slots []atomics.Uint32
 }
 
@@ -147,21 +147,33 @@ func (c *core) reach(place uint32) {
 	}
 }
 
-// note makes a slot hold what a failure after a word says: the same for all who
-// report one, and nothing that was ever there before. It reports whether it has;
+// note makes a slot hold the note of a failure after a word: the same for all callers
+// that report one, and a value that was never there before. It reports whether it has;
 // if not, the word has changed. If a CAS from that word then succeeds, the slot
 // still holds it.
 //
+// No value returns to a slot. Let v be what failures after a word W note; places
+// are not used twice, so only callers that have read W note v. Suppose that v is
+// the first value that returns. The CAS that puts it back replaces a value e, which
+// its caller has read while the word was W. If e was read before v was first there,
+// e has returned earlier than v. If it was read later, another caller has replaced
+// v while the word was W or before, and has read v there under another word. That
+// word was not later than W, and not earlier, as v was not there before W.
+//
+// So a slot on which a successful CAS of the word relies is final. A caller that
+// replaces it has read it under a later word whose next slot it is, which comes a
+// whole ring later. For the run in first, the words RUN of one burst stand for W.
+//
 // It goes round again only if another caller has written the slot: for the same
-// word, or one who was stopped since an earlier word.
+// word, or one that was stopped since an earlier word.
 func (c *core) note(slot *atomics.Uint32, what uint32, w word) bool {
 	for {
 		was := slot.Load()
 		if was == what {
 			return true
 		}
-		// If the word is still the same, it was when the slot was read. So that
-		// has what nobody puts there again.
+		// If the word is still the same, it was the same when the slot was read. So
+		// nobody puts that value there again.
 		if word(c.word.Load()) != w {
 			return false
 		}
@@ -213,8 +225,8 @@ func (c *core) amongLast(w word, n int) (failed int) {
 	}
 }
 
-// shorten returns what a long word stands for under rules that need none, which
-// Update has brought.
+// shorten returns the short word for which a long word stands under rules that need
+// no long one. Update brings such rules.
 func (c *core) shorten(w word, s *settings) word {
 	if w&long == 0 {
 		return w
@@ -238,8 +250,8 @@ func (c *core) shorten(w word, s *settings) word {
 	return w.flagged() | word(row)
 }
 
-// failures returns what a closed word counts by the settings, with one more
-// failure or without. See ago for when it is right.
+// failures returns the count of a closed word by the settings, with one more failure
+// or without. See ago for when it is right.
 func (c *core) failures(w word, s *settings, more bool) int {
 	switch {
 	case w&long != 0 && s.rules.last == 0:
@@ -271,7 +283,7 @@ func (r *report) recall(w word) (x change, v Verdict, ok bool) {
 }
 
 // remember returns the closed word after one more result, which leaves it
-// closed, and writes into the log what belongs to that. If ok is false, the
+// closed, and makes the note in the log that belongs to it. If ok is false, the
 // word has changed.
 func (r *report) remember(w word, failed bool) (next word, ok bool) {
 	s := r.settings
@@ -338,10 +350,12 @@ func (r *report) withhold(w word) (next word, ok bool) {
 	switch {
 	case s.rules.last != 0:
 		return r.remember(w, failed)
-	case failed:
-		return w.withhold(s), true
+	case !failed:
+		return w.pass(s), true
+	case s.rules.history != 0:
+		return w.miss(s), true
 	}
-	return w.pass(s), true
+	return w, true // the next failure may open it
 }
 
 // failures returns how many of the last calls have failed, if the word is

@@ -28,7 +28,7 @@ type Group[K comparable] struct {
 	queueHash table.Hash[K]
 }
 
-// A groupRoot is a Group without what depends on the type of its keys.
+// A groupRoot is the part of a Group that does not depend on the type of its keys.
 type groupRoot struct {
 	// set is nil in a zero Group until it is needed. From nil to settings, once,
 	// and from one to the next by Update.
@@ -57,51 +57,51 @@ type GroupConfig[K comparable] struct {
 
 	// PerKey returns the settings of one key. It is called when a key that is
 	// absent from the group fails, when its error has to be classified, and when
-	// a key that is stored is called after Update, so it should be quick and return
-	// the same for the same key. If it panics, so does its caller and nothing is
-	// recorded; if its result is wrong, its caller panics.
+	// a key that is stored is called after Update. So it should be quick, and
+	// return the same settings for the same key. If it panics or returns settings
+	// that are wrong, the operation panics and records nothing.
 	PerKey func(K) Config
 
 	// IdleTimeout is how long a key that has recovered keeps its place. Zero
-	// means not at all, which suits all but keys that fail and recover many
-	// times a second. With a timeout, places are given up by Sweep, or by
-	// inserts once the group has doubled, and not by a timer.
+	// means not at all, which suits all keys but those that fail and recover many
+	// times a second. With a timeout, Sweep frees the places, and so do inserts
+	// once the group has doubled. There is no timer.
 	IdleTimeout time.Duration
 
-	// ForgetAfter is how long a key is remembered that is not healthy and that
-	// nobody calls: one that is open or half-open from its last call, or from
-	// the end of its open time or of its probes' time if that is later, and one
-	// that is closed from the last result that it remembers. Then it is healthy
-	// again, and loses its place in the group and under MaxOpenFraction. Zero
-	// means one hour; a negative value, or one beyond 397 days, means never. A
-	// key that is open until Reset stays, and so does what ForceOpen and Disable
-	// have set.
+	// ForgetAfter is how long the group remembers a key that is not healthy and
+	// that nobody calls. For an open or half-open key the time runs from its last
+	// call, or from the end of its open time or its probes' time if that is later.
+	// For a closed key it runs from the last result that the key remembers. Then
+	// the key is healthy again, and loses its place in the group and under
+	// MaxOpenFraction. Zero means one hour; a negative value, or one beyond 397
+	// days, means never. A key that is open until Reset stays, and so does a key
+	// that ForceOpen or Disable has set.
 	//
-	// No timer does that, but the next call of a key that is open or half-open,
-	// Sweep, inserts once the group has doubled, and failures that
-	// MaxOpenFraction holds back, these up to a sixty-fourth of the time late. Until
-	// one of them comes, a closed key remembers.
+	// There is no timer. The group forgets a key in the next call of an open or
+	// half-open key, in Sweep, in inserts once the group has doubled, and in
+	// failures that MaxOpenFraction holds back, at most a sixty-fourth of the time
+	// late. A closed key remembers until one of these comes.
 	ForgetAfter time.Duration
 
-	// MaxOpenFraction bounds which part of the keys may be open at once, from 0
-	// to 1, so that a fault of our own, which makes calls of all keys fail,
-	// does not shut off everything. Zero means that there is no bound. One key
-	// may always be open. A failure that would open one key too many is
-	// Counted, and the next failure of the key tries again; half-open keys
-	// count as open, and what is opened by hand counts and is not bounded.
+	// MaxOpenFraction bounds the part of the keys that may be open at once, from 0
+	// to 1, so that a local fault that makes calls of all keys fail does not
+	// shut off everything. Zero means that there is no bound. One key may always
+	// be open. A failure that would open one key too many is Counted, and the
+	// next failure of the key tries again. Half-open keys count as open. Keys that
+	// are opened by hand count too, and are not bounded.
 	//
-	// How many keys there are is estimated, to some 3 %, from those that Allow
-	// was asked for in the last 10 to 20 minutes or, if nothing was opened
-	// since, for longer. A healthy call then takes a hash more. ResetAll starts
-	// the estimate anew.
+	// The number of keys is estimated, to some 3 %, from the keys of all calls of
+	// Allow in the last 10 to 20 minutes or, if nothing was opened since, for
+	// longer. A healthy call then computes one hash more. ResetAll starts the
+	// estimate anew.
 	MaxOpenFraction float64
 
-	// OnStateChange is told of every change of a key, as Config.OnStateChange
-	// is of every change of a Breaker: of one key in order and one at a time,
-	// of different keys at once. A key stays in the group until its events
-	// have been delivered. What Sweep and ResetAll do to keys they tell of one
-	// after the other, and while the listener is at one of them, others are told
-	// of by their own callers.
+	// OnStateChange is called for every change of a key, as Config.OnStateChange
+	// is for every change of a Breaker: for one key in order and one at a time,
+	// for different keys concurrently. A key stays in the group until its events
+	// have been delivered. Sweep and ResetAll deliver for one key after the other.
+	// While the listener is busy with one of them, other callers deliver the
+	// events of their own keys.
 	OnStateChange func(K, Event)
 }
 
@@ -110,7 +110,7 @@ type groupSettings struct {
 	config any // the *GroupConfig
 	perKey bool
 	idle   time.Duration
-	base   *settings // Config.Default, without what depends on the group state
+	base   *settings // Config.Default, before a group state adopts it
 }
 
 // configOf returns the config of settings.
@@ -124,7 +124,7 @@ func (c GroupConfig[K]) compile() (*groupSettings, error) {
 	return &groupSettings{&c, c.PerKey != nil, c.IdleTimeout, base}, nil
 }
 
-// compileGroup is compile for what does not depend on the type of keys.
+// compileGroup is the part of compile that does not depend on the type of keys.
 func compileGroup(c *Config, idle, forget time.Duration, fraction float64) (*settings, error) {
 	if idle < 0 {
 		return nil, fmt.Errorf("atomicbreaker: GroupConfig.IdleTimeout %v: must not be negative", idle)
@@ -132,7 +132,7 @@ func compileGroup(c *Config, idle, forget time.Duration, fraction float64) (*set
 	if !(fraction >= 0 && fraction <= 1) { // NaN too
 		return nil, fmt.Errorf("atomicbreaker: GroupConfig.MaxOpenFraction %v: must be in 0..1", fraction)
 	}
-	base, err := c.compileKeyed(nil)
+	base, err := c.compileKeyed()
 	if err != nil {
 		return nil, fmt.Errorf("%w (in GroupConfig.Default)", err)
 	}
@@ -155,23 +155,19 @@ func NewGroup[K comparable](c GroupConfig[K]) (*Group[K], error) {
 	g.set.Store(set)
 	if g.listens {
 		_, g.queueHash = newKeys[K]()
-		g.queues = newKeyQueues()
+		g.queues = table.New[uint64, keyQueue](func(hash, _ uint64) uint64 { return hash }, 0)
 	}
 	return g, nil
 }
 
 // MustNewGroup is like NewGroup but panics if a setting is wrong.
 func MustNewGroup[K comparable](c GroupConfig[K]) *Group[K] {
-	g, err := NewGroup(c)
-	if err != nil {
-		panic(err)
-	}
-	return g
+	return must(NewGroup(c))
 }
 
-// Config returns the settings of k: what GroupConfig.PerKey returns, or
-// GroupConfig.Default, as Update has last set them. Zero stands for the defaults
-// in them.
+// Config returns the settings of k: the result of GroupConfig.PerKey, or
+// GroupConfig.Default, of the last Update. Fields that are zero stand for the
+// defaults.
 //
 // Config is wait-free outside PerKey. It takes effect when the settings are read.
 func (g *Group[K]) Config(k K) Config {
@@ -198,9 +194,7 @@ func (g *Group[K]) settings() *groupSettings {
 	if s := g.set.Load(); s != nil {
 		return s
 	}
-	s, _ := GroupConfig[K]{}.compile() // the defaults are valid
-	g.set.CompareAndSwap(nil, s)
-	return g.set.Load()
+	return install(&g.set, GroupConfig[K]{}.compile)
 }
 
 // Allow asks whether a call may be made for k now; see Breaker.Allow. For a
@@ -209,7 +203,7 @@ func (g *Group[K]) settings() *groupSettings {
 // the heap, and under SlowRate all but strings of up to 1,022 bytes.
 //
 // Allow is lock-free, and blocking on a bucket's mutex when it helps to remove
-// a key that has recovered, or tells a listener. It takes effect when the key
+// a key that has recovered, or calls a listener. It takes effect when the key
 // is not found, or like Breaker.Allow.
 func (g *Group[K]) Allow(k K) (Permit, error) {
 	p := g.state.Load()
@@ -244,7 +238,7 @@ func (g *Group[K]) Allow(k K) (Permit, error) {
 // Do calls fn if Allow(k) admits it; see Breaker.Do.
 //
 // Do is lock-free outside fn, and blocking on a bucket's mutex when the key
-// enters or leaves the group, or a listener is told. It takes effect as Allow
+// enters or leaves the group, or a listener is called. It takes effect as Allow
 // and Permit.Done do.
 func (g *Group[K]) Do(ctx context.Context, k K, fn func(context.Context) error) error {
 	return do(ctx, func() (Permit, error) { return g.Allow(k) }, fn)
@@ -262,12 +256,12 @@ func do(ctx context.Context, allow func() (Permit, error), fn func(context.Conte
 	return p.run(ctx, fn)
 }
 
-// RecordSuccess reports a success for k that no permit was asked for. Unlike a
-// permit's it is never late: it clears the failures of a closed key, and
-// closes an open or half-open one, whose verdict then is Recovered.
+// RecordSuccess reports a success of a call for k that has no permit. It clears the
+// failures of a closed key, and closes an open or half-open key, for which the verdict
+// is Recovered. It is Late only while the key is ForcedOpen.
 //
 // RecordSuccess is lock-free, and blocking on a bucket's mutex when the key
-// leaves the group, or a listener is told. It takes effect by one CAS, or when the state is read if
+// leaves the group, or a listener is called. It takes effect by one CAS, or when the state is read if
 // it changes nothing.
 func (g *Group[K]) RecordSuccess(k K) Verdict {
 	ks := g.current()
@@ -278,12 +272,12 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 	return ks.record(k, result{outcome: Success})
 }
 
-// RecordFailure reports a failure for k that no permit was asked for. It
-// counts against a closed key, and opens one that is half-open or whose open
-// time has passed. While the key is open it is Late.
+// RecordFailure reports a failure of a call for k that has no permit. It counts
+// against a closed key, and opens a key that is half-open or whose open time has
+// passed. While the key is open the failure is Late.
 //
 // RecordFailure is lock-free, and blocking on a bucket's mutex when the key
-// enters the group, or a listener is told. It takes effect by one CAS, or when the state is read if
+// enters the group, or a listener is called. It takes effect by one CAS, or when the state is read if
 // it is late.
 func (g *Group[K]) RecordFailure(k K) Verdict { return g.current().record(k, result{outcome: Failure}) }
 
@@ -317,11 +311,13 @@ func (ks *keyedState[K]) record(k K, r result) Verdict {
 	}
 }
 
-// recordIn is record for a cell. It reports whether the caller has to look again,
-// with what is left of the result, or make another cell, and what it has to
-// deliver then.
+// recordIn is record for a cell. It reports whether the cell has died, so that the
+// caller has to look again with r, and the queue that the caller has to deliver then.
 func (gs *groupState) recordIn(c *cell, r *result) (v Verdict, owed *eventQueue, died bool) {
-	v, did := c.record(*r)
+	r.how |= direct
+	s := c.settings()
+	was := word(c.word.Load())
+	v, did := c.settle(was, was.stay(), *r, s)
 	if did.to.mode() == tombstone {
 		gs.remove(c)
 		*r = r.after(did)
@@ -331,14 +327,14 @@ func (gs *groupState) recordIn(c *cell, r *result) (v Verdict, owed *eventQueue,
 	return v, nil, false
 }
 
-// recordAgain is record for who has to deliver something afterwards, whatever
-// becomes of it.
+// recordAgain is record for a caller that has to deliver something afterwards, even
+// if record does not return.
 func (ks *keyedState[K]) recordAgain(k K, r result, owed *eventQueue) Verdict {
 	defer owed.deliver()
 	return ks.group.current().record(k, r)
 }
 
-// IsOpen reports whether a call for k would be rejected outright: whether it is
+// IsOpen reports whether a call for k would be rejected outright: whether k is
 // Open or ForcedOpen. It is false again as soon as the open time has passed, for
 // all callers alike; only Allow limits the number of probes.
 //
@@ -346,7 +342,7 @@ func (ks *keyedState[K]) recordAgain(k K, r result, owed *eventQueue) Verdict {
 func (g *Group[K]) IsOpen(k K) bool {
 	ks := g.current()
 	if ks.linked.Load() >= biased {
-		ks.settings() // the first who comes makes them the group state's
+		ks.settings() // the first caller makes them the group state's
 	}
 	if ks.empty() {
 		return false
@@ -360,7 +356,7 @@ func (g *Group[K]) IsOpen(k K) bool {
 	return s == Open || s == ForcedOpen
 }
 
-// State returns what the group would do with a call for k now; see
+// State returns how the group would treat a call for k now; see
 // Breaker.State. With GroupConfig.PerKey, a key that is absent is Closed even if
 // its settings would make it a Shadow.
 //
@@ -402,15 +398,14 @@ func (g *Group[K]) read(k K) (view, *cell) {
 
 // read observes a cell.
 func (gs *groupState) read(c *cell) view {
-	gs.settingsHeld(c) // renews them
+	gs.settingsHeld(&c.core) // renews them
 	return c.read()
 }
 
 // ResetAll closes the breakers of all keys at once. The results of all calls
 // admitted before are late.
 //
-// With a listener, ResetAll then goes through the keys that it has reset, and
-// tells of each.
+// With a listener, ResetAll then delivers an event for each key that it has reset.
 //
 // ResetAll is wait-free without a listener, and with one it is blocking on the
 // mutex of one bucket at a time. It takes effect for all keys when it replaces
@@ -420,13 +415,13 @@ func (g *Group[K]) ResetAll() {
 		g.resetAllAndNotify()
 		return
 	}
-	// LP(ResetAll): this store. Whoever still works with the old group state does so
-	// on behalf of the moment before it.
+	// LP(ResetAll): this store. An operation that still works with the old group
+	// state takes effect at the moment before it.
 	g.state.Store(&newKeyedState(g).presence)
 }
 
-// All yields the keys that are in the group, with what each looked like when
-// it was reached. It is weakly consistent: each key at most once, and every
+// All yields the keys that are in the group, each with its Snapshot of the moment at
+// which it was reached. It is weakly consistent: each key at most once, and every
 // key that is present throughout. The loop body may use the group.
 //
 // All is blocking on the mutex of one bucket at a time, not during the loop
@@ -450,11 +445,10 @@ func (g *Group[K]) All() iter.Seq2[K, Snapshot] {
 // read.
 func (g *Group[K]) Len() int { return g.current().cells.Len() }
 
-// Sweep removes the keys that have been healthy for GroupConfig.IdleTimeout, that
-// have nothing left in their windows, or that nobody has called for
-// GroupConfig.ForgetAfter, and returns their number. Of those that were not
-// closed it tells the listener. All others that are open or half-open, or have
-// failures, stay.
+// Sweep removes three kinds of keys, and returns their number: keys that have been
+// healthy for GroupConfig.IdleTimeout, keys that have nothing left in their windows,
+// and keys that nobody has called for GroupConfig.ForgetAfter. The listener gets an
+// event for each of them that was not closed. Other keys stay.
 //
 // Sweep is blocking on the mutex of one bucket at a time, and on the listener. It
 // takes effect for each key by the CAS that closes or retires it.

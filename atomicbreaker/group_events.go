@@ -1,8 +1,6 @@
 package atomicbreaker
 
-import "github.com/latchfree/latchfree/internal/table"
-
-// What a Group with a listener does on top. Its keys' queues are found by key,
+// The events of a Group with a listener. Its keys' queues are found by key,
 // and exist only while they have something to deliver, so the order of events
 // has to hold from one cell of a key to the next:
 //
@@ -10,7 +8,7 @@ import "github.com/latchfree/latchfree/internal/table"
 //     delivered.
 //   - After ResetAll, a cell of the old group state is sealed: its last event, if it
 //     has any, is that it was reset, and a queued event says that it is the last.
-//     Whoever publishes an event of the key's next cell first seals the one
+//     A caller that publishes an event of the key's next cell first seals the one
 //     before. No cell of an old group state changes that was not in its table when it
 //     was replaced, because an operation with a cell in hand looks at
 //     groupRoot.state before it changes it.
@@ -21,11 +19,6 @@ type keyQueue struct {
 	eventQueue
 	group *groupRoot
 	hash  uint64
-}
-
-// newKeyQueues returns a table of queues by hash.
-func newKeyQueues() *table.Table[uint64, keyQueue] {
-	return table.New[uint64, keyQueue](func(hash, _ uint64) uint64 { return hash }, 0)
 }
 
 func (q *keyQueue) notify(c *core, e *Event) {
@@ -63,14 +56,14 @@ func (gs *groupState) push(c *cell, e *queuedEvent) (owed *eventQueue) {
 			q.subscriber = q
 			q, _ = g.queues.LoadOrStore(hash, q)
 		}
-		if owed, ok := q.tryPush(e); ok {
+		if owed, ok := q.push(e); ok {
 			return owed
 		}
 		q.dispose()
 	}
 }
 
-// publish is owner.publish.
+// publish makes a queued event of a cell known; see settings.publish.
 func (gs *groupState) publish(e *queuedEvent) (owed *eventQueue) {
 	c := cellOf(e.core)
 	owed = gs.keyOps.sealBefore(c)
@@ -102,8 +95,8 @@ func (g *Group[K]) resetAllAndNotify() {
 	for {
 		old := g.state.Load()
 		ks.before.Store(groupStateOf(old))
-		// LP(ResetAll): this CAS. Whoever still works with the old group state does so
-		// on behalf of the moment before it.
+		// LP(ResetAll): this CAS. An operation that still works with the old group
+		// state takes effect at the moment before it.
 		if g.state.CompareAndSwap(old, &ks.presence) {
 			break
 		}
@@ -111,26 +104,21 @@ func (g *Group[K]) resetAllAndNotify() {
 	ks.sealAllBefore()
 }
 
-// sealAllBefore seals all cells of older group states, and tells of each before it
-// seals the next: so a listener that takes long for one key holds up no other,
-// whose next event finds that it has to seal the key's old cell itself. If a
-// listener does not return, the same goroutine goes on while it unwinds.
+// sealAllBefore seals all cells of older group states, and delivers the event of each
+// before it seals the next. So a listener that takes long for one key delays no other
+// key, whose next event seals its old cell itself. If a listener does not return, the
+// same goroutine goes on while it unwinds.
 func (gs *groupState) sealAllBefore() {
 	old := gs.before.Load()
 	if old == nil {
 		return
 	}
-	told := false
-	defer func() {
-		if !told {
-			gs.sealAllBefore() // what is sealed already has nothing to tell
+	orElse(func() {
+		old.sealAllBefore()
+		for c := range old.keyOps.all {
+			old.seal(c).deliver()
 		}
-	}()
-	old.sealAllBefore()
-	for c := range old.keyOps.all {
-		old.seal(c).deliver()
-	}
-	told = true
+	}, gs.sealAllBefore) // cells that are sealed already have no more events
 	gs.before.Store(nil)
 }
 
@@ -162,10 +150,10 @@ func (gs *groupState) seal(c *cell) (owed *eventQueue) {
 		}
 		x := change{next: w.enter(tombstone), why: ReasonReset}
 		if w.pristine() {
-			x.next = w.bury() // nothing to reset, nothing to tell
+			x.next = w.bury() // nothing to reset, no event
 		}
 		var ok bool
-		if owed, ok = c.swap(gs.settingsHeld(c), was, w, x); ok {
+		if owed, ok = c.swap(gs.settingsHeld(&c.core), was, w, x); ok {
 			break
 		}
 	}

@@ -8,9 +8,9 @@ import "time"
 //
 // When a cell was last of interest is known without a write by the calls that
 // its breaker rejects: an open one lets the first call after its time through,
-// which changes the word, and so does a half-open one after its lease. So only
-// who admits a probe, counts something bad, or leaves failures in the word
-// touches the cell, and does that before the result can be seen.
+// which changes the word, and so does a half-open one after its lease. So only a
+// caller that admits a probe, counts something bad, or leaves failures in the word
+// touches the cell, and does that before its result can be seen.
 
 // longestForget bounds ForgetAfter, as a deadline that passed longer ago than
 // half the range of deadlines could not be told from one ahead.
@@ -46,10 +46,9 @@ func (c *core) forgotten(w word, s *settings, now time.Duration) bool {
 	return false
 }
 
-// stale reports whether what a closed word counts and its windows hold has
-// nothing to say any more: it is forgotten, or there is nothing but windows that
-// are empty. It reads the clock after the word, so nothing that was counted before
-// is missed.
+// stale reports whether the failures of a closed word and its windows no longer
+// matter: they are forgotten, or there are only windows that are empty. It reads the
+// clock after the word, so it misses nothing that was counted before.
 func (c *core) stale(w word, s *settings) bool {
 	now := s.now()
 	if s.forgetAfter != 0 && c.idle(now) >= s.forgetAfter {
@@ -61,13 +60,13 @@ func (c *core) stale(w word, s *settings) bool {
 // markLeaving retires a closed cell that is stale, and reports whether it has.
 //
 // First it marks the word, which is when its failures in a row are forgotten.
-// Then it looks again. A caller who counts something bad in windows touches the
-// cell and adds to the windows before it looks at the word. So either that is
-// seen here, or the mark there, and then it is taken away, or the tombstone, and
-// then the result is counted in the key's next cell. No mark is ever the same as
-// an earlier one, so that it was not taken away and made again.
+// Then it looks again. A caller that counts something bad in windows touches the
+// cell and adds to the windows before it looks at the word. So either this caller
+// sees that; or the other sees the mark and replaces it; or it sees the tombstone, and
+// counts in the key's next cell. No two marks are equal, so a mark that is still there
+// was not replaced and made again.
 func (gs *groupState) markLeaving(c *cell, was word) bool {
-	w, s := was.living(), gs.settingsHeld(c)
+	w, s := was.living(), gs.settingsHeld(&c.core)
 	if !c.stale(w, s) {
 		return false
 	}
@@ -85,7 +84,7 @@ func (gs *groupState) markLeaving(c *cell, was word) bool {
 }
 
 // forget closes and retires a cell of a key that is forgotten, and reports
-// whether it has. It tells of it.
+// whether it has. It delivers the event.
 func (gs *groupState) forget(c *cell, w word, s *settings) bool {
 	if gs.outdated() {
 		return false
@@ -97,7 +96,7 @@ func (gs *groupState) forget(c *cell, w word, s *settings) bool {
 	}
 	owed.deliver()
 	gs.retire(c, next)
-	return word(c.word.Load()).mode() == tombstone // who delivered may have retired it, or the listener kept it
+	return word(c.word.Load()).mode() == tombstone // the caller that delivered may have retired it, or the listener kept it
 }
 
 // reclaim looks for places of the open quota that belong to forgotten keys, after one

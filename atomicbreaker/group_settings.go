@@ -5,7 +5,7 @@ import "fmt"
 // How a group state takes over the settings of its group, and its cells those of the
 // group state; see DESIGN.md.
 
-// stateSettings are what a group state makes of the group's settings. They never change.
+// stateSettings are the group's settings as a group state uses them. They never change.
 type stateSettings struct {
 	*groupSettings
 	settings *settings  // of all keys if PerKey is nil
@@ -16,8 +16,8 @@ type stateSettings struct {
 	// calls began.
 	hashes bool
 
-	// fresh says that nobody has gone by them yet. Who comes first takes those
-	// that the group has then, so that none goes by settings that Update has
+	// fresh says that nobody has used them yet. The first user takes the settings
+	// that the group has then, so that nobody uses settings that Update has
 	// replaced before ResetAll has put the group state in its place.
 	fresh bool
 }
@@ -26,7 +26,7 @@ type stateSettings struct {
 // is biased.
 func (s *stateSettings) biases() bool { return s.hashes || s.fresh }
 
-// settings returns what the group state goes by.
+// settings returns the settings of the group state.
 func (gs *groupState) settings() *stateSettings {
 	set := gs.set.Load()
 	if set.fresh {
@@ -36,7 +36,7 @@ func (gs *groupState) settings() *stateSettings {
 	return set
 }
 
-// settingsOf returns what the group state makes of settings.
+// settingsOf returns settings of the group as the group state uses them.
 func (gs *groupState) settingsOf(of *groupSettings) *stateSettings {
 	set := &stateSettings{groupSettings: of, settings: gs.adopt(*of.base), packing: gs.packing}
 	set.settings.of = set.settings
@@ -48,7 +48,7 @@ func (gs *groupState) settingsOf(of *groupSettings) *stateSettings {
 	return set
 }
 
-// adopt returns settings with what depends on the group state.
+// adopt returns settings with the fields that depend on the group state.
 func (gs *groupState) adopt(s settings) *settings {
 	s.owner, s.epoch, s.listens, s.counters, s.quota = gs, gs.epoch, gs.of.listens, &gs.of.counters, gs.quota
 	return &s
@@ -94,9 +94,9 @@ func (ks *keyedState[K]) settingsFor(k K) *settings {
 	return s
 }
 
-// ofKey returns the settings of a key, by what PerKey has returned.
+// ofKey returns the settings of a key from the Config that PerKey has returned.
 func (gs *groupState) ofKey(set *stateSettings, c *Config) (*settings, error) {
-	base, err := c.compileKeyed(nil)
+	base, err := c.compileKeyed()
 	if err != nil {
 		return nil, err
 	}
@@ -108,14 +108,14 @@ func (gs *groupState) ofKey(set *stateSettings, c *Config) (*settings, error) {
 func (ks *keyedState[K]) settingsOfKey(c *cell) *settings { return ks.settingsFor(ks.keyOf(c)) }
 
 // settingsHeld returns the settings of a cell, up to date unless that takes user
-// code. Who reports or sweeps asks for these, so that a PerKey that panics loses
-// no result, slot or event; the next call of the key asks for newer ones.
-func (gs *groupState) settingsHeld(c *cell) *settings {
+// code. Reports and sweeps use these, so that a PerKey that panics loses no result,
+// slot or event. The next call of the key gets newer ones.
+func (gs *groupState) settingsHeld(c *core) *settings {
 	s, set := c.set.Load(), gs.settings()
 	if s.of == set.settings || set.perKey {
 		return s
 	}
-	return gs.renewed(&c.core, s)
+	return gs.renewed(c, s)
 }
 
 // settingsNow returns the settings of a cell, up to date. It may run user code.
@@ -127,10 +127,8 @@ func (gs *groupState) settingsNow(c *cell) *settings {
 	return gs.renewed(&c.core, s)
 }
 
-// held is owner.held.
-func (gs *groupState) held(c *core) *settings { return gs.settingsHeld(cellOf(c)) }
-
-// renewed is owner.renewed.
+// renewed returns the settings of a cell, which has held, up to date. It runs user
+// code.
 //
 // It goes round again only if the group state's settings were replaced, or another
 // caller has renewed those of the cell.
@@ -144,8 +142,6 @@ func (gs *groupState) renewed(c *core, held *settings) *settings {
 	}
 	return held
 }
-
-func (gs *groupState) absentSettings(p Permit) *settings { return gs.keyOps.packedSettings(p) }
 
 func (ks *keyedState[K]) packedSettings(p Permit) *settings {
 	return ks.settingsFor(unpack[K](p.packing(ks.packing), p.key, p.bits))

@@ -9,11 +9,11 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// A keyedState is what a group knows about its keys between two calls of ResetAll.
+// A keyedState has the state of all keys of a group between two calls of ResetAll.
 // An absent key is a pristine one: closed, without failures.
 //
-// What does not depend on the type of keys is in groupState, so that it is compiled
-// once; a keyedState adds the table, and is the keyOps of its groupState.
+// The part that does not depend on the type of keys is a groupState, which is compiled
+// once. A keyedState adds the table, and is the keyOps of its groupState.
 type keyedState[K comparable] struct {
 	groupState // first, so that it can be converted back
 
@@ -23,7 +23,7 @@ type keyedState[K comparable] struct {
 	cells *table.Table[K, entry[K]]
 }
 
-// keyOps is what a groupState needs to know of keys.
+// keyOps are the operations of a groupState that depend on the type of keys.
 type keyOps interface {
 	// hashOf returns the hash of a cell's key.
 	hashOf(*cell) uint64
@@ -59,8 +59,8 @@ type groupState struct {
 	keyOps keyOps
 	of     *groupRoot
 
-	// set is what the group state goes by. From one to the next by whoever finds that
-	// Update has replaced the group's.
+	// set has the settings. From one to the next by a caller that finds that Update
+	// has replaced the group's.
 	set atomics.Pointer[stateSettings]
 
 	quota *openQuota // nil if there is no bound
@@ -73,12 +73,12 @@ type groupState struct {
 	// marks numbers the marks of cells that are about to be retired.
 	marks atomics.Uint64
 
-	// sweepAt is the number of cells at which an insert sweeps. Whoever swaps
-	// it for sweeping owns the sweep, and sets it anew at the end.
+	// sweepAt is the number of cells at which an insert sweeps. The caller that
+	// swaps it for sweeping owns the sweep, and sets it anew at the end.
 	sweepAt atomics.Int64
 
 	// reclaimAt is when a key that cannot open may look again for places of the
-	// open quota, since the epoch. By CAS of who then looks.
+	// open quota, since the epoch. By CAS of the caller that then looks.
 	reclaimAt atomics.Int64
 }
 
@@ -95,7 +95,7 @@ func newKeyedState[K comparable](g *Group[K]) *keyedState[K] {
 	return ks
 }
 
-// newKeys returns what hashes keys with a seed of its own. It is apart so that its
+// newKeys returns functions that hash keys with a new seed. It is apart so that its
 // closures are compiled once for a type.
 //
 //go:noinline
@@ -135,8 +135,8 @@ func (ks *keyedState[K]) all(yield func(*cell) bool) {
 	}
 }
 
-// allowBiased is Group.Allow for what has to look at the group state's settings; now is
-// the last departure.
+// allowBiased is Group.Allow while calls have to look at the group state's settings;
+// now is the last departure.
 func (ks *keyedState[K]) allowBiased(k K, now *departure) (Permit, error) {
 	h := ks.hash(k, 0)
 	if ks.quota != nil {
@@ -212,14 +212,15 @@ func (ks *keyedState[K]) timedPermit(k K, now *departure, slot uint64) Permit {
 	return p
 }
 
-// finishReport is owner.finishReport. It is the end of settleCell, settle or record.
+// finishReport reports what is left of a result whose TripFunc has not returned. It
+// is the end of settleCell, settle or record.
 func (gs *groupState) finishReport(t *report) {
-	_, did := t.rest()
+	_, did := t.settle(word(t.core.word.Load()))
 	c, r := cellOf(t.core), t.result
 	r.how |= wasAsked
 	died := did.to.mode() == tombstone
 	switch {
-	case died && t.direct:
+	case died && r.how&direct != 0:
 		gs.remove(c)
 		gs.keyOps.recordDead(c, r, did.owed)
 	case died && t.stay.mode() == closed && did.to == t.stay.bury():
@@ -232,8 +233,6 @@ func (gs *groupState) finishReport(t *report) {
 	}
 }
 
-func (gs *groupState) counts() *counters { return &gs.of.counters }
-
 func (ks *keyedState[K]) settleDead(c *cell, r result, s *settings) Verdict {
 	k := ks.keyOf(c)
 	return ks.settle(k, ks.hash(k, 0), c.since.Load(), r, s)
@@ -243,13 +242,16 @@ func (ks *keyedState[K]) recordDead(c *cell, r result, owed *eventQueue) {
 	ks.recordAgain(ks.keyOf(c), r, owed)
 }
 
+// settleAbsent reports the result of a call that was admitted while its key was
+// absent, and settleCell that of one that a cell has admitted. Non-nil settings are
+// those by which it was classified.
 func (gs *groupState) settleAbsent(p Permit, r result, s *settings) Verdict {
 	// LP(Done): after ResetAll, all results are late when the group state is read.
 	if r.how&looked == 0 && gs.replaced() {
 		return Late
 	}
 	if p.tellsTime(gs.packing) {
-		r.took = p.absentTook(gs.settings().settings)
+		r.took = since(p.bits, gs.settings().settings)
 	}
 	if r.how&looked == 0 && !mayMatter(r) && gs.stillAbsent(p.slot(p.packing(gs.packing)), p.since) {
 		// LP(Done): an absent key stays pristine.
@@ -269,7 +271,7 @@ func (gs *groupState) settleCell(p Permit, r result) Verdict {
 		return Late
 	}
 	c, stay := cellOf(p.core), p.stay()
-	s := gs.settingsHeld(c)
+	s := gs.settingsHeld(&c.core)
 	r.took = p.took(s)
 	v, did := c.settle(word(c.word.Load()), stay, r, s)
 	r = r.after(did)
@@ -320,14 +322,14 @@ func (ks *keyedState[K]) settle(k K, hash uint64, since *departure, r result, s 
 }
 
 // settleIn is settle for a key that has this cell, or none. It reports whether the
-// caller has to look again, with what is left of the result.
+// caller has to look again, with r.
 func (gs *groupState) settleIn(c *cell, hash uint64, since *departure, r *result) (v Verdict, died bool) {
 	if c != nil && gs.outdated() {
 		// LP(Done): late when the group state is read.
 		return Late, false
 	}
-	// The cell, or its absence, comes first: what happens to the key later
-	// happens to this cell.
+	// The cell, or its absence, comes first: later transitions of the key are
+	// transitions of this cell.
 	late := gs.departures.departed(since, hash)
 	if c == nil {
 		if late {
@@ -344,7 +346,7 @@ func (gs *groupState) settleIn(c *cell, hash uint64, since *departure, r *result
 		}
 		return Late, false
 	}
-	s := gs.settingsHeld(c)
+	s := gs.settingsHeld(&c.core)
 	v, did := c.settle(word(c.word.Load()), 0, *r, s) // zero: the cell's first stay
 	if did.to.mode() == tombstone {
 		gs.remove(c)

@@ -2,8 +2,8 @@ package atomicbreaker
 
 import "time"
 
-// How keys leave that no result removes: idle ones, and those whose failures
-// lie in windows until nothing is left of them.
+// Sweeps remove the keys that no result removes: idle keys, and keys whose failures
+// are in windows, once these are empty.
 
 // maybeSweep sweeps if the number of cells has doubled since the last time.
 // Every insert pays for at most two cells that are looked at.
@@ -19,19 +19,14 @@ func (gs *groupState) maybeSweep() {
 // sweep removes the cells that are of no use and returns their number. If a
 // listener does not return, the same goroutine goes on while it unwinds.
 func (gs *groupState) sweep() (n int) {
-	swept := false
-	defer func() {
-		if !swept {
-			gs.sweep()
+	orElse(func() {
+		now := gs.now()
+		for c := range gs.keyOps.all {
+			if gs.sweepCell(c, now) {
+				n++
+			}
 		}
-	}()
-	now := gs.now()
-	for c := range gs.keyOps.all {
-		if gs.sweepCell(c, now) {
-			n++
-		}
-	}
-	swept = true
+	}, func() { gs.sweep() })
 	return n
 }
 
@@ -48,7 +43,7 @@ func (gs *groupState) sweepCell(c *cell, now time.Duration) bool {
 	case w.mode() == closed:
 		return gs.markLeaving(c, was)
 	default:
-		s := gs.settingsHeld(c)
+		s := gs.settingsHeld(&c.core)
 		return c.forgotten(w, s, s.now()) && gs.forget(c, w, s)
 	}
 	return false

@@ -18,7 +18,7 @@ type distinctKeys struct {
 	current atomics.Pointer[periods]
 }
 
-// periods is what was seen since a time, and in the period before that.
+// periods has the keys that were seen since a time, and those of the period before.
 type periods struct {
 	since       time.Duration // since the epoch
 	now, before *hyperLogLog

@@ -125,7 +125,7 @@ func TestJitterRange(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 20_000 {
 		c := Config{OpenTimeout: time.Duration(1 + r.Int64N(1<<(1+r.IntN(55)))), Jitter: r.Float64()}
-		s, err := c.compile(nil)
+		s, err := c.compile()
 		if err != nil {
 			t.Fatal(err)
 		}

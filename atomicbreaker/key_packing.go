@@ -27,8 +27,8 @@ const (
 )
 
 // In the bits of a permit for an absent key, unless they are the key: slotShift
-// is above all lengths of strings that an address space can hold. What lies there
-// is 1 + the key's slot of the filter, or 0 if that was not found out. absentTimed says that
+// is above all lengths of strings that an address space can hold. From there on is
+// 1 + the key's slot of the filter, or 0 if that is not known. absentTimed says that
 // lower bits are when the call began.
 const (
 	slotShift   = 48

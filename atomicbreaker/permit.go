@@ -9,14 +9,13 @@ import (
 // Permit is the right to make one call, and the duty to report once how it
 // ended. It belongs to the generation of the breaker that gave it: when the
 // breaker has changed its state or was reset meanwhile, the report is Late and
-// changes nothing. A probe whose time was over is heard while the breaker stays
-// half-open.
+// changes nothing. The report of a probe whose time is over still counts while the
+// breaker stays half-open.
 //
-// A Permit is a value and costs no allocation. Reporting twice is a mistake
-// that is noticed only when the breaker's state has changed in between, or
-// when no probe is in flight; otherwise a second Failure counts as another
-// one, and so does any second report of a probe whose time was over. Do and
-// Execute cannot make it.
+// A Permit is a value and costs no allocation. Reporting twice is a mistake. The
+// breaker notices it only if its state has changed in between, or if no probe is in
+// flight. Otherwise a second Failure counts as another failure, and so does any
+// second report of a probe whose time was over. Do and Execute report once.
 //
 // The zero Permit belongs to no breaker: all its reports are Late.
 type Permit struct {
@@ -34,7 +33,7 @@ const inCell = 1 << 32
 // decides about other errors.
 //
 // Done is lock-free, and in a Group blocking on a bucket's mutex when the key
-// enters or leaves the table, or a listener is told. It takes effect by one CAS, or when the state is
+// enters or leaves the table, or a listener is called. It takes effect by one CAS, or when the state is
 // read if it changes nothing.
 func (p Permit) Done(err error) Verdict { return p.done(nil, err) }
 
@@ -60,7 +59,7 @@ func (p Permit) done(ctx context.Context, err error) Verdict {
 // Success reports that the call succeeded.
 //
 // Success is lock-free, and in a Group blocking on a bucket's mutex when the
-// key leaves the table, or a listener is told. It takes effect by one CAS, or
+// key leaves the table, or a listener is called. It takes effect by one CAS, or
 // when the state is read if it changes nothing.
 func (p Permit) Success() Verdict {
 	// LP(Success): nothing to change in a closed breaker without failures.
@@ -91,50 +90,38 @@ func (p Permit) succeed() Verdict {
 // Failure reports that the call failed.
 //
 // Failure is lock-free, and in a Group blocking on a bucket's mutex when the
-// key enters the table, or a listener is told. It takes effect by one CAS, or
+// key enters the table, or a listener is called. It takes effect by one CAS, or
 // when the state is read if it comes too late.
 func (p Permit) Failure() Verdict { return p.settle(Failure, nil) }
 
-// Cancel reports that the call says nothing about what was called, and gives
-// its slot back if it was a probe.
+// Cancel reports that the call says nothing about the thing called, and gives its
+// slot back if it was a probe.
 //
 // Cancel is lock-free, and in a Group blocking on a bucket's mutex when the
 // key leaves the table. It takes effect by one CAS, or when the state is read
 // if it changes nothing.
 func (p Permit) Cancel() Verdict { return p.settle(Ignored, nil) }
 
-// Trip reports that the call failed in a way that says for how long there is no
-// use in trying again. It opens the breaker at once for d, at most
-// Config.MaxOpenTimeout; zero means as long as another failure would have, and
-// a negative d until Reset.
+// Trip reports a failure that says for how long further calls are useless. It opens
+// the breaker at once for d, at most Config.MaxOpenTimeout. Zero means the time for
+// which another failure would have opened it, and a negative d means until Reset.
 //
 // Trip is lock-free, and in a Group blocking on a bucket's mutex when the key
-// enters the table, or a listener is told. It takes effect by one CAS, or when
+// enters the table, or a listener is called. It takes effect by one CAS, or when
 // the state is read if it comes too late.
 func (p Permit) Trip(d time.Duration) Verdict {
 	return p.settleResult(result{outcome: Failure, how: tripping, open: d}, nil)
 }
 
-// An owner is the state of a group, without its type parameter.
+// An owner is the state of a group. It is an interface so that a program without
+// groups does without their code. See the methods of groupState.
 type owner interface {
-	// settleAbsent and settleCell report the result of a call that was
-	// admitted while its key was absent, and by a cell. Non-nil settings are
-	// those by which it was classified.
 	settleAbsent(Permit, result, *settings) Verdict
 	settleCell(Permit, result) Verdict
-	// renewed returns the settings of a core of one of its cells, which has these.
-	// It may run user code; held does not, and returns those of PerKey as they
-	// are.
+	settingsHeld(*core) *settings
 	renewed(*core, *settings) *settings
-	held(*core) *settings
-	// finishReport reports what is left of a result whose TripFunc has not returned.
 	finishReport(*report)
-	// publish makes a queued event of one of its cells known; see settings.publish.
 	publish(*queuedEvent) *eventQueue
-	// absentSettings returns the settings of an absent key. It runs user code.
-	absentSettings(Permit) *settings
-	// counts returns where late results are counted.
-	counts() *counters
 }
 
 // settle reports an outcome. Non-nil settings are those by which it was
@@ -163,16 +150,17 @@ func (p Permit) settle(o Outcome, s *settings) Verdict {
 // settleResult reports a result. Non-nil settings are those by which it was
 // classified.
 func (p Permit) settleResult(r result, s *settings) (v Verdict) {
-	var home owner
+	var counters *counters
 	switch {
 	case p.core == nil && p.since == nil:
 		return Late
 	case p.core == nil:
-		home = p.since.home.home
-		v = home.settleAbsent(p, r, s)
+		counters = &groupStateOf(p.since.home).of.counters
+		v = p.since.home.home.settleAbsent(p, r, s)
 	case p.bits&inCell != 0:
-		home = p.core.set.Load().owner
-		v = home.settleCell(p, r)
+		held := p.core.set.Load()
+		counters = held.counters
+		v = held.owner.settleCell(p, r)
 	default:
 		if s == nil {
 			s = p.core.settings()
@@ -181,35 +169,28 @@ func (p Permit) settleResult(r result, s *settings) (v Verdict) {
 		return p.core.conclude(word(p.core.word.Load()), p.stay(), r, s)
 	}
 	if v == Late {
-		home.counts().mine().late.Add(1)
+		counters.mine().late.Add(1)
 	}
 	return v
 }
 
-// pay delivers what the caller of Allow owes. If the listener does not return,
-// the caller never gets p, so its slot is given back.
+// pay delivers the queue that a caller of Allow holds. If the listener does not
+// return, the caller never gets p, so p's slot is given back.
 func (p Permit) pay(owed *eventQueue) {
-	paid := false
-	defer func() {
-		if !paid {
-			p.Cancel()
-		}
-	}()
-	owed.deliver()
-	paid = true
+	orElse(owed.deliver, func() { p.Cancel() })
 }
 
-// settings returns what classifies the call's error, nil for the defaults.
+// settings returns the settings that classify the call's error, nil for the defaults.
 func (p Permit) settings() *settings {
 	switch {
 	case p.core != nil:
 		s := p.core.set.Load()
 		if s != nil && s.owner != nil {
-			s = s.owner.held(p.core)
+			s = s.owner.settingsHeld(p.core)
 		}
 		return s
 	case p.since != nil:
-		return p.since.home.home.absentSettings(p)
+		return groupStateOf(p.since.home).keyOps.packedSettings(p)
 	}
 	return nil
 }
@@ -239,8 +220,8 @@ const (
 	timedModeShift = 33
 )
 
-// bitsFor returns the bits of a permit of a stay for a call that began then;
-// zero means that nobody asks.
+// bitsFor returns the bits of a permit of a stay for a call that began then. Zero
+// means that no policy asks for the time.
 func bitsFor(stay word, begun time.Duration) uint64 {
 	if begun == 0 {
 		return uint64(stay)
@@ -268,9 +249,7 @@ func (p Permit) took(s *settings) time.Duration {
 	return since(p.bits&begunLow|p.bits>>begunHighShift<<32, s)
 }
 
-// absentTook is took for a key that was absent.
-func (p Permit) absentTook(s *settings) time.Duration { return since(p.bits, s) }
-
+// since is took for bits that have nothing above begun that matters.
 func since(begun uint64, s *settings) time.Duration {
 	return time.Duration((uint64(s.now()>>begunUnit)-begun)&begunMask) << begunUnit
 }

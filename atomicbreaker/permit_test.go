@@ -14,7 +14,7 @@ import (
 // never equal to a word, and tells the time up to what it can hold.
 func TestTimedPermits(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	s, _ := new(Config).compile(nil)
+	s, _ := new(Config).compile()
 	for range 10_000 {
 		stay := word(0).stay() | word([]uint64{closed, halfOpen, disabled}[r.IntN(3)])<<modeShift | word(r.Uint64N(genMask+1))<<genShift
 		begun := time.Duration(1 + r.Int64N(int64(3*365*24*time.Hour)))
@@ -31,13 +31,13 @@ func TestTimedPermits(t *testing.T) {
 }
 
 func TestTimedPermitsTellTheTime(t *testing.T) {
-	s, _ := new(Config).compile(nil)
+	s, _ := new(Config).compile()
 	now := s.now()
 	for _, took := range []time.Duration{0, 2 * time.Microsecond, time.Millisecond, time.Minute, 77 * time.Hour} {
 		for _, p := range []Permit{{bits: bitsFor(0, now-took)}, {bits: uint64((now-took)>>begunUnit) & begunMask}} { // of a key that was absent
 			got := p.took(s)
 			if word(p.bits).mode() != timed {
-				got = p.absentTook(s)
+				got = since(p.bits, s)
 			}
 			if late := got - took; late < -2*time.Microsecond || late > 10*time.Second {
 				t.Errorf("a call of %v took %v", took, got)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -47,9 +48,9 @@ func compileTrip(p Policy) (*rules, error) {
 	return r, nil
 }
 
-// Consecutive opens the breaker on the n-th failure in a row, exactly: every
-// success in between starts the count anew, and time does not, however long
-// ago the failures were. n must be positive.
+// Consecutive opens the breaker on exactly the n-th failure in a row. Every success
+// in between starts the count anew. Time does not, however long ago the failures
+// were. n must be positive.
 func Consecutive(n int) Policy { return consecutive(n) }
 
 type consecutive int
@@ -72,10 +73,10 @@ func (n consecutive) apply(r *rules) error {
 // is KOfN(ceil(ratio*n), n).
 //
 // While any of the last n calls has failed, every result writes to the
-// breaker's state. If n is above 32, a failure that is not the first then writes
-// to a log as well, which takes 4 KiB, once for each breaker that needs one.
-// Should GroupConfig.MaxOpenFraction keep that from opening, Snapshot.Failures
-// may say k though there are more.
+// breaker's state. If n is above 32, each failure but the first then also writes to a
+// log, which takes 4 KiB once for each breaker that needs one. If
+// GroupConfig.MaxOpenFraction keeps the key from opening, Snapshot.Failures may be k
+// although there are more.
 func KOfN(k, n int) Policy { return kOfN{k, n} }
 
 type kOfN struct{ k, n int }
@@ -105,22 +106,19 @@ func (p kOfN) apply(r *rules) error {
 	return nil
 }
 
-// AnyOf opens the breaker as soon as one of the policies does. There must be
-// one at least. Together with a KOfN, a Consecutive is at most 32, or 1024 if n
-// of a KOfN is above 32.
+// AnyOf opens the breaker as soon as one of the policies does. There must be at
+// least one. Together with a KOfN, the n of a Consecutive is at most 32, or 1024 if
+// the n of a KOfN is above 32.
 func AnyOf(policies ...Policy) Policy { return anyOf(slices.Clone(policies)) }
 
 type anyOf []Policy
 
 func (p anyOf) String() string {
-	s := "AnyOf("
+	texts := make([]string, len(p))
 	for i, each := range p {
-		if i > 0 {
-			s += ", "
-		}
-		s += fmt.Sprint(each)
+		texts[i] = fmt.Sprint(each)
 	}
-	return s + ")"
+	return "AnyOf(" + strings.Join(texts, ", ") + ")"
 }
 
 func (p anyOf) apply(r *rules) error {
@@ -145,30 +143,15 @@ func (p anyOf) apply(r *rules) error {
 //
 // A call counts for at least the window, and at most a fifteenth of it and 16 µs
 // longer. When failures end at the same time, the last of them sees all, so
-// opening lags by at most the failures in flight. A window begins when the breaker closes. For
-// a key of a Group it begins with a failure, since healthy keys are not stored:
-// what succeeded before is not in it, and minCalls should be high enough for
-// that.
+// opening lags by at most the failures in flight. A window begins when the breaker
+// closes. For a key of a Group it begins with a failure, since healthy keys are not
+// stored: earlier successes are not in it, so choose minCalls high enough.
 //
 // Every call adds to a counter, of which each processor has its own, and reads
 // the clock. A counter of one processor and a fifteenth of the window is exact
 // up to half a million calls, and keeps the ratio above that.
 func FailureRate(ratio float64, minCalls int, window time.Duration) Policy {
-	return failureRate{ratio, minCalls, window}
-}
-
-type failureRate struct {
-	ratio    float64
-	minCalls int
-	window   time.Duration
-}
-
-func (p failureRate) String() string {
-	return fmt.Sprintf("FailureRate(%v, %d, %v)", p.ratio, p.minCalls, p.window)
-}
-
-func (p failureRate) apply(r *rules) error {
-	return r.addWindow(p, window{why: ReasonFailureRate, atLeast: uint64(p.minCalls), length: p.window}, p.ratio, p.minCalls)
+	return windowPolicy{ReasonFailureRate, ratio, 0, minCalls, window}
 }
 
 // FailureCount opens the breaker on the n-th failure in the window, however
@@ -176,65 +159,63 @@ func (p failureRate) apply(r *rules) error {
 //
 // A failure counts for at least the window; see FailureRate. Successes write
 // nothing.
-func FailureCount(n int, window time.Duration) Policy { return failureCount{n, window} }
-
-type failureCount struct {
-	n      int
-	window time.Duration
+func FailureCount(n int, window time.Duration) Policy {
+	return windowPolicy{ReasonFailureCount, 1, 0, n, window}
 }
 
-func (p failureCount) String() string { return fmt.Sprintf("FailureCount(%d, %v)", p.n, p.window) }
-
-func (p failureCount) apply(r *rules) error {
-	if p.n < 1 || p.n > exactCounts {
-		return fmt.Errorf("%v: n must be in 1..%d", p, exactCounts)
-	}
-	return r.addWindow(p, window{why: ReasonFailureCount, atLeast: uint64(p.n), length: p.window}, 1, p.n)
-}
-
-// SlowRate opens the breaker on a slow call if, of the calls that ended in the
-// window, at least minCalls, that part was slow or more. A call is slow if it
-// takes longer than slow, from Allow to the report, whether or not it succeeds.
-// In a half-open breaker a slow probe has failed. slow must not be negative;
-// for the others see FailureRate.
+// SlowRate opens the breaker on a slow call if at least minCalls calls ended in the
+// window and at least ratio of them were slow. A call is slow if it takes longer
+// than slow, from Allow to the report, whether or not it succeeds. In a half-open
+// breaker a slow probe has failed. slow must not be negative. For the other
+// arguments see FailureRate.
 //
 // Every call reads the clock at its beginning as well. In a Group, Allow then
 // copies an absent key to the heap, and with GroupConfig.PerKey calls of absent
 // keys are timed only if the policy of GroupConfig.Default has a SlowRate too.
 // Times are kept to a microsecond, and up to 78 hours.
 func SlowRate(ratio float64, slow time.Duration, minCalls int, window time.Duration) Policy {
-	return slowRate{ratio, slow, minCalls, window}
+	return windowPolicy{ReasonSlowRate, ratio, slow, minCalls, window}
 }
 
-type slowRate struct {
-	ratio    float64
-	slow     time.Duration
-	minCalls int
-	window   time.Duration
+// A windowPolicy is a FailureRate, a FailureCount or a SlowRate.
+type windowPolicy struct {
+	why    Reason
+	ratio  float64
+	slow   time.Duration
+	n      int // of calls, or of failures if only these count
+	length time.Duration
 }
 
-func (p slowRate) String() string {
-	return fmt.Sprintf("SlowRate(%v, %v, %d, %v)", p.ratio, p.slow, p.minCalls, p.window)
-}
-
-func (p slowRate) apply(r *rules) error {
-	if p.slow < 0 {
-		return fmt.Errorf("%v: slow must not be negative", p)
+func (p windowPolicy) String() string {
+	switch p.why {
+	case ReasonFailureCount:
+		return fmt.Sprintf("FailureCount(%d, %v)", p.n, p.length)
+	case ReasonSlowRate:
+		return fmt.Sprintf("SlowRate(%v, %v, %d, %v)", p.ratio, p.slow, p.n, p.length)
 	}
-	r.slow = true
-	return r.addWindow(p, window{why: ReasonSlowRate, atLeast: uint64(p.minCalls), slow: p.slow, length: p.window}, p.ratio, p.minCalls)
+	return fmt.Sprintf("FailureRate(%v, %d, %v)", p.ratio, p.n, p.length)
 }
 
-func (r *rules) addWindow(p Policy, w window, ratio float64, minCalls int) error {
+func (p windowPolicy) apply(r *rules) error {
 	switch {
-	case !(ratio > 0 && ratio <= 1): // NaN too
+	case p.slow < 0:
+		return fmt.Errorf("%v: slow must not be negative", p)
+	case p.why == ReasonFailureCount && (p.n < 1 || p.n > exactCounts):
+		return fmt.Errorf("%v: n must be in 1..%d", p, exactCounts)
+	case !(p.ratio > 0 && p.ratio <= 1): // NaN too
 		return fmt.Errorf("%v: ratio must be above 0 and at most 1", p)
-	case minCalls < 1:
+	case p.n < 1:
 		return fmt.Errorf("%v: minCalls must be positive", p)
-	case w.length <= 0:
+	}
+	r.slow = r.slow || p.why == ReasonSlowRate
+	return r.addWindow(p, window{why: p.why, ppm: millionths(p.ratio), atLeast: uint64(p.n), slow: p.slow, length: p.length})
+}
+
+// addWindow adds a window of a policy.
+func (r *rules) addWindow(p Policy, w window) error {
+	if w.length <= 0 {
 		return fmt.Errorf("%v: window must be positive", p)
 	}
-	w.ppm = millionths(ratio)
 	r.windows = append(r.windows, w)
 	r.asks = r.asks || w.ask != nil
 	r.span = max(r.span, spanOf(w.length))

@@ -5,23 +5,22 @@ import (
 	"time"
 )
 
-// Counts is what a window holds.
+// Counts has the counts of a window.
 type Counts struct {
-	Calls    int // that ended
-	Failures int // among them
-	Slow     int // among them
+	Calls    int // calls that ended
+	Failures int // calls among them that failed
+	Slow     int // calls among them that were slow
 
-	// Consecutive is how many of the last calls failed in a row, whenever that was.
-	// It is counted where the policy has a TripFunc, a Consecutive or a KOfN, and
-	// with a KOfN as far as that looks back; in a Snapshot, where there is a window
-	// as well.
+	// Consecutive is how many of the last calls failed in a row, however long ago.
+	// It is counted if the policy has a TripFunc, a Consecutive or a KOfN, with a
+	// KOfN as far as that looks back. In a Snapshot there must be a window too.
 	Consecutive int
 }
 
-// FailureRate returns which part of the calls has failed, 0 if there are none.
+// FailureRate returns the share of calls that failed, 0 without calls.
 func (c Counts) FailureRate() float64 { return rate(c.Failures, c.Calls) }
 
-// SlowRate returns which part of the calls was slow, 0 if there are none.
+// SlowRate returns the share of calls that were slow, 0 without calls.
 func (c Counts) SlowRate() float64 { return rate(c.Slow, c.Calls) }
 
 func rate(n, of int) float64 {
@@ -32,16 +31,16 @@ func rate(n, of int) float64 {
 }
 
 // TripFunc opens the breaker on a failure, or a slow call, after which trip
-// returns true. A call is slow if it takes longer than slow; with zero, calls are
-// not timed, and none is. For the window see FailureRate; both must be positive
-// or slow zero, and trip not nil.
+// returns true. A call is slow if it takes longer than slow. If slow is zero, calls
+// are not timed and none is slow. For the window see FailureRate. window must be
+// positive, slow not negative, and trip not nil.
 //
-// trip is called at most once for a failure or slow call of a closed breaker, with the
-// counts that include it, by whoever reports that, outside of any lock. It must be
-// safe for concurrent use. It may be asked a moment before other failures are
-// counted, so the breaker opens late by those in flight at most. If it panics or
-// calls runtime.Goexit, that goes on in its caller; the result counts all the
-// same, and does not open the breaker by this policy.
+// trip is called at most once for a failure or slow call of a closed breaker. Its
+// argument includes that call. The caller that reports the call runs trip, outside
+// of any lock, so trip must be safe for concurrent use. It may run a moment before
+// other failures are counted, so the breaker opens late by at most the failures in
+// flight. If trip panics or calls runtime.Goexit, that goes on in its caller. The
+// result still counts, and does not open the breaker by this policy.
 //
 // A TripFunc has no text form.
 func TripFunc(window, slow time.Duration, trip func(Counts) bool) Policy {
@@ -64,16 +63,12 @@ func (p tripFunc) apply(r *rules) error {
 	case p.slow < 0:
 		return fmt.Errorf("%v: slow must not be negative", p)
 	}
-	w := window{why: ReasonTripFunc, length: p.window, ask: p.trip, timed: p.slow > 0}
-	if err := r.addWindow(p, w, 1, 1); err != nil {
+	r.inARow = true
+	if err := r.addWindow(p, window{why: ReasonTripFunc, length: p.window, ask: p.trip, timed: p.slow > 0}); err != nil || p.slow == 0 {
 		return err
 	}
-	r.inARow = true
-	if !w.timed {
-		return nil
-	}
 	r.slow = true
-	return r.addWindow(p, window{why: ReasonSlowRate, slow: p.slow, length: p.window, beside: true}, 1, 1)
+	return r.addWindow(p, window{why: ReasonSlowRate, slow: p.slow, length: p.window, beside: true})
 }
 
 // askAll asks the functions of the windows in which the result was counted, until
@@ -107,22 +102,17 @@ func (r *report) askAll(w word) {
 
 // call runs user code. If that does not return, the same goroutine reports the
 // rest of the result while it unwinds.
-func (r *report) call(f func()) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		if o := r.settings.owner; o != nil {
-			rest := *r // or every report would be on the heap
-			o.finishReport(&rest)
-			return
-		}
-		_, did := r.rest()
-		did.owed.deliver()
-	}()
-	f()
-	returned = true
+func (r *report) call(f func()) { orElse(f, r.finish) }
+
+// finish reports the rest of the result.
+func (r *report) finish() {
+	if o := r.settings.owner; o != nil {
+		rest := *r // or every report would be on the heap
+		o.finishReport(&rest)
+		return
+	}
+	_, did := r.settle(word(r.core.word.Load()))
+	did.owed.deliver()
 }
 
 // countsOf returns what the i-th window of time holds, with the next one if that
@@ -138,10 +128,9 @@ func (w *windows) countsOf(now time.Duration, i int) (c Counts) {
 // add adds what a window counts, and nothing does yet, to c.
 func (h *windows) add(c *Counts, now time.Duration, i int) {
 	bad, all := h.rings[i].sum(now)
-	switch w := &h.rules[i]; {
-	case w.why == ReasonSlowRate:
+	if h.rules[i].why == ReasonSlowRate {
 		c.Slow = int(bad)
-	default:
+	} else {
 		c.Failures = int(bad)
 	}
 	if h.rules[i].why != ReasonFailureCount { // that counts no others

@@ -1,6 +1,7 @@
 package atomicbreaker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,8 +14,8 @@ import (
 //
 //	AnyOf(Consecutive(5), FailureRate(0.5, 20, 10s))
 //
-// White space does not matter. A text has 64 policies at most, each AnyOf being
-// one. For a policy that New does not accept, the error is New's.
+// White space does not matter. A text has at most 64 policies, and each AnyOf is one
+// of them. For a policy that New does not accept, the error is that of New.
 func ParsePolicy(text string) (Policy, error) {
 	r := policyReader{rest: text}
 	p := r.policy()
@@ -60,7 +61,7 @@ func (f policyForm) name() string {
 }
 
 // A policyReader reads a text from left to right. After an error it goes on to
-// the end of the call that it is in, and what it returns has no meaning.
+// the end of the call that it is in, and its results have no meaning.
 type policyReader struct {
 	rest  string // not read yet
 	err   error  // the first
@@ -125,7 +126,7 @@ type arguments struct {
 	n    int    // begun so far
 }
 
-// delimiter reads what the form demands.
+// delimiter reads the delimiter that the form demands.
 func (a *arguments) delimiter(d string) {
 	if !a.skip(d) {
 		upToHere := min(len(a.text)-len(a.rest)+1, len(a.text))
@@ -141,37 +142,26 @@ func (a *arguments) next() string {
 	return a.word()
 }
 
-// malformed says how an argument is written.
-func (a *arguments) malformed(argument, how string) {
-	a.fail(argument, fmt.Sprintf("%s, as argument %d of %s", how, a.n, a.form.call))
+// parsed returns the next argument as parse reads it. An error says how an argument is
+// written, or what parse says if how is empty.
+func parsed[T any](a *arguments, how string, parse func(string) (T, error)) T {
+	argument := a.next()
+	v, err := parse(argument)
+	if err != nil {
+		a.fail(argument, fmt.Sprintf("%s, as argument %d of %s", cmp.Or(how, err.Error()), a.n, a.form.call))
+	}
+	return v
 }
 
 func (a *arguments) int() int {
-	arg := a.next()
-	n, err := strconv.Atoi(arg)
-	if err != nil {
-		a.malformed(arg, "must be a whole number that fits an int")
-	}
-	return n
+	return parsed(a, "must be a whole number that fits an int", strconv.Atoi)
 }
 
 func (a *arguments) float() float64 {
-	arg := a.next()
-	x, err := strconv.ParseFloat(arg, 64)
-	if err != nil {
-		a.malformed(arg, "must be a number that fits a float64")
-	}
-	return x
+	return parsed(a, "must be a number that fits a float64", func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
 }
 
-func (a *arguments) duration() time.Duration {
-	arg := a.next()
-	d, err := parseDuration(arg)
-	if err != nil {
-		a.malformed(arg, err.Error())
-	}
-	return d
-}
+func (a *arguments) duration() time.Duration { return parsed(a, "", parseDuration) }
 
 func (a *arguments) policies() (all []Policy) {
 	if a.skip(""); strings.HasPrefix(a.rest, ")") {

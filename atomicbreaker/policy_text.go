@@ -41,13 +41,13 @@ func parseDuration(text string) (time.Duration, error) {
 	return 0, errors.New(`must be like "1m30s", in units from ns to h, and below 292 years`)
 }
 
-// PolicyText is a Policy that is text in documents, as in ParsePolicy. No text,
-// as no Policy, stands for the default.
+// PolicyText is a Policy that is text in documents, as in ParsePolicy. An empty text
+// and a nil Policy stand for the default.
 type PolicyText struct{ Policy Policy }
 
-// MarshalText returns Policy.String(), or an error if ParsePolicy does not make
-// the same of it: if New would not accept the policy, or if it does something
-// that no text says.
+// MarshalText returns Policy.String(). It returns an error if ParsePolicy does not
+// return an equal policy for that: if New would not accept the policy, or if the
+// policy has no text form.
 func (p PolicyText) MarshalText() ([]byte, error) {
 	if p.Policy == nil {
 		return nil, nil

@@ -8,8 +8,7 @@ type report struct {
 	core     *core
 	settings *settings
 	result   result
-	stay     word // that admitted the call, unless direct
-	direct   bool // without a permit
+	stay     word // that admitted the call, unless the result is direct
 	bad      bool // a failure, or a slow call where that matters
 	slot     bool // whether a probe still has its slot
 
@@ -18,23 +17,110 @@ type report struct {
 	at      time.Duration // when
 	block   uint32        // for a run that it may begin
 	began   bool          // whether it has one
-	full    tally         // what the windows then had enough of
-	gone    step          // what was done to a key that was forgotten
+	full    tally         // the window that then had enough
+	gone    step          // the step that closed a key that was forgotten
+}
+
+// settle is decide for a report that has begun.
+func (r *report) settle(was word) (v Verdict, did step) {
+	c, o, unasked := r.core, r.result.outcome, r.result.how&direct != 0
+	var ok bool
+	for ; ; was = word(c.word.Load()) {
+		w := was.living()
+		if r.slot = w.stay() == r.stay; unasked {
+			if w.mode() == tombstone {
+				r.gone.to = w
+				r.gone.flags |= r.hasAsked()
+				return Late, r.gone
+			}
+			// They come after the word: its deadline may be further ahead than
+			// those of settings that Update has replaced.
+			if r.settings = c.set.Load(); r.forget(w) {
+				continue
+			}
+		} else if !r.slot {
+			if !c.overdue(w, r.stay) {
+				// LP(Done): a late result takes effect when the word is read.
+				return Late, step{to: w, flags: r.hasAsked()}
+			}
+			if word(c.word.Load()) != was {
+				continue // the period may be another's
+			}
+		}
+		if r.count(w) {
+			continue
+		}
+		s, x := r.settings, change{why: ReasonThreshold}
+		switch {
+		case r.result.how&tripping != 0:
+			x, v = r.trip(w)
+		case r.full.why != 0:
+			x, v = r.open(w)
+		case o == Ignored:
+			x.next, v = w.neutral(r.slot)
+		case w.mode() == closed && w.recalls(o, s):
+			if x, v, ok = r.recall(w); !ok {
+				continue
+			}
+		case unasked && o == Success:
+			x.next, v = w.recordSuccess(s)
+			x.why = ReasonRecordSuccess
+		case unasked && w.mode() != closed:
+			var now time.Duration
+			now, x.at = s.clock()
+			x.next, v = w.recordFailure(s, now)
+			x.why = ReasonRecordFailure
+		case w.mode() == halfOpen:
+			x, v = r.probe(w)
+		case o == Failure:
+			var now time.Duration
+			if w.mode() == closed && w.trips(s) {
+				now, x.at = s.clock()
+			}
+			x.next, v = w.fail(s, now)
+		default:
+			x.next, v = w.succeed(s)
+		}
+		// LP(Done, RecordSuccess, RecordFailure): a result that changes nothing
+		// takes effect when the word is read, or is counted in windows; the
+		// deadline of a late RecordFailure was still ahead after that. All other
+		// results take effect by this CAS.
+		if v, did, ok := r.swap(was, w, x, v); ok {
+			if r.gone.flags != 0 {
+				did.flags, did.owed = did.flags|r.gone.flags, either(r.gone.owed, did.owed)
+			}
+			return v, did
+		}
+	}
+}
+
+// forget closes a breaker that was forgotten, so that a result without a permit
+// counts for a healthy key. It reports whether the caller has to read the word
+// again.
+func (r *report) forget(w word) (again bool) {
+	c, s := r.core, r.settings
+	if s.forgetAfter == 0 || !w.out() || !c.forgotten(w, s, s.now()) {
+		return false
+	}
+	if owed, ok := c.swap(s, w, w, change{next: w.close(s), why: ReasonForgotten}); ok {
+		r.gone = step{flags: wrote, owed: either(r.gone.owed, owed)}
+	}
+	return true
 }
 
 // count counts the result in the windows of a closed stay, once, if it counts
 // there. It reports whether the caller has to read the word again: if the
 // stay was over, the result is late, and was not counted.
 //
-// In a cell it has, because who retires the cell first makes the word leaving,
-// and then looks into the windows: either they see the result there, or the
-// caller sees a word that is leaving or dead.
+// In a cell it has to, because a caller that retires the cell first makes the word
+// leaving, and then looks into the windows: either it sees the result there, or the
+// reporter sees a word that is leaving or dead.
 func (r *report) count(w word) (again bool) {
 	s := r.settings
 	if r.in && r.counted == w.stay() {
 		return false
 	}
-	r.full = tally{} // what was full in another stay opens nothing in this one
+	r.full = tally{} // a window that was full in another stay opens nothing in this one
 	if len(s.rules.windows) == 0 || r.result.outcome == Ignored || r.result.how&tripping != 0 || w.mode() != closed {
 		return false
 	}
@@ -48,15 +134,6 @@ func (r *report) count(w word) (again bool) {
 		return true
 	}
 	return s.owner != nil || !ok
-}
-
-// rest reports what is left of the result.
-func (r *report) rest() (Verdict, step) {
-	was := word(r.core.word.Load())
-	if r.direct {
-		return r.record(was)
-	}
-	return r.settle(was)
 }
 
 // open is the change of a closed word whose windows have had enough.
@@ -132,7 +209,7 @@ func (r *report) swap(was, w word, x change, v Verdict) (Verdict, step, bool) {
 }
 
 // goesOn returns a long word after one more success, if that is all that there is
-// to do. It is what remember and recall come to then; but while calls fail, most
+// to do. Its result is that of remember and recall; but while calls fail, most
 // results are such successes, and this takes a quarter of the time.
 func (c *core) goesOn(w word, o Outcome, s *settings) (next word, ok bool) {
 	if w&long == 0 || o == Failure || s.rules.last == 0 || len(s.rules.windows) != 0 {
@@ -149,8 +226,8 @@ func (r result) after(did step) result {
 	return r
 }
 
-// hasAsked says whether the functions were asked, for who has to count the result
-// elsewhere.
+// hasAsked says whether the functions were asked, for a caller that has to count the
+// result elsewhere.
 func (r *report) hasAsked() stepFlags {
 	if r.result.how&wasAsked != 0 {
 		return asked

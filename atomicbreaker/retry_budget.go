@@ -25,12 +25,12 @@ import (
 //
 // Over any period there are at most as many retries as the bucket holds, plus
 // what successes have earned and time has added in it. Time counts in whole
-// milliseconds and tokens in whole thousandths: of what time has added, each
-// retry gives up less than one of these.
+// milliseconds, and tokens in whole thousandths: each retry loses less than a
+// thousandth of a token of what time has added.
 //
 // A breaker and a budget complement each other: the breaker looks at failures
-// in a row, the budget at their part of all calls. One budget belongs to one
-// thing that is called, and is shared by all its callers.
+// in a row, the budget at their share of all calls. Use one budget for each thing
+// that is called, and share it among all callers.
 //
 // The zero RetryBudget is full and has the default settings. A RetryBudget
 // must not be copied after first use. All methods may be called concurrently.
@@ -61,7 +61,7 @@ type RetryBudgetConfig struct {
 	// least one, and it is at most 4,000,000. Zero means 0.1.
 	Ratio float64
 
-	// MinPerSecond is how many tokens each second adds, so that callers who
+	// MinPerSecond is how many tokens each second adds, so that callers that
 	// rarely succeed may retry at all. It is rounded to thousandths, of which
 	// it must be at least one, and it is at most 4,000,000. Zero means 1. A
 	// negative number means none: then only successes earn retries, and no
@@ -134,16 +134,12 @@ func NewRetryBudget(c RetryBudgetConfig) (*RetryBudget, error) {
 
 // MustNewRetryBudget is like NewRetryBudget but panics if a setting is wrong.
 func MustNewRetryBudget(c RetryBudgetConfig) *RetryBudget {
-	b, err := NewRetryBudget(c)
-	if err != nil {
-		panic(err)
-	}
-	return b
+	return must(NewRetryBudget(c))
 }
 
-// Success reports that a call has succeeded, be it a retry or not, and earns
-// Ratio tokens if there is room for them. While the bucket is full it writes
-// nothing, and it never reads the clock.
+// Success reports that a call, a retry or not, has succeeded, and earns Ratio tokens
+// if there is room for them. While the bucket is full it writes nothing, and it never
+// reads the clock.
 //
 // Success is wait-free while the bucket is full, and lock-free otherwise. It
 // takes effect by one CAS, or when the state is read if the bucket is full.
@@ -158,7 +154,7 @@ func (b *RetryBudget) Success() {
 //
 // A CAS fails only when another caller's has succeeded.
 func (b *RetryBudget) earn() {
-	s := b.set.Load() // who spent has put it there
+	s := b.set.Load() // the caller that spent has put it there
 	for {
 		w := tokenWord(b.word.Load())
 		next := w.earned(s)
@@ -173,9 +169,9 @@ func (b *RetryBudget) earn() {
 	}
 }
 
-// Retry reports whether a call may be made again, and takes one token if so.
-// There is no way to give it back: what matters is how many retries are made,
-// not how they end.
+// Retry reports whether a call may be made again, and takes one token if it may. The
+// token cannot be given back: a budget limits how many retries are made, however
+// they end.
 //
 // Retry is lock-free. It takes effect by the CAS that takes the token, or when
 // the state is read if there is none.
@@ -187,8 +183,8 @@ func (b *RetryBudget) Retry() bool {
 		w := tokenWord(b.word.Load())
 		next, ok := w.spend(s, s.now())
 		if !ok {
-			// LP(Retry): what was too little later, when the clock was read,
-			// was too little when the word was.
+			// LP(Retry): tokens that were too few when the clock was read were
+			// too few before, when the word was read.
 			return false
 		}
 		// LP(Retry): this CAS.
@@ -221,9 +217,7 @@ func (b *RetryBudget) settings() *budget {
 	if s := b.set.Load(); s != nil {
 		return s
 	}
-	s, _ := new(RetryBudgetConfig).compile() // the defaults are valid
-	b.set.CompareAndSwap(nil, s)
-	return b.set.Load()
+	return install(&b.set, new(RetryBudgetConfig).compile)
 }
 
 // A tokenWord is the whole state of a RetryBudget. It holds what is missing

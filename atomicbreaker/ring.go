@@ -27,8 +27,8 @@ const (
 	badShift  = 20
 	countMask = 1<<20 - 1
 
-	// exactCounts is what a bucket counts one by one for certain. Full, it
-	// goes on with half of what it had, which is this much.
+	// exactCounts is how many calls a bucket counts one by one for certain. A full
+	// bucket goes on with half of its counts, which is this many.
 	exactCounts = (countMask + 1) / 2
 )
 
@@ -60,7 +60,7 @@ func (b bucket) count(bad bool) bucket {
 // of it and 16 µs more.
 //
 // Nobody clears buckets and nothing has to be done in time: a bucket of another
-// lap than expected is as good as empty. Who first counts in a lap replaces it
+// lap than expected is as good as empty. The first call of a lap replaces it
 // by a bucket with one call, so that rotation and first count are one CAS. A
 // ring that nobody uses for 2^24 laps reads a bucket again as new that was last
 // used exactly that many laps, or a multiple of it, ago: 268 seconds in the
@@ -68,22 +68,22 @@ func (b bucket) count(bad bool) bucket {
 //
 // A bucket of a stripe counts a million calls, and then goes on with half of
 // both counts. Below exactCounts nothing is lost; above, the ratio is kept, but
-// the bucket may weigh as little as half of what it should.
+// the bucket may weigh as little as half of its true weight.
 type ring struct {
 	tick    time.Duration // the length of one; the 15 before the current cover the window
 	stripes []stripe      // a power of two of them
 	more    *overflow     // nil if there are enough; no field ever changes
 }
 
-// An overflow is where callers count who have met in a ring with one stripe. From
-// nil to a stripe for each processor, by CAS of who has met another first.
+// An overflow is where callers count that have met in a ring with one stripe. From
+// nil to a stripe for each processor, by CAS of the first caller that has met another.
 type overflow struct{ stripes atomics.Pointer[[]stripe] }
 
 // A stripe is two cache lines. The allocator puts a power of two of them at a
 // multiple of their size, so no two share one.
 type stripe [buckets]atomics.Uint64
 
-// tickUnit is what ticks are multiples of. A caller who needs 16 of them from
+// tickUnit is what ticks are multiples of. A caller that needs 16 of them from
 // one step to the next starts over, so they must be long for a processor.
 const tickUnit = time.Microsecond
 
@@ -111,8 +111,8 @@ func (r *ring) mine() *stripe {
 	return &stripes[atomics.Stripe(len(stripes))]
 }
 
-// spread makes callers who have met in the one stripe count in several. What is in
-// the one stays there.
+// spread makes callers that have met in the one stripe count in several. The counts in
+// the one stay there.
 func (r *ring) spread() {
 	if r.more != nil && r.more.stripes.Load() == nil {
 		fresh := make([]stripe, atomics.Stripes())
@@ -131,9 +131,9 @@ func spanOf(window time.Duration) time.Duration {
 	return buckets * min(tickOf(window), math.MaxInt64/buckets)
 }
 
-// add counts a call that ended at a time since epoch, which is now, and returns
-// what it took for that: a sum for then or for later, up to the window, counts
-// the call.
+// add counts a call that ended at a time since epoch, which is now, and returns the
+// time at which it has counted it: a sum for then or for later, up to the window,
+// includes the call.
 //
 // A CAS fails only when another caller has counted in the same stripe. Other
 // than that, it starts over if it was stopped for a lap before it could

@@ -2,14 +2,13 @@ package atomicbreaker
 
 import "time"
 
-// Settings holds the fields of a Config that are no functions, for documents and
-// flags. What a document leaves out has the default.
+// Settings holds the fields of a Config that are not functions, for documents and
+// flags. A field that a document leaves out has its default.
 //
 //	{"trip": "AnyOf(Consecutive(5), SlowRate(0.5, 2s, 20, 1m))", "openTimeout": "30s"}
 //
-// encoding/json reads and writes Settings, and so does yaml.v3, which uses
-// encoding.TextUnmarshaler too. Whatever else does can have a Duration and a
-// PolicyText, such as flag.TextVar.
+// encoding/json and yaml.v3 read and write Settings. Duration and PolicyText work
+// with everything that uses encoding.TextUnmarshaler, such as flag.TextVar.
 type Settings struct {
 	Name             string     `json:"name,omitempty" yaml:"name,omitempty"`
 	Trip             PolicyText `json:"trip,omitzero" yaml:"trip,omitempty"`
@@ -24,8 +23,8 @@ type Settings struct {
 	DetailedErrors   bool       `json:"detailedErrors,omitempty" yaml:"detailedErrors,omitempty"`
 }
 
-// Config returns the settings with no functions set. New and NewGroup say
-// whether they make sense.
+// Config returns the settings as a Config without functions. New and NewGroup check
+// them.
 func (s Settings) Config() Config {
 	return Config{
 		Name:             s.Name,

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A view is a word with what the clock adds to it.
+// A view is a word as the clock shows it.
 type view struct {
 	word    word
 	state   State
@@ -21,7 +21,7 @@ func (c *core) read() view {
 	w := word(c.word.Load()).living()
 	v := view{word: w, reading: c.set.Load(), of: c, state: w.state()}
 	if w.mode() != open && (w.mode() != halfOpen || v.reading.forgetAfter == 0) {
-		// LP(State): such a word is what the first load says.
+		// LP(State): such a word is seen by the first load.
 		if w.mode() == forcedOpen {
 			v.left = latched
 		}
@@ -60,7 +60,7 @@ func (c *core) read() view {
 	return v
 }
 
-// doing is what the breaker does with calls in a state.
+// doing returns the state that users see.
 func (v *view) doing() State {
 	if v.reading != nil && v.reading.shadow {
 		return Shadow
@@ -68,7 +68,7 @@ func (v *view) doing() State {
 	return v.state
 }
 
-// State returns what the breaker would do with a call now. It changes nothing:
+// State returns how the breaker would treat a call now. It changes nothing:
 // a breaker whose open time has passed is half-open, whether or not a probe
 // has been made.
 //
@@ -78,19 +78,19 @@ func (b *Breaker) State() State {
 	return v.doing()
 }
 
-// Snapshot returns the state with its details, all of one moment but for what
-// windows hold. What follows from the settings, as State does from Config.Shadow,
-// may be of an Update that came a moment later.
+// Snapshot returns the state with its details, all of one moment except for the
+// counts of windows. A field that depends on the settings, as State does on
+// Config.Shadow, may show an Update that came a moment later.
 //
 // Snapshot is wait-free, but with a KOfN of more than 32 calls lock-free while
 // any of them has failed. It takes effect when the state is read.
 func (b *Breaker) Snapshot() Snapshot { return b.core.snapshot() }
 
-// Snapshot is what a breaker looked like at one moment.
+// Snapshot shows a breaker at one moment.
 type Snapshot struct {
 	Name       string        // Config.Name
 	State      State         // as State returns it
-	Would      State         // the same, but what it would be without Config.Shadow
+	Would      State         // State without Config.Shadow
 	Failures   int           // while closed: since the last success, or with a KOfN among the last calls; while half-open: of probes
 	Streak     int           // times opened since last closed, up to 31
 	Successes  int           // of probes, while half-open
@@ -98,10 +98,10 @@ type Snapshot struct {
 	Generation int           // goes up with every change of mode and reset; after 2^20-1 comes 1
 	RetryAfter time.Duration // until a probe may be made, while open; math.MaxInt64 if only Reset helps
 
-	// Window is what windows hold while the breaker is closed: of a policy with
-	// several, Calls and Failures of the first that counts both, and Slow of the
-	// first that counts those. With no more than a FailureCount, Calls are 0. It
-	// may be of a moment later.
+	// Window has the counts of the windows while the breaker is closed: of a policy
+	// with several windows, Calls and Failures of the first that counts both, and
+	// Slow of the first that counts slow calls. With only a FailureCount, Calls is
+	// 0. The counts may be of a moment later.
 	Window Counts `json:",omitzero"`
 }
 
@@ -154,7 +154,7 @@ func (s Snapshot) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// unending is how users are told of an open time.
+// unending returns an open time as users see it.
 func unending(d time.Duration) time.Duration {
 	if d == latched {
 		return math.MaxInt64

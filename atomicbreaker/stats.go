@@ -6,12 +6,12 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Stats counts what a Breaker or a Group has done since it was made. Healthy
+// Stats has counts of a Breaker or a Group since it was made. Healthy
 // calls are not counted: that would be a write to shared memory for each.
 type Stats struct {
 	Opened   uint64 // times that a breaker opened, for whatever reason
 	Closed   uint64 // times that one was closed again, or reset
-	Rejected uint64 // calls not admitted, or in a shadow those that would not have been
+	Rejected uint64 // calls that were not admitted, or in a shadow would not have been
 	Late     uint64 // results that came too late
 	Withheld uint64 // failures that did not open a key because of GroupConfig.MaxOpenFraction
 }
@@ -87,8 +87,8 @@ func (c *counters) stats() (s Stats) {
 	return s
 }
 
-// Stats returns what the breaker has done so far. It is exact while nobody uses
-// the breaker.
+// Stats returns the counts of the breaker. They are exact while nobody uses the
+// breaker.
 //
 // Stats is wait-free. It takes effect for each count when that is read.
 func (b *Breaker) Stats() Stats {
@@ -98,8 +98,8 @@ func (b *Breaker) Stats() Stats {
 	return Stats{}
 }
 
-// Stats returns what the group has done so far for all keys together. It is
-// exact while nobody uses the group.
+// Stats returns the counts of all keys together. They are exact while nobody uses
+// the group.
 //
 // Stats is wait-free. It takes effect for each count when that is read.
 func (g *Group[K]) Stats() Stats { return g.counters.stats() }

@@ -15,17 +15,17 @@ import (
 // ErrRejected.
 var ErrThrottled = fmt.Errorf("%w: throttled, as too many calls were not accepted", ErrRejected)
 
-// Throttle rejects a part of all calls while the thing called does not accept
-// them, and as large a part as that takes: it is for what is overloaded, where
-// a Breaker is for what is down.
+// Throttle rejects a part of all calls while the thing called does not accept all of
+// them, and adapts that part. A Throttle is for a thing that is overloaded, a Breaker
+// for a thing that is down.
 //
 //	err := throttle.Do(ctx, func(ctx context.Context) error {
 //		return call(ctx)
 //	})
 //
-// Of the calls of a window of time it counts the requests, which are all that
-// were asked for, and the accepts, which are those that went well. The next
-// call is rejected with probability
+// Of the calls of a window of time it counts the requests, which are all calls of
+// Allow, and the accepts, which are the calls that went well. The next call is
+// rejected with probability
 //
 //	max(0, (requests − Ratio·accepts) / (requests + 1))
 //
@@ -33,18 +33,16 @@ var ErrThrottled = fmt.Errorf("%w: throttled, as too many calls were not accepte
 // adaptive throttling by the client, from Beyer, Jones, Petoff and Murphy (eds.),
 // Site Reliability Engineering, 2016, chapter 21, "Handling Overload".
 //
-// A request counts when it asks for admission, so that calls that hang are
-// seen while they do. What is rejected here is a request and nothing else.
-// Nobody owes a report: a call that panics, hangs or is forgotten was just not
-// accepted. Hence there are no permits, and an accept counts when it is
-// reported, also if the request has left the window.
+// A request counts when it asks for admission, so calls that hang are counted while
+// they do. A rejected call is a request and nothing else. A call that panics, hangs
+// or is forgotten was not accepted and needs no report, so there are no permits. An
+// accept counts when it is reported, even if its request has left the window.
 //
-// The probability is worked out from the counts anew once in a 240th of the
-// window, and is used for so long. It is never 1, but after a whole window
-// without an accept only about one call in each window goes through. Then it
-// takes about Window/Ratio times the logarithm of the requests in a window
-// until all calls go through again: with thousands of calls a second, choose a
-// window of seconds, or put a Breaker behind the Throttle.
+// The probability is computed once in a 240th of the window, and used for that time.
+// It is never 1, but after a whole window without an accept only about one call in
+// each window goes through. It then takes about Window/Ratio times the logarithm of
+// the requests in a window until all calls go through again: with thousands of calls
+// a second, choose a window of seconds, or put a Breaker behind the Throttle.
 //
 // The zero Throttle has the default settings. A Throttle must not be copied
 // after first use. All methods may be called concurrently.
@@ -53,7 +51,7 @@ type Throttle struct {
 	// As in a Breaker, neighbours' writes do not slow down every call.
 	_ atomics.CacheLinePad
 
-	// Who finds that the odds are of an earlier interval replaces them by CAS.
+	// By CAS of a caller that finds the odds of an earlier interval.
 	odds atomics.Uint64
 
 	// Nil means the defaults, until first use. Goes from nil to non-nil once,
@@ -87,9 +85,9 @@ type ThrottleConfig struct {
 	// are accepted, anything else is not. Nil errors are accepted. If it
 	// panics, so does its caller, and the call was not accepted.
 	//
-	// A nil Classify takes errors that match context.Canceled for Ignored and
-	// all others for Failure. Choose one that tells overload from errors that
-	// are the caller's.
+	// Without Classify, errors that match context.Canceled are Ignored, and all
+	// others are Failure. Set a Classify that tells overload from errors of the
+	// caller.
 	Classify func(error) Outcome
 }
 
@@ -165,11 +163,7 @@ func NewThrottle(c ThrottleConfig) (*Throttle, error) {
 
 // MustNewThrottle is like NewThrottle but panics if a setting is wrong.
 func MustNewThrottle(c ThrottleConfig) *Throttle {
-	t, err := NewThrottle(c)
-	if err != nil {
-		panic(err)
-	}
-	return t
+	return must(NewThrottle(c))
 }
 
 // Allow counts a request, and returns nil if the call may be made or
@@ -189,9 +183,9 @@ func (t *Throttle) Allow() error {
 	return nil
 }
 
-// Done reports how a call that Allow has admitted ended: nil was accepted, and
-// ThrottleConfig.Classify decides about other errors. A call must be reported
-// no more than once.
+// Done reports the error with which an admitted call ended: with nil the call was
+// accepted, and ThrottleConfig.Classify decides about other errors. Report a call at
+// most once.
 //
 // Done is lock-free. It takes effect by the CAS that counts the accept, and
 // not at all if there is none.
@@ -202,8 +196,7 @@ func (t *Throttle) Done(err error) {
 	}
 }
 
-// Success reports that a call that Allow has admitted was accepted. A call
-// must be reported no more than once.
+// Success reports that an admitted call was accepted. Report a call at most once.
 //
 // Success is lock-free. It takes effect by the CAS that counts the accept.
 func (t *Throttle) Success() {
@@ -216,8 +209,8 @@ func (t *Throttle) Success() {
 // fn panics or calls runtime.Goexit, the call was not accepted, and the panic
 // goes on with its stack.
 //
-// Do does not call fn, and counts no request, if ctx is already done, and
-// returns the cause. It panics if ctx or fn is nil.
+// If ctx is already done, Do neither calls fn nor counts a request, and returns the
+// cause. It panics if ctx or fn is nil.
 //
 // Do is lock-free outside fn. It takes effect as Allow and Done do.
 func (t *Throttle) Do(ctx context.Context, fn func(context.Context) error) error {
@@ -233,24 +226,24 @@ func (t *Throttle) Do(ctx context.Context, fn func(context.Context) error) error
 	return err
 }
 
-// ThrottleSnapshot is what a throttle has counted in its window.
+// ThrottleSnapshot has the counts of a throttle in its window.
 type ThrottleSnapshot struct {
 	Name     string // ThrottleConfig.Name
 	Requests int    // calls that asked for admission
 	Accepts  int    // calls that were reported as accepted
 
-	// RejectProbability is what follows from Requests and Accepts, in [0, 1).
-	// What Allow uses may be a 240th of the window older.
+	// RejectProbability follows from Requests and Accepts, in [0, 1). Allow may
+	// use one that is a 240th of the window older.
 	RejectProbability float64
 }
 
-// Snapshot returns what has been counted in the window that ends now. Beyond
-// 524,288 requests and accepts in a fifteenth of the window it may say less
-// than there were, in about the same proportion.
+// Snapshot returns the counts of the window that ends now. Beyond 524,288 requests
+// and accepts in a fifteenth of the window they may be lower than the true counts, in
+// about the same proportion.
 //
-// Snapshot is wait-free. It takes effect as one read of each bucket, so it is
-// exact if nobody uses the throttle meanwhile, and otherwise counts what was
-// there when it began, and of what comes and goes meanwhile some or all.
+// Snapshot is wait-free. It takes effect as one read of each bucket, so it is exact
+// if nobody uses the throttle meanwhile. Otherwise it counts the calls that were there
+// when it began, and some or all of those that come or go meanwhile.
 func (t *Throttle) Snapshot() ThrottleSnapshot {
 	s := t.set.Load()
 	if s == nil {
@@ -267,9 +260,7 @@ func (t *Throttle) settings() *throttling {
 	if s := t.set.Load(); s != nil {
 		return s
 	}
-	s, _ := new(ThrottleConfig).compile() // the defaults are valid
-	t.set.CompareAndSwap(nil, s)
-	return t.set.Load()
+	return install(&t.set, new(ThrottleConfig).compile)
 }
 
 // accepts classifies the error of a call. It runs user code.
@@ -311,8 +302,8 @@ type odds struct{ interval, rejects uint32 }
 func oddsOf(w uint64) odds  { return odds{uint32(w >> 32), uint32(w)} }
 func (o odds) word() uint64 { return uint64(o.interval)<<32 | uint64(o.rejects) }
 
-// oddsAt returns the odds of an interval. Whoever comes first works them out; if
-// several do, each goes by its own, and one publishes them.
+// oddsAt returns the odds of an interval. The first caller computes them. If several
+// callers do, each uses its own, and one publishes them.
 func (t *Throttle) oddsAt(s *throttling, now time.Duration) odds {
 	interval := uint32(uint64(now / s.interval))
 	w := t.odds.Load()

@@ -8,7 +8,7 @@ const (
 	Closed State = iota
 	// Open rejects every call until its time has passed.
 	Open
-	// HalfOpen lets a few calls through, to find out.
+	// HalfOpen lets a few calls through, to find out whether they succeed.
 	HalfOpen
 	// ForcedOpen rejects every call until Reset; see Breaker.ForceOpen.
 	ForcedOpen
@@ -43,11 +43,11 @@ func (s *State) UnmarshalText(name []byte) error { return setNamed(states(), s, 
 type Outcome uint8
 
 const (
-	// Success says that it works.
+	// Success says that the thing called works.
 	Success Outcome = iota
-	// Failure says that it does not.
+	// Failure says that it does not work.
 	Failure
-	// Ignored says nothing: the caller gave up, or sent nonsense.
+	// Ignored says nothing about it: the caller gave up, or its request was wrong.
 	Ignored
 )
 
@@ -80,8 +80,8 @@ const (
 	// admitted, and the outcome changed nothing.
 	Late
 	// Tripped says that this failure opened the breaker. One failure per opening gets
-	// this verdict; with Config.ProbeFailureRate it may be a success, if it was the last
-	// probe of which too many failed.
+	// this verdict. With Config.ProbeFailureRate it may be a success, if this was the
+	// last of the probes and too many of them failed.
 	Tripped
 	// Recovered says that this success closed the breaker. One success per closing gets
 	// this verdict; with Config.ProbeFailureRate it may be a failure.

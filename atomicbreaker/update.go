@@ -6,23 +6,22 @@ import (
 	"slices"
 )
 
-// Update gives the breaker other settings, or returns an error that names the
-// setting that is wrong and its value, and changes nothing. The state stays:
-// failures that were counted, probes in flight, and the time until which the
-// breaker is open, even if it is longer than the new MaxOpenTimeout. A policy
-// that counts in another way takes over what it can: how many of the last calls
-// have failed in a row, or all that a KOfN of more than 32 calls knows. Windows start anew, unless all of them are the same as
-// before.
+// Update gives the breaker other settings. If a setting is wrong it changes nothing,
+// and returns an error that names the setting and its value. The state stays: counted
+// failures, probes in flight, and the time until which the breaker is open, even if
+// that is longer than the new MaxOpenTimeout. A policy that counts in another way
+// takes over the number of failures in a row, and one KOfN of more than 32 calls takes
+// over the whole history of another. Windows start anew, unless all of them are the
+// same as before.
 //
-// OnStateChange takes the place of the listener that the breaker was made with,
-// and nil silences it. A breaker that was made without cannot get one.
+// OnStateChange replaces the listener that the breaker was made with, and nil
+// silences it. A breaker that was made without a listener cannot get one.
 //
-// An operation that is under way meanwhile goes by the settings that it found
-// first.
+// An operation that runs during Update uses the settings that it read first.
 //
 // Update is lock-free. It takes effect by the CAS that installs the settings.
 func (b *Breaker) Update(c Config) error {
-	fresh, err := c.compile(nil)
+	fresh, err := c.compile()
 	if err != nil {
 		return err
 	}
@@ -41,8 +40,8 @@ func (b *Breaker) Update(c Config) error {
 	}
 }
 
-// inherit takes over what a breaker's state depends on, and reports whether
-// deadlines or windows do that were not there already.
+// inherit takes over the old settings on which a breaker's state depends. It reports
+// whether that changed a bound of deadlines or the windows.
 func (s *settings) inherit(old *settings) (more bool) {
 	s.epoch, s.queue, s.listens, s.counters = old.epoch, old.queue, old.listens, old.counters
 	more = s.openBound < old.openBound || s.leaseBound < old.leaseBound
@@ -56,17 +55,17 @@ func (s *settings) inherit(old *settings) (more bool) {
 	return more
 }
 
-// Update gives the group other settings, or returns an error that names the
-// setting that is wrong and its value, and changes nothing. The state of all keys
-// stays; see Breaker.Update. With PerKey, a key that is stored gets its new
-// settings, ForgetAfter among them, when it is next called.
+// Update gives the group other settings. If a setting is wrong it changes nothing,
+// and returns an error that names the setting and its value. The state of all keys
+// stays; see Breaker.Update. With PerKey, a stored key gets its new settings,
+// ForgetAfter among them, when it is next called.
 //
-// OnStateChange takes the place of the listener that the group was made with, and
-// nil silences it. A group that was made without OnStateChange, or without
-// MaxOpenFraction, cannot get one.
+// OnStateChange replaces the listener that the group was made with, and nil silences
+// it. A group that was made without OnStateChange, or without MaxOpenFraction, cannot
+// get one.
 //
-// An operation that is under way meanwhile goes by the settings that it found
-// first, and so does the time of a call that was admitted before for SlowRate.
+// An operation that runs during Update uses the settings that it read first, and so
+// does SlowRate for a call that was admitted before.
 //
 // Update is lock-free. It takes effect by the CAS that installs the settings in
 // the table.

@@ -22,18 +22,18 @@ type window struct {
 const million = 1_000_000
 
 // millionths rounds a ratio above zero down, and not to zero: of three calls two
-// are two thirds. What floating point has lost of a whole number, as of 0.57, is
-// given back.
+// are two thirds. It corrects what floating point has lost of a whole number, as of
+// 0.57.
 func millionths(ratio float64) uint64 { return max(1, uint64(ratio*million+1e-6)) }
 
-// A tally is what a window held when it opened a breaker.
+// A tally has the counts of a window that opens a breaker.
 type tally struct {
 	why        Reason // zero: none has
 	bad, calls uint64
 }
 
-// A result is how a call ended: what it says, how long it took if that matters,
-// and whether the breaker is to open for that, and for how long. It has four
+// A result is the end of a call: its outcome, how long it took if that matters, and
+// whether the breaker is to open for that, and for how long. It has four
 // fields, as a struct of more does not stay in registers.
 type result struct {
 	outcome Outcome
@@ -47,10 +47,11 @@ type howReported uint8
 const (
 	tripping howReported = 1 << iota // the breaker is to open
 	wasAsked                         // TripFuncs were asked already
+	direct                           // no permit was asked for
 	looked                           // the group state was the group's, and the key may not be absent any more
 )
 
-// bad reports whether a result is what a window watches for.
+// bad reports whether a window counts a result as bad.
 func (w *window) bad(r result) bool {
 	if w.why == ReasonSlowRate {
 		return r.took > w.slow
@@ -76,7 +77,7 @@ func (r *rules) tooSlow(res result) bool {
 }
 
 // windows are the rings of one closed stay, one for each window of the rules.
-// What is counted there later belongs to no other stay, so it changes nothing.
+// A count that comes later belongs to no other stay, so it changes nothing.
 type windows struct {
 	stay  word
 	rules []window
@@ -118,7 +119,8 @@ func (c *core) windowsOf(stay word, s *settings) *windows {
 // whether it is for any. At is when. If ok is false, the stay or the settings are over, and
 // nothing was added.
 //
-// It touches a cell before it adds what that is to be kept for; see leave.
+// It touches a cell before it adds a result for which that is to be kept; see
+// markLeaving.
 func (c *core) count(stay word, r result, worst bool, s *settings) (full tally, at time.Duration, ok bool) {
 	held := c.windowsOf(stay, s)
 	if held == nil {
@@ -138,8 +140,8 @@ func (c *core) count(stay word, r result, worst bool, s *settings) (full tally, 
 		if !bad || full.why != 0 || w.ask != nil || w.beside {
 			continue
 		}
-		// As of now: others may have counted in later ticks than mine, and of
-		// all who are here the last to get this far must see all.
+		// As of now: others may have counted in later ticks than mine, and the last
+		// caller that gets this far must see the failures of all.
 		if b, n := ring.sum(s.now()); w.exceeded(b, n) {
 			full = tally{w.why, b, n}
 		}

@@ -23,7 +23,7 @@ import "time"
 // unbroken stay in one mode. It also goes up when overdue probes lose their
 // slots, so a breaker may be half-open for several stays. A permit carries mode
 // and gen, and a result whose mode and gen are not the word's comes too late,
-// but for that of an overdue probe; see period.go.
+// but for that of an overdue probe; see core_period.go.
 //
 // until and lease are deadlines since the breaker's epoch, modulo their width.
 type word uint64
@@ -72,8 +72,8 @@ const (
 	openTick  = time.Millisecond
 	leaseTick = 128 * time.Millisecond
 
-	// forever is the deadline that never comes, and notForever what an equal
-	// real deadline is moved to.
+	// forever is the deadline that never comes, and notForever replaces a real
+	// deadline that is equal to it.
 	forever    = untilMask
 	notForever = 0
 
@@ -89,7 +89,7 @@ const (
 
 func (w word) mode() uint64 { return uint64(w) >> modeShift }
 
-// state is what the mode says without a clock. A dead cell's key is healthy.
+// state returns the state of a mode without a clock. A dead cell's key is healthy.
 func (w word) state() State {
 	if w.mode() > disabled {
 		return Closed
@@ -107,7 +107,7 @@ func (w word) living() word {
 	return w
 }
 
-// stay is what a permit carries: mode and generation, with an empty payload.
+// stay returns mode and generation, as a permit carries them, with an empty payload.
 // For a closed breaker it is also the word of a breaker without failures.
 func (w word) stay() word { return w &^ payloadMask }
 
@@ -134,7 +134,7 @@ func (w word) enter(mode uint64) word {
 	return word(mode<<modeShift | uint64(generation(uint64(w.gen())+1))<<genShift)
 }
 
-// generation is what a word can hold of the number of a stay: 0, and then 1 to
+// generation returns the number of a stay as a word holds it: 0, and then 1 to
 // genMask over and over.
 func generation(n uint64) uint32 {
 	if n == 0 {

@@ -87,7 +87,7 @@ func TestDeadlinesStayWithinTheirBound(t *testing.T) {
 			OpenTimeout:  time.Duration(1 + r.Int64N(int64(10*time.Second))),
 			ProbeTimeout: time.Duration(1 + r.Int64N(int64(10*time.Second))),
 		}
-		s, err := c.compile(nil)
+		s, err := c.compile()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestDeadlinesStayWithinTheirBound(t *testing.T) {
 // An open word whose deadline falls on the reserved one is not latched, and
 // rejects from the start, wherever in a tick that was.
 func TestDeadlineBesidesForever(t *testing.T) {
-	s, _ := (&Config{OpenTimeout: time.Second, MaxOpenTimeout: time.Second}).compile(nil)
+	s, _ := (&Config{OpenTimeout: time.Second, MaxOpenTimeout: time.Second}).compile()
 	for _, early := range []time.Duration{0, 1, openTick / 2, openTick - 1} {
 		now := forever*openTick - time.Second - early
 		w := word(open)<<modeShift | word(s.until(s.openFor(1), now))

@@ -1,6 +1,9 @@
 package atomicbreaker
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // The transitions that results make, as functions of the word, the settings
 // and the time. now must have been read after the word.
@@ -47,7 +50,7 @@ func (w word) neutral(slot bool) (word, Verdict) {
 // permit for sure.
 func (w word) spent(slot bool) bool { return w.mode() == halfOpen && slot && w.inflight() == 0 }
 
-// decides is what one more result makes of a half-open breaker.
+// decides returns the verdict on one more result of a half-open breaker.
 func (w word) decides(s *settings, failed bool) Verdict {
 	bad, all := uint64(w.failed()), uint64(w.ok()+w.failed()+1)
 	if failed {
@@ -79,15 +82,14 @@ func (w word) recordSuccess(s *settings) (word, Verdict) {
 	return w.close(s), Recovered
 }
 
-// recordFailure returns the word after a failure without a permit at now.
+// recordFailure returns the word, which is not closed, after a failure without a
+// permit at now.
 func (w word) recordFailure(s *settings, now time.Duration) (word, Verdict) {
 	switch {
 	case w.mode() == forcedOpen || w.mode() == open && w.openPending(s, now):
 		return w, Late
 	case w.mode() == disabled:
 		return w, Counted
-	case w.mode() == closed && !w.trips(s):
-		return w.miss(s), Counted
 	}
 	return w.trip(s, now), Tripped
 }
@@ -120,11 +122,128 @@ func (w word) openUntil(streak int, until uint64) word {
 	return w.enter(open).withStreak(streak) | word(until)
 }
 
-// openedBy is the reason if a failure opens the breaker, which is another if it
-// was closed.
-func (w word) openedBy(why Reason) Reason {
-	if w.mode() == closed {
-		return ReasonThreshold
+// A closed word counts failures in a row or, if the policy has a KOfN, has a history
+// of the last calls; for histories of many calls see failure_log.go. After Update the
+// word may still be of the other kind, and is converted: a history says how many of
+// the last calls failed in a row, and a count of n says that the last n calls failed.
+
+// inARow returns the number of failures since the last success.
+func (w word) inARow() uint32 {
+	if w&recent != 0 {
+		return uint32(bits.TrailingZeros32(^uint32(w & failsMask)))
 	}
-	return why
+	return uint32(w & failsMask)
+}
+
+// history returns a bit for each of the last calls.
+func (w word) history() uint32 {
+	if w&recent != 0 {
+		return uint32(w & failsMask)
+	}
+	return uint32(1<<min(w&failsMask, 32) - 1)
+}
+
+// failures returns the failures in a row, or those among the last calls.
+func (w word) failures() int {
+	if w&recent != 0 {
+		return bits.OnesCount32(uint32(w & failsMask))
+	}
+	return int(w & failsMask)
+}
+
+// flagged is the word without failures.
+func (w word) flagged() word { return w.stay() | w&watched }
+
+func (w word) withHistory(h uint32) word {
+	if h == 0 {
+		return w.flagged() // without recent: so a word without failures is one word
+	}
+	return w.flagged() | recent | word(h)
+}
+
+// pass returns the closed word after one more success.
+func (w word) pass(s *settings) word {
+	if s.rules.history == 0 {
+		return w.flagged()
+	}
+	return w.withHistory(w.history() << 1 & s.rules.history)
+}
+
+// miss returns the closed word after one more failure, which does not trip it.
+func (w word) miss(s *settings) word {
+	switch {
+	case s.rules.last != 0:
+		return w.flagged() | word(min(w.inARow()+1, uint32(s.rules.last)))
+	case s.rules.history != 0:
+		return w.withHistory((w.history()<<1 | 1) & s.rules.history)
+	case s.rules.threshold != 0:
+		return w.flagged() | word(w.inARow()+1) // below the threshold, so it cannot overflow
+	case s.rules.inARow:
+		return w.flagged() | word(min(uint64(w.inARow())+1, failsMask))
+	}
+	return w.flagged() // only windows count
+}
+
+// keep returns the closed word after one more result, if that is counted in the
+// word alone and leaves it closed.
+func (w word) keep(o Outcome, s *settings) (next word, ok bool) {
+	switch {
+	case len(s.rules.windows) != 0:
+		return w, false
+	case o == Ignored:
+		return w, true
+	case w.recalls(o, s):
+		return w, false
+	case o != Failure:
+		return w.pass(s), true
+	case w.trips(s):
+		return w, false
+	}
+	return w.miss(s), true
+}
+
+// trips reports whether one more failure opens a closed breaker by what the word
+// counts.
+func (w word) trips(s *settings) bool {
+	r := s.rules
+	if r.threshold != 0 && w.inARow() >= r.threshold-1 {
+		return true
+	}
+	if r.history != 0 {
+		h := w.history()<<1 | 1
+		for _, k := range r.recent {
+			if bits.OnesCount32(h&k.last()) >= k.k {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// inRowAlone returns with fewer than how many failures in a row one more is just
+// counted, if that is all that a policy asks for, and otherwise 0.
+func (r *rules) inRowAlone() uint32 {
+	if r.threshold == 0 || len(r.recent) != 0 || len(r.windows) != 0 {
+		return 0
+	}
+	return r.threshold - 1
+}
+
+// counts returns the word after one more result of a closed stay, if failures in
+// a row are all that there is to count, and this one opens nothing. It is what
+// keep comes to then.
+func (w word) counts(stay word, o Outcome, s *settings) (next word, ok bool) {
+	switch {
+	case w&^failsMask != stay:
+		return w, false
+	case o == Failure:
+		return w + 1, uint32(w) < s.inRow
+	}
+	return stay, o == Success && s.inRow != 0
+}
+
+// recalls reports whether one more result of a closed word takes more than the
+// word: its log, or a block for a run.
+func (w word) recalls(o Outcome, s *settings) bool {
+	return w&long != 0 || s.rules.last != 0 && o != Failure && w != w.flagged()
 }

@@ -17,11 +17,11 @@ type body struct {
 	req      *http.Request
 	upload   *upload
 	permit   atomicbreaker.Permit
-	reported atomics.Bool // false → true once, by who then uses the permit
+	reported atomics.Bool // false → true once, by the caller that then uses the permit
 }
 
-// Read reports a success when everything was read, and what its error is
-// classified as if the body breaks.
+// Read reports a success at the end of the body, and the outcome of its error if the
+// body breaks.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && b.reported.CompareAndSwap(false, true) {
@@ -30,9 +30,9 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close reports a success if the call has not ended before: all that was read
-// was right. It claims the report first, as closing makes a Read fail, and
-// closes whatever the listener does.
+// Close reports a success if the call has not ended before, as no Read has failed. It
+// claims the report first, as closing makes a Read fail, and it closes the body
+// whatever the listener does.
 func (b *body) Close() (err error) {
 	defer func() { err = b.ReadCloser.Close() }()
 	if b.reported.CompareAndSwap(false, true) {
@@ -47,16 +47,10 @@ func (b *body) end(err error) {
 		b.permit.Success()
 		return
 	}
-	classified := false
-	defer func() {
-		if !classified {
-			b.permit.Failure()
+	classified(b.permit, func() atomicbreaker.Outcome {
+		if callersFault(b.req, b.upload) {
+			return atomicbreaker.Ignored
 		}
-	}()
-	outcome := atomicbreaker.Ignored
-	if !callersFault(b.req, b.upload) {
-		outcome = b.t.classify(nil, err)
-	}
-	classified = true
-	report(b.permit, outcome)
+		return b.t.classify(nil, err)
+	})
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/latchfree/latchfree/atomicbreaker"
 )
 
-// HostKey is the default of TransportConfig.Key: host and port of the URL, in
-// lower case, with the port that the scheme stands for if there is none. The
-// request's Host header, which need not name who is called, is not looked at.
+// HostKey is the default of TransportConfig.Key: host and port of the URL, in lower
+// case, with the port of the scheme if there is none. It ignores the request's Host
+// header, which need not name the server that is called.
 func HostKey(r *http.Request) string {
 	host := strings.ToLower(r.URL.Host)
 	if r.URL.Port() != "" {
@@ -32,15 +32,14 @@ func HostKey(r *http.Request) string {
 
 // ClassifyResponse is the default of TransportConfig.Classify. Of the answers,
 // those with 5xx are failures, apart from 501, Not Implemented, and 505, HTTP
-// Version Not Supported. An answer with 429, Too Many Requests, is Ignored: it
-// says that the host works, and not for whom; see
-// TransportConfig.CountTooManyRequests. All other answers are successes: it
-// takes a working server to find fault with a request.
+// Version Not Supported. An answer with 429, Too Many Requests, is Ignored: the host
+// works, but perhaps not for this client; see TransportConfig.CountTooManyRequests. All
+// other answers are successes: a server that refuses a request works.
 //
-// Errors are failures, apart from three that are Ignored: those that match
-// context.Canceled; those that match atomicbreaker.ErrRejected, as then a Base
-// with breakers of its own has sent nothing; and any *http.MaxBytesError, which
-// is the fault of whoever wanted to send too much.
+// Errors are failures, apart from three kinds that are Ignored: errors that match
+// context.Canceled; errors that match atomicbreaker.ErrRejected, as then a Base with
+// breakers of its own has sent nothing; and *http.MaxBytesError, which is an error of
+// the sender.
 func ClassifyResponse(resp *http.Response, err error) atomicbreaker.Outcome {
 	switch {
 	case err != nil:
@@ -77,8 +76,8 @@ func ClassifyStatus(r *http.Request, status int) atomicbreaker.Outcome {
 	return atomicbreaker.Success
 }
 
-// broken reports whether a status says that the server does not work, rather
-// than that it does not do what it was asked for.
+// broken reports whether a status says that the server does not work, and not only
+// that it does not serve this request.
 func broken(status int) bool {
 	return status >= 500 && status != http.StatusNotImplemented && status != http.StatusHTTPVersionNotSupported
 }
@@ -89,9 +88,9 @@ func gone(r *http.Request) bool { return errors.Is(r.Context().Err(), context.Ca
 // late reports whether the time of a request that is being served is over.
 func late(r *http.Request) bool { return errors.Is(r.Context().Err(), context.DeadlineExceeded) }
 
-// retryAfter returns how long a response asks to be left alone, from now on:
-// RFC 9110, section 10.2.3. It is zero if the header is not there, is neither a
-// number nor a date, or names the past.
+// retryAfter returns the time in a Retry-After header, from now on: RFC 9110, section
+// 10.2.3. It is zero if the header is absent, is neither a number nor a date, or names
+// the past.
 //
 // A date is compared with the response's own Date if there is one, so that
 // clocks need not agree.

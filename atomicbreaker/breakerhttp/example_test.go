@@ -74,3 +74,43 @@ func ExampleMiddleware() {
 	}
 	// Output: 503 Open
 }
+
+// The breaker of a request has the name of its host, with the port.
+func ExampleHostKey() {
+	for _, url := range []string{"https://Example.com/a", "http://example.com:8080/b"} {
+		req, _ := http.NewRequest("GET", url, nil)
+		fmt.Println(breakerhttp.HostKey(req))
+	}
+	// Output:
+	// example.com:443
+	// example.com:8080
+}
+
+// A Classify of one's own changes the meaning of a few answers.
+func ExampleClassifyResponse() {
+	classify := func(resp *http.Response, err error) atomicbreaker.Outcome {
+		if err == nil && resp.StatusCode == http.StatusBadGateway {
+			return atomicbreaker.Ignored // of the proxy, not of the host
+		}
+		return breakerhttp.ClassifyResponse(resp, err)
+	}
+	for _, status := range []int{200, 404, 429, 500, 502} {
+		outcome := classify(&http.Response{StatusCode: status}, nil)
+		fmt.Println(status, outcome)
+	}
+	// Output:
+	// 200 Success
+	// 404 Success
+	// 429 Ignored
+	// 500 Failure
+	// 502 Ignored
+}
+
+// An operator stops all requests to a host while they run.
+func ExampleTransport_Group() {
+	transport := new(breakerhttp.Transport)
+	transport.Group().ForceOpen("example.com:443")
+	_, err := (&http.Client{Transport: transport}).Get("https://example.com/")
+	fmt.Println(errors.Is(err, atomicbreaker.ErrRejected))
+	// Output: true
+}

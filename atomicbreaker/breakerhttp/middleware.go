@@ -24,28 +24,28 @@ type Middleware struct {
 // MiddlewareConfig holds the settings of a Middleware. The zero value means
 // the defaults.
 type MiddlewareConfig struct {
-	// Group holds the breakers, by what Key returns. Several Middlewares may
-	// share one. Nil means one of this Middleware's own with the default
-	// settings. Its Config.Classify is not asked; Classify is.
+	// Group holds the breakers, by the results of Key. Several Middlewares may
+	// share a Group. Nil means a Group of this Middleware's own with the default
+	// settings. Classify is used in place of its Config.Classify.
 	Group *atomicbreaker.Group[string]
 
-	// Key returns the breaker of a request. Nil means the request's Pattern,
-	// which is the route that an http.ServeMux has found: one breaker for each
-	// handler that is registered through Handler. Around a whole mux the
-	// pattern is not known yet, and there is one breaker for all; a Key that
-	// asks http.ServeMux.Handler tells routes apart there. Keys that clients
-	// can choose, like paths, take memory for each that fails.
+	// Key returns the breaker of a request. Nil means the request's Pattern, the
+	// route that an http.ServeMux has found: one breaker for each handler that is
+	// registered through Handler. Around a whole mux the pattern is not known yet,
+	// and there is one breaker for all routes; a Key that calls
+	// http.ServeMux.Handler separates them. Keys that clients can choose, like
+	// paths, take memory for each key that fails.
 	Key func(*http.Request) string
 
 	// Classify says what the status of an answer means. A handler that wrote
 	// none has answered with 200. Nil means ClassifyStatus. If it panics, the
 	// request has failed.
 	//
-	// It is asked when the handler has returned, or when it takes over the
-	// connection, which is a 101 if it has not answered before; what it does
-	// with the connection is not part of the call. It is not asked if the
-	// handler panics before that or calls runtime.Goexit, which is a failure,
-	// also with http.ErrAbortHandler, unless the client has gone.
+	// It is called when the handler has returned, or when it takes over the
+	// connection, which is a 101 if it has not answered before. The later use of
+	// the connection is not part of the call. If the handler panics or calls
+	// runtime.Goexit before that, Classify is not called and the request has
+	// failed, also with http.ErrAbortHandler, unless the client has gone.
 	Classify func(r *http.Request, status int) atomicbreaker.Outcome
 
 	// Rejected answers requests that are not admitted. Retry-After is in the
@@ -53,8 +53,8 @@ type MiddlewareConfig struct {
 	Rejected http.Handler
 }
 
-// NewMiddleware returns a Middleware. No settings are wrong today; the error
-// is for those that come.
+// NewMiddleware returns a Middleware. The error is always nil; it is for settings
+// that can be wrong.
 func NewMiddleware(c MiddlewareConfig) (*Middleware, error) {
 	return &Middleware{config: c}, nil
 }
@@ -71,19 +71,19 @@ func MustNewMiddleware(c MiddlewareConfig) *Middleware {
 // Handler returns a handler that calls next for the requests that are
 // admitted. It panics if next is nil.
 //
-// A handler that is too slow has failed both within an http.TimeoutHandler and
-// as one. Within, the call lasts until the handler itself has returned.
+// A handler that is too slow has failed, whether next runs within an
+// http.TimeoutHandler or is one. Within one, the call lasts until next has returned.
 //
 // The http.ResponseWriter that next gets is an http.Flusher, http.Hijacker,
 // http.Pusher, io.ReaderFrom, io.StringWriter and http.CloseNotifier if the
 // server's own is, and only then: over HTTP/1 and HTTP/2, within an
-// http.TimeoutHandler and with an httptest.ResponseRecorder. Around other
-// writers it is an http.Flusher and an http.Hijacker if they are, and never more
-// than they are, but that an http.Flusher always has FlushError. With
+// http.TimeoutHandler and with an httptest.ResponseRecorder. Around other writers it
+// is an http.Flusher and an http.Hijacker if they are, and never more than they are,
+// except that an http.Flusher always has FlushError. Through an
 // http.ResponseController it can do all that they can.
 //
 // A request must not pass the same breaker twice, through two Handlers with one
-// Group and key: the probe of a half-open breaker would be rejected by itself.
+// Group and key: a half-open breaker would reject its own probe.
 //
 // Handler is wait-free. It takes effect at once, and requests as Group.Allow
 // and Permit.Done do.
@@ -145,9 +145,8 @@ func (m *Middleware) key(r *http.Request) string {
 	return r.Pattern
 }
 
-// Group returns the group of the Middleware's breakers, through which they are
-// looked at and changed while they are in use, also if MiddlewareConfig.Group
-// is nil.
+// Group returns the group of the Middleware's breakers, also if MiddlewareConfig.Group
+// is nil. Through it the breakers can be read and changed while they are in use.
 //
 // Group is wait-free. It takes effect at once: the group is always the same.
 func (m *Middleware) Group() *atomicbreaker.Group[string] {

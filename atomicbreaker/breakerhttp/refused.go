@@ -11,16 +11,16 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// errUnsent is what a request ends with that net/http would have sent.
+// errUnsent is the error of a request that net/http would have sent.
 var errUnsent = errors.New("breakerhttp: not sent")
 
-// refused reports whether err says that req is none that can be sent: its
-// method, URL or header is invalid, or nobody knows its scheme.
+// refused reports whether err says that req cannot be sent: its method, URL or header
+// is invalid, or its scheme is unknown.
 //
-// Only net/http knows what it refuses, so it is asked again, about a request
-// that is over before it begins. A Base of another kind may send what net/http
-// does not, so err has to contain what net/http says, but for a URL that no
-// request can have.
+// Only net/http knows which requests it refuses, so refused makes it refuse again,
+// with a request that is over before it begins. A Base of another kind may send
+// requests that net/http refuses, so err has to contain the error of net/http, except
+// for a URL that no request can have.
 func refused(req *http.Request, err error) bool {
 	ctx, cancel := atomics.WithCancelCause(context.Background())
 	cancel(errUnsent)
@@ -29,8 +29,8 @@ func refused(req *http.Request, err error) bool {
 	said := refusal(probe)
 	switch {
 	case said == nil:
-		// A URL with control characters is noticed when it is written, and the
-		// error is then that of whoever notices first.
+		// A URL with control characters is noticed when it is written, and the error
+		// depends on which code notices it first.
 		return probe.Write(new(bytes.Buffer)) != nil
 	case strings.Contains(err.Error(), said.Error()):
 		return true

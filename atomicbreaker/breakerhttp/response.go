@@ -19,7 +19,7 @@ type response struct {
 	req      *http.Request
 	permit   atomicbreaker.Permit
 	status   int  // of the final answer, 0 before it
-	reported bool // false → true once, by who then uses the permit
+	reported bool // false → true once, before the permit is used
 }
 
 // begin notes a status, of which the first final one counts.
@@ -37,15 +37,7 @@ func (w *response) end() {
 		return
 	}
 	w.reported = true
-	classified := false
-	defer func() {
-		if !classified {
-			w.permit.Failure()
-		}
-	}()
-	outcome := w.m.outcome(w.req, w.status)
-	classified = true
-	report(w.permit, outcome)
+	classified(w.permit, func() atomicbreaker.Outcome { return w.m.outcome(w.req, w.status) })
 }
 
 // unwind reports the call if the handler has not returned and the call has not

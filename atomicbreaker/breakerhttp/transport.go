@@ -36,9 +36,9 @@ type TransportConfig struct {
 	// see the package documentation.
 	Base http.RoundTripper
 
-	// Group holds the breakers, by what Key returns. Several Transports may
-	// share one. Nil means one of this Transport's own with the default
-	// settings. Its Config.Classify is not asked; Classify is.
+	// Group holds the breakers, by the results of Key. Several Transports may
+	// share a Group. Nil means a Group of this Transport's own with the default
+	// settings. Classify is used in place of its Config.Classify.
 	Group *atomicbreaker.Group[string]
 
 	// Key returns the breaker of a request. It must not change the request.
@@ -49,38 +49,37 @@ type TransportConfig struct {
 	// It must not touch the body. Nil means ClassifyResponse. If it panics, the
 	// request has failed.
 	//
-	// It is not asked about errors that are the caller's doing, which are
-	// Ignored: if the request was cancelled, if its own body could not be read
-	// before Base closed it, or is longer or shorter than the request says, and
-	// if it was not sent as its method, URL, header or trailer is invalid, or its
-	// scheme unknown: if net/http says of it what the error says.
+	// It is not called for errors of the caller, which are Ignored: the request
+	// was cancelled; its own body could not be read before Base closed it, or is
+	// longer or shorter than the request says; or it was not sent because its
+	// method, URL, header or trailer is invalid or its scheme unknown, which is so
+	// if net/http returns the same error for it.
 	Classify func(*http.Response, error) atomicbreaker.Outcome
 
-	// CountTooManyRequests makes answers with 429 failures, also with their
-	// Retry-After. Without it they are Ignored, as a host that limits one
-	// client works for others. It is for a Key that tells apart whom the host
-	// limits, by the API key for instance. It must be false with Classify,
-	// which says what a 429 means, like all others.
+	// CountTooManyRequests makes answers with 429 failures, whose Retry-After
+	// counts. Without it they are Ignored, as a host that limits one client works
+	// for others. Use it with a Key that separates the clients that the host
+	// limits, for instance by API key. It must be false with Classify, which
+	// decides about 429 too.
 	CountTooManyRequests bool
 
-	// IgnoreRetryAfter makes failures with a Retry-After header count like
-	// others. Without it, each opens the breaker for as long as the header
-	// says, up to MaxRetryAfter.
+	// IgnoreRetryAfter makes failures with a Retry-After header count like other
+	// failures. Without it, each of them opens the breaker for the time in the
+	// header, up to MaxRetryAfter.
 	IgnoreRetryAfter bool
 
-	// MaxRetryAfter bounds for how long a Retry-After header opens the
-	// breaker, as Config.MaxOpenTimeout does in any case. Zero means
-	// Config.OpenTimeout of the breaker, as Group.Config tells it; if that is
-	// negative, or MaxRetryAfter is, there is no other bound. It must be zero
-	// with IgnoreRetryAfter.
+	// MaxRetryAfter bounds the time for which a Retry-After header opens the
+	// breaker. Config.MaxOpenTimeout bounds it in any case. Zero means the
+	// Config.OpenTimeout that Group.Config returns. If that or MaxRetryAfter is
+	// negative, there is no other bound. It must be zero with IgnoreRetryAfter.
 	MaxRetryAfter time.Duration
 
-	// WatchBody makes a request whose header is a success end with its body
-	// instead: when that has been read to its end, has been closed, or breaks,
-	// which is classified like an error without a response. Responses to
-	// requests that switch protocols still end with the header. A body that is
-	// neither read to its end nor closed is never reported. The time that its
-	// reader takes is part of the call for atomicbreaker.SlowRate.
+	// WatchBody makes a request whose header is a success end with the body of the
+	// answer: when that has been read to its end, has been closed, or breaks. An
+	// error of the body is classified like an error without a response. Responses
+	// that switch protocols still end with the header. A body that is neither read
+	// to its end nor closed is never reported. The time of the body's reader is
+	// part of the call for atomicbreaker.SlowRate.
 	WatchBody bool
 }
 
@@ -137,13 +136,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.send()
 }
 
-// callersFault reports whether an error is the doing of who made the request: it
-// has cancelled it, or its body, which u knows, has failed.
+// callersFault reports whether an error is the caller's: the caller has cancelled the
+// request, or its body, which u knows, has failed.
 func callersFault(req *http.Request, u *upload) bool {
 	return errors.Is(req.Context().Err(), context.Canceled) || u.failed()
 }
 
-// classify says what came back means. It runs user code.
+// classify returns the outcome of an answer or an error. It runs user code.
 func (t *Transport) classify(resp *http.Response, err error) atomicbreaker.Outcome {
 	switch {
 	case err == nil && resp == nil:
@@ -163,9 +162,8 @@ func (t *Transport) watches(resp *http.Response) bool {
 		resp.StatusCode != http.StatusSwitchingProtocols
 }
 
-// Group returns the group of the Transport's breakers, through which they are
-// looked at and changed while they are in use, also if TransportConfig.Group is
-// nil.
+// Group returns the group of the Transport's breakers, also if TransportConfig.Group is
+// nil. Through it the breakers can be read and changed while they are in use.
 //
 // Group is wait-free. It takes effect at once: the group is always the same.
 func (t *Transport) Group() *atomicbreaker.Group[string] {
@@ -176,7 +174,7 @@ func (t *Transport) Group() *atomicbreaker.Group[string] {
 	return &t.own
 }
 
-// CloseIdleConnections closes those of Base if it can, for
+// CloseIdleConnections closes the idle connections of Base if that can, for
 // http.Client.CloseIdleConnections.
 //
 // CloseIdleConnections is blocking on whatever Base blocks on. It takes effect

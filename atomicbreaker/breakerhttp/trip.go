@@ -82,7 +82,7 @@ func (c *trip) send() (*http.Response, error) {
 	return resp, err
 }
 
-// outcome classifies what came back. It runs user code.
+// outcome classifies the answer or the error. It runs user code.
 func (c *trip) outcome(u *upload, err error) atomicbreaker.Outcome {
 	if err != nil && (callersFault(c.req, u) || c.resp == nil && c.refused(err)) {
 		return atomicbreaker.Ignored
@@ -90,8 +90,8 @@ func (c *trip) outcome(u *upload, err error) atomicbreaker.Outcome {
 	return c.t.classify(c.resp, err)
 }
 
-// refused reports whether the request was not sent as it is invalid. Rejections
-// of a Base that has breakers are to be cheap, so they are not looked into.
+// refused reports whether the request was not sent because it is invalid. It does not
+// examine rejections of a Base that has breakers, which are to be cheap.
 func (c *trip) refused(err error) bool {
 	return !errors.Is(err, atomicbreaker.ErrRejected) && refused(c.req, err)
 }
@@ -108,8 +108,8 @@ func (c *trip) fail() {
 	c.permit.Failure()
 }
 
-// asked returns for how long the response asks to be left alone, as far as it
-// may, and zero if it does not. It runs user code, PerKey.
+// asked returns the time of the response's Retry-After header, within its bound, and
+// zero if there is none. It runs user code, PerKey.
 func (c *trip) asked() time.Duration {
 	if c.resp == nil || c.t.config.IgnoreRetryAfter {
 		return 0

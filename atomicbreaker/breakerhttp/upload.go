@@ -13,17 +13,18 @@ import (
 // An upload notes whether a request failed by its own body, which says nothing
 // about the host.
 type upload struct {
-	broken atomics.Bool // false → true by who reads a body of the request, which may be after RoundTrip
+	broken atomics.Bool // false → true by a reader of a body of the request, maybe after RoundTrip
 }
 
 // failed reports whether the request's own body has failed. A nil upload has
 // not.
 func (u *upload) failed() bool { return u != nil && u.broken.Load() }
 
-// watchUpload returns what Base gets in place of req, as a RoundTripper must not
-// change it, and who notes how its body fares. A request without a body, or
-// with one that is in memory, goes as it is: that cannot fail, and net/http
-// would send its header in a packet of its own if it did not see what it is.
+// watchUpload returns the request that Base gets in place of req, which a
+// RoundTripper must not change, and the upload that notes errors of its body. A
+// request without a body, or with a body in memory, is passed unchanged: such a body
+// cannot fail, and net/http would send the header in a packet of its own if it did not
+// see the type of the body.
 func watchUpload(req *http.Request) (*http.Request, *upload) {
 	if req.Body == nil || req.Body == http.NoBody || inMemory(req) {
 		return req, nil
@@ -44,8 +45,8 @@ func watchUpload(req *http.Request) (*http.Request, *upload) {
 	return sent, u
 }
 
-// inMemory reports whether the request's body is one that http.NewRequest has
-// made of bytes or a string, of as many as the request says.
+// inMemory reports whether http.NewRequest has made the request's body of bytes or a
+// string, of the length that the request says.
 func inMemory(req *http.Request) bool {
 	v := reflect.ValueOf(req.Body)
 	if v.Type() != reflect.TypeOf(io.NopCloser((*bytes.Reader)(nil))) || v.Kind() != reflect.Struct || v.NumField() != 1 {
@@ -72,8 +73,8 @@ func (u *upload) watch(body io.ReadCloser, length int64) io.ReadCloser {
 	return &uploadBody{ReadCloser: body, upload: u, length: length}
 }
 
-// An uploadBody is a body of a request on its way to Base. It hides what else
-// the body can do, like io.WriterTo, as errors in writing are the host's.
+// An uploadBody is a body of a request on its way to Base. It hides other methods of
+// the body, such as io.WriterTo, as errors in writing are the host's.
 type uploadBody struct {
 	io.ReadCloser
 	upload *upload

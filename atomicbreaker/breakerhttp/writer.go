@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// What an http.ResponseWriter may be able to do besides.
+// The abilities that an http.ResponseWriter may have besides its own methods.
 const (
 	flushes = 1 << iota
 	flushesOrFails
@@ -46,10 +46,10 @@ func abilities(w http.ResponseWriter) (can uint) {
 	return can
 }
 
-// handOn returns the response as a writer that can do what the server's can, and
-// no more: exactly the same if that is one of net/http's own or httptest's; of
-// others, as much as one of the types below. Each is one pointer, so that an
-// interface holds it without an allocation.
+// handOn returns the response as a writer with the abilities of the server's writer and
+// no others: exactly those if that is a writer of net/http or httptest, and otherwise
+// those of one of the types below. Each is one pointer, so that an interface holds it
+// without an allocation.
 func (w *response) handOn() http.ResponseWriter {
 	switch can := abilities(w.ResponseWriter); {
 	case all(can, likeHTTP1):
@@ -111,8 +111,8 @@ func (w wHTTP2) CloseNotify() <-chan bool                      { return w.closeN
 func (w wRecorder) Flush()                                     { w.flush() }
 func (w wRecorder) WriteString(s string) (int, error)          { return w.writeString(s) }
 
-// Unwrap is for http.ResponseController. If that could go on to unwrap, it does
-// so behind a writer that notes what it does.
+// Unwrap is for http.ResponseController. If the server's writer can be unwrapped too,
+// the controller gets a writer that notes its calls.
 func (w *response) Unwrap() http.ResponseWriter {
 	if _, ok := w.ResponseWriter.(interface{ Unwrap() http.ResponseWriter }); ok {
 		return controlled{w}
@@ -120,7 +120,7 @@ func (w *response) Unwrap() http.ResponseWriter {
 	return w.ResponseWriter
 }
 
-// A controlled response can what an http.ResponseController finds further down.
+// A controlled response has the abilities that an http.ResponseController finds in wrapped writers.
 type controlled struct{ *response }
 
 func (w controlled) FlushError() error                            { return w.flush() }
