@@ -165,10 +165,11 @@ func (gs *groupState) linking(fresh *cell, s *settings, hash uint64) {
 	if gs.keepsIdle() != 0 {
 		fresh.touched.Store(int64(gs.now())) // it may stay pristine
 	}
-	if gs.filter.Load() == nil {
-		gs.filter.CompareAndSwap(nil, new([filterSize]atomics.Uint32))
+	filter := gs.filter.Load()
+	if filter == nil {
+		filter = gs.filter.Install(new([filterSize]atomics.Uint32))
 	}
-	gs.filter.Load()[filterSlot(hash)].Add(1)
+	filter[filterSlot(hash)].Add(1)
 	gs.linked.Add(1)
 }
 
@@ -262,10 +263,11 @@ func (gs *groupState) remove(c *cell) {
 	if word(c.word.Load()).gen() == 0 {
 		c.since.CompareAndSwap(nil, gs.departures.last.Load())
 	} else {
-		if c.since.Load() == nil {
-			c.since.CompareAndSwap(nil, &departure{hash: gs.keyOps.hashOf(c), home: &gs.presence})
+		e := c.since.Load()
+		if e == nil {
+			e = c.since.Install(&departure{hash: gs.keyOps.hashOf(c), home: &gs.presence})
 		}
-		gs.departures.append(c.since.Load())
+		gs.departures.append(e)
 	}
 	if gs.keyOps.drop(c) {
 		gs.unlinked(gs.keyOps.hashOf(c))

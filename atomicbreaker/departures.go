@@ -65,8 +65,7 @@ func (d *departures) append(e *departure) {
 		if n := e.number.Load(); n != 0 && n <= t.number.Load() {
 			return
 		}
-		t.next.CompareAndSwap(nil, e)
-		next := t.next.Load()
+		next := t.next.Install(e)
 		if next == t {
 			continue // dropped: the tail is far ahead
 		}

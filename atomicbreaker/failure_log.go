@@ -109,8 +109,7 @@ func (c *core) failureLog() *failureLog {
 	if l := c.log.Load(); l != nil {
 		return l
 	}
-	c.log.CompareAndSwap(nil, &failureLog{slots: make([]atomics.Uint32, maxLast)})
-	return c.log.Load()
+	return c.log.Install(&failureLog{slots: make([]atomics.Uint32, maxLast)})
 }
 
 // inARow is word.inARow of a closed word that may be long. See ago for when it is

@@ -184,8 +184,7 @@ func (g *Group[K]) current() *keyedState[K] {
 	if p := g.state.Load(); p != nil {
 		return keyedStateOf[K](p)
 	}
-	g.state.CompareAndSwap(nil, &newKeyedState(g).presence)
-	return keyedStateOf[K](g.state.Load())
+	return keyedStateOf[K](g.state.Install(&newKeyedState(g).presence))
 }
 
 // settings returns those of the group and, in a zero Group, installs the

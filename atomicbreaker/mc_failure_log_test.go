@@ -291,7 +291,7 @@ func TestCostsOfLongHistories(t *testing.T) {
 	}
 	check("a call that succeeds", never, "", ok, mc.Cost{Loads: 2}, 0)
 	check("a call that fails, in a row", never, "x", fails, mc.Cost{Loads: 3, RMWs: 1}, 2, 8.38, 64.5)
-	check("the first success after a failure, and the log", never, "x", ok, mc.Cost{Loads: 6, RMWs: 3}, 2, 14, 126)
+	check("the first success after a failure, and the log", never, "x", ok, mc.Cost{Loads: 5, RMWs: 3}, 2, 14, 126)
 	check("the next success", never, "x.", ok, mc.Cost{Loads: 4, RMWs: 1}, 2, 14, 126)
 	check("the next failure", never, "x.", fails, mc.Cost{Loads: 8, RMWs: 3}, 6.06, 30.44, 257.95)
 	check("a success after more failures", never, "x.x", ok, mc.Cost{Loads: 6, RMWs: 1}, 3.5, 18.5, 158.51)

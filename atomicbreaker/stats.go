@@ -57,8 +57,7 @@ func (c *counters) mine() *counterStripe {
 	stripes := c.stripes.Load()
 	if stripes == nil {
 		fresh := make([]counterStripe, atomics.Stripes())
-		c.stripes.CompareAndSwap(nil, &fresh)
-		stripes = c.stripes.Load()
+		stripes = c.stripes.Install(&fresh)
 	}
 	return &(*stripes)[atomics.Stripe(len(*stripes))]
 }

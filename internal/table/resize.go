@@ -18,8 +18,7 @@ func (t *Lines[K, E]) resize() {
 			if n == a.chains() {
 				return
 			}
-			a.next.CompareAndSwap(nil, newArray[E](n, t.least)) // or another begins
-			next = a.next.Load()
+			next = a.next.Install(newArray[E](n, t.least)) // or another begins
 		}
 		if budget == 0 {
 			return
