@@ -1,18 +1,17 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/latchfree/latchfree/internal/typed"
 )
 
 const (
@@ -43,58 +42,25 @@ type source struct {
 
 func (s *source) name() string { return filepath.Base(s.path) }
 
-// listed is what go list says of a package.
-type listed struct {
-	ImportPath, Dir, Export string
-	GoFiles                 []string
-}
-
 // load reads the package in dir of the module at root.
 func (g *toolchain) load(dir string) (*target, error) {
-	out, err := g.run("list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles", "./"+dir, tools)
+	all, err := typed.Load(g.run, "./"+dir, tools)
 	if err != nil {
 		return nil, err
 	}
-	exports := map[string]string{}
-	var own listed
-	for d := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p listed
-		if err := d.Decode(&p); err == io.EOF {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		exports[p.ImportPath] = p.Export
-		if p.ImportPath == module+"/"+dir {
-			own = p
-		}
-	}
-	if own.Dir == "" {
+	i := slices.IndexFunc(all, func(p *typed.Package) bool { return p.Path == module+"/"+dir })
+	if i < 0 {
 		return nil, fmt.Errorf("%s is no package of %s", dir, module)
 	}
-	t := &target{dir: dir, fset: token.NewFileSet()}
-	t.from = importer.ForCompiler(t.fset, "gc", func(path string) (io.ReadCloser, error) {
-		return os.Open(exports[path])
-	})
-	for _, name := range own.GoFiles {
-		path := filepath.Join(own.Dir, name)
+	p := all[i]
+	t := &target{dir: dir, fset: p.Fset, info: p.Info, types: p.Types, from: p.From}
+	for _, f := range p.Files {
+		path := p.Fset.File(f.Pos()).Name()
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
-		file, err := parser.ParseFile(t.fset, path, text, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			return nil, err
-		}
-		t.files = append(t.files, &source{path, text, file})
-	}
-	t.info = &types.Info{
-		Types: map[ast.Expr]types.TypeAndValue{},
-		Defs:  map[*ast.Ident]types.Object{},
-		Uses:  map[*ast.Ident]types.Object{},
-	}
-	if t.types, err = t.check(t.info, nil, nil); err != nil {
-		return nil, err
+		t.files = append(t.files, &source{path, text, f})
 	}
 	t.findWrappers()
 	t.findEffects()
@@ -102,7 +68,7 @@ func (g *toolchain) load(dir string) (*target, error) {
 }
 
 // check type-checks the package, with other in place of one of its files.
-func (t *target) check(info *types.Info, instead *source, other *ast.File) (*types.Package, error) {
+func (t *target) check(instead *source, other *ast.File) error {
 	var files []*ast.File
 	for _, s := range t.files {
 		if s == instead {
@@ -112,17 +78,14 @@ func (t *target) check(info *types.Info, instead *source, other *ast.File) (*typ
 		}
 	}
 	config := types.Config{Importer: t.from}
-	return config.Check(module+"/"+t.dir, t.fset, files, info)
+	_, err := config.Check(module+"/"+t.dir, t.fset, files, nil)
+	return err
 }
 
 // builds reports whether the package compiles with text in place of s.
 func (t *target) builds(s *source, text []byte) bool {
 	file, err := parser.ParseFile(t.fset, s.path, text, parser.SkipObjectResolution)
-	if err != nil {
-		return false
-	}
-	_, err = t.check(nil, s, file)
-	return err == nil
+	return err == nil && t.check(s, file) == nil
 }
 
 // functions calls f for each function of the package that has a body.
