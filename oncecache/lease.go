@@ -102,8 +102,9 @@ func (l *Lease[K, V]) Value() V {
 // value that has left the cache calls Config.Close for it, on its goroutine,
 // and Cache.Close returns what that returns.
 //
-// Release is wait-free, but for Config.Close if that is called. It takes effect
-// when the caller is no longer counted among the users.
+// Release is wait-free; where it calls Config.Close, it is blocking for that and on
+// the mutex of what is being closed. It takes effect when the caller is no longer
+// counted among the users.
 func (l *Lease[K, V]) Release() {
 	e, held := l.entry, l.held
 	if e == nil {

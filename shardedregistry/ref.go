@@ -152,9 +152,9 @@ func (r Ref[K, V]) GetOrCreate(fn func() (V, error)) (value V, created bool, err
 
 // Update is [Registry.Update] of the key.
 //
-// Update is lock-free; with indexes it may block, see [Config]. It takes effect
-// when the new record is stored, or, if it stores none, when what it found was
-// read.
+// Update is lock-free; with indexes it may block, see [Config], and with a stream
+// on the hash bucket of key. It takes effect when the new record is stored, or, if
+// it stores none, when what it found was read.
 func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Update called with a nil function")
@@ -187,9 +187,10 @@ func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 
 // UpdateIf is [Registry.UpdateIf] of the key.
 //
-// UpdateIf is wait-free, but lock-free while others watch or wait; with indexes
-// it may block, see [Config]. It takes effect when the new record is stored,
-// or, if it stores none, when what it found was read.
+// UpdateIf is wait-free, but lock-free while others watch or wait; with indexes it
+// may block, see [Config], and with a stream on the hash bucket of key. It takes
+// effect when the new record is stored, or, if it stores none, when what it found
+// was read.
 func (r Ref[K, V]) UpdateIf(version Version, value V) (Version, error) {
 	t, err := r.locate()
 	if err != nil {

@@ -15,9 +15,9 @@ package shardedregistry
 //
 // Update panics if fn is nil.
 //
-// Update is lock-free; with indexes it may block, see [Config]. It takes effect
-// when the new record is stored, or, if it stores none, when what it found was
-// read.
+// Update is lock-free; with indexes it may block, see [Config], and with a stream
+// on the hash bucket of key. It takes effect when the new record is stored, or, if
+// it stores none, when what it found was read.
 func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Update called with a nil function")
@@ -220,9 +220,10 @@ func (t *target[K]) attemptCreate(a *change[K], fn func() error) (done bool, err
 // it is absent, [ErrNotFound]; if it is invalid, [ErrInvalidKey]. If key has
 // the version, Config.Check and unique indexes may reject the value.
 //
-// UpdateIf is wait-free, but lock-free while others watch or wait; with indexes
-// it may block, see [Config]. It takes effect when the new record is stored,
-// or, if it stores none, when what it found was read.
+// UpdateIf is wait-free, but lock-free while others watch or wait; with indexes it
+// may block, see [Config], and with a stream on the hash bucket of key. It takes
+// effect when the new record is stored, or, if it stores none, when what it found
+// was read.
 func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
 	rt, c, old := r.replaceable(key)
 	if old != nil {

@@ -130,9 +130,9 @@ func (v View[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, created b
 
 // Update is [Registry.Update] within the namespace.
 //
-// Update is lock-free; with indexes it may block, see [Config]. It takes effect
-// when the new record is stored, or, if it stores none, when what it found was
-// read.
+// Update is lock-free; with indexes it may block, see [Config], and with a stream
+// on the hash bucket of key. It takes effect when the new record is stored, or, if
+// it stores none, when what it found was read.
 func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if fn == nil {
 		panic("shardedregistry: Update called with a nil function")
@@ -150,9 +150,10 @@ func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 
 // UpdateIf is [Registry.UpdateIf] within the namespace.
 //
-// UpdateIf is wait-free, but lock-free while others watch or wait; with indexes
-// it may block, see [Config]. It takes effect when the new record is stored,
-// or, if it stores none, when what it found was read.
+// UpdateIf is wait-free, but lock-free while others watch or wait; with indexes it
+// may block, see [Config], and with a stream on the hash bucket of key. It takes
+// effect when the new record is stored, or, if it stores none, when what it found
+// was read.
 func (v View[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
 	t, err := v.locate(key)
 	if err != nil {

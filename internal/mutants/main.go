@@ -31,6 +31,7 @@ type config struct {
 	again      bool
 	trust      bool
 	record     bool
+	tidy       bool
 }
 
 // everything lists the packages that are mutated unless others are named.
@@ -88,6 +89,7 @@ func parse(args []string, errs io.Writer) (*config, error) {
 	f.BoolVar(&c.trust, "trust", false, "do not run the tests on mutants that have been reviewed")
 	f.BoolVar(&c.again, "again", false, "run the tests also on mutants whose fate is known from an earlier campaign")
 	f.BoolVar(&c.record, "record", false, "write what is known of all mutants into "+records+", and run no tests")
+	f.BoolVar(&c.tidy, "tidy", false, "take out of "+reviews+" and "+records+" what names no mutant, and run no tests")
 	megabytes := f.Int64("memory", 1024, "end tests that use these `MiB` and three times as much as without a mutant")
 	f.DurationVar(&c.patience, "patience", 10*time.Second, "end tests after this and five times as long as without a mutant")
 	only := f.String("layers", strings.Join(names, ","), "the tests to run")
@@ -104,8 +106,8 @@ func parse(args []string, errs io.Writer) (*config, error) {
 	if c.sample < 0 {
 		return nil, fmt.Errorf("-sample %d: must not be negative", c.sample)
 	}
-	if c.record && (*run != "" || c.sample > 0) {
-		return nil, errors.New("-record with -run or -sample: a record is of all mutants")
+	if (c.record || c.tidy) && (*run != "" || c.sample > 0) {
+		return nil, errors.New("-record or -tidy with -run or -sample: a record is of all mutants")
 	}
 	c.memory = *megabytes << 20
 	for _, l := range strings.Split(*only, ",") {
@@ -199,6 +201,14 @@ func (c *config) campaigns(g *toolchain, k *killers, v *memory, out io.Writer) e
 			}
 			continue
 		}
+		if c.tidy {
+			found, err := tidy(g.home, s.target, mutants, names, true)
+			if err != nil {
+				return err
+			}
+			fmt.Fprint(out, strings.Join(append(found, ""), "\n"))
+			continue
+		}
 		r, err := readReview(filepath.Join(g.root, reviews), dir)
 		if err != nil {
 			return err
@@ -219,7 +229,10 @@ func (c *config) campaigns(g *toolchain, k *killers, v *memory, out io.Writer) e
 		}
 		scores = append(scores, x.score(s.whole && len(c.layers) == len(layers), names))
 	}
-	if !c.list && !c.record && !print(out, scores) {
+	if c.sample > 0 && !c.list {
+		defer func() { fmt.Fprint(out, "\n", summary(scores, g.commit(), time.Now())) }()
+	}
+	if !c.list && !c.record && !c.tidy && !print(out, scores) {
 		return errors.New("not every mutant that lives is known")
 	}
 	return nil

@@ -150,7 +150,7 @@ func (t *target) mutants(ops operators) []*mutant {
 		// other lines than those named.
 		count[m.key()]++
 		m.number = count[m.key()]
-		if string(m.text) != string(m.source.text) && t.builds(m.source, m.text) {
+		if string(m.text) != string(m.source.text) && t.builds(m.source, m.text, m.scope) {
 			kept = append(kept, m)
 		}
 	}

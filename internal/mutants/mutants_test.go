@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"flag"
+	"go/ast"
 	"os"
 	"strings"
 	"testing"
@@ -59,5 +60,40 @@ func TestKeysDoNotKnowLines(t *testing.T) {
 			t.Errorf("key %q", key)
 		}
 		seen[m.key()] = true
+	}
+}
+
+// A function checked by itself compiles where its package does, for all that operators make
+// and for what only one of them can tell.
+func TestBuildsFunction(t *testing.T) {
+	target, err := inPlace(t).load(fixture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &maker{target: target}
+	target.scopes(func(s *source, d ast.Decl) {
+		k.source, k.scope = s, d
+		for _, op := range append(concurrency, sequential...) {
+			op(k)
+		}
+		if f, ok := d.(*ast.FuncDecl); ok {
+			k.add("unused", "variable", edit{f.Body.Rbrace, f.Body.Rbrace, "; unused := 1;"})
+			k.add("unused", "imports", edit{f.Body.Lbrace, f.Body.Rbrace, `{ panic("") `})
+			k.add("other", "result", edit{f.Body.Rbrace, f.Body.Rbrace, "; return 1, 2, 3;"})
+		}
+	})
+	fails := 0
+	for _, m := range k.made {
+		m.apply()
+		got, want := target.builds(m.source, m.text, m.scope), target.builds(m.source, m.text, nil)
+		if got != want {
+			t.Errorf("%s builds: %v, by itself: %v", m.key(), want, got)
+		}
+		if !want {
+			fails++
+		}
+	}
+	if fails < 10 || fails == len(k.made) {
+		t.Errorf("%d of %d do not build", fails, len(k.made))
 	}
 }

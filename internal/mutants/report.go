@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -89,4 +90,27 @@ func print(out io.Writer, scores []*score) bool {
 	}
 	w.Flush()
 	return good
+}
+
+// summary says what a campaign found, in the words that VERIFICATION.md has of a sample.
+func summary(scores []*score, commit string, at time.Time) string {
+	total := &score{counts: map[string]int{}}
+	for _, s := range scores {
+		total.mutants += s.mutants
+		total.same += s.same
+		for c, n := range s.counts {
+			total.counts[c] += n
+		}
+	}
+	var by []string
+	sum := 0
+	for _, l := range layers {
+		if n := total.counts[l.name]; n > 0 {
+			by = append(by, fmt.Sprintf("%s %d", l.name, n))
+			sum += n
+		}
+	}
+	return fmt.Sprintf("Sample of %d mutants, commit %s, %s: %d killed (%s), %d by a limit, %d live, of which %d reviewed; %d are the same machine code.\n",
+		total.mutants+total.same, commit, at.Format(time.DateOnly), sum, strings.Join(by, ", "), total.counts["limit"],
+		total.counts["lived"]+total.counts["reviewed"], total.counts["reviewed"], total.same)
 }

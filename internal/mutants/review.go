@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,4 +112,119 @@ func (r *review) outdated(mutants []*mutant, verdicts map[*mutant]*verdict, all 
 		}
 	}
 	return wrong
+}
+
+// moved returns what has become of keys that name no mutant of those that operators in
+// names make: the key of the only mutant that does the same to the same source and has no
+// key of these, as if its function had another name, or "".
+func moved(keys []string, mutants []*mutant, names []string) map[string]string {
+	there, free := map[string]bool{}, map[string][]string{}
+	for _, m := range mutants {
+		there[m.key()] = true
+		if !slices.Contains(keys, m.key()) {
+			free[changeOf(m.key())] = append(free[changeOf(m.key())], m.key())
+		}
+	}
+	gone, rivals := map[string]string{}, map[string]int{}
+	for _, key := range keys {
+		if slices.Contains(names, operatorOf(key)) && !there[key] {
+			gone[key] = ""
+			rivals[changeOf(key)]++
+		}
+	}
+	for key := range gone {
+		if found := free[changeOf(key)]; len(found) == 1 && rivals[changeOf(key)] == 1 {
+			gone[key] = found[0]
+		}
+	}
+	return gone
+}
+
+// changeOf returns a key without its function.
+func changeOf(key string) string {
+	_, change, _ := strings.Cut(key, ": ")
+	return change
+}
+
+// keys returns the keys of all entries.
+func (r *review) keys() (keys []string) {
+	for _, e := range r.entries {
+		keys = append(keys, e.key)
+	}
+	return keys
+}
+
+// tidy writes the list without the mutants that are gone, and with others where they have
+// moved. Reasons go with the last of their mutants.
+func (r *review) tidy(gone map[string]string) error {
+	text, err := os.ReadFile(r.path)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	kept, reasoned := 0, false // of the mutants that the next reason is for
+	for line := range strings.Lines(string(text)) {
+		key := strings.TrimSpace(line)
+		switch {
+		case key == "" || strings.HasPrefix(line, "#"):
+			if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n\n") || key != "" {
+				b.WriteString(line)
+			}
+		case strings.HasPrefix(line, "\t") || strings.HasPrefix(line, " "):
+			if reasoned = true; kept > 0 {
+				b.WriteString(line)
+			}
+		default:
+			if reasoned {
+				kept, reasoned = 0, false
+			}
+			to, ok := gone[key]
+			if !ok || to != "" {
+				b.WriteString(cmp.Or(to, key) + "\n")
+				kept++
+			}
+		}
+	}
+	return os.WriteFile(r.path, []byte(strings.TrimRight(b.String(), "\n")+"\n"), 0o666)
+}
+
+// tidy takes what is gone out of the reviews and the record of t, whose mutants were made
+// by operators of these names, and puts what has moved under its new key. It returns what
+// it found, and changes no file if only asked what there is.
+func tidy(root string, t *target, mutants []*mutant, names []string, write bool) (found []string, err error) {
+	review, err := readReview(filepath.Join(root, reviews), t.dir)
+	if err != nil {
+		return nil, err
+	}
+	record, err := readRecord(filepath.Join(root, records), t.dir)
+	if err != nil {
+		return nil, err
+	}
+	say := func(where, key, to string) {
+		if to != "" {
+			to = ", perhaps now " + to
+		}
+		found = append(found, fmt.Sprintf("%s: no such mutant: %s%s", where, key, to))
+	}
+	reviewed := moved(review.keys(), mutants, names)
+	for _, e := range review.entries {
+		if to, ok := reviewed[e.key]; ok {
+			say(fmt.Sprintf("%s:%d", review.path, e.line), e.key, to)
+		}
+	}
+	recorded := moved(slices.Collect(maps.Keys(record.byKey)), mutants, names)
+	for _, key := range slices.Sorted(maps.Keys(recorded)) {
+		say(recordPath(records, t.dir), key, recorded[key])
+		if to := recorded[key]; to != "" {
+			record.byKey[to] = record.byKey[key]
+		}
+		delete(record.byKey, key)
+	}
+	if write && len(reviewed) > 0 {
+		err = review.tidy(reviewed)
+	}
+	if write && len(recorded) > 0 {
+		err = cmp.Or(err, record.save(filepath.Join(root, records), t.dir))
+	}
+	return found, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 // A sample is the same each time, has as many mutants as asked for, and is a part of
@@ -35,5 +36,16 @@ func TestSample(t *testing.T) {
 	}
 	if all := take(total + 1); len(all) != total {
 		t.Errorf("a sample of more than there are has %d of %d", len(all), total)
+	}
+}
+
+func TestSummary(t *testing.T) {
+	got := summary([]*score{
+		{mutants: 5, same: 1, counts: map[string]int{"unit": 2, "protocol": 1, "limit": 1, "reviewed": 1}},
+		{mutants: 3, counts: map[string]int{"unit": 2, "lived": 1}},
+	}, "abc", time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC))
+	want := "Sample of 9 mutants, commit abc, 2026-11-25: 5 killed (unit 4, protocol 1), 1 by a limit, 2 live, of which 1 reviewed; 1 are the same machine code.\n"
+	if got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 )
 
 // together is a target with many of its mutants in it: functions have copies,
@@ -142,7 +141,7 @@ func (b *baseline) gather(g *toolchain, overlay string, workers int) error {
 		return err
 	}
 	for {
-		r := b.run(g, program{binary: binary, skip: b.apart, chosen: everyCopy}, b.tests, 10*time.Minute, math.MaxInt64)
+		r := b.run(g, program{binary: binary, skip: b.apart, chosen: everyCopy}, b.tests, endless, math.MaxInt64)
 		if r.how == passed {
 			break
 		}

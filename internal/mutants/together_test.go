@@ -48,7 +48,7 @@ func TestTogether(t *testing.T) {
 		t.Errorf("%d of %d mutants are together, in %d files", len(j.numbers), len(mutants), len(j.files))
 	}
 	for s, text := range j.files {
-		if !target.builds(s, text) {
+		if !target.builds(s, text, nil) {
 			t.Errorf("what is together does not build:\n%s", text)
 		}
 		old, now := strings.Split(string(s.text), "\n"), strings.Split(string(text), "\n")

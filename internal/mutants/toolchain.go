@@ -47,6 +47,15 @@ func newToolchain(cache string) (*toolchain, error) {
 	return g, copyModule(g.home, g.root)
 }
 
+// commit names the commit that the module is at.
+func (g *toolchain) commit() string {
+	out, err := exec.Command("git", "-C", g.home, "describe", "--always", "--dirty", "--exclude=*").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
+
 func (g *toolchain) close() {
 	os.RemoveAll(g.temp)
 	g.join()

@@ -83,7 +83,7 @@ func TestMakefileNamesTests(t *testing.T) {
 func testsByPackage(t *testing.T) map[string][]string {
 	t.Helper()
 	names := map[string][]string{}
-	for _, pkg := range append([]string{"internal/table", "internal/atomics", "fuzz"}, importable...) {
+	for _, pkg := range append(library(t), "fuzz") {
 		sources, err := parseDir(pkg, true)
 		if err != nil {
 			t.Fatal(err)

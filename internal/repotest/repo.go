@@ -16,7 +16,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/typed"
 )
 
 // modulePath is the module under test.
@@ -25,8 +29,51 @@ const modulePath = "github.com/latchfree/latchfree"
 // public lists the packages that have shared types.
 var public = []string{"atomicbreaker", "cowchangeset", "oncecache", "shardedregistry"}
 
-// importable lists the packages that importers use.
-var importable = append([]string{"atomicbreaker/breakerhttp", "cowchangeset/journal"}, public...)
+// ours lists the folders whose packages no program of others contains: benchmarks, tests
+// and what only they use, and tools.
+var ours = []string{"bench", "fuzz", "internal/kill", "internal/leak", "internal/mc", "internal/mutants", "internal/repotest", "internal/typed"}
+
+// library returns the folders of all packages but ours, with those of commands.
+func library(t *testing.T) []string {
+	t.Helper()
+	return slices.DeleteFunc(folders(t), func(dir string) bool {
+		return slices.ContainsFunc(ours, func(o string) bool { return dir == o || strings.HasPrefix(dir, o+"/") })
+	})
+}
+
+// importable returns the folders of the packages that importers use.
+func importable(t *testing.T) []string {
+	t.Helper()
+	return slices.DeleteFunc(library(t), func(dir string) bool {
+		return strings.HasPrefix(dir, "internal/") || strings.Contains(dir, "/cmd/")
+	})
+}
+
+// folders returns those of all packages of the module.
+func folders(t *testing.T) (dirs []string) {
+	t.Helper()
+	out, err := goTool(root, "list", "./...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path := range strings.FieldsSeq(out) {
+		dirs = append(dirs, strings.TrimPrefix(path, modulePath+"/"))
+	}
+	return dirs
+}
+
+// loadTyped returns the packages that args select for go list.
+func loadTyped(t *testing.T, args ...string) []*typed.Package {
+	t.Helper()
+	all, err := typed.Load(func(args ...string) ([]byte, error) {
+		out, err := goTool(root, args...)
+		return []byte(out), err
+	}, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
 
 // root is the repository's root as seen from this package's tests.
 const root = "../.."

@@ -3,8 +3,10 @@ package repotest
 import (
 	"go/ast"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,7 +14,7 @@ import (
 
 // Shared words go through internal/atomics, and xsync through internal/table.
 func TestImports(t *testing.T) {
-	for _, pkg := range append([]string{"internal/table", "internal/atomics"}, importable...) {
+	for _, pkg := range library(t) {
 		sources, err := parseDir(pkg, false)
 		if err != nil {
 			t.Fatal(err)
@@ -36,10 +38,29 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// A new package with shared types is public, or below one that is, and ours are there.
+func TestPackagesAreKnown(t *testing.T) {
+	for _, pkg := range importable(t) {
+		sources, err := parseDir(pkg, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if types, _ := sharedTypes(pkg, sources); len(types) > 0 && !slices.Contains(public, pkg) && !slices.Contains(public, path.Dir(pkg)) {
+			t.Errorf("%s has shared types, and is not among the public packages", pkg)
+		}
+	}
+	all := folders(t)
+	for _, o := range append(public, ours...) {
+		if !slices.ContainsFunc(all, func(dir string) bool { return dir == o || strings.HasPrefix(dir, o+"/") }) {
+			t.Errorf("there is no %s", o)
+		}
+	}
+}
+
 // The packages' own tests stay within the standard library, so that an
 // importer's go.sum does not grow by what they would use.
 func TestPackageTestsImportNothingForeign(t *testing.T) {
-	for _, pkg := range append([]string{"internal/table", "internal/atomics"}, importable...) {
+	for _, pkg := range library(t) {
 		sources, err := parseDir(pkg, true)
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +118,7 @@ var packageState = regexp.MustCompile(`(?m)^//go:linkname`)
 // No init functions, no linkname, no package-level variables but error
 // sentinels and compile-time assertions, and no unsafe without its reason.
 func TestNoHiddenState(t *testing.T) {
-	for _, pkg := range append([]string{"internal/table", "internal/atomics"}, importable...) {
+	for _, pkg := range library(t) {
 		sources, err := parseDir(pkg, false)
 		if err != nil {
 			t.Fatal(err)

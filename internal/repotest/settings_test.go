@@ -14,7 +14,7 @@ func TestErrorsOfSettingsReadAlike(t *testing.T) {
 	names := regexp.MustCompile(`^([a-z]+: )?(\w*Config|Options)\.[A-Z%]`)
 	alike := regexp.MustCompile(`^([a-z]+: )?(\w*Config|Options)\.[\w%]+(\[%q\])?( %[dvq]| true)?: (must (be|not be) .+|%w)`)
 	found := 0
-	for _, pkg := range importable {
+	for _, pkg := range importable(t) {
 		sources, err := parseDir(pkg, false)
 		if err != nil {
 			t.Fatal(err)

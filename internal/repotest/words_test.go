@@ -1,14 +1,47 @@
 package repotest
 
 import (
+	"fmt"
 	"go/ast"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"unicode"
 )
+
+// mostWords bounds the words of all Markdown that is written by hand. It only goes down.
+const mostWords = 42_500
+
+// What is written by hand has at most so many words that a reader can be asked to read them.
+func TestMarkdownIsShort(t *testing.T) {
+	generated := regexp.MustCompile(`^(oncecache/COMPARISON|(.*/)?CHECKS)\.md$`)
+	sum := 0
+	var counts []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		name := filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator)))
+		if err != nil || filepath.Ext(path) != ".md" || generated.MatchString(name) {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		n := len(strings.Fields(string(text)))
+		sum += n
+		counts = append(counts, fmt.Sprintf("%6d %s", n, name))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum > mostWords {
+		t.Errorf("%d words in Markdown, at most %d:\n%s", sum, mostWords, strings.Join(counts, "\n"))
+	}
+	if sum < mostWords*9/10 {
+		t.Errorf("%d words in Markdown: lower mostWords", sum)
+	}
+}
 
 // retiredWords returns, for each package, the words in the last column of its rows of
 // the vocabulary in CONTRIBUTING.md.
