@@ -337,7 +337,8 @@ func (ks *keyedState[K]) recordAgain(k K, r result, owed *eventQueue) Verdict {
 // Open or ForcedOpen. It is false again as soon as the open time has passed, for
 // all callers alike; only Allow limits the number of probes.
 //
-// IsOpen is wait-free, but lock-free while [Group.Update] replaces the settings. It takes effect when the state is read.
+// IsOpen is wait-free, but lock-free while [Group.Update] replaces the settings. It
+// takes effect when the state is read.
 func (g *Group[K]) IsOpen(k K) bool {
 	ks := g.current()
 	if ks.linked.Load() >= biased {
@@ -359,7 +360,8 @@ func (g *Group[K]) IsOpen(k K) bool {
 // Breaker.State. With GroupConfig.PerKey, a key that is absent is Closed even if
 // its settings would make it a Shadow.
 //
-// State is wait-free, but lock-free while [Group.Update] replaces the settings. It takes effect when the state is read.
+// State is wait-free, but lock-free while [Group.Update] replaces the settings. It
+// takes effect when the state is read.
 func (g *Group[K]) State(k K) State {
 	v, _ := g.read(k)
 	return v.doing()
