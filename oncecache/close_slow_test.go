@@ -209,6 +209,36 @@ func TestPendingErrorText(t *testing.T) {
 	})
 }
 
+// What a batch has held, and waits to be closed, is named once: no lease holds it.
+func TestPendingErrorAfterABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		c := oncecache.MustNew(config{CloseConcurrency: 1, Close: func(string, int) error { <-hang; return nil }})
+		c.Set("hangs", 1)
+		c.Clear()
+		synctest.Wait()
+		c.Set("held", 1)
+		_, err := c.GetOrCreateMany(t.Context(), []string{"held", "new"}, func(_ context.Context, keys []string) (map[string]int, error) {
+			c.Delete("held")
+			return map[string]int{"new": 2}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pending *oncecache.PendingError
+		if err := c.Close(ended(t)); !errors.As(err, &pending) {
+			t.Fatalf("Close returns %v", err)
+		}
+		if want := []any{"hangs", "held", "new"}; len(pending.Leased) != 0 || len(pending.Creating) != 0 || !slices.Equal(pending.Closing, want) {
+			t.Errorf("leased %v, creating %v, closing %v, want %v", pending.Leased, pending.Creating, pending.Closing, want)
+		}
+		close(hang)
+		if err := c.Close(t.Context()); err != nil || oncecache.Pending(c) != 0 {
+			t.Errorf("%v, %d are pending", err, oncecache.Pending(c))
+		}
+	})
+}
+
 // gauge is how many functions run at a time.
 type gauge struct{ now, most atomic.Int32 }
 
