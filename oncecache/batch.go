@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"reflect"
-	"runtime/debug"
 	"slices"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -134,7 +133,10 @@ type calling[K comparable] = func(*batch[K]) []result
 // startAlone is start where the caller may leave.
 func (b *batch[K]) startAlone(call calling[K]) {
 	if len(b.own) > 0 {
-		atomics.Go(func() { b.runAlone(call) })
+		atomics.Go(func() {
+			b.all.runAlone()
+			b.run(&b.thrown, call)
+		})
 	}
 }
 
@@ -154,68 +156,38 @@ func (b *batch[K]) start(call calling[K]) {
 			defer d.end()
 		}
 	}
-	b.run(call)
+	b.run(nil, call)
 	returned = true
 }
 
 // run is creation.run for all together.
-func (b *batch[K]) run(call calling[K]) {
-	b.takeTurns()
-	if len(b.own) == 0 {
-		return
-	}
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		thrown := recover()
-		if thrown == nil {
-			b.end(b.each(result{err: ErrGoexit, cut: true}))
-			return
-		}
-		b.end(b.each(result{err: &PanicError{Value: thrown, Stack: debug.Stack()}, cut: true}))
-		panic(thrown)
-	}()
-	ends := call(b)
-	returned = true
-	b.end(ends)
-}
-
-// runAlone is creation.runAlone for all together.
-func (b *batch[K]) runAlone(call calling[K]) {
-	b.all.runAlone()
-	b.takeTurns()
+func (b *batch[K]) run(alone *PanicError, call calling[K]) {
+	b.refuse(func(n *creation[K]) error {
+		n.watch()
+		return n.takeTurn()
+	})
 	if len(b.own) == 0 {
 		return
 	}
 	var ends []result
-	returned := false
-	defer func() {
-		if x := recover(); x != nil {
-			b.thrown = PanicError{Value: x, Stack: debug.Stack()}
-			ends = b.each(result{err: &b.thrown, cut: true})
-			b.root.accounting.begin(onePending) // Close waits until it is known whether anybody hears of it
-			defer b.root.accounting.finish(onePending)
-			if !b.end(ends) {
-				b.root.accounting.note(&b.thrown)
-			}
+	guarded(alone, func() (how result) {
+		ends = call(b)
+		return how
+	}, func(how result) {
+		lost := how.lost
+		if how.cut {
+			how.lost = nil
+			ends = slices.Repeat([]result{how}, len(b.own))
+		}
+		if lost == nil {
+			b.end(ends)
 			return
 		}
-		if !returned {
-			ends = b.each(result{err: ErrGoexit, cut: true})
+		b.root.accounting.begin(onePending) // Close waits until it is known whether anybody hears of it
+		defer b.root.accounting.finish(onePending)
+		if !b.end(ends) {
+			b.root.accounting.note(lost)
 		}
-		b.end(ends)
-	}()
-	ends = call(b)
-	returned = true
-}
-
-// takeTurns is creation.takeTurn for all.
-func (b *batch[K]) takeTurns() {
-	b.refuse(func(n *creation[K]) error {
-		n.watch()
-		return n.takeTurn()
 	})
 }
 
@@ -301,10 +273,6 @@ func (a *answer[K, V]) of(k K, v V, ok bool) error {
 }
 
 func isZero[V any](v V) bool { return reflect.ValueOf(&v).Elem().IsZero() }
-
-func (b *batch[K]) each(how result) []result {
-	return slices.Repeat([]result{how}, len(b.own))
-}
 
 // end settles all, and reports whether anybody hears of the outcome of
 // one. What is to be closed is closed after that.

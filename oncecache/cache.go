@@ -229,6 +229,11 @@ func (r *root[K]) storable(k K) bool {
 // A key that holds a NaN is equal to no key, so create is called each time and
 // nothing is kept. GetOrCreate panics if create is nil.
 //
+// A hit allocates nothing, even if create captures variables: create never leaves
+// the caller's stack. The exception is a call in a closure that the compiler
+// inlines into another package, with the function that returns the closure
+// (https://go.dev/issue/79592).
+//
 // GetOrCreate is wait-free if k has a value, and otherwise blocking: it runs
 // create or waits for the caller that does, and inserting waits for the mutex
 // of one bucket. It takes effect when an entry is found that is ready, when

@@ -12,55 +12,15 @@ import (
 // since, and, with Config.CloseBeforeCreate, every function and every value of
 // the key that came before.
 
-// occupied reports whether a creation of k would have to wait for its turn. Who
-// looks before it enters one is found in the table by others only if it creates,
-// or waits there.
-func (r *root[K]) occupied(k table.Hashed[K]) bool {
-	if r.exclusive(k.Key) && r.claims.isClaimed(k) {
-		return true
-	}
-	if renewals := r.renewals.Load(); renewals != nil {
-		_, e, _ := renewals.underWay(k)
-		return e != nil
-	}
-	return false
-}
-
-// exclusive reports whether there are claims of k: not if it holds a NaN, and
-// each creation has a key of its own.
-func (r *root[K]) exclusive(k K) bool {
-	return r.claims != nil && k == k //nolint:staticcheck // false for NaN
-}
-
-// underWay returns the creation of k that is under way, or nil, and its phase, and the
-// root that it is in. In root.renewals, that is a Refresh.
-func (c *core[K]) underWay(k table.Hashed[K]) (in *root[K], e *entry[K], p *phase[K]) {
-	in = c.root.Load()
-	if e := in.entries.Load(k); e != nil {
+// underWay returns the creation of k that is under way, or nil, and its phase. In the
+// root of renewals, that is a Refresh.
+func (r *root[K]) underWay(k table.Hashed[K]) (e *entry[K], p *phase[K]) {
+	if e := r.entries.Load(k); e != nil {
 		if p := e.state.Load(); p.creating() {
-			return in, e, p
+			return e, p
 		}
 	}
-	return nil, nil, nil
-}
-
-// takeTurn waits until the function of n may be called, and returns an error if
-// it must not be called any more: because the creation was called off, or was
-// ended by Set, which is also what a Refresh does that ends well. Those that
-// cannot be called off begin anew if they would have to wait.
-//
-// What waits is given the parts of n: n itself stays on the stack.
-func (n *creation[K]) takeTurn() (err error) {
-	r, k := n.root, n.entry.key
-	if renewals := r.renewals.Load(); renewals != nil {
-		if in, e, p := renewals.underWay(r.at(k)); e != nil {
-			err = in.awaited(e, p, candidate[K]{r, n.entry, n.phase, n.ctx})
-		}
-	}
-	if err == nil && r.exclusive(k) {
-		n.holds, err = r.claims.takeKey(candidate[K]{r, n.entry, n.phase, n.ctx})
-	}
-	return err
+	return nil, nil
 }
 
 // candidate is a creation that waits for its turn.

@@ -146,7 +146,7 @@ func (r *root[K]) attempt(ctx context.Context, k K, create creator, who *caller)
 			defer d.end()
 		}
 	}
-	n.run(func(e *entry[K]) error { return r.of.makeValue(own, create, e) })
+	n.run(nil, func(e *entry[K]) error { return r.of.makeValue(own, create, e) })
 	return e.outcome(who)
 }
 
@@ -156,6 +156,12 @@ func detached(ctx context.Context) context.Context {
 		return ctx
 	}
 	return context.WithoutCancel(ctx)
+}
+
+// lone is a creation whose function has a goroutine of its own.
+type lone[K comparable] struct {
+	creation[K]
+	thrown PanicError // how the function ended
 }
 
 // outcomeAlone is the rest of attempt for a function that has a goroutine of its
@@ -170,7 +176,10 @@ func (n *lone[K]) outcomeAlone(create creator, who *caller) (*entry[K], *atomics
 	}
 	// The goroutine begins when it is known who waits for it: so if it would wait for
 	// itself, for its turn, it is the one to find that out.
-	atomics.Go(func() { n.runAlone(create) })
+	atomics.Go(func() {
+		n.phase.runAlone()
+		n.run(&n.thrown, func(e *entry[K]) error { return n.root.of.makeValue(n.ctx, create, e) })
+	})
 	last, held, err := n.entry.outcome(who)
 	if err == error(&n.thrown) {
 		panic(rethrown{&n.thrown})

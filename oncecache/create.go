@@ -61,9 +61,29 @@ func (r *root[K]) lead(fresh *entry[K], create func(*entry[K]) error) *entry[K] 
 	e, mine := r.enter(at, fresh, p)
 	if mine {
 		n := creation[K]{root: r, entry: e, phase: p, ctx: ctx}
-		n.run(create)
+		n.run(nil, create)
 	}
 	return e
+}
+
+// occupied reports whether a creation of k would have to wait for its turn. Who
+// looks before it enters one is found in the table by others only if it creates,
+// or waits there.
+func (r *root[K]) occupied(k table.Hashed[K]) bool {
+	if r.exclusive(k.Key) && r.claims.isClaimed(k) {
+		return true
+	}
+	if renewals := r.renewals.Load(); renewals != nil {
+		e, _ := renewals.root.Load().underWay(k)
+		return e != nil
+	}
+	return false
+}
+
+// exclusive reports whether there are claims of k: not if it holds a NaN, and
+// each creation has a key of its own.
+func (r *root[K]) exclusive(k K) bool {
+	return r.claims != nil && k == k //nolint:staticcheck // false for NaN
 }
 
 // enter returns an entry whose outcome the caller of the key of e, which others have
@@ -119,12 +139,6 @@ type creation[K comparable] struct {
 	ended bool            // it has ended the flight, and not Set, Close or the timer before
 }
 
-// lone is a creation whose function has a goroutine of its own.
-type lone[K comparable] struct {
-	creation[K]
-	thrown PanicError // how the function ended
-}
-
 // result is how a create function ended.
 type result struct {
 	err   error         // nil: the value is in the entry of the creation
@@ -133,53 +147,67 @@ type result struct {
 	lost  *PanicError   // a panic that its creator may not be there to go on with
 }
 
-// run calls the function on the caller's goroutine, and settles the creation
-// whichever way the function ends.
-func (n *creation[K]) run(create func(*entry[K]) error) {
+// run calls the function, and settles the creation whichever way the function ends.
+// Alone is for guarded.
+func (n *creation[K]) run(alone *PanicError, create func(*entry[K]) error) {
+	n.watch()
+	if err := n.takeTurn(); err != nil {
+		n.settle(result{err: err})
+		return
+	}
+	guarded(alone, func() result {
+		err := create(n.entry)
+		return result{err: err, until: n.root.keeps(n.entry.key, err)}
+	}, n.end)
+}
+
+// takeTurn waits until the function of n may be called, and returns an error if
+// it must not be called any more: because the creation was called off, or was
+// ended by Set, which is also what a Refresh does that ends well. Those that
+// cannot be called off begin anew if they would have to wait.
+//
+// What waits is given the parts of n: n itself stays on the stack.
+func (n *creation[K]) takeTurn() (err error) {
+	r, k := n.root, n.entry.key
+	if renewals := r.renewals.Load(); renewals != nil {
+		in := renewals.root.Load()
+		if e, p := in.underWay(r.at(k)); e != nil {
+			err = in.awaited(e, p, candidate[K]{r, n.entry, n.phase, n.ctx})
+		}
+	}
+	if err == nil && r.exclusive(k) {
+		n.holds, err = r.claims.takeKey(candidate[K]{r, n.entry, n.phase, n.ctx})
+	}
+	return err
+}
+
+// guarded calls call, and then end with how that has ended, also if it has panicked or
+// called runtime.Goexit. The panic then goes on in the caller, unless the goroutine is
+// the function's own: then alone is not nil, and becomes the error.
+func guarded(alone *PanicError, call func() result, end func(result)) {
 	returned := false
 	defer func() {
 		if returned {
 			return
 		}
+		how := result{err: ErrGoexit, cut: true}
 		thrown := recover()
-		if thrown == nil { // or a panic(nil) with GODEBUG=panicnil=1, which ends here
-			n.end(result{err: ErrGoexit, cut: true})
-			return
+		switch {
+		case thrown == nil: // or a panic(nil) with GODEBUG=panicnil=1, which ends here
+		case alone != nil:
+			*alone = PanicError{Value: thrown, Stack: debug.Stack()}
+			how.err, how.lost = alone, alone
+		default:
+			how.err = &PanicError{Value: thrown, Stack: debug.Stack()}
 		}
-		n.end(result{err: &PanicError{Value: thrown, Stack: debug.Stack()}, cut: true})
-		panic(thrown) // here, where the frames of the first panic are still on the stack
+		end(how)
+		if thrown != nil && alone == nil {
+			panic(thrown) // here, where the frames of the first panic are still on the stack
+		}
 	}()
-	n.watch()
-	if err := n.takeTurn(); err != nil {
-		returned = true
-		n.settle(result{err: err})
-		return
-	}
-	err := create(n.entry)
-	until := n.root.keeps(n.entry.key, err)
+	how := call()
 	returned = true
-	n.end(result{err: err, until: until})
-}
-
-// runAlone is run on a goroutine of its own, which a panic does not leave: it
-// becomes the error n.thrown.
-func (n *lone[K]) runAlone(create creator) {
-	n.phase.runAlone()
-	n.watch()
-	if err := n.takeTurn(); err != nil {
-		n.settle(result{err: err})
-		return
-	}
-	end := result{err: ErrGoexit, cut: true} // until create returns
-	defer func() {
-		if x := recover(); x != nil {
-			n.thrown = PanicError{Value: x, Stack: debug.Stack()}
-			end = result{err: &n.thrown, cut: true, lost: &n.thrown}
-		}
-		n.end(end)
-	}()
-	err := n.root.of.makeValue(n.ctx, create, n.entry)
-	end = result{err: err, until: n.root.keeps(n.entry.key, err)}
+	end(how)
 }
 
 // watch starts the timer of a creation.
@@ -255,6 +283,14 @@ func (r *root[K]) settled(e *entry[K]) {
 	r.sieve.givePlace(r, p.mark)
 }
 
+// nodeFor returns the mark of a new entry, or nil if the cache has no order.
+func (r *root[K]) nodeFor(e *entry[K]) *mark {
+	if r.sieve == nil {
+		return nil
+	}
+	return &(&sieveNode[K]{entry: e}).mark
+}
+
 // conclude ends the flight, but for finish and tell, and runs no user code.
 //
 // A failed entry leaves the table before anyone can learn of the failure, so
@@ -314,40 +350,6 @@ func (n *creation[K]) conclude(end result) (l disposition[K]) {
 		r.kept.keepError(r, now.final.lasts)
 	}
 	return l
-}
-
-// forgotten ends a flight that Delete has moved to an entry which only its
-// callers reach, and where nobody but the creator writes, or the timer. It fails
-// if that is not what has become of the flight.
-func (n *creation[K]) forgotten(moved *phase[K], end result, who participants) bool {
-	m := moved.final.to
-	if m == nil || m.state.Load() != n.phase {
-		return false
-	}
-	if end.err == nil {
-		n.root.of.copyValue(m, n.entry)
-	}
-	end.until = 0
-	now := n.outcome(end, who, false)
-	if !m.state.CompareAndSwap(n.phase, now) { // LP(GetOrCreate): a forgotten creation
-		return false
-	}
-	if now != nil && now.leases != nil {
-		n.root.close.lingerOn(n.root, m, now.leases)
-	}
-	return true
-}
-
-// blame returns what the callers of a creation that failed get instead of its
-// error, or nil if they get that.
-func (p participants) blame() error {
-	switch {
-	case p.has(cacheClosed):
-		return ErrClosed
-	case p.has(abandoned):
-		return errAgain // those who take part came after the cancellation
-	}
-	return nil
 }
 
 // outcome returns what the state of an entry becomes when its creation ends.

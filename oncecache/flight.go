@@ -104,6 +104,18 @@ func (p participants) leases() int64 {
 	return int64(p &^ (finished | abandoned | cacheClosed | kept | off) >> 30)
 }
 
+// blame returns what the callers of a creation that failed get instead of its
+// error, or nil if they get that.
+func (p participants) blame() error {
+	switch {
+	case p.has(cacheClosed):
+		return ErrClosed
+	case p.has(abandoned):
+		return errAgain // those who take part came after the cancellation
+	}
+	return nil
+}
+
 // matters reports whether a caller that takes this seat must join.
 func (f *flight) matters(seat participants) bool { return f.ext != nil || seat != oneCaller }
 

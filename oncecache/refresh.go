@@ -139,7 +139,8 @@ func (r *root[K]) overtakeOther(k table.Hashed[K], e *entry[K]) {
 	if renewals == nil {
 		return
 	}
-	in, old, p := renewals.underWay(k)
+	in := renewals.root.Load()
+	old, p := in.underWay(k)
 	if old == nil {
 		return
 	}
@@ -319,10 +320,8 @@ func (r *root[K]) succeeded(e, n *entry[K]) {
 
 // createdBy returns the entry of k if f, and no later flight, creates it.
 func (r *root[K]) createdBy(k table.Hashed[K], f *flight) *entry[K] {
-	if e := r.entries.Load(k); e != nil {
-		if p := e.state.Load(); p.creating() && p.flight == f {
-			return e
-		}
+	if e, p := r.underWay(k); e != nil && p.flight == f {
+		return e
 	}
 	return nil
 }

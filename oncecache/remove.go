@@ -129,6 +129,28 @@ func (r *root[K]) forget(e *entry[K]) (p *phase[K], left bool) {
 	return p, true
 }
 
+// forgotten ends a flight that Delete has moved to an entry which only its
+// callers reach, and where nobody but the creator writes, or the timer. It fails
+// if that is not what has become of the flight.
+func (n *creation[K]) forgotten(moved *phase[K], end result, who participants) bool {
+	m := moved.final.to
+	if m == nil || m.state.Load() != n.phase {
+		return false
+	}
+	if end.err == nil {
+		n.root.of.copyValue(m, n.entry)
+	}
+	end.until = 0
+	now := n.outcome(end, who, false)
+	if !m.state.CompareAndSwap(n.phase, now) { // LP(GetOrCreate): a forgotten creation
+		return false
+	}
+	if now != nil && now.leases != nil {
+		n.root.close.lingerOn(n.root, m, now.leases)
+	}
+	return true
+}
+
 // CompareAndDelete removes k from c if its value is old, and reports whether
 // it did. With it, many users of one broken value remove it once, and none of
 // them removes its replacement. It panics, as == does, if V is an interface

@@ -65,14 +65,6 @@ type bounded[K comparable] interface {
 	sweepAgain(r *root[K], s *sweeper)
 }
 
-// nodeFor returns the mark of a new entry, or nil if the cache has no order.
-func (r *root[K]) nodeFor(e *entry[K]) *mark {
-	if r.sieve == nil {
-		return nil
-	}
-	return &(&sieveNode[K]{entry: e}).mark
-}
-
 // sieveNodeOf converts a mark back.
 func sieveNodeOf[K comparable](m *mark) *sieveNode[K] {
 	// Safety: only stand makes marks, as the first field of a sieve node of the
