@@ -239,6 +239,49 @@ func TestPendingErrorAfterABatch(t *testing.T) {
 	})
 }
 
+// The value of the last lease is named as one that is being closed, and as nothing
+// when its Close function has returned.
+func TestPendingErrorAfterALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		c := oncecache.MustNew(config{Close: func(k string, _ int) error {
+			if k == "held" {
+				<-hang
+			}
+			return nil
+		}})
+		held, err := c.Acquire(t.Context(), "held", makes(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := c.Acquire(t.Context(), "other", makes(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Delete("held")
+		released := startCall(func() (int, error) { held.Release(); return 0, nil })
+		synctest.Wait()
+		named := func(closing ...any) {
+			t.Helper()
+			var pending *oncecache.PendingError
+			if err := c.Close(ended(t)); !errors.As(err, &pending) {
+				t.Fatalf("Close returns %v", err)
+			}
+			if !slices.Equal(pending.Leased, []any{"other"}) || !slices.Equal(pending.Closing, closing) {
+				t.Errorf("leased %v, closing %v, want %v", pending.Leased, pending.Closing, closing)
+			}
+		}
+		named("held")
+		close(hang)
+		released.wait(t)
+		named()
+		other.Release()
+		if err := c.Close(t.Context()); err != nil || oncecache.Pending(c) != 0 {
+			t.Errorf("%v, %d are pending", err, oncecache.Pending(c))
+		}
+	})
+}
+
 // gauge is how many functions run at a time.
 type gauge struct{ now, most atomic.Int32 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 // slow is GetOrCreate for a key that has no value. E is the entry that was
-// found, or nil. The function is called here and kept nowhere, so that a
-// closure stays on its caller's stack.
+// found, or nil. The function is called here and kept nowhere, so that a closure stays on
+// its caller's stack.
 func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err error) {
 	r, who := c.shared(), caller{counts: oneCaller}
 	for {
@@ -30,12 +30,12 @@ func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err
 	}
 }
 
-// lead returns an entry whose outcome the caller of k gets. If the caller must
-// create it first, it has, or has not because it would have to wait for its turn,
-// and had not seen that before: then it comes again.
+// lead returns an entry whose outcome the caller of k gets. If the caller must create it
+// first, lead has done so, unless the creation would have to wait for its turn and cannot
+// be called off: then the outcome is errAgain.
 //
-// It is apart from slow, so that those who wait need less stack than a new
-// goroutine has: a thousand who come at once would all have to grow theirs.
+// It is apart from slow, so that callers that wait need less stack than a new goroutine
+// has: a thousand that come at once would all have to grow theirs.
 //
 //go:noinline
 func lead[K comparable, V any](r *root[K], k K, create func() (V, error)) *entry[K] {
@@ -66,9 +66,8 @@ func (r *root[K]) lead(fresh *entry[K], create func(*entry[K]) error) *entry[K] 
 	return e
 }
 
-// occupied reports whether a creation of k would have to wait for its turn. Who
-// looks before it enters one is found in the table by others only if it creates,
-// or waits there.
+// occupied reports whether a creation of k would have to wait for its turn. Callers ask
+// before they enter a creation, so that a creation in the table runs, or can wait there.
 func (r *root[K]) occupied(k table.Hashed[K]) bool {
 	if r.exclusive(k.Key) && r.claims.isClaimed(k) {
 		return true
@@ -80,15 +79,15 @@ func (r *root[K]) occupied(k table.Hashed[K]) bool {
 	return false
 }
 
-// exclusive reports whether there are claims of k: not if it holds a NaN, and
+// exclusive reports whether there are claims of k. A key that holds a NaN has none:
 // each creation has a key of its own.
 func (r *root[K]) exclusive(k K) bool {
 	return r.claims != nil && k == k //nolint:staticcheck // false for NaN
 }
 
-// enter returns an entry whose outcome the caller of the key of e, which others have
-// not seen, gets. Mine tells whether the caller must create it first: then it is e, and
-// p its phase. Nothing was found at the key.
+// enter inserts e, which others have not seen, with phase p, where nothing was found. It
+// returns the entry whose outcome the caller gets. Mine tells whether the caller must
+// create it first: then it is e.
 func (r *root[K]) enter(at table.Hashed[K], e *entry[K], p *phase[K]) (last *entry[K], mine bool) {
 	last, begun := r.insert(at, e, p)
 	if begun == 0 {
@@ -102,8 +101,8 @@ func (r *root[K]) enter(at table.Hashed[K], e *entry[K], p *phase[K]) (last *ent
 	return e, true
 }
 
-// insert is the first part of enter. It returns what has begun, and is to be counted,
-// if the caller is to create e.
+// insert is the first part of enter. If the caller is to create e, it returns the counts
+// that the caller adds to accounting.work.
 func (r *root[K]) insert(at table.Hashed[K], e *entry[K], p *phase[K]) (last *entry[K], begun tally) {
 	if r.before != nil {
 		e.state.Store(newPhase(finalState[K]{err: ErrClosed})) // LP(GetOrCreate): closed
@@ -111,7 +110,7 @@ func (r *root[K]) insert(at table.Hashed[K], e *entry[K], p *phase[K]) (last *en
 	}
 	e.state.Store(p)
 	if at.Key != at.Key { //nolint:staticcheck // true for NaN
-		r.forget(e) // as if Delete came at once, because nobody can find it
+		r.forget(e) // as if Delete came at once, because no look-up can find it
 		return e, onePending
 	}
 	for {
@@ -144,7 +143,7 @@ type result struct {
 	err   error         // nil: the value is in the entry of the creation
 	until time.Duration // until when the error is kept; zero: it is not
 	cut   bool          // by a panic or runtime.Goexit, which err tells
-	lost  *PanicError   // a panic that its creator may not be there to go on with
+	lost  *PanicError   // the panic, if the creator may have left and cannot go on with it
 }
 
 // run calls the function, and settles the creation whichever way the function ends.
@@ -161,12 +160,12 @@ func (n *creation[K]) run(alone *PanicError, create func(*entry[K]) error) {
 	}, n.end)
 }
 
-// takeTurn waits until the function of n may be called, and returns an error if
-// it must not be called any more: because the creation was called off, or was
-// ended by Set, which is also what a Refresh does that ends well. Those that
-// cannot be called off begin anew if they would have to wait.
+// takeTurn waits until the function of n may be called, and returns an error if it must
+// not be called any more: because the creation was called off, or ended by Set or by a
+// Refresh that made a value. A creation that cannot be called off begins anew if it would
+// have to wait.
 //
-// What waits is given the parts of n: n itself stays on the stack.
+// The functions that wait get the parts of n, so that n itself stays on the stack.
 func (n *creation[K]) takeTurn() (err error) {
 	r, k := n.root, n.entry.key
 	if renewals := r.renewals.Load(); renewals != nil {
@@ -232,8 +231,8 @@ func (n *creation[K]) end(how result) {
 	n.settle(how)
 }
 
-// settle ends the flight, and does what follows from that. Only the creator
-// calls it, once.
+// settle ends the flight, wakes the waiters and closes values. Only the creator calls
+// it, once.
 func (n *creation[K]) settle(end result) {
 	l := n.conclude(end)
 	n.root.accounting.finish(l.over)
@@ -241,19 +240,19 @@ func (n *creation[K]) settle(end result) {
 	n.follow(l)
 }
 
-// tell wakes those who wait, when it has been counted what is over.
+// tell wakes the waiters, after accounting.finish.
 func (n *creation[K]) tell() {
 	if n.ended {
 		n.phase.end()
 	}
 }
 
-// disposition is what became of the outcome of a creation.
+// disposition says what became of the outcome of a creation.
 type disposition[K comparable] struct {
-	over  tally     // what is over, and to be taken off
+	over  tally     // counts to be taken off
 	stays bool      // it is in the table
-	drop  *entry[K] // it is a value to be closed, because nobody has it
-	heard bool      // somebody who waited gets it
+	drop  *entry[K] // it is a value to be closed, because no caller and no key has it
+	heard bool      // a caller that waited gets it
 }
 
 // follow runs the Close functions that follow the end of the flight. If the entry
@@ -293,9 +292,8 @@ func (r *root[K]) nodeFor(e *entry[K]) *mark {
 
 // conclude ends the flight, but for finish and tell, and runs no user code.
 //
-// A failed entry leaves the table before anyone can learn of the failure, so
-// that whoever knows of it and calls again starts anew, unless the failure is
-// kept.
+// A failed entry leaves the table before any caller can learn of the failure, so that a
+// caller that knows of it and calls again starts anew, unless the failure is kept.
 func (n *creation[K]) conclude(end result) (l disposition[K]) {
 	r, e, p := n.root, n.entry, n.phase
 	if n.stop != nil {
@@ -322,8 +320,8 @@ func (n *creation[K]) conclude(end result) (l disposition[K]) {
 	l.heard = who.callers() > 0 && !who.has(abandoned|cacheClosed)
 	n.ended = true
 	now := n.outcome(end, who, true)
-	// LP(GetOrCreate): the creator's success, and that of everyone who waited
-	// for it. So with a failure that is kept; any other only becomes known here.
+	// LP(GetOrCreate): the creator's success, and that of all waiters. So with a failure
+	// that is kept; any other failure only becomes known here.
 	if e.state.CompareAndSwap(p, now) {
 		if !now.kept() {
 			l.over += oneCreating
@@ -352,7 +350,7 @@ func (n *creation[K]) conclude(end result) (l disposition[K]) {
 	return l
 }
 
-// outcome returns what the state of an entry becomes when its creation ends.
+// outcome returns the state of an entry after its creation.
 func (n *creation[K]) outcome(end result, who participants, inTable bool) *phase[K] {
 	r := n.root
 	var m *mark

@@ -19,8 +19,8 @@
 //
 // # When to use it
 //
-// Two values for one key would be wrong, not only wasteful; or a value takes long to make, and
-// other keys must not wait for that; and nearly all calls find the value there.
+// When two values for one key would be wrong, not only wasteful, or when a value takes long to make
+// and other keys must not wait for that; and when nearly all calls find the value there.
 //
 // # Callers that must not wait for ever
 //
@@ -66,9 +66,9 @@
 //
 // # When not to use it
 //
-// Values go out of date by the clock: there is no time to live, only Refresh and Delete. Making a
-// value twice does no harm and takes less than a microsecond: sync.Map does. All values can be made
-// in advance: a plain map does.
+// When values go out of date by the clock: there is no time to live, only Refresh and Delete. When
+// making a value twice does no harm and takes less than a microsecond: sync.Map is enough. When all
+// values can be made in advance: a plain map is enough.
 //
 // # Guarantees
 //
