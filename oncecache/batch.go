@@ -169,26 +169,31 @@ func (b *batch[K]) run(alone *PanicError, call calling[K]) {
 	if len(b.own) == 0 {
 		return
 	}
-	var ends []result
-	guarded(alone, func() (how result) {
-		ends = call(b)
-		return how
-	}, func(how result) {
-		lost := how.lost
-		if how.cut {
-			how.lost = nil
-			ends = slices.Repeat([]result{how}, len(b.own))
+	returned := false
+	defer func() {
+		if !returned {
+			cutShort(recover(), alone, b.endAll)
 		}
-		if lost == nil {
-			b.end(ends)
-			return
-		}
-		b.root.accounting.begin(onePending) // Close waits until it is known whether a caller gets the panic
-		defer b.root.accounting.finish(onePending)
-		if !b.end(ends) {
-			b.root.accounting.note(lost)
-		}
-	})
+	}()
+	ends := call(b)
+	returned = true
+	b.end(ends)
+}
+
+// endAll is end for a function that was cut short, as all of its creations are.
+func (b *batch[K]) endAll(how result) {
+	lost := how.lost
+	how.lost = nil
+	ends := slices.Repeat([]result{how}, len(b.own))
+	if lost == nil {
+		b.end(ends)
+		return
+	}
+	b.root.accounting.begin(onePending) // Close waits until it is known whether a caller gets the panic
+	defer b.root.accounting.finish(onePending)
+	if !b.end(ends) {
+		b.root.accounting.note(lost)
+	}
 }
 
 // refuse ends those creations for which why returns an error. They are none of the

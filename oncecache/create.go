@@ -147,17 +147,23 @@ type result struct {
 }
 
 // run calls the function, and settles the creation whichever way the function ends.
-// Alone is for guarded.
+// Alone is for cutShort.
 func (n *creation[K]) run(alone *PanicError, create func(*entry[K]) error) {
 	n.watch()
 	if err := n.takeTurn(); err != nil {
 		n.settle(result{err: err})
 		return
 	}
-	guarded(alone, func() result {
-		err := create(n.entry)
-		return result{err: err, until: n.root.keeps(n.entry.key, err)}
-	}, n.end)
+	returned := false
+	defer func() {
+		if !returned {
+			cutShort(recover(), alone, n.end)
+		}
+	}()
+	err := create(n.entry)
+	until := n.root.keeps(n.entry.key, err)
+	returned = true
+	n.end(result{err: err, until: until})
 }
 
 // takeTurn waits until the function of n may be called, and returns an error if it must
@@ -180,33 +186,23 @@ func (n *creation[K]) takeTurn() (err error) {
 	return err
 }
 
-// guarded calls call, and then end with how that has ended, also if it has panicked or
-// called runtime.Goexit. The panic then goes on in the caller, unless the goroutine is
-// the function's own: then alone is not nil, and becomes the error.
-func guarded(alone *PanicError, call func() result, end func(result)) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		how := result{err: ErrGoexit, cut: true}
-		thrown := recover()
-		switch {
-		case thrown == nil: // or a panic(nil) with GODEBUG=panicnil=1, which ends here
-		case alone != nil:
-			*alone = PanicError{Value: thrown, Stack: debug.Stack()}
-			how.err, how.lost = alone, alone
-		default:
-			how.err = &PanicError{Value: thrown, Stack: debug.Stack()}
-		}
-		end(how)
-		if thrown != nil && alone == nil {
-			panic(thrown) // here, where the frames of the first panic are still on the stack
-		}
-	}()
-	how := call()
-	returned = true
+// cutShort calls end for a function that panicked with thrown, or called runtime.Goexit.
+// The panic then goes on in the caller, unless the goroutine is the function's own: then
+// alone is not nil, and becomes the error.
+func cutShort(thrown any, alone *PanicError, end func(result)) {
+	how := result{err: ErrGoexit, cut: true}
+	switch {
+	case thrown == nil: // or a panic(nil) with GODEBUG=panicnil=1, which ends here
+	case alone != nil:
+		*alone = PanicError{Value: thrown, Stack: debug.Stack()}
+		how.err, how.lost = alone, alone
+	default:
+		how.err = &PanicError{Value: thrown, Stack: debug.Stack()}
+	}
 	end(how)
+	if thrown != nil && alone == nil {
+		panic(thrown) // here, where the frames of the first panic are still on the stack
+	}
 }
 
 // watch starts the timer of a creation.
