@@ -170,6 +170,37 @@ func TestSweepGoesOn(t *testing.T) {
 	}
 }
 
+// An entry that leaves the table before it has a place in the order gets none.
+func TestPlaceThatIsLeftBeforeItIsGiven(t *testing.T) {
+	c := MustNew(Config[int, int]{MaxEntries: 1})
+	r := c.shared()
+	e := newBoxed(1, 1)
+	r.makeReady(e)
+	r.left(e.state.Load())
+	r.settled(e)
+	if n := r.sieve.(*sieve[int]).len; n != 0 {
+		t.Errorf("the order has %d places", n)
+	}
+}
+
+// Sweeps begin again when a cache that was empty has entries.
+func TestSweepsAfterAnEmptyCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := MustNew(Config[int, int]{IdleTimeout: time.Hour})
+		for range 3 {
+			c.Set(1, 1)
+			time.Sleep(time.Minute)
+			c.Delete(1)
+			c.Set(1, 1)
+			time.Sleep(91 * time.Minute)
+			if n := c.Len(); n != 0 {
+				t.Fatalf("%d are left", n)
+			}
+		}
+		c.Close(t.Context())
+	})
+}
+
 // A refreshed value is as idle as the old one was.
 func TestRefreshedIsAsIdle(t *testing.T) {
 	const never = -time.Minute
