@@ -16,11 +16,11 @@ import (
 // heir gets an error that the cancellation may have caused, and creations do not
 // overlap.
 //
-// The context given to create has the values of ctx, but neither its deadline nor
-// its end. It is cancelled while create runs, when the last caller has left, when
-// Set ends the creation, and, with ErrClosed as cause, when the cache is closed.
-// It is meant for the creation: when that has ended, nothing cancels it, not even
-// Close, so a value should not keep it.
+// The context given to create has the values of the ctx that came with it, but
+// neither its deadline nor its end. While create runs, that context is cancelled
+// when the last caller has left, when Set ends the creation, and, with ErrClosed as
+// cause, when the cache is closed. It is meant for the creation: when that has
+// ended, nothing cancels it, not even Close, so a value should not keep it.
 //
 // If ctx can end, create runs on a goroutine of its own. A panic in create goes on
 // in the caller that started it, with an error that wraps the [*PanicError] that
