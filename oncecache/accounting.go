@@ -10,28 +10,27 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// accounting are what a cache keeps of all keys together. They are on cache lines
-// of their own, because hits do not touch them.
+// accounting counts for all keys of a cache together. It is on cache lines of its own,
+// because hits do not touch it.
 type accounting struct {
 	_ atomics.CacheLinePad
 
-	// work is a tally: what goes on. Creations write it, and Close.
+	// work is a tally. Creations and Close write it.
 	work atomics.Uint64
 
-	// What Stats shows, and writers of work write, on its line.
+	// Counts of Stats that the writers of work write too, on the line of work.
 	created, closings atomics.Gauge
 
 	// idle is made by a Close that has to wait, nil → non-nil, and taken back
 	// and fired by a caller that has left nothing pending.
 	idle atomics.Pointer[atomics.Event]
 
-	// troubles is the last of the errors that nobody has been told, linked to
-	// those before it. It is replaced by CAS. More counts those that were not
-	// kept.
+	// troubles is the last of the errors that no caller got, linked to those
+	// before it. It is replaced by CAS. More counts the errors that are not kept.
 	troubles atomics.Pointer[trouble]
 	more     atomics.Int64
 
-	// The rest of what Stats shows.
+	// The other counts of Stats.
 	failed, panicked, timedOut, evicted atomics.Gauge
 
 	_ atomics.CacheLinePad
@@ -39,10 +38,10 @@ type accounting struct {
 	epoch time.Time // when the cache was made; never changes
 }
 
-// tally is what goes on in a cache, in one word:
+// tally is the state of a cache's work in one word:
 //
 //	bits 32…63  creating  the entries in the table that are being created
-//	bits  1…31  pending   what Close waits for: create functions that run, and,
+//	bits  1…31  pending   Close waits for these: create functions that run, and,
 //	                      if there is a Close function, values it has not seen
 //	bit   0     closed    Close was called
 //
@@ -73,10 +72,10 @@ func (a *accounting) count(failure error, cut bool) {
 	}
 }
 
-// begin adds what begins, and reports whether the cache is closed.
+// begin adds the given counts, and reports whether the cache is closed.
 func (a *accounting) begin(what tally) (closed bool) { return tally(a.work.Add(uint64(what))).closed() }
 
-// finish takes off what is over, and wakes Close if that was the last of it.
+// finish takes off the given counts, and wakes Close if nothing is pending then.
 func (a *accounting) finish(what tally) {
 	if what == 0 {
 		return
@@ -92,8 +91,8 @@ func (a *accounting) finish(what tally) {
 
 // wait returns when nothing is pending, or with an error when ctx has ended.
 //
-// No wake-up is lost: the caller publishes the event and then looks at work,
-// and whoever finishes changes work and then looks for the event.
+// No wake-up is lost: the caller publishes the event and then looks at work; a call
+// that finishes something changes work and then looks for the event.
 func (a *accounting) wait(ctx context.Context) error {
 	for tally(a.work.Load()).pending() != 0 {
 		w := a.idle.Load()
@@ -124,7 +123,7 @@ type trouble struct {
 	prior *trouble
 }
 
-// maxTroubles bounds what a cache keeps of a Close function that always fails.
+// maxTroubles bounds how many errors a cache keeps if its Close function always fails.
 const maxTroubles = 100
 
 // note keeps err for Close, or only counts it if there are too many.
@@ -146,8 +145,8 @@ func (a *accounting) note(err error) {
 	}
 }
 
-// verdict is what Close returns: why it stopped waiting, and what was noted,
-// oldest first.
+// verdict returns the error of Close: err, because of which it stopped waiting, and
+// the errors that were noted, oldest first.
 func (a *accounting) verdict(err error) error {
 	last := a.troubles.Load()
 	if last == nil {

@@ -4,14 +4,15 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// backlog is what has left the table and is not over: functions whose flights
-// others have ended, values that are still in use, and values that are being
-// closed or are to be. Close finds here what it calls off, and what it names
-// when it does not wait any longer. Nobody comes here who creates, finds or uses
-// a value.
+// backlog has the entries that have left the table and are not over: those whose
+// function still runs though another call has ended the flight, those whose value is in
+// use, and those whose value is being closed or is to be. Close calls off these
+// functions, and names the keys when it stops waiting. A call that creates, finds or
+// uses a value does not come here.
 type backlog[K comparable] struct {
-	// running are values whose Close functions run; those that find no room are
-	// in open.
+	// running are values whose Close functions run, nil ↔ entry: set by CAS of the
+	// call that runs the function, cleared by its store. Those that find no room are in
+	// open.
 	running [8]atomics.Pointer[entry[K]]
 
 	limit int // Config.CloseConcurrency
@@ -24,14 +25,14 @@ type backlog[K comparable] struct {
 	closers int         // goroutines that close them
 }
 
-// remnant is what is left of an entry that has left the table.
+// remnant says why an entry that has left the table is not over.
 type remnant struct {
 	flight *flight // whose function runs; nil: there is a value
 	closed bool    // the Close function of the value runs; otherwise leases hold it
 	number uint64  // of the remnants, in the order in which they came
 }
 
-// put notes what is left of e. The caller holds mu.
+// put notes e. The caller holds mu.
 func (b *backlog[K]) put(e *entry[K], what remnant) {
 	if b.open == nil {
 		b.open = map[*entry[K]]remnant{}
@@ -42,8 +43,8 @@ func (b *backlog[K]) put(e *entry[K], what remnant) {
 	b.most = max(b.most, len(b.open))
 }
 
-// over says that nothing is left of f, or of the value of e if f is nil. It need
-// not have been noted.
+// over takes e out if it was noted for f, or for its value if f is nil. It need not have
+// been noted.
 func (b *backlog[K]) over(e *entry[K], f *flight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,10 +60,10 @@ func (b *backlog[K]) drop(e *entry[K]) {
 	}
 }
 
-// note comes before anyone but its creator ends the flight of e, whose function
-// may run. It says so in f and then looks whether the flight has been ended: if so,
-// whoever did that has noted it before, unless it was the creator, who looks in f
-// afterwards. So what is noted is taken out.
+// note is called before any call but the creator's ends the flight of e, whose function
+// may run. It says so in f and then looks whether the flight has ended. If it has, the
+// call that ended it has noted it before, unless that was the creator, which looks in f
+// afterwards. So every flight that is noted is taken out.
 func (b *backlog[K]) note(e *entry[K], f *flight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,9 +83,8 @@ func (b *backlog[K]) linger(e *entry[K], l *leases) {
 	}
 }
 
-// closing notes that the Close function for e is about to run, and returns what
-// closed needs to say that it has ended. Noted tells whether e has been noted
-// before.
+// closing notes that the Close function for e is about to run, and returns the word of
+// running for closed, or nil. Noted tells whether e has been noted before.
 func (b *backlog[K]) closing(e *entry[K], noted bool) *atomics.Pointer[entry[K]] {
 	if !noted {
 		for i := range b.running {
@@ -108,8 +108,8 @@ func (b *backlog[K]) closed(e *entry[K], at *atomics.Pointer[entry[K]]) {
 	}
 }
 
-// ground calls off the creations that others have ended, but not their
-// functions: those that Delete has hidden.
+// ground calls off the functions whose flights other calls have ended: those that
+// Delete has hidden.
 func (b *backlog[K]) ground() {
 	for _, f := range b.flights(func(K) bool { return true }) {
 		f.closeCache()
@@ -138,8 +138,8 @@ func (b *backlog[K]) sorted(which func(*entry[K], remnant) bool) (some []*entry[
 	return some
 }
 
-// name adds to p what is left. What is between two of these moments may be
-// missing, but nothing that stays in one.
+// name adds to p the keys of the backlog. A key that changes from one kind to another
+// just then may be missing.
 func (b *backlog[K]) name(p *PendingError) {
 	for i := range b.running {
 		if e := b.running[i].Load(); e != nil {
@@ -163,16 +163,16 @@ func (b *backlog[K]) name(p *PendingError) {
 	}
 }
 
-// later closes the values of entries that have left the table and have no users,
-// on goroutines of its own: their Close functions are nothing to the caller.
+// later closes the values of entries that have left the table and have no users, on
+// goroutines of the cache: the caller does not wait for their Close functions.
 func (r *root[K]) later(out []*entry[K]) {
 	if len(out) > 0 {
 		r.close.closeLater(r, out)
 	}
 }
 
-// next returns the first of the queue, noted as one that is being closed, or nil:
-// then its caller is no closer any more.
+// next returns the first of the queue, noted as one that is being closed. If the queue is
+// empty it returns nil, and its caller is no longer counted among closers.
 func (b *backlog[K]) next() (e *entry[K]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"reflect"
-	"runtime/debug"
 	"slices"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -13,15 +12,15 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// batch is what one call of GetOrCreateMany has to wait for.
+// batch is the part of a call of GetOrCreateMany that has to wait.
 type batch[K comparable] struct {
 	root   *root[K]
-	who    caller // what the caller is for all keys
+	who    caller // the caller, for all keys
 	places []batchSlot[K]
 	absent int                // how many places had no entry when they were looked for
 	made   []member[K]        // room for the phases of so many entries
-	begun  tally              // what has been entered, and not counted yet
-	own    []creation[K]      // what the caller creates itself; no element moves once the function is called
+	begun  tally              // entered, and not counted yet
+	own    []creation[K]      // creations of the caller itself; no element moves once the function is called
 	thrown PanicError         // how the function ended, on a goroutine of its own
 	spare  func() []*entry[K] // returns those of values to be closed that no creation has; nil: there are none
 
@@ -44,7 +43,7 @@ type batchSlot[K comparable] struct {
 	at    table.Hashed[K]
 	entry *entry[K] // nil: not yet known
 
-	// What is the caller's own of this key.
+	// See caller.
 	joined        *flight
 	heir, created bool
 }
@@ -63,9 +62,9 @@ func (b *batch[K]) board(at *batchSlot[K]) {
 	at.joined, at.heir = who.joined, who.heir
 }
 
-// find finds the entries of all places, and enters those that there are not, but
-// leaves out what would have to wait for its turn, and returns that, unless it must
-// wait: then there is only one.
+// find finds the entries of all places, and enters an entry where there is none. It
+// leaves out, and returns, the keys whose creations would have to wait for their turn,
+// unless oneByOne: then there is one key, and it may wait.
 func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 	b.createContext.Context, b.ext.cancel = atomics.WithCancelCause(detached(ctx))
 	b.createContext.part, b.all.ext, b.ext.lead = &b.all, &b.ext, &b.all
@@ -104,8 +103,8 @@ func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 	return later
 }
 
-// enter enters a creation for at, unless somebody else has. It may wait for its
-// turn if it is the only one.
+// enter enters a creation for at, unless another call has. It may wait for its turn if
+// it is the only one.
 func (b *batch[K]) enter(at *batchSlot[K], only bool) {
 	b.made = b.made[:len(b.made)+1]
 	both := &b.made[len(b.made)-1]
@@ -134,11 +133,14 @@ type calling[K comparable] = func(*batch[K]) []result
 // startAlone is start where the caller may leave.
 func (b *batch[K]) startAlone(call calling[K]) {
 	if len(b.own) > 0 {
-		atomics.Go(func() { b.runAlone(call) })
+		atomics.Go(func() {
+			b.all.runAlone()
+			b.run(&b.thrown, call)
+		})
 	}
 }
 
-// start calls the function for what is to be created, if there is any.
+// start calls the function for the keys that are to be created, if there are any.
 func (b *batch[K]) start(call calling[K]) {
 	if len(b.own) == 0 {
 		return
@@ -154,69 +156,44 @@ func (b *batch[K]) start(call calling[K]) {
 			defer d.end()
 		}
 	}
-	b.run(call)
+	b.run(nil, call)
 	returned = true
 }
 
 // run is creation.run for all together.
-func (b *batch[K]) run(call calling[K]) {
-	b.takeTurns()
+func (b *batch[K]) run(alone *PanicError, call calling[K]) {
+	b.refuse(func(n *creation[K]) error {
+		n.watch()
+		return n.takeTurn()
+	})
 	if len(b.own) == 0 {
 		return
 	}
 	returned := false
 	defer func() {
-		if returned {
-			return
+		if !returned {
+			cutShort(recover(), alone, b.endAll)
 		}
-		thrown := recover()
-		if thrown == nil {
-			b.end(b.each(result{err: ErrGoexit, cut: true}))
-			return
-		}
-		b.end(b.each(result{err: &PanicError{Value: thrown, Stack: debug.Stack()}, cut: true}))
-		panic(thrown)
 	}()
 	ends := call(b)
 	returned = true
 	b.end(ends)
 }
 
-// runAlone is creation.runAlone for all together.
-func (b *batch[K]) runAlone(call calling[K]) {
-	b.all.runAlone()
-	b.takeTurns()
-	if len(b.own) == 0 {
+// endAll is end for a function that was cut short, as all of its creations are.
+func (b *batch[K]) endAll(how result) {
+	lost := how.lost
+	how.lost = nil
+	ends := slices.Repeat([]result{how}, len(b.own))
+	if lost == nil {
+		b.end(ends)
 		return
 	}
-	var ends []result
-	returned := false
-	defer func() {
-		if x := recover(); x != nil {
-			b.thrown = PanicError{Value: x, Stack: debug.Stack()}
-			ends = b.each(result{err: &b.thrown, cut: true})
-			b.root.accounting.begin(onePending) // Close waits until it is known whether anybody hears of it
-			defer b.root.accounting.finish(onePending)
-			if !b.end(ends) {
-				b.root.accounting.note(&b.thrown)
-			}
-			return
-		}
-		if !returned {
-			ends = b.each(result{err: ErrGoexit, cut: true})
-		}
-		b.end(ends)
-	}()
-	ends = call(b)
-	returned = true
-}
-
-// takeTurns is creation.takeTurn for all.
-func (b *batch[K]) takeTurns() {
-	b.refuse(func(n *creation[K]) error {
-		n.watch()
-		return n.takeTurn()
-	})
+	b.root.accounting.begin(onePending) // Close waits until it is known whether a caller gets the panic
+	defer b.root.accounting.finish(onePending)
+	if !b.end(ends) {
+		b.root.accounting.note(lost)
+	}
 }
 
 // refuse ends those creations for which why returns an error. They are none of the
@@ -238,7 +215,7 @@ func (b *batch[K]) refuse(why func(*creation[K]) error) {
 	b.own = left
 }
 
-// call calls create for what the batch is to create: see calling.
+// call calls create for the keys that the batch is to create: see calling.
 func call[K comparable, V any](b *batch[K], create func(context.Context, []K) (map[K]V, error)) (ends []result) {
 	r, keys := b.root, make([]K, len(b.own))
 	for i := range b.own {
@@ -280,14 +257,14 @@ func call[K comparable, V any](b *batch[K], create func(context.Context, []K) (m
 	return ends
 }
 
-// answer is what a function has returned beside its values.
+// answer is the error that a function has returned, by key.
 type answer[K comparable, V any] struct {
 	err   error
 	each  KeyErrors[K]
 	byKey bool // err is each, or wraps it
 }
 
-// of returns what is said of k. Ok tells whether there is a value, v.
+// of returns the error of k. Ok tells whether there is a value, v.
 func (a *answer[K, V]) of(k K, v V, ok bool) error {
 	switch {
 	case a.byKey && a.each[k] != nil:
@@ -302,12 +279,8 @@ func (a *answer[K, V]) of(k K, v V, ok bool) error {
 
 func isZero[V any](v V) bool { return reflect.ValueOf(&v).Elem().IsZero() }
 
-func (b *batch[K]) each(how result) []result {
-	return slices.Repeat([]result{how}, len(b.own))
-}
-
-// end settles all, and reports whether anybody hears of the outcome of
-// one. What is to be closed is closed after that.
+// end settles all, and reports whether a caller that waited gets the outcome of one.
+// Values are closed after that.
 func (b *batch[K]) end(ends []result) (heard bool) {
 	r := b.root
 	created := len(b.own)

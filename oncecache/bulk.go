@@ -9,29 +9,29 @@ import (
 // GetOrCreateMany returns the values of keys. It calls create once with those
 // that are neither cached nor being created, if there are any, keeps what create
 // returns for them, and waits for the others. Keys for which create returns no
-// value are left out: whoever else waits for them gets [ErrNotFound]. What it
-// returns for keys that it was not asked for is dropped, and closed, if there is
-// a Config.Close function.
+// value are left out: other callers that wait for them get [ErrNotFound]. Values
+// for keys that create was not asked for are dropped, and closed, if there is a
+// Config.Close function.
 //
-// If create returns an error, that is what each of its keys gets that has no
-// value beside it, or the zero value, as with [Cache.GetOrCreateContext]; or, if
-// the error is a [KeyErrors], what that says of the key. If it panics or calls
+// If create returns an error, each of its keys without a value, or with the zero
+// value, gets that error, as with [Cache.GetOrCreateContext]. If the error is a
+// [KeyErrors], a key gets the error that it has there. If create panics or calls
 // [runtime.Goexit], all of its keys get that. GetOrCreateMany returns the values
-// that it has, and a KeyErrors with the errors of the others. When ctx ends, these
-// get ctx.Err().
+// that it has, and a KeyErrors with the errors of the other keys. When ctx ends,
+// the keys that are left get ctx.Err().
 //
-// Create is called again for keys that it was not asked for if those who created
-// them have failed after all their callers had left, and by itself for each key
-// whose creation has to wait: for a [Cache.Refresh] of what the key had, or because
-// of Config.CloseBeforeCreate. These come last. A create that itself fails with
+// Create is called again for keys whose creations, by other calls, have failed
+// after all their callers had left. It is called for one key alone if the creation
+// has to wait, for a [Cache.Refresh] of the value that the key had or because of
+// Config.CloseBeforeCreate; these keys come last. A create that fails with
 // ErrNotFound has left out all keys that have no value.
 //
 // Keys may be repeated. Two calls never wait for each other, whatever keys they
 // share: each has called its function before it waits. The context of create is
-// that of GetOrCreateContext, and is cancelled when nobody wants any of its
+// that of GetOrCreateContext, and is cancelled when no caller wants any of its
 // keys. With a Config.Close function, the call holds leases of all its values
-// until it returns: so it may exceed MaxEntries, and nothing that it returns goes
-// before because there are too many. With CloseBeforeCreate it holds none, as
+// until it returns: so it may exceed MaxEntries, and none of its values is evicted
+// before it returns. With CloseBeforeCreate it holds none, as
 // creations would wait for them. To hold values longer, use [Cache.Acquire].
 //
 // GetOrCreateMany panics if ctx or create is nil.
@@ -65,9 +65,8 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 	return all.found, all.err()
 }
 
-// round takes the values that there are, calls the function for what nobody
-// creates, and waits for the others. It returns the keys that have to be looked
-// for again.
+// round takes the values that there are, calls the function for keys without an entry,
+// and waits for the others. It returns the keys that have to be looked for again.
 func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.Context, []K) (map[K]V, error), all *outcomes[K, V]) (again []K) {
 	r := all.root
 	var b *batch[K]
@@ -107,16 +106,16 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 	return all.gather(b)
 }
 
-// outcomes is what a call of GetOrCreateMany has so far.
+// outcomes has the values and errors of a call of GetOrCreateMany so far.
 type outcomes[K comparable, V any] struct {
 	root   *root[K]
-	seat   participants // what the call takes of each key: no leases if creations may wait for them
-	found  map[K]V      // also keys that are asked for, until it is known what they have
+	seat   participants // the seat of the call at each key: no leases if creations may wait for them
+	found  map[K]V      // also keys that are asked for, until their outcome is known
 	failed KeyErrors[K]
 	held   []holding[K]
 
-	// later are keys whose creations have to wait for their turn. They come last,
-	// one by one, because what one of them waits for might wait for another.
+	// later are keys whose creations have to wait for their turn. They come last, one by
+	// one, because a creation that one of them waits for might wait for another.
 	later    []K
 	oneByOne bool
 }
@@ -162,7 +161,7 @@ func (o *outcomes[K, V]) ask(k K) {
 	}
 }
 
-// drop says that nothing is known of k, which was asked for.
+// drop undoes ask: k has no value.
 func (o *outcomes[K, V]) drop(k K) { delete(o.found, k) }
 
 // postpone leaves k for the end.
@@ -193,7 +192,7 @@ func (o *outcomes[K, V]) err() error {
 	return o.failed
 }
 
-// putBack ends the leases. What has left the cache meanwhile is closed.
+// putBack ends the leases. Values that have left the cache meanwhile are closed.
 func (o *outcomes[K, V]) putBack() {
 	var free []*entry[K]
 	for _, h := range o.held {

@@ -229,3 +229,39 @@ func TestManyRepeatsOfWhatIsLeftOut(t *testing.T) {
 		})
 	}
 }
+
+// A batch uses the values that it holds until it returns.
+func TestIdleTimeoutBeginsWhenTheBatchEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(oncecache.Config[string, int]{IdleTimeout: 40 * time.Second, Close: func(string, int) error { return nil }})
+		c.Set("held", 1)
+		_, err := c.GetOrCreateMany(t.Context(), []string{"held", "new"}, func(context.Context, []string) (map[string]int, error) {
+			time.Sleep(59 * time.Second) // sweeps every 20 seconds find it in use
+			return map[string]int{"new": 2}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		returned := time.Now()
+		for {
+			if _, ok := value(c, "held"); !ok {
+				break
+			}
+			time.Sleep(time.Second)
+		}
+		if idle := time.Since(returned); idle < 40*time.Second || idle > 61*time.Second {
+			t.Errorf("removed %v after its last use", idle)
+		}
+		c.Close(t.Context())
+	})
+}
+
+// value returns what k has, without using it.
+func value(c *oncecache.Cache[string, int], k string) (int, bool) {
+	for key, v := range c.All() {
+		if key == k {
+			return v, true
+		}
+	}
+	return 0, false
+}

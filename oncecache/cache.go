@@ -32,20 +32,20 @@ type root[K comparable] struct {
 	keys table.Keys[K]
 	hash table.Hash[K] // panics if a key cannot be compared
 
-	before     *root[K]    // what this root took the place of; nil if not closed
+	before     *root[K]    // the root that this one replaced; nil if not closed
 	accounting *accounting // the same as that of before
 	backlog    *backlog[K] // the same as that of before
 
 	of values[K] // kind[K, V], of the values of this cache
 
-	close         closer[K]                                          // what calls Config.Close; nil: there is none
+	close         closer[K]                                          // calls Config.Close; nil: there is none
 	same          func(a, b *entry[K]) bool                          // whether the values of two entries are one; nil: nothing is closed
 	createTimeout time.Duration                                      // Config.CreateTimeout; zero: none
 	timed         func(*root[K], *entry[K], *phase[K]) (stop func()) // starts its timer; nil: there is none
 
 	onLeak  func(K, []byte)                                      // Config.OnLeak
 	renews  bool                                                 // this is the root of renewals
-	follows func(*entry[K])                                      // does what is left to be done of a creation that has ended; nil: nothing
+	follows func(*entry[K])                                      // is called when a creation has ended; nil: nothing is to be done
 	awaited func(e *entry[K], p *phase[K], n candidate[K]) error // awaitRenewal, in the root of renewals
 	fails   bool                                                 // whether the table may have entries that have failed
 
@@ -56,10 +56,10 @@ type root[K comparable] struct {
 	kept   errorKeeper[K] // nil: errors are not kept
 	claims claiming[K]    // nil: without Config.CloseBeforeCreate; the same as that of before
 
-	seat  participants // what a caller takes that wants a lease
+	seat  participants // of a caller that wants a lease
 	extra participants // kept, if Config.KeepCreating
 
-	entries table.Cells[K, entry[K]] // ends with a line that who inserts and removes writes
+	entries table.Cells[K, entry[K]] // ends with a line that insertions and removals write
 	_       atomics.CacheLinePad
 }
 
@@ -107,8 +107,8 @@ func MustNew[K comparable, V any](config Config[K, V]) *Cache[K, V] {
 	return c
 }
 
-// settings is what New knows, without V. What only some caches need is made by New
-// alone, so that the zero Cache brings none of it into a program.
+// settings is a Config without V. New alone makes the parts that only some caches need,
+// so that the zero Cache brings none of these into a program.
 type settings[K comparable] struct {
 	sizeHint, closeConcurrency int
 	keepCreating               bool
@@ -176,7 +176,7 @@ func (r *root[K]) at(k K) table.Hashed[K] {
 func (r *root[K]) remove(e *entry[K]) bool { return r.entries.CompareAndDelete(r.at(e.key), e) }
 
 // find returns the entry of k, or nil. It panics if k cannot be compared. Get and
-// GetOrCreate do this and use themselves, which the compiler would call.
+// GetOrCreate write this and use out, because the compiler would call them.
 func (r *root[K]) find(k K) *entry[K] {
 	if r.keys.Dynamic() {
 		return r.entries.Load(r.at(k))
@@ -204,7 +204,7 @@ func (r *root[K]) storable(k K) bool {
 }
 
 // GetOrCreate returns the value of k. If there is none, it calls create and
-// keeps the value, while everyone else who asks for k waits for that call.
+// keeps the value, while all other callers of k wait for that call.
 //
 // If create returns an error, all callers of this one creation get the error
 // and no value, nothing is kept, and the next caller creates anew. If create
@@ -213,21 +213,27 @@ func (r *root[K]) storable(k K) bool {
 //
 // Create runs on the caller's goroutine, outside every lock: it may take its
 // time, and may call any method for other keys. A create that asks for its
-// own key gets a [*CycleError] on amd64 and arm64; elsewhere, and if creates ask
-// for each other's keys on several goroutines, they wait until somebody sets a
-// value. GetOrCreateContext finds all cycles. While create runs,
-// [Cache.Set] ends the creation: everyone gets the value set, and create's
-// result is dropped. [Cache.Delete] makes the cache forget the creation: its
-// callers get its result, which is not kept.
+// own key gets a [*CycleError] on amd64 and arm64. Elsewhere, and if creates ask
+// for each other's keys on several goroutines, they wait until a call sets a
+// value. GetOrCreateContext finds all cycles.
+//
+// While create runs, [Cache.Set] ends the creation: all its callers get the value
+// that was set, and create's result is dropped. [Cache.Delete] makes the cache
+// forget the creation: its callers get its result, which is not kept.
 //
 // If the creation is one of [Cache.GetOrCreateContext] whose callers had all
 // left before, and it fails, GetOrCreate creates anew. When the cache is closed,
 // and afterwards, all callers get [ErrClosed]. With a Config.Close function, the
-// value is closed when it is no longer the key's, whoever has it:
-// [Cache.Acquire] is for those who hold it.
+// value is closed when it is no longer the key's, even if a caller still uses it:
+// use [Cache.Acquire] to hold a value.
 //
 // A key that holds a NaN is equal to no key, so create is called each time and
 // nothing is kept. GetOrCreate panics if create is nil.
+//
+// A hit allocates nothing, even if create captures variables: create never leaves
+// the caller's stack. The exception is a call in a closure that the compiler
+// inlines into another package, with the function that returns the closure
+// (https://go.dev/issue/79592).
 //
 // GetOrCreate is wait-free if k has a value, and otherwise blocking: it runs
 // create or waits for the caller that does, and inserting waits for the mutex
@@ -289,8 +295,8 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 
 // Len returns the number of keys that have a value. It is exact while no call
 // that changes the cache and no creation starts or ends, however many
-// creations are under way; otherwise it is off by at most the number of those
-// that do. The end of a creation may come a moment after its caller's.
+// creations are under way; otherwise it is off by at most the number of calls and
+// creations that do. A creation may end a moment after its caller's return.
 //
 // Len is wait-free. It takes effect when its counters are read, one by one.
 func (c *Cache[K, V]) Len() int { return c.len() }
@@ -308,7 +314,7 @@ func (c *core[K]) len() int {
 }
 
 // Keys returns an iterator over the keys that have a value, in no order. It
-// sees what [Cache.All] sees.
+// yields the keys that [Cache.All] would yield.
 //
 // Keys is blocking on the mutex of one bucket at a time, and never inside the
 // loop body. It takes effect for each key at some moment since the loop began.
@@ -330,10 +336,10 @@ func (c *core[K]) eachKey(yield func(K) bool) {
 
 // All returns an iterator over the keys that have a value, and the values, in
 // no order. It is not a snapshot: it yields each key at most once, every key
-// that has a value throughout, and of those that come or go meanwhile some.
-// What it yields for a key was the key's value at some moment since the loop
-// began, and need not be any more. The loop body may call any method; what it
-// deletes or sets may still be yielded as it was.
+// that has a value throughout, and some of the keys that come or go meanwhile.
+// The value that it yields was the key's at some moment since the loop began. The
+// loop body may call any method; a key that it deletes or sets may still be
+// yielded with its old value.
 //
 // All is blocking on the mutex of one bucket at a time, and never inside the
 // loop body. It takes effect for each key at some moment since the loop began.

@@ -8,59 +8,19 @@ import (
 )
 
 // A creation has its turn when nothing is left of its key that it must not run
-// beside: a Refresh that has made the value before, which has been removed
-// since, and, with Config.CloseBeforeCreate, every function and every value of
-// the key that came before.
+// beside: a Refresh that began from a value which has been removed since, and, with
+// Config.CloseBeforeCreate, every function and every value of the key that came
+// before. See creation.takeTurn.
 
-// occupied reports whether a creation of k would have to wait for its turn. Who
-// looks before it enters one is found in the table by others only if it creates,
-// or waits there.
-func (r *root[K]) occupied(k table.Hashed[K]) bool {
-	if r.exclusive(k.Key) && r.claims.isClaimed(k) {
-		return true
-	}
-	if renewals := r.renewals.Load(); renewals != nil {
-		_, e, _ := renewals.underWay(k)
-		return e != nil
-	}
-	return false
-}
-
-// exclusive reports whether there are claims of k: not if it holds a NaN, and
-// each creation has a key of its own.
-func (r *root[K]) exclusive(k K) bool {
-	return r.claims != nil && k == k //nolint:staticcheck // false for NaN
-}
-
-// underWay returns the creation of k that is under way, or nil, and its phase, and the
-// root that it is in. In root.renewals, that is a Refresh.
-func (c *core[K]) underWay(k table.Hashed[K]) (in *root[K], e *entry[K], p *phase[K]) {
-	in = c.root.Load()
-	if e := in.entries.Load(k); e != nil {
+// underWay returns the creation of k that is under way, or nil, and its phase. In the
+// root of renewals, that is a Refresh.
+func (r *root[K]) underWay(k table.Hashed[K]) (e *entry[K], p *phase[K]) {
+	if e := r.entries.Load(k); e != nil {
 		if p := e.state.Load(); p.creating() {
-			return in, e, p
+			return e, p
 		}
 	}
-	return nil, nil, nil
-}
-
-// takeTurn waits until the function of n may be called, and returns an error if
-// it must not be called any more: because the creation was called off, or was
-// ended by Set, which is also what a Refresh does that ends well. Those that
-// cannot be called off begin anew if they would have to wait.
-//
-// What waits is given the parts of n: n itself stays on the stack.
-func (n *creation[K]) takeTurn() (err error) {
-	r, k := n.root, n.entry.key
-	if renewals := r.renewals.Load(); renewals != nil {
-		if in, e, p := renewals.underWay(r.at(k)); e != nil {
-			err = in.awaited(e, p, candidate[K]{r, n.entry, n.phase, n.ctx})
-		}
-	}
-	if err == nil && r.exclusive(k) {
-		n.holds, err = r.claims.takeKey(candidate[K]{r, n.entry, n.phase, n.ctx})
-	}
-	return err
+	return nil, nil
 }
 
 // candidate is a creation that waits for its turn.
@@ -92,9 +52,9 @@ func awaitRenewal[K comparable](e *entry[K], p *phase[K], n candidate[K]) error 
 	})
 }
 
-// wait calls f, which waits, while the entry is in the table. If it leaves, those
-// who wait for n begin anew. Forget looks for who waits when it has removed the entry,
-// and n looks for the entry when it is known to wait.
+// wait calls f, which waits, while the entry is in the table. If the entry leaves it,
+// the callers that wait for n begin anew. Forget removes the entry and then looks whether
+// n waits; n says that it waits and then looks for the entry.
 func (n *candidate[K]) wait(f func() error) error {
 	if n.ctx == nil {
 		return errAgain
@@ -123,9 +83,9 @@ func (t *claims[K]) takeKey(n candidate[K]) (holds bool, err error) {
 	return false, err
 }
 
-// await waits until there may be nothing left of the key. What makes it wait is
-// older if the entry is still in the table, and goes without it. Otherwise it may
-// be newer, and stay.
+// await waits until there may be nothing left of the key. While the entry is in the
+// table, the functions and values that n waits for are older, and end without n.
+// Otherwise they may be newer, and stay.
 func (n *candidate[K]) await(c *claim[K]) error {
 	return n.wait(func() error {
 		for _, f := range n.root.functions(n.entry.key) {
@@ -145,8 +105,8 @@ func (n *candidate[K]) await(c *claim[K]) error {
 	})
 }
 
-// functions returns the flights whose functions may hold the key though it has
-// none of them any more. Whoever takes one from the key has noted it before.
+// functions returns the flights that have left the key and whose functions may still
+// hold it. A call that takes one from the key has noted it before.
 func (r *root[K]) functions(k K) []*flight {
 	same := func(other K) bool { return other == k }
 	all := r.backlog.flights(same)
@@ -164,9 +124,9 @@ func (n *creation[K]) freeTurn() {
 	}
 }
 
-// claim, with Config.CloseBeforeCreate, is what there is of a key: create
-// functions that run, and values that are not closed, whether the key has them
-// or has had them. It is in a table as long as there is something.
+// claim, with Config.CloseBeforeCreate, counts what is left of a key: create functions
+// that run, and values that are not closed, whether the key has them or has had them. It
+// is in a table while there is something.
 type claim[K comparable] struct {
 	key K
 
@@ -174,8 +134,8 @@ type claim[K comparable] struct {
 	// is about to.
 	count atomics.Int64
 
-	// free is made by the first creation that waits, nil → non-nil, and taken
-	// back and fired by whoever leaves nothing.
+	// free is made by the first creation that waits, nil → non-nil, and taken back and
+	// fired by the call that makes count zero.
 	free atomics.Pointer[atomics.Event]
 }
 
@@ -206,8 +166,8 @@ func (t *claims[K]) isClaimed(k table.Hashed[K]) bool {
 	return c != nil && c.count.Load() > 0
 }
 
-// claim makes the key a creation's if there is nothing of it. Otherwise it
-// returns what there is.
+// claim makes the key a creation's if there is nothing of it. Otherwise it returns the
+// claim to wait for.
 func (t *claims[K]) claim(k table.Hashed[K]) (c *claim[K], free bool) {
 	for {
 		c, _ = t.LoadOrStore(k, &claim[K]{key: k.Key})
@@ -222,7 +182,7 @@ func (t *claims[K]) claim(k table.Hashed[K]) (c *claim[K], free bool) {
 	}
 }
 
-// shareKey adds one to what there is of the key.
+// shareKey adds one to the count of the key.
 func (t *claims[K]) shareKey(k table.Hashed[K]) {
 	for {
 		c, _ := t.LoadOrStore(k, &claim[K]{key: k.Key})
@@ -249,8 +209,8 @@ func (t *claims[K]) freeKey(k table.Hashed[K]) {
 	}
 }
 
-// own begins what the cache has to close: a value of k that was not created in
-// its turn. It reports whether the cache is closed.
+// own counts a value of k that the cache has to close and that was not created in its
+// turn. It reports whether the cache is closed.
 func (r *root[K]) own(k K) (closed bool) {
 	if r.exclusive(k) {
 		r.claims.shareKey(r.at(k))
@@ -258,24 +218,23 @@ func (r *root[K]) own(k K) (closed bool) {
 	return r.accounting.begin(onePending)
 }
 
-// unown ends what own began.
+// unown is the opposite of own.
 func (r *root[K]) unown(k K) {
 	r.disown(k)
 	r.accounting.finish(onePending)
 }
 
-// disown ends what own or claim began of the key, for a value that is closed, or a
-// function that has made none.
+// disown takes a value that is closed, or a function that has made none, off the claim
+// of the key.
 func (r *root[K]) disown(k K) {
 	if r.exclusive(k) {
 		r.claims.freeKey(r.at(k))
 	}
 }
 
-// wait returns when there may be nothing left, or with an error when ctx has
-// ended. No wake-up is lost: the caller publishes the event and then looks at
-// the count, and whoever leaves nothing changes the count and then looks for the
-// event.
+// wait returns when there may be nothing left, or with an error when ctx has ended. No
+// wake-up is lost: the caller publishes the event and then looks at the count; the call
+// that makes the count zero then looks for the event.
 func (c *claim[K]) wait(ctx context.Context) error {
 	w := c.free.Load()
 	if w == nil {

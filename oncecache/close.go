@@ -4,20 +4,19 @@ import (
 	"context"
 )
 
-// Close closes the cache: from now on it is empty and stays so. Those who ask
-// for a key, and those who wait for a creation, get [ErrClosed] at once; the
-// contexts of create functions that run are cancelled, with ErrClosed as cause.
-// What a create function returns after that is not kept.
+// Close closes the cache, which is empty from then on. Callers that ask for a key or
+// wait for a creation get [ErrClosed] at once. The contexts of create functions that
+// run are cancelled, with ErrClosed as cause, and values that they still return are
+// not kept.
 //
 // If there is a Config.Close function, it is then called for every value that no
 // lease holds, for several at a time on goroutines of the cache, and for the
 // others when their last lease is released. Close waits for that and for create
-// functions that run, until ctx ends; then it returns a [*PendingError] with the
-// error of ctx, which names what it has not waited for, and the closing goes on
-// without it. Close returns beside that, joined, whatever Config.Close returned
-// for values of this cache, and the panics that it had no other caller to give
-// to: see [Config] and [Cache.GetOrCreateContext]. The first 100 of these are
-// kept.
+// functions that run, until ctx ends. Then it returns a [*PendingError], which
+// wraps the error of ctx and names the keys that Close has not waited for; the
+// closing goes on without it. Joined with that, Close returns the errors of
+// Config.Close for values of this cache, and the panics that no other caller got:
+// see [Config] and [Cache.GetOrCreateContext]. It keeps the first 100 of these.
 //
 // Close may be called again, to wait again and for the same errors. A create
 // or Config.Close function that calls it waits for itself until ctx ends.
@@ -36,7 +35,7 @@ import (
 // there is not undone.
 func (c *Cache[K, V]) Close(ctx context.Context) error { return c.shutDown(ctx, kind[K, V]{}) }
 
-// shutDown is Close. Of is for a cache that nobody has used yet.
+// shutDown is Close. Of is for a cache that has not been used yet.
 func (c *core[K]) shutDown(ctx context.Context, of values[K]) error {
 	if ctx == nil {
 		panic("oncecache: Close called with a nil context")
@@ -107,8 +106,8 @@ func (r *root[K]) expel(e *entry[K]) (free bool) {
 	return r.release(e, r.leave(e))
 }
 
-// retire follows the removal of e from the table by its caller: it closes the
-// value, if it is to be closed, or leaves that to those who use it.
+// retire follows the removal of e from the table by its caller: it closes the value, if
+// that is to be closed, or leaves that to its users.
 func (r *root[K]) retire(e *entry[K]) {
 	if r.release(e, r.leave(e)) {
 		r.dispose(e)
@@ -126,8 +125,8 @@ func (r *root[K]) leave(e *entry[K]) *phase[K] {
 	return p
 }
 
-// release is the second part: nobody can use the value of e any more who has not
-// begun to. It reports whether it is to be closed now.
+// release is the second part: no new user can take hold of the value of e. It reports
+// whether the value is to be closed now.
 func (r *root[K]) release(e *entry[K], p *phase[K]) (free bool) {
 	return r.close != nil && p.ready() && r.close.killUse(r, e, p.leases)
 }

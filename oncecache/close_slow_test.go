@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -108,107 +107,6 @@ func TestCloseTellsAllBeforeItCloses(t *testing.T) {
 	})
 }
 
-// Close names what it has not waited for, and waits for it the next time.
-func TestCloseNamesWhatIsPending(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hang := make(chan struct{})
-		c := oncecache.MustNew(config{CloseConcurrency: 1, Close: func(string, int) error { <-hang; return nil }})
-		for _, k := range []string{"value 1", "value 2", "value 3", "leased"} {
-			c.Set(k, 1)
-		}
-		lease, err := c.Acquire(t.Context(), "leased", notAsked)
-		if err != nil {
-			t.Fatal(err)
-		}
-		gone, err := c.Acquire(t.Context(), "gone", makes(2))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Delete("gone")
-		flight := begin(t, c, "flight")
-		hidden := begin(t, c, "hidden")
-		c.Delete("hidden")
-		deleted := startCall(func() (int, error) { v, _ := c.Delete("value 3"); return v, nil })
-		refresh := newPilot()
-		refreshed := startCall(func() (int, error) { return c.Refresh(t.Context(), "value 1", refresh.create) })
-		synctest.Wait()
-
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errRefused)
-		defer cancel()
-		for range 2 {
-			err = c.Close(ctx)
-			var pending *oncecache.PendingError
-			if !errors.As(err, &pending) || !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatalf("Close returns %v", err)
-			}
-			for what, tt := range map[string]struct{ got, want []any }{
-				"creating": {pending.Creating, []any{"flight", "hidden", "value 1"}},
-				"leased":   {pending.Leased, []any{"gone", "leased"}},
-				"closing":  {pending.Closing, []any{"value 1", "value 2", "value 3"}},
-			} {
-				slices.SortFunc(tt.got, func(a, b any) int { return slices.Compare([]byte(a.(string)), []byte(b.(string))) })
-				if !slices.Equal(tt.got, tt.want) {
-					t.Errorf("%s %v, want %v", what, tt.got, tt.want)
-				}
-			}
-		}
-
-		// The closing goes on, and the next Close waits again.
-		again := startCall(func() (int, error) { return 0, c.Close(t.Context()) })
-		for _, release := range []func(){
-			func() { flight.end <- with(3) },
-			func() { hidden.end <- with(4) },
-			func() { refresh.end <- with(5) },
-			lease.Release,
-			gone.Release,
-		} {
-			synctest.Wait()
-			select {
-			case <-again.done:
-				t.Fatalf("Close returns %v before all is over", again.err)
-			default:
-			}
-			go release()
-		}
-		synctest.Wait()
-		close(hang)
-		wantAll(t, []*call{again}, result{})
-		wantAll(t, []*call{deleted}, result{value: 1})
-		wantAll(t, []*call{refreshed}, result{err: oncecache.ErrClosed})
-		if n := c.Stats().Closed; n != 8 || oncecache.Pending(c) != 0 {
-			t.Errorf("%d closed, %d pending", n, oncecache.Pending(c))
-		}
-	})
-}
-
-// The text names a few of the keys.
-func TestPendingErrorText(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := oncecache.MustNew(config{Close: func(string, int) error { return nil }})
-		var leases []oncecache.Lease[string, int]
-		for i := range 7 {
-			l, err := c.Acquire(t.Context(), fmt.Sprint("k", i), makes(i))
-			if err != nil {
-				t.Fatal(err)
-			}
-			leases = append(leases, l)
-			c.Delete(fmt.Sprint("k", i))
-		}
-		flight := begin(t, c, "slow")
-		want := "oncecache: not closed in time; creating slow; leased k0, k1, k2, k3, k4 and 2 more: context canceled"
-		if err := c.Close(ended(t)); err == nil || err.Error() != want {
-			t.Errorf("Close returns\n%v, want\n%s", err, want)
-		}
-		flight.end <- with(1)
-		for i := range leases {
-			leases[i].Release()
-		}
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // gauge is how many functions run at a time.
 type gauge struct{ now, most atomic.Int32 }
 
@@ -218,6 +116,39 @@ func (g *gauge) sleep(d time.Duration) {
 	}
 	time.Sleep(d)
 	g.now.Add(-1)
+}
+
+// A Close function that hangs counts among those that run at a time, however many end
+// beside it.
+func TestCloseConcurrencyBesideAHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		var run gauge
+		c := oncecache.MustNew(config{CloseConcurrency: 2, Close: func(k string, _ int) error {
+			if k != "hangs" {
+				run.sleep(time.Second)
+				return nil
+			}
+			<-hang
+			return nil
+		}})
+		c.Set("hangs", 0)
+		c.Clear()
+		for range 3 {
+			for _, k := range []string{"a", "b", "c"} {
+				c.Set(k, 1)
+			}
+			c.Clear()
+			time.Sleep(time.Minute)
+		}
+		if n := run.most.Load(); n != 1 {
+			t.Errorf("%d run beside the one that hangs, want 1", n)
+		}
+		close(hang)
+		if err := c.Close(t.Context()); err != nil || c.Stats().Closed != 10 {
+			t.Errorf("%v, %d closed", err, c.Stats().Closed)
+		}
+	})
 }
 
 // So many Close functions run at a time on goroutines of the cache as they may,

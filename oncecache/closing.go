@@ -8,7 +8,7 @@ import (
 )
 
 // closer is a closing. It is an interface, and the names of its methods are their own,
-// so that only New brings what closes values into a program.
+// so that only New brings the code that closes values into a program.
 type closer[K comparable] interface {
 	killUse(r *root[K], e *entry[K], l *leases) (free bool)
 	lingerOn(r *root[K], e *entry[K], l *leases)
@@ -17,15 +17,15 @@ type closer[K comparable] interface {
 	closeOneLater(r *root[K], e *entry[K])
 }
 
-// closing is what a cache with Config.Close does with values that are no longer its
+// closing closes the values of a cache with Config.Close when they are no longer their
 // keys'. It never changes.
 type closing[K comparable] struct {
 	call   func(*entry[K]) error // calls Config.Close
 	recurs bool                  // a value that comes again is the same one, and not only equal
 }
 
-// killUse ends the use of the value of e, which has left the table, by those who have
-// not begun to, and reports whether it is to be closed now.
+// killUse lets no new user take hold of the value of e, which has left the table, and
+// reports whether the value is to be closed now.
 func (c *closing[K]) killUse(r *root[K], e *entry[K], l *leases) (free bool) {
 	if l.kill() {
 		return true
@@ -38,8 +38,8 @@ func (c *closing[K]) killUse(r *root[K], e *entry[K], l *leases) (free bool) {
 func (c *closing[K]) lingerOn(r *root[K], e *entry[K], l *leases) { r.backlog.linger(e, l) }
 
 // closeNow closes the value of e, which was pending, has left the table and has no
-// users; noted tells whether the value is in the backlog. However the Close function
-// ends, its caller goes on: it is anyone, and not the function's.
+// users; noted tells whether the value is in the backlog. If the Close function panics,
+// the caller goes on, because it has nothing to do with the value.
 func (c *closing[K]) closeNow(r *root[K], e *entry[K], noted bool) {
 	at := r.backlog.closing(e, noted)
 	var err error
@@ -51,7 +51,7 @@ func (c *closing[K]) closeNow(r *root[K], e *entry[K], noted bool) {
 			r.accounting.note(err)
 		}
 		r.unown(e.key)
-		r.backlog.closed(e, at) // last, as what is pending has a name
+		r.backlog.closed(e, at) // last: while it is pending, its key is named
 	}()
 	if (c.recurs || e.state.Load() == nil) && r.hasValueOf(r.find(e.key), e) {
 		return // it has come back, or never was the key's for itself: it is closed when that goes
@@ -83,7 +83,7 @@ func (c *closing[K]) closeLater(r *root[K], out []*entry[K]) {
 	}
 }
 
-// closeQueued closes what is in the queue until there is nothing left.
+// closeQueued closes the values in the queue until it is empty.
 func (c *closing[K]) closeQueued(r *root[K]) {
 	b, done := r.backlog, false
 	defer func() {

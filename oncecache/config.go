@@ -25,66 +25,66 @@ type Config[K comparable, V any] struct {
 	// Close, if it is set, makes the values the cache's own: it is called once
 	// for each value that was created or set, when that is no longer the
 	// key's and no lease holds it. A value that is replaced, deleted or
-	// discarded without leases is closed at once, and so is one that is not
+	// discarded without leases is closed at once, and so is a value that is not
 	// kept: use [Cache.Acquire] to hold a value. SetIfAbsent leaves a value
-	// that it does not store to its caller, and a value that a create function
-	// returns beside an error is none.
+	// that it does not store to its caller. A value that a create function
+	// returns beside an error is not closed.
 	//
-	// A value that is set, or returned by a create function, while it is that of
-	// the key already, is the same one, and stays open: one that is equal, or a copy
-	// of the same slice, map or function, or of a struct of such. So does one that
-	// refers to something, as a pointer does, if it is the key's again by the time at
-	// which it would be closed.
+	// A value that is set, or returned by a create function, while the key has the
+	// same value stays open. Two values are the same if they are equal, or copies
+	// of one slice, map or function, or of a struct of such. A value that refers to
+	// something, as a pointer does, also stays open if it is the key's again by the
+	// time at which it would be closed.
 	//
-	// It runs outside every lock. What Set, Delete, CompareAndDelete, Refresh and
-	// the methods of a Lease find without users is closed on the goroutine of that
-	// call, which does not get to know how it ends; and a value that a creation
-	// made too late, on that of its function. What goes by MaxEntries, IdleTimeout
-	// or a batch, by Clear and by Cache.Close is closed on goroutines of the
-	// cache, CloseConcurrency at a time, which end when nothing is left to close:
-	// a function that hangs stops nobody. Errors, and panics as [*PanicError], are
-	// returned by [Cache.Close].
+	// It runs outside every lock. If Set, Delete, CompareAndDelete, Refresh or a
+	// method of a Lease removes a value without users, it runs on the goroutine of
+	// that call, which does not return its error. If a creation makes a value too
+	// late, it runs on the goroutine of the create function. Values removed by
+	// MaxEntries, IdleTimeout, a batch, Clear or Cache.Close are closed on
+	// goroutines of the cache, CloseConcurrency at a time, which end when nothing
+	// is left to close: a function that hangs does not stop callers. [Cache.Close]
+	// returns errors, and panics as [*PanicError].
 	//
 	// Nil means that nothing is ever closed.
 	Close func(K, V) error
 
 	// CloseConcurrency is how many Close functions may run at a time on goroutines
-	// of the cache. If so many hang, what goes afterwards waits for its turn,
-	// though not in the cache. Zero means 16.
+	// of the cache. If so many hang, values that are removed afterwards wait in a
+	// queue. Zero means 16.
 	CloseConcurrency int
 
 	// CloseBeforeCreate makes the next creation of a key wait until nothing is
 	// left of the key: until a value that was removed has no leases any more and
 	// its Close function has returned, and until create functions that Delete or
 	// a timeout has overtaken have returned and their values are closed too. It
-	// is for what must be alone: a file that is locked, a port, an embedded
-	// database. Callers wait within their contexts, and CreateTimeout counts
-	// from when the wait begins. A create function that asks for its own key after
-	// Delete gets a CycleError. Who holds a lease of the value that was removed, or
-	// is its Close function, and asks for the key, waits for itself, until its
-	// context ends; so does a Close function that asks for a key whose value waits
-	// for CloseConcurrency. Set, SetIfAbsent and Refresh put a second value beside
-	// the first all the same.
+	// is for resources that must be alone: a file that is locked, a port, an
+	// embedded database. Callers wait within their contexts, and CreateTimeout
+	// counts from when the wait begins. A create function that asks for its own key
+	// after Delete gets a CycleError. A caller that asks for the key while it holds
+	// a lease of the removed value, or from that value's Close function, waits for
+	// itself until its context ends; so does a Close function that asks for a key
+	// whose value waits for CloseConcurrency. Set, SetIfAbsent and Refresh still
+	// put a second value beside the first.
 	//
 	// The default is that a key is free as soon as its value is removed: then a
-	// Close function that is slow, or a lease that is held for long, stops nobody.
+	// slow Close function, or a lease that is held for long, does not stop callers.
 	// It needs Close.
 	CloseBeforeCreate bool
 
 	// ErrorTTL says how long the error of a create function is kept, so that
-	// those who ask for the key meanwhile get it without another call. Zero
-	// means not at all, as without ErrorTTL, and less than zero until somebody
-	// sets or deletes the key. A key whose error is kept has no value: Get does
-	// not find it, and Len, Keys and All leave it out. The error makes room when
-	// the key is asked for after its time, or, with 63 others that are over, when
-	// another error is kept, and not by a timer of its own; see Sweep. With
-	// MaxEntries or IdleTimeout it may make room before.
+	// callers of the key meanwhile get it without another call. Zero means not at
+	// all, as without ErrorTTL, and less than zero until a call sets or deletes the
+	// key. A key whose error is kept has no value: Get does not find it, and Len,
+	// Keys and All leave it out. An error whose time is over is removed when its
+	// key is asked for, or, with up to 63 others, when another error is kept. It
+	// has no timer of its own; see Sweep. MaxEntries or IdleTimeout may remove it
+	// before.
 	//
 	// It is called once for each failure, by the goroutine that ran the function,
 	// and not for panics, timeouts and cycles; for a key that the function of
 	// GetOrCreateMany leaves out it is called with ErrNotFound. Errors that come
-	// after all callers have left are not kept, whatever it says. If it panics,
-	// that is as if the create function had.
+	// after all callers have left are never kept. A panic of ErrorTTL counts as a
+	// panic of the create function.
 	ErrorTTL func(K, error) time.Duration
 
 	// CreateTimeout bounds how long anyone waits for a create function. After
@@ -99,26 +99,24 @@ type Config[K comparable, V any] struct {
 
 	// MaxEntries bounds how many values, and errors that are kept, stay in the
 	// cache. Adding one beyond the bound evicts others that have not been used for
-	// some time, by the SIEVE algorithm. A leased value stays, so there may be
-	// more while leases hold that many, and until the next one comes. A search
-	// passes 64 that leases hold, and then leaves the rest to the next one: so
-	// there may also be one too many for every 64 of these. Zero means that there
-	// is no bound.
+	// some time, by the SIEVE algorithm. Leased values stay: there may be more than
+	// MaxEntries while leases hold that many, and until the next entry comes. A
+	// search passes at most 64 leased values: so there may also be one entry too
+	// many for every 64 of these. Zero means that there is no bound.
 	//
 	// With MaxEntries or IdleTimeout, a hit of a value that has not been used
-	// since the last search writes a mark beside it. All others write nothing.
+	// since the last search writes a mark beside it. Other hits write nothing.
 	MaxEntries int
 
-	// IdleTimeout removes values, and errors that are kept, that nobody has used
-	// for that long, up to half as long again, or up to a millisecond; whoever
-	// holds a lease uses it. To refresh a value is not to use it. Zero means that
-	// they stay. A timer looks for them while there are any, which Close stops.
+	// IdleTimeout removes values, and errors that are kept, that no caller has used
+	// for that long. Removal may come half of that later, or a millisecond if that
+	// is more. A lease is a use, a Refresh is not. Zero means that they stay. A
+	// timer looks for them while there are any, which Close stops.
 	IdleTimeout time.Duration
 
-	// OnLeak is told of a lease that was not released before the garbage
-	// collector found that nobody has it any more: its key, and the stack of the
-	// goroutine that acquired it, as debug.Stack formats it. The value stays in
-	// use. It is meant for tests and for debugging: Acquire then takes several
+	// OnLeak is called for a lease that became unreachable before it was released:
+	// with its key, and the stack of the goroutine that acquired it, as debug.Stack
+	// formats it. The garbage collector finds such leases. The value stays in use. It is meant for tests and for debugging: Acquire then takes several
 	// microseconds and a few allocations. OnLeak is called on a goroutine of the
 	// runtime: it should be quick, and must not panic.
 	OnLeak func(K, []byte)

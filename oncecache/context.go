@@ -7,26 +7,24 @@ import (
 	"github.com/latchfree/latchfree/internal/goid"
 )
 
-// GetOrCreateContext is [Cache.GetOrCreate] for callers who may not want to
-// wait for ever. The context of a caller ends that caller's wait and no more:
-// it gets ctx.Err(), and the creation goes on for those who still wait. When
-// all have left, the context given to create is cancelled (unless
-// Config.KeepCreating says otherwise). Until create returns, its creation is
-// still the only one of k: whoever asks now becomes its heir, who waits, gets
-// the value if there is one after all, and otherwise starts the next one. No
-// heir gets an error that the cancellation may have caused, and creations do
-// not overlap.
+// GetOrCreateContext is [Cache.GetOrCreate] for callers that must not wait for
+// ever. When ctx ends, the caller gets ctx.Err(), and the creation goes on for the
+// other callers. When all have left, the context given to create is cancelled,
+// unless Config.KeepCreating is set. Until create returns, its creation is still
+// the only one of k: a caller that comes now is an heir of it. An heir waits, gets
+// the value if there is one after all, and otherwise starts the next creation. No
+// heir gets an error that the cancellation may have caused, and creations do not
+// overlap.
 //
-// The context given to create has the values of ctx, if this caller is the one
-// whose function is called, and neither its deadline nor its end. While create
-// runs it is cancelled when the last caller has left, when Set ends the creation,
-// and, with ErrClosed as cause, when the cache is closed. It is meant for the
-// creation: when that has ended, nothing cancels it any more, not even Close, and
-// a value should not keep it.
+// The context given to create has the values of the ctx that came with it, but
+// neither its deadline nor its end. While create runs, that context is cancelled
+// when the last caller has left, when Set ends the creation, and, with ErrClosed as
+// cause, when the cache is closed. It is meant for the creation: when that has
+// ended, nothing cancels it, not even Close, so a value should not keep it.
 //
-// If ctx can end, create runs on a goroutine of its own. A panic in it goes on
-// in the caller that started it, with an error that wraps the [*PanicError]
-// that the others get; if nobody waits any more, Close returns it. If create
+// If ctx can end, create runs on a goroutine of its own. A panic in create goes on
+// in the caller that started it, with an error that wraps the [*PanicError] that
+// the other callers get; if no caller waits any more, Close returns it. If create
 // calls [runtime.Goexit], this caller gets [ErrGoexit] too. If ctx cannot end,
 // as context.Background, create runs on the caller's goroutine, and all is as
 // with GetOrCreate.
@@ -87,9 +85,9 @@ func (c *core[K]) slowContext(ctx context.Context, k K, e *entry[K], create crea
 	}
 }
 
-// LoadOrCreate is [Cache.GetOrCreateContext] that tells who has made the value:
-// loaded is false if this call's create did, and true if it was there, or
-// somebody else has made or set it.
+// LoadOrCreate is [Cache.GetOrCreateContext] that also reports whether the value was
+// loaded: loaded is false if this call's create made the value, and true if the
+// value was there, or another call has made or set it.
 //
 // LoadOrCreate is blocking, and takes effect as GetOrCreateContext does.
 func (c *Cache[K, V]) LoadOrCreate(ctx context.Context, k K, create func(context.Context, K) (V, error)) (v V, loaded bool, err error) {
@@ -142,11 +140,11 @@ func (r *root[K]) attempt(ctx context.Context, k K, create creator, who *caller)
 	n := creation[K]{root: r, entry: e, phase: p, ctx: own}
 	if who.part != nil {
 		d, err := who.part.depend(p.flight, k, calls)
-		if err == nil { // or its part does not wait any more for what asks for k
+		if err == nil { // or its part no longer waits for the function that asks for k
 			defer d.end()
 		}
 	}
-	n.run(func(e *entry[K]) error { return r.of.makeValue(own, create, e) })
+	n.run(nil, func(e *entry[K]) error { return r.of.makeValue(own, create, e) })
 	return e.outcome(who)
 }
 
@@ -158,19 +156,28 @@ func detached(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
+// lone is a creation whose function has a goroutine of its own.
+type lone[K comparable] struct {
+	creation[K]
+	thrown PanicError // how the function ended
+}
+
 // outcomeAlone is the rest of attempt for a function that has a goroutine of its
 // own.
 func (n *lone[K]) outcomeAlone(create creator, who *caller) (*entry[K], *atomics.Int64, error) {
 	if who.part != nil {
 		d, err := who.part.depend(n.phase.flight, n.entry.key, waits)
-		if err == nil { // or its part does not wait any more for what asks for the key
+		if err == nil { // or its part no longer waits for the function that asks for the key
 			who.known = n.phase.flight
 			defer d.end()
 		}
 	}
-	// The goroutine begins when it is known who waits for it: so if it would wait for
-	// itself, for its turn, it is the one to find that out.
-	atomics.Go(func() { n.runAlone(create) })
+	// The dependence on it is known before the goroutine begins. So if it would wait for
+	// itself, for its turn, it finds that out, and not this caller.
+	atomics.Go(func() {
+		n.phase.runAlone()
+		n.run(&n.thrown, func(e *entry[K]) error { return n.root.of.makeValue(n.ctx, create, e) })
+	})
 	last, held, err := n.entry.outcome(who)
 	if err == error(&n.thrown) {
 		panic(rethrown{&n.thrown})
@@ -179,9 +186,10 @@ func (n *lone[K]) outcomeAlone(create creator, who *caller) (*entry[K], *atomics
 }
 
 // Wait returns the value of k, and waits for it if it is being created, until
-// ctx ends. It creates nothing: if k is absent it returns [ErrNotFound], and if
-// the creation fails the error of that, or ErrNotFound if all its callers had
-// left before, or if it begins anew because it has to wait. As a caller of the creation it keeps it from being cancelled.
+// ctx ends. It creates nothing. If k is absent it returns [ErrNotFound]. If the
+// creation fails it returns the error of that, or ErrNotFound if all callers had
+// left before, or if the creation begins anew because it has to wait. While Wait
+// waits, it is a caller of the creation, which is not cancelled.
 //
 // If ctx has ended already, Wait returns the value if there is one, ErrNotFound
 // if k is absent, and otherwise ctx.Err(). It panics if ctx is nil.

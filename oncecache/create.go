@@ -11,8 +11,8 @@ import (
 )
 
 // slow is GetOrCreate for a key that has no value. E is the entry that was
-// found, or nil. The function is called here and kept nowhere, so that a
-// closure stays on its caller's stack.
+// found, or nil. The function is called here and kept nowhere, so that a closure stays on
+// its caller's stack.
 func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err error) {
 	r, who := c.shared(), caller{counts: oneCaller}
 	for {
@@ -30,12 +30,12 @@ func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err
 	}
 }
 
-// lead returns an entry whose outcome the caller of k gets. If the caller must
-// create it first, it has, or has not because it would have to wait for its turn,
-// and had not seen that before: then it comes again.
+// lead returns an entry whose outcome the caller of k gets. If the caller must create it
+// first, lead has done so, unless the creation would have to wait for its turn and cannot
+// be called off: then the outcome is errAgain.
 //
-// It is apart from slow, so that those who wait need less stack than a new
-// goroutine has: a thousand who come at once would all have to grow theirs.
+// It is apart from slow, so that callers that wait need less stack than a new goroutine
+// has: a thousand that come at once would all have to grow theirs.
 //
 //go:noinline
 func lead[K comparable, V any](r *root[K], k K, create func() (V, error)) *entry[K] {
@@ -61,14 +61,33 @@ func (r *root[K]) lead(fresh *entry[K], create func(*entry[K]) error) *entry[K] 
 	e, mine := r.enter(at, fresh, p)
 	if mine {
 		n := creation[K]{root: r, entry: e, phase: p, ctx: ctx}
-		n.run(create)
+		n.run(nil, create)
 	}
 	return e
 }
 
-// enter returns an entry whose outcome the caller of the key of e, which others have
-// not seen, gets. Mine tells whether the caller must create it first: then it is e, and
-// p its phase. Nothing was found at the key.
+// occupied reports whether a creation of k would have to wait for its turn. Callers ask
+// before they enter a creation, so that a creation in the table runs, or can wait there.
+func (r *root[K]) occupied(k table.Hashed[K]) bool {
+	if r.exclusive(k.Key) && r.claims.isClaimed(k) {
+		return true
+	}
+	if renewals := r.renewals.Load(); renewals != nil {
+		e, _ := renewals.root.Load().underWay(k)
+		return e != nil
+	}
+	return false
+}
+
+// exclusive reports whether there are claims of k. A key that holds a NaN has none:
+// each creation has a key of its own.
+func (r *root[K]) exclusive(k K) bool {
+	return r.claims != nil && k == k //nolint:staticcheck // false for NaN
+}
+
+// enter inserts e, which others have not seen, with phase p, where nothing was found. It
+// returns the entry whose outcome the caller gets. Mine tells whether the caller must
+// create it first: then it is e.
 func (r *root[K]) enter(at table.Hashed[K], e *entry[K], p *phase[K]) (last *entry[K], mine bool) {
 	last, begun := r.insert(at, e, p)
 	if begun == 0 {
@@ -82,8 +101,8 @@ func (r *root[K]) enter(at table.Hashed[K], e *entry[K], p *phase[K]) (last *ent
 	return e, true
 }
 
-// insert is the first part of enter. It returns what has begun, and is to be counted,
-// if the caller is to create e.
+// insert is the first part of enter. If the caller is to create e, it returns the counts
+// that the caller adds to accounting.work.
 func (r *root[K]) insert(at table.Hashed[K], e *entry[K], p *phase[K]) (last *entry[K], begun tally) {
 	if r.before != nil {
 		e.state.Store(newPhase(finalState[K]{err: ErrClosed})) // LP(GetOrCreate): closed
@@ -91,7 +110,7 @@ func (r *root[K]) insert(at table.Hashed[K], e *entry[K], p *phase[K]) (last *en
 	}
 	e.state.Store(p)
 	if at.Key != at.Key { //nolint:staticcheck // true for NaN
-		r.forget(e) // as if Delete came at once, because nobody can find it
+		r.forget(e) // as if Delete came at once, because no look-up can find it
 		return e, onePending
 	}
 	for {
@@ -119,67 +138,71 @@ type creation[K comparable] struct {
 	ended bool            // it has ended the flight, and not Set, Close or the timer before
 }
 
-// lone is a creation whose function has a goroutine of its own.
-type lone[K comparable] struct {
-	creation[K]
-	thrown PanicError // how the function ended
-}
-
 // result is how a create function ended.
 type result struct {
 	err   error         // nil: the value is in the entry of the creation
 	until time.Duration // until when the error is kept; zero: it is not
 	cut   bool          // by a panic or runtime.Goexit, which err tells
-	lost  *PanicError   // a panic that its creator may not be there to go on with
+	lost  *PanicError   // the panic, if the creator may have left and cannot go on with it
 }
 
-// run calls the function on the caller's goroutine, and settles the creation
-// whichever way the function ends.
-func (n *creation[K]) run(create func(*entry[K]) error) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		thrown := recover()
-		if thrown == nil { // or a panic(nil) with GODEBUG=panicnil=1, which ends here
-			n.end(result{err: ErrGoexit, cut: true})
-			return
-		}
-		n.end(result{err: &PanicError{Value: thrown, Stack: debug.Stack()}, cut: true})
-		panic(thrown) // here, where the frames of the first panic are still on the stack
-	}()
+// run calls the function, and settles the creation whichever way the function ends.
+// Alone is for cutShort.
+func (n *creation[K]) run(alone *PanicError, create func(*entry[K]) error) {
 	n.watch()
 	if err := n.takeTurn(); err != nil {
-		returned = true
 		n.settle(result{err: err})
 		return
 	}
+	returned := false
+	defer func() {
+		if !returned {
+			cutShort(recover(), alone, n.end)
+		}
+	}()
 	err := create(n.entry)
 	until := n.root.keeps(n.entry.key, err)
 	returned = true
 	n.end(result{err: err, until: until})
 }
 
-// runAlone is run on a goroutine of its own, which a panic does not leave: it
-// becomes the error n.thrown.
-func (n *lone[K]) runAlone(create creator) {
-	n.phase.runAlone()
-	n.watch()
-	if err := n.takeTurn(); err != nil {
-		n.settle(result{err: err})
-		return
-	}
-	end := result{err: ErrGoexit, cut: true} // until create returns
-	defer func() {
-		if x := recover(); x != nil {
-			n.thrown = PanicError{Value: x, Stack: debug.Stack()}
-			end = result{err: &n.thrown, cut: true, lost: &n.thrown}
+// takeTurn waits until the function of n may be called, and returns an error if it must
+// not be called any more: because the creation was called off, or ended by Set or by a
+// Refresh that made a value. A creation that cannot be called off begins anew if it would
+// have to wait.
+//
+// The functions that wait get the parts of n, so that n itself stays on the stack.
+func (n *creation[K]) takeTurn() (err error) {
+	r, k := n.root, n.entry.key
+	if renewals := r.renewals.Load(); renewals != nil {
+		in := renewals.root.Load()
+		if e, p := in.underWay(r.at(k)); e != nil {
+			err = in.awaited(e, p, candidate[K]{r, n.entry, n.phase, n.ctx})
 		}
-		n.end(end)
-	}()
-	err := n.root.of.makeValue(n.ctx, create, n.entry)
-	end = result{err: err, until: n.root.keeps(n.entry.key, err)}
+	}
+	if err == nil && r.exclusive(k) {
+		n.holds, err = r.claims.takeKey(candidate[K]{r, n.entry, n.phase, n.ctx})
+	}
+	return err
+}
+
+// cutShort calls end for a function that panicked with thrown, or called runtime.Goexit.
+// The panic then goes on in the caller, unless the goroutine is the function's own: then
+// alone is not nil, and becomes the error.
+func cutShort(thrown any, alone *PanicError, end func(result)) {
+	how := result{err: ErrGoexit, cut: true}
+	switch {
+	case thrown == nil: // or a panic(nil) with GODEBUG=panicnil=1, which ends here
+	case alone != nil:
+		*alone = PanicError{Value: thrown, Stack: debug.Stack()}
+		how.err, how.lost = alone, alone
+	default:
+		how.err = &PanicError{Value: thrown, Stack: debug.Stack()}
+	}
+	end(how)
+	if thrown != nil && alone == nil {
+		panic(thrown) // here, where the frames of the first panic are still on the stack
+	}
 }
 
 // watch starts the timer of a creation.
@@ -204,8 +227,8 @@ func (n *creation[K]) end(how result) {
 	n.settle(how)
 }
 
-// settle ends the flight, and does what follows from that. Only the creator
-// calls it, once.
+// settle ends the flight, wakes the waiters and closes values. Only the creator calls
+// it, once.
 func (n *creation[K]) settle(end result) {
 	l := n.conclude(end)
 	n.root.accounting.finish(l.over)
@@ -213,19 +236,19 @@ func (n *creation[K]) settle(end result) {
 	n.follow(l)
 }
 
-// tell wakes those who wait, when it has been counted what is over.
+// tell wakes the waiters, after accounting.finish.
 func (n *creation[K]) tell() {
 	if n.ended {
 		n.phase.end()
 	}
 }
 
-// disposition is what became of the outcome of a creation.
+// disposition says what became of the outcome of a creation.
 type disposition[K comparable] struct {
-	over  tally     // what is over, and to be taken off
+	over  tally     // counts to be taken off
 	stays bool      // it is in the table
-	drop  *entry[K] // it is a value to be closed, because nobody has it
-	heard bool      // somebody who waited gets it
+	drop  *entry[K] // it is a value to be closed, because no caller and no key has it
+	heard bool      // a caller that waited gets it
 }
 
 // follow runs the Close functions that follow the end of the flight. If the entry
@@ -255,11 +278,18 @@ func (r *root[K]) settled(e *entry[K]) {
 	r.sieve.givePlace(r, p.mark)
 }
 
+// nodeFor returns the mark of a new entry, or nil if the cache has no order.
+func (r *root[K]) nodeFor(e *entry[K]) *mark {
+	if r.sieve == nil {
+		return nil
+	}
+	return &(&sieveNode[K]{entry: e}).mark
+}
+
 // conclude ends the flight, but for finish and tell, and runs no user code.
 //
-// A failed entry leaves the table before anyone can learn of the failure, so
-// that whoever knows of it and calls again starts anew, unless the failure is
-// kept.
+// A failed entry leaves the table before any caller can learn of the failure, so that a
+// caller that knows of it and calls again starts anew, unless the failure is kept.
 func (n *creation[K]) conclude(end result) (l disposition[K]) {
 	r, e, p := n.root, n.entry, n.phase
 	if n.stop != nil {
@@ -286,8 +316,8 @@ func (n *creation[K]) conclude(end result) (l disposition[K]) {
 	l.heard = who.callers() > 0 && !who.has(abandoned|cacheClosed)
 	n.ended = true
 	now := n.outcome(end, who, true)
-	// LP(GetOrCreate): the creator's success, and that of everyone who waited
-	// for it. So with a failure that is kept; any other only becomes known here.
+	// LP(GetOrCreate): the creator's success, and that of all waiters. So with a failure
+	// that is kept; any other failure only becomes known here.
 	if e.state.CompareAndSwap(p, now) {
 		if !now.kept() {
 			l.over += oneCreating
@@ -316,41 +346,7 @@ func (n *creation[K]) conclude(end result) (l disposition[K]) {
 	return l
 }
 
-// forgotten ends a flight that Delete has moved to an entry which only its
-// callers reach, and where nobody but the creator writes, or the timer. It fails
-// if that is not what has become of the flight.
-func (n *creation[K]) forgotten(moved *phase[K], end result, who participants) bool {
-	m := moved.final.to
-	if m == nil || m.state.Load() != n.phase {
-		return false
-	}
-	if end.err == nil {
-		n.root.of.copyValue(m, n.entry)
-	}
-	end.until = 0
-	now := n.outcome(end, who, false)
-	if !m.state.CompareAndSwap(n.phase, now) { // LP(GetOrCreate): a forgotten creation
-		return false
-	}
-	if now != nil && now.leases != nil {
-		n.root.close.lingerOn(n.root, m, now.leases)
-	}
-	return true
-}
-
-// blame returns what the callers of a creation that failed get instead of its
-// error, or nil if they get that.
-func (p participants) blame() error {
-	switch {
-	case p.has(cacheClosed):
-		return ErrClosed
-	case p.has(abandoned):
-		return errAgain // those who take part came after the cancellation
-	}
-	return nil
-}
-
-// outcome returns what the state of an entry becomes when its creation ends.
+// outcome returns the state of an entry after its creation.
 func (n *creation[K]) outcome(end result, who participants, inTable bool) *phase[K] {
 	r := n.root
 	var m *mark

@@ -11,14 +11,14 @@ import (
 	"github.com/latchfree/latchfree/internal/goid"
 )
 
-// CycleError is what a call gets that would wait for itself: for a creation
-// that, maybe by way of others, waits for the one that calls. The others go on
-// as soon as that one ends. A creation that would wait for itself, because it has
-// to wait for its turn, fails with it, and all its callers get it.
+// CycleError is the error of a call that would wait for itself: for a creation that,
+// maybe by way of others, waits for the creation that calls. The others go on as soon
+// as the caller's creation ends. A creation that would wait for itself for its turn
+// fails with a CycleError, which all its callers get.
 type CycleError struct {
 	// Path holds the keys of the creations in the order in which each waits for
-	// the next, from that which called to the same again. They may be of
-	// several caches. Without contexts only the first is known.
+	// the next. It begins and ends with the creation that called. The keys may be
+	// of several caches. Without contexts only the first is known.
 	Path []any
 }
 
@@ -35,8 +35,8 @@ func (e *CycleError) Error() string {
 	return b.String()
 }
 
-// errRecursion stands for a CycleError whose goroutine runs the function that
-// it would wait for.
+// errRecursion stands for a CycleError of a call on the goroutine that runs the function
+// for which it would wait.
 var errRecursion = errors.New("oncecache: recursion")
 
 // explain makes an error of errRecursion for k.
@@ -67,7 +67,7 @@ type createContext struct {
 
 type partKey struct{}
 
-// Value returns the flight, or what the context has.
+// Value returns the flight, or the value of the context inside.
 func (c *createContext) Value(key any) any {
 	if key == (partKey{}) {
 		return c.part
@@ -85,10 +85,10 @@ func partOf(ctx context.Context) *flight {
 // creation. Dependences are the edges of a graph, of all caches together, in
 // which a cycle would wait for ever.
 //
-// Whoever begins to wait publishes its dependence and then looks for a cycle.
-// So of those who together make one, the last to publish sees all of it. If
-// more than one see it, they agree on who gives up by a CAS on the dependence
-// of the cycle that has the lowest rank, which is the same for all of them.
+// A call that is about to wait publishes its dependence and then looks for a cycle. So of
+// the calls that together make a cycle, the last to publish sees all of it. If several
+// see it, a CAS on the dependence with the lowest rank of the cycle, which is the same for
+// all of them, decides which call gives up.
 type dependence struct {
 	on   *flight
 	key  any // of the creation that on is
@@ -116,8 +116,8 @@ const (
 // end says that the caller does not wait any more.
 func (d *dependence) end() { d.over.Store(true) }
 
-// counts reports whether d is an edge: its caller waits, and what it waits for
-// has not ended. Who waits has made wake before.
+// counts reports whether d is an edge: its caller waits, and the creation that it waits
+// for has not ended. The caller has made wake before it waits.
 func (d *dependence) counts() bool {
 	if d.over.Load() {
 		return false
@@ -179,8 +179,8 @@ func (f *flight) node() *flight {
 	return f
 }
 
-// awaited returns the dependences of the function of f, which has none that
-// anybody knows of if it has no context.
+// awaited returns the dependences of the function of f. Those of a function without a
+// context are not known.
 func (f *flight) awaited() *dependences {
 	if f.ext == nil {
 		return nil

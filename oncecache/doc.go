@@ -1,6 +1,13 @@
-// Package oncecache keeps one value for each key, and creates it once however
-// many callers ask for it together: a database handle per URL, a client per
-// tenant, a parsed template per name.
+// Package oncecache keeps one value for each key, and creates it once however many callers ask for
+// it together: a database handle per URL, a client per tenant, a parsed template per name.
+//
+// The module has four packages, and the kind of value decides between them:
+//   - atomicbreaker: a dependency that fails. It stops the calls to it until it has recovered.
+//   - cowchangeset: changes. It records who changed what, and shares slices that are mostly read.
+//   - oncecache: resources (meters, engines, clients), created once per key, in use, closed in the end.
+//   - shardedregistry: data, entities with a version that are compared, updated, indexed and watched.
+//
+// A cache needs no settings:
 //
 //	var engines oncecache.Cache[string, *sql.DB]
 //
@@ -12,22 +19,19 @@
 //
 // # When to use it
 //
-// When two values for one key would be wrong, not only wasteful; when a value
-// takes long to make and other keys must not wait for that; when nearly all
-// calls find the value there.
+// When two values for one key would be wrong, not only wasteful, or when a value takes long to make
+// and other keys must not wait for that; and when nearly all calls find the value there.
 //
-// # Callers who may not want to wait
+// # Callers that must not wait for ever
 //
-// [Cache.GetOrCreateContext] is for callers whose context may end. That ends
-// their wait; the creation goes on for the others, and is cancelled when all
-// have left. Whoever asks for the key while a cancelled creation still runs
-// waits for its end, uses what it made after all, and otherwise starts anew:
-// nobody gets an error because others have left.
+// [Cache.GetOrCreateContext] is for callers whose context may end. That ends the caller's wait; the
+// creation goes on for the others, and is cancelled when all have left. No caller gets an error
+// because others have left: a caller that comes while a cancelled creation still runs waits for its
+// end, and begins anew if there is no value.
 //
 // # Values that must be closed
 //
-// A cache with a Config.Close function owns its values, and [Cache.Acquire]
-// gives a [Lease] of one:
+// A cache with a Config.Close function owns its values, and [Cache.Acquire] gives a [Lease] of one:
 //
 //	engines := oncecache.MustNew(oncecache.Config[string, *sql.DB]{
 //		Close: func(_ string, db *sql.DB) error { return db.Close() },
@@ -39,95 +43,76 @@
 //	}
 //	defer lease.Release()
 //
-// A value is closed once: when it is no longer the key's, and nobody holds a
-// lease of it. So an engine may be deleted, replaced, or discarded as broken
-// while others use it. [Cache.Close] closes what is left, and waits for those
-// who still use it. A Close function that takes its time holds up only the call
-// that has removed the value, and none if it goes for want of room or use. With
-// Config.CloseBeforeCreate the next value of a key is made when it has returned.
+// A value is closed once, when it has left the cache and no lease holds it. So engines may be
+// deleted, replaced or discarded while others use them. [Cache.Close] closes the rest, and waits
+// for the leases. A slow Close function delays only the call that removed the value; what is
+// evicted or idle is closed on goroutines of the cache. With Config.CloseBeforeCreate, a key's next
+// value is created when the Close function of the last one has returned.
 //
 // # Values that do not stay
 //
-// Config.MaxEntries bounds the number of values, and Config.IdleTimeout the time
-// that one stays without use; what a lease holds stays. [Cache.Refresh] makes a
-// value anew while the old one serves, and [Cache.Reload] from it. Config.ErrorTTL lets an error answer for a
-// while, so that a server that is down is not asked by every caller.
+// Config.MaxEntries bounds the number of values, and Config.IdleTimeout the time that a value stays
+// without use. Leased values stay. [Cache.Refresh] makes a new value while the old one serves, and
+// [Cache.Reload] makes it from the old one. With Config.ErrorTTL an error answers for a while, so
+// that fewer callers ask a server that is down.
 //
 // # Creations that need each other
 //
-// A create function may ask for other keys, of this cache and of others, if it
-// hands on the context that it was given. If that goes round, the call that
-// would close the circle gets a [*CycleError] with the keys on the way, and
-// nobody hangs. Without contexts a function that asks for its own key is told so
-// on amd64 and arm64, and what goes round over several goroutines is not found.
-//
-// Config.CreateTimeout bounds the time that anyone waits for a creation, and
-// [Cache.InFlight] shows those that are under way and since when.
+// A create function may ask for other keys, of any cache, if it hands on its context. The call that
+// would close a circle of waits gets a [*CycleError] with the keys on the way. Without contexts, a
+// function that asks for its own key gets it on amd64 and arm64, and a circle over several
+// goroutines is not found. Config.CreateTimeout bounds how long callers wait, and [Cache.InFlight]
+// shows the creations that are under way.
 //
 // # When not to use it
 //
-// When values go out of date by the clock: there is no time to live, only
-// Refresh and Delete. When making a value twice does no harm and takes less
-// than a microsecond: sync.Map does. When the values can be made before the
-// goroutines start: a plain map does.
+// When values go out of date by the clock: there is no time to live, only Refresh and Delete. When
+// making a value twice does no harm and takes less than a microsecond: sync.Map is enough. When all
+// values can be made in advance: a plain map is enough.
 //
 // # Guarantees
 //
-// Each key has one entry, which is both the place where its callers meet and
-// the value that they get, so there is no moment between a creation and its
-// value at which a second creation could begin. Create functions of one key never
-// run at the same time, unless [Cache.Set], [Cache.Delete], [Cache.Clear] or a
-// timeout ended the creation of one that still runs, and not even then with
-// Config.CloseBeforeCreate.
+// Create functions of one key never run at the same time, unless [Cache.Set], [Cache.Delete],
+// [Cache.Clear] or a timeout has ended a creation whose function still runs, and not even then with
+// Config.CloseBeforeCreate. No second creation can begin between the end of one and the publication
+// of its value.
 //
-// Every value that a create function returns is kept, or given to those who
-// asked for it, or dropped; and if there is a Config.Close function, closed in
-// the end, whichever of these it was.
+// Every value that a create function returns is kept, or given to the callers that asked for it, or
+// dropped; and with a Config.Close function each is closed in the end. However a create function
+// ends (error, panic, [runtime.Goexit]), all its waiters get a value or an error, and the key is
+// free again.
 //
-// Every call that returns has either a value that was created or set, or an
-// error. However a create function ends — error, panic, [runtime.Goexit] —
-// everyone who waits for it is woken and the key is free again.
-//
-// No function of the user runs under a lock. A slow creation delays nobody but
-// the callers of its own key.
+// No function of the user runs under a lock. A slow creation delays only the callers of its own
+// key.
 //
 // # Memory model
 //
-// What a create function did before it returned, or a caller before
-// [Cache.Set] or [Cache.SetIfAbsent], happens before the return of every call
-// that returns the value.
+// What a create function did before it returned, or a caller before [Cache.Set] or
+// [Cache.SetIfAbsent], happens before the return of every call that returns the value.
 //
 // # Costs
 //
-// A hit is one map look-up and two atomic loads. It writes nothing shared,
-// waits for nobody and allocates nothing, even if the create function captures
-// variables: it never leaves the caller's stack. GetOrCreateContext costs the
-// same, but its create function should take what it needs from its arguments,
-// because one that captures variables is allocated.
-// So may be that of GetOrCreate if it is called in a closure that the compiler
-// inlines into another package, with the function that returns the closure
-// (https://go.dev/issue/79592).
+// A hit is one map look-up and two atomic loads. It writes nothing shared, waits for no other call
+// and allocates nothing, even if the create function of GetOrCreate captures variables.
 //
-// A lease takes one read-modify-write to acquire and one to release, on a word
-// that is the key's own, and split by processors once two users of a key have
-// collided on it.
+// A lease takes one read-modify-write to acquire and one to release, on a word of the key's own,
+// which is split by processors once two users collide on it.
 //
-// With MaxEntries or IdleTimeout, a hit has one load more, and one store if the
-// value has not been used since the last search for what can go. Whoever
-// creates or removes a value takes the mutex of the list of all.
+// With MaxEntries or IdleTimeout, a hit has one load more, and one store if the value has not been
+// used since the last search for values to remove. Calls that create or remove a value take one
+// mutex.
 //
-// A ready entry takes 8 bytes beside its key and its value, and 26 to 51 in the
-// table, or 17 to 34 if there are more than 10,000. A creation makes two
-// allocations, and more if keys are or contain interfaces, because it checks that
-// the key can be compared; whoever must wait for it adds those of a channel. A
-// creation whose caller can leave runs on a goroutine of its own. A value that is to be closed takes 80 bytes
-// more, one in a cache with bounds 128, and one of both kinds 144.
+// A ready entry takes 8 bytes beside its key and its value, and 26 to 51 in the table, or 17 to 34
+// if there are more than 10,000. A value that is to be closed takes 80 bytes more, one in a cache
+// with bounds 128, and one of both kinds 144.
+//
+// A creation makes two allocations, and more if keys are or contain interfaces. The first waiter
+// adds those of a channel. A creation whose caller can leave runs on a goroutine of its own.
 //
 // # References
 //
-// The one-table design is that of cmd/internal/par.Cache in the Go tree. The
-// treatment of panics is that of [sync.OnceFunc]. The count of leases is that
-// of percpu_ref in the Linux kernel, which is split until it is killed. The table
-// is a Cache-Line Hash Table, https://github.com/LPD-EPFL/CLHT, with the tags of
-// xsync, whose buckets point to the entries themselves.
+// The one-table design is that of cmd/internal/par.Cache in the Go tree. The treatment of panics is
+// that of [sync.OnceFunc]. The count of leases is that of percpu_ref in the Linux kernel, which is
+// split until it is killed. The table is a Cache-Line Hash Table, https://github.com/LPD-EPFL/CLHT,
+// with the tags of xsync, whose buckets point to the entries themselves.
 package oncecache

@@ -29,15 +29,15 @@ type entry[K comparable] struct {
 	state atomics.Pointer[phase[K]]
 }
 
-// phase is what an entry's state is. Its fields never change.
+// phase is the state of an entry. Its fields never change.
 type phase[K comparable] struct {
 	*flight                // creating, or moved if the flight has moved along; nil otherwise
-	leases  *leases        // leased: who uses the value
+	leases  *leases        // leased: the count of users
 	mark    *mark          // ready, leased, failed: the entry's place in the order, if it has one
 	final   *finalState[K] // failed, moved; nil otherwise
 }
 
-// finalState is what the callers of an entry get that will have no value.
+// finalState is the outcome of an entry that will have no value.
 type finalState[K comparable] struct {
 	err   error         // failed
 	lasts *keptError[K] // failed: how long it stays in the table; nil: it does not
@@ -58,7 +58,7 @@ func newPhase[K comparable](how finalState[K]) *phase[K] {
 // newCreating returns the phase of an entry that is being created.
 func newCreating[K comparable]() *phase[K] {
 	both := new(struct {
-		own flight // first, so that what is written of it is on one cache line
+		own flight // first, so that its words are on one cache line
 		phase[K]
 	})
 	both.flight = &both.own
@@ -85,8 +85,8 @@ func (p *phase[K]) ready() bool {
 	return p == nil || p.flight == nil && p.final == nil
 }
 
-// kept reports whether p is that of a failure that stays in the table until
-// somebody takes it out, who then also takes it off the tally.
+// kept reports whether p is that of a failure that stays in the table until a call
+// removes it, which then also takes it off the tally.
 func (p *phase[K]) kept() bool { return p != nil && p.final != nil && p.final.lasts != nil }
 
 // has reports whether e, which may be nil, has a value.
@@ -133,11 +133,11 @@ type caller struct {
 	joined  *flight         // the flight that the caller has joined, or is the creator of
 	heir    bool            // it has joined after all others had left
 	created bool            // it is the creator
-	part    *flight         // the creation whose function calls; nil: nobody knows of any
+	part    *flight         // the creation whose function calls; nil: none is known
 	known   *flight         // the one that its part is known to wait for already
 }
 
-// within sets what is known of a caller by its context.
+// within sets the fields of a caller that its context determines.
 func (c *caller) within(ctx context.Context) {
 	if ctx.Done() != nil {
 		c.ctx = ctx
@@ -145,10 +145,10 @@ func (c *caller) within(ctx context.Context) {
 	c.part = partOf(ctx)
 }
 
-// outcome returns what the callers of e get, and waits for it if need be: an
-// entry with a value, and the word in which the caller is counted if it wants
-// a lease and the entry has them; or an error, which is errAgain if the caller
-// must look for the key again.
+// outcome returns the outcome of e for its callers, and waits for it if need be: an entry
+// with a value, and the word in which the caller is counted if it wants a lease and the
+// entry has leases; or an error, which is errAgain if the caller must look for the key
+// again.
 //
 // It goes round a few times at most: an entry changes once from creating to
 // something else, and is moved at most once, to an entry that stays put.
@@ -206,11 +206,11 @@ func (f *flight) board(c *caller) {
 // error if c has left: because its context has ended, or because it would wait
 // for itself.
 //
-// No wake-up is lost: the caller publishes the event and then looks at state,
-// and whoever ends the flight changes state and then looks for the event.
+// No wake-up is lost: the caller publishes the event and then looks at state; the call
+// that ends the flight changes state and then looks for the event.
 //
-// It waits itself, and what few callers need is apart: the fewer and smaller the
-// frames, the more of those who come at once on new goroutines do with the stack
+// It waits itself, and code that few callers need is apart: the fewer and smaller the
+// frames, the more of the callers that come at once on new goroutines do with the stack
 // that they begin with.
 func (e *entry[K]) await(p *phase[K], c *caller) (err error) {
 	p.board(c)

@@ -8,38 +8,38 @@ import (
 	"strings"
 )
 
-// ErrClosed is what callers get who ask for a key of a closed cache, or wait
-// for one when it is closed.
+// ErrClosed is the error of callers that ask for a key of a closed cache, or wait for a
+// creation when the cache is closed.
 var ErrClosed = errors.New("oncecache: cache is closed")
 
-// ErrGoexit is what callers who waited for a creation get when the function
-// that created called [runtime.Goexit], as testing.T.FailNow does.
+// ErrGoexit is the error of callers that waited for a creation whose function called
+// [runtime.Goexit], as testing.T.FailNow does.
 var ErrGoexit = errors.New("oncecache: create function called runtime.Goexit")
 
-// ErrCreateTimeout is what callers get whose creation took longer than
+// ErrCreateTimeout is the error of callers whose creation took longer than
 // Config.CreateTimeout.
 var ErrCreateTimeout = errors.New("oncecache: create function takes too long")
 
-// ErrNotFound is what [Cache.Wait] returns for a key that has no value, and is
-// not being created.
+// ErrNotFound is the error of [Cache.Wait] for a key that has no value and is not being
+// created, and of a key that the function of [Cache.GetOrCreateMany] leaves out.
 var ErrNotFound = errors.New("oncecache: no such key")
 
-// ErrNotModified is what the function of [Cache.Refresh] or [Cache.Reload]
-// returns if the old value is still right. It stays then, as if it was new.
+// ErrNotModified is returned by the function of [Cache.Refresh] or [Cache.Reload] if the
+// old value is still right. Then the old value stays, as if it was new.
 var ErrNotModified = errors.New("oncecache: not modified")
 
-// errAgain sends its callers back to the table: the creation that they waited
-// for was abandoned before they came and has failed, or the value that they
-// found has left the table, or to a creation that can be called off.
+// errAgain sends its callers back to the table: the creation that they waited for was
+// abandoned before they came and has failed, or must begin again as one that can be
+// called off; or the value that they found has left the table.
 var errAgain = errors.New("oncecache: look again")
 
 // errNoBase ends a Refresh whose key has no value any more when it begins.
 var errNoBase = errors.New("oncecache: nothing to refresh")
 
-// PanicError is what callers who waited for a creation get when the function
-// that created panicked. The caller that ran the function gets the panic.
+// PanicError is the error of callers that waited for a creation whose function
+// panicked. The caller that ran the function gets the panic.
 type PanicError struct {
-	Value   any    // what the function panicked with
+	Value   any    // the value of the panic
 	Stack   []byte // the stack of the goroutine that panicked, as debug.Stack formats it
 	closing bool   // it was Config.Close
 }
@@ -58,8 +58,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// rethrown is what a caller panics with whose create function panicked on
-// another goroutine. Its text has the stack, which the caller's does not have.
+// rethrown is the panic of a caller whose create function panicked on another goroutine.
+// Its text has that stack, which the caller's stack does not show.
 type rethrown struct{ *PanicError }
 
 // Error returns the text of the panic and the stack where it began.
@@ -70,10 +70,9 @@ func (r rethrown) Error() string {
 // Unwrap returns the panic as the others get it.
 func (r rethrown) Unwrap() error { return r.PanicError }
 
-// PendingError is what [Cache.Close] returns when its context ends before all is
-// over, and what it has not waited for: keys, in no order. One may be there more
-// than once, and one that goes from one of these to another just then may be
-// missing.
+// PendingError is the error of [Cache.Close] when its context ends before all is over.
+// It has the keys that Close has not waited for, in no order. A key may be there more
+// than once, and a key that changes from one kind to another just then may be missing.
 type PendingError struct {
 	Creating []any // their create functions have not returned
 	Leased   []any // their values have not been released
@@ -109,10 +108,9 @@ func (e *PendingError) Error() string {
 // Unwrap returns the error of the context.
 func (e *PendingError) Unwrap() error { return e.err }
 
-// KeyErrors says of each key of a batch what its error is. It is what
-// [Cache.GetOrCreateMany] returns if it does not have all values, and may be
-// what its function returns, which is the error of every key without a value
-// otherwise.
+// KeyErrors has the errors of a batch by key. [Cache.GetOrCreateMany] returns it if it
+// does not have all values. The function of GetOrCreateMany may return it; any other
+// error that the function returns is that of every key without a value.
 type KeyErrors[K comparable] map[K]error
 
 // Error returns a text with each error once, and the keys that have it.

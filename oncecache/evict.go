@@ -17,8 +17,8 @@ func (r *root[K]) evictAll(out []*sieveNode[K]) (evicted int) {
 	return evicted
 }
 
-// evict removes a doomed entry, unless somebody else has, and reports whether its
-// value is to be closed then.
+// evict removes a doomed entry, unless another call has, and reports whether its value is
+// to be closed then.
 func (r *root[K]) evict(e *entry[K]) (removed, closes bool) {
 	if !r.remove(e) {
 		return false, false
@@ -27,11 +27,10 @@ func (r *root[K]) evict(e *entry[K]) (removed, closes bool) {
 	return true, r.release(e, r.leave(e))
 }
 
-// Sweep removes the values that nobody has used for Config.IdleTimeout, and the
-// errors whose time is over, and returns their number. With an IdleTimeout a
-// timer does this too, and otherwise the failures of creations from time to
-// time: it need not be called. What it removes is closed on goroutines of the
-// cache.
+// Sweep removes the values that no caller has used for Config.IdleTimeout, and the
+// kept errors whose time is over, and returns their number. It need not be called:
+// with an IdleTimeout a timer does this too, and each error that is kept removes up to
+// 64 that are over. The values are closed on goroutines of the cache.
 //
 // Sweep is blocking on the mutex of one bucket at a time, on that of the errors
 // and, with an IdleTimeout, on that of the order of the entries and on another

@@ -49,8 +49,7 @@ func ExampleCache_GetOrCreate_error() {
 	// postgres://db-001 <nil> 1
 }
 
-// A caller that does not want to wait any longer leaves, and the others get
-// what it has waited for.
+// A caller that does not want to wait any longer leaves. The others get the value.
 func ExampleCache_GetOrCreateContext() {
 	var engines oncecache.Cache[string, *engine]
 	const url = "postgres://db-001"
@@ -110,7 +109,7 @@ func ExampleCache_Acquire() {
 }
 
 // A database that one process may open once at a time is closed before it is
-// opened again, though whoever uses it takes a while to let it go.
+// opened again, though its user takes a while to release it.
 func ExampleConfig_closeBeforeCreate() {
 	databases := oncecache.MustNew(oncecache.Config[string, *engine]{
 		CloseBeforeCreate: true,
@@ -147,7 +146,7 @@ func ExampleConfig_closeBeforeCreate() {
 	// orders.db <nil>
 }
 
-// What has not changed since is not made anew.
+// A page that has not changed is not made anew.
 func ExampleCache_Reload() {
 	var pages oncecache.Cache[string, string]
 	ctx := context.Background()
@@ -180,7 +179,7 @@ func ExampleCache_Clear() {
 	// Output: 2 0
 }
 
-// Whoever has made the value may have more to do than those who find it.
+// The caller that has made the value may have more to do than those that find it.
 func ExampleCache_LoadOrCreate() {
 	var engines oncecache.Cache[string, *engine]
 	open := func(_ context.Context, url string) (*engine, error) { return &engine{url}, nil }
@@ -241,4 +240,109 @@ func ExampleCache_Keys() {
 	cache.Set("two", 2)
 	fmt.Println(slices.Sorted(cache.Keys()))
 	// Output: [one two]
+}
+
+func ExampleCache_All() {
+	var prices oncecache.Cache[string, int]
+	prices.Set("tea", 3)
+	prices.Set("coffee", 4)
+	total := 0
+	for _, price := range prices.All() {
+		total += price
+	}
+	fmt.Println(total)
+	// Output: 7
+}
+
+func ExampleCache_Get() {
+	var prices oncecache.Cache[string, int]
+	prices.Set("tea", 3)
+	fmt.Println(prices.Get("tea"))
+	fmt.Println(prices.Get("coffee"))
+	// Output:
+	// 3 true
+	// 0 false
+}
+
+func ExampleCache_SetIfAbsent() {
+	var prices oncecache.Cache[string, int]
+	fmt.Println(prices.SetIfAbsent("tea", 3), prices.SetIfAbsent("tea", 4))
+	fmt.Println(prices.Get("tea"))
+	// Output:
+	// true false
+	// 3 true
+}
+
+func ExampleCache_Delete() {
+	var prices oncecache.Cache[string, int]
+	prices.Set("tea", 3)
+	fmt.Println(prices.Delete("tea"))
+	fmt.Println(prices.Delete("tea"))
+	// Output:
+	// 3 true
+	// 0 false
+}
+
+// The old value serves while the new one is made.
+func ExampleCache_Refresh() {
+	var prices oncecache.Cache[string, int]
+	prices.Set("tea", 3)
+	price, err := prices.Refresh(context.Background(), "tea", func(_ context.Context, name string) (int, error) {
+		old, _ := prices.Get(name)
+		fmt.Println("meanwhile:", old)
+		return 4, nil
+	})
+	fmt.Println(price, err)
+	// Output:
+	// meanwhile: 3
+	// 4 <nil>
+}
+
+// One call of the function loads all users that are not there. A user that it does
+// not find is left out.
+func ExampleCache_GetOrCreateMany() {
+	var users oncecache.Cache[int, string]
+	users.Set(1, "Ada")
+	found, err := users.GetOrCreateMany(context.Background(), []int{1, 2, 3}, func(_ context.Context, ids []int) (map[int]string, error) {
+		fmt.Println("loading", ids)
+		return map[int]string{2: "Grace"}, nil
+	})
+	fmt.Println(found, err)
+	// Output:
+	// loading [2 3]
+	// map[1:Ada 2:Grace] <nil>
+}
+
+// The value that has not been used makes room.
+func ExampleConfig_maxEntries() {
+	prices := oncecache.MustNew(oncecache.Config[string, int]{MaxEntries: 2})
+	prices.Set("tea", 3)
+	prices.Set("coffee", 4)
+	prices.Get("tea")
+	prices.Set("milk", 1)
+	fmt.Println(slices.Sorted(prices.Keys()))
+	// Output: [milk tea]
+}
+
+func ExampleCache_InFlight() {
+	var engines oncecache.Cache[string, *engine]
+	_, err := engines.GetOrCreate("orders", func() (*engine, error) {
+		for flight := range engines.InFlight() {
+			fmt.Println("under way:", flight.Key, "waiting:", flight.Waiting)
+		}
+		return &engine{"postgres://db-001"}, nil
+	})
+	fmt.Println(err)
+	// Output:
+	// under way: orders waiting: 0
+	// <nil>
+}
+
+func ExampleCache_Stats() {
+	var engines oncecache.Cache[string, *engine]
+	engines.GetOrCreate("orders", func() (*engine, error) { return nil, errors.New("connection refused") })
+	engines.GetOrCreate("orders", func() (*engine, error) { return &engine{"postgres://db-001"}, nil })
+	s := engines.Stats()
+	fmt.Println(s.Created, s.Failed)
+	// Output: 1 1
 }

@@ -1,6 +1,9 @@
 package oncecache
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // StartSet does the first step of Set for a key that is present, and returns
 // the second.
@@ -57,6 +60,13 @@ func Dependences(ctx context.Context) (n int) {
 // Hidden returns how many flights Close would find that are in no table.
 func Hidden[K comparable, V any](c *Cache[K, V]) int {
 	return len(c.shared().backlog.flights(func(K) bool { return true }))
+}
+
+// Named returns the keys that a PendingError of c would have.
+func Named[K comparable, V any](c *Cache[K, V]) []any {
+	var p PendingError
+	c.shared().backlog.name(&p)
+	return slices.Concat(p.Creating, p.Leased, p.Closing)
 }
 
 // Claims returns how many keys are claimed, in a cache with CloseBeforeCreate.

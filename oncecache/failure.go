@@ -9,7 +9,7 @@ import (
 
 // A failed creation leaves nothing behind, unless Config.ErrorTTL says how long
 // its error answers for it. Then the entry stays in the table, without a value,
-// and whoever finds it there after that time takes it out. Config.CreateTimeout
+// and a call that finds it there after that time takes it out. Config.CreateTimeout
 // makes a creation fail whose function has not returned.
 
 // forever is a time that never comes.
@@ -23,8 +23,8 @@ func (r *root[K]) expire(e *entry[K]) (removed bool) {
 	return removed
 }
 
-// left follows the removal of an entry from the table by its caller, who has
-// then read p as its state. A failure that was kept counts as being created
+// left follows the removal of an entry from the table by its caller, which has then read
+// p as its state. A failure that was kept counts as being created
 // until then.
 func (r *root[K]) left(p *phase[K]) {
 	if p.kept() {
@@ -42,10 +42,10 @@ func timed[K comparable](r *root[K], e *entry[K], p *phase[K]) (stop func()) {
 }
 
 // overdue ends the flight of p, made with e, in ErrCreateTimeout. The function
-// goes on, and what it makes is nobody's.
+// goes on, and its value is dropped.
 //
 // The entry may be in the table for a moment when its failure is known already.
-// Whoever finds it there helps to take it out; see current.
+// A call that finds it there helps to take it out; see current.
 func (r *root[K]) overdue(e *entry[K], p *phase[K]) {
 	failed := newPhase(finalState[K]{err: ErrCreateTimeout})
 	r.backlog.note(e, p.flight)

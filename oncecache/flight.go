@@ -7,23 +7,23 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// flight is a creation in progress, as those who wait for it see it.
+// flight is a creation in progress, as its waiters see it.
 type flight struct {
 	// wake is made by the first caller that has to wait, nil → non-nil, and
-	// fired by whoever ends the flight.
+	// fired by the call that ends the flight.
 	wake atomics.Pointer[atomics.Event]
 
-	// participants says who takes part. It is kept if the flight can be called
-	// off, or if leases are asked for.
+	// participants counts the callers that take part. It is kept if the flight can be
+	// called off, or if leases are asked for.
 	participants atomics.Uint64
 
 	// since is when the creation began, since the cache was made. It never
 	// changes once the flight is shared.
 	since time.Duration
 
-	// beside is two gauges, because it only decides what is shown of the flight. In
-	// the upper half is how many goroutines wait for wake, and in the lower one how
-	// often others have noted that they may end the flight; see backlog.note.
+	// beside is two gauges, because no step of the flight depends on it. The upper half
+	// counts the goroutines that wait for wake, the lower half how often other calls have
+	// noted that they may end the flight; see backlog.note.
 	beside atomics.Gauge
 
 	// by is the token of the goroutine that runs the create function, or zero
@@ -35,29 +35,29 @@ type flight struct {
 	ext *extended
 }
 
-// extended is what a flight has besides if its function has a context.
+// extended has the further fields of a flight whose function has a context.
 type extended struct {
-	// awaits lists what the create function waits for, newest first. Whoever
-	// begins to wait for something replaces the list by CAS.
+	// awaits lists the dependences of the create function, newest first. A call that
+	// begins to wait replaces the list by CAS.
 	awaits atomics.Pointer[dependences]
 
 	// cancel ends the context of the create function. It never changes.
 	cancel context.CancelCauseFunc
 
 	// alone is the token of the function's goroutine of its own, once that runs. It
-	// is a gauge because nobody else finds in it what they look for.
+	// is a gauge because no other goroutine finds its own token in it.
 	alone atomics.Gauge
 
-	// turn is waiting while the creation waits for its turn, by a store, and sentBack
-	// by CAS of whoever has made the cache forget it then.
+	// turn is waiting while the creation waits for its turn, by a store, and sentBack by
+	// CAS of the call that has made the cache forget it then.
 	turn atomics.Uint32
 
-	// mute is how many of the participants of a Refresh are creations that wait for it,
-	// and tell nobody how it has ended.
+	// mute counts the participants of a Refresh that are creations which wait for it, and
+	// do not pass its outcome on.
 	mute atomics.Gauge
 
-	// What follows is set if one function creates several keys, whose flights share
-	// all of this. The last of them that is called off takes the function with it.
+	// The fields that follow are set if one function creates several keys, whose flights
+	// share all of extended. When the last of them is called off, so is the function.
 	lead   *flight       // stands for all
 	wanted atomics.Int64 // how many have not been called off
 
@@ -74,7 +74,7 @@ const (
 
 // participants is the state of a flight's callers in one word:
 //
-//	bit  63      finished     the result is known: nobody joins or leaves
+//	bit  63      finished     the result is known: no caller joins or leaves
 //	bit  62      abandoned  the creation was cancelled when the last caller left
 //	bit  61      cacheClosed   the creation was cancelled by Close
 //	bit  60      kept       never abandoned
@@ -104,19 +104,29 @@ func (p participants) leases() int64 {
 	return int64(p &^ (finished | abandoned | cacheClosed | kept | off) >> 30)
 }
 
+// blame returns the error that the callers of a failed creation get instead of its own,
+// or nil if they get its own.
+func (p participants) blame() error {
+	switch {
+	case p.has(cacheClosed):
+		return ErrClosed
+	case p.has(abandoned):
+		return errAgain // the participants came after the cancellation
+	}
+	return nil
+}
+
 // matters reports whether a caller that takes this seat must join.
 func (f *flight) matters(seat participants) bool { return f.ext != nil || seat != oneCaller }
 
-// join counts a caller, unless the flight has finished: then the caller waits for
-// the little that is left to be done, and sees what came of it. One that finds
-// the flight abandoned is an heir.
+// join counts a caller, unless the flight has finished: then the outcome is a few steps
+// away, and the caller waits for it. A caller that finds the flight abandoned is an heir.
 func (f *flight) join(seat participants) participants {
 	return participants(f.participants.Add(uint64(seat)))
 }
 
-// leave takes off a caller that has joined. If nobody is left, it calls the
-// creation off. It fails if the flight has finished: then what the caller has
-// waited for is there.
+// leave takes off a caller that has joined. If no caller is left, it calls the creation
+// off. It fails if the flight has finished: then the outcome is there.
 func (f *flight) leave(seat participants) bool {
 	for {
 		old := participants(f.participants.Load())
@@ -171,7 +181,7 @@ func (f *flight) waiting() int { return int(f.beside.Load() >> 32) }
 func (f *flight) note()       { f.beside.Add(1) }
 func (f *flight) noted() bool { return uint32(f.beside.Load()) != 0 }
 
-// event returns what fires when f ends.
+// event returns the event that fires when f ends.
 func (f *flight) event() *atomics.Event {
 	w := f.wake.Load()
 	if w == nil {
@@ -183,7 +193,7 @@ func (f *flight) event() *atomics.Event {
 	return w
 }
 
-// end wakes everyone who waits for f. It is called once for each flight, after
+// end wakes all waiters of f. It is called once for each flight, after
 // the state of the entries that show it has changed.
 func (f *flight) end() {
 	if w := f.wake.Load(); w != nil {

@@ -17,8 +17,8 @@ type keptError[K comparable] struct {
 	out bool // it has left the table; under the mutex
 }
 
-// keptErrors are those of a cache with Config.ErrorTTL, so that they are found
-// when they are over though nobody asks for their keys.
+// keptErrors has the kept errors of a cache with Config.ErrorTTL, so that those that are
+// over are found even if no caller asks for their keys.
 type keptErrors[K comparable] struct {
 	ttl func(K, error) time.Duration // Config.ErrorTTL
 
@@ -101,7 +101,7 @@ func (k *keptErrors[K]) dropError(f *keptError[K]) {
 	f.out = true
 }
 
-// soonest is a heap of failures, of which that is the first which is over first.
+// soonest is a heap of failures, by the time at which they are over.
 type soonest[K comparable] []*keptError[K]
 
 func (h soonest[K]) Len() int           { return len(h) }

@@ -5,15 +5,15 @@ import (
 	"runtime/debug"
 )
 
-// leak is what the garbage collector finds when a lease is forgotten. It is
-// reachable from the lease only.
+// leak lets the garbage collector report a lease that was not released. It is reachable
+// from the lease only.
 type leak struct {
 	cleanup runtime.Cleanup
-	_       *byte // without a pointer in it, a 32-bit runtime might put it beside what stays
+	_       *byte // without a pointer in it, a 32-bit runtime might put it beside objects that stay
 }
 
 // track returns a leak that is reported unless it is released before it is
-// unreachable, or nil if nobody wants to know.
+// unreachable, or nil without Config.OnLeak.
 func (r *root[K]) track(k K) *leak {
 	if r.onLeak == nil {
 		return nil

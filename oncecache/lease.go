@@ -10,10 +10,9 @@ import (
 // with [Cache.Acquire]. The zero value is a lease that was released.
 //
 // A Lease belongs to one goroutine at a time. It may be returned, stored, and
-// handed on, as any value; but of its copies one only is to be released, as one
-// file is closed once however often its number is copied. Releasing a second copy
-// panics as soon as the count of the users shows it: at once, if nobody else
-// holds the value, and otherwise at the latest when all the others have released
+// handed on, as any value, but only one of its copies may be released. Releasing a
+// second copy panics as soon as the count of users shows it: at once if no other
+// caller holds the value, and otherwise at the latest when all others have released
 // theirs.
 type Lease[K comparable, V any] struct {
 	_ [0]*V // so that none can be converted to one of other values
@@ -22,15 +21,14 @@ type Lease[K comparable, V any] struct {
 	held  *atomics.Int64 // the word in which the lease is counted; nil: there is nothing to keep
 	root  *root[K]
 	key   K
-	leak  *leak // nil: nobody wants to know
+	leak  *leak // nil: without Config.OnLeak
 }
 
-// Acquire is [Cache.GetOrCreateContext] for values that are to be closed: with
-// a Config.Close function, nobody closes the value before the lease has been
-// released, whatever is deleted, set or closed meanwhile. A value that is leased
-// is not removed because of MaxEntries or IdleTimeout, whether there is a Close
-// function or not. Without any of the three, a lease costs nothing and keeps
-// nothing, but [Lease.Discard] works.
+// Acquire is [Cache.GetOrCreateContext] for values that are to be closed. With a
+// Config.Close function, the value is not closed before the lease has been released,
+// whatever is deleted, set or closed meanwhile. A leased value is not removed because
+// of MaxEntries or IdleTimeout, whether there is a Close function or not. Without any
+// of the three, a lease costs nothing and keeps nothing, but [Lease.Discard] works.
 //
 //	lease, err := engines.Acquire(ctx, url, open)
 //	if err != nil {
@@ -39,11 +37,11 @@ type Lease[K comparable, V any] struct {
 //	defer lease.Release()
 //	use(lease.Value())
 //
-// If the value is removed and closed while Acquire takes hold of it, Acquire
-// looks again, and creates the next one if need be; so it may call create more
-// than once, one call after the other. A lease of a value that is
-// not kept, because Delete made the cache forget its creation or because the
-// key holds a NaN, is shared by the callers of that creation only.
+// If the value is removed and closed while Acquire takes hold of it, Acquire looks
+// again, and creates the next one if need be. So it may call create more than once,
+// one call after the other. If a value is not kept, because Delete made the cache
+// forget its creation or because the key holds a NaN, only the callers of that
+// creation hold leases of it.
 //
 // Acquire is lock-free if k has a value, and otherwise blocking as
 // GetOrCreateContext is. It takes effect when it finds an entry whose lease count it
@@ -59,7 +57,7 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 	e := r.find(k) // LP(Acquire): a hit, if the value can be held
 	if e != nil {
 		p := e.state.Load()
-		if p != nil && p.leases != nil && p.mark == nil { // what hold does, where nothing is evicted
+		if p != nil && p.leases != nil && p.mark == nil { // as hold, where nothing is evicted
 			if held := p.leases.acquire(); held != nil {
 				return Lease[K, V]{entry: e, held: held, root: r, key: k, leak: r.track(k)}, nil
 			}
@@ -77,7 +75,7 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 			return Lease[K, V]{}, err
 		}
 		ok := true
-		if r.close == nil { // nobody else has counted the caller
+		if r.close == nil { // the creator has not counted the caller
 			held, ok = r.hold(last, last.state.Load())
 		}
 		if ok {
@@ -99,8 +97,8 @@ func (l *Lease[K, V]) Value() V {
 }
 
 // Release ends the lease; if it has ended, nothing happens. The last user of a
-// value that has left the cache calls Config.Close for it, on its goroutine,
-// and Cache.Close returns what that returns.
+// value that has left the cache calls Config.Close for it, on its goroutine, and
+// Cache.Close returns the error.
 //
 // Release is wait-free; where it calls Config.Close, it is blocking for that and on
 // the mutex of what is being closed. It takes effect when the caller is no longer
@@ -125,9 +123,8 @@ func (l *Lease[K, V]) Release() {
 }
 
 // Discard is Release of a value that is broken: if it is still the value of its
-// key, it is removed, so that the next caller creates another. However many
-// users discard one value, they remove it once, and none of them removes its
-// replacement.
+// key, it is removed, so that the next caller creates another. Several users may
+// discard one value: it is removed once, and its replacement stays.
 //
 // Discard is blocking on the mutex of one bucket. It takes effect when the
 // entry is removed, or when another one is found in its place.

@@ -2,24 +2,23 @@ package oncecache
 
 import "github.com/latchfree/latchfree/internal/atomics"
 
-// leases counts those who use a value, exactly, and tells one of them that it
-// was the last. While the entry is in the table, its users count themselves in
-// words that are far apart, of which nobody knows the sum. When the entry has
-// left the table, its remover kills the words and gathers what they held in
-// one, which those who are left count down.
+// leases counts the users of a value, exactly, and tells one of them that it was the
+// last. While the entry is in the table, its users count themselves in words that are
+// far apart, whose sum is not known. When the entry has left the table, its remover kills
+// the words and gathers their counts in one, which the users that are left count down.
 type leases struct {
 	// base counts users until two of them collide; see stripes.
 	//
 	//	live   n ≥ 0       +1 by acquire (CAS), −1 by release
-	//	dead   near dead   from the kill on; what is added no longer counts
+	//	dead   near dead   from the kill on; additions no longer count
 	base atomics.Int64
 
 	// stripes is nil until two users collide on base, then points to words
 	// like base, or to none if the kill came first. It changes once.
 	stripes atomics.Pointer[[]stripe]
 
-	// central is 0 until the kill; then hold plus what was gathered so far,
-	// less the releases since; then, without hold, the number of users left.
+	// central is 0 until the kill; then hold plus the counts gathered so far, less the
+	// releases since; then, without hold, the number of users left.
 	central atomics.Int64
 }
 
@@ -30,8 +29,8 @@ type stripe struct {
 }
 
 const (
-	// dead is what a killed word starts from: so far below zero that neither
-	// the releases of its users nor those who fail to acquire bring it near.
+	// dead is the value of a killed word: so far below zero that neither releases nor
+	// failed acquisitions bring it near zero.
 	dead = -1 << 62
 
 	// hold keeps central above zero while the kill is gathering: more than
@@ -42,10 +41,9 @@ const (
 // live prepares the count of an entry that will be in the table, with n users.
 func (l *leases) live(n int64) { l.base.Store(n) }
 
-// dying prepares the count of an entry that nobody can find any more, with n
-// users.
+// dying prepares the count of an entry that no look-up can find, with n users.
 func (l *leases) dying(n int64) {
-	l.base.Store(dead) // so nobody comes to make stripes
+	l.base.Store(dead) // so that no user makes stripes
 	l.central.Store(n)
 }
 
@@ -87,7 +85,7 @@ func (l *leases) last(held *atomics.Int64, n int64) bool {
 	if n < dead/2 {
 		n = l.central.Add(-1)
 	} else {
-		held.Add(1) // so that the kill still gathers what is true of the others
+		held.Add(1) // so that the kill gathers the count of the others
 	}
 	if n < 0 {
 		panic("oncecache: lease released twice")
@@ -95,8 +93,8 @@ func (l *leases) last(held *atomics.Int64, n int64) bool {
 	return n == 0
 }
 
-// held reports whether there are users. It may be wrong about those who come
-// or go meanwhile.
+// held reports whether there are users. It may be wrong about users that come or go
+// meanwhile.
 func (l *leases) held() bool {
 	users := l.base.Load()
 	if s := l.stripes.Load(); s != nil {
@@ -160,7 +158,7 @@ func (r *root[K]) holdFor(e *entry[K], p *phase[K], keep func(*mark) bool) (held
 	return held, true
 }
 
-// join is acquire for an entry that may be evicted. If it is, what is returned
+// join is acquire for an entry that may be evicted. If it is being evicted, the word
 // beside errAgain is to be put back, unless it is nil.
 func (l *leases) join(m *mark) (held *atomics.Int64, err error) {
 	if held = l.acquire(); held == nil || m != nil && !m.keep() {
@@ -188,17 +186,16 @@ func (r *root[K]) wasHeld(e *entry[K]) {
 	}
 }
 
-// giveUp takes off a user of e's value who was counted in held, if it was, and has
-// not come to use it, or is busy: if it is to be closed, that is left to a goroutine
-// of the cache.
+// giveUp takes off a user of e's value that was counted in held, unless held is nil. If
+// the value is to be closed then, a goroutine of the cache does that.
 func (r *root[K]) giveUp(e *entry[K], held *atomics.Int64) {
 	if held != nil && e.countOff(held) {
 		r.close.closeOneLater(r, e)
 	}
 }
 
-// countOff takes off a user of e's value who was counted in held, and reports
-// whether the value is to be closed now.
+// countOff takes off a user of e's value that was counted in held, and reports whether
+// the value is to be closed now.
 func (e *entry[K]) countOff(held *atomics.Int64) (free bool) {
 	n := held.Add(-1)
 	return n < 0 && e.isLast(held, n)

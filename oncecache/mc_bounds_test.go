@@ -251,6 +251,26 @@ func TestProtocolsOfIdleness(t *testing.T) {
 	})
 }
 
+// Nor is what Reload holds, though it does not note a use.
+func TestProtocolsOfReloadedEntries(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Reload ∥ a sweep"}, func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 1, Close: func(int, int) error { return nil }})
+		c.Set(1, 1) // which is no use
+		m.Go(func() {
+			_, err := c.Reload(context.Background(), 1, func(_ context.Context, _, _ int, exists bool) (int, error) {
+				if _, ok := c.Get(1); ok != exists {
+					m.Failf("Reload holds a value: %v; the key has one: %v", exists, ok)
+				}
+				return 2, nil
+			})
+			if err != nil {
+				m.Failf("%v", err)
+			}
+		})
+		m.Go(func() { oncecache.SweepIdle(c) })
+	})
+}
+
 // Creations end by a timer, and their functions later.
 func TestProtocolsOfTimeouts(t *testing.T) {
 	brief := oncecache.Config[int, int]{CreateTimeout: 1}

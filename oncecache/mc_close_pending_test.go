@@ -57,6 +57,27 @@ func TestProtocolsOfNames(t *testing.T) {
 	}
 }
 
+// A lease that has ended is not named, though its value was removed meanwhile.
+func TestEndedLeasesAreNotNamed(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "PendingError: Acquire, Release ∥ Delete"}, func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{Close: func(int, int) error { return nil }})
+		c.Set(1, 1)
+		m.Go(func() {
+			l, err := c.Acquire(context.Background(), 1, makesOne)
+			if err != nil {
+				m.Failf("%v", err)
+			}
+			l.Release()
+		})
+		m.Go(func() { c.Delete(1) })
+		m.Final(func() {
+			if names := oncecache.Named(c); len(names) != 0 {
+				m.Failf("%v are named", names)
+			}
+		})
+	})
+}
+
 // A value whose Close function hangs is named, from the moment at which Close has
 // queued it.
 func TestClosingIsNamed(t *testing.T) {

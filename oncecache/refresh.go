@@ -12,26 +12,25 @@ import (
 // when its leases have been released, if there is a Config.Close function. If k
 // has no value, Refresh is [Cache.GetOrCreateContext].
 //
-// Callers who refresh a key while create runs share that call, as if they had
-// called GetOrCreateContext for a key of its own: what is said there about
-// contexts, panics and heirs, and in [Config] about CreateTimeout and
-// KeepCreating, holds here too. If create fails, the old value stays. It stays
-// too, and is what Refresh returns, if create returns it again, or
-// [ErrNotModified].
+// Callers that refresh a key while create runs share that call. Contexts, panics,
+// heirs, Config.CreateTimeout and Config.KeepCreating work as in GetOrCreateContext.
+// If create fails, the old value stays. If create returns the old value, or
+// [ErrNotModified], the old value stays and Refresh returns it.
 //
-// If [Cache.Set], [Cache.Delete] or [Cache.Clear] comes while create runs, what it
-// makes is not kept, and who refreshes the key afterwards begins anew: the callers
-// get what Set or another creation has put there or, if nothing is there, what
-// create made; with a Config.Close function that is closed at once, as after
-// Delete. If the old value goes for another reason, and somebody asks for the key
-// while create runs, that is no second creation: all get what create makes, and
-// it is kept. If nobody waits for the key, it is not. If it is replaced at the very moment when Config.CreateTimeout or
-// Close ends the call, the callers may get the error of that and the new value
-// stays.
+// If [Cache.Set], [Cache.Delete] or [Cache.Clear] is called while create runs, the
+// new value is not kept, and a later Refresh begins anew. The callers get the value
+// that Set or another creation has put there or, if there is none, the value that
+// create made; with a Config.Close function that is closed at once, as after Delete.
 //
-// To refresh a value is not to use it: the new one is as idle, and as near to
-// making room, as the old one was. Close functions run when the callers have been
-// told, on the goroutine that ran create.
+// If the old value is removed in another way while create runs, a caller that asks
+// for the key does not start a second creation: all callers get the value that
+// create makes, and it is kept. If no caller waits for the key, it is not kept. If
+// Config.CreateTimeout or Close ends the call at the moment when the value is
+// replaced, the callers may get the error, and the new value stays.
+//
+// Refresh does not count as a use: the new value is as idle, and as near to
+// eviction, as the old one was. Close functions run on the goroutine that ran
+// create, after the callers have their result.
 //
 // Refresh is blocking: it waits for create or until ctx ends, and for the mutex
 // of one bucket. It takes effect when the new value takes the place of the old
@@ -48,11 +47,11 @@ func (c *Cache[K, V]) Refresh(ctx context.Context, k K, create func(context.Cont
 	return *valueOf[V](e), nil
 }
 
-// Reload is [Cache.Refresh] by a function that gets the old value, to ask its
-// source for what has changed since; which may be nothing: see [ErrNotModified].
-// The old value is leased while create runs, and if it goes meanwhile, it is closed
-// afterwards on a goroutine of the cache. If k has no value, create gets the zero
-// value, and exists is false.
+// Reload is [Cache.Refresh] with a function that gets the old value, to ask the source
+// what has changed since. If nothing has, create returns [ErrNotModified]. The old value
+// is leased while create runs; if it is removed meanwhile, it is closed afterwards on a
+// goroutine of the cache. If k has no value, create gets the zero value, and exists is
+// false.
 //
 // Reload is blocking, and takes effect as Refresh does.
 func (c *Cache[K, V]) Reload(ctx context.Context, k K, create func(ctx context.Context, k K, old V, exists bool) (V, error)) (v V, err error) {
@@ -133,13 +132,14 @@ func (c *core[K]) getOrCreateContext(ctx context.Context, k table.Hashed[K], cre
 }
 
 // overtakeOther ends the Refresh of k that is to replace another entry than e,
-// which k has, so that nobody joins what nobody will keep.
+// which k has, so that no caller joins a Refresh whose value will not be kept.
 func (r *root[K]) overtakeOther(k table.Hashed[K], e *entry[K]) {
 	renewals := r.renewals.Load()
 	if renewals == nil {
 		return
 	}
-	in, old, p := renewals.underWay(k)
+	in := renewals.root.Load()
+	old, p := in.underWay(k)
 	if old == nil {
 		return
 	}
@@ -152,8 +152,8 @@ func (r *root[K]) overtakeOther(k table.Hashed[K], e *entry[K]) {
 	}
 }
 
-// renewal is one call of the function of Refresh, and what the callers get. It is the
-// value of an entry in root.renewals.
+// renewal is one call of the function of Refresh, and its outcome. It is the value of an
+// entry in root.renewals.
 type renewal[K comparable] struct {
 	root *root[K]
 	base *entry[K] // which was to be replaced
@@ -166,8 +166,8 @@ type renewal[K comparable] struct {
 	ended  bool      // it was too late for the value to be kept
 	gone   bool      // there is no value: it was to be the old one, and that has gone
 
-	// over is what the renewal has taken from the table, or an entry that never
-	// was there, whose value is to be closed.
+	// over is the entry that the renewal has taken from the table, or one that never was
+	// there, whose value is to be closed.
 	over *entry[K]
 }
 
@@ -186,7 +186,7 @@ func (n *renewal[K]) find(k table.Hashed[K], f *extended) {
 			f.base.Store(&n.seen)
 		} else {
 			n.base = e
-			again := any(e) // what was published never changes
+			again := any(e) // a value that was published never changes
 			f.base.Store(&again)
 		}
 		if n.root.entries.Load(k) == e {
@@ -195,8 +195,8 @@ func (n *renewal[K]) find(k table.Hashed[K], f *extended) {
 	}
 }
 
-// renewing is what the core needs of the values of root.renewals, where root is the
-// one that has these. Make is renewal.make: a method that calls it would be in every
+// renewing has the functions for values of root.renewals, where root is the one that has
+// these. Make is renewal.make: a method that calls it would be in every
 // program, because the linker keeps makeValue.
 type renewing[K comparable] struct {
 	root *root[K]
@@ -251,7 +251,7 @@ func (n *renewal[K]) make(ctx context.Context, k table.Hashed[K], create creator
 		n.result, n.gone = now, !now.has()
 	}
 	if own := renewals.createdBy(k, part); own != nil {
-		renewals.entries.CompareAndDelete(k, own) // before this is known, so that whoever knows of it starts anew
+		renewals.entries.CompareAndDelete(k, own) // before the result is known, so that a caller that knows it starts anew
 	} else {
 		n.ended = true
 	}
@@ -265,7 +265,7 @@ func (n *renewal[K]) replace(renewals *root[K], k table.Hashed[K], f *flight) {
 	r, own := n.root, n.made
 	r.makeReady(own)
 	for {
-		e := r.entries.Load(k) // before f is looked for: what comes after Delete does not wait for f
+		e := r.entries.Load(k) // before f is looked for: an entry that comes after Delete does not wait for f
 		ready := e != nil && e.state.Load().ready()
 		if e == nil || renewals.createdBy(k, f) == nil || ready && e != n.base || e.failed() {
 			break
@@ -287,7 +287,7 @@ func (n *renewal[K]) replace(renewals *root[K], k table.Hashed[K], f *flight) {
 	}
 }
 
-// follow is what is left to be done when the flight has ended.
+// follow leaves the order and closes values, when the flight has ended.
 func (n *renewal[K]) follow() {
 	switch {
 	case n.over == nil: // nothing
@@ -319,10 +319,8 @@ func (r *root[K]) succeeded(e, n *entry[K]) {
 
 // createdBy returns the entry of k if f, and no later flight, creates it.
 func (r *root[K]) createdBy(k table.Hashed[K], f *flight) *entry[K] {
-	if e := r.entries.Load(k); e != nil {
-		if p := e.state.Load(); p.creating() && p.flight == f {
-			return e
-		}
+	if e, p := r.underWay(k); e != nil && p.flight == f {
+		return e
 	}
 	return nil
 }

@@ -365,3 +365,24 @@ func TestStressRefreshMeetsClose(t *testing.T) {
 		})
 	}
 }
+
+// Close calls off the function of a Refresh that Delete has overtaken.
+func TestCloseFindsHiddenRefreshes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(config{Close: func(string, int) error { return nil }})
+		c.Set("k", 1)
+		p := newPilot()
+		refreshed := startCall(func() (int, error) { return c.Refresh(t.Context(), "k", p.create) })
+		flight := <-p.ctx
+		synctest.Wait()
+		c.Delete("k")
+		if err := c.Close(ended(t)); err == nil || context.Cause(flight) != oncecache.ErrClosed {
+			t.Errorf("Close returns %v; the function is called off with %v", err, context.Cause(flight))
+		}
+		p.end <- with(2)
+		wantAll(t, []*call{refreshed}, result{err: oncecache.ErrClosed})
+		if err := c.Close(t.Context()); err != nil || oncecache.Pending(c) != 0 {
+			t.Errorf("%v, %d are pending", err, oncecache.Pending(c))
+		}
+	})
+}

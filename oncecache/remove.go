@@ -3,11 +3,11 @@ package oncecache
 import "github.com/latchfree/latchfree/internal/table"
 
 // Delete removes k, and returns the value that it had, if any. If a value is
-// being created for k, the cache forgets that creation: those who take part in
-// it get its result, which is not kept, and the next caller creates anew
-// without waiting for it; if its function has not begun, because it waits for what
-// the key had before, they begin anew with that caller. With a Config.Close function, what Delete returns is
-// closed at once, unless a lease holds it.
+// being created for k, the cache forgets that creation: its callers get its
+// result, which is not kept, and the next caller creates anew without waiting for
+// it. If its function has not begun, because it waits for an earlier value of the
+// key, its callers begin anew with the next caller. With a Config.Close function,
+// the value that Delete returns is closed at once, unless a lease holds it.
 //
 // Delete is wait-free if k is absent, and otherwise blocking on the mutex of
 // one bucket. It takes effect when the entry is removed, or not found.
@@ -31,12 +31,12 @@ func (r *root[K]) delete(k table.Hashed[K]) (e *entry[K], deleted bool) {
 	return e, deleted
 }
 
-// Clear deletes every key, and returns how many values it has removed. It is as
-// if Delete was called for each: those who take part in a creation get its
-// result, which is not kept, and the next caller creates anew. It removes what
-// was there when it began, and of what comes meanwhile some. With a Config.Close
-// function, what no lease holds is closed on goroutines of the cache, several at
-// a time: Clear does not wait for that.
+// Clear deletes every key, and returns how many values it has removed. It acts as
+// Delete does for each key: callers of a creation get its result, which is not
+// kept, and the next caller creates anew. It removes the keys that were there when
+// it began, and some of the keys that come meanwhile. With a Config.Close function,
+// values that no lease holds are closed on goroutines of the cache, several at a
+// time: Clear does not wait for that.
 //
 // Clear is blocking on the mutex of one bucket at a time. It takes effect for
 // each key when the entry is removed.
@@ -66,12 +66,12 @@ func (c *core[K]) clear() (removed int) {
 	return removed
 }
 
-// take removes what k has, and returns it, or nil.
+// take removes the entry of k, and returns it, or nil.
 func (r *root[K]) take(k table.Hashed[K]) *entry[K] {
 	if r.claims == nil && !r.renews {
 		return r.entries.LoadAndDelete(k) // LP(Delete)
 	}
-	for { // noting what holds the key
+	for { // noting a function that holds the key
 		e := r.entries.Load(k) // LP(Delete): absent
 		if e == nil {
 			return nil
@@ -90,9 +90,9 @@ func (r *root[K]) note(e *entry[K]) {
 	}
 }
 
-// overtake comes before what is to be newer than a Refresh of k that is under way:
-// what that makes will not be kept, and nobody waits for it or joins it who comes
-// from now on.
+// overtake is called before a step that is to be newer than a Refresh of k under way: the
+// value of the Refresh will not be kept, and later callers neither wait for it nor join
+// it.
 func (r *root[K]) overtake(k table.Hashed[K]) {
 	if renewals := r.renewals.Load(); renewals != nil {
 		renewals.root.Load().delete(k)
@@ -110,8 +110,9 @@ func (r *root[K]) removed(e *entry[K]) (had bool) {
 	return e.hasAfter(p)
 }
 
-// forget moves the creation of e, if there is one, to where only its callers find
-// it, and Close, which calls it off: one of them sees the other.
+// forget moves the creation of e, if there is one, to an entry that only its callers
+// find. Either forget or Close, of which one sees the other, calls it off if the cache is
+// closed.
 func (r *root[K]) forget(e *entry[K]) (p *phase[K], left bool) {
 	if p = e.state.Load(); !p.creating() {
 		return p, false
@@ -129,9 +130,31 @@ func (r *root[K]) forget(e *entry[K]) (p *phase[K], left bool) {
 	return p, true
 }
 
+// forgotten ends a flight that Delete has moved to an entry which only its callers reach,
+// and where only the creator and the timer write. It fails if the flight has not been
+// moved, or has ended.
+func (n *creation[K]) forgotten(moved *phase[K], end result, who participants) bool {
+	m := moved.final.to
+	if m == nil || m.state.Load() != n.phase {
+		return false
+	}
+	if end.err == nil {
+		n.root.of.copyValue(m, n.entry)
+	}
+	end.until = 0
+	now := n.outcome(end, who, false)
+	if !m.state.CompareAndSwap(n.phase, now) { // LP(GetOrCreate): a forgotten creation
+		return false
+	}
+	if now != nil && now.leases != nil {
+		n.root.close.lingerOn(n.root, m, now.leases)
+	}
+	return true
+}
+
 // CompareAndDelete removes k from c if its value is old, and reports whether
-// it did. With it, many users of one broken value remove it once, and none of
-// them removes its replacement. It panics, as == does, if V is an interface
+// it did. If several users of one broken value call it, the value is removed once, and
+// its replacement stays. It panics, as == does, if V is an interface
 // type and the values cannot be compared.
 //
 // CompareAndDelete is wait-free if k has another value or none, and otherwise

@@ -3,15 +3,15 @@ package oncecache
 import "github.com/latchfree/latchfree/internal/table"
 
 // Set makes v the value of k, and returns the value that it replaced, if there
-// was one. If a value is being created for k, everyone who takes part in that
-// creation gets v, and the context of the create function is cancelled.
+// was one. If a value is being created for k, all callers of that creation get v,
+// and the context of the create function is cancelled.
 //
-// Set stores nothing for a key that holds a NaN, or if the cache is closed.
-// With a Config.Close function, v is the cache's to close from now on, at once
-// if it is not stored; and so is what Set returns, unless a lease holds it. If v
-// is the very value that is there, it stays as it is: Set returns it, and
-// closes nothing. A value that was removed is not to be set again: it is closed,
-// or will be when its leases are released.
+// Set stores nothing for a key that holds a NaN, or if the cache is closed. With a
+// Config.Close function, the cache closes v in the end, at once if v is not stored.
+// The value that Set returns is closed at once, unless a lease holds it. If v is the
+// very value that is there, it stays as it is: Set returns it, and closes nothing.
+// Do not set a value again that was removed: it is closed, or will be when its
+// leases are released.
 //
 // Set is blocking on the mutex of one bucket. It takes effect when the new
 // entry takes the place of the old one, or when v is found there.
@@ -68,9 +68,8 @@ func (r *root[K]) finishSet(e *entry[K], left *phase[K]) {
 	}
 }
 
-// swap puts n in the place of what its key has, and returns that, or nil. If that
-// has the very value of n, which is to be closed once, it stays, and swap returns
-// n.
+// swap puts n in the place of the entry of its key, and returns that entry, or nil. If
+// that has the very value of n, which is to be closed once, it stays, and swap returns n.
 func (r *root[K]) swap(at table.Hashed[K], n *entry[K]) *entry[K] {
 	if r.close == nil {
 		return r.entries.Swap(at, n) // LP(Set)
@@ -134,9 +133,9 @@ func (c *core[K]) recheck(r *root[K], k K, n *entry[K]) {
 
 // SetIfAbsent makes v the value of k if k has none and none is being created,
 // and reports whether it did. It stores nothing for a key that holds a NaN, or
-// if the cache is closed. What it does not store is its caller's to close. If
-// Close overtakes the call, the value may be stored only to be thrown away, also
-// in the place of a creation that Close has ended.
+// if the cache is closed. A value that it does not store remains its caller's to
+// close. If Close overtakes the call, the value may be stored only to be thrown
+// away, also in the place of a creation that Close has ended.
 //
 // SetIfAbsent is wait-free if k is present, and otherwise blocking on the
 // mutex of one bucket. It takes effect when the entry is inserted or found.

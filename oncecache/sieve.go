@@ -9,10 +9,10 @@ import (
 
 // A cache with Config.MaxEntries or Config.IdleTimeout keeps its entries in the
 // order in which they came. A hit sets a mark, if it is not set, and moves
-// nothing: so in steady state it writes nothing. Who adds an entry too many
-// looks for one to evict: from the oldest towards the newest, beginning where
-// the last search ended, it takes the first whose mark is not set, and clears
-// those that it passes. That is SIEVE, by Yazhuo Zhang and others, NSDI 2024.
+// nothing: so in steady state it writes nothing. A call that adds an entry too many
+// looks for one to evict: from the oldest towards the newest, beginning where the last
+// search ended, it takes the first whose mark is not set, and clears the marks that it
+// passes. That is SIEVE, by Yazhuo Zhang and others, NSDI 2024.
 
 // sieveNode is the place of an entry in the order.
 type sieveNode[K comparable] struct {
@@ -24,7 +24,7 @@ type sieveNode[K comparable] struct {
 	// have no count of their own. It is made by the first of them.
 	users atomics.Pointer[leases]
 
-	// What follows is under sieve.mu.
+	// The fields that follow are under sieve.mu.
 	newer, older *sieveNode[K]
 	seen         time.Duration // when the entry was last found to have been used
 	stage        stage
@@ -45,7 +45,7 @@ type sieve[K comparable] struct {
 	max  int           // Config.MaxEntries; zero: no bound
 	idle time.Duration // Config.IdleTimeout; zero: none
 
-	sweeping atomics.Mutex // held by who sweeps, and taken before mu
+	sweeping atomics.Mutex // held by a sweep, and taken before mu
 
 	mu             atomics.Mutex
 	newest, oldest *sieveNode[K]
@@ -65,17 +65,9 @@ type bounded[K comparable] interface {
 	sweepAgain(r *root[K], s *sweeper)
 }
 
-// nodeFor returns the mark of a new entry, or nil if the cache has no order.
-func (r *root[K]) nodeFor(e *entry[K]) *mark {
-	if r.sieve == nil {
-		return nil
-	}
-	return &(&sieveNode[K]{entry: e}).mark
-}
-
 // sieveNodeOf converts a mark back.
 func sieveNodeOf[K comparable](m *mark) *sieveNode[K] {
-	// Safety: only stand makes marks, as the first field of a sieve node of the
+	// Safety: only nodeFor makes marks, as the first field of a sieve node of the
 	// same cache.
 	return (*sieveNode[K])(unsafe.Pointer(m))
 }
@@ -89,7 +81,7 @@ func (n *sieveNode[K]) leased() bool {
 	return l != nil && l.held()
 }
 
-// givePlace is add, and evicts what that takes out.
+// givePlace is add, and evicts the nodes that add takes out.
 func (s *sieve[K]) givePlace(r *root[K], m *mark) { r.evictAll(s.add(r, sieveNodeOf[K](m))) }
 
 // add puts n in the order, unless its entry has left the table before, and
@@ -206,7 +198,7 @@ func (s *sieve[K]) takePlace(m *mark) {
 }
 
 // leavePlace gives the place of from to to, whose entry has taken that of from in the table,
-// as if it had been there all the time, and takes out what there is no room for.
+// as if it had been there all the time, and takes out the nodes for which there is no room.
 // If from is being evicted, to goes instead, unless it has been used. It fails if from has
 // no place any more, or not yet.
 func (s *sieve[K]) leavePlace(to, from *mark) (out []*sieveNode[K], ok bool) {

@@ -2,14 +2,15 @@ package oncecache
 
 import "github.com/latchfree/latchfree/internal/atomics"
 
-// mark is what a hit of a cache with an order writes: whether the entry was used,
-// and whether it is to go. Only who has locked the order asks, so one at a time.
+// mark says whether an entry was used, and whether it is to go. In a cache with an order
+// it is all that a hit writes. Only a call that has locked the order asks, so one at a
+// time.
 type mark struct {
-	// used has a bit for each of those who ask whether the entry was used since
-	// they last asked. A use stores both; who asks clears its own.
+	// used has a bit for the search for a victim and one for the sweep: whether the entry
+	// was used since it last asked. A use stores both; each asker clears its own.
 	//
-	//	0, used ── probed ── CAS ──▶ doomed   by who evicts, if no lease holds the entry
-	//	            └── CAS ──▶ used          by who comes to hold it
+	//	0, used ── probed ── CAS ──▶ doomed   by the evictor, if no lease holds the entry
+	//	            └── CAS ──▶ used          by a caller that comes to hold it
 	used atomics.Uint32
 }
 
@@ -28,9 +29,9 @@ func (m *mark) touch() {
 	}
 }
 
-// keep notes that the caller, who is counted in the leases, holds the entry. It
-// fails if the entry is being evicted. Who is counted before probed is set is
-// found by who has set it; who comes after finds it, and takes it back.
+// keep notes that the caller, which is counted in the leases, holds the entry. It fails
+// if the entry is being evicted. A holder that is counted before probed is set is found
+// by the evictor; a holder that is counted later finds probed, and clears it.
 func (m *mark) keep() bool {
 	for {
 		switch now := m.used.Load(); {
@@ -69,8 +70,7 @@ func (m *mark) asked(bit uint32) bool {
 	return m.used.Load()&bit != 0 && m.used.And(^bit)&bit != 0
 }
 
-// doom decides that the entry goes, unless leases hold it, or it was used for one
-// who asks for that.
+// doom decides that the entry goes, unless leases hold it, or a bit of asks is set.
 func (m *mark) doom(leased func() bool, asks uint32) bool {
 	m.used.Or(probed)
 	if leased() {

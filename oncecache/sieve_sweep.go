@@ -50,8 +50,8 @@ func (s *sieve[K]) sweepPlaces(r *root[K]) (removed int) {
 	return s.sweepIdle(r)
 }
 
-// sweepIdle removes what nobody has used for the timeout. It lets others pass
-// after every few entries.
+// sweepIdle removes the entries that no caller has used for the timeout. It unlocks the
+// order after every few entries.
 func (s *sieve[K]) sweepIdle(r *root[K]) (removed int) {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
@@ -66,7 +66,7 @@ func (s *sieve[K]) sweepIdle(r *root[K]) (removed int) {
 	return removed
 }
 
-// fewSwept is how many entries a sweep looks at while others wait.
+// fewSwept is how many entries a sweep looks at while other calls wait for the order.
 const fewSwept = 64
 
 // idlers dooms those of the next few entries that are idle, and takes them out.
@@ -80,7 +80,7 @@ func (s *sieve[K]) idlers(now time.Duration) (out []*sieveNode[K], more bool) {
 			return out, false
 		}
 		s.swept = n.newer
-		leased := n.leased() // first: who ends a lease notes the use before
+		leased := n.leased() // first: the end of a lease notes the use before it counts itself off
 		switch {
 		case n.asked(usedForIdle) || leased:
 			n.seen = now

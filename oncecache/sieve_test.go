@@ -135,7 +135,105 @@ func TestSweepInPortions(t *testing.T) {
 	})
 }
 
-// Who finds an entry that is doomed, and still in the table, takes it out, and
+// A sweep goes on behind an entry that leaves between two of its portions, and with the
+// one that takes its place.
+func TestSweepGoesOn(t *testing.T) {
+	for name, between := range map[string]func(c *Cache[int, int], k int){
+		"Delete":  func(c *Cache[int, int], k int) { c.Delete(k) },
+		"Refresh": func(c *Cache[int, int], k int) { c.Refresh(context.Background(), k, itself) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := MustNew(Config[int, int]{IdleTimeout: time.Hour})
+				for k := range fewSwept + 8 {
+					c.Set(k, k)
+				}
+				r := c.shared()
+				s := r.sieve.(*sieve[int])
+				s.swept = s.oldest
+				for more := true; more; {
+					var out []*sieveNode[int]
+					out, more = s.idlers(r.now() + time.Hour)
+					r.evictAll(out)
+					if more {
+						between(c, s.swept.entry.key)
+					}
+				}
+				if n := c.Len(); n != 0 {
+					t.Errorf("%d are left", n)
+				}
+				if err := c.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// An entry that leaves the table before it has a place in the order gets none.
+func TestPlaceThatIsLeftBeforeItIsGiven(t *testing.T) {
+	c := MustNew(Config[int, int]{MaxEntries: 1})
+	r := c.shared()
+	e := newBoxed(1, 1)
+	r.makeReady(e)
+	r.left(e.state.Load())
+	r.settled(e)
+	if n := r.sieve.(*sieve[int]).len; n != 0 {
+		t.Errorf("the order has %d places", n)
+	}
+}
+
+// Sweeps begin again when a cache that was empty has entries.
+func TestSweepsAfterAnEmptyCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := MustNew(Config[int, int]{IdleTimeout: time.Hour})
+		for range 3 {
+			c.Set(1, 1)
+			time.Sleep(time.Minute)
+			c.Delete(1)
+			c.Set(1, 1)
+			time.Sleep(91 * time.Minute)
+			if n := c.Len(); n != 0 {
+				t.Fatalf("%d are left", n)
+			}
+		}
+		c.Close(t.Context())
+	})
+}
+
+// A refreshed value is as idle as the old one was.
+func TestRefreshedIsAsIdle(t *testing.T) {
+	const never = -time.Minute
+	for _, tt := range []struct{ get, refresh, earliest, latest time.Duration }{
+		{never, 20 * time.Minute, 60 * time.Minute, 91 * time.Minute},
+		{25 * time.Minute, 26 * time.Minute, 85 * time.Minute, 116 * time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := MustNew(Config[int, int]{IdleTimeout: time.Hour})
+			time.Sleep(3 * time.Hour)
+			c.Set(1, 1)
+			if tt.get != never {
+				time.Sleep(tt.get)
+				c.Get(1)
+			}
+			time.Sleep(tt.refresh - max(tt.get, 0))
+			if v, err := c.Refresh(t.Context(), 1, func(context.Context, int) (int, error) { return 2, nil }); v != 2 || err != nil {
+				t.Errorf("%d, %v", v, err)
+			}
+			time.Sleep(tt.earliest - time.Minute - tt.refresh)
+			if c.Len() != 1 {
+				t.Errorf("removed before %v", tt.earliest)
+			}
+			time.Sleep(tt.latest - tt.earliest + time.Minute)
+			if c.Len() != 0 {
+				t.Errorf("not removed after %v", tt.latest)
+			}
+			c.Close(t.Context())
+		})
+	}
+}
+
+// A caller that finds an entry that is doomed, and still in the table, takes it out, and
 // creates anew. It is counted once, and closed once.
 func TestDoomedEntriesAreTakenOut(t *testing.T) {
 	for name, ask := range map[string]func(c *Cache[int, int]) (int, error){

@@ -1,6 +1,6 @@
 package oncecache
 
-// sortBy sorts n things, in place, by a heap. It is for what is rare: package slices
+// sortBy sorts n things, in place, by a heap. It is for rare use: package slices
 // would add 6,000 bytes of code to every program for each type, used or not.
 func sortBy(n int, less func(i, j int) bool, swap func(i, j int)) {
 	sink := func(i, n int) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Stats counts what a cache has done since it was made. Hits are not counted:
-// that would be a write to shared memory for each.
+// Stats has the counts of a cache since it was made. Hits are not counted, because each
+// would write to shared memory.
 type Stats struct {
 	Created  uint64 // create functions that returned a value, or ErrNotModified
 	Failed   uint64 // create functions that returned an error
@@ -34,8 +34,8 @@ func (s Stats) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// Stats returns what the cache has done so far. It is exact while nobody
-// changes the cache.
+// Stats returns the counts of the cache so far. They are exact while no call changes the
+// cache.
 //
 // Stats is wait-free. It takes effect for each count when that is read.
 func (c *Cache[K, V]) Stats() Stats { return c.stats() }
@@ -59,10 +59,10 @@ type Flight[K comparable] struct {
 	Waiting int       // goroutines that wait for it, and do not run its function
 }
 
-// InFlight returns an iterator over the creations that are under way, in no
-// order: those of keys that Delete has removed meanwhile are not among them. A
-// creation that hangs is one whose Since is long ago. It is not a snapshot; the
-// loop body may call any method.
+// InFlight returns an iterator over the creations that are under way, in no order.
+// Creations of keys that Delete has removed meanwhile are not among them. A creation
+// whose Since is long ago may hang. The iterator is not a snapshot; the loop body may
+// call any method.
 //
 // InFlight is blocking on the mutex of one bucket at a time, and never inside
 // the loop body. It takes effect for each key at some moment since the loop

@@ -11,9 +11,9 @@ type boxed[K comparable, V any] struct {
 	value V
 }
 
-// valueOf returns where the value of e is. This is where the shell, which knows V,
-// and the core, which does not, meet: see DESIGN.md. When it may be read and
-// written is said at entry.
+// valueOf returns where the value of e is. Here the shell, which knows V, and the core,
+// which does not, meet: see DESIGN.md. The doc of entry says when the value may be read
+// and written.
 func valueOf[V any, K comparable](e *entry[K]) *V {
 	// Safety: the entries of a cache of V are made by the functions of this file
 	// alone, each as the head of a boxed[K, V], and stay with their cache and its
@@ -31,10 +31,10 @@ func freshOf[K comparable, V any](k K) *entry[K] {
 	return &(&boxed[K, V]{head: entry[K]{key: k}}).head
 }
 
-// values is what the core needs of the type of its values, in any cache: kind[K, V],
-// or renewing[K].
-// What only some caches need is apart, as in root.close. The names of the methods are
-// their own, because the linker keeps all methods of a name that is called here.
+// values has the functions that the core needs for the type of its values, in any cache.
+// It is kind[K, V] or renewing[K]. Functions that only some caches need are apart, as in
+// root.close. The names of the methods are their own, because the linker keeps all
+// methods of a name that is called here.
 type values[K comparable] interface {
 	// freshEntry is freshOf.
 	freshEntry(k K) *entry[K]
@@ -50,8 +50,8 @@ type values[K comparable] interface {
 type kind[K comparable, V any] struct{}
 
 // creator is a func(context.Context, K) (V, error) for the core, which hands it on to
-// makeValue, and must not call it. It is no interface, which would be two words: what
-// waits would have a larger frame.
+// makeValue, and must not call it. It is no interface, which would be two words, and
+// make the frames of waiting calls larger.
 type creator func()
 
 func creatorOf[K comparable, V any](create func(context.Context, K) (V, error)) creator {
@@ -62,8 +62,8 @@ func creatorOf[K comparable, V any](create func(context.Context, K) (V, error)) 
 func (kind[K, V]) freshEntry(k K) *entry[K] { return freshOf[K, V](k) }
 
 func (kind[K, V]) makeValue(ctx context.Context, create creator, e *entry[K]) error {
-	// Safety: the core hands on what creatorOf has made of a function for values of
-	// the same cache.
+	// Safety: the core hands on the result of creatorOf for a function for values of the
+	// same cache.
 	v, err := (*(*func(context.Context, K) (V, error))(unsafe.Pointer(&create)))(ctx, e.key)
 	if err == nil {
 		*valueOf[V](e) = v

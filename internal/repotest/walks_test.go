@@ -21,7 +21,7 @@ var walks = []struct {
 	{"Update", "shardedregistry", "`Registry.Update` of a present key", 4},
 	{"UpdateWithMost", "shardedregistry", "`Registry.Update` with all of Config, and a stream", 14},
 	{"Trip", "atomicbreaker", "`Permit.Failure` that trips a key of a `Group`", 10},
-	{"Miss", "oncecache", "`Cache.GetOrCreate` of an absent key", 8},
+	{"Miss", "oncecache", "`Cache.GetOrCreate` of an absent key", 6},
 	{"Record", "cowchangeset", "`Tracker.Record` with a store", 6},
 }
 

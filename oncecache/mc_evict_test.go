@@ -1,0 +1,56 @@
+//go:build modelcheck
+
+package oncecache_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/oncecache"
+)
+
+// A value whose creation others have awaited may be evicted as soon as it is there,
+// but not from those that hold it, and it is closed once.
+func TestProtocolsOfAwaitedEntries(t *testing.T) {
+	for name, call := range map[string]func(e *estate){
+		"Acquire": func(e *estate) {
+			l, err := e.c.Acquire(context.Background(), 1, e.make(3))
+			e.wantError(err)
+			if _, ok := e.c.Get(1); !ok || e.shut[l.Value()].Load() != 0 {
+				e.m.Failf("%d is in use; the key has a value: %v", l.Value(), ok)
+			}
+			l.Release()
+		},
+		"GetOrCreateMany": func(e *estate) {
+			_, err := e.c.GetOrCreateMany(context.Background(), []int{1}, func(context.Context, []int) (map[int]int, error) {
+				e.made[3] = true
+				return map[int]int{1: 3}, nil
+			})
+			e.wantError(err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, twice.of("MaxEntries is 1: GetOrCreate ∥ "+name+" of the same key ∥ Set of another"), func(m *mc.M) {
+				e := settle(m, oncecache.Config[int, int]{MaxEntries: 1})
+				m.Go(func() { e.c.GetOrCreate(1, func() (int, error) { return e.make(1)(nil, 1) }) })
+				m.Go(func() { call(e) })
+				m.Go(func() { e.set(2, 2) })
+				m.Final(e.over)
+			})
+		})
+	}
+	t.Run("Acquire where nothing is closed", func(t *testing.T) {
+		mc.Check(t, mc.Config{Operations: "MaxEntries is 1: Acquire ∥ Set of another key"}, func(m *mc.M) {
+			c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 1})
+			m.Go(func() {
+				l, err := c.Acquire(context.Background(), 1, makesOne)
+				if _, ok := c.Get(1); !ok || err != nil {
+					m.Failf("%d is in use; the key has a value: %v, %v", l.Value(), ok, err)
+				}
+				l.Release()
+			})
+			m.Go(func() { c.Set(2, 2) })
+		})
+	})
+}
