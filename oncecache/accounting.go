@@ -21,9 +21,7 @@ type accounting struct {
 	// Counts of Stats that the writers of work write too, on the line of work.
 	created, closings atomics.Gauge
 
-	// idle is made by a Close that has to wait, nil → non-nil, and taken back
-	// and fired by a caller that has left nothing pending.
-	idle atomics.Pointer[atomics.Event]
+	idle atomics.Waker // of calls of Close, by calls that have left nothing pending
 
 	// troubles is the last of the errors that no caller got, linked to those
 	// before it. It is replaced by CAS. More counts the errors that are not kept.
@@ -84,24 +82,13 @@ func (a *accounting) finish(what tally) {
 	if !now.closed() || now.pending() != 0 {
 		return
 	}
-	if w := a.idle.Swap(nil); w != nil {
-		w.Fire()
-	}
+	a.idle.Wake()
 }
 
 // wait returns when nothing is pending, or with an error when ctx has ended.
-//
-// No wake-up is lost: the caller publishes the event and then looks at work; a call
-// that finishes something changes work and then looks for the event.
 func (a *accounting) wait(ctx context.Context) error {
 	for tally(a.work.Load()).pending() != 0 {
-		w := a.idle.Load()
-		if w == nil {
-			made := atomics.MakeEvent()
-			if w = &made; !a.idle.CompareAndSwap(nil, w) {
-				continue // another Close came, or a caller finished
-			}
-		}
+		w := a.idle.Event()
 		if tally(a.work.Load()).pending() == 0 {
 			return nil
 		}

@@ -189,8 +189,7 @@ func (c *Cache[K, V]) install() *root[K] {
 }
 
 func (c *core[K]) install(of values[K]) *root[K] {
-	c.root.CompareAndSwap(nil, newRoot(of, table.NewKeys[K](), new(settings[K])))
-	return c.root.Load()
+	return c.root.Install(newRoot(of, table.NewKeys[K](), new(settings[K])))
 }
 
 // storable reports whether k can be found again once it is stored: whether it

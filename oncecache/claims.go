@@ -134,9 +134,7 @@ type claim[K comparable] struct {
 	// is about to.
 	count atomics.Int64
 
-	// free is made by the first creation that waits, nil → non-nil, and taken back and
-	// fired by the call that makes count zero.
-	free atomics.Pointer[atomics.Event]
+	free atomics.Waker // of creations that wait, by the call that makes count zero
 }
 
 const gone = -1
@@ -201,9 +199,7 @@ func (t *claims[K]) freeKey(k table.Hashed[K]) {
 	if c.count.Add(-1) != 0 {
 		return
 	}
-	if w := c.free.Swap(nil); w != nil {
-		w.Fire()
-	}
+	c.free.Wake()
 	if c.count.CompareAndSwap(0, gone) {
 		t.CompareAndDelete(k, c)
 	}
@@ -232,17 +228,9 @@ func (r *root[K]) disown(k K) {
 	}
 }
 
-// wait returns when there may be nothing left, or with an error when ctx has ended. No
-// wake-up is lost: the caller publishes the event and then looks at the count; the call
-// that makes the count zero then looks for the event.
+// wait returns when there may be nothing left, or with an error when ctx has ended.
 func (c *claim[K]) wait(ctx context.Context) error {
-	w := c.free.Load()
-	if w == nil {
-		made := atomics.MakeEvent()
-		if w = &made; !c.free.CompareAndSwap(nil, w) {
-			return nil // another one came, or went
-		}
-	}
+	w := c.free.Event()
 	if c.count.Load() <= 0 {
 		return nil
 	}

@@ -183,14 +183,11 @@ func (f *flight) noted() bool { return uint32(f.beside.Load()) != 0 }
 
 // event returns the event that fires when f ends.
 func (f *flight) event() *atomics.Event {
-	w := f.wake.Load()
-	if w == nil {
-		made := atomics.MakeEvent()
-		if w = &made; !f.wake.CompareAndSwap(nil, w) {
-			w = f.wake.Load() // another caller's, which is there to stay
-		}
+	if w := f.wake.Load(); w != nil {
+		return w
 	}
-	return w
+	made := atomics.MakeEvent()
+	return f.wake.Install(&made)
 }
 
 // end wakes all waiters of f. It is called once for each flight, after

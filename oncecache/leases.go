@@ -62,8 +62,7 @@ func (l *leases) acquire() (held *atomics.Int64) {
 	}
 	// Another user came or went, or the kill.
 	s := make([]stripe, atomics.Stripes())
-	l.stripes.CompareAndSwap(nil, &s)
-	return acquireStripe(*l.stripes.Load())
+	return acquireStripe(*l.stripes.Install(&s))
 }
 
 // acquireStripe is acquire on the caller's stripe.
@@ -111,7 +110,7 @@ func (l *leases) kill() (last bool) {
 	l.central.Add(hold)
 	users := l.base.Swap(dead)
 	if l.stripes.Load() == nil {
-		l.stripes.CompareAndSwap(nil, new([]stripe)) // fails if two users collided
+		l.stripes.Install(new([]stripe)) // another's if two users have collided
 	}
 	s := *l.stripes.Load()
 	for i := range s {
@@ -148,8 +147,7 @@ func (r *root[K]) holdFor(e *entry[K], p *phase[K], keep func(*mark) bool) (held
 			return nil, true
 		}
 		n := sieveNodeOf[K](p.mark)
-		n.users.CompareAndSwap(nil, new(leases))
-		l = n.users.Load()
+		l = n.users.Install(new(leases))
 	}
 	if held = l.acquire(); held == nil || p.mark != nil && !keep(p.mark) {
 		r.giveUp(e, held)

@@ -337,6 +337,5 @@ func (r *root[K]) renewing() *core[K] {
 	n.follows = func(e *entry[K]) { valueOf[renewal[K]](e).follow() }
 	c := new(core[K])
 	c.root.Store(n)
-	r.renewals.CompareAndSwap(nil, c)
-	return r.renewals.Load()
+	return r.renewals.Install(c)
 }
