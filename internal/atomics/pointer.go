@@ -18,8 +18,8 @@ type Pointer[T any] struct {
 	p unsafe.Pointer
 }
 
-// Safety: p holds what Store, Swap and CompareAndSwap were given, which are pointers
-// to a T.
+// Safety: p holds what Store, Swap, CompareAndSwap and Install were given, which are
+// pointers to a T.
 
 // Load returns what was stored last, or nil.
 func (p *Pointer[T]) Load() *T { return (*T)(atomic.LoadPointer(&p.p)) }
@@ -33,4 +33,21 @@ func (p *Pointer[T]) Swap(v *T) *T { return (*T)(atomic.SwapPointer(&p.p, unsafe
 // CompareAndSwap stores v if old is what is stored, and reports whether it did.
 func (p *Pointer[T]) CompareAndSwap(old, v *T) bool {
 	return atomic.CompareAndSwapPointer(&p.p, unsafe.Pointer(old), unsafe.Pointer(v))
+}
+
+// Install stores fresh if p is nil, and returns what p holds then: fresh, or what
+// another goroutine has installed. It is for pointers that stay once they are set.
+//
+//	if x := p.Load(); x != nil {
+//		return x
+//	}
+//	return p.Install(new(X))
+func (p *Pointer[T]) Install(fresh *T) *T { return (*T)(install(&p.p, unsafe.Pointer(fresh))) }
+
+// install is Install, once for all types.
+func install(at *unsafe.Pointer, fresh unsafe.Pointer) unsafe.Pointer {
+	if atomic.CompareAndSwapPointer(at, nil, fresh) {
+		return fresh
+	}
+	return atomic.LoadPointer(at)
 }

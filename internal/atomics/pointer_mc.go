@@ -53,6 +53,14 @@ func (p *Pointer[T]) CompareAndSwap(old, new *T) bool {
 	return ok
 }
 
+// Install is a CompareAndSwap, and a Load if that fails.
+func (p *Pointer[T]) Install(fresh *T) *T {
+	if p.CompareAndSwap(nil, fresh) {
+		return fresh
+	}
+	return p.Load()
+}
+
 // Safety: the pointer is named, never followed.
 func label[T any](p *T) string { return mc.Label(unsafe.Pointer(p)) }
 
