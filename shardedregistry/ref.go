@@ -178,11 +178,7 @@ func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := update(t, failed, fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return entryOf[V](t.root, c.named(t.key.Hash), rec), nil
+	return update(t, failed, fn)
 }
 
 // UpdateIf is [Registry.UpdateIf] of the key.
@@ -237,11 +233,7 @@ func (r Ref[K, V]) Upsert(fn func(old V, exists bool) (V, error)) (Entry[K, V], 
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := upsert(t, fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return entryOf[V](t.root, c.named(t.key.Hash), rec), nil
+	return upsert(t, fn)
 }
 
 // Delete is [Registry.Delete] of the key.

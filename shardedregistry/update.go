@@ -88,16 +88,11 @@ func updateIn[K comparable, V any](rt *root[K], key K, failed int, fn func(V) (V
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := update(&t, failed, fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return entryOf[V](rt, c.named(t.key.Hash), rec), nil
+	return update(&t, failed, fn)
 }
 
-// update runs Update when so many attempts have failed, and returns the record that it
-// has stored, with its cell.
-func update[K comparable, V any](t *target[K], failed int, fn func(V) (V, error)) (*cell[K], *record, error) {
+// update runs Update when so many attempts have failed.
+func update[K comparable, V any](t *target[K], failed int, fn func(V) (V, error)) (Entry[K, V], error) {
 	a := change[K]{failed: failed}
 	err := t.change(&a, func() error {
 		value, err := fn(out[V](t.root, a.key, a.old))
@@ -106,7 +101,15 @@ func update[K comparable, V any](t *target[K], failed int, fn func(V) (V, error)
 		}
 		return err
 	})
-	return a.cell, a.next, err
+	return entryOfChange[V](t, &a, err)
+}
+
+// entryOfChange returns what an Update or Upsert returns that has ended so.
+func entryOfChange[V any, K comparable](t *target[K], a *change[K], err error) (Entry[K, V], error) {
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	return entryOf[V](t.root, a.cell.named(t.key.Hash), a.next), nil
 }
 
 // change is what one call of Update, Put or Upsert knows by the attempt that is in
@@ -365,15 +368,11 @@ func (r *Registry[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := upsert(&t, fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return entryOf[V](t.root, c.named(t.key.Hash), rec), nil
+	return upsert(&t, fn)
 }
 
-// upsert runs Upsert, and returns the record that it has stored, with its cell.
-func upsert[K comparable, V any](t *target[K], fn func(V, bool) (V, error)) (*cell[K], *record, error) {
+// upsert runs Upsert.
+func upsert[K comparable, V any](t *target[K], fn func(V, bool) (V, error)) (Entry[K, V], error) {
 	a := change[K]{create: true}
 	err := t.change(&a, func() error {
 		var old V
@@ -386,5 +385,5 @@ func upsert[K comparable, V any](t *target[K], fn func(V, bool) (V, error)) (*ce
 		}
 		return err
 	})
-	return a.cell, a.next, err
+	return entryOfChange[V](t, &a, err)
 }

@@ -141,11 +141,8 @@ func (v View[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], error) {
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := update(&t, 0, fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return v.entry(entryOf[V](t.root, c.named(t.key.Hash), rec)), nil
+	e, err := update(&t, 0, fn)
+	return v.entry(e), err
 }
 
 // UpdateIf is [Registry.UpdateIf] within the namespace.
@@ -190,11 +187,8 @@ func (v View[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (Entry
 	if err != nil {
 		return Entry[K, V]{}, err
 	}
-	c, rec, err := upsert(&t, fn)
-	if err != nil {
-		return Entry[K, V]{}, err
-	}
-	return v.entry(entryOf[V](t.root, c.named(t.key.Hash), rec)), nil
+	e, err := upsert(&t, fn)
+	return v.entry(e), err
 }
 
 // Delete is [Registry.Delete] within the namespace.
