@@ -321,3 +321,15 @@ func IsDated[K comparable, V any](r *Registry[K, V], key K) bool {
 	t, _ := r.locate(key)
 	return t.root.cells.Load(t.key).rec.Load().dated().date.Load() != 0
 }
+
+// KeepsApart reports whether two lists that were made of one of n subscriptions, by
+// goroutines of which one then fails, have each what was added to it.
+func KeepsApart(n int) bool {
+	var list *subscriptionList[int]
+	for range n {
+		list = list.with(new(subscription[int]))
+	}
+	first, second := new(subscription[int]), new(subscription[int])
+	one, other := list.with(first), list.with(second)
+	return one.has(first) && !one.has(second) && other.has(second) && !other.has(first)
+}

@@ -40,6 +40,31 @@ func TestWaker(t *testing.T) {
 	}
 }
 
+// Those who come to wait at the same time wait for the same wake-up: an event that one
+// puts in place of another's would leave that one asleep.
+func TestWakerOfMany(t *testing.T) {
+	for range 5000 {
+		var w atomics.Waker
+		var events [4]*atomics.Event
+		var ready, come sync.WaitGroup
+		ready.Add(len(events))
+		for i := range events {
+			come.Go(func() {
+				ready.Done()
+				ready.Wait()
+				events[i] = w.Event()
+			})
+		}
+		come.Wait()
+		w.Wake()
+		for _, e := range events {
+			if !e.Fired() {
+				t.Fatal("one of several who wait was not woken")
+			}
+		}
+	}
+}
+
 // One that has fired and stalls is helped by the next to wait.
 func TestWakerStalls(t *testing.T) {
 	var w atomics.Waker
