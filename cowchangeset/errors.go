@@ -54,7 +54,7 @@ func (e *refusedError) Error() string {
 	if e.index >= 0 {
 		text += " at index " + strconv.Itoa(e.index) + " of a batch"
 	}
-	return text + ": " + e.err.Error()
+	return text + ": " + fmt.Sprint(e.err) // which survives an Error that panics
 }
 
 func (e *refusedError) Unwrap() []error { return []error{ErrRefused, e.err} }

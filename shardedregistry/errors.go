@@ -42,7 +42,7 @@ type invalidKeyError struct {
 
 func (e *invalidKeyError) Error() string {
 	if e.err != nil {
-		return ErrInvalidKey.Error() + ": " + e.err.Error()
+		return ErrInvalidKey.Error() + ": " + fmt.Sprint(e.err) // which survives an Error that panics
 	}
 	return ErrInvalidKey.Error() + ": " + e.reason
 }

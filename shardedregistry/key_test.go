@@ -63,6 +63,23 @@ func TestNormalizeRejects(t *testing.T) {
 }
 
 // A spelling that cannot be compared is fine if its normal form can.
+// badError is an error with a method that panics where it is nil.
+type badError struct{ text string }
+
+func (e *badError) Error() string { return e.text }
+
+// An error of Normalize that cannot be printed does not panic when the error of the
+// operation is printed.
+func TestNormalizeReturnsABadError(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{
+		Normalize: func(string) (string, error) { return "", (*badError)(nil) },
+	})
+	_, err := r.Put("a", 1)
+	if text := err.Error(); !errors.Is(err, shardedregistry.ErrInvalidKey) || text != "shardedregistry: invalid key: <nil>" {
+		t.Errorf("Put = %q", text)
+	}
+}
+
 func TestNormalizeMakesComparable(t *testing.T) {
 	r := shardedregistry.MustNew(shardedregistry.Config[any, int]{
 		Normalize: func(k any) (any, error) {

@@ -327,18 +327,23 @@ func (rt *root[K]) notify(a *subscribers[K], k hkey[K]) (awaited bool) {
 // cell that the caller has changed, then a later operation on k has told them since,
 // or will, and so have those who had to be told that the cell had died.
 func (l watcherList[K]) notify(rt *root[K], k hkey[K]) (awaited bool) {
-	c := rt.cells.Load(k)
+	var (
+		c    = rt.cells.Load(k)
+		meta *cellMeta[K]
+		list *subscriptionList[K] // of meta
+	)
 	for i, w := range l {
 		if w.skips(k) {
 			continue
 		}
 		var s *subscription[K]
-		switch {
-		case c == nil:
-		case w.stream == nil:
-			s, _ = w.subscribe(c, k, i, 0)
-		default:
-			s = subscriptionsOf(c.meta.Load()).of(w, i)
+		if c != nil {
+			if now := c.meta.Load(); now != meta {
+				meta, list = now, subscriptionsOf(now)
+			}
+			if s = list.of(w, i); s == nil && w.stream == nil {
+				s, _ = w.subscribe(c, k, i, 0)
+			}
 		}
 		if s == nil { // c has gone since, or who has changed it subscribes w, or w has lagged
 			if w.lagged() {
