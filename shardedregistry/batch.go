@@ -42,7 +42,7 @@ func (r *further[K, V]) CreateMany(entries iter.Seq2[K, V]) (created int, err er
 	return createMany(r.locate, entries)
 }
 
-// createMany runs CreateMany. Where a key is, locate says.
+// createMany runs CreateMany. Locate returns the target for a key.
 func createMany[K, W comparable, V any](locate func(K) (target[W], error), entries iter.Seq2[K, V]) (created int, err error) {
 	if entries == nil {
 		panic("shardedregistry: CreateMany called with a nil iterator")

@@ -13,7 +13,7 @@ type cell[K comparable] struct {
 	// a live record by CAS; a dead one is final. Everybody reads.
 	rec atomics.Pointer[record]
 
-	// meta is what few cells have besides, or nil. Replaced by CAS by those who
+	// meta is what few cells have besides, or nil. Replaced by CAS by tellers, which
 	// tell watchers of a change, by watchers that leave, and by a deleter that
 	// leaves the cell in the table.
 	meta atomics.Pointer[cellMeta[K]]
@@ -33,8 +33,8 @@ type cellMeta[K comparable] struct {
 	// or nil.
 	subscriptions subscriptions[K]
 
-	// kept says that the cell is dead, that its deleter has told all who had to
-	// be told, and that it has left the cell in the table for those who need it.
+	// kept says that the cell is dead, that its deleter has told all watchers that I11
+	// in DESIGN.md names, and that it has left the cell in the table for them.
 	kept bool
 
 	// gone says that the cell is dead, and has left the table or is about to: it
@@ -128,7 +128,7 @@ func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], 
 }
 
 // succeed gives c, which will replace a dead cell in the table, the subscriptions of
-// that, and returns them. A watcher that has not yet looked at the deletion
+// the dead one, and returns them. A watcher that has not yet looked at the deletion
 // will find what c holds: a key that comes and goes takes one subscription.
 func (rt *root[K]) succeed(c, dead *cell[K]) subscriptions[K] {
 	var old *cellMeta[K]
@@ -175,10 +175,10 @@ func (rt *root[K]) bury(k hkey[K], c *cell[K], old, dead *record) {
 	rt.check(k, dead)
 }
 
-// changed is called by everyone who has stored rec in the cell c of k in place of
-// old, or as the first one there, and reports whether a snapshot in progress needs what k
-// held before, or a watcher will look at k. The order matters: until rec is dated
-// the change has not happened.
+// changed is called by each operation that has stored rec in the cell c of k, in place
+// of old or, if old is nil, as the first one. It reports whether a snapshot in progress
+// needs what k held before, or a watcher will look at k. The order matters: until rec is
+// dated the change has not happened.
 func (rt *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool) {
 	if rec.word&datedBit != 0 {
 		needed = rt.settle(rec)
@@ -197,8 +197,8 @@ func (rt *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool
 	return needed
 }
 
-// keepInTable is called by the deleter of k's cell c, instead of unlinking it, when it
-// has told all who had to be told.
+// keepInTable is called by the deleter of k's cell c, instead of unlinking it, when
+// the deleter has told the watchers.
 func (rt *root[K]) keepInTable(k hkey[K], c *cell[K]) {
 	for { // until no subscription comes or goes between the two lines
 		now := c.meta.Load()
@@ -211,11 +211,11 @@ func (rt *root[K]) keepInTable(k hkey[K], c *cell[K]) {
 	rt.tidy(k)
 }
 
-// tidy unlinks the cell of k if it is dead and nobody needs it any more. It is
-// called by all who may be the last: the deleter when it has left the cell, a
-// watcher when it has looked, a collector when it has left. Each writes that
-// first and then reads what the others write, so that the last one finds all of
-// it.
+// tidy unlinks the cell of k if it is dead and nobody needs it any more. Each of
+// those that may be the last to need it calls tidy: the deleter when it has left the
+// cell, a watcher when it has looked, a collector when it has left. Each first writes
+// that it is done and then reads what the others write, so that the last one finds
+// all of it.
 func (rt *root[K]) tidy(k hkey[K]) {
 	c := rt.cells.Load(k)
 	if c == nil {
@@ -244,8 +244,8 @@ func (rt *root[K]) closeCell(c *cell[K], dead *record) bool {
 	return rt.transitions == nil || rt.transitions.close(c, dead)
 }
 
-// unlink takes the dead cell c of k out of the table, if no creator has
-// replaced it. Floor goes first, so that whoever finds k absent finds it raised.
+// unlink takes the dead cell c of k out of the table, if no creator has replaced it.
+// It raises floor first, so that a creator that finds k absent finds floor raised.
 func (rt *root[K]) unlink(k hkey[K], c *cell[K], dead *record) {
 	s, version := rt.shard(k.Hash), uint64(dead.version())
 	for { // until no other deleter raises it between the two lines

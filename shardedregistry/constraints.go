@@ -8,14 +8,14 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// constrainer is what all who store need of constraints. As that is an interface, and New alone
-// puts a constrained into it, a program without New has none of that: nor of what has
-// methods of these names, which the linker takes for the same.
+// constrainer has the methods of constraints that every store of a value needs. As it
+// is an interface, and New alone puts a constrained into it, a program without New links
+// none of them, nor other methods of these names, which the linker takes for the same.
 type constrainer[K comparable] interface {
 	indexKeys(key K, rec *record, old []indexKey) ([]indexKey, error)
 	swap(p target[K], k hkey[K], c *cell[K], old, next *record) (stored bool, err error)
 	enlist(p target[K], fresh *cell[K], rec *record) (c *cell[K], present *record, err error)
-	unpin(k hkey[K], terms, others []indexKey)
+	unpin(k hkey[K], keys, others []indexKey)
 }
 
 // constraints is what a registry asks of each value before it stores it. It is
@@ -66,7 +66,7 @@ func (cs *constraints[K]) add(name string, unique bool, values func(K, *record) 
 		func(v hkey[string], _ uint64) uint64 { return v.Hash }, 0)})
 }
 
-// constrained is the constraints to who stores.
+// constrained is the constraints as a constrainer.
 type constrained[K comparable] struct{ *constraints[K] }
 
 // constraintsOf returns the constraints of a registry, or nil if there are none.
@@ -111,10 +111,10 @@ func (cs constrained[K]) indexKeys(key K, rec *record, old []indexKey) ([]indexK
 }
 
 // pin pins k on those of index keys that are not in others, and unpin takes that back.
-func (cs constrained[K]) pin(k hkey[K], terms, others []indexKey) {
-	missing(terms, others, func(t indexKey) { cs.indexes[t.index].pin(t.value, k) })
+func (cs constrained[K]) pin(k hkey[K], keys, others []indexKey) {
+	missing(keys, others, func(t indexKey) { cs.indexes[t.index].pin(t.value, k) })
 }
 
-func (cs constrained[K]) unpin(k hkey[K], terms, others []indexKey) {
-	missing(terms, others, func(t indexKey) { cs.indexes[t.index].drop(t.value, k) })
+func (cs constrained[K]) unpin(k hkey[K], keys, others []indexKey) {
+	missing(keys, others, func(t indexKey) { cs.indexes[t.index].drop(t.value, k) })
 }

@@ -44,7 +44,7 @@ func insert[K comparable, V any](t *target[K], value V) insertion {
 	return t.insert(draft[V](t.root, t.root.snapshotting(), nil, value))
 }
 
-// insert is insert of a record, for a key that was absent.
+// insert runs Create for a key that was absent, with a drafted record.
 func (t *target[K]) insert(fresh *record) insertion {
 	// LP(Create): the table stores the new cell, or the record of a rival is read.
 	c, rec, created, err := t.create(fresh)
@@ -66,10 +66,10 @@ func (t *target[K]) exists(c *cell[K], rec *record) insertion {
 	return insertion{exists: &ExistsError{Given: t.shown(t.given), Stored: t.shown(stored), Version: rec.version()}}
 }
 
-// create publishes a new cell of the key, with a record that was drafted, unless
-// the key is present, in which case it returns false with the cell and the record
-// that are. It takes effect when the table stores the new cell, or else when it
-// reads the record. An error is that of the constraints.
+// create publishes a new cell of the key with fresh, a drafted record. If the key is
+// present, it returns false with the present cell and record. It takes effect when the
+// table stores the new cell, or else when it reads the record. An error is that of the
+// constraints.
 func (t *target[K]) create(fresh *record) (c *cell[K], rec *record, created bool, err error) {
 	rt, k := t.root, t.key
 	if err = rt.prepare(k, fresh, nil, 0); err != nil {

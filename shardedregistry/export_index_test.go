@@ -21,9 +21,9 @@ func Pinned[K comparable, V any](r *Registry[K, V], key K, index, value string) 
 	}
 	rt, k := t.root, t.key
 	cs := constraintsOf(rt)
-	terms := []indexKey{cs.indexKey(cs.number(index), value)}
-	constrained[K]{cs}.pin(k, terms, nil)
-	return func() { constrained[K]{cs}.unpin(k, terms, nil) }
+	keys := []indexKey{cs.indexKey(cs.number(index), value)}
+	constrained[K]{cs}.pin(k, keys, nil)
+	return func() { constrained[K]{cs}.unpin(k, keys, nil) }
 }
 
 // Postings is a set of pins by itself. The hash of a key is the key.
@@ -72,15 +72,15 @@ func nodes[K comparable](p *postings[K]) (branches, leaves int) {
 	return branches, leaves
 }
 
-// SameTerms reports whether what key holds shares its index keys after do with what it
+// SameIndexKeys reports whether what key holds shares its index keys after do with what it
 // held before.
-func SameTerms[K comparable, V any](r *Registry[K, V], key K, do func()) bool {
-	terms := func() []indexKey {
+func SameIndexKeys[K comparable, V any](r *Registry[K, V], key K, do func()) bool {
+	keys := func() []indexKey {
 		_, _, rec := r.find(key)
 		return rec.indexKeys()
 	}
-	before := terms()
+	before := keys()
 	do()
-	after := terms()
+	after := keys()
 	return &before[0] == &after[0]
 }

@@ -12,11 +12,11 @@ import (
 // table.
 //
 // Its postings are counts: a record that a key holds has a pin on each value
-// that it is found by, and so has a record that is about to be stored. Whoever
-// wants to store a record pins first, and whoever has replaced one drops its
-// pins afterwards. So a key is found under a value as long as it holds a record
-// with that value, whatever others have in progress; and when nobody is at work,
-// the postings are those of the records and no others.
+// that it is found by, and so has a record that is about to be stored. A writer
+// pins before it stores a record, and drops the pins of the replaced one afterwards.
+// So a key is found under a value as long as it holds a record with that value,
+// whatever others have in progress; and when no operation is in progress, the
+// postings are those of the records and no others.
 type index[K comparable] struct {
 	name   string
 	unique bool
@@ -82,7 +82,7 @@ func (x *index[K]) drop(value hkey[string], k hkey[K]) {
 			continue
 		}
 		if rest == nil {
-			x.lists.CompareAndDelete(value, s) // or who pins has replaced it
+			x.lists.CompareAndDelete(value, s) // or another pin has replaced it
 		}
 		return
 	}
@@ -90,8 +90,8 @@ func (x *index[K]) drop(value hkey[string], k hkey[K]) {
 
 // postingList is one life of one value of one index: the keys under it.
 type postingList[K comparable] struct {
-	// keys is not nil when the posting list enters its table. Who pins and who drops
-	// replaces it by CAS. Nil is final: the posting list is empty, and leaves the table
+	// keys is not nil when the posting list enters its table. Calls of pin and drop
+	// replace it by CAS. Nil is final: the posting list is empty, and leaves the table
 	// or is replaced there. Everybody reads.
 	keys atomics.Pointer[postings[K]]
 }

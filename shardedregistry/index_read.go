@@ -109,8 +109,8 @@ type query[K comparable] struct {
 
 // each yields the keys that have the index key, with their records.
 //
-// The keys that were pinned when it began are all that had it then. Who has lost
-// it since is found out by the record.
+// The keys that were pinned when it began include all that had it then. The record
+// shows whether a key has lost it since.
 func (q query[K]) each(yield func(hkey[K], *record) bool) {
 	// LP(ByIndex), a key that is not yielded: the keys are read.
 	// LP(LookupBy), none: likewise, or when the last key lost the value.

@@ -266,10 +266,10 @@ func TestIndexKeysAreShared(t *testing.T) {
 	r := newTasks()
 	mustPut(t, r, "k", task{Owner: "ann", Tags: []string{"a", "b"}})
 	same := func(tags ...string) bool {
-		return shardedregistry.SameTerms(r, "k", func() { mustPut(t, r, "k", task{Owner: "ann", Tags: tags}) })
+		return shardedregistry.SameIndexKeys(r, "k", func() { mustPut(t, r, "k", task{Owner: "ann", Tags: tags}) })
 	}
 	if !same("a", "b") || !same("b", "a", "b") || same("a") || !same("a") || same() {
-		t.Error("terms are shared where they differ, or are not where they agree")
+		t.Error("index keys are shared where they differ, or are not where they agree")
 	}
 	taker := shardedregistry.Join(r)
 	if !same() || same("a") || !same("a") {

@@ -8,11 +8,10 @@ import (
 )
 
 // valueLocks are the mutexes of the values of unique indexes: each value has one, by
-// its hash. Who wants to store a record by which a key gains a unique value holds
-// the value's lock from looking for another key that has it until the record is
-// stored. So a value that nobody has is gained by nobody else meanwhile. Who
-// keeps a value or loses one needs no lock, and no function of a user runs behind
-// one.
+// its hash. A writer whose record gives a key a unique value holds the value's lock
+// from looking for another key that has it until the record is stored. So no other key
+// gains the value meanwhile. A write that keeps or loses a value needs no lock, and no
+// function of a user runs under one.
 //
 // There are 64, so that a set of them is a word.
 type valueLocks [64]struct {
@@ -25,30 +24,30 @@ type valueLockSet uint64
 
 // swap is target.swap under the constraints.
 func (cs constrained[K]) swap(t target[K], k hkey[K], c *cell[K], old, next *record) (stored bool, err error) {
-	terms, others := next.indexKeys(), old.indexKeys()
-	gates := cs.lock(terms, others)
-	if by := cs.rival(t.root, terms, others); by != nil {
-		cs.unlock(gates)
+	keys, others := next.indexKeys(), old.indexKeys()
+	held := cs.lock(keys, others)
+	if by := cs.rival(t.root, keys, others); by != nil {
+		cs.unlock(held)
 		if c.rec.Load() != old {
-			return false, nil // and what the error would say depends on that
+			return false, nil // the error would depend on a record that is no longer there
 		}
 		return false, by.taken(&t)
 	}
-	cs.pin(k, terms, others)
+	cs.pin(k, keys, others)
 	stored = c.rec.CompareAndSwap(old, next)
-	cs.unlock(gates)
+	cs.unlock(held)
 	if !stored {
-		cs.unpin(k, terms, others)
+		cs.unpin(k, keys, others)
 	}
 	return stored, nil
 }
 
 // enlist is publish under the constraints.
 func (cs constrained[K]) enlist(t target[K], fresh *cell[K], rec *record) (c *cell[K], present *record, err error) {
-	rt, k, terms := t.root, t.key, rec.indexKeys()
-	gates := cs.lock(terms, nil)
+	rt, k, keys := t.root, t.key, rec.indexKeys()
+	held := cs.lock(keys, nil)
 	for { // at most once for each index key, which nobody gains meanwhile
-		by := cs.rival(rt, terms, nil)
+		by := cs.rival(rt, keys, nil)
 		if by == nil {
 			break
 		}
@@ -56,28 +55,28 @@ func (cs constrained[K]) enlist(t target[K], fresh *cell[K], rec *record) (c *ce
 		if present == nil && rt.holder(by.key, by.indexKey) == nil {
 			continue // it may have lost the value while k was present
 		}
-		cs.unlock(gates)
+		cs.unlock(held)
 		if present == nil {
 			err = by.taken(&t)
 		}
 		return c, present, err
 	}
-	cs.pin(k, terms, nil)
+	cs.pin(k, keys, nil)
 	c, present = rt.publish(k, fresh, rec)
-	cs.unlock(gates)
+	cs.unlock(held)
 	if c != fresh {
-		cs.unpin(k, terms, nil)
+		cs.unpin(k, keys, nil)
 	}
 	return c, present, nil
 }
 
 // lock takes the locks of the unique values among those of index keys that are not
 // in others, in the order of their numbers, so that no two wait for each other.
-func (cs constrained[K]) lock(terms, others []indexKey) (held valueLockSet) {
+func (cs constrained[K]) lock(keys, others []indexKey) (held valueLockSet) {
 	if cs.locks == nil {
 		return 0
 	}
-	missing(terms, others, func(t indexKey) {
+	missing(keys, others, func(t indexKey) {
 		if cs.indexes[t.index].unique {
 			held |= 1 << (t.value.Hash % uint64(len(cs.locks)))
 		}
@@ -88,7 +87,7 @@ func (cs constrained[K]) lock(terms, others []indexKey) (held valueLockSet) {
 	return held
 }
 
-// unlock unlocks what enter has locked.
+// unlock unlocks what lock has locked.
 func (cs constrained[K]) unlock(held valueLockSet) {
 	for ; held != 0; held &= held - 1 {
 		cs.locks[bits.TrailingZeros64(uint64(held))].Unlock()
@@ -102,7 +101,7 @@ type rival[K comparable] struct {
 	key      hkey[K]
 }
 
-// taken returns the error for who wants, at p, what the rival has.
+// taken returns the error of an operation on t that wants the rival's value.
 func (by *rival[K]) taken(t *target[K]) error {
 	if !sameSpace(by.key.Key, t.key.Key) {
 		return &UniqueError{Index: by.index, Value: by.indexKey.value.Key, hidden: true}
@@ -110,11 +109,10 @@ func (by *rival[K]) taken(t *target[K]) error {
 	return &UniqueError{Index: by.index, Value: by.indexKey.value.Key, Key: t.shown(by.key.Key)}
 }
 
-// rival returns a key that has one of those unique values among index keys that are
-// not in others, or nil. It is another than the one that wants to gain them, or
-// that has changed meanwhile.
-func (cs constrained[K]) rival(rt *root[K], terms, others []indexKey) (found *rival[K]) {
-	missing(terms, others, func(t indexKey) {
+// rival returns a key that has one of the unique values among index keys that are not
+// in others, or nil. It is not the caller's key, unless that has changed meanwhile.
+func (cs constrained[K]) rival(rt *root[K], keys, others []indexKey) (found *rival[K]) {
+	missing(keys, others, func(t indexKey) {
 		x := &cs.indexes[t.index]
 		if found != nil || !x.unique {
 			return
@@ -129,8 +127,9 @@ func (cs constrained[K]) rival(rt *root[K], terms, others []indexKey) (found *ri
 	return found
 }
 
-// holder returns the cell of k if k has an index key now, or nil. Who has entered the
-// index key's lock and finds one twice knows that k has had the index key in between.
+// holder returns the cell of k if k has an index key now, or nil. A caller that holds
+// the index key's lock and finds one twice knows that k has had the index key in
+// between.
 func (rt *root[K]) holder(k hkey[K], t indexKey) *cell[K] {
 	c, rec := rt.loadLive(k)
 	if !slices.Contains(rec.indexKeys(), t) {

@@ -75,8 +75,8 @@ func keyCodecIn[K comparable](space string, whole keyCodec[Scoped[K]]) keyCodec[
 // target is where an operation that is given a key works: on that key of that
 // registry. It is immutable, but for what last points to.
 //
-// Who has found a cell goes on with the key of that, which is equal and need not be
-// the same: so nothing that stays refers to the memory of the key that was given.
+// An operation that has found a cell goes on with the cell's key, which is equal and
+// need not be the same: so nothing that stays refers to the memory of the given key.
 type target[K comparable] struct {
 	root  *root[K]
 	key   hkey[K] // normalised
@@ -88,7 +88,7 @@ type target[K comparable] struct {
 	unscoped bool // errors show keys without their Space, as in a View
 }
 
-// locate returns the place of key, or an error that matches ErrInvalidKey.
+// locate returns the target for key, or an error that matches ErrInvalidKey.
 func (r *core[K]) locate(key K) (target[K], error) { return r.install().locate(key) }
 
 func (rt *root[K]) locate(key K) (t target[K], err error) {
@@ -123,9 +123,8 @@ func (t *target[K]) loadLive() (*cell[K], *record) {
 // because cells leave it dead. One that is dead may have died long ago and says
 // nothing about now, so that the table is asked.
 //
-// What is remembered is a hint. A slow one may store what is older than what
-// others have found since; then it is dead, or absent, and the next to read it
-// finds that out.
+// What is remembered is a hint. A slow goroutine may store an older cell than others
+// have found since. That cell is dead or nil, and the next reader finds that out.
 func (t *target[K]) recall() (*cell[K], *record) {
 	last := t.last.Load()
 	if last != nil {

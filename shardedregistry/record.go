@@ -6,36 +6,37 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// layout says what each live record of a registry has besides.
+// layout says which parts each live record of a registry has before it.
 type layout uint8
 
 const (
 	isIndexed layout = 1 << iota // index keys, because there are constraints
-	isLinked                     // links, because there are transitions
+	isLinked                     // a history, because there are transitions
 )
 
-// history is what each record has besides where there is Config.Transitions: what
-// streams need to know of the past of a key.
+// history is the part that each record has with Config.Transitions: what streams need
+// to know of the past of a key.
 type history struct {
 	// prev is what the key held before, dead or alive, also in an earlier cell;
 	// nil if there was nothing or no stream needs it. Set before publication,
-	// then nil, once, by those who tell of the record or have read it for a
+	// then nil, once, by a teller of the record or a loop that has read it for a
 	// stream.
 	prev atomics.Pointer[record]
 
 	// published becomes 1 when every stream that had joined before the record took
-	// effect has a subscription that does not come after it; and then all that is older
-	// in the chain of prev has told 1, too. Set by all who tell of the record or
-	// of a newer one. Creators read it under a bucket's mutex.
+	// effect has, or has had, a cursor whose pos is before the record; all older records
+	// in the chain of prev have 1 by then. Set by all tellers of the record or of a newer
+	// one. Creators read it under a bucket's mutex.
 	published atomics.Uint32
 }
 
-// dated is what a record has besides that was stored while a snapshot was being
-// taken: a date and what it replaced. It is what everyone stores who has seen that.
+// dated is the part of a record that was stored while a snapshot was being taken: a
+// date and what the record replaced. A writer that sees the snapshot in the clock
+// stores such a record.
 //
 // Its change takes effect when the clock is read for its date, after it was
-// stored. Whoever finds a dated record dates it before anything else, and in
-// particular before storing another, so the dates along prev never increase
+// stored. An operation that finds a dated record dates it before anything else, and
+// in particular before storing another, so the dates along prev never increase
 // and nobody sees a change that has not happened.
 type dated struct {
 	// date is 0 until somebody sets it by CAS, to the clock. Everybody reads.
@@ -47,41 +48,41 @@ type dated struct {
 	prev atomics.Pointer[record]
 }
 
-// Where there are constraints, each live record that a cell holds has index keys besides. So
-// what it was indexed under is known for ever, whatever the functions would say
-// now, and reading an index runs none of them. They are ordered, each once, and
-// shared by records that agree on them.
+// With constraints, each live record that a cell holds has its index keys, ordered and
+// each once. So what it was indexed under is known for ever, whatever the functions
+// would say now, and reading an index runs none of them. Records with equal index keys
+// share them.
 
-// A record that has something besides is the last field of one of these. Each part
-// is where it is found without knowing the value, and dated is next to the record,
-// so that its word says where the others are.
+// A record with such parts is the last field of one of these types. Each part is found
+// without knowing the value, and dated is next to the record, so that the record's word
+// says where the others are.
 type (
 	datedRecord struct {
 		dated
 		record
 	}
 	indexedRecord struct {
-		terms []indexKey
+		keys []indexKey
 		record
 	}
 	datedIndexedRecord struct {
-		terms []indexKey
+		keys []indexKey
 		datedRecord
 	}
 	linkedRecord struct {
-		links history
+		history history
 		record
 	}
 	datedLinkedRecord struct {
-		links history
+		history history
 		datedRecord
 	}
 	indexedLinkedRecord struct {
-		links history
+		history history
 		indexedRecord
 	}
 	datedIndexedLinkedRecord struct {
-		links history
+		history history
 		datedIndexedRecord
 	}
 )
@@ -114,8 +115,8 @@ func (r *record) dated() *dated {
 	return (*dated)(r.before(datedSize))
 }
 
-// indexKeys returns what a record is found by: nothing, if there is none or it is
-// dead. It is called only where there are constraints.
+// indexKeys returns what a record is found by: nothing, if r is nil or dead. It is
+// called only where there are constraints.
 func (r *record) indexKeys() []indexKey {
 	if r == nil || r.dead() {
 		return nil
@@ -123,19 +124,19 @@ func (r *record) indexKeys() []indexKey {
 	return *r.indexed()
 }
 
-// indexed returns where the index keys of r are, which is live. It is called only where
-// there are constraints.
+// indexed returns where the index keys of the live record r are. It is called only
+// where there are constraints.
 func (r *record) indexed() *[]indexKey {
 	size := indexedSize
 	if r.word&datedBit != 0 {
 		size += datedSize
 	}
-	// Safety: where there are constraints, freshLarge alone makes live records, each in a
-	// termedRecord or, if it is dated, a datedTermedRecord.
+	// Safety: where there are constraints, freshLarge alone makes live records, each in an
+	// indexedRecord or, if it is dated, a datedIndexedRecord.
 	return (*[]indexKey)(r.before(size))
 }
 
-// history returns those of r. It is called only where there are transitions.
+// history returns the history of r. It is called only where there are transitions.
 func (rt streams[K]) history(r *record) *history {
 	size := linkedSize
 	if r.word&datedBit != 0 {
@@ -145,7 +146,7 @@ func (rt streams[K]) history(r *record) *history {
 		size += indexedSize
 	}
 	// Safety: where there are transitions, freshLarge alone makes live records, and
-	// grave the others, each with links before all that is counted here.
+	// tombstone dead ones, each with its history before all that is counted here.
 	return (*history)(r.before(size))
 }
 
@@ -162,11 +163,11 @@ func (rt *root[K]) link(rec, old *record, m word) {
 }
 
 // tombstone returns a dead record to store in place of old. It has no value.
-func (rt *root[K]) tombstone(taking bool, old *record) (rec *record) {
+func (rt *root[K]) tombstone(snapshotting bool, old *record) (rec *record) {
 	switch {
 	case rt.transitions != nil:
-		rec = rt.transitions.tombstone(taking)
-	case taking:
+		rec = rt.transitions.tombstone(snapshotting)
+	case snapshotting:
 		rec = withDate(&new(datedRecord).record)
 	default:
 		rec = new(record)
@@ -175,8 +176,8 @@ func (rt *root[K]) tombstone(taking bool, old *record) (rec *record) {
 	return rec
 }
 
-// boxed is a live record, with what it has besides, and its value. H is record, or
-// one of those that end with it.
+// boxed is a live record, with the parts before it, and its value. H is record, or
+// one of the types that end with it.
 type boxed[H, V any] struct {
 	head  H
 	value V
@@ -187,68 +188,67 @@ type boxed[H, V any] struct {
 func valueOf[V any](rec *record) *V {
 	// Safety: the live records of a registry of V are made by the functions of this
 	// file alone, and copied by streamReader[K, V], each at the end of the head of a
-	// boxed[_, V]. Whatever else is in that, the value comes right after, since heads
-	// are multiples of 8 bytes, and so of what any V must be aligned to.
+	// boxed[_, V]. Whatever else the head has, the value comes right after it, since
+	// heads are multiples of 8 bytes, and so of the alignment of any V.
 	return &(*boxed[record, V])(unsafe.Pointer(rec)).value
 }
 
 // fresh returns a live record, which others have not seen. Its word is 0, but for the
 // bit dated if a snapshot is being taken.
-func fresh[V any, K comparable](rt *root[K], taking bool) *record {
+func fresh[V any, K comparable](rt *root[K], snapshotting bool) *record {
 	switch {
 	case rt.large != nil:
-		return rt.large(taking)
-	case taking:
+		return rt.large(snapshotting)
+	case snapshotting:
 		return withDate(&new(boxed[datedRecord, V]).head.record)
 	}
 	return &new(boxed[record, V]).head
 }
 
-// freshLarge returns what makes records that have what a shape says besides. It is
-// for the core to keep: only a registry that was made with constraints or transitions
-// needs it.
-func freshLarge[V any](s layout) func(taking bool) *record {
-	return func(taking bool) *record {
+// freshLarge returns a function that makes records with the parts of a layout. The
+// core keeps it: only a registry that was made with constraints or transitions needs
+// it.
+func freshLarge[V any](s layout) func(snapshotting bool) *record {
+	return func(snapshotting bool) *record {
 		switch {
-		case s == isIndexed && !taking:
+		case s == isIndexed && !snapshotting:
 			return &new(boxed[indexedRecord, V]).head.record
 		case s == isIndexed:
 			return withDate(&new(boxed[datedIndexedRecord, V]).head.record)
-		case s == isLinked && !taking:
+		case s == isLinked && !snapshotting:
 			return &new(boxed[linkedRecord, V]).head.record
 		case s == isLinked:
 			return withDate(&new(boxed[datedLinkedRecord, V]).head.record)
-		case !taking:
+		case !snapshotting:
 			return &new(boxed[indexedLinkedRecord, V]).head.record
 		}
 		return withDate(&new(boxed[datedIndexedLinkedRecord, V]).head.record)
 	}
 }
 
-// plain returns a copy of rec, which is live, without what it has besides.
+// plain returns a copy of rec, which is live, without the parts before it.
 func plain[V any](rec *record) *record {
 	return &(&boxed[record, V]{record{word: rec.word &^ datedBit}, *valueOf[V](rec)}).head
 }
 
-// draft returns a record that others have not seen with what is kept of a value that
-// was given. It uses spare again if it can: one that was drafted and not published,
-// or nil.
-func draft[V any, K comparable](rt *root[K], taking bool, spare *record, value V) *record {
+// draft returns a record that others have not seen, with value or its clone. If it
+// can, it uses spare, which is nil or was drafted and not published.
+func draft[V any, K comparable](rt *root[K], snapshotting bool, spare *record, value V) *record {
 	if rt.guard != nil {
 		value = copied(cloneOf[V](rt.guard), value)
 	}
-	if spare == nil && !taking && rt.large == nil {
+	if spare == nil && !snapshotting && rt.large == nil {
 		return &(&boxed[record, V]{value: value}).head // what fresh returns, in one step
 	}
-	if spare == nil || taking || spare.word&datedBit != 0 {
-		spare = fresh[V](rt, taking)
+	if spare == nil || snapshotting || spare.word&datedBit != 0 {
+		spare = fresh[V](rt, snapshotting)
 	}
 	*valueOf[V](spare) = value
 	return spare
 }
 
-// out returns what to hand out of rec, which k holds or held. It runs functions
-// of the user's.
+// out returns the value of rec, which k holds or held, as users get it. It runs
+// functions of the user's.
 func out[V any, K comparable](rt *root[K], k hkey[K], rec *record) V {
 	if rt.guard == nil {
 		return *valueOf[V](rec)
@@ -256,13 +256,13 @@ func out[V any, K comparable](rt *root[K], k hkey[K], rec *record) V {
 	return lent[V](rt, k, rec)
 }
 
-// lent is out where there is a guard.
+// lent is out with a guard.
 func lent[V any, K comparable](rt *root[K], k hkey[K], rec *record) V {
 	rt.check(k, rec)
 	return copied(cloneOf[V](rt.guard), *valueOf[V](rec))
 }
 
-// entryOf returns what to hand out of rec with its key and version.
+// entryOf returns the entry of rec as users get it.
 func entryOf[V any, K comparable](rt *root[K], k hkey[K], rec *record) Entry[K, V] {
 	return Entry[K, V]{k.Key, out[V](rt, k, rec), rec.version()}
 }

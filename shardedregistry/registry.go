@@ -53,7 +53,7 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 	if err != nil {
 		return nil, err
 	}
-	rules, err := config.constraints()
+	cs, err := config.constraints()
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +61,9 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 	rt.guard = config.guard()
 	rt.verifier = config.verifier()
 	var special layout
-	if rules != nil {
+	if cs != nil {
 		special |= isIndexed
-		rt.constraints = constrained[K]{rules}
+		rt.constraints = constrained[K]{cs}
 	}
 	if config.Transitions {
 		special |= isLinked

@@ -10,7 +10,7 @@ import (
 // others between attempts, besides that they are given time.
 const attemptsBeforeYielding = 3
 
-// attemptsBeforeDetecting is how many attempts fail before a call suspects itself. Other
+// attemptsBeforeDetecting is how many attempts fail before a call is listed. Other
 // goroutines rarely win that often in a row, and a function that changes its
 // own key has then cost microseconds. In the model, the first failure is enough.
 func attemptsBeforeDetecting() int { return atomics.Limit(64, 1) }
@@ -21,8 +21,8 @@ func attemptsBeforeDetecting() int { return atomics.Limit(64, 1) }
 func provenReentries() int { return atomics.Limit(4, 2) }
 
 // backOff is called when so many attempts have failed, and lets others change the
-// key meanwhile: who comes back at once fails again, and makes them fail. It takes
-// twice as long each time, a tenth of a microsecond to two.
+// key meanwhile: a call that tries again at once fails again, and makes them fail. It
+// takes twice as long each time, a tenth of a microsecond to two.
 func backOff(failed int) {
 	for range 200 << min(failed-1, 4) {
 	}
@@ -32,8 +32,8 @@ func backOff(failed int) {
 }
 
 // persist repeats attempt, which runs a function of the user's on what k holds,
-// until it is done or that function has changed k itself each time. So many have
-// failed before.
+// until it is done or that function has changed k itself each time. Failed is how many
+// attempts have failed before.
 func (rt *root[K]) persist(k hkey[K], failed int, attempt func() (done bool, err error)) error {
 	for ; ; failed = 0 {
 		for ; failed < attemptsBeforeDetecting(); failed++ {
@@ -68,7 +68,7 @@ func (rt *root[K]) prove(k hkey[K], attempt func() (done bool, err error)) (done
 // reentryDetector is a call of Update, Upsert or DeleteMatching that has failed attemptsBeforeDetecting
 // times at a key, and asks who changes that.
 //
-// While it is listed, everyone who changes the same key compares goroutine ids.
+// While it is listed, each change of the same key compares goroutine ids.
 // The call's own goroutine is inside the call, so a change that it makes is
 // made by the function that the call runs.
 type reentryDetector[K comparable] struct {
@@ -87,7 +87,7 @@ func (rt *root[K]) detecting(k hkey[K], f func(own *bool)) {
 	f(own)
 }
 
-// detectReentry is called by everyone who has changed k, after the change.
+// detectReentry is called by each operation that has changed k, after the change.
 func (rt *root[K]) detectReentry(k hkey[K]) {
 	if first := rt.detectors.Load(); first != nil {
 		detect(first, k)

@@ -8,20 +8,20 @@ import (
 )
 
 // root is what every operation starts from. It is immutable but for the table, four
-// pointers, and what is inside the shards. Those whom every change asks are in one cache
-// line.
+// pointers, and what is inside the shards. The pointers that every change reads are in
+// one cache line.
 type root[K comparable] struct {
 	keyCodec[K]
 	shift uint8 // of a hash, to leave the index of a shard
 
-	// What lets an operation take the short way. Open says that keys are stored as
-	// they are given, and values handed out as they are stored; light that values
-	// are stored as they are given, too, in records that have nothing besides.
+	// open and light let an operation take its fast path. Open says that keys are stored
+	// as they are given, and values handed out as they are stored; light that values are
+	// stored as they are given, too, in records without further parts.
 	open, light bool
 
 	// cells has the cell of each key, for a while also after the key's deletion. It
-	// begins with what every operation reads, and ends with a line that some of those
-	// who create and delete write.
+	// begins with what every operation reads, and ends with a cache line that some
+	// creations and deletions write.
 	cells table.Cells[K, cell[K]]
 	_     atomics.CacheLinePad
 
@@ -30,31 +30,31 @@ type root[K comparable] struct {
 	shards      []atomics.Pointer[shard]
 
 	// detectors lists the calls that may be changing their own key. It is nearly
-	// always nil. Everyone who has changed a key reads it. See detector.
+	// always nil. Each operation that has changed a key reads it. See reentryDetector.
 	detectors atomics.Pointer[reentryDetector[K]]
 
 	// clock says which snapshots are being taken, and is nil until the first.
-	// Snapshot replaces it, three times or a few more; everyone who changes a
+	// Snapshot replaces it, three times or a few more; each operation that changes a
 	// key reads it.
 	clock atomics.Pointer[snapshotClock]
 
-	// subscribers are those who want to hear of changes, and is nil while nobody does.
-	// Who comes or goes replaces it by CAS; everyone who has changed a key reads
-	// it.
+	// subscribers has the watchers and the calls of Wait, and is nil while there are
+	// none. Each replaces it by CAS as it comes and as it goes; each operation that has
+	// changed a key reads it.
 	subscribers atomics.Pointer[subscribers[K]]
 
 	// waitlists holds, by key, where calls of Wait sleep. It is nil until the first
-	// does, which installs it by CAS, and then stays. Who has changed a key reads
-	// it while somebody waits.
+	// does, which installs it by CAS, and then stays. An operation that has changed a
+	// key reads it while a call waits.
 	waitlists atomics.Pointer[table.Table[hkey[K], waitlist]]
 
 	// verifier is nil without Fingerprint. Like large it is installed by New, so that a
-	// program without that has none of it.
+	// program without New does not link its code.
 	verifier verifier[K]
 
-	// large makes live records where they have something besides that is not due
-	// to a snapshot: see freshLarge. It is nil elsewhere.
-	large func(taking bool) *record
+	// large makes live records with index keys or a history: see freshLarge. It is nil
+	// where records have neither.
+	large func(snapshotting bool) *record
 
 	transitions transitions[K] // nil without Config.Transitions
 }
@@ -72,8 +72,8 @@ func newRoot[K comparable](n int, normalize func(K) (K, error)) *root[K] {
 	return rt
 }
 
-// ease says what operations may take the short way. It is called when all that
-// this depends on was set.
+// ease sets open and light, by which operations choose their fast path. It is called
+// when all that they depend on was set.
 func (rt *root[K]) ease() {
 	rt.open = rt.normalize == nil && !rt.keys.Dynamic() && rt.guard == nil
 	rt.light = rt.open && rt.large == nil

@@ -13,16 +13,16 @@ type Scoped[K comparable] struct {
 // String returns the namespace and the key with a slash between.
 func (s Scoped[K]) String() string { return s.Space + "/" + fmt.Sprint(s.Key) }
 
-// parts returns s taken apart, to who does not know the type of Key, and whole.
+// parts returns s in parts, for code that does not know the type of Key, and whole.
 func (s Scoped[K]) parts() (space string, key any, whole Scoped[K]) { return s.Space, s.Key, s }
 
-// scoped is what a K is that is a Scoped. A type that only contains one is not: its
-// method parts has another result.
+// scoped is an interface that K implements if it is a Scoped. A type that only embeds
+// one does not: its method parts has another result.
 type scoped[K any] interface {
 	parts() (space string, key any, whole K)
 }
 
-// unscoped returns k, or, if that belongs to a namespace, what it is called there.
+// unscoped returns k, or, if k belongs to a namespace, k without its Space.
 func unscoped[K any](k K) any {
 	if s, ok := any(k).(scoped[K]); ok {
 		_, key, _ := s.parts()

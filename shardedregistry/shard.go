@@ -4,7 +4,7 @@ import "github.com/latchfree/latchfree/internal/atomics"
 
 // shard is what creations and deletions of a part of the keys write, beside the
 // table: one cache line. The top bits of a key's hash name its shard; the table
-// uses the low ones. Who reads or updates needs no shard.
+// uses the low ones. Reads and updates need no shard.
 type shard struct {
 	// cells is a part of the number of cells in the table, which the table keeps.
 	cells atomics.Int64

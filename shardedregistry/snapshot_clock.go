@@ -6,8 +6,8 @@ import "slices"
 // replace it.
 //
 // A cut is an instant between the changes that a snapshot contains and those
-// that it does not. The clock counts them; cut c is the instant at which the
-// clock became c. What is dated t happened before the cuts above t, and after
+// that it does not. The clock counts cuts; cut c is the instant at which the
+// clock became c. A change dated t happened before the cuts above t, and after
 // the others.
 type snapshotClock struct {
 	time       uint64   // starts at 1: the date 0 means long ago
@@ -50,14 +50,14 @@ func (sc snapshotClock) without(cut uint64) []uint64 {
 	return slices.DeleteFunc(slices.Clone(sc.cuts), func(c uint64) bool { return c == cut })
 }
 
-// need reports whether a collector needs what was current from date since on, until
-// something dated until replaced it.
+// need reports whether a collector needs a record that was current from date since on
+// and was replaced at date until.
 func (sc snapshotClock) need(since, until uint64) bool {
 	return slices.ContainsFunc(sc.cuts, func(c uint64) bool { return since < c && c <= until })
 }
 
-// updateClock replaces the clock by change of it, and returns the new state. It is retried
-// only when another collector has replaced it meanwhile.
+// updateClock replaces the clock by what change makes of it, and returns that. It is
+// retried only when another collector has replaced the clock meanwhile.
 func (rt *root[K]) updateClock(change func(snapshotClock) snapshotClock) snapshotClock {
 	for {
 		old := rt.clock.Load()
@@ -68,8 +68,8 @@ func (rt *root[K]) updateClock(change func(snapshotClock) snapshotClock) snapsho
 	}
 }
 
-// snapshotting reports whether a snapshot is being taken. Everyone who changes a key
-// asks, and stores a dated record if so.
+// snapshotting reports whether a snapshot is being taken. Each writer of a key asks,
+// and stores a dated record if so.
 func (rt *root[K]) snapshotting() bool { return !rt.clock.Load().idle() }
 
 // follow lets rec, which begins a cell, follow the dead record of the cell that
@@ -113,7 +113,7 @@ func (rt *root[K]) at(rec *record, cut uint64) *record {
 // settle dates rec, which is dated, and forgets what it replaced as far as no
 // collector needs it. It reports whether there is something that one needs.
 //
-// Scans is read after the record was stored and when its date is known, so a
+// The clock is read after the record was stored and when its date is known, so a
 // cut that it does not list is made after rec has replaced all that is forgotten
 // here.
 func (rt *root[K]) settle(rec *record) (needed bool) {

@@ -6,10 +6,10 @@ import "slices"
 //
 // It joins the clock, so that from now on changes are dated; makes a cut; and looks
 // at every cell for what it held at the cut. Dates tell that, except of a plain
-// record: one that the look before saw was there at the cut, but one that is
-// new may be older or younger than it. Then the collector makes another cut. So it
-// looks twice, and beyond that at most once for each change that was under way
-// when it joined: what starts later is dated.
+// record: one that the previous look saw was there at the cut, but one that is
+// new may be older or younger than the cut. Then the collector makes another cut. So
+// it looks twice, and beyond that at most once for each change that was under way
+// when it joined: changes that start later are dated.
 type collector[K comparable] struct {
 	root *root[K]
 	cut  uint64 // the last one that was made; 0 before the first
@@ -17,14 +17,14 @@ type collector[K comparable] struct {
 	keys     keyList[K]
 	observed []observation[K] // by number of the key
 
-	next   int  // the number of the key that comes next, if the order is that of the last look
+	next   int  // the number of the key that comes next, if the order is that of the previous look
 	unsure bool // whether a plain record was found that is new
 }
 
 // observation is what a collector knows of a key.
 type observation[K comparable] struct {
 	cell   *cell[K] // as last seen
-	before *cell[K] // the one that the key had at the look before, if that was another
+	before *cell[K] // the one that the key had at the previous look, if that was another
 	head   *record  // what cell held when it was last read: before the next cut
 	held   *record  // what the key held at the cut; nil or dead if it was absent
 
@@ -70,9 +70,9 @@ func (col *collector[K]) finish(p *contents[K], plain func(*record) *record) {
 	col.fill(p, plain)
 }
 
-// walk finds every cell that is in the table from now until then, dead or alive,
-// or instead of a dead one the one that replaces it. A key has one at most. The
-// first walk finds no key that is known.
+// walk finds every cell that is in the table throughout the walk, dead or alive, or
+// instead of a dead one the cell that replaces it. A key has one at most. In the first
+// walk no key is known.
 func (col *collector[K]) walk() {
 	first := len(col.observed) == 0
 	for c := range col.root.cells.All() {
@@ -84,8 +84,8 @@ func (col *collector[K]) walk() {
 	}
 }
 
-// meet notes c, and is not called by the first walk. Most cells are where the look
-// before met them, and are not read.
+// meet notes c, and is not called by the first walk. Most cells are where the previous
+// look met them, and are not read.
 func (col *collector[K]) meet(c *cell[K]) {
 	if col.next == len(col.observed) || col.observed[col.next].cell != c && col.keys.keys[col.next] != c.key {
 		var isNew bool
@@ -140,8 +140,7 @@ func (col *collector[K]) observe() {
 	}
 }
 
-// still reports whether the cell of s, which holds head now, held that before, and
-// it is what most cells hold.
+// still reports whether the cell of o is quiet and holds head as before.
 func (o *observation[K]) still(head *record) bool { return o.quiet && head == o.head }
 
 // judge finds what the key of s, whose cell holds head, held at the cut.
@@ -158,10 +157,10 @@ func (col *collector[K]) judge(s *observation[K], head *record) {
 	*s = observation[K]{cell: s.cell, head: head, held: held}
 }
 
-// clear forgets what was kept for the cut of key. It was kept only if the key has
-// changed since it was seen, or held something else than at the cut. Who changes
-// the key from now on keeps nothing for it, and who read the clock before has stored
-// a record before, which is found here.
+// clear forgets what was kept of key for the cut. Something was kept only if the key
+// has changed since it was seen, or held something else then than at the cut. A writer
+// that changes the key from now on keeps nothing for the cut, and one that read the
+// clock before has stored its record before, and is found here.
 func (col *collector[K]) clear(key K, s *observation[K]) {
 	if s.still(s.cell.rec.Load()) {
 		return
@@ -207,8 +206,8 @@ func (col *collector[K]) fill(p *contents[K], plain func(*record) *record) {
 // present reports whether the key was present at the cut.
 func (o *observation[K]) present() bool { return o.quiet || o.held != nil && !o.held.dead() }
 
-// lasts reports whether what the key of s held at the cut keeps nothing that it
-// has replaced. What has forgotten that has done so for ever.
+// lasts reports whether the record that the key of s held at the cut refers to no
+// record that it has replaced. A record that has forgotten those does so for ever.
 func (col *collector[K]) lasts(s *observation[K]) bool {
 	rt := col.root
 	dated := !s.quiet && s.held.word&datedBit != 0

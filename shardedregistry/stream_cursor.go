@@ -7,16 +7,16 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// streaming is what a watcher has besides if it is a loop over Stream.
+// streaming is the further state of a watcher that is a loop over Stream.
 type streaming struct {
 	limit int64
 
-	// backlog is the number of changes that were told and have not been yielded,
-	// but for the calls in progress. Who tells adds, the loop subtracts.
+	// backlog is the number of changes that were enqueued and have not been yielded,
+	// but for the calls in progress. Tellers add, the loop subtracts.
 	backlog atomics.Int64
 
-	// overflowed becomes 1 when backlog was above limit. Who finds that sets it; all who
-	// tell read it, and the loop, which then ends.
+	// overflowed becomes 1 when backlog was above limit. A teller that finds that sets
+	// it; all tellers read it, and the loop, which then ends.
 	overflowed atomics.Uint32
 }
 
@@ -26,12 +26,12 @@ type cursor[K comparable] struct {
 
 	// pos is the last version that the loop has taken from the chain, or the one
 	// before the first that it will take. The loop alone changes it, and it
-	// grows. All who forget old records read it.
+	// grows. Operations that forget old records read it.
 	pos atomics.Uint64
 
 	// enqueued is the last version that the stream's backlog counts. It grows, by CAS,
-	// and who has moved it adds the difference to backlog. So enqueued of a
-	// stream's cursors less their pos are what was told and not taken.
+	// and the goroutine that has moved it adds the difference to backlog. So the sum of
+	// enqueued less pos over a stream's cursors is what was enqueued and not taken.
 	enqueued atomics.Uint64
 }
 
@@ -58,11 +58,12 @@ func (w *watcher[K]) unreachable() bool { return w.isClosed() || w.lagged() }
 func (w *watcher[K]) lagged() bool { return w.stream != nil && w.stream.overflowed.Load() != 0 }
 
 // enqueue subscribes the streams of a, so that they will take rec, which c holds or held,
-// and what is older and not told; counts; and then forgets what no stream needs.
+// and older records that are not published; counts them; and then forgets what no
+// stream needs.
 //
 // A was loaded after rec took effect, so it has every stream that had joined
-// before. What is not told after a was loaded was changed by calls that had not
-// returned when the streams of a joined.
+// before. A record that is not published after a was loaded was stored by a call that
+// had not returned when the streams of a joined.
 func (rt streams[K]) enqueue(a *subscribers[K], k hkey[K], c *cell[K], rec *record) {
 	watchers := watchersOf(a)
 	if len(watchers) == 0 {
@@ -80,7 +81,7 @@ func (rt streams[K]) enqueue(a *subscribers[K], k hkey[K], c *cell[K], rec *reco
 		}
 		s, isNew := w.subscribe(c, k, i, oldest.version()-1)
 		if s == nil {
-			return // c has left the table, and so rec was told
+			return // c has left the table, and so rec is published
 		}
 		s.cursor().enqueue(rec.version())
 		if isNew && !s.notify() { // or the watcher would not know of it if the caller stalls
@@ -115,9 +116,9 @@ func (w *watcher[K]) add(n int64) {
 	}
 }
 
-// lag ends a loop that has lagged. Who finds that does all of it, and in this order,
-// since another who has found it may have stalled: from the first step on the loop
-// ends when it is awake, and who is told nothing any more has been woken.
+// lag ends a loop that has lagged. Each goroutine that finds it lagged does all of
+// this, and in this order, since another may have stalled halfway: from the first step
+// on the loop ends when it is awake, and a loop that tellers skip has been woken.
 func (w *watcher[K]) lag() {
 	if !w.lagged() {
 		w.stream.overflowed.Store(1)
@@ -148,16 +149,16 @@ func (rt streams[K]) first(c *cell[K], rec *record) Version {
 
 // gather takes what is new of the key of p from the chain of its records. It
 // takes all up to what the table's cell holds, and stops there, so that a key
-// that keeps changing does not keep others waiting. It is copies that takes, of the
-// chain of rec what is newer than since, and returns how many records that were.
+// that keeps changing does not keep others waiting. Copies copies the records of the
+// chain of rec that are newer than since, and returns their number.
 //
 // As with look, only what is in the table counts; a dead cell stays until all
-// streams that sit there have taken its last record.
+// streams with a cursor there have taken its last record.
 func (w *watcher[K]) gather(p *notification[K], copies func(k hkey[K], rec *record, since Version) int) {
 	rt, f, s := w.streams(), w.stream, p.subscription.cursor()
 	c := rt.cells.Load(s.key)
 	if c == nil || !subscriptionsOf(c.meta.Load()).has(&s.subscription) {
-		s.clear() // w may have lagged, and who has unsubscribed it not be the last
+		s.clear() // w may have lagged, and the call that unsubscribed it may have left the rest to this one
 		return
 	}
 	w.keep(&s.subscription)
@@ -179,17 +180,17 @@ func (w *watcher[K]) gather(p *notification[K], copies func(k hkey[K], rec *reco
 	}
 }
 
-// transitions is what all who change keys need of streams. Like a constrainer it is an
-// interface that New alone puts something into.
+// transitions has the methods of streams that every change of a key needs. Like a
+// constrainer it is an interface that New alone puts something into.
 type transitions[K comparable] interface {
 	// tombstone returns a dead record to store in place of a live one. It has no value.
-	tombstone(taking bool) *record
+	tombstone(snapshotting bool) *record
 	// follow makes rec, which others have not seen, come after old in the chain of a
 	// key.
 	follow(rec, old *record)
-	// enqueue is called by everyone who has stored rec in c, a cell of k, and by a
-	// creator that is about to replace c where it is dead. It may be done several
-	// times, by anybody, and is done by nobody once rec is published.
+	// enqueue is called by each operation that has stored rec in c, a cell of k, and by
+	// a creator that is about to replace c where it is dead. Several calls do no harm;
+	// once rec is published a call does nothing.
 	enqueue(a *subscribers[K], k hkey[K], c *cell[K], rec *record)
 	published(rec *record) bool
 	// alone reports whether rec keeps nothing that it has replaced.
@@ -201,12 +202,12 @@ type transitions[K comparable] interface {
 	close(c *cell[K], dead *record) bool
 }
 
-// streams is the root to those who change keys where there is Config.Transitions.
+// streams is the root as a transitions, with Config.Transitions.
 type streams[K comparable] struct {
 	*root[K]
 
-	// shut is what a cell has beside its record that takes no subscription any more and
-	// has nothing else.
+	// shut is the metadata of a cell that takes no subscription any more and has nothing
+	// else.
 	shut *cellMeta[K]
 }
 
@@ -217,8 +218,8 @@ func newStreams[K comparable](rt *root[K]) streams[K] {
 // streams returns those of a loop over Stream.
 func (w *watcher[K]) streams() streams[K] { return w.root.transitions.(streams[K]) }
 
-func (rt streams[K]) tombstone(taking bool) *record {
-	if taking {
+func (rt streams[K]) tombstone(snapshotting bool) *record {
+	if snapshotting {
 		return withDate(&new(datedLinkedRecord).record)
 	}
 	return &new(linkedRecord).record
@@ -267,8 +268,9 @@ func ended[K comparable](m *cellMeta[K]) *cellMeta[K] {
 	return &next
 }
 
-// oldestUnpublished returns the oldest of rec and what it replaced that is not told, or nil
-// if rec is. There are no more of them than calls that have stored and not told.
+// oldestUnpublished returns the oldest of rec and what it replaced that is not
+// published, or nil if rec is. There are no more of these than calls that have stored a
+// record and not yet told of it.
 func (rt streams[K]) oldestUnpublished(rec *record) (oldest *record) {
 	for rec != nil {
 		l := rt.history(rec)
@@ -280,8 +282,8 @@ func (rt streams[K]) oldestUnpublished(rec *record) (oldest *record) {
 	return oldest
 }
 
-// markPublished notes that rec is told, and before that what is older. If rec has no
-// prev, then either there is nothing older, or somebody else has noted all of it.
+// markPublished marks older records as published, and then rec. If rec has no prev, then
+// either there is nothing older, or another call has marked all of it.
 func (rt streams[K]) markPublished(rec *record) {
 	l := rt.history(rec)
 	if l.published.Load() != 0 {
@@ -296,10 +298,10 @@ func (rt streams[K]) markPublished(rec *record) {
 // trim forgets what no stream needs of the chain of rec, which c holds or held,
 // unless some stream needs what comes right after version since.
 //
-// What is older than a record is forgotten only if that is found told, and no
-// stream found after that which needs more: every stream that had joined before
+// What is older than a record is forgotten only if the record is found published, and
+// after that no stream is found that needs more: every stream that had joined before
 // the record took effect is subscribed by then, and one that is subscribed later needs
-// nothing older. Before it is told somebody may be about to subscribe one.
+// nothing older. Until the record is published, a teller may be about to subscribe one.
 func (rt streams[K]) trim(c *cell[K], rec *record, since Version) {
 	first := rt.first(c, rec)
 	if first <= since {

@@ -39,9 +39,9 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 	return updateIn(rt, key, failed, fn)
 }
 
-// replaceable is where the short way of replacing the value of a present key begins:
-// where the root is light and no snapshot is being taken. It returns the root, the
-// cell of key and its live record, or no record if the short way does not lead there.
+// replaceable begins the fast path that replaces the value of a present key, which
+// needs a light root and no snapshot in progress. It returns the root, the cell of key
+// and its live record, or no record if the caller must take the slow path.
 func (r *core[K]) replaceable(key K) (rt *root[K], c *cell[K], old *record) {
 	if rt = r.root.Load(); rt == nil {
 		return r.install(), nil, nil
@@ -60,8 +60,8 @@ func (r *core[K]) replaceable(key K) (rt *root[K], c *cell[K], old *record) {
 }
 
 // replace stores next in place of old, which c held, and reports whether it did; if
-// not, another operation has changed the key. What follows is what changed does for
-// such records.
+// not, another operation has changed the key. Then it does what changed does, as far
+// as the fast path needs it.
 func (rt *root[K]) replace(c *cell[K], old, next *record) bool {
 	if !c.rec.CompareAndSwap(old, next) {
 		return false
@@ -72,7 +72,7 @@ func (rt *root[K]) replace(c *cell[K], old, next *record) bool {
 	return true
 }
 
-// replaced tells those of a record that was stored so.
+// replaced tells the detectors and subscribers of a change that replace has made.
 func (rt *root[K]) replaced(c *cell[K], first *reentryDetector[K], s *subscribers[K]) {
 	k := rt.rehashed(c.key)
 	detect(first, k)
@@ -81,8 +81,8 @@ func (rt *root[K]) replaced(c *cell[K], first *reentryDetector[K], s *subscriber
 	}
 }
 
-// updateIn is Update without the short way, when so many attempts have failed. It is
-// apart so that Update takes little stack.
+// updateIn is the slow path of Update, after so many failed attempts. It is apart so
+// that Update takes little stack.
 func updateIn[K comparable, V any](rt *root[K], key K, failed int, fn func(V) (V, error)) (Entry[K, V], error) {
 	t, err := rt.locate(key)
 	if err != nil {
@@ -91,7 +91,7 @@ func updateIn[K comparable, V any](rt *root[K], key K, failed int, fn func(V) (V
 	return update(&t, failed, fn)
 }
 
-// update runs Update when so many attempts have failed.
+// update runs Update after so many failed attempts.
 func update[K comparable, V any](t *target[K], failed int, fn func(V) (V, error)) (Entry[K, V], error) {
 	a := change[K]{failed: failed}
 	err := t.change(&a, func() error {
@@ -104,7 +104,7 @@ func update[K comparable, V any](t *target[K], failed int, fn func(V) (V, error)
 	return entryOfChange[V](t, &a, err)
 }
 
-// entryOfChange returns what an Update or Upsert returns that has ended so.
+// entryOfChange returns the results of an Update or Upsert whose change ended with err.
 func entryOfChange[V any, K comparable](t *target[K], a *change[K], err error) (Entry[K, V], error) {
 	if err != nil {
 		return Entry[K, V]{}, err
@@ -112,9 +112,9 @@ func entryOfChange[V any, K comparable](t *target[K], a *change[K], err error) (
 	return entryOf[V](t.root, a.cell.named(t.key.Hash), a.next), nil
 }
 
-// change is what one call of Update, Put or Upsert knows by the attempt that is in
-// progress, or was the last. It belongs to its goroutine. The place is not in it:
-// what is stored goes to the heap, and so would all that is beside it.
+// change is what one call of Update, Put or Upsert knows by its current or last
+// attempt. It belongs to its goroutine. The target is not in it: next goes to the heap,
+// and so would all that is in one struct with it.
 type change[K comparable] struct {
 	create bool // whether to create the key if it is absent
 	failed int  // attempts that have failed before
@@ -122,7 +122,7 @@ type change[K comparable] struct {
 	key          hkey[K] // as it is stored; not set if the key was absent
 	cell         *cell[K]
 	old          *record // what the key holds; nil if it was absent
-	snapshotting bool    // asked before old was read, so that little is between that and storing
+	snapshotting bool    // read before old, so that little is between reading old and storing
 	next         *record // what was drafted to be stored, by this attempt or the one before, or nil
 }
 
@@ -134,15 +134,15 @@ func (t *target[K]) change(a *change[K], fn func() error) error {
 	return t.root.persist(t.key, a.failed, func() (bool, error) { return t.attempt(a, fn) })
 }
 
-// dated reports whether what is drafted must be dated. A creation asks when the user's
+// dated reports whether a draft must be dated. A creation calls it when the user's
 // function has run.
 func (a *change[K]) dated(rt *root[K]) bool {
 	return a.snapshotting || a.old == nil && rt.snapshotting()
 }
 
-// attempt runs fn for what the key holds now, and stores what that has drafted if
-// the key still holds it, or is still absent. It reports whether the change is
-// done; otherwise another operation has changed the key.
+// attempt runs fn for what the key holds now, and stores what fn has drafted if
+// the key is unchanged since. It reports whether the change is done; otherwise
+// another operation has changed the key.
 func (t *target[K]) attempt(a *change[K], fn func() error) (done bool, err error) {
 	rt := t.root
 	a.snapshotting = rt.snapshotting()
@@ -173,27 +173,27 @@ func (t *target[K]) attempt(a *change[K], fn func() error) (done bool, err error
 	return stored || err != nil, err
 }
 
-// simple reports whether rec, which was drafted for the first time, needs nothing of
-// prepare but its word. Those who update ask, to save a call.
+// simple reports whether rec, a draft, needs nothing of prepare but its word. Callers
+// that update ask it, to save a call.
 func (rt *root[K]) simple(rec *record) bool { return rt.large == nil && rec.word == 0 }
 
-// prepare makes rec, which was drafted, one of k to store in place of old, or, if
-// old is nil, as the first one of a cell. Where there are constraints it runs the user's
-// functions, so that nothing may be held; an error is theirs.
+// prepare completes rec, a draft, as the successor of old or, if old is nil, as the
+// first record of a cell. With constraints it runs the user's functions, so its caller
+// holds no lock; an error is theirs.
 func (rt *root[K]) prepare(k hkey[K], rec, old *record, m word) error {
 	rt.link(rec, old, m)
 	if rt.constraints == nil {
 		return nil
 	}
-	terms, err := rt.constraints.indexKeys(k.Key, rec, old.indexKeys())
-	*rec.indexed() = terms
+	keys, err := rt.constraints.indexKeys(k.Key, rec, old.indexKeys())
+	*rec.indexed() = keys
 	return err
 }
 
 // swap stores next in place of old, which c held, and reports whether it did; if
 // not, another operation has changed the key. It takes effect when next is
-// stored, or, if it returns an error, when the record of a rival was read. Who
-// has stored calls changed.
+// stored, or, if it returns an error, when the record of a rival was read. A caller
+// whose record was stored calls changed.
 func (t *target[K]) swap(k hkey[K], c *cell[K], old, next *record) (stored bool, err error) {
 	rt := t.root
 	if rt.constraints == nil {
@@ -257,7 +257,7 @@ func store[K comparable, V any](rt *root[K], c *cell[K], old *record, value V) (
 	return next.head.version(), true
 }
 
-// updateIf runs UpdateIf.
+// updateIf is the slow path of UpdateIf.
 func updateIf[K comparable, V any](t *target[K], version Version, value V) (Version, error) {
 	// LP(UpdateIf), absent or another version: loadIf reads the record.
 	c, old, err := t.loadIf(version)
@@ -340,10 +340,10 @@ func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 	return put(&t, failed, value)
 }
 
-// put runs Put when so many attempts have failed.
+// put is the slow path of Put, after so many failed attempts.
 func put[K comparable, V any](t *target[K], failed int, value V) (Version, error) {
 	a := change[K]{create: true, failed: failed}
-	// The error is that of the constraints, or Clone has changed the key each time.
+	// An error is that of the constraints, or Clone has changed the key each time.
 	if err := t.change(&a, func() error { a.next = draft(t.root, a.dated(t.root), a.next, value); return nil }); err != nil {
 		return 0, err
 	}

@@ -12,8 +12,8 @@ type valueGuard[K comparable] struct {
 	clone any // func(V) V, perhaps nil
 }
 
-// verifier is what all who store need of fingerprints. Like a constrainer it is an interface that
-// New alone puts something into.
+// verifier has the method of fingerprints that every store needs. Like a constrainer it
+// is an interface that New alone puts something into.
 type verifier[K comparable] interface {
 	verify(k hkey[K], rec *record)
 }
@@ -55,20 +55,18 @@ func newFingerprints[K comparable](text func(*record) string) *fingerprints[K] {
 	return &fingerprints[K]{text, table.New[hkey[K], fingerprint](func(k hkey[K], _ uint64) uint64 { return k.Hash }, 0)}
 }
 
-// check panics if rec, which k holds or held, has been changed behind the
-// registry's back. It is called by everyone who is about to replace rec, after
-// the user's function has run; and by everyone who has stored rec, when nothing
-// is left to do that a panic would leave undone.
+// check panics if user code has changed the value of rec, which k holds or held. An
+// operation calls it when it is about to replace rec, after the user's function has run;
+// and when it has stored rec and nothing is left to do that a panic would leave undone.
 func (rt *root[K]) check(k hkey[K], rec *record) {
 	if rt.verifier != nil {
 		rt.verifier.verify(k, rec)
 	}
 }
 
-// verify panics if rec's value is not what it was when it was first seen here.
-// That is before anybody could change it who has it from the registry: values
-// are handed out after a check. A dead record has no value: its key's
-// fingerprint goes.
+// verify panics if rec's value is not what it was when it was first seen here. That is
+// before a caller can have it from the registry: values are handed out after a check. A
+// dead record has no value: verify removes its key's fingerprint.
 func (f *fingerprints[K]) verify(k hkey[K], rec *record) {
 	first := f.byKey.Load(k)
 	if rec.dead() {

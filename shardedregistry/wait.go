@@ -14,11 +14,11 @@ type waitlist struct {
 	calls int           // that are in it; touched under the mutex of the key's bucket
 }
 
-// waitOps is a root to those who wait. It is a type of its own so that a program in
-// which nobody waits has none of what its methods need.
+// waitOps is a root with the methods of Wait. It is a type of its own so that a program
+// that does not call Wait does not link what they need.
 type waitOps[K comparable] struct{ *root[K] }
 
-// waker is a waitOps to those who tell of changes.
+// waker is a waitOps as tellers of changes see it.
 type waker[K comparable] interface{ wake(k hkey[K]) }
 
 // Wait returns what key holds as soon as its version is above since, and
@@ -65,7 +65,7 @@ func (w waitOps[K]) wait(ctx context.Context, k hkey[K], since Version) (c *cell
 	if done {
 		return c, rec, err
 	}
-	w.install() // before anybody is told to look there
+	w.install() // before subscribers sends tellers there
 	w.changeSubscribers(func(s subscribers[K]) subscribers[K] { return s.waiting(w, 1) })
 	defer w.changeSubscribers(func(s subscribers[K]) subscribers[K] { return s.waiting(w, -1) })
 	for { // until the key has a version that satisfies the caller
@@ -114,7 +114,7 @@ func (w waitOps[K]) join(k hkey[K]) *waitlist {
 	})
 }
 
-// leave undoes enter.
+// leave undoes join.
 func (w waitOps[K]) leave(k hkey[K], in *waitlist) {
 	t := w.waitlists.Load()
 	if t.Load(k) != in {
@@ -131,7 +131,8 @@ func (w waitOps[K]) leave(k hkey[K], in *waitlist) {
 	})
 }
 
-// wake wakes the calls of Wait for k. Somebody waits, so there is a table.
+// wake wakes the calls of Wait for k. It is called while a call waits, so there is a
+// table.
 func (w waitOps[K]) wake(k hkey[K]) {
 	if in := w.waitlists.Load().Load(k); in != nil {
 		in.waker.TryFire()

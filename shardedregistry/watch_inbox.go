@@ -6,13 +6,13 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// watcher is one loop over Watch, WatchSnapshot or Stream. Writers put notifications in its inbox
-// and wake it; all else belongs to the goroutine of the loop.
+// watcher is one loop over Watch, WatchSnapshot or Stream. Writers push notifications
+// into its inbox and wake it; all else belongs to the goroutine of the loop.
 type watcher[K comparable] struct {
 	root *root[K]
 	only func(hkey[K]) bool // whether the loop is told of a key; nil: of all
 
-	// inbox holds the notifications that have not been taken, or &over when the loop has
+	// inbox holds the notifications that have not been taken, or &closed when the loop has
 	// ended. Writers push by CAS, the watcher takes all at once.
 	inbox  atomics.Pointer[notification[K]]
 	closed notification[K]
@@ -21,12 +21,12 @@ type watcher[K comparable] struct {
 
 	todo          *notification[K]   // taken from the inbox, oldest first, not yet looked at
 	subscriptions []*subscription[K] // all that it has looked at and may still be at a cell
-	sweep         int                // the number of subscriptions at which it looks for those that are not
+	sweep         int                // the number of subscriptions at which keep looks for those that are gone
 	baseline      *baseline[K]       // of WatchSnapshot
 	stream        *streaming         // of Stream
 }
 
-// baseline is what a watcher has shown at once.
+// baseline is the snapshot that a loop over WatchSnapshot has yielded first.
 type baseline[K comparable] struct {
 	keys     []K
 	versions []Version // of the keys; 0 once it was claimed
@@ -38,19 +38,19 @@ type baseline[K comparable] struct {
 // enough that most watchers never do.
 func minSweep() int { return atomics.Limit(64, 1) }
 
-// newWatcher returns one that has joined the subscribers, to be told of the keys that
-// only accepts, which is nil for all.
+// newWatcher returns a watcher that has joined the subscribers, to be told of the keys
+// that only accepts, or of all if only is nil.
 func newWatcher[K comparable](rt *root[K], only func(hkey[K]) bool, stream *streaming) *watcher[K] {
 	w := &watcher[K]{root: rt, only: only, sweep: minSweep(), stream: stream}
 	w.join()
 	return w
 }
 
-// skips reports whether the loop is not told of k. That is so for ever.
+// skips reports whether the loop is never told of k.
 func (w *watcher[K]) skips(k hkey[K]) bool { return w.only != nil && !w.only(k) }
 
-// push puts p in the inbox, unless the loop has ended. It is retried only when
-// another notification was put down or all were taken.
+// push puts n in the inbox, unless the loop has ended. It is retried only when
+// another notification was pushed or all were taken.
 func (w *watcher[K]) push(n *notification[K]) bool {
 	for {
 		top := w.inbox.Load()
@@ -94,12 +94,12 @@ func (w *watcher[K]) sleep(ctx context.Context) {
 	}
 }
 
-// look returns the key of p and the record to tell of, or nil if nothing is new.
+// look returns the key of n and the record to yield, or nil if nothing is new.
 //
 // Only what is in the table counts. If another cell is there than the one that
 // has s, its creator has told w, or has found w not yet watching. If none is
 // there, w has seen the deletion, or has come after it: a dead cell stays until
-// its deleter has put down a notification, and then until that is done.
+// its deleter has pushed a notification, and then until that is done.
 func (w *watcher[K]) look(n *notification[K]) (k hkey[K], rec *record) {
 	s := n.subscription
 	c := w.root.cells.Load(s.key)
@@ -172,8 +172,8 @@ func (b *baseline[K]) claim(k hkey[K]) (v Version) {
 // isClosed reports whether the loop has ended.
 func (w *watcher[K]) isClosed() bool { return w.inbox.Load() == &w.closed }
 
-// close ends the loop and leaves nothing behind. Who puts down a notification from now
-// on fails, and takes away the subscription that it has made for it.
+// close ends the loop and leaves nothing behind. A teller that pushes a notification
+// from now on fails, and takes away the subscription that it has made for it.
 func (w *watcher[K]) close() {
 	last := w.takeAll(&w.closed)
 	w.leave()

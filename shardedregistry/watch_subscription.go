@@ -12,8 +12,8 @@ type subscription[K comparable] struct {
 	watcher *watcher[K]
 	key     hkey[K]
 
-	// latest is the one that was put down last, or nil. Those who tell of a change
-	// replace one that was taken by a new one, by CAS; one that was not stays
+	// latest is the last notification of this subscription, or nil. Tellers of a change
+	// replace one that was taken by a new one, by CAS; one that was not taken stays
 	// until it is. The watcher reads.
 	latest atomics.Pointer[notification[K]]
 
@@ -35,24 +35,24 @@ type notification[K comparable] struct {
 	subscription *subscription[K]
 	next         *notification[K] // below it in the inbox; after it was taken, the watcher's
 
-	// stage only grows, and the watcher alone stores it. Who has stored a record
-	// and then finds a notification waiting is sure that the watcher will find the record.
-	// Who finds it done is sure that the watcher has read one, and needs the table no
-	// more for it.
+	// stage only grows, and the watcher alone stores it. A teller that has stored a record
+	// and then finds a notification waiting knows that the watcher will find the record.
+	// One that finds it done knows that the watcher has read a record, and needs the
+	// table no more for it.
 	stage atomics.Uint32
 }
 
 // notify makes the watcher of s look at the key after now, and reports whether it
-// will; if not, it has gone. Only who finds no notification that waits to be taken puts
-// one down, so there are no more of them than goroutines that have begun to.
+// will; if not, it has gone. Only a goroutine that finds no notification waiting pushes
+// one, so there are no more of them than goroutines that have begun to.
 //
-// Who puts down a notification and stalls would leave others in doubt whether it is on
-// the inbox and its watcher awake; so it is known to them only when it is and the
-// waker has fired, and until then each may put down its own.
+// A goroutine that pushes a notification and stalls would leave others in doubt whether
+// it is in the inbox and its watcher awake. So latest shows it only when both are true,
+// and until then each goroutine may push its own.
 //
-// While a notification that s shows is not done, none that is replaces it: a watcher takes
-// one after the other, so what was not waiting before mine was put down, or while
-// mine is not done, was taken before mine.
+// While the notification that latest shows is not done, none that is done replaces it: a
+// watcher takes one after the other, so a notification that was not waiting before mine
+// was pushed, or while mine is not done, was taken before mine.
 func (s *subscription[K]) notify() bool {
 	old := s.latest.Load()
 	if old.waits() {
@@ -71,13 +71,14 @@ func (s *subscription[K]) notify() bool {
 	return true
 }
 
-// waits reports whether p is in an inbox, and was put there before its watcher was
+// waits reports whether n is in an inbox, and was put there before its watcher was
 // woken.
 func (n *notification[K]) waits() bool { return n != nil && n.stage.Load() == waiting }
 
-// subscribe returns the subscription of w at c, and whether it has added it, because there was
-// none. A loop over Stream will take from a new one what is newer than pos. At says
-// where the subscription probably is. It returns nil if c takes no subscriptions any more.
+// subscribe returns the subscription of w at c, and whether it has added it, because
+// there was none. A loop over Stream will take from a new one what is newer than pos. At
+// is the probable index of the subscription. It returns nil if c takes no subscriptions
+// any more.
 func (w *watcher[K]) subscribe(c *cell[K], k hkey[K], at int, pos Version) (s *subscription[K], isNew bool) {
 	var fresh *subscription[K]
 	for { // until no other subscription comes or goes between looking and adding
@@ -112,8 +113,8 @@ type subscriptionList[K comparable] struct {
 	one [1]*subscription[K] // for all, if that is one
 }
 
-// subscriptionsOf returns the subscriptions of m, which may be nil. Like what else
-// knows the types of watchers it is no method of what all programs have.
+// subscriptionsOf returns the subscriptions of m, which may be nil. Like all code that
+// knows the types of watchers it is no method of a type that all programs have.
 func subscriptionsOf[K comparable](m *cellMeta[K]) *subscriptionList[K] {
 	if m == nil || m.subscriptions == nil {
 		return nil
@@ -216,8 +217,8 @@ func (s *subscription[K]) unsubscribe() {
 	}
 }
 
-// clear takes s away, unless somebody has, and what was kept for its watcher,
-// which has left, or which has lagged, or whose key has gone.
+// clear takes s away, if it is still there, and what was kept for its watcher, which
+// has left, or which has lagged, or whose key has gone.
 func (s *subscription[K]) clear() {
 	s.unsubscribe()
 	if s.watcher.stream != nil {
@@ -226,20 +227,20 @@ func (s *subscription[K]) clear() {
 	s.watcher.root.tidy(s.key)
 }
 
-// subscribers are who wants to hear of changes. It is immutable: to change it,
-// replace it. Nil stands for nobody.
+// subscribers has the watchers and calls of Wait that are to be told of changes. It is
+// immutable: to change it, replace it. Nil stands for none.
 //
-// Everyone who has stored a record loads it then. So whoever had joined before
-// the record was stored is told, and whoever joins later can read the record.
+// An operation loads it after it has stored a record. So a subscriber that had joined
+// before the record was stored is told, and one that joins later can read the record.
 type subscribers[K comparable] struct {
 	watchers  watchers[K] // nil if there are none
 	waiters   int         // calls of Wait that may sleep, for any key
 	waitlists waker[K]    // where they do, or did
 }
 
-// watchers is what all who change keys need of watchers, and subscriptions what they
-// need of those at a cell. As these are interfaces, a program in which nobody watches
-// has none of what is behind them.
+// watchers has the methods of watchers that every change of a key needs, and
+// subscriptions those of the subscriptions at a cell. As these are interfaces, a program
+// that does not watch does not link what is behind them.
 type (
 	watchers[K comparable] interface {
 		// notify tells the watchers that k has changed, and reports whether one will
@@ -286,15 +287,15 @@ func (w *watcher[K]) leave() {
 	})
 }
 
-// waiting adds n to the number of those who wait in waitlists.
-func (s subscribers[K]) waiting(rooms waker[K], n int) subscribers[K] {
-	s.waitlists = rooms
+// waiting adds n to the number of calls that wait in lists.
+func (s subscribers[K]) waiting(lists waker[K], n int) subscribers[K] {
+	s.waitlists = lists
 	s.waiters += n
 	return s
 }
 
-// changeSubscribers replaces the subscribers by change of it. It is retried only when somebody
-// else has come or gone meanwhile.
+// changeSubscribers replaces the subscribers by what change makes of them. It is retried
+// only when another subscriber has come or gone meanwhile.
 func (rt *root[K]) changeSubscribers(change func(subscribers[K]) subscribers[K]) {
 	for {
 		old := rt.subscribers.Load()
@@ -313,9 +314,9 @@ func (rt *root[K]) changeSubscribers(change func(subscribers[K]) subscribers[K])
 	}
 }
 
-// notify tells a that k has changed, and reports whether a watcher will look
-// at k. It names the key alone. What is there is for those to see who look: by
-// then it may be something newer, also when the caller has stalled.
+// notify tells a that k has changed, and reports whether a watcher will look at k. It
+// names the key alone. A watcher reads the key itself: by then the key may hold
+// something newer, also when the caller has stalled.
 func (rt *root[K]) notify(a *subscribers[K], k hkey[K]) (awaited bool) {
 	if a.waiters > 0 {
 		a.waitlists.wake(k)
@@ -324,8 +325,8 @@ func (rt *root[K]) notify(a *subscribers[K], k hkey[K]) (awaited bool) {
 }
 
 // notify tells each watcher at the cell that the table has now. If that is not the
-// cell that the caller has changed, then a later operation on k has told them since,
-// or will, and so have those who had to be told that the cell had died.
+// cell that the caller has changed, then a later operation on k has told the watchers
+// since, or will, also of the death of the cell.
 func (l watcherList[K]) notify(rt *root[K], k hkey[K]) (awaited bool) {
 	var (
 		c    = rt.cells.Load(k)
@@ -345,7 +346,7 @@ func (l watcherList[K]) notify(rt *root[K], k hkey[K]) (awaited bool) {
 				s, _ = w.subscribe(c, k, i, 0)
 			}
 		}
-		if s == nil { // c has gone since, or who has changed it subscribes w, or w has lagged
+		if s == nil { // c has gone since, or its writer subscribes w, or w has lagged
 			if w.lagged() {
 				w.lag()
 			}

@@ -3,7 +3,7 @@ package shardedregistry
 import "github.com/latchfree/latchfree/internal/atomics"
 
 // word is the version of a record and two flags: whether the record is a
-// deletion, and whether it is the first field of a dated.
+// deletion, and whether it is the last field of a datedRecord.
 //
 //	63                        2     1      0
 //	+---------------------------+-------+------+
@@ -35,8 +35,8 @@ func (w word) deleted() word { return w.changed() | deadBit }
 // published at most once, and never reused, so equal pointers mean that
 // nothing changed in between.
 //
-// It is a part of something larger: what it has besides lies before it, see
-// links, and, if it is live, its value comes after it, see boxed.
+// It is a part of something larger: further parts lie before it, see layout and
+// datedRecord, and, if it is live, its value comes after it, see boxed.
 type record struct {
 	_ [0]atomics.Uint64 // lies as that does, on 32-bit machines too
 	word
