@@ -128,7 +128,7 @@ func (c *modelContext) step(verb string, mode mc.Mode) {
 
 // add makes d depend on c, and fails if c has ended.
 func (c *modelContext) add(verb string, d dependent) bool {
-	c.step(verb, mc.Commute) // those who come to depend on it cannot tell in which order
+	c.step(verb, mc.Commute) // dependents cannot tell in which order they were added
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if mc.Get(&c.ended) == 1 {
@@ -139,7 +139,7 @@ func (c *modelContext) add(verb string, d dependent) bool {
 }
 
 // cancel is a step that writes, unless the context has ended, followed by the
-// steps of those who depend on it.
+// steps of its dependents.
 func (c *modelContext) cancel(cause error) {
 	c.step("cancel", mc.Write)
 	c.mu.Lock()

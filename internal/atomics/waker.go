@@ -1,8 +1,8 @@
 package atomics
 
 // TryFire fires e unless it has fired. Several goroutines may call it: one that had
-// claimed the right to fire could stall before it does, so all who come try, and
-// the event's own lock picks one. The panic of the others says no more than that.
+// claimed the right to fire could stall before it does, so all callers try, and the
+// event's own lock picks one. The others panic, which TryFire recovers.
 func (e *Event) TryFire() {
 	if e.Fired() {
 		return

@@ -19,33 +19,34 @@ type array[E any] struct {
 	// empty in a larger one. It never changes.
 	roots []bucket[E]
 
-	// segments has the chains of a larger array. Each is nil until somebody moves
+	// segments has the chains of a larger array. Each is nil until a call moves
 	// the first chain to it, and is set by CAS once.
 	segments []atomics.Pointer[segment[E]]
 
 	// mask has the bits of a hash that choose a chain. It never changes.
 	mask uint64
 
-	// next is nil until the set is resized. Who begins that sets it by CAS, once.
+	// next is nil until the set is resized. The call that begins that sets it by CAS,
+	// once.
 	next atomics.Pointer[array[E]]
 
 	_ atomics.CacheLinePad // readers read what is before it, while others move chains
 
-	// cursor is where who helps next begins to look for chains to move. It goes
+	// cursor is where the next helper begins to look for chains to move. It wraps
 	// round until all have moved.
 	cursor atomics.Uint64
 
-	// gone is how many chains have moved. Who moves one adds one to it while it
+	// gone is how many chains have moved. A call that moves one adds one while it
 	// holds the mutex of that chain.
 	gone atomics.Int64
 
 	// A set that has more cells than most grows, and one that has fewer than fewest
-	// shrinks. They never change, and only those who write read them.
+	// shrinks. They never change, and only writers read them.
 	most, fewest int64
 }
 
-// segment is a part of an array that is allocated at once: what a call has to
-// wait for while memory is cleared does not depend on the size of the set.
+// segment is a part of an array that is allocated at once: so the time for which a
+// call clears memory does not depend on the size of the set.
 type segment[E any] [segmentChains]bucket[E]
 
 const (
@@ -54,14 +55,14 @@ const (
 	// A set grows when its cells are more than half of the slots in the roots, or three
 	// quarters if there are more chains than fewChains, and shrinks when they are fewer
 	// than a sixteenth, so that it is far from both after either. Where the roots fit
-	// into a cache it is chains of two buckets that cost, and beyond that it is lines.
+	// into a cache, chains of two buckets cost most; beyond that, cache lines do.
 	growAt     = slotsPerBucket / 2.
 	growManyAt = slotsPerBucket * 3 / 4.
 	shrinkAt   = slotsPerBucket / 16.
 	fewChains  = 1 << 12
 
 	// sparse is how many chains of a set that shrinks, which hold an eighth as many
-	// cells, are reckoned as one of a set that grows.
+	// cells, count as one of a set that grows.
 	sparse = 4
 )
 
@@ -113,8 +114,8 @@ func (a *array[E]) root(hash uint64) *bucket[E] {
 	return &a.segments[(hash&a.mask)/segmentChains].Load()[hash%segmentChains]
 }
 
-// ensure makes the segment of the i-th chain if there is none. Of several who
-// do so at once, one's remains.
+// ensure makes the segment of the i-th chain if there is none. If several calls make
+// one at once, one remains.
 func (a *array[E]) ensure(i uint64) {
 	if !a.has(i) {
 		a.segments[(i&a.mask)/segmentChains].CompareAndSwap(nil, new(segment[E]))

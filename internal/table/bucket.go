@@ -102,8 +102,8 @@ func (b *bucket[E]) store(to tags) { b.tags.Store(uint64(to)) }
 
 // put stores e in a free slot of the chain that begins with b, which is locked.
 //
-// The slot comes last: a reader that saw the tag of who had it before reads it as
-// well, and who looks after that must see a tag.
+// The slot comes last: a reader that saw the tag of the slot's last cell may read the new
+// cell, and a reader that looks after that must see a tag.
 func (b *bucket[E]) put(one tags, w ways, e *E) {
 	for {
 		t := b.load()

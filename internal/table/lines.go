@@ -14,24 +14,23 @@ import (
 // cell itself, and takes no lock. The structure is CLHT of David, Guerraoui and
 // Trigonakis (Asynchronized Concurrency, ASPLOS 2015), with the tags of
 // xsync.MapOf; unlike both, it holds the caller's own cells, which spares the
-// look-up a line, and it is resized by all who write, each of whom moves a few
-// chains.
+// look-up a line, and all writers resize it, each by moving a few chains.
 //
 // Progress: Load is wait-free but for the length of a chain and the number of
-// times that the set is resized meanwhile, and so is what finds by it that there
-// is nothing to do. What changes the set waits for the mutex of one chain at a
-// time, and so does All between the cells that it yields. While the set is
-// resized, what changes it also moves chains, a number that does not depend on
-// the size of the set, and waits for nobody to do so. To that end it hashes keys
-// again, of one in 14 of the cells that move while a set grows from nothing, and
-// holds no mutex meanwhile. What runs
-// while a mutex is held is no user code but the comparison of keys.
+// times that the set is resized meanwhile, and so is a call that finds by it that
+// there is nothing to do. A call that changes the set waits for the mutex of one
+// chain at a time, and so does All between the cells that it yields. While the set
+// is resized, a call that changes it also moves chains, a number that does not
+// depend on the size of the set, and waits for nobody to do so. To that end it
+// hashes keys again, of one in 14 of the cells that move while a set grows from
+// nothing, and holds no mutex meanwhile. The comparison of keys is the only user
+// code that runs while a mutex is held.
 type Lines[K comparable, E any] struct {
 	hash  Hash[K]
 	least int // number of chains
 
-	// array is where everybody begins. Who moves the last of its chains replaces
-	// it by the next one.
+	// array is where everybody begins. The call that moves the last of its chains
+	// replaces it by the next one.
 	array atomics.Pointer[array[E]]
 
 	_ atomics.CacheLinePad
@@ -40,7 +39,7 @@ type Lines[K comparable, E any] struct {
 	// parts.
 	size atomics.Int64
 
-	// Who moves the last chain of an array writes how often that has been done.
+	// The call that moves the last chain of an array counts that here.
 	totalGrowths, totalShrinks int64 // named as xsync's, for tests that look for both
 
 	spread
@@ -53,8 +52,8 @@ type Lines[K comparable, E any] struct {
 // once. It panics if E does not begin with a K.
 //
 // Hash is called for some of the cells that move when the set grows, and by All,
-// never while a mutex is held. It must have been called for their keys by those who
-// put them in, so that it does not panic.
+// never while a mutex is held. The caller that adds a cell must have called it for the
+// cell's key before, so that it does not panic.
 func (t *Lines[K, E]) Init(hash Hash[K], room int) {
 	mustBeCell[K, E]()
 	t.hash = hash
@@ -197,7 +196,7 @@ func (t *Lines[K, E]) All() iter.Seq[*E] {
 		cells := make([]*E, 0, 4*slotsPerBucket) // more than nearly every chain has
 		n := t.array.Load().mask + 1
 		for i := range n {
-			// The array is loaded anew: who holds one holds all that followed it,
+			// The array is loaded anew: an array that is held keeps all that followed it,
 			// with what was in their chains when they moved.
 			cells = t.collect(t.array.Load(), i, n-1, cells[:0])
 			for _, e := range cells {

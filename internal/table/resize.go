@@ -3,10 +3,10 @@ package table
 import "slices"
 
 // resize goes on with resizing the set, or begins with it if that is due. It moves
-// a portion of the chains and leaves the others to those who write after.
+// a portion of the chains and leaves the others to later writers.
 //
-// It waits for nobody. It passes over a chain whose mutex another holds: if that
-// one does not move it, it is left to who comes round again.
+// It waits for nobody. It passes over a chain whose mutex another holds: if the
+// holder does not move it, a later call does when cursor comes round again.
 func (t *Lines[K, E]) resize() {
 	for budget := t.portion(); ; {
 		a := t.array.Load()
@@ -37,8 +37,8 @@ func (t *Lines[K, E]) resize() {
 	}
 }
 
-// help moves count chains of a from the first on, but those that have moved
-// already, and those of which somebody holds a mutex that this takes.
+// help moves count chains of a from the first on, except those that have moved
+// already and those for which another holds a mutex that the move takes.
 func (t *Lines[K, E]) help(a, next *array[E], first uint64, count int) {
 	var few [usualBuckets]tags
 	for i := range uint64(count) {
@@ -85,8 +85,8 @@ func (t *Lines[K, E]) moveOrLock(a, next *array[E], i uint64) (gone bool) {
 // it takes a mutex that another holds. Saw is what look has returned for it.
 //
 // It takes effect when the tags of the chain's root are stored: until then nobody
-// looks for these keys in next. Who moves the last chain makes next the array
-// where everybody begins.
+// looks for these keys in next. The call that moves the last chain makes next the
+// array where everybody begins.
 func (t *Lines[K, E]) move(a, next *array[E], i uint64, saw []tags) bool {
 	root := a.root(i)
 	switch {
@@ -151,8 +151,8 @@ func (t *Lines[K, E]) look(a, next *array[E], root *bucket[E], to []tags) []tags
 // split fills the two chains that take what is in that of root, and nothing else,
 // so that nobody else is there yet. Saw is what look has returned for the chain.
 //
-// What Compute adds has ways. So a slot of unknown ways has had a cell of the same
-// key since its array was filled, and look has seen that.
+// Cells that Compute adds have ways. So a slot of unknown ways has had a cell of the
+// same key since its array was filled, and look has seen that cell.
 func split[E any](root *bucket[E], roots [2]*bucket[E], saw []tags) {
 	var to [2]filler[E]
 	for b := root; b != nil; b = b.next.Load() {

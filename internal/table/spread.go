@@ -2,12 +2,12 @@ package table
 
 import "github.com/latchfree/latchfree/internal/atomics"
 
-// spread is how a set counts its cells where many who add and remove must not write
-// the same word: in parts, each for as many hashes as the others. What a part has
-// counted goes to size when it is a batch; so do the approximate counters of the
-// Linux kernel (percpu_counter). A batch is so small that all parts together keep a
-// quarter of a cell at most for each chain that there was when they counted last: in a
-// set that grows, a tenth of its cells.
+// spread is how a set counts its cells where concurrent additions and removals must not
+// write the same word: in parts, each for as many hashes as the others. A part adds its
+// count to size when that is a batch, as the approximate counters of the Linux kernel
+// (percpu_counter) do. A batch is so small that all parts together keep a quarter of a
+// cell at most for each chain that there was when they counted last: in a set that
+// grows, a tenth of its cells.
 type spread struct {
 	parts int // 0: all is counted in size at once
 	part  func(hash uint64) *atomics.Int64

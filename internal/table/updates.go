@@ -1,8 +1,7 @@
 package table
 
-// What follows is Compute for those who know what they want. But for Swap and
-// LoadOrStore, what finds nothing to do takes no mutex, and takes effect as Load
-// does. All cells have the key k.
+// These are common uses of Compute. Except for Swap and LoadOrStore, a call that finds
+// nothing to do takes no mutex, and takes effect as Load does. All cells have the key k.
 
 // LoadOrStore returns the cell of k if there is one, and otherwise stores e and
 // returns it. Loaded tells which. Its callers have looked before.
