@@ -11,7 +11,7 @@ import (
 // permits for keys without a cell, and is all that healthy calls need: they use
 // neither the settings nor the table.
 type presence struct {
-	home       owner      // the group state
+	owner      owner      // the group state
 	packing    keyPacking // how keys travel without the time
 	departures departures
 

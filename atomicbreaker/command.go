@@ -129,7 +129,7 @@ func (b *Breaker) Disable() { b.core.command(toDisable()).owed.deliver() }
 // command makes the breaker of k obey. An absent key is inserted for a moment: its
 // change and departure make earlier results late.
 //
-// It goes round again only if a cell has died.
+// It retries only if a cell has died.
 func (g *Group[K]) command(k K, m command) {
 	ks := g.current()
 	h := ks.hash(k, 0)

@@ -17,17 +17,17 @@ type core struct {
 	// the next caller that needs them.
 	set atomics.Pointer[settings]
 
-	// windows are those of a closed stay, or nil. By CAS of the first caller that
-	// counts in a later stay.
+	// windows are those of a closed stay, or nil. Replaced by CAS of the first caller
+	// that counts in a later stay.
 	windows atomics.Pointer[windows]
 
-	// log has the places of long words, or is nil. By CAS of the first caller that
+	// log has the places of long words, or is nil. Set by CAS of the first caller that
 	// needs it, once.
 	log atomics.Pointer[failureLog]
 
-	// period is the generation with which the breaker became half-open, and
-	// touched when the key of a cell was last of interest. By CAS of a caller that
-	// is about to make them matter; see core_period.go. touched only goes up.
+	// period is the generation with which the breaker became half-open, and touched
+	// the time at which the key of a cell was last of interest. Set by CAS of a caller
+	// that is about to make them matter; see core_period.go. touched only goes up.
 	period  atomics.Uint32
 	touched atomics.Int64
 
@@ -68,8 +68,8 @@ type change struct {
 	next     word
 	why      Reason    // if it begins a generation
 	at       time.Time // what a deadline in next is counted from, if there is one
-	full     tally     // what opened the breaker, if windows have
-	lost     int       // failures of a long word, if somebody is told
+	full     tally     // the window that opened the breaker, if one has
+	lost     int       // failures of a long word, for the event if there is a listener
 	acquired bool      // whether a place of the open quota was taken
 	seen     word      // the word before with the result that ends its generation, if not that word itself
 }
@@ -129,9 +129,9 @@ const (
 )
 
 // admit asks for admission until an answer takes effect. Timed says whether a
-// closed breaker may have to know when the call began; without it, it does
-// without the settings. The settings of a cell must be up to date. A tombstone is
-// returned as it is.
+// closed breaker may have to know when the call began; otherwise it does not read
+// the settings. The settings of a cell must be up to date. A tombstone is returned
+// as it is.
 //
 // A CAS fails only when another caller's transition has succeeded.
 func (c *core) admit(timed bool) (admission, error) {
@@ -148,9 +148,9 @@ func (c *core) admit(timed bool) (admission, error) {
 			}
 			return a, nil
 		}
-		// They come after the word, as its deadline may be further ahead than
-		// those of settings that Update has replaced; the caller that set it has
-		// had newer ones put there.
+		// The settings are read after the word, as its deadline may be further ahead
+		// than those of settings that Update has replaced; the caller that set the
+		// deadline has stored newer settings before.
 		s := c.settingsThere()
 		now, at := s.clock()
 		next, refused := w.admit(s, now)
@@ -191,7 +191,7 @@ func (c *core) admitProbe(w, next word, s *settings, now time.Duration, at time.
 	return a, ok
 }
 
-// A step is the effect of an operation on a word. It has four fields too.
+// A step is the effect of an operation on a word. It has four fields, as an admission.
 type step struct {
 	to    word          // the word that it left behind
 	at    time.Duration // when it counted in windows, if it did
@@ -208,7 +208,7 @@ const (
 	asked                          // TripFuncs were asked
 )
 
-// conclude is settle for a Breaker, and all that follows.
+// conclude is settle for a Breaker, and then counts a late result and delivers events.
 func (c *core) conclude(was, stay word, r result, s *settings) Verdict {
 	v, did := c.settle(was, stay, r, s)
 	if v == Late {
@@ -222,8 +222,7 @@ func (c *core) conclude(was, stay word, r result, s *settings) Verdict {
 // read as was, and a direct result has its stay. A tombstone that a direct result
 // finds is returned as it is.
 //
-// A CAS fails only when another caller's has succeeded, and within one stay
-// only so many can: a failing one is followed by another stay.
+// A CAS fails only when another caller's has succeeded.
 func (c *core) settle(was, stay word, r result, s *settings) (v Verdict, did step) {
 	for stay.mode() == closed && was.stay() == stay && r.how&tripping == 0 {
 		next, ok := was.keep(r.outcome, s)

@@ -18,7 +18,7 @@ import "time"
 // unchanged when it is read here, a later period is noted after that, and makes the
 // CAS fail.
 //
-// It goes round again only if another caller has noted a period.
+// It retries only if another caller has noted a period.
 func (c *core) begins(was, next word) {
 	for {
 		noted := c.period.Load()
@@ -41,7 +41,7 @@ func (c *core) overdue(w, stay word) bool {
 // touch notes that the key of a cell was of interest at a time since the epoch,
 // unless one is noted that is no more than a while earlier; see group_forget.go.
 //
-// It goes round again only if another caller has noted an earlier time.
+// It retries only if another caller has noted an earlier time.
 func (c *core) touch(at, while time.Duration) {
 	for {
 		was := c.touched.Load()

@@ -32,7 +32,7 @@ type departure struct {
 	number atomics.Uint64
 
 	hash uint64    // of the key that departed
-	home *presence // the group state's, for permits that have nothing else
+	home *presence // of the group state, for permits that have nothing else
 }
 
 // departures is the list of one group state.
@@ -58,7 +58,7 @@ func (d *departures) init(home *presence) {
 // the tail moves to e only after that, and the caller returns. If e is linked
 // anywhere behind t, t.next is not nil and the CAS fails.
 //
-// A caller goes round again only if another departure was linked or the tail moved.
+// A caller retries only if another departure was linked or the tail moved.
 func (d *departures) append(e *departure) {
 	for {
 		t := d.last.Load()

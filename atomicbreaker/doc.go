@@ -1,11 +1,11 @@
 // Package atomicbreaker provides lock-free circuit breakers: a Breaker for one dependency, or a Group with one for
 // every key.
 //
-// The module has four packages, and the kind of value decides between them:
+// The module has four packages. Choose by what your goroutines share:
 //   - atomicbreaker: a dependency that fails. It stops the calls to it until it has recovered.
 //   - cowchangeset: changes. It records who changed what, and shares slices that are mostly read.
-//   - oncecache: resources (meters, engines, clients), created once per key, in use, closed in the end.
-//   - shardedregistry: data, entities with a version that are compared, updated, indexed and watched.
+//   - oncecache: resources (meters, engines, clients). It creates one per key, and closes it after its last use.
+//   - shardedregistry: data with versions. It compares, updates, indexes and watches entities.
 //
 // Zero values are ready to use:
 //
@@ -29,9 +29,9 @@
 //
 // # When to use it
 //
-// Use a breaker where many goroutines call a thing that may be down. Where admission and result are apart, use Allow
-// and the Permit; where calls cannot be wrapped, Group.IsOpen, RecordSuccess and RecordFailure. A breaker limits
-// neither concurrency nor rates, learns of a call when it ends, and knows nothing of other processes.
+// Use a breaker where many goroutines call a thing that may be down. If a call is admitted and reported in different
+// places, use Allow and the Permit; if calls cannot be wrapped, Group.IsOpen, RecordSuccess and RecordFailure. A breaker
+// limits neither concurrency nor rates, sets no deadlines, counts a call only when it ends, and is local to its process.
 //
 // # Guarantees
 //
@@ -40,16 +40,16 @@
 //
 //   - No concurrent failure is lost, and exactly one gets Tripped.
 //   - Consecutive and KOfN are exact. A window opens the breaker late by at most the failures in flight.
-//   - A Permit carries the generation of its breaker. Its result is Late, and changes nothing, once that is over.
-//   - A half-open breaker never has more than Config.Probes in flight whose time is not over. A lost probe blocks it
-//     for no longer than Config.ProbeTimeout. Its result still counts while the breaker is half-open.
+//   - A Permit carries the generation of its breaker. When that is over, its result is Late and changes nothing.
+//   - A half-open breaker never has more than Config.Probes calls in flight that are within Config.ProbeTimeout. A lost
+//     probe blocks it for no longer than that. Its result still counts while the breaker is half-open.
 //   - A key that a Group does not store behaves like a healthy key. A failure through a permit for it counts unless the
 //     key was opened or reset in between.
 //
 // # Events
 //
-// Config.OnStateChange and GroupConfig.OnStateChange get every generation of a breaker once, in order. A caller that
-// has changed the breaker calls the listener at its end.
+// Config.OnStateChange and GroupConfig.OnStateChange get every generation of a breaker once, in order. An operation
+// that has changed the breaker calls the listener before it returns.
 //
 //   - One caller at a time delivers for all; the others do not wait. A slow listener delays its caller and later events
 //     of the same breaker.
@@ -63,14 +63,14 @@
 //
 // # Time and limits
 //
-// Time is the monotonic clock. Open times are rounded up to milliseconds, probe times to 128 ms. A permit is taken for
+// Time is the monotonic clock. Open times are rounded up to milliseconds, probe times to 128 ms. An old permit counts as
 // current after exactly 2^20-1 changes of mode or resets. A Group drops results of calls during which 8192 keys
 // recovered, or another key with the same 64-bit hash. See DESIGN.md.
 //
 // # Memory model
 //
 // A report that changes the breaker synchronizes before every Allow, State, Snapshot and IsOpen that observes the
-// change. A report that changes nothing orders nothing.
+// change. A report that changes nothing establishes no order.
 //
 // # Costs
 //
@@ -85,7 +85,7 @@
 // A rejection reads the clock. An event takes three allocations. A Breaker takes 128 bytes, once it has opened a cache
 // line per processor, and 128 bytes per processor for each window. A Group takes 4 KiB, 20 KiB once a key has failed,
 // and 48 bytes for each of the last 8192 recoveries; a failing key 130 bytes, 200 for each window, and 340 for settings
-// by PerKey, or 600 with Backoff.
+// by PerKey, or 600 with Backoff. Neither starts a goroutine or needs closing.
 //
 // A key keeps its place while its last result is a failure, and for GroupConfig.ForgetAfter if nobody calls it. Where
 // outsiders choose keys, use coarser ones.

@@ -109,7 +109,7 @@ func (q *eventQueue) deliver() {
 
 // drain delivers the events that are due.
 //
-// It goes round again only if something was pushed.
+// It retries only if something was pushed.
 func (q *eventQueue) drain() {
 	for {
 		q.collect()

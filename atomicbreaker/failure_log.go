@@ -20,7 +20,7 @@ import (
 // With the first success after them the word becomes a run: many failures and
 // then successes, as many as the place is beyond its block. With the next
 // failure it becomes a log: many says how many slots of the log have been
-// written since, and goes round from twice their number to that. When none of
+// written since, and wraps from twice their number to that. When none of
 // the last calls has failed, all are over, and the word is the one without
 // failures.
 const (
@@ -86,7 +86,7 @@ func (r *rules) remember() error {
 }
 
 // A failureLog has the places of the last failures of long words. It outlasts
-// the stays of its core: what a word does not count as its own is void.
+// the stays of its core: slots that the word does not count are void.
 type failureLog struct {
 	// blocks is how many blocks of places have been taken, counted for ever.
 	// Only goes up: a caller that begins a run takes the next block, and a caller
@@ -94,10 +94,10 @@ type failureLog struct {
 	blocks atomics.Uint32
 
 	// first is the run with which a log began: its block and how many
-	// failures. By CAS of a caller that is about to make it matter; see note.
+	// failures. Set by CAS of a caller that is about to make it matter; see note.
 	first atomics.Uint32
 
-	// slots are a ring. By CAS of a caller that is about to count a failure. A slot
+	// slots are a ring. Set by CAS of a caller that is about to count a failure. A slot
 	// that the core's word counts does not change until it is the next to be written.
 	slots []atomics.Uint32
 }
@@ -132,7 +132,7 @@ func (l *failureLog) reserve() uint32 { return l.blocks.Add(1) << blockBits & pl
 // reach follows the places of a log into the next block, so that no run begins
 // there.
 //
-// It goes round again only if another caller has taken a block.
+// It retries only if another caller has taken a block.
 func (c *core) reach(place uint32) {
 	if place&(maxLast-1) != 0 {
 		return
@@ -163,7 +163,7 @@ func (c *core) reach(place uint32) {
 // replaces it has read it under a later word whose next slot it is, which comes a
 // whole ring later. For the run in first, the words RUN of one burst stand for W.
 //
-// It goes round again only if another caller has written the slot: for the same
+// It retries only if another caller has written the slot: for the same
 // word, or one that was stopped since an earlier word.
 func (c *core) note(slot *atomics.Uint32, what uint32, w word) bool {
 	for {

@@ -198,8 +198,8 @@ func (g *Group[K]) settings() *groupSettings {
 
 // Allow asks whether a call may be made for k now; see Breaker.Allow. For a
 // key that is not in the group it stores nothing, and if keys are strings,
-// numbers or booleans it allocates nothing; other types of keys are copied to
-// the heap, and under SlowRate all but strings of up to 1,022 bytes.
+// numbers or booleans it allocates nothing; other keys are copied to the heap. With a
+// SlowRate, so are all keys but strings of up to 1,022 bytes.
 //
 // Allow is lock-free, and blocking on a bucket's mutex when it helps to remove
 // a key that has recovered, or calls a listener. It takes effect when the key
@@ -282,7 +282,7 @@ func (g *Group[K]) RecordFailure(k K) Verdict { return g.current().record(k, res
 
 // record reports a result that no permit was asked for.
 //
-// It goes round again only if a cell has died, or the group state was replaced.
+// It retries only if a cell has died, or the group state was replaced.
 func (ks *keyedState[K]) record(k K, r result) Verdict {
 	for h := ks.hash(k, 0); ; {
 		var c *cell

@@ -46,7 +46,7 @@ func (q *keyQueue) dispose()         { q.group.queues.CompareAndDelete(q.hash, q
 
 // push publishes e on the queue of a cell's key.
 //
-// It goes round again only if a queue was dropped.
+// It retries only if a queue was dropped.
 func (gs *groupState) push(c *cell, e *queuedEvent) (owed *eventQueue) {
 	g, hash := gs.of, gs.keyOps.queueHash(c)
 	for {
@@ -89,7 +89,7 @@ func (c *core) deliveredUpTo(w word) bool { return generation(c.delivered.Load()
 
 // resetAllAndNotify is ResetAll with a listener.
 //
-// It goes round again only if another ResetAll has taken effect.
+// It retries only if another ResetAll has taken effect.
 func (g *Group[K]) resetAllAndNotify() {
 	ks := newKeyedState(g)
 	for {
@@ -139,7 +139,7 @@ func (ks *keyedState[K]) sealBefore(of *cell) (owed *eventQueue) {
 // seal makes the cell of a group state that is not current a tombstone, however many
 // callers try, and makes known which generation is its last.
 //
-// It goes round again only if another transition has succeeded, which is one
+// It retries only if another transition has succeeded, which is one
 // of an operation that began before the group state was replaced.
 func (gs *groupState) seal(c *cell) (owed *eventQueue) {
 	for {

@@ -56,7 +56,7 @@ func (gs *groupState) adopt(s settings) *settings {
 
 // renew makes the group state go by the group's settings.
 //
-// It goes round again only if Update has replaced them, or another caller the
+// It retries only if Update has replaced them, or another caller the
 // group state's.
 func (gs *groupState) renew() {
 	for {
@@ -130,7 +130,7 @@ func (gs *groupState) settingsNow(c *cell) *settings {
 // renewed returns the settings of a cell, which has held, up to date. It runs user
 // code.
 //
-// It goes round again only if the group state's settings were replaced, or another
+// It retries only if the group state's settings were replaced, or another
 // caller has renewed those of the cell.
 func (gs *groupState) renewed(c *core, held *settings) *settings {
 	for ; held.of != gs.settings().settings; held = c.set.Load() {

@@ -107,7 +107,7 @@ func newKeys[K comparable]() (keys table.Keys[K], hash table.Hash[K]) {
 // init completes a group state before it is shared.
 func (gs *groupState) init(g *groupRoot, s keyOps, kind keyPacking, of *groupSettings) {
 	gs.of, gs.keyOps, gs.epoch = g, s, of.base.epoch
-	gs.home, gs.packing, gs.current = gs, kind, &g.state
+	gs.owner, gs.packing, gs.current = gs, kind, &g.state
 	gs.departures.init(&gs.presence)
 	if g.bounds {
 		gs.quota = &openQuota{keys: newDistinctKeys()}
@@ -151,7 +151,7 @@ func (ks *keyedState[K]) allowBiased(k K, now *departure) (Permit, error) {
 
 // allowLinked is Group.Allow for a key whose slot is in use; now is the last departure.
 //
-// It goes round again only if a cell has departed, or if a cell has died.
+// It retries only if a cell has departed, or if a cell has died.
 func (ks *keyedState[K]) allowLinked(k K, h uint64, now *departure) (Permit, error) {
 	for ; ; now = ks.departures.last.Load() {
 		c := ks.find(k)
@@ -295,10 +295,10 @@ func mayMatter(r result) bool {
 	return r.outcome != Success && r.outcome != Ignored || r.took != 0
 }
 
-// settle reports the result of a call that was admitted while since was the last departure and
-// its key was pristine, and has no cell that could still tell.
+// settle reports the result of a call that no living cell has admitted. When the call
+// was admitted, since was the last departure and its key was pristine.
 //
-// It goes round again only if a cell has died.
+// It retries only if a cell has died.
 func (ks *keyedState[K]) settle(k K, hash uint64, since *departure, r result, s *settings) Verdict {
 	matters := mayMatter(r)
 	if matters && (r.outcome == Success || r.outcome == Ignored) {

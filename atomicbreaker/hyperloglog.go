@@ -46,7 +46,7 @@ func newDistinctKeys() *distinctKeys {
 // add counts a key.
 func (d *distinctKeys) add(hash uint64) { d.current.Load().now.add(hash) }
 
-// add goes round again only if another caller has written the register, which
+// add retries only if another caller has written the register, which
 // it can do 54 times.
 func (h *hyperLogLog) add(hash uint64) {
 	r := &h[hash>>(64-registerBits)]

@@ -20,7 +20,7 @@ import (
 // The zero Permit belongs to no breaker: all its reports are Late.
 type Permit struct {
 	core  *core          // the breaker; nil if the key was absent from its group
-	since *departure     // when the key was absent; nil with a core
+	since *departure     // the last one when the key was absent; nil with a core
 	key   unsafe.Pointer // Safety: only pack makes it and only unpack follows it; see key_packing.go
 	bits  uint64         // the admitting word's stay, maybe inCell, maybe timed; or the rest of the key
 }
@@ -33,8 +33,8 @@ const inCell = 1 << 32
 // decides about other errors.
 //
 // Done is lock-free, and in a Group blocking on a bucket's mutex when the key
-// enters or leaves the table, or a listener is called. It takes effect by one CAS, or when the state is
-// read if it changes nothing.
+// enters or leaves the table, or a listener is called. It takes effect by one CAS, or
+// when the state is read if it changes nothing.
 func (p Permit) Done(err error) Verdict { return p.done(nil, err) }
 
 // done is Done for a call whose context is known, or nil.
@@ -156,7 +156,7 @@ func (p Permit) settleResult(r result, s *settings) (v Verdict) {
 		return Late
 	case p.core == nil:
 		counters = &groupStateOf(p.since.home).of.counters
-		v = p.since.home.home.settleAbsent(p, r, s)
+		v = p.since.home.owner.settleAbsent(p, r, s)
 	case p.bits&inCell != 0:
 		held := p.core.set.Load()
 		counters = held.counters

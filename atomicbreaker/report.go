@@ -2,21 +2,21 @@ package atomicbreaker
 
 import "time"
 
-// A report is that of one result that may do more than count in the word.
-// It belongs to its goroutine.
+// A report is the work on one result that may do more than count in the word. It
+// belongs to its goroutine.
 type report struct {
 	core     *core
 	settings *settings
 	result   result
-	stay     word // that admitted the call, unless the result is direct
+	stay     word // the one that admitted the call, unless the result is direct
 	bad      bool // a failure, or a slow call where that matters
 	slot     bool // whether a probe still has its slot
 
 	counted word          // the stay in whose windows the result was counted, if in any
-	in      bool          // whether it was in any
-	at      time.Duration // when
+	in      bool          // whether it was counted in any
+	at      time.Duration // when it was counted
 	block   uint32        // for a run that it may begin
-	began   bool          // whether it has one
+	began   bool          // whether block is set
 	full    tally         // the window that then had enough
 	gone    step          // the step that closed a key that was forgotten
 }
@@ -33,8 +33,8 @@ func (r *report) settle(was word) (v Verdict, did step) {
 				r.gone.flags |= r.hasAsked()
 				return Late, r.gone
 			}
-			// They come after the word: its deadline may be further ahead than
-			// those of settings that Update has replaced.
+			// The settings are read after the word: its deadline may be further ahead
+			// than those of settings that Update has replaced.
 			if r.settings = c.set.Load(); r.forget(w) {
 				continue
 			}
@@ -112,9 +112,9 @@ func (r *report) forget(w word) (again bool) {
 // there. It reports whether the caller has to read the word again: if the
 // stay was over, the result is late, and was not counted.
 //
-// In a cell it has to, because a caller that retires the cell first makes the word
-// leaving, and then looks into the windows: either it sees the result there, or the
-// reporter sees a word that is leaving or dead.
+// In a cell the caller always has to, because a caller that retires the cell first makes
+// the word leaving, and then looks into the windows: either it sees the result there, or
+// the reporter sees a word that is leaving or dead.
 func (r *report) count(w word) (again bool) {
 	s := r.settings
 	if r.in && r.counted == w.stay() {
@@ -136,7 +136,7 @@ func (r *report) count(w word) (again bool) {
 	return s.owner != nil || !ok
 }
 
-// open is the change of a closed word whose windows have had enough.
+// open is the change of a closed word whose windows have enough failures or slow calls.
 func (r *report) open(w word) (change, Verdict) {
 	now, at := r.settings.clock()
 	return change{next: w.trip(r.settings, now), why: r.full.why, at: at, full: r.full}, Tripped
@@ -161,7 +161,7 @@ func (r *report) probe(w word) (x change, v Verdict) {
 	return x, v
 }
 
-// trip is the change of a word for a result that says so.
+// trip is the change of a word for a result of Permit.Trip.
 func (r *report) trip(w word) (change, Verdict) {
 	if w.mode() == disabled {
 		return change{next: w}, Counted

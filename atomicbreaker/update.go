@@ -114,7 +114,7 @@ func (g *groupRoot) update(fresh *groupSettings) {
 // windows. It follows every change of settings and every transition to closed,
 // so that the later of the two finds the other.
 //
-// It goes round again only if another caller has changed the word.
+// It retries only if another caller has changed the word.
 func (c *core) watch() {
 	for {
 		s := c.set.Load()

@@ -92,7 +92,7 @@ func same(a, b []window) bool { return len(a) == len(b) && (len(a) == 0 || &a[0]
 // in the core's word. It returns nil if the settings or the stay are not those
 // of the core any more.
 //
-// It goes round again only if another caller has replaced the windows.
+// It retries only if another caller has replaced the windows.
 func (c *core) windowsOf(stay word, s *settings) *windows {
 	for {
 		held := c.windows.Load()

@@ -57,7 +57,7 @@ func (w word) decides(s *settings, failed bool) Verdict {
 		bad++
 	}
 	switch {
-	case bad > 0 && s.probeRate == 0: // also of such that Update has found
+	case bad > 0 && s.probeRate == 0: // bad may count a failure from before an Update
 		return Tripped
 	case all < uint64(s.closeAfter):
 		return Counted
@@ -67,9 +67,9 @@ func (w word) decides(s *settings, failed bool) Verdict {
 	return Recovered
 }
 
-// recordSuccess returns the word after a success without a permit, which
-// vouches for the present whatever the mode, unless somebody has set that by
-// hand.
+// recordSuccess returns the word after a success without a permit, which shows
+// that the dependency works now, whatever the mode, unless a command has set the
+// mode.
 func (w word) recordSuccess(s *settings) (word, Verdict) {
 	switch w.mode() {
 	case closed:
@@ -103,14 +103,14 @@ func (w word) close(s *settings) word {
 	return w
 }
 
-// trip opens the breaker for as long as it is its turn.
+// trip opens the breaker for the time that the next streak stands for.
 func (w word) trip(s *settings, now time.Duration) word {
 	streak := min(w.streak()+1, streakMask)
 	return w.openUntil(streak, s.until(s.drawOpen(streak), now))
 }
 
-// tripFor opens the breaker for d: zero is as long as it is its turn, and
-// negative until Reset.
+// tripFor opens the breaker for d: zero means the time of trip, and negative until
+// Reset.
 func (w word) tripFor(s *settings, d, now time.Duration) word {
 	if d == 0 {
 		return w.trip(s, now)
@@ -220,8 +220,8 @@ func (w word) trips(s *settings) bool {
 	return false
 }
 
-// inRowAlone returns with fewer than how many failures in a row one more is just
-// counted, if that is all that a policy asks for, and otherwise 0.
+// inRowAlone returns the number of failures in a row below which one more is just
+// counted, if a policy counts nothing else, and otherwise 0.
 func (r *rules) inRowAlone() uint32 {
 	if r.threshold == 0 || len(r.recent) != 0 || len(r.windows) != 0 {
 		return 0
@@ -229,9 +229,9 @@ func (r *rules) inRowAlone() uint32 {
 	return r.threshold - 1
 }
 
-// counts returns the word after one more result of a closed stay, if failures in
-// a row are all that there is to count, and this one opens nothing. It is what
-// keep comes to then.
+// counts returns the word after one more result of a closed stay, if the policy
+// counts failures in a row alone, and this one opens nothing. Then keep returns the
+// same.
 func (w word) counts(stay word, o Outcome, s *settings) (next word, ok bool) {
 	switch {
 	case w&^failsMask != stay:
