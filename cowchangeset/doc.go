@@ -1,11 +1,11 @@
 // Package cowchangeset records which change belongs to which changeset, and shares
 // slices with readers that take no lock.
 //
-// The module has four packages, and the kind of value decides between them:
+// The module has four packages. Choose by what your goroutines share:
 //   - atomicbreaker: a dependency that fails. It stops the calls to it until it has recovered.
 //   - cowchangeset: changes. It records who changed what, and shares slices that are mostly read.
-//   - oncecache: resources (meters, engines, clients), created once per key, in use, closed in the end.
-//   - shardedregistry: data, entities with a version that are compared, updated, indexed and watched.
+//   - oncecache: resources (meters, engines, clients). It creates one per key, and closes it after its last use.
+//   - shardedregistry: data with versions. It compares, updates, indexes and watches entities.
 //
 // A [Tracker] is a sequence of changesets. Many goroutines record entries; now and
 // then one of them starts the next changeset, which seals the one before it:
@@ -33,9 +33,9 @@
 // cut stays the same whenever it is read, and has all entries of a batch or none.
 //
 // A stalled goroutine, anywhere in this package, delays no other: others do its work
-// or go past it. In particular, a cut does not wait for a Record that is under way.
-// It voids that Record's slot, and the Record takes a later one. Only two operations
-// wait for others and cannot do their work: a receive from the channel of
+// or go past it. In particular, a cut waits only a moment for a Record that is under
+// way. Then it voids that Record's slot, and the Record takes a later one. Only two
+// operations wait for others and cannot do their work: a receive from the channel of
 // [Changeset.Sealed] waits for the sealer, or for any other operation that sees the
 // seal; a [Changeset.Tail] or [Tracker.Tail] that sleeps waits to be woken after a
 // Record, a seal or a Start.
@@ -57,10 +57,11 @@
 // With [Config].Store, entries outlive the process. Record returns when the store has
 // the entry; Records that wait at the same time share one call of the store, and so
 // its cost. With Config.Async, Record returns at once, and [Tracker.Flush] waits;
-// [Receipt] says what a crash can lose. The tracker holds nothing while it calls the
+// [Receipt] says what a crash can lose. The tracker holds no lock while it calls the
 // store. When the store fails or hangs, the tracker in memory goes on, returns a
 // [StoreError], and calls the store again later. [Resume] makes a tracker of the
-// contents of a store. Package journal is a store in files.
+// contents of a store. Package journal is a store in files. A tracker needs no closing;
+// before a store is closed, call Flush.
 //
 // [Changeset.Apply] hands the entries of a sealed changeset to a function, once; or
 // again, if the process ends before the store knows of it. [Tracker.Pending] yields
@@ -79,9 +80,9 @@
 //
 // # When not to use it
 //
-// A tracker keeps every changeset until [Tracker.Prune] forgets it. A Slice whose
-// items are mostly replaced one by one copies all of them each time; use a map or a
-// registry. A single goroutine needs neither: a plain slice will do.
+// A tracker keeps every changeset in memory until [Tracker.Prune] forgets it. A Slice
+// whose items are mostly replaced one by one copies all of them each time; use a map or
+// a registry. A single goroutine needs neither: a plain slice will do.
 //
 // DESIGN.md, beside this file, has the words' layouts, the invariants and the
 // instruction at which each operation takes effect.

@@ -1,11 +1,11 @@
 // Package oncecache keeps one value for each key, and creates it once however many callers ask for
 // it together: a database handle per URL, a client per tenant, a parsed template per name.
 //
-// The module has four packages, and the kind of value decides between them:
+// The module has four packages. Choose by what your goroutines share:
 //   - atomicbreaker: a dependency that fails. It stops the calls to it until it has recovered.
 //   - cowchangeset: changes. It records who changed what, and shares slices that are mostly read.
-//   - oncecache: resources (meters, engines, clients), created once per key, in use, closed in the end.
-//   - shardedregistry: data, entities with a version that are compared, updated, indexed and watched.
+//   - oncecache: resources (meters, engines, clients). It creates one per key, and closes it after its last use.
+//   - shardedregistry: data with versions. It compares, updates, indexes and watches entities.
 //
 // A cache needs no settings:
 //
@@ -19,8 +19,8 @@
 //
 // # When to use it
 //
-// When two values for one key would be wrong, not only wasteful, or when a value takes long to make
-// and other keys must not wait for that; and when nearly all calls find the value there.
+// Use a cache when two values for one key would be wrong, not only wasteful, or when a value takes
+// long to make and other keys must not wait for that; and when nearly all calls find the value there.
 //
 // # Callers that must not wait for ever
 //
@@ -45,30 +45,32 @@
 //
 // A value is closed once, when it has left the cache and no lease holds it. So engines may be
 // deleted, replaced or discarded while others use them. [Cache.Close] closes the rest, and waits
-// for the leases. A slow Close function delays only the call that removed the value; what is
-// evicted or idle is closed on goroutines of the cache. With Config.CloseBeforeCreate, a key's next
-// value is created when the Close function of the last one has returned.
+// for the leases; a cache without a Close function need not be closed. A slow Close function delays
+// only the call that removed the value; evicted and idle values are closed on goroutines of the
+// cache. With Config.CloseBeforeCreate, a key's next value is created when the Close function of the
+// last one has returned.
 //
 // # Values that do not stay
 //
 // Config.MaxEntries bounds the number of values, and Config.IdleTimeout the time that a value stays
 // without use. Leased values stay. [Cache.Refresh] makes a new value while the old one serves, and
-// [Cache.Reload] makes it from the old one. With Config.ErrorTTL an error answers for a while, so
-// that fewer callers ask a server that is down.
+// [Cache.Reload] makes it from the old one. Config.ErrorTTL keeps an error for a while, so that
+// fewer callers ask a server that is down.
 //
 // # Creations that need each other
 //
 // A create function may ask for other keys, of any cache, if it hands on its context. The call that
-// would close a circle of waits gets a [*CycleError] with the keys on the way. Without contexts, a
-// function that asks for its own key gets it on amd64 and arm64, and a circle over several
-// goroutines is not found. Config.CreateTimeout bounds how long callers wait, and [Cache.InFlight]
-// shows the creations that are under way.
+// would close a cycle of waits gets a [*CycleError] with the keys on the way. Without contexts, a
+// function that asks for its own key gets it on amd64 and arm64, and a cycle over several goroutines
+// is not found: its callers hang. Config.CreateTimeout bounds how long callers wait, and
+// [Cache.InFlight] shows the creations that are under way.
 //
 // # When not to use it
 //
 // When values go out of date by the clock: there is no time to live, only Refresh and Delete. When
 // making a value twice does no harm and takes less than a microsecond: sync.Map is enough. When all
-// values can be made in advance: a plain map is enough.
+// values can be made in advance: a plain map is enough. Without MaxEntries and IdleTimeout, values
+// stay until a call removes them: where outsiders choose keys, set one of these.
 //
 // # Guarantees
 //
@@ -113,6 +115,6 @@
 //
 // The one-table design is that of cmd/internal/par.Cache in the Go tree. The treatment of panics is
 // that of [sync.OnceFunc]. The count of leases is that of percpu_ref in the Linux kernel, which is
-// split until it is killed. The table is a Cache-Line Hash Table, https://github.com/LPD-EPFL/CLHT,
+// split by processors until it is killed. The table is a Cache-Line Hash Table, https://github.com/LPD-EPFL/CLHT,
 // with the tags of xsync, whose buckets point to the entries themselves.
 package oncecache

@@ -2,11 +2,11 @@
 // never overwrites, Update applies a function atomically, and every value has a [Version], so that a caller
 // can change exactly the value that it has read.
 //
-// The module has four packages, and the kind of value decides between them:
+// The module has four packages. Choose by what your goroutines share:
 //   - atomicbreaker: a dependency that fails. It stops the calls to it until it has recovered.
 //   - cowchangeset: changes. It records who changed what, and shares slices that are mostly read.
-//   - oncecache: resources (meters, engines, clients), created once per key, in use, closed in the end.
-//   - shardedregistry: data, entities with a version that are compared, updated, indexed and watched.
+//   - oncecache: resources (meters, engines, clients). It creates one per key, and closes it after its last use.
+//   - shardedregistry: data with versions. It compares, updates, indexes and watches entities.
 //
 // The zero Registry is ready to use:
 //
@@ -59,8 +59,8 @@
 //
 // [Registry.Watch] yields the keys that change, with what they hold. [Registry.WatchSnapshot] yields first
 // what all keys held when it began. [Registry.Wait] sleeps until one key has changed. None of them polls or
-// starts a goroutine. A loop that is slower than the writers skips what a key held in between, and never
-// misses what a key holds in the end, or its deletion.
+// starts a goroutine, and a registry needs no closing. A loop that is slower than the writers skips what a
+// key held in between, and never misses what a key holds in the end, or its deletion.
 //
 // [Registry.Stream] yields every change, once and in order. If more changes wait for the loop than a given
 // number, it ends with an error that matches [ErrLagged]; it never skips a change. The registry must be made
@@ -72,7 +72,7 @@
 // state. [Registry.ByIndex] loops over the keys that have a value, without looking at other keys. It yields
 // an entity only if that has the value then, and always if it has the value throughout. In
 // Config.UniqueIndexes each value has at most one key; [Registry.LookupBy] finds it. Config.Check may reject
-// an entity. If it does, a function panics, or another key has a unique value, nothing has changed.
+// an entity. If Check rejects it, a function panics, or another key has a unique value, nothing has changed.
 //
 // # Keys
 //
@@ -94,8 +94,8 @@
 //
 // # Memory model
 //
-// A method that returns a value synchronises after the method that stored it: whatever the writer did before
-// its call is visible to the reader. Finding a key absent establishes no such order.
+// A method that stores a value synchronizes before every method that returns it: whatever the writer did
+// before its call is visible to the reader. Finding a key absent establishes no such order.
 //
 // # Costs
 //
@@ -111,6 +111,6 @@
 // 20,000 keys.
 //
 // Each entity is two small objects. With more entities than the caches hold and many updates, cache misses
-// and garbage collection can cost more than a lock around a map. Shards do not make reads faster. To copy a
-// map under a lock takes less time than a Snapshot, but everybody waits.
+// and garbage collection can cost more than a lock around a map. Shards do not make reads faster. Copying a
+// map under a lock takes less time than a Snapshot, but all other operations wait for it.
 package shardedregistry
