@@ -267,7 +267,7 @@ func (f *flush) end(err error, hangs bool) {
 // another flush follows the running one; and also if ctx, which may be a user's,
 // panics, stalls or ends the goroutine.
 //
-// It goes round again only after a flush that began too early for t, or that had to
+// It repeats only after a flush that began too early for t, or that had to
 // make an earlier call first.
 func (f *flushes) until(ctx context.Context, t target) error {
 	for !f.has(t) {

@@ -191,7 +191,7 @@ func (f *flight) awaited() *dependences {
 // depend says that the function of f, which has a context, waits for another
 // creation, until end is called. It fails if that would be for ever.
 //
-// It goes round again only if others have begun to wait, or have given up.
+// It retries only if others have begun to wait, or have given up.
 func (f *flight) depend(on *flight, key any, how how) (*dependence, error) {
 	d := &dependence{on: on, key: key, how: how, rank: atomics.Rank()}
 	for {

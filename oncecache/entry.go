@@ -150,7 +150,7 @@ func (c *caller) within(ctx context.Context) {
 // entry has leases; or an error, which is errAgain if the caller must look for the key
 // again.
 //
-// It goes round a few times at most: an entry changes once from creating to
+// It repeats a few times at most: an entry changes once from creating to
 // something else, and is moved at most once, to an entry that stays put.
 func (e *entry[K]) outcome(c *caller) (*entry[K], *atomics.Int64, error) {
 	for {
