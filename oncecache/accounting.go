@@ -38,7 +38,7 @@ type accounting struct {
 
 // tally is the state of a cache's work in one word:
 //
-//	bits 32…63  creating  the entries in the table that are being created
+//	bits 32…63  creating  the entries in the table without a value: in creation, or kept errors
 //	bits  1…31  pending   Close waits for these: create functions that run, and,
 //	                      if there is a Close function, values it has not seen
 //	bit   0     closed    Close was called

@@ -48,7 +48,8 @@ func lead[K comparable, V any](r *root[K], k K, create func() (V, error)) *entry
 	})
 }
 
-// lead is the rest of that. Fresh is for enter. Create writes its value into the entry.
+// lead is the part of that which does not depend on V. Fresh is the entry that enter may
+// insert; create writes its value into that.
 func (r *root[K]) lead(fresh *entry[K], create func(*entry[K]) error) *entry[K] {
 	p, at := newCreating[K](), r.at(fresh.key)
 	p.by, p.since = goid.Token(), r.now()
@@ -243,16 +244,16 @@ func (n *creation[K]) tell() {
 	}
 }
 
-// disposition says what became of the outcome of a creation.
+// disposition says what happens to the outcome of a creation.
 type disposition[K comparable] struct {
-	over  tally     // counts to be taken off
-	stays bool      // it is in the table
-	drop  *entry[K] // it is a value to be closed, because no caller and no key has it
-	heard bool      // a caller that waited gets it
+	over  tally     // counts to be taken off accounting.work
+	stays bool      // the entry is in the table
+	drop  *entry[K] // holds a value to be closed, because no caller and no key has it; or nil
+	heard bool      // a caller that waited gets the outcome
 }
 
 // follow runs the Close functions that follow the end of the flight. If the entry
-// stays, others may have to make room for it.
+// stays, others may be evicted for it.
 func (n *creation[K]) follow(l disposition[K]) {
 	if f := n.root.follows; f != nil {
 		f(n.entry)
@@ -266,7 +267,7 @@ func (n *creation[K]) follow(l disposition[K]) {
 }
 
 // settled follows the end of a creation, or Set, that has left an entry in the
-// table: the entry takes its place in the order, and others may have to go.
+// table: the entry takes its place in the order, and others may be evicted.
 func (r *root[K]) settled(e *entry[K]) {
 	if r.sieve == nil {
 		return

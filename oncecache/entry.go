@@ -92,7 +92,7 @@ func (p *phase[K]) kept() bool { return p != nil && p.final != nil && p.final.la
 // has reports whether e, which may be nil, has a value.
 func (e *entry[K]) has() bool { return e != nil && e.state.Load().ready() }
 
-// used is has for a caller that uses the value, and of an entry. See use.
+// used is has for a caller that uses the value of e, which is not nil. See use.
 func (e *entry[K]) used() bool {
 	p := e.state.Load()
 	if p != nil && p.mark != nil && p.ready() {
@@ -101,7 +101,7 @@ func (e *entry[K]) used() bool {
 	return p.ready()
 }
 
-// hasAfter is has after a CAS from p, which was not tried if p was final.
+// hasAfter is has after a CAS from p. The CAS was not tried if p was final.
 func (e *entry[K]) hasAfter(p *phase[K]) bool { return p.ready() || e.has() }
 
 // current returns e, which was found in the table, or nil if it was nil or is a
@@ -192,7 +192,7 @@ func (e *entry[K]) board(c *caller) {
 	}
 }
 
-// board counts c among the participants, if it is not, and if f counts them.
+// board counts c among the participants, unless it is counted already or f counts none.
 func (f *flight) board(c *caller) {
 	if c.joined != nil || !f.matters(c.counts) {
 		return

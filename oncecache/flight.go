@@ -13,8 +13,8 @@ type flight struct {
 	// fired by the call that ends the flight.
 	wake atomics.Pointer[atomics.Event]
 
-	// participants counts the callers that take part. It is kept if the flight can be
-	// called off, or if leases are asked for.
+	// participants counts the callers that take part. It is maintained if the flight can
+	// be called off, or if leases are asked for.
 	participants atomics.Uint64
 
 	// since is when the creation began, since the cache was made. It never
@@ -78,7 +78,7 @@ const (
 //	bit  62      abandoned  the creation was cancelled when the last caller left
 //	bit  61      cacheClosed   the creation was cancelled by Close
 //	bit  60      kept       never abandoned
-//	bit  59      off        called off, which is kept only of one of several
+//	bit  59      off        called off; set only if one function creates several keys
 //	bits 30…58   leases     how many of the callers want a lease
 //	bits  0…29   callers    how many take part and have not left
 //
@@ -116,7 +116,7 @@ func (p participants) blame() error {
 	return nil
 }
 
-// matters reports whether a caller that takes this seat must join.
+// matters reports whether a caller that counts as seat must join.
 func (f *flight) matters(seat participants) bool { return f.ext != nil || seat != oneCaller }
 
 // join counts a caller, unless the flight has finished: then the outcome is a few steps
