@@ -35,7 +35,7 @@ func (l *log[E]) cut() *cut[E] {
 	}
 }
 
-// decide returns the cut at n, on the way from m. It decides slots in order, from one
+// decide returns the cut at n, going on from m. It decides slots in order, from one
 // reservation's first slot to the next one's: n is a boundary too.
 //
 // The last cut of a sealed log may have an n past the last reservation. It ends the

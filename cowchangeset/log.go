@@ -164,7 +164,7 @@ func (s *slot[E]) put(e E) bool {
 }
 
 // putAll publishes es in slots that the caller reserved, starting with i,
-// unless they were killed. The first slot's state speaks for all.
+// unless they were killed. The first slot's state is that of all.
 func (l *log[E]) putAll(c *chunk[E], i uint64, es []E) bool {
 	k := uint64(len(es))
 	head := l.slot(c, i)

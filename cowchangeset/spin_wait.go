@@ -21,11 +21,11 @@ func spinYields() int { return atomics.Limit(4, 0) }
 // several times cheaper than a copy.
 func loadsPerEntry() int { return atomics.Limit(4, 0) }
 
-// spinWait counts how long one operation has waited. It is spent once for the whole
+// spinWait counts the steps for which one operation has waited. They are for the whole
 // operation, so that many stalled goroutines delay it no more than one.
 type spinWait struct{ spent int }
 
-// spin spends some and reports whether there was any left.
+// spin waits one step, and reports false without waiting if all steps are spent.
 func (s *spinWait) spin() bool {
 	if s.spent >= spinLoads()+spinYields() {
 		return false

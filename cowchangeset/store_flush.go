@@ -237,7 +237,7 @@ func (t target) within(h target) bool {
 	return t.below <= h.below && t.known&^h.known == 0 && t.applied <= h.applied
 }
 
-// flush is one pass of the store over its backlog.
+// flush makes the next due call of the store, if there is one.
 type flush struct {
 	target // set before anyone else can see the end
 

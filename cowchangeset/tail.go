@@ -88,7 +88,7 @@ func (t *Tracker[E]) await(ctx context.Context, c *Changeset[E]) bool {
 }
 
 // await returns true when there may be more than m, and false if ctx has ended. The
-// news that wakes the caller may be in m already.
+// entry or seal that wakes the caller may be in m already.
 func (l *log[E]) await(ctx context.Context, m *cut[E]) bool {
 	e := l.watch.Event()
 	return l.grown(m) || e.WaitContext(ctx) == nil
