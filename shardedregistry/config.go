@@ -11,7 +11,7 @@ import (
 const maxShards = 1 << 16
 
 // Bounds of the default number of shards. Four for each processor make it
-// unlikely that two who create or delete count in the same word. Fewer than 8
+// unlikely that two creations or deletions count in the same word. Fewer than 8
 // save nothing worth having, and beyond 256 Len takes longer than it need.
 const (
 	shardsPerProc    = 4

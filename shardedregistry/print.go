@@ -22,7 +22,7 @@ func (v View[K, V]) String() string {
 // String returns how many keys there are.
 func (s *Snapshot[K, V]) String() string { return "a snapshot of " + strconv.Itoa(s.Len()) + " keys" }
 
-// errJSON is what those get who would get {} from package json otherwise.
+// errJSON is returned by MarshalJSON, without which package json would return {}.
 var errJSON = errors.New("shardedregistry: neither a registry nor a snapshot has a JSON form of its own: " +
 	"marshal slices.Collect(s.Entries()) or maps.Collect(s.All()), where s is the snapshot or r.Snapshot()")
 

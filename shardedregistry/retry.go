@@ -65,8 +65,9 @@ func (rt *root[K]) prove(k hkey[K], attempt func() (done bool, err error)) (done
 	return done, err
 }
 
-// reentryDetector is a call of Update, Upsert or DeleteMatching that has failed attemptsBeforeDetecting
-// times at a key, and asks who changes that.
+// reentryDetector is a call of Update, Upsert or DeleteMatching that has failed
+// attemptsBeforeDetecting times at a key, and finds out whether its own goroutine
+// changes that.
 //
 // While it is listed, each change of the same key compares goroutine ids.
 // The call's own goroutine is inside the call, so a change that it makes is

@@ -10,7 +10,7 @@ import (
 // waitlist is where the calls of Wait for one key sleep. It is in the table of
 // waitlists while one of them does, and is replaced when its waker has fired.
 type waitlist struct {
-	waker atomics.Event // anybody who has changed the key fires it
+	waker atomics.Event // a teller of a change of the key fires it
 	calls int           // that are in it; touched under the mutex of the key's bucket
 }
 
