@@ -116,7 +116,8 @@ type Config[K comparable, V any] struct {
 
 	// OnLeak is called for a lease that became unreachable before it was released:
 	// with its key, and the stack of the goroutine that acquired it, as debug.Stack
-	// formats it. The garbage collector finds such leases. The value stays in use. It is meant for tests and for debugging: Acquire then takes several
+	// formats it. The garbage collector finds such leases. The value stays in use.
+	// OnLeak is meant for tests and for debugging: with it, Acquire takes several
 	// microseconds and a few allocations. OnLeak is called on a goroutine of the
 	// runtime: it should be quick, and must not panic.
 	OnLeak func(K, []byte)
