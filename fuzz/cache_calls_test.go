@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing/synctest"
 
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	"github.com/latchfree/latchfree/internal/model"
 	"github.com/latchfree/latchfree/oncecache"
 )
 

@@ -5,7 +5,7 @@ package fuzz
 import (
 	"fmt"
 
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	"github.com/latchfree/latchfree/internal/model"
 	"github.com/latchfree/latchfree/oncecache"
 )
 

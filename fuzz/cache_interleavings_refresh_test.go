@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	"github.com/latchfree/latchfree/internal/model"
 	"github.com/latchfree/latchfree/oncecache"
 )
 

@@ -8,7 +8,7 @@ import (
 	"runtime"
 
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	"github.com/latchfree/latchfree/internal/model"
 	"github.com/latchfree/latchfree/oncecache"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	cc "github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
 	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/model"
 )
 
 type changesetMoment = interleave.Moment[*model.Tracker]

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	cc "github.com/latchfree/latchfree/cowchangeset"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	"github.com/latchfree/latchfree/internal/model"
 )
 
 // FuzzSliceOps applies operations to a Slice and to the model, and compares
