@@ -7,8 +7,8 @@ import (
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
-// wholeRegistry is what FuzzRegistryOps does to a registry, by whichever way.
-type wholeRegistry interface {
+// registryByKey is what both a registry and its model do.
+type registryByKey interface {
 	Create(string, int) (shardedregistry.Version, error)
 	Get(string) (int, bool)
 	Lookup(string) (shardedregistry.Entry[string, int], bool)
@@ -19,20 +19,27 @@ type wholeRegistry interface {
 	GetOrCreate(string, func() (int, error)) (int, bool, error)
 	Delete(string) (shardedregistry.Entry[string, int], bool)
 	DeleteIf(string, shardedregistry.Version) error
+}
+
+// wholeRegistry is what FuzzRegistryOps does to a registry, by whichever way.
+type wholeRegistry interface {
+	registryByKey
+	registryLoops
 	CreateMany(iter.Seq2[string, int]) (int, error)
 	DeleteMatching(func(shardedregistry.Entry[string, int]) bool) int
-	All() iter.Seq2[string, int]
-	Entries() iter.Seq[shardedregistry.Entry[string, int]]
-	Len() int
 	snapshot() wholeSnapshot
 }
 
-type wholeSnapshot interface {
-	Get(string) (int, bool)
-	Lookup(string) (shardedregistry.Entry[string, int], bool)
+type registryLoops interface {
 	All() iter.Seq2[string, int]
 	Entries() iter.Seq[shardedregistry.Entry[string, int]]
 	Len() int
+}
+
+type wholeSnapshot interface {
+	registryLoops
+	Get(string) (int, bool)
+	Lookup(string) (shardedregistry.Entry[string, int], bool)
 }
 
 func (r registryByRefs) snapshot() wholeSnapshot { return r.Snapshot() }
