@@ -198,7 +198,7 @@ func (m *changesetMachine) seal(arg int) {
 	}
 	final, err := m.sets[i].Seal(ctx)
 	require.NoError(m.t, err)
-	m.spec.Sets[i].Sealed = true
+	m.spec.Sets[i].Seal()
 	if m.finals == nil {
 		m.finals = map[int]cc.Final[int]{}
 	}
