@@ -15,7 +15,7 @@ func (s *registryRun) getOrCreate(name string, ending registryEnding) {
 	_, present := s.m.Get(name)
 	_, bad := normalizeName(name)
 	runs, value := 0, s.value
-	s.both(func(r registryByKey) (any, error) {
+	s.both(func(r registryOps) (any, error) {
 		v, created, err := r.GetOrCreate(name, func() (int, error) {
 			if r != s.m {
 				runs++

@@ -105,21 +105,21 @@ func FuzzRegistryIndexes(f *testing.F) {
 func (s *indexRun) step(op byte, key string, v int) {
 	have, present := s.m.Lookup(key)
 	version := have.Version + shardedregistry.Version(op/128)
-	var do func(r registryByKey) (any, error)
+	var do func(r registryOps) (any, error)
 	switch op % 8 {
 	case 0:
-		do = func(r registryByKey) (any, error) { return r.Create(key, v) }
+		do = func(r registryOps) (any, error) { return r.Create(key, v) }
 	case 1:
-		do = func(r registryByKey) (any, error) { return r.Put(key, v) }
+		do = func(r registryOps) (any, error) { return r.Put(key, v) }
 	case 2:
-		do = func(r registryByKey) (any, error) {
+		do = func(r registryOps) (any, error) {
 			return r.Update(key, func(old int) (int, error) {
 				require.Equal(s.t, have.Value, old)
 				return v, nil
 			})
 		}
 	case 3:
-		do = func(r registryByKey) (any, error) {
+		do = func(r registryOps) (any, error) {
 			return r.Upsert(key, func(old int, exists bool) (int, error) {
 				require.Equal(s.t, have.Value, old)
 				require.Equal(s.t, present, exists)
@@ -127,11 +127,11 @@ func (s *indexRun) step(op byte, key string, v int) {
 			})
 		}
 	case 4:
-		do = func(r registryByKey) (any, error) { return r.UpdateIf(key, version, v) }
+		do = func(r registryOps) (any, error) { return r.UpdateIf(key, version, v) }
 	case 5:
-		do = func(r registryByKey) (any, error) { return whether(r.Delete(key)) }
+		do = func(r registryOps) (any, error) { return whether(r.Delete(key)) }
 	case 6:
-		do = func(r registryByKey) (any, error) { return nil, r.DeleteIf(key, version) }
+		do = func(r registryOps) (any, error) { return nil, r.DeleteIf(key, version) }
 	case 7:
 		s.taken, s.want = append(s.taken, s.r.Snapshot()), append(s.want, s.m.Copy())
 		return

@@ -46,7 +46,7 @@ func (r *sharedRegistry) last(c *registryCaller, key, off int) version {
 // registryWrite is an operation that makes a version. Do is also given the version
 // of the key that the thread has seen last. A key that is made anew goes on from
 // its own past, or from that of the other key, of which it need not know at once.
-func registryWrite(op string, key int, name string, off int, do func(r registryByKey, last version) (version, error)) registryOp {
+func registryWrite(op string, key int, name string, off int, do func(r registryOps, last version) (version, error)) registryOp {
 	return registryOp{Name: fmt.Sprintf("%s(%q, seen%+d)", op, name, off), Do: func(c *registryCaller) {
 		last, v := c.Real.last(c, key, off), version(0)
 		c.Once(op, func() any {
@@ -62,25 +62,25 @@ func registryWrite(op string, key int, name string, off int, do func(r registryB
 }
 
 func registryCreate(key int, name string, value int) registryOp {
-	return registryWrite("Create", key, name, 0, func(r registryByKey, _ version) (version, error) {
+	return registryWrite("Create", key, name, 0, func(r registryOps, _ version) (version, error) {
 		return r.Create(name, value)
 	})
 }
 
 func registryPut(key int, name string, value int) registryOp {
-	return registryWrite("Put", key, name, 0, func(r registryByKey, _ version) (version, error) {
+	return registryWrite("Put", key, name, 0, func(r registryOps, _ version) (version, error) {
 		return r.Put(name, value)
 	})
 }
 
 func registryUpdateIf(key int, name string, off, value int) registryOp {
-	return registryWrite("UpdateIf", key, name, off, func(r registryByKey, last version) (version, error) {
+	return registryWrite("UpdateIf", key, name, off, func(r registryOps, last version) (version, error) {
 		return r.UpdateIf(name, last, value)
 	})
 }
 
 func registryDeleteIf(key int, name string, off int) registryOp {
-	return registryWrite("DeleteIf", key, name, off, func(r registryByKey, last version) (version, error) {
+	return registryWrite("DeleteIf", key, name, off, func(r registryOps, last version) (version, error) {
 		return 0, r.DeleteIf(name, last)
 	})
 }
@@ -228,7 +228,7 @@ func registryChange(key int, name string, id int, upsert bool, how byte, inside 
 		}
 		return 100*old + id, nil
 	}
-	change := func(r registryByKey, fn func(int, bool) (int, error)) (registryEntry, error) {
+	change := func(r registryOps, fn func(int, bool) (int, error)) (registryEntry, error) {
 		if upsert {
 			return r.Upsert(name, fn)
 		}

@@ -3,7 +3,6 @@
 package fuzz
 
 import (
-	"iter"
 	"strings"
 	"testing"
 
@@ -37,10 +36,7 @@ type (
 
 // registry is what a Registry does.
 type registry interface {
-	registryByKey
-	DeleteMatching(func(registryEntry) bool) int
-	Entries() iter.Seq[registryEntry]
-	Len() int
+	registryOps
 	Snapshot() *shardedregistry.Snapshot[string, int]
 }
 

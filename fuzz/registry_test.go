@@ -118,21 +118,21 @@ func (s *registryRun) step(op byte, name string, arg byte) {
 	version := have.Version + shardedregistry.Version(arg%3) - 1
 	switch op % 14 {
 	case 0:
-		s.both(func(r registryByKey) (any, error) { return r.Create(name, value) })
+		s.both(func(r registryOps) (any, error) { return r.Create(name, value) })
 	case 1:
-		s.both(func(r registryByKey) (any, error) { return whether(r.Get(name)) })
+		s.both(func(r registryOps) (any, error) { return whether(r.Get(name)) })
 	case 2:
-		s.both(func(r registryByKey) (any, error) { return whether(r.Lookup(name)) })
+		s.both(func(r registryOps) (any, error) { return whether(r.Lookup(name)) })
 	case 3, 6:
 		s.change(name, registryEnding(arg)%registryEndings, op%14 == 6)
 	case 4:
-		s.both(func(r registryByKey) (any, error) { return r.UpdateIf(name, version, value) })
+		s.both(func(r registryOps) (any, error) { return r.UpdateIf(name, version, value) })
 	case 5:
-		s.both(func(r registryByKey) (any, error) { return r.Put(name, value) })
+		s.both(func(r registryOps) (any, error) { return r.Put(name, value) })
 	case 7:
-		s.both(func(r registryByKey) (any, error) { return whether(r.Delete(name)) })
+		s.both(func(r registryOps) (any, error) { return whether(r.Delete(name)) })
 	case 8:
-		s.both(func(r registryByKey) (any, error) { return nil, r.DeleteIf(name, version) })
+		s.both(func(r registryOps) (any, error) { return nil, r.DeleteIf(name, version) })
 	case 9:
 		s.compareLoops(s.r, s.m)
 	case 10:
@@ -151,7 +151,7 @@ func (s *registryRun) step(op byte, name string, arg byte) {
 func whether[T any](v T, ok bool) (any, error) { return fmt.Sprint(v, ok), nil }
 
 // both compares what an operation does to the registry and to the model.
-func (s *registryRun) both(op func(r registryByKey) (any, error)) {
+func (s *registryRun) both(op func(r registryOps) (any, error)) {
 	got := endOf(func() (any, error) { return op(s.r) })
 	s.same(endOf(func() (any, error) { return op(s.m) }), got)
 }
@@ -191,7 +191,7 @@ func (s *registryRun) same(want, got ended) {
 // change runs Update or Upsert with a function that ends in the given way.
 func (s *registryRun) change(name string, ending registryEnding, upsert bool) {
 	run, value := 0, s.value
-	s.both(func(r registryByKey) (any, error) {
+	s.both(func(r registryOps) (any, error) {
 		fn := func(old int, exists bool) (int, error) {
 			if run++; r != s.m {
 				have, present := s.m.Get(name)

@@ -4,29 +4,16 @@ import (
 	"context"
 	"iter"
 
+	"github.com/latchfree/latchfree/internal/model"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
-// registryByKey is what both a registry and its model do.
-type registryByKey interface {
-	Create(string, int) (shardedregistry.Version, error)
-	Get(string) (int, bool)
-	Lookup(string) (shardedregistry.Entry[string, int], bool)
-	Put(string, int) (shardedregistry.Version, error)
-	Update(string, func(int) (int, error)) (shardedregistry.Entry[string, int], error)
-	UpdateIf(string, shardedregistry.Version, int) (shardedregistry.Version, error)
-	Upsert(string, func(int, bool) (int, error)) (shardedregistry.Entry[string, int], error)
-	GetOrCreate(string, func() (int, error)) (int, bool, error)
-	Delete(string) (shardedregistry.Entry[string, int], bool)
-	DeleteIf(string, shardedregistry.Version) error
-}
+type registryOps = model.RegistryOps
 
 // wholeRegistry is what FuzzRegistryOps does to a registry, by whichever way.
 type wholeRegistry interface {
-	registryByKey
-	registryLoops
+	registryOps
 	CreateMany(iter.Seq2[string, int]) (int, error)
-	DeleteMatching(func(shardedregistry.Entry[string, int]) bool) int
 	snapshot() wholeSnapshot
 }
 

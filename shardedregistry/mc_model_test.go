@@ -4,7 +4,6 @@ package shardedregistry_test
 
 import (
 	"fmt"
-	"iter"
 
 	"github.com/latchfree/latchfree/internal/mc"
 	"github.com/latchfree/latchfree/internal/model"
@@ -12,21 +11,7 @@ import (
 )
 
 // registry is what both the implementation and the model can do.
-type registry interface {
-	Create(string, int) (shardedregistry.Version, error)
-	Get(string) (int, bool)
-	Lookup(string) (shardedregistry.Entry[string, int], bool)
-	Put(string, int) (shardedregistry.Version, error)
-	Update(string, func(int) (int, error)) (shardedregistry.Entry[string, int], error)
-	UpdateIf(string, shardedregistry.Version, int) (shardedregistry.Version, error)
-	Upsert(string, func(int, bool) (int, error)) (shardedregistry.Entry[string, int], error)
-	GetOrCreate(string, func() (int, error)) (int, bool, error)
-	Delete(string) (shardedregistry.Entry[string, int], bool)
-	DeleteIf(string, shardedregistry.Version) error
-	DeleteMatching(func(shardedregistry.Entry[string, int]) bool) int
-	Entries() iter.Seq[shardedregistry.Entry[string, int]]
-	Len() int
-}
+type registry = model.RegistryOps
 
 // newModel returns the model of a registry of one shard.
 func newModel() registry { return model.NewRegistry(model.RegistryConfig{Shards: 1}) }

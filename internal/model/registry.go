@@ -19,6 +19,24 @@ type (
 	Version = shardedregistry.Version
 )
 
+// RegistryOps is what both a registry and its model do.
+type RegistryOps interface {
+	Create(string, int) (Version, error)
+	Get(string) (int, bool)
+	Lookup(string) (Entry, bool)
+	Put(string, int) (Version, error)
+	Update(string, func(int) (int, error)) (Entry, error)
+	UpdateIf(string, Version, int) (Version, error)
+	Upsert(string, func(int, bool) (int, error)) (Entry, error)
+	GetOrCreate(string, func() (int, error)) (int, bool, error)
+	Delete(string) (Entry, bool)
+	DeleteIf(string, Version) error
+	DeleteMatching(func(Entry) bool) int
+	All() iter.Seq2[string, int]
+	Entries() iter.Seq[Entry]
+	Len() int
+}
+
 // Registry is shardedregistry.Registry for one goroutine.
 type Registry struct {
 	config RegistryConfig
