@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
-	"github.com/latchfree/latchfree/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
 )
 
 func init() {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/internal/mc"
-	"github.com/latchfree/latchfree/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
 )
 
 // list is what threads do to a slice. Threads have numbers, by which they keep

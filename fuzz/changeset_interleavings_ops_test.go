@@ -9,7 +9,7 @@ import (
 	"iter"
 
 	cc "github.com/latchfree/latchfree/cowchangeset"
-	"github.com/latchfree/latchfree/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
 )
 
 // What a Record returns in place of an ordinal.

@@ -10,7 +10,7 @@ import (
 	cc "github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
 	"github.com/latchfree/latchfree/internal/mc"
-	"github.com/latchfree/latchfree/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
 )
 
 // FuzzChangesetInterleavings runs threads on a Tracker in every order.

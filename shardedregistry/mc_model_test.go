@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/latchfree/latchfree/internal/mc"
-	"github.com/latchfree/latchfree/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/mc"
-	"github.com/latchfree/latchfree/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 

@@ -1,3 +1,4 @@
+// Package model has the sequential model of a Registry. See internal/model.
 package model
 
 import (

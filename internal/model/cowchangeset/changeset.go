@@ -1,3 +1,4 @@
+// Package model has the sequential models of a Tracker and of a Slice, and a Store for tests. See internal/model.
 package model
 
 // Tracker is cowchangeset.Tracker for one goroutine.
