@@ -83,10 +83,12 @@ func (r *Registry) shard(key string) string {
 // share a shard may give it: at most the next one of any key that was deleted.
 func (r *Registry) Adopt(given string, next Version) {
 	key, err := r.normalize(given)
+	highest := Version(0)
 	for _, floor := range r.floors {
-		if shard := r.shard(key); err == nil && 0 < next && next <= floor+1 {
-			r.floors[shard] = max(r.floors[shard], next-1)
-		}
+		highest = max(highest, floor)
+	}
+	if err == nil && 0 < next && next <= highest+1 {
+		r.floors[r.shard(key)] = max(r.floors[r.shard(key)], next-1)
 	}
 }
 
