@@ -26,7 +26,7 @@ func endsIn(slot int, d time.Duration) order {
 }
 
 func tripsFor(d time.Duration) order {
-	return order{Name: fmt.Sprintf("Trip(%v)", d), Do: func(b ruled) any { b.trip(d); return nil }}
+	return order{Name: fmt.Sprintf("Trip(%v)", d), Do: func(b ruled) any { b.Trip(d); return nil }}
 }
 
 func updates(c Config) order {
@@ -34,11 +34,11 @@ func updates(c Config) order {
 }
 
 var (
-	resets   = order{Name: "Reset", Do: func(b ruled) any { b.reset(); return nil }}
-	forces   = order{Name: "ForceOpen", Do: func(b ruled) any { b.forceOpen(); return nil }}
-	halves   = order{Name: "HalfOpen", Do: func(b ruled) any { b.halfOpen(); return nil }}
-	disables = order{Name: "Disable", Do: func(b ruled) any { b.disable(); return nil }}
-	observes = order{Name: "Snapshot", Do: func(b ruled) any { return fmt.Sprintf("%+v", b.look()) }}
+	resets   = order{Name: "Reset", Do: func(b ruled) any { b.Reset(); return nil }}
+	forces   = order{Name: "ForceOpen", Do: func(b ruled) any { b.ForceOpen(); return nil }}
+	halves   = order{Name: "HalfOpen", Do: func(b ruled) any { b.HalfOpen(); return nil }}
+	disables = order{Name: "Disable", Do: func(b ruled) any { b.Disable(); return nil }}
+	observes = order{Name: "Snapshot", Do: func(b ruled) any { return fmt.Sprintf("%+v", b.Snapshot()) }}
 	waits    = order{Name: "expire", Do: func(b ruled) any { b.expire(); return nil }}
 	hears    = order{Name: "told", Do: func(b ruled) any { return b.told() }}
 	counts   = order{Name: "Stats", Do: func(b ruled) any { return b.stats() }}
@@ -83,7 +83,7 @@ func (r regime) check(t *testing.T, cfg mc.Config) {
 			b.narrow(r.slots)
 			return start(b)
 		},
-		Model:   func() ruled { return start(&rule{settings: r.settings, listens: r.listens}) },
+		Model:   func() ruled { return start(&rule{Model: NewModel(r.settings), listens: r.listens}) },
 		Threads: r.threads,
 		After:   []order{observes, hears, counts},
 	})

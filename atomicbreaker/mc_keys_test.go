@@ -22,33 +22,12 @@ func (c *checked) forceKey(k string)        { c.ForceOpen(k) }
 func (c *checked) disableKey(k string)      { c.Disable(k) }
 func (c *checked) tripped(slot int) Verdict { return c.permits[slot].Trip(0) }
 
-// trip is always for longer than before: it is another time in a row.
-func (l *life) trip() {
-	l.enter(Open, ReasonTrip)
-	l.streak++
-}
-
-func (l *life) set(to State, why Reason) {
-	if l.state != to {
-		l.enter(to, why)
-		l.streak = 0
-	}
-}
-
-func (s *spec) tripKey(k string)    { s.of(k).trip() }
-func (s *spec) forceKey(k string)   { s.of(k).set(ForcedOpen, ReasonForceOpen) }
-func (s *spec) disableKey(k string) { s.of(k).set(Disabled, ReasonDisable) }
+func (s *spec) tripKey(k string)    { s.of(k).Trip(0) }
+func (s *spec) forceKey(k string)   { s.of(k).ForceOpen() }
+func (s *spec) disableKey(k string) { s.of(k).Disable() }
 
 func (s *spec) tripped(slot int) Verdict {
-	switch p := s.permits[slot]; {
-	case p.of == nil || p.of.stay != p.stay:
-		return s.late(p.of)
-	case p.of.state == Disabled:
-		return Counted
-	default:
-		p.of.trip()
-		return Tripped
-	}
+	return s.permits[slot].of.DoneTrip(s.permits[slot].permit, 0)
 }
 
 func hand(name, k string, do func(byHand, string)) action {

@@ -5,6 +5,7 @@ package atomicbreaker
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 // subject is what a Group and its model can do. Time stands still, so what has
@@ -50,14 +51,14 @@ func (c *checked) told(k string) (s string) {
 		if e.From != last.To || e.Generation != last.Generation+1 && (e.Generation != 1 || e.From != Closed) {
 			s += fmt.Sprintf("[generation %d of %v after %d of %v] ", e.Generation, e.From, last.Generation, last.To)
 		}
-		s += showEvent(e.From, e.To, e.Reason, e.Failures, e.Successes, e.InFlight, e.Streak)
+		s += showEvent(e)
 		last = e
 	}
 	return s
 }
 
-func showEvent(from, to State, why Reason, failures, successes, inFlight, streak int) string {
-	return fmt.Sprintf("%v to %v: %v %d %d %d %d; ", from, to, why, failures, successes, inFlight, streak)
+func showEvent(e Event) string {
+	return fmt.Sprintf("%v to %v: %v %d %d %d %d; ", e.From, e.To, e.Reason, e.Failures, e.Successes, e.InFlight, e.Streak)
 }
 
 func (c *checked) allow(slot int, k string) (err error) {
@@ -142,254 +143,152 @@ func show(s State, failures, streak, inFlight int) string {
 	return fmt.Sprintf("%v, %d failures, streak %d, %d in flight", s, failures, streak, inFlight)
 }
 
-// spec is what a Group should do, one operation at a time.
+// Model is internal/model's Breaker, for a Breaker or for a key of a Group. That
+// package imports this one, so a test of package atomicbreaker_test sets NewModel.
+type Model interface {
+	Allow() (permit any, err error)
+	Done(permit any, o Outcome) Verdict
+	DoneTrip(permit any, d time.Duration) Verdict
+	RecordSuccess() Verdict
+	RecordFailure() Verdict
+	Trip(d time.Duration)
+	HalfOpen()
+	ForceOpen()
+	Disable()
+	Reset()
+	ResetAll()
+	Sweep()
+	State() State
+	Snapshot() Snapshot
+	Counted() Stats
+	Told() []Event
+	Set(Config)
+	Pass(d time.Duration)
+}
+
+// NewModel returns a model with settings of which only some policies are allowed.
+var NewModel func(settings Config) Model
+
+// ModelRule is Consecutive(K) or, if N is not zero, KOfN(K, N).
+type ModelRule struct {
+	K, N    int
+	Lasting bool
+}
+
+// ModelRules returns what a policy consists of.
+func ModelRules(p Policy) (all []ModelRule) {
+	switch p := p.(type) {
+	case nil:
+		return ModelRules(Consecutive(defaultThreshold))
+	case lasting:
+		all = ModelRules(p.Policy)
+		all[0].Lasting = true
+	case consecutive:
+		all = []ModelRule{{K: int(p)}}
+	case kOfN:
+		all = []ModelRule{{K: p.k, N: p.n}}
+	case anyOf:
+		for _, each := range p {
+			all = append(all, ModelRules(each)...)
+		}
+	}
+	return all
+}
+
+// spec is the model of a Group.
 type spec struct {
 	settings Config
 	deaf     bool // without a listener
-	keys     map[string]*life
-	counted  Stats // of calls
+	keys     map[string]Model
 	permits  [slots]struct {
-		of   *life
-		stay int
+		of     Model
+		permit any
 	}
 }
 
-// life is what there is to know of a key.
-type life struct {
-	state                            State
-	expired, aged                    bool
-	stay, failures, streak, inFlight int
-	ok, bad                          int    // results of probes
-	period                           int    // the stay with which it became half-open
-	calls                            []bool // while closed, true for failures
-	past                             past
-}
-
-// past is what a key has been through, in all its stays.
-type past struct {
-	events  string
-	counted Stats // of transitions
-}
-
-func (s *spec) of(k string) *life {
+func (s *spec) of(k string) Model {
 	if s.keys[k] == nil {
-		s.keys[k] = new(life)
+		s.keys[k] = NewModel(s.settings)
 	}
 	return s.keys[k]
 }
 
-func (l *life) enter(s State, why Reason) {
-	l.tell(s, why, l.streak)
-	*l = life{state: s, stay: l.stay + 1, streak: l.streak, ok: l.ok, bad: l.bad, period: l.period, past: l.past}
-}
-
-func (l *life) close(why Reason) {
-	l.tell(Closed, why, l.streak)
-	*l = life{stay: l.stay + 1, past: l.past}
-}
-
-func (l *life) tell(to State, why Reason, streak int) {
-	failures, successes := l.failures, 0
-	if l.state == HalfOpen {
-		failures, successes = l.bad, l.ok
-	}
-	if to == Open {
-		streak++
-	}
-	l.past.counted.begins(to)
-	l.past.events += showEvent(l.state, to, why, failures, successes, l.inFlight, streak)
-}
-
-func (s *spec) allow(slot int, k string) error {
-	l := s.of(k)
-	l.forget()
-	s.permits[slot].of = nil
-	switch {
-	case l.state == Open && !l.expired, l.state == ForcedOpen:
-		s.counted.Rejected++
-		return ErrOpen
-	case l.state == Open:
-		l.enter(HalfOpen, ReasonOpenTimeout)
-		l.ok, l.bad, l.period = 0, 0, l.stay
-	case l.state == HalfOpen && l.inFlight == s.settings.Probes && !l.expired:
-		s.counted.Rejected++
-		return ErrTooManyProbes
-	case l.state == HalfOpen && l.inFlight == s.settings.Probes:
-		l.enter(HalfOpen, ReasonProbeTimeout)
-	}
-	if l.state == HalfOpen {
-		l.inFlight++
-		l.expired = false
-	}
-	s.permits[slot].of, s.permits[slot].stay = l, l.stay
-	return nil
+func (s *spec) allow(slot int, k string) (err error) {
+	p := &s.permits[slot]
+	p.of = s.of(k)
+	p.permit, err = p.of.Allow()
+	return err
 }
 
 func (s *spec) report(slot int, o Outcome) Verdict {
 	p := s.permits[slot]
-	l := p.of
-	overdue := l != nil && l.state == HalfOpen && p.stay >= l.period && p.stay < l.stay
-	if l == nil || l.stay != p.stay && !overdue {
-		return s.late(l)
+	if p.of == nil {
+		return Late
 	}
-	if l.state == Disabled {
-		return Counted
-	}
-	if l.state == HalfOpen {
-		if !overdue {
-			l.inFlight--
-		}
-		return s.probed(l, o)
-	}
-	if o == Ignored {
-		return Counted
-	}
-	return s.outcome(l, o, 0, 0)
-}
-
-// probed counts the result of a probe.
-func (s *spec) probed(l *life, o Outcome) Verdict {
-	switch o {
-	case Success:
-		l.ok++
-	case Failure:
-		l.bad++
-	default:
-		return Counted
-	}
-	switch all, rate := l.ok+l.bad, s.settings.ProbeFailureRate; {
-	case rate == 0 && l.bad > 0, rate > 0 && all >= s.settings.CloseAfter && float64(l.bad) >= rate*float64(all):
-		l.enter(Open, ReasonProbeFailed)
-		l.streak++
-		return Tripped
-	case all >= s.settings.CloseAfter:
-		l.close(ReasonRecovered)
-		return Recovered
-	}
-	return Counted
-}
-
-// late counts the report of a permit, if it is one.
-func (s *spec) late(l *life) Verdict {
-	if l != nil {
-		s.counted.Late++
-	}
-	return Late
+	return p.of.Done(p.permit, o)
 }
 
 func (s *spec) record(k string, o Outcome) Verdict {
-	l := s.of(k)
-	l.forget()
-	switch {
-	case o == Failure && l.state == Open && !l.expired, l.state == ForcedOpen:
-		return Late
-	case l.state == Disabled:
-		return Counted
+	if o == Success {
+		return s.of(k).RecordSuccess()
 	}
-	return s.outcome(l, o, ReasonRecordSuccess, ReasonRecordFailure)
+	return s.of(k).RecordFailure()
 }
 
-func (s *spec) outcome(l *life, o Outcome, closes, opens Reason) Verdict {
-	switch {
-	case l.state == Closed && !l.count(s.settings.Trip, o == Failure):
-		return Counted
-	case o == Success:
-		l.close(closes)
-		return Recovered
-	}
-	if l.state == Closed {
-		opens = ReasonThreshold
-	}
-	l.enter(Open, opens)
-	l.streak++
-	return Tripped
-}
-
-// count counts a call, and reports whether that opens the breaker.
-func (l *life) count(p Policy, failed bool) bool {
-	l.calls = append(l.calls, failed)
-	l.aged = l.aged && !failed
-	if l.failures = row(l.calls); memory(p) > 0 {
-		l.failures = among(l.calls, memory(p))
-	}
-	return enough(p, l.calls)
-}
-
-func (s *spec) state(k string) State {
-	switch l := s.of(k); {
-	case l.aged:
-		return Closed
-	case l.state == Open && l.expired:
-		return HalfOpen
-	default:
-		return l.state
-	}
-}
-
-func (s *spec) reset(k string) { s.of(k).close(ReasonReset) }
+func (s *spec) state(k string) State { return s.of(k).State() }
+func (s *spec) reset(k string)       { s.of(k).Reset() }
 
 func (s *spec) resetAll() {
-	for _, l := range s.keys {
-		if l.state == Closed && l.failures == 0 {
-			l.stay++ // and nobody is told
-		} else {
-			l.close(ReasonReset)
-			l.past.counted.Closed-- // they are not counted one by one
-		}
+	for _, m := range s.keys {
+		m.ResetAll()
 	}
 }
 
 func (s *spec) sweep() {
-	for _, l := range s.keys {
-		l.forget()
-		if l.aged {
-			*l = life{stay: l.stay, aged: true, past: l.past}
-		}
-	}
-}
-
-// forget closes a key that nobody has called for so long.
-func (l *life) forget() {
-	if l.aged && l.state != Closed {
-		l.close(ReasonForgotten)
+	for _, m := range s.keys {
+		m.Sweep()
 	}
 }
 
 func (s *spec) update(c Config) {
-	c.OpenTimeout, c.Probes = s.settings.OpenTimeout, max(c.Probes, 1)
+	c.OpenTimeout = s.settings.OpenTimeout
 	s.settings = c
+	for _, m := range s.keys {
+		m.Set(c)
+	}
 }
 
-func (s *spec) kill(string)     {}
-func (s *spec) age(k string)    { s.of(k).aged = true }
-func (s *spec) expire(k string) { s.of(k).expired = true }
+func (s *spec) kill(string)  {}
+func (s *spec) age(k string) { s.of(k).Pass(2 * defaultForgetAfter) }
+
+func (s *spec) expire(k string) {
+	s.of(k).Pass(max(s.of(k).Snapshot().RetryAfter, defaultProbeTimeout))
+}
 
 func (s *spec) look(k string) string {
-	l := s.of(k)
-	if l.aged && l.state != Closed {
-		return show(Closed, 0, 0, 0)
-	}
-	failures := l.failures
-	if l.state == HalfOpen {
-		failures = l.bad
-	}
-	return show(s.state(k), failures, l.streak, l.inFlight)
+	l := s.of(k).Snapshot()
+	return show(l.State, l.Failures, l.Streak, l.InFlight)
 }
 
 func (s *spec) quiet() error { return nil }
 
 func (s *spec) stats() string {
-	sum := s.counted
-	for _, l := range s.keys {
-		sum.Opened += l.past.counted.Opened
-		sum.Closed += l.past.counted.Closed
+	var sum Stats
+	for _, m := range s.keys {
+		c := m.Counted()
+		sum.Opened += c.Opened
+		sum.Closed += c.Closed
+		sum.Rejected += c.Rejected
+		sum.Late += c.Late
 	}
 	return fmt.Sprintf("%+v", sum)
 }
 
-func (s *spec) told(k string) string {
-	if s.deaf {
-		return ""
+func (s *spec) told(k string) (text string) {
+	for _, e := range s.of(k).Told() {
+		if !s.deaf {
+			text += showEvent(e)
+		}
 	}
-	return s.of(k).past.events
+	return text
 }

@@ -129,7 +129,7 @@ func (p protocol) checkOf(t *testing.T, cfg mc.Config, fresh func(Config) subjec
 	return mc.Linearizable(t, cfg, mc.Program[subject]{
 		New: func() subject { return start(fresh(p.settings)) },
 		Model: func() subject {
-			return start(&spec{settings: p.settings, deaf: !p.listens, keys: map[string]*life{}})
+			return start(&spec{settings: p.settings, deaf: !p.listens, keys: map[string]Model{}})
 		},
 		Threads: p.threads,
 		After:   []action{quiet, look(k), look(twin), look(another), told(k), told(twin), told(another), tallies},

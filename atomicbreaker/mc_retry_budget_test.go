@@ -9,39 +9,27 @@ import (
 	"github.com/latchfree/latchfree/internal/mc"
 )
 
-// retrier is what both a RetryBudget and its model can do.
-type retrier interface {
+// Retrier is what both a RetryBudget and its model can do.
+type Retrier interface {
 	Success()
 	Retry() bool
 	Available() int
 }
 
-// account is a RetryBudget of two tokens, for one goroutine, while time stands
-// still. It counts halves, of which a success earns one.
-type account struct{ halves int }
-
-func (a *account) Success() { a.halves = min(a.halves+1, 4) }
-
-func (a *account) Retry() bool {
-	if a.halves < 2 {
-		return false
-	}
-	a.halves -= 2
-	return true
-}
-
-func (a *account) Available() int { return a.halves / 2 }
+// NewBudgetModel returns the model of a RetryBudget, for one goroutine, while time
+// stands still; see NewModel. Tokens are in thousandths.
+var NewBudgetModel func(capacity, earns int) Retrier
 
 var (
-	earnHalf  = mc.Call[retrier]{Name: "Success()", Do: func(r retrier) any { r.Success(); return nil }}
-	retryOnce = mc.Call[retrier]{Name: "Retry()", Do: func(r retrier) any { return r.Retry() }}
-	left      = mc.Call[retrier]{Name: "Available()", Do: func(r retrier) any { return r.Available() }}
+	earnHalf  = mc.Call[Retrier]{Name: "Success()", Do: func(r Retrier) any { r.Success(); return nil }}
+	retryOnce = mc.Call[Retrier]{Name: "Retry()", Do: func(r Retrier) any { return r.Retry() }}
+	left      = mc.Call[Retrier]{Name: "Available()", Do: func(r Retrier) any { return r.Available() }}
 )
 
 // In every order of their steps, tokens are earned and taken as if by one
 // caller after the other.
 func TestRetryBudgetIsLinearizable(t *testing.T) {
-	type calls = []mc.Call[retrier]
+	type calls = []mc.Call[Retrier]
 	for name, p := range map[string]struct {
 		spent   int
 		threads []calls
@@ -55,19 +43,19 @@ func TestRetryBudgetIsLinearizable(t *testing.T) {
 		"what is seen":                     {1, []calls{{left, left}, {retryOnce, earnHalf}, {earnHalf}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			prepared := func(r retrier) retrier {
+			prepared := func(r Retrier) Retrier {
 				for range p.spent {
 					r.Retry()
 				}
 				return r
 			}
-			mc.Linearizable(t, mc.Config{}, mc.Program[retrier]{
-				New: func() retrier {
+			mc.Linearizable(t, mc.Config{}, mc.Program[Retrier]{
+				New: func() Retrier {
 					return prepared(MustNewRetryBudget(RetryBudgetConfig{Capacity: 2, Ratio: 0.5}))
 				},
-				Model:   func() retrier { return prepared(&account{halves: 4}) },
+				Model:   func() Retrier { return prepared(NewBudgetModel(2000, 500)) },
 				Threads: p.threads,
-				After:   []mc.Call[retrier]{left},
+				After:   []mc.Call[Retrier]{left},
 			})
 		})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/internal/mc"
+	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
 )
 
 // recorder is what threads do to a tracker. Changesets are named by their
@@ -217,80 +218,50 @@ func collect(entries iter.Seq2[uint64, int]) []int {
 	return es
 }
 
-// simple is the model of a tracker, for one goroutine.
-type simple struct{ sets []simpleSet }
+// modelled is the model of a tracker, for one goroutine.
+type modelled struct{ model.Tracker }
 
-type simpleSet struct {
-	entries []int
-	sealed  bool
-}
+// modelOfNone returns the model of what none returns.
+func modelOfNone() recorder { return new(modelled) }
 
 // modelWithOne returns the model of what withOne returns.
-func modelWithOne() recorder { return &simple{make([]simpleSet, 1)} }
-
-func (s *simple) latest() *simpleSet {
-	if len(s.sets) == 0 {
-		return &simpleSet{sealed: true}
-	}
-	return &s.sets[len(s.sets)-1]
+func modelWithOne() recorder {
+	m := new(modelled)
+	m.Start("")
+	return m
 }
 
-func (s *simple) record(es ...int) int {
-	c := s.latest()
-	if c.sealed {
+func (m *modelled) record(es ...int) int {
+	c := m.Active()
+	if _, ok := c.Record(es...); !ok {
 		return 0
 	}
-	c.entries = slices.Concat(c.entries, es)
-	return len(s.sets)
+	return c.Ordinal
 }
 
-func (s *simple) pinned(e int) bool {
-	c := &s.sets[0]
-	if !c.sealed {
-		c.entries = slices.Concat(c.entries, []int{e})
-	}
-	return !c.sealed
+func (m *modelled) pinned(e int) bool {
+	_, ok := m.Sets[0].Record(e)
+	return ok
 }
 
-func (s *simple) start() int {
-	s.latest().sealed = true
-	s.sets = append(s.sets, simpleSet{})
-	return len(s.sets)
-}
+func (m *modelled) start() int { return m.Start("").Ordinal }
 
-func (s *simple) startAfter(ordinal int) bool {
-	if len(s.sets) != ordinal {
-		return false
-	}
-	s.start()
-	return true
-}
+func (m *modelled) startAfter(ordinal int) bool { return m.StartAfter(ordinal, "") != nil }
 
-func (s *simple) seal() []int {
-	s.sets[0].sealed = true
-	return s.sets[0].entries
-}
+func (m *modelled) seal() []int { return m.Sets[0].Seal() }
 
-func (s *simple) entries() []int { return s.sets[0].entries }
+func (m *modelled) entries() []int { return m.Sets[0].Entries }
 
-func (s *simple) size() int { return len(s.sets[0].entries) }
+func (m *modelled) size() int { return len(m.Sets[0].Entries) }
 
-func (s *simple) sealed() bool { return s.sets[0].sealed }
+func (m *modelled) sealed() bool { return m.Sets[0].Sealed }
 
-func (s *simple) told() bool { return s.sealed() }
+func (m *modelled) told() bool { return m.sealed() }
 
-func (s *simple) current() (int, bool) { return len(s.sets), !s.latest().sealed }
+func (m *modelled) current() (int, bool) { return len(m.Sets), m.Active() != nil }
 
-func (s *simple) ids() int { return len(s.sets) }
+func (m *modelled) ids() int { return len(m.IDs()) }
 
-func (s *simple) trail() map[int][]int {
-	sets := map[int][]int{}
-	for i, c := range s.sets {
-		if len(c.entries) > 0 {
-			sets[i+1] = c.entries
-		}
-	}
-	return sets
-}
+func (m *modelled) trail() map[int][]int { return m.Trail() }
 
-func (s *simple) audit() error { return nil }
+func (m *modelled) audit() error { return nil }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/internal/mc"
+	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
 )
 
 // list is what threads do to a slice. Threads have numbers, by which they keep
@@ -133,52 +134,45 @@ func (s *slice) audit() string {
 	return ""
 }
 
-// simpleList is its model, for one goroutine.
-type simpleList struct {
-	items     []int
-	version   uint64
+// listModel is its model, and which version each thread has seen.
+type listModel struct {
+	model.Slice
 	snapshots [4]uint64
 }
 
-func (s *simpleList) append(items ...int) int {
-	n := len(s.items)
-	s.items, s.version = slices.Concat(s.items, items), s.version+uint64(len(items))
-	return n
+// newListModel returns the model of what newSlice returns.
+func newListModel(n int) list {
+	s := new(listModel)
+	s.Append(make([]int, n)...)
+	return s
 }
 
-func (s *simpleList) load(int) []int { return s.items }
+func (s *listModel) append(items ...int) int { return s.Append(items...) }
 
-func (s *simpleList) snapshot(thread int) string {
-	s.snapshots[thread] = s.version
-	return fmt.Sprint(s.version, s.items)
+func (s *listModel) load(int) []int { return s.Load() }
+
+func (s *listModel) snapshot(thread int) string {
+	s.snapshots[thread] = s.Version
+	return fmt.Sprint(s.Version, s.Load())
 }
 
-func (s *simpleList) compareAndSwap(thread, item int) bool {
-	if s.snapshots[thread] != s.version {
-		return false
-	}
-	s.items, s.version = []int{item}, s.version+1
-	return true
+func (s *listModel) compareAndSwap(thread, item int) bool {
+	return s.CompareAndSwap(s.snapshots[thread], []int{item})
 }
 
-func (s *simpleList) update(item int) { s.append(item) }
-
-func (s *simpleList) set(i, item int) { s.edit("Set", i, []int{item}) }
-
-func (s *simpleList) delete(i int) { s.edit("Delete", i, nil) }
-
-func (s *simpleList) edit(op string, i int, by []int) {
-	if i >= len(s.items) {
-		panic(fmt.Sprintf("cowchangeset: Slice.%s called with index %d of %d items", op, i, len(s.items)))
-	}
-	s.items, s.version = slices.Concat(s.items[:i], by, s.items[i+1:]), s.version+1
+func (s *listModel) update(item int) {
+	s.Update(func(old []int) []int { return append(old, item) })
 }
 
-func (s *simpleList) clip() {}
+func (s *listModel) set(i, item int) { s.Set(i, item) }
 
-func (s *simpleList) room() int { return 0 } // after a clip
+func (s *listModel) delete(i int) { s.Delete(i) }
 
-func (s *simpleList) audit() string { return "" }
+func (s *listModel) clip() {}
+
+func (s *listModel) room() int { return 0 } // after a clip
+
+func (s *listModel) audit() string { return "" }
 
 // What threads may do to a slice that is empty, has room, or is full.
 func TestSliceProtocols(t *testing.T) {
@@ -204,7 +198,7 @@ func TestSliceProtocols(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			mc.Linearizable(t, mc.Config{}, mc.Program[list]{
 				New:     func() list { return newSlice(tt.has) },
-				Model:   func() list { s := new(simpleList); s.append(make([]int, tt.has)...); return s },
+				Model:   func() list { return newListModel(tt.has) },
 				Threads: tt.threads,
 				After:   []listCall{loads(3), snapshots(3), appends(9), swaps(3, 8), loads(3), listAudit},
 			})
@@ -250,7 +244,7 @@ func TestSliceEditProtocols(t *testing.T) {
 					}
 					return s
 				},
-				Model:   func() list { s := new(simpleList); s.append(make([]int, tt.has)...); return s },
+				Model:   func() list { return newListModel(tt.has) },
 				Threads: tt.threads,
 				After: []listCall{loads(3), snapshots(3), appends(9), clips, listRoom, loads(3), appends(7),
 					snapshots(3), clips, swaps(3, 8), loads(3), listAudit},

@@ -107,7 +107,7 @@ func TestFirstStartProtocols(t *testing.T) {
 		{"starters", threads{{startAfter(0)}, {startAfter(0)}, {current}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			protocol(t, mc.Config{}, func() recorder { return none() }, func() recorder { return new(simple) }, tt.threads)
+			protocol(t, mc.Config{}, func() recorder { return none() }, modelOfNone, tt.threads)
 		})
 	}
 }

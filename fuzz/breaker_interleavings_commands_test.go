@@ -7,7 +7,7 @@ import (
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
 )
 
 // Codes from here on are what is done by hand.

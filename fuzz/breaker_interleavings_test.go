@@ -10,7 +10,7 @@ import (
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
 )
 
 // FuzzBreakerInterleavings runs threads on a Breaker or a Group in every order.

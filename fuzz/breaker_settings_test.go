@@ -4,7 +4,7 @@ import (
 	"time"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
 )
 
 // breakerPolicies is the number of policies that programs choose from. Those

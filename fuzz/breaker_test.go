@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
 )
 
 // FuzzBreakerOps applies operations to a Breaker or a Group, and to one model

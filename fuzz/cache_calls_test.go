@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing/synctest"
 
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/oncecache"
 	"github.com/latchfree/latchfree/oncecache"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/oncecache"
 )
 
 // endLease ends the lease that the thread has held longest, if it holds one. Its

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/oncecache"
 	"github.com/latchfree/latchfree/oncecache"
 )
 

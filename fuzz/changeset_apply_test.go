@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	cc "github.com/latchfree/latchfree/cowchangeset"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
 )
 
 // refusal is the error of an operation that the fate of a changeset forbids.

@@ -10,8 +10,8 @@ import (
 
 	cc "github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
 	"github.com/latchfree/latchfree/internal/atomics"
+	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
 )
 
 type changesetMoment = interleave.Moment[*model.Tracker]
@@ -32,7 +32,7 @@ func refusedBy(err error) model.Fate {
 // sealsFirst is the seal that Apply and Abort begin with.
 func sealsFirst(c *changesetCaller, op string, from interleave.Mark, ordinal uint64) *changesetMoment {
 	return c.Add(&changesetMoment{Op: op + " seals", From: from, Explains: func(s *model.Tracker, _ int) bool {
-		s.Sets[ordinal-1].Sealed = true
+		s.Sets[ordinal-1].Seal()
 		return true
 	}})
 }

@@ -9,7 +9,7 @@ import (
 	"iter"
 
 	cc "github.com/latchfree/latchfree/cowchangeset"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
 )
 
 // What a Record returns in place of an ordinal.
@@ -112,8 +112,7 @@ func changesetSeal(back byte) changesetOp {
 		if back%2 == 1 {
 			return errInjected
 		}
-		set.Sealed = true
-		return set.Entries
+		return set.Seal()
 	})
 }
 
@@ -186,10 +185,10 @@ func changesetStartAfter(arg byte) changesetOp {
 			}
 			return c.Real.started(c.Thread, set, err)
 		}, func(s *model.Tracker, _ int) any {
-			if ordinal != len(s.Sets) {
-				return cc.ErrConflict
+			if set := s.StartAfter(ordinal, id); set != nil {
+				return set.Ordinal
 			}
-			return s.Start(id).Ordinal
+			return cc.ErrConflict
 		})
 	}}
 }
@@ -225,15 +224,7 @@ var (
 				return "wrong length"
 			}
 			return sets
-		}, func(s *model.Tracker, _ int) any {
-			sets := map[uint64][]int{}
-			for _, c := range s.Left() {
-				if len(c.Entries) > 0 {
-					sets[uint64(c.Ordinal)] = c.Entries
-				}
-			}
-			return sets
-		})
+		}, func(s *model.Tracker, _ int) any { return s.Trail() })
 	}}
 
 	// changesetAudit compares all receipts with the trail, and all finals with

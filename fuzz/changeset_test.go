@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	cc "github.com/latchfree/latchfree/cowchangeset"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
 )
 
 // FuzzChangesetOps applies operations to a Tracker and its changesets, and to
@@ -198,7 +198,7 @@ func (m *changesetMachine) seal(arg int) {
 	}
 	final, err := m.sets[i].Seal(ctx)
 	require.NoError(m.t, err)
-	m.spec.Sets[i].Sealed = true
+	m.spec.Sets[i].Seal()
 	if m.finals == nil {
 		m.finals = map[int]cc.Final[int]{}
 	}

@@ -2,76 +2,30 @@ package fuzz
 
 import (
 	"errors"
-	"runtime"
+	"fmt"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchfree/latchfree/fuzz/internal/model"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
-// getOrCreate runs GetOrCreate with a function that ends in the given way, on a
-// goroutine of its own, which the function may end.
+// getOrCreate runs GetOrCreate with a function that ends in the given way. What
+// it returns is discarded if it has put the key itself.
 func (s *registryRun) getOrCreate(name string, ending registryEnding) {
-	type result struct {
-		value    int
-		created  bool
-		err      error
-		panicked any
-		returned bool
-	}
-	key, bad := normalizeName(name)
-	have, present := s.m.Live[key]
-	value, ran := s.value, false
-	var got result
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() { got.panicked = recover() }()
-		got.value, got.created, got.err = s.r.GetOrCreate(name, func() (int, error) {
-			ran = true
-			switch ending {
-			case functionFails:
-				return value, errFunction
-			case functionPanics:
-				panic(errFunction)
-			case functionExits:
-				runtime.Goexit()
-			case functionPutsOnce:
-				s.step(5, name, 0)
-			case functionDeletes:
-				s.step(7, name, 0)
-			case functionSnapshots:
-				s.step(10, name, 0)
+	_, present := s.m.Get(name)
+	_, bad := normalizeName(name)
+	runs, value := 0, s.value
+	s.both(func(r registryOps) (any, error) {
+		v, created, err := r.GetOrCreate(name, func() (int, error) {
+			if r != s.m {
+				runs++
+				s.callBack(name, ending, runs)
 			}
-			return value, nil
+			return ending.of(value)
 		})
-		got.returned = true
-	}()
-	<-done
-	if bad != nil {
-		require.False(s.t, ran)
-		s.rejected(bad, got.err)
-		return
-	}
-	require.Equal(s.t, !present, ran)
-	want := result{returned: true}
-	switch {
-	case present:
-		want.value = have.Value
-	case ending == functionFails:
-		want.err = errFunction
-	case ending == functionPanics:
-		want = result{panicked: errFunction}
-	case ending == functionExits:
-		want = result{}
-	case ending == functionPutsOnce:
-		want.value = s.m.Live[key].Value // and what the function returned is discarded
-	default:
-		s.m.Put(key, name, value)
-		want.value, want.created = value, true
-	}
-	require.Equal(s.t, want, got)
+		return fmt.Sprint(v, created), err
+	})
+	require.Equal(s.t, !present && bad == nil, runs == 1)
 }
 
 // createMany creates those of the names whose bit is set, in their order.
@@ -90,16 +44,11 @@ func (s *registryRun) createMany(names int) {
 		if names>>i&1 == 0 {
 			continue
 		}
-		key, bad := normalizeName(name)
-		if bad != nil {
-			want = append(want, bad)
+		if _, err := s.m.Create(name, value); err != nil {
+			want = append(want, err)
 			continue
 		}
-		if e, out := s.m.Create(key, name, value); out == model.Done {
-			created++
-		} else {
-			want = append(want, &shardedregistry.ExistsError{Given: name, Stored: e.Spelled, Version: shardedregistry.Version(e.Version)})
-		}
+		created++
 	}
 	require.Equal(s.t, created, n)
 	if len(want) == 0 {
@@ -112,7 +61,8 @@ func (s *registryRun) createMany(names int) {
 		if invalid := new(shardedregistry.KeyError); errors.As(err, &invalid) {
 			require.Equal(s.t, "", invalid.Key)
 			require.ErrorIs(s.t, err, shardedregistry.ErrInvalidKey)
-			require.ErrorIs(s.t, err, want[i])
+			require.ErrorIs(s.t, err, errNoName)
+			require.ErrorIs(s.t, want[i], errNoName)
 			continue
 		}
 		require.Equal(s.t, want[i], err)
@@ -127,7 +77,8 @@ func (s *registryRun) deleteMatching(how int) {
 	overtaken := ""
 	n := s.r.DeleteMatching(func(e shardedregistry.Entry[string, int]) bool {
 		asked[e.Key]++
-		require.Equal(s.t, s.entry(e.Key, s.m.Live[e.Key]), e)
+		have, _ := s.m.Lookup(e.Key)
+		require.Equal(s.t, have, e)
 		if first > 0 && overtaken == "" {
 			overtaken = e.Key
 			s.step([]byte{5, 7}[first-1], e.Key, 0)
@@ -136,8 +87,7 @@ func (s *registryRun) deleteMatching(how int) {
 		if e.Value%3 != remainder {
 			return false
 		}
-		_, out := s.m.DeleteIf(e.Key, int(e.Version))
-		require.Equal(s.t, model.Done, out)
+		require.NoError(s.t, s.m.DeleteIf(e.Key, e.Version))
 		deleted++
 		return true
 	})
@@ -148,8 +98,8 @@ func (s *registryRun) deleteMatching(how int) {
 		}
 		require.Equal(s.t, 1, n)
 	}
-	for k, e := range s.m.Live {
-		require.Contains(s.t, asked, k)
+	for e := range s.m.Entries() {
+		require.Contains(s.t, asked, e.Key)
 		require.NotEqual(s.t, remainder, e.Value%3)
 	}
 }

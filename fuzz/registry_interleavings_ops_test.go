@@ -6,11 +6,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
+	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
@@ -41,12 +43,10 @@ func (r *sharedRegistry) last(c *registryCaller, key, off int) version {
 	return version(max(0, int(cmp.Or(r.seen[c.Thread][key], r.seen[0][key]))+off))
 }
 
-// registryWrite is an operation that makes a version. Do and want are also
-// given the version of the key that the thread has seen last.
-func registryWrite(op string, key int, name string, off int,
-	do func(r registry, last version) (version, error),
-	want func(s *registryModel, last, got version) (version, error),
-) registryOp {
+// registryWrite is an operation that makes a version. Do is also given the version
+// of the key that the thread has seen last. A key that is made anew goes on from
+// its own past, or from that of the other key, of which it need not know at once.
+func registryWrite(op string, key int, name string, off int, do func(r registryOps, last version) (version, error)) registryOp {
 	return registryOp{Name: fmt.Sprintf("%s(%q, seen%+d)", op, name, off), Do: func(c *registryCaller) {
 		last, v := c.Real.last(c, key, off), version(0)
 		c.Once(op, func() any {
@@ -54,70 +54,41 @@ func registryWrite(op string, key int, name string, off int,
 			v, err = do(c.Real.registry, last)
 			c.Real.saw(c, key, v)
 			return registryResult(v, err)
-		}, func(s *registryModel, _ int) any { return registryResult(want(s, last, v)) })
+		}, func(s *model.Registry, _ int) any {
+			s.Adopt(name, v)
+			return registryResult(do(s, last))
+		})
 	}}
 }
 
 func registryCreate(key int, name string, value int) registryOp {
-	return registryWrite("Create", key, name, 0, func(r registry, _ version) (version, error) {
+	return registryWrite("Create", key, name, 0, func(r registryOps, _ version) (version, error) {
 		return r.Create(name, value)
-	}, func(s *registryModel, _, got version) (version, error) {
-		if e, present := s.keys[key].Live[registryKeys[key]]; present {
-			return 0, &shardedregistry.ExistsError{Given: name, Stored: e.Spelled, Version: version(e.Version)}
-		}
-		return s.put(key, name, value, got).Version, nil
 	})
 }
 
 func registryPut(key int, name string, value int) registryOp {
-	return registryWrite("Put", key, name, 0, func(r registry, _ version) (version, error) {
+	return registryWrite("Put", key, name, 0, func(r registryOps, _ version) (version, error) {
 		return r.Put(name, value)
-	}, func(s *registryModel, _, got version) (version, error) {
-		return s.put(key, name, value, got).Version, nil
 	})
 }
 
 func registryUpdateIf(key int, name string, off, value int) registryOp {
-	return registryWrite("UpdateIf", key, name, off, func(r registry, last version) (version, error) {
+	return registryWrite("UpdateIf", key, name, off, func(r registryOps, last version) (version, error) {
 		return r.UpdateIf(name, last, value)
-	}, func(s *registryModel, last, got version) (version, error) {
-		if err := s.conflict(key, last); err != nil {
-			return 0, err
-		}
-		return s.put(key, name, value, got).Version, nil
 	})
 }
 
 func registryDeleteIf(key int, name string, off int) registryOp {
-	return registryWrite("DeleteIf", key, name, off, func(r registry, last version) (version, error) {
+	return registryWrite("DeleteIf", key, name, off, func(r registryOps, last version) (version, error) {
 		return 0, r.DeleteIf(name, last)
-	}, func(s *registryModel, last, _ version) (version, error) {
-		if err := s.conflict(key, last); err != nil {
-			return 0, err
-		}
-		s.remove(key)
-		return 0, nil
 	})
 }
 
-// conflict returns the error of an operation that wants a version.
-func (s *registryModel) conflict(key int, want version) error {
-	e, present := s.get(key)
-	switch {
-	case !present:
-		return shardedregistry.ErrNotFound
-	case e.Version != want:
-		return &shardedregistry.ConflictError{Have: e.Version, Want: want}
-	}
-	return nil
-}
-
-func registryGet(key int, name string) registryOp {
+func registryGet(name string) registryOp {
 	return registryOp{Name: fmt.Sprintf("Get(%q)", name), Do: func(c *registryCaller) {
-		c.Once("Get", func() any { return fmt.Sprint(c.Real.Get(name)) }, func(s *registryModel, _ int) any {
-			e, ok := s.get(key)
-			return fmt.Sprint(e.Value, ok)
-		})
+		c.Once("Get", func() any { return fmt.Sprint(c.Real.Get(name)) },
+			func(s *model.Registry, _ int) any { return fmt.Sprint(s.Get(name)) })
 	}}
 }
 
@@ -127,14 +98,14 @@ func registryLookup(key int, name string) registryOp {
 			e, ok := c.Real.Lookup(name)
 			c.Real.saw(c, key, e.Version)
 			return fmt.Sprint(e, ok)
-		}, func(s *registryModel, _ int) any { return fmt.Sprint(s.get(key)) })
+		}, func(s *model.Registry, _ int) any { return fmt.Sprint(s.Lookup(name)) })
 	}}
 }
 
-func registryDelete(key int, name string) registryOp {
+func registryDelete(name string) registryOp {
 	return registryOp{Name: fmt.Sprintf("Delete(%q)", name), Do: func(c *registryCaller) {
 		c.Once("Delete", func() any { return fmt.Sprint(c.Real.Delete(name)) },
-			func(s *registryModel, _ int) any { return fmt.Sprint(s.remove(key)) })
+			func(s *model.Registry, _ int) any { return fmt.Sprint(s.Delete(name)) })
 	}}
 }
 
@@ -155,7 +126,7 @@ func registryDeleteMatching(key int) registryOp {
 				last = registryEntry{}
 			}
 			return fmt.Sprint(last, n == 1)
-		}, func(s *registryModel, _ int) any { return fmt.Sprint(s.remove(key)) })
+		}, func(s *model.Registry, _ int) any { return fmt.Sprint(s.Delete(registryKeys[key])) })
 	}}
 }
 
@@ -172,21 +143,19 @@ var (
 		to := c.End()
 		for key, text := range got {
 			text := cmp.Or(text, fmt.Sprint(none, false))
-			c.Add(&interleave.Moment[*registryModel]{Op: "Entries", Got: text, From: from, To: to,
-				Explains: func(s *registryModel, _ int) bool { return fmt.Sprint(s.get(key)) == text }})
+			c.Add(&interleave.Moment[*model.Registry]{Op: "Entries", Got: text, From: from, To: to,
+				Explains: func(s *model.Registry, _ int) bool { return fmt.Sprint(s.Lookup(registryKeys[key])) == text }})
 		}
 	}}
 	registryLen = registryOp{Name: "Len", Do: func(c *registryCaller) {
 		c.Once("Len", func() any {
 			n := c.Real.Len()
 			return n >= 0 && n <= len(registryKeys)+len(c.Real.seen)
-		}, func(*registryModel, int) any { return true })
+		}, func(*model.Registry, int) any { return true })
 	}}
 	// registryQuietLen is for when nobody else is there.
 	registryQuietLen = registryOp{Name: "Len", Do: func(c *registryCaller) {
-		c.Once("Len", func() any { return c.Real.Len() }, func(s *registryModel, _ int) any {
-			return len(s.keys[0].Live) + len(s.keys[1].Live)
-		})
+		c.Once("Len", func() any { return c.Real.Len() }, func(s *model.Registry, _ int) any { return s.Len() })
 	}}
 )
 
@@ -197,19 +166,15 @@ var registrySnap = registryOp{Name: "Snapshot", Do: func(c *registryCaller) {
 		text := contents(s)
 		c.Real.taken[c.Thread] = append(c.Real.taken[c.Thread], takenSnapshot{s, text})
 		return text
-	}, func(s *registryModel, _ int) any {
-		text, n := "", 0
-		for key := range registryKeys {
-			e, ok := s.get(key)
-			text += fmt.Sprint(e, ok, " ")
-			n += len(s.keys[key].Live)
-		}
-		return text + fmt.Sprint(n, n)
-	})
+	}, func(s *model.Registry, _ int) any { return contents(s) })
 }}
 
-// contents prints what a snapshot holds.
-func contents(s *shardedregistry.Snapshot[string, int]) string {
+// contents prints what a snapshot or a model holds.
+func contents(s interface {
+	Lookup(string) (registryEntry, bool)
+	All() iter.Seq2[string, int]
+	Len() int
+}) string {
 	text, n := "", 0
 	for _, name := range registryKeys {
 		e, ok := s.Lookup(name)
@@ -231,7 +196,7 @@ var registrySnapsStay = registryOp{Name: "snapshots", Do: func(c *registryCaller
 			}
 		}
 		return "unchanged"
-	}, func(*registryModel, int) any { return "unchanged" })
+	}, func(*model.Registry, int) any { return "unchanged" })
 }}
 
 // registryChange is Update or Upsert with a function that ends in some way, and
@@ -263,45 +228,39 @@ func registryChange(key int, name string, id int, upsert bool, how byte, inside 
 		}
 		return 100*old + id, nil
 	}
-	do := func(c *registryCaller) (registryEntry, error) {
-		runs := 0
-		run := func(old int, exists bool) (int, error) {
-			if runs++; runs <= runsInner {
-				inner.Do(c)
-			}
-			return fn(old, exists)
-		}
+	change := func(r registryOps, fn func(int, bool) (int, error)) (registryEntry, error) {
 		if upsert {
-			return c.Real.Upsert(name, run)
+			return r.Upsert(name, fn)
 		}
-		return c.Real.Update(name, func(old int) (int, error) { return run(old, true) })
+		return r.Update(name, func(old int) (int, error) { return fn(old, true) })
 	}
 	return registryOp{Name: fmt.Sprintf("%s(%q) %d after %s", op, name, how, cmp.Or(inner.Name, "nothing")), Do: func(c *registryCaller) {
 		var e registryEntry
 		var err error
 		c.Once(op, func() any {
-			e, err = do(c)
+			runs := 0
+			e, err = change(c.Real, func(old int, exists bool) (int, error) {
+				if runs++; runs <= runsInner {
+					inner.Do(c)
+				}
+				return fn(old, exists)
+			})
 			c.Real.saw(c, key, e.Version)
 			return registryResult(e, err)
-		}, func(s *registryModel, _ int) any {
+		}, func(s *model.Registry, _ int) any {
 			if err == shardedregistry.ErrTooManyRetries && changes && runsInner > 1 {
 				return err // it may come at any time
 			}
-			old, present := s.get(key)
-			if !present && !upsert {
-				return shardedregistry.ErrNotFound
+			if _, present := s.Get(name); present || upsert {
+				switch how {
+				case 2:
+					return interleave.Panics(errInjected)
+				case 3:
+					return interleave.Exits
+				}
 			}
-			switch how {
-			case 2:
-				return interleave.Panics(errInjected)
-			case 3:
-				return interleave.Exits
-			}
-			v, bad := fn(old.Value, present)
-			if bad != nil {
-				return bad
-			}
-			return s.put(key, name, v, e.Version)
+			s.Adopt(name, e.Version)
+			return registryResult(change(s, fn))
 		})
 	}}
 }

@@ -3,12 +3,11 @@
 package fuzz
 
 import (
-	"iter"
 	"strings"
 	"testing"
 
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
@@ -37,18 +36,7 @@ type (
 
 // registry is what a Registry does.
 type registry interface {
-	Create(string, int) (version, error)
-	Get(string) (int, bool)
-	Lookup(string) (registryEntry, bool)
-	Put(string, int) (version, error)
-	Update(string, func(int) (int, error)) (registryEntry, error)
-	UpdateIf(string, version, int) (version, error)
-	Upsert(string, func(int, bool) (int, error)) (registryEntry, error)
-	Delete(string) (registryEntry, bool)
-	DeleteIf(string, version) error
-	DeleteMatching(func(registryEntry) bool) int
-	Entries() iter.Seq[registryEntry]
-	Len() int
+	registryOps
 	Snapshot() *shardedregistry.Snapshot[string, int]
 }
 
@@ -69,60 +57,23 @@ type takenSnapshot struct {
 	then string
 }
 
-// registryModel has a model for each key.
-type registryModel struct {
-	keys  [len(registryKeys)]*model.Registry
-	floor version // at least every version of every deleted key
-}
-
-func newRegistryModel() *registryModel {
-	return &registryModel{keys: [...]*model.Registry{model.NewRegistry(), model.NewRegistry()}}
-}
-
-// get returns what the model holds for a key.
-func (s *registryModel) get(key int) (registryEntry, bool) {
-	e, ok := s.keys[key].Live[registryKeys[key]]
-	if !ok {
-		return registryEntry{}, false
-	}
-	return registryEntry{Key: registryKeys[key], Value: e.Value, Version: version(e.Version)}, true
-}
-
-// put puts a value to which the registry has given the version got. A key that
-// is made anew goes on from its own past, or from that of the other key, of
-// which it need not know at once.
-func (s *registryModel) put(key int, name string, value int, got version) registryEntry {
-	_, present := s.get(key)
-	e := s.keys[key].Put(registryKeys[key], name, value)
-	if !present && version(e.Version) < got && got <= s.floor+1 {
-		e.Version = int(got)
-		s.keys[key].Live[registryKeys[key]] = e
-	}
-	now, _ := s.get(key)
-	return now
-}
-
-// remove removes a key, if it is there, and returns what it held.
-func (s *registryModel) remove(key int) (registryEntry, bool) {
-	e, ok := s.get(key)
-	if ok {
-		s.keys[key].DeleteIf(registryKeys[key], int(e.Version))
-		s.floor = max(s.floor, e.Version+1)
-	}
-	return e, ok
+// newRegistryModel returns one whose keys know of their own past only. That of
+// the other key reaches a key at some moment; see registryWrite.
+func newRegistryModel() *model.Registry {
+	return model.NewRegistry(model.RegistryConfig{Normalize: lowerCase})
 }
 
 type (
-	registryCaller = interleave.Caller[*sharedRegistry, *registryModel]
-	registryOp     = interleave.Op[*sharedRegistry, *registryModel]
+	registryCaller = interleave.Caller[*sharedRegistry, *model.Registry]
+	registryOp     = interleave.Op[*sharedRegistry, *model.Registry]
 )
 
-func registryProgram(fresh func() registry) decoder[*sharedRegistry, *registryModel] {
-	return func(program []byte) (interleave.Program[*sharedRegistry, *registryModel], bool) {
+func registryProgram(fresh func() registry) decoder[*sharedRegistry, *model.Registry] {
+	return func(program []byte) (interleave.Program[*sharedRegistry, *model.Registry], bool) {
 		p, ok := interleave.Decode(program, decodeRegistry)
 		p.New = func() *sharedRegistry { return &sharedRegistry{registry: fresh()} }
 		p.Model = newRegistryModel
-		p.After = []registryOp{registryLoop, registryQuietLen, registryDelete(0, "backup"),
+		p.After = []registryOp{registryLoop, registryQuietLen, registryDelete("backup"),
 			registryCreate(0, "backup", 99), registryLookup(1, "drain"), registryQuietLen, registrySnapsStay}
 		return p, ok
 	}
@@ -139,7 +90,7 @@ func decodeRegistry(code interleave.Code, id int, inside func() (registryOp, boo
 	case 0, 1:
 		return registryCreate(key, name, id)
 	case 2:
-		return registryGet(key, name)
+		return registryGet(name)
 	case 3:
 		return registryLookup(key, name)
 	case 4:
@@ -149,7 +100,7 @@ func decodeRegistry(code interleave.Code, id int, inside func() (registryOp, boo
 	case 7:
 		return registryUpdateIf(key, name, off, id)
 	case 8, 9:
-		return registryDelete(key, name)
+		return registryDelete(name)
 	case 10:
 		return registryDeleteIf(key, name, off)
 	case 11:

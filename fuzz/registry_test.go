@@ -4,13 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
@@ -28,6 +29,9 @@ func normalizeName(name string) (string, error) {
 	}
 	return strings.ToLower(name), nil
 }
+
+// namesConfig is that of the registry and of its model.
+var namesConfig = shardedregistry.Config[string, int]{Shards: 1, Normalize: normalizeName}
 
 // registryEnding is what a function given to Update or Upsert does.
 type registryEnding byte
@@ -56,7 +60,7 @@ type registryRun struct {
 // registrySnapshot is a snapshot and what it should contain, for ever.
 type registrySnapshot struct {
 	got  wholeSnapshot
-	want map[string]model.Entity
+	want *model.Registry
 }
 
 // FuzzRegistryOps reads three bytes for each operation: which, the key, and an
@@ -65,7 +69,7 @@ type registrySnapshot struct {
 // namespace, beside one with the same keys that stays as it is.
 func FuzzRegistryOps(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ops []byte) {
-		config := shardedregistry.Config[string, int]{Shards: 1, Normalize: normalizeName}
+		config := namesConfig
 		plain := shardedregistry.MustNew(config)
 		runRegistry(t, ByRefs(plain, nil), ops)
 
@@ -95,11 +99,11 @@ func FuzzRegistryOps(f *testing.F) {
 }
 
 func runRegistry(t *testing.T, r wholeRegistry, ops []byte) {
-	run := registryRun{t: t, r: r, m: model.NewRegistry()}
+	run := registryRun{t: t, r: r, m: model.NewRegistry(namesConfig)}
 	for ; len(ops) >= 3; ops = ops[3:] {
 		run.step(ops[0], registryNames[int(ops[1])%len(registryNames)], ops[2])
 	}
-	run.compareAll()
+	run.compareLoops(run.r, run.m)
 	for _, taken := range run.snapshots {
 		run.compareSnapshot(taken)
 	}
@@ -108,69 +112,31 @@ func runRegistry(t *testing.T, r wholeRegistry, ops []byte) {
 // step runs one operation on both and compares the results.
 func (s *registryRun) step(op byte, name string, arg byte) {
 	s.value++
-	key, bad := normalizeName(name)
-	have, present := s.m.Live[key]
+	value := s.value
+	have, _ := s.m.Lookup(name)
 	// The version given to UpdateIf and DeleteIf: the right one, or one beside it.
-	version := have.Version + int(arg%3) - 1
+	version := have.Version + shardedregistry.Version(arg%3) - 1
 	switch op % 14 {
 	case 0:
-		v, err := s.r.Create(name, s.value)
-		if s.rejected(bad, err) {
-			return
-		}
-		e, out := s.m.Create(key, name, s.value)
-		if s.same(out, err); out == model.Done {
-			require.EqualValues(s.t, e.Version, v)
-			return
-		}
-		want := shardedregistry.ExistsError{Given: name, Stored: e.Spelled, Version: shardedregistry.Version(e.Version)}
-		require.Equal(s.t, &want, err)
+		s.both(func(r registryOps) (any, error) { return r.Create(name, value) })
 	case 1:
-		v, ok := s.r.Get(name)
-		require.Equal(s.t, present, ok)
-		require.Equal(s.t, have.Value, v)
+		s.both(func(r registryOps) (any, error) { return whether(r.Get(name)) })
 	case 2:
-		e, ok := s.r.Lookup(name)
-		require.Equal(s.t, present, ok)
-		require.Equal(s.t, s.entry(key, have), e)
-	case 3:
-		s.change(name, registryEnding(arg)%registryEndings, false)
+		s.both(func(r registryOps) (any, error) { return whether(r.Lookup(name)) })
+	case 3, 6:
+		s.change(name, registryEnding(arg)%registryEndings, op%14 == 6)
 	case 4:
-		v, err := s.r.UpdateIf(name, shardedregistry.Version(version), s.value)
-		if s.rejected(bad, err) {
-			return
-		}
-		e, out := s.m.PutIf(key, version, s.value)
-		if s.same(out, err); out == model.Done {
-			require.EqualValues(s.t, e.Version, v)
-		}
-		s.conflict(out, err, e.Version, version)
+		s.both(func(r registryOps) (any, error) { return r.UpdateIf(name, version, value) })
 	case 5:
-		v, err := s.r.Put(name, s.value)
-		if s.rejected(bad, err) {
-			return
-		}
-		require.NoError(s.t, err)
-		require.EqualValues(s.t, s.m.Put(key, name, s.value).Version, v)
-	case 6:
-		s.change(name, registryEnding(arg)%registryEndings, true)
+		s.both(func(r registryOps) (any, error) { return r.Put(name, value) })
 	case 7:
-		e, ok := s.r.Delete(name)
-		require.Equal(s.t, present, ok)
-		require.Equal(s.t, s.entry(key, have), e)
-		s.m.DeleteIf(key, have.Version)
+		s.both(func(r registryOps) (any, error) { return whether(r.Delete(name)) })
 	case 8:
-		err := s.r.DeleteIf(name, shardedregistry.Version(version))
-		if s.rejected(bad, err) {
-			return
-		}
-		e, out := s.m.DeleteIf(key, version)
-		s.same(out, err)
-		s.conflict(out, err, e.Version, version)
+		s.both(func(r registryOps) (any, error) { return nil, r.DeleteIf(name, version) })
 	case 9:
-		s.compareAll()
+		s.compareLoops(s.r, s.m)
 	case 10:
-		taken := registrySnapshot{s.r.snapshot(), s.m.Snapshot()}
+		taken := registrySnapshot{s.r.snapshot(), s.m.Copy()}
 		s.compareSnapshot(taken)
 		s.snapshots = append(s.snapshots, taken)
 	case 11:
@@ -182,152 +148,111 @@ func (s *registryRun) step(op byte, name string, arg byte) {
 	}
 }
 
-// change runs Update or Upsert with a function that ends in the given way, on a
-// goroutine of its own, which the function may end.
-func (s *registryRun) change(name string, ending registryEnding, upsert bool) {
-	type result struct {
-		entry    shardedregistry.Entry[string, int]
-		err      error
-		panicked any
-		returned bool
-	}
-	key, bad := normalizeName(name)
-	_, present := s.m.Live[key]
-	runs, value := 0, s.value
-	fn := func(old int, exists bool) (int, error) {
-		runs++
-		have, now := s.m.Live[key]
-		require.Equal(s.t, now, exists)
-		require.Equal(s.t, have.Value, old)
-		switch ending {
-		case functionFails:
-			return value, errFunction
-		case functionPanics:
-			panic(errFunction)
-		case functionExits:
-			runtime.Goexit()
-		case functionPutsOnce:
-			if runs == 1 {
-				s.step(5, name, 0)
-			}
-		case functionDeletes:
-			s.step(7, name, 0)
-		case functionSnapshots:
-			s.step(10, name, 0)
-		}
-		return value, nil
-	}
-	var got result
+func whether[T any](v T, ok bool) (any, error) { return fmt.Sprint(v, ok), nil }
+
+// both compares what an operation does to the registry and to the model.
+func (s *registryRun) both(op func(r registryOps) (any, error)) {
+	got := endOf(func() (any, error) { return op(s.r) })
+	s.same(endOf(func() (any, error) { return op(s.m) }), got)
+}
+
+// ended is what became of an operation.
+type ended struct {
+	result   any
+	err      error
+	panicked any
+	returned bool
+}
+
+// endOf runs an operation on a goroutine of its own, which may end in it.
+func endOf(op func() (any, error)) (e ended) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer func() { got.panicked = recover() }()
-		if upsert {
-			got.entry, got.err = s.r.Upsert(name, fn)
-		} else {
-			got.entry, got.err = s.r.Update(name, func(old int) (int, error) { return fn(old, true) })
-		}
-		got.returned = true
+		defer func() { e.panicked = recover() }()
+		e.result, e.err = op()
+		e.returned = true
 	}()
 	<-done
-	if bad != nil {
-		s.rejected(bad, got.err)
-		return
+	return e
+}
+
+// same compares how an operation ended with how it should. The error for a name
+// that is no key has a type of its own.
+func (s *registryRun) same(want, got ended) {
+	if errors.Is(want.err, shardedregistry.ErrInvalidKey) {
+		require.ErrorIs(s.t, got.err, shardedregistry.ErrInvalidKey)
+		require.ErrorIs(s.t, got.err, errNoName)
+		got.err = want.err
 	}
-	want := result{returned: true}
+	require.Equal(s.t, want, got)
+}
+
+// change runs Update or Upsert with a function that ends in the given way.
+func (s *registryRun) change(name string, ending registryEnding, upsert bool) {
+	run, value := 0, s.value
+	s.both(func(r registryOps) (any, error) {
+		fn := func(old int, exists bool) (int, error) {
+			if run++; r != s.m {
+				have, present := s.m.Get(name)
+				require.Equal(s.t, present, exists)
+				require.Equal(s.t, have, old)
+				s.callBack(name, ending, run)
+			}
+			return ending.of(value)
+		}
+		if upsert {
+			return r.Upsert(name, fn)
+		}
+		return r.Update(name, func(old int) (int, error) { return fn(old, true) })
+	})
+}
+
+// callBack is what a function does in one of its runs before it ends.
+func (s *registryRun) callBack(name string, ending registryEnding, run int) {
 	switch {
-	case !present && !upsert, ending == functionDeletes && !upsert:
-		want.err = shardedregistry.ErrNotFound
-	case ending == functionFails:
-		want.err = errFunction
-	case ending == functionPanics:
-		want = result{panicked: errFunction}
-	case ending == functionExits:
-		want = result{}
-	default:
-		want.entry = s.entry(key, s.m.Put(key, name, value))
-	}
-	require.Equal(s.t, want, got)
-}
-
-// rejected checks the error for a name that is no key, and reports whether the
-// name is none.
-func (s *registryRun) rejected(bad, err error) bool {
-	if bad != nil {
-		require.ErrorIs(s.t, err, shardedregistry.ErrInvalidKey)
-		require.ErrorIs(s.t, err, bad)
-	}
-	return bad != nil
-}
-
-// same compares an error with the model's outcome.
-func (s *registryRun) same(out model.Outcome, err error) {
-	want := map[model.Outcome]error{
-		model.Exists:   shardedregistry.ErrExists,
-		model.Absent:   shardedregistry.ErrNotFound,
-		model.Conflict: shardedregistry.ErrConflict,
-	}[out]
-	if want == nil {
-		require.NoError(s.t, err)
-		return
-	}
-	require.ErrorIs(s.t, err, want)
-}
-
-// conflict checks the versions in the error of a conflict.
-func (s *registryRun) conflict(out model.Outcome, err error, have, want int) {
-	if out == model.Conflict {
-		require.Equal(s.t, &shardedregistry.ConflictError{
-			Have: shardedregistry.Version(have), Want: shardedregistry.Version(want),
-		}, err)
+	case ending == functionPutsOnce && run == 1:
+		s.step(5, name, 0)
+	case ending == functionDeletes:
+		s.step(7, name, 0)
+	case ending == functionSnapshots:
+		s.step(10, name, 0)
 	}
 }
 
-// entry is what the registry should return for what the model holds.
-func (s *registryRun) entry(key string, e model.Entity) shardedregistry.Entry[string, int] {
-	if e.Version == 0 {
-		return shardedregistry.Entry[string, int]{}
+// of is how a function that has made a value ends.
+func (e registryEnding) of(value int) (int, error) {
+	switch e {
+	case functionFails:
+		return value, errFunction
+	case functionPanics:
+		panic(errFunction)
+	case functionExits:
+		runtime.Goexit()
 	}
-	return shardedregistry.Entry[string, int]{Key: key, Value: e.Value, Version: shardedregistry.Version(e.Version)}
+	return value, nil
 }
 
-// compareAll compares what loops and Len see.
-func (s *registryRun) compareAll() {
-	got, want := map[string]string{}, map[string]string{}
-	for e := range s.r.Entries() {
-		require.NotContains(s.t, got, e.Key)
-		got[e.Key] = fmt.Sprint(e.Value, e.Version)
+// compareLoops compares what loops and Len see.
+func (s *registryRun) compareLoops(r registryLoops, m *model.Registry) {
+	entries := slices.SortedFunc(r.Entries(), func(x, y shardedregistry.Entry[string, int]) int { return strings.Compare(x.Key, y.Key) })
+	require.Equal(s.t, slices.Collect(m.Entries()), entries)
+	require.Equal(s.t, m.Len(), r.Len())
+	n := 0
+	for k, v := range r.All() {
+		want, _ := m.Get(k)
+		require.Equal(s.t, want, v)
+		n++
 	}
-	for k, e := range s.m.Live {
-		want[k] = fmt.Sprint(e.Value, e.Version)
-	}
-	require.Equal(s.t, want, got)
-	require.Equal(s.t, len(want), s.r.Len())
-	for k, v := range s.r.All() {
-		require.Equal(s.t, s.m.Live[k].Value, v)
-	}
+	require.Equal(s.t, m.Len(), n)
 }
 
 // compareSnapshot compares what a snapshot contains, by every way to read it.
 func (s *registryRun) compareSnapshot(taken registrySnapshot) {
-	require.Equal(s.t, len(taken.want), taken.got.Len())
-	seen := map[string]bool{}
-	for e := range taken.got.Entries() {
-		require.False(s.t, seen[e.Key])
-		seen[e.Key] = true
-		require.Equal(s.t, s.entry(e.Key, taken.want[e.Key]), e)
-	}
-	for k, v := range taken.got.All() {
-		require.Equal(s.t, taken.want[k].Value, v)
-	}
+	s.compareLoops(taken.got, taken.want)
 	for _, name := range registryNames {
-		key, _ := normalizeName(name)
-		want, present := taken.want[key]
-		v, ok := taken.got.Get(name)
-		require.Equal(s.t, present, ok)
-		require.Equal(s.t, want.Value, v)
-		e, ok := taken.got.Lookup(name)
-		require.Equal(s.t, present, ok)
-		require.Equal(s.t, s.entry(key, want), e)
+		e, ok := taken.want.Lookup(name)
+		require.Equal(s.t, fmt.Sprint(e, ok), fmt.Sprint(taken.got.Lookup(name)))
+		require.Equal(s.t, fmt.Sprint(e.Value, ok), fmt.Sprint(taken.got.Get(name)))
 	}
 }

@@ -4,35 +4,29 @@ import (
 	"context"
 	"iter"
 
+	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
+type registryOps = model.RegistryOps
+
 // wholeRegistry is what FuzzRegistryOps does to a registry, by whichever way.
 type wholeRegistry interface {
-	Create(string, int) (shardedregistry.Version, error)
-	Get(string) (int, bool)
-	Lookup(string) (shardedregistry.Entry[string, int], bool)
-	Put(string, int) (shardedregistry.Version, error)
-	Update(string, func(int) (int, error)) (shardedregistry.Entry[string, int], error)
-	UpdateIf(string, shardedregistry.Version, int) (shardedregistry.Version, error)
-	Upsert(string, func(int, bool) (int, error)) (shardedregistry.Entry[string, int], error)
-	GetOrCreate(string, func() (int, error)) (int, bool, error)
-	Delete(string) (shardedregistry.Entry[string, int], bool)
-	DeleteIf(string, shardedregistry.Version) error
+	registryOps
 	CreateMany(iter.Seq2[string, int]) (int, error)
-	DeleteMatching(func(shardedregistry.Entry[string, int]) bool) int
-	All() iter.Seq2[string, int]
-	Entries() iter.Seq[shardedregistry.Entry[string, int]]
-	Len() int
 	snapshot() wholeSnapshot
 }
 
-type wholeSnapshot interface {
-	Get(string) (int, bool)
-	Lookup(string) (shardedregistry.Entry[string, int], bool)
+type registryLoops interface {
 	All() iter.Seq2[string, int]
 	Entries() iter.Seq[shardedregistry.Entry[string, int]]
 	Len() int
+}
+
+type wholeSnapshot interface {
+	registryLoops
+	Get(string) (int, bool)
+	Lookup(string) (shardedregistry.Entry[string, int], bool)
 }
 
 func (r registryByRefs) snapshot() wholeSnapshot { return r.Snapshot() }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
 )
 
 // FuzzRetryBudgetOps applies operations to a RetryBudget and to its model, and

@@ -12,7 +12,7 @@ import (
 
 	cc "github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/fuzz/internal/interleave"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
 )
 
 // FuzzSliceInterleavings runs threads on a Slice in every order.
@@ -144,24 +144,26 @@ var (
 func sliceSet(i, item int) sliceOp {
 	return sliceOp{Name: fmt.Sprintf("Set(%d, %d)", i, item), Do: func(c *sliceCaller) {
 		c.Once("Set", func() any { c.Real.Set(i, item); return "done" },
-			func(s *model.Slice, _ int) any { return sliceEdited("Set", i, s, s.Set(i, item)) })
+			func(s *model.Slice, _ int) any { return sliceEdited(func() { s.Set(i, item) }) })
 	}}
 }
 
 func sliceDelete(i int) sliceOp {
 	return sliceOp{Name: fmt.Sprintf("Delete(%d)", i), Do: func(c *sliceCaller) {
 		c.Once("Delete", func() any { c.Real.Delete(i); return "done" },
-			func(s *model.Slice, _ int) any { return sliceEdited("Delete", i, s, s.Delete(i)) })
+			func(s *model.Slice, _ int) any { return sliceEdited(func() { s.Delete(i) }) })
 	}}
 }
 
-// sliceEdited is the result of an operation that panics if an index is not in
-// range.
-func sliceEdited(op string, i int, s *model.Slice, inRange bool) string {
-	if inRange {
-		return "done"
-	}
-	return interleave.Panics(fmt.Sprintf("cowchangeset: Slice.%s called with index %d of %d items", op, i, len(s.Load())))
+// sliceEdited is the result of an edit of the model, which may panic.
+func sliceEdited(edit func()) (result string) {
+	defer func() {
+		if p := recover(); p != nil {
+			result = interleave.Panics(p)
+		}
+	}()
+	edit()
+	return "done"
 }
 
 func itemsOf(s cc.Snapshot[int]) []int {
@@ -232,7 +234,7 @@ func sliceUpdate(how byte, items []int, inside func() (sliceOp, bool)) sliceOp {
 			case "exits":
 				return interleave.Exits
 			}
-			s.Replace(fn(s.Load()))
+			s.Update(fn)
 			return "done"
 		})
 	}

@@ -1,7 +1,6 @@
 package fuzz
 
 import (
-	"fmt"
 	"math"
 	"runtime"
 	"slices"
@@ -10,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	cc "github.com/latchfree/latchfree/cowchangeset"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
 )
 
 // FuzzSliceOps applies operations to a Slice and to the model, and compares
@@ -77,19 +76,17 @@ func (m *sliceMachine) step(op byte, arg int) {
 		clear(items) // it was copied
 	case 2: // an Update that returns new items, with room behind them
 		items := m.fresh(arg % 9)
-		m.slice.Update(func([]int) []int { return items })
-		m.spec.Replace(items)
+		m.both(func(s sliceEditor) { s.Update(func([]int) []int { return items }) })
 	case 3: // one that returns a part of what it got
-		f := func(old []int) []int {
-			i := arg % (len(old) + 1)
-			return old[i : i+arg/16%(len(old)-i+1)]
-		}
-		m.slice.Update(f)
-		m.spec.Replace(f(m.spec.Load()))
+		m.both(func(s sliceEditor) {
+			s.Update(func(old []int) []int {
+				i := arg % (len(old) + 1)
+				return old[i : i+arg/16%(len(old)-i+1)]
+			})
+		})
 	case 4: // one that appends to what it got
 		items := m.fresh(arg % 4)
-		m.slice.Update(func(old []int) []int { return append(old, items...) })
-		m.spec.Replace(append(m.spec.Load(), items...))
+		m.both(func(s sliceEditor) { s.Update(func(old []int) []int { return append(old, items...) }) })
 	case 5: // one that does not return
 		m.badUpdate(arg)
 	case 6, 7:
@@ -105,10 +102,10 @@ func (m *sliceMachine) step(op byte, arg int) {
 		require.Equal(m.t, m.spec.CompareAndSwap(k.snap.Version(), items), m.slice.CompareAndSwap(k.snap, items))
 	case 8:
 		i, item := m.index(arg), m.fresh(1)[0]
-		m.edit("Set", i, m.spec.Set(i, item), func() { m.slice.Set(i, item) })
+		m.both(func(s sliceEditor) { s.Set(i, item) })
 	case 9:
 		i := m.index(arg)
-		m.edit("Delete", i, m.spec.Delete(i), func() { m.slice.Delete(i) })
+		m.both(func(s sliceEditor) { s.Delete(i) })
 	case 10: // which nothing shows
 		for range 1 + arg%2 {
 			m.slice.Clip()
@@ -128,13 +125,22 @@ func (m *sliceMachine) index(arg int) int {
 	return arg%(n+2) - 1
 }
 
-// edit does what panics unless the index is in range.
-func (m *sliceMachine) edit(op string, i int, inRange bool, do func()) {
-	if inRange {
-		do()
-		return
+// sliceEditor is what both a Slice and its model do.
+type sliceEditor interface {
+	Update(func([]int) []int)
+	Set(i, item int)
+	Delete(i int)
+}
+
+// both compares whether, and with what, an edit panics.
+func (m *sliceMachine) both(edit func(s sliceEditor)) {
+	panics := func(s sliceEditor) (p any) {
+		defer func() { p = recover() }()
+		edit(s)
+		return nil
 	}
-	require.PanicsWithValue(m.t, fmt.Sprintf("cowchangeset: Slice.%s called with index %d of %d items", op, i, len(m.spec.Load())), do)
+	want := panics(&m.spec)
+	require.Equal(m.t, want, panics(&m.slice))
 }
 
 func (m *sliceMachine) badUpdate(arg int) {
@@ -160,7 +166,7 @@ func (m *sliceMachine) badUpdate(arg int) {
 			return append(old, -2)
 		})
 		require.Equal(m.t, 2, runs)
-		m.spec.Replace(append(m.spec.Load(), -2))
+		m.spec.Update(func(old []int) []int { return append(old, -2) })
 	}
 }
 

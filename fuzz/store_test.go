@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	cc "github.com/latchfree/latchfree/cowchangeset"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/cowchangeset"
 )
 
 // FuzzStoreOps applies operations to a Tracker whose store fails as the bytes

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	ab "github.com/latchfree/latchfree/atomicbreaker"
-	"github.com/latchfree/latchfree/fuzz/internal/model"
+	model "github.com/latchfree/latchfree/internal/model/atomicbreaker"
 )
 
 // FuzzThrottleOps applies operations to a Throttle and to its model, and

@@ -80,23 +80,23 @@ var (
 	}, (*sequential).get)
 
 	remove = once("Delete", true, func(h *history) string { return found(h.c.Delete(key)) },
-		func(s *sequential) string { return found(s.remove()) })
+		func(s *sequential) string { return found(s.cache.Delete(modelKey)) })
 )
 
 func set(v int) action {
 	return once(fmt.Sprintf("Set(%d)", v), true, func(h *history) string { return found(h.c.Set(key, v)) },
-		func(s *sequential) string { return found(s.set(v)) })
+		func(s *sequential) string { return found(s.cache.Set(modelKey, v)) })
 }
 
 func setIfAbsent(v int) action {
 	return once(fmt.Sprintf("SetIfAbsent(%d)", v), false, func(h *history) string { return fmt.Sprint(h.c.SetIfAbsent(key, v)) },
-		func(s *sequential) string { return fmt.Sprint(s.setIfAbsent(v)) })
+		func(s *sequential) string { return fmt.Sprint(s.cache.SetIfAbsent(modelKey, v)) })
 }
 
 func compareAndDelete(v int) action {
 	return once(fmt.Sprintf("CompareAndDelete(%d)", v), false,
 		func(h *history) string { return fmt.Sprint(oncecache.CompareAndDelete(h.c, key, v)) },
-		func(s *sequential) string { return fmt.Sprint(s.compareAndDelete(v)) })
+		func(s *sequential) string { return fmt.Sprint(s.cache.CompareAndDelete(modelKey, v)) })
 }
 
 // ending is how a create function ends.
@@ -126,8 +126,11 @@ func outcome(v int, err error) string {
 }
 
 // shared is what those get who take part in a creation of v and do not run it.
-func (e ending) shared(v int) string {
-	return [...]string{outcome(v, nil), outcome(0, errRefused), outcome(0, &oncecache.PanicError{Value: errRefused}), outcome(0, oncecache.ErrGoexit)}[e]
+func (e ending) shared(v int) (int, error) {
+	if e == inValue {
+		return v, nil
+	}
+	return 0, [...]error{inError: errRefused, inPanic: &oncecache.PanicError{Value: errRefused}, inGoexit: oncecache.ErrGoexit}[e]
 }
 
 // create asks for the key with a function that returns v, or in other

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/mc"
+	model "github.com/latchfree/latchfree/internal/model/oncecache"
 	"github.com/latchfree/latchfree/oncecache"
 )
 
@@ -104,7 +105,7 @@ func (h *history) mayComeNext(i int, e event, done uint) bool {
 // agrees runs order on a fresh model and compares the last result: those
 // before were compared when the order was shorter.
 func (h *history) agrees(order []int) bool {
-	s := sequential{calls: map[*int]*flight{}}
+	s := sequential{model.NewCache(), map[*int]*model.Flight{}}
 	got, want := "", ""
 	for _, i := range order {
 		got, want = h.events[i].model(&s), h.events[i].got

@@ -5,33 +5,22 @@ package oncecache_test
 import (
 	"fmt"
 
+	model "github.com/latchfree/latchfree/internal/model/oncecache"
 	"github.com/latchfree/latchfree/oncecache"
 )
 
 // sequential is what a cache does for one key, one event at a time.
 type sequential struct {
-	ready   bool
-	value   int
-	current *flight          // in flight and not forgotten
-	calls   map[*int]*flight // what they take part in
+	cache *model.Cache
+	calls map[*int]*model.Flight // what they take part in
 }
 
-// flight is what those who take part in a creation get, once it is over.
-type flight struct {
-	over bool
-	got  string
-}
+// modelKey stands for key in the model.
+const modelKey = 1
 
 // begin reports whether the call creates.
 func (s *sequential) begin(id *int) (creates bool) {
-	switch {
-	case s.ready:
-		s.calls[id] = &flight{true, outcome(s.value, nil)}
-		return false
-	case s.current == nil:
-		s.current, creates = new(flight), true
-	}
-	s.calls[id] = s.current
+	s.calls[id], creates = s.cache.Begin(modelKey)
 	return creates
 }
 
@@ -39,20 +28,14 @@ func (s *sequential) begin(id *int) (creates bool) {
 // same key makes it.
 func (s *sequential) end(id *int, v int, how ending, within bool) string {
 	f := s.calls[id]
-	if !f.over && how == joined {
-		if within {
-			return outcome(0, &oncecache.CycleError{Path: []any{key, key}})
-		}
+	switch {
+	case how != joined:
+		v, err := how.shared(v)
+		s.cache.End(modelKey, f, v, err)
+	case !f.Over && within:
+		return outcome(0, &oncecache.CycleError{Path: []any{key, key}})
+	case !f.Over:
 		return "must wait"
-	}
-	if !f.over {
-		*f = flight{true, how.shared(v)}
-		if s.current == f {
-			s.current = nil
-			if how == inValue {
-				s.ready, s.value = true, v
-			}
-		}
 	}
 	switch how {
 	case inPanic:
@@ -60,38 +43,7 @@ func (s *sequential) end(id *int, v int, how ending, within bool) string {
 	case inGoexit:
 		return "exits"
 	}
-	return f.got
+	return outcome(f.Value, f.Err)
 }
 
-func (s *sequential) get() string { return found(s.value, s.ready) }
-
-func (s *sequential) set(v int) (old int, replaced bool) {
-	if s.current != nil {
-		*s.current = flight{true, outcome(v, nil)}
-	}
-	old, replaced = s.remove()
-	s.ready, s.value = true, v
-	return old, replaced
-}
-
-func (s *sequential) setIfAbsent(v int) bool {
-	if s.ready || s.current != nil {
-		return false
-	}
-	s.ready, s.value = true, v
-	return true
-}
-
-func (s *sequential) remove() (old int, deleted bool) {
-	old, deleted = s.value, s.ready
-	*s = sequential{calls: s.calls}
-	return old, deleted
-}
-
-func (s *sequential) compareAndDelete(v int) bool {
-	if !s.ready || s.value != v {
-		return false
-	}
-	s.remove()
-	return true
-}
+func (s *sequential) get() string { return found(s.cache.Get(modelKey)) }

@@ -5,11 +5,11 @@ package shardedregistry_test
 import (
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/mc"
+	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
@@ -30,15 +30,15 @@ func indexed(config shardedregistry.Config[string, int]) *shardedregistry.Regist
 	return r
 }
 
-func byDigits() registry {
-	return indexed(shardedregistry.Config[string, int]{Indexes: indexes{"digit": digits}})
-}
+var (
+	plainDigits  = shardedregistry.Config[string, int]{Indexes: indexes{"digit": digits}}
+	uniqueDigits = shardedregistry.Config[string, int]{UniqueIndexes: indexes{"digit": digits}}
+)
 
-func byUniqueDigits() registry {
-	return indexed(shardedregistry.Config[string, int]{UniqueIndexes: indexes{"digit": digits}})
-}
+func byDigits() registry       { return indexed(plainDigits) }
+func byUniqueDigits() registry { return indexed(uniqueDigits) }
 
-// finder is what can be asked by index.
+// finder is a registry that can be asked by index.
 type finder interface {
 	ByIndex(index, value string) iter.Seq[shardedregistry.Entry[string, int]]
 	LookupBy(index, value string) (shardedregistry.Entry[string, int], bool)
@@ -49,40 +49,25 @@ type finder interface {
 // sees several moments.
 func by(digit string) call {
 	return call{Name: fmt.Sprintf("ByIndex(%s)", digit), Do: func(r registry) any {
-		if r, ok := r.(finder); ok {
-			found := results(shardedregistry.Entry[string, int]{}, false)
-			times := 0
-			for e := range r.ByIndex("digit", digit) {
-				if e.Key == "a" {
-					found = results(e, true)
-					times++
-				}
+		found := results(shardedregistry.Entry[string, int]{}, false)
+		times := 0
+		for e := range r.(finder).ByIndex("digit", digit) {
+			if e.Key == "a" {
+				found = results(e, true)
+				times++
 			}
-			if times > 1 {
-				return fmt.Sprintf("yielded %d times", times)
-			}
-			return found
 		}
-		e, ok := r.Lookup("a")
-		if !ok || !has(e.Value, digit) {
-			return results(shardedregistry.Entry[string, int]{}, false)
+		if times > 1 {
+			return fmt.Sprintf("yielded %d times", times)
 		}
-		return results(e, true)
+		return found
 	}}
 }
 
 // unique is LookupBy.
 func unique(digit string) call {
 	return call{Name: fmt.Sprintf("LookupBy(%s)", digit), Do: func(r registry) any {
-		if r, ok := r.(finder); ok {
-			return results(r.LookupBy("digit", digit))
-		}
-		for e := range r.Entries() {
-			if has(e.Value, digit) {
-				return results(e, true)
-			}
-		}
-		return results(shardedregistry.Entry[string, int]{}, false)
+		return results(r.(finder).LookupBy("digit", digit))
 	}}
 }
 
@@ -90,16 +75,8 @@ func unique(digit string) call {
 // between keys is of several moments.
 func digit(want string) call {
 	return call{Name: fmt.Sprintf("IndexValues: %s", want), Do: func(r registry) any {
-		if r, ok := r.(finder); ok {
-			for v := range r.IndexValues("digit") {
-				if v == want {
-					return true
-				}
-			}
-			return false
-		}
-		for e := range r.Entries() {
-			if has(e.Value, want) {
+		for v := range r.(finder).IndexValues("digit") {
+			if v == want {
 				return true
 			}
 		}
@@ -128,51 +105,6 @@ var pins = call{Name: "pins", Do: func(r registry) any {
 	return results(len(seen), pins, pins, n, 0)
 }}
 
-// uniques is simples where digits are unique.
-type uniques struct{ simples }
-
-// rival returns the error for a value of k with a digit of another key's, the
-// least if there are several.
-func (s uniques) rival(k string, v int) error {
-	for _, d := range slices.Sorted(slices.Values(digits("", v))) {
-		for e := range s.Entries() {
-			if e.Key != k && has(e.Value, d) {
-				return &shardedregistry.UniqueError{Index: "digit", Value: d, Key: e.Key}
-			}
-		}
-	}
-	return nil
-}
-
-func (s uniques) Create(k string, v int) (shardedregistry.Version, error) {
-	if err := s.rival(k, v); err != nil && !s.of(k).present {
-		return 0, err
-	}
-	return s.simples.Create(k, v)
-}
-
-func (s uniques) Put(k string, v int) (shardedregistry.Version, error) {
-	if err := s.rival(k, v); err != nil {
-		return 0, err
-	}
-	return s.simples.Put(k, v)
-}
-
-func (s uniques) Update(k string, fn func(int) (int, error)) (shardedregistry.Entry[string, int], error) {
-	return s.simples.Update(k, func(old int) (int, error) { v, _ := fn(old); return v, s.rival(k, v) })
-}
-
-func (s uniques) Upsert(k string, fn func(int, bool) (int, error)) (shardedregistry.Entry[string, int], error) {
-	return s.simples.Upsert(k, func(old int, ok bool) (int, error) { v, _ := fn(old, ok); return v, s.rival(k, v) })
-}
-
-func (s uniques) UpdateIf(k string, version shardedregistry.Version, v int) (shardedregistry.Version, error) {
-	if err := s.rival(k, v); err != nil && s.of(k).want(version) == nil {
-		return 0, err
-	}
-	return s.simples.UpdateIf(k, version, v)
-}
-
 // indexProtocol explores what threads do after the calls of first. In every
 // execution some sequential order explains the results, each index agrees with
 // what the keys hold, and keeps nothing else.
@@ -193,8 +125,8 @@ func indexProtocol(t *testing.T, cfg mc.Config, fresh, model func() registry, fi
 	})
 }
 
-func plainModel() registry  { return simples{} }
-func uniqueModel() registry { return uniques{simples{}} }
+func plainModel() registry  { return model.NewRegistry(plainDigits) }
+func uniqueModel() registry { return model.NewRegistry(uniqueDigits) }
 
 // With one key, a loop over ByIndex sees one moment.
 func TestIndexProtocols(t *testing.T) {
@@ -357,9 +289,9 @@ func TestIndexFunctionLeavesProtocol(t *testing.T) {
 					}
 				})
 				m.Final(func() {
-					want := simples{}
+					want := plainModel()
 					for e := range r.Entries() {
-						want.of(e.Key).Put(e.Key, e.Value)
+						want.Put(e.Key, e.Value)
 					}
 					if got, want := fmt.Sprint(pins.Do(r)), fmt.Sprint(pins.Do(want)); got != want {
 						m.Failf("the index keeps %s, want %s", got, want)

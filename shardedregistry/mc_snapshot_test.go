@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/mc"
+	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
@@ -21,61 +22,8 @@ func twoShards() *shardedregistry.Registry[string, int] {
 	return r
 }
 
-// simples is what a registry does, for one goroutine.
-type simples map[string]*simple
-
-func (s simples) of(k string) *simple {
-	if s[k] == nil {
-		s[k] = new(simple)
-	}
-	return s[k]
-}
-
-func (s simples) Create(k string, v int) (shardedregistry.Version, error) {
-	return s.of(k).Create(k, v)
-}
-func (s simples) Get(k string) (int, bool)                             { return s.of(k).Get(k) }
-func (s simples) Put(k string, v int) (shardedregistry.Version, error) { return s.of(k).Put(k, v) }
-func (s simples) DeleteIf(k string, v shardedregistry.Version) error   { return s.of(k).DeleteIf(k, v) }
-
-func (s simples) Lookup(k string) (shardedregistry.Entry[string, int], bool) {
-	return s.of(k).Lookup(k)
-}
-
-func (s simples) Delete(k string) (shardedregistry.Entry[string, int], bool) {
-	return s.of(k).Delete(k)
-}
-
-func (s simples) Update(k string, fn func(int) (int, error)) (shardedregistry.Entry[string, int], error) {
-	return s.of(k).Update(k, fn)
-}
-
-func (s simples) UpdateIf(k string, version shardedregistry.Version, v int) (shardedregistry.Version, error) {
-	return s.of(k).UpdateIf(k, version, v)
-}
-
-func (s simples) Upsert(k string, fn func(int, bool) (int, error)) (shardedregistry.Entry[string, int], error) {
-	return s.of(k).Upsert(k, fn)
-}
-
-func (s simples) Entries() iter.Seq[shardedregistry.Entry[string, int]] {
-	return func(yield func(shardedregistry.Entry[string, int]) bool) {
-		for _, one := range s {
-			for e := range one.Entries() {
-				if !yield(e) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func (s simples) Len() (n int) {
-	for _, one := range s {
-		n += one.Len()
-	}
-	return n
-}
+// twoShardsModel returns the model of a registry of two shards.
+func twoShardsModel() registry { return model.NewRegistry(model.RegistryConfig{Shards: 2}) }
 
 // collector is what can take snapshots.
 type collector interface {
@@ -175,7 +123,7 @@ func snapshotProtocol(t *testing.T, cfg mc.Config, fresh func() registry, first 
 	mc.Linearizable(t, cfg, mc.Program[registry]{
 		New: fresh,
 		Model: func() registry {
-			r := simples{}
+			r := twoShardsModel()
 			for _, c := range first {
 				c.Do(r)
 			}
@@ -356,12 +304,12 @@ func TestLoopIsNotASnapshot(t *testing.T) {
 	mc.NotLinearizable(t, mc.Config{}, mc.Program[registry]{
 		New: func() registry { return twoKeys(both7)() },
 		Model: func() registry {
-			return simples{"a": {now: entry7("a"), present: true, last: 1}, "b": {now: entry7("b"), present: true, last: 1}}
+			r := twoShardsModel()
+			for _, c := range both7 {
+				c.Do(r)
+			}
+			return r
 		},
 		Threads: threads{{put(1), other(put(1))}, {loop}},
 	})
-}
-
-func entry7(k string) shardedregistry.Entry[string, int] {
-	return shardedregistry.Entry[string, int]{Key: k, Value: 7, Version: 1}
 }

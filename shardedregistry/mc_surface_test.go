@@ -10,45 +10,16 @@ import (
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
-// What a registry and the model of one key can do beside registry.
-type (
-	getterOrCreator interface {
-		GetOrCreate(string, func() (int, error)) (int, bool, error)
-	}
-	matchingDeleter interface {
-		DeleteMatching(func(shardedregistry.Entry[string, int]) bool) int
-	}
-)
-
-func (s *simple) GetOrCreate(k string, fn func() (int, error)) (int, bool, error) {
-	if s.present {
-		return s.now.Value, false, nil
-	}
-	v, err := fn()
-	if err == nil {
-		s.Put(k, v)
-	}
-	return v, err == nil, err
-}
-
-func (s *simple) DeleteMatching(match func(shardedregistry.Entry[string, int]) bool) int {
-	if !s.present || !match(s.now) {
-		return 0
-	}
-	s.Delete("a")
-	return 1
-}
-
 func getOrCreate(v int) call {
 	return call{Name: fmt.Sprintf("GetOrCreate(%d)", v), Do: func(r registry) any {
-		return results(r.(getterOrCreator).GetOrCreate("a", answer(v, nil)))
+		return results(r.GetOrCreate("a", answer(v, nil)))
 	}}
 }
 
 // matching deletes the key if its value is below limit.
 func matching(limit int) call {
 	return call{Name: fmt.Sprintf("DeleteMatching(<%d)", limit), Do: func(r registry) any {
-		return r.(matchingDeleter).DeleteMatching(func(e shardedregistry.Entry[string, int]) bool { return e.Value < limit })
+		return r.DeleteMatching(func(e shardedregistry.Entry[string, int]) bool { return e.Value < limit })
 	}}
 }
 
@@ -256,7 +227,7 @@ func TestRefProtocols(t *testing.T) {
 					r := oneShard()
 					return prepared(&through{r, r.Ref("a")})
 				},
-				Model:   func() registry { return prepared(new(simple)) },
+				Model:   func() registry { return prepared(newModel()) },
 				Threads: tt.threads,
 				After: []call{rLookup, lookup, size, refLinked, remembers, remove, rGet, remembers,
 					create(9), rGet, remembers, refLinked},

@@ -37,7 +37,7 @@ func protocol(t *testing.T, fresh func() *shardedregistry.Registry[string, int],
 	}
 	mc.Linearizable(t, mc.Config{}, mc.Program[registry]{
 		New:     func() registry { return prepared(fresh()) },
-		Model:   func() registry { return prepared(new(simple)) },
+		Model:   func() registry { return prepared(newModel()) },
 		Threads: threads,
 		After:   []call{lookup, entries, size, linked, remove, create(9), lookup, linked},
 	})

@@ -31,14 +31,16 @@ var public = []string{"atomicbreaker", "cowchangeset", "oncecache", "shardedregi
 
 // ours lists the folders whose packages no program of others contains: benchmarks, tests
 // and what only they use, and tools.
-var ours = []string{"bench", "fuzz", "internal/kill", "internal/leak", "internal/mc", "internal/mutants", "internal/repotest", "internal/typed"}
+var ours = []string{"bench", "fuzz", "internal/kill", "internal/leak", "internal/mc", "internal/model", "internal/mutants", "internal/repotest", "internal/typed"}
 
 // library returns the folders of all packages but ours, with those of commands.
 func library(t *testing.T) []string {
 	t.Helper()
-	return slices.DeleteFunc(folders(t), func(dir string) bool {
-		return slices.ContainsFunc(ours, func(o string) bool { return dir == o || strings.HasPrefix(dir, o+"/") })
-	})
+	return slices.DeleteFunc(folders(t), isOurs)
+}
+
+func isOurs(dir string) bool {
+	return slices.ContainsFunc(ours, func(o string) bool { return dir == o || strings.HasPrefix(dir, o+"/") })
 }
 
 // importable returns the folders of the packages that importers use.

@@ -1,3 +1,4 @@
+// Package model has the sequential model of a Cache. See internal/model.
 package model
 
 import "maps"

@@ -1,6 +1,9 @@
 package model
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Slice is cowchangeset.Slice for one goroutine. It copies whatever it takes
 // or gives.
@@ -20,9 +23,9 @@ func (s *Slice) Append(items ...int) int {
 	return n
 }
 
-// Replace replaces the contents.
-func (s *Slice) Replace(items []int) {
-	s.items = slices.Clone(items)
+// Update replaces the contents by what f makes of them.
+func (s *Slice) Update(f func([]int) []int) {
+	s.items = slices.Clone(f(s.Load()))
 	s.Version++
 }
 
@@ -31,24 +34,20 @@ func (s *Slice) CompareAndSwap(version uint64, items []int) bool {
 	if version != s.Version {
 		return false
 	}
-	s.Replace(items)
+	s.Update(func([]int) []int { return items })
 	return true
 }
 
-// Set replaces the item at index i, and reports whether there was one.
-func (s *Slice) Set(i, item int) bool {
-	if i < 0 || i >= len(s.items) {
-		return false
-	}
-	s.Replace(slices.Concat(s.items[:i], []int{item}, s.items[i+1:]))
-	return true
-}
+// Set replaces the item at index i.
+func (s *Slice) Set(i, item int) { s.edit("Set", i, item) }
 
-// Delete removes the item at index i, and reports whether there was one.
-func (s *Slice) Delete(i int) bool {
+// Delete removes the item at index i.
+func (s *Slice) Delete(i int) { s.edit("Delete", i) }
+
+// edit replaces the item at index i by others.
+func (s *Slice) edit(op string, i int, by ...int) {
 	if i < 0 || i >= len(s.items) {
-		return false
+		panic(fmt.Sprintf("cowchangeset: Slice.%s called with index %d of %d items", op, i, len(s.items)))
 	}
-	s.Replace(slices.Concat(s.items[:i], s.items[i+1:]))
-	return true
+	s.Update(func(items []int) []int { return slices.Replace(items, i, i+1, by...) })
 }

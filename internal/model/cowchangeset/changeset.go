@@ -1,3 +1,4 @@
+// Package model has the sequential models of a Tracker and of a Slice, and a Store for tests. See internal/model.
 package model
 
 // Tracker is cowchangeset.Tracker for one goroutine.
@@ -41,11 +42,20 @@ func (t *Tracker) Latest() *Changeset {
 // Start begins a changeset and seals the one before it.
 func (t *Tracker) Start(id string) *Changeset {
 	if c := t.Latest(); c != nil {
-		c.Sealed = true
+		c.Seal()
 	}
 	c := &Changeset{ID: id, Ordinal: len(t.Sets) + 1}
 	t.Sets = append(t.Sets, c)
 	return c
+}
+
+// StartAfter is Start if the latest changeset has an ordinal, 0 if there is none,
+// and otherwise returns nil.
+func (t *Tracker) StartAfter(ordinal int, id string) *Changeset {
+	if ordinal != len(t.Sets) {
+		return nil
+	}
+	return t.Start(id)
 }
 
 // Active returns the changeset that a Record goes to, or nil.
@@ -63,6 +73,23 @@ func (c *Changeset) Record(es ...int) (seq int, ok bool) {
 	}
 	c.Entries = append(c.Entries, es...)
 	return len(c.Entries) - len(es), true
+}
+
+// Seal returns what there is when nothing more can come.
+func (c *Changeset) Seal() []int {
+	c.Sealed = true
+	return c.Entries
+}
+
+// Trail returns the entries of changesets that have any, by ordinal.
+func (t *Tracker) Trail() map[int][]int {
+	trail := map[int][]int{}
+	for _, c := range t.Left() {
+		if len(c.Entries) > 0 {
+			trail[c.Ordinal] = c.Entries
+		}
+	}
+	return trail
 }
 
 // IDs returns the IDs in order.
@@ -87,7 +114,7 @@ func (t *Tracker) Prune(keep, n int) int {
 // Apply seals c, and lets the caller apply it if that is nobody's yet. Otherwise
 // it returns why not.
 func (c *Changeset) Apply() (refused Fate) {
-	c.Sealed = true
+	c.Seal()
 	if c.Fate != "" {
 		return c.Fate
 	}
@@ -105,7 +132,7 @@ func (c *Changeset) Applied(ok bool) {
 
 // Abort seals c, and aborts it, or returns why not.
 func (c *Changeset) Abort() (refused Fate) {
-	c.Sealed = true
+	c.Seal()
 	if c.Fate == "" || c.Fate == Aborted {
 		c.Fate = Aborted
 		return ""

@@ -1,3 +1,4 @@
+// Package model has the sequential models of a Breaker, of a key of a Group, of a RetryBudget and of a Throttle. See internal/model.
 package model
 
 import (
@@ -93,6 +94,12 @@ func (b *Breaker) ForceOpen() {
 		b.set(ab.ForcedOpen, ab.ReasonForceOpen, never)
 	}
 }
+func (b *Breaker) HalfOpen() {
+	if b.state != ab.HalfOpen {
+		b.until = 0
+		b.enter(ab.HalfOpen, ab.ReasonHalfOpen)
+	}
+}
 func (b *Breaker) Disable() {
 	if b.state != ab.Disabled {
 		b.set(ab.Disabled, ab.ReasonDisable, 0)
@@ -121,6 +128,9 @@ func (b *Breaker) Trip(d time.Duration) {
 		b.open(ab.ReasonTrip, until)
 	}
 }
+
+// Stays counts the changes of state, without a limit.
+func (b *Breaker) Stays() int { return b.stay }
 
 // Update keeps the state, and windows that stay the same.
 func (b *Breaker) Update(s Settings) {

@@ -17,6 +17,7 @@ type Rule struct {
 	N, Last      int // N failures; calls at least, for a rate
 	Ratio        float64
 	Slow, Window time.Duration
+	Lasting      bool // all calls are kept as if there were more than bits
 }
 
 // call is one that ended.
@@ -140,7 +141,7 @@ func (p Policy) back() (n int, history bool) {
 
 // Long reports whether more calls are kept than there are bits.
 func (p Policy) Long() bool {
-	return slices.ContainsFunc(p, func(r Rule) bool { return r.Last > 32 })
+	return slices.ContainsFunc(p, func(r Rule) bool { return r.Last > 32 || r.Lasting })
 }
 
 func last(calls []bool, n int) []bool { return calls[max(0, len(calls)-n):] }
