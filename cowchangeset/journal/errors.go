@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,6 +43,13 @@ var errNoSegments = fmt.Errorf("journal: there are no segments: %w", fs.ErrNotEx
 
 // errSegment: a path is that of a segment, and not of the journal.
 var errSegment = errors.New("journal: the file is a segment: name the directory that it is in")
+
+// needContext panics if a method is called with a nil context.
+func needContext(ctx context.Context, method string) {
+	if ctx == nil {
+		panic("journal: " + method + " called with a nil context")
+	}
+}
 
 // CorruptError says at which place a journal is not as it was written.
 type CorruptError struct {

@@ -82,8 +82,8 @@ func kindOf(o op) Kind {
 }
 
 // eventOf returns the event of the last line that s has read. It runs user code.
-func eventOf[E any](path string, s *scanner, l *line, d *decoder[E]) (Event[E], error) {
-	e := Event[E]{Line: s.lines, Hash: s.hash.String(), Kind: kindOf(l.op)}
+func eventOf[E any](path string, s *scanner, l *line, d *decoder[E]) (e Event[E], err error) {
+	e = Event[E]{Line: s.lines, Hash: s.hash.String(), Kind: kindOf(l.op)}
 	switch l.op {
 	case opJournal:
 		e.Segment, e.Journal = s.state.segment, l.journal
@@ -99,12 +99,6 @@ func eventOf[E any](path string, s *scanner, l *line, d *decoder[E]) (Event[E], 
 	if l.op == opSeal {
 		e.Manifest = cowchangeset.Manifest{Len: int(l.count), Last: l.last}
 	}
-	for _, v := range l.values {
-		value, err := d.decode(Value{ChangesetID: l.id, Seq: v.seq, JSON: v.value})
-		if err != nil {
-			return e, &DecodeError{Journal: path, Line: s.lines, ChangesetID: l.id, Seq: v.seq, Err: err}
-		}
-		e.Entries = append(e.Entries, cowchangeset.Entry[E]{Seq: v.seq, Value: value})
-	}
-	return e, nil
+	e.Entries, err = d.appendAll(nil, path, s.lines, l)
+	return e, err
 }

@@ -41,9 +41,7 @@ func (r *Reader[E]) Follow(ctx context.Context, after int) iter.Seq2[Event[E], e
 }
 
 func (r *Reader[E]) events(ctx context.Context, method string, after int, live bool) iter.Seq2[Event[E], error] {
-	if ctx == nil {
-		panic("journal: " + method + " called with a nil context")
-	}
+	needContext(ctx, method)
 	if after < 0 {
 		panic("journal: " + method + " called with a negative line")
 	}

@@ -51,9 +51,7 @@ func (j *Journal[E]) Start(ctx context.Context, h cowchangeset.Header) error {
 // Append is blocking: it waits for its turn, as long as ctx lasts, and then for the
 // file. It takes effect when its line is written and, with SyncAlways, synced.
 func (j *Journal[E]) Append(ctx context.Context, id string, entries []cowchangeset.Entry[E]) error {
-	if ctx == nil {
-		panic("journal: Append called with a nil context")
-	}
+	needContext(ctx, "Append")
 	last, some, err := j.log.last(id)
 	if err != nil {
 		return err
@@ -100,9 +98,7 @@ func (j *Journal[E]) Applied(ctx context.Context, id string, next uint64) error 
 
 // tell writes a line, if it says something new.
 func (j *Journal[E]) tell(ctx context.Context, method string, l *line) error {
-	if ctx == nil {
-		panic("journal: " + method + " called with a nil context")
-	}
+	needContext(ctx, method)
 	return j.log.do(ctx, &call{line: l}) // LP(Start, Seal, Abort, Applied): in log.settle
 }
 
@@ -112,9 +108,7 @@ func (j *Journal[E]) tell(ctx context.Context, method string, l *line) error {
 // Sync is blocking: it waits for its turn, as long as ctx lasts, and then for the file.
 // It takes effect when fsync has returned.
 func (j *Journal[E]) Sync(ctx context.Context) error {
-	if ctx == nil {
-		panic("journal: Sync called with a nil context")
-	}
+	needContext(ctx, "Sync")
 	return j.log.do(ctx, &call{sync: true}) // LP(Sync): in log.settle
 }
 

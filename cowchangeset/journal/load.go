@@ -21,9 +21,7 @@ import (
 //
 // Load is blocking: it waits for the files. It takes effect when the loop begins.
 func (j *Journal[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
-	if ctx == nil {
-		panic("journal: Load called with a nil context")
-	}
+	needContext(ctx, "Load")
 	return func(yield func(cowchangeset.Saved[E], error) bool) {
 		closed := false
 		cut, err := j.log.cut()
@@ -150,7 +148,10 @@ func (l *loader[E]) run(ctx context.Context, yield func(cowchangeset.Saved[E]) b
 			l.started[i] = line.ordinal == l.list[i].ordinal
 		case !l.started[i]:
 		case line.op == opAppend:
-			if err := l.add(i, s.lines, line); err != nil {
+			if l.entries[i] == nil {
+				l.entries[i] = make([]cowchangeset.Entry[E], 0, l.list[i].count)
+			}
+			if l.entries[i], err = l.decoder.appendAll(l.entries[i], l.path, s.lines, line); err != nil {
 				return err
 			}
 		case line.op == opSeal:
@@ -166,21 +167,6 @@ func (l *loader[E]) run(ctx context.Context, yield func(cowchangeset.Saved[E]) b
 		if !yield(l.next()) {
 			return errLeft
 		}
-	}
-	return nil
-}
-
-// add decodes the entries of a line. It runs user code.
-func (l *loader[E]) add(i, number int, line *line) error {
-	if l.entries[i] == nil {
-		l.entries[i] = make([]cowchangeset.Entry[E], 0, l.list[i].count)
-	}
-	for _, e := range line.values {
-		v, err := l.decoder.decode(Value{ChangesetID: line.id, Seq: e.seq, JSON: e.value})
-		if err != nil {
-			return &DecodeError{Journal: l.path, Line: number, ChangesetID: line.id, Seq: e.seq, Err: err}
-		}
-		l.entries[i] = append(l.entries[i], cowchangeset.Entry[E]{Seq: e.seq, Value: v})
 	}
 	return nil
 }

@@ -209,8 +209,8 @@ func (g *log) recover() error {
 	if err != nil {
 		return err
 	}
-	if want := g.options.Identity; want != "" && s.state.journal != want {
-		return fmt.Errorf("journal: it is %q, and not %q, as Options.Identity says", s.state.journal, want)
+	if err := g.options.identify(s.state.journal); err != nil {
+		return err
 	}
 	g.state, g.segments, g.lines, g.hash, g.torn = s.state, s.files, s.lines, s.hash, s.torn
 	g.active().size = s.size

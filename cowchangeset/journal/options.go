@@ -57,27 +57,6 @@ const (
 	defaultPoll        = 100 * time.Millisecond
 )
 
-func (o Options) segmentSize() int64 {
-	if o.SegmentSize == 0 {
-		return defaultSegmentSize
-	}
-	return o.SegmentSize
-}
-
-func (o Options) maxEntry() int {
-	if o.MaxEntry == 0 {
-		return defaultMaxEntry
-	}
-	return o.MaxEntry
-}
-
-func (o Options) pollInterval() time.Duration {
-	if o.PollInterval == 0 {
-		return defaultPoll
-	}
-	return o.PollInterval
-}
-
 // SyncPolicy says which crashes the work of a call survives that returned nil.
 type SyncPolicy uint8
 

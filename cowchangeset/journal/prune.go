@@ -22,10 +22,7 @@ import (
 // disk. It takes effect when its line is written and, with SyncAlways, synced; the
 // segments are removed after that. An error of the removal does not undo the prune.
 func (j *Journal[E]) Prune(ctx context.Context, before uint64) error {
-	if ctx == nil {
-		panic("journal: Prune called with a nil context")
-	}
-	return j.log.do(ctx, &call{line: &line{op: opPrune, before: before}}) // LP(Prune): in log.settle
+	return j.tell(ctx, "Prune", &line{op: opPrune, before: before}) // LP(Prune): in log.settle
 }
 
 // upTo returns the ordinal below which all changesets may be forgotten, and are asked

@@ -38,7 +38,7 @@ func (g *log) do(ctx context.Context, c *call) error {
 	g.writing = true
 	g.mu.Unlock()
 	if first {
-		g.lead()
+		g.serve(true)
 		return c.err
 	}
 	left := false
@@ -69,26 +69,16 @@ func (g *log) withdraw(c *call) bool {
 	return false
 }
 
-// lead writes one group, which has the caller's call. The caller is the writer.
-func (g *log) lead() {
+// serve writes groups until no call is left, or only one, which has the caller's call.
+// Then a goroutine serves the others. The caller is the writer.
+func (g *log) serve(one bool) {
 	more := true
 	defer func() {
 		if more { // also if the file has ended this goroutine
-			atomics.Go(g.serve)
+			atomics.Go(func() { g.serve(false) })
 		}
 	}()
-	more = g.turn()
-}
-
-// serve is the writer from now on, until no call is left.
-func (g *log) serve() {
-	more := true
-	defer func() {
-		if more {
-			atomics.Go(g.serve)
-		}
-	}()
-	for more {
+	for more = g.turn(); more && !one; {
 		more = g.turn()
 	}
 }

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/latchfree/latchfree/cowchangeset"
@@ -52,7 +54,7 @@ func readerOf[E any](path string, o Options, find func() (lister, error)) (*Read
 	if why := valuesOf[E](o).refused; why != "" {
 		return nil, fmt.Errorf("journal: a %T cannot be kept: %s", *new(E), why)
 	}
-	r := &Reader[E]{path: path, find: find, options: o, poll: o.pollInterval()}
+	r := &Reader[E]{path: path, find: find, options: o, poll: cmp.Or(o.PollInterval, defaultPoll)}
 	v, err := r.look(0)
 	if err != nil {
 		return nil, err
@@ -82,9 +84,7 @@ func (r *Reader[E]) look(since uint64) (*view, error) {
 //
 // Changesets is blocking: it waits for the files. It takes effect when the loop begins.
 func (r *Reader[E]) Changesets(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
-	if ctx == nil {
-		panic("journal: Changesets called with a nil context")
-	}
+	needContext(ctx, "Changesets")
 	return func(yield func(cowchangeset.Saved[E], error) bool) {
 		err := r.load(ctx, nil, func(s cowchangeset.Saved[E]) bool { return yield(s, nil) })
 		if err != nil && err != errLeft {
@@ -98,14 +98,8 @@ func (r *Reader[E]) Changesets(ctx context.Context) iter.Seq2[cowchangeset.Saved
 //
 // Changeset is blocking: it waits for the files. It takes effect at its beginning.
 func (r *Reader[E]) Changeset(ctx context.Context, id string) (cowchangeset.Saved[E], error) {
-	if ctx == nil {
-		panic("journal: Changeset called with a nil context")
-	}
-	s, err := r.one(ctx, func(c changeset) bool { return c.id == id })
-	if err == ErrNotFound {
-		err = fmt.Errorf("%w: %q", err, id)
-	}
-	return s, err
+	needContext(ctx, "Changeset")
+	return r.one(ctx, strconv.Quote(id), func(c changeset) bool { return c.id == id })
 }
 
 // ChangesetAt returns the changeset with an ordinal, or ErrNotFound. It reads the files
@@ -113,24 +107,19 @@ func (r *Reader[E]) Changeset(ctx context.Context, id string) (cowchangeset.Save
 //
 // ChangesetAt is blocking: it waits for the files. It takes effect at its beginning.
 func (r *Reader[E]) ChangesetAt(ctx context.Context, ordinal uint64) (cowchangeset.Saved[E], error) {
-	if ctx == nil {
-		panic("journal: ChangesetAt called with a nil context")
-	}
-	s, err := r.one(ctx, func(c changeset) bool { return c.ordinal == ordinal })
-	if err == ErrNotFound {
-		err = fmt.Errorf("%w: ordinal %d", err, ordinal)
-	}
-	return s, err
+	needContext(ctx, "ChangesetAt")
+	return r.one(ctx, fmt.Sprintf("ordinal %d", ordinal), func(c changeset) bool { return c.ordinal == ordinal })
 }
 
-func (r *Reader[E]) one(ctx context.Context, wanted func(changeset) bool) (found cowchangeset.Saved[E], err error) {
+// one returns the changeset that is wanted, or an error that says which one is not there.
+func (r *Reader[E]) one(ctx context.Context, which string, wanted func(changeset) bool) (found cowchangeset.Saved[E], err error) {
 	err = r.load(ctx, wanted, func(s cowchangeset.Saved[E]) bool {
 		found = s
 		return false
 	})
 	switch err {
 	case nil:
-		return found, ErrNotFound
+		return found, fmt.Errorf("%w: %s", ErrNotFound, which)
 	case errLeft:
 		return found, nil
 	}

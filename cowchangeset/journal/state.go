@@ -47,10 +47,6 @@ type changeset struct {
 // finished reports whether nobody needs to do anything with it any more.
 func (c *changeset) finished() bool { return c.sealed && (c.aborted || c.applied == allApplied) }
 
-// replaceable reports whether another changeset may get the ordinal: if its
-// Start was written and failed nevertheless, nothing has happened to it since.
-func (c *changeset) replaceable() bool { return c.count == 0 && !c.sealed }
-
 func newState() *state { return &state{byID: map[string]*changeset{}, first: 1, from: 1} }
 
 // draft returns a state that begins as s is. It is good while s does not change.
@@ -123,28 +119,18 @@ func (s *state) id(ordinal uint64) string {
 	return ""
 }
 
-// badID returns why a changeset cannot have an ID, if it cannot.
-func badID(id string) (why string) {
-	switch {
-	case id == "":
-		return "the ID is empty"
-	case !utf8.ValidString(id):
-		return "the ID is not UTF-8"
-	}
-	return ""
-}
-
 // check says whether a line may come next. It returns known if the state already says
 // the same, so that the line should not come, or why it must not come.
 func (s *state) check(l *line) (known bool, why string) {
-	switch l.op {
-	case opJournal:
+	switch {
+	case l.op == opJournal:
 		return false, s.checkHeader(l)
-	case opPrune:
+	case l.op == opPrune:
 		return s.checkPrune(l)
-	}
-	if why := badID(l.id); why != "" {
-		return false, why
+	case l.id == "":
+		return false, "the ID is empty"
+	case !utf8.ValidString(l.id):
+		return false, "the ID is not UTF-8"
 	}
 	c := s.find(l.id)
 	if l.op == opStart {
@@ -155,7 +141,7 @@ func (s *state) check(l *line) (known bool, why string) {
 		if s.first > 1 && (l.op == opSeal || l.op == opAbort || l.op == opApplied) {
 			return true, ""
 		}
-		return false, notStarted
+		return false, "it was not started, or was pruned"
 	}
 	switch l.op {
 	case opAppend:
@@ -198,8 +184,6 @@ func (s *state) unknown(l *line) bool {
 	return false
 }
 
-const notStarted = "it was not started, or was pruned"
-
 // checkStart is check for a start, where c is the changeset that has the ID already, or
 // nil.
 func (s *state) checkStart(l *line, c *changeset) (known bool, why string) {
@@ -219,15 +203,16 @@ func (s *state) checkStart(l *line, c *changeset) (known bool, why string) {
 	return false, ""
 }
 
-// replaceable reports whether another changeset may have the latest one's
-// ordinal. If that was started in a segment that was dropped, nobody can tell.
+// replaceable reports whether another changeset may have the latest one's ordinal: if
+// the Start of that was written and failed nevertheless, nothing has happened to it
+// since. If it was started in a segment that was dropped, nobody can tell.
 func (s *state) replaceable(ordinal uint64) bool {
 	c := s.at(ordinal)
 	if c == nil {
 		return true
 	}
 	c = s.find(c.id)
-	return c != nil && c.replaceable()
+	return c != nil && c.count == 0 && !c.sealed
 }
 
 // checkPrune is check for a prune. The latest changeset always stays, and so does any

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ type values[E any] struct {
 }
 
 func valuesOf[E any](o Options) values[E] {
-	v := values[E]{max: o.maxEntry()}
+	v := values[E]{max: cmp.Or(o.MaxEntry, defaultMaxEntry)}
 	v.sure, v.refused = readable(reflect.TypeFor[E]())
 	return v
 }
@@ -125,4 +126,16 @@ func (d *decoder[E]) decode(v Value) (e E, err error) {
 	}
 	d.decoded, whole = end, true
 	return e, nil
+}
+
+// appendAll appends the entries of a line of a journal. It runs user code.
+func (d *decoder[E]) appendAll(to []cowchangeset.Entry[E], path string, number int, l *line) ([]cowchangeset.Entry[E], error) {
+	for _, e := range l.values {
+		v, err := d.decode(Value{ChangesetID: l.id, Seq: e.seq, JSON: e.value})
+		if err != nil {
+			return to, &DecodeError{Journal: path, Line: number, ChangesetID: l.id, Seq: e.seq, Err: err}
+		}
+		to = append(to, cowchangeset.Entry[E]{Seq: e.seq, Value: v})
+	}
+	return to, nil
 }

@@ -21,7 +21,7 @@ type Report struct {
 }
 
 func (s *scanner) report() Report {
-	r := Report{
+	return Report{
 		Journal:    s.state.journal,
 		Lines:      s.read,
 		Changesets: len(s.state.kept()),
@@ -32,7 +32,6 @@ func (s *scanner) report() Report {
 		Last:       Anchor{Line: s.lines, Hash: s.hash.String()},
 		Segments:   s.headers,
 	}
-	return r
 }
 
 // Verify reads segments that follow one another, or a file of format 1, and makes all

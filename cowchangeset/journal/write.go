@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +47,7 @@ func (g *log) settle(out outcome) {
 // write writes a group and sets the error of each call: it fails for all lines or
 // for none. The caller is the writer.
 func (g *log) write(group []*call) {
-	rotates := g.active().size >= g.options.segmentSize()
+	rotates := g.active().size >= cmp.Or(g.options.SegmentSize, defaultSegmentSize)
 	for _, c := range group {
 		rotates = rotates || c.rotate
 	}
