@@ -81,10 +81,7 @@ func convert(path string) (again bool, err error) {
 		return false, fmt.Errorf("journal: %w", err)
 	}
 	defer f.Close()
-	if err := lock(f.File); err != nil { // another process writes it
-		return false, err
-	}
-	if same, err := isAt(f.File, path); err != nil || !same {
+	if same, err := lockAt(f.File, path); err != nil || !same {
 		return err == nil, err
 	}
 	size, err := f.Size()
@@ -151,10 +148,7 @@ func finishConversion(path string) error {
 		return fmt.Errorf("journal: %w", err)
 	}
 	defer f.Close()
-	if err := lock(f); err != nil { // somebody else is at it
-		return err
-	}
-	if same, err := isAt(f, moved(path)); err != nil || !same {
+	if same, err := lockAt(f, moved(path)); err != nil || !same {
 		return err // it is done
 	}
 	if info, err := os.Lstat(path); err == nil && !info.IsDir() {

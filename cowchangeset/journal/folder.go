@@ -60,33 +60,49 @@ func fileName(number uint64) string { return fmt.Sprintf("%010d%s", number, suff
 
 func (s segment) name() string { return fileName(s.number) }
 
-// segmentsOf returns the segments among names, which are sorted, and the names of files
-// that were to become segments.
-func segmentsOf(names []string) (segments []segment, litter []string) {
+// segmentsOf returns the segments among names, which are sorted, the names of files that
+// were to become segments, and those that are not of a journal.
+func segmentsOf(names []string) (segments []segment, litter, strange []string) {
 	for _, name := range names {
 		is, isUnborn := strings.CutSuffix(name, unborn)
 		digits, ok := strings.CutSuffix(is, suffix)
 		n, err := strconv.ParseUint(digits, 10, 64)
 		switch {
+		case name == lockName:
 		case !ok || err != nil || n == 0 || fileName(n) != is:
+			strange = append(strange, name)
 		case isUnborn:
 			litter = append(litter, name)
 		default:
 			segments = append(segments, segment{number: n})
 		}
 	}
-	return segments, litter
+	return segments, litter, strange
 }
 
-// A directory is a folder on a disk.
+// A directory is a folder on a disk. A journal of format 1 is one file of it, with
+// others beside that.
 type directory struct {
-	path  string // absolute, without symbolic links
-	store string // where archive moves files; empty: it removes them
+	path   string // absolute, without symbolic links; of format 1, that of the file
+	store  string // where archive moves files; empty: it removes them
+	single bool   // of format 1
 }
 
-func (d directory) in(name string) string { return d.path + string(filepath.Separator) + name }
+// in returns the path of a file.
+func (d directory) in(name string) string {
+	switch {
+	case !d.single:
+		return d.path + string(filepath.Separator) + name
+	case name == fileName(1):
+		return d.path
+	}
+	return d.path + "." + name
+}
 
 func (d directory) Names() (names []string, err error) {
+	if d.single {
+		return []string{fileName(1)}, nil
+	}
 	all, err := os.ReadDir(d.path) // which sorts
 	for _, e := range all {
 		names = append(names, e.Name())
@@ -127,7 +143,12 @@ func (d directory) Archive(name string) error {
 	return syncDir(d.store)
 }
 
-func (d directory) Sync() error { return syncDir(d.path) }
+func (d directory) Sync() error {
+	if d.single {
+		return syncDir(filepath.Dir(d.path))
+	}
+	return syncDir(d.path)
+}
 
 func (d directory) Check(name string, f file, size int64) error {
 	of, ok := f.(osFile)
@@ -181,15 +202,3 @@ func openRegular(path string, flag int) (osFile, error) {
 	}
 	return osFile{f, info}, nil
 }
-
-// A single is the one file of a journal of format 1, with others beside it.
-type single string
-
-func (path single) in(name string) string {
-	if name == fileName(1) {
-		return string(path)
-	}
-	return string(path) + "." + name
-}
-
-func (path single) Open(name string) (file, error) { return openRegular(path.in(name), os.O_RDONLY) }

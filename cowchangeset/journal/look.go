@@ -14,8 +14,6 @@ type lister interface {
 	Names() ([]string, error) // sorted
 }
 
-func (path single) Names() ([]string, error) { return []string{fileName(1)}, nil }
-
 // find returns where the segments of the journal at path are, which others may
 // have open.
 func find(path string) (lister, error) {
@@ -24,7 +22,7 @@ func find(path string) (lister, error) {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
 	if info.Mode().IsRegular() {
-		return single(path), nil
+		return directory{path: path, single: true}, nil
 	}
 	if path, err = resolve(path); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
@@ -74,7 +72,7 @@ func look(from lister, since uint64) (*view, error) {
 		if err != nil {
 			return nil, fmt.Errorf("journal: %w", err)
 		}
-		files, _ := segmentsOf(names)
+		files, _, _ := segmentsOf(names)
 		if err := gap(files); err != nil {
 			if slices.Equal(was, names) {
 				return nil, err

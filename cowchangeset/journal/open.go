@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 )
 
 // Open opens the journal at path, a directory, and makes one if there is none; the
@@ -77,7 +76,7 @@ func openDirectory(path string, o Options) (d directory, unlock io.Closer, err e
 		}
 	}
 	if o.MustExist || o.Identity != "" { // it leaves no lock where there is none
-		files, _, err := list(d)
+		files, _, _, err := list(d)
 		if err != nil {
 			return d, nil, err
 		}
@@ -142,29 +141,31 @@ func lockFile(path string) (io.Closer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("journal: %w", err)
 		}
-		if err := lock(f); err != nil {
-			f.Close()
-			return nil, err
-		}
-		if same, err := isAt(f, path); same {
+		if same, err := lockAt(f, path); same {
 			return f, nil
 		} else if f.Close(); err != nil {
-			return nil, fmt.Errorf("journal: %w", err)
+			return nil, err
 		}
 	}
 }
 
-// isAt reports whether a file is the one at a path.
-func isAt(f *os.File, path string) (bool, error) {
-	is, err := f.Stat()
-	if err != nil {
+// lockAt locks a file that was opened at a path, and reports whether it is still there.
+func lockAt(f *os.File, path string) (same bool, err error) {
+	if err := lock(f); err != nil { // another process has it
 		return false, err
 	}
-	at, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+	is, err := f.Stat()
+	if err != nil {
+		return false, fmt.Errorf("journal: %w", err)
 	}
-	return err == nil && os.SameFile(is, at), err
+	at, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("journal: %w", err)
+	}
+	return os.SameFile(is, at), nil
 }
 
 // resolve returns an absolute path without symbolic links.
@@ -196,12 +197,15 @@ func (g *log) begun(f folder, unlock io.Closer, o Options, identity string) erro
 // them may have been killed before its fsync. Calls that repeat them get nil without a
 // write, so recover calls fsync, whatever the policy.
 func (g *log) recover() error {
-	files, litter, err := list(g.folder)
+	files, litter, strange, err := list(g.folder)
+	if err == nil {
+		err = gap(files)
+	}
 	if err != nil {
 		return err
 	}
 	if len(files) == 0 {
-		return g.create(litter)
+		return g.create(litter, strange)
 	}
 	s, end := scanFiles(g.folder, files)
 	err = s.all(nil)
@@ -255,31 +259,18 @@ func (g *log) mend(s *scanner) error {
 }
 
 // create makes the first segment.
-func (g *log) create(litter []string) error {
+func (g *log) create(litter, strange []string) error {
 	if g.options.MustExist || g.options.Identity != "" {
 		return errNoSegments
 	}
-	names, err := g.folder.Names()
-	if err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	for _, name := range names {
-		if name != lockName && !slices.Contains(litter, name) {
-			return fmt.Errorf("journal: the directory is not one of a journal: it has %q", name)
-		}
+	if len(strange) > 0 {
+		return fmt.Errorf("journal: the directory is not one of a journal: it has %q", strange[0])
 	}
 	if err := g.clean(litter); err != nil {
 		return err
 	}
 	g.state, g.hash = newState(), noHash()
-	header := &line{op: opJournal, format: format, journal: g.identity, segment: 1}
-	f, s, hash, err := g.begin(header)
-	if err != nil {
-		return err
-	}
-	g.state.apply(header)
-	g.file, g.name, g.segments, g.lines, g.hash = f, s.name(), []segment{s}, 1, hash
-	return nil
+	return g.begin()
 }
 
 // clean removes files that were to become segments.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 )
 
 // Repair makes a damaged journal one that Open opens. It moves everything from the
@@ -30,81 +29,58 @@ import (
 // Repair is blocking: it waits for the disk. It takes effect when the damaged segment
 // is truncated, or removed.
 func Repair(path string) (Cut, error) {
-	f, in, unlock, err := lockForRepair(path)
-	if err != nil {
-		return Cut{}, fmt.Errorf("%w (journal at %s)", err, path)
+	d, unlock, err := lockForRepair(path)
+	var c Cut
+	if err == nil {
+		defer unlock.Close()
+		c, err = repair(d)
 	}
-	defer unlock.Close()
-	c, err := repair(f)
 	if err != nil {
 		return Cut{}, fmt.Errorf("%w (journal at %s)", err, path)
 	}
 	if c.File != "" {
-		c.File = in(c.File)
+		c.File = d.in(c.File)
 	}
 	return c, nil
 }
 
-// A patient is the place of a journal, as Repair needs it.
-type patient interface {
-	lister
-	Edit(name string) (file, error)
-	Create(name string) (file, error)
-	Rename(from, to string) error
-	Remove(name string) error
-	Sync() error
-}
-
-// lockForRepair locks a journal. It also returns a function that returns the path of a
-// file in it.
-func lockForRepair(path string) (f patient, in func(string) string, unlock io.Closer, err error) {
+// lockForRepair finds a journal and locks it.
+func lockForRepair(path string) (d directory, unlock io.Closer, err error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		if names, e := (directory{path: path}).Names(); e == nil {
-			if files, _ := segmentsOf(names); len(files) == 0 {
-				return nil, nil, nil, errNoSegments // and no lock is left where there is no journal
-			}
-		}
-		d, unlock, err := openDirectory(path, Options{MustExist: true})
-		return d, d.in, unlock, err
+		return openDirectory(path, Options{MustExist: true})
 	}
-	if path, err = resolve(path); err != nil {
-		return nil, nil, nil, fmt.Errorf("journal: %w", err)
+	d.single = true
+	if d.path, err = resolve(path); err != nil {
+		return d, nil, fmt.Errorf("journal: %w", err)
 	}
-	is, err := openRegular(path, os.O_RDWR)
+	is, err := openRegular(d.path, os.O_RDWR)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("journal: %w", err)
+		return d, nil, fmt.Errorf("journal: %w", err)
 	}
-	if err := lock(is.File); err != nil {
+	same, err := lockAt(is.File, d.path)
+	if err == nil && !same {
+		err = ErrLocked // or it was, a moment ago, and has been moved
+	}
+	if err != nil {
 		is.Close()
-		return nil, nil, nil, err
 	}
-	if same, err := isAt(is.File, path); err != nil || !same {
-		is.Close()
-		return nil, nil, nil, ErrLocked // or it was, a moment ago, and has been moved
-	}
-	return single(path), single(path).in, is, nil
+	return d, is, err
 }
 
 // repair returns the Cut that it has made, with a name for a path.
 //
 // The order of the steps is such that a crash leaves either the damage, and perhaps a
 // copy, or the repaired journal. That may lack the prune, which another Repair writes.
-func repair(f patient) (Cut, error) {
-	names, err := f.Names()
+func repair(f folder) (Cut, error) {
+	files, _, _, err := list(f)
 	if err != nil {
-		return Cut{}, fmt.Errorf("journal: %w", err)
+		return Cut{}, err
 	}
-	files, _ := segmentsOf(names)
 	if len(files) == 0 {
 		return Cut{}, errNoSegments
 	}
-	for i := range files {
-		if files[i].size, err = sizeOf(f, files[i].name()); err != nil {
-			return Cut{}, fmt.Errorf("journal: %w", err)
-		}
-	}
 	s, c, at, err := examine(f, files)
-	if _, alone := f.(single); alone && s != nil && s.state.journal != "" {
+	if d, ok := f.(directory); ok && d.single && s.state.journal != "" {
 		return Cut{}, errSegment
 	}
 	if err != nil || c.Damage == nil {
@@ -187,7 +163,7 @@ func hopeless(s *scanner, c Cut) string {
 }
 
 // save copies the bytes that are to be cut to a new file.
-func (c *Cut) save(f patient, at place) (err error) {
+func (c *Cut) save(f folder, at place) (err error) {
 	name := fmt.Sprintf("line-%d.cut", c.Damage.Line)
 	for n := 2; ; n++ { // an earlier Repair may not have come to its end
 		is, err := f.Open(name)
@@ -237,7 +213,7 @@ func (c *Cut) save(f patient, at place) (err error) {
 }
 
 // remove removes from the end on, so that nothing is missing in between.
-func (at place) remove(f patient) error {
+func (at place) remove(f folder) error {
 	for i := len(at.files) - 1; i >= 0; i-- {
 		if i == 0 && at.offset > 0 {
 			break
@@ -262,7 +238,7 @@ func (at place) remove(f patient) error {
 
 // behead writes a prune behind the lines that s has read. At the end of a file, that
 // may have to be mended first.
-func behead(f patient, name string, s *scanner, whole bool, before uint64) error {
+func behead(f folder, name string, s *scanner, whole bool, before uint64) error {
 	is, err := f.Edit(name)
 	if err != nil {
 		return err
@@ -279,17 +255,3 @@ func behead(f patient, name string, s *scanner, whole bool, before uint64) error
 	}
 	return is.Sync()
 }
-
-func (path single) Edit(name string) (file, error) {
-	return openRegular(path.in(name), os.O_RDWR|os.O_APPEND)
-}
-
-func (path single) Create(name string) (file, error) {
-	return openRegular(path.in(name), os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
-}
-
-func (path single) Rename(from, to string) error { return os.Rename(path.in(from), path.in(to)) }
-
-func (path single) Remove(name string) error { return os.Remove(path.in(name)) }
-
-func (path single) Sync() error { return syncDir(filepath.Dir(string(path))) }

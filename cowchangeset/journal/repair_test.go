@@ -371,3 +371,21 @@ func TestRepairOnDisk(t *testing.T) {
 		must(t, open[any](t, path).Close())
 	}
 }
+
+// On a disk: a segment that is missing in the middle.
+func TestRepairGapOnDisk(t *testing.T) {
+	path := newPath(t)
+	j := open[any](t, path)
+	states := tell(t, j, story()[:3])
+	must(t, j.Rotate(background))
+	tell(t, j, story()[3:5])
+	must(t, j.Rotate(background))
+	must(t, j.Close())
+	must(t, os.Remove(filepath.Join(path, journal.SegmentName(2))))
+	cut, err := journal.Repair(path)
+	must(t, err)
+	if cut.Damage == nil || cut.Damage.File != journal.SegmentName(2) {
+		t.Error(cut)
+	}
+	equal(t, load(t, open[any](t, path)), states[3])
+}

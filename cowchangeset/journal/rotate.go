@@ -27,25 +27,7 @@ func (g *log) rotate() error {
 	if err := g.flush(); err != nil {
 		return err
 	}
-	header := g.state.header()
-	if header.journal == "" {
-		header.journal = g.identity // the segment before it is of format 1
-	}
-	f, s, hash, err := g.begin(header)
-	if errors.Is(err, ErrBroken) {
-		return g.breakDown(err)
-	}
-	if err != nil {
-		return err
-	}
-	g.mu.Lock()
-	g.state.apply(header)
-	g.segments = append(g.segments, s)
-	g.lines, g.hash = g.lines+1, hash
-	g.mu.Unlock()  // LP(Rotate)
-	g.file.Close() // which has nothing to say: the file was synced
-	g.file, g.name = f, s.name()
-	return nil
+	return g.begin()
 }
 
 // flush syncs the last segment, if anything was not synced, and checks it.
@@ -60,18 +42,43 @@ func (g *log) flush() error {
 // fresh reports whether a segment has nothing but its header.
 func (s segment) fresh() bool { return s.size <= s.header }
 
-// begin makes a segment with a header. It is closed when it gets its name, as some
-// systems want it.
-func (g *log) begin(header *line) (f file, s segment, hash digest, err error) {
+// begin begins a segment, which is the last one from then on. The caller is the writer.
+func (g *log) begin() error {
+	header := g.state.header()
+	if header.journal == "" {
+		header.journal = g.identity // it is the first segment, or that is of format 1
+	}
 	text, hash := header.encode(nil, g.lines+1, g.hash)
-	s = segment{number: header.segment, size: int64(len(text)), header: int64(len(text))}
+	s := segment{number: header.segment, size: int64(len(text)), header: int64(len(text))}
+	f, err := g.newSegment(s, text)
+	if errors.Is(err, ErrBroken) {
+		return g.breakDown(err)
+	}
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	g.state.apply(header)
+	g.segments = append(g.segments, s)
+	g.lines, g.hash = g.lines+1, hash
+	g.mu.Unlock() // LP(Rotate)
+	if g.file != nil {
+		g.file.Close() // which has nothing to say: the file was synced
+	}
+	g.file, g.name = f, s.name()
+	return nil
+}
+
+// newSegment makes a segment of a header. It is closed when it gets its name, as some systems
+// want it.
+func (g *log) newSegment(s segment, header []byte) (f file, err error) {
 	switch gone, err := g.gone(s); {
 	case err != nil:
-		return nil, s, hash, fmt.Errorf("journal: beginning segment %d: %w", header.segment, err)
+		return nil, fmt.Errorf("journal: beginning segment %d: %w", s.number, err)
 	case !gone:
-		return nil, s, hash, fmt.Errorf("%w: somebody else has begun segment %d", ErrBroken, header.segment)
+		return nil, fmt.Errorf("%w: somebody else has begun segment %d", ErrBroken, s.number)
 	}
-	if err = g.createWith(s.name()+unborn, text); err == nil {
+	if err = g.createWith(s.name()+unborn, header); err == nil {
 		err = g.folder.Rename(s.name()+unborn, s.name())
 	}
 	if err == nil {
@@ -83,9 +90,9 @@ func (g *log) begin(header *line) (f file, s segment, hash digest, err error) {
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("journal: beginning segment %d: %w", header.segment, err)
+		err = fmt.Errorf("journal: beginning segment %d: %w", s.number, err)
 	}
-	return f, s, hash, err
+	return f, err
 }
 
 // createWith makes a file with a text, and syncs it. If it fails, it may leave the

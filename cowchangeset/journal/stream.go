@@ -56,23 +56,20 @@ func (s *stream) close() {
 	}
 }
 
-// list returns the segments of a folder with their sizes, and the names of files that
-// were to become segments. It returns a CorruptError if there is a gap.
-func list(f folder) (files []segment, litter []string, err error) {
+// list returns what segmentsOf does for the names in a folder, with the sizes of the
+// segments.
+func list(f folder) (files []segment, litter, strange []string, err error) {
 	names, err := f.Names()
 	if err != nil {
-		return nil, nil, fmt.Errorf("journal: %w", err)
+		return nil, nil, nil, fmt.Errorf("journal: %w", err)
 	}
-	files, litter = segmentsOf(names)
-	if err := gap(files); err != nil {
-		return nil, nil, err
-	}
+	files, litter, strange = segmentsOf(names)
 	for i := range files {
 		if files[i].size, err = sizeOf(f, files[i].name()); err != nil {
-			return nil, nil, fmt.Errorf("journal: %w", err)
+			return nil, nil, nil, fmt.Errorf("journal: %w", err)
 		}
 	}
-	return files, litter, nil
+	return files, litter, strange, nil
 }
 
 // gap returns a CorruptError if a segment is missing between others.
