@@ -2,6 +2,7 @@ package journal
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 )
@@ -44,41 +45,17 @@ const (
 
 // String returns the constant's name in lower case.
 func (k Kind) String() string {
-	switch k {
-	case Started:
-		return "started"
-	case Appended:
-		return "appended"
-	case Sealed:
-		return "sealed"
-	case Aborted:
-		return "aborted"
-	case Applied:
-		return "applied"
-	case Pruned:
-		return "pruned"
-	case Rotated:
-		return "rotated"
+	names := []string{"started", "appended", "sealed", "aborted", "applied", "pruned", "rotated"}
+	if k < Started || k > Rotated {
+		return fmt.Sprintf("Kind(%d)", uint8(k))
 	}
-	return fmt.Sprintf("Kind(%d)", uint8(k))
+	return names[k-Started]
 }
 
+// kindOf returns the Kind of lines with an op.
 func kindOf(o op) Kind {
-	switch o {
-	case opStart:
-		return Started
-	case opAppend:
-		return Appended
-	case opSeal:
-		return Sealed
-	case opAbort:
-		return Aborted
-	case opApplied:
-		return Applied
-	case opPrune:
-		return Pruned
-	}
-	return Rotated
+	ops := []op{opStart, opAppend, opSeal, opAbort, opApplied, opPrune, opJournal} // as the constants above
+	return Started + Kind(slices.Index(ops, o))
 }
 
 // eventOf returns the event of the last line that s has read. It runs user code.

@@ -45,14 +45,11 @@ func (r *Reader[E]) events(ctx context.Context, method string, after int, live b
 	if after < 0 {
 		panic("journal: " + method + " called with a negative line")
 	}
-	return func(yield func(Event[E], error) bool) {
+	return loop(func(yield func(Event[E]) bool) error {
 		f := &follower{look: r.look, scanner: scan(nil, nil)}
 		f.live = live
-		err := r.follow(ctx, f, after, func(e Event[E]) bool { return yield(e, nil) })
-		if err != nil && err != errLeft {
-			yield(Event[E]{}, err)
-		}
-	}
+		return r.follow(ctx, f, after, yield)
+	})
 }
 
 // doubts is how often Follow looks again at apparent damage: often enough for a file

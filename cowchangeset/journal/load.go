@@ -22,31 +22,40 @@ import (
 // Load is blocking: it waits for the files. It takes effect when the loop begins.
 func (j *Journal[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
 	needContext(ctx, "Load")
-	return func(yield func(cowchangeset.Saved[E], error) bool) {
-		closed := false
+	return loop(func(yield func(cowchangeset.Saved[E]) bool) error {
 		cut, err := j.log.cut()
-		if err == nil {
-			defer j.log.loaded()
-			l := newLoader[E](cut)
-			err = l.run(ctx, func(s cowchangeset.Saved[E]) bool {
-				if !yield(s, nil) {
-					return false
-				}
-				closed = j.log.closed()
-				return !closed
-			})
+		if err != nil {
+			return err
 		}
+		defer j.log.loaded()
+		closed := false
+		err = newLoader[E](cut).run(ctx, func(s cowchangeset.Saved[E]) bool {
+			if !yield(s) {
+				return false
+			}
+			closed = j.log.closed()
+			return !closed
+		})
 		if closed {
 			err = ErrClosed // others may change the files now
 		}
-		if err != nil && err != errLeft {
-			yield(cowchangeset.Saved[E]{}, err)
-		}
-	}
+		return err
+	})
 }
 
 // errLeft: the loop was left.
 var errLeft = errors.New("journal: loop left")
+
+// loop yields what run yields, and then its error, unless the loop was left.
+func loop[T any](run func(yield func(T) bool) error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		err := run(func(v T) bool { return yield(v, nil) })
+		if err != nil && err != errLeft {
+			var none T
+			yield(none, err)
+		}
+	}
+}
 
 // A cut is the contents of a journal at one moment.
 type cut struct {

@@ -85,12 +85,7 @@ func (r *Reader[E]) look(since uint64) (*view, error) {
 // Changesets is blocking: it waits for the files. It takes effect when the loop begins.
 func (r *Reader[E]) Changesets(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
 	needContext(ctx, "Changesets")
-	return func(yield func(cowchangeset.Saved[E], error) bool) {
-		err := r.load(ctx, nil, func(s cowchangeset.Saved[E]) bool { return yield(s, nil) })
-		if err != nil && err != errLeft {
-			yield(cowchangeset.Saved[E]{}, err)
-		}
-	}
+	return loop(func(yield func(cowchangeset.Saved[E]) bool) error { return r.load(ctx, nil, yield) })
 }
 
 // Changeset returns the changeset with an ID, or ErrNotFound. It reads the files twice,
