@@ -102,17 +102,15 @@ func (b *blocks) fill(to *block) {
 	end := 0 // of the last line
 	for idle := 0; end == 0 && b.err == nil; idle++ {
 		to.buf = slices.Grow(to.buf, blockSize)
-		n := 0
 		from := len(to.buf)
-		n, b.err = b.r.Read(to.buf[from:cap(to.buf)])
-		to.buf = to.buf[:from+n]
-		end = from + bytes.LastIndexByte(to.buf[from:], '\n') + 1
-		if end == from {
-			end = 0
+		n, err := b.r.Read(to.buf[from:cap(to.buf)])
+		to.buf, b.err = to.buf[:from+n], err
+		if i := bytes.LastIndexByte(to.buf[from:], '\n'); i >= 0 {
+			end = from + i + 1
 		}
 		if n > 0 {
 			idle = 0
-		} else if b.err == nil && idle == 100 {
+		} else if err == nil && idle == 100 {
 			b.err = io.ErrNoProgress
 		}
 	}
@@ -124,7 +122,7 @@ func (b *blocks) fill(to *block) {
 		n := bytes.IndexByte(text, '\n')
 		to.all = append(to.all, checked{})
 		c := &to.all[len(to.all)-1]
-		if c.check(text[:n]); b.parses {
+		if c.body, c.hash, c.why = cutHash(text[:n]); b.parses {
 			b.parse(c)
 		}
 		text = text[n+1:]
@@ -136,9 +134,6 @@ func (b *blocks) fill(to *block) {
 		to.rest, to.err = b.rest, b.err
 	}
 }
-
-// check looks at the hash of a line, which comes without its newline.
-func (c *checked) check(text []byte) { c.body, c.hash, c.why = cutHash(text) }
 
 // parse parses a line, unless that was done.
 func (b *blocks) parse(c *checked) {

@@ -37,10 +37,11 @@ func (p *parser) parse(l *line, body []byte, number int, prev digest) (why strin
 	*l = line{op: p.op()}
 	l.fields(p)
 	p.expect(prevKey)
-	if p.why == "" && !bytes.HasPrefix(p.rest, prev[:]) {
+	rest, ok := bytes.CutPrefix(p.rest, prev[:])
+	if p.why == "" && !ok {
 		return "its prev is not the hash of the line before it"
 	}
-	p.skip(len(prev))
+	p.rest = rest
 	p.expect(`"`)
 	if p.why == "" && len(p.rest) > 0 {
 		p.fail()
@@ -54,14 +55,6 @@ func (p *parser) fail() {
 		p.why = "not as a journal writes it"
 	}
 	p.rest = nil
-}
-
-func (p *parser) skip(n int) {
-	if n > len(p.rest) {
-		p.fail()
-		return
-	}
-	p.rest = p.rest[n:]
 }
 
 func (p *parser) expect(text string) {

@@ -39,9 +39,6 @@ func (g *log) flush() error {
 	return nil
 }
 
-// fresh reports whether a segment has nothing but its header.
-func (s segment) fresh() bool { return s.size <= s.header }
-
 // begin begins a segment, which is the last one from then on. The caller is the writer.
 func (g *log) begin() error {
 	header := g.state.header()

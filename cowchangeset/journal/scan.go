@@ -65,20 +65,10 @@ func (s *scanner) next() (*line, error) {
 	}
 	text := &s.block.lines[0]
 	s.block.lines = s.block.lines[1:]
-	if s.crosses(text) {
+	if at, size := s.ahead(); text.why == "" && at < len(s.files) && size+text.length() > s.files[at].size {
 		return nil, s.corrupt("it does not end in its segment")
 	}
-	l, why := s.take(text)
-	if why != "" {
-		return nil, s.corrupt(why)
-	}
-	return l, nil
-}
-
-// crosses reports whether a line is not in one segment.
-func (s *scanner) crosses(text *checked) bool {
-	at, size := s.ahead()
-	return text.why == "" && at < len(s.files) && size+text.length() > s.files[at].size
+	return s.take(text)
 }
 
 // length returns how many bytes a line has that is one.
@@ -94,17 +84,22 @@ func (s *scanner) ahead() (at int, size int64) {
 	return s.at, s.size
 }
 
-// take makes a line part of the state.
-func (s *scanner) take(text *checked) (l *line, why string) {
-	if s.blocks.parse(text); text.why != "" {
-		return nil, s.explain(text.why)
+// take makes a line part of the state. It returns as next does.
+func (s *scanner) take(text *checked) (*line, error) {
+	s.blocks.parse(text)
+	l, why := &text.line, text.why
+	switch {
+	case why != "":
+	case s.read == 0 && l.op == opJournal && (text.number == 1) != (l.segment <= 1):
+		why = "no such header can be"
+	default:
+		why = s.place(l)
 	}
-	l = &text.line
-	if s.read == 0 && l.op == opJournal && (text.number == 1) != (l.segment <= 1) {
-		return nil, "not a journal: no such header can be"
+	if why != "" && s.read == 0 {
+		why = "not a journal: " + why
 	}
-	if why := s.place(l); why != "" {
-		return nil, s.explain(why)
+	if why != "" {
+		return nil, s.corrupt(why)
 	}
 	if s.read == 0 {
 		s.before, s.head = text.prev, l.ordinal
@@ -120,7 +115,7 @@ func (s *scanner) take(text *checked) (l *line, why string) {
 		}
 	}
 	s.entries += len(l.values)
-	return l, ""
+	return l, nil
 }
 
 // place makes a line part of the state, or returns why it cannot come next.
@@ -199,13 +194,12 @@ func (s *scanner) complete(rest []byte) (*line, error) {
 		return nil, s.corrupt("its newline is damaged, and something follows it")
 	}
 	c := new(checked)
-	c.check(rest[:n])
-	l, why := s.take(c)
-	if why != "" {
-		return nil, s.corrupt(why)
+	c.body, c.hash, c.why = cutHash(rest[:n])
+	l, err := s.take(c)
+	if err == nil {
+		s.torn, s.whole = int64(len(rest)-n), true
 	}
-	s.torn, s.whole = int64(len(rest)-n), true
-	return l, nil
+	return l, err
 }
 
 // lineIn returns the length of the line that text begins with, if it is one and may
@@ -242,14 +236,6 @@ func (s *scanner) all(each func(*scanner) error) error {
 			return err
 		}
 	}
-}
-
-// explain adds to the reason why a line is bad that it is the first, if it is.
-func (s *scanner) explain(why string) string {
-	if s.read == 0 {
-		return "not a journal: " + why
-	}
-	return why
 }
 
 // corrupt returns the error for a bad line behind the last good one.

@@ -47,16 +47,16 @@ func (g *log) settle(out outcome) {
 // write writes a group and sets the error of each call: it fails for all lines or
 // for none. The caller is the writer.
 func (g *log) write(group []*call) {
-	rotates := g.active().size >= cmp.Or(g.options.SegmentSize, defaultSegmentSize)
-	for _, c := range group {
-		rotates = rotates || c.rotate
-	}
-	if rotates = rotates && !g.active().fresh(); rotates {
+	asked := only(group, func(c *call) bool { return c.rotate })
+	last := g.active()
+	full := last.size >= cmp.Or(g.options.SegmentSize, defaultSegmentSize)
+	rotates := (full || len(asked) > 0) && last.size > last.header // it has more than its header
+	if rotates {
 		if err := g.rotate(); errors.Is(err, ErrBroken) {
 			fail(group, err)
 			return
 		} else if err != nil { // calls that have not asked for it go on in the last segment
-			fail(only(group, func(c *call) bool { return c.rotate }), err)
+			fail(asked, err)
 			rotates = false
 		}
 	}
@@ -106,17 +106,13 @@ func (g *log) plan(group []*call) (out outcome, buf []byte, concerned []*call) {
 		switch {
 		case why != "":
 			c.err = fmt.Errorf("%w: %s of changeset %q: %s", ErrConflict, c.line.op, c.line.id, why)
-			if len(out.lines) > 0 {
-				concerned = append(concerned, c) // a line of this group may be why
-			}
-		case known && len(out.lines) == 0:
-		case known:
-			concerned = append(concerned, c) // a line of this group may say it
-		default:
+		case !known:
 			draft.apply(c.line)
 			out.lines = append(out.lines, c.line)
 			buf, out.hash = c.line.encode(buf, g.lines+len(out.lines), out.hash)
-			concerned = append(concerned, c)
+		}
+		if len(out.lines) > 0 {
+			concerned = append(concerned, c) // a line of this group is its own, or may say it already, or be why it fails
 		}
 	}
 	if cap(buf) <= maxGroup {
