@@ -13,7 +13,11 @@ const TestIdentity = "test"
 
 // OpenOn opens a journal in a folder that nobody else uses.
 func OpenOn[E any](f Folder, o Options) (*Journal[E], error) {
-	j := &Journal[E]{values: valuesOf[E](o)}
+	v, err := valuesOf[E](o)
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal[E]{values: v}
 	j.log.path = "memory"
 	if err := j.log.begun(f, io.NopCloser(nil), o, TestIdentity); err != nil {
 		return nil, err

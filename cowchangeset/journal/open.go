@@ -26,21 +26,11 @@ import (
 //
 // Open refuses a type E whose values cannot be read back: see package journal.
 func Open[E any](path string, o Options) (*Journal[E], error) {
-	j := &Journal[E]{values: valuesOf[E](o)}
-	err := j.open(path, o)
+	v, err := valuesOf[E](o)
 	if err != nil {
 		return nil, err
 	}
-	return j, nil
-}
-
-func (j *Journal[E]) open(path string, o Options) error {
-	if err := o.validate(); err != nil {
-		return err
-	}
-	if why := j.values.refused; why != "" {
-		return fmt.Errorf("journal: a %T cannot be kept: %s", *new(E), why)
-	}
+	j := &Journal[E]{values: v}
 	d, unlock, err := openDirectory(path, o)
 	if err == nil {
 		j.log.path = d.path
@@ -49,9 +39,9 @@ func (j *Journal[E]) open(path string, o Options) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%w (journal at %s)", err, path)
+		return nil, fmt.Errorf("%w (journal at %s)", err, path)
 	}
-	return nil
+	return j, nil
 }
 
 // openDirectory finds or makes the directory of a journal, and locks it.

@@ -48,11 +48,8 @@ func OpenReader[E any](path string, o Options) (*Reader[E], error) {
 }
 
 func readerOf[E any](path string, o Options, find func() (lister, error)) (*Reader[E], error) {
-	if err := o.validate(); err != nil {
+	if _, err := valuesOf[E](o); err != nil {
 		return nil, err
-	}
-	if why := valuesOf[E](o).refused; why != "" {
-		return nil, fmt.Errorf("journal: a %T cannot be kept: %s", *new(E), why)
 	}
 	r := &Reader[E]{path: path, find: find, options: o, poll: cmp.Or(o.PollInterval, defaultPoll)}
 	v, err := r.look(0)

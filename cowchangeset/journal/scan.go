@@ -48,18 +48,16 @@ func (s *scanner) close() { s.blocks.close() }
 func (s *scanner) next() (*line, error) {
 	for s.block == nil || len(s.block.lines) == 0 {
 		if s.block != nil && s.block.err != nil {
-			if errors.Is(s.block.err, io.ErrUnexpectedEOF) {
+			switch err := s.block.err; {
+			case errors.Is(err, io.ErrUnexpectedEOF):
 				return nil, s.corrupt("the file is shorter than it was")
-			}
-			if s.block.err != io.EOF {
-				return nil, fmt.Errorf("journal: reading line %d: %w", s.lines+1, s.block.err)
-			}
-			rest := s.block.rest
-			if s.block.rest = nil; s.ended {
+			case err != io.EOF:
+				return nil, fmt.Errorf("journal: reading line %d: %w", s.lines+1, err)
+			case s.ended:
 				return nil, io.EOF
 			}
 			s.ended = true
-			return s.end(rest)
+			return s.end(s.block.rest)
 		}
 		s.block = s.blocks.take(s.block)
 	}

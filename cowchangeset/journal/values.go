@@ -14,15 +14,18 @@ import (
 
 // values converts entries to JSON and back.
 type values[E any] struct {
-	refused string // why no E can be kept
-	sure    bool   // all values that can be encoded can be decoded
-	max     int    // Options.MaxEntry
+	sure bool // all values that can be encoded can be decoded
+	max  int  // Options.MaxEntry
 }
 
-func valuesOf[E any](o Options) values[E] {
-	v := values[E]{max: cmp.Or(o.MaxEntry, defaultMaxEntry)}
-	v.sure, v.refused = readable(reflect.TypeFor[E]())
-	return v
+// valuesOf returns an error if the options are wrong, or if no E can be kept.
+func valuesOf[E any](o Options) (values[E], error) {
+	sure, refused := readable(reflect.TypeFor[E]())
+	err := o.validate()
+	if err == nil && refused != "" {
+		err = fmt.Errorf("journal: a %T cannot be kept: %s", *new(E), refused)
+	}
+	return values[E]{sure, cmp.Or(o.MaxEntry, defaultMaxEntry)}, err
 }
 
 // encode returns e as it is in a line, and an error if it could not be read back.
