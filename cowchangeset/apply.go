@@ -53,9 +53,7 @@ func (s *applyState) phaseNow() phase {
 // Apply is blocking: it waits for fn, and for the Store if there is one. It takes
 // effect when fn has returned.
 func (c *Changeset[E]) Apply(ctx context.Context, fn func(context.Context, Final[E]) error) error {
-	if ctx == nil {
-		panic("cowchangeset: Changeset.Apply called with a nil context")
-	}
+	needContext(ctx, "Changeset.Apply")
 	if fn == nil {
 		panic("cowchangeset: Changeset.Apply called with a nil function")
 	}
@@ -71,9 +69,7 @@ func (c *Changeset[E]) Apply(ctx context.Context, fn func(context.Context, Final
 // ApplyEach is blocking: it waits for fn, and for the Store if there is one. It takes
 // effect for each entry when fn has returned.
 func (c *Changeset[E]) ApplyEach(ctx context.Context, fn func(ctx context.Context, seq uint64, e E) error) error {
-	if ctx == nil {
-		panic("cowchangeset: Changeset.ApplyEach called with a nil context")
-	}
+	needContext(ctx, "Changeset.ApplyEach")
 	if fn == nil {
 		panic("cowchangeset: Changeset.ApplyEach called with a nil function")
 	}
@@ -173,9 +169,7 @@ func (c *Changeset[E]) Applied() uint64 { return c.cursor.Load() } // LP(Applied
 // Abort is lock-free, and with a Store blocking on that. It takes effect when the
 // changeset is marked, after it was sealed.
 func (c *Changeset[E]) Abort(ctx context.Context, why error) error {
-	if ctx == nil {
-		panic("cowchangeset: Changeset.Abort called with a nil context")
-	}
+	needContext(ctx, "Changeset.Abort")
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -109,9 +109,7 @@ func (c *Changeset[E]) Record(e E) (Receipt, error) { return c.record(context.Ba
 // RecordContext is lock-free, and with a Store blocking as Record is, or until ctx
 // ends. It takes effect when the entry's slot is reserved.
 func (c *Changeset[E]) RecordContext(ctx context.Context, e E) (Receipt, error) {
-	if ctx == nil {
-		panic("cowchangeset: Changeset.RecordContext called with a nil context")
-	}
+	needContext(ctx, "Changeset.RecordContext")
 	if ctx.Err() != nil {
 		return Receipt{}, context.Cause(ctx)
 	}
@@ -120,7 +118,7 @@ func (c *Changeset[E]) RecordContext(ctx context.Context, e E) (Receipt, error) 
 
 func (c *Changeset[E]) record(ctx context.Context, e E) (Receipt, error) {
 	if c.flusher != nil {
-		if err := c.flusher.validate(e); err != nil {
+		if err := c.flusher.validate(e, -1); err != nil {
 			return Receipt{}, err
 		}
 	}
@@ -154,9 +152,7 @@ func (c *Changeset[E]) receipt(seq uint64) Receipt {
 // Seal is lock-free, and with a Store blocking on that. It takes effect when the seal
 // bit is set.
 func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
-	if ctx == nil {
-		panic("cowchangeset: Changeset.Seal called with a nil context")
-	}
+	needContext(ctx, "Changeset.Seal")
 	if ctx.Err() != nil {
 		return Final[E]{}, context.Cause(ctx)
 	}

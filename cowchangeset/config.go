@@ -1,6 +1,7 @@
 package cowchangeset
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -55,10 +56,7 @@ func New[E any](config Config[E]) (*Tracker[E], error) {
 			return nil, fmt.Errorf("cowchangeset: Config.Store: %w", err)
 		}
 	}
-	s := &storage[E]{store: config.Store, async: config.Async, calls: calls{timeout: max(0, config.StoreTimeout)}}
-	if config.StoreTimeout == 0 {
-		s.timeout = defaultStoreTimeout
-	}
+	s := &storage[E]{store: config.Store, async: config.Async, calls: calls{timeout: max(0, cmp.Or(config.StoreTimeout, defaultStoreTimeout))}}
 	s.validator, _ = config.Store.(Validator[E])
 	if _, ok := config.Store.(Pruner); ok {
 		p := &pruning[E]{of: t}

@@ -1,6 +1,7 @@
 package cowchangeset
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -38,6 +39,13 @@ var (
 
 	errEmptyID = errors.New("cowchangeset: Config.NewID returned an empty ID")
 )
+
+// needContext panics if a method is called with a nil context.
+func needContext(ctx context.Context, method string) {
+	if ctx == nil {
+		panic("cowchangeset: " + method + " called with a nil context")
+	}
+}
 
 // refusedError is the error of a Record that the store's Validate has refused. It
 // matches ErrRefused and the error of Validate.

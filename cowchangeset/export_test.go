@@ -50,7 +50,7 @@ func (w *Writer[E]) Publish() bool {
 }
 
 // SealBit sets the seal bit, as Seal does first, and nothing else.
-func (c *Changeset[E]) SealBit() { c.log.seal() }
+func (c *Changeset[E]) SealBit() { c.log.reserved.Or(sealed) }
 
 // Fired reports whether the channel of Sealed is closed or, if nobody has asked for
 // that, whether all is done that follows from the seal.

@@ -47,17 +47,15 @@ func (t *Tracker[E]) ByOrdinal(n uint64) (*Changeset[E], bool) {
 func (t *Tracker[E]) Pending() iter.Seq[*Changeset[E]] {
 	return func(yield func(*Changeset[E]) bool) {
 		for c := range t.span().changesets { // LP(Pending): which there are
-			if !c.log.open() && c.pending() && !yield(c) {
+			if c.log.open() {
+				continue
+			}
+			p := c.applyState.Load().phaseNow() // LP(Pending): each
+			if p != applied && p != aborted && !yield(c) {
 				return
 			}
 		}
 	}
-}
-
-// pending reports whether c, which is sealed, may be applied.
-func (c *Changeset[E]) pending() bool {
-	p := c.applyState.Load().phaseNow() // LP(Pending): each
-	return p != applied && p != aborted
 }
 
 // find returns the first changeset for which wanted returns true.

@@ -5,13 +5,10 @@ import "github.com/latchfree/latchfree/internal/atomics"
 // end ends reservations, if nobody has done so yet.
 func (l *log[E]) end() {
 	if !l.closed.Load() {
-		l.seal() // LP(Seal, Start): the first to set the bit
+		l.reserved.Or(sealed) // LP(Seal, Start): the first to set the bit
 		l.finish()
 	}
 }
-
-// seal sets the bit. Finish does the rest.
-func (l *log[E]) seal() { l.reserved.Or(sealed) }
 
 // open reports whether the log accepts entries.
 func (l *log[E]) open() bool {

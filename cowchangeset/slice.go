@@ -84,11 +84,7 @@ func (s *Slice[T]) Snapshot() Snapshot[T] {
 // All is wait-free. It takes effect, as Load does, when a loop over it begins.
 func (s *Slice[T]) All() iter.Seq2[int, T] {
 	return func(yield func(int, T) bool) {
-		for i, v := range s.Load() {
-			if !yield(i, v) {
-				return
-			}
-		}
+		slices.All(s.Load())(yield)
 	}
 }
 

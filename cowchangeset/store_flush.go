@@ -17,9 +17,7 @@ import (
 // Flush is blocking: it waits for the Store or until ctx ends. It takes effect for each
 // changeset when its reserved slots are counted.
 func (t *Tracker[E]) Flush(ctx context.Context) error {
-	if ctx == nil {
-		panic("cowchangeset: Tracker.Flush called with a nil context")
-	}
+	needContext(ctx, "Tracker.Flush")
 	if t.storage == nil || t.first.Load() == nil {
 		return nil
 	}
@@ -69,27 +67,14 @@ type calls struct {
 	lastTicket atomics.Pointer[ticket]
 }
 
-// validate returns the error of a Record of e, if the store would never take it. It
-// runs the store's code, before anything is reserved.
-func (s *storage[E]) validate(e E) error {
+// validate returns the error of a Record of e, if the store would never take it. Index
+// is that of e in a batch, or -1. It runs the store's code, before anything is reserved.
+func (s *storage[E]) validate(e E, index int) error {
 	if s.validator == nil {
 		return nil
 	}
 	if err := s.validator.Validate(e); err != nil {
-		return &refusedError{-1, err}
-	}
-	return nil
-}
-
-// validateBatch is validate for all of es.
-func (s *storage[E]) validateBatch(es []E) error {
-	if s.validator == nil {
-		return nil
-	}
-	for i, e := range es {
-		if err := s.validator.Validate(e); err != nil {
-			return &refusedError{i, err}
-		}
+		return &refusedError{index, err}
 	}
 	return nil
 }

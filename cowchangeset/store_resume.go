@@ -19,9 +19,7 @@ import (
 // Claimer checks that, and is released if Resume fails. Resume reads the store on the
 // caller's goroutine. It panics if ctx is nil.
 func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
-	if ctx == nil {
-		panic("cowchangeset: Resume called with a nil context")
-	}
+	needContext(ctx, "Resume")
 	loader, ok := config.Store.(Loader[E])
 	if !ok {
 		return nil, errors.New("cowchangeset: Config.Store: must be a Loader for Resume")
@@ -41,14 +39,12 @@ func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 		if err == nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
+		if err == nil {
+			last, err = t.restore(last, saved)
+		}
 		if err != nil {
 			return nil, &StoreError{ChangesetID: saved.ID, Method: "Load", Err: err}
 		}
-		c, err := t.restore(last, saved)
-		if err != nil {
-			return nil, &StoreError{ChangesetID: saved.ID, Method: "Load", Err: err}
-		}
-		last = c
 	}
 	if ctx.Err() != nil { // there may be more
 		return nil, &StoreError{Method: "Load", Err: context.Cause(ctx)}

@@ -30,7 +30,7 @@ type starting[E any] struct {
 }
 
 // startStored makes n the latest changeset, if that is prev or if only is false.
-func (t *Tracker[E]) startStored(ctx context.Context, n *Changeset[E], only bool, prev *Changeset[E]) (err error) {
+func (t *Tracker[E]) startStored(ctx context.Context, n *Changeset[E], only bool, prev *Changeset[E]) (started *Changeset[E], err error) {
 	s := &starting[E]{flush: flush{done: atomics.MakeEvent()}, n: n, only: only, prev: prev}
 	inLine, leave := atomics.WithCancel(context.Background())
 	atomics.Go(func() { t.startNext(inLine, s) })
@@ -42,13 +42,16 @@ func (t *Tracker[E]) startStored(ctx context.Context, n *Changeset[E], only bool
 		leave()
 		if s.settled.Swap(true) { // it has succeeded in time after all
 			t.appear(s)
-			err = nil
+			started, err = n, nil
 		}
 	}()
 	if s.done.WaitContext(ctx) != nil {
-		return n.flusher.failed("wait", context.Cause(ctx))
+		return nil, n.flusher.failed("wait", context.Cause(ctx))
 	}
-	return s.outcome.Load().err
+	if err := s.outcome.Load().err; err != nil {
+		return nil, err
+	}
+	return n, nil
 }
 
 // startNext waits for its ticket, tells the store, and makes the changeset the latest

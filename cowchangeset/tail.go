@@ -21,15 +21,17 @@ import (
 // Tail is blocking: it waits for entries, the seal or ctx. It takes effect for each
 // stretch of entries when the reserved slots are counted.
 func (c *Changeset[E]) Tail(ctx context.Context, from uint64) iter.Seq2[uint64, E] {
-	if ctx == nil {
-		panic("cowchangeset: Changeset.Tail called with a nil context")
-	}
+	needContext(ctx, "Changeset.Tail")
 	return func(yield func(uint64, E) bool) {
 		p, more := c.log.start(), true
 		for ctx.Err() == nil {
 			m := c.cut() // LP(Tail)
 			p, more = p.walk(m.n, func(seq uint64, e E) bool { return seq < from || ctx.Err() == nil && yield(seq, e) })
-			if !more || m.final || !c.log.await(ctx, m) {
+			if !more || m.final {
+				return
+			}
+			e := c.log.watch.Event() // the entry or seal that fires it may be in m already
+			if !c.log.grown(m) && e.WaitContext(ctx) != nil {
 				return
 			}
 		}
@@ -50,15 +52,14 @@ func (c *Changeset[E]) Tail(ctx context.Context, from uint64) iter.Seq2[uint64, 
 // Tail is blocking: it waits for entries, Starts or ctx. It takes effect for each
 // stretch of entries when the reserved slots are counted.
 func (t *Tracker[E]) Tail(ctx context.Context, from Receipt) iter.Seq2[Receipt, E] {
-	if ctx == nil {
-		panic("cowchangeset: Tracker.Tail called with a nil context")
-	}
+	needContext(ctx, "Tracker.Tail")
 	return func(yield func(Receipt, E) bool) {
 		var c *Changeset[E] // whose entries have all been yielded, or are not wanted
 		for ctx.Err() == nil {
 			n := t.next(c)
 			if n == nil {
-				if !t.await(ctx, c) {
+				e := t.starts.Event()
+				if t.link(c).Load() == nil && e.WaitContext(ctx) != nil {
 					return
 				}
 				continue
@@ -78,20 +79,6 @@ func (t *Tracker[E]) Tail(ctx context.Context, from Receipt) iter.Seq2[Receipt, 
 			}
 		}
 	}
-}
-
-// await returns true when there may be a successor of c, or a first changeset if c
-// is nil, and false if ctx has ended.
-func (t *Tracker[E]) await(ctx context.Context, c *Changeset[E]) bool {
-	e := t.starts.Event()
-	return t.link(c).Load() != nil || e.WaitContext(ctx) == nil
-}
-
-// await returns true when there may be more than m, and false if ctx has ended. The
-// entry or seal that wakes the caller may be in m already.
-func (l *log[E]) await(ctx context.Context, m *cut[E]) bool {
-	e := l.watch.Event()
-	return l.grown(m) || e.WaitContext(ctx) == nil
 }
 
 // grown reports whether the log was sealed, or has entries, since m.

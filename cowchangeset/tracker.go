@@ -60,18 +60,13 @@ func (t *Tracker[E]) link(c *Changeset[E]) *atomics.Pointer[Changeset[E]] {
 // changeset before the new one is sealed or, if that was sealed already or there is
 // none, when the new one is announced.
 func (t *Tracker[E]) Start(ctx context.Context) (*Changeset[E], error) {
-	if ctx == nil {
-		panic("cowchangeset: Tracker.Start called with a nil context")
-	}
+	needContext(ctx, "Tracker.Start")
 	n, err := t.prepare(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if t.storage != nil {
-		if err := t.startStored(ctx, n, false, nil); err != nil {
-			return nil, err
-		}
-		return n, nil
+		return t.startStored(ctx, n, false, nil)
 	}
 	for {
 		c := t.latest()
@@ -90,9 +85,7 @@ func (t *Tracker[E]) Start(ctx context.Context) (*Changeset[E], error) {
 // StartAfter is lock-free, and with a Store blocking on that. It takes effect as Start
 // does or, on a conflict, when another changeset is seen to be the latest.
 func (t *Tracker[E]) StartAfter(ctx context.Context, prev *Changeset[E]) (*Changeset[E], error) {
-	if ctx == nil {
-		panic("cowchangeset: Tracker.StartAfter called with a nil context")
-	}
+	needContext(ctx, "Tracker.StartAfter")
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -104,10 +97,7 @@ func (t *Tracker[E]) StartAfter(ctx context.Context, prev *Changeset[E]) (*Chang
 		return nil, err
 	}
 	if t.storage != nil {
-		if err := t.startStored(ctx, n, true, prev); err != nil {
-			return nil, err
-		}
-		return n, nil
+		return t.startStored(ctx, n, true, prev)
 	}
 	if !t.announce(prev, n) { // LP(StartAfter): if prev is nil or sealed
 		t.latest()              // the other Start takes effect
@@ -204,9 +194,7 @@ func (t *Tracker[E]) Record(e E) (Receipt, error) { return t.record(context.Back
 // RecordContext is lock-free, and with a Store blocking as Record is, or until ctx
 // ends. It takes effect when the entry's slot is reserved.
 func (t *Tracker[E]) RecordContext(ctx context.Context, e E) (Receipt, error) {
-	if ctx == nil {
-		panic("cowchangeset: Tracker.RecordContext called with a nil context")
-	}
+	needContext(ctx, "Tracker.RecordContext")
 	if ctx.Err() != nil {
 		return Receipt{}, context.Cause(ctx)
 	}
@@ -215,7 +203,7 @@ func (t *Tracker[E]) RecordContext(ctx context.Context, e E) (Receipt, error) {
 
 func (t *Tracker[E]) record(ctx context.Context, e E) (Receipt, error) {
 	if t.storage != nil {
-		if err := t.validate(e); err != nil {
+		if err := t.validate(e, -1); err != nil {
 			return Receipt{}, err
 		}
 	}
@@ -251,9 +239,11 @@ func (t *Tracker[E]) RecordBatch(es []E) (Receipt, error) {
 	if uint64(len(es)) > maxBatch {
 		panic("cowchangeset: Tracker.RecordBatch called with more than 2^40 entries")
 	}
-	if t.storage != nil {
-		if err := t.validateBatch(es); err != nil {
-			return Receipt{}, err
+	if t.storage != nil && t.validator != nil {
+		for i, e := range es {
+			if err := t.validate(e, i); err != nil {
+				return Receipt{}, err
+			}
 		}
 	}
 	for {
