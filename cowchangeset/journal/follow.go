@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -97,7 +98,7 @@ func (r *Reader[E]) follow(ctx context.Context, f *follower, after int, yield fu
 		default:
 			doubted++
 		}
-		if f.live && !pause(ctx, r.poll) {
+		if f.live && !pause(ctx, cmp.Or(r.options.PollInterval, defaultPoll)) {
 			return context.Cause(ctx)
 		}
 	}

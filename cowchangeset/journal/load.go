@@ -29,7 +29,7 @@ func (j *Journal[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], 
 		}
 		defer j.log.loaded()
 		closed := false
-		err = newLoader[E](cut).run(ctx, func(s cowchangeset.Saved[E]) bool {
+		err = loadAll(ctx, cut, func(s cowchangeset.Saved[E]) bool {
 			if !yield(s) {
 				return false
 			}
@@ -115,7 +115,9 @@ type loader[E any] struct {
 	decoder decoder[E]
 }
 
-func newLoader[E any](c cut) *loader[E] {
+// loadAll reads the segments of a cut. It yields changesets as soon as they and those
+// before them are complete, and the others at the end.
+func loadAll[E any](ctx context.Context, c cut, yield func(cowchangeset.Saved[E]) bool) error {
 	l := &loader[E]{
 		cut:     c,
 		index:   make(map[string]int, len(c.list)),
@@ -127,12 +129,6 @@ func newLoader[E any](c cut) *loader[E] {
 	for i, s := range c.list {
 		l.index[s.id] = i
 	}
-	return l
-}
-
-// run reads the segments. It yields changesets as soon as they and those before
-// them are complete, and the others at the end.
-func (l *loader[E]) run(ctx context.Context, yield func(cowchangeset.Saved[E]) bool) error {
 	s, end := scanFiles(l.from, l.segments)
 	defer end()
 	s.blocks.parses, s.blocks.parser.decodes = true, true

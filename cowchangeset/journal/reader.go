@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 )
@@ -29,7 +27,6 @@ type Reader[E any] struct {
 	path    string
 	find    func() (lister, error)
 	options Options
-	poll    time.Duration
 }
 
 // OpenReader returns a Reader of the journal at path, a directory or a file of format
@@ -51,7 +48,7 @@ func readerOf[E any](path string, o Options, find func() (lister, error)) (*Read
 	if _, err := valuesOf[E](o); err != nil {
 		return nil, err
 	}
-	r := &Reader[E]{path: path, find: find, options: o, poll: cmp.Or(o.PollInterval, defaultPoll)}
+	r := &Reader[E]{path: path, find: find, options: o}
 	v, err := r.look(0)
 	if err != nil {
 		return nil, err
@@ -170,7 +167,7 @@ func (r *Reader[E]) pass(ctx context.Context, wanted func(changeset) bool, yield
 	if wanted != nil {
 		return nil
 	}
-	return newLoader[E](c).run(ctx, yield)
+	return loadAll(ctx, c, yield)
 }
 
 // survey reads all lines once. The caller closes the view.

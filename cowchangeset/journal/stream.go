@@ -65,7 +65,12 @@ func list(f folder) (files []segment, litter, strange []string, err error) {
 	}
 	files, litter, strange = segmentsOf(names)
 	for i := range files {
-		if files[i].size, err = sizeOf(f, files[i].name()); err != nil {
+		var is file
+		if is, err = f.Open(files[i].name()); err == nil {
+			files[i].size, err = is.Size()
+			is.Close()
+		}
+		if err != nil {
 			return nil, nil, nil, fmt.Errorf("journal: %w", err)
 		}
 	}
@@ -80,15 +85,6 @@ func gap(files []segment) error {
 		}
 	}
 	return nil
-}
-
-func sizeOf(from source, name string) (int64, error) {
-	f, err := from.Open(name)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	return f.Size()
 }
 
 // scanFiles returns a scanner of segments, and a function that ends it.
