@@ -38,16 +38,13 @@ type witness struct {
 
 // look looks at the last line that s has read.
 func (w *witness) look(s *scanner) error {
+	hash := s.hash
 	switch {
 	case w.Line == s.lines-s.read && s.read > 0: // the line before the first one
-		return w.compare(s.before)
-	case w.Line == s.lines:
-		return w.compare(s.hash)
+		hash = s.before
+	case w.Line != s.lines:
+		return nil
 	}
-	return nil
-}
-
-func (w *witness) compare(hash digest) error {
 	w.found = true
 	if w.Line > 0 && w.Hash != hash.String() {
 		return &CorruptError{Line: w.Line, Reason: fmt.Sprintf("its hash is %v, and not %s as it was", hash, w.Hash)}
