@@ -33,7 +33,9 @@ func (j *Journal[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], 
 			if !yield(s) {
 				return false
 			}
-			closed = j.log.closed()
+			j.log.mu.Lock()
+			closed = !j.log.open
+			j.log.mu.Unlock()
 			return !closed
 		})
 		if closed {
@@ -77,13 +79,6 @@ func (g *log) cut() (cut, error) {
 	}
 	g.loading++
 	return cutOf(g.path, g.folder, g.options, g.state, g.segments, g.hash), nil // LP(Load)
-}
-
-// closed reports whether Close was called.
-func (g *log) closed() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return !g.open
 }
 
 func (g *log) loaded() {

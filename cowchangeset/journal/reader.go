@@ -132,11 +132,14 @@ func (r *Reader[E]) load(ctx context.Context, wanted func(changeset) bool, yield
 		case !errors.As(err, &corrupt) || *corrupt == was:
 			return err
 		case begun:
-			v, _, err := r.survey(ctx)
+			v, err := r.look(0)
 			if err != nil {
 				return err
 			}
-			v.close()
+			defer v.close()
+			if _, err := r.survey(ctx, v); err != nil {
+				return err
+			}
 			return ErrRewound
 		}
 		was = *corrupt
@@ -145,11 +148,15 @@ func (r *Reader[E]) load(ctx context.Context, wanted func(changeset) bool, yield
 
 // pass yields the changesets that are wanted, as far as it gets.
 func (r *Reader[E]) pass(ctx context.Context, wanted func(changeset) bool, yield func(cowchangeset.Saved[E]) bool) error {
-	v, s, err := r.survey(ctx) // LP(Changesets, Changeset, ChangesetAt): when the files are open
+	v, err := r.look(0) // LP(Changesets, Changeset, ChangesetAt): when the files are open
 	if err != nil {
 		return err
 	}
 	defer v.close()
+	s, err := r.survey(ctx, v)
+	if err != nil {
+		return err
+	}
 	last := &s.files[len(s.files)-1]
 	if last.size = s.size; s.whole { // but for its newline
 		last.size--
@@ -170,21 +177,11 @@ func (r *Reader[E]) pass(ctx context.Context, wanted func(changeset) bool, yield
 	return loadAll(ctx, c, yield)
 }
 
-// survey reads all lines once. The caller closes the view.
-func (r *Reader[E]) survey(ctx context.Context) (*view, *scanner, error) {
-	v, err := r.look(0)
-	if err != nil {
-		return nil, nil, err
-	}
-	sound := false
-	defer func() {
-		if !sound { // also if ctx panics
-			v.close()
-		}
-	}()
+// survey reads all lines once.
+func (r *Reader[E]) survey(ctx context.Context, v *view) (*scanner, error) {
 	s, end := scanFiles(v, v.files)
 	defer end()
-	err = s.all(func(*scanner) error {
+	err := s.all(func(*scanner) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -193,8 +190,7 @@ func (r *Reader[E]) survey(ctx context.Context) (*view, *scanner, error) {
 	if err == nil {
 		err = r.options.identify(s.state.journal)
 	}
-	sound = err == nil
-	return v, s, err
+	return s, err
 }
 
 // identify returns an error if a journal is not the one that Identity asks for.

@@ -250,9 +250,8 @@ func (s *state) checkHeader(l *line) (why string) {
 	switch {
 	case l.ordinal > maxHeader || l.segment > maxHeader:
 		return "no such header can be"
-	case s.segment == 0 && l.format == 1:
 	case s.segment == 0:
-		if l.segment == 0 || l.journal == "" || l.segment == 1 && l.ordinal > 0 {
+		if l.format != 1 && (l.segment == 0 || l.journal == "" || l.segment == 1 && l.ordinal > 0) {
 			return "no such header can be"
 		}
 	case l.format == 1:
