@@ -108,9 +108,9 @@ func (b *backlog[K]) closed(e *entry[K], at *atomics.Pointer[entry[K]]) {
 	}
 }
 
-// ground calls off the functions whose flights other calls have ended: those that
+// cancelHidden calls off the functions whose flights other calls have ended: those that
 // Delete has hidden.
-func (b *backlog[K]) ground() {
+func (b *backlog[K]) cancelHidden() {
 	for _, f := range b.flights(func(K) bool { return true }) {
 		f.closeCache()
 	}

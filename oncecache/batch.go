@@ -55,10 +55,10 @@ func (b *batch[K]) caller(at *batchSlot[K]) caller {
 	return who
 }
 
-// board makes the call a caller of the creation of at, if that is under way.
-func (b *batch[K]) board(at *batchSlot[K]) {
+// include makes the call a caller of the creation of at, if that is under way.
+func (b *batch[K]) include(at *batchSlot[K]) {
 	who := b.who
-	at.entry.board(&who)
+	at.entry.include(&who)
 	at.joined, at.heir = who.joined, who.heir
 }
 
@@ -67,7 +67,7 @@ func (b *batch[K]) board(at *batchSlot[K]) {
 // unless oneByOne: then there is one key, and it may wait.
 func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 	b.createContext.Context, b.ext.cancel = atomics.WithCancelCause(detached(ctx))
-	b.createContext.part, b.all.ext, b.ext.lead = &b.all, &b.ext, &b.all
+	b.createContext.part, b.all.ext, b.ext.whole = &b.all, &b.ext, &b.all
 	b.ext.wanted.Store(int64(b.absent) + 1) // and one more, so that it is not zero yet
 	b.made, b.own = make([]member[K], 0, b.absent), make([]creation[K], 0, b.absent)
 	if b.absent > 0 {
@@ -88,7 +88,7 @@ func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 		}
 		left = left[:len(left)+1]
 		if at = &left[len(left)-1]; at.entry != nil {
-			b.board(at)
+			b.include(at)
 		} else {
 			b.enter(at, oneByOne)
 		}
@@ -113,7 +113,7 @@ func (b *batch[K]) enter(at *batchSlot[K], only bool) {
 	p.participants.Store(uint64(b.who.counts | b.root.extra))
 	e, begun := b.root.insert(at.at, b.root.of.freshEntry(at.at.Key), p)
 	if at.entry = e; begun == 0 {
-		b.board(at)
+		b.include(at)
 		return
 	}
 	b.begun += begun

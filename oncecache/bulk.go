@@ -48,9 +48,9 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 		panic("oncecache: GetOrCreateMany called with a nil function")
 	}
 	r := c.shared()
-	all := &outcomes[K, V]{root: r, seat: r.seat, found: make(map[K]V, len(keys))}
+	all := &outcomes[K, V]{root: r, counts: r.counts, found: make(map[K]V, len(keys))}
 	if r.claims != nil {
-		all.seat = oneCaller
+		all.counts = oneCaller
 	}
 	defer all.putBack()
 	for left := keys; len(left) > 0; {
@@ -77,7 +77,7 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 		}
 		e = r.current(e)
 		if b == nil {
-			b = &batch[K]{root: r, who: caller{counts: all.seat}, places: make([]batchSlot[K], 0, len(keys)-i)}
+			b = &batch[K]{root: r, who: caller{counts: all.counts}, places: make([]batchSlot[K], 0, len(keys)-i)}
 			b.who.within(ctx)
 		}
 		if e == nil {
@@ -109,7 +109,7 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 // outcomes has the values and errors of a call of GetOrCreateMany so far.
 type outcomes[K comparable, V any] struct {
 	root   *root[K]
-	seat   participants // the seat of the call at each key: no leases if creations may wait for them
+	counts participants // the counts of the call at each key: no leases if creations may wait for them
 	found  map[K]V      // also keys that are asked for, until their outcome is known
 	failed KeyErrors[K]
 	held   []holding[K]
@@ -128,7 +128,7 @@ type holding[K comparable] struct {
 
 // hit takes the value of e, if there is one that can be held.
 func (o *outcomes[K, V]) hit(e *entry[K]) bool {
-	if o.seat == oneCaller {
+	if o.counts == oneCaller {
 		v, ok := use[V](e)
 		if ok {
 			o.found[e.key] = v

@@ -56,8 +56,8 @@ type root[K comparable] struct {
 	kept   errorKeeper[K] // nil: errors are not kept
 	claims claiming[K]    // nil: without Config.CloseBeforeCreate; the same as that of before
 
-	seat  participants // of a caller that wants a lease
-	extra participants // kept, if Config.KeepCreating
+	counts participants // of a caller that wants a lease
+	extra  participants // kept, if Config.KeepCreating
 
 	entries table.Cells[K, entry[K]] // ends with a line that insertions and removals write
 	_       atomics.CacheLinePad
@@ -125,7 +125,7 @@ type settings[K comparable] struct {
 
 func newRoot[K comparable](of values[K], keys table.Keys[K], config *settings[K]) *root[K] {
 	r := &root[K]{
-		keys: keys, accounting: &accounting{epoch: atomics.Now()}, seat: oneCaller, of: of,
+		keys: keys, accounting: &accounting{epoch: atomics.Now()}, counts: oneCaller, of: of,
 		close: config.close, timed: config.timed, createTimeout: config.createTimeout, onLeak: config.onLeak,
 	}
 	r.hash = r.keys.Hasher("oncecache")
@@ -137,7 +137,7 @@ func newRoot[K comparable](of values[K], keys table.Keys[K], config *settings[K]
 		r.backlog.limit = defaultCloseConcurrency
 	}
 	if r.close != nil {
-		r.seat, r.same = callerAndLease, config.same
+		r.counts, r.same = callerAndLease, config.same
 	}
 	if config.claims != nil {
 		r.claims = config.claims(r.hash)

@@ -40,13 +40,13 @@ func (c *core[K]) shutDown(ctx context.Context, of values[K]) error {
 	if ctx == nil {
 		panic("oncecache: Close called with a nil context")
 	}
-	r := c.retreat(of)
+	r := c.detach(of)
 	r.accounting.work.Or(uint64(closed))
-	r.backlog.ground()
+	r.backlog.cancelHidden()
 	renewals := r.renewals.Load()
 	if renewals != nil {
 		rr := renewals.root.Load()
-		rr.backlog.ground()
+		rr.backlog.cancelHidden()
 		rr.drain()
 	}
 	r.later(r.drain())
@@ -62,17 +62,17 @@ func (c *core[K]) shutDown(ctx context.Context, of values[K]) error {
 	return r.accounting.verdict(err)
 }
 
-// retreat puts an empty root in place of the one that is to be closed, and
+// detach puts an empty root in place of the one that is to be closed, and
 // returns that one. If several callers come at once, each puts its own there,
 // and one is as good as another: nothing is ever stored in them.
-func (c *core[K]) retreat(of values[K]) *root[K] {
+func (c *core[K]) detach(of values[K]) *root[K] {
 	r := c.sharedOf(of)
 	if r.before != nil {
 		return r.before
 	}
 	n := &root[K]{
 		keys: r.keys, hash: r.hash, before: r, accounting: r.accounting, backlog: r.backlog, claims: r.claims,
-		of: r.of, close: r.close, same: r.same, seat: r.seat,
+		of: r.of, close: r.close, same: r.same, counts: r.counts,
 	}
 	n.entries.Init(n.hash, 0)
 	c.root.Store(n) // LP(Close)
@@ -83,16 +83,16 @@ func (c *core[K]) retreat(of values[K]) *root[K] {
 // values that are to be closed.
 func (r *root[K]) drain() (free []*entry[K]) {
 	for found := range r.entries.All() {
-		if e := r.entries.LoadAndDelete(r.at(found.key)); e != nil && r.expel(e) {
+		if e := r.entries.LoadAndDelete(r.at(found.key)); e != nil && r.endRemoved(e) {
 			free = append(free, e)
 		}
 	}
 	return free
 }
 
-// expel ends e, which Close has taken out of the table, and reports whether its
+// endRemoved ends e, which Close has taken out of the table, and reports whether its
 // value is to be closed.
-func (r *root[K]) expel(e *entry[K]) (free bool) {
+func (r *root[K]) endRemoved(e *entry[K]) (free bool) {
 	p := e.state.Load()
 	if p.creating() {
 		r.backlog.note(e, p.flight)

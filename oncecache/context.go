@@ -64,13 +64,13 @@ func (c *Cache[K, V]) GetOrCreateContext(ctx context.Context, k K, create func(c
 
 // slowContext is slow for callers with a context, in a cache that has a root. Created
 // tells whether the caller has made the value.
-func (c *core[K]) slowContext(ctx context.Context, k K, e *entry[K], create creator, seat participants) (last *entry[K], held *atomics.Int64, created bool, err error) {
+func (c *core[K]) slowContext(ctx context.Context, k K, e *entry[K], create creator, counts participants) (last *entry[K], held *atomics.Int64, created bool, err error) {
 	r := c.root.Load()
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, false, err // LP(GetOrCreateContext): ended before
 		}
-		who := caller{counts: seat}
+		who := caller{counts: counts}
 		who.within(ctx)
 		if e = r.current(e); e != nil {
 			last, held, err = e.outcome(&who)

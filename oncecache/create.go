@@ -17,7 +17,7 @@ func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err
 	r, who := c.shared(), caller{counts: oneCaller}
 	for {
 		if e = r.current(e); e == nil {
-			e = lead(r, k, create)
+			e = createOrJoin(r, k, create)
 		}
 		last, _, err := e.outcome(&who)
 		if err == nil {
@@ -30,16 +30,16 @@ func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err
 	}
 }
 
-// lead returns an entry whose outcome the caller of k gets. If the caller must create it
-// first, lead has done so, unless the creation would have to wait for its turn and cannot
+// createOrJoin returns an entry whose outcome the caller of k gets. If the caller must create it
+// first, createOrJoin has done so, unless the creation would have to wait for its turn and cannot
 // be called off: then the outcome is errAgain.
 //
 // It is apart from slow, so that callers that wait need less stack than a new goroutine
 // has: a thousand that come at once would all have to grow theirs.
 //
 //go:noinline
-func lead[K comparable, V any](r *root[K], k K, create func() (V, error)) *entry[K] {
-	return r.lead(freshOf[K, V](k), func(e *entry[K]) error {
+func createOrJoin[K comparable, V any](r *root[K], k K, create func() (V, error)) *entry[K] {
+	return r.createOrJoin(freshOf[K, V](k), func(e *entry[K]) error {
 		v, err := create()
 		if err == nil {
 			*valueOf[V](e) = v
@@ -48,9 +48,9 @@ func lead[K comparable, V any](r *root[K], k K, create func() (V, error)) *entry
 	})
 }
 
-// lead is the part of that which does not depend on V. Fresh is the entry that enter may
+// createOrJoin is the part of that which does not depend on V. Fresh is the entry that enter may
 // insert; create writes its value into that.
-func (r *root[K]) lead(fresh *entry[K], create func(*entry[K]) error) *entry[K] {
+func (r *root[K]) createOrJoin(fresh *entry[K], create func(*entry[K]) error) *entry[K] {
 	p, at := newCreating[K](), r.at(fresh.key)
 	p.by, p.since = goid.Token(), r.now()
 	var ctx context.Context
@@ -297,7 +297,7 @@ func (n *creation[K]) conclude(end result) (l disposition[K]) {
 		n.stop()
 	}
 	var who participants
-	if p.matters(r.seat) {
+	if p.matters(r.counts) {
 		who = p.finish() // before the result is known, so that all their leases are in it
 	}
 	l.over = onePending

@@ -173,8 +173,8 @@ func (l *dependences) pruned() (n *dependences) {
 
 // node is the flight in whose awaits the function's dependences are.
 func (f *flight) node() *flight {
-	if f.ext != nil && f.ext.lead != nil {
-		return f.ext.lead
+	if f.ext != nil && f.ext.whole != nil {
+		return f.ext.whole
 	}
 	return f
 }

@@ -184,16 +184,16 @@ func (e *entry[K]) outcome(c *caller) (*entry[K], *atomics.Int64, error) {
 	}
 }
 
-// board makes c a caller of the creation of e, if that is under way, before it
+// include makes c a caller of the creation of e, if that is under way, before it
 // waits.
-func (e *entry[K]) board(c *caller) {
+func (e *entry[K]) include(c *caller) {
 	if p := e.state.Load(); p.creating() {
-		p.board(c)
+		p.include(c)
 	}
 }
 
-// board counts c among the participants, unless it is counted already or f counts none.
-func (f *flight) board(c *caller) {
+// include counts c among the participants, unless it is counted already or f counts none.
+func (f *flight) include(c *caller) {
 	if c.joined != nil || !f.matters(c.counts) {
 		return
 	}
@@ -213,7 +213,7 @@ func (f *flight) board(c *caller) {
 // frames, the more of the callers that come at once on new goroutines do with the stack
 // that they begin with.
 func (e *entry[K]) await(p *phase[K], c *caller) (err error) {
-	p.board(c)
+	p.include(c)
 	w := p.event()
 	if e.state.Load() != p {
 		return nil

@@ -58,7 +58,7 @@ type extended struct {
 
 	// The fields that follow are set if one function creates several keys, whose flights
 	// share all of extended. When the last of them is called off, so is the function.
-	lead   *flight       // stands for all
+	whole  *flight       // stands for all
 	wanted atomics.Int64 // how many have not been called off
 
 	// base, if the flight is one of Refresh, is the entry that it is to replace, once
@@ -116,24 +116,24 @@ func (p participants) blame() error {
 	return nil
 }
 
-// matters reports whether a caller that counts as seat must join.
-func (f *flight) matters(seat participants) bool { return f.ext != nil || seat != oneCaller }
+// matters reports whether a caller that counts as counts must join.
+func (f *flight) matters(counts participants) bool { return f.ext != nil || counts != oneCaller }
 
 // join counts a caller, unless the flight has finished: then the outcome is a few steps
 // away, and the caller waits for it. A caller that finds the flight abandoned is an heir.
-func (f *flight) join(seat participants) participants {
-	return participants(f.participants.Add(uint64(seat)))
+func (f *flight) join(counts participants) participants {
+	return participants(f.participants.Add(uint64(counts)))
 }
 
 // leave takes off a caller that has joined. If no caller is left, it calls the creation
 // off. It fails if the flight has finished: then the outcome is there.
-func (f *flight) leave(seat participants) bool {
+func (f *flight) leave(counts participants) bool {
 	for {
 		old := participants(f.participants.Load())
 		if old.has(finished) {
 			return false
 		}
-		now := old - seat
+		now := old - counts
 		last := now.callers() == 0 && f.ext != nil && !now.has(kept|abandoned)
 		if last {
 			now |= abandoned
@@ -165,7 +165,7 @@ func (f *flight) closeCache() {
 // callOff ends the context of the create function, if it has one.
 func (f *flight) callOff(cause error) {
 	x := f.ext
-	if x == nil || x.lead != nil && (participants(f.participants.Or(uint64(off))).has(off) || x.wanted.Add(-1) != 0) {
+	if x == nil || x.whole != nil && (participants(f.participants.Or(uint64(off))).has(off) || x.wanted.Add(-1) != 0) {
 		return
 	}
 	x.cancel(cause)

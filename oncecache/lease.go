@@ -70,7 +70,7 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 		}
 	}
 	for {
-		last, held, _, err := c.slowContext(ctx, k, e, creatorOf(create), r.seat)
+		last, held, _, err := c.slowContext(ctx, k, e, creatorOf(create), r.counts)
 		if err != nil {
 			return Lease[K, V]{}, err
 		}
