@@ -48,3 +48,12 @@ func (gs *groupState) sweepCell(c *cell, now time.Duration) bool {
 	}
 	return false
 }
+
+// Sweep removes three kinds of keys, and returns their number: keys that have been
+// healthy for GroupConfig.IdleTimeout, keys that have nothing left in their windows,
+// and keys that nobody has called for GroupConfig.ForgetAfter. The listener gets an
+// event for each of them that was not closed. Other keys stay.
+//
+// Sweep is blocking on the mutex of one bucket at a time, and on the listener. It
+// takes effect for each key by the CAS that closes or retires it.
+func (g *Group[K]) Sweep() int { return g.current().sweep() }

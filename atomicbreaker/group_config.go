@@ -1,0 +1,100 @@
+package atomicbreaker
+
+import (
+	"fmt"
+	"time"
+)
+
+// GroupConfig holds the settings of a Group. The zero value means the
+// defaults.
+type GroupConfig[K comparable] struct {
+	// Default holds the settings of all keys if PerKey is nil.
+	Default Config
+
+	// PerKey returns the settings of one key. It is called when a key that is
+	// absent from the group fails, when its error has to be classified, and when
+	// a key that is stored is called after Update. So it should be quick, and
+	// return the same settings for the same key. If it panics or returns settings
+	// that are wrong, the operation panics and records nothing.
+	PerKey func(K) Config
+
+	// IdleTimeout is how long a key that has recovered keeps its place. Zero
+	// means not at all, which suits all keys but those that fail and recover many
+	// times a second. With a timeout, Sweep frees the places, and so do inserts
+	// once the group has doubled. There is no timer.
+	IdleTimeout time.Duration
+
+	// ForgetAfter is how long the group remembers a key that is not healthy and
+	// that nobody calls. For an open or half-open key the time runs from its last
+	// call, or from the end of its open time or its probes' time if that is later.
+	// For a closed key it runs from the last result that the key remembers. Then
+	// the key is healthy again, and loses its place in the group and under
+	// MaxOpenFraction. Zero means one hour; a negative value, or one beyond 397
+	// days, means never. A key that is open until Reset stays, and so does a key
+	// that ForceOpen or Disable has set.
+	//
+	// There is no timer. The group forgets a key in the next call of an open or
+	// half-open key, in Sweep, in inserts once the group has doubled, and in
+	// failures that MaxOpenFraction holds back, at most a sixty-fourth of the time
+	// late. A closed key remembers until one of these comes.
+	ForgetAfter time.Duration
+
+	// MaxOpenFraction bounds the part of the keys that may be open at once, from 0
+	// to 1, so that a local fault that makes calls of all keys fail does not
+	// shut off everything. Zero means that there is no bound. One key may always
+	// be open. A failure that would open one key too many is Counted, and the
+	// next failure of the key tries again. Half-open keys count as open. Keys that
+	// are opened by hand count too, and are not bounded.
+	//
+	// The number of keys is estimated, to some 3 %, from the keys of all calls of
+	// Allow in the last 10 to 20 minutes or, if nothing was opened since, for
+	// longer. A healthy call then computes one hash more. ResetAll starts the
+	// estimate anew.
+	MaxOpenFraction float64
+
+	// OnStateChange is called for every change of a key, as Config.OnStateChange
+	// is for every change of a Breaker: for one key in order and one at a time,
+	// for different keys concurrently. A key stays in the group until its events
+	// have been delivered. Sweep and ResetAll deliver for one key after the other.
+	// While the listener is busy with one of them, other callers deliver the
+	// events of their own keys.
+	OnStateChange func(K, Event)
+}
+
+// groupSettings are a validated GroupConfig. They never change.
+type groupSettings struct {
+	config any // the *GroupConfig
+	perKey bool
+	idle   time.Duration
+	base   *settings // Config.Default, before a group state adopts it
+}
+
+// configOf returns the config of settings.
+func configOf[K comparable](s *groupSettings) *GroupConfig[K] { return s.config.(*GroupConfig[K]) }
+
+func (c GroupConfig[K]) compile() (*groupSettings, error) {
+	base, err := compileGroup(&c.Default, c.IdleTimeout, c.ForgetAfter, c.MaxOpenFraction)
+	if err != nil {
+		return nil, err
+	}
+	return &groupSettings{&c, c.PerKey != nil, c.IdleTimeout, base}, nil
+}
+
+// compileGroup is the part of compile that does not depend on the type of keys.
+func compileGroup(c *Config, idle, forget time.Duration, fraction float64) (*settings, error) {
+	if idle < 0 {
+		return nil, fmt.Errorf("atomicbreaker: GroupConfig.IdleTimeout %v: must not be negative", idle)
+	}
+	if !(fraction >= 0 && fraction <= 1) { // NaN too
+		return nil, fmt.Errorf("atomicbreaker: GroupConfig.MaxOpenFraction %v: must be in 0..1", fraction)
+	}
+	base, err := c.compileKeyed()
+	if err != nil {
+		return nil, fmt.Errorf("%w (in GroupConfig.Default)", err)
+	}
+	base.forgetAfter = forgetAfter(forget)
+	if fraction != 0 {
+		base.openRate = millionths(fraction)
+	}
+	return base, nil
+}
