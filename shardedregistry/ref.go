@@ -265,7 +265,7 @@ func (r Ref[K, V]) DeleteIf(version Version) error {
 	return t.removeIf(version)
 }
 
-// replaceable is the same for a Ref.
+// replaceable begins the fast path of a Ref, as that of core does of a key.
 func (h *hold[K]) replaceable() (rt *root[K], c *cell[K], old *record) {
 	rt = h.target.root
 	if h.bad != nil || !rt.light || rt.snapshotting() {
