@@ -144,7 +144,7 @@ func (ks *keyedState[K]) obtain(k K, hash uint64, s *settings) *cell {
 		return c
 	}
 	if s == nil {
-		s = ks.settingsFor(k)
+		s = ks.keySettings(k)
 	}
 	fresh := &entry[K]{key: ks.own(k)}
 	ks.linking(&fresh.cell, s, hash)
@@ -162,7 +162,7 @@ func (gs *groupState) linking(fresh *cell, s *settings, hash uint64) {
 		gs.quota.keys.add(hash)
 	}
 	fresh.set.Store(s)
-	if gs.keepsIdle() != 0 {
+	if gs.idleTimeout() != 0 {
 		fresh.touched.Store(int64(gs.now())) // it may stay pristine
 	}
 	filter := gs.filter.Load()
@@ -219,21 +219,21 @@ func (gs *groupState) tidy(c *cell, w word) {
 	if !w.pristine() {
 		return
 	}
-	if gs.keepsIdle() == 0 {
+	if gs.idleTimeout() == 0 {
 		gs.retire(c, w)
 	} else {
 		gs.touch(c)
 	}
 }
 
-// keepsIdle returns how long cells are kept that are pristine.
-func (gs *groupState) keepsIdle() time.Duration { return gs.settings().idle }
+// idleTimeout returns how long cells are kept that are pristine.
+func (gs *groupState) idleTimeout() time.Duration { return gs.settings().idle }
 
 // now returns the time since the epoch.
 func (gs *groupState) now() time.Duration { return atomics.Since(gs.epoch) }
 
 func (gs *groupState) touch(c *cell) {
-	if gs.keepsIdle() != 0 {
+	if gs.idleTimeout() != 0 {
 		c.touch(gs.now(), 0)
 	}
 }
@@ -243,7 +243,7 @@ func (gs *groupState) touch(c *cell) {
 // they come before those of the key's next cell. The caller that delivers the last
 // event retires it.
 func (gs *groupState) retire(c *cell, w word) bool {
-	if gs.of.listens && !c.deliveredUpTo(w) {
+	if gs.root.listens && !c.deliveredUpTo(w) {
 		return false
 	}
 	if !c.word.CompareAndSwap(uint64(w), uint64(w.living().stay().bury())) {

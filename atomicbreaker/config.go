@@ -131,7 +131,7 @@ type settings struct {
 	jitter       float64
 	random       func() float64 // in [0, 1); tests put another in its place
 	counters     *counters
-	of           *settings     // of a group: those that the group state had when these were made
+	madeFor      *settings     // of a group: the stateSettings.shared for which these were made
 	quota        *openQuota    // of a group with MaxOpenFraction
 	openRate     uint64        // of the keys that may be open, in millionths; 0 for all
 	forgetAfter  time.Duration // of a group; 0 for never

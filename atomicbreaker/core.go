@@ -42,21 +42,21 @@ type core struct {
 func (c *core) settings() *settings {
 	s := c.set.Load()
 	if s == nil || s.owner != nil {
-		s = c.settingsNow(s)
+		s = c.settingsSlow(s)
 	}
 	return s
 }
 
-// settingsNow is outlined so that settings can be inlined.
-func (c *core) settingsNow(s *settings) *settings {
+// settingsSlow is outlined so that settings can be inlined.
+func (c *core) settingsSlow(s *settings) *settings {
 	if s != nil {
-		return s.owner.renewed(c, s)
+		return s.owner.renewCellSettings(c, s)
 	}
 	return install(&c.set, new(Config).compile)
 }
 
-// settingsThere is settings for a caller that has brought those of a cell up to date.
-func (c *core) settingsThere() *settings {
+// loadSettings is settings for a caller that has brought those of a cell up to date.
+func (c *core) loadSettings() *settings {
 	if s := c.set.Load(); s != nil {
 		return s
 	}
@@ -144,14 +144,14 @@ func (c *core) admit(timed bool) (admission, error) {
 			// LP(Allow): a closed breaker admits when its word is read.
 			a := admission{word: w}
 			if timed {
-				a.begun = c.settingsThere().begin()
+				a.begun = c.loadSettings().begin()
 			}
 			return a, nil
 		}
 		// The settings are read after the word, as its deadline may be further ahead
 		// than those of settings that Update has replaced; the caller that set the
 		// deadline has stored newer settings before.
-		s := c.settingsThere()
+		s := c.loadSettings()
 		now, at := s.clock()
 		next, refused := w.admit(s, now)
 		if refused != nil {
@@ -208,9 +208,9 @@ const (
 	asked                          // TripFuncs were asked
 )
 
-// conclude is settle for a Breaker, and then counts a late result and delivers events.
+// conclude is apply for a Breaker, and then counts a late result and delivers events.
 func (c *core) conclude(was, stay word, r result, s *settings) Verdict {
-	v, did := c.settle(was, stay, r, s)
+	v, did := c.apply(was, stay, r, s)
 	if v == Late {
 		s.counters.mine().late.Add(1)
 	}
@@ -218,14 +218,14 @@ func (c *core) conclude(was, stay word, r result, s *settings) Verdict {
 	return v
 }
 
-// settle reports the result of a call admitted in stay, judged by s. The word was
+// apply reports the result of a call admitted in stay, judged by s. The word was
 // read as was, and a direct result has its stay. A tombstone that a direct result
 // finds is returned as it is.
 //
 // A CAS fails only when another caller's has succeeded.
-func (c *core) settle(was, stay word, r result, s *settings) (v Verdict, did step) {
+func (c *core) apply(was, stay word, r result, s *settings) (v Verdict, did step) {
 	for stay.mode() == closed && was.stay() == stay && r.how&tripping == 0 {
-		next, ok := was.keep(r.outcome, s)
+		next, ok := was.countInWord(r.outcome, s)
 		if !ok {
 			if next, ok = c.goesOn(was, r.outcome, s); !ok {
 				break
@@ -237,7 +237,7 @@ func (c *core) settle(was, stay word, r result, s *settings) (v Verdict, did ste
 			return Counted, step{to: was}
 		}
 		if s.owner != nil {
-			c.keeps(next, s)
+			c.touchBefore(next, s)
 		}
 		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
 			return Counted, step{to: next, flags: wrote}
@@ -247,16 +247,16 @@ func (c *core) settle(was, stay word, r result, s *settings) (v Verdict, did ste
 	return c.decide(was, stay, r, s)
 }
 
-// keeps touches a cell before its word becomes one that has failures to keep.
-func (c *core) keeps(next word, s *settings) {
+// touchBefore touches a cell before its word becomes one that has failures to keep.
+func (c *core) touchBefore(next word, s *settings) {
 	if next.mode() == closed && next != next.flagged() {
 		c.touch(s.now(), touchUnit)
 	}
 }
 
-// decide is settle for all that may do more than count in the word, which was
+// decide is apply for all that may do more than count in the word, which was
 // read as was.
 func (c *core) decide(was, stay word, r result, s *settings) (v Verdict, did step) {
 	t := report{core: c, settings: s, result: r, stay: stay, bad: r.outcome == Failure || s.rules.tooSlow(r)}
-	return t.settle(was)
+	return t.apply(was)
 }

@@ -261,7 +261,7 @@ func TestOldGroupStatesDoNotChange(t *testing.T) {
 		},
 		"settle": func(_ *Group[string], old *keyedState[string], p Permit) {
 			for _, o := range []Outcome{Success, Failure, Ignored} {
-				if v := old.settle("k", old.hash("k", 0), p.since, result{outcome: o}, nil); v != Late {
+				if v := old.settleKey("k", old.hash("k", 0), p.since, result{outcome: o}, nil); v != Late {
 					t.Error(v)
 				}
 			}

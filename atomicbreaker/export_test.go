@@ -7,7 +7,7 @@ func (c *core) record(r result) (Verdict, step) {
 	r.how |= direct
 	s := c.settings()
 	was := word(c.word.Load())
-	return c.settle(was, was.stay(), r, s)
+	return c.apply(was, was.stay(), r, s)
 }
 
 // ProbeGeneration returns the generation of a permit that is a probe.
@@ -46,7 +46,7 @@ func (g *Group[K]) checkQuiet(keys ...K) error {
 			return fmt.Errorf("the listener was told of %d generations of %v, of %d", c.delivered.Load(), k, w.gen())
 		case w.mode() == tombstone:
 			return fmt.Errorf("the dead cell of %v is still in the table", k)
-		case w.pristine() && ks.keepsIdle() == 0:
+		case w.pristine() && ks.idleTimeout() == 0:
 			return fmt.Errorf("the pristine cell of %v is still in the table", k)
 		}
 	}

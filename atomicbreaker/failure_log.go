@@ -361,13 +361,13 @@ func (r *report) withhold(w word) (next word, ok bool) {
 // closed. If the log is of another word by then, it reads the core again.
 func (v *view) failures() int {
 	for v.word.mode() == closed && v.word&long != 0 {
-		failed := v.of.failures(v.word, v.reading, false)
+		failed := v.core.failures(v.word, v.settings, false)
 		// LP(Snapshot): this load. While the word is the same, so is what the
 		// log says of it.
-		if word(v.of.word.Load()) == v.word {
+		if word(v.core.word.Load()) == v.word {
 			return failed
 		}
-		*v = v.of.read()
+		*v = v.core.read()
 	}
 	return v.word.failures()
 }

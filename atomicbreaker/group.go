@@ -220,7 +220,7 @@ func (gs *groupState) recordIn(c *cell, r *result) (v Verdict, owed *eventQueue,
 	r.how |= direct
 	s := c.settings()
 	was := word(c.word.Load())
-	v, did := c.settle(was, was.stay(), *r, s)
+	v, did := c.apply(was, was.stay(), *r, s)
 	if did.to.mode() == tombstone {
 		gs.remove(c)
 		*r = r.after(did)
@@ -290,7 +290,7 @@ func (g *Group[K]) read(k K) (view, *cell) {
 	ks := g.current()
 	absent := view{}
 	if set := ks.settings(); !set.perKey {
-		absent.reading = set.settings
+		absent.settings = set.shared
 	}
 	if ks.empty() {
 		return absent, nil
@@ -303,7 +303,7 @@ func (g *Group[K]) read(k K) (view, *cell) {
 
 // read observes a cell.
 func (gs *groupState) read(c *cell) view {
-	gs.settingsHeld(&c.core) // renews them
+	gs.cellSettingsWithoutPerKey(&c.core) // renews them
 	return c.read()
 }
 

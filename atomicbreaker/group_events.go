@@ -36,7 +36,7 @@ func (ks *keyedState[K]) notify(c *cell, e Event) {
 // notified retires the cell if it was kept for its events only.
 func (q *keyQueue) notified(c *core) {
 	gs := c.set.Load().owner.(*groupState)
-	if w := word(c.word.Load()); w.pristine() && gs.keepsIdle() == 0 {
+	if w := word(c.word.Load()); w.pristine() && gs.idleTimeout() == 0 {
 		gs.retire(cellOf(c), w)
 	}
 }
@@ -48,7 +48,7 @@ func (q *keyQueue) dispose()         { q.group.queues.CompareAndDelete(q.hash, q
 //
 // It retries only if a queue was dropped.
 func (gs *groupState) push(c *cell, e *queuedEvent) (owed *eventQueue) {
-	g, hash := gs.of, gs.keyOps.queueHash(c)
+	g, hash := gs.root, gs.keyOps.queueHash(c)
 	for {
 		q := g.queues.Load(hash)
 		if q == nil {
@@ -81,7 +81,7 @@ func either(a, b *eventQueue) *eventQueue {
 
 // outdated reports whether ResetAll has replaced the group state, if that matters to
 // events.
-func (gs *groupState) outdated() bool { return gs.of.listens && gs.replaced() }
+func (gs *groupState) outdated() bool { return gs.root.listens && gs.replaced() }
 
 // deliveredUpTo reports whether the events of all stays up to that of w have been
 // delivered.
@@ -123,13 +123,13 @@ func (gs *groupState) sealAllBefore() {
 }
 
 // sealBefore seals the cells of one key in older group states, the oldest first.
-func (ks *keyedState[K]) sealBefore(of *cell) (owed *eventQueue) {
+func (ks *keyedState[K]) sealBefore(next *cell) (owed *eventQueue) {
 	before := ks.before.Load()
 	if before == nil {
 		return nil
 	}
-	owed = before.keyOps.sealBefore(of)
-	k, old := ks.keyOf(of), keyedStateOf[K](&before.presence)
+	owed = before.keyOps.sealBefore(next)
+	k, old := ks.keyOf(next), keyedStateOf[K](&before.presence)
 	if c := old.lookup(k, old.hash(k, 0)); c != nil {
 		owed = either(owed, old.seal(c))
 	}
@@ -153,7 +153,7 @@ func (gs *groupState) seal(c *cell) (owed *eventQueue) {
 			x.next = w.bury() // nothing to reset, no event
 		}
 		var ok bool
-		if owed, ok = c.swap(gs.settingsHeld(&c.core), was, w, x); ok {
+		if owed, ok = c.swap(gs.cellSettingsWithoutPerKey(&c.core), was, w, x); ok {
 			break
 		}
 	}

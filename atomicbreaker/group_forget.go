@@ -66,7 +66,7 @@ func (c *core) stale(w word, s *settings) bool {
 // counts in the key's next cell. No two marks are equal, so a mark that is still there
 // was not replaced and made again.
 func (gs *groupState) markLeaving(c *cell, was word) bool {
-	w, s := was.living(), gs.settingsHeld(&c.core)
+	w, s := was.living(), gs.cellSettingsWithoutPerKey(&c.core)
 	if !c.stale(w, s) {
 		return false
 	}
@@ -74,7 +74,7 @@ func (gs *groupState) markLeaving(c *cell, was word) bool {
 	if !c.word.CompareAndSwap(uint64(was), uint64(mark)) || !c.stale(w, s) {
 		return false // it may stay marked: all take it for closed
 	}
-	if gs.keepsIdle() != 0 {
+	if gs.idleTimeout() != 0 {
 		// It is healthy from now on.
 		gs.touch(c)
 		c.word.CompareAndSwap(uint64(mark), uint64(mark.living().stay()))
@@ -103,7 +103,7 @@ func (gs *groupState) forget(c *cell, w word, s *settings) bool {
 // more key could not open. It does so once in a while.
 func (gs *groupState) reclaim() {
 	const times = 64 // while a key is being forgotten; a sweep looks at all cells
-	s := gs.settings().settings
+	s := gs.settings().shared
 	if s.forgetAfter == 0 {
 		return
 	}

@@ -2,14 +2,20 @@ package atomicbreaker
 
 import "fmt"
 
-// How a group state takes over the settings of its group, and its cells those of the
-// group state; see DESIGN.md.
+// A group state takes over the settings of its group, and cells those of the group
+// state; see DESIGN.md. Names say what a method returns, and whether it calls PerKey:
+//
+//	settings                   what is stored, up to date; calls PerKey for a cell
+//	loadSettings               what is stored
+//	cellSettingsWithoutPerKey  what is stored in a cell, up to date unless that takes PerKey
+//	keySettings…               of a key that may have no cell; calls PerKey
+//	renew…                     replaces what is stored, if it is not up to date
 
 // stateSettings are the group's settings as a group state uses them. They never change.
 type stateSettings struct {
 	*groupSettings
-	settings *settings  // of all keys if PerKey is nil
-	packing  keyPacking // how keys travel in new permits
+	shared  *settings  // of all keys if PerKey is nil
+	packing keyPacking // how keys travel in new permits
 
 	// hashes says that every key must be hashed, even if none is stored: to
 	// find out whether that panics, or to count keys; or that permits say when
@@ -30,17 +36,17 @@ func (s *stateSettings) biases() bool { return s.hashes || s.fresh }
 func (gs *groupState) settings() *stateSettings {
 	set := gs.set.Load()
 	if set.fresh {
-		gs.renew()
+		gs.renewSettings()
 		set = gs.set.Load()
 	}
 	return set
 }
 
-// settingsOf returns settings of the group as the group state uses them.
-func (gs *groupState) settingsOf(of *groupSettings) *stateSettings {
-	set := &stateSettings{groupSettings: of, settings: gs.adopt(*of.base), packing: gs.packing}
-	set.settings.of = set.settings
-	slow := set.settings.rules.slow
+// newStateSettings returns g as the group state uses it.
+func (gs *groupState) newStateSettings(g *groupSettings) *stateSettings {
+	set := &stateSettings{groupSettings: g, shared: gs.adopt(*g.base), packing: gs.packing}
+	set.shared.madeFor = set.shared
+	slow := set.shared.rules.slow
 	if slow {
 		set.packing = gs.packing.timed()
 	}
@@ -50,21 +56,21 @@ func (gs *groupState) settingsOf(of *groupSettings) *stateSettings {
 
 // adopt returns settings with the fields that depend on the group state.
 func (gs *groupState) adopt(s settings) *settings {
-	s.owner, s.epoch, s.listens, s.counters, s.quota = gs, gs.epoch, gs.of.listens, &gs.of.counters, gs.quota
+	s.owner, s.epoch, s.listens, s.counters, s.quota = gs, gs.epoch, gs.root.listens, &gs.root.counters, gs.quota
 	return &s
 }
 
-// renew makes the group state go by the group's settings.
+// renewSettings makes the group state go by the group's settings.
 //
 // It retries only if Update has replaced them, or another caller the
 // group state's.
-func (gs *groupState) renew() {
+func (gs *groupState) renewSettings() {
 	for {
-		held, of := gs.set.Load(), gs.of.set.Load()
-		if held.groupSettings == of && !held.fresh {
+		held, current := gs.set.Load(), gs.root.set.Load()
+		if held.groupSettings == current && !held.fresh {
 			return
 		}
-		next := gs.settingsOf(of)
+		next := gs.newStateSettings(current)
 		// linked is never too low: it goes up before keys must be hashed, and
 		// down after.
 		if next.hashes {
@@ -80,61 +86,51 @@ func (gs *groupState) renew() {
 	}
 }
 
-// settingsFor returns the settings of a key. It runs user code.
-func (ks *keyedState[K]) settingsFor(k K) *settings {
+// keySettings returns the settings of a key. It calls PerKey.
+func (ks *keyedState[K]) keySettings(k K) *settings {
 	set := ks.settings()
 	if !set.perKey {
-		return set.settings
+		return set.shared
 	}
 	c := configOf[K](set.groupSettings).PerKey(k)
-	s, err := ks.ofKey(set, &c)
+	s, err := ks.compileKeySettings(set, &c)
 	if err != nil {
 		panic(fmt.Sprintf("%v (from GroupConfig.PerKey for key %v)", err, k))
 	}
 	return s
 }
 
-// ofKey returns the settings of a key from the Config that PerKey has returned.
-func (gs *groupState) ofKey(set *stateSettings, c *Config) (*settings, error) {
+// compileKeySettings returns the settings of a key from the Config that PerKey has returned.
+func (gs *groupState) compileKeySettings(set *stateSettings, c *Config) (*settings, error) {
 	base, err := c.compileKeyed()
 	if err != nil {
 		return nil, err
 	}
 	s := gs.adopt(*base)
-	s.of, s.forgetAfter, s.openRate = set.settings, set.base.forgetAfter, set.base.openRate
+	s.madeFor, s.forgetAfter, s.openRate = set.shared, set.base.forgetAfter, set.base.openRate
 	return s, nil
 }
 
-func (ks *keyedState[K]) settingsOfKey(c *cell) *settings { return ks.settingsFor(ks.keyOf(c)) }
+func (ks *keyedState[K]) keySettingsOfCell(c *cell) *settings { return ks.keySettings(ks.keyOf(c)) }
 
-// settingsHeld returns the settings of a cell, up to date unless that takes user
-// code. Reports and sweeps use these, so that a PerKey that panics loses no result,
-// slot or event. The next call of the key gets newer ones.
-func (gs *groupState) settingsHeld(c *core) *settings {
+// cellSettingsWithoutPerKey is for reports and sweeps, which lose no result, slot or
+// event if PerKey panics. The next call of the key gets newer ones.
+func (gs *groupState) cellSettingsWithoutPerKey(c *core) *settings {
 	s, set := c.set.Load(), gs.settings()
-	if s.of == set.settings || set.perKey {
+	if s.madeFor == set.shared || set.perKey {
 		return s
 	}
-	return gs.renewed(c, s)
+	return gs.renewCellSettings(c, s)
 }
 
-// settingsNow returns the settings of a cell, up to date. It may run user code.
-func (gs *groupState) settingsNow(c *cell) *settings {
-	s := c.set.Load()
-	if s.of == gs.settings().settings {
-		return s
-	}
-	return gs.renewed(&c.core, s)
-}
-
-// renewed returns the settings of a cell, which has held, up to date. It runs user
-// code.
+// renewCellSettings returns the settings of a cell, which has held, up to date. It
+// calls PerKey.
 //
 // It retries only if the group state's settings were replaced, or another
 // caller has renewed those of the cell.
-func (gs *groupState) renewed(c *core, held *settings) *settings {
-	for ; held.of != gs.settings().settings; held = c.set.Load() {
-		next := gs.keyOps.settingsOfKey(cellOf(c))
+func (gs *groupState) renewCellSettings(c *core, held *settings) *settings {
+	for ; held.madeFor != gs.settings().shared; held = c.set.Load() {
+		next := gs.keyOps.keySettingsOfCell(cellOf(c))
 		if lacking := *next; lacking.inherit(held) {
 			next = &lacking
 		}
@@ -143,6 +139,6 @@ func (gs *groupState) renewed(c *core, held *settings) *settings {
 	return held
 }
 
-func (ks *keyedState[K]) packedSettings(p Permit) *settings {
-	return ks.settingsFor(unpack[K](p.packing(ks.packing), p.key, p.bits))
+func (ks *keyedState[K]) keySettingsOfPermit(p Permit) *settings {
+	return ks.keySettings(unpack[K](p.packing(ks.packing), p.key, p.bits))
 }

@@ -31,17 +31,17 @@ type keyOps interface {
 	drop(*cell) bool
 	// all yields all cells in the table.
 	all(yield func(*cell) bool)
-	// settingsOfKey returns the settings of a cell's key. It runs user code.
-	settingsOfKey(*cell) *settings
+	// keySettingsOfCell returns the settings of a cell's key. It calls PerKey.
+	keySettingsOfCell(*cell) *settings
 	// queueHash returns a hash of a cell's key that is the same in all group states of the
 	// group, if it has a listener. notify calls the listener.
 	queueHash(*cell) uint64
 	notify(*cell, Event)
 	// sealBefore seals the cells of a cell's key in older group states.
 	sealBefore(*cell) *eventQueue
-	// packedSettings returns the settings of the key of a permit that was given while
-	// it was absent. It runs user code.
-	packedSettings(Permit) *settings
+	// keySettingsOfPermit returns the settings of the key of a permit that was given
+	// while it was absent. It calls PerKey.
+	keySettingsOfPermit(Permit) *settings
 	// settlePacked reports the result of a call that was admitted while its key was
 	// absent.
 	settlePacked(Permit, result, *settings) Verdict
@@ -57,7 +57,7 @@ type groupState struct {
 	presence // first, so that it can be converted back
 
 	keyOps keyOps
-	of     *groupRoot
+	root   *groupRoot
 
 	// set has the settings. From one to the next by a caller that finds that Update
 	// has replaced the group's.
@@ -105,15 +105,15 @@ func newKeys[K comparable]() (keys table.Keys[K], hash table.Hash[K]) {
 }
 
 // init completes a group state before it is shared.
-func (gs *groupState) init(g *groupRoot, s keyOps, kind keyPacking, of *groupSettings) {
-	gs.of, gs.keyOps, gs.epoch = g, s, of.base.epoch
-	gs.owner, gs.packing, gs.current = gs, kind, &g.state
+func (gs *groupState) init(g *groupRoot, ops keyOps, packing keyPacking, c *groupSettings) {
+	gs.root, gs.keyOps, gs.epoch = g, ops, c.base.epoch
+	gs.owner, gs.packing, gs.current = gs, packing, &g.state
 	gs.departures.init(&gs.presence)
 	if g.bounds {
 		gs.quota = &openQuota{keys: newDistinctKeys()}
 	}
 	gs.sweepAt.Store(firstSweep)
-	set := gs.settingsOf(of)
+	set := gs.newStateSettings(c)
 	set.fresh = true
 	gs.linked.Store(biased)
 	gs.set.Store(set)
@@ -175,7 +175,7 @@ func (ks *keyedState[K]) allowLinked(k K, h uint64, now *departure) (Permit, err
 // admit asks a cell for admission. It reports whether the caller has to look
 // again.
 func (gs *groupState) admit(c *cell) (p Permit, refused error, died bool) {
-	a, err := c.admit(gs.settingsNow(c).rules.slow)
+	a, err := c.admit(gs.renewCellSettings(&c.core, c.set.Load()).rules.slow)
 	if a.word.mode() == tombstone {
 		gs.remove(c)
 		return p, nil, true
@@ -207,15 +207,15 @@ func (ks *keyedState[K]) timedPermit(k K, now *departure, slot uint64) Permit {
 	set := ks.settings()
 	p := absentPermit(set.packing, k, now, slot)
 	if set.packing != ks.packing {
-		p.bits |= uint64(set.settings.begin()>>begunUnit) & begunMask
+		p.bits |= uint64(set.shared.begin()>>begunUnit) & begunMask
 	}
 	return p
 }
 
 // finishReport reports what is left of a result whose TripFunc has not returned. It
-// is the end of settleCell, settle or record.
+// is the end of settleCell, settleKey or record.
 func (gs *groupState) finishReport(t *report) {
-	_, did := t.settle(word(t.core.word.Load()))
+	_, did := t.apply(word(t.core.word.Load()))
 	c, r := cellOf(t.core), t.result
 	r.how |= wasAsked
 	died := did.to.mode() == tombstone
@@ -235,7 +235,7 @@ func (gs *groupState) finishReport(t *report) {
 
 func (ks *keyedState[K]) settleDead(c *cell, r result, s *settings) Verdict {
 	k := ks.keyOf(c)
-	return ks.settle(k, ks.hash(k, 0), c.since.Load(), r, s)
+	return ks.settleKey(k, ks.hash(k, 0), c.since.Load(), r, s)
 }
 
 func (ks *keyedState[K]) recordDead(c *cell, r result, owed *eventQueue) {
@@ -251,7 +251,7 @@ func (gs *groupState) settleAbsent(p Permit, r result, s *settings) Verdict {
 		return Late
 	}
 	if p.tellsTime(gs.packing) {
-		r.took = since(p.bits, gs.settings().settings)
+		r.took = since(p.bits, gs.settings().shared)
 	}
 	if r.how&looked == 0 && !mayMatter(r) && gs.stillAbsent(p.slot(p.packing(gs.packing)), p.since) {
 		// LP(Done): an absent key stays pristine.
@@ -262,7 +262,7 @@ func (gs *groupState) settleAbsent(p Permit, r result, s *settings) Verdict {
 
 func (ks *keyedState[K]) settlePacked(p Permit, r result, s *settings) Verdict {
 	k := unpack[K](p.packing(ks.packing), p.key, p.bits)
-	return ks.settle(k, ks.hash(k, 0), p.since, r, s)
+	return ks.settleKey(k, ks.hash(k, 0), p.since, r, s)
 }
 
 func (gs *groupState) settleCell(p Permit, r result) Verdict {
@@ -271,9 +271,9 @@ func (gs *groupState) settleCell(p Permit, r result) Verdict {
 		return Late
 	}
 	c, stay := cellOf(p.core), p.stay()
-	s := gs.settingsHeld(&c.core)
+	s := gs.cellSettingsWithoutPerKey(&c.core)
 	r.took = p.took(s)
-	v, did := c.settle(word(c.word.Load()), stay, r, s)
+	v, did := c.apply(word(c.word.Load()), stay, r, s)
 	r = r.after(did)
 	if stay.mode() == closed && did.to == stay.bury() {
 		// The cell has died without having changed since it admitted the
@@ -295,15 +295,15 @@ func mayMatter(r result) bool {
 	return r.outcome != Success && r.outcome != Ignored || r.took != 0
 }
 
-// settle reports the result of a call that no living cell has admitted. When the call
+// settleKey reports the result of a call that no living cell has admitted. When the call
 // was admitted, since was the last departure and its key was pristine.
 //
 // It retries only if a cell has died.
-func (ks *keyedState[K]) settle(k K, hash uint64, since *departure, r result, s *settings) Verdict {
+func (ks *keyedState[K]) settleKey(k K, hash uint64, since *departure, r result, s *settings) Verdict {
 	matters := mayMatter(r)
 	if matters && (r.outcome == Success || r.outcome == Ignored) {
 		if s == nil {
-			s = ks.settingsFor(k)
+			s = ks.keySettings(k)
 		}
 		matters = r.outcome == Success && s.rules.tooSlow(r)
 	}
@@ -314,16 +314,16 @@ func (ks *keyedState[K]) settle(k K, hash uint64, since *departure, r result, s 
 		} else if c = ks.obtain(k, hash, s); c == nil {
 			return Late // not equal to itself, so nothing to remember
 		}
-		v, died := ks.settleIn(c, hash, since, &r)
+		v, died := ks.settleKeyIn(c, hash, since, &r)
 		if !died {
 			return v
 		}
 	}
 }
 
-// settleIn is settle for a key that has this cell, or none. It reports whether the
+// settleKeyIn is settleKey for a key that has this cell, or none. It reports whether the
 // caller has to look again, with r.
-func (gs *groupState) settleIn(c *cell, hash uint64, since *departure, r *result) (v Verdict, died bool) {
+func (gs *groupState) settleKeyIn(c *cell, hash uint64, since *departure, r *result) (v Verdict, died bool) {
 	if c != nil && gs.outdated() {
 		// LP(Done): late when the group state is read.
 		return Late, false
@@ -341,13 +341,13 @@ func (gs *groupState) settleIn(c *cell, hash uint64, since *departure, r *result
 	if late {
 		// LP(Done): late when the departure was seen. If obtain made the
 		// cell, there is no more reason for it.
-		if gs.keepsIdle() == 0 && c.word.Load() == 0 {
+		if gs.idleTimeout() == 0 && c.word.Load() == 0 {
 			gs.retire(c, 0)
 		}
 		return Late, false
 	}
-	s := gs.settingsHeld(&c.core)
-	v, did := c.settle(word(c.word.Load()), 0, *r, s) // zero: the cell's first stay
+	s := gs.cellSettingsWithoutPerKey(&c.core)
+	v, did := c.apply(word(c.word.Load()), 0, *r, s) // zero: the cell's first stay
 	if did.to.mode() == tombstone {
 		gs.remove(c)
 		*r = r.after(did)

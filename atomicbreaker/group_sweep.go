@@ -39,11 +39,11 @@ func (gs *groupState) sweepCell(c *cell, now time.Duration) bool {
 	case w.mode() == tombstone:
 		gs.remove(c)
 	case w.pristine():
-		return c.idle(now) >= gs.keepsIdle() && gs.retire(c, w)
+		return c.idle(now) >= gs.idleTimeout() && gs.retire(c, w)
 	case w.mode() == closed:
 		return gs.markLeaving(c, was)
 	default:
-		s := gs.settingsHeld(&c.core)
+		s := gs.cellSettingsWithoutPerKey(&c.core)
 		return c.forgotten(w, s, s.now()) && gs.forget(c, w, s)
 	}
 	return false

@@ -169,7 +169,7 @@ type burst struct {
 
 // settles reports a result in the way that it should be.
 func (b *burst) settles(o Outcome) uint32 {
-	_, did := b.b.core.settle(word(b.b.core.word.Load()), b.stay, result{outcome: o}, b.b.core.set.Load())
+	_, did := b.b.core.apply(word(b.b.core.word.Load()), b.stay, result{outcome: o}, b.b.core.set.Load())
 	return did.to.place()
 }
 

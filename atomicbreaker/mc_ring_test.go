@@ -163,7 +163,7 @@ func hastyAdd(r *ring, epoch time.Time, bad bool) time.Duration {
 	for {
 		was := word.Load()
 		b := bucket(was)
-		if !b.of(n) {
+		if !b.holds(n) {
 			b = emptyBucket(n)
 		}
 		if word.CompareAndSwap(was, uint64(b.count(bad))) {

@@ -132,7 +132,7 @@ func TestWindowsAreOfOneStayAndPolicy(t *testing.T) {
 	stopped := func(p *patient) func() {
 		s := p.b.core.set.Load()
 		return func() {
-			p.b.core.settle(word(p.b.core.word.Load()), word(p.early.bits).stay(), result{outcome: Failure}, s)
+			p.b.core.apply(word(p.b.core.word.Load()), word(p.early.bits).stay(), result{outcome: Failure}, s)
 		}
 	}
 	early := func(p *patient) func() { return func() { p.early.Failure() } }

@@ -44,7 +44,7 @@ func (p Permit) done(ctx context.Context, err error) Verdict {
 	}
 	// User code may run here. A key that is absent holds no slot, so nothing
 	// is lost if PerKey panics.
-	s := p.settings()
+	s := p.classifySettings()
 	classified := false
 	defer func() {
 		if !classified {
@@ -118,8 +118,8 @@ func (p Permit) Trip(d time.Duration) Verdict {
 type owner interface {
 	settleAbsent(Permit, result, *settings) Verdict
 	settleCell(Permit, result) Verdict
-	settingsHeld(*core) *settings
-	renewed(*core, *settings) *settings
+	cellSettingsWithoutPerKey(*core) *settings
+	renewCellSettings(*core, *settings) *settings
 	finishReport(*report)
 	publish(*queuedEvent) *eventQueue
 }
@@ -132,11 +132,11 @@ func (p Permit) settle(o Outcome, s *settings) Verdict {
 		return p.settleResult(result{outcome: o}, s)
 	}
 	if s == nil {
-		s = c.settingsThere()
+		s = c.loadSettings()
 	}
 	was := word(c.word.Load())
-	if next, ok := was.counts(stay, o, s); ok {
-		// LP(Done): as in core.settle.
+	if next, ok := was.countInRow(stay, o, s); ok {
+		// LP(Done): as in core.apply.
 		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
 			return Counted
 		}
@@ -155,7 +155,7 @@ func (p Permit) settleResult(r result, s *settings) (v Verdict) {
 	case p.core == nil && p.since == nil:
 		return Late
 	case p.core == nil:
-		counters = &groupStateOf(p.since.home).of.counters
+		counters = &groupStateOf(p.since.home).root.counters
 		v = p.since.home.owner.settleAbsent(p, r, s)
 	case p.bits&inCell != 0:
 		held := p.core.set.Load()
@@ -180,17 +180,17 @@ func (p Permit) pay(owed *eventQueue) {
 	orElse(owed.deliver, func() { p.Cancel() })
 }
 
-// settings returns the settings that classify the call's error, nil for the defaults.
-func (p Permit) settings() *settings {
+// classifySettings returns the settings that classify the call's error, nil for the defaults.
+func (p Permit) classifySettings() *settings {
 	switch {
 	case p.core != nil:
 		s := p.core.set.Load()
 		if s != nil && s.owner != nil {
-			s = s.owner.settingsHeld(p.core)
+			s = s.owner.cellSettingsWithoutPerKey(p.core)
 		}
 		return s
 	case p.since != nil:
-		return groupStateOf(p.since.home).keyOps.packedSettings(p)
+		return groupStateOf(p.since.home).keyOps.keySettingsOfPermit(p)
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func (r *report) finish() {
 		o.finishReport(&rest)
 		return
 	}
-	_, did := r.settle(word(r.core.word.Load()))
+	_, did := r.apply(word(r.core.word.Load()))
 	did.owed.deliver()
 }
 

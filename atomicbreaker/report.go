@@ -21,8 +21,8 @@ type report struct {
 	gone    step          // the step that closed a key that was forgotten
 }
 
-// settle is decide for a report that has begun.
-func (r *report) settle(was word) (v Verdict, did step) {
+// apply is decide for a report that has begun.
+func (r *report) apply(was word) (v Verdict, did step) {
 	c, o, unasked := r.core, r.result.outcome, r.result.how&direct != 0
 	var ok bool
 	for ; ; was = word(c.word.Load()) {
@@ -201,7 +201,7 @@ func (r *report) swap(was, w word, x change, v Verdict) (Verdict, step, bool) {
 		return v, did, true
 	}
 	if s.owner != nil {
-		r.core.keeps(x.next, s)
+		r.core.touchBefore(x.next, s)
 	}
 	owed, ok := r.core.swap(s, was, w, x)
 	did.to, did.owed, did.flags = x.next, owed, did.flags|wrote

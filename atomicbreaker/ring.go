@@ -35,9 +35,9 @@ const (
 // emptyBucket returns the bucket of a tick before its first call.
 func emptyBucket(tick uint64) bucket { return bucket(tick / buckets & lapMask << lapShift) }
 
-// of reports whether b is the bucket of a tick, which has b's index. So seem
+// holds reports whether b is the bucket of a tick, which has b's index. So seem
 // those that are a multiple of 2^24 laps away.
-func (b bucket) of(tick uint64) bool { return b>>lapShift == emptyBucket(tick)>>lapShift }
+func (b bucket) holds(tick uint64) bool { return b>>lapShift == emptyBucket(tick)>>lapShift }
 
 func (b bucket) bad() uint64   { return uint64(b>>badShift) & countMask }
 func (b bucket) total() uint64 { return uint64(b) & countMask }
@@ -145,7 +145,7 @@ func (r *ring) add(epoch time.Time, at time.Duration, bad bool) time.Duration {
 		word := &s[tick%buckets]
 		was := word.Load()
 		b := bucket(was)
-		if !b.of(tick) {
+		if !b.holds(tick) {
 			// Is it older, or newer, or much older and seems newer? Its tick
 			// was read from the clock before b was stored. If now is no whole
 			// lap after mine, it was not after mine.
@@ -185,7 +185,7 @@ func (r *ring) sumOf(stripes []stripe, now time.Duration) (bad, total uint64) {
 		// Near the epoch, ticks before it seem to be of the last lap of all,
 		// and no bucket is.
 		for tick := last - (buckets - 1); tick != last+1; tick++ {
-			if b := bucket(stripes[i][tick%buckets].Load()); b.of(tick) {
+			if b := bucket(stripes[i][tick%buckets].Load()); b.holds(tick) {
 				bad += b.bad()
 				total += b.total()
 			}

@@ -220,7 +220,7 @@ func TestT45_FullBucketsGoOn(t *testing.T) {
 			if isBad {
 				bad++
 			}
-			if b.bad() > b.total() || !b.of(37*buckets) || b.total() == 0 {
+			if b.bad() > b.total() || !b.holds(37*buckets) || b.total() == 0 {
 				t.Fatalf("bucket %#x after %d calls, every %d bad", uint64(b), i+1, every)
 			}
 			if total <= countMask && (float64(b.bad()) != bad || float64(b.total()) != total) {

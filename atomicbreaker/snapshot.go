@@ -8,28 +8,28 @@ import (
 
 // A view is a word as the clock shows it.
 type view struct {
-	word    word
-	state   State
-	left    time.Duration // of the open time; latched if it never ends
-	reading *settings     // nil for a zero core
-	of      *core         // nil for an absent key
+	word     word
+	state    State
+	left     time.Duration // of the open time; latched if it never ends
+	settings *settings     // nil for a zero core
+	core     *core         // nil for an absent key
 }
 
 // read observes the core without changing it. It takes at most two loads of
 // the word, so it is wait-free.
 func (c *core) read() view {
 	w := word(c.word.Load()).living()
-	v := view{word: w, reading: c.set.Load(), of: c, state: w.state()}
-	if w.mode() != open && (w.mode() != halfOpen || v.reading.forgetAfter == 0) {
+	v := view{word: w, settings: c.set.Load(), core: c, state: w.state()}
+	if w.mode() != open && (w.mode() != halfOpen || v.settings.forgetAfter == 0) {
 		// LP(State): such a word is seen by the first load.
 		if w.mode() == forcedOpen {
 			v.left = latched
 		}
 		return v
 	}
-	now := v.reading.now()
-	switch forgotten := c.forgotten(w, v.reading, now); {
-	case w.mode() == open && w.openPending(v.reading, now):
+	now := v.settings.now()
+	switch forgotten := c.forgotten(w, v.settings, now); {
+	case w.mode() == open && w.openPending(v.settings, now):
 		// LP(State): an open breaker is seen by the first load; its deadline
 		// was still ahead later, when the clock was read.
 		v.left = w.openLeft(now)
@@ -37,7 +37,7 @@ func (c *core) read() view {
 	case w.mode() == halfOpen && !forgotten:
 		return v // LP(State): in the same way
 	case forgotten:
-		w = w.close(v.reading)
+		w = w.close(v.settings)
 	}
 	// The time may have passed only after someone had changed the breaker.
 	// LP(State): a second load decides. The same word has been there while the
@@ -62,7 +62,7 @@ func (c *core) read() view {
 
 // doing returns the state that users see.
 func (v *view) doing() State {
-	if v.reading != nil && v.reading.shadow {
+	if v.settings != nil && v.settings.shadow {
 		return Shadow
 	}
 	return v.state
@@ -112,15 +112,15 @@ func (c *core) snapshot() Snapshot {
 
 func (c *core) snapshotOf(v *view) Snapshot {
 	s := v.snapshot()
-	s.Window = c.counts(v.word, v.reading)
+	s.Window = c.counts(v.word, v.settings)
 	return s
 }
 
 func (v *view) snapshot() Snapshot {
 	failures := v.failures() // may look again
 	s := Snapshot{State: v.doing(), Would: v.state, Generation: int(v.word.gen()), RetryAfter: unending(v.left)}
-	if v.reading != nil {
-		s.Name = v.reading.name
+	if v.settings != nil {
+		s.Name = v.settings.name
 	}
 	switch v.word.mode() {
 	case closed:

@@ -105,8 +105,8 @@ func (g *groupRoot) update(fresh *groupSettings) {
 		}
 	}
 	if p := g.state.Load(); p != nil {
-		// LP(Update): the CAS in renew.
-		groupStateOf(p).renew()
+		// LP(Update): the CAS in renewSettings.
+		groupStateOf(p).renewSettings()
 	}
 }
 

@@ -151,7 +151,7 @@ func (c *core) count(stay word, r result, worst bool, s *settings) (full tally, 
 
 // pass counts a success in the windows of a Breaker, if that is all that there
 // is to do, and reports whether it has: the caller has found the breaker in the
-// closed stay that a permit carries, without failures in a row. See core.settle,
+// closed stay that a permit carries, without failures in a row. See core.apply,
 // which does all else.
 func (c *core) pass(stay word, s *settings) bool {
 	held := c.windows.Load()

@@ -184,9 +184,9 @@ func (w word) miss(s *settings) word {
 	return w.flagged() // only windows count
 }
 
-// keep returns the closed word after one more result, if that is counted in the
+// countInWord returns the closed word after one more result, if that is counted in the
 // word alone and leaves it closed.
-func (w word) keep(o Outcome, s *settings) (next word, ok bool) {
+func (w word) countInWord(o Outcome, s *settings) (next word, ok bool) {
 	switch {
 	case len(s.rules.windows) != 0:
 		return w, false
@@ -229,10 +229,10 @@ func (r *rules) inRowAlone() uint32 {
 	return r.threshold - 1
 }
 
-// counts returns the word after one more result of a closed stay, if the policy
-// counts failures in a row alone, and this one opens nothing. Then keep returns the
+// countInRow returns the word after one more result of a closed stay, if the policy
+// counts failures in a row alone, and this one opens nothing. Then countInWord returns the
 // same.
-func (w word) counts(stay word, o Outcome, s *settings) (next word, ok bool) {
+func (w word) countInRow(stay word, o Outcome, s *settings) (next word, ok bool) {
 	switch {
 	case w&^failsMask != stay:
 		return w, false
