@@ -177,7 +177,7 @@ func (c *Changeset[E]) Abort(ctx context.Context, why error) error {
 	if why != nil {
 		f.why, f.reason = why, why.Error() // user code, which may panic
 	}
-	c.log.end()
+	c.log.seal()
 	for {
 		was := c.applyState.Load() // LP(Abort): aborted before, or it cannot be
 		if was.phaseNow() == aborted {

@@ -56,7 +56,7 @@ func newChangeset[E any](t *Tracker[E], id string) *Changeset[E] {
 	c := &Changeset[E]{tracker: t, id: id}
 	c.log.init()
 	if s := t.storage; s != nil {
-		f := &flusher[E]{storage: s, of: c, at: c.log.start()}
+		f := &flusher[E]{storage: s, changeset: c, at: c.log.start()}
 		f.flushes.calls, f.backlog, f.id = &s.calls, f, id
 		c.flusher = f
 	}
@@ -156,7 +156,7 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 	if ctx.Err() != nil {
 		return Final[E]{}, context.Cause(ctx)
 	}
-	c.log.end()
+	c.log.seal()
 	f := Final[E]{c.cut()}
 	if c.flusher != nil {
 		return f, c.flusher.until(ctx, target{below: f.cut.n, known: knowsSeal})
@@ -174,7 +174,7 @@ func (c *Changeset[E]) Sealed() <-chan struct{} { return c.log.sealing().Done() 
 func (c *Changeset[E]) cut() *cut[E] {
 	m := c.log.cut()
 	if m.final {
-		c.log.settle()
+		c.log.finishSeal()
 	}
 	return m
 }

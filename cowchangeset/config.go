@@ -59,7 +59,7 @@ func New[E any](config Config[E]) (*Tracker[E], error) {
 	s := &storage[E]{store: config.Store, async: config.Async, calls: calls{timeout: max(0, cmp.Or(config.StoreTimeout, defaultStoreTimeout))}}
 	s.validator, _ = config.Store.(Validator[E])
 	if _, ok := config.Store.(Pruner); ok {
-		p := &pruning[E]{of: t}
+		p := &pruning[E]{tracker: t}
 		p.calls, p.backlog = &s.calls, p
 		p.pruned.Store(1)
 		s.pruning = p

@@ -91,7 +91,7 @@ func (l *log[E]) append(e E) (uint64, bool) {
 	for {
 		c, i, ok := l.reserve(1)
 		if !ok {
-			return 0, l.refused(c)
+			return 0, l.afterSeal(c)
 		}
 		s := c.at(i)
 		if s == nil {
@@ -115,7 +115,7 @@ func (l *log[E]) appendBatch(es []E) (uint64, bool) {
 	for {
 		c, i, ok := l.reserve(len(es))
 		if !ok {
-			return 0, l.refused(c)
+			return 0, l.afterSeal(c)
 		}
 		if l.putAll(c, i, es) {
 			l.watch.Wake()
@@ -142,11 +142,11 @@ func (l *log[E]) reserve(k int) (*chunk[E], uint64, bool) {
 	return c, n - uint64(k), true
 }
 
-// refused returns false after a reserve that failed with c. Everything that follows
+// afterSeal returns false after a reserve that failed with c. Everything that follows
 // from the seal has been done then.
-func (l *log[E]) refused(c *chunk[E]) bool {
+func (l *log[E]) afterSeal(c *chunk[E]) bool {
 	if c != nil {
-		l.finish()
+		l.publishSeal()
 	}
 	return false
 }

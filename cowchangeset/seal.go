@@ -2,11 +2,11 @@ package cowchangeset
 
 import "github.com/latchfree/latchfree/internal/atomics"
 
-// end ends reservations, if nobody has done so yet.
-func (l *log[E]) end() {
+// seal ends reservations, if nobody has done so yet.
+func (l *log[E]) seal() {
 	if !l.closed.Load() {
 		l.reserved.Or(sealed) // LP(Seal, Start): the first to set the bit
-		l.finish()
+		l.publishSeal()
 	}
 }
 
@@ -15,20 +15,20 @@ func (l *log[E]) open() bool {
 	if l.reserved.Load()&sealed == 0 {
 		return true
 	}
-	l.settle()
+	l.finishSeal()
 	return false
 }
 
-// settle finishes a seal. Any goroutine that sees the bit does so, so that it does not
+// finishSeal finishes a seal. Any goroutine that sees the bit does so, so that it does not
 // depend on the one that set it.
-func (l *log[E]) settle() {
+func (l *log[E]) finishSeal() {
 	if !l.closed.Load() {
-		l.finish()
+		l.publishSeal()
 	}
 }
 
-// finish is settle for a caller that has just seen that it is needed.
-func (l *log[E]) finish() {
+// publishSeal is finishSeal for a caller that has just seen that it is needed.
+func (l *log[E]) publishSeal() {
 	if e := l.over.Load(); e != nil {
 		e.TryFire()
 	}
@@ -36,7 +36,7 @@ func (l *log[E]) finish() {
 	l.closed.Store(true) // after the events: whoever sees this has nothing left to do
 }
 
-// sealing returns the event of the seal. It may make the event after finish has looked
+// sealing returns the event of the seal. It may make the event after publishSeal has looked
 // for it; but then it sees the bit afterwards, and fires the event itself.
 func (l *log[E]) sealing() *atomics.Event {
 	e := l.over.Load()

@@ -87,7 +87,7 @@ func (s *storage[E]) validate(e E, index int) error {
 type flusher[E any] struct {
 	flushes
 	*storage[E]
-	of *Changeset[E]
+	changeset *Changeset[E]
 
 	// durable is the index below which the store has all entries. Known has a bit for
 	// each of the other things that it knows, and applied is the last number that it
@@ -128,7 +128,7 @@ func maxAppend() int { return atomics.Limit(4096, 1) }
 // flushNext makes the next call of the store that is due, and asks for another flush if
 // more is due.
 func (f *flusher[E]) flushNext(r *flush) error {
-	c := f.of
+	c := f.changeset
 	m := c.cut()
 	r.target = c.due(m)
 	if f.durable.Load() < m.n {
@@ -192,8 +192,8 @@ func (c *Changeset[E]) due(m *cut[E]) target {
 // share the calls.
 type flushes struct {
 	*calls
-	backlog
-	id string // of the changeset; empty for pruning
+	backlog backlog
+	id      string // of the changeset; empty for pruning
 
 	// current is the running flush: from nil by the CAS of a caller that needs one,
 	// back to nil by its own goroutine.
@@ -255,7 +255,7 @@ func (f *flush) end(err error, hangs bool) {
 // It repeats only after a flush that began too early for t, or that had to
 // make an earlier call first.
 func (f *flushes) until(ctx context.Context, t target) error {
-	for !f.has(t) {
+	for !f.backlog.has(t) {
 		r := f.current.Load()
 		if r == nil {
 			if r = f.begin(); r == nil {
@@ -265,13 +265,13 @@ func (f *flushes) until(ctx context.Context, t target) error {
 			f.request() // the flush may have begun too early, and a user's context may keep the caller
 		}
 		if err := r.done.WaitContext(ctx); err != nil {
-			if f.has(t) {
+			if f.backlog.has(t) {
 				break
 			}
 			f.request() // a caller that leaves still wants t
 			return f.failed("wait", context.Cause(ctx))
 		}
-		if o := r.outcome.Load(); o.err != nil && (o.hangs || t.within(r.target)) && !f.has(t) {
+		if o := r.outcome.Load(); o.err != nil && (o.hangs || t.within(r.target)) && !f.backlog.has(t) {
 			if o.hangs {
 				f.request()
 			}
@@ -310,7 +310,7 @@ func (f *flushes) begin() *flush {
 
 // run is a flush, from its beginning to the moment when the next one may begin.
 func (f *flushes) run(r *flush) {
-	f.finish(r, func() error { return f.flushNext(r) }, func(err error) {
+	f.finish(r, func() error { return f.backlog.flushNext(r) }, func(err error) {
 		f.current.Store(nil)
 		r.end(err, false)
 		if r.again.Load() {

@@ -61,7 +61,7 @@ func (c *Changeset[E]) stored() bool { return c.flusher == nil || c.flusher.has(
 // flushes of its own: a store that prunes slowly delays nobody but a Flush.
 type pruning[E any] struct {
 	flushes
-	of *Tracker[E]
+	tracker *Tracker[E]
 
 	// pruned is the ordinal below which the store knows all changesets to be forgotten.
 	// Only flushes write it, and only upwards; at first it is that of the first
@@ -82,7 +82,7 @@ func (t *Tracker[E]) prune() {
 
 // due returns all that the store should know: the ordinal of the first changeset.
 func (p *pruning[E]) due() target {
-	if first := p.of.first.Load(); first != nil {
+	if first := p.tracker.first.Load(); first != nil {
 		return target{below: first.ordinal}
 	}
 	return target{}
@@ -93,7 +93,7 @@ func (p *pruning[E]) has(t target) bool { return t.below <= p.pruned.Load() }
 func (p *pruning[E]) flushNext(r *flush) error {
 	r.target = p.due()
 	if before := r.target.below; !p.has(r.target) {
-		pruner := p.of.store.(Pruner)
+		pruner := p.tracker.store.(Pruner)
 		if err := p.call(r, "Prune", func(ctx context.Context) error { return pruner.Prune(ctx, before) }); err != nil {
 			return err
 		}

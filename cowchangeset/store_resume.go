@@ -91,7 +91,7 @@ func (t *Tracker[E]) restore(last *Changeset[E], saved Saved[E]) (*Changeset[E],
 	}
 	if saved.Sealed || saved.Aborted || saved.Applied > 0 { // which come after the seal
 		f.known.Store(knowsSeal)
-		c.log.end()
+		c.log.seal()
 	}
 	c.cursor.Store(saved.Applied)
 	f.applied.Store(saved.Applied)

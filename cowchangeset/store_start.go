@@ -18,9 +18,9 @@ import (
 type starting[E any] struct {
 	flush // how it has ended, or that the store takes too long
 
-	n    *Changeset[E] // to be started
-	only bool          // if prev is the latest
-	prev *Changeset[E]
+	n           *Changeset[E] // to be started
+	conditional bool          // only if expected is the latest
+	expected    *Changeset[E]
 
 	// settled is set by the store's success and by a caller that leaves. The second of
 	// them sees the first: the changeset comes into being if the store was first. Then
@@ -29,9 +29,9 @@ type starting[E any] struct {
 	before  *Changeset[E]
 }
 
-// startStored makes n the latest changeset, if that is prev or if only is false.
-func (t *Tracker[E]) startStored(ctx context.Context, n *Changeset[E], only bool, prev *Changeset[E]) (started *Changeset[E], err error) {
-	s := &starting[E]{flush: flush{done: atomics.MakeEvent()}, n: n, only: only, prev: prev}
+// startStored makes n the latest changeset, if that is expected or conditional is false.
+func (t *Tracker[E]) startStored(ctx context.Context, n *Changeset[E], conditional bool, expected *Changeset[E]) (started *Changeset[E], err error) {
+	s := &starting[E]{flush: flush{done: atomics.MakeEvent()}, n: n, conditional: conditional, expected: expected}
 	inLine, leave := atomics.WithCancel(context.Background())
 	atomics.Go(func() { t.startNext(inLine, s) })
 	err = errStoreExited // and remains so if ctx panics or calls runtime.Goexit
@@ -82,7 +82,7 @@ func (t *Tracker[E]) startInStore(s *starting[E]) error {
 	switch {
 	case s.settled.Load():
 		return nil // the caller has left
-	case s.only && s.before != s.prev:
+	case s.conditional && s.before != s.expected:
 		return ErrConflict // LP(StartAfter): conflict, in latest
 	}
 	s.n.follow(s.before)

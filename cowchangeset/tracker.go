@@ -143,7 +143,7 @@ func (t *Tracker[E]) help(c *Changeset[E]) bool {
 // entries.
 func (t *Tracker[E]) succeed(c, n *Changeset[E]) {
 	if c != nil {
-		c.log.end() // LP(Start): if c was open
+		c.log.seal() // LP(Start): if c was open
 	}
 	t.starts.Wake()                // before the swing: where that is done, nobody sleeps
 	t.current.CompareAndSwap(c, n) // fails if another helper was faster
