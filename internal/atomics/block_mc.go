@@ -3,6 +3,7 @@
 package atomics
 
 import (
+	"fmt"
 	"sync"
 	"unsafe"
 
@@ -42,9 +43,7 @@ func (m *Mutex) TryLock() bool {
 	if ok {
 		mc.Set(&m.held, 1)
 	}
-	if mc.Recording() {
-		mc.Note("TryLock() = %v", ok)
-	}
+	mc.Note(func() string { return fmt.Sprintf("TryLock() = %v", ok) })
 	return ok
 }
 
@@ -80,9 +79,7 @@ func (w *WaitGroup) Add(delta int) {
 		mc.Set(&w.left, mc.Get(&w.left)+int32(delta))
 	}
 	w.wg.Add(delta)
-	if mc.Recording() {
-		mc.Note("Add(%d)", delta)
-	}
+	mc.Note(func() string { return fmt.Sprintf("Add(%d)", delta) })
 }
 
 // Done is Add(-1).

@@ -4,6 +4,7 @@ package atomics
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"unsafe"
 
@@ -168,9 +169,7 @@ func (c *modelContext) cancel(cause error) {
 func (c *modelContext) Err() error {
 	c.step("Err", mc.Read)
 	err := c.Context.Err()
-	if mc.Recording() {
-		mc.Note("Err() = %v", err)
-	}
+	mc.Note(func() string { return fmt.Sprintf("Err() = %v", err) })
 	return err
 }
 
@@ -200,9 +199,7 @@ func (a *afterFunc) settle(verb string) bool {
 	if a.over = true; over {
 		mc.Did(mc.Read, mc.None)
 	}
-	if mc.Recording() {
-		mc.Note("%s() = %v", verb, !over)
-	}
+	mc.Note(func() string { return fmt.Sprintf("%s() = %v", verb, !over) })
 	return !over
 }
 

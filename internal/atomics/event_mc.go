@@ -3,6 +3,7 @@
 package atomics
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/latchfree/latchfree/internal/mc"
@@ -72,8 +73,6 @@ func (e *Event) Fired() bool {
 		fired = true
 	default:
 	}
-	if mc.Recording() {
-		mc.Note("Fired() = %v", fired)
-	}
+	mc.Note(func() string { return fmt.Sprintf("Fired() = %v", fired) })
 	return fired
 }

@@ -41,14 +41,6 @@ package atomics
 // InlineBool mentions every method of Bool.
 func InlineBool(w *Bool) { w.Store(w.Load()); w.Swap(w.CompareAndSwap(true, false)) }
 
-// InlineInt32 mentions every method of Int32.
-func InlineInt32(w *Int32) {
-	w.Store(w.Load())
-	w.Swap(w.Add(1))
-	w.Or(w.And(1))
-	w.CompareAndSwap(1, 2)
-}
-
 // InlineInt64 mentions every method of Int64.
 func InlineInt64(w *Int64) {
 	w.Store(w.Load())

@@ -47,14 +47,19 @@ type book struct {
 	update    bool
 }
 
-// begin is called whenever something is entered.
-func (b *book) begin() {
-	if b.read {
-		return
+// begin is called whenever something is entered. It locks the book, and reports false if
+// none is kept.
+func (b *book) begin() bool {
+	if b == nil {
+		return false
 	}
-	b.read = true
-	b.update = os.Getenv(updateVariable) != ""
-	b.committed, _ = os.ReadFile(pageName) // none: all is new
+	b.mu.Lock()
+	if !b.read {
+		b.read = true
+		b.update = os.Getenv(updateVariable) != ""
+		b.committed, _ = os.ReadFile(pageName) // none: all is new
+	}
+	return true
 }
 
 func newBook() *book {
@@ -78,12 +83,10 @@ func (b *book) complain(format string, args ...any) {
 // enter enters an exploration of t. A test that runs again, because of -count
 // or -cpu, must find the same again.
 func (b *book) enter(t testing.TB, c check) {
-	if b == nil {
+	if !b.begin() {
 		return
 	}
-	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.begin()
 	name := t.Name()
 	switch before, again := b.checks[name]; {
 	case b.busy[t]:
@@ -101,10 +104,9 @@ func (b *book) enter(t testing.TB, c check) {
 
 // unbooked notes an exploration that nobody would enter.
 func (b *book) unbooked() {
-	if b == nil {
+	if !b.begin() {
 		return
 	}
-	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.complain("an exploration is not entered in the book: use Check, Linearizable or Refute")
 }

@@ -27,9 +27,7 @@ func (m *M) End() int64 { return m.mark("end", "", Commute) }
 func (m *M) mark(verb, operation string, mode Mode) int64 {
 	Step(&Op{Verb: verb, On: Access{unsafe.Pointer(&m.tick), mode}})
 	m.tick++
-	if Recording() {
-		Note("%s", strings.TrimSpace(verb+" "+operation))
-	}
+	Note(func() string { return strings.TrimSpace(verb + " " + operation) })
 	return m.tick
 }
 

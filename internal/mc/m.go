@@ -142,9 +142,7 @@ func (m *M) fail(text string) {
 func (m *M) Advance(d time.Duration) {
 	Step(&Op{Verb: "Advance", On: Access{unsafe.Pointer(&m.elapsed), Commute}})
 	m.elapsed += int64(d)
-	if Recording() {
-		Note("Advance(%v)", d)
-	}
+	Note(func() string { return fmt.Sprintf("Advance(%v)", d) })
 }
 
 // epoch is what the modelled clock shows when an execution starts.
@@ -163,9 +161,7 @@ func Now() time.Time {
 	}
 	Step(&Op{Verb: "Now", Class: Clock, On: Access{unsafe.Pointer(&m.elapsed), Read}})
 	now := time.Unix(epoch, m.elapsed)
-	if Recording() {
-		Note("Now() = start+%v", time.Duration(m.elapsed))
-	}
+	Note(func() string { return fmt.Sprintf("Now() = start+%v", time.Duration(m.elapsed)) })
 	return now
 }
 

@@ -57,12 +57,10 @@ func CheckCost(t testing.TB, name string, setup func() (op func(core int)), cost
 // enterPath enters a path. A test that runs again, because of -count or -cpu,
 // enters the same again.
 func (b *book) enterPath(t testing.TB, p path) {
-	if b == nil {
+	if !b.begin() {
 		return
 	}
-	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.begin()
 	if !b.busy[t] {
 		b.busy[t] = true
 		b.paths[t.Name()] = nil

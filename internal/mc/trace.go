@@ -15,16 +15,13 @@ type note struct {
 	at   string // where in the source
 }
 
-// Recording reports whether the execution in progress is being described, so
-// that Note is worth its arguments.
+// Note describes the step just taken. Text is called only while the execution is being
+// described.
 //
 //go:norace
-func Recording() bool { m := active; return m != nil && m.recording }
-
-// Note describes the step just taken.
-func Note(format string, args ...any) {
+func Note(text func() string) {
 	if m := active; m != nil && m.recording && m.phase == running {
-		m.notes[len(m.notes)-1].text = fmt.Sprintf(format, args...)
+		m.notes[len(m.notes)-1].text = text()
 	}
 }
 

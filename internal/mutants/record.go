@@ -26,8 +26,8 @@ type record struct {
 	byKey   map[string]remembered
 }
 
-// recordPath returns where the record of the target in dir is, below a folder.
-func recordPath(folder, dir string) string {
+// pathOf returns where the record, or the review, of the target in dir is, below a folder.
+func pathOf(folder, dir string) string {
 	return filepath.Join(folder, strings.ReplaceAll(dir, "/", "-")+".txt")
 }
 
@@ -42,7 +42,7 @@ const (
 // readRecord reads the record of the target in dir from a folder.
 func readRecord(folder, dir string) (*record, error) {
 	r := &record{byKey: map[string]remembered{}}
-	path := recordPath(folder, dir)
+	path := pathOf(folder, dir)
 	text, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
 		return r, nil
@@ -192,5 +192,5 @@ func (r *record) save(folder, dir string) error {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
 	}
-	return os.WriteFile(recordPath(folder, dir), text.Bytes(), 0o666)
+	return os.WriteFile(pathOf(folder, dir), text.Bytes(), 0o666)
 }

@@ -27,10 +27,7 @@ type entry struct {
 
 // readReview reads the list of the target in dir from a folder.
 func readReview(folder, dir string) (*review, error) {
-	r := &review{
-		path:  filepath.Join(folder, strings.ReplaceAll(dir, "/", "-")+".txt"),
-		byKey: map[string]*entry{},
-	}
+	r := &review{path: pathOf(folder, dir), byKey: map[string]*entry{}}
 	text, err := os.ReadFile(r.path)
 	if os.IsNotExist(err) {
 		return r, nil
@@ -214,7 +211,7 @@ func tidy(root string, t *target, mutants []*mutant, names []string, write bool)
 	}
 	recorded := moved(slices.Collect(maps.Keys(record.byKey)), mutants, names)
 	for _, key := range slices.Sorted(maps.Keys(recorded)) {
-		say(recordPath(records, t.dir), key, recorded[key])
+		say(pathOf(records, t.dir), key, recorded[key])
 		if to := recorded[key]; to != "" {
 			record.byKey[to] = record.byKey[key]
 		}

@@ -38,7 +38,7 @@ func TestReviewsAndRecordsAreOfMutants(t *testing.T) {
 // these operators.
 func named(t *testing.T, dir string, names []string) bool {
 	for _, folder := range []string{reviews, records} {
-		text, err := os.ReadFile(recordPath(filepath.Join("../..", folder), dir))
+		text, err := os.ReadFile(pathOf(filepath.Join("../..", folder), dir))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestTidy(t *testing.T) {
 			here + "\nf: late: gone()\n\tOne of two.\n\nf: removed: x()\n\tOf others.\n",
 		records: "sources x\nunit TestA -\n\tf: torn: gone()\n\t" + here + "\n\tf: removed: x()\n",
 	} {
-		path := recordPath(filepath.Join(root, folder), fixture)
+		path := pathOf(filepath.Join(root, folder), fixture)
 		os.MkdirAll(filepath.Dir(path), 0o777)
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
@@ -77,11 +77,11 @@ func TestTidy(t *testing.T) {
 		t.Errorf("tidy: %v, %q", err, found)
 	}
 	want := "# About.\n\n" + other + "\n\tIt has moved.\n\n" + here + "\n\tOne of two.\n\nf: removed: x()\n\tOf others.\n"
-	if got, _ := os.ReadFile(recordPath(filepath.Join(root, reviews), fixture)); string(got) != want {
+	if got, _ := os.ReadFile(pathOf(filepath.Join(root, reviews), fixture)); string(got) != want {
 		t.Errorf("reviews:\n%s\nwant\n%s", got, want)
 	}
 	want = "sources x\nunit TestA -\n\t" + here + "\n\tf: removed: x()\n"
-	if got, _ := os.ReadFile(recordPath(filepath.Join(root, records), fixture)); !strings.HasSuffix(string(got), want) {
+	if got, _ := os.ReadFile(pathOf(filepath.Join(root, records), fixture)); !strings.HasSuffix(string(got), want) {
 		t.Errorf("record:\n%s\nwant\n%s", got, want)
 	}
 	if found, err := tidy(root, target, mutants, concurrencyNames, false); err != nil || len(found) > 0 {

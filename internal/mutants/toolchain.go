@@ -207,27 +207,24 @@ var codeSeed = maphash.MakeSeed()
 // nothing but where their lines are have the same. It returns 0 for a format
 // that it does not know.
 func code(binary string) uint64 {
-	var h maphash.Hash
-	h.SetSeed(codeSeed)
+	var text interface{ Data() ([]byte, error) } // a section
 	if f, err := elf.Open(binary); err == nil {
 		defer f.Close()
 		if s := f.Section(".text"); s != nil {
-			text, err := s.Data()
-			if err == nil {
-				h.Write(text)
-				return h.Sum64()
-			}
+			text = s
 		}
-	}
-	if f, err := macho.Open(binary); err == nil {
+	} else if f, err := macho.Open(binary); err == nil {
 		defer f.Close()
-		if i := slices.IndexFunc(f.Sections, func(s *macho.Section) bool { return s.Name == "__text" }); i >= 0 {
-			text, err := f.Sections[i].Data()
-			if err == nil {
-				h.Write(text)
-				return h.Sum64()
-			}
+		if s := f.Section("__text"); s != nil {
+			text = s
 		}
 	}
-	return 0
+	if text == nil {
+		return 0
+	}
+	code, err := text.Data()
+	if err != nil {
+		return 0
+	}
+	return maphash.Bytes(codeSeed, code)
 }

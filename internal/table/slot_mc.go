@@ -3,6 +3,7 @@
 package table
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/latchfree/latchfree/internal/mc"
@@ -65,9 +66,7 @@ func (t *Table[K, E]) count() int {
 func (s *slot[K, E]) load(verb string) *E {
 	mc.Step(&mc.Op{Verb: verb, On: mc.Access{Addr: unsafe.Pointer(s), Mode: mc.Read}, Gate: &s.held})
 	e := s.val.Load()
-	if mc.Recording() {
-		mc.Note("%s(%v) = %s", verb, s.key, label(e))
-	}
+	mc.Note(func() string { return fmt.Sprintf("%s(%v) = %s", verb, s.key, label(e)) })
 	return e
 }
 
@@ -109,9 +108,9 @@ func (s *slot[K, E]) replace(t *Table[K, E], verb string, eager bool, e *E, want
 		}
 		s.mu.Unlock() // not modelled, and overtaken since the look
 	}
-	if mc.Recording() {
-		mc.Note("%s(%v, %s) found %s: %v", verb, s.key, label(e), label(now), replaced)
-	}
+	mc.Note(func() string {
+		return fmt.Sprintf("%s(%v, %s) found %s: %v", verb, s.key, label(e), label(now), replaced)
+	})
 	return now, replaced
 }
 

@@ -3,6 +3,7 @@
 package table
 
 import (
+	"fmt"
 	"iter"
 	"sync"
 
@@ -109,9 +110,7 @@ func (t *Table[K, E]) Compute(k K, f func(now *E) *E) *E {
 	}
 	mc.Set(&s.held, 0)
 	s.mu.Unlock()
-	if mc.Recording() {
-		mc.Note("Compute(%v, %s → %s)", k, label(now), label(e))
-	}
+	mc.Note(func() string { return fmt.Sprintf("Compute(%v, %s → %s)", k, label(now), label(e)) })
 	return e
 }
 
@@ -145,8 +144,6 @@ func (t *Table[K, E]) All() iter.Seq2[K, *E] {
 // Len counts the keys in one step. It publishes nothing.
 func (t *Table[K, E]) Len() int {
 	n := t.count()
-	if mc.Recording() {
-		mc.Note("Len() = %d", n)
-	}
+	mc.Note(func() string { return fmt.Sprintf("Len() = %d", n) })
 	return n
 }
