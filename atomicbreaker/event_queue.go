@@ -134,12 +134,12 @@ func (q *eventQueue) due() bool {
 		return false
 	}
 	e := q.waiting[0]
-	told := e.core.delivered.Load()
+	delivered := e.core.delivered.Load()
 	if e.event == nil {
-		return e.gen == generation(told)
+		return e.gen == generation(delivered)
 	}
-	e.event.Generation = told + 1
-	return e.gen == generation(told+1)
+	e.event.Generation = delivered + 1
+	return e.gen == generation(delivered+1)
 }
 
 // delivered follows every call of the listener, however it has ended.
@@ -185,8 +185,8 @@ func (e *queuedEvent) before(m *queuedEvent) bool {
 	if e.gen == m.gen {
 		return e.event != nil
 	}
-	told := generation(e.core.delivered.Load())
-	ahead := func(gen uint32) uint32 { return (gen + genMask - told) % genMask }
+	delivered := generation(e.core.delivered.Load())
+	ahead := func(gen uint32) uint32 { return (gen + genMask - delivered) % genMask }
 	return ahead(e.gen) < ahead(m.gen)
 }
 

@@ -116,10 +116,10 @@ func (r *root[K]) attempt(ctx context.Context, k K, create creator, who *caller)
 	both := new(struct {
 		own flight
 		phase[K]
-		ext   extended
-		scope createContext
+		ext     extended
+		context createContext
 	})
-	p, own := &both.phase, &both.scope
+	p, own := &both.phase, &both.context
 	p.flight, both.own.ext, own.part = &both.own, &both.ext, &both.own
 	own.Context, p.ext.cancel = atomics.WithCancelCause(detached(ctx))
 	p.participants.Store(uint64(who.counts | r.extra))

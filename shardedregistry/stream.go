@@ -118,22 +118,22 @@ func (sr *streamReader[K, V]) copies(k hkey[K], rec *record, since Version) int 
 	for r := rec; r != nil && r.version() > since; r = rt.history(r).prev.Load() {
 		n++
 	}
-	room := sr.buffer
-	if n > len(room) {
-		room = make([]boxed[record, V], n)
+	into := sr.buffer
+	if n > len(into) {
+		into = make([]boxed[record, V], n)
 		if n <= spare {
-			sr.buffer = room
+			sr.buffer = into
 		}
 	}
 	i := n // somebody may have forgotten some of them since, if they need not be yielded
 	for r := rec; r != nil && i > 0; r = rt.history(r).prev.Load() {
 		i--
-		room[i].head = record{word: r.word}
+		into[i].head = record{word: r.word}
 		if !r.dead() {
-			room[i].value = *valueOf[V](r)
+			into[i].value = *valueOf[V](r)
 		}
 	}
-	sr.key, sr.pending = k, room[i:n]
+	sr.key, sr.pending = k, into[i:n]
 	return n - i
 }
 

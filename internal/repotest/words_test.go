@@ -3,6 +3,8 @@ package repotest
 import (
 	"fmt"
 	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -72,12 +74,13 @@ func retiredWords(t *testing.T) map[string][]string {
 	return words
 }
 
-// No type, function, field or variable of a package is called by a retired word, alone
-// or with other words, and no file, also of its tests.
+// No file, type, function, field or variable of a package is called by a retired word or
+// its plural, alone or with other words. Tests may call all but their files as they like.
 func TestRetiredWordsStayRetired(t *testing.T) {
 	retired := retiredWords(t)
 	for _, pkg := range public {
 		words := append(retired["everywhere"], retired[pkg]...)
+		isRetired := func(w string) bool { return slices.Contains(words, w) || slices.Contains(words, singular(w)) }
 		for _, tests := range []bool{false, true} {
 			sources, err := parseDir(pkg, tests)
 			if err != nil {
@@ -85,16 +88,16 @@ func TestRetiredWordsStayRetired(t *testing.T) {
 			}
 			for _, s := range sources {
 				for _, w := range strings.Split(strings.TrimSuffix(filepath.Base(s.name), ".go"), "_") {
-					if slices.Contains(words, w) {
+					if isRetired(w) {
 						t.Errorf("%s: a file is called %q", s.name, w)
 					}
 				}
-				if tests { // which may call what they like as they like
+				if tests {
 					continue
 				}
 				for _, id := range declared(s.file) {
 					for _, w := range wordsOf(id.Name) {
-						if slices.Contains(words, w) {
+						if isRetired(w) {
 							t.Errorf("%s: %s is called %q", s.fset.Position(id.Pos()), id.Name, w)
 						}
 					}
@@ -104,28 +107,81 @@ func TestRetiredWordsStayRetired(t *testing.T) {
 	}
 }
 
-// declared returns the names that a file declares outside of functions, and those of
-// fields and methods.
+// declared returns the names that a file declares, also of parameters and in functions.
 func declared(f *ast.File) (names []*ast.Ident) {
-	for _, d := range f.Decls {
-		switch d := d.(type) {
-		case *ast.FuncDecl:
-			names = append(names, d.Name)
-		case *ast.GenDecl:
-			ast.Inspect(d, func(n ast.Node) bool {
-				switch n := n.(type) {
-				case *ast.TypeSpec:
-					names = append(names, n.Name)
-				case *ast.ValueSpec:
-					names = append(names, n.Names...)
-				case *ast.Field:
-					names = append(names, n.Names...)
-				}
-				return true
-			})
+	add := func(exprs ...ast.Expr) {
+		for _, e := range exprs {
+			if id, ok := e.(*ast.Ident); ok {
+				names = append(names, id)
+			}
 		}
 	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			names = append(names, n.Name)
+		case *ast.TypeSpec:
+			names = append(names, n.Name)
+		case *ast.ValueSpec:
+			names = append(names, n.Names...)
+		case *ast.Field:
+			names = append(names, n.Names...)
+		case *ast.LabeledStmt:
+			names = append(names, n.Label)
+		case *ast.AssignStmt:
+			if n.Tok == token.DEFINE {
+				add(n.Lhs...)
+			}
+		case *ast.RangeStmt:
+			if n.Tok == token.DEFINE {
+				add(n.Key, n.Value)
+			}
+		}
+		return true
+	})
 	return names
+}
+
+// What declared and wordsOf find is what a reader sees.
+func TestDeclaredNames(t *testing.T) {
+	f, err := parser.ParseFile(token.NewFileSet(), "", `package p
+const oneRound = 1
+type two[Three any] struct{ four, five int }
+func (six two[T]) seven(eight func(nine int)) (ten int) {
+	var eleven, _ = 1, 2
+twelve:
+	for thirteen, fourteen := range m { fifteen, err := f(func(sixteen int) { used = 1; x.used() }); break twelve }
+	switch seventeen := eight.(type) {}
+}`, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, id := range declared(f) {
+		for _, w := range wordsOf(id.Name) {
+			got = append(got, singular(w))
+		}
+	}
+	want := "one round two three four five six seven eight nine ten eleven _ twelve thirteen fourteen fifteen err sixteen seventeen"
+	slices.Sort(got)
+	if words := strings.Fields(want); !slices.Equal(got, slices.Sorted(slices.Values(words))) {
+		t.Errorf("%q", got)
+	}
+	for word, want := range map[string]string{"gates": "gate", "gate": "gate", "boxes": "box", "passes": "pass", "pass": "pass", "entries": "entry", "status": "status"} {
+		if got := singular(word); got != want {
+			t.Errorf("singular of %s: %s, want %s", word, got, want)
+		}
+	}
+}
+
+// singular returns a word without the ending of the plural.
+func singular(word string) string {
+	for _, ending := range []struct{ plural, singular string }{{"ies", "y"}, {"sses", "ss"}, {"shes", "sh"}, {"ches", "ch"}, {"xes", "x"}, {"ss", "ss"}, {"us", "us"}, {"s", ""}} {
+		if stem, ok := strings.CutSuffix(word, ending.plural); ok {
+			return stem + ending.singular
+		}
+	}
+	return word
 }
 
 // wordsOf splits a name into its words, in lower case.
