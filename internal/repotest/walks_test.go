@@ -1,10 +1,11 @@
 package repotest
 
 import (
+	"encoding/json"
 	"fmt"
+	"go/ast"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,7 +26,8 @@ var walks = []struct {
 	{"Record", "cowchangeset", "`Tracker.Record` with a store", 6},
 }
 
-// Operations pass through few files, and CONTRIBUTING.md lists them.
+// Operations pass through few files, and CONTRIBUTING.md lists them in the order in which
+// they are first reached.
 func TestWalks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds several programs")
@@ -37,18 +39,18 @@ func TestWalks(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS("testdata/walks")); err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(dir, "walks.exe")
-	args := []string{"build", "-o", program, "-cover", "-covermode=atomic", "-coverpkg=.,"}
-	for _, pkg := range public {
-		args[len(args)-1] += modulePath + "/" + pkg + ","
+	overlay, err := writeTraced(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := goTool(dir, args...); err != nil {
+	program := filepath.Join(dir, "walks.exe")
+	if _, err := goTool(dir, "build", "-overlay", overlay, "-o", program, "."); err != nil {
 		t.Fatal(err)
 	}
 	var table strings.Builder
 	table.WriteString("| operation | files |\n|---|---|\n")
 	for _, w := range walks {
-		files, err := walk(program, t.TempDir(), w.name, w.pkg)
+		files, err := walk(program, w.name, w.pkg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,29 +68,89 @@ func TestWalks(t *testing.T) {
 	}
 }
 
-// walk returns the files of a package that an operation passes through, which
-// the program performs.
-func walk(program, dir, name, pkg string) ([]string, error) {
-	run := exec.Command(program, name)
-	run.Dir = dir
-	if out, err := run.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", name, err, out)
-	}
-	profile := filepath.Join(dir, "profile")
-	if _, err := goTool(dir, "tool", "covdata", "textfmt", "-i="+dir, "-o="+profile); err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(profile)
+// writeTraced writes copies of the packages' files in which each function begins by
+// printing the name of its file, and returns the name of an overlay that puts them in the
+// place of the originals.
+func writeTraced(dir string) (overlay string, err error) {
+	here, err := filepath.Abs(root)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	var files []string
-	for line := range strings.Lines(string(text)) {
-		block, executed := strings.CutSuffix(line, " 0\n")
-		if name, _, _ := strings.Cut(block, ":"); !executed && path.Dir(name) == modulePath+"/"+pkg {
-			files = append(files, path.Base(name))
+	replace := map[string]string{}
+	for _, pkg := range public {
+		sources, err := parseDir(pkg, false)
+		if err != nil {
+			return "", err
+		}
+		for _, s := range sources {
+			original := filepath.Join(here, filepath.FromSlash(s.name))
+			text, err := os.ReadFile(original)
+			if err != nil {
+				return "", err
+			}
+			traced := filepath.Join(dir, strings.ReplaceAll(s.name, "/", "-"))
+			if err := os.WriteFile(traced, trace(s, text), 0o666); err != nil {
+				return "", err
+			}
+			replace[original] = traced
 		}
 	}
-	slices.Sort(files)
-	return slices.Compact(files), nil
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay = filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, text, 0o666)
+}
+
+// trace returns the text of s with a print at the beginning of each function.
+func trace(s source, text []byte) []byte {
+	type edit struct {
+		at   int
+		text string
+	}
+	file := s.fset.File(s.file.Pos())
+	edits := []edit{{file.Offset(s.file.Name.End()), `; import traced "os"`}}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		var body *ast.BlockStmt
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			body = n.Body
+		case *ast.FuncLit:
+			body = n.Body
+		}
+		if body != nil {
+			edits = append(edits, edit{file.Offset(body.Lbrace) + 1, fmt.Sprintf("traced.Stdout.WriteString(%q);", s.name+"\n")})
+		}
+		return true
+	})
+	if len(edits) == 1 {
+		return text
+	}
+	for _, e := range slices.Backward(edits) { // they are in the order of the source
+		text = slices.Insert(text, e.at, []byte(e.text)...)
+	}
+	return text
+}
+
+// walk returns the files of a package that an operation passes through, which the program
+// performs, in the order in which it does.
+func walk(program, name, pkg string) (files []string, err error) {
+	run := exec.Command(program, name)
+	out, err := run.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", name, err, out)
+	}
+	_, during, _ := strings.Cut(string(out), "begin\n")
+	during, _, ended := strings.Cut(during, "end\n")
+	if !ended {
+		return nil, fmt.Errorf("%s did not end:\n%s", name, out)
+	}
+	for line := range strings.Lines(during) {
+		file, ok := strings.CutPrefix(strings.TrimSpace(line), pkg+"/")
+		if ok && !slices.Contains(files, file) {
+			files = append(files, file)
+		}
+	}
+	return files, nil
 }

@@ -1,12 +1,11 @@
-// Command walks performs the operation that its argument names, and writes down what
-// that passes through.
+// Command walks performs the operation that its argument names. It says when that begins
+// and ends, among what the traced functions print.
 package main
 
 import (
 	"context"
 	"iter"
 	"os"
-	"runtime/coverage"
 	"strconv"
 	"strings"
 
@@ -16,12 +15,10 @@ import (
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
-// walk writes into the current folder which statements operation executes.
 func walk(operation func()) {
-	must(coverage.ClearCounters())
+	os.Stdout.WriteString("begin\n")
 	operation()
-	must(coverage.WriteCountersDir("."))
-	must(coverage.WriteMetaDir("."))
+	os.Stdout.WriteString("end\n")
 }
 
 func must(err error) {
