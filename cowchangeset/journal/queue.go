@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -60,13 +61,11 @@ func (g *log) do(ctx context.Context, c *call) error {
 func (g *log) withdraw(c *call) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i, other := range g.queue {
-		if other == c {
-			g.queue = append(g.queue[:i], g.queue[i+1:]...)
-			return true
-		}
+	i := slices.Index(g.queue, c)
+	if i >= 0 {
+		g.queue = slices.Delete(g.queue, i, i+1)
 	}
-	return false
+	return i >= 0
 }
 
 // serve writes groups until no call is left, or only one, which has the caller's call.

@@ -76,12 +76,11 @@ func (m *M) goOn(options uint64, last int) int {
 
 //go:norace
 func (m *M) rotate(options uint64) int {
+	last := -1
 	if m.cur != nil {
-		if higher := options >> m.cur.id >> 1 << m.cur.id << 1; higher != 0 {
-			return first(higher)
-		}
+		last = m.cur.id
 	}
-	return first(options)
+	return next(options, last)
 }
 
 // visit is the depth-first search: on a point seen before it follows the

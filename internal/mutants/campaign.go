@@ -75,24 +75,13 @@ func (c *campaign) run() (err error) {
 	defer c.join()
 	c.started = time.Now()
 	c.verdicts = map[*mutant]*verdict{}
-	queue := make(chan *mutant)
-	var workers sync.WaitGroup
-	for w := range c.config.workers {
-		workers.Go(func() {
-			for m := range queue {
-				v := c.known(m)
-				if v == nil {
-					v = c.try(m, fmt.Sprint("worker", w))
-				}
-				c.finish(m, v)
-			}
-		})
-	}
-	for _, m := range c.mutants {
-		queue <- m
-	}
-	close(queue)
-	workers.Wait()
+	each(c.config.workers, c.mutants, func(worker int, m *mutant) {
+		v := c.known(m)
+		if v == nil {
+			v = c.try(m, fmt.Sprint("worker", worker))
+		}
+		c.finish(m, v)
+	})
 	return c.killers.save()
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"go/ast"
 	"go/token"
+	"slices"
 )
 
 // A reading is a variable that holds what was loaded from a shared word.
@@ -88,11 +89,7 @@ func assigned(within []ast.Node) bool {
 	parent, n := within[len(within)-2], within[len(within)-1]
 	switch p := parent.(type) {
 	case *ast.AssignStmt:
-		for _, x := range p.Lhs {
-			if x == n {
-				return true
-			}
-		}
+		return slices.ContainsFunc(p.Lhs, func(x ast.Expr) bool { return x == n })
 	case *ast.IncDecStmt:
 		return true
 	case *ast.UnaryExpr:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -24,27 +25,33 @@ func (b *baseline) follow(g *toolchain, workers int) (reach, error) {
 	var mu sync.Mutex
 	var failed error
 	r := reach{}
-	queue := make(chan string)
+	tests := slices.DeleteFunc(slices.Collect(maps.Keys(b.took)), func(test string) bool { return slices.Contains(b.apart, top(test)) })
+	each(workers, tests, func(worker int, test string) {
+		places, err := b.trace(g, test, filepath.Join(g.temp, "reached"+strconv.Itoa(worker)))
+		mu.Lock()
+		defer mu.Unlock()
+		r[test], failed = places, errors.Join(failed, err)
+	})
+	return r, failed
+}
+
+// each calls f for all items, and returns when all calls have. Each of the workers, which
+// are numbered, makes one call after the other.
+func each[T any](workers int, items []T, f func(worker int, item T)) {
+	queue := make(chan T)
 	var group sync.WaitGroup
 	for w := range workers {
 		group.Go(func() {
-			trace := filepath.Join(g.temp, "reached"+strconv.Itoa(w))
-			for test := range queue {
-				places, err := b.trace(g, test, trace)
-				mu.Lock()
-				r[test], failed = places, errors.Join(failed, err)
-				mu.Unlock()
+			for item := range queue {
+				f(w, item)
 			}
 		})
 	}
-	for test := range b.took {
-		if !slices.Contains(b.apart, top(test)) {
-			queue <- test
-		}
+	for _, item := range items {
+		queue <- item
 	}
 	close(queue)
 	group.Wait()
-	return r, failed
 }
 
 // trace runs a test with everyCopy, and returns the functions it comes to.

@@ -61,11 +61,7 @@ func print(out io.Writer, scores []*score) bool {
 			fmt.Fprintf(out, "\n%s\n", line)
 		}
 	}
-	columns := []string{}
-	for _, l := range layers {
-		columns = append(columns, l.name)
-	}
-	columns = append(columns, "limit", "reviewed", "lived")
+	columns := append(layerNames(), "limit", "reviewed", "lived")
 	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "package\tmutants\t")
@@ -73,44 +69,46 @@ func print(out io.Writer, scores []*score) bool {
 		fmt.Fprintf(w, "%s\t", c)
 	}
 	fmt.Fprint(w, "same code\ttime\t\n")
-	total := &score{dir: "all", counts: map[string]int{}}
-	for _, s := range slices.Concat(scores, []*score{total}) {
-		if s == total && len(scores) == 1 {
-			break
-		}
+	if len(scores) > 1 {
+		scores = append(slices.Clone(scores), total(scores))
+	}
+	for _, s := range scores {
 		fmt.Fprintf(w, "%s\t%d\t", s.dir, s.mutants)
 		for _, c := range columns {
 			fmt.Fprintf(w, "%d\t", s.counts[c])
-			total.counts[c] += s.counts[c]
 		}
 		fmt.Fprintf(w, "%d\t%v\t\n", s.same, s.took.Round(time.Second))
-		total.mutants += s.mutants
-		total.same += s.same
-		total.took += s.took
 	}
 	w.Flush()
 	return good
 }
 
-// summary says what a campaign found, in the words that VERIFICATION.md has of a sample.
-func summary(scores []*score, commit string, at time.Time) string {
-	total := &score{counts: map[string]int{}}
+// total returns the sum of scores.
+func total(scores []*score) *score {
+	all := &score{dir: "all", counts: map[string]int{}}
 	for _, s := range scores {
-		total.mutants += s.mutants
-		total.same += s.same
+		all.mutants += s.mutants
+		all.same += s.same
+		all.took += s.took
 		for c, n := range s.counts {
-			total.counts[c] += n
+			all.counts[c] += n
 		}
 	}
+	return all
+}
+
+// summary says what a campaign found, in the words that VERIFICATION.md has of a sample.
+func summary(scores []*score, commit string, at time.Time) string {
+	all := total(scores)
 	var by []string
 	sum := 0
 	for _, l := range layers {
-		if n := total.counts[l.name]; n > 0 {
+		if n := all.counts[l.name]; n > 0 {
 			by = append(by, fmt.Sprintf("%s %d", l.name, n))
 			sum += n
 		}
 	}
 	return fmt.Sprintf("Sample of %d mutants, commit %s, %s: %d killed (%s), %d by a limit, %d live, of which %d reviewed; %d are the same machine code.\n",
-		total.mutants+total.same, commit, at.Format(time.DateOnly), sum, strings.Join(by, ", "), total.counts["limit"],
-		total.counts["lived"]+total.counts["reviewed"], total.counts["reviewed"], total.same)
+		all.mutants+all.same, commit, at.Format(time.DateOnly), sum, strings.Join(by, ", "), all.counts["limit"],
+		all.counts["lived"]+all.counts["reviewed"], all.counts["reviewed"], all.same)
 }

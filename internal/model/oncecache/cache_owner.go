@@ -117,9 +117,8 @@ func (o *Owner) Delete(k int) (old int, deleted bool) {
 
 // Clear deletes every key.
 func (o *Owner) Clear() (removed int) {
-	for _, keys := range []map[int]*Flight{o.flights, o.renewals} {
-		clear(keys)
-	}
+	clear(o.flights)
+	clear(o.renewals)
 	removed = len(o.ready)
 	for k := range maps.Clone(o.ready) {
 		o.drop(k)
@@ -171,12 +170,6 @@ func (o *Owner) Close() {
 		for _, f := range flights {
 			*f = Flight{Over: true, Err: o.ErrClosed}
 		}
-		clear(flights)
 	}
-	for k := range maps.Clone(o.ready) {
-		o.drop(k)
-	}
-	for k := range maps.Clone(o.failures) {
-		o.drop(k)
-	}
+	o.Clear()
 }
