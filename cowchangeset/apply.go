@@ -173,9 +173,9 @@ func (c *Changeset[E]) Abort(ctx context.Context, why error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	f := &applyState{phase: aborted, why: ErrAborted}
+	next := &applyState{phase: aborted, why: ErrAborted}
 	if why != nil {
-		f.why, f.reason = why, why.Error() // user code, which may panic
+		next.why, next.reason = why, why.Error() // user code, which may panic
 	}
 	c.log.seal()
 	for {
@@ -186,7 +186,7 @@ func (c *Changeset[E]) Abort(ctx context.Context, why error) error {
 		if was.phaseNow() != idle {
 			return was.phaseNow().refusal()
 		}
-		if c.applyState.CompareAndSwap(was, f) { // LP(Abort)
+		if c.applyState.CompareAndSwap(was, next) { // LP(Abort)
 			break
 		}
 		// An Apply has begun, or another Abort was faster.
@@ -200,8 +200,8 @@ func (c *Changeset[E]) Abort(ctx context.Context, why error) error {
 //
 // Reason is wait-free. It takes effect when the changeset is seen to be aborted.
 func (c *Changeset[E]) Reason() error {
-	if f := c.applyState.Load(); f.phaseNow() == aborted { // LP(Reason)
-		return f.why
+	if s := c.applyState.Load(); s.phaseNow() == aborted { // LP(Reason)
+		return s.why
 	}
 	return nil
 }

@@ -127,46 +127,46 @@ func maxAppend() int { return atomics.Limit(4096, 1) }
 
 // flushNext makes the next call of the store that is due, and asks for another flush if
 // more is due.
-func (f *flusher[E]) flushNext(r *flush) error {
+func (f *flusher[E]) flushNext(running *flush) error {
 	c := f.changeset
 	m := c.cut()
-	r.target = c.due(m)
+	running.target = c.due(m)
 	if f.durable.Load() < m.n {
 		next, entries := f.at.collect(m.n, maxAppend())
 		if len(entries) > 0 {
-			if err := f.call(r, "Append", func(ctx context.Context) error { return f.store.Append(ctx, c.id, entries) }); err != nil {
+			if err := f.call(running, "Append", func(ctx context.Context) error { return f.store.Append(ctx, c.id, entries) }); err != nil {
 				return err
 			}
 			f.last = entries[len(entries)-1].Seq
 		}
 		f.at = next
 		f.durable.Store(next.i)
-		if !f.has(r.target) {
-			r.again.Store(true) // one call in a flush: callers that wait for these entries wait for no more
+		if !f.has(running.target) {
+			running.again.Store(true) // one call in a flush: callers that wait for these entries wait for no more
 		}
 		return nil
 	}
-	switch due := r.known &^ f.known.Load(); {
+	switch due := running.known &^ f.known.Load(); {
 	case due&knowsSeal != 0:
 		manifest := Manifest{Len: m.live, Last: f.last}
-		if err := f.call(r, "Seal", func(ctx context.Context) error { return f.store.Seal(ctx, c.id, manifest) }); err != nil {
+		if err := f.call(running, "Seal", func(ctx context.Context) error { return f.store.Seal(ctx, c.id, manifest) }); err != nil {
 			return err
 		}
 		f.known.Or(knowsSeal)
-	case r.target.applied > f.applied.Load():
-		next, applier := r.target.applied, f.store.(Applier)
-		if err := f.call(r, "Applied", func(ctx context.Context) error { return applier.Applied(ctx, c.id, next) }); err != nil {
+	case running.target.applied > f.applied.Load():
+		next, applier := running.target.applied, f.store.(Applier)
+		if err := f.call(running, "Applied", func(ctx context.Context) error { return applier.Applied(ctx, c.id, next) }); err != nil {
 			return err
 		}
 		f.applied.Store(next)
 	case due&knowsAbort != 0:
-		if err := f.call(r, "Abort", func(ctx context.Context) error { return f.store.Abort(ctx, c.id, c.applyState.Load().reason) }); err != nil {
+		if err := f.call(running, "Abort", func(ctx context.Context) error { return f.store.Abort(ctx, c.id, c.applyState.Load().reason) }); err != nil {
 			return err
 		}
 		f.known.Or(knowsAbort)
 	}
-	if !f.has(r.target) {
-		r.again.Store(true)
+	if !f.has(running.target) {
+		running.again.Store(true)
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ type backlog interface {
 
 	// flushNext makes the next call that is due, and asks for another flush if more is
 	// due. Only flushes call it.
-	flushNext(r *flush) error
+	flushNext(running *flush) error
 }
 
 // target says up to where the store is to know things.
@@ -256,22 +256,22 @@ func (f *flush) end(err error, hangs bool) {
 // make an earlier call first.
 func (f *flushes) until(ctx context.Context, t target) error {
 	for !f.backlog.has(t) {
-		r := f.current.Load()
-		if r == nil {
-			if r = f.begin(); r == nil {
+		running := f.current.Load()
+		if running == nil {
+			if running = f.begin(); running == nil {
 				continue // another caller has begun one
 			}
 		} else if ctx != context.Background() {
 			f.request() // the flush may have begun too early, and a user's context may keep the caller
 		}
-		if err := r.done.WaitContext(ctx); err != nil {
+		if err := running.done.WaitContext(ctx); err != nil {
 			if f.backlog.has(t) {
 				break
 			}
 			f.request() // a caller that leaves still wants t
 			return f.failed("wait", context.Cause(ctx))
 		}
-		if o := r.outcome.Load(); o.err != nil && (o.hangs || t.within(r.target)) && !f.backlog.has(t) {
+		if o := running.outcome.Load(); o.err != nil && (o.hangs || t.within(running.target)) && !f.backlog.has(t) {
 			if o.hangs {
 				f.request()
 			}
@@ -287,9 +287,9 @@ func (f *flushes) until(ctx context.Context, t target) error {
 // and then looks whether it still runs. If so, the flush sees the request at its end.
 // If not, a flush that runs now has begun after this.
 func (f *flushes) request() {
-	if r := f.current.Load(); r != nil {
-		if !r.again.Load() {
-			r.again.Store(true)
+	if running := f.current.Load(); running != nil {
+		if !running.again.Load() {
+			running.again.Store(true)
 		}
 		if f.current.Load() != nil {
 			return
@@ -300,30 +300,30 @@ func (f *flushes) request() {
 
 // begin begins a flush, or returns nil if one runs.
 func (f *flushes) begin() *flush {
-	r := &flush{done: atomics.MakeEvent()}
-	if !f.current.CompareAndSwap(nil, r) {
+	running := &flush{done: atomics.MakeEvent()}
+	if !f.current.CompareAndSwap(nil, running) {
 		return nil
 	}
-	atomics.Go(func() { f.run(r) })
-	return r
+	atomics.Go(func() { f.run(running) })
+	return running
 }
 
 // run is a flush, from its beginning to the moment when the next one may begin.
-func (f *flushes) run(r *flush) {
-	f.finish(r, func() error { return f.backlog.flushNext(r) }, func(err error) {
+func (f *flushes) run(running *flush) {
+	f.finish(running, func() error { return f.backlog.flushNext(running) }, func(err error) {
 		f.current.Store(nil)
-		r.end(err, false)
-		if r.again.Load() {
+		running.end(err, false)
+		if running.again.Load() {
 			f.begin() // or another caller has
 		}
 	})
 }
 
-// call calls the store. If that takes too long, waiters for r stop waiting; call itself
-// waits for the store.
-func (f *flushes) call(r *flush, method string, store func(context.Context) error) error {
-	r.method = method
-	ctx, leave, stop := f.bound(r, method)
+// call calls the store. If that takes too long, the waiters of the flush stop waiting;
+// call itself waits for the store.
+func (f *flushes) call(running *flush, method string, store func(context.Context) error) error {
+	running.method = method
+	ctx, leave, stop := f.bound(running, method)
 	defer stop()
 	err := store(ctx)
 	if err == nil {
@@ -337,27 +337,27 @@ func (f *flushes) call(r *flush, method string, store func(context.Context) erro
 
 // bound returns the context of a call, a function that releases the waiters, and one
 // that ends the bound. The first is also called when the call takes too long.
-func (f *flushes) bound(r *flush, method string) (ctx context.Context, leave, stop func()) {
+func (f *flushes) bound(running *flush, method string) (ctx context.Context, leave, stop func()) {
 	if f.timeout == 0 {
 		ctx, cancel := atomics.WithCancel(context.Background())
 		return ctx, func() {}, cancel
 	}
 	slow := f.failed(method, errStoreHangs)
 	ctx, cancel := atomics.WithTimeoutCause(context.Background(), f.timeout, slow)
-	leave = func() { r.end(slow, true) }
+	leave = func() { running.end(slow, true) }
 	unwatched := atomics.AfterFunc(ctx, leave)
 	return ctx, leave, func() { unwatched(); cancel() }
 }
 
-// finish runs call, which calls the store for r, and then done with its error, also if
-// it panics or ends the goroutine.
-func (f *flushes) finish(r *flush, call func() error, done func(error)) {
+// finish runs call, which calls the store, and then done with its error, also if it panics
+// or ends the goroutine.
+func (f *flushes) finish(running *flush, call func() error, done func(error)) {
 	err := errStoreExited
 	defer func() {
 		if thrown := recover(); thrown != nil {
-			err = f.failed(r.method, panicked{thrown})
+			err = f.failed(running.method, panicked{thrown})
 		} else if err == errStoreExited {
-			err = f.failed(r.method, err)
+			err = f.failed(running.method, err)
 		}
 		done(err)
 	}()

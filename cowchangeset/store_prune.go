@@ -90,11 +90,11 @@ func (p *pruning[E]) due() target {
 
 func (p *pruning[E]) has(t target) bool { return t.below <= p.pruned.Load() }
 
-func (p *pruning[E]) flushNext(r *flush) error {
-	r.target = p.due()
-	if before := r.target.below; !p.has(r.target) {
+func (p *pruning[E]) flushNext(running *flush) error {
+	running.target = p.due()
+	if before := running.target.below; !p.has(running.target) {
 		pruner := p.tracker.store.(Pruner)
-		if err := p.call(r, "Prune", func(ctx context.Context) error { return pruner.Prune(ctx, before) }); err != nil {
+		if err := p.call(running, "Prune", func(ctx context.Context) error { return pruner.Prune(ctx, before) }); err != nil {
 			return err
 		}
 		p.pruned.Store(before)
