@@ -11,8 +11,8 @@ type command struct {
 	open time.Duration // for how long, if mode is open
 }
 
-// apply returns the word after the command, which is w if that already obeys it.
-func (c command) apply(w word, s *settings, now time.Duration) word {
+// next returns the word after the command, which is w if that already obeys it.
+func (c command) next(w word, s *settings, now time.Duration) word {
 	switch {
 	case c.mode == closed:
 		return w.close(s)
@@ -62,7 +62,7 @@ func (c *core) command(m command) step {
 		if m.mode == open {
 			now, x.at = s.clock()
 		}
-		if x.next = m.apply(w, s, now); x.next == w {
+		if x.next = m.next(w, s, now); x.next == w {
 			// LP(Trip, HalfOpen, ForceOpen, Disable): so it is when the word is read.
 			return step{to: w}
 		}

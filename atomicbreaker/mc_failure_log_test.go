@@ -15,9 +15,9 @@ import (
 // back on more of them than the word could hold.
 type lasting struct{ Policy }
 
-func (p lasting) apply(r *rules) error {
+func (p lasting) addTo(r *rules) error {
 	r.long = true
-	return p.Policy.apply(r)
+	return p.Policy.addTo(r)
 }
 
 // narrow gives a breaker a log that is soon full.

@@ -14,7 +14,7 @@ import (
 // it.
 type Policy interface {
 	fmt.Stringer
-	apply(*rules) error
+	addTo(*rules) error
 }
 
 // rules are a policy in the form in which results are checked against it. They
@@ -39,7 +39,7 @@ func compileTrip(p Policy) (*rules, error) {
 		p = Consecutive(defaultThreshold)
 	}
 	r := new(rules)
-	if err := p.apply(r); err != nil {
+	if err := p.addTo(r); err != nil {
 		return nil, fmt.Errorf("atomicbreaker: Config.Trip: %w", err)
 	}
 	if err := r.remember(); err != nil {
@@ -57,7 +57,7 @@ type consecutive int
 
 func (n consecutive) String() string { return fmt.Sprintf("Consecutive(%d)", int(n)) }
 
-func (n consecutive) apply(r *rules) error {
+func (n consecutive) addTo(r *rules) error {
 	if n < 1 || int64(n) > math.MaxInt32 {
 		return fmt.Errorf("%v: must be in 1..%d", n, math.MaxInt32)
 	}
@@ -90,7 +90,7 @@ func lastCalls(n int) uint32 { return uint32(1<<n - 1) }
 func (p kOfN) last() uint32   { return lastCalls(p.n) }
 func (p kOfN) String() string { return fmt.Sprintf("KOfN(%d, %d)", p.k, p.n) }
 
-func (p kOfN) apply(r *rules) error {
+func (p kOfN) addTo(r *rules) error {
 	if p.n < 1 || p.n > maxLast {
 		return fmt.Errorf("%v: n must be in 1..%d", p, maxLast)
 	}
@@ -121,7 +121,7 @@ func (p anyOf) String() string {
 	return "AnyOf(" + strings.Join(texts, ", ") + ")"
 }
 
-func (p anyOf) apply(r *rules) error {
+func (p anyOf) addTo(r *rules) error {
 	if len(p) == 0 {
 		return errors.New("AnyOf(): must not be empty")
 	}
@@ -129,7 +129,7 @@ func (p anyOf) apply(r *rules) error {
 		if each == nil {
 			return fmt.Errorf("AnyOf: policy %d is nil", i)
 		}
-		if err := each.apply(r); err != nil {
+		if err := each.addTo(r); err != nil {
 			return err
 		}
 	}
@@ -196,7 +196,7 @@ func (p windowPolicy) String() string {
 	return fmt.Sprintf("FailureRate(%v, %d, %v)", p.ratio, p.n, p.length)
 }
 
-func (p windowPolicy) apply(r *rules) error {
+func (p windowPolicy) addTo(r *rules) error {
 	switch {
 	case p.slow < 0:
 		return fmt.Errorf("%v: slow must not be negative", p)

@@ -56,7 +56,7 @@ type tripFunc struct {
 
 func (p tripFunc) String() string { return fmt.Sprintf("TripFunc(%v, %v, func)", p.window, p.slow) }
 
-func (p tripFunc) apply(r *rules) error {
+func (p tripFunc) addTo(r *rules) error {
 	switch {
 	case *p.trip == nil:
 		return fmt.Errorf("TripFunc(%v, %v, nil): trip must not be nil", p.window, p.slow)
