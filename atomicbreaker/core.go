@@ -257,6 +257,6 @@ func (c *core) touchBefore(next word, s *settings) {
 // decide is apply for all that may do more than count in the word, which was
 // read as was.
 func (c *core) decide(was, stay word, r result, s *settings) (v Verdict, did step) {
-	t := report{core: c, settings: s, result: r, stay: stay, bad: r.outcome == Failure || s.rules.tooSlow(r)}
-	return t.apply(was)
+	work := report{core: c, settings: s, result: r, stay: stay, bad: r.outcome == Failure || s.rules.tooSlow(r)}
+	return work.apply(was)
 }

@@ -214,16 +214,16 @@ func (ks *keyedState[K]) timedPermit(k K, now *departure, slot uint64) Permit {
 
 // finishReport reports what is left of a result whose TripFunc has not returned. It
 // is the end of settleCell, settleKey or record.
-func (gs *groupState) finishReport(t *report) {
-	_, did := t.apply(word(t.core.word.Load()))
-	c, r := cellOf(t.core), t.result
+func (gs *groupState) finishReport(work *report) {
+	_, did := work.apply(word(work.core.word.Load()))
+	c, r := cellOf(work.core), work.result
 	r.how |= wasAsked
 	died := did.to.mode() == tombstone
 	switch {
 	case died && r.how&direct != 0:
 		gs.remove(c)
 		gs.keyOps.recordDead(c, r, did.owed)
-	case died && t.stay.mode() == closed && did.to == t.stay.bury():
+	case died && work.stay.mode() == closed && did.to == work.stay.bury():
 		gs.remove(c)
 		if !gs.outdated() {
 			gs.keyOps.settleDead(c, r, nil)

@@ -80,7 +80,7 @@ func (r *Reader[E]) follow(ctx context.Context, f *follower, after int, yield fu
 	// makes it find something else.
 	for doubted := 0; ; {
 		before := f.lines
-		err := f.round(take) // LP(Events, Follow)
+		err := f.catchUp(take) // LP(Events, Follow)
 		if f.lines > before {
 			doubted = 0
 		}
@@ -112,19 +112,19 @@ func pause(ctx context.Context, d time.Duration) bool {
 	return over.WaitContext(ctx) == nil && ctx.Err() == nil
 }
 
-// A follower takes the lines of a journal in rounds, between which it has no file
-// open.
+// A follower reads the lines of a journal as they come, and has no file open between two
+// calls of catchUp.
 type follower struct {
 	*scanner
 	look func(since uint64) (*view, error)
 
-	// Where the next round goes on: behind the last line that was taken.
-	number uint64 // of the segment; 0 before the first round
+	// Where the next catchUp goes on: behind the last line that was taken.
+	number uint64 // of the segment; 0 before the first
 	next   int64  // in that
 }
 
-// round calls each with the lines that are there now and were not taken yet.
-func (f *follower) round(each func(*line) error) error {
+// catchUp calls each with the lines that are there now and were not taken yet.
+func (f *follower) catchUp(each func(*line) error) error {
 	v, err := f.look(f.number)
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func (f *follower) dubious(err error) bool {
 	return errors.As(err, &corrupt) && corrupt.Line > f.lines || errors.Is(err, fs.ErrNotExist)
 }
 
-// resume makes in begin where the last round ended. It reports whether the segment of
+// resume makes in begin where the last catchUp ended. It reports whether the segment of
 // that place is gone.
 //
 // The text before that place must be the end of the line that was taken last. Its hash

@@ -77,14 +77,14 @@ func (g *log) serve(one bool) {
 			atomics.Go(func() { g.serve(false) })
 		}
 	}()
-	for more = g.turn(); more && !one; {
-		more = g.turn()
+	for more = g.serveGroup(); more && !one; {
+		more = g.serveGroup()
 	}
 }
 
-// turn writes one group, if any call waits, and reports whether others do. If not,
+// serveGroup writes one group, if any call waits, and reports whether others do. If not,
 // the caller is the writer no more.
-func (g *log) turn() (more bool) {
+func (g *log) serveGroup() (more bool) {
 	g.mu.Lock()
 	err := g.usable()
 	group := g.take()

@@ -26,6 +26,6 @@ func Stripes() int {
 func Stripe(n int) int {
 	var here byte
 	const smallest = 11 // bits: stacks are 2 KiB or more
-	page := uint64(uintptr(unsafe.Pointer(&here))) >> smallest
-	return int(page*0x9e3779b97f4a7c15>>32) & (n - 1)
+	stack := uint64(uintptr(unsafe.Pointer(&here))) >> smallest
+	return int(stack*0x9e3779b97f4a7c15>>32) & (n - 1)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Cells is the model of a [Lines], which documents it, as Table, which has the rest of
-// its methods, is that of the other table.
+// Cells is the model of a [Lines], which documents it. The methods that it does not
+// declare are those of Table, the model of the other table.
 type Cells[K comparable, E any] struct{ Table[Hashed[K], E] }
 
 // Init makes t an empty set. The model has no use for the rest.
