@@ -5,11 +5,11 @@ import "fmt"
 // A group state takes over the settings of its group, and cells those of the group
 // state; see DESIGN.md. Names say what a method returns, and whether it calls PerKey:
 //
-//	settings                   what is stored, up to date; calls PerKey for a cell
+//	settings                   what is stored, up to date; for a cell it may call PerKey
 //	loadSettings               what is stored
 //	cellSettingsWithoutPerKey  what is stored in a cell, up to date unless that takes PerKey
-//	keySettings…               of a key that may have no cell; calls PerKey
-//	renew…                     replaces what is stored, if it is not up to date
+//	keySettings…               those of a key, with or without a cell; calls PerKey
+//	renew…Settings             replaces what is stored, if it is not up to date
 
 // stateSettings are the group's settings as a group state uses them. They never change.
 type stateSettings struct {
@@ -100,7 +100,7 @@ func (ks *keyedState[K]) keySettings(k K) *settings {
 	return s
 }
 
-// compileKeySettings returns the settings of a key from the Config that PerKey has returned.
+// compileKeySettings returns the settings of a key from what PerKey has returned.
 func (gs *groupState) compileKeySettings(set *stateSettings, c *Config) (*settings, error) {
 	base, err := c.compileKeyed()
 	if err != nil {

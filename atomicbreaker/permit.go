@@ -180,7 +180,8 @@ func (p Permit) pay(owed *eventQueue) {
 	orElse(owed.deliver, func() { p.Cancel() })
 }
 
-// classifySettings returns the settings that classify the call's error, nil for the defaults.
+// classifySettings returns the settings that classify the call's error, or nil for the
+// defaults.
 func (p Permit) classifySettings() *settings {
 	switch {
 	case p.core != nil:

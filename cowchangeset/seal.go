@@ -36,8 +36,8 @@ func (l *log[E]) publishSeal() {
 	l.closed.Store(true) // after the events: whoever sees this has nothing left to do
 }
 
-// sealing returns the event of the seal. It may make the event after publishSeal has looked
-// for it; but then it sees the bit afterwards, and fires the event itself.
+// sealing returns the event of the seal. It may make the event after publishSeal has
+// looked for it; but then it sees the bit afterwards, and fires the event itself.
 func (l *log[E]) sealing() *atomics.Event {
 	e := l.over.Load()
 	if e == nil {
