@@ -123,6 +123,15 @@ func (gs *groupState) cellSettingsWithoutPerKey(c *core) *settings {
 	return gs.renewCellSettings(c, s)
 }
 
+// cellSettings is core.settings for a cell of this group state.
+func (gs *groupState) cellSettings(c *cell) *settings {
+	s := c.set.Load()
+	if s.madeFor == gs.settings().shared {
+		return s
+	}
+	return gs.renewCellSettings(&c.core, s)
+}
+
 // renewCellSettings returns the settings of a cell, which has held, up to date. It
 // calls PerKey.
 //

@@ -175,7 +175,7 @@ func (ks *keyedState[K]) allowLinked(k K, h uint64, now *departure) (Permit, err
 // admit asks a cell for admission. It reports whether the caller has to look
 // again.
 func (gs *groupState) admit(c *cell) (p Permit, refused error, died bool) {
-	a, err := c.admit(gs.renewCellSettings(&c.core, c.set.Load()).rules.slow)
+	a, err := c.admit(gs.cellSettings(c).rules.slow)
 	if a.word.mode() == tombstone {
 		gs.remove(c)
 		return p, nil, true

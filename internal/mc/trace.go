@@ -16,12 +16,14 @@ type note struct {
 }
 
 // Note describes the step just taken. Text is called only while the execution is being
-// described.
+// described, also where there is no step, so that what it labels is numbered.
 //
 //go:norace
 func Note(text func() string) {
-	if m := active; m != nil && m.recording && m.phase == running {
-		m.notes[len(m.notes)-1].text = text()
+	if m := active; m != nil && m.recording {
+		if text := text(); m.phase == running {
+			m.notes[len(m.notes)-1].text = text
+		}
 	}
 }
 
