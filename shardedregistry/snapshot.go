@@ -57,12 +57,12 @@ func snapshot[V any, K comparable](rt *root[K]) *Snapshot[K, V] {
 	return s
 }
 
-// keep makes p what it has of the keys that only accepts.
-func (c *contents[K]) keep(only func(hkey[K]) bool) {
+// keep makes c what it has of the keys that only accepts.
+func (c *contents[K]) keep(only func(K) bool) {
 	whole, records := c.keys, c.records
 	c.keys, c.records = nil, nil
 	for i, k := range whole {
-		if only(hkey[K]{Key: k}) {
+		if only(k) {
 			c.keys, c.records = append(c.keys, k), append(c.records, records[i])
 		}
 	}

@@ -81,7 +81,7 @@ func (v View[K, V]) Len() (n int) {
 // effect when its cut is made: see DESIGN.md.
 func (v View[K, V]) Snapshot() *Snapshot[K, V] {
 	whole := v.registry.Snapshot()
-	whole.keep(v.has)
+	whole.keep(func(k Scoped[K]) bool { return v.has(hkey[Scoped[K]]{Key: k}) })
 	return v.snapshot(whole)
 }
 
