@@ -34,8 +34,9 @@ func (s TopicSet) Told(key string) (loops []int) {
 	return loops
 }
 
-// Ignores reports whether the set says without the hash of key that no loop is told of it.
-func (s TopicSet) Ignores(key string) bool { return s.set == nil || s.set.ignores(key) }
+// Ignores reports whether the set says at once that no loop is told of key, where it hashes
+// keys as New makes it.
+func (s TopicSet) Ignores(key string) bool { return s.set == nil || s.set.ignores(&s.rt.keys, key) }
 
 // IsEmpty reports whether the set is what it was when it was new.
 func (s TopicSet) IsEmpty() bool { return s.set == nil }

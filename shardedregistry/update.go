@@ -74,7 +74,7 @@ func (rt *root[K]) replace(c *cell[K], old, next *record) bool {
 
 // replaced tells the detectors and subscribers of a change that replace has made.
 func (rt *root[K]) replaced(c *cell[K], first *reentryDetector[K], s *subscribers[K]) {
-	if first == nil && s.ignores(c.key) {
+	if first == nil && s.ignores(&rt.keys, c.key) {
 		return
 	}
 	k := hkey[K]{Hash: rt.keys.Hash(c.key), Key: c.key} // as replaceable has hashed it

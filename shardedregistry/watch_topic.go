@@ -4,6 +4,8 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"slices"
+
+	"github.com/latchfree/latchfree/internal/table"
 )
 
 // Loops that watch some keys only are found by topic: the key, or a group that the key
@@ -157,9 +159,9 @@ func (s *watcherSet[K]) at(t *groupedTopics[K], key K) []*watcher[K] {
 	return t.find(hash, &g)
 }
 
-// ignores reports whether none is told of key, if that can be said without its hash.
-func (s *watcherSet[K]) ignores(key K) bool {
-	if len(s.all) != 0 || !s.keys.empty() {
+// ignores reports whether none is told of key, which the bitmap nearly always knows.
+func (s *watcherSet[K]) ignores(keys *table.Keys[K], key K) bool {
+	if len(s.all) != 0 || !s.keys.empty() && s.bitmap.has(keys.Hash(key)) {
 		return false
 	}
 	for i := range s.groups {
