@@ -88,7 +88,7 @@ func (v View[K, V]) Snapshot() *Snapshot[K, V] {
 // snapshot returns whole, all keys of which belong to the namespace, without their
 // Space.
 func (v View[K, V]) snapshot(whole *Snapshot[Scoped[K], V]) *Snapshot[K, V] {
-	s := &Snapshot[K, V]{clone: whole.clone}
+	s := &Snapshot[K, V]{clone: whole.clone, revision: whole.revision}
 	within(&s.contents, v.space, &whole.contents)
 	return s
 }

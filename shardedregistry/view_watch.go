@@ -80,6 +80,21 @@ func (v View[K, V]) Stream(ctx context.Context, limit int, filters ...Filter[K])
 	}
 }
 
+// WatchFrom is [Registry.WatchFrom] of the namespace. The history is that of the
+// registry: changes of all namespaces count, and wake the loop.
+//
+// WatchFrom is wait-free; the loop is blocking: it waits for changes or ctx. It
+// takes effect when the loop begins, and, for each change, when the key's record
+// is read.
+func (v View[K, V]) WatchFrom(ctx context.Context, after Revision, filters ...Filter[K]) iter.Seq2[Change[K, V], error] {
+	whole := v.registry.watchFrom(ctx, after, v.filtered(filters))
+	return func(yield func(Change[K, V], error) bool) {
+		whole(func(c Change[Scoped[K], V], err error) bool {
+			return yield(Change[K, V]{v.event(c.Event), c.Revision}, err)
+		})
+	}
+}
+
 // Wait is [Registry.Wait] within the namespace.
 //
 // Wait is blocking: it waits for key or ctx, and, if it has to, for the mutex of

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -221,30 +222,30 @@ func TestFilterWithoutKeysEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Transitions: true})
 		ctx, cancel := context.WithCancel(t.Context())
-		ended := 0
+		var ended atomic.Int32
 		go func() {
 			for e := range r.Watch(ctx, shardedregistry.Keys[string]()) {
 				t.Errorf("%v is yielded", e)
 			}
-			ended++
+			ended.Add(1)
 		}()
 		go func() {
 			for e := range r.Stream(ctx, 1, shardedregistry.Keys[string]()) {
 				t.Errorf("%v is yielded", e)
 			}
-			ended++
+			ended.Add(1)
 		}()
 		synctest.Wait()
 		for range 5 {
 			mustPut(t, r, "a", 1)
 		}
 		synctest.Wait()
-		if wantTraces(t, r); ended != 0 {
+		if wantTraces(t, r); ended.Load() != 0 {
 			t.Error("a loop ends before its context")
 		}
 		cancel()
 		synctest.Wait()
-		if ended != 2 {
+		if ended.Load() != 2 {
 			t.Error("a loop goes on when its context has ended")
 		}
 	})

@@ -234,15 +234,16 @@ func (s *subscription[K]) clear() {
 	s.watcher.root.tidy(s.key)
 }
 
-// subscribers has the watchers and calls of Wait that are to be told of changes. It is
+// subscribers has the watchers, calls of Wait and changelog that are to be told of changes. It is
 // immutable: to change it, replace it. Nil stands for none.
 //
 // An operation loads it after it has stored a record. So a subscriber that had joined
 // before the record was stored is told, and one that joins later can read the record.
 type subscribers[K comparable] struct {
-	watchers  watchers[K] // nil if there are none
-	waiters   int         // calls of Wait that may sleep, for any key
-	waitlists waker[K]    // where they do, or did
+	watchers  watchers[K]   // nil if there are none
+	history   rememberer[K] // nil without Config.History, else there from the beginning
+	waiters   int           // calls of Wait that may sleep, for any key
+	waitlists waker[K]      // where they do, or did
 }
 
 // watchers has the methods of watchers that every change of a key needs, and
@@ -310,7 +311,7 @@ func (rt *root[K]) changeSubscribers(change func(subscribers[K]) subscribers[K])
 		}
 		now = change(now)
 		next := &now
-		if now.watchers == nil && now.waiters == 0 {
+		if now.watchers == nil && now.waiters == 0 && now.history == nil {
 			next = nil
 		}
 		if rt.subscribers.CompareAndSwap(old, next) {
