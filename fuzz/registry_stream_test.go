@@ -22,6 +22,7 @@ type registryEvent = shardedregistry.Event[string, int]
 type watchStream struct {
 	run    *watchRun
 	limit  int
+	filter *watchFilter
 	ask    chan struct{} // closed to leave the loop
 	cancel context.CancelFunc
 	asking bool          // and nothing has been judged since
@@ -64,14 +65,16 @@ func (s *watchRun) stepStream(op byte, which, arg int) {
 }
 
 // beginStream starts a loop, which has subscribed when it returns.
-func (s *watchRun) beginStream(limit int) {
-	if limit %= smallLimits; limit == 0 {
+func (s *watchRun) beginStream(arg int) {
+	// What a function rejects would count until the loop comes to it.
+	limit, filter := arg%smallLimits, filterOf(byte(arg/smallLimits), false)
+	if limit == 0 {
 		limit = 1 << 20
 	}
 	ctx, cancel := context.WithCancel(s.t.Context())
-	w := &watchStream{run: s, limit: limit, ask: make(chan struct{}), cancel: cancel, log: map[string][]registryEvent{}}
+	w := &watchStream{run: s, limit: limit, filter: filter, ask: make(chan struct{}), cancel: cancel, log: map[string][]registryEvent{}}
 	go func() {
-		next, stop := iter.Pull2(s.r.Stream(ctx, limit))
+		next, stop := iter.Pull2(s.r.Stream(ctx, limit, filter.filters()...))
 		defer stop()
 		for range w.ask {
 			var a streamAnswer

@@ -56,9 +56,9 @@ type watchedRegistry interface {
 	DeleteMatching(func(shardedregistry.Entry[string, int]) bool) int
 	Lookup(string) (shardedregistry.Entry[string, int], bool)
 	All() iter.Seq2[string, int]
-	Watch(context.Context) iter.Seq[shardedregistry.Event[string, int]]
-	WatchSnapshot(context.Context) iter.Seq2[*shardedregistry.Snapshot[string, int], shardedregistry.Event[string, int]]
-	Stream(context.Context, int) iter.Seq2[shardedregistry.Event[string, int], error]
+	Watch(context.Context, ...shardedregistry.Filter[string]) iter.Seq[shardedregistry.Event[string, int]]
+	WatchSnapshot(context.Context, ...shardedregistry.Filter[string]) iter.Seq2[*shardedregistry.Snapshot[string, int], shardedregistry.Event[string, int]]
+	Stream(context.Context, int, ...shardedregistry.Filter[string]) iter.Seq2[shardedregistry.Event[string, int], error]
 	Wait(context.Context, string, shardedregistry.Version) (shardedregistry.Entry[string, int], error)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
@@ -61,6 +62,7 @@ type watchLoop struct {
 	events []shardedregistry.Event[string, int] // not yet judged
 
 	snapshot bool // begins with one
+	filter   *watchFilter
 	view     map[string]int
 	changed  map[string]bool // since the loop last showed it
 	version  map[string]int  // that the loop has last shown
@@ -80,11 +82,39 @@ const (
 
 var errWatchEnds = errors.New("the caller gives up")
 
+// watchFilter says which keys a loop is told of. Nil stands for all.
+type watchFilter model.Filter
+
+// watchFilters are some, those with functions last.
+var watchFilters = []*watchFilter{
+	nil, {Keys: []string{"resize", "absent"}}, {Prefixes: []string{"re", "dr"}}, {Keys: []string{"drain"}, Prefixes: []string{"d", "b"}}, {},
+	{Match: func(k string) bool { return len(k) == 6 }}, {Keys: []string{"drain"}, Match: func(k string) bool { return k == "backup" }},
+}
+
+// filterOf returns a filter, with a function only if there may be one.
+func filterOf(which byte, functions bool) *watchFilter {
+	n := len(watchFilters)
+	if !functions {
+		n -= 2
+	}
+	return watchFilters[int(which)%n]
+}
+
+func (f *watchFilter) accepts(key string) bool { return f == nil || model.Filter(*f).Accepts(key) }
+
+func (f *watchFilter) filters() []shardedregistry.Filter[string] {
+	if f == nil {
+		return nil
+	}
+	return model.Filter(*f).Filters()
+}
+
 // FuzzRegistryWatchOps reads three bytes for each operation: which, the key or
-// the loop, and an argument. Loops yield what has changed, as it is then, and
-// nothing else; versions increase; and in the end each has what the registry has.
-// The same is done with transitions, and loops over Stream then yield every
-// change; and in a namespace, while the same keys of another come and go.
+// the loop, and an argument. Loops yield what has changed of the keys that their
+// filters accept, as it is then, and nothing else; versions increase; and in the
+// end each has what the registry has. The same is done with transitions, and
+// loops over Stream then yield every change; and in a namespace, while the same
+// keys of another come and go.
 func FuzzRegistryWatchOps(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		synctest.Test(t, func(t *testing.T) {
@@ -159,7 +189,7 @@ func (s *watchRun) step(op, which, arg byte) {
 		}
 	case 5:
 		if len(s.loops) < maxWatchLoops {
-			s.begin(arg%2 == 0)
+			s.begin(arg%2 == 0, filterOf(arg/2, true))
 		}
 	case 6: // a loop goes on by some events, or takes all that there is
 		if w := s.loop(which); w != nil {
@@ -205,11 +235,11 @@ func (s *watchRun) now(key string) (held, bool) {
 	return h, ok && !h.deleted
 }
 
-// live returns what the registry should hold.
-func (s *watchRun) live() map[string]int {
+// live returns what the registry should hold of the keys that a filter accepts.
+func (s *watchRun) live(filter *watchFilter) map[string]int {
 	all := map[string]int{}
 	for _, k := range watchKeys {
-		if h, ok := s.now(k); ok {
+		if h, ok := s.now(k); ok && filter.accepts(k) {
 			all[k] = h.value
 		}
 	}
@@ -224,10 +254,14 @@ func (s *watchRun) note(key string, version int, h held) {
 	require.Greater(s.t, version, s.latest[key])
 	s.past[key][version], s.latest[key] = h, version
 	for _, w := range s.loops {
-		w.changed[key] = true
+		if w.filter.accepts(key) {
+			w.changed[key] = true
+		}
 	}
 	for _, w := range s.streams {
-		w.note(key, version, h)
+		if w.filter.accepts(key) {
+			w.note(key, version, h)
+		}
 	}
 }
 
@@ -239,14 +273,14 @@ func (s *watchRun) loop(which byte) *watchLoop {
 }
 
 // begin starts a loop, which watches when begin returns.
-func (s *watchRun) begin(snapshot bool) {
+func (s *watchRun) begin(snapshot bool, filter *watchFilter) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	w := &watchLoop{
-		run: s, leave: make(chan struct{}), cancel: cancel, snapshot: snapshot,
+		run: s, leave: make(chan struct{}), cancel: cancel, snapshot: snapshot, filter: filter,
 		view: map[string]int{}, changed: map[string]bool{}, version: map[string]int{},
 	}
 	if !snapshot {
-		w.view = s.live() // as if it had looked before
+		w.view = s.live(filter) // as if it had looked before
 	}
 	go func() {
 		defer func() {
@@ -255,14 +289,14 @@ func (s *watchRun) begin(snapshot bool) {
 			}
 		}()
 		if !snapshot {
-			for e := range s.r.Watch(ctx) {
+			for e := range s.r.Watch(ctx, filter.filters()...) {
 				if w.events = append(w.events, e); !w.body() {
 					break
 				}
 			}
 			return
 		}
-		for state, e := range s.r.WatchSnapshot(ctx) {
+		for state, e := range s.r.WatchSnapshot(ctx, filter.filters()...) {
 			if state != nil {
 				w.state = state
 			} else {
@@ -295,7 +329,7 @@ func (w *watchLoop) judge() {
 			require.EqualValues(w.run.t, w.run.latest[e.Key], e.Version)
 			w.view[e.Key], w.version[e.Key] = e.Value, int(e.Version)
 		}
-		require.Equal(w.run.t, w.run.live(), w.view)
+		require.Equal(w.run.t, w.run.live(w.filter), w.view)
 	}
 	for _, e := range w.events {
 		w.show(e)
@@ -367,7 +401,7 @@ func (s *watchRun) finish() {
 		for w.busy {
 			s.goOn(w)
 		}
-		require.Equal(s.t, s.live(), w.view)
+		require.Equal(s.t, s.live(w.filter), w.view)
 		for k := range w.changed {
 			_, present := s.now(k)
 			require.True(s.t, w.snapshot && !present, "the loop has missed a change of %s", k)
@@ -381,7 +415,7 @@ func (s *watchRun) finish() {
 		w.cancel(nil)
 	}
 	synctest.Wait()
-	require.Equal(s.t, s.live(), maps.Collect(s.r.All()))
+	require.Equal(s.t, s.live(nil), maps.Collect(s.r.All()))
 }
 
 // abandon lets all goroutines end that are left, also when the test has failed.

@@ -191,8 +191,13 @@ func (rt *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool
 	if rt.transitions != nil {
 		rt.transitions.enqueue(s, k, c, rec)
 	}
-	if s != nil && rt.notify(s, k) {
-		needed = true
+	if s != nil {
+		if s.history != nil {
+			s.history.remember(rt, k, c, rec)
+		}
+		if rt.notify(s, k) {
+			needed = true
+		}
 	}
 	return needed
 }

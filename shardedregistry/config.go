@@ -105,6 +105,28 @@ type Config[K comparable, V any] struct {
 	// deletion, then takes 16 bytes more, and each change costs some more loads
 	// and two or three more stores, also while no loop is running.
 	Transitions bool
+
+	// History is how many changes are remembered for WatchFrom, rounded up to a
+	// power of two. 0 remembers none. Negative numbers and numbers above
+	// 16,777,216 are errors. A change that is remembered takes 24 bytes and the
+	// key, in blocks of Go's allocator, and 8 bytes more from the beginning; what
+	// its value refers to is not kept. Each change of any key then writes one
+	// counter, which writers of different keys contend for, and looks for loops
+	// over WatchFrom. UpdateIf is lock-free then.
+	History int
+}
+
+// history returns the number of changes that are remembered: 0 or a power of two.
+func (c *Config[K, V]) history() (int, error) {
+	switch {
+	case c.History < 0:
+		return 0, fmt.Errorf("shardedregistry: Config.History %d: must not be negative", c.History)
+	case c.History > maxHistory:
+		return 0, fmt.Errorf("shardedregistry: Config.History %d: must be at most %d", c.History, maxHistory)
+	case c.History == 0:
+		return 0, nil
+	}
+	return ceilPowerOfTwo(c.History), nil
 }
 
 // shards returns the number of shards, a power of two.

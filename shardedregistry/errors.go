@@ -29,6 +29,13 @@ var (
 	// ErrLagged reports that more changes waited for a loop over Stream than its
 	// limit. The error yielded is a [*LaggedError].
 	ErrLagged = errors.New("shardedregistry: too many changes wait for the loop")
+	// ErrCompacted reports that changes after a revision are no longer
+	// remembered. The error yielded is a [*CompactedError].
+	ErrCompacted = errors.New("shardedregistry: changes after the revision are forgotten")
+	// ErrUnknownRevision reports a revision that the registry has not reached, or
+	// that is one of another registry. The error yielded is an
+	// [*UnknownRevisionError].
+	ErrUnknownRevision = errors.New("shardedregistry: revision of the future or of another registry")
 )
 
 // invalidKeyError says why a key is none. It matches [ErrInvalidKey].
@@ -130,3 +137,33 @@ func (e *LaggedError) Error() string { return fmt.Sprintf("%v: more than %d", Er
 
 // Unwrap returns [ErrLagged].
 func (e *LaggedError) Unwrap() error { return ErrLagged }
+
+// CompactedError is the last error that a loop over WatchFrom yields, when
+// Config.History was too small to remember the changes that it has yet to read.
+// It matches [ErrCompacted].
+type CompactedError struct {
+	Revision Revision // the last change that the loop has read, or the one that it was given
+	Oldest   Revision // from this one on a loop could begin when the error was made
+}
+
+// Error shows both revisions.
+func (e *CompactedError) Error() string {
+	return fmt.Sprintf("%v: have read up to %d, changes up to %d are forgotten", ErrCompacted, e.Revision, e.Oldest)
+}
+
+// Unwrap returns [ErrCompacted].
+func (e *CompactedError) Unwrap() error { return ErrCompacted }
+
+// UnknownRevisionError is the error of a WatchFrom with a revision that is none of
+// the registry's. It matches [ErrUnknownRevision].
+type UnknownRevisionError struct {
+	Revision Revision // that the caller asked for
+}
+
+// Error shows the revision.
+func (e *UnknownRevisionError) Error() string {
+	return fmt.Sprintf("%v: %d", ErrUnknownRevision, e.Revision)
+}
+
+// Unwrap returns [ErrUnknownRevision].
+func (e *UnknownRevisionError) Unwrap() error { return ErrUnknownRevision }

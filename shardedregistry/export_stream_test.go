@@ -24,7 +24,7 @@ type Streamer[K comparable, V any] struct{ t *streamReader[K, V] }
 
 // OpenStream does the first part of a loop.
 func OpenStream[K comparable, V any](r *Registry[K, V], limit int) Streamer[K, V] {
-	return Streamer[K, V]{&streamReader[K, V]{watcher: newWatcher(r.install(), nil, &streaming{limit: int64(limit)})}}
+	return Streamer[K, V]{&streamReader[K, V]{watcher: newWatcher(r.install(), interest[K]{all: true}, &streaming{limit: int64(limit)})}}
 }
 
 // Run yields changes, until yield returns false or the loop ends.
@@ -163,17 +163,24 @@ func PutForgetfully[K comparable, V any](r *Registry[K, V], key K, value V) {
 		panic("another has changed the key")
 	}
 	a := rt.subscribers.Load()
-	for i, w := range watchersOf(a) {
-		s, isNew := w.subscribe(c, k, i, rec.version()-1)
+	at := 0
+	watchersOf(a).each(k, func(w *watcher[K]) {
+		s, isNew := w.subscribe(c, k, &at, rec.version()-1)
 		if s.cursor().enqueue(rec.version()); isNew {
 			s.notify()
 		}
-	}
+	})
 	rt.transitions.(streams[K]).history(rec).published.Store(1)
 	rt.notify(a, k)
 }
 
 // OpenStreamOf is OpenStream by a loop that is told of one key only.
 func OpenStreamOf[K comparable, V any](r *Registry[K, V], limit int, key K) Streamer[K, V] {
-	return Streamer[K, V]{&streamReader[K, V]{watcher: newWatcher(r.install(), func(k hkey[K]) bool { return k.Key == key }, &streaming{limit: int64(limit)})}}
+	return OpenStreamFiltered(r, limit, Keys(key))
+}
+
+// OpenStreamFiltered is OpenStream by a loop with filters.
+func OpenStreamFiltered[K comparable, V any](r *Registry[K, V], limit int, filters ...Filter[K]) Streamer[K, V] {
+	rt := r.install()
+	return Streamer[K, V]{&streamReader[K, V]{watcher: newWatcher(rt, domainOf(rt).interest(filters), &streaming{limit: int64(limit)})}}
 }

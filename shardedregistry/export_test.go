@@ -200,7 +200,7 @@ type Watcher[K comparable, V any] struct{ w *watcher[K] }
 
 // Subscribe does the first part of a loop.
 func Subscribe[K comparable, V any](r *Registry[K, V]) Watcher[K, V] {
-	return Watcher[K, V]{newWatcher(r.install(), nil, nil)}
+	return Watcher[K, V]{newWatcher(r.install(), interest[K]{all: true}, nil)}
 }
 
 // Run yields events, until yield returns false or ctx is done.
@@ -244,12 +244,38 @@ func (w Watcher[K, V]) Piled() (n int) {
 func Traces[K comparable, V any](r *Registry[K, V]) (n int) {
 	rt := r.install()
 	if s := rt.subscribers.Load(); s != nil {
-		n += len(watchersOf(s)) + s.waiters
+		n += Watchers(r) + s.waiters
 	}
 	if t := rt.waitlists.Load(); t != nil {
 		n += t.Len()
 	}
 	return n + Seats(r) + Linked(r) - r.Len()
+}
+
+// Watchers returns the number of loops among the subscribers, where one counts for each
+// topic that it watches.
+func Watchers[K comparable, V any](r *Registry[K, V]) (n int) {
+	set := watchersOf(r.install().subscribers.Load())
+	if set == nil {
+		return 0
+	}
+	n = len(set.all) + watchersAt(&set.keys)
+	for i := range set.groups {
+		n += watchersAt(&set.groups[i].topicNode)
+	}
+	return n
+}
+
+func watchersAt[T, K comparable](node *topicNode[T, K]) (n int) {
+	for _, t := range node.tip {
+		n += len(t.watchers)
+	}
+	if node.below != nil {
+		for i := range node.below {
+			n += watchersAt(&node.below[i])
+		}
+	}
+	return n
 }
 
 // Seats returns the number of subscriptions at the cells that are in a table.
@@ -305,7 +331,13 @@ func Tidy[K comparable, V any](r *Registry[K, V], key K) {
 
 // SubscribeTo is Subscribe by a loop that is told of one key only.
 func SubscribeTo[K comparable, V any](r *Registry[K, V], key K) Watcher[K, V] {
-	return Watcher[K, V]{newWatcher(r.install(), func(k hkey[K]) bool { return k.Key == key }, nil)}
+	return SubscribeFiltered(r, Keys(key))
+}
+
+// SubscribeFiltered is Subscribe by a loop with filters.
+func SubscribeFiltered[K comparable, V any](r *Registry[K, V], filters ...Filter[K]) Watcher[K, V] {
+	rt := r.install()
+	return Watcher[K, V]{newWatcher(rt, domainOf(rt).interest(filters), nil)}
 }
 
 // IsDone reports whether the notification of the first subscription at key says that its watcher has

@@ -53,6 +53,10 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 	if err != nil {
 		return nil, err
 	}
+	history, err := config.history()
+	if err != nil {
+		return nil, err
+	}
 	cs, err := config.constraints()
 	if err != nil {
 		return nil, err
@@ -71,6 +75,13 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 	}
 	if special != 0 {
 		rt.large = freshLarge[V](special)
+	}
+	if history != 0 {
+		rt.history = newChangelog[K](history)
+		rt.changeSubscribers(func(s subscribers[K]) subscribers[K] {
+			s.history = rt.history
+			return s
+		})
 	}
 	rt.ease()
 	r := new(Registry[K, V])

@@ -57,6 +57,7 @@ type root[K comparable] struct {
 	large func(snapshotting bool) *record
 
 	transitions transitions[K] // nil without Config.Transitions
+	history     rememberer[K]  // nil without Config.History; subscribers has it too
 }
 
 // newRoot returns an empty registry of n shards, n a power of two.
@@ -76,7 +77,7 @@ func newRoot[K comparable](n int, normalize func(K) (K, error)) *root[K] {
 // when all that they depend on was set.
 func (rt *root[K]) ease() {
 	rt.open = rt.normalize == nil && !rt.keys.Dynamic() && rt.guard == nil
-	rt.light = rt.open && rt.large == nil
+	rt.light = rt.open && rt.large == nil && rt.history == nil
 }
 
 // len adds the counters of the shards.

@@ -13,7 +13,8 @@ import (
 // is empty.
 type Snapshot[K comparable, V any] struct {
 	contents[K]
-	clone func(V) V // or nil
+	clone    func(V) V // or nil
+	revision Revision  // see Revision
 }
 
 // contents is all of a snapshot that does not depend on the type of its values.
@@ -53,16 +54,24 @@ func snapshot[V any, K comparable](rt *root[K]) *Snapshot[K, V] {
 	if rt.guard != nil {
 		s.clone = cloneOf[V](rt.guard)
 	}
+	if rt.history != nil {
+		s.revision = rt.history.revision() // before the cut
+	}
 	take(rt, &s.contents, plain[V])
 	return s
 }
 
-// keep makes p what it has of the keys that only accepts.
-func (c *contents[K]) keep(only func(hkey[K]) bool) {
+// Revision returns a revision up to which the snapshot contains all changes, or
+// what followed them, for [Registry.WatchFrom]. It may contain some that came
+// later, too. It is 0 if the registry is without Config.History.
+func (s *Snapshot[K, V]) Revision() Revision { return s.revision }
+
+// keep makes c what it has of the keys that only accepts.
+func (c *contents[K]) keep(only func(K) bool) {
 	whole, records := c.keys, c.records
 	c.keys, c.records = nil, nil
 	for i, k := range whole {
-		if only(hkey[K]{Key: k}) {
+		if only(k) {
 			c.keys, c.records = append(c.keys, k), append(c.records, records[i])
 		}
 	}

@@ -40,18 +40,22 @@ import (
 // or calls runtime.Goexit, the loop ends and leaves nothing behind; there is no
 // goroutine.
 //
+// With filters, the loop is told of the keys alone that one of them accepts, and
+// other keys neither count nor keep anything for it, unless a filter is a
+// [Matching].
+//
 // Stream panics if ctx is nil, limit is below 1, or the registry is without
 // Config.Transitions.
 //
 // Stream is wait-free; the loop is blocking: it waits for changes or ctx, and,
 // where a key was deleted, for the mutex of a hash bucket. It takes effect when
 // the loop begins; each change has taken effect before it is yielded.
-func (r *further[K, V]) Stream(ctx context.Context, limit int) iter.Seq2[Event[K, V], error] {
-	return r.stream(ctx, limit, nil)
+func (r *further[K, V]) Stream(ctx context.Context, limit int, filters ...Filter[K]) iter.Seq2[Event[K, V], error] {
+	return r.stream(ctx, limit, r.filtered(filters))
 }
 
-// stream is Stream of the keys that only accepts: see watcher.
-func (r *further[K, V]) stream(ctx context.Context, limit int, only func(hkey[K]) bool) iter.Seq2[Event[K, V], error] {
+// stream is Stream of what is in an interest.
+func (r *further[K, V]) stream(ctx context.Context, limit int, in func(*root[K]) interest[K]) iter.Seq2[Event[K, V], error] {
 	rt := r.root.Load()
 	switch {
 	case ctx == nil:
@@ -62,7 +66,7 @@ func (r *further[K, V]) stream(ctx context.Context, limit int, only func(hkey[K]
 		panic("shardedregistry: Stream without Config.Transitions")
 	}
 	return func(yield func(Event[K, V], error) bool) {
-		sr := streamReader[K, V]{watcher: newWatcher(rt, only, &streaming{limit: int64(limit)})}
+		sr := streamReader[K, V]{watcher: newWatcher(rt, in(rt), &streaming{limit: int64(limit)})}
 		defer sr.close()
 		sr.pour(ctx, yield)
 	}
@@ -101,13 +105,19 @@ func (sr *streamReader[K, V]) pour(ctx context.Context, yield func(Event[K, V], 
 	}
 }
 
-// fill takes a notification and looks at its key, and reports whether there was one.
+// fill takes a notification and looks at its key, and reports whether there was one. It
+// drops what the loop does not show.
 func (sr *streamReader[K, V]) fill() bool {
 	n := sr.next()
 	if n == nil {
 		return false
 	}
 	sr.gather(n, sr.copies)
+	if len(sr.pending) > 0 && !sr.shows(sr.key.Key) {
+		sr.stream.backlog.Add(-int64(len(sr.pending)))
+		clear(sr.pending) // which may be in buffer
+		sr.pending = nil
+	}
 	return true
 }
 

@@ -65,32 +65,40 @@ func (w *watcher[K]) lagged() bool { return w.stream != nil && w.stream.overflow
 // before. A record that is not published after a was loaded was stored by a call that
 // had not returned when the streams of a joined.
 func (rt streams[K]) enqueue(a *subscribers[K], k hkey[K], c *cell[K], rec *record) {
-	watchers := watchersOf(a)
-	if len(watchers) == 0 {
-		rt.markPublished(rec)
-		rt.history(rec).prev.Store(nil)
-		return
-	}
-	oldest := rt.oldestUnpublished(rec)
-	if oldest == nil {
-		return
-	}
-	for i, w := range watchers {
-		if w.stream == nil || w.lagged() || w.skips(k) {
-			continue
+	var (
+		oldest *record
+		found  bool // a stream is told of k
+		closed bool // c has left the table, and so rec is published
+		at     int
+	)
+	watchersOf(a).each(k, func(w *watcher[K]) {
+		if w.stream == nil || w.lagged() || closed {
+			return
 		}
-		s, isNew := w.subscribe(c, k, i, oldest.version()-1)
-		if s == nil {
-			return // c has left the table, and so rec is published
+		if !found {
+			oldest, found = rt.oldestUnpublished(rec), true
+		}
+		if oldest == nil {
+			return
+		}
+		s, isNew := w.subscribe(c, k, &at, oldest.version()-1)
+		if closed = s == nil; closed {
+			return
 		}
 		s.cursor().enqueue(rec.version())
 		if isNew && !s.notify() { // or the watcher would not know of it if the caller stalls
 			s.clear()
 		}
-	}
-	rt.markPublished(rec)
-	if rt.first(c, rec) == rec.version() {
+	})
+	switch {
+	case !found:
+		rt.markPublished(rec)
 		rt.history(rec).prev.Store(nil)
+	case oldest != nil && !closed:
+		rt.markPublished(rec)
+		if rt.first(c, rec) == rec.version() {
+			rt.history(rec).prev.Store(nil)
+		}
 	}
 }
 

@@ -74,7 +74,10 @@ func (rt *root[K]) replace(c *cell[K], old, next *record) bool {
 
 // replaced tells the detectors and subscribers of a change that replace has made.
 func (rt *root[K]) replaced(c *cell[K], first *reentryDetector[K], s *subscribers[K]) {
-	k := rt.rehashed(c.key)
+	if first == nil && s.ignores(&rt.keys, c.key) {
+		return
+	}
+	k := hkey[K]{Hash: rt.keys.Hash(c.key), Key: c.key} // as replaceable has hashed it
 	detect(first, k)
 	if s != nil {
 		rt.notify(s, k)

@@ -81,14 +81,14 @@ func (v View[K, V]) Len() (n int) {
 // effect when its cut is made: see DESIGN.md.
 func (v View[K, V]) Snapshot() *Snapshot[K, V] {
 	whole := v.registry.Snapshot()
-	whole.keep(v.has)
+	whole.keep(func(k Scoped[K]) bool { return v.has(hkey[Scoped[K]]{Key: k}) })
 	return v.snapshot(whole)
 }
 
 // snapshot returns whole, all keys of which belong to the namespace, without their
 // Space.
 func (v View[K, V]) snapshot(whole *Snapshot[Scoped[K], V]) *Snapshot[K, V] {
-	s := &Snapshot[K, V]{clone: whole.clone}
+	s := &Snapshot[K, V]{clone: whole.clone, revision: whole.revision}
 	within(&s.contents, v.space, &whole.contents)
 	return s
 }

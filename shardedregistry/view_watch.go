@@ -3,6 +3,7 @@ package shardedregistry
 import (
 	"context"
 	"iter"
+	"slices"
 )
 
 // event returns e without its Space.
@@ -10,16 +11,39 @@ func (v View[K, V]) event(e Event[Scoped[K], V]) Event[K, V] {
 	return Event[K, V]{e.Key.Key, e.Value, e.Version, e.Deleted}
 }
 
+// filtered returns what a loop with filters watches, which is asked when it begins: the
+// namespace, or a part of it.
+func (v View[K, V]) filtered(filters []Filter[K]) func(*root[Scoped[K]]) interest[Scoped[K]] {
+	filters = slices.Clone(filters)
+	return func(*root[Scoped[K]]) interest[Scoped[K]] {
+		whole := map[group]grouping[Scoped[K]]{
+			{v.space, ""}: {0, func(k Scoped[K]) (string, string) { return k.Space, "" }},
+		}
+		return domain[K, Scoped[K]]{
+			whole:  interest[Scoped[K]]{groups: whole},
+			locate: v.locate,
+			space:  v.space,
+			inner:  func(k Scoped[K]) K { return k.Key },
+			within: func(f Filter[K]) grouping[Scoped[K]] {
+				return grouping[Scoped[K]]{len(f.prefix), func(k Scoped[K]) (string, string) {
+					_, text := f.parts(k.Key)
+					return k.Space, text
+				}}
+			},
+		}.interest(filters)
+	}
+}
+
 // Watch is [Registry.Watch] of the namespace. A change in another namespace
-// does not wake the loop, and the loop keeps nothing of it. Every change of a
-// key asks each loop over each View whether it concerns that loop, which takes
-// some 30 ns each.
+// does not wake the loop, and the loop keeps nothing of it. While loops over
+// Views run, however many, a change of any key costs a look-up of its namespace
+// more.
 //
 // Watch is wait-free; the loop is blocking: it waits for changes or ctx, and,
 // where a key was deleted, for the mutex of a hash bucket. It takes effect when
 // the loop begins, and, for each change, when the key's record is read.
-func (v View[K, V]) Watch(ctx context.Context) iter.Seq[Event[K, V]] {
-	whole := v.registry.watch(ctx, v.has)
+func (v View[K, V]) Watch(ctx context.Context, filters ...Filter[K]) iter.Seq[Event[K, V]] {
+	whole := v.registry.watch(ctx, v.filtered(filters))
 	return func(yield func(Event[K, V]) bool) {
 		whole(func(e Event[Scoped[K], V]) bool { return yield(v.event(e)) })
 	}
@@ -31,8 +55,8 @@ func (v View[K, V]) Watch(ctx context.Context) iter.Seq[Event[K, V]] {
 // WatchSnapshot is wait-free; the loop is blocking as those over Watch are, and
 // takes a Snapshot. It takes effect when the snapshot's cut is made, and, for
 // each change, when the key's record is read.
-func (v View[K, V]) WatchSnapshot(ctx context.Context) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
-	whole := v.registry.watchSnapshot(ctx, v.has)
+func (v View[K, V]) WatchSnapshot(ctx context.Context, filters ...Filter[K]) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
+	whole := v.registry.watchSnapshot(ctx, v.filtered(filters))
 	return func(yield func(*Snapshot[K, V], Event[K, V]) bool) {
 		whole(func(s *Snapshot[Scoped[K], V], e Event[Scoped[K], V]) bool {
 			if s != nil {
@@ -49,10 +73,25 @@ func (v View[K, V]) WatchSnapshot(ctx context.Context) iter.Seq2[*Snapshot[K, V]
 // Stream is wait-free; the loop is blocking: it waits for changes or ctx, and,
 // where a key was deleted, for the mutex of a hash bucket. It takes effect when
 // the loop begins; each change has taken effect before it is yielded.
-func (v View[K, V]) Stream(ctx context.Context, limit int) iter.Seq2[Event[K, V], error] {
-	whole := v.registry.stream(ctx, limit, v.has)
+func (v View[K, V]) Stream(ctx context.Context, limit int, filters ...Filter[K]) iter.Seq2[Event[K, V], error] {
+	whole := v.registry.stream(ctx, limit, v.filtered(filters))
 	return func(yield func(Event[K, V], error) bool) {
 		whole(func(e Event[Scoped[K], V], err error) bool { return yield(v.event(e), err) })
+	}
+}
+
+// WatchFrom is [Registry.WatchFrom] of the namespace. The history is that of the
+// registry: changes of all namespaces count, and wake the loop.
+//
+// WatchFrom is wait-free; the loop is blocking: it waits for changes or ctx. It
+// takes effect when the loop begins, and, for each change, when the key's record
+// is read.
+func (v View[K, V]) WatchFrom(ctx context.Context, after Revision, filters ...Filter[K]) iter.Seq2[Change[K, V], error] {
+	whole := v.registry.watchFrom(ctx, after, v.filtered(filters))
+	return func(yield func(Change[K, V], error) bool) {
+		whole(func(c Change[Scoped[K], V], err error) bool {
+			return yield(Change[K, V]{v.event(c.Event), c.Revision}, err)
+		})
 	}
 }
 

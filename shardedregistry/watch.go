@@ -3,6 +3,7 @@ package shardedregistry
 import (
 	"context"
 	"iter"
+	"slices"
 )
 
 // Event is a change of a key and what the key holds after it.
@@ -38,22 +39,33 @@ type Event[K comparable, V any] struct {
 // or calls runtime.Goexit, the loop ends and leaves nothing behind; there is no
 // goroutine.
 //
+// With filters, the loop is told of the keys alone that one of them accepts. It is
+// not woken for other keys and keeps nothing of them, unless a filter is a
+// [Matching].
+//
 // Watch panics if ctx is nil.
 //
 // Watch is wait-free; the loop is blocking: it waits for changes or ctx, and,
 // where a key was deleted, for the mutex of a hash bucket. It takes effect when
 // the loop begins, and, for each change, when the key's record is read.
-func (r *further[K, V]) Watch(ctx context.Context) iter.Seq[Event[K, V]] {
-	return r.watch(ctx, nil)
+func (r *further[K, V]) Watch(ctx context.Context, filters ...Filter[K]) iter.Seq[Event[K, V]] {
+	return r.watch(ctx, r.filtered(filters))
 }
 
-// watch is Watch of the keys that only accepts: see watcher.
-func (r *further[K, V]) watch(ctx context.Context, only func(hkey[K]) bool) iter.Seq[Event[K, V]] {
+// filtered returns what a loop with filters watches, which is asked when it begins.
+func (r *further[K, V]) filtered(filters []Filter[K]) func(*root[K]) interest[K] {
+	filters = slices.Clone(filters)
+	return func(rt *root[K]) interest[K] { return domainOf(rt).interest(filters) }
+}
+
+// watch is Watch of what is in an interest.
+func (r *further[K, V]) watch(ctx context.Context, in func(*root[K]) interest[K]) iter.Seq[Event[K, V]] {
 	if ctx == nil {
 		panic("shardedregistry: Watch called with a nil context")
 	}
 	return func(yield func(Event[K, V]) bool) {
-		w := newWatcher(r.install(), only, nil)
+		rt := r.install()
+		w := newWatcher(rt, in(rt), nil)
 		defer w.close()
 		run(ctx, w, yield)
 	}
@@ -69,7 +81,9 @@ func (r *further[K, V]) watch(ctx context.Context, only func(hkey[K]) bool) iter
 //
 // The events are those of Watch, without deletions of keys that the loop has
 // not shown. All else that Watch says holds here too. The loop keeps the keys
-// of the snapshot and their versions, and not the values.
+// of the snapshot and their versions, and not the values. With filters, the
+// snapshot has only the keys that they accept; to take it still looks at every
+// entity.
 //
 //	for state, event := range plans.WatchSnapshot(ctx) {
 //		if state != nil {
@@ -84,24 +98,25 @@ func (r *further[K, V]) watch(ctx context.Context, only func(hkey[K]) bool) iter
 // WatchSnapshot is wait-free; the loop is blocking as those over Watch are, and
 // takes a Snapshot. It takes effect when the snapshot's cut is made, and, for
 // each change, when the key's record is read.
-func (r *further[K, V]) WatchSnapshot(ctx context.Context) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
-	return r.watchSnapshot(ctx, nil)
+func (r *further[K, V]) WatchSnapshot(ctx context.Context, filters ...Filter[K]) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
+	return r.watchSnapshot(ctx, r.filtered(filters))
 }
 
-// watchSnapshot is WatchSnapshot of the keys that only accepts: see watcher.
-func (r *further[K, V]) watchSnapshot(ctx context.Context, only func(hkey[K]) bool) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
+// watchSnapshot is WatchSnapshot of what is in an interest.
+func (r *further[K, V]) watchSnapshot(ctx context.Context, in func(*root[K]) interest[K]) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
 	if ctx == nil {
 		panic("shardedregistry: WatchSnapshot called with a nil context")
 	}
 	return func(yield func(*Snapshot[K, V], Event[K, V]) bool) {
-		w := newWatcher(r.install(), only, nil)
+		rt := r.install()
+		w := newWatcher(rt, in(rt), nil)
 		defer w.close()
 		if ctx.Err() != nil {
 			return
 		}
 		s := snapshot[V](w.root) // LP(WatchSnapshot): its cut is made
-		if only != nil {
-			s.keep(only)
+		if !w.interest.hasAll() {
+			s.keep(w.interest.has)
 		}
 		w.baseline = newBaseline(&s.contents)
 		if yield(s, Event[K, V]{}) {

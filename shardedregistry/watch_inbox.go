@@ -9,8 +9,8 @@ import (
 // watcher is one loop over Watch, WatchSnapshot or Stream. Writers push notifications
 // into its inbox and wake it; all else belongs to the goroutine of the loop.
 type watcher[K comparable] struct {
-	root *root[K]
-	only func(hkey[K]) bool // whether the loop is told of a key; nil: of all
+	root     *root[K]
+	interest interest[K] // immutable; tellers read it too
 
 	// inbox holds the notifications that have not been taken, or &closed when the loop has
 	// ended. Writers push by CAS, the watcher takes all at once.
@@ -38,16 +38,13 @@ type baseline[K comparable] struct {
 // enough that most watchers never do.
 func minSweep() int { return atomics.Limit(64, 1) }
 
-// newWatcher returns a watcher that has joined the subscribers, to be told of the keys
-// that only accepts, or of all if only is nil.
-func newWatcher[K comparable](rt *root[K], only func(hkey[K]) bool, stream *streaming) *watcher[K] {
-	w := &watcher[K]{root: rt, only: only, sweep: minSweep(), stream: stream}
+// newWatcher returns a watcher that has joined the subscribers, to be told of what is in
+// an interest.
+func newWatcher[K comparable](rt *root[K], in interest[K], stream *streaming) *watcher[K] {
+	w := &watcher[K]{root: rt, interest: in, sweep: minSweep(), stream: stream}
 	w.join()
 	return w
 }
-
-// skips reports whether the loop is never told of k.
-func (w *watcher[K]) skips(k hkey[K]) bool { return w.only != nil && !w.only(k) }
 
 // push puts n in the inbox, unless the loop has ended. It is retried only when
 // another notification was pushed or all were taken.
@@ -119,11 +116,15 @@ func (w *watcher[K]) look(n *notification[K]) (k hkey[K], rec *record) {
 	}
 	known := alive || s.shown || w.baseline == nil
 	s.last, s.shown = rec.version(), alive
-	if !known {
+	if !known || !w.shows(c.key) {
 		return k, nil
 	}
 	return c.named(s.key.Hash), rec
 }
+
+// shows reports whether the loop shows k, of which it was told. It may run a function of
+// the user's, which may not return.
+func (w *watcher[K]) shows(k K) bool { return w.interest.match == nil || w.interest.match(k) }
 
 // keep remembers s, so that it can be taken away in the end. It forgets those
 // that have gone with the last cell of their key, now and then: as many as it

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/table"
 )
 
 // subscription is what connects one watcher and one key. The cells that follow one
@@ -77,9 +78,9 @@ func (n *notification[K]) waits() bool { return n != nil && n.stage.Load() == wa
 
 // subscribe returns the subscription of w at c, and whether it has added it, because
 // there was none. A loop over Stream will take from a new one what is newer than pos. At
-// is the probable index of the subscription. It returns nil if c takes no subscriptions
-// any more.
-func (w *watcher[K]) subscribe(c *cell[K], k hkey[K], at int, pos Version) (s *subscription[K], isNew bool) {
+// is where it probably is, see subscriptionList.of. It returns nil if c takes no
+// subscriptions any more.
+func (w *watcher[K]) subscribe(c *cell[K], k hkey[K], at *int, pos Version) (s *subscription[K], isNew bool) {
 	var fresh *subscription[K]
 	for { // until no other subscription comes or goes between looking and adding
 		now := c.meta.Load()
@@ -106,8 +107,8 @@ func newSubscription[K comparable](w *watcher[K], k hkey[K], pos Version) *subsc
 	return &subscription[K]{watcher: w, key: k}
 }
 
-// subscriptionList is the subscriptions at a cell, mostly in the order of the
-// watchers. It is immutable. Nil is the list of none.
+// subscriptionList is the subscriptions at a cell, in the order in which they were added.
+// It is immutable. Nil is the list of none.
 type subscriptionList[K comparable] struct {
 	all []*subscription[K]
 	one [1]*subscription[K] // for all, if that is one
@@ -142,15 +143,21 @@ func (l *subscriptionList[K]) list() []*subscription[K] {
 	return l.all
 }
 
-// of returns the subscription of w, or nil.
-func (l *subscriptionList[K]) of(w *watcher[K], at int) *subscription[K] {
+// of returns the subscription of w, or nil. It begins to look at the index *at, and makes
+// that the one after what it has found: a teller that asks for watchers in the order in
+// which their subscriptions were added looks at each once.
+func (l *subscriptionList[K]) of(w *watcher[K], at *int) *subscription[K] {
 	list := l.list()
-	if at < len(list) && list[at].watcher == w {
-		return list[at]
+	if *at > len(list) { // it was an index of a longer list
+		*at = 0
 	}
-	for _, s := range list {
-		if s.watcher == w {
-			return s
+	for i := range list {
+		if i += *at; i >= len(list) {
+			i -= len(list)
+		}
+		if list[i].watcher == w {
+			*at = i + 1
+			return list[i]
 		}
 	}
 	return nil
@@ -227,15 +234,16 @@ func (s *subscription[K]) clear() {
 	s.watcher.root.tidy(s.key)
 }
 
-// subscribers has the watchers and calls of Wait that are to be told of changes. It is
+// subscribers has the watchers, calls of Wait and changelog that are to be told of changes. It is
 // immutable: to change it, replace it. Nil stands for none.
 //
 // An operation loads it after it has stored a record. So a subscriber that had joined
 // before the record was stored is told, and one that joins later can read the record.
 type subscribers[K comparable] struct {
-	watchers  watchers[K] // nil if there are none
-	waiters   int         // calls of Wait that may sleep, for any key
-	waitlists waker[K]    // where they do, or did
+	watchers  watchers[K]   // nil if there are none
+	history   rememberer[K] // nil without Config.History, else there from the beginning
+	waiters   int           // calls of Wait that may sleep, for any key
+	waitlists waker[K]      // where they do, or did
 }
 
 // watchers has the methods of watchers that every change of a key needs, and
@@ -246,6 +254,8 @@ type (
 		// notify tells the watchers that k has changed, and reports whether one will
 		// look at k.
 		notify(rt *root[K], k hkey[K]) (awaited bool)
+		// ignores reports whether none is told of key, if that is soon said. Keys hashes it.
+		ignores(keys *table.Keys[K], key K) bool
 	}
 	subscriptions[K comparable] interface {
 		// needed reports whether a watcher has yet to see dead.
@@ -255,36 +265,32 @@ type (
 	}
 )
 
-// watcherList is the watchers in the order in which they came.
-type watcherList[K comparable] []*watcher[K]
-
 // watchersOf returns the watchers of s, which may be nil.
-func watchersOf[K comparable](s *subscribers[K]) watcherList[K] {
+func watchersOf[K comparable](s *subscribers[K]) *watcherSet[K] {
 	if s == nil {
 		return nil
 	}
-	list, _ := s.watchers.(watcherList[K])
-	return list
+	set, _ := s.watchers.(*watcherSet[K])
+	return set
+}
+
+// in returns a copy of s with the watchers of set instead of its own.
+func (set *watcherSet[K]) in(s subscribers[K]) subscribers[K] {
+	if s.watchers = set; set == nil {
+		s.watchers = nil
+	}
+	return s
 }
 
 // join adds w to the subscribers.
 func (w *watcher[K]) join() {
 	// LP(Watch, WatchSnapshot, Stream), the subscription: the subscribers with w are stored.
-	w.root.changeSubscribers(func(s subscribers[K]) subscribers[K] {
-		s.watchers = append(slices.Clip(watchersOf(&s)), w)
-		return s
-	})
+	w.root.changeSubscribers(func(s subscribers[K]) subscribers[K] { return watchersOf(&s).with(w).in(s) })
 }
 
 // leave removes w from the subscribers.
 func (w *watcher[K]) leave() {
-	w.root.changeSubscribers(func(s subscribers[K]) subscribers[K] {
-		rest := slices.DeleteFunc(slices.Clone(watchersOf(&s)), func(x *watcher[K]) bool { return x == w })
-		if s.watchers = rest; len(rest) == 0 {
-			s.watchers = nil
-		}
-		return s
-	})
+	w.root.changeSubscribers(func(s subscribers[K]) subscribers[K] { return watchersOf(&s).without(w).in(s) })
 }
 
 // waiting adds n to the number of calls that wait in lists.
@@ -305,13 +311,18 @@ func (rt *root[K]) changeSubscribers(change func(subscribers[K]) subscribers[K])
 		}
 		now = change(now)
 		next := &now
-		if now.watchers == nil && now.waiters == 0 {
+		if now.watchers == nil && now.waiters == 0 && now.history == nil {
 			next = nil
 		}
 		if rt.subscribers.CompareAndSwap(old, next) {
 			return
 		}
 	}
+}
+
+// ignores reports whether nobody is told of key, if that is soon said. Keys hashes it.
+func (s *subscribers[K]) ignores(keys *table.Keys[K], key K) bool {
+	return s == nil || s.waiters == 0 && s.watchers.ignores(keys, key)
 }
 
 // notify tells a that k has changed, and reports whether a watcher will look at k. It
@@ -324,39 +335,40 @@ func (rt *root[K]) notify(a *subscribers[K], k hkey[K]) (awaited bool) {
 	return a.watchers != nil && a.watchers.notify(rt, k)
 }
 
-// notify tells each watcher at the cell that the table has now. If that is not the
+// notify tells each watcher of k at the cell that the table has now. If that is not the
 // cell that the caller has changed, then a later operation on k has told the watchers
 // since, or will, also of the death of the cell.
-func (l watcherList[K]) notify(rt *root[K], k hkey[K]) (awaited bool) {
+func (set *watcherSet[K]) notify(rt *root[K], k hkey[K]) (awaited bool) {
 	var (
-		c    = rt.cells.Load(k)
-		meta *cellMeta[K]
-		list *subscriptionList[K] // of meta
+		c      *cell[K]
+		loaded bool
+		meta   *cellMeta[K]
+		list   *subscriptionList[K] // of meta
+		at     int
 	)
-	for i, w := range l {
-		if w.skips(k) {
-			continue
+	set.each(k, func(w *watcher[K]) {
+		if !loaded {
+			c, loaded = rt.cells.Load(k), true
 		}
 		var s *subscription[K]
 		if c != nil {
 			if now := c.meta.Load(); now != meta {
 				meta, list = now, subscriptionsOf(now)
 			}
-			if s = list.of(w, i); s == nil && w.stream == nil {
-				s, _ = w.subscribe(c, k, i, 0)
+			if s = list.of(w, &at); s == nil && w.stream == nil {
+				s, _ = w.subscribe(c, k, &at, 0)
 			}
 		}
-		if s == nil { // c has gone since, or its writer subscribes w, or w has lagged
+		switch {
+		case s == nil: // c has gone since, or its writer subscribes w, or w has lagged
 			if w.lagged() {
 				w.lag()
 			}
-			continue
-		}
-		if s.notify() {
+		case s.notify():
 			awaited = true
-		} else {
+		default:
 			s.unsubscribe() // its watcher has gone, and may not know this subscription
 		}
-	}
+	})
 	return awaited
 }

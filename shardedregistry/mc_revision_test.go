@@ -1,0 +1,193 @@
+//go:build modelcheck
+
+package shardedregistry_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/latchfree/latchfree/internal/mc"
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// remembered returns a registry with two keys of their own shards after calls, that
+// remembers n changes.
+func remembered(n int, first []call) *names1 {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Shards: 2, History: n})
+	for _, c := range first {
+		c.Do(r)
+	}
+	return r
+}
+
+// readOn runs a loop over WatchFrom until the key a has version until, which must be the
+// last one that there will be, and returns the last version and whether the loop ended with
+// ErrCompacted instead. Versions of a key and revisions must increase.
+func readOn(m *mc.M, r *names1, after shardedregistry.Revision, last, until shardedregistry.Version) (v shardedregistry.Version, compacted bool) {
+	at := after
+	for c, err := range r.WatchFrom(context.Background(), after) {
+		if err != nil {
+			if !errors.Is(err, shardedregistry.ErrCompacted) {
+				m.Failf("the loop ends with %v", err)
+			}
+			return last, true
+		}
+		if c.Revision <= at {
+			m.Failf("revision %d comes after %d", c.Revision, at)
+		}
+		if at = c.Revision; c.Key != "a" {
+			continue
+		}
+		if c.Version < last {
+			m.Failf("version %d comes after %d", c.Version, last)
+		}
+		if last = c.Version; last == until {
+			break
+		}
+	}
+	return last, false
+}
+
+// A loop that begins before changes sees how the key ends, whoever changes it, and however
+// late a change is remembered.
+func TestWatchFromProtocols(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		cfg     mc.Config
+		first   []call
+		threads threads
+		until   shardedregistry.Version
+	}{
+		{"a change", mc.Config{}, with7, threads{{put(1)}}, 2},
+		{"changes", mc.Config{}, with7, threads{{put(1), put(2)}}, 3},
+		{"two change", bounded, with7, threads{{put(1)}, {put(2)}}, 3},
+		{"two change, and another key", bounded, with7, threads{{put(1)}, {other(put(2)), put(2)}}, 3},
+		{"created", mc.Config{}, empty, threads{{create(1)}}, 1},
+		{"deleted", mc.Config{}, with7, threads{{remove}}, 2},
+		{"deleted and created", mc.Config{}, with7, threads{{remove, create(5)}}, 3},
+		{"created by another", bounded, with7, threads{{remove}, {upsert(5)}}, 0},
+		{"comes and goes", bounded, with7, threads{{remove}, {put(5), remove}}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.cfg.Operations = operations(tt.threads, "WatchFrom")
+			mc.Check(t, tt.cfg, func(m *mc.M) {
+				r := remembered(8, tt.first)
+				begin := r.Snapshot().Revision()
+				if tt.until != 0 {
+					m.Go(func() { readOn(m, r, begin, 0, tt.until) })
+				}
+				for _, calls := range tt.threads {
+					doing(m, r, calls)
+				}
+				m.Final(func() {
+					rr := shardedregistry.OpenRevisions(r, begin)
+					var last shardedregistry.Change[string, int]
+					for {
+						c, err := rr.Next()
+						if err != nil {
+							m.Failf("%v", err)
+						}
+						if c.Revision == 0 {
+							break
+						}
+						if c.Key == "a" && c.Version <= last.Version {
+							m.Failf("%v comes after %v", c, last)
+						}
+						if c.Key == "a" {
+							last = c
+						}
+					}
+					if e, ok := r.Lookup("a"); ok == last.Deleted || ok && e.Version != last.Version {
+						m.Failf("the last change is %v, and the key holds %v, %v", last, e, ok)
+					}
+				})
+			})
+		})
+	}
+}
+
+// A loop that is overtaken says so, and misses nothing otherwise; the caller begins anew
+// with a snapshot, and sees how the key ends.
+func TestWatchFromOvertaken(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		n       int
+		cfg     mc.Config
+		threads threads
+		until   shardedregistry.Version
+	}{
+		{"one is remembered", 1, bounded, threads{{put(1), put(2)}}, 3},
+		{"one, of two writers", 1, bounded, threads{{put(1)}, {other(put(2))}}, 2},
+		{"two are remembered", 2, bounded, threads{{put(1), other(put(2)), put(3)}}, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.cfg.Operations = operations(tt.threads, "WatchFrom: Snapshot, WatchFrom")
+			mc.Check(t, tt.cfg, func(m *mc.M) {
+				r := remembered(tt.n, with7)
+				begin := r.Snapshot().Revision()
+				m.Go(func() {
+					last, compacted := readOn(m, r, begin, 1, tt.until)
+					for compacted {
+						s := r.Snapshot()
+						e, _ := s.Lookup("a")
+						if e.Version < last {
+							m.Failf("a snapshot has version %d after %d", e.Version, last)
+						}
+						if last = e.Version; last == tt.until {
+							return
+						}
+						last, compacted = readOn(m, r, s.Revision(), last, tt.until)
+					}
+				})
+				for _, calls := range tt.threads {
+					doing(m, r, calls)
+				}
+			})
+		})
+	}
+}
+
+// What comes between a list and the watch after it is not missed.
+func TestListThenWatchProtocols(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		first   []call
+		threads threads
+		until   shardedregistry.Version
+	}{
+		{"changed", with7, threads{{put(1)}}, 2},
+		{"created", empty, threads{{create(1)}}, 1},
+		{"deleted and created", with7, threads{{remove, create(5)}}, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := bounded
+			cfg.Operations = operations(tt.threads, "Snapshot, WatchFrom")
+			mc.Check(t, cfg, func(m *mc.M) {
+				r := remembered(8, tt.first)
+				m.Go(func() {
+					s := r.Snapshot()
+					if e, _ := s.Lookup("a"); e.Version < tt.until {
+						readOn(m, r, s.Revision(), e.Version, tt.until)
+					}
+				})
+				for _, calls := range tt.threads {
+					doing(m, r, calls)
+				}
+			})
+		})
+	}
+}
+
+// What History costs a change.
+func TestHistoryCosts(t *testing.T) {
+	r := remembered(8, with7)
+	plain := twoKeys(with7)()
+	measure := func(r *names1) mc.Cost { return mc.Measure(func() { r.Put("a", 8) }) }
+	measure(r)
+	with, without := measure(r), measure(plain)
+	without.Loads, without.RMWs = without.Loads+4, without.RMWs+2
+	if with != without {
+		t.Errorf("a Put with History costs %v, want %v", with, without)
+	}
+}

@@ -1,0 +1,440 @@
+//go:build !modelcheck
+
+package shardedregistry_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// someKeys are keys that prefixes tell apart: a prefix itself, what comes right before
+// and after the keys that begin with it, and shorter ones.
+var someKeys = []string{"", "a", "a/", "a/b", "a/bc", "a/c", "a/\xff", "a0", "b", "b/", "ab/", "\xff"}
+
+var someFilters = map[string]model.Filter{
+	"no key":              {},
+	"a key":               {Keys: []string{"a"}},
+	"the empty key":       {Keys: []string{""}},
+	"keys":                {Keys: []string{"a", "b", "absent", "a"}},
+	"a prefix":            {Prefixes: []string{"a/"}},
+	"a prefix of one":     {Prefixes: []string{"a/b"}},
+	"prefixes":            {Prefixes: []string{"a", "b/", "a/b"}},
+	"every prefix":        {Prefixes: []string{""}},
+	"no UTF-8":            {Prefixes: []string{"\xff"}},
+	"a key and a prefix":  {Keys: []string{"a/b", "b"}, Prefixes: []string{"a/"}},
+	"a function":          {Match: func(k string) bool { return len(k) == 2 }},
+	"a function and keys": {Keys: []string{"a"}, Prefixes: []string{"b"}, Match: func(k string) bool { return k == "a0" }},
+	"never":               {Match: func(string) bool { return false }},
+}
+
+// A loop with filters yields what they accept, by all three methods, in a registry and in
+// a namespace beside another.
+func TestFilters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		whole := shardedregistry.MustNew(shardedregistry.Config[scoped, int]{Transitions: true})
+		registries := map[string]interface {
+			Put(string, int) (shardedregistry.Version, error)
+			Delete(string) (shardedregistry.Entry[string, int], bool)
+			Watch(context.Context, ...shardedregistry.Filter[string]) iter.Seq[event]
+			WatchSnapshot(context.Context, ...shardedregistry.Filter[string]) iter.Seq2[*shardedregistry.Snapshot[string, int], event]
+			Stream(context.Context, int, ...shardedregistry.Filter[string]) iter.Seq2[event, error]
+		}{
+			"registry":  shardedregistry.MustNew(shardedregistry.Config[string, int]{Transitions: true}),
+			"namespace": besideOthers{shardedregistry.Namespace(whole, "plans"), whole},
+		}
+		for in, r := range registries {
+			for name, f := range someFilters {
+				ctx, cancel := context.WithCancel(t.Context())
+				var watched, streamed, after, first, want []string
+				for i, k := range someKeys {
+					if r.Put(k, i); f.Accepts(k) {
+						want = append(want, k)
+					}
+				}
+				go func() {
+					for e := range r.Watch(ctx, f.Filters()...) {
+						watched = append(watched, e.Key)
+					}
+				}()
+				go func() {
+					for s, e := range r.WatchSnapshot(ctx, f.Filters()...) {
+						if s != nil {
+							first = slices.Collect(maps.Keys(maps.Collect(s.All())))
+						} else {
+							after = append(after, e.Key)
+						}
+					}
+				}()
+				go func() {
+					for e, err := range r.Stream(ctx, 2*len(someKeys), f.Filters()...) {
+						if err != nil {
+							t.Error(err)
+						}
+						streamed = append(streamed, e.Key)
+					}
+				}()
+				synctest.Wait()
+				same := func(what string, got []string, times int) {
+					t.Helper()
+					slices.Sort(got)
+					all := slices.Sorted(slices.Values(slices.Repeat(want, times)))
+					if !slices.Equal(got, all) {
+						t.Errorf("%s, %s: %s yields %q, want %q", in, name, what, got, all)
+					}
+				}
+				same("the snapshot", first, 1)
+				for i, k := range someKeys {
+					r.Put(k, -i)
+					synctest.Wait()
+				}
+				same("Watch", watched, 1)
+				same("WatchSnapshot", after, 1)
+				same("Stream", streamed, 1)
+				for _, k := range someKeys {
+					r.Delete(k)
+				}
+				synctest.Wait()
+				same("Watch", watched, 2)
+				same("WatchSnapshot", after, 2)
+				same("Stream", streamed, 2)
+				cancel()
+				synctest.Wait()
+			}
+		}
+	})
+}
+
+// besideOthers is a View that makes each change in other namespaces too.
+type besideOthers struct {
+	shardedregistry.View[string, int]
+	all *shardedregistry.Registry[scoped, int]
+}
+
+func (v besideOthers) Put(key string, value int) (shardedregistry.Version, error) {
+	for _, space := range []string{"", "plan", "plans/"} {
+		v.all.Put(scoped{Space: space, Key: key}, value)
+	}
+	return v.View.Put(key, value)
+}
+
+func (v besideOthers) Delete(key string) (shardedregistry.Entry[string, int], bool) {
+	v.all.Delete(scoped{Space: "plan", Key: key})
+	return v.View.Delete(key)
+}
+
+// Keys are normalised, and invalid ones are none.
+func TestFilterNormalizes(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Normalize: func(k string) (string, error) {
+		if k == "bad" {
+			return "", errTest
+		}
+		return strings.ToLower(k), nil
+	}})
+	w := shardedregistry.SubscribeFiltered(r, shardedregistry.Keys("A", "bad"), shardedregistry.Prefix("B"))
+	none := shardedregistry.SubscribeFiltered(r, shardedregistry.Keys("bad"))
+	for _, k := range []string{"a", "B", "bb", "bad", ""} {
+		r.Put(k, 1)
+	}
+	wantEvents(t, w.Drain(), event{"a", 1, 1, false})
+	wantEvents(t, none.Drain())
+	w.Leave()
+	none.Leave()
+	wantTraces(t, r)
+
+	spaced := shardedregistry.MustNew(shardedregistry.Config[scoped, int]{Normalize: func(k scoped) (scoped, error) {
+		if k.Key == "moves" {
+			k.Space = "elsewhere"
+		}
+		return k, nil
+	}})
+	next, stop := iter.Pull2(shardedregistry.Namespace(spaced, "plans").WatchSnapshot(t.Context(), shardedregistry.Keys("moves", "stays")))
+	next()
+	spaced.Put(scoped{"plans", "moves"}, 1)
+	spaced.Put(scoped{"plans", "stays"}, 2)
+	if _, e, _ := next(); e.Key != "stays" {
+		t.Errorf("%v is yielded", e)
+	}
+	stop()
+	wantTraces(t, spaced)
+}
+
+// A key that holds what cannot be compared, or what is not equal to itself, is invalid,
+// and the rest is watched.
+func TestFilterOfOddKeys(t *testing.T) {
+	var r shardedregistry.Registry[any, int]
+	w := shardedregistry.SubscribeFiltered(&r, shardedregistry.Keys[any]([]int{1}, math.NaN(), "a", 7, nil))
+	for _, k := range []any{7, "a", nil, "b", 8, math.NaN()} {
+		r.Put(k, 1)
+	}
+	var got []any
+	for _, e := range w.Drain() {
+		got = append(got, e.Key)
+	}
+	if !slices.Equal(got, []any{7, "a", nil}) {
+		t.Errorf("the loop is told of %v", got)
+	}
+	w.Leave()
+	wantTraces(t, &r)
+}
+
+// Prefixes of other string types, and in namespaces of such.
+func TestPrefixOfATypeOfStrings(t *testing.T) {
+	type name string
+	var r shardedregistry.Registry[name, int]
+	w := shardedregistry.SubscribeFiltered(&r, shardedregistry.Prefix[name]("a"))
+	r.Put("b", 1)
+	r.Put("ab", 2)
+	if got := w.Drain(); len(got) != 1 || got[0].Key != "ab" {
+		t.Errorf("the loop is told of %v", got)
+	}
+	w.Leave()
+	wantTraces(t, &r)
+}
+
+// The zero Filter accepts no key, and adds none to others.
+func TestZeroFilter(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	none := shardedregistry.SubscribeFiltered(&r, shardedregistry.Filter[string]{})
+	one := shardedregistry.SubscribeFiltered(&r, shardedregistry.Filter[string]{}, shardedregistry.Keys("a"))
+	mustPut(t, &r, "a", 1)
+	mustPut(t, &r, "b", 1)
+	wantEvents(t, none.Drain())
+	wantEvents(t, one.Drain(), event{"a", 1, 1, false})
+	none.Leave()
+	one.Leave()
+	wantTraces(t, &r)
+}
+
+// A loop that nobody tells of a key ends with its context, also without keys.
+func TestFilterWithoutKeysEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Transitions: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended atomic.Int32
+		go func() {
+			for e := range r.Watch(ctx, shardedregistry.Keys[string]()) {
+				t.Errorf("%v is yielded", e)
+			}
+			ended.Add(1)
+		}()
+		go func() {
+			for e := range r.Stream(ctx, 1, shardedregistry.Keys[string]()) {
+				t.Errorf("%v is yielded", e)
+			}
+			ended.Add(1)
+		}()
+		synctest.Wait()
+		for range 5 {
+			mustPut(t, r, "a", 1)
+		}
+		synctest.Wait()
+		if wantTraces(t, r); ended.Load() != 0 {
+			t.Error("a loop ends before its context")
+		}
+		cancel()
+		synctest.Wait()
+		if ended.Load() != 2 {
+			t.Error("a loop goes on when its context has ended")
+		}
+	})
+}
+
+// What a caller does with its slices afterwards is no filter's business.
+func TestFiltersAreCopies(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	keys := []string{"a"}
+	filters := []shardedregistry.Filter[string]{shardedregistry.Keys(keys...)}
+	changes := r.WatchSnapshot(t.Context(), filters...)
+	keys[0], filters[0] = "b", shardedregistry.Keys("b")
+	next, stop := iter.Pull2(changes)
+	next()
+	mustPut(t, &r, "b", 1)
+	mustPut(t, &r, "a", 1)
+	if _, e, _ := next(); e.Key != "a" {
+		t.Errorf("%v is yielded", e)
+	}
+	stop()
+}
+
+// A function of Matching that panics or exits ends its own loop and leaves nothing;
+// whoever changes a key does not run it.
+func TestMatchingLeaves(t *testing.T) {
+	for how, exit := range leave {
+		r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Transitions: true})
+		mustPut(t, r, "bad", 1)
+		match := func(k string) bool {
+			if k == "bad" {
+				exit()
+			}
+			return true
+		}
+		other := shardedregistry.Subscribe(r)
+		for name, loop := range map[string]func(){
+			"WatchSnapshot": func() {
+				for range r.WatchSnapshot(t.Context(), shardedregistry.Matching(match)) {
+					t.Error("a snapshot is yielded")
+				}
+			},
+			"Watch": func() {
+				for range r.Watch(t.Context(), shardedregistry.Matching(match)) {
+					t.Error("an event is yielded")
+				}
+			},
+			"Stream": func() {
+				for range r.Stream(t.Context(), 100_000, shardedregistry.Matching(match)) {
+					t.Error("a change is yielded")
+				}
+			},
+		} {
+			done := make(chan struct{})
+			go func() {
+				for {
+					select {
+					case <-done:
+						return
+					default:
+						r.Put("bad", 2)
+						runtime.Gosched()
+					}
+				}
+			}()
+			p := left(t, loop)
+			close(done)
+			if how == "panic" && p != "the caller's panic" {
+				t.Errorf("%s: the panic became %v", name, p)
+			}
+		}
+		r.Delete("bad")
+		if e := other.Drain(); len(e) != 1 || !e[0].Deleted {
+			t.Errorf("another loop is told of %v", e)
+		}
+		other.Leave()
+		wantForgotten(t, r)
+	}
+}
+
+// A function that blocks holds up its own loop alone.
+func TestMatchingBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r shardedregistry.Registry[string, int]
+		ctx, cancel := context.WithCancel(t.Context())
+		goOn := make(chan struct{})
+		var got []event
+		go func() {
+			for e := range r.Watch(ctx, shardedregistry.Matching(func(string) bool { <-goOn; return true })) {
+				got = append(got, e)
+			}
+		}()
+		synctest.Wait()
+		mustPut(t, &r, "a", 1)
+		mustPut(t, &r, "a", 2)
+		other := shardedregistry.Subscribe(&r)
+		mustPut(t, &r, "a", 3)
+		wantEvents(t, other.Drain(), event{"a", 3, 3, false})
+		other.Leave()
+		close(goOn)
+		synctest.Wait()
+		if len(got) == 0 || got[len(got)-1] != (event{"a", 3, 3, false}) {
+			t.Errorf("the loop has %v", got)
+		}
+		cancel()
+		synctest.Wait()
+		wantTraces(t, &r)
+	})
+}
+
+// What a function rejects is not counted once the loop has come to it.
+func TestMatchingAndTheLimit(t *testing.T) {
+	r := transitions(shardedregistry.Config[string, int]{})
+	next, stop := iter.Pull2(r.Stream(t.Context(), 10, shardedregistry.Matching(func(k string) bool { return k == "a" })))
+	begun := make(chan struct{})
+	go func() {
+		defer close(begun)
+		for shardedregistry.Traces(r) == 0 {
+			runtime.Gosched()
+		}
+		r.Put("a", 0)
+	}()
+	for i := range 5 {
+		e, err, ok := next()
+		if !ok || err != nil || e.Key != "a" || e.Value != i {
+			t.Fatalf("%v, %v, %v comes", e, err, ok)
+		}
+		<-begun
+		for range 9 {
+			mustPut(t, r, "b", i)
+		}
+		mustPut(t, r, "a", i+1)
+	}
+	for range 11 {
+		mustPut(t, r, "b", 0)
+	}
+	if _, err, _ := next(); !errors.Is(err, shardedregistry.ErrLagged) {
+		t.Errorf("the loop ends with %v", err)
+	}
+	stop()
+	wantForgotten(t, r)
+}
+
+// The changes of other keys are not counted, and their history is not kept.
+func TestStreamOfKeysKeepsNoOther(t *testing.T) {
+	for name, f := range map[string]shardedregistry.Filter[string]{
+		"Keys": shardedregistry.Keys("a/"), "Prefix": shardedregistry.Prefix("a/"),
+	} {
+		r := transitions(shardedregistry.Config[string, int]{})
+		s := shardedregistry.OpenStreamFiltered(r, 2, f)
+		for i := range 100 {
+			mustPut(t, r, "b", i)
+			mustPut(t, r, key(i), i)
+			r.Delete(key(i))
+		}
+		if n := shardedregistry.Seats(r) + shardedregistry.Chained(r); n != 0 || s.Behind() != 0 || shardedregistry.Linked(r) != 1 {
+			t.Errorf("%s: %d subscriptions or records are kept, %d changes wait, %d cells are linked", name, n, s.Behind(), shardedregistry.Linked(r))
+		}
+		v := mustPut(t, r, "a/", 1)
+		mustPut(t, r, "a/", 2)
+		wantEvents(t, drain(t, s), event{"a/", 1, v, false}, event{"a/", 2, v + 1, false})
+		s.Leave()
+		wantForgotten(t, r)
+	}
+}
+
+// A loop that watches other keys is not woken, and a Put beside it allocates nothing more.
+func TestFilterDoesNotWake(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	mustPut(t, &r, "a", 1)
+	without := testing.AllocsPerRun(100, func() { r.Put("a", 1) })
+	for name, f := range map[string]shardedregistry.Filter[string]{
+		"Keys": shardedregistry.Keys("b"), "Prefix": shardedregistry.Prefix("a/"),
+	} {
+		w := shardedregistry.SubscribeFiltered(&r, f)
+		woken := w.Doze()
+		if n := testing.AllocsPerRun(100, func() { r.Put("a", 1) }); n != without {
+			t.Errorf("%s: a Put allocates %v times, and %v without the loop", name, n, without)
+		}
+		if woken() || w.Piled() != 0 || shardedregistry.Seats(&r) != 0 {
+			t.Errorf("%s: the loop is told of another key", name)
+		}
+		if r.Put("b", 1); name == "Keys" && !woken() {
+			t.Error("the loop is not woken for its key")
+		}
+		w.Leave()
+	}
+	wantTraces(t, &r)
+}
+
+func TestFilterPanics(t *testing.T) {
+	wantPanic(t, "Matching called with a nil function", func() { shardedregistry.Matching[string](nil) })
+}

@@ -1,0 +1,114 @@
+package shardedregistry
+
+import "slices"
+
+const (
+	topicBits   = 4              // of the hash that a branch takes
+	topicFan    = 1 << topicBits // so many children a branch has
+	topicsInTip = 4              // beyond so many, a tip becomes a branch
+)
+
+// topicNode is a node of a trie over the hashes of topics of type T, which has branches
+// where the topics are many, so that joining and leaving copy little. It is immutable.
+// The zero topicNode is empty.
+type topicNode[T, K comparable] struct {
+	tip   []watchedTopic[T, K]
+	below *[topicFan]topicNode[T, K] // nil in a tip
+}
+
+// watchedTopic is a topic with the loops that watch it.
+type watchedTopic[T, K comparable] struct {
+	hash     uint64
+	topic    T
+	watchers []*watcher[K] // at least one
+}
+
+func (n *topicNode[T, K]) empty() bool { return n.tip == nil && n.below == nil }
+
+// find returns the loops that watch a topic.
+func (n *topicNode[T, K]) find(hash uint64, topic *T) []*watcher[K] {
+	for rest := hash; n.below != nil; rest >>= topicBits {
+		n = &n.below[rest%topicFan]
+	}
+	for i := range n.tip {
+		if t := &n.tip[i]; t.hash == hash && t.topic == *topic {
+			return t.watchers
+		}
+	}
+	return nil
+}
+
+// with returns a copy of n with w at a topic. Depth is how many bits of the hash have led
+// to n.
+func (n *topicNode[T, K]) with(hash uint64, topic T, w *watcher[K], depth int) topicNode[T, K] {
+	if n.below != nil {
+		below := *n.below
+		at := &below[hash>>depth%topicFan]
+		*at = at.with(hash, topic, w, depth+topicBits)
+		return topicNode[T, K]{below: &below}
+	}
+	if i := n.index(topic); i >= 0 {
+		tip := slices.Clone(n.tip)
+		tip[i].watchers = append(slices.Clip(tip[i].watchers), w)
+		return topicNode[T, K]{tip: tip}
+	}
+	tip := append(slices.Clip(n.tip), watchedTopic[T, K]{hash, topic, []*watcher[K]{w}})
+	if len(tip) <= topicsInTip || depth >= 64 {
+		return topicNode[T, K]{tip: tip}
+	}
+	below := new([topicFan]topicNode[T, K])
+	for _, t := range tip {
+		at := &below[t.hash>>depth%topicFan]
+		at.tip = append(at.tip, t)
+	}
+	return topicNode[T, K]{below: below}
+}
+
+// without returns a copy of n without w at a topic.
+func (n *topicNode[T, K]) without(hash uint64, topic T, w *watcher[K], depth int) topicNode[T, K] {
+	if n.below != nil {
+		below := *n.below
+		at := &below[hash>>depth%topicFan]
+		*at = at.without(hash, topic, w, depth+topicBits)
+		for i := range below {
+			if !below[i].empty() {
+				return topicNode[T, K]{below: &below}
+			}
+		}
+		return topicNode[T, K]{}
+	}
+	i := n.index(topic)
+	if i < 0 {
+		return *n
+	}
+	tip := slices.Clone(n.tip)
+	if tip[i].watchers = less(tip[i].watchers, w); len(tip[i].watchers) == 0 {
+		tip = slices.Delete(tip, i, i+1)
+	}
+	if len(tip) == 0 {
+		tip = nil
+	}
+	return topicNode[T, K]{tip: tip}
+}
+
+// eachHash calls f for the hash of each topic.
+func (n *topicNode[T, K]) eachHash(f func(hash uint64)) {
+	for i := range n.tip {
+		f(n.tip[i].hash)
+	}
+	if n.below != nil {
+		for i := range n.below {
+			n.below[i].eachHash(f)
+		}
+	}
+}
+
+// index returns the index of a topic in a tip, or -1.
+func (n *topicNode[T, K]) index(topic T) int {
+	return slices.IndexFunc(n.tip, func(t watchedTopic[T, K]) bool { return t.topic == topic })
+}
+
+// less returns a copy of list without w.
+func less[K comparable](list []*watcher[K], w *watcher[K]) []*watcher[K] {
+	return slices.DeleteFunc(slices.Clone(list), func(x *watcher[K]) bool { return x == w })
+}
