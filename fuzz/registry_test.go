@@ -116,6 +116,10 @@ func (s *registryRun) step(op byte, name string, arg byte) {
 	have, _ := s.m.Lookup(name)
 	// The version given to UpdateIf and DeleteIf: the right one, or one beside it.
 	version := have.Version + shardedregistry.Version(arg%3) - 1
+	if op >= firstRareOp {
+		s.rareStep(op-firstRareOp, name, arg)
+		return
+	}
 	switch op % 14 {
 	case 0:
 		s.both(func(r registryOps) (any, error) { return r.Create(name, value) })
