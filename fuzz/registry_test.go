@@ -254,6 +254,7 @@ func (s *registryRun) compareLoops(r registryLoops, m *model.Registry) {
 // compareSnapshot compares what a snapshot contains, by every way to read it.
 func (s *registryRun) compareSnapshot(taken registrySnapshot) {
 	s.compareLoops(taken.got, taken.want)
+	s.compareSorted(taken)
 	for _, name := range registryNames {
 		e, ok := taken.want.Lookup(name)
 		require.Equal(s.t, fmt.Sprint(e, ok), fmt.Sprint(taken.got.Lookup(name)))

@@ -48,15 +48,17 @@
 // re-creation.
 //
 // A function given to Update, Upsert or Compute runs again when another operation has changed the key
-// meanwhile. It
-// must not modify its argument, because all readers share that value. Contention alone never fails a call.
-// Only a function that changes its own key in run after run does, with [ErrTooManyRetries].
+// meanwhile. It must not modify its argument, because all readers share that value. Contention alone never
+// fails a call. Only a function that changes its own key in run after run does, with [ErrTooManyRetries].
 //
 // # Snapshots
 //
 // [Registry.Snapshot] returns what all keys held at one instant, without stopping anybody: if A is changed
 // and then B, it never shows the change of B without that of A. A loop over All sees each key at another
 // moment.
+//
+// [Sorted] and [SortedFunc] put a snapshot in order: by key, with ranges and prefixes, or by a function of
+// the caller's.
 //
 // # Watching
 //
