@@ -104,6 +104,7 @@ func runRegistry(t *testing.T, r wholeRegistry, ops []byte) {
 		run.step(ops[0], registryNames[int(ops[1])%len(registryNames)], ops[2])
 	}
 	run.compareLoops(run.r, run.m)
+	run.compareSaved()
 	for _, taken := range run.snapshots {
 		run.compareSnapshot(taken)
 	}

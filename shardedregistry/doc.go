@@ -60,6 +60,9 @@
 // [Sorted] and [SortedFunc] put a snapshot in order: by key, with ranges and prefixes, or by a function of
 // the caller's.
 //
+// [Restore] makes a registry of entries with their versions. Package snapfile saves a registry in a file and
+// loads it again.
+//
 // # Watching
 //
 // [Registry.Watch] yields the keys that change, with what they hold. [Registry.WatchSnapshot] yields first
