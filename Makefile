@@ -124,7 +124,7 @@ peers: ## vet and test the comparison with other libraries
 	cd bench/peers && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -vet=off ./...
 
 .PHONY: fuzz
-fuzz: ## search for new inputs, FUZZTIME=30s for each of 18 targets (16 minutes, most to begin those of interleavings)
+fuzz: ## search for new inputs, FUZZTIME=30s for each of 19 targets (16 minutes, most to begin those of interleavings)
 	@for set in none:Ops modelcheck:Interleavings; do \
 		tags=$${set%:*}; \
 		for target in $$($(GO) test -tags $$tags ./fuzz -list "$${set#*:}\$$" | grep '^Fuzz'); do \
@@ -132,7 +132,7 @@ fuzz: ## search for new inputs, FUZZTIME=30s for each of 18 targets (16 minutes,
 			$(GO) test -tags $$tags ./fuzz -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
 		done; \
 	done
-	@for target in atomicbreaker:FuzzParsePolicy cowchangeset/journal:FuzzOpen cowchangeset/journal:FuzzCalls cowchangeset/journal:FuzzReader; do \
+	@for target in atomicbreaker:FuzzParsePolicy cowchangeset/journal:FuzzOpen cowchangeset/journal:FuzzCalls cowchangeset/journal:FuzzReader shardedregistry/snapfile:FuzzRead; do \
 		echo "== $${target#*:} for $(FUZZTIME)"; \
 		$(GO) test ./$${target%:*} -run '^$$' -fuzz "^$${target#*:}\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x; \
 	done

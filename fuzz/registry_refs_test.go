@@ -64,6 +64,13 @@ func (r registryByRefs) Upsert(k string, fn func(int, bool) (int, error)) (shard
 	return r.Registry.Upsert(k, fn)
 }
 
+func (r registryByRefs) Compute(k string, fn func(int, bool) (int, shardedregistry.ComputeOp, error)) (shardedregistry.Entry[string, int], bool, error) {
+	if ref, ok := r.refs[k]; ok {
+		return ref.Compute(fn)
+	}
+	return r.Registry.Compute(k, fn)
+}
+
 func (r registryByRefs) GetOrCreate(k string, fn func() (int, error)) (int, bool, error) {
 	if ref, ok := r.refs[k]; ok {
 		return ref.GetOrCreate(fn)

@@ -104,6 +104,7 @@ func runRegistry(t *testing.T, r wholeRegistry, ops []byte) {
 		run.step(ops[0], registryNames[int(ops[1])%len(registryNames)], ops[2])
 	}
 	run.compareLoops(run.r, run.m)
+	run.compareSaved()
 	for _, taken := range run.snapshots {
 		run.compareSnapshot(taken)
 	}
@@ -116,6 +117,10 @@ func (s *registryRun) step(op byte, name string, arg byte) {
 	have, _ := s.m.Lookup(name)
 	// The version given to UpdateIf and DeleteIf: the right one, or one beside it.
 	version := have.Version + shardedregistry.Version(arg%3) - 1
+	if op >= firstRareOp {
+		s.rareStep(op-firstRareOp, name, arg)
+		return
+	}
 	switch op % 14 {
 	case 0:
 		s.both(func(r registryOps) (any, error) { return r.Create(name, value) })
@@ -250,6 +255,7 @@ func (s *registryRun) compareLoops(r registryLoops, m *model.Registry) {
 // compareSnapshot compares what a snapshot contains, by every way to read it.
 func (s *registryRun) compareSnapshot(taken registrySnapshot) {
 	s.compareLoops(taken.got, taken.want)
+	s.compareSorted(taken)
 	for _, name := range registryNames {
 		e, ok := taken.want.Lookup(name)
 		require.Equal(s.t, fmt.Sprint(e, ok), fmt.Sprint(taken.got.Lookup(name)))

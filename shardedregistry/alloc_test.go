@@ -67,6 +67,17 @@ func TestAllocations(t *testing.T) {
 		{"Upsert, present: the record", 1, func() {
 			r.Upsert("present", func(p plan, _ bool) (plan, error) { p.Steps++; return p, nil })
 		}},
+		{"Compute, present: the record", 1, func() {
+			r.Compute("present", func(p plan, _ bool) (plan, shardedregistry.ComputeOp, error) {
+				p.Steps = int(version)
+				return p, shardedregistry.UpdateOp, nil
+			})
+		}},
+		{"Compute that leaves the key", 0, func() {
+			r.Compute("present", func(p plan, _ bool) (plan, shardedregistry.ComputeOp, error) {
+				return plan{Steps: int(version)}, shardedregistry.CancelOp, nil
+			})
+		}},
 		{"Put, present: the record", 1, func() { r.Put("present", plan{Steps: 3}) }},
 		{"Create, present: the error and its keys", 3, func() { r.Create("present", plan{}) }},
 		{"Create, absent: the record, the cell", 2, func() { r.Create(fresh(), plan{}) }},

@@ -75,7 +75,8 @@ func createMany[K, W comparable, V any](locate func(K) (target[W], error), entri
 // Like a loop over All it does not see one moment of the registry: it asks
 // about every key that is present throughout, and may ask about a key that
 // comes or goes meanwhile. If match panics or calls runtime.Goexit, what was
-// deleted before is gone and nothing else has changed.
+// deleted before is gone and nothing else has changed. [Registry.DeleteFunc] is
+// the form that can stop before it has asked about all keys.
 //
 // Match runs outside every lock on the caller's goroutine. It must not modify
 // its argument, and may use the registry. If match changes a key each time it
@@ -96,38 +97,67 @@ func (r *further[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 	if rt == nil {
 		return 0
 	}
-	return rt.killMatching(nil, func(k hkey[K], rec *record) bool { return match(entryOf[V](rt, k, rec)) })
+	deleted, _ := rt.killMatching(nil, func(k hkey[K], rec *record) (bool, error) { return match(entryOf[V](rt, k, rec)), nil })
+	return deleted
 }
 
-// killMatching runs DeleteMatching for the keys that ours accepts; nil accepts all.
-func (rt *root[K]) killMatching(ours func(hkey[K]) bool, match func(hkey[K], *record) bool) (deleted int) {
+// DeleteFunc is [Registry.DeleteMatching] with a function that can end it. When
+// match returns an error, DeleteFunc keeps the entry that match was given,
+// returns the error as it is, and asks about no further key. What was deleted
+// before is gone, and counts. So match may return context.Cause(ctx) when a
+// context is done, or an error of its own when enough was deleted.
+//
+// DeleteFunc panics if match is nil.
+//
+// DeleteFunc is blocking on the mutex of one hash bucket at a time; with indexes
+// it may block on more, see [Config]. It takes effect, for each key, when the
+// key's last record is stored, or, if it stays, when what match was given was
+// read.
+func (r *further[K, V]) DeleteFunc(match func(Entry[K, V]) (bool, error)) (deleted int, err error) {
+	if match == nil {
+		panic("shardedregistry: DeleteFunc called with a nil function")
+	}
+	rt := r.root.Load()
+	if rt == nil {
+		return 0, nil
+	}
+	return rt.killMatching(nil, func(k hkey[K], rec *record) (bool, error) { return match(entryOf[V](rt, k, rec)) })
+}
+
+// killMatching runs DeleteFunc for the keys that ours accepts; nil accepts all.
+func (rt *root[K]) killMatching(ours func(hkey[K]) bool, match func(hkey[K], *record) (bool, error)) (deleted int, err error) {
 	rt.visit(func(k hkey[K], c *cell[K], _ *record) bool {
 		if ours != nil && !ours(k) {
 			return true
 		}
-		// The error says that match keeps changing k, which then stays.
-		_ = rt.persist(k, 0, func() (done bool, err error) {
+		// The error of persist says that match keeps changing k, which then stays.
+		_ = rt.persist(k, 0, func() (done bool, _ error) {
 			killed := false
-			if done, killed = rt.killIf(k, c, match); killed {
+			if done, killed, err = rt.killIf(k, c, match); killed {
 				deleted++
 			}
 			return done, nil
 		})
-		return true
+		return err == nil
 	})
-	return deleted
+	return deleted, err
 }
 
 // killIf deletes k, whose cell is c, if its entry matches. It is done unless
 // another operation has changed k in between. If that has deleted k, what k
-// holds now is no matter: it was absent meanwhile.
-func (rt *root[K]) killIf(k hkey[K], c *cell[K], match func(hkey[K], *record) bool) (done, killed bool) {
+// holds now is no matter: it was absent meanwhile. An error is that of match.
+func (rt *root[K]) killIf(k hkey[K], c *cell[K], match func(hkey[K], *record) (bool, error)) (done, killed bool, err error) {
 	// LP(DeleteMatching), a key that stays: the record is read.
+	// LP(DeleteFunc), a key that stays: likewise.
 	rec := rt.live(c.rec.Load())
-	if rec == nil || !match(k, rec) {
-		return true, false
+	if rec == nil {
+		return true, false, nil
+	}
+	if matches, err := match(k, rec); !matches || err != nil {
+		return true, false, err
 	}
 	// LP(DeleteMatching): the dead record is stored.
+	// LP(DeleteFunc): likewise.
 	killed = rt.kill(k, c, rec)
-	return killed, killed
+	return killed, killed, nil
 }

@@ -56,6 +56,25 @@ func handedOut(r *shardedregistry.Registry[string, list]) map[string]func() list
 			r.Upsert("a", func(l list, _ bool) (list, error) { got = l; return nil, errTest })
 			return got
 		},
+		"Compute": func() list {
+			e, _, _ := r.Compute("a", func(l list, _ bool) (list, shardedregistry.ComputeOp, error) { return l, shardedregistry.UpdateOp, nil })
+			return value(e)
+		},
+		"Compute that leaves the key": func() list {
+			e, _, _ := r.Compute("a", func(list, bool) (list, shardedregistry.ComputeOp, error) { return nil, shardedregistry.CancelOp, nil })
+			return value(e)
+		},
+		"Compute's function": func() (got list) {
+			r.Compute("a", func(l list, _ bool) (list, shardedregistry.ComputeOp, error) {
+				got = l
+				return nil, shardedregistry.CancelOp, nil
+			})
+			return got
+		},
+		"DeleteFunc": func() (got list) {
+			r.DeleteFunc(func(e shardedregistry.Entry[string, list]) (bool, error) { got = e.Value; return false, nil })
+			return got
+		},
 		"GetOrCreate": func() list { l, _, _ := r.GetOrCreate("a", func() (list, error) { return nil, errTest }); return l },
 		"DeleteMatching": func() (got list) {
 			r.DeleteMatching(func(e shardedregistry.Entry[string, list]) bool { got = e.Value; return false })
@@ -103,6 +122,9 @@ func storedBy(r *shardedregistry.Registry[string, list]) map[string]func(list) {
 		"Update":   func(l list) { r.Update("a", func(list) (list, error) { return l, nil }) },
 		"UpdateIf": func(l list) { r.UpdateIf("a", e(), l) },
 		"Upsert":   func(l list) { r.Upsert("a", func(list, bool) (list, error) { return l, nil }) },
+		"Compute": func(l list) {
+			r.Compute("a", func(list, bool) (list, shardedregistry.ComputeOp, error) { return l, shardedregistry.UpdateOp, nil })
+		},
 		"Upsert of an absent key": func(l list) {
 			r.Delete("a")
 			r.Upsert("a", func(list, bool) (list, error) { return l, nil })

@@ -33,6 +33,7 @@
 //	    of an absent key
 //	Delete DeleteIf                      others see the key absent without waiting;
 //	                                     then blocking on that mutex
+//	Compute                              as Upsert, or, if it deletes, as Delete
 //	All Entries IndexValues Snapshot     blocking on one bucket's mutex at a time,
 //	    CreateMany DeleteMatching        never while the loop's body runs
 //	Watch WatchSnapshot Stream Wait      blocking: they wait for changes; nobody waits for them
@@ -42,18 +43,25 @@
 // panics, calls [runtime.Goexit] or calls back into the registry delays no other key.
 //
 // Every operation on one key is linearizable, and so are Snapshot and LookupBy: each takes effect at one
-// instant between its call and its return. Len, loops, CreateMany and DeleteMatching are not atomic over
-// keys. The versions of a key strictly increase for ever, also across its deletion and re-creation.
+// instant between its call and its return. Len, loops, CreateMany, DeleteMatching and DeleteFunc are
+// not atomic over keys. The versions of a key strictly increase for ever, also across its deletion and
+// re-creation.
 //
-// A function given to Update or Upsert runs again when another operation has changed the key meanwhile. It
-// must not modify its argument, because all readers share that value. Contention alone never fails a call.
-// Only a function that changes its own key in run after run does, with [ErrTooManyRetries].
+// A function given to Update, Upsert or Compute runs again when another operation has changed the key
+// meanwhile. It must not modify its argument, because all readers share that value. Contention alone never
+// fails a call. Only a function that changes its own key in run after run does, with [ErrTooManyRetries].
 //
 // # Snapshots
 //
 // [Registry.Snapshot] returns what all keys held at one instant, without stopping anybody: if A is changed
 // and then B, it never shows the change of B without that of A. A loop over All sees each key at another
 // moment.
+//
+// [Sorted] and [SortedFunc] put a snapshot in order: by key, with ranges and prefixes, or by a function of
+// the caller's.
+//
+// [Restore] makes a registry of entries with their versions. Package snapfile saves a registry in a file and
+// loads it again.
 //
 // # Watching
 //

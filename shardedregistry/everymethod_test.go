@@ -23,6 +23,7 @@ type keyed[K comparable] interface {
 	Update(K, func(int) (int, error)) (shardedregistry.Entry[K, int], error)
 	UpdateIf(K, shardedregistry.Version, int) (shardedregistry.Version, error)
 	Upsert(K, func(int, bool) (int, error)) (shardedregistry.Entry[K, int], error)
+	Compute(K, func(int, bool) (int, shardedregistry.ComputeOp, error)) (shardedregistry.Entry[K, int], bool, error)
 	GetOrCreate(K, func() (int, error)) (int, bool, error)
 	Delete(K) (shardedregistry.Entry[K, int], bool)
 	DeleteIf(K, shardedregistry.Version) error
@@ -52,6 +53,8 @@ func everyMethod[K comparable](r keyed[K], k K) (errs map[string]error, found ma
 	returned("Put", err, version == 0)
 	e, err = r.Upsert(k, func(int, bool) (int, error) { return 1, nil })
 	returned("Upsert", err, e == none)
+	e, present, err := r.Compute(k, func(int, bool) (int, shardedregistry.ComputeOp, error) { return 1, shardedregistry.UpdateOp, nil })
+	returned("Compute", err, e == none && !present)
 	errs["DeleteIf"] = r.DeleteIf(k, e.Version)
 	_, found["Delete"] = r.Delete(k)
 	return errs, found
@@ -86,6 +89,10 @@ func (r refs[K]) UpdateIf(_ K, version shardedregistry.Version, v int) (shardedr
 
 func (r refs[K]) Upsert(_ K, fn func(int, bool) (int, error)) (shardedregistry.Entry[K, int], error) {
 	return r.ref.Upsert(fn)
+}
+
+func (r refs[K]) Compute(_ K, fn func(int, bool) (int, shardedregistry.ComputeOp, error)) (shardedregistry.Entry[K, int], bool, error) {
+	return r.ref.Compute(fn)
 }
 
 func (r refs[K]) GetOrCreate(_ K, fn func() (int, error)) (int, bool, error) {

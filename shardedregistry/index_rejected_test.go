@@ -22,6 +22,12 @@ func storing(r *tasks, present bool, v task) map[string]func() error {
 		return err
 	}
 	all := map[string]func() error{
+		"Compute": func() error {
+			e, present, err := r.Compute("k", func(task, bool) (task, shardedregistry.ComputeOp, error) {
+				return v, shardedregistry.UpdateOp, nil
+			})
+			return rejected(e.Version == 0 && !present, err)
+		},
 		"Put": func() error { version, err := r.Put("k", v); return rejected(version == 0, err) },
 		"Upsert": func() error {
 			e, err := r.Upsert("k", func(task, bool) (task, error) { return v, nil })

@@ -106,6 +106,12 @@ func TestRefCosts(t *testing.T) {
 func TestSurfaceCosts(t *testing.T) {
 	mc.CheckCost(t, "GetOrCreate of a present key", sharing(func(r *names) { r.GetOrCreate("a", answer(8, nil)) }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	mc.CheckCost(t, "GetOrCreate", eachKey(func(r *names, fresh string) { r.GetOrCreate(fresh, answer(8, nil)) }), mc.Cost{Loads: 6, Stores: 1, RMWs: 2, TableReads: 1, TableWrites: 1}, 4.06, 4.89, 5.3)
+	keep := func(int, bool) (int, shardedregistry.ComputeOp, error) { return 0, shardedregistry.CancelOp, nil }
+	count := func(v int, _ bool) (int, shardedregistry.ComputeOp, error) {
+		return v + 1, shardedregistry.UpdateOp, nil
+	}
+	mc.CheckCost(t, "Compute that leaves the key", sharing(func(r *names) { r.Compute("a", keep) }), mc.Cost{Loads: 3, TableReads: 1}, 0)
+	mc.CheckCost(t, "Compute of a present key", sharing(func(r *names) { r.Compute("a", count) }), mc.Cost{Loads: 5, RMWs: 1, TableReads: 1}, 2, 4.04, 46.13)
 	mc.CheckCost(t, "DeleteMatching that matches nothing", sharing(func(r *names) {
 		r.DeleteMatching(func(shardedregistry.Entry[string, int]) bool { return false })
 	}), mc.Cost{Loads: 3, TableReads: 2}, 0)

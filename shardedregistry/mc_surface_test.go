@@ -160,6 +160,10 @@ func (r onRef) Upsert(_ string, fn func(int, bool) (int, error)) (shardedregistr
 	return r.ref.Upsert(fn)
 }
 
+func (r onRef) Compute(_ string, fn func(int, bool) (int, shardedregistry.ComputeOp, error)) (shardedregistry.Entry[string, int], bool, error) {
+	return r.ref.Compute(fn)
+}
+
 func (r onRef) GetOrCreate(_ string, fn func() (int, error)) (int, bool, error) {
 	return r.ref.GetOrCreate(fn)
 }

@@ -106,6 +106,12 @@ func TestErrorsOfAViewShowNoOtherNamespace(t *testing.T) {
 			"Update":      second(b.Update("bob", func(string) (string, error) { return value, nil })),
 			"UpdateIf":    second(b.UpdateIf("bob", e.Version, value)),
 			"Upsert":      second(b.Upsert("new", func(string, bool) (string, error) { return value, nil })),
+			"Compute": func() error {
+				_, _, err := b.Compute("new", func(string, bool) (string, shardedregistry.ComputeOp, error) {
+					return value, shardedregistry.UpdateOp, nil
+				})
+				return err
+			}(),
 			"GetOrCreate": func() error {
 				_, _, err := b.GetOrCreate("new", func() (string, error) { return value, nil })
 				return err

@@ -17,7 +17,30 @@ func (v View[K, V]) DeleteMatching(match func(Entry[K, V]) bool) int {
 	if rt == nil {
 		return 0
 	}
-	return rt.killMatching(v.has, func(k hkey[Scoped[K]], rec *record) bool { return match(v.entry(entryOf[V](rt, k, rec))) })
+	deleted, _ := rt.killMatching(v.has, func(k hkey[Scoped[K]], rec *record) (bool, error) {
+		return match(v.entry(entryOf[V](rt, k, rec))), nil
+	})
+	return deleted
+}
+
+// DeleteFunc is [Registry.DeleteFunc] within the namespace. It looks at the keys
+// of all namespaces, and asks match about its own.
+//
+// DeleteFunc is blocking on the mutex of one hash bucket at a time; with indexes
+// it may block on more, see [Config]. It takes effect, for each key, when the
+// key's last record is stored, or, if it stays, when what match was given was
+// read.
+func (v View[K, V]) DeleteFunc(match func(Entry[K, V]) (bool, error)) (deleted int, err error) {
+	if match == nil {
+		panic("shardedregistry: DeleteFunc called with a nil function")
+	}
+	rt := v.registry.root.Load()
+	if rt == nil {
+		return 0, nil
+	}
+	return rt.killMatching(v.has, func(k hkey[Scoped[K]], rec *record) (bool, error) {
+		return match(v.entry(entryOf[V](rt, k, rec)))
+	})
 }
 
 // All is [Registry.All] within the namespace. The loop looks at the keys of all

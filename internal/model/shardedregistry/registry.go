@@ -18,6 +18,8 @@ type (
 	Entry = shardedregistry.Entry[string, int]
 	// Version is that of an entry.
 	Version = shardedregistry.Version
+	// ComputeOp is what a function given to Compute asks for.
+	ComputeOp = shardedregistry.ComputeOp
 )
 
 // RegistryOps is what both a registry and its model do.
@@ -29,10 +31,12 @@ type RegistryOps interface {
 	Update(string, func(int) (int, error)) (Entry, error)
 	UpdateIf(string, Version, int) (Version, error)
 	Upsert(string, func(int, bool) (int, error)) (Entry, error)
+	Compute(string, func(int, bool) (int, ComputeOp, error)) (Entry, bool, error)
 	GetOrCreate(string, func() (int, error)) (int, bool, error)
 	Delete(string) (Entry, bool)
 	DeleteIf(string, Version) error
 	DeleteMatching(func(Entry) bool) int
+	DeleteFunc(func(Entry) (bool, error)) (int, error)
 	All() iter.Seq2[string, int]
 	Entries() iter.Seq[Entry]
 	Len() int
@@ -194,14 +198,45 @@ func (r *Registry) DeleteIf(given string, want Version) error {
 	return err
 }
 
-func (r *Registry) DeleteMatching(match func(Entry) bool) (n int) {
+func (r *Registry) Compute(given string, fn func(int, bool) (int, ComputeOp, error)) (Entry, bool, error) {
+	if _, err := r.normalize(given); err != nil {
+		return Entry{}, false, err
+	}
+	have, exists := r.Lookup(given)
+	v, op, err := fn(have.Value, exists)
+	if err != nil {
+		return Entry{}, false, err
+	}
+	switch op {
+	case shardedregistry.UpdateOp:
+		e, err := r.Upsert(given, func(int, bool) (int, error) { return v, nil })
+		return e, err == nil, err
+	case shardedregistry.DeleteOp:
+		r.Delete(given)
+		return Entry{}, false, nil
+	case shardedregistry.CancelOp:
+		return have, exists, nil
+	}
+	panic(fmt.Sprintf("shardedregistry: the function given to Compute returned ComputeOp %d", op))
+}
+
+func (r *Registry) DeleteMatching(match func(Entry) bool) int {
+	n, _ := r.DeleteFunc(func(e Entry) (bool, error) { return match(e), nil })
+	return n
+}
+
+func (r *Registry) DeleteFunc(match func(Entry) (bool, error)) (n int, err error) {
 	for e := range r.Entries() {
-		if match(e) {
+		matches, err := match(e)
+		if err != nil {
+			return n, err
+		}
+		if matches {
 			r.Delete(e.Key)
 			n++
 		}
 	}
-	return n
+	return n, nil
 }
 
 func (r *Registry) Len() int { return len(r.live) }

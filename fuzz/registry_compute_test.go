@@ -1,0 +1,71 @@
+package fuzz
+
+import (
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// firstRareOp is the first code of operations that came later than the seeds: so the
+// seeds mean what they meant.
+const firstRareOp = 224
+
+// rareStep runs one of these operations.
+func (s *registryRun) rareStep(op byte, name string, arg byte) {
+	switch op % 2 {
+	case 0:
+		s.compute(name, registryEnding(arg)%registryEndings, shardedregistry.ComputeOp(arg/16%4))
+	case 1:
+		s.deleteFunc(int(arg))
+	}
+}
+
+// compute runs Compute with a function that asks for op, which may be none, and ends
+// in the given way.
+func (s *registryRun) compute(name string, ending registryEnding, op shardedregistry.ComputeOp) {
+	run, value := 0, s.value
+	s.both(func(r registryOps) (any, error) {
+		e, present, err := r.Compute(name, func(old int, exists bool) (int, shardedregistry.ComputeOp, error) {
+			if run++; r != s.m {
+				have, is := s.m.Get(name)
+				require.Equal(s.t, is, exists)
+				require.Equal(s.t, have, old)
+				s.callBack(name, ending, run)
+			}
+			v, err := ending.of(value)
+			return v, op, err
+		})
+		return fmt.Sprint(e, present), err
+	})
+}
+
+// deleteFunc deletes what has a value with the wanted remainder, and ends with the
+// entry whose turn it is, if there are so many.
+func (s *registryRun) deleteFunc(how int) {
+	remainder, last := how%3, how/3%5
+	asked, deleted := 0, 0
+	n, err := s.r.DeleteFunc(func(e shardedregistry.Entry[string, int]) (bool, error) {
+		have, _ := s.m.Lookup(e.Key)
+		require.Equal(s.t, have, e)
+		if asked++; asked == last {
+			return true, errFunction // and stays
+		}
+		if e.Value%3 != remainder {
+			return false, nil
+		}
+		require.NoError(s.t, s.m.DeleteIf(e.Key, e.Version))
+		deleted++
+		return true, nil
+	})
+	require.Equal(s.t, deleted, n)
+	if last > 0 && asked == last {
+		require.Equal(s.t, errFunction, err)
+		return
+	}
+	require.NoError(s.t, err)
+	for e := range s.m.Entries() {
+		require.NotEqual(s.t, remainder, e.Value%3)
+	}
+}

@@ -1,0 +1,41 @@
+package fuzz
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/shardedregistry"
+	"github.com/latchfree/latchfree/shardedregistry/snapfile"
+)
+
+// compareSaved compares what is loaded after the registry was saved with the model, and
+// begins each key anew, above all versions that it had. Of a View nothing is saved.
+func (s *registryRun) compareSaved() {
+	saved, ok := s.r.(registryByRefs)
+	if !ok {
+		return
+	}
+	var file bytes.Buffer
+	format := snapfile.Format[string, int]{Keys: snapfile.String[string]{}}
+	require.NoError(s.t, snapfile.Write(&file, saved.Registry, format))
+	loaded, err := snapfile.Read(&file, namesConfig, format)
+	require.NoError(s.t, err)
+	s.compareLoops(loaded, s.m)
+	last := shardedregistry.LastVersion(saved.Registry)
+	for _, e := range slices.Collect(s.m.Entries()) {
+		require.LessOrEqual(s.t, e.Version, last)
+	}
+	for _, name := range []string{"backup", "resize", "drain"} {
+		e, present := s.m.Lookup(name)
+		version, err := loaded.Put(name, -1)
+		require.NoError(s.t, err)
+		if present {
+			require.Equal(s.t, e.Version+1, version)
+		} else {
+			require.Greater(s.t, version, last)
+		}
+		require.NoError(s.t, loaded.DeleteIf(name, version))
+	}
+}

@@ -1,0 +1,112 @@
+package shardedregistry
+
+import (
+	"errors"
+	"iter"
+)
+
+// mostRestored bounds the versions that Restore accepts, so that there is room in a
+// word for as many again.
+const mostRestored Version = 1<<60 - 1
+
+var (
+	errNoVersion   = errors.New("shardedregistry: a version must be at least 1")
+	errHighVersion = errors.New("shardedregistry: a version must be below 2^60")
+)
+
+// Restore returns a new registry that holds entries with their versions, for example
+// those of a [Snapshot] that was saved. Each key goes on from its version. A key that
+// is created later begins above last, and above all versions of entries. So with a
+// last from [LastVersion], asked for after the snapshot was taken, the versions of a
+// key increase also across the restart; but versions that were given after the
+// snapshot was taken may be given again.
+//
+// Each key and value is checked as Create checks them. If a key is invalid or comes
+// twice, a value is rejected, or a version is 0, or one is 2^60 or more, Restore
+// returns no registry, and a [*KeyError] that says which key failed. It also returns
+// the errors of [New]. If entries panics or calls runtime.Goexit, nothing is left.
+//
+// Restore panics if entries is nil.
+func Restore[K comparable, V any](config Config[K, V], last Version, entries iter.Seq[Entry[K, V]]) (*Registry[K, V], error) {
+	if entries == nil {
+		panic("shardedregistry: Restore called with a nil iterator")
+	}
+	r, err := New(config)
+	if err != nil {
+		return nil, err
+	}
+	if last > mostRestored {
+		return nil, errHighVersion
+	}
+	for e := range entries {
+		if err := restore(r, e); err != nil {
+			return nil, &KeyError{e.Key, err}
+		}
+		last = max(last, e.Version)
+	}
+	r.root.Load().startAbove(last)
+	return r, nil
+}
+
+// restore creates a key with a version. Nobody else has r, so the record may get
+// its version after it was published.
+func restore[K comparable, V any](r *Registry[K, V], e Entry[K, V]) error {
+	switch {
+	case e.Version == 0:
+		return errNoVersion
+	case e.Version > mostRestored:
+		return errHighVersion
+	}
+	t, err := r.locate(e.Key)
+	if err != nil {
+		return err
+	}
+	c, rec, created, err := t.create(draft[V](t.root, false, nil, e.Value))
+	switch {
+	case err != nil:
+		return err
+	case !created:
+		return t.exists(c, rec).exists
+	}
+	rec.word = word(e.Version) << versionShift
+	t.root.check(t.key, rec)
+	return nil
+}
+
+// startAbove makes all keys that are created from now on start above version. Nobody
+// else has the registry.
+func (rt *root[K]) startAbove(version Version) {
+	if version == 0 {
+		return
+	}
+	for i := range rt.shards {
+		rt.installShard(uint64(i) << (rt.shift & 63) << 1).floor.Store(uint64(version))
+	}
+}
+
+// LastVersion returns a version that is at least that of each change, of any key,
+// whose call had returned before: see [Restore]. It looks at every entity.
+//
+// LastVersion is blocking on the mutex of one hash bucket at a time. It takes
+// effect, for each key, when its record or the floor of its shard is read.
+func LastVersion[K comparable, V any](r *Registry[K, V]) Version {
+	rt := r.root.Load()
+	if rt == nil {
+		return 0
+	}
+	return rt.lastVersion()
+}
+
+// lastVersion runs LastVersion. The floors are read last: a key whose cell the loop
+// does not meet has left the table, and unlink raises floor before that.
+func (rt *root[K]) lastVersion() (last Version) {
+	for c := range rt.cells.All() {
+		last = max(last, c.rec.Load().version())
+	}
+	for i := range rt.shards {
+		if s := rt.shards[i].Load(); s != nil {
+			last = max(last, Version(s.floor.Load()))
+		}
+	}
+	return last
+}
