@@ -157,7 +157,7 @@ func (tx *Tx[K, V]) Put(key K, value V) error {
 		return err
 	}
 	u.next, u.written = draft[V](tx.root, false, nil, value), true
-	if u.absent && u.spelled == nil {
+	if u.absent {
 		u.spelled = tx.root.spelling(u.key, key)
 	}
 	return nil

@@ -76,15 +76,21 @@ type use[K comparable] struct {
 	crowded bool // another key of the transaction has the same hash
 }
 
-// outcome implements decider.
+// outcome implements decider. It dates the transaction also where that leaves the key as it
+// was: a change that follows must not have an earlier date.
 func (u *use[K]) outcome() *record {
-	if u.next == nil || u.tx.status.Load() != committed {
+	if u.tx.status.Load() != committed {
 		return u.old
 	}
+	date := uint64(0)
 	if u.tx.dated {
-		if d := u.next.dated(); d.date.Load() == 0 {
-			d.date.CompareAndSwap(0, u.tx.time())
-		}
+		date = u.tx.time()
+	}
+	if u.next == nil {
+		return u.old
+	}
+	if date != 0 {
+		u.next.dated().date.CompareAndSwap(0, date)
 	}
 	return u.next
 }
