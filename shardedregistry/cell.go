@@ -205,6 +205,13 @@ func (rt *root[K]) bury(k hkey[K], c *cell[K], old, dead *record) {
 	rt.check(k, dead)
 }
 
+// helpBury does for the deleter of k's cell c, which holds dead, what it may have left to do,
+// but for what it counts itself.
+func (rt *root[K]) helpBury(k hkey[K], c *cell[K], dead *record) {
+	needed := dead.word&datedBit != 0 && rt.settle(dead)
+	rt.leave(k, c, dead, rt.tell(k, c, dead) || needed)
+}
+
 // leave takes the dead cell c of k out of the table, or leaves it there for those that
 // need it.
 func (rt *root[K]) leave(k hkey[K], c *cell[K], dead *record, needed bool) {

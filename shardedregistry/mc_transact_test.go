@@ -113,7 +113,7 @@ func TestTransactProtocols(t *testing.T) {
 		{"both absent, moving", mc.Config{}, a1b1, threads{{looks}, {remove, create(1), other(remove), remove}}},
 		{"crossing", mc.Config{}, a2b2, threads{{moves("a", "b")}, {moves("b", "a")}}},
 		{"crossing, seen", bounded, a2b2, threads{{moves("a", "b")}, {moves("b", "a")}, {lookup, other(lookup)}}},
-		{"crossing, deleting", mc.Config{}, a1b1, threads{{moves("a", "b")}, {moves("b", "a")}}},
+		{"crossing, deleting", bounded, a1b1, threads{{moves("a", "b")}, {moves("b", "a")}}},
 		{"skewed", mc.Config{}, a2b2, threads{{copies("a", "b")}, {copies("b", "a")}}},
 		{"skewed where both are absent", bounded, a2, threads{{copies("a", "b")}, {copies("b", "a")}}},
 		{"three", bounded, a2b2, threads{{moves("a", "b")}, {moves("b", "a")}, {moves("a", "b")}}},

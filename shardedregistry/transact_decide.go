@@ -188,7 +188,11 @@ func (u *use[K]) pass(rec *record) {
 }
 
 // insert is install for a key that was absent: it puts a cell with the intent into the
-// table, once. Status is read under the mutex of the bucket: while it is undecided there, the
+// table, once. If a snapshot or a watcher needs a dead cell of the key, the new one takes
+// its place with its record. All are told of that before, so that nobody is told of one
+// deletion at both cells.
+//
+// Status is read under the mutex of the bucket: while it is undecided there, the
 // cell was in the table never or still is, and the transaction cannot commit before the
 // mutex is unlocked.
 func (u *use[K]) insert() bool {
@@ -197,6 +201,7 @@ func (u *use[K]) insert() bool {
 		s       = rt.installShard(u.key.Hash)
 		heirs   subscriptions[K]
 		found   *record // what was in the way, or nil
+		buried  *record // a dead record of which all have been told
 		entered bool
 	)
 	for tx.status.Load() == undecided { // until nothing that was in the way is
@@ -209,11 +214,10 @@ func (u *use[K]) insert() bool {
 			var dead *record
 			if now != nil {
 				dead = now.rec.Load()
-				if !dead.dead() || !rt.replaceableCell(dead) {
+				if dead != buried {
 					found = dead
 					return now
 				}
-				rt.date(dead)
 				last, heirs = rt.supersede(u.cell, u.next, now, dead, last)
 			}
 			if u.next != nil {
@@ -236,7 +240,8 @@ func (u *use[K]) insert() bool {
 		case found.word == intentWord:
 			u.pass(found)
 		default:
-			rt.helpReplace(u.key, c, found)
+			rt.helpBury(u.key, c, found)
+			buried = found
 		}
 	}
 	return true
@@ -258,9 +263,8 @@ func (u *use[K]) withdraw() {
 		return
 	}
 	u.cell.rec.CompareAndSwap(&u.record, rec)
-	if rec.dead() { // its deleter has left a cell that is no longer in the table, or will
-		needed := rec.word&datedBit != 0 && rt.settle(rec)
-		rt.leave(u.key, u.cell, rec, rt.tell(u.key, u.cell, rec) || needed)
+	if rec.dead() {
+		rt.keepInTable(u.key, u.cell) // as long as somebody needs it: insert has told all
 	}
 }
 
