@@ -38,20 +38,25 @@ func (r *further[K, V]) Transact(fn func(tx *Tx[K, V]) error) error {
 	if fn == nil {
 		panic("shardedregistry: Transact called with a nil function")
 	}
-	rt := r.install()
-	tx := newTx[K, V](rt)
+	return transact(r.install(), nil, fn)
+}
+
+// transact runs Transact for the keys that only accepts; nil accepts all.
+func transact[K comparable, V any](rt *root[K], only func(hkey[K]) bool, fn func(*Tx[K, V]) error) error {
+	tx := newTx[K, V](rt, only)
 	if done, err := tx.attempt(fn); done {
 		return err
 	}
-	return transactAgain(rt, tx, fn)
+	return transactAgain(tx, fn)
 }
 
-// transactAgain is Transact after the attempt failed. Every repetition but those that
+// transactAgain is transact after the attempt failed. Every repetition but those that
 // ErrTooManyRetries reports is due to another operation that has changed a key, or, if two
 // keys have the same hash, aborted the transaction.
-func transactAgain[K comparable, V any](rt *root[K], failed *Tx[K, V], fn func(*Tx[K, V]) error) error {
+func transactAgain[K comparable, V any](failed *Tx[K, V], fn func(*Tx[K, V]) error) error {
+	rt := failed.root
 	attempt := func() (done bool, err error) {
-		failed = newTx[K, V](rt)
+		failed = newTx[K, V](rt, failed.only)
 		return failed.attempt(fn)
 	}
 	for n := 1; ; n = 0 {
@@ -82,9 +87,9 @@ type Tx[K comparable, V any] struct {
 	conflicts bool // a key that it has read has changed since
 }
 
-func newTx[K comparable, V any](rt *root[K]) *Tx[K, V] {
+func newTx[K comparable, V any](rt *root[K], only func(hkey[K]) bool) *Tx[K, V] {
 	tx := new(Tx[K, V])
-	tx.root = rt
+	tx.root, tx.only = rt, only
 	return tx
 }
 
@@ -185,6 +190,9 @@ func (tx *Tx[K, V]) using(method string, key K, shows bool) (*use[K], error) {
 	t, err := tx.root.locate(key)
 	if err != nil {
 		return nil, err
+	}
+	if tx.only != nil && !tx.only(t.key) {
+		return nil, errSpace
 	}
 	u, isNew := tx.use(&t)
 	if tx.conflicts || shows && isNew && len(tx.uses) > 1 && !tx.still() {

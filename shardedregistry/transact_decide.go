@@ -17,6 +17,7 @@ import (
 // was only read gets an intent too, nothing is left to validate.
 type transaction[K comparable] struct {
 	root *root[K]
+	only func(hkey[K]) bool // in a View, whether a key belongs to it; otherwise nil
 
 	// status is undecided, then aborted or committed for ever. Set by CAS by the owner and
 	// all that help. Everybody reads who meets an intent.

@@ -19,7 +19,7 @@ func (cs constrained[K]) decide(tx *transaction[K]) (status uint32, err error) {
 			continue
 		}
 		if known || tx.still() && tx.root.holder(by.key, by.indexKey) != nil {
-			err = by.taken(&target[K]{key: u.key})
+			err = by.taken(&target[K]{key: u.key, unscoped: tx.only != nil})
 		}
 		cs.unlock(held)
 		return undecided, err
