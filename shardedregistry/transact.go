@@ -136,7 +136,11 @@ func (tx *Tx[K, V]) run(fn func(*Tx[K, V]) error) error {
 //
 // Get is wait-free. It takes effect with its transaction.
 func (tx *Tx[K, V]) Get(key K) (value V, ok bool) {
-	e, ok := tx.Lookup(key)
+	u, err := tx.using("Get", key, true)
+	if err != nil {
+		return value, false
+	}
+	e, ok := tx.entry(u)
 	return e.Value, ok
 }
 

@@ -42,7 +42,7 @@ type transaction[K comparable] struct {
 
 // roomForUses is for how many keys a transaction needs no further memory: a transfer
 // needs two.
-const roomForUses = 3
+const roomForUses = 2
 
 // The states of a transaction.
 const (
