@@ -99,6 +99,10 @@ func (s *transactRun) do(tx model.TxOps, before func(i int), ending registryEndi
 	return seen, err
 }
 
+func (e ended) text() string {
+	return fmt.Sprint(e.result, " ", e.err, " ", e.panicked, " ", e.returned)
+}
+
 // transact runs the steps on both.
 func (s *transactRun) transact(ending registryEnding) {
 	run := func(r registryOps, change func(i, runs int)) ended {
@@ -155,11 +159,11 @@ func (s *transactRun) transact(ending registryEnding) {
 			}
 			return true
 		}
-		if fmt.Sprint(o.changed) == fmt.Sprint(other) && fmt.Sprint(o.transacted) == fmt.Sprint(got) && same(o.m) {
+		if o.changed.text() == other.text() && o.transacted.text() == got.text() && same(o.m) {
 			s.m = o.m
 			return
 		}
 	}
 	s.t.Fatalf("%v overtaken by %v: got %v and %v, want %v and %v, or %v and %v",
-		s.steps, *s.overtakes, got, other, orders[0].transacted, orders[0].changed, orders[1].transacted, orders[1].changed)
+		s.steps, *s.overtakes, got.text(), other.text(), orders[0].transacted.text(), orders[0].changed.text(), orders[1].transacted.text(), orders[1].changed.text())
 }

@@ -36,13 +36,12 @@ type transaction[K comparable] struct {
 
 	byKey map[K]*use[K] // nil while there are few
 
-	room  [roomForUses]use[K] // for the first of them
-	first [roomForUses]*use[K]
+	first [fewUses]use[K]  // of them
+	begin [fewUses]*use[K] // for uses, as long as that is short
 }
 
-// roomForUses is for how many keys a transaction needs no further memory: a transfer
-// needs two.
-const roomForUses = 2
+// fewUses is for how many keys a transaction needs no further memory: a transfer has two.
+const fewUses = 2
 
 // The states of a transaction.
 const (

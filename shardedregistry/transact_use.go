@@ -7,8 +7,8 @@ func (tx *transaction[K]) use(t *target[K]) (u *use[K], isNew bool) {
 		return u, false
 	}
 	n := len(tx.uses)
-	if n < roomForUses {
-		u = &tx.room[n]
+	if n < fewUses {
+		u = &tx.first[n]
 	} else {
 		u = new(use[K])
 	}
@@ -16,7 +16,7 @@ func (tx *transaction[K]) use(t *target[K]) (u *use[K], isNew bool) {
 	u.word, u.of = intentWord, u
 	u.read()
 	if n == 0 {
-		tx.uses = tx.first[:0]
+		tx.uses = tx.begin[:0]
 	}
 	tx.uses = append(tx.uses, u)
 	if tx.byKey != nil {
