@@ -123,7 +123,7 @@ func (rt *root[K]) killMatching(ours func(hkey[K]) bool, match func(hkey[K], *re
 // holds now is no matter: it was absent meanwhile.
 func (rt *root[K]) killIf(k hkey[K], c *cell[K], match func(hkey[K], *record) bool) (done, killed bool) {
 	// LP(DeleteMatching), a key that stays: the record is read.
-	rec := rt.live(c.rec.Load())
+	rec := rt.live(c.cleared(c.rec.Load()))
 	if rec == nil || !match(k, rec) {
 		return true, false
 	}

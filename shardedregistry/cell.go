@@ -72,6 +72,21 @@ func (rt *root[K]) loadLive(k hkey[K]) (*cell[K], *record) {
 	return c, rec
 }
 
+// loadToChange is loadLive for an operation that will replace the record.
+func (rt *root[K]) loadToChange(k hkey[K]) (*cell[K], *record) {
+	c := rt.cells.Load(k)
+	if c == nil {
+		return nil, nil
+	}
+	rec := c.rec.Load()
+	if rec.word&(datedBit|deadBit) != 0 {
+		if rec = rt.live(c.cleared(rec)); rec == nil {
+			return nil, nil
+		}
+	}
+	return c, rec
+}
+
 // live returns rec, which a cell holds, or nil if it is dead. Where rec is an intent, it
 // returns what that stands for.
 func (rt *root[K]) live(rec *record) *record {
@@ -190,7 +205,7 @@ func (rt *root[K]) kill(k hkey[K], c *cell[K], old *record) bool {
 	// before any collector joined that might miss it.
 	dead := rt.tombstone(rt.snapshotting(), old)
 	if !c.rec.CompareAndSwap(old, dead) {
-		return c.yield()
+		return false
 	}
 	rt.shard(k.Hash).live.Add(-1)
 	rt.bury(k, c, old, dead)

@@ -181,7 +181,7 @@ func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
 func remove[V any, K comparable](t *target[K]) (Entry[K, V], bool) {
 	for { // until no other operation changes key between reading and storing
 		// LP(Delete), absent: the table or a dead record is read.
-		c, old := t.loadLive()
+		c, old := t.loadToChange()
 		if old == nil {
 			return Entry[K, V]{}, false
 		}

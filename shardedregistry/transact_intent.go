@@ -51,12 +51,13 @@ func (rt *root[K]) held(c *cell[K]) *record {
 	return rec
 }
 
-// yield is called by an operation that could not store into c, and returns false. If an
-// intent is in the way, the operation decides that transaction and can go on: the owner
-// may have stalled.
-func (c *cell[K]) yield() bool {
-	if rec := c.rec.Load(); rec.word == intentWord {
-		asIntent(rec).of.finish()
+// cleared returns what c holds after rec, if that is an intent: its transaction is
+// finished, in case its owner has stalled. Operations that are about to store into c call it
+// when they have read rec there.
+func (c *cell[K]) cleared(rec *record) *record {
+	if rec.word != intentWord {
+		return rec
 	}
-	return false
+	asIntent(rec).of.finish()
+	return c.rec.Load()
 }

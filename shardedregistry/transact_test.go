@@ -192,13 +192,15 @@ func TestTransactIsOver(t *testing.T) {
 		defer func() { recover() }()
 		r.Transact(func(tx *tx) error { kept = tx; panic("left") })
 	}()
+	wantPanic(t, "shardedregistry: Tx.Get called outside of the function of its Transact", func() { new(tx).Get("a") })
+	wantPanic(t, "shardedregistry: Tx.Put called outside of the function of its Transact", func() { shardedregistry.ViewTx[string, int]{}.Put("a", 1) })
 	for name, call := range map[string]func(){
 		"Get":    func() { kept.Get("a") },
 		"Lookup": func() { kept.Lookup("a") },
 		"Put":    func() { kept.Put("a", 1) },
 		"Delete": func() { kept.Delete("a") },
 	} {
-		wantPanic(t, "shardedregistry: Tx."+name+" called after the function of its Transact has ended", call)
+		wantPanic(t, "shardedregistry: Tx."+name+" called outside of the function of its Transact", call)
 	}
 }
 

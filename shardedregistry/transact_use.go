@@ -49,10 +49,16 @@ func (tx *transaction[K]) known(k hkey[K]) *use[K] {
 
 // read reads what the key holds.
 func (u *use[K]) read() {
+	if u.look(); u.absent {
+		u.floor = u.tx.root.floor(u.key)
+		u.look() // for what there is when floor is known
+	}
+}
+
+func (u *use[K]) look() {
 	rt := u.tx.root
-	u.floor = rt.floor(u.key)
 	c := rt.cells.Load(u.key)
-	if c != nil {
+	if u.old = nil; c != nil {
 		u.old = rt.held(c)
 	}
 	if u.absent = u.old == nil || u.old.dead(); !u.absent {

@@ -64,7 +64,7 @@ func (r *core[K]) replaceable(key K) (rt *root[K], c *cell[K], old *record) {
 // as the fast path needs it.
 func (rt *root[K]) replace(c *cell[K], old, next *record) bool {
 	if !c.rec.CompareAndSwap(old, next) {
-		return c.yield()
+		return false
 	}
 	if first, s := rt.detectors.Load(), rt.subscribers.Load(); first != nil || s != nil {
 		rt.replaced(c, first, s)
@@ -146,7 +146,7 @@ func (a *change[K]) dated(rt *root[K]) bool {
 func (t *target[K]) attempt(a *change[K], fn func() error) (done bool, err error) {
 	rt := t.root
 	a.snapshotting = rt.snapshotting()
-	a.cell, a.old = t.loadLive()
+	a.cell, a.old = t.loadToChange()
 	if a.old == nil {
 		return t.attemptCreate(a, fn)
 	}
@@ -197,11 +197,9 @@ func (rt *root[K]) prepare(k hkey[K], rec, old *record, m word) error {
 func (t *target[K]) swap(k hkey[K], c *cell[K], old, next *record) (stored bool, err error) {
 	rt := t.root
 	if rt.constraints == nil {
-		stored = c.rec.CompareAndSwap(old, next)
-	} else if stored, err = rt.constraints.swap(*t, k, c, old, next); err != nil {
-		return false, err
+		return c.rec.CompareAndSwap(old, next), nil
 	}
-	return stored || c.yield(), nil
+	return rt.constraints.swap(*t, k, c, old, next)
 }
 
 // attemptCreate is attempt for a key that was absent.
@@ -278,13 +276,13 @@ func updateIf[K comparable, V any](t *target[K], version Version, value V) (Vers
 	}
 }
 
-// loadIf is loadLive with an error unless the key has the version.
+// loadIf is loadToChange with an error unless the key has the version.
 //
 // The versions of a key increase. So if the record that it returns cannot be replaced, the
 // next call returns an error, unless a transaction that has read the key was in between:
 // then what the key held is there again.
 func (t *target[K]) loadIf(version Version) (*cell[K], *record, error) {
-	c, rec := t.loadLive()
+	c, rec := t.loadToChange()
 	if rec == nil {
 		return nil, nil, ErrNotFound
 	}
