@@ -27,6 +27,7 @@ func TestAllocations(t *testing.T) {
 	if _, err := r.Create("present", plan{}); err != nil {
 		t.Fatal(err)
 	}
+	mustPut(t, r, "other", plan{})
 	for _, k := range keys { // so that the tables need not grow below
 		mustPut(t, r, k, plan{})
 	}
@@ -87,6 +88,16 @@ func TestAllocations(t *testing.T) {
 		}},
 		{"GetOrCreate, absent: as Create", 2, func() {
 			r.GetOrCreate(fresh(), func() (plan, error) { return plan{Steps: int(version)}, nil })
+		}},
+		{"Transact of two keys: the transaction, two records", 3, func() {
+			r.Transact(func(tx *shardedregistry.Tx[string, plan]) error {
+				p, _ := tx.Get("present")
+				p.Steps++
+				tx.Put("present", p)
+				q, _ := tx.Get("other")
+				q.Steps--
+				return tx.Put("other", q)
+			})
 		}},
 		{"Ref: the Ref", 1, func() { r.Ref("present") }},
 		{"Ref.Get", 0, func() { ref.Get() }},

@@ -149,7 +149,7 @@ func (rt *root[K]) killMatching(ours func(hkey[K]) bool, match func(hkey[K], *re
 func (rt *root[K]) killIf(k hkey[K], c *cell[K], match func(hkey[K], *record) (bool, error)) (done, killed bool, err error) {
 	// LP(DeleteMatching), a key that stays: the record is read.
 	// LP(DeleteFunc), a key that stays: likewise.
-	rec := rt.live(c.rec.Load())
+	rec := rt.live(c.cleared(c.rec.Load()))
 	if rec == nil {
 		return true, false, nil
 	}

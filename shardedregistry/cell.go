@@ -10,7 +10,9 @@ type cell[K comparable] struct {
 	key K // normalised
 
 	// rec is never nil once the cell is in the table. Writers of the key replace
-	// a live record by CAS; a dead one is final. Everybody reads.
+	// a live record by CAS; a dead one is final. A transaction replaces what it has
+	// read by an intent, which any operation replaces by what the transaction has
+	// made of it. Everybody reads.
 	rec atomics.Pointer[record]
 
 	// meta is what few cells have besides, or nil. Replaced by CAS by tellers, which
@@ -70,8 +72,30 @@ func (rt *root[K]) loadLive(k hkey[K]) (*cell[K], *record) {
 	return c, rec
 }
 
-// live returns rec, which a cell holds, or nil if it is dead.
+// loadToChange is loadLive for an operation that will replace the record.
+func (rt *root[K]) loadToChange(k hkey[K]) (*cell[K], *record) {
+	c := rt.cells.Load(k)
+	if c == nil {
+		return nil, nil
+	}
+	rec := c.rec.Load()
+	if rec.word&(datedBit|deadBit) != 0 {
+		if rec = rt.live(c.cleared(rec)); rec == nil {
+			return nil, nil
+		}
+	}
+	return c, rec
+}
+
+// live returns rec, which a cell holds, or nil if it is dead. Where rec is an intent, it
+// returns what that stands for.
 func (rt *root[K]) live(rec *record) *record {
+	if rec.word&(datedBit|deadBit) == 0 {
+		return rec
+	}
+	if rec = resolved(rec); rec == nil {
+		return nil
+	}
 	rt.date(rec)
 	if rec.dead() {
 		return nil
@@ -92,7 +116,7 @@ func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], 
 		heirs subscriptions[K]
 		late  bool
 	)
-	for { // again only when a deleter was late, which is then no more
+	for { // again only when a deleter was late, or a transaction, which is then no more
 		late = false
 		c = rt.cells.Compute(k, func(now *cell[K]) *cell[K] {
 			last := Version(s.floor.Load())
@@ -101,15 +125,10 @@ func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], 
 				if !present.dead() {
 					return now
 				}
-				if rt.transitions != nil {
-					if late = !rt.transitions.published(present); late {
-						return now
-					}
-					last = 0 // so that the versions of a chain are consecutive
+				if late = !rt.replaceableCell(present); late {
+					return now
 				}
-				last = max(last, present.version())
-				rt.follow(rec, present)
-				heirs = rt.succeed(fresh, now)
+				last, heirs = rt.supersede(fresh, rec, now, present, last)
 			}
 			rec.word |= firstWord(last)
 			s.live.Add(1)
@@ -118,13 +137,43 @@ func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], 
 		if !late {
 			break
 		}
-		rt.date(present)
-		rt.transitions.enqueue(rt.subscribers.Load(), k, c, present)
+		rt.helpReplace(k, c, present)
 	}
 	if heirs != nil {
 		heirs.handedOn(rt)
 	}
 	return c, present
+}
+
+// replaceableCell reports whether a cell that holds rec, a dead record or an intent, may
+// be replaced in the table; if not, helpReplace comes first.
+func (rt *root[K]) replaceableCell(rec *record) bool {
+	return rec.word != intentWord && (rt.transitions == nil || rt.transitions.published(rec))
+}
+
+// helpReplace does what another operation has still to do before the cell c of k, which
+// holds rec, may be replaced.
+func (rt *root[K]) helpReplace(k hkey[K], c *cell[K], rec *record) {
+	if rec.word == intentWord {
+		asIntent(rec).of.finish()
+		return
+	}
+	rt.date(rec)
+	rt.transitions.enqueue(rt.subscribers.Load(), k, c, rec)
+}
+
+// supersede lets fresh, in which rec will be the first record, replace a cell in the table
+// that holds dead. Rec is nil if nobody knows it yet. Floor is that of the shard. It
+// returns the version above which rec begins, and who is to be told of the new cell. The
+// caller holds the mutex of the bucket.
+func (rt *root[K]) supersede(fresh *cell[K], rec *record, old *cell[K], dead *record, floor Version) (last Version, heirs subscriptions[K]) {
+	if rt.transitions != nil {
+		floor = 0 // so that the versions of a chain are consecutive
+	}
+	if rec != nil {
+		rt.follow(rec, dead)
+	}
+	return max(floor, dead.version()), rt.succeed(fresh, old)
 }
 
 // succeed gives c, which will replace a dead cell in the table, the subscriptions of
@@ -167,12 +216,25 @@ func (rt *root[K]) kill(k hkey[K], c *cell[K], old *record) bool {
 // cell that a snapshot or a watcher needs stays in the table; the last of these
 // will unlink it.
 func (rt *root[K]) bury(k hkey[K], c *cell[K], old, dead *record) {
-	if needed := rt.changed(k, c, old, dead); needed || !rt.closeCell(c, dead) {
+	rt.leave(k, c, dead, rt.changed(k, c, old, dead))
+	rt.check(k, dead)
+}
+
+// helpBury does for the deleter of k's cell c, which holds dead, what it may have left to do,
+// but for what it counts itself.
+func (rt *root[K]) helpBury(k hkey[K], c *cell[K], dead *record) {
+	needed := dead.word&datedBit != 0 && rt.settle(dead)
+	rt.leave(k, c, dead, rt.tell(k, c, dead) || needed)
+}
+
+// leave takes the dead cell c of k out of the table, or leaves it there for those that
+// need it.
+func (rt *root[K]) leave(k hkey[K], c *cell[K], dead *record, needed bool) {
+	if needed || !rt.closeCell(c, dead) {
 		rt.keepInTable(k, c)
 	} else {
 		rt.unlink(k, c, dead)
 	}
-	rt.check(k, dead)
 }
 
 // changed is called by each operation that has stored rec in the cell c of k, in place
@@ -187,6 +249,12 @@ func (rt *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool
 		rt.constraints.unpin(k, old.indexKeys(), rec.indexKeys())
 	}
 	rt.detectReentry(k)
+	return rt.tell(k, c, rec) || needed
+}
+
+// tell tells all that subscribe that rec was stored in the cell c of k, and reports
+// whether a watcher will look at k. Several calls do no harm.
+func (rt *root[K]) tell(k hkey[K], c *cell[K], rec *record) (awaited bool) {
 	s := rt.subscribers.Load()
 	if rt.transitions != nil {
 		rt.transitions.enqueue(s, k, c, rec)
@@ -195,11 +263,9 @@ func (rt *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool
 		if s.history != nil {
 			s.history.remember(rt, k, c, rec)
 		}
-		if rt.notify(s, k) {
-			needed = true
-		}
+		awaited = rt.notify(s, k)
 	}
-	return needed
+	return awaited
 }
 
 // keepInTable is called by the deleter of k's cell c, instead of unlinking it, when
@@ -227,7 +293,7 @@ func (rt *root[K]) tidy(k hkey[K]) {
 		return
 	}
 	rec := c.rec.Load()
-	if !rec.dead() {
+	if !rec.dead() || rec.word == intentWord { // whose transaction does the rest
 		return
 	}
 	now := c.meta.Load()

@@ -36,20 +36,29 @@
 //	Compute                              as Upsert, or, if it deletes, as Delete
 //	All Entries IndexValues Snapshot     blocking on one bucket's mutex at a time,
 //	    CreateMany DeleteMatching        never while the loop's body runs
+//	Transact                             lock-free for present keys; blocking on the
+//	                                     mutex of a hash bucket for others
 //	Watch WatchSnapshot Stream Wait      blocking: they wait for changes; nobody waits for them
 //
 // With indexes, a method that stores a value may block as [Config] says. A bucket's mutex is held for a
 // handful of loads and stores. No function that a caller supplies runs under it. So a function that is slow,
 // panics, calls [runtime.Goexit] or calls back into the registry delays no other key.
 //
-// Every operation on one key is linearizable, and so are Snapshot and LookupBy: each takes effect at one
-// instant between its call and its return. Len, loops, CreateMany, DeleteMatching and DeleteFunc are
+// Every operation on one key is linearizable, and so are Snapshot, LookupBy and Transact: each takes effect at
+// one instant between its call and its return. Len, loops, CreateMany, DeleteMatching and DeleteFunc are
 // not atomic over keys. The versions of a key strictly increase for ever, also across its deletion and
 // re-creation.
 //
 // A function given to Update, Upsert or Compute runs again when another operation has changed the key
 // meanwhile. It must not modify its argument, because all readers share that value. Contention alone never
 // fails a call. Only a function that changes its own key in run after run does, with [ErrTooManyRetries].
+//
+// # Transactions
+//
+// [Registry.Transact] runs a function that reads and stores several keys, and makes all that it has stored take
+// effect at one instant, or nothing. Its function sees what the keys hold at one moment, and runs again if one of
+// them has changed. No reader waits, and none sees a part: a transfer between two accounts is never half done in Get,
+// Lookup, Snapshot or another transaction. It takes some three times as long as an Update of each key.
 //
 // # Snapshots
 //

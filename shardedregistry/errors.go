@@ -22,8 +22,8 @@ var (
 	// Config.Normalize rejects. In the latter case the error matches that of
 	// Normalize, too.
 	ErrInvalidKey = errors.New("shardedregistry: invalid key")
-	// ErrTooManyRetries reports a function that changed its own key in run after
-	// run, so that its result was out of date each time. Contention with other
+	// ErrTooManyRetries reports a function that changed its own key, or one of those
+	// of its transaction, in run after run, so that its result was out of date each time. Contention with other
 	// goroutines alone is never the reason.
 	ErrTooManyRetries = errors.New("shardedregistry: the function keeps changing its own key")
 	// ErrLagged reports that more changes waited for a loop over Stream than its

@@ -73,18 +73,28 @@ func (cs constrained[K]) enlist(t target[K], fresh *cell[K], rec *record) (c *ce
 // lock takes the locks of the unique values among those of index keys that are not
 // in others, in the order of their numbers, so that no two wait for each other.
 func (cs constrained[K]) lock(keys, others []indexKey) (held valueLockSet) {
+	held = cs.locksOf(keys, others)
+	cs.lockAll(held)
+	return held
+}
+
+// locksOf returns the locks that lock takes.
+func (cs constrained[K]) locksOf(keys, others []indexKey) (set valueLockSet) {
 	if cs.locks == nil {
 		return 0
 	}
 	missing(keys, others, func(t indexKey) {
 		if cs.indexes[t.index].unique {
-			held |= 1 << (t.value.Hash % uint64(len(cs.locks)))
+			set |= 1 << (t.value.Hash % uint64(len(cs.locks)))
 		}
 	})
-	for rest := held; rest != 0; rest &= rest - 1 {
-		cs.locks[bits.TrailingZeros64(uint64(rest))].Lock()
+	return set
+}
+
+func (cs constrained[K]) lockAll(set valueLockSet) {
+	for ; set != 0; set &= set - 1 {
+		cs.locks[bits.TrailingZeros64(uint64(set))].Lock()
 	}
-	return held
 }
 
 // unlock unlocks what lock has locked.

@@ -31,6 +31,15 @@ func sharing(op func(*names)) func() func(int) {
 	}
 }
 
+// sharing2 is sharing where there is another key.
+func sharing2(op func(*names)) func() func(int) {
+	return func() func(int) {
+		r := newNames()
+		r.Put("b", 7)
+		return func(int) { op(r) }
+	}
+}
+
 // eachKey is what users do who have keys of their own, and new ones each time.
 func eachKey(op func(r *names, fresh string)) func() func(int) {
 	return func() func(int) {
@@ -60,6 +69,16 @@ func TestCosts(t *testing.T) {
 	mc.CheckCost(t, "Create, and Delete", eachKey(func(r *names, fresh string) { r.Create(fresh, 8); r.Delete(fresh) }), mc.Cost{Loads: 14, Stores: 1, RMWs: 5, TableReads: 3, TableWrites: 2}, 4.1, 5.14, 6.95)
 	mc.CheckCost(t, "Create, and Update of that", eachKey(func(r *names, fresh string) { r.Create(fresh, 8); r.Update(fresh, add) }), mc.Cost{Loads: 11, Stores: 1, RMWs: 3, TableReads: 2, TableWrites: 1}, 4.06, 4.89, 5.3)
 	mc.CheckCost(t, "Delete of an absent key", sharing(func(r *names) { r.Delete("gone") }), mc.Cost{Loads: 1, TableReads: 1}, 0)
+	transfer := func(tx *shardedregistry.Tx[string, int]) error {
+		a, _ := tx.Get("a")
+		b, _ := tx.Get("b")
+		tx.Put("a", a-1)
+		return tx.Put("b", b+1)
+	}
+	mc.CheckCost(t, "Transact of two keys", sharing2(func(r *names) { r.Transact(transfer) }), mc.Cost{Loads: 19, RMWs: 5, TableReads: 2}, 16.61, 40.91, 638.16)
+	mc.CheckCost(t, "Transact that reads two keys", sharing2(func(r *names) {
+		r.Transact(func(tx *shardedregistry.Tx[string, int]) error { tx.Get("a"); tx.Get("b"); return nil })
+	}), mc.Cost{Loads: 5, TableReads: 2}, 0)
 	mc.CheckCost(t, "Len", sharing(func(r *names) { r.Len() }), mc.Cost{Loads: 1 + 64 + 2}, 0)
 	mc.CheckCost(t, "a loop over Entries", sharing(func(r *names) {
 		for range r.Entries() {

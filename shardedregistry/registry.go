@@ -192,7 +192,7 @@ func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
 func remove[V any, K comparable](t *target[K]) (Entry[K, V], bool) {
 	for { // until no other operation changes key between reading and storing
 		// LP(Delete), absent: the table or a dead record is read.
-		c, old := t.loadLive()
+		c, old := t.loadToChange()
 		if old == nil {
 			return Entry[K, V]{}, false
 		}
@@ -223,16 +223,17 @@ func (r *Registry[K, V]) DeleteIf(key K, version Version) error {
 
 // removeIf runs DeleteIf.
 func (t *target[K]) removeIf(version Version) error {
-	// LP(DeleteIf), absent or another version: loadIf reads the record.
-	c, old, err := t.loadIf(version)
-	if err != nil {
-		return err
+	for { // twice at most, but for transactions that were in the way: see loadIf
+		// LP(DeleteIf), absent or another version: loadIf reads the record.
+		c, old, err := t.loadIf(version)
+		if err != nil {
+			return err
+		}
+		// LP(DeleteIf): the dead record is stored.
+		if t.root.kill(c.named(t.key.Hash), c, old) {
+			return nil
+		}
 	}
-	// LP(DeleteIf): the dead record is stored.
-	if !t.root.kill(c.named(t.key.Hash), c, old) {
-		return t.root.moved(c, version)
-	}
-	return nil
 }
 
 // Len returns the number of keys. It is exact while nothing is created or

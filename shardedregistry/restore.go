@@ -101,7 +101,9 @@ func LastVersion[K comparable, V any](r *Registry[K, V]) Version {
 // does not meet has left the table, and unlink raises floor before that.
 func (rt *root[K]) lastVersion() (last Version) {
 	for c := range rt.cells.All() {
-		last = max(last, c.rec.Load().version())
+		if rec := rt.held(c); rec != nil {
+			last = max(last, rec.version())
+		}
 	}
 	for i := range rt.shards {
 		if s := rt.shards[i].Load(); s != nil {

@@ -2,6 +2,7 @@ package shardedregistry
 
 import (
 	"runtime"
+	"slices"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -65,7 +66,31 @@ func (rt *root[K]) prove(k hkey[K], attempt func() (done bool, err error)) (done
 	return done, err
 }
 
-// reentryDetector is a call of Update, Upsert or DeleteMatching that has failed
+// proveAny is prove for a function that uses several keys: it is caught if it has changed
+// one of them.
+func (rt *root[K]) proveAny(keys []hkey[K], attempt func() (done bool, err error)) (done bool, err error) {
+	if len(keys) == 0 {
+		return false, nil
+	}
+	own := make([]bool, len(keys))
+	for i, k := range keys {
+		push(&rt.detectors, &reentryDetector[K]{key: k, goroutine: atomics.Goroutine(), own: &own[i]})
+	}
+	defer func() { // attempt runs a user's function, which may panic
+		for i := range own {
+			drop(&rt.detectors, &own[i])
+		}
+	}()
+	for range provenReentries() {
+		clear(own)
+		if done, err = attempt(); done || !slices.Contains(own, true) {
+			return done, err
+		}
+	}
+	return true, ErrTooManyRetries
+}
+
+// reentryDetector is a call of Update, Upsert, DeleteMatching or Transact that has failed
 // attemptsBeforeDetecting times at a key, and finds out whether its own goroutine
 // changes that.
 //

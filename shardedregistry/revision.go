@@ -98,12 +98,15 @@ func (l *changelog[K]) remember(rt *root[K], k hkey[K], c *cell[K], rec *record)
 	l.waker.Wake()
 }
 
-// holds reports whether k holds rec, which an operation has stored in c.
+// holds reports whether k holds rec, which an operation has stored in c. A dead record
+// stays in c for ever, and a transaction that found it may put it in another cell.
 func (rt *root[K]) holds(k hkey[K], c *cell[K], rec *record) bool {
-	if rec.dead() { // which stays in its cell for ever
-		return rt.cells.Load(k) == c
+	if rec.dead() {
+		if c = rt.cells.Load(k); c == nil {
+			return false // the call that has unlinked it has told of it
+		}
 	}
-	return c.rec.Load() == rec
+	return resolved(c.rec.Load()) == rec
 }
 
 // oldest returns the revision before the oldest change that is remembered.
@@ -141,7 +144,8 @@ func (rt *root[K]) current(change *remembered[K]) (rec *record, ok bool) {
 	if c == nil {
 		return nil, change.word.dead()
 	}
-	rec = c.rec.Load()
-	rt.date(rec)
+	if rec = rt.held(c); rec == nil {
+		return nil, change.word.dead()
+	}
 	return rec, rec.version() == change.word.version()
 }

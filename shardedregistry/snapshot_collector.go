@@ -25,7 +25,7 @@ type collector[K comparable] struct {
 type observation[K comparable] struct {
 	cell   *cell[K] // as last seen
 	before *cell[K] // the one that the key had at the previous look, if that was another
-	head   *record  // what cell held when it was last read: before the next cut
+	head   *record  // what cell held when it was last read: before the next cut; nil if the key was absent
 	held   *record  // what the key held at the cut; nil or dead if it was absent
 
 	// quiet says that held is head, plain and alive. That is what most keys
@@ -145,11 +145,12 @@ func (o *observation[K]) still(head *record) bool { return o.quiet && head == o.
 
 // judge finds what the key of s, whose cell holds head, held at the cut.
 func (col *collector[K]) judge(s *observation[K], head *record) {
+	head = resolved(head)
 	held := col.root.at(head, col.cut)
 	if held == nil && s.before != nil {
 		// This cell is younger than the cut. The one before it may have died
 		// after the cut too.
-		held = col.root.at(s.before.rec.Load(), col.cut)
+		held = col.root.at(resolved(s.before.rec.Load()), col.cut)
 	}
 	if held != nil && held.word&datedBit == 0 && held != s.head {
 		col.unsure = true
@@ -170,8 +171,8 @@ func (col *collector[K]) clear(key K, s *observation[K]) {
 	if c == nil {
 		return
 	}
-	rec := c.rec.Load()
-	if rec.word&datedBit != 0 && !col.root.settle(rec) && rec.dead() {
+	rec := resolved(c.rec.Load())
+	if rec != nil && rec.word&datedBit != 0 && !col.root.settle(rec) && rec.dead() {
 		col.root.tidy(k)
 	}
 }

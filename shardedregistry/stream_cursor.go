@@ -170,8 +170,11 @@ func (w *watcher[K]) gather(p *notification[K], copies func(k hkey[K], rec *reco
 		return
 	}
 	w.keep(&s.subscription)
-	rec := c.rec.Load()
-	rt.date(rec)
+	rec := rt.held(c)
+	if rec == nil {
+		p.stage.Store(done)
+		return
+	}
 	since := Version(s.pos.Load())
 	if last := rec.version(); last > since {
 		n := copies(c.named(s.key.Hash), rec, since)
@@ -330,6 +333,8 @@ func (rt streams[K]) trim(c *cell[K], rec *record, since Version) {
 // relax forgets what no stream needs of k any more.
 func (rt streams[K]) relax(k hkey[K]) {
 	if c := rt.cells.Load(k); c != nil {
-		rt.trim(c, c.rec.Load(), 0)
+		if rec := rt.held(c); rec != nil {
+			rt.trim(c, rec, 0)
+		}
 	}
 }

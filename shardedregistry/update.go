@@ -149,7 +149,7 @@ func (a *change[K]) dated(rt *root[K]) bool {
 func (t *target[K]) attempt(a *change[K], fn func() error) (done bool, err error) {
 	rt := t.root
 	a.snapshotting = rt.snapshotting()
-	a.cell, a.old = t.loadLive()
+	a.cell, a.old = t.loadToChange()
 	if a.old == nil {
 		return t.attemptCreate(a, fn)
 	}
@@ -237,11 +237,10 @@ func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, err
 		if old.version() != version {
 			return 0, &ConflictError{old.version(), version}
 		}
-		// LP(UpdateIf): store stores the new record, or moved reads that of a rival.
+		// LP(UpdateIf): store stores the new record.
 		if next, ok := store(rt, c, old, value); ok {
 			return next, nil
 		}
-		return 0, rt.moved(c, version)
 	}
 	t, err := rt.locate(key)
 	if err != nil {
@@ -262,19 +261,31 @@ func store[K comparable, V any](rt *root[K], c *cell[K], old *record, value V) (
 
 // updateIf is the slow path of UpdateIf.
 func updateIf[K comparable, V any](t *target[K], version Version, value V) (Version, error) {
-	// LP(UpdateIf), absent or another version: loadIf reads the record.
-	c, old, err := t.loadIf(version)
-	if err != nil {
-		return 0, err
-	}
 	rt := t.root
-	rt.check(c.named(t.key.Hash), old)
-	return t.swapIf(c, old, draft[V](rt, rt.snapshotting(), nil, value))
+	for { // twice at most, but for transactions that were in the way: see loadIf
+		// LP(UpdateIf), absent or another version: loadIf reads the record.
+		c, old, err := t.loadIf(version)
+		if err != nil {
+			return 0, err
+		}
+		rt.check(c.named(t.key.Hash), old)
+		next := draft[V](rt, rt.snapshotting(), nil, value)
+		if stored, err := t.swapIf(c, old, next); stored || err != nil {
+			if err != nil {
+				return 0, err
+			}
+			return next.version(), nil
+		}
+	}
 }
 
-// loadIf is loadLive with an error unless the key has the version.
+// loadIf is loadToChange with an error unless the key has the version.
+//
+// The versions of a key increase. So if the record that it returns cannot be replaced, the
+// next call returns an error, unless a transaction that has read the key was in between:
+// then what the key held is there again.
 func (t *target[K]) loadIf(version Version) (*cell[K], *record, error) {
-	c, rec := t.loadLive()
+	c, rec := t.loadToChange()
 	if rec == nil {
 		return nil, nil, ErrNotFound
 	}
@@ -285,37 +296,19 @@ func (t *target[K]) loadIf(version Version) (*cell[K], *record, error) {
 }
 
 // swapIf runs the rest of UpdateIf when next was drafted to be stored in place of old.
-func (t *target[K]) swapIf(c *cell[K], old, next *record) (Version, error) {
+func (t *target[K]) swapIf(c *cell[K], old, next *record) (stored bool, err error) {
 	rt, k := t.root, c.named(t.key.Hash)
 	if rt.simple(next) {
 		next.word = old.changed()
 	} else if err := rt.prepare(k, next, old, old.changed()); err != nil {
-		return 0, err
+		return false, err
 	}
 	// LP(UpdateIf): the new record is stored, or that of a rival is read.
-	stored, err := t.swap(k, c, old, next)
-	if err != nil {
-		return 0, err
+	if stored, err = t.swap(k, c, old, next); stored {
+		rt.changed(k, c, old, next)
+		rt.check(k, next)
 	}
-	if !stored {
-		return 0, rt.moved(c, old.version())
-	}
-	rt.changed(k, c, old, next)
-	rt.check(k, next)
-	return next.version(), nil
-}
-
-// moved returns the error of an operation that found version in the cell and
-// whose CAS then failed. The versions in a cell increase, so it cannot be there
-// again.
-func (rt *root[K]) moved(c *cell[K], version Version) error {
-	// LP(UpdateIf), changed meanwhile: the record is read again.
-	// LP(DeleteIf), changed meanwhile: likewise.
-	now := rt.live(c.rec.Load())
-	if now == nil {
-		return ErrNotFound
-	}
-	return &ConflictError{now.version(), version}
+	return stored, err
 }
 
 // Put stores value for key, present or not, and returns its version. The only

@@ -105,13 +105,13 @@ func (w *watcher[K]) look(n *notification[K]) (k hkey[K], rec *record) {
 	}
 	w.keep(s)
 	// LP(Watch, WatchSnapshot), each event: the record is read.
-	rec = c.rec.Load()
-	alive := w.root.live(rec) != nil
+	rec = w.root.held(c)
 	n.stage.Store(done)
+	alive := rec != nil && !rec.dead()
 	if !alive {
 		w.root.tidy(s.key)
 	}
-	if rec.version() <= s.last {
+	if rec == nil || rec.version() <= s.last {
 		return k, nil
 	}
 	known := alive || s.shown || w.baseline == nil

@@ -21,6 +21,9 @@ const (
 	versionShift = iota
 )
 
+// intentWord is the word of an intent, and of no record: versions begin at 1.
+const intentWord = deadBit | datedBit
+
 // firstWord is the word of a key that is created above version last.
 func firstWord(last Version) word { return word(last+1) << versionShift }
 

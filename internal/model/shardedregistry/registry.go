@@ -266,6 +266,14 @@ func (r *Registry) All() iter.Seq2[string, int] {
 // check returns why a value must not be stored: the error of Check, or the first
 // other key that has one of its values, in the order of indexes and values.
 func (r *Registry) check(key string, v int) error {
+	if err := r.validate(key, v); err != nil {
+		return err
+	}
+	return r.unique(key, v)
+}
+
+// validate runs the functions of the configuration.
+func (r *Registry) validate(key string, v int) error {
 	if r.config.Check != nil {
 		if err := r.config.Check(key, v); err != nil {
 			return err
@@ -274,6 +282,10 @@ func (r *Registry) check(key string, v int) error {
 	for _, fn := range r.config.Indexes {
 		fn(key, v) // it may panic
 	}
+	return nil
+}
+
+func (r *Registry) unique(key string, v int) error {
 	for _, index := range slices.Sorted(maps.Keys(r.config.UniqueIndexes)) {
 		for _, value := range slices.Sorted(slices.Values(r.values(index, key, v))) {
 			if e, ok := r.LookupBy(index, value); ok && e.Key != key {

@@ -1,0 +1,169 @@
+package fuzz
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// FuzzRegistryTransact reads three bytes for each operation, as FuzzRegistryIndexes does.
+// Some are steps of a transaction, which ends at the first that is not. The transaction may
+// be overtaken: then the registry is changed when its function runs for the first time, and
+// what becomes of both is what one order of them explains.
+func FuzzRegistryTransact(f *testing.F) {
+	// A transfer, an absent key, a rejected value, a value that a key loses, and one overtaken.
+	f.Add([]byte{0x01, 0, 1, 0x01, 1, 2, 0x81, 0, 0, 0x82, 0, 2, 0x82, 1, 1, 0x84, 0, 0})
+	f.Add([]byte{0x81, 0, 0, 0x82, 1, 9, 0x83, 1, 0, 0x82, 2, 9, 0x84, 0, 0, 0x07, 0, 0})
+	f.Add([]byte{0x01, 0, 1, 0x82, 1, 3, 0x82, 0, 250, 0x84, 0, 0, 0x82, 1, 3, 0x82, 0, 251, 0x84, 0, 0})
+	f.Add([]byte{0x01, 0, 32, 0x83, 0, 0, 0x82, 1, 32, 0x84, 0, 0, 0x83, 0, 0, 0x84, 0, 0, 0x82, 1, 32, 0x84, 0, 0})
+	f.Add([]byte{0x01, 0, 1, 0x81, 0, 0, 0x85, 0, 7, 0x81, 1, 0, 0x82, 2, 5, 0x84, 0, 0})
+	f.Add([]byte{0x81, 0, 0, 0x81, 1, 0, 0x86, 0, 7, 0x81, 2, 0, 0x84, 0, 0, 0x07, 0, 0})
+	f.Fuzz(func(t *testing.T, ops []byte) {
+		for _, transitions := range []bool{false, true} {
+			config := indexedConfig
+			config.Transitions = transitions
+			run := transactRun{indexRun: indexRun{t: t, m: model.NewRegistry(indexedConfig), r: shardedregistry.MustNew(config)}}
+			for rest := ops; len(rest) >= 3; rest = rest[3:] {
+				run.next(rest[0], indexNames[int(rest[1])%len(indexNames)], int(rest[2]))
+				run.compare()
+			}
+			for i, s := range run.taken {
+				run.compareEntries(run.want[i].Entries(), s.Entries())
+			}
+		}
+	})
+}
+
+// transactRun is an indexRun with transactions.
+type transactRun struct {
+	indexRun
+	steps     []transactStep
+	overtakes *transactStep // what changes the registry in the first run
+	at        int           // before which step
+}
+
+// transactStep is a step of a transaction.
+type transactStep struct {
+	op    byte
+	key   string
+	value int
+}
+
+func (s *transactRun) next(op byte, key string, value int) {
+	if op < 0x80 {
+		s.step(op, key, value)
+		return
+	}
+	switch step := (transactStep{op % 8, key, value}); step.op {
+	default: // 0 Get, 1 Lookup, 2 Put, 3 Delete
+		if len(s.steps) < 20 {
+			s.steps = append(s.steps, step)
+		}
+	case 5, 6: // Put and Delete by another
+		s.overtakes, s.at = &step, len(s.steps)
+	case 4, 7:
+		s.transact(registryEnding(0))
+		s.steps, s.overtakes = nil, nil
+		if step.op == 7 {
+			s.steps = append(s.steps, step)
+			s.transact(registryEnding(value) % functionPutsOnce)
+			s.steps = nil
+		}
+	}
+}
+
+// do runs the steps of a transaction, and returns what it has seen.
+func (s *transactRun) do(tx model.TxOps, before func(i int), ending registryEnding) (seen string, err error) {
+	for i, step := range s.steps {
+		before(i)
+		var result any
+		switch step.op {
+		case 0:
+			result, _ = whether(tx.Get(step.key))
+		case 1:
+			result, _ = whether(tx.Lookup(step.key))
+		case 2:
+			result = tx.Put(step.key, step.value)
+		case 3:
+			result, _ = whether(tx.Delete(step.key))
+		}
+		seen += fmt.Sprint(result, "; ")
+	}
+	before(len(s.steps))
+	_, err = ending.of(0)
+	return seen, err
+}
+
+func (e ended) text() string {
+	return fmt.Sprint(e.result, " ", e.err, " ", e.panicked, " ", e.returned)
+}
+
+// transact runs the steps on both.
+func (s *transactRun) transact(ending registryEnding) {
+	run := func(r registryOps, change func(i, runs int)) ended {
+		return endOf(func() (any, error) {
+			seen, runs := "", 0
+			err := model.Transact(r, func(tx model.TxOps) error {
+				runs++
+				var err error
+				seen, err = s.do(tx, func(i int) { change(i, runs) }, ending)
+				return err
+			})
+			if errors.Is(err, shardedregistry.ErrNotUnique) {
+				err = shardedregistry.ErrNotUnique // of several, any
+			}
+			return seen, err
+		})
+	}
+	none := func(int, int) {}
+	if s.overtakes == nil {
+		got := run(s.r, none)
+		require.Equal(s.t, run(s.m, none), got)
+		return
+	}
+	change := func(r registryOps) ended {
+		return endOf(func() (any, error) {
+			if s.overtakes.op == 5 {
+				return r.Put(s.overtakes.key, s.overtakes.value)
+			}
+			return whether(r.Delete(s.overtakes.key))
+		})
+	}
+	var other ended
+	got := run(s.r, func(i, runs int) {
+		if i == s.at && runs == 1 {
+			other = change(s.r)
+		}
+	})
+	before, after := s.m.Copy(), s.m.Copy()
+	orders := []struct {
+		m                   *model.Registry
+		changed, transacted ended
+	}{{m: before}, {m: after}}
+	orders[0].changed = change(before)
+	orders[0].transacted = run(before, none)
+	orders[1].transacted = run(after, none)
+	orders[1].changed = change(after)
+	for _, o := range orders {
+		same := func(m *model.Registry) bool {
+			for _, key := range indexNames {
+				want, present := m.Lookup(key)
+				if e, ok := s.r.Lookup(key); ok != present || e != want {
+					return false
+				}
+			}
+			return true
+		}
+		if o.changed.text() == other.text() && o.transacted.text() == got.text() && same(o.m) {
+			s.m = o.m
+			return
+		}
+	}
+	s.t.Fatalf("%v overtaken by %v: got %v and %v, want %v and %v, or %v and %v",
+		s.steps, *s.overtakes, got.text(), other.text(), orders[0].transacted.text(), orders[0].changed.text(), orders[1].transacted.text(), orders[1].changed.text())
+}

@@ -1,0 +1,124 @@
+package shardedregistry
+
+import "slices"
+
+// commit stores what the function has stored, all or nothing. It reports whether the
+// transaction is done; if not, another operation has changed one of its keys. An error is
+// that of the constraints. Redated returns a copy of a draft that is to have a date.
+//
+// It runs functions of the user's, and only before the first intent and the first lock,
+// or when all is done.
+func (tx *transaction[K]) commit(redated func(*record) *record) (done bool, err error) {
+	if !slices.ContainsFunc(tx.uses, (*use[K]).stores) {
+		return true, nil // LP(Transact), nothing to store: the last key was read
+	}
+	if err := tx.prepare(redated); err != nil {
+		return true, err
+	}
+	tx.sort()
+	var status uint32
+	tx.count(1)
+	if cs := constraintsOf(tx.root); cs != nil {
+		status, err = constrained[K]{cs}.decide(tx)
+	} else {
+		status = tx.decide()
+	}
+	if status != committed {
+		tx.count(-1)
+	}
+	if status == undecided {
+		return err != nil, err
+	}
+	for _, u := range tx.uses {
+		u.withdraw()
+	}
+	if status == committed {
+		tx.tell()
+	}
+	return status == committed, nil
+}
+
+// stores reports whether a transaction that commits changes the key.
+func (u *use[K]) stores() bool { return u.written && (u.next != nil || !u.absent) }
+
+// creates reports whether a transaction that commits creates the key.
+func (u *use[K]) creates() bool { return u.absent && u.next != nil }
+
+// before returns what the key held that the transaction replaces, or nil if it was absent.
+func (u *use[K]) before() *record {
+	if u.absent {
+		return nil // and old is set by those that help
+	}
+	return u.old
+}
+
+// prepare completes what is to be stored, and makes cells for the keys that were absent.
+//
+// Whether a snapshot is being taken is asked once, after all keys were read: as in kill, a
+// plain record deletes only what was there before any collector joined that might miss it.
+func (tx *transaction[K]) prepare(redated func(*record) *record) error {
+	rt := tx.root
+	tx.dated = rt.snapshotting()
+	for _, u := range tx.uses {
+		var (
+			before = u.before()
+			m      word
+		)
+		if u.absent {
+			u.cell = &cell[K]{key: u.key.Key}
+			if u.next != nil && u.spelled != nil {
+				u.cell.meta.Store(&cellMeta[K]{spelled: u.spelled})
+			}
+			u.cell.rec.Store(&u.record)
+		} else if u.written {
+			rt.check(u.key, u.old)
+			m = u.old.changed()
+			if u.next == nil {
+				u.next = rt.tombstone(tx.dated, u.old)
+				continue
+			}
+		}
+		if u.next == nil {
+			continue
+		}
+		if tx.dated {
+			u.next = redated(u.next)
+		}
+		if rt.simple(u.next) {
+			u.next.word = m
+		} else if err := rt.prepare(u.key, u.next, before, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count adds n to the counter of live cells for each key that is created.
+func (tx *transaction[K]) count(n int64) {
+	for _, u := range tx.uses {
+		if u.creates() {
+			tx.root.installShard(u.key.Hash).live.Add(n)
+		}
+	}
+}
+
+// tell does what is left to do for each key when the transaction has committed and no
+// intent of it is in a cell: what others do when they have stored one record.
+func (tx *transaction[K]) tell() {
+	rt := tx.root
+	for _, u := range tx.uses {
+		switch {
+		case u.next == nil:
+		case u.next.dead():
+			rt.shard(u.key.Hash).live.Add(-1)
+			rt.bury(u.key, u.cell, u.before(), u.next)
+		default:
+			rt.changed(u.key, u.cell, u.before(), u.next)
+		}
+	}
+	for _, u := range tx.uses {
+		if u.next != nil && !u.next.dead() {
+			rt.check(u.key, u.next)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package shardedregistry
+
+// decide is transaction.decide under the constraints. It pins what is to be stored before,
+// and holds the locks of the unique values that keys gain. If it leaves the transaction
+// undecided, no intent was stored; an error says that a value is taken.
+func (cs constrained[K]) decide(tx *transaction[K]) (status uint32, err error) {
+	var (
+		held  valueLockSet
+		wants = make([][]indexKey, len(tx.uses)) // of next, which its owner must not read while it is being decided
+	)
+	for i, u := range tx.uses {
+		wants[i] = u.next.indexKeys()
+		held |= cs.locksOf(wants[i], u.before().indexKeys())
+	}
+	cs.lockAll(held)
+	for i, u := range tx.uses {
+		by, known := cs.rivalOf(tx, i, wants)
+		if by == nil {
+			continue
+		}
+		if known || tx.still() && tx.root.holder(by.key, by.indexKey) != nil {
+			err = by.taken(&target[K]{key: u.key, unscoped: tx.only != nil})
+		}
+		cs.unlock(held)
+		return undecided, err
+	}
+	for i, u := range tx.uses {
+		cs.pin(u.key, wants[i], u.before().indexKeys())
+	}
+	status = tx.decide()
+	cs.unlock(held)
+	if status != committed {
+		for i, u := range tx.uses {
+			cs.unpin(u.key, wants[i], u.before().indexKeys())
+		}
+	}
+	return status, nil
+}
+
+// rivalOf returns a key that has a unique value which use i of the transaction gains, or
+// nil, and whether that is another one that gains it in the transaction.
+//
+// A key that has the value and loses it in the transaction is a rival, too. Otherwise
+// LookupBy could find that it has lost the value, and overlook that the other has it.
+func (cs constrained[K]) rivalOf(tx *transaction[K], i int, wants [][]indexKey) (by *rival[K], known bool) {
+	u := tx.uses[i]
+	missing(wants[i], u.before().indexKeys(), func(t indexKey) {
+		if !cs.indexes[t.index].unique {
+			return
+		}
+		for j, other := range tx.uses[:i] {
+			missing(wants[j], other.before().indexKeys(), func(s indexKey) {
+				if s == t {
+					by, known = &rival[K]{cs.indexes[t.index].name, t, other.key}, true
+				}
+			})
+		}
+	})
+	if by == nil {
+		by = cs.rival(tx.root, wants[i], u.before().indexKeys())
+	}
+	return by, known
+}

@@ -1,0 +1,454 @@
+//go:build !modelcheck
+
+package shardedregistry_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+type tx = shardedregistry.Tx[string, int]
+
+// transfer moves n from one account to another.
+func transfer(r *shardedregistry.Registry[string, int], from, to string, n int) error {
+	return r.Transact(func(tx *tx) error {
+		a, _ := tx.Get(from)
+		b, _ := tx.Get(to)
+		tx.Put(from, a-n)
+		return tx.Put(to, b+n)
+	})
+}
+
+func TestTransactStoresAll(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	r.Put("a", 10)
+	r.Put("gone", 1)
+	var seen []string
+	err := r.Transact(func(tx *tx) error {
+		v, ok := tx.Get("a")
+		seen = append(seen, fmt.Sprint(v, ok))
+		_, ok = tx.Get("b")
+		seen = append(seen, fmt.Sprint(ok))
+		if err := tx.Put("b", 5); err != nil {
+			return err
+		}
+		e, ok := tx.Lookup("b")
+		seen = append(seen, fmt.Sprint(e, ok))
+		e, ok = tx.Delete("gone")
+		seen = append(seen, fmt.Sprint(e, ok))
+		e, ok = tx.Delete("gone")
+		seen = append(seen, fmt.Sprint(e, ok))
+		return tx.Put("a", v-5)
+	})
+	if want := "10 true,false,{b 5 0} true,{gone 1 1} true,{ 0 0} false"; strings.Join(seen, ",") != want || err != nil {
+		t.Errorf("the function has seen %q, %v, want %q", strings.Join(seen, ","), err, want)
+	}
+	for k, want := range map[string]string{"a": "{a 5 2} true", "b": "{b 5 1} true", "gone": "{ 0 0} false"} {
+		if got := fmt.Sprint(r.Lookup(k)); got != want {
+			t.Errorf("%s is %s, want %s", k, got, want)
+		}
+	}
+	if n, linked := r.Len(), shardedregistry.Linked(&r); n != 2 || linked != 2 {
+		t.Errorf("Len() = %d, %d linked, want 2", n, linked)
+	}
+}
+
+// Whatever ends a function early, nothing has changed and nothing is left.
+func TestTransactChangesNothing(t *testing.T) {
+	failed := errors.New("failed")
+	var r shardedregistry.Registry[string, int]
+	r.Put("a", 10)
+	use := func(tx *tx) {
+		tx.Put("a", 1)
+		tx.Put("b", 1)
+		tx.Delete("a")
+	}
+	for name, run := range map[string]func(){
+		"error": func() {
+			if err := r.Transact(func(tx *tx) error { use(tx); return failed }); err != failed {
+				t.Errorf("Transact() = %v, want %v", err, failed)
+			}
+		},
+		"panic": func() {
+			defer func() {
+				if p := recover(); p != failed {
+					t.Errorf("the panic is %v, want %v", p, failed)
+				}
+			}()
+			r.Transact(func(tx *tx) error { use(tx); panic(failed) })
+		},
+		"exit": func() {
+			done := make(chan bool)
+			go func() {
+				defer close(done)
+				r.Transact(func(tx *tx) error { use(tx); runtime.Goexit(); return nil })
+			}()
+			<-done
+		},
+		"only reads": func() {
+			if err := r.Transact(func(tx *tx) error { tx.Get("a"); tx.Get("b"); tx.Delete("b"); return nil }); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		run()
+		if got := fmt.Sprint(r.Lookup("a")); got != "{a 10 1} true" {
+			t.Errorf("%s: a is %s", name, got)
+		}
+		if n, linked := r.Len(), shardedregistry.Linked(&r); n != 1 || linked != 1 {
+			t.Errorf("%s: Len() = %d, %d linked, want 1", name, n, linked)
+		}
+	}
+}
+
+// A key that was read and has changed makes the function run again, at the next read or in
+// the end.
+func TestTransactRunsAgain(t *testing.T) {
+	for name, change := range map[string]func(*shardedregistry.Registry[string, int]){
+		"put":               func(r *shardedregistry.Registry[string, int]) { r.Put("a", 20) },
+		"deleted":           func(r *shardedregistry.Registry[string, int]) { r.Delete("a") },
+		"deleted and there": func(r *shardedregistry.Registry[string, int]) { r.Delete("a"); r.Put("a", 10) },
+		"created":           func(r *shardedregistry.Registry[string, int]) { r.Put("b", 10) },
+		"came and went":     func(r *shardedregistry.Registry[string, int]) { r.Put("b", 10); r.Delete("b") },
+		"in a transaction":  func(r *shardedregistry.Registry[string, int]) { transfer(r, "a", "b", 3) },
+	} {
+		for _, recovers := range []bool{false, true} {
+			var r shardedregistry.Registry[string, int]
+			r.Put("a", 10)
+			r.Put("c", 10)
+			runs, after := 0, 0
+			err := r.Transact(func(tx *tx) error {
+				runs++
+				if recovers {
+					defer func() { recover() }()
+				}
+				a, _ := tx.Get("a")
+				b, ok := tx.Get("b")
+				if _, ok2 := tx.Get("d"); ok2 {
+					t.Error("d is there")
+				}
+				if runs == 1 {
+					change(&r)
+				}
+				tx.Get("c")
+				after++
+				tx.Put("c", a+b)
+				_ = ok
+				return nil
+			})
+			if runs != 2 || after != 1 || err != nil {
+				t.Errorf("%s: the function has run %d times, %d to its end, %v", name, runs, after, err)
+			}
+			a, _ := r.Get("a")
+			b, _ := r.Get("b")
+			if c, _ := r.Get("c"); c != a+b {
+				t.Errorf("%s: c is %d, want %d + %d", name, c, a, b)
+			}
+			if _, ok := r.Get("d"); ok || shardedregistry.Linked(&r) != r.Len() {
+				t.Errorf("%s: %d keys, %d linked", name, r.Len(), shardedregistry.Linked(&r))
+			}
+		}
+	}
+}
+
+func TestTransactOfItsOwnKey(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	runs := 0
+	err := r.Transact(func(tx *tx) error {
+		runs++
+		v, _ := tx.Get("a")
+		r.Put("a", v+1)
+		return tx.Put("b", v)
+	})
+	if err != shardedregistry.ErrTooManyRetries {
+		t.Errorf("Transact() = %v after %d runs", err, runs)
+	}
+	if want := shardedregistry.Patience + shardedregistry.Proofs; runs != want {
+		t.Errorf("the function has run %d times, want %d", runs, want)
+	}
+	if n := shardedregistry.Suspects(&r); n != 0 {
+		t.Errorf("%d detectors are left", n)
+	}
+}
+
+func TestTransactNilFunction(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	wantPanic(t, "shardedregistry: Transact called with a nil function", func() { r.Transact(nil) })
+	var v shardedregistry.Registry[scoped, int]
+	wantPanic(t, "shardedregistry: Transact called with a nil function", func() { shardedregistry.Namespace(&v, "a").Transact(nil) })
+}
+
+// A Tx is of no use when its function has ended, however that was.
+func TestTransactIsOver(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	var kept *tx
+	func() {
+		defer func() { recover() }()
+		r.Transact(func(tx *tx) error { kept = tx; panic("left") })
+	}()
+	wantPanic(t, "shardedregistry: Tx.Get called outside of the function of its Transact", func() { new(tx).Get("a") })
+	wantPanic(t, "shardedregistry: Tx.Put called outside of the function of its Transact", func() { shardedregistry.ViewTx[string, int]{}.Put("a", 1) })
+	for name, call := range map[string]func(){
+		"Get":    func() { kept.Get("a") },
+		"Lookup": func() { kept.Lookup("a") },
+		"Put":    func() { kept.Put("a", 1) },
+		"Delete": func() { kept.Delete("a") },
+	} {
+		wantPanic(t, "shardedregistry: Tx."+name+" called outside of the function of its Transact", call)
+	}
+}
+
+// A transaction in a transaction is one of its own.
+func TestTransactInTransact(t *testing.T) {
+	var r shardedregistry.Registry[string, int]
+	r.Put("a", 1)
+	runs := 0
+	err := r.Transact(func(outer *tx) error {
+		runs++
+		a, _ := outer.Get("a")
+		if runs == 1 {
+			if err := r.Transact(func(inner *tx) error {
+				outer.Get("b") // also of the other, whose function has not ended
+				inner.Put("a", 5)
+				return inner.Put("inner", a)
+			}); err != nil {
+				return err
+			}
+		}
+		outer.Get("c")
+		return outer.Put("outer", a)
+	})
+	outer, _ := r.Get("outer")
+	inner, _ := r.Get("inner")
+	if err != nil || runs != 2 || outer != 5 || inner != 1 {
+		t.Errorf("%v, %d runs, outer %d, inner %d, want <nil>, 2, 5, 1", err, runs, outer, inner)
+	}
+	// The conflict of the outer one passes through the inner one.
+	runs = 0
+	err = r.Transact(func(outer *tx) error {
+		runs++
+		outer.Get("a")
+		return r.Transact(func(inner *tx) error {
+			if runs == 1 {
+				r.Put("a", 6)
+			}
+			outer.Get("d")
+			return inner.Put("e", runs)
+		})
+	})
+	if e, _ := r.Get("e"); err != nil || runs != 2 || e != 2 {
+		t.Errorf("%v, %d runs, e is %d", err, runs, e)
+	}
+}
+
+// Of many keys, all or nothing is stored, and each is found again.
+func TestTransactManyKeys(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[int, int]{Shards: 2})
+	const n = 100
+	for round := range 3 {
+		err := r.Transact(func(tx *shardedregistry.Tx[int, int]) error {
+			for k := range n {
+				v, ok := tx.Get(k)
+				if ok != (round > 0) || v != round*k {
+					return fmt.Errorf("%d is %d, %v in round %d", k, v, ok, round)
+				}
+				tx.Put(k, -1)
+				tx.Put(k, v+k)
+			}
+			for k := range n {
+				if v, ok := tx.Get(k); !ok || v != (round+1)*k {
+					return fmt.Errorf("%d is %d, %v afterwards", k, v, ok)
+				}
+			}
+			return nil
+		})
+		if err != nil || r.Len() != n {
+			t.Fatalf("round %d: %v, %d keys", round, err, r.Len())
+		}
+	}
+	if err := r.Transact(func(tx *shardedregistry.Tx[int, int]) error {
+		for k := range n {
+			tx.Delete(k)
+		}
+		return nil
+	}); err != nil || r.Len() != 0 || shardedregistry.Linked(r) != 0 {
+		t.Errorf("%v, %d keys, %d linked", err, r.Len(), shardedregistry.Linked(r))
+	}
+}
+
+// Keys are normalised, and those that are invalid are not there.
+func TestTransactKeys(t *testing.T) {
+	bad := errors.New("empty")
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Normalize: func(k string) (string, error) {
+		if k == "" {
+			return "", bad
+		}
+		return strings.ToLower(k), nil
+	}})
+	err := r.Transact(func(tx *tx) error {
+		if _, ok := tx.Get(""); ok {
+			t.Error("an invalid key is there")
+		}
+		if _, ok := tx.Delete(""); ok {
+			t.Error("an invalid key was deleted")
+		}
+		tx.Put("A", 1)
+		if v, ok := tx.Get("a"); !ok || v != 1 {
+			t.Errorf("a is %d, %v", v, ok)
+		}
+		return tx.Put("", 1)
+	})
+	if !errors.Is(err, shardedregistry.ErrInvalidKey) || !errors.Is(err, bad) || r.Len() != 0 {
+		t.Errorf("Transact() = %v, %d keys", err, r.Len())
+	}
+	if err := r.Transact(func(tx *tx) error { tx.Put("a", 1); return tx.Put("A", 2) }); err != nil {
+		t.Error(err)
+	}
+	var exists *shardedregistry.ExistsError
+	if _, err := r.Create("a", 3); !errors.As(err, &exists) || exists.Stored != "A" {
+		t.Errorf("Create() = %v, want an error that shows A", err)
+	}
+	f := shardedregistry.MustNew(shardedregistry.Config[float64, int]{})
+	if err := f.Transact(func(tx *shardedregistry.Tx[float64, int]) error { return tx.Put(math.NaN(), 1) }); !errors.Is(err, shardedregistry.ErrInvalidKey) {
+		t.Errorf("NaN: %v", err)
+	}
+}
+
+// A value that Check or a unique index rejects leaves everything as it was.
+func TestTransactRejected(t *testing.T) {
+	negative := errors.New("negative")
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{
+		Check: func(_ string, v int) error {
+			if v < 0 {
+				return negative
+			}
+			return nil
+		},
+		UniqueIndexes: map[string]func(string, int) []string{"value": func(_ string, v int) []string { return []string{fmt.Sprint(v)} }},
+	})
+	mustPut(t, r, "a", 1)
+	mustPut(t, r, "b", 2)
+	for name, tt := range map[string]struct {
+		do   func(*tx)
+		want string
+	}{
+		"Check":                {func(tx *tx) { tx.Put("c", 3); tx.Put("a", -1) }, "negative"},
+		"taken":                {func(tx *tx) { tx.Put("c", 3); tx.Put("d", 2) }, `shardedregistry: value of a unique index is taken: value "2" by b`},
+		"taken by what leaves": {func(tx *tx) { tx.Put("c", 2); tx.Delete("b") }, `shardedregistry: value of a unique index is taken: value "2" by b`},
+		"swapped":              {func(tx *tx) { tx.Put("a", 2); tx.Put("b", 1) }, `shardedregistry: value of a unique index is taken: value "`},
+		"twice":                {func(tx *tx) { tx.Put("c", 7); tx.Put("d", 7) }, `shardedregistry: value of a unique index is taken: value "7" by `},
+	} {
+		err := r.Transact(func(tx *tx) error { tt.do(tx); return nil })
+		if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("%s: Transact() = %v, want %s", name, err, tt.want)
+		}
+		a, _ := r.Lookup("a")
+		b, _ := r.Lookup("b")
+		_, keys, pins := shardedregistry.Pins(r)
+		if got := fmt.Sprint(a, b, r.Len(), shardedregistry.Linked(r), keys, pins); got != "{a 1 1} {b 2 1} 2 2 2 2" {
+			t.Errorf("%s: %s is left", name, got)
+		}
+	}
+	if err := r.Transact(func(tx *tx) error { tx.Put("a", 1); tx.Put("b", 3); return tx.Put("c", 4) }); err != nil {
+		t.Error(err)
+	}
+	if e, ok := r.LookupBy("value", "4"); !ok || e.Key != "c" {
+		t.Errorf("LookupBy = %v, %v", e, ok)
+	}
+}
+
+// With Clone, a transaction neither shows nor keeps what others have.
+func TestTransactClones(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, list]{
+		Clone:       cloneList,
+		Fingerprint: describe,
+	})
+	mustPut(t, r, "a", of(1))
+	given := of(2)
+	if err := r.Transact(func(tx *shardedregistry.Tx[string, list]) error {
+		a, _ := tx.Get("a")
+		(*a)[0] = 99
+		tx.Put("b", given)
+		(*given)[0] = 99
+		b, _ := tx.Get("b")
+		(*b)[0] = 98
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	a, _ := r.Get("a")
+	b, _ := r.Get("b")
+	if (*a)[0] != 1 || (*b)[0] != 2 {
+		t.Errorf("a is %v, b is %v", *a, *b)
+	}
+}
+
+// With Fingerprint, a transaction finds a value that was changed, and changes nothing.
+func TestTransactFingerprint(t *testing.T) {
+	for name, use := range map[string]func(*shardedregistry.Tx[string, list]){
+		"Get":    func(tx *shardedregistry.Tx[string, list]) { tx.Get("a") },
+		"Put":    func(tx *shardedregistry.Tx[string, list]) { tx.Put("a", of(3)); tx.Put("b", of(3)) },
+		"Delete": func(tx *shardedregistry.Tx[string, list]) { tx.Delete("a"); tx.Put("b", of(3)) },
+	} {
+		r := shardedregistry.MustNew(shardedregistry.Config[string, list]{Fingerprint: describe})
+		l := of(1, 2)
+		mustPut(t, r, "a", l)
+		(*l)[0] = 99
+		found := func() (found any) {
+			defer func() { found = recover() }()
+			r.Transact(func(tx *shardedregistry.Tx[string, list]) error { use(tx); return nil })
+			return nil
+		}()
+		if s, ok := found.(string); !ok || !strings.Contains(s, "behind the registry's back") || r.Len() != 1 {
+			t.Errorf("%s: the panic is %v, there are %d keys", name, found, r.Len())
+		}
+	}
+}
+
+// A View's transaction uses its own keys, and shows them without their Space.
+func TestViewTransact(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[scoped, string]{
+		Normalize: func(k scoped) (scoped, error) {
+			if k.Key == "moved" {
+				k.Space = "b"
+			}
+			return k, nil
+		},
+		UniqueIndexes: map[string]func(scoped, string) []string{"value": func(_ scoped, v string) []string { return []string{v} }},
+	})
+	a, b := shardedregistry.Namespace(r, "a"), shardedregistry.Namespace(r, "b")
+	mustPut(t, r, scoped{"a", "x"}, "of a")
+	mustPut(t, r, scoped{"b", "x"}, "of b")
+	err := a.Transact(func(tx shardedregistry.ViewTx[string, string]) error {
+		v, _ := tx.Get("x")
+		e, ok := tx.Lookup("x")
+		if v != "of a" || !ok || e != (shardedregistry.Entry[string, string]{Key: "x", Value: "of a", Version: 1}) {
+			t.Errorf("x is %q, %v", v, e)
+		}
+		if err := tx.Put("moved", "z"); !errors.Is(err, shardedregistry.ErrInvalidKey) {
+			t.Errorf("Put of a key that is moved: %v", err)
+		}
+		if e, ok := tx.Delete("x"); !ok || e.Key != "x" {
+			t.Errorf("Delete = %v, %v", e, ok)
+		}
+		return tx.Put("y", "new")
+	})
+	if n := a.Len(); err != nil || n != 1 || b.Len() != 1 {
+		t.Errorf("%v, %d and %d keys", err, n, b.Len())
+	}
+	var unique *shardedregistry.UniqueError
+	err = a.Transact(func(tx shardedregistry.ViewTx[string, string]) error { return tx.Put("z", "new") })
+	if !errors.As(err, &unique) || unique.Key != "y" {
+		t.Errorf("the value of a key of the namespace: %v", err)
+	}
+	err = a.Transact(func(tx shardedregistry.ViewTx[string, string]) error { return tx.Put("z", "of b") })
+	if !errors.As(err, &unique) || unique.Key != nil {
+		t.Errorf("the value of a key of another namespace: %v", err)
+	}
+}
