@@ -29,7 +29,7 @@ func (s *registryRun) compareSorted(taken registrySnapshot) {
 		}
 		from := "backup"[:i]
 		require.Equal(s.t, in(func(k string) bool { return k >= from && k < bound }), slices.Collect(sorted.Range(from, bound).Entries()))
-		require.Equal(s.t, in(func(k string) bool { return strings.HasPrefix(k, bound) }), slices.Collect(shardedregistry.Prefix(sorted, bound).Entries()))
+		require.Equal(s.t, in(func(k string) bool { return strings.HasPrefix(k, bound) }), slices.Collect(shardedregistry.SortedPrefix(sorted, bound).Entries()))
 	}
 	byValue := func(x, y entry) int { return cmp.Or(cmp.Compare(y.Value, x.Value), strings.Compare(x.Key, y.Key)) }
 	slices.SortFunc(all, byValue)

@@ -28,12 +28,12 @@ func ExampleSorted() {
 	// the last is 8080
 }
 
-func ExamplePrefix() {
+func ExampleSortedPrefix() {
 	var files shardedregistry.Registry[string, int]
 	for name, size := range map[string]int{"a.go": 1, "a/x.go": 2, "a/y.go": 3, "ab.go": 4} {
 		files.Put(name, size)
 	}
-	for name := range shardedregistry.Prefix(shardedregistry.Sorted(files.Snapshot()), "a/").All() {
+	for name := range shardedregistry.SortedPrefix(shardedregistry.Sorted(files.Snapshot()), "a/").All() {
 		fmt.Println(name)
 	}
 	// Output:

@@ -148,8 +148,8 @@ func (s SortedKeys[K, V]) above(k K) int {
 	return sort.Search(len(s.items), func(i int) bool { return cmp.Compare(s.items[i].key, k) >= 0 })
 }
 
-// Prefix returns the entries of s whose keys begin with prefix.
-func Prefix[K ~string, V any](s SortedKeys[K, V], prefix K) SortedKeys[K, V] {
+// SortedPrefix returns the entries of s whose keys begin with prefix.
+func SortedPrefix[K ~string, V any](s SortedKeys[K, V], prefix K) SortedKeys[K, V] {
 	s = s.From(prefix)
 	return s.Slice(0, sort.Search(len(s.items), func(i int) bool {
 		return !strings.HasPrefix(string(s.items[i].key), string(prefix))

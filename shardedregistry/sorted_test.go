@@ -77,7 +77,7 @@ func TestSorted(t *testing.T) {
 		for _, from := range append(names, "a/a", "a.", "\xff\xff\xff") {
 			want(fmt.Sprintf("From(%q)", from), s.From(from), func(k string) bool { return k >= from })
 			want(fmt.Sprintf("Before(%q)", from), s.Before(from), func(k string) bool { return k < from })
-			want(fmt.Sprintf("Prefix(%q)", from), shardedregistry.Prefix(s, from), func(k string) bool { return strings.HasPrefix(k, from) })
+			want(fmt.Sprintf("Prefix(%q)", from), shardedregistry.SortedPrefix(s, from), func(k string) bool { return strings.HasPrefix(k, from) })
 			for _, to := range append(names, "a/a", "zz") {
 				want(fmt.Sprintf("Range(%q, %q)", from, to), s.Range(from, to), func(k string) bool { return k >= from && k < to })
 			}
@@ -86,7 +86,7 @@ func TestSorted(t *testing.T) {
 		}
 	}
 	var none shardedregistry.SortedKeys[string, int]
-	if none.Len() != 0 || none.Range("", "z").Len() != 0 || shardedregistry.Prefix(none, "a").Len() != 0 ||
+	if none.Len() != 0 || none.Range("", "z").Len() != 0 || shardedregistry.SortedPrefix(none, "a").Len() != 0 ||
 		shardedregistry.Sorted(new(shardedregistry.Snapshot[string, int])).Len() != 0 {
 		t.Error("the zero SortedKeys has an entry")
 	}
@@ -283,7 +283,7 @@ func TestSortedKeepsNoRegistry(t *testing.T) {
 	if registry.Value() != nil || snapshot.Value() != nil {
 		t.Error("the registry or the snapshot is kept")
 	}
-	if got := keysOf(t, shardedregistry.Prefix(sorted, "action-0000").SortedEntries); len(got) != 10 || got[9] != key(9) {
+	if got := keysOf(t, shardedregistry.SortedPrefix(sorted, "action-0000").SortedEntries); len(got) != 10 || got[9] != key(9) {
 		t.Errorf("sorted are %v", got)
 	}
 }

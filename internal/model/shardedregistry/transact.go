@@ -110,7 +110,7 @@ func (tx *tx) Lookup(given string) (Entry, bool) {
 func (tx *tx) Put(given string, v int) error {
 	key, err := tx.use(given)
 	if err == nil {
-		tx.written[key] = created{Entry{key, v, 1}, given}
+		tx.written[key] = created{Entry{Key: key, Value: v, Version: 1}, given}
 	}
 	return err
 }
