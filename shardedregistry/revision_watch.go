@@ -24,7 +24,8 @@ type Change[K comparable, V any] struct {
 // unless its key holds something else by the time the loop gets to it. Then the
 // later change follows. So the versions that a loop yields for a key increase,
 // and what a key holds in the end, or its deletion, is never missed. A deletion
-// may be yielded although the key has come and gone since. After a snapshot the
+// may be yielded although the key has come and gone since, and twice with the
+// same version if a transaction has used the key meanwhile. After a snapshot the
 // loop may repeat what that contains, with the same versions.
 //
 // When changes that the loop has not come to are forgotten, it yields a zero
