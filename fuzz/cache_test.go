@@ -37,7 +37,8 @@ const (
 	cacheKeepsErrors
 	cacheTimesOut
 	cacheIdles
-	cacheMaxEntries // from 0 to 3, in two bits
+	cacheMaxEntries       // from 0 to 3, in two bits
+	cacheListens    = 128 // Config.OnRemove
 )
 
 // Operations happen at whole milliseconds, sweeps in between.
@@ -58,14 +59,17 @@ type cacheRun struct {
 	waiting []*cacheFunction // that wait for their turn
 	leases  []*cacheCall     // calls whose lease is held
 	unheard bool             // a panic that no caller got
+	closes  bool             // there is a Config.Close
+	listens bool             // there is a Config.OnRemove
 	reached map[string]int   // operations and outcomes; nil: nobody counts them
 
-	mu     sync.Mutex
-	closed []int // by Config.Close
+	mu      sync.Mutex
+	closed  []int          // by Config.Close
+	removed map[int]string // by value: what Config.OnRemove was told
 }
 
 func newCacheRun(t *testing.T, settings byte, reached map[string]int) *cacheRun {
-	r := &cacheRun{t: t, epoch: time.Now(), reached: reached}
+	r := &cacheRun{t: t, epoch: time.Now(), reached: reached, removed: map[int]string{}}
 	config := oncecache.Config[int, int]{KeepCreating: settings&cacheKeepsCreating != 0, MaxEntries: int(settings / cacheMaxEntries % 4)}
 	if settings&cacheCloses != 0 {
 		config.Close = func(_, v int) error {
@@ -73,6 +77,16 @@ func newCacheRun(t *testing.T, settings byte, reached map[string]int) *cacheRun 
 			defer r.mu.Unlock()
 			r.closed = append(r.closed, v)
 			return nil
+		}
+	}
+	if settings&cacheListens != 0 {
+		config.OnRemove = func(_, v int, why oncecache.Reason, err error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			require.NotContains(t, r.removed, v, "told twice")
+			require.Equal(t, config.Close != nil, slices.Contains(r.closed, v), "told before it is closed")
+			require.NoError(t, err)
+			r.removed[v] = why.String()
 		}
 	}
 	if settings&cacheKeepsErrors != 0 {
@@ -86,12 +100,13 @@ func newCacheRun(t *testing.T, settings byte, reached map[string]int) *cacheRun 
 	if settings&cacheIdles != 0 {
 		config.IdleTimeout = idleTimeout
 	}
+	r.closes, r.listens = config.Close != nil, config.OnRemove != nil
 	r.c = oncecache.MustNew(config)
 	if settings == 0 {
 		r.c = new(oncecache.Cache[int, int])
 	}
 	r.m = model.NewOwner(model.CacheSettings{
-		Closes: config.Close != nil, Keeps: config.KeepCreating, TTL: config.ErrorTTL, CreateTimeout: config.CreateTimeout,
+		Closes: config.Close != nil || config.OnRemove != nil, Keeps: config.KeepCreating, TTL: config.ErrorTTL, CreateTimeout: config.CreateTimeout,
 		IdleTimeout: config.IdleTimeout, MaxEntries: config.MaxEntries,
 		ErrClosed: oncecache.ErrClosed, ErrTimeout: oncecache.ErrCreateTimeout, ErrNotFound: oncecache.ErrNotFound,
 		ErrNotModified: oncecache.ErrNotModified,
@@ -249,7 +264,7 @@ func (r *cacheRun) release(i int, discard bool) {
 	require.Equal(r.t, v, k.lease.Value())
 	if discard {
 		k.lease.Discard()
-		r.saw("Discard", r.m.CompareAndDelete(key, v))
+		r.saw("Discard", r.m.Discard(key, v))
 	} else {
 		k.lease.Release()
 		r.saw("Release", r.m.All()[key] == v)
@@ -293,12 +308,20 @@ func (r *cacheRun) check() {
 		r.checkCall(k)
 	}
 	slices.Sort(r.closed)
-	require.Equal(r.t, slices.Sorted(maps.Keys(r.m.Closed)), r.closed, "closed")
+	if r.closes {
+		require.Equal(r.t, slices.Sorted(maps.Keys(r.m.Closed)), r.closed, "closed")
+	}
+	if r.listens {
+		require.Equal(r.t, r.m.Removed, r.removed, "removed")
+		for _, why := range r.removed {
+			r.saw("removed", why)
+		}
+	}
 	require.Equal(r.t, len(r.m.All()), r.c.Len(), "Len")
 	stats := r.m.CacheStats
 	require.Equal(r.t, oncecache.Stats{
 		Created: uint64(stats.Created), Failed: uint64(stats.Failed), Panicked: uint64(stats.Panicked),
-		TimedOut: uint64(stats.TimedOut), Evicted: uint64(stats.Evicted), Closed: uint64(len(r.m.Closed)),
+		TimedOut: uint64(stats.TimedOut), Evicted: uint64(stats.Evicted), Closed: uint64(len(r.closed)),
 	}, r.c.Stats(), "Stats")
 	r.loops()
 }

@@ -38,7 +38,7 @@ type root[K comparable] struct {
 
 	of values[K] // kind[K, V], of the values of this cache
 
-	close         closer[K]                                          // calls Config.Close; nil: there is none
+	close         closer[K]                                          // calls Config.Close and Config.OnRemove; nil: there is neither
 	same          func(a, b *entry[K]) bool                          // whether the values of two entries are one; nil: nothing is closed
 	createTimeout time.Duration                                      // Config.CreateTimeout; zero: none
 	timed         func(*root[K], *entry[K], *phase[K]) (stop func()) // starts its timer; nil: there is none
@@ -84,12 +84,16 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 	if config.MaxEntries > 0 || config.IdleTimeout > 0 {
 		s.sieve = &sieve[K]{max: config.MaxEntries, idle: config.IdleTimeout}
 	}
-	if closes := config.Close; closes != nil {
+	if closes, onRemove := config.Close, config.OnRemove; closes != nil || onRemove != nil {
 		same := sameness[V]()
-		s.close = &closing[K]{
-			call:   func(e *entry[K]) error { return closes(e.key, *valueOf[V](e)) },
-			recurs: identifies(reflect.TypeFor[V]()),
+		c := &closing[K]{recurs: identifies(reflect.TypeFor[V]())}
+		if closes != nil {
+			c.call = func(e *entry[K]) error { return closes(e.key, *valueOf[V](e)) }
 		}
+		if onRemove != nil {
+			c.onRemove = func(e *entry[K], why Reason, err error) { onRemove(e.key, *valueOf[V](e), why, err) }
+		}
+		s.close = c
 		s.same = func(a, b *entry[K]) bool { return same(*valueOf[V](a), *valueOf[V](b)) }
 	}
 	c := new(Cache[K, V])

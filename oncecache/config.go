@@ -48,9 +48,26 @@ type Config[K comparable, V any] struct {
 	// Nil means that nothing is ever closed.
 	Close func(K, V) error
 
-	// CloseConcurrency is how many Close functions may run at a time on goroutines
-	// of the cache. If so many hang, values that are removed afterwards wait in a
-	// queue. Zero means 16.
+	// OnRemove, if it is set, is called once for each value that leaves the cache: with
+	// its key, the reason, and the error of Close. It makes the values the cache's own, as
+	// Close does, and all that is said of a cache with a Close function holds: OnRemove is
+	// called for the values for which Close is called, when Close has returned. Without a
+	// Close function, it is called when Close would be: when the value is no longer the
+	// key's and no lease holds it. A value that the key has again, as described at Close,
+	// has not left. An error that is kept is no value.
+	//
+	// It runs outside every lock, on the goroutine that runs Close, and may call any
+	// method for any key, also with CloseBeforeCreate: the key is free before. Calls may
+	// overlap, and those for one key come in any order. If Close panics or calls
+	// runtime.Goexit, OnRemove gets an error that says so. If OnRemove does, Cache.Close
+	// returns that, as it does for Close. Cache.Close waits for OnRemove.
+	//
+	// Nil means that nobody is told.
+	OnRemove func(K, V, Reason, error)
+
+	// CloseConcurrency is how many Close functions, each with OnRemove, may run at a
+	// time on goroutines of the cache. If so many hang, values that are removed
+	// afterwards wait in a queue. Zero means 16.
 	CloseConcurrency int
 
 	// CloseBeforeCreate makes the next creation of a key wait until nothing is

@@ -57,6 +57,9 @@
 // [Cache.Reload] makes it from the old one. Config.ErrorTTL keeps an error for a while, so that
 // fewer callers ask a server that is down.
 //
+// Config.OnRemove is told of each value that leaves the cache, and why: to count, to log, or to write
+// a changed value back. A cache that has it owns its values, as with Close.
+//
 // # Creations that need each other
 //
 // A create function may ask for other keys, of any cache, if it hands on its context. The call that

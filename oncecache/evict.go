@@ -24,7 +24,8 @@ func (r *root[K]) evict(e *entry[K]) (removed, closes bool) {
 		return false, false
 	}
 	r.accounting.evicted.Add(1)
-	return true, r.release(e, r.leave(e))
+	p := r.leave(e)
+	return true, r.release(e, p, p.mark.reason())
 }
 
 // Sweep removes the values that no caller has used for Config.IdleTimeout, and the

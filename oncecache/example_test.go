@@ -346,3 +346,20 @@ func ExampleCache_Stats() {
 	fmt.Println(s.Created, s.Failed)
 	// Output: 1 1
 }
+
+// A listener learns of each value that leaves the cache, and why. It may use the cache.
+func ExampleConfig_onRemove() {
+	sessions := oncecache.MustNew(oncecache.Config[string, int]{
+		MaxEntries: 2,
+		Close:      func(string, int) error { return errors.New("connection reset") },
+		OnRemove: func(user string, id int, why oncecache.Reason, err error) {
+			fmt.Println(user, id, why, err)
+		},
+	})
+	sessions.Set("mira", 1)
+	sessions.Set("mira", 2)
+	sessions.Delete("mira")
+	// Output:
+	// mira 1 Replaced connection reset
+	// mira 2 Deleted connection reset
+}

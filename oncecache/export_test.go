@@ -118,7 +118,7 @@ func StartEviction[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
 	s := r.sieve.(*sieve[K])
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !n.doom(n.leased, 0) {
+	if !n.doom(n.leased, 0, 0) {
 		panic("oncecache: it is in use")
 	}
 	s.remove(n)

@@ -312,7 +312,7 @@ func (r *root[K]) succeeded(e, n *entry[K]) {
 	} else {
 		r.settled(n)
 	}
-	if r.release(e, left) {
+	if r.release(e, left, ReasonReplaced) {
 		r.dispose(e)
 	}
 }

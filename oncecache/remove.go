@@ -27,7 +27,7 @@ func (r *root[K]) delete(k table.Hashed[K]) (e *entry[K], deleted bool) {
 		return nil, false
 	}
 	deleted = r.removed(e)
-	r.retire(e)
+	r.retire(e, ReasonDeleted)
 	return e, deleted
 }
 
@@ -58,7 +58,7 @@ func (c *core[K]) clear() (removed int) {
 		if r.removed(found) {
 			removed++
 		}
-		if r.release(found, r.leave(found)) {
+		if r.release(found, r.leave(found), ReasonDeleted) {
 			free = append(free, found)
 		}
 	}
@@ -171,7 +171,7 @@ func CompareAndDelete[K, V comparable](c *Cache[K, V], k K, old V) bool {
 			return false
 		}
 		if r.remove(e) { // LP(CompareAndDelete): removed
-			r.retire(e)
+			r.retire(e, ReasonDeleted)
 			return true
 		}
 		// Another caller replaced or removed the entry; an equal value may

@@ -63,7 +63,7 @@ func (c *core[K]) set(r *root[K], n *entry[K], refused bool) (old *entry[K]) {
 
 // finishSet ends the use of e, which Set has replaced.
 func (r *root[K]) finishSet(e *entry[K], left *phase[K]) {
-	if r.release(e, left) {
+	if r.release(e, left, ReasonReplaced) {
 		r.dispose(e)
 	}
 }
@@ -125,7 +125,7 @@ func (r *root[K]) replaced(e, n *entry[K]) (had bool) {
 // the root and then empties the table, so one of them sees the other.
 func (c *core[K]) recheck(r *root[K], k K, n *entry[K]) {
 	if c.root.Load() != r && r.entries.CompareAndDelete(r.at(k), n) {
-		r.retire(n)
+		r.retire(n, ReasonClosed)
 		return
 	}
 	r.settled(n)

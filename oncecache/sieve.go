@@ -148,7 +148,7 @@ func (s *sieve[K]) victim(newest *sieveNode[K]) *sieveNode[K] {
 			if leased++; leased == manyLeased {
 				return nil
 			}
-		} else if !used && n.doom(n.leased, asks) {
+		} else if !used && n.doom(n.leased, asks, 0) {
 			return n
 		}
 	}
@@ -205,7 +205,7 @@ func (s *sieve[K]) leavePlace(to, from *mark) (out []*sieveNode[K], ok bool) {
 	n, old := sieveNodeOf[K](to), sieveNodeOf[K](from)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old.isDoomed() && n.stage == coming && n.doom(n.leased, usedForBoth) {
+	if old.isDoomed() && n.stage == coming && n.doom(n.leased, usedForBoth, old.used.Load()&idle) {
 		n.stage = left
 		return []*sieveNode[K]{n}, true
 	}

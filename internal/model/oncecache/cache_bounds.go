@@ -50,7 +50,7 @@ func (o *Owner) makeRoom(newest *place) {
 		if victim == nil {
 			return // leases hold the others
 		}
-		o.evict(victim)
+		o.evict(victim, "Evicted")
 	}
 }
 
@@ -82,10 +82,10 @@ func (o *order) newer(p *place) *place {
 	return nil
 }
 
-func (o *Owner) evict(p *place) {
+func (o *Owner) evict(p *place, why string) {
 	o.Evicted++
 	o.evicted[o.ready[p.key]] = true
-	o.drop(p.key)
+	o.drop(p.key, why)
 }
 
 // leave takes out what k had.
@@ -114,13 +114,13 @@ func (o *Owner) Sweep() (removed int) {
 			if unused := o.Now - p.last; unused < o.IdleTimeout || unused > o.IdleTimeout*3/2 {
 				panic(fmt.Sprintf("%d goes after %v", p.key, unused))
 			}
-			o.evict(p)
+			o.evict(p, "Idle")
 			removed++
 		}
 	}
 	for k, f := range o.failures {
 		if f.until <= o.Now {
-			o.drop(k)
+			o.drop(k, "")
 			removed++
 		}
 	}

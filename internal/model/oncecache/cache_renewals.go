@@ -107,5 +107,6 @@ func (o *Owner) succeed(k, v int) {
 			break
 		}
 	}
+	o.why[old] = "Replaced"
 	o.unuse(old)
 }
