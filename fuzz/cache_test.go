@@ -38,7 +38,7 @@ const (
 	cacheTimesOut
 	cacheIdles
 	cacheMaxEntries       // from 0 to 3, in two bits
-	cacheListens    = 128 // Config.OnRemove
+	cacheListens    = 128 // Config.OnRemove, Config.OnCreate and Config.RecordStats
 )
 
 // Operations happen at whole milliseconds, sweeps in between.
@@ -50,22 +50,25 @@ const (
 
 // cacheRun is one run of operations against the model.
 type cacheRun struct {
-	t       *testing.T
-	c       *oncecache.Cache[int, int]
-	m       *model.Owner
-	epoch   time.Time
-	calls   []*cacheCall
-	open    []*cacheFunction // that run
-	waiting []*cacheFunction // that wait for their turn
-	leases  []*cacheCall     // calls whose lease is held
-	unheard bool             // a panic that no caller got
-	closes  bool             // there is a Config.Close
-	listens bool             // there is a Config.OnRemove
-	reached map[string]int   // operations and outcomes; nil: nobody counts them
+	t                    *testing.T
+	c                    *oncecache.Cache[int, int]
+	m                    *model.Owner
+	epoch                time.Time
+	calls                []*cacheCall
+	open                 []*cacheFunction // that run
+	waiting              []*cacheFunction // that wait for their turn
+	leases               []*cacheCall     // calls whose lease is held
+	unheard              bool             // a panic that no caller got
+	closes               bool             // there is a Config.Close
+	listens              bool             // there is a Config.OnRemove
+	hits, misses, joined uint64
+	reached              map[string]int // operations and outcomes; nil: nobody counts them
 
 	mu      sync.Mutex
 	closed  []int          // by Config.Close
 	removed map[int]string // by value: what Config.OnRemove was told
+	ended   [2]uint64      // how often Config.OnCreate was told of a value, and of an error
+	took    time.Duration  // by what Config.OnCreate was told
 }
 
 func newCacheRun(t *testing.T, settings byte, reached map[string]int) *cacheRun {
@@ -80,6 +83,17 @@ func newCacheRun(t *testing.T, settings byte, reached map[string]int) *cacheRun 
 		}
 	}
 	if settings&cacheListens != 0 {
+		config.RecordStats = true
+		config.OnCreate = func(_ int, took time.Duration, err error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.took += took
+			if err == nil {
+				r.ended[0]++
+			} else {
+				r.ended[1]++
+			}
+		}
 		config.OnRemove = func(_, v int, why oncecache.Reason, err error) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -161,6 +175,7 @@ func (r *cacheRun) do(op byte, v, arg int) {
 	case 2:
 		got, ok := c.Get(key)
 		want, wantOK := m.Get(key)
+		r.looked(key)
 		require.Equal(t, wantOK, ok, "Get")
 		require.Equal(t, want, got, "Get")
 		r.saw("Get", ok)
@@ -239,6 +254,17 @@ func (r *cacheRun) do(op byte, v, arg int) {
 	}
 }
 
+// looked counts the first look-up of a call.
+func (r *cacheRun) looked(keys ...int) {
+	for _, k := range keys {
+		if r.m.All()[k] != 0 {
+			r.hits++
+		} else {
+			r.misses++
+		}
+	}
+}
+
 // pass lets a millisecond pass.
 func (r *cacheRun) pass() {
 	time.Sleep(time.Millisecond)
@@ -250,7 +276,7 @@ func (r *cacheRun) pass() {
 // sawBounds notes what an operation has made go.
 func (r *cacheRun) sawBounds(before model.CacheStats) {
 	now := r.m.CacheStats
-	r.saw("evicted", min(now.Evicted-before.Evicted, 2))
+	r.saw("evicted", min(now.Evicted+now.Idle-before.Evicted-before.Idle, 2))
 	r.saw("timed out", min(now.TimedOut-before.TimedOut, 2))
 	r.saw("more than MaxEntries", r.m.MaxEntries > 0 && len(r.m.All()) > r.m.MaxEntries)
 }
@@ -319,7 +345,14 @@ func (r *cacheRun) check() {
 	}
 	require.Equal(r.t, len(r.m.All()), r.c.Len(), "Len")
 	stats := r.m.CacheStats
+	if !r.listens {
+		r.hits, r.misses, r.joined, stats.CreateTime = 0, 0, 0, 0
+	} else {
+		require.Equal(r.t, [2]uint64{uint64(stats.Created), uint64(stats.Failed + stats.Panicked)}, r.ended, "OnCreate")
+		require.Equal(r.t, stats.CreateTime, r.took, "OnCreate")
+	}
 	require.Equal(r.t, oncecache.Stats{
+		Hits: r.hits, Misses: r.misses, Joined: r.joined, Idle: uint64(stats.Idle), CreateTime: stats.CreateTime,
 		Created: uint64(stats.Created), Failed: uint64(stats.Failed), Panicked: uint64(stats.Panicked),
 		TimedOut: uint64(stats.TimedOut), Evicted: uint64(stats.Evicted), Closed: uint64(len(r.closed)),
 	}, r.c.Stats(), "Stats")

@@ -29,7 +29,8 @@ type accounting struct {
 	more     atomics.Int64
 
 	// The other counts of Stats.
-	failed, panicked, timedOut, evicted atomics.Gauge
+	failed, panicked, timedOut, evicted, idled atomics.Gauge
+	createTime                                 atomics.Gauge // in nanoseconds
 
 	_ atomics.CacheLinePad
 

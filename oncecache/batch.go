@@ -88,6 +88,7 @@ func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 		}
 		left = left[:len(left)+1]
 		if at = &left[len(left)-1]; at.entry != nil {
+			b.root.joins(at.entry)
 			b.include(at)
 		} else {
 			b.enter(at, oneByOne)
@@ -283,6 +284,9 @@ func isZero[V any](v V) bool { return reflect.ValueOf(&v).Elem().IsZero() }
 // Values are closed after that.
 func (b *batch[K]) end(ends []result) (heard bool) {
 	r := b.root
+	if c := r.recorder; c != nil {
+		defer c.recordMany(r, b.own, ends, c.took(r, b.all.since))
+	}
 	created := len(b.own)
 	for _, how := range ends {
 		if how.err != nil {

@@ -43,6 +43,10 @@ type root[K comparable] struct {
 	createTimeout time.Duration                                      // Config.CreateTimeout; zero: none
 	timed         func(*root[K], *entry[K], *phase[K]) (stop func()) // starts its timer; nil: there is none
 
+	lookups  *lookups     // nil: look-ups are not counted
+	apart    bool         // a look-up goes through findApart
+	recorder recording[K] // nil: create functions are not recorded
+
 	onLeak  func(K, []byte)                                      // Config.OnLeak
 	renews  bool                                                 // this is the root of renewals
 	follows func(*entry[K])                                      // is called when a creation has ended; nil: nothing is to be done
@@ -77,6 +81,12 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 	}
 	if config.CreateTimeout > 0 {
 		s.timed = timed[K]
+	}
+	if config.RecordStats {
+		s.lookups = newLookups()
+	}
+	if config.RecordStats || config.OnCreate != nil {
+		s.recorder = &recorder[K]{onCreate: config.OnCreate}
 	}
 	if config.ErrorTTL != nil {
 		s.kept = &keptErrors[K]{ttl: config.ErrorTTL}
@@ -119,6 +129,8 @@ type settings[K comparable] struct {
 	createTimeout              time.Duration
 	onLeak                     func(K, []byte)
 	timed                      func(*root[K], *entry[K], *phase[K]) (stop func())
+	lookups                    *lookups
+	recorder                   recording[K]
 	sieve                      bounded[K]
 	kept                       errorKeeper[K]
 	claims                     func(table.Hash[K]) claiming[K]
@@ -133,6 +145,8 @@ func newRoot[K comparable](of values[K], keys table.Keys[K], config *settings[K]
 		close: config.close, timed: config.timed, createTimeout: config.createTimeout, onLeak: config.onLeak,
 	}
 	r.hash = r.keys.Hasher("oncecache")
+	r.lookups, r.recorder = config.lookups, config.recorder
+	r.apart = r.lookups != nil || r.keys.Dynamic()
 	r.entries.Init(r.hash, config.sizeHint)
 	r.sieve, r.kept = config.sieve, config.kept
 	r.fails = r.kept != nil || r.createTimeout > 0
@@ -179,14 +193,18 @@ func (r *root[K]) at(k K) table.Hashed[K] {
 // remove takes e out of the table, and reports whether it was there.
 func (r *root[K]) remove(e *entry[K]) bool { return r.entries.CompareAndDelete(r.at(e.key), e) }
 
-// find returns the entry of k, or nil. It panics if k cannot be compared. Get and
-// GetOrCreate write this and use out, because the compiler would call them.
+// find returns the entry of k, or nil, for a call that is counted as a look-up. It panics
+// if k cannot be compared. Get and GetOrCreate write this and use out, because the
+// compiler would call them.
 func (r *root[K]) find(k K) *entry[K] {
-	if r.keys.Dynamic() {
-		return r.entries.Load(r.at(k))
+	if r.apart {
+		return r.counted(r.seek(k))
 	}
 	return r.entries.Find(&r.keys, k)
 }
+
+// seek is find for a call that is not counted.
+func (r *root[K]) seek(k K) *entry[K] { return r.entries.Load(r.at(k)) }
 
 func (c *Cache[K, V]) install() *root[K] {
 	return c.core.install(kind[K, V]{})
@@ -253,7 +271,7 @@ func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 	}
 	var e *entry[K]
 	if r := c.root.Load(); r != nil {
-		if r.keys.Dynamic() {
+		if r.apart {
 			e = r.find(k)
 		} else {
 			e = r.entries.Find(&r.keys, k) // LP(GetOrCreate): a hit
@@ -282,7 +300,7 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 		r = c.install()
 	}
 	var e *entry[K]
-	if r.keys.Dynamic() {
+	if r.apart {
 		e = r.find(k)
 	} else {
 		e = r.entries.Find(&r.keys, k) // LP(Get): absent, ready, or being created

@@ -65,7 +65,7 @@ func (c *closing[K]) closeNow(r *root[K], e *entry[K], noted bool) {
 		}
 		r.disown(e.key) // before the listener, which may ask for the key
 	}()
-	if (c.recurs || e.state.Load() == nil) && r.hasValueOf(r.find(e.key), e) {
+	if (c.recurs || e.state.Load() == nil) && r.hasValueOf(r.seek(e.key), e) {
 		gone = false
 		return // it has come back, or never was the key's for itself: it is closed when that goes
 	}

@@ -131,6 +131,24 @@ type Config[K comparable, V any] struct {
 	// timer looks for them while there are any, which Close stops.
 	IdleTimeout time.Duration
 
+	// RecordStats makes [Stats] count what costs something: look-ups that find a value and
+	// those that do not, calls that wait for another's creation, and the time that
+	// creations take. A hit then writes to a counter, which is split by processors, and a
+	// creation reads the clock once more. Without it, a hit writes nothing.
+	RecordStats bool
+
+	// OnCreate, if it is set, is called once for each create function that has ended, and
+	// for each key of a batch: with the key, how long the creation took, and the error,
+	// which is a [*PanicError] or [ErrGoexit] if the function did not return. The time is
+	// that from the beginning of the creation, as in [Flight], to the end of the function.
+	// It is meant for histograms and traces, with [Cache.Stats] for the rest.
+	//
+	// It runs outside every lock on the goroutine that ran the function, after the callers
+	// that waited have their result and after Close functions: a slow one delays only the
+	// caller that created. It may call any method. Cache.Close waits for it, and returns
+	// its panics as [*PanicError].
+	OnCreate func(K, time.Duration, error)
+
 	// OnLeak is called for a lease that became unreachable before it was released:
 	// with its key, and the stack of the goroutine that acquired it, as debug.Stack
 	// formats it. The garbage collector finds such leases. The value stays in use.

@@ -18,6 +18,8 @@ func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err
 	for {
 		if e = r.current(e); e == nil {
 			e = createOrJoin(r, k, create)
+		} else {
+			r.joins(e)
 		}
 		last, _, err := e.outcome(&who)
 		if err == nil {
@@ -120,6 +122,7 @@ func (r *root[K]) insert(at table.Hashed[K], e *entry[K], p *phase[K]) (last *en
 			return e, oneCreating | onePending
 		}
 		if now = r.current(now); now != nil {
+			r.joins(now)
 			return now, 0
 		}
 		// It was a failure, which is gone now.
@@ -225,6 +228,9 @@ func (r *root[K]) keeps(k K, err error) (until time.Duration) {
 // end counts a call of the function that has ended, and settles it.
 func (n *creation[K]) end(how result) {
 	n.root.accounting.count(how.err, how.cut)
+	if c := n.root.recorder; c != nil {
+		defer c.recordOne(n.root, n.entry, c.took(n.root, n.phase.since), how.err) // also if a Close function exits
+	}
 	n.settle(how)
 }
 

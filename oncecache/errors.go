@@ -51,11 +51,12 @@ const (
 	fromCreate source = iota
 	fromClose
 	fromOnRemove
+	fromOnCreate
 )
 
 // Error returns a text that contains the panic's value, but not the stack.
 func (e *PanicError) Error() string {
-	return fmt.Sprintf("oncecache: %s function panicked: %v", [...]string{fromCreate: "create", fromClose: "Close", fromOnRemove: "OnRemove"}[e.from], e.Value)
+	return fmt.Sprintf("oncecache: %s function panicked: %v", [...]string{fromCreate: "create", fromClose: "Close", fromOnRemove: "OnRemove", fromOnCreate: "OnCreate"}[e.from], e.Value)
 }
 
 // Unwrap returns the panic's value if it is an error, and otherwise nil.

@@ -23,9 +23,14 @@ func (r *root[K]) evict(e *entry[K]) (removed, closes bool) {
 	if !r.remove(e) {
 		return false, false
 	}
-	r.accounting.evicted.Add(1)
 	p := r.leave(e)
-	return true, r.release(e, p, p.mark.reason())
+	why := p.mark.reason()
+	if why == ReasonIdle {
+		r.accounting.idled.Add(1)
+	} else {
+		r.accounting.evicted.Add(1)
+	}
+	return true, r.release(e, p, why)
 }
 
 // Sweep removes the values that no caller has used for Config.IdleTimeout, and the

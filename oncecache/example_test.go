@@ -363,3 +363,22 @@ func ExampleConfig_onRemove() {
 	// mira 1 Replaced connection reset
 	// mira 2 Deleted connection reset
 }
+
+// What an exporter of metrics needs: counters from Stats, and a callback for a histogram.
+func ExampleConfig_recordStats() {
+	const url = "postgres://db-001"
+	engines := oncecache.MustNew(oncecache.Config[string, *engine]{
+		RecordStats: true,
+		OnCreate: func(url string, took time.Duration, err error) {
+			fmt.Println("created", url, took < time.Minute, err) // histogram.Observe(took.Seconds())
+		},
+	})
+	for range 3 {
+		engines.GetOrCreate(url, func() (*engine, error) { return &engine{url}, nil })
+	}
+	s := engines.Stats()
+	fmt.Println(s.Hits, "hits,", s.Misses, "miss,", s.Created, "created")
+	// Output:
+	// created postgres://db-001 true <nil>
+	// 2 hits, 1 miss, 1 created
+}

@@ -114,7 +114,7 @@ func SweepIdle[K comparable, V any](c *Cache[K, V]) int {
 // StartEviction does the first step of an eviction, and returns the second.
 func StartEviction[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
 	r := c.shared()
-	n := sieveNodeOf[K](r.find(k).state.Load().mark)
+	n := sieveNodeOf[K](r.seek(k).state.Load().mark)
 	s := r.sieve.(*sieve[K])
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -284,7 +284,7 @@ func TestCloseWaitsForOnRemove(t *testing.T) {
 	})
 }
 
-// T36 ttlcache, go-cache: a listener that uses the cache deadlocks. It may use it for any
+// T36 golang-lru #230, geche: a listener that uses the cache deadlocks. It may use it for any
 // key, also for the one that is told, and with CloseBeforeCreate.
 func TestT36_ListenersUseTheCache(t *testing.T) {
 	for _, alone := range []bool{false, true} {
@@ -336,7 +336,9 @@ func TestT36_ListenersUseTheCache(t *testing.T) {
 	}
 }
 
-// T37 ttlcache: a value that is evicted and deleted at once is told twice, or never.
+// T37 Caffeine #412, golang-lru #141: a removal is told with the cause or the value of
+// another, where several race. Each value is told once, with the reason of the call that has
+// returned it.
 func TestT37_StressEachRemovalIsToldOnce(t *testing.T) {
 	const keys, each = 8, 3000
 	var mu sync.Mutex
@@ -382,7 +384,7 @@ func TestT37_StressEachRemovalIsToldOnce(t *testing.T) {
 	}
 }
 
-// T38 golang-lru: the value that Set replaces is not told.
+// T38 ttlcache #202, golang-lru #189: the value that Set replaces is not told.
 func TestT38_ReplacedValuesAreTold(t *testing.T) {
 	r := listen(oncecache.Config[string, int]{MaxEntries: 1})
 	for v := range 100 {

@@ -163,7 +163,7 @@ func (n *creation[K]) forgotten(moved *phase[K], end result, who participants) b
 func CompareAndDelete[K, V comparable](c *Cache[K, V], k K, old V) bool {
 	r := c.shared()
 	for {
-		e := r.find(k) // LP(CompareAndDelete): absent, another value, or being created
+		e := r.seek(k) // LP(CompareAndDelete): absent, another value, or being created
 		if e == nil {
 			return false
 		}

@@ -146,7 +146,7 @@ func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 
 // vacant reports whether SetIfAbsent may store a value for k.
 func (r *root[K]) vacant(k K) bool {
-	e := r.find(k) // LP(SetIfAbsent): found, or closed
+	e := r.seek(k) // LP(SetIfAbsent): found, or closed
 	return (e == nil || r.fails && e.failed()) && !r.refuses(k)
 }
 

@@ -83,7 +83,11 @@ func (o *order) newer(p *place) *place {
 }
 
 func (o *Owner) evict(p *place, why string) {
-	o.Evicted++
+	if why == "Idle" {
+		o.Idle++
+	} else {
+		o.Evicted++
+	}
 	o.evicted[o.ready[p.key]] = true
 	o.drop(p.key, why)
 }

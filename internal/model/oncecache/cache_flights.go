@@ -204,6 +204,7 @@ func (o *Owner) finish(c *crew, e Ending) (stays bool) {
 }
 
 func (o *Owner) count(e Ending) {
+	o.CreateTime += o.Now - o.crews[e.Flight].since
 	switch {
 	case e.Err == nil:
 		o.Created++

@@ -39,7 +39,10 @@ type CacheSettings struct {
 }
 
 // CacheStats counts what has happened.
-type CacheStats struct{ Created, Failed, Panicked, TimedOut, Evicted int }
+type CacheStats struct {
+	Created, Failed, Panicked, TimedOut, Evicted, Idle int
+	CreateTime                                         time.Duration
+}
 
 // NewOwner returns an empty cache.
 func NewOwner(s CacheSettings) *Owner {
