@@ -30,6 +30,21 @@ func FuzzCacheOps(f *testing.F) {
 	})
 }
 
+// FuzzCacheWeights reads what FuzzCacheOps does, for a cache with MaxWeight.
+func FuzzCacheWeights(f *testing.F) {
+	f.Fuzz(func(t *testing.T, ops []byte) {
+		if len(ops) > 200 {
+			return
+		}
+		synctest.Test(t, func(t *testing.T) { cacheWeights(t, ops, nil) })
+	})
+}
+
+// Values weigh 0 to 7. Seven is too much.
+const cacheMaxWeight = 6
+
+func cacheWeight(v int) int64 { return int64(v*5/3) % (cacheMaxWeight + 2) }
+
 // The settings. Without any, the cache is a zero Cache.
 const (
 	cacheCloses = 1 << iota
@@ -71,7 +86,7 @@ type cacheRun struct {
 	took    time.Duration  // by what Config.OnCreate was told
 }
 
-func newCacheRun(t *testing.T, settings byte, reached map[string]int) *cacheRun {
+func newCacheRun(t *testing.T, settings byte, weighs bool, reached map[string]int) *cacheRun {
 	r := &cacheRun{t: t, epoch: time.Now(), reached: reached, removed: map[int]string{}}
 	config := oncecache.Config[int, int]{KeepCreating: settings&cacheKeepsCreating != 0, MaxEntries: int(settings / cacheMaxEntries % 4)}
 	if settings&cacheCloses != 0 {
@@ -114,9 +129,12 @@ func newCacheRun(t *testing.T, settings byte, reached map[string]int) *cacheRun 
 	if settings&cacheIdles != 0 {
 		config.IdleTimeout = idleTimeout
 	}
+	if weighs {
+		config.MaxWeight, config.Weight = cacheMaxWeight, func(_, v int) int64 { return cacheWeight(v) }
+	}
 	r.closes, r.listens = config.Close != nil, config.OnRemove != nil
 	r.c = oncecache.MustNew(config)
-	if settings == 0 {
+	if settings == 0 && !weighs {
 		r.c = new(oncecache.Cache[int, int])
 	}
 	r.m = model.NewOwner(model.CacheSettings{
@@ -125,14 +143,25 @@ func newCacheRun(t *testing.T, settings byte, reached map[string]int) *cacheRun 
 		ErrClosed: oncecache.ErrClosed, ErrTimeout: oncecache.ErrCreateTimeout, ErrNotFound: oncecache.ErrNotFound,
 		ErrNotModified: oncecache.ErrNotModified,
 	})
+	if weighs {
+		r.m.MaxWeight, r.m.Weight = cacheMaxWeight, cacheWeight
+	}
 	return r
 }
 
 func cacheOps(t *testing.T, ops []byte, reached map[string]int) {
-	if len(ops) == 0 {
-		return
+	if len(ops) > 0 {
+		newCacheRun(t, ops[0], false, reached).run(ops[1:])
 	}
-	r := newCacheRun(t, ops[0], reached)
+}
+
+func cacheWeights(t *testing.T, ops []byte, reached map[string]int) {
+	if len(ops) > 0 {
+		newCacheRun(t, ops[0], true, reached).run(ops[1:])
+	}
+}
+
+func (r *cacheRun) run(ops []byte) {
 	defer func() { // whatever happened, leave nobody behind
 		for _, k := range r.calls {
 			k.leave()
@@ -141,7 +170,6 @@ func cacheOps(t *testing.T, ops []byte, reached map[string]int) {
 			}
 		}
 	}()
-	ops = ops[1:]
 	for v := 1; len(ops) >= 2; v++ {
 		before := r.m.CacheStats
 		r.do(ops[0], v, int(ops[1]))
@@ -158,7 +186,7 @@ func cacheOps(t *testing.T, ops []byte, reached map[string]int) {
 	}
 	r.close()
 	r.check()
-	require.Zero(t, r.m.Pending)
+	require.Zero(r.t, r.m.Pending)
 }
 
 // do does operation op, in which v is a new value.
@@ -225,10 +253,10 @@ func (r *cacheRun) do(op byte, v, arg int) {
 	case 16: // one to three keys, of which one may be there twice
 		keys := []int{key, (key + 1 + rest/4%2) % cacheKeys, (key + 3*(rest/8%2)) % cacheKeys}
 		n := 1 + rest/16%3
-		if m.TTL != nil && m.MaxEntries+int(m.IdleTimeout) > 0 {
+		if m.TTL != nil && m.MaxEntries+int(m.IdleTimeout+time.Duration(m.MaxWeight)) > 0 {
 			n = 1 // else errors are used when the call comes to them, while others make room
 		}
-		if m.MaxEntries > 0 {
+		if m.MaxEntries > 0 || m.Weight != nil {
 			n = 1 // else others make room while the call returns and puts back its leases
 		}
 		if slices.ContainsFunc(keys[:n], func(k int) bool { return m.Renewal(k) != nil }) {
@@ -352,10 +380,14 @@ func (r *cacheRun) check() {
 		require.Equal(r.t, stats.CreateTime, r.took, "OnCreate")
 	}
 	require.Equal(r.t, oncecache.Stats{
-		Hits: r.hits, Misses: r.misses, Joined: r.joined, Idle: uint64(stats.Idle), CreateTime: stats.CreateTime,
+		Hits: r.hits, Misses: r.misses, Joined: r.joined, Idle: uint64(stats.Idle), CreateTime: stats.CreateTime, Weight: r.m.TotalWeight(),
 		Created: uint64(stats.Created), Failed: uint64(stats.Failed), Panicked: uint64(stats.Panicked),
 		TimedOut: uint64(stats.TimedOut), Evicted: uint64(stats.Evicted), Closed: uint64(len(r.closed)),
 	}, r.c.Stats(), "Stats")
+	if r.m.Weight != nil {
+		r.saw("weight", r.m.TotalWeight())
+		r.saw("more than MaxWeight", r.m.TotalWeight() > r.m.MaxWeight)
+	}
 	r.loops()
 }
 

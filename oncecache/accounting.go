@@ -31,6 +31,7 @@ type accounting struct {
 	// The other counts of Stats.
 	failed, panicked, timedOut, evicted, idled atomics.Gauge
 	createTime                                 atomics.Gauge // in nanoseconds
+	weight                                     atomics.Gauge // of the order; written under its mutex
 
 	_ atomics.CacheLinePad
 

@@ -38,7 +38,7 @@ func TestAllocs(t *testing.T) {
 		{"the same with RecordStats", 0, func() {
 			records.GetOrCreate(key, func() (*int, error) { captured++; return new(int), nil })
 		}},
-		{"GetOrCreate of a new key with RecordStats, and Delete", 2, func() {
+		{"GetOrCreate of a new key with RecordStats, and Delete", 3, func() {
 			records.GetOrCreate("new", func() (*int, error) { captured++; return one, nil })
 			records.Delete("new")
 		}},

@@ -43,9 +43,8 @@ type root[K comparable] struct {
 	createTimeout time.Duration                                      // Config.CreateTimeout; zero: none
 	timed         func(*root[K], *entry[K], *phase[K]) (stop func()) // starts its timer; nil: there is none
 
-	lookups  *lookups     // nil: look-ups are not counted
-	apart    bool         // a look-up goes through findApart
-	recorder recording[K] // nil: create functions are not recorded
+	apart    bool      // a look-up goes through findApart
+	recorder recording // nil: create functions are not recorded
 
 	onLeak  func(K, []byte)                                      // Config.OnLeak
 	renews  bool                                                 // this is the root of renewals
@@ -82,17 +81,13 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 	if config.CreateTimeout > 0 {
 		s.timed = timed[K]
 	}
-	if config.RecordStats {
-		s.lookups = newLookups()
-	}
-	if config.RecordStats || config.OnCreate != nil {
-		s.recorder = &recorder[K]{onCreate: config.OnCreate}
-	}
 	if config.ErrorTTL != nil {
 		s.kept = &keptErrors[K]{ttl: config.ErrorTTL}
 	}
-	if config.MaxEntries > 0 || config.IdleTimeout > 0 {
-		s.sieve = &sieve[K]{max: config.MaxEntries, idle: config.IdleTimeout}
+	var bounds *sieve[K]
+	if config.MaxEntries > 0 || config.MaxWeight > 0 || config.IdleTimeout > 0 {
+		bounds = &sieve[K]{max: config.MaxEntries, maxWeight: config.MaxWeight, weighs: weigher(config.Weight), idle: config.IdleTimeout}
+		s.sieve = bounds
 	}
 	if closes, onRemove := config.Close, config.OnRemove; closes != nil || onRemove != nil {
 		same := sameness[V]()
@@ -106,8 +101,19 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 		s.close = c
 		s.same = func(a, b *entry[K]) bool { return same(*valueOf[V](a), *valueOf[V](b)) }
 	}
+	r := newRoot(kind[K, V]{}, table.NewKeys[K](), &s)
+	if bounds != nil {
+		bounds.shown = &r.accounting.weight
+	}
+	if config.RecordStats || config.OnCreate != nil {
+		c := &recorder[K]{onCreate: config.OnCreate}
+		if config.RecordStats {
+			c.lookups, r.apart = make([]lookupStripe, atomics.Stripes()), true
+		}
+		r.recorder = c
+	}
 	c := new(Cache[K, V])
-	c.root.Store(newRoot(kind[K, V]{}, table.NewKeys[K](), &s))
+	c.root.Store(r)
 	return c, nil
 }
 
@@ -129,8 +135,6 @@ type settings[K comparable] struct {
 	createTimeout              time.Duration
 	onLeak                     func(K, []byte)
 	timed                      func(*root[K], *entry[K], *phase[K]) (stop func())
-	lookups                    *lookups
-	recorder                   recording[K]
 	sieve                      bounded[K]
 	kept                       errorKeeper[K]
 	claims                     func(table.Hash[K]) claiming[K]
@@ -145,8 +149,7 @@ func newRoot[K comparable](of values[K], keys table.Keys[K], config *settings[K]
 		close: config.close, timed: config.timed, createTimeout: config.createTimeout, onLeak: config.onLeak,
 	}
 	r.hash = r.keys.Hasher("oncecache")
-	r.lookups, r.recorder = config.lookups, config.recorder
-	r.apart = r.lookups != nil || r.keys.Dynamic()
+	r.apart = r.keys.Dynamic()
 	r.entries.Init(r.hash, config.sizeHint)
 	r.sieve, r.kept = config.sieve, config.kept
 	r.fails = r.kept != nil || r.createTimeout > 0
@@ -198,7 +201,11 @@ func (r *root[K]) remove(e *entry[K]) bool { return r.entries.CompareAndDelete(r
 // compiler would call them.
 func (r *root[K]) find(k K) *entry[K] {
 	if r.apart {
-		return r.counted(r.seek(k))
+		e := r.entries.Load(r.at(k))
+		if r.recorder != nil {
+			r.recorder.countLookup(e)
+		}
+		return e
 	}
 	return r.entries.Find(&r.keys, k)
 }

@@ -73,7 +73,7 @@ func (c *core[K]) detach(of values[K]) *root[K] {
 	}
 	n := &root[K]{
 		keys: r.keys, hash: r.hash, before: r, accounting: r.accounting, backlog: r.backlog, claims: r.claims,
-		of: r.of, close: r.close, same: r.same, counts: r.counts, lookups: r.lookups, apart: r.apart,
+		of: r.of, close: r.close, same: r.same, counts: r.counts, recorder: r.recorder, apart: r.apart,
 	}
 	n.entries.Init(n.hash, 0)
 	c.root.Store(n) // LP(Close)
@@ -104,12 +104,12 @@ func (r *root[K]) endRemoved(e *entry[K]) (free bool) {
 			return false
 		}
 	}
-	return r.release(e, r.leave(e), ReasonClosed)
+	return r.release(e, r.leave(e), whyClosed)
 }
 
 // retire follows the removal of e from the table by its caller, because of why: it closes
 // the value, if that is to be closed, or leaves that to its users.
-func (r *root[K]) retire(e *entry[K], why Reason) {
+func (r *root[K]) retire(e *entry[K], why reason) {
 	if r.release(e, r.leave(e), why) {
 		r.dispose(e)
 	}
@@ -128,7 +128,7 @@ func (r *root[K]) leave(e *entry[K]) *phase[K] {
 
 // release is the second part: no new user can take hold of the value of e. It reports
 // whether the value is to be closed now.
-func (r *root[K]) release(e *entry[K], p *phase[K], why Reason) (free bool) {
+func (r *root[K]) release(e *entry[K], p *phase[K], why reason) (free bool) {
 	return r.close != nil && p.ready() && r.close.killUse(r, e, p.leases, why)
 }
 

@@ -10,7 +10,7 @@ import (
 // closer is a closing. It is an interface, and the names of its methods are their own,
 // so that only New brings the code that closes values into a program.
 type closer[K comparable] interface {
-	killUse(r *root[K], e *entry[K], l *leases, why Reason) (free bool)
+	killUse(r *root[K], e *entry[K], l *leases, why reason) (free bool)
 	lingerOn(r *root[K], e *entry[K], l *leases)
 	closeNow(r *root[K], e *entry[K], noted bool)
 	closeLater(r *root[K], out []*entry[K])
@@ -28,7 +28,7 @@ type closing[K comparable] struct {
 
 // killUse lets no new user take hold of the value of e, which has left the table because
 // of why, and reports whether the value is to be closed now.
-func (c *closing[K]) killUse(r *root[K], e *entry[K], l *leases, why Reason) (free bool) {
+func (c *closing[K]) killUse(r *root[K], e *entry[K], l *leases, why reason) (free bool) {
 	l.why = why // before the kill, which publishes it
 	if l.kill() {
 		return true

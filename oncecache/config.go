@@ -121,9 +121,27 @@ type Config[K comparable, V any] struct {
 	// search passes at most 64 leased values: so there may also be one entry too
 	// many for every 64 of these. Zero means that there is no bound.
 	//
-	// With MaxEntries or IdleTimeout, a hit of a value that has not been used
+	// With MaxEntries, MaxWeight or IdleTimeout, a hit of a value that has not been used
 	// since the last search writes a mark beside it. Other hits write nothing.
 	MaxEntries int
+
+	// MaxWeight bounds the sum of the weights of the values in the cache, which Weight
+	// says: their bytes, for instance. Adding a value beyond the bound evicts others, as
+	// described at MaxEntries and whatever they weigh, until there is room; leased values
+	// stay, and count. A value that alone weighs more than MaxWeight is not kept, and
+	// evicts nothing: its callers get it, as if Delete came at once; Close closes it, and
+	// OnRemove gets ReasonDiscarded. An error that is kept weighs nothing. Sums do not
+	// overflow. MaxEntries may be set too. Zero means that there is no bound, and Weight
+	// must be nil.
+	MaxWeight int64
+
+	// Weight returns the weight of a value, in units of MaxWeight. It is called once when
+	// a value was made or set, outside every lock, and must not return less than zero:
+	// then it panics. If the value changes later, its weight does not. A panic of Weight
+	// counts as a panic of the create function, whose value is closed, if there is a Close
+	// function; a panic in Set or SetIfAbsent goes on in their caller, which keeps the
+	// value. It must be set if MaxWeight is.
+	Weight func(K, V) int64
 
 	// IdleTimeout removes values, and errors that are kept, that no caller has used
 	// for that long. Removal may come half of that later, or a millisecond if that
@@ -178,6 +196,15 @@ func (c *Config[K, V]) validate() error {
 	}
 	if c.MaxEntries < 0 {
 		return fmt.Errorf("oncecache: Config.MaxEntries %d: must not be negative", c.MaxEntries)
+	}
+	if c.MaxWeight < 0 {
+		return fmt.Errorf("oncecache: Config.MaxWeight %d: must not be negative", c.MaxWeight)
+	}
+	if c.MaxWeight > 0 && c.Weight == nil {
+		return fmt.Errorf("oncecache: Config.MaxWeight %d: must be 0 without Config.Weight", c.MaxWeight)
+	}
+	if c.MaxWeight == 0 && c.Weight != nil {
+		return errors.New("oncecache: Config.Weight not nil: must be nil without Config.MaxWeight")
 	}
 	if c.IdleTimeout < 0 {
 		return fmt.Errorf("oncecache: Config.IdleTimeout %v: must not be negative", c.IdleTimeout)

@@ -41,11 +41,11 @@ var errNoBase = errors.New("oncecache: nothing to refresh")
 type PanicError struct {
 	Value any    // the value of the panic
 	Stack []byte // the stack of the goroutine that panicked, as debug.Stack formats it
-	from  source
+	from  source // which function of the user has panicked
 }
 
-// source is which function of the user has panicked.
-type source uint8
+// source has no type of its own, which would be in every program.
+type source = uint8
 
 const (
 	fromCreate source = iota

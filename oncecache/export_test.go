@@ -134,7 +134,7 @@ func ReplaceAsRefresh[K comparable, V any](c *Cache[K, V], k K, v V, between fun
 		r.own(k)
 	}
 	n := newBoxed(k, v)
-	r.makeReady(n)
+	r.makeReady(n, 0)
 	if !r.entries.CompareAndSwap(r.at(k), e, n) {
 		panic("oncecache: it has gone")
 	}

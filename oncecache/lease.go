@@ -132,7 +132,7 @@ func (l *Lease[K, V]) Release() {
 func (l *Lease[K, V]) Discard() {
 	e := l.entry
 	if e != nil && l.root.remove(e) { // LP(Discard)
-		l.root.retire(e, ReasonDiscarded)
+		l.root.retire(e, whyDiscarded)
 	}
 	l.Release()
 }

@@ -24,7 +24,7 @@ type leases struct {
 	// why says why the entry has left the table. It is written by the call that
 	// removed it, before the kill, and read by the one that closes the value. Zero: the
 	// value never was its key's.
-	why Reason
+	why reason
 }
 
 // stripe is a word like leases.base, on a cache line of its own.

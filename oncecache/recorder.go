@@ -8,125 +8,131 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// lookups counts the look-ups of a cache with Config.RecordStats, split by processors. It
-// is nil in others, whose hits write nothing.
-type lookups struct{ stripes []lookupStripe }
-
-// lookupStripe is one cell of lookups, on a cache line of its own.
+// lookupStripe is one cell of recorder.lookups, on a cache line of its own.
 type lookupStripe struct {
 	hits, misses, joined atomics.Gauge
 	_                    [atomics.CacheLineSize - 3*8]byte
 }
 
-func newLookups() *lookups { return &lookups{make([]lookupStripe, atomics.Stripes())} }
-
-func (l *lookups) stripe() *lookupStripe { return &l.stripes[atomics.Stripe(len(l.stripes))] }
-
-// counted counts a look-up that has found e, which may be nil.
-func (r *root[K]) counted(e *entry[K]) *entry[K] {
-	if l := r.lookups; l != nil {
-		if s := l.stripe(); e.has() {
-			s.hits.Add(1)
-		} else {
-			s.misses.Add(1)
-		}
-	}
-	return e
-}
-
-// joins counts a caller that is about to wait for e, if that is being created.
-func (r *root[K]) joins(e *entry[K]) {
-	if l := r.lookups; l != nil && e.state.Load().creating() {
-		l.stripe().joined.Add(1)
-	}
-}
-
-// sum adds the counts of all stripes to s.
-func (l *lookups) sum(s *Stats) {
-	if l == nil {
-		return
-	}
-	for i := range l.stripes {
-		of := &l.stripes[i]
-		s.Hits += uint64(of.hits.Load())
-		s.Misses += uint64(of.misses.Load())
-		s.Joined += uint64(of.joined.Load())
-	}
-}
-
-// recorder records how long create functions take, for Config.RecordStats and
-// Config.OnCreate.
+// recorder records what Config.RecordStats and Config.OnCreate ask for. It never changes.
 type recorder[K comparable] struct {
+	// lookups counts look-ups, split by processors; nil: without RecordStats.
+	lookups []lookupStripe
+
 	onCreate func(K, time.Duration, error) // nil: there is none
 }
 
 // recording is a recorder. It is an interface, and the names of its methods are their own,
-// so that only New brings one into a program.
-type recording[K comparable] interface {
-	took(r *root[K], since time.Duration) time.Duration
-	recordOne(r *root[K], e *entry[K], took time.Duration, err error)
-	recordMany(r *root[K], own []creation[K], ends []result, took time.Duration)
+// so that only New brings one into a program. It does not depend on K, so that its own type
+// is in a program once: an e is an *entry[K].
+type recording interface {
+	recordEnd(a *accounting, e any, since time.Duration, err error) (record func())
+	countLookup(e any)
+	countJoined(e any)
+	lookupCounts() (hits, misses, joined uint64)
 }
 
-// took returns how long a creation has taken whose function has ended. If there is a
-// listener, Close waits until it has been told.
-func (c *recorder[K]) took(r *root[K], since time.Duration) time.Duration {
-	if p := c.pending(); p != 0 {
-		r.accounting.begin(p)
+// stripe returns where the caller counts look-ups; nil: they are not counted.
+func (c *recorder[K]) stripe() *lookupStripe {
+	if c.lookups == nil {
+		return nil
 	}
-	return r.now() - since
+	return &c.lookups[atomics.Stripe(len(c.lookups))]
 }
 
-func (c *recorder[K]) pending() tally {
+// countLookup counts a look-up that has found e, or nil.
+func (c *recorder[K]) countLookup(e any) {
+	switch s := c.stripe(); {
+	case s == nil: // look-ups are not counted
+	case e.(*entry[K]).has():
+		s.hits.Add(1)
+	default:
+		s.misses.Add(1)
+	}
+}
+
+// countJoined counts a caller that is about to wait for e, if that is being created.
+func (c *recorder[K]) countJoined(e any) {
+	if s := c.stripe(); s != nil && e.(*entry[K]).state.Load().creating() {
+		s.joined.Add(1)
+	}
+}
+
+// lookupCounts returns the sums of all stripes.
+func (c *recorder[K]) lookupCounts() (hits, misses, joined uint64) {
+	for i := range c.lookups {
+		of := &c.lookups[i]
+		hits += uint64(of.hits.Load())
+		misses += uint64(of.misses.Load())
+		joined += uint64(of.joined.Load())
+	}
+	return hits, misses, joined
+}
+
+// joins is countJoined, if there is a recorder.
+func (r *root[K]) joins(e *entry[K]) {
+	if r.recorder != nil {
+		r.recorder.countJoined(e)
+	}
+}
+
+// recordEnd is called when the function has ended that creates e since then. The caller
+// calls what it returns when others have the result. If there is a listener, Close waits
+// until it has been told.
+func (c *recorder[K]) recordEnd(a *accounting, e any, since time.Duration, err error) (record func()) {
+	k, took := e.(*entry[K]).key, atomics.Since(a.epoch)-since
 	if c.onCreate == nil {
-		return 0
+		return func() { c.record(a, k, took, err) }
 	}
-	return onePending
+	a.begin(onePending)
+	return func() {
+		defer a.finish(onePending)
+		c.record(a, k, took, err)
+	}
 }
 
-// recordOne records the creation of e.
-func (c *recorder[K]) recordOne(r *root[K], e *entry[K], took time.Duration, err error) {
-	defer r.accounting.finish(c.pending())
-	c.record(r, e.key, took, err)
-}
-
-// recordMany records the creations of a batch.
-func (c *recorder[K]) recordMany(r *root[K], own []creation[K], ends []result, took time.Duration) {
-	if ends == nil {
-		ends = make([]result, len(own)) // all have made a value
-	}
-	i := 0
-	defer func() {
-		if i < len(own) { // the listener has called runtime.Goexit
-			c.recordMany(r, own[i:], ends[i:], took)
-			return
+// recordEnds is recordEnd for a batch.
+func (b *batch[K]) recordEnds(ends []result) (record func()) {
+	all := make([]func(), len(b.own))
+	for i := range all {
+		var err error
+		if ends != nil {
+			err = ends[i].err
 		}
-		r.accounting.finish(c.pending())
-	}()
-	for i < len(own) {
-		k, err := own[i].entry.key, ends[i].err
-		i++
-		c.record(r, k, took, err)
+		all[i] = b.root.recorder.recordEnd(b.root.accounting, b.own[i].entry, b.all.since, err)
 	}
+	return func() { callAll(all) }
 }
 
-var errCreateListenerGoexit = errors.New("oncecache: OnCreate function called runtime.Goexit")
+// callAll calls all functions, though some may end the goroutine.
+func callAll(all []func()) {
+	defer func() {
+		if len(all) > 0 {
+			callAll(all)
+		}
+	}()
+	for len(all) > 0 {
+		f := all[0]
+		all = all[1:]
+		f()
+	}
+}
 
 // record records one call of a function. If the listener panics, the caller goes on.
-func (c *recorder[K]) record(r *root[K], k K, took time.Duration, err error) {
+func (c *recorder[K]) record(a *accounting, k K, took time.Duration, err error) {
 	if err == errNoBase {
 		return // it was not called
 	}
-	r.accounting.createTime.Add(int64(took))
+	a.createTime.Add(int64(took))
 	if c.onCreate == nil {
 		return
 	}
 	returned := false
 	defer func() {
 		if p := recover(); p != nil {
-			r.accounting.note(&PanicError{Value: p, Stack: debug.Stack(), from: fromOnCreate})
+			a.note(&PanicError{Value: p, Stack: debug.Stack(), from: fromOnCreate})
 		} else if !returned {
-			r.accounting.note(errCreateListenerGoexit)
+			a.note(errors.New("oncecache: OnCreate function called runtime.Goexit"))
 		}
 	}()
 	c.onCreate(k, took, err)

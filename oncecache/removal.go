@@ -22,14 +22,26 @@ const (
 	ReasonExpired
 	// ReasonIdle is Config.IdleTimeout.
 	ReasonIdle
-	// ReasonEvicted is Config.MaxEntries.
+	// ReasonEvicted is Config.MaxEntries or Config.MaxWeight.
 	ReasonEvicted
 	// ReasonDiscarded is Lease.Discard, or that the value never was its key's: it was
-	// made or set too late, or for a key that Delete had removed, or nobody had asked for
-	// it.
+	// made or set too late, or for a key that Delete had removed, or weighed more than
+	// Config.MaxWeight, or nobody had asked for it.
 	ReasonDiscarded
 	// ReasonClosed is Cache.Close.
 	ReasonClosed
+)
+
+// reason is a Reason without methods, which would be in every program.
+type reason = uint8
+
+const (
+	whyDeleted   = reason(ReasonDeleted)
+	whyReplaced  = reason(ReasonReplaced)
+	whyIdle      = reason(ReasonIdle)
+	whyEvicted   = reason(ReasonEvicted)
+	whyDiscarded = reason(ReasonDiscarded)
+	whyClosed    = reason(ReasonClosed)
 )
 
 // String returns the name of r without the prefix.
@@ -56,8 +68,6 @@ func (r Reason) String() string {
 // MarshalText returns the name of r.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-var errRemoveGoexit = errors.New("oncecache: OnRemove function called runtime.Goexit")
-
 // listen tells Config.OnRemove of the value of e, which Config.Close has closed with err.
 // If the listener panics, the caller goes on, as after a panic of Close.
 func (c *closing[K]) listen(r *root[K], e *entry[K], err error) {
@@ -66,7 +76,7 @@ func (c *closing[K]) listen(r *root[K], e *entry[K], err error) {
 		if p := recover(); p != nil {
 			r.accounting.note(&PanicError{Value: p, Stack: debug.Stack(), from: fromOnRemove})
 		} else if !returned {
-			r.accounting.note(errRemoveGoexit)
+			r.accounting.note(errors.New("oncecache: OnRemove function called runtime.Goexit"))
 		}
 	}()
 	c.onRemove(e, reasonOf(e), err)
@@ -79,5 +89,5 @@ func reasonOf[K comparable](e *entry[K]) Reason {
 	if p == nil || p.leases == nil || p.leases.why == 0 {
 		return ReasonDiscarded // it never was its key's
 	}
-	return p.leases.why
+	return Reason(p.leases.why)
 }

@@ -94,11 +94,11 @@ func (m *mark) doom(leased func() bool, asks, why uint32) bool {
 }
 
 // reason returns why a doomed entry goes.
-func (m *mark) reason() Reason {
+func (m *mark) reason() reason {
 	if m.used.Load()&idle != 0 {
-		return ReasonIdle
+		return whyIdle
 	}
-	return ReasonEvicted
+	return whyEvicted
 }
 
 // isDoomed reports whether the entry is being evicted.

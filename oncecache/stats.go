@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Stats has the counts of a cache since it was made. They never go down.
+// Stats has the counts of a cache since it was made, which never go down, and its weight.
 //
 // Hits, Misses and Joined are zero without Config.RecordStats, because each hit would
 // write to shared memory. Their look-ups are those of Get, GetOrCreate,
@@ -28,6 +28,10 @@ type Stats struct {
 	// began, as in [Flight], until the end of the function. A batch counts for each of its
 	// keys. It is zero without Config.RecordStats and Config.OnCreate.
 	CreateTime time.Duration
+
+	// Weight is the sum of the weights of the values that are there, with
+	// Config.MaxWeight; at most math.MaxInt64.
+	Weight int64
 }
 
 // LogValue returns the counts that are not zero as a group.
@@ -48,6 +52,9 @@ func (s Stats) LogValue() slog.Value {
 	if s.CreateTime != 0 {
 		attrs = append(attrs, slog.Duration("create_time", s.CreateTime))
 	}
+	if s.Weight != 0 {
+		attrs = append(attrs, slog.Int64("weight", s.Weight))
+	}
 	return slog.GroupValue(attrs...)
 }
 
@@ -66,9 +73,11 @@ func (c *core[K]) stats() Stats {
 	s := Stats{
 		Created: uint64(b.created.Load()), Failed: uint64(b.failed.Load()), Panicked: uint64(b.panicked.Load()),
 		TimedOut: uint64(b.timedOut.Load()), Evicted: uint64(b.evicted.Load()), Closed: uint64(b.closings.Load()),
-		Idle: uint64(b.idled.Load()), CreateTime: time.Duration(b.createTime.Load()),
+		Idle: uint64(b.idled.Load()), CreateTime: time.Duration(b.createTime.Load()), Weight: b.weight.Load(),
 	}
-	r.lookups.sum(&s)
+	if r.recorder != nil {
+		s.Hits, s.Misses, s.Joined = r.recorder.lookupCounts()
+	}
 	return s
 }
 

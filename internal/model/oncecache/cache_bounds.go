@@ -32,7 +32,7 @@ func (o *Owner) touch(k int) {
 
 // come adds what k has as the newest. Others may have to go.
 func (o *Owner) come(k int) {
-	if o.MaxEntries == 0 && o.IdleTimeout == 0 {
+	if o.MaxEntries == 0 && o.IdleTimeout == 0 && o.Weight == nil {
 		return
 	}
 	if len(o.places) == 0 {
@@ -45,7 +45,7 @@ func (o *Owner) come(k int) {
 
 // makeRoom lets others than one go while there are too many.
 func (o *Owner) makeRoom(newest *place) {
-	for o.MaxEntries > 0 && len(o.places) > o.MaxEntries {
+	for o.full() {
 		victim := o.victim(newest)
 		if victim == nil {
 			return // leases hold the others

@@ -34,6 +34,8 @@ type CacheSettings struct {
 	TTL                        func(k int, err error) time.Duration // nil: none are kept
 	CreateTimeout, IdleTimeout time.Duration
 	MaxEntries                 int
+	MaxWeight                  int64
+	Weight                     func(v int) int64 // nil: there is no MaxWeight
 
 	ErrClosed, ErrTimeout, ErrNotFound, ErrNotModified error
 }
@@ -103,13 +105,18 @@ func (o *Owner) Set(k, v int) (old int, replaced bool) {
 func (o *Owner) store(k, v int) {
 	o.drop(k, "Replaced")
 	o.Cache.Set(k, v)
+	if o.heavy(v) {
+		delete(o.ready, k)
+		o.take(v, 0)
+		return
+	}
 	o.take(v, 1)
 	o.come(k)
 }
 
 // SetIfAbsent takes a failure for absent, even one that is not over.
 func (o *Owner) SetIfAbsent(k, v int) bool {
-	if _, ok := o.ready[k]; ok || o.flights[k] != nil || o.Shut {
+	if _, ok := o.ready[k]; ok || o.flights[k] != nil || o.Shut || o.heavy(v) {
 		return false
 	}
 	o.store(k, v)
