@@ -382,3 +382,18 @@ func ExampleConfig_recordStats() {
 	// created postgres://db-001 true <nil>
 	// 2 hits, 1 miss, 1 created
 }
+
+// Pages of up to 1 MiB together. A larger one is served, and not kept.
+func ExampleConfig_maxWeight() {
+	pages := oncecache.MustNew(oncecache.Config[string, []byte]{
+		MaxWeight: 1 << 20,
+		Weight:    func(path string, page []byte) int64 { return int64(len(path) + len(page)) },
+	})
+	pages.Set("/plans", make([]byte, 700<<10))
+	pages.Set("/users", make([]byte, 200<<10))
+	pages.Set("/report", make([]byte, 300<<10)) // "/plans" makes room
+	pages.GetOrCreate("/export", func() ([]byte, error) { return make([]byte, 2<<20), nil })
+	fmt.Println(slices.Sorted(pages.Keys()), pages.Stats().Weight>>10, "KiB")
+	// Output:
+	// [/report /users] 500 KiB
+}
