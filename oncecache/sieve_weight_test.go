@@ -78,10 +78,13 @@ func TestT39_WeightsAreGivenBack(t *testing.T) {
 			IdleTimeout: time.Hour, ErrorTTL: func(string, error) time.Duration { return time.Minute },
 		}, 100)
 		for name, change := range map[string]func() int64{
-			"Set":           func() int64 { r.Set("k", 20); return 20 },
-			"the very one":  func() int64 { r.Set("k", 10); return 10 },
-			"Refresh":       func() int64 { r.Refresh(ctx, "k", makes(30)); return 30 },
-			"a failure":     func() int64 { r.Refresh(ctx, "k", func(context.Context, string) (int, error) { return failing() }); return 10 },
+			"Set":          func() int64 { r.Set("k", 20); return 20 },
+			"the very one": func() int64 { r.Set("k", 10); return 10 },
+			"Refresh":      func() int64 { r.Refresh(ctx, "k", makes(30)); return 30 },
+			"a failure": func() int64 {
+				r.Refresh(ctx, "k", func(context.Context, string) (int, error) { return failing() })
+				return 10
+			},
 			"Delete":        func() int64 { r.Delete("k"); return 0 },
 			"Clear":         func() int64 { r.Clear(); return 0 },
 			"idleness":      func() int64 { time.Sleep(2 * time.Hour); return 0 },
