@@ -113,12 +113,21 @@ func SweepIdle[K comparable, V any](c *Cache[K, V]) int {
 
 // StartEviction does the first step of an eviction, and returns the second.
 func StartEviction[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
+	return startEviction(c, k, 0)
+}
+
+// StartIdling is StartEviction because k is idle.
+func StartIdling[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
+	return startEviction(c, k, idle)
+}
+
+func startEviction[K comparable, V any](c *Cache[K, V], k K, why uint32) (finish func()) {
 	r := c.shared()
 	n := sieveNodeOf[K](r.seek(k).state.Load().mark)
 	s := r.sieve.(*sieve[K])
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !n.doom(n.leased, 0, 0) {
+	if !n.doom(n.leased, 0, why) {
 		panic("oncecache: it is in use")
 	}
 	s.remove(n)

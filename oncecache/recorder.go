@@ -69,9 +69,9 @@ func (c *recorder[K]) lookupCounts() (hits, misses, joined uint64) {
 	return hits, misses, joined
 }
 
-// joins is countJoined, if there is a recorder.
+// joins is countJoined, if there is a recorder. Refresh is no look-up.
 func (r *root[K]) joins(e *entry[K]) {
-	if r.recorder != nil {
+	if r.recorder != nil && !r.renews {
 		r.recorder.countJoined(e)
 	}
 }

@@ -154,6 +154,24 @@ func TestJoinedAreCounted(t *testing.T) {
 	})
 }
 
+// A Refresh is no look-up, whatever it meets.
+func TestRefreshesAreNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := recorded()
+		c.Set("k", 1)
+		end := make(chan struct{})
+		for range 3 {
+			go c.Refresh(t.Context(), "k", func(context.Context, string) (int, error) { <-end; return 2, nil })
+		}
+		synctest.Wait()
+		close(end)
+		synctest.Wait()
+		if got := c.Stats(); got.Hits+got.Misses+got.Joined != 0 || got.Created != 1 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 // created is what OnCreate was told.
 type created struct {
 	key  string

@@ -175,6 +175,27 @@ func TestOnRemove(t *testing.T) {
 	}
 }
 
+// A value that goes in the place of one that Refresh has replaced while that was being evicted
+// goes for the same reason.
+func TestOnRemoveOfWhatIsRefreshed(t *testing.T) {
+	for why, start := range map[oncecache.Reason]func(*oncecache.Cache[string, int], string) func(){
+		oncecache.ReasonIdle: oncecache.StartIdling[string, int], oncecache.ReasonEvicted: oncecache.StartEviction[string, int],
+	} {
+		r := listen(oncecache.Config[string, int]{MaxEntries: 3})
+		r.Set("k", 1)
+		finish := start(r.Cache, "k")
+		oncecache.ReplaceAsRefresh(r.Cache, "k", 2, func() {})
+		finish()
+		if err := r.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		r.want(t, removal{"k", 1, replaced, nil}, removal{"k", 2, why, nil})
+		if s := r.Stats(); s.Evicted+s.Idle != 1 || (s.Idle == 1) != (why == oncecache.ReasonIdle) {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
 // A value that refers to something and comes back has not left.
 func TestOnRemoveOfWhatComesBack(t *testing.T) {
 	n, again := 0, new(int)
