@@ -101,7 +101,7 @@ func (s *sieve[K]) weightOfCreated(r *root[K], e *entry[K]) (w int64) {
 // refuseHeavy takes e, whose creation makes a value that is too heavy, out of the table
 // before the value is there: as if Delete came then.
 func (*sieve[K]) refuseHeavy(r *root[K], e *entry[K]) {
-	if r.note(e); r.remove(e) {
+	if r.remove(e) {
 		r.removed(e)
 	}
 }
