@@ -18,6 +18,9 @@ func (r *cacheRun) call(kind cacheKind, makes, comes int, keys ...int) {
 	k := &cacheCall{m: r.m, kind: kind, keys: keys, makes: makes}
 	k.ctx, k.leave = context.WithCancel(r.t.Context())
 	r.calls = append(r.calls, k)
+	if !k.refreshes() {
+		r.looked(keys...)
+	}
 	late := comes%4 == 3 && kind != asksPlainly
 	switch {
 	case late:
@@ -67,6 +70,9 @@ func (r *cacheRun) take(k *cacheCall, p *cachePart, again bool) (creates bool) {
 	p.own, p.lost = nil, false
 	if p.flight.Err == errRefused {
 		r.saw(k.kind, "the error that is kept")
+	}
+	if !p.flight.Over && !creates && !r.m.Renews(p.flight) {
+		r.joined++
 	}
 	p.aboard = true
 	r.m.Board(p.flight, k.leases())

@@ -15,8 +15,21 @@ import (
 // TestCacheOpsSeeds checks that the seeds reach every operation and every kind
 // of outcome.
 func TestCacheOpsSeeds(t *testing.T) {
+	reachOutcomes(t, "testdata/fuzz/FuzzCacheOps/*", cacheOps, cacheOutcomes)
+}
+
+// TestCacheWeightsSeeds checks that seeds of FuzzCacheWeights do what there is about weights.
+func TestCacheWeightsSeeds(t *testing.T) {
+	reachOutcomes(t, "testdata/fuzz/FuzzCacheWeights/*", cacheWeights, map[string][]string{
+		"weight":              {"0", "1", "2", "3", "4", "5", "6"},
+		"more than MaxWeight": {"true", "false"}, "evicted": {"0", "1", "2"}, "removed": {"Deleted", "Replaced", "Evicted", "Discarded", "Closed"},
+		"Set": {"true", "false"}, "a renewal replaces": {"true", "false"}, "SetIfAbsent": {"true", "false"}, "GetOrCreateMany": {"made"},
+	})
+}
+
+func reachOutcomes(t *testing.T, seeds string, run func(*testing.T, []byte, map[string]int), outcomes map[string][]string) {
 	reached := map[string]int{}
-	files, err := filepath.Glob("testdata/fuzz/FuzzCacheOps/*")
+	files, err := filepath.Glob(seeds)
 	require.NoError(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -24,10 +37,10 @@ func TestCacheOpsSeeds(t *testing.T) {
 		quoted := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(string(text)), "go test fuzz v1\n[]byte("), ")")
 		ops, err := strconv.Unquote(quoted)
 		require.NoError(t, err, file)
-		synctest.Test(t, func(t *testing.T) { cacheOps(t, []byte(ops), reached) })
+		synctest.Test(t, func(t *testing.T) { run(t, []byte(ops), reached) })
 	}
-	for op, outcomes := range cacheOutcomes {
-		for _, want := range outcomes {
+	for op, all := range outcomes {
+		for _, want := range all {
 			assert.NotZero(t, reached[op+" = "+want], "nobody reaches %q", op+" = "+want)
 		}
 	}
@@ -64,5 +77,6 @@ var cacheOutcomes = map[string][]string{
 	"SetIfAbsent": {"true", "false"}, "SetIfAbsent in the place of an error": {"true", "false"},
 	"Release": {"true", "false"}, "Discard": {"true", "false"}, "Sweep": {"true", "false"},
 	"Close while something is pending": {"true", "false"}, "Close tells a panic": {"true", "false"},
+	"removed": {"Deleted", "Replaced", "Idle", "Evicted", "Discarded", "Closed"},
 	"evicted": {"0", "1", "2"}, "timed out": {"0", "1", "2"}, "more than MaxEntries": {"true", "false"},
 }

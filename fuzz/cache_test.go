@@ -30,6 +30,21 @@ func FuzzCacheOps(f *testing.F) {
 	})
 }
 
+// FuzzCacheWeights reads what FuzzCacheOps does, for a cache with MaxWeight.
+func FuzzCacheWeights(f *testing.F) {
+	f.Fuzz(func(t *testing.T, ops []byte) {
+		if len(ops) > 200 {
+			return
+		}
+		synctest.Test(t, func(t *testing.T) { cacheWeights(t, ops, nil) })
+	})
+}
+
+// Values weigh 0 to 7. Seven is too much.
+const cacheMaxWeight = 6
+
+func cacheWeight(v int) int64 { return int64(v*5/3) % (cacheMaxWeight + 2) }
+
 // The settings. Without any, the cache is a zero Cache.
 const (
 	cacheCloses = 1 << iota
@@ -37,7 +52,8 @@ const (
 	cacheKeepsErrors
 	cacheTimesOut
 	cacheIdles
-	cacheMaxEntries // from 0 to 3, in two bits
+	cacheMaxEntries       // from 0 to 3, in two bits
+	cacheListens    = 128 // Config.OnRemove, Config.OnCreate and Config.RecordStats
 )
 
 // Operations happen at whole milliseconds, sweeps in between.
@@ -49,23 +65,29 @@ const (
 
 // cacheRun is one run of operations against the model.
 type cacheRun struct {
-	t       *testing.T
-	c       *oncecache.Cache[int, int]
-	m       *model.Owner
-	epoch   time.Time
-	calls   []*cacheCall
-	open    []*cacheFunction // that run
-	waiting []*cacheFunction // that wait for their turn
-	leases  []*cacheCall     // calls whose lease is held
-	unheard bool             // a panic that no caller got
-	reached map[string]int   // operations and outcomes; nil: nobody counts them
+	t                    *testing.T
+	c                    *oncecache.Cache[int, int]
+	m                    *model.Owner
+	epoch                time.Time
+	calls                []*cacheCall
+	open                 []*cacheFunction // that run
+	waiting              []*cacheFunction // that wait for their turn
+	leases               []*cacheCall     // calls whose lease is held
+	unheard              bool             // a panic that no caller got
+	closes               bool             // there is a Config.Close
+	listens              bool             // there is a Config.OnRemove
+	hits, misses, joined uint64
+	reached              map[string]int // operations and outcomes; nil: nobody counts them
 
-	mu     sync.Mutex
-	closed []int // by Config.Close
+	mu      sync.Mutex
+	closed  []int          // by Config.Close
+	removed map[int]string // by value: what Config.OnRemove was told
+	ended   [2]uint64      // how often Config.OnCreate was told of a value, and of an error
+	took    time.Duration  // by what Config.OnCreate was told
 }
 
-func newCacheRun(t *testing.T, settings byte, reached map[string]int) *cacheRun {
-	r := &cacheRun{t: t, epoch: time.Now(), reached: reached}
+func newCacheRun(t *testing.T, settings byte, weighs bool, reached map[string]int) *cacheRun {
+	r := &cacheRun{t: t, epoch: time.Now(), reached: reached, removed: map[int]string{}}
 	config := oncecache.Config[int, int]{KeepCreating: settings&cacheKeepsCreating != 0, MaxEntries: int(settings / cacheMaxEntries % 4)}
 	if settings&cacheCloses != 0 {
 		config.Close = func(_, v int) error {
@@ -73,6 +95,27 @@ func newCacheRun(t *testing.T, settings byte, reached map[string]int) *cacheRun 
 			defer r.mu.Unlock()
 			r.closed = append(r.closed, v)
 			return nil
+		}
+	}
+	if settings&cacheListens != 0 {
+		config.RecordStats = true
+		config.OnCreate = func(_ int, took time.Duration, err error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.took += took
+			if err == nil {
+				r.ended[0]++
+			} else {
+				r.ended[1]++
+			}
+		}
+		config.OnRemove = func(_, v int, why oncecache.Reason, err error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			require.NotContains(t, r.removed, v, "told twice")
+			require.Equal(t, config.Close != nil, slices.Contains(r.closed, v), "told before it is closed")
+			require.NoError(t, err)
+			r.removed[v] = why.String()
 		}
 	}
 	if settings&cacheKeepsErrors != 0 {
@@ -86,24 +129,39 @@ func newCacheRun(t *testing.T, settings byte, reached map[string]int) *cacheRun 
 	if settings&cacheIdles != 0 {
 		config.IdleTimeout = idleTimeout
 	}
+	if weighs {
+		config.MaxWeight, config.Weight = cacheMaxWeight, func(_, v int) int64 { return cacheWeight(v) }
+	}
+	r.closes, r.listens = config.Close != nil, config.OnRemove != nil
 	r.c = oncecache.MustNew(config)
-	if settings == 0 {
+	if settings == 0 && !weighs {
 		r.c = new(oncecache.Cache[int, int])
 	}
 	r.m = model.NewOwner(model.CacheSettings{
-		Closes: config.Close != nil, Keeps: config.KeepCreating, TTL: config.ErrorTTL, CreateTimeout: config.CreateTimeout,
+		Closes: config.Close != nil || config.OnRemove != nil, Keeps: config.KeepCreating, TTL: config.ErrorTTL, CreateTimeout: config.CreateTimeout,
 		IdleTimeout: config.IdleTimeout, MaxEntries: config.MaxEntries,
 		ErrClosed: oncecache.ErrClosed, ErrTimeout: oncecache.ErrCreateTimeout, ErrNotFound: oncecache.ErrNotFound,
 		ErrNotModified: oncecache.ErrNotModified,
 	})
+	if weighs {
+		r.m.MaxWeight, r.m.Weight = cacheMaxWeight, cacheWeight
+	}
 	return r
 }
 
 func cacheOps(t *testing.T, ops []byte, reached map[string]int) {
-	if len(ops) == 0 {
-		return
+	if len(ops) > 0 {
+		newCacheRun(t, ops[0], false, reached).run(ops[1:])
 	}
-	r := newCacheRun(t, ops[0], reached)
+}
+
+func cacheWeights(t *testing.T, ops []byte, reached map[string]int) {
+	if len(ops) > 0 {
+		newCacheRun(t, ops[0], true, reached).run(ops[1:])
+	}
+}
+
+func (r *cacheRun) run(ops []byte) {
 	defer func() { // whatever happened, leave nobody behind
 		for _, k := range r.calls {
 			k.leave()
@@ -112,7 +170,6 @@ func cacheOps(t *testing.T, ops []byte, reached map[string]int) {
 			}
 		}
 	}()
-	ops = ops[1:]
 	for v := 1; len(ops) >= 2; v++ {
 		before := r.m.CacheStats
 		r.do(ops[0], v, int(ops[1]))
@@ -129,7 +186,7 @@ func cacheOps(t *testing.T, ops []byte, reached map[string]int) {
 	}
 	r.close()
 	r.check()
-	require.Zero(t, r.m.Pending)
+	require.Zero(r.t, r.m.Pending)
 }
 
 // do does operation op, in which v is a new value.
@@ -146,6 +203,7 @@ func (r *cacheRun) do(op byte, v, arg int) {
 	case 2:
 		got, ok := c.Get(key)
 		want, wantOK := m.Get(key)
+		r.looked(key)
 		require.Equal(t, wantOK, ok, "Get")
 		require.Equal(t, want, got, "Get")
 		r.saw("Get", ok)
@@ -195,10 +253,10 @@ func (r *cacheRun) do(op byte, v, arg int) {
 	case 16: // one to three keys, of which one may be there twice
 		keys := []int{key, (key + 1 + rest/4%2) % cacheKeys, (key + 3*(rest/8%2)) % cacheKeys}
 		n := 1 + rest/16%3
-		if m.TTL != nil && m.MaxEntries+int(m.IdleTimeout) > 0 {
+		if m.TTL != nil && m.MaxEntries+int(m.IdleTimeout+time.Duration(m.MaxWeight)) > 0 {
 			n = 1 // else errors are used when the call comes to them, while others make room
 		}
-		if m.MaxEntries > 0 {
+		if m.MaxEntries > 0 || m.Weight != nil {
 			n = 1 // else others make room while the call returns and puts back its leases
 		}
 		if slices.ContainsFunc(keys[:n], func(k int) bool { return m.Renewal(k) != nil }) {
@@ -224,6 +282,17 @@ func (r *cacheRun) do(op byte, v, arg int) {
 	}
 }
 
+// looked counts the first look-up of a call.
+func (r *cacheRun) looked(keys ...int) {
+	for _, k := range keys {
+		if r.m.All()[k] != 0 {
+			r.hits++
+		} else {
+			r.misses++
+		}
+	}
+}
+
 // pass lets a millisecond pass.
 func (r *cacheRun) pass() {
 	time.Sleep(time.Millisecond)
@@ -235,7 +304,7 @@ func (r *cacheRun) pass() {
 // sawBounds notes what an operation has made go.
 func (r *cacheRun) sawBounds(before model.CacheStats) {
 	now := r.m.CacheStats
-	r.saw("evicted", min(now.Evicted-before.Evicted, 2))
+	r.saw("evicted", min(now.Evicted+now.Idle-before.Evicted-before.Idle, 2))
 	r.saw("timed out", min(now.TimedOut-before.TimedOut, 2))
 	r.saw("more than MaxEntries", r.m.MaxEntries > 0 && len(r.m.All()) > r.m.MaxEntries)
 }
@@ -249,7 +318,7 @@ func (r *cacheRun) release(i int, discard bool) {
 	require.Equal(r.t, v, k.lease.Value())
 	if discard {
 		k.lease.Discard()
-		r.saw("Discard", r.m.CompareAndDelete(key, v))
+		r.saw("Discard", r.m.Discard(key, v))
 	} else {
 		k.lease.Release()
 		r.saw("Release", r.m.All()[key] == v)
@@ -293,13 +362,32 @@ func (r *cacheRun) check() {
 		r.checkCall(k)
 	}
 	slices.Sort(r.closed)
-	require.Equal(r.t, slices.Sorted(maps.Keys(r.m.Closed)), r.closed, "closed")
+	if r.closes {
+		require.Equal(r.t, slices.Sorted(maps.Keys(r.m.Closed)), r.closed, "closed")
+	}
+	if r.listens {
+		require.Equal(r.t, r.m.Removed, r.removed, "removed")
+		for _, why := range r.removed {
+			r.saw("removed", why)
+		}
+	}
 	require.Equal(r.t, len(r.m.All()), r.c.Len(), "Len")
 	stats := r.m.CacheStats
+	if !r.listens {
+		r.hits, r.misses, r.joined, stats.CreateTime = 0, 0, 0, 0
+	} else {
+		require.Equal(r.t, [2]uint64{uint64(stats.Created), uint64(stats.Failed + stats.Panicked)}, r.ended, "OnCreate")
+		require.Equal(r.t, stats.CreateTime, r.took, "OnCreate")
+	}
 	require.Equal(r.t, oncecache.Stats{
+		Hits: r.hits, Misses: r.misses, Joined: r.joined, Idle: uint64(stats.Idle), CreateTime: stats.CreateTime, Weight: r.m.TotalWeight(),
 		Created: uint64(stats.Created), Failed: uint64(stats.Failed), Panicked: uint64(stats.Panicked),
-		TimedOut: uint64(stats.TimedOut), Evicted: uint64(stats.Evicted), Closed: uint64(len(r.m.Closed)),
+		TimedOut: uint64(stats.TimedOut), Evicted: uint64(stats.Evicted), Closed: uint64(len(r.closed)),
 	}, r.c.Stats(), "Stats")
+	if r.m.Weight != nil {
+		r.saw("weight", r.m.TotalWeight())
+		r.saw("more than MaxWeight", r.m.TotalWeight() > r.m.MaxWeight)
+	}
 	r.loops()
 }
 

@@ -19,6 +19,8 @@ func TestAllocs(t *testing.T) {
 	var c oncecache.Cache[string, *int]
 	one := new(int)
 	c.Set(key, one)
+	records := oncecache.MustNew(oncecache.Config[string, *int]{RecordStats: true})
+	records.Set(key, one)
 	captured := 0
 	fails := errors.New("no route to host")
 
@@ -32,6 +34,13 @@ func TestAllocs(t *testing.T) {
 			if v != one || err != nil {
 				t.Error(v, err)
 			}
+		}},
+		{"the same with RecordStats", 0, func() {
+			records.GetOrCreate(key, func() (*int, error) { captured++; return new(int), nil })
+		}},
+		{"GetOrCreate of a new key with RecordStats, and Delete", 3, func() {
+			records.GetOrCreate("new", func() (*int, error) { captured++; return one, nil })
+			records.Delete("new")
 		}},
 		{"Get", 0, func() { c.Get(key) }},
 		{"Get of an absent key", 0, func() { c.Get("absent") }},

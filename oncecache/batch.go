@@ -88,6 +88,7 @@ func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 		}
 		left = left[:len(left)+1]
 		if at = &left[len(left)-1]; at.entry != nil {
+			b.root.joins(at.entry)
 			b.include(at)
 		} else {
 			b.enter(at, oneByOne)
@@ -242,17 +243,29 @@ func call[K comparable, V any](b *batch[K], create func(context.Context, []K) (m
 		err := said.of(e.key, v, ok)
 		if err == nil {
 			*valueOf[V](e) = v
+			if r.sieve != nil {
+				if w := r.sieve.weightOf(r, e); w != 0 {
+					ends = room(ends, len(b.own))
+					ends[i].extra = w
+				}
+			}
 			continue
 		}
-		if ends == nil {
-			ends = make([]result, len(b.own))
-		}
-		ends[i] = result{err: err, until: r.keeps(e.key, err)}
+		ends = room(ends, len(b.own))
+		ends[i] = result{err: err, extra: r.extraOf(e, err)}
 	}
 	for i := range b.own {
 		if ends == nil || ends[i].err == nil {
 			delete(spare, b.own[i].entry.key)
 		}
+	}
+	return ends
+}
+
+// room returns ends, or room for n.
+func room(ends []result, n int) []result {
+	if ends == nil {
+		ends = make([]result, n)
 	}
 	return ends
 }
@@ -283,6 +296,9 @@ func isZero[V any](v V) bool { return reflect.ValueOf(&v).Elem().IsZero() }
 // Values are closed after that.
 func (b *batch[K]) end(ends []result) (heard bool) {
 	r := b.root
+	if r.recorder != nil {
+		defer b.recordEnds(ends)()
+	}
 	created := len(b.own)
 	for _, how := range ends {
 		if how.err != nil {

@@ -55,6 +55,7 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 	defer all.putBack()
 	for left := keys; len(left) > 0; {
 		left = c.round(ctx, left, create, all)
+		all.looked = true
 	}
 	all.oneByOne = true
 	for _, k := range all.later {
@@ -71,7 +72,7 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 	r := all.root
 	var b *batch[K]
 	for i, k := range keys {
-		e := r.find(k) // LP(GetOrCreateMany): a hit
+		e := all.find(k) // LP(GetOrCreateMany): a hit
 		if e != nil && all.hit(e) || all.has(k) {
 			continue // or it is repeated
 		}
@@ -114,6 +115,8 @@ type outcomes[K comparable, V any] struct {
 	failed KeyErrors[K]
 	held   []holding[K]
 
+	looked bool // the keys were looked for before
+
 	// later are keys whose creations have to wait for their turn. They come last, one by
 	// one, because a creation that one of them waits for might wait for another.
 	later    []K
@@ -124,6 +127,14 @@ type outcomes[K comparable, V any] struct {
 type holding[K comparable] struct {
 	entry *entry[K]
 	word  *atomics.Int64
+}
+
+// find returns the entry of k, or nil, and counts the look-up if it is the first.
+func (o *outcomes[K, V]) find(k K) *entry[K] {
+	if o.looked {
+		return o.root.seek(k)
+	}
+	return o.root.find(k)
 }
 
 // hit takes the value of e, if there is one that can be held.

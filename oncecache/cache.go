@@ -38,10 +38,13 @@ type root[K comparable] struct {
 
 	of values[K] // kind[K, V], of the values of this cache
 
-	close         closer[K]                                          // calls Config.Close; nil: there is none
+	close         closer[K]                                          // calls Config.Close and Config.OnRemove; nil: there is neither
 	same          func(a, b *entry[K]) bool                          // whether the values of two entries are one; nil: nothing is closed
 	createTimeout time.Duration                                      // Config.CreateTimeout; zero: none
 	timed         func(*root[K], *entry[K], *phase[K]) (stop func()) // starts its timer; nil: there is none
+
+	apart    bool      // a look-up goes through findApart
+	recorder recording // nil: create functions are not recorded
 
 	onLeak  func(K, []byte)                                      // Config.OnLeak
 	renews  bool                                                 // this is the root of renewals
@@ -81,19 +84,36 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 	if config.ErrorTTL != nil {
 		s.kept = &keptErrors[K]{ttl: config.ErrorTTL}
 	}
-	if config.MaxEntries > 0 || config.IdleTimeout > 0 {
-		s.sieve = &sieve[K]{max: config.MaxEntries, idle: config.IdleTimeout}
+	var bounds *sieve[K]
+	if config.MaxEntries > 0 || config.MaxWeight > 0 || config.IdleTimeout > 0 {
+		bounds = &sieve[K]{max: config.MaxEntries, maxWeight: config.MaxWeight, weighs: weigher(config.Weight), idle: config.IdleTimeout}
+		s.sieve = bounds
 	}
-	if closes := config.Close; closes != nil {
+	if closes, onRemove := config.Close, config.OnRemove; closes != nil || onRemove != nil {
 		same := sameness[V]()
-		s.close = &closing[K]{
-			call:   func(e *entry[K]) error { return closes(e.key, *valueOf[V](e)) },
-			recurs: identifies(reflect.TypeFor[V]()),
+		c := &closing[K]{recurs: identifies(reflect.TypeFor[V]())}
+		if closes != nil {
+			c.call = func(e *entry[K]) error { return closes(e.key, *valueOf[V](e)) }
 		}
+		if onRemove != nil {
+			c.onRemove = func(e *entry[K], why Reason, err error) { onRemove(e.key, *valueOf[V](e), why, err) }
+		}
+		s.close = c
 		s.same = func(a, b *entry[K]) bool { return same(*valueOf[V](a), *valueOf[V](b)) }
 	}
+	r := newRoot(kind[K, V]{}, table.NewKeys[K](), &s)
+	if bounds != nil {
+		bounds.shown = &r.accounting.weight
+	}
+	if config.RecordStats || config.OnCreate != nil {
+		c := &recorder[K]{onCreate: config.OnCreate}
+		if config.RecordStats {
+			c.lookups, r.apart = make([]lookupStripe, atomics.Stripes()), true
+		}
+		r.recorder = c
+	}
 	c := new(Cache[K, V])
-	c.root.Store(newRoot(kind[K, V]{}, table.NewKeys[K](), &s))
+	c.root.Store(r)
 	return c, nil
 }
 
@@ -129,6 +149,7 @@ func newRoot[K comparable](of values[K], keys table.Keys[K], config *settings[K]
 		close: config.close, timed: config.timed, createTimeout: config.createTimeout, onLeak: config.onLeak,
 	}
 	r.hash = r.keys.Hasher("oncecache")
+	r.apart = r.keys.Dynamic()
 	r.entries.Init(r.hash, config.sizeHint)
 	r.sieve, r.kept = config.sieve, config.kept
 	r.fails = r.kept != nil || r.createTimeout > 0
@@ -175,14 +196,22 @@ func (r *root[K]) at(k K) table.Hashed[K] {
 // remove takes e out of the table, and reports whether it was there.
 func (r *root[K]) remove(e *entry[K]) bool { return r.entries.CompareAndDelete(r.at(e.key), e) }
 
-// find returns the entry of k, or nil. It panics if k cannot be compared. Get and
-// GetOrCreate write this and use out, because the compiler would call them.
+// find returns the entry of k, or nil, for a call that is counted as a look-up. It panics
+// if k cannot be compared. Get and GetOrCreate write this and use out, because the
+// compiler would call them.
 func (r *root[K]) find(k K) *entry[K] {
-	if r.keys.Dynamic() {
-		return r.entries.Load(r.at(k))
+	if r.apart {
+		e := r.entries.Load(r.at(k))
+		if r.recorder != nil {
+			r.recorder.countLookup(e)
+		}
+		return e
 	}
 	return r.entries.Find(&r.keys, k)
 }
+
+// seek is find for a call that is not counted.
+func (r *root[K]) seek(k K) *entry[K] { return r.entries.Load(r.at(k)) }
 
 func (c *Cache[K, V]) install() *root[K] {
 	return c.core.install(kind[K, V]{})
@@ -249,7 +278,7 @@ func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 	}
 	var e *entry[K]
 	if r := c.root.Load(); r != nil {
-		if r.keys.Dynamic() {
+		if r.apart {
 			e = r.find(k)
 		} else {
 			e = r.entries.Find(&r.keys, k) // LP(GetOrCreate): a hit
@@ -278,7 +307,7 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 		r = c.install()
 	}
 	var e *entry[K]
-	if r.keys.Dynamic() {
+	if r.apart {
 		e = r.find(k)
 	} else {
 		e = r.entries.Find(&r.keys, k) // LP(Get): absent, ready, or being created

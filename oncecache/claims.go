@@ -61,7 +61,7 @@ func (n *candidate[K]) wait(f func() error) error {
 	}
 	turn := &n.phase.ext.turn
 	turn.Store(waiting)
-	if n.root.find(n.entry.key) != n.entry {
+	if n.root.seek(n.entry.key) != n.entry {
 		return errAgain
 	}
 	err := f()

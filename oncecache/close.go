@@ -16,7 +16,8 @@ import (
 // wraps the error of ctx and names the keys that Close has not waited for; the
 // closing goes on without it. Joined with that, Close returns the errors of
 // Config.Close for values of this cache, and the panics that no other caller got:
-// see [Config] and [Cache.GetOrCreateContext]. It keeps the first 100 of these.
+// see [Config] and [Cache.GetOrCreateContext]. It keeps the first 100 of these. With a
+// Config.OnRemove function, Close waits for that too.
 //
 // Close may be called again, to wait again and for the same errors. A create
 // or Config.Close function that calls it waits for itself until ctx ends.
@@ -72,7 +73,7 @@ func (c *core[K]) detach(of values[K]) *root[K] {
 	}
 	n := &root[K]{
 		keys: r.keys, hash: r.hash, before: r, accounting: r.accounting, backlog: r.backlog, claims: r.claims,
-		of: r.of, close: r.close, same: r.same, counts: r.counts,
+		of: r.of, close: r.close, same: r.same, counts: r.counts, recorder: r.recorder, apart: r.apart,
 	}
 	n.entries.Init(n.hash, 0)
 	c.root.Store(n) // LP(Close)
@@ -103,13 +104,13 @@ func (r *root[K]) endRemoved(e *entry[K]) (free bool) {
 			return false
 		}
 	}
-	return r.release(e, r.leave(e))
+	return r.release(e, r.leave(e), whyClosed)
 }
 
-// retire follows the removal of e from the table by its caller: it closes the value, if
-// that is to be closed, or leaves that to its users.
-func (r *root[K]) retire(e *entry[K]) {
-	if r.release(e, r.leave(e)) {
+// retire follows the removal of e from the table by its caller, because of why: it closes
+// the value, if that is to be closed, or leaves that to its users.
+func (r *root[K]) retire(e *entry[K], why reason) {
+	if r.release(e, r.leave(e), why) {
 		r.dispose(e)
 	}
 }
@@ -127,8 +128,8 @@ func (r *root[K]) leave(e *entry[K]) *phase[K] {
 
 // release is the second part: no new user can take hold of the value of e. It reports
 // whether the value is to be closed now.
-func (r *root[K]) release(e *entry[K], p *phase[K]) (free bool) {
-	return r.close != nil && p.ready() && r.close.killUse(r, e, p.leases)
+func (r *root[K]) release(e *entry[K], p *phase[K], why reason) (free bool) {
+	return r.close != nil && p.ready() && r.close.killUse(r, e, p.leases, why)
 }
 
 // dispose closes the value of e, which was pending, has left the table and has no

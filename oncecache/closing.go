@@ -10,7 +10,7 @@ import (
 // closer is a closing. It is an interface, and the names of its methods are their own,
 // so that only New brings the code that closes values into a program.
 type closer[K comparable] interface {
-	killUse(r *root[K], e *entry[K], l *leases) (free bool)
+	killUse(r *root[K], e *entry[K], l *leases, why reason) (free bool)
 	lingerOn(r *root[K], e *entry[K], l *leases)
 	closeNow(r *root[K], e *entry[K], noted bool)
 	closeLater(r *root[K], out []*entry[K])
@@ -18,15 +18,18 @@ type closer[K comparable] interface {
 }
 
 // closing closes the values of a cache with Config.Close when they are no longer their
-// keys'. It never changes.
+// keys', and tells Config.OnRemove of them. At least one of the two functions is set. It
+// never changes.
 type closing[K comparable] struct {
-	call   func(*entry[K]) error // calls Config.Close
-	recurs bool                  // a value that comes again is the same one, and not only equal
+	call     func(*entry[K]) error          // calls Config.Close; nil: there is none
+	onRemove func(*entry[K], Reason, error) // calls Config.OnRemove; nil: there is none
+	recurs   bool                           // a value that comes again is the same one, and not only equal
 }
 
-// killUse lets no new user take hold of the value of e, which has left the table, and
-// reports whether the value is to be closed now.
-func (c *closing[K]) killUse(r *root[K], e *entry[K], l *leases) (free bool) {
+// killUse lets no new user take hold of the value of e, which has left the table because
+// of why, and reports whether the value is to be closed now.
+func (c *closing[K]) killUse(r *root[K], e *entry[K], l *leases, why reason) (free bool) {
+	l.why = why // before the kill, which publishes it
 	if l.kill() {
 		return true
 	}
@@ -38,23 +41,36 @@ func (c *closing[K]) killUse(r *root[K], e *entry[K], l *leases) (free bool) {
 func (c *closing[K]) lingerOn(r *root[K], e *entry[K], l *leases) { r.backlog.linger(e, l) }
 
 // closeNow closes the value of e, which was pending, has left the table and has no
-// users; noted tells whether the value is in the backlog. If the Close function panics,
-// the caller goes on, because it has nothing to do with the value.
+// users; noted tells whether the value is in the backlog. If the Close function or the
+// listener panics, the caller goes on, because it has nothing to do with the value.
 func (c *closing[K]) closeNow(r *root[K], e *entry[K], noted bool) {
 	at := r.backlog.closing(e, noted)
+	defer func() {
+		r.accounting.finish(onePending)
+		r.backlog.closed(e, at) // last: while it is pending, its key is named
+	}()
 	var err error
+	gone := true
+	defer func() { // also while Close calls runtime.Goexit
+		if gone && c.onRemove != nil {
+			c.listen(r, e, err)
+		}
+	}()
 	defer func() {
 		if p := recover(); p != nil {
-			err = &PanicError{Value: p, Stack: debug.Stack(), closing: true}
+			err = &PanicError{Value: p, Stack: debug.Stack(), from: fromClose}
 		}
 		if err != nil {
 			r.accounting.note(err)
 		}
-		r.unown(e.key)
-		r.backlog.closed(e, at) // last: while it is pending, its key is named
+		r.disown(e.key) // before the listener, which may ask for the key
 	}()
-	if (c.recurs || e.state.Load() == nil) && r.hasValueOf(r.find(e.key), e) {
+	if (c.recurs || e.state.Load() == nil) && r.hasValueOf(r.seek(e.key), e) {
+		gone = false
 		return // it has come back, or never was the key's for itself: it is closed when that goes
+	}
+	if c.call == nil {
+		return
 	}
 	err = errCloseGoexit // until call returns
 	defer r.accounting.closings.Add(1)

@@ -48,9 +48,26 @@ type Config[K comparable, V any] struct {
 	// Nil means that nothing is ever closed.
 	Close func(K, V) error
 
-	// CloseConcurrency is how many Close functions may run at a time on goroutines
-	// of the cache. If so many hang, values that are removed afterwards wait in a
-	// queue. Zero means 16.
+	// OnRemove, if it is set, is called once for each value that leaves the cache: with
+	// its key, the reason, and the error of Close. It makes the values the cache's own, as
+	// Close does, and all that is said of a cache with a Close function holds: OnRemove is
+	// called for the values for which Close is called, when Close has returned. Without a
+	// Close function, it is called when Close would be: when the value is no longer the
+	// key's and no lease holds it. A value that the key has again, as described at Close,
+	// has not left. An error that is kept is no value.
+	//
+	// It runs outside every lock, on the goroutine that runs Close, and may call any
+	// method for any key, also with CloseBeforeCreate: the key is free before. Calls may
+	// overlap, and those for one key come in any order. If Close panics or calls
+	// runtime.Goexit, OnRemove gets an error that says so. If OnRemove does, Cache.Close
+	// returns that, as it does for Close. Cache.Close waits for OnRemove.
+	//
+	// Nil means that nobody is told.
+	OnRemove func(K, V, Reason, error)
+
+	// CloseConcurrency is how many Close functions, each with OnRemove, may run at a
+	// time on goroutines of the cache. If so many hang, values that are removed
+	// afterwards wait in a queue. Zero means 16.
 	CloseConcurrency int
 
 	// CloseBeforeCreate makes the next creation of a key wait until nothing is
@@ -104,15 +121,51 @@ type Config[K comparable, V any] struct {
 	// search passes at most 64 leased values: so there may also be one entry too
 	// many for every 64 of these. Zero means that there is no bound.
 	//
-	// With MaxEntries or IdleTimeout, a hit of a value that has not been used
+	// With MaxEntries, MaxWeight or IdleTimeout, a hit of a value that has not been used
 	// since the last search writes a mark beside it. Other hits write nothing.
 	MaxEntries int
+
+	// MaxWeight bounds the sum of the weights of the values in the cache, which Weight
+	// says: their bytes, for instance. Adding a value beyond the bound evicts others, as
+	// described at MaxEntries and whatever they weigh, until there is room; leased values
+	// stay, and count. A value that alone weighs more than MaxWeight is not kept, and
+	// evicts nothing: its callers get it, as if Delete came at once; Close closes it, and
+	// OnRemove gets ReasonDiscarded. An error that is kept weighs nothing. Sums do not
+	// overflow. MaxEntries may be set too. Zero means that there is no bound, and Weight
+	// must be nil.
+	MaxWeight int64
+
+	// Weight returns the weight of a value, in units of MaxWeight. It is called once when
+	// a value was made or set, outside every lock, and must not return less than zero:
+	// then it panics. If the value changes later, its weight does not. A panic of Weight
+	// counts as a panic of the create function, whose value is closed, if there is a Close
+	// function; a panic in Set or SetIfAbsent goes on in their caller, which keeps the
+	// value. It must be set if MaxWeight is.
+	Weight func(K, V) int64
 
 	// IdleTimeout removes values, and errors that are kept, that no caller has used
 	// for that long. Removal may come half of that later, or a millisecond if that
 	// is more. A lease is a use, a Refresh is not. Zero means that they stay. A
 	// timer looks for them while there are any, which Close stops.
 	IdleTimeout time.Duration
+
+	// RecordStats makes [Stats] count what costs something: look-ups that find a value and
+	// those that do not, calls that wait for another's creation, and the time that
+	// creations take. A hit then writes to a counter, which is split by processors, and a
+	// creation reads the clock once more. Without it, a hit writes nothing.
+	RecordStats bool
+
+	// OnCreate, if it is set, is called once for each create function that has ended, and
+	// for each key of a batch: with the key, how long the creation took, and the error,
+	// which is a [*PanicError] or [ErrGoexit] if the function did not return. The time is
+	// that from the beginning of the creation, as in [Flight], to the end of the function.
+	// It is meant for histograms and traces, with [Cache.Stats] for the rest.
+	//
+	// It runs outside every lock on the goroutine that ran the function, after the callers
+	// that waited have their result and after Close functions: a slow one delays only the
+	// caller that created. It may call any method. Cache.Close waits for it, and returns
+	// its panics as [*PanicError].
+	OnCreate func(K, time.Duration, error)
 
 	// OnLeak is called for a lease that became unreachable before it was released:
 	// with its key, and the stack of the goroutine that acquired it, as debug.Stack
@@ -143,6 +196,15 @@ func (c *Config[K, V]) validate() error {
 	}
 	if c.MaxEntries < 0 {
 		return fmt.Errorf("oncecache: Config.MaxEntries %d: must not be negative", c.MaxEntries)
+	}
+	if c.MaxWeight < 0 {
+		return fmt.Errorf("oncecache: Config.MaxWeight %d: must not be negative", c.MaxWeight)
+	}
+	if c.MaxWeight > 0 && c.Weight == nil {
+		return fmt.Errorf("oncecache: Config.MaxWeight %d: must be 0 without Config.Weight", c.MaxWeight)
+	}
+	if c.MaxWeight == 0 && c.Weight != nil {
+		return errors.New("oncecache: Config.Weight not nil: must be nil without Config.MaxWeight")
 	}
 	if c.IdleTimeout < 0 {
 		return fmt.Errorf("oncecache: Config.IdleTimeout %v: must not be negative", c.IdleTimeout)

@@ -73,6 +73,7 @@ func (c *core[K]) slowContext(ctx context.Context, k K, e *entry[K], create crea
 		who := caller{counts: counts}
 		who.within(ctx)
 		if e = r.current(e); e != nil {
+			r.joins(e)
 			last, held, err = e.outcome(&who)
 		} else {
 			last, held, err = r.attempt(ctx, k, create, &who)
@@ -218,6 +219,7 @@ func (c *Cache[K, V]) Wait(ctx context.Context, k K) (v V, err error) {
 	if err := ctx.Err(); err != nil {
 		return v, err
 	}
+	r.joins(e)
 	who := caller{counts: oneCaller}
 	who.within(ctx)
 	last, _, err := e.outcome(&who)

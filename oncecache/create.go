@@ -18,6 +18,8 @@ func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err
 	for {
 		if e = r.current(e); e == nil {
 			e = createOrJoin(r, k, create)
+		} else {
+			r.joins(e)
 		}
 		last, _, err := e.outcome(&who)
 		if err == nil {
@@ -120,6 +122,7 @@ func (r *root[K]) insert(at table.Hashed[K], e *entry[K], p *phase[K]) (last *en
 			return e, oneCreating | onePending
 		}
 		if now = r.current(now); now != nil {
+			r.joins(now)
 			return now, 0
 		}
 		// It was a failure, which is gone now.
@@ -141,10 +144,13 @@ type creation[K comparable] struct {
 
 // result is how a create function ended.
 type result struct {
-	err   error         // nil: the value is in the entry of the creation
-	until time.Duration // until when the error is kept; zero: it is not
-	cut   bool          // by a panic or runtime.Goexit, which err tells
-	lost  *PanicError   // the panic, if the creator may have left and cannot go on with it
+	err  error       // nil: the value is in the entry of the creation
+	cut  bool        // by a panic or runtime.Goexit, which err tells
+	lost *PanicError // the panic, if the creator may have left and cannot go on with it
+
+	// extra is, with an error, until when that is kept, as a time.Duration; zero: it is not.
+	// With a value it is the weight of that; tooHeavy: it is not kept.
+	extra int64
 }
 
 // run calls the function, and settles the creation whichever way the function ends.
@@ -162,9 +168,9 @@ func (n *creation[K]) run(alone *PanicError, create func(*entry[K]) error) {
 		}
 	}()
 	err := create(n.entry)
-	until := n.root.keeps(n.entry.key, err)
+	extra := n.root.extraOf(n.entry, err)
 	returned = true
-	n.end(result{err: err, until: until})
+	n.end(result{err: err, extra: extra})
 }
 
 // takeTurn waits until the function of n may be called, and returns an error if it must
@@ -213,18 +219,24 @@ func (n *creation[K]) watch() {
 	}
 }
 
-// keeps returns until when the error is kept that a create function of k has
-// returned. It runs user code.
-func (r *root[K]) keeps(k K, err error) (until time.Duration) {
-	if err == nil || r.kept == nil {
-		return 0
+// extraOf returns result.extra for a create function of e that has returned err. It runs
+// user code.
+func (r *root[K]) extraOf(e *entry[K], err error) int64 {
+	switch {
+	case err != nil && r.kept != nil:
+		return int64(r.kept.keptUntil(r, e.key, err))
+	case err == nil && r.sieve != nil:
+		return r.sieve.weightOfCreated(r, e)
 	}
-	return r.kept.keptUntil(r, k, err)
+	return 0
 }
 
 // end counts a call of the function that has ended, and settles it.
 func (n *creation[K]) end(how result) {
 	n.root.accounting.count(how.err, how.cut)
+	if by := n.root.recorder; by != nil {
+		defer by.recordEnd(n.root.accounting, n.entry, n.phase.since, how.err)() // also if a Close function exits
+	}
 	n.settle(how)
 }
 
@@ -279,12 +291,13 @@ func (r *root[K]) settled(e *entry[K]) {
 	r.sieve.givePlace(r, p.mark)
 }
 
-// nodeFor returns the mark of a new entry, or nil if the cache has no order.
-func (r *root[K]) nodeFor(e *entry[K]) *mark {
+// nodeFor returns the mark of a new entry, whose value has this weight, or nil if the cache
+// has no order.
+func (r *root[K]) nodeFor(e *entry[K], weight int64) *mark {
 	if r.sieve == nil {
 		return nil
 	}
-	return &(&sieveNode[K]{entry: e}).mark
+	return &(&sieveNode[K]{entry: e, weight: weight}).mark
 }
 
 // conclude ends the flight, but for finish and tell, and runs no user code.
@@ -296,6 +309,9 @@ func (n *creation[K]) conclude(end result) (l disposition[K]) {
 	if n.stop != nil {
 		n.stop()
 	}
+	if end.err == nil && end.extra == tooHeavy {
+		r.sieve.refuseHeavy(r, e)
+	}
 	var who participants
 	if p.matters(r.counts) {
 		who = p.finish() // before the result is known, so that all their leases are in it
@@ -303,12 +319,12 @@ func (n *creation[K]) conclude(end result) (l disposition[K]) {
 	l.over = onePending
 	if end.err != nil {
 		if blamed := who.blame(); blamed != nil {
-			end.err, end.until = blamed, 0
+			end.err, end.extra = blamed, 0
 		} else if p.ext != nil && who.callers() == 0 {
-			end.until = 0 // all have left, and it was to go on all the same
+			end.extra = 0 // all have left, and it was to go on all the same
 		}
 		n.freeTurn()
-		if end.until == 0 {
+		if end.extra == 0 {
 			r.remove(e) // LP(GetOrCreate): a failure, unless the entry was removed
 		}
 	} else if r.close != nil {
@@ -351,14 +367,18 @@ func (n *creation[K]) conclude(end result) (l disposition[K]) {
 func (n *creation[K]) outcome(end result, who participants, inTable bool) *phase[K] {
 	r := n.root
 	var m *mark
-	if inTable && (end.err == nil || end.until != 0) {
-		m = r.nodeFor(n.entry)
+	if inTable && (end.err == nil || end.extra != 0) {
+		weight := end.extra
+		if end.err != nil {
+			weight = 0
+		}
+		m = r.nodeFor(n.entry, weight)
 	}
 	if end.err != nil {
 		failed := newPhase(finalState[K]{err: end.err})
 		failed.mark = m
-		if end.until != 0 {
-			failed.final.lasts = &keptError[K]{entry: n.entry, until: end.until}
+		if end.extra != 0 {
+			failed.final.lasts = &keptError[K]{entry: n.entry, until: time.Duration(end.extra)}
 		}
 		return failed
 	}

@@ -57,6 +57,15 @@
 // [Cache.Reload] makes it from the old one. Config.ErrorTTL keeps an error for a while, so that
 // fewer callers ask a server that is down.
 //
+// Config.OnRemove is told of each value that leaves the cache, and why: to count, to log, or to write
+// a changed value back. A cache that has it owns its values, as with Close.
+//
+// # Metrics
+//
+// [Cache.Stats] counts what has happened, [Cache.Len] and [Cache.InFlight] show what is there. With
+// Config.RecordStats, Stats also counts hits and misses, and Config.OnCreate is told how long each
+// creation took, for a histogram.
+//
 // # Creations that need each other
 //
 // A create function may ask for other keys, of any cache, if it hands on its context. The call that
@@ -99,6 +108,8 @@
 //
 // A lease takes one read-modify-write to acquire and one to release, on a word of the key's own,
 // which is split by processors once two users collide on it.
+//
+// With RecordStats, a hit has one read-modify-write more, on a counter that is split by processors.
 //
 // With MaxEntries or IdleTimeout, a hit has one load more, and one store if the value has not been
 // used since the last search for values to remove. Calls that create or remove a value take one

@@ -115,9 +115,7 @@ func (r *root[K]) current(e *entry[K]) *entry[K] {
 	case p == nil:
 		return e
 	case p.mark != nil && p.mark.isDoomed():
-		if _, closes := r.evict(e); closes {
-			r.close.closeOneLater(r, e)
-		}
+		r.sieve.helpEvict(r, e)
 		return nil
 	case p.final == nil || p.final.err == nil || p.kept() && (p.final.lasts.until == forever || r.now() < p.final.lasts.until):
 		return e

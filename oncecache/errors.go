@@ -39,17 +39,24 @@ var errNoBase = errors.New("oncecache: nothing to refresh")
 // PanicError is the error of callers that waited for a creation whose function
 // panicked. The caller that ran the function gets the panic.
 type PanicError struct {
-	Value   any    // the value of the panic
-	Stack   []byte // the stack of the goroutine that panicked, as debug.Stack formats it
-	closing bool   // it was Config.Close
+	Value any    // the value of the panic
+	Stack []byte // the stack of the goroutine that panicked, as debug.Stack formats it
+	from  source // which function of the user has panicked
 }
+
+// source has no type of its own, which would be in every program.
+type source = uint8
+
+const (
+	fromCreate source = iota
+	fromClose
+	fromOnRemove
+	fromOnCreate
+)
 
 // Error returns a text that contains the panic's value, but not the stack.
 func (e *PanicError) Error() string {
-	if e.closing {
-		return fmt.Sprintf("oncecache: Close function panicked: %v", e.Value)
-	}
-	return fmt.Sprintf("oncecache: create function panicked: %v", e.Value)
+	return fmt.Sprintf("oncecache: %s function panicked: %v", [...]string{fromCreate: "create", fromClose: "Close", fromOnRemove: "OnRemove", fromOnCreate: "OnCreate"}[e.from], e.Value)
 }
 
 // Unwrap returns the panic's value if it is an error, and otherwise nil.
@@ -76,7 +83,7 @@ func (r rethrown) Unwrap() error { return r.PanicError }
 type PendingError struct {
 	Creating []any // their create functions have not returned
 	Leased   []any // their values have not been released
-	Closing  []any // their Close functions run, or wait for their turn
+	Closing  []any // their Close or OnRemove functions run, or wait for their turn
 
 	err error // of the context
 }

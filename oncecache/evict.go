@@ -23,8 +23,22 @@ func (r *root[K]) evict(e *entry[K]) (removed, closes bool) {
 	if !r.remove(e) {
 		return false, false
 	}
-	r.accounting.evicted.Add(1)
-	return true, r.release(e, r.leave(e))
+	p := r.leave(e)
+	why := p.mark.reason()
+	if why == whyIdle {
+		r.accounting.idled.Add(1)
+	} else {
+		r.accounting.evicted.Add(1)
+	}
+	return true, r.release(e, p, why)
+}
+
+// helpEvict evicts e, which is doomed, for the call that has doomed it. It is apart from
+// root, so that only New brings evict into a program.
+func (*sieve[K]) helpEvict(r *root[K], e *entry[K]) {
+	if _, closes := r.evict(e); closes {
+		r.close.closeOneLater(r, e)
+	}
 }
 
 // Sweep removes the values that no caller has used for Config.IdleTimeout, and the

@@ -346,3 +346,54 @@ func ExampleCache_Stats() {
 	fmt.Println(s.Created, s.Failed)
 	// Output: 1 1
 }
+
+// A listener learns of each value that leaves the cache, and why. It may use the cache.
+func ExampleConfig_onRemove() {
+	sessions := oncecache.MustNew(oncecache.Config[string, int]{
+		MaxEntries: 2,
+		Close:      func(string, int) error { return errors.New("connection reset") },
+		OnRemove: func(user string, id int, why oncecache.Reason, err error) {
+			fmt.Println(user, id, why, err)
+		},
+	})
+	sessions.Set("mira", 1)
+	sessions.Set("mira", 2)
+	sessions.Delete("mira")
+	// Output:
+	// mira 1 Replaced connection reset
+	// mira 2 Deleted connection reset
+}
+
+// What an exporter of metrics needs: counters from Stats, and a callback for a histogram.
+func ExampleConfig_recordStats() {
+	const url = "postgres://db-001"
+	engines := oncecache.MustNew(oncecache.Config[string, *engine]{
+		RecordStats: true,
+		OnCreate: func(url string, took time.Duration, err error) {
+			fmt.Println("created", url, took < time.Minute, err) // histogram.Observe(took.Seconds())
+		},
+	})
+	for range 3 {
+		engines.GetOrCreate(url, func() (*engine, error) { return &engine{url}, nil })
+	}
+	s := engines.Stats()
+	fmt.Println(s.Hits, "hits,", s.Misses, "miss,", s.Created, "created")
+	// Output:
+	// created postgres://db-001 true <nil>
+	// 2 hits, 1 miss, 1 created
+}
+
+// Pages of up to 1 MiB together. A larger one is served, and not kept.
+func ExampleConfig_maxWeight() {
+	pages := oncecache.MustNew(oncecache.Config[string, []byte]{
+		MaxWeight: 1 << 20,
+		Weight:    func(path string, page []byte) int64 { return int64(len(path) + len(page)) },
+	})
+	pages.Set("/plans", make([]byte, 700<<10))
+	pages.Set("/users", make([]byte, 200<<10))
+	pages.Set("/report", make([]byte, 300<<10)) // "/plans" makes room
+	pages.GetOrCreate("/export", func() ([]byte, error) { return make([]byte, 2<<20), nil })
+	fmt.Println(slices.Sorted(pages.Keys()), pages.Stats().Weight>>10, "KiB")
+	// Output:
+	// [/report /users] 500 KiB
+}

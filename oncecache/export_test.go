@@ -113,12 +113,21 @@ func SweepIdle[K comparable, V any](c *Cache[K, V]) int {
 
 // StartEviction does the first step of an eviction, and returns the second.
 func StartEviction[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
+	return startEviction(c, k, 0)
+}
+
+// StartIdling is StartEviction because k is idle.
+func StartIdling[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
+	return startEviction(c, k, idle)
+}
+
+func startEviction[K comparable, V any](c *Cache[K, V], k K, why uint32) (finish func()) {
 	r := c.shared()
-	n := sieveNodeOf[K](r.find(k).state.Load().mark)
+	n := sieveNodeOf[K](r.seek(k).state.Load().mark)
 	s := r.sieve.(*sieve[K])
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !n.doom(n.leased, 0) {
+	if !n.doom(n.leased, 0, why) {
 		panic("oncecache: it is in use")
 	}
 	s.remove(n)
@@ -134,7 +143,7 @@ func ReplaceAsRefresh[K comparable, V any](c *Cache[K, V], k K, v V, between fun
 		r.own(k)
 	}
 	n := newBoxed(k, v)
-	r.makeReady(n)
+	r.makeReady(n, 0)
 	if !r.entries.CompareAndSwap(r.at(k), e, n) {
 		panic("oncecache: it has gone")
 	}

@@ -26,9 +26,10 @@ type Lease[K comparable, V any] struct {
 
 // Acquire is [Cache.GetOrCreateContext] for values that are to be closed. With a
 // Config.Close function, the value is not closed before the lease has been released,
-// whatever is deleted, set or closed meanwhile. A leased value is not removed because
-// of MaxEntries or IdleTimeout, whether there is a Close function or not. Without any
-// of the three, a lease costs nothing and keeps nothing, but [Lease.Discard] works.
+// whatever is deleted, set or closed meanwhile; nor is Config.OnRemove told of it. A
+// leased value is not removed because of MaxEntries or IdleTimeout, whether there is a
+// Close function or not. Without any of the four, a lease costs nothing and keeps
+// nothing, but [Lease.Discard] works.
 //
 //	lease, err := engines.Acquire(ctx, url, open)
 //	if err != nil {
@@ -131,7 +132,7 @@ func (l *Lease[K, V]) Release() {
 func (l *Lease[K, V]) Discard() {
 	e := l.entry
 	if e != nil && l.root.remove(e) { // LP(Discard)
-		l.root.retire(e)
+		l.root.retire(e, whyDiscarded)
 	}
 	l.Release()
 }

@@ -20,6 +20,11 @@ type leases struct {
 	// central is 0 until the kill; then hold plus the counts gathered so far, less the
 	// releases since; then, without hold, the number of users left.
 	central atomics.Int64
+
+	// why says why the entry has left the table. It is written by the call that
+	// removed it, before the kill, and read by the one that closes the value. Zero: the
+	// value never was its key's.
+	why reason
 }
 
 // stripe is a word like leases.base, on a cache line of its own.

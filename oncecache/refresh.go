@@ -165,6 +165,7 @@ type renewal[K comparable] struct {
 	stays  bool      // entry is the old one
 	ended  bool      // it was too late for the value to be kept
 	gone   bool      // there is no value: it was to be the old one, and that has gone
+	heavy  bool      // the value is too heavy: it has ended the old one, and is not kept
 
 	// over is the entry that the renewal has taken from the table, or one that never was
 	// there, whose value is to be closed.
@@ -240,11 +241,15 @@ func (n *renewal[K]) make(ctx context.Context, k table.Hashed[K], create creator
 	if err != nil && !same {
 		return err
 	}
+	weight := int64(0)
+	if !same && r.sieve != nil {
+		weight = r.sieve.weightOfCreated(r, n.made)
+	}
 	made = !same
 	switch now := r.entries.Load(k); {
 	case made:
 		n.result = n.made
-		n.replace(renewals, k, part)
+		n.replace(renewals, k, part, weight)
 	case now == base:
 		n.result, n.entry, n.stays = base, base, true
 	default: // the old value has gone
@@ -261,16 +266,20 @@ func (n *renewal[K]) make(ctx context.Context, k table.Hashed[K], create creator
 // replace puts the value in the place of base, which the key had when Refresh began
 // to make it, or of a creation that waits for that. If others have been faster, or
 // have ended f, the value is closed when f has ended.
-func (n *renewal[K]) replace(renewals *root[K], k table.Hashed[K], f *flight) {
+func (n *renewal[K]) replace(renewals *root[K], k table.Hashed[K], f *flight, weight int64) {
 	r, own := n.root, n.made
-	r.makeReady(own)
+	if n.heavy = weight == tooHeavy; n.heavy {
+		r.makePassing(own)
+	} else {
+		r.makeReady(own, weight)
+	}
 	for {
 		e := r.entries.Load(k) // before f is looked for: an entry that comes after Delete does not wait for f
 		ready := e != nil && e.state.Load().ready()
 		if e == nil || renewals.createdBy(k, f) == nil || ready && e != n.base || e.failed() {
 			break
 		}
-		if r.note(e); !r.entries.CompareAndSwap(k, e, own) { // LP(Refresh)
+		if r.note(e); !n.heavy && !r.entries.CompareAndSwap(k, e, own) || n.heavy && !r.remove(e) { // LP(Refresh)
 			continue
 		}
 		if !ready {
@@ -292,6 +301,9 @@ func (n *renewal[K]) follow() {
 	switch {
 	case n.over == nil: // nothing
 	case n.entry != nil:
+		if n.heavy {
+			defer n.root.retire(n.entry, whyDiscarded) // though a Close function may end the goroutine
+		}
 		n.root.succeeded(n.over, n.entry)
 	default:
 		n.root.dispose(n.over)
@@ -312,7 +324,7 @@ func (r *root[K]) succeeded(e, n *entry[K]) {
 	} else {
 		r.settled(n)
 	}
-	if r.release(e, left) {
+	if r.release(e, left, whyReplaced) {
 		r.dispose(e)
 	}
 }
@@ -332,7 +344,7 @@ func (r *root[K]) renewing() *core[K] {
 		return c
 	}
 	n := newRoot[K](&renewing[K]{r, (*renewal[K]).make}, r.keys, &settings[K]{keepCreating: r.extra == kept, createTimeout: r.createTimeout, timed: r.timed})
-	n.accounting, n.renews = r.accounting, true
+	n.accounting, n.recorder, n.renews = r.accounting, r.recorder, true
 	n.awaited = awaitRenewal[K]
 	n.follows = func(e *entry[K]) { valueOf[renewal[K]](e).follow() }
 	c := new(core[K])

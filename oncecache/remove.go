@@ -27,7 +27,7 @@ func (r *root[K]) delete(k table.Hashed[K]) (e *entry[K], deleted bool) {
 		return nil, false
 	}
 	deleted = r.removed(e)
-	r.retire(e)
+	r.retire(e, whyDeleted)
 	return e, deleted
 }
 
@@ -58,7 +58,7 @@ func (c *core[K]) clear() (removed int) {
 		if r.removed(found) {
 			removed++
 		}
-		if r.release(found, r.leave(found)) {
+		if r.release(found, r.leave(found), whyDeleted) {
 			free = append(free, found)
 		}
 	}
@@ -141,7 +141,7 @@ func (n *creation[K]) forgotten(moved *phase[K], end result, who participants) b
 	if end.err == nil {
 		n.root.of.copyValue(m, n.entry)
 	}
-	end.until = 0
+	end.extra = 0
 	now := n.outcome(end, who, false)
 	if !m.state.CompareAndSwap(n.phase, now) { // LP(GetOrCreate): a forgotten creation
 		return false
@@ -163,7 +163,7 @@ func (n *creation[K]) forgotten(moved *phase[K], end result, who participants) b
 func CompareAndDelete[K, V comparable](c *Cache[K, V], k K, old V) bool {
 	r := c.shared()
 	for {
-		e := r.find(k) // LP(CompareAndDelete): absent, another value, or being created
+		e := r.seek(k) // LP(CompareAndDelete): absent, another value, or being created
 		if e == nil {
 			return false
 		}
@@ -171,7 +171,7 @@ func CompareAndDelete[K, V comparable](c *Cache[K, V], k K, old V) bool {
 			return false
 		}
 		if r.remove(e) { // LP(CompareAndDelete): removed
-			r.retire(e)
+			r.retire(e, whyDeleted)
 			return true
 		}
 		// Another caller replaced or removed the entry; an equal value may

@@ -11,7 +11,8 @@ import "github.com/latchfree/latchfree/internal/table"
 // The value that Set returns is closed at once, unless a lease holds it. If v is the
 // very value that is there, it stays as it is: Set returns it, and closes nothing.
 // Do not set a value again that was removed: it is closed, or will be when its
-// leases are released.
+// leases are released. A v that weighs more than Config.MaxWeight is not stored either:
+// the old value leaves as for any other, and k has none then.
 //
 // Set is blocking on the mutex of one bucket. It takes effect when the new
 // entry takes the place of the old one, or when v is found there.
@@ -35,14 +36,20 @@ func (r *root[K]) refuses(k K) bool { return !r.storable(k) || r.before != nil }
 // set is Set of the value of n, which others have not seen. It returns the entry
 // whose value Set returns, or nil.
 func (c *core[K]) set(r *root[K], n *entry[K], refused bool) (old *entry[K]) {
-	k := n.key
+	k, weight := n.key, int64(0)
+	if r.sieve != nil {
+		weight = r.sieve.weightOf(r, n)
+	}
 	if r.close != nil && (r.own(k) || refused) {
 		r.dispose(n)
 		return nil
 	}
 	at := r.at(k)
 	r.overtake(at)
-	r.makeReady(n)
+	if weight == tooHeavy {
+		return r.sieve.setHeavy(r, n)
+	}
+	r.makeReady(n, weight)
 	e := r.swap(at, n)
 	if e == n {
 		return n
@@ -63,7 +70,7 @@ func (c *core[K]) set(r *root[K], n *entry[K], refused bool) (old *entry[K]) {
 
 // finishSet ends the use of e, which Set has replaced.
 func (r *root[K]) finishSet(e *entry[K], left *phase[K]) {
-	if r.release(e, left) {
+	if r.release(e, left, whyReplaced) {
 		r.dispose(e)
 	}
 }
@@ -94,12 +101,12 @@ func (r *root[K]) swap(at table.Hashed[K], n *entry[K]) *entry[K] {
 }
 
 // makeReady makes n, which has a value and which others have not seen, an entry
-// that is ready.
-func (r *root[K]) makeReady(n *entry[K]) {
+// that is ready. Its value has this weight.
+func (r *root[K]) makeReady(n *entry[K], weight int64) {
 	if r.close != nil {
-		n.state.Store(newLeased[K](r.nodeFor(n)))
+		n.state.Store(newLeased[K](r.nodeFor(n, weight)))
 	} else if r.sieve != nil {
-		n.state.Store(&phase[K]{mark: r.nodeFor(n)})
+		n.state.Store(&phase[K]{mark: r.nodeFor(n, weight)})
 	}
 }
 
@@ -125,7 +132,7 @@ func (r *root[K]) replaced(e, n *entry[K]) (had bool) {
 // the root and then empties the table, so one of them sees the other.
 func (c *core[K]) recheck(r *root[K], k K, n *entry[K]) {
 	if c.root.Load() != r && r.entries.CompareAndDelete(r.at(k), n) {
-		r.retire(n)
+		r.retire(n, whyClosed)
 		return
 	}
 	r.settled(n)
@@ -133,7 +140,8 @@ func (c *core[K]) recheck(r *root[K], k K, n *entry[K]) {
 
 // SetIfAbsent makes v the value of k if k has none and none is being created,
 // and reports whether it did. It stores nothing for a key that holds a NaN, or
-// if the cache is closed. A value that it does not store remains its caller's to
+// or a value that weighs more than Config.MaxWeight, or if the cache is closed. A value
+// that it does not store remains its caller's to
 // close. If Close overtakes the call, the value may be stored only to be thrown
 // away, also in the place of a creation that Close has ended.
 //
@@ -146,19 +154,24 @@ func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 
 // vacant reports whether SetIfAbsent may store a value for k.
 func (r *root[K]) vacant(k K) bool {
-	e := r.find(k) // LP(SetIfAbsent): found, or closed
+	e := r.seek(k) // LP(SetIfAbsent): found, or closed
 	return (e == nil || r.fails && e.failed()) && !r.refuses(k)
 }
 
 // setIfAbsent is the rest of SetIfAbsent, of the value of n, which others have not
 // seen.
 func (c *core[K]) setIfAbsent(r *root[K], n *entry[K]) bool {
-	k := n.key
+	k, weight := n.key, int64(0)
+	if r.sieve != nil {
+		if weight = r.sieve.weightOf(r, n); weight == tooHeavy {
+			return false // LP(SetIfAbsent): too heavy
+		}
+	}
 	if r.close != nil && r.own(k) {
 		r.unown(k)
 		return false
 	}
-	r.makeReady(n)
+	r.makeReady(n, weight)
 	for {
 		e, loaded := r.entries.LoadOrStore(r.at(k), n) // LP(SetIfAbsent): inserted, or found after all
 		if !loaded {

@@ -7,7 +7,7 @@ import (
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// A cache with Config.MaxEntries or Config.IdleTimeout keeps its entries in the
+// A cache with Config.MaxEntries, Config.MaxWeight or Config.IdleTimeout keeps its entries in the
 // order in which they came. A hit sets a mark, if it is not set, and moves
 // nothing: so in steady state it writes nothing. A call that adds an entry too many
 // looks for one to evict: from the oldest towards the newest, beginning where the last
@@ -23,6 +23,8 @@ type sieveNode[K comparable] struct {
 	// users counts leases where values are not closed, so that their entries
 	// have no count of their own. It is made by the first of them.
 	users atomics.Pointer[leases]
+
+	weight int64 // that of the value, or zero without Config.MaxWeight; never changes
 
 	// The fields that follow are under sieve.mu.
 	newer, older *sieveNode[K]
@@ -42,8 +44,10 @@ const (
 // sieve lists the entries that are in the table and have an outcome, from the
 // newest to the oldest.
 type sieve[K comparable] struct {
-	max  int           // Config.MaxEntries; zero: no bound
-	idle time.Duration // Config.IdleTimeout; zero: none
+	max       int                   // Config.MaxEntries; zero: no bound
+	maxWeight int64                 // Config.MaxWeight; zero: no bound
+	weighs    func(*entry[K]) int64 // calls Config.Weight; nil: there is no MaxWeight
+	idle      time.Duration         // Config.IdleTimeout; zero: none
 
 	sweeping atomics.Mutex // held by a sweep, and taken before mu
 
@@ -52,7 +56,9 @@ type sieve[K comparable] struct {
 	hand           *sieveNode[K] // where the next search begins; nil: at the oldest
 	swept          *sieveNode[K] // where the sweep goes on; nil: nowhere
 	len            int
-	next           *sweeper // starts the next sweep, or has started one; nil: there is none
+	weight         weightSum      // of all
+	shown          *atomics.Gauge // accounting.weight, which shows it; never changes
+	next           *sweeper       // starts the next sweep, or has started one; nil: there is none
 }
 
 // bounded is an order. It is an interface, and the names of its methods are their own,
@@ -60,9 +66,14 @@ type sieve[K comparable] struct {
 type bounded[K comparable] interface {
 	givePlace(r *root[K], m *mark)
 	takePlace(m *mark)
+	helpEvict(r *root[K], e *entry[K])
 	leavePlace(to, from *mark) (out []*sieveNode[K], ok bool)
 	sweepPlaces(r *root[K]) (removed int)
 	sweepAgain(r *root[K], s *sweeper)
+	weightOf(r *root[K], e *entry[K]) int64
+	weightOfCreated(r *root[K], e *entry[K]) int64
+	refuseHeavy(r *root[K], e *entry[K])
+	setHeavy(r *root[K], n *entry[K]) (old *entry[K])
 }
 
 // sieveNodeOf converts a mark back.
@@ -99,6 +110,7 @@ func (s *sieve[K]) add(r *root[K], n *sieveNode[K]) (out []*sieveNode[K]) {
 		s.oldest = n
 	}
 	s.len++
+	s.weigh(n, nil)
 	if s.idle > 0 {
 		n.seen = r.now()
 		s.arm(r)
@@ -109,7 +121,7 @@ func (s *sieve[K]) add(r *root[K], n *sieveNode[K]) (out []*sieveNode[K]) {
 // tooMany takes out those for which there is no room beside s. The caller holds
 // mu.
 func (s *sieve[K]) tooMany(n *sieveNode[K]) (out []*sieveNode[K]) {
-	for s.max > 0 && s.len > s.max {
+	for s.max > 0 && s.len > s.max || s.maxWeight > 0 && s.weight.exceeds(s.maxWeight) {
 		v := s.victim(n)
 		if v == nil {
 			break
@@ -148,7 +160,7 @@ func (s *sieve[K]) victim(newest *sieveNode[K]) *sieveNode[K] {
 			if leased++; leased == manyLeased {
 				return nil
 			}
-		} else if !used && n.doom(n.leased, asks) {
+		} else if !used && n.doom(n.leased, asks, 0) {
 			return n
 		}
 	}
@@ -166,6 +178,7 @@ func (s *sieve[K]) remove(n *sieveNode[K]) {
 	s.link(n.older, n.newer)
 	n.newer, n.older, n.stage = nil, nil, left
 	s.len--
+	s.weigh(nil, n)
 }
 
 // link makes two entries neighbours. A nil stands for the end. The caller holds mu.
@@ -205,7 +218,7 @@ func (s *sieve[K]) leavePlace(to, from *mark) (out []*sieveNode[K], ok bool) {
 	n, old := sieveNodeOf[K](to), sieveNodeOf[K](from)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old.isDoomed() && n.stage == coming && n.doom(n.leased, usedForBoth) {
+	if old.isDoomed() && n.stage == coming && n.doom(n.leased, usedForBoth, old.used.Load()&idle) {
 		n.stage = left
 		return []*sieveNode[K]{n}, true
 	}
@@ -224,5 +237,6 @@ func (s *sieve[K]) leavePlace(to, from *mark) (out []*sieveNode[K], ok bool) {
 	n.seen, n.stage = old.seen, there
 	n.used.Or(old.used.Load() & usedForBoth)
 	old.newer, old.older, old.stage = nil, nil, left
+	s.weigh(n, old)
 	return s.tooMany(n), true
 }

@@ -11,6 +11,8 @@ type mark struct {
 	//
 	//	0, used ── probed ── CAS ──▶ doomed   by the evictor, if no lease holds the entry
 	//	            └── CAS ──▶ used          by a caller that comes to hold it
+	//
+	// Doomed comes with idle, or without.
 	used atomics.Uint32
 }
 
@@ -19,6 +21,7 @@ const (
 	usedForIdle              // since the last sweep
 	probed                   // whether leases hold the entry is being looked at
 	doomed                   // the entry is being evicted, which is final
+	idle                     // because nobody has used it, and not because others need its room
 	usedForBoth  = usedForSieve | usedForIdle
 )
 
@@ -70,8 +73,9 @@ func (m *mark) asked(bit uint32) bool {
 	return m.used.Load()&bit != 0 && m.used.And(^bit)&bit != 0
 }
 
-// doom decides that the entry goes, unless leases hold it, or a bit of asks is set.
-func (m *mark) doom(leased func() bool, asks uint32) bool {
+// doom decides that the entry goes, unless leases hold it, or a bit of asks is set. Why is
+// idle or zero.
+func (m *mark) doom(leased func() bool, asks, why uint32) bool {
 	m.used.Or(probed)
 	if leased() {
 		m.used.And(^uint32(probed))
@@ -83,10 +87,18 @@ func (m *mark) doom(leased func() bool, asks uint32) bool {
 			m.used.And(^uint32(probed))
 			return false
 		}
-		if m.used.CompareAndSwap(now, now|doomed) {
+		if m.used.CompareAndSwap(now, now|doomed|why) {
 			return true
 		}
 	}
+}
+
+// reason returns why a doomed entry goes.
+func (m *mark) reason() reason {
+	if m.used.Load()&idle != 0 {
+		return whyIdle
+	}
+	return whyEvicted
 }
 
 // isDoomed reports whether the entry is being evicted.

@@ -46,7 +46,7 @@ func TestMarkDoom(t *testing.T) {
 	} {
 		var m mark
 		tt.before(&m)
-		got := m.doom(func() bool { tt.meanwhile(&m); return tt.leased }, tt.asks)
+		got := m.doom(func() bool { tt.meanwhile(&m); return tt.leased }, tt.asks, 0)
 		if got != tt.doomed || m.isDoomed() != tt.doomed {
 			t.Errorf("%s: doom returns %t, and it is doomed %t", name, got, m.isDoomed())
 		}
@@ -66,7 +66,7 @@ func TestMarkIsDoomedForGood(t *testing.T) {
 		"asked":      func(m *mark) bool { m.touch(); m.asked(usedForSieve); m.asked(usedForIdle); return m.keep() },
 	} {
 		var m mark
-		if !m.doom(func() bool { return false }, 0) {
+		if !m.doom(func() bool { return false }, 0, idle) {
 			t.Fatal("not doomed")
 		}
 		if try(&m) || !m.isDoomed() {

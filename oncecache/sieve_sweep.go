@@ -84,7 +84,7 @@ func (s *sieve[K]) idlers(now time.Duration) (out []*sieveNode[K], more bool) {
 		switch {
 		case n.asked(usedForIdle) || leased:
 			n.seen = now
-		case now-n.seen >= s.idle && n.doom(n.leased, usedForIdle):
+		case now-n.seen >= s.idle && n.doom(n.leased, usedForIdle, idle):
 			s.remove(n)
 			out = append(out, n)
 		}

@@ -6,15 +6,32 @@ import (
 	"time"
 )
 
-// Stats has the counts of a cache since it was made. Hits are not counted, because each
-// would write to shared memory.
+// Stats has the counts of a cache since it was made, which never go down, and its weight.
+//
+// Hits, Misses and Joined are zero without Config.RecordStats, because each hit would
+// write to shared memory. Their look-ups are those of Get, GetOrCreate,
+// GetOrCreateContext, LoadOrCreate, Acquire and Wait, and of each key of GetOrCreateMany.
 type Stats struct {
+	Hits   uint64 // look-ups that found a value
+	Misses uint64 // look-ups that did not: the key was absent, being created, or had an error that is kept
+	Joined uint64 // calls, or keys of a batch, that met a creation of another call and waited for it
+
 	Created  uint64 // create functions that returned a value, or ErrNotModified
 	Failed   uint64 // create functions that returned an error
 	Panicked uint64 // create functions that panicked or called runtime.Goexit
 	TimedOut uint64 // creations that took longer than Config.CreateTimeout
-	Evicted  uint64 // values, and errors that were kept, that had to make room or were idle
+	Evicted  uint64 // values, and errors that were kept, that had to make room
+	Idle     uint64 // values, and errors that were kept, that were idle
 	Closed   uint64 // calls of Config.Close that have ended
+
+	// CreateTime is how long all creations took whose function has ended: from when they
+	// began, as in [Flight], until the end of the function. A batch counts for each of its
+	// keys. It is zero without Config.RecordStats and Config.OnCreate.
+	CreateTime time.Duration
+
+	// Weight is the sum of the weights of the values that are there, with
+	// Config.MaxWeight; at most math.MaxInt64.
+	Weight int64
 }
 
 // LogValue returns the counts that are not zero as a group.
@@ -24,12 +41,19 @@ func (s Stats) LogValue() slog.Value {
 		name string
 		n    uint64
 	}{
+		{"hits", s.Hits}, {"misses", s.Misses}, {"joined", s.Joined},
 		{"created", s.Created}, {"failed", s.Failed}, {"panicked", s.Panicked},
-		{"timed_out", s.TimedOut}, {"evicted", s.Evicted}, {"closed", s.Closed},
+		{"timed_out", s.TimedOut}, {"evicted", s.Evicted}, {"idle", s.Idle}, {"closed", s.Closed},
 	} {
 		if c.n != 0 {
 			attrs = append(attrs, slog.Uint64(c.name, c.n))
 		}
+	}
+	if s.CreateTime != 0 {
+		attrs = append(attrs, slog.Duration("create_time", s.CreateTime))
+	}
+	if s.Weight != 0 {
+		attrs = append(attrs, slog.Int64("weight", s.Weight))
 	}
 	return slog.GroupValue(attrs...)
 }
@@ -46,10 +70,15 @@ func (c *core[K]) stats() Stats {
 		return Stats{}
 	}
 	b := r.accounting // LP(Stats)
-	return Stats{
+	s := Stats{
 		Created: uint64(b.created.Load()), Failed: uint64(b.failed.Load()), Panicked: uint64(b.panicked.Load()),
 		TimedOut: uint64(b.timedOut.Load()), Evicted: uint64(b.evicted.Load()), Closed: uint64(b.closings.Load()),
+		Idle: uint64(b.idled.Load()), CreateTime: time.Duration(b.createTime.Load()), Weight: b.weight.Load(),
 	}
+	if r.recorder != nil {
+		s.Hits, s.Misses, s.Joined = r.recorder.lookupCounts()
+	}
+	return s
 }
 
 // Flight describes a creation that is under way.

@@ -7,7 +7,7 @@
 //	Registry       shardedregistry            FuzzRegistryOps, FuzzRegistryIndexes, FuzzRegistryInterleavings
 //	Tracker        cowchangeset               FuzzChangesetOps, FuzzChangesetInterleavings
 //	Slice          cowchangeset               FuzzSliceOps, FuzzSliceInterleavings
-//	Cache          oncecache                  FuzzCacheInterleavings and, within Owner, FuzzCacheOps
+//	Cache          oncecache                  FuzzCacheInterleavings and, within Owner, FuzzCacheOps, FuzzCacheWeights
 //	Breaker        atomicbreaker              FuzzBreakerOps, FuzzBreakerInterleavings
 //	RetryBudget    atomicbreaker              FuzzRetryBudgetOps
 //	Throttle       none                       FuzzThrottleOps

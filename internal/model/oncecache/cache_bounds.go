@@ -32,7 +32,7 @@ func (o *Owner) touch(k int) {
 
 // come adds what k has as the newest. Others may have to go.
 func (o *Owner) come(k int) {
-	if o.MaxEntries == 0 && o.IdleTimeout == 0 {
+	if o.MaxEntries == 0 && o.IdleTimeout == 0 && o.Weight == nil {
 		return
 	}
 	if len(o.places) == 0 {
@@ -45,12 +45,12 @@ func (o *Owner) come(k int) {
 
 // makeRoom lets others than one go while there are too many.
 func (o *Owner) makeRoom(newest *place) {
-	for o.MaxEntries > 0 && len(o.places) > o.MaxEntries {
+	for o.full() {
 		victim := o.victim(newest)
 		if victim == nil {
 			return // leases hold the others
 		}
-		o.evict(victim)
+		o.evict(victim, "Evicted")
 	}
 }
 
@@ -82,10 +82,14 @@ func (o *order) newer(p *place) *place {
 	return nil
 }
 
-func (o *Owner) evict(p *place) {
-	o.Evicted++
+func (o *Owner) evict(p *place, why string) {
+	if why == "Idle" {
+		o.Idle++
+	} else {
+		o.Evicted++
+	}
 	o.evicted[o.ready[p.key]] = true
-	o.drop(p.key)
+	o.drop(p.key, why)
 }
 
 // leave takes out what k had.
@@ -114,13 +118,13 @@ func (o *Owner) Sweep() (removed int) {
 			if unused := o.Now - p.last; unused < o.IdleTimeout || unused > o.IdleTimeout*3/2 {
 				panic(fmt.Sprintf("%d goes after %v", p.key, unused))
 			}
-			o.evict(p)
+			o.evict(p, "Idle")
 			removed++
 		}
 	}
 	for k, f := range o.failures {
 		if f.until <= o.Now {
-			o.drop(k)
+			o.drop(k, "")
 			removed++
 		}
 	}

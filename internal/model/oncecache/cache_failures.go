@@ -46,7 +46,7 @@ func (o *Owner) answer(k int) error {
 // Expire removes the error of k, if its time is over.
 func (o *Owner) Expire(k int) {
 	if f, ok := o.failures[k]; ok && f.until <= o.Now {
-		o.drop(k)
+		o.drop(k, "")
 	}
 }
 

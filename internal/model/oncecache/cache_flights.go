@@ -192,6 +192,10 @@ func (o *Owner) finish(c *crew, e Ending) (stays bool) {
 		}
 		return false
 	}
+	if mine && o.heavy(e.Value) {
+		mine = false
+		delete(o.flights, c.key) // as if Delete came at once
+	}
 	users := 0
 	if !over && o.Closes {
 		users = c.leases
@@ -204,6 +208,7 @@ func (o *Owner) finish(c *crew, e Ending) (stays bool) {
 }
 
 func (o *Owner) count(e Ending) {
+	o.CreateTime += o.Now - o.crews[e.Flight].since
 	switch {
 	case e.Err == nil:
 		o.Created++

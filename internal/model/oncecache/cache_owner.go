@@ -15,10 +15,12 @@ type Owner struct {
 	Now  time.Duration
 	Shut bool
 
-	Pending int          // create functions that run, and open values
-	Closed  map[int]bool // by value
-	users   map[int]int  // of values: leases, and the cache
-	evicted map[int]bool // by value
+	Pending int            // create functions that run, and open values
+	Closed  map[int]bool   // by value
+	Removed map[int]string // by value that is closed: why it left
+	why     map[int]string // by value that has left its key
+	users   map[int]int    // of values: leases, and the cache
+	evicted map[int]bool   // by value
 	crews   map[*Flight]*crew
 
 	failures map[int]failure // that are kept
@@ -32,16 +34,21 @@ type CacheSettings struct {
 	TTL                        func(k int, err error) time.Duration // nil: none are kept
 	CreateTimeout, IdleTimeout time.Duration
 	MaxEntries                 int
+	MaxWeight                  int64
+	Weight                     func(v int) int64 // nil: there is no MaxWeight
 
 	ErrClosed, ErrTimeout, ErrNotFound, ErrNotModified error
 }
 
 // CacheStats counts what has happened.
-type CacheStats struct{ Created, Failed, Panicked, TimedOut, Evicted int }
+type CacheStats struct {
+	Created, Failed, Panicked, TimedOut, Evicted, Idle int
+	CreateTime                                         time.Duration
+}
 
 // NewOwner returns an empty cache.
 func NewOwner(s CacheSettings) *Owner {
-	return &Owner{Cache: NewCache(), CacheSettings: s, Closed: map[int]bool{}, users: map[int]int{}, evicted: map[int]bool{},
+	return &Owner{Cache: NewCache(), CacheSettings: s, Closed: map[int]bool{}, Removed: map[int]string{}, why: map[int]string{}, users: map[int]int{}, evicted: map[int]bool{},
 		crews: map[*Flight]*crew{}, failures: map[int]failure{}, renewals: map[int]*Flight{}}
 }
 
@@ -50,6 +57,7 @@ func (o *Owner) Dispose(v int) { o.take(v, 0) }
 
 // take makes v the owner's.
 func (o *Owner) take(v, users int) {
+	delete(o.why, v)
 	if o.Closes {
 		o.Pending++
 	}
@@ -60,6 +68,9 @@ func (o *Owner) take(v, users int) {
 func (o *Owner) unuse(v int) {
 	if o.users[v]--; o.Closes && o.users[v] == 0 {
 		o.Pending, o.Closed[v] = o.Pending-1, true
+		if o.Removed[v] = o.why[v]; o.why[v] == "" {
+			o.Removed[v] = "Discarded" // it never was its key's
+		}
 	}
 }
 
@@ -92,15 +103,20 @@ func (o *Owner) Set(k, v int) (old int, replaced bool) {
 
 // store makes v the value of k, as the newest.
 func (o *Owner) store(k, v int) {
-	o.drop(k)
+	o.drop(k, "Replaced")
 	o.Cache.Set(k, v)
+	if o.heavy(v) {
+		delete(o.ready, k)
+		o.take(v, 0)
+		return
+	}
 	o.take(v, 1)
 	o.come(k)
 }
 
 // SetIfAbsent takes a failure for absent, even one that is not over.
 func (o *Owner) SetIfAbsent(k, v int) bool {
-	if _, ok := o.ready[k]; ok || o.flights[k] != nil || o.Shut {
+	if _, ok := o.ready[k]; ok || o.flights[k] != nil || o.Shut || o.heavy(v) {
 		return false
 	}
 	o.store(k, v)
@@ -111,7 +127,7 @@ func (o *Owner) Delete(k int) (old int, deleted bool) {
 	old, deleted = o.ready[k]
 	o.overtake(k)
 	delete(o.flights, k)
-	o.drop(k)
+	o.drop(k, "Deleted")
 	return old, deleted
 }
 
@@ -120,24 +136,24 @@ func (o *Owner) Clear() (removed int) {
 	clear(o.flights)
 	clear(o.renewals)
 	removed = len(o.ready)
-	for k := range maps.Clone(o.ready) {
-		o.drop(k)
-	}
-	for k := range maps.Clone(o.failures) {
-		o.drop(k)
-	}
+	o.dropAll("Deleted")
 	return removed
 }
 
-func (o *Owner) CompareAndDelete(k, v int) bool {
+func (o *Owner) CompareAndDelete(k, v int) bool { return o.dropValue(k, v, "Deleted") }
+
+// Discard is the removal of v, if k has it.
+func (o *Owner) Discard(k, v int) bool { return o.dropValue(k, v, "Discarded") }
+
+func (o *Owner) dropValue(k, v int, why string) bool {
 	now, ok := o.ready[k]
 	if ok && now == v {
-		o.drop(k)
+		o.drop(k, why)
 	}
 	return ok && now == v
 }
 
-// Release ends one use of v, which k had. Discard is also CompareAndDelete.
+// Release ends one use of v, which k had.
 func (o *Owner) Release(v int) {
 	for _, p := range o.places {
 		if o.ready[p.key] == v { // it was in use until now
@@ -147,13 +163,24 @@ func (o *Owner) Release(v int) {
 	o.unuse(v)
 }
 
+// dropAll is drop for every key.
+func (o *Owner) dropAll(why string) {
+	for k := range maps.Clone(o.ready) {
+		o.drop(k, why)
+	}
+	for k := range maps.Clone(o.failures) {
+		o.drop(k, why)
+	}
+}
+
 // drop removes a value or a failure, if there is one.
-func (o *Owner) drop(k int) {
+func (o *Owner) drop(k int, why string) {
 	v, ok := o.ready[k]
 	delete(o.ready, k)
 	delete(o.failures, k)
 	o.leave(k)
 	if ok {
+		o.why[v] = why
 		o.unuse(v)
 	}
 }
@@ -170,6 +197,7 @@ func (o *Owner) Close() {
 		for _, f := range flights {
 			*f = Flight{Over: true, Err: o.ErrClosed}
 		}
+		clear(flights)
 	}
-	o.Clear()
+	o.dropAll("Closed")
 }

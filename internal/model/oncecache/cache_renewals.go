@@ -98,6 +98,11 @@ func (o *Owner) FinishRenewal(e Ending) (heard bool) {
 
 // succeed gives the place of the value of k to v.
 func (o *Owner) succeed(k, v int) {
+	if o.heavy(v) {
+		o.drop(k, "Replaced")
+		o.take(v, 0)
+		return
+	}
 	old := o.ready[k]
 	o.ready[k] = v
 	o.take(v, 1)
@@ -107,5 +112,6 @@ func (o *Owner) succeed(k, v int) {
 			break
 		}
 	}
+	o.why[old] = "Replaced"
 	o.unuse(old)
 }

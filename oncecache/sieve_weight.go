@@ -1,0 +1,142 @@
+package oncecache
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+// With Config.MaxWeight, an order also bounds the sum of the weights of its entries. A value
+// that alone weighs more is never put into the table, so that nothing has to make room for
+// it in vain.
+
+// tooHeavy stands for the weight of a value that weighs more than Config.MaxWeight.
+const tooHeavy = -1
+
+// weightSum is a sum of weights, in 128 bits, since leases may hold any number of them.
+type weightSum struct{ high, low uint64 }
+
+func (s *weightSum) add(w int64) {
+	var carry uint64
+	s.low, carry = bits.Add64(s.low, uint64(w), 0)
+	s.high += carry
+}
+
+func (s *weightSum) sub(w int64) {
+	var borrow uint64
+	s.low, borrow = bits.Sub64(s.low, uint64(w), 0)
+	s.high -= borrow
+}
+
+func (s *weightSum) exceeds(bound int64) bool { return s.high != 0 || s.low > uint64(bound) }
+
+// shown returns the sum for Stats.
+func (s *weightSum) shown() int64 {
+	if s.exceeds(math.MaxInt64) {
+		return math.MaxInt64
+	}
+	return int64(s.low)
+}
+
+// weigh changes the weight of the order by that of a node that comes and one that goes; nil
+// stands for none. The caller holds mu.
+func (s *sieve[K]) weigh(comes, goes *sieveNode[K]) {
+	if s.maxWeight == 0 {
+		return
+	}
+	if comes != nil {
+		s.weight.add(comes.weight)
+	}
+	if goes != nil {
+		s.weight.sub(goes.weight)
+	}
+	s.shown.Store(s.weight.shown())
+}
+
+// weigher returns a function that calls Config.Weight for the value of an entry.
+func weigher[K comparable, V any](weight func(K, V) int64) func(*entry[K]) int64 {
+	if weight == nil {
+		return nil
+	}
+	return func(e *entry[K]) int64 {
+		w := weight(e.key, *valueOf[V](e))
+		if w < 0 {
+			panic(fmt.Sprintf("oncecache: Config.Weight returned %d for key %v: must not be negative", w, e.key))
+		}
+		return w
+	}
+}
+
+// weightOf returns the weight of the value of e, or tooHeavy if it is not to be kept. It
+// runs user code.
+func (s *sieve[K]) weightOf(_ *root[K], e *entry[K]) int64 {
+	if s.weighs == nil {
+		return 0
+	}
+	w := s.weighs(e)
+	if w > s.maxWeight {
+		return tooHeavy
+	}
+	return w
+}
+
+// weightOfCreated is weightOf for a value that a create function has made. If Config.Weight
+// panics, that counts as a panic of the create function, and the value is dropped.
+func (s *sieve[K]) weightOfCreated(r *root[K], e *entry[K]) (w int64) {
+	if s.weighs == nil {
+		return 0
+	}
+	returned := false
+	defer func() {
+		if !returned && r.close != nil {
+			r.own(e.key)
+			r.close.closeOneLater(r, r.copied(e))
+		}
+	}()
+	w = s.weightOf(r, e)
+	returned = true
+	return w
+}
+
+// refuseHeavy takes e, whose creation makes a value that is too heavy, out of the table
+// before the value is there: as if Delete came then.
+func (*sieve[K]) refuseHeavy(r *root[K], e *entry[K]) {
+	if r.remove(e) {
+		r.removed(e)
+	}
+}
+
+// setHeavy is core.set of the value of n, which is too heavy: what the key has leaves, as it
+// does for another value, and n is in no table. Callers of a creation under way get it.
+func (*sieve[K]) setHeavy(r *root[K], n *entry[K]) (old *entry[K]) {
+	at := r.at(n.key)
+	r.makePassing(n)
+	for {
+		e := r.entries.Load(at) // LP(Set): too heavy, and nothing was there
+		if e == nil {
+			break
+		}
+		if r.close != nil && r.hasValueOf(e, n) { // LP(Set): the very value
+			r.unown(n.key)
+			return n
+		}
+		if r.note(e); !r.remove(e) { // LP(Set): too heavy
+			continue // another caller has replaced or removed it
+		}
+		if r.replaced(e, n) {
+			old = e
+		}
+		defer r.finishSet(e, r.leave(e)) // though the Close function of n may end the goroutine
+		break
+	}
+	r.retire(n, whyDiscarded)
+	return old
+}
+
+// makePassing makes n, which has a value that is not kept, an entry that is ready, for the
+// callers of a creation that ends in it.
+func (r *root[K]) makePassing(n *entry[K]) {
+	if r.close != nil {
+		n.state.Store(newLeased[K](nil))
+	}
+}
