@@ -112,46 +112,47 @@ func (t *target[K]) shown(k K) any {
 
 // loadLive returns the cell of the key and its record, or nil and nil if the
 // key is absent: see root.loadLive.
+//
+// A Ref remembers a cell. One that is alive is the one in the table, because cells leave
+// it dead. One that is dead may have died long ago and says nothing about now, so that
+// the table is asked.
 func (t *target[K]) loadLive() (*cell[K], *record) {
-	if t.last != nil {
-		return t.recall(false)
+	if t.last == nil {
+		return t.root.loadLive(t.key)
 	}
-	return t.root.loadLive(t.key)
+	last := t.last.Load()
+	if last != nil {
+		if rec := t.root.live(last.rec.Load()); rec != nil {
+			return last, rec
+		}
+	}
+	c, rec := t.root.loadLive(t.key)
+	t.remember(last, c)
+	return c, rec
 }
 
 // loadToChange is loadLive for an operation that will replace the record: if an intent is
 // in the way, it finishes that transaction first.
 func (t *target[K]) loadToChange() (*cell[K], *record) {
-	if t.last != nil {
-		return t.recall(true)
+	if t.last == nil {
+		return t.root.loadToChange(t.key)
 	}
-	return t.root.loadToChange(t.key)
-}
-
-// recall is loadLive, or, to change the key, loadToChange, for a Ref. A cell that is alive is the one in the table,
-// because cells leave it dead. One that is dead may have died long ago and says
-// nothing about now, so that the table is asked.
-//
-// What is remembered is a hint. A slow goroutine may store an older cell than others
-// have found since. That cell is dead or nil, and the next reader finds that out.
-func (t *target[K]) recall(change bool) (c *cell[K], rec *record) {
 	last := t.last.Load()
 	if last != nil {
-		rec = last.rec.Load()
-		if change {
-			rec = last.cleared(rec)
-		}
-		if rec = t.root.live(rec); rec != nil {
+		if rec := t.root.live(last.cleared(last.rec.Load())); rec != nil {
 			return last, rec
 		}
 	}
-	if change {
-		c, rec = t.root.loadToChange(t.key)
-	} else {
-		c, rec = t.root.loadLive(t.key)
-	}
+	c, rec := t.root.loadToChange(t.key)
+	t.remember(last, c)
+	return c, rec
+}
+
+// remember replaces last, which a Ref remembers, by c. That is a hint: a slow goroutine
+// may store an older cell than others have found since. That cell is dead or nil, and
+// the next reader finds that out.
+func (t *target[K]) remember(last, c *cell[K]) {
 	if c != last {
 		t.last.Store(c)
 	}
-	return c, rec
 }

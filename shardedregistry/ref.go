@@ -271,6 +271,6 @@ func (h *hold[K]) replaceable() (rt *root[K], c *cell[K], old *record) {
 	if h.bad != nil || !rt.light || rt.snapshotting() {
 		return rt, nil, nil
 	}
-	c, old = h.target.recall(false)
+	c, old = h.target.loadLive()
 	return rt, c, old
 }

@@ -107,7 +107,7 @@ func (s *watcherSet[K]) without(w *watcher[K]) *watcherSet[K] {
 			*at = at.without(next.hash(&g), g, w, 0)
 		}
 	}
-	next.bitmap.room -= w.interest.topics()
+	next.bitmap.left -= w.interest.topics()
 	next.groups = slices.DeleteFunc(next.groups, func(t groupedTopics[K]) bool { return t.empty() })
 	return next.orNil()
 }
@@ -177,7 +177,7 @@ func (s *watcherSet[K]) ignores(keys *table.Keys[K], key K) bool {
 // nobody watches any more stay until a loop joins and there is no room left.
 type topicBitmap struct {
 	words []uint64 // a power of two
-	room  int      // so many topics may come or go before the next one is made
+	left  int      // so many topics may come or go before the next one is made
 }
 
 // Sizes of a bitmap: 16 bits for each topic when it is made, which rules out 94 of 100
@@ -201,8 +201,8 @@ func (b *topicBitmap) add(hash uint64) { b.words[hash>>32%uint64(len(b.words))] 
 
 // marked returns a bitmap of the topics of s and of w, which has just been added to s.
 func (s *watcherSet[K]) marked(w *watcher[K]) topicBitmap {
-	next := topicBitmap{slices.Clone(s.bitmap.words), s.bitmap.room - w.interest.topics()}
-	if next.room < 0 {
+	next := topicBitmap{slices.Clone(s.bitmap.words), s.bitmap.left - w.interest.topics()}
+	if next.left < 0 {
 		return s.newBitmap()
 	}
 	for _, hash := range w.interest.keys {
@@ -219,7 +219,7 @@ func (s *watcherSet[K]) newBitmap() (b topicBitmap) {
 	n := 0
 	s.eachHash(func(uint64) { n++ })
 	b.words = make([]uint64, min(max(ceilPowerOfTwo(n*bitsPerTopic/64+1), minBitmapWords), maxBitmapWords))
-	b.room = max(n, minBitmapWords*64/bitsPerTopic)
+	b.left = max(n, minBitmapWords*64/bitsPerTopic)
 	s.eachHash(b.add)
 	return b
 }
