@@ -111,8 +111,8 @@ type Config[K comparable, V any] struct {
 	// 16,777,216 are errors. A change that is remembered takes 24 bytes and the
 	// key, in blocks of Go's allocator, and 8 bytes more from the beginning; what
 	// its value refers to is not kept. Each change of any key then writes one
-	// counter, which writers of different keys contend for, and looks for loops
-	// over WatchFrom. UpdateIf is lock-free then.
+	// counter, which writers of different keys contend for, and wakes the loops
+	// over WatchFrom that sleep. UpdateIf and DeleteIf are lock-free then.
 	History int
 }
 

@@ -27,7 +27,7 @@
 //	method                               progress
 //	Get Lookup Len ByIndex LookupBy      wait-free
 //	GetOrCreate of a present key         wait-free
-//	UpdateIf                             wait-free; lock-free while others watch or wait
+//	UpdateIf                             wait-free; lock-free while others watch or wait, or with History
 //	Update; Put Upsert of a present key  lock-free
 //	Create Put Upsert GetOrCreate        blocking on the mutex of a hash bucket
 //	    of an absent key
@@ -39,6 +39,7 @@
 //	Transact                             lock-free for present keys; blocking on the
 //	                                     mutex of a hash bucket for others
 //	Watch WatchSnapshot Stream Wait      blocking: they wait for changes; nobody waits for them
+//	    WatchFrom
 //
 // With indexes, a method that stores a value may block as [Config] says. A bucket's mutex is held for a
 // handful of loads and stores. No function that a caller supplies runs under it. So a function that is slow,
@@ -78,6 +79,13 @@
 // what all keys held when it began. [Registry.Wait] sleeps until one key has changed. None of them polls or
 // starts a goroutine, and a registry needs no closing. A loop that is slower than the writers skips what a
 // key held in between, and never misses what a key holds in the end, or its deletion.
+//
+// Loops may be given filters: [Keys], [Prefix], [Matching]. A loop that watches other keys costs a change a
+// hash, however many there are.
+//
+// With Config.History, [Registry.WatchFrom] begins after a [Revision]: that of a [Snapshot], or of the last
+// change that the caller has seen. If too much has changed since, it ends with an error that matches
+// [ErrCompacted].
 //
 // [Registry.Stream] yields every change, once and in order. If more changes wait for the loop than a given
 // number, it ends with an error that matches [ErrLagged]; it never skips a change. The registry must be made

@@ -61,7 +61,7 @@ func TestWatchFromProtocols(t *testing.T) {
 	}{
 		{"a change", mc.Config{}, with7, threads{{put(1)}}, 2},
 		{"changes", mc.Config{}, with7, threads{{put(1), put(2)}}, 3},
-		{"two change", bounded, with7, threads{{put(1)}, {put(2)}}, 3},
+		{"two change", mc.Config{}, with7, threads{{put(1)}, {put(2)}}, 3},
 		{"two change, and another key", bounded, with7, threads{{put(1)}, {other(put(2)), put(2)}}, 3},
 		{"created", mc.Config{}, empty, threads{{create(1)}}, 1},
 		{"deleted", mc.Config{}, with7, threads{{remove}}, 2},
@@ -123,9 +123,9 @@ func TestWatchFromOvertaken(t *testing.T) {
 		threads threads
 		until   shardedregistry.Version
 	}{
-		{"one is remembered", 1, bounded, threads{{put(1), put(2)}}, 3},
+		{"one is remembered", 1, mc.Config{}, threads{{put(1), put(2)}}, 3},
 		{"one, of two writers", 1, bounded, threads{{put(1)}, {other(put(2))}}, 2},
-		{"two are remembered", 2, bounded, threads{{put(1), other(put(2)), put(3)}}, 3},
+		{"two are remembered", 2, mc.Config{}, threads{{put(1), other(put(2)), put(3)}}, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.cfg.Operations = operations(tt.threads, "WatchFrom: Snapshot, WatchFrom")

@@ -71,7 +71,7 @@ func TestWatchFilterStays(t *testing.T) {
 			{"deleted", threads{{remove}}, 2},
 		} {
 			t.Run(name+", "+tt.name, func(t *testing.T) {
-				cfg := mc.Config{Mode: mc.Bounded, Preemptions: 1}
+				cfg := mc.Config{Mode: mc.Bounded, Preemptions: 2}
 				cfg.Operations = operations(tt.threads, "Watch("+name+")", "leave")
 				mc.Check(t, cfg, func(m *mc.M) {
 					r := twoKeys(with7)()
