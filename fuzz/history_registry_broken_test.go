@@ -18,6 +18,7 @@ func TestBrokenRegistryHistories(t *testing.T) {
 		"an Update that is lost":        func(r registry) registry { return lostUpdate{r} },
 		"an UpdateIf in two steps":      func(r registry) registry { return tornUpdateIf{r} },
 		"a DeleteIf in two steps":       func(r registry) registry { return tornDeleteIf{r} },
+		"a Compute that deletes late":   func(r registry) registry { return tornCompute{r} },
 		"a Lookup from the past":        func(r registry) registry { return &staleLookup{registry: r} },
 		"versions that begin anew":      func(r registry) registry { return forgetsVersions{r} },
 		"a DeleteMatching in two steps": func(r registry) registry { return tornMatching{r} },
@@ -55,6 +56,26 @@ func (r lostUpdate) Update(k string, fn func(int) (int, error)) (entry, error) {
 	e.Value = v
 	e.Version, err = r.Put(k, v)
 	return e, err
+}
+
+// tornCompute deletes whatever the key holds when its function has decided.
+type tornCompute struct{ registry }
+
+func (r tornCompute) Compute(k string, fn func(int, bool) (int, reg.ComputeOp, error)) (entry, bool, error) {
+	deletes := false
+	e, present, err := r.registry.Compute(k, func(old int, exists bool) (int, reg.ComputeOp, error) {
+		v, op, err := fn(old, exists)
+		if deletes = op == reg.DeleteOp; deletes {
+			op = reg.CancelOp
+		}
+		return v, op, err
+	})
+	if deletes {
+		runtime.Gosched()
+		r.Delete(k)
+		return entry{}, false, err
+	}
+	return e, present, err
 }
 
 type tornUpdateIf struct{ registry }

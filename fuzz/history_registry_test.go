@@ -27,6 +27,7 @@ type registry interface {
 	Update(k string, fn func(int) (int, error)) (entry, error)
 	UpdateIf(k string, version reg.Version, v int) (reg.Version, error)
 	Upsert(k string, fn func(old int, exists bool) (int, error)) (entry, error)
+	Compute(k string, fn func(old int, exists bool) (int, reg.ComputeOp, error)) (entry, bool, error)
 	Delete(k string) (entry, bool)
 	DeleteIf(k string, version reg.Version) error
 	DeleteMatching(match func(entry) bool) int
@@ -93,7 +94,7 @@ func (w *registryClient) operate(k int) {
 	from := w.Now()
 	var version reg.Version
 	var err error
-	switch w.IntN(13) {
+	switch w.IntN(15) {
 	case 0, 1:
 		e.op, e.value = "Create", w.fresh()
 		version, err = w.registry.Create(name, e.value)
@@ -124,6 +125,9 @@ func (w *registryClient) operate(k int) {
 		return
 	case 11:
 		w.deleteMatching(k)
+		return
+	case 12, 13:
+		w.compute(k, name)
 		return
 	default:
 		w.lookup(k)
@@ -228,6 +232,45 @@ func (w *registryClient) deleteMatching(k int) {
 	}
 }
 
+// compute runs a Compute whose function may take its time, change the key itself, and
+// decide by what it is given.
+func (w *registryClient) compute(k int, name string) {
+	e := registryEvent{op: "Compute", spelled: name, value: w.fresh()}
+	asks, selfish, ran := w.IntN(3), w.IntN(8) == 0, false
+	var wanted reg.ComputeOp
+	from := w.Now()
+	got, present, err := w.registry.Compute(name, func(old int, exists bool) (int, reg.ComputeOp, error) {
+		if exists != (old != 0) {
+			w.Errorf("Compute gave its function %d, %v", old, exists)
+		}
+		if e.saw = old; !ran && selfish {
+			w.delete(k, name)
+		}
+		ran = true
+		runtime.Gosched()
+		wanted = reg.ComputeOp((asks + old) % 3)
+		return e.value, wanted, nil
+	})
+	if err != nil || present != (wanted == reg.UpdateOp || wanted == reg.CancelOp && e.saw != 0) {
+		w.Errorf("%v, and the function asked for %v: %v, %v, %v", e, wanted, got, present, err)
+	}
+	e.got = held{got.Value, int(got.Version), ""}
+	switch {
+	case wanted == reg.UpdateOp:
+		e.outcome = "stored"
+	case e.saw == 0:
+		e.outcome, e.value = "absent", 0
+	case wanted == reg.DeleteOp:
+		e.outcome, e.value = "deleted", 0
+	default:
+		e.outcome, e.value = "found", 0
+	}
+	if present {
+		w.knows[k] = got.Version
+	}
+	w.Add(k, from, e)
+}
+
 var errFunction = errors.New("no capacity")
 
 // change runs an Update or Upsert whose function may take its time, change
@@ -327,6 +370,7 @@ func TestRegistryHistories(t *testing.T) {
 		"DeleteIf deleted", "DeleteIf absent", "DeleteIf conflict", "Delete deleted", "Delete absent",
 		"Update stored", "Update absent", "Update failed", "Upsert stored", "Upsert failed",
 		"DeleteMatching deleted", "DeleteMatching absent",
+		"Compute stored", "Compute deleted", "Compute found", "Compute absent",
 		"Get seen", "Get absent", "Lookup found", "Lookup absent", "Entries found", "Entries absent")
 	cover.RequireResizes(t)
 }
@@ -337,6 +381,7 @@ func TestRegistryRefHistories(t *testing.T) {
 		"Create stored", "Create exists", "Put stored", "UpdateIf stored", "UpdateIf absent", "UpdateIf conflict",
 		"DeleteIf deleted", "DeleteIf absent", "DeleteIf conflict", "Delete deleted", "Delete absent",
 		"Update stored", "Update absent", "Update failed", "Upsert stored", "Upsert failed",
+		"Compute stored", "Compute deleted", "Compute found", "Compute absent",
 		"Get seen", "Get absent", "Lookup found", "Lookup absent")
 	cover.RequireResizes(t)
 }

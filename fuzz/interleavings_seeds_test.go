@@ -26,6 +26,7 @@ func TestRegistryInterleavingsSeeds(t *testing.T) {
 		"Delete = { 0 0} false", "Delete = {backup 1 1} true",
 		"DeleteIf = 0", "DeleteIf = shardedregistry: version conflict: have 3, want 1", "DeleteIf = shardedregistry: key not found",
 		"DeleteMatching = { 0 0} false", "DeleteMatching = {backup 1 1} true",
+		"Compute = { 0 0} false", "Compute = {backup 9 1} true", "Compute = {backup 17 3} true",
 		"Entries = { 0 0} false", "Entries = {backup 1 1} true", "Entries = {drain 2 1} true", "Len",
 		"Snapshot = {backup 1 1} true {drain 2 1} true 2 2", "Snapshot = {backup 9 2} true {drain 2 1} true 2 2")
 }

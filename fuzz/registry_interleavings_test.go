@@ -86,6 +86,9 @@ func decodeRegistry(code interleave.Code, id int, inside func() (registryOp, boo
 		name = strings.ToUpper(name)
 	}
 	off := [...]int{0, 0, -1, 1}[code.Arg/64]
+	if code.Op >= firstComputeOp {
+		return registryCompute(key, name, id, shardedregistry.ComputeOp(code.Arg/4%3))
+	}
 	switch code.Op % 14 {
 	case 0, 1:
 		return registryCreate(key, name, id)
