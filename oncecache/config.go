@@ -40,7 +40,7 @@ type Config[K comparable, V any] struct {
 	// method of a Lease removes a value without users, it runs on the goroutine of
 	// that call, which does not return its error. If a creation makes a value too
 	// late, it runs on the goroutine of the create function. Values removed by
-	// MaxEntries, IdleTimeout, a batch, Clear or Cache.Close are closed on
+	// MaxEntries, MaxWeight, IdleTimeout, a batch, Clear or Cache.Close are closed on
 	// goroutines of the cache, CloseConcurrency at a time, which end when nothing
 	// is left to close: a function that hangs does not stop callers. [Cache.Close]
 	// returns errors, and panics as [*PanicError].
@@ -94,8 +94,8 @@ type Config[K comparable, V any] struct {
 	// key. A key whose error is kept has no value: Get does not find it, and Len,
 	// Keys and All leave it out. An error whose time is over is removed when its
 	// key is asked for, or, with up to 63 others, when another error is kept. It
-	// has no timer of its own; see Sweep. MaxEntries or IdleTimeout may remove it
-	// before.
+	// has no timer of its own; see Sweep. MaxEntries, MaxWeight or IdleTimeout may
+	// remove it before.
 	//
 	// It is called once for each failure, by the goroutine that ran the function,
 	// and not for panics, timeouts and cycles; for a key that the function of
@@ -204,7 +204,7 @@ func (c *Config[K, V]) validate() error {
 		return fmt.Errorf("oncecache: Config.MaxWeight %d: must be 0 without Config.Weight", c.MaxWeight)
 	}
 	if c.MaxWeight == 0 && c.Weight != nil {
-		return errors.New("oncecache: Config.Weight not nil: must be nil without Config.MaxWeight")
+		return errors.New("oncecache: Config.Weight set: must be nil without Config.MaxWeight")
 	}
 	if c.IdleTimeout < 0 {
 		return fmt.Errorf("oncecache: Config.IdleTimeout %v: must not be negative", c.IdleTimeout)

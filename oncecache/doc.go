@@ -52,8 +52,8 @@
 //
 // # Values that do not stay
 //
-// Config.MaxEntries bounds the number of values, and Config.IdleTimeout the time that a value stays
-// without use. Leased values stay. [Cache.Refresh] makes a new value while the old one serves, and
+// Config.MaxEntries bounds the number of values, Config.MaxWeight the sum of their sizes, and
+// Config.IdleTimeout the time that a value stays without use. Leased values stay. [Cache.Refresh] makes a new value while the old one serves, and
 // [Cache.Reload] makes it from the old one. Config.ErrorTTL keeps an error for a while, so that
 // fewer callers ask a server that is down.
 //
@@ -78,8 +78,9 @@
 //
 // When values go out of date by the clock: there is no time to live, only Refresh and Delete. When
 // making a value twice does no harm and takes less than a microsecond: sync.Map is enough. When all
-// values can be made in advance: a plain map is enough. Without MaxEntries and IdleTimeout, values
-// stay until a call removes them: where outsiders choose keys, set one of these.
+// values can be made in advance: a plain map is enough. Without MaxEntries, MaxWeight and IdleTimeout,
+// values stay until a call removes them: where outsiders choose keys, set one of these. When look-ups
+// go round in a loop that does not fit: SIEVE then hits nothing, and a cache with W-TinyLFU does.
 //
 // # Guarantees
 //
@@ -111,12 +112,12 @@
 //
 // With RecordStats, a hit has one read-modify-write more, on a counter that is split by processors.
 //
-// With MaxEntries or IdleTimeout, a hit has one load more, and one store if the value has not been
+// With MaxEntries, MaxWeight or IdleTimeout, a hit has one load more, and one store if the value has not been
 // used since the last search for values to remove. Calls that create or remove a value take one
 // mutex.
 //
 // A ready entry takes 8 bytes beside its key and its value, and 26 to 51 in the table, or 17 to 34
-// if there are more than 10,000. A value that is to be closed takes 80 bytes more, one in a cache
+// if there are more than 10,000. A value that is to be closed, or told to OnRemove, takes 80 bytes more, one in a cache
 // with bounds 128, and one of both kinds 144.
 //
 // A creation makes two allocations, and more if keys are or contain interfaces. The first waiter

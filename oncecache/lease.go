@@ -27,8 +27,8 @@ type Lease[K comparable, V any] struct {
 // Acquire is [Cache.GetOrCreateContext] for values that are to be closed. With a
 // Config.Close function, the value is not closed before the lease has been released,
 // whatever is deleted, set or closed meanwhile; nor is Config.OnRemove told of it. A
-// leased value is not removed because of MaxEntries or IdleTimeout, whether there is a
-// Close function or not. Without any of the four, a lease costs nothing and keeps
+// leased value is not removed because of MaxEntries, MaxWeight or IdleTimeout, whether
+// there is a Close function or not. Without any of the five, a lease costs nothing and keeps
 // nothing, but [Lease.Discard] works.
 //
 //	lease, err := engines.Acquire(ctx, url, open)

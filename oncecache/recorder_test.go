@@ -154,6 +154,64 @@ func TestJoinedAreCounted(t *testing.T) {
 	})
 }
 
+// All who ask for a key while its function runs have joined, also those who have found
+// nothing and then came second.
+func TestStressJoinedAreCounted(t *testing.T) {
+	const rounds, callers = 2000, 4
+	c := oncecache.MustNew(oncecache.Config[int, int]{RecordStats: true})
+	var all sync.WaitGroup
+	var at [rounds]atomic.Int32
+	for range callers {
+		all.Go(func() {
+			for k := range rounds {
+				for at[k].Add(1); at[k].Load() < callers; { // all at once
+					runtime.Gosched()
+				}
+				c.GetOrCreate(k, func() (int, error) {
+					for waiting := 0; waiting < callers-1; {
+						for f := range c.InFlight() {
+							waiting = f.Waiting
+						}
+						runtime.Gosched()
+					}
+					return 1, nil
+				})
+			}
+		})
+	}
+	all.Wait()
+	if got := c.Stats(); got.Joined != rounds*(callers-1) || got.Misses != rounds*callers || got.Hits != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A batch that has to look again, because it has waited in vain, counts each key once.
+func TestBatchesThatLookAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := recorded()
+		ctx, leave := context.WithCancel(t.Context())
+		end := make(chan struct{})
+		go c.GetOrCreateContext(ctx, "k", func(context.Context, string) (int, error) { <-end; return 0, errRefused })
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		heir := startCall(func() (int, error) {
+			got, err := c.GetOrCreateMany(t.Context(), []string{"k"}, func(context.Context, []string) (map[string]int, error) {
+				return map[string]int{"k": 2}, nil
+			})
+			return got["k"], err
+		})
+		synctest.Wait()
+		close(end)
+		if got := heir.wait(t); got.value != 2 || got.err != nil {
+			t.Error(got)
+		}
+		if got := c.Stats(); got.Misses != 2 || got.Joined != 1 || got.Hits != 0 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
 // A Refresh is no look-up, whatever it meets.
 func TestRefreshesAreNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

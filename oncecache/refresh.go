@@ -302,7 +302,7 @@ func (n *renewal[K]) follow() {
 	case n.over == nil: // nothing
 	case n.entry != nil:
 		if n.heavy {
-			defer n.root.retire(n.entry, whyDiscarded) // though a Close function may end the goroutine
+			defer n.root.dropPassing(n.entry) // though a Close function may end the goroutine
 		}
 		n.root.succeeded(n.over, n.entry)
 	default:

@@ -129,14 +129,24 @@ func (*sieve[K]) setHeavy(r *root[K], n *entry[K]) (old *entry[K]) {
 		defer r.finishSet(e, r.leave(e)) // though the Close function of n may end the goroutine
 		break
 	}
-	r.retire(n, whyDiscarded)
+	r.dropPassing(n)
 	return old
 }
 
 // makePassing makes n, which has a value that is not kept, an entry that is ready, for the
-// callers of a creation that ends in it.
+// callers of a creation that ends in it. Those that want leases look again, as after Set and
+// Delete.
 func (r *root[K]) makePassing(n *entry[K]) {
 	if r.close != nil {
-		n.state.Store(newLeased[K](nil))
+		p := newLeased[K](nil)
+		p.leases.dying(0)
+		n.state.Store(p)
+	}
+}
+
+// dropPassing closes the value of n, for which makePassing was called.
+func (r *root[K]) dropPassing(n *entry[K]) {
+	if r.close != nil {
+		r.dispose(n)
 	}
 }

@@ -221,6 +221,26 @@ func TestHeavySet(t *testing.T) {
 	})
 }
 
+// The very value stays as it is, with the weight that it came with, though it would be too
+// heavy by now.
+func TestVeryValueHasBecomeHeavy(t *testing.T) {
+	removed := 0
+	c := oncecache.MustNew(oncecache.Config[string, *int64]{
+		MaxWeight: 10, Weight: func(_ string, v *int64) int64 { return *v },
+		OnRemove: func(string, *int64, oncecache.Reason, error) { removed++ },
+	})
+	v := new(int64)
+	*v = 5
+	c.Set("k", v)
+	*v = 11
+	if old, ok := c.Set("k", v); old != v || !ok || c.Len() != 1 || c.Stats().Weight != 5 || removed != 0 {
+		t.Errorf("Set returns %v, %v; %d values, %+v, %d removed", old, ok, c.Len(), c.Stats(), removed)
+	}
+	if err := c.Close(t.Context()); err != nil || removed != 1 || oncecache.Pending(c) != 0 {
+		t.Errorf("%v, %d removed", err, removed)
+	}
+}
+
 // Callers with leases hold what is too heavy: it is closed after the last.
 func TestHeavyValuesAreLeased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
