@@ -29,7 +29,7 @@ type accounting struct {
 	more     atomics.Int64
 
 	// The other counts of Stats.
-	failed, panicked, timedOut, evicted atomics.Gauge
+	failed, panicked, timedOut, evicted, expired atomics.Gauge
 
 	_ atomics.CacheLinePad
 

@@ -242,12 +242,20 @@ func call[K comparable, V any](b *batch[K], create func(context.Context, []K) (m
 		err := said.of(e.key, v, ok)
 		if err == nil {
 			*valueOf[V](e) = v
-			continue
+			if r.lasts == nil {
+				continue
+			}
+		}
+		until := noLimit
+		if err == nil {
+			until = r.lasts(r, e, false) // if it panics, the value is among those that are spare
+		} else {
+			until = r.keeps(e, err)
 		}
 		if ends == nil {
 			ends = make([]result, len(b.own))
 		}
-		ends[i] = result{err: err, until: r.keeps(e.key, err)}
+		ends[i] = result{err: err, until: until}
 	}
 	for i := range b.own {
 		if ends == nil || ends[i].err == nil {

@@ -43,11 +43,12 @@ type root[K comparable] struct {
 	createTimeout time.Duration                                      // Config.CreateTimeout; zero: none
 	timed         func(*root[K], *entry[K], *phase[K]) (stop func()) // starts its timer; nil: there is none
 
-	onLeak  func(K, []byte)                                      // Config.OnLeak
-	renews  bool                                                 // this is the root of renewals
-	follows func(*entry[K])                                      // is called when a creation has ended; nil: nothing is to be done
-	awaited func(e *entry[K], p *phase[K], n candidate[K]) error // awaitRenewal, in the root of renewals
-	fails   bool                                                 // whether the table may have entries that have failed
+	onLeak  func(K, []byte)                                         // Config.OnLeak
+	renews  bool                                                    // this is the root of renewals
+	follows func(*entry[K])                                         // is called when a creation has ended; nil: nothing is to be done
+	awaited func(e *entry[K], p *phase[K], n candidate[K]) error    // awaitRenewal, in the root of renewals
+	lasts   func(r *root[K], e *entry[K], owned bool) time.Duration // lifetimes.lasts; nil: without Config.TTL
+	fails   bool                                                    // whether the table may have entries that have failed, or expired
 
 	// renewals is nil until the first Refresh, nil → non-nil by CAS.
 	renewals atomics.Pointer[core[K]] // of values of type renewal[K]
@@ -84,6 +85,11 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 	if config.MaxEntries > 0 || config.IdleTimeout > 0 {
 		s.sieve = &sieve[K]{max: config.MaxEntries, idle: config.IdleTimeout}
 	}
+	if ttl := config.TTL; ttl != nil {
+		lives := &lifetimes[K]{ttl: func(e *entry[K]) time.Duration { return ttl(e.key, *valueOf[V](e)) }, jitter: config.TTLJitter}
+		s.sieve = &sieve[K]{max: config.MaxEntries, idle: config.IdleTimeout, lives: lives}
+		s.lasts = lives.lasts
+	}
 	if closes := config.Close; closes != nil {
 		same := sameness[V]()
 		s.close = &closing[K]{
@@ -117,6 +123,7 @@ type settings[K comparable] struct {
 	timed                      func(*root[K], *entry[K], *phase[K]) (stop func())
 	sieve                      bounded[K]
 	kept                       errorKeeper[K]
+	lasts                      func(*root[K], *entry[K], bool) time.Duration
 	claims                     func(table.Hash[K]) claiming[K]
 
 	close closer[K]
@@ -131,7 +138,8 @@ func newRoot[K comparable](of values[K], keys table.Keys[K], config *settings[K]
 	r.hash = r.keys.Hasher("oncecache")
 	r.entries.Init(r.hash, config.sizeHint)
 	r.sieve, r.kept = config.sieve, config.kept
-	r.fails = r.kept != nil || r.createTimeout > 0
+	r.lasts = config.lasts
+	r.fails = r.kept != nil || r.createTimeout > 0 || r.lasts != nil
 	r.backlog = &backlog[K]{limit: config.closeConcurrency}
 	if r.backlog.limit == 0 {
 		r.backlog.limit = defaultCloseConcurrency

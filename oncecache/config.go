@@ -114,6 +114,30 @@ type Config[K comparable, V any] struct {
 	// timer looks for them while there are any, which Close stops.
 	IdleTimeout time.Duration
 
+	// TTL, if it is set, says how long a value may be returned: it is called once for each
+	// value that a create function, Set, SetIfAbsent, Refresh or Reload makes the key's, and
+	// for one that these leave there because it is the very value, or not modified. The time
+	// begins when TTL returns, and no use prolongs it. Zero or less means that the value has
+	// expired at once: the callers of its creation get it, and later ones do not; so
+	// time.Until of a deadline will do. [math.MaxInt64] means that it does not expire.
+	//
+	// No call returns, yields or counts as present a value that has expired. It is removed,
+	// and closed, as IdleTimeout does it; leases of it stay good. Len may count it until it
+	// is removed. Times are rounded up to whole milliseconds since the cache was made. A
+	// timer of the cache marks what has expired, so that a hit reads no clock: a value is
+	// returned for as long after its time as that timer is late, which on a busy machine may
+	// be some milliseconds, and as many values expire at once as TTLJitter leaves together.
+	//
+	// TTL runs outside every lock, on the goroutine of the create function or of Set. A
+	// panic of TTL counts as a panic of the create function, and Set and SetIfAbsent pass it
+	// on and store nothing. Nil means that values do not expire.
+	TTL func(K, V) time.Duration
+
+	// TTLJitter is the part of each TTL that chance may take away, from 0 to 1, so that
+	// values which were made together do not expire together: with 0.1, a TTL of an hour is
+	// one of 54 to 60 minutes. Zero means that nothing is taken away. It needs TTL.
+	TTLJitter float64
+
 	// OnLeak is called for a lease that became unreachable before it was released:
 	// with its key, and the stack of the goroutine that acquired it, as debug.Stack
 	// formats it. The garbage collector finds such leases. The value stays in use.
@@ -146,6 +170,12 @@ func (c *Config[K, V]) validate() error {
 	}
 	if c.IdleTimeout < 0 {
 		return fmt.Errorf("oncecache: Config.IdleTimeout %v: must not be negative", c.IdleTimeout)
+	}
+	if !(c.TTLJitter >= 0 && c.TTLJitter <= 1) { // nor NaN
+		return fmt.Errorf("oncecache: Config.TTLJitter %v: must be in 0..1", c.TTLJitter)
+	}
+	if c.TTLJitter > 0 && c.TTL == nil {
+		return fmt.Errorf("oncecache: Config.TTLJitter %v: must be 0 without Config.TTL", c.TTLJitter)
 	}
 	return nil
 }

@@ -142,7 +142,7 @@ type creation[K comparable] struct {
 // result is how a create function ended.
 type result struct {
 	err   error         // nil: the value is in the entry of the creation
-	until time.Duration // until when the error is kept; zero: it is not
+	until time.Duration // until when the error is kept, zero: it is not; or when the value expires, see noLimit
 	cut   bool          // by a panic or runtime.Goexit, which err tells
 	lost  *PanicError   // the panic, if the creator may have left and cannot go on with it
 }
@@ -162,7 +162,7 @@ func (n *creation[K]) run(alone *PanicError, create func(*entry[K]) error) {
 		}
 	}()
 	err := create(n.entry)
-	until := n.root.keeps(n.entry.key, err)
+	until := n.root.keeps(n.entry, err)
 	returned = true
 	n.end(result{err: err, until: until})
 }
@@ -213,13 +213,16 @@ func (n *creation[K]) watch() {
 	}
 }
 
-// keeps returns until when the error is kept that a create function of k has
-// returned. It runs user code.
-func (r *root[K]) keeps(k K, err error) (until time.Duration) {
-	if err == nil || r.kept == nil {
-		return 0
+// keeps returns until when the error is kept that a create function for e has returned, or
+// when the value expires that it has written. It runs user code.
+func (r *root[K]) keeps(e *entry[K], err error) (until time.Duration) {
+	switch {
+	case err == nil && r.lasts != nil:
+		return r.lasts(r, e, true)
+	case err != nil && r.kept != nil:
+		return r.kept.keptUntil(r, e.key, err)
 	}
-	return r.kept.keptUntil(r, k, err)
+	return 0
 }
 
 // end counts a call of the function that has ended, and settles it.
@@ -279,12 +282,13 @@ func (r *root[K]) settled(e *entry[K]) {
 	r.sieve.givePlace(r, p.mark)
 }
 
-// nodeFor returns the mark of a new entry, or nil if the cache has no order.
-func (r *root[K]) nodeFor(e *entry[K]) *mark {
+// nodeFor returns the mark of a new entry whose value expires at until, or nil if the cache
+// has no order.
+func (r *root[K]) nodeFor(e *entry[K], until time.Duration) *mark {
 	if r.sieve == nil {
 		return nil
 	}
-	return &(&sieveNode[K]{entry: e}).mark
+	return r.sieve.markFor(e, until)
 }
 
 // conclude ends the flight, but for finish and tell, and runs no user code.
@@ -351,8 +355,12 @@ func (n *creation[K]) conclude(end result) (l disposition[K]) {
 func (n *creation[K]) outcome(end result, who participants, inTable bool) *phase[K] {
 	r := n.root
 	var m *mark
-	if inTable && (end.err == nil || end.until != 0) {
-		m = r.nodeFor(n.entry)
+	switch {
+	case !inTable:
+	case end.err == nil:
+		m = r.nodeFor(n.entry, end.until)
+	case end.until != 0:
+		m = r.nodeFor(n.entry, noLimit)
 	}
 	if end.err != nil {
 		failed := newPhase(finalState[K]{err: end.err})

@@ -1,6 +1,6 @@
 package oncecache
 
-// evictAll removes doomed entries, all of them before any is closed, and returns
+// evictAll removes entries that are doomed or have expired, all of them before any is closed, and returns
 // how many it was that did.
 func (r *root[K]) evictAll(out []*sieveNode[K]) (evicted int) {
 	var free []*entry[K]
@@ -17,13 +17,15 @@ func (r *root[K]) evictAll(out []*sieveNode[K]) (evicted int) {
 	return evicted
 }
 
-// evict removes a doomed entry, unless another call has, and reports whether its value is
+// evict removes an entry that is doomed or has expired, unless another call has, and reports whether its value is
 // to be closed then.
 func (r *root[K]) evict(e *entry[K]) (removed, closes bool) {
 	if !r.remove(e) {
 		return false, false
 	}
-	r.accounting.evicted.Add(1)
+	if m := e.state.Load().mark; m == nil || !m.isExpired() {
+		r.accounting.evicted.Add(1)
+	}
 	return true, r.release(e, r.leave(e))
 }
 

@@ -3,6 +3,7 @@ package oncecache
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/table"
 )
@@ -94,7 +95,7 @@ func (c *core[K]) refresh(ctx context.Context, k K, create creator) (*entry[K], 
 	r := c.root.Load()
 	for at := r.at(k); ; {
 		e := r.current(r.entries.Load(at))
-		if r.before != nil || e == nil || !e.state.Load().ready() {
+		if r.before != nil || !e.has() {
 			return c.getOrCreateContext(ctx, at, create)
 		}
 		r.overtakeOther(at, e)
@@ -177,7 +178,7 @@ type renewal[K comparable] struct {
 func (n *renewal[K]) find(k table.Hashed[K], f *extended) {
 	for {
 		e := n.root.entries.Load(k)
-		if e == nil || !e.state.Load().ready() {
+		if !e.has() {
 			n.base = nil
 			return
 		}
@@ -240,12 +241,18 @@ func (n *renewal[K]) make(ctx context.Context, k table.Hashed[K], create creator
 	if err != nil && !same {
 		return err
 	}
+	var until time.Duration
+	if same {
+		until = r.lastsAgain(base)
+	} else {
+		until = r.keeps(n.made, nil)
+	}
 	made = !same
 	switch now := r.entries.Load(k); {
 	case made:
 		n.result = n.made
-		n.replace(renewals, k, part)
-	case now == base:
+		n.replace(renewals, k, part, until)
+	case now == base && r.prolongs(base, until):
 		n.result, n.entry, n.stays = base, base, true
 	default: // the old value has gone
 		n.result, n.gone = now, !now.has()
@@ -261,9 +268,9 @@ func (n *renewal[K]) make(ctx context.Context, k table.Hashed[K], create creator
 // replace puts the value in the place of base, which the key had when Refresh began
 // to make it, or of a creation that waits for that. If others have been faster, or
 // have ended f, the value is closed when f has ended.
-func (n *renewal[K]) replace(renewals *root[K], k table.Hashed[K], f *flight) {
+func (n *renewal[K]) replace(renewals *root[K], k table.Hashed[K], f *flight, until time.Duration) {
 	r, own := n.root, n.made
-	r.makeReady(own)
+	r.makeReady(own, until)
 	for {
 		e := r.entries.Load(k) // before f is looked for: an entry that comes after Delete does not wait for f
 		ready := e != nil && e.state.Load().ready()
@@ -304,7 +311,7 @@ func (r *root[K]) succeeded(e, n *entry[K]) {
 	var out []*sieveNode[K]
 	took := false
 	if p != nil && p.mark != nil && now != nil && now.mark != nil {
-		out, took = r.sieve.leavePlace(now.mark, p.mark)
+		out, took = r.sieve.leavePlace(r, now.mark, p.mark)
 	}
 	left := r.leave(e)
 	if took {

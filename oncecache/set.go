@@ -1,6 +1,10 @@
 package oncecache
 
-import "github.com/latchfree/latchfree/internal/table"
+import (
+	"time"
+
+	"github.com/latchfree/latchfree/internal/table"
+)
 
 // Set makes v the value of k, and returns the value that it replaced, if there
 // was one. If a value is being created for k, all callers of that creation get v,
@@ -35,15 +39,18 @@ func (r *root[K]) refuses(k K) bool { return !r.storable(k) || r.before != nil }
 // set is Set of the value of n, which others have not seen. It returns the entry
 // whose value Set returns, or nil.
 func (c *core[K]) set(r *root[K], n *entry[K], refused bool) (old *entry[K]) {
-	k := n.key
+	k, until := n.key, noLimit
+	if r.lasts != nil && !refused {
+		until = r.lasts(r, n, false) // first, as it may panic
+	}
 	if r.close != nil && (r.own(k) || refused) {
 		r.dispose(n)
 		return nil
 	}
 	at := r.at(k)
 	r.overtake(at)
-	r.makeReady(n)
-	e := r.swap(at, n)
+	r.makeReady(n, until)
+	e := r.swap(at, n, until)
 	if e == n {
 		return n
 	}
@@ -70,7 +77,7 @@ func (r *root[K]) finishSet(e *entry[K], left *phase[K]) {
 
 // swap puts n in the place of the entry of its key, and returns that entry, or nil. If
 // that has the very value of n, which is to be closed once, it stays, and swap returns n.
-func (r *root[K]) swap(at table.Hashed[K], n *entry[K]) *entry[K] {
+func (r *root[K]) swap(at table.Hashed[K], n *entry[K], until time.Duration) *entry[K] {
 	if r.close == nil {
 		return r.entries.Swap(at, n) // LP(Set)
 	}
@@ -81,7 +88,7 @@ func (r *root[K]) swap(at table.Hashed[K], n *entry[K]) *entry[K] {
 			if _, loaded := r.entries.LoadOrStore(at, n); !loaded { // LP(Set): nothing was there
 				return nil
 			}
-		case r.hasValueOf(e, n): // LP(Set): the very value
+		case r.hasValueOf(e, n) && r.prolongs(e, until): // LP(Set): the very value
 			r.unown(n.key)
 			return n
 		default:
@@ -94,12 +101,12 @@ func (r *root[K]) swap(at table.Hashed[K], n *entry[K]) *entry[K] {
 }
 
 // makeReady makes n, which has a value and which others have not seen, an entry
-// that is ready.
-func (r *root[K]) makeReady(n *entry[K]) {
+// that is ready, and expires at until.
+func (r *root[K]) makeReady(n *entry[K], until time.Duration) {
 	if r.close != nil {
-		n.state.Store(newLeased[K](r.nodeFor(n)))
+		n.state.Store(newLeased[K](r.nodeFor(n, until)))
 	} else if r.sieve != nil {
-		n.state.Store(&phase[K]{mark: r.nodeFor(n)})
+		n.state.Store(&phase[K]{mark: r.nodeFor(n, until)})
 	}
 }
 
@@ -147,30 +154,35 @@ func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 // vacant reports whether SetIfAbsent may store a value for k.
 func (r *root[K]) vacant(k K) bool {
 	e := r.find(k) // LP(SetIfAbsent): found, or closed
-	return (e == nil || r.fails && e.failed()) && !r.refuses(k)
+	return (e == nil || r.fails && (e.failed() || e.hasExpired())) && !r.refuses(k)
 }
 
 // setIfAbsent is the rest of SetIfAbsent, of the value of n, which others have not
 // seen.
 func (c *core[K]) setIfAbsent(r *root[K], n *entry[K]) bool {
-	k := n.key
+	k, until := n.key, noLimit
+	if r.lasts != nil {
+		until = r.lasts(r, n, false)
+	}
 	if r.close != nil && r.own(k) {
 		r.unown(k)
 		return false
 	}
-	r.makeReady(n)
+	r.makeReady(n, until)
 	for {
 		e, loaded := r.entries.LoadOrStore(r.at(k), n) // LP(SetIfAbsent): inserted, or found after all
 		if !loaded {
 			c.recheck(r, k, n)
 			return true
 		}
-		if !e.failed() {
+		if !e.failed() && !e.hasExpired() {
 			if r.close != nil {
 				r.unown(k)
 			}
 			return false
 		}
-		r.expire(e) // a failure that is kept is no value
+		if r.current(e) != nil {
+			r.expire(e) // a failure that is kept is no value
+		}
 	}
 }

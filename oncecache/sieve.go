@@ -53,21 +53,26 @@ type sieve[K comparable] struct {
 	swept          *sieveNode[K] // where the sweep goes on; nil: nowhere
 	len            int
 	next           *sweeper // starts the next sweep, or has started one; nil: there is none
+
+	lives *lifetimes[K] // nil: without Config.TTL
 }
 
 // bounded is an order. It is an interface, and the names of its methods are their own,
 // so that only New brings an order into a program.
 type bounded[K comparable] interface {
+	markFor(e *entry[K], until time.Duration) *mark
 	givePlace(r *root[K], m *mark)
-	takePlace(m *mark)
-	leavePlace(to, from *mark) (out []*sieveNode[K], ok bool)
+	takePlace(r *root[K], m *mark)
+	prolong(r *root[K], m *mark, until time.Duration) bool
+	leavePlace(r *root[K], to, from *mark) (out []*sieveNode[K], ok bool)
 	sweepPlaces(r *root[K]) (removed int)
 	sweepAgain(r *root[K], s *sweeper)
+	expireAgain(r *root[K], by *sweeper)
 }
 
 // sieveNodeOf converts a mark back.
 func sieveNodeOf[K comparable](m *mark) *sieveNode[K] {
-	// Safety: only nodeFor makes marks, as the first field of a sieve node of the
+	// Safety: only markFor makes marks, as the first field of a sieve node of the
 	// same cache.
 	return (*sieveNode[K])(unsafe.Pointer(m))
 }
@@ -92,6 +97,10 @@ func (s *sieve[K]) add(r *root[K], n *sieveNode[K]) (out []*sieveNode[K]) {
 	if n.stage == left {
 		return nil
 	}
+	if n.isExpired() {
+		n.stage = left
+		return []*sieveNode[K]{n}
+	}
 	n.stage, n.older, s.newest = there, s.newest, n
 	if n.older != nil {
 		n.older.newer = n
@@ -102,6 +111,10 @@ func (s *sieve[K]) add(r *root[K], n *sieveNode[K]) (out []*sieveNode[K]) {
 	if s.idle > 0 {
 		n.seen = r.now()
 		s.arm(r)
+	}
+	if n.life != nil {
+		s.lives.push(n)
+		s.lives.arm(r)
 	}
 	return s.tooMany(n)
 }
@@ -166,6 +179,7 @@ func (s *sieve[K]) remove(n *sieveNode[K]) {
 	s.link(n.older, n.newer)
 	n.newer, n.older, n.stage = nil, nil, left
 	s.len--
+	s.lives.drop(n)
 }
 
 // link makes two entries neighbours. A nil stands for the end. The caller holds mu.
@@ -183,8 +197,11 @@ func (s *sieve[K]) link(older, newer *sieveNode[K]) {
 }
 
 // takePlace takes m out of the order because its entry has left the table.
-func (s *sieve[K]) takePlace(m *mark) {
+func (s *sieve[K]) takePlace(r *root[K], m *mark) {
 	n := sieveNodeOf[K](m)
+	if n.isExpired() {
+		r.accounting.expired.Add(1)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n.stage == there {
@@ -195,13 +212,14 @@ func (s *sieve[K]) takePlace(m *mark) {
 		s.next.stop()
 		s.next = nil
 	}
+	s.lives.rest()
 }
 
 // leavePlace gives the place of from to to, whose entry has taken that of from in the table,
 // as if it had been there all the time, and takes out the nodes for which there is no room.
 // If from is being evicted, to goes instead, unless it has been used. It fails if from has
 // no place any more, or not yet.
-func (s *sieve[K]) leavePlace(to, from *mark) (out []*sieveNode[K], ok bool) {
+func (s *sieve[K]) leavePlace(r *root[K], to, from *mark) (out []*sieveNode[K], ok bool) {
 	n, old := sieveNodeOf[K](to), sieveNodeOf[K](from)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +227,7 @@ func (s *sieve[K]) leavePlace(to, from *mark) (out []*sieveNode[K], ok bool) {
 		n.stage = left
 		return []*sieveNode[K]{n}, true
 	}
-	if old.stage != there || n.stage != coming {
+	if old.stage != there || n.stage != coming || n.isExpired() {
 		return nil, false
 	}
 	older, newer := old.older, old.newer
@@ -224,5 +242,10 @@ func (s *sieve[K]) leavePlace(to, from *mark) (out []*sieveNode[K], ok bool) {
 	n.seen, n.stage = old.seen, there
 	n.used.Or(old.used.Load() & usedForBoth)
 	old.newer, old.older, old.stage = nil, nil, left
+	s.lives.drop(old)
+	if n.life != nil {
+		s.lives.push(n)
+		s.lives.arm(r)
+	}
 	return s.tooMany(n), true
 }

@@ -14,6 +14,7 @@ type Stats struct {
 	Panicked uint64 // create functions that panicked or called runtime.Goexit
 	TimedOut uint64 // creations that took longer than Config.CreateTimeout
 	Evicted  uint64 // values, and errors that were kept, that had to make room or were idle
+	Expired  uint64 // values that were removed because Config.TTL, or their renewal, had set an end to them
 	Closed   uint64 // calls of Config.Close that have ended
 }
 
@@ -25,7 +26,7 @@ func (s Stats) LogValue() slog.Value {
 		n    uint64
 	}{
 		{"created", s.Created}, {"failed", s.Failed}, {"panicked", s.Panicked},
-		{"timed_out", s.TimedOut}, {"evicted", s.Evicted}, {"closed", s.Closed},
+		{"timed_out", s.TimedOut}, {"evicted", s.Evicted}, {"expired", s.Expired}, {"closed", s.Closed},
 	} {
 		if c.n != 0 {
 			attrs = append(attrs, slog.Uint64(c.name, c.n))
@@ -48,7 +49,7 @@ func (c *core[K]) stats() Stats {
 	b := r.accounting // LP(Stats)
 	return Stats{
 		Created: uint64(b.created.Load()), Failed: uint64(b.failed.Load()), Panicked: uint64(b.panicked.Load()),
-		TimedOut: uint64(b.timedOut.Load()), Evicted: uint64(b.evicted.Load()), Closed: uint64(b.closings.Load()),
+		TimedOut: uint64(b.timedOut.Load()), Evicted: uint64(b.evicted.Load()), Expired: uint64(b.expired.Load()), Closed: uint64(b.closings.Load()),
 	}
 }
 

@@ -24,7 +24,7 @@ func TestStatsAreLogged(t *testing.T) {
 	if want := "stats.created=2 stats.failed=1 stats.closed=1\n"; !strings.HasSuffix(out.String(), " "+want) {
 		t.Errorf("logged %q, want %q", out.String(), want)
 	}
-	if all := (oncecache.Stats{1, 2, 3, 4, 5, 6}).LogValue().String(); all != "[created=1 failed=2 panicked=3 timed_out=4 evicted=5 closed=6]" {
+	if all := (oncecache.Stats{1, 2, 3, 4, 5, 6, 7}).LogValue().String(); all != "[created=1 failed=2 panicked=3 timed_out=4 evicted=5 expired=6 closed=7]" {
 		t.Error(all)
 	}
 }

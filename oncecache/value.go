@@ -87,8 +87,8 @@ func marked[V any, K comparable](e *entry[K], p *phase[K]) (v V, ok bool) {
 	if !p.ready() {
 		return v, false
 	}
-	if p.mark != nil {
-		p.mark.touch()
+	if p.mark != nil && !p.mark.touch() {
+		return v, false
 	}
 	return *valueOf[V](e), true
 }
