@@ -4,6 +4,7 @@ package oncecache_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -33,10 +34,11 @@ func BenchmarkCacheHitBounded(b *testing.B) {
 					c.Set(k, i)
 					c.Get(k)
 				}
+				order := rand.New(rand.NewPCG(1, 2)).Perm(keys)
 				b.ReportAllocs()
 				b.ResetTimer()
 				for i := range b.N {
-					if v, err := c.GetOrCreate(names[i*31%keys], failing); v < 0 || err != nil {
+					if v, err := c.GetOrCreate(names[order[i%keys]], failing); v < 0 || err != nil {
 						b.Fatal(v, err)
 					}
 				}

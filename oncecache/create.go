@@ -282,13 +282,16 @@ func (r *root[K]) settled(e *entry[K]) {
 	r.sieve.givePlace(r, p.mark)
 }
 
-// nodeFor returns the mark of a new entry whose value expires at until, or nil if the cache
-// has no order.
-func (r *root[K]) nodeFor(e *entry[K], until time.Duration) *mark {
-	if r.sieve == nil {
-		return nil
+// readyPhase returns the phase of a new entry of the table that has a value, which expires at
+// until. If it has leases, their count is yet to be prepared.
+func (r *root[K]) readyPhase(e *entry[K], until time.Duration) *phase[K] {
+	switch {
+	case r.sieve != nil:
+		return r.sieve.readyWithPlace(e, until, r.close != nil)
+	case r.close != nil:
+		return newLeased[K]()
 	}
-	return r.sieve.markFor(e, until)
+	return nil
 }
 
 // conclude ends the flight, but for finish and tell, and runs no user code.
@@ -354,33 +357,26 @@ func (n *creation[K]) conclude(end result) (l disposition[K]) {
 // outcome returns the state of an entry after its creation.
 func (n *creation[K]) outcome(end result, who participants, inTable bool) *phase[K] {
 	r := n.root
-	var m *mark
 	switch {
-	case !inTable:
-	case end.err == nil:
-		m = r.nodeFor(n.entry, end.until)
-	case end.until != 0:
-		m = r.nodeFor(n.entry, noLimit)
-	}
-	if end.err != nil {
+	case end.err != nil:
 		failed := newPhase(finalState[K]{err: end.err})
-		failed.mark = m
 		if end.until != 0 {
 			failed.final.lasts = &keptError[K]{entry: n.entry, until: end.until}
+			if inTable && r.sieve != nil {
+				failed.mark = r.sieve.markFor(n.entry)
+			}
 		}
 		return failed
-	}
-	if r.close == nil {
-		if m == nil {
-			return nil
+	case inTable:
+		p := r.readyPhase(n.entry, end.until)
+		if r.close != nil {
+			p.leases.live(who.leases())
 		}
-		return &phase[K]{mark: m}
-	}
-	p := newLeased[K](m)
-	if inTable {
-		p.leases.live(who.leases())
-	} else {
+		return p
+	case r.close != nil:
+		p := newLeased[K]()
 		p.leases.dying(who.leases())
+		return p
 	}
-	return p
+	return nil
 }

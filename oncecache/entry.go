@@ -70,13 +70,13 @@ func newCreating[K comparable]() *phase[K] {
 func (p *phase[K]) creating() bool { return p != nil && p.flight != nil && p.final == nil }
 
 // newLeased returns the phase of an entry with a count of leases that is yet
-// to be prepared.
-func newLeased[K comparable](m *mark) *phase[K] {
+// to be prepared, and which has no place in the order.
+func newLeased[K comparable]() *phase[K] {
 	both := new(struct {
 		phase[K]
 		own leases
 	})
-	both.leases, both.mark = &both.own, m
+	both.leases = &both.own
 	return &both.phase
 }
 

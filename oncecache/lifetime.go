@@ -102,17 +102,15 @@ func (l *lifetimes[K]) shortened(ttl time.Duration) time.Duration {
 	return max(1, ttl-time.Duration(taken))
 }
 
-// markFor returns the mark of a new entry whose value expires at until.
-func (s *sieve[K]) markFor(e *entry[K], until time.Duration) *mark {
-	n := &sieveNode[K]{entry: e}
+// limit makes the value of n, which others have not seen, expire at until.
+func (l *lifetimes[K]) limit(n *mark, until time.Duration) {
 	switch until {
 	case noLimit:
 	case atOnce:
 		n.used.Store(expired)
 	default:
-		n.life = s.lives.begin(until)
+		n.life = l.begin(until)
 	}
-	return &n.mark
 }
 
 // begin returns a lifetime that ends at until.

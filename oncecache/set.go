@@ -103,10 +103,8 @@ func (r *root[K]) swap(at table.Hashed[K], n *entry[K], until time.Duration) *en
 // makeReady makes n, which has a value and which others have not seen, an entry
 // that is ready, and expires at until.
 func (r *root[K]) makeReady(n *entry[K], until time.Duration) {
-	if r.close != nil {
-		n.state.Store(newLeased[K](r.nodeFor(n, until)))
-	} else if r.sieve != nil {
-		n.state.Store(&phase[K]{mark: r.nodeFor(n, until)})
+	if p := r.readyPhase(n, until); p != nil {
+		n.state.Store(p)
 	}
 }
 

@@ -60,7 +60,8 @@ type sieve[K comparable] struct {
 // bounded is an order. It is an interface, and the names of its methods are their own,
 // so that only New brings an order into a program.
 type bounded[K comparable] interface {
-	markFor(e *entry[K], until time.Duration) *mark
+	markFor(e *entry[K]) *mark
+	readyWithPlace(e *entry[K], until time.Duration, leased bool) *phase[K]
 	givePlace(r *root[K], m *mark)
 	takePlace(r *root[K], m *mark)
 	prolong(r *root[K], m *mark, until time.Duration) bool
@@ -72,7 +73,7 @@ type bounded[K comparable] interface {
 
 // sieveNodeOf converts a mark back.
 func sieveNodeOf[K comparable](m *mark) *sieveNode[K] {
-	// Safety: only markFor makes marks, as the first field of a sieve node of the
+	// Safety: only markFor and readyWithPlace make marks, as the first field of a sieve node of the
 	// same cache.
 	return (*sieveNode[K])(unsafe.Pointer(m))
 }
@@ -84,6 +85,33 @@ func (n *sieveNode[K]) leased() bool {
 		l = p.leases
 	}
 	return l != nil && l.held()
+}
+
+// markFor returns the mark of a new entry that has failed.
+func (s *sieve[K]) markFor(e *entry[K]) *mark { return &(&sieveNode[K]{entry: e}).mark }
+
+// readyWithPlace is root.readyPhase. Phase and node are one object, so that a hit finds the
+// mark next to the phase.
+func (s *sieve[K]) readyWithPlace(e *entry[K], until time.Duration, leased bool) (p *phase[K]) {
+	var n *sieveNode[K]
+	if leased {
+		all := new(struct {
+			phase[K]
+			node sieveNode[K]
+			own  leases
+		})
+		p, n = &all.phase, &all.node
+		p.leases = &all.own
+	} else {
+		both := new(struct {
+			phase[K]
+			node sieveNode[K]
+		})
+		p, n = &both.phase, &both.node
+	}
+	n.entry, p.mark = e, &n.mark
+	s.lives.limit(&n.mark, until)
+	return p
 }
 
 // givePlace is add, and evicts the nodes that add takes out.
