@@ -64,5 +64,5 @@ var cacheOutcomes = map[string][]string{
 	"SetIfAbsent": {"true", "false"}, "SetIfAbsent in the place of an error": {"true", "false"},
 	"Release": {"true", "false"}, "Discard": {"true", "false"}, "Sweep": {"true", "false"},
 	"Close while something is pending": {"true", "false"}, "Close tells a panic": {"true", "false"},
-	"evicted": {"0", "1", "2"}, "timed out": {"0", "1", "2"}, "more than MaxEntries": {"true", "false"},
+	"evicted": {"0", "1", "2"}, "expired": {"0", "1", "2"}, "timed out": {"0", "1", "2"}, "more than MaxEntries": {"true", "false"},
 }

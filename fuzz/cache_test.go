@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -38,6 +39,8 @@ const (
 	cacheTimesOut
 	cacheIdles
 	cacheMaxEntries // from 0 to 3, in two bits
+	_
+	cacheExpires // values expire
 )
 
 // Operations happen at whole milliseconds, sweeps in between.
@@ -46,6 +49,11 @@ const (
 	idleTimeout   = 40*time.Millisecond + 2*time.Microsecond
 	cacheKeys     = 5
 )
+
+// lifetime is Config.TTL.
+func lifetime(k, v int) time.Duration {
+	return [...]time.Duration{25 * time.Millisecond, math.MaxInt64, 0, 7 * time.Millisecond, 60 * time.Millisecond}[(k+v)%5]
+}
 
 // cacheRun is one run of operations against the model.
 type cacheRun struct {
@@ -86,12 +94,15 @@ func newCacheRun(t *testing.T, settings byte, reached map[string]int) *cacheRun 
 	if settings&cacheIdles != 0 {
 		config.IdleTimeout = idleTimeout
 	}
+	if settings&cacheExpires != 0 {
+		config.TTL = lifetime
+	}
 	r.c = oncecache.MustNew(config)
 	if settings == 0 {
 		r.c = new(oncecache.Cache[int, int])
 	}
 	r.m = model.NewOwner(model.CacheSettings{
-		Closes: config.Close != nil, Keeps: config.KeepCreating, TTL: config.ErrorTTL, CreateTimeout: config.CreateTimeout,
+		Closes: config.Close != nil, Keeps: config.KeepCreating, TTL: config.ErrorTTL, Lifetime: config.TTL, CreateTimeout: config.CreateTimeout,
 		IdleTimeout: config.IdleTimeout, MaxEntries: config.MaxEntries,
 		ErrClosed: oncecache.ErrClosed, ErrTimeout: oncecache.ErrCreateTimeout, ErrNotFound: oncecache.ErrNotFound,
 		ErrNotModified: oncecache.ErrNotModified,
@@ -236,6 +247,7 @@ func (r *cacheRun) pass() {
 func (r *cacheRun) sawBounds(before model.CacheStats) {
 	now := r.m.CacheStats
 	r.saw("evicted", min(now.Evicted-before.Evicted, 2))
+	r.saw("expired", min(now.Expired-before.Expired, 2))
 	r.saw("timed out", min(now.TimedOut-before.TimedOut, 2))
 	r.saw("more than MaxEntries", r.m.MaxEntries > 0 && len(r.m.All()) > r.m.MaxEntries)
 }
@@ -298,7 +310,7 @@ func (r *cacheRun) check() {
 	stats := r.m.CacheStats
 	require.Equal(r.t, oncecache.Stats{
 		Created: uint64(stats.Created), Failed: uint64(stats.Failed), Panicked: uint64(stats.Panicked),
-		TimedOut: uint64(stats.TimedOut), Evicted: uint64(stats.Evicted), Closed: uint64(len(r.m.Closed)),
+		TimedOut: uint64(stats.TimedOut), Evicted: uint64(stats.Evicted), Expired: uint64(stats.Expired), Closed: uint64(len(r.m.Closed)),
 	}, r.c.Stats(), "Stats")
 	r.loops()
 }
