@@ -1,6 +1,7 @@
 package oncecache
 
 import (
+	"context"
 	"iter"
 	"reflect"
 	"time"
@@ -85,8 +86,9 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 	if config.MaxEntries > 0 || config.IdleTimeout > 0 {
 		s.sieve = &sieve[K]{max: config.MaxEntries, idle: config.IdleTimeout}
 	}
+	var lives *lifetimes[K]
 	if ttl := config.TTL; ttl != nil {
-		lives := &lifetimes[K]{ttl: func(e *entry[K]) time.Duration { return ttl(e.key, *valueOf[V](e)) }, jitter: config.TTLJitter}
+		lives = &lifetimes[K]{ttl: func(e *entry[K]) time.Duration { return ttl(e.key, *valueOf[V](e)) }, jitter: config.TTLJitter}
 		s.sieve = &sieve[K]{max: config.MaxEntries, idle: config.IdleTimeout, lives: lives}
 		s.lasts = lives.lasts
 	}
@@ -98,8 +100,14 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 		}
 		s.same = func(a, b *entry[K]) bool { return same(*valueOf[V](a), *valueOf[V](b)) }
 	}
+	r := newRoot(kind[K, V]{}, table.NewKeys[K](), &s)
+	if renew := config.Renew; renew != nil {
+		lives.renewing(r, config.RenewAhead, creatorOf(reloading(r, func(ctx context.Context, k K, old V, _ bool) (V, error) {
+			return renew(ctx, k, old)
+		})))
+	}
 	c := new(Cache[K, V])
-	c.root.Store(newRoot(kind[K, V]{}, table.NewKeys[K](), &s))
+	c.root.Store(r)
 	return c, nil
 }
 

@@ -1,6 +1,7 @@
 package oncecache
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -138,6 +139,30 @@ type Config[K comparable, V any] struct {
 	// one of 54 to 60 minutes. Zero means that nothing is taken away. It needs TTL.
 	TTLJitter float64
 
+	// Renew, if it is set, makes a new value from the old one, as the function of
+	// [Cache.Reload] does, in the background: during the last RenewAhead of a value's TTL, the
+	// first call that gets the value starts Renew on a goroutine of its own, and all calls go
+	// on with the old value until Renew has returned. There is never more than one Renew of a
+	// key at a time, nor one beside the function of Refresh or Reload, which share it. So a
+	// value that should be fresh for a minute, and may be used for an hour while it is made
+	// anew, or cannot be, has a TTL of 61 minutes and a RenewAhead of an hour. Calls do not
+	// wait for Renew: the first call after a long time without any gets an old value.
+	//
+	// A Renew that fails, panics or calls [runtime.Goexit] leaves the old value there until its
+	// TTL is over, and is called again for a call that comes an eighth of RenewAhead later. So
+	// does one that takes longer than CreateTimeout. Stats counts these failures, and Close
+	// returns the panics. If Set or Delete comes while Renew runs, its value is not kept; nor
+	// is it if the old value expires meanwhile and no call asks for the key. The context has
+	// no values, and is cancelled when Refresh's would be. Cache.Close waits for Renew as for
+	// other create functions.
+	//
+	// It needs TTL and RenewAhead.
+	Renew func(ctx context.Context, k K, old V) (V, error)
+
+	// RenewAhead is how long before the end of its TTL a value may be renewed, but it is not
+	// renewed before half of its TTL is over. It needs Renew.
+	RenewAhead time.Duration
+
 	// OnLeak is called for a lease that became unreachable before it was released:
 	// with its key, and the stack of the goroutine that acquired it, as debug.Stack
 	// formats it. The garbage collector finds such leases. The value stays in use.
@@ -173,6 +198,15 @@ func (c *Config[K, V]) validate() error {
 	}
 	if !(c.TTLJitter >= 0 && c.TTLJitter <= 1) { // nor NaN
 		return fmt.Errorf("oncecache: Config.TTLJitter %v: must be in 0..1", c.TTLJitter)
+	}
+	if c.RenewAhead < 0 {
+		return fmt.Errorf("oncecache: Config.RenewAhead %v: must not be negative", c.RenewAhead)
+	}
+	if c.RenewAhead > 0 && (c.Renew == nil || c.TTL == nil) {
+		return fmt.Errorf("oncecache: Config.RenewAhead %v: must be 0 without Config.Renew and Config.TTL", c.RenewAhead)
+	}
+	if c.RenewAhead == 0 && c.Renew != nil {
+		return errors.New("oncecache: Config.RenewAhead 0s: must be more with Config.Renew")
 	}
 	if c.TTLJitter > 0 && c.TTL == nil {
 		return fmt.Errorf("oncecache: Config.TTLJitter %v: must be 0 without Config.TTL", c.TTLJitter)

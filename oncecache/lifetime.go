@@ -11,7 +11,8 @@ import (
 // A timer marks the values whose time is over, and takes them out of the table. A hit looks at
 // the mark, which it reads anyhow, and at no clock.
 
-// lifetime says when the value of an entry expires. Its fields are under sieve.mu.
+// lifetime says when the value of an entry expires. Its fields are under sieve.mu; forever means
+// never.
 type lifetime struct {
 	until time.Duration // when it expires
 	next  time.Duration // when the timer has to look at it: until, or when it is to be renewed
@@ -38,6 +39,7 @@ const lifetimeTick = time.Millisecond
 type lifetimes[K comparable] struct {
 	ttl    func(*entry[K]) time.Duration // calls Config.TTL
 	jitter float64                       // Config.TTLJitter
+	renews *background[K]                // nil: without Config.Renew
 
 	// The fields that follow are under sieve.mu.
 	heap  nextDue[K]
@@ -86,7 +88,12 @@ func (l *lifetimes[K]) end(now, ttl time.Duration) time.Duration {
 	if until < 0 || until > forever-lifetimeTick {
 		return noLimit
 	}
-	return (until + lifetimeTick - 1) / lifetimeTick * lifetimeTick
+	return toTick(until)
+}
+
+// toTick rounds up t, which is not near forever.
+func toTick(t time.Duration) time.Duration {
+	return (t + lifetimeTick - 1) / lifetimeTick * lifetimeTick
 }
 
 // shortened takes from ttl what chance takes.
@@ -115,7 +122,26 @@ func (l *lifetimes[K]) limit(n *mark, until time.Duration) {
 
 // begin returns a lifetime that ends at until.
 func (l *lifetimes[K]) begin(until time.Duration) *lifetime {
-	return &lifetime{until: until, next: until}
+	life := &lifetime{until: until, next: until}
+	if l.renews != nil {
+		life.of, life.next = l.renews, l.renews.first(until)
+	}
+	return life
+}
+
+// extend makes the value of n expire at until. It leaves n.life where it is, because a use that
+// has found due may be about to look there. The caller holds mu.
+func (l *lifetimes[K]) extend(n *sieveNode[K], until time.Duration) {
+	switch {
+	case until == noLimit && n.life != nil:
+		n.life.until, n.life.next = forever, forever
+	case until == noLimit:
+	case n.life == nil:
+		n.life = l.begin(until)
+	default:
+		fresh := l.begin(until)
+		n.life.until, n.life.next = fresh.until, fresh.next
+	}
 }
 
 // prolongs makes the value of e expire at until, and reports whether it has not expired
@@ -130,15 +156,11 @@ func (s *sieve[K]) prolong(r *root[K], m *mark, until time.Duration) bool {
 	s.mu.Lock()
 	if ok = n.stage != left && !n.isExpired(); ok {
 		s.lives.drop(n)
-		n.life = nil
-		switch {
-		case until == atOnce:
+		n.used.And(^uint32(due))
+		if until == atOnce {
 			out = s.expire(out, n)
-		case until != noLimit:
-			if n.life = s.lives.begin(until); n.stage == there {
-				s.lives.push(n)
-				s.lives.arm(r)
-			}
+		} else if s.lives.extend(n, until); n.stage == there {
+			s.lives.push(r, n)
 		}
 	}
 	s.mu.Unlock()
@@ -157,8 +179,14 @@ func (s *sieve[K]) expire(out []*sieveNode[K], n *sieveNode[K]) []*sieveNode[K] 
 	return out
 }
 
-// push adds n to the heap. The caller holds mu.
-func (l *lifetimes[K]) push(n *sieveNode[K]) { heap.Push(&l.heap, n) }
+// push adds n to the heap, if it expires, and starts the timer for it. L may be nil. The caller
+// holds mu.
+func (l *lifetimes[K]) push(r *root[K], n *sieveNode[K]) {
+	if n.life != nil && n.life.next != forever {
+		heap.Push(&l.heap, n)
+		l.arm(r)
+	}
+}
 
 // drop takes n out of the heap, if it is there. L may be nil. The caller holds mu.
 func (l *lifetimes[K]) drop(n *sieveNode[K]) {

@@ -59,8 +59,17 @@ func (c *Cache[K, V]) Reload(ctx context.Context, k K, create func(ctx context.C
 	if create == nil {
 		panic("oncecache: Reload called with a nil function")
 	}
-	r := c.shared()
-	e, err := c.refresh(ctx, k, creatorOf(func(ctx context.Context, k K) (v V, err error) { // LP(Reload)
+	e, err := c.refresh(ctx, k, creatorOf(reloading(c.shared(), create))) // LP(Reload)
+	if err != nil {
+		return v, err
+	}
+	return *valueOf[V](e), nil
+}
+
+// reloading returns a function for Refresh that calls create with the old value, which it
+// holds meanwhile.
+func reloading[K comparable, V any](r *root[K], create func(ctx context.Context, k K, old V, exists bool) (V, error)) func(context.Context, K) (V, error) {
+	return func(ctx context.Context, k K) (v V, err error) {
 		base := baseOf[K](ctx)
 		if base == nil {
 			return create(ctx, k, v, false)
@@ -71,11 +80,7 @@ func (c *Cache[K, V]) Reload(ctx context.Context, k K, create func(ctx context.C
 		}
 		defer r.giveUp(base, held)
 		return create(ctx, k, *valueOf[V](base), true)
-	}))
-	if err != nil {
-		return v, err
 	}
-	return *valueOf[V](e), nil
 }
 
 // baseOf returns the entry that the function whose context is ctx is to replace, or nil

@@ -140,10 +140,7 @@ func (s *sieve[K]) add(r *root[K], n *sieveNode[K]) (out []*sieveNode[K]) {
 		n.seen = r.now()
 		s.arm(r)
 	}
-	if n.life != nil {
-		s.lives.push(n)
-		s.lives.arm(r)
-	}
+	s.lives.push(r, n)
 	return s.tooMany(n)
 }
 
@@ -271,9 +268,6 @@ func (s *sieve[K]) leavePlace(r *root[K], to, from *mark) (out []*sieveNode[K], 
 	n.used.Or(old.used.Load() & usedForBoth)
 	old.newer, old.older, old.stage = nil, nil, left
 	s.lives.drop(old)
-	if n.life != nil {
-		s.lives.push(n)
-		s.lives.arm(r)
-	}
+	s.lives.push(r, n)
 	return s.tooMany(n), true
 }

@@ -15,7 +15,9 @@ type mark struct {
 	//	any ──▶ due ──▶ any                  by that timer, and by the caller that begins to renew
 	used atomics.Uint32
 
-	life *lifetime // under sieve.mu, but for a use that finds due; nil: the value does not expire
+	// life is nil if the value does not expire, nil → non-nil once, under sieve.mu or before
+	// the entry is shared. A use reads it that has found due, which came later.
+	life *lifetime
 }
 
 const (
