@@ -1,7 +1,6 @@
 package oncecache
 
 import (
-	"context"
 	"iter"
 	"reflect"
 	"time"
@@ -102,9 +101,7 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 	}
 	r := newRoot(kind[K, V]{}, table.NewKeys[K](), &s)
 	if renew := config.Renew; renew != nil {
-		lives.renewing(r, config.RenewAhead, creatorOf(reloading(r, func(ctx context.Context, k K, old V, _ bool) (V, error) {
-			return renew(ctx, k, old)
-		})))
+		lives.renewing(r, config.RenewAhead, renewed(r, renew))
 	}
 	c := new(Cache[K, V])
 	c.root.Store(r)

@@ -145,12 +145,31 @@ func ReplaceAsRefresh[K comparable, V any](c *Cache[K, V], k K, v V, between fun
 // StartExpiry does the first step of the expiry of what k has, as the timer does it, and
 // returns the second.
 func StartExpiry[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
+	return ExpiryOf(c, k)()
+}
+
+// ExpiryOf returns the expiry of what k has.
+func ExpiryOf[K comparable, V any](c *Cache[K, V], k K) (start func() (finish func())) {
 	r := c.shared()
 	s := r.sieve.(*sieve[K])
+	n := sieveNodeOf[K](r.find(k).state.Load().mark)
+	return func() func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		out := s.expire(nil, n)
+		return func() { r.evictAll(out) }
+	}
+}
+
+// MakeDue makes the next use of the value of k renew it, as the timer does.
+func MakeDue[K comparable, V any](c *Cache[K, V], k K) {
+	r := c.shared()
+	s := r.sieve.(*sieve[K])
+	n := sieveNodeOf[K](r.find(k).state.Load().mark)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := s.expire(nil, sieveNodeOf[K](r.find(k).state.Load().mark))
-	return func() { r.evictAll(out) }
+	n.life = &lifetime{until: forever, next: forever, of: s.lives.renews}
+	n.used.Or(due)
 }
 
 // Lifetimes returns how many values of a cache with a TTL are to expire.

@@ -12,14 +12,28 @@ import (
 // background renews values with Config.Renew before they expire. A timer says that a value is
 // due; the use that takes this off again starts a renewal, which is that of Refresh.
 type background[K comparable] struct {
-	root   *root[K]
-	ahead  time.Duration // Config.RenewAhead
-	create creator       // calls Config.Renew
+	root  *root[K]
+	ahead time.Duration             // Config.RenewAhead
+	of    func(e *entry[K]) creator // see renewed
 }
 
 // renewing makes l renew values of r, which no other goroutine has seen.
-func (l *lifetimes[K]) renewing(r *root[K], ahead time.Duration, create creator) {
-	l.renews = &background[K]{r, ahead, create}
+func (l *lifetimes[K]) renewing(r *root[K], ahead time.Duration, of func(*entry[K]) creator) {
+	l.renews = &background[K]{r, ahead, of}
+}
+
+// renewed returns what makes a function of Refresh, which calls renew if it is the value of e
+// that is to be replaced, and not one that has come since.
+func renewed[K comparable, V any](r *root[K], renew func(context.Context, K, V) (V, error)) func(e *entry[K]) creator {
+	reload := reloading(r, func(ctx context.Context, k K, old V, _ bool) (V, error) { return renew(ctx, k, old) })
+	return func(e *entry[K]) creator {
+		return creatorOf(func(ctx context.Context, k K) (v V, err error) {
+			if baseOf[K](ctx) != e {
+				return v, errNoBase
+			}
+			return reload(ctx, k)
+		})
+	}
 }
 
 // first returns when the value of a lifetime that begins now, and ends at until, is due for the
@@ -51,7 +65,7 @@ func (b *background[K]) renew(n *sieveNode[K]) {
 		return
 	}
 	r.overtakeOther(at, e)
-	_, err := r.renewing().getOrCreateContext(context.Background(), at, b.create)
+	_, err := r.renewing().getOrCreateContext(context.Background(), at, b.of(e))
 	renewed = err == nil
 }
 
