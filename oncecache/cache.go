@@ -269,11 +269,8 @@ func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 		}
 		if e != nil {
 			p := e.state.Load()
-			if p == nil {
+			if p == nil || p.inUse() || p.usable() {
 				return *valueOf[V](e), nil
-			}
-			if v, ok := marked[V](e, p); ok {
-				return v, nil
 			}
 		}
 	}
@@ -299,10 +296,10 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 	if e == nil {
 		return v, false
 	}
-	if p := e.state.Load(); p != nil {
-		return marked[V](e, p)
+	if p := e.state.Load(); p == nil || p.inUse() || p.usable() {
+		return *valueOf[V](e), true
 	}
-	return *valueOf[V](e), true
+	return v, false
 }
 
 // Len returns the number of keys that have a value. It is exact while no call

@@ -206,7 +206,7 @@ func (c *Config[K, V]) validate() error {
 		return fmt.Errorf("oncecache: Config.RenewAhead %v: must be 0 without Config.Renew and Config.TTL", c.RenewAhead)
 	}
 	if c.RenewAhead == 0 && c.Renew != nil {
-		return errors.New("oncecache: Config.RenewAhead 0s: must be more with Config.Renew")
+		return fmt.Errorf("oncecache: Config.RenewAhead %v: must be above 0 with Config.Renew", c.RenewAhead)
 	}
 	if c.TTLJitter > 0 && c.TTL == nil {
 		return fmt.Errorf("oncecache: Config.TTLJitter %v: must be 0 without Config.TTL", c.TTLJitter)

@@ -100,8 +100,20 @@ func (e *entry[K]) has() bool { return e != nil && e.state.Load().live() }
 // used is has for a caller that uses the value of e, which is not nil. See use.
 func (e *entry[K]) used() bool {
 	p := e.state.Load()
-	return p.ready() && (p == nil || p.mark == nil || p.mark.touch())
+	return p == nil || p.inUse() || p.usable()
 }
+
+// inUse reports whether p, which is not nil, is that of an entry whose value may be returned
+// without a further look at its mark.
+func (p *phase[K]) inUse() bool {
+	return p.flight == nil && p.final == nil && (p.mark == nil || p.mark.used.Load() == usedForBoth)
+}
+
+// usable notes a use of the value of an entry in phase p, where inUse is false. It reports
+// whether there is a value that may be returned.
+//
+//go:noinline
+func (p *phase[K]) usable() bool { return p.ready() && (p.mark == nil || p.mark.touch()) }
 
 // hasAfter is has after a CAS from p. The CAS was not tried if p was final.
 func (e *entry[K]) hasAfter(p *phase[K]) bool { return p.live() || e.has() }

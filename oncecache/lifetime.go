@@ -64,16 +64,13 @@ func (l *lifetimes[K]) lasts(r *root[K], e *entry[K], owned bool) time.Duration 
 
 // lastsAgain is lasts for an entry that a key has, or has had, and which is to be as new. If
 // its value cannot be held any more, that does not matter.
-func (r *root[K]) lastsAgain(e *entry[K]) time.Duration {
-	if r.lasts == nil {
-		return noLimit
-	}
+func (s *sieve[K]) lastsAgain(r *root[K], e *entry[K]) time.Duration {
 	held, ok := r.holdFor(e, e.state.Load(), (*mark).keepUnused)
 	if !ok {
 		return noLimit
 	}
 	defer r.giveUp(e, held)
-	return r.lasts(r, e, false)
+	return s.lives.lasts(r, e, false)
 }
 
 // end returns when a lifetime of ttl ends that begins now.

@@ -503,7 +503,6 @@ func TestSweepRemovesWhatHasExpired(t *testing.T) {
 		for j := range 100 {
 			c.Set(fmt.Sprint(j), j)
 		}
-		time.Sleep(time.Microsecond) //nolint:forbidigo // the timer is to be late
 		removed += c.Sweep()
 	}
 	for c.Len() > 0 {

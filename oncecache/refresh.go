@@ -247,9 +247,9 @@ func (n *renewal[K]) make(ctx context.Context, k table.Hashed[K], create creator
 		return err
 	}
 	var until time.Duration
-	if same {
-		until = r.lastsAgain(base)
-	} else {
+	if same && r.lasts != nil {
+		until = r.sieve.lastsAgain(r, base)
+	} else if !same {
 		until = r.keeps(n.made, nil)
 	}
 	made = !same

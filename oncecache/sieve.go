@@ -64,6 +64,7 @@ type bounded[K comparable] interface {
 	readyWithPlace(e *entry[K], until time.Duration, leased bool) *phase[K]
 	givePlace(r *root[K], m *mark)
 	takePlace(r *root[K], m *mark)
+	lastsAgain(r *root[K], e *entry[K]) time.Duration
 	prolong(r *root[K], m *mark, until time.Duration) bool
 	leavePlace(r *root[K], to, from *mark) (out []*sieveNode[K], ok bool)
 	sweepPlaces(r *root[K]) (removed int)
