@@ -27,6 +27,15 @@ func TestCacheWeightsSeeds(t *testing.T) {
 	})
 }
 
+// TestCacheExpirySeeds checks that seeds of FuzzCacheExpiry do what there is about expiry.
+func TestCacheExpirySeeds(t *testing.T) {
+	reachOutcomes(t, "testdata/fuzz/FuzzCacheExpiry/*", cacheExpiry, map[string][]string{
+		"expired": {"0", "1", "2"}, "removed": {"Deleted", "Replaced", "Expired", "Evicted", "Discarded", "Closed"},
+		"weight": {"0", "1", "2"}, "Set": {"true", "false"}, "Get": {"true", "false"}, "SetIfAbsent": {"true", "false"},
+		"a renewal replaces": {"true", "false"}, "GetOrCreateMany": {"made", "found"},
+	})
+}
+
 func reachOutcomes(t *testing.T, seeds string, run func(*testing.T, []byte, map[string]int), outcomes map[string][]string) {
 	reached := map[string]int{}
 	files, err := filepath.Glob(seeds)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -40,6 +41,17 @@ func FuzzCacheWeights(f *testing.F) {
 	})
 }
 
+// FuzzCacheExpiry reads what FuzzCacheOps does, for a cache with TTL, after a byte that says
+// whether it has MaxWeight too.
+func FuzzCacheExpiry(f *testing.F) {
+	f.Fuzz(func(t *testing.T, ops []byte) {
+		if len(ops) > 200 {
+			return
+		}
+		synctest.Test(t, func(t *testing.T) { cacheExpiry(t, ops, nil) })
+	})
+}
+
 // Values weigh 0 to 7. Seven is too much.
 const cacheMaxWeight = 6
 
@@ -52,8 +64,10 @@ const (
 	cacheKeepsErrors
 	cacheTimesOut
 	cacheIdles
-	cacheMaxEntries       // from 0 to 3, in two bits
-	cacheListens    = 128 // Config.OnRemove, Config.OnCreate and Config.RecordStats
+	cacheMaxEntries          // from 0 to 3, in two bits
+	cacheListens    = 1 << 7 // Config.OnRemove, Config.OnCreate and Config.RecordStats
+	cacheWeighs     = 1 << 8 // Config.MaxWeight
+	cacheExpires    = 1 << 9 // Config.TTL
 )
 
 // Operations happen at whole milliseconds, sweeps in between.
@@ -62,6 +76,11 @@ const (
 	idleTimeout   = 40*time.Millisecond + 2*time.Microsecond
 	cacheKeys     = 5
 )
+
+// lifetime is Config.TTL.
+func lifetime(k, v int) time.Duration {
+	return [...]time.Duration{25 * time.Millisecond, math.MaxInt64, 0, 7 * time.Millisecond, 60 * time.Millisecond}[(k+v)%5]
+}
 
 // cacheRun is one run of operations against the model.
 type cacheRun struct {
@@ -86,7 +105,7 @@ type cacheRun struct {
 	took    time.Duration  // by what Config.OnCreate was told
 }
 
-func newCacheRun(t *testing.T, settings byte, weighs bool, reached map[string]int) *cacheRun {
+func newCacheRun(t *testing.T, settings int, reached map[string]int) *cacheRun {
 	r := &cacheRun{t: t, epoch: time.Now(), reached: reached, removed: map[int]string{}}
 	config := oncecache.Config[int, int]{KeepCreating: settings&cacheKeepsCreating != 0, MaxEntries: int(settings / cacheMaxEntries % 4)}
 	if settings&cacheCloses != 0 {
@@ -129,21 +148,24 @@ func newCacheRun(t *testing.T, settings byte, weighs bool, reached map[string]in
 	if settings&cacheIdles != 0 {
 		config.IdleTimeout = idleTimeout
 	}
-	if weighs {
+	if settings&cacheExpires != 0 {
+		config.TTL = lifetime
+	}
+	if settings&cacheWeighs != 0 {
 		config.MaxWeight, config.Weight = cacheMaxWeight, func(_, v int) int64 { return cacheWeight(v) }
 	}
 	r.closes, r.listens = config.Close != nil, config.OnRemove != nil
 	r.c = oncecache.MustNew(config)
-	if settings == 0 && !weighs {
+	if settings == 0 {
 		r.c = new(oncecache.Cache[int, int])
 	}
 	r.m = model.NewOwner(model.CacheSettings{
-		Closes: config.Close != nil || config.OnRemove != nil, Keeps: config.KeepCreating, TTL: config.ErrorTTL, CreateTimeout: config.CreateTimeout,
+		Closes: config.Close != nil || config.OnRemove != nil, Keeps: config.KeepCreating, TTL: config.ErrorTTL, Lifetime: config.TTL, CreateTimeout: config.CreateTimeout,
 		IdleTimeout: config.IdleTimeout, MaxEntries: config.MaxEntries,
 		ErrClosed: oncecache.ErrClosed, ErrTimeout: oncecache.ErrCreateTimeout, ErrNotFound: oncecache.ErrNotFound,
 		ErrNotModified: oncecache.ErrNotModified,
 	})
-	if weighs {
+	if settings&cacheWeighs != 0 {
 		r.m.MaxWeight, r.m.Weight = cacheMaxWeight, cacheWeight
 	}
 	return r
@@ -151,13 +173,19 @@ func newCacheRun(t *testing.T, settings byte, weighs bool, reached map[string]in
 
 func cacheOps(t *testing.T, ops []byte, reached map[string]int) {
 	if len(ops) > 0 {
-		newCacheRun(t, ops[0], false, reached).run(ops[1:])
+		newCacheRun(t, int(ops[0]), reached).run(ops[1:])
 	}
 }
 
 func cacheWeights(t *testing.T, ops []byte, reached map[string]int) {
 	if len(ops) > 0 {
-		newCacheRun(t, ops[0], true, reached).run(ops[1:])
+		newCacheRun(t, int(ops[0])|cacheWeighs, reached).run(ops[1:])
+	}
+}
+
+func cacheExpiry(t *testing.T, ops []byte, reached map[string]int) {
+	if len(ops) > 1 {
+		newCacheRun(t, int(ops[0])|int(ops[1]&1)*cacheWeighs|cacheExpires, reached).run(ops[2:])
 	}
 }
 
@@ -305,6 +333,7 @@ func (r *cacheRun) pass() {
 func (r *cacheRun) sawBounds(before model.CacheStats) {
 	now := r.m.CacheStats
 	r.saw("evicted", min(now.Evicted+now.Idle-before.Evicted-before.Idle, 2))
+	r.saw("expired", min(now.Expired-before.Expired, 2))
 	r.saw("timed out", min(now.TimedOut-before.TimedOut, 2))
 	r.saw("more than MaxEntries", r.m.MaxEntries > 0 && len(r.m.All()) > r.m.MaxEntries)
 }
@@ -382,7 +411,7 @@ func (r *cacheRun) check() {
 	require.Equal(r.t, oncecache.Stats{
 		Hits: r.hits, Misses: r.misses, Joined: r.joined, Idle: uint64(stats.Idle), CreateTime: stats.CreateTime, Weight: r.m.TotalWeight(),
 		Created: uint64(stats.Created), Failed: uint64(stats.Failed), Panicked: uint64(stats.Panicked),
-		TimedOut: uint64(stats.TimedOut), Evicted: uint64(stats.Evicted), Closed: uint64(len(r.closed)),
+		TimedOut: uint64(stats.TimedOut), Evicted: uint64(stats.Evicted), Expired: uint64(stats.Expired), Closed: uint64(len(r.closed)),
 	}, r.c.Stats(), "Stats")
 	if r.m.Weight != nil {
 		r.saw("weight", r.m.TotalWeight())

@@ -29,9 +29,9 @@ type accounting struct {
 	more     atomics.Int64
 
 	// The other counts of Stats.
-	failed, panicked, timedOut, evicted, idled atomics.Gauge
-	createTime                                 atomics.Gauge // in nanoseconds
-	weight                                     atomics.Gauge // of the order; written under its mutex
+	failed, panicked, timedOut, evicted, idled, expired atomics.Gauge
+	createTime                                          atomics.Gauge // in nanoseconds
+	weight                                              atomics.Gauge // of the order; written under its mutex
 
 	_ atomics.CacheLinePad
 

@@ -241,18 +241,18 @@ func call[K comparable, V any](b *batch[K], create func(context.Context, []K) (m
 		e := b.own[i].entry
 		v, ok := made[e.key] // keys are the function's
 		err := said.of(e.key, v, ok)
+		var lims limits
 		if err == nil {
 			*valueOf[V](e) = v
-			if r.sieve != nil {
-				if w := r.sieve.weightOf(r, e); w != 0 {
-					ends = room(ends, len(b.own))
-					ends[i].extra = w
-				}
+			lims = r.limitsOf(e, false) // if it panics, the value is among those that are spare
+			if lims == (limits{}) {
+				continue
 			}
-			continue
+		} else {
+			lims = r.limitsAfter(e, err)
 		}
 		ends = room(ends, len(b.own))
-		ends[i] = result{err: err, extra: r.extraOf(e, err)}
+		ends[i] = result{err: err, limits: lims}
 	}
 	for i := range b.own {
 		if ends == nil || ends[i].err == nil {

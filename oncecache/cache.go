@@ -50,7 +50,8 @@ type root[K comparable] struct {
 	renews  bool                                                 // this is the root of renewals
 	follows func(*entry[K])                                      // is called when a creation has ended; nil: nothing is to be done
 	awaited func(e *entry[K], p *phase[K], n candidate[K]) error // awaitRenewal, in the root of renewals
-	fails   bool                                                 // whether the table may have entries that have failed
+	expires bool                                                 // there is Config.TTL
+	fails   bool                                                 // whether the table may have entries that have failed, or expired
 
 	// renewals is nil until the first Refresh, nil → non-nil by CAS.
 	renewals atomics.Pointer[core[K]] // of values of type renewal[K]
@@ -84,10 +85,14 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 	if config.ErrorTTL != nil {
 		s.kept = &keptErrors[K]{ttl: config.ErrorTTL}
 	}
+	var lives *lifetimes[K]
+	if ttl := config.TTL; ttl != nil {
+		lives = &lifetimes[K]{ttl: func(e *entry[K]) time.Duration { return ttl(e.key, *valueOf[V](e)) }, jitter: config.TTLJitter}
+	}
 	var bounds *sieve[K]
-	if config.MaxEntries > 0 || config.MaxWeight > 0 || config.IdleTimeout > 0 {
-		bounds = &sieve[K]{max: config.MaxEntries, maxWeight: config.MaxWeight, weighs: weigher(config.Weight), idle: config.IdleTimeout}
-		s.sieve = bounds
+	if config.MaxEntries > 0 || config.MaxWeight > 0 || config.IdleTimeout > 0 || lives != nil {
+		bounds = &sieve[K]{max: config.MaxEntries, maxWeight: config.MaxWeight, weighs: weigher(config.Weight), idle: config.IdleTimeout, lives: lives}
+		s.sieve, s.expires = bounds, lives != nil
 	}
 	if closes, onRemove := config.Close, config.OnRemove; closes != nil || onRemove != nil {
 		same := sameness[V]()
@@ -111,6 +116,9 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 			c.lookups, r.apart = make([]lookupStripe, atomics.Stripes()), true
 		}
 		r.recorder = c
+	}
+	if renew := config.Renew; renew != nil {
+		lives.renewing(r, config.RenewAhead, renewed(r, renew))
 	}
 	c := new(Cache[K, V])
 	c.root.Store(r)
@@ -137,6 +145,7 @@ type settings[K comparable] struct {
 	timed                      func(*root[K], *entry[K], *phase[K]) (stop func())
 	sieve                      bounded[K]
 	kept                       errorKeeper[K]
+	expires                    bool
 	claims                     func(table.Hash[K]) claiming[K]
 
 	close closer[K]
@@ -152,7 +161,8 @@ func newRoot[K comparable](of values[K], keys table.Keys[K], config *settings[K]
 	r.apart = r.keys.Dynamic()
 	r.entries.Init(r.hash, config.sizeHint)
 	r.sieve, r.kept = config.sieve, config.kept
-	r.fails = r.kept != nil || r.createTimeout > 0
+	r.expires = config.expires
+	r.fails = r.kept != nil || r.createTimeout > 0 || r.expires
 	r.backlog = &backlog[K]{limit: config.closeConcurrency}
 	if r.backlog.limit == 0 {
 		r.backlog.limit = defaultCloseConcurrency
@@ -285,11 +295,8 @@ func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 		}
 		if e != nil {
 			p := e.state.Load()
-			if p == nil {
+			if p == nil || p.inUse() || p.usable() {
 				return *valueOf[V](e), nil
-			}
-			if v, ok := marked[V](e, p); ok {
-				return v, nil
 			}
 		}
 	}
@@ -315,10 +322,10 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 	if e == nil {
 		return v, false
 	}
-	if p := e.state.Load(); p != nil {
-		return marked[V](e, p)
+	if p := e.state.Load(); p == nil || p.inUse() || p.usable() {
+		return *valueOf[V](e), true
 	}
-	return *valueOf[V](e), true
+	return v, false
 }
 
 // Len returns the number of keys that have a value. It is exact while no call

@@ -129,7 +129,13 @@ func (r *root[K]) leave(e *entry[K]) *phase[K] {
 // release is the second part: no new user can take hold of the value of e. It reports
 // whether the value is to be closed now.
 func (r *root[K]) release(e *entry[K], p *phase[K], why reason) (free bool) {
-	return r.close != nil && p.ready() && r.close.killUse(r, e, p.leases, why)
+	if r.close == nil || !p.ready() {
+		return false
+	}
+	if p.mark != nil && p.mark.isExpired() {
+		why = whyExpired
+	}
+	return r.close.killUse(r, e, p.leases, why)
 }
 
 // dispose closes the value of e, which was pending, has left the table and has no

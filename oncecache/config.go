@@ -1,6 +1,7 @@
 package oncecache
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -149,6 +150,54 @@ type Config[K comparable, V any] struct {
 	// timer looks for them while there are any, which Close stops.
 	IdleTimeout time.Duration
 
+	// TTL, if it is set, says how long a value may be returned: it is called once for each
+	// value that a create function, Set, SetIfAbsent, Refresh or Reload makes the key's, and
+	// for one that these leave there because it is the very value, or not modified. The time
+	// begins when TTL returns, and no use prolongs it. Zero or less means that the value has
+	// expired at once: the callers of its creation get it, and later ones do not; so
+	// time.Until of a deadline will do. [math.MaxInt64] means that it does not expire.
+	//
+	// No call returns, yields or counts as present a value that has expired. It is removed,
+	// and closed, as IdleTimeout does it; leases of it stay good. Len may count it until it
+	// is removed. Times are rounded up to whole milliseconds since the cache was made. A
+	// timer of the cache marks what has expired, so that a hit reads no clock: a value is
+	// returned for as long after its time as that timer is late, which on a busy machine may
+	// be some milliseconds, and as many values expire at once as TTLJitter leaves together.
+	//
+	// TTL runs outside every lock, on the goroutine of the create function or of Set. A
+	// panic of TTL counts as a panic of the create function, and Set and SetIfAbsent pass it
+	// on and store nothing. Nil means that values do not expire.
+	TTL func(K, V) time.Duration
+
+	// TTLJitter is the part of each TTL that chance may take away, from 0 to 1, so that
+	// values which were made together do not expire together: with 0.1, a TTL of an hour is
+	// one of 54 to 60 minutes. Zero means that nothing is taken away. It needs TTL.
+	TTLJitter float64
+
+	// Renew, if it is set, makes a new value from the old one, as the function of
+	// [Cache.Reload] does, in the background: during the last RenewAhead of a value's TTL, the
+	// first call that gets the value starts Renew on a goroutine of its own, and all calls go
+	// on with the old value until Renew has returned. There is never more than one Renew of a
+	// key at a time, nor one beside the function of Refresh or Reload, which share it. So a
+	// value that should be fresh for a minute, and may be used for an hour while it is made
+	// anew, or cannot be, has a TTL of 61 minutes and a RenewAhead of an hour. Calls do not
+	// wait for Renew: the first call after a long time without any gets an old value.
+	//
+	// A Renew that fails, panics or calls [runtime.Goexit] leaves the old value there until its
+	// TTL is over, and is called again for a call that comes an eighth of RenewAhead later. So
+	// does one that takes longer than CreateTimeout. Stats counts these failures, and Close
+	// returns the panics. If Set or Delete comes while Renew runs, its value is not kept; nor
+	// is it if the old value expires meanwhile and no call asks for the key. The context has
+	// no values, and is cancelled when Refresh's would be. Cache.Close waits for Renew as for
+	// other create functions.
+	//
+	// It needs TTL and RenewAhead.
+	Renew func(ctx context.Context, k K, old V) (V, error)
+
+	// RenewAhead is how long before the end of its TTL a value may be renewed, but it is not
+	// renewed before half of its TTL is over. It needs Renew.
+	RenewAhead time.Duration
+
 	// RecordStats makes [Stats] count what costs something: look-ups that find a value and
 	// those that do not, calls that wait for another's creation, and the time that
 	// creations take. A hit then writes to a counter, which is split by processors, and a
@@ -208,6 +257,21 @@ func (c *Config[K, V]) validate() error {
 	}
 	if c.IdleTimeout < 0 {
 		return fmt.Errorf("oncecache: Config.IdleTimeout %v: must not be negative", c.IdleTimeout)
+	}
+	if !(c.TTLJitter >= 0 && c.TTLJitter <= 1) { // nor NaN
+		return fmt.Errorf("oncecache: Config.TTLJitter %v: must be in 0..1", c.TTLJitter)
+	}
+	if c.RenewAhead < 0 {
+		return fmt.Errorf("oncecache: Config.RenewAhead %v: must not be negative", c.RenewAhead)
+	}
+	if c.RenewAhead > 0 && (c.Renew == nil || c.TTL == nil) {
+		return fmt.Errorf("oncecache: Config.RenewAhead %v: must be 0 without Config.Renew and Config.TTL", c.RenewAhead)
+	}
+	if c.RenewAhead == 0 && c.Renew != nil {
+		return fmt.Errorf("oncecache: Config.RenewAhead %v: must be above 0 with Config.Renew", c.RenewAhead)
+	}
+	if c.TTLJitter > 0 && c.TTL == nil {
+		return fmt.Errorf("oncecache: Config.TTLJitter %v: must be 0 without Config.TTL", c.TTLJitter)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package oncecache
 import (
 	"context"
 	"runtime/debug"
-	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/goid"
@@ -144,13 +143,10 @@ type creation[K comparable] struct {
 
 // result is how a create function ended.
 type result struct {
-	err  error       // nil: the value is in the entry of the creation
-	cut  bool        // by a panic or runtime.Goexit, which err tells
-	lost *PanicError // the panic, if the creator may have left and cannot go on with it
-
-	// extra is, with an error, until when that is kept, as a time.Duration; zero: it is not.
-	// With a value it is the weight of that; tooHeavy: it is not kept.
-	extra int64
+	err    error       // nil: the value is in the entry of the creation
+	limits             // of the value, or the error
+	cut    bool        // by a panic or runtime.Goexit, which err tells
+	lost   *PanicError // the panic, if the creator may have left and cannot go on with it
 }
 
 // run calls the function, and settles the creation whichever way the function ends.
@@ -168,9 +164,9 @@ func (n *creation[K]) run(alone *PanicError, create func(*entry[K]) error) {
 		}
 	}()
 	err := create(n.entry)
-	extra := n.root.extraOf(n.entry, err)
+	lims := n.root.limitsAfter(n.entry, err)
 	returned = true
-	n.end(result{err: err, extra: extra})
+	n.end(result{err: err, limits: lims})
 }
 
 // takeTurn waits until the function of n may be called, and returns an error if it must
@@ -217,18 +213,6 @@ func (n *creation[K]) watch() {
 	if r := n.root; r.timed != nil {
 		n.stop = r.timed(r, n.entry, n.phase)
 	}
-}
-
-// extraOf returns result.extra for a create function of e that has returned err. It runs
-// user code.
-func (r *root[K]) extraOf(e *entry[K], err error) int64 {
-	switch {
-	case err != nil && r.kept != nil:
-		return int64(r.kept.keptUntil(r, e.key, err))
-	case err == nil && r.sieve != nil:
-		return r.sieve.weightOfCreated(r, e)
-	}
-	return 0
 }
 
 // end counts a call of the function that has ended, and settles it.
@@ -291,13 +275,16 @@ func (r *root[K]) settled(e *entry[K]) {
 	r.sieve.givePlace(r, p.mark)
 }
 
-// nodeFor returns the mark of a new entry, whose value has this weight, or nil if the cache
-// has no order.
-func (r *root[K]) nodeFor(e *entry[K], weight int64) *mark {
-	if r.sieve == nil {
-		return nil
+// readyPhase returns the phase of a new entry of the table that has a value with these
+// limits. If it has leases, their count is yet to be prepared.
+func (r *root[K]) readyPhase(e *entry[K], l limits) *phase[K] {
+	switch {
+	case r.sieve != nil:
+		return r.sieve.readyWithPlace(e, l, r.close != nil)
+	case r.close != nil:
+		return newLeased[K]()
 	}
-	return &(&sieveNode[K]{entry: e, weight: weight}).mark
+	return nil
 }
 
 // conclude ends the flight, but for finish and tell, and runs no user code.
@@ -309,7 +296,7 @@ func (n *creation[K]) conclude(end result) (l disposition[K]) {
 	if n.stop != nil {
 		n.stop()
 	}
-	if end.err == nil && end.extra == tooHeavy {
+	if end.err == nil && end.weight == tooHeavy {
 		r.sieve.refuseHeavy(r, e)
 	}
 	var who participants
@@ -319,12 +306,12 @@ func (n *creation[K]) conclude(end result) (l disposition[K]) {
 	l.over = onePending
 	if end.err != nil {
 		if blamed := who.blame(); blamed != nil {
-			end.err, end.extra = blamed, 0
+			end.err, end.limits = blamed, limits{}
 		} else if p.ext != nil && who.callers() == 0 {
-			end.extra = 0 // all have left, and it was to go on all the same
+			end.limits = limits{} // all have left, and it was to go on all the same
 		}
 		n.freeTurn()
-		if end.extra == 0 {
+		if end.until == 0 {
 			r.remove(e) // LP(GetOrCreate): a failure, unless the entry was removed
 		}
 	} else if r.close != nil {
@@ -366,33 +353,26 @@ func (n *creation[K]) conclude(end result) (l disposition[K]) {
 // outcome returns the state of an entry after its creation.
 func (n *creation[K]) outcome(end result, who participants, inTable bool) *phase[K] {
 	r := n.root
-	var m *mark
-	if inTable && (end.err == nil || end.extra != 0) {
-		weight := end.extra
-		if end.err != nil {
-			weight = 0
-		}
-		m = r.nodeFor(n.entry, weight)
-	}
-	if end.err != nil {
+	switch {
+	case end.err != nil:
 		failed := newPhase(finalState[K]{err: end.err})
-		failed.mark = m
-		if end.extra != 0 {
-			failed.final.lasts = &keptError[K]{entry: n.entry, until: time.Duration(end.extra)}
+		if end.until != 0 {
+			failed.final.lasts = &keptError[K]{entry: n.entry, until: end.until}
+			if inTable && r.sieve != nil {
+				failed.mark = r.sieve.markFor(n.entry)
+			}
 		}
 		return failed
-	}
-	if r.close == nil {
-		if m == nil {
-			return nil
+	case inTable:
+		p := r.readyPhase(n.entry, end.limits)
+		if r.close != nil {
+			p.leases.live(who.leases())
 		}
-		return &phase[K]{mark: m}
-	}
-	p := newLeased[K](m)
-	if inTable {
-		p.leases.live(who.leases())
-	} else {
+		return p
+	case r.close != nil:
+		p := newLeased[K]()
 		p.leases.dying(who.leases())
+		return p
 	}
-	return p
+	return nil
 }

@@ -70,13 +70,13 @@ func newCreating[K comparable]() *phase[K] {
 func (p *phase[K]) creating() bool { return p != nil && p.flight != nil && p.final == nil }
 
 // newLeased returns the phase of an entry with a count of leases that is yet
-// to be prepared.
-func newLeased[K comparable](m *mark) *phase[K] {
+// to be prepared, and which has no place in the order.
+func newLeased[K comparable]() *phase[K] {
 	both := new(struct {
 		phase[K]
 		own leases
 	})
-	both.leases, both.mark = &both.own, m
+	both.leases = &both.own
 	return &both.phase
 }
 
@@ -89,23 +89,37 @@ func (p *phase[K]) ready() bool {
 // removes it, which then also takes it off the tally.
 func (p *phase[K]) kept() bool { return p != nil && p.final != nil && p.final.lasts != nil }
 
-// has reports whether e, which may be nil, has a value.
-func (e *entry[K]) has() bool { return e != nil && e.state.Load().ready() }
+// live reports whether p is that of an entry with a value that has not expired.
+func (p *phase[K]) live() bool {
+	return p.ready() && (p == nil || p.mark == nil || !p.mark.isExpired())
+}
+
+// has reports whether e, which may be nil, has a value that has not expired.
+func (e *entry[K]) has() bool { return e != nil && e.state.Load().live() }
 
 // used is has for a caller that uses the value of e, which is not nil. See use.
 func (e *entry[K]) used() bool {
 	p := e.state.Load()
-	if p != nil && p.mark != nil && p.ready() {
-		p.mark.touch()
-	}
-	return p.ready()
+	return p == nil || p.inUse() || p.usable()
 }
 
+// inUse reports whether p, which is not nil, is that of an entry whose value may be returned
+// without a further look at its mark.
+func (p *phase[K]) inUse() bool {
+	return p.flight == nil && p.final == nil && (p.mark == nil || p.mark.used.Load() == usedForBoth)
+}
+
+// usable notes a use of the value of an entry in phase p, where inUse is false. It reports
+// whether there is a value that may be returned.
+//
+//go:noinline
+func (p *phase[K]) usable() bool { return p.ready() && (p.mark == nil || p.mark.touch()) }
+
 // hasAfter is has after a CAS from p. The CAS was not tried if p was final.
-func (e *entry[K]) hasAfter(p *phase[K]) bool { return p.ready() || e.has() }
+func (e *entry[K]) hasAfter(p *phase[K]) bool { return p.live() || e.has() }
 
 // current returns e, which was found in the table, or nil if it was nil or is a
-// failure that is over, or is being evicted; then it is out of the table.
+// failure that is over, or has expired, or is being evicted; then it is out of the table.
 func (r *root[K]) current(e *entry[K]) *entry[K] {
 	if e == nil {
 		return nil
@@ -114,7 +128,7 @@ func (r *root[K]) current(e *entry[K]) *entry[K] {
 	switch {
 	case p == nil:
 		return e
-	case p.mark != nil && p.mark.isDoomed():
+	case p.mark != nil && p.mark.isOver():
 		r.sieve.helpEvict(r, e)
 		return nil
 	case p.final == nil || p.final.err == nil || p.kept() && (p.final.lasts.until == forever || r.now() < p.final.lasts.until):
@@ -264,4 +278,10 @@ func (e *entry[K]) forget(of values[K]) (p *phase[K], left bool) {
 func (e *entry[K]) failed() bool {
 	p := e.state.Load()
 	return p != nil && p.final != nil && p.final.err != nil
+}
+
+// hasExpired reports whether e has a value that has expired.
+func (e *entry[K]) hasExpired() bool {
+	p := e.state.Load()
+	return p.ready() && !p.live()
 }

@@ -1,7 +1,7 @@
 package oncecache
 
-// evictAll removes doomed entries, all of them before any is closed, and returns
-// how many it was that did.
+// evictAll removes entries that are doomed or have expired, all of them before any is
+// closed, and returns how many it was that did.
 func (r *root[K]) evictAll(out []*sieveNode[K]) (evicted int) {
 	var free []*entry[K]
 	for _, n := range out {
@@ -17,24 +17,27 @@ func (r *root[K]) evictAll(out []*sieveNode[K]) (evicted int) {
 	return evicted
 }
 
-// evict removes a doomed entry, unless another call has, and reports whether its value is
-// to be closed then.
+// evict removes an entry that is doomed or has expired, unless another call has, and reports
+// whether its value is to be closed then.
 func (r *root[K]) evict(e *entry[K]) (removed, closes bool) {
 	if !r.remove(e) {
 		return false, false
 	}
 	p := r.leave(e)
-	why := p.mark.reason()
-	if why == whyIdle {
+	why := whyEvicted
+	switch {
+	case p.mark == nil || p.mark.isExpired(): // it is counted already
+	case p.mark.isIdle():
+		why = whyIdle
 		r.accounting.idled.Add(1)
-	} else {
+	default:
 		r.accounting.evicted.Add(1)
 	}
 	return true, r.release(e, p, why)
 }
 
-// helpEvict evicts e, which is doomed, for the call that has doomed it. It is apart from
-// root, so that only New brings evict into a program.
+// helpEvict evicts e, which is doomed or has expired, for the call that has said so. It is
+// apart from root, so that only New brings evict into a program.
 func (*sieve[K]) helpEvict(r *root[K], e *entry[K]) {
 	if _, closes := r.evict(e); closes {
 		r.close.closeOneLater(r, e)

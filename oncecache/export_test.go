@@ -143,10 +143,61 @@ func ReplaceAsRefresh[K comparable, V any](c *Cache[K, V], k K, v V, between fun
 		r.own(k)
 	}
 	n := newBoxed(k, v)
-	r.makeReady(n, 0)
+	r.makeReady(n, limits{})
 	if !r.entries.CompareAndSwap(r.at(k), e, n) {
 		panic("oncecache: it has gone")
 	}
 	between()
 	r.succeeded(e, n)
+}
+
+// StartExpiry does the first step of the expiry of what k has, as the timer does it, and
+// returns the second.
+func StartExpiry[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
+	return ExpiryOf(c, k)()
+}
+
+// ExpiryOf returns the expiry of what k has.
+func ExpiryOf[K comparable, V any](c *Cache[K, V], k K) (start func() (finish func())) {
+	r := c.shared()
+	s := r.sieve.(*sieve[K])
+	n := sieveNodeOf[K](r.find(k).state.Load().mark)
+	return func() func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		out := s.expire(nil, n)
+		return func() { r.evictAll(out) }
+	}
+}
+
+// MakeDue makes the next use of the value of k renew it, as the timer does.
+func MakeDue[K comparable, V any](c *Cache[K, V], k K) {
+	r := c.shared()
+	s := r.sieve.(*sieve[K])
+	n := sieveNodeOf[K](r.find(k).state.Load().mark)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.life = &lifetime{until: forever, next: forever, of: s.lives.renews}
+	n.used.Or(due)
+}
+
+// Lifetimes returns how many values of a cache with a TTL are to expire.
+func Lifetimes[K comparable, V any](c *Cache[K, V]) int {
+	s := c.shared().sieve.(*sieve[K])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, n := range s.lives.heap {
+		if n.life.at != i+1 || n.stage != there || i > 0 && n.life.next < s.lives.heap[(i-1)/2].life.next {
+			panic("oncecache: the heap of lifetimes is broken")
+		}
+	}
+	return len(s.lives.heap)
+}
+
+// LifetimeTimer reports whether a timer waits for a value to expire.
+func LifetimeTimer[K comparable, V any](c *Cache[K, V]) bool {
+	s := c.shared().sieve.(*sieve[K])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lives.timer != nil
 }

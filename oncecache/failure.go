@@ -32,7 +32,7 @@ func (r *root[K]) left(p *phase[K]) {
 		r.accounting.finish(oneCreating)
 	}
 	if p != nil && p.mark != nil {
-		r.sieve.takePlace(p.mark)
+		r.sieve.takePlace(r, p.mark)
 	}
 }
 

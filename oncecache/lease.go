@@ -78,6 +78,7 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 		ok := true
 		if r.close == nil { // the creator has not counted the caller
 			held, ok = r.hold(last, last.state.Load())
+			ok = ok || last.hasExpired() // it is the caller's all the same, and nothing is to be kept
 		}
 		if ok {
 			return Lease[K, V]{entry: last, held: held, root: r, key: k, leak: r.track(k)}, nil

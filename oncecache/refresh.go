@@ -58,8 +58,17 @@ func (c *Cache[K, V]) Reload(ctx context.Context, k K, create func(ctx context.C
 	if create == nil {
 		panic("oncecache: Reload called with a nil function")
 	}
-	r := c.shared()
-	e, err := c.refresh(ctx, k, creatorOf(func(ctx context.Context, k K) (v V, err error) { // LP(Reload)
+	e, err := c.refresh(ctx, k, creatorOf(reloading(c.shared(), create))) // LP(Reload)
+	if err != nil {
+		return v, err
+	}
+	return *valueOf[V](e), nil
+}
+
+// reloading returns a function for Refresh that calls create with the old value, which it
+// holds meanwhile.
+func reloading[K comparable, V any](r *root[K], create func(ctx context.Context, k K, old V, exists bool) (V, error)) func(context.Context, K) (V, error) {
+	return func(ctx context.Context, k K) (v V, err error) {
 		base := baseOf[K](ctx)
 		if base == nil {
 			return create(ctx, k, v, false)
@@ -70,11 +79,7 @@ func (c *Cache[K, V]) Reload(ctx context.Context, k K, create func(ctx context.C
 		}
 		defer r.giveUp(base, held)
 		return create(ctx, k, *valueOf[V](base), true)
-	}))
-	if err != nil {
-		return v, err
 	}
-	return *valueOf[V](e), nil
 }
 
 // baseOf returns the entry that the function whose context is ctx is to replace, or nil
@@ -94,7 +99,7 @@ func (c *core[K]) refresh(ctx context.Context, k K, create creator) (*entry[K], 
 	r := c.root.Load()
 	for at := r.at(k); ; {
 		e := r.current(r.entries.Load(at))
-		if r.before != nil || e == nil || !e.state.Load().ready() {
+		if r.before != nil || !e.has() {
 			return c.getOrCreateContext(ctx, at, create)
 		}
 		r.overtakeOther(at, e)
@@ -178,7 +183,7 @@ type renewal[K comparable] struct {
 func (n *renewal[K]) find(k table.Hashed[K], f *extended) {
 	for {
 		e := n.root.entries.Load(k)
-		if e == nil || !e.state.Load().ready() {
+		if !e.has() {
 			n.base = nil
 			return
 		}
@@ -241,16 +246,19 @@ func (n *renewal[K]) make(ctx context.Context, k table.Hashed[K], create creator
 	if err != nil && !same {
 		return err
 	}
-	weight := int64(0)
-	if !same && r.sieve != nil {
-		weight = r.sieve.weightOfCreated(r, n.made)
+	lims := limits{}
+	switch {
+	case !same:
+		lims = r.limitsOf(n.made, true)
+	case r.expires:
+		lims.until = r.sieve.lastsAgain(r, base)
 	}
 	made = !same
 	switch now := r.entries.Load(k); {
 	case made:
 		n.result = n.made
-		n.replace(renewals, k, part, weight)
-	case now == base:
+		n.replace(renewals, k, part, lims)
+	case now == base && r.prolongs(base, lims.until):
 		n.result, n.entry, n.stays = base, base, true
 	default: // the old value has gone
 		n.result, n.gone = now, !now.has()
@@ -266,12 +274,12 @@ func (n *renewal[K]) make(ctx context.Context, k table.Hashed[K], create creator
 // replace puts the value in the place of base, which the key had when Refresh began
 // to make it, or of a creation that waits for that. If others have been faster, or
 // have ended f, the value is closed when f has ended.
-func (n *renewal[K]) replace(renewals *root[K], k table.Hashed[K], f *flight, weight int64) {
+func (n *renewal[K]) replace(renewals *root[K], k table.Hashed[K], f *flight, lims limits) {
 	r, own := n.root, n.made
-	if n.heavy = weight == tooHeavy; n.heavy {
+	if n.heavy = lims.weight == tooHeavy; n.heavy {
 		r.makePassing(own)
 	} else {
-		r.makeReady(own, weight)
+		r.makeReady(own, lims)
 	}
 	for {
 		e := r.entries.Load(k) // before f is looked for: an entry that comes after Delete does not wait for f
@@ -316,7 +324,7 @@ func (r *root[K]) succeeded(e, n *entry[K]) {
 	var out []*sieveNode[K]
 	took := false
 	if p != nil && p.mark != nil && now != nil && now.mark != nil {
-		out, took = r.sieve.leavePlace(now.mark, p.mark)
+		out, took = r.sieve.leavePlace(r, now.mark, p.mark)
 	}
 	left := r.leave(e)
 	if took {

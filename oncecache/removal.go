@@ -18,7 +18,7 @@ const (
 	ReasonDeleted
 	// ReasonReplaced is Set, or a Refresh that made a new value.
 	ReasonReplaced
-	// ReasonExpired is a time to live that was over.
+	// ReasonExpired is Config.TTL, also where another call removes a value that has expired.
 	ReasonExpired
 	// ReasonIdle is Config.IdleTimeout.
 	ReasonIdle
@@ -38,6 +38,7 @@ type reason = uint8
 const (
 	whyDeleted   = reason(ReasonDeleted)
 	whyReplaced  = reason(ReasonReplaced)
+	whyExpired   = reason(ReasonExpired)
 	whyIdle      = reason(ReasonIdle)
 	whyEvicted   = reason(ReasonEvicted)
 	whyDiscarded = reason(ReasonDiscarded)

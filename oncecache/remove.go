@@ -141,7 +141,7 @@ func (n *creation[K]) forgotten(moved *phase[K], end result, who participants) b
 	if end.err == nil {
 		n.root.of.copyValue(m, n.entry)
 	}
-	end.extra = 0
+	end.limits = limits{}
 	now := n.outcome(end, who, false)
 	if !m.state.CompareAndSwap(n.phase, now) { // LP(GetOrCreate): a forgotten creation
 		return false

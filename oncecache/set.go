@@ -1,6 +1,10 @@
 package oncecache
 
-import "github.com/latchfree/latchfree/internal/table"
+import (
+	"time"
+
+	"github.com/latchfree/latchfree/internal/table"
+)
 
 // Set makes v the value of k, and returns the value that it replaced, if there
 // was one. If a value is being created for k, all callers of that creation get v,
@@ -36,9 +40,9 @@ func (r *root[K]) refuses(k K) bool { return !r.storable(k) || r.before != nil }
 // set is Set of the value of n, which others have not seen. It returns the entry
 // whose value Set returns, or nil.
 func (c *core[K]) set(r *root[K], n *entry[K], refused bool) (old *entry[K]) {
-	k, weight := n.key, int64(0)
-	if r.sieve != nil {
-		weight = r.sieve.weightOf(r, n)
+	k, lims := n.key, limits{}
+	if !refused {
+		lims = r.limitsOf(n, false) // first, as it may panic
 	}
 	if r.close != nil && (r.own(k) || refused) {
 		r.dispose(n)
@@ -46,11 +50,11 @@ func (c *core[K]) set(r *root[K], n *entry[K], refused bool) (old *entry[K]) {
 	}
 	at := r.at(k)
 	r.overtake(at)
-	if weight == tooHeavy {
+	if lims.weight == tooHeavy {
 		return r.sieve.setHeavy(r, n)
 	}
-	r.makeReady(n, weight)
-	e := r.swap(at, n)
+	r.makeReady(n, lims)
+	e := r.swap(at, n, lims.until)
 	if e == n {
 		return n
 	}
@@ -77,7 +81,7 @@ func (r *root[K]) finishSet(e *entry[K], left *phase[K]) {
 
 // swap puts n in the place of the entry of its key, and returns that entry, or nil. If
 // that has the very value of n, which is to be closed once, it stays, and swap returns n.
-func (r *root[K]) swap(at table.Hashed[K], n *entry[K]) *entry[K] {
+func (r *root[K]) swap(at table.Hashed[K], n *entry[K], until time.Duration) *entry[K] {
 	if r.close == nil {
 		return r.entries.Swap(at, n) // LP(Set)
 	}
@@ -88,7 +92,7 @@ func (r *root[K]) swap(at table.Hashed[K], n *entry[K]) *entry[K] {
 			if _, loaded := r.entries.LoadOrStore(at, n); !loaded { // LP(Set): nothing was there
 				return nil
 			}
-		case r.hasValueOf(e, n): // LP(Set): the very value
+		case r.hasValueOf(e, n) && r.prolongs(e, until): // LP(Set): the very value
 			r.unown(n.key)
 			return n
 		default:
@@ -101,12 +105,10 @@ func (r *root[K]) swap(at table.Hashed[K], n *entry[K]) *entry[K] {
 }
 
 // makeReady makes n, which has a value and which others have not seen, an entry
-// that is ready. Its value has this weight.
-func (r *root[K]) makeReady(n *entry[K], weight int64) {
-	if r.close != nil {
-		n.state.Store(newLeased[K](r.nodeFor(n, weight)))
-	} else if r.sieve != nil {
-		n.state.Store(&phase[K]{mark: r.nodeFor(n, weight)})
+// that is ready. Its value has these limits.
+func (r *root[K]) makeReady(n *entry[K], l limits) {
+	if p := r.readyPhase(n, l); p != nil {
+		n.state.Store(p)
 	}
 }
 
@@ -155,35 +157,35 @@ func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 // vacant reports whether SetIfAbsent may store a value for k.
 func (r *root[K]) vacant(k K) bool {
 	e := r.seek(k) // LP(SetIfAbsent): found, or closed
-	return (e == nil || r.fails && e.failed()) && !r.refuses(k)
+	return (e == nil || r.fails && (e.failed() || e.hasExpired())) && !r.refuses(k)
 }
 
 // setIfAbsent is the rest of SetIfAbsent, of the value of n, which others have not
 // seen.
 func (c *core[K]) setIfAbsent(r *root[K], n *entry[K]) bool {
-	k, weight := n.key, int64(0)
-	if r.sieve != nil {
-		if weight = r.sieve.weightOf(r, n); weight == tooHeavy {
-			return false // LP(SetIfAbsent): too heavy
-		}
+	k, lims := n.key, r.limitsOf(n, false)
+	if lims.weight == tooHeavy {
+		return false // LP(SetIfAbsent): too heavy
 	}
 	if r.close != nil && r.own(k) {
 		r.unown(k)
 		return false
 	}
-	r.makeReady(n, weight)
+	r.makeReady(n, lims)
 	for {
 		e, loaded := r.entries.LoadOrStore(r.at(k), n) // LP(SetIfAbsent): inserted, or found after all
 		if !loaded {
 			c.recheck(r, k, n)
 			return true
 		}
-		if !e.failed() {
+		if !e.failed() && !e.hasExpired() {
 			if r.close != nil {
 				r.unown(k)
 			}
 			return false
 		}
-		r.expire(e) // a failure that is kept is no value
+		if r.current(e) != nil {
+			r.expire(e) // a failure that is kept is no value
+		}
 	}
 }

@@ -59,26 +59,32 @@ type sieve[K comparable] struct {
 	weight         weightSum      // of all
 	shown          *atomics.Gauge // accounting.weight, which shows it; never changes
 	next           *sweeper       // starts the next sweep, or has started one; nil: there is none
+
+	lives *lifetimes[K] // nil: without Config.TTL
 }
 
 // bounded is an order. It is an interface, and the names of its methods are their own,
 // so that only New brings an order into a program.
 type bounded[K comparable] interface {
+	markFor(e *entry[K]) *mark
+	readyWithPlace(e *entry[K], l limits, leased bool) *phase[K]
 	givePlace(r *root[K], m *mark)
-	takePlace(m *mark)
+	takePlace(r *root[K], m *mark)
 	helpEvict(r *root[K], e *entry[K])
-	leavePlace(to, from *mark) (out []*sieveNode[K], ok bool)
+	limitsOfValue(r *root[K], e *entry[K], owned bool) limits
+	lastsAgain(r *root[K], e *entry[K]) time.Duration
+	prolong(r *root[K], m *mark, until time.Duration) bool
+	leavePlace(r *root[K], to, from *mark) (out []*sieveNode[K], ok bool)
 	sweepPlaces(r *root[K]) (removed int)
 	sweepAgain(r *root[K], s *sweeper)
-	weightOf(r *root[K], e *entry[K]) int64
-	weightOfCreated(r *root[K], e *entry[K]) int64
+	expireAgain(r *root[K], by *sweeper)
 	refuseHeavy(r *root[K], e *entry[K])
 	setHeavy(r *root[K], n *entry[K]) (old *entry[K])
 }
 
 // sieveNodeOf converts a mark back.
 func sieveNodeOf[K comparable](m *mark) *sieveNode[K] {
-	// Safety: only nodeFor makes marks, as the first field of a sieve node of the
+	// Safety: only markFor and readyWithPlace make marks, as the first field of a sieve node of the
 	// same cache.
 	return (*sieveNode[K])(unsafe.Pointer(m))
 }
@@ -92,6 +98,33 @@ func (n *sieveNode[K]) leased() bool {
 	return l != nil && l.held()
 }
 
+// markFor returns the mark of a new entry that has failed.
+func (s *sieve[K]) markFor(e *entry[K]) *mark { return &(&sieveNode[K]{entry: e}).mark }
+
+// readyWithPlace is root.readyPhase. Phase and node are one object, so that a hit finds the
+// mark next to the phase.
+func (s *sieve[K]) readyWithPlace(e *entry[K], l limits, leased bool) (p *phase[K]) {
+	var n *sieveNode[K]
+	if leased {
+		all := new(struct {
+			phase[K]
+			node sieveNode[K]
+			own  leases
+		})
+		p, n = &all.phase, &all.node
+		p.leases = &all.own
+	} else {
+		both := new(struct {
+			phase[K]
+			node sieveNode[K]
+		})
+		p, n = &both.phase, &both.node
+	}
+	n.entry, n.weight, p.mark = e, l.weight, &n.mark
+	s.lives.limit(&n.mark, l.until)
+	return p
+}
+
 // givePlace is add, and evicts the nodes that add takes out.
 func (s *sieve[K]) givePlace(r *root[K], m *mark) { r.evictAll(s.add(r, sieveNodeOf[K](m))) }
 
@@ -102,6 +135,10 @@ func (s *sieve[K]) add(r *root[K], n *sieveNode[K]) (out []*sieveNode[K]) {
 	defer s.mu.Unlock()
 	if n.stage == left {
 		return nil
+	}
+	if n.isExpired() {
+		n.stage = left
+		return []*sieveNode[K]{n}
 	}
 	n.stage, n.older, s.newest = there, s.newest, n
 	if n.older != nil {
@@ -115,6 +152,7 @@ func (s *sieve[K]) add(r *root[K], n *sieveNode[K]) (out []*sieveNode[K]) {
 		n.seen = r.now()
 		s.arm(r)
 	}
+	s.lives.push(r, n)
 	return s.tooMany(n)
 }
 
@@ -179,6 +217,7 @@ func (s *sieve[K]) remove(n *sieveNode[K]) {
 	n.newer, n.older, n.stage = nil, nil, left
 	s.len--
 	s.weigh(nil, n)
+	s.lives.drop(n)
 }
 
 // link makes two entries neighbours. A nil stands for the end. The caller holds mu.
@@ -196,8 +235,11 @@ func (s *sieve[K]) link(older, newer *sieveNode[K]) {
 }
 
 // takePlace takes m out of the order because its entry has left the table.
-func (s *sieve[K]) takePlace(m *mark) {
+func (s *sieve[K]) takePlace(r *root[K], m *mark) {
 	n := sieveNodeOf[K](m)
+	if n.isExpired() {
+		r.accounting.expired.Add(1)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n.stage == there {
@@ -208,13 +250,14 @@ func (s *sieve[K]) takePlace(m *mark) {
 		s.next.stop()
 		s.next = nil
 	}
+	s.lives.rest()
 }
 
 // leavePlace gives the place of from to to, whose entry has taken that of from in the table,
 // as if it had been there all the time, and takes out the nodes for which there is no room.
 // If from is being evicted, to goes instead, unless it has been used. It fails if from has
 // no place any more, or not yet.
-func (s *sieve[K]) leavePlace(to, from *mark) (out []*sieveNode[K], ok bool) {
+func (s *sieve[K]) leavePlace(r *root[K], to, from *mark) (out []*sieveNode[K], ok bool) {
 	n, old := sieveNodeOf[K](to), sieveNodeOf[K](from)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,7 +265,7 @@ func (s *sieve[K]) leavePlace(to, from *mark) (out []*sieveNode[K], ok bool) {
 		n.stage = left
 		return []*sieveNode[K]{n}, true
 	}
-	if old.stage != there || n.stage != coming {
+	if old.stage != there || n.stage != coming || n.isExpired() {
 		return nil, false
 	}
 	older, newer := old.older, old.newer
@@ -238,5 +281,7 @@ func (s *sieve[K]) leavePlace(to, from *mark) (out []*sieveNode[K], ok bool) {
 	n.used.Or(old.used.Load() & usedForBoth)
 	old.newer, old.older, old.stage = nil, nil, left
 	s.weigh(n, old)
+	s.lives.drop(old)
+	s.lives.push(r, n)
 	return s.tooMany(n), true
 }

@@ -17,7 +17,7 @@ func TestMarkDoom(t *testing.T) {
 			panic("cannot be kept before it is doomed")
 		}
 	}
-	touch, nothing := (*mark).touch, func(*mark) {}
+	touch, nothing := func(m *mark) { m.touch() }, func(*mark) {}
 	sieve, idle := uint32(usedForSieve), uint32(usedForIdle)
 	for name, tt := range map[string]struct {
 		before, meanwhile func(*mark)

@@ -42,12 +42,15 @@ func (s *sieve[K]) sweepAgain(r *root[K], by *sweeper) {
 	}
 }
 
-// sweepPlaces is sweepIdle, if there is a timeout.
+// sweepPlaces removes what has expired, and is sweepIdle, if there is a timeout.
 func (s *sieve[K]) sweepPlaces(r *root[K]) (removed int) {
-	if s.idle == 0 {
-		return 0
+	if s.lives != nil {
+		removed = s.expireDue(r)
 	}
-	return s.sweepIdle(r)
+	if s.idle > 0 {
+		removed += s.sweepIdle(r)
+	}
+	return removed
 }
 
 // sweepIdle removes the entries that no caller has used for the timeout. It unlocks the

@@ -175,7 +175,7 @@ func TestPlaceThatIsLeftBeforeItIsGiven(t *testing.T) {
 	c := MustNew(Config[int, int]{MaxEntries: 1})
 	r := c.shared()
 	e := newBoxed(1, 1)
-	r.makeReady(e, 0)
+	r.makeReady(e, limits{})
 	r.left(e.state.Load())
 	r.settled(e)
 	if n := r.sieve.(*sieve[int]).len; n != 0 {

@@ -69,7 +69,7 @@ func weigher[K comparable, V any](weight func(K, V) int64) func(*entry[K]) int64
 
 // weightOf returns the weight of the value of e, or tooHeavy if it is not to be kept. It
 // runs user code.
-func (s *sieve[K]) weightOf(_ *root[K], e *entry[K]) int64 {
+func (s *sieve[K]) weightOf(e *entry[K]) int64 {
 	if s.weighs == nil {
 		return 0
 	}
@@ -77,24 +77,6 @@ func (s *sieve[K]) weightOf(_ *root[K], e *entry[K]) int64 {
 	if w > s.maxWeight {
 		return tooHeavy
 	}
-	return w
-}
-
-// weightOfCreated is weightOf for a value that a create function has made. If Config.Weight
-// panics, that counts as a panic of the create function, and the value is dropped.
-func (s *sieve[K]) weightOfCreated(r *root[K], e *entry[K]) (w int64) {
-	if s.weighs == nil {
-		return 0
-	}
-	returned := false
-	defer func() {
-		if !returned && r.close != nil {
-			r.own(e.key)
-			r.close.closeOneLater(r, r.copied(e))
-		}
-	}()
-	w = s.weightOf(r, e)
-	returned = true
 	return w
 }
 
@@ -138,7 +120,7 @@ func (*sieve[K]) setHeavy(r *root[K], n *entry[K]) (old *entry[K]) {
 // Delete.
 func (r *root[K]) makePassing(n *entry[K]) {
 	if r.close != nil {
-		p := newLeased[K](nil)
+		p := newLeased[K]()
 		p.leases.dying(0)
 		n.state.Store(p)
 	}

@@ -22,6 +22,7 @@ type Stats struct {
 	TimedOut uint64 // creations that took longer than Config.CreateTimeout
 	Evicted  uint64 // values, and errors that were kept, that had to make room
 	Idle     uint64 // values, and errors that were kept, that were idle
+	Expired  uint64 // values that were removed because Config.TTL, or their renewal, had set an end to them
 	Closed   uint64 // calls of Config.Close that have ended
 
 	// CreateTime is how long all creations took whose function has ended: from when they
@@ -43,7 +44,7 @@ func (s Stats) LogValue() slog.Value {
 	}{
 		{"hits", s.Hits}, {"misses", s.Misses}, {"joined", s.Joined},
 		{"created", s.Created}, {"failed", s.Failed}, {"panicked", s.Panicked},
-		{"timed_out", s.TimedOut}, {"evicted", s.Evicted}, {"idle", s.Idle}, {"closed", s.Closed},
+		{"timed_out", s.TimedOut}, {"evicted", s.Evicted}, {"idle", s.Idle}, {"expired", s.Expired}, {"closed", s.Closed},
 	} {
 		if c.n != 0 {
 			attrs = append(attrs, slog.Uint64(c.name, c.n))
@@ -73,7 +74,7 @@ func (c *core[K]) stats() Stats {
 	s := Stats{
 		Created: uint64(b.created.Load()), Failed: uint64(b.failed.Load()), Panicked: uint64(b.panicked.Load()),
 		TimedOut: uint64(b.timedOut.Load()), Evicted: uint64(b.evicted.Load()), Closed: uint64(b.closings.Load()),
-		Idle: uint64(b.idled.Load()), CreateTime: time.Duration(b.createTime.Load()), Weight: b.weight.Load(),
+		Idle: uint64(b.idled.Load()), Expired: uint64(b.expired.Load()), CreateTime: time.Duration(b.createTime.Load()), Weight: b.weight.Load(),
 	}
 	if r.recorder != nil {
 		s.Hits, s.Misses, s.Joined = r.recorder.lookupCounts()

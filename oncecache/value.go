@@ -75,22 +75,10 @@ func (kind[K, V]) copyValue(to, from *entry[K]) { *valueOf[V](to) = *valueOf[V](
 
 // use returns the value of e if there is one, for a caller that uses it.
 func use[V any, K comparable](e *entry[K]) (v V, ok bool) {
-	p := e.state.Load()
-	if p == nil {
+	if p := e.state.Load(); p == nil || p.inUse() || p.usable() {
 		return *valueOf[V](e), true
 	}
-	return marked[V](e, p)
-}
-
-// marked is use for a value that has leases, or a place in the order.
-func marked[V any, K comparable](e *entry[K], p *phase[K]) (v V, ok bool) {
-	if !p.ready() {
-		return v, false
-	}
-	if p.mark != nil {
-		p.mark.touch()
-	}
-	return *valueOf[V](e), true
+	return v, false
 }
 
 // get returns the value of e if there is one, for a caller that only looks.

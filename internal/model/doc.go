@@ -7,7 +7,7 @@
 //	Registry       shardedregistry            FuzzRegistryOps, FuzzRegistryIndexes, FuzzRegistryInterleavings
 //	Tracker        cowchangeset               FuzzChangesetOps, FuzzChangesetInterleavings
 //	Slice          cowchangeset               FuzzSliceOps, FuzzSliceInterleavings
-//	Cache          oncecache                  FuzzCacheInterleavings and, within Owner, FuzzCacheOps, FuzzCacheWeights
+//	Cache          oncecache                  FuzzCacheInterleavings and, within Owner, FuzzCacheOps, FuzzCacheWeights, FuzzCacheExpiry
 //	Breaker        atomicbreaker              FuzzBreakerOps, FuzzBreakerInterleavings
 //	RetryBudget    atomicbreaker              FuzzRetryBudgetOps
 //	Throttle       none                       FuzzThrottleOps

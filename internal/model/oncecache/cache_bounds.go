@@ -32,7 +32,7 @@ func (o *Owner) touch(k int) {
 
 // come adds what k has as the newest. Others may have to go.
 func (o *Owner) come(k int) {
-	if o.MaxEntries == 0 && o.IdleTimeout == 0 && o.Weight == nil {
+	if !o.limit(k) || o.MaxEntries == 0 && o.IdleTimeout == 0 && o.Weight == nil {
 		return
 	}
 	if len(o.places) == 0 {
@@ -145,4 +145,5 @@ func (o *Owner) Pass(d time.Duration) {
 		o.Sweep()
 	}
 	o.Now = end
+	o.expireAll()
 }

@@ -26,12 +26,14 @@ type Owner struct {
 	failures map[int]failure // that are kept
 	renewals map[int]*Flight
 	order
+	expiry
 }
 
 // CacheSettings are those of the cache, and the errors that it makes.
 type CacheSettings struct {
 	Closes, Keeps              bool
 	TTL                        func(k int, err error) time.Duration // nil: none are kept
+	Lifetime                   func(k, v int) time.Duration         // nil: values do not expire
 	CreateTimeout, IdleTimeout time.Duration
 	MaxEntries                 int
 	MaxWeight                  int64
@@ -42,14 +44,14 @@ type CacheSettings struct {
 
 // CacheStats counts what has happened.
 type CacheStats struct {
-	Created, Failed, Panicked, TimedOut, Evicted, Idle int
-	CreateTime                                         time.Duration
+	Created, Failed, Panicked, TimedOut, Evicted, Idle, Expired int
+	CreateTime                                                  time.Duration
 }
 
 // NewOwner returns an empty cache.
 func NewOwner(s CacheSettings) *Owner {
 	return &Owner{Cache: NewCache(), CacheSettings: s, Closed: map[int]bool{}, Removed: map[int]string{}, why: map[int]string{}, users: map[int]int{}, evicted: map[int]bool{},
-		crews: map[*Flight]*crew{}, failures: map[int]failure{}, renewals: map[int]*Flight{}}
+		crews: map[*Flight]*crew{}, failures: map[int]failure{}, renewals: map[int]*Flight{}, expiry: expiry{map[int]time.Duration{}}}
 }
 
 // Dispose closes a value that has no key.
@@ -95,6 +97,7 @@ func (o *Owner) Set(k, v int) (old int, replaced bool) {
 	}
 	o.overtake(k)
 	if old, replaced = o.ready[k]; replaced && o.Closes && old == v {
+		o.limit(k)
 		return old, true // the very value
 	}
 	o.store(k, v)
@@ -178,6 +181,7 @@ func (o *Owner) drop(k int, why string) {
 	v, ok := o.ready[k]
 	delete(o.ready, k)
 	delete(o.failures, k)
+	delete(o.ends, k)
 	o.leave(k)
 	if ok {
 		o.why[v] = why

@@ -73,7 +73,9 @@ func (o *Owner) FinishRenewal(e Ending) (heard bool) {
 	case e.Err != nil || gone:
 		c.again = !f.Over && !c.grounded && (gone || c.off)
 	case same:
-		got = now
+		if got = now; now == c.base {
+			o.limit(c.key)
+		}
 	case !late && now != 0 && now == c.base:
 		o.succeed(c.key, e.Value)
 	case !late && o.flights[c.key] != nil:
@@ -106,8 +108,9 @@ func (o *Owner) succeed(k, v int) {
 	old := o.ready[k]
 	o.ready[k] = v
 	o.take(v, 1)
+	lives := o.limit(k)
 	for _, p := range o.places {
-		if p.key == k {
+		if p.key == k && lives {
 			o.makeRoom(p)
 			break
 		}

@@ -1,0 +1,567 @@
+//go:build !modelcheck
+
+package oncecache_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/latchfree/latchfree/oncecache"
+)
+
+// lasting returns settings whose values expire after d.
+func lasting(d time.Duration) config {
+	return config{TTL: func(string, int) time.Duration { return d }}
+}
+
+// tt is a way to ask for a value. It reports what it found; none of them creates.
+var lookUps = map[string]func(c *oncecache.Cache[string, int], k string) (v int, ok bool){
+	"Get": func(c *oncecache.Cache[string, int], k string) (int, bool) { return c.Get(k) },
+	"GetOrCreate": func(c *oncecache.Cache[string, int], k string) (int, bool) {
+		v, err := c.GetOrCreate(k, failing)
+		return v, err == nil
+	},
+	"GetOrCreateContext": func(c *oncecache.Cache[string, int], k string) (int, bool) {
+		v, err := c.GetOrCreateContext(context.Background(), k, refusing)
+		return v, err == nil
+	},
+	"LoadOrCreate": func(c *oncecache.Cache[string, int], k string) (int, bool) {
+		v, loaded, err := c.LoadOrCreate(context.Background(), k, refusing)
+		return v, loaded && err == nil
+	},
+	"Acquire": func(c *oncecache.Cache[string, int], k string) (int, bool) {
+		l, err := c.Acquire(context.Background(), k, refusing)
+		if err != nil {
+			return 0, false
+		}
+		defer l.Release()
+		return l.Value(), true
+	},
+	"GetOrCreateMany": func(c *oncecache.Cache[string, int], k string) (int, bool) {
+		got, _ := c.GetOrCreateMany(context.Background(), []string{k}, func(context.Context, []string) (map[string]int, error) {
+			return nil, errRefused
+		})
+		v, ok := got[k]
+		return v, ok
+	},
+	"Wait": func(c *oncecache.Cache[string, int], k string) (int, bool) {
+		v, err := c.Wait(context.Background(), k)
+		return v, err == nil
+	},
+	"SetIfAbsent": func(c *oncecache.Cache[string, int], k string) (int, bool) {
+		stored := c.SetIfAbsent(k, 1)
+		return 1, !stored
+	},
+	"Keys": func(c *oncecache.Cache[string, int], k string) (int, bool) {
+		return 1, slices.Contains(slices.Collect(c.Keys()), k)
+	},
+	"All": func(c *oncecache.Cache[string, int], k string) (v int, ok bool) {
+		for key, value := range c.All() {
+			if key == k {
+				v, ok = value, true
+			}
+		}
+		return v, ok
+	},
+	"Delete": func(c *oncecache.Cache[string, int], k string) (int, bool) { return c.Delete(k) },
+	"Set":    func(c *oncecache.Cache[string, int], k string) (int, bool) { return c.Set(k, 2) },
+	"CompareAndDelete": func(c *oncecache.Cache[string, int], k string) (int, bool) {
+		return 1, oncecache.CompareAndDelete(c, k, 1)
+	},
+	"Clear": func(c *oncecache.Cache[string, int], _ string) (int, bool) { return 1, c.Clear() == 1 },
+	"Reload": func(c *oncecache.Cache[string, int], k string) (v int, ok bool) {
+		c.Reload(context.Background(), k, func(_ context.Context, _ string, old int, exists bool) (int, error) {
+			v, ok = old, exists
+			return 0, errRefused
+		})
+		return v, ok
+	},
+}
+
+func refusing(context.Context, string) (int, error) { return failing() }
+
+// Until its time is over a value is returned by each method, and from then on by none;
+// a value that has expired is closed once.
+func TestExpiry(t *testing.T) {
+	for name, find := range lookUps {
+		for _, closes := range []bool{false, true} {
+			for at, want := range map[time.Duration]bool{0: true, 9999 * time.Microsecond: true, 10 * time.Millisecond: false, time.Hour: false} {
+				synctest.Test(t, func(t *testing.T) {
+					settings := lasting(10 * time.Millisecond)
+					var closed atomic.Int32
+					if closes {
+						settings.Close = func(_ string, v int) error {
+							if v == 1 {
+								closed.Add(1)
+							}
+							return nil
+						}
+					}
+					c := oncecache.MustNew(settings)
+					c.Set("k", 1)
+					time.Sleep(at)
+					synctest.Wait()
+					if n := c.Len(); n != 0 != want {
+						t.Errorf("%s after %v: Len is %d", name, at, n)
+					}
+					if got := c.Stats().Expired; (got == 1) == want {
+						t.Errorf("%s after %v: %d have expired", name, at, got)
+					}
+					v, ok := find(c, "k")
+					if ok != want || ok && v != 1 {
+						t.Errorf("%s after %v: %d, %t", name, at, v, ok)
+					}
+					if err := c.Close(t.Context()); err != nil || closes && closed.Load() < 1 || closed.Load() > 1 && name != "SetIfAbsent" {
+						t.Errorf("%s after %v: %v, closed %d times", name, at, err, closed.Load())
+					}
+				})
+			}
+		}
+	}
+}
+
+// An expired value that is still in the table, because the call comes before the timer has
+// removed it, is as absent as one that has left.
+func TestExpiredInTheTable(t *testing.T) {
+	for name, find := range lookUps {
+		for _, closes := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				settings := lasting(time.Hour)
+				var closed atomic.Int32
+				if closes {
+					settings.Close = func(_ string, v int) error { closed.Add(1); return nil }
+				}
+				c := oncecache.MustNew(settings)
+				c.Set("k", 1)
+				finish := oncecache.StartExpiry(c, "k")
+				if v, ok := find(c, "k"); ok {
+					t.Errorf("%s: %d is returned", name, v)
+				}
+				finish()
+				if err := c.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				want := int32(1)
+				if name == "Set" || name == "SetIfAbsent" {
+					want = 2
+				}
+				if got := c.Stats().Expired; got != 1 || closes && closed.Load() != want {
+					t.Errorf("%s: %d expired, %d closed", name, got, closed.Load())
+				}
+				wantEven(t, c)
+			})
+		}
+	}
+}
+
+// A use does not prolong a value, and does not bring it back.
+func TestUseDoesNotProlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		settings := lasting(time.Minute)
+		settings.IdleTimeout, settings.MaxEntries = time.Hour, 2
+		c := oncecache.MustNew(settings)
+		c.Set("k", 1)
+		for range 59 {
+			time.Sleep(time.Second)
+			wantGet(t, c, "k", 1)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		for range 3 {
+			wantAbsent(t, c, "k")
+		}
+		wantLen(t, c, 0)
+	})
+}
+
+// A value that takes the place of another has a time of its own, also if it is the very
+// value, or was not modified.
+func TestNewValueHasItsOwnTime(t *testing.T) {
+	for name, write := range map[string]func(ctx context.Context, c *oncecache.Cache[string, int]){
+		"Set":           func(_ context.Context, c *oncecache.Cache[string, int]) { c.Set("k", 2) },
+		"Set, the same": func(_ context.Context, c *oncecache.Cache[string, int]) { c.Set("k", 1) },
+		"Refresh":       func(ctx context.Context, c *oncecache.Cache[string, int]) { c.Refresh(ctx, "k", makes(2)) },
+		"not modified": func(ctx context.Context, c *oncecache.Cache[string, int]) {
+			c.Refresh(ctx, "k", func(context.Context, string) (int, error) { return 0, oncecache.ErrNotModified })
+		},
+		"Refresh, the same": func(ctx context.Context, c *oncecache.Cache[string, int]) { c.Refresh(ctx, "k", makes(1)) },
+		"Delete": func(ctx context.Context, c *oncecache.Cache[string, int]) {
+			c.Delete("k")
+			c.GetOrCreateContext(ctx, "k", makes(3))
+		},
+	} {
+		for _, closes := range []bool{false, true} {
+			for first, second := range map[time.Duration]time.Duration{time.Minute: time.Hour, time.Hour: time.Minute} {
+				synctest.Test(t, func(t *testing.T) {
+					asked := 0
+					settings := config{TTL: func(string, int) time.Duration {
+						asked++
+						if asked == 1 {
+							return first
+						}
+						return second
+					}}
+					if closes {
+						settings.Close = func(string, int) error { return nil }
+					}
+					c := oncecache.MustNew(settings)
+					c.Set("k", 1)
+					time.Sleep(30 * time.Second)
+					write(t.Context(), c)
+					if asked != 2 {
+						t.Errorf("%s: TTL was called %d times", name, asked)
+					}
+					time.Sleep(second - time.Millisecond)
+					synctest.Wait()
+					if _, ok := c.Get("k"); !ok {
+						t.Errorf("%s: gone before %v", name, second)
+					}
+					time.Sleep(time.Millisecond)
+					synctest.Wait()
+					if v, ok := c.Get("k"); ok {
+						t.Errorf("%s: %d after %v", name, v, second)
+					}
+					if n, entries := oncecache.Creating(c); n != 0 || entries != 0 || oncecache.Places(c) != 0 || oncecache.Lifetimes(c) != 0 {
+						t.Errorf("%s: %d creating, %d entries, %d places", name, n, entries, oncecache.Places(c))
+					}
+				})
+			}
+		}
+	}
+}
+
+// TTL may return anything.
+func TestExtremeTTL(t *testing.T) {
+	for _, tt := range []struct {
+		ttl        time.Duration
+		at1, later bool // whether it is there at once, and a year later
+	}{
+		{0, false, false}, {-1, false, false}, {math.MinInt64, false, false}, {1, true, false}, {time.Hour, true, false},
+		{century, true, true}, {math.MaxInt64 - 1, true, true}, {math.MaxInt64, true, true},
+	} {
+		for _, jitter := range []float64{0, 1e-300, 0.5, 1} {
+			for how, store := range map[string]func(c *oncecache.Cache[string, int]) int{
+				"GetOrCreate": func(c *oncecache.Cache[string, int]) int { v, _ := c.GetOrCreate("k", with(1)); return v },
+				"Acquire": func(c *oncecache.Cache[string, int]) int {
+					l, err := c.Acquire(context.Background(), "k", makes(1))
+					if err != nil {
+						return 0
+					}
+					defer l.Release()
+					return l.Value()
+				},
+				"GetOrCreateMany": func(c *oncecache.Cache[string, int]) int {
+					got, _ := c.GetOrCreateMany(context.Background(), []string{"k"}, func(context.Context, []string) (map[string]int, error) {
+						return map[string]int{"k": 1}, nil
+					})
+					return got["k"]
+				},
+				"Refresh": func(c *oncecache.Cache[string, int]) int {
+					v, _ := c.Refresh(context.Background(), "k", makes(1))
+					return v
+				},
+				"Set":         func(c *oncecache.Cache[string, int]) int { c.Set("k", 1); return 1 },
+				"SetIfAbsent": func(c *oncecache.Cache[string, int]) int { c.SetIfAbsent("k", 1); return 1 },
+			} {
+				for _, closes := range []bool{false, true} {
+					synctest.Test(t, func(t *testing.T) {
+						var closed atomic.Int32
+						settings := config{TTL: func(string, int) time.Duration { return tt.ttl }, TTLJitter: jitter}
+						if closes {
+							settings.Close = func(string, int) error { closed.Add(1); return nil }
+						}
+						c := oncecache.MustNew(settings)
+						time.Sleep(time.Hour + time.Microsecond) // so that sums overflow, and are rounded
+						if v := store(c); v != 1 {
+							t.Errorf("%s of TTL %v: the caller gets %d", how, tt.ttl, v)
+						}
+						if _, ok := c.Get("k"); ok != tt.at1 {
+							t.Errorf("%s of TTL %v, %g: there at once: %t", how, tt.ttl, jitter, ok)
+						}
+						time.Sleep(365 * 24 * time.Hour)
+						synctest.Wait()
+						if _, ok := c.Get("k"); ok != tt.later && (jitter == 0 || jitter < 0.5) {
+							t.Errorf("%s of TTL %v, %g: there a year later: %t", how, tt.ttl, jitter, ok)
+						}
+						if err := c.Close(t.Context()); err != nil || closes && closed.Load() != 1 {
+							t.Errorf("%s of TTL %v, %g: %v, closed %d times", how, tt.ttl, jitter, err, closed.Load())
+						}
+						wantEven(t, c)
+					})
+				}
+			}
+		}
+	}
+}
+
+// A Refresh that leaves the value with no time to live returns it, and it is closed once.
+func TestNoTimeLeft(t *testing.T) {
+	for name, write := range map[string]func(ctx context.Context, c *oncecache.Cache[string, int]) int{
+		"Set, the same": func(_ context.Context, c *oncecache.Cache[string, int]) int { v, _ := c.Set("k", 1); return v },
+		"Refresh": func(ctx context.Context, c *oncecache.Cache[string, int]) int {
+			v, _ := c.Refresh(ctx, "k", makes(1))
+			return v
+		},
+		"not modified": func(ctx context.Context, c *oncecache.Cache[string, int]) int {
+			v, _ := c.Refresh(ctx, "k", func(context.Context, string) (int, error) { return 0, oncecache.ErrNotModified })
+			return v
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			closed, ttl := 0, time.Hour
+			c := oncecache.MustNew(config{TTL: func(string, int) time.Duration { return ttl }, Close: func(string, int) error { closed++; return nil }})
+			c.Set("k", 1)
+			ttl = 0
+			if v := write(t.Context(), c); v != 1 {
+				t.Errorf("%s returns %d", name, v)
+			}
+			synctest.Wait()
+			wantAbsent(t, c, "k")
+			if c.Close(t.Context()); closed != 1 {
+				t.Errorf("%s: closed %d times", name, closed)
+			}
+			wantEven(t, c)
+		})
+	}
+}
+
+// The callers that wait for a creation get its value, though it has expired by then.
+func TestWaitersGetExpiredValue(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			settings := lasting(0)
+			var closed atomic.Int32
+			if closes {
+				settings.Close = func(string, int) error { closed.Add(1); return nil }
+			}
+			c := oncecache.MustNew(settings)
+			var got, calls atomic.Int32
+			for range 10 {
+				go func() {
+					l, err := c.Acquire(t.Context(), "k", func(context.Context, string) (int, error) {
+						calls.Add(1)
+						time.Sleep(time.Second)
+						return 1, nil
+					})
+					if err != nil || l.Value() != 1 || closed.Load() != 0 {
+						t.Errorf("%d, %v, closed %d times", l.Value(), err, closed.Load())
+					}
+					got.Add(1)
+					time.Sleep(time.Second)
+					l.Release()
+				}()
+			}
+			time.Sleep(3 * time.Second)
+			synctest.Wait()
+			if calls.Load() != 1 || got.Load() != 10 || closes && closed.Load() != 1 {
+				t.Errorf("%d calls, %d got a value, closed %d times", calls.Load(), got.Load(), closed.Load())
+			}
+			wantLen(t, c, 0)
+		})
+	}
+}
+
+// A lease holds a value that expires, which is closed after the last release.
+func TestLeasesOutliveTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var closed atomic.Int32
+		settings := lasting(time.Minute)
+		settings.Close = func(string, int) error { closed.Add(1); return nil }
+		c := oncecache.MustNew(settings)
+		l, err := c.Acquire(t.Context(), "k", makes(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		wantAbsent(t, c, "k")
+		if l.Value() != 1 || closed.Load() != 0 {
+			t.Errorf("the lease has %d, closed %d times", l.Value(), closed.Load())
+		}
+		l2, err := c.Acquire(t.Context(), "k", makes(2))
+		if err != nil || l2.Value() != 2 {
+			t.Errorf("%d, %v", l2.Value(), err)
+		}
+		l.Release()
+		if closed.Load() != 1 {
+			t.Errorf("closed %d times", closed.Load())
+		}
+		l2.Release()
+		c.Close(t.Context())
+	})
+}
+
+// A panic of TTL, or runtime.Goexit, is one of the create function; the value that it was
+// asked about is closed, and the key is free again.
+func TestTTLEndsBadly(t *testing.T) {
+	for end, f := range map[string]func(){"panic": func() { panic("disk full") }, "Goexit": runtime.Goexit} {
+		for how, store := range map[string]func(ctx context.Context, c *oncecache.Cache[string, int]){
+			"GetOrCreate":        func(_ context.Context, c *oncecache.Cache[string, int]) { c.GetOrCreate("k", with(1)) },
+			"GetOrCreateContext": func(ctx context.Context, c *oncecache.Cache[string, int]) { c.GetOrCreateContext(ctx, "k", makes(1)) },
+			"Acquire": func(ctx context.Context, c *oncecache.Cache[string, int]) {
+				c.Acquire(context.Background(), "k", makes(1))
+			},
+			"GetOrCreateMany": func(ctx context.Context, c *oncecache.Cache[string, int]) {
+				c.GetOrCreateMany(ctx, []string{"k"}, func(context.Context, []string) (map[string]int, error) { return map[string]int{"k": 1}, nil })
+			},
+			"Set":         func(_ context.Context, c *oncecache.Cache[string, int]) { c.Set("k", 1) },
+			"SetIfAbsent": func(_ context.Context, c *oncecache.Cache[string, int]) { c.SetIfAbsent("k", 1) },
+			"Refresh":     func(ctx context.Context, c *oncecache.Cache[string, int]) { c.Refresh(ctx, "old", makes(1)) },
+			"not modified": func(ctx context.Context, c *oncecache.Cache[string, int]) {
+				c.Refresh(ctx, "old", func(context.Context, string) (int, error) { return 0, oncecache.ErrNotModified })
+			},
+		} {
+			for _, closes := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					var mu sync.Mutex
+					closed, bad := map[int]int{}, false
+					settings := config{TTL: func(string, int) time.Duration {
+						if bad {
+							f()
+						}
+						return time.Hour
+					}}
+					if closes {
+						settings.Close = func(_ string, v int) error {
+							mu.Lock()
+							defer mu.Unlock()
+							closed[v]++
+							return nil
+						}
+					}
+					c := oncecache.MustNew(settings)
+					c.Set("old", 7)
+					bad = true
+					within(t, time.Minute, func() {
+						defer func() { recover() }()
+						store(t.Context(), c)
+					})
+					bad = false
+					synctest.Wait()
+					wantAbsent(t, c, "k")
+					wantGet(t, c, "old", 7)
+					if v, err := c.GetOrCreate("k", with(2)); v != 2 || err != nil {
+						t.Errorf("%s, %s: %d, %v afterwards", how, end, v, err)
+					}
+					c.Close(t.Context())
+					made := 1
+					if how == "Set" || how == "SetIfAbsent" || how == "not modified" {
+						made = 0 // the cache has not taken it, or there is none
+					}
+					if want := fmt.Sprint(map[int]int{1: made, 2: 1, 7: 1}); closes && fmt.Sprint(map[int]int{1: closed[1], 2: closed[2], 7: closed[7]}) != want {
+						t.Errorf("%s, %s: closed %v, want %v", how, end, closed, want)
+					}
+					wantEven(t, c)
+				})
+			}
+		}
+	}
+}
+
+// Jitter spreads the ends of values that come together over its part of the TTL, and takes no
+// more than that.
+func TestTTLJitter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		settings := oncecache.Config[int, int]{TTL: func(int, int) time.Duration { return 100 * time.Second }, TTLJitter: 0.25}
+		c := oncecache.MustNew(settings)
+		for k := range 1000 {
+			c.Set(k, k)
+		}
+		time.Sleep(75*time.Second - time.Millisecond)
+		synctest.Wait()
+		if n := c.Len(); n != 1000 {
+			t.Errorf("%d are left before the first may expire", n)
+		}
+		for left := 1000; left > 0; left -= 200 { // 5 seconds each
+			if n := c.Len(); n < left-100 || n > left+100 {
+				t.Errorf("%d are left, want about %d", n, left)
+			}
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if n := c.Len(); n != 0 {
+			t.Errorf("%d are left", n)
+		}
+	})
+}
+
+// Sweep finds what has expired, though the timer has not.
+func TestSweepRemovesWhatHasExpired(t *testing.T) {
+	c := oncecache.MustNew(lasting(time.Nanosecond))
+	removed := 0
+	for i := 0; removed == 0; i++ {
+		for j := range 100 {
+			c.Set(fmt.Sprint(j), j)
+		}
+		removed += c.Sweep()
+	}
+	for c.Len() > 0 {
+		runtime.Gosched()
+	}
+}
+
+// A cache without values has no timer, and one with values has one.
+func TestLifetimesHaveOneTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var ends []time.Duration
+		var mu sync.Mutex
+		c := oncecache.MustNew(oncecache.Config[int, int]{
+			TTL: func(_, v int) time.Duration { return time.Duration(v) * time.Second },
+			Close: func(k, v int) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if got := time.Since(began); k != 1 && got != time.Duration(v)*time.Second {
+					t.Errorf("%d is closed after %v", v, got)
+				}
+				ends = append(ends, time.Since(began))
+				return nil
+			},
+		})
+		for _, v := range []int{50, 20, 70, 10, 30, 60, 40, 10} {
+			c.Set(100*v+c.Len(), v)
+		}
+		time.Sleep(15 * time.Second)
+		if n := oncecache.Lifetimes(c); n != 6 || c.Len() != 6 {
+			t.Errorf("%d lifetimes, %d values", n, c.Len())
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if len(ends) != 8 || oncecache.LifetimeTimer(c) {
+			t.Errorf("%v closed; there is a timer: %t", ends, oncecache.LifetimeTimer(c))
+		}
+		c.Set(1, 10000)
+		if !oncecache.LifetimeTimer(c) {
+			t.Error("there is no timer")
+		}
+		if c.Delete(1); oncecache.LifetimeTimer(c) {
+			t.Error("there is a timer for nothing")
+		}
+	})
+}
+
+// Settings of TTL that make no sense are refused.
+func TestNewRefusesJitter(t *testing.T) {
+	ttl := func(string, int) time.Duration { return 1 }
+	for want, bad := range map[string]config{
+		"oncecache: Config.TTLJitter -0.1: must be in 0..1":             {TTL: ttl, TTLJitter: -0.1},
+		"oncecache: Config.TTLJitter 1.5: must be in 0..1":              {TTL: ttl, TTLJitter: 1.5},
+		"oncecache: Config.TTLJitter NaN: must be in 0..1":              {TTL: ttl, TTLJitter: math.NaN()},
+		"oncecache: Config.TTLJitter +Inf: must be in 0..1":             {TTL: ttl, TTLJitter: math.Inf(1)},
+		"oncecache: Config.TTLJitter 0.5: must be 0 without Config.TTL": {TTLJitter: 0.5},
+	} {
+		if c, err := oncecache.New(bad); c != nil || err == nil || err.Error() != want {
+			t.Errorf("New returns %v, %v, want %s", c, err, want)
+		}
+	}
+}

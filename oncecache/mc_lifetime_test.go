@@ -1,0 +1,180 @@
+//go:build modelcheck
+
+package oncecache_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/latchfree/latchfree/oncecache"
+)
+
+// endless values expire when the protocol says so, and have no timer.
+var endless = oncecache.Config[int, int]{TTL: func(int, int) time.Duration { return math.MaxInt64 }}
+
+// A value expires while others use, replace and remove it: from then on no call gets it, what
+// comes in its place stays, and each value is closed once.
+func TestProtocolsOfExpiry(t *testing.T) {
+	var start func() func()
+	there := func(e *estate) {
+		e.set(1, 1)
+		start = oncecache.ExpiryOf(e.c, 1)
+	}
+	// gone says that the value must not be seen any more.
+	gone := func(e *estate) {
+		if v, ok := e.c.Get(1); ok && v == 1 {
+			e.m.Failf("an expired value is returned")
+		}
+	}
+	expire := func(e *estate) {
+		finish := start()
+		gone(e)
+		finish()
+		gone(e)
+	}
+	hold := func(e *estate) { e.hold(1, 3) }
+	bounded := endless
+	bounded.MaxEntries = 1
+	for _, s := range []scene{
+		{"it expires, Get", endless, there, []func(*estate){expire, func(e *estate) { e.c.Get(1) }}, gone},
+		{"it expires, GetOrCreate", endless, there, []func(*estate){expire, func(e *estate) {
+			v, err := e.c.GetOrCreate(1, func() (int, error) { return e.make(2)(nil, 1) })
+			if err != nil || v == 2 != e.made[2] {
+				e.m.Failf("%d, %v", v, err)
+			}
+		}}, gone},
+		{"it expires, Acquire", endless, there, []func(*estate){expire, hold}, gone},
+		{"it expires, Set", endless, there, []func(*estate){expire, func(e *estate) { e.set(1, 5) }}, func(e *estate) {
+			if v, ok := e.c.Get(1); v != 5 || !ok {
+				e.m.Failf("%d, %v is left", v, ok)
+			}
+		}},
+		{"it expires, SetIfAbsent", endless, there, []func(*estate){expire, func(e *estate) { e.made[5] = e.c.SetIfAbsent(1, 5) }}, func(e *estate) {
+			if v, ok := e.c.Get(1); ok != e.made[5] || ok && v != 5 {
+				e.m.Failf("%d, %v is left", v, ok)
+			}
+		}},
+		{"it expires, Delete", endless, there, []func(*estate){expire, func(e *estate) { e.c.Delete(1) }}, gone},
+		{"it expires, CompareAndDelete", endless, there, []func(*estate){expire, func(e *estate) { oncecache.CompareAndDelete(e.c, 1, 1) }}, gone},
+		{"it expires, Refresh", endless, there, []func(*estate){expire, func(e *estate) {
+			v, err := e.c.Refresh(context.Background(), 1, e.make(2))
+			if v != 2 || err != nil {
+				e.m.Failf("%d, %v", v, err)
+			}
+		}}, gone},
+		{"it expires, Refresh that finds it not modified", endless, there, []func(*estate){expire, func(e *estate) {
+			_, err := e.c.Refresh(context.Background(), 1, func(context.Context, int) (int, error) { return 0, oncecache.ErrNotModified })
+			e.wantError(err, oncecache.ErrNotModified)
+		}}, gone},
+		{"it expires, Close", endless, there, []func(*estate){expire, func(e *estate) { e.c.Close(context.Background()) }}, nil},
+	} {
+		s.run(t)
+	}
+	for _, s := range []scene{
+		{"it expires, Set of another key, which evicts it", bounded, there, []func(*estate){expire, func(e *estate) { e.set(2, 2) }}, func(e *estate) {
+			if v, ok := e.c.Get(2); v != 2 || !ok || e.c.Len() != 1 {
+				e.m.Failf("%d, %v is left", v, ok)
+			}
+		}},
+		{"it expires, Acquire, Delete", endless, there, []func(*estate){expire, hold, func(e *estate) { e.c.Delete(1) }}, gone},
+		{"it expires twice, Acquire", endless, there, []func(*estate){expire, expire, hold}, gone},
+	} {
+		s.explore(t, twice)
+	}
+}
+
+// A value that has expired before it is stored: all callers of its creation get it, and no
+// others.
+func TestProtocolsOfNoTimeToLive(t *testing.T) {
+	none := oncecache.Config[int, int]{TTL: func(int, int) time.Duration { return 0 }}
+	create := func(v int) func(*estate) {
+		return func(e *estate) {
+			got, err := e.c.GetOrCreate(1, func() (int, error) { return e.make(v)(nil, 1) })
+			if err != nil || got == 0 {
+				e.m.Failf("%d, %v", got, err)
+			}
+		}
+	}
+	hold := func(v int) func(*estate) { return func(e *estate) { e.hold(1, v) } }
+	absent := func(e *estate) {
+		if v, ok := e.c.Get(1); ok {
+			e.m.Failf("%d is there", v)
+		}
+		if n := e.c.Len(); n != 0 {
+			e.m.Failf("%d are left", n)
+		}
+	}
+	for _, s := range []scene{
+		{"two create", none, nil, []func(*estate){create(1), create(2)}, absent},
+		{"one creates and one acquires", none, nil, []func(*estate){create(1), hold(2)}, absent},
+		{"two acquire", none, nil, []func(*estate){hold(1), hold(2)}, absent},
+		{"a creation, and Set", none, nil, []func(*estate){create(1), func(e *estate) { e.set(1, 5) }}, absent},
+		{"a creation, and Get", none, nil, []func(*estate){create(1), func(e *estate) {
+			if v, ok := e.c.Get(1); ok {
+				e.m.Failf("%d is there", v)
+			}
+		}}, absent},
+	} {
+		s.explore(t, twice)
+	}
+}
+
+// Uses of a value that is due: Renew is called once, and never puts its value in the place of
+// one that came meanwhile.
+func TestProtocolsOfRenew(t *testing.T) {
+	calls := 0
+	config := endless
+	due := func(e *estate) {
+		calls = 0
+		e.set(1, 1)
+		oncecache.MakeDue(e.c, 1)
+	}
+	var of *estate
+	config.Renew = func(_ context.Context, k, old int) (int, error) {
+		calls++
+		if old != 1 || of.shut[1].Load() != 0 {
+			of.m.Failf("%d is to be renewed, which was closed %d times", old, of.shut[1].Load())
+		}
+		return of.make(2)(nil, k)
+	}
+	config.RenewAhead = time.Hour
+	use := func(e *estate) {
+		if v, ok := e.c.Get(1); !ok || v != 1 && v != 2 {
+			e.m.Failf("%d, %v", v, ok)
+		}
+	}
+	before := func(e *estate) { of = e; due(e) }
+	renewed := func(e *estate) {
+		if v, ok := e.c.Get(1); v != 2 || !ok || calls != 1 {
+			e.m.Failf("%d, %v after %d calls", v, ok, calls)
+		}
+	}
+	for _, s := range []scene{
+		{"it is due, Get", config, before, []func(*estate){use}, renewed},
+		{"it is due, Get, Get", config, before, []func(*estate){use, use}, renewed},
+		{"it is due, Get, Set", config, before, []func(*estate){
+			func(e *estate) { e.c.Get(1) }, func(e *estate) { e.set(1, 5) },
+		}, func(e *estate) {
+			if v, ok := e.c.Get(1); !ok || v == 1 || v == 2 && calls == 0 {
+				e.m.Failf("%d, %v is left", v, ok)
+			}
+		}},
+		{"it is due, Get, Delete", config, before, []func(*estate){
+			func(e *estate) { e.c.Get(1) }, func(e *estate) { e.c.Delete(1) },
+		}, func(e *estate) {
+			if v, ok := e.c.Get(1); ok {
+				e.m.Failf("%d is left", v)
+			}
+		}},
+		{"it is due, Get, it expires", config, before, []func(*estate){
+			func(e *estate) { e.c.Get(1) }, func(e *estate) { oncecache.StartExpiry(e.c, 1)() },
+		}, nil},
+		{"it is due, Acquire, Close", config, before, []func(*estate){
+			func(e *estate) { e.hold(1, 3) }, func(e *estate) { e.c.Close(context.Background()) },
+		}, nil},
+	} {
+		s.explore(t, twice)
+	}
+}

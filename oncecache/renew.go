@@ -1,0 +1,85 @@
+package oncecache
+
+import (
+	"container/heap"
+	"context"
+	"runtime/debug"
+	"time"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// background renews values with Config.Renew before they expire. A timer says that a value is
+// due; the use that takes this off again starts a renewal, which is that of Refresh.
+type background[K comparable] struct {
+	root  *root[K]
+	ahead time.Duration             // Config.RenewAhead
+	of    func(e *entry[K]) creator // see renewed
+}
+
+// renewing makes l renew values of r, which no other goroutine has seen.
+func (l *lifetimes[K]) renewing(r *root[K], ahead time.Duration, of func(*entry[K]) creator) {
+	l.renews = &background[K]{r, ahead, of}
+}
+
+// renewed returns what makes a function of Refresh, which calls renew if it is the value of e
+// that is to be replaced, and not one that has come since.
+func renewed[K comparable, V any](r *root[K], renew func(context.Context, K, V) (V, error)) func(e *entry[K]) creator {
+	reload := reloading(r, func(ctx context.Context, k K, old V, _ bool) (V, error) { return renew(ctx, k, old) })
+	return func(e *entry[K]) creator {
+		return creatorOf(func(ctx context.Context, k K) (v V, err error) {
+			if baseOf[K](ctx) != e {
+				return v, errNoBase
+			}
+			return reload(ctx, k)
+		})
+	}
+}
+
+// first returns when the value of a lifetime that begins now, and ends at until, is due for the
+// first time.
+func (b *background[K]) first(until time.Duration) time.Duration {
+	return min(until, toTick(until-min(b.ahead, (until-b.root.now())/2)))
+}
+
+// renewDue starts a renewal of the value whose mark is m. The caller has taken due off.
+func (b *background[K]) renewDue(m *mark) {
+	n := sieveNodeOf[K](m)
+	atomics.Go(func() { b.renew(n) })
+}
+
+// renew renews the value of n, if it is still its key's. If that fails, the value will be due
+// again.
+func (b *background[K]) renew(n *sieveNode[K]) {
+	r, e, renewed := b.root, n.entry, false
+	defer func() {
+		if p := recover(); p != nil {
+			r.accounting.note(&PanicError{Value: p, Stack: debug.Stack()})
+		}
+		if !renewed {
+			b.again(r.sieve.(*sieve[K]), n)
+		}
+	}()
+	at := r.at(e.key)
+	if r.entries.Load(at) != e {
+		return
+	}
+	r.overtakeOther(at, e)
+	_, err := r.renewing().getOrCreateContext(context.Background(), at, b.of(e))
+	renewed = err == nil
+}
+
+// again makes the value of n due after a pause, unless it has left by then.
+func (b *background[K]) again(s *sieve[K], n *sieveNode[K]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n.stage != there || n.life == nil || n.life.at == 0 {
+		return
+	}
+	pause := b.root.now() + max(lifetimeTick, b.ahead/8)
+	if pause > 0 && pause < n.life.until {
+		n.life.next = toTick(pause)
+		heap.Fix(&s.lives.heap, n.life.at-1)
+		s.lives.arm(b.root)
+	}
+}
