@@ -253,7 +253,7 @@ func (c *Config[K, V]) validate() error {
 		return fmt.Errorf("oncecache: Config.MaxWeight %d: must be 0 without Config.Weight", c.MaxWeight)
 	}
 	if c.MaxWeight == 0 && c.Weight != nil {
-		return errors.New("oncecache: Config.Weight set: must be nil without Config.MaxWeight")
+		return errors.New("oncecache: Config.Weight: must be nil without Config.MaxWeight")
 	}
 	if c.IdleTimeout < 0 {
 		return fmt.Errorf("oncecache: Config.IdleTimeout %v: must not be negative", c.IdleTimeout)

@@ -26,7 +26,7 @@ func TestNewRefuses(t *testing.T) {
 		"Config.MaxEntries -1:":                            {MaxEntries: -1},
 		"Config.MaxWeight -1:":                             {MaxWeight: -1, Weight: func(string, int) int64 { return 1 }},
 		"Config.MaxWeight 5: must be 0 without":            {MaxWeight: 5},
-		"Config.Weight set: must be nil without":           {Weight: func(string, int) int64 { return 1 }},
+		"Config.Weight: must be nil without":               {Weight: func(string, int) int64 { return 1 }},
 		fmt.Sprint("Config.MaxEntries ", math.MinInt, ":"): {MaxEntries: math.MinInt},
 		"Config.IdleTimeout -1ns:":                         {IdleTimeout: -1},
 		"Config.IdleTimeout -2562047h47m16.854775808s:":    {IdleTimeout: math.MinInt64},
