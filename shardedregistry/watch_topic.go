@@ -156,7 +156,7 @@ func (s *watcherSet[K]) ignores(keys *table.Keys[K], key K) bool {
 // nobody watches any more stay until a loop joins and nothing is spare.
 type topicBitmap struct {
 	words []uint64 // a power of two
-	spare  int      // so many topics may come or go before the next one is made
+	spare int      // so many topics may come or go before the next one is made
 }
 
 // Sizes of a bitmap: 16 bits for each topic when it is made, which rules out 94 of 100
