@@ -20,8 +20,8 @@ import (
 // namespaces.
 //
 // A View does not hide how much others do. The first version of a key may tell
-// how often keys were deleted in the registry, and a change takes longer for
-// each loop over any View.
+// how often keys were deleted in the registry, and a change takes longer while
+// there is a loop over any View.
 //
 // A View must be made by [Namespace].
 type View[K comparable, V any] struct {

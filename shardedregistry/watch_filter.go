@@ -75,9 +75,9 @@ type interest[K comparable] struct {
 }
 
 // has reports whether the loop shows k.
-func (in *interest[K]) has(k K) bool { return in.covers(k) && (in.match == nil || in.match(k)) }
+func (in *interest[K]) has(k K) bool { return in.accepts(k) && (in.match == nil || in.match(k)) }
 
-func (in *interest[K]) covers(k K) bool {
+func (in *interest[K]) accepts(k K) bool {
 	if in.all {
 		return true
 	}
@@ -148,7 +148,7 @@ func (d domain[F, K]) interest(filters []Filter[F]) interest[K] {
 	}
 	in := d.whole
 	in.match = func(k K) bool {
-		return listed.covers(k) || slices.ContainsFunc(matches, func(match func(F) bool) bool { return match(d.inner(k)) })
+		return listed.accepts(k) || slices.ContainsFunc(matches, func(match func(F) bool) bool { return match(d.inner(k)) })
 	}
 	return in
 }

@@ -372,3 +372,27 @@ func (set *watcherSet[K]) notify(rt *root[K], k hkey[K]) (awaited bool) {
 	})
 	return awaited
 }
+
+// each calls f for the watchers that are told of k: for one with several topics that
+// have k, once for each. S may be nil.
+func (s *watcherSet[K]) each(k hkey[K], f func(*watcher[K])) {
+	if s == nil {
+		return
+	}
+	for _, w := range s.all {
+		f(w)
+	}
+	if s.bitmap.words == nil { // nobody watches a topic
+		return
+	}
+	if s.bitmap.has(k.Hash) {
+		for _, w := range s.keys.find(k.Hash, &k.Key) {
+			f(w)
+		}
+	}
+	for i := range s.groups {
+		for _, w := range s.at(&s.groups[i], k.Key) {
+			f(w)
+		}
+	}
+}

@@ -107,7 +107,7 @@ func (s *watcherSet[K]) without(w *watcher[K]) *watcherSet[K] {
 			*at = at.without(next.hash(&g), g, w, 0)
 		}
 	}
-	next.bitmap.left -= w.interest.topics()
+	next.bitmap.spare -= w.interest.topics()
 	next.groups = slices.DeleteFunc(next.groups, func(t groupedTopics[K]) bool { return t.empty() })
 	return next.orNil()
 }
@@ -123,27 +123,6 @@ func (s *watcherSet[K]) orNil() *watcherSet[K] {
 		return nil
 	}
 	return s
-}
-
-// each calls f for the watchers that are told of k: for one with several topics that
-// have k, once for each. S may be nil.
-func (s *watcherSet[K]) each(k hkey[K], f func(*watcher[K])) {
-	if s == nil {
-		return
-	}
-	for _, w := range s.all {
-		f(w)
-	}
-	if s.bitmap.has(k.Hash) {
-		for _, w := range s.keys.find(k.Hash, &k.Key) {
-			f(w)
-		}
-	}
-	for i := range s.groups {
-		for _, w := range s.at(&s.groups[i], k.Key) {
-			f(w)
-		}
-	}
 }
 
 // at returns the watchers of the group of key in one grouping.
@@ -174,10 +153,10 @@ func (s *watcherSet[K]) ignores(keys *table.Keys[K], key K) bool {
 
 // topicBitmap has a bit for the hash of each topic that is watched, so that most changes
 // that no loop is told of find that out by one load. It is immutable. Bits of topics that
-// nobody watches any more stay until a loop joins and there is no room left.
+// nobody watches any more stay until a loop joins and nothing is spare.
 type topicBitmap struct {
 	words []uint64 // a power of two
-	left  int      // so many topics may come or go before the next one is made
+	spare int      // so many topics may come or go before the next one is made
 }
 
 // Sizes of a bitmap: 16 bits for each topic when it is made, which rules out 94 of 100
@@ -201,8 +180,8 @@ func (b *topicBitmap) add(hash uint64) { b.words[hash>>32%uint64(len(b.words))] 
 
 // marked returns a bitmap of the topics of s and of w, which has just been added to s.
 func (s *watcherSet[K]) marked(w *watcher[K]) topicBitmap {
-	next := topicBitmap{slices.Clone(s.bitmap.words), s.bitmap.left - w.interest.topics()}
-	if next.left < 0 {
+	next := topicBitmap{slices.Clone(s.bitmap.words), s.bitmap.spare - w.interest.topics()}
+	if next.spare < 0 {
 		return s.newBitmap()
 	}
 	for _, hash := range w.interest.keys {
@@ -219,7 +198,7 @@ func (s *watcherSet[K]) newBitmap() (b topicBitmap) {
 	n := 0
 	s.eachHash(func(uint64) { n++ })
 	b.words = make([]uint64, min(max(ceilPowerOfTwo(n*bitsPerTopic/64+1), minBitmapWords), maxBitmapWords))
-	b.left = max(n, minBitmapWords*64/bitsPerTopic)
+	b.spare = max(n, minBitmapWords*64/bitsPerTopic)
 	s.eachHash(b.add)
 	return b
 }
