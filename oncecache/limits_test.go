@@ -5,6 +5,7 @@ package oncecache_test
 import (
 	"context"
 	"math"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +30,7 @@ func TestExpiredValuesAreTold(t *testing.T) {
 	} {
 		for _, closes := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
 				told := map[int][]oncecache.Reason{}
 				config := oncecache.Config[string, int]{
 					MaxWeight: 100, Weight: func(_ string, v int) int64 { return int64(v) },
@@ -38,7 +40,11 @@ func TestExpiredValuesAreTold(t *testing.T) {
 						}
 						return math.MaxInt64
 					},
-					OnRemove: func(_ string, v int, why oncecache.Reason, _ error) { told[v] = append(told[v], why) },
+					OnRemove: func(_ string, v int, why oncecache.Reason, _ error) {
+						mu.Lock()
+						defer mu.Unlock()
+						told[v] = append(told[v], why)
+					},
 				}
 				if closes {
 					config.Close = func(string, int) error { return nil }
