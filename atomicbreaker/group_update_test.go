@@ -4,6 +4,7 @@ package atomicbreaker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -287,5 +288,32 @@ func TestStressGroupUpdates(t *testing.T) {
 	}
 	if err := g.CheckQuiet(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The result of a call is classified by the settings at its end, also if an Update came
+// while it ran.
+func TestUpdateClassifiesCallsThatRun(t *testing.T) {
+	as := func(o ab.Outcome) ab.GroupConfig[string] {
+		return ab.GroupConfig[string]{Default: ab.Config{
+			Trip: ab.Consecutive(10), Classify: func(error) ab.Outcome { return o },
+		}}
+	}
+	for name, before := range map[string]int{"no cell": 0, "a cell": 1} {
+		t.Run(name, func(t *testing.T) {
+			g := ab.MustNewGroup(as(ab.Ignored))
+			for range before {
+				g.RecordFailure("k")
+			}
+			p, err := g.Allow("k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			updateGroup(t, g, as(ab.Failure))
+			p.Done(errors.New("some"))
+			if got := int(g.Snapshot("k").Failures); got != before+1 {
+				t.Errorf("%d failures, want %d", got, before+1)
+			}
+		})
 	}
 }
