@@ -154,3 +154,29 @@ func TestTopicsAreShared(t *testing.T) {
 		t.Errorf("when one has left, %d are told", len(got))
 	}
 }
+
+// A set is never extended in place: two loops that join the same one at the same time
+// would overwrite one another, and one would miss changes for ever.
+func TestTopicSetsKeepApart(t *testing.T) {
+	set := shardedregistry.NewTopicSet(func(string) uint64 { return 7 })
+	loop := 0
+	for i := range 200 {
+		for _, f := range [][2]shardedregistry.Filter[string]{
+			{shardedregistry.Keys("shared"), shardedregistry.Keys("shared")},
+			{shardedregistry.Keys(fmt.Sprint("a", i)), shardedregistry.Keys(fmt.Sprint("b", i))},
+			{shardedregistry.Prefix("p"), shardedregistry.Prefix("p")},
+			{shardedregistry.Prefix(fmt.Sprint("q", i)), shardedregistry.Prefix(fmt.Sprint("r", i))},
+			{shardedregistry.Prefix(""), shardedregistry.Prefix("")},
+		} {
+			loop += 2
+			first, _ := set.With(loop, f[0])
+			second, _ := set.With(loop+1, f[1])
+			for _, key := range []string{"shared", fmt.Sprint("a", i), fmt.Sprint("b", i), "p", fmt.Sprint("q", i), fmt.Sprint("r", i)} {
+				if slices.Contains(first.Told(key), loop+1) || slices.Contains(second.Told(key), loop) {
+					t.Fatalf("two sets made of one of %d loops overwrite one another", i)
+				}
+			}
+			set = first
+		}
+	}
+}
