@@ -6,6 +6,7 @@ import (
 	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,8 +60,11 @@ func TestExpiredValuesAreTold(t *testing.T) {
 					t.Errorf("%s: Get finds %d", name, v)
 				}
 				synctest.Wait()
-				if len(told[7]) != 1 || told[7][0] != oncecache.ReasonExpired {
-					t.Errorf("%s: told of %v", name, told[7])
+				mu.Lock()
+				reasons := told[7]
+				mu.Unlock()
+				if len(reasons) != 1 || reasons[0] != oncecache.ReasonExpired {
+					t.Errorf("%s: told of %v", name, reasons)
 				}
 				if s := c.Stats(); s.Expired != 1 || s.Evicted != 0 || s.Idle != 0 || s.Weight != 0 {
 					t.Errorf("%s: %+v", name, s)
@@ -77,12 +81,12 @@ func TestExpiredValuesAreTold(t *testing.T) {
 // creation for OnCreate.
 func TestExpiryIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		created := 0
+		var created atomic.Int64
 		c := oncecache.MustNew(oncecache.Config[string, int]{
 			TTL:         func(string, int) time.Duration { return time.Minute },
 			Renew:       func(_ context.Context, _ string, old int) (int, error) { time.Sleep(time.Second); return old + 1, nil },
 			RenewAhead:  10 * time.Second,
-			OnCreate:    func(string, time.Duration, error) { created++ },
+			OnCreate:    func(string, time.Duration, error) { created.Add(1) },
 			RecordStats: true,
 		})
 		c.GetOrCreate("k", with(1)) // a miss
@@ -97,8 +101,8 @@ func TestExpiryIsCounted(t *testing.T) {
 			t.Error(v)
 		}
 		s := c.Stats()
-		if s.Hits != 2 || s.Misses != 2 || s.Created != 2 || created != 2 || s.CreateTime != time.Second || s.Expired != 1 {
-			t.Errorf("%+v, %d created", s, created)
+		if s.Hits != 2 || s.Misses != 2 || s.Created != 2 || created.Load() != 2 || s.CreateTime != time.Second || s.Expired != 1 {
+			t.Errorf("%+v, %d created", s, created.Load())
 		}
 		c.Close(t.Context())
 	})
