@@ -295,7 +295,7 @@ func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 		}
 		if e != nil {
 			p := e.state.Load()
-			if p == nil || p.inUse() || p.usable() {
+			if p == nil || p.inUse() {
 				return *valueOf[V](e), nil
 			}
 		}
@@ -322,14 +322,14 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 	if e == nil {
 		return v, false
 	}
-	if p := e.state.Load(); p == nil || p.inUse() || p.usable() {
+	if p := e.state.Load(); p == nil || p.inUse() {
 		return *valueOf[V](e), true
 	}
-	return v, false
+	return use[V](e)
 }
 
 // Len returns the number of keys that have a value. It is exact while no call
-// that changes the cache and no creation starts or ends, however many
+// that changes the cache and no creation starts or ends, and no value expires, however many
 // creations are under way; otherwise it is off by at most the number of calls and
 // creations that do. A creation may end a moment after its caller's return.
 //

@@ -157,9 +157,10 @@ type Config[K comparable, V any] struct {
 	// expired at once: the callers of its creation get it, and later ones do not; so
 	// time.Until of a deadline will do. [math.MaxInt64] means that it does not expire.
 	//
-	// No call returns, yields or counts as present a value that has expired. It is removed,
-	// and closed, as IdleTimeout does it; leases of it stay good. Len may count it until it
-	// is removed. Times are rounded up to whole milliseconds since the cache was made. A
+	// No call returns, yields or takes for present a value that has expired. It is removed,
+	// and closed, as IdleTimeout does it, but leases do not delay that it is removed; they
+	// stay good. Len counts it until it is removed. Times are rounded up to whole
+	// milliseconds since the cache was made. A
 	// timer of the cache marks what has expired, so that a hit reads no clock: a value is
 	// returned for as long after its time as that timer is late, which on a busy machine may
 	// be some milliseconds, and as many values expire at once as TTLJitter leaves together.
@@ -179,8 +180,8 @@ type Config[K comparable, V any] struct {
 	// first call that gets the value starts Renew on a goroutine of its own, and all calls go
 	// on with the old value until Renew has returned. There is never more than one Renew of a
 	// key at a time, nor one beside the function of Refresh or Reload, which share it. So a
-	// value that should be fresh for a minute, and may be used for an hour while it is made
-	// anew, or cannot be, has a TTL of 61 minutes and a RenewAhead of an hour. Calls do not
+	// value that should be fresh for an hour, and may be used for an hour more while it is made
+	// anew, or cannot be, has a TTL of two hours and a RenewAhead of one. Calls do not
 	// wait for Renew: the first call after a long time without any gets an old value.
 	//
 	// A Renew that fails, panics or calls [runtime.Goexit] leaves the old value there until its

@@ -3,6 +3,7 @@ package oncecache
 import (
 	"context"
 	"runtime/debug"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/goid"
@@ -14,6 +15,9 @@ import (
 // its caller's stack.
 func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err error) {
 	r, who := c.shared(), caller{counts: oneCaller}
+	if e != nil && r.sieve != nil && e.used() { // LP(GetOrCreate): a hit whose mark has to be written
+		return *valueOf[V](e), nil
+	}
 	for {
 		if e = r.current(e); e == nil {
 			e = createOrJoin(r, k, create)
@@ -149,6 +153,34 @@ type result struct {
 	lost   *PanicError // the panic, if the creator may have left and cannot go on with it
 }
 
+// limits says for how long the value of a create function, or of Set, is kept, and what it
+// weighs; or, of an error, for how long that is kept.
+type limits struct {
+	until  time.Duration // when a value expires, see noLimit; until when an error is kept, zero: it is not
+	weight int64         // of a value; tooHeavy: it is not kept
+}
+
+// limitsOf returns the limits of the value of e, which no key has yet. It runs user code. If
+// that does not return, and the value is owned, it is closed.
+func (r *root[K]) limitsOf(e *entry[K], owned bool) (l limits) {
+	if r.sieve != nil {
+		l = r.sieve.limitsOfValue(r, e, owned)
+	}
+	return l
+}
+
+// limitsAfter returns the limits after a create function for e that has returned err. It runs
+// user code.
+func (r *root[K]) limitsAfter(e *entry[K], err error) (l limits) {
+	switch {
+	case err == nil:
+		return r.limitsOf(e, true)
+	case r.kept != nil:
+		l.until = r.kept.keptUntil(r, e.key, err)
+	}
+	return l
+}
+
 // run calls the function, and settles the creation whichever way the function ends.
 // Alone is for cutShort.
 func (n *creation[K]) run(alone *PanicError, create func(*entry[K]) error) {
@@ -260,19 +292,6 @@ func (n *creation[K]) follow(l disposition[K]) {
 	if l.drop != nil {
 		n.root.dispose(l.drop)
 	}
-}
-
-// settled follows the end of a creation, or Set, that has left an entry in the
-// table: the entry takes its place in the order, and others may be evicted.
-func (r *root[K]) settled(e *entry[K]) {
-	if r.sieve == nil {
-		return
-	}
-	p := e.state.Load()
-	if p == nil || p.mark == nil {
-		return // Close, or the timer, has come between
-	}
-	r.sieve.givePlace(r, p.mark)
 }
 
 // readyPhase returns the phase of a new entry of the table that has a value with these

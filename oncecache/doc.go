@@ -53,7 +53,8 @@
 // # Values that do not stay
 //
 // Config.MaxEntries bounds the number of values, Config.MaxWeight the sum of their sizes, and
-// Config.IdleTimeout the time that a value stays without use. Leased values stay. [Cache.Refresh] makes a new value while the old one serves, and
+// Config.IdleTimeout the time that a value stays without use. Leased values stay. Config.TTL says how long each value may be returned; with Config.Renew, a value that is used near
+// its end is made anew in the background, and serves until then. [Cache.Refresh] makes a new value while the old one serves, and
 // [Cache.Reload] makes it from the old one. Config.ErrorTTL keeps an error for a while, so that
 // fewer callers ask a server that is down.
 //
@@ -76,9 +77,9 @@
 //
 // # When not to use it
 //
-// When values go out of date by the clock: there is no time to live, only Refresh and Delete. When
-// making a value twice does no harm and takes less than a microsecond: sync.Map is enough. When all
-// values can be made in advance: a plain map is enough. Without MaxEntries, MaxWeight and IdleTimeout,
+// When making a value twice does no harm and takes less than a microsecond: sync.Map is enough. When all
+// values can be made in advance: a plain map is enough. When a value must not be returned a millisecond
+// after its end: a timer ends a TTL, and may be late, so compare times yourself. Without MaxEntries, MaxWeight and IdleTimeout,
 // values stay until a call removes them: where outsiders choose keys, set one of these. When look-ups
 // go round in a loop that does not fit: SIEVE then hits nothing, and a cache with W-TinyLFU does.
 //

@@ -138,6 +138,19 @@ func (r *root[K]) current(e *entry[K]) *entry[K] {
 	return nil
 }
 
+// settled follows the end of a creation, or Set, that has left an entry in the
+// table: the entry takes its place in the order, and others may be evicted.
+func (r *root[K]) settled(e *entry[K]) {
+	if r.sieve == nil {
+		return
+	}
+	p := e.state.Load()
+	if p == nil || p.mark == nil {
+		return // Close, or the timer, has come between
+	}
+	r.sieve.givePlace(r, p.mark)
+}
+
 // caller is one call that wants the outcome of an entry.
 type caller struct {
 	ctx     context.Context // nil: it cannot end

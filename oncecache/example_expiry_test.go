@@ -30,13 +30,13 @@ func ExampleConfig_tTL() {
 	// Output: true false
 }
 
-// Prices are fresh for a minute. After that, for up to an hour, callers get the old price at
-// once while one call of Renew asks for the new one, and also while the source is down.
+// Prices are fresh for a minute. For one minute more callers get the old price at once while one
+// call of Renew asks for the new one, and also while the source is down.
 func ExampleConfig_renew() {
 	prices := oncecache.MustNew(oncecache.Config[string, int]{
-		TTL:        func(string, int) time.Duration { return 61 * time.Minute },
+		TTL:        func(string, int) time.Duration { return 2 * time.Minute },
 		TTLJitter:  0.1,
-		RenewAhead: 60 * time.Minute,
+		RenewAhead: time.Minute,
 		Renew: func(ctx context.Context, product string, old int) (int, error) {
 			return old + 1, nil // ask the source
 		},

@@ -80,6 +80,22 @@ func (s *sieve[K]) weightOf(e *entry[K]) int64 {
 	return w
 }
 
+// limitsOfValue is root.limitsOf.
+func (s *sieve[K]) limitsOfValue(r *root[K], e *entry[K], owned bool) (l limits) {
+	returned := r.close == nil || !owned
+	defer func() {
+		if !returned {
+			r.own(e.key)
+			r.close.closeOneLater(r, r.copied(e)) // no longer e, which shows a failure
+		}
+	}()
+	if l.weight = s.weightOf(e); l.weight != tooHeavy && s.lives != nil {
+		l.until = s.lives.lasts(r, e)
+	}
+	returned = true
+	return l
+}
+
 // refuseHeavy takes e, whose creation makes a value that is too heavy, out of the table
 // before the value is there: as if Delete came then.
 func (*sieve[K]) refuseHeavy(r *root[K], e *entry[K]) {
