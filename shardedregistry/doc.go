@@ -59,7 +59,7 @@
 // [Registry.Transact] runs a function that reads and stores several keys, and makes all that it has stored take
 // effect at one instant, or nothing. Its function sees what the keys hold at one moment, and runs again if one of
 // them has changed. No reader waits, and none sees a part: a transfer between two accounts is never half done in Get,
-// Lookup, Snapshot or another transaction. It takes some three times as long as an Update of each key.
+// Lookup, Snapshot or another transaction. It takes some four times as long as an Update of each key.
 //
 // # Snapshots
 //
