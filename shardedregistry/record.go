@@ -56,6 +56,8 @@ type dated struct {
 // A record with such parts is the last field of one of these types. Each part is found
 // without knowing the value, and dated is next to the record, so that the record's word
 // says where the others are.
+//
+//lint:file-ignore U1000 parts are found by their offsets, and not by their names
 type (
 	datedRecord struct {
 		dated

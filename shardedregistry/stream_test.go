@@ -366,7 +366,7 @@ func TestStreamPanics(t *testing.T) {
 	mustPut(t, &used, "a", 1)
 	r := transitions(shardedregistry.Config[string, int]{})
 	for name, do := range map[string]func(){
-		"shardedregistry: Stream called with a nil context":              func() { r.Stream(nil, 1) }, //nolint:staticcheck
+		"shardedregistry: Stream called with a nil context":              func() { r.Stream(noContext, 1) },
 		"shardedregistry: Stream with limit 0, which must be at least 1": func() { r.Stream(t.Context(), 0) },
 		"shardedregistry: Stream without Config.Transitions": func() {
 			left(t, func() { zero.Stream(t.Context(), 1); t.Error("a zero registry has a stream") })

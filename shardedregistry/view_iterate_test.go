@@ -299,10 +299,10 @@ func TestViewWait(t *testing.T) {
 		t.Errorf("Wait for another namespace's key = %v", err)
 	}
 	for name, do := range map[string]func(){
-		"Wait":          func() { a.Wait(nil, "x", 0) },
-		"Watch":         func() { a.Watch(nil) },
-		"WatchSnapshot": func() { a.WatchSnapshot(nil) },
-		"Stream":        func() { a.Stream(nil, 1) },
+		"Wait":          func() { a.Wait(noContext, "x", 0) },
+		"Watch":         func() { a.Watch(noContext) },
+		"WatchSnapshot": func() { a.WatchSnapshot(noContext) },
+		"Stream":        func() { a.Stream(noContext, 1) },
 	} {
 		if p, want := caught(do), "shardedregistry: "+name+" called with a nil context"; p != want {
 			t.Errorf("%s(nil) panics with %v, want %s", name, p, want)

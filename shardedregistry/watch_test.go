@@ -362,9 +362,9 @@ func TestWatchWithin(t *testing.T) {
 func TestWatchPanics(t *testing.T) {
 	var r shardedregistry.Registry[string, int]
 	for name, do := range map[string]func(){
-		"shardedregistry: Watch called with a nil context":         func() { r.Watch(nil) },         //nolint:staticcheck
-		"shardedregistry: WatchSnapshot called with a nil context": func() { r.WatchSnapshot(nil) }, //nolint:staticcheck
-		"shardedregistry: Wait called with a nil context":          func() { r.Wait(nil, "a", 0) },  //nolint:staticcheck
+		"shardedregistry: Watch called with a nil context":         func() { r.Watch(noContext) },
+		"shardedregistry: WatchSnapshot called with a nil context": func() { r.WatchSnapshot(noContext) },
+		"shardedregistry: Wait called with a nil context":          func() { r.Wait(noContext, "a", 0) },
 	} {
 		func() {
 			defer func() {
