@@ -45,7 +45,11 @@ func (s *Store[E]) ApplyTx(ctx context.Context, c *cowchangeset.Changeset[E], fn
 			theirs = fn(ctx, tx, f)
 			return theirs
 		})
-		if err == nil || theirs != nil {
+		if err == nil {
+			s.marked.Store(c.ID(), nil)
+			return nil
+		}
+		if theirs != nil {
 			return theirs
 		}
 		return failed(ctx, "ApplyTx", err)

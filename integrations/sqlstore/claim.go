@@ -27,6 +27,7 @@ func (s *Store[E]) Claim() error {
 	if err != nil {
 		return failed(ctx, "Claim", err)
 	}
+	s.marked.Clear() // of an earlier claim
 	s.epoch.Store(epoch)
 	return nil
 }

@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"database/sql"
 	"flag"
+	"os"
 	"strings"
 )
 
@@ -13,6 +14,9 @@ func flagValue(name string) string {
 	}
 	return ""
 }
+
+// long reports whether tests may take minutes.
+func long() bool { return os.Getenv("SQLSTORE_TEST_LONG") != "" }
 
 // ping tells whether a PostgreSQL server answers.
 func ping(dsn string) error {

@@ -68,9 +68,7 @@ func child(driver, dsn string) {
 		check(err)
 	}
 	for c := range tracker.Pending() { // the process before was killed
-		if current, _ := tracker.Current(); c != current {
-			check(s.ApplyTx(background, c, enter(prefix, c.Ordinal())))
-		}
+		check(s.ApplyTx(background, c, enter(prefix, c.Ordinal())))
 	}
 	record := func(g int) {
 		for i := 0; ; i++ {
@@ -84,7 +82,7 @@ func child(driver, dsn string) {
 				_, err := fmt.Println(r.ChangesetID, r.Ordinal, r.Seq+uint64(k), e)
 				check(err)
 			}
-			if g == 0 && i%5 == 0 {
+			if g == 0 && i%3 == 0 {
 				c, err := tracker.Start(background)
 				check(err)
 				p := c.Previous()
@@ -109,12 +107,16 @@ func TestKilled(t *testing.T) {
 func killed(t *testing.T, d database) {
 	d.exec(t, "CREATE TABLE #ledger (ordinal BIGINT NOT NULL, entries BIGINT NOT NULL)")
 	acknowledged, applied := map[string]cowchangeset.Receipt{}, map[uint64]bool{}
-	rounds := 4
-	if os.Getenv("SQLSTORE_TEST_LONG") != "" {
+	rounds := 6
+	if long() {
 		rounds = 60
 	}
 	for round := range rounds {
-		lines := kill.After(t, rand.IntN(150), nil, childDriver+"="+d.driver, childDSN+"="+d.dsn, childPrefix+"="+d.prefix)
+		most := rand.IntN(300)
+		if round == 0 {
+			most = 300 // so that something is applied
+		}
+		lines := kill.After(t, most, nil, childDriver+"="+d.driver, childDSN+"="+d.dsn, childPrefix+"="+d.prefix)
 		for _, line := range lines {
 			var r cowchangeset.Receipt
 			var e string

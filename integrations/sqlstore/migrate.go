@@ -35,9 +35,6 @@ func (s *tables) migrate(ctx context.Context) (err error) {
 		// Two CREATE TABLE IF NOT EXISTS at a time may fail. The lock ends with the transaction.
 		begin, lock = "BEGIN", `SELECT pg_advisory_xact_lock(hashtext('`+s.prefix+`store'))`
 	}
-	if _, err := conn.ExecContext(ctx, begin); err != nil {
-		return s.stranger(err)
-	}
 	committed := false
 	defer func() {
 		if committed {
@@ -47,6 +44,9 @@ func (s *tables) migrate(ctx context.Context) (err error) {
 			conn.Raw(func(any) error { return driver.ErrBadConn }) // it is not used again
 		}
 	}()
+	if _, err := conn.ExecContext(ctx, begin); err != nil {
+		return s.stranger(err) // and it may have begun nevertheless
+	}
 	if lock != "" {
 		if _, err := conn.ExecContext(ctx, lock); err != nil {
 			return s.stranger(err)

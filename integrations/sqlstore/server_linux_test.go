@@ -162,4 +162,3 @@ func freePort() (string, error) {
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	return port, err
 }
-

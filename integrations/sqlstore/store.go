@@ -46,6 +46,10 @@ type tables struct {
 	claimTimeout   time.Duration // Options.ClaimTimeout
 	pruneUnapplied bool          // Options.PruneUnapplied
 
+	// marked has the IDs of changesets whose mark ApplyTx has committed, until the
+	// tracker says the same in Applied.
+	marked sync.Map
+
 	claiming sync.Mutex   // held by Claim and Release
 	epoch    atomic.Int64 // of the claim; 0 if there is none. Written under claiming
 }
@@ -246,11 +250,16 @@ func (s *Store[E]) Abort(ctx context.Context, id, reason string) error {
 }
 
 // Applied writes how far the changeset, which is sealed, is applied. A number that is
-// not above the last one changes nothing. It panics if ctx is nil.
+// not above the last one changes nothing; nor does the one with which the tracker repeats
+// what ApplyTx has committed. It panics if ctx is nil.
 //
 // Applied is blocking: it waits for the database. It takes effect when its transaction
 // commits.
 func (s *Store[E]) Applied(ctx context.Context, id string, next uint64) error {
+	needContext(ctx, "Applied")
+	if _, marked := s.marked.LoadAndDelete(id); marked {
+		return nil // also if another process has the tables by now: it finds the mark
+	}
 	return s.tell(ctx, "Applied", id, func(tx *sql.Tx, c *changeset) error {
 		if !c.sealed {
 			return conflict(id, "it is not sealed")
