@@ -105,9 +105,10 @@ func TestApplyTxRefuses(t *testing.T) {
 		require.ErrorContains(t, err, "it was not started, or was pruned")
 		require.Zero(t, d.number(t, "SELECT COUNT(*) FROM #ledger"))
 
+		var none context.Context
 		require.PanicsWithValue(t, "sqlstore: Store.ApplyTx called with a nil function", func() { s.ApplyTx(background, c, nil) })
 		require.PanicsWithValue(t, "sqlstore: Store.ApplyTx called with a nil changeset", func() { s.ApplyTx(background, nil, enter(d.prefix, 1)) })
-		require.PanicsWithValue(t, "sqlstore: Store.ApplyTx called with a nil context", func() { s.ApplyTx(nil, c, enter(d.prefix, 1)) })
+		require.PanicsWithValue(t, "sqlstore: Store.ApplyTx called with a nil context", func() { s.ApplyTx(none, c, enter(d.prefix, 1)) })
 	})
 }
 

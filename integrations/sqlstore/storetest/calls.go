@@ -22,7 +22,7 @@ func Calls(seed uint64, n int, open Opener) error {
 	}
 	applier, ok := s.(cowchangeset.Applier)
 	if !ok {
-		return errors.New("the store is no Applier")
+		return errors.New("storetest: the store is no Applier")
 	}
 	for i := range n {
 		c := call(r, m, s, applier)
@@ -33,20 +33,20 @@ func Calls(seed uint64, n int, open Opener) error {
 					err = pruned(m, s, c.before)
 				}
 				if err != nil {
-					return fmt.Errorf("call %d of seed %d: %s: %w", i, seed, c.text, err)
+					return fmt.Errorf("storetest: call %d of seed %d: %s: %w", i, seed, c.text, err)
 				}
 			} else if want := c.want(); want != (err == nil) {
-				return fmt.Errorf("call %d of seed %d: %s: error %v, should be accepted: %v", i, seed, c.text, err, want)
+				return fmt.Errorf("storetest: call %d of seed %d: %s: error %v, should be accepted: %v", i, seed, c.text, err, want)
 			}
 		}
 		if r.IntN(6) == 0 {
 			if s, err = opened(open); err != nil {
-				return fmt.Errorf("open, after call %d of seed %d: %w", i, seed, err)
+				return fmt.Errorf("storetest: open, after call %d of seed %d: %w", i, seed, err)
 			}
 			applier = s.(cowchangeset.Applier)
 		}
 		if err := m.load(s); err != nil {
-			return fmt.Errorf("after call %d of seed %d, %s: %w", i, seed, c.text, err)
+			return fmt.Errorf("storetest: after call %d of seed %d, %s: %w", i, seed, c.text, err)
 		}
 	}
 	return nil
@@ -124,10 +124,10 @@ func pruned(m *model, s cowchangeset.Loader[string], before uint64) error {
 		return err
 	}
 	if len(all) == 0 {
-		return errors.New("Prune has forgotten the latest changeset")
+		return errors.New("storetest: Prune has forgotten the latest changeset")
 	}
 	if !m.pruned(all[0].Ordinal, before) {
-		return fmt.Errorf("Prune has forgotten what is below %d", all[0].Ordinal)
+		return fmt.Errorf("storetest: Prune has forgotten what is below %d", all[0].Ordinal)
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func Long(open Opener) error {
 	}
 	for _, n := range []int{1, 999, 500, 1234, 1234} {
 		if err := s.Append(ctx, "long", entries[:n]); err != nil {
-			return fmt.Errorf("Append of %d entries: %w", n, err)
+			return fmt.Errorf("storetest: Append of %d entries: %w", n, err)
 		}
 		m.append("long", entries[:n])
 	}
@@ -159,7 +159,7 @@ func Long(open Opener) error {
 		return err
 	}
 	if err := m.load(s); err != nil {
-		return errors.New("after long Appends, Load yields other entries")
+		return errors.New("storetest: after long Appends, Load yields other entries")
 	}
 	return s.Seal(ctx, "long", cowchangeset.Manifest{Len: 1234, Last: 3 * 1233})
 }

@@ -148,13 +148,13 @@ func (m *model) load(s cowchangeset.Loader[string]) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("Load yields\n%+v\nwant\n%+v", got, want)
+	return fmt.Errorf("storetest: Load yields\n%+v\nwant\n%+v", got, want)
 }
 
 func load(s cowchangeset.Loader[string]) (all []cowchangeset.Saved[string], err error) {
 	for saved, err := range s.Load(context.Background()) {
 		if err != nil {
-			return nil, fmt.Errorf("Load: %w", err)
+			return nil, fmt.Errorf("storetest: Load: %w", err)
 		}
 		all = append(all, saved)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // errStop is why a function of ours stops.
-var errStop = errors.New("stop")
+var errStop = errors.New("storetest: stop")
 
 // Tracker records from many goroutines, through Starts, seals, batches, Apply, ApplyEach
 // and Abort. A tracker that is resumed must have what the one before it had.
@@ -28,11 +28,11 @@ func Tracker(open Opener) error {
 			return err
 		}
 		if got := trailOf(tracker); !slices.Equal(got, trail) || !slices.Equal(tracker.IDs(), ids) {
-			return fmt.Errorf("process %d begins with\n%v\nwant\n%v", process, got, trail)
+			return fmt.Errorf("storetest: process %d begins with\n%v\nwant\n%v", process, got, trail)
 		}
 		for n := range 4 {
 			if err := work(ctx, tracker, n); err != nil {
-				return fmt.Errorf("process %d: %w", process, err)
+				return fmt.Errorf("storetest: process %d: %w", process, err)
 			}
 		}
 		if err := tracker.Flush(ctx); err != nil {
@@ -95,7 +95,7 @@ func work(ctx context.Context, tracker *cowchangeset.Tracker[string], n int) err
 			return nil
 		})
 		if !errors.Is(err, errStop) {
-			return fmt.Errorf("ApplyEach returns %v", err)
+			return fmt.Errorf("storetest: ApplyEach returns %v", err)
 		}
 	}
 	return nil
@@ -116,14 +116,14 @@ func Claims(open Opener) error {
 		return err
 	}
 	if _, err := cowchangeset.New(config); err == nil {
-		return errors.New("two trackers have the store")
+		return errors.New("storetest: two trackers have the store")
 	}
 	c.Release()
 	if _, err := cowchangeset.Resume(context.Background(), config); err != nil {
-		return fmt.Errorf("after Release: %w", err)
+		return fmt.Errorf("storetest: after Release: %w", err)
 	}
 	if c.Claim() == nil {
-		return errors.New("Claim of a claimed store succeeds")
+		return errors.New("storetest: Claim of a claimed store succeeds")
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func Contexts(open Opener) error {
 	} {
 		call(ended)
 		if err := call(context.Background()); err != nil {
-			return fmt.Errorf("after a call whose context had ended: %w", err)
+			return fmt.Errorf("storetest: after a call whose context had ended: %w", err)
 		}
 	}
 	m := &model{first: 1, sets: []*cowchangeset.Saved[string]{{
@@ -172,7 +172,7 @@ func Prunes(open Opener) error {
 			return err
 		}
 		if c, _ := tracker.Current(); process > 0 && (len(tracker.IDs()) != 3 || c.Ordinal() != uint64(70*process) || c.Len() != 1) {
-			return fmt.Errorf("process %d begins with changesets %v", process, tracker.IDs())
+			return fmt.Errorf("storetest: process %d begins with changesets %v", process, tracker.IDs())
 		}
 		for n := range 70 {
 			c, err := tracker.Start(ctx)
@@ -195,7 +195,7 @@ func Prunes(open Opener) error {
 			return err
 		}
 		if len(all) != 3 {
-			return fmt.Errorf("%d changesets remain of those that the tracker has forgotten all but 3", len(all))
+			return fmt.Errorf("storetest: %d changesets remain of those that the tracker has forgotten all but 3", len(all))
 		}
 		if s, err = open(); err != nil {
 			return err
