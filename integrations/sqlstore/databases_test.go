@@ -52,7 +52,9 @@ func memory(t testing.TB) database {
 func file(t testing.TB) database { return fileSynced(t, "OFF") }
 
 func fileSynced(t testing.TB, sync string) database {
-	return connect(t, "sqlite", fmt.Sprintf(fileDSN, filepath.Join(t.TempDir(), "changes.db"), sync), sqlstore.SQLite)
+	d := connect(t, "sqlite", fmt.Sprintf(fileDSN, filepath.Join(t.TempDir(), "changes.db"), sync), sqlstore.SQLite)
+	require.NoError(t, d.Ping()) // two connections that make it a WAL at once might fail
+	return d
 }
 
 func postgres(t testing.TB) database {
