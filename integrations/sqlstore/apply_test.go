@@ -74,6 +74,18 @@ func TestApplyTxFails(t *testing.T) {
 	})
 }
 
+// A failed ApplyTx leaves nothing that an Apply without a transaction would mistake for
+// its mark.
+func TestApplyAfterApplyTx(t *testing.T) {
+	each(t, func(t *testing.T, d database) {
+		_, _, c, apply := recorded(t, d)
+		errOurs := errors.New("ours")
+		require.Equal(t, errOurs, apply(func(context.Context, *sql.Tx, cowchangeset.Final[string]) error { return errOurs }))
+		require.NoError(t, c.Apply(background, func(context.Context, cowchangeset.Final[string]) error { return nil }))
+		require.EqualValues(t, 1, d.number(t, "SELECT COUNT(*) FROM #changesets WHERE applied = 9223372036854775807"))
+	})
+}
+
 // A function that commits by itself commits the mark too.
 func TestApplyTxCommits(t *testing.T) {
 	each(t, func(t *testing.T, d database) {

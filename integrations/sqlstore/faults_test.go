@@ -158,6 +158,33 @@ func TestFaultsOfATracker(t *testing.T) {
 	})
 }
 
+// After its commit, ApplyTx needs the database no more: also a process that loses the
+// tables then knows that the changeset is applied.
+func TestApplyTxAfterTheCommit(t *testing.T) {
+	eachFaulty(t, func(t *testing.T, d, broken database, f *faults) {
+		s, _, c, apply := recorded(t, broken)
+		_, err := c.Seal(background)
+		require.NoError(t, err)
+		begins := 0
+		f.set(func(op string) fault {
+			if op == "begin" {
+				begins++
+			}
+			if begins > 1 {
+				return before
+			}
+			return none
+		})
+		require.NoError(t, apply(enter(d.prefix, 1)))
+		require.Equal(t, 1, begins)
+		f.set(healthy)
+
+		// The mark is remembered for one Applied, and not beyond the claim.
+		require.NoError(t, d.claimed(t).Start(background, header{ID: "b", Ordinal: 2, Previous: c.ID()}))
+		require.ErrorIs(t, s.Applied(background, c.ID(), cowchangeset.AllApplied), sqlstore.ErrFenced)
+	})
+}
+
 // A commit that fails and has taken effect is not applied again.
 func TestApplyTxLostAnswer(t *testing.T) {
 	eachFaulty(t, func(t *testing.T, d, broken database, f *faults) {
