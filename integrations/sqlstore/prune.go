@@ -40,12 +40,11 @@ func (s *tables) prune(ctx context.Context, tx *sql.Tx, before int64) (more bool
 	if err != nil || oldest == 0 || oldest >= before {
 		return false, err
 	}
-	var latest changeset
-	var id string
-	if err := tx.QueryRowContext(ctx, s.texts.latest).Scan(&latest.ordinal, &id, &latest.entries, &latest.sealed); err != nil {
+	latest, _, err := s.latest(ctx, tx)
+	if err != nil {
 		return false, err
 	}
-	before = min(before, latest.ordinal)
+	before = min(before, latest)
 	var end int64 // the latest one, or before
 	if err := tx.QueryRowContext(ctx, s.texts.finished, before, s.pruneUnapplied).Scan(&end); err != nil {
 		return false, err

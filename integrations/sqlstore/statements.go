@@ -39,7 +39,7 @@ func newStatements(d Dialect, prefix string) statements {
 		claim:           `UPDATE #store SET epoch = epoch + 1, holder = ? WHERE id = 1 RETURNING epoch`,
 		version:         `SELECT version FROM #store WHERE id = 1`,
 		find:            `SELECT ordinal, previous, entries, last, sealed, aborted, reason, applied FROM #changesets WHERE id = ?`,
-		latest:          `SELECT ordinal, id, entries, sealed FROM #changesets ORDER BY ordinal DESC LIMIT 1`,
+		latest:          `SELECT ordinal, id FROM #changesets ORDER BY ordinal DESC LIMIT 1`,
 		oldest:          `SELECT ordinal FROM #changesets ORDER BY ordinal LIMIT 1`,
 		start:           `INSERT INTO #changesets (ordinal, id, previous) VALUES (?, ?, ?)`,
 		replace:         `DELETE FROM #changesets WHERE ordinal = ?`,
@@ -54,13 +54,12 @@ func newStatements(d Dialect, prefix string) statements {
 		heads:           `SELECT ordinal, id, previous, entries, last, sealed, aborted, reason, applied FROM #changesets WHERE ordinal > ? ORDER BY ordinal LIMIT 64`,
 		entries:         `SELECT seq, value FROM #entries WHERE ordinal = ? AND seq <= ? ORDER BY seq`,
 	}
-	blob, rowid := "BLOB", " WITHOUT ROWID"
+	ordinal, blob, rowid := "INTEGER", "BLOB", " WITHOUT ROWID" // of SQLite, an INTEGER key is the rowid
 	if d == PostgreSQL {
-		blob, rowid = "BYTEA", ""
+		ordinal, blob, rowid = "BIGINT", "BYTEA", ""
 		s.exists = `SELECT to_regclass(?) IS NOT NULL`
 		s.guard = `SELECT epoch, holder FROM #store WHERE id = 1 FOR SHARE`
 		s.find += " FOR UPDATE"
-		s.latest += " FOR UPDATE"
 	} else {
 		s.exists = `SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?)`
 		s.guard = `UPDATE #store SET epoch = epoch WHERE id = 1 RETURNING epoch, holder`
@@ -73,7 +72,7 @@ func newStatements(d Dialect, prefix string) statements {
 			holder TEXT NOT NULL)`,
 		`INSERT INTO #store (id, version, epoch, holder) VALUES (1, ` + strconv.Itoa(schemaVersion) + `, 0, '') ON CONFLICT (id) DO NOTHING`,
 		`CREATE TABLE IF NOT EXISTS #changesets (
-			ordinal BIGINT PRIMARY KEY,
+			ordinal ` + ordinal + ` PRIMARY KEY,
 			id TEXT NOT NULL UNIQUE,
 			previous TEXT NOT NULL,
 			entries BIGINT NOT NULL DEFAULT 0,

@@ -106,39 +106,43 @@ func (s *Store[E]) Start(ctx context.Context, h cowchangeset.Header) error {
 // maxOrdinal is far beyond what a tracker can reach.
 const maxOrdinal = 1 << 62
 
-// start inserts a changeset that is not there.
+// start inserts a changeset that is not there. It does not lock the latest one, which an
+// ApplyTx may have locked for long, unless it replaces that: another Start that is under
+// way has inserted the same ordinal or ID, and only one of them can.
 func (s *tables) start(ctx context.Context, tx *sql.Tx, h cowchangeset.Header) error {
-	var (
-		latest changeset
-		id     string
-	)
-	err := tx.QueryRowContext(ctx, s.texts.latest).Scan(&latest.ordinal, &id, &latest.entries, &latest.sealed)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	ordinal, previous, err := s.latest(ctx, tx)
+	if err != nil {
 		return err
 	}
-	previous := id
-	switch ordinal := int64(h.Ordinal); {
-	case ordinal == latest.ordinal+1:
-	case ordinal == latest.ordinal && latest.entries == 0 && !latest.sealed:
-		c, err := s.find(ctx, tx, id)
+	if int64(h.Ordinal) == ordinal {
+		latest, err := s.find(ctx, tx, previous)
 		if err != nil {
 			return err
 		}
-		previous = c.previous // which is locked, as the latest one
-		if h.Previous != previous {
-			break
+		if latest != nil && latest.entries == 0 && !latest.sealed && latest.previous == h.Previous {
+			if _, err := tx.ExecContext(ctx, s.texts.replace, ordinal); err != nil {
+				return err
+			}
+			ordinal, previous = ordinal-1, latest.previous
 		}
-		if _, err := tx.ExecContext(ctx, s.texts.replace, ordinal); err != nil {
-			return err
-		}
-	default:
-		return conflict(h.ID, "its ordinal is %d, and the latest changeset's is %d", h.Ordinal, latest.ordinal)
 	}
-	if h.Previous != previous {
+	switch {
+	case int64(h.Ordinal) != ordinal+1:
+		return conflict(h.ID, "its ordinal is %d, and the latest changeset's is %d", h.Ordinal, ordinal)
+	case h.Previous != previous:
 		return conflict(h.ID, "the changeset before it is %q, and not %q", previous, h.Previous)
 	}
 	_, err = tx.ExecContext(ctx, s.texts.start, int64(h.Ordinal), h.ID, h.Previous)
 	return err
+}
+
+// latest returns the latest changeset, or 0 if there is none.
+func (s *tables) latest(ctx context.Context, tx *sql.Tx) (ordinal int64, id string, err error) {
+	err = tx.QueryRowContext(ctx, s.texts.latest).Scan(&ordinal, &id)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return ordinal, id, err
 }
 
 // Append writes entries of a changeset, in one transaction. It skips entries up to the
