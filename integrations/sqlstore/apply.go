@@ -15,9 +15,8 @@ import (
 //
 // If fn fails, by an error, a panic or runtime.Goexit, the transaction is rolled back,
 // and ApplyTx may be called again. If the commit fails and has taken effect
-// nevertheless, the next ApplyTx finds the mark and returns nil without calling fn. fn
-// must not end the transaction. What fn does outside the transaction is repeated with
-// it.
+// nevertheless, the next ApplyTx finds the mark and returns nil without calling fn. The
+// function must not end the transaction. What it does outside is repeated with it.
 //
 // ApplyTx returns the errors of Changeset.Apply, that of fn, and ErrFenced, before fn
 // runs, if another process has the store. That process cannot claim the store while fn

@@ -37,15 +37,20 @@ func (s *tables) nextEpoch(ctx context.Context) (epoch int64, err error) {
 	if err := s.migrated(ctx, s.db); err != nil {
 		return 0, err
 	}
-	// In SQLite the transaction begins with a write: see statements.guard.
-	err = s.db.QueryRowContext(ctx, s.texts.claim, s.holder).Scan(&epoch)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = fmt.Errorf("%w: %sstore has no row", ErrNotMigrated, s.prefix)
+	tx, err := s.db.BeginTx(ctx, nil) // or SQLite would commit when the row is closed, and hide why it could not
+	if err != nil {
+		return 0, err
 	}
-	if err == nil && epoch <= 0 {
-		err = fmt.Errorf("%w: epoch %d", ErrCorrupt, epoch)
+	defer tx.Rollback() // nothing after a commit
+	switch err := tx.QueryRowContext(ctx, s.texts.claim, s.holder).Scan(&epoch); {
+	case errors.Is(err, sql.ErrNoRows):
+		return 0, fmt.Errorf("%w: %sstore has no row", ErrNotMigrated, s.prefix)
+	case err != nil:
+		return 0, err
+	case epoch <= 0:
+		return 0, fmt.Errorf("%w: epoch %d", ErrCorrupt, epoch)
 	}
-	return epoch, err
+	return epoch, tx.Commit()
 }
 
 // Release undoes Claim: this Store writes nothing until the next Claim. It does not

@@ -45,11 +45,11 @@ func (s *tables) migrate(ctx context.Context) (err error) {
 		}
 	}()
 	if _, err := conn.ExecContext(ctx, begin); err != nil {
-		return s.stranger(err) // and it may have begun nevertheless
+		return s.inDialect(err) // and it may have begun nevertheless
 	}
 	if lock != "" {
 		if _, err := conn.ExecContext(ctx, lock); err != nil {
-			return s.stranger(err)
+			return s.inDialect(err)
 		}
 	}
 	if err := s.migrated(ctx, conn); !errors.Is(err, ErrNotMigrated) || errors.Is(err, errVersion) {
@@ -70,8 +70,8 @@ func (s *tables) migrate(ctx context.Context) (err error) {
 	return nil
 }
 
-// stranger returns the error of a statement that fails in a database of another dialect.
-func (s *tables) stranger(err error) error {
+// inDialect returns the error of a statement that fails in a database of another dialect.
+func (s *tables) inDialect(err error) error {
 	return fmt.Errorf("the first statement in Options.Dialect, which is %v: %w", s.dialect, err)
 }
 
@@ -89,7 +89,7 @@ func (s *tables) migrated(ctx context.Context, q querier) error {
 	for _, name := range []string{"store", "changesets", "entries"} {
 		var there bool
 		if err := q.QueryRowContext(ctx, s.texts.exists, s.prefix+name).Scan(&there); err != nil {
-			return s.stranger(err)
+			return s.inDialect(err)
 		}
 		if !there {
 			return fmt.Errorf("%w: there is no table %s%s", ErrNotMigrated, s.prefix, name)
