@@ -59,11 +59,14 @@ func layouts(c config) iter.Seq2[string, config] {
 
 // stores are the ways to store a value for the key k.
 var stores = map[string]func(r *shardedregistry.Registry[string, int]) error{
-	"Create":   func(r *shardedregistry.Registry[string, int]) error { _, err := r.Create("k", 1); return err },
-	"Put":      func(r *shardedregistry.Registry[string, int]) error { _, err := r.Put("k", 1); return err },
-	"Ref.Put":  func(r *shardedregistry.Registry[string, int]) error { _, err := r.Ref("k").Put(1); return err },
-	"Update":   func(r *shardedregistry.Registry[string, int]) error { _, err := r.Update("k", constant); return err },
-	"Ref.Updt": func(r *shardedregistry.Registry[string, int]) error { _, err := r.Ref("k").Update(constant); return err },
+	"Create":  func(r *shardedregistry.Registry[string, int]) error { _, err := r.Create("k", 1); return err },
+	"Put":     func(r *shardedregistry.Registry[string, int]) error { _, err := r.Put("k", 1); return err },
+	"Ref.Put": func(r *shardedregistry.Registry[string, int]) error { _, err := r.Ref("k").Put(1); return err },
+	"Update":  func(r *shardedregistry.Registry[string, int]) error { _, err := r.Update("k", constant); return err },
+	"Ref.Updt": func(r *shardedregistry.Registry[string, int]) error {
+		_, err := r.Ref("k").Update(constant)
+		return err
+	},
 	"UpdateIf": func(r *shardedregistry.Registry[string, int]) error {
 		e, _ := r.Lookup("k")
 		_, err := r.UpdateIf("k", e.Version, 1)
