@@ -471,6 +471,26 @@ func TestRestoreWithTTL(t *testing.T) {
 	}
 }
 
+// What expires at once is restored with its version all the same.
+func TestRestoreWhatExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		again, err := shardedregistry.Restore(lasting(0), 0, func(yield func(shardedregistry.Entry[string, int]) bool) {
+			yield(shardedregistry.Entry[string, int]{Key: "k", Value: 1, Version: 10})
+			synctest.Wait()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := again.Len(); n != 0 {
+			t.Errorf("%d are there", n)
+		}
+		if v := mustPut(t, again, "k", 2); v != 12 {
+			t.Errorf("version %d follows 10 and its deletion", v)
+		}
+	})
+}
+
 // A snapshot has what was there at its cut, also if that expires while it is taken.
 func TestExpiryDuringSnapshot(t *testing.T) {
 	for name, c := range layouts(config{TTL: func(_ string, v int) time.Duration { return time.Duration(v) * time.Millisecond }}) {

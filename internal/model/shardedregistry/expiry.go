@@ -19,12 +19,15 @@ func (r *Registry) ttl(key string, v int) time.Duration {
 	return r.config.TTL(key, v)
 }
 
-// lives gives key a deadline.
+// lives gives key a deadline, unless that is centuries away.
 func (r *Registry) lives(key string, ttl time.Duration) {
-	if ttl == math.MaxInt64 || r.now+max(ttl, 0) < 0 {
+	switch {
+	case ttl <= 0:
+		r.deadlines[key] = 0 // long ago
+	case ttl >= math.MaxInt64-r.now-time.Second:
 		delete(r.deadlines, key)
-	} else {
-		r.deadlines[key] = r.now + max(ttl, 0)
+	default:
+		r.deadlines[key] = r.now + ttl
 	}
 }
 
