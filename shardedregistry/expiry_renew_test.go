@@ -52,10 +52,10 @@ func TestRenew(t *testing.T) {
 						if e, ok := r.Lookup("k"); !ok || e.Version != version || e.Value != 1 {
 							t.Errorf("%s, renewed for %v: %v, %t before that", name, ttl, e, ok)
 						}
-					}
-					for loop, events := range got {
-						if len(*events) > 0 && (*events)[len(*events)-1].Version != version {
-							t.Errorf("%s: %s yields %v", name, loop, *events)
+						for loop, events := range got {
+							if len(*events) > 0 && (*events)[len(*events)-1].Version != version {
+								t.Errorf("%s: %s yields %v", name, loop, *events)
+							}
 						}
 					}
 					time.Sleep(time.Millisecond)
