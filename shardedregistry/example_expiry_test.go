@@ -24,8 +24,10 @@ func ExampleRegistry_Renew_heartbeat() {
 
 	version, _ := instances.Create("web-1", "10.0.0.1:80")
 	go func() {
+		beats := time.NewTicker(life / 5)
+		defer beats.Stop()
 		for range 3 { // and then it crashes
-			time.Sleep(life / 5)
+			<-beats.C
 			if instances.Renew("web-1", version, life) != nil {
 				return // it was too late: it has to register again
 			}
@@ -86,7 +88,7 @@ func ExampleRegistry_Renew_lock() {
 }
 
 // Some entities expire at a time that is part of them, and others never.
-func ExampleConfig_expiry() {
+func ExampleConfig_tTL() {
 	type session struct {
 		user string
 		ends time.Time // zero: it does not end

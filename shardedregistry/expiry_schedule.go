@@ -38,7 +38,7 @@ type alarm struct {
 	// cell is dead, which is final. Written under schedule.mu. Writers of the key read it.
 	at atomics.Int64
 
-	place int // in schedule.heap, plus one; 0: none. Under schedule.mu.
+	position int // in schedule.heap, plus one; 0: none. Under schedule.mu.
 }
 
 // closed is before each deadline: nobody wants a timer to look earlier.
@@ -70,12 +70,12 @@ func (s *schedule[K]) look(rt *root[K], x *expiry[K], c *cell[K], a *alarm, at i
 		return
 	}
 	a.at.Store(at)
-	if a.place == 0 {
+	if a.position == 0 {
 		s.heap = append(s.heap, appointment[K]{at, a, c})
-		a.place = len(s.heap)
+		a.position = len(s.heap)
 	}
-	s.heap[a.place-1].at = at
-	s.heap.fix(a.place - 1)
+	s.heap[a.position-1].at = at
+	s.heap.fix(a.position - 1)
 	s.arm(rt, x)
 }
 
@@ -89,14 +89,14 @@ func (s *schedule[K]) close(a *alarm) {
 
 // remove takes a cell out of the heap, if it is there. The caller holds mu.
 func (s *schedule[K]) remove(a *alarm) {
-	i, last := a.place-1, len(s.heap)-1
+	i, last := a.position-1, len(s.heap)-1
 	if i < 0 {
 		return
 	}
 	s.heap.swap(i, last)
 	s.heap[last] = appointment[K]{}
 	s.heap = s.heap[:last]
-	a.place = 0
+	a.position = 0
 	if i < last {
 		s.heap.fix(i)
 	}
@@ -188,5 +188,5 @@ func (h appointments[K]) fix(i int) {
 
 func (h appointments[K]) swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].alarm.place, h[j].alarm.place = i+1, j+1
+	h[i].alarm.position, h[j].alarm.position = i+1, j+1
 }

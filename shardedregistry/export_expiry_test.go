@@ -40,7 +40,7 @@ func Scheduled[K comparable, V any](r *Registry[K, V]) (n, room int) {
 		s := &x.schedules[i]
 		s.mu.Lock()
 		for j, a := range s.heap {
-			if a.alarm.place != j+1 || a.alarm.at.Load() != a.at || j > 0 && s.heap[(j-1)/2].at > a.at {
+			if a.alarm.position != j+1 || a.alarm.at.Load() != a.at || j > 0 && s.heap[(j-1)/2].at > a.at {
 				panic("a cell is not in its place")
 			}
 		}

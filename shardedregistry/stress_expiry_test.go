@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/latchfree/latchfree/shardedregistry"
@@ -20,66 +21,67 @@ import (
 func TestStressLeases(t *testing.T) {
 	const locks, life = 4, 3 * time.Millisecond
 	for name, c := range layouts(lasting(life)) {
-		r := shardedregistry.MustNew(c)
-		var (
-			tokens [locks]atomic.Uint64 // the highest that somebody got
-			until  [locks]atomic.Int64  // before that time nobody gets the lock
-			began  = time.Now()
-		)
-		hammer(t, 6, func(worker int) {
-			rnd := rand.New(rand.NewPCG(uint64(worker), 1))
-			for range iterations(300) {
-				i := rnd.IntN(locks)
-				called := time.Now()
-				token, err := r.Create(key(i), worker)
-				if err != nil {
-					time.Sleep(time.Duration(rnd.IntN(300)) * time.Microsecond)
-					continue
-				}
-				if now, before := int64(time.Since(began)), until[i].Load(); now < before {
-					t.Errorf("%s: a lock is free %v too early", name, time.Duration(before-now))
-				}
-				if highest := tokens[i].Swap(uint64(token)); highest >= uint64(token) {
-					t.Errorf("%s: token %d comes after %d", name, token, highest)
-				}
-				until[i].Store(int64(called.Add(life).Sub(began)))
-				for rnd.IntN(3) > 0 {
-					called = time.Now()
-					if err := r.Renew(key(i), token, life); err != nil {
-						if !errors.Is(err, shardedregistry.ErrNotFound) && !errors.Is(err, shardedregistry.ErrConflict) {
-							t.Error(err)
+		synctest.Test(t, func(t *testing.T) {
+			r := shardedregistry.MustNew(c)
+			var (
+				tokens [locks]atomic.Uint64 // the highest that somebody got
+				until  [locks]atomic.Int64  // before that time nobody gets the lock
+				began  = time.Now()
+			)
+			hammer(t, 6, func(worker int) {
+				rnd := rand.New(rand.NewPCG(uint64(worker), 1))
+				for range iterations(300) {
+					i := rnd.IntN(locks)
+					called := time.Now()
+					token, err := r.Create(key(i), worker)
+					if err != nil {
+						time.Sleep(time.Duration(rnd.IntN(4)) * time.Millisecond) // until timers fire
+						continue
+					}
+					if now, before := int64(time.Since(began)), until[i].Load(); now < before {
+						t.Errorf("%s: a lock is free %v too early", name, time.Duration(before-now))
+					}
+					if highest := tokens[i].Swap(uint64(token)); highest >= uint64(token) {
+						t.Errorf("%s: token %d comes after %d", name, token, highest)
+					}
+					until[i].Store(int64(called.Add(life).Sub(began)))
+					for rnd.IntN(3) > 0 {
+						time.Sleep(time.Duration(rnd.IntN(4)) * time.Millisecond)
+						called = time.Now()
+						if err := r.Renew(key(i), token, life); err != nil {
+							if !errors.Is(err, shardedregistry.ErrNotFound) && !errors.Is(err, shardedregistry.ErrConflict) {
+								t.Error(err)
+							}
+							break
 						}
-						break
+						if e, ok := r.Lookup(key(i)); !ok && time.Since(called) < life || ok && e.Version < token {
+							t.Errorf("%s: %v, %t after Renew", name, e, ok)
+							break
+						}
+						if tokens[i].Load() == uint64(token) {
+							until[i].Store(int64(called.Add(life).Sub(began)))
+						}
 					}
-					if e, ok := r.Lookup(key(i)); !ok && time.Since(called) < life || ok && e.Version < token {
-						t.Errorf("%s: %v, %t after Renew", name, e, ok)
-						break
-					}
-					if tokens[i].Load() == uint64(token) {
-						until[i].Store(int64(called.Add(life).Sub(began)))
+					if rnd.IntN(4) == 0 {
+						until[i].Store(0)
+						r.DeleteIf(key(i), token)
 					}
 				}
-				if rnd.IntN(4) == 0 {
-					until[i].Store(0)
-					r.DeleteIf(key(i), token)
-				}
+			})
+			time.Sleep(life)
+			synctest.Wait()
+			if n, _ := shardedregistry.Scheduled(r); n != 0 || shardedregistry.Linked(r) != 0 {
+				t.Errorf("%s: %d are scheduled, %d linked", name, n, shardedregistry.Linked(r))
 			}
 		})
-		within(t, func() {
-			for r.Len() > 0 {
-				time.Sleep(time.Millisecond)
-			}
-		})
-		time.Sleep(time.Millisecond) // timers that are about to end
-		if n, _ := shardedregistry.Scheduled(r); n != 0 || shardedregistry.Linked(r) != 0 {
-			t.Errorf("%s: %d are scheduled, %d linked", name, n, shardedregistry.Linked(r))
-		}
 	}
 }
 
 // Everything happens to entities that expire, and loops over Watch and Stream follow: in the
 // end they have what the registry has, and a stream has seen each version once.
-func TestStressExpiry(t *testing.T) {
+func TestStressExpiry(t *testing.T) { synctest.Test(t, stressExpiry) }
+
+func stressExpiry(t *testing.T) {
 	const keys = 20
 	c := config{
 		Transitions: true,
@@ -94,11 +96,7 @@ func TestStressExpiry(t *testing.T) {
 	r := shardedregistry.MustNew(c)
 	ctx, cancel := context.WithCancel(t.Context())
 	watched, streamed := map[string]event{}, map[string]event{}
-	loops := make(chan struct{}, 2)
-	subscribed := make(chan struct{}, 2)
 	go func() {
-		defer func() { loops <- struct{}{} }()
-		subscribed <- struct{}{}
 		for e := range r.Watch(ctx) {
 			if e.Version <= watched[e.Key].Version {
 				t.Errorf("Watch: %v comes after %v", e, watched[e.Key])
@@ -107,8 +105,6 @@ func TestStressExpiry(t *testing.T) {
 		}
 	}()
 	go func() {
-		defer func() { loops <- struct{}{} }()
-		subscribed <- struct{}{}
 		for e, err := range r.Stream(ctx, 1<<20) {
 			last, ok := streamed[e.Key]
 			if err != nil || e.Version <= last.Version || ok && !last.Deleted && e.Version != last.Version+1 || e.Expired && !e.Deleted {
@@ -117,8 +113,7 @@ func TestStressExpiry(t *testing.T) {
 			streamed[e.Key] = e
 		}
 	}()
-	<-subscribed
-	<-subscribed
+	synctest.Wait()
 	hammer(t, 4, func(worker int) {
 		rnd := rand.New(rand.NewPCG(uint64(worker), 2))
 		for i := range iterations(4000) {
@@ -142,7 +137,7 @@ func TestStressExpiry(t *testing.T) {
 			default:
 				r.Put(k, v)
 			}
-			if i%50 == 0 {
+			if i%10 == 0 {
 				time.Sleep(time.Millisecond)
 			}
 		}
@@ -150,10 +145,9 @@ func TestStressExpiry(t *testing.T) {
 	for i := range keys { // the last change of each key, for the loops to see
 		mustPut(t, r, key(i), 10)
 	}
-	time.Sleep(20 * time.Millisecond)
+	synctest.Wait()
 	cancel()
-	<-loops
-	<-loops
+	synctest.Wait()
 	for i := range keys {
 		e, ok := r.Lookup(key(i))
 		want := event{Key: e.Key, Value: e.Value, Version: e.Version}
