@@ -12,7 +12,7 @@ type Event[K comparable, V any] struct {
 	Value   V // zero if Deleted
 	Version Version
 	Deleted bool
-	Expired bool // Deleted because of Config.TTL, and not by a call
+	Expired bool // Deleted because its time to live was over: see Config.TTL
 }
 
 // Watch returns an iterator over the keys that change; [Registry.Stream] yields
