@@ -79,7 +79,9 @@ func TestStressLeases(t *testing.T) {
 
 // Everything happens to entities that expire, and loops over Watch and Stream follow: in the
 // end they have what the registry has, and a stream has seen each version once.
-func TestStressExpiry(t *testing.T) { synctest.Test(t, stressExpiry) }
+func TestStressExpiry(t *testing.T) {
+	within(t, func() { synctest.Test(t, stressExpiry) })
+}
 
 func stressExpiry(t *testing.T) {
 	const keys = 20
