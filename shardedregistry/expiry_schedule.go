@@ -127,17 +127,13 @@ func (s *schedule[K]) arm(rt *root[K], x *expiry[K]) {
 	s.timer, s.wakes = t, next
 }
 
-// expireDue looks at the cells in schedule i whose time has come, and starts the next timer.
-// A timer runs it.
+// expireDue looks at the first cells in schedule i whose time has come, and starts the next
+// timer, for the others at once. A timer runs it.
 func expireDue[K comparable](rt *root[K], i int, by *expiryTimer) {
 	x := expiryOf(rt)
 	s := &x.schedules[i]
-	for more := true; more; {
-		var cells []*cell[K]
-		cells, more = s.due(x.now())
-		for _, c := range cells {
-			x.expire(rt, c)
-		}
+	for _, c := range s.due(x.now()) {
+		x.expire(rt, c)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,21 +143,17 @@ func expireDue[K comparable](rt *root[K], i int, by *expiryTimer) {
 	s.arm(rt, x)
 }
 
-// due takes the next few cells out of the schedule that are to be looked at now. More tells
-// whether there may be others.
-func (s *schedule[K]) due(now int64) (cells []*cell[K], more bool) {
+// due takes a few cells out of the schedule that are to be looked at now.
+func (s *schedule[K]) due(now int64) (cells []*cell[K]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for range fewExpired {
-		if len(s.heap) == 0 || s.heap[0].at > now {
-			return cells, false
-		}
+	for len(cells) < fewExpired && len(s.heap) > 0 && s.heap[0].at <= now {
 		first := s.heap[0]
 		first.alarm.at.Store(never)
 		s.remove(first.alarm)
 		cells = append(cells, first.cell)
 	}
-	return cells, true
+	return cells
 }
 
 // appointments is a binary heap, the earliest first.

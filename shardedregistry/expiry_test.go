@@ -310,6 +310,9 @@ func TestExtremeTTL(t *testing.T) {
 				}})
 				time.Sleep(time.Hour + time.Microsecond)
 				store(r)
+				for i := range 100 {
+					mustPut(t, r, key(i), 0) // which expire all the same
+				}
 				time.Sleep(0)
 				synctest.Wait()
 				if _, ok := r.Get("k"); ok != tt.soon {
@@ -320,6 +323,9 @@ func TestExtremeTTL(t *testing.T) {
 				synctest.Wait()
 				if _, ok := r.Get("k"); ok != tt.later {
 					t.Errorf("%s of %v: there at last: %t", how, tt.ttl, ok)
+				}
+				if n := r.Len(); n > 1 {
+					t.Errorf("%s of %v: %d others are there", how, tt.ttl, n)
 				}
 			})
 		}
@@ -522,7 +528,29 @@ func TestExpiryDuringSnapshot(t *testing.T) {
 	}
 }
 
-// Many entities expire together, and one whose owner is in the way of none.
+// Fingerprint, which may panic, is not called by a timer, and forgets what has expired.
+func TestFingerprintOfExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 1
+		r := shardedregistry.MustNew(shardedregistry.Config[string, *int]{
+			TTL:         func(string, *int) time.Duration { return time.Second },
+			Fingerprint: func(v *int) string { return strconv.Itoa(*v) },
+		})
+		mustPut(t, r, "k", &n)
+		n = 2 // behind the registry's back
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if r.Len() != 0 {
+			t.Error("it has not expired")
+		}
+		mustPut(t, r, "k", &n)
+		if v, _ := r.Get("k"); *v != 2 {
+			t.Errorf("it is %d", *v)
+		}
+	})
+}
+
+// Many entities expire together.
 func TestManyExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := shardedregistry.MustNew(config{TTL: func(_ string, v int) time.Duration { return time.Duration(v%7+1) * time.Second }})
