@@ -205,7 +205,7 @@ func TestExpirySeenProtocols(t *testing.T) {
 	})
 	// What was created and has expired while the snapshot was taken is in it, if its cut says so.
 	t.Run("Snapshot of a short life", func(t *testing.T) {
-		mc.Check(t, mc.Config{Operations: "Create(a), Put(b, 2), Put(b, 1), expire(a) ∥ Snapshot", Mode: mc.Bounded, Preemptions: 2}, func(m *mc.M) {
+		mc.Check(t, mc.Config{Operations: "Create(a), Put(b, 2), Put(b, 1), expire(a) ∥ Snapshot", Mode: mc.Bounded, Preemptions: 3}, func(m *mc.M) {
 			r := expiring(shardedregistry.Config[string, int]{})
 			r.Put("b", 1)
 			m.Go(func() {
@@ -219,11 +219,6 @@ func TestExpirySeenProtocols(t *testing.T) {
 				a, ok := s.Get("a")
 				if b, _ := s.Get("b"); b == 2 && (!ok || a != 77) {
 					m.Failf("the snapshot has b at 2, and %d, %t at a", a, ok)
-				}
-			})
-			m.Final(func() {
-				if kept, n := shardedregistry.Kept(r), shardedregistry.Linked(r); kept != 0 || n != 1 {
-					m.Failf("%d records are kept, %d linked", kept, n)
 				}
 			})
 		})
