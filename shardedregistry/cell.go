@@ -248,6 +248,9 @@ func (rt *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool
 	if rt.constraints != nil {
 		rt.constraints.unpin(k, old.indexKeys(), rec.indexKeys())
 	}
+	if rt.expiry != nil {
+		rt.expiry.oversee(rt, k, c, old, rec)
+	}
 	rt.detectReentry(k)
 	return rt.tell(k, c, rec) || needed
 }

@@ -33,6 +33,8 @@
 //	    of an absent key
 //	Delete DeleteIf                      others see the key absent without waiting;
 //	                                     then blocking on that mutex
+//	Renew                                lock-free; blocking on a mutex if it brings the
+//	                                     deadline forward
 //	Compute                              as Upsert, or, if it deletes, as Delete
 //	All Entries IndexValues Snapshot     blocking on one bucket's mutex at a time,
 //	    CreateMany DeleteMatching        never while the loop's body runs
@@ -41,7 +43,7 @@
 //	Watch WatchSnapshot Stream Wait      blocking: they wait for changes; nobody waits for them
 //	    WatchFrom
 //
-// With indexes, a method that stores a value may block as [Config] says. A bucket's mutex is held for a
+// With indexes or TTL, a method that stores a value may block as [Config] says. A bucket's mutex is held for a
 // handful of loads and stores. No function that a caller supplies runs under it. So a function that is slow,
 // panics, calls [runtime.Goexit] or calls back into the registry delays no other key.
 //
@@ -72,6 +74,14 @@
 //
 // [Restore] makes a registry of entries with their versions. Package snapfile saves a registry in a file and
 // loads it again.
+//
+// # Expiry
+//
+// With Config.TTL each version of an entity has a deadline. When that has passed, the registry deletes the
+// entity, and [Event].Expired says so to all loops. [Registry.Renew] puts the deadline of a version off without
+// a change: an instance of a service that sends heartbeats, or the owner of a lock, loses its key when it stops.
+// The versions of a key are fencing tokens, because they increase for ever. No entity expires early. It is
+// present until a timer has deleted it, some milliseconds later; no read looks at a clock.
 //
 // # Watching
 //

@@ -12,6 +12,7 @@ type layout uint8
 const (
 	isIndexed layout = 1 << iota // index keys, because there are constraints
 	isLinked                     // a history, because there are transitions
+	isLeased                     // a lease, because there is a time to live
 )
 
 // history is the part that each record has with Config.Transitions: what streams need
@@ -211,6 +212,9 @@ func fresh[V any, K comparable](rt *root[K], snapshotting bool) *record {
 // core keeps it: only a registry that was made with constraints or transitions needs
 // it.
 func freshLarge[V any](s layout) func(snapshotting bool) *record {
+	if s&isLeased != 0 {
+		return freshLeased[V](s &^ isLeased)
+	}
 	return func(snapshotting bool) *record {
 		switch {
 		case s == isIndexed && !snapshotting:
