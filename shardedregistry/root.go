@@ -58,6 +58,9 @@ type root[K comparable] struct {
 
 	transitions transitions[K] // nil without Config.Transitions
 	history     rememberer[K]  // nil without Config.History; subscribers has it too
+
+	// sealing is held while the registry is sealed. See rewriting.
+	sealing atomics.Mutex
 }
 
 // newRoot returns an empty registry of n shards, n a power of two.
