@@ -79,6 +79,9 @@ func rewrite[K comparable](rt *root[K], to *contentsToBe[K]) (deleted int, err e
 	rt.seal()
 	rw.find()
 	rw.decide()
+	if rw.dated {
+		rw.time() // before any later creation has a date
+	}
 	rt.unseal()
 	rt.sealing.Unlock()
 	if cs := constraintsOf(rt); cs != nil {
@@ -149,7 +152,7 @@ func (rw *rewriting[K]) result(s *rewriteStep[K]) *atomics.Pointer[rewriteIntent
 
 // mine returns the intent of rw that rec is, or nil.
 func (rw *rewriting[K]) mine(rec *record) *rewriteIntent[K] {
-	if rec.word != intentWord {
+	if rec == nil || rec.word != intentWord {
 		return nil
 	}
 	if it, ok := asIntent(rec).of.(*rewriteIntent[K]); ok && it.rw == rw {
@@ -164,10 +167,13 @@ func (rw *rewriting[K]) mine(rec *record) *rewriteIntent[K] {
 // A transaction that is in the way is aborted. To finish it could need this rewriting.
 func (rw *rewriting[K]) install(s *rewriteStep[K], spare *rewriteIntent[K]) (used bool) {
 	c := s.cell
-	for rw.status.Load() == undecided { // until no other operation changes the key between reading and storing
+	for { // until no other operation changes the key between reading and storing
 		rec := c.rec.Load()
 		if it := rw.mine(rec); it != nil {
 			rw.result(s).CompareAndSwap(nil, it)
+			return false
+		}
+		if rw.status.Load() != undecided { // read after rec: what the rewriting has stored must stay
 			return false
 		}
 		if rec.word == intentWord {
@@ -179,6 +185,7 @@ func (rw *rewriting[K]) install(s *rewriteStep[K], spare *rewriteIntent[K]) (use
 		if rec == nil || rec.dead() {
 			return false // for ever: the cell of an absent key
 		}
+		rw.root.date(rec)
 		rw.make(spare, c)
 		spare.old, spare.next = rec, rw.next(s.key, rec)
 		if c.rec.CompareAndSwap(rec, &spare.record) {
@@ -186,7 +193,6 @@ func (rw *rewriting[K]) install(s *rewriteStep[K], spare *rewriteIntent[K]) (use
 			return true
 		}
 	}
-	return false
 }
 
 func (rw *rewriting[K]) make(it *rewriteIntent[K], c *cell[K]) {
@@ -265,13 +271,14 @@ func (rw *rewriting[K]) insert(s *rewriteStep[K], spare *rewriteIntent[K]) (used
 				heirs.handedOn(rt)
 			}
 			return true
-		case found == nil: // somebody has committed
 		case rw.mine(found) != nil:
 			s.won.CompareAndSwap(nil, rw.mine(found))
 			return false
+		case found == nil, !found.dead(): // the rewriting has committed: install has put intents on all that were alive
+			return false
 		case found.word == intentWord:
 			asIntent(found).of.abort()
-		default: // it is dead: install has put intents on all that are alive
+		default:
 			rt.helpBury(k.key, now, found)
 			buried = found
 		}
