@@ -47,10 +47,10 @@
 // handful of loads and stores. No function that a caller supplies runs under it. So a function that is slow,
 // panics, calls [runtime.Goexit] or calls back into the registry delays no other key.
 //
-// Every operation on one key is linearizable, and so are Snapshot, LookupBy, Transact, Clear and Replace: each takes effect at
-// one instant between its call and its return. Len, loops, CreateMany, DeleteMatching and DeleteFunc are
-// not atomic over keys. The versions of a key strictly increase for ever, also across its deletion and
-// re-creation.
+// Every operation on one key is linearizable, and so are Snapshot, LookupBy, Transact, Clear and Replace: each
+// takes effect at one instant between its call and its return. Len, loops, CreateMany, DeleteMatching and
+// DeleteFunc are not atomic over keys. The versions of a key strictly increase for ever, also across its
+// deletion and re-creation.
 //
 // A function given to Update, Upsert or Compute runs again when another operation has changed the key
 // meanwhile. It must not modify its argument, because all readers share that value. Contention alone never

@@ -68,19 +68,19 @@ func replaceAll[K comparable, V any](rt *root[K], entries iter.Seq2[K, V]) error
 		values []V
 	)
 	for key, value := range entries {
-		k, err := rt.hashed(key)
+		t, err := rt.locate(key)
 		if err != nil {
 			return &KeyError{key, err}
 		}
 		if g := rt.guard; g != nil {
 			value = copied(cloneOf[V](g), value)
 		}
-		if i, twice := next.byKey[k.Key]; twice {
+		if i, twice := next.byKey[t.key.Key]; twice {
 			values[i] = value
 			continue
 		}
-		next.byKey[k.Key] = len(values)
-		next.keys = append(next.keys, keyToBe[K]{key: k, given: key})
+		next.byKey[t.key.Key] = len(values)
+		next.keys = append(next.keys, keyToBe[K]{key: t.key, given: key})
 		values = append(values, value)
 	}
 	next.draft = func(i int, dated bool) *record {

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/latchfree/latchfree/shardedregistry"
@@ -140,6 +142,14 @@ func TestReplaceLeavesAll(t *testing.T) {
 			}
 		})
 	}
+	normalized := shardedregistry.MustNew(shardedregistry.Config[string, int]{Normalize: func(k string) (string, error) { return strings.ToLower(k), nil }})
+	if err := normalized.Replace(pairs(nil, "A", 1, "b", 2, "a", 3)); err != nil || normalized.Len() != 2 {
+		t.Errorf("Replace = %v, Len() = %d", err, normalized.Len())
+	}
+	var exists *shardedregistry.ExistsError
+	if _, err := normalized.Create("a", 1); !errors.As(err, &exists) || exists.Stored != "A" {
+		t.Errorf("Create = %v, want the spelling that created the key", err)
+	}
 	mustPut(t, r, "e", 10) // neither a value nor the registry is locked
 	if err := r.Replace(pairs(nil, "a", 2, "b", 8)); err != nil {
 		t.Fatal(err)
@@ -149,6 +159,23 @@ func TestReplaceLeavesAll(t *testing.T) {
 	}
 	if lists, keys, pins := shardedregistry.Pins(r); lists != 2 || keys != 2 || pins != 2 {
 		t.Errorf("%d lists, %d keys, %d pins, want 2 each", lists, keys, pins)
+	}
+}
+
+// A key that cannot be found again is invalid.
+func TestReplaceInvalidKeys(t *testing.T) {
+	var floats shardedregistry.Registry[float64, int]
+	floats.Put(1, 1)
+	if err := floats.Replace(maps.All(map[float64]int{math.NaN(): 1})); !errors.Is(err, shardedregistry.ErrInvalidKey) {
+		t.Errorf("Replace with NaN = %v", err)
+	}
+	var dynamic shardedregistry.Registry[any, int]
+	err := dynamic.Replace(func(yield func(any, int) bool) { _ = yield("a", 1) && yield([]int{1}, 2) })
+	if !errors.Is(err, shardedregistry.ErrInvalidKey) || dynamic.Len() != 0 || floats.Len() != 1 {
+		t.Errorf("Replace with a slice = %v, Len() = %d and %d", err, dynamic.Len(), floats.Len())
+	}
+	if err := dynamic.Replace(maps.All(map[any]int{"a": 1, 2: 2})); err != nil || dynamic.Clear() != 2 {
+		t.Errorf("Replace = %v", err)
 	}
 }
 
