@@ -40,6 +40,8 @@
 //	    CreateMany DeleteMatching        never while the loop's body runs
 //	Transact                             lock-free for present keys; blocking on the
 //	                                     mutex of a hash bucket for others
+//	Clear Replace                        blocking on each other, and on one bucket's mutex
+//	                                     at a time; creations wait for them
 //	Watch WatchSnapshot Stream Wait      blocking: they wait for changes; nobody waits for them
 //	    WatchFrom
 //
@@ -47,10 +49,10 @@
 // handful of loads and stores. No function that a caller supplies runs under it. So a function that is slow,
 // panics, calls [runtime.Goexit] or calls back into the registry delays no other key.
 //
-// Every operation on one key is linearizable, and so are Snapshot, LookupBy and Transact: each takes effect at
-// one instant between its call and its return. Len, loops, CreateMany, DeleteMatching and DeleteFunc are
-// not atomic over keys. The versions of a key strictly increase for ever, also across its deletion and
-// re-creation.
+// Every operation on one key is linearizable, and so are Snapshot, LookupBy, Transact, Clear and Replace: each
+// takes effect at one instant between its call and its return. Len, loops, CreateMany, DeleteMatching and
+// DeleteFunc are not atomic over keys. The versions of a key strictly increase for ever, also across its
+// deletion and re-creation.
 //
 // A function given to Update, Upsert or Compute runs again when another operation has changed the key
 // meanwhile. It must not modify its argument, because all readers share that value. Contention alone never
@@ -62,6 +64,9 @@
 // effect at one instant, or nothing. Its function sees what the keys hold at one moment, and runs again if one of
 // them has changed. No reader waits, and none sees a part: a transfer between two accounts is never half done in Get,
 // Lookup, Snapshot or another transaction. It takes some four times as long as an Update of each key.
+//
+// [Registry.Clear] deletes all keys at one instant, and [Registry.Replace] makes the registry contain what an iterator
+// yields and nothing else. Readers never wait for them; creations do.
 //
 // # Snapshots
 //

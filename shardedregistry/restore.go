@@ -87,7 +87,7 @@ func (rt *root[K]) startAbove(version Version) {
 		return
 	}
 	for i := range rt.shards {
-		rt.installShard(uint64(i) << (rt.shift & 63) << 1).floor.Store(uint64(version))
+		rt.installShard(rt.hashIn(i)).floor.Store(uint64(version))
 	}
 }
 
@@ -114,7 +114,7 @@ func (rt *root[K]) lastVersion() (last Version) {
 	}
 	for i := range rt.shards {
 		if s := rt.shards[i].Load(); s != nil {
-			last = max(last, Version(s.floor.Load()))
+			last = max(last, Version(s.floor.Load())&^sealedBit)
 		}
 	}
 	return last
