@@ -11,9 +11,11 @@ import (
 // expirer has the methods of an expiry that every store of a value needs. Like a
 // constrainer it is an interface that New alone puts something into.
 type expirer[K comparable] interface {
+	// lifetime returns the time to live of rec, a draft. It runs Config.TTL.
+	lifetime(key K, rec *record) time.Duration
 	// grant gives rec, a draft that is to replace old or, if old is nil, to be the first
-	// record of a cell, its deadline. It runs Config.TTL.
-	grant(key K, rec, old *record)
+	// record of a cell, the deadline that follows from its time to live.
+	grant(rec, old *record, ttl time.Duration)
 	// oversee is called by each operation that has stored rec in c, the cell of k, in place
 	// of old or, if old is nil, as the first one.
 	oversee(rt *root[K], k hkey[K], c *cell[K], old, rec *record)
@@ -144,11 +146,13 @@ func (x *expiry[K]) deadline(ttl time.Duration) int64 {
 	return (until + expiryTick - 1) / expiryTick * expiryTick
 }
 
+// lifetime implements expirer.
+func (x *expiry[K]) lifetime(key K, rec *record) time.Duration { return x.ttl(key, rec) }
+
 // grant implements expirer.
-func (x *expiry[K]) grant(key K, rec, old *record) {
-	until := x.deadline(x.ttl(key, rec))
+func (x *expiry[K]) grant(rec, old *record, ttl time.Duration) {
 	l := x.lease(rec)
-	l.until.Store(until)
+	l.until.Store(x.deadline(ttl))
 	if old != nil {
 		l.alarm = x.lease(old).alarm
 	} else {

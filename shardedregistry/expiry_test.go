@@ -91,6 +91,9 @@ var stores = map[string]func(r *shardedregistry.Registry[string, int]) error{
 		_, err := r.CreateMany(maps.All(map[string]int{"k": 1}))
 		return err
 	},
+	"Replace": func(r *shardedregistry.Registry[string, int]) error {
+		return r.Replace(maps.All(map[string]int{"k": 1}))
+	},
 	"Transact": func(r *shardedregistry.Registry[string, int]) error {
 		return r.Transact(func(tx *tx) error { tx.Get("other"); return tx.Put("k", 1) })
 	},
@@ -220,6 +223,10 @@ func TestDeletedIsNotExpired(t *testing.T) {
 		synctest.Wait()
 		r.DeleteIf("k", 5)
 		synctest.Wait()
+		mustPut(t, r, "k", 4)
+		synctest.Wait()
+		r.Clear()
+		synctest.Wait()
 		cancel()
 		synctest.Wait()
 		for loop, events := range got {
@@ -227,7 +234,8 @@ func TestDeletedIsNotExpired(t *testing.T) {
 				continue // Watch, but for the snapshot
 			}
 			wantEvents(t, *events, event{"k", 1, 1, false, false}, event{"k", 0, 2, true, true}, event{"k", 2, 3, false, false},
-				event{"k", 0, 4, true, false}, event{"k", 3, 5, false, false}, event{"k", 0, 6, true, false})
+				event{"k", 0, 4, true, false}, event{"k", 3, 5, false, false}, event{"k", 0, 6, true, false},
+				event{"k", 4, 7, false, false}, event{"k", 0, 8, true, false})
 		}
 	})
 }
@@ -591,9 +599,19 @@ func TestScheduleIsBounded(t *testing.T) {
 	if n, room := shardedregistry.Scheduled(r); n != r.Len() || room > 10*shardedregistry.Schedules*50 {
 		t.Errorf("%d entities, %d scheduled, with room for %d", r.Len(), n, room)
 	}
-	r.DeleteMatching(func(shardedregistry.Entry[string, int]) bool { return true })
-	if n, _ := shardedregistry.Scheduled(r); n != 0 {
-		t.Errorf("%d are scheduled", n)
+	for name, clear := range map[string]func(){
+		"DeleteMatching": func() { r.DeleteMatching(func(shardedregistry.Entry[string, int]) bool { return true }) },
+		"Clear":          func() { r.Clear() },
+		"Replace":        func() { r.Replace(maps.All(map[string]int{})) },
+	} {
+		if clear(); r.Len() != 0 {
+			t.Errorf("%s leaves %d entities", name, r.Len())
+		}
+		if n, _ := shardedregistry.Scheduled(r); n != 0 {
+			t.Errorf("%s leaves %d in the schedules", name, n)
+		}
+		mustPut(t, r, "a", 1)
+		mustPut(t, r, "b", 1)
 	}
 }
 

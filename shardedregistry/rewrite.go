@@ -1,6 +1,9 @@
 package shardedregistry
 
-import "iter"
+import (
+	"iter"
+	"time"
+)
 
 // Clear deletes all keys at one instant, and returns how many. No operation sees some of
 // them deleted and others not: no Snapshot, no transaction, and no two operations of one
@@ -104,5 +107,6 @@ type contentsToBe[K comparable] struct {
 type keyToBe[K comparable] struct {
 	key       hkey[K]
 	given     K
-	indexKeys []indexKey // of its value
+	indexKeys []indexKey    // of its value
+	ttl       time.Duration // of its value
 }

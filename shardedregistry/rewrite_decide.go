@@ -214,6 +214,9 @@ func (rw *rewriting[K]) drafted(key int, old *record, m word) *record {
 	if rw.root.constraints != nil {
 		*rec.indexed() = rw.to.keys[key].indexKeys
 	}
+	if rw.root.expiry != nil {
+		rw.root.expiry.grant(rec, old, rw.to.keys[key].ttl)
+	}
 	return rec
 }
 

@@ -1,18 +1,26 @@
 package shardedregistry
 
-// prepare runs Check and the index functions for what the registry is to contain, and pins
-// that. It returns the locks of the unique values, which it holds. An error says which key
-// failed, and then nothing is pinned or held.
+// prepare runs Check, the index functions and TTL for what the registry is to contain, and
+// pins the index keys. It returns the locks of the unique values, which it holds. An error
+// says which key failed, and then nothing is pinned or held.
 func (to *contentsToBe[K]) prepare(rt *root[K]) (held valueLockSet, err error) {
 	cs := constraintsOf(rt)
-	if cs == nil {
+	if cs == nil && rt.expiry == nil {
 		return 0, nil
 	}
 	for i := range to.keys {
-		k := &to.keys[i]
-		if k.indexKeys, err = rt.constraints.indexKeys(k.key.Key, to.draft(i, false), nil); err != nil {
-			return 0, &KeyError{k.given, err}
+		k, rec := &to.keys[i], to.draft(i, false)
+		if cs != nil {
+			if k.indexKeys, err = rt.constraints.indexKeys(k.key.Key, rec, nil); err != nil {
+				return 0, &KeyError{k.given, err}
+			}
 		}
+		if rt.expiry != nil {
+			k.ttl = rt.expiry.lifetime(k.key.Key, rec)
+		}
+	}
+	if cs == nil {
+		return 0, nil
 	}
 	return constrained[K]{cs}.claim(rt, to)
 }

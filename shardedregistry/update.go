@@ -193,7 +193,7 @@ func (rt *root[K]) prepare(k hkey[K], rec, old *record, m word) error {
 		*rec.indexed() = keys
 	}
 	if rt.expiry != nil {
-		rt.expiry.grant(k.Key, rec, old)
+		rt.expiry.grant(rec, old, rt.expiry.lifetime(k.Key, rec))
 	}
 	return nil
 }
