@@ -82,6 +82,7 @@ func TestReplaceProtocols(t *testing.T) {
 		{"both", a2b2, threads{{replaces("ab", 3)}, {lookup, other(lookup)}}},
 		{"nothing by both", nil, threads{{replaces("ab", 3)}, {other(lookup), lookup}}},
 		{"Put", a2, threads{{replaces("ab", 3)}, {put(7), other(get)}}},
+		{"Put, and Delete of what was created", a2, threads{{replaces("ab", 3), other(remove)}, {put(7), other(get)}}},
 		{"Delete", a2b2, threads{{replaces("ab", 3)}, {remove, lookup}}},
 		{"Delete, Create", a2, threads{{replaces("a", 3)}, {remove, create(7)}}},
 		{"Create", a2, threads{{replaces("b", 3)}, {other(create(7)), lookup}}},

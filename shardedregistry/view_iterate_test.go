@@ -35,12 +35,16 @@ func tenants(t *testing.T) (r *shardedregistry.Registry[scoped, string], a, b sh
 	return r, a, b
 }
 
-// A View has the methods of a registry.
+// A View has the methods of a registry, but for those that are about all of its keys at once,
+// of all namespaces.
 func TestViewHasEveryMethod(t *testing.T) {
 	view := reflect.TypeFor[shardedregistry.View[string, int]]()
 	whole := reflect.TypeFor[*shardedregistry.Registry[scoped, int]]()
 	for i := range whole.NumMethod() {
 		name := whole.Method(i).Name
+		if name == "Clear" || name == "Replace" {
+			continue
+		}
 		if _, ok := view.MethodByName(name); !ok {
 			t.Errorf("a View lacks %s", name)
 		}
