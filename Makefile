@@ -29,6 +29,9 @@ ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucket
 # Those with stress tests.
 STRESSED := $(PUBLIC) ./atomicbreaker/breakerhttp ./cowchangeset/journal ./internal/table
 
+# Modules of their own, so that importers of the library get none of what they need.
+NESTED := bench/peers integrations/sqlstore
+
 # What is checked in the model. The twins of internal/atomics and internal/table
 # exist there only.
 MODEL := ./internal/mc/... ./internal/atomics ./internal/table $(PUBLIC) ./fuzz ./fuzz/internal/interleave
@@ -57,7 +60,7 @@ HALF := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n > 3 ? n / 2 : 1)))
 
 .PHONY: test
 test: ## everything that must pass (5 to 8 minutes on 2 cores from nothing)
-	@GOFLAGS="$${GOFLAGS:-} -p=$(HALF)" $(MAKE) $(TOGETHER) format vet race modelcheck unit modelcheck-spot smoke peers
+	@GOFLAGS="$${GOFLAGS:-} -p=$(HALF)" $(MAKE) $(TOGETHER) format vet race modelcheck unit modelcheck-spot smoke nested
 
 .PHONY: format
 format: ## fail if a file is not as gofmt prints it
@@ -118,10 +121,12 @@ smoke: ## run every benchmark once
 	@echo '== every benchmark once'
 	$(GO) test ./bench -run '^$$' -bench . -benchtime 1x >/dev/null
 
-.PHONY: peers
-peers: ## vet and test the comparison with other libraries
-	@echo '== bench/peers'
-	cd bench/peers && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test -vet=off ./...
+.PHONY: nested
+nested: ## vet and test the modules of their own
+	@for module in $(NESTED); do \
+		echo "== $$module"; \
+		(cd $$module && $(GO) mod tidy -diff && $(BIG_HEAP) $(GO) vet ./... && $(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off ./...); \
+	done
 
 .PHONY: fuzz
 fuzz: ## search for new inputs, FUZZTIME=30s for each of 19 targets (16 minutes, most to begin those of interleavings)
@@ -180,5 +185,9 @@ mutants-sequential: ## the same with conditions, arithmetic and results (hours)
 	$(GO) run ./internal/mutants -sequential $(MUTANTFLAGS) $(PKG:%=./%)
 
 .PHONY: lint
-lint: ## golangci-lint, if it is installed
-	golangci-lint run ./...
+lint: ## staticcheck with each set of build tags, tests too (a minute)
+	printf '%s\n' plain: 'modelcheck: -tags=modelcheck' 'purego: -tags=purego' | $(GO) tool -modfile=internal/lint/go.mod staticcheck -matrix ./...
+	@for module in $(NESTED); do \
+		echo "== $$module"; \
+		(cd $$module && $(GO) tool -modfile=$(CURDIR)/internal/lint/go.mod staticcheck ./...); \
+	done
