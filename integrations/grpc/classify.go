@@ -73,7 +73,7 @@ func FailOn(failures ...codes.Code) Classify {
 	}
 }
 
-// bit is zero for codes that gRPC does not have.
+// bit is zero for codes above 63; gRPC has none above 16.
 func bit(code codes.Code) uint64 {
 	return 1 << code
 }

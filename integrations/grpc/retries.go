@@ -51,7 +51,7 @@ type RetriesConfig struct {
 // value.
 func NewRetries(c RetriesConfig) (*Retries, error) {
 	for _, code := range c.Codes {
-		if code == codes.OK || code == codes.Canceled || bit(code) == 0 {
+		if code == codes.OK || code == codes.Canceled || code > codes.Unauthenticated {
 			return nil, fmt.Errorf("latchgrpc: RetriesConfig.Codes %v: must be codes of gRPC without OK and Canceled", c.Codes)
 		}
 	}

@@ -117,10 +117,11 @@ func TestPushbackOverTheWire(t *testing.T) {
 
 func TestRetriesConfig(t *testing.T) {
 	for text, c := range map[string]latchgrpc.RetriesConfig{
-		"latchgrpc: RetriesConfig.Codes [OK]: must be codes of gRPC without OK and Canceled": {Codes: []codes.Code{codes.OK}},
-		"latchgrpc: RetriesConfig.MaxAttempts -1: must not be negative":                      {MaxAttempts: -1},
-		"latchgrpc: RetriesConfig.BaseDelay -1s: must not be negative":                       {BaseDelay: -time.Second},
-		"latchgrpc: RetriesConfig.MaxDelay 1s: must be 0 or at least BaseDelay, 2s":          {BaseDelay: 2 * time.Second, MaxDelay: time.Second},
+		"latchgrpc: RetriesConfig.Codes [OK]: must be codes of gRPC without OK and Canceled":       {Codes: []codes.Code{codes.OK}},
+		"latchgrpc: RetriesConfig.Codes [Code(17)]: must be codes of gRPC without OK and Canceled": {Codes: []codes.Code{17}},
+		"latchgrpc: RetriesConfig.MaxAttempts -1: must not be negative":                            {MaxAttempts: -1},
+		"latchgrpc: RetriesConfig.BaseDelay -1s: must not be negative":                             {BaseDelay: -time.Second},
+		"latchgrpc: RetriesConfig.MaxDelay 1s: must be 0 or at least BaseDelay, 2s":                {BaseDelay: 2 * time.Second, MaxDelay: time.Second},
 	} {
 		_, err := latchgrpc.NewRetries(c)
 		assert.EqualError(t, err, text)
