@@ -30,7 +30,7 @@ ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucket
 STRESSED := $(PUBLIC) ./atomicbreaker/breakerhttp ./cowchangeset/journal ./internal/table
 
 # Modules of their own, so that importers of the library get none of what they need.
-NESTED := bench/peers integrations/sqlstore
+NESTED := bench/peers integrations/grpc integrations/sqlstore
 
 # What is checked in the model. The twins of internal/atomics and internal/table
 # exist there only.
@@ -60,7 +60,7 @@ HALF := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n > 3 ? n / 2 : 1)))
 
 .PHONY: test
 test: ## everything that must pass (5 to 8 minutes on 2 cores from nothing)
-	@GOFLAGS="$${GOFLAGS:-} -p=$(HALF)" $(MAKE) $(TOGETHER) format vet race modelcheck unit modelcheck-spot smoke nested
+	@GOFLAGS="$${GOFLAGS:-} -p=$(HALF)" $(MAKE) $(TOGETHER) format vet race modelcheck-most unit modelcheck-spot smoke nested
 
 .PHONY: format
 format: ## fail if a file is not as gofmt prints it
@@ -94,9 +94,14 @@ race: ## the same under the race detector at 4 threads, and shorter (see stress)
 	GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -race -run 'Group|Context|Close|Misuse|Tracker|Follow|Reader|Contradictions' ./cowchangeset/journal
 
 .PHONY: modelcheck
-modelcheck: ## explore all interleavings of small protocols, and compare with the tables in CHECKS.md
+modelcheck: ## explore all interleavings of small protocols, and compare with the tables in CHECKS.md (7 minutes)
 	@echo '== model checker'
 	$(BIG_HEAP) $(GO) test -vet=off -tags modelcheck $(MODEL)
+
+.PHONY: modelcheck-most
+modelcheck-most: ## the same, but of each protocol the first 30,000 at most
+	@echo '== model checker, up to 30,000 interleavings of each protocol'
+	MC_MOST=30000 $(BIG_HEAP) $(GO) test -vet=off -tags modelcheck $(MODEL)
 
 .PHONY: modelcheck-spot
 modelcheck-spot: ## check 60 interleavings of each protocol for data races
