@@ -24,7 +24,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	err := run(ctx, os.Args[1:], os.Stderr)
+	err := run(ctx, os.Args[1:], os.Stderr, func(net.Addr) {})
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		os.Exit(2)
@@ -78,8 +78,9 @@ func parse(arguments []string, output io.Writer) (o options, err error) {
 	return o, nil
 }
 
-// run serves until ctx ends, and then finishes what has begun.
-func run(ctx context.Context, arguments []string, output io.Writer) error {
+// run serves until ctx ends, and then finishes what has begun. It calls listening when
+// connections are accepted.
+func run(ctx context.Context, arguments []string, output io.Writer, listening func(net.Addr)) error {
 	o, err := parse(arguments, output)
 	if err != nil {
 		return err
@@ -105,6 +106,7 @@ func run(ctx context.Context, arguments []string, output io.Writer) error {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	log.Info("listening", "url", "http://"+listener.Addr().String(), "store", o.service.Store)
+	listening(listener.Addr())
 	select {
 	case err = <-served:
 	case <-ctx.Done():
