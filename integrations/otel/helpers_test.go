@@ -36,7 +36,7 @@ func samples(t *testing.T, m metricdata.ResourceMetrics) map[string]float64 {
 	add := func(name string, set attribute.Set, value float64) {
 		var labels []string
 		for _, kv := range set.ToSlice() {
-			labels = append(labels, strings.TrimPrefix(string(kv.Key), "latchfree.")+"="+kv.Value.Emit())
+			labels = append(labels, strings.TrimPrefix(string(kv.Key), "latchfree.")+"="+kv.Value.String())
 		}
 		id := fmt.Sprintf("%s %s", strings.TrimPrefix(name, "latchfree."), strings.Join(labels, " "))
 		require.NotContains(t, values, id)

@@ -136,8 +136,9 @@ func TestExecute(t *testing.T) {
 		}
 	}
 	fn := func(context.Context) (int, error) { return 0, nil }
+	var none context.Context
 	assert.PanicsWithValue(t, "latchotel: Execute: nil tracer", func() { _, _ = latchotel.Execute(ctx, nil, "", b, fn) })
-	assert.PanicsWithValue(t, "latchotel: Execute: nil context", func() { _, _ = latchotel.Execute(nil, tracer, "", b, fn) }) //nolint:staticcheck
+	assert.PanicsWithValue(t, "latchotel: Execute: nil context", func() { _, _ = latchotel.Execute(none, tracer, "", b, fn) })
 	assert.PanicsWithValue(t, "latchotel: Execute: nil breaker", func() { _, _ = latchotel.Execute(ctx, tracer, "", nil, fn) })
 	assert.PanicsWithValue(t, "latchotel: Execute: nil function", func() { _, _ = latchotel.Execute[int](ctx, tracer, "", b, nil) })
 }
