@@ -59,7 +59,7 @@ TOGETHER := --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),--o
 HALF := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n > 3 ? n / 2 : 1)))
 
 .PHONY: test
-test: ## everything that must pass (5 to 8 minutes on 2 cores from nothing)
+test: ## everything that must pass (5 to 9 minutes on 2 cores from nothing)
 	@GOFLAGS="$${GOFLAGS:-} -p=$(HALF)" $(MAKE) $(TOGETHER) format vet race modelcheck-most unit modelcheck-spot smoke nested
 
 .PHONY: format
