@@ -3,6 +3,7 @@ package fuzz
 import (
 	"context"
 	"math"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,7 @@ func expiryLife(_ string, v int) time.Duration { return expiryLives[v%len(expiry
 // expiryRun is an indexRun in which time passes.
 type expiryRun struct {
 	transactRun
+	mu   sync.Mutex                                    // guards told: a timer wakes the loop after comparisons
 	told map[string]shardedregistry.Event[string, int] // what a loop over Watch has told last
 	want map[string]shardedregistry.Event[string, int]
 }
@@ -59,7 +61,9 @@ func expiryOps(t *testing.T, ops []byte, transitions bool) {
 	defer cancel()
 	go func() {
 		for e := range s.r.Watch(ctx) {
+			s.mu.Lock()
 			s.told[e.Key] = e
+			s.mu.Unlock()
 		}
 	}()
 	synctest.Wait()
@@ -101,6 +105,8 @@ func (s *expiryRun) expire() {
 
 // compareTold compares what the loop has told of the keys that are gone.
 func (s *expiryRun) compareTold(before *model.Registry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, key := range indexNames {
 		if _, ok := s.m.Lookup(key); ok {
 			delete(s.want, key)
