@@ -89,7 +89,14 @@ func TestRestartKeepsEverything(t *testing.T) {
 	client, stop, _ = start(t, arguments...)
 	action, err := client.Action(ctx, "Backup")
 	require.NoError(t, err)
-	assert.Equal(t, api.Stored[api.Action]{Version: 2, Value: api.Action{Name: "backup", Description: "second"}}, action)
+	assert.Equal(t, api.Action{Name: "backup", Description: "second"}, action.Value)
+	// A client that read version 3 of a process that was killed must not match another 3.
+	assert.Greater(t, action.Version, uint64(1<<31))
+	_, err = client.PutAction(ctx, "backup", 3, api.Action{})
+	assert.True(t, api.IsCode(err, api.CodeConflict), err)
+	fresh, err := client.CreateAction(ctx, api.Action{Name: "fresh"})
+	require.NoError(t, err)
+	assert.Greater(t, fresh.Version, uint64(1<<31))
 	_, err = client.CreatePlan(ctx, api.Plan{Name: "nightly", Actions: []string{"backup"}})
 	assert.True(t, api.IsCode(err, api.CodeExists), err)
 	strategies, err := client.Strategies(ctx)
@@ -164,4 +171,17 @@ func TestArguments(t *testing.T) {
 		})
 		assert.Error(t, err, arguments)
 	}
+}
+
+// A name that a killed process had created, and not yet written to the journal, may have
+// been read at version 1.
+func TestVersionsOfAnEmptyJournalDoNotComeAgain(t *testing.T) {
+	arguments := []string{"-journal", filepath.Join(t.TempDir(), "trail")}
+	_, stop, _ := start(t, arguments...)
+	require.NoError(t, stop())
+	client, stop, _ := start(t, arguments...)
+	action, err := client.CreateAction(t.Context(), api.Action{Name: "a"})
+	require.NoError(t, err)
+	assert.Greater(t, action.Version, uint64(1<<31))
+	require.NoError(t, stop())
 }

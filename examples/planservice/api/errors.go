@@ -12,6 +12,7 @@ const (
 	CodeInvalidJSON          Code = "invalid_json"          // 400
 	CodeInvalidName          Code = "invalid_name"          // 400
 	CodeInvalid              Code = "invalid"               // 400
+	CodeCrossOrigin          Code = "cross_origin"          // 403: a page of another site has sent it
 	CodeNotFound             Code = "not_found"             // 404
 	CodeMethod               Code = "method_not_allowed"    // 405
 	CodeExists               Code = "exists"                // 409

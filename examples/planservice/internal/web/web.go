@@ -17,11 +17,13 @@ type server struct {
 	log  *slog.Logger
 	mux  *http.ServeMux
 	stop <-chan struct{}
+	// origin refuses what a page of another site lets a browser post.
+	origin *http.CrossOriginProtection
 }
 
 // New returns the handler of all routes. Streams of events end when stop is closed.
 func New(s *service.Service, log *slog.Logger, stop <-chan struct{}) http.Handler {
-	h := &server{s, log, http.NewServeMux(), stop}
+	h := &server{s, log, http.NewServeMux(), stop, http.NewCrossOriginProtection()}
 	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
 		"POST /v1/actions":                   h.createAction,
 		"GET /v1/actions":                    h.listActions,
@@ -79,6 +81,10 @@ func (h *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.fail(w, r, fmt.Errorf("a handler panicked"))
 		}
 	}()
+	if err := h.origin.Check(r); err != nil {
+		h.writeError(w, &api.Error{Status: http.StatusForbidden, Code: api.CodeCrossOrigin, Message: err.Error()})
+		return
+	}
 	if _, pattern := h.mux.Handler(r); pattern == "" {
 		h.noRoute(w, r)
 		return

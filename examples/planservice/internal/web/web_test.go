@@ -54,6 +54,7 @@ func TestBadInput(t *testing.T) {
 		{"PUT", "/v1/actions/back-up", `{}`, `If-Match: "2"`, 412, api.CodeConflict},
 		{"PUT", "/v1/actions/back-up", `{"name":"other"}`, `If-Match: "1"`, 400, api.CodeInvalid},
 		{"PUT", "/v1/actions/absent", `{}`, `If-Match: "1"`, 404, api.CodeNotFound},
+		{"POST", "/v1/breakers/reset", ``, "Sec-Fetch-Site: cross-site", 403, api.CodeCrossOrigin},
 		{"DELETE", "/v1/actions", ``, "", 405, api.CodeMethod},
 		{"GET", "/v2", ``, "", 404, api.CodeNotFound},
 		{"POST", "/v1/plans", `{"name":"p","actions":["absent"]}`, "", 400, api.CodeInvalid},

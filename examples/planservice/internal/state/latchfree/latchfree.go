@@ -24,16 +24,18 @@ type Config struct {
 	Actions []state.Entry[api.Action]
 	Plans   []state.Entry[api.Plan]
 	PlanOf  map[string]string // of changesets, by ID
+	// New names begin above it.
+	LastVersion uint64
 }
 
 // New returns the structures. With a journal, they have its changesets.
 func New(ctx context.Context, c Config) (state.Set, error) {
 	none := state.Set{}
-	actions, err := newRegistry(c.Actions)
+	actions, err := newRegistry(c.LastVersion, c.Actions)
 	if err != nil {
 		return none, err
 	}
-	plans, err := newRegistry(c.Plans)
+	plans, err := newRegistry(c.LastVersion, c.Plans)
 	if err != nil {
 		return none, err
 	}

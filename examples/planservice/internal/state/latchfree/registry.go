@@ -15,16 +15,13 @@ type registry[V any] struct {
 }
 
 // newRegistry normalises names in one place: in the configuration. No method can forget.
-func newRegistry[V any](saved []state.Entry[V]) (registry[V], error) {
+func newRegistry[V any](last uint64, saved []state.Entry[V]) (registry[V], error) {
 	config := shardedregistry.Config[string, V]{Normalize: state.Normalize}
-	last := shardedregistry.Version(0)
 	entries := make([]shardedregistry.Entry[string, V], len(saved))
 	for i, e := range saved {
-		version := shardedregistry.Version(e.Version)
-		entries[i] = shardedregistry.Entry[string, V]{Key: e.Name, Value: e.Value, Version: version}
-		last = max(last, version)
+		entries[i] = shardedregistry.Entry[string, V]{Key: e.Name, Value: e.Value, Version: shardedregistry.Version(e.Version)}
 	}
-	r, err := shardedregistry.Restore(config, last, slices.Values(entries))
+	r, err := shardedregistry.Restore(config, shardedregistry.Version(last), slices.Values(entries))
 	return registry[V]{r}, err
 }
 
