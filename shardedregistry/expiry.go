@@ -11,11 +11,12 @@ import (
 // expirer has the methods of an expiry that every store of a value needs. Like a
 // constrainer it is an interface that New alone puts something into.
 type expirer[K comparable] interface {
-	// lifetime returns the time to live of rec, a draft. It runs Config.TTL.
-	lifetime(key K, rec *record) time.Duration
+	// lifetime returns the time to live of rec, a draft, in nanoseconds: a Duration would
+	// bring its methods into every program. It runs Config.TTL.
+	lifetime(key K, rec *record) (ttl int64)
 	// grant gives rec, a draft that is to replace old or, if old is nil, to be the first
 	// record of a cell, the deadline that follows from its time to live.
-	grant(rec, old *record, ttl time.Duration)
+	grant(rec, old *record, ttl int64)
 	// oversee is called by each operation that has stored rec in c, the cell of k, in place
 	// of old or, if old is nil, as the first one.
 	oversee(rt *root[K], k hkey[K], c *cell[K], old, rec *record)
@@ -147,12 +148,12 @@ func (x *expiry[K]) deadline(ttl time.Duration) int64 {
 }
 
 // lifetime implements expirer.
-func (x *expiry[K]) lifetime(key K, rec *record) time.Duration { return x.ttl(key, rec) }
+func (x *expiry[K]) lifetime(key K, rec *record) int64 { return int64(x.ttl(key, rec)) }
 
 // grant implements expirer.
-func (x *expiry[K]) grant(rec, old *record, ttl time.Duration) {
+func (x *expiry[K]) grant(rec, old *record, ttl int64) {
 	l := x.lease(rec)
-	l.until.Store(x.deadline(ttl))
+	l.until.Store(x.deadline(time.Duration(ttl)))
 	if old != nil {
 		l.alarm = x.lease(old).alarm
 	} else {

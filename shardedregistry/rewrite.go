@@ -1,9 +1,6 @@
 package shardedregistry
 
-import (
-	"iter"
-	"time"
-)
+import "iter"
 
 // Clear deletes all keys at one instant, and returns how many. No operation sees some of
 // them deleted and others not: no Snapshot, no transaction, and no two operations of one
@@ -107,6 +104,6 @@ type contentsToBe[K comparable] struct {
 type keyToBe[K comparable] struct {
 	key       hkey[K]
 	given     K
-	indexKeys []indexKey    // of its value
-	ttl       time.Duration // of its value
+	indexKeys []indexKey // of its value
+	ttl       int64      // of its value
 }
