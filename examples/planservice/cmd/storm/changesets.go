@@ -33,7 +33,12 @@ func replayChangesets(ctx context.Context, l *storming) error {
 	err := together(l.clients, func(client int) error {
 		for i := 0; l.during.Err() == nil; i++ {
 			if client < 2 {
-				if err := startAndApply(ctx, l, fmt.Sprint(client, "-", i)); err != nil {
+				err := startAndApply(ctx, l, fmt.Sprint(client, "-", i))
+				if isRefusal(err) {
+					mu.Lock()
+					refused++
+					mu.Unlock()
+				} else if err != nil {
 					return err
 				}
 				continue
@@ -45,7 +50,7 @@ func replayChangesets(ctx context.Context, l *storming) error {
 				return err
 			})
 			switch {
-			case api.IsCode(err, api.CodeNoActiveChangeset), api.IsCode(err, api.CodeInternal): // there always is one
+			case isRefusal(err):
 				mu.Lock()
 				refused++
 				mu.Unlock()
@@ -62,6 +67,11 @@ func replayChangesets(ctx context.Context, l *storming) error {
 	}
 	l.defects["changes refused"] += refused
 	return compareTrail(ctx, l.service, told.all, l.defects)
+}
+
+// isRefusal reports whether the service finds no changeset, where there always is one.
+func isRefusal(err error) bool {
+	return api.IsCode(err, api.CodeNoActiveChangeset) || api.IsCode(err, api.CodeInternal) || api.IsCode(err, api.CodeNotFound)
 }
 
 // startAndApply starts a changeset, and seals and applies the one before, unless another

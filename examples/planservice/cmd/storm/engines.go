@@ -35,7 +35,7 @@ func replayEngines(ctx context.Context, l *storming) error {
 		})
 		for _, err := range errs {
 			switch {
-			case api.IsCode(err, api.CodeEngine): // no such table
+			case api.IsCode(err, api.CodeEngine), api.IsCode(err, api.CodeInternal): // no such table
 				l.defects["errors of engines"]++
 			case err != nil:
 				return err
