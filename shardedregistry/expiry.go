@@ -59,6 +59,7 @@ const expiryTick = int64(time.Millisecond)
 
 // leasedRecord is a record with a lease. H is record, or one of the types that end with it.
 type leasedRecord[H any] struct {
+	//lint:ignore U1000 found by its offset
 	lease
 	head H
 }

@@ -136,7 +136,7 @@ func TestExpiry(t *testing.T) {
 				if !ok || e.Value != 1 || r.Len() != 1 {
 					t.Errorf("%s,%s: %v, %t before the deadline", way, name, e, ok)
 				}
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				synctest.Wait()
 				if v, ok := r.Get("k"); ok || r.Len() != 0 || r.Snapshot().Len() != 0 || shardedregistry.Linked(r) != 0 {
 					t.Errorf("%s,%s: %d, %t after the deadline; Len is %d, %d linked", way, name, v, ok, r.Len(), shardedregistry.Linked(r))
@@ -276,7 +276,7 @@ func TestVersionsHaveDeadlines(t *testing.T) {
 					synctest.Wait()
 					wantValue(t, r, "k", 1)
 				}
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				synctest.Wait()
 				if _, ok := r.Get("k"); ok || next != len(lives) {
 					t.Errorf("%v by %s: there at the end: %t; TTL was called %d times", lives, way, ok, next)
@@ -350,7 +350,7 @@ func TestDeadlinesAreRounded(t *testing.T) {
 		shardedregistry.Expire(r, "k") // as a timer that fires too early
 		shardedregistry.ExpireAll(r)
 		wantValue(t, r, "k", 1)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if r.Len() != 0 {
 			t.Error("it is there after 2 ms")

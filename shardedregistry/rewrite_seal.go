@@ -27,5 +27,6 @@ func (rt *root[K]) sealed(hash uint64) bool {
 // awaitUnsealed returns when a call that has sealed the registry has unsealed it.
 func (rt *root[K]) awaitUnsealed() {
 	rt.sealing.Lock()
-	rt.sealing.Unlock() //nolint:staticcheck // whoever holds it unseals the registry first
+	//lint:ignore SA2001 whoever holds it unseals the registry first
+	rt.sealing.Unlock()
 }
