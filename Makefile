@@ -157,7 +157,7 @@ stress: ## the stress tests STRESS=20 times over under the race detector, histor
 	$(GO) test -vet=off -run Killed -count 25 ./cowchangeset ./cowchangeset/journal
 
 .PHONY: bench
-bench: ## compare with the locked baselines: tables and bench/results/report.html (under 6 minutes)
+bench: ## compare with the locked baselines: tables, a picture and bench/results/report.html (under 6 minutes)
 	$(GO) run ./bench/cmd/bench $(BENCHFLAGS)
 
 .PHONY: bench-quick

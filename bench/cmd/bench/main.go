@@ -196,19 +196,36 @@ func publish(ctx context.Context, o options, raw string, stdout io.Writer) error
 		return fmt.Errorf("bench: %w", err)
 	}
 	path := filepath.Join(o.out, "report.html")
-	page, err := os.Create(path)
+	if err := create(path, r.WriteHTML); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "\nraw results  %s\nreport       %s\n", raw, path)
+	if err != nil || !r.HasBaseline() {
+		return err
+	}
+	for name, theme := range map[string]string{"light": report.Light, "dark": report.Dark} {
+		if err := create(filepath.Join(o.out, "speed-"+name+".svg"), func(w io.Writer) error { return r.WritePicture(w, theme) }); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(stdout, "picture      %s, speed-dark.svg\n", filepath.Join(o.out, "speed-light.svg"))
+	return err
+}
+
+// create writes a file with what write writes.
+func create(path string, write func(io.Writer) error) error {
+	f, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)
 	}
-	defer page.Close()
-	if err := r.WriteHTML(page); err != nil {
+	defer f.Close()
+	if err := write(f); err != nil {
 		return err
 	}
-	if err := page.Close(); err != nil {
+	if err := f.Close(); err != nil {
 		return fmt.Errorf("bench: %w", err)
 	}
-	_, err = fmt.Fprintf(stdout, "\nraw results  %s\nreport       %s\n", raw, path)
-	return err
+	return nil
 }
 
 // quote makes arguments safe to paste into a shell.

@@ -100,6 +100,10 @@ func TestRun_From(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(out, "report.html"))
 	require.NoError(t, err)
 	require.Contains(t, string(page), "</html>")
+	for _, picture := range []string{"speed-light.svg", "speed-dark.svg"} {
+		require.Contains(t, text, picture)
+		require.FileExists(t, filepath.Join(out, picture))
+	}
 }
 
 func TestRun_FromErrors(t *testing.T) {

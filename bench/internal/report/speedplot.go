@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -83,7 +84,9 @@ func speedAxis(canvas *svg.Canvas, x svg.Log, left, height float64) {
 }
 
 // tickTimes labels a round number: "0.5×".
-func tickTimes(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) + "×" }
+func tickTimes(x float64) string {
+	return strconv.FormatFloat(math.Round(x*1000)/1000, 'f', -1, 64) + "×"
+}
 
 // drawSpeed draws one comparison at height mid.
 func drawSpeed(canvas *svg.Canvas, x svg.Log, left, right, mid float64, c *Comparison) {

@@ -1,5 +1,6 @@
 // Package svg writes the few shapes that plots need as well-formed SVG.
-// Colours and fonts are left to the page's style sheet, through classes.
+// Colours and fonts are left to a style sheet, through classes: that of the page, or one
+// in the drawing.
 package svg
 
 import (
@@ -18,6 +19,11 @@ type Canvas struct {
 // New returns an empty drawing. The title is what a screen reader says.
 func New(width, height float64, title string) *Canvas {
 	return &Canvas{width: width, height: height, title: title}
+}
+
+// Style adds a style sheet, so that the drawing can stand alone.
+func (c *Canvas) Style(sheet string) {
+	fmt.Fprintf(&c.body, "<style>%s</style>\n", escape(sheet))
 }
 
 // Rect draws a rectangle.
