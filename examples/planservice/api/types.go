@@ -174,6 +174,7 @@ type Counts struct {
 	Successes  uint64 `json:"successes"`  // calls of strategies
 	Failures   uint64 `json:"failures"`   // calls of strategies
 	Rejected   uint64 `json:"rejected"`   // calls of strategies
+	Cancelled  uint64 `json:"cancelled"`  // calls of strategies
 	Started    uint64 `json:"started"`    // changesets
 	Applied    uint64 `json:"applied"`    // changesets
 	Recorded   uint64 `json:"recorded"`   // changes

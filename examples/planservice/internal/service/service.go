@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
 	"github.com/latchfree/latchfree/examples/planservice/api"
@@ -58,6 +60,7 @@ type Service struct {
 	since      time.Time
 	stopping   atomic.Bool
 	history    cowchangeset.Slice[Sample]
+	metrics    *prometheus.Registry
 }
 
 // New opens the journals, takes over what they have, and starts the workers.
@@ -152,7 +155,7 @@ func (s *Service) open(ctx context.Context) error {
 			return fmt.Errorf("strategy %q: %w", strategy.Name, err)
 		}
 	}
-	return nil
+	return s.register()
 }
 
 func (s *Service) newSet(ctx context.Context, changes *journal.Journal[api.Change]) (state.Set, error) {

@@ -8,21 +8,30 @@ import (
 	"github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/examples/planservice/api"
 	"github.com/latchfree/latchfree/examples/planservice/internal/state"
+	latchprom "github.com/latchfree/latchfree/integrations/prometheus"
 )
 
 type breakers struct {
-	g *atomicbreaker.Group[string]
+	g           *atomicbreaker.Group[string]
+	transitions latchprom.Transitions
 }
 
 func newBreakers(c Config) (breakers, error) {
+	transitions := latchprom.NewTransitions("strategies")
+	count := latchprom.CountKey[string](transitions)
 	g, err := atomicbreaker.NewGroup(atomicbreaker.GroupConfig[string]{
 		Default: atomicbreaker.Config{
 			Trip:        atomicbreaker.Consecutive(c.Threshold),
 			OpenTimeout: c.OpenTimeout,
 		},
-		OnStateChange: c.OnTransition,
+		OnStateChange: func(strategy string, e atomicbreaker.Event) {
+			count(strategy, e)
+			if c.OnTransition != nil {
+				c.OnTransition(strategy, e)
+			}
+		},
 	})
-	return breakers{g}, err
+	return breakers{g, transitions}, err
 }
 
 func (b breakers) Allow(strategy string) (func(error) string, error) {
