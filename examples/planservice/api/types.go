@@ -146,8 +146,8 @@ type Engine struct {
 // Breaker is the state of a strategy's breaker. Strategies without failures have none.
 type Breaker struct {
 	Strategy   string `json:"strategy"`
-	State      string `json:"state"` // Closed, Open, HalfOpen
-	Failures   int    `json:"failures"`
+	State      string `json:"state"`    // Closed, Open, HalfOpen
+	Failures   int    `json:"failures"` // in a row
 	Generation uint64 `json:"generation"`
 	RetryAfter int64  `json:"retry_after_ms,omitempty"` // milliseconds; -1 until a reset
 }

@@ -13,6 +13,7 @@ import (
 
 type breakers struct {
 	g           *atomicbreaker.Group[string]
+	threshold   int
 	transitions latchprom.Transitions
 }
 
@@ -31,7 +32,7 @@ func newBreakers(c Config) (breakers, error) {
 			}
 		},
 	})
-	return breakers{g, transitions}, err
+	return breakers{g, c.Threshold, transitions}, err
 }
 
 func (b breakers) Allow(strategy string) (func(error) string, error) {
@@ -52,6 +53,12 @@ func (b breakers) Get(strategy string) api.Breaker {
 	if s.RetryAfter == time.Duration(math.MaxInt64) {
 		retry = -1
 	}
-	return api.Breaker{Strategy: strategy, State: s.State.String(), Failures: s.Failures,
+	// The snapshot counts anew in each mode. Threshold failures in a row opened the breaker,
+	// and one failed probe each time that it opened again.
+	failures := s.Failures
+	if s.Streak > 0 {
+		failures = b.threshold + s.Streak - 1
+	}
+	return api.Breaker{Strategy: strategy, State: s.State.String(), Failures: failures,
 		Generation: uint64(s.Generation), RetryAfter: retry}
 }
