@@ -117,6 +117,24 @@ func TestBreakerAndKeys(t *testing.T) {
 	assert.True(t, api.IsCode(err, api.CodeKeyReused), err)
 }
 
+// Clients get a code that says what is wrong, and no error of the service.
+func TestTooManyDatabases(t *testing.T) {
+	_, client := serve(t, service.Config{MemoryDatabases: 1})
+	prepare(t, client, "", api.Direct)
+	ctx := t.Context()
+	c, err := client.StartChangeset(ctx, "p")
+	require.NoError(t, err)
+	_, err = client.Apply(ctx, c.ID, "", api.ApplyChangeset{Database: "memory:one"})
+	require.NoError(t, err)
+	c, err = client.StartChangeset(ctx, "p")
+	require.NoError(t, err)
+	_, err = client.Apply(ctx, c.ID, "", api.ApplyChangeset{Database: "memory:two"})
+	assert.True(t, api.IsCode(err, api.CodeTooManyDatabases), err)
+	assert.ErrorContains(t, err, "409")
+	_, err = client.Apply(ctx, c.ID, "", api.ApplyChangeset{Database: "memory:one"})
+	assert.NoError(t, err, "the changeset may be applied elsewhere")
+}
+
 func TestPageAndEvents(t *testing.T) {
 	server, _ := serve(t, service.Config{})
 	for path, want := range map[string]string{"/": "<title>planservice", "/static/page.css": "color-scheme", "/static/page.js": "EventSource", "/metrics": "planservice_runs_total 0", "/readyz": "ready"} {
