@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -71,6 +72,12 @@ func drive(t *testing.T, browser context.Context, s screen) {
 	p.wait(`document.querySelector("#curve path").getAttribute("d").includes("L")`)
 	assert.True(t, value[bool](p, `window.opened === true`), "the page was loaded again")
 	assert.Empty(t, p.console())
+
+	// A page that lacks a part is of another version.
+	_, err = chromedp.Run(p.ctx, chromedp.WaitEvent(page.LoadEventFired, nil,
+		chromedp.Evaluate[chromedp.Void](`document.querySelector("#tiles").remove()`)))
+	require.NoError(t, err)
+	p.wait(`document.querySelector("#tiles") && window.opened === undefined`)
 
 	server.Listener.Close()
 	server.CloseClientConnections()

@@ -6,6 +6,7 @@ events.onmessage = e => {
   const next = new DOMParser().parseFromString(e.data, "text/html");
   for (const now of next.querySelectorAll("[id]")) {
     const shown = document.getElementById(now.id);
+    if (!shown) return location.reload(); // the service has another version of the page
     if (shown.innerHTML !== now.innerHTML) shown.innerHTML = now.innerHTML;
   }
   document.body.classList.remove("stale");
