@@ -57,6 +57,7 @@ func parse(arguments []string, output io.Writer) (o options, err error) {
 	flags.DurationVar(&c.OpenTimeout, "open-timeout", 5*time.Second, "how long a breaker stays open")
 	flags.DurationVar(&c.StrategyTimeout, "timeout", 5*time.Second, "how long a strategy's call may take")
 	flags.DurationVar(&c.EngineIdle, "engine-idle", time.Minute, "after which an unused engine of a file is closed")
+	flags.IntVar(&c.MemoryDatabases, "memory-databases", 100, "databases that clients may open in memory at most")
 	flags.DurationVar(&o.grace, "grace", 10*time.Second, "how long requests may take after SIGTERM")
 	flags.Func("strategy", "`name=url` of a strategy; may be repeated", func(text string) error {
 		name, url, ok := strings.Cut(text, "=")

@@ -162,7 +162,7 @@ func TestShutdownFinishesARun(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	for _, arguments := range [][]string{
-		{"-store", "other"}, {"-store", "naive", "-journal", t.TempDir()}, {"-threshold", "-1"}, {"-queue", "3"}, {"-workers", "-1"},
+		{"-store", "other"}, {"-store", "naive", "-journal", t.TempDir()}, {"-threshold", "-1"}, {"-queue", "3"}, {"-workers", "-1"}, {"-memory-databases", "-1"},
 		{"-timeout", "-1s"}, {"-strategy", "x"}, {"-strategy", "x=ftp://host/"}, {"-strategy", "direct=http://host/"}, {"extra"}, {"-unknown"},
 		{"-addr", "nowhere:x"}, {"-journal", "/dev/null/x"}, {"-open-timeout", "-1ns", "-threshold", "0", "-pause", "-1s"},
 	} {

@@ -20,6 +20,7 @@ const (
 	CodeApplying             Code = "applying"              // 409
 	CodeAlreadyApplied       Code = "already_applied"       // 409: under another key
 	CodeKeyReused            Code = "key_reused"            // 409: for another changeset
+	CodeTooManyDatabases     Code = "too_many_databases"    // 409: in memory
 	CodeConflict             Code = "conflict"              // 412
 	CodeTooLarge             Code = "too_large"             // 413
 	CodeMediaType            Code = "unsupported_media"     // 415

@@ -146,8 +146,8 @@ type Engine struct {
 // Breaker is the state of a strategy's breaker. Strategies without failures have none.
 type Breaker struct {
 	Strategy   string `json:"strategy"`
-	State      string `json:"state"` // Closed, Open, HalfOpen
-	Failures   int    `json:"failures"`
+	State      string `json:"state"`    // Closed, Open, HalfOpen
+	Failures   int    `json:"failures"` // in a row
 	Generation uint64 `json:"generation"`
 	RetryAfter int64  `json:"retry_after_ms,omitempty"` // milliseconds; -1 until a reset
 }
@@ -174,6 +174,7 @@ type Counts struct {
 	Successes  uint64 `json:"successes"`  // calls of strategies
 	Failures   uint64 `json:"failures"`   // calls of strategies
 	Rejected   uint64 `json:"rejected"`   // calls of strategies
+	Cancelled  uint64 `json:"cancelled"`  // calls of strategies
 	Started    uint64 `json:"started"`    // changesets
 	Applied    uint64 `json:"applied"`    // changesets
 	Recorded   uint64 `json:"recorded"`   // changes

@@ -78,7 +78,8 @@ type result struct {
 
 // storm replays all reports against one store. The service gets arguments too.
 func storm(ctx context.Context, binary, store string, clients int, duration time.Duration, progress io.Writer, arguments ...string) (r result, err error) {
-	s, err := start(ctx, binary, append(arguments, "-store", store)...)
+	// Each round of replayEngines opens a database.
+	s, err := start(ctx, binary, append(arguments, "-store", store, "-memory-databases", "1000000")...)
 	if err != nil {
 		return r, err
 	}

@@ -9,9 +9,12 @@ import (
 	"iter"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
 	"github.com/latchfree/latchfree/examples/planservice/api"
+	latchprom "github.com/latchfree/latchfree/integrations/prometheus"
 )
 
 // Log is a sequence of events. It may be used concurrently.
@@ -62,6 +65,15 @@ func (l *Log) All() iter.Seq[api.AuditLine] {
 			}
 		}
 	}
+}
+
+// Collectors returns what Prometheus may ask of the log.
+func (l *Log) Collectors() []prometheus.Collector {
+	all := []prometheus.Collector{latchprom.Tracker("events", l.tracker)}
+	if l.journal != nil {
+		all = append(all, latchprom.Journal("events", l.journal))
+	}
+	return all
 }
 
 // Close ends the log.

@@ -12,16 +12,41 @@ import (
 	"github.com/latchfree/latchfree/examples/planservice/internal/state"
 )
 
-// openEngine gives the engine a number and writes it to the trail.
+// openEngine gives the engine a number and writes it to the trail. An engine in memory is
+// never closed, as its data would be lost, so their number is bounded.
 func (s *Service) openEngine(ctx context.Context, url string) (*engine.Engine, error) {
+	leave, err := s.admit(url)
+	if err != nil {
+		return nil, err
+	}
 	e, err := engine.Open(ctx, url, s.engines.Add(1), func(e *engine.Engine) {
+		leave()
 		s.note(api.AuditLine{Kind: api.KindEngineClosed, Database: e.URL, Engine: e.Number})
 	})
 	if err != nil {
+		leave()
 		return nil, err
 	}
 	s.note(api.AuditLine{Kind: api.KindEngine, Database: url, Engine: e.Number})
 	return e, nil
+}
+
+// admit reserves a place for an engine that a client has named. The caller gives it back by
+// leave.
+func (s *Service) admit(url string) (leave func(), err error) {
+	if url == s.config.Database || !strings.HasPrefix(url, engine.Memory) {
+		return func() {}, nil
+	}
+	limit := int64(s.config.MemoryDatabases)
+	for {
+		n := s.inMemory.Load()
+		if n >= limit {
+			return nil, fmt.Errorf("%w: %d are open", ErrTooManyDatabases, n)
+		}
+		if s.inMemory.CompareAndSwap(n, n+1) {
+			return func() { s.inMemory.Add(-1) }, nil
+		}
+	}
 }
 
 // database returns the URL that a caller may use: the service's own, which an empty one

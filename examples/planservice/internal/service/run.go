@@ -61,6 +61,7 @@ func (s *Service) runStrategy(ctx context.Context, call api.StrategyCall) api.Ru
 		s.counters.successes.Add(1)
 		result.Outcome = api.OutcomeSuccess
 	case errors.Is(err, context.Canceled):
+		s.counters.cancelled.Add(1)
 		result.Outcome, result.Error = api.OutcomeCancelled, err.Error()
 	default:
 		s.counters.failures.Add(1)

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
 	"github.com/latchfree/latchfree/examples/planservice/api"
@@ -38,6 +40,7 @@ type Config struct {
 	Threshold       int           // failures in a row that open a breaker; 3
 	OpenTimeout     time.Duration // of breakers; 5 s
 	EngineIdle      time.Duration // after which an unused engine of a file is closed; 1 min
+	MemoryDatabases int           // that clients may open in memory at most; 100
 	Pause           time.Duration // of naive between steps; it yields if 0
 	Strategies      []api.Strategy
 	Log             *slog.Logger // slog.Default
@@ -54,10 +57,12 @@ type Service struct {
 	pool       *pool.Pool
 	client     *http.Client
 	engines    atomic.Uint64 // numbers of engines
+	inMemory   atomic.Int64  // engines in memory that clients have named
 	counters   counters
 	since      time.Time
 	stopping   atomic.Bool
 	history    cowchangeset.Slice[Sample]
+	metrics    *prometheus.Registry
 }
 
 // New opens the journals, takes over what they have, and starts the workers.
@@ -85,6 +90,7 @@ func (c *Config) complete() error {
 	setDefault(&c.Threshold, 3)
 	setDefault(&c.OpenTimeout, 5*time.Second)
 	setDefault(&c.EngineIdle, time.Minute)
+	setDefault(&c.MemoryDatabases, 100)
 	setDefault(&c.Log, slog.Default())
 	if c.Client == nil {
 		c.Client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.Workers, IdleConnTimeout: time.Minute}}
@@ -96,6 +102,8 @@ func (c *Config) complete() error {
 		return fmt.Errorf("the store %q has no journal", c.Store)
 	case c.Threshold < 1:
 		return fmt.Errorf("threshold is %d", c.Threshold)
+	case c.MemoryDatabases < 1:
+		return fmt.Errorf("memory databases is %d", c.MemoryDatabases)
 	case c.StrategyTimeout < 0 || c.EngineIdle < 0 || c.Pause < 0:
 		return errors.New("a duration is negative")
 	case c.Queue < maxStrategies:
@@ -152,7 +160,7 @@ func (s *Service) open(ctx context.Context) error {
 			return fmt.Errorf("strategy %q: %w", strategy.Name, err)
 		}
 	}
-	return nil
+	return s.register()
 }
 
 func (s *Service) newSet(ctx context.Context, changes *journal.Journal[api.Change]) (state.Set, error) {

@@ -10,8 +10,8 @@ import (
 
 // counters are totals since the process began.
 type counters struct {
-	requests, runs, successes, failures, rejected   atomic.Uint64
-	started, applied, recorded, unrecorded, written atomic.Uint64
+	requests, runs, successes, failures, rejected, cancelled atomic.Uint64
+	started, applied, recorded, unrecorded, written          atomic.Uint64
 }
 
 // Sample is the throughput of one second.
@@ -30,7 +30,7 @@ func (s *Service) Counts() api.Counts {
 	c := &s.counters
 	counts := api.Counts{
 		Requests: c.requests.Load(), Runs: c.runs.Load(), Successes: c.successes.Load(), Failures: c.failures.Load(),
-		Rejected: c.rejected.Load(), Started: c.started.Load(), Applied: c.applied.Load(), Recorded: c.recorded.Load(),
+		Rejected: c.rejected.Load(), Cancelled: c.cancelled.Load(), Started: c.started.Load(), Applied: c.applied.Load(), Recorded: c.recorded.Load(),
 		Unrecorded: c.unrecorded.Load(), Written: c.written.Load(),
 		Busy: s.pool.Busy(), Workers: s.pool.Workers(), Queued: s.pool.Queued(),
 	}
@@ -66,14 +66,15 @@ func (s *Service) Sample(stop <-chan struct{}) {
 		now, t := s.Counts(), time.Now()
 		seconds := t.Sub(at).Seconds()
 		rate := func(from, to uint64) float64 { return float64(to-from) / seconds }
-		sample := Sample{rate(last.Requests, now.Requests), rate(last.Recorded, now.Recorded),
-			rate(last.Successes+last.Failures+last.Rejected, now.Successes+now.Failures+now.Rejected)}
+		sample := Sample{rate(last.Requests, now.Requests), rate(last.Recorded, now.Recorded), rate(calls(last), calls(now))}
 		s.history.Update(func(h []Sample) []Sample {
 			return append(slices.Clone(h[max(0, len(h)-samples+1):]), sample)
 		})
 		last, at = now, t
 	}
 }
+
+func calls(c api.Counts) uint64 { return c.Successes + c.Failures + c.Rejected + c.Cancelled }
 
 // History returns the throughput of the last minute, the oldest second first.
 func (s *Service) History() []Sample { return s.history.Load() }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/latchfree/latchfree/examples/planservice/api"
 	"github.com/latchfree/latchfree/examples/planservice/internal/engine"
 )
@@ -34,6 +36,7 @@ type Set struct {
 	Changesets Changesets
 	Breakers   Breakers
 	Engines    Engines
+	Collectors []prometheus.Collector // of what the structures count by themselves; only latchfree has some
 }
 
 // Entry is what a registry has under a name.

@@ -28,6 +28,7 @@ var answers = []struct {
 	{state.ErrApplying, http.StatusConflict, api.CodeApplying},
 	{service.ErrAlreadyApplied, http.StatusConflict, api.CodeAlreadyApplied},
 	{engine.ErrKeyReused, http.StatusConflict, api.CodeKeyReused},
+	{service.ErrTooManyDatabases, http.StatusConflict, api.CodeTooManyDatabases},
 	{service.ErrEngine, http.StatusInternalServerError, api.CodeEngine},
 	{pool.ErrBusy, http.StatusServiceUnavailable, api.CodeBusy},
 	{pool.ErrClosed, http.StatusServiceUnavailable, api.CodeStopping},

@@ -2,10 +2,12 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,20 +23,29 @@ var templates embed.FS
 
 var pages = template.Must(template.ParseFS(templates, "template/*.html"))
 
-// shownPlans is how many plans the page has at most.
-const shownPlans = 12
+// How many plans and breakers the page has at most.
+const (
+	shownPlans    = 12
+	shownBreakers = 20
+)
 
 // view is what the page shows.
 type view struct {
 	api.Status
-	Now  service.Sample
-	Top  float64 // of the curve
-	Path string  // of the curve: one unit to the right for each second
+	Strategies int // that there are
+	Now        service.Sample
+	Top        float64 // of the curve
+	Path       string  // of the curve: one unit to the right for each second
 }
 
 func (h *server) render(name string) ([]byte, error) {
 	v := view{Status: h.s.Status(), Top: 1}
 	v.Plans = v.Plans[:min(len(v.Plans), shownPlans)]
+	v.Strategies = len(v.Breakers)
+	slices.SortStableFunc(v.Breakers, func(a, b api.Breaker) int {
+		return cmp.Or(b2i(a.State == "Closed")-b2i(b.State == "Closed"), b.Failures-a.Failures)
+	})
+	v.Breakers = v.Breakers[:min(v.Strategies, shownBreakers)]
 	history := h.s.History()
 	for _, s := range history {
 		v.Now, v.Top = s, max(v.Top, s.Recorded)

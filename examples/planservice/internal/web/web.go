@@ -8,6 +8,8 @@ import (
 	"net/http/pprof"
 	"runtime/debug"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	"github.com/latchfree/latchfree/examples/planservice/api"
 	"github.com/latchfree/latchfree/examples/planservice/internal/service"
 )
@@ -48,7 +50,6 @@ func New(s *service.Service, log *slog.Logger, stop <-chan struct{}) http.Handle
 		"POST /v1/breakers/reset":            h.resetBreakers,
 		"POST /v1/breakers/{strategy}/reset": h.resetBreaker,
 		"GET /v1/status":                     h.status,
-		"GET /metrics":                       h.metrics,
 		"GET /healthz":                       h.health,
 		"GET /readyz":                        h.ready,
 		"GET /{$}":                           h.page,
@@ -61,6 +62,7 @@ func New(s *service.Service, log *slog.Logger, stop <-chan struct{}) http.Handle
 			}
 		})
 	}
+	h.mux.Handle("GET /metrics", promhttp.HandlerFor(s.Metrics(), promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError)}))
 	h.mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	h.mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	h.mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

@@ -2,10 +2,12 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -115,6 +117,49 @@ func TestBreakerAndKeys(t *testing.T) {
 	assert.True(t, api.IsCode(err, api.CodeAlreadyApplied), err)
 	_, err = client.Apply(ctx, all[1].ID, "k", api.ApplyChangeset{})
 	assert.True(t, api.IsCode(err, api.CodeKeyReused), err)
+}
+
+// Clients get a code that says what is wrong, and no error of the service.
+func TestTooManyDatabases(t *testing.T) {
+	_, client := serve(t, service.Config{MemoryDatabases: 1})
+	prepare(t, client, "", api.Direct)
+	ctx := t.Context()
+	c, err := client.StartChangeset(ctx, "p")
+	require.NoError(t, err)
+	_, err = client.Apply(ctx, c.ID, "", api.ApplyChangeset{Database: "memory:one"})
+	require.NoError(t, err)
+	c, err = client.StartChangeset(ctx, "p")
+	require.NoError(t, err)
+	_, err = client.Apply(ctx, c.ID, "", api.ApplyChangeset{Database: "memory:two"})
+	assert.True(t, api.IsCode(err, api.CodeTooManyDatabases), err)
+	assert.ErrorContains(t, err, "409")
+	_, err = client.Apply(ctx, c.ID, "", api.ApplyChangeset{Database: "memory:one"})
+	assert.NoError(t, err, "the changeset may be applied elsewhere")
+}
+
+// Clients name strategies: the page shows those that are down, and not all.
+func TestPageShowsTheWorstBreakers(t *testing.T) {
+	server, client := serve(t, service.Config{Threshold: 1, OpenTimeout: -1})
+	var names []string
+	for i := range 50 {
+		names = append(names, fmt.Sprintf("s-%02d", i))
+	}
+	prepare(t, client, failing(t).URL, names...)
+	ctx := t.Context()
+	_, err := client.CreatePlan(ctx, api.Plan{Name: "last", Actions: []string{"a"}, Strategies: []string{"s-49"}})
+	require.NoError(t, err)
+	_, err = client.Run(ctx, "last", api.RunPlan{})
+	require.NoError(t, err)
+	r, err := server.Client().Get(server.URL)
+	require.NoError(t, err)
+	defer r.Body.Close()
+	page, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	shown := regexp.MustCompile(`<td class="name">(\S+)<td><span class="state (\w+)">`).FindAllStringSubmatch(string(page), -1)
+	require.Len(t, shown, 20)
+	assert.Equal(t, []string{"s-49", "Open"}, shown[0][1:])
+	assert.Equal(t, []string{"direct", "Closed"}, shown[1][1:])
+	assert.Contains(t, string(page), "20 of 51")
 }
 
 func TestPageAndEvents(t *testing.T) {

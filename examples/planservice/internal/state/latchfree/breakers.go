@@ -8,21 +8,31 @@ import (
 	"github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/examples/planservice/api"
 	"github.com/latchfree/latchfree/examples/planservice/internal/state"
+	latchprom "github.com/latchfree/latchfree/integrations/prometheus"
 )
 
 type breakers struct {
-	g *atomicbreaker.Group[string]
+	g           *atomicbreaker.Group[string]
+	threshold   int
+	transitions latchprom.Transitions
 }
 
 func newBreakers(c Config) (breakers, error) {
+	transitions := latchprom.NewTransitions("strategies")
+	count := latchprom.CountKey[string](transitions)
 	g, err := atomicbreaker.NewGroup(atomicbreaker.GroupConfig[string]{
 		Default: atomicbreaker.Config{
 			Trip:        atomicbreaker.Consecutive(c.Threshold),
 			OpenTimeout: c.OpenTimeout,
 		},
-		OnStateChange: c.OnTransition,
+		OnStateChange: func(strategy string, e atomicbreaker.Event) {
+			count(strategy, e)
+			if c.OnTransition != nil {
+				c.OnTransition(strategy, e)
+			}
+		},
 	})
-	return breakers{g}, err
+	return breakers{g, c.Threshold, transitions}, err
 }
 
 func (b breakers) Allow(strategy string) (func(error) string, error) {
@@ -43,6 +53,12 @@ func (b breakers) Get(strategy string) api.Breaker {
 	if s.RetryAfter == time.Duration(math.MaxInt64) {
 		retry = -1
 	}
-	return api.Breaker{Strategy: strategy, State: s.State.String(), Failures: s.Failures,
+	// The snapshot counts anew in each mode. Threshold failures in a row opened the breaker,
+	// and one failed probe each time that it opened again.
+	failures := s.Failures
+	if s.Streak > 0 {
+		failures = b.threshold + s.Streak - 1
+	}
+	return api.Breaker{Strategy: strategy, State: s.State.String(), Failures: failures,
 		Generation: uint64(s.Generation), RetryAfter: retry}
 }

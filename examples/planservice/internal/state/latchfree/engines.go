@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/latchfree/latchfree/examples/planservice/internal/engine"
+	latchprom "github.com/latchfree/latchfree/integrations/prometheus"
 	"github.com/latchfree/latchfree/oncecache"
 )
 
@@ -12,19 +13,24 @@ import (
 // used it for a while; to close an engine in memory would drop its data, so that is held
 // by a lease of its own until Close.
 type engines struct {
-	cache *oncecache.Cache[string, *engine.Engine]
-	held  oncecache.Cache[string, oncecache.Lease[string, *engine.Engine]]
-	open  func(context.Context, string) (*engine.Engine, error)
+	cache     *oncecache.Cache[string, *engine.Engine]
+	held      oncecache.Cache[string, oncecache.Lease[string, *engine.Engine]]
+	open      func(context.Context, string) (*engine.Engine, error)
+	creations latchprom.Creations
 }
 
 func newEngines(c Config) (*engines, error) {
+	creations := latchprom.NewCreations("engines")
 	cache, err := oncecache.New(oncecache.Config[string, *engine.Engine]{
 		Close:       func(_ string, e *engine.Engine) error { return e.Close() },
 		IdleTimeout: c.IdleTimeout,
 		// A file's next engine waits until the one before it is closed.
 		CloseBeforeCreate: true,
+		// To count look-ups is a write to shared memory, which a transaction hides.
+		RecordStats: true,
+		OnCreate:    latchprom.OnCreate[string](creations),
 	})
-	return &engines{cache: cache, open: c.Open}, err
+	return &engines{cache: cache, open: c.Open, creations: creations}, err
 }
 
 func (s *engines) Acquire(ctx context.Context, url string) (*engine.Engine, func(), error) {

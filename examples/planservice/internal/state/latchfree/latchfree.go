@@ -58,5 +58,6 @@ func New(ctx context.Context, c Config) (state.Set, error) {
 	}
 	changesets.index(c.PlanOf)
 	return state.Set{Name: "latchfree", Actions: actions, Plans: plans,
-		Changesets: changesets, Breakers: breakers, Engines: engines}, nil
+		Changesets: changesets, Breakers: breakers, Engines: engines,
+		Collectors: collectors(actions, plans, changesets, breakers, engines)}, nil
 }

@@ -1,7 +1,14 @@
-// Each event is the content of the page, as the server renders it.
+// Each event is the content of the page, as the server renders it. Of the elements with an
+// id, those that have changed get the new content. What is around them stays, and with it
+// the focus of the button.
 const events = new EventSource("/events");
 events.onmessage = e => {
-  document.querySelector("main").innerHTML = e.data;
+  const next = new DOMParser().parseFromString(e.data, "text/html");
+  for (const now of next.querySelectorAll("[id]")) {
+    const shown = document.getElementById(now.id);
+    if (!shown) return location.reload(); // the service has another version of the page
+    if (shown.innerHTML !== now.innerHTML) shown.innerHTML = now.innerHTML;
+  }
   document.body.classList.remove("stale");
 };
 events.onerror = () => document.body.classList.add("stale");
