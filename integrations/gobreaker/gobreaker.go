@@ -173,10 +173,22 @@ func (t *TwoStepCircuitBreaker[T]) allow() (atomicbreaker.Permit, error) {
 }
 
 func (t *TwoStepCircuitBreaker[T]) done(p atomicbreaker.Permit, err error) {
+	classified := false
+	defer func() {
+		if !classified { // IsExcluded or IsSuccessful panicked
+			p.Failure()
+		}
+	}()
+	excluded := t.st.IsExcluded != nil && t.st.IsExcluded(err)
+	good := err == nil
+	if !excluded && t.st.IsSuccessful != nil {
+		good = t.st.IsSuccessful(err)
+	}
+	classified = true
 	switch {
-	case t.st.IsExcluded != nil && t.st.IsExcluded(err):
+	case excluded:
 		p.Cancel()
-	case t.st.IsSuccessful != nil && t.st.IsSuccessful(err), t.st.IsSuccessful == nil && err == nil:
+	case good:
 		p.Success()
 	default:
 		p.Failure()

@@ -72,3 +72,15 @@ func TestPanicFails(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+func TestClassifyPanicFails(t *testing.T) {
+	b := NewTwoStepCircuitBreaker[int](Settings{IsSuccessful: func(error) bool { panic("x") }})
+	done, _ := b.Allow()
+	func() {
+		defer func() { _ = recover() }()
+		done(nil)
+	}()
+	if c := b.Counts(); c.TotalFailures != 1 {
+		t.Errorf("%+v", c)
+	}
+}
