@@ -216,7 +216,7 @@ func TestTrip(t *testing.T) {
 				}
 				time.Sleep(want - 1)
 				reject(t, s.allow, ab.ErrOpen)
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				wantVerdict(t, admit(t, s.allow).Success(), ab.Recovered)
 				wantVerdict(t, fail(t, s.allow, 1), ab.Counted)
 			})

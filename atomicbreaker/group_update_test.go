@@ -47,7 +47,7 @@ func TestGroupUpdate(t *testing.T) {
 		wantState(t, g.State("open"), ab.Open) // for all of its minute
 		time.Sleep(59*time.Second - 1)
 		reject(t, keyed(g, "open"), ab.ErrOpen)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		wantVerdict(t, admit(t, keyed(g, "open")).Success(), ab.Recovered)
 		updateGroup(t, g, ab.GroupConfig[string]{Default: ab.Config{Shadow: true}})
 		wantState(t, g.State("failing"), ab.Shadow)

@@ -1,6 +1,7 @@
 package atomicbreaker_test
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"strings"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/latchfree/latchfree/atomicbreaker"
 )
+
+// noContext is nil, for what refuses that.
+var noContext context.Context
 
 var errBoom = errors.New("boom")
 

@@ -50,15 +50,6 @@ func (e *ear) check(b *Breaker) {
 	}
 }
 
-func (e *ear) count(why Reason) (n int) {
-	for _, v := range e.events {
-		if v.Reason == why {
-			n++
-		}
-	}
-	return n
-}
-
 // scene is a breaker with a listener, and two calls that it has admitted.
 type scene struct {
 	b           *Breaker

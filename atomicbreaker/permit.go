@@ -35,7 +35,9 @@ const inCell = 1 << 32
 // Done is lock-free, and in a Group blocking on a bucket's mutex when the key
 // enters or leaves the table, or a listener is called. It takes effect by one CAS, or
 // when the state is read if it changes nothing.
-func (p Permit) Done(err error) Verdict { return p.done(nil, err) }
+func (p Permit) Done(err error) Verdict {
+	return p.done(nil, err) //lint:ignore SA1012 done takes none
+}
 
 // done is Done for a call whose context is known, or nil.
 func (p Permit) done(ctx context.Context, err error) Verdict {

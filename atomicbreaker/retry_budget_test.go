@@ -83,7 +83,7 @@ func TestRetryBudgetSettings(t *testing.T) {
 		if got := b.Available(); got != 1 {
 			t.Errorf("Available() = %d after less than eight seconds", got)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		wantRetries(t, b, 2)
 		for range 1000 {
 			b.Success()
@@ -135,7 +135,7 @@ func TestRetryBudgetExtremes(t *testing.T) {
 		wantRetries(t, b, 1)
 		time.Sleep(1000*time.Second - 1)
 		wantRetries(t, b, 0)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		wantRetries(t, b, 1)
 	})
 }

@@ -283,7 +283,7 @@ func TestThrottleDo(t *testing.T) {
 		t.Errorf("the name is %q", s.Name)
 	}
 	fn := func(context.Context) error { t.Error("fn was called"); return nil }
-	panics(t, "atomicbreaker: ", func() { throttle.Do(nil, fn) })
+	panics(t, "atomicbreaker: ", func() { throttle.Do(noContext, fn) })
 	panics(t, "atomicbreaker: ", func() { throttle.Do(ctx, nil) })
 	ended, cancel := context.WithCancelCause(ctx)
 	cancel(errBoom)

@@ -154,7 +154,8 @@ func TestUpdateKeepsProbes(t *testing.T) {
 		wantVerdict(t, r.Success(), ab.Recovered)
 
 		open(t, b.Allow)
-		p, q = admit(t, b.Allow), admit(t, b.Allow)
+		p = admit(t, b.Allow)
+		admit(t, b.Allow)
 		c.ProbeTimeout = time.Hour
 		update(t, b, c)
 		time.Sleep(time.Second + 256*time.Millisecond)

@@ -136,8 +136,8 @@ func TestRecordAllocatesLittle(t *testing.T) {
 func recordAllocatesLittle[E any](t *testing.T, e E) {
 	const n = 100_000
 	type slot struct {
-		state uint64
-		value E
+		_ uint64
+		_ E
 	}
 	for _, k := range []int{1, 10} {
 		var tracker cowchangeset.Tracker[E]

@@ -166,7 +166,7 @@ func TestChangesetSeal(t *testing.T) {
 
 func TestChangesetSealContext(t *testing.T) {
 	c := one[int](t)
-	if p := fmt.Sprint(mustPanic(t, func() { c.Seal(nil) })); p != "cowchangeset: Changeset.Seal called with a nil context" { //nolint:staticcheck // the point
+	if p := fmt.Sprint(mustPanic(t, func() { c.Seal(noContext) })); p != "cowchangeset: Changeset.Seal called with a nil context" {
 		t.Error(p)
 	}
 	cause := errors.New("cause")

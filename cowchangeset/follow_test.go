@@ -43,7 +43,7 @@ func TestTrackerTail(t *testing.T) {
 			receipts = append(receipts, r)
 		}
 		want()
-		c := start(t, tracker)
+		start(t, tracker)
 		want()
 		record(1)
 		want(1)
@@ -51,7 +51,7 @@ func TestTrackerTail(t *testing.T) {
 		record(2)
 		want(1, 2)
 		start(t, tracker)
-		c = start(t, tracker)
+		c := start(t, tracker)
 		mustSeal(t, c)
 		want(1, 2)
 		tracker.Announce("5") // by a Start that stalls
@@ -116,7 +116,7 @@ func TestTrackerTailFrom(t *testing.T) {
 		}
 		starter.Wait()
 	})
-	if p := panicOf(func() { tracker.Tail(nil, cowchangeset.Receipt{}) }); p != "cowchangeset: Tracker.Tail called with a nil context" {
+	if p := panicOf(func() { tracker.Tail(noContext, cowchangeset.Receipt{}) }); p != "cowchangeset: Tracker.Tail called with a nil context" {
 		t.Error(p)
 	}
 }

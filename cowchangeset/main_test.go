@@ -3,11 +3,15 @@
 package cowchangeset_test
 
 import (
+	"context"
 	"os"
 	"testing"
 
 	"github.com/latchfree/latchfree/internal/leak"
 )
+
+// noContext is nil, for what refuses that.
+var noContext context.Context
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(childFile); path != "" {

@@ -12,8 +12,6 @@ import (
 	"github.com/latchfree/latchfree/oncecache"
 )
 
-func found(v int, ok bool) string { return fmt.Sprint(v, " ", ok) }
-
 // cacheOnce does an operation that takes effect once. In a closed cache it
 // returns the zero value of what it returns.
 func cacheOnce[T any](c *cacheCaller, op string, do func() T, want func(m *model.Cache) T) *cacheMoment {

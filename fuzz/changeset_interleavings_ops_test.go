@@ -84,7 +84,7 @@ func changesetOn(op string, back byte, do func(t *sharedTracker, thread int, set
 }
 
 func changesetPinned(back byte, e int) changesetOp {
-	return changesetOn(fmt.Sprintf("Changeset.Record"), back, func(t *sharedTracker, thread int, set *cc.Changeset[int]) any {
+	return changesetOn("Changeset.Record", back, func(t *sharedTracker, thread int, set *cc.Changeset[int]) any {
 		r, err := set.Record(e)
 		return t.recorded(thread, r, err, e)
 	}, func(set *model.Changeset) any {

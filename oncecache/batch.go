@@ -2,7 +2,6 @@ package oncecache
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -235,7 +234,7 @@ func call[K comparable, V any](b *batch[K], create func(context.Context, []K) (m
 		spare = all
 	}
 	said := answer[K, V]{err: err}
-	said.each, said.byKey = errors.AsType[KeyErrors[K]](err)
+	said.each, said.byKey = keyErrorsIn[K](err)
 	maps.DeleteFunc(spare, func(k K, v V) bool { return said.of(k, v, true) != nil && isZero(v) })
 	for i := range b.own {
 		e := b.own[i].entry

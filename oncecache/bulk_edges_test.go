@@ -158,7 +158,8 @@ func TestManyRepeats(t *testing.T) {
 				}
 				got, err := s.GetOrCreateMany(ctx, []string{"k", "k", "k"}, create)
 				if fails {
-					each, _ := errors.AsType[oncecache.KeyErrors[string]](err)
+					var each oncecache.KeyErrors[string]
+					errors.As(err, &each)
 					if len(got) != 0 || len(each) != 1 || each["k"] != asked {
 						t.Errorf("%s: %v, %v", name, got, err)
 					}

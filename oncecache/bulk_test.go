@@ -247,7 +247,7 @@ func TestManyOddities(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for want, f := range map[string]func(){
-		"oncecache: GetOrCreateMany called with a nil context":  func() { c.GetOrCreateMany(nil, nil, nil64) }, //nolint:staticcheck
+		"oncecache: GetOrCreateMany called with a nil context":  func() { c.GetOrCreateMany(noContext, nil, nil64) },
 		"oncecache: GetOrCreateMany called with a nil function": func() { c.GetOrCreateMany(t.Context(), nil, nil) },
 	} {
 		func() {

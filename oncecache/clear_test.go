@@ -163,7 +163,7 @@ func TestLoadOrCreateOddities(t *testing.T) {
 	if _, _, err := c.LoadOrCreate(ended(t), 1, one); err != context.Canceled {
 		t.Error(err)
 	}
-	if p := panicOf(func() { c.LoadOrCreate(nil, 1, one) }); p != "oncecache: LoadOrCreate called with a nil context" { //nolint:staticcheck // the point
+	if p := panicOf(func() { c.LoadOrCreate(noContext, 1, one) }); p != "oncecache: LoadOrCreate called with a nil context" {
 		t.Error(p)
 	}
 	if p := panicOf(func() { c.LoadOrCreate(t.Context(), 1, nil) }); p != "oncecache: LoadOrCreate called with a nil function" {

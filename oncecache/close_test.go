@@ -65,7 +65,7 @@ func TestClosedCache(t *testing.T) {
 
 func TestCloseNilContext(t *testing.T) {
 	var c oncecache.Cache[string, int]
-	if p := panicOf(func() { c.Close(nil) }); p != "oncecache: Close called with a nil context" { //nolint:staticcheck // the point
+	if p := panicOf(func() { c.Close(noContext) }); p != "oncecache: Close called with a nil context" {
 		t.Error(p)
 	}
 	c.Set("k", 1)

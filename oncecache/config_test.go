@@ -201,12 +201,12 @@ func TestT12_NilArguments(t *testing.T) {
 		ctx := t.Context()
 		for how, calls := range map[string]map[string]func(){
 			" called with a nil context": {
-				"GetOrCreateContext": func() { c.GetOrCreateContext(nil, "k", none) },            //nolint:staticcheck // the point
-				"Acquire":            func() { c.Acquire(nil, "k", none) },                       //nolint:staticcheck // the point
-				"Refresh or Reload":  func() { c.Refresh(nil, "k", none) },                       //nolint:staticcheck // the point
-				"Wait":               func() { c.Wait(nil, "k") },                                //nolint:staticcheck // the point
-				"GetOrCreateMany":    func() { c.GetOrCreateMany(nil, []string{"k", "l"}, all) }, //nolint:staticcheck // the point
-				"Close":              func() { c.Close(nil) },                                    //nolint:staticcheck // the point
+				"GetOrCreateContext": func() { c.GetOrCreateContext(noContext, "k", none) },
+				"Acquire":            func() { c.Acquire(noContext, "k", none) },
+				"Refresh or Reload":  func() { c.Refresh(noContext, "k", none) },
+				"Wait":               func() { c.Wait(noContext, "k") },
+				"GetOrCreateMany":    func() { c.GetOrCreateMany(noContext, []string{"k", "l"}, all) },
+				"Close":              func() { c.Close(noContext) },
 			},
 			" called with a nil function": {
 				"GetOrCreate":        func() { c.GetOrCreate("k", nil) },

@@ -49,7 +49,7 @@ func (c *Cache[K, V]) GetOrCreateContext(ctx context.Context, k K, create func(c
 	var e *entry[K]
 	r := c.root.Load()
 	if r == nil {
-		r = c.install()
+		c.install()
 	} else if e = r.find(k); e != nil { // LP(GetOrCreateContext): a hit
 		if v, ok := use[V](e); ok {
 			return v, nil

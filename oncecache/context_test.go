@@ -217,7 +217,7 @@ func TestT12_NilContext(t *testing.T) {
 	var c oncecache.Cache[string, int]
 	none := func(context.Context, string) (int, error) { return -1, nil }
 	for want, f := range map[string]func(){
-		"oncecache: GetOrCreateContext called with a nil context":  func() { c.GetOrCreateContext(nil, "k", none) }, //nolint:staticcheck // the point
+		"oncecache: GetOrCreateContext called with a nil context":  func() { c.GetOrCreateContext(noContext, "k", none) },
 		"oncecache: GetOrCreateContext called with a nil function": func() { c.GetOrCreateContext(t.Context(), "k", nil) },
 	} {
 		if p := panicOf(f); p != want {

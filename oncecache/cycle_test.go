@@ -321,7 +321,7 @@ func TestCycleThatIsOver(t *testing.T) {
 			end := make(chan struct{})
 			gives := startCall(func() (int, error) {
 				return c.GetOrCreateContext(t.Context(), 0, func(ctx context.Context, _ int) (int, error) {
-					time.Sleep(2)
+					time.Sleep(2 * time.Nanosecond)
 					if _, err := c.Wait(ctx, 1); !errors.As(err, new(*oncecache.CycleError)) {
 						t.Errorf("a cycle: %v", err)
 					}
@@ -331,11 +331,11 @@ func TestCycleThatIsOver(t *testing.T) {
 			})
 			waits := startCall(func() (int, error) {
 				return c.GetOrCreateContext(t.Context(), 1, func(ctx context.Context, _ int) (int, error) {
-					time.Sleep(1)
+					time.Sleep(time.Nanosecond)
 					first := startCall(func() (int, error) { return c.Wait(ctx, 0) })
-					time.Sleep(2)
+					time.Sleep(2 * time.Nanosecond)
 					second := startCall(func() (int, error) { return c.Wait(ctx, 0) })
-					time.Sleep(1)
+					time.Sleep(time.Nanosecond)
 					close(end)
 					wantAll(t, []*call{first, second}, result{value: 1})
 					return 2, nil

@@ -145,5 +145,11 @@ func (e KeyErrors[K]) Error() string {
 	return strings.Join(texts, "\n")
 }
 
+// keyErrorsIn returns the KeyErrors that err is or wraps.
+func keyErrorsIn[K comparable](err error) (each KeyErrors[K], ok bool) {
+	ok = err != nil && errors.As(err, &each)
+	return each, ok
+}
+
 // Unwrap returns the errors.
 func (e KeyErrors[K]) Unwrap() []error { return slices.Collect(maps.Values(e)) }

@@ -148,9 +148,6 @@ func (f *flight) leave(counts participants) bool {
 	}
 }
 
-// isDone reports whether the result is known.
-func (f *flight) isDone() bool { return participants(f.participants.Load()).has(finished) }
-
 // finish closes the list of participants, and returns it. Only the creator calls it, once.
 func (f *flight) finish() participants { return participants(f.participants.Or(uint64(finished))) }
 

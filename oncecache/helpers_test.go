@@ -1,6 +1,7 @@
 package oncecache_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"runtime"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/latchfree/latchfree/oncecache"
 )
+
+// noContext is nil, for what refuses that.
+var noContext context.Context
 
 const memory = "sqlite://:memory:"
 

@@ -41,7 +41,7 @@ const fewExpired = 64
 // keptUntil returns until when the error of a create function is kept; zero: it is
 // not. It runs user code.
 func (k *keptErrors[K]) keptUntil(r *root[K], key K, err error) time.Duration {
-	if _, cycle := errors.AsType[*CycleError](err); cycle {
+	if cycle := (*CycleError)(nil); errors.As(err, &cycle) {
 		return 0 // says nothing about the key: the next caller may come from elsewhere
 	}
 	switch ttl := k.ttl(key, err); {

@@ -12,7 +12,7 @@ import (
 // session keeps a lease for as long as it is open.
 type session struct {
 	engine oncecache.Lease[string, *engine]
-	log    []string
+	_      []string
 }
 
 // dial returns a lease as any other result.

@@ -69,7 +69,8 @@ func TestClosedAfterTheLastLease(t *testing.T) {
 		"Close": func(s *shop, _ *oncecache.Lease[string, int]) {
 			ended, cancel := context.WithCancel(context.Background())
 			cancel()
-			if err := s.Close(ended); !errors.Is(err, context.Canceled) {
+			// It may have closed a value that nobody holds before it looks at ended.
+			if err := s.Close(ended); err != nil && !errors.Is(err, context.Canceled) {
 				panic(err)
 			}
 		},

@@ -199,8 +199,7 @@ func TestOnRemoveOfWhatIsRefreshed(t *testing.T) {
 // A value that refers to something and comes back has not left.
 func TestOnRemoveOfWhatComesBack(t *testing.T) {
 	n, again := 0, new(int)
-	var c *oncecache.Cache[string, *int]
-	c = oncecache.MustNew(oncecache.Config[string, *int]{OnRemove: func(string, *int, oncecache.Reason, error) { n++ }})
+	c := oncecache.MustNew(oncecache.Config[string, *int]{OnRemove: func(string, *int, oncecache.Reason, error) { n++ }})
 	c.Set("k", again)
 	l, err := c.Acquire(t.Context(), "k", func(context.Context, string) (*int, error) { return nil, errRefused })
 	if err != nil {

@@ -90,7 +90,7 @@ func TestSameness(t *testing.T) {
 func TestSamenessOfOddValues(t *testing.T) {
 	type holder struct{ v any }
 	type owner struct {
-		f func()
+		_ func()
 		s []int
 	}
 	slice := []int{1}

@@ -116,7 +116,7 @@ func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], 
 		heirs subscriptions[K]
 		late  bool
 	)
-	for { // again only when a deleter was late, or a transaction, which is then no more
+	for { // again only when a deleter was late, or a transaction, which is then no more, or the shard sealed
 		late = false
 		c = rt.cells.Compute(k, func(now *cell[K]) *cell[K] {
 			last := Version(s.floor.Load())
@@ -128,6 +128,12 @@ func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], 
 				if late = !rt.replaceableCell(present); late {
 					return now
 				}
+			}
+			if late = last&sealedBit != 0; late {
+				present = nil
+				return now
+			}
+			if now != nil {
 				last, heirs = rt.supersede(fresh, rec, now, present, last)
 			}
 			rec.word |= firstWord(last)
@@ -152,8 +158,12 @@ func (rt *root[K]) replaceableCell(rec *record) bool {
 }
 
 // helpReplace does what another operation has still to do before the cell c of k, which
-// holds rec, may be replaced.
+// holds rec, may be replaced. Rec is nil if the shard is sealed.
 func (rt *root[K]) helpReplace(k hkey[K], c *cell[K], rec *record) {
+	if rec == nil {
+		rt.awaitUnsealed()
+		return
+	}
 	if rec.word == intentWord {
 		asIntent(rec).of.finish()
 		return
@@ -248,6 +258,9 @@ func (rt *root[K]) changed(k hkey[K], c *cell[K], old, rec *record) (needed bool
 	if rt.constraints != nil {
 		rt.constraints.unpin(k, old.indexKeys(), rec.indexKeys())
 	}
+	if rt.expiry != nil {
+		rt.expiry.oversee(rt, k, c, old, rec)
+	}
 	rt.detectReentry(k)
 	return rt.tell(k, c, rec) || needed
 }
@@ -318,10 +331,11 @@ func (rt *root[K]) closeCell(c *cell[K], dead *record) bool {
 // unlink takes the dead cell c of k out of the table, if no creator has replaced it.
 // It raises floor first, so that a creator that finds k absent finds floor raised.
 func (rt *root[K]) unlink(k hkey[K], c *cell[K], dead *record) {
-	s, version := rt.shard(k.Hash), uint64(dead.version())
-	for { // until no other deleter raises it between the two lines
-		floor := s.floor.Load()
-		if floor >= version || s.floor.CompareAndSwap(floor, version) {
+	s, version := rt.shard(k.Hash), dead.version()
+	for { // until no other deleter raises it between the two lines, nor it is sealed or unsealed
+		floor := Version(s.floor.Load())
+		sealed := floor & sealedBit
+		if floor-sealed >= version || s.floor.CompareAndSwap(uint64(floor), uint64(version|sealed)) {
 			break
 		}
 	}

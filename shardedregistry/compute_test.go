@@ -198,11 +198,11 @@ func TestComputeIsToldOf(t *testing.T) {
 	}{
 		{0, shardedregistry.CancelOp, nil, nil, 0, 0},
 		{0, shardedregistry.DeleteOp, nil, nil, 0, 0},
-		{1, shardedregistry.UpdateOp, nil, []event{{"a", 1, 1, false}}, 0, 1},
-		{2, shardedregistry.UpdateOp, nil, []event{{"a", 2, 2, false}}, 1, 0},
+		{1, shardedregistry.UpdateOp, nil, []event{{"a", 1, 1, false, false}}, 0, 1},
+		{2, shardedregistry.UpdateOp, nil, []event{{"a", 2, 2, false, false}}, 1, 0},
 		{3, shardedregistry.CancelOp, nil, nil, 1, 0},
 		{3, shardedregistry.UpdateOp, errTest, nil, 1, 0},
-		{4, shardedregistry.DeleteOp, nil, []event{{"a", 0, 3, true}}, 0, 0},
+		{4, shardedregistry.DeleteOp, nil, []event{{"a", 0, 3, true, false}}, 0, 0},
 	} {
 		_, _, err := r.Compute("a", asks(step.v, step.op, step.err))
 		if err != step.err || found(0) != step.even || found(1) != step.odd {

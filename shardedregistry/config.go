@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"runtime"
+	"time"
 )
 
 // maxShards bounds Config.Shards. So many pointers take 512 KB; beyond that a
@@ -100,6 +101,33 @@ type Config[K comparable, V any] struct {
 	// The values are unique in the whole registry. To make a value unique in
 	// each namespace only, return it with the quoted Space of the key before it.
 	UniqueIndexes map[string]func(K, V) []string
+
+	// TTL says how long an entity lives: when that time has passed since TTL returned, and
+	// the key still has the version that was stored then, the registry deletes it. Watch and
+	// all that tells of changes show such a deletion as Expired. Each change of a key has a
+	// deadline of its own, and Renew gives a version another one. Zero or less means at once,
+	// so time.Until of a deadline will do; [math.MaxInt64] means never. Nil means that
+	// entities live until they are deleted.
+	//
+	// An entity is never deleted before its deadline, which is rounded up to whole
+	// milliseconds since the registry was made. The clock is monotonic. Reads look at no
+	// clock: an entity is present, and can be changed and renewed, until a timer of the
+	// registry has deleted it. That is later than the deadline by as much as the timer is
+	// late, on a busy machine some milliseconds, and by the time that the deletions take
+	// whose deadlines come first. They take place one after the other in each of 16 parts
+	// of the keys, on a goroutine that ends with them. There is no other goroutine, and no
+	// timer keeps a registry alive that nobody uses any more.
+	//
+	// TTL is given the key as it is stored, and with Clone a copy of the value. It runs on the
+	// caller's goroutine, outside every lock, once for each attempt to store, after Check and
+	// the indexes, and must be safe for concurrent use. If it panics or calls runtime.Goexit,
+	// nothing has changed. Fingerprint is not asked about a value that expires.
+	//
+	// Each entity takes some 60 bytes more, or 30 if it never expires. What is said above about methods that block with
+	// Indexes holds with TTL too: a creation or deletion, and a change whose deadline comes
+	// before the time at which the timer looks at the key next, locks one of 16 mutexes,
+	// chosen by the hash of the key.
+	TTL func(K, V) time.Duration
 
 	// Transitions makes Stream possible. Each value that is stored, and each
 	// deletion, then takes 16 bytes more, and each change costs some more loads

@@ -33,22 +33,26 @@
 //	    of an absent key
 //	Delete DeleteIf                      others see the key absent without waiting;
 //	                                     then blocking on that mutex
+//	Renew                                lock-free; blocking on a mutex if it brings the
+//	                                     deadline forward
 //	Compute                              as Upsert, or, if it deletes, as Delete
 //	All Entries IndexValues Snapshot     blocking on one bucket's mutex at a time,
 //	    CreateMany DeleteMatching        never while the loop's body runs
 //	Transact                             lock-free for present keys; blocking on the
 //	                                     mutex of a hash bucket for others
+//	Clear Replace                        blocking on each other, and on one bucket's mutex
+//	                                     at a time; creations wait for them
 //	Watch WatchSnapshot Stream Wait      blocking: they wait for changes; nobody waits for them
 //	    WatchFrom
 //
-// With indexes, a method that stores a value may block as [Config] says. A bucket's mutex is held for a
+// With indexes or TTL, a method that stores a value may block as [Config] says. A bucket's mutex is held for a
 // handful of loads and stores. No function that a caller supplies runs under it. So a function that is slow,
 // panics, calls [runtime.Goexit] or calls back into the registry delays no other key.
 //
-// Every operation on one key is linearizable, and so are Snapshot, LookupBy and Transact: each takes effect at
-// one instant between its call and its return. Len, loops, CreateMany, DeleteMatching and DeleteFunc are
-// not atomic over keys. The versions of a key strictly increase for ever, also across its deletion and
-// re-creation.
+// Every operation on one key is linearizable, and so are Snapshot, LookupBy, Transact, Clear and Replace: each
+// takes effect at one instant between its call and its return. Len, loops, CreateMany, DeleteMatching and
+// DeleteFunc are not atomic over keys. The versions of a key strictly increase for ever, also across its
+// deletion and re-creation.
 //
 // A function given to Update, Upsert or Compute runs again when another operation has changed the key
 // meanwhile. It must not modify its argument, because all readers share that value. Contention alone never
@@ -61,6 +65,9 @@
 // them has changed. No reader waits, and none sees a part: a transfer between two accounts is never half done in Get,
 // Lookup, Snapshot or another transaction. It takes some four times as long as an Update of each key.
 //
+// [Registry.Clear] deletes all keys at one instant, and [Registry.Replace] makes the registry contain what an iterator
+// yields and nothing else. Readers never wait for them; creations do.
+//
 // # Snapshots
 //
 // [Registry.Snapshot] returns what all keys held at one instant, without stopping anybody: if A is changed
@@ -72,6 +79,14 @@
 //
 // [Restore] makes a registry of entries with their versions. Package snapfile saves a registry in a file and
 // loads it again.
+//
+// # Expiry
+//
+// With Config.TTL each version of an entity has a deadline. When that has passed, the registry deletes the
+// entity, and [Event].Expired says so to all loops. [Registry.Renew] puts the deadline of a version off without
+// a change: an instance of a service that sends heartbeats, or the owner of a lock, loses its key when it stops.
+// The versions of a key are fencing tokens, because they increase for ever. No entity expires early. It is
+// present until a timer has deleted it, some milliseconds later; no read looks at a clock.
 //
 // # Watching
 //

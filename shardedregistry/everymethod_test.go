@@ -100,7 +100,7 @@ func (r refs[K]) GetOrCreate(_ K, fn func() (int, error)) (int, bool, error) {
 }
 
 // Every method that takes a key is in the tables above, of the registry and of a
-// View; and a Ref has all of them. Wait has a test of its own.
+// View; and a Ref has all of them. Wait and Renew have tests of their own.
 func TestEveryMethodIsTested(t *testing.T) {
 	type name string // unlike any other parameter's type
 	tested := methods(reflect.TypeFor[keyed[name]](), nil)
@@ -114,14 +114,14 @@ func TestEveryMethodIsTested(t *testing.T) {
 	}
 	view := methods(reflect.TypeFor[shardedregistry.View[name, int]](), takesKey)
 	whole := methods(reflect.TypeFor[*shardedregistry.Registry[name, int]](), takesKey)
-	want := append(slices.Clone(tested), "Ref", "Wait")
+	want := append(slices.Clone(tested), "Ref", "Renew", "Wait")
 	if !same(whole, want) {
 		t.Errorf("the methods of a registry that take a key are %v, tested are %v", whole, want)
 	}
 	if !same(view, want) {
 		t.Errorf("the methods of a View that take a key are %v, tested are %v", view, want)
 	}
-	if ref := methods(reflect.TypeFor[shardedregistry.Ref[name, int]](), nil); !same(ref, tested) {
+	if ref := methods(reflect.TypeFor[shardedregistry.Ref[name, int]](), nil); !same(ref, append(slices.Clone(tested), "Renew")) {
 		t.Errorf("the methods of a Ref are %v, tested are %v", ref, tested)
 	}
 }

@@ -1,6 +1,7 @@
 package shardedregistry_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/latchfree/latchfree/shardedregistry"
 )
+
+// noContext is nil, for what refuses that.
+var noContext context.Context
 
 type scoped = shardedregistry.Scoped[string]
 

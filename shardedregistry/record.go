@@ -12,6 +12,7 @@ type layout uint8
 const (
 	isIndexed layout = 1 << iota // index keys, because there are constraints
 	isLinked                     // a history, because there are transitions
+	isLeased                     // a lease, because there is a time to live
 )
 
 // history is the part that each record has with Config.Transitions: what streams need
@@ -56,6 +57,8 @@ type dated struct {
 // A record with such parts is the last field of one of these types. Each part is found
 // without knowing the value, and dated is next to the record, so that the record's word
 // says where the others are.
+//
+//lint:file-ignore U1000 parts are found by their offsets, and not by their names
 type (
 	datedRecord struct {
 		dated
@@ -209,6 +212,9 @@ func fresh[V any, K comparable](rt *root[K], snapshotting bool) *record {
 // core keeps it: only a registry that was made with constraints or transitions needs
 // it.
 func freshLarge[V any](s layout) func(snapshotting bool) *record {
+	if s&isLeased != 0 {
+		return freshLeased[V](s &^ isLeased)
+	}
 	return func(snapshotting bool) *record {
 		switch {
 		case s == isIndexed && !snapshotting:

@@ -73,6 +73,9 @@ func New[K comparable, V any](config Config[K, V]) (*Registry[K, V], error) {
 		special |= isLinked
 		rt.transitions = newStreams(rt)
 	}
+	if rt.expiry = config.expirer(special); rt.expiry != nil {
+		special |= isLeased
+	}
 	if special != 0 {
 		rt.large = freshLarge[V](special)
 	}

@@ -24,7 +24,7 @@ var (
 // Each key and value is checked as Create checks them. If a key is invalid or comes
 // twice, a value is rejected, or a version is 0, or one is 2^60 or more, Restore
 // returns no registry, and a [*KeyError] that says which key failed. It also returns
-// the errors of [New]. If entries panics or calls runtime.Goexit, nothing is left.
+// the errors of [New]. With Config.TTL each entity gets a new deadline. If entries panics or calls runtime.Goexit, nothing is left.
 //
 // Restore panics if entries is nil.
 func Restore[K comparable, V any](config Config[K, V], last Version, entries iter.Seq[Entry[K, V]]) (*Registry[K, V], error) {
@@ -38,6 +38,10 @@ func Restore[K comparable, V any](config Config[K, V], last Version, entries ite
 	if last > mostRestored {
 		return nil, errHighVersion
 	}
+	x := expiryOf(r.root.Load())
+	if x != nil {
+		x.paused = true
+	}
 	for e := range entries {
 		if err := restore(r, e); err != nil {
 			return nil, &KeyError{e.Key, err}
@@ -45,6 +49,9 @@ func Restore[K comparable, V any](config Config[K, V], last Version, entries ite
 		last = max(last, e.Version)
 	}
 	r.root.Load().startAbove(last)
+	if x != nil {
+		x.resume(r.root.Load())
+	}
 	return r, nil
 }
 
@@ -80,7 +87,7 @@ func (rt *root[K]) startAbove(version Version) {
 		return
 	}
 	for i := range rt.shards {
-		rt.installShard(uint64(i) << (rt.shift & 63) << 1).floor.Store(uint64(version))
+		rt.installShard(rt.hashIn(i)).floor.Store(uint64(version))
 	}
 }
 
@@ -107,7 +114,7 @@ func (rt *root[K]) lastVersion() (last Version) {
 	}
 	for i := range rt.shards {
 		if s := rt.shards[i].Load(); s != nil {
-			last = max(last, Version(s.floor.Load()))
+			last = max(last, Version(s.floor.Load())&^sealedBit)
 		}
 	}
 	return last

@@ -469,7 +469,7 @@ func TestNoHistory(t *testing.T) {
 	}
 	for text, do := range map[string]func(){
 		"WatchFrom without Config.History":    func() { r.WatchFrom(t.Context(), 0) },
-		"WatchFrom called with a nil context": func() { remembering(1).WatchFrom(nil, 0) }, //nolint:staticcheck
+		"WatchFrom called with a nil context": func() { remembering(1).WatchFrom(noContext, 0) },
 	} {
 		wantPanic(t, text, do)
 	}

@@ -91,7 +91,7 @@ func (r *further[K, V]) watchFrom(ctx context.Context, after Revision, in func(*
 // changeEvent returns the event of a change, whose key holds rec, or nothing if that is nil.
 func changeEvent[V any, K comparable](rt *root[K], change *remembered[K], rec *record) Event[K, V] {
 	if rec == nil {
-		return Event[K, V]{Key: change.key.Key, Version: change.word.version(), Deleted: true}
+		return Event[K, V]{Key: change.key.Key, Version: change.word.version(), Deleted: true, Expired: change.word.expired()}
 	}
 	return eventOf[V](rt, change.key, rec)
 }

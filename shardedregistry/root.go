@@ -52,12 +52,16 @@ type root[K comparable] struct {
 	// program without New does not link its code.
 	verifier verifier[K]
 
-	// large makes live records with index keys or a history: see freshLarge. It is nil
-	// where records have neither.
+	// large makes live records with index keys, a history or a lease: see freshLarge. It is
+	// nil where records have none of these.
 	large func(snapshotting bool) *record
 
 	transitions transitions[K] // nil without Config.Transitions
 	history     rememberer[K]  // nil without Config.History; subscribers has it too
+	expiry      expirer[K]     // nil without Config.TTL
+
+	// sealing is held while the registry is sealed. See rewriting.
+	sealing atomics.Mutex
 }
 
 // newRoot returns an empty registry of n shards, n a power of two.

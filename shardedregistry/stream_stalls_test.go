@@ -36,8 +36,8 @@ func TestStreamBeginsAfterADeletion(t *testing.T) {
 	dead()
 	second := shardedregistry.OpenStream(r, 100)
 	made()
-	wantEvents(t, drain(t, second), event{"a", 3, 3, false})
-	wantEvents(t, drain(t, first), event{"a", 0, 2, true}, event{"a", 3, 3, false})
+	wantEvents(t, drain(t, second), event{"a", 3, 3, false, false})
+	wantEvents(t, drain(t, first), event{"a", 0, 2, true, false}, event{"a", 3, 3, false, false})
 	first.Leave()
 	second.Leave()
 	wantForgotten(t, r)
@@ -55,7 +55,7 @@ func TestStreamOfANewLifeSkipsNothing(t *testing.T) {
 	s := shardedregistry.OpenStream(r, 100)
 	r.Delete("a")
 	mustPut(t, r, "a", 3)
-	wantEvents(t, drain(t, s), event{"a", 0, 2, true}, event{"a", 3, 3, false})
+	wantEvents(t, drain(t, s), event{"a", 0, 2, true, false}, event{"a", 3, 3, false, false})
 	s.Leave()
 }
 
@@ -72,7 +72,7 @@ func TestStreamYieldsWhatHasHappened(t *testing.T) {
 	taker.Collect()
 	shardedregistry.Stored(r, "a", 3)
 	shardedregistry.Changed(r, "a")
-	wantEvents(t, drain(t, s), event{"a", 3, 3, false})
+	wantEvents(t, drain(t, s), event{"a", 3, 3, false, false})
 	mustPut(t, r, "then", 1)
 	taker.Collect()
 	found := taker.Leave()

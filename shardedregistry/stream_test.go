@@ -65,20 +65,20 @@ func TestStream(t *testing.T) {
 			do   func()
 			want []event
 		}{
-			{func() { mustPut(t, r, "A", 1) }, []event{{"a", 1, 1, false}}},
-			{func() { r.Update("a", func(v int) (int, error) { return v + 1, nil }) }, []event{{"a", 2, 2, false}}},
-			{func() { r.UpdateIf("a", 2, 3) }, []event{{"a", 3, 3, false}}},
+			{func() { mustPut(t, r, "A", 1) }, []event{{"a", 1, 1, false, false}}},
+			{func() { r.Update("a", func(v int) (int, error) { return v + 1, nil }) }, []event{{"a", 2, 2, false, false}}},
+			{func() { r.UpdateIf("a", 2, 3) }, []event{{"a", 3, 3, false, false}}},
 			{func() { r.UpdateIf("a", 2, 4) }, nil},
-			{func() { r.Upsert("a", func(v int, _ bool) (int, error) { return v + 1, nil }) }, []event{{"a", 4, 4, false}}},
+			{func() { r.Upsert("a", func(v int, _ bool) (int, error) { return v + 1, nil }) }, []event{{"a", 4, 4, false, false}}},
 			{func() { r.Upsert("a", func(int, bool) (int, error) { return 0, errTest }) }, nil},
 			{func() { r.Create("a", 9) }, nil},
-			{func() { r.Delete("a") }, []event{{"a", 0, 5, true}}},
+			{func() { r.Delete("a") }, []event{{"a", 0, 5, true, false}}},
 			{func() { r.Delete("a") }, nil},
-			{func() { r.GetOrCreate("a", answer(6, nil)) }, []event{{"a", 6, 6, false}}},
-			{func() { r.DeleteIf("a", 6) }, []event{{"a", 0, 7, true}}},
-			{func() { a.Put(8); a.Put(9); a.Delete(); a.Create(11) }, []event{{"a", 8, 8, false}, {"a", 9, 9, false}, {"a", 0, 10, true}, {"a", 11, 11, false}}},
+			{func() { r.GetOrCreate("a", answer(6, nil)) }, []event{{"a", 6, 6, false, false}}},
+			{func() { r.DeleteIf("a", 6) }, []event{{"a", 0, 7, true, false}}},
+			{func() { a.Put(8); a.Put(9); a.Delete(); a.Create(11) }, []event{{"a", 8, 8, false, false}, {"a", 9, 9, false, false}, {"a", 0, 10, true, false}, {"a", 11, 11, false, false}}},
 			{func() { r.Get("before"); r.Snapshot() }, nil},
-			{func() { r.DeleteMatching(func(e shardedregistry.Entry[string, int]) bool { return e.Key == "before" }) }, []event{{"before", 0, 3, true}}},
+			{func() { r.DeleteMatching(func(e shardedregistry.Entry[string, int]) bool { return e.Key == "before" }) }, []event{{"before", 0, 3, true, false}}},
 			{func() {
 				r.Update("a", func(v int) (int, error) { // changes its own key first
 					if v == 11 {
@@ -86,7 +86,7 @@ func TestStream(t *testing.T) {
 					}
 					return v + 1, nil
 				})
-			}, []event{{"a", 12, 12, false}, {"a", 13, 13, false}}},
+			}, []event{{"a", 12, 12, false, false}, {"a", 13, 13, false, false}}},
 		} {
 			got = nil
 			step.do()
@@ -173,7 +173,7 @@ func TestStreamLateTellers(t *testing.T) {
 	first := shardedregistry.Stored(r, "a", 3)
 	second := shardedregistry.Stored(r, "a", 4)
 	mustPut(t, r, "a", 5)
-	wantEvents(t, drain(t, s), event{"a", 2, 2, false}, event{"a", 3, 3, false}, event{"a", 4, 4, false}, event{"a", 5, 5, false})
+	wantEvents(t, drain(t, s), event{"a", 2, 2, false, false}, event{"a", 3, 3, false, false}, event{"a", 4, 4, false, false}, event{"a", 5, 5, false, false})
 	second()
 	before()
 	wantEvents(t, drain(t, s))
@@ -182,13 +182,13 @@ func TestStreamLateTellers(t *testing.T) {
 	dead := shardedregistry.Kill(r, "a")
 	mustPut(t, r, "a", 8)
 	other := shardedregistry.OpenStream(r, 100)
-	wantEvents(t, drain(t, s), event{"a", 6, 6, false}, event{"a", 0, 7, true}, event{"a", 8, 8, false})
+	wantEvents(t, drain(t, s), event{"a", 6, 6, false, false}, event{"a", 0, 7, true, false}, event{"a", 8, 8, false, false})
 	dead()
 	third()
 	first()
 	r.Delete("a")
-	wantEvents(t, drain(t, s), event{"a", 0, 9, true})
-	wantEvents(t, drain(t, other), event{"a", 0, 9, true})
+	wantEvents(t, drain(t, s), event{"a", 0, 9, true, false})
+	wantEvents(t, drain(t, other), event{"a", 0, 9, true, false})
 	if n := shardedregistry.Linked(r); n != 0 {
 		t.Errorf("%d cells are linked", n)
 	}
@@ -366,7 +366,7 @@ func TestStreamPanics(t *testing.T) {
 	mustPut(t, &used, "a", 1)
 	r := transitions(shardedregistry.Config[string, int]{})
 	for name, do := range map[string]func(){
-		"shardedregistry: Stream called with a nil context":              func() { r.Stream(nil, 1) }, //nolint:staticcheck
+		"shardedregistry: Stream called with a nil context":              func() { r.Stream(noContext, 1) },
 		"shardedregistry: Stream with limit 0, which must be at least 1": func() { r.Stream(t.Context(), 0) },
 		"shardedregistry: Stream without Config.Transitions": func() {
 			left(t, func() { zero.Stream(t.Context(), 1); t.Error("a zero registry has a stream") })

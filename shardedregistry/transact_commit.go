@@ -34,8 +34,21 @@ func (tx *transaction[K]) commit(redated func(*record) *record) (done bool, err 
 	}
 	if status == committed {
 		tx.tell()
+	} else {
+		tx.awaitUnsealed()
 	}
 	return status == committed, nil
+}
+
+// awaitUnsealed waits, if the registry is sealed and the transaction uses an absent key: it
+// would only abort again.
+func (tx *transaction[K]) awaitUnsealed() {
+	for _, u := range tx.uses {
+		if u.absent && tx.root.sealed(u.key.Hash) {
+			tx.root.awaitUnsealed()
+			return
+		}
+	}
 }
 
 // stores reports whether a transaction that commits changes the key.

@@ -203,6 +203,7 @@ func (u *use[K]) insert() bool {
 		found   *record // what was in the way, or nil
 		buried  *record // a dead record of which all have been told
 		entered bool
+		sealed  bool // then the transaction aborts: Clear may be what runs this
 	)
 	for tx.status.Load() == undecided { // until nothing that was in the way is
 		found = nil
@@ -211,6 +212,9 @@ func (u *use[K]) insert() bool {
 				return now
 			}
 			last := Version(s.floor.Load())
+			if sealed = last&sealedBit != 0; sealed {
+				return now
+			}
 			var dead *record
 			if now != nil {
 				dead = now.rec.Load()
@@ -227,6 +231,8 @@ func (u *use[K]) insert() bool {
 			return u.cell
 		})
 		switch {
+		case sealed:
+			return false
 		case found == nil:
 			if heirs != nil {
 				heirs.handedOn(rt)

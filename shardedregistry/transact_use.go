@@ -72,7 +72,7 @@ func (rt *root[K]) floor(k hkey[K]) Version {
 	if s == nil {
 		return 0
 	}
-	return Version(s.floor.Load())
+	return Version(s.floor.Load()) &^ sealedBit
 }
 
 // still reports whether there was a moment since the last key was read at which all keys

@@ -181,16 +181,21 @@ func (t *target[K]) attempt(a *change[K], fn func() error) (done bool, err error
 func (rt *root[K]) simple(rec *record) bool { return rt.large == nil && rec.word == 0 }
 
 // prepare completes rec, a draft, as the successor of old or, if old is nil, as the
-// first record of a cell. With constraints it runs the user's functions, so its caller
-// holds no lock; an error is theirs.
+// first record of a cell. With constraints or a time to live it runs the user's functions,
+// so its caller holds no lock; an error is theirs.
 func (rt *root[K]) prepare(k hkey[K], rec, old *record, m word) error {
 	rt.link(rec, old, m)
-	if rt.constraints == nil {
-		return nil
+	if rt.constraints != nil {
+		keys, err := rt.constraints.indexKeys(k.Key, rec, old.indexKeys())
+		if err != nil {
+			return err
+		}
+		*rec.indexed() = keys
 	}
-	keys, err := rt.constraints.indexKeys(k.Key, rec, old.indexKeys())
-	*rec.indexed() = keys
-	return err
+	if rt.expiry != nil {
+		rt.expiry.grant(rec, old, rt.expiry.lifetime(k.Key, rec))
+	}
+	return nil
 }
 
 // swap stores next in place of old, which c held, and reports whether it did; if

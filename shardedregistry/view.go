@@ -12,8 +12,8 @@ import (
 //
 // Config.Normalize of the registry is given the whole key, once for each
 // operation. It must leave Space as it is: a key that it moves to another
-// namespace is invalid in a View. Config.Check and indexes are given whole
-// keys.
+// namespace is invalid in a View. Config.Check, indexes and Config.TTL are given
+// whole keys.
 //
 // A View yields and finds the keys of its namespace, and tells loops of their
 // changes alone. Its errors show keys without their Space, and no keys of other

@@ -8,7 +8,7 @@ import (
 
 // event returns e without its Space.
 func (v View[K, V]) event(e Event[Scoped[K], V]) Event[K, V] {
-	return Event[K, V]{e.Key.Key, e.Value, e.Version, e.Deleted}
+	return Event[K, V]{e.Key.Key, e.Value, e.Version, e.Deleted, e.Expired}
 }
 
 // filtered returns what a loop with filters watches, which is asked when it begins: the

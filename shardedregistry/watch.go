@@ -12,6 +12,7 @@ type Event[K comparable, V any] struct {
 	Value   V // zero if Deleted
 	Version Version
 	Deleted bool
+	Expired bool // Deleted because its time to live was over: see Config.TTL
 }
 
 // Watch returns an iterator over the keys that change; [Registry.Stream] yields
@@ -141,7 +142,7 @@ func run[K comparable, V any](ctx context.Context, w *watcher[K], yield func(Eve
 
 // eventOf returns what to tell of rec, which k holds or held.
 func eventOf[V any, K comparable](rt *root[K], k hkey[K], rec *record) Event[K, V] {
-	e := Event[K, V]{Key: k.Key, Version: rec.version(), Deleted: rec.dead()}
+	e := Event[K, V]{Key: k.Key, Version: rec.version(), Deleted: rec.dead(), Expired: rec.expired()}
 	if !e.Deleted {
 		e.Value = out[V](rt, k, rec)
 	}

@@ -147,7 +147,7 @@ func TestFilterNormalizes(t *testing.T) {
 	for _, k := range []string{"a", "B", "bb", "bad", ""} {
 		r.Put(k, 1)
 	}
-	wantEvents(t, w.Drain(), event{"a", 1, 1, false})
+	wantEvents(t, w.Drain(), event{"a", 1, 1, false, false})
 	wantEvents(t, none.Drain())
 	w.Leave()
 	none.Leave()
@@ -211,7 +211,7 @@ func TestZeroFilter(t *testing.T) {
 	mustPut(t, &r, "a", 1)
 	mustPut(t, &r, "b", 1)
 	wantEvents(t, none.Drain())
-	wantEvents(t, one.Drain(), event{"a", 1, 1, false})
+	wantEvents(t, one.Drain(), event{"a", 1, 1, false, false})
 	none.Leave()
 	one.Leave()
 	wantTraces(t, &r)
@@ -342,11 +342,11 @@ func TestMatchingBlocks(t *testing.T) {
 		mustPut(t, &r, "a", 2)
 		other := shardedregistry.Subscribe(&r)
 		mustPut(t, &r, "a", 3)
-		wantEvents(t, other.Drain(), event{"a", 3, 3, false})
+		wantEvents(t, other.Drain(), event{"a", 3, 3, false, false})
 		other.Leave()
 		close(goOn)
 		synctest.Wait()
-		if len(got) == 0 || got[len(got)-1] != (event{"a", 3, 3, false}) {
+		if len(got) == 0 || got[len(got)-1] != (event{"a", 3, 3, false, false}) {
 			t.Errorf("the loop has %v", got)
 		}
 		cancel()
@@ -405,7 +405,7 @@ func TestStreamOfKeysKeepsNoOther(t *testing.T) {
 		}
 		v := mustPut(t, r, "a/", 1)
 		mustPut(t, r, "a/", 2)
-		wantEvents(t, drain(t, s), event{"a/", 1, v, false}, event{"a/", 2, v + 1, false})
+		wantEvents(t, drain(t, s), event{"a/", 1, v, false, false}, event{"a/", 2, v + 1, false, false})
 		s.Leave()
 		wantForgotten(t, r)
 	}

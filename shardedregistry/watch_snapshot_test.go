@@ -39,16 +39,16 @@ func TestWatchSnapshot(t *testing.T) {
 		r.Delete("old")
 		close(goOn)
 		synctest.Wait()
-		wantEvents(t, got, event{"old", 0, 2, true})
+		wantEvents(t, got, event{"old", 0, 2, true, false})
 
 		got = nil // a later life of a key that was shown before
 		v := mustPut(t, r, "old", 2)
 		synctest.Wait()
-		wantEvents(t, got, event{"old", 2, v, false})
+		wantEvents(t, got, event{"old", 2, v, false, false})
 		got = nil
 		r.Delete("old")
 		synctest.Wait()
-		wantEvents(t, got, event{"old", 0, v + 1, true})
+		wantEvents(t, got, event{"old", 0, v + 1, true, false})
 		mustPut(t, r, "kept", 2)
 		r.Delete("kept")
 		synctest.Wait()
@@ -63,13 +63,13 @@ func TestWatchSnapshotForgetsItsBase(t *testing.T) {
 	defer stop()
 	next()
 	r.Delete("a")
-	if _, e, _ := next(); e != (event{"a", 0, 2, true}) {
+	if _, e, _ := next(); e != (event{"a", 0, 2, true, false}) {
 		t.Fatalf("got %v", e)
 	}
 	mustPut(t, r, "a", 3)
 	r.Delete("a") // never shown since
 	end := mustPut(t, r, "z", 1)
-	if _, e, _ := next(); e != (event{"z", 1, end, false}) {
+	if _, e, _ := next(); e != (event{"z", 1, end, false, false}) {
 		t.Fatalf("got %v", e)
 	}
 }

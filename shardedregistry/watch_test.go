@@ -57,19 +57,19 @@ func TestWatch(t *testing.T) {
 			do   func()
 			want []event
 		}{
-			{func() { mustPut(t, &r, "a", 1) }, []event{{"a", 1, 1, false}}},
-			{func() { r.Update("a", func(v int) (int, error) { return v + 1, nil }) }, []event{{"a", 2, 2, false}}},
-			{func() { r.UpdateIf("a", 2, 3) }, []event{{"a", 3, 3, false}}},
+			{func() { mustPut(t, &r, "a", 1) }, []event{{"a", 1, 1, false, false}}},
+			{func() { r.Update("a", func(v int) (int, error) { return v + 1, nil }) }, []event{{"a", 2, 2, false, false}}},
+			{func() { r.UpdateIf("a", 2, 3) }, []event{{"a", 3, 3, false, false}}},
 			{func() { r.UpdateIf("a", 2, 4) }, nil},
-			{func() { r.Upsert("a", func(v int, _ bool) (int, error) { return v + 1, nil }) }, []event{{"a", 4, 4, false}}},
+			{func() { r.Upsert("a", func(v int, _ bool) (int, error) { return v + 1, nil }) }, []event{{"a", 4, 4, false, false}}},
 			{func() { r.Upsert("a", func(int, bool) (int, error) { return 0, errTest }) }, nil},
 			{func() { r.Create("a", 9) }, nil},
-			{func() { r.Delete("a") }, []event{{"a", 0, 5, true}}},
+			{func() { r.Delete("a") }, []event{{"a", 0, 5, true, false}}},
 			{func() { r.Delete("a") }, nil},
-			{func() { r.Create("a", 6) }, []event{{"a", 6, 6, false}}},
-			{func() { r.DeleteIf("a", 6) }, []event{{"a", 0, 7, true}}},
+			{func() { r.Create("a", 6) }, []event{{"a", 6, 6, false, false}}},
+			{func() { r.DeleteIf("a", 6) }, []event{{"a", 0, 7, true, false}}},
 			{func() { r.Get("before"); r.Snapshot() }, nil},
-			{func() { mustPut(t, &r, "before", 3) }, []event{{"before", 3, 3, false}}},
+			{func() { mustPut(t, &r, "before", 3) }, []event{{"before", 3, 3, false, false}}},
 		} {
 			got = nil
 			step.do()
@@ -114,8 +114,8 @@ func TestWatchCoalesces(t *testing.T) {
 			got[i].Version -= again
 		}
 	}
-	wantEvents(t, got, event{"a", 4, 5, false}, event{"b", 4, 6, false}, event{"gone", 0, 2, true},
-		event{"again", 3, 0, false}, event{"briefly", 0, 1, true})
+	wantEvents(t, got, event{"a", 4, 5, false, false}, event{"b", 4, 6, false, false}, event{"gone", 0, 2, true, false},
+		event{"again", 3, 0, false, false}, event{"briefly", 0, 1, true, false})
 	wantEvents(t, w.Drain())
 	w.Leave()
 	wantTraces(t, r)
@@ -129,21 +129,21 @@ func TestWatchLateTellers(t *testing.T) {
 	late := shardedregistry.Stored(r, "a", 2)
 	w := shardedregistry.Subscribe(r)
 	mustPut(t, r, "a", 3)
-	wantEvents(t, w.Drain(), event{"a", 3, 3, false})
+	wantEvents(t, w.Drain(), event{"a", 3, 3, false, false})
 	late()
 	wantEvents(t, w.Drain())
 
 	again := shardedregistry.Stored(r, "a", 4)
 	dead := shardedregistry.Kill(r, "a")
 	mustPut(t, r, "a", 6)
-	wantEvents(t, w.Drain(), event{"a", 6, 6, false})
+	wantEvents(t, w.Drain(), event{"a", 6, 6, false, false})
 	dead()
 	again()
 	wantEvents(t, w.Drain())
 
 	last := shardedregistry.Stored(r, "a", 7)
 	r.Delete("a")
-	wantEvents(t, w.Drain(), event{"a", 0, 8, true})
+	wantEvents(t, w.Drain(), event{"a", 0, 8, true, false})
 	last()
 	wantEvents(t, w.Drain())
 	if n := shardedregistry.Linked(r); n != 0 {
@@ -161,12 +161,12 @@ func TestWatchBeginsLate(t *testing.T) {
 	first := shardedregistry.Subscribe(r)
 	r.Delete("a")
 	second := shardedregistry.Subscribe(r)
-	wantEvents(t, first.Drain(), event{"a", 0, 2, true})
+	wantEvents(t, first.Drain(), event{"a", 0, 2, true, false})
 	wantEvents(t, second.Drain())
 	mustPut(t, r, "a", 3)
-	wantEvents(t, second.Drain(), event{"a", 3, 3, false})
+	wantEvents(t, second.Drain(), event{"a", 3, 3, false, false})
 	second.Leave()
-	wantEvents(t, first.Drain(), event{"a", 3, 3, false})
+	wantEvents(t, first.Drain(), event{"a", 3, 3, false, false})
 	first.Leave()
 	wantTraces(t, r)
 }
@@ -270,7 +270,7 @@ func TestWatchIsASequence(t *testing.T) {
 		t.Errorf("first comes %v, %v, %v, want an empty snapshot", s, e, ok)
 	}
 	mustPut(t, &r, "a", 1)
-	if s, e, ok := next(); !ok || s != nil || e != (event{"a", 1, 1, false}) {
+	if s, e, ok := next(); !ok || s != nil || e != (event{"a", 1, 1, false, false}) {
 		t.Errorf("then comes %v, %v, %v", s, e, ok)
 	}
 	stop()
@@ -362,9 +362,9 @@ func TestWatchWithin(t *testing.T) {
 func TestWatchPanics(t *testing.T) {
 	var r shardedregistry.Registry[string, int]
 	for name, do := range map[string]func(){
-		"shardedregistry: Watch called with a nil context":         func() { r.Watch(nil) },         //nolint:staticcheck
-		"shardedregistry: WatchSnapshot called with a nil context": func() { r.WatchSnapshot(nil) }, //nolint:staticcheck
-		"shardedregistry: Wait called with a nil context":          func() { r.Wait(nil, "a", 0) },  //nolint:staticcheck
+		"shardedregistry: Watch called with a nil context":         func() { r.Watch(noContext) },
+		"shardedregistry: WatchSnapshot called with a nil context": func() { r.WatchSnapshot(noContext) },
+		"shardedregistry: Wait called with a nil context":          func() { r.Wait(noContext, "a", 0) },
 	} {
 		func() {
 			defer func() {

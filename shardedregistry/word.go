@@ -2,21 +2,23 @@ package shardedregistry
 
 import "github.com/latchfree/latchfree/internal/atomics"
 
-// word is the version of a record and two flags: whether the record is a
-// deletion, and whether it is the last field of a datedRecord.
+// word is the version of a record and three flags: whether the record is a
+// deletion, whether it is the last field of a datedRecord, and whether it is the
+// deletion of what has expired.
 //
-//	63                        2     1      0
-//	+---------------------------+-------+------+
-//	| version                   | dated | dead |
-//	+---------------------------+-------+------+
+//	63                     3    2        1      0
+//	+------------------------+---------+-------+------+
+//	| version                | expired | dated | dead |
+//	+------------------------+---------+-------+------+
 //
-// Every change of a key adds one to the version. It would wrap after 2^62
+// Every change of a key adds one to the version. It would wrap after 2^61
 // changes.
 type word uint64
 
 const (
 	deadBit word = 1 << iota
 	datedBit
+	expiredBit
 
 	versionShift = iota
 )
@@ -29,6 +31,7 @@ func firstWord(last Version) word { return word(last+1) << versionShift }
 
 func (w word) version() Version { return Version(w >> versionShift) }
 func (w word) dead() bool       { return w&deadBit != 0 }
+func (w word) expired() bool    { return w&expiredBit != 0 }
 
 // changed and deleted return the next word of a live record's key.
 func (w word) changed() word { return w&^datedBit + 1<<versionShift }

@@ -35,7 +35,7 @@ func TestRoutesFailAlone(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /bad/{id}", m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		calls++
-		http.Error(w, "sorry", 502)
+		http.Error(w, "sorry", http.StatusBadGateway)
 	})))
 	mux.Handle("GET /good", m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "fine") })))
 	srv := serve(t, mux.ServeHTTP)

@@ -25,6 +25,7 @@ func refused(req *http.Request, err error) bool {
 	ctx, cancel := atomics.WithCancelCause(context.Background())
 	cancel(errUnsent)
 	probe := req.WithContext(ctx)
+	//lint:ignore SA1019 a caller may still set Cancel
 	probe.Body, probe.GetBody, probe.ContentLength, probe.Cancel = nil, nil, 0, nil
 	said := refusal(probe)
 	switch {

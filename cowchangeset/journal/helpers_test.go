@@ -15,6 +15,9 @@ import (
 	"github.com/latchfree/latchfree/cowchangeset/journal"
 )
 
+// noContext is nil, for what refuses that.
+var noContext context.Context
+
 type (
 	header = cowchangeset.Header
 	entry  = cowchangeset.Entry[any]

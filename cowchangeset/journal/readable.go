@@ -33,8 +33,8 @@ func readable(t reflect.Type) (sure bool, refused string) {
 }
 
 func anyExported(t reflect.Type) bool {
-	for f := range t.Fields() {
-		if f.IsExported() || f.Anonymous {
+	for i := range t.NumField() {
+		if f := t.Field(i); f.IsExported() || f.Anonymous {
 			return true
 		}
 	}
@@ -75,7 +75,8 @@ func plain(t reflect.Type, seen map[reflect.Type]bool) bool {
 	case reflect.Map:
 		return plain(t.Key(), seen) && plain(t.Elem(), seen)
 	case reflect.Struct:
-		for f := range t.Fields() {
+		for i := range t.NumField() {
+			f := t.Field(i)
 			if f.Anonymous && !f.IsExported() && f.Type.Kind() == reflect.Pointer {
 				return false // which is written, and cannot be set
 			}

@@ -314,11 +314,11 @@ func TestReaderLoops(t *testing.T) {
 		equal(t, err, errBoom)
 	}
 	for what, f := range map[string]func(){
-		"Changesets":  func() { r.Changesets(nil) },
-		"Changeset":   func() { r.Changeset(nil, "") },
-		"ChangesetAt": func() { r.ChangesetAt(nil, 1) },
-		"Events":      func() { r.Events(nil, 0) },
-		"Follow":      func() { r.Follow(nil, 0) },
+		"Changesets":  func() { r.Changesets(noContext) },
+		"Changeset":   func() { r.Changeset(noContext, "") },
+		"ChangesetAt": func() { r.ChangesetAt(noContext, 1) },
+		"Events":      func() { r.Events(noContext, 0) },
+		"Follow":      func() { r.Follow(noContext, 0) },
 		"negative":    func() { r.Events(background, -1) },
 	} {
 		func() {

@@ -35,7 +35,7 @@ func (b *both) UnmarshalJSON(t []byte) error { return json.Unmarshal(t, &b.n) }
 // A type none of whose values can be read back is refused by Open, before a file is
 // made, and others are not.
 func TestRefusedTypes(t *testing.T) {
-	type private struct{ n int }
+	type private struct{ _ int }
 	type inner struct{ Event event }
 	type tree struct {
 		Left, Right *tree

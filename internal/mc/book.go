@@ -73,6 +73,7 @@ type check struct {
 	extent             string // which executions were explored
 	failure, trace     string // if any
 	refuted            bool   // it had to fail
+	cut                bool   // more are to be explored
 }
 
 // complain notes what fails the run.
@@ -88,6 +89,9 @@ func (b *book) enter(t testing.TB, c check) {
 	}
 	defer b.mu.Unlock()
 	name := t.Name()
+	if c.cut && !testing.Short() {
+		c = b.promised(name, c)
+	}
 	switch before, again := b.checks[name]; {
 	case b.busy[t]:
 		b.complain("%s explores more than once: give each exploration a t.Run", name)

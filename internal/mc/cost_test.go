@@ -20,11 +20,12 @@ func TestMeasure(t *testing.T) {
 		f    func()
 		want mc.Cost
 	}{
-		"nothing":         {func() {}, mc.Cost{}},
-		"load":            {func() { n.Load(); p.Load() }, mc.Cost{Loads: 2}},
-		"store":           {func() { n.Store(1) }, mc.Cost{Stores: 1}},
-		"failed cas":      {func() { n.CompareAndSwap(7, 8) }, mc.Cost{RMWs: 1}},
-		"rmw":             {func() { n.Add(1); n.Or(1); p.Swap(nil) }, mc.Cost{RMWs: 3}},
+		"nothing":    {func() {}, mc.Cost{}},
+		"load":       {func() { n.Load(); p.Load() }, mc.Cost{Loads: 2}},
+		"store":      {func() { n.Store(1) }, mc.Cost{Stores: 1}},
+		"failed cas": {func() { n.CompareAndSwap(7, 8) }, mc.Cost{RMWs: 1}},
+		"rmw":        {func() { n.Add(1); n.Or(1); p.Swap(nil) }, mc.Cost{RMWs: 3}},
+		//lint:ignore SA2001 nothing is guarded
 		"mutex":           {func() { mu.Lock(); mu.Unlock() }, mc.Cost{Blocking: 2}},
 		"clock":           {func() { atomics.Now() }, mc.Cost{Clock: 1}},
 		"table hit":       {func() { m.Load(1) }, mc.Cost{TableReads: 1}},
@@ -84,12 +85,12 @@ func TestTransfers(t *testing.T) {
 // Words of one object are in one line if they are close in it, wherever the
 // allocator puts the object, and words of two objects never are.
 func TestLinesAreThoseOfObjects(t *testing.T) {
-	type small struct{ a, b, c atomics.Uint64 }
+	type small struct{ a, b, _ atomics.Uint64 }
 	type tiny struct{ a atomics.Uint32 }
 	type wide struct { // 80 bytes, whose objects begin anywhere in a line
 		a    atomics.Uint64
 		_    [7]*int
-		b, c atomics.Uint64
+		b, _ atomics.Uint64
 	}
 	for range 20 {
 		garbage := make([]*wide, 5)

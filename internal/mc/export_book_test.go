@@ -30,3 +30,13 @@ func (b Book) Page(t *testing.T) string {
 
 // Difference lists the lines that only one of two texts has.
 var Difference = difference
+
+// KeepBookBeside is KeepBook where a page is committed.
+func KeepBookBeside(page string, f func()) Book {
+	b := newBook()
+	b.read, b.committed = true, []byte(page)
+	current = b
+	defer func() { current = nil }()
+	f()
+	return Book{b}
+}

@@ -101,7 +101,7 @@ func (b *book) group(p *page, names []string) {
 			examples = append(examples, fmt.Sprintf("%s:\n\n```\n%s\n\n%s```\n", "An execution that fails"+of(scenario),
 				c.failure, c.trace))
 		}
-		fmt.Fprintf(p, "| %s | %d | %s | %s | %s |\n", cell(scenario), c.threads, cell(c.operations), grouped(c.schedules), extent)
+		fmt.Fprintf(p, "%s%s | %s |\n", c.row(name), grouped(c.schedules), extent)
 	}
 	for _, e := range examples {
 		fmt.Fprintf(p, "\n%s", e)

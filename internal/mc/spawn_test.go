@@ -64,16 +64,17 @@ func TestWaitContextEndsByEither(t *testing.T) {
 }
 
 func TestContextsEndOneAfterTheOther(t *testing.T) {
+	type key string
 	cause := errors.New("cause")
 	wantSaid(t, tell(t, func(m *mc.M, say func(...any)) {
-		parent, cancel := atomics.WithCancelCause(context.WithValue(context.Background(), "key", "value"))
-		child, _ := atomics.WithCancel(context.WithValue(parent, "other", 1))
+		parent, cancel := atomics.WithCancelCause(context.WithValue(context.Background(), key("key"), "value"))
+		child, _ := atomics.WithCancel(context.WithValue(parent, key("other"), 1))
 		never := atomics.MakeEvent()
 		m.Go(func() { cancel(cause); cancel(nil) })
 		m.Go(func() {
 			say(parent.Err(), ", ", child.Err())
 			never.WaitContext(child)
-			say(child.Value("key"), child.Value("other"), ": ", context.Cause(child))
+			say(child.Value(key("key")), child.Value(key("other")), ": ", context.Cause(child))
 		})
 	}), "<nil>, <nil> value1: cause", "<nil>, context canceled value1: cause",
 		"context canceled, <nil> value1: cause", "context canceled, context canceled value1: cause")

@@ -4,7 +4,7 @@
 // tests of one do not depend on the others.
 //
 //	model          protocols (mc_*_test.go)   fuzzing (fuzz/)
-//	Registry       shardedregistry            FuzzRegistryOps, FuzzRegistryIndexes, FuzzRegistryInterleavings
+//	Registry       shardedregistry            FuzzRegistryOps, FuzzRegistryIndexes, FuzzRegistryTransact, FuzzRegistryExpiry, FuzzRegistryInterleavings
 //	Tracker        cowchangeset               FuzzChangesetOps, FuzzChangesetInterleavings
 //	Slice          cowchangeset               FuzzSliceOps, FuzzSliceInterleavings
 //	Cache          oncecache                  FuzzCacheInterleavings and, within Owner, FuzzCacheOps, FuzzCacheWeights, FuzzCacheExpiry

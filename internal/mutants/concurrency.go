@@ -50,7 +50,7 @@ func breakActions(k *maker) {
 			}
 			for _, how := range brokenly[a.family.String()+a.verb] {
 				if !ignored[n] || how == "torn" || how == "forced" {
-					k.replace(how, n, k.broken(a, strings.Title(how)+a.family.String()+a.verb)) //nolint:staticcheck // ASCII
+					k.replace(how, n, k.broken(a, title(how)+a.family.String()+a.verb))
 				}
 			}
 		}
@@ -160,3 +160,6 @@ func (k *maker) statements(f func([]ast.Stmt)) {
 		return true
 	})
 }
+
+// title returns an ASCII word with a capital.
+func title(word string) string { return strings.ToUpper(word[:1]) + word[1:] }

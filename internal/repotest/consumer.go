@@ -34,7 +34,7 @@ func writeModule(dir string) error {
 	if err != nil {
 		return err
 	}
-	gomod := fmt.Sprintf("module example.com/consumer\n\ngo 1.26\n\nrequire %s v0.0.0\n\nreplace %[1]s => %s\n", modulePath, here)
+	gomod := fmt.Sprintf("module example.com/consumer\n\ngo 1.25\n\nrequire %s v0.0.0\n\nreplace %[1]s => %s\n", modulePath, here)
 	sums, err := os.ReadFile(filepath.Join(root, "go.sum")) // or a database elsewhere would be asked for them
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package repotest
 
 import (
 	"go/ast"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ var (
 )
 
 // given lists the variables that make itself sets.
-var given = []string{"MAKE", "MAKEFILE_LIST"}
+var given = []string{"CURDIR", "MAKE", "MAKEFILE_LIST"}
 
 // variables returns the Makefile and what it assigns.
 func variables(t *testing.T) (text string, values map[string]string) {
@@ -97,4 +98,23 @@ func testsByPackage(t *testing.T) map[string][]string {
 		}
 	}
 	return names
+}
+
+// make test tests each module of its own that has packages.
+func TestMakefileNamesModules(t *testing.T) {
+	_, values := variables(t)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() != "go.mod" {
+			return err
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(path))
+		dir = filepath.ToSlash(dir)
+		if tools := dir == "internal/lint"; err == nil && dir != "." && !tools && !slices.Contains(strings.Fields(values["NESTED"]), dir) {
+			t.Errorf("NESTED lacks %s", dir)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -11,35 +11,49 @@ import (
 	"testing"
 )
 
-var sample = regexp.MustCompile("(?s)<!-- (\\w+)\\.(Example\\w*) -->\n```go\n(.*?)```")
+var sample = regexp.MustCompile("(?s)<!-- ([\\w/]+)\\.((?:Example|Test)\\w*) -->\n```go\n(.*?)```")
 
-// Every Go sample of the README is the body of a runnable example.
+// Every Go sample of the README, and of each guide, is the body of a runnable example.
 func TestReadmeShowsTheExamples(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	samples := sample.FindAllSubmatch(readme, -1)
-	if got, want := len(samples), strings.Count(string(readme), "```go\n"); got != want {
-		t.Errorf("%d of the README's %d Go samples name their example", got, want)
-	}
-	seen := map[string]bool{}
-	for _, m := range samples {
-		pkg, example := string(m[1]), string(m[2])
-		seen[pkg] = true
-		want, err := exampleBody(pkg, example)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := string(m[3]); got != want {
-			t.Errorf("README sample %s.%s differs from the example; want\n%s", pkg, example, want)
-		}
-	}
+	seen := samplesOf(t, "README.md")
 	for _, pkg := range public {
 		if !seen[pkg] {
 			t.Errorf("the README has no sample of %s", pkg)
 		}
 	}
+	guides, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(guides) == 0 {
+		t.Fatal("no guides: ", err)
+	}
+	for _, guide := range guides {
+		samplesOf(t, "docs/"+filepath.Base(guide))
+	}
+}
+
+// samplesOf checks the samples of a page, and returns of which packages they are.
+func samplesOf(t *testing.T, page string) (seen map[string]bool) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples := sample.FindAllSubmatch(text, -1)
+	if got, want := len(samples), strings.Count(string(text), "```go\n"); got != want {
+		t.Errorf("%s: %d of %d Go samples name their example", page, got, want)
+	}
+	seen = map[string]bool{}
+	for _, m := range samples {
+		pkg, example := string(m[1]), string(m[2])
+		seen[pkg] = true
+		want, err := exampleBody(pkg, example)
+		if err != nil {
+			t.Fatalf("%s: %s.%s: %v", page, pkg, example, err)
+		}
+		if got := string(m[3]); got != want {
+			t.Errorf("%s: sample %s.%s differs from the example; want\n%s", page, pkg, example, want)
+		}
+	}
+	return seen
 }
 
 // exampleBody returns the body of an example function as gofmt prints it at

@@ -51,6 +51,25 @@ func (t *Table[K, E]) keys(verb string) []*slot[K, E] {
 	return t.listed[:len(t.listed):len(t.listed)]
 }
 
+// slots returns all slots that have been made. One that is made later is of an operation
+// that has yet to begin.
+//
+//go:norace
+func (t *Table[K, E]) slots() (all []*slot[K, E]) {
+	defer t.lock()()
+	for _, bucket := range t.index {
+		all = append(all, bucket...)
+	}
+	return all
+}
+
+// settle is a step that waits for the mutex of the key.
+//
+// Safety: the address only names the word to the model.
+func (s *slot[K, E]) settle() {
+	mc.Step(&mc.Op{Verb: "Settled", On: mc.Access{Addr: unsafe.Pointer(s), Mode: mc.Read}, Gate: &s.held, Want: 0, Blocks: true})
+}
+
 // count is a step that reads which keys there are.
 //
 //go:norace

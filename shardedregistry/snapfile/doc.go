@@ -21,8 +21,8 @@
 //
 // Saved are keys as they are stored, values and versions. The settings are those that
 // are given to Load, whose functions accept each key and value, or Load fails. What a
-// registry keeps beside entries is not saved: watchers, and the spelling by which a key
-// was created.
+// registry keeps beside entries is not saved: watchers, the spelling by which a key was
+// created, and deadlines. Config.TTL gives each entity a new one.
 //
 // # The file
 //

@@ -54,7 +54,7 @@ func TestRegistries(t *testing.T) {
 			assert.Equal(t, shardedregistry.Entry[string, int]{Key: "a", Value: 11, Version: v + 1}, e)
 			_, err = r.UpdateIf("a", v, 12)
 			assert.ErrorIs(t, err, shardedregistry.ErrConflict)
-			v, err = r.UpdateIf("a", v+1, 12)
+			_, err = r.UpdateIf("a", v+1, 12)
 			require.NoError(t, err)
 			_, err = r.Update("a", func(int) (int, error) { return 0, assert.AnError })
 			assert.ErrorIs(t, err, assert.AnError)

@@ -138,7 +138,8 @@ func TestEnough(t *testing.T) {
 // The seed determines what clients do, and a failure tells the seed.
 func TestSeeds(t *testing.T) {
 	t.Setenv(seedVariable, "0x17")
-	if _, next := settings(t); next() != 0x17 || next() != 0x17 {
+	_, next := settings(t)
+	if first, second := next(), next(); first != 0x17 || second != 0x17 {
 		t.Error("the seed of the environment is not used")
 	}
 	kinds := func(seed uint64) string {
@@ -149,7 +150,7 @@ func TestSeeds(t *testing.T) {
 		}
 		return fmt.Sprint(perClient[0].String(), perClient[1].String(), perClient[2].String())
 	}
-	if kinds(1) != kinds(1) || kinds(1) == kinds(2) {
+	if one, again := kinds(1), kinds(1); one != again || one == kinds(2) {
 		t.Error("what clients do is not what the seed determines")
 	}
 	f := failure{text: "text"}

@@ -131,10 +131,10 @@ func (f *failure) describe(t *testing.T, seed uint64, procs int, dir string) str
 	return b.String()
 }
 
-// artifacts returns a folder that outlives the test.
+// artifacts returns a folder that outlives the test: that of go test -artifacts, from Go 1.26 on.
 func artifacts(t *testing.T) string {
 	if f := flag.Lookup("test.artifacts"); f != nil && f.Value.String() == "true" {
-		return t.ArtifactDir()
+		return any(t).(interface{ ArtifactDir() string }).ArtifactDir()
 	}
 	dir, err := os.MkdirTemp("", "histories-")
 	if err != nil {

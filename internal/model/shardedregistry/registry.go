@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/latchfree/latchfree/shardedregistry"
 )
@@ -47,6 +48,9 @@ type Registry struct {
 	config RegistryConfig
 	live   map[string]created
 	floors map[string]Version // by shard: at least every version of every deleted key
+
+	now       time.Duration
+	deadlines map[string]time.Duration // of the keys that expire
 }
 
 // created is an entry, and how the key was spelled by the call that created it.
@@ -57,12 +61,12 @@ type created struct {
 
 // NewRegistry returns an empty registry.
 func NewRegistry(config RegistryConfig) *Registry {
-	return &Registry{config, map[string]created{}, map[string]Version{}}
+	return &Registry{config: config, live: map[string]created{}, floors: map[string]Version{}, deadlines: map[string]time.Duration{}}
 }
 
 // Copy returns a registry that stays as r is.
 func (r *Registry) Copy() *Registry {
-	return &Registry{r.config, maps.Clone(r.live), maps.Clone(r.floors)}
+	return &Registry{r.config, maps.Clone(r.live), maps.Clone(r.floors), r.now, maps.Clone(r.deadlines)}
 }
 
 func (r *Registry) normalize(given string) (string, error) {
@@ -115,11 +119,16 @@ func (r *Registry) Upsert(given string, fn func(int, bool) (int, error)) (Entry,
 	e, ok := r.live[key]
 	v, err := fn(e.Value, ok)
 	if err == nil {
-		err = r.check(key, v)
+		err = r.validate(key, v)
 	}
 	if err != nil {
 		return Entry{}, err
 	}
+	ttl := r.ttl(key, v)
+	if err := r.unique(key, v); err != nil {
+		return Entry{}, err
+	}
+	r.lives(key, ttl)
 	if !ok {
 		e = created{Entry{Key: key, Version: r.floors[r.shard(key)]}, given}
 	}
@@ -182,6 +191,7 @@ func (r *Registry) Delete(given string) (Entry, bool) {
 	e, ok := r.Lookup(given)
 	if ok {
 		delete(r.live, e.Key)
+		delete(r.deadlines, e.Key)
 		r.floors[r.shard(e.Key)] = max(r.floors[r.shard(e.Key)], e.Version+1)
 	}
 	return e, ok
@@ -263,15 +273,6 @@ func (r *Registry) All() iter.Seq2[string, int] {
 	}
 }
 
-// check returns why a value must not be stored: the error of Check, or the first
-// other key that has one of its values, in the order of indexes and values.
-func (r *Registry) check(key string, v int) error {
-	if err := r.validate(key, v); err != nil {
-		return err
-	}
-	return r.unique(key, v)
-}
-
 // validate runs the functions of the configuration.
 func (r *Registry) validate(key string, v int) error {
 	if r.config.Check != nil {
@@ -285,6 +286,8 @@ func (r *Registry) validate(key string, v int) error {
 	return nil
 }
 
+// unique returns why a value must not be stored: the first other key that has one of its
+// values, in the order of indexes and values.
 func (r *Registry) unique(key string, v int) error {
 	for _, index := range slices.Sorted(maps.Keys(r.config.UniqueIndexes)) {
 		for _, value := range slices.Sorted(slices.Values(r.values(index, key, v))) {

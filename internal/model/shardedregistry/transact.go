@@ -2,6 +2,7 @@ package model
 
 import (
 	"slices"
+	"time"
 
 	"github.com/latchfree/latchfree/shardedregistry"
 )
@@ -48,6 +49,12 @@ func (r *Registry) Transact(fn func(TxOps) error) error {
 			}
 		}
 	}
+	ttls := map[string]time.Duration{}
+	for key, w := range tx.written {
+		if w.Version != 0 {
+			ttls[key] = r.ttl(key, w.Value)
+		}
+	}
 	for key, w := range tx.written {
 		if w.Version == 0 {
 			continue
@@ -59,6 +66,7 @@ func (r *Registry) Transact(fn func(TxOps) error) error {
 		e.Value = w.Value
 		e.Version++
 		r.live[key] = e
+		r.lives(key, ttls[key])
 	}
 	for key, w := range tx.written {
 		if w.Version == 0 {

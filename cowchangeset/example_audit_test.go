@@ -1,0 +1,64 @@
+//go:build !modelcheck
+
+package cowchangeset_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/cowchangeset/journal"
+)
+
+// A service keeps an audit trail, which survives its process. A change of its files shows.
+func Example_auditTrail() {
+	dir, err := os.MkdirTemp("", "audit")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path, ctx := filepath.Join(dir, "audit"), context.Background()
+
+	type Event struct{ Who, What string }
+	resume := func() (*journal.Journal[Event], *cowchangeset.Tracker[Event]) {
+		j, err := journal.Open[Event](path, journal.Options{PruneUnapplied: true})
+		if err != nil {
+			log.Fatal(err)
+		}
+		tracker, err := cowchangeset.Resume(ctx, cowchangeset.Config[Event]{Store: j})
+		if err != nil {
+			log.Fatal(err)
+		}
+		if _, open := tracker.Current(); !open {
+			if _, err := tracker.Start(ctx); err != nil {
+				log.Fatal(err)
+			}
+		}
+		return j, tracker
+	}
+
+	j, tracker := resume()
+	if _, err := tracker.Record(Event{"ann", "deletes order 7"}); err != nil {
+		log.Fatal(err) // the event is not durable: do not delete the order
+	}
+	anchor := j.Hash() // to be kept elsewhere
+	j.Close()          // or the process is killed
+
+	j, tracker = resume()
+	tracker.Start(ctx) // a new day
+	tracker.Record(Event{"bob", "ships order 8"})
+	for receipt, event := range tracker.Trail().All() {
+		fmt.Println(receipt.Ordinal, receipt.Seq, event.Who, event.What)
+	}
+	j.Close()
+
+	report, err := journal.VerifyFrom(path, anchor)
+	fmt.Println(report.Entries, "events, unchanged:", err == nil)
+	// Output:
+	// 1 0 ann deletes order 7
+	// 2 0 bob ships order 8
+	// 2 events, unchanged: true
+}

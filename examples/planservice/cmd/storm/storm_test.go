@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/examples/planservice/api"
+)
+
+// built builds the service once, as the tests were built.
+var built = sync.OnceValues(func() (string, error) {
+	var flags []string
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "-race" && s.Value == "true" {
+				flags = []string{"-race"}
+			}
+		}
+	}
+	binary, remove, err := build(context.Background(), flags...)
+	if err == nil {
+		cleanUp = remove
+	}
+	return binary, err
+})
+
+var cleanUp = func() {}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	cleanUp()
+	os.Exit(code)
+}
+
+// The reports' algorithms show defects of all four reports, the others show none.
+func TestStorm(t *testing.T) {
+	binary, err := built()
+	require.NoError(t, err)
+	for _, store := range []string{"naive", "locked", "latchfree"} {
+		t.Run(store, func(t *testing.T) {
+			var progress bytes.Buffer
+			r, err := storm(t.Context(), binary, store, 8, 1200*time.Millisecond, &progress, "-pause", "1ms")
+			require.NoError(t, err)
+			require.Greater(t, len(r.load.took), 100, "operations")
+			if store != "naive" {
+				require.Zero(t, r.defects.sum(), "%v", r.defects)
+				return
+			}
+			for _, kind := range []string{"updates lost", "failures lost", "second engines"} {
+				require.Positive(t, r.defects[kind], "%s: %v", kind, r.defects)
+			}
+		})
+	}
+}
+
+// The receipts of changes and the answers to applies hold over a kill -9 under load.
+func TestKilled(t *testing.T) {
+	binary, err := built()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	arguments := []string{"-journal", filepath.Join(dir, "trail"), "-db", filepath.Join(dir, "plans.db")}
+	told := &receipts{all: map[string]api.Receipt{}}
+	var mu sync.Mutex
+	applied := map[string]api.Applied{} // by changeset
+
+	for round := range 2 {
+		s, err := start(t.Context(), binary, arguments...)
+		require.NoError(t, err)
+		ctx := t.Context()
+		if round == 0 {
+			_, err = s.CreateAction(ctx, api.Action{Name: "count"})
+			require.NoError(t, err)
+			_, err = s.CreatePlan(ctx, api.Plan{Name: "storm", Actions: []string{"count"}, Strategies: []string{api.Direct}})
+			require.NoError(t, err)
+		}
+		current, err := s.StartChangeset(ctx, "storm")
+		require.NoError(t, err)
+		var clients sync.WaitGroup
+		for client := range 4 {
+			clients.Go(func() {
+				for i := 0; ; i++ {
+					id := fmt.Sprintf("%d-%d-%d", round, client, i)
+					receipt, err := s.Record(ctx, api.Change{ID: id, Plan: "storm", Action: "count"})
+					if err != nil {
+						return // it was killed
+					}
+					told.add(id, receipt)
+				}
+			})
+		}
+		clients.Go(func() {
+			for {
+				c := current
+				if current, err = s.StartChangeset(ctx, "storm"); err != nil {
+					return
+				}
+				if _, err := s.Seal(ctx, c.ID); err != nil {
+					return
+				}
+				a, err := s.Apply(ctx, c.ID, "key-"+c.ID, api.ApplyChangeset{})
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				applied[c.ID] = a
+				mu.Unlock()
+			}
+		})
+		enough := func() bool {
+			told.mu.Lock()
+			defer told.mu.Unlock()
+			mu.Lock()
+			defer mu.Unlock()
+			return len(told.all) >= 50*(round+1) && len(applied) > 3*round
+		}
+		require.Eventually(t, enough, time.Minute, time.Millisecond)
+		s.kill()
+		clients.Wait()
+	}
+
+	s, err := start(t.Context(), binary, arguments...)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.stop()) }()
+	for id, was := range applied {
+		now, err := s.Apply(t.Context(), id, "key-"+id, api.ApplyChangeset{})
+		require.NoError(t, err)
+		require.True(t, now.Replayed)
+		require.Equal(t, was.Changes, now.Changes)
+	}
+	d := defects{}
+	require.NoError(t, compareTrail(t.Context(), s, told.all, d))
+	require.Zero(t, d.sum(), "of %d changes: %v", len(told.all), d)
+	writes := map[string]int{}
+	for line, err := range s.Audit(t.Context()) {
+		require.NoError(t, err)
+		if line.Kind == api.KindApplied && !line.Replayed {
+			writes[line.Changeset]++
+		}
+	}
+	for id, n := range writes {
+		require.Equal(t, 1, n, "%s was applied more than once", id)
+	}
+}

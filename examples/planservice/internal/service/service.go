@@ -1,0 +1,214 @@
+// Package service is planservice without HTTP.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/examples/planservice/api"
+	"github.com/latchfree/latchfree/examples/planservice/internal/audit"
+	"github.com/latchfree/latchfree/examples/planservice/internal/engine"
+	"github.com/latchfree/latchfree/examples/planservice/internal/pool"
+	"github.com/latchfree/latchfree/examples/planservice/internal/state"
+	"github.com/latchfree/latchfree/examples/planservice/internal/state/latchfree"
+	"github.com/latchfree/latchfree/examples/planservice/internal/state/locked"
+	"github.com/latchfree/latchfree/examples/planservice/internal/state/naive"
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// Config holds the settings. Zero values stand for the defaults of the fields.
+type Config struct {
+	Store           string        // latchfree, naive or locked; latchfree
+	Database        string        // URL for changes; memory:plans
+	Journal         string        // folder; in memory if empty
+	NoSync          bool          // do not fsync the journals for each call
+	Workers         int           // 16
+	Queue           int           // of tasks that wait for a worker; 1024
+	StrategyTimeout time.Duration // 5 s
+	Threshold       int           // failures in a row that open a breaker; 3
+	OpenTimeout     time.Duration // of breakers; 5 s
+	EngineIdle      time.Duration // after which an unused engine of a file is closed; 1 min
+	Pause           time.Duration // of naive between steps; it yields if 0
+	Strategies      []api.Strategy
+	Log             *slog.Logger // slog.Default
+	Client          *http.Client // for strategies; one of its own
+}
+
+// Service is the running service. It may be used concurrently.
+type Service struct {
+	config     Config
+	log        *slog.Logger
+	set        state.Set
+	strategies *shardedregistry.Registry[string, api.Strategy]
+	audit      *audit.Log
+	pool       *pool.Pool
+	client     *http.Client
+	engines    atomic.Uint64 // numbers of engines
+	counters   counters
+	since      time.Time
+	stopping   atomic.Bool
+	history    cowchangeset.Slice[Sample]
+}
+
+// New opens the journals, takes over what they have, and starts the workers.
+func New(ctx context.Context, c Config) (s *Service, err error) {
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	s = &Service{config: c, log: c.Log, client: c.Client, since: time.Now()}
+	s.strategies = shardedregistry.MustNew(shardedregistry.Config[string, api.Strategy]{Normalize: state.Normalize})
+	if s.pool, err = pool.New(c.Workers, c.Queue); err != nil {
+		return nil, err
+	}
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(err, s.Close(ctx))
+	}
+	return s, nil
+}
+
+func (c *Config) complete() error {
+	setDefault(&c.Store, "latchfree")
+	setDefault(&c.Database, engine.Memory+"plans")
+	setDefault(&c.Workers, 16)
+	setDefault(&c.Queue, 1024)
+	setDefault(&c.StrategyTimeout, 5*time.Second)
+	setDefault(&c.Threshold, 3)
+	setDefault(&c.OpenTimeout, 5*time.Second)
+	setDefault(&c.EngineIdle, time.Minute)
+	setDefault(&c.Log, slog.Default())
+	if c.Client == nil {
+		c.Client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.Workers, IdleConnTimeout: time.Minute}}
+	}
+	switch {
+	case c.Store != "latchfree" && c.Store != "naive" && c.Store != "locked":
+		return fmt.Errorf("unknown store %q: want latchfree, naive or locked", c.Store)
+	case c.Journal != "" && c.Store != "latchfree":
+		return fmt.Errorf("the store %q has no journal", c.Store)
+	case c.Threshold < 1:
+		return fmt.Errorf("threshold is %d", c.Threshold)
+	case c.StrategyTimeout < 0 || c.EngineIdle < 0 || c.Pause < 0:
+		return errors.New("a duration is negative")
+	case c.Queue < maxStrategies:
+		return fmt.Errorf("queue is %d: want %d at least, for the largest plan", c.Queue, maxStrategies)
+	}
+	return nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (s *Service) open(ctx context.Context) error {
+	o := journal.Options{}
+	if s.config.NoSync {
+		o.Sync = journal.SyncNever
+	}
+	events := ""
+	var changes *journal.Journal[api.Change]
+	if folder := s.config.Journal; folder != "" {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return err
+		}
+		events = filepath.Join(folder, "events")
+		var err error
+		if changes, err = journal.Open[api.Change](filepath.Join(folder, "changes"), o); err != nil {
+			return err
+		}
+	}
+	var err error
+	if s.audit, err = audit.Open(ctx, events, o); err != nil {
+		if changes != nil {
+			err = errors.Join(err, changes.Close())
+		}
+		return err
+	}
+	if s.set, err = s.newSet(ctx, changes); err != nil {
+		if changes != nil {
+			err = errors.Join(err, changes.Close())
+		}
+		return err
+	}
+	if err := s.audit.Write(api.AuditLine{Kind: api.KindProcess, Store: s.set.Name}); err != nil {
+		return err
+	}
+	if _, err := s.putStrategy(api.Strategy{Name: api.Direct}); err != nil {
+		return err
+	}
+	for _, strategy := range s.config.Strategies {
+		if _, err := s.PutStrategy(strategy); err != nil {
+			return fmt.Errorf("strategy %q: %w", strategy.Name, err)
+		}
+	}
+	return nil
+}
+
+func (s *Service) newSet(ctx context.Context, changes *journal.Journal[api.Change]) (state.Set, error) {
+	switch s.config.Store {
+	case "naive":
+		return naive.New(naive.Config{Open: s.openEngine, Threshold: s.config.Threshold, Step: s.pause}), nil
+	case "locked":
+		return locked.New(s.openEngine, s.config.Threshold), nil
+	}
+	c := latchfree.Config{
+		Open:         s.openEngine,
+		IdleTimeout:  s.config.EngineIdle,
+		Threshold:    s.config.Threshold,
+		OpenTimeout:  s.config.OpenTimeout,
+		OnTransition: s.onTransition,
+		Journal:      changes,
+	}
+	if err := s.restore(&c); err != nil {
+		return state.Set{}, err
+	}
+	return latchfree.New(ctx, c)
+}
+
+// pause lets other goroutines run between the steps of an operation of naive.
+func (s *Service) pause(string) {
+	if s.config.Pause == 0 {
+		runtime.Gosched()
+	} else {
+		time.Sleep(s.config.Pause)
+	}
+}
+
+// Stop makes Ready false.
+func (s *Service) Stop() { s.stopping.Store(true) }
+
+// Ready reports whether the service accepts work.
+func (s *Service) Ready() bool { return !s.stopping.Load() }
+
+// Close waits for the runs that were accepted, writes what is not written, and closes
+// engines and journals. Other methods must not be called any more.
+func (s *Service) Close(ctx context.Context) error {
+	s.Stop()
+	err := s.pool.Close(ctx)
+	if s.set.Changesets != nil {
+		err = errors.Join(err, s.set.Engines.Close(ctx), s.set.Changesets.Close(ctx))
+	}
+	if s.audit != nil {
+		err = errors.Join(err, s.audit.Close(ctx))
+	}
+	s.client.CloseIdleConnections()
+	return err
+}
+
+// note writes an event whose loss must not undo what has happened.
+func (s *Service) note(line api.AuditLine) {
+	if err := s.audit.Write(line); err != nil {
+		s.log.Error("event is not in the audit trail", "kind", line.Kind, "error", err)
+	}
+}

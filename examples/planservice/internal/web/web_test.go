@@ -1,0 +1,136 @@
+package web
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/examples/planservice/api"
+	"github.com/latchfree/latchfree/examples/planservice/internal/service"
+)
+
+func serve(t *testing.T, c service.Config) (*httptest.Server, *api.Client) {
+	t.Helper()
+	c.Log = slog.New(slog.DiscardHandler)
+	s, err := service.New(t.Context(), c)
+	require.NoError(t, err)
+	stop := make(chan struct{})
+	server := httptest.NewServer(New(s, c.Log, stop))
+	t.Cleanup(func() {
+		close(stop)
+		server.Close()
+		assert.NoError(t, s.Close(context.Background()))
+	})
+	return server, api.NewClient(server.URL, server.Client())
+}
+
+func TestBadInput(t *testing.T) {
+	server, client := serve(t, service.Config{})
+	_, err := client.CreateAction(t.Context(), api.Action{Name: "Back Up"})
+	require.NoError(t, err)
+	for _, c := range []struct {
+		method, path, body, header string
+		status                     int
+		code                       api.Code
+	}{
+		{"POST", "/v1/actions", `{`, "", 400, api.CodeInvalidJSON},
+		{"POST", "/v1/actions", ``, "", 400, api.CodeInvalidJSON},
+		{"POST", "/v1/actions", `{"name":"x"} {}`, "", 400, api.CodeInvalidJSON},
+		{"POST", "/v1/actions", `{"name":"x","other":1}`, "", 400, api.CodeInvalidJSON},
+		{"POST", "/v1/actions", `{"name":"` + strings.Repeat("x", 2<<20) + `"}`, "", 413, api.CodeTooLarge},
+		{"POST", "/v1/actions", `{"name":"x"}`, "Content-Type: text/plain", 415, api.CodeMediaType},
+		{"POST", "/v1/actions", `{"name":"a/b"}`, "", 400, api.CodeInvalidName},
+		{"POST", "/v1/actions", `{"name":" back  UP "}`, "", 409, api.CodeExists},
+		{"PUT", "/v1/actions/back-up", `{}`, "", 428, api.CodePreconditionRequired},
+		{"PUT", "/v1/actions/back-up", `{}`, "If-Match: 1", 412, api.CodeConflict},
+		{"PUT", "/v1/actions/back-up", `{}`, `If-Match: W/"1"`, 412, api.CodeConflict},
+		{"PUT", "/v1/actions/back-up", `{}`, `If-Match: "2"`, 412, api.CodeConflict},
+		{"PUT", "/v1/actions/back-up", `{"name":"other"}`, `If-Match: "1"`, 400, api.CodeInvalid},
+		{"PUT", "/v1/actions/absent", `{}`, `If-Match: "1"`, 404, api.CodeNotFound},
+		{"POST", "/v1/breakers/reset", ``, "Sec-Fetch-Site: cross-site", 403, api.CodeCrossOrigin},
+		{"DELETE", "/v1/actions", ``, "", 405, api.CodeMethod},
+		{"GET", "/v2", ``, "", 404, api.CodeNotFound},
+		{"POST", "/v1/plans", `{"name":"p","actions":["absent"]}`, "", 400, api.CodeInvalid},
+		{"POST", "/v1/plans", `{"name":"p","actions":["back up"],"strategies":["absent"]}`, "", 400, api.CodeInvalid},
+		{"POST", "/v1/plans", `{"name":"p"}`, "", 400, api.CodeInvalid},
+		{"POST", "/v1/plans/absent/run", ``, "", 404, api.CodeNotFound},
+		{"POST", "/v1/changes", `{}`, "", 409, api.CodeNoActiveChangeset},
+		{"POST", "/v1/changesets", `{"plan":"absent"}`, "", 404, api.CodeNotFound},
+		{"POST", "/v1/changesets/absent/apply", ``, "", 404, api.CodeNotFound},
+		{"POST", "/v1/changesets/absent/apply", `{"database":"file:/etc/passwd"}`, "", 400, api.CodeInvalid},
+		{"POST", "/v1/strategies", `{"name":"s","url":"file:///etc"}`, "", 400, api.CodeInvalid},
+		{"POST", "/v1/strategies", `{"name":"direct","url":"http://host/"}`, "", 400, api.CodeInvalid},
+		{"POST", "/v1/breakers/absent/reset", ``, "", 404, api.CodeNotFound},
+	} {
+		r, err := http.NewRequest(c.method, server.URL+c.path, strings.NewReader(c.body))
+		require.NoError(t, err)
+		if name, value, ok := strings.Cut(c.header, ": "); ok {
+			r.Header.Set(name, value)
+		}
+		answer, err := server.Client().Do(r)
+		require.NoError(t, err)
+		text, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		assert.Equal(t, c.status, answer.StatusCode, "%s %s: %s", c.method, c.path, text)
+		assert.Contains(t, string(text), `"code":"`+string(c.code)+`"`)
+	}
+}
+
+func TestBreakerAndKeys(t *testing.T) {
+	failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }))
+	defer failing.Close()
+	_, client := serve(t, service.Config{})
+	ctx := t.Context()
+	_, err := client.CreateStrategy(ctx, api.Strategy{Name: "f", URL: failing.URL})
+	require.NoError(t, err)
+	_, err = client.CreateAction(ctx, api.Action{Name: "a"})
+	require.NoError(t, err)
+	_, err = client.CreatePlan(ctx, api.Plan{Name: "p", Actions: []string{"a"}, Strategies: []string{"f", "direct"}})
+	require.NoError(t, err)
+	outcomes := []string{}
+	for range 4 {
+		run, err := client.Run(ctx, "p", api.RunPlan{Start: true})
+		require.NoError(t, err)
+		outcomes = append(outcomes, run.Results[0].Outcome)
+		assert.Len(t, run.Results[1].Receipts, 1)
+	}
+	assert.Equal(t, []string{"failure", "failure", "failure", "rejected"}, outcomes)
+	require.NoError(t, client.ResetBreaker(ctx, "F"))
+	all, err := client.Changesets(ctx)
+	require.NoError(t, err)
+	first, err := client.Apply(ctx, all[0].ID, "k", api.ApplyChangeset{})
+	require.NoError(t, err)
+	again, err := client.Apply(ctx, all[0].ID, "k", api.ApplyChangeset{})
+	require.NoError(t, err)
+	first.Replayed = true
+	assert.Equal(t, first, again)
+	_, err = client.Apply(ctx, all[0].ID, "other", api.ApplyChangeset{})
+	assert.True(t, api.IsCode(err, api.CodeAlreadyApplied), err)
+	_, err = client.Apply(ctx, all[1].ID, "k", api.ApplyChangeset{})
+	assert.True(t, api.IsCode(err, api.CodeKeyReused), err)
+}
+
+func TestPageAndEvents(t *testing.T) {
+	server, _ := serve(t, service.Config{})
+	for path, want := range map[string]string{"/": "<title>planservice", "/static/page.css": "color-scheme", "/static/page.js": "EventSource", "/metrics": "planservice_runs_total 0", "/readyz": "ready"} {
+		r, err := server.Client().Get(server.URL + path)
+		require.NoError(t, err)
+		text, _ := io.ReadAll(r.Body)
+		r.Body.Close()
+		assert.Contains(t, string(text), want)
+	}
+	r, err := server.Client().Get(server.URL + "/events")
+	require.NoError(t, err)
+	defer r.Body.Close()
+	head := make([]byte, 6)
+	_, err = io.ReadFull(r.Body, head)
+	require.NoError(t, err)
+	assert.Equal(t, "data: ", string(head))
+}

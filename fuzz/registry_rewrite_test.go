@@ -1,0 +1,92 @@
+package fuzz
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// FuzzRegistryReplace reads three bytes for each operation, as FuzzRegistryIndexes does. Some
+// are keys and values that the next Replace gets.
+func FuzzRegistryReplace(f *testing.F) {
+	// A key that stays, one that goes, one that comes; a value twice; one of another key; a
+	// rejected one; a key twice; nothing; and an iterator that panics.
+	f.Add([]byte{0x01, 0, 1, 0x01, 1, 2, 0x80, 1, 3, 0x80, 2, 4, 0x81, 0, 0, 0x07, 0, 0, 0x82, 0, 0})
+	f.Add([]byte{0x80, 0, 32, 0x80, 1, 32, 0x81, 0, 0, 0x80, 0, 32, 0x81, 0, 0, 0x80, 0, 32, 0x81, 0, 0})
+	f.Add([]byte{0x01, 0, 32, 0x80, 1, 32, 0x80, 0, 64, 0x81, 0, 0, 0x82, 0, 0, 0x80, 1, 32, 0x81, 0, 0})
+	f.Add([]byte{0x01, 0, 1, 0x80, 1, 3, 0x80, 0, 250, 0x81, 0, 0, 0x80, 0, 251, 0x81, 0, 0, 0x80, 0, 252, 0x81, 0, 0})
+	f.Add([]byte{0x80, 0, 1, 0x80, 1, 2, 0x80, 0, 3, 0x81, 0, 0, 0x81, 0, 0, 0x01, 0, 1, 0x05, 0, 0, 0x80, 0, 9, 0x81, 0, 0})
+	f.Add([]byte{0x01, 0, 1, 0x80, 0, 2, 0x81, 0, 2, 0x80, 0, 2, 0x81, 0, 3, 0x82, 0, 0})
+	f.Fuzz(func(t *testing.T, ops []byte) {
+		for _, transitions := range []bool{false, true} {
+			config := indexedConfig
+			config.Transitions = transitions
+			run := rewriteRun{indexRun: indexRun{t: t, m: model.NewRegistry(indexedConfig), r: shardedregistry.MustNew(config)}}
+			for rest := ops; len(rest) >= 3; rest = rest[3:] {
+				run.next(rest[0], indexNames[int(rest[1])%len(indexNames)], int(rest[2]))
+				run.compare()
+			}
+			for i, s := range run.taken {
+				run.compareEntries(run.want[i].Entries(), s.Entries())
+			}
+		}
+	})
+}
+
+// rewriteRun is an indexRun with Clear and Replace.
+type rewriteRun struct {
+	indexRun
+	pending []shardedregistry.Entry[string, int]
+}
+
+func (s *rewriteRun) next(op byte, key string, value int) {
+	if op < 0x80 {
+		s.step(op, key, value)
+		return
+	}
+	switch op % 4 {
+	case 0:
+		if len(s.pending) < 20 {
+			s.pending = append(s.pending, shardedregistry.Entry[string, int]{Key: key, Value: value})
+		}
+	case 2:
+		s.rewrite(func(r model.RewriteOps) (any, error) { return r.Clear(), nil })
+	default:
+		entries := s.entries(registryEnding(value) % functionPutsOnce)
+		s.rewrite(func(r model.RewriteOps) (any, error) { return nil, r.Replace(entries) })
+		s.pending = nil
+	}
+}
+
+// entries yields what is pending, and then ends as a function does; an error is none of its.
+func (s *rewriteRun) entries(ending registryEnding) iter.Seq2[string, int] {
+	return func(yield func(string, int) bool) {
+		for _, e := range s.pending {
+			if !yield(e.Key, e.Value) {
+				return
+			}
+		}
+		_, _ = ending.of(0)
+	}
+}
+
+func (s *rewriteRun) rewrite(do func(model.RewriteOps) (any, error)) {
+	end := func(r model.RewriteOps) ended {
+		return endOf(func() (any, error) {
+			result, err := do(r)
+			var failed *shardedregistry.KeyError
+			if errors.As(err, &failed) && errors.Is(err, shardedregistry.ErrNotUnique) {
+				err = &shardedregistry.KeyError{Key: failed.Key, Err: shardedregistry.ErrNotUnique} // of several values, any
+			}
+			return fmt.Sprint(result), err
+		})
+	}
+	want := end(s.m)
+	require.Equal(s.t, want, end(s.r))
+}

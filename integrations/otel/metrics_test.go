@@ -1,0 +1,193 @@
+package latchotel_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/cowchangeset/journal"
+	latchotel "github.com/latchfree/latchfree/integrations/otel"
+	"github.com/latchfree/latchfree/oncecache"
+	"github.com/latchfree/latchfree/shardedregistry"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestBreaker(t *testing.T) {
+	meter, collect := reader(t)
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2), OpenTimeout: -1})
+	first(latchotel.Breaker(meter, "db", b))
+	fail := func(context.Context) error { return errDown }
+	permit := first(b.Allow())
+	_ = b.Do(context.Background(), fail)
+	includes(t, samples(t, first(collect())), map[string]float64{
+		"breaker.failures breaker.name=db": 1, "breaker.state breaker.name=db breaker.state=Closed": 1, "breaker.retry_after breaker.name=db": 0,
+	})
+	_ = b.Do(context.Background(), fail)
+	require.ErrorIs(t, b.Do(context.Background(), fail), atomicbreaker.ErrOpen)
+	permit.Failure()
+	all := samples(t, first(collect()))
+	includes(t, all, map[string]float64{
+		"breaker.state breaker.name=db breaker.state=Closed": 0, "breaker.state breaker.name=db breaker.state=Open": 1,
+		"breaker.open breaker.name=db": 1, "breaker.openings breaker.name=db": 1, "breaker.rejected breaker.name=db": 1,
+		"breaker.late breaker.name=db": 1, "breaker.streak breaker.name=db": 1, "breaker.probes breaker.name=db": 0,
+	})
+	assert.NotContains(t, all, "breaker.retry_after breaker.name=db")
+	b.Reset()
+	includes(t, samples(t, first(collect())), map[string]float64{
+		"breaker.openings breaker.name=db": 1, "breaker.closings breaker.name=db": 1, "breaker.rejected breaker.name=db": 1,
+	})
+}
+
+func TestGroup(t *testing.T) {
+	meter, collect := reader(t)
+	var g atomicbreaker.Group[string]
+	first(latchotel.Group(meter, "g", &g, latchotel.GroupOptions[string]{MaxKeys: 2}))
+	fail := func(key string, times int) {
+		for range times {
+			g.RecordFailure(key)
+		}
+	}
+	fail("open", 5)
+	fail("three", 3)
+	fail("two", 2)
+	fail("_other", 1)
+	all := samples(t, first(collect()))
+	includes(t, all, map[string]float64{
+		"breaker_group.keys breaker.state=Open breaker_group.name=g":               1,
+		"breaker_group.keys breaker.state=Closed breaker_group.name=g":             3,
+		"breaker_group.key.open breaker_group.key=open breaker_group.name=g":       1,
+		"breaker_group.key.failures breaker_group.key=three breaker_group.name=g":  3,
+		"breaker_group.key.failures breaker_group.key=_other breaker_group.name=g": 3,
+		"breaker_group.openings breaker_group.name=g":                              1,
+	})
+	assert.NotContains(t, all, "breaker_group.key.failures breaker_group.key=two breaker_group.name=g")
+	_, err := g.Allow("open")
+	require.Error(t, err)
+	g.ResetAll()
+	includes(t, samples(t, first(collect())), map[string]float64{
+		"breaker_group.keys breaker.state=Open breaker_group.name=g": 0, "breaker_group.openings breaker_group.name=g": 1,
+		"breaker_group.rejected breaker_group.name=g": 1, "breaker_group.late breaker_group.name=g": 0, "breaker_group.withheld breaker_group.name=g": 0,
+	})
+}
+
+func TestThrottleAndBudget(t *testing.T) {
+	meter, collect := reader(t)
+	var throttle atomicbreaker.Throttle
+	var budget atomicbreaker.RetryBudget
+	first(latchotel.Throttle(meter, "t", &throttle))
+	first(latchotel.RetryBudget(meter, "r", &budget))
+	require.NoError(t, throttle.Allow())
+	throttle.Success()
+	all := samples(t, first(collect()))
+	includes(t, all, map[string]float64{
+		"throttle.requests throttle.name=t": 1, "throttle.accepts throttle.name=t": 1, "throttle.reject_probability throttle.name=t": 0,
+		"retry_budget.available retry_budget.name=r": float64(budget.Available()),
+	})
+}
+
+func TestCache(t *testing.T) {
+	meter, collect := reader(t)
+	onCreate := first(latchotel.Creations[int](meter, "c"))
+	c := oncecache.MustNew(oncecache.Config[int, int]{
+		RecordStats: true, MaxEntries: 1, OnCreate: onCreate, Close: func(int, int) error { return nil },
+	})
+	first(latchotel.Cache(meter, "c", c, latchotel.CacheOptions{RecordStats: true, Flights: true}))
+	first(latchotel.Cache(meter, "plain", new(oncecache.Cache[int, int]), latchotel.CacheOptions{}))
+	one := func() (int, error) { return 1, nil }
+	first(c.GetOrCreate(1, one))
+	first(c.GetOrCreate(1, one))
+	first(c.GetOrCreate(2, one))
+	_, err := c.GetOrCreate(3, func() (int, error) { return 0, errDown })
+	require.Error(t, err)
+	require.Panics(t, func() { _, _ = c.GetOrCreate(4, func() (int, error) { panic("boom") }) })
+	exited := make(chan struct{})
+	go func() {
+		defer close(exited)
+		_, _ = c.GetOrCreate(4, func() (int, error) { runtime.Goexit(); return 0, nil })
+	}()
+	<-exited
+	started, finish, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = c.GetOrCreate(5, func() (int, error) { close(started); <-finish; return 0, errDown })
+	}()
+	<-started
+	joined := make(chan struct{})
+	go func() {
+		defer close(joined)
+		_, _ = c.GetOrCreate(5, one)
+	}()
+	for c.Stats().Joined == 0 {
+		runtime.Gosched()
+	}
+	all := samples(t, first(collect()))
+	includes(t, all, map[string]float64{
+		"cache.entries cache.name=c": 1, "cache.hits cache.name=c": 1, "cache.misses cache.name=c": 7, "cache.joined cache.name=c": 1,
+		"cache.created cache.name=c": 2, "cache.create.failures cache.name=c": 1, "cache.create.panics cache.name=c": 2, "cache.create.timeouts cache.name=c": 0,
+		"cache.removals cache.name=c cache.reason=Evicted": 1, "cache.removals cache.name=c cache.reason=Idle": 0, "cache.removals cache.name=c cache.reason=Expired": 0,
+		"cache.create.in_flight cache.name=c": 1, "cache.create.waiting cache.name=c": 1,
+		"cache.create.duration cache.name=c cache.result=ok": 2, "cache.create.duration cache.name=c cache.result=error": 1, "cache.create.duration cache.name=c cache.result=panic": 2,
+	})
+	assert.Positive(t, all["cache.create.oldest cache.name=c"])
+	assert.NotContains(t, all, "cache.hits cache.name=plain")
+	assert.NotContains(t, all, "cache.create.in_flight cache.name=plain")
+	close(finish)
+	<-ended
+	<-joined
+	c.Clear()
+	require.NoError(t, c.Close(context.Background()))
+	includes(t, samples(t, first(collect())), map[string]float64{
+		"cache.entries cache.name=c": 0, "cache.hits cache.name=c": 1, "cache.created cache.name=c": 2, "cache.value_closes cache.name=c": 2,
+		"cache.create.in_flight cache.name=c": 0, "cache.create.oldest cache.name=c": 0,
+	})
+}
+
+func TestCacheWeightAndTTL(t *testing.T) {
+	meter, collect := reader(t)
+	weight := func(_, v int) int64 { return int64(v) }
+	c := oncecache.MustNew(oncecache.Config[int, int]{MaxWeight: 10, Weight: weight})
+	c.Set(1, 7)
+	expired := oncecache.MustNew(oncecache.Config[int, int]{TTL: func(int, int) time.Duration { return 0 }})
+	expired.Set(1, 1)
+	expired.Sweep()
+	first(latchotel.Cache(meter, "c", c, latchotel.CacheOptions{}))
+	first(latchotel.Cache(meter, "ttl", expired, latchotel.CacheOptions{}))
+	includes(t, samples(t, first(collect())), map[string]float64{
+		"cache.weight cache.name=c": 7, "cache.removals cache.name=ttl cache.reason=Expired": 1,
+	})
+}
+
+func TestRegistryTrackerJournal(t *testing.T) {
+	meter, collect := reader(t)
+	ctx := context.Background()
+	var r shardedregistry.Registry[string, int]
+	j := first(journal.Open[int](t.TempDir(), journal.Options{}))
+	tracker := cowchangeset.MustNew(cowchangeset.Config[int]{Store: j})
+	first(latchotel.Registry(meter, "r", &r))
+	first(latchotel.Tracker(meter, "t", tracker))
+	first(latchotel.Journal(meter, "j", j))
+	first(r.Put("a", 1))
+	first(tracker.Start(ctx))
+	first(tracker.Start(ctx))
+	first(tracker.Record(1))
+	lines := float64(j.Hash().Line)
+	require.Positive(t, lines)
+	includes(t, samples(t, first(collect())), map[string]float64{
+		"registry.entries registry.name=r": 1, "tracker.changesets tracker.name=t": 2, "tracker.open tracker.name=t": 1,
+		"tracker.entries tracker.name=t": 1, "tracker.durable_seq tracker.name=t": 1,
+		"journal.lines journal.name=j": lines, "journal.recovered journal.name=j": 0,
+	})
+	c, _ := tracker.Current()
+	first(c.Seal(ctx))
+	require.NoError(t, tracker.Flush(ctx))
+	require.NoError(t, j.Prune(ctx, 2))
+	require.NoError(t, j.Close())
+	r.Delete("a")
+	all := samples(t, first(collect()))
+	includes(t, all, map[string]float64{"registry.entries registry.name=r": 0, "tracker.changesets tracker.name=t": 2, "tracker.open tracker.name=t": 0})
+	assert.GreaterOrEqual(t, all["journal.lines journal.name=j"], lines)
+}

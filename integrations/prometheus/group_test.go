@@ -1,0 +1,95 @@
+package latchprom_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+	latchprom "github.com/latchfree/latchfree/integrations/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestGroupLabels(t *testing.T) {
+	var g atomicbreaker.Group[string]
+	fail := func(key string, times int) {
+		for range times {
+			g.RecordFailure(key)
+		}
+	}
+	fail("open", 5) // opens
+	fail("three", 3)
+	fail("two", 2)
+	fail("also two", 2)
+	fail("one", 1)
+	fail("_other", 1)
+	_, body := scrape(t, latchprom.Group("g", &g, latchprom.GroupOptions[string]{MaxKeys: 3}))()
+	for _, line := range []string{
+		`latchfree_breaker_group_keys{group="g",state="Open"} 1`,
+		`latchfree_breaker_group_keys{group="g",state="Closed"} 5`,
+		`latchfree_breaker_group_key_open{group="g",key="open"} 1`,
+		`latchfree_breaker_group_key_failures{group="g",key="three"} 3`,
+		`latchfree_breaker_group_key_failures{group="g",key="also two"} 2`,
+		`latchfree_breaker_group_key_failures{group="g",key="_other"} 4`, // two + one + _other
+		`latchfree_breaker_group_key_open{group="g",key="_other"} 0`,
+	} {
+		assert.Contains(t, body, line+"\n")
+	}
+	assert.Equal(t, 4, strings.Count(body, "\nlatchfree_breaker_group_key_failures{"))
+
+	// By classes, with labels that are not UTF-8.
+	label := func(k string) string { return k[:1] + "\xff" }
+	_, body = scrape(t, latchprom.Group("g", &g, latchprom.GroupOptions[string]{Label: label}))()
+	assert.Contains(t, body, "latchfree_breaker_group_key_failures{group=\"g\",key=\"t\uFFFD\"} 5\n")
+
+	_, body = scrape(t, latchprom.Group("g", &g, latchprom.GroupOptions[string]{MaxKeys: -1}))()
+	assert.Contains(t, body, `latchfree_breaker_group_key_open{group="g",key="_other"} 1`)
+	assert.Equal(t, 1, strings.Count(body, "\nlatchfree_breaker_group_key_open{"))
+}
+
+func TestGroupDefaultMaxKeys(t *testing.T) {
+	var g atomicbreaker.Group[int]
+	for k := range latchprom.DefaultMaxKeys + 7 {
+		g.Trip(k, 0)
+	}
+	_, body := scrape(t, latchprom.Group("g", &g, latchprom.GroupOptions[int]{}))()
+	assert.Equal(t, latchprom.DefaultMaxKeys+1, strings.Count(body, "\nlatchfree_breaker_group_key_open{"))
+	assert.Contains(t, body, `latchfree_breaker_group_key_open{group="g",key="_other"} 7`)
+}
+
+// TestGroupCounters checks that counters stay when keys and tables go.
+func TestGroupCounters(t *testing.T) {
+	transitions := latchprom.NewTransitions("g")
+	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[int]{OnStateChange: latchprom.CountKey[int](transitions)})
+	get := scrape(t, latchprom.Group("g", g, latchprom.GroupOptions[int]{}), transitions)
+	permit, err := g.Allow(2)
+	require.NoError(t, err)
+	g.Trip(1, 0)
+	g.Trip(2, 0)
+	_, err = g.Allow(1)
+	assert.ErrorIs(t, err, atomicbreaker.ErrOpen)
+	assert.Equal(t, atomicbreaker.Late, permit.Failure())
+	g.Reset(1)
+	g.Sweep()
+	g.ResetAll()
+	_, body := get()
+	for _, line := range []string{
+		`latchfree_breaker_group_keys{group="g",state="Open"} 0`,
+		`latchfree_breaker_group_opened_total{group="g"} 2`,
+		`latchfree_breaker_group_rejected_total{group="g"} 1`,
+		`latchfree_breaker_group_late_total{group="g"} 1`,
+		`latchfree_breaker_group_withheld_total{group="g"} 0`,
+		`latchfree_breaker_transitions_total{breaker="g",from="Closed",reason="Trip",to="Open"} 2`,
+	} {
+		assert.Contains(t, body, line+"\n")
+	}
+	assert.Regexp(t, `latchfree_breaker_group_closed_total\{group="g"\} [12]\n`, body)
+}
+
+func TestGroupWithheld(t *testing.T) {
+	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[int]{MaxOpenFraction: 0.01, Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)}})
+	g.RecordFailure(1)
+	g.RecordFailure(2)
+	_, body := scrape(t, latchprom.Group("g", g, latchprom.GroupOptions[int]{}))()
+	assert.Contains(t, body, `latchfree_breaker_group_withheld_total{group="g"} 1`)
+}

@@ -1,0 +1,68 @@
+package latchprom_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/cowchangeset/journal"
+	latchprom "github.com/latchfree/latchfree/integrations/prometheus"
+	"github.com/latchfree/latchfree/oncecache"
+	"github.com/latchfree/latchfree/shardedregistry"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/stretchr/testify/require"
+)
+
+var errDown = errors.New("down")
+
+// scrape serves the collectors over HTTP, and returns a function that scrapes them.
+func scrape(t *testing.T, collectors ...prometheus.Collector) func() (status int, body string) {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	for _, c := range collectors {
+		require.NoError(t, registry.Register(c))
+	}
+	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	t.Cleanup(server.Close)
+	return func() (int, string) {
+		response, err := http.Get(server.URL)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, string(body)
+	}
+}
+
+// everything returns a collector of each kind, for instances that have been used.
+func everything(t *testing.T) []prometheus.Collector {
+	t.Helper()
+	transitions := latchprom.NewTransitions("b")
+	breaker := atomicbreaker.MustNew(atomicbreaker.Config{OnStateChange: transitions.Count})
+	breaker.Trip(0)
+	var group atomicbreaker.Group[string]
+	group.Trip("a", 0)
+	creations := latchprom.NewCreations("c")
+	cache := oncecache.MustNew(oncecache.Config[string, int]{OnCreate: latchprom.OnCreate[string](creations)})
+	_, err := cache.GetOrCreate("k", func() (int, error) { return 1, nil })
+	require.NoError(t, err)
+	var registry shardedregistry.Registry[string, int]
+	var tracker cowchangeset.Tracker[int]
+	_, err = tracker.Start(context.Background())
+	require.NoError(t, err)
+	j, err := journal.Open[int](t.TempDir(), journal.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, j.Close()) })
+	return []prometheus.Collector{
+		latchprom.Breaker("b", breaker), transitions, latchprom.Group("g", &group, latchprom.GroupOptions[string]{}),
+		latchprom.Throttle("t", new(atomicbreaker.Throttle)), latchprom.RetryBudget("r", new(atomicbreaker.RetryBudget)),
+		latchprom.Cache("c", cache, latchprom.CacheOptions{RecordStats: true, Flights: true}), creations,
+		latchprom.Registry("r", &registry), latchprom.Tracker("t", &tracker), latchprom.Journal("j", j),
+	}
+}

@@ -1,0 +1,60 @@
+package sqlstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Codec encodes the values of entries. Its methods run on many goroutines at once, and
+// also while a transaction is open: they must not use the store.
+type Codec[E any] interface {
+	// Encode returns e as bytes, which the store does not change.
+	Encode(e E) ([]byte, error)
+
+	// Decode returns the value of bytes that Encode has returned, of this or an earlier
+	// version of the program. It must neither change nor keep them.
+	Decode(encoded []byte) (E, error)
+}
+
+// JSON is the Codec that uses encoding/json. What encoding/json does not keep, such as
+// fields that are not exported, is lost.
+type JSON[E any] struct{}
+
+// Encode returns e as JSON.
+func (JSON[E]) Encode(e E) ([]byte, error) { return json.Marshal(e) }
+
+// Decode returns the value of JSON.
+func (JSON[E]) Decode(encoded []byte) (e E, err error) {
+	err = json.Unmarshal(encoded, &e)
+	return e, err
+}
+
+// encode returns e as the tables have it.
+func (s *Store[E]) encode(e E) ([]byte, error) {
+	encoded, err := s.codec.Encode(e)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrValue, err)
+	}
+	if len(encoded) > s.maxEntry {
+		return nil, fmt.Errorf("%w: %d bytes, more than Options.MaxEntry, which is %d", ErrValue, len(encoded), s.maxEntry)
+	}
+	if encoded == nil {
+		encoded = []byte{} // drivers make NULL of nil
+	}
+	return encoded, nil
+}
+
+// maxID bounds the bytes of an ID, so that PostgreSQL can index it.
+const maxID = 1024
+
+// badText reports whether a database would not keep s.
+func badText(s string, most int) bool {
+	return len(s) > most || !utf8.ValidString(s) || strings.Contains(s, "\x00")
+}
+
+// textual returns s with the parts replaced that a database would not keep.
+func textual(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+}

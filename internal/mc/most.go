@@ -1,0 +1,54 @@
+//go:build modelcheck
+
+package mc
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// mostVariable names the environment variable that says how many executions of a body Check
+// explores at most. Of a larger body it explores the first ones, and takes the rest from the
+// committed page, on trust: so make test finds a change of what is small, and make modelcheck
+// any. It does not hold while the page is written.
+const mostVariable = "MC_MOST"
+
+// most returns cfg for as many executions as the environment allows.
+func (cfg Config) most() Config {
+	n, _ := strconv.Atoi(os.Getenv(mostVariable))
+	if n > 0 && (cfg.MaxSchedules == 0 || cfg.MaxSchedules > n) && os.Getenv(updateVariable) == "" && os.Getenv(longVariable) == "" {
+		cfg.MaxSchedules = n
+	}
+	return cfg
+}
+
+// promised returns c, an exploration of the named test that was cut short, with the threads
+// and executions that the committed page says it has. If it says none, or not more than were
+// found, promised notes that. The caller has locked the book.
+func (b *book) promised(name string, c check) check {
+	test, _, _ := strings.Cut(name, "/")
+	_, section, _ := strings.Cut(string(b.committed), "\n## "+test+"\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, " | ")
+		if len(cells) < 5 {
+			continue
+		}
+		full := c
+		full.threads, _ = strconv.Atoi(cells[1])
+		full.schedules, _ = strconv.Atoi(strings.ReplaceAll(cells[len(cells)-2], ",", ""))
+		if strings.HasPrefix(line, full.row(name)) && full.threads >= c.threads && full.schedules > c.schedules {
+			return full
+		}
+	}
+	b.complain("%s has more executions than the page says: run it without %s", name, mostVariable)
+	return c
+}
+
+// row returns the part of a check's row before the number of schedules.
+func (c *check) row(name string) string {
+	_, scenario, _ := strings.Cut(name, "/")
+	return fmt.Sprintf("| %s | %d | %s | ", cell(strings.ReplaceAll(scenario, "_", " ")), c.threads, cell(c.operations))
+}

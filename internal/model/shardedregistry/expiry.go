@@ -1,0 +1,63 @@
+package model
+
+import (
+	"math"
+	"time"
+)
+
+// ExpiryOps is what both a registry with Config.TTL and its model do.
+type ExpiryOps interface {
+	RegistryOps
+	Renew(string, Version, time.Duration) error
+}
+
+// ttl runs Config.TTL, if there is one.
+func (r *Registry) ttl(key string, v int) time.Duration {
+	if r.config.TTL == nil {
+		return math.MaxInt64
+	}
+	return r.config.TTL(key, v)
+}
+
+// lives gives key a deadline, unless that is centuries away.
+func (r *Registry) lives(key string, ttl time.Duration) {
+	switch {
+	case ttl <= 0:
+		r.deadlines[key] = 0 // long ago
+	case ttl >= math.MaxInt64-r.now-time.Second:
+		delete(r.deadlines, key)
+	default:
+		r.deadlines[key] = r.now + ttl
+	}
+}
+
+func (r *Registry) Renew(given string, want Version, ttl time.Duration) error {
+	key, err := r.normalize(given)
+	if err == nil {
+		err = r.want(given, want)
+	}
+	if err == nil {
+		r.lives(key, ttl)
+	}
+	return err
+}
+
+// Pass lets time pass. Deadlines are rounded up to whole milliseconds.
+func (r *Registry) Pass(d time.Duration) { r.now += d }
+
+// Due reports whether the deadline of key has come.
+func (r *Registry) Due(key string) bool {
+	until, ok := r.deadlines[key]
+	return ok && (until+time.Millisecond-1)/time.Millisecond*time.Millisecond <= r.now
+}
+
+// Expire deletes what timers delete that run now, and returns the keys' last entries.
+func (r *Registry) Expire() (gone []Entry) {
+	for e := range r.Entries() {
+		if r.Due(e.Key) {
+			r.Delete(e.Key)
+			gone = append(gone, e)
+		}
+	}
+	return gone
+}

@@ -1,0 +1,706 @@
+//go:build !modelcheck
+
+package shardedregistry_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+type config = shardedregistry.Config[string, int]
+
+// lasting returns settings whose entities live for d.
+func lasting(d time.Duration) config {
+	return config{TTL: func(string, int) time.Duration { return d }}
+}
+
+// layouts are settings under which records have different parts.
+func layouts(c config) iter.Seq2[string, config] {
+	return func(yield func(string, config) bool) {
+		for i := range 1 << 4 {
+			c, name := c, ""
+			if i&1 != 0 {
+				name += " Indexes"
+				c.Indexes = map[string]func(string, int) []string{"odd": func(_ string, v int) []string { return []string{strconv.Itoa(v % 2)} }}
+				c.UniqueIndexes = map[string]func(string, int) []string{"key": func(k string, _ int) []string { return []string{k} }}
+			}
+			if i&2 != 0 {
+				name += " Transitions"
+				c.Transitions = true
+			}
+			if i&4 != 0 {
+				name += " History"
+				c.History = 1 << 10
+			}
+			if i&8 != 0 {
+				name += " Clone"
+				c.Clone = func(v int) int { return v }
+				c.Fingerprint = strconv.Itoa
+			}
+			if !yield(name, c) {
+				return
+			}
+		}
+	}
+}
+
+// stores are the ways to store a value for the key k.
+var stores = map[string]func(r *shardedregistry.Registry[string, int]) error{
+	"Create":  func(r *shardedregistry.Registry[string, int]) error { _, err := r.Create("k", 1); return err },
+	"Put":     func(r *shardedregistry.Registry[string, int]) error { _, err := r.Put("k", 1); return err },
+	"Ref.Put": func(r *shardedregistry.Registry[string, int]) error { _, err := r.Ref("k").Put(1); return err },
+	"Update":  func(r *shardedregistry.Registry[string, int]) error { _, err := r.Update("k", constant); return err },
+	"Ref.Updt": func(r *shardedregistry.Registry[string, int]) error {
+		_, err := r.Ref("k").Update(constant)
+		return err
+	},
+	"UpdateIf": func(r *shardedregistry.Registry[string, int]) error {
+		e, _ := r.Lookup("k")
+		_, err := r.UpdateIf("k", e.Version, 1)
+		return err
+	},
+	"Upsert": func(r *shardedregistry.Registry[string, int]) error {
+		_, err := r.Upsert("k", func(int, bool) (int, error) { return 1, nil })
+		return err
+	},
+	"Compute": func(r *shardedregistry.Registry[string, int]) error {
+		_, _, err := r.Compute("k", func(int, bool) (int, shardedregistry.ComputeOp, error) { return 1, shardedregistry.UpdateOp, nil })
+		return err
+	},
+	"GetOrCreate": func(r *shardedregistry.Registry[string, int]) error {
+		_, created, err := r.GetOrCreate("k", answer(1, nil))
+		if !created {
+			return shardedregistry.ErrExists
+		}
+		return err
+	},
+	"CreateMany": func(r *shardedregistry.Registry[string, int]) error {
+		_, err := r.CreateMany(maps.All(map[string]int{"k": 1}))
+		return err
+	},
+	"Replace": func(r *shardedregistry.Registry[string, int]) error {
+		return r.Replace(maps.All(map[string]int{"k": 1}))
+	},
+	"Transact": func(r *shardedregistry.Registry[string, int]) error {
+		return r.Transact(func(tx *tx) error { tx.Get("other"); return tx.Put("k", 1) })
+	},
+}
+
+func constant(int) (int, error) { return 1, nil }
+
+// creates and replaces say which of stores need the key to be absent or present.
+func creates(name string) bool {
+	return name == "Create" || name == "GetOrCreate" || name == "CreateMany"
+}
+func replaces(name string) bool { return strings.Contains(name, "Upd") }
+
+// However a value was stored, and whatever the registry has besides: it is there until its
+// deadline and then gone, and all are told that it has expired.
+func TestExpiry(t *testing.T) {
+	for way, store := range stores {
+		for name, c := range layouts(lasting(10 * time.Millisecond)) {
+			synctest.Test(t, func(t *testing.T) {
+				first, base := math.MaxInt64*time.Nanosecond, c.TTL
+				c.TTL = func(k string, v int) time.Duration {
+					if v == 0 {
+						return first
+					}
+					return base(k, v)
+				}
+				r := shardedregistry.MustNew(c)
+				if replaces(way) {
+					mustPut(t, r, "k", 0)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				got := following(ctx, r, c)
+				synctest.Wait()
+				if err := store(r); err != nil {
+					t.Fatalf("%s,%s: %v", way, name, err)
+				}
+				time.Sleep(10*time.Millisecond - 1)
+				synctest.Wait()
+				e, ok := r.Lookup("k")
+				if !ok || e.Value != 1 || r.Len() != 1 {
+					t.Errorf("%s,%s: %v, %t before the deadline", way, name, e, ok)
+				}
+				time.Sleep(time.Nanosecond)
+				synctest.Wait()
+				if v, ok := r.Get("k"); ok || r.Len() != 0 || r.Snapshot().Len() != 0 || shardedregistry.Linked(r) != 0 {
+					t.Errorf("%s,%s: %d, %t after the deadline; Len is %d, %d linked", way, name, v, ok, r.Len(), shardedregistry.Linked(r))
+				}
+				if c.Indexes != nil {
+					if values := slices.Collect(r.IndexValues("odd")); len(values) != 0 {
+						t.Errorf("%s,%s: %v are left in the index", way, name, values)
+					}
+				}
+				cancel()
+				synctest.Wait()
+				want := event{Key: "k", Version: e.Version + 1, Deleted: true, Expired: true}
+				for loop, events := range got {
+					if last := (*events)[len(*events)-1]; last != want {
+						t.Errorf("%s,%s: %s ends with %v, want %v", way, name, loop, last, want)
+					}
+				}
+				if n, _ := shardedregistry.Scheduled(r); n != 0 {
+					t.Errorf("%s,%s: %d are scheduled", way, name, n)
+				}
+				if v := mustPut(t, r, "k", 0); v <= want.Version {
+					t.Errorf("%s,%s: version %d comes after %d", way, name, v, want.Version)
+				}
+				wantTraces(t, r)
+			})
+		}
+	}
+}
+
+// following begins all loops that tell of changes, and returns where they put what they
+// yield.
+func following(ctx context.Context, r *shardedregistry.Registry[string, int], c config) map[string]*[]event {
+	got := map[string]*[]event{"Watch": {}, "WatchSnapshot": {}}
+	go func() {
+		for e := range r.Watch(ctx) {
+			*got["Watch"] = append(*got["Watch"], e)
+		}
+	}()
+	go func() {
+		for s, e := range r.WatchSnapshot(ctx) {
+			if s == nil {
+				*got["WatchSnapshot"] = append(*got["WatchSnapshot"], e)
+			}
+		}
+	}()
+	if c.Transitions {
+		all := &[]event{}
+		got["Stream"] = all
+		go func() {
+			for e := range r.Stream(ctx, 100) {
+				*all = append(*all, e)
+			}
+		}()
+	}
+	if c.History > 0 {
+		all := &[]event{}
+		got["WatchFrom"] = all
+		go func() {
+			for e := range r.WatchFrom(ctx, 0) {
+				*all = append(*all, e.Event)
+			}
+		}()
+	}
+	return got
+}
+
+// A call that deletes is told as such, and so is what is created again.
+func TestDeletedIsNotExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := lasting(time.Second)
+		c.Transitions, c.History = true, 100
+		r := shardedregistry.MustNew(c)
+		ctx, cancel := context.WithCancel(t.Context())
+		got := following(ctx, r, c)
+		synctest.Wait()
+		mustPut(t, r, "k", 1)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		mustPut(t, r, "k", 2)
+		synctest.Wait()
+		r.Delete("k")
+		synctest.Wait()
+		mustPut(t, r, "k", 3)
+		synctest.Wait()
+		r.DeleteIf("k", 5)
+		synctest.Wait()
+		mustPut(t, r, "k", 4)
+		synctest.Wait()
+		r.Clear()
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		for loop, events := range got {
+			if loop == "WatchSnapshot" {
+				continue // Watch, but for the snapshot
+			}
+			wantEvents(t, *events, event{"k", 1, 1, false, false}, event{"k", 0, 2, true, true}, event{"k", 2, 3, false, false},
+				event{"k", 0, 4, true, false}, event{"k", 3, 5, false, false}, event{"k", 0, 6, true, false},
+				event{"k", 4, 7, false, false}, event{"k", 0, 8, true, false})
+		}
+	})
+}
+
+// Each version has its own deadline: a change may put it off or bring it forward, and the
+// deadline of the version before no longer matters.
+func TestVersionsHaveDeadlines(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, lives := range [][]time.Duration{
+		{time.Minute, time.Hour}, {time.Hour, time.Minute}, {math.MaxInt64, time.Minute}, {time.Minute, math.MaxInt64},
+		{time.Hour, time.Minute, day}, {time.Hour, day, time.Minute}, {time.Minute, math.MaxInt64, time.Hour}, {day, 0}, {0, day},
+	} {
+		for way, store := range stores {
+			if creates(way) {
+				continue
+			}
+			synctest.Test(t, func(t *testing.T) {
+				next := 0
+				r := shardedregistry.MustNew(config{TTL: func(k string, _ int) time.Duration {
+					next++
+					return lives[next-1]
+				}})
+				mustPut(t, r, "k", 1)
+				for range lives[1:] {
+					if err := store(r); err != nil {
+						t.Fatal(err)
+					}
+				}
+				last := lives[len(lives)-1]
+				if last == math.MaxInt64 {
+					time.Sleep(100 * 365 * day)
+					synctest.Wait()
+					wantValue(t, r, "k", 1)
+					return
+				}
+				time.Sleep(max(0, last-1))
+				if last > 0 {
+					synctest.Wait()
+					wantValue(t, r, "k", 1)
+				}
+				time.Sleep(time.Nanosecond)
+				synctest.Wait()
+				if _, ok := r.Get("k"); ok || next != len(lives) {
+					t.Errorf("%v by %s: there at the end: %t; TTL was called %d times", lives, way, ok, next)
+				}
+				if n, _ := shardedregistry.Scheduled(r); n != 0 {
+					t.Errorf("%v by %s: %d are scheduled", lives, way, n)
+				}
+			})
+		}
+	}
+}
+
+// TTL may return anything, and sums may overflow.
+func TestExtremeTTL(t *testing.T) {
+	const century = 100 * 365 * 24 * time.Hour
+	for _, tt := range []struct {
+		ttl         time.Duration
+		soon, later bool // whether it is there when timers have run, and two centuries later
+	}{
+		{0, false, false}, {-1, false, false}, {math.MinInt64, false, false}, {1, true, false}, {century, true, false},
+		{math.MaxInt64 - 1, true, true}, {math.MaxInt64 - time.Hour, true, true},
+		{math.MaxInt64 - time.Hour - 2*time.Microsecond, true, true}, // which overflows when it is rounded up {math.MaxInt64, true, true},
+	} {
+		for how, store := range map[string]func(r *shardedregistry.Registry[string, int]){
+			"Put": func(r *shardedregistry.Registry[string, int]) { r.Put("k", 1) },
+			"Renew": func(r *shardedregistry.Registry[string, int]) {
+				version, _ := r.Put("k", 0)
+				if err := r.Renew("k", version, tt.ttl); err != nil {
+					t.Error(err)
+				}
+			},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				r := shardedregistry.MustNew(config{TTL: func(_ string, v int) time.Duration {
+					if v == 0 {
+						return time.Minute
+					}
+					return tt.ttl
+				}})
+				time.Sleep(time.Hour + time.Microsecond)
+				store(r)
+				for i := range 100 {
+					mustPut(t, r, key(i), 0) // which expire all the same
+				}
+				time.Sleep(0)
+				synctest.Wait()
+				if _, ok := r.Get("k"); ok != tt.soon {
+					t.Errorf("%s of %v: there at once: %t", how, tt.ttl, ok)
+				}
+				time.Sleep(century)
+				time.Sleep(century)
+				synctest.Wait()
+				if _, ok := r.Get("k"); ok != tt.later {
+					t.Errorf("%s of %v: there at last: %t", how, tt.ttl, ok)
+				}
+				if n := r.Len(); n > 1 {
+					t.Errorf("%s of %v: %d others are there", how, tt.ttl, n)
+				}
+			})
+		}
+	}
+}
+
+// Deadlines are rounded up, so that one timer serves those within a millisecond.
+func TestDeadlinesAreRounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := shardedregistry.MustNew(lasting(1500 * time.Microsecond))
+		mustPut(t, r, "k", 1)
+		time.Sleep(2*time.Millisecond - 1)
+		synctest.Wait()
+		shardedregistry.Expire(r, "k") // as a timer that fires too early
+		shardedregistry.ExpireAll(r)
+		wantValue(t, r, "k", 1)
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if r.Len() != 0 {
+			t.Error("it is there after 2 ms")
+		}
+	})
+}
+
+// TTL is called once for what is stored, with the key as it is stored and a copy of the
+// value, under no lock, and not if Check rejects the value.
+func TestTTLIsCalled(t *testing.T) {
+	var (
+		calls []string
+		r     *shardedregistry.Registry[string, *int]
+	)
+	r = shardedregistry.MustNew(shardedregistry.Config[string, *int]{
+		Shards:    1,
+		Normalize: normalize,
+		Clone:     func(v *int) *int { c := *v; return &c },
+		Check: func(_ string, v *int) error {
+			if *v < 0 {
+				return errTest
+			}
+			return nil
+		},
+		TTL: func(k string, v *int) time.Duration {
+			calls = append(calls, fmt.Sprint(k, *v))
+			*v = 99 // a copy
+			if k == "a" {
+				n := 5
+				mustPut(t, r, "inner", &n)
+				r.Delete("inner")
+			}
+			return time.Hour
+		},
+	})
+	n := 1
+	mustPut(t, r, " A", &n)
+	if v, _ := r.Get("a"); *v != 1 {
+		t.Errorf("the value is %d", *v)
+	}
+	n = -1
+	if _, err := r.Put("a", &n); err != errTest {
+		t.Error(err)
+	}
+	if want := []string{"a1", "inner5"}; !slices.Equal(calls, want) {
+		t.Errorf("TTL was called for %q, want %q", calls, want)
+	}
+}
+
+// Where TTL panics or exits, nothing has changed, and nothing waits for a timer.
+func TestTTLFails(t *testing.T) {
+	for way, store := range stores {
+		for how, fail := range map[string]func(){"panics": func() { panic(errTest) }, "exits": runtime.Goexit} {
+			for name, c := range layouts(config{}) {
+				failing := false
+				c.TTL = func(string, int) time.Duration {
+					if failing {
+						fail()
+					}
+					return time.Hour
+				}
+				r := shardedregistry.MustNew(c)
+				if !creates(way) {
+					mustPut(t, r, "k", 7)
+				}
+				before, present := r.Lookup("k")
+				scheduled, _ := shardedregistry.Scheduled(r)
+				failing = true
+				within(t, func() {
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						defer func() {
+							if v := recover(); how == "panics" != (v == errTest) {
+								t.Errorf("%s,%s: the panic is %v", way, name, v)
+							}
+						}()
+						store(r)
+						t.Errorf("%s,%s: it returns", way, name)
+					}()
+					<-done
+				})
+				failing = false
+				after, ok := r.Lookup("k")
+				if n, _ := shardedregistry.Scheduled(r); after != before || ok != present || n != scheduled || shardedregistry.Suspects(r) != 0 {
+					t.Errorf("%s,%s: %v, %t afterwards, %v, %t before; %d scheduled", way, name, after, ok, before, present, n)
+				}
+				within(t, func() { mustPut(t, r, "k", 8) })
+			}
+		}
+	}
+}
+
+// A restored registry gives each entity a new deadline, and no timer runs before all are
+// there.
+func TestRestoreWithTTL(t *testing.T) {
+	for name, c := range layouts(lasting(time.Minute)) {
+		synctest.Test(t, func(t *testing.T) {
+			r := shardedregistry.MustNew(c)
+			for i := range 100 {
+				mustPut(t, r, key(i), i)
+			}
+			saved := r.Snapshot()
+			time.Sleep(30 * time.Second)
+			slow := func(yield func(shardedregistry.Entry[string, int]) bool) {
+				for e := range saved.Entries() {
+					e.Version += 10
+					if !yield(e) {
+						return
+					}
+					time.Sleep(time.Second)
+					synctest.Wait()
+				}
+			}
+			again, err := shardedregistry.Restore(c, 0, slow)
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			n := again.Len()
+			if n != 60 && n != 59 { // the others have expired
+				t.Errorf("%s: %d were restored", name, n)
+			}
+			for e := range again.Entries() {
+				if e.Version != 11 {
+					t.Errorf("%s: %v was restored", name, e)
+				}
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if again.Len() != 0 {
+				t.Errorf("%s: %d are left", name, again.Len())
+			}
+		})
+	}
+}
+
+// What expires at once is restored with its version all the same.
+func TestRestoreWhatExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		again, err := shardedregistry.Restore(lasting(0), 0, func(yield func(shardedregistry.Entry[string, int]) bool) {
+			yield(shardedregistry.Entry[string, int]{Key: "k", Value: 1, Version: 10})
+			synctest.Wait()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := again.Len(); n != 0 {
+			t.Errorf("%d are there", n)
+		}
+		if v := mustPut(t, again, "k", 2); v != 12 {
+			t.Errorf("version %d follows 10 and its deletion", v)
+		}
+	})
+}
+
+// A snapshot has what was there at its cut, also if that expires while it is taken.
+func TestExpiryDuringSnapshot(t *testing.T) {
+	for name, c := range layouts(config{TTL: func(_ string, v int) time.Duration { return time.Duration(v) * time.Millisecond }}) {
+		synctest.Test(t, func(t *testing.T) {
+			r := shardedregistry.MustNew(c)
+			mustPut(t, r, "k", 1)
+			taker := shardedregistry.Join(r)
+			mustPut(t, r, "dated", 2)
+			if !taker.Collect() {
+				t.Fatal("not the last cut")
+			}
+			mustPut(t, r, "dated", 3)
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if r.Len() != 0 {
+				t.Errorf("%s: %d have not expired", name, r.Len())
+			}
+			want := map[string]int{"k": 1, "dated": 2}
+			if got := maps.Collect(taker.Leave().All()); !maps.Equal(got, want) {
+				t.Errorf("%s: the snapshot has %v, want %v", name, got, want)
+			}
+			if n := shardedregistry.Linked(r); n != 0 {
+				t.Errorf("%s: %d are linked", name, n)
+			}
+		})
+	}
+}
+
+// Fingerprint, which may panic, is not called by a timer, and forgets what has expired.
+func TestFingerprintOfExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 1
+		r := shardedregistry.MustNew(shardedregistry.Config[string, *int]{
+			TTL:         func(string, *int) time.Duration { return time.Second },
+			Fingerprint: func(v *int) string { return strconv.Itoa(*v) },
+		})
+		mustPut(t, r, "k", &n)
+		n = 2 // behind the registry's back
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if r.Len() != 0 {
+			t.Error("it has not expired")
+		}
+		mustPut(t, r, "k", &n)
+		if v, _ := r.Get("k"); *v != 2 {
+			t.Errorf("it is %d", *v)
+		}
+	})
+}
+
+// Many entities expire together.
+func TestManyExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := shardedregistry.MustNew(config{TTL: func(_ string, v int) time.Duration { return time.Duration(v%7+1) * time.Second }})
+		const n = 10_000
+		for i := range n {
+			mustPut(t, r, key(i), i)
+		}
+		for i := range 7 {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			left := 0
+			for j := range n {
+				if j%7 > i {
+					left++
+				}
+			}
+			if got := r.Len(); got != left {
+				t.Errorf("after %d seconds %d are there, want %d", i+1, got, left)
+			}
+		}
+		if n, room := shardedregistry.Scheduled(r); n != 0 || room > shardedregistry.Schedules*256 {
+			t.Errorf("%d are scheduled, with room for %d", n, room)
+		}
+	})
+}
+
+// What is deleted by calls, or changes all the time, leaves nothing in the schedules.
+func TestScheduleIsBounded(t *testing.T) {
+	r := shardedregistry.MustNew(lasting(time.Hour))
+	for i := range iterations(20_000) {
+		k := key(i % 50)
+		mustPut(t, r, k, i)
+		mustPut(t, r, k, i)
+		if i%3 == 0 {
+			r.Delete(k)
+		}
+	}
+	if n, room := shardedregistry.Scheduled(r); n != r.Len() || room > 10*shardedregistry.Schedules*50 {
+		t.Errorf("%d entities, %d scheduled, with room for %d", r.Len(), n, room)
+	}
+	for name, clear := range map[string]func(){
+		"DeleteMatching": func() { r.DeleteMatching(func(shardedregistry.Entry[string, int]) bool { return true }) },
+		"Clear":          func() { r.Clear() },
+		"Replace":        func() { r.Replace(maps.All(map[string]int{})) },
+	} {
+		if clear(); r.Len() != 0 {
+			t.Errorf("%s leaves %d entities", name, r.Len())
+		}
+		if n, _ := shardedregistry.Scheduled(r); n != 0 {
+			t.Errorf("%s leaves %d in the schedules", name, n)
+		}
+		mustPut(t, r, "a", 1)
+		mustPut(t, r, "b", 1)
+	}
+}
+
+// A timer keeps no registry alive.
+func TestTimersKeepNothing(t *testing.T) {
+	dropped := func() weak.Pointer[shardedregistry.Registry[string, int]] {
+		r := shardedregistry.MustNew(lasting(time.Hour))
+		for i := range 100 {
+			mustPut(t, r, key(i), i)
+		}
+		return weak.Make(r)
+	}()
+	value := func() weak.Pointer[[1 << 10]byte] {
+		r := shardedregistry.MustNew(shardedregistry.Config[int, *[1 << 10]byte]{TTL: func(int, *[1 << 10]byte) time.Duration { return time.Hour }})
+		v := new([1 << 10]byte)
+		mustPut(t, r, 1, v)
+		return weak.Make(v)
+	}()
+	for began := time.Now(); dropped.Value() != nil || value.Value() != nil; runtime.GC() {
+		if time.Since(began) > 10*time.Second {
+			t.Fatal("not collected")
+		}
+	}
+}
+
+// A transaction that is in the way of a timer is finished.
+func TestExpiryMeetsTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := shardedregistry.MustNew(lasting(time.Second))
+		mustPut(t, r, "k", 1)
+		runs := 0
+		err := r.Transact(func(tx *tx) error {
+			runs++
+			v, ok := tx.Get("k")
+			if runs == 1 {
+				time.Sleep(time.Second)
+				synctest.Wait()
+			}
+			if ok != (runs == 1) {
+				t.Errorf("run %d finds %d, %t", runs, v, ok)
+			}
+			return tx.Put("other", v)
+		})
+		if err != nil || runs != 2 {
+			t.Errorf("%v after %d runs", err, runs)
+		}
+		wantValue(t, r, "other", 0)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if r.Len() != 0 {
+			t.Errorf("%d are left", r.Len())
+		}
+	})
+}
+
+// In a namespace an entity expires alone, and its loops show it without its Space.
+func TestExpiryInView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := shardedregistry.MustNew(shardedregistry.Config[scoped, int]{TTL: func(k scoped, _ int) time.Duration {
+			if k.Space == "brief" {
+				return time.Second
+			}
+			return math.MaxInt64
+		}})
+		brief, long := shardedregistry.Namespace(r, "brief"), shardedregistry.Namespace(r, "long")
+		var got []event
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			for e := range brief.Watch(ctx) {
+				got = append(got, e)
+			}
+		}()
+		synctest.Wait()
+		brief.Put("k", 1)
+		version, _ := long.Put("k", 2)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		wantEvents(t, got, event{"k", 1, 1, false, false}, event{"k", 0, 2, true, true})
+		if brief.Len() != 0 || long.Len() != 1 {
+			t.Errorf("Len is %d and %d", brief.Len(), long.Len())
+		}
+		if err := long.Renew("k", version, 0); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if long.Len() != 0 {
+			t.Error("it is there after Renew with 0")
+		}
+	})
+}

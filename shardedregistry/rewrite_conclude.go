@@ -1,0 +1,64 @@
+package shardedregistry
+
+// conclude withdraws the intents of a rewriting that has committed, and tells all that
+// subscribe. It returns how many keys were deleted.
+func (rw *rewriting[K]) conclude() int {
+	if rw.root.verifier != nil {
+		return rw.verifyAndTell()
+	}
+	return rw.tell()
+}
+
+// verifyAndTell is conclude where a function of the user's says whether a value was
+// changed. If it panics or exits, all is told nevertheless.
+func (rw *rewriting[K]) verifyAndTell() (deleted int) {
+	func() {
+		defer func() { deleted = rw.tell() }()
+		rw.each(func(k hkey[K], it *rewriteIntent[K]) {
+			if !it.creates() {
+				rw.root.check(k, it.old)
+			}
+		})
+	}()
+	rw.each(func(k hkey[K], it *rewriteIntent[K]) {
+		if !it.next.dead() {
+			rw.root.check(k, it.next)
+		}
+	})
+	return deleted
+}
+
+// creates reports whether the intent was put into the table with its cell.
+func (it *rewriteIntent[K]) creates() bool { return it.old == nil || it.old.dead() }
+
+// each calls f for each key that was changed.
+func (rw *rewriting[K]) each(f func(k hkey[K], it *rewriteIntent[K])) {
+	for i := range rw.cells {
+		if it := rw.cells[i].won.Load(); it != nil {
+			f(rw.root.rehashed(it.cell.key), it)
+		}
+	}
+	for i := range rw.keys {
+		f(rw.to.keys[i].key, rw.keys[i].won.Load())
+	}
+}
+
+// tell does for each key what is left to do when its record was stored.
+func (rw *rewriting[K]) tell() (deleted int) {
+	rt := rw.root
+	rw.each(func(k hkey[K], it *rewriteIntent[K]) {
+		k.Key = it.cell.key
+		it.withdraw()
+		if it.next.dead() {
+			deleted++
+			rt.shard(k.Hash).live.Add(-1)
+			rt.bury(k, it.cell, it.old, it.next)
+			return
+		}
+		rt.changed(k, it.cell, nil, it.next)
+		if rt.constraints != nil {
+			rt.constraints.unpin(k, it.old.indexKeys(), nil) // all: prepare has pinned the key anew
+		}
+	})
+	return deleted
+}
