@@ -1,18 +1,9 @@
-// Package gobreaker has a part of the API of github.com/sony/gobreaker/v2 on
-// atomicbreaker.Breaker. atomicbreaker/MIGRATING.md lists how the two differ.
-//
-// It differs further in this: Counts leaves out calls in flight while closed,
-// TotalExclusions and ConsecutiveSuccesses, which are 0. A MaxRequests above 31
-// panics. BucketPeriod only rounds Interval up: every window rolls.
-// NewDistributedCircuitBreaker does not exist.
 package gobreaker
 
 import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/latchfree/latchfree/atomicbreaker"
 )
 
 // State is a state of a CircuitBreaker.
@@ -39,199 +30,116 @@ func (s State) String() string {
 }
 
 var (
-	// ErrTooManyRequests rejects a call while all half-open calls are in use.
+	// ErrTooManyRequests rejects a call of a half-open breaker that has admitted
+	// MaxRequests calls already.
 	ErrTooManyRequests = errors.New("too many requests")
 	// ErrOpenState rejects a call while the breaker is open.
 	ErrOpenState = errors.New("circuit breaker is open")
 )
 
-// Counts has what the package's doc says of calls that have ended.
+// Counts has the numbers of calls since the state changed or, while the breaker is
+// closed, in the window of Settings.Interval. Results of calls that were admitted
+// before that are not in it.
 type Counts struct {
-	Requests             uint32
+	Requests             uint32 // calls that were admitted
 	TotalSuccesses       uint32
 	TotalFailures        uint32
-	TotalExclusions      uint32
+	TotalExclusions      uint32 // see Settings.IsExcluded
 	ConsecutiveSuccesses uint32
 	ConsecutiveFailures  uint32
 }
 
-// Settings has the fields of gobreaker's Settings, with their zero values.
+// Settings configures a CircuitBreaker. Its zero value is valid.
 type Settings struct {
-	Name          string
-	MaxRequests   uint32
-	Interval      time.Duration
-	BucketPeriod  time.Duration
-	Timeout       time.Duration
-	ReadyToTrip   func(counts Counts) bool
+	// Name is what Name returns and OnStateChange gets.
+	Name string
+
+	// MaxRequests is how many calls a half-open breaker admits, without excluded
+	// ones, and how many must succeed in a row before it closes. Zero means 1. At
+	// most 31 of these calls are in flight at a time.
+	MaxRequests uint32
+
+	// Interval is how long a closed breaker counts before it forgets all counts and
+	// starts anew. Zero or less means until it opens.
+	Interval time.Duration
+
+	// BucketPeriod makes the window of Interval roll: it consists of buckets that
+	// are each so long, and forgets one at a time. Interval is rounded up to a
+	// multiple of it. Zero or less means one bucket. With more than one, every call
+	// takes a mutex.
+	BucketPeriod time.Duration
+
+	// Timeout is how long the breaker stays open. Zero or less means 60 seconds.
+	Timeout time.Duration
+
+	// ReadyToTrip is asked after every failure of a closed breaker, with the counts
+	// that include it, and opens the breaker if it returns true. It is never called
+	// concurrently for one breaker. Failures wait for it, successes do not. It may
+	// call Counts and State, and must not make a call that fails. Nil means more
+	// than five failures in a row.
+	ReadyToTrip func(counts Counts) bool
+
+	// OnStateChange is called for every change of state, in their order, and not
+	// concurrently for one breaker. It runs outside of locks: it may use the
+	// breaker. It runs before the method that made the change returns or, if it is
+	// running already, in the goroutine in which it runs.
 	OnStateChange func(name string, from State, to State)
-	IsSuccessful  func(err error) bool
-	IsExcluded    func(err error) bool
+
+	// IsSuccessful says whether a call with this error, which may be nil, has
+	// succeeded. Nil means that only calls without an error have.
+	IsSuccessful func(err error) bool
+
+	// IsExcluded says whether a call with this error, which may be nil, is neither
+	// a success nor a failure. Nil means that none is.
+	IsExcluded func(err error) bool
 }
 
-// sinceClosed is the window without an Interval.
-const sinceClosed = 365 * 24 * time.Hour
+// CircuitBreaker runs functions, and rejects them after too many have failed. Its
+// methods may be called concurrently. It must not be copied.
+type CircuitBreaker[T any] struct{ core core }
 
-func (st Settings) config() atomicbreaker.Config {
-	open := st.Timeout
-	if open <= 0 {
-		open = time.Minute
-	}
-	if open > 397*24*time.Hour { // atomicbreaker takes it for "until Reset"
-		panic(fmt.Sprintf("gobreaker: Settings.Timeout %v is above 397 days", open))
-	}
-	window := st.Interval
-	switch {
-	case window <= 0:
-		window = sinceClosed
-	case st.BucketPeriod > 0:
-		window = (window + st.BucketPeriod - 1) / st.BucketPeriod * st.BucketPeriod
-	}
-	ready := st.ReadyToTrip
-	if ready == nil {
-		ready = func(c Counts) bool { return c.ConsecutiveFailures > 5 }
-	}
-	probes := int(max(1, st.MaxRequests))
-	c := atomicbreaker.Config{
-		Name: st.Name, OpenTimeout: open, MaxOpenTimeout: open, Probes: probes, CloseAfter: probes,
-		Trip: atomicbreaker.TripFunc(window, 0, func(c atomicbreaker.Counts) bool {
-			return ready(counts(c, min(c.Consecutive, c.Failures)))
-		}),
-	}
-	if st.OnStateChange != nil {
-		c.OnStateChange = func(e atomicbreaker.Event) {
-			if from, to := state(e.From), state(e.To); from != to {
-				st.OnStateChange(e.Name, from, to)
-			}
-		}
-	}
-	return c
-}
-
-func counts(c atomicbreaker.Counts, inARow int) Counts {
-	return Counts{Requests: uint32(c.Calls), TotalSuccesses: uint32(c.Calls - c.Failures),
-		TotalFailures: uint32(c.Failures), ConsecutiveFailures: uint32(inARow)}
-}
-
-func state(s atomicbreaker.State) State {
-	switch s {
-	case atomicbreaker.Open:
-		return StateOpen
-	case atomicbreaker.HalfOpen:
-		return StateHalfOpen
-	}
-	return StateClosed
-}
-
-// TwoStepCircuitBreaker admits calls whose ends the caller reports.
-type TwoStepCircuitBreaker[T any] struct {
-	b  *atomicbreaker.Breaker
-	st Settings
-}
-
-// NewTwoStepCircuitBreaker returns a closed breaker. It panics if
-// atomicbreaker.New rejects the settings.
-func NewTwoStepCircuitBreaker[T any](st Settings) *TwoStepCircuitBreaker[T] {
-	return &TwoStepCircuitBreaker[T]{b: atomicbreaker.MustNew(st.config()), st: st}
-}
-
-// Name returns Settings.Name.
-func (t *TwoStepCircuitBreaker[T]) Name() string { return t.st.Name }
-
-// State returns the state and changes nothing.
-func (t *TwoStepCircuitBreaker[T]) State() State { return state(t.b.State()) }
-
-// Counts returns the counts of the window, or of the probes while half-open.
-func (t *TwoStepCircuitBreaker[T]) Counts() Counts {
-	s := t.b.Snapshot()
-	switch s.State {
-	case atomicbreaker.Closed:
-		return counts(s.Window, min(s.Failures, s.Window.Failures))
-	case atomicbreaker.HalfOpen:
-		return Counts{Requests: uint32(s.InFlight + s.Successes), TotalSuccesses: uint32(s.Successes)}
-	}
-	return Counts{}
-}
-
-// Allow admits a call, whose error done reports, or returns an error.
-func (t *TwoStepCircuitBreaker[T]) Allow() (done func(err error), err error) {
-	p, err := t.allow()
-	if err != nil {
-		return nil, err
-	}
-	return func(err error) { t.done(p, err) }, nil
-}
-
-func (t *TwoStepCircuitBreaker[T]) allow() (atomicbreaker.Permit, error) {
-	p, err := t.b.Allow()
-	switch {
-	case err == nil:
-		return p, nil
-	case errors.Is(err, atomicbreaker.ErrTooManyProbes):
-		return p, ErrTooManyRequests
-	}
-	return p, ErrOpenState
-}
-
-func (t *TwoStepCircuitBreaker[T]) done(p atomicbreaker.Permit, err error) {
-	classified := false
-	defer func() {
-		if !classified { // IsExcluded or IsSuccessful panicked
-			p.Failure()
-		}
-	}()
-	excluded := t.st.IsExcluded != nil && t.st.IsExcluded(err)
-	good := err == nil
-	if !excluded && t.st.IsSuccessful != nil {
-		good = t.st.IsSuccessful(err)
-	}
-	classified = true
-	switch {
-	case excluded:
-		p.Cancel()
-	case good:
-		p.Success()
-	default:
-		p.Failure()
-	}
-}
-
-// CircuitBreaker runs functions.
-type CircuitBreaker[T any] struct{ t *TwoStepCircuitBreaker[T] }
-
-// NewCircuitBreaker is like NewTwoStepCircuitBreaker.
+// NewCircuitBreaker returns a closed breaker.
 func NewCircuitBreaker[T any](st Settings) *CircuitBreaker[T] {
-	return &CircuitBreaker[T]{NewTwoStepCircuitBreaker[T](st)}
+	cb := new(CircuitBreaker[T])
+	cb.core.init(st)
+	return cb
 }
 
 // Name returns Settings.Name.
-func (cb *CircuitBreaker[T]) Name() string { return cb.t.Name() }
+func (cb *CircuitBreaker[T]) Name() string { return cb.core.name }
 
-// State returns the state and changes nothing.
-func (cb *CircuitBreaker[T]) State() State { return cb.t.State() }
+// State returns the state. If Settings.Timeout has passed, it makes the open
+// breaker half-open.
+func (cb *CircuitBreaker[T]) State() State { return cb.core.State() }
 
-// Counts is as TwoStepCircuitBreaker.Counts.
-func (cb *CircuitBreaker[T]) Counts() Counts { return cb.t.Counts() }
+// Counts returns the counts. They are exact while no call begins or ends. Otherwise
+// each is of a moment during Counts, and no result is in it without its request.
+func (cb *CircuitBreaker[T]) Counts() Counts { return cb.core.Counts() }
 
-// Execute runs req if the breaker admits it. After a panic IsSuccessful gets an
-// error with its text, and the panic goes on; runtime.Goexit is a failure.
+// Execute runs req if the breaker admits it, and returns its results. Otherwise it
+// returns ErrOpenState or ErrTooManyRequests.
+//
+// If req panics, IsExcluded and IsSuccessful get an error with the text of the
+// panic, and the panic goes on. If req calls runtime.Goexit, that is a failure
+// while the breaker is half-open, and otherwise no result.
 func (cb *CircuitBreaker[T]) Execute(req func() (T, error)) (result T, err error) {
-	p, err := cb.t.allow()
+	t, err := cb.core.admit()
 	if err != nil {
 		return result, err
 	}
-	returned := false
+	ended := false
 	defer func() {
-		if returned {
+		if ended {
 			return
 		}
 		if e := recover(); e != nil {
-			cb.t.done(p, fmt.Errorf("%v", e))
+			cb.core.endAnyway(t, fmt.Errorf("%v", e))
 			panic(e)
 		}
-		p.Failure() // runtime.Goexit
+		cb.core.abandon(t) // runtime.Goexit
 	}()
 	result, err = req()
-	returned = true
-	cb.t.done(p, err)
+	cb.core.end(t, err)
+	ended = true
 	return result, err
 }
