@@ -95,6 +95,7 @@ func TestConcurrentAgainstGobreaker(t *testing.T) {
 				finish()
 				same(StateHalfOpen)
 				finish = call(true, errBad)
+				same(StateHalfOpen)
 				finish()
 				same(StateOpen)
 				time.Sleep(time.Second + 1)
