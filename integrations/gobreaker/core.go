@@ -295,7 +295,11 @@ func (c *core) fail(t ticket) bool {
 	if !c.readyToTrip(t.in.fail(t.age)) {
 		return false
 	}
-	return c.current.CompareAndSwap(t.in, c.begin(StateOpen, now)) // a window may have ended
+	next := c.begin(StateOpen, now)
+	for !c.current.CompareAndSwap(c.current.Load(), next) {
+		// The window has ended, which is all that can happen to a closed breaker meanwhile.
+	}
+	return true
 }
 
 // endProbe counts a result of a half-open generation, and acts on it if it decides.
