@@ -50,7 +50,7 @@ func TestTimeouts(t *testing.T) {
 			require.Equal(t, ErrOpenState, err)
 			_, err = o.Allow()
 			require.Equal(t, peer.ErrOpenState, err)
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			done, err := b.Allow()
 			require.NoError(t, err)
 			_, err = o.Allow()
@@ -145,7 +145,7 @@ func TestResultWhileClassified(t *testing.T) {
 				return err == nil
 			},
 		})
-		_, _ = b.Execute(func() (int, error) { time.Sleep(1); return 0, slow })
+		_, _ = b.Execute(func() (int, error) { time.Sleep(time.Nanosecond); return 0, slow })
 		require.Equal(t, Counts{Requests: 1, TotalSuccesses: 1, ConsecutiveSuccesses: 1}, b.Counts()) // the call within
 	})
 }

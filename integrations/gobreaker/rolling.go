@@ -1,13 +1,16 @@
 package gobreaker
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // rolling are the counts of a closed generation with more than one bucket. No user
 // code runs under the mutex.
 type rolling struct {
 	mu      sync.Mutex
-	n       Counts // of all buckets; its runs may have begun before them
-	age     uint64 // of the newest bucket
+	n       Counts        // of all buckets; its runs may have begun before them
+	age     atomic.Uint64 // of the newest bucket; it only grows, under the mutex
 	buckets []Counts
 }
 
@@ -16,20 +19,25 @@ func (r *rolling) at(age uint64) *Counts { return &r.buckets[age%uint64(len(r.bu
 // grow makes the bucket of this age the newest one, and forgets those that it and
 // those between replace.
 func (r *rolling) grow(age uint64) {
+	if age <= r.age.Load() {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if age <= r.age {
+	newest := r.age.Load()
+	switch {
+	case age <= newest:
 		return
-	}
-	if age-r.age >= uint64(len(r.buckets)) {
+	case age-newest >= uint64(len(r.buckets)):
 		clear(r.buckets)
-		r.n, r.age = Counts{}, age
-		return
+		r.n = Counts{}
+	default:
+		for newest < age {
+			newest++
+			r.forget(r.at(newest))
+		}
 	}
-	for r.age < age {
-		r.age++
-		r.forget(r.at(r.age))
-	}
+	r.age.Store(age)
 }
 
 // forget empties the oldest bucket. A run loses its part in it if it goes back to that
@@ -52,9 +60,10 @@ func (r *rolling) forget(oldest *Counts) {
 func (r *rolling) request() (age uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	age = r.age.Load()
 	r.n.Requests++
-	r.at(r.age).Requests++
-	return r.age
+	r.at(age).Requests++
+	return age
 }
 
 // end counts a result in the bucket of its request, unless that is forgotten, and
@@ -62,7 +71,7 @@ func (r *rolling) request() (age uint64) {
 func (r *rolling) end(res result, age uint64) Counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.age-age < uint64(len(r.buckets)) {
+	if r.age.Load()-age < uint64(len(r.buckets)) {
 		r.n.end(res)
 		r.at(age).end(res)
 	}

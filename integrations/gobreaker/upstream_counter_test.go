@@ -104,7 +104,7 @@ func TestRollingCountsCurrent(t *testing.T) {
 
 func TestRollingCountsMethods(t *testing.T) {
 	rc := newRollingCounts(2)
-	assert.Equal(t, uint64(0), rc.age)
+	assert.Equal(t, uint64(0), rc.age.Load())
 	assert.Equal(t, Counts{}, rc.n)
 	assert.Equal(t, Counts{}, rc.buckets[rc.index(0)])
 	assert.Equal(t, Counts{}, rc.buckets[rc.index(1)])
@@ -150,7 +150,7 @@ func TestRollingCountsMethods(t *testing.T) {
 	assert.Equal(t, Counts{}, rc.buckets[rc.index(1)])
 
 	rc.roll()
-	assert.Equal(t, uint64(1), rc.age)
+	assert.Equal(t, uint64(1), rc.age.Load())
 	assert.Equal(t, Counts{Requests: 4, TotalSuccesses: 2, TotalFailures: 1, TotalExclusions: 1, ConsecutiveSuccesses: 1, ConsecutiveFailures: 0}, rc.n)
 	assert.Equal(t, Counts{Requests: 4, TotalSuccesses: 2, TotalFailures: 1, TotalExclusions: 1, ConsecutiveSuccesses: 1, ConsecutiveFailures: 0}, rc.buckets[rc.index(0)])
 	assert.Equal(t, Counts{}, rc.buckets[rc.index(1)])
@@ -166,7 +166,7 @@ func TestRollingCountsMethods(t *testing.T) {
 	assert.Equal(t, Counts{Requests: 1, TotalSuccesses: 1, ConsecutiveSuccesses: 1}, rc.buckets[rc.index(1)])
 
 	rc.roll()
-	assert.Equal(t, uint64(2), rc.age)
+	assert.Equal(t, uint64(2), rc.age.Load())
 	assert.Equal(t, Counts{Requests: 1, TotalSuccesses: 1, ConsecutiveSuccesses: 1}, rc.n)
 	assert.Equal(t, Counts{}, rc.buckets[rc.index(0)])
 	assert.Equal(t, Counts{Requests: 1, TotalSuccesses: 1, ConsecutiveSuccesses: 1}, rc.buckets[rc.index(1)])
@@ -183,25 +183,25 @@ func TestRollingCountsGrow(t *testing.T) {
 	rc.onExclusion(0)
 
 	rc.grow(0) // no change
-	assert.Equal(t, uint64(0), rc.age)
+	assert.Equal(t, uint64(0), rc.age.Load())
 	assert.Equal(t, Counts{Requests: 3, TotalSuccesses: 1, TotalFailures: 1, TotalExclusions: 1, ConsecutiveSuccesses: 0, ConsecutiveFailures: 1}, rc.n)
 	assert.Equal(t, Counts{Requests: 3, TotalSuccesses: 1, TotalFailures: 1, TotalExclusions: 1, ConsecutiveSuccesses: 0, ConsecutiveFailures: 1}, rc.bucketAt(0))
 	assert.Equal(t, Counts{}, rc.bucketAt(1))
 
 	rc.grow(1)
-	assert.Equal(t, uint64(1), rc.age)
+	assert.Equal(t, uint64(1), rc.age.Load())
 	assert.Equal(t, Counts{Requests: 3, TotalSuccesses: 1, TotalFailures: 1, TotalExclusions: 1, ConsecutiveSuccesses: 0, ConsecutiveFailures: 1}, rc.n)
 	assert.Equal(t, Counts{}, rc.bucketAt(0))
 	assert.Equal(t, Counts{Requests: 3, TotalSuccesses: 1, TotalFailures: 1, TotalExclusions: 1, ConsecutiveSuccesses: 0, ConsecutiveFailures: 1}, rc.bucketAt(1))
 
 	rc.grow(0) // no change
-	assert.Equal(t, uint64(1), rc.age)
+	assert.Equal(t, uint64(1), rc.age.Load())
 	assert.Equal(t, Counts{Requests: 3, TotalSuccesses: 1, TotalFailures: 1, TotalExclusions: 1, ConsecutiveSuccesses: 0, ConsecutiveFailures: 1}, rc.n)
 	assert.Equal(t, Counts{}, rc.bucketAt(0))
 	assert.Equal(t, Counts{Requests: 3, TotalSuccesses: 1, TotalFailures: 1, TotalExclusions: 1, ConsecutiveSuccesses: 0, ConsecutiveFailures: 1}, rc.bucketAt(1))
 
 	rc.grow(2)
-	assert.Equal(t, uint64(2), rc.age)
+	assert.Equal(t, uint64(2), rc.age.Load())
 	assert.Equal(t, Counts{}, rc.n)
 	assert.Equal(t, Counts{}, rc.bucketAt(0))
 	assert.Equal(t, Counts{}, rc.bucketAt(1))
@@ -213,7 +213,7 @@ func TestRollingCountsGrow(t *testing.T) {
 	rc.onRequest()
 	rc.onExclusion(0)
 
-	assert.Equal(t, uint64(2), rc.age)
+	assert.Equal(t, uint64(2), rc.age.Load())
 	assert.Equal(t, Counts{Requests: 3}, rc.n)
 	assert.Equal(t, Counts{Requests: 3}, rc.bucketAt(0))
 	assert.Equal(t, Counts{}, rc.bucketAt(1))
@@ -225,7 +225,7 @@ func TestRollingCountsGrow(t *testing.T) {
 	rc.onRequest()
 	rc.onExclusion(3)
 
-	assert.Equal(t, uint64(2), rc.age)
+	assert.Equal(t, uint64(2), rc.age.Load())
 	assert.Equal(t, Counts{Requests: 6}, rc.n)
 	assert.Equal(t, Counts{Requests: 6}, rc.bucketAt(0))
 	assert.Equal(t, Counts{}, rc.bucketAt(1))
@@ -237,7 +237,7 @@ func TestRollingCountsGrow(t *testing.T) {
 	rc.onRequest()
 	rc.onExclusion(1)
 
-	assert.Equal(t, uint64(2), rc.age)
+	assert.Equal(t, uint64(2), rc.age.Load())
 	assert.Equal(t, Counts{Requests: 9, TotalSuccesses: 1, TotalFailures: 1, TotalExclusions: 1, ConsecutiveSuccesses: 0, ConsecutiveFailures: 1}, rc.n)
 	assert.Equal(t, Counts{Requests: 9}, rc.bucketAt(0))
 	assert.Equal(t, Counts{TotalSuccesses: 1, TotalFailures: 1, TotalExclusions: 1, ConsecutiveSuccesses: 0, ConsecutiveFailures: 1}, rc.bucketAt(1))
@@ -249,13 +249,13 @@ func TestRollingCountsGrow(t *testing.T) {
 	rc.onRequest()
 	rc.onExclusion(2)
 
-	assert.Equal(t, uint64(2), rc.age)
+	assert.Equal(t, uint64(2), rc.age.Load())
 	assert.Equal(t, Counts{Requests: 12, TotalSuccesses: 2, TotalFailures: 2, TotalExclusions: 2, ConsecutiveSuccesses: 0, ConsecutiveFailures: 1}, rc.n)
 	assert.Equal(t, Counts{Requests: 12, TotalSuccesses: 1, TotalFailures: 1, TotalExclusions: 1, ConsecutiveSuccesses: 0, ConsecutiveFailures: 1}, rc.bucketAt(0))
 	assert.Equal(t, Counts{TotalSuccesses: 1, TotalFailures: 1, TotalExclusions: 1, ConsecutiveSuccesses: 0, ConsecutiveFailures: 1}, rc.bucketAt(1))
 
 	rc.grow(4)
-	assert.Equal(t, uint64(4), rc.age)
+	assert.Equal(t, uint64(4), rc.age.Load())
 	assert.Equal(t, Counts{}, rc.n)
 	assert.Equal(t, Counts{}, rc.bucketAt(0))
 	assert.Equal(t, Counts{}, rc.bucketAt(1))
@@ -263,7 +263,7 @@ func TestRollingCountsGrow(t *testing.T) {
 
 func TestRollingCountsBucketAt(t *testing.T) {
 	rc := newRollingCounts(2)
-	assert.Equal(t, uint64(0), rc.age)
+	assert.Equal(t, uint64(0), rc.age.Load())
 	assert.Equal(t, Counts{}, rc.n)
 	assert.Equal(t, Counts{}, rc.bucketAt(0))
 	assert.Equal(t, Counts{}, rc.bucketAt(1))
@@ -299,7 +299,7 @@ func TestRollingCountsBucketAt(t *testing.T) {
 	assert.Equal(t, Counts{}, rc.bucketAt(1))
 
 	rc.roll()
-	assert.Equal(t, uint64(1), rc.age)
+	assert.Equal(t, uint64(1), rc.age.Load())
 	assert.Equal(t, Counts{Requests: 3, TotalSuccesses: 1, TotalFailures: 2, ConsecutiveSuccesses: 0, ConsecutiveFailures: 1}, rc.n)
 	assert.Equal(t, Counts{}, rc.bucketAt(0))
 	assert.Equal(t, Counts{Requests: 3, TotalSuccesses: 1, TotalFailures: 2, ConsecutiveSuccesses: 0, ConsecutiveFailures: 1}, rc.bucketAt(1))
@@ -325,7 +325,7 @@ func TestRollingCountsBucketAt(t *testing.T) {
 	assert.Equal(t, Counts{Requests: 3, TotalSuccesses: 1, TotalFailures: 2, TotalExclusions: 1, ConsecutiveSuccesses: 0, ConsecutiveFailures: 1}, rc.bucketAt(1))
 
 	rc.roll()
-	assert.Equal(t, uint64(2), rc.age)
+	assert.Equal(t, uint64(2), rc.age.Load())
 	assert.Equal(t, Counts{Requests: 2, TotalFailures: 1, ConsecutiveFailures: 1}, rc.n)
 	assert.Equal(t, Counts{}, rc.bucketAt(0))
 	assert.Equal(t, Counts{Requests: 2, TotalFailures: 1, ConsecutiveFailures: 1}, rc.bucketAt(1))

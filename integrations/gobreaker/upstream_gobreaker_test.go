@@ -382,11 +382,11 @@ func TestRollingWindowCircuitBreaker(t *testing.T) {
 
 		pseudoSleep(rollingCB, time.Duration(2)*time.Second)
 		// Capture age before undetermined request
-		beforeAge := rollingOf(rollingCB).age
+		beforeAge := rollingOf(rollingCB).age.Load()
 		// Run an undetermined request
 		assert.Nil(t, exclude(rollingCB))
 		// Age should increase
-		assert.Greater(t, rollingOf(rollingCB).age, beforeAge)
+		assert.Greater(t, rollingOf(rollingCB).age.Load(), beforeAge)
 		// Next success should increment counts normally
 		assert.Nil(t, succeed(rollingCB))
 		assert.Equal(t, StateClosed, rollingCB.State())

@@ -21,7 +21,7 @@ func (r *rolling) onRequest()             { r.request() }
 func (r *rolling) onSuccess(age uint64)   { r.end(success, age) }
 func (r *rolling) onFailure(age uint64)   { r.end(failure, age) }
 func (r *rolling) onExclusion(age uint64) { r.end(exclusion, age) }
-func (r *rolling) roll()                  { r.grow(r.age + 1) }
+func (r *rolling) roll()                  { r.grow(r.age.Load() + 1) }
 
 // index returns where the bucket is that at returns.
 func (r *rolling) index(age uint64) uint64 {
@@ -32,7 +32,7 @@ func (r *rolling) index(age uint64) uint64 {
 	}
 	panic("no bucket")
 }
-func (r *rolling) current() uint64 { return r.index(r.age) }
+func (r *rolling) current() uint64 { return r.index(r.age.Load()) }
 
 // bucketAt returns a bucket; 0 is the newest, and -1 the one before.
 func (r *rolling) bucketAt(i int) Counts {
