@@ -3,6 +3,7 @@ package gobreaker
 import (
 	"errors"
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -117,6 +118,9 @@ func after(now, d time.Duration) time.Duration {
 
 // refresh ends the current generation if its time is over, and returns the one that
 // is then current, and the time if that matters to it.
+//
+// It waits for another caller that has changed current to change the mode of breaker:
+// that runs no user code in between.
 func (c *core) refresh() (*generation, time.Duration) {
 	for {
 		g := c.current.Load()
@@ -134,15 +138,20 @@ func (c *core) refresh() (*generation, time.Duration) {
 				g.rolling.grow(c.age(g, now))
 			}
 		case StateOpen:
-			// A breaker that is not open yet is about to be opened by another caller.
-			if now > g.until && c.breaker.State() == atomicbreaker.Open {
-				if c.current.CompareAndSwap(g, c.begin(StateHalfOpen, now)) {
+			if now > g.until {
+				if c.breaker.State() != atomicbreaker.Open {
+					runtime.Gosched() // the caller that has made g current opens it
+				} else if c.current.CompareAndSwap(g, c.begin(StateHalfOpen, now)) {
 					c.breaker.HalfOpen() // until then it rejects all, so nothing decides
 				}
 				continue
 			}
 		case StateHalfOpen:
 			if c.recover(g) {
+				continue
+			}
+			if c.breaker.State() == atomicbreaker.Open {
+				runtime.Gosched() // the caller that has made g current calls HalfOpen, or g is over
 				continue
 			}
 		}
@@ -169,9 +178,6 @@ func (c *core) age(g *generation, now time.Duration) uint64 {
 // State is that of the API.
 func (c *core) State() State {
 	g, _ := c.refresh()
-	if g.state == StateHalfOpen && c.breaker.State() == atomicbreaker.Open {
-		return StateOpen // another caller is about to make it half-open
-	}
 	return g.state
 }
 
@@ -191,30 +197,29 @@ type ticket struct {
 	permit atomicbreaker.Permit
 }
 
-// admit admits a call and counts it, or returns ErrOpenState or ErrTooManyRequests.
+// admit admits a call, fills in its ticket and counts it, or returns ErrOpenState or
+// ErrTooManyRequests.
 //
 // It tries again only if another caller has ended a generation.
-func (c *core) admit() (ticket, error) {
+func (c *core) admit(t *ticket) error {
 	for {
 		g, now := c.refresh()
 		switch g.state {
 		case StateOpen:
-			return ticket{}, ErrOpenState
+			return ErrOpenState
 		case StateHalfOpen:
-			t, err := c.admitProbe(g, now)
-			if err != errDecided {
-				return t, err
+			if err := c.admitProbe(t, g, now); err != errDecided {
+				return err
 			}
 		default:
-			t := ticket{in: g}
 			var err error
 			if t.permit, err = c.breaker.Allow(); err != nil {
 				continue // it was open after g
 			}
-			t.age = g.request()
+			t.in, t.age = g, g.request()
 			// If g is current after that, it was so all the time, and the breaker was closed.
 			if c.current.Load() == g {
-				return t, nil
+				return nil
 			}
 			t.permit.Cancel() // it may be a probe of a later generation
 		}
@@ -225,27 +230,28 @@ func (c *core) admit() (ticket, error) {
 var errDecided = errors.New("decided")
 
 // admitProbe is admit in a half-open generation.
-func (c *core) admitProbe(g *generation, now time.Duration) (ticket, error) {
+func (c *core) admitProbe(t *ticket, g *generation, now time.Duration) error {
 	if g.probes.full(c, now) {
-		return ticket{}, ErrTooManyRequests
+		return ErrTooManyRequests
 	}
 	p, err := c.breaker.Allow()
 	switch {
 	case errors.Is(err, atomicbreaker.ErrTooManyProbes):
-		return ticket{}, ErrTooManyRequests
+		return ErrTooManyRequests
 	case err != nil:
-		return ticket{}, ErrOpenState
+		return ErrOpenState
 	}
 	// The breaker leaves this stay only after a result has decided, and that
 	// excludes take.
 	if err := g.probes.take(c, now); err != nil {
 		p.Cancel()
 		if err == errDecided && c.current.Load() == g && c.breaker.State() != atomicbreaker.Closed {
-			return ticket{}, ErrTooManyRequests // it is about to close, but still full
+			return ErrTooManyRequests // it is about to close, but still full
 		}
-		return ticket{}, err
+		return err
 	}
-	return ticket{in: g, permit: p}, nil
+	*t = ticket{in: g, permit: p}
+	return nil
 }
 
 // A result is how a call ended.
@@ -259,7 +265,7 @@ const (
 
 // end counts the result of a call. It runs all functions of Settings but the listener
 // of another caller's change.
-func (c *core) end(t ticket, err error) {
+func (c *core) end(t *ticket, err error) {
 	g, now := c.refresh()
 	if g != t.in {
 		return
@@ -285,7 +291,7 @@ func (c *core) end(t ticket, err error) {
 
 // fail counts a failure of a closed generation and reports whether it ends it.
 // The caller then opens the breaker, which stays closed until then.
-func (c *core) fail(t ticket) bool {
+func (c *core) fail(t *ticket) bool {
 	c.trips.Lock()
 	defer c.trips.Unlock()
 	if c.current.Load() != t.in {
@@ -303,7 +309,7 @@ func (c *core) fail(t ticket) bool {
 }
 
 // endProbe counts a result of a half-open generation, and acts on it if it decides.
-func (c *core) endProbe(t ticket, r result, now time.Duration) {
+func (c *core) endProbe(t *ticket, r result, now time.Duration) {
 	switch decides := t.in.probes.end(c, r, now); {
 	case !decides:
 		t.permit.Cancel() // gives the slot back, if the breaker is still half-open
@@ -316,7 +322,7 @@ func (c *core) endProbe(t ticket, r result, now time.Duration) {
 }
 
 // endAnyway is end for a caller that will not try again if user code panics.
-func (c *core) endAnyway(t ticket, err error) {
+func (c *core) endAnyway(t *ticket, err error) {
 	ended := false
 	defer func() {
 		if !ended {
@@ -328,7 +334,7 @@ func (c *core) endAnyway(t ticket, err error) {
 }
 
 // abandon ends a call without a result. A probe has failed, or its slot would be lost.
-func (c *core) abandon(t ticket) {
+func (c *core) abandon(t *ticket) {
 	if t.in.state == StateHalfOpen {
 		c.endProbe(t, failure, c.now())
 	}

@@ -123,8 +123,8 @@ func (cb *CircuitBreaker[T]) Counts() Counts { return cb.core.Counts() }
 // panic, and the panic goes on. If req calls runtime.Goexit, that is a failure
 // while the breaker is half-open, and otherwise no result.
 func (cb *CircuitBreaker[T]) Execute(req func() (T, error)) (result T, err error) {
-	t, err := cb.core.admit()
-	if err != nil {
+	var t ticket
+	if err := cb.core.admit(&t); err != nil {
 		return result, err
 	}
 	ended := false
@@ -133,13 +133,13 @@ func (cb *CircuitBreaker[T]) Execute(req func() (T, error)) (result T, err error
 			return
 		}
 		if e := recover(); e != nil {
-			cb.core.endAnyway(t, fmt.Errorf("%v", e))
+			cb.core.endAnyway(&t, fmt.Errorf("%v", e))
 			panic(e)
 		}
-		cb.core.abandon(t) // runtime.Goexit
+		cb.core.abandon(&t) // runtime.Goexit
 	}()
 	result, err = req()
-	cb.core.end(t, err)
+	cb.core.end(&t, err)
 	ended = true
 	return result, err
 }

@@ -155,8 +155,13 @@ func TestAllocations(t *testing.T) {
 	f := func() (int, error) { return 1, nil }
 	assert.Zero(t, testing.AllocsPerRun(100, func() { _, _ = cb.Execute(f) }))
 	b := NewTwoStepCircuitBreaker[int](Settings{})
-	assert.LessOrEqual(t, testing.AllocsPerRun(100, func() {
+	assert.Equal(t, 1.0, testing.AllocsPerRun(100, func() {
 		done, _ := b.Allow()
 		done(nil)
-	}), 1.0)
+	}))
+	for range 6 {
+		done, _ := b.Allow()
+		done(errBad)
+	}
+	assert.Zero(t, testing.AllocsPerRun(100, func() { _, _ = b.Allow() }))
 }

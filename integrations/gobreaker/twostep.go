@@ -24,9 +24,13 @@ func (b *TwoStepCircuitBreaker[T]) Counts() Counts { return b.core.Counts() }
 // report the error of an admitted call, or nil, by done once. Each further report
 // counts as the result of another call.
 func (b *TwoStepCircuitBreaker[T]) Allow() (done func(err error), err error) {
-	t, err := b.core.admit()
-	if err != nil {
+	var t ticket
+	if err := b.core.admit(&t); err != nil {
 		return nil, err
 	}
-	return func(err error) { b.core.endAnyway(t, err) }, nil
+	held := t // only this is on the heap, within the function
+	return func(err error) {
+		t := held
+		b.core.endAnyway(&t, err)
+	}, nil
 }
