@@ -282,7 +282,7 @@ func (c *core) end(t *ticket, err error) {
 		c.endProbe(t, r, now)
 	case r == failure:
 		if c.fail(t) {
-			t.permit.Trip(-1)
+			c.breaker.Trip(-1)
 		}
 	case c.current.Load() == g: // user code ran
 		g.count(r, t.age)

@@ -43,7 +43,10 @@ func halfOpened(t *testing.T, st Settings) (*TwoStepCircuitBreaker[int], *peer.T
 func TestLostProbes(t *testing.T) {
 	for _, c := range []struct{ timeout, lost time.Duration }{{time.Minute, time.Minute}, {1, 10 * time.Second}, {1000 * time.Hour, 36 * time.Hour}} {
 		synctest.Test(t, func(t *testing.T) {
-			b, o := halfOpened(t, Settings{MaxRequests: 3, Timeout: c.timeout})
+			changes := map[string]int{}
+			b, o := halfOpened(t, Settings{MaxRequests: 3, Timeout: c.timeout, OnStateChange: func(_ string, from, to State) {
+				changes[from.String()+" "+to.String()]++
+			}})
 			// Of each, one succeeds and two are never reported.
 			for i := range 3 {
 				done, err := b.Allow()
@@ -87,6 +90,7 @@ func TestLostProbes(t *testing.T) {
 			require.Equal(t, peer.StateHalfOpen, o.State())
 			_, err = o.Allow()
 			require.Equal(t, peer.ErrTooManyRequests, err)
+			require.Equal(t, map[string]int{"closed open": 2, "open half-open": 2, "half-open closed": 1}, changes) // of both
 		})
 	}
 }
