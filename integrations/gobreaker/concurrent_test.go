@@ -2,6 +2,7 @@ package gobreaker
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -196,5 +197,109 @@ func TestRunsInAnyOrder(t *testing.T) {
 			c.ConsecutiveSuccesses, c.ConsecutiveFailures = 0, 0
 			require.Equal(t, want, c)
 		}
+	}
+}
+
+// atOnce calls f(0), f(1) and so on from goroutines that begin together.
+func atOnce(n int, f func(int)) {
+	var all sync.WaitGroup
+	var ready atomic.Int32
+	for i := range n {
+		all.Go(func() {
+			for ready.Add(1); ready.Load() < int32(n); {
+				runtime.Gosched()
+			}
+			f(i)
+		})
+	}
+	all.Wait()
+}
+
+// TestProbesAtOnce admits exactly MaxRequests of the calls that come when the breaker may
+// become half-open, and again each time that these are excluded.
+func TestProbesAtOnce(t *testing.T) {
+	const callers = 6
+	for range 30 {
+		b := NewTwoStepCircuitBreaker[int](Settings{
+			MaxRequests: 3, Timeout: 1, ReadyToTrip: func(Counts) bool { return true },
+			IsExcluded: func(err error) bool { return err == errSkip },
+		})
+		done, _ := b.Allow()
+		done(errBad)
+		time.Sleep(time.Microsecond)
+		for range 40 {
+			var dones [callers]func(error)
+			var errs [callers]error
+			atOnce(callers, func(i int) { dones[i], errs[i] = b.Allow() })
+			admitted := 0
+			for i, done := range dones {
+				if done != nil {
+					admitted++
+				} else {
+					require.Equal(t, ErrTooManyRequests, errs[i])
+				}
+			}
+			require.Equal(t, 3, admitted)
+			atOnce(callers, func(i int) {
+				if dones[i] != nil {
+					dones[i](errSkip)
+				}
+			})
+		}
+		require.Equal(t, Counts{Requests: 120, TotalExclusions: 120}, b.Counts())
+	}
+}
+
+// TestClosesAtOnce has calls come while the last success of a half-open breaker is reported.
+// They are rejected, or count for the closed breaker.
+func TestClosesAtOnce(t *testing.T) {
+	admitted, rejected := 0, 0
+	for range 2000 {
+		b := NewTwoStepCircuitBreaker[int](Settings{Timeout: 1, ReadyToTrip: func(Counts) bool { return true }})
+		done, _ := b.Allow()
+		done(errBad)
+		time.Sleep(time.Microsecond)
+		last, err := b.Allow()
+		require.NoError(t, err)
+		var n atomic.Uint32
+		atOnce(3, func(i int) {
+			if i == 0 {
+				last(nil)
+				return
+			}
+			for range 3 {
+				if _, err := b.Allow(); err == nil {
+					n.Add(1)
+				} else if err != ErrTooManyRequests {
+					t.Error(err)
+				}
+			}
+		})
+		require.Equal(t, Counts{Requests: n.Load()}, b.Counts())
+		admitted += int(n.Load())
+		rejected += 6 - int(n.Load())
+	}
+	assert.NotZero(t, admitted)
+	assert.NotZero(t, rejected)
+}
+
+// TestSuccessesAtOnce ends a run of failures by several successes.
+func TestSuccessesAtOnce(t *testing.T) {
+	cb := NewCircuitBreaker[int](Settings{})
+	for i := range uint32(3000) {
+		_, _ = cb.Execute(func() (int, error) { return 0, errBad })
+		atOnce(3, func(int) { _, _ = cb.Execute(func() (int, error) { return 0, nil }) })
+		require.Equal(t, Counts{Requests: 4 * (i + 1), TotalSuccesses: 3 * (i + 1), TotalFailures: i + 1, ConsecutiveSuccesses: 3}, cb.Counts())
+	}
+}
+
+// TestGrowsAtOnce has calls of different ages find that buckets are too old.
+func TestGrowsAtOnce(t *testing.T) {
+	r := &rolling{buckets: make([]Counts, 8)}
+	for age := uint64(0); age < 9000; age += 3 {
+		atOnce(3, func(i int) { r.grow(age + uint64(i)) })
+		require.Equal(t, age+2, r.age.Load())
+		r.request()
+		require.Equal(t, min(3, uint32(age/3)+1), r.n.Requests)
 	}
 }

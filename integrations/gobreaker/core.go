@@ -79,8 +79,8 @@ func (c *core) init(st Settings) {
 	c.current.Store(c.begin(StateClosed, 0))
 }
 
-// window returns Interval as a number of periods, all zero or positive. The number
-// is 1 for a fixed window.
+// window returns the length of a window, that of its buckets, and their number, which is 1
+// for a fixed window.
 func window(interval, period time.Duration) (length, bucket time.Duration, n int) {
 	switch {
 	case interval <= 0:
@@ -89,7 +89,7 @@ func window(interval, period time.Duration) (length, bucket time.Duration, n int
 		return interval, interval, 1
 	}
 	n = int((interval-1)/period) + 1
-	return after(0, period*time.Duration(n)), period, n
+	return period * time.Duration(n), period, n
 }
 
 func stateOf(s atomicbreaker.State) State {
@@ -108,9 +108,9 @@ func (c *core) now() time.Duration { return time.Since(c.epoch) }
 // never is the end of a generation that no time ends.
 const never = math.MaxInt64
 
-// after returns a time after now, or never if that is beyond all.
+// after returns the time d after now, or never if that is beyond all.
 func after(now, d time.Duration) time.Duration {
-	if d < 0 || d > never-now {
+	if d > never-now {
 		return never
 	}
 	return now + d
@@ -212,18 +212,26 @@ func (c *core) admit(t *ticket) error {
 				return err
 			}
 		default:
-			var err error
-			if t.permit, err = c.breaker.Allow(); err != nil {
-				continue // it was open after g
-			}
-			t.in, t.age = g, g.request()
-			// If g is current after that, it was so all the time, and the breaker was closed.
-			if c.current.Load() == g {
+			if c.admitClosed(t, g) {
 				return nil
 			}
-			t.permit.Cancel() // it may be a probe of a later generation
 		}
 	}
+}
+
+// admitClosed is admit in a closed generation. It reports whether that was current.
+func (c *core) admitClosed(t *ticket, g *generation) bool {
+	p, err := c.breaker.Allow()
+	if err != nil {
+		return false
+	}
+	*t = ticket{g, g.request(), p}
+	// If g is current after that, it was so all the time, and the breaker was closed.
+	if c.current.Load() == g {
+		return true
+	}
+	p.Cancel() // it may be a probe of a later generation
+	return false
 }
 
 // errDecided says that a probe came after the last result of its generation.
@@ -284,7 +292,7 @@ func (c *core) end(t *ticket, err error) {
 		if c.fail(t) {
 			c.breaker.Trip(-1)
 		}
-	case c.current.Load() == g: // user code ran
+	default: // if the generation has ended meanwhile, nobody reads its counts
 		g.count(r, t.age)
 	}
 }

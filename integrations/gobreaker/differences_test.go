@@ -207,7 +207,7 @@ func TestMaxRequestsInFlight(t *testing.T) {
 func waits(f func()) (waiting bool, returned chan struct{}) {
 	returned = make(chan struct{})
 	go func() { f(); close(returned) }()
-	synctestSettles()
+	settle()
 	select {
 	case <-returned:
 		return false, returned
@@ -216,9 +216,9 @@ func waits(f func()) (waiting bool, returned chan struct{}) {
 	}
 }
 
-// synctestSettles gives a goroutine time to get as far as it can. A mutex does not count
+// settle gives a goroutine time to get as far as it can. A mutex does not count
 // as blocked in a bubble, so synctest.Wait cannot be used.
-func synctestSettles() {
+func settle() {
 	for range 2000 {
 		runtime.Gosched()
 	}
