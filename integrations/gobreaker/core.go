@@ -324,8 +324,7 @@ func (c *core) endProbe(t *ticket, r result, now time.Duration) {
 	case r == failure:
 		c.breaker.Trip(-1)
 	default:
-		c.breaker.Reset()
-		c.recover(t.in)
+		c.breaker.Reset() // whoever needs it next calls recover
 	}
 }
 

@@ -156,3 +156,12 @@ func TestAboutToOpen(t *testing.T) {
 		require.NoError(t, <-admitted)
 	})
 }
+
+// TestSuccessesAfterAFailure has two successes see the failure before either is counted.
+func TestSuccessesAfterAFailure(t *testing.T) {
+	s := newStriped()
+	s.fail()
+	s.succeedAfterFailure()
+	s.succeedAfterFailure()
+	require.Equal(t, Counts{TotalSuccesses: 2, TotalFailures: 1, ConsecutiveSuccesses: 2}, s.counts())
+}

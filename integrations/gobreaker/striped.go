@@ -49,10 +49,16 @@ func (s *striped) mine() *stripe {
 // succeed counts a success. One that has read failing as false before a failure set it
 // is ordered before that failure, unless a later success has been counted already.
 func (s *striped) succeed() {
-	if !s.failing.Load() {
+	if s.failing.Load() {
+		s.succeedAfterFailure()
+	} else {
 		s.mine().successes.Add(1)
-		return
 	}
+}
+
+// succeedAfterFailure is succeed for a success that has seen a failure. Another one may
+// have ended the run of failures already.
+func (s *striped) succeedAfterFailure() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failing.Load() {
