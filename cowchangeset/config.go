@@ -2,6 +2,7 @@ package cowchangeset
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -10,11 +11,14 @@ import (
 
 // Config holds a Tracker's settings. The zero Config is valid.
 type Config[E any] struct {
-	// NewID returns the ID of a new changeset; nil means crypto/rand.Text. Start calls
-	// it before anything changes, from many goroutines at once. It may panic or block.
-	// The tracker does not compare IDs: they are as unique as NewID makes them. An
-	// empty ID makes Start fail.
-	NewID func() string
+	// NewID returns the ID of a new changeset; nil means crypto/rand.Text. It gets the
+	// context of the Start or StartAfter that calls it, so an ID can carry what the
+	// changeset belongs to; the store keeps both in one call. Start calls NewID before
+	// anything changes, from many goroutines at once. It may panic or block. Start
+	// returns its error unchanged, and an error of its own for an empty ID. The tracker
+	// does not compare IDs: they are as unique as NewID makes them. A Store can refuse
+	// some: see Store.Start.
+	NewID func(ctx context.Context) (string, error)
 
 	// Store keeps the changesets where they outlive the process; see Resume. Nil means
 	// that everything is in memory only.
@@ -78,14 +82,13 @@ func MustNew[E any](config Config[E]) *Tracker[E] {
 }
 
 // id returns the ID of a new changeset. It runs user code.
-func (t *Tracker[E]) id() (string, error) {
-	newID := t.newID
-	if newID == nil {
-		newID = rand.Text
+func (t *Tracker[E]) id(ctx context.Context) (string, error) {
+	if t.newID == nil {
+		return rand.Text(), nil
 	}
-	id := newID()
-	if id == "" {
-		return "", errEmptyID
+	id, err := t.newID(ctx)
+	if err == nil && id == "" {
+		err = errEmptyID
 	}
-	return id, nil
+	return id, err
 }

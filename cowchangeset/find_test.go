@@ -65,7 +65,7 @@ func TestFind(t *testing.T) {
 
 // Of changesets with the same ID the first is found.
 func TestFindTheFirst(t *testing.T) {
-	tracker := cowchangeset.MustNew(cowchangeset.Config[int]{NewID: func() string { return "same" }})
+	tracker := cowchangeset.MustNew(cowchangeset.Config[int]{NewID: func(context.Context) (string, error) { return "same", nil }})
 	for range 3 {
 		start(t, tracker)
 	}

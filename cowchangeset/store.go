@@ -26,6 +26,10 @@ type Store[E any] interface {
 	// Start announces a changeset to the store before it becomes the latest one. If
 	// Start fails, the changeset does not come into being. Then the next Start has the
 	// same ordinal and perhaps another ID, and replaces it.
+	//
+	// Start gets no empty ID. A store must accept each ID that is UTF-8 text without
+	// NUL, has at most 1,024 bytes, and is not the ID of another changeset in it. It may
+	// refuse all others: a refusal is an error as any other.
 	Start(ctx context.Context, h Header) error
 
 	// Append adds entries, at least one, in the order of their Seq. After an error the

@@ -31,7 +31,7 @@ func Example() {
 	}
 	tracker, err := cowchangeset.New(cowchangeset.Config[string]{
 		Store: j,
-		NewID: func() string { return "plan-7" },
+		NewID: func(context.Context) (string, error) { return "plan-7", nil },
 	})
 	if err != nil {
 		log.Fatal(err)
