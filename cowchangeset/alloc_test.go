@@ -77,6 +77,11 @@ func TestRecordAllocs(t *testing.T) {
 	wantAllocs(t, "Len after a Record", 1, func() { tracker.Record("a"); c.Len() })
 	wantAllocs(t, "Len", 0, func() { c.Len() })
 	wantAllocs(t, "Current", 0, func() { tracker.Current() })
+	wantAllocs(t, "All", 0, func() {
+		for range tracker.All() {
+		}
+	})
+	wantAllocs(t, "IsSealed", 0, func() { c.IsSealed() })
 	wantAllocs(t, "Trail", 0, func() { tracker.Trail() })
 	wantAllocs(t, "Entries", 0, func() {
 		for range c.Entries() {

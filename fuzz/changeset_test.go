@@ -252,6 +252,13 @@ func (m *changesetMachine) compareLatest() {
 // compareAll checks everything that can be read.
 func (m *changesetMachine) compareAll() {
 	require.Equal(m.t, m.spec.IDs(), m.tracker.IDs())
+	left := m.spec.Left()
+	for n, c := range m.tracker.All() {
+		require.Equal(m.t, uint64(left[0].Ordinal), n)
+		require.Same(m.t, m.sets[n-1], c)
+		left = left[1:]
+	}
+	require.Empty(m.t, left)
 	trail := m.tracker.Trail()
 	total := 0
 	for i, c := range m.sets {
@@ -278,6 +285,7 @@ func (m *changesetMachine) compareAll() {
 			}
 			require.Zero(m.t, n)
 		}
+		require.Equal(m.t, spec.Sealed, c.IsSealed())
 		select {
 		case <-c.Sealed():
 			require.True(m.t, spec.Sealed)

@@ -40,10 +40,8 @@ func newID(ctx context.Context) (string, error) {
 func planOf(id string) string { return id[:max(0, strings.LastIndexByte(id, '~'))] }
 
 func (s *changesets) index() {
-	for _, id := range s.tracker.IDs() {
-		if c, ok := s.tracker.ByID(id); ok {
-			s.byID.Put(id, c)
-		}
+	for _, c := range s.tracker.All() {
+		s.byID.Put(c.ID(), c)
 	}
 }
 
@@ -104,10 +102,9 @@ func (s *changesets) Get(id string) (api.Changeset, error) {
 	return describe(c), nil
 }
 
-// All follows the links from the first changeset, so that it needs no index.
 func (s *changesets) All() iter.Seq[api.Changeset] {
 	return func(yield func(api.Changeset) bool) {
-		for c, _ := s.tracker.ByOrdinal(1); c != nil; c = c.Next() {
+		for _, c := range s.tracker.All() {
 			if !yield(describe(c)) {
 				return
 			}
@@ -145,14 +142,8 @@ func (s *changesets) find(id string) (*changeset, error) {
 }
 
 func describe(c *changeset) api.Changeset {
-	sealed := false
-	select {
-	case <-c.Sealed():
-		sealed = true
-	default:
-	}
 	return api.Changeset{ID: c.ID(), Ordinal: c.Ordinal(), Plan: planOf(c.ID()), Changes: c.Len(),
-		Sealed: sealed, Applied: c.Applied() == cowchangeset.AllApplied}
+		Sealed: c.IsSealed(), Applied: c.Applied() == cowchangeset.AllApplied}
 }
 
 func receipt(r cowchangeset.Receipt, change api.Change) api.Receipt {
