@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // Config holds a Tracker's settings. The zero Config is valid.
@@ -48,6 +50,11 @@ const defaultStoreTimeout = time.Minute
 // New returns a tracker with the given settings, or an error that names the wrong
 // setting. It fails if the Store is a Claimer that serves another tracker.
 func New[E any](config Config[E]) (*Tracker[E], error) {
+	return newTracker(context.Background(), config)
+}
+
+// newTracker is New for a caller that claims the store no longer than ctx.
+func newTracker[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 	t := &Tracker[E]{newID: config.NewID}
 	if config.Store == nil {
 		if config.Async {
@@ -55,12 +62,11 @@ func New[E any](config Config[E]) (*Tracker[E], error) {
 		}
 		return t, nil
 	}
-	if c, ok := config.Store.(Claimer); ok {
-		if err := c.Claim(); err != nil {
-			return nil, fmt.Errorf("cowchangeset: Config.Store: %w", err)
-		}
+	timeout := max(0, cmp.Or(config.StoreTimeout, defaultStoreTimeout))
+	if err := claim(ctx, config.Store, timeout); err != nil {
+		return nil, fmt.Errorf("cowchangeset: Config.Store: %w", err)
 	}
-	s := &storage[E]{store: config.Store, async: config.Async, calls: calls{timeout: max(0, cmp.Or(config.StoreTimeout, defaultStoreTimeout))}}
+	s := &storage[E]{store: config.Store, async: config.Async, calls: calls{timeout: timeout}}
 	s.validator, _ = config.Store.(Validator[E])
 	if _, ok := config.Store.(Pruner); ok {
 		p := &pruning[E]{tracker: t}
@@ -70,6 +76,20 @@ func New[E any](config Config[E]) (*Tracker[E], error) {
 	}
 	t.storage = s
 	return t, nil
+}
+
+// claim reserves the store, if it is a Claimer.
+func claim(ctx context.Context, store any, timeout time.Duration) error {
+	c, ok := store.(Claimer)
+	if !ok {
+		return nil
+	}
+	if timeout > 0 {
+		bounded, cancel := atomics.WithTimeoutCause(ctx, timeout, errStoreHangs)
+		defer cancel()
+		ctx = bounded
+	}
+	return c.Claim(ctx)
 }
 
 // MustNew is New for settings that are known to be valid; it panics on others.

@@ -89,8 +89,10 @@ type Validator[E any] interface {
 // Claimer is a Store that serves one tracker.
 type Claimer interface {
 	// Claim reserves the store for one tracker. New and Resume call it before anything
-	// else. It returns an error if the store was claimed before and not released.
-	Claim() error
+	// else, on the caller's goroutine. Its context is that of Resume, or never ends by
+	// itself in New; Config.StoreTimeout bounds it. Claim returns an error if the store
+	// was claimed before and not released, and then changes nothing.
+	Claim(ctx context.Context) error
 
 	// Release undoes Claim. A Resume that fails after its Claim calls it.
 	Release()

@@ -105,7 +105,7 @@ func (d database) store(t testing.TB) *sqlstore.Store[string] {
 func (d database) claimed(t testing.TB) *sqlstore.Store[string] {
 	t.Helper()
 	s := d.store(t)
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	return s
 }
 

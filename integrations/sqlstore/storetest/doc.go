@@ -14,6 +14,7 @@
 package storetest
 
 import (
+	"context"
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
@@ -51,7 +52,7 @@ func opened(open Opener) (cowchangeset.Loader[string], error) {
 		return nil, err
 	}
 	if c, ok := s.(cowchangeset.Claimer); ok {
-		err = c.Claim()
+		err = c.Claim(context.Background())
 	}
 	return s, err
 }

@@ -76,11 +76,15 @@ func (b broken) Applied(ctx context.Context, id string, next uint64) error {
 	return b.Journal.Applied(ctx, id, next)
 }
 
-func (b broken) Claim() error {
-	if b.fault == "claims are not kept" {
+func (b broken) Claim(ctx context.Context) error {
+	switch {
+	case b.fault == "claims are not kept":
 		return nil
+	case b.fault == "a claim that fails is kept" && ctx.Err() != nil:
+		b.Journal.Claim(context.Background())
+		return ctx.Err()
 	}
-	return b.Journal.Claim()
+	return b.Journal.Claim(ctx)
 }
 
 func (b broken) Release() {
@@ -137,6 +141,7 @@ func TestChecksFail(t *testing.T) {
 		"the reason is lost":              calls,
 		"claims are not kept":             storetest.Claims,
 		"releases are not kept":           storetest.Claims,
+		"a claim that fails is kept":      storetest.Claims,
 		"nothing is forgotten":            storetest.Prunes,
 	} {
 		t.Run(fault, func(t *testing.T) {

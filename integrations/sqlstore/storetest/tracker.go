@@ -101,7 +101,8 @@ func work(ctx context.Context, tracker *cowchangeset.Tracker[string], n int) err
 	return nil
 }
 
-// Claims checks that a Claimer serves one tracker, until Release.
+// Claims checks that a Claimer serves one tracker, until Release. A Claim that fails,
+// because its context has ended, claims nothing.
 func Claims(open Opener) error {
 	s, err := open()
 	if err != nil {
@@ -110,6 +111,11 @@ func Claims(open Opener) error {
 	c, ok := s.(cowchangeset.Claimer)
 	if !ok {
 		return nil
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if c.Claim(ended) == nil {
+		c.Release()
 	}
 	config := cowchangeset.Config[string]{Store: s}
 	if _, err := cowchangeset.New(config); err != nil {
@@ -122,7 +128,7 @@ func Claims(open Opener) error {
 	if _, err := cowchangeset.Resume(context.Background(), config); err != nil {
 		return fmt.Errorf("storetest: after Release: %w", err)
 	}
-	if c.Claim() == nil {
+	if c.Claim(context.Background()) == nil {
 		return errors.New("storetest: Claim of a claimed store succeeds")
 	}
 	return nil
