@@ -10,8 +10,8 @@ import (
 // outside everything that Record does in memory. It never calls two methods at a time
 // for one changeset, and never two Starts at a time. It calls the methods for a
 // changeset in the order Start, Append, …, Append, Seal, then perhaps Applied, and then
-// perhaps Abort. Methods for several changesets may run at once. Package journal, in
-// the folder below, is a store.
+// perhaps Abort. Methods for several changesets may run at once. Packages journal
+// and integrations/sqlstore have stores; package storetest checks any other.
 //
 // A method that fails may have done its work, or a part of it: the tracker calls it
 // again with the same arguments, or with more entries. So all methods must be

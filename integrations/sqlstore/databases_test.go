@@ -14,8 +14,8 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/cowchangeset/storetest"
 	"github.com/latchfree/latchfree/integrations/sqlstore"
-	"github.com/latchfree/latchfree/integrations/sqlstore/storetest"
 )
 
 // database is one on which tests run, with tables of its own.

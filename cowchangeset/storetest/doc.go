@@ -10,7 +10,8 @@
 //	}
 //
 // The store must implement Loader and Applier; the other interfaces are checked if it
-// implements them. It must refuse calls that contradict what it has.
+// implements them. It must refuse calls that contradict what it has. Package journal
+// and the module integrations/sqlstore are checked by it.
 package storetest
 
 import (
@@ -31,6 +32,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 	for seed := range uint64(8) {
 		t.Run("Calls", func(t *testing.T) { must(t, Calls(seed, 60, fresh(t))) })
 	}
+	t.Run("IDs", func(t *testing.T) { must(t, IDs(fresh(t))) })
 	t.Run("Long", func(t *testing.T) { must(t, Long(fresh(t))) })
 	t.Run("Tracker", func(t *testing.T) { must(t, Tracker(fresh(t))) })
 	t.Run("Claims", func(t *testing.T) { must(t, Claims(fresh(t))) })
