@@ -199,6 +199,7 @@ func TestChangesetStalledSealer(t *testing.T) {
 		"Changeset.Record":  func(_ *tracker, c *changeset) { c.Record(1) },
 		"Changeset.Sealed":  func(_ *tracker, c *changeset) { c.Sealed() },
 		"Changeset.Seal":    func(_ *tracker, c *changeset) { c.Seal(context.Background()) },
+		"IsSealed":          func(_ *tracker, c *changeset) { c.IsSealed() },
 		"Changeset.Len":     func(_ *tracker, c *changeset) { c.Len() },
 		"Changeset.Entries": func(_ *tracker, c *changeset) { values(t, c.Entries()) },
 	} {

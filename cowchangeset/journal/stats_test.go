@@ -126,6 +126,35 @@ func TestStatsOfFailures(t *testing.T) {
 	j.Close()
 }
 
+// A segment that cannot be removed is a failure, although its prune counts; and so is a
+// file that panics.
+func TestStatsOfRemovalsAndPanics(t *testing.T) {
+	m := &memory{}
+	j := with(t, m, journal.Options{SegmentSize: 1})
+	tell(t, j, append([]step{start("1", 1, "")}, finished(1)...))
+	m.fault = func(op string) (int, error) {
+		if op == "archive" {
+			return 0, errBoom
+		}
+		return 1 << 30, nil
+	}
+	if err := j.Prune(background, 2); !errors.Is(err, errBoom) {
+		t.Error(err)
+	}
+	if s := j.Stats(); s.Failures != 1 || !errors.Is(s.LastError, errBoom) {
+		t.Errorf("%+v", s)
+	}
+	m.fault = func(op string) (int, error) { panic("mine") }
+	if err := j.Start(background, header{ID: "3", Ordinal: 3, Previous: "2"}); !errors.Is(err, journal.ErrBroken) {
+		t.Error(err)
+	}
+	if s := j.Stats(); s.Failures != 2 || !errors.Is(s.LastError, journal.ErrBroken) {
+		t.Errorf("%+v", s)
+	}
+	m.fault = nil
+	j.Close()
+}
+
 // Stats can be logged and published.
 func TestStatsLogValue(t *testing.T) {
 	s := journal.Stats{Entries: 3, Lines: 2, Segments: 1, Size: 500, LastError: errBoom}
