@@ -59,11 +59,16 @@ func wantEntries[E comparable](t *testing.T, c *cowchangeset.Changeset[E], want 
 	}
 }
 
+// isSealed asks both ways, and the channel last: it must not say less.
 func isSealed[E any](c *cowchangeset.Changeset[E]) bool {
+	sealed := c.IsSealed()
 	select {
 	case <-c.Sealed():
 		return true
 	default:
+		if sealed {
+			panic("IsSealed returned true before the channel was closed")
+		}
 		return false
 	}
 }
@@ -194,6 +199,7 @@ func TestChangesetStalledSealer(t *testing.T) {
 		"Changeset.Record":  func(_ *tracker, c *changeset) { c.Record(1) },
 		"Changeset.Sealed":  func(_ *tracker, c *changeset) { c.Sealed() },
 		"Changeset.Seal":    func(_ *tracker, c *changeset) { c.Seal(context.Background()) },
+		"IsSealed":          func(_ *tracker, c *changeset) { c.IsSealed() },
 		"Changeset.Len":     func(_ *tracker, c *changeset) { c.Len() },
 		"Changeset.Entries": func(_ *tracker, c *changeset) { values(t, c.Entries()) },
 	} {
