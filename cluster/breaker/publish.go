@@ -1,0 +1,75 @@
+package breaker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+)
+
+const (
+	publishTimeout = 5 * time.Second
+	firstPause     = 20 * time.Millisecond
+	longestPause   = 2 * time.Second
+)
+
+// publishAll publishes what is in the outbox until ctx ends, one hint after the other, so
+// that the commands of this replica stand in the stream in their order.
+func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
+	pause := firstPause
+	for {
+		h, ok := g.outbox.take(ctx, g.config.Stream)
+		if !ok {
+			return
+		}
+		if !h.until.IsZero() && !time.Now().Before(h.until) {
+			g.counts.dropped.Add(1)
+			continue
+		}
+		if h.ID == "" {
+			h.ID = nuid.Next() // one for all attempts
+		}
+		if err := g.publishOne(ctx, js, h); err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			g.outbox.putBack(h.subject(g.config.Stream), h)
+			g.config.OnError(fmt.Errorf("breaker: publish %s of %q: %w", h.Kind, h.Key, err))
+			if !sleep(ctx, pause) {
+				return
+			}
+			pause = min(2*pause, longestPause)
+			continue
+		}
+		g.counts.published.Add(1)
+		pause = firstPause
+	}
+}
+
+func (g *Group[K]) publishOne(ctx context.Context, js jetstream.JetStream, h hint) error {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	options := []jetstream.PublishOpt{
+		jetstream.WithMsgID(h.ID), jetstream.WithExpectStream(g.config.Stream),
+		jetstream.WithRetryAttempts(0),
+	}
+	if kept := h.kept(); kept > 0 {
+		options = append(options, jetstream.WithMsgTTL(kept.Round(time.Second)))
+	}
+	_, err := js.Publish(ctx, h.subject(g.config.Stream), h.encode(), options...)
+	return err
+}
+
+// sleep waits for d, and reports whether ctx has not ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
