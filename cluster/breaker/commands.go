@@ -64,9 +64,7 @@ func (c *commands) after(n int) []hint {
 // command applies what an operator wants, and tells the others.
 func (g *Group[K]) command(h hint) {
 	h.Replica, h.ID = g.config.Replica, nuid.Next()
-	if kept := h.kept(); kept > 0 {
-		h.until = time.Now().Add(kept)
-	}
+	h = h.dated()
 	g.commands.mu.Lock()
 	place := g.commands.enter(h)
 	g.commands.given[h.subject(g.config.Stream)] = h.ID

@@ -75,10 +75,11 @@ func (f *follower[K]) follow(ctx context.Context) error {
 	defer messages.Stop()
 	defer context.AfterFunc(ctx, messages.Stop)()
 	f.g.counts.connected.Store(true)
+	once(f.g.usable)
 	old := info.State.Msgs > 0 // of what was in the stream before
 	for {
 		if !old {
-			f.g.hasHeard()
+			once(f.g.heard)
 		}
 		wait := jetstream.NextContext(ctx)
 		if old {
@@ -105,6 +106,15 @@ func (f *follower[K]) follow(ctx context.Context) error {
 			f.read(m, age)
 		}
 		old = old && meta.NumPending > 0
+	}
+}
+
+// once closes a channel that only the follower closes, unless it has.
+func once(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
 	}
 }
 

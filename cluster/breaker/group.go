@@ -34,6 +34,7 @@ type Group[K ~string] struct {
 	commands commands
 	counts   counts
 
+	usable chan struct{} // closed when the follower has found the stream, with the right settings
 	heard  chan struct{} // closed when the follower has met all that was in the stream when it began
 	stop   context.CancelCauseFunc
 	closed sync.WaitGroup
@@ -54,7 +55,7 @@ func NewGroup[K ~string](js jetstream.JetStream, config Config[K]) (*Group[K], e
 	if c.Replica == "" {
 		c.Replica = nuid.Next()
 	}
-	g := &Group[K]{config: c, outbox: newOutbox(c.MaxPending), heard: make(chan struct{})}
+	g := &Group[K]{config: c, outbox: newOutbox(c.MaxPending), usable: make(chan struct{}), heard: make(chan struct{})}
 	g.commands.given = make(map[string]string)
 	if c.Suspect != nil {
 		g.suspects = newSuspects[K]()

@@ -64,8 +64,18 @@ func newReport(key, replica string, e atomicbreaker.Event) (hint, bool) {
 	default:
 		return hint{}, false
 	}
-	h.until = time.Now().Add(h.kept())
-	return h, true
+	return h.dated(), true
+}
+
+// dated returns h with the time until which it is worth publishing.
+func (h hint) dated() hint {
+	switch kept := h.kept(); {
+	case h.For > 0:
+		h.until = time.Now().Add(h.For)
+	case kept > 0:
+		h.until = time.Now().Add(kept)
+	}
+	return h
 }
 
 // kept returns how long the stream keeps h; 0 means until the next of its subject.

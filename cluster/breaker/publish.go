@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	publishTimeout = 5 * time.Second
+	publishTimeout = 2 * time.Second
 	firstPause     = 20 * time.Millisecond
 	longestPause   = 2 * time.Second
 )
@@ -18,15 +18,24 @@ const (
 // publishAll publishes what is in the outbox until ctx ends, one hint after the other, so
 // that the commands of this replica stand in the stream in their order.
 func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
+	select {
+	case <-g.usable:
+	case <-ctx.Done():
+		return
+	}
 	pause := firstPause
 	for {
 		h, ok := g.outbox.take(ctx, g.config.Stream)
 		if !ok {
 			return
 		}
-		if !h.until.IsZero() && !time.Now().Before(h.until) {
-			g.counts.dropped.Add(1)
-			continue
+		if !h.until.IsZero() {
+			rest := time.Until(h.until)
+			if rest <= 0 {
+				g.counts.dropped.Add(1)
+				continue
+			}
+			h.For = min(h.For, rest)
 		}
 		if h.ID == "" {
 			h.ID = nuid.Next() // one for all attempts

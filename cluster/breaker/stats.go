@@ -27,12 +27,3 @@ func (g *Group[K]) Hints() Hints {
 		Heard: g.counts.heard.Load(), Applied: g.counts.applied.Load(), Connected: g.counts.connected.Load(),
 	}
 }
-
-// hasHeard ends Wait. Only the follower calls it.
-func (g *Group[K]) hasHeard() {
-	select {
-	case <-g.heard:
-	default:
-		close(g.heard)
-	}
-}
