@@ -78,15 +78,15 @@ func (g *Group[K]) command(h hint) {
 func (g *Group[K]) obey(h hint) (applied bool) {
 	c, subject := &g.commands, h.subject(g.config.Stream)
 	c.mu.Lock()
-	if h.Replica == g.config.Replica {
-		if id, stands := c.given[subject]; stands { // h, or a later one that is still to come
-			if id == h.ID {
-				delete(c.given, subject)
-			}
-			c.mu.Unlock()
-			return false
+	if id, stands := c.given[subject]; stands && h.Replica == g.config.Replica { // h, or a later one that is still to come
+		if id == h.ID {
+			delete(c.given, subject)
 		}
-	} else if h.Kind == resetAll {
+		c.mu.Unlock()
+		return false
+	}
+	// Those of this replica that h undoes here come later in the stream.
+	if h.Kind == resetAll {
 		clear(c.given)
 	} else {
 		delete(c.given, subject)

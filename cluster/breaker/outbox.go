@@ -16,6 +16,7 @@ type outbox struct {
 	mu      sync.Mutex
 	order   list.List // of hints
 	waiting map[string]*list.Element
+	taken   int // 1 while the publisher has a hint
 	ended   bool
 }
 
@@ -47,10 +48,18 @@ func (o *outbox) put(subject string, h hint) bool {
 	return true
 }
 
+// done says that the publisher has no hint any more.
+func (o *outbox) done() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.taken = 0
+}
+
 // putBack returns a hint that was taken to the front, unless there is a newer one.
 func (o *outbox) putBack(subject string, h hint) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.taken = 0
 	if o.waiting[subject] == nil && !o.ended {
 		o.waiting[subject] = o.order.PushFront(h)
 	}
@@ -63,6 +72,7 @@ func (o *outbox) take(ctx context.Context, stream string) (h hint, ok bool) {
 		if e := o.order.Front(); e != nil {
 			h = o.order.Remove(e).(hint)
 			delete(o.waiting, h.subject(stream))
+			o.taken = 1
 			o.mu.Unlock()
 			return h, true
 		}
@@ -78,7 +88,7 @@ func (o *outbox) take(ctx context.Context, stream string) (h hint, ok bool) {
 func (o *outbox) len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.waiting)
+	return len(o.waiting) + o.taken
 }
 
 // close makes put refuse what comes.

@@ -33,6 +33,7 @@ func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
 			rest := time.Until(h.until)
 			if rest <= 0 {
 				g.counts.dropped.Add(1)
+				g.outbox.done()
 				continue
 			}
 			h.For = min(h.For, rest)
@@ -53,6 +54,7 @@ func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
 			continue
 		}
 		g.counts.published.Add(1)
+		g.outbox.done()
 		pause = firstPause
 	}
 }

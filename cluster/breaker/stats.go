@@ -5,7 +5,7 @@ import "sync/atomic"
 // Hints counts what a group and the engine have told each other.
 type Hints struct {
 	Published int64 // hints that the engine has stored
-	Waiting   int   // hints that wait to be published
+	Waiting   int   // hints that are to be published
 	Dropped   int64 // hints that nobody will hear of: too many waited, or their time had passed
 	Heard     int64 // messages of the stream, foreign ones and those of this replica among them
 	Applied   int64 // messages that have changed something here
