@@ -115,6 +115,27 @@ func TestCommandsConverge(t *testing.T) {
 	}
 }
 
+// Goroutines of one replica command in one order, here and in the stream.
+func TestConcurrentCommands(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a := start(t, js, "a")
+	for range 300 {
+		var wg sync.WaitGroup
+		for w := range 8 {
+			wg.Go(func() {
+				if w%2 == 0 {
+					a.ForceOpen("db")
+				} else {
+					a.Disable("db")
+				}
+			})
+		}
+		wg.Wait()
+		eventually(t, func() bool { return a.Hints().Waiting == 0 })
+		require.Equal(t, lastCommand(t, js), a.State("db"))
+	}
+}
+
 // settle returns when all replicas have met all that they had to say.
 func settle(t *testing.T, mark string, replicas ...*replica) {
 	t.Helper()

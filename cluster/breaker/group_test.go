@@ -116,6 +116,24 @@ func TestQuorum(t *testing.T) {
 	c.becomes(t, "db", atomicbreaker.HalfOpen)
 }
 
+// A recovery opens nothing while enough others say that the key is open.
+func TestQuorumHolds(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	alone := func(c *breaker.Config[string]) { c.Quorum = 99 }
+	a, b, d := start(t, js, "a", alone), start(t, js, "b", alone), start(t, js, "d", alone)
+	c := start(t, js, "c", func(c *breaker.Config[string]) { c.Quorum = 2 })
+	for _, r := range []*replica{a, b, d} {
+		r.fail("db", 4)
+	}
+	c.hears(t, 3)
+	require.Equal(t, atomicbreaker.Open, c.State("db"))
+	a.RecordSuccess("db")
+	c.hears(t, 4)
+	require.Equal(t, atomicbreaker.Open, c.State("db"))
+	b.RecordSuccess("db")
+	c.becomes(t, "db", atomicbreaker.HalfOpen)
+}
+
 // A vote ends with the open time that was reported.
 func TestVotesEnd(t *testing.T) {
 	js := natstest.Start(t, 1).JetStream()
