@@ -42,6 +42,24 @@ func TestEngineDown(t *testing.T) {
 	eventually(t, func() bool { h := a.Hints(); return h.Dropped == 1 && h.Published == 2 && h.Connected })
 }
 
+// A hint that has waited is good for the rest of its time.
+func TestHintsAge(t *testing.T) {
+	server := natstest.Start(t, 1)
+	a, b := start(t, server.JetStream(), "a", func(c *breaker.Config[string]) { c.Group.Default.OpenTimeout = 20 * time.Second }), start(t, server.JetStream(), "b")
+	server.Kill(0)
+	keys := []string{"1", "2", "3", "4", "5", "6", "7", "8"}
+	for _, k := range keys {
+		a.fail(k, 4)
+	}
+	until := time.Now().Add(20 * time.Second)
+	time.Sleep(2 * time.Second)
+	server.Restart(0)
+	for _, k := range keys { // one in ten thousand that all have drawn less by chance
+		b.becomes(t, k, atomicbreaker.Open)
+		require.LessOrEqual(t, b.Snapshot(k).RetryAfter, time.Until(until)+50*time.Millisecond)
+	}
+}
+
 // Partitioned: a replica that is cut off decides alone. When it is back it hears what is
 // still true, and is heard.
 func TestReplicaCutOff(t *testing.T) {

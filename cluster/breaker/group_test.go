@@ -63,7 +63,7 @@ func TestFailedProbeOpensNobody(t *testing.T) {
 // changed by reports.
 func TestReportsDoNotOverrule(t *testing.T) {
 	js := natstest.Start(t, 1).JetStream()
-	a, b := start(t, js, "a"), start(t, js, "b")
+	a, b := start(t, js, "a", deaf), start(t, js, "b")
 	b.fail("own", 4)
 	b.Group.Group.ForceOpen("forced")
 	b.Group.Group.Disable("disabled")
@@ -81,6 +81,20 @@ func TestReportsDoNotOverrule(t *testing.T) {
 	require.Equal(t, atomicbreaker.Open, b.State("own"))
 	require.Equal(t, atomicbreaker.ForcedOpen, b.State("forced"))
 	require.Equal(t, atomicbreaker.Disabled, b.State("disabled"))
+}
+
+// deaf makes a replica that acts on no report.
+func deaf(c *breaker.Config[string]) { c.Quorum = 99 }
+
+// A key whose probes decide is left to them.
+func TestReportLeavesHalfOpenKeys(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a, b := start(t, js, "a", deaf), start(t, js, "b")
+	b.Group.Group.HalfOpen("db")
+	a.fail("db", 4)
+	b.hears(t, 1)
+	require.Equal(t, atomicbreaker.HalfOpen, b.State("db"))
+	require.Zero(t, b.Snapshot("db").InFlight)
 }
 
 // An opening that was prolonged by the replica's own results outlives the recovery of
@@ -119,8 +133,7 @@ func TestQuorum(t *testing.T) {
 // A recovery opens nothing while enough others say that the key is open.
 func TestQuorumHolds(t *testing.T) {
 	js := natstest.Start(t, 1).JetStream()
-	alone := func(c *breaker.Config[string]) { c.Quorum = 99 }
-	a, b, d := start(t, js, "a", alone), start(t, js, "b", alone), start(t, js, "d", alone)
+	a, b, d := start(t, js, "a", deaf), start(t, js, "b", deaf), start(t, js, "d", deaf)
 	c := start(t, js, "c", func(c *breaker.Config[string]) { c.Quorum = 2 })
 	for _, r := range []*replica{a, b, d} {
 		r.fail("db", 4)
@@ -190,6 +203,24 @@ func TestSuspicionEnds(t *testing.T) {
 	eventually(t, func() bool { return b.Config("db").Trip.String() == "Consecutive(4)" })
 	b.fail("db", 3)
 	require.Equal(t, atomicbreaker.Closed, b.State("db"))
+}
+
+// The longer of two reports says how long a key is suspected.
+func TestSuspicionLastsLonger(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	short := func(c *breaker.Config[string]) { c.Group.Default.OpenTimeout = 200 * time.Millisecond }
+	a, b, c := start(t, js, "a", deaf), start(t, js, "b", deaf, short), start(t, js, "c", func(c *breaker.Config[string]) {
+		c.Suspect = func(_ string, c atomicbreaker.Config) atomicbreaker.Config {
+			c.Trip = atomicbreaker.Consecutive(1)
+			return c
+		}
+	})
+	a.fail("db", 4)
+	c.hears(t, 1)
+	b.fail("db", 4)
+	c.hears(t, 2)
+	time.Sleep(400 * time.Millisecond)
+	require.Equal(t, "Consecutive(1)", c.Config("db").Trip.String())
 }
 
 func TestHalved(t *testing.T) {

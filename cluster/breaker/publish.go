@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 )
@@ -59,7 +60,12 @@ func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
 	}
 }
 
+// publishOne publishes h. Without a connection it does not try: the client would keep
+// the message, with a time that gets older, and send it when there is one.
 func (g *Group[K]) publishOne(ctx context.Context, js jetstream.JetStream, h hint) error {
+	if !js.Conn().IsConnected() {
+		return nats.ErrDisconnected
+	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	options := []jetstream.PublishOpt{
