@@ -267,6 +267,7 @@ func (t *trail) unanswered(ctx context.Context, last error) error {
 // returns nil when the state has more, or when there are none after all.
 func (t *trail) look(ctx context.Context) error {
 	var behind time.Time
+	var why error
 	for {
 		more, err := t.lookOnce(ctx)
 		switch {
@@ -286,8 +287,11 @@ func (t *trail) look(ctx context.Context) error {
 		case time.Since(behind) > rewoundAfter:
 			return err
 		}
+		if why == nil || !errors.Is(err, context.DeadlineExceeded) {
+			why = err
+		}
 		if pause(ctx, retryPause) != nil {
-			return t.unanswered(ctx, err)
+			return t.unanswered(ctx, why)
 		}
 	}
 }
@@ -306,7 +310,7 @@ func (t *trail) lookOnce(ctx context.Context) (more bool, err error) {
 	case there.last < t.place.seq:
 		return false, fmt.Errorf("%w: it ends at %d, and had message %d", ErrRewound, there.last, t.place.seq)
 	case there.last == t.place.seq:
-		return false, nil
+		return false, t.mine(bounded, there)
 	case there.first > t.place.seq+1:
 		return false, fmt.Errorf("%w: what it wrote behind message %d is pruned", ErrFenced, t.place.seq)
 	}
@@ -323,7 +327,7 @@ func (t *trail) lookOnce(ctx context.Context) (more bool, err error) {
 		if err != nil {
 			return more, err
 		}
-		if m.Op == opEpoch && m.subject != t.place.token {
+		if m.subject != t.place.token {
 			return more, fencedBy(m)
 		}
 		if err := t.advance(m); err != nil {
@@ -332,6 +336,19 @@ func (t *trail) lookOnce(ctx context.Context) (more bool, err error) {
 		more = true
 	}
 	return more, nil
+}
+
+// mine returns an error unless this Store's last message is in the stream. Then the
+// refusal has other reasons: the server has refused what may go there, or had old contents.
+func (t *trail) mine(ctx context.Context, there ends) error {
+	m, err := t.get(ctx, there.at, t.place.own)
+	switch {
+	case errors.Is(err, ErrForeign) || err == nil && m.subject != t.place.token:
+		return fmt.Errorf("%w: message %d is not what it was", ErrFenced, t.place.own)
+	case err != nil:
+		return err
+	}
+	return pause(ctx, retryPause/10)
 }
 
 // fencedBy returns an ErrFenced that names who has claimed the trail.

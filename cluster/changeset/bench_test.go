@@ -1,0 +1,89 @@
+package changeset_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/latchfree/latchfree/cluster/changeset"
+	"github.com/latchfree/latchfree/cluster/internal/natstest"
+	"github.com/latchfree/latchfree/cowchangeset"
+)
+
+// change is a value as services record it.
+type change struct {
+	Tenant, Table, Key string
+	Version            int64
+	Columns            map[string]string
+}
+
+func changeOf(i int64) change {
+	return change{
+		Tenant: fmt.Sprint("tenant-", i%97), Table: "orders", Key: fmt.Sprint("order-", i), Version: i,
+		Columns: map[string]string{"state": "shipped", "carrier": "north", "note": fmt.Sprint("parcel ", i)},
+	}
+}
+
+// BenchmarkStoreRecord makes entries durable one by one: as Records of a tracker, which
+// share messages, and as one publish each, over one connection.
+func BenchmarkStoreRecord(b *testing.B) {
+	for _, replicas := range []int{1, 3} {
+		for _, recorders := range []int{1, 64} {
+			for _, impl := range []string{"tracker", "publish"} {
+				b.Run(fmt.Sprintf("replicas=%d/recorders=%d/impl=%s", replicas, recorders, impl), func(b *testing.B) {
+					js := natstest.Start(b, replicas).JetStream()
+					implementation := records
+					if impl == "publish" {
+						implementation = publishes
+					}
+					record := implementation(b, js, stream(b, js, replicas))
+					var next atomic.Int64
+					var wg sync.WaitGroup
+					b.ResetTimer()
+					for range recorders {
+						wg.Go(func() {
+							for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+								if err := record(i); err != nil {
+									b.Error(err)
+									return
+								}
+							}
+						})
+					}
+					wg.Wait()
+					b.StopTimer()
+					b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+				})
+			}
+		}
+	}
+}
+
+func records(b *testing.B, js jetstream.JetStream, name string) func(i int64) error {
+	s, err := changeset.Open(background, js, changeset.Options[change]{Stream: name})
+	if err != nil {
+		b.Fatal(err)
+	}
+	tracker := cowchangeset.MustNew(cowchangeset.Config[change]{Store: s})
+	if _, err := tracker.Start(background); err != nil {
+		b.Fatal(err)
+	}
+	return func(i int64) error {
+		_, err := tracker.Record(changeOf(i))
+		return err
+	}
+}
+
+func publishes(b *testing.B, js jetstream.JetStream, name string) func(i int64) error {
+	return func(i int64) error {
+		value, err := json.Marshal(changeOf(i))
+		if err == nil {
+			_, err = js.Publish(background, name+".bare", value)
+		}
+		return err
+	}
+}
