@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Claim takes the trail over for one tracker. It returns ErrClaimed if this Store has
@@ -52,21 +50,12 @@ func (t *trail) claim(ctx context.Context) error {
 			return err
 		case ctx.Err() != nil:
 			return t.unanswered(ctx, err)
-		case errors.Is(err, errMoved), !final(err):
+		case errors.Is(err, errMoved) || !final(err):
 			_ = pause(ctx, retryPause/10)
 		default:
 			return err
 		}
 	}
-}
-
-// final reports whether an error of the servers remains.
-func final(err error) bool {
-	var refusal *jetstream.APIError
-	if errors.As(err, &refusal) {
-		return refusal.Code < 500
-	}
-	return errors.Is(err, ErrStream) || errors.Is(err, ErrForeign) || errors.Is(err, ErrCorrupt) || closed(err)
 }
 
 // has reports whether the message with a sequence is m, whose acknowledgement was lost.

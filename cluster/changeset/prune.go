@@ -2,7 +2,6 @@ package changeset
 
 import (
 	"context"
-	"errors"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -55,14 +54,15 @@ func (t *trail) purge(ctx context.Context) error {
 	if start <= t.purged {
 		return nil
 	}
-	at, err := t.js.Stream(ctx, t.name)
-	if err == nil && !at.CachedInfo().Config.DenyPurge {
-		err = at.Purge(ctx, jetstream.WithPurgeSequence(start))
-	}
+	err := t.ask(ctx, func(ctx context.Context) error {
+		info, at, err := t.info(ctx)
+		if err != nil || info.Config.DenyPurge {
+			return err
+		}
+		return at.Purge(ctx, jetstream.WithPurgeSequence(start))
+	})
 	if err == nil {
 		t.purged = start
-	} else if errors.Is(err, context.DeadlineExceeded) {
-		err = t.unanswered(ctx, err)
 	}
 	return err
 }

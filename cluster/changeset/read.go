@@ -182,8 +182,11 @@ func (s *stream) replay(ctx context.Context, upTo uint64, keep bool) (*state, er
 	known := upTo > 0
 	for {
 		if !known {
-			info, err := s.last(ctx)
-			if err != nil {
+			var info ends
+			if err := s.ask(ctx, func(ctx context.Context) (err error) {
+				info, err = s.last(ctx)
+				return err
+			}); err != nil {
 				return nil, err
 			}
 			if info.existing == upTo {

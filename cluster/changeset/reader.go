@@ -1,7 +1,6 @@
 package changeset
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +20,7 @@ type Reader[E any] struct {
 }
 
 // OpenReader returns a Reader of the trail in a stream. It uses only the options Stream,
-// Codec, MinReplicas, AllowMemory and AllowDiscard, and fails as Open does. It panics if
+// Codec, AckWait, MinReplicas, AllowMemory and AllowDiscard, and fails as Open does. It panics if
 // ctx or js is nil.
 //
 // OpenReader is blocking: it waits for the servers.
@@ -33,7 +32,7 @@ func OpenReader[E any](ctx context.Context, js jetstream.JetStream, o Options[E]
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	at, err := open(ctx, js, o.Stream, limits{cmp.Or(o.MinReplicas, 1), o.AllowMemory, o.AllowDiscard})
+	at, err := open(ctx, js, o)
 	if err != nil {
 		return nil, failed("OpenReader", err)
 	}

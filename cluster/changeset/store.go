@@ -45,7 +45,7 @@ func Open[E any](ctx context.Context, js jetstream.JetStream, o Options[E]) (*St
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	at, err := open(ctx, js, o.Stream, limits{cmp.Or(o.MinReplicas, 1), o.AllowMemory, o.AllowDiscard})
+	at, err := open(ctx, js, o)
 	if err != nil {
 		return nil, failed("Open", err)
 	}
@@ -53,7 +53,7 @@ func Open[E any](ctx context.Context, js jetstream.JetStream, o Options[E]) (*St
 	if s.codec == nil {
 		s.codec = JSON[E]{}
 	}
-	s.stream, s.holder, s.ackWait, s.claimTimeout = at, o.Holder, cmp.Or(o.AckWait, defaultAckWait), cmp.Or(o.ClaimTimeout, defaultClaimTimeout)
+	s.stream, s.holder, s.claimTimeout = at, o.Holder, cmp.Or(o.ClaimTimeout, defaultClaimTimeout)
 	s.pruneUnapplied, s.turn = o.PruneUnapplied, make(chan struct{}, 1)
 	return s, nil
 }

@@ -1,11 +1,13 @@
 package changeset
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -77,23 +79,68 @@ type stream struct {
 	name   string
 	prefix string // of the subjects
 	limits
+	ackWait time.Duration // how long a request waits for its answer before it is sent again
 
 	maxMessage atomic.Int32 // the stream's MaxMsgSize, when last seen; not positive: none
 }
 
 // open looks a stream up, and checks its settings.
-func open(ctx context.Context, js jetstream.JetStream, name string, l limits) (*stream, error) {
-	s := &stream{js: js, name: name, limits: l}
-	info, _, err := s.info(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s.prefix = strings.TrimSuffix(info.Config.Subjects[0], "*")
-	return s, nil
+func open[E any](ctx context.Context, js jetstream.JetStream, o Options[E]) (*stream, error) {
+	s := &stream{js: js, name: o.Stream, limits: limits{cmp.Or(o.MinReplicas, 1), o.AllowMemory, o.AllowDiscard}, ackWait: cmp.Or(o.AckWait, defaultAckWait)}
+	err := s.ask(ctx, func(ctx context.Context) error {
+		info, _, err := s.info(ctx)
+		if err == nil {
+			s.prefix = strings.TrimSuffix(info.Config.Subjects[0], "*")
+		}
+		return err
+	})
+	return s, err
 }
 
-// info asks the stream's leader for its state, and checks its settings.
+// ask makes a request until it has an answer, or an error that remains, or ctx ends. A
+// request gets no answer if it has gone to a server that was cut off, or has ended.
+func (s *stream) ask(ctx context.Context, request func(context.Context) error) error {
+	var why error
+	for {
+		attempt, cancel := context.WithTimeout(ctx, s.ackWait)
+		err := request(attempt)
+		cancel()
+		if err == nil || final(err) {
+			return err
+		}
+		if why == nil || !errors.Is(err, context.DeadlineExceeded) {
+			why = err
+		}
+		if ctx.Err() != nil || pause(ctx, retryPause) != nil {
+			return s.unanswered(ctx, why)
+		}
+	}
+}
+
+// final reports whether an error of the servers remains if the request is repeated.
+func final(err error) bool {
+	var refusal *jetstream.APIError
+	if errors.As(err, &refusal) {
+		return refusal.Code < 500
+	}
+	return errors.Is(err, ErrStream) || errors.Is(err, ErrForeign) || errors.Is(err, ErrCorrupt) || closed(err)
+}
+
+// unanswered returns an ErrUnknown, with the reason if there is one.
+func (s *stream) unanswered(ctx context.Context, why error) error {
+	if denied := s.js.Conn().LastError(); errors.Is(denied, nats.ErrPermissionViolation) {
+		why = denied
+	}
+	if why == nil || errors.Is(why, context.Cause(ctx)) {
+		return fmt.Errorf("%w: %w", ErrUnknown, context.Cause(ctx))
+	}
+	return fmt.Errorf("%w: %w: %w", ErrUnknown, context.Cause(ctx), why)
+}
+
+// info asks the stream's leader for its state, once, and checks its settings.
 func (s *stream) info(ctx context.Context) (*jetstream.StreamInfo, jetstream.Stream, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.ackWait)
+	defer cancel()
 	at, err := s.js.Stream(ctx, s.name)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
@@ -120,7 +167,7 @@ type ends struct {
 	at          jetstream.Stream
 }
 
-// last asks the stream's leader which messages there are.
+// last asks the stream's leader which messages there are, once.
 func (s *stream) last(ctx context.Context) (ends, error) {
 	info, at, err := s.info(ctx)
 	if err == nil && info.State.NumDeleted > 0 { // somebody has removed messages, perhaps foreign ones

@@ -17,7 +17,6 @@ import (
 type trail struct {
 	*stream
 	holder         string
-	ackWait        time.Duration
 	claimTimeout   time.Duration
 	pruneUnapplied bool
 
@@ -250,17 +249,6 @@ func (t *trail) refused(err error) (error, bool) {
 		return err, true
 	}
 	return err, false
-}
-
-// unanswered returns an ErrUnknown, with the reason if the connection knows one.
-func (t *trail) unanswered(ctx context.Context, last error) error {
-	if denied := t.js.Conn().LastError(); errors.Is(denied, nats.ErrPermissionViolation) {
-		last = denied
-	}
-	if last == nil {
-		return fmt.Errorf("%w: %w", ErrUnknown, context.Cause(ctx))
-	}
-	return fmt.Errorf("%w: %w: %w", ErrUnknown, context.Cause(ctx), last)
 }
 
 // look reads the messages behind place, after the server has said that there are some. It
