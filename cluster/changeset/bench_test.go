@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/latchfree/latchfree/cluster/changeset"
@@ -29,18 +30,22 @@ func changeOf(i int64) change {
 }
 
 // BenchmarkStoreRecord makes entries durable one by one: as Records of a tracker, which
-// share messages, and as one publish each, over one connection.
+// share messages, and as one publish each, over one connection. With sync, the servers sync
+// each write to the disk before they acknowledge it.
 func BenchmarkStoreRecord(b *testing.B) {
-	for _, replicas := range []int{1, 3} {
+	for _, setting := range []struct {
+		replicas int
+		sync     bool
+	}{{1, false}, {1, true}, {3, false}, {3, true}} {
 		for _, recorders := range []int{1, 64} {
 			for _, impl := range []string{"tracker", "publish"} {
-				b.Run(fmt.Sprintf("replicas=%d/recorders=%d/impl=%s", replicas, recorders, impl), func(b *testing.B) {
-					js := natstest.Start(b, replicas).JetStream()
+				b.Run(fmt.Sprintf("replicas=%d/sync=%v/recorders=%d/impl=%s", setting.replicas, setting.sync, recorders, impl), func(b *testing.B) {
+					js := natstest.Start(b, setting.replicas, func(o *server.Options) { o.SyncAlways = setting.sync }).JetStream()
 					implementation := records
 					if impl == "publish" {
 						implementation = publishes
 					}
-					record := implementation(b, js, stream(b, js, replicas))
+					record := implementation(b, js, stream(b, js, setting.replicas))
 					var next atomic.Int64
 					var wg sync.WaitGroup
 					b.ResetTimer()

@@ -119,9 +119,10 @@ func loaded(t testing.TB, js jetstream.JetStream, name string) []cowchangeset.Sa
 	return saved(t, s)
 }
 
-// Recorders lose nothing when the stream's leader is killed, when all servers start
-// again, and when another replica takes the trail over meanwhile.
+// Recorders lose nothing when the stream's leader is killed, and when another replica
+// takes the trail over meanwhile; nor, in the long form, when all servers start again.
 func TestStorm(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, 3)
 	js := c.JetStream()
 	name := stream(t, js, 3)
@@ -130,9 +131,11 @@ func TestStorm(t *testing.T) {
 	leader := c.StreamLeader(name)
 	c.Kill(leader)
 	t.Log("killed:", one.more(500))
-	c.Restart(leader)
-	c.RestartAll()
-	t.Log("restarted:", one.more(500))
+	if long() {
+		c.Restart(leader)
+		c.RestartAll()
+		t.Log("restarted:", one.more(500))
+	}
 	two := record(t, open(t, c.JetStream(), name), "two", 16)
 	two.more(500)
 	one.wg.Wait() // all are fenced
@@ -144,6 +147,7 @@ func TestStorm(t *testing.T) {
 // A writer at a leader that is cut off from the other servers gets no acknowledgement.
 // Another replica takes over, and nothing that either was told is lost.
 func TestPartition(t *testing.T) {
+	t.Parallel()
 	if !long() {
 		t.Skip("an election takes up to 9 seconds; set CLUSTER_LONG=1")
 	}

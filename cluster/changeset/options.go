@@ -24,7 +24,7 @@ type Options[E any] struct {
 	Holder string
 
 	// AckWait is how long a message waits for its acknowledgement before it is sent
-	// again, under the same ID. Zero means 2 seconds.
+	// again, under the same ID; and any other request for its answer. Zero means a second.
 	AckWait time.Duration
 
 	// ClaimTimeout bounds a Claim. Zero means 30 seconds.
@@ -49,7 +49,7 @@ type Options[E any] struct {
 // Defaults of Options.
 const (
 	defaultMaxEntry     = 16 << 20
-	defaultAckWait      = 2 * time.Second
+	defaultAckWait      = time.Second
 	defaultClaimTimeout = 30 * time.Second
 )
 

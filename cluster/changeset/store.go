@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"reflect"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -22,6 +23,7 @@ type Store[E any] struct {
 	trail
 	codec    Codec[E]
 	maxEntry int
+	sure     bool // the codec decodes whatever it encodes
 }
 
 var (
@@ -51,7 +53,7 @@ func Open[E any](ctx context.Context, js jetstream.JetStream, o Options[E]) (*St
 	}
 	s := &Store[E]{codec: o.Codec, maxEntry: cmp.Or(o.MaxEntry, defaultMaxEntry)}
 	if s.codec == nil {
-		s.codec = JSON[E]{}
+		s.codec, s.sure = JSON[E]{}, plain(reflect.TypeFor[E]())
 	}
 	s.stream, s.holder, s.claimTimeout = at, o.Holder, cmp.Or(o.ClaimTimeout, defaultClaimTimeout)
 	s.pruneUnapplied, s.turn = o.PruneUnapplied, make(chan struct{}, 1)
@@ -227,7 +229,7 @@ func (t *trail) tell(ctx context.Context, method, id string, plan func(*changese
 // looks at e.
 func (s *Store[E]) Validate(e E) error {
 	encoded, err := s.encode(e)
-	if err != nil {
+	if err != nil || s.sure {
 		return err
 	}
 	if _, err := s.codec.Decode(encoded); err != nil {

@@ -10,11 +10,12 @@ import (
 
 // The Store keeps what the documentation of cowchangeset.Store asks for.
 func TestStore(t *testing.T) {
+	t.Parallel()
 	js := single(t)
 	storetest.Run(t, func(t *testing.T) storetest.Opener {
 		name := stream(t, js, 1)
 		return func() (cowchangeset.Loader[string], error) {
-			return changeset.Open(background, js, changeset.Options[string]{Stream: name, AckWait: 0})
+			return changeset.Open(background, js, changeset.Options[string]{Stream: name})
 		}
 	})
 }
