@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -27,7 +28,8 @@ type faulty struct {
 	choose  func(n int, m *nats.Msg) fault // of the attempt with a number; nil: none
 	n       int
 	held    []func()
-	purging error // of a purge
+	purging error                 // of a purge
+	skip    func(seq uint64) bool // whether a message does not arrive from a consumer; nil: none
 }
 
 // set makes choose decide from now on, with n from 0.
@@ -75,15 +77,56 @@ func (f *faulty) Stream(ctx context.Context, name string) (jetstream.Stream, err
 	return faultyStream{s, f}, err
 }
 
+func (f *faulty) CreateConsumer(ctx context.Context, name string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	consumer, err := f.JetStream.CreateConsumer(ctx, name, c)
+	return faultyConsumer{consumer, f}, err
+}
+
+type faultyConsumer struct {
+	jetstream.Consumer
+	f *faulty
+}
+
+func (c faultyConsumer) Fetch(n int, options ...jetstream.FetchOpt) (jetstream.MessageBatch, error) {
+	batch, err := c.Consumer.Fetch(n, options...)
+	if err != nil || c.f.skip == nil {
+		return batch, err
+	}
+	return lossy{batch, c.f.skip}, nil
+}
+
+type lossy struct {
+	jetstream.MessageBatch
+	skip func(uint64) bool
+}
+
+func (l lossy) Messages() <-chan jetstream.Msg {
+	passed := make(chan jetstream.Msg)
+	go func() {
+		defer close(passed)
+		for m := range l.MessageBatch.Messages() {
+			meta, err := m.Metadata()
+			if err != nil || l.skip(meta.Sequence.Stream) {
+				continue
+			}
+			select {
+			case passed <- m:
+			case <-time.After(time.Second): // the reader has gone
+			}
+		}
+	}()
+	return passed
+}
+
 type faultyStream struct {
 	jetstream.Stream
-	*faulty
+	f *faulty
 }
 
 func (s faultyStream) Purge(ctx context.Context, options ...jetstream.StreamPurgeOpt) error {
-	s.mu.Lock()
-	err := s.purging
-	s.mu.Unlock()
+	s.f.mu.Lock()
+	err := s.f.purging
+	s.f.mu.Unlock()
 	if err != nil {
 		return err
 	}

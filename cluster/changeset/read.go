@@ -57,10 +57,11 @@ func (s *stream) read(ctx context.Context, after uint64, fn func(*message) error
 // reading is a read that is under way.
 type reading struct {
 	*stream
-	after    uint64 // the sequence of the last message that fn got
-	consumer jetstream.Consumer
-	behind   time.Time // since when the stream has ended before after; zero: it does not
-	stop     error     // fn's error
+	after     uint64 // the sequence of the last message that fn got
+	consumer  jetstream.Consumer
+	delivered uint64    // messages that consumer has delivered
+	behind    time.Time // since when the stream has ended before after; zero: it does not
+	stop      error     // fn's error
 }
 
 // drop forgets the consumer, and removes it without waiting.
@@ -94,8 +95,8 @@ func (r *reading) fetch(ctx context.Context, fn func(*message) error) error {
 		if err != nil {
 			return err
 		}
-		if meta.Sequence.Stream <= r.after {
-			return errors.New("changeset: consumer repeats messages")
+		if r.delivered++; meta.Sequence.Consumer != r.delivered || meta.Sequence.Stream <= r.after {
+			return errors.New("changeset: a message was lost on the way, or repeated") // as when a fetch ends before it comes
 		}
 		m, err := parse(meta.Sequence.Stream, raw.Subject(), raw.Headers(), raw.Data())
 		if err == nil {
@@ -131,7 +132,7 @@ func (r *reading) consume(ctx context.Context) error {
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("%w: there is no stream %q", ErrStream, r.name)
 	}
-	r.consumer = c
+	r.consumer, r.delivered = c, 0
 	return err
 }
 

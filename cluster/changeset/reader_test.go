@@ -101,6 +101,32 @@ func TestFollow(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
+// A message that is lost on the way from a consumer is read again.
+func TestReadLostMessages(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	name := smallStream(t, js, 1)
+	s := open(t, js, name)
+	require.NoError(t, s.Claim())
+	calls, want := script(s)
+	for _, call := range calls {
+		require.NoError(t, call(background))
+	}
+	all := follow(t, openReader(t, js, name), changeset.Position{}, 10)
+	for lost := uint64(1); lost < all[9].Position.Sequence; lost++ { // the last one would show after some seconds
+		times := 0
+		f := &faulty{JetStream: js, skip: func(seq uint64) bool {
+			if seq != lost || times > 0 {
+				return false
+			}
+			times++
+			return true
+		}}
+		require.Equal(t, want, saved(t, open(t, f, name)))
+		require.Equal(t, 1, times)
+	}
+}
+
 // A Reader says what has become of messages that it can no longer read.
 func TestFollowErrors(t *testing.T) {
 	t.Parallel()
