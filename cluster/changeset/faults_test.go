@@ -104,8 +104,8 @@ func lostMessages(t *testing.T, js jetstream.JetStream, name string, how fault, 
 	require.NoError(t, s.Claim())
 	calls, want := script(s)
 	for i, call := range calls {
-		for {
-			ctx, cancel := context.WithTimeout(background, wait*5/2)
+		for tries := 0; ; tries++ {
+			ctx, cancel := context.WithTimeout(background, wait*time.Duration(5+tries)/2)
 			err := call(ctx)
 			cancel()
 			if err == nil {

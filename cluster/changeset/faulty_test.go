@@ -74,12 +74,18 @@ func (f *faulty) PublishMsg(ctx context.Context, m *nats.Msg, options ...jetstre
 
 func (f *faulty) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
 	s, err := f.JetStream.Stream(ctx, name)
-	return faultyStream{s, f}, err
+	if err != nil {
+		return nil, err
+	}
+	return faultyStream{s, f}, nil
 }
 
 func (f *faulty) CreateConsumer(ctx context.Context, name string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	consumer, err := f.JetStream.CreateConsumer(ctx, name, c)
-	return faultyConsumer{consumer, f}, err
+	if err != nil {
+		return nil, err
+	}
+	return faultyConsumer{consumer, f}, nil
 }
 
 type faultyConsumer struct {

@@ -2,6 +2,7 @@ package changeset_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ func TestStreamSettings(t *testing.T) {
 	t.Parallel()
 	js := single(t)
 	type config = jetstream.StreamConfig
-	for _, test := range []struct {
+	for i, test := range []struct {
 		name   string
 		change func(*config)
 		want   string // part of the error
@@ -76,13 +77,16 @@ func TestStreamSettings(t *testing.T) {
 		{"sources", func(c *config) { c.Sources = []*jetstream.StreamSource{{Name: "X"}} }, "sources", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := changeset.StreamConfig("CHECKED", 1)
+			name := fmt.Sprint("CHECKED", i)
+			c := changeset.StreamConfig(name, 1)
 			test.change(&c)
-			_, err := js.CreateStream(background, c)
-			require.NoError(t, err)
-			defer js.DeleteStream(background, "CHECKED")
-			o := changeset.Options[string]{Stream: "CHECKED"}
-			_, err = changeset.Open(background, js, o)
+			require.Eventually(t, func() bool { // a server removes the directory of the last stream's kind meanwhile
+				_, err := js.CreateStream(background, c)
+				return err == nil
+			}, 20*time.Second, time.Millisecond)
+			defer js.DeleteStream(background, name) // of subjects that others use
+			o := changeset.Options[string]{Stream: name}
+			_, err := changeset.Open(background, js, o)
 			if test.want == "" {
 				require.NoError(t, err)
 			} else {

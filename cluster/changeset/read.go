@@ -132,7 +132,9 @@ func (r *reading) consume(ctx context.Context) error {
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("%w: there is no stream %q", ErrStream, r.name)
 	}
-	r.consumer, r.delivered = c, 0
+	if err == nil {
+		r.consumer, r.delivered = c, 0
+	}
 	return err
 }
 
