@@ -179,7 +179,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // replay returns what the stream says up to a message: up to the last one, if upTo is 0.
-// The state keeps the bodies of appends.
+// The state keeps the appends if keep is set.
 func (s *stream) replay(ctx context.Context, upTo uint64, keep bool) (*state, error) {
 	at := newState(keep)
 	known := upTo > 0

@@ -182,7 +182,7 @@ func (r *Reader[E]) event(at *state, e *event) (Event[E], error) {
 	var err error
 	switch e.Op {
 	case opAppend:
-		v.Entries, err = decodeAll(r.codec, e.ID, e.body, nil)
+		v.Entries, err = decodeAll(r.codec, e, nil)
 	case opSeal:
 		v.Manifest = cowchangeset.Manifest{Len: e.Len, Last: e.Last}
 	case opAbort:

@@ -86,32 +86,37 @@ func appendEntry(body []byte, e entry) []byte {
 	return append(body, '\n')
 }
 
-// parseEntries calls fn with the entries of a body, in order.
-func parseEntries(body []byte, fn func(entry) error) error {
-	for len(body) > 0 {
+// parseEntries calls fn with the entries of an append, in order. It fails with ErrCorrupt
+// if they are not those that the record announces.
+func parseEntries(e *event, fn func(entry) error) error {
+	n, next := 0, e.First
+	for body := e.body; len(body) > 0; n++ {
 		head, rest, ok := bytes.Cut(body, []byte{'\n'})
 		number, length, ok2 := bytes.Cut(head, []byte{' '})
 		seq, err := strconv.ParseUint(string(number), 10, 62)
-		n, err2 := strconv.ParseInt(string(length), 10, 48)
-		if !ok || !ok2 || err != nil || err2 != nil || n < 0 || int64(len(rest)) <= n || rest[n] != '\n' {
-			return fmt.Errorf("%w: body of an append", ErrCorrupt)
+		size, err2 := strconv.ParseInt(string(length), 10, 48)
+		if !ok || !ok2 || err != nil || err2 != nil || size < 0 || int64(len(rest)) <= size || rest[size] != '\n' || seq < next || seq > e.Last || n == 0 && seq != e.First {
+			return fmt.Errorf("%w: line %d: entry %d is not as it was written", ErrCorrupt, e.Line, n)
 		}
-		if err := fn(entry{seq, rest[:n:n]}); err != nil {
+		if err := fn(entry{seq, rest[:size:size]}); err != nil {
 			return err
 		}
-		body = rest[n+1:]
+		body, next = rest[size+1:], seq+1
+	}
+	if n != e.Len || next != e.Last+1 {
+		return fmt.Errorf("%w: line %d has %d entries, and should have %d", ErrCorrupt, e.Line, n, e.Len)
 	}
 	return nil
 }
 
-// decodeAll appends the entries of a body to entries.
-func decodeAll[E any](codec Codec[E], id string, body []byte, entries []cowchangeset.Entry[E]) ([]cowchangeset.Entry[E], error) {
-	err := parseEntries(body, func(e entry) error {
-		value, err := codec.Decode(e.value)
+// decodeAll appends the entries of an append to entries.
+func decodeAll[E any](codec Codec[E], e *event, entries []cowchangeset.Entry[E]) ([]cowchangeset.Entry[E], error) {
+	err := parseEntries(e, func(one entry) error {
+		value, err := codec.Decode(one.value)
 		if err != nil {
-			return &DecodeError{ChangesetID: id, Seq: e.seq, Err: err}
+			return &DecodeError{ChangesetID: e.ID, Seq: one.seq, Err: err}
 		}
-		entries = append(entries, cowchangeset.Entry[E]{Seq: e.seq, Value: value})
+		entries = append(entries, cowchangeset.Entry[E]{Seq: one.seq, Value: value})
 		return nil
 	})
 	return entries, err

@@ -20,7 +20,7 @@ type state struct {
 	ids   map[string]*changeset
 	parts []*message // of a record that is not complete
 
-	keep bool // whether changesets keep their bodies
+	keep bool // whether changesets keep their appends
 }
 
 // changeset is what a state knows of a changeset.
@@ -32,7 +32,7 @@ type changeset struct {
 	sealed, aborted bool
 	reason          string
 	applied         uint64
-	bodies          [][]byte // of its appends, if the state keeps them
+	appends         []*event // if the state keeps them
 }
 
 func newState(keep bool) *state {
@@ -138,7 +138,7 @@ func (s *state) effect(m *message, e *event) error {
 		}
 		c.entries, c.last = c.entries+e.Len, e.Last
 		if s.keep {
-			c.bodies = append(c.bodies, e.body)
+			c.appends = append(c.appends, e)
 		}
 	case opSeal:
 		if e.Len != c.entries || e.Last != c.last {

@@ -274,26 +274,26 @@ func (t *trail) load(ctx context.Context) (*state, error) {
 	return at, err
 }
 
-// lean returns a copy that shares nothing that changes, without bodies.
+// lean returns a copy that shares nothing that changes, without appends.
 func (s *state) lean() *state {
 	l := *s
 	l.keep, l.ids, l.sets = false, make(map[string]*changeset, len(s.ids)), make([]*changeset, len(s.sets))
 	for i, c := range s.sets {
 		without := *c
-		without.bodies = nil
+		without.appends = nil
 		l.sets[i] = &without
 		l.ids[c.ID] = &without
 	}
 	return &l
 }
 
-// yieldAll yields the changesets of a state that keeps the bodies, and forgets those.
+// yieldAll yields the changesets of a state that keeps the appends, and forgets those.
 func yieldAll[E any](codec Codec[E], at *state, yield func(cowchangeset.Saved[E], error) bool) {
 	for i, c := range at.sets {
 		saved := cowchangeset.Saved[E]{Header: c.Header, Sealed: c.sealed, Aborted: c.aborted, Reason: c.reason, Applied: c.applied}
 		var err error
-		for _, body := range c.bodies {
-			if saved.Entries, err = decodeAll(codec, c.ID, body, saved.Entries); err != nil {
+		for _, e := range c.appends {
+			if saved.Entries, err = decodeAll(codec, e, saved.Entries); err != nil {
 				saved.Entries = nil
 				break
 			}
