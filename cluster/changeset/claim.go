@@ -102,5 +102,4 @@ func (s *Store[E]) Release() {
 	_ = s.lock(context.Background())
 	defer s.unlock()
 	s.claimed.Store(false)
-	s.state = nil
 }

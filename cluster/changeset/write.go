@@ -121,6 +121,13 @@ func (t *trail) publishAll(ctx context.Context, r *record, body []byte) error {
 		return err
 	}
 	size := limit - headroom(text)
+	if size <= 0 { // or perhaps no longer
+		_, _, err := t.info(ctx)
+		if err == nil {
+			limit = t.limit()
+			size = limit - headroom(text)
+		}
+	}
 	if size <= 0 {
 		return fmt.Errorf("%w: messages of at most %d bytes are too small", ErrStream, limit)
 	}
