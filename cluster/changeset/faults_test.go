@@ -372,3 +372,95 @@ func TestStreamGone(t *testing.T) {
 	s.Release()
 	require.ErrorIs(t, s.Claim(), nats.ErrConnectionClosed)
 }
+
+// A request that gets no answer is made again, in all calls. Their contexts have no end.
+func TestUnansweredRequests(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	name := stream(t, js, 1)
+	f := &faulty{JetStream: js}
+	lose := func(n int) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		require.LessOrEqual(t, f.hang, 0, "all were made")
+		f.hang = n
+	}
+	lose(2)
+	s, err := changeset.Open(background, f, changeset.Options[string]{Stream: name, AckWait: 20 * time.Millisecond})
+	require.NoError(t, err)
+	lose(2)
+	require.NoError(t, s.Claim())
+	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
+	lose(2)
+	for _, err := range open(t, f, name).Load(background) {
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Seal(background, "a", cowchangeset.Manifest{}))
+	require.NoError(t, s.Abort(background, "a", ""))
+	require.NoError(t, s.Start(background, header{ID: "b", Ordinal: 2, Previous: "a"}))
+	lose(1) // that for the stream
+	require.NoError(t, s.Prune(background, 2))
+	other := open(t, js, name)
+	require.NoError(t, other.Claim())
+	lose(2)
+	require.ErrorIs(t, s.Append(background, "b", []entry{{Seq: 0, Value: "x"}}), changeset.ErrFenced)
+	lose(0)
+}
+
+// A Store with a claim loads what was acknowledged, also if a server that is asked for
+// the end of the stream has old contents.
+func TestStaleAnswers(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	name := stream(t, js, 1)
+	f := &faulty{JetStream: js}
+	s, err := changeset.Open(background, f, changeset.Options[string]{Stream: name})
+	require.NoError(t, err)
+	require.NoError(t, s.Claim())
+	calls, want := script(s)
+	for _, call := range calls {
+		require.NoError(t, call(background))
+	}
+	f.stale = 2
+	require.Equal(t, want, saved(t, s))
+}
+
+// A server that refuses a message although it would fit, because another one is under
+// way, gets it again.
+func TestRefusedForAMoment(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	name := stream(t, js, 1)
+	f := &faulty{JetStream: js}
+	s, err := changeset.Open(background, f, changeset.Options[string]{Stream: name})
+	require.NoError(t, err)
+	refuse := func() {
+		f.refuse = []jetstream.ErrorCode{10164, 10158, jetstream.JSErrCodeStreamWrongLastSequence, 10164, 10158}
+	}
+	refuse()
+	require.NoError(t, s.Claim())
+	calls, want := script(s)
+	for _, call := range calls {
+		refuse()
+		require.NoError(t, call(background))
+	}
+	require.Equal(t, want, saved(t, s))
+	f.refuse = []jetstream.ErrorCode{10047}
+	var refusal *jetstream.APIError
+	require.ErrorAs(t, s.Append(background, "c", []entry{{Seq: 1, Value: "x"}}), &refusal)
+	require.NoError(t, s.Append(background, "c", []entry{{Seq: 1, Value: "x"}}))
+}
+
+// The ID of a changeset that was replaced, because only its Start was written, is free.
+func TestReplacedStart(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	s := open(t, js, stream(t, js, 1))
+	require.NoError(t, s.Claim())
+	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
+	require.NoError(t, s.Start(background, header{ID: "b", Ordinal: 1}))
+	require.ErrorIs(t, s.Append(background, "a", []entry{{Seq: 0, Value: "x"}}), changeset.ErrConflict)
+	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
+	require.NoError(t, s.Append(background, "a", []entry{{Seq: 0, Value: "x"}}))
+	require.Equal(t, []cowchangeset.Saved[string]{{Header: header{ID: "a", Ordinal: 1}, Entries: []entry{{Seq: 0, Value: "x"}}}}, saved(t, s))
+}

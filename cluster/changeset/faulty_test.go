@@ -3,6 +3,7 @@ package changeset_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -29,6 +30,9 @@ type faulty struct {
 	n       int
 	held    []func()
 	purging error                 // of a purge
+	hang    int                   // how many requests about the stream get no answer
+	stale   uint64                // how many messages the answers do not know of
+	refuse  []jetstream.ErrorCode // the answers to the next messages, which are not stored
 	skip    func(seq uint64) bool // whether a message does not arrive from a consumer; nil: none
 }
 
@@ -52,6 +56,12 @@ func (f *faulty) deliver() {
 
 func (f *faulty) PublishMsg(ctx context.Context, m *nats.Msg, options ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	f.mu.Lock()
+	if len(f.refuse) > 0 {
+		code := f.refuse[0]
+		f.refuse = f.refuse[1:]
+		f.mu.Unlock()
+		return nil, fmt.Errorf("nats: %w", &jetstream.APIError{Code: 400, ErrorCode: code})
+	}
 	how := none
 	if f.choose != nil {
 		how = f.choose(f.n, m)
@@ -73,6 +83,10 @@ func (f *faulty) PublishMsg(ctx context.Context, m *nats.Msg, options ...jetstre
 }
 
 func (f *faulty) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	if f.lost() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	s, err := f.JetStream.Stream(ctx, name)
 	if err != nil {
 		return nil, err
@@ -129,7 +143,27 @@ type faultyStream struct {
 	f *faulty
 }
 
+// lost reports whether a request gets no answer.
+func (f *faulty) lost() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hang--
+	return f.hang >= 0
+}
+
+func (s faultyStream) CachedInfo() *jetstream.StreamInfo {
+	info := *s.Stream.CachedInfo()
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	info.State.LastSeq -= s.f.stale
+	return &info
+}
+
 func (s faultyStream) Purge(ctx context.Context, options ...jetstream.StreamPurgeOpt) error {
+	if s.f.lost() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	s.f.mu.Lock()
 	err := s.f.purging
 	s.f.mu.Unlock()
