@@ -2,6 +2,7 @@ package changeset_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -15,6 +16,8 @@ import (
 
 var background = context.Background()
 
+var noContext context.Context
+
 type (
 	header = cowchangeset.Header
 	entry  = cowchangeset.Entry[string]
@@ -25,7 +28,7 @@ var streams atomic.Int64
 // stream makes a stream that keeps a trail.
 func stream(t testing.TB, js jetstream.JetStream, replicas int) string {
 	t.Helper()
-	name := "TRAIL" + string(rune('0'+streams.Add(1)/26)) + string(rune('A'+streams.Load()%26))
+	name := fmt.Sprint("TRAIL", streams.Add(1))
 	_, err := js.CreateStream(background, changeset.StreamConfig(name, replicas))
 	require.NoError(t, err)
 	return name

@@ -32,9 +32,9 @@ func TestOptions(t *testing.T) {
 		_, err = changeset.OpenReader(background, js, o)
 		require.Error(t, err)
 	}
-	require.PanicsWithValue(t, "changeset: Open called with a nil context", func() { changeset.Open[int](nil, js, changeset.Options[int]{}) })
+	require.PanicsWithValue(t, "changeset: Open called with a nil context", func() { changeset.Open[int](noContext, js, changeset.Options[int]{}) })
 	require.PanicsWithValue(t, "changeset: Open called with a nil JetStream", func() { changeset.Open[int](background, nil, changeset.Options[int]{}) })
-	require.PanicsWithValue(t, "changeset: OpenReader called with a nil context", func() { changeset.OpenReader[int](nil, js, changeset.Options[int]{}) })
+	require.PanicsWithValue(t, "changeset: OpenReader called with a nil context", func() { changeset.OpenReader[int](noContext, js, changeset.Options[int]{}) })
 	require.PanicsWithValue(t, "changeset: OpenReader called with a nil JetStream", func() { changeset.OpenReader[int](background, nil, changeset.Options[int]{}) })
 }
 

@@ -99,6 +99,10 @@ func TestFollow(t *testing.T) {
 	require.Equal(t, []entry{{Seq: 9, Value: "nine"}}, (<-coming).Entries)
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
+	require.Eventually(t, func() bool {
+		at, err := js.Stream(background, name)
+		return err == nil && at.CachedInfo().State.Consumers == 0
+	}, 20*time.Second, time.Millisecond, "a consumer is left")
 }
 
 // A message that is lost on the way from a consumer is read again.
@@ -169,8 +173,8 @@ func TestFollowErrors(t *testing.T) {
 	require.True(t, errors.As(loadError(numbers.Follow(within(t, 10*time.Second), changeset.Position{})), &undecodable))
 	require.Equal(t, uint64(0), undecodable.Seq)
 
-	require.PanicsWithValue(t, "changeset: Reader.Follow called with a nil context", func() { r.Follow(nil, changeset.Position{}) })
-	require.PanicsWithValue(t, "changeset: Reader.Changesets called with a nil context", func() { r.Changesets(nil) })
+	require.PanicsWithValue(t, "changeset: Reader.Follow called with a nil context", func() { r.Follow(noContext, changeset.Position{}) })
+	require.PanicsWithValue(t, "changeset: Reader.Changesets called with a nil context", func() { r.Changesets(noContext) })
 }
 
 // A stream that ends before the position of a follower was restored from a backup.
