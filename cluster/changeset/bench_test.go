@@ -30,22 +30,22 @@ func changeOf(i int64) change {
 }
 
 // BenchmarkStoreRecord makes entries durable one by one: as Records of a tracker, which
-// share messages, and as one publish each, over one connection. With sync, the servers sync
-// each write to the disk before they acknowledge it.
+// share messages; as asynchronous ones, until all are durable; and as one publish each,
+// over one connection. With sync, the servers sync each write before they acknowledge it.
 func BenchmarkStoreRecord(b *testing.B) {
 	for _, setting := range []struct {
 		replicas int
 		sync     bool
 	}{{1, false}, {1, true}, {3, false}, {3, true}} {
 		for _, recorders := range []int{1, 64} {
-			for _, impl := range []string{"tracker", "publish"} {
+			for _, impl := range []string{"tracker", "async", "publish"} {
 				b.Run(fmt.Sprintf("replicas=%d/sync=%v/recorders=%d/impl=%s", setting.replicas, setting.sync, recorders, impl), func(b *testing.B) {
 					js := natstest.Start(b, setting.replicas, func(o *server.Options) { o.SyncAlways = setting.sync }).JetStream()
-					implementation := records
-					if impl == "publish" {
-						implementation = publishes
+					name := stream(b, js, setting.replicas)
+					record, flush := publishes(js, name), func() {}
+					if impl != "publish" {
+						record, flush = records(b, js, name, impl == "async")
 					}
-					record := implementation(b, js, stream(b, js, setting.replicas))
 					var next atomic.Int64
 					var wg sync.WaitGroup
 					b.ResetTimer()
@@ -60,6 +60,7 @@ func BenchmarkStoreRecord(b *testing.B) {
 						})
 					}
 					wg.Wait()
+					flush()
 					b.StopTimer()
 					b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
 				})
@@ -68,22 +69,28 @@ func BenchmarkStoreRecord(b *testing.B) {
 	}
 }
 
-func records(b *testing.B, js jetstream.JetStream, name string) func(i int64) error {
+func records(b *testing.B, js jetstream.JetStream, name string, async bool) (record func(i int64) error, flush func()) {
 	s, err := changeset.Open(background, js, changeset.Options[change]{Stream: name})
 	if err != nil {
 		b.Fatal(err)
 	}
-	tracker := cowchangeset.MustNew(cowchangeset.Config[change]{Store: s})
+	tracker := cowchangeset.MustNew(cowchangeset.Config[change]{Store: s, Async: async})
 	if _, err := tracker.Start(background); err != nil {
 		b.Fatal(err)
 	}
-	return func(i int64) error {
+	record = func(i int64) error {
 		_, err := tracker.Record(changeOf(i))
 		return err
 	}
+	flush = func() {
+		if err := tracker.Flush(background); err != nil {
+			b.Error(err)
+		}
+	}
+	return record, flush
 }
 
-func publishes(b *testing.B, js jetstream.JetStream, name string) func(i int64) error {
+func publishes(js jetstream.JetStream, name string) func(i int64) error {
 	return func(i int64) error {
 		value, err := json.Marshal(changeOf(i))
 		if err == nil {
