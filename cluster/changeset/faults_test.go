@@ -391,8 +391,10 @@ func TestUnansweredRequests(t *testing.T) {
 	lose(2)
 	require.NoError(t, s.Claim())
 	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
+	unclaimed, err := changeset.Open(background, f, changeset.Options[string]{Stream: name, AckWait: 20 * time.Millisecond})
+	require.NoError(t, err)
 	lose(2)
-	for _, err := range open(t, f, name).Load(background) {
+	for _, err := range unclaimed.Load(background) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, s.Seal(background, "a", cowchangeset.Manifest{}))

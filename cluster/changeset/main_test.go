@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/latchfree/latchfree/cluster/internal/natstest"
 )
 
 // long reports whether tests may take minutes.
-func long() bool { return os.Getenv("CLUSTER_LONG") != "" }
+func long() bool { return natstest.Long() }
 
 // TestMain fails if a goroutine of the package, or of a client, is left.
 func TestMain(m *testing.M) {
