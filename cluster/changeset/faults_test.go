@@ -265,6 +265,9 @@ func TestRemovedMessages(t *testing.T) {
 			require.NoError(t, at.DeleteMsg(background, seq))
 		}
 		ctx, cancel := context.WithTimeout(background, 300*time.Millisecond)
+		if seq == 5 {
+			require.ErrorIs(t, s.Append(background, "a", []entry{{Seq: 3, Value: "x"}}), changeset.ErrCorrupt)
+		}
 		other := open(t, js, name)
 		claimed := other.Claim()
 		for _, err = range other.Load(ctx) {

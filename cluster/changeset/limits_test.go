@@ -44,6 +44,31 @@ func TestLongRecords(t *testing.T) {
 	require.Greater(t, at.CachedInfo().State.Msgs, uint64(2+3+3))
 }
 
+// Records of streams with long names fit into messages, however long the IDs are.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	c := changeset.StreamConfig(strings.Repeat("N", 200), 1)
+	c.MaxMsgSize = 16 << 10
+	_, err := js.CreateStream(background, c)
+	require.NoError(t, err)
+	s := open(t, js, c.Name)
+	require.NoError(t, s.Claim())
+	a, b := strings.Repeat("\x01", 1024), strings.Repeat("\u2028", 341)
+	require.NoError(t, s.Start(background, header{ID: a, Ordinal: 1}))
+	for n := range 40 { // around the length of a message
+		require.NoError(t, s.Append(background, a, []entry{{Seq: uint64(n), Value: strings.Repeat("x", 8000+100*n)}}))
+	}
+	require.NoError(t, s.Seal(background, a, cowchangeset.Manifest{Len: 40, Last: 39}))
+	require.NoError(t, s.Start(background, header{ID: b, Ordinal: 2, Previous: a}))
+	all := saved(t, open(t, js, c.Name))
+	require.Len(t, all, 2)
+	require.Len(t, all[0].Entries, 40)
+	require.Equal(t, b, all[1].ID)
+	require.ErrorIs(t, s.Start(background, header{ID: strings.Repeat("x", 1025), Ordinal: 3, Previous: b}), changeset.ErrConflict)
+	require.ErrorIs(t, s.Start(background, header{ID: "\xff", Ordinal: 3, Previous: b}), changeset.ErrConflict)
+}
+
 // A stream whose messages have become shorter gets more of them, unless they are so short
 // that no record fits.
 func TestShorterMessages(t *testing.T) {

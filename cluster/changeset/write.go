@@ -106,8 +106,11 @@ func (t *trail) ready(ctx context.Context) error {
 	return nil
 }
 
-// headroom is what a message may have besides its body: the header with its record.
-func headroom(record []byte) int { return len(record) + 512 }
+// headroom is what a message may have besides its body: the headers with the record, the
+// ID, the stream's name and the conditions.
+func (t *trail) headroom(record []byte) int {
+	return len(record) + len(t.place.token) + len(t.name) + 384
+}
 
 // errSmaller: the server takes smaller messages than it did.
 var errSmaller = errors.New("changeset: messages must be smaller")
@@ -120,12 +123,12 @@ func (t *trail) publishAll(ctx context.Context, r *record, body []byte) error {
 	if err != nil {
 		return err
 	}
-	size := limit - headroom(text)
+	size := limit - t.headroom(text)
 	if size <= 0 { // or perhaps no longer
 		_, _, err := t.info(ctx)
 		if err == nil {
 			limit = t.limit()
-			size = limit - headroom(text)
+			size = limit - t.headroom(text)
 		}
 	}
 	if size <= 0 {
@@ -336,6 +339,9 @@ func (t *trail) lookOnce(ctx context.Context) (more bool, err error) {
 // mine returns an error unless this Store's last message is in the stream. Then the
 // refusal has other reasons: the server has refused what may go there, or had old contents.
 func (t *trail) mine(ctx context.Context, there ends) error {
+	if there.removed[t.place.own] {
+		return fmt.Errorf("%w: message %d, the last one of this claim, was removed", ErrCorrupt, t.place.own)
+	}
 	m, err := t.get(ctx, there.at, t.place.own)
 	switch {
 	case errors.Is(err, ErrForeign) || err == nil && m.subject != t.place.token:
