@@ -59,6 +59,7 @@ func smallStream(t testing.TB, js jetstream.JetStream, replicas int) string {
 	name := stream(t, js, replicas)
 	config := changeset.StreamConfig(name, replicas)
 	config.MaxMsgSize = 6000
+	config.AllowDirect = replicas > 1 // so that replicas answer that may be behind
 	_, err := js.UpdateStream(background, config)
 	require.NoError(t, err)
 	return name
