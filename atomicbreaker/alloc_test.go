@@ -43,6 +43,7 @@ func TestAllocations(t *testing.T) {
 		{"Execute with a closure", 0, func() { ab.Execute(b, func() (int, error) { n++; return n, nil }) }},
 		{"Do with a closure", 0, func() { b.Do(ctx, func(context.Context) error { n++; return nil }) }},
 		{"Group.Allow, Success", 0, func() { p, _ := strings.Allow("healthy"); p.Success() }},
+		{"Group.Allow, Report", 0, func() { p, _ := strings.Allow("healthy"); p.Report(ab.Success) }},
 		{"Group.Allow, Success of an int", 0, func() { p, _ := ints.Allow(1 << 40); p.Success() }},
 		{"Group.Allow, Success of a struct", 1, func() { p, _ := pairs.Allow(pair{1, 2}); p.Success() }},
 		{"Group.Allow, rejection", 0, func() { strings.Allow("open") }},

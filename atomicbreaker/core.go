@@ -211,9 +211,7 @@ const (
 // conclude is apply for a Breaker, and then counts a late result and delivers events.
 func (c *core) conclude(was, stay word, r result, s *settings) Verdict {
 	v, did := c.apply(was, stay, r, s)
-	if v == Late {
-		s.counters.mine().late.Add(1)
-	}
+	s.counters.verdict(v)
 	did.owed.deliver()
 	return v
 }

@@ -135,6 +135,31 @@ func ExamplePermit_Cancel() {
 	// Output: Counted 1
 }
 
+// A caller that classifies answers itself, as by their status, reports the outcome.
+func ExamplePermit_Report() {
+	classify := func(status int) atomicbreaker.Outcome {
+		switch {
+		case status >= 500:
+			return atomicbreaker.Failure
+		case status >= 400:
+			return atomicbreaker.Ignored // the request was wrong
+		}
+		return atomicbreaker.Success
+	}
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2)})
+	for _, status := range []int{503, 404, 502} {
+		p, err := b.Allow()
+		if err != nil {
+			break
+		}
+		fmt.Println(status, p.Report(classify(status)))
+	}
+	// Output:
+	// 503 Counted
+	// 404 Counted
+	// 502 Tripped
+}
+
 // Open times are those of a table, and the last one is repeated.
 func ExampleConfig_backoff() {
 	times := []time.Duration{time.Second, 5 * time.Second, 30 * time.Second}

@@ -172,7 +172,7 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 		// LP(RecordSuccess): an absent key stays pristine.
 		return Counted
 	}
-	return ks.record(k, result{outcome: Success})
+	return g.counters.verdict(ks.record(k, result{outcome: Success}))
 }
 
 // RecordFailure reports a failure of a call for k that has no permit. It counts
@@ -182,7 +182,9 @@ func (g *Group[K]) RecordSuccess(k K) Verdict {
 // RecordFailure is lock-free, and blocking on a bucket's mutex when the key
 // enters the group, or a listener is called. It takes effect by one CAS, or when the state is read if
 // it is late.
-func (g *Group[K]) RecordFailure(k K) Verdict { return g.current().record(k, result{outcome: Failure}) }
+func (g *Group[K]) RecordFailure(k K) Verdict {
+	return g.counters.verdict(g.current().record(k, result{outcome: Failure}))
+}
 
 // record reports a result that no permit was asked for.
 //

@@ -40,6 +40,7 @@ func TestT17_LateResults(t *testing.T) {
 		"success": ab.Permit.Success,
 		"failure": ab.Permit.Failure,
 		"cancel":  ab.Permit.Cancel,
+		"ignored": func(p ab.Permit) ab.Verdict { return p.Report(ab.Ignored) },
 		"error":   func(p ab.Permit) ab.Verdict { return p.Done(errBoom) },
 	}
 	for name, report := range reports {
@@ -138,6 +139,25 @@ func TestT24_Verdicts(t *testing.T) {
 		wantVerdict(t, admit(t, allow).Done(fmt.Errorf("x: %w", context.Canceled)), ab.Counted)
 		wantVerdict(t, admit(t, allow).Done(context.DeadlineExceeded), ab.Counted)
 		wantVerdict(t, admit(t, allow).Done(errBoom), ab.Tripped)
+	})
+}
+
+// Report is Success, Cancel or Failure, and Failure for what is no Outcome.
+func TestPermitReport(t *testing.T) {
+	subjects(t, second, func(t *testing.T, allow allower, reset func()) {
+		wantVerdict(t, ab.Permit{}.Report(ab.Success), ab.Late)
+		report := func(o ab.Outcome, want ab.Verdict) { t.Helper(); wantVerdict(t, admit(t, allow).Report(o), want) }
+		report(ab.Failure, ab.Counted)
+		report(ab.Ignored, ab.Counted)
+		report(ab.Outcome(77), ab.Tripped) // the failure before was not cleared
+		time.Sleep(time.Second)
+		report(ab.Ignored, ab.Counted) // and gives the slot back
+		report(ab.Success, ab.Counted)
+		report(ab.Success, ab.Recovered)
+		report(ab.Failure, ab.Counted)
+		report(ab.Success, ab.Counted) // clears
+		report(ab.Failure, ab.Counted)
+		report(ab.Failure, ab.Tripped)
 	})
 }
 

@@ -25,7 +25,7 @@ func (l *lone) report(slot int, o Outcome) Verdict { return reportTo(l.permits[s
 func (l *lone) record(_ string, o Outcome) Verdict {
 	v, did := l.core.record(result{outcome: o})
 	did.owed.deliver()
-	return v
+	return l.core.settings().counters.verdict(v)
 }
 
 func (l *lone) state(string) State { return l.State() }

@@ -104,6 +104,24 @@ func (p Permit) Failure() Verdict { return p.settle(Failure, nil) }
 // if it changes nothing.
 func (p Permit) Cancel() Verdict { return p.settle(Ignored, nil) }
 
+// Report reports an outcome that the caller has found out: a Success as the method
+// Success does, an Ignored as Cancel, and any other as Failure.
+//
+// Report is lock-free, and in a Group blocking on a bucket's mutex when the key
+// enters or leaves the table, or a listener is called. It takes effect as the method
+// does that it calls.
+func (p Permit) Report(o Outcome) Verdict {
+	// LP(Report): in Success, Cancel or Failure.
+	switch o {
+	case Success:
+		return p.Success()
+	case Ignored:
+		return p.Cancel()
+	default:
+		return p.Failure()
+	}
+}
+
 // Trip reports a failure that says for how long further calls are useless. It opens
 // the breaker at once for d, at most Config.MaxOpenTimeout. Zero means the time for
 // which another failure would have opened it, and a negative d means until Reset.
@@ -170,10 +188,7 @@ func (p Permit) settleResult(r result, s *settings) (v Verdict) {
 		r.took = p.took(s)
 		return p.core.conclude(word(p.core.word.Load()), p.stay(), r, s)
 	}
-	if v == Late {
-		counters.mine().late.Add(1)
-	}
-	return v
+	return counters.verdict(v)
 }
 
 // pay delivers the queue that a caller of Allow holds. If the listener does not

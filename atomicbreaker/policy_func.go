@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Counts has the counts of a window.
+// Counts has the counts of a window. It has neither the calls in flight nor the
+// successes in a row: they would be a write to shared memory for each healthy call.
 type Counts struct {
 	Calls    int // calls that ended
 	Failures int // calls among them that failed

@@ -12,7 +12,7 @@ type Stats struct {
 	Opened   uint64 // times that a breaker opened, for whatever reason
 	Closed   uint64 // times that one was closed again, or reset
 	Rejected uint64 // calls that were not admitted, or in a shadow would not have been
-	Late     uint64 // results that came too late
+	Late     uint64 // results with the verdict Late, of permits that belong to a breaker, and of RecordSuccess and RecordFailure
 	Withheld uint64 // failures that did not open a key because of GroupConfig.MaxOpenFraction
 }
 
@@ -60,6 +60,14 @@ func (c *counters) mine() *counterStripe {
 		stripes = c.stripes.Install(&fresh)
 	}
 	return &(*stripes)[atomics.Stripe(len(*stripes))]
+}
+
+// verdict counts a result that is late, and returns its verdict.
+func (c *counters) verdict(v Verdict) Verdict {
+	if v == Late {
+		c.mine().late.Add(1)
+	}
+	return v
 }
 
 // began counts the beginning of a generation.

@@ -76,6 +76,39 @@ func TestStats(t *testing.T) {
 	})
 }
 
+// A result without a permit is counted as late exactly if its verdict is Late.
+func TestStatsOfResultsWithoutPermits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := ab.MustNewGroup(ab.GroupConfig[float64]{Default: oneSecond})
+		late := uint64(0)
+		report := func(f func(float64) ab.Verdict, k float64, want ab.Verdict) {
+			t.Helper()
+			wantVerdict(t, f(k), want)
+			if want == ab.Late {
+				late++
+			}
+			if got := g.Stats().Late; got != late {
+				t.Fatalf("%d late, want %d", got, late)
+			}
+		}
+		report(g.RecordSuccess, 1, ab.Counted)
+		report(g.RecordFailure, 1, ab.Counted)
+		report(g.RecordFailure, 1, ab.Tripped)
+		report(g.RecordFailure, 1, ab.Late) // open
+		report(g.RecordFailure, 1, ab.Late)
+		time.Sleep(time.Second)
+		report(g.RecordFailure, 1, ab.Tripped) // its time had passed
+		report(g.RecordSuccess, 1, ab.Recovered)
+		g.ForceOpen(1)
+		report(g.RecordFailure, 1, ab.Late)
+		report(g.RecordSuccess, 1, ab.Late)
+		g.Disable(1)
+		report(g.RecordFailure, 1, ab.Counted)
+		report(g.RecordFailure, math.NaN(), ab.Late)
+		report(g.RecordSuccess, math.NaN(), ab.Counted)
+	})
+}
+
 // A Group's counts are of all keys, survive ResetAll, and the zero values have
 // none.
 func TestStatsOfGroups(t *testing.T) {

@@ -205,6 +205,19 @@ func (t *Throttle) Success() {
 	s.events.add(s.epoch, atomics.Since(s.epoch), true)
 }
 
+// Report reports an outcome of an admitted call that the caller has found out: with
+// Success and Ignored the call was accepted, and any other changes nothing. Report a
+// call at most once.
+//
+// Report is lock-free. It takes effect by the CAS that counts the accept, and not at
+// all if there is none.
+func (t *Throttle) Report(o Outcome) {
+	// LP(Report): the CAS in Success.
+	if o.accepted() {
+		t.Success()
+	}
+}
+
 // Do calls fn if Allow admits it, reports its error by Done, and returns it. If
 // fn panics or calls runtime.Goexit, the call was not accepted, and the panic
 // goes on with its stack.
@@ -268,9 +281,11 @@ func (s *throttling) accepts(err error) bool {
 	if s.classify == nil {
 		return err == nil || errors.Is(err, context.Canceled)
 	}
-	o := s.classify(err)
-	return o == Success || o == Ignored
+	return s.classify(err).accepted()
 }
+
+// accepted reports whether a throttle takes a call with the outcome for accepted.
+func (o Outcome) accepted() bool { return o == Success || o == Ignored }
 
 // counts returns how many requests and accepts are in the window.
 func (s *throttling) counts(now time.Duration) (requests, accepts uint64) {

@@ -335,6 +335,13 @@ func TestThrottleClassify(t *testing.T) {
 		throttle.Done(errBoom)
 		wantCounts(t, throttle, 0, accepts)
 	}
+	for _, o := range []ab.Outcome{ab.Success, ab.Failure, ab.Ignored, ab.Outcome(77)} {
+		if o == ab.Success || o == ab.Ignored {
+			accepts++
+		}
+		throttle.Report(o)
+		wantCounts(t, throttle, 0, accepts)
+	}
 	throttle.Done(nil) // is not asked about
 	panics(t, "other", func() {
 		throttle.Do(context.Background(), func(context.Context) error { return errors.New("other") })

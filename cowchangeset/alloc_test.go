@@ -3,6 +3,7 @@
 package cowchangeset_test
 
 import (
+	"context"
 	"runtime"
 	"slices"
 	"testing"
@@ -76,6 +77,11 @@ func TestRecordAllocs(t *testing.T) {
 	wantAllocs(t, "Len after a Record", 1, func() { tracker.Record("a"); c.Len() })
 	wantAllocs(t, "Len", 0, func() { c.Len() })
 	wantAllocs(t, "Current", 0, func() { tracker.Current() })
+	wantAllocs(t, "All", 0, func() {
+		for range tracker.All() {
+		}
+	})
+	wantAllocs(t, "IsSealed", 0, func() { c.IsSealed() })
 	wantAllocs(t, "Trail", 0, func() { tracker.Trail() })
 	wantAllocs(t, "Entries", 0, func() {
 		for range c.Entries() {
@@ -107,7 +113,7 @@ func wantBytes(t *testing.T, name string, want uint64, f func()) {
 // they are needed: the first chunk by a Record, the channel by Sealed, the error by the
 // first Record that comes too late.
 func TestStartAllocs(t *testing.T) {
-	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{NewID: func() string { return "a" }})
+	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{NewID: func(context.Context) (string, error) { return "a", nil }})
 	start := func() *cowchangeset.Changeset[string] { return start(t, tracker) }
 	wantAllocs(t, "Start", 1, func() { start() })
 	wantAllocs(t, "Start and Seal", 2, func() { mustSeal(t, start()) })

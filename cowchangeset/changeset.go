@@ -170,6 +170,11 @@ func (c *Changeset[E]) Seal(ctx context.Context) (Final[E], error) {
 // Sealed is lock-free. It takes effect when the seal bit is read.
 func (c *Changeset[E]) Sealed() <-chan struct{} { return c.log.sealing().Done() } // LP(Sealed): in sealing
 
+// IsSealed reports whether the changeset is sealed, as it then remains.
+//
+// IsSealed is lock-free. It takes effect when the seal bit is read.
+func (c *Changeset[E]) IsSealed() bool { return !c.log.open() } // LP(IsSealed): in open
+
 // cut returns a cut of the entries that the changeset has.
 func (c *Changeset[E]) cut() *cut[E] {
 	m := c.log.cut()

@@ -59,11 +59,16 @@ func wantEntries[E comparable](t *testing.T, c *cowchangeset.Changeset[E], want 
 	}
 }
 
+// isSealed asks both ways, and the channel last: it must not say less.
 func isSealed[E any](c *cowchangeset.Changeset[E]) bool {
+	sealed := c.IsSealed()
 	select {
 	case <-c.Sealed():
 		return true
 	default:
+		if sealed {
+			panic("IsSealed returned true before the channel was closed")
+		}
 		return false
 	}
 }

@@ -2,19 +2,25 @@ package cowchangeset
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // Config holds a Tracker's settings. The zero Config is valid.
 type Config[E any] struct {
-	// NewID returns the ID of a new changeset; nil means crypto/rand.Text. Start calls
-	// it before anything changes, from many goroutines at once. It may panic or block.
-	// The tracker does not compare IDs: they are as unique as NewID makes them. An
-	// empty ID makes Start fail.
-	NewID func() string
+	// NewID returns the ID of a new changeset; nil means crypto/rand.Text. It gets the
+	// context of the Start or StartAfter that calls it, so an ID can carry what the
+	// changeset belongs to; the store keeps both in one call. Start calls NewID before
+	// anything changes, from many goroutines at once. It may panic or block. Start
+	// returns its error unchanged, and an error of its own for an empty ID. The tracker
+	// does not compare IDs: they are as unique as NewID makes them. A Store can refuse
+	// some: see Store.Start.
+	NewID func(ctx context.Context) (string, error)
 
 	// Store keeps the changesets where they outlive the process; see Resume. Nil means
 	// that everything is in memory only.
@@ -44,6 +50,11 @@ const defaultStoreTimeout = time.Minute
 // New returns a tracker with the given settings, or an error that names the wrong
 // setting. It fails if the Store is a Claimer that serves another tracker.
 func New[E any](config Config[E]) (*Tracker[E], error) {
+	return newTracker(context.Background(), config)
+}
+
+// newTracker is New for a caller that claims the store no longer than ctx.
+func newTracker[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 	t := &Tracker[E]{newID: config.NewID}
 	if config.Store == nil {
 		if config.Async {
@@ -51,12 +62,11 @@ func New[E any](config Config[E]) (*Tracker[E], error) {
 		}
 		return t, nil
 	}
-	if c, ok := config.Store.(Claimer); ok {
-		if err := c.Claim(); err != nil {
-			return nil, fmt.Errorf("cowchangeset: Config.Store: %w", err)
-		}
+	timeout := max(0, cmp.Or(config.StoreTimeout, defaultStoreTimeout))
+	if err := claim(ctx, config.Store, timeout); err != nil {
+		return nil, fmt.Errorf("cowchangeset: Config.Store: %w", err)
 	}
-	s := &storage[E]{store: config.Store, async: config.Async, calls: calls{timeout: max(0, cmp.Or(config.StoreTimeout, defaultStoreTimeout))}}
+	s := &storage[E]{store: config.Store, async: config.Async, calls: calls{timeout: timeout}}
 	s.validator, _ = config.Store.(Validator[E])
 	if _, ok := config.Store.(Pruner); ok {
 		p := &pruning[E]{tracker: t}
@@ -66,6 +76,20 @@ func New[E any](config Config[E]) (*Tracker[E], error) {
 	}
 	t.storage = s
 	return t, nil
+}
+
+// claim reserves the store, if it is a Claimer.
+func claim(ctx context.Context, store any, timeout time.Duration) error {
+	c, ok := store.(Claimer)
+	if !ok {
+		return nil
+	}
+	if timeout > 0 {
+		bounded, cancel := atomics.WithTimeoutCause(ctx, timeout, errStoreHangs)
+		defer cancel()
+		ctx = bounded
+	}
+	return c.Claim(ctx)
 }
 
 // MustNew is New for settings that are known to be valid; it panics on others.
@@ -78,14 +102,13 @@ func MustNew[E any](config Config[E]) *Tracker[E] {
 }
 
 // id returns the ID of a new changeset. It runs user code.
-func (t *Tracker[E]) id() (string, error) {
-	newID := t.newID
-	if newID == nil {
-		newID = rand.Text
+func (t *Tracker[E]) id(ctx context.Context) (string, error) {
+	if t.newID == nil {
+		return rand.Text(), nil
 	}
-	id := newID()
-	if id == "" {
-		return "", errEmptyID
+	id, err := t.newID(ctx)
+	if err == nil && id == "" {
+		err = errEmptyID
 	}
-	return id, nil
+	return id, err
 }

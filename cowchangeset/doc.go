@@ -60,8 +60,9 @@
 // [Receipt] says what a crash can lose. The tracker holds no lock while it calls the
 // store. When the store fails or hangs, the tracker in memory goes on, returns a
 // [StoreError], and calls the store again later. [Resume] makes a tracker of the
-// contents of a store. Package journal is a store in files. A tracker needs no closing;
-// before a store is closed, call Flush.
+// contents of a store. Package journal is a store in files, and
+// the module integrations/sqlstore one in SQLite or PostgreSQL. Package storetest checks
+// others. A tracker needs no closing; before a store is closed, call Flush.
 //
 // [Changeset.Apply] hands the entries of a sealed changeset to a function, once; or
 // again, if the process ends before the store knows of it. [Tracker.Pending] yields

@@ -4,6 +4,7 @@ package cowchangeset_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -31,7 +32,7 @@ func Example() {
 func ExampleTracker_Record() {
 	n := 0
 	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{
-		NewID: func() string { n++; return fmt.Sprint("plan-", n) },
+		NewID: func(context.Context) (string, error) { n++; return fmt.Sprint("plan-", n), nil },
 	})
 	_, err := tracker.Record("too early")
 	fmt.Println(err)
@@ -63,7 +64,7 @@ func ExampleTracker_StartAfter() {
 func ExampleTracker_Trail() {
 	n := 0
 	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{
-		NewID: func() string { n++; return fmt.Sprint("plan-", n) },
+		NewID: func(context.Context) (string, error) { n++; return fmt.Sprint("plan-", n), nil },
 	})
 	ctx := context.Background()
 	tracker.Start(ctx)
@@ -109,7 +110,7 @@ func ExampleTracker_RecordContext() {
 func ExampleTracker_ByID() {
 	n := 0
 	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{
-		NewID: func() string { n++; return fmt.Sprint("plan-", n) },
+		NewID: func(context.Context) (string, error) { n++; return fmt.Sprint("plan-", n), nil },
 	})
 	ctx := context.Background()
 	for range 3 {
@@ -232,4 +233,27 @@ func ExampleSlice_Snapshot() {
 	// Output:
 	// db-1 db-3
 	// 2 3
+}
+
+// The ID says what a changeset belongs to, so that a store has both or neither.
+func ExampleConfig_newID() {
+	type planKey struct{}
+	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{
+		NewID: func(ctx context.Context) (string, error) {
+			plan, ok := ctx.Value(planKey{}).(string)
+			if !ok {
+				return "", errors.New("a changeset needs a plan")
+			}
+			return plan + "~" + rand.Text(), nil
+		},
+	})
+	_, err := tracker.Start(context.Background())
+	fmt.Println(err)
+
+	c, _ := tracker.Start(context.WithValue(context.Background(), planKey{}, "migrate-users"))
+	plan, _, _ := strings.Cut(c.ID(), "~")
+	fmt.Println(plan)
+	// Output:
+	// a changeset needs a plan
+	// migrate-users
 }

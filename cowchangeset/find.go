@@ -19,6 +19,20 @@ func (t *Tracker[E]) IDs() []string {
 	return ids
 }
 
+// All yields the changesets in order, each with its ordinal. A loop takes those that
+// exist when it begins, also if Prune forgets some of them meanwhile.
+//
+// All is lock-free. It takes effect as IDs does, when a loop over it begins.
+func (t *Tracker[E]) All() iter.Seq2[uint64, *Changeset[E]] {
+	return func(yield func(uint64, *Changeset[E]) bool) {
+		for c := range t.span().changesets { // LP(All)
+			if !yield(c.ordinal, c) {
+				return
+			}
+		}
+	}
+}
+
 // ByID returns the changeset with that ID, the first one if there are several, and
 // whether there is one that Prune has not forgotten. It looks at one changeset after
 // the other: for many look-ups keep a map.

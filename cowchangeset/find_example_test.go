@@ -49,3 +49,18 @@ func ExampleTracker_Tail() {
 	// 1 0 create users
 	// 2 0 create orders
 }
+
+func ExampleTracker_All() {
+	var tracker cowchangeset.Tracker[string]
+	ctx := context.Background()
+	for _, table := range []string{"users", "orders"} {
+		tracker.Start(ctx)
+		tracker.Record("create " + table)
+	}
+	for ordinal, c := range tracker.All() {
+		fmt.Println(ordinal, c.Len(), c.IsSealed())
+	}
+	// Output:
+	// 1 1 true
+	// 2 1 false
+}

@@ -19,6 +19,57 @@ func ordinals[E any](changesets iter.Seq[*cowchangeset.Changeset[E]]) (ns []uint
 	return ns
 }
 
+// all returns the ordinals that All yields, each with its changeset.
+func all[E any](t *testing.T, tracker *cowchangeset.Tracker[E]) (ns []uint64) {
+	t.Helper()
+	for n, c := range tracker.All() {
+		if c.Ordinal() != n {
+			t.Errorf("%d comes with changeset %d", n, c.Ordinal())
+		}
+		ns = append(ns, n)
+	}
+	return ns
+}
+
+// A loop over All has the changesets of its beginning, whatever happens meanwhile.
+func TestAll(t *testing.T) {
+	tracker, _ := kept(cowchangeset.Config[int]{})
+	early := tracker.All()
+	for range 4 {
+		tracker.Start(t.Context())
+	}
+	if err := tracker.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var ns []uint64
+	for n := range early {
+		if n == 1 {
+			tracker.Start(t.Context())
+			tracker.Flush(t.Context())
+			tracker.Prune(1)
+		}
+		ns = append(ns, n)
+	}
+	if !slices.Equal(ns, []uint64{1, 2, 3, 4}) {
+		t.Error(ns)
+	}
+	if got := all(t, tracker); !slices.Equal(got, []uint64{5}) {
+		t.Error(got)
+	}
+	for range tracker.All() {
+		break
+	}
+}
+
+// A changeset that All yields is the latest or sealed, although a Start stalls.
+func TestAllHelps(t *testing.T) {
+	tracker, c := opened(t, 1)
+	tracker.Announce("next")
+	if got := all(t, tracker); !slices.Equal(got, []uint64{1, 2}) || !c.IsSealed() {
+		t.Error(got, c.IsSealed())
+	}
+}
+
 // Changesets are found by ID, ordinal and neighbour, and what was forgotten is not.
 func TestFind(t *testing.T) {
 	tracker, _ := kept(cowchangeset.Config[int]{})
@@ -35,6 +86,9 @@ func TestFind(t *testing.T) {
 			if again, found := tracker.ByID(id); found != ok || again != c {
 				t.Error(again, found)
 			}
+		}
+		if got := all(t, tracker); !slices.Equal(got, ns) {
+			t.Error(got, ns)
 		}
 		return ns
 	}
@@ -65,7 +119,7 @@ func TestFind(t *testing.T) {
 
 // Of changesets with the same ID the first is found.
 func TestFindTheFirst(t *testing.T) {
-	tracker := cowchangeset.MustNew(cowchangeset.Config[int]{NewID: func() string { return "same" }})
+	tracker := cowchangeset.MustNew(cowchangeset.Config[int]{NewID: func(context.Context) (string, error) { return "same", nil }})
 	for range 3 {
 		start(t, tracker)
 	}

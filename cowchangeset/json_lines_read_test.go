@@ -3,6 +3,7 @@
 package cowchangeset_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func TestJSONLinesRoundTrip(t *testing.T) {
 	invalid := 0
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 2))
-		tracker := cowchangeset.MustNew(cowchangeset.Config[string]{NewID: func() string { return "#" + text(random) }})
+		tracker := cowchangeset.MustNew(cowchangeset.Config[string]{NewID: func(context.Context) (string, error) { return "#" + text(random), nil }})
 		mustStart(t, tracker, 1)
 		var want []cowchangeset.Exported[string]
 		add := func(r cowchangeset.Receipt, values ...string) {

@@ -23,7 +23,7 @@ import (
 // plans returns a tracker whose changesets are called plan-1 and so on.
 func plans[E any]() *cowchangeset.Tracker[E] {
 	var n atomic.Int64
-	return cowchangeset.MustNew(cowchangeset.Config[E]{NewID: func() string { return fmt.Sprint("plan-", n.Add(1)) }})
+	return cowchangeset.MustNew(cowchangeset.Config[E]{NewID: func(context.Context) (string, error) { return fmt.Sprint("plan-", n.Add(1)), nil }})
 }
 
 // mustStart starts n changesets.

@@ -68,7 +68,7 @@ type ours struct {
 
 // none returns a tracker without changesets.
 func none() *ours {
-	return &ours{tracker: cowchangeset.MustNew(cowchangeset.Config[int]{NewID: func() string { return "id" }})}
+	return &ours{tracker: cowchangeset.MustNew(cowchangeset.Config[int]{NewID: func(context.Context) (string, error) { return "id", nil }})}
 }
 
 // withOne returns a tracker with one changeset, which has its first chunk, and whose

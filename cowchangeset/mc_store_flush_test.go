@@ -374,7 +374,7 @@ func TestPruneProtocols(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			mc.Check(t, mc.Config{Operations: name}, func(m *mc.M) {
-				tr := cowchangeset.MustNew(cowchangeset.Config[int]{NewID: func() string { return "id" }})
+				tr := cowchangeset.MustNew(cowchangeset.Config[int]{NewID: func(context.Context) (string, error) { return "id", nil }})
 				for e := 1; e <= 2; e++ {
 					tr.Start(ctx)
 					tr.Record(e)

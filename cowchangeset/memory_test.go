@@ -45,7 +45,7 @@ func kept(config cowchangeset.Config[int]) (*cowchangeset.Tracker[int], *memory)
 // inOrder returns a tracker with numbers for IDs.
 func inOrder(config cowchangeset.Config[int]) *cowchangeset.Tracker[int] {
 	var n atomic.Int32
-	config.NewID = func() string { return fmt.Sprint(n.Add(1)) }
+	config.NewID = func(context.Context) (string, error) { return fmt.Sprint(n.Add(1)), nil }
 	return cowchangeset.MustNew(config)
 }
 

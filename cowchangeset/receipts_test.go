@@ -44,7 +44,7 @@ func TestReceiptsAcrossACrash(t *testing.T) {
 				t.Error("what the store does not have is durable")
 			}
 			m.faults(nil)
-			names := func() string { return "later" }
+			names := func(context.Context) (string, error) { return "later", nil }
 			resume := func() (*cowchangeset.Tracker[int], *cowchangeset.Changeset[int]) {
 				tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: m, NewID: names})
 				if err != nil {

@@ -10,8 +10,8 @@ import (
 // outside everything that Record does in memory. It never calls two methods at a time
 // for one changeset, and never two Starts at a time. It calls the methods for a
 // changeset in the order Start, Append, …, Append, Seal, then perhaps Applied, and then
-// perhaps Abort. Methods for several changesets may run at once. Package journal, in
-// the folder below, is a store.
+// perhaps Abort. Methods for several changesets may run at once. Packages journal
+// and integrations/sqlstore have stores; package storetest checks any other.
 //
 // A method that fails may have done its work, or a part of it: the tracker calls it
 // again with the same arguments, or with more entries. So all methods must be
@@ -26,6 +26,10 @@ type Store[E any] interface {
 	// Start announces a changeset to the store before it becomes the latest one. If
 	// Start fails, the changeset does not come into being. Then the next Start has the
 	// same ordinal and perhaps another ID, and replaces it.
+	//
+	// Start gets no empty ID. A store must accept each ID that is UTF-8 text without
+	// NUL, has at most 1,024 bytes, and is not the ID of another changeset in it. It may
+	// refuse all others: a refusal is an error as any other.
 	Start(ctx context.Context, h Header) error
 
 	// Append adds entries, at least one, in the order of their Seq. After an error the
@@ -85,8 +89,10 @@ type Validator[E any] interface {
 // Claimer is a Store that serves one tracker.
 type Claimer interface {
 	// Claim reserves the store for one tracker. New and Resume call it before anything
-	// else. It returns an error if the store was claimed before and not released.
-	Claim() error
+	// else, on the caller's goroutine. Its context is that of Resume, or never ends by
+	// itself in New; Config.StoreTimeout bounds it. Claim returns an error if the store
+	// was claimed before and not released, and then changes nothing.
+	Claim(ctx context.Context) error
 
 	// Release undoes Claim. A Resume that fails after its Claim calls it.
 	Release()

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 )
@@ -17,14 +19,19 @@ import (
 type claimed struct {
 	*memory
 	taken bool
+	wait  bool // Claim waits for the end of its context
 	calls []string
 	load  func(yield func(saved, error) bool) // or nil
 }
 
 var errClaimed = errors.New("claimed by another")
 
-func (c *claimed) Claim() error {
+func (c *claimed) Claim(ctx context.Context) error {
 	c.calls = append(c.calls, "Claim")
+	if c.wait {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
 	if c.taken {
 		return errClaimed
 	}
@@ -109,4 +116,27 @@ func TestResumeReleases(t *testing.T) {
 			t.Errorf("%s, and then %v", name, err)
 		}
 	}
+}
+
+// A Claim that does not return by itself ends with the context of Resume, or after
+// Config.StoreTimeout, in New too.
+func TestClaimIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &claimed{memory: newMemory(), wait: true}
+		began := time.Now()
+		_, err := cowchangeset.New(cowchangeset.Config[int]{Store: store})
+		if err == nil || err.Error() != "cowchangeset: Config.Store: no answer within Config.StoreTimeout" || time.Since(began) != time.Minute {
+			t.Error(err, time.Since(began))
+		}
+		began = time.Now()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(errEnded) })
+		_, err = cowchangeset.Resume(ctx, cowchangeset.Config[int]{Store: store, StoreTimeout: -1})
+		if !errors.Is(err, errEnded) || time.Since(began) != time.Second {
+			t.Error(err, time.Since(began))
+		}
+		if !slices.Equal(store.calls, []string{"Claim", "Claim"}) {
+			t.Error(store.calls)
+		}
+	})
 }

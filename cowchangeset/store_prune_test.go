@@ -145,7 +145,7 @@ func TestResumeAfterPrune(t *testing.T) {
 		tracker, store := oblivious(t, 4, cowchangeset.Config[int]{})
 		tracker.Prune(2)
 		synctest.Wait()
-		tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: store, NewID: func() string { return "next" }})
+		tracker, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: store, NewID: func(context.Context) (string, error) { return "next", nil }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ func Resume[E any](ctx context.Context, config Config[E]) (*Tracker[E], error) {
 	if !ok {
 		return nil, errors.New("cowchangeset: Config.Store: must be a Loader for Resume")
 	}
-	t, err := New(config)
+	t, err := newTracker(ctx, config)
 	if err != nil {
 		return nil, err
 	}

@@ -208,7 +208,7 @@ func TestResume(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := len(m.called())
-			again, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: m, NewID: func() string { n++; return fmt.Sprint("life", life, " ", n) }})
+			again, err := cowchangeset.Resume(t.Context(), cowchangeset.Config[int]{Store: m, NewID: func(context.Context) (string, error) { n++; return fmt.Sprint("life", life, " ", n), nil }})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -33,8 +33,8 @@ type Tracker[E any] struct {
 
 	starts atomics.Waker // for Tails that wait for the next Start
 
-	newID       func() string // immutable; nil means the default
-	*storage[E]               // immutable; nil without a store
+	newID       func(context.Context) (string, error) // immutable; nil means the default
+	*storage[E]                                       // immutable; nil without a store
 }
 
 // link returns the link to the successor of c, or to the first changeset if c
@@ -112,7 +112,7 @@ func (t *Tracker[E]) prepare(ctx context.Context) (*Changeset[E], error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	id, err := t.id()
+	id, err := t.id(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 // numbered returns a tracker whose IDs are "1", "2" and so on.
 func numbered[E any]() *cowchangeset.Tracker[E] {
 	n := 0
-	return cowchangeset.MustNew(cowchangeset.Config[E]{NewID: func() string { n++; return fmt.Sprint(n) }})
+	return cowchangeset.MustNew(cowchangeset.Config[E]{NewID: func(context.Context) (string, error) { n++; return fmt.Sprint(n), nil }})
 }
 
 func TestTrackerZero(t *testing.T) {
@@ -149,7 +149,7 @@ func TestTrackerRecordBatchTooLong(t *testing.T) {
 
 func TestTrackerStartAfter(t *testing.T) {
 	ids := 0
-	tracker := cowchangeset.MustNew(cowchangeset.Config[int]{NewID: func() string { ids++; return fmt.Sprint(ids) }})
+	tracker := cowchangeset.MustNew(cowchangeset.Config[int]{NewID: func(context.Context) (string, error) { ids++; return fmt.Sprint(ids), nil }})
 	foreign := one[int](t)
 	ctx := t.Context()
 	if _, err := tracker.StartAfter(ctx, foreign); err != cowchangeset.ErrConflict {
@@ -207,12 +207,12 @@ func TestTrackerStartContext(t *testing.T) {
 
 // NewID runs before anything changes, whatever it does.
 func TestTrackerNewID(t *testing.T) {
-	var newID func() string
-	tracker, err := cowchangeset.New(cowchangeset.Config[int]{NewID: func() string { return newID() }})
+	var newID func(context.Context) (string, error)
+	tracker, err := cowchangeset.New(cowchangeset.Config[int]{NewID: func(ctx context.Context) (string, error) { return newID(ctx) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	newID = func() string { return "a" }
+	newID = func(context.Context) (string, error) { return "a", nil }
 	a := start(t, tracker)
 	check := func() {
 		t.Helper()
@@ -220,50 +220,77 @@ func TestTrackerNewID(t *testing.T) {
 			t.Error("a failed Start changed the tracker")
 		}
 	}
-	newID = func() string { return "" }
+	newID = func(context.Context) (string, error) { return "", nil }
 	_, err = tracker.Start(t.Context())
 	_, after := tracker.StartAfter(t.Context(), a)
 	if err == nil || err.Error() != "cowchangeset: Config.NewID returned an empty ID" || after != err {
 		t.Error(err, after)
 	}
 	check()
-	newID = func() string { panic("mine") }
+	mine := errors.New("mine")
+	newID = func(context.Context) (string, error) { return "unused", mine }
+	_, err = tracker.Start(t.Context())
+	_, after = tracker.StartAfter(t.Context(), a)
+	if err != mine || after != mine {
+		t.Error(err, after)
+	}
+	check()
+	newID = func(context.Context) (string, error) { panic("mine") }
 	if p := mustPanic(t, func() { tracker.Start(t.Context()) }); p != "mine" {
 		t.Error(p)
 	}
 	check()
-	newID = func() string { runtime.Goexit(); return "" }
+	newID = func(context.Context) (string, error) { runtime.Goexit(); return "", nil }
 	goexit(t, func() { tracker.Start(context.Background()) })
 	check()
 	ctx, cancel := context.WithCancel(t.Context())
-	newID = func() string { cancel(); return "too late" }
+	newID = func(context.Context) (string, error) { cancel(); return "too late", nil }
 	if _, err := tracker.Start(ctx); err != context.Canceled {
 		t.Error(err)
 	}
 	check()
-	newID = func() string { // another Start overtakes this one
-		newID = func() string { return "b" }
+	newID = func(context.Context) (string, error) { // another Start overtakes this one
+		newID = func(context.Context) (string, error) { return "b", nil }
 		start(t, tracker)
-		return "c"
+		return "c", nil
 	}
 	if _, err := tracker.StartAfter(t.Context(), a); err != cowchangeset.ErrConflict {
 		t.Error(err)
 	}
-	newID = func() string {
-		newID = func() string { return "d" }
+	newID = func(context.Context) (string, error) {
+		newID = func(context.Context) (string, error) { return "d", nil }
 		start(t, tracker)
-		return "e"
+		return "e", nil
 	}
 	e := start(t, tracker)
-	newID = func() string { // another Start overtakes this one, and stalls
+	newID = func(context.Context) (string, error) { // another Start overtakes this one, and stalls
 		tracker.Announce("f")
-		return "g"
+		return "g", nil
 	}
 	if _, err := tracker.StartAfter(t.Context(), e); err != cowchangeset.ErrConflict || !isSealed(e) {
 		t.Error("a conflict with a Start that has not taken effect:", err)
 	}
 	if ids := tracker.IDs(); !slices.Equal(ids, []string{"a", "b", "d", "e", "f"}) {
 		t.Error(ids)
+	}
+}
+
+// NewID gets the context of the Start or StartAfter that calls it, with a store and
+// without.
+func TestTrackerNewIDContext(t *testing.T) {
+	type key struct{}
+	for _, store := range []cowchangeset.Store[int]{nil, newMemory()} {
+		tracker := cowchangeset.MustNew(cowchangeset.Config[int]{Store: store, NewID: func(ctx context.Context) (string, error) {
+			return ctx.Value(key{}).(string), nil
+		}})
+		a, err := tracker.Start(context.WithValue(t.Context(), key{}, "a"))
+		if err != nil || a.ID() != "a" {
+			t.Error(a, err)
+		}
+		b, err := tracker.StartAfter(context.WithValue(t.Context(), key{}, "b"), a)
+		if err != nil || b.ID() != "b" {
+			t.Error(b, err)
+		}
 	}
 }
 

@@ -222,10 +222,17 @@ func (m *breakerMachine) report(op, arg byte) {
 		return
 	}
 	end, o := h.permit.Success, ab.Success
+	reported := func(o ab.Outcome) func() ab.Verdict { return func() ab.Verdict { return h.permit.Report(o) } }
 	done := func(err error) func() ab.Verdict { return func() ab.Verdict { return h.permit.Done(err) } }
 	switch {
-	case op == 3:
+	case op == 3 && arg%8 < 4:
 		end, o = h.permit.Failure, ab.Failure
+	case op == 3:
+		end, o = reported(ab.Failure), ab.Failure
+	case op == 4 && arg%16 == 8:
+		end, o = reported(ab.Ignored), ab.Ignored
+	case op == 4 && arg%16 == 9:
+		end = reported(ab.Success)
 	case op == 4 && arg%4 == 0:
 		end, o = h.permit.Cancel, ab.Ignored
 	case op == 4 && arg%4 == 1:

@@ -409,7 +409,8 @@ func (r *cacheRun) check() {
 		require.Equal(r.t, stats.CreateTime, r.took, "OnCreate")
 	}
 	require.Equal(r.t, oncecache.Stats{
-		Hits: r.hits, Misses: r.misses, Joined: r.joined, Idle: uint64(stats.Idle), CreateTime: stats.CreateTime, Weight: r.m.TotalWeight(),
+		Recorded: r.listens,
+		Hits:     r.hits, Misses: r.misses, Joined: r.joined, Idle: uint64(stats.Idle), CreateTime: stats.CreateTime, Weight: r.m.TotalWeight(),
 		Created: uint64(stats.Created), Failed: uint64(stats.Failed), Panicked: uint64(stats.Panicked),
 		TimedOut: uint64(stats.TimedOut), Evicted: uint64(stats.Evicted), Expired: uint64(stats.Expired), Closed: uint64(len(r.closed)),
 	}, r.c.Stats(), "Stats")

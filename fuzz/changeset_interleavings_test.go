@@ -46,9 +46,9 @@ type sharedTracker struct {
 // are asked for.
 func newSharedTracker(fresh func(cc.Config[int]) tracker) *sharedTracker {
 	t := &sharedTracker{foreign: foreignChangeset()}
-	t.tracker = fresh(cc.Config[int]{NewID: func() string {
+	t.tracker = fresh(cc.Config[int]{NewID: func(context.Context) (string, error) {
 		t.ids.Add(1)
-		return fmt.Sprint("id-", t.ids.Value())
+		return fmt.Sprint("id-", t.ids.Value()), nil
 	}})
 	for i := range t.finals {
 		t.finals[i], t.receipts[i] = map[*cc.Changeset[int]]cc.Final[int]{}, map[int]cc.Receipt{}
@@ -57,7 +57,7 @@ func newSharedTracker(fresh func(cc.Config[int]) tracker) *sharedTracker {
 }
 
 func foreignChangeset() *cc.Changeset[int] {
-	c, _ := cc.MustNew(cc.Config[int]{NewID: func() string { return "foreign" }}).Start(context.Background())
+	c, _ := cc.MustNew(cc.Config[int]{NewID: func(context.Context) (string, error) { return "foreign", nil }}).Start(context.Background())
 	return c
 }
 

@@ -23,7 +23,7 @@ func FuzzChangesetOps(f *testing.F) {
 			return
 		}
 		m := &changesetMachine{t: t}
-		m.tracker = cc.MustNew(cc.Config[int]{NewID: func() string { return m.newID() }})
+		m.tracker = cc.MustNew(cc.Config[int]{NewID: func(ctx context.Context) (string, error) { return m.newID(ctx) }})
 		m.foreign, _ = new(cc.Tracker[int]).Start(context.Background())
 		for ops := program; len(ops) >= 2; ops = ops[2:] {
 			m.step(ops[0], int(ops[1]))
@@ -41,7 +41,7 @@ type changesetMachine struct {
 	sets    []*cc.Changeset[int] // the tracker's, beside spec.Sets
 	finals  map[int]cc.Final[int]
 	foreign *cc.Changeset[int]
-	newID   func() string
+	newID   func(context.Context) (string, error)
 	next    int // entry, so that all are distinct
 }
 
@@ -113,20 +113,20 @@ func (m *changesetMachine) pick(arg int) (int, bool) {
 
 // start calls Start with a context and a NewID that do all they may.
 func (m *changesetMachine) start(op byte, arg int) {
-	m.newID = func() string { return fmt.Sprint("id-", len(m.sets)) }
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
+	m.newID = m.numbered(ctx)
 	var want error
 	if op == 2 {
-		switch arg % 5 {
+		switch arg % 6 {
 		case 0:
-			m.newID, want = func() string { return "" }, errors.New("cowchangeset: Config.NewID returned an empty ID")
+			m.newID, want = gives("", nil), errors.New("cowchangeset: Config.NewID returned an empty ID")
 		case 1:
-			m.newID = func() string { panic(errGaveUp) }
+			m.newID = func(context.Context) (string, error) { panic(errGaveUp) }
 			require.PanicsWithValue(m.t, errGaveUp, func() { m.tracker.Start(ctx) })
 			return
 		case 2:
-			m.newID = func() string { runtime.Goexit(); return "" }
+			m.newID = func(context.Context) (string, error) { runtime.Goexit(); return "", nil }
 			done := make(chan struct{})
 			go func() { defer close(done); m.tracker.Start(ctx) }()
 			<-done
@@ -135,8 +135,10 @@ func (m *changesetMachine) start(op byte, arg int) {
 			cancel(errGaveUp)
 			want = errGaveUp
 		case 4:
-			m.newID = func() string { cancel(errGaveUp); return "late" }
+			m.newID = func(context.Context) (string, error) { cancel(errGaveUp); return "late", nil }
 			want = errGaveUp
+		case 5:
+			m.newID, want = gives("unused", errGaveUp), errGaveUp
 		}
 	}
 	c, err := m.tracker.Start(ctx)
@@ -146,6 +148,18 @@ func (m *changesetMachine) start(op byte, arg int) {
 		return
 	}
 	m.started(c, err)
+}
+
+// numbered returns a NewID that asks for the context of its Start.
+func (m *changesetMachine) numbered(want context.Context) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		require.Equal(m.t, want, ctx)
+		return fmt.Sprint("id-", len(m.sets)), nil
+	}
+}
+
+func gives(id string, err error) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return id, err }
 }
 
 func (m *changesetMachine) started(c *cc.Changeset[int], err error) {
@@ -162,7 +176,8 @@ func (m *changesetMachine) started(c *cc.Changeset[int], err error) {
 }
 
 func (m *changesetMachine) startAfter(arg int) {
-	m.newID = func() string { return fmt.Sprint("id-", len(m.sets)) }
+	ctx := context.WithValue(context.Background(), m, arg)
+	m.newID = m.numbered(ctx)
 	var prev, latest *cc.Changeset[int]
 	switch i, ok := m.pick(arg / 4); {
 	case arg%4 == 0:
@@ -174,7 +189,7 @@ func (m *changesetMachine) startAfter(arg int) {
 	if n := len(m.sets); n > 0 {
 		latest = m.sets[n-1]
 	}
-	c, err := m.tracker.StartAfter(context.Background(), prev)
+	c, err := m.tracker.StartAfter(ctx, prev)
 	if prev != latest {
 		require.Equal(m.t, cc.ErrConflict, err)
 		require.Nil(m.t, c)
@@ -237,6 +252,13 @@ func (m *changesetMachine) compareLatest() {
 // compareAll checks everything that can be read.
 func (m *changesetMachine) compareAll() {
 	require.Equal(m.t, m.spec.IDs(), m.tracker.IDs())
+	left := m.spec.Left()
+	for n, c := range m.tracker.All() {
+		require.Equal(m.t, uint64(left[0].Ordinal), n)
+		require.Same(m.t, m.sets[n-1], c)
+		left = left[1:]
+	}
+	require.Empty(m.t, left)
 	trail := m.tracker.Trail()
 	total := 0
 	for i, c := range m.sets {
@@ -263,6 +285,7 @@ func (m *changesetMachine) compareAll() {
 			}
 			require.Zero(m.t, n)
 		}
+		require.Equal(m.t, spec.Sealed, c.IsSealed())
 		select {
 		case <-c.Sealed():
 			require.True(m.t, spec.Sealed)

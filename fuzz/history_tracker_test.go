@@ -36,9 +36,9 @@ type realTracker struct{ *cc.Tracker[int] }
 // newTracker returns a tracker whose IDs are numbers that take their time.
 func newTracker() realTracker {
 	var ids atomic.Int64
-	return realTracker{cc.MustNew(cc.Config[int]{NewID: func() string {
+	return realTracker{cc.MustNew(cc.Config[int]{NewID: func(context.Context) (string, error) {
 		runtime.Gosched()
-		return strconv.Itoa(int(ids.Add(1)))
+		return strconv.Itoa(int(ids.Add(1))), nil
 	}})}
 }
 

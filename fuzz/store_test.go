@@ -215,7 +215,7 @@ func (m *storeMachine) crash() {
 // resume makes a tracker of what the store has, and compares that with what is
 // known of the one before.
 func (m *storeMachine) resume() {
-	id := func() string { m.next++; return fmt.Sprint("id-", m.next) }
+	id := func(context.Context) (string, error) { m.next++; return fmt.Sprint("id-", m.next), nil }
 	tracker, err := cc.Resume(context.Background(), cc.Config[int]{Store: m.store, NewID: id, StoreTimeout: -1})
 	require.NoError(m.t, err)
 	synctest.Wait() // it tells the store what is sealed

@@ -147,7 +147,9 @@ type Config[K comparable, V any] struct {
 	// IdleTimeout removes values, and errors that are kept, that no caller has used
 	// for that long. Removal may come half of that later, or a millisecond if that
 	// is more. A lease is a use, a Refresh is not. Zero means that they stay. A
-	// timer looks for them while there are any, which Close stops.
+	// timer looks for them while there are any, which Close stops. To exempt one value,
+	// hold a lease of it: no value is removed for IdleTimeout, MaxEntries or MaxWeight
+	// before its last lease is released.
 	IdleTimeout time.Duration
 
 	// TTL, if it is set, says how long a value may be returned: it is called once for each

@@ -29,7 +29,7 @@ type recording interface {
 	recordEnd(a *accounting, e any, since time.Duration, err error) (record func())
 	countLookup(e any)
 	countJoined(e any)
-	lookupCounts() (hits, misses, joined uint64)
+	lookupCounts() (hits, misses, joined uint64, counted bool)
 }
 
 // stripe returns where the caller counts look-ups; nil: they are not counted.
@@ -58,15 +58,15 @@ func (c *recorder[K]) countJoined(e any) {
 	}
 }
 
-// lookupCounts returns the sums of all stripes.
-func (c *recorder[K]) lookupCounts() (hits, misses, joined uint64) {
+// lookupCounts returns the sums of all stripes, and whether look-ups are counted.
+func (c *recorder[K]) lookupCounts() (hits, misses, joined uint64, counted bool) {
 	for i := range c.lookups {
 		of := &c.lookups[i]
 		hits += uint64(of.hits.Load())
 		misses += uint64(of.misses.Load())
 		joined += uint64(of.joined.Load())
 	}
-	return hits, misses, joined
+	return hits, misses, joined, c.lookups != nil
 }
 
 // joins is countJoined, if there is a recorder. Refresh is no look-up.

@@ -45,7 +45,7 @@ func TestLookupsAreCounted(t *testing.T) {
 		c := recorded()
 		c.Set("k", 1)
 		ask(c, "k")
-		if got := c.Stats(); got.Hits != 1 || got.Misses != 0 || got.Joined != 0 {
+		if got := c.Stats(); got.Hits != 1 || got.Misses != 0 || got.Joined != 0 || !got.Recorded {
 			t.Errorf("%s of a value: %+v", name, got)
 		}
 		ask(c, "absent")
@@ -58,7 +58,7 @@ func TestLookupsAreCounted(t *testing.T) {
 		}
 		c.Close(t.Context())
 		ask(c, "k")
-		if got := c.Stats(); got.Hits != 1 || got.Misses != 3 {
+		if got := c.Stats(); got.Hits != 1 || got.Misses != 3 || !got.Recorded {
 			t.Errorf("%s of a closed cache: %+v", name, got)
 		}
 	}
@@ -81,6 +81,10 @@ func TestWhatIsNoLookup(t *testing.T) {
 		if got := c.Stats(); got.Hits != 0 || got.Misses != 0 || got.Joined != 0 {
 			t.Errorf("%+v", got)
 		}
+	}
+	listens := oncecache.MustNew(oncecache.Config[string, int]{OnCreate: func(string, time.Duration, error) {}})
+	if listens.Get("k"); listens.Stats() != (oncecache.Stats{}) {
+		t.Errorf("%+v", listens.Stats())
 	}
 	var zero oncecache.Cache[string, int]
 	zero.Set("k", 1)

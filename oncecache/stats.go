@@ -33,6 +33,9 @@ type Stats struct {
 	// Weight is the sum of the weights of the values that are there, with
 	// Config.MaxWeight; at most math.MaxInt64.
 	Weight int64
+
+	// Recorded is Config.RecordStats: without it, zero Hits say nothing. It is not logged.
+	Recorded bool
 }
 
 // LogValue returns the counts that are not zero as a group.
@@ -77,7 +80,7 @@ func (c *core[K]) stats() Stats {
 		Idle: uint64(b.idled.Load()), Expired: uint64(b.expired.Load()), CreateTime: time.Duration(b.createTime.Load()), Weight: b.weight.Load(),
 	}
 	if r.recorder != nil {
-		s.Hits, s.Misses, s.Joined = r.recorder.lookupCounts()
+		s.Hits, s.Misses, s.Joined, s.Recorded = r.recorder.lookupCounts()
 	}
 	return s
 }

@@ -44,7 +44,9 @@ type Config[K comparable, V any] struct {
 	// error if the key is invalid. Every method that is given a key calls it
 	// once, on the caller's goroutine, outside every lock and before anything
 	// else. It must be safe for concurrent use, depend on nothing but the key,
-	// and return its own results unchanged. Nil stores keys as they are.
+	// and return its own results unchanged. So a caller that wants to know under
+	// which key Create, Put or UpdateIf has stored a value may call it too; methods
+	// that return an Entry have that key in it. Nil stores keys as they are.
 	Normalize func(K) (K, error)
 
 	// Clone returns a copy of a value that shares nothing with it that anybody

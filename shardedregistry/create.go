@@ -3,7 +3,8 @@ package shardedregistry
 // Create stores value for key if key is absent, and returns its version. It
 // never overwrites: if key is present, the error is an [*ExistsError]. An
 // invalid key gives [ErrInvalidKey]. If key is absent, Config.Check and unique
-// indexes may reject the value.
+// indexes may reject the value. The key that is stored is what Config.Normalize
+// returns for key.
 //
 // Create is wait-free if it finds key present, and otherwise blocking on the
 // mutex of a hash bucket; with indexes it may block on more, see [Config]. It

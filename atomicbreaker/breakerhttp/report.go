@@ -13,18 +13,5 @@ func classified(p atomicbreaker.Permit, classify func() atomicbreaker.Outcome) {
 	}()
 	outcome := classify()
 	returned = true
-	report(p, outcome)
-}
-
-// report tells a breaker how a call that it has admitted ended. It runs the
-// listener, which may not return; the outcome is reported then.
-func report(p atomicbreaker.Permit, o atomicbreaker.Outcome) {
-	switch o {
-	case atomicbreaker.Success:
-		p.Success()
-	case atomicbreaker.Ignored:
-		p.Cancel()
-	default:
-		p.Failure()
-	}
+	p.Report(outcome)
 }

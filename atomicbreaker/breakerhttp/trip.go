@@ -74,7 +74,7 @@ func (c *trip) send() (*http.Response, error) {
 		resp.Body = &body{ReadCloser: resp.Body, t: c.t, req: c.req, upload: upload, permit: c.permit}
 	case outcome == atomicbreaker.Success || outcome == atomicbreaker.Ignored:
 		c.stage = reporting
-		report(c.permit, outcome)
+		c.permit.Report(outcome)
 	default:
 		c.fail()
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -31,7 +32,7 @@ func Example() {
 	}
 	tracker, err := cowchangeset.New(cowchangeset.Config[string]{
 		Store: j,
-		NewID: func() string { return "plan-7" },
+		NewID: func(context.Context) (string, error) { return "plan-7", nil },
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -255,4 +256,25 @@ func ExampleParseAnchor() {
 	anchor, err := journal.ParseAnchor(text)
 	fmt.Println(anchor.Line, len(anchor.Hash), err)
 	// Output: 2 64 <nil>
+}
+
+// An operator sees how many lines share a write, and why the disk failed last.
+func ExampleJournal_Stats() {
+	dir, err := os.MkdirTemp("", "journal")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	ctx := context.Background()
+	j, err := journal.Open[string](filepath.Join(dir, "changes"), journal.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer j.Close()
+	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{Store: j})
+	tracker.Start(ctx)
+	tracker.RecordBatch([]string{"add policy", "attach policy"})
+	s := j.Stats()
+	fmt.Println(s.Entries, "entries,", s.Lines, "lines,", s.Syncs, "fsyncs, broken:", errors.Is(s.LastError, journal.ErrBroken))
+	// Output: 2 entries, 2 lines, 2 fsyncs, broken: false
 }

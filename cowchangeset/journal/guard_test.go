@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -134,18 +135,23 @@ func TestPaths(t *testing.T) {
 func TestClaim(t *testing.T) {
 	m := &memory{}
 	j := on(t, m)
-	must(t, j.Claim())
-	if err := j.Claim(); err != journal.ErrClaimed {
+	must(t, j.Claim(background))
+	if err := j.Claim(background); err != journal.ErrClaimed {
 		t.Error(err)
 	}
 	j.Release()
-	must(t, j.Claim())
+	ended, cancel := context.WithCancelCause(background)
+	cancel(os.ErrProcessDone)
+	if err := j.Claim(ended); err != os.ErrProcessDone {
+		t.Error(err)
+	}
+	must(t, j.Claim(background))
 	must(t, j.Close())
-	if err := j.Claim(); err != journal.ErrClosed {
+	if err := j.Claim(background); err != journal.ErrClosed {
 		t.Error(err)
 	}
 	j = on(t, m)
-	must(t, j.Claim())
+	must(t, j.Claim(background))
 	must(t, j.Close())
 }
 

@@ -141,11 +141,15 @@ func (j *Journal[E]) Validate(e E) error { // LP(Validate)
 
 // Claim reserves the journal for one tracker. It returns ErrClaimed if the journal is
 // claimed already, until Release or until it is opened again, and ErrClosed after
-// Close.
+// Close. It panics if ctx is nil.
 //
 // Claim is blocking: it waits for other calls that look at the journal's state. It
 // takes effect when the journal is seen to be claimed, or marked.
-func (j *Journal[E]) Claim() error {
+func (j *Journal[E]) Claim(ctx context.Context) error {
+	needContext(ctx, "Claim")
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	j.log.mu.Lock()
 	defer j.log.mu.Unlock()
 	if err := j.log.usable(); err != nil {

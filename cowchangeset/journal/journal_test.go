@@ -260,6 +260,7 @@ func TestNilContexts(t *testing.T) {
 		"Seal":    func() { j.Seal(none, "", cowchangeset.Manifest{}) },
 		"Abort":   func() { j.Abort(none, "", "") },
 		"Applied": func() { j.Applied(none, "", 0) },
+		"Claim":   func() { j.Claim(none) },
 		"Sync":    func() { j.Sync(none) },
 		"Load":    func() { j.Load(none) },
 	} {

@@ -30,6 +30,7 @@ type log struct {
 	lines    int
 	hash     digest // of the last line
 	dirty    bool   // something was written since the last fsync
+	stats    Stats  // the counts, since Open
 
 	// These are the writer's own.
 	file    file   // the last segment

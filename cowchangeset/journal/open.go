@@ -176,7 +176,7 @@ func (g *log) begun(f folder, unlock io.Closer, o Options, identity string) erro
 		}
 		return err
 	}
-	g.open = true
+	g.open, g.stats = true, Stats{} // what Open has written does not count
 	return nil
 }
 

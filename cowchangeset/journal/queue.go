@@ -115,6 +115,7 @@ func (g *log) finish(group []*call, err error) {
 				why = thrown
 			}
 			err := g.breakDown(fmt.Errorf("%w: panic: %v", ErrBroken, why))
+			g.failed(err)
 			for _, c := range group {
 				c.err = err
 			}

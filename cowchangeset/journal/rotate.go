@@ -35,7 +35,7 @@ func (g *log) flush() error {
 	if err := g.put(nil, g.dirty); err != nil {
 		return err
 	}
-	g.settle(outcome{synced: true})
+	g.settle(outcome{synced: g.dirty})
 	return nil
 }
 
@@ -58,6 +58,7 @@ func (g *log) begin() error {
 	g.state.apply(header)
 	g.segments = append(g.segments, s)
 	g.lines, g.hash = g.lines+1, hash
+	g.stats.Lines, g.stats.Bytes, g.stats.Syncs = g.stats.Lines+1, g.stats.Bytes+uint64(s.size), g.stats.Syncs+1
 	g.mu.Unlock() // LP(Rotate)
 	if g.file != nil {
 		g.file.Close() // which has nothing to say: the file was synced

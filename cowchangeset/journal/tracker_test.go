@@ -10,7 +10,25 @@ import (
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
+	"github.com/latchfree/latchfree/cowchangeset/storetest"
 )
+
+// A journal keeps what package storetest asks of a store.
+func TestStore(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Opener {
+		path := newPath(t)
+		var open *journal.Journal[string]
+		t.Cleanup(func() { open.Close() })
+		return func() (cowchangeset.Loader[string], error) {
+			if open != nil {
+				must(t, open.Close())
+			}
+			j, err := journal.Open[string](path, journal.Options{Sync: journal.SyncNever})
+			open = j
+			return j, err
+		}
+	})
+}
 
 // What a tracker has recorded, from many goroutines, through starts, seals,
 // batches, applications and aborts, is what a tracker that is resumed has; and

@@ -32,15 +32,22 @@ func (g *log) settle(out outcome) {
 	last := &g.segments[len(g.segments)-1]
 	for _, l := range out.lines {
 		last.last = max(last.last, g.state.apply(l)) // LP(Start, Append, Seal, Abort, Applied, Prune)
+		if l.op == opAppend {
+			g.stats.Entries += l.count
+		}
 	}
 	if n := len(out.lines); n > 0 {
 		g.lines += n
+		g.stats.Lines += uint64(n)
+		g.stats.Bytes += uint64(out.size - last.size)
+		g.stats.Writes++
 		last.size = out.size
 		g.hash = out.hash
 		g.dirty = true
 	}
 	if out.synced {
 		g.dirty = false // LP(Sync)
+		g.stats.Syncs++
 	}
 }
 
@@ -52,16 +59,19 @@ func (g *log) write(group []*call) {
 	full := last.size >= cmp.Or(g.options.SegmentSize, defaultSegmentSize)
 	rotates := (full || len(asked) > 0) && last.size > last.header // it has more than its header
 	if rotates {
-		if err := g.rotate(); errors.Is(err, ErrBroken) {
-			fail(group, err)
-			return
-		} else if err != nil { // calls that have not asked for it go on in the last segment
-			fail(asked, err)
+		if err := g.rotate(); err != nil {
+			g.failed(err)
+			if errors.Is(err, ErrBroken) {
+				fail(group, err)
+				return
+			}
+			fail(asked, err) // the others go on in the last segment
 			rotates = false
 		}
 	}
 	out, buf, concerned := g.plan(group)
 	if err := g.put(buf, out.synced); err != nil {
+		g.failed(err)
 		if errors.Is(err, ErrBroken) {
 			concerned = group // lines that were known already may not be there any more
 		}
@@ -73,7 +83,10 @@ func (g *log) write(group []*call) {
 	g.settle(out)
 	pruning := only(group, func(c *call) bool { return c.line != nil && c.line.op == opPrune })
 	if rotates || len(pruning) > 0 {
-		fail(pruning, g.drop())
+		if err := g.drop(); err != nil {
+			g.failed(err)
+			fail(pruning, err)
+		}
 	}
 }
 

@@ -87,24 +87,11 @@ func (g breakerGate) enter(ctx context.Context, target, method string) (func(ato
 	if err != nil {
 		return nil, err
 	}
-	return func(o atomicbreaker.Outcome) { settle(permit, o) }, nil
+	return func(o atomicbreaker.Outcome) { permit.Report(o) }, nil
 }
 
 func (g breakerGate) early() bool { return false }
 
 func (g breakerGate) classify(ctx context.Context, err error) atomicbreaker.Outcome {
 	return g.config.Classify(ctx, err)
-}
-
-// settle tells a breaker how a call ended. An Outcome that is none of the three
-// counts as Failure.
-func settle(p atomicbreaker.Permit, o atomicbreaker.Outcome) {
-	switch o {
-	case atomicbreaker.Success:
-		p.Success()
-	case atomicbreaker.Ignored:
-		p.Cancel()
-	default:
-		p.Failure()
-	}
 }

@@ -55,11 +55,7 @@ func (g throttleGate) enter(context.Context, string, string) (func(atomicbreaker
 	if err := g.config.Throttle.Allow(); err != nil {
 		return nil, err
 	}
-	return func(o atomicbreaker.Outcome) {
-		if o == atomicbreaker.Success || o == atomicbreaker.Ignored {
-			g.config.Throttle.Success()
-		}
-	}, nil
+	return g.config.Throttle.Report, nil
 }
 
 func (g throttleGate) early() bool { return true }

@@ -6,7 +6,8 @@
 //
 // A function such as [Breaker] registers observable instruments, which read the counts that
 // the type keeps anyway when metrics are collected: it adds nothing to an operation. Only
-// [Creations] measures by itself, in Config.OnCreate.
+// [Creations], [Transitions] and [KeyTransitions] measure by themselves, in OnCreate and
+// OnStateChange.
 //
 // The name of an instance is an attribute. Two instances of a type need different names:
 // OpenTelemetry does not define what comes of two observations with the same attributes.

@@ -28,9 +28,13 @@ import (
 func everything(t *testing.T) func() (metricdata.ResourceMetrics, error) {
 	t.Helper()
 	meter, collect := reader(t)
-	breaker := atomicbreaker.MustNew(atomicbreaker.Config{})
+	onChange, err := latchotel.Transitions(meter, "b")
+	require.NoError(t, err)
+	breaker := atomicbreaker.MustNew(atomicbreaker.Config{OnStateChange: onChange})
 	breaker.Trip(0)
-	group := new(atomicbreaker.Group[string])
+	onKeyChange, err := latchotel.KeyTransitions[string](meter, "g")
+	require.NoError(t, err)
+	group := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{OnStateChange: onKeyChange})
 	group.Trip("a", 0)
 	onCreate, err := latchotel.Creations[string](meter, "c")
 	require.NoError(t, err)
@@ -164,23 +168,25 @@ func TestLabelThatBlocks(t *testing.T) {
 func TestNilPanics(t *testing.T) {
 	meter := noop.NewMeterProvider().Meter("")
 	for text, call := range map[string]func(){
-		"latchotel: Breaker: nil meter":      func() { _, _ = latchotel.Breaker(nil, "", nil) },
-		"latchotel: Breaker: nil breaker":    func() { _, _ = latchotel.Breaker(meter, "", nil) },
-		"latchotel: Group: nil meter":        func() { _, _ = latchotel.Group(nil, "", nil, latchotel.GroupOptions[int]{}) },
-		"latchotel: Group: nil group":        func() { _, _ = latchotel.Group(meter, "", nil, latchotel.GroupOptions[int]{}) },
-		"latchotel: Throttle: nil meter":     func() { _, _ = latchotel.Throttle(nil, "", nil) },
-		"latchotel: Throttle: nil throttle":  func() { _, _ = latchotel.Throttle(meter, "", nil) },
-		"latchotel: RetryBudget: nil meter":  func() { _, _ = latchotel.RetryBudget(nil, "", nil) },
-		"latchotel: RetryBudget: nil budget": func() { _, _ = latchotel.RetryBudget(meter, "", nil) },
-		"latchotel: Cache: nil meter":        func() { _, _ = latchotel.Cache[int, int](nil, "", nil, latchotel.CacheOptions{}) },
-		"latchotel: Cache: nil cache":        func() { _, _ = latchotel.Cache[int, int](meter, "", nil, latchotel.CacheOptions{}) },
-		"latchotel: Creations: nil meter":    func() { _, _ = latchotel.Creations[int](nil, "") },
-		"latchotel: Registry: nil meter":     func() { _, _ = latchotel.Registry[int, int](nil, "", nil) },
-		"latchotel: Registry: nil registry":  func() { _, _ = latchotel.Registry[int, int](meter, "", nil) },
-		"latchotel: Tracker: nil meter":      func() { _, _ = latchotel.Tracker[int](nil, "", nil) },
-		"latchotel: Tracker: nil tracker":    func() { _, _ = latchotel.Tracker[int](meter, "", nil) },
-		"latchotel: Journal: nil meter":      func() { _, _ = latchotel.Journal[int](nil, "", nil) },
-		"latchotel: Journal: nil journal":    func() { _, _ = latchotel.Journal[int](meter, "", nil) },
+		"latchotel: Breaker: nil meter":        func() { _, _ = latchotel.Breaker(nil, "", nil) },
+		"latchotel: Breaker: nil breaker":      func() { _, _ = latchotel.Breaker(meter, "", nil) },
+		"latchotel: Group: nil meter":          func() { _, _ = latchotel.Group(nil, "", nil, latchotel.GroupOptions[int]{}) },
+		"latchotel: Group: nil group":          func() { _, _ = latchotel.Group(meter, "", nil, latchotel.GroupOptions[int]{}) },
+		"latchotel: Throttle: nil meter":       func() { _, _ = latchotel.Throttle(nil, "", nil) },
+		"latchotel: Throttle: nil throttle":    func() { _, _ = latchotel.Throttle(meter, "", nil) },
+		"latchotel: RetryBudget: nil meter":    func() { _, _ = latchotel.RetryBudget(nil, "", nil) },
+		"latchotel: RetryBudget: nil budget":   func() { _, _ = latchotel.RetryBudget(meter, "", nil) },
+		"latchotel: Cache: nil meter":          func() { _, _ = latchotel.Cache[int, int](nil, "", nil, latchotel.CacheOptions{}) },
+		"latchotel: Cache: nil cache":          func() { _, _ = latchotel.Cache[int, int](meter, "", nil, latchotel.CacheOptions{}) },
+		"latchotel: Creations: nil meter":      func() { _, _ = latchotel.Creations[int](nil, "") },
+		"latchotel: Transitions: nil meter":    func() { _, _ = latchotel.Transitions(nil, "") },
+		"latchotel: KeyTransitions: nil meter": func() { _, _ = latchotel.KeyTransitions[int](nil, "") },
+		"latchotel: Registry: nil meter":       func() { _, _ = latchotel.Registry[int, int](nil, "", nil) },
+		"latchotel: Registry: nil registry":    func() { _, _ = latchotel.Registry[int, int](meter, "", nil) },
+		"latchotel: Tracker: nil meter":        func() { _, _ = latchotel.Tracker[int](nil, "", nil) },
+		"latchotel: Tracker: nil tracker":      func() { _, _ = latchotel.Tracker[int](meter, "", nil) },
+		"latchotel: Journal: nil meter":        func() { _, _ = latchotel.Journal[int](nil, "", nil) },
+		"latchotel: Journal: nil journal":      func() { _, _ = latchotel.Journal[int](meter, "", nil) },
 	} {
 		assert.PanicsWithValue(t, text, call)
 	}

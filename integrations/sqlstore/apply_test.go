@@ -93,7 +93,7 @@ func TestMarkEndsWithTheClaim(t *testing.T) {
 		s := d.claimed(t)
 		require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 		require.NoError(t, s.Seal(background, "a", manifest{}))
-		memory := cowchangeset.MustNew(cowchangeset.Config[string]{NewID: func() string { return "a" }})
+		memory := cowchangeset.MustNew(cowchangeset.Config[string]{NewID: func(context.Context) (string, error) { return "a", nil }})
 		a, err := memory.Start(background)
 		require.NoError(t, err)
 		nothing := func(context.Context, *sql.Tx, cowchangeset.Final[string]) error { return nil }
@@ -101,7 +101,7 @@ func TestMarkEndsWithTheClaim(t *testing.T) {
 		require.NoError(t, s.Start(background, header{ID: "b", Ordinal: 2, Previous: "a"}))
 		require.NoError(t, s.Prune(background, 2))
 		s.Release()
-		require.NoError(t, s.Claim())
+		require.NoError(t, s.Claim(background))
 		require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 3, Previous: "b"}))
 		require.NoError(t, s.Seal(background, "a", manifest{}))
 		require.NoError(t, s.Applied(background, "a", 1))

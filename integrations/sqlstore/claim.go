@@ -10,18 +10,20 @@ import (
 // Claim takes the tables over for one tracker. It returns ErrClaimed if this Store has
 // the claim already, until Release, and ErrNotMigrated if Migrate was not called.
 // Another Store, as that of another process, loses the tables: its later calls that
-// write fail with ErrFenced. A process that was killed needs no Release.
+// write fail with ErrFenced. A process that was killed needs no Release. Claim panics if
+// ctx is nil.
 //
 // Claim is blocking: it waits for the database and for all transactions of other
-// Stores on the tables, at most for Options.ClaimTimeout. It takes effect when its
-// transaction commits. If it fails, others may have lost the tables nevertheless.
-func (s *Store[E]) Claim() error {
+// Stores on the tables, at most for Options.ClaimTimeout, and no longer than ctx. It
+// takes effect when its transaction commits. If it fails, others may have lost the tables nevertheless.
+func (s *Store[E]) Claim(ctx context.Context) error {
+	needContext(ctx, "Claim")
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
 	if s.epoch.Load() != 0 {
 		return ErrClaimed
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.claimTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.claimTimeout)
 	defer cancel()
 	epoch, err := s.nextEpoch(ctx)
 	if err != nil {

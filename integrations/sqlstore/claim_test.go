@@ -42,7 +42,7 @@ func TestClaimFencesTheOther(t *testing.T) {
 		young, err := sqlstore.New(d.DB, o)
 		require.NoError(t, err)
 		require.ErrorIs(t, young.Start(background, header{ID: "b", Ordinal: 2, Previous: "a"}), sqlstore.ErrUnclaimed)
-		require.NoError(t, young.Claim())
+		require.NoError(t, young.Claim(background))
 		for name, call := range map[string]func() error{
 			"Start":   func() error { return old.Start(background, header{ID: "b", Ordinal: 2, Previous: "a"}) },
 			"Append":  func() error { return old.Append(background, "a", []entry{{Seq: 1, Value: "y"}}) },
@@ -62,7 +62,7 @@ func TestClaimFencesTheOther(t *testing.T) {
 
 		old.Release() // the old process may take the tables back, as a new one may
 		require.ErrorIs(t, old.Seal(background, "a", cowchangeset.Manifest{Len: 2, Last: 1}), sqlstore.ErrUnclaimed)
-		require.NoError(t, old.Claim())
+		require.NoError(t, old.Claim(background))
 		require.ErrorIs(t, young.Seal(background, "a", cowchangeset.Manifest{Len: 2, Last: 1}), sqlstore.ErrFenced)
 		require.NoError(t, old.Seal(background, "a", cowchangeset.Manifest{Len: 2, Last: 1}))
 	})
@@ -87,8 +87,11 @@ func TestClaimWaitsForApplyTx(t *testing.T) {
 
 		claimed := make(chan error, 1)
 		err = s.ApplyTx(background, c, func(ctx context.Context, tx *sql.Tx, f cowchangeset.Final[string]) error {
-			require.ErrorIs(t, hasty.Claim(), context.DeadlineExceeded)
-			go func() { claimed <- patient.Claim() }()
+			require.ErrorIs(t, hasty.Claim(background), context.DeadlineExceeded)
+			short, cancel := context.WithTimeout(background, 50*time.Millisecond)
+			defer cancel()
+			require.ErrorIs(t, patient.Claim(short), context.DeadlineExceeded)
+			go func() { claimed <- patient.Claim(background) }()
 			select {
 			case err := <-claimed:
 				t.Error("claimed while a changeset is applied: ", err)

@@ -33,7 +33,7 @@ func TestStoresSideBySide(t *testing.T) {
 				}
 				check(err)
 				check(s.Migrate(background))
-				check(s.Claim())
+				check(s.Claim(background))
 				check(s.Start(background, header{ID: "a", Ordinal: 1}))
 				for n := range uint64(30) {
 					check(s.Append(background, "a", []entry{{Seq: n}}))

@@ -14,8 +14,8 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/cowchangeset/storetest"
 	"github.com/latchfree/latchfree/integrations/sqlstore"
-	"github.com/latchfree/latchfree/integrations/sqlstore/storetest"
 )
 
 // database is one on which tests run, with tables of its own.
@@ -105,7 +105,7 @@ func (d database) store(t testing.TB) *sqlstore.Store[string] {
 func (d database) claimed(t testing.TB) *sqlstore.Store[string] {
 	t.Helper()
 	s := d.store(t)
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	return s
 }
 

@@ -52,7 +52,7 @@ func TestFaultsAtEachOperation(t *testing.T) {
 			failures := 0
 			for i, call := range []func() error{
 				func() error { return s.Migrate(background) },
-				s.Claim,
+				func() error { return s.Claim(background) },
 				func() error { return s.Start(background, header{ID: "a", Ordinal: 1}) },
 				func() error { return s.Append(background, "a", []entry{{Seq: 1, Value: "x"}}) },
 				func() error { return s.Seal(background, "a", cowchangeset.Manifest{Len: 1, Last: 1}) },

@@ -16,7 +16,7 @@ func TestMigrate(t *testing.T) {
 	each(t, func(t *testing.T, d database) {
 		s, err := sqlstore.New(d.DB, d.options())
 		require.NoError(t, err)
-		require.ErrorIs(t, s.Claim(), sqlstore.ErrNotMigrated)
+		require.ErrorIs(t, s.Claim(background), sqlstore.ErrNotMigrated)
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
@@ -26,7 +26,7 @@ func TestMigrate(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		require.NoError(t, s.Claim())
+		require.NoError(t, s.Claim(background))
 		require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 		require.NoError(t, s.Append(background, "a", []entry{{Seq: 0, Value: "x"}}))
 		require.NoError(t, s.Migrate(background))
@@ -40,22 +40,22 @@ func TestMigrateOthers(t *testing.T) {
 	each(t, func(t *testing.T, d database) {
 		s := d.store(t)
 		d.exec(t, "UPDATE #store SET version = 2")
-		for _, call := range []func() error{func() error { return s.Migrate(background) }, s.Claim} {
+		for _, call := range []func() error{func() error { return s.Migrate(background) }, func() error { return s.Claim(background) }} {
 			err := call()
 			require.ErrorIs(t, err, sqlstore.ErrNotMigrated)
 			require.ErrorContains(t, err, "version 2 of the schema, and this package has version 1")
 		}
 		d.exec(t, "UPDATE #store SET version = 1")
 		d.exec(t, "DROP TABLE #entries")
-		require.ErrorContains(t, s.Claim(), "there is no table "+d.prefix+"entries")
+		require.ErrorContains(t, s.Claim(background), "there is no table "+d.prefix+"entries")
 		require.NoError(t, s.Migrate(background))
-		require.NoError(t, s.Claim())
+		require.NoError(t, s.Claim(background))
 		d.exec(t, "DELETE FROM #store")
 		require.ErrorIs(t, s.Start(background, header{ID: "a", Ordinal: 1}), sqlstore.ErrNotMigrated)
 		s.Release()
-		require.ErrorContains(t, s.Claim(), d.prefix+"store has no row")
+		require.ErrorContains(t, s.Claim(background), d.prefix+"store has no row")
 		require.NoError(t, s.Migrate(background))
-		require.NoError(t, s.Claim())
+		require.NoError(t, s.Claim(background))
 	})
 }
 
@@ -66,7 +66,7 @@ func TestWrongDialect(t *testing.T) {
 		o.Dialect = sqlstore.SQLite + sqlstore.PostgreSQL - d.dialect
 		s, err := sqlstore.New(d.DB, o)
 		require.NoError(t, err)
-		for name, call := range map[string]func() error{"Migrate": func() error { return s.Migrate(background) }, "Claim": s.Claim} {
+		for name, call := range map[string]func() error{"Migrate": func() error { return s.Migrate(background) }, "Claim": func() error { return s.Claim(background) }} {
 			require.ErrorContains(t, call(), "sqlstore: "+name+": the first statement in Options.Dialect, which is "+o.Dialect.String())
 		}
 		d.claimed(t)
@@ -87,7 +87,7 @@ func TestClosedDatabase(t *testing.T) {
 		require.EqualError(t, s.Append(background, "a", []entry{{}}), "sqlstore: Append: "+text)
 		require.EqualError(t, s.Prune(background, 1), "sqlstore: Prune: "+text)
 		require.EqualError(t, s.Migrate(background), "sqlstore: Migrate: "+text)
-		require.ErrorContains(t, fresh.Claim(), text)
+		require.ErrorContains(t, fresh.Claim(background), text)
 		for _, err := range s.Load(background) {
 			require.EqualError(t, err, "sqlstore: Load: "+text)
 		}
@@ -110,6 +110,7 @@ func TestNilContexts(t *testing.T) {
 	s := d.claimed(t)
 	var none context.Context
 	for name, call := range map[string]func(){
+		"Claim":   func() { s.Claim(none) },
 		"Migrate": func() { s.Migrate(none) },
 		"Start":   func() { s.Start(none, header{}) },
 		"Append":  func() { s.Append(none, "", nil) },

@@ -70,7 +70,7 @@ func TestCodec(t *testing.T) {
 		s, err := sqlstore.New(d.DB, o)
 		require.NoError(t, err)
 		require.NoError(t, s.Migrate(background))
-		require.NoError(t, s.Claim())
+		require.NoError(t, s.Claim(background))
 		require.ErrorIs(t, s.Validate("bad"), errOneWay)
 		require.ErrorIs(t, s.Validate("bad"), sqlstore.ErrValue)
 		require.NoError(t, s.Validate(""))
@@ -142,7 +142,7 @@ func TestForeignRows(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				s := d.store(t)
 				if d.number(t, "SELECT COUNT(*) FROM #changesets") == 0 {
-					require.NoError(t, s.Claim())
+					require.NoError(t, s.Claim(background))
 					require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 					require.NoError(t, s.Append(background, "a", []entry{{Seq: 0, Value: "x"}, {Seq: 1, Value: "y"}, {Seq: 2, Value: "z"}}))
 					require.NoError(t, s.Start(background, header{ID: "b", Ordinal: 2, Previous: "a"}))
@@ -246,7 +246,7 @@ func TestPrune(t *testing.T) {
 		o.PruneUnapplied = true
 		s, err := sqlstore.New(d.DB, o)
 		require.NoError(t, err)
-		require.NoError(t, s.Claim())
+		require.NoError(t, s.Claim(background))
 		require.Equal(t, "cd", left(s, 3))
 		require.Equal(t, "d", left(s, 1000))
 	})

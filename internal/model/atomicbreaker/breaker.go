@@ -254,6 +254,7 @@ func (b *Breaker) RecordSuccess() ab.Verdict {
 	b.forget()
 	switch b.state {
 	case ab.ForcedOpen:
+		b.Stats.Late++
 		return ab.Late
 	case ab.Closed, ab.Disabled:
 		return b.settle(call{at: b.Now}, ab.Success)
@@ -265,6 +266,7 @@ func (b *Breaker) RecordFailure() ab.Verdict {
 	b.forget()
 	switch b.Would() {
 	case ab.Open, ab.ForcedOpen:
+		b.Stats.Late++
 		return ab.Late
 	case ab.Closed, ab.Disabled:
 		return b.settle(call{at: b.Now, failed: true}, ab.Failure)

@@ -22,7 +22,6 @@ const processBit = 32
 // the processes before it can have given.
 func (s *Service) restore(c *latchfree.Config) error {
 	actions, plans := map[string]state.Entry[api.Action]{}, map[string]state.Entry[api.Plan]{}
-	c.PlanOf = map[string]string{}
 	processes := uint64(0) // before this one
 	for line := range s.audit.All() {
 		switch line.Kind {
@@ -36,8 +35,6 @@ func (s *Service) restore(c *latchfree.Config) error {
 			}
 		case api.KindProcess:
 			processes++
-		case api.KindStarted:
-			c.PlanOf[line.Changeset] = line.Plan
 		case api.KindStrategy:
 			if _, err := s.strategies.Put(line.Strategy, api.Strategy{Name: line.Strategy, URL: line.URL}); err != nil {
 				return err

@@ -2,9 +2,11 @@ package latchfree
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
@@ -16,30 +18,40 @@ import (
 type changesets struct {
 	tracker *cowchangeset.Tracker[api.Change]
 	journal *journal.Journal[api.Change]
-	byID    shardedregistry.Registry[string, started]
+	byID    shardedregistry.Registry[string, *changeset]
 }
 
-// started is a changeset and what it is for, which a tracker does not know.
-type started struct {
-	c    *cowchangeset.Changeset[api.Change]
-	plan string
+type changeset = cowchangeset.Changeset[api.Change]
+
+// planKey is the key of the plan in the context of a Start.
+type planKey struct{}
+
+// newID puts the plan into the ID: the journal gets both in one write, so that no kill
+// comes between them.
+func newID(ctx context.Context) (string, error) {
+	plan, ok := ctx.Value(planKey{}).(string)
+	if !ok {
+		return "", errors.New("a changeset needs a plan")
+	}
+	return plan + "~" + rand.Text(), nil
 }
 
-func (s *changesets) index(planOf map[string]string) {
-	for _, id := range s.tracker.IDs() {
-		if c, ok := s.tracker.ByID(id); ok {
-			s.byID.Put(id, started{c, planOf[id]})
-		}
+// planOf returns the plan in an ID. The random text behind it has no "~".
+func planOf(id string) string { return id[:max(0, strings.LastIndexByte(id, '~'))] }
+
+func (s *changesets) index() {
+	for _, c := range s.tracker.All() {
+		s.byID.Put(c.ID(), c)
 	}
 }
 
 func (s *changesets) Start(ctx context.Context, plan string) (api.Changeset, error) {
-	c, err := s.tracker.Start(ctx)
+	c, err := s.tracker.Start(context.WithValue(ctx, planKey{}, plan))
 	if err != nil {
 		return api.Changeset{}, err
 	}
-	s.byID.Put(c.ID(), started{c, plan})
-	return describe(started{c, plan}), nil
+	s.byID.Put(c.ID(), c)
+	return describe(c), nil
 }
 
 func (s *changesets) Record(ctx context.Context, change api.Change) (api.Receipt, error) {
@@ -55,7 +67,7 @@ func (s *changesets) Seal(ctx context.Context, id string) (api.Changeset, error)
 	if err != nil {
 		return api.Changeset{}, err
 	}
-	if _, err := c.c.Seal(ctx); err != nil {
+	if _, err := c.Seal(ctx); err != nil {
 		return api.Changeset{}, err
 	}
 	return describe(c), nil
@@ -66,7 +78,7 @@ func (s *changesets) Apply(ctx context.Context, id string, fn func(context.Conte
 	if err != nil {
 		return err
 	}
-	err = c.c.Apply(ctx, func(ctx context.Context, f cowchangeset.Final[api.Change]) error {
+	err = c.Apply(ctx, func(ctx context.Context, f cowchangeset.Final[api.Change]) error {
 		changes := make([]api.Change, 0, f.Len())
 		for _, change := range f.All() {
 			changes = append(changes, change)
@@ -90,12 +102,10 @@ func (s *changesets) Get(id string) (api.Changeset, error) {
 	return describe(c), nil
 }
 
-// All follows the links from the first changeset, so that it needs no index.
 func (s *changesets) All() iter.Seq[api.Changeset] {
 	return func(yield func(api.Changeset) bool) {
-		for c, _ := s.tracker.ByOrdinal(1); c != nil; c = c.Next() {
-			known, _ := s.byID.Get(c.ID())
-			if !yield(describe(started{c, known.plan})) {
+		for _, c := range s.tracker.All() {
+			if !yield(describe(c)) {
 				return
 			}
 		}
@@ -120,26 +130,20 @@ func (s *changesets) Close(ctx context.Context) error {
 	return err
 }
 
-func (s *changesets) find(id string) (started, error) {
+func (s *changesets) find(id string) (*changeset, error) {
 	if c, ok := s.byID.Get(id); ok {
 		return c, nil
 	}
 	// A Start may have returned to the tracker and not yet have stored its changeset here.
 	if c, ok := s.tracker.ByID(id); ok {
-		return started{c: c}, nil
+		return c, nil
 	}
-	return started{}, state.ErrNotFound
+	return nil, state.ErrNotFound
 }
 
-func describe(s started) api.Changeset {
-	sealed := false
-	select {
-	case <-s.c.Sealed():
-		sealed = true
-	default:
-	}
-	return api.Changeset{ID: s.c.ID(), Ordinal: s.c.Ordinal(), Plan: s.plan, Changes: s.c.Len(),
-		Sealed: sealed, Applied: s.c.Applied() == cowchangeset.AllApplied}
+func describe(c *changeset) api.Changeset {
+	return api.Changeset{ID: c.ID(), Ordinal: c.Ordinal(), Plan: planOf(c.ID()), Changes: c.Len(),
+		Sealed: c.IsSealed(), Applied: c.Applied() == cowchangeset.AllApplied}
 }
 
 func receipt(r cowchangeset.Receipt, change api.Change) api.Receipt {

@@ -23,7 +23,6 @@ type Config struct {
 	// What the service had when it stopped.
 	Actions []state.Entry[api.Action]
 	Plans   []state.Entry[api.Plan]
-	PlanOf  map[string]string // of changesets, by ID
 	// New names begin above it.
 	LastVersion uint64
 }
@@ -48,15 +47,17 @@ func New(ctx context.Context, c Config) (state.Set, error) {
 		return none, err
 	}
 	changesets := &changesets{journal: c.Journal}
+	config := cowchangeset.Config[api.Change]{NewID: newID}
 	if c.Journal == nil {
-		changesets.tracker, err = cowchangeset.New(cowchangeset.Config[api.Change]{})
+		changesets.tracker, err = cowchangeset.New(config)
 	} else {
-		changesets.tracker, err = cowchangeset.Resume(ctx, cowchangeset.Config[api.Change]{Store: c.Journal})
+		config.Store = c.Journal
+		changesets.tracker, err = cowchangeset.Resume(ctx, config)
 	}
 	if err != nil {
 		return none, err
 	}
-	changesets.index(c.PlanOf)
+	changesets.index()
 	return state.Set{Name: "latchfree", Actions: actions, Plans: plans,
 		Changesets: changesets, Breakers: breakers, Engines: engines}, nil
 }

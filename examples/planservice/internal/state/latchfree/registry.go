@@ -57,7 +57,7 @@ func (r registry[V]) entry(name string, v V, version shardedregistry.Version, er
 	if err != nil {
 		return state.Entry[V]{}, translate(err)
 	}
-	name, _ = state.Normalize(name) // as the registry has it
+	name, _ = state.Normalize(name) // which is Config.Normalize: as the registry has it
 	return state.Entry[V]{Name: name, Version: uint64(version), Value: v}, nil
 }
 

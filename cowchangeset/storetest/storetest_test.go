@@ -4,11 +4,12 @@ import (
 	"context"
 	"iter"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
-	"github.com/latchfree/latchfree/integrations/sqlstore/storetest"
+	"github.com/latchfree/latchfree/cowchangeset/storetest"
 )
 
 // journals returns what opens a journal.
@@ -28,14 +29,6 @@ func journals(t *testing.T) func() (*journal.Journal[string], error) {
 	}
 }
 
-// The journal is a store.
-func TestRunJournal(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) storetest.Opener {
-		open := journals(t)
-		return func() (cowchangeset.Loader[string], error) { return open() }
-	})
-}
-
 // broken is a journal that breaks one promise.
 type broken struct {
 	*journal.Journal[string]
@@ -43,7 +36,14 @@ type broken struct {
 }
 
 func (b broken) Start(ctx context.Context, h cowchangeset.Header) error {
-	if b.fault == "starts twice are refused" {
+	switch b.fault {
+	case "the case of IDs is lost":
+		h.ID = strings.ToLower(h.ID)
+	case "white space of IDs is lost":
+		h.ID = strings.TrimSpace(h.ID)
+	case "long IDs are cut off":
+		h.ID = h.ID[:min(len(h.ID), 1023)]
+	case "starts twice are refused":
 		for s := range b.Journal.Load(ctx) {
 			if s.ID == h.ID {
 				return journal.ErrConflict
@@ -76,11 +76,15 @@ func (b broken) Applied(ctx context.Context, id string, next uint64) error {
 	return b.Journal.Applied(ctx, id, next)
 }
 
-func (b broken) Claim() error {
-	if b.fault == "claims are not kept" {
+func (b broken) Claim(ctx context.Context) error {
+	switch {
+	case b.fault == "claims are not kept":
 		return nil
+	case b.fault == "a claim that fails is kept" && ctx.Err() != nil:
+		b.Journal.Claim(context.Background())
+		return ctx.Err()
 	}
-	return b.Journal.Claim()
+	return b.Journal.Claim(ctx)
 }
 
 func (b broken) Release() {
@@ -130,6 +134,9 @@ func TestChecksFail(t *testing.T) {
 	}
 	for fault, check := range map[string]func(storetest.Opener) error{
 		"starts twice are refused":        calls,
+		"the case of IDs is lost":         storetest.IDs,
+		"white space of IDs is lost":      storetest.IDs,
+		"long IDs are cut off":            storetest.IDs,
 		"one entry is lost":               storetest.Long,
 		"errors are swallowed":            calls,
 		"an ended context loses the work": storetest.Contexts,
@@ -137,6 +144,7 @@ func TestChecksFail(t *testing.T) {
 		"the reason is lost":              calls,
 		"claims are not kept":             storetest.Claims,
 		"releases are not kept":           storetest.Claims,
+		"a claim that fails is kept":      storetest.Claims,
 		"nothing is forgotten":            storetest.Prunes,
 	} {
 		t.Run(fault, func(t *testing.T) {

@@ -10,10 +10,12 @@
 //	}
 //
 // The store must implement Loader and Applier; the other interfaces are checked if it
-// implements them. It must refuse calls that contradict what it has.
+// implements them. It must refuse calls that contradict what it has. Package journal
+// and the module integrations/sqlstore are checked by it.
 package storetest
 
 import (
+	"context"
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
@@ -30,6 +32,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 	for seed := range uint64(8) {
 		t.Run("Calls", func(t *testing.T) { must(t, Calls(seed, 60, fresh(t))) })
 	}
+	t.Run("IDs", func(t *testing.T) { must(t, IDs(fresh(t))) })
 	t.Run("Long", func(t *testing.T) { must(t, Long(fresh(t))) })
 	t.Run("Tracker", func(t *testing.T) { must(t, Tracker(fresh(t))) })
 	t.Run("Claims", func(t *testing.T) { must(t, Claims(fresh(t))) })
@@ -51,7 +54,7 @@ func opened(open Opener) (cowchangeset.Loader[string], error) {
 		return nil, err
 	}
 	if c, ok := s.(cowchangeset.Claimer); ok {
-		err = c.Claim()
+		err = c.Claim(context.Background())
 	}
 	return s, err
 }

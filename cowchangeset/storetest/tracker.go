@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/latchfree/latchfree/cowchangeset"
+	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // errStop is why a function of ours stops.
@@ -48,8 +48,7 @@ func trailOf(tracker *cowchangeset.Tracker[string]) (all []string) {
 	for r, e := range tracker.Trail().All() {
 		all = append(all, fmt.Sprint(r, e))
 	}
-	for _, id := range tracker.IDs() {
-		c, _ := tracker.ByID(id)
+	for _, c := range tracker.All() {
 		all = append(all, fmt.Sprint(c.Ordinal(), c.Applied(), c.Reason()))
 	}
 	return all
@@ -61,25 +60,19 @@ func work(ctx context.Context, tracker *cowchangeset.Tracker[string], n int) err
 	if err != nil {
 		return err
 	}
-	var wg sync.WaitGroup
-	errs := make(chan error, 100)
-	for g := range 4 {
-		wg.Go(func() {
-			for i := range 5 {
-				if _, err := tracker.Record(fmt.Sprint("entry ", g, i)); err != nil {
-					errs <- err
-				}
-				if _, err := tracker.RecordBatch([]string{"batch", fmt.Sprint(g), fmt.Sprint(i)}); err != nil {
-					errs <- err
-				}
-			}
+	ended, errs := make([]atomics.Event, 4), make([]error, 4)
+	for g := range ended {
+		ended[g] = atomics.MakeEvent()
+		atomics.Go(func() {
+			defer ended[g].Fire()
+			errs[g] = records(tracker, g)
 		})
 	}
-	wg.Wait()
-	select {
-	case err := <-errs:
+	for g := range ended {
+		ended[g].Wait()
+	}
+	if err := errors.Join(errs...); err != nil {
 		return err
-	default:
 	}
 	switch n % 4 {
 	case 1:
@@ -101,7 +94,21 @@ func work(ctx context.Context, tracker *cowchangeset.Tracker[string], n int) err
 	return nil
 }
 
-// Claims checks that a Claimer serves one tracker, until Release.
+// records records entries and batches.
+func records(tracker *cowchangeset.Tracker[string], g int) error {
+	for i := range 5 {
+		if _, err := tracker.Record(fmt.Sprint("entry ", g, i)); err != nil {
+			return err
+		}
+		if _, err := tracker.RecordBatch([]string{"batch", fmt.Sprint(g), fmt.Sprint(i)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Claims checks that a Claimer serves one tracker, until Release. A Claim that fails,
+// because its context has ended, claims nothing.
 func Claims(open Opener) error {
 	s, err := open()
 	if err != nil {
@@ -110,6 +117,11 @@ func Claims(open Opener) error {
 	c, ok := s.(cowchangeset.Claimer)
 	if !ok {
 		return nil
+	}
+	ended, cancel := atomics.WithCancel(context.Background())
+	cancel()
+	if c.Claim(ended) == nil {
+		c.Release()
 	}
 	config := cowchangeset.Config[string]{Store: s}
 	if _, err := cowchangeset.New(config); err != nil {
@@ -122,7 +134,7 @@ func Claims(open Opener) error {
 	if _, err := cowchangeset.Resume(context.Background(), config); err != nil {
 		return fmt.Errorf("storetest: after Release: %w", err)
 	}
-	if c.Claim() == nil {
+	if c.Claim(context.Background()) == nil {
 		return errors.New("storetest: Claim of a claimed store succeeds")
 	}
 	return nil
@@ -135,7 +147,7 @@ func Contexts(open Opener) error {
 	if err != nil {
 		return err
 	}
-	ended, cancel := context.WithCancel(context.Background())
+	ended, cancel := atomics.WithCancel(context.Background())
 	cancel()
 	entries := []cowchangeset.Entry[string]{{Seq: 0, Value: "a"}, {Seq: 1, Value: "b"}}
 	for _, call := range []func(context.Context) error{

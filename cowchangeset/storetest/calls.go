@@ -52,6 +52,9 @@ func Calls(seed uint64, n int, open Opener) error {
 	return nil
 }
 
+// maxID is how many bytes of an ID a store must accept.
+const maxID = 1024
+
 // called is a call of a store, and what the model says of it.
 type called struct {
 	text   string
@@ -162,4 +165,36 @@ func Long(open Opener) error {
 		return errors.New("storetest: after long Appends, Load yields other entries")
 	}
 	return s.Seal(ctx, "long", cowchangeset.Manifest{Len: 1234, Last: 3 * 1233})
+}
+
+// IDs starts a changeset with each of some IDs that a store must accept. Some of them
+// differ in case, white space or the composition of a letter alone.
+func IDs(open Opener) error {
+	ctx := context.Background()
+	s, err := opened(open)
+	if err != nil {
+		return err
+	}
+	long := strings.Repeat("x", maxID)
+	m := &model{first: 1}
+	for _, id := range []string{"a", "A", "a ", " a", "a\n", " ", "\t", "\u00e9", "e\u0301", "\u00df", "ss", "../a", "%00", "*", "\U0010ffff",
+		long, long[1:], long[1:] + "X", strings.Repeat("\U0001f600", maxID/4)} {
+		h := cowchangeset.Header{ID: id, Ordinal: m.latest() + 1, Previous: m.id(m.latest())}
+		if err := s.Start(ctx, h); err != nil {
+			return fmt.Errorf("storetest: Start(%+v): %w", h, err)
+		}
+		if err := s.Append(ctx, id, []cowchangeset.Entry[string]{{Value: id}}); err != nil {
+			return fmt.Errorf("storetest: Append to %q: %w", id, err)
+		}
+		if err := s.Seal(ctx, id, cowchangeset.Manifest{Len: 1}); err != nil {
+			return fmt.Errorf("storetest: Seal of %q: %w", id, err)
+		}
+		m.start(h)
+		m.append(id, []cowchangeset.Entry[string]{{Value: id}})
+		m.seal(id, cowchangeset.Manifest{Len: 1})
+	}
+	if s, err = opened(open); err != nil {
+		return err
+	}
+	return m.load(s)
 }
