@@ -14,7 +14,6 @@ require (
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
 	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
-	github.com/latchfree/latchfree/integrations/sqlstore v0.0.0-00010101000000-000000000000
 	github.com/minio/highwayhash v1.0.4 // indirect
 	github.com/nats-io/jwt/v2 v2.8.2 // indirect
 	github.com/nats-io/nkeys v0.4.16 // indirect
@@ -26,5 +25,3 @@ require (
 )
 
 replace github.com/latchfree/latchfree => ..
-
-replace github.com/latchfree/latchfree/integrations/sqlstore => ../integrations/sqlstore

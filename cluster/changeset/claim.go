@@ -11,16 +11,17 @@ import (
 // trail: its later calls that write fail with ErrFenced, also those that are under way. A
 // process that was killed needs no Release. Claim reads one message.
 //
-// Claim is blocking: it waits for the stream's leader, at most for Options.ClaimTimeout.
-// It takes effect when its message is committed. If it fails, others may have lost the
-// trail nevertheless.
-func (s *Store[E]) Claim() error {
+// Claim is blocking: it waits for the stream's leader, at most for Options.ClaimTimeout, or
+// until ctx ends. It takes effect when its message is committed. If it fails, others may
+// have lost the trail nevertheless. It panics if ctx is nil.
+func (s *Store[E]) Claim(ctx context.Context) error {
+	needContext(ctx, "Store.Claim")
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
 	if s.claimed.Load() {
 		return ErrClaimed
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.claimTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.claimTimeout)
 	defer cancel()
 	if err := s.lock(ctx); err != nil {
 		return failed("Claim", err)

@@ -115,7 +115,7 @@ func check(t testing.TB, all []cowchangeset.Saved[string], storms ...*storm) {
 func loaded(t testing.TB, js jetstream.JetStream, name string) []cowchangeset.Saved[string] {
 	t.Helper()
 	s := open(t, js, name)
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	return saved(t, s)
 }
 

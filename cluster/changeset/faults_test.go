@@ -102,7 +102,7 @@ func lostMessages(t *testing.T, js jetstream.JetStream, name string, how fault, 
 		}
 		return none
 	})
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	calls, want := script(s)
 	for i, call := range calls {
 		for tries := 0; ; tries++ {
@@ -121,7 +121,7 @@ func lostMessages(t *testing.T, js jetstream.JetStream, name string, how fault, 
 	f.deliver()
 	require.Equal(t, want, saved(t, s))
 	other := open(t, js, name)
-	require.NoError(t, other.Claim())
+	require.NoError(t, other.Claim(background))
 	require.Equal(t, want, saved(t, other))
 	return reached
 }
@@ -142,7 +142,7 @@ func TestFenced(t *testing.T) {
 		name := stream(t, js, 1)
 		one, err := changeset.Open(background, f, changeset.Options[string]{Stream: name, AckWait: 10 * time.Millisecond})
 		require.NoError(t, err)
-		require.NoError(t, one.Claim())
+		require.NoError(t, one.Claim(background))
 		require.NoError(t, one.Start(background, header{ID: "a", Ordinal: 1}))
 		f.set(func(int, *nats.Msg) fault { return late })
 		ctx, cancel := context.WithTimeout(background, 25*time.Millisecond)
@@ -154,7 +154,7 @@ func TestFenced(t *testing.T) {
 		}
 		two, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, Holder: "two"})
 		require.NoError(t, err)
-		require.NoError(t, two.Claim())
+		require.NoError(t, two.Claim(background))
 		f.deliver()
 		entries := saved(t, two)[0].Entries
 		require.Equal(t, before, len(entries) == 1)
@@ -169,7 +169,7 @@ func TestFenced(t *testing.T) {
 
 		one.Release()
 		require.ErrorIs(t, one.Seal(background, "a", cowchangeset.Manifest{}), changeset.ErrUnclaimed)
-		require.NoError(t, one.Claim())
+		require.NoError(t, one.Claim(background))
 		require.NoError(t, one.Append(background, "a", []entry{{Seq: 8, Value: "one's"}}))
 		require.ErrorIs(t, two.Append(background, "a", []entry{{Seq: 9, Value: "late"}}), changeset.ErrFenced)
 	}
@@ -186,7 +186,7 @@ func TestUnfinishedParts(t *testing.T) {
 			f := &faulty{JetStream: js}
 			s, err := changeset.Open(background, f, changeset.Options[string]{Stream: name, AckWait: 10 * time.Millisecond})
 			require.NoError(t, err)
-			require.NoError(t, s.Claim())
+			require.NoError(t, s.Claim(background))
 			require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 			f.set(func(n int, _ *nats.Msg) fault {
 				if n >= lost {
@@ -200,7 +200,7 @@ func TestUnfinishedParts(t *testing.T) {
 			f.set(nil)
 			if !same {
 				s = open(t, js, name)
-				require.NoError(t, s.Claim())
+				require.NoError(t, s.Claim(background))
 			}
 			require.Empty(t, saved(t, s)[0].Entries)
 			want := []entry{{Seq: 0, Value: value}, {Seq: 1, Value: "more"}}
@@ -219,7 +219,7 @@ func TestForeignMessages(t *testing.T) {
 	for _, text := range []string{"", "{}", `{"line":1}x`, `{"line":3,"part":2,"parts":1}`, `{"line":3,"parts":1}`} {
 		name := stream(t, js, 1)
 		s := open(t, js, name)
-		require.NoError(t, s.Claim())
+		require.NoError(t, s.Claim(background))
 		require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 		m := &nats.Msg{Subject: name + ".stray", Header: nats.Header{}, Data: []byte("stray")}
 		if text != "" {
@@ -232,7 +232,7 @@ func TestForeignMessages(t *testing.T) {
 		require.ErrorIs(t, append(), changeset.ErrForeign)
 		require.ErrorContains(t, append(), "message 3")
 		other := open(t, js, name)
-		require.ErrorIs(t, other.Claim(), changeset.ErrForeign)
+		require.ErrorIs(t, other.Claim(background), changeset.ErrForeign)
 		for _, err := range other.Load(background) {
 			require.ErrorIs(t, err, changeset.ErrForeign)
 		}
@@ -241,7 +241,7 @@ func TestForeignMessages(t *testing.T) {
 		require.NoError(t, at.DeleteMsg(background, 3))
 		require.Len(t, saved(t, other), 1, "without a claim, and with a removed message at the end")
 		require.NoError(t, append())
-		require.NoError(t, other.Claim())
+		require.NoError(t, other.Claim(background))
 		require.Len(t, saved(t, other)[0].Entries, 1)
 	}
 }
@@ -253,7 +253,7 @@ func TestRemovedMessages(t *testing.T) {
 	for seq := range uint64(6) {
 		name := stream(t, js, 1)
 		s := open(t, js, name)
-		require.NoError(t, s.Claim())
+		require.NoError(t, s.Claim(background))
 		require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 		for i := range uint64(3) {
 			require.NoError(t, s.Append(background, "a", []entry{{Seq: i, Value: "x"}}))
@@ -270,7 +270,7 @@ func TestRemovedMessages(t *testing.T) {
 			require.ErrorIs(t, s.Append(background, "a", []entry{{Seq: 3, Value: "x"}}), changeset.ErrCorrupt)
 		}
 		other := open(t, js, name)
-		claimed := other.Claim()
+		claimed := other.Claim(background)
 		for _, err = range other.Load(ctx) {
 		}
 		cancel()
@@ -297,7 +297,7 @@ func TestRestoredStream(t *testing.T) {
 	name := stream(t, js, 1)
 	s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, AckWait: 50 * time.Millisecond})
 	require.NoError(t, err)
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 	for i := range uint64(4) {
 		require.NoError(t, s.Append(background, "a", []entry{{Seq: i, Value: "lost"}}))
@@ -313,7 +313,7 @@ func TestRestoredStream(t *testing.T) {
 	require.ErrorIs(t, err, changeset.ErrRewound)
 	require.ErrorIs(t, err, changeset.ErrUnknown)
 	other := open(t, js, name)
-	require.NoError(t, other.Claim())
+	require.NoError(t, other.Claim(background))
 	require.Len(t, saved(t, other)[0].Entries, 1)
 	for i := range uint64(2) {
 		require.NoError(t, other.Append(background, "a", []entry{{Seq: 10 + i, Value: "other"}}))
@@ -356,7 +356,7 @@ func TestStreamGone(t *testing.T) {
 	name := stream(t, js, 1)
 	s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, AckWait: 20 * time.Millisecond})
 	require.NoError(t, err)
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 	require.NoError(t, js.DeleteStream(background, name))
 	require.ErrorIs(t, s.Append(background, "a", []entry{{Seq: 0, Value: "x"}}), changeset.ErrStream)
@@ -374,7 +374,7 @@ func TestStreamGone(t *testing.T) {
 		require.ErrorIs(t, err, nats.ErrConnectionClosed)
 	}
 	s.Release()
-	require.ErrorIs(t, s.Claim(), nats.ErrConnectionClosed)
+	require.ErrorIs(t, s.Claim(background), nats.ErrConnectionClosed)
 }
 
 // A request that gets no answer is made again, in all calls. Their contexts have no end.
@@ -393,7 +393,7 @@ func TestUnansweredRequests(t *testing.T) {
 	s, err := changeset.Open(background, f, changeset.Options[string]{Stream: name, AckWait: 20 * time.Millisecond})
 	require.NoError(t, err)
 	lose(2)
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 	unclaimed, err := changeset.Open(background, f, changeset.Options[string]{Stream: name, AckWait: 20 * time.Millisecond})
 	require.NoError(t, err)
@@ -407,7 +407,7 @@ func TestUnansweredRequests(t *testing.T) {
 	lose(1) // that for the stream
 	require.NoError(t, s.Prune(background, 2))
 	other := open(t, js, name)
-	require.NoError(t, other.Claim())
+	require.NoError(t, other.Claim(background))
 	lose(2)
 	require.ErrorIs(t, s.Append(background, "b", []entry{{Seq: 0, Value: "x"}}), changeset.ErrFenced)
 	lose(0)
@@ -422,7 +422,7 @@ func TestStaleAnswers(t *testing.T) {
 	f := &faulty{JetStream: js}
 	s, err := changeset.Open(background, f, changeset.Options[string]{Stream: name})
 	require.NoError(t, err)
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	calls, want := script(s)
 	for _, call := range calls {
 		require.NoError(t, call(background))
@@ -444,7 +444,7 @@ func TestRefusedForAMoment(t *testing.T) {
 		f.refuse = []jetstream.ErrorCode{10164, 10158, jetstream.JSErrCodeStreamWrongLastSequence, 10164, 10158}
 	}
 	refuse()
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	calls, want := script(s)
 	for _, call := range calls {
 		refuse()
@@ -462,7 +462,7 @@ func TestReplacedStart(t *testing.T) {
 	t.Parallel()
 	js := single(t)
 	s := open(t, js, stream(t, js, 1))
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 	require.NoError(t, s.Start(background, header{ID: "b", Ordinal: 1}))
 	require.ErrorIs(t, s.Append(background, "a", []entry{{Seq: 0, Value: "x"}}), changeset.ErrConflict)

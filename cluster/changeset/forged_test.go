@@ -49,7 +49,7 @@ func TestForgedRecords(t *testing.T) {
 	} {
 		name := stream(t, js, 1)
 		s := open(t, js, name)
-		require.NoError(t, s.Claim())
+		require.NoError(t, s.Claim(background))
 		require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 		require.NoError(t, s.Append(background, "a", []entry{{Seq: 0, Value: "x"}}))
 		require.NoError(t, s.Append(background, "a", []entry{{Seq: 0, Value: "x"}, {Seq: 1, Value: "removed"}}))
@@ -89,7 +89,7 @@ func TestRepeatedWithMore(t *testing.T) {
 			name := stream(t, js, replicas)
 			s, err := changeset.Open(background, f, changeset.Options[string]{Stream: name, AckWait: 200 * time.Millisecond})
 			require.NoError(t, err)
-			require.NoError(t, s.Claim())
+			require.NoError(t, s.Claim(background))
 			require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 			f.set(func(int, *nats.Msg) fault { return how })
 			want := []entry{{Seq: 0, Value: "x"}, {Seq: 1, Value: "y"}, {Seq: 2, Value: "z"}}

@@ -53,7 +53,7 @@ func TestLongNames(t *testing.T) {
 	_, err := js.CreateStream(background, c)
 	require.NoError(t, err)
 	s := open(t, js, c.Name)
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	a, b := strings.Repeat("\x01", 1024), strings.Repeat("\u2028", 341)
 	require.NoError(t, s.Start(background, header{ID: a, Ordinal: 1}))
 	for n := range 40 { // around the length of a message
@@ -76,7 +76,7 @@ func TestShorterMessages(t *testing.T) {
 	js := single(t)
 	name := stream(t, js, 1)
 	s := open(t, js, name)
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 	long := strings.Repeat("x", 20000)
 	var want []entry
@@ -164,7 +164,7 @@ func TestBadCodec(t *testing.T) {
 	name := stream(t, js, 1)
 	s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, Codec: bad{}})
 	require.NoError(t, err)
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 	require.Panics(t, func() { s.Append(background, "a", []entry{{Seq: 0, Value: "panic"}}) })
 	exited := make(chan struct{})

@@ -128,7 +128,7 @@ func TestFullStream(t *testing.T) {
 	_, err := js.UpdateStream(background, c)
 	require.NoError(t, err)
 	s := open(t, js, name)
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 	require.NoError(t, s.Append(background, "a", []entry{{Seq: 0, Value: "x"}}))
 	err = s.Append(background, "a", []entry{{Seq: 1, Value: "y"}})
@@ -149,7 +149,7 @@ func TestServersAway(t *testing.T) {
 	name := stream(t, js, 1)
 	s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, AckWait: 20 * time.Millisecond, ClaimTimeout: 50 * time.Millisecond})
 	require.NoError(t, err)
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 	c.Kill(0)
 	short := func() context.Context {
@@ -168,9 +168,9 @@ func TestServersAway(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	}
 	s.Release()
-	require.ErrorIs(t, s.Claim(), changeset.ErrUnknown)
+	require.ErrorIs(t, s.Claim(background), changeset.ErrUnknown)
 	c.Restart(0)
-	require.Eventually(t, func() bool { return s.Claim() == nil }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Claim(background) == nil }, 20*time.Second, time.Millisecond)
 	require.NoError(t, s.Append(background, "a", []entry{{Seq: 0, Value: "x"}}))
 	require.Len(t, saved(t, s)[0].Entries, 1)
 }
@@ -194,14 +194,14 @@ func TestPermissions(t *testing.T) {
 	js := c.JetStream(nats.UserInfo("all", "p"))
 	name := stream(t, js, 1)
 	s := open(t, js, name)
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 
 	denied := c.JetStream(nats.UserInfo("reader", "p"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	r, err := changeset.Open(background, denied, changeset.Options[string]{Stream: name, AckWait: 20 * time.Millisecond, ClaimTimeout: 100 * time.Millisecond})
 	require.NoError(t, err)
 	require.Len(t, saved(t, r), 1)
-	require.ErrorIs(t, r.Claim(), nats.ErrPermissionViolation)
+	require.ErrorIs(t, r.Claim(background), nats.ErrPermissionViolation)
 
 	_, err = nats.Connect(c.URL(), nats.UserInfo("all", "wrong"))
 	require.ErrorIs(t, err, nats.ErrAuthorization)

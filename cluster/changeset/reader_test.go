@@ -45,7 +45,7 @@ func TestFollow(t *testing.T) {
 	r := openReader(t, js, name)
 	s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, Holder: "me"})
 	require.NoError(t, err)
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	calls, want := script(s)
 	for _, call := range calls {
 		require.NoError(t, call(background))
@@ -93,7 +93,7 @@ func TestFollow(t *testing.T) {
 		}
 	}()
 	other := open(t, js, name)
-	require.NoError(t, other.Claim())
+	require.NoError(t, other.Claim(background))
 	require.Equal(t, changeset.Claimed, (<-coming).Kind)
 	require.NoError(t, other.Append(background, "c", []entry{{Seq: 9, Value: "nine"}}))
 	require.Equal(t, []entry{{Seq: 9, Value: "nine"}}, (<-coming).Entries)
@@ -111,7 +111,7 @@ func TestReadLostMessages(t *testing.T) {
 	js := single(t)
 	name := smallStream(t, js, 1)
 	s := open(t, js, name)
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	calls, want := script(s)
 	for _, call := range calls {
 		require.NoError(t, call(background))
@@ -186,7 +186,7 @@ func TestFollowRestored(t *testing.T) {
 	js := single(t)
 	name := stream(t, js, 1)
 	s := open(t, js, name)
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	calls, _ := script(s)
 	for _, call := range calls {
 		require.NoError(t, call(background))

@@ -5,7 +5,7 @@ import (
 
 	"github.com/latchfree/latchfree/cluster/changeset"
 	"github.com/latchfree/latchfree/cowchangeset"
-	"github.com/latchfree/latchfree/integrations/sqlstore/storetest"
+	"github.com/latchfree/latchfree/cowchangeset/storetest"
 )
 
 // The Store keeps what the documentation of cowchangeset.Store asks for.

@@ -137,7 +137,7 @@ func TestStormLong(t *testing.T) {
 	require.NoError(t, err)
 	upTo <- at.CachedInfo().State.LastSeq - 1 // the last message wakes the follower
 	s := open(t, js, name)
-	require.NoError(t, s.Claim())
+	require.NoError(t, s.Claim(background))
 	select {
 	case <-following:
 	case <-time.After(time.Minute):
