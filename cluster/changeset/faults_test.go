@@ -414,7 +414,8 @@ func TestUnansweredRequests(t *testing.T) {
 }
 
 // A Store with a claim loads what was acknowledged, also if a server that is asked for
-// the end of the stream has old contents.
+// the end of the stream has old contents. A message that a replica does not have yet is
+// asked for again.
 func TestStaleAnswers(t *testing.T) {
 	t.Parallel()
 	js := single(t)
@@ -429,6 +430,21 @@ func TestStaleAnswers(t *testing.T) {
 	}
 	f.stale = 2
 	require.Equal(t, want, saved(t, s))
+
+	f.stale, f.missing = 0, 2
+	other := open(t, f, name)
+	require.NoError(t, other.Claim())
+	require.Negative(t, f.missing)
+	f.missing = 2
+	require.ErrorIs(t, s.Seal(background, "c", cowchangeset.Manifest{Len: 1}), changeset.ErrFenced)
+	require.Negative(t, f.missing)
+	f.choose, f.missing = func(int, *nats.Msg) fault { return unacked }, 2
+	ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, other.Append(ctx, "c", []entry{{Seq: 1, Value: "x"}}), changeset.ErrUnknown)
+	f.choose = nil
+	require.NoError(t, other.Append(background, "c", []entry{{Seq: 1, Value: "x"}, {Seq: 2, Value: "y"}}))
+	require.Negative(t, f.missing)
 }
 
 // A server that refuses a message although it would fit, because another one is under

@@ -33,6 +33,7 @@ type faulty struct {
 	hang    int                   // how many requests about the stream get no answer
 	stale   uint64                // how many messages the answers do not know of
 	refuse  []jetstream.ErrorCode // the answers to the next messages, which are not stored
+	missing int                   // how many reads of a message are answered by a replica that does not have it yet
 	skip    func(seq uint64) bool // whether a message does not arrive from a consumer; nil: none
 }
 
@@ -157,6 +158,17 @@ func (s faultyStream) CachedInfo() *jetstream.StreamInfo {
 	defer s.f.mu.Unlock()
 	info.State.LastSeq -= s.f.stale
 	return &info
+}
+
+func (s faultyStream) GetMsg(ctx context.Context, seq uint64, options ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
+	s.f.mu.Lock()
+	s.f.missing--
+	missing := s.f.missing >= 0
+	s.f.mu.Unlock()
+	if missing {
+		return nil, jetstream.ErrMsgNotFound
+	}
+	return s.Stream.GetMsg(ctx, seq, options...)
 }
 
 func (s faultyStream) Purge(ctx context.Context, options ...jetstream.StreamPurgeOpt) error {

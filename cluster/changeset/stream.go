@@ -120,7 +120,10 @@ func (s *stream) ask(ctx context.Context, request func(context.Context) error) e
 // final reports whether an error of the servers remains if the request is repeated.
 func final(err error) bool {
 	var refusal *jetstream.APIError
-	if errors.As(err, &refusal) {
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return false // the leader has said that it is there: a replica that is behind has answered
+	case errors.As(err, &refusal):
 		return refusal.Code < 500
 	}
 	return errors.Is(err, ErrStream) || errors.Is(err, ErrForeign) || errors.Is(err, ErrCorrupt) || closed(err)
