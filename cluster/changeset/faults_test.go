@@ -433,7 +433,7 @@ func TestStaleAnswers(t *testing.T) {
 
 	f.stale, f.missing = 0, 2
 	other := open(t, f, name)
-	require.NoError(t, other.Claim())
+	require.NoError(t, other.Claim(background))
 	require.Negative(t, f.missing)
 	f.missing = 2
 	require.ErrorIs(t, s.Seal(background, "c", cowchangeset.Manifest{Len: 1}), changeset.ErrFenced)
