@@ -457,13 +457,15 @@ func TestRefusedForAMoment(t *testing.T) {
 	s, err := changeset.Open(background, f, changeset.Options[string]{Stream: name})
 	require.NoError(t, err)
 	refuse := func() {
-		f.refuse = []jetstream.ErrorCode{10164, 10158, jetstream.JSErrCodeStreamWrongLastSequence, 10164, 10158}
+		f.refuse = []jetstream.ErrorCode{10164, 10158, jetstream.JSErrCodeStreamWrongLastSequence}
 	}
 	refuse()
 	require.NoError(t, s.Claim(background))
 	calls, want := script(s)
-	for _, call := range calls {
-		refuse()
+	for i, call := range calls {
+		if i%3 == 0 { // each costs a pause
+			refuse()
+		}
 		require.NoError(t, call(background))
 	}
 	require.Equal(t, want, saved(t, s))
