@@ -94,7 +94,7 @@ func TestRepeatedWithMore(t *testing.T) {
 			f.set(func(int, *nats.Msg) fault { return how })
 			want := []entry{{Seq: 0, Value: "x"}, {Seq: 1, Value: "y"}, {Seq: 2, Value: "z"}}
 			for n := range 2 {
-				ctx, cancel := context.WithTimeout(background, 150*time.Millisecond)
+				ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
 				require.ErrorIs(t, s.Append(ctx, "a", want[:n+1]), changeset.ErrUnknown)
 				cancel()
 			}
