@@ -1,0 +1,106 @@
+package changeset
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+)
+
+// Claim takes the trail over for one tracker. It returns ErrClaimed if this Store has
+// the claim already, until Release. Another Store, as that of another process, loses the
+// trail: its later calls that write fail with ErrFenced, also those that are under way. A
+// process that was killed needs no Release. Claim reads one message.
+//
+// Claim is blocking: it waits for the stream's leader, at most for Options.ClaimTimeout, or
+// until ctx ends. It takes effect when its message is committed. If it fails, others may
+// have lost the trail nevertheless. It panics if ctx is nil.
+func (s *Store[E]) Claim(ctx context.Context) error {
+	needContext(ctx, "Store.Claim")
+	s.claiming.Lock()
+	defer s.claiming.Unlock()
+	if s.claimed.Load() {
+		return ErrClaimed
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.claimTimeout)
+	defer cancel()
+	if err := s.lock(ctx); err != nil {
+		return failed("Claim", err)
+	}
+	defer s.unlock()
+	if err := s.claim(ctx); err != nil {
+		return failed("Claim", err)
+	}
+	return nil
+}
+
+// claim publishes a claim behind the last message.
+func (t *trail) claim(ctx context.Context) error {
+	for {
+		at, err := t.end(ctx)
+		if err == nil {
+			m := &message{subject: t.prefix + rand.Text(), record: record{Line: at.line + 1, Op: opEpoch, Holder: t.holder}}
+			if err = t.publish(ctx, m, at); err == nil || errors.Is(err, errMoved) && t.has(ctx, m, at.seq+1) {
+				t.place = place{seq: at.seq + 1, own: at.seq + 1, line: m.Line, token: m.subject}
+				t.state, t.fenced, t.purged = nil, nil, 0
+				t.claimed.Store(true)
+				return nil
+			}
+		}
+		switch {
+		case ctx.Err() != nil && errors.Is(err, ErrUnknown):
+			return err
+		case ctx.Err() != nil:
+			return t.unanswered(ctx, err)
+		case errors.Is(err, errMoved) || !final(err):
+			_ = pause(ctx, retryPause/10)
+		default:
+			return err
+		}
+	}
+}
+
+// has reports whether the message with a sequence is m, whose acknowledgement was lost.
+func (t *trail) has(ctx context.Context, m *message, seq uint64) bool {
+	for ctx.Err() == nil {
+		bounded, cancel := context.WithTimeout(ctx, t.ackWait)
+		there, err := t.last(bounded)
+		var is *message
+		if err == nil && there.first <= seq && seq <= there.last && !there.removed[seq] {
+			is, err = t.get(bounded, there.at, seq)
+		}
+		cancel()
+		if err == nil || final(err) {
+			return is != nil && is.subject == m.subject
+		}
+		_ = pause(ctx, retryPause)
+	}
+	return false
+}
+
+// end returns the place behind the last message.
+func (t *trail) end(ctx context.Context) (place, error) {
+	bounded, cancel := context.WithTimeout(ctx, t.ackWait)
+	defer cancel()
+	there, err := t.last(bounded)
+	if err != nil || there.existing == 0 {
+		return place{seq: there.last}, err
+	}
+	m, err := t.get(bounded, there.at, there.existing)
+	if err != nil {
+		return place{}, err
+	}
+	return place{seq: there.last, line: m.Line}, nil
+}
+
+// Release undoes Claim: this Store writes nothing until the next Claim. It waits for a
+// call that writes. It does not use the network.
+//
+// Release is blocking: it waits for a Claim or another call of this Store. It takes
+// effect when the claim is cleared.
+func (s *Store[E]) Release() {
+	s.claiming.Lock()
+	defer s.claiming.Unlock()
+	_ = s.lock(context.Background())
+	defer s.unlock()
+	s.claimed.Store(false)
+}

@@ -1,0 +1,116 @@
+package changeset_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/cluster/changeset"
+	"github.com/latchfree/latchfree/cowchangeset"
+)
+
+// life makes n changesets, of which those with an even ordinal are applied, and the
+// others aborted. The last one is open.
+func life(t testing.TB, tracker *cowchangeset.Tracker[string], n int) {
+	for i := range n {
+		c, err := tracker.Start(background)
+		require.NoError(t, err)
+		_, err = tracker.Record("x")
+		require.NoError(t, err)
+		switch {
+		case i == n-1:
+		case c.Ordinal()%2 == 0:
+			require.NoError(t, c.Apply(background, func(context.Context, cowchangeset.Final[string]) error { return nil }))
+		default:
+			require.NoError(t, c.Abort(background, errOnPurpose))
+		}
+	}
+}
+
+// A purge that fails is made up for by the next Prune, in this process or in the next.
+// Until then the trail is whole: a stream has too many messages, but not too few.
+func TestPruneInterrupted(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	for _, same := range []bool{true, false} {
+		name := stream(t, js, 1)
+		f := &faulty{JetStream: js, purging: &jetstream.APIError{Code: 400, Description: "on purpose"}}
+		s, err := changeset.Open(background, f, changeset.Options[string]{Stream: name, AckWait: 10 * time.Millisecond})
+		require.NoError(t, err)
+		tracker, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: s})
+		require.NoError(t, err)
+		life(t, tracker, 6)
+		tracker.Prune(3)
+		require.ErrorContains(t, tracker.Flush(background), "on purpose")
+		require.EqualValues(t, 1, first(t, f, name), "nothing is purged")
+		require.Len(t, saved(t, open(t, js, name)), 3, "but 3 are pruned")
+		f.purging = nil
+		if !same {
+			s = open(t, js, name)
+			tracker, err = cowchangeset.Resume(background, cowchangeset.Config[string]{Store: s})
+			require.NoError(t, err)
+			require.Len(t, tracker.IDs(), 3)
+			require.NoError(t, s.Prune(background, 4))
+		}
+		require.NoError(t, tracker.Flush(background))
+		require.Greater(t, first(t, f, name), uint64(10))
+		require.Len(t, saved(t, s), 3)
+		require.NoError(t, s.Seal(background, "pruned", cowchangeset.Manifest{}), "late news of a pruned one")
+		life(t, tracker, 2)
+		require.Len(t, saved(t, open(t, js, name)), 5)
+	}
+}
+
+func first(t testing.TB, f *faulty, name string) uint64 {
+	at, err := f.JetStream.Stream(background, name)
+	require.NoError(t, err)
+	return at.CachedInfo().State.FirstSeq
+}
+
+// What is neither applied nor aborted stays, unless the options say otherwise; and so does
+// the latest changeset.
+func TestPruneUnapplied(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	for _, unapplied := range []bool{true, false} {
+		name := stream(t, js, 1)
+		s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, PruneUnapplied: unapplied})
+		require.NoError(t, err)
+		require.ErrorIs(t, s.Prune(background, 5), changeset.ErrUnclaimed)
+		tracker, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: s})
+		require.NoError(t, err)
+		require.NoError(t, s.Prune(background, 5), "nothing to prune")
+		for range 3 {
+			_, err := tracker.Start(background)
+			require.NoError(t, err)
+		}
+		require.NoError(t, tracker.Flush(background))
+		require.NoError(t, s.Prune(background, 9))
+		if unapplied {
+			require.Len(t, saved(t, s), 1)
+		} else {
+			require.Len(t, saved(t, s), 3)
+		}
+	}
+}
+
+// A trail whose beginning was purged by somebody else is damaged.
+func TestForeignPurge(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	name := stream(t, js, 1)
+	s := open(t, js, name)
+	tracker, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: s})
+	require.NoError(t, err)
+	life(t, tracker, 4)
+	require.NoError(t, tracker.Flush(background))
+	at, err := js.Stream(background, name)
+	require.NoError(t, err)
+	for seq := uint64(2); seq <= at.CachedInfo().State.LastSeq; seq++ {
+		require.NoError(t, at.DeleteMsg(background, seq-1))
+		require.ErrorIs(t, loadError(open(t, js, name).Load(within(t, 10*time.Second))), changeset.ErrCorrupt, "before %d", seq)
+	}
+}

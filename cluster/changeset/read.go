@@ -1,0 +1,219 @@
+package changeset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// fetchMessages and fetchBytes bound what is under way to a reader.
+	fetchMessages = 256
+	fetchBytes    = 8 << 20
+
+	// idle is how long a reader waits for messages before it asks whether there are some
+	// that it has not got.
+	idle = 2 * time.Second
+)
+
+// retryPause is the pause before something that has failed is tried again.
+const retryPause = 100 * time.Millisecond
+
+// errEnough ends a read.
+var errEnough = errors.New("changeset: enough")
+
+// read calls fn with the messages behind a sequence, in order, until fn returns an error,
+// or ctx ends. It waits for messages that are not there yet, and for servers that are
+// away. It returns fn's error, the cause of ctx, or why there will be no more messages.
+//
+// All messages that it yields are committed. Each one has all before it in the stream,
+// but for those that were removed.
+func (s *stream) read(ctx context.Context, after uint64, fn func(*message) error) error {
+	r := &reading{stream: s, after: after}
+	defer r.drop()
+	var last error
+	for {
+		err := r.fetch(ctx, fn)
+		switch {
+		case r.stop != nil:
+			return r.stop
+		case ctx.Err() != nil && last != nil:
+			return fmt.Errorf("%w: %w", context.Cause(ctx), last)
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, ErrStream) || closed(err):
+			return err
+		}
+		if last = err; err != nil {
+			r.drop()
+			_ = pause(ctx, retryPause)
+		}
+	}
+}
+
+// reading is a read that is under way.
+type reading struct {
+	*stream
+	after     uint64 // the sequence of the last message that fn got
+	consumer  jetstream.Consumer
+	delivered uint64    // messages that consumer has delivered
+	behind    time.Time // since when the stream has ended before after; zero: it does not
+	stop      error     // fn's error
+}
+
+// drop forgets the consumer, and removes it without waiting.
+func (r *reading) drop() {
+	if r.consumer == nil {
+		return
+	}
+	name := r.consumer.CachedInfo().Name
+	r.consumer = nil
+	_ = r.js.Conn().Publish(r.api()+"CONSUMER.DELETE."+r.name+"."+name, nil) // if it is lost, the server removes the consumer later
+}
+
+// fetch gets some messages. An error means that another consumer is needed.
+func (r *reading) fetch(ctx context.Context, fn func(*message) error) error {
+	bounded, cancel := context.WithTimeout(ctx, idle)
+	defer cancel()
+	if r.consumer == nil {
+		if err := r.consume(bounded); err != nil {
+			return err
+		}
+	}
+	limit := max(fetchBytes, 2*int(r.js.Conn().MaxPayload()))
+	batch, err := r.consumer.Fetch(fetchMessages, jetstream.FetchContext(bounded), jetstream.FetchMaxBytes(limit))
+	if err != nil {
+		return err
+	}
+	got := false
+	for raw := range batch.Messages() {
+		got = true
+		meta, err := raw.Metadata()
+		if err != nil {
+			return err
+		}
+		if r.delivered++; meta.Sequence.Consumer != r.delivered || meta.Sequence.Stream <= r.after {
+			return errors.New("changeset: a message was lost on the way, or repeated") // as when a fetch ends before it comes
+		}
+		m, err := parse(meta.Sequence.Stream, raw.Subject(), raw.Headers(), raw.Data())
+		if err == nil {
+			err = fn(m)
+		}
+		if err != nil {
+			r.stop = err
+			return err
+		}
+		r.after = meta.Sequence.Stream
+	}
+	if got {
+		r.behind = time.Time{}
+		return nil
+	}
+	if err := batch.Error(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return r.silent(ctx)
+}
+
+// consume makes a consumer that begins behind the last message.
+func (r *reading) consume(ctx context.Context) error {
+	config := jetstream.ConsumerConfig{
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       r.after + 1,
+		AckPolicy:         jetstream.AckNonePolicy,
+		InactiveThreshold: 30 * time.Second,
+		Replicas:          1,
+		MemoryStorage:     true,
+	}
+	c, err := r.js.CreateConsumer(ctx, r.name, config)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("%w: there is no stream %q", ErrStream, r.name)
+	}
+	if err == nil {
+		r.consumer, r.delivered = c, 0
+	}
+	return err
+}
+
+// rewoundAfter is how long a stream must have ended before a message that it had, before
+// that is believed: a leader that is cut off from the others answers with old contents
+// for up to 10 seconds.
+const rewoundAfter = 12 * time.Second
+
+// silent asks whether there are messages that have not come.
+func (r *reading) silent(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, idle)
+	defer cancel()
+	info, err := r.last(bounded)
+	switch {
+	case err != nil:
+		return err
+	case info.existing > r.after:
+		return errors.New("changeset: consumer is silent")
+	case info.last >= r.after:
+		r.behind = time.Time{}
+		return nil
+	}
+	if r.behind.IsZero() {
+		r.behind = time.Now()
+	} else if time.Since(r.behind) > rewoundAfter {
+		r.stop = fmt.Errorf("%w: it ends at %d, and had message %d", ErrRewound, info.last, r.after)
+		return r.stop
+	}
+	return nil
+}
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// replay returns what the stream says up to a message: up to the last one, if upTo is 0.
+// The state keeps the appends if keep is set.
+func (s *stream) replay(ctx context.Context, upTo uint64, keep bool) (*state, error) {
+	at := newState(keep)
+	known := upTo > 0
+	for {
+		if !known {
+			var info ends
+			if err := s.ask(ctx, func(ctx context.Context) (err error) {
+				info, err = s.last(ctx)
+				return err
+			}); err != nil {
+				return nil, err
+			}
+			if info.existing == upTo {
+				return at, at.whole()
+			}
+			upTo = info.existing
+		}
+		err := s.read(ctx, at.seq, func(m *message) error {
+			if m.seq > upTo {
+				return fmt.Errorf("%w: there is no message %d", ErrCorrupt, upTo)
+			}
+			if _, err := at.apply(m); err != nil {
+				return err
+			}
+			if m.seq == upTo {
+				return errEnough
+			}
+			return nil
+		})
+		if err != errEnough {
+			return nil, err
+		}
+		if err := at.whole(); err == nil || known {
+			return at, err
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package changeset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+)
+
+// Reader reads a trail from elsewhere, as another replica does while one writes. It never
+// writes, and takes no claim. OpenReader makes Readers. A Reader has a consumer only while
+// a loop runs, so it need not be closed. All methods may be called concurrently.
+type Reader[E any] struct {
+	*stream
+	codec Codec[E]
+}
+
+// OpenReader returns a Reader of the trail in a stream. It uses only the options Stream,
+// Codec, AckWait, MinReplicas, AllowMemory and AllowDiscard, and fails as Open does. It panics if
+// ctx or js is nil.
+//
+// OpenReader is blocking: it waits for the servers.
+func OpenReader[E any](ctx context.Context, js jetstream.JetStream, o Options[E]) (*Reader[E], error) {
+	needContext(ctx, "OpenReader")
+	if js == nil {
+		panic("changeset: OpenReader called with a nil JetStream")
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	at, err := open(ctx, js, o)
+	if err != nil {
+		return nil, failed("OpenReader", err)
+	}
+	r := &Reader[E]{stream: at, codec: o.Codec}
+	if r.codec == nil {
+		r.codec = JSON[E]{}
+	}
+	return r, nil
+}
+
+// Changesets yields the changesets that were not pruned when the loop begins, as
+// Store.Load does. It panics if ctx is nil.
+//
+// Changesets is blocking: it waits for the servers. It takes effect when it asks for the
+// last sequence. A leader that is cut off from the others may answer that, with old
+// contents, for up to 10 seconds.
+func (r *Reader[E]) Changesets(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
+	needContext(ctx, "Reader.Changesets")
+	return func(yield func(cowchangeset.Saved[E], error) bool) {
+		at, err := r.replay(ctx, 0, true) // LP(Changesets): the load of the last sequence
+		if err != nil {
+			yield(cowchangeset.Saved[E]{}, failed("Changesets", err))
+			return
+		}
+		yieldAll(r.codec, at, yield)
+	}
+}
+
+// Event is the meaning of one record. Fields that do not belong to its Kind are zero. The
+// caller owns everything in it.
+type Event[E any] struct {
+	Position Position
+	Kind     Kind
+
+	ChangesetID string
+	Ordinal     uint64 // of the changeset
+	Previous    string // of Started: the ID of the changeset before it
+
+	Entries  []cowchangeset.Entry[E] // of Appended
+	Manifest cowchangeset.Manifest   // of Sealed
+	Reason   string                  // of Aborted
+	Next     uint64                  // of Applied
+	Before   uint64                  // of Pruned: the ordinal of the first changeset that is kept
+	Holder   string                  // of Claimed: Options.Holder
+}
+
+// Position is a place in a trail: behind one event, before the next one. The zero Position
+// is the beginning. It can be kept, as JSON too, and given to Follow by another process.
+type Position struct {
+	Sequence uint64 `json:"sequence"` // of the event's last message in the stream
+	Line     uint64 `json:"line"`     // of that message in the trail
+	Token    string `json:"token"`    // of the claim that it belongs to
+}
+
+// Kind says which call an Event comes from.
+type Kind uint8
+
+const (
+	Claimed  Kind = iota + 1 // Store.Claim
+	Started                  // Store.Start
+	Appended                 // Store.Append
+	Sealed                   // Store.Seal
+	Aborted                  // Store.Abort
+	Applied                  // Store.Applied
+	Pruned                   // Store.Prune
+)
+
+// ops are the ops of the constants above, and names what String returns.
+var (
+	ops   = [...]op{opEpoch, opStart, opAppend, opSeal, opAbort, opApplied, opPrune}
+	names = [...]string{"claimed", "started", "appended", "sealed", "aborted", "applied", "pruned"}
+)
+
+// String returns the constant's name in lower case.
+func (k Kind) String() string {
+	if k < Claimed || k > Pruned {
+		return fmt.Sprintf("Kind(%d)", uint8(k))
+	}
+	return names[k-Claimed]
+}
+
+// Follow yields the events behind a position, in the order of the trail, without gaps and
+// each once: those that there are, and then each that comes, until ctx ends; then it
+// yields the cause. Servers that are away delay it. The zero Position means everything that
+// is kept.
+//
+// It yields ErrPruned if messages behind the position were purged, ErrRewound if the
+// stream has other messages than it had, ErrForeign, ErrCorrupt, or a *DecodeError, and
+// ends. It panics if ctx is nil.
+//
+// Events of a changeset that was pruned may still come, with an ordinal below that of the
+// first Started. Follow is blocking: it waits for the servers and for events. It takes
+// effect for each event when its record is committed.
+func (r *Reader[E]) Follow(ctx context.Context, after Position) iter.Seq2[Event[E], error] {
+	needContext(ctx, "Reader.Follow")
+	return func(yield func(Event[E], error) bool) {
+		at := newState(false)
+		at.seq, at.line, at.token = after.Sequence, after.Line, after.Token
+		err := r.follow(ctx, at, yield)
+		if err != errEnough {
+			yield(Event[E]{}, failed("Follow", err))
+		}
+	}
+}
+
+// follow yields the events behind at. Its state has no changesets: what a record says
+// about one is not checked again.
+func (r *Reader[E]) follow(ctx context.Context, at *state, yield func(Event[E], error) bool) error {
+	return r.read(ctx, at.seq, func(m *message) error {
+		switch gap := at.line != 0 && m.Line != at.line+1; {
+		case gap && m.Line > at.line+1 && m.Op == opStart:
+			return fmt.Errorf("%w: message %d follows %d", ErrPruned, m.seq, at.seq)
+		case gap && m.Line > at.line+1:
+			return corrupt(m, "line %d follows line %d", m.Line, at.line)
+		case gap, m.Op != opEpoch && at.token != "" && m.subject != r.prefix+at.token:
+			return fmt.Errorf("%w: message %d is line %d of %q, after line %d of %q", ErrRewound, m.seq, m.Line, m.subject, at.line, at.token)
+		case at.line == 0 && m.Line != 1 && m.Op != opStart:
+			return corrupt(m, "the beginning of the trail is lost")
+		}
+		e, parts, err := at.join(m)
+		if err != nil {
+			return err
+		}
+		at.seq, at.line, at.parts, at.token = m.seq, m.Line, parts, m.subject[len(r.prefix):]
+		if e == nil {
+			return nil
+		}
+		event, err := r.event(at, e)
+		if err != nil {
+			return err
+		}
+		if !yield(event, nil) {
+			return errEnough
+		}
+		return nil
+	})
+}
+
+// event returns the event of a record.
+func (r *Reader[E]) event(at *state, e *event) (Event[E], error) {
+	v := Event[E]{Position: Position{at.seq, at.line, at.token}, ChangesetID: e.ID, Ordinal: e.Ordinal, Previous: e.Previous, Holder: e.Holder}
+	for i, o := range ops {
+		if o == e.Op {
+			v.Kind = Claimed + Kind(i)
+		}
+	}
+	var err error
+	switch e.Op {
+	case opAppend:
+		v.Entries, err = decodeAll(r.codec, e, nil)
+	case opSeal:
+		v.Manifest = cowchangeset.Manifest{Len: e.Len, Last: e.Last}
+	case opAbort:
+		v.Reason = string(e.body)
+	case opApplied:
+		v.Next = e.Next
+	case opPrune:
+		v.Before = e.Next
+	}
+	if v.Kind == 0 {
+		err = errors.New("changeset: unknown op " + string(e.Op))
+	}
+	return v, err
+}

@@ -1,0 +1,306 @@
+package changeset
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"reflect"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/latchfree/latchfree/cowchangeset"
+)
+
+// Store keeps the changesets of one tracker in a stream: a cowchangeset.Store that
+// implements all its optional interfaces. Open makes stores; a Store must not be copied.
+// It has no goroutines and needs no closing. All methods may be called concurrently.
+//
+// A call that repeats what the trail has already changes nothing and succeeds. A call
+// that contradicts it, or comes out of order, fails with ErrConflict and changes nothing.
+// ErrUnknown leaves open whether the call took effect.
+type Store[E any] struct {
+	trail
+	codec    Codec[E]
+	maxEntry int
+	sure     bool // the codec decodes whatever it encodes
+}
+
+var (
+	_ cowchangeset.Loader[int]    = (*Store[int])(nil)
+	_ cowchangeset.Applier        = (*Store[int])(nil)
+	_ cowchangeset.Validator[int] = (*Store[int])(nil)
+	_ cowchangeset.Claimer        = (*Store[int])(nil)
+	_ cowchangeset.Pruner         = (*Store[int])(nil)
+)
+
+// Open returns a Store on a stream, which exists: see StreamConfig. It returns an error
+// that names the wrong setting, or an ErrStream if the stream's settings do not keep a
+// trail. The caller owns the connection. Open panics if ctx or js is nil.
+//
+// Open is blocking: it waits for the servers.
+func Open[E any](ctx context.Context, js jetstream.JetStream, o Options[E]) (*Store[E], error) {
+	needContext(ctx, "Open")
+	if js == nil {
+		panic("changeset: Open called with a nil JetStream")
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	at, err := open(ctx, js, o)
+	if err != nil {
+		return nil, failed("Open", err)
+	}
+	s := &Store[E]{codec: o.Codec, maxEntry: cmp.Or(o.MaxEntry, defaultMaxEntry)}
+	if s.codec == nil {
+		s.codec, s.sure = JSON[E]{}, plain(reflect.TypeFor[E]())
+	}
+	s.stream, s.holder, s.claimTimeout = at, o.Holder, cmp.Or(o.ClaimTimeout, defaultClaimTimeout)
+	s.pruneUnapplied, s.turn = o.PruneUnapplied, make(chan struct{}, 1)
+	return s, nil
+}
+
+// Start writes that the changeset exists. Its ordinal is the next one, or that of the
+// latest changeset if only its Start was written: then the new changeset replaces that.
+// The ID must be UTF-8, not empty, and at most 1,024 bytes. Start panics if ctx is nil.
+//
+// Start is blocking: it waits for the servers. It takes effect when its record is
+// committed.
+func (s *Store[E]) Start(ctx context.Context, h cowchangeset.Header) error {
+	return s.write(ctx, "Start", func(at *state) (*record, []byte, error) {
+		if h.ID == "" || badID(h.ID) || badID(h.Previous) {
+			return nil, nil, conflict(h.ID[:min(len(h.ID), 64)], "an ID must be UTF-8, not empty, and at most %d bytes", maxID)
+		}
+		if c := at.find(h.ID); c != nil {
+			if c.Header == h {
+				return nil, nil, nil
+			}
+			return nil, nil, conflict(h.ID, "it was started with ordinal %d after %q", c.Ordinal, c.Previous)
+		}
+		before, previous := uint64(0), ""
+		if c := at.latest(); c != nil {
+			before, previous = c.Ordinal, c.ID
+			if h.Ordinal == c.Ordinal && !c.sealed && c.entries == 0 {
+				before, previous = c.Ordinal-1, c.Previous
+			}
+		}
+		switch {
+		case h.Ordinal != before+1:
+			return nil, nil, conflict(h.ID, "its ordinal is %d, and the latest changeset's is %d", h.Ordinal, before)
+		case h.Previous != previous:
+			return nil, nil, conflict(h.ID, "the changeset before it is %q, and not %q", previous, h.Previous)
+		}
+		return &record{Op: opStart, Ordinal: h.Ordinal, ID: h.ID, Previous: h.Previous}, nil, nil
+	})
+}
+
+// Append writes entries of a changeset, as one record. It skips entries up to the last
+// Seq that the changeset has, as repeated ones. If a value cannot be encoded, Append
+// writes nothing, and the error names its Seq. Append panics if ctx is nil.
+//
+// Append is blocking: it waits for the servers. It takes effect when its record is
+// committed.
+func (s *Store[E]) Append(ctx context.Context, id string, entries []cowchangeset.Entry[E]) error {
+	needContext(ctx, "Store.Append")
+	encoded := make([]entry, len(entries))
+	size := 0
+	for i, e := range entries {
+		if e.Seq > maxSeq || i > 0 && e.Seq <= entries[i-1].Seq {
+			return conflict(id, "entry %d is out of order", e.Seq)
+		}
+		value, err := s.encode(e.Value)
+		if err != nil {
+			return fmt.Errorf("%w (entry %d of changeset %q)", err, e.Seq, id)
+		}
+		encoded[i] = entry{e.Seq, value}
+		size += len(value) + 32
+	}
+	if len(encoded) == 0 {
+		return nil
+	}
+	return s.append(ctx, id, encoded, size)
+}
+
+// maxSeq is the largest Seq that a changeset can have.
+const maxSeq = 1<<62 - 1
+
+func (t *trail) append(ctx context.Context, id string, entries []entry, size int) error {
+	return t.write(ctx, "Append", func(at *state) (*record, []byte, error) {
+		c := at.find(id)
+		if c == nil {
+			return nil, nil, conflict(id, "it was not started, or was pruned")
+		}
+		fresh := entries
+		for c.entries > 0 && len(fresh) > 0 && fresh[0].seq <= c.last {
+			fresh = fresh[1:] // repeated
+		}
+		if len(fresh) == 0 {
+			return nil, nil, nil
+		}
+		if c.sealed {
+			return nil, nil, conflict(id, "it is sealed")
+		}
+		body := make([]byte, 0, size)
+		for _, e := range fresh {
+			body = appendEntry(body, e)
+		}
+		return &record{Op: opAppend, Ordinal: c.Ordinal, ID: id, Len: len(fresh), First: fresh[0].seq, Last: fresh[len(fresh)-1].seq}, body, nil
+	})
+}
+
+// Seal writes that the changeset is complete. It fails with ErrConflict if the manifest
+// does not match the entries that the trail has. It panics if ctx is nil.
+//
+// Seal is blocking: it waits for the servers. It takes effect when its record is
+// committed.
+func (s *Store[E]) Seal(ctx context.Context, id string, m cowchangeset.Manifest) error {
+	return s.tell(ctx, "Seal", id, func(c *changeset) (*record, []byte, error) {
+		if m.Len != c.entries || m.Last != c.last {
+			return nil, nil, conflict(id, "the manifest says %d entries up to seq %d, and there are %d up to %d", m.Len, m.Last, c.entries, c.last)
+		}
+		if c.sealed {
+			return nil, nil, nil
+		}
+		return &record{Op: opSeal, Len: m.Len, Last: m.Last}, nil, nil
+	})
+}
+
+// Abort writes that the changeset, which is sealed, will not be applied, and why. Bytes
+// of the reason that are not UTF-8 become U+FFFD. It panics if ctx is nil.
+//
+// Abort is blocking: it waits for the servers. It takes effect when its record is
+// committed.
+func (s *Store[E]) Abort(ctx context.Context, id, reason string) error {
+	reason = textual(reason)
+	return s.tell(ctx, "Abort", id, func(c *changeset) (*record, []byte, error) {
+		switch {
+		case !c.sealed:
+			return nil, nil, conflict(id, "it is not sealed")
+		case c.aborted && c.reason != reason:
+			return nil, nil, conflict(id, "it was aborted for another reason: %q", c.reason)
+		case c.aborted:
+			return nil, nil, nil
+		}
+		return &record{Op: opAbort}, []byte(reason), nil
+	})
+}
+
+// Applied writes how far the changeset, which is sealed, is applied. A number that is
+// not above the last one changes nothing. It panics if ctx is nil.
+//
+// Applied is blocking: it waits for the servers. It takes effect when its record is
+// committed.
+func (s *Store[E]) Applied(ctx context.Context, id string, next uint64) error {
+	return s.tell(ctx, "Applied", id, func(c *changeset) (*record, []byte, error) {
+		switch {
+		case !c.sealed:
+			return nil, nil, conflict(id, "it is not sealed")
+		case next <= c.applied:
+			return nil, nil, nil
+		}
+		return &record{Op: opApplied, Next: next}, nil, nil
+	})
+}
+
+// tell is a write about a changeset. One that was pruned needs no more news: a repeated
+// call may be late.
+func (t *trail) tell(ctx context.Context, method, id string, plan func(*changeset) (*record, []byte, error)) error {
+	return t.write(ctx, method, func(at *state) (*record, []byte, error) {
+		c := at.find(id)
+		if c == nil {
+			if at.first > 1 && id != "" {
+				return nil, nil, nil
+			}
+			return nil, nil, conflict(id, "it was not started")
+		}
+		r, body, err := plan(c)
+		if r != nil {
+			r.Ordinal, r.ID = c.Ordinal, c.ID
+		}
+		return r, body, err
+	})
+}
+
+// Validate returns an error if the store would refuse to keep e: if the codec cannot
+// encode e, or not decode what it has encoded, or if that is longer than
+// Options.MaxEntry. The error matches ErrValue and that of the codec.
+//
+// Validate is wait-free, but for the code of the codec. It takes effect at once: it only
+// looks at e.
+func (s *Store[E]) Validate(e E) error {
+	encoded, err := s.encode(e)
+	if err != nil || s.sure {
+		return err
+	}
+	if _, err := s.codec.Decode(encoded); err != nil {
+		return fmt.Errorf("%w: it does not decode: %w", ErrValue, err)
+	}
+	return nil
+}
+
+// Load yields the changesets in the order of their ordinals. If it fails, it yields the
+// error and ends: a *DecodeError for a value that the codec cannot decode, ErrForeign or
+// ErrCorrupt for messages that do not fit together, or why the stream cannot be read. With
+// a claim it has everything that was acknowledged to any Store. It keeps the encoded
+// entries of all changesets in memory until it has yielded them. It panics if ctx is nil.
+//
+// Load is blocking: it waits for the servers. It takes effect when a loop begins.
+func (s *Store[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
+	needContext(ctx, "Store.Load")
+	return func(yield func(cowchangeset.Saved[E], error) bool) {
+		at, err := s.load(ctx)
+		if err != nil {
+			yield(cowchangeset.Saved[E]{}, failed("Load", err))
+			return
+		}
+		yieldAll(s.codec, at, yield)
+	}
+}
+
+// load returns what the trail has. With a claim, it leaves the state for the writes.
+func (t *trail) load(ctx context.Context) (*state, error) {
+	if !t.claimed.Load() {
+		return t.replay(ctx, 0, true)
+	}
+	if err := t.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer t.unlock()
+	upTo := t.place.own // LP(Load), with a claim: everything acknowledged is up to there
+	at, err := t.replay(ctx, upTo, true)
+	if err == nil && t.claimed.Load() && t.state == nil {
+		t.state = at.lean()
+	}
+	return at, err
+}
+
+// lean returns a copy that shares nothing that changes, without appends.
+func (s *state) lean() *state {
+	l := *s
+	l.keep, l.ids, l.sets = false, make(map[string]*changeset, len(s.ids)), make([]*changeset, len(s.sets))
+	for i, c := range s.sets {
+		without := *c
+		without.appends = nil
+		l.sets[i] = &without
+		l.ids[c.ID] = &without
+	}
+	return &l
+}
+
+// yieldAll yields the changesets of a state that keeps the appends, and forgets those.
+func yieldAll[E any](codec Codec[E], at *state, yield func(cowchangeset.Saved[E], error) bool) {
+	for i, c := range at.sets {
+		saved := cowchangeset.Saved[E]{Header: c.Header, Sealed: c.sealed, Aborted: c.aborted, Reason: c.reason, Applied: c.applied}
+		var err error
+		for _, e := range c.appends {
+			if saved.Entries, err = decodeAll(codec, e, saved.Entries); err != nil {
+				saved.Entries = nil
+				break
+			}
+		}
+		at.sets[i] = nil
+		if !yield(saved, err) || err != nil {
+			return
+		}
+	}
+}
