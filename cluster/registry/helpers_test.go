@@ -34,7 +34,7 @@ func within(t testing.TB) context.Context {
 
 // one is a server that the tests of a package share, each with a bucket of its own.
 func bucket(t testing.TB, js jetstream.JetStream, adapt ...func(*jetstream.KeyValueConfig)) jetstream.KeyValue {
-	c := jetstream.KeyValueConfig{Bucket: strings.NewReplacer("/", "-", "=", "_").Replace(t.Name()), Storage: jetstream.MemoryStorage}
+	c := jetstream.KeyValueConfig{Bucket: strings.NewReplacer("/", "-", "=", "_", " ", "_").Replace(t.Name()), Storage: jetstream.MemoryStorage}
 	for _, f := range adapt {
 		f(&c)
 	}

@@ -195,7 +195,6 @@ func (r *Registry[K, V]) inspect(ctx context.Context) (*jetstream.StreamInfo, er
 		return nil, fmt.Errorf("%w: it discards old keys unnoticed", ErrUnsuitable)
 	default:
 		r.status.ttl.Store(c.AllowMsgTTL && c.SubjectDeleteMarkerTTL > 0 && c.MaxMsgsPerSubject == 1)
-		r.status.window.Store(int64(c.Duplicates))
 	}
 	return info, nil
 }

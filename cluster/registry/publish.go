@@ -20,18 +20,18 @@ const (
 	// How often a call looks whether the connection is up again.
 	reconnectPoll = 10 * time.Millisecond
 
-	// no message has this id: those of callers may, but a message that has it is refused
-	// here as often as it is asked for.
-	noMessageID = "latchfree/registry: none"
+	// noRollup is a rollup that a server refuses, after it has looked for the message id
+	// and before it proposes anything.
+	noRollup = "none"
 
 	// Codes of errors of the server that nats.go does not name.
 	codeWrongLast      jetstream.ErrorCode = 10071
 	codeWrongLastAny   jetstream.ErrorCode = 10164 // another write of the subject is in flight
-	codeWrongLastID    jetstream.ErrorCode = 10070
 	codeDuplicate      jetstream.ErrorCode = 10158 // the same message is in flight
 	codeTooLarge       jetstream.ErrorCode = 10054
 	codeStoreFailed    jetstream.ErrorCode = 10077
 	codeHeaderTooLarge jetstream.ErrorCode = 10097
+	codeRollup         jetstream.ErrorCode = 10111
 )
 
 // answer is what came of one request.
@@ -77,6 +77,8 @@ func apiAnswer(api *jetstream.APIError) answer {
 			return unclear
 		}
 		return refused
+	case codeRollup:
+		return refused
 	}
 	if api.Code >= 500 {
 		return repeat
@@ -114,7 +116,7 @@ func (r *Registry[K, V]) store(ctx context.Context, k K, name string, expect uin
 	for h, v := range header {
 		m.Header[h] = v
 	}
-	began, doubtful, pause := time.Now(), false, firstRetry
+	gaps, doubtful, pause := r.mirror.gaps.Load(), false, firstRetry
 	for {
 		if err := r.connected(ctx); err != nil {
 			return 0, r.ended(ctx, doubtful, err)
@@ -136,7 +138,7 @@ func (r *Registry[K, V]) store(ctx context.Context, k K, name string, expect uin
 				return 0, err
 			}
 			if c := err.(*conflict); !c.inFlight && c.last > expect {
-				return r.decide(ctx, k, w, m, c, began)
+				return r.decide(ctx, k, w, m, c, gaps)
 			}
 		case unclear:
 			doubtful = true
@@ -180,42 +182,42 @@ func (r *Registry[K, V]) mirrored(ctx context.Context, k K, w *call, revision ui
 
 // decide finds out what became of a message of which an earlier sending may have been
 // stored, and a later one was refused: see "A lost acknowledgement" in DESIGN.md.
-func (r *Registry[K, V]) decide(ctx context.Context, k K, w *call, m *nats.Msg, c *conflict, began time.Time) (uint64, error) {
+func (r *Registry[K, V]) decide(ctx context.Context, k K, w *call, m *nats.Msg, c *conflict, gaps uint64) (uint64, error) {
+	r.calls.waitFor(w, c.last)
+	if !r.caught(k, c.last) {
+		select {
+		case <-w.done:
+		case <-ctx.Done():
+		}
+	}
+	if got := r.calls.seen(w); got != 0 {
+		return got, nil
+	}
+	if !r.caught(k, c.last) {
+		return 0, r.ended(ctx, true, nil)
+	}
+	if r.mirror.gaps.Load() == gaps {
+		return 0, c // all that was stored since has been seen here, and the message was not
+	}
 	probe := &nats.Msg{Subject: m.Subject, Header: nats.Header{
-		nats.MsgIdHdr:                     {w.id},
-		jetstream.ExpectedLastMsgIDHeader: {noMessageID},
+		nats.MsgIdHdr: {w.id}, jetstream.MsgRollup: {noRollup},
 	}}
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
-		if got := r.calls.seen(w); got != 0 {
-			return got, nil
-		}
-		if time.Since(began) >= time.Duration(r.status.window.Load()) {
-			return 0, fmt.Errorf("%w: the bucket no longer knows", ErrUnknown)
-		}
 		if err := r.connected(ctx); err != nil {
 			return 0, r.ended(ctx, true, err)
 		}
-		a, revision, err := r.send(ctx, w, probe)
+		a, revision, err := r.send(ctx, nil, probe)
 		switch {
-		case a == stored:
+		case a == stored: // as a duplicate
 			return revision, r.mirrored(ctx, k, w, revision)
-		case isCode(err, codeWrongLastID):
-			if time.Since(began) < time.Duration(r.status.window.Load()) {
-				return 0, c
-			}
 		case a == refused:
-			return 0, fmt.Errorf("%w: %w", ErrUnknown, err)
+			return 0, fmt.Errorf("%w: a request was lost, and the key has changed", ErrUnknown)
 		}
 		if ctx.Err() != nil || r.life.Err() != nil {
 			return 0, r.ended(ctx, true, err)
 		}
 		r.sleep(ctx, pause/2+rand.N(pause))
 	}
-}
-
-func isCode(err error, code jetstream.ErrorCode) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && api.ErrorCode == code
 }
 
 // connected waits until the connection is up.

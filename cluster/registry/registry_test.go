@@ -14,7 +14,14 @@ import (
 func TestRegistry(t *testing.T) {
 	server.cluster = natstest.Start(t, 1)
 	server.js = server.cluster.JetStream()
-	t.Run("methods", testMethods)
+	for name, f := range map[string]func(*testing.T){
+		"methods":             testMethods,
+		"lost answer":         testLostAnswer,
+		"lost request":        testLostRequest,
+		"answer and conflict": testLostAnswerAndConflict,
+	} {
+		t.Run(name, f)
+	}
 }
 
 func testMethods(t *testing.T) {

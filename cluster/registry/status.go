@@ -8,9 +8,8 @@ import (
 
 // status is what a registry can say about its mirror.
 type status struct {
-	ttl    atomic.Bool  // the bucket lets keys expire with a marker
-	window atomic.Int64 // the bucket's window of duplicates
-	heard  atomic.Int64 // when the server that feeds the mirror was last heard of, in ns since Open
+	ttl   atomic.Bool  // the bucket lets keys expire with a marker
+	heard atomic.Int64 // when the server that feeds the mirror was last heard of, in ns since Open
 
 	mu      sync.Mutex
 	err     error         // why the mirror is not attached, or a beat has failed
