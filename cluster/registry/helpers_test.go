@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,9 +33,12 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-// one is a server that the tests of a package share, each with a bucket of its own.
+// buckets is how many were made.
+var buckets atomic.Int64
+
+// bucket returns another bucket, which is deleted when the test ends.
 func bucket(t testing.TB, js jetstream.JetStream, adapt ...func(*jetstream.KeyValueConfig)) jetstream.KeyValue {
-	c := jetstream.KeyValueConfig{Bucket: strings.NewReplacer("/", "-", "=", "_", " ", "_").Replace(t.Name()), Storage: jetstream.MemoryStorage}
+	c := jetstream.KeyValueConfig{Bucket: fmt.Sprint(buckets.Add(1)) + strings.NewReplacer("/", "-", "=", "_", " ", "_").Replace(t.Name()), Storage: jetstream.MemoryStorage}
 	for _, f := range adapt {
 		f(&c)
 	}
@@ -66,8 +70,8 @@ func eventually(t testing.TB, f func() bool, what string) {
 	}
 }
 
-// server is the one that unit tests share.
-var server struct {
+// shared is the server that unit tests share.
+var shared struct {
 	cluster *natstest.Cluster
 	js      jetstream.JetStream
 }

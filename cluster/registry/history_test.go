@@ -132,6 +132,7 @@ func stepKey(s keyState, in opInput, out opOutput) (bool, keyState) {
 // what they did.
 type storm struct {
 	t       *testing.T
+	prefix  string // of keys
 	begun   time.Time
 	stopped atomic.Bool
 	values  atomic.Int64
@@ -152,7 +153,7 @@ func (s *storm) start(registries []*Registry[string, int], clients, keys int, pa
 			rnd := rand.New(rand.NewPCG(uint64(c), 1))
 			r := registries[c%len(registries)]
 			for !s.stopped.Load() {
-				s.one(c, r, rnd, fmt.Sprint("key ", rnd.IntN(keys)), limit)
+				s.one(c, r, rnd, fmt.Sprint(s.prefix, " ", rnd.IntN(keys)), limit)
 				time.Sleep(time.Duration(rnd.Int64N(int64(2 * pause))))
 			}
 		})

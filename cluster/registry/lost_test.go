@@ -62,8 +62,8 @@ func deaf(t *testing.T, r *Registry[string, plan]) (hear func()) {
 // A write whose answer is lost is stored once, and the mirror says so.
 func testLostAnswer(t *testing.T) {
 	ctx := within(t)
-	kv := bucket(t, server.js)
-	f := &flaky{JetStream: server.js}
+	kv := bucket(t, shared.js)
+	f := &flaky{JetStream: shared.js}
 	r := opened[plan](t, f, kv)
 	f.loseAnswers.Store(1)
 	began := time.Now()
@@ -80,8 +80,8 @@ func testLostAnswer(t *testing.T) {
 // A request that is lost is sent again.
 func testLostRequest(t *testing.T) {
 	ctx := within(t)
-	kv := bucket(t, server.js)
-	f := &flaky{JetStream: server.js}
+	kv := bucket(t, shared.js)
+	f := &flaky{JetStream: shared.js}
 	r := opened[plan](t, f, kv, func(c *Config[string, plan]) { c.Timeout = 50 * time.Millisecond })
 	f.loseRequests.Store(2)
 	v, err := r.Put(ctx, "a", plan{N: 1})
@@ -112,8 +112,8 @@ func testLostAnswerAndConflict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := within(t)
-			kv := bucket(t, server.js)
-			f := &flaky{JetStream: server.js}
+			kv := bucket(t, shared.js)
+			f := &flaky{JetStream: shared.js}
 			r := opened[plan](t, f, kv, func(c *Config[string, plan]) { c.Timeout = 100 * time.Millisecond })
 			v, err := r.Create(ctx, "a", plan{N: 1})
 			require.NoError(t, err)

@@ -92,8 +92,9 @@ func (r *Registry[K, V]) mirrorBucket() {
 	}()
 	pause := firstPause
 	for r.life.Err() == nil {
-		err := r.attach()
-		if r.mirror.settled.Swap(false) {
+		listed, err := r.attach()
+		r.mirror.settled.Store(false)
+		if listed {
 			pause = firstPause
 		}
 		r.mirror.gaps.Add(1)
@@ -121,15 +122,15 @@ func (r *Registry[K, V]) rest(d time.Duration) {
 	}
 }
 
-// attach creates a consumer, and keeps the mirror by what that delivers. It returns why it
-// has ended.
-func (r *Registry[K, V]) attach() error {
+// attach creates a consumer, and keeps the mirror by what that delivers. It returns whether
+// a listing was completed, and why it has ended.
+func (r *Registry[K, V]) attach() (listed bool, err error) {
 	r.mirror.gaps.Add(1)
 	ctx, cancel := context.WithCancel(r.life)
 	defer cancel()
 	info, err := r.inspect(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	a := &attachment[K, V]{messages: make(chan *nats.Msg, 256)}
 	a.listing = &listing[K, V]{
@@ -148,7 +149,7 @@ func (r *Registry[K, V]) attach() error {
 		}
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = sub.Unsubscribe() }()
 	_ = sub.SetPendingLimits(-1, -1) // flow control bounds what is on its way
@@ -165,11 +166,12 @@ func (r *Registry[K, V]) attach() error {
 	})
 	done()
 	if err != nil {
-		return err
+		return false, fmt.Errorf("registry: no consumer of stream %s: %w", r.stream, err)
 	}
 	r.mirror.created = info.Created
 	r.mirror.attached.Add(1)
-	return r.follow(a)
+	err = r.follow(a)
+	return a.listing == nil, err
 }
 
 // inspect returns what the stream of the bucket is, or why it cannot be mirrored.
@@ -179,9 +181,9 @@ func (r *Registry[K, V]) inspect(ctx context.Context) (*jetstream.StreamInfo, er
 	s, err := r.js.Stream(ctx, r.stream)
 	if err != nil {
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			err = fmt.Errorf("%w: %w", jetstream.ErrBucketNotFound, err)
+			err = jetstream.ErrBucketNotFound
 		}
-		return nil, err
+		return nil, fmt.Errorf("registry: no information about stream %s: %w", r.stream, err)
 	}
 	info := s.CachedInfo()
 	switch c := info.Config; {

@@ -144,11 +144,14 @@ func (r *Registry[K, V]) opened(ctx context.Context) error {
 			return nil
 		case <-changed:
 		case <-ctx.Done():
-			cause := context.Cause(ctx)
-			if err := r.status.failure(); err != nil && !errors.Is(err, cause) {
-				return fmt.Errorf("%w: %w", cause, err)
+			err := context.Cause(ctx)
+			if why := r.status.failure(); why != nil {
+				err = fmt.Errorf("%w: %w", err, why)
 			}
-			return cause
+			if last := r.conn.LastError(); errors.Is(last, nats.ErrPermissionViolation) {
+				err = fmt.Errorf("%w: %w", err, last)
+			}
+			return err
 		}
 	}
 }

@@ -12,13 +12,28 @@ import (
 
 // TestRegistry has the tests that need one server and nothing of its own.
 func TestRegistry(t *testing.T) {
-	server.cluster = natstest.Start(t, 1)
-	server.js = server.cluster.JetStream()
+	shared.cluster = natstest.Start(t, 1)
+	shared.js = shared.cluster.JetStream()
 	for name, f := range map[string]func(*testing.T){
 		"methods":             testMethods,
 		"lost answer":         testLostAnswer,
 		"lost request":        testLostRequest,
 		"answer and conflict": testLostAnswerAndConflict,
+		"foreign":             testForeign,
+		"encode":              testEncode,
+		"config":              testConfig,
+		"unsuitable":          testUnsuitable,
+		"unreachable":         testUnreachable,
+		"too large":           testTooLarge,
+		"close":               testClose,
+		"close blocked":       testCloseBlocked,
+		"other clients":       testOtherClients,
+		"purged unnoticed":    testPurgedUnnoticed,
+		"made anew":           testMadeAnew,
+		"list again":          testListAgain,
+		"silent":              testSilent,
+		"watch":               testWatch,
+		"claims":              testClaims,
 	} {
 		t.Run(name, f)
 	}
@@ -26,9 +41,9 @@ func TestRegistry(t *testing.T) {
 
 func testMethods(t *testing.T) {
 	ctx := within(t)
-	kv := bucket(t, server.js)
-	r := opened[plan](t, server.js, kv)
-	other := opened[plan](t, server.js, kv)
+	kv := bucket(t, shared.js)
+	r := opened[plan](t, shared.js, kv)
+	other := opened[plan](t, shared.js, kv)
 
 	require.Zero(t, r.Len())
 	v1, err := r.Create(ctx, "backup", plan{"ada", 1})

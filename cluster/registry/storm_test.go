@@ -13,13 +13,20 @@ import (
 
 // three returns a registry on a connection of its own for each of three replicas of a
 // service, in a bucket of three replicas.
-func three(t *testing.T, c *natstest.Cluster, adapt ...func(*Config[string, int])) []*Registry[string, int] {
+// Pinned registries are connected to one server each.
+func three(t *testing.T, c *natstest.Cluster, pinned bool, adapt ...func(*Config[string, int])) []*Registry[string, int] {
 	kv := bucket(t, c.JetStream(), func(k *jetstream.KeyValueConfig) {
 		k.Replicas, k.Storage = 3, jetstream.FileStorage
 	})
 	var list []*Registry[string, int]
-	for range 3 {
-		list = append(list, opened(t, c.JetStream(), kv, adapt...))
+	for i := range 3 {
+		js := c.JetStream()
+		if pinned {
+			var err error
+			js, err = jetstream.New(c.ConnectTo(i))
+			require.NoError(t, err)
+		}
+		list = append(list, opened(t, js, kv, adapt...))
 	}
 	return list
 }
@@ -28,7 +35,7 @@ func three(t *testing.T, c *natstest.Cluster, adapt ...func(*Config[string, int]
 // killed, and connections are reset.
 func TestStorm(t *testing.T) {
 	c := natstest.Start(t, 3)
-	all := three(t, c)
+	all := three(t, c, false)
 	s := &storm{t: t}
 	s.start(all, 9, 3, 2*time.Millisecond, 4*time.Second)
 	stream := all[0].stream
@@ -61,5 +68,88 @@ func agree(t *testing.T, all []*Registry[string, int]) {
 			want = got
 		}
 		require.Equal(t, want, got)
+	}
+}
+
+// The same for longer, with everything that can happen to a cluster.
+func TestStormLong(t *testing.T) {
+	if !long {
+		t.Skip("takes minutes: CLUSTER_LONG=1")
+	}
+	c := natstest.Start(t, 3)
+	all := three(t, c, true)
+	stream := all[0].stream
+	events := []struct {
+		name string
+		do   func()
+	}{
+		{"kill the leader", func() {
+			i := c.StreamLeader(stream)
+			c.Kill(i)
+			time.Sleep(2 * time.Second)
+			c.Restart(i)
+			c.WaitReady()
+		}},
+		{"cut the leader off from all", func() {
+			i := c.StreamLeader(stream)
+			c.Partition(i, true)
+			time.Sleep(8 * time.Second)
+			c.Heal(i)
+		}},
+		{"cut the leader off from the other servers", func() {
+			i := c.StreamLeader(stream)
+			c.Partition(i, false)
+			time.Sleep(8 * time.Second)
+			c.Heal(i)
+		}},
+		{"cut clients off", func() {
+			for i := range 3 {
+				c.CutClients(i, true)
+			}
+			time.Sleep(3 * time.Second)
+			for i := range 3 {
+				c.CutClients(i, false)
+			}
+		}},
+		{"reset clients", func() {
+			for i := range 3 {
+				c.ResetClients(i)
+				time.Sleep(200 * time.Millisecond)
+			}
+		}},
+		{"slow servers", func() {
+			for i := range 3 {
+				c.Slow(i, 20*time.Millisecond)
+			}
+			time.Sleep(2 * time.Second)
+			for i := range 3 {
+				c.Slow(i, 0)
+			}
+		}},
+		{"slow clients", func() {
+			for i := range 3 {
+				c.SlowClients(i, 20*time.Millisecond)
+			}
+			time.Sleep(2 * time.Second)
+			for i := range 3 {
+				c.SlowClients(i, 0)
+			}
+		}},
+		{"restart all", c.RestartAll},
+	}
+	for i, e := range events {
+		s := &storm{t: t, prefix: e.name}
+		began := time.Now()
+		s.start(all, 9, 3, 10*time.Millisecond, 3*time.Second)
+		time.Sleep(500 * time.Millisecond)
+		e.do()
+		time.Sleep(time.Second)
+		s.stop()
+		t.Logf("%d/%d %s: %v", i+1, len(events), e.name, time.Since(began).Round(time.Millisecond))
+		s.check()
+		agree(t, all)
+	}
+	for _, r := range all {
+		t.Logf("%+v", r.Stats())
 	}
 }

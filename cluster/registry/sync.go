@@ -152,7 +152,7 @@ func (r *Registry[K, V]) beatOnce() bool {
 	ack, err := r.js.PublishMsg(ctx, &nats.Msg{Subject: r.publish + r.syncKey})
 	cancel()
 	if err != nil {
-		r.status.fail(err)
+		r.status.fail(fmt.Errorf("registry: no sync message can be stored: %w", err))
 		return false
 	}
 	if ack.Sequence <= before { // the bucket went back
