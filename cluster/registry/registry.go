@@ -210,11 +210,12 @@ func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
 // Lookup returns what key holds, with its version, and whether key is present. It is local
 // and wait-free, as [shardedregistry.Registry.Lookup].
 func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
-	e, ok := r.inner.Lookup(key)
-	if !ok {
-		return entry, false
+	// One read of the mirror: the revision is part of what it holds. The mirror stores keys
+	// as they are given.
+	if h, ok := r.inner.Get(key); ok {
+		return Entry[K, V]{Key: key, Value: h.value, Version: Version(h.revision)}, true
 	}
-	return Entry[K, V]{Key: e.Key, Value: e.Value.value, Version: Version(e.Value.revision)}, true
+	return entry, false
 }
 
 // Len returns the number of keys. It is local, as [shardedregistry.Registry.Len].
