@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -119,6 +120,30 @@ func BenchmarkWrite(b *testing.B) {
 					}
 				}
 			})
+			var revisions sync.Map // by key
+			updateIf := func(update func(k string, n int, last uint64) (uint64, error)) func(string, int) error {
+				return func(k string, n int) error {
+					last, _ := revisions.LoadOrStore("if"+k, new(uint64))
+					next, err := update("if"+k, n, *last.(*uint64))
+					*last.(*uint64) = next
+					return err
+				}
+			}
+			run("UpdateIf", "registry", updateIf(func(k string, n int, last uint64) (uint64, error) {
+				if last == 0 {
+					v, err := r.Put(ctx, k, plan{"ada", n})
+					return uint64(v), err
+				}
+				v, err := r.UpdateIf(ctx, k, Version(last), plan{"ada", n})
+				return uint64(v), err
+			}))
+			run("UpdateIf", "bare", updateIf(func(k string, n int, last uint64) (uint64, error) {
+				data, _ := json.Marshal(plan{"ada", n})
+				if last == 0 {
+					return kv.Put(ctx, k, data)
+				}
+				return kv.Update(ctx, k, data, last)
+			}))
 			run("Sync", "registry", func(string, int) error { return r.Sync(ctx) })
 		}
 	}

@@ -76,6 +76,18 @@ var shared struct {
 	js      jetstream.JetStream
 }
 
+// No goroutine of a registry is left when all tests have closed theirs.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for end := time.Now().Add(patience); len(goroutines()) > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			fmt.Println("goroutines are left:", strings.Join(goroutines(), "\n\n"))
+			os.Exit(1)
+		}
+	}
+	os.Exit(code)
+}
+
 // goroutines returns the stacks of the goroutines of the package.
 func goroutines() (list []string) {
 	buf := make([]byte, 1<<20)

@@ -162,6 +162,7 @@ func testLostAnswerAndConflict(t *testing.T) {
 
 // A probe asks for a message id and changes nothing, on one server and on three.
 func TestProbe(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, 3)
 	for _, replicas := range []int{1, 3} {
 		ctx := within(t)

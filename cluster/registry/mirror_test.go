@@ -128,6 +128,7 @@ func testMadeAnew(t *testing.T) {
 // time and with revisions that it has already given. What the mirror has of the lost ones
 // must go, whether or not the revisions have gone past it meanwhile.
 func TestRestored(t *testing.T) {
+	t.Parallel()
 	for name, more := range map[string]int{"behind": 0, "ahead": 20} {
 		t.Run(name, func(t *testing.T) {
 			ctx := within(t)

@@ -34,8 +34,12 @@ func TestRegistry(t *testing.T) {
 		"silent":              testSilent,
 		"watch":               testWatch,
 		"claims":              testClaims,
+		"sync over gaps":      testSyncOverGaps,
 	} {
-		t.Run(name, f)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t)
+		})
 	}
 }
 

@@ -34,6 +34,7 @@ func three(t *testing.T, c *natstest.Cluster, pinned bool, adapt ...func(*Config
 // The answers of three replicas make one history, while the leader of the bucket is
 // killed, and connections are reset.
 func TestStorm(t *testing.T) {
+	t.Parallel()
 	c := natstest.Start(t, 3)
 	all := three(t, c, false)
 	s := &storm{t: t}
