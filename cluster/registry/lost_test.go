@@ -86,7 +86,7 @@ func testLostRequest(t *testing.T) {
 	f.loseRequests.Store(2)
 	v, err := r.Put(ctx, "a", plan{N: 1})
 	require.NoError(t, err)
-	require.Equal(t, int64(3), f.sent.Load())
+	require.GreaterOrEqual(t, f.sent.Load(), int64(3))
 	e, _ := r.Lookup("a")
 	require.Equal(t, v, e.Version)
 

@@ -211,7 +211,7 @@ func testListAgain(t *testing.T) {
 	ctx := within(t)
 	kv := bucket(t, shared.js)
 	r := opened[plan](t, shared.js, kv)
-	const keys = 200
+	const keys = 100
 	for i := range keys {
 		require.NoError(t, put(kv, key(i), `{"N":0}`))
 	}
@@ -229,7 +229,7 @@ func testListAgain(t *testing.T) {
 		}
 	}()
 	seen := make(map[string]Version)
-	for range 20 {
+	for range 10 {
 		before := r.Stats().Attachments
 		r.listAgain()
 		for r.Stats().Attachments == before || !r.mirror.settled.Load() {

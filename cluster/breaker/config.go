@@ -1,0 +1,96 @@
+package breaker
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+)
+
+// Config holds the settings of a Group. Stream is the only one that must be set.
+type Config[K ~string] struct {
+	// Group holds the settings of the local breakers. The group calls its OnStateChange
+	// as usual, after it has noted the hint.
+	Group atomicbreaker.GroupConfig[K]
+
+	// Stream is the name of the stream, and the first token of its subjects. If it does
+	// not exist, the group makes it. It must be one word of letters, digits, - and _.
+	Stream string
+
+	// Replica names this replica. No other that runs at the same time may have the name.
+	// It is one word as Stream is. Empty stands for a random name.
+	Replica string
+
+	// StreamReplicas is the number of servers that store a stream that the group makes.
+	// 0 stands for 1.
+	StreamReplicas int
+
+	// Quorum is how many other replicas must have reported a key open before this one
+	// acts on it. 0 stands for 1.
+	Quorum int
+
+	// MaxOpen bounds how long a hint keeps a key open, or suspected. 0 stands for 30
+	// seconds.
+	MaxOpen time.Duration
+
+	// Suspect returns the settings of a key while Quorum other replicas report it open,
+	// for example with [Halved]. It is given the settings that the key has otherwise.
+	// With Suspect, no report opens a key: its own results decide, sooner. Nil means that
+	// a report opens the key. Suspect is called as GroupConfig.PerKey is, and what is
+	// said there holds for it too.
+	Suspect func(K, atomicbreaker.Config) atomicbreaker.Config
+
+	// MaxPending bounds the hints that wait for the engine, one for each key. More are
+	// dropped, see [Hints]. 0 stands for 10,000.
+	MaxPending int
+
+	// OnError is told of what hinders the exchange of hints: the engine is away, a
+	// message is foreign, the stream has other settings. Nothing else is lost with it.
+	// It is called on a goroutine of the group, and must not call Close. Nil ignores errors.
+	OnError func(error)
+}
+
+const (
+	defaultMaxOpen    = 30 * time.Second
+	defaultMaxPending = 10_000
+)
+
+// checked returns c with its defaults, or an error that names the setting that is wrong.
+func (c Config[K]) checked() (Config[K], error) {
+	switch {
+	case c.Stream == "":
+		return c, errors.New("breaker: Config.Stream is empty")
+	case !isWord(c.Stream):
+		return c, fmt.Errorf("breaker: Config.Stream %q: must be letters, digits, - and _", c.Stream)
+	case c.Replica != "" && !isWord(c.Replica):
+		return c, fmt.Errorf("breaker: Config.Replica %q: must be letters, digits, - and _", c.Replica)
+	case c.StreamReplicas < 0 || c.StreamReplicas > 5:
+		return c, fmt.Errorf("breaker: Config.StreamReplicas %d: must be in 0..5", c.StreamReplicas)
+	case c.Quorum < 0:
+		return c, fmt.Errorf("breaker: Config.Quorum %d: must not be negative", c.Quorum)
+	case c.MaxOpen < 0:
+		return c, fmt.Errorf("breaker: Config.MaxOpen %v: must not be negative", c.MaxOpen)
+	case c.MaxPending < 0:
+		return c, fmt.Errorf("breaker: Config.MaxPending %d: must not be negative", c.MaxPending)
+	}
+	c.StreamReplicas = max(c.StreamReplicas, 1)
+	c.Quorum = max(c.Quorum, 1)
+	if c.MaxOpen == 0 {
+		c.MaxOpen = defaultMaxOpen
+	}
+	if c.MaxPending == 0 {
+		c.MaxPending = defaultMaxPending
+	}
+	if c.OnError == nil {
+		c.OnError = func(error) {}
+	}
+	return c, nil
+}
+
+func isWord(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_')
+	}) < 0
+}

@@ -1,0 +1,252 @@
+package breaker_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/cluster/breaker"
+	"github.com/latchfree/latchfree/cluster/internal/natstest"
+)
+
+// What the table in README.md promises when the engine is slow, partitioned, down, or
+// restored from a backup.
+
+// Down: requests and commands work here, also from the start; what is still true when the
+// engine is back reaches the others.
+func TestEngineDown(t *testing.T) {
+	server := natstest.Start(t, 1)
+	server.Kill(0)
+	a, b := launch(t, server.JetStream(), "a"), launch(t, server.JetStream(), "b")
+	began := time.Now()
+	a.fail("db", 4)
+	a.ForceOpen("forced")
+	a.Trip("short", time.Millisecond)
+	require.Equal(t, atomicbreaker.Open, a.State("db"))
+	require.Equal(t, atomicbreaker.ForcedOpen, a.State("forced"))
+	require.Less(t, time.Since(began), time.Second)
+	require.Equal(t, atomicbreaker.Closed, b.State("db"))
+	require.False(t, a.Hints().Connected)
+	eventually(t, func() bool { return a.errors() != nil })
+	server.Restart(0)
+	b.becomes(t, "db", atomicbreaker.Open)
+	b.becomes(t, "forced", atomicbreaker.ForcedOpen)
+	require.Equal(t, atomicbreaker.Closed, b.State("short")) // over before anybody heard
+	eventually(t, func() bool { h := a.Hints(); return h.Dropped == 1 && h.Published == 2 && h.Connected })
+}
+
+// A hint that has waited is good for the rest of its time.
+func TestHintsAge(t *testing.T) {
+	server := natstest.Start(t, 1)
+	a, b := start(t, server.JetStream(), "a", func(c *breaker.Config[string]) { c.Group.Default.OpenTimeout = 20 * time.Second }), start(t, server.JetStream(), "b")
+	server.Kill(0)
+	keys := []string{"1", "2", "3", "4", "5", "6", "7", "8"}
+	for _, k := range keys {
+		a.fail(k, 4)
+	}
+	until := time.Now().Add(20 * time.Second)
+	time.Sleep(2 * time.Second)
+	server.Restart(0)
+	for _, k := range keys { // one in ten thousand that all have drawn less by chance
+		b.becomes(t, k, atomicbreaker.Open)
+		require.LessOrEqual(t, b.Snapshot(k).RetryAfter, time.Until(until)+50*time.Millisecond)
+	}
+}
+
+// Partitioned: a replica that is cut off decides alone. When it is back it hears what is
+// still true, and is heard.
+func TestReplicaCutOff(t *testing.T) {
+	server := natstest.Start(t, 2+1)
+	a, b := start(t, onlyTo(t, server, 0), "a", threefold), start(t, onlyTo(t, server, 1), "b", threefold)
+	a.ForceOpen("before")
+	b.becomes(t, "before", atomicbreaker.ForcedOpen)
+	server.CutClients(0, true)
+	b.fail("db", 4)
+	b.Reset("before")
+	a.Disable("here")
+	a.fail("own", 4)
+	require.Equal(t, atomicbreaker.Open, a.State("own"))
+	eventually(t, func() bool { return b.Hints().Waiting == 0 })
+	require.Equal(t, atomicbreaker.Closed, a.State("db"))
+	require.Equal(t, atomicbreaker.ForcedOpen, a.State("before"))
+	server.CutClients(0, false)
+	for k, want := range map[string]atomicbreaker.State{
+		"db": atomicbreaker.Open, "before": atomicbreaker.Closed, "here": atomicbreaker.Disabled, "own": atomicbreaker.Open,
+	} {
+		a.becomes(t, k, want)
+		b.becomes(t, k, want)
+	}
+}
+
+// Slow: nothing waits for the engine. Of several hints on a key the newest is published.
+func TestEngineSlow(t *testing.T) {
+	server := natstest.Start(t, 1)
+	a, b := start(t, server.JetStream(), "a"), start(t, server.JetStream(), "b")
+	server.SlowClients(0, 30*time.Millisecond)
+	began := time.Now()
+	for i := range 50 {
+		a.Trip("db", time.Hour)
+		if i < 49 {
+			a.Reset("db")
+		}
+	}
+	require.Less(t, time.Since(began), time.Second)
+	b.becomes(t, "db", atomicbreaker.Open)
+	eventually(t, func() bool { return a.Hints().Waiting == 0 })
+	require.Less(t, a.Hints().Published, int64(20))
+	settle(t, "slow", a, b)
+	require.Equal(t, atomicbreaker.Open, b.State("db"))
+}
+
+// Restored from a backup, or made anew: the replicas follow the stream as it is. Forced
+// states of the backup apply again; reports count by their age.
+func TestStreamRestored(t *testing.T) {
+	server := natstest.Start(t, 1)
+	js := server.JetStream()
+	a, b := start(t, js, "a"), start(t, server.JetStream(), "b")
+	a.ForceOpen("db")
+	a.Disable("more")
+	settle(t, "first", a, b)
+	require.NoError(t, js.DeleteStream(t.Context(), "hints"))
+	eventually(t, func() bool { _, err := js.Stream(t.Context(), "hints"); return err == nil }) // a follower has made another
+	require.Equal(t, atomicbreaker.ForcedOpen, b.State("db"))
+	b.Reset("db") // with a sequence that was met before
+	a.becomes(t, "db", atomicbreaker.Closed)
+	a.fail("again", 4)
+	b.becomes(t, "again", atomicbreaker.Open)
+}
+
+// The servers lose their leader, and all start again: hints flow as soon as there is one.
+func TestLeaderLost(t *testing.T) {
+	natstest.NeedsLong(t)
+	server := natstest.Start(t, 3)
+	a, b := start(t, server.JetStream(), "a", threefold), start(t, server.JetStream(), "b", threefold)
+	a.ForceOpen("one")
+	b.becomes(t, "one", atomicbreaker.ForcedOpen)
+	server.Kill(server.StreamLeader("hints"))
+	began := time.Now()
+	a.ForceOpen("two")
+	b.becomes(t, "two", atomicbreaker.ForcedOpen)
+	t.Log("heard after", time.Since(began))
+	server.RestartAll()
+	began = time.Now()
+	b.Reset("one")
+	a.becomes(t, "one", atomicbreaker.Closed)
+	t.Log("heard after", time.Since(began))
+	require.Equal(t, atomicbreaker.ForcedOpen, b.State("two"))
+}
+
+func threefold(c *breaker.Config[string]) { c.StreamReplicas = 3 }
+
+func onlyTo(t *testing.T, c *natstest.Cluster, i int) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(c.ConnectTo(i))
+	require.NoError(t, err)
+	return js
+}
+
+// A stream with other settings is not used, and reported; it is used as soon as it is right.
+func TestForeignStream(t *testing.T) {
+	for name, c := range map[string]jetstream.StreamConfig{
+		"MaxMsgsPerSubject is -1, must be 1": {Subjects: []string{"hints.>"}, AllowMsgTTL: true},
+		"AllowMsgTTL is off":                 {Subjects: []string{"hints.>"}, MaxMsgsPerSubject: 1},
+		`subjects are ["other"]`:             {Subjects: []string{"other"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			js := natstest.Start(t, 1).JetStream()
+			c.Name = "hints"
+			_, err := js.CreateStream(t.Context(), c)
+			require.NoError(t, err)
+			a := launch(t, js, "a")
+			eventually(t, func() bool { err := a.errors(); return err != nil && strings.Contains(err.Error(), name) })
+			a.fail("db", 4)
+			require.Equal(t, atomicbreaker.Open, a.State("db"))
+			require.NoError(t, js.DeleteStream(t.Context(), "hints"))
+			b := start(t, js, "b")
+			b.becomes(t, "db", atomicbreaker.Open)
+		})
+	}
+}
+
+// Messages that are none of this package are reported and skipped.
+func TestForeignMessages(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a := start(t, js, "a")
+	for subject, payload := range map[string]string{
+		"hints.s.kZGI.b":   "no JSON",
+		"hints.c.kZGI":     `{"kind":"explode","key":"ZGI="}`,
+		"hints.c.kZGIx":    `{"kind":"forceOpen","key":"ZGI="}`,
+		"hints.else":       `{"kind":"forceOpen","key":"ZGI=","replica":"b"}`,
+		"hints.s.kZGI.b.c": `{"kind":"tripped","key":"ZGI=","replica":"c"}`,
+	} {
+		_, err := js.Publish(t.Context(), subject, []byte(payload))
+		require.NoError(t, err)
+	}
+	a.hears(t, 5)
+	require.Equal(t, atomicbreaker.Closed, a.State("db"))
+	require.Equal(t, 5, strings.Count(a.errors().Error(), "foreign message on hints."))
+	b := start(t, js, "b")
+	b.ForceOpen("db")
+	a.becomes(t, "db", atomicbreaker.ForcedOpen)
+}
+
+// Reports whose open time is odd open nothing for long, or nothing.
+func TestForgedTimes(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a := start(t, js, "a")
+	for i, d := range []time.Duration{-1, 0, 1 << 62} {
+		payload := fmt.Sprintf(`{"kind":"tripped","key":"ZGI=","replica":"b","for":%d}`, d)
+		_, err := js.Publish(t.Context(), "hints.s.kZGI.b", []byte(payload))
+		require.NoError(t, err)
+		a.hears(t, int64(i+1))
+		require.LessOrEqual(t, a.Snapshot("db").RetryAfter, 30*time.Second)
+	}
+	a.becomes(t, "db", atomicbreaker.Open)
+}
+
+// No more hints wait than MaxPending.
+func TestMaxPending(t *testing.T) {
+	server := natstest.Start(t, 1)
+	server.Kill(0)
+	a := launch(t, server.JetStream(), "a", func(c *breaker.Config[string]) { c.MaxPending = 10 })
+	for i := range 30 {
+		a.ForceOpen(fmt.Sprint("k", i))
+	}
+	require.LessOrEqual(t, a.Hints().Waiting, 11) // one may be in the publisher's hands
+	require.GreaterOrEqual(t, a.Hints().Dropped, int64(19))
+	a.Reset("k0") // of a key that waits, or is in the publisher's hands
+	require.LessOrEqual(t, a.Hints().Waiting, 11)
+}
+
+// Wrong credentials are reported.
+func TestNoPermission(t *testing.T) {
+	server := natstest.Start(t, 1)
+	nc, err := nats.Connect(server.URL())
+	require.NoError(t, err)
+	nc.Close()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	a := launch(t, js, "a")
+	eventually(t, func() bool {
+		err := a.errors()
+		return err != nil && strings.Contains(err.Error(), "connection closed")
+	})
+	a.fail("db", 4)
+	require.Equal(t, atomicbreaker.Open, a.State("db"))
+}
+
+// A healthy call of a Group costs what it costs in an atomicbreaker.Group.
+func TestHealthyCallAllocates(t *testing.T) {
+	server := natstest.Start(t, 1)
+	server.Kill(0)
+	a := launch(t, server.JetStream(), "a")
+	ctx, call := context.Background(), func(context.Context) error { return nil }
+	require.Zero(t, testing.AllocsPerRun(100, func() { a.Do(ctx, "db", call) }))
+}

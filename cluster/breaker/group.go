@@ -1,0 +1,166 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+)
+
+// ErrClosed reports that a group is closed.
+var ErrClosed = errors.New("breaker: group is closed")
+
+// Group is an [atomicbreaker.Group] whose keys other replicas know about. Make it with
+// [NewGroup]. All methods of the local group for requests are its own: none of them waits
+// for the engine, and they go on working after Close.
+//
+// The methods that an operator uses, Trip, ForceOpen, Disable, HalfOpen, Reset and
+// ResetAll, take effect here at once and at other replicas as soon as they hear of it.
+// If several operators command different things for a key, all replicas end with that
+// which the engine has stored last. Those methods of the embedded Group are of this
+// replica alone, and a hint may undo them.
+type Group[K ~string] struct {
+	*atomicbreaker.Group[K]
+	config   Config[K]
+	suspects *suspects[K] // nil: without Config.Suspect
+	outbox   *outbox
+
+	current  atomic.Pointer[atomicbreaker.GroupConfig[K]] // what the local group has, or is about to get
+	commands commands
+	counts   counts
+
+	usable chan struct{} // closed when the follower has found the stream, with the right settings
+	heard  chan struct{} // closed when the follower has met all that was in the stream when it began
+	stop   context.CancelCauseFunc
+	closed sync.WaitGroup
+}
+
+// NewGroup returns a group of closed breakers that exchanges hints over js, or an error
+// that names the setting that is wrong. It does not wait for the engine: see [Group.Wait].
+//
+// NewGroup panics if js is nil.
+func NewGroup[K ~string](js jetstream.JetStream, config Config[K]) (*Group[K], error) {
+	if js == nil {
+		panic("breaker: NewGroup called with a nil JetStream")
+	}
+	c, err := config.checked()
+	if err != nil {
+		return nil, err
+	}
+	if c.Replica == "" {
+		c.Replica = nuid.Next()
+	}
+	g := &Group[K]{config: c, outbox: newOutbox(c.MaxPending), usable: make(chan struct{}), heard: make(chan struct{})}
+	g.commands.given = make(map[string]string)
+	if c.Suspect != nil {
+		g.suspects = newSuspects[K]()
+	}
+	local := g.listened(c.Group)
+	if g.Group, err = atomicbreaker.NewGroup(local); err != nil {
+		return nil, err
+	}
+	g.current.Store(&local)
+	ctx, stop := context.WithCancelCause(context.Background())
+	g.stop = stop
+	g.closed.Go(func() { g.publishAll(ctx, js) })
+	g.closed.Go(func() { newFollower(js, g).run(ctx) })
+	if g.suspects != nil {
+		g.closed.Go(func() { g.followSuspects(ctx) })
+	}
+	return g, nil
+}
+
+// listened returns c with the listener of hints, and with Config.Suspect for the keys that
+// are suspected.
+func (g *Group[K]) listened(c atomicbreaker.GroupConfig[K]) atomicbreaker.GroupConfig[K] {
+	then := c.OnStateChange
+	c.OnStateChange = func(k K, e atomicbreaker.Event) {
+		if h, ok := newReport(string(k), g.config.Replica, e); ok && !e.Shadow {
+			g.publish(h)
+		}
+		if then != nil {
+			then(k, e)
+		}
+	}
+	if g.suspects != nil {
+		usual := c.PerKey
+		if usual == nil {
+			all := c.Default
+			usual = func(K) atomicbreaker.Config { return all }
+		}
+		c.PerKey = func(k K) atomicbreaker.Config {
+			if g.suspects.has(k) {
+				return g.config.Suspect(k, usual(k))
+			}
+			return usual(k)
+		}
+	}
+	return c
+}
+
+// publish leaves h to the publisher, or drops it if too many wait.
+func (g *Group[K]) publish(h hint) {
+	if !g.outbox.put(h.subject(g.config.Stream), h) {
+		g.counts.dropped.Add(1)
+	}
+}
+
+// Update gives the local group other settings, as [atomicbreaker.Group.Update] does. The
+// settings of hints stay.
+func (g *Group[K]) Update(c atomicbreaker.GroupConfig[K]) error {
+	next := g.listened(c)
+	if err := g.Group.Update(next); err != nil {
+		return err
+	}
+	g.current.Store(&next)
+	g.settle()
+	return nil
+}
+
+// settle gives the local group its current settings again, so that stored keys look at
+// them. Whoever is the last to do so finds that they are still current.
+func (g *Group[K]) settle() {
+	for {
+		c := g.current.Load()
+		g.Group.Update(*c) // it returns no error: it has accepted them before
+		if g.current.Load() == c {
+			return
+		}
+	}
+}
+
+// Wait returns when the group has heard all hints that were in the stream when the group
+// first reached it, forced states among them, or with the error of ctx, or ErrClosed.
+//
+// Wait is blocking.
+func (g *Group[K]) Wait(ctx context.Context) error {
+	select {
+	case <-g.heard:
+		return nil
+	default:
+	}
+	select {
+	case <-g.heard:
+		return nil
+	case <-g.outbox.closed:
+		return ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Close ends the exchange of hints, and returns when no goroutine of the group is left. It
+// publishes nothing more: hints that wait are dropped. The local group goes on. The
+// connection is the caller's. Close may be called again.
+//
+// Close is blocking: it waits for Config.OnError and the two goroutines.
+func (g *Group[K]) Close() {
+	g.stop(ErrClosed)
+	g.outbox.close()
+	g.closed.Wait()
+}

@@ -1,0 +1,337 @@
+package breaker_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/cluster/breaker"
+	"github.com/latchfree/latchfree/cluster/internal/natstest"
+)
+
+// A replica that trips opens the key at the others, for a bounded time and without an
+// echo; when it has recovered, the others let a probe through.
+func TestTripAndRecoverySpread(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a, b, c := start(t, js, "a"), start(t, js, "b"), start(t, js, "c")
+	a.fail("db", 4)
+	require.Equal(t, atomicbreaker.Open, a.State("db"))
+	for _, r := range []*replica{b, c} {
+		r.becomes(t, "db", atomicbreaker.Open)
+		require.LessOrEqual(t, r.Snapshot("db").RetryAfter, 30*time.Second)
+		require.Greater(t, r.Snapshot("db").RetryAfter, 14*time.Second)
+		require.Equal(t, atomicbreaker.Closed, r.State("cache"))
+	}
+	require.Equal(t, atomicbreaker.Recovered, a.RecordSuccess("db"))
+	for _, r := range []*replica{b, c} {
+		r.becomes(t, "db", atomicbreaker.HalfOpen)
+		r.succeed(t, "db")
+		require.Equal(t, atomicbreaker.Closed, r.State("db"))
+		require.Equal(t, []atomicbreaker.Reason{atomicbreaker.ReasonTrip, atomicbreaker.ReasonHalfOpen, atomicbreaker.ReasonRecovered}, r.reasons())
+	}
+	a.hears(t, 4) // a tripped, a, b and c recovered
+	require.EqualValues(t, 2, a.Hints().Published)
+	require.EqualValues(t, 1, b.Hints().Published)
+	require.EqualValues(t, 1, c.Hints().Published)
+	require.NoError(t, a.errors())
+}
+
+// A replica whose probes fail keeps its own key open, and no one else's.
+func TestFailedProbeOpensNobody(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a, b := start(t, js, "a"), start(t, js, "b")
+	a.fail("db", 4)
+	b.becomes(t, "db", atomicbreaker.Open)
+	b.Group.Group.Reset("db") // here alone
+	for n := range int64(3) {
+		a.Group.Group.HalfOpen("db")
+		a.fail("db", 1)
+		require.Equal(t, atomicbreaker.Open, a.State("db"))
+		b.hears(t, 2+n)
+		require.Equal(t, atomicbreaker.Closed, b.State("db"))
+	}
+}
+
+// What a replica knows from its own results, and what its operator has decided, is not
+// changed by reports.
+func TestReportsDoNotOverrule(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a, b := start(t, js, "a", deaf), start(t, js, "b")
+	b.fail("own", 4)
+	b.Group.Group.ForceOpen("forced")
+	b.Group.Group.Disable("disabled")
+	for _, k := range []string{"own", "forced", "disabled"} {
+		a.fail(k, 4)
+	}
+	b.hears(t, 4)
+	own := b.Snapshot("own")
+	require.Equal(t, 1, own.Streak)
+	require.Greater(t, own.RetryAfter, 50*time.Second)
+	for _, k := range []string{"own", "forced", "disabled"} {
+		a.RecordSuccess(k)
+	}
+	b.hears(t, 7)
+	require.Equal(t, atomicbreaker.Open, b.State("own"))
+	require.Equal(t, atomicbreaker.ForcedOpen, b.State("forced"))
+	require.Equal(t, atomicbreaker.Disabled, b.State("disabled"))
+}
+
+// deaf makes a replica that acts on no report.
+func deaf(c *breaker.Config[string]) { c.Quorum = 99 }
+
+// A key whose probes decide is left to them.
+func TestReportLeavesHalfOpenKeys(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a, b := start(t, js, "a", deaf), start(t, js, "b")
+	b.Group.Group.HalfOpen("db")
+	a.fail("db", 4)
+	b.hears(t, 1)
+	require.Equal(t, atomicbreaker.HalfOpen, b.State("db"))
+	require.Zero(t, b.Snapshot("db").InFlight)
+}
+
+// An opening that was prolonged by the replica's own results outlives the recovery of
+// the one that has caused it.
+func TestRecoveryTakesBackOnlyItsOwn(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a, b := start(t, js, "a"), start(t, js, "b")
+	a.fail("db", 4)
+	b.becomes(t, "db", atomicbreaker.Open)
+	b.Group.Group.HalfOpen("db")
+	b.fail("db", 1) // a probe
+	a.RecordSuccess("db")
+	b.hears(t, 3)
+	require.Equal(t, atomicbreaker.Open, b.State("db"))
+}
+
+func TestQuorum(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	quorum := func(c *breaker.Config[string]) { c.Quorum = 2 }
+	a, b, c := start(t, js, "a"), start(t, js, "b"), start(t, js, "c", quorum)
+	a.Group.Group.Disable("x") // so that a hears, and does not open
+	b.fail("db", 4)
+	c.hears(t, 1)
+	b.Group.Group.Reset("db")
+	b.fail("db", 4)
+	c.hears(t, 2) // the same replica again
+	require.Equal(t, atomicbreaker.Closed, c.State("db"))
+	a.becomes(t, "db", atomicbreaker.Open)
+	a.Group.Group.Reset("db")
+	a.fail("db", 4)
+	c.becomes(t, "db", atomicbreaker.Open)
+	a.RecordSuccess("db")
+	c.becomes(t, "db", atomicbreaker.HalfOpen)
+}
+
+// A recovery opens nothing while enough others say that the key is open.
+func TestQuorumHolds(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a, b, d := start(t, js, "a", deaf), start(t, js, "b", deaf), start(t, js, "d", deaf)
+	c := start(t, js, "c", func(c *breaker.Config[string]) { c.Quorum = 2 })
+	for _, r := range []*replica{a, b, d} {
+		r.fail("db", 4)
+	}
+	c.hears(t, 3)
+	require.Equal(t, atomicbreaker.Open, c.State("db"))
+	a.RecordSuccess("db")
+	c.hears(t, 4)
+	require.Equal(t, atomicbreaker.Open, c.State("db"))
+	b.RecordSuccess("db")
+	c.becomes(t, "db", atomicbreaker.HalfOpen)
+}
+
+// A vote ends with the open time that was reported.
+func TestVotesEnd(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	short := func(c *breaker.Config[string]) { c.Group.Default.OpenTimeout = 50 * time.Millisecond }
+	a, b := start(t, js, "a", short), start(t, js, "b")
+	c := start(t, js, "c", func(c *breaker.Config[string]) { c.Quorum = 2 })
+	a.fail("db", 4)
+	c.hears(t, 1)
+	time.Sleep(60 * time.Millisecond)
+	b.Group.Group.Reset("db")
+	b.fail("db", 4)
+	c.hears(t, 2)
+	require.Equal(t, atomicbreaker.Closed, c.State("db"))
+}
+
+func TestSuspect(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	suspect := func(c *breaker.Config[string]) {
+		c.Suspect = func(_ string, c atomicbreaker.Config) atomicbreaker.Config {
+			c.Trip = breaker.Halved(c.Trip)
+			return c
+		}
+	}
+	a, b := start(t, js, "a"), start(t, js, "b", suspect)
+	b.fail("stored", 1)
+	a.fail("stored", 4)
+	a.fail("absent", 4)
+	b.hears(t, 2)
+	eventually(t, func() bool { return b.Config("stored").Trip.String() == "Consecutive(2)" })
+	b.fail("absent", 1)
+	require.Equal(t, atomicbreaker.Closed, b.State("absent"))
+	b.fail("absent", 1)
+	require.Equal(t, atomicbreaker.Open, b.State("absent"))
+	eventually(t, func() bool { // the stored key has the new settings as well
+		b.fail("stored", 1)
+		return b.State("stored") == atomicbreaker.Open && b.Snapshot("stored").Failures < 4
+	})
+	a.RecordSuccess("absent")
+	eventually(t, func() bool { return b.Config("absent").Trip.String() == "Consecutive(4)" })
+}
+
+// A suspicion ends by itself, also for stored keys.
+func TestSuspicionEnds(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a, b := start(t, js, "a"), start(t, js, "b", func(c *breaker.Config[string]) {
+		c.MaxOpen = 300 * time.Millisecond
+		c.Suspect = func(_ string, c atomicbreaker.Config) atomicbreaker.Config {
+			c.Trip = atomicbreaker.Consecutive(1)
+			return c
+		}
+	})
+	a.fail("db", 4)
+	eventually(t, func() bool { return b.Config("db").Trip.String() == "Consecutive(1)" })
+	eventually(t, func() bool { return b.Config("db").Trip.String() == "Consecutive(4)" })
+	b.fail("db", 3)
+	require.Equal(t, atomicbreaker.Closed, b.State("db"))
+}
+
+// The longer of two reports says how long a key is suspected.
+func TestSuspicionLastsLonger(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	short := func(c *breaker.Config[string]) { c.Group.Default.OpenTimeout = 200 * time.Millisecond }
+	a, b, c := start(t, js, "a", deaf), start(t, js, "b", deaf, short), start(t, js, "c", func(c *breaker.Config[string]) {
+		c.Suspect = func(_ string, c atomicbreaker.Config) atomicbreaker.Config {
+			c.Trip = atomicbreaker.Consecutive(1)
+			return c
+		}
+	})
+	a.fail("db", 4)
+	c.hears(t, 1)
+	b.fail("db", 4)
+	c.hears(t, 2)
+	time.Sleep(400 * time.Millisecond)
+	require.Equal(t, "Consecutive(1)", c.Config("db").Trip.String())
+}
+
+func TestHalved(t *testing.T) {
+	for from, want := range map[string]string{
+		"Consecutive(5)": "Consecutive(3)", "Consecutive(1)": "Consecutive(1)",
+		"KOfN(5, 20)": "KOfN(3, 20)", "FailureCount(7, 1m0s)": "FailureCount(4, 1m0s)",
+		"FailureRate(0.5, 20, 10s)":         "FailureRate(0.25, 20, 10s)",
+		"SlowRate(0.5, 2s, 20, 1m0s)":       "SlowRate(0.25, 2s, 20, 1m0s)",
+		"FailureRate(1e-06, 20, 10s)":       "FailureRate(1e-06, 20, 10s)", // half of it rounds to 0
+		"AnyOf(Consecutive(4), KOfN(2, 3))": "AnyOf(Consecutive(2), KOfN(1, 3))",
+	} {
+		p, err := atomicbreaker.ParsePolicy(from)
+		require.NoError(t, err, from)
+		require.Equal(t, want, breaker.Halved(p).String())
+	}
+	require.Equal(t, "Consecutive(3)", breaker.Halved(nil).String())
+	f := atomicbreaker.TripFunc(time.Second, 0, func(atomicbreaker.Counts) bool { return true })
+	require.Equal(t, f, breaker.Halved(f))
+
+	// The default is what Halved takes nil for.
+	b := atomicbreaker.MustNew(atomicbreaker.Config{})
+	for range 4 {
+		b.Do(t.Context(), func(context.Context) error { return errDown })
+	}
+	require.Equal(t, atomicbreaker.Closed, b.State())
+	b.Do(t.Context(), func(context.Context) error { return errDown })
+	require.Equal(t, atomicbreaker.Open, b.State())
+}
+
+// Group is an atomicbreaker.Group for those who only call.
+func TestClose(t *testing.T) {
+	server := natstest.Start(t, 1)
+	nc := server.Connect()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	a := start(t, js, "a")
+	require.NotEmpty(t, goroutines())
+	a.Close()
+	a.Close()
+	require.Empty(t, goroutines())
+	eventually(t, func() bool { return nc.NumSubscriptions() <= 1 }) // that of the connection for its requests
+	a.fail("db", 4)
+	require.Equal(t, atomicbreaker.Open, a.State("db"))
+	a.ForceOpen("db")
+	require.Equal(t, atomicbreaker.ForcedOpen, a.State("db"))
+	require.EqualValues(t, 2, a.Hints().Dropped)
+
+	away, err := nats.Connect("127.0.0.1:1", nats.RetryOnFailedConnect(true))
+	require.NoError(t, err)
+	defer away.Close()
+	js, err = jetstream.New(away)
+	require.NoError(t, err)
+	b := launch(t, js, "b")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, b.Wait(ctx), context.Canceled)
+	b.Close()
+	require.ErrorIs(t, b.Wait(t.Context()), breaker.ErrClosed)
+}
+
+func TestNewGroupRejects(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	for name, c := range map[string]breaker.Config[string]{
+		"Stream is empty":              {},
+		`Stream "a.b"`:                 {Stream: "a.b"},
+		`Replica "a b"`:                {Stream: "s", Replica: "a b"},
+		"StreamReplicas 6":             {Stream: "s", StreamReplicas: 6},
+		"Quorum -1":                    {Stream: "s", Quorum: -1},
+		"MaxOpen -1ns":                 {Stream: "s", MaxOpen: -1},
+		"MaxPending -1":                {Stream: "s", MaxPending: -1},
+		"atomicbreaker: Config.Jitter": {Stream: "s", Group: atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{Jitter: 2}}},
+	} {
+		_, err := breaker.NewGroup(js, c)
+		require.ErrorContains(t, err, name)
+		if !strings.HasPrefix(name, "atomicbreaker") {
+			require.ErrorContains(t, err, "breaker: Config."+name)
+		}
+	}
+	require.PanicsWithValue(t, "breaker: NewGroup called with a nil JetStream", func() {
+		breaker.NewGroup[string](nil, breaker.Config[string]{Stream: "s"})
+	})
+}
+
+// Update changes the settings and keeps the listener of hints.
+func TestUpdate(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a, b := start(t, js, "a"), start(t, js, "b")
+	require.NoError(t, a.Update(atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)}}))
+	require.Error(t, a.Update(atomicbreaker.GroupConfig[string]{Default: atomicbreaker.Config{Jitter: 2}}))
+	a.fail("db", 1)
+	b.becomes(t, "db", atomicbreaker.Open)
+}
+
+// A breaker that only tries its settings tells nobody.
+func TestShadowIsSilent(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a := start(t, js, "a", func(c *breaker.Config[string]) { c.Group.Default.Shadow = true })
+	a.fail("db", 4)
+	a.ForceOpen("other")
+	a.hears(t, 1)
+	require.EqualValues(t, 1, a.Hints().Published)
+}
+
+// Open times without end are bounded for others, and keys may be any bytes.
+func TestOddReports(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a, b := start(t, js, "a", func(c *breaker.Config[string]) { c.Group.Default.OpenTimeout = -1 }), start(t, js, "b")
+	for _, k := range []string{"", "a b.c*>", "\xff\x00", strings.Repeat("long", 100)} {
+		a.fail(k, 4)
+		require.EqualValues(t, math.MaxInt64, a.Snapshot(k).RetryAfter)
+		b.becomes(t, k, atomicbreaker.Open)
+		require.LessOrEqual(t, b.Snapshot(k).RetryAfter, 30*time.Second)
+	}
+}

@@ -1,0 +1,92 @@
+package breaker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+)
+
+const (
+	publishTimeout = 2 * time.Second
+	firstPause     = 20 * time.Millisecond
+	longestPause   = 2 * time.Second
+)
+
+// publishAll publishes what is in the outbox until ctx ends, one hint after the other, so
+// that the commands of this replica stand in the stream in their order.
+func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
+	select {
+	case <-g.usable:
+	case <-ctx.Done():
+		return
+	}
+	pause := firstPause
+	for {
+		h, ok := g.outbox.take(ctx, g.config.Stream)
+		if !ok {
+			return
+		}
+		if !h.until.IsZero() {
+			rest := time.Until(h.until)
+			if rest <= 0 {
+				g.counts.dropped.Add(1)
+				g.outbox.done()
+				continue
+			}
+			h.For = min(h.For, rest)
+		}
+		if h.ID == "" {
+			h.ID = nuid.Next() // one for all attempts
+		}
+		if err := g.publishOne(ctx, js, h); err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			g.outbox.putBack(h.subject(g.config.Stream), h)
+			g.config.OnError(fmt.Errorf("breaker: publish %s of %q: %w", h.Kind, h.Key, err))
+			if !sleep(ctx, pause) {
+				return
+			}
+			pause = min(2*pause, longestPause)
+			continue
+		}
+		g.counts.published.Add(1)
+		g.outbox.done()
+		pause = firstPause
+	}
+}
+
+// publishOne publishes h. Without a connection it does not try: the client would keep
+// the message, with a time that gets older, and send it when there is one.
+func (g *Group[K]) publishOne(ctx context.Context, js jetstream.JetStream, h hint) error {
+	if !js.Conn().IsConnected() {
+		return nats.ErrDisconnected
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	options := []jetstream.PublishOpt{
+		jetstream.WithMsgID(h.ID), jetstream.WithExpectStream(g.config.Stream),
+		jetstream.WithRetryAttempts(0),
+	}
+	if kept := h.kept(); kept > 0 {
+		options = append(options, jetstream.WithMsgTTL(kept.Round(time.Second)))
+	}
+	_, err := js.Publish(ctx, h.subject(g.config.Stream), h.encode(), options...)
+	return err
+}
+
+// sleep waits for d, and reports whether ctx has not ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
