@@ -2,15 +2,11 @@ package registry_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/latchfree/latchfree/cluster/internal/natstest"
 	"github.com/latchfree/latchfree/cluster/registry"
 )
 
@@ -47,43 +43,10 @@ func ExampleOpen() {
 		}
 		return nil
 	}
-	withServer(use)
-	// Output: backup 1 true
-}
-
-// withServer runs use with a server of its own.
-func withServer(use func(context.Context, jetstream.JetStream) error) {
-	if err := serve(use); err != nil {
+	js, stop := natstest.Local() // a server for this example
+	defer stop()
+	if err := use(context.Background(), js); err != nil {
 		fmt.Println(err)
 	}
-}
-
-func serve(use func(context.Context, jetstream.JetStream) error) error {
-	dir, err := os.MkdirTemp("", "registry")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true,
-	})
-	if err != nil {
-		return err
-	}
-	s.Start()
-	defer s.WaitForShutdown()
-	defer s.Shutdown()
-	if !s.ReadyForConnections(30 * time.Second) {
-		return errors.New("no server")
-	}
-	nc, err := nats.Connect(s.ClientURL(), nats.MaxReconnects(-1))
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
-	}
-	return use(context.Background(), js)
+	// Output: backup 1 true
 }
