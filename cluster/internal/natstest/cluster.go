@@ -45,8 +45,8 @@ func Start(t testing.TB, n int, adapt ...func(*server.Options)) *Cluster {
 			f(o)
 		}
 	}}
-	t.Cleanup(c.stop)
-	dir := t.TempDir()
+	dir := t.TempDir() // which goes
+	t.Cleanup(c.stop)  // after the servers
 	for i := range n {
 		c.nodes = append(c.nodes, &node{name: fmt.Sprintf("n%d", i), dir: filepath.Join(dir, fmt.Sprint(i))})
 	}

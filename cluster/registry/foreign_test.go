@@ -1,0 +1,134 @@
+package registry
+
+import (
+	"encoding/json"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rude is a codec whose Decode does what a value asks for.
+type rude struct{ JSON[plan] }
+
+func (c rude) Decode(b []byte) (plan, error) {
+	switch string(b) {
+	case "panic":
+		panic("no")
+	case "exit":
+		runtime.Goexit()
+	case "error":
+		return plan{}, errors.New("no")
+	}
+	return c.JSON.Decode(b)
+}
+
+// foreigners collects what OnForeign is told.
+type foreigners struct {
+	mu   sync.Mutex
+	list []Foreign
+}
+
+func (f *foreigners) told(x Foreign) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.list = append(f.list, x)
+}
+
+func (f *foreigners) keys() (keys []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, x := range f.list {
+		keys = append(keys, x.Key)
+	}
+	return keys
+}
+
+func testForeign(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	_, err := kv.PutString(ctx, "before", "error")
+	require.NoError(t, err)
+	var told foreigners
+	r := opened(t, shared.js, kv, func(c *Config[string, plan]) {
+		c.Codec = rude{}
+		c.OnForeign = func(f Foreign) {
+			told.told(f)
+			switch len(told.keys()) {
+			case 2:
+				panic("OnForeign")
+			case 3:
+				runtime.Goexit()
+			}
+		}
+		c.Indexes = map[string]func(string, plan) []string{"owner": func(_ string, p plan) []string {
+			switch p.Owner {
+			case "panic":
+				panic("index")
+			case "exit":
+				runtime.Goexit()
+			}
+			return []string{p.Owner}
+		}}
+	})
+	require.Equal(t, []string{"before"}, told.keys())
+	bad := []string{"panic", "error", "exit", "not JSON", `{"Owner":"panic"}`, `{"Owner":"exit"}`, ""}
+	for i, value := range bad {
+		require.NoError(t, put(kv, key(i), value))
+	}
+	require.NoError(t, put(kv, "good", `{"Owner":"ada"}`))
+	require.NoError(t, put(kv, "k=41", `{}`)) // which is no spelling of a key
+	require.NoError(t, r.Sync(ctx))
+	require.Equal(t, 1, r.Len())
+	s := r.Stats()
+	require.Equal(t, len(bad)+1, s.ForeignValues)
+	require.Equal(t, 1, s.ForeignKeys)
+	require.Len(t, told.keys(), len(bad)+2, "each is told once: %v", told.keys())
+
+	for i := range bad {
+		_, ok := r.Get(key(i))
+		require.False(t, ok)
+		_, err := r.Create(ctx, key(i), plan{})
+		require.ErrorIs(t, err, ErrForeign)
+		_, err = r.Update(ctx, key(i), func(p plan) (plan, error) { return p, nil })
+		require.ErrorIs(t, err, ErrForeign)
+		_, _, err = r.Delete(ctx, key(i))
+		require.ErrorIs(t, err, ErrForeign)
+		_, err = r.Put(ctx, key(i), plan{"ada", i})
+		require.NoError(t, err)
+		p, ok := r.Get(key(i))
+		require.True(t, ok)
+		require.Equal(t, i, p.N)
+	}
+	require.Equal(t, 1, r.Stats().ForeignValues)
+
+	// A value that becomes foreign is no longer shown.
+	require.NoError(t, put(kv, key(0), "panic"))
+	require.NoError(t, r.Sync(ctx))
+	_, ok := r.Get(key(0))
+	require.False(t, ok)
+	n := 0
+	for range r.ByIndex("owner", "ada") {
+		n++
+	}
+	require.Equal(t, len(bad), n)
+	require.NoError(t, kv.Delete(ctx, "k=41"))
+	require.NoError(t, kv.Purge(ctx, key(0)))
+	require.NoError(t, r.Sync(ctx))
+	require.Zero(t, r.Stats().ForeignKeys)
+	_, err = r.Create(ctx, key(0), plan{})
+	require.NoError(t, err)
+}
+
+// A value of the caller's that cannot be encoded is the caller's error.
+func testEncode(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	r := opened[func()](t, shared.js, kv)
+	_, err := r.Put(ctx, "a", func() {})
+	var unsupported *json.UnsupportedTypeError
+	require.ErrorAs(t, err, &unsupported)
+	require.Zero(t, r.Len())
+}

@@ -1,0 +1,97 @@
+package registry
+
+import (
+	"fmt"
+	"strings"
+)
+
+const (
+	// maxKey bounds a key in the bucket. With its prefix and the inbox of the answer it
+	// must fit into a line of the protocol, which a server ends the connection for
+	// exceeding: 4,096 bytes by default.
+	maxKey = 2048
+
+	// syncPrefix begins the bucket's keys of sync messages. No key of a registry is
+	// stored under it, since no hexadecimal digit follows the "=".
+	syncPrefix = "=sync."
+	// syncKeys is how many of them there are. Replicas that beat together would
+	// otherwise replace each other's messages, which makes gaps.
+	syncKeys = 64
+
+	hexDigits = "0123456789ABCDEF"
+)
+
+// encodeKey returns the key under which the bucket stores key. Letters, digits and
+// "-_/" stand for themselves, and so does a "." between other bytes. Any other byte is
+// "=" and two hexadecimal digits. The empty key is "=".
+func encodeKey(key string) (string, error) {
+	if key == "" {
+		return "=", nil
+	}
+	n := 0
+	for i := range len(key) {
+		if !plain(key, i) {
+			n++
+		}
+	}
+	if size := len(key) + 2*n; size > maxKey {
+		return "", fmt.Errorf("%w: it takes %d bytes in the bucket, and may take %d", ErrInvalidKey, size, maxKey)
+	}
+	if n == 0 {
+		return key, nil
+	}
+	var b strings.Builder
+	b.Grow(len(key) + 2*n)
+	for i := range len(key) {
+		if c := key[i]; plain(key, i) {
+			b.WriteByte(c)
+		} else {
+			b.WriteByte('=')
+			b.WriteByte(hexDigits[c>>4])
+			b.WriteByte(hexDigits[c&15])
+		}
+	}
+	return b.String(), nil
+}
+
+// plain reports whether byte i of key stands for itself in the bucket.
+func plain(key string, i int) bool {
+	switch c := key[i]; {
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '/':
+		return true
+	case c == '.': // which separates tokens of a subject, and none may be empty
+		return i > 0 && i < len(key)-1 && key[i-1] != '.'
+	}
+	return false
+}
+
+// decodeKey returns the key that the bucket stores under s, and false if there is none.
+func decodeKey(s string) (string, bool) {
+	if s == "=" {
+		return "", true
+	}
+	if strings.IndexByte(s, '=') < 0 {
+		e, err := encodeKey(s)
+		return s, err == nil && e == s && s != ""
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] != '=' {
+			b = append(b, s[i])
+			continue
+		}
+		if i+2 >= len(s) {
+			return "", false
+		}
+		hi, lo := strings.IndexByte(hexDigits, s[i+1]), strings.IndexByte(hexDigits, s[i+2])
+		if hi < 0 || lo < 0 {
+			return "", false
+		}
+		b = append(b, byte(hi<<4|lo))
+		i += 2
+	}
+	key := string(b)
+	// Only one spelling of a key is its own.
+	e, err := encodeKey(key)
+	return key, err == nil && e == s
+}

@@ -1,0 +1,87 @@
+package registry
+
+import (
+	"fmt"
+	"time"
+)
+
+// Lag says how far the mirror may be behind the bucket.
+type Lag struct {
+	// Attached reports whether the mirror follows the bucket. While it does not, it
+	// stays as it is.
+	Attached bool
+	// Proven is for how long the mirror may have missed writes: it has all that were
+	// acknowledged longer ago. Sync proves it, and Config.MaxLag does so regularly.
+	Proven time.Duration
+	// Heard is how long ago the server that feeds the mirror was heard of. That is no
+	// proof: the server may be cut off from the others.
+	Heard time.Duration
+	// Revision is one that the mirror has come to.
+	Revision Version
+	// Err is why the mirror is not attached, or could not prove anything; nil if all
+	// is well.
+	Err error
+}
+
+// Lag returns how far the mirror may be behind. It is local, and takes a mutex for a
+// moment.
+func (r *Registry[K, V]) Lag() Lag {
+	proven, heard := r.beater.proven.Load(), r.status.heard.Load() // before the clock
+	now := time.Since(r.begun)
+	l := Lag{
+		Attached: r.mirror.settled.Load() && r.life.Err() == nil,
+		Proven:   now - time.Duration(proven),
+		Heard:    now - time.Duration(heard),
+		Revision: r.Revision(),
+		Err:      r.status.failure(),
+	}
+	if r.life.Err() != nil {
+		l.Err = ErrClosed
+	}
+	return l
+}
+
+// Fresh returns nil if the mirror has all writes that were acknowledged more than
+// Config.MaxLag ago, and otherwise an error that matches [ErrStale]. A caller that must not read older values calls
+// it before it reads:
+//
+//	if err := r.Fresh(); err != nil {
+//		return err
+//	}
+//	plan, ok := r.Get("plan")
+//
+// Fresh panics if Config.MaxLag is not set. It is local and wait-free, and reads the
+// monotonic clock.
+func (r *Registry[K, V]) Fresh() error {
+	if r.config.MaxLag == 0 {
+		panic("registry: Fresh called without Config.MaxLag")
+	}
+	proven := r.beater.proven.Load()
+	if lag := time.Since(r.begun) - time.Duration(proven); lag > r.config.MaxLag {
+		return fmt.Errorf("%w: by up to %v, and MaxLag is %v", ErrStale, lag, r.config.MaxLag)
+	}
+	return nil
+}
+
+// Revision returns a revision of the bucket that the mirror has come to. It increases,
+// unless the bucket is restored from a backup or made anew.
+func (r *Registry[K, V]) Revision() Version { return Version(r.mirror.shown.Load()) }
+
+// Stats are counters of a registry, and what it keeps besides its keys.
+type Stats struct {
+	Attachments   uint64 // how often the mirror was attached to the bucket and has listed it
+	Resets        uint64 // how often the bucket was found restored or made anew
+	Deliveries    uint64 // messages that have come for the mirror
+	Tombs         int    // deletions that are remembered, and foreign values
+	ForeignKeys   int    // keys of the bucket that are none of the registry's
+	ForeignValues int    // keys whose values cannot be decoded or indexed
+}
+
+// Stats returns the counters. It takes a mutex, and a time in proportion to Tombs.
+func (r *Registry[K, V]) Stats() Stats {
+	return Stats{
+		Attachments: r.mirror.attached.Load(), Resets: r.mirror.resets.Load(),
+		Deliveries: r.mirror.deliveries.Load(),
+		Tombs:      r.tombs.len(), ForeignKeys: int(r.mirror.foreignKeys.Load()), ForeignValues: r.tombs.foreigners(),
+	}
+}

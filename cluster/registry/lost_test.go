@@ -1,0 +1,201 @@
+package registry
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/cluster/internal/natstest"
+)
+
+// flaky is a JetStream that loses answers, or requests, or does something before them.
+type flaky struct {
+	jetstream.JetStream
+	loseAnswers  atomic.Int64 // of so many writes; sync messages do not count
+	loseRequests atomic.Int64
+	after        atomic.Pointer[func(m *nats.Msg)] // runs after a request whose answer is lost
+	sent         atomic.Int64
+}
+
+func (f *flaky) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	if m.Header.Get(nats.MsgIdHdr) == "" {
+		return f.JetStream.PublishMsg(ctx, m, opts...)
+	}
+	f.sent.Add(1)
+	if f.loseRequests.Add(-1) >= 0 {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if f.loseAnswers.Add(-1) >= 0 {
+		f.JetStream.PublishMsg(ctx, m, opts...)
+		if after := f.after.Load(); after != nil {
+			(*after)(m)
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return f.JetStream.PublishMsg(ctx, m, opts...)
+}
+
+// deaf makes the mirror of r show nothing new until the function returned is called, as
+// if all that comes from the bucket were on a long way.
+func deaf(t *testing.T, r *Registry[string, plan]) (hear func()) {
+	block, blocked := make(chan struct{}), make(chan struct{})
+	var once atomic.Bool
+	f := func(Foreign) {
+		if once.CompareAndSwap(false, true) {
+			close(blocked)
+			<-block
+		}
+	}
+	r.config.OnForeign = f
+	require.NoError(t, r.conn.Publish(r.publish+"=foreign", nil))
+	<-blocked
+	return func() { close(block) }
+}
+
+// A write whose answer is lost is stored once, and the mirror says so.
+func testLostAnswer(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	f := &flaky{JetStream: shared.js}
+	r := opened[plan](t, f, kv)
+	f.loseAnswers.Store(1)
+	began := time.Now()
+	v, err := r.Create(ctx, "a", plan{N: 1})
+	require.NoError(t, err)
+	require.Less(t, time.Since(began), r.config.Timeout, "the mirror's delivery is the answer")
+	e, _ := r.Lookup("a")
+	require.Equal(t, v, e.Version)
+	h, err := kv.History(ctx, "a")
+	require.NoError(t, err)
+	require.Len(t, h, 1)
+}
+
+// A request that is lost is sent again.
+func testLostRequest(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	f := &flaky{JetStream: shared.js}
+	r := opened[plan](t, f, kv, func(c *Config[string, plan]) { c.Timeout = 50 * time.Millisecond })
+	f.loseRequests.Store(2)
+	v, err := r.Put(ctx, "a", plan{N: 1})
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, f.sent.Load(), int64(3))
+	e, _ := r.Lookup("a")
+	require.Equal(t, v, e.Version)
+
+	f.loseRequests.Store(1 << 40)
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	_, err = r.Put(short, "a", plan{N: 2})
+	require.ErrorIs(t, err, ErrUnknown)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// The answer is lost, the mirror is deaf, and another writer overwrites the value: the
+// write that is sent again is refused. What has become of it is known as long as the
+// mirror has seen all messages; else the message id says it.
+func testLostAnswerAndConflict(t *testing.T) {
+	for name, c := range map[string]struct {
+		gap, stored bool // the mirror misses a message; the first request was stored
+	}{
+		"seen":         {false, true},
+		"seen nothing": {false, false},
+		"probe":        {true, true},
+		"unknown":      {true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := within(t)
+			kv := bucket(t, shared.js)
+			f := &flaky{JetStream: shared.js}
+			r := opened[plan](t, f, kv, func(c *Config[string, plan]) { c.Timeout = 100 * time.Millisecond })
+			v, err := r.Create(ctx, "a", plan{N: 1})
+			require.NoError(t, err)
+			hear := deaf(t, r)
+			if c.stored {
+				f.loseAnswers.Store(1)
+			} else {
+				f.loseRequests.Store(1)
+			}
+			errs := make(chan error, 1)
+			var got Version
+			go func() {
+				var err error
+				got, err = r.UpdateIf(ctx, "a", v, plan{N: 2})
+				errs <- err
+			}()
+			eventually(t, func() bool { return f.sent.Load() == 2 }, "the request")
+			if c.stored {
+				eventually(t, func() bool { e, err := kv.Get(ctx, "a"); return err == nil && e.Revision() > uint64(v) }, "the write")
+			}
+			rev, err := kv.PutString(ctx, "a", `{"N":3}`)
+			require.NoError(t, err)
+			eventually(t, func() bool { return f.sent.Load() >= 3 }, "the second request")
+			if c.gap {
+				r.mirror.gaps.Add(1) // as one that the mirror finds
+			}
+			hear()
+			err = <-errs
+			switch {
+			case c.stored:
+				require.NoError(t, err)
+				require.Greater(t, got, v)
+				require.Less(t, uint64(got), rev)
+			case c.gap:
+				require.ErrorIs(t, err, ErrUnknown)
+			default:
+				require.ErrorIs(t, err, ErrConflict)
+			}
+			require.NoError(t, r.Sync(ctx))
+			e, _ := r.Lookup("a")
+			require.Equal(t, 3, e.Value.N)
+			require.Equal(t, rev, uint64(e.Version))
+		})
+	}
+}
+
+// A probe asks for a message id and changes nothing, on one server and on three.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	c := natstest.Start(t, 3)
+	for _, replicas := range []int{1, 3} {
+		ctx := within(t)
+		js := c.JetStream()
+		kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "b", Replicas: replicas})
+		require.NoError(t, err)
+		r := opened[plan](t, js, kv)
+		send := func(id string) (answer, uint64) {
+			w := r.calls.add("a", id, 0)
+			defer r.calls.remove("a", w)
+			a, revision, _ := r.send(ctx, w, &nats.Msg{Subject: "$KV.b.a", Header: nats.Header{
+				nats.MsgIdHdr: {id}, jetstream.MsgRollup: {noRollup},
+			}})
+			return a, revision
+		}
+		v, err := r.Create(ctx, "a", plan{})
+		require.NoError(t, err)
+		id := r.id + ".1"
+		for range 3 {
+			a, revision := send(id)
+			require.Equal(t, stored, a)
+			require.Equal(t, uint64(v), revision)
+			a, _ = send("another")
+			require.Equal(t, refused, a)
+		}
+		v2, err := r.UpdateIf(ctx, "a", v, plan{})
+		require.NoError(t, err)
+		require.NoError(t, r.Sync(ctx))
+		a, revision := send(id) // overwritten, and still known
+		require.Equal(t, stored, a)
+		require.Equal(t, uint64(v), revision)
+		e, _ := r.Lookup("a")
+		require.Equal(t, v2, e.Version)
+		require.NoError(t, js.DeleteKeyValue(ctx, "b"))
+	}
+}

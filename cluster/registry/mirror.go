@@ -1,0 +1,331 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+)
+
+const (
+	// A new attachment begins after such a pause, which doubles while none settles. Without
+	// it, all replicas of a large service would list at the same moment.
+	firstPause = 20 * time.Millisecond
+	lastPause  = 2 * time.Second
+	// interest is how long a server keeps a consumer that nobody listens to, in heartbeats.
+	interest = 10
+)
+
+var (
+	errSilent = errors.New("registry: the server that feeds the mirror is silent")
+	errMissed = errors.New("registry: a delivery was lost")
+	errAgain  = errors.New("registry: the bucket must be listed again")
+)
+
+// mirror is the state of the goroutine that keeps the mirror. What is not atomic belongs
+// to that goroutine.
+type mirror[K ~string] struct {
+	delivered atomic.Uint64 // the revision of the last delivery of this attachment
+	shown     atomic.Uint64 // the mirror has been at this revision
+	gaps      atomic.Uint64 // how often revisions were not consecutive, and attachments
+	following atomic.Bool   // attached: a beat can be answered
+	settled   atomic.Bool   // attached, and not listing
+
+	beats chan sentBeat // from the beater
+	again chan struct{} // asks for another listing
+
+	beat     sentBeat // under way, if answer is not nil
+	created  time.Time
+	foreign  map[string]uint64   // the bucket's keys that are none, and their revisions
+	decoding uint64              // the revision for which a caller's function runs
+	poison   map[uint64]struct{} // revisions for which one called runtime.Goexit
+
+	counters
+}
+
+// counters are those of Stats.
+type counters struct {
+	attached, resets, deliveries, foreignKeys atomic.Uint64
+}
+
+func (m *mirror[K]) init() {
+	m.beats, m.again = make(chan sentBeat), make(chan struct{}, 1)
+	m.foreign, m.poison = make(map[string]uint64), make(map[uint64]struct{})
+}
+
+// attachment is a consumer from its creation on.
+type attachment[K ~string, V any] struct {
+	messages chan *nats.Msg
+	dseq     uint64 // the sequence of the last delivery
+	heard    time.Time
+	listing  *listing[K, V] // nil when it is complete
+}
+
+// listing is what a listing has found out. It is complete when a beat says so.
+type listing[K ~string, V any] struct {
+	first   bool              // the mirror was empty
+	floor   uint64            // the revision that the mirror had before
+	changed bool              // the stream is another one
+	seen    map[K]struct{}    // keys that were listed, unless first
+	aside   map[K]change[V]   // what contradicts the mirror
+	foreign map[string]uint64 // as in mirror
+}
+
+// mirrorBucket attaches to the bucket again and again, until the registry ends.
+func (r *Registry[K, V]) mirrorBucket() {
+	returned := false
+	defer func() {
+		if !returned { // a function of the caller has called runtime.Goexit
+			if r.mirror.decoding != 0 {
+				r.mirror.poison[r.mirror.decoding] = struct{}{}
+				r.mirror.decoding = 0
+			}
+			r.workers.Go(r.mirrorBucket)
+		}
+	}()
+	pause := firstPause
+	for r.life.Err() == nil {
+		listed, err := r.attach()
+		r.mirror.settled.Store(false)
+		if listed {
+			pause = firstPause
+		}
+		r.mirror.gaps.Add(1)
+		r.refuse()
+		r.status.detached(err)
+		r.rest(pause/2 + rand.N(pause))
+		pause = min(2*pause, lastPause)
+	}
+	returned = true
+}
+
+// rest waits for d or the registry's end, and refuses beats meanwhile.
+func (r *Registry[K, V]) rest(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	for {
+		select {
+		case r.mirror.beat = <-r.mirror.beats:
+			r.refuse()
+		case <-t.C:
+			return
+		case <-r.life.Done():
+			return
+		}
+	}
+}
+
+// attach creates a consumer, and keeps the mirror by what that delivers. It returns whether
+// a listing was completed, and why it has ended.
+func (r *Registry[K, V]) attach() (listed bool, err error) {
+	r.mirror.gaps.Add(1)
+	ctx, cancel := context.WithCancel(r.life)
+	defer cancel()
+	info, err := r.inspect(ctx)
+	if err != nil {
+		return false, err
+	}
+	a := &attachment[K, V]{messages: make(chan *nats.Msg, 256)}
+	a.listing = &listing[K, V]{
+		first: r.inner.Len() == 0 && r.tombs.len() == 0,
+		floor: r.mirror.shown.Load(),
+		seen:  make(map[K]struct{}), aside: make(map[K]change[V]), foreign: make(map[string]uint64),
+	}
+	if !r.mirror.created.IsZero() && !info.Created.Equal(r.mirror.created) {
+		a.listing.changed, a.listing.floor = true, 0
+	}
+	inbox := r.conn.NewInbox()
+	sub, err := r.conn.Subscribe(inbox, func(m *nats.Msg) {
+		select {
+		case a.messages <- m:
+		case <-ctx.Done():
+		}
+	})
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	_ = sub.SetPendingLimits(-1, -1) // flow control bounds what is on its way
+	name := nuid.Next()
+	defer r.release(name)
+	r.mirror.delivered.Store(0)
+	request, done := context.WithTimeout(ctx, r.config.Timeout)
+	_, err = r.js.CreatePushConsumer(request, r.stream, jetstream.ConsumerConfig{
+		Name: name, DeliverSubject: inbox, FilterSubject: r.prefix + ">",
+		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, AckPolicy: jetstream.AckNonePolicy,
+		FlowControl: true, IdleHeartbeat: r.config.Heartbeat,
+		InactiveThreshold: interest * r.config.Heartbeat,
+		Replicas:          1, MemoryStorage: true,
+	})
+	done()
+	if err != nil {
+		return false, fmt.Errorf("registry: no consumer of stream %s: %w", r.stream, err)
+	}
+	r.mirror.created = info.Created
+	r.mirror.attached.Add(1)
+	err = r.follow(a)
+	return a.listing == nil, err
+}
+
+// inspect returns what the stream of the bucket is, or why it cannot be mirrored.
+func (r *Registry[K, V]) inspect(ctx context.Context) (*jetstream.StreamInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
+	s, err := r.js.Stream(ctx, r.stream)
+	if err != nil {
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			err = jetstream.ErrBucketNotFound
+		}
+		return nil, fmt.Errorf("registry: no information about stream %s: %w", r.stream, err)
+	}
+	info := s.CachedInfo()
+	switch c := info.Config; {
+	case c.Mirror != nil:
+		return nil, fmt.Errorf("%w: it is a mirror of %s", ErrUnsuitable, c.Mirror.Name)
+	case c.MaxMsgsPerSubject < 1:
+		return nil, fmt.Errorf("%w: it is no KV bucket", ErrUnsuitable)
+	case c.MaxAge > 0 && c.SubjectDeleteMarkerTTL == 0:
+		return nil, fmt.Errorf("%w: its TTL is %v, and it has no LimitMarkerTTL, so that keys expire unnoticed", ErrUnsuitable, c.MaxAge)
+	case c.Discard == jetstream.DiscardOld && (c.MaxBytes > 0 || c.MaxMsgs > 0):
+		return nil, fmt.Errorf("%w: it discards old keys unnoticed", ErrUnsuitable)
+	default:
+		r.status.ttl.Store(c.AllowMsgTTL && c.SubjectDeleteMarkerTTL > 0 && c.MaxMsgsPerSubject == 1)
+	}
+	return info, nil
+}
+
+// release deletes a consumer that is no longer used. If the bucket does not answer, the
+// server does so by itself after a while.
+func (r *Registry[K, V]) release(name string) {
+	r.workers.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), r.config.Timeout)
+		defer cancel()
+		if r.conn.IsConnected() {
+			_ = r.js.DeleteConsumer(ctx, r.stream, name)
+		}
+	})
+}
+
+// follow keeps the mirror by what the consumer of a delivers. It returns why it has ended.
+func (r *Registry[K, V]) follow(a *attachment[K, V]) error {
+	a.heard = time.Now()
+	tick := time.NewTicker(r.config.Heartbeat)
+	defer tick.Stop()
+	r.status.hear(a.heard.Sub(r.begun))
+	r.mirror.following.Store(true)
+	defer r.mirror.following.Store(false)
+	r.beater.demand()
+	for {
+		select {
+		case m := <-a.messages:
+			if err := r.receive(a, m); err != nil {
+				return err
+			}
+		case r.mirror.beat = <-r.mirror.beats:
+		case <-tick.C:
+			if time.Since(a.heard) > missedHeartbeats*r.config.Heartbeat {
+				return errSilent
+			}
+		case <-r.mirror.again:
+			return errAgain
+		case <-r.life.Done():
+			return ErrClosed
+		}
+		r.prove(a)
+	}
+}
+
+// prove answers the beat under way as soon as it can: see "Exact positions" in DESIGN.md.
+func (r *Registry[K, V]) prove(a *attachment[K, V]) {
+	b := &r.mirror.beat
+	switch {
+	case b.answer == nil:
+	case b.gaps != r.mirror.gaps.Load():
+		r.refuse()
+	case r.mirror.delivered.Load() >= b.revision:
+		if a.listing != nil {
+			r.complete(a.listing, b.revision)
+			a.listing = nil
+			r.mirror.settled.Store(true)
+			r.status.attached()
+			select {
+			case <-r.ready:
+			default:
+				close(r.ready)
+			}
+		}
+		b.answer <- true
+		*b = sentBeat{}
+	}
+}
+
+// refuse answers the beat under way, if there is one, that it proves nothing.
+func (r *Registry[K, V]) refuse() {
+	if b := &r.mirror.beat; b.answer != nil {
+		b.answer <- false
+		*b = sentBeat{}
+	}
+}
+
+// receive does what a message of the consumer asks for.
+func (r *Registry[K, V]) receive(a *attachment[K, V], m *nats.Msg) error {
+	a.heard = time.Now()
+	r.status.hear(a.heard.Sub(r.begun))
+	if len(m.Data) == 0 && m.Header.Get("Status") != "" {
+		return r.control(a, m)
+	}
+	meta, err := m.Metadata()
+	if err != nil {
+		return nil // not of the consumer
+	}
+	if meta.Sequence.Consumer != a.dseq+1 {
+		return errMissed
+	}
+	a.dseq++
+	seq := meta.Sequence.Stream
+	if seq != r.mirror.delivered.Load()+1 {
+		r.mirror.gaps.Add(1)
+	}
+	r.mirror.deliveries.Add(1)
+	r.take(a, m, seq, meta.Timestamp.UnixNano())
+	r.mirror.delivered.Store(seq)
+	if a.listing == nil {
+		r.mirror.shown.Store(seq)
+	}
+	return nil
+}
+
+// control answers a message that is no delivery.
+func (r *Registry[K, V]) control(a *attachment[K, V], m *nats.Msg) error {
+	if m.Header.Get("Status") != "100" {
+		return fmt.Errorf("registry: the server that feeds the mirror ends it: %s", m.Header.Get("Description"))
+	}
+	if m.Reply != "" { // flow control: all that came before it is in the mirror
+		return r.conn.Publish(m.Reply, nil)
+	}
+	if stalled := m.Header.Get("Nats-Consumer-Stalled"); stalled != "" {
+		if err := r.conn.Publish(stalled, nil); err != nil {
+			return err
+		}
+	}
+	if last, err := strconv.ParseUint(m.Header.Get("Nats-Last-Consumer"), 10, 64); err == nil && last != a.dseq {
+		return errMissed
+	}
+	return nil
+}
+
+// listAgain makes the mirror list the bucket again.
+func (r *Registry[K, V]) listAgain() {
+	r.mirror.settled.Store(false)
+	select {
+	case r.mirror.again <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,216 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+)
+
+var (
+	errForeignKey = errors.New("registry: no key of a registry has this spelling")
+	errGoexit     = errors.New("registry: a function called runtime.Goexit")
+)
+
+// change is what a message does to its key.
+type change[V any] struct {
+	held    held[V] // its value is zero unless the key is present after it
+	gone    bool
+	expired bool
+	err     error // why the value is foreign; nil if it is not
+}
+
+// take brings a delivery into the mirror.
+func (r *Registry[K, V]) take(a *attachment[K, V], m *nats.Msg, seq uint64, stamp int64) {
+	name, ok := strings.CutPrefix(m.Subject, r.prefix)
+	if !ok || strings.HasPrefix(name, syncPrefix) {
+		return
+	}
+	gone, expired := marker(m.Header)
+	text, ok := decodeKey(name)
+	if !ok {
+		r.foreignKey(a, name, seq, gone)
+		return
+	}
+	k := K(text)
+	l := a.listing
+	if l == nil {
+		r.apply(k, r.read(m.Data, seq, stamp, gone, expired), name)
+	} else {
+		if !l.first {
+			l.seen[k] = struct{}{}
+		}
+		switch now := r.known(k); {
+		case now.revision == seq && now.stamp == stamp:
+			delete(l.aside, k)
+		case seq > l.floor:
+			delete(l.aside, k)
+			r.apply(k, r.read(m.Data, seq, stamp, gone, expired), name)
+		default: // the consumer may be behind the mirror, or the bucket may have been restored
+			l.aside[k] = r.read(m.Data, seq, stamp, gone, expired)
+			return
+		}
+	}
+	r.calls.delivered(k, seq, func() string { return m.Header.Get(nats.MsgIdHdr) })
+}
+
+// marker reports whether a message with such a header says that its key is gone, and
+// whether that is because its time to live was over.
+func marker(h nats.Header) (gone, expired bool) {
+	if len(h) == 0 {
+		return false, false
+	}
+	switch h.Get("KV-Operation") {
+	case "DEL", "PURGE":
+		return true, false
+	}
+	switch h.Get("Nats-Marker-Reason") {
+	case "MaxAge":
+		return true, true
+	case "Purge", "Remove":
+		return true, false
+	}
+	return false, false
+}
+
+// read returns what a message does to its key.
+func (r *Registry[K, V]) read(data []byte, seq uint64, stamp int64, gone, expired bool) change[V] {
+	c := change[V]{held: held[V]{revision: seq, stamp: stamp}, gone: gone, expired: expired}
+	if !gone {
+		c.err = r.guard(seq, func() (err error) {
+			c.held.value, err = r.config.Codec.Decode(data)
+			return err
+		})
+	}
+	return c
+}
+
+// guard runs a function of the caller for the message of a revision. It returns the
+// function's error, or one that says how else it has ended. After a runtime.Goexit
+// another goroutine begins again, and finds the revision poisoned.
+func (r *Registry[K, V]) guard(seq uint64, f func() error) (err error) {
+	if _, bad := r.mirror.poison[seq]; bad {
+		return errGoexit
+	}
+	r.mirror.decoding = seq
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("registry: a function panicked: %v", v)
+			r.mirror.decoding = 0
+		}
+	}()
+	err = f()
+	r.mirror.decoding = 0
+	return err
+}
+
+// apply makes the mirror show a change of k, whose name in the bucket is given.
+func (r *Registry[K, V]) apply(k K, c change[V], name string) {
+	if !c.gone && c.err == nil {
+		// A function of Config.Indexes may panic in Put, which has changed nothing then.
+		c.err = r.guard(c.held.revision, func() error {
+			_, err := r.inner.Put(k, c.held)
+			return err
+		})
+		if c.err == nil {
+			r.tombs.remove(k)
+			return
+		}
+	}
+	// The tomb comes first, so that a loop that sees the deletion finds its revision.
+	r.tombs.set(k, tomb{
+		revision: c.held.revision, expect: c.held.revision, stamp: c.held.stamp,
+		expired: c.expired, foreign: !c.gone,
+	})
+	r.inner.Delete(k)
+	if !c.gone {
+		r.report(Foreign{Key: name, Revision: Version(c.held.revision), Err: c.err})
+	}
+}
+
+// report tells Config.OnForeign.
+func (r *Registry[K, V]) report(f Foreign) {
+	if r.config.OnForeign == nil {
+		return
+	}
+	defer func() { _ = recover() }()
+	r.config.OnForeign(f)
+}
+
+// foreignKey notes a key of the bucket that is none of the registry's.
+func (r *Registry[K, V]) foreignKey(a *attachment[K, V], name string, seq uint64, gone bool) {
+	had := r.mirror.foreign[name]
+	if gone {
+		delete(r.mirror.foreign, name)
+	} else {
+		r.mirror.foreign[name] = seq
+	}
+	if a.listing != nil {
+		if gone {
+			delete(a.listing.foreign, name)
+		} else {
+			a.listing.foreign[name] = seq
+		}
+	}
+	r.mirror.foreignKeys.Store(uint64(len(r.mirror.foreign)))
+	if !gone && had != seq {
+		r.report(Foreign{Key: name, Revision: Version(seq), Err: errForeignKey})
+	}
+}
+
+// complete ends a listing that a beat has proved exact at a revision.
+func (r *Registry[K, V]) complete(l *listing[K, V], revision uint64) {
+	if l.changed || len(l.aside) > 0 || !l.first && revision <= l.floor {
+		r.mirror.resets.Add(1)
+	}
+	for k, c := range l.aside {
+		name, _ := encodeKey(string(k))
+		r.apply(k, c, name)
+	}
+	if !l.first {
+		listed := func(k K) bool { _, ok := l.seen[k]; return ok }
+		r.tombs.unlisted(listed)
+		for k := range r.inner.All() {
+			if !listed(k) {
+				r.tombs.set(k, tomb{revision: revision})
+				r.inner.Delete(k)
+			}
+		}
+	}
+	r.mirror.foreign = l.foreign
+	r.mirror.foreignKeys.Store(uint64(len(l.foreign)))
+	r.mirror.shown.Store(r.mirror.delivered.Load())
+	r.calls.recheck(r.caught)
+}
+
+// state is what the mirror knows of a key.
+type state[V any] struct {
+	value    V
+	revision uint64 // 0 if it knows nothing
+	expect   uint64 // the revision that a write must expect
+	stamp    int64
+	present  bool
+	foreign  bool
+}
+
+// known returns what the mirror knows of k.
+func (r *Registry[K, V]) known(k K) (s state[V]) {
+	// The tomb is read first: one that is set later belongs to a later revision, and
+	// between the two a key may be in both.
+	b, ok := r.tombs.get(k)
+	h, present := r.inner.Get(k)
+	switch {
+	case present && (!ok || h.revision > b.revision):
+		return state[V]{value: h.value, revision: h.revision, expect: h.revision, stamp: h.stamp, present: true}
+	case ok:
+		return state[V]{revision: b.revision, expect: b.expect, stamp: b.stamp, foreign: b.foreign}
+	}
+	return s
+}
+
+// caught reports whether the mirror has a revision of k.
+func (r *Registry[K, V]) caught(k K, revision uint64) bool {
+	s := r.known(k)
+	return s.revision >= revision || s.revision == 0 && r.mirror.shown.Load() >= revision
+}

@@ -1,0 +1,280 @@
+package registry
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/cluster/internal/natstest"
+)
+
+// Changes of other clients come in, however they are made.
+func testOtherClients(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js, func(c *jetstream.KeyValueConfig) { c.History = 5 })
+	require.NoError(t, put(kv, "old", `{"N":1}`))
+	require.NoError(t, put(kv, "old", `{"N":2}`))
+	require.NoError(t, put(kv, "gone", `{"N":1}`))
+	require.NoError(t, kv.Delete(ctx, "gone"))
+	r := opened[plan](t, shared.js, kv)
+	require.Equal(t, 1, r.Len())
+	p, _ := r.Get("old")
+	require.Equal(t, 2, p.N)
+	rev, err := kv.Create(ctx, "new", []byte(`{"N":3}`))
+	require.NoError(t, err)
+	e, err := r.Wait(ctx, "new", 0)
+	require.NoError(t, err)
+	require.Equal(t, rev, uint64(e.Version))
+	_, err = kv.Update(ctx, "new", []byte(`{"N":4}`), rev)
+	require.NoError(t, err)
+	e, err = r.Wait(ctx, "new", e.Version)
+	require.NoError(t, err)
+	require.Equal(t, 4, e.Value.N)
+	require.NoError(t, kv.Purge(ctx, "new"))
+	_, err = r.Wait(ctx, "new", e.Version)
+	require.ErrorIs(t, err, ErrNotFound)
+	_, err = r.Create(ctx, "gone", plan{})
+	require.NoError(t, err)
+	_, err = r.Create(ctx, "new", plan{})
+	require.NoError(t, err)
+	_, err = r.Create(ctx, "odd key: ü*>.", plan{N: 7})
+	require.NoError(t, err)
+	got, err := kv.Get(ctx, "odd=20key=3A=20=C3=BC=2A=3E=2E")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"Owner":"","N":7}`, string(got.Value()))
+}
+
+// A key that is removed without a marker is still shown, until the mirror lists again. A
+// write that comes upon it makes it do so.
+func testPurgedUnnoticed(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	r := opened[plan](t, shared.js, kv)
+	v, err := r.Create(ctx, "a", plan{N: 1})
+	require.NoError(t, err)
+	_, err = r.Create(ctx, "b", plan{N: 2})
+	require.NoError(t, err)
+	_, _, err = r.Delete(ctx, "b")
+	require.NoError(t, err)
+	s, err := shared.js.Stream(ctx, r.stream)
+	require.NoError(t, err)
+	purge := func(key string) { require.NoError(t, s.Purge(ctx, jetstream.WithPurgeSubject(r.prefix+key))) }
+	purge("a")
+	purge("b")
+	require.NoError(t, r.Sync(ctx))
+	require.Equal(t, 1, r.Len(), "this is the limit that the documentation names")
+	_, err = r.UpdateIf(ctx, "a", v, plan{})
+	require.ErrorIs(t, err, ErrNotFound)
+	require.Zero(t, r.Len())
+	require.Zero(t, r.Stats().Resets)
+
+	v, err = r.Create(ctx, "a", plan{N: 3}) // nothing is left in the bucket
+	require.NoError(t, err)
+	_, err = r.Create(ctx, "b", plan{N: 4})
+	require.NoError(t, err)
+	purge("a")
+	v2, err := r.Put(ctx, "a", plan{N: 5})
+	require.NoError(t, err)
+	require.Greater(t, v2, v)
+	purge("a")
+	_, err = r.Update(ctx, "a", func(p plan) (plan, error) { return p, nil })
+	require.ErrorIs(t, err, ErrNotFound)
+	_, err = r.Put(ctx, "a", plan{N: 6})
+	require.NoError(t, err)
+	purge("a")
+	_, ok, err := r.Delete(ctx, "a")
+	require.NoError(t, err)
+	require.False(t, ok)
+	require.Equal(t, 1, r.Len())
+}
+
+// A bucket that is deleted and made again is another one, although its revisions are the
+// same. The mirror stays as it was meanwhile.
+func testMadeAnew(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	r := opened[plan](t, shared.js, kv)
+	for i := range 5 {
+		_, err := r.Create(ctx, key(i), plan{N: i})
+		require.NoError(t, err)
+	}
+	last := r.Revision()
+	require.NoError(t, shared.js.DeleteKeyValue(ctx, kv.Bucket()))
+	eventually(t, func() bool { return !r.Lag().Attached }, "the mirror notices")
+	require.Equal(t, 5, r.Len())
+	kv, err := shared.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: kv.Bucket(), Storage: jetstream.MemoryStorage})
+	require.NoError(t, err)
+	require.NoError(t, put(kv, key(0), `{"N":100}`))
+	require.NoError(t, r.Sync(ctx))
+	require.Equal(t, 1, r.Len())
+	p, _ := r.Get(key(0))
+	require.Equal(t, 100, p.N)
+	require.Less(t, r.Revision(), last+100)
+	require.Equal(t, uint64(1), r.Stats().Resets)
+	_, err = r.Create(ctx, key(1), plan{N: 101})
+	require.NoError(t, err)
+	_, err = r.Update(ctx, key(0), func(p plan) (plan, error) { p.N++; return p, nil })
+	require.NoError(t, err)
+}
+
+// A server whose files were restored from a backup has a bucket with the same creation
+// time and with revisions that it has already given. What the mirror has of the lost ones
+// must go, whether or not the revisions have gone past it meanwhile.
+func TestRestored(t *testing.T) {
+	t.Parallel()
+	for name, more := range map[string]int{"behind": 0, "ahead": 20} {
+		t.Run(name, func(t *testing.T) {
+			ctx := within(t)
+			dir, backup := t.TempDir(), t.TempDir()
+			c := natstest.Start(t, 1, func(o *server.Options) { o.StoreDir = dir })
+			kv := bucket(t, c.JetStream(), func(k *jetstream.KeyValueConfig) { k.Storage = jetstream.FileStorage })
+			r := opened[plan](t, c.JetStream(), kv)
+			for i := range 5 {
+				_, err := r.Create(ctx, key(i), plan{"before", i})
+				require.NoError(t, err)
+			}
+			c.Kill(0)
+			copyDir(t, backup, dir)
+			c.Restart(0)
+			c.WaitReady()
+			for i := range 3 { // which the backup does not have
+				_, err := r.Put(ctx, key(i), plan{"lost", i})
+				require.NoError(t, err)
+				_, err = r.Create(ctx, key(10+i), plan{"lost", i})
+				require.NoError(t, err)
+			}
+			_, _, err := r.Delete(ctx, key(4))
+			require.NoError(t, err)
+			require.NoError(t, r.Sync(ctx))
+
+			block := make(chan struct{})
+			r.config.OnForeign = func(Foreign) { <-block } // so that the mirror does not see it early
+			require.NoError(t, put(kv, "foreign", ""))
+			c.Kill(0)
+			require.NoError(t, os.RemoveAll(dir))
+			copyDir(t, dir, backup)
+			c.Restart(0)
+			c.WaitReady()
+			for i := range more {
+				require.NoError(t, put(kv, key(20+i), `{"Owner":"after"}`))
+			}
+			close(block)
+			require.NoError(t, r.Sync(ctx))
+			got := map[string]plan{}
+			for k, p := range r.All() {
+				got[k] = p
+			}
+			want := map[string]plan{}
+			for i := range 5 {
+				want[key(i)] = plan{"before", i}
+			}
+			for i := range more {
+				want[key(20+i)] = plan{"after", 0}
+			}
+			require.Equal(t, want, got)
+			require.Equal(t, uint64(1), r.Stats().Resets)
+			_, err = r.Create(ctx, key(10), plan{})
+			require.NoError(t, err)
+		})
+	}
+}
+
+func copyDir(t *testing.T, to, from string) {
+	require.NoError(t, filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.MkdirAll(filepath.Join(to, rel), 0o755)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, rel), b, 0o644)
+	}))
+}
+
+// While the mirror lists again it shows what it had: it is never empty, and no key goes back.
+func testListAgain(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	r := opened[plan](t, shared.js, kv)
+	const keys = 100
+	for i := range keys {
+		require.NoError(t, put(kv, key(i), `{"N":0}`))
+	}
+	require.NoError(t, r.Sync(ctx))
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() { // who changes keys meanwhile
+		defer close(stopped)
+		for n := 1; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = kv.PutString(context.Background(), key(n%keys), `{"N":1}`)
+			}
+		}
+	}()
+	seen := make(map[string]Version)
+	for range 10 {
+		before := r.Stats().Attachments
+		r.listAgain()
+		for r.Stats().Attachments == before || !r.mirror.settled.Load() {
+			n := 0
+			for e := range r.Entries() {
+				n++
+				require.GreaterOrEqual(t, e.Version, seen[e.Key])
+				seen[e.Key] = e.Version
+			}
+			require.Equal(t, keys, n)
+		}
+	}
+	close(stop)
+	<-stopped
+	require.Zero(t, r.Stats().Resets)
+	require.NoError(t, r.Sync(ctx))
+	for i := range keys {
+		e, err := kv.Get(ctx, key(i))
+		require.NoError(t, err)
+		got, _ := r.Lookup(key(i))
+		require.Equal(t, e.Revision(), uint64(got.Version))
+	}
+	s, err := shared.js.Stream(ctx, r.stream)
+	require.NoError(t, err)
+	eventually(t, func() bool {
+		info, err := s.Info(ctx)
+		return err == nil && info.State.Consumers == 1
+	}, "old consumers are deleted")
+}
+
+// A silent server is left after some heartbeats.
+func testSilent(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	r := opened[plan](t, shared.js, kv)
+	s, err := shared.js.Stream(ctx, r.stream)
+	require.NoError(t, err)
+	names := s.ConsumerNames(ctx)
+	for name := range names.Name() {
+		require.NoError(t, s.DeleteConsumer(ctx, name))
+	}
+	require.NoError(t, put(kv, "a", `{"N":1}`))
+	began := time.Now()
+	_, err = r.Wait(ctx, "a", 0)
+	require.NoError(t, err)
+	t.Log(time.Since(began))
+	require.Equal(t, uint64(2), r.Stats().Attachments)
+}

@@ -1,0 +1,259 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// The pauses between two sendings of a message.
+	firstRetry = 2 * time.Millisecond
+	lastRetry  = 250 * time.Millisecond
+	// How often a call looks whether the connection is up again.
+	reconnectPoll = 10 * time.Millisecond
+
+	// noRollup is a rollup that a server refuses, after it has looked for the message id
+	// and before it proposes anything.
+	noRollup = "none"
+
+	// Codes of errors of the server that nats.go does not name.
+	codeWrongLast      jetstream.ErrorCode = 10071
+	codeWrongLastAny   jetstream.ErrorCode = 10164 // another write of the subject is in flight
+	codeDuplicate      jetstream.ErrorCode = 10158 // the same message is in flight
+	codeTooLarge       jetstream.ErrorCode = 10054
+	codeStoreFailed    jetstream.ErrorCode = 10077
+	codeHeaderTooLarge jetstream.ErrorCode = 10097
+	codeRollup         jetstream.ErrorCode = 10111
+)
+
+// answer is what came of one request.
+type answer int
+
+const (
+	refused answer = iota // the error is final
+	stored                // at the revision returned
+	clash                 // the error is a *conflict
+	repeat                // nothing was stored, and another request may succeed
+	unclear               // the request may have been stored, or may be later
+)
+
+// request sends m once. It returns what came of it, and the revision if it is stored.
+func (r *Registry[K, V]) request(ctx context.Context, m *nats.Msg) (answer, uint64, error) {
+	ack, err := r.js.PublishMsg(ctx, m)
+	if err == nil {
+		return stored, ack.Sequence, nil
+	}
+	var api *jetstream.APIError
+	switch {
+	case errors.As(err, &api):
+		return apiAnswer(api), 0, apiError(api)
+	case errors.Is(err, nats.ErrMaxPayload):
+		return refused, 0, fmt.Errorf("%w: %w", ErrTooLarge, err)
+	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
+		return repeat, 0, err
+	case errors.Is(err, nats.ErrInvalidConnection), errors.Is(err, nats.ErrBadSubject), errors.Is(err, nats.ErrHeadersNotSupported):
+		return refused, 0, err
+	}
+	return unclear, 0, err
+}
+
+// apiAnswer returns what an error of the server says about the request.
+func apiAnswer(api *jetstream.APIError) answer {
+	switch api.ErrorCode {
+	case codeWrongLast, codeWrongLastAny:
+		return clash
+	case codeDuplicate:
+		return unclear
+	case codeStoreFailed: // unless a limit was checked before the message was proposed
+		if !strings.Contains(api.Description, "maximum") {
+			return unclear
+		}
+		return refused
+	case codeRollup:
+		return refused
+	}
+	if api.Code >= 500 {
+		return repeat
+	}
+	return refused
+}
+
+// apiError returns the error of the registry for one of the server.
+func apiError(api *jetstream.APIError) error {
+	switch api.ErrorCode {
+	case codeWrongLast: // "wrong last sequence: 7"
+		i := strings.LastIndexByte(api.Description, ' ')
+		if n, err := strconv.ParseUint(api.Description[i+1:], 10, 64); err == nil {
+			return &conflict{last: n}
+		}
+		return &conflict{inFlight: true}
+	case codeWrongLastAny:
+		return &conflict{inFlight: true}
+	case codeTooLarge, codeHeaderTooLarge:
+		return fmt.Errorf("%w: %w", ErrTooLarge, api)
+	}
+	return fmt.Errorf("registry: %w", api)
+}
+
+// store stores a message for k if the bucket's last revision of k is expect, and returns its revision
+// when the mirror has that. It sends the message until there is an answer. If the
+// condition does not hold, the error is a *conflict, and the message is not stored and never will be.
+func (r *Registry[K, V]) store(ctx context.Context, k K, name string, expect uint64, data []byte, header nats.Header) (uint64, error) {
+	w := r.calls.add(k, r.nextID(), 0)
+	defer r.calls.remove(k, w)
+	m := &nats.Msg{Subject: r.publish + name, Data: data, Header: nats.Header{
+		nats.MsgIdHdr:                       {w.id},
+		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(expect, 10)},
+	}}
+	for h, v := range header {
+		m.Header[h] = v
+	}
+	gaps, doubtful, pause := r.mirror.gaps.Load(), false, firstRetry
+	for {
+		if err := r.connected(ctx); err != nil {
+			return 0, r.ended(ctx, doubtful, err)
+		}
+		a, revision, err := r.send(ctx, w, m)
+		if got := r.calls.seen(w); got != 0 {
+			return got, nil // the mirror has it, whatever the answer is
+		}
+		switch a {
+		case stored:
+			return revision, r.mirrored(ctx, k, w, revision)
+		case refused:
+			if doubtful && !errors.Is(err, ErrTooLarge) { // for which all sendings are
+				err = fmt.Errorf("%w: %w", ErrUnknown, err)
+			}
+			return 0, err
+		case clash:
+			if !doubtful {
+				return 0, err
+			}
+			if c := err.(*conflict); !c.inFlight && c.last > expect {
+				return r.decide(ctx, k, w, m, c, gaps)
+			}
+		case unclear:
+			doubtful = true
+		case repeat:
+		}
+		if ctx.Err() != nil || r.life.Err() != nil {
+			return 0, r.ended(ctx, doubtful, err)
+		}
+		r.sleep(ctx, pause/2+rand.N(pause))
+		pause = min(2*pause, lastRetry)
+	}
+}
+
+// send sends m once, and waits for its answer no longer than Config.Timeout and until
+// the mirror has it.
+func (r *Registry[K, V]) send(ctx context.Context, w *call, m *nats.Msg) (answer, uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
+	if w != nil {
+		r.calls.request(w, cancel)
+	}
+	return r.request(ctx, m)
+}
+
+// mirrored waits until the mirror has a revision of k that was acknowledged to w.
+func (r *Registry[K, V]) mirrored(ctx context.Context, k K, w *call, revision uint64) error {
+	r.calls.waitFor(w, revision)
+	if r.caught(k, revision) {
+		return nil
+	}
+	select {
+	case <-w.done:
+		if r.life.Err() == nil || r.caught(k, revision) {
+			return nil
+		}
+		return fmt.Errorf("%w: %w", ErrBehind, ErrClosed)
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrBehind, context.Cause(ctx))
+	}
+}
+
+// decide finds out what became of a message of which an earlier sending may have been
+// stored, and a later one was refused: see "A lost acknowledgement" in DESIGN.md.
+func (r *Registry[K, V]) decide(ctx context.Context, k K, w *call, m *nats.Msg, c *conflict, gaps uint64) (uint64, error) {
+	r.calls.waitFor(w, c.last)
+	if !r.caught(k, c.last) {
+		select {
+		case <-w.done:
+		case <-ctx.Done():
+		}
+	}
+	if got := r.calls.seen(w); got != 0 {
+		return got, nil
+	}
+	if !r.caught(k, c.last) {
+		return 0, r.ended(ctx, true, nil)
+	}
+	if r.mirror.gaps.Load() == gaps {
+		return 0, c // all that was stored since has been seen here, and the message was not
+	}
+	probe := &nats.Msg{Subject: m.Subject, Header: nats.Header{
+		nats.MsgIdHdr: {w.id}, jetstream.MsgRollup: {noRollup},
+	}}
+	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+		if err := r.connected(ctx); err != nil {
+			return 0, r.ended(ctx, true, err)
+		}
+		a, revision, err := r.send(ctx, nil, probe)
+		switch {
+		case a == stored: // as a duplicate
+			return revision, r.mirrored(ctx, k, w, revision)
+		case a == refused:
+			return 0, fmt.Errorf("%w: a request was lost, and the key has changed", ErrUnknown)
+		}
+		if ctx.Err() != nil || r.life.Err() != nil {
+			return 0, r.ended(ctx, true, err)
+		}
+		r.sleep(ctx, pause/2+rand.N(pause))
+	}
+}
+
+// connected waits until the connection is up.
+func (r *Registry[K, V]) connected(ctx context.Context) error {
+	for {
+		switch {
+		case r.life.Err() != nil:
+			return ErrClosed
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case r.conn.IsConnected():
+			return nil
+		case r.conn.IsClosed():
+			return nats.ErrConnectionClosed
+		}
+		r.sleep(ctx, reconnectPoll)
+	}
+}
+
+// ended returns the error of a write that ends without an answer. Doubtful says that it
+// may have been sent.
+func (r *Registry[K, V]) ended(ctx context.Context, doubtful bool, err error) error {
+	what := ErrUnavailable
+	if doubtful {
+		what = ErrUnknown
+	}
+	switch {
+	case r.life.Err() != nil:
+		err = ErrClosed
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	}
+	return fmt.Errorf("%w: %w", what, err)
+}
+
+// nextID returns the id of another message.
+func (r *Registry[K, V]) nextID() string {
+	return r.id + "." + strconv.FormatUint(r.names.Add(1), 36)
+}

@@ -1,0 +1,266 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+type (
+	// Version is the revision of a value in the bucket.
+	Version = shardedregistry.Version
+	// Entry is what a key held at one moment.
+	Entry[K comparable, V any] = shardedregistry.Entry[K, V]
+	// Event is a change of a key and what the key holds after it.
+	Event[K comparable, V any] = shardedregistry.Event[K, V]
+	// Filter says of which keys a loop is told: see [shardedregistry.Keys],
+	// [shardedregistry.Prefix] and [shardedregistry.Matching].
+	Filter[K comparable] = shardedregistry.Filter[K]
+)
+
+// held is what the mirror holds of a key. Revision and stamp identify the message: a
+// bucket that was restored may give a revision again, but not at the same nanosecond.
+type held[V any] struct {
+	value    V
+	revision uint64
+	stamp    int64 // when the server stored it, by its clock, in nanoseconds
+}
+
+// Registry mirrors a KV bucket: see the package's documentation. It is made by
+// [Open]. Any number of goroutines may call all methods at once.
+type Registry[K ~string, V any] struct {
+	inner  *shardedregistry.Registry[K, held[V]]
+	tombs  tombs[K]
+	config Config[K, V]
+
+	js      jetstream.JetStream
+	conn    *nats.Conn
+	stream  string // of the bucket
+	prefix  string // of the subjects of keys, as they are delivered
+	publish string // the same, as they are published
+	syncKey string // under which this registry beats
+
+	life    context.Context // ends with Close, with ErrClosed
+	end     context.CancelCauseFunc
+	workers sync.WaitGroup
+	ready   chan struct{} // closed when the first listing is complete
+	begun   time.Time     // from which instants are counted
+
+	calls  calls[K]
+	names  atomic.Uint64 // of message ids, besides id
+	id     string
+	status status
+	mirror mirror[K]
+	beater beater
+}
+
+// Open returns a registry that mirrors a bucket, which must exist. It returns when the
+// mirror holds everything that was stored in the bucket before the call; it writes a
+// sync message to prove that. The connection stays the caller's: it should reconnect for ever, and must not be
+// closed before the registry.
+//
+// If ctx ends first, Open returns its cause, and the reason for which the bucket was not mirrored. An
+// [ErrUnsuitable] bucket, one that does not exist and invalid settings are errors at once.
+//
+// A bucket is unsuitable if it is a mirror of another, or if keys expire in it without a
+// marker: a TTL without LimitMarkerTTL.
+//
+// Open panics if ctx or js is nil. It is blocking: it waits for the bucket.
+func Open[K ~string, V any](ctx context.Context, js jetstream.JetStream, bucket string, config Config[K, V]) (*Registry[K, V], error) {
+	if ctx == nil {
+		panic("registry: Open called with a nil context")
+	}
+	if js == nil {
+		panic("registry: Open called with a nil JetStream")
+	}
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	r := &Registry[K, V]{
+		config: config, js: js, conn: js.Conn(),
+		stream: "KV_" + bucket, prefix: "$KV." + bucket + ".",
+		ready: make(chan struct{}), begun: time.Now(), id: nuid.Next(),
+	}
+	r.publish = r.prefix
+	if api := js.Options().APIPrefix; api != "" && api != jetstream.DefaultAPIPrefix {
+		r.publish = api + "." + r.prefix
+		if api[len(api)-1] == '.' {
+			r.publish = api + r.prefix
+		}
+	}
+	r.syncKey = syncPrefix + strconv.Itoa(int(r.begun.UnixNano()/1000%syncKeys))
+	indexes := make(map[string]func(K, held[V]) []string, len(config.Indexes))
+	for name, f := range config.Indexes {
+		if f != nil { // which New finds, with the name
+			indexes[name] = func(k K, h held[V]) []string { return f(k, h.value) }
+		} else {
+			indexes[name] = nil
+		}
+	}
+	if r.inner, err = shardedregistry.New(shardedregistry.Config[K, held[V]]{Indexes: indexes}); err != nil {
+		return nil, err
+	}
+	r.life, r.end = context.WithCancelCause(context.Background())
+	r.tombs.init()
+	r.calls.init()
+	r.mirror.init()
+	r.beater.init()
+	r.workers.Go(r.mirrorBucket)
+	r.workers.Go(r.beat)
+	if err := r.opened(ctx); err != nil {
+		r.end(ErrClosed)
+		r.workers.Wait()
+		return nil, err
+	}
+	return r, nil
+}
+
+// opened waits until the first listing is complete.
+func (r *Registry[K, V]) opened(ctx context.Context) error {
+	for {
+		changed := r.status.changes()
+		select {
+		case <-r.ready:
+			return nil
+		default:
+		}
+		if err := r.status.failure(); fatal(err) {
+			return err
+		}
+		select {
+		case <-r.ready:
+			return nil
+		case <-changed:
+		case <-ctx.Done():
+			err := context.Cause(ctx)
+			if why := r.status.failure(); why != nil {
+				err = fmt.Errorf("%w: %w", err, why)
+			}
+			if last := r.conn.LastError(); errors.Is(last, nats.ErrPermissionViolation) {
+				err = fmt.Errorf("%w: %w", err, last)
+			}
+			return err
+		}
+	}
+}
+
+// fatal reports whether to try again is of no use to a caller of Open.
+func fatal(err error) bool {
+	for _, e := range []error{
+		ErrUnsuitable, jetstream.ErrBucketNotFound, jetstream.ErrInvalidBucketName, jetstream.ErrInvalidStreamName,
+		jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount,
+		nats.ErrConnectionClosed,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// Close ends the registry: its goroutines, its loops, and calls that wait, which get
+// [ErrClosed]. It leaves the connection and the bucket alone. The mirror can still be
+// read as it is. If ctx ends before the goroutines have, Close returns its cause: a
+// function of Config is still running. Further calls do the same.
+//
+// Close panics if ctx is nil. It is blocking: it waits for the registry's goroutines.
+func (r *Registry[K, V]) Close(ctx context.Context) error {
+	if ctx == nil {
+		panic("registry: Close called with a nil context")
+	}
+	r.end(ErrClosed)
+	r.calls.end()
+	done := make(chan struct{})
+	go func() {
+		r.workers.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		select {
+		case <-done:
+			return nil
+		default:
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Get returns the value of key, and whether key is present. It is local and wait-free, as
+// [shardedregistry.Registry.Get].
+func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
+	h, ok := r.inner.Get(key)
+	return h.value, ok
+}
+
+// Lookup returns what key holds, with its version, and whether key is present. It is local
+// and wait-free, as [shardedregistry.Registry.Lookup].
+func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
+	// One read of the mirror: the revision is part of what it holds. The mirror stores keys
+	// as they are given.
+	if h, ok := r.inner.Get(key); ok {
+		return Entry[K, V]{Key: key, Value: h.value, Version: Version(h.revision)}, true
+	}
+	return entry, false
+}
+
+// Len returns the number of keys. It is local, as [shardedregistry.Registry.Len].
+func (r *Registry[K, V]) Len() int { return r.inner.Len() }
+
+// All returns an iterator over the keys and their values, in no particular order. It is
+// local, as [shardedregistry.Registry.All].
+func (r *Registry[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for k, h := range r.inner.All() {
+			if !yield(k, h.value) {
+				return
+			}
+		}
+	}
+}
+
+// Entries is All with versions. It is local, as [shardedregistry.Registry.Entries].
+func (r *Registry[K, V]) Entries() iter.Seq[Entry[K, V]] { return shown(r.inner.Entries()) }
+
+// ByIndex returns an iterator over the entries of the keys that have value in an index of
+// Config.Indexes. It is local, as [shardedregistry.Registry.ByIndex]; it panics if
+// there is no index of that name.
+func (r *Registry[K, V]) ByIndex(index, value string) iter.Seq[Entry[K, V]] {
+	return shown(r.inner.ByIndex(index, value))
+}
+
+// IndexValues returns an iterator over the values of an index. It is local, as
+// [shardedregistry.Registry.IndexValues]; it panics if there is no index of that name.
+func (r *Registry[K, V]) IndexValues(index string) iter.Seq[string] {
+	return r.inner.IndexValues(index)
+}
+
+// shown returns the entries of the mirror as callers see them.
+func shown[K ~string, V any](entries iter.Seq[Entry[K, held[V]]]) iter.Seq[Entry[K, V]] {
+	return func(yield func(Entry[K, V]) bool) {
+		for e := range entries {
+			if !yield(Entry[K, V]{Key: e.Key, Value: e.Value.value, Version: Version(e.Value.revision)}) {
+				return
+			}
+		}
+	}
+}
+
+// String returns the bucket and how many keys the mirror has.
+func (r *Registry[K, V]) String() string {
+	return fmt.Sprintf("registry %s: %d keys", r.stream[len("KV_"):], r.inner.Len())
+}

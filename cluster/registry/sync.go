@@ -1,0 +1,185 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// A beat that has proved nothing is repeated after such a pause, which doubles.
+	firstBeatPause = time.Millisecond
+	lastBeatPause  = 250 * time.Millisecond
+)
+
+// sentBeat is a sync message that is stored, for the mirror to prove that it is exact.
+type sentBeat struct {
+	gaps     uint64
+	revision uint64
+	answer   chan bool // has room
+}
+
+// beater sends the beats, one at a time.
+type beater struct {
+	demands chan struct{}
+	proven  atomic.Int64 // the mirror has all that was stored before, in ns since Open
+
+	mu      sync.Mutex
+	waiting map[chan struct{}]struct{} // callers of Sync; closed when a beat that began later has proved something
+}
+
+func (b *beater) init() {
+	b.demands, b.waiting = make(chan struct{}, 1), make(map[chan struct{}]struct{})
+}
+
+// demand makes the beater look whether there is something to do.
+func (b *beater) demand() {
+	select {
+	case b.demands <- struct{}{}:
+	default:
+	}
+}
+
+// join adds a caller that waits for a beat which begins later.
+func (b *beater) join() chan struct{} {
+	c := make(chan struct{})
+	b.mu.Lock()
+	b.waiting[c] = struct{}{}
+	b.mu.Unlock()
+	b.demand()
+	return c
+}
+
+func (b *beater) leave(c chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.waiting, c)
+}
+
+// callers returns those that wait now.
+func (b *beater) callers() []chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := make([]chan struct{}, 0, len(b.waiting))
+	for c := range b.waiting {
+		list = append(list, c)
+	}
+	return list
+}
+
+// release ends the waits of callers.
+func (b *beater) release(callers []chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range callers {
+		if _, ok := b.waiting[c]; ok {
+			delete(b.waiting, c)
+			close(c)
+		}
+	}
+}
+
+// Sync returns when the mirror shows all writes that were acknowledged to anybody, of any
+// replica, before Sync was called. It writes a sync message to the bucket, which
+// calls at the same time share. If ctx ends first, the error matches
+// [ErrUnavailable] and the cause of ctx.
+//
+// Sync panics if ctx is nil. It is blocking: it waits for the bucket and the mirror.
+func (r *Registry[K, V]) Sync(ctx context.Context) error {
+	if ctx == nil {
+		panic("registry: Sync called with a nil context")
+	}
+	c := r.beater.join()
+	defer r.beater.leave(c)
+	select {
+	case <-c:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
+	case <-r.life.Done():
+		return ErrClosed
+	}
+}
+
+// beat sends beats as long as somebody needs one.
+func (r *Registry[K, V]) beat() {
+	var tick <-chan time.Time
+	if r.config.MaxLag > 0 {
+		t := time.NewTicker(r.config.MaxLag / beatsPerLag)
+		defer t.Stop()
+		tick = t.C
+	}
+	for {
+		due := false
+		select {
+		case <-r.beater.demands:
+		case <-tick:
+			due = true
+		case <-r.life.Done():
+			return
+		}
+		pause := firstBeatPause
+		for r.mirror.following.Load() && r.life.Err() == nil {
+			callers := r.beater.callers()
+			if len(callers) == 0 && !due && r.mirror.settled.Load() {
+				break
+			}
+			// LP(Sync): the message is committed, if that proves something.
+			began := time.Since(r.begun)
+			if r.beatOnce() {
+				r.beater.proven.Store(int64(began))
+				r.beater.release(callers)
+				r.status.fail(nil)
+				due = false
+				continue
+			}
+			r.sleep(r.life, pause/2+rand.N(pause))
+			pause = min(2*pause, lastBeatPause)
+		}
+	}
+}
+
+// beatOnce writes a sync message, and reports whether the mirror is exact at its revision.
+func (r *Registry[K, V]) beatOnce() bool {
+	b := sentBeat{gaps: r.mirror.gaps.Load(), answer: make(chan bool, 1)}
+	before := r.mirror.delivered.Load()
+	ctx, cancel := context.WithTimeout(r.life, r.config.Timeout)
+	ack, err := r.js.PublishMsg(ctx, &nats.Msg{Subject: r.publish + r.syncKey})
+	cancel()
+	if err != nil {
+		r.status.fail(fmt.Errorf("registry: no sync message can be stored: %w", err))
+		return false
+	}
+	if ack.Sequence <= before { // the bucket went back
+		r.listAgain()
+		return false
+	}
+	b.revision = ack.Sequence
+	select {
+	case r.mirror.beats <- b:
+	case <-r.life.Done():
+		return false
+	}
+	select {
+	case ok := <-b.answer:
+		return ok
+	case <-r.life.Done():
+		return false
+	}
+}
+
+// sleep waits for d, or until ctx ends.
+func (r *Registry[K, V]) sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	case <-r.life.Done():
+	}
+}

@@ -1,0 +1,146 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+// Snapshot is what the mirror held at one instant. It is a view of a
+// [shardedregistry.Snapshot].
+//
+// While the mirror catches up with the bucket it may hold a later change of one key
+// without an earlier one of another, and so may a snapshot.
+type Snapshot[K ~string, V any] struct {
+	of *shardedregistry.Snapshot[K, held[V]]
+}
+
+// Get returns the value of key in the snapshot, and whether key is present there.
+func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
+	h, ok := s.of.Get(key)
+	return h.value, ok
+}
+
+// Lookup returns what key holds in the snapshot, and whether key is present there.
+func (s *Snapshot[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
+	e, ok := s.of.Lookup(key)
+	if !ok {
+		return entry, false
+	}
+	return Entry[K, V]{Key: e.Key, Value: e.Value.value, Version: Version(e.Value.revision)}, true
+}
+
+// Len returns the number of keys.
+func (s *Snapshot[K, V]) Len() int { return s.of.Len() }
+
+// Entries returns an iterator over what the keys hold, in no particular order.
+func (s *Snapshot[K, V]) Entries() iter.Seq[Entry[K, V]] { return shown(s.of.Entries()) }
+
+// All returns an iterator over the keys and their values, in no particular order.
+func (s *Snapshot[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for e := range s.Entries() {
+			if !yield(e.Key, e.Value) {
+				return
+			}
+		}
+	}
+}
+
+// Snapshot returns what the mirror holds at one instant during the call. It is local, as
+// [shardedregistry.Registry.Snapshot].
+func (r *Registry[K, V]) Snapshot() *Snapshot[K, V] { return &Snapshot[K, V]{r.inner.Snapshot()} }
+
+// Watch returns an iterator over the keys that change in the mirror. It is
+// [shardedregistry.Registry.Watch], and ends with the registry, too. The Version of a
+// deletion is the revision from which on the key is absent, or 0 if the loop comes to
+// it so late that this is forgotten.
+//
+// Watch panics if ctx is nil.
+func (r *Registry[K, V]) Watch(ctx context.Context, filters ...Filter[K]) iter.Seq[Event[K, V]] {
+	if ctx == nil {
+		panic("registry: Watch called with a nil context")
+	}
+	return func(yield func(Event[K, V]) bool) {
+		ctx, cancel := r.while(ctx)
+		defer cancel()
+		for e := range r.inner.Watch(ctx, filters...) {
+			if !yield(r.event(e)) {
+				return
+			}
+		}
+	}
+}
+
+// WatchSnapshot is Watch that yields first a snapshot, with a zero Event, and then, with a nil
+// snapshot, the keys that have changed since. It is
+// [shardedregistry.Registry.WatchSnapshot].
+//
+// WatchSnapshot panics if ctx is nil.
+func (r *Registry[K, V]) WatchSnapshot(ctx context.Context, filters ...Filter[K]) iter.Seq2[*Snapshot[K, V], Event[K, V]] {
+	if ctx == nil {
+		panic("registry: WatchSnapshot called with a nil context")
+	}
+	return func(yield func(*Snapshot[K, V], Event[K, V]) bool) {
+		ctx, cancel := r.while(ctx)
+		defer cancel()
+		for s, e := range r.inner.WatchSnapshot(ctx, filters...) {
+			if s != nil {
+				if !yield(&Snapshot[K, V]{s}, Event[K, V]{}) {
+					return
+				}
+			} else if !yield(nil, r.event(e)) {
+				return
+			}
+		}
+	}
+}
+
+// event returns an event of the mirror as callers see it.
+func (r *Registry[K, V]) event(e Event[K, held[V]]) Event[K, V] {
+	if !e.Deleted {
+		return Event[K, V]{Key: e.Key, Value: e.Value.value, Version: Version(e.Value.revision)}
+	}
+	b, _ := r.tombs.get(e.Key)
+	return Event[K, V]{Key: e.Key, Version: Version(b.revision), Deleted: true, Expired: b.expired}
+}
+
+// while returns a context that ends with ctx and with the registry.
+func (r *Registry[K, V]) while(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(r.life, func() { cancel(ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// Wait returns what key holds as soon as its version is above since, and [ErrNotFound] as soon as
+// key is absent, unless since is 0. So with 0 it waits until key is present; with the version
+// that the caller knows, until key holds something else. If ctx ends first, Wait
+// returns its cause, and [ErrClosed] if the registry ends. It looks at the mirror alone, as
+// [shardedregistry.Registry.Wait].
+//
+// Wait panics if ctx is nil.
+func (r *Registry[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[K, V], error) {
+	if ctx == nil {
+		panic("registry: Wait called with a nil context")
+	}
+	ctx, cancel := r.while(ctx)
+	defer cancel()
+	for {
+		e, ok := r.inner.Lookup(key)
+		switch {
+		case ok && e.Value.revision > uint64(since):
+			return Entry[K, V]{Key: key, Value: e.Value.value, Version: Version(e.Value.revision)}, nil
+		case !ok && since != 0:
+			return Entry[K, V]{}, ErrNotFound
+		}
+		// The mirror counts versions by itself: any other than this one will do.
+		if _, err := r.inner.Wait(ctx, key, e.Version); err != nil && !errors.Is(err, ErrNotFound) {
+			return Entry[K, V]{}, err
+		}
+	}
+}

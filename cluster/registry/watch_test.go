@@ -1,0 +1,129 @@
+package registry
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/shardedregistry"
+)
+
+func testWatch(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	r := opened[plan](t, shared.js, kv)
+	other := opened[plan](t, shared.js, kv)
+	v, err := other.Create(ctx, "a", plan{N: 1})
+	require.NoError(t, err)
+	require.NoError(t, r.Sync(ctx))
+	events := make(chan Event[string, plan])
+	begun := make(chan int)
+	loop, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		defer close(events)
+		for s, e := range r.WatchSnapshot(loop, shardedregistry.Prefix("a")) {
+			if s != nil {
+				begun <- s.Len()
+			} else {
+				events <- e
+			}
+		}
+	}()
+	require.Equal(t, 1, <-begun)
+	v2, err := other.Put(ctx, "a", plan{N: 2})
+	require.NoError(t, err)
+	_, err = other.Put(ctx, "b", plan{})
+	require.NoError(t, err)
+	require.Equal(t, Event[string, plan]{Key: "a", Value: plan{N: 2}, Version: v2}, <-events)
+	require.Greater(t, v2, v)
+	_, _, err = other.Delete(ctx, "a")
+	require.NoError(t, err)
+	e := <-events
+	require.True(t, e.Deleted && !e.Expired && e.Version > v2, e)
+	v3, err := other.Create(ctx, "a", plan{N: 3})
+	require.NoError(t, err)
+	e = <-events
+	require.Equal(t, v3, e.Version)
+	cancel()
+	for range events {
+	}
+
+	s := r.Snapshot()
+	require.Equal(t, 2, s.Len())
+	got, ok := s.Lookup("a")
+	require.True(t, ok)
+	require.Equal(t, v3, got.Version)
+	p, ok := s.Get("a")
+	require.True(t, ok)
+	require.Equal(t, 3, p.N)
+	_, ok = s.Get("c")
+	require.False(t, ok)
+	_, ok = s.Lookup("c")
+	require.False(t, ok)
+	n := 0
+	for range s.All() {
+		n++
+	}
+	require.Equal(t, 2, n)
+	_, err = r.Wait(ctx, "c", v3)
+	require.ErrorIs(t, err, ErrNotFound)
+	short, cancel2 := context.WithTimeout(ctx, time.Millisecond)
+	defer cancel2()
+	_, err = r.Wait(short, "a", v3)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// Work is claimed by a key that expires.
+func testClaims(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js, func(c *jetstream.KeyValueConfig) { c.LimitMarkerTTL = time.Second })
+	r := opened[plan](t, shared.js, kv)
+	other := opened[plan](t, shared.js, kv)
+	v, err := r.Create(ctx, "job", plan{Owner: "r"}, TTL(time.Second))
+	require.NoError(t, err)
+	_, err = other.Create(ctx, "job", plan{Owner: "other"}, TTL(time.Second))
+	require.ErrorIs(t, err, ErrExists)
+	v2, err := r.Renew(ctx, "job", v, 2*time.Second)
+	require.NoError(t, err)
+	_, err = r.Renew(ctx, "job", v, 2*time.Second)
+	require.ErrorIs(t, err, ErrConflict)
+	var expired Event[string, plan]
+	for e := range other.Watch(ctx, shardedregistry.Keys("job")) {
+		if expired = e; e.Deleted {
+			break
+		}
+	}
+	require.True(t, expired.Expired)
+	require.Greater(t, expired.Version, v2)
+	v3, err := other.Create(ctx, "job", plan{Owner: "other"}, TTL(time.Second))
+	require.NoError(t, err)
+	require.Greater(t, v3, expired.Version)
+	_, err = r.Renew(ctx, "job", v2, time.Second)
+	require.ErrorIs(t, err, ErrConflict)
+	if long { // the marker expires, too, and nobody is told
+		_, err := other.Wait(ctx, "job", v3)
+		require.ErrorIs(t, err, ErrNotFound)
+		time.Sleep(3 * time.Second)
+		_, err = kv.Get(ctx, "job")
+		require.ErrorIs(t, err, jetstream.ErrKeyNotFound)
+		_, err = r.Create(ctx, "job", plan{})
+		require.NoError(t, err)
+	}
+
+	for _, d := range []time.Duration{-1, time.Millisecond, 1500 * time.Millisecond} {
+		_, err = r.Put(ctx, "x", plan{}, TTL(d))
+		require.ErrorContains(t, err, "TTL")
+	}
+	_, err = r.Renew(ctx, "job", v3, 0)
+	require.ErrorContains(t, err, "TTL")
+	plain := opened[plan](t, shared.js, bucket(t, shared.js))
+	_, err = plain.Create(ctx, "job", plan{}, TTL(time.Second))
+	require.ErrorIs(t, err, ErrNoTTL)
+	deep := opened[plan](t, shared.js, bucket(t, shared.js, func(c *jetstream.KeyValueConfig) { c.LimitMarkerTTL, c.History = time.Second, 2 }))
+	_, err = deep.Create(ctx, "job", plan{}, TTL(time.Second))
+	require.ErrorIs(t, err, ErrNoTTL)
+}

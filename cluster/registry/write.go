@@ -1,0 +1,418 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// minTTL is the shortest time to live, and its unit, that the server accepts.
+const minTTL = time.Second
+
+// Option changes how a value is stored.
+type Option func(*options)
+
+type options struct{ ttl time.Duration }
+
+// TTL makes the key expire when that time has passed since the bucket stored the value,
+// unless it is changed before: the bucket then deletes it, and all replicas see an
+// [Event] with Expired. The bucket counts by its own clock. The time is at least 1 s, and
+// whole seconds. The bucket must have LimitMarkerTTL, and a History of 1, in which no
+// older value can come back: otherwise the write returns [ErrNoTTL].
+//
+// The version that the write returns is a fencing token: every later owner of the key has
+// a higher one.
+func TTL(d time.Duration) Option { return func(o *options) { o.ttl = d } }
+
+// headers returns the headers that options ask for.
+func (r *Registry[K, V]) headers(opts []Option) (nats.Header, error) {
+	var o options
+	for _, f := range opts {
+		f(&o)
+	}
+	switch {
+	case o.ttl == 0:
+		return nil, nil
+	case o.ttl < minTTL || o.ttl%minTTL != 0:
+		return nil, fmt.Errorf("registry: TTL is %v, and must be whole seconds, at least 1", o.ttl)
+	case !r.status.ttl.Load():
+		return nil, ErrNoTTL
+	}
+	return nats.Header{jetstream.MsgTTLHeader: {o.ttl.String()}}, nil
+}
+
+// write is one call that writes a key.
+type write[K ~string, V any] struct {
+	r      *Registry[K, V]
+	ctx    context.Context
+	key    K
+	name   string // in the bucket
+	header nats.Header
+	proved bool          // a beat of this call has proved what the mirror shows
+	pause  time.Duration // before the next attempt
+}
+
+// begin checks the arguments of a call.
+func (r *Registry[K, V]) begin(ctx context.Context, method string, key K, opts []Option) (*write[K, V], error) {
+	if ctx == nil {
+		panic("registry: " + method + " called with a nil context")
+	}
+	name, err := encodeKey(string(key))
+	if err != nil {
+		return nil, err
+	}
+	header, err := r.headers(opts)
+	if err != nil {
+		return nil, err
+	}
+	if r.life.Err() != nil {
+		return nil, ErrClosed
+	}
+	return &write[K, V]{r: r, ctx: ctx, key: key, name: name, header: header, pause: firstRetry}, nil
+}
+
+// prove makes what the mirror shows a proof of what the bucket held at an instant of this
+// call. It reports whether that is so already.
+func (w *write[K, V]) prove() (bool, error) {
+	if w.proved {
+		return true, nil
+	}
+	if err := w.r.Sync(w.ctx); err != nil {
+		return false, err
+	}
+	w.proved = true
+	return false, nil
+}
+
+// refused waits until another attempt makes sense, after the bucket has refused one that
+// expected a revision. It returns err unless that is a *conflict.
+func (w *write[K, V]) refused(err error, expect uint64) error {
+	var c *conflict
+	if !errors.As(err, &c) {
+		return err
+	}
+	switch {
+	case c.inFlight:
+		w.r.sleep(w.ctx, w.pause/2+rand.N(w.pause))
+		w.pause = min(2*w.pause, lastRetry)
+		if w.ctx.Err() != nil || w.r.life.Err() != nil {
+			return w.r.ended(w.ctx, false, nil)
+		}
+		return nil
+	case c.last > expect:
+		return w.await(c.last)
+	}
+	// The server is behind what the mirror has seen: deposed, or the key was removed
+	// without a marker.
+	if proved, err := w.prove(); err != nil || !proved {
+		return err
+	}
+	w.proved = false
+	w.r.listAgain()
+	return w.r.Sync(w.ctx)
+}
+
+// await waits until the mirror has a revision of the key.
+func (w *write[K, V]) await(revision uint64) error {
+	c := w.r.calls.add(w.key, "", revision)
+	defer w.r.calls.remove(w.key, c)
+	if w.r.caught(w.key, revision) {
+		return nil
+	}
+	select {
+	case <-c.done:
+		if w.r.life.Err() == nil {
+			return nil
+		}
+	case <-w.ctx.Done():
+	}
+	return w.r.ended(w.ctx, false, nil)
+}
+
+// Create stores value for key if key is absent, and returns its version. It never
+// overwrites: if key is present, the error is an [*ExistsError]; if it has a foreign
+// value, [ErrForeign].
+//
+// Create panics if ctx is nil. It is blocking: it waits for the bucket and the mirror. It
+// takes effect when the bucket stores the value.
+func (r *Registry[K, V]) Create(ctx context.Context, key K, value V, opts ...Option) (Version, error) {
+	w, err := r.begin(ctx, "Create", key, opts)
+	if err != nil {
+		return 0, err
+	}
+	data, err := r.config.Codec.Encode(value)
+	if err != nil {
+		return 0, err
+	}
+	var other *uint64 // what the bucket expects, where it differs from what the mirror knows
+	for {
+		s := r.known(key)
+		if s.present || s.foreign {
+			if proved, err := w.prove(); err != nil {
+				return 0, err
+			} else if !proved {
+				continue
+			}
+			if s.foreign {
+				return 0, ErrForeign
+			}
+			return 0, &ExistsError{Given: key, Stored: key, Version: Version(s.revision)}
+		}
+		expect := s.expect
+		if other != nil {
+			expect = *other
+		}
+		revision, err := r.store(ctx, key, w.name, expect, data, w.header)
+		if err == nil || errors.Is(err, ErrBehind) {
+			return Version(revision), err
+		}
+		var c *conflict
+		named := errors.As(err, &c) && !c.inFlight
+		if named && c.last == 0 { // the marker has expired
+			other = &c.last
+			continue
+		}
+		other = nil
+		if err := w.refused(err, expect); err != nil {
+			return 0, err
+		}
+		if named && r.known(key).revision == 0 { // deleted, and its tomb is forgotten
+			other = &c.last
+		}
+	}
+}
+
+// Put stores value for key, whatever key holds, and returns its version.
+//
+// Put panics if ctx is nil. It is blocking: it waits for the bucket and the mirror, and
+// repeats its request while others change the key. It takes effect when the bucket
+// stores the value.
+func (r *Registry[K, V]) Put(ctx context.Context, key K, value V, opts ...Option) (Version, error) {
+	w, err := r.begin(ctx, "Put", key, opts)
+	if err != nil {
+		return 0, err
+	}
+	data, err := r.config.Codec.Encode(value)
+	if err != nil {
+		return 0, err
+	}
+	expect := r.known(key).expect
+	for {
+		revision, err := r.store(ctx, key, w.name, expect, data, w.header)
+		if err == nil || errors.Is(err, ErrBehind) {
+			return Version(revision), err
+		}
+		// Which revision is replaced is of no interest, so the mirror need not have it.
+		var c *conflict
+		if errors.As(err, &c) && !c.inFlight {
+			expect = c.last
+			continue
+		}
+		if err := w.refused(err, expect); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Update replaces the value of key by what fn returns for it, and returns what key holds
+// then. If key is absent, it returns [ErrNotFound]; if it has a foreign value,
+// [ErrForeign]. If fn returns an error, Update returns that error as it is, and nothing
+// has changed; fn may have seen an old value then, unless Sync was called before.
+//
+// Fn runs on the caller's goroutine, outside every lock, and again if another operation
+// has changed key meanwhile. It must not modify its argument.
+//
+// Update panics if ctx or fn is nil. It is blocking: it waits for the bucket and the
+// mirror. It takes effect when the bucket stores the value.
+func (r *Registry[K, V]) Update(ctx context.Context, key K, fn func(V) (V, error), opts ...Option) (Entry[K, V], error) {
+	if fn == nil {
+		panic("registry: Update called with a nil function")
+	}
+	w, err := r.begin(ctx, "Update", key, opts)
+	if err != nil {
+		return Entry[K, V]{}, err
+	}
+	for {
+		s, err := w.present()
+		if err != nil {
+			return Entry[K, V]{}, err
+		}
+		value, err := fn(s.value)
+		if err != nil {
+			return Entry[K, V]{}, err
+		}
+		data, err := r.config.Codec.Encode(value)
+		if err != nil {
+			return Entry[K, V]{}, err
+		}
+		revision, err := r.store(ctx, key, w.name, s.revision, data, w.header)
+		if err == nil || errors.Is(err, ErrBehind) {
+			return Entry[K, V]{Key: key, Value: value, Version: Version(revision)}, err
+		}
+		if err := w.refused(err, s.revision); err != nil {
+			return Entry[K, V]{}, err
+		}
+	}
+}
+
+// present returns what the mirror knows of the key if that is present, and otherwise,
+// when that is proved, ErrNotFound or ErrForeign.
+func (w *write[K, V]) present() (state[V], error) {
+	for {
+		s := w.r.known(w.key)
+		if s.present {
+			return s, nil
+		}
+		proved, err := w.prove()
+		switch {
+		case err != nil:
+			return s, err
+		case !proved:
+		case s.foreign:
+			return s, ErrForeign
+		default:
+			return s, ErrNotFound
+		}
+	}
+}
+
+// UpdateIf stores value for key if key's version is version, and returns the new version.
+// If key does not have it, the error is a [*ConflictError], or [ErrNotFound] if key
+// is absent.
+//
+// UpdateIf panics if ctx is nil. It is blocking: it waits for the bucket and the mirror.
+// It takes effect when the bucket stores the value.
+func (r *Registry[K, V]) UpdateIf(ctx context.Context, key K, version Version, value V, opts ...Option) (Version, error) {
+	w, err := r.begin(ctx, "UpdateIf", key, opts)
+	if err != nil {
+		return 0, err
+	}
+	data, err := r.config.Codec.Encode(value)
+	if err != nil {
+		return 0, err
+	}
+	_, revision, err := w.replace(version, data)
+	return revision, err
+}
+
+// Renew stores the value that key holds at a version again, with another time to live, and
+// returns its new version: the owner of a claim puts off its end. The errors are those of
+// UpdateIf, and [ErrNoTTL].
+//
+// A renewal should come well before the end: the bucket may delete a key whose renewal
+// comes in the moment in which it expires. The owner sees that as an Event with Expired.
+//
+// Renew panics if ctx is nil. It is blocking: it waits for the bucket and the mirror. It
+// takes effect when the bucket stores the value.
+func (r *Registry[K, V]) Renew(ctx context.Context, key K, version Version, ttl time.Duration) (Version, error) {
+	if ttl == 0 {
+		ttl = -1 // which headers refuses
+	}
+	w, err := r.begin(ctx, "Renew", key, []Option{TTL(ttl)})
+	if err != nil {
+		return 0, err
+	}
+	s, err := w.at(version)
+	if err != nil {
+		return 0, err
+	}
+	data, err := r.config.Codec.Encode(s.value)
+	if err != nil {
+		return 0, err
+	}
+	_, revision, err := w.replace(version, data)
+	return revision, err
+}
+
+// at returns what the mirror knows of the key if that has a version, and otherwise, when
+// that is proved, a *ConflictError, ErrNotFound or ErrForeign.
+func (w *write[K, V]) at(version Version) (state[V], error) {
+	for {
+		s, err := w.present()
+		if err != nil {
+			return s, err
+		}
+		if s.revision == uint64(version) {
+			return s, nil
+		}
+		// A higher revision is a proof. The mirror may not have come to a lower one's successor.
+		if s.revision > uint64(version) || w.proved {
+			return s, &ConflictError{Have: Version(s.revision), Want: version}
+		}
+		if _, err := w.prove(); err != nil {
+			return s, err
+		}
+	}
+}
+
+// replace stores data if the key has a version, and returns what the mirror knew of the
+// key before.
+func (w *write[K, V]) replace(version Version, data []byte) (state[V], Version, error) {
+	for {
+		s, err := w.at(version)
+		if err != nil {
+			return s, 0, err
+		}
+		revision, err := w.r.store(w.ctx, w.key, w.name, s.revision, data, w.header)
+		if err == nil || errors.Is(err, ErrBehind) {
+			return s, Version(revision), err
+		}
+		if err := w.refused(err, s.revision); err != nil {
+			return s, 0, err
+		}
+	}
+}
+
+// deletion is the header of a marker.
+func deletion() nats.Header { return nats.Header{"KV-Operation": {"DEL"}} }
+
+// Delete removes key and returns what it held, and whether it was present. A key with a
+// foreign value gives [ErrForeign].
+//
+// The bucket keeps a marker of the key, as for any KV client; PurgeDeletes of
+// jetstream.KeyValue removes old ones.
+//
+// Delete panics if ctx is nil. It is blocking: it waits for the bucket and the mirror. It
+// takes effect when the bucket stores the marker.
+func (r *Registry[K, V]) Delete(ctx context.Context, key K) (Entry[K, V], bool, error) {
+	w, err := r.begin(ctx, "Delete", key, nil)
+	if err != nil {
+		return Entry[K, V]{}, false, err
+	}
+	w.header = deletion()
+	for {
+		s, err := w.present()
+		if errors.Is(err, ErrNotFound) {
+			return Entry[K, V]{}, false, nil
+		}
+		if err != nil {
+			return Entry[K, V]{}, false, err
+		}
+		_, err = r.store(ctx, key, w.name, s.revision, nil, w.header)
+		if err == nil || errors.Is(err, ErrBehind) {
+			return Entry[K, V]{Key: key, Value: s.value, Version: Version(s.revision)}, true, err
+		}
+		if err := w.refused(err, s.revision); err != nil {
+			return Entry[K, V]{}, false, err
+		}
+	}
+}
+
+// DeleteIf removes key if its version is version. The errors are those of UpdateIf.
+//
+// DeleteIf panics if ctx is nil. It is blocking: it waits for the bucket and the mirror.
+// It takes effect when the bucket stores the marker.
+func (r *Registry[K, V]) DeleteIf(ctx context.Context, key K, version Version) error {
+	w, err := r.begin(ctx, "DeleteIf", key, nil)
+	if err != nil {
+		return err
+	}
+	w.header = deletion()
+	_, _, err = w.replace(version, nil)
+	return err
+}
