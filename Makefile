@@ -30,7 +30,7 @@ ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucket
 STRESSED := $(PUBLIC) ./atomicbreaker/breakerhttp ./cowchangeset/journal ./internal/table
 
 # Modules of their own, so that importers of the library get none of what they need.
-NESTED := bench/peers examples/planservice integrations/grpc integrations/otel integrations/prometheus integrations/sqlstore
+NESTED := bench/peers cluster examples/planservice integrations/gobreaker integrations/grpc integrations/otel integrations/prometheus integrations/sqlstore
 
 # What is checked in the model. The twins of internal/atomics and internal/table
 # exist there only.
@@ -132,6 +132,10 @@ nested: ## vet and test the modules of their own
 		echo "== $$module"; \
 		(cd $$module && $(GO) mod tidy -diff && $(BIG_HEAP) $(GO) vet ./... && $(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off ./...); \
 	done
+
+.PHONY: cluster-storm
+cluster-storm: ## break a cluster of three servers under load, in all the ways of cluster/ (10 minutes; prints as it goes)
+	cd cluster && CLUSTER_LONG=60 $(GO) test -count=1 -v -timeout 30m ./... | grep --line-buffered -vE '^=== '
 
 .PHONY: fuzz
 fuzz: ## search for new inputs, FUZZTIME=30s for each of 19 targets (16 minutes, most to begin those of interleavings)

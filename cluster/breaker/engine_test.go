@@ -191,7 +191,10 @@ func TestForeignMessages(t *testing.T) {
 	}
 	a.hears(t, 5)
 	require.Equal(t, atomicbreaker.Closed, a.State("db"))
-	require.Equal(t, 5, strings.Count(a.errors().Error(), "foreign message on hints."))
+	eventually(t, func() bool {
+		err := a.errors()
+		return err != nil && strings.Count(err.Error(), "foreign message on hints.") == 5
+	})
 	b := start(t, js, "b")
 	b.ForceOpen("db")
 	a.becomes(t, "db", atomicbreaker.ForcedOpen)
