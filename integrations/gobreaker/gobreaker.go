@@ -66,7 +66,7 @@ type Settings struct {
 	// BucketPeriod makes the window of Interval roll: it consists of buckets that
 	// are each so long, and forgets one at a time. Interval is rounded up to a
 	// multiple of it. Zero or less means one bucket. With more than one, every call
-	// takes a mutex.
+	// takes a mutex when it begins and when it ends.
 	BucketPeriod time.Duration
 
 	// Timeout is how long the breaker stays open. Zero or less means 60 seconds.
