@@ -35,6 +35,8 @@ func TestRegistry(t *testing.T) {
 		"watch":               testWatch,
 		"claims":              testClaims,
 		"sync over gaps":      testSyncOverGaps,
+		"lost delivery":       testLostDelivery,
+		"contradiction":       testContradiction,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
