@@ -37,6 +37,7 @@ func TestRegistry(t *testing.T) {
 		"sync over gaps":      testSyncOverGaps,
 		"lost delivery":       testLostDelivery,
 		"contradiction":       testContradiction,
+		"model":               testModel,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
