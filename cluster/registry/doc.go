@@ -1,6 +1,7 @@
-// Package registry is a [shardedregistry.Registry] that many processes share. Each keeps a mirror of one KV bucket of
-// NATS JetStream. Reads are local: they touch the mirror alone, and cost what they cost in a shardedregistry.
-// Writes go to the bucket, which stores them one after the other for each key, and return when the caller's mirror has the result.
+// Package registry is a [shardedregistry.Registry] that many processes share. Each keeps a mirror of one KV
+// bucket of NATS JetStream. Reads are local: they touch the mirror alone, and cost some nanoseconds more than in a
+// shardedregistry. Writes go to the bucket, which stores them one after the other for each key, and return when
+// the caller's mirror has the result.
 //
 //	plans, err := registry.Open(ctx, js, "plans", registry.Config[string, Plan]{})
 //	version, err := plans.Create(ctx, "backup", Plan{Owner: "ada"})
@@ -10,15 +11,15 @@
 //	})
 //	plan, ok := plans.Get("backup") // local
 //
-// The methods have the names and the meaning of those of shardedregistry, and the errors match the same values. A
-// [Version] is a revision of the bucket. Other clients may use the bucket, too.
+// The methods have the names and the meaning of those of shardedregistry, and the errors match the same values.
+// A [Version] is a revision of the bucket. Other clients may use the bucket, too.
 //
 // # What it promises
 //
-// Writes of one key are linearizable, together with all their answers: also those of calls
-// that fail with [ErrExists], [ErrNotFound] or [ErrConflict]. A write takes effect at most once, and nothing that was
-// acknowledged is lost unless the bucket loses it. A caller sees its own writes, and what a [Registry.Sync] proves. Other reads
-// may be old, by as much as [Registry.Lag] says.
+// Writes of one key are linearizable, together with all their answers: also those of calls that fail with
+// [ErrExists], [ErrNotFound] or [ErrConflict]. A write takes effect at most once, and nothing that was
+// acknowledged is lost unless the bucket loses it. A caller sees its own writes, and what a [Registry.Sync]
+// proves. Other reads may be old, by as much as [Registry.Lag] says.
 //
 //	the bucket is           reads                   writes                                   Lag
 //	well                    behind by a message     one request                              Attached
@@ -35,24 +36,28 @@
 //
 // # Keys and values
 //
-// Any string is a key. Bytes that a bucket does not allow are escaped as "=" and two hexadecimal digits. A key of
-// the bucket that is not the result of that is foreign, and so is a value that Config.Codec does not decode: the registry does not show it, counts it
-// in [Stats], and tells Config.OnForeign. Put overwrites a foreign value; no other method changes it.
+// Any string is a key. Bytes that a bucket does not allow are escaped as "=" and two hexadecimal digits. A key
+// of the bucket that is not the result of that is foreign, and so is a value that Config.Codec does not decode:
+// the registry does not show it, counts it in [Stats], and tells Config.OnForeign. Put overwrites a foreign
+// value; no other method changes it.
 //
 // All readers of a key share its value: nobody may change what it refers to.
 //
 // # Claims
 //
-// To claim work, Create its key with a [TTL], and [Registry.Renew] it. Who wins holds the work until the key expires. The
-// version is a fencing token: each later owner has a higher one, so a store that refuses lower ones is safe from an owner that was
-// stopped and does not know that its time is over.
+// To claim work, Create its key with a [TTL], and [Registry.Renew] it. Who wins holds the work until the key
+// expires. The version is a fencing token: each later owner has a higher one, so a store that refuses lower ones
+// is safe from an owner that was stopped and does not know that its time is over.
 //
 // # Limits
 //
-// A bucket with a TTL needs LimitMarkerTTL; without it keys expire unnoticed. A purge that leaves no marker, by a
-// stream's purge or by PurgeDeletes, is seen when the mirror lists the bucket next. There are no unique indexes and no transactions, since
-// a bucket has neither. Each replica keeps all keys in memory, and lists all when it attaches.
+// A bucket with a TTL needs LimitMarkerTTL; without it keys expire unnoticed. A purge that leaves no marker, by
+// a stream's purge or by PurgeDeletes, is seen when the mirror lists the bucket next. There are no unique
+// indexes and no transactions, since a bucket has neither. While other clients overwrite keys faster than a
+// mirror receives them, without a pause, Sync waits, and a listing does not end. Each replica keeps all keys in
+// memory, and lists all when it attaches.
 //
-// JetStream acknowledges a write when a majority of servers has it in its files, and by default not when it is on
-// their disks: a majority that loses its power at once may lose what it has acknowledged (sync_interval of the server).
+// JetStream acknowledges a write when a majority of servers has it in its files, and by default not when it is
+// on their disks: a majority that loses its power at once may lose what it has acknowledged (sync_interval of
+// the server).
 package registry

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
@@ -277,4 +278,81 @@ func testSilent(t *testing.T) {
 	require.NoError(t, err)
 	t.Log(time.Since(began))
 	require.Equal(t, uint64(2), r.Stats().Attachments)
+}
+
+// A delivery that has not come is noticed by the next one, or by a heartbeat, and the
+// mirror lists again.
+func testLostDelivery(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	r := opened[plan](t, shared.js, kv)
+	s, err := shared.js.Stream(ctx, r.stream)
+	require.NoError(t, err)
+	for _, m := range []*nats.Msg{
+		{Header: nats.Header{"Status": {"100"}, "Nats-Last-Consumer": {"999999"}}},
+		{Header: nats.Header{"Status": {"409"}, "Description": {"Consumer Deleted"}}},
+	} {
+		before := r.Stats().Attachments
+		var inbox string
+		eventually(t, func() bool {
+			for info := range s.ListConsumers(ctx).Info() {
+				inbox = info.Config.DeliverSubject
+			}
+			return r.Lag().Attached && inbox != ""
+		}, "the consumer")
+		m.Subject = inbox
+		require.NoError(t, r.conn.PublishMsg(m))
+		eventually(t, func() bool { return r.Stats().Attachments > before && r.Lag().Attached }, "another attachment")
+	}
+	// What is nothing of the kind does no harm.
+	require.NoError(t, put(kv, "a", `{"N":1}`))
+	_, err = r.Wait(ctx, "a", 0)
+	require.NoError(t, err)
+
+	// Clients cannot publish what looks like a delivery, so it is handed over here.
+	require.NoError(t, r.Close(ctx))
+	sub, err := r.conn.SubscribeSync("x")
+	require.NoError(t, err)
+	a := &attachment[string, plan]{dseq: 5}
+	m := func(n string) *nats.Msg {
+		return &nats.Msg{Subject: r.prefix + "b", Sub: sub, Reply: "$JS.ACK.s.c.1.100." + n + ".1.0", Data: []byte("{}")}
+	}
+	require.NoError(t, r.receive(a, m("6")))
+	require.Equal(t, 2, r.Len())
+	require.ErrorIs(t, r.receive(a, m("8")), errMissed)
+	require.ErrorIs(t, r.receive(a, m("6")), errMissed)
+	require.NoError(t, r.receive(a, &nats.Msg{Subject: r.prefix + "c", Sub: sub}), "no delivery")
+	require.Equal(t, 2, r.Len())
+}
+
+// A listing finds out what has another time or another revision than the mirror, whoever is
+// newer.
+func testContradiction(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	r := opened[plan](t, shared.js, kv)
+	v, err := r.Create(ctx, "a", plan{N: 1})
+	require.NoError(t, err)
+	h, _ := r.inner.Get("a")
+	for i, wrong := range []held[plan]{
+		{plan{N: 2}, uint64(v), h.stamp + 1},
+		{plan{N: 3}, uint64(v) + 1000, h.stamp},
+	} {
+		_, err = r.inner.Put("a", wrong)
+		require.NoError(t, err)
+		r.listAgain()
+		require.NoError(t, r.Sync(ctx))
+		e, _ := r.Lookup("a")
+		require.Equal(t, Entry[string, plan]{Key: "a", Value: plan{N: 1}, Version: v}, e)
+		require.Equal(t, uint64(i+1), r.Stats().Resets)
+	}
+	// The mirror holds a key for deleted that the bucket has, with a lower revision: Create
+	// must not overwrite it.
+	r.tombs.set("a", tomb{revision: uint64(v) + 1000, expect: uint64(v) + 1000})
+	r.inner.Delete("a")
+	_, err = r.Create(ctx, "a", plan{N: 4})
+	require.ErrorIs(t, err, ErrExists)
+	e, err := kv.Get(ctx, "a")
+	require.NoError(t, err)
+	require.Equal(t, uint64(v), e.Revision())
 }

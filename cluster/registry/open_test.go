@@ -24,6 +24,7 @@ func put(kv jetstream.KeyValue, key, value string) error {
 }
 
 func testConfig(t *testing.T) {
+	var none context.Context
 	kv := bucket(t, shared.js)
 	for want, c := range map[string]Config[string, int]{
 		"Heartbeat": {Heartbeat: time.Millisecond},
@@ -35,20 +36,20 @@ func testConfig(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	for _, f := range []func(){
-		func() { Open(nil, shared.js, "b", Config[string, int]{}) },
+		func() { Open(none, shared.js, "b", Config[string, int]{}) },
 		func() { Open(within(t), nil, "b", Config[string, int]{}) },
 	} {
 		require.Panics(t, f)
 	}
 	r := opened[int](t, shared.js, kv)
 	for _, f := range []func(){
-		func() { r.Create(nil, "a", 1) }, func() { r.Put(nil, "a", 1) },
-		func() { r.Update(nil, "a", func(i int) (int, error) { return i, nil }) },
+		func() { r.Create(none, "a", 1) }, func() { r.Put(none, "a", 1) },
+		func() { r.Update(none, "a", func(i int) (int, error) { return i, nil }) },
 		func() { r.Update(within(t), "a", nil) },
-		func() { r.UpdateIf(nil, "a", 1, 1) }, func() { r.Renew(nil, "a", 1, time.Second) },
-		func() { r.Delete(nil, "a") }, func() { r.DeleteIf(nil, "a", 1) },
-		func() { r.Sync(nil) }, func() { r.Close(nil) }, func() { r.Watch(nil) },
-		func() { r.WatchSnapshot(nil) }, func() { r.Wait(nil, "a", 0) }, func() { r.Fresh() },
+		func() { r.UpdateIf(none, "a", 1, 1) }, func() { r.Renew(none, "a", 1, time.Second) },
+		func() { r.Delete(none, "a") }, func() { r.DeleteIf(none, "a", 1) },
+		func() { r.Sync(none) }, func() { r.Close(none) }, func() { r.Watch(none) },
+		func() { r.WatchSnapshot(none) }, func() { r.Wait(none, "a", 0) }, func() { r.Fresh() },
 		func() { r.ByIndex("nothing", "") },
 	} {
 		require.Panics(t, f)

@@ -35,6 +35,9 @@ func TestRegistry(t *testing.T) {
 		"watch":               testWatch,
 		"claims":              testClaims,
 		"sync over gaps":      testSyncOverGaps,
+		"lost delivery":       testLostDelivery,
+		"contradiction":       testContradiction,
+		"model":               testModel,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

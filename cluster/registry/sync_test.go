@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +22,8 @@ func testSyncOverGaps(t *testing.T) {
 	ctx := within(t)
 	kv := bucket(t, shared.js)
 	at, on := make(chan string), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(on) })
+	defer goOn()
 	r := opened(t, shared.js, kv, func(c *Config[string, plan]) {
 		c.Timeout = patience
 		c.OnForeign = func(f Foreign) { at <- f.Key; <-on }
@@ -43,6 +46,9 @@ func testSyncOverGaps(t *testing.T) {
 		m, err := s.GetLastMsgForSubject(ctx, r.prefix+r.syncKey)
 		return err == nil && m.Sequence > acknowledged
 	}, "the sync message")
+	for i := range 50 { // so that the mirror looks at the beat before it stops
+		require.NoError(t, put(kv, key(100+i), `{}`))
+	}
 	require.NoError(t, put(kv, "=2", "and here, after the sync message"))
 	require.NoError(t, put(kv, "a", `{"N":3}`))
 	on <- struct{}{}
@@ -54,7 +60,7 @@ func testSyncOverGaps(t *testing.T) {
 		t.Fatal("Sync has returned")
 	default:
 	}
-	close(on)
+	goOn()
 	require.NoError(t, <-synced)
 	e, _ = r.Lookup("a")
 	require.Greater(t, uint64(e.Version), acknowledged)
