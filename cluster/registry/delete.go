@@ -1,0 +1,57 @@
+package registry
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nats-io/nats.go"
+)
+
+// deletion is the header of a marker.
+func deletion() nats.Header { return nats.Header{"KV-Operation": {"DEL"}} }
+
+// Delete removes key and returns what it held, and whether it was present. A key with a
+// foreign value gives [ErrForeign].
+//
+// The bucket keeps a marker of the key, as for any KV client; PurgeDeletes of
+// jetstream.KeyValue removes old ones.
+//
+// Delete panics if ctx is nil. It is blocking: it waits for the bucket and the mirror. It
+// takes effect when the bucket stores the marker.
+func (r *Registry[K, V]) Delete(ctx context.Context, key K) (Entry[K, V], bool, error) {
+	w, err := r.begin(ctx, "Delete", key, nil)
+	if err != nil {
+		return Entry[K, V]{}, false, err
+	}
+	w.header = deletion()
+	for {
+		s, err := w.present()
+		if errors.Is(err, ErrNotFound) {
+			return Entry[K, V]{}, false, nil
+		}
+		if err != nil {
+			return Entry[K, V]{}, false, err
+		}
+		_, err = r.store(ctx, key, w.name, s.revision, nil, w.header)
+		if err == nil || errors.Is(err, ErrBehind) {
+			return Entry[K, V]{Key: key, Value: s.value, Version: Version(s.revision)}, true, err
+		}
+		if err := w.refused(err, s.revision); err != nil {
+			return Entry[K, V]{}, false, err
+		}
+	}
+}
+
+// DeleteIf removes key if its version is version. The errors are those of UpdateIf.
+//
+// DeleteIf panics if ctx is nil. It is blocking: it waits for the bucket and the mirror.
+// It takes effect when the bucket stores the marker.
+func (r *Registry[K, V]) DeleteIf(ctx context.Context, key K, version Version) error {
+	w, err := r.begin(ctx, "DeleteIf", key, nil)
+	if err != nil {
+		return err
+	}
+	w.header = deletion()
+	_, _, err = w.replace(version, nil)
+	return err
+}
