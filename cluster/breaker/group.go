@@ -103,9 +103,13 @@ func (g *Group[K]) listened(c atomicbreaker.GroupConfig[K]) atomicbreaker.GroupC
 	return c
 }
 
-// publish leaves h to the publisher, or drops it if too many wait.
+// maxKey is how many bytes a key may have that other replicas hear of: servers end a
+// connection over a subject of 4 KiB.
+const maxKey = 1024
+
+// publish leaves h to the publisher, or drops it if too many wait or its key is too long.
 func (g *Group[K]) publish(h hint) {
-	if !g.outbox.put(h.subject(g.config.Stream), h) {
+	if len(h.Key) > maxKey || !g.outbox.put(h.subject(g.config.Stream), h) {
 		g.counts.dropped.Add(1)
 	}
 }

@@ -324,6 +324,18 @@ func TestShadowIsSilent(t *testing.T) {
 	require.EqualValues(t, 1, a.Hints().Published)
 }
 
+// A key that no subject can hold is known here alone, and stops no other.
+func TestLongKey(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a, b := start(t, js, "a"), start(t, js, "b")
+	a.ForceOpen(strings.Repeat("k", 5000))
+	a.ForceOpen(strings.Repeat("k", 1024))
+	b.becomes(t, strings.Repeat("k", 1024), atomicbreaker.ForcedOpen)
+	require.Equal(t, atomicbreaker.ForcedOpen, a.State(strings.Repeat("k", 5000)))
+	require.EqualValues(t, 1, a.Hints().Dropped)
+	require.NoError(t, a.errors())
+}
+
 // Open times without end are bounded for others, and keys may be any bytes.
 func TestOddReports(t *testing.T) {
 	js := natstest.Start(t, 1).JetStream()
