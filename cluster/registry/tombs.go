@@ -37,9 +37,9 @@ func (t *tombs[K]) get(k K) (tomb, bool) {
 func (t *tombs[K]) set(k K, b tomb) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, had := t.of[k]
+	was, had := t.of[k]
 	t.of[k] = b
-	if had || b.foreign {
+	if b.foreign || had && !was.foreign {
 		return
 	}
 	if len(t.ring) < maxTombs {
