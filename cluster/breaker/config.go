@@ -48,7 +48,9 @@ type Config[K ~string] struct {
 
 	// OnError is told of what hinders the exchange of hints: the engine is away, a
 	// message is foreign, the stream has other settings. Nothing else is lost with it.
-	// It is called on a goroutine of the group, and must not call Close. Nil ignores errors.
+	// It is called on a goroutine of the group, and must not call Close. A panic in it ends
+	// the program, as one in OnStateChange does when a hint has changed a key. Nil ignores
+	// errors.
 	OnError func(error)
 }
 

@@ -3,7 +3,9 @@ package breaker_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -212,6 +214,45 @@ func TestForgedTimes(t *testing.T) {
 		require.LessOrEqual(t, a.Snapshot("db").RetryAfter, 30*time.Second)
 	}
 	a.becomes(t, "db", atomicbreaker.Open)
+}
+
+// A function that ends its goroutine ends no exchange of hints.
+func TestFunctionsThatExit(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	var errs, events atomic.Int64
+	a := start(t, js, "a", func(c *breaker.Config[string]) {
+		c.OnError = func(error) { errs.Add(1); runtime.Goexit() }
+		c.Group.OnStateChange = func(string, atomicbreaker.Event) { events.Add(1); runtime.Goexit() }
+	})
+	b := start(t, js, "b")
+	_, err := js.Publish(t.Context(), "hints.else", nil)
+	require.NoError(t, err)
+	b.ForceOpen("one")
+	a.becomes(t, "one", atomicbreaker.ForcedOpen)
+	b.Disable("two")
+	a.becomes(t, "two", atomicbreaker.Disabled)
+	require.Positive(t, errs.Load())
+	eventually(t, func() bool { return events.Load() == 2 })
+	done := make(chan struct{})
+	go func() { defer close(done); a.ForceOpen("three") }() // which exits, too
+	<-done
+	b.becomes(t, "three", atomicbreaker.ForcedOpen)
+}
+
+// The last message of the stream may be gone when a replica comes.
+func TestLastMessageIsGone(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a := start(t, js, "a")
+	a.ForceOpen("kept")
+	a.ForceOpen("gone")
+	a.hears(t, 2)
+	stream, err := js.Stream(t.Context(), "hints")
+	require.NoError(t, err)
+	require.NoError(t, stream.DeleteMsg(t.Context(), 2))
+	b := start(t, js, "b")
+	require.Equal(t, atomicbreaker.ForcedOpen, b.State("kept"))
+	require.NoError(t, stream.DeleteMsg(t.Context(), 1))
+	start(t, js, "c")
 }
 
 // No more hints wait than MaxPending.

@@ -87,7 +87,9 @@ func (f *follower[K]) follow(ctx context.Context) error {
 		}
 		m, err := messages.Next(wait)
 		if errors.Is(err, nats.ErrTimeout) {
-			old = false // what was there has expired meanwhile
+			if old, err = f.awaits(ctx, stream); err != nil {
+				return fmt.Errorf("breaker: follow stream %s: %w", f.g.config.Stream, err)
+			}
 			continue
 		}
 		if err != nil {
@@ -97,7 +99,9 @@ func (f *follower[K]) follow(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("breaker: follow stream %s: %w", f.g.config.Stream, err)
 		}
-		if seq := meta.Sequence.Stream; seq > f.last {
+		seq := meta.Sequence.Stream
+		old = old && seq <= info.State.LastSeq
+		if seq > f.last {
 			f.last = seq
 			var age time.Duration
 			if old {
@@ -105,8 +109,20 @@ func (f *follower[K]) follow(ctx context.Context) error {
 			}
 			f.read(m, age)
 		}
-		old = old && meta.NumPending > 0
+		old = old && seq < info.State.LastSeq
 	}
+}
+
+// awaits reports whether the stream has a message that was not met. The last one that it
+// had may have expired, and then none comes.
+func (f *follower[K]) awaits(ctx context.Context, stream jetstream.Stream) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	m, err := stream.GetLastMsgForSubject(ctx, f.g.config.Stream+".>")
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false, nil
+	}
+	return err == nil && m.Sequence > f.last, err
 }
 
 // once closes a channel that only the follower closes, unless it has.

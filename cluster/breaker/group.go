@@ -67,12 +67,28 @@ func NewGroup[K ~string](js jetstream.JetStream, config Config[K]) (*Group[K], e
 	g.current.Store(&local)
 	ctx, stop := context.WithCancelCause(context.Background())
 	g.stop = stop
-	g.closed.Go(func() { g.publishAll(ctx, js) })
-	g.closed.Go(func() { newFollower(js, g).run(ctx) })
+	f := newFollower(js, g)
+	g.work(ctx, func() { g.publishAll(ctx, js) })
+	g.work(ctx, func() { f.run(ctx) })
 	if g.suspects != nil {
-		g.closed.Go(func() { g.followSuspects(ctx) })
+		g.work(ctx, func() { g.followSuspects(ctx) })
 	}
 	return g, nil
+}
+
+// work runs f on a goroutine that Close waits for, and again on another one if a function
+// of the caller has ended it by runtime.Goexit.
+func (g *Group[K]) work(ctx context.Context, f func()) {
+	g.closed.Go(func() {
+		returned := false
+		defer func() {
+			if !returned && ctx.Err() == nil {
+				g.work(ctx, f)
+			}
+		}()
+		f()
+		returned = true
+	})
 }
 
 // listened returns c with the listener of hints, and with Config.Suspect for the keys that
