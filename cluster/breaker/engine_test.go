@@ -127,7 +127,7 @@ func TestStreamRestored(t *testing.T) {
 
 // The servers lose their leader, and all start again: hints flow as soon as there is one.
 func TestLeaderLost(t *testing.T) {
-	natstest.NeedsLong(t)
+	natstest.NeedsLong(t, "elections take up to 20 seconds")
 	server := natstest.Start(t, 3)
 	a, b := start(t, server.JetStream(), "a", threefold), start(t, server.JetStream(), "b", threefold)
 	a.ForceOpen("one")

@@ -148,9 +148,7 @@ func TestStorm(t *testing.T) {
 // Another replica takes over, and nothing that either was told is lost.
 func TestPartition(t *testing.T) {
 	t.Parallel()
-	if !long() {
-		t.Skip("an election takes up to 9 seconds; set CLUSTER_LONG=1")
-	}
+	natstest.NeedsLong(t, "an election takes up to 9 seconds")
 	c := natstest.Start(t, 3)
 	js := c.JetStream()
 	name := stream(t, js, 3)

@@ -15,9 +15,7 @@ import (
 // recorders with a Store, and a publisher that sends each message until it is
 // acknowledged, each attempt for a second. The election takes 4 to 9 seconds of it.
 func TestFailOver(t *testing.T) {
-	if !long() {
-		t.Skip("takes a minute; set CLUSTER_LONG=1")
-	}
+	natstest.NeedsLong(t, "takes a minute")
 	c := natstest.Start(t, 3)
 	js := c.JetStream()
 	name, bare := stream(t, js, 3), stream(t, js, 3)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchfree/latchfree/cluster/changeset"
+	"github.com/latchfree/latchfree/cluster/internal/natstest"
 	"github.com/latchfree/latchfree/cowchangeset"
 )
 
@@ -180,9 +181,7 @@ func TestFollowErrors(t *testing.T) {
 // A stream that ends before the position of a follower was restored from a backup.
 func TestFollowRestored(t *testing.T) {
 	t.Parallel()
-	if !long() {
-		t.Skip("is believed after 12 seconds; set CLUSTER_LONG=1")
-	}
+	natstest.NeedsLong(t, "a rewound stream is believed after 12 seconds")
 	js := single(t)
 	name := stream(t, js, 1)
 	s := open(t, js, name)

@@ -21,9 +21,7 @@ import (
 //
 // CLUSTER_LONG is the number of seconds, or 1 for a minute. CLUSTER_SEED repeats an order.
 func TestStormLong(t *testing.T) {
-	if !long() {
-		t.Skip("set CLUSTER_LONG=1")
-	}
+	natstest.NeedsLong(t, "takes a minute")
 	seconds, _ := strconv.Atoi(os.Getenv("CLUSTER_LONG"))
 	if seconds <= 1 {
 		seconds = 60

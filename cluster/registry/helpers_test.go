@@ -17,7 +17,7 @@ import (
 )
 
 // long says that tests may take minutes.
-var long = os.Getenv("CLUSTER_LONG") != ""
+var long = natstest.Long()
 
 const patience = 30 * time.Second
 

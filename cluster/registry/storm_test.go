@@ -74,9 +74,7 @@ func agree(t *testing.T, all []*Registry[string, int]) {
 
 // The same for longer, with everything that can happen to a cluster.
 func TestStormLong(t *testing.T) {
-	if !long {
-		t.Skip("takes minutes: CLUSTER_LONG=1")
-	}
+	natstest.NeedsLong(t, "takes two minutes")
 	c := natstest.Start(t, 3)
 	all := three(t, c, true)
 	stream := all[0].stream

@@ -8,10 +8,10 @@ import (
 // Long reports whether the tests may take minutes: CLUSTER_LONG is set.
 func Long() bool { return os.Getenv("CLUSTER_LONG") != "" }
 
-// NeedsLong skips a test that takes long because the servers elect leaders, unless Long.
-func NeedsLong(t testing.TB) {
+// NeedsLong skips a test, because of why, unless Long.
+func NeedsLong(t testing.TB, why string) {
 	t.Helper()
 	if !Long() {
-		t.Skip("takes long: CLUSTER_LONG is not set, see make cluster-storm")
+		t.Skipf("%s: CLUSTER_LONG is not set, see make cluster-storm", why)
 	}
 }
