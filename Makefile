@@ -135,7 +135,7 @@ nested: ## vet and test the modules of their own
 
 .PHONY: cluster-storm
 cluster-storm: ## break a cluster of three servers under load, in all the ways of cluster/ (10 minutes; prints as it goes)
-	cd cluster && CLUSTER_LONG=60 $(GO) test -count=1 -v -timeout 30m ./... | grep --line-buffered -vE '^=== '
+	cd cluster && CLUSTER_LONG=60 $(GO) test -p 1 -count=1 -v -timeout 30m ./... | grep --line-buffered -vE '^=== '
 
 .PHONY: fuzz
 fuzz: ## search for new inputs, FUZZTIME=30s for each of 19 targets (16 minutes, most to begin those of interleavings)
