@@ -134,7 +134,7 @@ nested: ## vet and test the modules of their own
 	done
 
 .PHONY: cluster-storm
-cluster-storm: ## break a cluster of three servers under load, in all the ways of cluster/ (10 minutes; prints as it goes)
+cluster-storm: ## break a cluster of three servers under load, in all the ways of cluster/ (5 minutes; prints as it goes)
 	cd cluster && CLUSTER_LONG=60 $(GO) test -p 1 -count=1 -v -timeout 30m ./... | grep --line-buffered -vE '^=== '
 
 .PHONY: fuzz
