@@ -123,16 +123,39 @@ func TestConcurrentCommands(t *testing.T) {
 		var wg sync.WaitGroup
 		for w := range 8 {
 			wg.Go(func() {
-				if w%2 == 0 {
+				switch w % 3 {
+				case 0:
 					a.ForceOpen("db")
-				} else {
+				case 1:
 					a.Disable("db")
+				case 2:
+					a.ResetAll()
 				}
 			})
 		}
 		wg.Wait()
 		eventually(t, func() bool { return a.Hints().Waiting == 0 })
 		require.Equal(t, lastCommand(t, js), a.State("db"))
+	}
+}
+
+// The stream forgets what is true for a time only, and keeps forced states.
+func TestHintsExpire(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a := start(t, js, "a")
+	a.fail("tripped", 4)
+	a.Trip("for a while", 90*time.Second)
+	a.ForceOpen("forced")
+	a.Trip("until reset", -1)
+	a.Reset("reset")
+	a.hears(t, 5)
+	stream, err := js.Stream(t.Context(), "hints")
+	require.NoError(t, err)
+	for i, want := range []time.Duration{time.Minute, 90 * time.Second, 0, 0, time.Hour} {
+		m, err := stream.GetMsg(t.Context(), uint64(i+1))
+		require.NoError(t, err)
+		ttl, _ := time.ParseDuration(m.Header.Get(jetstream.MsgTTLHeader)) // 0 if there is none
+		require.InDelta(t, want.Seconds(), ttl.Seconds(), min(want.Seconds(), 30))
 	}
 }
 
@@ -213,8 +236,11 @@ func lastCommand(t *testing.T, js jetstream.JetStream) atomicbreaker.State {
 	require.NoError(t, err)
 	m, err := stream.GetMsg(t.Context(), info.State.LastSeq)
 	require.NoError(t, err)
-	if strings.Contains(string(m.Data), `"disable"`) {
+	switch {
+	case strings.Contains(string(m.Data), `"disable"`):
 		return atomicbreaker.Disabled
+	case strings.Contains(string(m.Data), `"resetAll"`):
+		return atomicbreaker.Closed
 	}
 	return atomicbreaker.ForcedOpen
 }

@@ -2,6 +2,7 @@ package breaker_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"strings"
@@ -49,17 +50,21 @@ func TestHintsAge(t *testing.T) {
 	server := natstest.Start(t, 1)
 	a, b := start(t, server.JetStream(), "a", func(c *breaker.Config[string]) { c.Group.Default.OpenTimeout = 20 * time.Second }), start(t, server.JetStream(), "b")
 	server.Kill(0)
-	keys := []string{"1", "2", "3", "4", "5", "6", "7", "8"}
-	for _, k := range keys {
-		a.fail(k, 4)
-	}
+	a.fail("db", 4)
 	until := time.Now().Add(20 * time.Second)
-	time.Sleep(2 * time.Second)
+	time.Sleep(3 * time.Second) // longer than an attempt to publish takes
 	server.Restart(0)
-	for _, k := range keys { // one in ten thousand that all have drawn less by chance
-		b.becomes(t, k, atomicbreaker.Open)
-		require.LessOrEqual(t, b.Snapshot(k).RetryAfter, time.Until(until)+50*time.Millisecond)
-	}
+	b.becomes(t, "db", atomicbreaker.Open)
+	js := server.JetStream()
+	stream, err := js.Stream(t.Context(), "hints")
+	require.NoError(t, err)
+	m, err := stream.GetMsg(t.Context(), 1)
+	require.NoError(t, err)
+	var said struct{ For time.Duration }
+	require.NoError(t, json.Unmarshal(m.Data, &said))
+	require.LessOrEqual(t, said.For, time.Until(until)+time.Since(m.Time)+100*time.Millisecond)
+	require.Less(t, said.For, 18*time.Second)
+	require.Greater(t, said.For, time.Second)
 }
 
 // Partitioned: a replica that is cut off decides alone. When it is back it hears what is

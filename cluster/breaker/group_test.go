@@ -2,6 +2,7 @@ package breaker_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -170,19 +171,29 @@ func TestSuspect(t *testing.T) {
 			return c
 		}
 	}
-	a, b := start(t, js, "a"), start(t, js, "b", suspect)
-	b.fail("stored", 1)
-	a.fail("stored", 4)
+	a, b := start(t, js, "a", deaf), start(t, js, "b", suspect)
+	stored := func(i int) string { return fmt.Sprint("stored", i) }
+	const many = 100
+	for i := range many {
+		b.fail(stored(i), 1)
+		a.fail(stored(i), 4)
+	}
 	a.fail("absent", 4)
-	b.hears(t, 2)
-	eventually(t, func() bool { return b.Config("stored").Trip.String() == "Consecutive(2)" })
+	b.hears(t, many+1)
 	b.fail("absent", 1)
 	require.Equal(t, atomicbreaker.Closed, b.State("absent"))
 	b.fail("absent", 1)
 	require.Equal(t, atomicbreaker.Open, b.State("absent"))
-	eventually(t, func() bool { // the stored key has the new settings as well
-		b.fail("stored", 1)
-		return b.State("stored") == atomicbreaker.Open && b.Snapshot("stored").Failures < 4
+	// Stored keys look at their settings again soon after.
+	next := 0
+	eventually(t, func() bool {
+		if next == many {
+			return false
+		}
+		k := stored(next)
+		next++
+		b.fail(k, 1) // the second
+		return b.State(k) == atomicbreaker.Open
 	})
 	a.RecordSuccess("absent")
 	eventually(t, func() bool { return b.Config("absent").Trip.String() == "Consecutive(4)" })

@@ -1,0 +1,44 @@
+package breaker
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/cluster/internal/natstest"
+)
+
+func newTestGroup(t *testing.T) *Group[string] {
+	t.Helper()
+	g, err := NewGroup(natstest.Start(t, 1).JetStream(), Config[string]{Stream: "hints"})
+	require.NoError(t, err)
+	t.Cleanup(g.Close)
+	return g
+}
+
+// Votes of keys that nobody mentions again are forgotten.
+func TestVotesAreForgotten(t *testing.T) {
+	g := newTestGroup(t)
+	f := newFollower(nil, g)
+	for i := range 3 * firstSweep {
+		f.hear(hint{Kind: stillOpen, Key: fmt.Sprint(i), Replica: "other"}, time.Nanosecond)
+	}
+	require.LessOrEqual(t, len(f.votes), firstSweep)
+}
+
+// A report lets no probes through while a command is being applied: it might undo that.
+func TestReopenGivesWay(t *testing.T) {
+	g := newTestGroup(t)
+	g.Group.Trip("db", time.Hour)
+	generation := g.Snapshot("db").Generation
+	g.commands.users++
+	require.False(t, g.reopen("db", generation))
+	require.Equal(t, atomicbreaker.Open, g.State("db"))
+	g.commands.users--
+	require.True(t, g.reopen("db", generation))
+	require.Equal(t, atomicbreaker.HalfOpen, g.State("db"))
+	require.Zero(t, g.commands.users)
+}
