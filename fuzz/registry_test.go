@@ -100,12 +100,8 @@ func FuzzRegistryOps(f *testing.F) {
 
 // comparePeek compares Peek with Get: they differ in what they copy.
 func (s *registryRun) comparePeek(name string) {
-	r, ok := s.r.(registryByRefs)
-	if !ok {
-		return
-	}
-	value, present := r.Registry.Get(name)
-	if p := r.Peek(name); present {
+	value, present := s.r.Get(name)
+	if p := s.r.Peek(name); present {
 		require.Equal(s.t, &value, p)
 	} else {
 		require.Nil(s.t, p)

@@ -39,6 +39,7 @@ func handedOut(r *shardedregistry.Registry[string, list]) map[string]func() list
 		"Get":        func() list { l, _ := r.Get("a"); return l },
 		"Lookup":     func() list { e, _ := r.Lookup("a"); return e.Value },
 		"Peek":       func() list { return *r.Peek("a") },
+		"Ref.Peek":   func() list { return *ref.Peek() },
 		"Ref.Get":    func() list { l, _ := ref.Get(); return l },
 		"Ref.Lookup": func() list { e, _ := ref.Lookup(); return e.Value },
 		"Update": func() list {

@@ -31,13 +31,41 @@ func (r *further[K, V]) Peek(key K) *V {
 
 // peek is Peek where there is more to do than that.
 func peek[V any, K comparable](rt *root[K], key K) *V {
-	k, rec := rt.find(key)
-	if rec == nil {
-		return nil
+	if k, rec := rt.find(key); rec != nil {
+		return pointer[V](rt, k, rec)
 	}
+	return nil
+}
+
+// pointer is out, by a pointer, and without a copy unless the registry clones.
+func pointer[V any, K comparable](rt *root[K], k hkey[K], rec *record) *V {
 	if rt.guard == nil {
 		return valueOf[V](rec)
 	}
 	value := lent[V](rt, k, rec)
 	return &value
+}
+
+// Peek is [Registry.Peek] of the key.
+//
+// Peek is wait-free. It takes effect when the key's record is read, or, if the
+// key is absent, when the table is read or the key's last record was stored.
+func (r Ref[K, V]) Peek() *V {
+	// LP(Peek): find reads the record, or finds none.
+	if rt, k, rec := r.find(); rec != nil {
+		return pointer[V](rt, k, rec)
+	}
+	return nil
+}
+
+// Peek is [Registry.Peek] within the namespace.
+//
+// Peek is wait-free. It takes effect when the key's record is read, or, if key is
+// absent, when the table is read or the key's last record was stored.
+func (v View[K, V]) Peek(key K) *V {
+	// LP(Peek): find reads the record, or finds none.
+	if rt, k, rec := v.registry.find(v.scoped(key)); rec != nil && v.has(k) {
+		return pointer[V](rt, k, rec)
+	}
+	return nil
 }
