@@ -65,6 +65,13 @@ type Config[K ~string, V any] struct {
 	// replica receives. 0 sets no bound, and writes nothing. At least 300 ms.
 	MaxLag time.Duration
 
+	// AtLeader makes the server feed the mirror that led the bucket when the mirror
+	// attached. Other servers learn of a write one message later, and so does a call that waits
+	// for the mirror. The leader then sends each change to each such mirror itself, so
+	// this is for replicas that are few, or write much. If the leader hands over, the mirror stays
+	// where it is until it attaches again.
+	AtLeader bool
+
 	// Heartbeat is how often the server that feeds the mirror says that there is
 	// nothing to tell. If nothing comes for three times as long, the mirror attaches to
 	// another one. 0 stands for 1 s. At least 100 ms.

@@ -15,9 +15,7 @@ import (
 // service, in a bucket of three replicas.
 // Pinned registries are connected to one server each.
 func three(t *testing.T, c *natstest.Cluster, pinned bool, adapt ...func(*Config[string, int])) []*Registry[string, int] {
-	kv := bucket(t, c.JetStream(), func(k *jetstream.KeyValueConfig) {
-		k.Replicas, k.Storage = 3, jetstream.FileStorage
-	})
+	kv := bucket(t, c.JetStream(), replicated)
 	var list []*Registry[string, int]
 	for i := range 3 {
 		js := c.JetStream()
@@ -36,6 +34,7 @@ func three(t *testing.T, c *natstest.Cluster, pinned bool, adapt ...func(*Config
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	c := natstest.Start(t, 3)
+	testAtLeader(t, c)
 	all := three(t, c, false)
 	s := &storm{t: t}
 	s.start(all, 9, 3, 2*time.Millisecond, 4*time.Second)
