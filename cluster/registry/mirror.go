@@ -157,6 +157,7 @@ func (r *Registry[K, V]) attach() (listed bool, err error) {
 	defer func() { _ = sub.Unsubscribe() }()
 	_ = sub.SetPendingLimits(-1, -1) // flow control bounds what is on its way
 	r.mirror.created = info.Created
+	r.sharing.attached(info.Created)
 	r.mirror.attached.Add(1)
 	err = r.follow(a)
 	return a.listing == nil, err
