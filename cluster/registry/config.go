@@ -16,7 +16,7 @@ const (
 	minMaxLag        = 300 * time.Millisecond
 	// Beats for Config.MaxLag begin this often while that time passes: see "Shared beats" in
 	// DESIGN.md.
-	beatsPerLag = 4
+	beatsPerLag = 6
 )
 
 // Codec turns values into what the bucket stores, and back. Its methods are called by
@@ -62,7 +62,7 @@ type Config[K ~string, V any] struct {
 	Indexes map[string]func(K, V) []string
 
 	// MaxLag is the bound for Fresh: how old the mirror may be. With it, the replicas of
-	// a bucket see to it that one of them writes a sync message four times in MaxLag. They agree on
+	// a bucket see to it that one of them writes a sync message six times in MaxLag. They agree on
 	// that by messages under "latchfree.beat.BUCKET", to which they should be allowed to
 	// publish and subscribe: one that cannot writes sync messages of its own.
 	// 0 sets no bound, and writes nothing. At least 300 ms.

@@ -28,7 +28,7 @@ type sentBeat struct {
 type beater struct {
 	demands chan struct{}
 	proven  atomic.Int64 // the mirror has all that was stored before, in ns since Open; only increases
-	offer   atomic.Bool  // a beat is due that other replicas may share
+	due     atomic.Bool  // a beat is, for this registry and for others that have asked it
 
 	mu      sync.Mutex
 	waiting map[chan struct{}]struct{} // callers of Sync; closed when a beat that began later has proved something
@@ -122,20 +122,20 @@ func (r *Registry[K, V]) beat() {
 		case <-r.life.Done():
 			return
 		}
-		pause, offer := firstBeatPause, false
+		pause, due := firstBeatPause, false
 		for r.mirror.following.Load() && r.life.Err() == nil {
 			callers := r.beater.callers()
-			offer = r.beater.offer.Swap(false) || offer
-			if len(callers) == 0 && !offer && r.mirror.settled.Load() {
+			due = r.beater.due.Swap(false) || due
+			if len(callers) == 0 && !due && r.mirror.settled.Load() {
 				break
 			}
 			// LP(Sync): the message is committed, if that proves something.
 			began := time.Since(r.begun)
-			if r.beatOnce(offer) {
+			if r.beatOnce(due) {
 				r.beater.prove(began)
 				r.beater.release(callers)
 				r.status.fail(nil)
-				offer = false
+				due = false
 				continue
 			}
 			r.sleep(r.life, pause/2+rand.N(pause))
@@ -145,15 +145,18 @@ func (r *Registry[K, V]) beat() {
 }
 
 // beatOnce writes a sync message, and reports whether the mirror is exact at its revision.
-// Offer says that it offers the next one to other replicas, and answers their requests.
-func (r *Registry[K, V]) beatOnce(offer bool) bool {
+// Share says that it answers the requests of other replicas, and offers the next beat to all
+// if nobody else does.
+func (r *Registry[K, V]) beatOnce(share bool) bool {
 	b := sentBeat{gaps: r.mirror.gaps.Load(), answer: make(chan bool, 1)}
 	before := r.mirror.delivered.Load()
 	m := &nats.Msg{Subject: r.publish + r.syncKey}
 	var requests []*nats.Msg
-	if offer {
+	if share {
 		requests = r.sharing.take()
-		m.Header = nats.Header{offerHeader: {r.sharing.offer()}}
+		if _, other := r.sharing.current(); !other && r.sharing.name != "" {
+			m.Header = nats.Header{offerHeader: {r.sharing.offer()}}
+		}
 	}
 	ctx, cancel := context.WithTimeout(r.life, r.config.Timeout)
 	ack, err := r.js.PublishMsg(ctx, m)

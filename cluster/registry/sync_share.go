@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -89,7 +90,7 @@ func isName(name string) bool {
 func (s *sharing) current() (host string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.host == "" || s.host == s.name || time.Since(s.heard) > 2*s.every {
+	if s.host == "" || s.host == s.name || time.Since(s.heard) > s.every+s.every/2 {
 		return "", false
 	}
 	return s.host, true
@@ -111,6 +112,13 @@ func (s *sharing) requested(m *nats.Msg) {
 	if len(s.requests) < maxRequests {
 		s.requests = append(s.requests, m)
 	}
+}
+
+// asked reports whether requests wait.
+func (s *sharing) asked() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.requests) > 0
 }
 
 // take returns the requests that wait. A beat that begins later answers them.
@@ -150,12 +158,10 @@ func (r *Registry[K, V]) stayFresh() {
 		case <-r.life.Done():
 			return
 		}
-		if r.takePart() {
-			r.sharing.take() // who has asked this registry finds the other one
-			continue
+		if r.sharing.asked() || !r.takePart() {
+			r.beater.due.Store(true)
+			r.beater.demand()
 		}
-		r.beater.offer.Store(true)
-		r.beater.demand()
 	}
 }
 
@@ -167,10 +173,12 @@ func (r *Registry[K, V]) takePart() bool {
 		if !ok || !r.mirror.settled.Load() {
 			return false
 		}
-		switch answered, proved := r.shareBeat(host); {
-		case proved:
+		gone, proved := r.shareBeat(host)
+		if proved {
 			return true
-		case answered: // there was a gap since the request
+		}
+		if now, ok := r.sharing.current(); !gone && ok && now == host {
+			// There was a gap, or it does not answer in time. It stays the host of others.
 			_ = r.Sync(r.life)
 			return true
 		}
@@ -179,35 +187,35 @@ func (r *Registry[K, V]) takePart() bool {
 	return false
 }
 
-// shareBeat asks another registry for its next beat. It reports whether there was an
-// answer, and whether that has proved the mirror exact.
-func (r *Registry[K, V]) shareBeat(host string) (answered, proved bool) {
+// shareBeat asks another registry for its next beat. It reports whether that has gone, and
+// whether its answer has proved the mirror exact.
+func (r *Registry[K, V]) shareBeat(host string) (gone, proved bool) {
 	began, gaps, before := time.Since(r.begun), r.mirror.gaps.Load(), r.mirror.delivered.Load()
 	// Not all that have lost their host beat together.
-	timeout := r.sharing.period + rand.N(r.sharing.period/4)
+	timeout := r.sharing.period*3/2 + rand.N(r.sharing.period/2)
 	ctx, cancel := context.WithTimeout(r.life, timeout)
 	defer cancel()
 	m, err := r.conn.RequestWithContext(ctx, r.sharing.subject+host, nil)
 	if err != nil {
-		return false, false
+		return errors.Is(err, nats.ErrNoResponders), false
 	}
 	revision, err := strconv.ParseUint(string(m.Data), 10, 64)
 	if err != nil || revision <= before { // which was delivered before the beat was sent
-		return false, false
+		return true, false
 	}
 	for ; ; r.sleep(ctx, sharePoll) {
 		// The mirror's goroutine counts a gap before it notes the delivery that shows it.
 		at := r.mirror.delivered.Load()
 		switch {
 		case !r.mirror.settled.Load() || r.mirror.gaps.Load() != gaps:
-			return true, false
+			return false, false
 		case at >= revision:
 			// LP(Fresh): the host's sync message is committed, after the request has come to it.
 			r.beater.prove(began)
 			r.status.fail(nil)
-			return true, true
+			return false, true
 		case ctx.Err() != nil:
-			return false, false
+			return true, false
 		}
 	}
 }
