@@ -90,7 +90,7 @@ func isName(name string) bool {
 func (s *sharing) current() (host string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.host == "" || s.host == s.name || time.Since(s.heard) > s.every+s.every/2 {
+	if s.host == "" || s.host == s.name || time.Since(s.heard) > s.every*5/2 {
 		return "", false
 	}
 	return s.host, true
@@ -152,43 +152,69 @@ func (r *Registry[K, V]) stayFresh() {
 	}
 	tick := time.NewTicker(r.sharing.period)
 	defer tick.Stop()
+	var p partner
 	for {
 		select {
 		case <-tick.C:
 		case <-r.life.Done():
 			return
 		}
-		if r.sharing.asked() || !r.takePart() {
+		if r.sharing.asked() || !r.takePart(&p) {
 			r.beater.due.Store(true)
 			r.beater.demand()
 		}
 	}
 }
 
-// takePart proves the mirror current by a beat of another registry. It reports whether
-// there is one that offers that.
-func (r *Registry[K, V]) takePart() bool {
+// partner is what a registry knows of the one whose beats it shares.
+type partner struct {
+	host   string
+	misses int // requests in a row that have proved nothing
+	allow  int // after so many, this registry beats by itself
+	shared bool
+}
+
+const (
+	firstAllow = 2
+	// More replicas that beat because answers are late make answers later. A host that has
+	// answered before is trusted to do so again.
+	lastAllow = 64
+)
+
+// takePart proves the mirror current by a beat of another registry, or tries to. It reports
+// whether there is one that offers that.
+func (r *Registry[K, V]) takePart(p *partner) bool {
 	for range 2 { // when one has gone, another one may have taken its place meanwhile
 		host, ok := r.sharing.current()
 		if !ok || !r.mirror.settled.Load() {
 			return false
 		}
+		if p.host != host {
+			*p = partner{host: host, allow: firstAllow}
+		}
 		gone, proved := r.shareBeat(host)
+		if gone {
+			r.sharing.forget(host)
+			continue
+		}
 		if proved {
+			p.misses, p.allow, p.shared = 0, firstAllow, true
 			return true
 		}
-		if now, ok := r.sharing.current(); !gone && ok && now == host {
-			// There was a gap, or it does not answer in time. It stays the host of others.
+		if p.misses++; p.misses >= p.allow {
 			_ = r.Sync(r.life)
-			return true
+			p.misses = 0
+			if p.shared {
+				p.allow = min(2*p.allow, lastAllow)
+			}
 		}
-		r.sharing.forget(host)
+		return true
 	}
 	return false
 }
 
-// shareBeat asks another registry for its next beat. It reports whether that has gone, and
-// whether its answer has proved the mirror exact.
+// shareBeat asks another registry for its next beat. It reports whether that is known to have
+// gone, and whether its answer has proved the mirror exact.
 func (r *Registry[K, V]) shareBeat(host string) (gone, proved bool) {
 	began, gaps, before := time.Since(r.begun), r.mirror.gaps.Load(), r.mirror.delivered.Load()
 	// Not all that have lost their host beat together.
@@ -215,7 +241,7 @@ func (r *Registry[K, V]) shareBeat(host string) (gone, proved bool) {
 			r.status.fail(nil)
 			return false, true
 		case ctx.Err() != nil:
-			return true, false
+			return false, false
 		}
 	}
 }
