@@ -38,6 +38,7 @@ func TestRegistry(t *testing.T) {
 		"shared beats":        testSharedBeats,
 		"offers":              testOffers,
 		"requests":            testRequests,
+		"deaf host":           testDeafHost,
 		"lost delivery":       testLostDelivery,
 		"contradiction":       testContradiction,
 		"model":               testModel,

@@ -1,8 +1,10 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,6 +125,11 @@ func testOffers(t *testing.T) {
 	require.Greater(t, r.beater.proven.Load(), int64(before))
 	require.Less(t, r.beater.proven.Load(), int64(asked), "the request is what proves it")
 
+	// What a listing meets may be old.
+	late := opened(t, shared.js, kv, func(c *Config[string, int]) { c.MaxLag = time.Minute })
+	_, ok = late.sharing.current()
+	require.False(t, ok)
+
 	// A registry whose host names a revision that never comes goes on without it.
 	lied := opened(t, shared.js, kv, func(c *Config[string, int]) { c.MaxLag = minMaxLag })
 	answer = func() string { return "1000000" }
@@ -131,33 +138,88 @@ func testOffers(t *testing.T) {
 	require.NoError(t, lied.Sync(ctx))
 }
 
-// A registry answers all who have asked it before a beat with that beat's revision.
+// A host that offers beats and answers nobody keeps no registry from proving its mirror
+// current, nor from answering those that have asked it.
+func testDeafHost(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	r := opened(t, shared.js, kv, func(c *Config[string, int]) { c.MaxLag = minMaxLag })
+	sub, err := shared.js.Conn().SubscribeSync(sharePrefix + kv.Bucket() + ".deaf")
+	require.NoError(t, err)
+	defer func() { _ = sub.Unsubscribe() }()
+	done := make(chan struct{})
+	defer func() { <-done }()
+	offering, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		defer close(done)
+		for ; offering.Err() == nil; r.sleep(offering, r.sharing.period/2) {
+			_, _ = shared.js.PublishMsg(offering, &nats.Msg{Subject: r.prefix + syncPrefix + "99", Header: nats.Header{
+				offerHeader: {fmt.Sprint("deaf ", r.sharing.period.Nanoseconds(), " ", r.sharing.created)}}})
+		}
+	}()
+	for range 2 {
+		eventually(t, func() bool { n, _, _ := sub.Pending(); return n > 0 }, "it is asked")
+		now := time.Since(r.begun)
+		eventually(t, func() bool { return r.beater.proven.Load() > int64(now) }, "a beat of its own")
+		m, err := shared.js.Conn().RequestWithContext(ctx, r.sharing.subject+r.sharing.name, nil)
+		require.NoError(t, err)
+		require.NotEmpty(t, m.Data)
+	}
+}
+
+// hooked calls a function before it publishes a message.
+type hooked struct {
+	jetstream.JetStream
+	before atomic.Pointer[func()]
+}
+
+func (h *hooked) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	if f := h.before.Swap(nil); f != nil {
+		(*f)()
+	}
+	return h.JetStream.PublishMsg(ctx, m, opts...)
+}
+
+// A beat answers all requests that have come before it was sent, and no others.
 func testRequests(t *testing.T) {
 	ctx := within(t)
 	kv := bucket(t, shared.js)
-	r := opened(t, shared.js, kv, func(c *Config[string, int]) { c.MaxLag = time.Minute })
-	answers := make(chan uint64, 2)
-	for range 2 {
-		go func() {
-			m, err := shared.js.Conn().RequestWithContext(ctx, r.sharing.subject+r.sharing.name, nil)
-			if err == nil {
-				n, _ := strconv.ParseUint(string(m.Data), 10, 64)
-				answers <- n
-			}
-		}()
+	js := &hooked{JetStream: shared.js}
+	r := opened(t, js, kv, func(c *Config[string, int]) { c.MaxLag = time.Minute }) // so that it does nothing by itself
+	answers := make(chan uint64, 3)
+	request := func() {
+		m, err := shared.js.Conn().RequestWithContext(ctx, r.sharing.subject+r.sharing.name, nil)
+		if err == nil {
+			n, _ := strconv.ParseUint(string(m.Data), 10, 64)
+			answers <- n
+		}
 	}
-	eventually(t, func() bool {
-		r.sharing.mu.Lock()
-		defer r.sharing.mu.Unlock()
-		return len(r.sharing.requests) == 2
-	}, "requests")
+	waiting := func(n int) {
+		eventually(t, func() bool {
+			r.sharing.mu.Lock()
+			defer r.sharing.mu.Unlock()
+			return len(r.sharing.requests) == n
+		}, "requests")
+	}
+	beat := func() {
+		r.beater.due.Store(true)
+		r.beater.demand()
+	}
+	go request()
+	go request()
+	waiting(2)
 	acknowledged, err := kv.PutString(ctx, "a", "1")
 	require.NoError(t, err)
 	require.NoError(t, r.Sync(ctx)) // which answers nobody
 	require.Empty(t, answers)
-	r.beater.due.Store(true)
-	r.beater.demand()
+	sending := func() { go request(); waiting(1) } // the first two are taken
+	js.before.Store(&sending)
+	beat()
 	first, second := <-answers, <-answers
 	require.Equal(t, first, second)
 	require.Greater(t, first, acknowledged)
+	waiting(1)
+	beat()
+	require.Greater(t, <-answers, first)
 }
