@@ -3,7 +3,9 @@ package registry
 import (
 	"context"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchfree/latchfree/cluster/internal/natstest"
@@ -22,6 +24,29 @@ func testAtLeader(t *testing.T, c *natstest.Cluster) {
 		attachAgain(t, r)
 	}
 	require.GreaterOrEqual(t, there, 4)
+}
+
+// A stream has so many mirrors as consumers, 1,000 unless somebody says more. One more gets
+// an error that says so, and attaches when there is room.
+func testTooManyMirrors(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	s, err := shared.js.Stream(ctx, "KV_"+kv.Bucket())
+	require.NoError(t, err)
+	c := s.CachedInfo().Config
+	c.MaxConsumers = 1
+	_, err = shared.js.UpdateStream(ctx, c)
+	require.NoError(t, err)
+	first := opened[plan](t, shared.js, kv)
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	_, err = Open(short, shared.js, kv.Bucket(), Config[string, plan]{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	var api *jetstream.APIError
+	require.ErrorAs(t, err, &api)
+	require.ErrorContains(t, err, "maximum consumers limit reached")
+	require.NoError(t, first.Close(ctx))
+	opened[plan](t, shared.js, kv)
 }
 
 // attachAgain returns when r is attached once more.

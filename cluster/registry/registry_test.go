@@ -25,6 +25,7 @@ func TestRegistry(t *testing.T) {
 		"unsuitable":          testUnsuitable,
 		"unreachable":         testUnreachable,
 		"too large":           testTooLarge,
+		"too many mirrors":    testTooManyMirrors,
 		"close":               testClose,
 		"close blocked":       testCloseBlocked,
 		"other clients":       testOtherClients,
