@@ -159,7 +159,7 @@ func (r *Registry[K, V]) stayFresh() {
 		case <-r.life.Done():
 			return
 		}
-		if r.sharing.asked() || !r.takePart(&p) {
+		if r.sharing.asked() || !r.takePart(&p) && p.standIn() {
 			r.beater.due.Store(true)
 			r.beater.demand()
 		}
@@ -169,9 +169,14 @@ func (r *Registry[K, V]) stayFresh() {
 // partner is what a registry knows of the one whose beats it shares.
 type partner struct {
 	host   string
-	misses int // requests in a row that have proved nothing
-	allow  int // after so many, this registry beats by itself
-	shared bool
+	misses int  // requests in a row that have proved nothing
+	allow  int  // after so many, this registry beats by itself
+	shared bool // the host has answered a request
+
+	stood    bool // this registry has offered beats itself since it had a host
+	pause    int  // for so many periods it does not, although nobody else does
+	nobody   int  // periods without a host
+	hesitate int  // bounds pause
 }
 
 const (
@@ -179,7 +184,38 @@ const (
 	// More replicas that beat because answers are late make answers later. A host that has
 	// answered before is trusted to do so again.
 	lastAllow = 64
+	// Nor do all replicas take the place of a host whose offers are late. One that has done
+	// so, and found that another one had, hesitates the next time.
+	lastHesitate = 16
 )
+
+// standIn reports whether the registry should offer beats, in a period in which nobody
+// else does.
+func (p *partner) standIn() bool {
+	if p.nobody++; p.nobody <= p.pause {
+		return false
+	}
+	p.stood = true
+	return true
+}
+
+// met notes that there is a host.
+func (p *partner) met(host string) {
+	if p.stood {
+		p.hesitate = min(2*p.hesitate+1, lastHesitate)
+	}
+	p.stood, p.nobody = false, 0
+	p.pause = rand.N(p.hesitate + 1)
+	if p.host != host {
+		p.host, p.misses, p.allow, p.shared = host, 0, firstAllow, false
+	}
+}
+
+// proved notes that the host has answered, and that its beat has proved something.
+func (p *partner) proved() {
+	p.misses, p.allow, p.shared = 0, firstAllow, true
+	p.hesitate /= 2
+}
 
 // takePart proves the mirror current by a beat of another registry, or tries to. It reports
 // whether there is one that offers that.
@@ -189,16 +225,14 @@ func (r *Registry[K, V]) takePart(p *partner) bool {
 		if !ok || !r.mirror.settled.Load() {
 			return false
 		}
-		if p.host != host {
-			*p = partner{host: host, allow: firstAllow}
-		}
+		p.met(host)
 		gone, proved := r.shareBeat(host)
 		if gone {
 			r.sharing.forget(host)
 			continue
 		}
 		if proved {
-			p.misses, p.allow, p.shared = 0, firstAllow, true
+			p.proved()
 			return true
 		}
 		if p.misses++; p.misses >= p.allow {
