@@ -186,7 +186,7 @@ const (
 	lastAllow = 64
 	// Nor do all replicas take the place of a host whose offers are late. One that has done
 	// so, and found that another one had, hesitates the next time.
-	lastHesitate = 16
+	lastHesitate = 256
 )
 
 // standIn reports whether the registry should offer beats, in a period in which nobody
