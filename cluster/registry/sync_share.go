@@ -173,10 +173,10 @@ type partner struct {
 	allow  int  // after so many, this registry beats by itself
 	shared bool // the host has answered a request
 
-	stood    bool // this registry has offered beats itself since it had a host
-	pause    int  // for so many periods it does not, although nobody else does
-	nobody   int  // periods without a host
-	hesitate int  // bounds pause
+	stood   bool // this registry has offered beats itself since it had a host
+	pause   int  // for so many periods it does not, although nobody else does
+	nobody  int  // periods without a host
+	backoff int  // bounds pause
 }
 
 const (
@@ -185,8 +185,8 @@ const (
 	// answered before is trusted to do so again.
 	lastAllow = 64
 	// Nor do all replicas take the place of a host whose offers are late. One that has done
-	// so, and found that another one had, hesitates the next time.
-	lastHesitate = 256
+	// so, and found that another one had, backs off.
+	lastBackoff = 256
 )
 
 // standIn reports whether the registry should offer beats, in a period in which nobody
@@ -202,10 +202,10 @@ func (p *partner) standIn() bool {
 // met notes that there is a host.
 func (p *partner) met(host string) {
 	if p.stood {
-		p.hesitate = min(2*p.hesitate+1, lastHesitate)
+		p.backoff = min(2*p.backoff+1, lastBackoff)
 	}
 	p.stood, p.nobody = false, 0
-	p.pause = rand.N(p.hesitate + 1)
+	p.pause = rand.N(p.backoff + 1)
 	if p.host != host {
 		p.host, p.misses, p.allow, p.shared = host, 0, firstAllow, false
 	}
@@ -214,7 +214,7 @@ func (p *partner) met(host string) {
 // proved notes that the host has answered, and that its beat has proved something.
 func (p *partner) proved() {
 	p.misses, p.allow, p.shared = 0, firstAllow, true
-	p.hesitate /= 2
+	p.backoff /= 2
 }
 
 // takePart proves the mirror current by a beat of another registry, or tries to. It reports
