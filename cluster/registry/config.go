@@ -13,9 +13,10 @@ const (
 
 	// A consumer is given up when this many heartbeats in a row have not come.
 	missedHeartbeats = 3
-	// Beats for Config.MaxLag begin this often while that time passes, so that one may
-	// fail, and be repeated, before the mirror counts as stale.
-	beatsPerLag = 3
+	minMaxLag        = 300 * time.Millisecond
+	// Beats for Config.MaxLag begin this often while that time passes: see "Shared beats" in
+	// DESIGN.md.
+	beatsPerLag = 6
 )
 
 // Codec turns values into what the bucket stores, and back. Its methods are called by
@@ -60,10 +61,19 @@ type Config[K ~string, V any] struct {
 	// There are no unique indexes, since a mirror cannot stop other writers.
 	Indexes map[string]func(K, V) []string
 
-	// MaxLag is the bound for Fresh: how old the mirror may be. With it, the registry
-	// writes a sync message to the bucket three times in MaxLag, which each
-	// replica receives. 0 sets no bound, and writes nothing. At least 300 ms.
+	// MaxLag is the bound for Fresh: how old the mirror may be. With it, the replicas of
+	// a bucket see to it that one of them writes a sync message six times in MaxLag. They agree on
+	// that by messages under "latchfree.beat.BUCKET", to which they should be allowed to
+	// publish and subscribe: one that cannot writes sync messages of its own.
+	// 0 sets no bound, and writes nothing. At least 300 ms.
 	MaxLag time.Duration
+
+	// AtLeader makes the server feed the mirror that led the bucket when the mirror
+	// attached. Other servers learn of a write one message later, and so does a call that waits
+	// for the mirror. The leader then sends each change to each such mirror itself, so
+	// this is for replicas that are few, or write much. If the leader hands over, the mirror stays
+	// where it is until it attaches again.
+	AtLeader bool
 
 	// Heartbeat is how often the server that feeds the mirror says that there is
 	// nothing to tell. If nothing comes for three times as long, the mirror attaches to
@@ -98,8 +108,8 @@ func (c Config[K, V]) withDefaults() (Config[K, V], error) {
 		return c, fmt.Errorf("registry: Heartbeat is %v, and must be 0 or at least %v", c.Heartbeat, minHeartbeat)
 	case c.Timeout < 0:
 		return c, fmt.Errorf("registry: Timeout is %v, and must not be negative", c.Timeout)
-	case c.MaxLag < 0 || c.MaxLag > 0 && c.MaxLag < beatsPerLag*minHeartbeat:
-		return c, fmt.Errorf("registry: MaxLag is %v, and must be 0 or at least %v", c.MaxLag, beatsPerLag*minHeartbeat)
+	case c.MaxLag < 0 || c.MaxLag > 0 && c.MaxLag < minMaxLag:
+		return c, fmt.Errorf("registry: MaxLag is %v, and must be 0 or at least %v", c.MaxLag, minMaxLag)
 	}
 	return c, nil
 }

@@ -55,7 +55,8 @@
 // a stream's purge or by PurgeDeletes, is seen when the mirror lists the bucket next. There are no unique
 // indexes and no transactions, since a bucket has neither. While other clients overwrite keys faster than a
 // mirror receives them, without a pause, Sync waits, and a listing does not end. Each replica keeps all keys in
-// memory, and lists all when it attaches.
+// memory, and lists all when it attaches. Each is a consumer of the bucket's stream, of which a server of version
+// 2.15 allows 1,000 unless its default_max_consumers, or MaxConsumers of the stream, says otherwise.
 //
 // JetStream acknowledges a write when a majority of servers has it in its files, and by default not when it is
 // on their disks: a majority that loses its power at once may lose what it has acknowledged (sync_interval of

@@ -48,6 +48,9 @@ func bucket(t testing.TB, js jetstream.JetStream, adapt ...func(*jetstream.KeyVa
 	return kv
 }
 
+// replicated makes a bucket one of three servers.
+func replicated(k *jetstream.KeyValueConfig) { k.Replicas, k.Storage = 3, jetstream.FileStorage }
+
 // opened returns a registry that mirrors kv until the test ends.
 func opened[V any](t testing.TB, js jetstream.JetStream, kv jetstream.KeyValue, adapt ...func(*Config[string, V])) *Registry[string, V] {
 	c := Config[string, V]{Heartbeat: minHeartbeat, Timeout: time.Second}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 )
 
 const (
@@ -19,8 +18,6 @@ const (
 	// it, all replicas of a large service would list at the same moment.
 	firstPause = 20 * time.Millisecond
 	lastPause  = 2 * time.Second
-	// interest is how long a server keeps a consumer that nobody listens to, in heartbeats.
-	interest = 10
 )
 
 var (
@@ -141,7 +138,13 @@ func (r *Registry[K, V]) attach() (listed bool, err error) {
 	if !r.mirror.created.IsZero() && !info.Created.Equal(r.mirror.created) {
 		a.listing.changed, a.listing.floor = true, 0
 	}
+	r.mirror.delivered.Store(0)
 	inbox := r.conn.NewInbox()
+	name, err := r.consumer(ctx, info, inbox)
+	if err != nil {
+		return false, fmt.Errorf("registry: no consumer of stream %s: %w", r.stream, err)
+	}
+	defer r.release(name)
 	sub, err := r.conn.Subscribe(inbox, func(m *nats.Msg) {
 		select {
 		case a.messages <- m:
@@ -153,22 +156,8 @@ func (r *Registry[K, V]) attach() (listed bool, err error) {
 	}
 	defer func() { _ = sub.Unsubscribe() }()
 	_ = sub.SetPendingLimits(-1, -1) // flow control bounds what is on its way
-	name := nuid.Next()
-	defer r.release(name)
-	r.mirror.delivered.Store(0)
-	request, done := context.WithTimeout(ctx, r.config.Timeout)
-	_, err = r.js.CreatePushConsumer(request, r.stream, jetstream.ConsumerConfig{
-		Name: name, DeliverSubject: inbox, FilterSubject: r.prefix + ">",
-		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, AckPolicy: jetstream.AckNonePolicy,
-		FlowControl: true, IdleHeartbeat: r.config.Heartbeat,
-		InactiveThreshold: interest * r.config.Heartbeat,
-		Replicas:          1, MemoryStorage: true,
-	})
-	done()
-	if err != nil {
-		return false, fmt.Errorf("registry: no consumer of stream %s: %w", r.stream, err)
-	}
 	r.mirror.created = info.Created
+	r.sharing.attached(info.Created)
 	r.mirror.attached.Add(1)
 	err = r.follow(a)
 	return a.listing == nil, err
@@ -199,18 +188,6 @@ func (r *Registry[K, V]) inspect(ctx context.Context) (*jetstream.StreamInfo, er
 		r.status.ttl.Store(c.AllowMsgTTL && c.SubjectDeleteMarkerTTL > 0 && c.MaxMsgsPerSubject == 1)
 	}
 	return info, nil
-}
-
-// release deletes a consumer that is no longer used. If the bucket does not answer, the
-// server does so by itself after a while.
-func (r *Registry[K, V]) release(name string) {
-	r.workers.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), r.config.Timeout)
-		defer cancel()
-		if r.conn.IsConnected() {
-			_ = r.js.DeleteConsumer(ctx, r.stream, name)
-		}
-	})
 }
 
 // follow keeps the mirror by what the consumer of a delivers. It returns why it has ended.

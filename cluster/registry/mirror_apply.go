@@ -24,7 +24,13 @@ type change[V any] struct {
 // take brings a delivery into the mirror.
 func (r *Registry[K, V]) take(a *attachment[K, V], m *nats.Msg, seq uint64, stamp int64) {
 	name, ok := strings.CutPrefix(m.Subject, r.prefix)
-	if !ok || strings.HasPrefix(name, syncPrefix) {
+	if !ok {
+		return
+	}
+	if strings.HasPrefix(name, syncPrefix) {
+		if a.listing == nil { // it may be old otherwise
+			r.sharing.offered(m.Header.Get(offerHeader))
+		}
 		return
 	}
 	gone, expired := marker(m.Header)

@@ -57,12 +57,13 @@ type Registry[K ~string, V any] struct {
 	ready   chan struct{} // closed when the first listing is complete
 	begun   time.Time     // from which instants are counted
 
-	calls  calls[K]
-	names  atomic.Uint64 // of message ids, besides id
-	id     string
-	status status
-	mirror mirror[K]
-	beater beater
+	calls   calls[K]
+	names   atomic.Uint64 // of message ids, besides id
+	id      string
+	status  status
+	mirror  mirror[K]
+	beater  beater
+	sharing sharing
 }
 
 // Open returns a registry that mirrors a bucket, which must exist. It returns when the
@@ -119,6 +120,10 @@ func Open[K ~string, V any](ctx context.Context, js jetstream.JetStream, bucket 
 	r.beater.init()
 	r.workers.Go(r.mirrorBucket)
 	r.workers.Go(r.beat)
+	if config.MaxLag > 0 {
+		r.sharing.init(bucket, r.id, config.MaxLag/beatsPerLag)
+		r.workers.Go(r.stayFresh)
+	}
 	if err := r.opened(ctx); err != nil {
 		r.end(ErrClosed)
 		r.workers.Wait()

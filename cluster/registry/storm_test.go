@@ -15,9 +15,7 @@ import (
 // service, in a bucket of three replicas.
 // Pinned registries are connected to one server each.
 func three(t *testing.T, c *natstest.Cluster, pinned bool, adapt ...func(*Config[string, int])) []*Registry[string, int] {
-	kv := bucket(t, c.JetStream(), func(k *jetstream.KeyValueConfig) {
-		k.Replicas, k.Storage = 3, jetstream.FileStorage
-	})
+	kv := bucket(t, c.JetStream(), replicated)
 	var list []*Registry[string, int]
 	for i := range 3 {
 		js := c.JetStream()
@@ -36,7 +34,9 @@ func three(t *testing.T, c *natstest.Cluster, pinned bool, adapt ...func(*Config
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	c := natstest.Start(t, 3)
-	all := three(t, c, false)
+	testAtLeader(t, c)
+	all := three(t, c, false, fresh)
+	fresh := startFresh(all)
 	s := &storm{t: t}
 	s.start(all, 9, 3, 2*time.Millisecond, 4*time.Second)
 	stream := all[0].stream
@@ -48,9 +48,13 @@ func TestStorm(t *testing.T) {
 	c.ResetClients((leader + 1) % 3)
 	time.Sleep(600 * time.Millisecond)
 	s.stop()
+	fresh.stop(t)
 	s.check()
 	agree(t, all)
 }
+
+// fresh makes Fresh say whether a mirror is.
+func fresh(c *Config[string, int]) { c.MaxLag = 400 * time.Millisecond }
 
 // agree waits until all registries show the same.
 func agree(t *testing.T, all []*Registry[string, int]) {
@@ -76,7 +80,7 @@ func agree(t *testing.T, all []*Registry[string, int]) {
 func TestStormLong(t *testing.T) {
 	natstest.NeedsLong(t, "takes two minutes")
 	c := natstest.Start(t, 3)
-	all := three(t, c, true)
+	all := three(t, c, true, fresh)
 	stream := all[0].stream
 	events := []struct {
 		name string
@@ -139,11 +143,13 @@ func TestStormLong(t *testing.T) {
 	for i, e := range events {
 		s := &storm{t: t, prefix: e.name}
 		began := time.Now()
+		fresh := startFresh(all)
 		s.start(all, 9, 3, 10*time.Millisecond, 3*time.Second)
 		time.Sleep(500 * time.Millisecond)
 		e.do()
 		time.Sleep(time.Second)
 		s.stop()
+		fresh.stop(t)
 		t.Logf("%d/%d %s: %v", i+1, len(events), e.name, time.Since(began).Round(time.Millisecond))
 		s.check()
 		agree(t, all)

@@ -27,7 +27,8 @@ type sentBeat struct {
 // beater sends the beats, one at a time.
 type beater struct {
 	demands chan struct{}
-	proven  atomic.Int64 // the mirror has all that was stored before, in ns since Open
+	proven  atomic.Int64 // the mirror has all that was stored before, in ns since Open; only increases
+	due     atomic.Bool  // a beat is, for this registry and for others that have asked it
 
 	mu      sync.Mutex
 	waiting map[chan struct{}]struct{} // callers of Sync; closed when a beat that began later has proved something
@@ -59,6 +60,13 @@ func (b *beater) leave(c chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.waiting, c)
+}
+
+// prove notes that the mirror has all that was stored before an instant.
+func (b *beater) prove(began time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.proven.Store(max(b.proven.Load(), int64(began)))
 }
 
 // callers returns those that wait now.
@@ -108,31 +116,23 @@ func (r *Registry[K, V]) Sync(ctx context.Context) error {
 
 // beat sends beats as long as somebody needs one.
 func (r *Registry[K, V]) beat() {
-	var tick <-chan time.Time
-	if r.config.MaxLag > 0 {
-		t := time.NewTicker(r.config.MaxLag / beatsPerLag)
-		defer t.Stop()
-		tick = t.C
-	}
 	for {
-		due := false
 		select {
 		case <-r.beater.demands:
-		case <-tick:
-			due = true
 		case <-r.life.Done():
 			return
 		}
-		pause := firstBeatPause
+		pause, due := firstBeatPause, false
 		for r.mirror.following.Load() && r.life.Err() == nil {
 			callers := r.beater.callers()
+			due = r.beater.due.Swap(false) || due
 			if len(callers) == 0 && !due && r.mirror.settled.Load() {
 				break
 			}
 			// LP(Sync): the message is committed, if that proves something.
 			began := time.Since(r.begun)
-			if r.beatOnce() {
-				r.beater.proven.Store(int64(began))
+			if r.beatOnce(due) {
+				r.beater.prove(began)
 				r.beater.release(callers)
 				r.status.fail(nil)
 				due = false
@@ -145,13 +145,24 @@ func (r *Registry[K, V]) beat() {
 }
 
 // beatOnce writes a sync message, and reports whether the mirror is exact at its revision.
-func (r *Registry[K, V]) beatOnce() bool {
+// Share says that it answers the requests of other replicas, and offers the next beat to all
+// if nobody else does.
+func (r *Registry[K, V]) beatOnce(share bool) bool {
 	b := sentBeat{gaps: r.mirror.gaps.Load(), answer: make(chan bool, 1)}
 	before := r.mirror.delivered.Load()
+	m := &nats.Msg{Subject: r.publish + r.syncKey}
+	var requests []*nats.Msg
+	if share {
+		requests = r.sharing.take()
+		if _, other := r.sharing.current(); !other && r.sharing.name != "" {
+			m.Header = nats.Header{offerHeader: {r.sharing.offer()}}
+		}
+	}
 	ctx, cancel := context.WithTimeout(r.life, r.config.Timeout)
-	ack, err := r.js.PublishMsg(ctx, &nats.Msg{Subject: r.publish + r.syncKey})
+	ack, err := r.js.PublishMsg(ctx, m)
 	cancel()
 	if err != nil {
+		r.sharing.putBack(requests)
 		r.status.fail(fmt.Errorf("registry: no sync message can be stored: %w", err))
 		return false
 	}
@@ -159,6 +170,7 @@ func (r *Registry[K, V]) beatOnce() bool {
 		r.listAgain()
 		return false
 	}
+	answerAll(requests, ack.Sequence)
 	b.revision = ack.Sequence
 	select {
 	case r.mirror.beats <- b:

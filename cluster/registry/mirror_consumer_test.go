@@ -1,0 +1,73 @@
+package registry
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/cluster/internal/natstest"
+)
+
+// With AtLeader, the server that leads the bucket feeds the mirror. A mirror that others
+// feed would pass one time in 22.
+func testAtLeader(t *testing.T, c *natstest.Cluster) {
+	kv := bucket(t, c.JetStream(), replicated)
+	r := opened(t, c.JetStream(), kv, func(c *Config[string, int]) { c.AtLeader = true })
+	there := 0
+	for range 5 {
+		if consumerServer(t, c, r) == c.StreamLeader(r.stream) {
+			there++
+		}
+		attachAgain(t, r)
+	}
+	require.GreaterOrEqual(t, there, 4)
+}
+
+// A stream has so many mirrors as consumers, 1,000 unless somebody says more. One more gets
+// an error that says so, and attaches when there is room.
+func testTooManyMirrors(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	s, err := shared.js.Stream(ctx, "KV_"+kv.Bucket())
+	require.NoError(t, err)
+	c := s.CachedInfo().Config
+	c.MaxConsumers = 1
+	_, err = shared.js.UpdateStream(ctx, c)
+	require.NoError(t, err)
+	first := opened[plan](t, shared.js, kv)
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	_, err = Open(short, shared.js, kv.Bucket(), Config[string, plan]{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	var api *jetstream.APIError
+	require.ErrorAs(t, err, &api)
+	require.ErrorContains(t, err, "maximum consumers limit reached")
+	require.NoError(t, first.Close(ctx))
+	opened[plan](t, shared.js, kv)
+}
+
+// attachAgain returns when r is attached once more.
+func attachAgain[V any](t testing.TB, r *Registry[string, V]) {
+	was := r.Stats().Attachments
+	r.listAgain()
+	eventually(t, func() bool { return r.Stats().Attachments > was && r.Lag().Attached }, "another attachment")
+}
+
+// consumerServer returns the number of the server that feeds r, whose bucket nobody else
+// follows.
+func consumerServer[V any](t testing.TB, c *natstest.Cluster, r *Registry[string, V]) int {
+	s, err := r.js.Stream(within(t), r.stream)
+	require.NoError(t, err)
+	var names []string
+	eventually(t, func() bool {
+		names = names[:0]
+		for name := range s.ConsumerNames(context.Background()).Name() {
+			names = append(names, name)
+		}
+		return len(names) == 1
+	}, "those that were given up are deleted")
+	return c.ConsumerServer(r.stream, names[0])
+}
