@@ -26,10 +26,11 @@ func TestOptions(t *testing.T) {
 		`changeset: Options.ClaimTimeout -1ns: must not be negative`:                     {Stream: "S", ClaimTimeout: -1},
 		`changeset: Options.MinReplicas -1: must not be negative`:                        {Stream: "S", MinReplicas: -1},
 		`changeset: Open: changeset: stream cannot keep a trail: there is no stream "S"`: {Stream: "S"},
+		`changeset: Open: nats: invalid stream name: "a.b" (stream "a.b")`:               {Stream: "a.b"},
 	} {
-		_, err := changeset.Open(background, js, o)
+		_, err := changeset.Open(within(t, 10*time.Second), js, o)
 		require.EqualError(t, err, want)
-		_, err = changeset.OpenReader(background, js, o)
+		_, err = changeset.OpenReader(within(t, 10*time.Second), js, o)
 		require.Error(t, err)
 	}
 	require.PanicsWithValue(t, "changeset: Open called with a nil context", func() { changeset.Open[int](noContext, js, changeset.Options[int]{}) })

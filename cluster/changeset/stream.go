@@ -126,7 +126,8 @@ func final(err error) bool {
 	case errors.As(err, &refusal):
 		return refusal.Code < 500
 	}
-	return errors.Is(err, ErrStream) || errors.Is(err, ErrForeign) || errors.Is(err, ErrCorrupt) || closed(err)
+	return errors.Is(err, ErrStream) || errors.Is(err, ErrForeign) || errors.Is(err, ErrCorrupt) ||
+		errors.Is(err, jetstream.ErrInvalidStreamName) || closed(err)
 }
 
 // unanswered returns an ErrUnknown, with the reason if there is one.
