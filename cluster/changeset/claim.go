@@ -16,8 +16,6 @@ import (
 // have lost the trail nevertheless. It panics if ctx is nil.
 func (s *Store[E]) Claim(ctx context.Context) error {
 	needContext(ctx, "Store.Claim")
-	s.claiming.Lock()
-	defer s.claiming.Unlock()
 	if s.claimed.Load() {
 		return ErrClaimed
 	}
@@ -27,6 +25,9 @@ func (s *Store[E]) Claim(ctx context.Context) error {
 		return failed("Claim", err)
 	}
 	defer s.unlock()
+	if s.claimed.Load() { // by another call meanwhile
+		return ErrClaimed
+	}
 	if err := s.claim(ctx); err != nil {
 		return failed("Claim", err)
 	}
@@ -98,8 +99,6 @@ func (t *trail) end(ctx context.Context) (place, error) {
 // Release is blocking: it waits for a Claim or another call of this Store. It takes
 // effect when the claim is cleared.
 func (s *Store[E]) Release() {
-	s.claiming.Lock()
-	defer s.claiming.Unlock()
 	_ = s.lock(context.Background())
 	defer s.unlock()
 	s.claimed.Store(false)

@@ -488,3 +488,31 @@ func TestReplacedStart(t *testing.T) {
 	require.NoError(t, s.Append(background, "a", []entry{{Seq: 0, Value: "x"}}))
 	require.Equal(t, []cowchangeset.Saved[string]{{Header: header{ID: "a", Ordinal: 1}, Entries: []entry{{Seq: 0, Value: "x"}}}}, saved(t, s))
 }
+
+// A Claim ends with its context also while a Release, or another Claim, waits for the
+// servers. Of two Claims at once one succeeds.
+func TestClaimEnds(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	f := &faulty{JetStream: js}
+	s, err := changeset.Open(background, f, changeset.Options[string]{Stream: stream(t, js, 1), AckWait: time.Hour})
+	require.NoError(t, err)
+	f.set(func(int, *nats.Msg) fault { return unsent })
+	first, give := context.WithCancel(background)
+	claiming := make(chan error)
+	go func() { claiming <- s.Claim(first) }()
+	require.Eventually(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.n > 0 }, 20*time.Second, time.Millisecond)
+	ctx, cancel := context.WithTimeout(background, 10*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, s.Claim(ctx), context.DeadlineExceeded)
+	give()
+	require.ErrorIs(t, <-claiming, context.Canceled)
+
+	f.set(nil)
+	for range 2 {
+		go func() { claiming <- s.Claim(background) }()
+	}
+	errs := []error{<-claiming, <-claiming}
+	require.Contains(t, errs, nil)
+	require.Contains(t, errs, changeset.ErrClaimed)
+}

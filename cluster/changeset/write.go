@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,8 +18,6 @@ type trail struct {
 	holder         string
 	claimTimeout   time.Duration
 	pruneUnapplied bool
-
-	claiming sync.Mutex // held by Claim and Release
 
 	// turn is held by the call that writes, and guards the fields below.
 	turn    chan struct{}
