@@ -114,3 +114,60 @@ func TestForeignPurge(t *testing.T) {
 		require.ErrorIs(t, loadError(open(t, js, name).Load(within(t, 10*time.Second))), changeset.ErrCorrupt, "before %d", seq)
 	}
 }
+
+// A Load beside a Prune begins again with what is kept, wherever it was.
+func TestLoadBesidePrune(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	for _, at := range []uint64{1, 256} {
+		name := stream(t, js, 1)
+		tracker, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: open(t, js, name)})
+		require.NoError(t, err)
+		life(t, tracker, 100)
+		require.NoError(t, tracker.Flush(background))
+		pruned := false
+		r := openReader(t, &faulty{JetStream: js, skip: func(seq uint64) bool {
+			if seq == at && !pruned {
+				pruned = true
+				tracker.Prune(1)
+				require.NoError(t, tracker.Flush(background))
+			}
+			return false
+		}}, name)
+		var ordinals []uint64
+		for c, err := range r.Changesets(within(t, 20*time.Second)) {
+			require.NoError(t, err)
+			ordinals = append(ordinals, c.Ordinal)
+		}
+		require.Equal(t, []uint64{100}, ordinals)
+	}
+}
+
+// A Store whose trail another one has taken, and pruned, before it has read it, is
+// fenced: the trail is not damaged.
+func TestFencedByPrune(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	for before := range 4 { // changesets that are there when the first one claims; the last of 3 is kept
+		name := stream(t, js, 1)
+		tracker, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: open(t, js, name)})
+		require.NoError(t, err)
+		life(t, tracker, before)
+		require.NoError(t, tracker.Flush(background))
+		first := open(t, js, name)
+		require.NoError(t, first.Claim(background))
+		tracker, err = cowchangeset.Resume(background, cowchangeset.Config[string]{Store: open(t, js, name)})
+		require.NoError(t, err)
+		if before == 1 || before == 2 {
+			c, _ := tracker.Current()
+			require.NoError(t, c.Abort(background, errOnPurpose))
+		}
+		if before < 3 {
+			life(t, tracker, 3)
+		}
+		tracker.Prune(1)
+		require.NoError(t, tracker.Flush(background))
+		require.ErrorIs(t, loadError(first.Load(within(t, 10*time.Second))), changeset.ErrFenced)
+		require.ErrorIs(t, first.Start(within(t, 10*time.Second), header{ID: "x", Ordinal: 1}), changeset.ErrFenced)
+	}
+}

@@ -178,8 +178,12 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// errPurged ends a read of messages that are purged meanwhile.
+var errPurged = errors.New("changeset: messages are purged")
+
 // replay returns what the stream says up to a message: up to the last one, if upTo is 0.
-// The state keeps the appends if keep is set.
+// The state keeps the appends if keep is set. It begins anew if a writer prunes what it
+// reads.
 func (s *stream) replay(ctx context.Context, upTo uint64, keep bool) (*state, error) {
 	at := newState(keep)
 	known := upTo > 0
@@ -192,14 +196,14 @@ func (s *stream) replay(ctx context.Context, upTo uint64, keep bool) (*state, er
 			}); err != nil {
 				return nil, err
 			}
-			if info.existing == upTo {
+			if info.existing == at.seq {
 				return at, at.whole()
 			}
 			upTo = info.existing
 		}
 		err := s.read(ctx, at.seq, func(m *message) error {
-			if m.seq > upTo {
-				return fmt.Errorf("%w: there is no message %d", ErrCorrupt, upTo)
+			if m.seq > upTo || m.Op == opStart && at.line > 0 && m.Line > at.line+1 {
+				return errPurged
 			}
 			if _, err := at.apply(m); err != nil {
 				return err
@@ -209,7 +213,13 @@ func (s *stream) replay(ctx context.Context, upTo uint64, keep bool) (*state, er
 			}
 			return nil
 		})
-		if err != errEnough {
+		switch {
+		case err == errPurged && !known:
+			at = newState(keep)
+			continue
+		case err == errPurged:
+			return nil, fmt.Errorf("%w: messages up to %d are gone", ErrCorrupt, upTo)
+		case err != errEnough:
 			return nil, err
 		}
 		if err := at.whole(); err == nil || known {

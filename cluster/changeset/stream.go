@@ -126,7 +126,7 @@ func final(err error) bool {
 	case errors.As(err, &refusal):
 		return refusal.Code < 500
 	}
-	return errors.Is(err, ErrStream) || errors.Is(err, ErrForeign) || errors.Is(err, ErrCorrupt) ||
+	return errors.Is(err, ErrStream) || errors.Is(err, ErrForeign) || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrFenced) ||
 		errors.Is(err, jetstream.ErrInvalidStreamName) || closed(err)
 }
 

@@ -95,11 +95,48 @@ func (t *trail) ready(ctx context.Context) error {
 	case t.state != nil:
 		return nil
 	}
-	s, err := t.replay(ctx, t.place.own, false)
+	s, err := t.replayOwn(ctx, false)
 	if err != nil {
 		return err
 	}
 	t.state = s
+	return nil
+}
+
+// replayOwn returns what the stream says up to this Store's last message. If that is
+// damaged because a later writer has pruned it, the error is its ErrFenced.
+func (t *trail) replayOwn(ctx context.Context, keep bool) (*state, error) {
+	s, err := t.replay(ctx, t.place.own, keep)
+	if !errors.Is(err, ErrCorrupt) {
+		return s, err
+	}
+	if fenced := t.ask(ctx, t.held); errors.Is(fenced, ErrFenced) {
+		t.fenced = fenced
+		return nil, fenced
+	}
+	return nil, err
+}
+
+// held returns an ErrFenced if a later writer has claimed the trail, as far as a server
+// knows that is asked once.
+func (t *trail) held(ctx context.Context) error {
+	there, err := t.last(ctx)
+	if err != nil {
+		return err
+	}
+	if there.first > t.place.own {
+		return fmt.Errorf("%w: message %d, the last one of this claim, is pruned", ErrFenced, t.place.own)
+	}
+	for seq := t.place.own + 1; seq <= there.last; seq++ {
+		if there.removed[seq] {
+			continue
+		}
+		if m, err := t.get(ctx, there.at, seq); err != nil {
+			return err
+		} else if m.subject != t.place.token {
+			return fencedBy(m)
+		}
+	}
 	return nil
 }
 
