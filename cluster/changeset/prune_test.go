@@ -171,3 +171,33 @@ func TestFencedByPrune(t *testing.T) {
 		require.ErrorIs(t, first.Start(within(t, 10*time.Second), header{ID: "x", Ordinal: 1}), changeset.ErrFenced)
 	}
 }
+
+// A purge that failed is not made up for in a stream that was restored from a backup
+// meanwhile, or that another Store has continued then: its sequences are others.
+func TestPruneRestored(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	for _, continued := range []bool{false, true} {
+		name := stream(t, js, 1)
+		f := &faulty{JetStream: js, purging: &jetstream.APIError{Code: 400, Description: "on purpose"}}
+		s, err := changeset.Open(background, f, changeset.Options[string]{Stream: name, AckWait: 10 * time.Millisecond})
+		require.NoError(t, err)
+		tracker, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: s})
+		require.NoError(t, err)
+		life(t, tracker, 6)
+		require.NoError(t, tracker.Flush(background))
+		require.ErrorContains(t, s.Prune(background, 6), "on purpose")
+		f.purging = nil
+		restore(t, js, name, 5)
+		if continued {
+			other, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: open(t, js, name)})
+			require.NoError(t, err)
+			life(t, other, 10)
+			require.NoError(t, other.Flush(background))
+			require.ErrorIs(t, s.Prune(background, 6), changeset.ErrFenced)
+		} else {
+			require.ErrorIs(t, s.Prune(within(t, 200*time.Millisecond), 6), changeset.ErrRewound)
+		}
+		require.EqualValues(t, 1, first(t, f, name), "nothing is purged")
+	}
+}

@@ -160,7 +160,7 @@ func (r *reading) silent(ctx context.Context) error {
 	if r.behind.IsZero() {
 		r.behind = time.Now()
 	} else if time.Since(r.behind) > rewoundAfter {
-		r.stop = fmt.Errorf("%w: it ends at %d, and had message %d", ErrRewound, info.last, r.after)
+		r.stop = info.rewound(r.after)
 		return r.stop
 	}
 	return nil

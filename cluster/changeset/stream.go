@@ -171,6 +171,11 @@ type ends struct {
 	at          jetstream.Stream
 }
 
+// rewound returns an ErrRewound about a message that the stream had.
+func (e ends) rewound(had uint64) error {
+	return fmt.Errorf("%w: it ends at %d, and had message %d", ErrRewound, e.last, had)
+}
+
 // last asks the stream's leader which messages there are, once.
 func (s *stream) last(ctx context.Context) (ends, error) {
 	info, at, err := s.info(ctx)

@@ -340,9 +340,12 @@ func (t *trail) lookOnce(ctx context.Context) (more bool, err error) {
 	case err != nil:
 		return false, err
 	case there.last < t.place.seq:
-		return false, fmt.Errorf("%w: it ends at %d, and had message %d", ErrRewound, there.last, t.place.seq)
+		return false, there.rewound(t.place.seq)
 	case there.last == t.place.seq:
-		return false, t.mine(bounded, there)
+		if err := t.mine(bounded, there); err != nil {
+			return false, err
+		}
+		return false, pause(bounded, retryPause/10)
 	case there.first > t.place.seq+1:
 		return false, fmt.Errorf("%w: what it wrote behind message %d is pruned", ErrFenced, t.place.seq)
 	}
@@ -370,8 +373,9 @@ func (t *trail) lookOnce(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// mine returns an error unless this Store's last message is in the stream. Then the
-// refusal has other reasons: the server has refused what may go there, or had old contents.
+// mine returns an error unless this Store's last message is in the stream. After a
+// refusal that has other reasons then: the server has refused what may go there, or had old
+// contents.
 func (t *trail) mine(ctx context.Context, there ends) error {
 	if there.removed[t.place.own] {
 		return fmt.Errorf("%w: message %d, the last one of this claim, was removed", ErrCorrupt, t.place.own)
@@ -383,7 +387,7 @@ func (t *trail) mine(ctx context.Context, there ends) error {
 	case err != nil:
 		return err
 	}
-	return pause(ctx, retryPause/10)
+	return nil
 }
 
 // fencedBy returns an ErrFenced that names who has claimed the trail.
