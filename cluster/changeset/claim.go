@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"strings"
 )
 
 // Claim takes the trail over for one tracker. It returns ErrClaimed if this Store has
@@ -39,7 +40,7 @@ func (t *trail) claim(ctx context.Context) error {
 	for {
 		at, err := t.end(ctx)
 		if err == nil {
-			m := &message{subject: t.prefix + rand.Text(), record: record{Line: at.line + 1, Op: opEpoch, Holder: t.holder}}
+			m := &message{subject: t.prefix + rand.Text(), record: record{Line: at.line + 1, Op: opEpoch, Holder: t.holder, Previous: at.token}}
 			if err = t.publish(ctx, m, at); err == nil || errors.Is(err, errMoved) && t.has(ctx, m, at.seq+1) {
 				t.place = place{seq: at.seq + 1, own: at.seq + 1, line: m.Line, token: m.subject}
 				t.state, t.fenced, t.purged = nil, nil, 0
@@ -78,7 +79,7 @@ func (t *trail) has(ctx context.Context, m *message, seq uint64) bool {
 	return false
 }
 
-// end returns the place behind the last message.
+// end returns the place behind the last message, with the token of that.
 func (t *trail) end(ctx context.Context) (place, error) {
 	bounded, cancel := context.WithTimeout(ctx, t.ackWait)
 	defer cancel()
@@ -90,7 +91,7 @@ func (t *trail) end(ctx context.Context) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	return place{seq: there.last, line: m.Line}, nil
+	return place{seq: there.last, line: m.Line, token: strings.TrimPrefix(m.subject, t.prefix)}, nil
 }
 
 // Release undoes Claim: this Store writes nothing until the next Claim. It waits for a

@@ -45,6 +45,8 @@ func TestForgedRecords(t *testing.T) {
 		{"", `{"line":5,"op":"start","ordinal":1,"id":"c"}`, ""},
 		{"", `{"line":5,"op":"start","ordinal":0,"id":"c"}`, ""},
 		{"", `{"line":5,"op":"prune","next":3}`, ""},
+		{"stray", `{"line":5,"op":"epoch"}`, ""},
+		{"stray", `{"line":5,"op":"epoch","previous":"x"}`, ""},
 		{"", `{"line":5,"op":"other","ordinal":1,"id":"a"}`, ""},
 	} {
 		name := stream(t, js, 1)

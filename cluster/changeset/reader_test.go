@@ -178,6 +178,31 @@ func TestFollowErrors(t *testing.T) {
 	require.PanicsWithValue(t, "changeset: Reader.Changesets called with a nil context", func() { r.Changesets(noContext) })
 }
 
+// A follower of a stream that was restored from a backup, and continued as far as it had
+// come, is told so, also if a claim is all that follows.
+func TestFollowContinued(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	name := stream(t, js, 1)
+	s := open(t, js, name)
+	require.NoError(t, s.Claim(background))
+	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
+	for i := range uint64(3) {
+		require.NoError(t, s.Append(background, "a", []entry{{Seq: i, Value: "lost"}}))
+	}
+	r := openReader(t, js, name)
+	all := follow(t, r, changeset.Position{}, 5)
+	restore(t, js, name, 2)
+	other := open(t, js, name)
+	require.NoError(t, other.Claim(background))
+	for i := range uint64(2) {
+		require.NoError(t, other.Append(background, "a", []entry{{Seq: 10 + i, Value: "other"}}))
+	}
+	require.NoError(t, open(t, js, name).Claim(background))
+	require.ErrorIs(t, loadError(r.Follow(within(t, 10*time.Second), all[4].Position)), changeset.ErrRewound)
+	require.Len(t, follow(t, r, all[1].Position, 4), 4, "which was in the backup")
+}
+
 // A stream that ends before the position of a follower was restored from a backup.
 func TestFollowRestored(t *testing.T) {
 	t.Parallel()

@@ -35,7 +35,7 @@ type record struct {
 	Holder   string `json:"holder,omitempty"`   // of an epoch
 	Ordinal  uint64 `json:"ordinal,omitempty"`  // of the changeset
 	ID       string `json:"id,omitempty"`       // of the changeset
-	Previous string `json:"previous,omitempty"` // of a start
+	Previous string `json:"previous,omitempty"` // of a start: the changeset before; of an epoch: the token before
 	Len      int    `json:"len,omitempty"`      // entries of an append; of a seal's manifest
 	First    uint64 `json:"first,omitempty"`    // Seq of an append's first entry
 	Last     uint64 `json:"last,omitempty"`     // Seq of an append's last entry; of a seal's manifest

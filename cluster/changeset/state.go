@@ -3,6 +3,7 @@ package changeset
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 )
@@ -74,6 +75,8 @@ func (s *state) apply(m *message) (*event, error) {
 		return nil, corrupt(m, "line %d follows line %d", m.Line, s.line)
 	case m.Op != opEpoch && s.token != "" && m.subject != s.token:
 		return nil, corrupt(m, "it is not of the last claim")
+	case m.Op == opEpoch && s.token != "" && !strings.HasSuffix(s.token, "."+m.Previous):
+		return nil, corrupt(m, "it claims a trail whose last claim is %q", m.Previous)
 	}
 	e, parts, err := s.join(m)
 	if err != nil {
