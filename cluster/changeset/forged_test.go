@@ -80,6 +80,25 @@ func TestForgedRecords(t *testing.T) {
 	}
 }
 
+// A foreign message that a client takes for a status of the server is one nevertheless.
+func TestForeignStatus(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	for _, status := range []string{"404", "100", "409"} {
+		name := stream(t, js, 1)
+		s := open(t, js, name)
+		require.NoError(t, s.Claim(background))
+		_, err := js.PublishMsg(background, &nats.Msg{Subject: name + ".x", Header: nats.Header{"Status": {status}}})
+		require.NoError(t, err)
+		err = loadError(open(t, js, name).Load(within(t, 10*time.Second)))
+		require.ErrorIs(t, err, changeset.ErrForeign)
+		require.ErrorContains(t, err, "message 2")
+		if !long() {
+			break // each takes two seconds
+		}
+	}
+}
+
 // A call that is repeated with more entries, after its acknowledgement was lost, or while
 // its message is under way, adds each entry once.
 func TestRepeatedWithMore(t *testing.T) {

@@ -190,6 +190,7 @@ func TestPermissions(t *testing.T) {
 		o.Users = []*server.User{
 			{Username: "all", Password: "p"},
 			{Username: "reader", Password: "p", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{"$JS.API.>"}}}},
+			{Username: "blind", Password: "p", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{"$JS.API.STREAM.INFO.*"}}}},
 		}
 	})
 	js := c.JetStream(nats.UserInfo("all", "p"))
@@ -203,6 +204,10 @@ func TestPermissions(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, saved(t, r), 1)
 	require.ErrorIs(t, r.Claim(background), nats.ErrPermissionViolation)
+	blind := openReader(t, c.JetStream(nats.UserInfo("blind", "p"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})), name)
+	err = loadError(blind.Changesets(within(t, 100*time.Millisecond)))
+	require.ErrorIs(t, err, nats.ErrPermissionViolation)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 
 	_, err = nats.Connect(c.URL(), nats.UserInfo("all", "wrong"))
 	require.ErrorIs(t, err, nats.ErrAuthorization)

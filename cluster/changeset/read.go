@@ -36,19 +36,30 @@ func (s *stream) read(ctx context.Context, after uint64, fn func(*message) error
 	defer r.drop()
 	var last error
 	for {
+		if r.stop != nil {
+			return r.stop
+		}
 		err := r.fetch(ctx, fn)
 		switch {
 		case r.stop != nil:
 			return r.stop
-		case ctx.Err() != nil && last != nil:
-			return fmt.Errorf("%w: %w", context.Cause(ctx), last)
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			if denied := r.denied(); r.consumer == nil && denied != nil {
+				last = denied
+			}
+			if last == nil {
+				return context.Cause(ctx)
+			}
+			return fmt.Errorf("%w: %w", context.Cause(ctx), last)
 		case errors.Is(err, ErrStream) || closed(err):
 			return err
 		}
 		if last = err; err != nil {
+			stuck := r.consumer != nil && r.delivered == 0
 			r.drop()
+			if stuck {
+				r.one(ctx, fn)
+			}
 			_ = pause(ctx, retryPause)
 		}
 	}
@@ -116,6 +127,33 @@ func (r *reading) fetch(ctx context.Context, fn func(*message) error) error {
 		return err
 	}
 	return r.silent(ctx)
+}
+
+// one gets the next message without a consumer, once: it may be one that none delivers,
+// because it is too large for a fetch, or looks like a status of the server.
+func (r *reading) one(ctx context.Context, fn func(*message) error) {
+	ctx, cancel := context.WithTimeout(ctx, idle)
+	defer cancel()
+	there, err := r.last(ctx)
+	if err != nil {
+		return
+	}
+	seq := max(r.after+1, there.first)
+	for there.removed[seq] {
+		seq++
+	}
+	if seq > there.existing {
+		return
+	}
+	m, err := r.get(ctx, there.at, seq)
+	switch {
+	case err == nil:
+		if r.stop = fn(m); r.stop == nil {
+			r.after = seq
+		}
+	case errors.Is(err, ErrForeign):
+		r.stop = err
+	}
 }
 
 // consume makes a consumer that begins behind the last message.

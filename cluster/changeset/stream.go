@@ -132,13 +132,22 @@ func final(err error) bool {
 
 // unanswered returns an ErrUnknown, with the reason if there is one.
 func (s *stream) unanswered(ctx context.Context, why error) error {
-	if denied := s.js.Conn().LastError(); errors.Is(denied, nats.ErrPermissionViolation) {
+	if denied := s.denied(); denied != nil {
 		why = denied
 	}
 	if why == nil || errors.Is(why, context.Cause(ctx)) {
 		return fmt.Errorf("%w: %w", ErrUnknown, context.Cause(ctx))
 	}
 	return fmt.Errorf("%w: %w: %w", ErrUnknown, context.Cause(ctx), why)
+}
+
+// denied returns the last error of the connection if that is about a permission: a server
+// does not answer what it denies.
+func (s *stream) denied() error {
+	if err := s.js.Conn().LastError(); errors.Is(err, nats.ErrPermissionViolation) {
+		return err
+	}
+	return nil
 }
 
 // info asks the stream's leader for its state, once, and checks its settings.
