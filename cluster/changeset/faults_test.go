@@ -159,8 +159,11 @@ func TestFenced(t *testing.T) {
 		entries := saved(t, two)[0].Entries
 		require.Equal(t, before, len(entries) == 1)
 
+		if before { // and its success is found out
+			require.NoError(t, one.Append(background, "a", []entry{{Seq: 0, Value: "under way"}}))
+		}
 		for range 2 {
-			err = one.Append(background, "a", []entry{{Seq: 0, Value: "again"}})
+			err = one.Append(background, "a", []entry{{Seq: 0, Value: "again"}, {Seq: 1, Value: "more"}})
 			require.ErrorIs(t, err, changeset.ErrFenced)
 			require.ErrorContains(t, err, `"two"`)
 		}
@@ -172,6 +175,47 @@ func TestFenced(t *testing.T) {
 		require.NoError(t, one.Claim(background))
 		require.NoError(t, one.Append(background, "a", []entry{{Seq: 8, Value: "one's"}}))
 		require.ErrorIs(t, two.Append(background, "a", []entry{{Seq: 9, Value: "late"}}), changeset.ErrFenced)
+	}
+}
+
+// A call whose message is stored, and whose acknowledgement is lost, succeeds also if
+// another Store claims the trail before the call has found out; and fails with ErrFenced
+// only if it has changed nothing.
+func TestFencedUnderWay(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	for _, how := range []fault{unacked, unsent} {
+		name := stream(t, js, 1)
+		f := &faulty{JetStream: js}
+		one, err := changeset.Open(background, f, changeset.Options[string]{Stream: name, AckWait: 100 * time.Millisecond})
+		require.NoError(t, err)
+		require.NoError(t, one.Claim(background))
+		require.NoError(t, one.Start(background, header{ID: "a", Ordinal: 1}))
+		two := open(t, js, name)
+		f.set(func(n int, _ *nats.Msg) fault {
+			if n > 0 {
+				return none
+			}
+			return how
+		})
+		appended := make(chan error)
+		go func() { appended <- one.Append(background, "a", []entry{{Seq: 0, Value: "x"}}) }()
+		at, err := js.Stream(background, name)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			info, err := at.Info(background)
+			return err == nil && f.n > 0 && (how == unsent || info.State.LastSeq == 3)
+		}, 20*time.Second, time.Millisecond)
+		require.NoError(t, two.Claim(background))
+		err = <-appended
+		if entries := saved(t, two)[0].Entries; len(entries) > 0 {
+			require.NoError(t, err)
+		} else {
+			require.ErrorIs(t, err, changeset.ErrFenced)
+		}
+		require.ErrorIs(t, one.Append(background, "a", []entry{{Seq: 1, Value: "y"}}), changeset.ErrFenced)
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 //
 // A call that repeats what the trail has already changes nothing and succeeds. A call
 // that contradicts it, or comes out of order, fails with ErrConflict and changes nothing.
-// ErrUnknown leaves open whether the call took effect.
+// ErrUnknown leaves open whether the call took effect. After ErrFenced the call itself has
+// not, and never will, unless what it wrote was pruned meanwhile.
 type Store[E any] struct {
 	trail
 	codec    Codec[E]

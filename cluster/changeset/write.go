@@ -75,10 +75,13 @@ func (t *trail) write(ctx context.Context, method string, plan func(*state) (*re
 		case err == nil:
 			return nil
 		case errors.Is(err, errMoved):
-			err = t.look(ctx)
-			if err != nil {
-				return failed(method, err)
+			if err = t.look(ctx); err == nil {
+				continue
 			}
+			if r, _, conflict := plan(t.state); errors.Is(err, ErrFenced) && r == nil && conflict == nil {
+				return nil // an earlier attempt was stored before the trail was claimed
+			}
+			return failed(method, err)
 		case !errors.Is(err, errSmaller):
 			return failed(method, err)
 		}
