@@ -161,13 +161,17 @@ func onlyTo(t *testing.T, c *natstest.Cluster, i int) jetstream.JetStream {
 
 // A stream with other settings is not used, and reported; it is used as soon as it is right.
 func TestForeignStream(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
 	for name, c := range map[string]jetstream.StreamConfig{
 		"MaxMsgsPerSubject is -1, must be 1": {Subjects: []string{"hints.>"}, AllowMsgTTL: true},
 		"AllowMsgTTL is off":                 {Subjects: []string{"hints.>"}, MaxMsgsPerSubject: 1},
 		`subjects are ["other"]`:             {Subjects: []string{"other"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true},
+		"DiscardNewPerSubject is on":         {Subjects: []string{"hints.>"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true},
+		"retention is Interest":              {Subjects: []string{"hints.>"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true, Retention: jetstream.InterestPolicy},
+		"MaxAge is 1h0m0s":                   {Subjects: []string{"hints.>"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true, MaxAge: time.Hour},
+		"MaxMsgs is 100":                     {Subjects: []string{"hints.>"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true, MaxMsgs: 100},
 	} {
 		t.Run(name, func(t *testing.T) {
-			js := natstest.Start(t, 1).JetStream()
 			c.Name = "hints"
 			_, err := js.CreateStream(t.Context(), c)
 			require.NoError(t, err)
@@ -178,8 +182,28 @@ func TestForeignStream(t *testing.T) {
 			require.NoError(t, js.DeleteStream(t.Context(), "hints"))
 			b := start(t, js, "b")
 			b.becomes(t, "db", atomicbreaker.Open)
+			a.Close()
+			b.Close()
+			require.NoError(t, js.DeleteStream(t.Context(), "hints"))
 		})
 	}
+}
+
+// A hint that is too large for the stream is dropped, and keeps no others waiting.
+func TestHintTooLarge(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a, b := start(t, js, "a"), start(t, js, "b")
+	stream, err := js.Stream(t.Context(), "hints")
+	require.NoError(t, err)
+	c := stream.CachedInfo().Config
+	c.MaxMsgSize = 500
+	_, err = js.UpdateStream(t.Context(), c)
+	require.NoError(t, err)
+	a.ForceOpen(strings.Repeat("x", 1000))
+	a.ForceOpen("db")
+	b.becomes(t, "db", atomicbreaker.ForcedOpen)
+	eventually(t, func() bool { h := a.Hints(); return h.Dropped == 1 && h.Published == 1 && h.Waiting == 0 })
+	require.ErrorIs(t, a.errors(), jetstream.ErrStreamMessageExceedsMaximum)
 }
 
 // Messages that are none of this package are reported and skipped.

@@ -152,16 +152,34 @@ func (f *follower[K]) open(ctx context.Context) (jetstream.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := stream.CachedInfo().Config
-	switch {
-	case c.MaxMsgsPerSubject != 1:
-		return nil, fmt.Errorf("MaxMsgsPerSubject is %d, must be 1", c.MaxMsgsPerSubject)
-	case !c.AllowMsgTTL:
-		return nil, errors.New("AllowMsgTTL is off")
-	case len(c.Subjects) != 1 || c.Subjects[0] != name+".>":
-		return nil, fmt.Errorf("subjects are %q, must be %q", c.Subjects, name+".>")
+	if err := suitable(stream.CachedInfo().Config); err != nil {
+		return nil, err
 	}
 	return stream, nil
+}
+
+// suitable returns an error that names a setting with which the stream would refuse hints,
+// or forget forced states.
+func suitable(c jetstream.StreamConfig) error {
+	switch {
+	case c.MaxMsgsPerSubject != 1:
+		return fmt.Errorf("MaxMsgsPerSubject is %d, must be 1", c.MaxMsgsPerSubject)
+	case !c.AllowMsgTTL:
+		return errors.New("AllowMsgTTL is off")
+	case len(c.Subjects) != 1 || c.Subjects[0] != c.Name+".>":
+		return fmt.Errorf("subjects are %q, must be %q", c.Subjects, c.Name+".>")
+	case c.DiscardNewPerSubject:
+		return errors.New("DiscardNewPerSubject is on: a newer hint could not replace an older one")
+	case c.Sealed:
+		return errors.New("it is sealed")
+	case c.Retention != jetstream.LimitsPolicy:
+		return fmt.Errorf("retention is %v, must be %v", c.Retention, jetstream.LimitsPolicy)
+	case c.MaxAge > 0:
+		return fmt.Errorf("MaxAge is %v: it would forget forced states", c.MaxAge)
+	case c.Discard == jetstream.DiscardOld && (c.MaxMsgs > 0 || c.MaxBytes > 0):
+		return fmt.Errorf("MaxMsgs is %d and MaxBytes %d with %v: it would forget forced states", c.MaxMsgs, c.MaxBytes, c.Discard)
+	}
+	return nil
 }
 
 // read meets one message, which was said so long ago.

@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -46,8 +47,17 @@ func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
 			if ctx.Err() != nil {
 				return
 			}
-			g.outbox.putBack(h.subject(g.config.Stream), h)
+			never := tooLarge(err)
+			if never {
+				g.counts.dropped.Add(1)
+				g.outbox.done()
+			} else {
+				g.outbox.putBack(h.subject(g.config.Stream), h)
+			}
 			g.config.OnError(fmt.Errorf("breaker: publish %s of %q: %w", h.Kind, h.Key, err))
+			if never {
+				continue
+			}
 			if !sleep(ctx, pause) {
 				return
 			}
@@ -77,6 +87,12 @@ func (g *Group[K]) publishOne(ctx context.Context, js jetstream.JetStream, h hin
 	}
 	_, err := js.Publish(ctx, h.subject(g.config.Stream), h.encode(), options...)
 	return err
+}
+
+// tooLarge reports whether the engine will never store a hint, so that it must not keep
+// others waiting.
+func tooLarge(err error) bool {
+	return errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum) || errors.Is(err, nats.ErrMaxPayload)
 }
 
 // sleep waits for d, and reports whether ctx has not ended.
