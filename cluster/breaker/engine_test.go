@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
@@ -128,6 +130,64 @@ func TestStreamRestored(t *testing.T) {
 	a.becomes(t, "db", atomicbreaker.Closed)
 	a.fail("again", 4)
 	b.becomes(t, "again", atomicbreaker.Open)
+}
+
+// Restored from a backup, and continued by others as far as a replica had come before that
+// replica is back: it meets all of it.
+func TestStreamRestoredAndContinued(t *testing.T) {
+	dir, backup := t.TempDir(), t.TempDir()
+	server := natstest.Start(t, 1, func(o *server.Options) { o.StoreDir = dir })
+	var held atomic.Pointer[chan struct{}]
+	a := start(t, server.JetStream(), "a", func(c *breaker.Config[string]) {
+		c.OnError = func(error) { // on the goroutine that follows
+			if h := held.Load(); h != nil {
+				<-*h
+			}
+		}
+	})
+	replaceFiles := func(to, from string) {
+		server.Kill(0)
+		require.NoError(t, os.RemoveAll(to))
+		require.NoError(t, os.CopyFS(to, os.DirFS(from)))
+		server.Restart(0)
+		server.WaitReady()
+	}
+	a.ForceOpen("backup")
+	a.hears(t, 1)
+	replaceFiles(backup, dir)
+	a.Reset("backup")
+	a.Disable("lost")
+	a.hears(t, 3)
+	hold := make(chan struct{})
+	held.Store(&hold)
+	replaceFiles(dir, backup)
+	b := start(t, server.JetStream(), "b")
+	b.ForceOpen("new 2")
+	b.ForceOpen("new 3")
+	b.ForceOpen("new 4")
+	b.hears(t, 4)
+	held.Store(nil)
+	close(hold)
+	for _, k := range []string{"backup", "new 2", "new 3", "new 4"} {
+		a.becomes(t, k, atomicbreaker.ForcedOpen)
+	}
+}
+
+// A message that the client takes for a status of the server, and drops, is met
+// nevertheless, and keeps none from being met.
+func TestForeignStatus(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a := start(t, js, "a")
+	_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "hints.x", Header: nats.Header{"Status": {"409"}}})
+	require.NoError(t, err)
+	a.ForceOpen("db")
+	b := start(t, js, "b")
+	b.becomes(t, "db", atomicbreaker.ForcedOpen)
+	require.ErrorContains(t, b.errors(), "foreign message on hints.x")
+	b.ForceOpen("next")
+	a.becomes(t, "next", atomicbreaker.ForcedOpen)
+	b.Reset("next")
+	a.becomes(t, "next", atomicbreaker.Closed)
 }
 
 // The servers lose their leader, and all start again: hints flow as soon as there is one.
