@@ -55,16 +55,17 @@ func (f *follower[K]) run(ctx context.Context) {
 // follow meets the messages of the stream, the last of each subject first, until
 // something fails.
 func (f *follower[K]) follow(ctx context.Context) error {
+	stored := f.g.acked.Load() // before the stream is asked where it ends
 	stream, err := f.open(ctx)
 	if err == nil {
-		err = f.followStream(ctx, stream)
+		err = f.followStream(ctx, stream, stored)
 	}
 	return fmt.Errorf("breaker: follow stream %s: %w", f.g.config.Stream, err)
 }
 
-func (f *follower[K]) followStream(ctx context.Context, stream jetstream.Stream) error {
+func (f *follower[K]) followStream(ctx context.Context, stream jetstream.Stream, stored uint64) error {
 	info := stream.CachedInfo()
-	if f.restored(info) {
+	if f.restored(info, stored) {
 		f.forget()
 		f.created = info.Created
 	}
@@ -201,11 +202,12 @@ func (f *follower[K]) catchUp(ctx context.Context, stream jetstream.Stream) erro
 func (f *follower[K]) awaits(ctx context.Context, stream jetstream.Stream) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
+	stored := f.g.acked.Load()
 	info, err := stream.Info(ctx)
 	if err != nil {
 		return false, err
 	}
-	if f.restored(info) {
+	if f.restored(info, stored) {
 		return false, errRestored
 	}
 	if info.State.LastSeq == f.last {
@@ -219,16 +221,20 @@ func (f *follower[K]) awaits(ctx context.Context, stream jetstream.Stream) (bool
 }
 
 // restored reports whether the stream is another one than that of the last message that was
-// met, or ends before that.
-func (f *follower[K]) restored(info *jetstream.StreamInfo) bool {
-	return !info.Created.Equal(f.created) || info.State.LastSeq < f.last
+// met, or ends before that, or before one that this replica has stored by now.
+func (f *follower[K]) restored(info *jetstream.StreamInfo, stored uint64) bool {
+	return !info.Created.Equal(f.created) || info.State.LastSeq < max(f.last, stored)
 }
 
 // forget makes all messages count as not met: the stream is another one, or was restored
-// from a backup.
+// from a backup. Commands of this replica that were stored, and not met, may not come.
 func (f *follower[K]) forget() {
 	f.last, f.newest = 0, time.Time{}
+	f.g.acked.Store(0)
 	clear(f.votes)
+	f.g.commands.mu.Lock()
+	defer f.g.commands.mu.Unlock()
+	clear(f.g.commands.given)
 }
 
 // once closes a channel that only the follower closes, unless it has.

@@ -33,6 +33,7 @@ type Group[K ~string] struct {
 	current  atomic.Pointer[atomicbreaker.GroupConfig[K]] // what the local group has, or is about to get
 	commands commands
 	counts   counts
+	acked    atomic.Uint64 // the sequence of the last hint that the publisher has stored; 0: the follower has found the stream restored since
 
 	usable chan struct{} // closed when the follower has found the stream, with the right settings
 	heard  chan struct{} // closed when the follower has met all that was in the stream when it began

@@ -85,7 +85,10 @@ func (g *Group[K]) publishOne(ctx context.Context, js jetstream.JetStream, h hin
 	if kept := h.kept(); kept > 0 {
 		options = append(options, jetstream.WithMsgTTL(kept.Round(time.Second)))
 	}
-	_, err := js.Publish(ctx, h.subject(g.config.Stream), h.encode(), options...)
+	ack, err := js.Publish(ctx, h.subject(g.config.Stream), h.encode(), options...)
+	if err == nil {
+		g.acked.Store(ack.Sequence)
+	}
 	return err
 }
 
