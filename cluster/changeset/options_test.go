@@ -142,6 +142,34 @@ func TestFullStream(t *testing.T) {
 	require.Len(t, saved(t, s)[0].Entries, 3)
 }
 
+// A claim that was given up while there was no connection does not take the trail when
+// there is one again.
+func TestClaimGivenUp(t *testing.T) {
+	t.Parallel()
+	c := natstest.Start(t, 1)
+	name := stream(t, c.JetStream(), 1)
+	owner := open(t, c.JetStream(), name)
+	require.NoError(t, owner.Claim(background))
+	require.NoError(t, owner.Start(background, header{ID: "a", Ordinal: 1}))
+	js := c.JetStream()
+	f := &faulty{JetStream: js}
+	other, err := changeset.Open(background, f, changeset.Options[string]{Stream: name, AckWait: 50 * time.Millisecond})
+	require.NoError(t, err)
+	f.set(func(n int, _ *nats.Msg) fault {
+		if n == 0 {
+			c.Kill(0)
+			return unsent
+		}
+		return none
+	})
+	require.ErrorIs(t, other.Claim(within(t, 300*time.Millisecond)), changeset.ErrUnknown)
+	require.False(t, js.Conn().IsConnected())
+	c.Restart(0)
+	require.Eventually(t, js.Conn().IsConnected, 20*time.Second, time.Millisecond)
+	require.NoError(t, js.Conn().Flush())
+	require.NoError(t, owner.Append(within(t, 20*time.Second), "a", []entry{{Seq: 0, Value: "x"}}))
+}
+
 // Calls end with their context when no server answers, and say so.
 func TestServersAway(t *testing.T) {
 	t.Parallel()
