@@ -156,6 +156,24 @@ func TestForeignStatus(t *testing.T) {
 	a.becomes(t, "next", atomicbreaker.Closed)
 }
 
+// A consumer that an operator has deleted is replaced.
+func TestConsumerDeleted(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a, b := start(t, js, "a"), start(t, js, "b")
+	stream, err := js.Stream(t.Context(), "hints")
+	require.NoError(t, err)
+	for range 2 {
+		names := stream.ConsumerNames(t.Context())
+		for name := range names.Name() {
+			require.NoError(t, stream.DeleteConsumer(t.Context(), name))
+		}
+		a.ForceOpen("db")
+		b.becomes(t, "db", atomicbreaker.ForcedOpen)
+		a.Reset("db")
+		b.becomes(t, "db", atomicbreaker.Closed)
+	}
+}
+
 // The servers lose their leader, and all start again: hints flow as soon as there is one.
 func TestLeaderLost(t *testing.T) {
 	natstest.NeedsLong(t, "elections take up to 20 seconds")

@@ -82,7 +82,7 @@ func (f *follower[K]) followStream(ctx context.Context, stream jetstream.Stream,
 	if err != nil {
 		return err
 	}
-	messages, err := consumer.Messages(jetstream.PullHeartbeat(time.Second), jetstream.PullExpiry(5*time.Second))
+	messages, err := consumer.Messages(jetstream.PullHeartbeat(heartbeat), jetstream.PullExpiry(5*time.Second))
 	if err != nil {
 		return err
 	}
@@ -93,10 +93,12 @@ func (f *follower[K]) followStream(ctx context.Context, stream jetstream.Stream,
 	listing := info.State.Msgs > 0 && f.last < f.began // of what is in the stream already
 	name := nameOf(consumer)
 	for silent := 0; ; {
+		wait := listTick
 		if !listing {
 			once(f.g.heard)
+			wait = tick
 		}
-		m, err := next(ctx, messages)
+		m, err := next(ctx, messages, wait)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			// The client makes another consumer behind the last message after a failure.
 			lost := nameOf(consumer) != name
@@ -138,15 +140,19 @@ func (f *follower[K]) followStream(ctx context.Context, stream jetstream.Stream,
 }
 
 // A follower that waits for a message looks once in a tick whether its consumer is still
-// there, and once in quietTicks whether the stream has messages that do not come.
+// there, and once in quietTicks whether the stream has messages that do not come. A tick is
+// longer than the two heartbeats after which the client gives a silent consumer up.
 const (
-	tick       = time.Second
-	quietTicks = 5
+	heartbeat  = time.Second
+	tick       = 5 * heartbeat / 2
+	quietTicks = 2
+	// While it lists what there is, it looks whether there is more when so much time has passed.
+	listTick = time.Second
 )
 
-// next waits for a message for a tick.
-func next(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, tick)
+// next waits for a message for some time.
+func next(ctx context.Context, messages jetstream.MessagesContext, d time.Duration) (jetstream.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	return messages.Next(jetstream.NextContext(ctx))
 }

@@ -177,9 +177,10 @@ func (g *Group[K]) Wait(ctx context.Context) error {
 
 // Close ends the exchange of hints, and returns when no goroutine of the group is left. It
 // publishes nothing more: hints that wait are dropped. The local group goes on. The
-// connection is the caller's. Close may be called again.
+// connection is the caller's. Close may be called again, but not by a function of Config,
+// which may run on a goroutine that Close waits for.
 //
-// Close is blocking: it waits for Config.OnError and the two goroutines.
+// Close is blocking: it waits for functions of Config and the group's goroutines.
 func (g *Group[K]) Close() {
 	g.stop(ErrClosed)
 	g.outbox.close()
