@@ -27,6 +27,7 @@ import (
 
 // A hint that has waited is good for the rest of its time.
 func TestHintsAge(t *testing.T) {
+	t.Parallel()
 	server := natstest.Start(t, 1)
 	a, b := start(t, server.JetStream(), "a", func(c *breaker.Config[string]) { c.Group.Default.OpenTimeout = 20 * time.Second }), start(t, server.JetStream(), "b")
 	server.Kill(0)
@@ -99,6 +100,7 @@ func replaceFiles(t *testing.T, server *natstest.Cluster, to, from string) {
 // Restored from a backup, and continued by others as far as a replica had come before that
 // replica is back: it meets all of it.
 func TestStreamRestoredAndContinued(t *testing.T) {
+	t.Parallel()
 	server, dir, a, hold := restorable(t)
 	a.ForceOpen("backup")
 	a.hears(t, 1)
@@ -123,6 +125,7 @@ func TestStreamRestoredAndContinued(t *testing.T) {
 // A command that was stored, and lost with the backup before its replica has met it, is
 // lost there, too.
 func TestOwnCommandIsLost(t *testing.T) {
+	t.Parallel()
 	server, dir, a, hold := restorable(t)
 	a.ForceOpen("backup")
 	a.hears(t, 1)
@@ -142,6 +145,7 @@ func TestOwnCommandIsLost(t *testing.T) {
 // A message that the client takes for a status of the server, and drops, is met
 // nevertheless, and keeps none from being met.
 func TestForeignStatus(t *testing.T) {
+	t.Parallel()
 	js := natstest.Start(t, 1).JetStream()
 	a := start(t, js, "a")
 	_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "hints.x", Header: nats.Header{"Status": {"409"}}})
@@ -176,6 +180,7 @@ func TestConsumerDeleted(t *testing.T) {
 
 // The servers lose their leader, and all start again: hints flow as soon as there is one.
 func TestLeaderLost(t *testing.T) {
+	t.Parallel()
 	natstest.NeedsLong(t, "elections take up to 20 seconds")
 	server := natstest.Start(t, 3)
 	a, b := start(t, server.JetStream(), "a", threefold), start(t, server.JetStream(), "b", threefold)
@@ -307,6 +312,7 @@ func TestFunctionsThatExit(t *testing.T) {
 
 // The last message of the stream may be gone when a replica comes.
 func TestLastMessageIsGone(t *testing.T) {
+	t.Parallel()
 	js := natstest.Start(t, 1).JetStream()
 	a := start(t, js, "a")
 	a.ForceOpen("kept")
