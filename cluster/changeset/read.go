@@ -101,6 +101,9 @@ func (r *reading) fetch(ctx context.Context, fn func(*message) error) error {
 	}
 	got := false
 	for raw := range batch.Messages() {
+		if ctx.Err() != nil { // fn may have taken long, or ended it
+			return context.Cause(ctx)
+		}
 		got = true
 		meta, err := raw.Metadata()
 		if err != nil {

@@ -100,6 +100,14 @@ func TestFollow(t *testing.T) {
 	require.Equal(t, []entry{{Seq: 9, Value: "nine"}}, (<-coming).Entries)
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
+	ctx, cancel = context.WithCancel(background)
+	n := 0
+	for _, err := range r.Follow(ctx, changeset.Position{}) {
+		if n++; err == nil {
+			cancel()
+		}
+	}
+	require.Equal(t, 2, n, "an event, and the cause of the context's end")
 	require.Eventually(t, func() bool {
 		at, err := js.Stream(background, name)
 		return err == nil && at.CachedInfo().State.Consumers == 0
