@@ -124,11 +124,14 @@ func (g *Group[K]) listened(c atomicbreaker.GroupConfig[K]) atomicbreaker.GroupC
 // connection over a subject of 4 KiB.
 const maxKey = 1024
 
-// publish leaves h to the publisher, or drops it if too many wait or its key is too long.
-func (g *Group[K]) publish(h hint) {
+// publish leaves h to the publisher, or drops it if too many wait or its key is too long. It
+// reports whether the publisher has it.
+func (g *Group[K]) publish(h hint) bool {
 	if len(h.Key) > maxKey || !g.outbox.put(h.subject(g.config.Stream), h) {
 		g.counts.dropped.Add(1)
+		return false
 	}
+	return true
 }
 
 // Update gives the local group other settings, as [atomicbreaker.Group.Update] does. The

@@ -34,7 +34,7 @@ func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
 		if !h.until.IsZero() {
 			rest := time.Until(h.until)
 			if rest <= 0 {
-				g.counts.dropped.Add(1)
+				g.dropped(h)
 				g.outbox.done()
 				continue
 			}
@@ -49,7 +49,7 @@ func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
 			}
 			never := tooLarge(err)
 			if never {
-				g.counts.dropped.Add(1)
+				g.dropped(h)
 				g.outbox.done()
 			} else {
 				g.outbox.putBack(h.subject(g.config.Stream), h)

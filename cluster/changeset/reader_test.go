@@ -101,6 +101,7 @@ func TestFollow(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	ctx, cancel = context.WithCancel(background)
+	defer cancel()
 	n := 0
 	for _, err := range r.Follow(ctx, changeset.Position{}) {
 		if n++; err == nil {
