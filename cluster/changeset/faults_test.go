@@ -533,6 +533,78 @@ func TestReplacedStart(t *testing.T) {
 	require.Equal(t, []cowchangeset.Saved[string]{{Header: header{ID: "a", Ordinal: 1}, Entries: []entry{{Seq: 0, Value: "x"}}}}, saved(t, s))
 }
 
+// hasty is a JetStream that lets another one write before each claim.
+type hasty struct {
+	jetstream.JetStream
+	before func()
+}
+
+func (h hasty) PublishMsg(ctx context.Context, m *nats.Msg, options ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	h.before()
+	return h.JetStream.PublishMsg(ctx, m, options...)
+}
+
+// A writer that always writes before the claim of a slower Store arrives loses the trail
+// nevertheless.
+func TestClaimOfBusyTrail(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	for _, empty := range []bool{true, false} {
+		name := stream(t, js, 1)
+		fast := open(t, js, name)
+		var err error
+		n := uint64(0)
+		write := func() {
+			if err == nil {
+				n++
+				err = fast.Append(background, "a", []entry{{Seq: n, Value: "x"}})
+			}
+		}
+		if empty { // others claim instead
+			write = func() {
+				if n++; n < 8 {
+					require.NoError(t, open(t, js, name).Claim(background))
+				}
+			}
+		} else {
+			require.NoError(t, fast.Claim(background))
+			require.NoError(t, fast.Start(background, header{ID: "a", Ordinal: 1}))
+		}
+		slow := open(t, hasty{js, func() { write() }}, name)
+		require.NoError(t, slow.Claim(within(t, 10*time.Second)))
+		if !empty {
+			require.ErrorIs(t, err, changeset.ErrFenced)
+			require.Len(t, saved(t, slow)[0].Entries, int(n-1))
+			wishAgain(t, js, name) // as one that arrives late
+			require.NoError(t, slow.Append(background, "a", []entry{{Seq: n, Value: "y"}}))
+			require.Equal(t, 1, wishAgain(t, js, name))
+			r := openReader(t, js, name)
+			follow(t, r, changeset.Position{}, int(n)+3)
+			require.NoError(t, slow.Seal(background, "a", cowchangeset.Manifest{Len: int(n), Last: n}))
+			other := open(t, js, name)
+			require.NoError(t, other.Claim(background))
+			require.Len(t, saved(t, other)[0].Entries, int(n))
+		}
+	}
+}
+
+// wishAgain publishes the wishes of a trail again, and returns how many claims had some.
+func wishAgain(t *testing.T, js jetstream.JetStream, name string) (subjects int) {
+	at, err := js.Stream(background, name)
+	require.NoError(t, err)
+	seen := make(map[string]bool)
+	for seq := uint64(1); seq <= at.CachedInfo().State.LastSeq; seq++ {
+		m, err := at.GetMsg(background, seq)
+		require.NoError(t, err)
+		if strings.Contains(m.Header.Get("Changeset-Record"), `"op":"wish"`) && !seen[m.Subject] {
+			seen[m.Subject] = true
+			_, err := js.PublishMsg(background, &nats.Msg{Subject: m.Subject, Header: nats.Header{"Changeset-Record": m.Header["Changeset-Record"]}})
+			require.NoError(t, err)
+		}
+	}
+	return len(seen)
+}
+
 // A Claim ends with its context also while a Release, or another Claim, waits for the
 // servers. Of two Claims at once one succeeds.
 func TestClaimEnds(t *testing.T) {

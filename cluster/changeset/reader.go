@@ -142,6 +142,10 @@ func (r *Reader[E]) Follow(ctx context.Context, after Position) iter.Seq2[Event[
 // about one is not checked again.
 func (r *Reader[E]) follow(ctx context.Context, at *state, yield func(Event[E], error) bool) error {
 	return r.read(ctx, at.seq, func(m *message) error {
+		if m.Op == opWish {
+			at.seq, at.parts = m.seq, nil
+			return nil
+		}
 		switch gap := at.line != 0 && m.Line != at.line+1; {
 		case gap && m.Line > at.line+1 && m.Op == opStart:
 			return fmt.Errorf("%w: message %d follows %d", ErrPruned, m.seq, at.seq)

@@ -69,6 +69,9 @@ type event struct {
 // completes, or nil. If it fails, the state is as before.
 func (s *state) apply(m *message) (*event, error) {
 	switch {
+	case m.Op == opWish:
+		s.seq, s.parts = m.seq, nil
+		return nil, nil
 	case s.line == 0 && m.Line != 1 && (m.Op != opStart || m.Ordinal <= 1):
 		return nil, corrupt(m, "the beginning of the trail is lost")
 	case s.line != 0 && m.Line != s.line+1:

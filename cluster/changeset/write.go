@@ -223,7 +223,7 @@ func (t *trail) advance(m *message) error {
 	if _, err := t.state.apply(m); err != nil {
 		return err
 	}
-	t.place.seq, t.place.own, t.place.line = m.seq, m.seq, m.Line
+	t.place.seq, t.place.own, t.place.line = m.seq, m.seq, t.state.line
 	return nil
 }
 
