@@ -29,6 +29,13 @@ func (r registryByRefs) Get(k string) (int, bool) {
 	return r.Registry.Get(k)
 }
 
+func (r registryByRefs) Peek(k string) *int {
+	if ref, ok := r.refs[k]; ok {
+		return ref.Peek()
+	}
+	return r.Registry.Peek(k)
+}
+
 func (r registryByRefs) Lookup(k string) (shardedregistry.Entry[string, int], bool) {
 	if ref, ok := r.refs[k]; ok {
 		return ref.Lookup()

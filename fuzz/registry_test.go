@@ -98,6 +98,16 @@ func FuzzRegistryOps(f *testing.F) {
 	})
 }
 
+// comparePeek compares Peek with Get: they differ in what they copy.
+func (s *registryRun) comparePeek(name string) {
+	value, present := s.r.Get(name)
+	if p := s.r.Peek(name); present {
+		require.Equal(s.t, &value, p)
+	} else {
+		require.Nil(s.t, p)
+	}
+}
+
 func runRegistry(t *testing.T, r wholeRegistry, ops []byte) {
 	run := registryRun{t: t, r: r, m: model.NewRegistry(namesConfig)}
 	for ; len(ops) >= 3; ops = ops[3:] {
@@ -126,6 +136,7 @@ func (s *registryRun) step(op byte, name string, arg byte) {
 		s.both(func(r registryOps) (any, error) { return r.Create(name, value) })
 	case 1:
 		s.both(func(r registryOps) (any, error) { return whether(r.Get(name)) })
+		s.comparePeek(name)
 	case 2:
 		s.both(func(r registryOps) (any, error) { return whether(r.Lookup(name)) })
 	case 3, 6:

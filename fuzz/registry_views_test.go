@@ -13,6 +13,7 @@ type registryOps = model.RegistryOps
 // wholeRegistry is what FuzzRegistryOps does to a registry, by whichever way.
 type wholeRegistry interface {
 	registryOps
+	Peek(string) *int
 	CreateMany(iter.Seq2[string, int]) (int, error)
 	snapshot() wholeSnapshot
 }

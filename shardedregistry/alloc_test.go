@@ -50,6 +50,7 @@ func TestAllocations(t *testing.T) {
 	}{
 		{"Get, present", 0, func() { r.Get("present") }},
 		{"Get, absent", 0, func() { r.Get("absent") }},
+		{"Peek, present", 0, func() { r.Peek("present") }},
 		{"Lookup, present", 0, func() { r.Lookup("present") }},
 		{"Delete, absent", 0, func() { r.Delete("absent") }},
 		{"Len", 0, func() { r.Len() }},

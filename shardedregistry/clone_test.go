@@ -38,6 +38,8 @@ func handedOut(r *shardedregistry.Registry[string, list]) map[string]func() list
 	return map[string]func() list{
 		"Get":        func() list { l, _ := r.Get("a"); return l },
 		"Lookup":     func() list { e, _ := r.Lookup("a"); return e.Value },
+		"Peek":       func() list { return *r.Peek("a") },
+		"Ref.Peek":   func() list { return *ref.Peek() },
 		"Ref.Get":    func() list { l, _ := ref.Get(); return l },
 		"Ref.Lookup": func() list { e, _ := ref.Lookup(); return e.Value },
 		"Update": func() list {
@@ -181,6 +183,7 @@ func TestCloneIsCalled(t *testing.T) {
 	}{
 		{"Get", 1, func() { r.Get("a") }},
 		{"Get of an absent key", 0, func() { r.Get("b") }},
+		{"Peek", 1, func() { r.Peek("a") }},
 		{"Lookup", 1, func() { r.Lookup("a") }},
 		{"Put of a present key", 1, func() { version, _ = r.Put("a", of(2)) }},
 		{"Create of a present key", 0, func() { r.Create("a", of(2)) }},

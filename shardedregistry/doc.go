@@ -130,7 +130,7 @@
 //
 // The registry hands out the values that it holds. If V is or contains a pointer, a slice or a map, nobody
 // may change what it refers to, unless Config.Clone copies values on the way in and out. Config.Fingerprint
-// finds code that does, in tests.
+// finds code that does, in tests. The same holds of what Peek points to: the value itself, which Get copies.
 //
 // # Memory model
 //
@@ -139,7 +139,7 @@
 //
 // # Costs
 //
-// Get and Lookup write nothing shared and allocate nothing. Update and Put allocate the new record, 8 bytes
+// Get, Peek and Lookup write nothing shared and allocate nothing. Update and Put allocate the new record, 8 bytes
 // and the value, and change the key by one compare-and-swap. Create allocates a record and a cell, which is
 // the key and 16 bytes; if Normalize has changed the key, also its spelling and 48 bytes. The table takes 26
 // to 51 bytes for each key, and 17 to 34 beyond 10,000 keys.

@@ -18,6 +18,7 @@ import (
 type keyed[K comparable] interface {
 	Create(K, int) (shardedregistry.Version, error)
 	Get(K) (int, bool)
+	Peek(K) *int
 	Lookup(K) (shardedregistry.Entry[K, int], bool)
 	Put(K, int) (shardedregistry.Version, error)
 	Update(K, func(int) (int, error)) (shardedregistry.Entry[K, int], error)
@@ -40,6 +41,7 @@ func everyMethod[K comparable](r keyed[K], k K) (errs map[string]error, found ma
 	}
 	var none shardedregistry.Entry[K, int]
 	_, found["Get"] = r.Get(k)
+	found["Peek"] = r.Peek(k) != nil
 	_, found["Lookup"] = r.Lookup(k)
 	e, err := r.Update(k, func(v int) (int, error) { return v, nil })
 	returned("Update", err, e == none)
@@ -71,6 +73,7 @@ type refs[K comparable] struct{ ref shardedregistry.Ref[K, int] }
 
 func (r refs[K]) Create(_ K, v int) (shardedregistry.Version, error) { return r.ref.Create(v) }
 func (r refs[K]) Get(K) (int, bool)                                  { return r.ref.Get() }
+func (r refs[K]) Peek(K) *int                                        { return r.ref.Peek() }
 func (r refs[K]) Lookup(K) (shardedregistry.Entry[K, int], bool)     { return r.ref.Lookup() }
 func (r refs[K]) Put(_ K, v int) (shardedregistry.Version, error)    { return r.ref.Put(v) }
 func (r refs[K]) Delete(K) (shardedregistry.Entry[K, int], bool)     { return r.ref.Delete() }
@@ -188,7 +191,7 @@ func TestNormalizeInEveryMethod(t *testing.T) {
 					t.Errorf("%s does not find another spelling: %v", method, err)
 				}
 			}
-			if !found["Get"] || !found["Lookup"] || found["Delete"] {
+			if !found["Get"] || !found["Peek"] || !found["Lookup"] || found["Delete"] {
 				t.Errorf("found %v; want all but Delete, after DeleteIf", found)
 			}
 			if _, err := first.Put("backup", 1); err != nil {

@@ -125,6 +125,18 @@ func ExampleRegistry_GetOrCreate() {
 	// 100 false <nil>
 }
 
+func ExampleRegistry_Peek() {
+	type limits struct{ perRoute [32]int } // large: Get would copy it
+	var r shardedregistry.Registry[string, limits]
+	if _, err := r.Create("acme", limits{perRoute: [32]int{7: 100}}); err != nil {
+		panic(err)
+	}
+	if l := r.Peek("acme"); l != nil { // shared by all readers: not to be modified
+		fmt.Println(l.perRoute[7])
+	}
+	// Output: 100
+}
+
 func ExampleRegistry_Delete() {
 	var tasks shardedregistry.Registry[string, string]
 	tasks.Put("resize", "queued")

@@ -17,6 +17,7 @@ import (
 func TestFingerprint(t *testing.T) {
 	next := map[string]func(*shardedregistry.Registry[string, list]){
 		"Get":      func(r *shardedregistry.Registry[string, list]) { r.Get("a") },
+		"Peek":     func(r *shardedregistry.Registry[string, list]) { r.Peek("a") },
 		"Lookup":   func(r *shardedregistry.Registry[string, list]) { r.Lookup("a") },
 		"Put":      func(r *shardedregistry.Registry[string, list]) { r.Put("a", of(5)) },
 		"Update":   func(r *shardedregistry.Registry[string, list]) { r.Update("a", grow(5)) },

@@ -25,6 +25,16 @@ func results(all ...any) any { return all }
 var (
 	get    = call{Name: "Get", Do: func(r registry) any { return results(r.Get("a")) }}
 	lookup = call{Name: "Lookup", Do: func(r registry) any { return results(r.Lookup("a")) }}
+	// peek is a Get too.
+	peek = call{Name: "Peek", Do: func(r registry) any {
+		if r, ok := r.(interface{ Peek(string) *int }); ok {
+			if p := r.Peek("a"); p != nil {
+				return results(*p, true)
+			}
+			return results(0, false)
+		}
+		return results(r.Get("a"))
+	}}
 	remove = call{Name: "Delete", Do: func(r registry) any { return results(r.Delete("a")) }}
 	size   = call{Name: "Len", Do: func(r registry) any { return r.Len() }} // exact only when quiet
 

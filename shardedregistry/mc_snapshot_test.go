@@ -179,6 +179,7 @@ func TestSnapshotBoundedProtocols(t *testing.T) {
 		{"deleted alone by who knew of none", with7, threads{{remove}, {other(create(2)), get}, {snapshot}}},
 		{"re-created by who knew of none", both7, threads{{remove, create(5)}, {other(put(2)), get}, {snapshot}}},
 		{"seen", with7, threads{{put(1)}, {get, other(put(2))}, {snapshot}}},
+		{"peeked at", with7, threads{{put(1)}, {peek, other(put(2))}, {snapshot}}},
 		{"two takers", with7, threads{{put(1)}, {snapshot}, {snapshot}}},
 		{"two takers of what is re-created", with7, threads{{remove, create(5)}, {snapshot}, {snapshot}}},
 	} {

@@ -139,6 +139,7 @@ type onRef struct {
 
 func (r onRef) Create(_ string, v int) (shardedregistry.Version, error) { return r.ref.Create(v) }
 func (r onRef) Get(string) (int, bool)                                  { return r.ref.Get() }
+func (r onRef) Peek(string) *int                                        { return r.ref.Peek() }
 func (r onRef) Lookup(string) (shardedregistry.Entry[string, int], bool) {
 	return r.ref.Lookup()
 }
@@ -204,6 +205,7 @@ func TestRefProtocols(t *testing.T) {
 	for _, tt := range []row{
 		{"readers of what they have not seen", with7, threads{{remove, create(5)}, {rGet, rLookup}}, mc.Config{}},
 		{"readers of what they have seen", seen, threads{{remove, create(5)}, {rGet, rLookup}}, mc.Config{}},
+		{"peeks", seen, threads{{remove, create(5)}, {byRef(peek), rGet}}, mc.Config{}},
 		{"two readers", seen, threads{{remove, create(5)}, {rGet}, {rLookup}}, mc.Config{}},
 		{"two readers of what is new", deleted, threads{{create(5), remove}, {rGet}, {rLookup}}, mc.Config{}},
 		{"a reader of three lives", seen, threads{{remove, create(5), remove, create(6)}, {rGet, rGet}}, mc.Config{}},

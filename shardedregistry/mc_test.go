@@ -78,6 +78,7 @@ func TestProtocols(t *testing.T) {
 		{"two delete", with7, threads{{remove, get}, {remove}, {create(5)}}},
 		{"a deleter behind a creator", with7, threads{{remove}, {create(5), remove}}},
 		{"readers of a deletion", with7, threads{{remove, create(5)}, {get, lookup}}},
+		{"peeks at a deletion", with7, threads{{remove, create(5)}, {peek, get}}},
 		{"loops over a deletion", with7, threads{{remove, create(5)}, {entries}, {get}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) { protocol(t, oneShard, tt.first, tt.threads) })

@@ -171,6 +171,7 @@ func TestTransactSnapshots(t *testing.T) {
 		{"deleted", bounded, a1b1, threads{{moves("a", "b")}, {snapshot}}},
 		{"read only", bounded, a2, threads{{copies("b", "a")}, {snapshot}, {other(create(1))}}},
 		{"and Get", bounded, a2b2, threads{{moves("a", "b")}, {snapshot}, {get, other(put(5))}}},
+		{"and Peek", bounded, a2b2, threads{{moves("a", "b")}, {snapshot}, {peek, other(put(5))}}},
 		{"and Get of what is deleted", bounded, a1b1, threads{{moves("a", "b")}, {snapshot}, {other(get), put(5)}}},
 		{"crossing", bounded, a2b2, threads{{moves("a", "b")}, {moves("b", "a")}, {snapshot}}},
 		{"in another", bounded, a2b2, threads{{moves("a", "b")}, {snapshot}, {snapshot}}},

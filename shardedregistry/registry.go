@@ -140,8 +140,30 @@ func get[V any, K comparable](rt *root[K], key K) (value V, ok bool) {
 // Lookup is wait-free. It takes effect when the key's record is read, or, if
 // key is absent, when the table is read or the key's last record was stored.
 func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
-	// LP(Lookup): find reads the record, or finds none.
-	if rt, k, rec := r.find(key); rec != nil {
+	rt := r.root.Load()
+	if rt == nil {
+		return entry, false
+	}
+	if !rt.open {
+		return lookup[V](rt, key)
+	}
+	// LP(Lookup): the table is read, or the record.
+	c := rt.cells.Find(&rt.keys, key)
+	if c == nil {
+		return entry, false
+	}
+	rec := c.rec.Load()
+	if rec.word&(datedBit|deadBit) != 0 {
+		if rec = rt.live(rec); rec == nil {
+			return entry, false
+		}
+	}
+	return Entry[K, V]{c.key, *valueOf[V](rec), rec.version()}, true
+}
+
+// lookup is Lookup where there is more to do than that.
+func lookup[V any, K comparable](rt *root[K], key K) (entry Entry[K, V], ok bool) {
+	if k, rec := rt.find(key); rec != nil {
 		return entryOf[V](rt, k, rec), true
 	}
 	return entry, false

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -39,7 +40,7 @@ func benchRead[V any](b *testing.B, js jetstream.JetStream, name string, value f
 		require.NoError(b, err)
 	}
 	for i := range keys {
-		_, err := local.Create(keys[i], value(i))
+		_, err := local.Create(strings.Clone(keys[i]), value(i))
 		require.NoError(b, err)
 	}
 	b.Run("value="+name+"/op=Get/impl=registry", func(b *testing.B) {

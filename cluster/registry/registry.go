@@ -203,8 +203,10 @@ func (r *Registry[K, V]) Close(ctx context.Context) error {
 // Get returns the value of key, and whether key is present. It is local and wait-free, as
 // [shardedregistry.Registry.Get].
 func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
-	h, ok := r.inner.Get(key)
-	return h.value, ok
+	if h := r.inner.Peek(key); h != nil {
+		return h.value, true
+	}
+	return value, false
 }
 
 // Lookup returns what key holds, with its version, and whether key is present. It is local
@@ -212,7 +214,7 @@ func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
 func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	// One read of the mirror: the revision is part of what it holds. The mirror stores keys
 	// as they are given.
-	if h, ok := r.inner.Get(key); ok {
+	if h := r.inner.Peek(key); h != nil {
 		return Entry[K, V]{Key: key, Value: h.value, Version: Version(h.revision)}, true
 	}
 	return entry, false

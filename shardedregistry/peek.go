@@ -1,0 +1,71 @@
+package shardedregistry
+
+// Peek returns a pointer to the value of key, or nil if key is absent. It copies
+// nothing, so it is quicker than Get if the value has many words. All readers share
+// the value: it must not be modified. It never changes either; an operation that
+// changes key stores another. With Config.Clone, Peek returns a pointer to a clone.
+//
+// Peek is wait-free. It takes effect when the key's record is read, or, if key is
+// absent, when the table is read or the key's last record was stored.
+func (r *further[K, V]) Peek(key K) *V {
+	rt := r.root.Load()
+	if rt == nil {
+		return nil
+	}
+	if !rt.open {
+		return peek[V](rt, key)
+	}
+	// LP(Peek): the table is read, or the record.
+	c := rt.cells.Find(&rt.keys, key)
+	if c == nil {
+		return nil
+	}
+	rec := c.rec.Load()
+	if rec.word&(datedBit|deadBit) != 0 {
+		if rec = rt.live(rec); rec == nil {
+			return nil
+		}
+	}
+	return valueOf[V](rec)
+}
+
+// peek is Peek where there is more to do than that.
+func peek[V any, K comparable](rt *root[K], key K) *V {
+	if k, rec := rt.find(key); rec != nil {
+		return pointer[V](rt, k, rec)
+	}
+	return nil
+}
+
+// pointer is out, by a pointer, and without a copy unless the registry clones.
+func pointer[V any, K comparable](rt *root[K], k hkey[K], rec *record) *V {
+	if rt.guard == nil {
+		return valueOf[V](rec)
+	}
+	value := lent[V](rt, k, rec)
+	return &value
+}
+
+// Peek is [Registry.Peek] of the key.
+//
+// Peek is wait-free. It takes effect when the key's record is read, or, if the
+// key is absent, when the table is read or the key's last record was stored.
+func (r Ref[K, V]) Peek() *V {
+	// LP(Peek): find reads the record, or finds none.
+	if rt, k, rec := r.find(); rec != nil {
+		return pointer[V](rt, k, rec)
+	}
+	return nil
+}
+
+// Peek is [Registry.Peek] within the namespace.
+//
+// Peek is wait-free. It takes effect when the key's record is read, or, if key is
+// absent, when the table is read or the key's last record was stored.
+func (v View[K, V]) Peek(key K) *V {
+	// LP(Peek): find reads the record, or finds none.
+	if rt, k, rec := v.registry.find(v.scoped(key)); rec != nil && v.has(k) {
+		return pointer[V](rt, k, rec)
+	}
+	return nil
+}
