@@ -67,10 +67,24 @@ func (g *Group[K]) command(h hint) {
 	h = h.dated()
 	g.commands.mu.Lock()
 	place := g.commands.enter(h)
-	g.commands.given[h.subject(g.config.Stream)] = h.ID
-	g.publish(h)
+	if subject := h.subject(g.config.Stream); g.publish(h) {
+		g.commands.given[subject] = h.ID
+	} else {
+		delete(g.commands.given, subject) // the follower will not meet it
+	}
 	g.commands.mu.Unlock()
 	g.perform(h, place)
+}
+
+// dropped forgets a command that the publisher has dropped: the follower will not meet it.
+func (g *Group[K]) dropped(h hint) {
+	g.counts.dropped.Add(1)
+	subject := h.subject(g.config.Stream)
+	g.commands.mu.Lock()
+	defer g.commands.mu.Unlock()
+	if g.commands.given[subject] == h.ID {
+		delete(g.commands.given, subject)
+	}
 }
 
 // obey applies a command that the follower has met, in the order of the stream. One of

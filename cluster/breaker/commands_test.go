@@ -2,6 +2,7 @@ package breaker_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -148,15 +149,20 @@ func TestHintsExpire(t *testing.T) {
 	a.ForceOpen("forced")
 	a.Trip("until reset", -1)
 	a.Reset("reset")
-	a.hears(t, 5)
+	a.ResetAll()
+	a.Trip("for ever", math.MaxInt64)
+	a.hears(t, 7)
 	stream, err := js.Stream(t.Context(), "hints")
 	require.NoError(t, err)
-	for i, want := range []time.Duration{time.Minute, 90 * time.Second, 0, 0, time.Hour} {
+	for i, want := range []time.Duration{time.Minute, 90 * time.Second, 0, 0, time.Hour, 0, 0} {
 		m, err := stream.GetMsg(t.Context(), uint64(i+1))
 		require.NoError(t, err)
 		ttl, _ := time.ParseDuration(m.Header.Get(jetstream.MsgTTLHeader)) // 0 if there is none
 		require.InDelta(t, want.Seconds(), ttl.Seconds(), min(want.Seconds(), 30))
 	}
+	b := start(t, js, "b")
+	require.Equal(t, atomicbreaker.Closed, b.State("forced"), "also when an hour has passed: what ResetAll ends stays in the stream")
+	require.Equal(t, atomicbreaker.Open, b.State("for ever"))
 }
 
 // settle returns when all replicas have met all that they had to say.

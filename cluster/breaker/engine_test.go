@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
@@ -19,34 +22,12 @@ import (
 	"github.com/latchfree/latchfree/cluster/internal/natstest"
 )
 
-// What the table in README.md promises when the engine is slow, partitioned, down, or
-// restored from a backup.
-
-// Down: requests and commands work here, also from the start; what is still true when the
-// engine is back reaches the others.
-func TestEngineDown(t *testing.T) {
-	server := natstest.Start(t, 1)
-	server.Kill(0)
-	a, b := launch(t, server.JetStream(), "a"), launch(t, server.JetStream(), "b")
-	began := time.Now()
-	a.fail("db", 4)
-	a.ForceOpen("forced")
-	a.Trip("short", time.Millisecond)
-	require.Equal(t, atomicbreaker.Open, a.State("db"))
-	require.Equal(t, atomicbreaker.ForcedOpen, a.State("forced"))
-	require.Less(t, time.Since(began), time.Second)
-	require.Equal(t, atomicbreaker.Closed, b.State("db"))
-	require.False(t, a.Hints().Connected)
-	eventually(t, func() bool { return a.errors() != nil })
-	server.Restart(0)
-	b.becomes(t, "db", atomicbreaker.Open)
-	b.becomes(t, "forced", atomicbreaker.ForcedOpen)
-	require.Equal(t, atomicbreaker.Closed, b.State("short")) // over before anybody heard
-	eventually(t, func() bool { h := a.Hints(); return h.Dropped == 1 && h.Published == 2 && h.Connected })
-}
+// What the table in README.md promises in each state of the engine is checked by the tests
+// of the module's root; here is what follows for hints.
 
 // A hint that has waited is good for the rest of its time.
 func TestHintsAge(t *testing.T) {
+	t.Parallel()
 	server := natstest.Start(t, 1)
 	a, b := start(t, server.JetStream(), "a", func(c *breaker.Config[string]) { c.Group.Default.OpenTimeout = 20 * time.Second }), start(t, server.JetStream(), "b")
 	server.Kill(0)
@@ -67,51 +48,6 @@ func TestHintsAge(t *testing.T) {
 	require.Greater(t, said.For, time.Second)
 }
 
-// Partitioned: a replica that is cut off decides alone. When it is back it hears what is
-// still true, and is heard.
-func TestReplicaCutOff(t *testing.T) {
-	server := natstest.Start(t, 2+1)
-	a, b := start(t, onlyTo(t, server, 0), "a", threefold), start(t, onlyTo(t, server, 1), "b", threefold)
-	a.ForceOpen("before")
-	b.becomes(t, "before", atomicbreaker.ForcedOpen)
-	server.CutClients(0, true)
-	b.fail("db", 4)
-	b.Reset("before")
-	a.Disable("here")
-	a.fail("own", 4)
-	require.Equal(t, atomicbreaker.Open, a.State("own"))
-	eventually(t, func() bool { return b.Hints().Waiting == 0 })
-	require.Equal(t, atomicbreaker.Closed, a.State("db"))
-	require.Equal(t, atomicbreaker.ForcedOpen, a.State("before"))
-	server.CutClients(0, false)
-	for k, want := range map[string]atomicbreaker.State{
-		"db": atomicbreaker.Open, "before": atomicbreaker.Closed, "here": atomicbreaker.Disabled, "own": atomicbreaker.Open,
-	} {
-		a.becomes(t, k, want)
-		b.becomes(t, k, want)
-	}
-}
-
-// Slow: nothing waits for the engine. Of several hints on a key the newest is published.
-func TestEngineSlow(t *testing.T) {
-	server := natstest.Start(t, 1)
-	a, b := start(t, server.JetStream(), "a"), start(t, server.JetStream(), "b")
-	server.SlowClients(0, 30*time.Millisecond)
-	began := time.Now()
-	for i := range 50 {
-		a.Trip("db", time.Hour)
-		if i < 49 {
-			a.Reset("db")
-		}
-	}
-	require.Less(t, time.Since(began), time.Second)
-	b.becomes(t, "db", atomicbreaker.Open)
-	eventually(t, func() bool { return a.Hints().Waiting == 0 })
-	require.Less(t, a.Hints().Published, int64(20))
-	settle(t, "slow", a, b)
-	require.Equal(t, atomicbreaker.Open, b.State("db"))
-}
-
 // Restored from a backup, or made anew: the replicas follow the stream as it is. Forced
 // states of the backup apply again; reports count by their age.
 func TestStreamRestored(t *testing.T) {
@@ -130,8 +66,121 @@ func TestStreamRestored(t *testing.T) {
 	b.becomes(t, "again", atomicbreaker.Open)
 }
 
+// restorable is a server whose files can be replaced, and a replica whose follower can be
+// held once it has lost the stream.
+func restorable(t *testing.T) (server *natstest.Cluster, dir string, a *replica, hold func() (release func())) {
+	dir = t.TempDir()
+	server = natstest.Start(t, 1, func(o *natsserver.Options) { o.StoreDir = dir })
+	var held atomic.Pointer[chan struct{}]
+	a = start(t, server.JetStream(), "a", func(c *breaker.Config[string]) {
+		c.OnError = func(err error) {
+			if h := held.Load(); h != nil && strings.Contains(err.Error(), "follow stream") {
+				<-*h
+			}
+		}
+	})
+	return server, dir, a, func() func() {
+		h := make(chan struct{})
+		held.Store(&h)
+		release := sync.OnceFunc(func() { held.Store(nil); close(h) })
+		t.Cleanup(release)
+		return release
+	}
+}
+
+// replaceFiles starts a server again with other files.
+func replaceFiles(t *testing.T, server *natstest.Cluster, to, from string) {
+	server.Kill(0)
+	require.NoError(t, os.RemoveAll(to))
+	require.NoError(t, os.CopyFS(to, os.DirFS(from)))
+	server.Restart(0)
+	server.WaitReady()
+}
+
+// Restored from a backup, and continued by others as far as a replica had come before that
+// replica is back: it meets all of it.
+func TestStreamRestoredAndContinued(t *testing.T) {
+	t.Parallel()
+	server, dir, a, hold := restorable(t)
+	a.ForceOpen("backup")
+	a.hears(t, 1)
+	backup := t.TempDir()
+	replaceFiles(t, server, backup, dir)
+	a.Reset("backup")
+	a.Disable("lost")
+	a.hears(t, 3)
+	release := hold()
+	replaceFiles(t, server, dir, backup)
+	b := start(t, server.JetStream(), "b")
+	b.ForceOpen("new 2")
+	b.ForceOpen("new 3")
+	b.ForceOpen("new 4")
+	b.hears(t, 4)
+	release()
+	for _, k := range []string{"backup", "new 2", "new 3", "new 4"} {
+		a.becomes(t, k, atomicbreaker.ForcedOpen)
+	}
+}
+
+// A command that was stored, and lost with the backup before its replica has met it, is
+// lost there, too.
+func TestOwnCommandIsLost(t *testing.T) {
+	t.Parallel()
+	server, dir, a, hold := restorable(t)
+	a.ForceOpen("backup")
+	a.hears(t, 1)
+	backup := t.TempDir()
+	release := hold()
+	replaceFiles(t, server, backup, dir)
+	a.Reset("backup")
+	b := start(t, server.JetStream(), "b")
+	b.becomes(t, "backup", atomicbreaker.Closed)
+	eventually(t, func() bool { return a.Hints().Waiting == 0 })
+	replaceFiles(t, server, dir, backup)
+	release()
+	a.becomes(t, "backup", atomicbreaker.ForcedOpen)
+	b.becomes(t, "backup", atomicbreaker.ForcedOpen)
+}
+
+// A message that the client takes for a status of the server, and drops, is met
+// nevertheless, and keeps none from being met.
+func TestForeignStatus(t *testing.T) {
+	t.Parallel()
+	js := natstest.Start(t, 1).JetStream()
+	a := start(t, js, "a")
+	_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "hints.x", Header: nats.Header{"Status": {"409"}}})
+	require.NoError(t, err)
+	a.ForceOpen("db")
+	b := start(t, js, "b")
+	b.becomes(t, "db", atomicbreaker.ForcedOpen)
+	require.ErrorContains(t, b.errors(), "foreign message on hints.x")
+	b.ForceOpen("next")
+	a.becomes(t, "next", atomicbreaker.ForcedOpen)
+	b.Reset("next")
+	a.becomes(t, "next", atomicbreaker.Closed)
+}
+
+// A consumer that an operator has deleted is replaced.
+func TestConsumerDeleted(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a, b := start(t, js, "a"), start(t, js, "b")
+	stream, err := js.Stream(t.Context(), "hints")
+	require.NoError(t, err)
+	for range 2 {
+		names := stream.ConsumerNames(t.Context())
+		for name := range names.Name() {
+			require.NoError(t, stream.DeleteConsumer(t.Context(), name))
+		}
+		a.ForceOpen("db")
+		b.becomes(t, "db", atomicbreaker.ForcedOpen)
+		a.Reset("db")
+		b.becomes(t, "db", atomicbreaker.Closed)
+	}
+}
+
 // The servers lose their leader, and all start again: hints flow as soon as there is one.
 func TestLeaderLost(t *testing.T) {
+	t.Parallel()
 	natstest.NeedsLong(t, "elections take up to 20 seconds")
 	server := natstest.Start(t, 3)
 	a, b := start(t, server.JetStream(), "a", threefold), start(t, server.JetStream(), "b", threefold)
@@ -152,22 +201,19 @@ func TestLeaderLost(t *testing.T) {
 
 func threefold(c *breaker.Config[string]) { c.StreamReplicas = 3 }
 
-func onlyTo(t *testing.T, c *natstest.Cluster, i int) jetstream.JetStream {
-	t.Helper()
-	js, err := jetstream.New(c.ConnectTo(i))
-	require.NoError(t, err)
-	return js
-}
-
 // A stream with other settings is not used, and reported; it is used as soon as it is right.
 func TestForeignStream(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
 	for name, c := range map[string]jetstream.StreamConfig{
 		"MaxMsgsPerSubject is -1, must be 1": {Subjects: []string{"hints.>"}, AllowMsgTTL: true},
 		"AllowMsgTTL is off":                 {Subjects: []string{"hints.>"}, MaxMsgsPerSubject: 1},
 		`subjects are ["other"]`:             {Subjects: []string{"other"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true},
+		"DiscardNewPerSubject is on":         {Subjects: []string{"hints.>"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true},
+		"retention is Interest":              {Subjects: []string{"hints.>"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true, Retention: jetstream.InterestPolicy},
+		"MaxAge is 1h0m0s":                   {Subjects: []string{"hints.>"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true, MaxAge: time.Hour},
+		"MaxMsgs is 100":                     {Subjects: []string{"hints.>"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true, MaxMsgs: 100},
 	} {
 		t.Run(name, func(t *testing.T) {
-			js := natstest.Start(t, 1).JetStream()
 			c.Name = "hints"
 			_, err := js.CreateStream(t.Context(), c)
 			require.NoError(t, err)
@@ -178,8 +224,28 @@ func TestForeignStream(t *testing.T) {
 			require.NoError(t, js.DeleteStream(t.Context(), "hints"))
 			b := start(t, js, "b")
 			b.becomes(t, "db", atomicbreaker.Open)
+			a.Close()
+			b.Close()
+			require.NoError(t, js.DeleteStream(t.Context(), "hints"))
 		})
 	}
+}
+
+// A hint that is too large for the stream is dropped, and keeps no others waiting.
+func TestHintTooLarge(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a, b := start(t, js, "a"), start(t, js, "b")
+	stream, err := js.Stream(t.Context(), "hints")
+	require.NoError(t, err)
+	c := stream.CachedInfo().Config
+	c.MaxMsgSize = 500
+	_, err = js.UpdateStream(t.Context(), c)
+	require.NoError(t, err)
+	a.ForceOpen(strings.Repeat("x", 1000))
+	a.ForceOpen("db")
+	b.becomes(t, "db", atomicbreaker.ForcedOpen)
+	eventually(t, func() bool { h := a.Hints(); return h.Dropped == 1 && h.Published == 1 && h.Waiting == 0 })
+	require.ErrorIs(t, a.errors(), jetstream.ErrStreamMessageExceedsMaximum)
 }
 
 // Messages that are none of this package are reported and skipped.
@@ -246,6 +312,7 @@ func TestFunctionsThatExit(t *testing.T) {
 
 // The last message of the stream may be gone when a replica comes.
 func TestLastMessageIsGone(t *testing.T) {
+	t.Parallel()
 	js := natstest.Start(t, 1).JetStream()
 	a := start(t, js, "a")
 	a.ForceOpen("kept")

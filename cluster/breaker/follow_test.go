@@ -42,3 +42,27 @@ func TestReopenGivesWay(t *testing.T) {
 	require.Equal(t, atomicbreaker.HalfOpen, g.State("db"))
 	require.Zero(t, g.commands.users)
 }
+
+// Commands that nobody will hear of are forgotten, too: those beyond MaxPending, those with
+// too long a key, and those whose time has passed.
+func TestDroppedCommandsAreForgotten(t *testing.T) {
+	server := natstest.Start(t, 1)
+	js := server.JetStream()
+	server.Kill(0)
+	g, err := NewGroup(js, Config[string]{Stream: "hints", MaxPending: 3})
+	require.NoError(t, err)
+	t.Cleanup(g.Close)
+	given := func() int {
+		g.commands.mu.Lock()
+		defer g.commands.mu.Unlock()
+		return len(g.commands.given)
+	}
+	g.Trip("short", time.Millisecond)
+	for i := range 30 {
+		g.Disable(fmt.Sprint(i))
+		g.Disable(fmt.Sprint(string(make([]byte, maxKey)), i))
+	}
+	require.LessOrEqual(t, given(), 4)
+	server.Restart(0)
+	require.Eventually(t, func() bool { h := g.Hints(); return h.Published > 0 && h.Waiting == 0 && given() == 0 }, 30*time.Second, time.Millisecond)
+}

@@ -33,6 +33,7 @@ type Group[K ~string] struct {
 	current  atomic.Pointer[atomicbreaker.GroupConfig[K]] // what the local group has, or is about to get
 	commands commands
 	counts   counts
+	acked    atomic.Uint64 // the sequence of the last hint that the publisher has stored; 0: the follower has found the stream restored since
 
 	usable chan struct{} // closed when the follower has found the stream, with the right settings
 	heard  chan struct{} // closed when the follower has met all that was in the stream when it began
@@ -123,11 +124,14 @@ func (g *Group[K]) listened(c atomicbreaker.GroupConfig[K]) atomicbreaker.GroupC
 // connection over a subject of 4 KiB.
 const maxKey = 1024
 
-// publish leaves h to the publisher, or drops it if too many wait or its key is too long.
-func (g *Group[K]) publish(h hint) {
+// publish leaves h to the publisher, or drops it if too many wait or its key is too long. It
+// reports whether the publisher has it.
+func (g *Group[K]) publish(h hint) bool {
 	if len(h.Key) > maxKey || !g.outbox.put(h.subject(g.config.Stream), h) {
 		g.counts.dropped.Add(1)
+		return false
 	}
+	return true
 }
 
 // Update gives the local group other settings, as [atomicbreaker.Group.Update] does. The
@@ -176,9 +180,10 @@ func (g *Group[K]) Wait(ctx context.Context) error {
 
 // Close ends the exchange of hints, and returns when no goroutine of the group is left. It
 // publishes nothing more: hints that wait are dropped. The local group goes on. The
-// connection is the caller's. Close may be called again.
+// connection is the caller's. Close may be called again, but not by a function of Config,
+// which may run on a goroutine that Close waits for.
 //
-// Close is blocking: it waits for Config.OnError and the two goroutines.
+// Close is blocking: it waits for functions of Config and the group's goroutines.
 func (g *Group[K]) Close() {
 	g.stop(ErrClosed)
 	g.outbox.close()

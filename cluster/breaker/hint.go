@@ -39,6 +39,10 @@ const (
 	commandKept = time.Hour
 )
 
+// longestTTL is the longest time that the server is asked to keep a message for. Beyond
+// some hundred years since 1970 it counts wrong.
+const longestTTL = 100 * 365 * 24 * time.Hour
+
 // hint is a message of the stream.
 type hint struct {
 	Kind    kind          `json:"kind"`
@@ -88,12 +92,15 @@ func (h hint) kept() time.Duration {
 		case h.For == 0: // the usual time, which replicas may have set differently
 			return reportKept
 		}
+		if h.For > longestTTL {
+			return 0
+		}
 		return max(h.For, time.Second)
 	case tripped, stillOpen:
 		return min(max(h.For, time.Second), commandKept)
 	case recovered:
 		return reportKept
-	case halfOpen, reset, resetAll:
+	case halfOpen, reset: // which have replaced what they end
 		return commandKept
 	}
 	return 0

@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,7 +34,7 @@ func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
 		if !h.until.IsZero() {
 			rest := time.Until(h.until)
 			if rest <= 0 {
-				g.counts.dropped.Add(1)
+				g.dropped(h)
 				g.outbox.done()
 				continue
 			}
@@ -46,8 +47,17 @@ func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
 			if ctx.Err() != nil {
 				return
 			}
-			g.outbox.putBack(h.subject(g.config.Stream), h)
+			never := tooLarge(err)
+			if never {
+				g.dropped(h)
+				g.outbox.done()
+			} else {
+				g.outbox.putBack(h.subject(g.config.Stream), h)
+			}
 			g.config.OnError(fmt.Errorf("breaker: publish %s of %q: %w", h.Kind, h.Key, err))
+			if never {
+				continue
+			}
 			if !sleep(ctx, pause) {
 				return
 			}
@@ -75,8 +85,17 @@ func (g *Group[K]) publishOne(ctx context.Context, js jetstream.JetStream, h hin
 	if kept := h.kept(); kept > 0 {
 		options = append(options, jetstream.WithMsgTTL(kept.Round(time.Second)))
 	}
-	_, err := js.Publish(ctx, h.subject(g.config.Stream), h.encode(), options...)
+	ack, err := js.Publish(ctx, h.subject(g.config.Stream), h.encode(), options...)
+	if err == nil {
+		g.acked.Store(ack.Sequence)
+	}
 	return err
+}
+
+// tooLarge reports whether the engine will never store a hint, so that it must not keep
+// others waiting.
+func tooLarge(err error) bool {
+	return errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum) || errors.Is(err, nats.ErrMaxPayload)
 }
 
 // sleep waits for d, and reports whether ctx has not ended.

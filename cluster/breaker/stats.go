@@ -6,7 +6,7 @@ import "sync/atomic"
 type Hints struct {
 	Published int64 // hints that the engine has stored
 	Waiting   int   // hints that are to be published
-	Dropped   int64 // hints that nobody will hear of: too many waited, their time had passed, or the key has over 1,024 bytes
+	Dropped   int64 // hints that nobody will hear of: too many waited, their time had passed, the key has over 1,024 bytes, or they are too large for the stream
 	Heard     int64 // messages of the stream, foreign ones and those of this replica among them
 	Applied   int64 // messages that have changed something here
 	Connected bool  // whether the group follows the stream

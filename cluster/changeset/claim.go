@@ -3,7 +3,12 @@ package changeset
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Claim takes the trail over for one tracker. It returns ErrClaimed if this Store has
@@ -16,8 +21,6 @@ import (
 // have lost the trail nevertheless. It panics if ctx is nil.
 func (s *Store[E]) Claim(ctx context.Context) error {
 	needContext(ctx, "Store.Claim")
-	s.claiming.Lock()
-	defer s.claiming.Unlock()
 	if s.claimed.Load() {
 		return ErrClaimed
 	}
@@ -27,18 +30,25 @@ func (s *Store[E]) Claim(ctx context.Context) error {
 		return failed("Claim", err)
 	}
 	defer s.unlock()
+	if s.claimed.Load() { // by another call meanwhile
+		return ErrClaimed
+	}
 	if err := s.claim(ctx); err != nil {
 		return failed("Claim", err)
 	}
 	return nil
 }
 
+// patience is how many claims in a row may come too late before a wish fences the writer.
+const patience = 3
+
 // claim publishes a claim behind the last message.
 func (t *trail) claim(ctx context.Context) error {
-	for {
+	subject := t.prefix + rand.Text()
+	for late := 0; ; {
 		at, err := t.end(ctx)
 		if err == nil {
-			m := &message{subject: t.prefix + rand.Text(), record: record{Line: at.line + 1, Op: opEpoch, Holder: t.holder}}
+			m := &message{subject: subject, record: record{Line: at.line + 1, Op: opEpoch, Holder: t.holder, Previous: at.token}}
 			if err = t.publish(ctx, m, at); err == nil || errors.Is(err, errMoved) && t.has(ctx, m, at.seq+1) {
 				t.place = place{seq: at.seq + 1, own: at.seq + 1, line: m.Line, token: m.subject}
 				t.state, t.fenced, t.purged = nil, nil, 0
@@ -51,12 +61,31 @@ func (t *trail) claim(ctx context.Context) error {
 			return err
 		case ctx.Err() != nil:
 			return t.unanswered(ctx, err)
-		case errors.Is(err, errMoved) || !final(err):
+		case errors.Is(err, errMoved):
+			if late++; late%patience == 0 {
+				t.wish(ctx, subject)
+			}
+			_ = pause(ctx, retryPause/10)
+		case !final(err):
 			_ = pause(ctx, retryPause/10)
 		default:
 			return err
 		}
 	}
+}
+
+// wish publishes a message without a condition, once. No message of the present writer can
+// follow it. A writer that is faster than this Store would keep its claims out for good. The
+// wish has the subject of the claim, so that one that arrives late does not fence that.
+func (t *trail) wish(ctx context.Context, subject string) {
+	text, err := json.Marshal(record{Op: opWish, Holder: t.holder})
+	if err != nil || !t.js.Conn().IsConnected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.ackWait)
+	defer cancel()
+	m := &nats.Msg{Subject: subject, Header: nats.Header{recordHeader: {string(text)}}}
+	_, _ = t.js.PublishMsg(ctx, m, jetstream.WithExpectStream(t.name), jetstream.WithRetryAttempts(0)) // if it fails, the next claims are late, too
 }
 
 // has reports whether the message with a sequence is m, whose acknowledgement was lost.
@@ -70,14 +99,14 @@ func (t *trail) has(ctx context.Context, m *message, seq uint64) bool {
 		}
 		cancel()
 		if err == nil || final(err) {
-			return is != nil && is.subject == m.subject
+			return is != nil && is.subject == m.subject && is.Op == m.Op
 		}
 		_ = pause(ctx, retryPause)
 	}
 	return false
 }
 
-// end returns the place behind the last message.
+// end returns the place behind the last message, with the token of that.
 func (t *trail) end(ctx context.Context) (place, error) {
 	bounded, cancel := context.WithTimeout(ctx, t.ackWait)
 	defer cancel()
@@ -85,11 +114,19 @@ func (t *trail) end(ctx context.Context) (place, error) {
 	if err != nil || there.existing == 0 {
 		return place{seq: there.last}, err
 	}
-	m, err := t.get(bounded, there.at, there.existing)
-	if err != nil {
-		return place{}, err
+	m := &message{record: record{Op: opWish}}
+	for seq := there.existing; m.Op == opWish; seq-- {
+		if seq < there.first {
+			return place{seq: there.last}, nil
+		}
+		if there.removed[seq] {
+			continue
+		}
+		if m, err = t.get(bounded, there.at, seq); err != nil {
+			return place{}, err
+		}
 	}
-	return place{seq: there.last, line: m.Line}, nil
+	return place{seq: there.last, line: m.Line, token: strings.TrimPrefix(m.subject, t.prefix)}, nil
 }
 
 // Release undoes Claim: this Store writes nothing until the next Claim. It waits for a
@@ -98,8 +135,6 @@ func (t *trail) end(ctx context.Context) (place, error) {
 // Release is blocking: it waits for a Claim or another call of this Store. It takes
 // effect when the claim is cleared.
 func (s *Store[E]) Release() {
-	s.claiming.Lock()
-	defer s.claiming.Unlock()
 	_ = s.lock(context.Background())
 	defer s.unlock()
 	s.claimed.Store(false)

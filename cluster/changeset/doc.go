@@ -37,7 +37,8 @@
 // # Two replicas
 //
 // A claim has no deadline and depends on no clock: each message goes behind its writer's
-// own last message, or nowhere, and a claim goes between. So from the claim on, no message
+// own last message, or nowhere, and a claim goes between; a message that says nothing goes
+// before it if the writer leaves no gap. So from the claim on, no message
 // of the earlier writer is accepted, however late it arrives. The claim does not choose
 // which replica should run: replicas that resume in turn take the trail from each other.
 //

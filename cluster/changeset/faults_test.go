@@ -159,8 +159,11 @@ func TestFenced(t *testing.T) {
 		entries := saved(t, two)[0].Entries
 		require.Equal(t, before, len(entries) == 1)
 
+		if before { // and its success is found out
+			require.NoError(t, one.Append(background, "a", []entry{{Seq: 0, Value: "under way"}}))
+		}
 		for range 2 {
-			err = one.Append(background, "a", []entry{{Seq: 0, Value: "again"}})
+			err = one.Append(background, "a", []entry{{Seq: 0, Value: "again"}, {Seq: 1, Value: "more"}})
 			require.ErrorIs(t, err, changeset.ErrFenced)
 			require.ErrorContains(t, err, `"two"`)
 		}
@@ -172,6 +175,47 @@ func TestFenced(t *testing.T) {
 		require.NoError(t, one.Claim(background))
 		require.NoError(t, one.Append(background, "a", []entry{{Seq: 8, Value: "one's"}}))
 		require.ErrorIs(t, two.Append(background, "a", []entry{{Seq: 9, Value: "late"}}), changeset.ErrFenced)
+	}
+}
+
+// A call whose message is stored, and whose acknowledgement is lost, succeeds also if
+// another Store claims the trail before the call has found out; and fails with ErrFenced
+// only if it has changed nothing.
+func TestFencedUnderWay(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	for _, how := range []fault{unacked, unsent} {
+		name := stream(t, js, 1)
+		f := &faulty{JetStream: js}
+		one, err := changeset.Open(background, f, changeset.Options[string]{Stream: name, AckWait: 100 * time.Millisecond})
+		require.NoError(t, err)
+		require.NoError(t, one.Claim(background))
+		require.NoError(t, one.Start(background, header{ID: "a", Ordinal: 1}))
+		two := open(t, js, name)
+		f.set(func(n int, _ *nats.Msg) fault {
+			if n > 0 {
+				return none
+			}
+			return how
+		})
+		appended := make(chan error)
+		go func() { appended <- one.Append(background, "a", []entry{{Seq: 0, Value: "x"}}) }()
+		at, err := js.Stream(background, name)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			info, err := at.Info(background)
+			return err == nil && f.n > 0 && (how == unsent || info.State.LastSeq == 3)
+		}, 20*time.Second, time.Millisecond)
+		require.NoError(t, two.Claim(background))
+		err = <-appended
+		if entries := saved(t, two)[0].Entries; len(entries) > 0 {
+			require.NoError(t, err)
+		} else {
+			require.ErrorIs(t, err, changeset.ErrFenced)
+		}
+		require.ErrorIs(t, one.Append(background, "a", []entry{{Seq: 1, Value: "y"}}), changeset.ErrFenced)
 	}
 }
 
@@ -487,4 +531,104 @@ func TestReplacedStart(t *testing.T) {
 	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 	require.NoError(t, s.Append(background, "a", []entry{{Seq: 0, Value: "x"}}))
 	require.Equal(t, []cowchangeset.Saved[string]{{Header: header{ID: "a", Ordinal: 1}, Entries: []entry{{Seq: 0, Value: "x"}}}}, saved(t, s))
+}
+
+// hasty is a JetStream that lets another one write before each claim.
+type hasty struct {
+	jetstream.JetStream
+	before func()
+}
+
+func (h hasty) PublishMsg(ctx context.Context, m *nats.Msg, options ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	h.before()
+	return h.JetStream.PublishMsg(ctx, m, options...)
+}
+
+// A writer that always writes before the claim of a slower Store arrives loses the trail
+// nevertheless.
+func TestClaimOfBusyTrail(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	for _, empty := range []bool{true, false} {
+		name := stream(t, js, 1)
+		fast := open(t, js, name)
+		var err error
+		n := uint64(0)
+		write := func() {
+			if err == nil {
+				n++
+				err = fast.Append(background, "a", []entry{{Seq: n, Value: "x"}})
+			}
+		}
+		if empty { // others claim instead
+			write = func() {
+				if n++; n < 8 {
+					require.NoError(t, open(t, js, name).Claim(background))
+				}
+			}
+		} else {
+			require.NoError(t, fast.Claim(background))
+			require.NoError(t, fast.Start(background, header{ID: "a", Ordinal: 1}))
+		}
+		slow := open(t, hasty{js, func() { write() }}, name)
+		require.NoError(t, slow.Claim(within(t, 10*time.Second)))
+		if !empty {
+			require.ErrorIs(t, err, changeset.ErrFenced)
+			require.Len(t, saved(t, slow)[0].Entries, int(n-1))
+			wishAgain(t, js, name) // as one that arrives late
+			require.NoError(t, slow.Append(background, "a", []entry{{Seq: n, Value: "y"}}))
+			require.Equal(t, 1, wishAgain(t, js, name))
+			r := openReader(t, js, name)
+			follow(t, r, changeset.Position{}, int(n)+3)
+			require.NoError(t, slow.Seal(background, "a", cowchangeset.Manifest{Len: int(n), Last: n}))
+			other := open(t, js, name)
+			require.NoError(t, other.Claim(background))
+			require.Len(t, saved(t, other)[0].Entries, int(n))
+		}
+	}
+}
+
+// wishAgain publishes the wishes of a trail again, and returns how many claims had some.
+func wishAgain(t *testing.T, js jetstream.JetStream, name string) (subjects int) {
+	at, err := js.Stream(background, name)
+	require.NoError(t, err)
+	seen := make(map[string]bool)
+	for seq := uint64(1); seq <= at.CachedInfo().State.LastSeq; seq++ {
+		m, err := at.GetMsg(background, seq)
+		require.NoError(t, err)
+		if strings.Contains(m.Header.Get("Changeset-Record"), `"op":"wish"`) && !seen[m.Subject] {
+			seen[m.Subject] = true
+			_, err := js.PublishMsg(background, &nats.Msg{Subject: m.Subject, Header: nats.Header{"Changeset-Record": m.Header["Changeset-Record"]}})
+			require.NoError(t, err)
+		}
+	}
+	return len(seen)
+}
+
+// A Claim ends with its context also while a Release, or another Claim, waits for the
+// servers. Of two Claims at once one succeeds.
+func TestClaimEnds(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	f := &faulty{JetStream: js}
+	s, err := changeset.Open(background, f, changeset.Options[string]{Stream: stream(t, js, 1), AckWait: time.Hour})
+	require.NoError(t, err)
+	f.set(func(int, *nats.Msg) fault { return unsent })
+	first, give := context.WithCancel(background)
+	claiming := make(chan error)
+	go func() { claiming <- s.Claim(first) }()
+	require.Eventually(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.n > 0 }, 20*time.Second, time.Millisecond)
+	ctx, cancel := context.WithTimeout(background, 10*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, s.Claim(ctx), context.DeadlineExceeded)
+	give()
+	require.ErrorIs(t, <-claiming, context.Canceled)
+
+	f.set(nil)
+	for range 2 {
+		go func() { claiming <- s.Claim(background) }()
+	}
+	errs := []error{<-claiming, <-claiming}
+	require.Contains(t, errs, nil)
+	require.Contains(t, errs, changeset.ErrClaimed)
 }

@@ -45,6 +45,8 @@ func TestForgedRecords(t *testing.T) {
 		{"", `{"line":5,"op":"start","ordinal":1,"id":"c"}`, ""},
 		{"", `{"line":5,"op":"start","ordinal":0,"id":"c"}`, ""},
 		{"", `{"line":5,"op":"prune","next":3}`, ""},
+		{"stray", `{"line":5,"op":"epoch"}`, ""},
+		{"stray", `{"line":5,"op":"epoch","previous":"x"}`, ""},
 		{"", `{"line":5,"op":"other","ordinal":1,"id":"a"}`, ""},
 	} {
 		name := stream(t, js, 1)
@@ -75,6 +77,25 @@ func TestForgedRecords(t *testing.T) {
 			continue
 		}
 		require.ErrorIs(t, err, changeset.ErrCorrupt, "%s %s %q", test.stray, test.header, test.body)
+	}
+}
+
+// A foreign message that a client takes for a status of the server is one nevertheless.
+func TestForeignStatus(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	for _, status := range []string{"404", "100", "409"} {
+		name := stream(t, js, 1)
+		s := open(t, js, name)
+		require.NoError(t, s.Claim(background))
+		_, err := js.PublishMsg(background, &nats.Msg{Subject: name + ".x", Header: nats.Header{"Status": {status}}})
+		require.NoError(t, err)
+		err = loadError(open(t, js, name).Load(within(t, 10*time.Second)))
+		require.ErrorIs(t, err, changeset.ErrForeign)
+		require.ErrorContains(t, err, "message 2")
+		if !long() {
+			break // each takes two seconds
+		}
 	}
 }
 

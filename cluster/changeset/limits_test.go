@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -100,6 +101,25 @@ func TestShorterMessages(t *testing.T) {
 	want = append(want, entry{Seq: 9, Value: long})
 	require.NoError(t, s.Append(background, "a", want))
 	require.Equal(t, want, saved(t, open(t, js, name))[0].Entries)
+}
+
+// Messages that are longer than the servers let clients send by now are read.
+func TestLowerMaxPayload(t *testing.T) {
+	t.Parallel()
+	payload := int32(12 << 20)
+	c := natstest.Start(t, 1, func(o *server.Options) { o.MaxPayload = payload })
+	js := c.JetStream()
+	name := stream(t, js, 1)
+	s := open(t, js, name)
+	require.NoError(t, s.Claim(background))
+	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
+	want := []entry{{Seq: 0, Value: strings.Repeat("x", 10<<20)}, {Seq: 1, Value: "y"}}
+	require.NoError(t, s.Append(background, "a", want[:1]))
+	c.Kill(0)
+	payload = 1 << 20
+	c.Restart(0)
+	require.NoError(t, s.Append(within(t, 20*time.Second), "a", want))
+	require.Equal(t, want, saved(t, open(t, c.JetStream(), name))[0].Entries)
 }
 
 // The permissions that the package's documentation lists are enough.

@@ -26,10 +26,11 @@ func TestOptions(t *testing.T) {
 		`changeset: Options.ClaimTimeout -1ns: must not be negative`:                     {Stream: "S", ClaimTimeout: -1},
 		`changeset: Options.MinReplicas -1: must not be negative`:                        {Stream: "S", MinReplicas: -1},
 		`changeset: Open: changeset: stream cannot keep a trail: there is no stream "S"`: {Stream: "S"},
+		`changeset: Open: nats: invalid stream name: "a.b" (stream "a.b")`:               {Stream: "a.b"},
 	} {
-		_, err := changeset.Open(background, js, o)
+		_, err := changeset.Open(within(t, 10*time.Second), js, o)
 		require.EqualError(t, err, want)
-		_, err = changeset.OpenReader(background, js, o)
+		_, err = changeset.OpenReader(within(t, 10*time.Second), js, o)
 		require.Error(t, err)
 	}
 	require.PanicsWithValue(t, "changeset: Open called with a nil context", func() { changeset.Open[int](noContext, js, changeset.Options[int]{}) })
@@ -141,6 +142,34 @@ func TestFullStream(t *testing.T) {
 	require.Len(t, saved(t, s)[0].Entries, 3)
 }
 
+// A claim that was given up while there was no connection does not take the trail when
+// there is one again.
+func TestClaimGivenUp(t *testing.T) {
+	t.Parallel()
+	c := natstest.Start(t, 1)
+	name := stream(t, c.JetStream(), 1)
+	owner := open(t, c.JetStream(), name)
+	require.NoError(t, owner.Claim(background))
+	require.NoError(t, owner.Start(background, header{ID: "a", Ordinal: 1}))
+	js := c.JetStream()
+	f := &faulty{JetStream: js}
+	other, err := changeset.Open(background, f, changeset.Options[string]{Stream: name, AckWait: 50 * time.Millisecond})
+	require.NoError(t, err)
+	f.set(func(n int, _ *nats.Msg) fault {
+		if n == 0 {
+			c.Kill(0)
+			return unsent
+		}
+		return none
+	})
+	require.ErrorIs(t, other.Claim(within(t, 300*time.Millisecond)), changeset.ErrUnknown)
+	require.False(t, js.Conn().IsConnected())
+	c.Restart(0)
+	require.Eventually(t, js.Conn().IsConnected, 20*time.Second, time.Millisecond)
+	require.NoError(t, js.Conn().Flush())
+	require.NoError(t, owner.Append(within(t, 20*time.Second), "a", []entry{{Seq: 0, Value: "x"}}))
+}
+
 // Calls end with their context when no server answers, and say so.
 func TestServersAway(t *testing.T) {
 	t.Parallel()
@@ -189,6 +218,7 @@ func TestPermissions(t *testing.T) {
 		o.Users = []*server.User{
 			{Username: "all", Password: "p"},
 			{Username: "reader", Password: "p", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{"$JS.API.>"}}}},
+			{Username: "blind", Password: "p", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{"$JS.API.STREAM.INFO.*"}}}},
 		}
 	})
 	js := c.JetStream(nats.UserInfo("all", "p"))
@@ -202,6 +232,10 @@ func TestPermissions(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, saved(t, r), 1)
 	require.ErrorIs(t, r.Claim(background), nats.ErrPermissionViolation)
+	blind := openReader(t, c.JetStream(nats.UserInfo("blind", "p"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})), name)
+	err = loadError(blind.Changesets(within(t, 100*time.Millisecond)))
+	require.ErrorIs(t, err, nats.ErrPermissionViolation)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 
 	_, err = nats.Connect(c.URL(), nats.UserInfo("all", "wrong"))
 	require.ErrorIs(t, err, nats.ErrAuthorization)

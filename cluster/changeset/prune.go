@@ -41,7 +41,9 @@ func (s *Store[E]) Prune(ctx context.Context, before uint64) error {
 	return nil
 }
 
-// purge removes the messages that nobody needs, according to a prune that is written.
+// purge removes the messages that nobody needs, according to a prune that is written in
+// the stream, if that still has this Store's last message: the sequences of a stream that
+// was restored from a backup are not those of the prune.
 func (t *trail) purge(ctx context.Context) error {
 	if err := t.lock(ctx); err != nil {
 		return err
@@ -55,11 +57,17 @@ func (t *trail) purge(ctx context.Context) error {
 		return nil
 	}
 	err := t.ask(ctx, func(ctx context.Context) error {
-		info, at, err := t.info(ctx)
-		if err != nil || info.Config.DenyPurge {
+		there, err := t.last(ctx)
+		if err != nil || there.at.CachedInfo().Config.DenyPurge || there.first > t.place.own {
 			return err
 		}
-		return at.Purge(ctx, jetstream.WithPurgeSequence(start))
+		if there.last < t.place.seq { // it was restored from a backup, or is that of a leader that is cut off
+			return there.rewound(t.place.seq)
+		}
+		if err := t.mine(ctx, there); err != nil {
+			return err
+		}
+		return there.at.Purge(ctx, jetstream.WithPurgeSequence(start))
 	})
 	if err == nil {
 		t.purged = start

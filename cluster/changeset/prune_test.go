@@ -114,3 +114,90 @@ func TestForeignPurge(t *testing.T) {
 		require.ErrorIs(t, loadError(open(t, js, name).Load(within(t, 10*time.Second))), changeset.ErrCorrupt, "before %d", seq)
 	}
 }
+
+// A Load beside a Prune begins again with what is kept, wherever it was.
+func TestLoadBesidePrune(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	for _, at := range []uint64{1, 256} {
+		name := stream(t, js, 1)
+		tracker, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: open(t, js, name)})
+		require.NoError(t, err)
+		life(t, tracker, 100)
+		require.NoError(t, tracker.Flush(background))
+		pruned := false
+		r := openReader(t, &faulty{JetStream: js, skip: func(seq uint64) bool {
+			if seq == at && !pruned {
+				pruned = true
+				tracker.Prune(1)
+				require.NoError(t, tracker.Flush(background))
+			}
+			return false
+		}}, name)
+		var ordinals []uint64
+		for c, err := range r.Changesets(within(t, 20*time.Second)) {
+			require.NoError(t, err)
+			ordinals = append(ordinals, c.Ordinal)
+		}
+		require.Equal(t, []uint64{100}, ordinals)
+	}
+}
+
+// A Store whose trail another one has taken, and pruned, before it has read it, is
+// fenced: the trail is not damaged.
+func TestFencedByPrune(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	for before := range 4 { // changesets that are there when the first one claims; the last of 3 is kept
+		name := stream(t, js, 1)
+		tracker, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: open(t, js, name)})
+		require.NoError(t, err)
+		life(t, tracker, before)
+		require.NoError(t, tracker.Flush(background))
+		first := open(t, js, name)
+		require.NoError(t, first.Claim(background))
+		tracker, err = cowchangeset.Resume(background, cowchangeset.Config[string]{Store: open(t, js, name)})
+		require.NoError(t, err)
+		if before == 1 || before == 2 {
+			c, _ := tracker.Current()
+			require.NoError(t, c.Abort(background, errOnPurpose))
+		}
+		if before < 3 {
+			life(t, tracker, 3)
+		}
+		tracker.Prune(1)
+		require.NoError(t, tracker.Flush(background))
+		require.ErrorIs(t, loadError(first.Load(within(t, 10*time.Second))), changeset.ErrFenced)
+		require.ErrorIs(t, first.Start(within(t, 10*time.Second), header{ID: "x", Ordinal: 1}), changeset.ErrFenced)
+	}
+}
+
+// A purge that failed is not made up for in a stream that was restored from a backup
+// meanwhile, or that another Store has continued then: its sequences are others.
+func TestPruneRestored(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	for _, continued := range []bool{false, true} {
+		name := stream(t, js, 1)
+		f := &faulty{JetStream: js, purging: &jetstream.APIError{Code: 400, Description: "on purpose"}}
+		s, err := changeset.Open(background, f, changeset.Options[string]{Stream: name, AckWait: 10 * time.Millisecond})
+		require.NoError(t, err)
+		tracker, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: s})
+		require.NoError(t, err)
+		life(t, tracker, 6)
+		require.NoError(t, tracker.Flush(background))
+		require.ErrorContains(t, s.Prune(background, 6), "on purpose")
+		f.purging = nil
+		restore(t, js, name, 5)
+		if continued {
+			other, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: open(t, js, name)})
+			require.NoError(t, err)
+			life(t, other, 10)
+			require.NoError(t, other.Flush(background))
+			require.ErrorIs(t, s.Prune(background, 6), changeset.ErrFenced)
+		} else {
+			require.ErrorIs(t, s.Prune(within(t, 200*time.Millisecond), 6), changeset.ErrRewound)
+		}
+		require.EqualValues(t, 1, first(t, f, name), "nothing is purged")
+	}
+}

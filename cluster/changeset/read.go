@@ -36,19 +36,30 @@ func (s *stream) read(ctx context.Context, after uint64, fn func(*message) error
 	defer r.drop()
 	var last error
 	for {
+		if r.stop != nil {
+			return r.stop
+		}
 		err := r.fetch(ctx, fn)
 		switch {
 		case r.stop != nil:
 			return r.stop
-		case ctx.Err() != nil && last != nil:
-			return fmt.Errorf("%w: %w", context.Cause(ctx), last)
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			if denied := r.denied(); r.consumer == nil && denied != nil {
+				last = denied
+			}
+			if last == nil {
+				return context.Cause(ctx)
+			}
+			return fmt.Errorf("%w: %w", context.Cause(ctx), last)
 		case errors.Is(err, ErrStream) || closed(err):
 			return err
 		}
 		if last = err; err != nil {
+			stuck := r.consumer != nil && r.delivered == 0
 			r.drop()
+			if stuck {
+				r.one(ctx, fn)
+			}
 			_ = pause(ctx, retryPause)
 		}
 	}
@@ -90,6 +101,9 @@ func (r *reading) fetch(ctx context.Context, fn func(*message) error) error {
 	}
 	got := false
 	for raw := range batch.Messages() {
+		if ctx.Err() != nil { // fn may have taken long, or ended it
+			return context.Cause(ctx)
+		}
 		got = true
 		meta, err := raw.Metadata()
 		if err != nil {
@@ -116,6 +130,33 @@ func (r *reading) fetch(ctx context.Context, fn func(*message) error) error {
 		return err
 	}
 	return r.silent(ctx)
+}
+
+// one gets the next message without a consumer, once: it may be one that none delivers,
+// because it is too large for a fetch, or looks like a status of the server.
+func (r *reading) one(ctx context.Context, fn func(*message) error) {
+	ctx, cancel := context.WithTimeout(ctx, idle)
+	defer cancel()
+	there, err := r.last(ctx)
+	if err != nil {
+		return
+	}
+	seq := max(r.after+1, there.first)
+	for there.removed[seq] {
+		seq++
+	}
+	if seq > there.existing {
+		return
+	}
+	m, err := r.get(ctx, there.at, seq)
+	switch {
+	case err == nil:
+		if r.stop = fn(m); r.stop == nil {
+			r.after = seq
+		}
+	case errors.Is(err, ErrForeign):
+		r.stop = err
+	}
 }
 
 // consume makes a consumer that begins behind the last message.
@@ -160,7 +201,7 @@ func (r *reading) silent(ctx context.Context) error {
 	if r.behind.IsZero() {
 		r.behind = time.Now()
 	} else if time.Since(r.behind) > rewoundAfter {
-		r.stop = fmt.Errorf("%w: it ends at %d, and had message %d", ErrRewound, info.last, r.after)
+		r.stop = info.rewound(r.after)
 		return r.stop
 	}
 	return nil
@@ -178,8 +219,12 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// errPurged ends a read of messages that are purged meanwhile.
+var errPurged = errors.New("changeset: messages are purged")
+
 // replay returns what the stream says up to a message: up to the last one, if upTo is 0.
-// The state keeps the appends if keep is set.
+// The state keeps the appends if keep is set. It begins anew if a writer prunes what it
+// reads.
 func (s *stream) replay(ctx context.Context, upTo uint64, keep bool) (*state, error) {
 	at := newState(keep)
 	known := upTo > 0
@@ -192,14 +237,14 @@ func (s *stream) replay(ctx context.Context, upTo uint64, keep bool) (*state, er
 			}); err != nil {
 				return nil, err
 			}
-			if info.existing == upTo {
+			if info.existing == at.seq {
 				return at, at.whole()
 			}
 			upTo = info.existing
 		}
 		err := s.read(ctx, at.seq, func(m *message) error {
-			if m.seq > upTo {
-				return fmt.Errorf("%w: there is no message %d", ErrCorrupt, upTo)
+			if m.seq > upTo || m.Op == opStart && at.line > 0 && m.Line > at.line+1 {
+				return errPurged
 			}
 			if _, err := at.apply(m); err != nil {
 				return err
@@ -209,7 +254,13 @@ func (s *stream) replay(ctx context.Context, upTo uint64, keep bool) (*state, er
 			}
 			return nil
 		})
-		if err != errEnough {
+		switch {
+		case err == errPurged && !known:
+			at = newState(keep)
+			continue
+		case err == errPurged:
+			return nil, fmt.Errorf("%w: messages up to %d are gone", ErrCorrupt, upTo)
+		case err != errEnough:
 			return nil, err
 		}
 		if err := at.whole(); err == nil || known {

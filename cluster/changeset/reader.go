@@ -142,12 +142,16 @@ func (r *Reader[E]) Follow(ctx context.Context, after Position) iter.Seq2[Event[
 // about one is not checked again.
 func (r *Reader[E]) follow(ctx context.Context, at *state, yield func(Event[E], error) bool) error {
 	return r.read(ctx, at.seq, func(m *message) error {
+		if m.Op == opWish {
+			at.seq, at.parts = m.seq, nil
+			return nil
+		}
 		switch gap := at.line != 0 && m.Line != at.line+1; {
 		case gap && m.Line > at.line+1 && m.Op == opStart:
 			return fmt.Errorf("%w: message %d follows %d", ErrPruned, m.seq, at.seq)
 		case gap && m.Line > at.line+1:
 			return corrupt(m, "line %d follows line %d", m.Line, at.line)
-		case gap, m.Op != opEpoch && at.token != "" && m.subject != r.prefix+at.token:
+		case gap, m.Op != opEpoch && at.token != "" && m.subject != r.prefix+at.token, m.Op == opEpoch && at.token != "" && m.Previous != at.token:
 			return fmt.Errorf("%w: message %d is line %d of %q, after line %d of %q", ErrRewound, m.seq, m.Line, m.subject, at.line, at.token)
 		case at.line == 0 && m.Line != 1 && m.Op != opStart:
 			return corrupt(m, "the beginning of the trail is lost")
@@ -173,7 +177,7 @@ func (r *Reader[E]) follow(ctx context.Context, at *state, yield func(Event[E], 
 
 // event returns the event of a record.
 func (r *Reader[E]) event(at *state, e *event) (Event[E], error) {
-	v := Event[E]{Position: Position{at.seq, at.line, at.token}, ChangesetID: e.ID, Ordinal: e.Ordinal, Previous: e.Previous, Holder: e.Holder}
+	v := Event[E]{Position: Position{at.seq, at.line, at.token}, ChangesetID: e.ID, Ordinal: e.Ordinal, Holder: e.Holder}
 	for i, o := range ops {
 		if o == e.Op {
 			v.Kind = Claimed + Kind(i)
@@ -181,6 +185,8 @@ func (r *Reader[E]) event(at *state, e *event) (Event[E], error) {
 	}
 	var err error
 	switch e.Op {
+	case opStart:
+		v.Previous = e.Previous
 	case opAppend:
 		v.Entries, err = decodeAll(r.codec, e, nil)
 	case opSeal:

@@ -100,6 +100,15 @@ func TestFollow(t *testing.T) {
 	require.Equal(t, []entry{{Seq: 9, Value: "nine"}}, (<-coming).Entries)
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
+	ctx, cancel = context.WithCancel(background)
+	defer cancel()
+	n := 0
+	for _, err := range r.Follow(ctx, changeset.Position{}) {
+		if n++; err == nil {
+			cancel()
+		}
+	}
+	require.Equal(t, 2, n, "an event, and the cause of the context's end")
 	require.Eventually(t, func() bool {
 		at, err := js.Stream(background, name)
 		return err == nil && at.CachedInfo().State.Consumers == 0
@@ -176,6 +185,31 @@ func TestFollowErrors(t *testing.T) {
 
 	require.PanicsWithValue(t, "changeset: Reader.Follow called with a nil context", func() { r.Follow(noContext, changeset.Position{}) })
 	require.PanicsWithValue(t, "changeset: Reader.Changesets called with a nil context", func() { r.Changesets(noContext) })
+}
+
+// A follower of a stream that was restored from a backup, and continued as far as it had
+// come, is told so, also if a claim is all that follows.
+func TestFollowContinued(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	name := stream(t, js, 1)
+	s := open(t, js, name)
+	require.NoError(t, s.Claim(background))
+	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
+	for i := range uint64(3) {
+		require.NoError(t, s.Append(background, "a", []entry{{Seq: i, Value: "lost"}}))
+	}
+	r := openReader(t, js, name)
+	all := follow(t, r, changeset.Position{}, 5)
+	restore(t, js, name, 2)
+	other := open(t, js, name)
+	require.NoError(t, other.Claim(background))
+	for i := range uint64(2) {
+		require.NoError(t, other.Append(background, "a", []entry{{Seq: 10 + i, Value: "other"}}))
+	}
+	require.NoError(t, open(t, js, name).Claim(background))
+	require.ErrorIs(t, loadError(r.Follow(within(t, 10*time.Second), all[4].Position)), changeset.ErrRewound)
+	require.Len(t, follow(t, r, all[1].Position, 4), 4, "which was in the backup")
 }
 
 // A stream that ends before the position of a follower was restored from a backup.

@@ -25,6 +25,10 @@ const (
 	opAbort   op = "abort"
 	opApplied op = "applied"
 	opPrune   op = "prune"
+
+	// opWish is a message that says nothing: it fences a writer that keeps a claim out. It
+	// has no line.
+	opWish op = "wish"
 )
 
 // record is what one call says, but for its body: the entries of an append, and the
@@ -35,7 +39,7 @@ type record struct {
 	Holder   string `json:"holder,omitempty"`   // of an epoch
 	Ordinal  uint64 `json:"ordinal,omitempty"`  // of the changeset
 	ID       string `json:"id,omitempty"`       // of the changeset
-	Previous string `json:"previous,omitempty"` // of a start
+	Previous string `json:"previous,omitempty"` // of a start: the changeset before; of an epoch: the token before
 	Len      int    `json:"len,omitempty"`      // entries of an append; of a seal's manifest
 	First    uint64 `json:"first,omitempty"`    // Seq of an append's first entry
 	Last     uint64 `json:"last,omitempty"`     // Seq of an append's last entry; of a seal's manifest
@@ -63,7 +67,7 @@ func parse(seq uint64, subject string, header nats.Header, data []byte) (*messag
 	if err := json.Unmarshal([]byte(text), &m.record); err != nil {
 		return nil, fmt.Errorf("%w: header of message %d: %w", ErrForeign, seq, err)
 	}
-	if m.Line == 0 || m.Part < 0 || m.Part > m.Parts || m.Parts == 1 || m.Part == 0 && m.Parts > 0 || m.Len < 0 {
+	if m.Line == 0 != (m.Op == opWish) || m.Part < 0 || m.Part > m.Parts || m.Parts == 1 || m.Part == 0 && m.Parts > 0 || m.Len < 0 {
 		return nil, fmt.Errorf("%w: header of message %d has impossible numbers", ErrForeign, seq)
 	}
 	return m, nil

@@ -3,6 +3,7 @@ package changeset
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 )
@@ -68,12 +69,17 @@ type event struct {
 // completes, or nil. If it fails, the state is as before.
 func (s *state) apply(m *message) (*event, error) {
 	switch {
+	case m.Op == opWish:
+		s.seq, s.parts = m.seq, nil
+		return nil, nil
 	case s.line == 0 && m.Line != 1 && (m.Op != opStart || m.Ordinal <= 1):
 		return nil, corrupt(m, "the beginning of the trail is lost")
 	case s.line != 0 && m.Line != s.line+1:
 		return nil, corrupt(m, "line %d follows line %d", m.Line, s.line)
 	case m.Op != opEpoch && s.token != "" && m.subject != s.token:
 		return nil, corrupt(m, "it is not of the last claim")
+	case m.Op == opEpoch && s.token != "" && !strings.HasSuffix(s.token, "."+m.Previous):
+		return nil, corrupt(m, "it claims a trail whose last claim is %q", m.Previous)
 	}
 	e, parts, err := s.join(m)
 	if err != nil {

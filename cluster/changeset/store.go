@@ -18,7 +18,8 @@ import (
 //
 // A call that repeats what the trail has already changes nothing and succeeds. A call
 // that contradicts it, or comes out of order, fails with ErrConflict and changes nothing.
-// ErrUnknown leaves open whether the call took effect.
+// ErrUnknown leaves open whether the call took effect. After ErrFenced the call itself has
+// not, and never will, unless what it wrote was pruned meanwhile.
 type Store[E any] struct {
 	trail
 	codec    Codec[E]
@@ -241,7 +242,8 @@ func (s *Store[E]) Validate(e E) error {
 // Load yields the changesets in the order of their ordinals. If it fails, it yields the
 // error and ends: a *DecodeError for a value that the codec cannot decode, ErrForeign or
 // ErrCorrupt for messages that do not fit together, or why the stream cannot be read. With
-// a claim it has everything that was acknowledged to any Store. It keeps the encoded
+// a claim it has everything that was acknowledged to any Store, or fails with ErrFenced if
+// a later one has pruned some of that. It keeps the encoded
 // entries of all changesets in memory until it has yielded them. It panics if ctx is nil.
 //
 // Load is blocking: it waits for the servers. It takes effect when a loop begins.
@@ -266,8 +268,7 @@ func (t *trail) load(ctx context.Context) (*state, error) {
 		return nil, err
 	}
 	defer t.unlock()
-	upTo := t.place.own // LP(Load), with a claim: everything acknowledged is up to there
-	at, err := t.replay(ctx, upTo, true)
+	at, err := t.replayOwn(ctx, true) // LP(Load), with a claim: everything acknowledged is up to its own last message
 	if err == nil && t.claimed.Load() && t.state == nil {
 		t.state = at.lean()
 	}

@@ -126,18 +126,28 @@ func final(err error) bool {
 	case errors.As(err, &refusal):
 		return refusal.Code < 500
 	}
-	return errors.Is(err, ErrStream) || errors.Is(err, ErrForeign) || errors.Is(err, ErrCorrupt) || closed(err)
+	return errors.Is(err, ErrStream) || errors.Is(err, ErrForeign) || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrFenced) ||
+		errors.Is(err, jetstream.ErrInvalidStreamName) || closed(err)
 }
 
 // unanswered returns an ErrUnknown, with the reason if there is one.
 func (s *stream) unanswered(ctx context.Context, why error) error {
-	if denied := s.js.Conn().LastError(); errors.Is(denied, nats.ErrPermissionViolation) {
+	if denied := s.denied(); denied != nil {
 		why = denied
 	}
 	if why == nil || errors.Is(why, context.Cause(ctx)) {
 		return fmt.Errorf("%w: %w", ErrUnknown, context.Cause(ctx))
 	}
 	return fmt.Errorf("%w: %w: %w", ErrUnknown, context.Cause(ctx), why)
+}
+
+// denied returns the last error of the connection if that is about a permission: a server
+// does not answer what it denies.
+func (s *stream) denied() error {
+	if err := s.js.Conn().LastError(); errors.Is(err, nats.ErrPermissionViolation) {
+		return err
+	}
+	return nil
 }
 
 // info asks the stream's leader for its state, once, and checks its settings.
@@ -168,6 +178,11 @@ type ends struct {
 	existing    uint64 // the sequence of the last message that was not removed; 0 if there was none ever
 	removed     map[uint64]bool
 	at          jetstream.Stream
+}
+
+// rewound returns an ErrRewound about a message that the stream had.
+func (e ends) rewound(had uint64) error {
+	return fmt.Errorf("%w: it ends at %d, and had message %d", ErrRewound, e.last, had)
 }
 
 // last asks the stream's leader which messages there are, once.

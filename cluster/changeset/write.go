@@ -1,11 +1,11 @@
 package changeset
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,8 +19,6 @@ type trail struct {
 	holder         string
 	claimTimeout   time.Duration
 	pruneUnapplied bool
-
-	claiming sync.Mutex // held by Claim and Release
 
 	// turn is held by the call that writes, and guards the fields below.
 	turn    chan struct{}
@@ -78,10 +76,13 @@ func (t *trail) write(ctx context.Context, method string, plan func(*state) (*re
 		case err == nil:
 			return nil
 		case errors.Is(err, errMoved):
-			err = t.look(ctx)
-			if err != nil {
-				return failed(method, err)
+			if err = t.look(ctx); err == nil {
+				continue
 			}
+			if r, _, conflict := plan(t.state); errors.Is(err, ErrFenced) && r == nil && conflict == nil {
+				return nil // an earlier attempt was stored before the trail was claimed
+			}
+			return failed(method, err)
 		case !errors.Is(err, errSmaller):
 			return failed(method, err)
 		}
@@ -98,11 +99,48 @@ func (t *trail) ready(ctx context.Context) error {
 	case t.state != nil:
 		return nil
 	}
-	s, err := t.replay(ctx, t.place.own, false)
+	s, err := t.replayOwn(ctx, false)
 	if err != nil {
 		return err
 	}
 	t.state = s
+	return nil
+}
+
+// replayOwn returns what the stream says up to this Store's last message. If that is
+// damaged because a later writer has pruned it, the error is its ErrFenced.
+func (t *trail) replayOwn(ctx context.Context, keep bool) (*state, error) {
+	s, err := t.replay(ctx, t.place.own, keep)
+	if !errors.Is(err, ErrCorrupt) {
+		return s, err
+	}
+	if fenced := t.ask(ctx, t.held); errors.Is(fenced, ErrFenced) {
+		t.fenced = fenced
+		return nil, fenced
+	}
+	return nil, err
+}
+
+// held returns an ErrFenced if a later writer has claimed the trail, as far as a server
+// knows that is asked once.
+func (t *trail) held(ctx context.Context) error {
+	there, err := t.last(ctx)
+	if err != nil {
+		return err
+	}
+	if there.first > t.place.own {
+		return fmt.Errorf("%w: message %d, the last one of this claim, is pruned", ErrFenced, t.place.own)
+	}
+	for seq := t.place.own + 1; seq <= there.last; seq++ {
+		if there.removed[seq] {
+			continue
+		}
+		if m, err := t.get(ctx, there.at, seq); err != nil {
+			return err
+		} else if m.subject != t.place.token {
+			return fencedBy(m)
+		}
+	}
 	return nil
 }
 
@@ -185,7 +223,7 @@ func (t *trail) advance(m *message) error {
 	if _, err := t.state.apply(m); err != nil {
 		return err
 	}
-	t.place.seq, t.place.own, t.place.line = m.seq, m.seq, m.Line
+	t.place.seq, t.place.own, t.place.line = m.seq, m.seq, t.state.line
 	return nil
 }
 
@@ -214,6 +252,9 @@ func (t *trail) publish(ctx context.Context, m *message, at place) error {
 	}
 	var last error
 	for began := time.Now(); ; {
+		if err := t.connected(ctx); err != nil {
+			return t.unanswered(ctx, cmp.Or(last, err))
+		}
 		msg := &nats.Msg{Subject: m.subject, Header: nats.Header{recordHeader: {string(text)}}, Data: m.data}
 		attempt, cancel := context.WithTimeout(ctx, t.ackWait)
 		ack, err := t.js.PublishMsg(attempt, msg, options...)
@@ -241,6 +282,17 @@ func (t *trail) publish(ctx context.Context, m *message, at place) error {
 			return t.unanswered(ctx, last)
 		}
 	}
+}
+
+// connected waits until the connection is up. Without one, the client would keep a message,
+// and send it when there is one: a claim that was given up could take the trail then.
+func (t *trail) connected(ctx context.Context) error {
+	for conn := t.js.Conn(); !conn.IsConnected() && !conn.IsClosed(); {
+		if pause(ctx, retryPause/10) != nil {
+			return nats.ErrDisconnected
+		}
+	}
+	return nil
 }
 
 // refused returns the error of a message, and whether that is final.
@@ -306,9 +358,12 @@ func (t *trail) lookOnce(ctx context.Context) (more bool, err error) {
 	case err != nil:
 		return false, err
 	case there.last < t.place.seq:
-		return false, fmt.Errorf("%w: it ends at %d, and had message %d", ErrRewound, there.last, t.place.seq)
+		return false, there.rewound(t.place.seq)
 	case there.last == t.place.seq:
-		return false, t.mine(bounded, there)
+		if err := t.mine(bounded, there); err != nil {
+			return false, err
+		}
+		return false, pause(bounded, retryPause/10)
 	case there.first > t.place.seq+1:
 		return false, fmt.Errorf("%w: what it wrote behind message %d is pruned", ErrFenced, t.place.seq)
 	}
@@ -336,8 +391,9 @@ func (t *trail) lookOnce(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// mine returns an error unless this Store's last message is in the stream. Then the
-// refusal has other reasons: the server has refused what may go there, or had old contents.
+// mine returns an error unless this Store's last message is in the stream. After a
+// refusal that has other reasons then: the server has refused what may go there, or had old
+// contents.
 func (t *trail) mine(ctx context.Context, there ends) error {
 	if there.removed[t.place.own] {
 		return fmt.Errorf("%w: message %d, the last one of this claim, was removed", ErrCorrupt, t.place.own)
@@ -349,7 +405,7 @@ func (t *trail) mine(ctx context.Context, there ends) error {
 	case err != nil:
 		return err
 	}
-	return pause(ctx, retryPause/10)
+	return nil
 }
 
 // fencedBy returns an ErrFenced that names who has claimed the trail.

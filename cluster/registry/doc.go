@@ -51,7 +51,8 @@
 //
 // # Limits
 //
-// A bucket with a TTL needs LimitMarkerTTL; without it keys expire unnoticed. A purge that leaves no marker, by
+// A bucket with a TTL needs LimitMarkerTTL; without it keys expire unnoticed. So do single values to which other
+// clients give a time to live, if the bucket has a History above 1: the value before comes back. A purge that leaves no marker, by
 // a stream's purge or by PurgeDeletes, is seen when the mirror lists the bucket next. There are no unique
 // indexes and no transactions, since a bucket has neither. While other clients overwrite keys faster than a
 // mirror receives them, without a pause, Sync waits, and a listing does not end. Each replica keeps all keys in

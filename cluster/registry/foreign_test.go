@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 )
 
@@ -119,6 +121,36 @@ func testForeign(t *testing.T) {
 	require.NoError(t, r.Sync(ctx))
 	require.Zero(t, r.Stats().ForeignKeys)
 	_, err = r.Create(ctx, key(0), plan{})
+	require.NoError(t, err)
+}
+
+// A foreign value without bytes, with a header that the client uses for what the server says
+// of the consumer, is one nevertheless.
+func testForeignStatus(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	r := opened[plan](t, shared.js, kv)
+	for _, status := range []string{"100", "409"} {
+		_, err := shared.js.PublishMsg(ctx, &nats.Msg{Subject: r.prefix + "k" + status, Header: nats.Header{"Status": {status}}})
+		require.NoError(t, err)
+	}
+	_, err := r.Create(ctx, "a", plan{N: 1})
+	require.NoError(t, err)
+	other := opened[plan](t, shared.js, kv)
+	require.Equal(t, 1, other.Len())
+	for _, r := range []*Registry[string, plan]{r, other} {
+		require.Equal(t, 2, r.Stats().ForeignValues)
+		require.Equal(t, uint64(1), r.Stats().Attachments)
+	}
+	// When they are purged without a marker, nothing is left of them.
+	s, err := shared.js.Stream(ctx, r.stream)
+	require.NoError(t, err)
+	require.NoError(t, s.Purge(ctx, jetstream.WithPurgeSubject(r.prefix+"*")))
+	r.listAgain()
+	require.NoError(t, r.Sync(ctx))
+	require.Zero(t, r.Stats().ForeignValues)
+	require.Equal(t, 1, r.Stats().Tombs, "that of the key that was shown")
+	_, err = r.Create(ctx, "k409", plan{N: 2})
 	require.NoError(t, err)
 }
 

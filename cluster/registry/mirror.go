@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -182,6 +183,12 @@ func (r *Registry[K, V]) inspect(ctx context.Context) (*jetstream.StreamInfo, er
 		return nil, fmt.Errorf("%w: it is no KV bucket", ErrUnsuitable)
 	case c.MaxAge > 0 && c.SubjectDeleteMarkerTTL == 0:
 		return nil, fmt.Errorf("%w: its TTL is %v, and it has no LimitMarkerTTL, so that keys expire unnoticed", ErrUnsuitable, c.MaxAge)
+	case c.AllowMsgTTL && c.SubjectDeleteMarkerTTL == 0:
+		return nil, fmt.Errorf("%w: it lets messages expire, and has no LimitMarkerTTL, so that keys expire unnoticed", ErrUnsuitable)
+	case c.Retention != jetstream.LimitsPolicy:
+		return nil, fmt.Errorf("%w: its retention is %v, with which consumers remove keys", ErrUnsuitable, c.Retention)
+	case c.DiscardNewPerSubject:
+		return nil, fmt.Errorf("%w: it refuses to replace values", ErrUnsuitable)
 	case c.Discard == jetstream.DiscardOld && (c.MaxBytes > 0 || c.MaxMsgs > 0):
 		return nil, fmt.Errorf("%w: it discards old keys unnoticed", ErrUnsuitable)
 	default:
@@ -255,7 +262,7 @@ func (r *Registry[K, V]) refuse() {
 func (r *Registry[K, V]) receive(a *attachment[K, V], m *nats.Msg) error {
 	a.heard = time.Now()
 	r.status.hear(a.heard.Sub(r.begun))
-	if len(m.Data) == 0 && m.Header.Get("Status") != "" {
+	if len(m.Data) == 0 && m.Header.Get("Status") != "" && !strings.HasPrefix(m.Subject, r.prefix) { // which another client's message may have
 		return r.control(a, m)
 	}
 	meta, err := m.Metadata()

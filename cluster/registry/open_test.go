@@ -63,6 +63,9 @@ func testUnsuitable(t *testing.T) {
 		"TTL":       {MaxMsgsPerSubject: 1, MaxAge: time.Hour},
 		"no bucket": {},
 		"discards":  {MaxMsgsPerSubject: 1, MaxBytes: 1 << 20},
+		"expiry":    {MaxMsgsPerSubject: 1, AllowMsgTTL: true},
+		"interest":  {MaxMsgsPerSubject: 1, Retention: jetstream.InterestPolicy},
+		"refuses":   {MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true},
 	} {
 		c.Name, c.Subjects, c.Storage = "KV_unsuitable", []string{"$KV.unsuitable.>"}, jetstream.MemoryStorage
 		_, err := shared.js.CreateStream(ctx, c)

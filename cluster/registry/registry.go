@@ -75,7 +75,7 @@ type Registry[K ~string, V any] struct {
 // [ErrUnsuitable] bucket, one that does not exist and invalid settings are errors at once.
 //
 // A bucket is unsuitable if it is a mirror of another, or if keys expire in it without a
-// marker: a TTL without LimitMarkerTTL.
+// marker: a TTL, or AllowMsgTTL, without LimitMarkerTTL.
 //
 // Open panics if ctx or js is nil. It is blocking: it waits for the bucket.
 func Open[K ~string, V any](ctx context.Context, js jetstream.JetStream, bucket string, config Config[K, V]) (*Registry[K, V], error) {

@@ -20,6 +20,7 @@ func TestRegistry(t *testing.T) {
 		"lost request":        testLostRequest,
 		"answer and conflict": testLostAnswerAndConflict,
 		"foreign":             testForeign,
+		"foreign status":      testForeignStatus,
 		"encode":              testEncode,
 		"config":              testConfig,
 		"unsuitable":          testUnsuitable,

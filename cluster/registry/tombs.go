@@ -78,13 +78,17 @@ func (t *tombs[K]) foreigners() (n int) {
 }
 
 // unlisted makes tombs of keys that the bucket has nothing of those of a deletion without
-// a marker.
+// a marker, and forgets foreign values.
 func (t *tombs[K]) unlisted(listed func(K) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for k, b := range t.of {
-		if !listed(k) {
-			b.expect, b.foreign = 0, false
+		switch {
+		case listed(k):
+		case b.foreign: // the ring does not have it
+			delete(t.of, k)
+		default:
+			b.expect = 0
 			t.of[k] = b
 		}
 	}

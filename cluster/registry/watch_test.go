@@ -114,7 +114,7 @@ func testClaims(t *testing.T) {
 		require.NoError(t, err)
 	}
 
-	for _, d := range []time.Duration{-1, time.Millisecond, 1500 * time.Millisecond} {
+	for _, d := range []time.Duration{-1, 0, time.Millisecond, 1500 * time.Millisecond} {
 		_, err = r.Put(ctx, "x", plan{}, TTL(d))
 		require.ErrorContains(t, err, "TTL")
 	}

@@ -17,7 +17,10 @@ const minTTL = time.Second
 // Option changes how a value is stored.
 type Option func(*options)
 
-type options struct{ ttl time.Duration }
+type options struct {
+	ttl     time.Duration
+	expires bool
+}
 
 // TTL makes the key expire when that time has passed since the bucket stored the value,
 // unless it is changed before: the bucket then deletes it, and all replicas see an
@@ -27,7 +30,7 @@ type options struct{ ttl time.Duration }
 //
 // The version that the write returns is a fencing token: every later owner of the key has
 // a higher one.
-func TTL(d time.Duration) Option { return func(o *options) { o.ttl = d } }
+func TTL(d time.Duration) Option { return func(o *options) { *o = options{d, true} } }
 
 // headers returns the headers that options ask for.
 func (r *Registry[K, V]) headers(opts []Option) (nats.Header, error) {
@@ -36,7 +39,7 @@ func (r *Registry[K, V]) headers(opts []Option) (nats.Header, error) {
 		f(&o)
 	}
 	switch {
-	case o.ttl == 0:
+	case !o.expires:
 		return nil, nil
 	case o.ttl < minTTL || o.ttl%minTTL != 0:
 		return nil, fmt.Errorf("registry: TTL is %v, and must be whole seconds, at least 1", o.ttl)
@@ -310,9 +313,6 @@ func (r *Registry[K, V]) UpdateIf(ctx context.Context, key K, version Version, v
 // Renew panics if ctx is nil. It is blocking: it waits for the bucket and the mirror. It
 // takes effect when the bucket stores the value.
 func (r *Registry[K, V]) Renew(ctx context.Context, key K, version Version, ttl time.Duration) (Version, error) {
-	if ttl == 0 {
-		ttl = -1 // which headers refuses
-	}
 	w, err := r.begin(ctx, "Renew", key, []Option{TTL(ttl)})
 	if err != nil {
 		return 0, err

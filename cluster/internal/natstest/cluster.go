@@ -222,3 +222,6 @@ func (c *Cluster) wait(what string, holds func() bool) {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
+
+// Len returns the number of servers, running or not.
+func (c *Cluster) Len() int { return len(c.nodes) }
