@@ -18,7 +18,7 @@ func TestCache(t *testing.T) {
 		RecordStats: true, MaxEntries: 1, OnCreate: latchprom.OnCreate[int](creations),
 		Close: func(int, int) error { return nil },
 	})
-	get := scrape(t, creations, latchprom.Cache("c", c, latchprom.CacheOptions{RecordStats: true, Flights: true}))
+	get := scrape(t, creations, latchprom.Cache("c", c, latchprom.CacheOptions{Flights: true}))
 	one := func() (int, error) { return 1, nil }
 	for range 3 {
 		_, err := c.GetOrCreate(1, one)

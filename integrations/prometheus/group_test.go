@@ -59,7 +59,7 @@ func TestGroupDefaultMaxKeys(t *testing.T) {
 
 // TestGroupCounters checks that counters stay when keys and tables go.
 func TestGroupCounters(t *testing.T) {
-	transitions := latchprom.NewTransitions("g")
+	transitions := latchprom.NewGroupTransitions("g")
 	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[int]{OnStateChange: latchprom.CountKey[int](transitions)})
 	get := scrape(t, latchprom.Group("g", g, latchprom.GroupOptions[int]{}), transitions)
 	permit, err := g.Allow(2)
@@ -79,7 +79,7 @@ func TestGroupCounters(t *testing.T) {
 		`latchfree_breaker_group_rejected_total{group="g"} 1`,
 		`latchfree_breaker_group_late_total{group="g"} 1`,
 		`latchfree_breaker_group_withheld_total{group="g"} 0`,
-		`latchfree_breaker_transitions_total{breaker="g",from="Closed",reason="Trip",to="Open"} 2`,
+		`latchfree_breaker_group_transitions_total{from="Closed",group="g",reason="Trip",to="Open"} 2`,
 	} {
 		assert.Contains(t, body, line+"\n")
 	}

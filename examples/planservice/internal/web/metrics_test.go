@@ -102,7 +102,7 @@ func TestMetrics(t *testing.T) {
 		`latchfree_registry_entries{registry="changesets"}`:                                                    "4",
 		`latchfree_tracker_changesets_total{tracker="changes"}`:                                                "4",
 		`latchfree_tracker_open{tracker="events"}`:                                                             "1",
-		`latchfree_breaker_transitions_total{breaker="strategies",from="Closed",reason="Threshold",to="Open"}`: "1",
+		`latchfree_breaker_group_transitions_total{from="Closed",group="strategies",reason="Threshold",to="Open"}`: "1",
 	} {
 		assert.Equal(t, want, samples[name], name)
 	}
