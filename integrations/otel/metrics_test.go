@@ -177,6 +177,7 @@ func TestRegistryTrackerJournal(t *testing.T) {
 		first(tracker.Start(ctx))
 		first(tracker.Record(1))
 	}
+	require.NoError(t, tracker.Flush(ctx))
 	lines, stats := float64(j.Hash().Line), j.Stats()
 	require.Positive(t, lines)
 	different(t, stats.Entries, stats.Bytes, stats.Writes, uint64(stats.Size), 0, 1)

@@ -39,6 +39,7 @@ func TestTrackerAndJournal(t *testing.T) {
 		_, err = tracker.Record(1)
 		require.NoError(t, err)
 	}
+	require.NoError(t, tracker.Flush(ctx))
 	_, body := get()
 	lines, stats := j.Hash().Line, j.Stats()
 	require.Positive(t, lines)
