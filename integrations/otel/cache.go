@@ -107,11 +107,12 @@ func Creations[K comparable](meter metric.Meter, name string) (func(K, time.Dura
 	}, nil
 }
 
-// result returns how a create function has ended.
+// result returns how a create function has ended. OnCreate gets ErrNotModified only if there is
+// no value that could stay, which is an error.
 func result(err error) string {
 	var p *oncecache.PanicError
 	switch {
-	case err == nil || err == oncecache.ErrNotModified:
+	case err == nil:
 		return "ok"
 	case errors.As(err, &p) || errors.Is(err, oncecache.ErrGoexit):
 		return "panic"

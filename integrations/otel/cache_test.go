@@ -40,6 +40,9 @@ func TestCacheTimes(t *testing.T) {
 		_, err = c.Refresh(ctx, 2000, func(context.Context, int) (int, error) { return 0, oncecache.ErrNotModified })
 		require.NoError(t, err)
 
+		_, err = c.GetOrCreate(2001, func() (int, error) { return 0, oncecache.ErrNotModified })
+		require.Error(t, err) // there is nothing that could stay
+
 		// Two creations are under way, and three calls wait for the older one.
 		release := make(chan struct{})
 		defer close(release)
@@ -57,7 +60,7 @@ func TestCacheTimes(t *testing.T) {
 			"cache.create.timeouts cache.name=c": 5, "cache.removals cache.name=c cache.reason=Idle": float64(s.Idle),
 			"cache.removals cache.name=c cache.reason=Expired": float64(s.Expired), "cache.removals cache.name=c cache.reason=Evicted": 0,
 			"cache.create.in_flight cache.name=c": 2, "cache.create.waiting cache.name=c": 3, "cache.create.oldest cache.name=c": 5,
-			"cache.create.duration cache.name=c cache.result=ok": 2, "cache.create.duration cache.name=c cache.result=error": 5,
+			"cache.create.duration cache.name=c cache.result=ok": 2, "cache.create.duration cache.name=c cache.result=error": 6,
 		})
 		for _, one := range m.ScopeMetrics[0].Metrics {
 			if h, ok := one.Data.(metricdata.Histogram[float64]); ok {

@@ -112,11 +112,12 @@ func OnCreate[K comparable](c Creations) func(K, time.Duration, error) {
 	return func(_ K, took time.Duration, err error) { c.Observe(took, err) }
 }
 
-// result returns how a create function has ended.
+// result returns how a create function has ended. OnCreate gets ErrNotModified only if there is
+// no value that could stay, which is an error.
 func result(err error) string {
 	var p *oncecache.PanicError
 	switch {
-	case err == nil || err == oncecache.ErrNotModified:
+	case err == nil:
 		return "ok"
 	case errors.As(err, &p) || errors.Is(err, oncecache.ErrGoexit):
 		return "panic"

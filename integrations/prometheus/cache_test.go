@@ -137,6 +137,9 @@ func TestCacheTimes(t *testing.T) {
 		_, err = c.Refresh(ctx, 2000, func(context.Context, int) (int, error) { return 0, oncecache.ErrNotModified })
 		require.NoError(t, err)
 
+		_, err = c.GetOrCreate(2001, func() (int, error) { return 0, oncecache.ErrNotModified })
+		require.Error(t, err) // there is nothing that could stay
+
 		// Two creations are under way, and three calls wait for the older one.
 		release := make(chan struct{})
 		defer close(release)
@@ -160,12 +163,14 @@ func TestCacheTimes(t *testing.T) {
 					name += " " + l.GetValue()
 				}
 				got[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetHistogram().GetSampleSum()
+				got["count of "+name] = float64(m.GetHistogram().GetSampleCount())
 			}
 		}
 		for name, want := range map[string]float64{
 			"create_timeouts_total": 5, "removals_total Idle": 4, "removals_total Expired": 1, "removals_total Evicted": 0,
 			"creations_in_flight": 2, "waiting_calls": 3, "oldest_creation_seconds": 5,
-			"create_duration_seconds ok": 3, "create_duration_seconds error": 5 * 3600,
+			"create_duration_seconds ok": 3, "create_duration_seconds error": 5 * 3600, "create_failures_total": 6,
+			"count of create_duration_seconds ok": 2, "count of create_duration_seconds error": 6,
 		} {
 			assert.Contains(t, got, name)
 			assert.Equal(t, want, got[name], name)
