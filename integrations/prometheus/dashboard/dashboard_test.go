@@ -17,15 +17,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+//lint:ignore SA1019 The file has the first schema, which all versions of Grafana import.
+type board = grafana.Dashboard
+
 // load returns the dashboard, in which Grafana's schema has all fields and allows all values.
-func load(t *testing.T) grafana.Dashboard {
+func load(t *testing.T) board {
 	t.Helper()
 	runtime := cog.NewRuntime()
 	runtime.RegisterPanelcfgVariant(timeseries.VariantConfig())
 	runtime.RegisterDataqueryVariant(query.VariantConfig())
 	text, err := os.ReadFile("testdata/dashboard.json")
 	require.NoError(t, err)
-	require.NoError(t, real(new(grafana.Dashboard).UnmarshalJSONStrict(text)))
+	require.NoError(t, real(new(board).UnmarshalJSONStrict(text)))
 	var raw struct {
 		Panels []struct{ Targets []json.RawMessage }
 	}
@@ -35,7 +38,7 @@ func load(t *testing.T) grafana.Dashboard {
 			require.NoError(t, real(new(query.Dataquery).UnmarshalJSONStrict(q)), "panels[%d]: %s", i, q)
 		}
 	}
-	var d grafana.Dashboard // again, since a strict one has no queries, for the same reason as real
+	var d board // again, since a strict one has no queries, for the same reason as real
 	require.NoError(t, json.Unmarshal(text, &d))
 	require.NoError(t, real(d.Validate()))
 	return d
