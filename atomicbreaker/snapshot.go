@@ -91,11 +91,11 @@ type Snapshot struct {
 	Name       string        // Config.Name
 	State      State         // as State returns it
 	Would      State         // State without Config.Shadow
-	Failures   int           // while closed: since the last success, or with a KOfN among the last calls; while half-open: of probes
+	Failures   int           // while closed: since the last success, or with a KOfN among the last calls; while half-open: of probes; otherwise 0
 	Streak     int           // times opened since last closed, up to 31
 	Successes  int           // of probes, while half-open
 	InFlight   int           // probes that have a slot, while half-open
-	Generation int           // goes up with every change of mode and reset; after 2^20-1 comes 1
+	Generation int           // goes up with every change of mode and reset; after 2^20-1 comes 1; a key that left its group begins with 0 again
 	RetryAfter time.Duration // until a probe may be made, while open; math.MaxInt64 if only Reset helps
 
 	// Window has the counts of the windows while the breaker is closed: of a policy

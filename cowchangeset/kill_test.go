@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
@@ -91,6 +92,9 @@ func child(path string) {
 // A process that is killed at any moment has lost nothing that was acknowledged,
 // and nothing is there twice, whichever process goes on.
 func TestKilled(t *testing.T) {
+	if runtime.GOARCH == "wasm" {
+		t.Skip("WebAssembly has no processes")
+	}
 	path := filepath.Join(t.TempDir(), "journal")
 	acknowledged, pruned := map[string]cowchangeset.Receipt{}, uint64(0)
 	rounds := 20

@@ -76,18 +76,13 @@ func (b *Breakers) Group() *atomicbreaker.Group[string] { return b.group }
 // A breakerGate admits what a breaker admits.
 type breakerGate struct{ config BreakersConfig }
 
-func (g breakerGate) enter(ctx context.Context, target, method string) (func(atomicbreaker.Outcome), error) {
-	var permit atomicbreaker.Permit
-	var err error
+func (g breakerGate) enter(ctx context.Context, target, method string) (a admission, err error) {
 	if g.config.Breaker != nil {
-		permit, err = g.config.Breaker.Allow()
+		a.permit, err = g.config.Breaker.Allow()
 	} else {
-		permit, err = g.config.Group.Allow(g.config.Key(ctx, target, method))
+		a.permit, err = g.config.Group.Allow(g.config.Key(ctx, target, method))
 	}
-	if err != nil {
-		return nil, err
-	}
-	return func(o atomicbreaker.Outcome) { permit.Report(o) }, nil
+	return a, err
 }
 
 func (g breakerGate) early() bool { return false }

@@ -62,8 +62,9 @@ func TestUnaryServer(t *testing.T) {
 		answer := error(nil)
 		e := &echo{get: func(_ context.Context, s string) (string, error) { return s, answer }}
 		conn := n.serve(t, e, []grpc.ServerOption{grpc.UnaryInterceptor(of(b).UnaryServer())})
-		_, err := get(soon(t), conn, "a")
+		reply, err := get(soon(t), conn, "a")
 		require.NoError(t, err)
+		assert.Equal(t, "a", reply)
 		assert.Equal(t, atomicbreaker.Closed, b.State())
 		answer = errors.New("a handler's error, which is Unknown to clients")
 		_, err = get(soon(t), conn, "a")

@@ -9,9 +9,9 @@ import (
 
 // A gate admits calls.
 type gate interface {
-	// enter returns a function that reports how the call ended, to be called once, or an
-	// error that matches atomicbreaker.ErrRejected.
-	enter(ctx context.Context, target, method string) (report func(atomicbreaker.Outcome), err error)
+	// enter returns an admission, to be reported once, or an error that matches
+	// atomicbreaker.ErrRejected.
+	enter(ctx context.Context, target, method string) (admission, error)
 
 	// early reports whether a stream has succeeded with its first message.
 	early() bool
@@ -19,20 +19,49 @@ type gate interface {
 	classify(ctx context.Context, err error) atomicbreaker.Outcome
 }
 
-// A call is one that a gate has admitted. Whoever sets ended reports how it ended.
+// An admission knows where the end of a call is reported. It is no interface and no
+// function, so that a unary call does not allocate it.
+type admission struct {
+	permit   atomicbreaker.Permit
+	throttle *atomicbreaker.Throttle // nil: permit
+}
+
+func (a admission) report(o atomicbreaker.Outcome) {
+	if a.throttle != nil {
+		a.throttle.Report(o)
+	} else {
+		a.permit.Report(o)
+	}
+}
+
+// unary makes a call that ends when do returns. If do or the user's Classify does not
+// return, the call has failed.
+func unary(g gate, ctx context.Context, target, method string, do func() error) error {
+	a, err := g.enter(ctx, target, method)
+	if err != nil {
+		return &rejection{err}
+	}
+	outcome := atomicbreaker.Failure
+	defer func() { a.report(outcome) }()
+	err = do()
+	outcome = g.classify(ctx, err)
+	return err
+}
+
+// A call is a stream that a gate has admitted. Whoever sets ended reports how it ended.
 type call struct {
-	gate   gate
-	ctx    context.Context
-	report func(atomicbreaker.Outcome)
-	ended  atomic.Bool
+	admission
+	gate  gate
+	ctx   context.Context
+	ended atomic.Bool
 }
 
 func begin(g gate, ctx context.Context, target, method string) (*call, error) {
-	report, err := g.enter(ctx, target, method)
+	a, err := g.enter(ctx, target, method)
 	if err != nil {
 		return nil, &rejection{err}
 	}
-	return &call{gate: g, ctx: ctx, report: report}, nil
+	return &call{admission: a, gate: g, ctx: ctx}, nil
 }
 
 // end reports how the call ended, unless it was reported. It runs user code. If that does

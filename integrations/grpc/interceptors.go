@@ -18,16 +18,9 @@ func (i interceptors) UnaryClient() grpc.UnaryClientInterceptor {
 		if err := ctx.Err(); err != nil {
 			return status.FromContextError(err).Err()
 		}
-		c, err := begin(i.gate, ctx, cc.Target(), method)
-		if err != nil {
-			return err
-		}
-		returned := false
-		defer c.unwind(&returned)
-		err = invoker(ctx, method, req, reply, cc, opts...)
-		returned = true
-		c.end(err)
-		return err
+		return unary(i.gate, ctx, cc.Target(), method, func() error {
+			return invoker(ctx, method, req, reply, cc, opts...)
+		})
 	}
 }
 
@@ -80,16 +73,11 @@ func (s *clientStream) RecvMsg(m any) error {
 
 // UnaryServer returns the interceptor for unary calls of a server.
 func (i interceptors) UnaryServer() grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		c, err := begin(i.gate, ctx, "", info.FullMethod)
-		if err != nil {
-			return nil, err
-		}
-		returned := false
-		defer c.unwind(&returned)
-		reply, err := handler(ctx, req)
-		returned = true
-		c.end(err)
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
+		err = unary(i.gate, ctx, "", info.FullMethod, func() (err error) {
+			reply, err = handler(ctx, req)
+			return err
+		})
 		return reply, err
 	}
 }

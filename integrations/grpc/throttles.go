@@ -51,11 +51,8 @@ func MustNewThrottles(c ThrottlesConfig) *Throttles {
 // A throttleGate admits what a throttle admits.
 type throttleGate struct{ config ThrottlesConfig }
 
-func (g throttleGate) enter(context.Context, string, string) (func(atomicbreaker.Outcome), error) {
-	if err := g.config.Throttle.Allow(); err != nil {
-		return nil, err
-	}
-	return g.config.Throttle.Report, nil
+func (g throttleGate) enter(context.Context, string, string) (admission, error) {
+	return admission{throttle: g.config.Throttle}, g.config.Throttle.Allow()
 }
 
 func (g throttleGate) early() bool { return true }

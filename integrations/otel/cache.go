@@ -13,10 +13,6 @@ import (
 
 // CacheOptions says which metrics a Cache has besides the usual ones.
 type CacheOptions struct {
-	// RecordStats says that Config.RecordStats is set. Without it the cache counts no
-	// look-ups, and a metric that is always zero would be wrong.
-	RecordStats bool
-
 	// Flights adds the creations that are under way. A collection then walks all entries
 	// of the cache, and locks one bucket at a time.
 	Flights bool
@@ -39,7 +35,8 @@ var (
 	cacheOldest   = family{"latchfree.cache.create.oldest", "s", "How long ago the oldest creation under way began; 0 without one.", gauge}
 )
 
-// Cache registers the metrics of c. It panics if meter or c is nil.
+// Cache registers the metrics of c: those of look-ups if c counts them, which is
+// Config.RecordStats. It panics if meter or c is nil.
 func Cache[K comparable, V any](meter metric.Meter, name string, c *oncecache.Cache[K, V], o CacheOptions) (metric.Registration, error) {
 	if meter == nil {
 		panic("latchotel: Cache: nil meter")
@@ -48,7 +45,8 @@ func Cache[K comparable, V any](meter metric.Meter, name string, c *oncecache.Ca
 		panic("latchotel: Cache: nil cache")
 	}
 	families := []*family{&cacheEntries, &cacheWeight, &cacheCreated, &cacheFailed, &cachePanicked, &cacheTimedOut, &cacheRemoved, &cacheClosed}
-	if o.RecordStats {
+	recorded := c.Stats().Recorded
+	if recorded {
 		families = append(families, &cacheHits, &cacheMisses, &cacheJoined)
 	}
 	if o.Flights {
@@ -69,7 +67,7 @@ func Cache[K comparable, V any](meter metric.Meter, name string, c *oncecache.Ca
 		emit(&cacheRemoved, float64(s.Idle), reason(oncecache.ReasonIdle))
 		emit(&cacheRemoved, float64(s.Expired), reason(oncecache.ReasonExpired))
 		emit(&cacheClosed, float64(s.Closed))
-		if o.RecordStats {
+		if recorded {
 			emit(&cacheHits, float64(s.Hits))
 			emit(&cacheMisses, float64(s.Misses))
 			emit(&cacheJoined, float64(s.Joined))
@@ -109,11 +107,12 @@ func Creations[K comparable](meter metric.Meter, name string) (func(K, time.Dura
 	}, nil
 }
 
-// result returns how a create function has ended.
+// result returns how a create function has ended. OnCreate gets ErrNotModified only if there is
+// no value that could stay, which is an error.
 func result(err error) string {
 	var p *oncecache.PanicError
 	switch {
-	case err == nil || err == oncecache.ErrNotModified:
+	case err == nil:
 		return "ok"
 	case errors.As(err, &p) || errors.Is(err, oncecache.ErrGoexit):
 		return "panic"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,4 +81,11 @@ func first[T any](value T, err error) T {
 		panic(err)
 	}
 	return value
+}
+
+// different checks that numbers which a test tells apart are different.
+func different(t *testing.T, numbers ...uint64) {
+	t.Helper()
+	slices.Sort(numbers)
+	require.Len(t, slices.Compact(slices.Clone(numbers)), len(numbers), "%v", numbers)
 }

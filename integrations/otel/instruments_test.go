@@ -38,7 +38,7 @@ func everything(t *testing.T) func() (metricdata.ResourceMetrics, error) {
 	group.Trip("a", 0)
 	onCreate, err := latchotel.Creations[string](meter, "c")
 	require.NoError(t, err)
-	cache := oncecache.MustNew(oncecache.Config[string, int]{OnCreate: onCreate})
+	cache := oncecache.MustNew(oncecache.Config[string, int]{RecordStats: true, OnCreate: onCreate})
 	_, err = cache.GetOrCreate("k", func() (int, error) { return 1, nil })
 	require.NoError(t, err)
 	tracker := new(cowchangeset.Tracker[int])
@@ -56,7 +56,7 @@ func everything(t *testing.T) func() (metricdata.ResourceMetrics, error) {
 		func() error { _, err := latchotel.Throttle(meter, "t", new(atomicbreaker.Throttle)); return err },
 		func() error { _, err := latchotel.RetryBudget(meter, "r", new(atomicbreaker.RetryBudget)); return err },
 		func() error {
-			_, err := latchotel.Cache(meter, "c", cache, latchotel.CacheOptions{RecordStats: true, Flights: true})
+			_, err := latchotel.Cache(meter, "c", cache, latchotel.CacheOptions{Flights: true})
 			return err
 		},
 		func() error {

@@ -2,6 +2,8 @@ package latchotel_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
@@ -95,7 +97,7 @@ func TestCache(t *testing.T) {
 	c := oncecache.MustNew(oncecache.Config[int, int]{
 		RecordStats: true, MaxEntries: 1, OnCreate: onCreate, Close: func(int, int) error { return nil },
 	})
-	first(latchotel.Cache(meter, "c", c, latchotel.CacheOptions{RecordStats: true, Flights: true}))
+	first(latchotel.Cache(meter, "c", c, latchotel.CacheOptions{Flights: true}))
 	first(latchotel.Cache(meter, "plain", new(oncecache.Cache[int, int]), latchotel.CacheOptions{}))
 	one := func() (int, error) { return 1, nil }
 	first(c.GetOrCreate(1, one))
@@ -171,15 +173,22 @@ func TestRegistryTrackerJournal(t *testing.T) {
 	first(latchotel.Tracker(meter, "t", tracker))
 	first(latchotel.Journal(meter, "j", j))
 	first(r.Put("a", 1))
-	first(tracker.Start(ctx))
-	first(tracker.Start(ctx))
-	first(tracker.Record(1))
-	lines := float64(j.Hash().Line)
+	for range 2 {
+		first(tracker.Start(ctx))
+		first(tracker.Record(1))
+	}
+	require.NoError(t, tracker.Flush(ctx))
+	lines, stats := float64(j.Hash().Line), j.Stats()
 	require.Positive(t, lines)
+	different(t, stats.Entries, stats.Bytes, stats.Writes, uint64(stats.Size), 0, 1)
 	includes(t, samples(t, first(collect())), map[string]float64{
 		"registry.entries registry.name=r": 1, "tracker.changesets tracker.name=t": 2, "tracker.open tracker.name=t": 1,
 		"tracker.entries tracker.name=t": 1, "tracker.durable_seq tracker.name=t": 1,
 		"journal.lines journal.name=j": lines, "journal.recovered journal.name=j": 0,
+		"journal.entries journal.name=j": float64(stats.Entries), "journal.written journal.name=j": float64(stats.Bytes),
+		"journal.writes journal.name=j": float64(stats.Writes), "journal.syncs journal.name=j": float64(stats.Syncs),
+		"journal.failures journal.name=j": 0, "journal.broken journal.name=j": 0, "journal.segments journal.name=j": 1,
+		"journal.size journal.name=j": float64(stats.Size), "journal.waiting journal.name=j": 0,
 	})
 	c, _ := tracker.Current()
 	first(c.Seal(ctx))
@@ -190,4 +199,16 @@ func TestRegistryTrackerJournal(t *testing.T) {
 	all := samples(t, first(collect()))
 	includes(t, all, map[string]float64{"registry.entries registry.name=r": 0, "tracker.changesets tracker.name=t": 2, "tracker.open tracker.name=t": 0})
 	assert.GreaterOrEqual(t, all["journal.lines journal.name=j"], lines)
+}
+
+// A journal that breaks says so: its files go, and it sees that.
+func TestBrokenJournal(t *testing.T) {
+	meter, collect := reader(t)
+	dir := filepath.Join(t.TempDir(), "journal")
+	j := first(journal.Open[int](dir, journal.Options{}))
+	first(latchotel.Journal(meter, "j", j))
+	require.NoError(t, os.RemoveAll(dir))
+	require.ErrorIs(t, j.Rotate(context.Background()), journal.ErrBroken)
+	includes(t, samples(t, first(collect())), map[string]float64{"journal.broken journal.name=j": 1, "journal.failures journal.name=j": 1})
+	require.ErrorIs(t, j.Close(), journal.ErrBroken)
 }

@@ -1,6 +1,8 @@
 package latchotel
 
 import (
+	"errors"
+
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
 	"github.com/latchfree/latchfree/shardedregistry"
@@ -14,6 +16,15 @@ var (
 	trackerEntries    = family{"latchfree.tracker.entries", "{entry}", "Entries in the latest changeset.", amount}
 	trackerDurable    = family{"latchfree.tracker.durable_seq", "1", "The store has every entry of the latest changeset with a Seq below this; 0 without a store.", gauge}
 	journalLines      = family{"latchfree.journal.lines", "{line}", "Lines of the journal since it was made, also of removed segments.", counter}
+	journalEntries    = family{"latchfree.journal.entries", "{entry}", "Entries that Append has written since the journal was opened.", counter}
+	journalBytes      = family{"latchfree.journal.written", "By", "Bytes of the lines that were written since the journal was opened.", counter}
+	journalWrites     = family{"latchfree.journal.writes", "{write}", "Writes; one has the lines of all calls that waited at the same time.", counter}
+	journalSyncs      = family{"latchfree.journal.syncs", "{sync}", "Fsyncs of segments.", counter}
+	journalFailures   = family{"latchfree.journal.failures", "{failure}", "Failed attempts to write, to sync, to begin a segment or to remove one.", counter}
+	journalBroken     = family{"latchfree.journal.broken", "1", "1 if the journal is broken and accepts no more calls.", amount}
+	journalSegments   = family{"latchfree.journal.segments", "{segment}", "Segments in the directory, without archived ones.", amount}
+	journalSize       = family{"latchfree.journal.size", "By", "Bytes of the segments in the directory, without archived ones.", amount}
+	journalWaiting    = family{"latchfree.journal.waiting", "{call}", "Calls that wait for their turn to write.", amount}
 	journalRecovered  = family{"latchfree.journal.recovered", "By", "Bytes of a write that a crash had cut off, which Open has removed.", amount}
 )
 
@@ -66,5 +77,16 @@ func Journal[E any](meter metric.Meter, name string, j *journal.Journal[E]) (met
 	return register(meter, "latchfree.journal.name", name, func(emit emit) {
 		emit(&journalLines, float64(j.Hash().Line))
 		emit(&journalRecovered, float64(j.Recovered()))
-	}, &journalLines, &journalRecovered)
+		s := j.Stats()
+		emit(&journalEntries, float64(s.Entries))
+		emit(&journalBytes, float64(s.Bytes))
+		emit(&journalWrites, float64(s.Writes))
+		emit(&journalSyncs, float64(s.Syncs))
+		emit(&journalFailures, float64(s.Failures))
+		emit(&journalBroken, truth(errors.Is(s.LastError, journal.ErrBroken)))
+		emit(&journalSegments, float64(s.Segments))
+		emit(&journalSize, float64(s.Size))
+		emit(&journalWaiting, float64(s.Waiting))
+	}, &journalLines, &journalRecovered, &journalEntries, &journalBytes, &journalWrites, &journalSyncs, &journalFailures,
+		&journalBroken, &journalSegments, &journalSize, &journalWaiting)
 }

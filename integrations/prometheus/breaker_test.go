@@ -2,6 +2,7 @@ package latchprom_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -80,4 +81,94 @@ func TestThrottleAndBudget(t *testing.T) {
 	assert.Contains(t, body, `latchfree_throttle_window_accepts{throttle="t"} 1`)
 	assert.Contains(t, body, `latchfree_throttle_reject_ratio{throttle="t"} 0`)
 	assert.Regexp(t, `latchfree_retry_budget_available_retries\{budget="r"\} \d+\n`, body)
+}
+
+// Each count of a breaker has its own number, so that none can stand for another.
+func TestBreakerCounts(t *testing.T) {
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1), OpenTimeout: -1, Probes: 9})
+	early := make([]atomicbreaker.Permit, 6)
+	for i := range early {
+		permit, err := b.Allow()
+		require.NoError(t, err)
+		early[i] = permit
+	}
+	fail := func() { _ = b.Do(context.Background(), func(context.Context) error { return errDown }) }
+	for range 3 {
+		fail() // opens
+		b.Reset()
+	}
+	fail()
+	for range 7 {
+		_, err := b.Allow()
+		require.ErrorIs(t, err, atomicbreaker.ErrOpen)
+	}
+	b.HalfOpen()
+	fail() // opens again
+	b.HalfOpen()
+	for _, permit := range early {
+		permit.Failure() // late
+	}
+	for range 4 {
+		_, err := b.Allow()
+		require.NoError(t, err)
+	}
+	_, body := scrape(t, latchprom.Breaker("b", b))()
+	for name, n := range map[string]int{
+		"opened_total": 5, "closed_total": 3, "rejected_total": 7, "late_total": 6, "streak": 2, "probes_in_flight": 4,
+		"failures": 0, "open": 0, "retry_after_seconds": 0,
+	} {
+		assert.Contains(t, body, fmt.Sprintf("latchfree_breaker_%s{breaker=\"b\"} %d\n", name, n))
+	}
+}
+
+// Of the states of a breaker one is 1, and Config.Shadow hides none that rejects.
+func TestBreakerStates(t *testing.T) {
+	all := []string{"Closed", "Open", "HalfOpen", "ForcedOpen", "Disabled", "Shadow"}
+	for i, set := range []func(b *atomicbreaker.Breaker){
+		func(*atomicbreaker.Breaker) {},
+		func(b *atomicbreaker.Breaker) { b.Trip(10 * time.Minute) },
+		func(b *atomicbreaker.Breaker) { b.HalfOpen() },
+		func(b *atomicbreaker.Breaker) { b.ForceOpen() },
+		func(b *atomicbreaker.Breaker) { b.Disable() },
+		func(b *atomicbreaker.Breaker) { b.Trip(10 * time.Minute) },
+	} {
+		b := atomicbreaker.MustNew(atomicbreaker.Config{Shadow: all[i] == "Shadow"})
+		set(b)
+		_, body := scrape(t, latchprom.Breaker("b", b))()
+		for k, state := range all {
+			n := 0
+			if k == i {
+				n = 1
+			}
+			assert.Contains(t, body, fmt.Sprintf("latchfree_breaker_state{breaker=\"b\",state=%q} %d\n", state, n))
+		}
+		open := 0
+		if all[i] == "Open" || all[i] == "ForcedOpen" || all[i] == "Shadow" {
+			open = 1
+		}
+		assert.Contains(t, body, fmt.Sprintf("latchfree_breaker_open{breaker=\"b\"} %d\n", open))
+		if all[i] == "Open" || all[i] == "Shadow" {
+			assert.Regexp(t, `latchfree_breaker_retry_after_seconds\{breaker="b"\} (59\d|600)(\.\d+)?\n`, body)
+		}
+	}
+}
+
+func TestThrottleCounts(t *testing.T) {
+	throttle := atomicbreaker.MustNewThrottle(atomicbreaker.ThrottleConfig{Window: time.Hour})
+	budget := atomicbreaker.MustNewRetryBudget(atomicbreaker.RetryBudgetConfig{})
+	for i := range 100 {
+		_ = throttle.Allow()
+		if i < 30 {
+			throttle.Success()
+		}
+	}
+	s := throttle.Snapshot()
+	require.Greater(t, s.Requests, s.Accepts)
+	require.NotContains(t, []float64{0, 0.5, 1}, s.RejectProbability)
+	require.Positive(t, budget.Available())
+	_, body := scrape(t, latchprom.Throttle("t", throttle), latchprom.RetryBudget("r", budget))()
+	assert.Contains(t, body, fmt.Sprintf("latchfree_throttle_window_requests{throttle=\"t\"} %d\n", s.Requests))
+	assert.Contains(t, body, fmt.Sprintf("latchfree_throttle_window_accepts{throttle=\"t\"} %d\n", s.Accepts))
+	assert.Contains(t, body, fmt.Sprintf("latchfree_throttle_reject_ratio{throttle=\"t\"} %v\n", s.RejectProbability))
+	assert.Contains(t, body, fmt.Sprintf("latchfree_retry_budget_available_retries{budget=\"r\"} %d\n", budget.Available()))
 }

@@ -10,10 +10,6 @@ import (
 
 // CacheOptions says which metrics a Cache has besides the usual ones.
 type CacheOptions struct {
-	// RecordStats says that Config.RecordStats is set. Without it the cache counts no
-	// look-ups, and a metric that is always zero would be wrong.
-	RecordStats bool
-
 	// Flights adds the creations that are under way. A scrape then walks all entries of
 	// the cache, and locks one bucket at a time.
 	Flights bool
@@ -36,13 +32,15 @@ var (
 	cacheOldest   = family{"latchfree_cache_oldest_creation_seconds", "How long ago the oldest creation under way began; 0 without one.", prometheus.GaugeValue, nil}
 )
 
-// Cache returns a collector for c. Its label is cache. It panics if c is nil.
+// Cache returns a collector for c. Its label is cache. It has metrics of look-ups if c counts
+// them, which is Config.RecordStats. It panics if c is nil.
 func Cache[K comparable, V any](name string, c *oncecache.Cache[K, V], o CacheOptions) prometheus.Collector {
 	if c == nil {
 		panic("latchprom: Cache: nil cache")
 	}
 	families := []*family{&cacheEntries, &cacheWeight, &cacheCreated, &cacheFailed, &cachePanicked, &cacheTimedOut, &cacheRemoved, &cacheClosed}
-	if o.RecordStats {
+	recorded := c.Stats().Recorded
+	if recorded {
 		families = append(families, &cacheHits, &cacheMisses, &cacheJoined)
 	}
 	if o.Flights {
@@ -60,7 +58,7 @@ func Cache[K comparable, V any](name string, c *oncecache.Cache[K, V], o CacheOp
 		emit(&cacheRemoved, float64(s.Idle), oncecache.ReasonIdle.String())
 		emit(&cacheRemoved, float64(s.Expired), oncecache.ReasonExpired.String())
 		emit(&cacheClosed, float64(s.Closed))
-		if o.RecordStats {
+		if recorded {
 			emit(&cacheHits, float64(s.Hits))
 			emit(&cacheMisses, float64(s.Misses))
 			emit(&cacheJoined, float64(s.Joined))
@@ -114,11 +112,12 @@ func OnCreate[K comparable](c Creations) func(K, time.Duration, error) {
 	return func(_ K, took time.Duration, err error) { c.Observe(took, err) }
 }
 
-// result returns how a create function has ended.
+// result returns how a create function has ended. OnCreate gets ErrNotModified only if there is
+// no value that could stay, which is an error.
 func result(err error) string {
 	var p *oncecache.PanicError
 	switch {
-	case err == nil || err == oncecache.ErrNotModified:
+	case err == nil:
 		return "ok"
 	case errors.As(err, &p) || errors.Is(err, oncecache.ErrGoexit):
 		return "panic"

@@ -3,11 +3,14 @@ package latchprom_test
 import (
 	"context"
 	"runtime"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	latchprom "github.com/latchfree/latchfree/integrations/prometheus"
 	"github.com/latchfree/latchfree/oncecache"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -18,7 +21,7 @@ func TestCache(t *testing.T) {
 		RecordStats: true, MaxEntries: 1, OnCreate: latchprom.OnCreate[int](creations),
 		Close: func(int, int) error { return nil },
 	})
-	get := scrape(t, creations, latchprom.Cache("c", c, latchprom.CacheOptions{RecordStats: true, Flights: true}))
+	get := scrape(t, creations, latchprom.Cache("c", c, latchprom.CacheOptions{Flights: true}))
 	one := func() (int, error) { return 1, nil }
 	for range 3 {
 		_, err := c.GetOrCreate(1, one)
@@ -106,4 +109,71 @@ func TestCacheRemovals(t *testing.T) {
 	_, body := scrape(t, latchprom.Cache("ttl", c, latchprom.CacheOptions{}), latchprom.Cache("plain", plain, latchprom.CacheOptions{}))()
 	assert.Contains(t, body, `latchfree_cache_removals_total{cache="ttl",reason="Expired"} 1`)
 	assert.Contains(t, body, `latchfree_cache_weight{cache="plain"} 7`)
+}
+
+// What takes time is measured in seconds, and each count has its own number.
+func TestCacheTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		creations := latchprom.NewCreations("c")
+		c := oncecache.MustNew(oncecache.Config[int, int]{
+			CreateTimeout: time.Hour, IdleTimeout: 48 * time.Hour, OnCreate: latchprom.OnCreate[int](creations),
+			TTL: func(k, _ int) time.Duration { return time.Duration(k) * time.Hour },
+		})
+		ctx := context.Background()
+		for k := range 5 { // one expires after a day, four are idle after two
+			c.Set(100*k+24, 1)
+		}
+		time.Sleep(72 * time.Hour)
+		c.Sweep()
+		for k := range 5 {
+			_, err := c.GetOrCreateContext(ctx, 1000+k, func(ctx context.Context, _ int) (int, error) {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			})
+			require.Error(t, err)
+		}
+		_, err := c.GetOrCreate(2000, func() (int, error) { time.Sleep(3 * time.Second); return 1, nil })
+		require.NoError(t, err)
+		_, err = c.Refresh(ctx, 2000, func(context.Context, int) (int, error) { return 0, oncecache.ErrNotModified })
+		require.NoError(t, err)
+
+		_, err = c.GetOrCreate(2001, func() (int, error) { return 0, oncecache.ErrNotModified })
+		require.Error(t, err) // there is nothing that could stay
+
+		// Two creations are under way, and three calls wait for the older one.
+		release := make(chan struct{})
+		defer close(release)
+		slow := func() (int, error) { <-release; return 1, nil }
+		for _, k := range []int{3000, 3000, 3000, 3000, 3001} {
+			go c.GetOrCreate(k, slow)
+			synctest.Wait()
+			time.Sleep(time.Second)
+		}
+		s := c.Stats()
+		different(t, s.TimedOut, s.Panicked, s.Idle, s.Expired)
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(creations, latchprom.Cache("c", c, latchprom.CacheOptions{Flights: true}))
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		got := make(map[string]float64)
+		for _, f := range families {
+			for _, m := range f.Metric {
+				name := strings.TrimPrefix(f.GetName(), "latchfree_cache_")
+				for _, l := range m.Label[1:] {
+					name += " " + l.GetValue()
+				}
+				got[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetHistogram().GetSampleSum()
+				got["count of "+name] = float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+		for name, want := range map[string]float64{
+			"create_timeouts_total": 5, "removals_total Idle": 4, "removals_total Expired": 1, "removals_total Evicted": 0,
+			"creations_in_flight": 2, "waiting_calls": 3, "oldest_creation_seconds": 5,
+			"create_duration_seconds ok": 3, "create_duration_seconds error": 5 * 3600, "create_failures_total": 6,
+			"count of create_duration_seconds ok": 2, "count of create_duration_seconds error": 6,
+		} {
+			assert.Contains(t, got, name)
+			assert.Equal(t, want, got[name], name)
+		}
+	})
 }

@@ -150,8 +150,8 @@ func TestNilPanics(t *testing.T) {
 		"latchprom: Tracker: nil tracker":     func() { latchprom.Tracker("", (*cowchangeset.Tracker[int])(nil)) },
 		"latchprom: Journal: nil journal":     func() { latchprom.Journal("", (*journal.Journal[int])(nil)) },
 		"latchprom: OnCreate: zero Creations": func() { latchprom.OnCreate[int](latchprom.Creations{}) },
-		"latchprom: CountKey: zero Transitions": func() {
-			latchprom.CountKey[int](latchprom.Transitions{})
+		"latchprom: CountKey: zero GroupTransitions": func() {
+			latchprom.CountKey[int](latchprom.GroupTransitions{})
 		},
 	} {
 		assert.PanicsWithValue(t, text, call)

@@ -1,6 +1,7 @@
 package latchprom_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -59,7 +60,7 @@ func TestGroupDefaultMaxKeys(t *testing.T) {
 
 // TestGroupCounters checks that counters stay when keys and tables go.
 func TestGroupCounters(t *testing.T) {
-	transitions := latchprom.NewTransitions("g")
+	transitions := latchprom.NewGroupTransitions("g")
 	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[int]{OnStateChange: latchprom.CountKey[int](transitions)})
 	get := scrape(t, latchprom.Group("g", g, latchprom.GroupOptions[int]{}), transitions)
 	permit, err := g.Allow(2)
@@ -79,7 +80,7 @@ func TestGroupCounters(t *testing.T) {
 		`latchfree_breaker_group_rejected_total{group="g"} 1`,
 		`latchfree_breaker_group_late_total{group="g"} 1`,
 		`latchfree_breaker_group_withheld_total{group="g"} 0`,
-		`latchfree_breaker_transitions_total{breaker="g",from="Closed",reason="Trip",to="Open"} 2`,
+		`latchfree_breaker_group_transitions_total{from="Closed",group="g",reason="Trip",to="Open"} 2`,
 	} {
 		assert.Contains(t, body, line+"\n")
 	}
@@ -92,4 +93,36 @@ func TestGroupWithheld(t *testing.T) {
 	g.RecordFailure(2)
 	_, body := scrape(t, latchprom.Group("g", g, latchprom.GroupOptions[int]{}))()
 	assert.Contains(t, body, `latchfree_breaker_group_withheld_total{group="g"} 1`)
+}
+
+// Open keys come before failures, and failures before labels. Each count has its own number.
+func TestGroupCounts(t *testing.T) {
+	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{MaxOpenFraction: 0.01})
+	late, err := g.Allow("late")
+	require.NoError(t, err)
+	for _, k := range []string{"late", "x", "y", "z"} {
+		g.Trip(k, 0)
+	}
+	late.Failure()
+	for range 3 {
+		_, err := g.Allow("z")
+		require.ErrorIs(t, err, atomicbreaker.ErrOpen)
+	}
+	g.Reset("late")
+	g.Reset("y")
+	for key, failures := range map[string]int{"a": 1, "b": 3, "c": 2, "d": 2, "_other": 4, "w": 10} {
+		for range failures {
+			g.RecordFailure(key)
+		}
+	}
+	s := g.Stats()
+	different(t, s.Opened, s.Closed, s.Rejected, s.Late, s.Withheld)
+	_, body := scrape(t, latchprom.Group("g", g, latchprom.GroupOptions[string]{MaxKeys: 5}))()
+	for name, n := range map[string]uint64{"opened": 4, "closed": 2, "rejected": 3, "late": 1, "withheld": s.Withheld} {
+		assert.Contains(t, body, fmt.Sprintf("latchfree_breaker_group_%s_total{group=\"g\"} %d\n", name, n))
+	}
+	w := g.Snapshot("w").Failures
+	for label, n := range map[string]int{"x": 0, "z": 0, "w": w, "b": 3, "c": 2, "_other": 4 + 2 + 1} {
+		assert.Contains(t, body, fmt.Sprintf("latchfree_breaker_group_key_failures{group=\"g\",key=%q} %d\n", label, n))
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
@@ -46,10 +47,11 @@ func everything(t *testing.T) []prometheus.Collector {
 	transitions := latchprom.NewTransitions("b")
 	breaker := atomicbreaker.MustNew(atomicbreaker.Config{OnStateChange: transitions.Count})
 	breaker.Trip(0)
-	var group atomicbreaker.Group[string]
+	groupTransitions := latchprom.NewGroupTransitions("g")
+	group := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[string]{OnStateChange: latchprom.CountKey[string](groupTransitions)})
 	group.Trip("a", 0)
 	creations := latchprom.NewCreations("c")
-	cache := oncecache.MustNew(oncecache.Config[string, int]{OnCreate: latchprom.OnCreate[string](creations)})
+	cache := oncecache.MustNew(oncecache.Config[string, int]{RecordStats: true, OnCreate: latchprom.OnCreate[string](creations)})
 	_, err := cache.GetOrCreate("k", func() (int, error) { return 1, nil })
 	require.NoError(t, err)
 	var registry shardedregistry.Registry[string, int]
@@ -60,9 +62,16 @@ func everything(t *testing.T) []prometheus.Collector {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, j.Close()) })
 	return []prometheus.Collector{
-		latchprom.Breaker("b", breaker), transitions, latchprom.Group("g", &group, latchprom.GroupOptions[string]{}),
+		latchprom.Breaker("b", breaker), transitions, groupTransitions, latchprom.Group("g", group, latchprom.GroupOptions[string]{}),
 		latchprom.Throttle("t", new(atomicbreaker.Throttle)), latchprom.RetryBudget("r", new(atomicbreaker.RetryBudget)),
-		latchprom.Cache("c", cache, latchprom.CacheOptions{RecordStats: true, Flights: true}), creations,
+		latchprom.Cache("c", cache, latchprom.CacheOptions{Flights: true}), creations,
 		latchprom.Registry("r", &registry), latchprom.Tracker("t", &tracker), latchprom.Journal("j", j),
 	}
+}
+
+// different checks that numbers which a test tells apart are different.
+func different(t *testing.T, numbers ...uint64) {
+	t.Helper()
+	slices.Sort(numbers)
+	require.Len(t, slices.Compact(slices.Clone(numbers)), len(numbers), "%v", numbers)
 }

@@ -2,6 +2,9 @@ package latchprom_test
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/latchfree/latchfree/cowchangeset"
@@ -36,19 +39,30 @@ func TestTrackerAndJournal(t *testing.T) {
 		_, err = tracker.Record(1)
 		require.NoError(t, err)
 	}
+	require.NoError(t, tracker.Flush(ctx))
 	_, body := get()
-	lines := j.Hash().Line
+	lines, stats := j.Hash().Line, j.Stats()
 	require.Positive(t, lines)
+	different(t, stats.Entries, stats.Bytes, stats.Writes, uint64(stats.Size), 0, 1)
 	for _, line := range []string{
 		`latchfree_tracker_changesets_total{tracker="t"} 2`,
 		`latchfree_tracker_open{tracker="t"} 1`,
 		`latchfree_tracker_entries{tracker="t"} 1`,
 		`latchfree_tracker_durable_seq{tracker="t"} 1`,
 		`latchfree_journal_recovered_bytes{journal="j"} 0`,
+		fmt.Sprintf(`latchfree_journal_lines_total{journal="j"} %d`, lines),
+		fmt.Sprintf(`latchfree_journal_entries_total{journal="j"} %d`, stats.Entries),
+		fmt.Sprintf(`latchfree_journal_written_bytes_total{journal="j"} %d`, stats.Bytes),
+		fmt.Sprintf(`latchfree_journal_writes_total{journal="j"} %d`, stats.Writes),
+		fmt.Sprintf(`latchfree_journal_syncs_total{journal="j"} %d`, stats.Syncs),
+		`latchfree_journal_failures_total{journal="j"} 0`,
+		`latchfree_journal_broken{journal="j"} 0`,
+		`latchfree_journal_segments{journal="j"} 1`,
+		fmt.Sprintf(`latchfree_journal_size_bytes{journal="j"} %d`, stats.Size),
+		`latchfree_journal_waiting_calls{journal="j"} 0`,
 	} {
 		assert.Contains(t, body, line+"\n")
 	}
-	assert.NotContains(t, body, `latchfree_journal_lines_total{journal="j"} 0`)
 
 	// Counters never go down.
 	c, _ := tracker.Current()
@@ -63,4 +77,18 @@ func TestTrackerAndJournal(t *testing.T) {
 	assert.Contains(t, body, `latchfree_tracker_changesets_total{tracker="t"} 2`)
 	assert.Contains(t, body, `latchfree_tracker_open{tracker="t"} 0`)
 	assert.Regexp(t, `latchfree_journal_lines_total\{journal="j"\} \d+`, body)
+}
+
+// A journal that breaks says so: its files go, and it sees that.
+func TestBrokenJournal(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "journal")
+	j, err := journal.Open[int](dir, journal.Options{})
+	require.NoError(t, err)
+	get := scrape(t, latchprom.Journal("j", j))
+	require.NoError(t, os.RemoveAll(dir))
+	require.ErrorIs(t, j.Rotate(context.Background()), journal.ErrBroken)
+	_, body := get()
+	assert.Contains(t, body, `latchfree_journal_broken{journal="j"} 1`+"\n")
+	assert.Contains(t, body, `latchfree_journal_failures_total{journal="j"} 1`+"\n")
+	require.ErrorIs(t, j.Close(), journal.ErrBroken)
 }

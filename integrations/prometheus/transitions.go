@@ -5,19 +5,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Transitions counts the changes of breakers by their states and reasons. It is a
-// collector, and must be made by NewTransitions. The counts go on when a breaker is reset
-// or a key leaves its group.
+// Transitions counts the changes of a breaker by their states and reasons. It is a
+// collector, and must be made by NewTransitions. The counts go on when the breaker is reset.
 type Transitions struct{ vec *prometheus.CounterVec }
 
-// NewTransitions returns Transitions for the breaker or group of that name, in the label
-// breaker.
+// NewTransitions returns Transitions for the breaker of that name, in the label breaker.
 func NewTransitions(name string) Transitions {
-	return Transitions{prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name:        "latchfree_breaker_transitions_total",
-		Help:        "Changes of breakers, as Config.OnStateChange gets them.",
-		ConstLabels: prometheus.Labels{"breaker": utf8(name)},
-	}, []string{"from", "to", "reason"})}
+	return Transitions{transitions("latchfree_breaker_transitions_total", "Changes of the breaker, as Config.OnStateChange gets them.", "breaker", name)}
 }
 
 // Describe sends the description of the counter.
@@ -27,15 +21,40 @@ func (t Transitions) Describe(ch chan<- *prometheus.Desc) { t.vec.Describe(ch) }
 func (t Transitions) Collect(ch chan<- prometheus.Metric) { t.vec.Collect(ch) }
 
 // Count counts e. It is a function for atomicbreaker.Config.OnStateChange.
-func (t Transitions) Count(e atomicbreaker.Event) {
-	t.vec.WithLabelValues(e.From.String(), e.To.String(), e.Reason.String()).Inc()
+func (t Transitions) Count(e atomicbreaker.Event) { count(t.vec, e) }
+
+// GroupTransitions counts the changes of all keys of a group together, by their states and
+// reasons. It is a collector, and must be made by NewGroupTransitions. The counts go on when
+// a key leaves its group.
+type GroupTransitions struct{ vec *prometheus.CounterVec }
+
+// NewGroupTransitions returns GroupTransitions for the group of that name, in the label
+// group.
+func NewGroupTransitions(name string) GroupTransitions {
+	return GroupTransitions{transitions("latchfree_breaker_group_transitions_total", "Changes of all keys, as GroupConfig.OnStateChange gets them.", "group", name)}
 }
 
-// CountKey returns a function for atomicbreaker.GroupConfig.OnStateChange that counts the
-// changes of all keys together. It panics if t was not made by NewTransitions.
-func CountKey[K comparable](t Transitions) func(K, atomicbreaker.Event) {
+// Describe sends the description of the counter.
+func (t GroupTransitions) Describe(ch chan<- *prometheus.Desc) { t.vec.Describe(ch) }
+
+// Collect sends the counters.
+func (t GroupTransitions) Collect(ch chan<- prometheus.Metric) { t.vec.Collect(ch) }
+
+// CountKey returns a function for atomicbreaker.GroupConfig.OnStateChange that counts in t.
+// It panics if t was not made by NewGroupTransitions.
+func CountKey[K comparable](t GroupTransitions) func(K, atomicbreaker.Event) {
 	if t.vec == nil {
-		panic("latchprom: CountKey: zero Transitions")
+		panic("latchprom: CountKey: zero GroupTransitions")
 	}
-	return func(_ K, e atomicbreaker.Event) { t.Count(e) }
+	return func(_ K, e atomicbreaker.Event) { count(t.vec, e) }
+}
+
+func transitions(metric, help, label, name string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: metric, Help: help, ConstLabels: prometheus.Labels{label: utf8(name)},
+	}, []string{"from", "to", "reason"})
+}
+
+func count(vec *prometheus.CounterVec, e atomicbreaker.Event) {
+	vec.WithLabelValues(e.From.String(), e.To.String(), e.Reason.String()).Inc()
 }

@@ -14,11 +14,11 @@ import (
 type breakers struct {
 	g           *atomicbreaker.Group[string]
 	threshold   int
-	transitions latchprom.Transitions
+	transitions latchprom.GroupTransitions
 }
 
 func newBreakers(c Config) (breakers, error) {
-	transitions := latchprom.NewTransitions("strategies")
+	transitions := latchprom.NewGroupTransitions("strategies")
 	count := latchprom.CountKey[string](transitions)
 	g, err := atomicbreaker.NewGroup(atomicbreaker.GroupConfig[string]{
 		Default: atomicbreaker.Config{

@@ -20,7 +20,7 @@ func collectors(actions registry[api.Action], plans registry[api.Plan], c *chang
 		latchprom.Tracker("changes", c.tracker),
 		latchprom.Group("strategies", b.g, latchprom.GroupOptions[string]{MaxKeys: shownStrategies}),
 		b.transitions,
-		latchprom.Cache("engines", e.cache, latchprom.CacheOptions{RecordStats: true, Flights: true}),
+		latchprom.Cache("engines", e.cache, latchprom.CacheOptions{Flights: true}),
 		e.creations,
 	}
 	if c.journal != nil {

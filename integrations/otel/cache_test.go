@@ -1,0 +1,75 @@
+package latchotel_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	latchotel "github.com/latchfree/latchfree/integrations/otel"
+	"github.com/latchfree/latchfree/oncecache"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+)
+
+// What takes time is measured in seconds, and each count has its own number.
+func TestCacheTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		meter, collect := reader(t)
+		onCreate := first(latchotel.Creations[int](meter, "c"))
+		c := oncecache.MustNew(oncecache.Config[int, int]{
+			CreateTimeout: time.Hour, IdleTimeout: 48 * time.Hour, OnCreate: onCreate,
+			TTL: func(k, _ int) time.Duration { return time.Duration(k) * time.Hour },
+		})
+		first(latchotel.Cache(meter, "c", c, latchotel.CacheOptions{Flights: true}))
+		ctx := context.Background()
+		for k := range 5 { // one expires after a day, four are idle after two
+			c.Set(100*k+24, 1)
+		}
+		time.Sleep(72 * time.Hour)
+		c.Sweep()
+		for k := range 5 {
+			_, err := c.GetOrCreateContext(ctx, 1000+k, func(ctx context.Context, _ int) (int, error) {
+				<-ctx.Done()
+				return 0, ctx.Err()
+			})
+			require.Error(t, err)
+		}
+		_, err := c.GetOrCreate(2000, func() (int, error) { time.Sleep(3 * time.Second); return 1, nil })
+		require.NoError(t, err)
+		_, err = c.Refresh(ctx, 2000, func(context.Context, int) (int, error) { return 0, oncecache.ErrNotModified })
+		require.NoError(t, err)
+
+		_, err = c.GetOrCreate(2001, func() (int, error) { return 0, oncecache.ErrNotModified })
+		require.Error(t, err) // there is nothing that could stay
+
+		// Two creations are under way, and three calls wait for the older one.
+		release := make(chan struct{})
+		defer close(release)
+		slow := func() (int, error) { <-release; return 1, nil }
+		for _, k := range []int{3000, 3000, 3000, 3000, 3001} {
+			go c.GetOrCreate(k, slow)
+			synctest.Wait()
+			time.Sleep(time.Second)
+		}
+		m := first(collect())
+		all := samples(t, m)
+		s := c.Stats()
+		different(t, s.TimedOut, s.Panicked, s.Idle, s.Expired)
+		includes(t, all, map[string]float64{
+			"cache.create.timeouts cache.name=c": 5, "cache.removals cache.name=c cache.reason=Idle": float64(s.Idle),
+			"cache.removals cache.name=c cache.reason=Expired": float64(s.Expired), "cache.removals cache.name=c cache.reason=Evicted": 0,
+			"cache.create.in_flight cache.name=c": 2, "cache.create.waiting cache.name=c": 3, "cache.create.oldest cache.name=c": 5,
+			"cache.create.duration cache.name=c cache.result=ok": 2, "cache.create.duration cache.name=c cache.result=error": 6,
+		})
+		for _, one := range m.ScopeMetrics[0].Metrics {
+			if h, ok := one.Data.(metricdata.Histogram[float64]); ok {
+				sum := 0.0
+				for _, p := range h.DataPoints {
+					sum += p.Sum
+				}
+				require.Equal(t, 5*3600+3.0, sum)
+			}
+		}
+	})
+}
