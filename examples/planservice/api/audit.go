@@ -32,7 +32,7 @@ const (
 	KindTransition = "breaker_transition"
 	// KindReset: a request has reset the breaker of Strategy or, without one, of all.
 	KindReset = "breaker_reset"
-	// KindStrategy: an endpoint was made known: Strategy, URL.
+	// KindStrategy: a strategy got a version: Strategy, Version, URL.
 	KindStrategy = "strategy"
 	// KindProcess: the service has started: Store.
 	KindProcess = "process"

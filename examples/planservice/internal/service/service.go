@@ -25,7 +25,6 @@ import (
 	"github.com/latchfree/latchfree/examples/planservice/internal/state/latchfree"
 	"github.com/latchfree/latchfree/examples/planservice/internal/state/locked"
 	"github.com/latchfree/latchfree/examples/planservice/internal/state/naive"
-	"github.com/latchfree/latchfree/shardedregistry"
 )
 
 // Config holds the settings. Zero values stand for the defaults of the fields.
@@ -49,20 +48,19 @@ type Config struct {
 
 // Service is the running service. It may be used concurrently.
 type Service struct {
-	config     Config
-	log        *slog.Logger
-	set        state.Set
-	strategies *shardedregistry.Registry[string, api.Strategy]
-	audit      *audit.Log
-	pool       *pool.Pool
-	client     *http.Client
-	engines    atomic.Uint64 // numbers of engines
-	inMemory   atomic.Int64  // engines in memory that clients have named
-	counters   counters
-	since      time.Time
-	stopping   atomic.Bool
-	history    cowchangeset.Slice[Sample]
-	metrics    *prometheus.Registry
+	config   Config
+	log      *slog.Logger
+	set      state.Set
+	audit    *audit.Log
+	pool     *pool.Pool
+	client   *http.Client
+	engines  atomic.Uint64 // numbers of engines
+	inMemory atomic.Int64  // engines in memory that clients have named
+	counters counters
+	since    time.Time
+	stopping atomic.Bool
+	history  cowchangeset.Slice[Sample]
+	metrics  *prometheus.Registry
 }
 
 // New opens the journals, takes over what they have, and starts the workers.
@@ -71,7 +69,6 @@ func New(ctx context.Context, c Config) (s *Service, err error) {
 		return nil, err
 	}
 	s = &Service{config: c, log: c.Log, client: c.Client, since: time.Now()}
-	s.strategies = shardedregistry.MustNew(shardedregistry.Config[string, api.Strategy]{Normalize: state.Normalize})
 	if s.pool, err = pool.New(c.Workers, c.Queue); err != nil {
 		return nil, err
 	}
@@ -152,13 +149,8 @@ func (s *Service) open(ctx context.Context) error {
 	if err := s.audit.Write(api.AuditLine{Kind: api.KindProcess, Store: s.set.Name}); err != nil {
 		return err
 	}
-	if _, err := s.putStrategy(api.Strategy{Name: api.Direct}); err != nil {
+	if err := s.configureStrategies(ctx); err != nil {
 		return err
-	}
-	for _, strategy := range s.config.Strategies {
-		if _, err := s.PutStrategy(strategy); err != nil {
-			return fmt.Errorf("strategy %q: %w", strategy.Name, err)
-		}
 	}
 	return s.register()
 }
@@ -166,9 +158,9 @@ func (s *Service) open(ctx context.Context) error {
 func (s *Service) newSet(ctx context.Context, changes *journal.Journal[api.Change]) (state.Set, error) {
 	switch s.config.Store {
 	case "naive":
-		return naive.New(naive.Config{Open: s.openEngine, Threshold: s.config.Threshold, Step: s.pause}), nil
+		return withStrategies(naive.New(naive.Config{Open: s.openEngine, Threshold: s.config.Threshold, Step: s.pause}))
 	case "locked":
-		return locked.New(s.openEngine, s.config.Threshold), nil
+		return withStrategies(locked.New(s.openEngine, s.config.Threshold))
 	}
 	c := latchfree.Config{
 		Open:         s.openEngine,
@@ -178,10 +170,15 @@ func (s *Service) newSet(ctx context.Context, changes *journal.Journal[api.Chang
 		OnTransition: s.onTransition,
 		Journal:      changes,
 	}
-	if err := s.restore(&c); err != nil {
-		return state.Set{}, err
-	}
+	s.restore(&c)
 	return latchfree.New(ctx, c)
+}
+
+// withStrategies adds a registry of strategies, which is the same with naive and locked.
+func withStrategies(set state.Set) (state.Set, error) {
+	strategies, err := latchfree.NewRegistry[api.Strategy]("strategies", 0, nil)
+	set.Strategies, set.Collectors = strategies, strategies.Collectors()
+	return set, err
 }
 
 // pause lets other goroutines run between the steps of an operation of naive.

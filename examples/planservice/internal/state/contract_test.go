@@ -61,13 +61,13 @@ func TestCreationsAndUpdates(t *testing.T) {
 			var created, updated atomic.Int32
 			together(len(spellings), func(i int) {
 				name := fmt.Sprintf(spellings[i], round)
-				switch _, err := set.Actions.Create(name, api.Action{}); {
+				switch _, err := set.Actions.Create(t.Context(), name, api.Action{}); {
 				case err == nil:
 					created.Add(1)
 				case !errors.Is(err, state.ErrExists):
 					t.Error(err)
 				}
-				switch _, err := set.Actions.Update(name, 1, api.Action{}); {
+				switch _, err := set.Actions.Update(t.Context(), name, 1, api.Action{}); {
 				case err == nil:
 					updated.Add(1)
 				case !errors.Is(err, state.ErrConflict):
@@ -81,9 +81,9 @@ func TestCreationsAndUpdates(t *testing.T) {
 			assert.Equal(t, fmt.Sprintf("plan-%d", round), e.Name)
 		}
 		assert.Len(t, slices.Collect(set.Actions.All()), 50)
-		_, err := set.Actions.Update("absent", 1, api.Action{})
+		_, err := set.Actions.Update(t.Context(), "absent", 1, api.Action{})
 		assert.ErrorIs(t, err, state.ErrNotFound)
-		_, err = set.Actions.Create("a/b", api.Action{})
+		_, err = set.Actions.Create(t.Context(), "a/b", api.Action{})
 		assert.ErrorIs(t, err, state.ErrInvalidName)
 		_, err = set.Actions.Get("")
 		assert.ErrorIs(t, err, state.ErrNotFound)

@@ -33,10 +33,11 @@ type Set struct {
 	Name       string
 	Actions    Registry[api.Action]
 	Plans      Registry[api.Plan]
+	Strategies Registry[api.Strategy]
 	Changesets Changesets
 	Breakers   Breakers
 	Engines    Engines
-	Collectors []prometheus.Collector // of what the structures count by themselves; only latchfree has some
+	Collectors []prometheus.Collector // of what the structures count by themselves; naive and locked have none
 }
 
 // Entry is what a registry has under a name.
@@ -46,14 +47,14 @@ type Entry[V any] struct {
 	Value   V // must not be changed
 }
 
-// Registry keeps values by name, in memory.
+// Registry keeps values by name. Reads are local; writes may wait for other machines.
 type Registry[V any] interface {
 	// Create returns ErrExists if the name is taken.
-	Create(name string, v V) (Entry[V], error)
+	Create(ctx context.Context, name string, v V) (Entry[V], error)
 	// Get returns ErrNotFound if there is none.
 	Get(name string) (Entry[V], error)
 	// Update returns ErrConflict unless the value has the version.
-	Update(name string, version uint64, v V) (Entry[V], error)
+	Update(ctx context.Context, name string, version uint64, v V) (Entry[V], error)
 	All() iter.Seq[Entry[V]]
 }
 
