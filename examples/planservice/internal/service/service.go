@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +30,8 @@ import (
 
 // Config holds the settings. Zero values stand for the defaults of the fields.
 type Config struct {
-	Store           string        // latchfree, naive or locked; latchfree
+	Store           string        // latchfree, naive, locked or clustered; latchfree
+	Cluster         *Cluster      // of clustered
 	Database        string        // URL for changes; memory:plans
 	Journal         string        // folder; in memory if empty
 	NoSync          bool          // do not fsync the journals for each call
@@ -44,6 +46,17 @@ type Config struct {
 	Strategies      []api.Strategy
 	Log             *slog.Logger // slog.Default
 	Client          *http.Client // for strategies; one of its own
+}
+
+// Cluster holds the settings of a replica.
+type Cluster struct {
+	Replica int      // its number
+	Peers   []string // HOST:PORT at which each replica, this one too, listens for the others
+	Secret  string   // that the replicas show each other
+	Folder  string   // of the engine's files
+	// Leave is called when nothing is left to be done, and waits until the others need this
+	// replica no more, or ctx ends.
+	Leave func(ctx context.Context)
 }
 
 // Service is the running service. It may be used concurrently.
@@ -93,9 +106,11 @@ func (c *Config) complete() error {
 		c.Client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.Workers, IdleConnTimeout: time.Minute}}
 	}
 	switch {
-	case c.Store != "latchfree" && c.Store != "naive" && c.Store != "locked":
+	case !slices.Contains([]string{"latchfree", "naive", "locked", "clustered"}, c.Store):
 		return fmt.Errorf("unknown store %q: want latchfree, naive or locked", c.Store)
-	case c.Journal != "" && c.Store != "latchfree":
+	case (c.Store == "clustered") != (c.Cluster != nil):
+		return errors.New("the store clustered, and no other, belongs to a replica")
+	case c.Journal != "" && (c.Store == "naive" || c.Store == "locked"):
 		return fmt.Errorf("the store %q has no journal", c.Store)
 	case c.Threshold < 1:
 		return fmt.Errorf("threshold is %d", c.Threshold)
@@ -128,9 +143,11 @@ func (s *Service) open(ctx context.Context) error {
 			return err
 		}
 		events = filepath.Join(folder, "events")
-		var err error
-		if changes, err = journal.Open[api.Change](filepath.Join(folder, "changes"), o); err != nil {
-			return err
+		if s.config.Store == "latchfree" {
+			var err error
+			if changes, err = journal.Open[api.Change](filepath.Join(folder, "changes"), o); err != nil {
+				return err
+			}
 		}
 	}
 	var err error
@@ -161,6 +178,8 @@ func (s *Service) newSet(ctx context.Context, changes *journal.Journal[api.Chang
 		return withStrategies(naive.New(naive.Config{Open: s.openEngine, Threshold: s.config.Threshold, Step: s.pause}))
 	case "locked":
 		return withStrategies(locked.New(s.openEngine, s.config.Threshold))
+	case "clustered":
+		return s.newReplica(ctx)
 	}
 	c := latchfree.Config{
 		Open:         s.openEngine,
@@ -194,7 +213,18 @@ func (s *Service) pause(string) {
 func (s *Service) Stop() { s.stopping.Store(true) }
 
 // Ready reports whether the service accepts work.
-func (s *Service) Ready() bool { return !s.stopping.Load() }
+func (s *Service) Ready() bool { return s.Unready() == nil }
+
+// Unready returns why the service should get no work, or nil.
+func (s *Service) Unready() error {
+	switch {
+	case s.stopping.Load():
+		return ErrStopping
+	case s.set.Fresh != nil:
+		return s.set.Fresh()
+	}
+	return nil
+}
 
 // Close waits for the runs that were accepted, writes what is not written, and closes
 // engines and journals. Other methods must not be called any more.
@@ -206,6 +236,9 @@ func (s *Service) Close(ctx context.Context) error {
 	}
 	if s.audit != nil {
 		err = errors.Join(err, s.audit.Close(ctx))
+	}
+	if s.set.Close != nil {
+		err = errors.Join(err, s.set.Close(ctx))
 	}
 	s.client.CloseIdleConnections()
 	return err

@@ -1,6 +1,7 @@
 // Package state says what planservice needs of its four shared structures. Its
 // subpackages implement them: latchfree with the library, naive with the algorithms of
-// the defect reports, and locked with one mutex for each structure.
+// the defect reports, locked with one mutex for each structure, and clustered with the
+// library's packages for replicas that agree.
 package state
 
 import (
@@ -26,11 +27,16 @@ var (
 	ErrApplying    = errors.New("changeset is being applied")
 	ErrApplied     = errors.New("changeset has been applied")
 	ErrRejected    = errors.New("breaker rejects the call")
+	// Of clustered alone:
+	ErrUnavailable = errors.New("the replicas have no majority") // nothing was done
+	ErrUnknown     = errors.New("no answer of the other replicas: it may have been done, or be done later")
+	ErrElsewhere   = errors.New("changeset is open at another replica")
 )
 
 // Set is one implementation of all four.
 type Set struct {
 	Name       string
+	Replica    string // which one this is, with clustered
 	Actions    Registry[api.Action]
 	Plans      Registry[api.Plan]
 	Strategies Registry[api.Strategy]
@@ -38,6 +44,10 @@ type Set struct {
 	Breakers   Breakers
 	Engines    Engines
 	Collectors []prometheus.Collector // of what the structures count by themselves; naive and locked have none
+	// Fresh, unless nil, says why what is read may be too old.
+	Fresh func() error
+	// Close, unless nil, ends what is below the structures, when all of them are closed.
+	Close func(context.Context) error
 }
 
 // Entry is what a registry has under a name.
@@ -69,7 +79,7 @@ type Changesets interface {
 	// Apply seals a changeset and gives its changes to fn. It returns ErrApplied if fn has
 	// succeeded before, and ErrApplying while it runs.
 	Apply(ctx context.Context, id string, fn func(context.Context, []api.Change) error) error
-	Get(id string) (api.Changeset, error)
+	Get(ctx context.Context, id string) (api.Changeset, error)
 	// All yields the changesets, the oldest first.
 	All() iter.Seq[api.Changeset]
 	// Trail yields all changes where they are.

@@ -23,16 +23,21 @@ import (
 type Changesets struct {
 	tracker *cowchangeset.Tracker[api.Change]
 	store   cowchangeset.Store[api.Change] // nil: in memory
+	replica string                         // "" if there is one only
 	byID    shardedregistry.Registry[string, *changeset]
 }
 
 type changeset = cowchangeset.Changeset[api.Change]
 
-// NewChangesets returns the changesets that a store has; none if it is nil. Their IDs have
-// the prefix behind the plan.
-func NewChangesets(ctx context.Context, store cowchangeset.Store[api.Change], prefix string) (s *Changesets, err error) {
+// NewChangesets returns the changesets that a store has; none if it is nil. Those of a
+// replica have its name in their IDs, behind the plan.
+func NewChangesets(ctx context.Context, store cowchangeset.Store[api.Change], replica string) (s *Changesets, err error) {
+	prefix := ""
+	if replica != "" {
+		prefix = replica + "-"
+	}
 	config := cowchangeset.Config[api.Change]{Store: store, NewID: newID(prefix)}
-	s = &Changesets{store: store}
+	s = &Changesets{store: store, replica: replica}
 	if store == nil {
 		s.tracker, err = cowchangeset.New(config)
 	} else {
@@ -71,7 +76,7 @@ func (s *Changesets) Start(ctx context.Context, plan string) (api.Changeset, err
 		return api.Changeset{}, err
 	}
 	s.byID.Put(c.ID(), c)
-	return describe(c), nil
+	return s.describe(c), nil
 }
 
 func (s *Changesets) Record(ctx context.Context, change api.Change) (api.Receipt, error) {
@@ -90,7 +95,7 @@ func (s *Changesets) Seal(ctx context.Context, id string) (api.Changeset, error)
 	if _, err := c.Seal(ctx); err != nil {
 		return api.Changeset{}, err
 	}
-	return describe(c), nil
+	return s.describe(c), nil
 }
 
 func (s *Changesets) Apply(ctx context.Context, id string, fn func(context.Context, []api.Change) error) error {
@@ -114,18 +119,18 @@ func (s *Changesets) Apply(ctx context.Context, id string, fn func(context.Conte
 	return err
 }
 
-func (s *Changesets) Get(id string) (api.Changeset, error) {
+func (s *Changesets) Get(_ context.Context, id string) (api.Changeset, error) {
 	c, err := s.find(id)
 	if err != nil {
 		return api.Changeset{}, err
 	}
-	return describe(c), nil
+	return s.describe(c), nil
 }
 
 func (s *Changesets) All() iter.Seq[api.Changeset] {
 	return func(yield func(api.Changeset) bool) {
 		for _, c := range s.tracker.All() {
-			if !yield(describe(c)) {
+			if !yield(s.describe(c)) {
 				return
 			}
 		}
@@ -170,8 +175,8 @@ func (s *Changesets) find(id string) (*changeset, error) {
 	return nil, state.ErrNotFound
 }
 
-func describe(c *changeset) api.Changeset {
-	return api.Changeset{ID: c.ID(), Ordinal: c.Ordinal(), Plan: PlanOf(c.ID()), Changes: c.Len(),
+func (s *Changesets) describe(c *changeset) api.Changeset {
+	return api.Changeset{ID: c.ID(), Replica: s.replica, Ordinal: c.Ordinal(), Plan: PlanOf(c.ID()), Changes: c.Len(),
 		Sealed: c.IsSealed(), Applied: c.Applied() == cowchangeset.AllApplied}
 }
 

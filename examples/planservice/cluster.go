@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/latchfree/latchfree/examples/planservice/internal/service"
+	"github.com/latchfree/latchfree/examples/planservice/internal/supervisor"
+)
+
+const (
+	replicas     = 3
+	restartPause = time.Second
+	// secretVariable is the environment variable by which a replica gets the secret. Others
+	// can see arguments.
+	secretVariable = "PLANSERVICE_SECRET"
+)
+
+// runCluster runs replicas as child processes, with the arguments of this one.
+func runCluster(ctx context.Context, o options, arguments []string, output io.Writer) error {
+	log := slog.New(slog.NewTextHandler(output, nil))
+	if o.data == "" {
+		folder, err := os.MkdirTemp("", "planservice")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(folder)
+		o.data = folder
+	}
+	addresses, err := serviceAddresses(o.address)
+	if err != nil {
+		return err
+	}
+	peers := make([]string, replicas)
+	for i := range peers {
+		if peers[i], err = freeAddress("127.0.0.1"); err != nil {
+			return err
+		}
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	secret := secretVariable + "=" + rand.Text()
+	database := strings.TrimPrefix(o.service.Database, "file:")
+	if database == "" {
+		database = filepath.Join(o.data, "plans.db")
+	}
+	return supervisor.Run(ctx, supervisor.Config{
+		Children: replicas, Pause: restartPause, Grace: o.grace + 5*time.Second, Log: log,
+		Command: func(n int) *exec.Cmd {
+			c := exec.Command(program, slices.Concat(arguments, []string{"-cluster=false", "-replica", strconv.Itoa(n), "-peers", strings.Join(peers, ","),
+				"-addr", addresses[n], "-data", filepath.Join(o.data, strconv.Itoa(n)), "-db", database})...)
+			c.Env = append(os.Environ(), secret)
+			c.Stderr = output
+			return c
+		},
+		Listening: func() {
+			log.Info("the cluster serves", "urls", "http://"+strings.Join(addresses, " http://"), "data", o.data)
+		},
+	})
+}
+
+// serviceAddresses returns the addresses of the replicas: the ports from that of address on,
+// or free ones if it is 0. They stay the same when a replica comes back.
+func serviceAddresses(address string) ([]string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	first, err := strconv.Atoi(port)
+	if err != nil {
+		return nil, fmt.Errorf("address %s: %w", address, err)
+	}
+	all := make([]string, replicas)
+	for i := range all {
+		if first != 0 {
+			all[i] = net.JoinHostPort(host, strconv.Itoa(first+i))
+		} else if all[i], err = freeAddress(host); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// freeAddress returns an address whose port is free, and below those that systems give to
+// connections: so it is free still when a replica comes back.
+func freeAddress(host string) (string, error) {
+	const lowest, ports = 10_000, 20_000
+	var last error
+	for range 100 {
+		address := net.JoinHostPort(host, strconv.Itoa(lowest+mathrand.IntN(ports)))
+		l, err := net.Listen("tcp", address)
+		if err == nil {
+			return address, l.Close()
+		}
+		last = err
+	}
+	return "", last
+}
+
+// parent is the supervisor of this process, if it is a replica.
+type parent struct {
+	gone chan struct{} // closed when the supervisor lets the replica end, or has ended
+	say  io.Writer
+}
+
+func newParent() *parent {
+	p := &parent{gone: make(chan struct{}), say: os.Stdout}
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		close(p.gone)
+	}()
+	return p
+}
+
+// join completes the settings of a replica.
+func (p *parent) join(o *options) {
+	c := &o.service
+	c.Store, c.Journal = "clustered", filepath.Join(o.data, "trail")
+	c.Cluster = &service.Cluster{Replica: o.replica, Peers: strings.Split(o.peers, ","), Secret: os.Getenv(secretVariable),
+		Folder: filepath.Join(o.data, "engine"), Leave: p.leave}
+}
+
+// leave says that this replica has finished what it had begun, and waits for the others.
+func (p *parent) leave(ctx context.Context) {
+	fmt.Fprintln(p.say, supervisor.Drained)
+	select {
+	case <-p.gone:
+	case <-ctx.Done():
+	}
+}
