@@ -90,10 +90,10 @@ func (n *Node) Close() error {
 // say so. Warnings are for debugging.
 type logger struct{ log *slog.Logger }
 
-func (l logger) Noticef(string, ...any)         {}
-func (l logger) Debugf(string, ...any)          {}
-func (l logger) Tracef(string, ...any)          {}
-func (l logger) Warnf(format string, v ...any)  { l.log.Debug("engine: " + fmt.Sprintf(format, v...)) }
+func (l logger) Noticef(string, ...any)        {}
+func (l logger) Debugf(string, ...any)         {}
+func (l logger) Tracef(string, ...any)         {}
+func (l logger) Warnf(format string, v ...any) { l.log.Debug("engine: " + fmt.Sprintf(format, v...)) }
 func (l logger) Errorf(format string, v ...any) {
 	if !strings.HasPrefix(format, "Error trying to connect to route") {
 		l.log.Warn("engine: " + fmt.Sprintf(format, v...))
