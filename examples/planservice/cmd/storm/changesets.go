@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/latchfree/latchfree/examples/planservice/api"
 )
@@ -123,10 +124,15 @@ func applyEverywhere(ctx context.Context, l *storming, client int, changeset, ke
 	}
 	answers := make([]api.Applied, min(2, len(l.replicas)))
 	err := together(len(answers), func(i int) error {
-		err := l.timed(func() (err error) {
+		apply := func() (err error) {
 			answers[i], err = l.at(client+i).Apply(ctx, changeset, key, api.ApplyChangeset{Database: database})
 			return err
-		})
+		}
+		err := l.timed(apply)
+		// While the engine changes its leader, a replica may not know what others have sealed.
+		for began := time.Now(); api.IsCode(err, api.CodeElsewhere) && time.Since(began) < patience; err = l.timed(apply) {
+			time.Sleep(20 * time.Millisecond)
+		}
 		switch {
 		case api.IsCode(err, api.CodeApplying) || api.IsCode(err, api.CodeAlreadyApplied), l.isLost(err):
 			return nil

@@ -57,7 +57,8 @@ func openOne(ctx context.Context, l *storming, replica int, name string) error {
 			return err
 		}
 	}
-	if _, err := at.Seal(ctx, sets[1].ID); err != nil {
+	// So that there is always a current one, in which others record.
+	if err := l.timed(func() error { _, err := at.StartChangeset(ctx, "storm"); return err }); err != nil {
 		return err
 	}
 	errs := make([]error, len(sets))
