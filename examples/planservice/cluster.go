@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/latchfree/latchfree/examples/planservice/internal/node"
 	"github.com/latchfree/latchfree/examples/planservice/internal/service"
 	"github.com/latchfree/latchfree/examples/planservice/internal/supervisor"
 )
@@ -45,7 +45,7 @@ func runCluster(ctx context.Context, o options, arguments []string, output io.Wr
 	}
 	peers := make([]string, replicas)
 	for i := range peers {
-		if peers[i], err = freeAddress("127.0.0.1"); err != nil {
+		if peers[i], err = node.FreeAddress("127.0.0.1"); err != nil {
 			return err
 		}
 	}
@@ -88,27 +88,11 @@ func serviceAddresses(address string) ([]string, error) {
 	for i := range all {
 		if first != 0 {
 			all[i] = net.JoinHostPort(host, strconv.Itoa(first+i))
-		} else if all[i], err = freeAddress(host); err != nil {
+		} else if all[i], err = node.FreeAddress(host); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
-}
-
-// freeAddress returns an address whose port is free, and below those that systems give to
-// connections: so it is free still when a replica comes back.
-func freeAddress(host string) (string, error) {
-	const lowest, ports = 10_000, 20_000
-	var last error
-	for range 100 {
-		address := net.JoinHostPort(host, strconv.Itoa(lowest+mathrand.IntN(ports)))
-		l, err := net.Listen("tcp", address)
-		if err == nil {
-			return address, l.Close()
-		}
-		last = err
-	}
-	return "", last
 }
 
 // parent is the supervisor of this process, if it is a replica.

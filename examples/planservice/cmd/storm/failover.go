@@ -12,10 +12,19 @@ import (
 
 // outages is what the kills of replicas did.
 type outages struct {
-	mu    sync.Mutex
-	kills int
-	back  time.Duration            // the longest that a killed replica took to listen again
-	gaps  map[string]time.Duration // the longest that a replica that lived acknowledged no write, by the kind of write
+	back    <-chan struct{} // closed when no replica is away; the fields below may be read then
+	kills   int
+	longest time.Duration // that a killed replica took to listen again
+	failed  error
+
+	mu   sync.Mutex
+	gaps map[string]time.Duration // the longest that a replica that lived acknowledged no write, by the kind of write
+}
+
+func newOutages() *outages {
+	back := make(chan struct{})
+	close(back)
+	return &outages{back: back, gaps: map[string]time.Duration{}}
 }
 
 // probe writes to one replica all the time, as a client that talks to no other, and measures
@@ -73,15 +82,25 @@ func (o *outages) acknowledged(kind string, last, now time.Time) {
 	o.gaps[kind] = max(o.gaps[kind], now.Sub(last))
 }
 
-// kill kills a replica, and waits until it is back.
-func (o *outages) kill(ctx context.Context, s *service, replica int) error {
-	began := time.Now()
-	if err := s.killReplica(ctx, replica); err != nil {
-		return err
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.kills++
-	o.back = max(o.back, time.Since(began))
-	return nil
+// killSoon kills a replica after a while, when the one that was killed before is back.
+func (o *outages) killSoon(ctx context.Context, s *service, replica int, after time.Duration) {
+	<-o.back
+	back := make(chan struct{})
+	o.back = back
+	time.AfterFunc(after, func() {
+		defer close(back)
+		began := time.Now()
+		if err := s.killReplica(ctx, replica); err != nil {
+			o.failed = errors.Join(o.failed, err)
+			return
+		}
+		o.kills++
+		o.longest = max(o.longest, time.Since(began))
+	})
+}
+
+// end waits until no replica is away.
+func (o *outages) end() error {
+	<-o.back
+	return o.failed
 }

@@ -62,7 +62,10 @@ func run(ctx context.Context, arguments []string, out, progress io.Writer) error
 	for _, store := range names {
 		p := plan{store: store, clients: *clients, duration: *duration, arguments: []string{"-store", store, "-pause", pause.String()}}
 		if store == "clustered" {
-			p.duration, p.kills, p.arguments = *clusterDuration, len(reports), nil
+			p.duration, p.arguments = *clusterDuration, nil
+			for _, report := range reports {
+				p.kills = append(p.kills, report.name)
+			}
 			if *nosync {
 				p.arguments = []string{"-nosync"}
 			}
@@ -87,7 +90,7 @@ type plan struct {
 	store     string
 	clients   int
 	duration  time.Duration
-	kills     int      // of replicas: one in each of the last so many reports
+	kills     []string // reports in which a replica is killed
 	arguments []string // of the service
 }
 
@@ -122,7 +125,7 @@ func storm(ctx context.Context, binary string, p plan, progress io.Writer) (r re
 			err = errors.Join(err, s.stop())
 		}
 	}()
-	r = result{store: p.store, defects: defects{}, load: new(load), outages: &outages{gaps: map[string]time.Duration{}}}
+	r = result{store: p.store, defects: defects{}, load: new(load), outages: newOutages()}
 	told := newReceipts()
 	if err := prepare(ctx, s); err != nil {
 		return r, err
@@ -132,11 +135,18 @@ func storm(ctx context.Context, binary string, p plan, progress io.Writer) (r re
 		fmt.Fprintf(progress, "%s: %s (%d of %d)\n", p.store, report.name, i+1, len(reports))
 		during, cancel := context.WithTimeout(ctx, p.duration/time.Duration(len(reports)))
 		l := &storming{service: s, clients: p.clients, told: told, phase: report.name, during: during, defects: r.defects, load: r.load}
-		err := replay(ctx, l, report.replay, r.outages, i-(len(reports)-p.kills), p.duration/time.Duration(3*len(reports)))
+		if slices.Contains(p.kills, report.name) {
+			r.outages.killSoon(ctx, s, i%replicas, p.duration/time.Duration(3*len(reports)))
+		}
+		l.back = r.outages.back
+		err := replay(ctx, l, report.replay, r.outages)
 		cancel()
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", report.name, err)
 		}
+	}
+	if err := r.outages.end(); err != nil {
+		return r, err
 	}
 	r.took = time.Since(began)
 	t, err := readTrails(ctx, s)
@@ -179,29 +189,17 @@ func prepare(ctx context.Context, s *service) error {
 	return nil
 }
 
-// replay replays one report. In a cluster it probes each replica meanwhile, and kills one
-// after a while, which has the number kill; no one if that is negative.
-func replay(ctx context.Context, l *storming, report func(context.Context, *storming) error, o *outages, kill int, after time.Duration) error {
-	back := make(chan struct{})
-	l.back = back
+// replay replays one report. In a cluster it probes each replica meanwhile.
+func replay(ctx context.Context, l *storming, report func(context.Context, *storming) error, o *outages) error {
 	if !l.clustered() {
-		close(back)
 		return report(ctx, l)
 	}
-	var failed error
-	if kill < 0 {
-		close(back)
-	} else {
-		time.AfterFunc(after, func() { failed = o.kill(ctx, l.service, kill%len(l.replicas)); close(back) })
-	}
-	err := together(1+len(l.replicas), func(i int) error {
+	return together(1+len(l.replicas), func(i int) error {
 		if i == 0 {
 			return report(ctx, l)
 		}
 		return o.probe(ctx, l, i-1)
 	})
-	<-back
-	return errors.Join(err, failed)
 }
 
 // reports are the defect reports, in the order in which they are replayed.
@@ -275,7 +273,7 @@ func print(out io.Writer, results []result) {
 	}
 	cluster("operations of unknown outcome", func(r result) string { return fmt.Sprint(r.load.lost) })
 	cluster("replicas killed", func(r result) string { return fmt.Sprint(r.outages.kills) })
-	cluster("kill to answer again", func(r result) string { return r.outages.back.Round(10 * time.Millisecond).String() })
+	cluster("kill to answer again", func(r result) string { return r.outages.longest.Round(10 * time.Millisecond).String() })
 	cluster("survivor without write of an action", func(r result) string { return r.outages.gaps["bucket"].Round(10 * time.Millisecond).String() })
 	cluster("survivor without write of a change", func(r result) string { return r.outages.gaps["trail"].Round(10 * time.Millisecond).String() })
 	cluster("trips heard of elsewhere", func(r result) string {
