@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -166,17 +167,19 @@ func newBreakers(ctx context.Context, c Config, closing *closers) (latchfree.Bre
 	return b, hints(group), group.Wait(ctx)
 }
 
-// closers are called in the opposite order of that in which they were added.
+// closers are called together: each may wait for an engine that does not answer.
 type closers struct{ all []func(context.Context) error }
 
 func (c *closers) add(f func(context.Context) error) { c.all = append(c.all, f) }
 
-func (c *closers) close(ctx context.Context) (err error) {
-	for _, f := range slices.Backward(c.all) {
-		err = errors.Join(err, f(ctx))
+func (c *closers) close(ctx context.Context) error {
+	errs := make([]error, len(c.all))
+	var closed sync.WaitGroup
+	for i, f := range c.all {
+		closed.Go(func() { errs[i] = f(ctx) })
 	}
-	c.all = nil
-	return err
+	closed.Wait()
+	return errors.Join(errs...)
 }
 
 // Errors of the engine, as those of package state.

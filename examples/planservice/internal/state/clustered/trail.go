@@ -24,6 +24,7 @@ type trail struct {
 	js      jetstream.JetStream
 	reader  *changeset.Reader[api.Change]
 	replica int
+	timeout time.Duration // of a request that waits for the trail
 	log     *slog.Logger
 	byID    shardedregistry.Registry[string, followed]
 	latest  changeset.Event[api.Change] // that started a changeset; the follower's own
@@ -49,7 +50,7 @@ func followTrail(ctx context.Context, c Config, replica int) (*trail, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &trail{js: c.JetStream, reader: reader, replica: replica, log: c.Log, moved: make(chan struct{})}
+	t := &trail{js: c.JetStream, reader: reader, replica: replica, timeout: c.Timeout, log: c.Log, moved: make(chan struct{})}
 	following, stop := context.WithCancel(context.Background())
 	t.stop = stop
 	t.ended.Go(func() { t.follow(following) })
@@ -160,11 +161,8 @@ func (t *trail) find(ctx context.Context, id string, enough func(followed) bool)
 	return c, nil
 }
 
-// maxCatchUp bounds how long a request waits for the trail of another replica.
-const maxCatchUp = 5 * time.Second
-
 func (t *trail) catchUp(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, maxCatchUp)
+	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
 	s, err := t.js.Stream(ctx, trailName(t.replica))
 	if err != nil {
