@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/examples/planservice/api"
+)
+
+// commandVariable makes the test's program the command, as which it starts replicas.
+const commandVariable = "PLANSERVICE_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(commandVariable) != "" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// startCluster runs the command with -cluster as a process, which the test ends.
+func startCluster(t *testing.T, arguments ...string) (replicas []*api.Client, process *exec.Cmd, log *output) {
+	t.Helper()
+	log = &outputBuffer{}
+	process = exec.Command(os.Args[0], append([]string{"-cluster", "-addr", "127.0.0.1:0", "-nosync"}, arguments...)...)
+	process.Env = append(os.Environ(), commandVariable+"=1")
+	process.Stderr = log
+	process.WaitDelay = time.Minute // replicas may live longer, and have its standard error
+	require.NoError(t, process.Start())
+	t.Cleanup(func() { process.Process.Kill() })
+	serves := regexp.MustCompile(`msg="the cluster serves" urls="([^"]*)"`)
+	require.Eventually(t, func() bool { return serves.MatchString(log.String()) }, time.Minute, time.Millisecond, "%v", log)
+	for _, url := range strings.Fields(serves.FindStringSubmatch(log.String())[1]) {
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		replicas = append(replicas, api.NewClient(url, client))
+	}
+	require.Len(t, replicas, 3)
+	return replicas, process, log
+}
+
+// What a replica has acknowledged is at all of them, and there still when all have ended and
+// come back. No replica outlives its supervisor.
+func TestClusterRestarts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: three replicas are started, twice")
+	}
+	data := filepath.Join(t.TempDir(), "data")
+	ctx := t.Context()
+	replicas, process, log := startCluster(t, "-data", data, "-strategy", "remote=http://127.0.0.1:1/")
+	action, err := replicas[0].CreateAction(ctx, api.Action{Name: "Backup"})
+	require.NoError(t, err)
+	changed, err := replicas[0].PutAction(ctx, "backup", action.Version, api.Action{Description: "second"})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, err := replicas[1].CreatePlan(ctx, api.Plan{Name: "Nightly", Actions: []string{"backup"}, Strategies: []string{"direct", "remote"}})
+		return err == nil || !assert.True(t, api.IsCode(err, api.CodeInvalid), err)
+	}, 10*time.Second, time.Millisecond)
+	var run api.Run
+	require.Eventually(t, func() bool {
+		run, err = replicas[2].Run(ctx, "nightly", api.RunPlan{Start: true})
+		return err == nil || !assert.True(t, api.IsCode(err, api.CodeNotFound), err)
+	}, 10*time.Second, time.Millisecond)
+	require.Len(t, run.Results[0].Receipts, 1)
+	changeset := run.Results[0].Receipts[0].Changeset
+	_, err = replicas[1].Apply(ctx, changeset, "key", api.ApplyChangeset{})
+	assert.True(t, api.IsCode(err, api.CodeElsewhere), err)
+	_, err = replicas[2].Seal(ctx, changeset)
+	require.NoError(t, err)
+	_, err = replicas[1].Apply(ctx, changeset, "key", api.ApplyChangeset{Database: "memory:mine"})
+	assert.True(t, api.IsCode(err, api.CodeElsewhere), "only the database that all share: %v", err)
+	applied, err := replicas[1].Apply(ctx, changeset, "key", api.ApplyChangeset{})
+	require.NoError(t, err)
+	assert.Equal(t, 1, applied.Changes)
+	assert.False(t, applied.Replayed)
+	for _, r := range replicas {
+		again, err := r.Apply(ctx, changeset, "key", api.ApplyChangeset{})
+		require.NoError(t, err)
+		assert.True(t, again.Replayed)
+		assert.NoError(t, r.Ready(ctx))
+	}
+	require.NoError(t, process.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, process.Wait(), "%v", log)
+	assert.Equal(t, 3, strings.Count(log.String(), `msg=stopped`), log)
+	assert.NotContains(t, log.String(), "level=ERROR")
+
+	replicas, process, log = startCluster(t, "-data", data)
+	for _, r := range replicas {
+		action, err := r.Action(ctx, "backup")
+		require.NoError(t, err)
+		assert.Equal(t, changed, action)
+		strategy, err := r.Strategy(ctx, "remote")
+		require.NoError(t, err)
+		assert.Equal(t, "http://127.0.0.1:1/", strategy.Value.URL)
+	}
+	again, err := replicas[0].Apply(ctx, changeset, "key", api.ApplyChangeset{})
+	require.NoError(t, err)
+	assert.True(t, again.Replayed)
+	lines := 0
+	for line, err := range replicas[2].Audit(ctx) {
+		require.NoError(t, err)
+		if line.Kind == api.KindStarted || line.Kind == api.KindChange {
+			lines++
+		}
+	}
+	assert.Equal(t, 2, lines, "the trail and the journal are kept")
+	require.NoError(t, process.Process.Kill())
+	process.Wait() // until all have closed their standard error
+	for _, r := range replicas {
+		assert.Error(t, r.Ready(ctx), log)
+	}
+}
+
+func TestClusterArguments(t *testing.T) {
+	for _, arguments := range [][]string{
+		{"-cluster", "-store", "locked"}, {"-cluster", "-journal", t.TempDir()}, {"-data", t.TempDir()}, {"-store", "clustered"},
+		{"-cluster", "-addr", "nowhere"}, {"-cluster", "-addr", "127.0.0.1:x"}, {"-cluster", "-addr", "192.0.2.1:0"},
+	} {
+		err := run(context.Background(), append([]string{"-addr", "127.0.0.1:0"}, arguments...), &outputBuffer{}, func(net.Addr) {
+			t.Errorf("%q were accepted", arguments)
+		})
+		assert.Error(t, err, arguments)
+	}
+}
