@@ -31,10 +31,7 @@ func newOutages() *outages {
 // how long it has no answer. It leaves out times in which the replica itself is away.
 func (o *outages) probe(ctx context.Context, l *storming, replica int) error {
 	name := fmt.Sprintf("probe-%s-%d", l.phase, replica)
-	was, err := l.at(replica).CreateAction(ctx, api.Action{Name: name})
-	if err != nil {
-		return err
-	}
+	var was api.Stored[api.Action]
 	last := map[string]time.Time{}
 	write := func(kind string, f func() error) error {
 		err := f()
@@ -59,8 +56,11 @@ func (o *outages) probe(ctx context.Context, l *storming, replica int) error {
 				return err
 			})
 		})
-		if l.isLost(err) || api.IsCode(err, api.CodeConflict) { // it was stored, or it is stored later, or never
+		switch {
+		case l.isLost(err), api.IsCode(err, api.CodeConflict): // it was stored, or it is stored later, or never
 			was, err = l.at(replica).Action(ctx, name)
+		case api.IsCode(err, api.CodeNotFound):
+			was, err = l.at(replica).CreateAction(ctx, api.Action{Name: name})
 		}
 		if err == nil {
 			err = write("trail", func() error { return recordOne(ctx, l, replica, fmt.Sprintf("%s-%d", name, i)) })

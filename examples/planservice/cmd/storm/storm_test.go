@@ -41,6 +41,24 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// A cluster loses nothing when a replica is killed under load and comes back.
+func TestCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: three replicas are started, and one is killed and comes back")
+	}
+	t.Parallel()
+	binary, err := built()
+	require.NoError(t, err)
+	r, err := storm(t.Context(), binary, plan{store: "clustered", clients: 8, duration: 2400 * time.Millisecond, kills: []string{"changesets"}, arguments: []string{"-nosync"}}, t.Output())
+	require.NoError(t, err)
+	require.Zero(t, r.defects.sum(), "%v", r.defects)
+	require.Equal(t, 1, r.outages.kills)
+	require.Positive(t, r.load.lost, "of the clients of the replica that was killed")
+	require.Greater(t, len(r.load.took), 100, "operations")
+	require.Positive(t, r.load.heard, "trips that other replicas have heard of")
+	t.Logf("%d operations, %d lost, a survivor waited %v, the killed replica %v", len(r.load.took), r.load.lost, r.outages.gaps, r.outages.longest)
+}
+
 // The reports' algorithms show defects of all four reports, the others show none.
 func TestStorm(t *testing.T) {
 	t.Parallel()
@@ -62,24 +80,6 @@ func TestStorm(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A cluster loses nothing when a replica is killed under load and comes back.
-func TestCluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: three replicas are started, and one is killed and comes back")
-	}
-	t.Parallel()
-	binary, err := built()
-	require.NoError(t, err)
-	r, err := storm(t.Context(), binary, plan{store: "clustered", clients: 8, duration: 2400 * time.Millisecond, kills: []string{"changesets"}, arguments: []string{"-nosync"}}, t.Output())
-	require.NoError(t, err)
-	require.Zero(t, r.defects.sum(), "%v", r.defects)
-	require.Equal(t, 1, r.outages.kills)
-	require.Positive(t, r.load.lost, "of the clients of the replica that was killed")
-	require.Greater(t, len(r.load.took), 100, "operations")
-	require.Positive(t, r.load.heard, "trips that other replicas have heard of")
-	t.Logf("%d operations, %d lost, a survivor waited %v, the killed replica %v", len(r.load.took), r.load.lost, r.outages.gaps, r.outages.longest)
 }
 
 // The receipts of changes and the answers to applies hold over a kill -9 under load.

@@ -65,7 +65,7 @@ func compareTrails(t trails, told *receipts, d defects) {
 
 // applyAgain asks each replica to apply what was applied, with the same keys.
 func applyAgain(ctx context.Context, s *service, told *receipts) error {
-	const most = 100
+	const most = 50
 	n := 0
 	for id, was := range told.applied {
 		if n++; n > most {
