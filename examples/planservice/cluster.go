@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/latchfree/latchfree/examples/planservice/internal/node"
@@ -97,8 +98,9 @@ func serviceAddresses(address string) ([]string, error) {
 
 // parent is the supervisor of this process, if it is a replica.
 type parent struct {
-	gone chan struct{} // closed when the supervisor lets the replica end, or has ended
-	say  io.Writer
+	gone    chan struct{} // closed when the supervisor lets the replica end, or has ended
+	say     io.Writer
+	serving atomic.Bool // whether the replica has said that it listens
 }
 
 func newParent() *parent {
@@ -118,8 +120,18 @@ func (p *parent) join(o *options) {
 		Folder: filepath.Join(o.data, "engine"), Leave: p.leave}
 }
 
-// leave says that this replica has finished what it had begun, and waits for the others.
+// listening says that this replica listens.
+func (p *parent) listening() {
+	p.serving.Store(true)
+	fmt.Fprintln(p.say, supervisor.Listening)
+}
+
+// leave says that this replica has finished what it had begun, and waits for the others. One
+// that could not begin waits for nobody.
 func (p *parent) leave(ctx context.Context) {
+	if !p.serving.Load() {
+		return
+	}
 	fmt.Fprintln(p.say, supervisor.Drained)
 	select {
 	case <-p.gone:

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchfree/latchfree/examples/planservice/api"
+	"github.com/latchfree/latchfree/examples/planservice/internal/node"
 )
 
 // commandVariable makes the test's program the command, as which it starts replicas.
@@ -27,6 +29,7 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(0)
 	}
+	os.Setenv(commandVariable, "1") // for processes that tests start
 	os.Exit(m.Run())
 }
 
@@ -35,7 +38,6 @@ func startCluster(t *testing.T, arguments ...string) (replicas []*api.Client, pr
 	t.Helper()
 	log = &outputBuffer{}
 	process = exec.Command(os.Args[0], append([]string{"-cluster", "-addr", "127.0.0.1:0", "-nosync"}, arguments...)...)
-	process.Env = append(os.Environ(), commandVariable+"=1")
 	process.Stderr = log
 	process.WaitDelay = time.Minute // replicas may live longer, and have its standard error
 	require.NoError(t, process.Start())
@@ -50,12 +52,32 @@ func startCluster(t *testing.T, arguments ...string) (replicas []*api.Client, pr
 	return replicas, process, log
 }
 
+// A replica that cannot listen is an error, and ends the others.
+func TestClusterPortInUse(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: three replicas are started")
+	}
+	t.Parallel()
+	first, err := node.FreeAddress("127.0.0.1")
+	require.NoError(t, err)
+	host, port, err := net.SplitHostPort(first)
+	require.NoError(t, err)
+	n, err := strconv.Atoi(port)
+	require.NoError(t, err)
+	taken, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(n+1)))
+	require.NoError(t, err)
+	defer taken.Close()
+	err = run(t.Context(), []string{"-cluster", "-nosync", "-addr", first}, &outputBuffer{}, func(net.Addr) {})
+	assert.ErrorContains(t, err, "replica 1 has ended before it listened")
+}
+
 // What a replica has acknowledged is at all of them, and there still when all have ended and
 // come back. No replica outlives its supervisor.
 func TestClusterRestarts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: three replicas are started, twice")
 	}
+	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	ctx := t.Context()
 	replicas, process, log := startCluster(t, "-data", data, "-strategy", "remote=http://127.0.0.1:1/")
@@ -126,6 +148,7 @@ func TestClusterArguments(t *testing.T) {
 	for _, arguments := range [][]string{
 		{"-cluster", "-store", "locked"}, {"-cluster", "-journal", t.TempDir()}, {"-data", t.TempDir()}, {"-store", "clustered"},
 		{"-cluster", "-addr", "nowhere"}, {"-cluster", "-addr", "127.0.0.1:x"}, {"-cluster", "-addr", "192.0.2.1:0"},
+		{"-cluster", "-strategy", "x=ftp://host/"}, {"-cluster", "-workers", "-1"}, {"-cluster", "-data", "/dev/null/x"}, {"-cluster", "-unknown"},
 	} {
 		err := run(context.Background(), append([]string{"-addr", "127.0.0.1:0"}, arguments...), &outputBuffer{}, func(net.Addr) {
 			t.Errorf("%q were accepted", arguments)

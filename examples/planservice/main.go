@@ -18,7 +18,6 @@ import (
 
 	"github.com/latchfree/latchfree/examples/planservice/api"
 	"github.com/latchfree/latchfree/examples/planservice/internal/service"
-	"github.com/latchfree/latchfree/examples/planservice/internal/supervisor"
 	"github.com/latchfree/latchfree/examples/planservice/internal/web"
 )
 
@@ -115,7 +114,7 @@ func run(ctx context.Context, arguments []string, output io.Writer, listening fu
 		defer stop()
 		go func() { <-p.gone; stop() }()
 		then := listening
-		listening = func(a net.Addr) { fmt.Fprintln(p.say, supervisor.Listening); then(a) }
+		listening = func(a net.Addr) { p.listening(); then(a) }
 	}
 	o.service.Log = log
 	s, err := service.New(ctx, o.service)

@@ -121,6 +121,11 @@ func (c *Config) complete() error {
 	case c.Queue < maxStrategies:
 		return fmt.Errorf("queue is %d: want %d at least, for the largest plan", c.Queue, maxStrategies)
 	}
+	for _, st := range c.Strategies {
+		if err := checkURL(st); err != nil {
+			return fmt.Errorf("strategy %q: %w", st.Name, err)
+		}
+	}
 	return nil
 }
 

@@ -30,7 +30,7 @@ func newChangesets(ctx context.Context, c Config, closing *closers) (*changesets
 	if err != nil {
 		return nil, err
 	}
-	own, err := latchfree.NewChangesets(ctx, store, strconv.Itoa(c.Replica))
+	own, err := latchfree.NewChangesets(ctx, cowchangeset.Config[api.Change]{Store: store, StoreTimeout: c.Timeout}, strconv.Itoa(c.Replica))
 	if err != nil {
 		return nil, err
 	}

@@ -29,16 +29,16 @@ type Changesets struct {
 
 type changeset = cowchangeset.Changeset[api.Change]
 
-// NewChangesets returns the changesets that a store has; none if it is nil. Those of a
+// NewChangesets returns the changesets that Config.Store has; none if it is nil. Those of a
 // replica have its name in their IDs, behind the plan.
-func NewChangesets(ctx context.Context, store cowchangeset.Store[api.Change], replica string) (s *Changesets, err error) {
+func NewChangesets(ctx context.Context, config cowchangeset.Config[api.Change], replica string) (s *Changesets, err error) {
 	prefix := ""
 	if replica != "" {
 		prefix = replica + "-"
 	}
-	config := cowchangeset.Config[api.Change]{Store: store, NewID: newID(prefix)}
-	s = &Changesets{store: store, replica: replica}
-	if store == nil {
+	config.NewID = newID(prefix)
+	s = &Changesets{store: config.Store, replica: replica}
+	if config.Store == nil {
 		s.tracker, err = cowchangeset.New(config)
 	} else {
 		s.tracker, err = cowchangeset.Resume(ctx, config)

@@ -52,11 +52,11 @@ func New(ctx context.Context, c Config) (state.Set, error) {
 	if err != nil {
 		return none, err
 	}
-	var store cowchangeset.Store[api.Change]
+	var config cowchangeset.Config[api.Change]
 	if c.Journal != nil {
-		store = c.Journal
+		config.Store = c.Journal
 	}
-	changesets, err := NewChangesets(ctx, store, "")
+	changesets, err := NewChangesets(ctx, config, "")
 	if err != nil {
 		return none, err
 	}
