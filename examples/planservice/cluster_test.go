@@ -147,6 +147,7 @@ func TestClusterRestarts(t *testing.T) {
 func TestClusterArguments(t *testing.T) {
 	for _, arguments := range [][]string{
 		{"-cluster", "-store", "locked"}, {"-cluster", "-journal", t.TempDir()}, {"-data", t.TempDir()}, {"-store", "clustered"},
+		{"-replica", "0"}, {"-replica", "1", "-peers", "127.0.0.1:1", "-data", t.TempDir()}, {"-replica", "0", "-data", t.TempDir()},
 		{"-cluster", "-addr", "nowhere"}, {"-cluster", "-addr", "127.0.0.1:x"}, {"-cluster", "-addr", "192.0.2.1:0"},
 		{"-cluster", "-strategy", "x=ftp://host/"}, {"-cluster", "-workers", "-1"}, {"-cluster", "-data", "/dev/null/x"}, {"-cluster", "-unknown"},
 	} {

@@ -87,6 +87,8 @@ func parse(arguments []string, output io.Writer) (o options, err error) {
 	switch {
 	case o.cluster && (c.Store != "latchfree" || c.Journal != ""):
 		return o, errors.New("-cluster has a store and journals of its own: see -data")
+	case o.replica >= len(strings.Split(o.peers, ",")) || o.replica >= 0 && (o.peers == "" || o.data == ""):
+		return o, errors.New("-replica and -peers are used by -cluster")
 	case !o.cluster && o.replica < 0 && o.data != "":
 		return o, errors.New("-data belongs to -cluster: see -journal and -db")
 	}

@@ -28,7 +28,7 @@ const (
 	// Run, Plan.
 	KindResult = "breaker_result"
 	// KindTransition: a breaker changed its state: Strategy, From, To, Generation,
-	// Failures, Reason. Only -store=latchfree has them.
+	// Failures, Reason. Only latchfree and replicas have them.
 	KindTransition = "breaker_transition"
 	// KindReset: a request has reset the breaker of Strategy or, without one, of all.
 	KindReset = "breaker_reset"
