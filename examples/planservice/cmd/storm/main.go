@@ -157,7 +157,7 @@ func storm(ctx context.Context, binary string, p plan, progress io.Writer) (r re
 	if p.store != "clustered" {
 		return r, nil
 	}
-	if err := applyAgain(ctx, s, told); err != nil {
+	if err := errors.Join(compareReplicas(ctx, s), applyAgain(ctx, s, told)); err != nil {
 		return r, err
 	}
 	stopped = true

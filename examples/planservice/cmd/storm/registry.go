@@ -12,43 +12,57 @@ import (
 	"github.com/latchfree/latchfree/examples/planservice/api"
 )
 
-// replayRegistry lets all clients create one action in two spellings at once, and then count
-// in it, round after round.
+// replayRegistry lets all clients create one action and one strategy, in two spellings at
+// once, and then count in the action, round after round.
 func replayRegistry(ctx context.Context, l *storming) error {
 	for round := 0; l.during.Err() == nil; round++ {
 		name := fmt.Sprint("action-", round)
-		var created, lost atomic.Int64
-		err := together(l.clients, func(i int) error {
-			spelled := name
-			if i%2 == 1 {
-				spelled = strings.ToUpper(strings.ReplaceAll(name, "-", " "))
-			}
-			err := l.timed(func() error {
-				_, err := l.at(i).CreateAction(ctx, api.Action{Name: spelled, Description: "0"})
-				return err
-			})
-			switch {
-			case err == nil:
-				created.Add(1)
-			case l.isLost(err):
-				lost.Add(1)
-			case !api.IsCode(err, api.CodeExists):
-				return err
-			}
-			return nil
+		there, err := createOne(l, name, func(i int, spelled string) error {
+			_, err := l.at(i).CreateAction(ctx, api.Action{Name: spelled, Description: "0"})
+			return err
 		})
 		if err != nil {
 			return err
 		}
-		if created.Load() == 0 && lost.Load() > 0 { // perhaps there is one
-			continue
+		_, err = createOne(l, fmt.Sprint("strategy-", round), func(i int, spelled string) error {
+			_, err := l.at(i).CreateStrategy(ctx, api.Strategy{Name: spelled, URL: fmt.Sprint("http://127.0.0.1/", i)})
+			return err
+		})
+		if err == nil && there {
+			err = countIn(ctx, l, name)
 		}
-		l.defect("creations beside another", int(created.Load()-1))
-		if err := countIn(ctx, l, name); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// createOne lets all clients create a name, in two spellings. It returns whether one of them
+// was told that it has.
+func createOne(l *storming, name string, create func(client int, spelled string) error) (there bool, err error) {
+	var created, lost atomic.Int64
+	err = together(l.clients, func(i int) error {
+		spelled := name
+		if i%2 == 1 {
+			spelled = strings.ToUpper(strings.ReplaceAll(name, "-", " "))
+		}
+		err := l.timed(func() error { return create(i, spelled) })
+		switch {
+		case err == nil:
+			created.Add(1)
+		case l.isLost(err):
+			lost.Add(1)
+		case !api.IsCode(err, api.CodeExists):
+			return err
+		}
+		return nil
+	})
+	if err == nil && created.Load() == 0 && lost.Load() == 0 {
+		err = fmt.Errorf("nobody could create %s", name)
+	}
+	l.defect("creations beside another", int(max(0, created.Load()-1)))
+	return created.Load() > 0, err
 }
 
 // countIn lets each client add one to the number in an action, by compare and set.

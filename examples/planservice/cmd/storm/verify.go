@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/latchfree/latchfree/examples/planservice/api"
 	"github.com/latchfree/latchfree/examples/planservice/internal/engine"
@@ -82,6 +84,34 @@ func applyAgain(ctx context.Context, s *service, told *receipts) error {
 		}
 	}
 	return nil
+}
+
+// compareReplicas waits until all replicas show the same names with the same versions.
+func compareReplicas(ctx context.Context, s *service) error {
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		shown := make([]string, len(s.replicas))
+		for i, replica := range s.replicas {
+			actions, err := replica.Actions(ctx)
+			if err != nil {
+				return err
+			}
+			plans, err := replica.Plans(ctx)
+			if err != nil {
+				return err
+			}
+			strategies, err := replica.Strategies(ctx)
+			if err != nil {
+				return err
+			}
+			shown[i] = fmt.Sprint(actions, plans, strategies)
+		}
+		switch {
+		case len(slices.Compact(shown)) == 1:
+			return nil
+		case time.Since(began) > patience:
+			return errors.New("the replicas do not show the same actions, plans and strategies")
+		}
+	}
 }
 
 // compareDatabase counts what the database of a cluster, which has ended, has otherwise than
