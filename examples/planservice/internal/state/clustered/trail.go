@@ -161,6 +161,8 @@ func (t *trail) find(ctx context.Context, id string, enough func(followed) bool)
 	return c, nil
 }
 
+// catchUp waits until what the trail has now was read, which a record in parts delays that its
+// writer has not finished.
 func (t *trail) catchUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
