@@ -239,11 +239,11 @@ func (s *Service) Close(ctx context.Context) error {
 	if s.set.Changesets != nil {
 		err = errors.Join(err, s.set.Engines.Close(ctx), s.set.Changesets.Close(ctx))
 	}
+	if s.set.Close != nil {
+		err = errors.Join(err, s.set.Close(ctx)) // breakers write to the trail until then
+	}
 	if s.audit != nil {
 		err = errors.Join(err, s.audit.Close(ctx))
-	}
-	if s.set.Close != nil {
-		err = errors.Join(err, s.set.Close(ctx))
 	}
 	s.client.CloseIdleConnections()
 	return err

@@ -102,8 +102,8 @@ func New(ctx context.Context, c Config) (set state.Set, err error) {
 	return set, nil
 }
 
-// provide makes the buckets and the trails of all replicas. Replicas that start together
-// all do so; and tell the engine the same.
+// provide makes the buckets and the trails of all replicas, as all replicas do that start
+// together: the engine makes one of those that are the same.
 func provide(ctx context.Context, c Config) error {
 	for _, bucket := range []string{actionBucket, planBucket, strategyBucket} {
 		err := insist(ctx, c, bucket, func(ctx context.Context) error {
