@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -112,7 +113,34 @@ func TestClusterRestarts(t *testing.T) {
 		assert.True(t, again.Replayed)
 		assert.NoError(t, r.Ready(ctx))
 	}
+
+	// A run that has begun is finished, for which this replica needs the others.
+	called, proceed := make(chan struct{}), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(called); <-proceed }))
+	defer slow.Close()
+	_, err = replicas[0].CreateStrategy(ctx, api.Strategy{Name: "slow", URL: slow.URL})
+	require.NoError(t, err)
+	_, err = replicas[0].CreatePlan(ctx, api.Plan{Name: "slow", Actions: []string{"backup"}, Strategies: []string{"slow"}})
+	require.NoError(t, err)
+	_, err = replicas[0].StartChangeset(ctx, "slow")
+	require.NoError(t, err)
+	finished := make(chan api.Run, 1)
+	go func() {
+		run, err := replicas[0].Run(ctx, "slow", api.RunPlan{})
+		assert.NoError(t, err)
+		finished <- run
+	}()
+	<-called
 	require.NoError(t, process.Process.Signal(syscall.SIGTERM))
+	require.Eventually(t, func() bool { return strings.Count(log.String(), `msg="shutting down"`) == 3 }, 10*time.Second, time.Millisecond)
+	for _, r := range replicas[1:] { // they have nothing left to do
+		require.Eventually(t, func() bool { return r.Ready(ctx) != nil }, 10*time.Second, time.Millisecond)
+	}
+	close(proceed)
+	run = <-finished
+	if assert.Len(t, run.Results, 1) {
+		assert.Len(t, run.Results[0].Receipts, 1, run.Results[0].Error)
+	}
 	require.NoError(t, process.Wait(), "%v", log)
 	assert.Equal(t, 3, strings.Count(log.String(), `msg=stopped`), log)
 	assert.NotContains(t, log.String(), "level=ERROR")
