@@ -128,12 +128,16 @@ func (s *changesets) All() iter.Seq[api.Changeset] {
 	}
 }
 
-// unknown says of an error whether what was asked for may have been done, or may be done
-// later: the engine has not answered in time.
+// unknown says of an error of the store that what was asked for may have been done, or may
+// be done later, unless it says that it never will.
 func unknown(err error) error {
-	late := errors.Is(err, changeset.ErrUnknown) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
-	if errors.Is(err, cowchangeset.ErrStore) && late {
-		return fmt.Errorf("%w (%w)", state.ErrUnknown, err)
+	if !errors.Is(err, cowchangeset.ErrStore) {
+		return err
 	}
-	return err
+	for _, never := range []error{changeset.ErrFenced, changeset.ErrRewound, changeset.ErrForeign, changeset.ErrCorrupt, changeset.ErrStream, changeset.ErrConflict} {
+		if errors.Is(err, never) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w (%w)", state.ErrUnknown, err)
 }

@@ -216,6 +216,7 @@ func testComesBack(t *testing.T, c *nodetest.Cluster) {
 	assert.NoError(t, err)
 	_, err = sets[2].Changesets.Record(ctx, api.Change{ID: "late"})
 	assert.Error(t, err, "the one before writes no more")
+	assert.NotErrorIs(t, err, state.ErrUnknown, "and never will")
 	eventually(t, "others follow the new process", func() bool {
 		c, err := sets[0].Changesets.Get(ctx, before.ID)
 		return err == nil && c.Changes == 2
