@@ -271,7 +271,7 @@ func print(out io.Writer, results []result) {
 			return cell(r)
 		})
 	}
-	cluster("operations of unknown outcome", func(r result) string { return fmt.Sprint(r.load.lost) })
+	cluster("operations without an answer", func(r result) string { return fmt.Sprint(r.load.lost) })
 	cluster("replicas killed", func(r result) string { return fmt.Sprint(r.outages.kills) })
 	cluster("kill to answer again", func(r result) string { return r.outages.longest.Round(10 * time.Millisecond).String() })
 	cluster("survivor without write of an action", func(r result) string { return r.outages.gaps["bucket"].Round(10 * time.Millisecond).String() })
