@@ -14,8 +14,12 @@ import (
 // before the successor may come after it in the trail.
 func TestTrail(t *testing.T) {
 	tr := &trail{replica: 2}
+	previous := ""
 	event := func(kind changeset.Kind, id string, ordinal uint64, changes ...string) {
 		e := changeset.Event[api.Change]{Kind: kind, ChangesetID: id, Ordinal: ordinal}
+		if kind == changeset.Started {
+			e.Previous, previous = previous, id
+		}
 		for i, c := range changes {
 			e.Entries = append(e.Entries, cowchangeset.Entry[api.Change]{Seq: uint64(i), Value: api.Change{ID: c}})
 		}
