@@ -39,6 +39,10 @@ type options struct {
 	address string
 	grace   time.Duration
 	service service.Config
+	cluster bool
+	data    string
+	replica int // -1: none
+	peers   string
 }
 
 func parse(arguments []string, output io.Writer) (o options, err error) {
@@ -50,6 +54,10 @@ func parse(arguments []string, output io.Writer) (o options, err error) {
 	flags.StringVar(&c.Journal, "journal", "", "`folder` for the audit trail, which exists or is made (in memory if empty)")
 	flags.BoolVar(&c.NoSync, "nosync", false, "do not fsync the journal: a crash of the machine may lose its end")
 	flags.StringVar(&c.Store, "store", "latchfree", "latchfree, naive or locked")
+	flags.BoolVar(&o.cluster, "cluster", false, "run three replicas that agree, at -addr and the two ports above")
+	flags.StringVar(&o.data, "data", "", "`folder` for what the replicas of -cluster keep (a temporary one if empty)")
+	flags.IntVar(&o.replica, "replica", -1, "used by -cluster")
+	flags.StringVar(&o.peers, "peers", "", "used by -cluster")
 	flags.DurationVar(&c.Pause, "pause", 0, "how long naive stops between its steps; it yields if 0")
 	flags.IntVar(&c.Workers, "workers", 16, "workers that call strategies")
 	flags.IntVar(&c.Queue, "queue", 1024, "tasks that wait for a worker at most")
@@ -76,6 +84,14 @@ func parse(arguments []string, output io.Writer) (o options, err error) {
 	if *file != "" {
 		c.Database = "file:" + *file
 	}
+	switch {
+	case o.cluster && (c.Store != "latchfree" || c.Journal != ""):
+		return o, errors.New("-cluster has a store and journals of its own: see -data")
+	case o.replica >= len(strings.Split(o.peers, ",")) || o.replica >= 0 && (o.peers == "" || o.data == ""):
+		return o, errors.New("-replica and -peers are used by -cluster")
+	case !o.cluster && o.replica < 0 && o.data != "":
+		return o, errors.New("-data belongs to -cluster: see -journal and -db")
+	}
 	return o, nil
 }
 
@@ -86,7 +102,22 @@ func run(ctx context.Context, arguments []string, output io.Writer, listening fu
 	if err != nil {
 		return err
 	}
+	if o.cluster {
+		return runCluster(ctx, o, arguments, output)
+	}
 	log := slog.New(slog.NewTextHandler(output, nil))
+	if o.replica >= 0 {
+		signal.Ignore(syscall.SIGPIPE) // the supervisor may have ended
+		log = log.With("replica", o.replica)
+		p := newParent()
+		p.join(&o)
+		var stop context.CancelFunc
+		ctx, stop = context.WithCancel(ctx)
+		defer stop()
+		go func() { <-p.gone; stop() }()
+		then := listening
+		listening = func(a net.Addr) { p.listening(); then(a) }
+	}
 	o.service.Log = log
 	s, err := service.New(ctx, o.service)
 	if err != nil {

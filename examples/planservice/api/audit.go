@@ -28,11 +28,11 @@ const (
 	// Run, Plan.
 	KindResult = "breaker_result"
 	// KindTransition: a breaker changed its state: Strategy, From, To, Generation,
-	// Failures, Reason. Only -store=latchfree has them.
+	// Failures, Reason. Only latchfree and replicas have them.
 	KindTransition = "breaker_transition"
 	// KindReset: a request has reset the breaker of Strategy or, without one, of all.
 	KindReset = "breaker_reset"
-	// KindStrategy: an endpoint was made known: Strategy, URL.
+	// KindStrategy: a strategy got a version: Strategy, Version, URL.
 	KindStrategy = "strategy"
 	// KindProcess: the service has started: Store.
 	KindProcess = "process"

@@ -68,14 +68,25 @@ func (c *Client) PutPlan(ctx context.Context, name string, version uint64, p Pla
 	return call[Stored[Plan]](ctx, c, "PUT", "/v1/plans/"+url.PathEscape(name), p, "If-Match", ETag(version))
 }
 
-// CreateStrategy makes an endpoint known as a strategy.
-func (c *Client) CreateStrategy(ctx context.Context, s Strategy) (Strategy, error) {
-	return call[Strategy](ctx, c, "POST", "/v1/strategies", s)
+// CreateStrategy makes an endpoint known as a strategy; CodeExists if its name is taken.
+func (c *Client) CreateStrategy(ctx context.Context, s Strategy) (Stored[Strategy], error) {
+	return call[Stored[Strategy]](ctx, c, "POST", "/v1/strategies", s)
+}
+
+// Strategy returns a strategy and its version.
+func (c *Client) Strategy(ctx context.Context, name string) (Stored[Strategy], error) {
+	return call[Stored[Strategy]](ctx, c, "GET", "/v1/strategies/"+url.PathEscape(name), nil)
+}
+
+// PutStrategy gives a strategy that has the version another URL; CodeConflict if it has
+// another version.
+func (c *Client) PutStrategy(ctx context.Context, name string, version uint64, s Strategy) (Stored[Strategy], error) {
+	return call[Stored[Strategy]](ctx, c, "PUT", "/v1/strategies/"+url.PathEscape(name), s, "If-Match", ETag(version))
 }
 
 // Strategies lists all strategies, by name.
-func (c *Client) Strategies(ctx context.Context) ([]Strategy, error) {
-	return call[[]Strategy](ctx, c, "GET", "/v1/strategies", nil)
+func (c *Client) Strategies(ctx context.Context) ([]Stored[Strategy], error) {
+	return call[[]Stored[Strategy]](ctx, c, "GET", "/v1/strategies", nil)
 }
 
 // Run runs a plan and waits for all of its strategies.

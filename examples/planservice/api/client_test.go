@@ -54,6 +54,8 @@ func TestErrorsOfTheService(t *testing.T) {
 func TestErrorsOfOthers(t *testing.T) {
 	client, _ := serve(t, 502, "<h1>Bad Gateway</h1>\n")
 	assert.EqualError(t, client.Ready(t.Context()), "planservice: 502 internal: <h1>Bad Gateway</h1>")
+	client, _ = serve(t, 500, "{}")
+	assert.EqualError(t, client.Ready(t.Context()), "planservice: 500 internal: {}")
 	client, _ = serve(t, 200, "<h1>Welcome</h1>")
 	_, err := client.Status(t.Context())
 	assert.ErrorContains(t, err, "planservice: answer of GET /v1/status")

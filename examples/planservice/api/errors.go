@@ -21,6 +21,7 @@ const (
 	CodeAlreadyApplied       Code = "already_applied"       // 409: under another key
 	CodeKeyReused            Code = "key_reused"            // 409: for another changeset
 	CodeTooManyDatabases     Code = "too_many_databases"    // 409: in memory
+	CodeElsewhere            Code = "elsewhere"             // 409: open at another replica, or for a database in memory there
 	CodeConflict             Code = "conflict"              // 412
 	CodeTooLarge             Code = "too_large"             // 413
 	CodeMediaType            Code = "unsupported_media"     // 415
@@ -29,6 +30,8 @@ const (
 	CodeEngine               Code = "engine"                // 500: the database has failed
 	CodeBusy                 Code = "busy"                  // 503: the queue of the workers is full
 	CodeStopping             Code = "stopping"              // 503: the service shuts down
+	CodeUnavailable          Code = "unavailable"           // 503: no majority of the replicas answers; nothing was done
+	CodeUnknown              Code = "unknown"               // 504: no answer of the replicas; it may be done, once, or not
 )
 
 // Error is an answer with a status of 400 or above.

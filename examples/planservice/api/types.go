@@ -76,6 +76,7 @@ type Receipt struct {
 // Changeset is the state of one changeset. A successor seals the one before it.
 type Changeset struct {
 	ID      string `json:"id"`
+	Replica string `json:"replica,omitempty"` // that has it, in a cluster; ordinals are its own
 	Ordinal uint64 `json:"ordinal"`
 	Plan    string `json:"plan,omitempty"`
 	Changes int    `json:"changes"`

@@ -3,70 +3,82 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
+	"time"
 
 	"github.com/latchfree/latchfree/examples/planservice/api"
 )
 
-// receipts are what clients were told of their changes, by the change's ID.
+// receipts are what clients were told of their changes, and of changesets that they have
+// applied.
 type receipts struct {
-	mu  sync.Mutex
-	all map[string]api.Receipt
+	mu      sync.Mutex
+	changes map[string]api.Receipt // by the change's ID
+	applied map[string]api.Applied // by changeset
 }
 
-func (r *receipts) add(id string, receipt api.Receipt) {
+func newReceipts() *receipts {
+	return &receipts{changes: map[string]api.Receipt{}, applied: map[string]api.Applied{}}
+}
+
+func (r *receipts) recorded(receipt api.Receipt) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.all[id] = receipt
+	r.changes[receipt.Change] = receipt
+}
+
+func (r *receipts) wasApplied(a api.Applied) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.applied[a.Changeset] = a
 }
 
 // replayChangesets records changes while other clients start changesets, seal and apply
-// those before, and then looks in the audit trail for every receipt.
+// those before.
 func replayChangesets(ctx context.Context, l *storming) error {
-	if _, err := l.StartChangeset(ctx, "storm"); err != nil {
-		return err
-	}
-	told := &receipts{all: map[string]api.Receipt{}}
-	var mu sync.Mutex
-	refused := 0
-	err := together(l.clients, func(client int) error {
-		for i := 0; l.during.Err() == nil; i++ {
-			if client < 2 {
-				err := startAndApply(ctx, l, fmt.Sprint(client, "-", i))
-				if isRefusal(err) {
-					mu.Lock()
-					refused++
-					mu.Unlock()
-				} else if err != nil {
-					return err
-				}
-				continue
-			}
-			id := fmt.Sprintf("%d-%d", client, i)
-			var receipt api.Receipt
-			err := l.load.timed(func() (err error) {
-				receipt, err = l.Record(ctx, api.Change{ID: id, Plan: "storm", Action: "count"})
-				return err
-			})
-			switch {
-			case isRefusal(err):
-				mu.Lock()
-				refused++
-				mu.Unlock()
-			case err != nil:
-				return err
-			default:
-				told.add(id, receipt)
-			}
+	err := l.each(func(replica int) error {
+		_, err := l.at(replica).StartChangeset(ctx, "storm")
+		if l.isLost(err) { // there is one of before
+			return nil
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	l.defects["changes refused"] += refused
-	return compareTrail(ctx, l.service, told.all, l.defects)
+	starters := 2 // for each replica, if there are clients enough
+	if l.clients < 4*len(l.replicas) {
+		starters = 1
+	}
+	starters = max(2, starters*len(l.replicas))
+	return together(l.clients, func(client int) error {
+		if client < starters {
+			return startAndApply(ctx, l, client)
+		}
+		for i := 0; l.during.Err() == nil; i++ {
+			if err := recordOne(ctx, l, client, fmt.Sprintf("%d-%d", client, i)); err != nil && !l.isLost(err) {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// recordOne records a change at the replica of a client.
+func recordOne(ctx context.Context, l *storming, client int, id string) error {
+	var receipt api.Receipt
+	err := l.timed(func() (err error) {
+		receipt, err = l.at(client).Record(ctx, api.Change{ID: id, Plan: "storm", Action: "count"})
+		return err
+	})
+	switch {
+	case isRefusal(err):
+		l.defect("changes refused", 1)
+		return nil
+	case err == nil:
+		l.told.recorded(receipt)
+	}
+	return err
 }
 
 // isRefusal reports whether the service finds no changeset, where there always is one.
@@ -74,62 +86,73 @@ func isRefusal(err error) bool {
 	return api.IsCode(err, api.CodeNoActiveChangeset) || api.IsCode(err, api.CodeInternal) || api.IsCode(err, api.CodeNotFound)
 }
 
-// startAndApply starts a changeset, and seals and applies the one before, unless another
-// client does.
-func startAndApply(ctx context.Context, l *storming, key string) error {
-	all, err := l.Changesets(ctx)
-	if err != nil || len(all) == 0 {
-		return err
-	}
-	last := all[len(all)-1]
-	if err := l.load.timed(func() error { _, err := l.StartChangeset(ctx, "storm"); return err }); err != nil {
-		return err
-	}
-	if err := l.load.timed(func() error { _, err := l.Seal(ctx, last.ID); return err }); err != nil {
-		return err
-	}
-	err = l.load.timed(func() error {
-		_, err := l.Apply(ctx, last.ID, key, api.ApplyChangeset{Database: "memory:storm"})
-		return err
-	})
-	if api.IsCode(err, api.CodeApplying) || api.IsCode(err, api.CodeAlreadyApplied) {
-		return nil
-	}
-	return err
-}
-
-// compareTrail counts what the audit trail says otherwise than the receipts.
-func compareTrail(ctx context.Context, s *service, told map[string]api.Receipt, d defects) error {
-	in := map[string][]string{}      // changesets by change
-	applied := map[string][]string{} // changes by changeset
-	for line, err := range s.Audit(ctx) {
-		switch {
-		case err != nil:
-			return err
-		case line.Kind == api.KindChange:
-			in[line.Change.ID] = append(in[line.Change.ID], line.Changeset)
-		case line.Kind == api.KindApplied && !line.Replayed:
-			applied[line.Changeset] = append(applied[line.Changeset], line.Changes...)
-		}
-	}
-	for _, changes := range applied {
-		slices.Sort(changes)
-	}
-	for id, receipt := range told {
-		switch sets := in[id]; {
-		case len(sets) == 0:
-			d["changes lost"]++
-		case len(sets) > 1:
-			d["changes doubled"]++
-		case sets[0] != receipt.Changeset:
-			d["changes misplaced"]++
-		default:
-			if changes, ok := applied[sets[0]]; ok {
-				if _, found := slices.BinarySearch(changes, id); !found {
-					d["changes lost at apply"]++
-				}
+// startAndApply starts changesets, and seals and applies the one before each.
+func startAndApply(ctx context.Context, l *storming, client int) error {
+	before := "" // the changeset that was started last
+	for i := 0; l.during.Err() == nil; i++ {
+		last := before
+		if !l.clustered() {
+			all, err := l.Changesets(ctx) // so that clients race for it
+			if err != nil {
+				return err
 			}
+			if len(all) > 0 {
+				last = all[len(all)-1].ID
+			}
+		}
+		var next api.Changeset
+		err := l.timed(func() (err error) { next, err = l.at(client).StartChangeset(ctx, "storm"); return err })
+		if err == nil {
+			before = next.ID
+		}
+		if err == nil && last != "" {
+			err = l.timed(func() error { _, err := l.at(client).Seal(ctx, last); return err })
+		}
+		if err == nil && last != "" {
+			err = applyEverywhere(ctx, l, client, last, fmt.Sprint(client, "-", i))
+		}
+		switch {
+		case isRefusal(err):
+			l.defect("changes refused", 1)
+		case err != nil && !l.isLost(err):
+			return err
 		}
 	}
 	return nil
+}
+
+// applyEverywhere applies a changeset. In a cluster, two replicas are asked at once, with the
+// same key.
+func applyEverywhere(ctx context.Context, l *storming, client int, changeset, key string) error {
+	database := "memory:storm"
+	if l.clustered() {
+		database = "" // which the replicas share
+	}
+	answers := make([]api.Applied, min(2, len(l.replicas)))
+	err := together(len(answers), func(i int) error {
+		apply := func() (err error) {
+			answers[i], err = l.at(client+i).Apply(ctx, changeset, key, api.ApplyChangeset{Database: database})
+			return err
+		}
+		err := l.timed(apply)
+		// While the engine changes its leader, a replica may not know what others have sealed.
+		for began := time.Now(); api.IsCode(err, api.CodeElsewhere) && time.Since(began) < patience; err = l.timed(apply) {
+			time.Sleep(20 * time.Millisecond)
+		}
+		switch {
+		case api.IsCode(err, api.CodeApplying) || api.IsCode(err, api.CodeAlreadyApplied), l.isLost(err):
+			return nil
+		case err == nil:
+			l.told.wasApplied(answers[i])
+		}
+		return err
+	})
+	first := 0
+	for _, a := range answers {
+		if a.Changeset != "" && !a.Replayed {
+			first++
+		}
+	}
+	l.defect("changesets applied twice", max(0, first-1))
+	return err
 }

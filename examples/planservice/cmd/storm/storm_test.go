@@ -41,14 +41,34 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// A cluster loses nothing when a replica is killed under load and comes back.
+func TestCluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: three replicas are started, and one is killed and comes back")
+	}
+	t.Parallel()
+	binary, err := built()
+	require.NoError(t, err)
+	r, err := storm(t.Context(), binary, plan{store: "clustered", clients: 8, duration: 2400 * time.Millisecond, kills: []string{"changesets"}, arguments: []string{"-nosync"}}, t.Output())
+	require.NoError(t, err)
+	require.Zero(t, r.defects.sum(), "%v", r.defects)
+	require.Equal(t, 1, r.outages.kills)
+	require.Positive(t, r.load.lost, "of the clients of the replica that was killed")
+	require.Greater(t, len(r.load.took), 100, "operations")
+	require.Positive(t, r.load.heard, "trips that other replicas have heard of")
+	t.Logf("%d operations, %d lost, a survivor waited %v, the killed replica %v", len(r.load.took), r.load.lost, r.outages.gaps, r.outages.longest)
+}
+
 // The reports' algorithms show defects of all four reports, the others show none.
 func TestStorm(t *testing.T) {
+	t.Parallel()
 	binary, err := built()
 	require.NoError(t, err)
 	for _, store := range []string{"naive", "locked", "latchfree"} {
 		t.Run(store, func(t *testing.T) {
 			var progress bytes.Buffer
-			r, err := storm(t.Context(), binary, store, 8, 1200*time.Millisecond, &progress, "-pause", "1ms")
+			r, err := storm(t.Context(), binary, plan{store: store, clients: 8, duration: 1200 * time.Millisecond,
+				arguments: []string{"-store", store, "-pause", "1ms"}}, &progress)
 			require.NoError(t, err)
 			require.Greater(t, len(r.load.took), 100, "operations")
 			if store != "naive" {
@@ -64,16 +84,17 @@ func TestStorm(t *testing.T) {
 
 // The receipts of changes and the answers to applies hold over a kill -9 under load.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	binary, err := built()
 	require.NoError(t, err)
 	dir := t.TempDir()
 	arguments := []string{"-journal", filepath.Join(dir, "trail"), "-db", filepath.Join(dir, "plans.db")}
-	told := &receipts{all: map[string]api.Receipt{}}
+	told := newReceipts()
 	var mu sync.Mutex
 	applied := map[string]api.Applied{} // by changeset
 
 	for round := range 2 {
-		s, err := start(t.Context(), binary, arguments...)
+		s, err := start(t.Context(), binary, 1, arguments...)
 		require.NoError(t, err)
 		ctx := t.Context()
 		if round == 0 {
@@ -93,7 +114,7 @@ func TestKilled(t *testing.T) {
 					if err != nil {
 						return // it was killed
 					}
-					told.add(id, receipt)
+					told.recorded(receipt)
 				}
 			})
 		}
@@ -120,14 +141,14 @@ func TestKilled(t *testing.T) {
 			defer told.mu.Unlock()
 			mu.Lock()
 			defer mu.Unlock()
-			return len(told.all) >= 50*(round+1) && len(applied) > 3*round
+			return len(told.changes) >= 50*(round+1) && len(applied) > 3*round
 		}
 		require.Eventually(t, enough, time.Minute, time.Millisecond)
 		s.kill()
 		clients.Wait()
 	}
 
-	s, err := start(t.Context(), binary, arguments...)
+	s, err := start(t.Context(), binary, 1, arguments...)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.stop()) }()
 	for id, was := range applied {
@@ -137,8 +158,10 @@ func TestKilled(t *testing.T) {
 		require.Equal(t, was.Changes, now.Changes)
 	}
 	d := defects{}
-	require.NoError(t, compareTrail(t.Context(), s, told.all, d))
-	require.Zero(t, d.sum(), "of %d changes: %v", len(told.all), d)
+	trails, err := readTrails(t.Context(), s)
+	require.NoError(t, err)
+	compareTrails(trails, told, d)
+	require.Zero(t, d.sum(), "of %d changes: %v", len(told.changes), d)
 	writes := map[string]int{}
 	for line, err := range s.Audit(t.Context()) {
 		require.NoError(t, err)

@@ -6,10 +6,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"strings"
+	"time"
 
-	_ "modernc.org/sqlite" // the driver, in pure Go
+	"modernc.org/sqlite" // the driver, in pure Go
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/latchfree/latchfree/oncecache"
 )
@@ -20,6 +23,9 @@ const (
 	Memory = "memory:"
 	File   = "file:"
 )
+
+// busyTimeout is how long a statement waits for other processes.
+const busyTimeout = 5 * time.Second
 
 // ErrURL is the error of a URL that is neither.
 var ErrURL = errors.New("database is neither memory:NAME nor file:PATH")
@@ -40,7 +46,7 @@ func Open(ctx context.Context, address string, number uint64, onClose func(*Engi
 	source := ":memory:"
 	if path, ok := strings.CutPrefix(address, File); ok && path != "" {
 		source = (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(),
-			RawQuery: "_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_txlock=immediate"}).String()
+			RawQuery: fmt.Sprintf("_pragma=busy_timeout(%d)", busyTimeout.Milliseconds()) + "&_pragma=journal_mode(WAL)&_txlock=immediate"}).String()
 	} else if name, ok := strings.CutPrefix(address, Memory); !ok || name == "" {
 		return nil, fmt.Errorf("%w: %q", ErrURL, address)
 	}
@@ -53,10 +59,27 @@ func Open(ctx context.Context, address string, number uint64, onClose func(*Engi
 		db.SetMaxOpenConns(1)
 		db.SetMaxIdleConns(1)
 	}
-	if err := db.PingContext(ctx); err != nil {
+	if err := ping(ctx, db); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", address, err), db.Close())
 	}
 	return &Engine{URL: address, Number: number, db: db, onClose: onClose}, nil
+}
+
+// ping connects. Processes that give a new file its journal mode at once can be refused,
+// whatever the busy timeout, since SQLite sees a deadlock.
+func ping(ctx context.Context, db *sql.DB) error {
+	for began := time.Now(); ; {
+		err := db.PingContext(ctx)
+		var refused *sqlite.Error
+		if !errors.As(err, &refused) || refused.Code() != sqlite3.SQLITE_BUSY || time.Since(began) > busyTimeout {
+			return err
+		}
+		select {
+		case <-time.After(time.Millisecond + rand.N(10*time.Millisecond)):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // InMemory reports whether Close drops the data.

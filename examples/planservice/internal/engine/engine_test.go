@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -129,4 +130,32 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	_, err = e.db.ExecContext(t.Context(), "PRAGMA user_version = 0")
 	require.NoError(t, err)
 	assert.NoError(t, e.Migrate(t.Context()), "a migration that failed is tried again")
+}
+
+// Engines of one file, as those of several processes are, make the schema once, and write a
+// changeset once.
+func TestEnginesOfOneFile(t *testing.T) {
+	for round := range 5 {
+		url := File + filepath.Join(t.TempDir(), "plans.db")
+		var wrote atomic.Int32
+		var all sync.WaitGroup
+		for i := range 6 {
+			all.Go(func() {
+				e, err := Open(t.Context(), url, uint64(i), nil)
+				if !assert.NoError(t, err) {
+					return
+				}
+				defer e.Close()
+				assert.NoError(t, e.Migrate(t.Context()))
+				w, err := e.Write(t.Context(), "key", "set", []api.Change{{ID: "a"}, {ID: "b"}})
+				assert.NoError(t, err)
+				assert.Equal(t, 2, w.Changes)
+				if !w.Replayed {
+					wrote.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		assert.Equal(t, int32(1), wrote.Load(), "round %d", round)
+	}
 }

@@ -25,8 +25,12 @@ func (s *Service) Apply(ctx context.Context, changeset, key, url string) (api.Ap
 	if len(key) > 2*maxField {
 		return api.Applied{}, invalid("the idempotency key has more than %d bytes", 2*maxField)
 	}
-	if _, err := s.set.Changesets.Get(changeset); err != nil {
+	c, err := s.set.Changesets.Get(ctx, changeset)
+	if err != nil {
 		return api.Applied{}, err
+	}
+	if c.Replica != s.set.Replica && url != s.config.Database { // which the replicas share
+		return api.Applied{}, state.ErrElsewhere
 	}
 	if err := s.migrate(ctx, url); err != nil {
 		return api.Applied{}, err
@@ -81,8 +85,8 @@ func (s *Service) replay(ctx context.Context, result api.Applied) (api.Applied, 
 }
 
 // ApplyPlan applies all changesets of a plan, in order, each under KEY/CHANGESET. It
-// leaves out those that were applied under other keys. After an error, the same call goes
-// on where it was.
+// leaves out those that were applied under other keys, or are open at another replica.
+// After an error, the same call goes on where it was.
 func (s *Service) ApplyPlan(ctx context.Context, plan, key, url string) ([]api.Applied, error) {
 	p, err := s.set.Plans.Get(plan)
 	if err != nil {
@@ -97,7 +101,7 @@ func (s *Service) ApplyPlan(ctx context.Context, plan, key, url string) ([]api.A
 			continue
 		}
 		a, err := s.Apply(ctx, c.ID, key+"/"+c.ID, url)
-		if errors.Is(err, ErrAlreadyApplied) {
+		if errors.Is(err, ErrAlreadyApplied) || errors.Is(err, state.ErrElsewhere) {
 			continue
 		}
 		if err != nil {

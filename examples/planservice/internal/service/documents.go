@@ -2,6 +2,7 @@ package service
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 
@@ -16,17 +17,17 @@ const (
 )
 
 // CreateAction creates an action.
-func (s *Service) CreateAction(a api.Action) (api.Stored[api.Action], error) {
-	e, err := s.set.Actions.Create(a.Name, a)
+func (s *Service) CreateAction(ctx context.Context, a api.Action) (api.Stored[api.Action], error) {
+	e, err := s.set.Actions.Create(ctx, a.Name, a)
 	return s.storedAction(e, err)
 }
 
 // PutAction replaces an action that has the version.
-func (s *Service) PutAction(name string, version uint64, a api.Action) (api.Stored[api.Action], error) {
+func (s *Service) PutAction(ctx context.Context, name string, version uint64, a api.Action) (api.Stored[api.Action], error) {
 	if err := sameName(name, &a.Name); err != nil {
 		return api.Stored[api.Action]{}, err
 	}
-	e, err := s.set.Actions.Update(name, version, a)
+	e, err := s.set.Actions.Update(ctx, name, version, a)
 	return s.storedAction(e, err)
 }
 
@@ -40,16 +41,16 @@ func (s *Service) Action(name string) (api.Stored[api.Action], error) {
 func (s *Service) Actions() []api.Stored[api.Action] { return list(s.set.Actions, wireAction) }
 
 // CreatePlan creates a plan.
-func (s *Service) CreatePlan(p api.Plan) (api.Stored[api.Plan], error) {
+func (s *Service) CreatePlan(ctx context.Context, p api.Plan) (api.Stored[api.Plan], error) {
 	if err := s.check(&p); err != nil {
 		return api.Stored[api.Plan]{}, err
 	}
-	e, err := s.set.Plans.Create(p.Name, p)
+	e, err := s.set.Plans.Create(ctx, p.Name, p)
 	return s.storedPlan(e, err)
 }
 
 // PutPlan replaces a plan that has the version.
-func (s *Service) PutPlan(name string, version uint64, p api.Plan) (api.Stored[api.Plan], error) {
+func (s *Service) PutPlan(ctx context.Context, name string, version uint64, p api.Plan) (api.Stored[api.Plan], error) {
 	err := sameName(name, &p.Name)
 	if err == nil {
 		err = s.check(&p)
@@ -57,7 +58,7 @@ func (s *Service) PutPlan(name string, version uint64, p api.Plan) (api.Stored[a
 	if err != nil {
 		return api.Stored[api.Plan]{}, err
 	}
-	e, err := s.set.Plans.Update(name, version, p)
+	e, err := s.set.Plans.Update(ctx, name, version, p)
 	return s.storedPlan(e, err)
 }
 
@@ -107,15 +108,15 @@ func (s *Service) check(p *api.Plan) error {
 	}
 	seen := map[string]bool{}
 	for i, name := range p.Strategies {
-		e, ok := s.strategies.Lookup(name)
+		e, err := s.set.Strategies.Get(name)
 		switch {
-		case !ok:
+		case err != nil:
 			return invalid("unknown strategy %q", name)
-		case seen[e.Key]:
+		case seen[e.Name]:
 			return invalid("strategy %q is there twice", name)
 		}
-		seen[e.Key] = true
-		p.Strategies[i] = e.Key
+		seen[e.Name] = true
+		p.Strategies[i] = e.Name
 	}
 	return nil
 }

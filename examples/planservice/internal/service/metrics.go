@@ -7,7 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/latchfree/latchfree/examples/planservice/api"
-	latchprom "github.com/latchfree/latchfree/integrations/prometheus"
 )
 
 // Metrics returns the metrics of the service, of its structures and of the process.
@@ -34,7 +33,6 @@ func (s *Service) register() error {
 		gauge("workers", "Workers that call strategies.", s.pool.Workers),
 		gauge("workers_busy", "Workers that call a strategy now.", s.pool.Busy),
 		gauge("tasks_queued", "Tasks that wait for a worker.", s.pool.Queued),
-		latchprom.Registry("strategies", s.strategies),
 	}
 	all = append(all, s.audit.Collectors()...)
 	all = append(all, s.set.Collectors...)

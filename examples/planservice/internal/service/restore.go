@@ -20,8 +20,9 @@ const processBit = 32
 // A client may have read a version that a killed process had not yet written to the
 // trail. So that no other value gets that version, each process begins above all that
 // the processes before it can have given.
-func (s *Service) restore(c *latchfree.Config) error {
+func (s *Service) restore(c *latchfree.Config) {
 	actions, plans := map[string]state.Entry[api.Action]{}, map[string]state.Entry[api.Plan]{}
+	strategies := map[string]state.Entry[api.Strategy]{}
 	processes := uint64(0) // before this one
 	for line := range s.audit.All() {
 		switch line.Kind {
@@ -36,14 +37,14 @@ func (s *Service) restore(c *latchfree.Config) error {
 		case api.KindProcess:
 			processes++
 		case api.KindStrategy:
-			if _, err := s.strategies.Put(line.Strategy, api.Strategy{Name: line.Strategy, URL: line.URL}); err != nil {
-				return err
+			if line.Version > strategies[line.Strategy].Version {
+				strategies[line.Strategy] = state.Entry[api.Strategy]{Name: line.Strategy, Version: line.Version,
+					Value: api.Strategy{Name: line.Strategy, URL: line.URL}}
 			}
 		}
 	}
 	first := processes << processBit
-	c.Actions, c.Plans, c.LastVersion = renumber(actions, first), renumber(plans, first), first
-	return nil
+	c.Actions, c.Plans, c.Strategies, c.LastVersion = renumber(actions, first), renumber(plans, first), renumber(strategies, first), first
 }
 
 func renumber[V any](entries map[string]state.Entry[V], first uint64) []state.Entry[V] {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/examples/planservice/api"
-	"github.com/latchfree/latchfree/examples/planservice/internal/state"
 )
 
 // Run lets the strategies of a plan carry it out in parallel, and waits for them.
@@ -100,19 +99,19 @@ func (s *Service) onTransition(strategy string, e atomicbreaker.Event) {
 func (s *Service) Breakers() []api.Breaker {
 	var all []api.Breaker
 	for _, st := range s.Strategies() {
-		all = append(all, s.set.Breakers.Get(st.Name))
+		all = append(all, s.set.Breakers.Get(st.Value.Name))
 	}
 	return all
 }
 
 // ResetBreaker closes the breaker of a strategy.
 func (s *Service) ResetBreaker(strategy string) error {
-	e, ok := s.strategies.Lookup(strategy)
-	if !ok {
-		return state.ErrNotFound
+	e, err := s.set.Strategies.Get(strategy)
+	if err != nil {
+		return err
 	}
-	s.set.Breakers.Reset(e.Key)
-	return s.audit.Write(api.AuditLine{Kind: api.KindReset, Strategy: e.Key})
+	s.set.Breakers.Reset(e.Name)
+	return s.audit.Write(api.AuditLine{Kind: api.KindReset, Strategy: e.Name})
 }
 
 // ResetBreakers closes all breakers.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -25,12 +26,12 @@ import (
 	"github.com/latchfree/latchfree/examples/planservice/internal/state/latchfree"
 	"github.com/latchfree/latchfree/examples/planservice/internal/state/locked"
 	"github.com/latchfree/latchfree/examples/planservice/internal/state/naive"
-	"github.com/latchfree/latchfree/shardedregistry"
 )
 
 // Config holds the settings. Zero values stand for the defaults of the fields.
 type Config struct {
-	Store           string        // latchfree, naive or locked; latchfree
+	Store           string        // latchfree, naive, locked or clustered; latchfree
+	Cluster         *Cluster      // of clustered
 	Database        string        // URL for changes; memory:plans
 	Journal         string        // folder; in memory if empty
 	NoSync          bool          // do not fsync the journals for each call
@@ -47,22 +48,32 @@ type Config struct {
 	Client          *http.Client // for strategies; one of its own
 }
 
+// Cluster holds the settings of a replica.
+type Cluster struct {
+	Replica int      // its number
+	Peers   []string // HOST:PORT at which each replica, this one too, listens for the others
+	Secret  string   // that the replicas show each other
+	Folder  string   // of the engine's files
+	// Leave is called when nothing is left to be done, and waits until the others need this
+	// replica no more, or ctx ends.
+	Leave func(ctx context.Context)
+}
+
 // Service is the running service. It may be used concurrently.
 type Service struct {
-	config     Config
-	log        *slog.Logger
-	set        state.Set
-	strategies *shardedregistry.Registry[string, api.Strategy]
-	audit      *audit.Log
-	pool       *pool.Pool
-	client     *http.Client
-	engines    atomic.Uint64 // numbers of engines
-	inMemory   atomic.Int64  // engines in memory that clients have named
-	counters   counters
-	since      time.Time
-	stopping   atomic.Bool
-	history    cowchangeset.Slice[Sample]
-	metrics    *prometheus.Registry
+	config   Config
+	log      *slog.Logger
+	set      state.Set
+	audit    *audit.Log
+	pool     *pool.Pool
+	client   *http.Client
+	engines  atomic.Uint64 // numbers of engines
+	inMemory atomic.Int64  // engines in memory that clients have named
+	counters counters
+	since    time.Time
+	stopping atomic.Bool
+	history  cowchangeset.Slice[Sample]
+	metrics  *prometheus.Registry
 }
 
 // New opens the journals, takes over what they have, and starts the workers.
@@ -71,7 +82,6 @@ func New(ctx context.Context, c Config) (s *Service, err error) {
 		return nil, err
 	}
 	s = &Service{config: c, log: c.Log, client: c.Client, since: time.Now()}
-	s.strategies = shardedregistry.MustNew(shardedregistry.Config[string, api.Strategy]{Normalize: state.Normalize})
 	if s.pool, err = pool.New(c.Workers, c.Queue); err != nil {
 		return nil, err
 	}
@@ -96,9 +106,11 @@ func (c *Config) complete() error {
 		c.Client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.Workers, IdleConnTimeout: time.Minute}}
 	}
 	switch {
-	case c.Store != "latchfree" && c.Store != "naive" && c.Store != "locked":
+	case !slices.Contains([]string{"latchfree", "naive", "locked", "clustered"}, c.Store):
 		return fmt.Errorf("unknown store %q: want latchfree, naive or locked", c.Store)
-	case c.Journal != "" && c.Store != "latchfree":
+	case (c.Store == "clustered") != (c.Cluster != nil):
+		return errors.New("the store clustered, and no other, belongs to a replica")
+	case c.Journal != "" && (c.Store == "naive" || c.Store == "locked"):
 		return fmt.Errorf("the store %q has no journal", c.Store)
 	case c.Threshold < 1:
 		return fmt.Errorf("threshold is %d", c.Threshold)
@@ -108,6 +120,11 @@ func (c *Config) complete() error {
 		return errors.New("a duration is negative")
 	case c.Queue < maxStrategies:
 		return fmt.Errorf("queue is %d: want %d at least, for the largest plan", c.Queue, maxStrategies)
+	}
+	for _, st := range c.Strategies {
+		if err := checkURL(st); err != nil {
+			return fmt.Errorf("strategy %q: %w", st.Name, err)
+		}
 	}
 	return nil
 }
@@ -131,9 +148,11 @@ func (s *Service) open(ctx context.Context) error {
 			return err
 		}
 		events = filepath.Join(folder, "events")
-		var err error
-		if changes, err = journal.Open[api.Change](filepath.Join(folder, "changes"), o); err != nil {
-			return err
+		if s.config.Store == "latchfree" {
+			var err error
+			if changes, err = journal.Open[api.Change](filepath.Join(folder, "changes"), o); err != nil {
+				return err
+			}
 		}
 	}
 	var err error
@@ -152,13 +171,8 @@ func (s *Service) open(ctx context.Context) error {
 	if err := s.audit.Write(api.AuditLine{Kind: api.KindProcess, Store: s.set.Name}); err != nil {
 		return err
 	}
-	if _, err := s.putStrategy(api.Strategy{Name: api.Direct}); err != nil {
+	if err := s.configureStrategies(ctx); err != nil {
 		return err
-	}
-	for _, strategy := range s.config.Strategies {
-		if _, err := s.PutStrategy(strategy); err != nil {
-			return fmt.Errorf("strategy %q: %w", strategy.Name, err)
-		}
 	}
 	return s.register()
 }
@@ -166,9 +180,11 @@ func (s *Service) open(ctx context.Context) error {
 func (s *Service) newSet(ctx context.Context, changes *journal.Journal[api.Change]) (state.Set, error) {
 	switch s.config.Store {
 	case "naive":
-		return naive.New(naive.Config{Open: s.openEngine, Threshold: s.config.Threshold, Step: s.pause}), nil
+		return withStrategies(naive.New(naive.Config{Open: s.openEngine, Threshold: s.config.Threshold, Step: s.pause}))
 	case "locked":
-		return locked.New(s.openEngine, s.config.Threshold), nil
+		return withStrategies(locked.New(s.openEngine, s.config.Threshold))
+	case "clustered":
+		return s.newReplica(ctx)
 	}
 	c := latchfree.Config{
 		Open:         s.openEngine,
@@ -178,10 +194,15 @@ func (s *Service) newSet(ctx context.Context, changes *journal.Journal[api.Chang
 		OnTransition: s.onTransition,
 		Journal:      changes,
 	}
-	if err := s.restore(&c); err != nil {
-		return state.Set{}, err
-	}
+	s.restore(&c)
 	return latchfree.New(ctx, c)
+}
+
+// withStrategies adds a registry of strategies, which is the same with naive and locked.
+func withStrategies(set state.Set) (state.Set, error) {
+	strategies, err := latchfree.NewRegistry[api.Strategy]("strategies", 0, nil)
+	set.Strategies, set.Collectors = strategies, strategies.Collectors()
+	return set, err
 }
 
 // pause lets other goroutines run between the steps of an operation of naive.
@@ -197,7 +218,18 @@ func (s *Service) pause(string) {
 func (s *Service) Stop() { s.stopping.Store(true) }
 
 // Ready reports whether the service accepts work.
-func (s *Service) Ready() bool { return !s.stopping.Load() }
+func (s *Service) Ready() bool { return s.Unready() == nil }
+
+// Unready returns why the service should get no work, or nil.
+func (s *Service) Unready() error {
+	switch {
+	case s.stopping.Load():
+		return ErrStopping
+	case s.set.Fresh != nil:
+		return s.set.Fresh()
+	}
+	return nil
+}
 
 // Close waits for the runs that were accepted, writes what is not written, and closes
 // engines and journals. Other methods must not be called any more.
@@ -206,6 +238,9 @@ func (s *Service) Close(ctx context.Context) error {
 	err := s.pool.Close(ctx)
 	if s.set.Changesets != nil {
 		err = errors.Join(err, s.set.Engines.Close(ctx), s.set.Changesets.Close(ctx))
+	}
+	if s.set.Close != nil {
+		err = errors.Join(err, s.set.Close(ctx)) // breakers write to the trail until then
 	}
 	if s.audit != nil {
 		err = errors.Join(err, s.audit.Close(ctx))

@@ -37,7 +37,7 @@ func start(t *testing.T, c Config, f strategy) *Service {
 	s, err := New(t.Context(), c)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, s.Close(context.Background())) })
-	_, err = s.CreateAction(api.Action{Name: "a"})
+	_, err = s.CreateAction(t.Context(), api.Action{Name: "a"})
 	require.NoError(t, err)
 	return s
 }
@@ -45,9 +45,9 @@ func start(t *testing.T, c Config, f strategy) *Service {
 // plan creates a plan "p" with a strategy that is not built in, and with direct.
 func plan(t *testing.T, s *Service) {
 	t.Helper()
-	_, err := s.PutStrategy(api.Strategy{Name: "remote", URL: "http://strategy/"})
+	_, err := s.CreateStrategy(t.Context(), api.Strategy{Name: "remote", URL: "http://strategy/"})
 	require.NoError(t, err)
-	_, err = s.CreatePlan(api.Plan{Name: "p", Actions: []string{"a"}, Strategies: []string{"remote", api.Direct}})
+	_, err = s.CreatePlan(t.Context(), api.Plan{Name: "p", Actions: []string{"a"}, Strategies: []string{"remote", api.Direct}})
 	require.NoError(t, err)
 }
 

@@ -9,10 +9,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 
 	"github.com/latchfree/latchfree/examples/planservice/api"
+	"github.com/latchfree/latchfree/examples/planservice/internal/state"
 )
 
 // maxAnswer is how many bytes the answer of a strategy may have, and maxChanges how many
@@ -22,40 +21,90 @@ const (
 	maxChanges = 1000
 )
 
-// PutStrategy makes an endpoint known, or gives a known one another URL.
-func (s *Service) PutStrategy(st api.Strategy) (api.Strategy, error) {
-	u, err := url.Parse(st.URL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return api.Strategy{}, invalid("the URL of a strategy is http://… or https://…")
+// CreateStrategy makes an endpoint known.
+func (s *Service) CreateStrategy(ctx context.Context, st api.Strategy) (api.Stored[api.Strategy], error) {
+	if err := checkURL(st); err != nil {
+		return api.Stored[api.Strategy]{}, err
 	}
-	return s.putStrategy(st)
+	e, err := s.set.Strategies.Create(ctx, st.Name, st)
+	return s.storedStrategy(e, err)
 }
 
-func (s *Service) putStrategy(st api.Strategy) (api.Strategy, error) {
-	e, err := s.strategies.Upsert(st.Name, func(old api.Strategy, exists bool) (api.Strategy, error) {
-		if exists && old.URL == "" && st.URL != "" {
-			return old, invalid("the strategy %q is built in", api.Direct)
-		}
-		return st, nil
-	})
+// PutStrategy gives a strategy that has the version another URL.
+func (s *Service) PutStrategy(ctx context.Context, name string, version uint64, st api.Strategy) (api.Stored[api.Strategy], error) {
+	err := errors.Join(sameName(name, &st.Name), checkURL(st))
+	if e, failed := s.set.Strategies.Get(name); err == nil && failed == nil && e.Value.URL == "" {
+		err = invalid("the strategy %q is built in", api.Direct)
+	}
 	if err != nil {
-		return api.Strategy{}, err
+		return api.Stored[api.Strategy]{}, err
 	}
-	st.Name = e.Key
-	if st.URL == "" {
-		return st, nil
+	e, err := s.set.Strategies.Update(ctx, name, version, st)
+	return s.storedStrategy(e, err)
+}
+
+func checkURL(st api.Strategy) error {
+	u, err := url.Parse(st.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return invalid("the URL of a strategy is http://… or https://…")
 	}
-	return st, s.audit.Write(api.AuditLine{Kind: api.KindStrategy, Strategy: st.Name, URL: st.URL})
+	return nil
+}
+
+// Strategy returns a strategy.
+func (s *Service) Strategy(name string) (api.Stored[api.Strategy], error) {
+	e, err := s.set.Strategies.Get(name)
+	return wireStrategy(e), err
 }
 
 // Strategies returns all strategies by name.
-func (s *Service) Strategies() []api.Strategy {
-	var all []api.Strategy
-	for e := range s.strategies.Entries() {
-		all = append(all, api.Strategy{Name: e.Key, URL: e.Value.URL})
+func (s *Service) Strategies() []api.Stored[api.Strategy] {
+	return list(s.set.Strategies, wireStrategy)
+}
+
+// storedStrategy writes to the trail that a strategy has got a version.
+func (s *Service) storedStrategy(e state.Entry[api.Strategy], err error) (api.Stored[api.Strategy], error) {
+	stored := wireStrategy(e)
+	if err == nil {
+		err = s.audit.Write(api.AuditLine{Kind: api.KindStrategy, Strategy: e.Name, Version: e.Version, URL: e.Value.URL})
 	}
-	slices.SortFunc(all, func(a, b api.Strategy) int { return strings.Compare(a.Name, b.Name) })
-	return all
+	return stored, err
+}
+
+func wireStrategy(e state.Entry[api.Strategy]) api.Stored[api.Strategy] {
+	e.Value.Name = e.Name
+	return api.Stored[api.Strategy]{Version: e.Version, Value: e.Value}
+}
+
+// configureStrategies makes the built-in strategy and those of Config known. Others may do
+// the same at this moment.
+func (s *Service) configureStrategies(ctx context.Context) error {
+	if _, err := s.set.Strategies.Create(ctx, api.Direct, api.Strategy{Name: api.Direct}); err != nil && !errors.Is(err, state.ErrExists) {
+		return err
+	}
+	for _, st := range s.config.Strategies {
+		if err := s.configureStrategy(ctx, st); err != nil {
+			return fmt.Errorf("strategy %q: %w", st.Name, err)
+		}
+	}
+	return nil
+}
+
+func (s *Service) configureStrategy(ctx context.Context, st api.Strategy) error {
+	for {
+		was, err := s.Strategy(st.Name)
+		switch {
+		case err == nil && was.Value.URL == st.URL:
+			return nil
+		case err == nil:
+			_, err = s.PutStrategy(ctx, st.Name, was.Version, st)
+		default:
+			_, err = s.CreateStrategy(ctx, st)
+		}
+		if !errors.Is(err, state.ErrExists) && !errors.Is(err, state.ErrConflict) {
+			return err
+		}
+	}
 }
 
 // call lets a strategy carry out a plan, and returns what it has changed. A panic is a
@@ -66,9 +115,10 @@ func (s *Service) call(ctx context.Context, c api.StrategyCall) (changes []api.S
 			err = fmt.Errorf("strategy %s panicked: %v", c.Strategy, r)
 		}
 	}()
-	st, ok := s.strategies.Get(c.Strategy)
+	e, err := s.set.Strategies.Get(c.Strategy)
+	st := e.Value
 	switch {
-	case !ok:
+	case err != nil:
 		return nil, fmt.Errorf("strategy %s is unknown", c.Strategy)
 	case st.URL == "":
 		return onePerAction(c), nil

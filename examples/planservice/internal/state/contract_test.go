@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -16,29 +18,64 @@ import (
 
 	"github.com/latchfree/latchfree/examples/planservice/api"
 	"github.com/latchfree/latchfree/examples/planservice/internal/engine"
+	"github.com/latchfree/latchfree/examples/planservice/internal/node/nodetest"
 	"github.com/latchfree/latchfree/examples/planservice/internal/state"
+	"github.com/latchfree/latchfree/examples/planservice/internal/state/clustered"
 	"github.com/latchfree/latchfree/examples/planservice/internal/state/latchfree"
 	"github.com/latchfree/latchfree/examples/planservice/internal/state/locked"
 )
 
+var (
+	startCluster = sync.OnceValues(func() (*nodetest.Cluster, error) { return nodetest.Start(3) })
+	replicas     atomic.Int32 // that were opened
+	closeCluster = func() error { return nil }
+)
+
+func cluster(t *testing.T) *nodetest.Cluster {
+	t.Helper()
+	c, err := startCluster()
+	require.NoError(t, err)
+	closeCluster = c.Close
+	return c
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	closeCluster()
+	os.Exit(code)
+}
+
 // each runs a test with the implementations that lose nothing.
 func each(t *testing.T, test func(t *testing.T, set state.Set, opened *atomic.Uint64)) {
-	for _, name := range []string{"latchfree", "locked"} {
+	for _, name := range []string{"latchfree", "locked", "clustered"} {
 		t.Run(name, func(t *testing.T) {
 			opened := new(atomic.Uint64)
 			open := func(ctx context.Context, url string) (*engine.Engine, error) {
 				return engine.Open(ctx, url, opened.Add(1), nil)
 			}
 			set := locked.New(open, 3)
-			if name == "latchfree" {
-				var err error
+			var err error
+			switch name {
+			case "latchfree":
 				set, err = latchfree.New(t.Context(), latchfree.Config{Open: open, Threshold: 3, OpenTimeout: time.Hour, IdleTimeout: time.Hour})
-				require.NoError(t, err)
+			case "clustered":
+				if testing.Short() {
+					t.Skip("-short: three servers start")
+				}
+				c := cluster(t)
+				replica := int(replicas.Add(1)) % len(c.Clients) // so that the first tests have a trail that is empty
+				set, err = clustered.New(t.Context(), clustered.Config{JetStream: c.Clients[replica], Replica: replica, Replicas: len(c.Clients),
+					Open: open, Threshold: 3, OpenTimeout: time.Hour, IdleTimeout: time.Hour,
+					StartTimeout: time.Minute, Timeout: time.Minute, MaxLag: time.Minute, Log: slog.New(slog.DiscardHandler)})
 			}
+			require.NoError(t, err)
 			assert.Equal(t, name, set.Name)
 			test(t, set, opened)
 			assert.NoError(t, set.Engines.Close(context.Background()))
 			assert.NoError(t, set.Changesets.Close(context.Background()))
+			if set.Close != nil {
+				assert.NoError(t, set.Close(context.Background()))
+			}
 		})
 	}
 }
@@ -59,15 +96,21 @@ func TestCreationsAndUpdates(t *testing.T) {
 		spellings := []string{"plan %d", "Plan %d", " PLAN  %d", "plan-%d"}
 		for round := range 50 {
 			var created, updated atomic.Int32
+			var first atomic.Uint64 // version
 			together(len(spellings), func(i int) {
 				name := fmt.Sprintf(spellings[i], round)
-				switch _, err := set.Actions.Create(name, api.Action{}); {
+				switch _, err := set.Actions.Create(t.Context(), name, api.Action{}); {
 				case err == nil:
 					created.Add(1)
 				case !errors.Is(err, state.ErrExists):
 					t.Error(err)
 				}
-				switch _, err := set.Actions.Update(name, 1, api.Action{}); {
+				was, err := set.Actions.Get(name)
+				if !assert.NoError(t, err) {
+					return
+				}
+				first.CompareAndSwap(0, was.Version)
+				switch _, err := set.Actions.Update(t.Context(), name, first.Load(), api.Action{Description: "updated"}); {
 				case err == nil:
 					updated.Add(1)
 				case !errors.Is(err, state.ErrConflict):
@@ -77,13 +120,14 @@ func TestCreationsAndUpdates(t *testing.T) {
 			assert.Equal(t, []int32{1, 1}, []int32{created.Load(), updated.Load()})
 			e, err := set.Actions.Get(fmt.Sprintf("PLAN %d", round))
 			require.NoError(t, err)
-			assert.Equal(t, uint64(2), e.Version)
+			assert.Greater(t, e.Version, first.Load())
+			assert.Equal(t, "updated", e.Value.Description)
 			assert.Equal(t, fmt.Sprintf("plan-%d", round), e.Name)
 		}
 		assert.Len(t, slices.Collect(set.Actions.All()), 50)
-		_, err := set.Actions.Update("absent", 1, api.Action{})
+		_, err := set.Actions.Update(t.Context(), "absent", 1, api.Action{})
 		assert.ErrorIs(t, err, state.ErrNotFound)
-		_, err = set.Actions.Create("a/b", api.Action{})
+		_, err = set.Actions.Create(t.Context(), "a/b", api.Action{})
 		assert.ErrorIs(t, err, state.ErrInvalidName)
 		_, err = set.Actions.Get("")
 		assert.ErrorIs(t, err, state.ErrNotFound)
@@ -132,7 +176,7 @@ func TestReceiptsAndApplications(t *testing.T) {
 		})
 		all := slices.Collect(set.Changesets.All())
 		last := all[len(all)-1]
-		assert.Equal(t, api.Changeset{ID: last.ID, Ordinal: 51, Plan: "p", Changes: last.Changes}, last)
+		assert.Equal(t, api.Changeset{ID: last.ID, Replica: set.Replica, Ordinal: 51, Plan: "p", Changes: last.Changes}, last)
 		apply(last)
 		assert.Len(t, receipts, 900)
 		assert.Equal(t, receipts, applied)

@@ -1,6 +1,7 @@
 // Package state says what planservice needs of its four shared structures. Its
 // subpackages implement them: latchfree with the library, naive with the algorithms of
-// the defect reports, and locked with one mutex for each structure.
+// the defect reports, locked with one mutex for each structure, and clustered with the
+// library's packages for replicas that agree.
 package state
 
 import (
@@ -26,17 +27,27 @@ var (
 	ErrApplying    = errors.New("changeset is being applied")
 	ErrApplied     = errors.New("changeset has been applied")
 	ErrRejected    = errors.New("breaker rejects the call")
+	// Of clustered alone:
+	ErrUnavailable = errors.New("the replicas have no majority") // nothing was done
+	ErrUnknown     = errors.New("no answer of the other replicas: it may have been done, or be done later")
+	ErrElsewhere   = errors.New("changeset is open at another replica")
 )
 
 // Set is one implementation of all four.
 type Set struct {
 	Name       string
+	Replica    string // which one this is, with clustered
 	Actions    Registry[api.Action]
 	Plans      Registry[api.Plan]
+	Strategies Registry[api.Strategy]
 	Changesets Changesets
 	Breakers   Breakers
 	Engines    Engines
-	Collectors []prometheus.Collector // of what the structures count by themselves; only latchfree has some
+	Collectors []prometheus.Collector // of what the structures count by themselves; naive and locked have none
+	// Fresh, unless nil, says why what is read may be too old.
+	Fresh func() error
+	// Close, unless nil, ends what is below the structures, when all of them are closed.
+	Close func(context.Context) error
 }
 
 // Entry is what a registry has under a name.
@@ -46,14 +57,14 @@ type Entry[V any] struct {
 	Value   V // must not be changed
 }
 
-// Registry keeps values by name, in memory.
+// Registry keeps values by name. Reads are local; writes may wait for other machines.
 type Registry[V any] interface {
 	// Create returns ErrExists if the name is taken.
-	Create(name string, v V) (Entry[V], error)
+	Create(ctx context.Context, name string, v V) (Entry[V], error)
 	// Get returns ErrNotFound if there is none.
 	Get(name string) (Entry[V], error)
 	// Update returns ErrConflict unless the value has the version.
-	Update(name string, version uint64, v V) (Entry[V], error)
+	Update(ctx context.Context, name string, version uint64, v V) (Entry[V], error)
 	All() iter.Seq[Entry[V]]
 }
 
@@ -68,7 +79,7 @@ type Changesets interface {
 	// Apply seals a changeset and gives its changes to fn. It returns ErrApplied if fn has
 	// succeeded before, and ErrApplying while it runs.
 	Apply(ctx context.Context, id string, fn func(context.Context, []api.Change) error) error
-	Get(id string) (api.Changeset, error)
+	Get(ctx context.Context, id string) (api.Changeset, error)
 	// All yields the changesets, the oldest first.
 	All() iter.Seq[api.Changeset]
 	// Trail yields all changes where they are.

@@ -3,8 +3,6 @@ package web
 import (
 	"fmt"
 	"net/http"
-
-	"github.com/latchfree/latchfree/examples/planservice/api"
 )
 
 func (h *server) status(w http.ResponseWriter, _ *http.Request) error {
@@ -17,8 +15,8 @@ func (h *server) health(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (h *server) ready(w http.ResponseWriter, _ *http.Request) error {
-	if !h.s.Ready() {
-		return &api.Error{Status: http.StatusServiceUnavailable, Code: api.CodeStopping, Message: "the service shuts down"}
+	if err := h.s.Unready(); err != nil {
+		return err
 	}
 	fmt.Fprintln(w, "ready")
 	return nil

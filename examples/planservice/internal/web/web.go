@@ -39,6 +39,8 @@ func New(s *service.Service, log *slog.Logger, stop <-chan struct{}) http.Handle
 		"POST /v1/plans/{name}/apply":        h.applyPlan,
 		"POST /v1/strategies":                h.createStrategy,
 		"GET /v1/strategies":                 h.listStrategies,
+		"GET /v1/strategies/{name}":          h.getStrategy,
+		"PUT /v1/strategies/{name}":          h.putStrategy,
 		"POST /v1/changesets":                h.startChangeset,
 		"GET /v1/changesets":                 h.listChangesets,
 		"POST /v1/changesets/{id}/seal":      h.seal,

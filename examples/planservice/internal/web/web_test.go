@@ -68,7 +68,10 @@ func TestBadInput(t *testing.T) {
 		{"POST", "/v1/changesets/absent/apply", ``, "", 404, api.CodeNotFound},
 		{"POST", "/v1/changesets/absent/apply", `{"database":"file:/etc/passwd"}`, "", 400, api.CodeInvalid},
 		{"POST", "/v1/strategies", `{"name":"s","url":"file:///etc"}`, "", 400, api.CodeInvalid},
-		{"POST", "/v1/strategies", `{"name":"direct","url":"http://host/"}`, "", 400, api.CodeInvalid},
+		{"POST", "/v1/strategies", `{"name":"direct","url":"http://host/"}`, "", 409, api.CodeExists},
+		{"PUT", "/v1/strategies/direct", `{"url":"http://host/"}`, `If-Match: "1"`, 400, api.CodeInvalid},
+		{"PUT", "/v1/strategies/absent", `{"url":"http://host/"}`, `If-Match: "1"`, 404, api.CodeNotFound},
+		{"PUT", "/v1/strategies/direct", `{"url":"ftp://host/"}`, `If-Match: "1"`, 400, api.CodeInvalid},
 		{"POST", "/v1/breakers/absent/reset", ``, "", 404, api.CodeNotFound},
 	} {
 		r, err := http.NewRequest(c.method, server.URL+c.path, strings.NewReader(c.body))

@@ -26,19 +26,6 @@ func (h *server) applyPlan(w http.ResponseWriter, r *http.Request) error {
 	return h.answer(w, http.StatusOK, all, err)
 }
 
-func (h *server) createStrategy(w http.ResponseWriter, r *http.Request) error {
-	body, err := read[api.Strategy](w, r)
-	if err != nil {
-		return err
-	}
-	st, err := h.s.PutStrategy(body)
-	return h.answer(w, http.StatusCreated, st, err)
-}
-
-func (h *server) listStrategies(w http.ResponseWriter, _ *http.Request) error {
-	return h.writeJSON(w, http.StatusOK, h.s.Strategies())
-}
-
 func (h *server) startChangeset(w http.ResponseWriter, r *http.Request) error {
 	body, err := read[api.StartChangeset](w, r)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // A breaker shows its failures in a row in all of its states.
 func TestFailuresOfAnOpenBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, err := newBreakers(Config{Threshold: 3, OpenTimeout: time.Second})
+		b, err := NewBreakers(3, time.Second, nil, Local)
 		require.NoError(t, err)
 		call := func(result error) {
 			done, err := b.Allow("s")

@@ -5,56 +5,81 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
 	"github.com/latchfree/latchfree/examples/planservice/api"
 	"github.com/latchfree/latchfree/examples/planservice/internal/state"
+	latchprom "github.com/latchfree/latchfree/integrations/prometheus"
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
-type changesets struct {
+// Changesets keeps changesets in a tracker.
+type Changesets struct {
 	tracker *cowchangeset.Tracker[api.Change]
-	journal *journal.Journal[api.Change]
+	store   cowchangeset.Store[api.Change] // nil: in memory
+	replica string                         // "" if there is one only
 	byID    shardedregistry.Registry[string, *changeset]
 }
 
 type changeset = cowchangeset.Changeset[api.Change]
 
-// planKey is the key of the plan in the context of a Start.
-type planKey struct{}
-
-// newID puts the plan into the ID: the journal gets both in one write, so that no kill
-// comes between them.
-func newID(ctx context.Context) (string, error) {
-	plan, ok := ctx.Value(planKey{}).(string)
-	if !ok {
-		return "", errors.New("a changeset needs a plan")
+// NewChangesets returns the changesets that Config.Store has; none if it is nil. Those of a
+// replica have its name in their IDs, behind the plan.
+func NewChangesets(ctx context.Context, config cowchangeset.Config[api.Change], replica string) (s *Changesets, err error) {
+	prefix := ""
+	if replica != "" {
+		prefix = replica + "-"
 	}
-	return plan + "~" + rand.Text(), nil
-}
-
-// planOf returns the plan in an ID. The random text behind it has no "~".
-func planOf(id string) string { return id[:max(0, strings.LastIndexByte(id, '~'))] }
-
-func (s *changesets) index() {
+	config.NewID = newID(prefix)
+	s = &Changesets{store: config.Store, replica: replica}
+	if config.Store == nil {
+		s.tracker, err = cowchangeset.New(config)
+	} else {
+		s.tracker, err = cowchangeset.Resume(ctx, config)
+	}
+	if err != nil {
+		return nil, err
+	}
 	for _, c := range s.tracker.All() {
 		s.byID.Put(c.ID(), c)
 	}
+	return s, nil
 }
 
-func (s *changesets) Start(ctx context.Context, plan string) (api.Changeset, error) {
+// planKey is the key of the plan in the context of a Start.
+type planKey struct{}
+
+// newID puts the plan into the ID: the store gets both in one write, so that no kill
+// comes between them.
+func newID(prefix string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		plan, ok := ctx.Value(planKey{}).(string)
+		if !ok {
+			return "", errors.New("a changeset needs a plan")
+		}
+		return plan + "~" + prefix + rand.Text(), nil
+	}
+}
+
+// PlanOf returns the plan in an ID. What is behind it has no "~".
+func PlanOf(id string) string { return id[:max(0, strings.LastIndexByte(id, '~'))] }
+
+func (s *Changesets) Start(ctx context.Context, plan string) (api.Changeset, error) {
 	c, err := s.tracker.Start(context.WithValue(ctx, planKey{}, plan))
 	if err != nil {
 		return api.Changeset{}, err
 	}
 	s.byID.Put(c.ID(), c)
-	return describe(c), nil
+	return s.describe(c), nil
 }
 
-func (s *changesets) Record(ctx context.Context, change api.Change) (api.Receipt, error) {
+func (s *Changesets) Record(ctx context.Context, change api.Change) (api.Receipt, error) {
 	r, err := s.tracker.RecordContext(ctx, change)
 	if errors.Is(err, cowchangeset.ErrNoActive) {
 		err = fmt.Errorf("%w (%w)", state.ErrNoActive, err)
@@ -62,7 +87,7 @@ func (s *changesets) Record(ctx context.Context, change api.Change) (api.Receipt
 	return receipt(r, change), err
 }
 
-func (s *changesets) Seal(ctx context.Context, id string) (api.Changeset, error) {
+func (s *Changesets) Seal(ctx context.Context, id string) (api.Changeset, error) {
 	c, err := s.find(id)
 	if err != nil {
 		return api.Changeset{}, err
@@ -70,10 +95,10 @@ func (s *changesets) Seal(ctx context.Context, id string) (api.Changeset, error)
 	if _, err := c.Seal(ctx); err != nil {
 		return api.Changeset{}, err
 	}
-	return describe(c), nil
+	return s.describe(c), nil
 }
 
-func (s *changesets) Apply(ctx context.Context, id string, fn func(context.Context, []api.Change) error) error {
+func (s *Changesets) Apply(ctx context.Context, id string, fn func(context.Context, []api.Change) error) error {
 	c, err := s.find(id)
 	if err != nil {
 		return err
@@ -94,25 +119,25 @@ func (s *changesets) Apply(ctx context.Context, id string, fn func(context.Conte
 	return err
 }
 
-func (s *changesets) Get(id string) (api.Changeset, error) {
+func (s *Changesets) Get(_ context.Context, id string) (api.Changeset, error) {
 	c, err := s.find(id)
 	if err != nil {
 		return api.Changeset{}, err
 	}
-	return describe(c), nil
+	return s.describe(c), nil
 }
 
-func (s *changesets) All() iter.Seq[api.Changeset] {
+func (s *Changesets) All() iter.Seq[api.Changeset] {
 	return func(yield func(api.Changeset) bool) {
 		for _, c := range s.tracker.All() {
-			if !yield(describe(c)) {
+			if !yield(s.describe(c)) {
 				return
 			}
 		}
 	}
 }
 
-func (s *changesets) Trail() iter.Seq2[api.Receipt, api.Change] {
+func (s *Changesets) Trail() iter.Seq2[api.Receipt, api.Change] {
 	return func(yield func(api.Receipt, api.Change) bool) {
 		for r, change := range s.tracker.Trail().All() {
 			if !yield(receipt(r, change), change) {
@@ -122,15 +147,24 @@ func (s *changesets) Trail() iter.Seq2[api.Receipt, api.Change] {
 	}
 }
 
-func (s *changesets) Close(ctx context.Context) error {
+func (s *Changesets) Close(ctx context.Context) error {
 	err := s.tracker.Flush(ctx)
-	if s.journal != nil {
-		err = errors.Join(err, s.journal.Close())
+	if c, ok := s.store.(io.Closer); ok {
+		err = errors.Join(err, c.Close())
 	}
 	return err
 }
 
-func (s *changesets) find(id string) (*changeset, error) {
+// Collectors returns what Prometheus may ask of the changesets.
+func (s *Changesets) Collectors() []prometheus.Collector {
+	all := []prometheus.Collector{latchprom.Registry("changesets", &s.byID), latchprom.Tracker("changes", s.tracker)}
+	if j, ok := s.store.(*journal.Journal[api.Change]); ok {
+		all = append(all, latchprom.Journal("changes", j))
+	}
+	return all
+}
+
+func (s *Changesets) find(id string) (*changeset, error) {
 	if c, ok := s.byID.Get(id); ok {
 		return c, nil
 	}
@@ -141,8 +175,8 @@ func (s *changesets) find(id string) (*changeset, error) {
 	return nil, state.ErrNotFound
 }
 
-func describe(c *changeset) api.Changeset {
-	return api.Changeset{ID: c.ID(), Ordinal: c.Ordinal(), Plan: planOf(c.ID()), Changes: c.Len(),
+func (s *Changesets) describe(c *changeset) api.Changeset {
+	return api.Changeset{ID: c.ID(), Replica: s.replica, Ordinal: c.Ordinal(), Plan: PlanOf(c.ID()), Changes: c.Len(),
 		Sealed: c.IsSealed(), Applied: c.Applied() == cowchangeset.AllApplied}
 }
 

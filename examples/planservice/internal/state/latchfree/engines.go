@@ -3,37 +3,42 @@ package latchfree
 import (
 	"context"
 	"iter"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/latchfree/latchfree/examples/planservice/internal/engine"
+	"github.com/latchfree/latchfree/examples/planservice/internal/state"
 	latchprom "github.com/latchfree/latchfree/integrations/prometheus"
 	"github.com/latchfree/latchfree/oncecache"
 )
 
-// engines opens each URL once, whoever asks. A file's engine is closed when nobody has
+// Engines opens each URL once, whoever asks. A file's engine is closed when nobody has
 // used it for a while; to close an engine in memory would drop its data, so that is held
 // by a lease of its own until Close.
-type engines struct {
+type Engines struct {
 	cache     *oncecache.Cache[string, *engine.Engine]
 	held      oncecache.Cache[string, oncecache.Lease[string, *engine.Engine]]
-	open      func(context.Context, string) (*engine.Engine, error)
+	open      state.Opener
 	creations latchprom.Creations
 }
 
-func newEngines(c Config) (*engines, error) {
+// NewEngines returns engines that are closed when nobody has used them for so long.
+func NewEngines(open state.Opener, idleTimeout time.Duration) (*Engines, error) {
 	creations := latchprom.NewCreations("engines")
 	cache, err := oncecache.New(oncecache.Config[string, *engine.Engine]{
 		Close:       func(_ string, e *engine.Engine) error { return e.Close() },
-		IdleTimeout: c.IdleTimeout,
+		IdleTimeout: idleTimeout,
 		// A file's next engine waits until the one before it is closed.
 		CloseBeforeCreate: true,
 		// To count look-ups is a write to shared memory, which a transaction hides.
 		RecordStats: true,
 		OnCreate:    latchprom.OnCreate[string](creations),
 	})
-	return &engines{cache: cache, open: c.Open, creations: creations}, err
+	return &Engines{cache: cache, open: open, creations: creations}, err
 }
 
-func (s *engines) Acquire(ctx context.Context, url string) (*engine.Engine, func(), error) {
+func (s *Engines) Acquire(ctx context.Context, url string) (*engine.Engine, func(), error) {
 	lease, err := s.cache.Acquire(ctx, url, s.open)
 	if err != nil {
 		return nil, nil, err
@@ -50,7 +55,7 @@ func (s *engines) Acquire(ctx context.Context, url string) (*engine.Engine, func
 	return lease.Value(), lease.Release, nil
 }
 
-func (s *engines) All() iter.Seq[*engine.Engine] {
+func (s *Engines) All() iter.Seq[*engine.Engine] {
 	return func(yield func(*engine.Engine) bool) {
 		for _, e := range s.cache.All() {
 			if !yield(e) {
@@ -60,8 +65,16 @@ func (s *engines) All() iter.Seq[*engine.Engine] {
 	}
 }
 
+// Collectors returns what Prometheus may ask of the engines.
+func (s *Engines) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{
+		latchprom.Cache("engines", s.cache, latchprom.CacheOptions{Flights: true}),
+		s.creations,
+	}
+}
+
 // Close waits until no engine is in use. Acquire must not be called any more.
-func (s *engines) Close(ctx context.Context) error {
+func (s *Engines) Close(ctx context.Context) error {
 	for _, lease := range s.held.All() {
 		lease.Release()
 	}

@@ -3,6 +3,7 @@ package latchfree
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
@@ -21,8 +22,9 @@ type Config struct {
 	OnTransition func(strategy string, e atomicbreaker.Event)
 	Journal      *journal.Journal[api.Change] // nil: in memory
 	// What the service had when it stopped.
-	Actions []state.Entry[api.Action]
-	Plans   []state.Entry[api.Plan]
+	Actions    []state.Entry[api.Action]
+	Plans      []state.Entry[api.Plan]
+	Strategies []state.Entry[api.Strategy]
 	// New names begin above it.
 	LastVersion uint64
 }
@@ -30,35 +32,36 @@ type Config struct {
 // New returns the structures. With a journal, they have its changesets.
 func New(ctx context.Context, c Config) (state.Set, error) {
 	none := state.Set{}
-	actions, err := newRegistry(c.LastVersion, c.Actions)
+	actions, err := NewRegistry("actions", c.LastVersion, c.Actions)
 	if err != nil {
 		return none, err
 	}
-	plans, err := newRegistry(c.LastVersion, c.Plans)
+	plans, err := NewRegistry("plans", c.LastVersion, c.Plans)
 	if err != nil {
 		return none, err
 	}
-	breakers, err := newBreakers(c)
+	strategies, err := NewRegistry("strategies", c.LastVersion, c.Strategies)
 	if err != nil {
 		return none, err
 	}
-	engines, err := newEngines(c)
+	breakers, err := NewBreakers(c.Threshold, c.OpenTimeout, c.OnTransition, Local)
 	if err != nil {
 		return none, err
 	}
-	changesets := &changesets{journal: c.Journal}
-	config := cowchangeset.Config[api.Change]{NewID: newID}
-	if c.Journal == nil {
-		changesets.tracker, err = cowchangeset.New(config)
-	} else {
+	engines, err := NewEngines(c.Open, c.IdleTimeout)
+	if err != nil {
+		return none, err
+	}
+	var config cowchangeset.Config[api.Change]
+	if c.Journal != nil {
 		config.Store = c.Journal
-		changesets.tracker, err = cowchangeset.Resume(ctx, config)
 	}
+	changesets, err := NewChangesets(ctx, config, "")
 	if err != nil {
 		return none, err
 	}
-	changesets.index()
-	return state.Set{Name: "latchfree", Actions: actions, Plans: plans,
+	return state.Set{Name: "latchfree", Actions: actions, Plans: plans, Strategies: strategies,
 		Changesets: changesets, Breakers: breakers, Engines: engines,
-		Collectors: collectors(actions, plans, changesets, breakers, engines)}, nil
+		Collectors: slices.Concat(actions.Collectors(), plans.Collectors(), strategies.Collectors(),
+			changesets.Collectors(), breakers.Collectors(), engines.Collectors())}, nil
 }

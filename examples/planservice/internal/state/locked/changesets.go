@@ -92,7 +92,7 @@ func (s *changesets) claim(id string) (*changeset, error) {
 	return c, nil
 }
 
-func (s *changesets) Get(id string) (api.Changeset, error) {
+func (s *changesets) Get(_ context.Context, id string) (api.Changeset, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.store[id]; c != nil {

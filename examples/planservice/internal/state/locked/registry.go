@@ -1,6 +1,7 @@
 package locked
 
 import (
+	"context"
 	"iter"
 	"maps"
 	"slices"
@@ -14,7 +15,7 @@ type registry[V any] struct {
 	dict map[string]state.Entry[V]
 }
 
-func (r *registry[V]) Create(name string, v V) (state.Entry[V], error) {
+func (r *registry[V]) Create(_ context.Context, name string, v V) (state.Entry[V], error) {
 	name, err := state.Normalize(name)
 	if err != nil {
 		return state.Entry[V]{}, err
@@ -43,7 +44,7 @@ func (r *registry[V]) Get(name string) (state.Entry[V], error) {
 	return e, nil
 }
 
-func (r *registry[V]) Update(name string, version uint64, v V) (state.Entry[V], error) {
+func (r *registry[V]) Update(_ context.Context, name string, version uint64, v V) (state.Entry[V], error) {
 	name, err := state.Normalize(name)
 	if err != nil {
 		return state.Entry[V]{}, err

@@ -86,7 +86,7 @@ func (s *changesets) Seal(_ context.Context, id string) (api.Changeset, error) {
 	if c == nil {
 		return api.Changeset{}, state.ErrNotFound
 	}
-	return s.Get(id)
+	return s.Get(context.Background(), id)
 }
 
 // Apply reads the changes. Those that a Record adds later are never applied.
@@ -118,7 +118,7 @@ func (s *changesets) Apply(ctx context.Context, id string, fn func(context.Conte
 	return err
 }
 
-func (s *changesets) Get(id string) (info api.Changeset, err error) {
+func (s *changesets) Get(_ context.Context, id string) (info api.Changeset, err error) {
 	s.do(func() {
 		if c := s.store[id]; c != nil {
 			info = s.describe(c)

@@ -126,35 +126,35 @@ func TestReportOfRegistry(t *testing.T) {
 	t.Run("a creation is lost", func(t *testing.T) {
 		set, interleave := newSet(t)
 		var first, second error
-		interleave("registry: looked for the name", func() { _, first = set.Actions.Create("a", api.Action{Description: "1"}) },
-			func() { _, second = set.Actions.Create("a", api.Action{Description: "2"}) })
+		interleave("registry: looked for the name", func() { _, first = set.Actions.Create(t.Context(), "a", api.Action{Description: "1"}) },
+			func() { _, second = set.Actions.Create(t.Context(), "a", api.Action{Description: "2"}) })
 		assert.NoError(t, first)
 		assert.NoError(t, second)
 		assert.Equal(t, "1", must[state.Entry[api.Action]](t)(set.Actions.Get("a")).Value.Description)
 	})
 	t.Run("an update is lost", func(t *testing.T) {
 		set, interleave := newSet(t)
-		must[state.Entry[api.Action]](t)(set.Actions.Create("a", api.Action{}))
+		must[state.Entry[api.Action]](t)(set.Actions.Create(t.Context(), "a", api.Action{}))
 		var first, second error
-		interleave("registry: read the version", func() { _, first = set.Actions.Update("a", 1, api.Action{}) },
-			func() { _, second = set.Actions.Update("a", 1, api.Action{}) })
+		interleave("registry: read the version", func() { _, first = set.Actions.Update(t.Context(), "a", 1, api.Action{}) },
+			func() { _, second = set.Actions.Update(t.Context(), "a", 1, api.Action{}) })
 		assert.NoError(t, first)
 		assert.NoError(t, second)
 		assert.Equal(t, uint64(2), must[state.Entry[api.Action]](t)(set.Actions.Get("a")).Version)
 	})
 	t.Run("a name is not found", func(t *testing.T) {
 		set, _ := newSet(t)
-		must[state.Entry[api.Action]](t)(set.Actions.Create("Backup", api.Action{}))
+		must[state.Entry[api.Action]](t)(set.Actions.Create(t.Context(), "Backup", api.Action{}))
 		_, err := set.Actions.Get("Backup")
 		assert.ErrorIs(t, err, state.ErrNotFound)
 	})
 	t.Run("nothing is lost in sequence", func(t *testing.T) {
 		set, _ := newSet(t)
-		must[state.Entry[api.Action]](t)(set.Actions.Create("a", api.Action{}))
-		_, err := set.Actions.Create("a", api.Action{})
+		must[state.Entry[api.Action]](t)(set.Actions.Create(t.Context(), "a", api.Action{}))
+		_, err := set.Actions.Create(t.Context(), "a", api.Action{})
 		assert.ErrorIs(t, err, state.ErrExists)
-		must[state.Entry[api.Action]](t)(set.Actions.Update("a", 1, api.Action{}))
-		_, err = set.Actions.Update("a", 1, api.Action{})
+		must[state.Entry[api.Action]](t)(set.Actions.Update(t.Context(), "a", 1, api.Action{}))
+		_, err = set.Actions.Update(t.Context(), "a", 1, api.Action{})
 		assert.ErrorIs(t, err, state.ErrConflict)
 	})
 }

@@ -1,6 +1,7 @@
 package naive
 
 import (
+	"context"
 	"iter"
 	"maps"
 	"slices"
@@ -17,7 +18,7 @@ type registry[V any] struct {
 
 // Create looks, and then stores: of two that look together the first is overwritten. It
 // stores the name as it is given.
-func (r *registry[V]) Create(name string, v V) (state.Entry[V], error) {
+func (r *registry[V]) Create(_ context.Context, name string, v V) (state.Entry[V], error) {
 	if _, err := state.Normalize(name); err != nil {
 		return state.Entry[V]{}, err
 	}
@@ -45,7 +46,7 @@ func (r *registry[V]) Get(name string) (state.Entry[V], error) {
 }
 
 // Update reads, and then stores: of two that read together the first is lost.
-func (r *registry[V]) Update(name string, version uint64, v V) (state.Entry[V], error) {
+func (r *registry[V]) Update(_ context.Context, name string, version uint64, v V) (state.Entry[V], error) {
 	e, err := r.Get(name)
 	if err != nil {
 		return e, err
