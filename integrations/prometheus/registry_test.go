@@ -92,3 +92,42 @@ func TestBrokenJournal(t *testing.T) {
 	assert.Contains(t, body, `latchfree_journal_failures_total{journal="j"} 1`+"\n")
 	require.ErrorIs(t, j.Close(), journal.ErrBroken)
 }
+
+// Without a store entries are not durable.
+func TestTrackerWithoutStore(t *testing.T) {
+	var tracker cowchangeset.Tracker[int]
+	_, err := tracker.Start(context.Background())
+	require.NoError(t, err)
+	for i := range 3 {
+		_, err := tracker.Record(i)
+		require.NoError(t, err)
+	}
+	_, body := scrape(t, latchprom.Tracker("t", &tracker))()
+	assert.Contains(t, body, `latchfree_tracker_entries{tracker="t"} 3`+"\n")
+	assert.Contains(t, body, `latchfree_tracker_durable_seq{tracker="t"} 0`+"\n")
+}
+
+func TestRecoveredJournal(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "journal")
+	j, err := journal.Open[int](dir, journal.Options{})
+	require.NoError(t, err)
+	tracker := cowchangeset.MustNew(cowchangeset.Config[int]{Store: j})
+	_, err = tracker.Start(context.Background())
+	require.NoError(t, err)
+	require.NoError(t, tracker.Flush(context.Background()))
+	require.NoError(t, j.Close())
+	segments, err := filepath.Glob(filepath.Join(dir, "0*"))
+	require.NoError(t, err)
+	require.Len(t, segments, 1)
+	segment, err := os.OpenFile(segments[0], os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = segment.WriteString(`{"line":`) // as a crash leaves it
+	require.NoError(t, err)
+	require.NoError(t, segment.Close())
+
+	j, err = journal.Open[int](dir, journal.Options{})
+	require.NoError(t, err)
+	_, body := scrape(t, latchprom.Journal("j", j))()
+	assert.Contains(t, body, `latchfree_journal_recovered_bytes{journal="j"} 8`+"\n")
+	require.NoError(t, j.Close())
+}
