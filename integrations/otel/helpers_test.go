@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/latchfree/latchfree/oncecache"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -88,4 +89,12 @@ func different(t *testing.T, numbers ...uint64) {
 	t.Helper()
 	slices.Sort(numbers)
 	require.Len(t, slices.Compact(slices.Clone(numbers)), len(numbers), "%v", numbers)
+}
+
+// waiting returns how many calls wait for creations.
+func waiting(c *oncecache.Cache[int, int]) (n int) {
+	for f := range c.InFlight() {
+		n += f.Waiting
+	}
+	return n
 }

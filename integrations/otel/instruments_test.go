@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
 	"github.com/latchfree/latchfree/cowchangeset"
@@ -145,24 +146,27 @@ func TestBadLabels(t *testing.T) {
 	}
 }
 
+// The goroutine of a label that blocks ends when the label returns.
 func TestLabelThatBlocks(t *testing.T) {
-	r := sdk.NewManualReader()
-	provider := sdk.NewMeterProvider(sdk.WithReader(r))
-	var group atomicbreaker.Group[int]
-	group.Trip(1, 0)
-	release, blocked := make(chan struct{}), make(chan struct{})
-	first(latchotel.Group(provider.Meter("test"), "g", &group, latchotel.GroupOptions[int]{Label: func(int) string {
-		close(blocked)
-		<-release
-		return ""
-	}}))
-	ctx, cancel := context.WithCancel(context.Background())
-	collected := make(chan error)
-	go func() { collected <- r.Collect(ctx, new(metricdata.ResourceMetrics)) }()
-	<-blocked
-	cancel()
-	assert.ErrorIs(t, <-collected, context.Canceled)
-	close(release)
+	synctest.Test(t, func(t *testing.T) { // which fails if a goroutine remains
+		r := sdk.NewManualReader()
+		provider := sdk.NewMeterProvider(sdk.WithReader(r))
+		var group atomicbreaker.Group[int]
+		group.Trip(1, 0)
+		release, blocked := make(chan struct{}), make(chan struct{})
+		first(latchotel.Group(provider.Meter("test"), "g", &group, latchotel.GroupOptions[int]{Label: func(int) string {
+			close(blocked)
+			<-release
+			return ""
+		}}))
+		ctx, cancel := context.WithCancel(context.Background())
+		collected := make(chan error)
+		go func() { collected <- r.Collect(ctx, new(metricdata.ResourceMetrics)) }()
+		<-blocked
+		cancel()
+		assert.ErrorIs(t, <-collected, context.Canceled)
+		close(release)
+	})
 }
 
 func TestNilPanics(t *testing.T) {

@@ -51,7 +51,7 @@ func TestCache(t *testing.T) {
 		defer close(joined)
 		_, _ = c.Wait(ctx, 5)
 	}()
-	for c.Stats().Joined == 0 {
+	for c.Stats().Joined == 0 || waiting(c) == 0 {
 		runtime.Gosched()
 	}
 	_, body := get()

@@ -75,3 +75,11 @@ func different(t *testing.T, numbers ...uint64) {
 	slices.Sort(numbers)
 	require.Len(t, slices.Compact(slices.Clone(numbers)), len(numbers), "%v", numbers)
 }
+
+// waiting returns how many calls wait for creations.
+func waiting(c *oncecache.Cache[int, int]) (n int) {
+	for f := range c.InFlight() {
+		n += f.Waiting
+	}
+	return n
+}
