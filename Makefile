@@ -30,7 +30,7 @@ ALONE := Memory|Alloc|DecideLikeAList|AgainstAList|GenerationsGoRound|FullBucket
 STRESSED := $(PUBLIC) ./atomicbreaker/breakerhttp ./cowchangeset/journal ./internal/table
 
 # Modules of their own, so that importers of the library get none of what they need.
-NESTED := bench/peers cluster examples/planservice integrations/gobreaker integrations/grpc integrations/otel integrations/prometheus integrations/sqlstore
+NESTED := bench/peers cluster examples/planservice integrations/gobreaker integrations/grpc integrations/otel integrations/prometheus integrations/prometheus/dashboard integrations/sqlstore
 
 # What is checked in the model. The twins of internal/atomics and internal/table
 # exist there only.

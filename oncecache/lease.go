@@ -38,7 +38,7 @@ type Lease[K comparable, V any] struct {
 //	defer lease.Release()
 //	use(lease.Value())
 //
-// If the value is removed and closed while Acquire takes hold of it, Acquire looks
+// If the value is removed while Acquire takes hold of it, Acquire looks
 // again, and creates the next one if need be. So it may call create more than once,
 // one call after the other. If a value is not kept, because Delete made the cache
 // forget its creation or because the key holds a NaN, only the callers of that
