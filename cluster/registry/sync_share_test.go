@@ -125,6 +125,21 @@ func testOffers(t *testing.T) {
 	require.Greater(t, r.beater.proven.Load(), int64(before))
 	require.Less(t, r.beater.proven.Load(), int64(asked), "the request is what proves it")
 
+	// The mirror must have the revision itself.
+	answer = func() string { return strconv.FormatUint(r.mirror.delivered.Load()+1, 10) }
+	done := make(chan bool)
+	go func() {
+		_, p := r.shareBeat("host")
+		done <- p
+	}()
+	select {
+	case <-done:
+		t.Fatal("proved by a revision that the mirror does not have")
+	case <-time.After(50 * time.Millisecond):
+	}
+	good()
+	require.True(t, <-done)
+
 	// What a listing meets may be old.
 	late := opened(t, shared.js, kv, func(c *Config[string, int]) { c.MaxLag = time.Minute })
 	_, ok = late.sharing.current()

@@ -18,7 +18,7 @@ import (
 func BenchmarkMirrors(b *testing.B) {
 	natstest.NeedsLong(b, "takes minutes")
 	for _, servers := range []int{1, 3} {
-		for _, n := range []int{1, 10, 100, 1000} {
+		for _, n := range []int{1, 10, 100, 300, 1000} {
 			b.Run(fmt.Sprintf("servers=%d/mirrors=%d", servers, n), func(b *testing.B) {
 				c := natstest.Start(b, servers)
 				js := c.JetStream(quiet...)
