@@ -62,7 +62,9 @@ func testOffers(t *testing.T) {
 	kv := bucket(t, shared.js)
 	r := opened(t, shared.js, kv, func(c *Config[string, int]) { c.MaxLag = time.Minute }) // so that it does nothing by itself
 	period := r.sharing.period.Nanoseconds()
-	created := r.sharing.created
+	stream, err := shared.js.Stream(ctx, r.stream)
+	require.NoError(t, err)
+	created := stream.CachedInfo().Created.UnixNano()
 	offer := func(text string) uint64 {
 		ack, err := shared.js.PublishMsg(ctx, &nats.Msg{Subject: r.prefix + syncPrefix + "99", Header: nats.Header{offerHeader: {text}}})
 		require.NoError(t, err)
@@ -141,9 +143,19 @@ func testOffers(t *testing.T) {
 	require.True(t, <-done)
 
 	// What a listing meets may be old.
+	offer(fmt.Sprint("host ", period, " ", created))
 	late := opened(t, shared.js, kv, func(c *Config[string, int]) { c.MaxLag = time.Minute })
 	_, ok = late.sharing.current()
 	require.False(t, ok)
+
+	require.NoError(t, r.Sync(ctx))
+	_, ok = r.sharing.current()
+	require.True(t, ok)
+	r.sharing.mu.Lock()
+	r.sharing.heard = r.sharing.heard.Add(-3 * r.sharing.period)
+	r.sharing.mu.Unlock()
+	_, ok = r.sharing.current()
+	require.False(t, ok, "the offer has ended")
 
 	// A registry whose host names a revision that never comes goes on without it.
 	lied := opened(t, shared.js, kv, func(c *Config[string, int]) { c.MaxLag = minMaxLag })
