@@ -74,7 +74,7 @@ func (s *sharing) offered(offer string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// A stream that copies another one holds offers of that one, whose revisions are others.
-	if every > 0 && every <= s.period && created == s.created {
+	if every <= s.period && created == s.created {
 		s.host, s.every, s.heard = name, every, time.Now()
 	}
 }

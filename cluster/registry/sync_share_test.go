@@ -62,7 +62,9 @@ func testOffers(t *testing.T) {
 	kv := bucket(t, shared.js)
 	r := opened(t, shared.js, kv, func(c *Config[string, int]) { c.MaxLag = time.Minute }) // so that it does nothing by itself
 	period := r.sharing.period.Nanoseconds()
-	created := r.sharing.created
+	stream, err := shared.js.Stream(ctx, r.stream)
+	require.NoError(t, err)
+	created := stream.CachedInfo().Created.UnixNano()
 	offer := func(text string) uint64 {
 		ack, err := shared.js.PublishMsg(ctx, &nats.Msg{Subject: r.prefix + syncPrefix + "99", Header: nats.Header{offerHeader: {text}}})
 		require.NoError(t, err)
@@ -125,10 +127,35 @@ func testOffers(t *testing.T) {
 	require.Greater(t, r.beater.proven.Load(), int64(before))
 	require.Less(t, r.beater.proven.Load(), int64(asked), "the request is what proves it")
 
+	// The mirror must have the revision itself.
+	answer = func() string { return strconv.FormatUint(r.mirror.delivered.Load()+1, 10) }
+	done := make(chan bool)
+	go func() {
+		_, p := r.shareBeat("host")
+		done <- p
+	}()
+	select {
+	case <-done:
+		t.Fatal("proved by a revision that the mirror does not have")
+	case <-time.After(50 * time.Millisecond):
+	}
+	good()
+	require.True(t, <-done)
+
 	// What a listing meets may be old.
+	offer(fmt.Sprint("host ", period, " ", created))
 	late := opened(t, shared.js, kv, func(c *Config[string, int]) { c.MaxLag = time.Minute })
 	_, ok = late.sharing.current()
 	require.False(t, ok)
+
+	require.NoError(t, r.Sync(ctx))
+	_, ok = r.sharing.current()
+	require.True(t, ok)
+	r.sharing.mu.Lock()
+	r.sharing.heard = r.sharing.heard.Add(-3 * r.sharing.period)
+	r.sharing.mu.Unlock()
+	_, ok = r.sharing.current()
+	require.False(t, ok, "the offer has ended")
 
 	// A registry whose host names a revision that never comes goes on without it.
 	lied := opened(t, shared.js, kv, func(c *Config[string, int]) { c.MaxLag = minMaxLag })
@@ -212,7 +239,7 @@ func testRequests(t *testing.T) {
 	acknowledged, err := kv.PutString(ctx, "a", "1")
 	require.NoError(t, err)
 	require.NoError(t, r.Sync(ctx)) // which answers nobody
-	require.Empty(t, answers)
+	waiting(2)
 	sending := func() { go request(); waiting(1) } // the first two are taken
 	js.before.Store(&sending)
 	beat()

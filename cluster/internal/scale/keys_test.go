@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchfree/latchfree/cluster/internal/natstest"
@@ -25,7 +26,7 @@ func BenchmarkKeys(b *testing.B) {
 			for i := range keys {
 				data, err := json.Marshal(some(i))
 				require.NoError(b, err)
-				_, err = js.PublishAsync(fmt.Sprintf("$KV.%s.plan.%07d", kv.Bucket(), i), data)
+				_, err = js.PublishAsync(fmt.Sprintf("$KV.%s.plan.%07d", kv.Bucket(), i), data, jetstream.WithStallWait(patience))
 				require.NoError(b, err)
 			}
 			<-js.PublishAsyncComplete()
