@@ -66,7 +66,7 @@ func ExampleTTL() {
 
 		work = func(context.Context, registry.Version) error { return nil }
 		fmt.Println("and then:", once(ctx, bob, "report", "bob", work))
-		fmt.Println(ada.Get("report"))
+		fmt.Println(bob.Get("report"))
 	})
 	// Output:
 	// ada's replica works, with a token: true
