@@ -135,11 +135,11 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 // Engines of one file, as those of several processes are, make the schema once, and write a
 // changeset once.
 func TestEnginesOfOneFile(t *testing.T) {
-	for round := range 5 {
+	for round := range 10 {
 		url := File + filepath.Join(t.TempDir(), "plans.db")
 		var wrote atomic.Int32
 		var all sync.WaitGroup
-		for i := range 6 {
+		for i := range 8 {
 			all.Go(func() {
 				e, err := Open(t.Context(), url, uint64(i), nil)
 				if !assert.NoError(t, err) {
