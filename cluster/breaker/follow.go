@@ -302,7 +302,7 @@ func suitable(c jetstream.StreamConfig) error {
 
 // read follows a message, which was said so long ago.
 func (f *follower[K]) read(subject string, payload []byte, age time.Duration) {
-	f.g.counts.heard.Add(1)
+	defer f.g.counts.heard.Add(1) // when its effect, if any, can be seen
 	h, err := decode(f.g.config.Stream, subject, payload)
 	if err != nil {
 		f.g.config.OnError(err)
