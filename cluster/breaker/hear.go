@@ -1,0 +1,123 @@
+package breaker
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+)
+
+// read follows a message, which was said so long ago.
+func (f *follower[K]) read(subject string, payload []byte, age time.Duration) {
+	defer f.g.counts.heard.Add(1) // when its effect, if any, can be seen
+	h, err := decode(f.g.config.Stream, subject, payload)
+	if err != nil {
+		f.g.config.OnError(err)
+		return
+	}
+	if !h.Kind.isReport() {
+		d := h.For
+		if h.Kind == trip && d > 0 {
+			if d -= age; d <= 0 {
+				return
+			}
+		}
+		h.For = d
+		if f.g.obey(h) {
+			f.g.counts.applied.Add(1)
+		}
+		return
+	}
+	if h.Replica == f.g.config.Replica {
+		return
+	}
+	if rest := h.For - age; h.Kind == recovered || rest > 0 {
+		f.hear(h, min(rest, f.g.config.MaxOpen))
+	}
+}
+
+// hear follows the rules for a report, which is good for so long.
+func (f *follower[K]) hear(h hint, rest time.Duration) {
+	k := K(h.Key)
+	if h.Kind == recovered {
+		delete(f.votes[k], h.Replica)
+		if f.live(k) < f.g.config.Quorum {
+			f.relent(k)
+		}
+		return
+	}
+	if f.votes[k] == nil {
+		f.sweep()
+		f.votes[k] = make(map[string]time.Time)
+	}
+	f.votes[k][h.Replica] = time.Now().Add(rest)
+	if h.Kind == tripped && f.live(k) >= f.g.config.Quorum {
+		f.act(k, rest)
+	}
+}
+
+// live counts the votes for k that have not ended, and forgets the others.
+func (f *follower[K]) live(k K) int {
+	now := time.Now()
+	for replica, until := range f.votes[k] {
+		if !now.Before(until) {
+			delete(f.votes[k], replica)
+		}
+	}
+	if len(f.votes[k]) == 0 {
+		delete(f.votes, k)
+	}
+	return len(f.votes[k])
+}
+
+// sweep forgets votes that have ended once there are twice as many keys as it left last
+// time.
+func (f *follower[K]) sweep() {
+	if len(f.votes) < f.sweepAt {
+		return
+	}
+	for k := range f.votes {
+		if f.live(k) == 0 {
+			delete(f.opened, k)
+		}
+	}
+	f.sweepAt = max(firstSweep, 2*len(f.votes))
+}
+
+// act opens k, or suspects it, since enough replicas say that it is open.
+func (f *follower[K]) act(k K, rest time.Duration) {
+	if f.g.suspects != nil {
+		f.g.suspects.add(k, rest)
+		f.g.counts.applied.Add(1)
+		return
+	}
+	if f.g.State(k) != atomicbreaker.Closed {
+		return // it knows by itself, or an operator has decided
+	}
+	permit, err := f.g.Allow(k)
+	if err != nil {
+		return
+	}
+	rest -= rand.N(rest/2 + 1)                      // so that the replicas do not probe together
+	if permit.Trip(rest) != atomicbreaker.Tripped { // it is late if the state has changed since
+		return
+	}
+	f.opened[k] = f.g.Snapshot(k).Generation
+	f.g.counts.applied.Add(1)
+}
+
+// relent takes back what act has done for k.
+func (f *follower[K]) relent(k K) {
+	if f.g.suspects != nil {
+		f.g.suspects.remove(k)
+		return
+	}
+	generation, was := f.opened[k]
+	if !was {
+		return
+	}
+	delete(f.opened, k)
+	if f.g.reopen(k, generation) {
+		f.g.counts.applied.Add(1)
+	}
+}
