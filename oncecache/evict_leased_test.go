@@ -131,7 +131,7 @@ func TestEvictedAreGoneBeforeTheyAreClosed(t *testing.T) {
 				c = oncecache.MustNew(tt.config)
 				var leases []oncecache.Lease[string, int]
 				for i := range tt.n {
-					l, err := c.Acquire(t.Context(), fmt.Sprint(i), makes(i))
+					l, err := c.Acquire(context.Background(), fmt.Sprint(i), makes(i))
 					if err != nil {
 						t.Fatal(err)
 					}

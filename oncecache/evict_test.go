@@ -58,7 +58,7 @@ func TestLeasedEntriesAreNotEvicted(t *testing.T) {
 		var leases [5]oncecache.Lease[int, int]
 		for k := range leases {
 			var err error
-			if leases[k], err = c.Acquire(t.Context(), k, same); err != nil {
+			if leases[k], err = c.Acquire(context.Background(), k, same); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait() // who creates evicts, after the caller was told
@@ -93,7 +93,7 @@ func TestIdleTimeout(t *testing.T) {
 		}})
 		c.Set("idle", 1)
 		c.Set("used", 2)
-		l, _ := c.Acquire(t.Context(), "leased", func(context.Context, string) (int, error) { return 3, nil })
+		l, _ := c.Acquire(context.Background(), "leased", func(context.Context, string) (int, error) { return 3, nil })
 		for range 10 {
 			time.Sleep(29 * time.Second)
 			c.Get("used")
@@ -152,8 +152,8 @@ func TestClosedThoughEvictionExits(t *testing.T) {
 				}
 				return nil
 			}})
-			l, _ := c.Acquire(t.Context(), 1, func(_ context.Context, k int) (int, error) { return k, nil })
-			l2, _ := c.Acquire(t.Context(), 3, func(_ context.Context, k int) (int, error) { return k, nil })
+			l, _ := c.Acquire(context.Background(), 1, func(_ context.Context, k int) (int, error) { return k, nil })
+			l2, _ := c.Acquire(context.Background(), 3, func(_ context.Context, k int) (int, error) { return k, nil })
 			synctest.Wait() // they have taken their places
 			c.Set(2, 2)     // one too many
 			l.Release()
