@@ -159,11 +159,25 @@ type Status struct {
 	Store      string         `json:"store"`
 	Since      time.Time      `json:"since"`
 	Ready      bool           `json:"ready"`
+	Stopping   bool           `json:"stopping,omitempty"`
+	Replica    string         `json:"replica,omitempty"` // that answers, in a cluster
+	Mirrors    []Mirror       `json:"mirrors,omitempty"` // what it reads, in a cluster
 	Counts     Counts         `json:"counts"`
 	Plans      []Stored[Plan] `json:"plans"`
 	Changesets []Changeset    `json:"changesets"` // the latest ones, newest first
 	Breakers   []Breaker      `json:"breakers"`   // one for each strategy
 	Engines    []Engine       `json:"engines"`
+}
+
+// Mirror is a replica's copy of a bucket.
+type Mirror struct {
+	Bucket   string `json:"bucket"`
+	Entries  int    `json:"entries"`
+	Revision uint64 `json:"revision"` // of the bucket, which the copy has come to
+	Lag      int64  `json:"lag_ms"`   // for how long it may have missed writes, in milliseconds
+	Stale    bool   `json:"stale"`    // that is longer than it may be, and the replica is not ready
+	Attached bool   `json:"attached"` // it follows the bucket
+	Error    string `json:"error,omitempty"`
 }
 
 // Counts are totals since the process began.

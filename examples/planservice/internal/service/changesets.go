@@ -33,7 +33,9 @@ func (s *Service) StartChangeset(ctx context.Context, plan string) (api.Changese
 }
 
 // Changesets returns all changesets, the oldest first.
-func (s *Service) Changesets() []api.Changeset { return slices.Collect(s.set.Changesets.All()) }
+func (s *Service) Changesets() []api.Changeset {
+	return slices.AppendSeq([]api.Changeset{}, s.set.Changesets.All())
+}
 
 // Record records a change in the current changeset.
 func (s *Service) Record(ctx context.Context, c api.Change) (api.Receipt, error) {

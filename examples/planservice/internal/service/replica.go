@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -33,7 +34,7 @@ func (s *Service) newReplica(ctx context.Context) (state.Set, error) {
 		JetStream: js, Replica: c.Replica, Replicas: len(c.Peers),
 		Open: s.openEngine, IdleTimeout: s.config.EngineIdle,
 		Threshold: s.config.Threshold, OpenTimeout: s.config.OpenTimeout, OnTransition: s.onTransition,
-		StartTimeout: startTimeout, Timeout: writeTimeout, MaxLag: maxLag, Log: s.log,
+		StartTimeout: startTimeout, Timeout: writeTimeout, MaxLag: cmp.Or(c.MaxLag, maxLag), Log: s.log,
 	})
 	if err != nil {
 		return set, errors.Join(err, n.Close())

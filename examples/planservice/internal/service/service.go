@@ -50,10 +50,11 @@ type Config struct {
 
 // Cluster holds the settings of a replica.
 type Cluster struct {
-	Replica int      // its number
-	Peers   []string // HOST:PORT at which each replica, this one too, listens for the others
-	Secret  string   // that the replicas show each other
-	Folder  string   // of the engine's files
+	Replica int           // its number
+	Peers   []string      // HOST:PORT at which each replica, this one too, listens for the others
+	Secret  string        // that the replicas show each other
+	Folder  string        // of the engine's files
+	MaxLag  time.Duration // how old what is read may be while the replica is ready; 15 s
 	// Leave is called when nothing is left to be done, and waits until the others need this
 	// replica no more, or ctx ends.
 	Leave func(ctx context.Context)

@@ -48,8 +48,13 @@ func (s *Service) Status() api.Status {
 	changesets := s.Changesets()
 	changesets = slices.Clone(changesets[max(0, len(changesets)-shownChangesets):])
 	slices.Reverse(changesets)
-	return api.Status{At: time.Now().UTC(), Since: s.since.UTC(), Store: s.set.Name, Ready: s.Ready(), Counts: s.Counts(),
+	status := api.Status{At: time.Now().UTC(), Since: s.since.UTC(), Store: s.set.Name, Ready: s.Ready(), Stopping: s.stopping.Load(),
+		Replica: s.set.Replica, Counts: s.Counts(),
 		Plans: s.Plans(), Changesets: changesets, Breakers: s.Breakers(), Engines: s.Engines()}
+	if s.set.Mirrors != nil {
+		status.Mirrors = s.set.Mirrors()
+	}
+	return status
 }
 
 // Sample measures throughput each second, until stop is closed.

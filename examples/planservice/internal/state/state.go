@@ -46,6 +46,8 @@ type Set struct {
 	Collectors []prometheus.Collector // of what the structures count by themselves; naive and locked have none
 	// Fresh, unless nil, says why what is read may be too old.
 	Fresh func() error
+	// Mirrors, unless nil, returns the copies that are read.
+	Mirrors func() []api.Mirror
 	// Close, unless nil, ends what is below the structures, when all of them are closed.
 	Close func(context.Context) error
 }

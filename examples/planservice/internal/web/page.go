@@ -21,7 +21,7 @@ var files embed.FS
 //go:embed template
 var templates embed.FS
 
-var pages = template.Must(template.ParseFS(templates, "template/*.html"))
+var pages = template.Must(template.New("").Funcs(template.FuncMap{"duration": duration}).ParseFS(templates, "template/*.html"))
 
 // How many plans and breakers the page has at most.
 const (
@@ -56,6 +56,15 @@ func (h *server) render(name string) ([]byte, error) {
 	var b bytes.Buffer
 	err := pages.ExecuteTemplate(&b, name, v)
 	return b.Bytes(), err
+}
+
+// duration is one of so many milliseconds as people read it.
+func duration(milliseconds int64) time.Duration {
+	d := time.Duration(milliseconds) * time.Millisecond
+	if d >= 10*time.Second {
+		return d.Round(time.Second)
+	}
+	return d
 }
 
 func b2i(b bool) int {

@@ -153,26 +153,52 @@ func TestPageShowsTheWorstBreakers(t *testing.T) {
 	require.NoError(t, err)
 	_, err = client.Run(ctx, "last", api.RunPlan{})
 	require.NoError(t, err)
-	r, err := server.Client().Get(server.URL)
-	require.NoError(t, err)
-	defer r.Body.Close()
-	page, err := io.ReadAll(r.Body)
-	require.NoError(t, err)
-	shown := regexp.MustCompile(`<td class="name">(\S+)<td><span class="state (\w+)">`).FindAllStringSubmatch(string(page), -1)
+	page := text(t, server, "/")
+	shown := regexp.MustCompile(`<td class="name">(\S+)<td><span class="state (\w+)">`).FindAllStringSubmatch(page, -1)
 	require.Len(t, shown, 20)
 	assert.Equal(t, []string{"s-49", "Open"}, shown[0][1:])
 	assert.Equal(t, []string{"direct", "Closed"}, shown[1][1:])
-	assert.Contains(t, string(page), "20 of 51")
+	assert.Contains(t, page, "20 of 51")
+}
+
+// A list of nothing is a list in JSON.
+func TestEmptyLists(t *testing.T) {
+	for _, store := range []string{"latchfree", "naive", "locked"} {
+		server, _ := serve(t, service.Config{Store: store})
+		for _, path := range []string{"actions", "plans", "changesets", "engines"} {
+			assert.Equal(t, "[]\n", text(t, server, "/v1/"+path), "%s of %s", path, store)
+		}
+		assert.NotContains(t, text(t, server, "/v1/status"), "null", store)
+	}
+}
+
+// Only a replica has a number, and mirrors.
+func TestPageWithoutCluster(t *testing.T) {
+	server, client := serve(t, service.Config{})
+	page := text(t, server, "/")
+	assert.NotContains(t, page, "replica")
+	assert.NotContains(t, page, "Mirrors")
+	status, err := client.Status(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, status.Replica)
+	assert.Nil(t, status.Mirrors)
+}
+
+// text returns the body of an answer.
+func text(t *testing.T, server *httptest.Server, path string) string {
+	t.Helper()
+	r, err := server.Client().Get(server.URL + path)
+	require.NoError(t, err)
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	return string(body)
 }
 
 func TestPageAndEvents(t *testing.T) {
 	server, _ := serve(t, service.Config{})
 	for path, want := range map[string]string{"/": "<title>planservice", "/static/page.css": "color-scheme", "/static/page.js": "EventSource", "/metrics": "planservice_runs_total 0", "/readyz": "ready"} {
-		r, err := server.Client().Get(server.URL + path)
-		require.NoError(t, err)
-		text, _ := io.ReadAll(r.Body)
-		r.Body.Close()
-		assert.Contains(t, string(text), want)
+		assert.Contains(t, text(t, server, path), want)
 	}
 	r, err := server.Client().Get(server.URL + "/events")
 	require.NoError(t, err)

@@ -128,7 +128,23 @@ func testOneSuccess(t *testing.T, c *nodetest.Cluster) {
 	assert.ErrorIs(t, err, state.ErrNotFound)
 	for _, s := range sets {
 		assert.NoError(t, s.Fresh())
+		mirrors := s.Mirrors()
+		require.Len(t, mirrors, 3)
+		for _, m := range mirrors {
+			assert.True(t, m.Attached && !m.Stale && m.Error == "", m)
+			assert.Less(t, m.Lag, time.Minute.Milliseconds(), m)
+		}
+		assert.Equal(t, strategyBucket, mirrors[2].Bucket)
+		assert.Equal(t, 20, mirrors[2].Entries)
+		assert.GreaterOrEqual(t, mirrors[2].Revision, version(t, s.Strategies, "one-19"), "sync messages have revisions too")
 	}
+}
+
+func version[V any](t *testing.T, r state.Registry[V], name string) uint64 {
+	t.Helper()
+	e, err := r.Get(name)
+	require.NoError(t, err)
+	return e.Version
 }
 
 // A changeset of one replica is shown by the others, which apply it when it is sealed.
@@ -274,6 +290,11 @@ func testNoMajority(t *testing.T, c *nodetest.Cluster) {
 	require.NoError(t, err, "breakers need nobody")
 	assert.Equal(t, "Counted", done(nil))
 	eventually(t, "the mirror says that it may be stale", func() bool { return errors.Is(s.Fresh(), state.ErrUnavailable) })
+	for _, m := range s.Mirrors() {
+		assert.True(t, m.Stale, m)
+		assert.Greater(t, m.Lag, conf.MaxLag.Milliseconds()-1, m)
+	}
+	assert.Equal(t, 1, s.Mirrors()[0].Entries)
 	conf.StartTimeout, conf.Replica = 300*time.Millisecond, 1
 	_, err = New(ctx, conf)
 	assert.Error(t, err, "a replica that starts needs the others")

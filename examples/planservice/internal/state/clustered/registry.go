@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/latchfree/latchfree/cluster/registry"
+	"github.com/latchfree/latchfree/examples/planservice/api"
 	"github.com/latchfree/latchfree/examples/planservice/internal/state"
 )
 
@@ -27,6 +28,16 @@ func openRegistry[V any](ctx context.Context, c Config, bucket string, closing *
 	}
 	closing.add(r.Close)
 	return mirrored[V]{r, bucket, c.Timeout}, nil
+}
+
+func (m mirrored[V]) mirror() api.Mirror {
+	lag := m.r.Lag()
+	a := api.Mirror{Bucket: m.bucket, Entries: m.r.Len(), Revision: uint64(lag.Revision), Lag: lag.Proven.Milliseconds(),
+		Stale: m.r.Fresh() != nil, Attached: lag.Attached}
+	if lag.Err != nil {
+		a.Error = lag.Err.Error()
+	}
+	return a
 }
 
 // write calls f with a normalised name and a deadline. It succeeds when the bucket has the

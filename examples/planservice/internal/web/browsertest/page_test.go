@@ -47,15 +47,7 @@ func drive(t *testing.T, browser context.Context, s screen) {
 	p.wait(`document.querySelectorAll("#changesets .applied").length === 4`)
 	p.wait(`[...document.querySelectorAll("#breakers tr")].some(r => /^down\s*Open\s*3/.test(r.textContent))`)
 
-	assert.LessOrEqual(t, value[int64](p, `document.documentElement.scrollWidth`), s.width, "the page is wider than the screen")
-	assert.Empty(t, value[[]string](p, tooWide))
-	for _, scheme := range []string{"light", "dark"} {
-		p.prefer(scheme)
-		dark := value[float64](p, luminance+`luminance(getComputedStyle(document.body).backgroundColor)`) < 0.2
-		assert.Equal(t, scheme == "dark", dark)
-		assert.Empty(t, value[[]string](p, lowContrast), scheme)
-		p.screenshot(s.name + "-" + scheme)
-	}
+	p.check(s, "page")
 
 	// An event leaves the focus where it is.
 	value[bool](p, `document.querySelector("#reset button").focus(), true`)
@@ -82,6 +74,20 @@ func drive(t *testing.T, browser context.Context, s screen) {
 	server.Listener.Close()
 	server.CloseClientConnections()
 	p.wait(`document.body.classList.contains("stale")`)
+}
+
+// check says what cannot be seen or read well on a screen, and takes the page's picture.
+func (p *tab) check(s screen, name string) {
+	p.t.Helper()
+	assert.LessOrEqual(p.t, value[int64](p, `document.documentElement.scrollWidth`), s.width, "the page is wider than the screen")
+	assert.Empty(p.t, value[[]string](p, tooWide))
+	for _, scheme := range []string{"light", "dark"} {
+		p.prefer(scheme)
+		dark := value[float64](p, luminance+`luminance(getComputedStyle(document.body).backgroundColor)`) < 0.2
+		assert.Equal(p.t, scheme == "dark", dark)
+		assert.Empty(p.t, value[[]string](p, lowContrast), scheme)
+		p.screenshot(name + "-" + s.name + "-" + scheme)
+	}
 }
 
 // serve starts the service with a strategy that is down.
