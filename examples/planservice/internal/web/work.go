@@ -36,11 +36,7 @@ func (h *server) startChangeset(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *server) listChangesets(w http.ResponseWriter, _ *http.Request) error {
-	all := h.s.Changesets()
-	if all == nil {
-		all = []api.Changeset{}
-	}
-	return h.writeJSON(w, http.StatusOK, all)
+	return h.writeJSON(w, http.StatusOK, h.s.Changesets())
 }
 
 func (h *server) seal(w http.ResponseWriter, r *http.Request) error {
