@@ -43,32 +43,40 @@ func TestVerificationSumsUp(t *testing.T) {
 	}
 	table.WriteString("\n")
 
-	verificationHas(t, "checks", table.String())
+	pageHas(t, "VERIFICATION.md", "checks", table.String())
 }
 
-// verificationHas fails t unless VERIFICATION.md has that table between the marks
-// of a name.
-func verificationHas(t *testing.T, name, table string) {
+// pageHas fails t unless a page has that text between the marks of a name.
+func pageHas(t *testing.T, page, name, text string) {
 	t.Helper()
 	begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
-	path := filepath.Join(root, "VERIFICATION.md")
-	text, err := os.ReadFile(path)
+	was, err := os.ReadFile(filepath.Join(root, page))
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, _ := strings.Cut(string(text), begin)
+	before, rest, _ := strings.Cut(string(was), begin)
 	_, after, ok := strings.Cut(rest, end)
-	want := before + begin + table + end + after
+	if !ok {
+		t.Fatalf("%s has nothing between %q and %q", page, begin, end)
+	}
+	fileIs(t, page, before+begin+text+end+after)
+}
+
+// fileIs fails t unless a file has that text, or writes it with MC_UPDATE=1.
+func fileIs(t *testing.T, name, want string) {
+	t.Helper()
+	path := filepath.Join(root, name)
+	text, err := os.ReadFile(path)
 	switch {
-	case !ok:
-		t.Fatalf("VERIFICATION.md has no table between %q and %q", begin, end)
 	case string(text) == want:
 	case os.Getenv("MC_UPDATE") != "":
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
+	case err != nil:
+		t.Error(err)
 	default:
-		t.Errorf("the table of VERIFICATION.md is not\n%srewrite it with MC_UPDATE=1 go test ./internal/repotest -run Verification", table)
+		t.Errorf("%s is not\n%srewrite it with MC_UPDATE=1 go test ./internal/repotest -run Verification", name, want)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/latchfree/latchfree/bench/internal/svg"
+	"github.com/latchfree/latchfree/internal/svg"
 )
 
 // answer says in one sentence how the subject did in a structure, against the

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/latchfree/latchfree/bench/internal/svg"
+	"github.com/latchfree/latchfree/internal/svg"
 )
 
 // Themes of a picture: the colours of page.css on light and on dark paper.
