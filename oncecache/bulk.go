@@ -48,9 +48,9 @@ func (c *Cache[K, V]) GetOrCreateMany(ctx context.Context, keys []K, create func
 		panic("oncecache: GetOrCreateMany called with a nil function")
 	}
 	r := c.shared()
-	all := &outcomes[K, V]{root: r, counts: r.counts, found: make(map[K]V, len(keys))}
-	if r.claims != nil {
-		all.counts = oneCaller
+	all := &outcomes[K, V]{root: r, counts: oneCaller, found: make(map[K]V, len(keys))}
+	if r.close != nil && r.claims == nil {
+		all.counts = callerAndLease
 	}
 	defer all.putBack()
 	for left := keys; len(left) > 0; {

@@ -167,8 +167,9 @@ func newRoot[K comparable](of values[K], keys table.Keys[K], config *settings[K]
 	if r.backlog.limit == 0 {
 		r.backlog.limit = defaultCloseConcurrency
 	}
-	if r.close != nil {
-		r.counts, r.same = callerAndLease, config.same
+	r.same = config.same
+	if r.close != nil || r.sieve != nil {
+		r.counts = callerAndLease
 	}
 	if config.claims != nil {
 		r.claims = config.claims(r.hash)

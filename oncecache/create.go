@@ -384,8 +384,8 @@ func (n *creation[K]) outcome(end result, who participants, inTable bool) *phase
 		return failed
 	case inTable:
 		p := r.readyPhase(n.entry, end.limits)
-		if r.close != nil {
-			p.leases.live(who.leases())
+		if r.close != nil || who.leases() > 0 {
+			n.entry.users(p).live(who.leases())
 		}
 		return p
 	case r.close != nil:

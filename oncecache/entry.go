@@ -183,7 +183,7 @@ func (e *entry[K]) outcome(c *caller) (*entry[K], *atomics.Int64, error) {
 		switch {
 		case p == nil:
 			return e, nil, nil
-		case p.leases != nil:
+		case p.ready():
 			held, err := e.claim(p, c)
 			return e, held, err
 		case p.final != nil && p.final.to != nil:
@@ -199,8 +199,6 @@ func (e *entry[K]) outcome(c *caller) (*entry[K], *atomics.Int64, error) {
 				return nil, nil, errAgain // it was no caller's time that is over
 			}
 			return nil, nil, p.final.err
-		case p.flight == nil:
-			return e, nil, nil
 		default:
 			if err := e.await(p, c); err != nil {
 				return nil, nil, err

@@ -70,21 +70,11 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 			e = nil
 		}
 	}
-	for {
-		last, held, _, err := c.slowContext(ctx, k, e, creatorOf(create), r.counts)
-		if err != nil {
-			return Lease[K, V]{}, err
-		}
-		ok := true
-		if r.close == nil { // the creator has not counted the caller
-			held, ok = r.hold(last, last.state.Load())
-			ok = ok || last.hasExpired() // it is the caller's all the same, and nothing is to be kept
-		}
-		if ok {
-			return Lease[K, V]{entry: last, held: held, root: r, key: k, leak: r.track(k)}, nil
-		}
-		e = nil // it was evicted meanwhile
+	last, held, _, err := c.slowContext(ctx, k, e, creatorOf(create), r.counts)
+	if err != nil {
+		return Lease[K, V]{}, err
 	}
+	return Lease[K, V]{entry: last, held: held, root: r, key: k, leak: r.track(k)}, nil
 }
 
 // Value returns the value. It panics if the lease was released.

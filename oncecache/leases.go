@@ -124,7 +124,8 @@ func (l *leases) kill() (last bool) {
 	return l.central.Add(users-hold) == 0
 }
 
-// users returns where the users of e's value are counted, or nil if they are not.
+// users returns where the users of e's value are counted, whose state is p, or nil if they
+// are not.
 func (e *entry[K]) users(p *phase[K]) *leases {
 	switch {
 	case p == nil:
@@ -132,7 +133,11 @@ func (e *entry[K]) users(p *phase[K]) *leases {
 	case p.leases != nil:
 		return p.leases
 	case p.mark != nil:
-		return sieveNodeOf[K](p.mark).users.Load()
+		n := sieveNodeOf[K](p.mark)
+		if l := n.users.Load(); l != nil {
+			return l
+		}
+		return n.users.Install(new(leases))
 	}
 	return nil
 }
@@ -148,11 +153,7 @@ func (r *root[K]) hold(e *entry[K], p *phase[K]) (held *atomics.Int64, ok bool) 
 func (r *root[K]) holdFor(e *entry[K], p *phase[K], keep func(*mark) bool) (held *atomics.Int64, ok bool) {
 	l := e.users(p)
 	if l == nil {
-		if p == nil || p.mark == nil {
-			return nil, true
-		}
-		n := sieveNodeOf[K](p.mark)
-		l = n.users.Install(new(leases))
+		return nil, true
 	}
 	if held = l.acquire(); held == nil || p.mark != nil && !keep(p.mark) {
 		r.giveUp(e, held)
@@ -170,15 +171,20 @@ func (l *leases) join(m *mark) (held *atomics.Int64, err error) {
 	return held, err
 }
 
-// claim returns the word in which c is counted, if it wants a lease.
+// claim returns the word in which c is counted, if it wants a lease; nil if there is nothing
+// to keep. P is the state of e, which has a value.
 func (e *entry[K]) claim(p *phase[K], c *caller) (*atomics.Int64, error) {
 	if c.counts != callerAndLease {
 		return nil, nil
 	}
-	if c.joined != nil {
-		return &p.leases.base, nil // the creator has counted it
+	l := e.users(p)
+	switch {
+	case l == nil:
+		return nil, nil
+	case c.joined != nil:
+		return &l.base, nil // the creator has counted it
 	}
-	return p.leases.join(p.mark)
+	return l.join(p.mark)
 }
 
 // wasHeld notes that e, which the caller holds, was in use until now, in a cache

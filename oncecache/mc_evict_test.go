@@ -54,3 +54,52 @@ func TestProtocolsOfAwaitedEntries(t *testing.T) {
 		})
 	})
 }
+
+// Callers that want leases are counted before the value can be evicted: who creates a value
+// holds that very value, and so does who has joined the creation. So each call of Acquire
+// creates once at most.
+func TestAcquireCreatesOnce(t *testing.T) {
+	for _, bound := range []struct {
+		name string
+		oncecache.Config[int, int]
+	}{
+		{"MaxEntries is 1", oncecache.Config[int, int]{MaxEntries: 1}},
+		{"MaxWeight is 1", oncecache.Config[int, int]{MaxWeight: 1, Weight: func(int, int) int64 { return 1 }}},
+	} {
+		for name, call := range map[string]func(*oncecache.Cache[int, int]){
+			"Set":         func(c *oncecache.Cache[int, int]) { c.Set(2, 2) },
+			"GetOrCreate": func(c *oncecache.Cache[int, int]) { c.GetOrCreate(2, func() (int, error) { return 2, nil }) },
+		} {
+			t.Run(name+", "+bound.name, func(t *testing.T) {
+				mc.Check(t, mc.Config{Operations: bound.name + ": Acquire ∥ " + name + " of another key"}, func(m *mc.M) {
+					c := oncecache.MustNew(bound.Config)
+					m.Go(func() { acquiresOnce(m, c) })
+					m.Go(func() { call(c) })
+				})
+			})
+		}
+		t.Run("Acquire, "+bound.name, func(t *testing.T) {
+			mc.Check(t, twice.of(bound.name+": Acquire ∥ Acquire of the same key ∥ Set of another"), func(m *mc.M) {
+				c := oncecache.MustNew(bound.Config)
+				for range 2 {
+					m.Go(func() { acquiresOnce(m, c) })
+				}
+				m.Go(func() { c.Set(2, 2) })
+			})
+		})
+	}
+}
+
+// acquiresOnce acquires key 1, and fails m if the creation is repeated, or if the value is not
+// there while it is leased.
+func acquiresOnce(m *mc.M, c *oncecache.Cache[int, int]) {
+	created := 0
+	l, err := c.Acquire(context.Background(), 1, func(context.Context, int) (int, error) {
+		created++
+		return 1, nil
+	})
+	if _, ok := c.Get(1); !ok || err != nil || created > 1 {
+		m.Failf("created %d times, %v; the key has a value: %v", created, err, ok)
+	}
+	l.Release()
+}
