@@ -56,7 +56,7 @@ func BenchmarkCacheLease(b *testing.B) {
 
 // BenchmarkCacheMany asks for 100 keys at once, of which some are there. Those
 // that are not are deleted again, and each goroutine has its own of them. The
-// implementation "loop" asks ours for one key after the other.
+// implementation "latchfreeloop" asks ours for one key after the other.
 func BenchmarkCacheMany(b *testing.B) {
 	const batch, resident = 100, 1000
 	urls := load.URLs(resident + 64*batch)
@@ -99,7 +99,7 @@ func BenchmarkCacheMany(b *testing.B) {
 			return len(got)
 		})
 		ours := new(oncecache.Cache[string, *engine])
-		run("loop", ours, func(keys []string) int {
+		run("latchfreeloop", ours, func(keys []string) int {
 			got := make(map[string]*engine, len(keys))
 			for _, url := range keys {
 				got[url], _ = ours.GetOrCreate(url, func() (*engine, error) { return &engine{url: url}, nil })

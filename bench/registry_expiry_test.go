@@ -72,23 +72,23 @@ func (l registryLeases) createAndDelete(name string) {
 }
 
 // BenchmarkRegistryExpiry changes, renews, and creates and deletes entities that live for an
-// hour: alone, and from 64 goroutines. "forever" is a registry without Config.TTL, for
+// hour: alone, and from 64 goroutines. "latchfreeforever" is a registry without Config.TTL, for
 // comparison.
 func BenchmarkRegistryExpiry(b *testing.B) {
 	const keys = 1000
 	names, streams := load.Names(2*keys), load.Uniform(keys, 100)
 	hour := func(string, action) time.Duration { return time.Hour }
 	made := map[string]func() leases{
-		"mutex":   func() leases { return &mutexLeases{entries: map[string]mutexLease{}} },
-		"forever": func() leases { return registryLeases{new(shardedregistry.Registry[string, action]), 1} },
+		"mutex":            func() leases { return &mutexLeases{entries: map[string]mutexLease{}} },
+		"latchfreeforever": func() leases { return registryLeases{new(shardedregistry.Registry[string, action]), 1} },
 		"latchfree": func() leases {
 			return registryLeases{shardedregistry.MustNew(shardedregistry.Config[string, action]{TTL: hour}), 1}
 		},
 	}
 	for _, op := range []string{"put", "renew", "create"} {
 		for _, goroutines := range []int{1, 64} {
-			for _, impl := range []string{"mutex", "forever", "latchfree"} {
-				if op == "renew" && impl == "forever" {
+			for _, impl := range []string{"mutex", "latchfreeforever", "latchfree"} {
+				if op == "renew" && impl == "latchfreeforever" {
 					continue
 				}
 				b.Run(fmt.Sprintf("op=%s/goroutines=%d/impl=%s", op, goroutines, impl), func(b *testing.B) {

@@ -39,7 +39,7 @@ func BenchmarkRegistryRef(b *testing.B) {
 					}
 				})
 			})
-			b.Run(params+"/impl=ref", func(b *testing.B) {
+			b.Run(params+"/impl=latchfreeref", func(b *testing.B) {
 				b.ReportAllocs()
 				b.RunParallel(func(pb *testing.PB) {
 					for stream := streams.Stream(); pb.Next(); {

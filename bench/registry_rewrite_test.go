@@ -78,7 +78,7 @@ var rewrittens = []struct {
 	make func() rewritten
 }{
 	{"mutex", func() rewritten { return &mutexRewritten{} }},
-	{"keybykey", func() rewritten { return new(keyByKey) }},
+	{"latchfreekeybykey", func() rewritten { return new(keyByKey) }},
 	{"latchfree", func() rewritten { return new(atOnce) }},
 }
 
@@ -93,7 +93,7 @@ func yields(names []string) iter.Seq2[string, action] {
 	}
 }
 
-// BenchmarkRegistryClear empties a registry. "keybykey" does not do so at one instant.
+// BenchmarkRegistryClear empties a registry. "latchfreekeybykey" does not do so at one instant.
 func BenchmarkRegistryClear(b *testing.B) {
 	for _, keys := range []int{1000, 100_000} {
 		names := load.Names(keys)

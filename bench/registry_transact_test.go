@@ -92,7 +92,7 @@ var ledgers = []struct {
 		}
 		return l
 	}},
-	{"updates", func(names []string) ledger {
+	{"latchfreeupdates", func(names []string) ledger {
 		l := new(updatesLedger)
 		for _, name := range names {
 			l.Create(name, action{Name: name})
@@ -109,7 +109,7 @@ var ledgers = []struct {
 }
 
 // BenchmarkRegistryTransact moves something between two entities: alone, and from 64
-// goroutines. "updates" are two updates, each by itself, for comparison.
+// goroutines. "latchfreeupdates" are two updates, each by itself, for comparison.
 func BenchmarkRegistryTransact(b *testing.B) {
 	for _, c := range []struct{ keys, goroutines int }{{1000, 1}, {1000, 64}, {10, 64}} {
 		names, streams := load.Names(c.keys), load.Uniform(c.keys, 100)

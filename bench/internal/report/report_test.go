@@ -215,6 +215,16 @@ func TestLosses_LargestFirst(t *testing.T) {
 	}, got)
 }
 
+// Another way to use the subject is measured beside it, and is no loss.
+func TestComparisons_NotWithItself(t *testing.T) {
+	r := read(t, lines("XGet/impl=latchfree", 9, 9, 9, 9, 9, 9), lines("XGet/impl=mutex", 2, 2, 2, 2, 2, 2),
+		lines("XGet/impl=latchfreefast", 1, 1, 1, 1, 1, 1))
+	require.Len(t, r.Structures[0].Ops[0].Cases[0].Rows, 3)
+	require.Len(t, r.Comparisons(), 1)
+	require.Len(t, r.Losses(), 1)
+	require.Equal(t, "mutex", r.Losses()[0].Other.Impl)
+}
+
 func TestHeavier_MergesEqualLines(t *testing.T) {
 	heavy := readFile(t).Heavier()
 	require.Len(t, heavy, 1)

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/aclements/go-moremath/stats"
 )
@@ -37,7 +38,8 @@ type Comparison struct {
 }
 
 // Comparisons returns every pair of the subject and another implementation in
-// the structure, in the order of the file.
+// the structure, in the order of the file. Those whose names begin with the subject's are other
+// ways to use it: tables and charts show them, but it neither wins nor loses against itself.
 func (s *Structure) Comparisons() []*Comparison {
 	var all []*Comparison
 	for _, op := range s.Ops {
@@ -47,7 +49,7 @@ func (s *Structure) Comparisons() []*Comparison {
 				continue
 			}
 			for _, other := range c.Rows {
-				if other != ours {
+				if !strings.HasPrefix(other.Impl, Subject) {
 					all = append(all, &Comparison{op, c, ours, other, Speedup(ours, other)})
 				}
 			}
