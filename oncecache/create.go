@@ -295,13 +295,17 @@ func (n *creation[K]) follow(l disposition[K]) {
 }
 
 // readyPhase returns the phase of a new entry of the table that has a value with these
-// limits. If it has leases, their count is yet to be prepared.
-func (r *root[K]) readyPhase(e *entry[K], l limits) *phase[K] {
+// limits, and so many users.
+func (r *root[K]) readyPhase(e *entry[K], l limits, users int64) *phase[K] {
 	switch {
 	case r.sieve != nil:
-		return r.sieve.readyWithPlace(e, l, r.close != nil)
+		return r.sieve.readyWithPlace(e, l, users, r.close != nil)
 	case r.close != nil:
-		return newLeased[K]()
+		p := newLeased[K]()
+		if users > 0 {
+			p.leases.live(users)
+		}
+		return p
 	}
 	return nil
 }
@@ -383,11 +387,7 @@ func (n *creation[K]) outcome(end result, who participants, inTable bool) *phase
 		}
 		return failed
 	case inTable:
-		p := r.readyPhase(n.entry, end.limits)
-		if r.close != nil || who.leases() > 0 {
-			n.entry.users(p).live(who.leases())
-		}
-		return p
+		return r.readyPhase(n.entry, end.limits, who.leases())
 	case r.close != nil:
 		p := newLeased[K]()
 		p.leases.dying(who.leases())

@@ -3,8 +3,6 @@ package oncecache
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 )
 
@@ -122,17 +120,22 @@ type KeyErrors[K comparable] map[K]error
 
 // Error returns a text with each error once, and the keys that have it.
 func (e KeyErrors[K]) Error() string {
-	var texts []string
-	keys := map[string][]string{}
+	keys := map[string][]string{} // by the text of their error
 	for k, err := range e {
 		text := fmt.Sprint(err)
-		if keys[text] == nil {
-			texts = append(texts, text)
-		}
 		keys[text] = append(keys[text], fmt.Sprint(k))
 	}
-	sortTexts(texts)
-	for i, text := range texts {
+	return errorLines(keys)
+}
+
+// errorLines returns a line for each text, with the first few of its keys.
+func errorLines(keys map[string][]string) string {
+	lines := make([]string, 0, len(keys))
+	for text := range keys {
+		lines = append(lines, text)
+	}
+	sortTexts(lines)
+	for i, text := range lines {
 		of := keys[text]
 		sortTexts(of)
 		const few = 5
@@ -140,9 +143,9 @@ func (e KeyErrors[K]) Error() string {
 		if n := len(of); n > few {
 			of, more = of[:few], fmt.Sprintf(" and %d more", n-few)
 		}
-		texts[i] = strings.Join(of, ", ") + more + ": " + text
+		lines[i] = strings.Join(of, ", ") + more + ": " + text
 	}
-	return strings.Join(texts, "\n")
+	return strings.Join(lines, "\n")
 }
 
 // keyErrorsIn returns the KeyErrors that err is or wraps.
@@ -152,4 +155,9 @@ func keyErrorsIn[K comparable](err error) (each KeyErrors[K], ok bool) {
 }
 
 // Unwrap returns the errors.
-func (e KeyErrors[K]) Unwrap() []error { return slices.Collect(maps.Values(e)) }
+func (e KeyErrors[K]) Unwrap() (errs []error) {
+	for _, err := range e {
+		errs = append(errs, err)
+	}
+	return errs
+}

@@ -107,7 +107,7 @@ func (r *root[K]) swap(at table.Hashed[K], n *entry[K], until time.Duration) *en
 // makeReady makes n, which has a value and which others have not seen, an entry
 // that is ready. Its value has these limits.
 func (r *root[K]) makeReady(n *entry[K], l limits) {
-	if p := r.readyPhase(n, l); p != nil {
+	if p := r.readyPhase(n, l, 0); p != nil {
 		n.state.Store(p)
 	}
 }

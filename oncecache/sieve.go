@@ -67,7 +67,7 @@ type sieve[K comparable] struct {
 // so that only New brings an order into a program.
 type bounded[K comparable] interface {
 	markFor(e *entry[K]) *mark
-	readyWithPlace(e *entry[K], l limits, leased bool) *phase[K]
+	readyWithPlace(e *entry[K], l limits, users int64, owned bool) *phase[K]
 	givePlace(r *root[K], m *mark)
 	takePlace(r *root[K], m *mark)
 	helpEvict(r *root[K], e *entry[K])
@@ -101,11 +101,11 @@ func (n *sieveNode[K]) leased() bool {
 // markFor returns the mark of a new entry that has failed.
 func (s *sieve[K]) markFor(e *entry[K]) *mark { return &(&sieveNode[K]{entry: e}).mark }
 
-// readyWithPlace is root.readyPhase. Phase and node are one object, so that a hit finds the
-// mark next to the phase.
-func (s *sieve[K]) readyWithPlace(e *entry[K], l limits, leased bool) (p *phase[K]) {
+// readyWithPlace is root.readyPhase. Owned says that the cache closes values. Phase and node
+// are one object, so that a hit finds the mark next to the phase.
+func (s *sieve[K]) readyWithPlace(e *entry[K], l limits, users int64, owned bool) (p *phase[K]) {
 	var n *sieveNode[K]
-	if leased {
+	if owned {
 		all := new(struct {
 			phase[K]
 			node sieveNode[K]
@@ -121,6 +121,9 @@ func (s *sieve[K]) readyWithPlace(e *entry[K], l limits, leased bool) (p *phase[
 		p, n = &both.phase, &both.node
 	}
 	n.entry, n.weight, p.mark = e, l.weight, &n.mark
+	if users > 0 {
+		e.users(p).live(users)
+	}
 	s.lives.limit(&n.mark, l.until)
 	return p
 }
