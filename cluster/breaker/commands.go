@@ -135,9 +135,9 @@ func (g *Group[K]) overtaken(h hint, place int) {
 	}
 }
 
-// reopen makes k half-open if it is open since the given generation, unless an operator
-// decides otherwise meanwhile.
-func (g *Group[K]) reopen(k K, generation int) bool {
+// reopen makes k half-open if it is open because of a hint, unless an operator decides
+// otherwise meanwhile.
+func (g *Group[K]) reopen(k K) bool {
 	c := &g.commands
 	c.mu.Lock()
 	if c.users > 0 {
@@ -148,7 +148,8 @@ func (g *Group[K]) reopen(k K, generation int) bool {
 	c.mu.Unlock()
 	h := hint{Kind: halfOpen, Key: string(k)}
 	defer g.overtaken(h, 0)
-	if s := g.Snapshot(k); s.State != atomicbreaker.Open || s.Generation != generation {
+	generation, is := g.opened.generation(k)
+	if s := g.Snapshot(k); !is || s.State != atomicbreaker.Open || s.Generation != generation {
 		return false
 	}
 	g.apply(h)

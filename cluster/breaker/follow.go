@@ -20,14 +20,13 @@ type follower[K ~string] struct {
 	began   uint64                     // the last message of the stream when it began to follow
 	stalled bool                       // a message behind the last one is not delivered
 	votes   map[K]map[string]time.Time // who says that a key is open, and until when
-	opened  map[K]int                  // the generation in which a hint opened a key here
 	sweepAt int                        // how many keys with votes make it look for those that have ended
 }
 
 const firstSweep = 1024
 
 func newFollower[K ~string](js jetstream.JetStream, g *Group[K]) *follower[K] {
-	return &follower[K]{js: js, g: g, votes: make(map[K]map[string]time.Time), opened: make(map[K]int), sweepAt: firstSweep}
+	return &follower[K]{js: js, g: g, votes: make(map[K]map[string]time.Time), sweepAt: firstSweep}
 }
 
 // run follows the stream until ctx ends, beginning again after each failure.

@@ -29,16 +29,48 @@ func TestVotesAreForgotten(t *testing.T) {
 	require.LessOrEqual(t, len(f.votes), firstSweep)
 }
 
+// So are keys that a hint has opened and nobody has called since.
+func TestOpeningsAreForgotten(t *testing.T) {
+	g := newTestGroup(t)
+	f := newFollower(nil, g)
+	for i := range 3 * firstSweep {
+		f.act(fmt.Sprint(i), time.Nanosecond)
+	}
+	require.LessOrEqual(t, len(g.opened.keys), firstSweep)
+}
+
+// The generation of an event is told as a Snapshot tells it, and only of a key that one
+// change has opened.
+func TestOpenedKeepsOneChange(t *testing.T) {
+	var o opened[string]
+	o.init()
+	of := func(generation uint64) atomicbreaker.Event { return atomicbreaker.Event{Generation: generation} }
+	for generation, want := range map[uint64]int{1: 1, lastGeneration: lastGeneration, lastGeneration + 1: 1, 3*lastGeneration + 2: 2} {
+		o.expect("db", time.Now())
+		_, is := o.generation("db")
+		require.False(t, is, "the listener was not told")
+		o.changed("db", of(generation))
+		got, is := o.generation("db")
+		require.True(t, is)
+		require.Equal(t, want, got)
+		o.changed("db", of(generation+1))
+		_, is = o.generation("db")
+		require.False(t, is)
+		o.changed("db", of(generation+2))
+		_, is = o.generation("db")
+		require.False(t, is)
+	}
+}
+
 // A report lets no probes through while a command is being applied: it might undo that.
 func TestReopenGivesWay(t *testing.T) {
 	g := newTestGroup(t)
-	g.Group.Trip("db", time.Hour)
-	generation := g.Snapshot("db").Generation
+	newFollower(nil, g).act("db", time.Hour)
 	g.commands.users++
-	require.False(t, g.reopen("db", generation))
+	require.False(t, g.reopen("db"))
 	require.Equal(t, atomicbreaker.Open, g.State("db"))
 	g.commands.users--
-	require.True(t, g.reopen("db", generation))
+	require.True(t, g.reopen("db"))
 	require.Equal(t, atomicbreaker.HalfOpen, g.State("db"))
 	require.Zero(t, g.commands.users)
 }

@@ -32,6 +32,7 @@ type Group[K ~string] struct {
 
 	current  atomic.Pointer[atomicbreaker.GroupConfig[K]] // what the local group has, or is about to get
 	commands commands
+	opened   opened[K]
 	counts   counts
 	acked    atomic.Uint64 // the sequence of the last hint that the publisher has stored; 0: the follower has found the stream restored since
 
@@ -58,6 +59,7 @@ func NewGroup[K ~string](js jetstream.JetStream, config Config[K]) (*Group[K], e
 	}
 	g := &Group[K]{config: c, outbox: newOutbox(c.MaxPending), usable: make(chan struct{}), heard: make(chan struct{})}
 	g.commands.given = make(map[string]string)
+	g.opened.init()
 	if c.Suspect != nil {
 		g.suspects = newSuspects[K]()
 	}
@@ -97,6 +99,7 @@ func (g *Group[K]) work(ctx context.Context, f func()) {
 func (g *Group[K]) listened(c atomicbreaker.GroupConfig[K]) atomicbreaker.GroupConfig[K] {
 	then := c.OnStateChange
 	c.OnStateChange = func(k K, e atomicbreaker.Event) {
+		g.opened.changed(k, e)
 		if h, ok := newReport(string(k), g.config.Replica, e); ok && !e.Shadow {
 			g.publish(h)
 		}

@@ -112,6 +112,23 @@ func TestRecoveryTakesBackOnlyItsOwn(t *testing.T) {
 	require.Equal(t, atomicbreaker.Open, b.State("db"))
 }
 
+// So does one that they have caused after the key has left the group, where its generations
+// begin again.
+func TestRecoveryTakesBackNothingOfAnotherLife(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	a, b := start(t, js, "a"), start(t, js, "b")
+	a.fail("db", 4)
+	b.becomes(t, "db", atomicbreaker.Open)
+	hinted := b.Snapshot("db").Generation
+	b.Group.Group.Reset("db")
+	require.Zero(t, b.Len())
+	b.fail("db", 4)
+	require.Equal(t, hinted, b.Snapshot("db").Generation)
+	a.RecordSuccess("db")
+	b.hears(t, 3)
+	require.Equal(t, atomicbreaker.Open, b.State("db"))
+}
+
 func TestQuorum(t *testing.T) {
 	js := natstest.Start(t, 1).JetStream()
 	quorum := func(c *breaker.Config[string]) { c.Quorum = 2 }

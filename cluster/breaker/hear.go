@@ -77,9 +77,7 @@ func (f *follower[K]) sweep() {
 		return
 	}
 	for k := range f.votes {
-		if f.live(k) == 0 {
-			delete(f.opened, k)
-		}
+		f.live(k)
 	}
 	f.sweepAt = max(firstSweep, 2*len(f.votes))
 }
@@ -98,11 +96,12 @@ func (f *follower[K]) act(k K, rest time.Duration) {
 	if err != nil {
 		return
 	}
-	rest -= rand.N(rest/2 + 1)                      // so that the replicas do not probe together
+	rest -= rand.N(rest/2 + 1) // so that the replicas do not probe together
+	f.g.opened.expect(k, time.Now().Add(rest))
 	if permit.Trip(rest) != atomicbreaker.Tripped { // it is late if the state has changed since
+		f.g.opened.forget(k)
 		return
 	}
-	f.opened[k] = f.g.Snapshot(k).Generation
 	f.g.counts.applied.Add(1)
 }
 
@@ -112,12 +111,8 @@ func (f *follower[K]) relent(k K) {
 		f.g.suspects.remove(k)
 		return
 	}
-	generation, was := f.opened[k]
-	if !was {
-		return
-	}
-	delete(f.opened, k)
-	if f.g.reopen(k, generation) {
+	if f.g.reopen(k) {
 		f.g.counts.applied.Add(1)
 	}
+	f.g.opened.forget(k)
 }
