@@ -15,6 +15,11 @@ import (
 // ErrClosed reports that a group is closed.
 var ErrClosed = errors.New("breaker: group is closed")
 
+// ErrNamesake reports, by Config.OnError, that another replica that runs has the name of
+// this one. The two hear each other, but what one reports of a key replaces what the other
+// has reported, and both together count as one for a Quorum.
+var ErrNamesake = errors.New("breaker: another replica has the same name")
+
 // Group is an [atomicbreaker.Group] whose keys other replicas know about. Make it with
 // [NewGroup]. All methods of the local group for requests are its own: none of them waits
 // for the engine, and they go on working after Close.

@@ -9,6 +9,7 @@ type Hints struct {
 	Dropped   int64 // hints that nobody will hear of: too many waited, their time had passed, the key has over 1,024 bytes, or they are too large for the stream
 	Heard     int64 // messages of the stream, foreign ones and those of this replica among them
 	Applied   int64 // messages that have changed something here
+	Namesakes int64 // messages of others that have this replica's name, see ErrNamesake
 	Connected bool  // whether the group follows the stream
 }
 

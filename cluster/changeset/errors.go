@@ -19,8 +19,8 @@ var (
 	// cowchangeset claim the store.
 	ErrUnclaimed = errors.New("changeset: not claimed")
 
-	// ErrFenced: another Store, as in another process, has claimed the stream since. All
-	// calls that write fail. Make a Store and Resume anew to take the trail back.
+	// ErrFenced: another Store, as in another process, has claimed the stream since, or is
+	// about to. All calls that write fail. Make a Store and Resume anew to take the trail back.
 	ErrFenced = errors.New("changeset: another process has claimed the trail")
 
 	// ErrConflict: the call contradicts what the trail has. A tracker gets it if its

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,9 +37,10 @@ const (
 )
 
 type opInput struct {
-	kind  opKind
-	claim int    // a number of its own, or that of the owner who appends
-	value string // each once
+	kind   opKind
+	claim  int    // a number of its own, or that of the owner who appends
+	value  string // each once
+	wished bool   // of an append: a wish may have fenced the owner
 }
 
 type opOutput struct {
@@ -57,6 +60,8 @@ var model = porcupine.Model{
 			return out.unknown || s.values == out.values, trail{in.claim, s.values}
 		case s.owner != in.claim:
 			return out.unknown || out.fenced, s
+		case out.fenced && in.wished:
+			return true, trail{0, s.values} // nobody can append until the next claim
 		}
 		return !out.fenced, trail{s.owner, s.values + in.value}
 	},
@@ -75,9 +80,47 @@ type history struct {
 	values  atomic.Int64
 	clients sync.WaitGroup
 
-	mu   sync.Mutex
-	ops  []porcupine.Operation
-	open []porcupine.Operation // whose outcome is not known
+	mu     sync.Mutex
+	ops    []porcupine.Operation
+	open   []porcupine.Operation // whose outcome is not known
+	wishes []wish
+}
+
+// wish is a message of a claim that the trail has no room for. It fences the owner, at any
+// time between its own.
+type wish struct {
+	client       int
+	call, answer time.Duration
+}
+
+// wishing is the JetStream of a client, which notes its wishes.
+type wishing struct {
+	jetstream.JetStream
+	h      *history
+	client int
+}
+
+func (w *wishing) PublishMsg(ctx context.Context, m *nats.Msg, o ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	call := time.Since(w.h.begun)
+	ack, err := w.JetStream.PublishMsg(ctx, m, o...)
+	if strings.Contains(m.Header.Get("Changeset-Record"), `"op":"wish"`) {
+		answer := time.Since(w.h.begun)
+		if err != nil {
+			answer = math.MaxInt64 // it may still arrive
+		}
+		w.h.mu.Lock()
+		defer w.h.mu.Unlock()
+		w.h.wishes = append(w.h.wishes, wish{w.client, call, answer})
+	}
+	return ack, err
+}
+
+// wished reports whether a wish of another client may have fenced one who claimed after a
+// time, and was told so before another.
+func (h *history) wished(client int, claimed, told time.Duration) bool {
+	return slices.ContainsFunc(h.wishes, func(w wish) bool {
+		return w.client != client && w.call < told && w.answer > claimed
+	})
 }
 
 // done notes an operation that began at a time.
@@ -103,6 +146,7 @@ func (h *history) wrong(what string, err error) {
 // start starts a client.
 func (h *history) start(client int, js jetstream.JetStream, o changeset.Options[string], limit time.Duration) {
 	o.Stream = h.name
+	js = &wishing{js, h, client}
 	s, err := changeset.Open(within(h.t, 20*time.Second), js, o)
 	require.NoError(h.t, err)
 	r, err := changeset.OpenReader(within(h.t, 20*time.Second), js, o)
@@ -203,12 +247,24 @@ func (h *history) check() {
 	h.stopped.Store(true)
 	h.clients.Wait()
 	end := int64(time.Since(h.begun))
+	claimed := map[int]int64{} // when each claim began
+	for _, op := range h.ops {
+		if in := op.Input.(opInput); in.kind == opTake {
+			claimed[in.claim] = op.Call
+		}
+	}
+	for i, op := range h.ops {
+		if in := op.Input.(opInput); op.Output.(opOutput).fenced {
+			in.wished = h.wished(op.ClientId, time.Duration(claimed[in.claim]), time.Duration(op.Return))
+			h.ops[i].Input = in
+		}
+	}
 	for i, op := range h.open {
 		op.Return, op.ClientId = end, 1000+i // its client has gone on
 		h.ops = append(h.ops, op)
 	}
 	result, info := porcupine.CheckOperationsVerbose(model, h.ops, time.Minute)
-	h.t.Logf("%d operations, %d claims, %d entries tried, %d unknown: %v", len(h.ops), h.claims.Load(), h.values.Load(), len(h.open), result)
+	h.t.Logf("%d operations, %d claims, %d wishes, %d entries tried, %d unknown: %v", len(h.ops), h.claims.Load(), len(h.wishes), h.values.Load(), len(h.open), result)
 	if result != porcupine.Ok {
 		path := h.t.ArtifactDir() + "/history.html"
 		require.NoError(h.t, porcupine.VisualizePath(model, info, path))
@@ -308,6 +364,9 @@ func TestModel(t *testing.T) {
 		"take 1; takes 2; unknown 1 b; take 3 b; append 3 c":   true,
 		"take 1; fenced 1 b; takes 2; take 3 -; append 3 c":    false,
 		"take 1; append 1 a; read a; take 2 a; read a; read a": true,
+		"take 1; wished 1 a; take 2 -; append 2 b; read b":     true,
+		"take 1; wished 1 a; take 2 a":                         false,
+		"take 1; wished 1 a; append 1 b":                       false,
 	} {
 		var ops []porcupine.Operation
 		calls := strings.Split(text, "; ")
@@ -323,8 +382,9 @@ func TestModel(t *testing.T) {
 				in, out = opInput{kind: opTake, claim: claim}, opOutput{values: value}
 			case "takes":
 				in, out = opInput{kind: opTake, claim: claim}, opOutput{unknown: true}
-			case "append", "fenced", "unknown":
-				in, out = opInput{opAppend, claim, value}, opOutput{fenced: word[0] == "fenced", unknown: word[0] == "unknown"}
+			case "append", "fenced", "wished", "unknown":
+				in.kind, in.claim, in.value, in.wished = opAppend, claim, value, word[0] == "wished"
+				out = opOutput{fenced: word[0] == "fenced" || in.wished, unknown: word[0] == "unknown"}
 			case "read":
 				out.values = strings.Trim(word[1], "-")
 				in.kind = opRead
