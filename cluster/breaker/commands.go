@@ -92,7 +92,7 @@ func (g *Group[K]) dropped(h hint) {
 func (g *Group[K]) obey(h hint) (applied bool) {
 	c, subject := &g.commands, h.subject(g.config.Stream)
 	c.mu.Lock()
-	if id, stands := c.given[subject]; stands && h.Replica == g.config.Replica { // h, or a later one that is still to come
+	if id, stands := c.given[subject]; stands && g.own(h) { // h, or a later one that is still to come
 		if id == h.ID {
 			delete(c.given, subject)
 		}

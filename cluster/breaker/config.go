@@ -19,8 +19,8 @@ type Config[K ~string] struct {
 	// not exist, the group makes it. It must be one word of letters, digits, - and _.
 	Stream string
 
-	// Replica names this replica. No other that runs at the same time may have the name.
-	// It is one word as Stream is. Empty stands for a random name.
+	// Replica names this replica. No other that runs at the same time may have the name, see
+	// ErrNamesake. It is one word as Stream is. Empty stands for a random name.
 	Replica string
 
 	// StreamReplicas is the number of servers that store a stream that the group makes.

@@ -14,13 +14,14 @@ type follower[K ~string] struct {
 	js jetstream.JetStream
 	g  *Group[K]
 
-	created time.Time                  // the stream that last is a sequence of
-	last    uint64                     // the last message that was met
-	newest  time.Time                  // the latest time of a message that was met
-	began   uint64                     // the last message of the stream when it began to follow
-	stalled bool                       // a message behind the last one is not delivered
-	votes   map[K]map[string]time.Time // who says that a key is open, and until when
-	sweepAt int                        // how many keys with votes make it look for those that have ended
+	created  time.Time                  // the stream that last is a sequence of
+	last     uint64                     // the last message that was met
+	newest   time.Time                  // the latest time of a message that was met
+	began    uint64                     // the last message of the stream when it began to follow
+	stalled  bool                       // a message behind the last one is not delivered
+	votes    map[K]map[string]time.Time // who says that a key is open, and until when
+	namesake string                     // the life of the last other replica with this one's name
+	sweepAt  int                        // how many keys with votes make it look for those that have ended
 }
 
 const firstSweep = 1024
@@ -176,10 +177,11 @@ func (f *follower[K]) meet(seq uint64, at time.Time, subject string, payload []b
 		f.newest = at
 	}
 	var age time.Duration
-	if seq <= f.began {
+	old := seq <= f.began
+	if old {
 		age = max(0, time.Since(at))
 	}
-	f.read(subject, payload, age)
+	f.read(subject, payload, age, old)
 }
 
 // catchUp meets the messages behind the last one without a consumer: there is one that none

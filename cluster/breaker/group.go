@@ -32,6 +32,7 @@ var ErrNamesake = errors.New("breaker: another replica has the same name")
 type Group[K ~string] struct {
 	*atomicbreaker.Group[K]
 	config   Config[K]
+	life     string       // a random name of this Group
 	suspects *suspects[K] // nil: without Config.Suspect
 	outbox   *outbox
 
@@ -62,7 +63,7 @@ func NewGroup[K ~string](js jetstream.JetStream, config Config[K]) (*Group[K], e
 	if c.Replica == "" {
 		c.Replica = nuid.Next()
 	}
-	g := &Group[K]{config: c, outbox: newOutbox(c.MaxPending), usable: make(chan struct{}), heard: make(chan struct{})}
+	g := &Group[K]{config: c, life: nuid.Next(), outbox: newOutbox(c.MaxPending), usable: make(chan struct{}), heard: make(chan struct{})}
 	g.commands.given = make(map[string]string)
 	g.opened.init()
 	if c.Suspect != nil {

@@ -1,14 +1,15 @@
 package breaker
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
 )
 
-// read follows a message, which was said so long ago.
-func (f *follower[K]) read(subject string, payload []byte, age time.Duration) {
+// read follows a message, which was said so long ago, if old before the follower began.
+func (f *follower[K]) read(subject string, payload []byte, age time.Duration, old bool) {
 	defer f.g.counts.heard.Add(1) // when its effect, if any, can be seen
 	h, err := decode(f.g.config.Stream, subject, payload)
 	if err != nil {
@@ -23,16 +24,36 @@ func (f *follower[K]) read(subject string, payload []byte, age time.Duration) {
 			}
 		}
 		h.For = d
+		if !old {
+			f.recognize(h)
+		}
 		if f.g.obey(h) {
 			f.g.counts.applied.Add(1)
 		}
 		return
 	}
-	if h.Replica == f.g.config.Replica {
-		return
+	if f.g.own(h) || old && h.Replica == f.g.config.Replica {
+		return // or it was this replica in an earlier life, as far as can be told
 	}
+	f.recognize(h)
 	if rest := h.For - age; h.Kind == recovered || rest > 0 {
 		f.hear(h, min(rest, f.g.config.MaxOpen))
+	}
+}
+
+// own reports whether this Group has said h.
+func (g *Group[K]) own(h hint) bool { return h.Replica == g.config.Replica && h.Life == g.life }
+
+// recognize notes a hint of another replica that runs and has the name of this one, and
+// reports that once.
+func (f *follower[K]) recognize(h hint) {
+	if h.Replica != f.g.config.Replica || f.g.own(h) {
+		return
+	}
+	f.g.counts.namesakes.Add(1)
+	if f.namesake != h.Life {
+		f.namesake = h.Life
+		f.g.config.OnError(fmt.Errorf("%w: %q", ErrNamesake, h.Replica))
 	}
 }
 

@@ -3,6 +3,7 @@ package breaker_test
 import (
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchfree/latchfree/atomicbreaker"
@@ -33,21 +34,42 @@ func TestNamesakes(t *testing.T) {
 // What a replica of the same name has said before this one came counts as said in an
 // earlier life.
 func TestEarlierLifeIsNoNamesake(t *testing.T) {
-	js := natstest.Start(t, 1).JetStream()
-	a := start(t, js, "a")
+	t.Parallel()
+	server, _, a, hold := restorable(t)
 	a.fail("db", 4)
 	a.ForceOpen("forced")
 	a.hears(t, 2)
-	a.Close()
-	a = start(t, js, "a")
-	require.Equal(t, atomicbreaker.Closed, a.State("db"))
-	require.Equal(t, atomicbreaker.ForcedOpen, a.State("forced"))
-	b := start(t, js, "b")
-	b.ForceOpen("more")
-	a.becomes(t, "more", atomicbreaker.ForcedOpen)
-	require.NoError(t, a.errors())
+	js := server.JetStream()
+	again := start(t, js, "a")
+	require.Equal(t, atomicbreaker.Closed, again.State("db"))
+	require.Equal(t, atomicbreaker.ForcedOpen, again.State("forced"))
+	require.NoError(t, again.errors())
+	again.Close()
+
+	// Also when all is met again: another stream takes the place of the one that was followed.
+	release := hold()
+	require.NoError(t, js.DeleteStream(t.Context(), "hints"))
+	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: "hints", Subjects: []string{"hints.>"}, MaxMsgsPerSubject: 1, AllowMsgTTL: true,
+	})
+	require.NoError(t, err)
+	for subject, payload := range map[string]string{
+		"hints.c.kZGI":      `{"kind":"disable","key":"ZGI=","replica":"a","life":"earlier"}`,
+		"hints.s.kb2xk.a":   `{"kind":"tripped","key":"b2xk","replica":"a","life":"earlier","for":60000000000}`,
+		"hints.c.kbGFzdA":   `{"kind":"disable","key":"bGFzdA==","replica":"a","life":"earlier"}`,
+		"hints.s.kb3Blbg.b": `{"kind":"tripped","key":"b3Blbg==","replica":"b","life":"other","for":60000000000}`,
+	} {
+		_, err = js.Publish(t.Context(), subject, []byte(payload))
+		require.NoError(t, err)
+	}
+	release()
+	a.becomes(t, "db", atomicbreaker.Disabled)
+	a.becomes(t, "last", atomicbreaker.Disabled)
+	a.becomes(t, "open", atomicbreaker.Open)
+	a.hears(t, 6)
+	require.Equal(t, atomicbreaker.Closed, a.State("old"))
+	require.NotErrorIs(t, a.errors(), breaker.ErrNamesake)
 	require.Zero(t, a.Hints().Namesakes)
-	require.Zero(t, b.Hints().Namesakes)
 }
 
 // Commands that two replicas with one name give at the same time end in one state.

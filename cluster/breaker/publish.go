@@ -40,6 +40,7 @@ func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
 			}
 			h.For = min(h.For, rest)
 		}
+		h.Life = g.life
 		if h.ID == "" {
 			h.ID = nuid.Next() // one for all attempts
 		}

@@ -14,8 +14,8 @@ type Hints struct {
 }
 
 type counts struct {
-	published, dropped, heard, applied atomic.Int64
-	connected                          atomic.Bool
+	published, dropped, heard, applied, namesakes atomic.Int64
+	connected                                     atomic.Bool
 }
 
 // Hints returns the counts.
@@ -25,6 +25,6 @@ type counts struct {
 func (g *Group[K]) Hints() Hints {
 	return Hints{
 		Published: g.counts.published.Load(), Waiting: g.outbox.len(), Dropped: g.counts.dropped.Load(),
-		Heard: g.counts.heard.Load(), Applied: g.counts.applied.Load(), Connected: g.counts.connected.Load(),
+		Heard: g.counts.heard.Load(), Applied: g.counts.applied.Load(), Namesakes: g.counts.namesakes.Load(), Connected: g.counts.connected.Load(),
 	}
 }
