@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 )
 
 // follower hears what other replicas say. It belongs to one goroutine.
@@ -62,11 +63,15 @@ func (f *follower[K]) follow(ctx context.Context) error {
 
 func (f *follower[K]) followStream(ctx context.Context, stream jetstream.Stream, stored uint64) error {
 	info := stream.CachedInfo()
-	if f.restored(info, stored) {
+	end, restored, err := f.end(ctx, info, stored)
+	if err != nil {
+		return err
+	}
+	if restored {
 		f.forget()
 		f.created = info.Created
 	}
-	f.began = info.State.LastSeq
+	f.began = end
 	policy := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, MaxResetAttempts: 1}
 	if f.stalled {
 		if err := f.catchUp(ctx, stream); err != nil {
@@ -211,10 +216,14 @@ func (f *follower[K]) awaits(ctx context.Context, stream jetstream.Stream) (bool
 	if err != nil {
 		return false, err
 	}
-	if f.restored(info, stored) {
+	end, restored, err := f.end(ctx, info, stored)
+	switch {
+	case err != nil:
+		return false, err
+	case restored:
+		f.forget()
 		return false, errRestored
-	}
-	if info.State.LastSeq == f.last {
+	case end > info.State.LastSeq || end == f.last: // of a leader that is cut off, or all is met
 		return false, nil
 	}
 	m, err := stream.GetLastMsgForSubject(ctx, f.g.config.Stream+".>")
@@ -224,10 +233,21 @@ func (f *follower[K]) awaits(ctx context.Context, stream jetstream.Stream) (bool
 	return err == nil && m.Sequence > f.last, err
 }
 
-// restored reports whether the stream is another one than that of the last message that was
-// met, or ends before that, or before one that this replica has stored by now.
-func (f *follower[K]) restored(info *jetstream.StreamInfo, stored uint64) bool {
-	return !info.Created.Equal(f.created) || info.State.LastSeq < max(f.last, stored)
+// end returns where the stream ends at least, and whether it is another one than that of the
+// last message that was met, or ends before that, or before one that this replica has stored
+// by now. A leader that is cut off says so, too, for some seconds. So a message decides,
+// which only a majority can store.
+func (f *follower[K]) end(ctx context.Context, info *jetstream.StreamInfo, stored uint64) (end uint64, restored bool, err error) {
+	end = info.State.LastSeq
+	if !info.Created.Equal(f.created) {
+		return end, true, nil
+	}
+	known := max(f.last, stored)
+	if end >= known {
+		return end, false, nil
+	}
+	end, err = f.g.publishOne(ctx, f.js, hint{Kind: proof, Replica: f.g.config.Replica, Life: f.g.life, ID: nuid.Next()})
+	return end, err == nil && end <= known, err
 }
 
 // forget makes all messages count as not met: the stream is another one, or was restored

@@ -16,6 +16,9 @@ func (f *follower[K]) read(subject string, payload []byte, age time.Duration, ol
 		f.g.config.OnError(err)
 		return
 	}
+	if h.Kind == proof {
+		return
+	}
 	if !h.Kind.isReport() {
 		d := h.For
 		if h.Kind == trip && d > 0 {

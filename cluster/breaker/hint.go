@@ -26,6 +26,9 @@ const (
 	halfOpen  kind = "halfOpen"
 	reset     kind = "reset"
 	resetAll  kind = "resetAll"
+
+	// proof says nothing: its sequence proves where the stream ends.
+	proof kind = "proof"
 )
 
 // isReport reports whether k is not a command.
@@ -99,7 +102,7 @@ func (h hint) kept() time.Duration {
 		return max(h.For, time.Second)
 	case tripped, stillOpen:
 		return min(max(h.For, time.Second), commandKept)
-	case recovered:
+	case recovered, proof:
 		return reportKept
 	case halfOpen, reset: // which have replaced what they end
 		return commandKept
@@ -112,6 +115,8 @@ func (h hint) subject(stream string) string {
 	switch {
 	case h.Kind == resetAll:
 		return stream + ".c"
+	case h.Kind == proof:
+		return stream + ".p." + h.Replica
 	case h.Kind.isReport():
 		return stream + ".s." + token(h.Key) + "." + h.Replica
 	}
@@ -145,7 +150,7 @@ func decode(stream, subject string, payload []byte) (hint, error) {
 	h := w.hint
 	h.Key = string(w.Key)
 	switch h.Kind {
-	case tripped, stillOpen, recovered, trip, forceOpen, disable, halfOpen, reset, resetAll:
+	case tripped, stillOpen, recovered, trip, forceOpen, disable, halfOpen, reset, resetAll, proof:
 	default:
 		return hint{}, fmt.Errorf("breaker: foreign message on %s: kind %q", subject, h.Kind)
 	}

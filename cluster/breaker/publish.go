@@ -44,7 +44,7 @@ func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
 		if h.ID == "" {
 			h.ID = nuid.Next() // one for all attempts
 		}
-		if err := g.publishOne(ctx, js, h); err != nil {
+		if _, err := g.publishOne(ctx, js, h); err != nil {
 			if ctx.Err() != nil {
 				return
 			}
@@ -71,11 +71,11 @@ func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
 	}
 }
 
-// publishOne publishes h. Without a connection it does not try: the client would keep
-// the message, with a time that gets older, and send it when there is one.
-func (g *Group[K]) publishOne(ctx context.Context, js jetstream.JetStream, h hint) error {
+// publishOne publishes h, and returns its sequence. Without a connection it does not try:
+// the client would keep the message, with a time that gets older, and send it when there is one.
+func (g *Group[K]) publishOne(ctx context.Context, js jetstream.JetStream, h hint) (uint64, error) {
 	if !js.Conn().IsConnected() {
-		return nats.ErrDisconnected
+		return 0, nats.ErrDisconnected
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
@@ -87,10 +87,11 @@ func (g *Group[K]) publishOne(ctx context.Context, js jetstream.JetStream, h hin
 		options = append(options, jetstream.WithMsgTTL(kept.Round(time.Second)))
 	}
 	ack, err := js.Publish(ctx, h.subject(g.config.Stream), h.encode(), options...)
-	if err == nil {
-		g.acked.Store(ack.Sequence)
+	if err != nil {
+		return 0, err
 	}
-	return err
+	g.acked.Store(ack.Sequence)
+	return ack.Sequence, nil
 }
 
 // tooLarge reports whether the engine will never store a hint, so that it must not keep

@@ -1,0 +1,67 @@
+package breaker
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+	"github.com/latchfree/latchfree/cluster/internal/natstest"
+)
+
+// deposed is a stream about which a leader answers that is cut off from the others, until it
+// has answered so often: it does not know the last messages.
+type deposed struct {
+	jetstream.Stream
+	answers, missing int
+}
+
+func (d *deposed) stale(info *jetstream.StreamInfo) *jetstream.StreamInfo {
+	if d.answers == 0 || info == nil {
+		return info
+	}
+	d.answers--
+	old := *info
+	old.State.LastSeq -= uint64(d.missing)
+	return &old
+}
+
+func (d *deposed) CachedInfo() *jetstream.StreamInfo { return d.stale(d.Stream.CachedInfo()) }
+
+func (d *deposed) Info(ctx context.Context, o ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	info, err := d.Stream.Info(ctx, o...)
+	return d.stale(info), err
+}
+
+// A leader that is cut off does not make a replica meet all messages again, when the replica
+// begins to follow and while it follows.
+func TestDeposedLeader(t *testing.T) {
+	t.Parallel()
+	js := natstest.Start(t, 1).JetStream()
+	g, err := NewGroup(js, Config[string]{Stream: "hints"})
+	require.NoError(t, err)
+	for _, k := range []string{"a", "b", "c"} {
+		g.Disable(k)
+	}
+	require.Eventually(t, func() bool { return g.Hints().Heard == 3 }, 20*time.Second, time.Millisecond)
+	g.Close()
+	f := newFollower(js, g)
+	stream, err := js.Stream(t.Context(), "hints")
+	require.NoError(t, err)
+	follow := func(s jetstream.Stream, d time.Duration) {
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		defer cancel()
+		_ = f.followStream(ctx, s, g.acked.Load())
+	}
+	follow(stream, time.Second)
+	require.EqualValues(t, 3, f.last)
+	met := g.counts.heard.Load()
+	g.Group.Reset("a")                                              // here alone
+	follow(&deposed{stream, 1, 1}, time.Second)                     // when it begins
+	follow(&deposed{stream, 9, 1}, (quietTicks+1)*tick+time.Second) // and in silence
+	require.Equal(t, atomicbreaker.Closed, g.State("a"))
+	require.LessOrEqual(t, g.counts.heard.Load()-met, int64(3), "its own questions only")
+}
