@@ -66,17 +66,23 @@ func TestStormLong(t *testing.T) {
 		}
 	}()
 
-	take := func(n int) *storm {
-		nc, err := jetstream.New(c.ConnectTo(r.IntN(3)))
+	// A replica whose server is cut off, and answers it, cannot claim anything until that is
+	// back, which is after take.
+	take := func(n, cutOff int) *storm {
+		server := r.IntN(3)
+		if server == cutOff {
+			server = (server + 1) % 3
+		}
+		nc, err := jetstream.New(c.ConnectTo(server))
 		require.NoError(t, err)
-		if r.IntN(2) == 0 {
+		if r.IntN(2) == 0 && cutOff < 0 {
 			nc = c.JetStream()
 		}
 		s, err := changeset.Open(within(t, time.Minute), nc, changeset.Options[string]{Stream: name, Holder: fmt.Sprint(n), ClaimTimeout: time.Minute})
 		require.NoError(t, err)
 		return record(t, s, fmt.Sprint("r", n), 1+r.IntN(64))
 	}
-	storms := []*storm{take(0)}
+	storms := []*storm{take(0, -1)}
 	writer := func() *storm { return storms[len(storms)-1] }
 	for began := time.Now(); time.Since(began) < time.Duration(seconds)*time.Second; {
 		server := r.IntN(3)
@@ -98,7 +104,7 @@ func TestStormLong(t *testing.T) {
 			time.Sleep(time.Duration(r.IntN(12000)) * time.Millisecond)
 			if r.IntN(2) == 0 && !clients {
 				what += ", take over"
-				storms = append(storms, take(len(storms)))
+				storms = append(storms, take(len(storms), server))
 			}
 			c.Heal(server)
 		case 2:
@@ -119,7 +125,7 @@ func TestStormLong(t *testing.T) {
 			c.RestartAll()
 		case 6:
 			what = "take over"
-			storms = append(storms, take(len(storms)))
+			storms = append(storms, take(len(storms), -1))
 		}
 		c.WaitReady()
 		took := writer().more(20)
