@@ -114,17 +114,12 @@ func (t *trail) end(ctx context.Context) (place, error) {
 	if err != nil || there.existing == 0 {
 		return place{seq: there.last}, err
 	}
-	m := &message{record: record{Op: opWish}}
-	for seq := there.existing; m.Op == opWish; seq-- {
-		if seq < there.first {
-			return place{seq: there.last}, nil
-		}
-		if there.removed[seq] {
-			continue
-		}
-		if m, err = t.get(bounded, there.at, seq); err != nil {
-			return place{}, err
-		}
+	m, err := t.latest(bounded, there, func(m *message) bool { return m.Op != opWish })
+	switch {
+	case err != nil:
+		return place{}, err
+	case m == nil:
+		return place{seq: there.last}, nil
 	}
 	return place{seq: there.last, line: m.Line, token: strings.TrimPrefix(m.subject, t.prefix)}, nil
 }

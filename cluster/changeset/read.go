@@ -31,8 +31,10 @@ var errEnough = errors.New("changeset: enough")
 //
 // All messages that it yields are committed. Each one has all before it in the stream,
 // but for those that were removed.
-func (s *stream) read(ctx context.Context, after uint64, fn func(*message) error) error {
-	r := &reading{stream: s, after: after}
+//
+// If headers is set, messages come without data, unless they are the reason of an abort.
+func (s *stream) read(ctx context.Context, after uint64, headers bool, fn func(*message) error) error {
+	r := &reading{stream: s, after: after, headers: headers}
 	defer r.drop()
 	var last error
 	for {
@@ -68,7 +70,9 @@ func (s *stream) read(ctx context.Context, after uint64, fn func(*message) error
 // reading is a read that is under way.
 type reading struct {
 	*stream
-	after     uint64 // the sequence of the last message that fn got
+	after     uint64           // the sequence of the last message that fn got
+	headers   bool             // messages come without data
+	at        jetstream.Stream // of which whole gets messages; nil: it was not needed
 	consumer  jetstream.Consumer
 	delivered uint64    // messages that consumer has delivered
 	behind    time.Time // since when the stream has ended before after; zero: it does not
@@ -113,6 +117,11 @@ func (r *reading) fetch(ctx context.Context, fn func(*message) error) error {
 			return errors.New("changeset: a message was lost on the way, or repeated") // as when a fetch ends before it comes
 		}
 		m, err := parse(meta.Sequence.Stream, raw.Subject(), raw.Headers(), raw.Data())
+		if err == nil && r.headers && m.Op == opAbort {
+			if m, err = r.whole(bounded, m.seq); err != nil {
+				return err
+			}
+		}
 		if err == nil {
 			err = fn(m)
 		}
@@ -130,6 +139,18 @@ func (r *reading) fetch(ctx context.Context, fn func(*message) error) error {
 		return err
 	}
 	return r.silent(ctx)
+}
+
+// whole gets a message with its data.
+func (r *reading) whole(ctx context.Context, seq uint64) (*message, error) {
+	if r.at == nil {
+		_, at, err := r.info(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.at = at
+	}
+	return r.get(ctx, r.at, seq)
 }
 
 // one gets the next message without a consumer, once: it may be one that none delivers,
@@ -166,6 +187,7 @@ func (r *reading) consume(ctx context.Context) error {
 		OptStartSeq:       r.after + 1,
 		AckPolicy:         jetstream.AckNonePolicy,
 		InactiveThreshold: 30 * time.Second,
+		HeadersOnly:       r.headers,
 		Replicas:          1,
 		MemoryStorage:     true,
 	}
@@ -216,55 +238,5 @@ func pause(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	}
-}
-
-// errPurged ends a read of messages that are purged meanwhile.
-var errPurged = errors.New("changeset: messages are purged")
-
-// replay returns what the stream says up to a message: up to the last one, if upTo is 0.
-// The state keeps the appends if keep is set. It begins anew if a writer prunes what it
-// reads.
-func (s *stream) replay(ctx context.Context, upTo uint64, keep bool) (*state, error) {
-	at := newState(keep)
-	known := upTo > 0
-	for {
-		if !known {
-			var info ends
-			if err := s.ask(ctx, func(ctx context.Context) (err error) {
-				info, err = s.last(ctx)
-				return err
-			}); err != nil {
-				return nil, err
-			}
-			if info.existing == at.seq {
-				return at, at.whole()
-			}
-			upTo = info.existing
-		}
-		err := s.read(ctx, at.seq, func(m *message) error {
-			if m.seq > upTo || m.Op == opStart && at.line > 0 && m.Line > at.line+1 {
-				return errPurged
-			}
-			if _, err := at.apply(m); err != nil {
-				return err
-			}
-			if m.seq == upTo {
-				return errEnough
-			}
-			return nil
-		})
-		switch {
-		case err == errPurged && !known:
-			at = newState(keep)
-			continue
-		case err == errPurged:
-			return nil, fmt.Errorf("%w: messages up to %d are gone", ErrCorrupt, upTo)
-		case err != errEnough:
-			return nil, err
-		}
-		if err := at.whole(); err == nil || known {
-			return at, err
-		}
 	}
 }

@@ -44,7 +44,7 @@ func OpenReader[E any](ctx context.Context, js jetstream.JetStream, o Options[E]
 }
 
 // Changesets yields the changesets that were not pruned when the loop begins, as
-// Store.Load does. It panics if ctx is nil.
+// Store.Load does, or ErrPruned if they are while it runs. It panics if ctx is nil.
 //
 // Changesets is blocking: it waits for the servers. It takes effect when it asks for the
 // last sequence. A leader that is cut off from the others may answer that, with old
@@ -57,7 +57,9 @@ func (r *Reader[E]) Changesets(ctx context.Context) iter.Seq2[cowchangeset.Saved
 			yield(cowchangeset.Saved[E]{}, failed("Changesets", err))
 			return
 		}
-		yieldAll(r.codec, at, yield)
+		if err := yieldAll(ctx, r.stream, r.codec, at, yield); err != errEnough {
+			yield(cowchangeset.Saved[E]{}, failed("Changesets", err))
+		}
 	}
 }
 
@@ -138,10 +140,36 @@ func (r *Reader[E]) Follow(ctx context.Context, after Position) iter.Seq2[Event[
 	}
 }
 
+// End returns the position behind the last event that there is, or the zero Position if
+// there is none. A loop of Follow that has come to an event with its Sequence, or a higher
+// one, has all that was written before the call of End. It panics if ctx is nil.
+//
+// End is blocking: it waits for the servers. It takes effect when it asks for the last
+// sequence. A leader that is cut off from the others may answer that, with old
+// contents, for up to 10 seconds.
+func (r *Reader[E]) End(ctx context.Context) (at Position, err error) {
+	needContext(ctx, "Reader.End")
+	err = r.ask(ctx, func(ctx context.Context) error {
+		there, err := r.last(ctx) // LP(End)
+		if err != nil {
+			return err
+		}
+		m, err := r.latest(ctx, there, func(m *message) bool { return m.Op != opWish && m.Part == m.Parts })
+		if err == nil && m != nil {
+			at = Position{m.seq, m.Line, m.subject[len(r.prefix):]}
+		}
+		return err
+	})
+	if err != nil {
+		return Position{}, failed("End", err)
+	}
+	return at, nil
+}
+
 // follow yields the events behind at. Its state has no changesets: what a record says
 // about one is not checked again.
 func (r *Reader[E]) follow(ctx context.Context, at *state, yield func(Event[E], error) bool) error {
-	return r.read(ctx, at.seq, func(m *message) error {
+	return r.read(ctx, at.seq, false, func(m *message) error {
 		if m.Op == opWish {
 			at.seq, at.parts = m.seq, nil
 			return nil

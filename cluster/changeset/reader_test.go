@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
@@ -229,4 +231,50 @@ func TestFollowRestored(t *testing.T) {
 	restore(t, js, name, 4)
 	require.ErrorIs(t, loadError(r.Follow(within(t, time.Minute), all[9].Position)), changeset.ErrRewound)
 	require.ErrorIs(t, s.Seal(within(t, time.Minute), "c", cowchangeset.Manifest{Len: 1}), changeset.ErrRewound)
+}
+
+// End is the position of the last event, whatever lies behind it.
+func TestEnd(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	name := smallStream(t, js, 1)
+	r := openReader(t, js, name)
+	end := func() changeset.Position {
+		at, err := r.End(within(t, 10*time.Second))
+		require.NoError(t, err)
+		return at
+	}
+	require.Zero(t, end())
+	publish := func(subject, record string) {
+		t.Helper()
+		m := &nats.Msg{Subject: name + "." + subject, Header: nats.Header{"Changeset-Record": {record}}, Data: []byte("x")}
+		_, err := js.PublishMsg(background, m)
+		require.NoError(t, err)
+	}
+	publish("wish", `{"op":"wish"}`)
+	require.Zero(t, end())
+	s := open(t, js, name)
+	require.NoError(t, s.Claim(background))
+	calls, _ := script(s)
+	for i, call := range calls {
+		require.NoError(t, call(background))
+		require.Equal(t, follow(t, r, changeset.Position{}, i+2)[i+1].Position, end())
+	}
+	last := end()
+	publish("wish", `{"op":"wish"}`)
+	at, err := js.Stream(background, name)
+	require.NoError(t, err)
+	require.NoError(t, at.DeleteMsg(background, last.Sequence+1))
+	publish(last.Token, fmt.Sprintf(`{"line":%d,"op":"abort","ordinal":1,"id":"a","part":1,"parts":3}`, last.Line+1))
+	publish(last.Token, fmt.Sprintf(`{"line":%d,"op":"abort","ordinal":1,"id":"a","part":2,"parts":3}`, last.Line+2))
+	require.Equal(t, last, end())
+	publish(last.Token, fmt.Sprintf(`{"line":%d,"op":"abort","ordinal":1,"id":"a","part":3,"parts":3}`, last.Line+3))
+	require.Equal(t, last.Sequence+4, end().Sequence)
+
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	_, err = r.End(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, changeset.ErrUnknown)
+	require.PanicsWithValue(t, "changeset: Reader.End called with a nil context", func() { r.End(noContext) })
 }

@@ -22,6 +22,8 @@ type state struct {
 	parts []*message // of a record that is not complete
 
 	keep bool // whether changesets keep their appends
+	read int  // the bytes of the appends
+	long bool // they are too many to keep, and not wanted
 }
 
 // changeset is what a state knows of a changeset.
@@ -143,7 +145,7 @@ func (s *state) effect(m *message, e *event) error {
 			return corrupt(m, "its entries do not follow the ones before")
 		}
 		c.entries, c.last = c.entries+e.Len, e.Last
-		if s.keep {
+		if s.read += len(e.body); s.keep {
 			c.appends = append(c.appends, e)
 		}
 	case opSeal:

@@ -243,8 +243,10 @@ func (s *Store[E]) Validate(e E) error {
 // error and ends: a *DecodeError for a value that the codec cannot decode, ErrForeign or
 // ErrCorrupt for messages that do not fit together, or why the stream cannot be read. With
 // a claim it has everything that was acknowledged to any Store, or fails with ErrFenced if
-// a later one has pruned some of that. It keeps the encoded
-// entries of all changesets in memory until it has yielded them. It panics if ctx is nil.
+// a later one has pruned some of that, and with ErrPruned if this one has while the loop
+// runs. It keeps at most 8 MiB of encoded entries in memory, and those of the changesets
+// that were open beside the one that it yields: a longer trail is read twice, the first time without entries. It
+// panics if ctx is nil.
 //
 // Load is blocking: it waits for the servers. It takes effect when a loop begins.
 func (s *Store[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
@@ -255,53 +257,8 @@ func (s *Store[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], er
 			yield(cowchangeset.Saved[E]{}, failed("Load", err))
 			return
 		}
-		yieldAll(s.codec, at, yield)
-	}
-}
-
-// load returns what the trail has. With a claim, it leaves the state for the writes.
-func (t *trail) load(ctx context.Context) (*state, error) {
-	if !t.claimed.Load() {
-		return t.replay(ctx, 0, true)
-	}
-	if err := t.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer t.unlock()
-	at, err := t.replayOwn(ctx, true) // LP(Load), with a claim: everything acknowledged is up to its own last message
-	if err == nil && t.claimed.Load() && t.state == nil {
-		t.state = at.lean()
-	}
-	return at, err
-}
-
-// lean returns a copy that shares nothing that changes, without appends.
-func (s *state) lean() *state {
-	l := *s
-	l.keep, l.ids, l.sets = false, make(map[string]*changeset, len(s.ids)), make([]*changeset, len(s.sets))
-	for i, c := range s.sets {
-		without := *c
-		without.appends = nil
-		l.sets[i] = &without
-		l.ids[c.ID] = &without
-	}
-	return &l
-}
-
-// yieldAll yields the changesets of a state that keeps the appends, and forgets those.
-func yieldAll[E any](codec Codec[E], at *state, yield func(cowchangeset.Saved[E], error) bool) {
-	for i, c := range at.sets {
-		saved := cowchangeset.Saved[E]{Header: c.Header, Sealed: c.sealed, Aborted: c.aborted, Reason: c.reason, Applied: c.applied}
-		var err error
-		for _, e := range c.appends {
-			if saved.Entries, err = decodeAll(codec, e, saved.Entries); err != nil {
-				saved.Entries = nil
-				break
-			}
-		}
-		at.sets[i] = nil
-		if !yield(saved, err) || err != nil {
-			return
+		if err := yieldAll(ctx, s.stream, s.codec, at, yield); err != errEnough {
+			yield(cowchangeset.Saved[E]{}, failed("Load", s.lost(ctx, err)))
 		}
 	}
 }

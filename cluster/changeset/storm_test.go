@@ -137,11 +137,11 @@ func TestStormLong(t *testing.T) {
 	}
 	all := loaded(t, js, name)
 	check(t, all, storms...)
-	at, err := js.Stream(background, name)
+	end, err := reader.End(within(t, time.Minute))
 	require.NoError(t, err)
-	upTo <- at.CachedInfo().State.LastSeq - 1 // the last message wakes the follower
+	upTo <- end.Sequence
 	s := open(t, js, name)
-	require.NoError(t, s.Claim(background))
+	require.NoError(t, s.Claim(background)) // which wakes the follower
 	select {
 	case <-following:
 	case <-time.After(time.Minute):

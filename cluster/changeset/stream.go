@@ -210,6 +210,19 @@ func (s *stream) last(ctx context.Context) (ends, error) {
 	return e, nil
 }
 
+// latest returns the last message that is what is wanted, or nil.
+func (s *stream) latest(ctx context.Context, there ends, is func(*message) bool) (*message, error) {
+	for seq := there.existing; seq > 0 && seq >= there.first; seq-- {
+		if there.removed[seq] {
+			continue
+		}
+		if m, err := s.get(ctx, there.at, seq); err != nil || is(m) {
+			return m, err
+		}
+	}
+	return nil, nil
+}
+
 // api returns what the subjects of the servers' API begin with.
 func (s *stream) api() string {
 	o := s.js.Options()

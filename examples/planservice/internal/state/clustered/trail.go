@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/latchfree/latchfree/cluster/changeset"
 	"github.com/latchfree/latchfree/examples/planservice/api"
 	"github.com/latchfree/latchfree/examples/planservice/internal/state"
@@ -21,7 +19,6 @@ import (
 
 // trail is the trail of another replica, as far as it is followed here.
 type trail struct {
-	js      jetstream.JetStream
 	reader  *changeset.Reader[api.Change]
 	replica int
 	timeout time.Duration // of a request that waits for the trail
@@ -50,7 +47,7 @@ func followTrail(ctx context.Context, c Config, replica int) (*trail, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &trail{js: c.JetStream, reader: reader, replica: replica, timeout: c.Timeout, log: c.Log, moved: make(chan struct{})}
+	t := &trail{reader: reader, replica: replica, timeout: c.Timeout, log: c.Log, moved: make(chan struct{})}
 	following, stop := context.WithCancel(context.Background())
 	t.stop = stop
 	t.ended.Go(func() { t.follow(following) })
@@ -161,20 +158,19 @@ func (t *trail) find(ctx context.Context, id string, enough func(followed) bool)
 	return c, nil
 }
 
-// catchUp waits until what the trail has now was read, which a record in parts delays that its
-// writer has not finished.
+// catchUp waits until what the trail has now was read.
 func (t *trail) catchUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
-	s, err := t.js.Stream(ctx, trailName(t.replica))
+	end, err := t.reader.End(ctx)
 	if err != nil {
 		return err
 	}
-	for last := s.CachedInfo().State.LastSeq; ; {
+	for {
 		t.mu.Lock()
 		reached, moved := t.reached, t.moved
 		t.mu.Unlock()
-		if reached >= last {
+		if reached >= end.Sequence {
 			return nil
 		}
 		select {

@@ -1,0 +1,156 @@
+package changeset_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/cluster/changeset"
+	"github.com/latchfree/latchfree/cowchangeset"
+)
+
+const (
+	largeSets  = 24
+	largeValue = 256 << 10
+	perSet     = 8
+)
+
+// large writes a trail of 48 MiB: changesets of 8 entries, each in two messages, that are
+// open at the same time, and end in all ways. It returns what Load should yield, with the
+// length of each value in place of the value.
+func large(t *testing.T, js jetstream.JetStream, name string) (want []cowchangeset.Saved[int]) {
+	t.Helper()
+	s := open(t, js, name)
+	require.NoError(t, s.Claim(background))
+	want = make([]cowchangeset.Saved[int], largeSets)
+	add := func(i int) {
+		c := &want[i]
+		var entries []entry
+		for range perSet / 2 {
+			seq := uint64(len(c.Entries))
+			value := strings.Repeat("x", largeValue+i)
+			entries = append(entries, entry{Seq: seq, Value: value})
+			c.Entries = append(c.Entries, cowchangeset.Entry[int]{Seq: seq, Value: len(value)})
+		}
+		require.NoError(t, s.Append(background, c.ID, entries))
+	}
+	for i := range want {
+		want[i].Header = header{ID: fmt.Sprint("c", i), Ordinal: uint64(i + 1)}
+		if i > 0 {
+			want[i].Previous = want[i-1].ID
+		}
+		require.NoError(t, s.Start(background, want[i].Header))
+		add(i)
+		if i > 0 {
+			add(i - 1)
+		}
+	}
+	add(largeSets - 1)
+	for i := range largeSets - 1 {
+		c := &want[i]
+		c.Sealed = true
+		require.NoError(t, s.Seal(background, c.ID, cowchangeset.Manifest{Len: perSet, Last: perSet - 1}))
+		switch i % 3 {
+		case 1:
+			c.Aborted, c.Reason = true, strings.Repeat("why ", 300_000) // in parts
+			require.NoError(t, s.Abort(background, c.ID, c.Reason))
+		case 2:
+			c.Applied = uint64(i)
+			require.NoError(t, s.Applied(background, c.ID, c.Applied))
+		}
+	}
+	return want
+}
+
+// lengths are what a loop yields, with the length of each value.
+func lengths(t *testing.T, each func(cowchangeset.Saved[string]), all func(func(cowchangeset.Saved[string], error) bool)) (got []cowchangeset.Saved[int]) {
+	t.Helper()
+	for c, err := range all {
+		require.NoError(t, err)
+		short := cowchangeset.Saved[int]{Header: c.Header, Sealed: c.Sealed, Aborted: c.Aborted, Reason: c.Reason, Applied: c.Applied}
+		for _, e := range c.Entries {
+			short.Entries = append(short.Entries, cowchangeset.Entry[int]{Seq: e.Seq, Value: len(e.Value)})
+		}
+		got = append(got, short)
+		each(c)
+	}
+	return got
+}
+
+// A trail of any length is loaded in little memory, whether with a claim or without one.
+func TestLoadStreams(t *testing.T) {
+	js := single(t)
+	name := stream(t, js, 1)
+	want := large(t, js, name)
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	claimed := open(t, js, name)
+	require.NoError(t, claimed.Claim(background))
+	for method, load := range map[string]func(context.Context) func(func(cowchangeset.Saved[string], error) bool){
+		"Load": func(ctx context.Context) func(func(cowchangeset.Saved[string], error) bool) { return claimed.Load(ctx) },
+		"Changesets": func(ctx context.Context) func(func(cowchangeset.Saved[string], error) bool) {
+			return openReader(t, js, name).Changesets(ctx)
+		},
+	} {
+		before, most := heap(), uint64(0)
+		got := lengths(t, func(c cowchangeset.Saved[string]) {
+			if c.Ordinal%8 == 1 {
+				most = max(most, heap())
+			}
+		}, load(within(t, time.Minute)))
+		require.Equal(t, want, got, method)
+		t.Logf("%s: %d MiB more", method, int64(most-before)>>20)
+		require.Less(t, int64(most-before)>>20, int64(32), method)
+	}
+	require.NoError(t, claimed.Append(background, "c23", []entry{{Seq: perSet, Value: "more"}}), "it has left the state")
+}
+
+// A loop that a prune has overtaken ends with ErrPruned, or is fenced.
+func TestLoadStreamsBesidePrune(t *testing.T) {
+	js := single(t)
+	name := stream(t, js, 1)
+	large(t, js, name)
+	store := func() *changeset.Store[string] {
+		s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, PruneUnapplied: true})
+		require.NoError(t, err)
+		require.NoError(t, s.Claim(background))
+		return s
+	}
+	first := store()
+	second := first
+	end := func(all func(func(cowchangeset.Saved[string], error) bool), prune func()) (last error) {
+		n := 0
+		for c, err := range all {
+			require.NoError(t, last)
+			if last = err; err != nil {
+				require.Zero(t, c)
+			}
+			if n++; n == 1 {
+				prune()
+			}
+		}
+		return last
+	}
+	require.ErrorIs(t, end(first.Load(within(t, time.Minute)), func() {
+		second = store()
+		require.NoError(t, second.Prune(background, 8))
+	}), changeset.ErrFenced)
+	require.ErrorIs(t, end(second.Load(within(t, time.Minute)), func() {
+		require.NoError(t, second.Prune(background, 16))
+	}), changeset.ErrPruned)
+	require.ErrorIs(t, end(openReader(t, js, name).Changesets(within(t, time.Minute)), func() {
+		require.NoError(t, second.Prune(background, 24))
+	}), changeset.ErrPruned)
+	require.Len(t, saved(t, second), 1)
+}
