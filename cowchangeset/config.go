@@ -40,7 +40,8 @@ type Config[E any] struct {
 
 	// StoreTimeout bounds each call of the store, by the deadline of its context. It
 	// also bounds how long a caller waits for a call that does not return, or for the
-	// Starts that came before. Zero means a minute, and a negative value no bound.
+	// Starts that came before: the error then matches ErrStoreTimeout. Zero means a minute,
+	// and a negative value no bound.
 	StoreTimeout time.Duration
 }
 
@@ -84,12 +85,16 @@ func claim(ctx context.Context, store any, timeout time.Duration) error {
 	if !ok {
 		return nil
 	}
-	if timeout > 0 {
-		bounded, cancel := atomics.WithTimeoutCause(ctx, timeout, errStoreHangs)
-		defer cancel()
-		ctx = bounded
+	if timeout == 0 {
+		return c.Claim(ctx)
 	}
-	return c.Claim(ctx)
+	bounded, cancel := atomics.WithTimeoutCause(ctx, timeout, ErrStoreTimeout)
+	defer cancel()
+	err := c.Claim(bounded)
+	if err != nil && context.Cause(bounded) == ErrStoreTimeout && !errors.Is(err, ErrStoreTimeout) {
+		return fmt.Errorf("%w: %v", ErrStoreTimeout, err) // whose context was not the caller's
+	}
+	return err
 }
 
 // MustNew is New for settings that are known to be valid; it panics on others.

@@ -34,7 +34,10 @@ var (
 	// recorded.
 	ErrRefused = errors.New("cowchangeset: store refuses the entry")
 
-	errStoreHangs  = errors.New("no answer within Config.StoreTimeout")
+	// ErrStoreTimeout: the store has not answered within Config.StoreTimeout. It comes in
+	// a StoreError, or from New and Resume, whose Claim it was.
+	ErrStoreTimeout = errors.New("cowchangeset: no answer within Config.StoreTimeout")
+
 	errStoreExited = errors.New("runtime.Goexit was called")
 
 	errEmptyID = errors.New("cowchangeset: Config.NewID returned an empty ID")

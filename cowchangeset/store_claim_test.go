@@ -20,6 +20,7 @@ type claimed struct {
 	*memory
 	taken bool
 	wait  bool // Claim waits for the end of its context
+	bare  bool // and returns its error, not its cause
 	calls []string
 	load  func(yield func(saved, error) bool) // or nil
 }
@@ -30,6 +31,9 @@ func (c *claimed) Claim(ctx context.Context) error {
 	c.calls = append(c.calls, "Claim")
 	if c.wait {
 		<-ctx.Done()
+		if c.bare {
+			return ctx.Err()
+		}
 		return context.Cause(ctx)
 	}
 	if c.taken {
@@ -125,9 +129,15 @@ func TestClaimIsBounded(t *testing.T) {
 		store := &claimed{memory: newMemory(), wait: true}
 		began := time.Now()
 		_, err := cowchangeset.New(cowchangeset.Config[int]{Store: store})
-		if err == nil || err.Error() != "cowchangeset: Config.Store: no answer within Config.StoreTimeout" || time.Since(began) != time.Minute {
+		if !errors.Is(err, cowchangeset.ErrStoreTimeout) || time.Since(began) != time.Minute {
 			t.Error(err, time.Since(began))
 		}
+		store.bare = true
+		_, err = cowchangeset.New(cowchangeset.Config[int]{Store: store})
+		if !errors.Is(err, cowchangeset.ErrStoreTimeout) || errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		store.bare = false
 		began = time.Now()
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(errEnded) })
@@ -135,7 +145,7 @@ func TestClaimIsBounded(t *testing.T) {
 		if !errors.Is(err, errEnded) || time.Since(began) != time.Second {
 			t.Error(err, time.Since(began))
 		}
-		if !slices.Equal(store.calls, []string{"Claim", "Claim"}) {
+		if !slices.Equal(store.calls, []string{"Claim", "Claim", "Claim"}) {
 			t.Error(store.calls)
 		}
 	})

@@ -342,7 +342,7 @@ func (f *flushes) bound(running *flush, method string) (ctx context.Context, lea
 		ctx, cancel := atomics.WithCancel(context.Background())
 		return ctx, func() {}, cancel
 	}
-	slow := f.failed(method, errStoreHangs)
+	slow := f.failed(method, ErrStoreTimeout)
 	ctx, cancel := atomics.WithTimeoutCause(context.Background(), f.timeout, slow)
 	leave = func() { running.end(slow, true) }
 	unwatched := atomics.AfterFunc(ctx, leave)

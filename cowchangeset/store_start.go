@@ -119,7 +119,7 @@ func (c *calls) wait(ctx context.Context) (*ticket, error) {
 		return mine, nil
 	}
 	if c.timeout > 0 {
-		bounded, cancel := atomics.WithTimeoutCause(ctx, c.timeout, errStoreHangs)
+		bounded, cancel := atomics.WithTimeoutCause(ctx, c.timeout, ErrStoreTimeout)
 		defer cancel()
 		ctx = bounded
 	}

@@ -155,7 +155,7 @@ func TestStoreStartsRetried(t *testing.T) {
 		gate := make(chan struct{})
 		m.faults(func(context.Context, string, string) error { <-gate; return nil })
 		for range 1000 {
-			if _, err := tracker.Start(t.Context()); !errors.Is(err, cowchangeset.ErrStore) {
+			if _, err := tracker.Start(t.Context()); !errors.Is(err, cowchangeset.ErrStore) || !errors.Is(err, cowchangeset.ErrStoreTimeout) {
 				t.Fatal(err)
 			}
 		}
@@ -199,7 +199,7 @@ func TestStoreDeadline(t *testing.T) {
 				c.Seal(t.Context())
 			} else {
 				_, err := tracker.Start(t.Context())
-				wantStoreError(t, err, "Start", cowchangeset.ErrStore)
+				wantStoreError(t, err, "Start", cowchangeset.ErrStoreTimeout)
 				if errors.Is(err, context.DeadlineExceeded) { // it was not the caller's
 					t.Error(err)
 				}
