@@ -54,6 +54,13 @@ type Config[K ~string, V any] struct {
 	// Codec turns values into bytes and back. Nil stands for JSON.
 	Codec Codec[V]
 
+	// Normalize returns the one spelling under which a key is stored, here and in the
+	// bucket, or an error if the key is invalid: see shardedregistry.Config. All replicas
+	// must use the same. A key of the bucket that it changes or rejects, which somebody else
+	// has written, is a foreign one: see OnForeign. It also runs on the goroutine that keeps
+	// the mirror. Nil stores keys as they are.
+	Normalize func(K) (K, error)
+
 	// Indexes are functions that return the values by which ByIndex finds an entity,
 	// as in shardedregistry.Config. They run on the goroutine that keeps the mirror.
 	// If one panics or calls [runtime.Goexit], the value is a foreign one.

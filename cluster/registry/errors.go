@@ -16,7 +16,8 @@ var (
 	// ErrConflict reports that a key does not have the version that the caller has
 	// asked for. The error returned is a [*ConflictError].
 	ErrConflict = shardedregistry.ErrConflict
-	// ErrInvalidKey reports a key that is too long for the bucket.
+	// ErrInvalidKey reports a key that is too long for the bucket, or that Config.Normalize
+	// rejects: then the error matches that of Normalize, too.
 	ErrInvalidKey = shardedregistry.ErrInvalidKey
 )
 

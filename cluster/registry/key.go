@@ -21,6 +21,18 @@ const (
 	hexDigits = "0123456789ABCDEF"
 )
 
+// normalized returns the spelling under which key is stored.
+func (r *Registry[K, V]) normalized(key K) (K, error) {
+	if r.config.Normalize == nil {
+		return key, nil
+	}
+	norm, err := r.config.Normalize(key)
+	if err != nil {
+		return key, fmt.Errorf("%w: %w", ErrInvalidKey, err)
+	}
+	return norm, nil
+}
+
 // encodeKey returns the key under which the bucket stores key. Letters, digits and
 // "-_/" stand for themselves, and so does a "." between other bytes. Any other byte is
 // "=" and two hexadecimal digits. The empty key is "=".

@@ -42,8 +42,8 @@ type mirror[K ~string] struct {
 	beat     sentBeat // under way, if answer is not nil
 	created  time.Time
 	foreign  map[string]uint64   // the bucket's keys that are none, and their revisions
-	decoding uint64              // the revision for which a caller's function runs
-	poison   map[uint64]struct{} // revisions for which one called runtime.Goexit
+	decoding uint64              // the revision for which a caller's function runs, maybe with ofName
+	poison   map[uint64]struct{} // those for which one called runtime.Goexit
 
 	counters
 }

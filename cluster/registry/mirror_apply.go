@@ -10,6 +10,7 @@ import (
 
 var (
 	errForeignKey = errors.New("registry: no key of a registry has this spelling")
+	errSpelling   = errors.New("registry: Config.Normalize changes the key")
 	errGoexit     = errors.New("registry: a function called runtime.Goexit")
 )
 
@@ -34,12 +35,11 @@ func (r *Registry[K, V]) take(a *attachment[K, V], m *nats.Msg, seq uint64, stam
 		return
 	}
 	gone, expired := marker(m.Header)
-	text, ok := decodeKey(name)
-	if !ok {
-		r.foreignKey(a, name, seq, gone)
+	k, err := r.keyOf(name, seq)
+	if err != nil {
+		r.foreignKey(a, name, seq, gone, err)
 		return
 	}
-	k := K(text)
 	l := a.listing
 	if l == nil {
 		r.apply(k, r.read(m.Data, seq, stamp, gone, expired), name)
@@ -59,6 +59,29 @@ func (r *Registry[K, V]) take(a *attachment[K, V], m *nats.Msg, seq uint64, stam
 		}
 	}
 	r.calls.delivered(k, seq, func() string { return m.Header.Get(nats.MsgIdHdr) })
+}
+
+// ofName marks a revision for whose key, not for whose value, a function runs.
+const ofName = 1 << 63
+
+// keyOf returns the key of a name in the bucket, or why it is none.
+func (r *Registry[K, V]) keyOf(name string, seq uint64) (k K, err error) {
+	text, ok := decodeKey(name)
+	if !ok {
+		return k, errForeignKey
+	}
+	k = K(text)
+	if r.config.Normalize == nil {
+		return k, nil
+	}
+	err = r.guard(seq|ofName, func() error {
+		norm, err := r.config.Normalize(k)
+		if err == nil && norm != k {
+			err = errSpelling
+		}
+		return err
+	})
+	return k, err
 }
 
 // marker reports whether a message with such a header says that its key is gone, and
@@ -145,7 +168,7 @@ func (r *Registry[K, V]) report(f Foreign) {
 }
 
 // foreignKey notes a key of the bucket that is none of the registry's.
-func (r *Registry[K, V]) foreignKey(a *attachment[K, V], name string, seq uint64, gone bool) {
+func (r *Registry[K, V]) foreignKey(a *attachment[K, V], name string, seq uint64, gone bool, why error) {
 	had := r.mirror.foreign[name]
 	if gone {
 		delete(r.mirror.foreign, name)
@@ -161,7 +184,7 @@ func (r *Registry[K, V]) foreignKey(a *attachment[K, V], name string, seq uint64
 	}
 	r.mirror.foreignKeys.Store(uint64(len(r.mirror.foreign)))
 	if !gone && had != seq {
-		r.report(Foreign{Key: name, Revision: Version(seq), Err: errForeignKey})
+		r.report(Foreign{Key: name, Revision: Version(seq), Err: why})
 	}
 }
 

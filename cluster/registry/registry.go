@@ -110,7 +110,7 @@ func Open[K ~string, V any](ctx context.Context, js jetstream.JetStream, bucket 
 			indexes[name] = nil
 		}
 	}
-	if r.inner, err = shardedregistry.New(shardedregistry.Config[K, held[V]]{Indexes: indexes}); err != nil {
+	if r.inner, err = shardedregistry.New(shardedregistry.Config[K, held[V]]{Normalize: config.Normalize, Indexes: indexes}); err != nil {
 		return nil, err
 	}
 	r.life, r.end = context.WithCancelCause(context.Background())
@@ -217,12 +217,23 @@ func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
 // Lookup returns what key holds, with its version, and whether key is present. It is local
 // and wait-free, as [shardedregistry.Registry.Lookup].
 func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
-	// One read of the mirror: the revision is part of what it holds. The mirror stores keys
-	// as they are given.
+	// One read of the mirror: the revision is part of what it holds.
+	if r.config.Normalize != nil {
+		return r.lookup(key)
+	}
 	if h := r.inner.Peek(key); h != nil {
 		return Entry[K, V]{Key: key, Value: h.value, Version: Version(h.revision)}, true
 	}
 	return entry, false
+}
+
+// lookup is Lookup of a key that the mirror may have in another spelling.
+func (r *Registry[K, V]) lookup(key K) (entry Entry[K, V], ok bool) {
+	e, ok := r.inner.Lookup(key)
+	if !ok {
+		return entry, false
+	}
+	return shownEntry(e), true
 }
 
 // Len returns the number of keys. It is local, as [shardedregistry.Registry.Len].
@@ -260,11 +271,15 @@ func (r *Registry[K, V]) IndexValues(index string) iter.Seq[string] {
 func shown[K ~string, V any](entries iter.Seq[Entry[K, held[V]]]) iter.Seq[Entry[K, V]] {
 	return func(yield func(Entry[K, V]) bool) {
 		for e := range entries {
-			if !yield(Entry[K, V]{Key: e.Key, Value: e.Value.value, Version: Version(e.Value.revision)}) {
+			if !yield(shownEntry(e)) {
 				return
 			}
 		}
 	}
+}
+
+func shownEntry[K ~string, V any](e Entry[K, held[V]]) Entry[K, V] {
+	return Entry[K, V]{Key: e.Key, Value: e.Value.value, Version: Version(e.Value.revision)}
 }
 
 // String returns the bucket and how many keys the mirror has.

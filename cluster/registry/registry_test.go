@@ -21,6 +21,8 @@ func TestRegistry(t *testing.T) {
 		"answer and conflict": testLostAnswerAndConflict,
 		"foreign":             testForeign,
 		"foreign status":      testForeignStatus,
+		"normalize":           testNormalize,
+		"normalize foreign":   testNormalizeForeign,
 		"encode":              testEncode,
 		"config":              testConfig,
 		"unsuitable":          testUnsuitable,

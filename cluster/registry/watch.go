@@ -29,7 +29,7 @@ func (s *Snapshot[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 	if !ok {
 		return entry, false
 	}
-	return Entry[K, V]{Key: e.Key, Value: e.Value.value, Version: Version(e.Value.revision)}, true
+	return shownEntry(e), true
 }
 
 // Len returns the number of keys.
@@ -134,7 +134,7 @@ func (r *Registry[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[
 		e, ok := r.inner.Lookup(key)
 		switch {
 		case ok && e.Value.revision > uint64(since):
-			return Entry[K, V]{Key: key, Value: e.Value.value, Version: Version(e.Value.revision)}, nil
+			return shownEntry(e), nil
 		case !ok && since != 0:
 			return Entry[K, V]{}, ErrNotFound
 		}

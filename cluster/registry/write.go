@@ -65,6 +65,10 @@ func (r *Registry[K, V]) begin(ctx context.Context, method string, key K, opts [
 	if ctx == nil {
 		panic("registry: " + method + " called with a nil context")
 	}
+	key, err := r.normalized(key)
+	if err != nil {
+		return nil, err
+	}
 	name, err := encodeKey(string(key))
 	if err != nil {
 		return nil, err
@@ -154,7 +158,7 @@ func (r *Registry[K, V]) Create(ctx context.Context, key K, value V, opts ...Opt
 	}
 	var other *uint64 // what the bucket expects, where it differs from what the mirror knows
 	for {
-		s := r.known(key)
+		s := r.known(w.key)
 		if s.present || s.foreign {
 			if proved, err := w.prove(); err != nil {
 				return 0, err
@@ -164,13 +168,13 @@ func (r *Registry[K, V]) Create(ctx context.Context, key K, value V, opts ...Opt
 			if s.foreign {
 				return 0, ErrForeign
 			}
-			return 0, &ExistsError{Given: key, Stored: key, Version: Version(s.revision)}
+			return 0, &ExistsError{Given: key, Stored: w.key, Version: Version(s.revision)}
 		}
 		expect := s.expect
 		if other != nil {
 			expect = *other
 		}
-		revision, err := r.store(ctx, key, w.name, expect, data, w.header)
+		revision, err := r.store(ctx, w.key, w.name, expect, data, w.header)
 		if err == nil || errors.Is(err, ErrBehind) {
 			return Version(revision), err
 		}
@@ -184,7 +188,7 @@ func (r *Registry[K, V]) Create(ctx context.Context, key K, value V, opts ...Opt
 		if err := w.refused(err, expect); err != nil {
 			return 0, err
 		}
-		if named && r.known(key).revision == 0 { // deleted, and its tomb is forgotten
+		if named && r.known(w.key).revision == 0 { // deleted, and its tomb is forgotten
 			other = &c.last
 		}
 	}
@@ -204,9 +208,9 @@ func (r *Registry[K, V]) Put(ctx context.Context, key K, value V, opts ...Option
 	if err != nil {
 		return 0, err
 	}
-	expect := r.known(key).expect
+	expect := r.known(w.key).expect
 	for {
-		revision, err := r.store(ctx, key, w.name, expect, data, w.header)
+		revision, err := r.store(ctx, w.key, w.name, expect, data, w.header)
 		if err == nil || errors.Is(err, ErrBehind) {
 			return Version(revision), err
 		}
@@ -253,9 +257,9 @@ func (r *Registry[K, V]) Update(ctx context.Context, key K, fn func(V) (V, error
 		if err != nil {
 			return Entry[K, V]{}, err
 		}
-		revision, err := r.store(ctx, key, w.name, s.revision, data, w.header)
+		revision, err := r.store(ctx, w.key, w.name, s.revision, data, w.header)
 		if err == nil || errors.Is(err, ErrBehind) {
-			return Entry[K, V]{Key: key, Value: value, Version: Version(revision)}, err
+			return Entry[K, V]{Key: w.key, Value: value, Version: Version(revision)}, err
 		}
 		if err := w.refused(err, s.revision); err != nil {
 			return Entry[K, V]{}, err
