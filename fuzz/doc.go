@@ -20,8 +20,8 @@
 // internal/history. Nothing is instrumented, and so nothing is left out: what
 // is found here and not above is due to the real map, compiler and processors.
 // Beside each of these tests is one that must find out broken implementations.
-// Time stands still in them, but for breakers in synctest's bubbles, where it
-// passes while all clients sleep.
+// Time stands still in them, but for breakers and for what expires in synctest's bubbles, where
+// it passes while all clients sleep: so they wake beside the timers.
 //
 // The committed seeds in testdata/fuzz run as plain tests:
 //
