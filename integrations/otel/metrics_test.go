@@ -5,6 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,13 +23,14 @@ import (
 
 func TestBreaker(t *testing.T) {
 	meter, collect := reader(t)
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2), OpenTimeout: -1})
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(3), OpenTimeout: -1})
 	first(latchotel.Breaker(meter, "db", b))
 	fail := func(context.Context) error { return errDown }
 	permit := first(b.Allow())
 	_ = b.Do(context.Background(), fail)
+	_ = b.Do(context.Background(), fail)
 	includes(t, samples(t, first(collect())), map[string]float64{
-		"breaker.failures breaker.name=db": 1, "breaker.state breaker.name=db breaker.state=Closed": 1, "breaker.retry_after breaker.name=db": 0,
+		"breaker.failures breaker.name=db": 2, "breaker.state breaker.name=db breaker.state=Closed": 1, "breaker.retry_after breaker.name=db": 0,
 	})
 	_ = b.Do(context.Background(), fail)
 	require.ErrorIs(t, b.Do(context.Background(), fail), atomicbreaker.ErrOpen)
@@ -173,7 +177,7 @@ func TestRegistryTrackerJournal(t *testing.T) {
 	first(latchotel.Tracker(meter, "t", tracker))
 	first(latchotel.Journal(meter, "j", j))
 	first(r.Put("a", 1))
-	for range 2 {
+	for range 3 {
 		first(tracker.Start(ctx))
 		first(tracker.Record(1))
 	}
@@ -181,9 +185,9 @@ func TestRegistryTrackerJournal(t *testing.T) {
 	require.NoError(t, j.Rotate(ctx)) // which syncs, but writes for no call
 	lines, stats := float64(j.Hash().Line), j.Stats()
 	require.Positive(t, lines)
-	different(t, stats.Entries, stats.Bytes, stats.Writes, stats.Syncs, uint64(stats.Size), 0, 1)
+	different(t, stats.Entries, stats.Bytes, stats.Writes, stats.Syncs, uint64(stats.Size), uint64(stats.Segments), 0, 1)
 	includes(t, samples(t, first(collect())), map[string]float64{
-		"registry.entries registry.name=r": 1, "tracker.changesets tracker.name=t": 2, "tracker.open tracker.name=t": 1,
+		"registry.entries registry.name=r": 1, "tracker.changesets tracker.name=t": 3, "tracker.open tracker.name=t": 1,
 		"tracker.entries tracker.name=t": 1, "tracker.durable_seq tracker.name=t": 1,
 		"journal.lines journal.name=j": lines, "journal.recovered journal.name=j": 0,
 		"journal.entries journal.name=j": float64(stats.Entries), "journal.written journal.name=j": float64(stats.Bytes),
@@ -198,20 +202,56 @@ func TestRegistryTrackerJournal(t *testing.T) {
 	require.NoError(t, j.Close())
 	r.Delete("a")
 	all := samples(t, first(collect()))
-	includes(t, all, map[string]float64{"registry.entries registry.name=r": 0, "tracker.changesets tracker.name=t": 2, "tracker.open tracker.name=t": 0})
+	includes(t, all, map[string]float64{"registry.entries registry.name=r": 0, "tracker.changesets tracker.name=t": 3, "tracker.open tracker.name=t": 0})
 	assert.GreaterOrEqual(t, all["journal.lines journal.name=j"], lines)
 }
 
 // A journal that breaks says so: its files go, and it sees that.
 func TestBrokenJournal(t *testing.T) {
 	meter, collect := reader(t)
-	dir := filepath.Join(t.TempDir(), "journal")
-	j := first(journal.Open[int](dir, journal.Options{}))
+	dir, archive, ctx := filepath.Join(t.TempDir(), "journal"), filepath.Join(t.TempDir(), "archive"), context.Background()
+	require.NoError(t, os.Mkdir(archive, 0o700))
+	j := first(journal.Open[int](dir, journal.Options{Archive: archive, PruneUnapplied: true}))
 	first(latchotel.Journal(meter, "j", j))
+	require.NoError(t, j.Start(ctx, cowchangeset.Header{ID: "a", Ordinal: 1}))
+	require.NoError(t, j.Seal(ctx, "a", cowchangeset.Manifest{}))
+	require.NoError(t, j.Rotate(ctx))
+	require.NoError(t, j.Start(ctx, cowchangeset.Header{ID: "b", Ordinal: 2, Previous: "a"}))
+	require.NoError(t, os.RemoveAll(archive))
+	require.Error(t, j.Prune(ctx, 2), "no place for the segment")
+	includes(t, samples(t, first(collect())), map[string]float64{"journal.broken journal.name=j": 0, "journal.failures journal.name=j": 1})
 	require.NoError(t, os.RemoveAll(dir))
-	require.ErrorIs(t, j.Rotate(context.Background()), journal.ErrBroken)
-	includes(t, samples(t, first(collect())), map[string]float64{"journal.broken journal.name=j": 1, "journal.failures journal.name=j": 1})
+	require.ErrorIs(t, j.Rotate(ctx), journal.ErrBroken)
+	includes(t, samples(t, first(collect())), map[string]float64{"journal.broken journal.name=j": 1, "journal.failures journal.name=j": 2})
 	require.ErrorIs(t, j.Close(), journal.ErrBroken)
+}
+
+// Of two calls at a time one waits, now and then, while the other writes; before one begins
+// to write, both do.
+func TestJournalWaits(t *testing.T) {
+	meter, collect := reader(t)
+	j := first(journal.Open[string](t.TempDir(), journal.Options{Sync: journal.SyncNever}))
+	first(latchotel.Journal(meter, "j", j))
+	ctx := context.Background()
+	var stop atomic.Bool
+	var calls sync.WaitGroup
+	for i, id := range []string{"a", "b"} {
+		require.NoError(t, j.Start(ctx, cowchangeset.Header{ID: id, Ordinal: uint64(i + 1), Previous: []string{"", "a"}[i]}))
+		calls.Go(func() {
+			for seq := uint64(0); !stop.Load(); seq++ {
+				assert.NoError(t, j.Append(ctx, id, []cowchangeset.Entry[string]{{Seq: seq, Value: strings.Repeat("x", 100_000)}}))
+			}
+		})
+	}
+	began := time.Now()
+	for n := 0.0; n != 1; {
+		n = samples(t, first(collect()))["journal.waiting journal.name=j"]
+		require.Less(t, time.Since(began), time.Minute)
+		require.Contains(t, []float64{0, 1, 2}, n)
+	}
+	stop.Store(true)
+	calls.Wait()
+	require.NoError(t, j.Close())
 }
 
 // Without a store entries are not durable.

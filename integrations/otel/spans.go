@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// TraceCreate returns a create function for a oncecache.Cache that runs create in a span,
+// TraceCreate returns a create function for an oncecache.Cache that runs create in a span,
 // which is a child of the span of the call that began the creation. The span has the error
 // that create returns, except for oncecache.ErrNotModified; if create does not return, it
 // says so. A hit makes no span. Callers that wait for the creation are not linked to it.
@@ -76,7 +76,7 @@ var errNotReturned = errors.New("latchotel: the function panicked or called runt
 func end(span trace.Span, err *error) func() {
 	*err = errNotReturned
 	return func() {
-		if *err != nil && *err != oncecache.ErrNotModified {
+		if *err != nil && !errors.Is(*err, oncecache.ErrNotModified) {
 			span.RecordError(*err)
 			span.SetStatus(codes.Error, (*err).Error())
 		}

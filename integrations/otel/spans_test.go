@@ -2,6 +2,7 @@ package latchotel_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"testing"
 
@@ -39,7 +40,7 @@ func TestTraceCreate(t *testing.T) {
 		case "exit":
 			runtime.Goexit()
 		case "not modified":
-			return 0, oncecache.ErrNotModified
+			return 0, fmt.Errorf("as of yesterday: %w", oncecache.ErrNotModified)
 		}
 		return 1, nil
 	}, func(k string) []attribute.KeyValue { return []attribute.KeyValue{attribute.String("key", k)} })
@@ -78,8 +79,13 @@ func TestTraceCreate(t *testing.T) {
 	assert.Equal(t, codes.Error, last().Status().Code)
 	require.Len(t, recorder.Ended(), 4)
 
-	_, _ = c.GetOrCreateContext(ctx, "not modified", create)
+	c.Set("not modified", 7)
+	v, err := c.Refresh(ctx, "not modified", create)
+	require.NoError(t, err)
+	assert.Equal(t, 7, v, "the old value stays")
+	require.Len(t, recorder.Ended(), 5)
 	assert.Equal(t, codes.Unset, last().Status().Code)
+	assert.Empty(t, last().Events())
 	caller.End()
 }
 

@@ -14,12 +14,13 @@ import (
 
 func TestBreaker(t *testing.T) {
 	transitions := latchprom.NewTransitions("db")
-	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(2), OpenTimeout: -1, OnStateChange: transitions.Count})
+	b := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(3), OpenTimeout: -1, OnStateChange: transitions.Count})
 	get := scrape(t, latchprom.Breaker("db", b), transitions)
 	fail := func(context.Context) error { return errDown }
 	_ = b.Do(context.Background(), fail)
+	_ = b.Do(context.Background(), fail)
 	_, body := get()
-	assert.Contains(t, body, `latchfree_breaker_failures{breaker="db"} 1`+"\n")
+	assert.Contains(t, body, `latchfree_breaker_failures{breaker="db"} 2`+"\n")
 	assert.Contains(t, body, `latchfree_breaker_state{breaker="db",state="Closed"} 1`+"\n")
 
 	_ = b.Do(context.Background(), fail)

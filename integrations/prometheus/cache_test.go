@@ -116,6 +116,7 @@ func TestCacheTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		creations := latchprom.NewCreations("c")
 		c := oncecache.MustNew(oncecache.Config[int, int]{
+			RecordStats: true, MaxWeight: 80, Weight: func(_, v int) int64 { return int64(v) }, Close: func(int, int) error { return nil },
 			CreateTimeout: time.Hour, IdleTimeout: 48 * time.Hour, OnCreate: latchprom.OnCreate[int](creations),
 			TTL: func(k, _ int) time.Duration { return time.Duration(k) * time.Hour },
 		})
@@ -125,7 +126,7 @@ func TestCacheTimes(t *testing.T) {
 		}
 		time.Sleep(72 * time.Hour)
 		c.Sweep()
-		for k := range 5 {
+		for k := range 10 {
 			_, err := c.GetOrCreateContext(ctx, 1000+k, func(ctx context.Context, _ int) (int, error) {
 				<-ctx.Done()
 				return 0, ctx.Err()
@@ -139,6 +140,16 @@ func TestCacheTimes(t *testing.T) {
 
 		_, err = c.GetOrCreate(2001, func() (int, error) { return 0, oncecache.ErrNotModified })
 		require.Error(t, err) // there is nothing that could stay
+		for range 9 {
+			require.Panics(t, func() { _, _ = c.GetOrCreate(2002, func() (int, error) { panic("boom") }) })
+		}
+		for k := range 14 { // which makes room seven times
+			_, err := c.GetOrCreate(2100+k, func() (int, error) { return 10, nil })
+			require.NoError(t, err)
+		}
+		for range 17 {
+			c.Get(2111)
+		}
 
 		// Two creations are under way, and three calls wait for the older one.
 		release := make(chan struct{})
@@ -147,10 +158,15 @@ func TestCacheTimes(t *testing.T) {
 		for _, k := range []int{3000, 3000, 3000, 3000, 3001} {
 			go c.GetOrCreate(k, slow)
 			synctest.Wait()
-			time.Sleep(time.Second)
+			time.Sleep(1200 * time.Millisecond)
 		}
-		s := c.Stats()
-		different(t, s.TimedOut, s.Panicked, s.Idle, s.Expired)
+		leave, cancel := context.WithCancel(ctx)
+		for range 2 { // they join, and wait no more
+			go c.Wait(leave, 3001)
+		}
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
 		registry := prometheus.NewPedanticRegistry()
 		registry.MustRegister(creations, latchprom.Cache("c", c, latchprom.CacheOptions{Flights: true}))
 		families, err := registry.Gather()
@@ -167,10 +183,11 @@ func TestCacheTimes(t *testing.T) {
 			}
 		}
 		for name, want := range map[string]float64{
-			"create_timeouts_total": 5, "removals_total Idle": 4, "removals_total Expired": 1, "removals_total Evicted": 0,
-			"creations_in_flight": 2, "waiting_calls": 3, "oldest_creation_seconds": 5,
-			"create_duration_seconds ok": 3, "create_duration_seconds error": 5 * 3600, "create_failures_total": 6,
-			"count of create_duration_seconds ok": 2, "count of create_duration_seconds error": 6,
+			"entries": 8, "weight": 80, "created_total": 16, "create_failures_total": 11, "create_panics_total": 9, "create_timeouts_total": 10,
+			"removals_total Evicted": 7, "removals_total Idle": 4, "removals_total Expired": 1, "value_closes_total": 12,
+			"hits_total": 17, "misses_total": 42, "joined_total": 5, "creations_in_flight": 2, "waiting_calls": 3, "oldest_creation_seconds": 6,
+			"create_duration_seconds ok": 3, "create_duration_seconds error": 10 * 3600,
+			"count of create_duration_seconds ok": 16, "count of create_duration_seconds error": 11, "count of create_duration_seconds panic": 9,
 		} {
 			assert.Contains(t, got, name)
 			assert.Equal(t, want, got[name], name)

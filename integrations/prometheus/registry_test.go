@@ -5,7 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/latchfree/latchfree/cowchangeset"
 	"github.com/latchfree/latchfree/cowchangeset/journal"
@@ -33,7 +38,7 @@ func TestTrackerAndJournal(t *testing.T) {
 	tracker := cowchangeset.MustNew(cowchangeset.Config[int]{Store: j})
 	get := scrape(t, latchprom.Tracker("t", tracker), latchprom.Journal("j", j))
 	ctx := context.Background()
-	for range 2 {
+	for range 3 {
 		_, err = tracker.Start(ctx)
 		require.NoError(t, err)
 		_, err = tracker.Record(1)
@@ -44,9 +49,9 @@ func TestTrackerAndJournal(t *testing.T) {
 	_, body := get()
 	lines, stats := j.Hash().Line, j.Stats()
 	require.Positive(t, lines)
-	different(t, stats.Entries, stats.Bytes, stats.Writes, stats.Syncs, uint64(stats.Size), 0, 1)
+	different(t, stats.Entries, stats.Bytes, stats.Writes, stats.Syncs, uint64(stats.Size), uint64(stats.Segments), 0, 1)
 	for _, line := range []string{
-		`latchfree_tracker_changesets_total{tracker="t"} 2`,
+		`latchfree_tracker_changesets_total{tracker="t"} 3`,
 		`latchfree_tracker_open{tracker="t"} 1`,
 		`latchfree_tracker_entries{tracker="t"} 1`,
 		`latchfree_tracker_durable_seq{tracker="t"} 1`,
@@ -75,23 +80,63 @@ func TestTrackerAndJournal(t *testing.T) {
 	require.GreaterOrEqual(t, j.Hash().Line, lines)
 	require.NoError(t, j.Close())
 	_, body = get()
-	assert.Contains(t, body, `latchfree_tracker_changesets_total{tracker="t"} 2`)
+	assert.Contains(t, body, `latchfree_tracker_changesets_total{tracker="t"} 3`)
 	assert.Contains(t, body, `latchfree_tracker_open{tracker="t"} 0`)
 	assert.Regexp(t, `latchfree_journal_lines_total\{journal="j"\} \d+`, body)
 }
 
 // A journal that breaks says so: its files go, and it sees that.
 func TestBrokenJournal(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "journal")
-	j, err := journal.Open[int](dir, journal.Options{})
+	dir, archive, ctx := filepath.Join(t.TempDir(), "journal"), filepath.Join(t.TempDir(), "archive"), context.Background()
+	require.NoError(t, os.Mkdir(archive, 0o700))
+	j, err := journal.Open[int](dir, journal.Options{Archive: archive, PruneUnapplied: true})
 	require.NoError(t, err)
 	get := scrape(t, latchprom.Journal("j", j))
-	require.NoError(t, os.RemoveAll(dir))
-	require.ErrorIs(t, j.Rotate(context.Background()), journal.ErrBroken)
+	require.NoError(t, j.Start(ctx, cowchangeset.Header{ID: "a", Ordinal: 1}))
+	require.NoError(t, j.Seal(ctx, "a", cowchangeset.Manifest{}))
+	require.NoError(t, j.Rotate(ctx))
+	require.NoError(t, j.Start(ctx, cowchangeset.Header{ID: "b", Ordinal: 2, Previous: "a"}))
+	require.NoError(t, os.RemoveAll(archive))
+	require.Error(t, j.Prune(ctx, 2), "no place for the segment")
 	_, body := get()
-	assert.Contains(t, body, `latchfree_journal_broken{journal="j"} 1`+"\n")
+	assert.Contains(t, body, `latchfree_journal_broken{journal="j"} 0`+"\n")
 	assert.Contains(t, body, `latchfree_journal_failures_total{journal="j"} 1`+"\n")
+	require.NoError(t, os.RemoveAll(dir))
+	require.ErrorIs(t, j.Rotate(ctx), journal.ErrBroken)
+	_, body = get()
+	assert.Contains(t, body, `latchfree_journal_broken{journal="j"} 1`+"\n")
+	assert.Contains(t, body, `latchfree_journal_failures_total{journal="j"} 2`+"\n")
 	require.ErrorIs(t, j.Close(), journal.ErrBroken)
+}
+
+// Of two calls at a time one waits, now and then, while the other writes; before one begins
+// to write, both do.
+func TestJournalWaits(t *testing.T) {
+	j, err := journal.Open[string](t.TempDir(), journal.Options{Sync: journal.SyncNever})
+	require.NoError(t, err)
+	get := scrape(t, latchprom.Journal("j", j))
+	waits := regexp.MustCompile(`latchfree_journal_waiting_calls\{journal="j"\} (\d+)\n`)
+	ctx := context.Background()
+	var stop atomic.Bool
+	var calls sync.WaitGroup
+	for i, id := range []string{"a", "b"} {
+		require.NoError(t, j.Start(ctx, cowchangeset.Header{ID: id, Ordinal: uint64(i + 1), Previous: []string{"", "a"}[i]}))
+		calls.Go(func() {
+			for seq := uint64(0); !stop.Load(); seq++ {
+				assert.NoError(t, j.Append(ctx, id, []cowchangeset.Entry[string]{{Seq: seq, Value: strings.Repeat("x", 100_000)}}))
+			}
+		})
+	}
+	began := time.Now()
+	for n := ""; n != "1"; {
+		_, body := get()
+		n = waits.FindStringSubmatch(body)[1]
+		require.Less(t, time.Since(began), time.Minute)
+		require.Contains(t, []string{"0", "1", "2"}, n)
+	}
+	stop.Store(true)
+	calls.Wait()
+	require.NoError(t, j.Close())
 }
 
 // Without a store entries are not durable.
