@@ -51,7 +51,7 @@ func TestGroupCounts(t *testing.T) {
 	meter, collect := reader(t)
 	g := atomicbreaker.MustNewGroup(atomicbreaker.GroupConfig[int]{MaxOpenFraction: 0.01, Default: atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)}})
 	first(latchotel.Group(meter, "g", g, latchotel.GroupOptions[int]{}))
-	var late [4]atomicbreaker.Permit
+	var late [7]atomicbreaker.Permit
 	for i := range late {
 		late[i] = first(g.Allow(-1))
 	}
@@ -77,7 +77,7 @@ func TestGroupCounts(t *testing.T) {
 	all := samples(t, first(collect()))
 	includes(t, all, map[string]float64{
 		"breaker_group.openings breaker_group.name=g": 28, "breaker_group.closings breaker_group.name=g": 2, "breaker_group.rejected breaker_group.name=g": 3,
-		"breaker_group.late breaker_group.name=g": 4, "breaker_group.withheld breaker_group.name=g": 5,
+		"breaker_group.late breaker_group.name=g": 7, "breaker_group.withheld breaker_group.name=g": 5,
 		"breaker_group.keys breaker.state=Open breaker_group.name=g":           26,
 		"breaker_group.keys breaker.state=HalfOpen breaker_group.name=g":       0,
 		"breaker_group.key.open breaker_group.key=_other breaker_group.name=g": 6,
