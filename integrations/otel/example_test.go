@@ -33,17 +33,14 @@ func Example() {
 		return
 	}
 	defer registration.Unregister()
-	connect := latchotel.TraceCreate(tracer, "clients",
-		func(ctx context.Context, region string) (int, error) { return len(region), nil },
-		func(region string) []attribute.KeyValue {
-			return []attribute.KeyValue{attribute.String("cloud.region", region)}
-		})
 
-	for range 2 {
-		if _, err := clients.GetOrCreateContext(ctx, "eu", connect); err != nil {
-			fmt.Println(err)
-		}
-	}
+	dial := func(_ context.Context, region string) (int, error) { return len(region), nil }
+	connect := latchotel.TraceCreate(tracer, "clients", dial, func(region string) []attribute.KeyValue {
+		return []attribute.KeyValue{attribute.String("cloud.region", region)}
+	})
+	client, err := clients.GetOrCreateContext(ctx, "eu", connect)
+	fmt.Println(client, err)
+	clients.GetOrCreateContext(ctx, "eu", connect) // a hit, without a span
 
 	var metrics metricdata.ResourceMetrics
 	if err := reader.Collect(ctx, &metrics); err != nil {
@@ -58,6 +55,7 @@ func Example() {
 		fmt.Println(s.Name(), s.Attributes()[1].Value.AsString())
 	}
 	// Output:
+	// 2 <nil>
 	// latchfree.cache.created 1
 	// latchfree.cache.create eu
 }

@@ -26,13 +26,15 @@ func Example() {
 		latchprom.Breaker("payments", breaker), transitions,
 		latchprom.Cache("clients", clients, latchprom.CacheOptions{}), creations,
 	)
-	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	server := httptest.NewServer(mux)
 	defer server.Close()
 
 	breaker.Trip(0)
 	clients.Set("eu", 1)
 
-	response, err := http.Get(server.URL)
+	response, err := http.Get(server.URL + "/metrics")
 	if err != nil {
 		fmt.Println(err)
 		return

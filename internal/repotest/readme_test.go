@@ -30,6 +30,41 @@ func TestReadmeShowsTheExamples(t *testing.T) {
 	}
 }
 
+// The Go samples of a module of its own leave out what its example does besides, such as to
+// look at errors: their lines are lines of the example, in that order.
+func TestModulesShowTheirExamples(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(root, "integrations/*/README.md"))
+	if err != nil || len(pages) == 0 {
+		t.Fatal("no modules: ", err)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := "integrations/" + filepath.Base(filepath.Dir(page))
+		body, err := exampleBody(dir, "Example")
+		if err != nil {
+			t.Fatal(dir, ": ", err)
+		}
+		body = "\n" + strings.ReplaceAll(body, "\t", "")
+		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(text, -1)
+		if len(blocks) == 0 {
+			t.Errorf("%s/README.md has no sample", dir)
+		}
+		for _, b := range blocks {
+			for line := range strings.FieldsFuncSeq(string(b[1]), func(r rune) bool { return r == '\n' }) {
+				_, rest, ok := strings.Cut(body, "\n"+strings.ReplaceAll(line, "\t", ""))
+				if !ok {
+					t.Errorf("%s/README.md: the example lacks, at that place: %s", dir, line)
+					continue
+				}
+				body = rest
+			}
+		}
+	}
+}
+
 // samplesOf checks the samples of a page, and returns of which packages they are.
 func samplesOf(t *testing.T, page string) (seen map[string]bool) {
 	t.Helper()
