@@ -39,7 +39,7 @@ func (a admission) report(o atomicbreaker.Outcome) {
 func unary(g gate, ctx context.Context, target, method string, do func() error) error {
 	a, err := g.enter(ctx, target, method)
 	if err != nil {
-		return &rejection{err}
+		return reject(err)
 	}
 	outcome := atomicbreaker.Failure
 	defer func() { a.report(outcome) }()
@@ -59,7 +59,7 @@ type call struct {
 func begin(g gate, ctx context.Context, target, method string) (*call, error) {
 	a, err := g.enter(ctx, target, method)
 	if err != nil {
-		return nil, &rejection{err}
+		return nil, reject(err)
 	}
 	return &call{admission: a, gate: g, ctx: ctx}, nil
 }

@@ -1,12 +1,32 @@
 package latchgrpc
 
 import (
+	"github.com/latchfree/latchfree/atomicbreaker"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
 // A rejection is the error of a breaker or throttle, with a status.
 type rejection struct{ cause error }
+
+// Rejections without details are made once: an open breaker has nothing to allocate.
+var (
+	rejectedOpen      = &rejection{atomicbreaker.ErrOpen}
+	rejectedProbe     = &rejection{atomicbreaker.ErrTooManyProbes}
+	rejectedThrottled = &rejection{atomicbreaker.ErrThrottled}
+)
+
+func reject(cause error) error {
+	switch cause {
+	case atomicbreaker.ErrOpen:
+		return rejectedOpen
+	case atomicbreaker.ErrTooManyProbes:
+		return rejectedProbe
+	case atomicbreaker.ErrThrottled:
+		return rejectedThrottled
+	}
+	return &rejection{cause}
+}
 
 // Error returns the text of a gRPC status.
 func (r *rejection) Error() string { return r.GRPCStatus().String() }
