@@ -40,6 +40,9 @@ func TestAllocations(t *testing.T) {
 	if _, err := counts.Create("present", 0); err != nil {
 		t.Fatal(err)
 	}
+	var versioned shardedregistry.Registry[string, shardedregistry.Versioned[plan]]
+	mustPut(t, &versioned, "present", shardedregistry.Versioned[plan]{})
+	mirror := shardedregistry.MirrorOf(&versioned)
 	version := shardedregistry.Version(1)
 	next := 0
 	fresh := func() string { next++; return keys[next-1] }
@@ -52,6 +55,7 @@ func TestAllocations(t *testing.T) {
 		{"Get, absent", 0, func() { r.Get("absent") }},
 		{"Peek, present", 0, func() { r.Peek("present") }},
 		{"Lookup, present", 0, func() { r.Lookup("present") }},
+		{"Mirror", 0, func() { mirror.Get("present"); mirror.Lookup("present") }},
 		{"Delete, absent", 0, func() { r.Delete("absent") }},
 		{"Len", 0, func() { r.Len() }},
 		{"UpdateIf: the record", 1, func() { version, _ = r.UpdateIf("present", version, plan{Steps: 2}) }},

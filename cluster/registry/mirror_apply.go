@@ -105,10 +105,10 @@ func marker(h nats.Header) (gone, expired bool) {
 
 // read returns what a message does to its key.
 func (r *Registry[K, V]) read(data []byte, seq uint64, stamp int64, gone, expired bool) change[V] {
-	c := change[V]{held: held[V]{revision: seq, stamp: stamp}, gone: gone, expired: expired}
+	c := change[V]{held: held[V]{Version: Version(seq), Stamp: stamp}, gone: gone, expired: expired}
 	if !gone {
 		c.err = r.guard(seq, func() (err error) {
-			c.held.value, err = r.config.Codec.Decode(data)
+			c.held.Value, err = r.config.Codec.Decode(data)
 			return err
 		})
 	}
@@ -138,7 +138,7 @@ func (r *Registry[K, V]) guard(seq uint64, f func() error) (err error) {
 func (r *Registry[K, V]) apply(k K, c change[V], name string) {
 	if !c.gone && c.err == nil {
 		// A function of Config.Indexes may panic in Put, which has changed nothing then.
-		c.err = r.guard(c.held.revision, func() error {
+		c.err = r.guard(uint64(c.held.Version), func() error {
 			_, err := r.inner.Put(k, c.held)
 			return err
 		})
@@ -149,12 +149,12 @@ func (r *Registry[K, V]) apply(k K, c change[V], name string) {
 	}
 	// The tomb comes first, so that a loop that sees the deletion finds its revision.
 	r.tombs.set(k, tomb{
-		revision: c.held.revision, expect: c.held.revision, stamp: c.held.stamp,
+		revision: uint64(c.held.Version), expect: uint64(c.held.Version), stamp: c.held.Stamp,
 		expired: c.expired, foreign: !c.gone,
 	})
 	r.inner.Delete(k)
 	if !c.gone {
-		r.report(Foreign{Key: name, Revision: Version(c.held.revision), Err: c.err})
+		r.report(Foreign{Key: name, Revision: c.held.Version, Err: c.err})
 	}
 }
 
@@ -230,8 +230,8 @@ func (r *Registry[K, V]) known(k K) (s state[V]) {
 	b, ok := r.tombs.get(k)
 	h, present := r.inner.Get(k)
 	switch {
-	case present && (!ok || h.revision > b.revision):
-		return state[V]{value: h.value, revision: h.revision, expect: h.revision, stamp: h.stamp, present: true}
+	case present && (!ok || uint64(h.Version) > b.revision):
+		return state[V]{value: h.Value, revision: uint64(h.Version), expect: uint64(h.Version), stamp: h.Stamp, present: true}
 	case ok:
 		return state[V]{revision: b.revision, expect: b.expect, stamp: b.stamp, foreign: b.foreign}
 	}

@@ -335,8 +335,8 @@ func testContradiction(t *testing.T) {
 	require.NoError(t, err)
 	h, _ := r.inner.Get("a")
 	for i, wrong := range []held[plan]{
-		{plan{N: 2}, uint64(v), h.stamp + 1},
-		{plan{N: 3}, uint64(v) + 1000, h.stamp},
+		{Value: plan{N: 2}, Version: v, Stamp: h.Stamp + 1},
+		{Value: plan{N: 3}, Version: v + 1000, Stamp: h.Stamp},
 	} {
 		_, err = r.inner.Put("a", wrong)
 		require.NoError(t, err)

@@ -29,17 +29,15 @@ type (
 	Filter[K comparable] = shardedregistry.Filter[K]
 )
 
-// held is what the mirror holds of a key. Revision and stamp identify the message: a
-// bucket that was restored may give a revision again, but not at the same nanosecond.
-type held[V any] struct {
-	value    V
-	revision uint64
-	stamp    int64 // when the server stored it, by its clock, in nanoseconds
-}
+// held is what the mirror holds of a key. Its Version is the revision, and its Stamp when the
+// server stored it, by its clock, in nanoseconds. Together they identify the message: a bucket
+// that was restored may give a revision again, but not at the same nanosecond.
+type held[V any] = shardedregistry.Versioned[V]
 
 // Registry mirrors a KV bucket: see the package's documentation. It is made by
 // [Open]. Any number of goroutines may call all methods at once.
 type Registry[K ~string, V any] struct {
+	local  shardedregistry.Mirror[K, V] // reads inner
 	inner  *shardedregistry.Registry[K, held[V]]
 	tombs  tombs[K]
 	config Config[K, V]
@@ -105,7 +103,7 @@ func Open[K ~string, V any](ctx context.Context, js jetstream.JetStream, bucket 
 	indexes := make(map[string]func(K, held[V]) []string, len(config.Indexes))
 	for name, f := range config.Indexes {
 		if f != nil { // which New finds, with the name
-			indexes[name] = func(k K, h held[V]) []string { return f(k, h.value) }
+			indexes[name] = func(k K, h held[V]) []string { return f(k, h.Value) }
 		} else {
 			indexes[name] = nil
 		}
@@ -113,6 +111,7 @@ func Open[K ~string, V any](ctx context.Context, js jetstream.JetStream, bucket 
 	if r.inner, err = shardedregistry.New(shardedregistry.Config[K, held[V]]{Normalize: config.Normalize, Indexes: indexes}); err != nil {
 		return nil, err
 	}
+	r.local = shardedregistry.MirrorOf(r.inner)
 	r.life, r.end = context.WithCancelCause(context.Background())
 	r.tombs.init()
 	r.calls.init()
@@ -207,34 +206,11 @@ func (r *Registry[K, V]) Close(ctx context.Context) error {
 
 // Get returns the value of key, and whether key is present. It is local and wait-free, as
 // [shardedregistry.Registry.Get].
-func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
-	if h := r.inner.Peek(key); h != nil {
-		return h.value, true
-	}
-	return value, false
-}
+func (r *Registry[K, V]) Get(key K) (value V, ok bool) { return r.local.Get(key) }
 
 // Lookup returns what key holds, with its version, and whether key is present. It is local
 // and wait-free, as [shardedregistry.Registry.Lookup].
-func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
-	// One read of the mirror: the revision is part of what it holds.
-	if r.config.Normalize != nil {
-		return r.lookup(key)
-	}
-	if h := r.inner.Peek(key); h != nil {
-		return Entry[K, V]{Key: key, Value: h.value, Version: Version(h.revision)}, true
-	}
-	return entry, false
-}
-
-// lookup is Lookup of a key that the mirror may have in another spelling.
-func (r *Registry[K, V]) lookup(key K) (entry Entry[K, V], ok bool) {
-	e, ok := r.inner.Lookup(key)
-	if !ok {
-		return entry, false
-	}
-	return shownEntry(e), true
-}
+func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) { return r.local.Lookup(key) }
 
 // Len returns the number of keys. It is local, as [shardedregistry.Registry.Len].
 func (r *Registry[K, V]) Len() int { return r.inner.Len() }
@@ -244,7 +220,7 @@ func (r *Registry[K, V]) Len() int { return r.inner.Len() }
 func (r *Registry[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for k, h := range r.inner.All() {
-			if !yield(k, h.value) {
+			if !yield(k, h.Value) {
 				return
 			}
 		}
@@ -279,7 +255,7 @@ func shown[K ~string, V any](entries iter.Seq[Entry[K, held[V]]]) iter.Seq[Entry
 }
 
 func shownEntry[K ~string, V any](e Entry[K, held[V]]) Entry[K, V] {
-	return Entry[K, V]{Key: e.Key, Value: e.Value.value, Version: Version(e.Value.revision)}
+	return Entry[K, V]{Key: e.Key, Value: e.Value.Value, Version: e.Value.Version}
 }
 
 // String returns the bucket and how many keys the mirror has.

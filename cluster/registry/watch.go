@@ -20,7 +20,7 @@ type Snapshot[K ~string, V any] struct {
 // Get returns the value of key in the snapshot, and whether key is present there.
 func (s *Snapshot[K, V]) Get(key K) (value V, ok bool) {
 	h, ok := s.of.Get(key)
-	return h.value, ok
+	return h.Value, ok
 }
 
 // Lookup returns what key holds in the snapshot, and whether key is present there.
@@ -101,7 +101,7 @@ func (r *Registry[K, V]) WatchSnapshot(ctx context.Context, filters ...Filter[K]
 // event returns an event of the mirror as callers see it.
 func (r *Registry[K, V]) event(e Event[K, held[V]]) Event[K, V] {
 	if !e.Deleted {
-		return Event[K, V]{Key: e.Key, Value: e.Value.value, Version: Version(e.Value.revision)}
+		return Event[K, V]{Key: e.Key, Value: e.Value.Value, Version: e.Value.Version}
 	}
 	b, _ := r.tombs.get(e.Key)
 	return Event[K, V]{Key: e.Key, Version: Version(b.revision), Deleted: true, Expired: b.expired}
@@ -133,7 +133,7 @@ func (r *Registry[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[
 	for {
 		e, ok := r.inner.Lookup(key)
 		switch {
-		case ok && e.Value.revision > uint64(since):
+		case ok && e.Value.Version > since:
 			return shownEntry(e), nil
 		case !ok && since != 0:
 			return Entry[K, V]{}, ErrNotFound
