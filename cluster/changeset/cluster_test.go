@@ -34,7 +34,8 @@ type storm struct {
 // record begins recorders, each of which records until stop, or an ErrFenced.
 func record(t testing.TB, s cowchangeset.Store[string], prefix string, recorders int) *storm {
 	t.Helper()
-	tracker, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: s, StoreTimeout: 20 * time.Second})
+	// An election takes 4 to 9 seconds and may fail, and a claim may need two in a row.
+	tracker, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: s, StoreTimeout: time.Minute})
 	require.NoError(t, err)
 	w := &storm{t: t, tracker: tracker, prefix: prefix}
 	_, err = tracker.Start(background)
