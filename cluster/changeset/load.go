@@ -104,8 +104,7 @@ func (s *stream) replay(ctx context.Context, upTo uint64, keep bool) (*state, er
 
 // replayTo changes the state by the messages up to one.
 func (s *stream) replayTo(ctx context.Context, at *state, upTo uint64) error {
-	// A message in parts that was begun with bodies goes on with them.
-	return s.read(ctx, at.seq, at.long && len(at.parts) == 0, func(m *message) error {
+	return s.read(ctx, at.seq, at.long, func(m *message) error {
 		if m.seq > upTo || m.Op == opStart && at.line > 0 && m.Line > at.line+1 {
 			return errPurged
 		}
@@ -180,7 +179,7 @@ func readAll[E any](ctx context.Context, s *stream, codec Codec[E], end *state, 
 		}
 		for {
 			c := end.sets[next]
-			if has := at.at(c.Ordinal); has == nil || has.ID != c.ID || has.entries < c.entries {
+			if has := at.at(c.Ordinal); has == nil || has.entries < c.entries {
 				break
 			} else if err := yieldOne(codec, c, has.appends, yield); err != nil {
 				return err

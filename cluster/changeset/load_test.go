@@ -154,3 +154,26 @@ func TestLoadStreamsBesidePrune(t *testing.T) {
 	}), changeset.ErrPruned)
 	require.Len(t, saved(t, second), 1)
 }
+
+// So does one that a prune overtakes before the entries of its first changeset come.
+func TestLoadStreamsAfterPrune(t *testing.T) {
+	js := single(t)
+	name := stream(t, js, 1)
+	large(t, js, name)
+	s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, PruneUnapplied: true})
+	require.NoError(t, err)
+	require.NoError(t, s.Claim(background))
+	require.NoError(t, s.Prune(background, 8))
+	start, times := first(t, &faulty{JetStream: js}, name), 0
+	r := openReader(t, &faulty{JetStream: js, skip: func(seq uint64) bool {
+		if seq != start {
+			return false
+		}
+		if times++; times == 2 {
+			require.NoError(t, s.Prune(background, 16))
+		}
+		return times == 2
+	}}, name)
+	require.ErrorIs(t, loadError(r.Changesets(within(t, time.Minute))), changeset.ErrPruned)
+	require.Equal(t, 2, times)
+}
