@@ -13,7 +13,7 @@ import (
 	"github.com/latchfree/latchfree/shardedregistry"
 )
 
-type registryChange = shardedregistry.Change[string, int]
+type revisionChange = shardedregistry.Change[string, int]
 
 // revisionNames are the keys of FuzzRegistryWatchFrom.
 var revisionNames = []string{"backup", "resize", "drain", "drill", "report"}
@@ -42,7 +42,7 @@ type revisionRun struct {
 	r        *shardedregistry.Registry[string, int]
 	history  int
 	start    shardedregistry.Revision // that of no change
-	changes  []registryChange
+	changes  []revisionChange
 	watching []*revisionLoop // the first of all changes
 }
 
@@ -50,8 +50,8 @@ type revisionRun struct {
 type revisionLoop struct {
 	filter *watchFilter
 	cancel context.CancelFunc
-	want   []registryChange
-	got    []registryChange
+	want   []revisionChange
+	got    []revisionChange
 	err    error
 }
 
@@ -161,7 +161,7 @@ func (s *revisionRun) changed(before map[string]int) {
 }
 
 // yields returns what a loop yields now that has read so many changes.
-func (s *revisionRun) yields(read int, filter *watchFilter) (all []registryChange) {
+func (s *revisionRun) yields(read int, filter *watchFilter) (all []revisionChange) {
 	for _, c := range s.changes[read:] {
 		e, ok := s.r.Lookup(c.Key)
 		if filter.accepts(c.Key) && ok != c.Deleted && (c.Deleted || e.Version == c.Version) {
