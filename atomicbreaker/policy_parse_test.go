@@ -28,6 +28,7 @@ func TestParsePolicy(t *testing.T) {
 		"AnyOf(KOfN(1,2),AnyOf(KOfN(3, 4)))": ab.AnyOf(ab.KOfN(1, 2), ab.AnyOf(ab.KOfN(3, 4))),
 		"KOfN(5,10)":                         ab.KOfN(5, 10),
 		"\n\tKOfN\u00a0(\r\n5 , 10\t)\n":     ab.KOfN(5, 10),
+
 		"AnyOf(\n\tConsecutive(5),\n\tFailureCount(9, 1h)\n)\n": ab.AnyOf(ab.Consecutive(5), ab.FailureCount(9, time.Hour)),
 		"FailureRate(1e-3, 20, 1.5h)":                           ab.FailureRate(0.001, 20, 90*time.Minute),
 		"SlowRate(.5, 0, 20, 1m)":                               ab.SlowRate(0.5, 0, 20, time.Minute),

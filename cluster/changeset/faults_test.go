@@ -32,24 +32,26 @@ func saved(t testing.TB, s cowchangeset.Loader[string]) (all []cowchangeset.Save
 // script is the calls of a short life, and what they leave.
 func script(s *changeset.Store[string]) ([]func(context.Context) error, []cowchangeset.Saved[string]) {
 	long := strings.Repeat("long", 3000)
-	return []func(context.Context) error{
-			func(ctx context.Context) error { return s.Start(ctx, header{ID: "a", Ordinal: 1}) },
-			func(ctx context.Context) error { return s.Append(ctx, "a", []entry{{Seq: 1, Value: "x"}}) },
-			func(ctx context.Context) error {
-				return s.Append(ctx, "a", []entry{{Seq: 1, Value: "x"}, {Seq: 4, Value: long}, {Seq: 5, Value: "y"}})
-			},
-			func(ctx context.Context) error {
-				return s.Seal(ctx, "a", cowchangeset.Manifest{Len: 3, Last: 5})
-			},
-			func(ctx context.Context) error { return s.Applied(ctx, "a", 5) },
-			func(ctx context.Context) error { return s.Start(ctx, header{ID: "b", Ordinal: 2, Previous: "a"}) },
-			func(ctx context.Context) error { return s.Start(ctx, header{ID: "c", Ordinal: 2, Previous: "a"}) },
-			func(ctx context.Context) error { return s.Append(ctx, "c", []entry{{Seq: 0, Value: ""}}) },
-			func(ctx context.Context) error { return s.Abort(ctx, "a", "because") },
-		}, []cowchangeset.Saved[string]{
-			{Header: header{ID: "a", Ordinal: 1}, Entries: []entry{{Seq: 1, Value: "x"}, {Seq: 4, Value: long}, {Seq: 5, Value: "y"}}, Sealed: true, Applied: 5, Aborted: true, Reason: "because"},
-			{Header: header{ID: "c", Ordinal: 2, Previous: "a"}, Entries: []entry{{Seq: 0, Value: ""}}},
-		}
+	calls := []func(context.Context) error{
+		func(ctx context.Context) error { return s.Start(ctx, header{ID: "a", Ordinal: 1}) },
+		func(ctx context.Context) error { return s.Append(ctx, "a", []entry{{Seq: 1, Value: "x"}}) },
+		func(ctx context.Context) error {
+			return s.Append(ctx, "a", []entry{{Seq: 1, Value: "x"}, {Seq: 4, Value: long}, {Seq: 5, Value: "y"}})
+		},
+		func(ctx context.Context) error {
+			return s.Seal(ctx, "a", cowchangeset.Manifest{Len: 3, Last: 5})
+		},
+		func(ctx context.Context) error { return s.Applied(ctx, "a", 5) },
+		func(ctx context.Context) error { return s.Start(ctx, header{ID: "b", Ordinal: 2, Previous: "a"}) },
+		func(ctx context.Context) error { return s.Start(ctx, header{ID: "c", Ordinal: 2, Previous: "a"}) },
+		func(ctx context.Context) error { return s.Append(ctx, "c", []entry{{Seq: 0, Value: ""}}) },
+		func(ctx context.Context) error { return s.Abort(ctx, "a", "because") },
+	}
+	left := []cowchangeset.Saved[string]{
+		{Header: header{ID: "a", Ordinal: 1}, Entries: []entry{{Seq: 1, Value: "x"}, {Seq: 4, Value: long}, {Seq: 5, Value: "y"}}, Sealed: true, Applied: 5, Aborted: true, Reason: "because"},
+		{Header: header{ID: "c", Ordinal: 2, Previous: "a"}, Entries: []entry{{Seq: 0, Value: ""}}},
+	}
+	return calls, left
 }
 
 // smallStream makes a stream whose messages are so short that script needs several for
