@@ -94,7 +94,13 @@ func failThreeTimes(ctx context.Context, l *storming, replica int, name, url str
 	if _, err := at.CreateStrategy(ctx, api.Strategy{Name: name, URL: url}); err != nil {
 		return err
 	}
+	if err := shown(func() error { _, err := at.Strategy(ctx, name); return err }); err != nil {
+		return err
+	}
 	if _, err := at.CreatePlan(ctx, api.Plan{Name: name, Actions: []string{"count"}, Strategies: []string{name}}); err != nil {
+		return err
+	}
+	if err := shown(func() error { _, err := at.Plan(ctx, name); return err }); err != nil {
 		return err
 	}
 	return together(threshold, func(int) error {
@@ -106,4 +112,14 @@ func failThreeTimes(ctx context.Context, l *storming, replica int, name, url str
 			return err
 		})
 	})
+}
+
+// shown waits until a replica shows what was created, there or elsewhere: it may be behind the
+// others.
+func shown(read func() error) error {
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		if err := read(); !api.IsCode(err, api.CodeNotFound) || time.Since(began) > patience {
+			return err
+		}
+	}
 }

@@ -176,14 +176,8 @@ func prepare(ctx context.Context, s *service) error {
 		return err
 	}
 	for _, replica := range s.replicas {
-		for began := time.Now(); ; time.Sleep(time.Millisecond) {
-			_, err := replica.StartChangeset(ctx, "storm")
-			if err == nil {
-				break
-			}
-			if !api.IsCode(err, api.CodeNotFound) || time.Since(began) > patience {
-				return err
-			}
+		if err := shown(func() error { _, err := replica.StartChangeset(ctx, "storm"); return err }); err != nil {
+			return err
 		}
 	}
 	return nil
