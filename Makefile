@@ -134,6 +134,13 @@ nested: ## vet and test the modules of their own
 		(cd $$module && $(GO) mod tidy -diff && $(BIG_HEAP) $(GO) vet ./... && $(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off ./...); \
 	done
 
+.PHONY: nested-race
+nested-race: ## the same of the modules that share memory, under the race detector (not in make test)
+	@for module in $(filter-out %/peers %/dashboard,$(NESTED)); do \
+		echo "== $$module"; \
+		(cd $$module && GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off -race ./...); \
+	done
+
 .PHONY: cluster-storm
 cluster-storm: ## break a cluster of three servers under load, in all the ways of cluster/ (5 minutes; prints as it goes)
 	cd cluster && CLUSTER_LONG=60 $(GO) test -p 1 -count=1 -v -timeout 30m ./... | grep --line-buffered -vE '^=== '

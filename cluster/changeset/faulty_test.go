@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -69,7 +70,9 @@ func (f *faulty) PublishMsg(ctx context.Context, m *nats.Msg, options ...jetstre
 		f.n++
 	}
 	if how == late {
-		f.held = append(f.held, func() { f.JetStream.PublishMsg(context.Background(), m, options...) })
+		sent := *m // the sender goes on to use its headers, and JetStream writes there
+		sent.Header = maps.Clone(m.Header)
+		f.held = append(f.held, func() { f.JetStream.PublishMsg(context.Background(), &sent, options...) })
 	}
 	f.mu.Unlock()
 	switch how {

@@ -20,13 +20,17 @@ type badge struct{ name, subject, fact, source string }
 // GitHub draws.
 func TestVerificationBadges(t *testing.T) {
 	const workflow = "test.yml"
-	if _, err := os.Stat(filepath.Join(root, ".github/workflows", workflow)); err != nil {
-		t.Error(err)
+	jobs, err := os.ReadFile(filepath.Join(root, ".github/workflows", workflow))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if oldest := fmt.Sprintf("go: [%q, oldstable, stable]", lowestGo(t)); !strings.Contains(string(jobs), oldest) {
+		t.Errorf("%s does not test with %s", workflow, oldest)
 	}
 	address := "https://" + modulePath + "/actions/workflows/" + workflow
 	line := fmt.Sprintf("[![test](%s/badge.svg?branch=main)](%s)\n", address, address)
 	for _, b := range []badge{
-		{"go", "Go", lowestGo(t) + " or later", "go.mod"},
+		{"go", "Go", strings.TrimSuffix(lowestGo(t), ".0") + " or later", "go.mod"},
 		{"dependencies", "dependencies", dependencies(t), "internal/repotest/consumer_test.go"},
 		{"faults", "planted faults", plantedFaults(t), "VERIFICATION.md#mutants"},
 		{"licence", "licence", licence(t), "LICENSE"},
@@ -59,7 +63,7 @@ func lowestGo(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSuffix(strings.TrimSpace(out), ".0")
+	return strings.TrimSpace(out)
 }
 
 // dependencies counts and names the modules that all that can be imported needs.
