@@ -135,7 +135,7 @@ nested: ## vet and test the modules of their own
 	done
 
 .PHONY: nested-race
-nested-race: ## integrations and examples under the race detector (15 minutes on a busy machine; not in make test)
+nested-race: ## integrations and examples under the race detector (many minutes; not in make test)
 	@for module in $(filter-out bench/% cluster %/dashboard,$(NESTED)); do \
 		echo "== $$module"; \
 		(cd $$module && GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off -race ./...); \
