@@ -165,7 +165,7 @@ func (rt *root[K]) helpReplace(k hkey[K], c *cell[K], rec *record) {
 		return
 	}
 	if rec.word == intentWord {
-		asIntent(rec).of.finish()
+		asIntent(rec).of.finish(rec)
 		return
 	}
 	rt.date(rec)

@@ -92,14 +92,19 @@ type target[K comparable] struct {
 func (r *core[K]) locate(key K) (target[K], error) { return r.install().locate(key) }
 
 func (rt *root[K]) locate(key K) (t target[K], err error) {
-	k, err := rt.hashed(key)
+	k, err := rt.findable(key)
 	if err != nil {
 		return t, err
 	}
-	if k.Key != k.Key { //nolint:staticcheck // true for NaN
-		return t, &invalidKeyError{reason: fmt.Sprint(unscoped(key)) + " is not equal to itself"}
-	}
 	return target[K]{root: rt, key: k, given: key}, nil
+}
+
+// findable is hashed with an error also for a key that could not be found again.
+func (kc *keyCodec[K]) findable(key K) (k hkey[K], err error) {
+	if k, err = kc.hashed(key); err == nil && k.Key != k.Key { //nolint:staticcheck // true for NaN
+		err = &invalidKeyError{reason: fmt.Sprint(unscoped(key)) + " is not equal to itself"}
+	}
+	return k, err
 }
 
 // shown returns what an error says of a key.

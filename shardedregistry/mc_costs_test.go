@@ -86,7 +86,7 @@ func TestCosts(t *testing.T) {
 		tx.Put("a", a-1)
 		return tx.Put("b", b+1)
 	}
-	mc.CheckCost(t, "Transact of two keys", sharing2(func(r *names) { r.Transact(transfer) }), mc.Cost{Loads: 19, RMWs: 5, TableReads: 2}, 16.61, 40.91, 638.16)
+	mc.CheckCost(t, "Transact of two keys", sharing2(func(r *names) { r.Transact(transfer) }), mc.Cost{Loads: 14, RMWs: 5, TableReads: 2}, 12.00, 62.64, 468.37)
 	mc.CheckCost(t, "Transact that reads two keys", sharing2(func(r *names) {
 		r.Transact(func(tx *shardedregistry.Tx[string, int]) error { tx.Get("a"); tx.Get("b"); return nil })
 	}), mc.Cost{Loads: 5, TableReads: 2}, 0)

@@ -48,7 +48,7 @@ func (rw *rewriting[K]) tell() (deleted int) {
 	rt := rw.root
 	rw.each(func(k hkey[K], it *rewriteIntent[K]) {
 		k.Key = it.cell.key
-		it.withdraw()
+		rw.withdraw(it)
 		if it.next.dead() {
 			deleted++
 			rt.shard(k.Hash).live.Add(-1)

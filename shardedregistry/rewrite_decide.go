@@ -1,6 +1,10 @@
 package shardedregistry
 
-import "github.com/latchfree/latchfree/internal/atomics"
+import (
+	"unsafe"
+
+	"github.com/latchfree/latchfree/internal/atomics"
+)
 
 // rewriting is one call of Clear or Replace: a transaction that uses all keys, those of
 // which it does not know too.
@@ -50,7 +54,6 @@ type rewriteStep[K comparable] struct {
 // one is stored. It is immutable then.
 type rewriteIntent[K comparable] struct {
 	intent
-	rw   *rewriting[K]
 	cell *cell[K] // which holds it
 
 	// old is what it stands for until the rewriting commits, and next from then on. Old is
@@ -152,13 +155,10 @@ func (rw *rewriting[K]) result(s *rewriteStep[K]) *atomics.Pointer[rewriteIntent
 
 // mine returns the intent of rw that rec is, or nil.
 func (rw *rewriting[K]) mine(rec *record) *rewriteIntent[K] {
-	if rec == nil || rec.word != intentWord {
+	if rec == nil || rec.word != intentWord || asIntent(rec).of != decider(rw) {
 		return nil
 	}
-	if it, ok := asIntent(rec).of.(*rewriteIntent[K]); ok && it.rw == rw {
-		return it
-	}
-	return nil
+	return rewriteIntentOf[K](rec)
 }
 
 // install puts an intent on a cell that was found, unless that is dead. It reports whether
@@ -177,7 +177,7 @@ func (rw *rewriting[K]) install(s *rewriteStep[K], spare *rewriteIntent[K]) (use
 			return false
 		}
 		if rec.word == intentWord {
-			asIntent(rec).of.abort()
+			asIntent(rec).of.abort(rec)
 			if rec = resolved(rec); rec != nil && !rec.dead() {
 				continue
 			}
@@ -196,8 +196,8 @@ func (rw *rewriting[K]) install(s *rewriteStep[K], spare *rewriteIntent[K]) (use
 }
 
 func (rw *rewriting[K]) make(it *rewriteIntent[K], c *cell[K]) {
-	it.word, it.of = intentWord, it
-	it.rw, it.cell = rw, c
+	it.word, it.of = intentWord, rw
+	it.cell = c
 }
 
 // next returns what replaces old, which is alive, where the rewriting commits.
@@ -280,7 +280,7 @@ func (rw *rewriting[K]) insert(s *rewriteStep[K], spare *rewriteIntent[K]) (used
 		case found == nil, !found.dead(): // the rewriting has committed: install has put intents on all that were alive
 			return false
 		case found.word == intentWord:
-			asIntent(found).of.abort()
+			asIntent(found).of.abort(found)
 		default:
 			rt.helpBury(k.key, now, found)
 			buried = found
@@ -289,9 +289,16 @@ func (rw *rewriting[K]) insert(s *rewriteStep[K], spare *rewriteIntent[K]) (used
 	return false
 }
 
+// rewriteIntentOf returns the intent whose record is rec.
+func rewriteIntentOf[K comparable](rec *record) *rewriteIntent[K] {
+	// Safety: rec is the first field of an intent whose decider is a rewriting. Make alone makes
+	// such intents, each the first field of a rewriteIntent.
+	return (*rewriteIntent[K])(unsafe.Pointer(rec))
+}
+
 // outcome implements decider.
-func (it *rewriteIntent[K]) outcome() *record {
-	rw := it.rw
+func (rw *rewriting[K]) outcome(of *record) *record {
+	it := rewriteIntentOf[K](of)
 	if rw.status.Load() != committed {
 		return it.old
 	}
@@ -316,13 +323,15 @@ func (rw *rewriting[K]) time() uint64 {
 }
 
 // finish implements decider.
-func (it *rewriteIntent[K]) finish() {
-	it.rw.decide()
-	it.withdraw()
+func (rw *rewriting[K]) finish(of *record) {
+	rw.decide()
+	rw.withdraw(rewriteIntentOf[K](of))
 }
 
 // abort implements decider. A rewriting does not abort, and needs nobody to be finished.
-func (it *rewriteIntent[K]) abort() { it.finish() }
+func (rw *rewriting[K]) abort(of *record) { rw.finish(of) }
 
-// withdraw takes the intent out of its cell, if it is there. The rewriting has committed.
-func (it *rewriteIntent[K]) withdraw() { it.cell.rec.CompareAndSwap(&it.record, it.outcome()) }
+// withdraw takes an intent out of its cell, if it is there. The rewriting has committed.
+func (rw *rewriting[K]) withdraw(it *rewriteIntent[K]) {
+	it.cell.rec.CompareAndSwap(&it.record, rw.outcome(&it.record))
+}

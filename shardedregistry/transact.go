@@ -85,9 +85,6 @@ func transactAgain[K comparable, V any](failed *Tx[K, V], fn func(*Tx[K, V]) err
 type Tx[K comparable, V any] struct {
 	_ atomics.NoCopy
 	transaction[K]
-
-	over      bool // the function has ended
-	conflicts bool // a key that it has read has changed since
 }
 
 func newTx[K comparable, V any](rt *root[K], only func(hkey[K]) bool) *Tx[K, V] {
@@ -98,7 +95,7 @@ func newTx[K comparable, V any](rt *root[K], only func(hkey[K]) bool) *Tx[K, V] 
 
 // conflict is the panic that ends a function whose transaction cannot commit.
 type conflict struct {
-	tx any // the Tx
+	tx any // the transaction
 }
 
 func (*conflict) Error() string {
@@ -120,18 +117,21 @@ func (tx *Tx[K, V]) attempt(fn func(*Tx[K, V]) error) (done bool, err error) {
 
 // run runs fn, and catches the panic by which a conflict ends it.
 func (tx *Tx[K, V]) run(fn func(*Tx[K, V]) error) error {
-	defer func() {
-		tx.over = true
-		if !tx.conflicts {
-			return
-		}
-		if r := recover(); r != nil {
-			if c, ok := r.(*conflict); !ok || c.tx != any(tx) {
-				panic(r)
-			}
-		}
-	}()
+	defer tx.end()
 	return fn(tx)
+}
+
+// end is deferred around the function.
+func (tx *transaction[K]) end() {
+	tx.over = true
+	if !tx.conflicts {
+		return
+	}
+	if r := recover(); r != nil {
+		if c, ok := r.(*conflict); !ok || c.tx != any(tx) {
+			panic(r)
+		}
+	}
 }
 
 // Get returns the value of key, and whether key is present: as the function has stored it,
@@ -139,12 +139,15 @@ func (tx *Tx[K, V]) run(fn func(*Tx[K, V]) error) error {
 //
 // Get is wait-free. It takes effect with its transaction.
 func (tx *Tx[K, V]) Get(key K) (value V, ok bool) {
-	u, err := tx.using("Get", key, true)
+	u, err := tx.shared().using("Get", key, true)
 	if err != nil {
 		return value, false
 	}
-	e, ok := tx.entry(u)
-	return e.Value, ok
+	rec := u.shown()
+	if rec == nil {
+		return value, false
+	}
+	return tx.value(u, rec), true
 }
 
 // Lookup is Get with the key as it is stored and the version. The version of what the
@@ -152,7 +155,7 @@ func (tx *Tx[K, V]) Get(key K) (value V, ok bool) {
 //
 // Lookup is wait-free. It takes effect with its transaction.
 func (tx *Tx[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
-	u, err := tx.using("Lookup", key, true)
+	u, err := tx.shared().using("Lookup", key, true)
 	if err != nil {
 		return entry, false
 	}
@@ -164,13 +167,18 @@ func (tx *Tx[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 //
 // Put is wait-free. It takes effect with its transaction.
 func (tx *Tx[K, V]) Put(key K, value V) error {
-	u, err := tx.using("Put", key, false)
+	u, err := tx.shared().using("Put", key, false)
 	if err != nil {
 		return err
 	}
-	u.next, u.written = draft[V](tx.root, false, nil, value), true
+	u.written = true
+	if tx.root.light {
+		u.next = &(&boxed[record, V]{value: value}).head // what draft returns, in one step
+	} else {
+		u.next = draft[V](tx.root, false, nil, value)
+	}
 	if u.absent {
-		u.spelled = tx.root.spelling(u.key, key)
+		tx.spell(u, key)
 	}
 	return nil
 }
@@ -179,7 +187,7 @@ func (tx *Tx[K, V]) Put(key K, value V) error {
 //
 // Delete is wait-free. It takes effect with its transaction.
 func (tx *Tx[K, V]) Delete(key K) (entry Entry[K, V], ok bool) {
-	u, err := tx.using("Delete", key, true)
+	u, err := tx.shared().using("Delete", key, true)
 	if err != nil {
 		return entry, false
 	}
@@ -188,38 +196,35 @@ func (tx *Tx[K, V]) Delete(key K) (entry Entry[K, V], ok bool) {
 	return entry, ok
 }
 
-// using returns what the transaction knows of key for one of its methods. If it is to show
-// what the key holds, and the key is new, all that was read before must still be there.
-func (tx *Tx[K, V]) using(method string, key K, shows bool) (*use[K], error) {
-	if tx == nil || tx.root == nil || tx.over {
-		panic("shardedregistry: Tx." + method + " called outside of the function of its Transact")
+// shared returns the part of tx that does not depend on V, or nil if tx is nil.
+func (tx *Tx[K, V]) shared() *transaction[K] {
+	if tx == nil {
+		return nil
 	}
-	t, err := tx.root.locate(key)
-	if err != nil {
-		return nil, err
-	}
-	if tx.only != nil && !tx.only(t.key) {
-		return nil, errSpace
-	}
-	u, isNew := tx.use(&t)
-	if tx.conflicts || shows && isNew && len(tx.uses) > 1 && !tx.still() {
-		tx.conflicts = true
-		panic(&conflict{tx})
-	}
-	return u, nil
+	return &tx.transaction
 }
 
 // entry returns the entry of a key as the function sees it.
 func (tx *Tx[K, V]) entry(u *use[K]) (entry Entry[K, V], ok bool) {
-	switch {
-	case u.written && u.next != nil:
-		value := *valueOf[V](u.next)
-		if g := tx.root.guard; g != nil {
-			value = copied(cloneOf[V](g), value)
-		}
-		return Entry[K, V]{Key: u.key.Key, Value: value}, true
-	case u.written || u.absent:
+	rec := u.shown()
+	if rec == nil {
 		return entry, false
 	}
-	return entryOf[V](tx.root, u.key, u.old), true
+	return Entry[K, V]{u.cell.key, tx.value(u, rec), rec.version()}, true
+}
+
+// value returns the value of rec, which the key of u holds or is to hold, as users get it.
+func (tx *Tx[K, V]) value(u *use[K], rec *record) V {
+	if tx.root.guard == nil {
+		return *valueOf[V](rec)
+	}
+	return tx.lent(u, rec)
+}
+
+// lent is value with a guard.
+func (tx *Tx[K, V]) lent(u *use[K], rec *record) V {
+	if rec == u.old {
+		return lent[V](tx.root, u.key(), rec)
+	}
+	return copied(cloneOf[V](tx.root.guard), *valueOf[V](rec))
 }

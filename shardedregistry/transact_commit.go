@@ -1,7 +1,5 @@
 package shardedregistry
 
-import "slices"
-
 // commit stores what the function has stored, all or nothing. It reports whether the
 // transaction is done; if not, another operation has changed one of its keys. An error is
 // that of the constraints. Redated returns a copy of a draft that is to have a date.
@@ -9,7 +7,7 @@ import "slices"
 // It runs functions of the user's, and only before the first intent and the first lock,
 // or when all is done.
 func (tx *transaction[K]) commit(redated func(*record) *record) (done bool, err error) {
-	if !slices.ContainsFunc(tx.uses, (*use[K]).stores) {
+	if !tx.stores() {
 		return true, nil // LP(Transact), nothing to store: the last key was read
 	}
 	if err := tx.prepare(redated); err != nil {
@@ -18,10 +16,10 @@ func (tx *transaction[K]) commit(redated func(*record) *record) (done bool, err 
 	tx.sort()
 	var status uint32
 	tx.count(1)
-	if cs := constraintsOf(tx.root); cs != nil {
-		status, err = constrained[K]{cs}.decide(tx)
-	} else {
+	if tx.root.constraints == nil {
 		status = tx.decide()
+	} else {
+		status, err = constrained[K]{constraintsOf(tx.root)}.decide(tx)
 	}
 	if status != committed {
 		tx.count(-1)
@@ -29,8 +27,8 @@ func (tx *transaction[K]) commit(redated func(*record) *record) (done bool, err 
 	if status == undecided {
 		return err != nil, err
 	}
-	for _, u := range tx.uses {
-		u.withdraw()
+	for i := range tx.n {
+		tx.withdraw(tx.at(i))
 	}
 	if status == committed {
 		tx.tell()
@@ -43,12 +41,23 @@ func (tx *transaction[K]) commit(redated func(*record) *record) (done bool, err 
 // awaitUnsealed waits, if the registry is sealed and the transaction uses an absent key: it
 // would only abort again.
 func (tx *transaction[K]) awaitUnsealed() {
-	for _, u := range tx.uses {
-		if u.absent && tx.root.sealed(u.key.Hash) {
+	for i := range tx.n {
+		u := tx.at(i)
+		if u.absent && tx.root.sealed(u.hash) {
 			tx.root.awaitUnsealed()
 			return
 		}
 	}
+}
+
+// stores reports whether the transaction changes a key if it commits.
+func (tx *transaction[K]) stores() bool {
+	for i := range tx.n {
+		if tx.at(i).stores() {
+			return true
+		}
+	}
+	return false
 }
 
 // stores reports whether a transaction that commits changes the key.
@@ -65,26 +74,23 @@ func (u *use[K]) before() *record {
 	return u.old
 }
 
-// prepare completes what is to be stored, and makes cells for the keys that were absent.
+// prepare completes what is to be stored, and the cells for the keys that were absent.
 //
 // Whether a snapshot is being taken is asked once, after all keys were read: as in kill, a
 // plain record deletes only what was there before any collector joined that might miss it.
 func (tx *transaction[K]) prepare(redated func(*record) *record) error {
 	rt := tx.root
 	tx.dated = rt.snapshotting()
-	for _, u := range tx.uses {
+	for i := range tx.n {
+		u := tx.at(i)
 		var (
 			before = u.before()
 			m      word
 		)
 		if u.absent {
-			u.cell = &cell[K]{key: u.key.Key}
-			if u.next != nil && u.spelled != nil {
-				u.cell.meta.Store(&cellMeta[K]{spelled: u.spelled})
-			}
 			u.cell.rec.Store(&u.record)
 		} else if u.written {
-			rt.check(u.key, u.old)
+			rt.check(u.key(), u.old)
 			m = u.old.changed()
 			if u.next == nil {
 				u.next = rt.tombstone(tx.dated, u.old)
@@ -99,7 +105,7 @@ func (tx *transaction[K]) prepare(redated func(*record) *record) error {
 		}
 		if rt.simple(u.next) {
 			u.next.word = m
-		} else if err := rt.prepare(u.key, u.next, before, m); err != nil {
+		} else if err := rt.prepare(u.key(), u.next, before, m); err != nil {
 			return err
 		}
 	}
@@ -108,9 +114,13 @@ func (tx *transaction[K]) prepare(redated func(*record) *record) error {
 
 // count adds n to the counter of live cells for each key that is created.
 func (tx *transaction[K]) count(n int64) {
-	for _, u := range tx.uses {
+	if tx.absent == 0 {
+		return
+	}
+	for i := range tx.n {
+		u := tx.at(i)
 		if u.creates() {
-			tx.root.installShard(u.key.Hash).live.Add(n)
+			tx.root.installShard(u.hash).live.Add(n)
 		}
 	}
 }
@@ -119,19 +129,38 @@ func (tx *transaction[K]) count(n int64) {
 // intent of it is in a cell: what others do when they have stored one record.
 func (tx *transaction[K]) tell() {
 	rt := tx.root
-	for _, u := range tx.uses {
+	if tx.replaces() && rt.detectors.Load() == nil && rt.subscribers.Load() == nil {
+		return // as in replace
+	}
+	for i := range tx.n {
+		u := tx.at(i)
 		switch {
 		case u.next == nil:
 		case u.next.dead():
-			rt.shard(u.key.Hash).live.Add(-1)
-			rt.bury(u.key, u.cell, u.before(), u.next)
+			rt.shard(u.hash).live.Add(-1)
+			rt.bury(u.key(), u.cell, u.before(), u.next)
 		default:
-			rt.changed(u.key, u.cell, u.before(), u.next)
+			rt.changed(u.key(), u.cell, u.before(), u.next)
 		}
 	}
-	for _, u := range tx.uses {
+	for i := range tx.n {
+		u := tx.at(i)
 		if u.next != nil && !u.next.dead() {
-			rt.check(u.key, u.next)
+			rt.check(u.key(), u.next)
 		}
 	}
+}
+
+// replaces reports whether the transaction has stored nothing but plain records in place of
+// others.
+func (tx *transaction[K]) replaces() bool {
+	if !tx.root.light || tx.dated || tx.absent > 0 {
+		return false
+	}
+	for i := range tx.n {
+		if next := tx.at(i).next; next != nil && next.dead() {
+			return false
+		}
+	}
+	return true
 }

@@ -3,6 +3,7 @@ package shardedregistry
 import (
 	"cmp"
 	"slices"
+	"unsafe"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -26,18 +27,34 @@ type transaction[K comparable] struct {
 	// dated says that what is stored is dated, because a snapshot was being taken.
 	dated bool
 
+	over      bool  // the function has ended
+	conflicts bool  // a key that it has read has changed since
+	crossed   uint8 // 1 if two keys were used, and are in the other order in first; otherwise 0
+
 	// date is 0 until somebody who finds the transaction committed sets it by CAS, to the
 	// clock. It is the date of all that is stored. Only if dated.
 	date atomics.Uint64
 
-	// uses is the keys that the function has used; in the order of their hashes, from the
-	// first intent on.
-	uses []*use[K]
+	n      int32 // how many keys the function has used: see at
+	absent int32 // how many of these were absent
 
-	byKey map[K]*use[K] // nil while there are few
+	first [fewUses]use[K] // of the keys that the function has used first
+	more  *moreUses[K]    // nil while these are all
+}
 
-	first [fewUses]use[K]  // of them
-	begin [fewUses]*use[K] // for uses, as long as that is short
+// moreUses is what a transaction of many keys has besides.
+type moreUses[K comparable] struct {
+	all   []*use[K]
+	byKey map[K]*use[K] // nil while there are not very many
+}
+
+// at returns the i-th of the keys that the function has used; from the first intent on, in
+// the order of their hashes.
+func (tx *transaction[K]) at(i int32) *use[K] {
+	if tx.more != nil {
+		return tx.more.all[i]
+	}
+	return &tx.first[uint8(i)^tx.crossed]
 }
 
 // fewUses is for how many keys a transaction needs no further memory: a transfer has two.
@@ -53,11 +70,10 @@ const (
 // use is what a transaction knows of a key that it uses, and its intent there.
 type use[K comparable] struct {
 	intent
-	tx  *transaction[K]
-	key hkey[K] // as it is stored
+	hash uint64 // of the key
 
-	// cell has the key. If the key was absent, it is one that the transaction made, which
-	// insert puts into the table, once.
+	// cell has the key, as it is stored. If the key was absent, it is one that the
+	// transaction made, which insert puts into the table, once.
 	cell *cell[K]
 
 	// old is the record that was read; if the key was absent, a dead one or nil. An intent
@@ -68,23 +84,33 @@ type use[K comparable] struct {
 	// next is what the transaction stores; nil if it leaves the key as it was.
 	next *record
 
-	spelled *K      // see cellMeta
-	floor   Version // of the shard, before the key was found absent
+	floor Version // of the shard, before the key was found absent
 
 	absent  bool // the key was absent
 	written bool // the function has stored next, or, if that is nil, has deleted the key
 	crowded bool // another key of the transaction has the same hash
 }
 
+// key returns the key as it is stored, with its hash.
+func (u *use[K]) key() hkey[K] { return u.cell.named(u.hash) }
+
+// useOf returns the use of which rec, the record of its intent, is the first field.
+func useOf[K comparable](rec *record) *use[K] {
+	// Safety: rec is the first field of an intent whose decider is a transaction. Read alone makes
+	// such intents, each the first field of a use.
+	return (*use[K])(unsafe.Pointer(rec))
+}
+
 // outcome implements decider. It dates the transaction also where that leaves the key as it
 // was: a change that follows must not have an earlier date.
-func (u *use[K]) outcome() *record {
-	if u.tx.status.Load() != committed {
+func (tx *transaction[K]) outcome(of *record) *record {
+	u := useOf[K](of)
+	if tx.status.Load() != committed {
 		return u.old
 	}
 	date := uint64(0)
-	if u.tx.dated {
-		date = u.tx.time()
+	if tx.dated {
+		date = tx.time()
 	}
 	if u.next == nil {
 		return u.old
@@ -111,15 +137,15 @@ func (tx *transaction[K]) time() uint64 {
 }
 
 // finish implements decider.
-func (u *use[K]) finish() {
-	u.tx.decide()
-	u.withdraw()
+func (tx *transaction[K]) finish(of *record) {
+	tx.decide()
+	tx.withdraw(useOf[K](of))
 }
 
 // abort implements decider.
-func (u *use[K]) abort() {
-	u.tx.status.CompareAndSwap(undecided, aborted)
-	u.withdraw()
+func (tx *transaction[K]) abort(of *record) {
+	tx.status.CompareAndSwap(undecided, aborted)
+	tx.withdraw(useOf[K](of))
 }
 
 // decide stores an intent for each key, if that holds what the transaction has read, and
@@ -130,18 +156,17 @@ func (u *use[K]) abort() {
 // needs no key that is held by the one that it is in the way of, and can be finished.
 func (tx *transaction[K]) decide() (status uint32) {
 	verdict := committed
-	for _, u := range tx.uses {
-		if tx.status.Load() != undecided {
-			break
-		}
-		if !u.install() {
+	for i := range tx.n {
+		if !tx.install(tx.at(i)) {
 			verdict = aborted
 			break
 		}
 	}
 	// LP(Transact): the transaction commits. All its intents are stored, since none is
 	// withdrawn before.
-	tx.status.CompareAndSwap(undecided, verdict)
+	if tx.status.CompareAndSwap(undecided, verdict) {
+		return verdict
+	}
 	return tx.status.Load()
 }
 
@@ -150,14 +175,14 @@ func (tx *transaction[K]) decide() (status uint32) {
 //
 // It may store the intent when the transaction is decided, because a key that was left as
 // it was holds the same record again. Such an intent stands for that record.
-func (u *use[K]) install() bool {
+func (tx *transaction[K]) install(u *use[K]) bool {
 	if u.absent {
-		return u.insert()
+		return tx.insert(u)
 	}
-	for u.tx.status.Load() == undecided { // until nothing that was in the way is
+	for tx.status.Load() == undecided { // until nothing that was in the way is
 		if u.cell.rec.CompareAndSwap(u.old, &u.record) {
-			if u.tx.status.Load() != undecided {
-				u.withdraw()
+			if tx.status.Load() != undecided {
+				tx.withdraw(u)
 			}
 			return true
 		}
@@ -181,9 +206,9 @@ func (u *use[K]) install() bool {
 // the other; so it is aborted.
 func (u *use[K]) pass(rec *record) {
 	if u.crowded {
-		asIntent(rec).of.abort()
+		asIntent(rec).of.abort(rec)
 	} else {
-		asIntent(rec).of.finish()
+		asIntent(rec).of.finish(rec)
 	}
 }
 
@@ -195,10 +220,11 @@ func (u *use[K]) pass(rec *record) {
 // Status is read under the mutex of the bucket: while it is undecided there, the
 // cell was in the table never or still is, and the transaction cannot commit before the
 // mutex is unlocked.
-func (u *use[K]) insert() bool {
+func (tx *transaction[K]) insert(u *use[K]) bool {
 	var (
-		tx, rt  = u.tx, u.tx.root
-		s       = rt.installShard(u.key.Hash)
+		rt      = tx.root
+		key     = u.key()
+		s       = rt.installShard(key.Hash)
 		heirs   subscriptions[K]
 		found   *record // what was in the way, or nil
 		buried  *record // a dead record of which all have been told
@@ -207,7 +233,7 @@ func (u *use[K]) insert() bool {
 	)
 	for tx.status.Load() == undecided { // until nothing that was in the way is
 		found = nil
-		c := rt.cells.Compute(u.key, func(now *cell[K]) *cell[K] {
+		c := rt.cells.Compute(key, func(now *cell[K]) *cell[K] {
 			if now == u.cell || tx.status.Load() != undecided {
 				return now
 			}
@@ -238,7 +264,7 @@ func (u *use[K]) insert() bool {
 				heirs.handedOn(rt)
 			}
 			if entered && tx.status.Load() != undecided {
-				u.withdraw()
+				tx.withdraw(u)
 			}
 			return true
 		case !found.dead():
@@ -246,7 +272,7 @@ func (u *use[K]) insert() bool {
 		case found.word == intentWord:
 			u.pass(found)
 		default:
-			rt.helpBury(u.key, c, found)
+			rt.helpBury(key, c, found)
 			buried = found
 		}
 	}
@@ -254,32 +280,45 @@ func (u *use[K]) insert() bool {
 }
 
 // withdraw takes the intent out of its cell, if it is there. The transaction is decided.
-func (u *use[K]) withdraw() {
+func (tx *transaction[K]) withdraw(u *use[K]) {
 	if !u.absent {
-		u.cell.rec.CompareAndSwap(&u.record, u.outcome())
+		u.cell.rec.CompareAndSwap(&u.record, tx.outcome(&u.record))
 		return
 	}
-	rt := u.tx.root
-	if rt.cells.Load(u.key) != u.cell {
+	rt, key := tx.root, u.key()
+	if rt.cells.Load(key) != u.cell {
 		return // it has never entered the table, or has left it
 	}
-	rec := u.outcome()
+	rec := tx.outcome(&u.record)
 	if rec == nil {
-		rt.cells.CompareAndDelete(u.key, u.cell)
+		rt.cells.CompareAndDelete(key, u.cell)
 		return
 	}
 	u.cell.rec.CompareAndSwap(&u.record, rec)
 	if rec.dead() {
-		rt.keepInTable(u.key, u.cell) // as long as somebody needs it: insert has told all
+		rt.keepInTable(key, u.cell) // as long as somebody needs it: insert has told all
 	}
 }
 
 // sort puts the keys in the order in which all transactions store their intents.
 func (tx *transaction[K]) sort() {
-	slices.SortFunc(tx.uses, func(a, b *use[K]) int { return cmp.Compare(a.key.Hash, b.key.Hash) })
-	for i, u := range tx.uses[1:] {
-		if before := tx.uses[i]; before.key.Hash == u.key.Hash {
-			before.crowded, u.crowded = true, true
+	if tx.more == nil {
+		if tx.n == 2 && tx.first[0].follows(&tx.first[1]) {
+			tx.crossed = 1
 		}
+		return
 	}
+	slices.SortFunc(tx.more.all, func(a, b *use[K]) int { return cmp.Compare(a.hash, b.hash) })
+	for i, u := range tx.more.all[1:] {
+		tx.more.all[i].follows(u)
+	}
+}
+
+// follows reports whether u comes after other in the order. If they have the same hash, it
+// notes that for both.
+func (u *use[K]) follows(other *use[K]) bool {
+	if u.hash == other.hash {
+		u.crowded, other.crowded = true, true
+	}
+	return u.hash > other.hash
 }

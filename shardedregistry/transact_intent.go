@@ -14,22 +14,22 @@ type intent struct {
 	of     decider // immutable
 }
 
-// decider is the access of a transaction whose first field is an intent. As it is an
-// interface, a program that has no transactions links none of them.
+// decider is a transaction, or a rewriting. Its methods are given one of its intents. As it
+// is an interface, a program that has no transactions links none of them.
 type decider interface {
 	// outcome returns what the intent stands for: a record that has its date, or nil if
 	// the key is absent and the cell is that of the transaction.
-	outcome() *record
+	outcome(of *record) *record
 	// finish decides the transaction, if that is left to do, and takes the intent out of
 	// its cell.
-	finish()
+	finish(of *record)
 	// abort does so as well, but aborts the transaction unless it has committed.
-	abort()
+	abort(of *record)
 }
 
 // asIntent returns the intent whose word is that of rec.
 func asIntent(rec *record) *intent {
-	// Safety: newAccess alone makes something with intentWord, the first field of an intent.
+	// Safety: transaction.read and rewriting.make alone set intentWord, in the first field of an intent.
 	return (*intent)(unsafe.Pointer(rec))
 }
 
@@ -39,13 +39,16 @@ func resolved(rec *record) *record {
 	if rec.word != intentWord {
 		return rec
 	}
-	return asIntent(rec).of.outcome()
+	return asIntent(rec).of.outcome(rec)
 }
 
 // held returns what c holds, dead or alive, or nil if it holds nothing yet, or never.
 func (rt *root[K]) held(c *cell[K]) *record {
-	rec := resolved(c.rec.Load())
-	if rec != nil {
+	rec := c.rec.Load()
+	if rec.word&(datedBit|deadBit) == 0 {
+		return rec
+	}
+	if rec = resolved(rec); rec != nil {
 		rt.date(rec)
 	}
 	return rec
@@ -58,6 +61,6 @@ func (c *cell[K]) cleared(rec *record) *record {
 	if rec.word != intentWord {
 		return rec
 	}
-	asIntent(rec).of.finish()
+	asIntent(rec).of.finish(rec)
 	return c.rec.Load()
 }

@@ -1,74 +1,135 @@
 package shardedregistry
 
-// use returns what the transaction knows of the key of t. If it has not used the key
-// before, it reads the key.
-func (tx *transaction[K]) use(t *target[K]) (u *use[K], isNew bool) {
-	if u := tx.known(t.key); u != nil {
-		return u, false
+// using returns what the transaction knows of key for one of the methods of Tx. If that is
+// to show what the key holds, and the key is new, all that was read before must still be
+// there.
+func (tx *transaction[K]) using(method string, key K, shows bool) (u *use[K], err error) {
+	if tx == nil || tx.root == nil || tx.over {
+		panic("shardedregistry: Tx." + method + " called outside of the function of its Transact")
 	}
-	n := len(tx.uses)
-	if n < fewUses {
-		u = &tx.first[n]
+	if tx.root.open { // otherwise key need not be how it is stored, or cannot be compared
+		u = tx.known(key)
+	}
+	if u == nil {
+		if u, err = tx.use(key, shows); err != nil {
+			return nil, err
+		}
+	}
+	if tx.conflicts {
+		panic(&conflict{tx})
+	}
+	return u, nil
+}
+
+// use is using for a key that need not be known.
+func (tx *transaction[K]) use(key K, shows bool) (*use[K], error) {
+	var k hkey[K]
+	if rt := tx.root; rt.open && key == key { //nolint:staticcheck // false for NaN
+		k = hkey[K]{Hash: rt.keys.Hash(key), Key: key}
 	} else {
-		u = new(use[K])
+		var err error
+		if k, err = rt.findable(key); err != nil {
+			return nil, err
+		}
+		if u := tx.known(k.Key); u != nil {
+			return u, nil
+		}
 	}
-	u.tx, u.key = tx, t.key
-	u.word, u.of = intentWord, u
-	u.read()
-	if n == 0 {
-		tx.uses = tx.begin[:0]
+	if tx.only != nil && !tx.only(k) {
+		return nil, errSpace
 	}
-	tx.uses = append(tx.uses, u)
-	if tx.byKey != nil {
-		tx.byKey[u.key.Key] = u
+	u := tx.add(k)
+	if shows && tx.n > 1 && !tx.still() {
+		tx.conflicts = true
 	}
-	return u, true
+	return u, nil
+}
+
+// add reads a key that the transaction has not used before.
+func (tx *transaction[K]) add(k hkey[K]) *use[K] {
+	if tx.n >= fewUses {
+		return tx.addMore(k)
+	}
+	u := &tx.first[tx.n]
+	tx.read(u, k)
+	tx.n++
+	return u
+}
+
+// addMore is add where first is full.
+func (tx *transaction[K]) addMore(k hkey[K]) *use[K] {
+	if tx.more == nil {
+		more := new(moreUses[K])
+		for i := range tx.first {
+			more.all = append(more.all, &tx.first[i])
+		}
+		tx.more = more
+	}
+	u := new(use[K])
+	tx.read(u, k)
+	tx.more.all = append(tx.more.all, u)
+	tx.n++
+	if tx.more.byKey != nil {
+		tx.more.byKey[u.cell.key] = u
+	}
+	return u
 }
 
 // manyUses is from how many keys on a transaction finds them by a map.
 const manyUses = 16
 
-// known returns what the transaction knows of k, or nil if it has not used k before.
-func (tx *transaction[K]) known(k hkey[K]) *use[K] {
-	if len(tx.uses) >= manyUses {
-		if tx.byKey == nil {
-			tx.byKey = make(map[K]*use[K], 2*manyUses)
-			for _, u := range tx.uses {
-				tx.byKey[u.key.Key] = u
-			}
-		}
-		return tx.byKey[k.Key]
+// known returns what the transaction knows of a key as it is stored, or nil if it has not
+// used the key before.
+func (tx *transaction[K]) known(key K) *use[K] {
+	if tx.n >= manyUses {
+		return tx.more.known(key)
 	}
-	for _, u := range tx.uses {
-		if u.key == k {
+	for i := tx.n - 1; i >= 0; i-- { // the last one first, as a function often stores what it has just read
+		if u := tx.at(i); u.cell.key == key {
 			return u
 		}
 	}
 	return nil
 }
 
-// read reads what the key holds.
-func (u *use[K]) read() {
-	if u.look(); u.absent {
-		u.floor = u.tx.root.floor(u.key)
-		u.look() // for what there is when floor is known
+func (m *moreUses[K]) known(key K) *use[K] {
+	if m.byKey == nil {
+		m.byKey = make(map[K]*use[K], 2*len(m.all))
+		for _, u := range m.all {
+			m.byKey[u.cell.key] = u
+		}
 	}
+	return m.byKey[key]
 }
 
-func (u *use[K]) look() {
-	rt := u.tx.root
-	c := rt.cells.Load(u.key)
-	if u.old = nil; c != nil {
-		u.old = rt.held(c)
+// read lets u be that of k, and reads what the key holds.
+func (tx *transaction[K]) read(u *use[K], k hkey[K]) {
+	u.word, u.of = intentWord, tx
+	u.hash = k.Hash
+	if tx.look(u, k) {
+		return
 	}
-	if u.absent = u.old == nil || u.old.dead(); !u.absent {
-		u.cell, u.key = c, c.named(u.key.Hash)
+	u.floor = tx.root.floor(k.Hash)
+	if tx.look(u, k) { // for what there is when floor is known
+		return
 	}
+	u.cell, u.absent = &cell[K]{key: k.Key}, true
+	tx.absent++
 }
 
-// floor returns the floor of the shard of k.
-func (rt *root[K]) floor(k hkey[K]) Version {
-	s := rt.shardAt(k.Hash).Load()
+// look reads what the key holds, and reports whether it is present.
+func (tx *transaction[K]) look(u *use[K], k hkey[K]) bool {
+	rt := tx.root
+	if u.cell, u.old = rt.cells.Load(k), nil; u.cell == nil {
+		return false
+	}
+	u.old = rt.held(u.cell)
+	return u.old != nil && !u.old.dead()
+}
+
+// floor returns the floor of the shard of a hash.
+func (rt *root[K]) floor(hash uint64) Version {
+	s := rt.shardAt(hash).Load()
 	if s == nil {
 		return 0
 	}
@@ -83,43 +144,70 @@ func (rt *root[K]) floor(k hkey[K]) Version {
 // are more, each was absent throughout. Otherwise another dead record would be in its cell,
 // or the floor would have been raised.
 func (tx *transaction[K]) still() bool {
-	absent := 0
-	for _, u := range tx.uses {
-		if u.absent {
-			absent++
+	if tx.absent > 0 {
+		for i := range tx.n {
+			u := tx.at(i)
+			if u.absent && !tx.stillAbsent(u, tx.absent > 1) {
+				return false
+			}
 		}
 	}
-	for _, u := range tx.uses {
-		if u.absent && !u.stillAbsent(absent > 1) {
-			return false
-		}
-	}
-	for _, u := range tx.uses {
-		if !u.absent && resolved(u.cell.rec.Load()) != u.old {
+	for i := range tx.n {
+		u := tx.at(i)
+		if !u.absent && !u.stillPresent() {
 			return false
 		}
 	}
 	return true
 }
 
+// stillPresent reports whether the key, which was present, has what was read.
+func (u *use[K]) stillPresent() bool {
+	rec := u.cell.rec.Load()
+	return rec == u.old || resolved(rec) == u.old
+}
+
 // stillAbsent reports whether the key is absent, and, if throughout, was since it was read.
-func (u *use[K]) stillAbsent(throughout bool) bool {
-	rt := u.tx.root
+func (tx *transaction[K]) stillAbsent(u *use[K], throughout bool) bool {
+	rt := tx.root
 	var now *record
-	if c := rt.cells.Load(u.key); c != nil {
+	if c := rt.cells.Load(u.key()); c != nil {
 		now = rt.held(c)
 	}
 	if now != nil && !now.dead() {
 		return false
 	}
-	return !throughout || now == u.old && rt.floor(u.key) == u.floor
+	return !throughout || now == u.old && rt.floor(u.hash) == u.floor
 }
 
 // keys returns the keys that the transaction uses.
 func (tx *transaction[K]) keys() []hkey[K] {
-	keys := make([]hkey[K], len(tx.uses))
-	for i, u := range tx.uses {
-		keys[i] = u.key
+	keys := make([]hkey[K], tx.n)
+	for i := range keys {
+		keys[i] = tx.at(int32(i)).key()
 	}
 	return keys
+}
+
+// shown returns the record of the key that the function sees, or nil if that is absent.
+func (u *use[K]) shown() *record {
+	switch {
+	case u.written:
+		return u.next
+	case u.absent:
+		return nil
+	}
+	return u.old
+}
+
+// spell notes how the key of u, which was absent, is spelled in the call that stores it.
+func (tx *transaction[K]) spell(u *use[K], given K) {
+	if tx.root.normalize == nil {
+		return
+	}
+	var meta *cellMeta[K]
+	if s := tx.root.spelling(u.key(), given); s != nil {
+		meta = &cellMeta[K]{spelled: s}
+	}
+	u.cell.meta.Store(meta)
 }
