@@ -218,7 +218,8 @@ func (r *root[K]) find(k K) *entry[K] {
 		}
 		return e
 	}
-	return r.entries.Find(&r.keys, k)
+	e, _ := r.entries.Find(&r.keys, k)
+	return e
 }
 
 // seek is find for a call that is not counted.
@@ -292,7 +293,7 @@ func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 		if r.apart {
 			e = r.find(k)
 		} else {
-			e = r.entries.Find(&r.keys, k) // LP(GetOrCreate): a hit
+			e, _ = r.entries.Find(&r.keys, k) // LP(GetOrCreate): a hit
 		}
 		if e != nil {
 			p := e.state.Load()
@@ -318,7 +319,7 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 	if r.apart {
 		e = r.find(k)
 	} else {
-		e = r.entries.Find(&r.keys, k) // LP(Get): absent, ready, or being created
+		e, _ = r.entries.Find(&r.keys, k) // LP(Get): absent, ready, or being created
 	}
 	if e == nil {
 		return v, false

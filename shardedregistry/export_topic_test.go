@@ -36,7 +36,9 @@ func (s TopicSet) Told(key string) (loops []int) {
 
 // Ignores reports whether the set says at once that no loop is told of key, where it hashes
 // keys as New makes it.
-func (s TopicSet) Ignores(key string) bool { return s.set == nil || s.set.ignores(&s.rt.keys, key) }
+func (s TopicSet) Ignores(key string) bool {
+	return s.set == nil || s.set.ignores(s.rt.keys.Hash(key), key)
+}
 
 // IsEmpty reports whether the set is what it was when it was new.
 func (s TopicSet) IsEmpty() bool { return s.set == nil }

@@ -34,7 +34,7 @@ func (m Mirror[K, V]) Get(key K) (value V, ok bool) {
 		return mirrored[V](rt, key)
 	}
 	// LP(Get): the table is read, or the record.
-	c := rt.cells.Find(&rt.keys, key)
+	c, _ := rt.cells.Find(&rt.keys, key)
 	if c == nil {
 		return value, false
 	}
@@ -65,7 +65,7 @@ func (m Mirror[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 		return mirroredEntry[V](rt, key)
 	}
 	// LP(Lookup): the table is read, or the record.
-	c := rt.cells.Find(&rt.keys, key)
+	c, _ := rt.cells.Find(&rt.keys, key)
 	if c == nil {
 		return entry, false
 	}

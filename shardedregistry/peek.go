@@ -16,7 +16,7 @@ func (r *further[K, V]) Peek(key K) *V {
 		return peek[V](rt, key)
 	}
 	// LP(Peek): the table is read, or the record.
-	c := rt.cells.Find(&rt.keys, key)
+	c, _ := rt.cells.Find(&rt.keys, key)
 	if c == nil {
 		return nil
 	}

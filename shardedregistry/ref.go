@@ -161,14 +161,14 @@ func (r Ref[K, V]) Update(fn func(V) (V, error)) (Entry[K, V], error) {
 	}
 	failed := 0
 	if r.anchor != nil {
-		if rt, c, old := r.anchor.replaceable(); old != nil {
+		if rt, c, hash, old := r.anchor.replaceable(); old != nil {
 			value, err := fn(*valueOf[V](old))
 			if err != nil {
 				return Entry[K, V]{}, err
 			}
 			next := &boxed[record, V]{record{word: old.changed()}, value}
 			// LP(Update): replace stores the new record.
-			if rt.replace(c, old, &next.head) {
+			if rt.replace(c, hash, old, &next.head) {
 				return Entry[K, V]{c.key, value, next.head.version()}, nil
 			}
 			failed++
@@ -204,9 +204,9 @@ func (r Ref[K, V]) UpdateIf(version Version, value V) (Version, error) {
 func (r Ref[K, V]) Put(value V) (Version, error) {
 	failed := 0
 	if r.anchor != nil {
-		if rt, c, old := r.anchor.replaceable(); old != nil {
+		if rt, c, hash, old := r.anchor.replaceable(); old != nil {
 			// LP(Put): store stores the new record.
-			if version, ok := store(rt, c, old, value); ok {
+			if version, ok := store(rt, c, hash, old, value); ok {
 				return version, nil
 			}
 			failed++
@@ -266,11 +266,11 @@ func (r Ref[K, V]) DeleteIf(version Version) error {
 }
 
 // replaceable begins the fast path of a Ref, as that of core does of a key.
-func (h *hold[K]) replaceable() (rt *root[K], c *cell[K], old *record) {
+func (h *hold[K]) replaceable() (rt *root[K], c *cell[K], hash uint64, old *record) {
 	rt = h.target.root
 	if h.bad != nil || !rt.light || rt.snapshotting() {
-		return rt, nil, nil
+		return rt, nil, 0, nil
 	}
 	c, old = h.target.loadLive()
-	return rt, c, old
+	return rt, c, h.target.key.Hash, old
 }

@@ -114,7 +114,7 @@ func (r *Registry[K, V]) Get(key K) (value V, ok bool) {
 		return get[V](rt, key)
 	}
 	// LP(Get): the table is read, or the record.
-	c := rt.cells.Find(&rt.keys, key)
+	c, _ := rt.cells.Find(&rt.keys, key)
 	if c == nil {
 		return value, false
 	}
@@ -148,7 +148,7 @@ func (r *Registry[K, V]) Lookup(key K) (entry Entry[K, V], ok bool) {
 		return lookup[V](rt, key)
 	}
 	// LP(Lookup): the table is read, or the record.
-	c := rt.cells.Find(&rt.keys, key)
+	c, _ := rt.cells.Find(&rt.keys, key)
 	if c == nil {
 		return entry, false
 	}

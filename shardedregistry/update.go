@@ -23,7 +23,7 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 		panic("shardedregistry: Update called with a nil function")
 	}
 	failed := 0
-	rt, c, old := r.replaceable(key)
+	rt, c, hash, old := r.replaceable(key)
 	if old != nil {
 		value, err := fn(*valueOf[V](old))
 		if err != nil {
@@ -31,7 +31,7 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 		}
 		next := &boxed[record, V]{record{word: old.changed()}, value}
 		// LP(Update): replace stores the new record.
-		if rt.replace(c, old, &next.head) {
+		if rt.replace(c, hash, old, &next.head) {
 			return Entry[K, V]{c.key, value, next.head.version()}, nil
 		}
 		failed++
@@ -40,44 +40,44 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 }
 
 // replaceable begins the fast path that replaces the value of a present key, which
-// needs a light root and no snapshot in progress. It returns the root, the cell of key
-// and its live record, or no record if the caller must take the slow path.
-func (r *core[K]) replaceable(key K) (rt *root[K], c *cell[K], old *record) {
+// needs a light root and no snapshot in progress. It returns the root, the cell of key, with
+// its hash, and its live record, or no record if the caller must take the slow path.
+func (r *core[K]) replaceable(key K) (rt *root[K], c *cell[K], hash uint64, old *record) {
 	if rt = r.root.Load(); rt == nil {
-		return r.install(), nil, nil
+		return r.install(), nil, 0, nil
 	}
 	if !rt.light || rt.snapshotting() {
-		return rt, nil, nil
+		return rt, nil, 0, nil
 	}
-	if c = rt.cells.Find(&rt.keys, key); c == nil {
-		return rt, nil, nil
+	if c, hash = rt.cells.Find(&rt.keys, key); c == nil {
+		return rt, nil, 0, nil
 	}
 	old = c.rec.Load()
 	if old.word&(datedBit|deadBit) != 0 {
 		old = rt.live(old)
 	}
-	return rt, c, old
+	return rt, c, hash, old
 }
 
-// replace stores next in place of old, which c held, and reports whether it did; if
-// not, another operation has changed the key. Then it does what changed does, as far
+// replace stores next in place of old, which c held, the cell of a key with this hash, and
+// reports whether it did; if not, another operation has changed the key. Then it does what changed does, as far
 // as the fast path needs it.
-func (rt *root[K]) replace(c *cell[K], old, next *record) bool {
+func (rt *root[K]) replace(c *cell[K], hash uint64, old, next *record) bool {
 	if !c.rec.CompareAndSwap(old, next) {
 		return false
 	}
 	if first, s := rt.detectors.Load(), rt.subscribers.Load(); first != nil || s != nil {
-		rt.replaced(c, first, s)
+		rt.replaced(c, hash, first, s)
 	}
 	return true
 }
 
 // replaced tells the detectors and subscribers of a change that replace has made.
-func (rt *root[K]) replaced(c *cell[K], first *reentryDetector[K], s *subscribers[K]) {
-	if first == nil && s.ignores(&rt.keys, c.key) {
+func (rt *root[K]) replaced(c *cell[K], hash uint64, first *reentryDetector[K], s *subscribers[K]) {
+	if first == nil && s.ignores(hash, c.key) {
 		return
 	}
-	k := hkey[K]{Hash: rt.keys.Hash(c.key), Key: c.key} // as replaceable has hashed it
+	k := c.named(hash)
 	detect(first, k)
 	if s != nil {
 		rt.notify(s, k)
@@ -236,14 +236,14 @@ func (t *target[K]) attemptCreate(a *change[K], fn func() error) (done bool, err
 // effect when the new record is stored, or, if it stores none, when what it found
 // was read.
 func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, error) {
-	rt, c, old := r.replaceable(key)
+	rt, c, hash, old := r.replaceable(key)
 	if old != nil {
 		// LP(UpdateIf), another version: replaceable has read the record.
 		if old.version() != version {
 			return 0, &ConflictError{old.version(), version}
 		}
 		// LP(UpdateIf): store stores the new record.
-		if next, ok := store(rt, c, old, value); ok {
+		if next, ok := store(rt, c, hash, old, value); ok {
 			return next, nil
 		}
 	}
@@ -256,9 +256,9 @@ func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, err
 
 // store stores value in place of old, which c held, and returns its version, or
 // false if another operation has changed the key.
-func store[K comparable, V any](rt *root[K], c *cell[K], old *record, value V) (Version, bool) {
+func store[K comparable, V any](rt *root[K], c *cell[K], hash uint64, old *record, value V) (Version, bool) {
 	next := &boxed[record, V]{record{word: old.changed()}, value}
-	if !rt.replace(c, old, &next.head) {
+	if !rt.replace(c, hash, old, &next.head) {
 		return 0, false
 	}
 	return next.head.version(), true
@@ -326,10 +326,10 @@ func (t *target[K]) swapIf(c *cell[K], old, next *record) (stored bool, err erro
 // what it found was read.
 func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 	failed := 0
-	rt, c, old := r.replaceable(key)
+	rt, c, hash, old := r.replaceable(key)
 	if old != nil {
 		// LP(Put): store stores the new record.
-		if version, ok := store(rt, c, old, value); ok {
+		if version, ok := store(rt, c, hash, old, value); ok {
 			return version, nil
 		}
 		failed++

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/table"
 )
 
 // subscription is what connects one watcher and one key. The cells that follow one
@@ -254,8 +253,9 @@ type (
 		// notify tells the watchers that k has changed, and reports whether one will
 		// look at k.
 		notify(rt *root[K], k hkey[K]) (awaited bool)
-		// ignores reports whether none is told of key, if that is soon said. Keys hashes it.
-		ignores(keys *table.Keys[K], key K) bool
+		// ignores reports whether none is told of key, if that is soon said. They are apart
+		// because the compiler copies a struct of more than four words by way of memory.
+		ignores(hash uint64, key K) bool
 	}
 	subscriptions[K comparable] interface {
 		// needed reports whether a watcher has yet to see dead.
@@ -320,9 +320,9 @@ func (rt *root[K]) changeSubscribers(change func(subscribers[K]) subscribers[K])
 	}
 }
 
-// ignores reports whether nobody is told of key, if that is soon said. Keys hashes it.
-func (s *subscribers[K]) ignores(keys *table.Keys[K], key K) bool {
-	return s == nil || s.waiters == 0 && s.watchers.ignores(keys, key)
+// ignores reports whether nobody is told of key, if that is soon said.
+func (s *subscribers[K]) ignores(hash uint64, key K) bool {
+	return s == nil || s.waiters == 0 && s.watchers.ignores(hash, key)
 }
 
 // notify tells a that k has changed, and reports whether a watcher will look at k. It

@@ -4,8 +4,6 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"slices"
-
-	"github.com/latchfree/latchfree/internal/table"
 )
 
 // Loops that watch some keys only are found by topic: the key, or a group that the key
@@ -139,8 +137,8 @@ func (s *watcherSet[K]) at(t *groupedTopics[K], key K) []*watcher[K] {
 }
 
 // ignores reports whether none is told of key, which the bitmap nearly always knows.
-func (s *watcherSet[K]) ignores(keys *table.Keys[K], key K) bool {
-	if len(s.all) != 0 || !s.keys.empty() && s.bitmap.has(keys.Hash(key)) {
+func (s *watcherSet[K]) ignores(hash uint64, key K) bool {
+	if len(s.all) != 0 || !s.keys.empty() && s.bitmap.has(hash) {
 		return false
 	}
 	for i := range s.groups {
@@ -151,16 +149,17 @@ func (s *watcherSet[K]) ignores(keys *table.Keys[K], key K) bool {
 	return true
 }
 
-// topicBitmap has a bit for the hash of each topic that is watched, so that most changes
-// that no loop is told of find that out by one load. It is immutable. Bits of topics that
+// topicBitmap has two bits of one word for the hash of each topic that is watched, so that
+// most changes that no loop is told of find that out by one load: it is a blocked Bloom
+// filter of Putze, Sanders and Singler (WEA 2007). It is immutable. Bits of topics that
 // nobody watches any more stay until a loop joins and nothing is spare.
 type topicBitmap struct {
 	words []uint64 // a power of two
 	spare int      // so many topics may come or go before the next one is made
 }
 
-// Sizes of a bitmap: 16 bits for each topic when it is made, which rules out 94 of 100
-// other keys, and at least 8 for each until the next one is made, which rules out 88. The
+// Sizes of a bitmap: 16 bits for each topic when it is made, which rules out 98 of 100
+// other keys, and at least 8 for each until the next one is made, which rules out 94. The
 // largest has 4 KB, since each loop that joins copies it.
 const (
 	bitsPerTopic   = 16
@@ -173,10 +172,14 @@ func (b *topicBitmap) has(hash uint64) bool {
 	if len(b.words) == 0 {
 		return false
 	}
-	return b.words[hash>>32%uint64(len(b.words))]>>(hash>>58)&1 != 0
+	bits := bitsOf(hash)
+	return b.words[hash>>32%uint64(len(b.words))]&bits == bits
 }
 
-func (b *topicBitmap) add(hash uint64) { b.words[hash>>32%uint64(len(b.words))] |= 1 << (hash >> 58) }
+func (b *topicBitmap) add(hash uint64) { b.words[hash>>32%uint64(len(b.words))] |= bitsOf(hash) }
+
+// bitsOf returns the bits for a hash in its word.
+func bitsOf(hash uint64) uint64 { return 1<<(hash>>58) | 1<<(hash>>52&63) }
 
 // marked returns a bitmap of the topics of s and of w, which has just been added to s.
 func (s *watcherSet[K]) marked(w *watcher[K]) topicBitmap {

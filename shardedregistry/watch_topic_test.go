@@ -112,7 +112,7 @@ func TestTopicsShape(t *testing.T) {
 		if n := i + 1; n == 10 || n == 100 || n == 1000 {
 			depth, bytes := set.Depth()
 			mistaken := set.Mistaken(func(i int) string { return fmt.Sprint("other ", i) }, 10_000)
-			if mistaken > 1_800 || bytes > max(64, 4*n) || depth > 5 {
+			if mistaken > 800 || bytes > max(64, 4*n) || depth > 5 {
 				t.Errorf("%d loops: the bitmap of %d bytes does not rule out %d of 10000, the depth is %d", n, bytes, mistaken, depth)
 			}
 		}
@@ -128,7 +128,7 @@ func TestTopicsShape(t *testing.T) {
 		join(i)
 		set = leave[len(leave)-1](set)
 	}
-	if n := set.Mistaken(func(i int) string { return fmt.Sprint("other ", i) }, 10_000); n > 1_800 {
+	if n := set.Mistaken(func(i int) string { return fmt.Sprint("other ", i) }, 10_000); n > 800 {
 		t.Errorf("when most have left, the bitmap does not rule out %d of 10000", n)
 	}
 	if got := set.Told(watched(19_995)); !slices.Equal(got, []int{19_995}) {

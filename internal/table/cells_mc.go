@@ -22,8 +22,9 @@ func (t *Cells[K, E]) Init(Hash[K], int) {
 func (t *Cells[K, E]) Spread(int, func(uint64) *atomics.Int64) {}
 
 // Find reads the key's word.
-func (t *Cells[K, E]) Find(keys *Keys[K], k K) *E {
-	return t.Load(Hashed[K]{Hash: keys.Hash(k), Key: k})
+func (t *Cells[K, E]) Find(keys *Keys[K], k K) (e *E, hash uint64) {
+	hash = keys.Hash(k)
+	return t.Load(Hashed[K]{Hash: hash, Key: k}), hash
 }
 
 // LoadOrStore writes the key's word, or reads it if there is a cell.

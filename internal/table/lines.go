@@ -70,16 +70,15 @@ func (t *Lines[K, E]) begin(n int) {
 	t.array.Store(a)
 }
 
-// Find returns the cell of k, or nil. It takes effect as Load does. It is the
-// quickest way to a cell where the caller does not need the hash. Keys makes the
-// hash, and must be the Keys that made the hash function given to Init. Find panics
+// Find returns the cell of k, or nil, and the hash of k. It takes effect as Load does.
+// It is the quickest way to a cell where the caller does not have the hash. Keys makes it,
+// and must be the Keys that made the hash function given to Init. Find panics
 // as keys.Hash does.
 //
 // Nearly always the root's tags name one slot, which has the cell, or none in a
 // chain of one bucket. Then Find keeps nothing on the stack. All else is left to
 // Load, which begins anew.
-func (t *Lines[K, E]) Find(keys *Keys[K], k K) *E {
-	var h uint64
+func (t *Lines[K, E]) Find(keys *Keys[K], k K) (e *E, h uint64) {
 	if hashesAtRuntime {
 		h = maphash.Comparable(keys.runtimeSeed(), k) // hash would be called, and this is inlined
 	} else {
@@ -88,13 +87,13 @@ func (t *Lines[K, E]) Find(keys *Keys[K], k K) *E {
 	b := t.array.Load().root(h)
 	now := b.load()
 	if s := now.having(tag(h)); s != 0 {
-		if e := b.slots[s.first()].Load(); e != nil && *keyOf[K](e) == k {
-			return e
+		if e = b.slots[s.first()].Load(); e != nil && *keyOf[K](e) == k {
+			return e, h
 		}
 	} else if now != moved && b.next.Load() == nil {
-		return nil
+		return nil, h
 	}
-	return t.Load(Hashed[K]{Hash: h, Key: k})
+	return t.Load(Hashed[K]{Hash: h, Key: k}), h
 }
 
 // Load returns the cell of k, or nil. It takes effect when the cell's slot is

@@ -19,7 +19,7 @@ func TestLinesFind(t *testing.T) {
 		t.Helper()
 		for i := from; i < to; i++ {
 			k := fmt.Sprint(i)
-			e := p.Find(&keys, k)
+			e, _ := p.Find(&keys, k)
 			if e != p.load(k) || e != nil && e.key != k {
 				t.Fatalf("Find(%s) = %v, and Load finds %v", k, e, p.load(k))
 			}

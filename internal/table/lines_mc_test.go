@@ -38,7 +38,10 @@ type real struct {
 	kept  int64         // what part had before
 }
 
-func (r *real) load(k string) any { return shown(r.Find(table.KeysHashedBy(hashOf), k)) }
+func (r *real) load(k string) any {
+	e, _ := r.Find(table.KeysHashedBy(hashOf), k)
+	return shown(e)
+}
 
 func (r *real) add(k string, n int) any {
 	fresh := &part{k, n}
