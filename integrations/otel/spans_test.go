@@ -99,6 +99,7 @@ func TestTraceCreatePanics(t *testing.T) {
 	assert.PanicsWithValue(t, "attributes", func() { _, _ = bad(context.Background(), 1) })
 	require.Len(t, recorder.Ended(), 2)
 	assert.Equal(t, codes.Error, recorder.Ended()[1].Status().Code)
+	assert.Contains(t, recorder.Ended()[0].Attributes(), attribute.String("latchfree.cache.name", "c\uFFFD"))
 
 	assert.PanicsWithValue(t, "latchotel: TraceCreate: nil tracer", func() { latchotel.TraceCreate[int, int](nil, "", nil, nil) })
 	assert.PanicsWithValue(t, "latchotel: TraceCreate: nil function", func() { latchotel.TraceCreate[int, int](tracer, "", nil, nil) })
@@ -142,6 +143,12 @@ func TestExecute(t *testing.T) {
 		}
 	}
 	fn := func(context.Context) (int, error) { return 0, nil }
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err = latchotel.Execute(ended, tracer, "db\xff", new(atomicbreaker.Breaker), fn)
+	require.ErrorIs(t, err, context.Canceled)
+	last := recorder.Ended()[4].Attributes()
+	assert.Equal(t, []attribute.KeyValue{attribute.String("latchfree.breaker.name", "db\uFFFD")}, last, "it was not called, and not rejected")
 	var none context.Context
 	assert.PanicsWithValue(t, "latchotel: Execute: nil tracer", func() { _, _ = latchotel.Execute(ctx, nil, "", b, fn) })
 	assert.PanicsWithValue(t, "latchotel: Execute: nil context", func() { _, _ = latchotel.Execute(none, tracer, "", b, fn) })
