@@ -40,7 +40,10 @@ func (t *lines) key(k string) table.Hashed[string] {
 	return table.Hashed[string]{Hash: t.keys.Hash(k), Key: k}
 }
 
-func (t *lines) load(k string) *unit { return t.Find(&t.keys, k) }
+func (t *lines) load(k string) *unit {
+	u, _ := t.Find(&t.keys, k)
+	return u
+}
 
 func (t *lines) add(u *unit) bool {
 	_, loaded := t.LoadOrStore(t.key(u.Key), u)

@@ -2,7 +2,11 @@
 
 package mc
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/latchfree/latchfree/internal/goid"
+)
 
 // Class is what a step costs outside the model.
 type Class uint8
@@ -45,8 +49,22 @@ func (c Cost) String() string {
 	return s[2:]
 }
 
-// meter counts while Measure runs.
-var meter *Cost
+// meter counts while Measure runs, for the goroutine of that token: a timer or a finalizer of
+// an earlier test must not count.
+var (
+	meter   *Cost
+	metered uintptr
+)
+
+// counter returns what counts the operations of the calling goroutine, or nil.
+//
+//go:norace
+func counter() *Cost {
+	if meter == nil || metered != goid.Token() {
+		return nil
+	}
+	return meter
+}
 
 // measuring tells that costs are measured: see Measuring.
 var measuring bool
@@ -66,7 +84,7 @@ func measure() (stop func()) {
 func Measure(f func()) Cost {
 	defer measure()()
 	var c Cost
-	meter = &c
+	metered, meter = goid.Token(), &c
 	defer func() { meter = nil }()
 	f()
 	return c
@@ -96,7 +114,7 @@ func (c *Cost) add(class Class) {
 //
 //go:norace
 func Count(class Class) {
-	if meter != nil {
-		meter.add(class)
+	if c := counter(); c != nil {
+		c.add(class)
 	}
 }

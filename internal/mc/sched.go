@@ -25,8 +25,8 @@ func Modelled() bool { return active != nil }
 //
 //go:norace
 func Step(o *Op) {
-	if meter != nil {
-		meter.add(o.Class)
+	if c := counter(); c != nil {
+		c.add(o.Class)
 	}
 	if m := active; m != nil {
 		if m.cur != nil {
