@@ -99,10 +99,10 @@ modelcheck: ## explore all interleavings of small protocols, and compare with th
 	$(BIG_HEAP) $(GO) test -vet=off -tags modelcheck $(MODEL)
 
 .PHONY: modelcheck-most
-modelcheck-most: ## the same, but of each protocol the first 5,000 at most
-	@echo '== model checker, up to 5,000 interleavings of each protocol'
+modelcheck-most: ## the same, but of each protocol the first 2,000 at most
+	@echo '== model checker, up to 2,000 interleavings of each protocol'
 	$(BIG_HEAP) $(GO) test -vet=off -tags modelcheck ./internal/mc/...
-	MC_MOST=5000 $(BIG_HEAP) $(GO) test -vet=off -tags modelcheck $(filter-out ./internal/mc/...,$(MODEL))
+	MC_MOST=2000 $(BIG_HEAP) $(GO) test -vet=off -tags modelcheck $(filter-out ./internal/mc/...,$(MODEL))
 
 .PHONY: modelcheck-spot
 modelcheck-spot: ## check 60 interleavings of each protocol for data races (2 minutes; not in make test)
