@@ -450,10 +450,10 @@ var gobreakerRows = []row{
 		}
 		// Whatever the error, if the context is known.
 		peer, ours := gobreaker.NewCircuitBreaker[int](st), atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(1)})
-		ctx, cancel := context.WithCancel(t.Context())
+		_, cancel := context.WithCancel(t.Context())
 		_, _ = peer.Execute(func() (int, error) { cancel(); return 0, errCall })
 		assert.Equal(t, gobreaker.StateOpen, peer.State())
-		ctx, cancel = context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		_ = ours.Do(ctx, func(context.Context) error { cancel(); return errCall })
 		assert.Equal(t, atomicbreaker.Closed, ours.State())
 	}},

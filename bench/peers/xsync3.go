@@ -77,7 +77,8 @@ func newXsync3Queue[E any](size int) xsync3Queue[E] {
 }
 
 func (q xsync3Queue[E]) record(e E) {
-	q.ring.Enqueue(e) //nolint:staticcheck // deprecated, and quicker
+	//lint:ignore SA1019 deprecated, and quicker
+	q.ring.Enqueue(e)
 }
 
 func (q xsync3Queue[E]) take() (E, bool) { return q.ring.TryDequeue() }
