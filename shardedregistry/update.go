@@ -59,9 +59,9 @@ func (r *core[K]) replaceable(key K) (rt *root[K], c *cell[K], hash uint64, old 
 	return rt, c, hash, old
 }
 
-// replace stores next in place of old, which c held, the cell of a key with this hash, and
-// reports whether it did; if not, another operation has changed the key. Then it does what changed does, as far
-// as the fast path needs it.
+// replace stores next in place of old, which c held, the cell of a key with this hash. Then
+// it does what changed does, as far as the fast path needs it. It reports whether it has
+// stored next; if not, another operation has changed the key.
 func (rt *root[K]) replace(c *cell[K], hash uint64, old, next *record) bool {
 	if !c.rec.CompareAndSwap(old, next) {
 		return false

@@ -63,8 +63,9 @@ func (o *opened[K]) changed(k K, e atomicbreaker.Event) {
 }
 
 // generation returns the generation that a hint has begun when it opened k, and whether k
-// has not changed since, as far as the listener was told. If that is the generation of k, the listener was
-// told of all changes. Then the one that it was told of since expect is that of the hint.
+// has not changed since, as far as the listener was told. If that is the generation of k, the
+// listener was told of all changes. Then the one that it was told of since expect is that of
+// the hint.
 func (o *opened[K]) generation(k K) (int, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
