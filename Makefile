@@ -37,11 +37,13 @@ NESTED := bench/peers cluster examples/planservice integrations/gobreaker integr
 MODEL := ./internal/mc/... ./internal/atomics ./internal/table $(PUBLIC) ./fuzz ./fuzz/internal/interleave
 
 # Compiling and exploring make much garbage, and neither is about memory; tests
-# that run for themselves keep Go's default. What is explored little is compiled
-# without inlining, which takes a third less.
+# that run for themselves keep Go's default. Nobody debugs what make test builds, and
+# without the tables for that compiling takes a sixth less. What is explored little is
+# compiled without inlining, which takes a third less.
 BIG_HEAP := GOGC=400
 COMPILE_IN_BIG_HEAP := -toolexec 'env $(BIG_HEAP)'
-NOT_INLINED := -gcflags=-l
+NOT_DEBUGGED := -gcflags=-dwarf=false
+NOT_INLINED := '-gcflags=-l -dwarf=false'
 
 # A pattern for the tests that exist there only, but for costs, which race with
 # nothing.
@@ -61,7 +63,8 @@ HALF := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n > 3 ? n / 2 : 1)))
 
 .PHONY: test
 test: ## everything that must pass (5 to 9 minutes on 2 cores from nothing)
-	@GOFLAGS="$${GOFLAGS:-} -p=$(HALF)" $(MAKE) $(TOGETHER) format nested race modelcheck-most vet unit smoke
+	@$(BIG_HEAP) $(GO) build $(NOT_DEBUGGED) ./... # once, and not three times at once
+	@GOFLAGS="$${GOFLAGS:-} -p=$(HALF) $(NOT_DEBUGGED)" $(MAKE) $(TOGETHER) format nested race modelcheck-most vet unit smoke
 
 .PHONY: format
 format: ## fail if a file is not as gofmt prints it
@@ -85,7 +88,7 @@ vet-platforms: ## go vet for other processors, tests too (a minute or two)
 unit: ## unit tests, examples, fuzz seeds, gates
 	@echo '== unit tests, examples, fuzz seeds, gates'
 	$(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off ./...
-	$(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -short -tags purego -run 'Key|Lines|NaN' ./internal/table ./shardedregistry
+	$(GO) test $(COMPILE_IN_BIG_HEAP) $(NOT_INLINED) -vet=off -short -tags purego -run 'Key|Lines|NaN' ./internal/table
 
 .PHONY: race
 race: ## the same under the race detector at 4 threads, and shorter (see stress)
@@ -99,10 +102,11 @@ modelcheck: ## explore all interleavings of small protocols, and compare with th
 	$(BIG_HEAP) $(GO) test -vet=off -tags modelcheck $(MODEL)
 
 .PHONY: modelcheck-most
-modelcheck-most: ## the same, but of each protocol the first 2,000 at most
+modelcheck-most: ## the same, but the first 2,000 of each protocol at most, and 400 of each seed
 	@echo '== model checker, up to 2,000 interleavings of each protocol'
 	$(BIG_HEAP) $(GO) test -vet=off -tags modelcheck ./internal/mc/...
-	MC_MOST=2000 $(BIG_HEAP) $(GO) test -vet=off -tags modelcheck $(filter-out ./internal/mc/...,$(MODEL))
+	$(BIG_HEAP) $(GO) test -vet=off -tags modelcheck -short ./fuzz ./fuzz/internal/interleave
+	MC_MOST=2000 $(BIG_HEAP) $(GO) test -vet=off -tags modelcheck $(filter-out ./internal/mc/... ./fuzz%,$(MODEL))
 
 .PHONY: modelcheck-spot
 modelcheck-spot: ## check 60 interleavings of each protocol for data races (2 minutes; not in make test)

@@ -23,10 +23,10 @@ var errInjected = errors.New("injected")
 type decoder[R, S any] func(program []byte) (interleave.Program[R, S], bool)
 
 // fuzzInterleavings explores the programs of a target, seeds more thoroughly
-// than those of a search, and logs how many, with how much of each.
+// than those of a search and than with -short, and logs how many, with how much of each.
 func fuzzInterleavings[R, S any](f *testing.F, decode decoder[R, S]) {
 	limit := interleave.Thorough
-	if flag.Lookup("test.fuzz").Value.String() != "" {
+	if flag.Lookup("test.fuzz").Value.String() != "" || testing.Short() {
 		limit = interleave.Quick
 	}
 	executions, programs := 0, map[interleave.Coverage]int{}

@@ -1,4 +1,4 @@
-package latchfree
+package latchfree_test
 
 import (
 	"errors"
@@ -8,12 +8,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/examples/planservice/internal/state/latchfree"
 )
 
 // A breaker shows its failures in a row in all of its states.
 func TestFailuresOfAnOpenBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, err := NewBreakers(3, time.Second, nil, Local)
+		b, err := latchfree.NewBreakers(3, time.Second, nil, latchfree.Local)
 		require.NoError(t, err)
 		call := func(result error) {
 			done, err := b.Allow("s")
