@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -32,7 +33,9 @@ func BenchmarkWriteTime(b *testing.B) {
 		require.NoError(b, err)
 		for _, from := range []int{leader, follower, 2} {
 			w := newWriteTimes(b, c, js, leader, from)
-			b.Run(fmt.Sprintf("client=%d/consumer=%d", at, from), w.run)
+			for _, pause := range []time.Duration{0, time.Millisecond} {
+				b.Run(fmt.Sprintf("client=%d/consumer=%d/pause=%v", at, from, pause), func(b *testing.B) { w.run(b, pause) })
+			}
 		}
 	}
 }
@@ -46,7 +49,8 @@ type writer struct {
 
 type writeTimes struct{ writers []*writer }
 
-func (w *writeTimes) run(b *testing.B) {
+// run makes a pause between two calls, in which what the last one has set off comes to an end.
+func (w *writeTimes) run(b *testing.B, pause time.Duration) {
 	const block = 20
 	for _, x := range w.writers {
 		x.took = x.took[:0]
@@ -61,6 +65,7 @@ func (w *writeTimes) run(b *testing.B) {
 					b.Fatal(x.name, err)
 				}
 				x.took = append(x.took, time.Since(began))
+				time.Sleep(pause)
 			}
 		}
 	}
@@ -84,7 +89,11 @@ func newWriteTimes(b *testing.B, c *natstest.Cluster, js jetstream.JetStream, le
 			if last == 0 {
 				last, err = kv.Put(ctx, key, data)
 			} else {
-				last, err = kv.Update(ctx, key, data, last)
+				rev := last
+				last, err = kv.Update(ctx, key, data, rev)
+				for inFlight(err) { // the leader acknowledges a write before it forgets that
+					last, err = kv.Update(ctx, key, data, rev)
+				}
 			}
 			if then != nil && err == nil {
 				then(last)
@@ -114,6 +123,12 @@ func newWriteTimes(b *testing.B, c *natstest.Cluster, js jetstream.JetStream, le
 			return err
 		}},
 	}}
+}
+
+// inFlight reports whether a write was refused because of another one of its key.
+func inFlight(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == codeWrongLastAny
 }
 
 // follow returns a channel of the revisions that a push consumer of a stream delivers, which

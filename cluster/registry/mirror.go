@@ -24,20 +24,23 @@ const (
 var (
 	errSilent = errors.New("registry: the server that feeds the mirror is silent")
 	errMissed = errors.New("registry: a delivery was lost")
+	errOther  = errors.New("registry: a write was delivered otherwise than it was acknowledged")
 	errAgain  = errors.New("registry: the bucket must be listed again")
 )
 
 // mirror is the state of the goroutine that keeps the mirror. What is not atomic belongs
 // to that goroutine.
 type mirror[K ~string] struct {
-	delivered atomic.Uint64 // the revision of the last delivery of this attachment
+	delivered atomic.Uint64 // the revision of the last delivery of this attachment; stored before it is shown
+	position  atomic.Uint64 // up to where the mirror shows deliveries and acknowledged writes of this attachment
 	shown     atomic.Uint64 // the mirror has been at this revision
 	gaps      atomic.Uint64 // how often revisions were not consecutive, and attachments
 	following atomic.Bool   // attached: a beat can be answered
 	settled   atomic.Bool   // attached, and not listing
 
-	beats chan sentBeat // from the beater
-	again chan struct{} // asks for another listing
+	beats  chan sentBeat    // from the beater
+	stored chan storedWrite // from calls whose writes were acknowledged
+	again  chan struct{}    // asks for another listing
 
 	beat     sentBeat // under way, if answer is not nil
 	created  time.Time
@@ -54,7 +57,7 @@ type counters struct {
 }
 
 func (m *mirror[K]) init() {
-	m.beats, m.again = make(chan sentBeat), make(chan struct{}, 1)
+	m.beats, m.stored, m.again = make(chan sentBeat), make(chan storedWrite), make(chan struct{}, 1)
 	m.foreign, m.poison = make(map[string]uint64), make(map[uint64]struct{})
 }
 
@@ -64,6 +67,7 @@ type attachment[K ~string, V any] struct {
 	dseq     uint64 // the sequence of the last delivery
 	heard    time.Time
 	listing  *listing[K, V] // nil when it is complete
+	early    earlyWrites
 }
 
 // listing is what a listing has found out. It is complete when a beat says so.
@@ -140,6 +144,7 @@ func (r *Registry[K, V]) attach() (listed bool, err error) {
 		a.listing.changed, a.listing.floor = true, 0
 	}
 	r.mirror.delivered.Store(0)
+	r.mirror.position.Store(0)
 	inbox := r.conn.NewInbox()
 	name, err := r.consumer(ctx, info, inbox)
 	if err != nil {
@@ -185,6 +190,8 @@ func (r *Registry[K, V]) inspect(ctx context.Context) (*jetstream.StreamInfo, er
 		return nil, fmt.Errorf("%w: its TTL is %v, and it has no LimitMarkerTTL, so that keys expire unnoticed", ErrUnsuitable, c.MaxAge)
 	case c.AllowMsgTTL && c.SubjectDeleteMarkerTTL == 0:
 		return nil, fmt.Errorf("%w: it lets messages expire, and has no LimitMarkerTTL, so that keys expire unnoticed", ErrUnsuitable)
+	case c.SubjectTransform != nil:
+		return nil, fmt.Errorf("%w: it stores messages under other subjects", ErrUnsuitable)
 	case c.Retention != jetstream.LimitsPolicy:
 		return nil, fmt.Errorf("%w: its retention is %v, with which consumers remove keys", ErrUnsuitable, c.Retention)
 	case c.DiscardNewPerSubject:
@@ -212,6 +219,8 @@ func (r *Registry[K, V]) follow(a *attachment[K, V]) error {
 			if err := r.receive(a, m); err != nil {
 				return err
 			}
+		case w := <-r.mirror.stored:
+			r.acknowledged(a, w)
 		case r.mirror.beat = <-r.mirror.beats:
 		case <-tick.C:
 			if time.Since(a.heard) > missedHeartbeats*r.config.Heartbeat {
@@ -233,7 +242,7 @@ func (r *Registry[K, V]) prove(a *attachment[K, V]) {
 	case b.answer == nil:
 	case b.gaps != r.mirror.gaps.Load():
 		r.refuse()
-	case r.mirror.delivered.Load() >= b.revision:
+	case r.mirror.position.Load() >= b.revision:
 		if a.listing != nil {
 			r.complete(a.listing, b.revision)
 			a.listing = nil
@@ -273,17 +282,28 @@ func (r *Registry[K, V]) receive(a *attachment[K, V], m *nats.Msg) error {
 		return errMissed
 	}
 	a.dseq++
-	seq := meta.Sequence.Stream
-	if seq != r.mirror.delivered.Load()+1 {
+	seq, at := meta.Sequence.Stream, r.mirror.position.Load()
+	if seq > at+1 {
 		r.mirror.gaps.Add(1)
 	}
 	r.mirror.deliveries.Add(1)
-	r.take(a, m, seq, meta.Timestamp.UnixNano())
 	r.mirror.delivered.Store(seq)
+	if seq <= at {
+		return a.early.confirm(m, seq)
+	}
+	r.show(a, m, seq, meta.Timestamp.UnixNano())
+	a.early.passed(at, seq)
+	r.catchUp(a)
+	return nil
+}
+
+// show brings the mirror to the revision of a message.
+func (r *Registry[K, V]) show(a *attachment[K, V], m *nats.Msg, seq uint64, stored int64) {
+	r.take(a, m, seq, r.stamp(m.Header, stored))
+	r.mirror.position.Store(seq)
 	if a.listing == nil {
 		r.mirror.shown.Store(seq)
 	}
-	return nil
 }
 
 // control answers a message that is no delivery.

@@ -209,7 +209,7 @@ func (r *Registry[K, V]) complete(l *listing[K, V], revision uint64) {
 	}
 	r.mirror.foreign = l.foreign
 	r.mirror.foreignKeys.Store(uint64(len(l.foreign)))
-	r.mirror.shown.Store(r.mirror.delivered.Load())
+	r.mirror.shown.Store(r.mirror.position.Load())
 	r.calls.recheck(r.caught)
 }
 

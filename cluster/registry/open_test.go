@@ -65,6 +65,7 @@ func testUnsuitable(t *testing.T) {
 		"discards":  {MaxMsgsPerSubject: 1, MaxBytes: 1 << 20},
 		"expiry":    {MaxMsgsPerSubject: 1, AllowMsgTTL: true},
 		"interest":  {MaxMsgsPerSubject: 1, Retention: jetstream.InterestPolicy},
+		"elsewhere": {MaxMsgsPerSubject: 1, SubjectTransform: &jetstream.SubjectTransformConfig{Source: "$KV.unsuitable.a", Destination: "$KV.unsuitable.b"}},
 		"refuses":   {MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true},
 	} {
 		c.Name, c.Subjects, c.Storage = "KV_unsuitable", []string{"$KV.unsuitable.>"}, jetstream.MemoryStorage

@@ -48,6 +48,9 @@ const (
 // request sends m once. It returns what came of it, and the revision if it is stored.
 func (r *Registry[K, V]) request(ctx context.Context, m *nats.Msg) (answer, uint64, error) {
 	ack, err := r.js.PublishMsg(ctx, m)
+	if err == nil && ack.Stream != r.stream {
+		return refused, 0, fmt.Errorf("registry: stream %s has stored the message, not %s", ack.Stream, r.stream)
+	}
 	if err == nil {
 		return stored, ack.Sequence, nil
 	}
@@ -127,7 +130,7 @@ func (r *Registry[K, V]) store(ctx context.Context, k K, name string, expect uin
 		}
 		switch a {
 		case stored:
-			return revision, r.mirrored(ctx, k, w, revision)
+			return revision, r.mirrored(ctx, k, w, m, revision)
 		case refused:
 			if doubtful && !errors.Is(err, ErrTooLarge) { // for which all sendings are
 				err = fmt.Errorf("%w: %w", ErrUnknown, err)
@@ -163,11 +166,16 @@ func (r *Registry[K, V]) send(ctx context.Context, w *call, m *nats.Msg) (answer
 	return r.request(ctx, m)
 }
 
-// mirrored waits until the mirror has a revision of k that was acknowledged to w.
-func (r *Registry[K, V]) mirrored(ctx context.Context, k K, w *call, revision uint64) error {
+// mirrored waits until the mirror has the message m of k, which was acknowledged to w with a revision.
+func (r *Registry[K, V]) mirrored(ctx context.Context, k K, w *call, m *nats.Msg, revision uint64) error {
 	r.calls.waitFor(w, revision)
 	if r.caught(k, revision) {
 		return nil
+	}
+	select {
+	case r.mirror.stored <- r.storedWrite(m, revision):
+	case <-w.done:
+	case <-ctx.Done():
 	}
 	select {
 	case <-w.done:
@@ -196,7 +204,7 @@ func (r *Registry[K, V]) decide(ctx context.Context, k K, w *call, m *nats.Msg, 
 	if !r.caught(k, c.last) {
 		return 0, r.ended(ctx, true, nil)
 	}
-	if r.mirror.gaps.Load() == gaps {
+	if r.mirror.gaps.Load() == gaps && r.mirror.delivered.Load() >= c.last {
 		return 0, c // all that was stored since has been seen here, and the message was not
 	}
 	probe := &nats.Msg{Subject: m.Subject, Header: nats.Header{
@@ -209,7 +217,7 @@ func (r *Registry[K, V]) decide(ctx context.Context, k K, w *call, m *nats.Msg, 
 		a, revision, err := r.send(ctx, nil, probe)
 		switch {
 		case a == stored: // as a duplicate
-			return revision, r.mirrored(ctx, k, w, revision)
+			return revision, r.mirrored(ctx, k, w, m, revision)
 		case a == refused:
 			return 0, fmt.Errorf("%w: a request was lost, and the key has changed", ErrUnknown)
 		}

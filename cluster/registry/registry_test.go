@@ -45,6 +45,9 @@ func TestRegistry(t *testing.T) {
 		"deaf host":           testDeafHost,
 		"lost delivery":       testLostDelivery,
 		"contradiction":       testContradiction,
+		"early writes":        testEarlyWrites,
+		"early and overtaken": testEarlyOvertaken,
+		"stored elsewhere":    testStoredElsewhere,
 		"model":               testModel,
 	} {
 		t.Run(name, func(t *testing.T) {

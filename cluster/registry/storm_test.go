@@ -35,6 +35,7 @@ func TestStorm(t *testing.T) {
 	t.Parallel()
 	c := natstest.Start(t, 3)
 	testAtLeader(t, c)
+	testEarly(t, c)
 	all := three(t, c, false, fresh)
 	fresh := startFresh(all)
 	s := &storm{t: t}

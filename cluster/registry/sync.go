@@ -149,7 +149,7 @@ func (r *Registry[K, V]) beat() {
 // if nobody else does.
 func (r *Registry[K, V]) beatOnce(share bool) bool {
 	b := sentBeat{gaps: r.mirror.gaps.Load(), answer: make(chan bool, 1)}
-	before := r.mirror.delivered.Load()
+	before := r.mirror.position.Load()
 	m := &nats.Msg{Subject: r.publish + r.syncKey}
 	var requests []*nats.Msg
 	if share {

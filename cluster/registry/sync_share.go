@@ -250,7 +250,7 @@ func (r *Registry[K, V]) takePart(p *partner) bool {
 // shareBeat asks another registry for its next beat. It reports whether that is known to have
 // gone, and whether its answer has proved the mirror exact.
 func (r *Registry[K, V]) shareBeat(host string) (gone, proved bool) {
-	began, gaps, before := time.Since(r.begun), r.mirror.gaps.Load(), r.mirror.delivered.Load()
+	began, gaps, before := time.Since(r.begun), r.mirror.gaps.Load(), r.mirror.position.Load()
 	// Not all that have lost their host beat together.
 	timeout := r.sharing.period*3/2 + rand.N(r.sharing.period/2)
 	ctx, cancel := context.WithTimeout(r.life, timeout)
@@ -265,7 +265,7 @@ func (r *Registry[K, V]) shareBeat(host string) (gone, proved bool) {
 	}
 	for ; ; r.sleep(ctx, sharePoll) {
 		// The mirror's goroutine counts a gap before it notes the delivery that shows it.
-		at := r.mirror.delivered.Load()
+		at := r.mirror.position.Load()
 		switch {
 		case !r.mirror.settled.Load() || r.mirror.gaps.Load() != gaps:
 			return false, false

@@ -108,7 +108,7 @@ func testOffers(t *testing.T) {
 
 	answer = func() string { return "nonsense" }
 	unproved(true)
-	answer = func() string { return strconv.FormatUint(r.mirror.delivered.Load(), 10) }
+	answer = func() string { return strconv.FormatUint(r.mirror.position.Load(), 10) }
 	unproved(true)
 	answer = func() string { r.mirror.gaps.Add(1); return good() }
 	unproved(false)
@@ -128,7 +128,7 @@ func testOffers(t *testing.T) {
 	require.Less(t, r.beater.proven.Load(), int64(asked), "the request is what proves it")
 
 	// The mirror must have the revision itself.
-	answer = func() string { return strconv.FormatUint(r.mirror.delivered.Load()+1, 10) }
+	answer = func() string { return strconv.FormatUint(r.mirror.position.Load()+1, 10) }
 	done := make(chan bool)
 	go func() {
 		_, p := r.shareBeat("host")
