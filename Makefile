@@ -139,8 +139,8 @@ nested: ## vet and test the modules of their own
 	done
 
 .PHONY: nested-race
-nested-race: ## integrations and examples under the race detector (many minutes; not in make test)
-	@for module in $(filter-out bench/% cluster %/dashboard,$(NESTED)); do \
+nested-race: ## cluster, integrations and examples under the race detector (many minutes; not in make test)
+	@for module in $(filter-out bench/% %/dashboard,$(NESTED)); do \
 		echo "== $$module"; \
 		(cd $$module && GORACE=halt_on_error=1 $(GO) test $(COMPILE_IN_BIG_HEAP) -vet=off -race ./...); \
 	done

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchfree/latchfree/cluster/changeset"
+	"github.com/latchfree/latchfree/cluster/internal/natstest"
 	"github.com/latchfree/latchfree/cowchangeset"
 )
 
@@ -111,7 +112,9 @@ func TestLoadStreams(t *testing.T) {
 		}, load(within(t, time.Minute)))
 		require.Equal(t, want, got, method)
 		t.Logf("%s: %d MiB more", method, int64(most-before)>>20)
-		require.Less(t, int64(most-before)>>20, int64(32), method)
+		if !natstest.Race {
+			require.Less(t, int64(most-before)>>20, int64(32), method)
+		}
 	}
 	require.NoError(t, claimed.Append(background, "c23", []entry{{Seq: perSet, Value: "more"}}), "it has left the state")
 }

@@ -340,8 +340,7 @@ func testContradiction(t *testing.T) {
 	} {
 		_, err = r.inner.Put("a", wrong)
 		require.NoError(t, err)
-		r.listAgain()
-		require.NoError(t, r.Sync(ctx))
+		attachAgain(t, r)
 		e, _ := r.Lookup("a")
 		require.Equal(t, Entry[string, plan]{Key: "a", Value: plan{N: 1}, Version: v}, e)
 		require.Equal(t, uint64(i+1), r.Stats().Resets)
