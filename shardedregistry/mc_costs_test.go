@@ -203,6 +203,18 @@ func joining(op func(*names)) func() func(int) {
 // What a snapshot costs others while it is being taken, and its collector.
 func TestSnapshotCosts(t *testing.T) {
 	mc.CheckCost(t, "Get of a dated record", joining(func(r *names) { r.Get("a") }), mc.Cost{Loads: 3, TableReads: 1}, 0)
+	mc.CheckCost(t, "Peek of a dated record", joining(func(r *names) { r.Peek("a") }), mc.Cost{Loads: 3, TableReads: 1}, 0)
+	mirrorJoining := func(op func(shardedregistry.Mirror[string, int])) func() func(int) {
+		return func() func(int) {
+			r := new(shardedregistry.Registry[string, shardedregistry.Versioned[int]])
+			shardedregistry.Join(r)
+			r.Put("a", shardedregistry.Versioned[int]{Value: 7})
+			m := shardedregistry.MirrorOf(r)
+			return func(int) { op(m) }
+		}
+	}
+	mc.CheckCost(t, "Mirror.Get of a dated record", mirrorJoining(func(m shardedregistry.Mirror[string, int]) { m.Get("a") }), mc.Cost{Loads: 2, TableReads: 1}, 0)
+	mc.CheckCost(t, "Mirror.Lookup of a dated record", mirrorJoining(func(m shardedregistry.Mirror[string, int]) { m.Lookup("a") }), mc.Cost{Loads: 2, TableReads: 1}, 0)
 	r := newNames()
 	shardedregistry.Join(r)
 	shardedregistry.Stored(r, "a", 8)

@@ -16,6 +16,7 @@ func TestFirstUseProtocols(t *testing.T) {
 	for name, threads := range map[string]threads{
 		"creators":                {{create(1)}, {create(2)}},
 		"readers":                 {{create(1), remove}, {get, entries}},
+		"peeks":                   {{create(1), remove}, {peek, peek}},
 		"deleter":                 {{put(1)}, {remove, remove}},
 		"deleter of what matches": {{create(1)}, {matching(10)}},
 	} {
