@@ -164,6 +164,7 @@ func TestAllocsOfWrites(t *testing.T) {
 	ctx, one, turn, next := context.Background(), new(int), 0, 0
 	var c oncecache.Cache[string, *int]
 	owner := oncecache.MustNew(oncecache.Config[string, int]{Close: func(string, int) error { return nil }})
+	bounded := oncecache.MustNew(oncecache.Config[string, *int]{MaxEntries: 100})
 	c.Set("k", one)
 	owner.Set("k", turn)
 	open := func() (*int, error) { return one, nil }
@@ -183,9 +184,10 @@ func TestAllocsOfWrites(t *testing.T) {
 			next++
 		}},
 		{"GetOrCreate of a new key, and Delete", 2, 112, func() { c.GetOrCreate("new", open); c.Delete("new") }},
+		{"the same with MaxEntries", 3, 224, func() { bounded.GetOrCreate("new", open); bounded.Delete("new") }},
 		{"GetOrCreateContext of a new key, and Delete", 4, 304, func() { c.GetOrCreateContext(ctx, "new", openContext); c.Delete("new") }},
 		{"Set", 1, 32, func() { c.Set("k", one) }},
-		{"Set where values are closed", 3, 120, func() { turn++; owner.Set("k", turn) }},
+		{"Set where values are closed", 3, 136, func() { turn++; owner.Set("k", turn) }},
 		{"Refresh", 5, 400, func() { c.Refresh(ctx, "k", openContext) }},
 		{"GetOrCreateMany of 100 new keys, and Clear", 136, 42_400, func() { c.GetOrCreateMany(ctx, keys, openAll); c.Clear() }}, // and some buckets
 	} {

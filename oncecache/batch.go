@@ -227,7 +227,7 @@ func call[K comparable, V any](b *batch[K], create func(context.Context, []K) (m
 		all := maps.Clone(made) // until it is known how each key ends
 		b.spare = func() (free []*entry[K]) {
 			for k, v := range all {
-				free = append(free, newBoxed(k, v))
+				free = append(free, newBoxed(r, k, v))
 			}
 			return free
 		}

@@ -140,7 +140,7 @@ func (o *outcomes[K, V]) find(k K) *entry[K] {
 // hit takes the value of e, if there is one that can be held.
 func (o *outcomes[K, V]) hit(e *entry[K]) bool {
 	if o.counts == oneCaller {
-		v, ok := use[V](e)
+		v, ok := use[V](o.root, e)
 		if ok {
 			o.found[e.key] = v
 		}

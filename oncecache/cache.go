@@ -43,7 +43,8 @@ type root[K comparable] struct {
 	createTimeout time.Duration                                      // Config.CreateTimeout; zero: none
 	timed         func(*root[K], *entry[K], *phase[K]) (stop func()) // starts its timer; nil: there is none
 
-	apart    bool      // a look-up goes through findApart
+	apart    bool      // a look-up is counted, or its key may not be comparable
+	marked   bool      // each entry has a mark, and a phase when it is ready: there is a sieve, or close
 	recorder recording // nil: create functions are not recorded
 
 	onLeak  func(K, []byte)                                      // Config.OnLeak
@@ -106,7 +107,11 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 		s.close = c
 		s.same = func(a, b *entry[K]) bool { return same(*valueOf[V](a), *valueOf[V](b)) }
 	}
-	r := newRoot(kind[K, V]{}, table.NewKeys[K](), &s)
+	var of values[K] = kind[K, V]{}
+	if s.close != nil || s.sieve != nil {
+		of = markedKind[K, V]{}
+	}
+	r := newRoot(of, table.NewKeys[K](), &s)
 	if bounds != nil {
 		bounds.shown = &r.accounting.weight
 	}
@@ -168,7 +173,7 @@ func newRoot[K comparable](of values[K], keys table.Keys[K], config *settings[K]
 		r.backlog.limit = defaultCloseConcurrency
 	}
 	r.same = config.same
-	if r.close != nil || r.sieve != nil {
+	if r.marked = r.close != nil || r.sieve != nil; r.marked {
 		r.counts = callerAndLease
 	}
 	if config.claims != nil {
@@ -295,11 +300,8 @@ func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 		} else {
 			e, _ = r.entries.Find(&r.keys, k) // LP(GetOrCreate): a hit
 		}
-		if e != nil {
-			p := e.state.Load()
-			if p == nil || p.inUse() {
-				return *valueOf[V](e), nil
-			}
+		if e != nil && e.inUse(r.marked) {
+			return *valueOf[V](e), nil
 		}
 	}
 	return c.slow(k, e, create)
@@ -321,13 +323,10 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 	} else {
 		e, _ = r.entries.Find(&r.keys, k) // LP(Get): absent, ready, or being created
 	}
-	if e == nil {
+	if e == nil || !e.inUse(r.marked) && !(r.marked && e.usable()) {
 		return v, false
 	}
-	if p := e.state.Load(); p == nil || p.inUse() {
-		return *valueOf[V](e), true
-	}
-	return use[V](e)
+	return *valueOf[V](e), true
 }
 
 // Len returns the number of keys that have a value. It is exact while no call

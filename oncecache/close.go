@@ -73,7 +73,7 @@ func (c *core[K]) detach(of values[K]) *root[K] {
 	}
 	n := &root[K]{
 		keys: r.keys, hash: r.hash, before: r, accounting: r.accounting, backlog: r.backlog, claims: r.claims,
-		of: r.of, close: r.close, same: r.same, counts: r.counts, recorder: r.recorder, apart: r.apart,
+		of: r.of, close: r.close, same: r.same, counts: r.counts, recorder: r.recorder, apart: r.apart, marked: r.marked,
 	}
 	n.entries.Init(n.hash, 0)
 	c.root.Store(n) // LP(Close)
@@ -132,7 +132,7 @@ func (r *root[K]) release(e *entry[K], p *phase[K], why reason) (free bool) {
 	if r.close == nil || !p.ready() {
 		return false
 	}
-	if p.mark != nil && p.mark.isExpired() {
+	if p.place != nil && e.mark().isExpired() {
 		why = whyExpired
 	}
 	return r.close.killUse(r, e, p.leases, why)

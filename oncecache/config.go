@@ -123,7 +123,8 @@ type Config[K comparable, V any] struct {
 	// many for every 64 of these. Zero means that there is no bound.
 	//
 	// With MaxEntries, MaxWeight or IdleTimeout, a hit of a value that has not been used
-	// since the last search writes a mark beside it. Other hits write nothing.
+	// since the last search writes a mark beside it; with TTL, Close or OnRemove, the first
+	// hit of a value does. Other hits write nothing.
 	MaxEntries int
 
 	// MaxWeight bounds the sum of the weights of the values in the cache, which Weight

@@ -51,7 +51,7 @@ func (c *Cache[K, V]) GetOrCreateContext(ctx context.Context, k K, create func(c
 	if r == nil {
 		c.install()
 	} else if e = r.find(k); e != nil { // LP(GetOrCreateContext): a hit
-		if v, ok := use[V](e); ok {
+		if v, ok := use[V](r, e); ok {
 			return v, nil
 		}
 	}
@@ -98,9 +98,10 @@ func (c *Cache[K, V]) LoadOrCreate(ctx context.Context, k K, create func(context
 	if create == nil {
 		panic("oncecache: LoadOrCreate called with a nil function")
 	}
-	e := c.shared().find(k) // LP(LoadOrCreate): a hit
+	r := c.shared()
+	e := r.find(k) // LP(LoadOrCreate): a hit
 	if e != nil {
-		if v, ok := use[V](e); ok {
+		if v, ok := use[V](r, e); ok {
 			return v, true, nil
 		}
 	}
@@ -210,7 +211,7 @@ func (c *Cache[K, V]) Wait(ctx context.Context, k K) (v V, err error) {
 		}
 		return v, ErrNotFound
 	}
-	if v, ok := use[V](e); ok {
+	if v, ok := use[V](r, e); ok {
 		return v, nil
 	}
 	if e = r.current(e); e == nil {

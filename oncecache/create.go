@@ -15,7 +15,7 @@ import (
 // its caller's stack.
 func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err error) {
 	r, who := c.shared(), caller{counts: oneCaller}
-	if e != nil && r.sieve != nil && e.used() { // LP(GetOrCreate): a hit whose mark has to be written
+	if e != nil && r.marked && e.usable() { // LP(GetOrCreate): a hit whose mark has to be written
 		return *valueOf[V](e), nil
 	}
 	for {
@@ -44,7 +44,7 @@ func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err
 //
 //go:noinline
 func createOrJoin[K comparable, V any](r *root[K], k K, create func() (V, error)) *entry[K] {
-	return r.createOrJoin(freshOf[K, V](k), func(e *entry[K]) error {
+	return r.createOrJoin(r.of.freshEntry(k), func(e *entry[K]) error {
 		v, err := create()
 		if err == nil {
 			*valueOf[V](e) = v
@@ -382,7 +382,7 @@ func (n *creation[K]) outcome(end result, who participants, inTable bool) *phase
 		if end.until != 0 {
 			failed.final.lasts = &keptError[K]{entry: n.entry, until: end.until}
 			if inTable && r.sieve != nil {
-				failed.mark = r.sieve.markFor(n.entry)
+				failed.place = r.sieve.placeOfError(n.entry)
 			}
 		}
 		return failed

@@ -33,7 +33,7 @@ type entry[K comparable] struct {
 type phase[K comparable] struct {
 	*flight                // creating, or moved if the flight has moved along; nil otherwise
 	leases  *leases        // leased: the count of users
-	mark    *mark          // ready, leased, failed: the entry's place in the order, if it has one
+	place   *place         // ready, leased, failed: the entry's place in the order, if it has one
 	final   *finalState[K] // failed, moved; nil otherwise
 }
 
@@ -89,34 +89,34 @@ func (p *phase[K]) ready() bool {
 // removes it, which then also takes it off the tally.
 func (p *phase[K]) kept() bool { return p != nil && p.final != nil && p.final.lasts != nil }
 
-// live reports whether p is that of an entry with a value that has not expired.
-func (p *phase[K]) live() bool {
-	return p.ready() && (p == nil || p.mark == nil || !p.mark.isExpired())
+// live reports whether p, the state of e, is that of a value that has not expired.
+func (e *entry[K]) live(p *phase[K]) bool {
+	return p.ready() && (p == nil || p.place == nil || !e.mark().isExpired())
 }
 
 // has reports whether e, which may be nil, has a value that has not expired.
-func (e *entry[K]) has() bool { return e != nil && e.state.Load().live() }
+func (e *entry[K]) has() bool { return e != nil && e.live(e.state.Load()) }
 
-// used is has for a caller that uses the value of e, which is not nil. See use.
-func (e *entry[K]) used() bool {
-	p := e.state.Load()
-	return p == nil || p.inUse() || p.usable()
+// inUse reports whether e, of a cache that is marked or not, has a value that may be returned
+// without a further look. It reads one word, which is beside the key.
+func (e *entry[K]) inUse(marked bool) bool {
+	if marked {
+		return e.mark().inUse()
+	}
+	return e.state.Load() == nil
 }
 
-// inUse reports whether p, which is not nil, is that of an entry whose value may be returned
-// without a further look at its mark.
-func (p *phase[K]) inUse() bool {
-	return p.flight == nil && p.final == nil && (p.mark == nil || p.mark.used.Load() == usedForBoth)
-}
-
-// usable notes a use of the value of an entry in phase p, where inUse is false. It reports
-// whether there is a value that may be returned.
+// usable notes a use of the value of e, which was found in a table of a cache that is marked,
+// where inUse is false. It reports whether there is a value that may be returned.
 //
 //go:noinline
-func (p *phase[K]) usable() bool { return p.ready() && (p.mark == nil || p.mark.touch()) }
+func (e *entry[K]) usable() bool {
+	p := e.state.Load()
+	return p.ready() && e.mark().touch(p.place)
+}
 
 // hasAfter is has after a CAS from p. The CAS was not tried if p was final.
-func (e *entry[K]) hasAfter(p *phase[K]) bool { return p.live() || e.has() }
+func (e *entry[K]) hasAfter(p *phase[K]) bool { return e.live(p) || e.has() }
 
 // current returns e, which was found in the table, or nil if it was nil or is a
 // failure that is over, or has expired, or is being evicted; then it is out of the table.
@@ -128,7 +128,7 @@ func (r *root[K]) current(e *entry[K]) *entry[K] {
 	switch {
 	case p == nil:
 		return e
-	case p.mark != nil && p.mark.isOver():
+	case p.place != nil && e.mark().isOver():
 		r.sieve.helpEvict(r, e)
 		return nil
 	case p.final == nil || p.final.err == nil || p.kept() && (p.final.lasts.until == forever || r.now() < p.final.lasts.until):
@@ -145,10 +145,10 @@ func (r *root[K]) settled(e *entry[K]) {
 		return
 	}
 	p := e.state.Load()
-	if p == nil || p.mark == nil {
+	if p == nil || p.place == nil {
 		return // Close, or the timer, has come between
 	}
-	r.sieve.givePlace(r, p.mark)
+	r.sieve.givePlace(r, p.place)
 }
 
 // caller is one call that wants the outcome of an entry.
@@ -192,8 +192,8 @@ func (e *entry[K]) outcome(c *caller) (*entry[K], *atomics.Int64, error) {
 			}
 			e = p.final.to
 		case p.final != nil:
-			if p.mark != nil {
-				p.mark.touch()
+			if p.place != nil {
+				e.mark().touch(p.place)
 			}
 			if c.heir && p.final.err == ErrCreateTimeout {
 				return nil, nil, errAgain // it was no caller's time that is over
@@ -294,5 +294,5 @@ func (e *entry[K]) failed() bool {
 // hasExpired reports whether e has a value that has expired.
 func (e *entry[K]) hasExpired() bool {
 	p := e.state.Load()
-	return p.ready() && !p.live()
+	return p.ready() && !e.live(p)
 }

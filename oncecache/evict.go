@@ -26,8 +26,8 @@ func (r *root[K]) evict(e *entry[K]) (removed, closes bool) {
 	p := r.leave(e)
 	why := whyEvicted
 	switch {
-	case p.mark == nil || p.mark.isExpired(): // it is counted already
-	case p.mark.isIdle():
+	case p.place == nil || e.mark().isExpired(): // it is counted already
+	case e.mark().isIdle():
 		why = whyIdle
 		r.accounting.idled.Add(1)
 	default:

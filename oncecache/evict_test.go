@@ -200,7 +200,12 @@ func TestKeptErrorsAreUsed(t *testing.T) {
 		})
 		calls := 0
 		for range 20 {
-			c.GetOrCreate(1, func() (int, error) { calls++; return failing() })
+			if v, err := c.GetOrCreate(1, func() (int, error) { calls++; return failing() }); err != errRefused {
+				t.Errorf("%d, %v", v, err)
+			}
+			if v, ok := c.Get(1); ok {
+				t.Errorf("its value is %d", v)
+			}
 			time.Sleep(20 * time.Second)
 		}
 		if calls != 1 {

@@ -9,7 +9,7 @@ import (
 // the second.
 func StartSet[K comparable, V any](c *Cache[K, V], k K, v V) (finish func() (V, bool)) {
 	r := c.shared()
-	n := newBoxed(k, v)
+	n := newBoxed(r, k, v)
 	e := r.entries.Swap(r.at(k), n)
 	return func() (V, bool) { return valueIf[V](e, r.replaced(e, n)) }
 }
@@ -99,7 +99,7 @@ func Places[K comparable, V any](c *Cache[K, V]) (n int) {
 // Mark is the mark of an entry that has a place in the order.
 type Mark = mark
 
-func (m *mark) Touch()             { m.touch() }
+func (m *mark) Touch()             { m.touch(nil) }
 func (m *mark) Held()              { m.held() }
 func (m *mark) AskedBySieve() bool { return m.asked(usedForSieve) }
 func (m *mark) AskedByIdle() bool  { return m.asked(usedForIdle) }
@@ -123,11 +123,11 @@ func StartIdling[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
 
 func startEviction[K comparable, V any](c *Cache[K, V], k K, why uint32) (finish func()) {
 	r := c.shared()
-	n := sieveNodeOf[K](r.seek(k).state.Load().mark)
+	n := sieveNodeOf[K](r.seek(k).state.Load().place)
 	s := r.sieve.(*sieve[K])
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !n.doom(n.leased, 0, why) {
+	if !n.mark().doom(n.leased, 0, why) {
 		panic("oncecache: it is in use")
 	}
 	s.remove(n)
@@ -142,7 +142,7 @@ func ReplaceAsRefresh[K comparable, V any](c *Cache[K, V], k K, v V, between fun
 	if r.close != nil {
 		r.own(k)
 	}
-	n := newBoxed(k, v)
+	n := newBoxed(r, k, v)
 	r.makeReady(n, limits{})
 	if !r.entries.CompareAndSwap(r.at(k), e, n) {
 		panic("oncecache: it has gone")
@@ -161,7 +161,7 @@ func StartExpiry[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
 func ExpiryOf[K comparable, V any](c *Cache[K, V], k K) (start func() (finish func())) {
 	r := c.shared()
 	s := r.sieve.(*sieve[K])
-	n := sieveNodeOf[K](r.find(k).state.Load().mark)
+	n := sieveNodeOf[K](r.find(k).state.Load().place)
 	return func() func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -174,11 +174,11 @@ func ExpiryOf[K comparable, V any](c *Cache[K, V], k K) (start func() (finish fu
 func MakeDue[K comparable, V any](c *Cache[K, V], k K) {
 	r := c.shared()
 	s := r.sieve.(*sieve[K])
-	n := sieveNodeOf[K](r.find(k).state.Load().mark)
+	n := sieveNodeOf[K](r.find(k).state.Load().place)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n.life = &lifetime{until: forever, next: forever, of: s.lives.renews}
-	n.used.Or(due)
+	n.mark().used.Or(due)
 }
 
 // Lifetimes returns how many values of a cache with a TTL are to expire.

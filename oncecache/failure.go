@@ -31,8 +31,8 @@ func (r *root[K]) left(p *phase[K]) {
 		r.kept.dropError(p.final.lasts)
 		r.accounting.finish(oneCreating)
 	}
-	if p != nil && p.mark != nil {
-		r.sieve.takePlace(r, p.mark)
+	if p != nil && p.place != nil {
+		r.sieve.takePlace(r, p.place)
 	}
 }
 

@@ -58,7 +58,7 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 	e := r.find(k) // LP(Acquire): a hit, if the value can be held
 	if e != nil {
 		p := e.state.Load()
-		if p != nil && p.leases != nil && p.mark == nil { // as hold, where nothing is evicted
+		if p != nil && p.leases != nil && p.place == nil { // as hold, where nothing is evicted
 			if held := p.leases.acquire(); held != nil {
 				return Lease[K, V]{entry: e, held: held, root: r, key: k, leak: r.track(k)}, nil
 			}

@@ -132,8 +132,8 @@ func (e *entry[K]) users(p *phase[K]) *leases {
 		return nil
 	case p.leases != nil:
 		return p.leases
-	case p.mark != nil:
-		n := sieveNodeOf[K](p.mark)
+	case p.place != nil:
+		n := sieveNodeOf[K](p.place)
 		if l := n.users.Load(); l != nil {
 			return l
 		}
@@ -150,30 +150,22 @@ func (r *root[K]) hold(e *entry[K], p *phase[K]) (held *atomics.Int64, ok bool) 
 }
 
 // holdFor is hold, where keep notes it in the mark.
-func (r *root[K]) holdFor(e *entry[K], p *phase[K], keep func(*mark) bool) (held *atomics.Int64, ok bool) {
+func (r *root[K]) holdFor(e *entry[K], p *phase[K], keep func(*mark, *place) bool) (held *atomics.Int64, ok bool) {
 	l := e.users(p)
 	if l == nil {
 		return nil, true
 	}
-	if held = l.acquire(); held == nil || p.mark != nil && !keep(p.mark) {
+	if held = l.acquire(); held == nil || p.place != nil && !keep(e.mark(), p.place) {
 		r.giveUp(e, held)
 		return nil, false
 	}
 	return held, true
 }
 
-// join is acquire for an entry that may be evicted. If it is being evicted, the word
-// beside errAgain is to be put back, unless it is nil.
-func (l *leases) join(m *mark) (held *atomics.Int64, err error) {
-	if held = l.acquire(); held == nil || m != nil && !m.keep() {
-		err = errAgain
-	}
-	return held, err
-}
-
 // claim returns the word in which c is counted, if it wants a lease; nil if there is nothing
-// to keep. P is the state of e, which has a value.
-func (e *entry[K]) claim(p *phase[K], c *caller) (*atomics.Int64, error) {
+// to keep. P is the state of e, which has a value. If e has left the table, or is about to,
+// the word beside errAgain is to be put back, unless it is nil.
+func (e *entry[K]) claim(p *phase[K], c *caller) (held *atomics.Int64, err error) {
 	if c.counts != callerAndLease {
 		return nil, nil
 	}
@@ -184,16 +176,15 @@ func (e *entry[K]) claim(p *phase[K], c *caller) (*atomics.Int64, error) {
 	case c.joined != nil:
 		return &l.base, nil // the creator has counted it
 	}
-	return l.join(p.mark)
+	if held = l.acquire(); held == nil || p.place != nil && !e.mark().keep(p.place) {
+		err = errAgain
+	}
+	return held, err
 }
 
 // wasHeld notes that e, which the caller holds, was in use until now, in a cache
 // with an order.
-func (r *root[K]) wasHeld(e *entry[K]) {
-	if m := e.state.Load().mark; m != nil {
-		m.held()
-	}
-}
+func (r *root[K]) wasHeld(e *entry[K]) { e.mark().held() }
 
 // giveUp takes off a user of e's value that was counted in held, unless held is nil. If
 // the value is to be closed then, a goroutine of the cache does that.

@@ -22,7 +22,7 @@ type lifetime struct {
 }
 
 // renewer is what renews values that are due.
-type renewer interface{ renewDue(m *mark) }
+type renewer interface{ renewDue(at *place) }
 
 // What lasts returns for a value that does not expire, and for one that has
 // expired before it is stored.
@@ -99,11 +99,11 @@ func (l *lifetimes[K]) shortened(ttl time.Duration) time.Duration {
 }
 
 // limit makes the value of n, which others have not seen, expire at until.
-func (l *lifetimes[K]) limit(n *mark, until time.Duration) {
+func (l *lifetimes[K]) limit(n *sieveNode[K], until time.Duration) {
 	switch until {
 	case noLimit:
 	case atOnce:
-		n.used.Store(expired)
+		n.mark().used.Store(expired)
 	default:
 		n.life = l.begin(until)
 	}
@@ -136,16 +136,16 @@ func (l *lifetimes[K]) extend(n *sieveNode[K], until time.Duration) {
 // prolongs makes the value of e expire at until, and reports whether it has not expired
 // before.
 func (r *root[K]) prolongs(e *entry[K], until time.Duration) bool {
-	return !r.expires || r.sieve.prolong(r, e.state.Load().mark, until)
+	return !r.expires || r.sieve.prolong(r, e.state.Load().place, until)
 }
 
-// prolong is prolongs for the mark of an entry. It fails too if the entry has left.
-func (s *sieve[K]) prolong(r *root[K], m *mark, until time.Duration) bool {
-	n, out, ok := sieveNodeOf[K](m), []*sieveNode[K](nil), false
+// prolong is prolongs for the place of an entry. It fails too if the entry has left.
+func (s *sieve[K]) prolong(r *root[K], at *place, until time.Duration) bool {
+	n, out, ok := sieveNodeOf[K](at), []*sieveNode[K](nil), false
 	s.mu.Lock()
-	if ok = n.stage != left && !n.isExpired(); ok {
+	if ok = n.stage != left && !n.mark().isExpired(); ok {
 		s.lives.drop(n)
-		n.used.And(^uint32(due))
+		n.mark().used.And(^uint32(due))
 		if until == atOnce {
 			out = s.expire(out, n)
 		} else if s.lives.extend(n, until); n.stage == there {
@@ -160,7 +160,7 @@ func (s *sieve[K]) prolong(r *root[K], m *mark, until time.Duration) bool {
 // expire says that the value of n must not be returned any more, and appends n to out if it
 // is in the order, and leaves that. The caller holds mu, and removes out from the table.
 func (s *sieve[K]) expire(out []*sieveNode[K], n *sieveNode[K]) []*sieveNode[K] {
-	n.used.Or(expired)
+	n.mark().used.Or(expired)
 	if n.stage == there {
 		s.remove(n)
 		out = append(out, n)

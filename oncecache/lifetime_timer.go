@@ -73,7 +73,7 @@ func (s *sieve[K]) dueBy(now time.Duration) (out []*sieveNode[K], more bool) {
 		}
 		n := l.heap[0]
 		if now < n.life.until {
-			n.used.Or(due)
+			n.mark().used.Or(due)
 			n.life.next = n.life.until
 			heap.Fix(&l.heap, 0)
 			continue

@@ -129,7 +129,7 @@ func (c *core[K]) refresh(ctx context.Context, k K, create creator) (*entry[K], 
 func (c *core[K]) getOrCreateContext(ctx context.Context, k table.Hashed[K], create creator) (*entry[K], error) {
 	r := c.root.Load()
 	e := r.entries.Load(k)
-	if e != nil && e.used() {
+	if e != nil && (e.inUse(r.marked) || r.marked && e.usable()) {
 		return e, nil
 	}
 	last, _, _, err := c.slowContext(ctx, k.Key, e, create, oneCaller)
@@ -323,8 +323,8 @@ func (r *root[K]) succeeded(e, n *entry[K]) {
 	p, now := e.state.Load(), n.state.Load()
 	var out []*sieveNode[K]
 	took := false
-	if p != nil && p.mark != nil && now != nil && now.mark != nil {
-		out, took = r.sieve.leavePlace(r, now.mark, p.mark)
+	if p != nil && p.place != nil && now != nil && now.place != nil {
+		out, took = r.sieve.leavePlace(r, now.place, p.place)
 	}
 	left := r.leave(e)
 	if took {

@@ -42,9 +42,9 @@ func (b *background[K]) first(until time.Duration) time.Duration {
 	return min(until, toTick(until-min(b.ahead, (until-b.root.now())/2)))
 }
 
-// renewDue starts a renewal of the value whose mark is m. The caller has taken due off.
-func (b *background[K]) renewDue(m *mark) {
-	n := sieveNodeOf[K](m)
+// renewDue starts a renewal of the value whose place is at. The caller has taken due off.
+func (b *background[K]) renewDue(at *place) {
+	n := sieveNodeOf[K](at)
 	atomics.Go(func() { b.renew(n) })
 }
 

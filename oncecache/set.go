@@ -26,7 +26,7 @@ func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 	if refused && r.close == nil {
 		return old, false
 	}
-	e := c.set(r, newBoxed(k, v), refused)
+	e := c.set(r, newBoxed(r, k, v), refused)
 	if e == nil {
 		return old, false
 	}
@@ -151,7 +151,7 @@ func (c *core[K]) recheck(r *root[K], k K, n *entry[K]) {
 // mutex of one bucket. It takes effect when the entry is inserted or found.
 func (c *Cache[K, V]) SetIfAbsent(k K, v V) bool {
 	r := c.shared()
-	return r.vacant(k) && c.setIfAbsent(r, newBoxed(k, v))
+	return r.vacant(k) && c.setIfAbsent(r, newBoxed(r, k, v))
 }
 
 // vacant reports whether SetIfAbsent may store a value for k.

@@ -14,9 +14,16 @@ import (
 // search ended, it takes the first whose mark is not set, and clears the marks that it
 // passes. That is SIEVE, by Yazhuo Zhang and others, NSDI 2024.
 
+// place is what a phase knows of a sieveNode.
+type place struct {
+	// life is nil if the value does not expire, nil → non-nil once, under sieve.mu or before
+	// the phase is shared. A use reads it that has found due, which came later.
+	life *lifetime
+}
+
 // sieveNode is the place of an entry in the order.
 type sieveNode[K comparable] struct {
-	mark // first, so that a *mark can be converted back
+	place // first, so that a *place can be converted back
 
 	entry *entry[K]
 
@@ -66,15 +73,15 @@ type sieve[K comparable] struct {
 // bounded is an order. It is an interface, and the names of its methods are their own,
 // so that only New brings an order into a program.
 type bounded[K comparable] interface {
-	markFor(e *entry[K]) *mark
+	placeOfError(e *entry[K]) *place
 	readyWithPlace(e *entry[K], l limits, users int64, owned bool) *phase[K]
-	givePlace(r *root[K], m *mark)
-	takePlace(r *root[K], m *mark)
+	givePlace(r *root[K], at *place)
+	takePlace(r *root[K], at *place)
 	helpEvict(r *root[K], e *entry[K])
 	limitsOfValue(r *root[K], e *entry[K], owned bool) limits
 	lastsAgain(r *root[K], e *entry[K]) time.Duration
-	prolong(r *root[K], m *mark, until time.Duration) bool
-	leavePlace(r *root[K], to, from *mark) (out []*sieveNode[K], ok bool)
+	prolong(r *root[K], at *place, until time.Duration) bool
+	leavePlace(r *root[K], to, from *place) (out []*sieveNode[K], ok bool)
 	sweepPlaces(r *root[K]) (removed int)
 	sweepAgain(r *root[K], s *sweeper)
 	expireAgain(r *root[K], by *sweeper)
@@ -82,12 +89,15 @@ type bounded[K comparable] interface {
 	setHeavy(r *root[K], n *entry[K]) (old *entry[K])
 }
 
-// sieveNodeOf converts a mark back.
-func sieveNodeOf[K comparable](m *mark) *sieveNode[K] {
-	// Safety: only markFor and readyWithPlace make marks, as the first field of a sieve node of the
-	// same cache.
-	return (*sieveNode[K])(unsafe.Pointer(m))
+// sieveNodeOf converts a place back.
+func sieveNodeOf[K comparable](at *place) *sieveNode[K] {
+	// Safety: only placeOfError and readyWithPlace make places, as the first field of a sieve node
+	// of the same cache.
+	return (*sieveNode[K])(unsafe.Pointer(at))
 }
+
+// mark returns the mark of the entry.
+func (n *sieveNode[K]) mark() *mark { return n.entry.mark() }
 
 // leased reports whether anyone holds a lease of the entry.
 func (n *sieveNode[K]) leased() bool {
@@ -98,11 +108,14 @@ func (n *sieveNode[K]) leased() bool {
 	return l != nil && l.held()
 }
 
-// markFor returns the mark of a new entry that has failed.
-func (s *sieve[K]) markFor(e *entry[K]) *mark { return &(&sieveNode[K]{entry: e}).mark }
+// placeOfError returns the place of e, which is about to fail, and will stay.
+func (s *sieve[K]) placeOfError(e *entry[K]) *place {
+	e.mark().used.Store(noValue)
+	return &(&sieveNode[K]{entry: e}).place
+}
 
 // readyWithPlace is root.readyPhase. Owned says that the cache closes values. Phase and node
-// are one object, so that a hit finds the mark next to the phase.
+// are one object.
 func (s *sieve[K]) readyWithPlace(e *entry[K], l limits, users int64, owned bool) (p *phase[K]) {
 	var n *sieveNode[K]
 	if owned {
@@ -120,16 +133,16 @@ func (s *sieve[K]) readyWithPlace(e *entry[K], l limits, users int64, owned bool
 		})
 		p, n = &both.phase, &both.node
 	}
-	n.entry, n.weight, p.mark = e, l.weight, &n.mark
+	n.entry, n.weight, p.place = e, l.weight, &n.place
 	if users > 0 {
 		e.users(p).live(users)
 	}
-	s.lives.limit(&n.mark, l.until)
+	s.lives.limit(n, l.until)
 	return p
 }
 
 // givePlace is add, and evicts the nodes that add takes out.
-func (s *sieve[K]) givePlace(r *root[K], m *mark) { r.evictAll(s.add(r, sieveNodeOf[K](m))) }
+func (s *sieve[K]) givePlace(r *root[K], at *place) { r.evictAll(s.add(r, sieveNodeOf[K](at))) }
 
 // add puts n in the order, unless its entry has left the table before, and
 // takes out those for which there is no room then.
@@ -139,7 +152,7 @@ func (s *sieve[K]) add(r *root[K], n *sieveNode[K]) (out []*sieveNode[K]) {
 	if n.stage == left {
 		return nil
 	}
-	if n.isExpired() {
+	if n.mark().isExpired() {
 		n.stage = left
 		return []*sieveNode[K]{n}
 	}
@@ -196,12 +209,12 @@ func (s *sieve[K]) victim(newest *sieveNode[K]) *sieveNode[K] {
 		if n == newest {
 			continue
 		}
-		used := n.asked(asks)
+		used := n.mark().asked(asks)
 		if n.leased() {
 			if leased++; leased == manyLeased {
 				return nil
 			}
-		} else if !used && n.doom(n.leased, asks, 0) {
+		} else if !used && n.mark().doom(n.leased, asks, 0) {
 			return n
 		}
 	}
@@ -237,10 +250,10 @@ func (s *sieve[K]) link(older, newer *sieveNode[K]) {
 	}
 }
 
-// takePlace takes m out of the order because its entry has left the table.
-func (s *sieve[K]) takePlace(r *root[K], m *mark) {
-	n := sieveNodeOf[K](m)
-	if n.isExpired() {
+// takePlace takes the node of at out of the order because its entry has left the table.
+func (s *sieve[K]) takePlace(r *root[K], at *place) {
+	n := sieveNodeOf[K](at)
+	if n.mark().isExpired() {
 		r.accounting.expired.Add(1)
 	}
 	s.mu.Lock()
@@ -260,15 +273,16 @@ func (s *sieve[K]) takePlace(r *root[K], m *mark) {
 // as if it had been there all the time, and takes out the nodes for which there is no room.
 // If from is being evicted, to goes instead, unless it has been used. It fails if from has
 // no place any more, or not yet.
-func (s *sieve[K]) leavePlace(r *root[K], to, from *mark) (out []*sieveNode[K], ok bool) {
+func (s *sieve[K]) leavePlace(r *root[K], to, from *place) (out []*sieveNode[K], ok bool) {
 	n, old := sieveNodeOf[K](to), sieveNodeOf[K](from)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old.isDoomed() && n.stage == coming && n.doom(n.leased, usedForBoth, old.used.Load()&idle) {
+	m, was := n.mark(), old.mark()
+	if was.isDoomed() && n.stage == coming && m.doom(n.leased, usedForBoth, was.used.Load()&idle) {
 		n.stage = left
 		return []*sieveNode[K]{n}, true
 	}
-	if old.stage != there || n.stage != coming || n.isExpired() {
+	if old.stage != there || n.stage != coming || m.isExpired() {
 		return nil, false
 	}
 	older, newer := old.older, old.newer
@@ -281,7 +295,7 @@ func (s *sieve[K]) leavePlace(r *root[K], to, from *mark) (out []*sieveNode[K], 
 	s.link(older, n)
 	s.link(n, newer)
 	n.seen, n.stage = old.seen, there
-	n.used.Or(old.used.Load() & usedForBoth)
+	m.used.Or(was.used.Load() & usedForBoth)
 	old.newer, old.older, old.stage = nil, nil, left
 	s.weigh(n, old)
 	s.lives.drop(old)

@@ -1,10 +1,16 @@
 package oncecache
 
-import "github.com/latchfree/latchfree/internal/atomics"
+import (
+	"unsafe"
 
-// mark says whether an entry was used, and whether it is to go. In a cache with an order
-// it is all that a hit writes. Only a call that has locked the order asks, so one at a
-// time.
+	"github.com/latchfree/latchfree/internal/atomics"
+)
+
+// mark says whether an entry was used, and whether it is to go. It is all that a hit
+// writes. Only a call that has locked the order asks, so one at a time; without an order
+// nobody does.
+//
+// It lies right before its entry, so that a hit finds it beside the key: see marked.
 type mark struct {
 	// used has a bit for the search for a victim and one for the sweep: whether the entry
 	// was used since it last asked. A use stores both; each asker clears its own.
@@ -14,12 +20,23 @@ type mark struct {
 	//	any ──▶ expired                      by the timer of lifetimes, or from the beginning
 	//	any ──▶ due ──▶ any                  by that timer, and by the caller that begins to renew
 	//
-	// Doomed comes with idle, or without.
+	// Doomed comes with idle, or without. An error that is kept has noValue from the beginning.
 	used atomics.Uint32
 
-	// life is nil if the value does not expire, nil → non-nil once, under sieve.mu or before
-	// the entry is shared. A use reads it that has found due, which came later.
-	life *lifetime
+	_ uint32 // for sizeOfMark
+}
+
+// sizeOfMark is how far a mark lies before its entry, whatever K and V are: no alignment is
+// larger.
+const sizeOfMark = 8
+
+var _ [sizeOfMark]byte = [unsafe.Sizeof(mark{})]byte{}
+
+// mark returns the mark of e, which belongs to a cache with root.marked.
+func (e *entry[K]) mark() *mark {
+	// Safety: markedKind makes all entries of such a cache, each in a marked, where the mark
+	// ends at the entry.
+	return (*mark)(unsafe.Add(unsafe.Pointer(e), -sizeOfMark))
 }
 
 const (
@@ -30,24 +47,27 @@ const (
 	idle                     // because nobody has used it, and not because others need its room
 	expired                  // the value must not be returned any more, which is final
 	due                      // the next use of the value begins to renew it
+	noValue                  // the entry has failed, and stays in the table
 	usedForBoth  = usedForSieve | usedForIdle
 )
 
-// touch notes that the entry was used. It reports whether its value may be returned, which
-// has not expired.
-func (m *mark) touch() (live bool) {
-	now := m.used.Load()
-	return now == usedForBoth || m.touchFirst(now)
-}
+// inUse reports whether the entry has a value that may be returned without a further look.
+// The use that was noted had seen the value, or an error, which comes with noValue.
+func (m *mark) inUse() bool { return m.used.Load() == usedForBoth }
 
-// touchFirst is touch where now is not that of an entry that has been used.
-func (m *mark) touchFirst(now uint32) (live bool) {
+// touch notes that the entry was used, whose outcome the caller has seen. At is its place, if
+// there is one. It reports whether its value may be returned, which has not expired.
+func (m *mark) touch(at *place) (live bool) {
+	now := m.used.Load()
+	if now&^noValue == usedForBoth {
+		return true
+	}
 	if now&expired != 0 {
 		return false
 	}
 	m.used.Or(usedForBoth)
 	if now&due != 0 && m.used.And(^uint32(due))&due != 0 {
-		m.life.of.renewDue(m)
+		at.life.of.renewDue(at)
 	}
 	return true
 }
@@ -55,7 +75,7 @@ func (m *mark) touchFirst(now uint32) (live bool) {
 // keep notes that the caller, which is counted in the leases, holds the entry. It fails
 // if the entry is being evicted, or has expired. A holder that is counted before probed is
 // set is found by the evictor; a holder that is counted later finds probed, and clears it.
-func (m *mark) keep() bool {
+func (m *mark) keep(at *place) bool {
 	for {
 		switch now := m.used.Load(); {
 		case now == usedForBoth:
@@ -64,7 +84,7 @@ func (m *mark) keep() bool {
 			return false
 		case m.used.CompareAndSwap(now, usedForBoth):
 			if now&due != 0 {
-				m.life.of.renewDue(m)
+				at.life.of.renewDue(at)
 			}
 			return true
 		}
@@ -72,7 +92,7 @@ func (m *mark) keep() bool {
 }
 
 // keepUnused is keep for one whose hold is no use.
-func (m *mark) keepUnused() bool {
+func (m *mark) keepUnused(*place) bool {
 	for {
 		switch now := m.used.Load(); {
 		case now&(doomed|expired) != 0:

@@ -8,16 +8,16 @@ import "testing"
 // it goes: a lease always, and a use if the one who asks minds.
 func TestMarkDoom(t *testing.T) {
 	keep := func(m *mark) {
-		if !m.keep() {
+		if !m.keep(nil) {
 			panic("cannot be kept before it is doomed")
 		}
 	}
 	keepUnused := func(m *mark) {
-		if !m.keepUnused() {
+		if !m.keepUnused(nil) {
 			panic("cannot be kept before it is doomed")
 		}
 	}
-	touch, nothing := func(m *mark) { m.touch() }, func(*mark) {}
+	touch, nothing := func(m *mark) { m.touch(nil) }, func(*mark) {}
 	sieve, idle := uint32(usedForSieve), uint32(usedForIdle)
 	for name, tt := range map[string]struct {
 		before, meanwhile func(*mark)
@@ -30,7 +30,7 @@ func TestMarkDoom(t *testing.T) {
 		"used, and the sieve asks":           {touch, nothing, false, sieve, false, usedForBoth},
 		"used, and the sweep asks":           {touch, nothing, false, idle, false, usedForBoth},
 		"used, and nobody asks":              {touch, nothing, false, 0, true, usedForBoth | probed | doomed},
-		"used since the sweep, not the hand": {func(m *mark) { m.touch(); m.asked(usedForSieve) }, nothing, false, sieve, true, usedForIdle | probed | doomed},
+		"used since the sweep, not the hand": {func(m *mark) { m.touch(nil); m.asked(usedForSieve) }, nothing, false, sieve, true, usedForIdle | probed | doomed},
 		"held until now, for the sieve":      {(*mark).held, nothing, false, sieve, true, usedForIdle | probed | doomed},
 		"held until now, for the sweep":      {(*mark).held, nothing, false, idle, false, usedForIdle},
 		"leased":                             {nothing, nothing, true, sieve, false, 0},
@@ -59,11 +59,11 @@ func TestMarkDoom(t *testing.T) {
 // What is doomed stays so, and nobody can hold it.
 func TestMarkIsDoomedForGood(t *testing.T) {
 	for name, try := range map[string]func(*mark) (kept bool){
-		"keep":       (*mark).keep,
-		"keepUnused": (*mark).keepUnused,
-		"touch":      func(m *mark) bool { m.touch(); return m.keep() },
-		"held":       func(m *mark) bool { m.held(); return m.keep() },
-		"asked":      func(m *mark) bool { m.touch(); m.asked(usedForSieve); m.asked(usedForIdle); return m.keep() },
+		"keep":       func(m *mark) bool { return m.keep(nil) },
+		"keepUnused": func(m *mark) bool { return m.keepUnused(nil) },
+		"touch":      func(m *mark) bool { m.touch(nil); return m.keep(nil) },
+		"held":       func(m *mark) bool { m.held(); return m.keep(nil) },
+		"asked":      func(m *mark) bool { m.touch(nil); m.asked(usedForSieve); m.asked(usedForIdle); return m.keep(nil) },
 	} {
 		var m mark
 		if !m.doom(func() bool { return false }, 0, idle) {
@@ -82,8 +82,8 @@ func TestMarkAsked(t *testing.T) {
 		if m.asked(usedForSieve) || m.asked(usedForIdle) {
 			t.Error("used by nobody")
 		}
-		m.touch()
-		m.touch()
+		m.touch(nil)
+		m.touch(nil)
 		if !m.asked(usedForIdle) || m.asked(usedForIdle) || !m.asked(usedForSieve) || m.asked(usedForSieve) {
 			t.Error("a use is not told once to each")
 		}
@@ -91,10 +91,10 @@ func TestMarkAsked(t *testing.T) {
 		if m.asked(usedForSieve) || !m.asked(usedForIdle) {
 			t.Error("the end of a lease is no use for the sieve, and one for the sweep")
 		}
-		if !m.keep() || !m.asked(usedForSieve) || !m.asked(usedForIdle) {
+		if !m.keep(nil) || !m.asked(usedForSieve) || !m.asked(usedForIdle) {
 			t.Error("to come to hold it is a use")
 		}
-		if !m.keepUnused() || m.asked(usedForSieve) || m.asked(usedForIdle) {
+		if !m.keepUnused(nil) || m.asked(usedForSieve) || m.asked(usedForIdle) {
 			t.Error("to hold it without use is a use")
 		}
 	}

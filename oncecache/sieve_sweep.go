@@ -85,9 +85,9 @@ func (s *sieve[K]) idlers(now time.Duration) (out []*sieveNode[K], more bool) {
 		s.swept = n.newer
 		leased := n.leased() // first: the end of a lease notes the use before it counts itself off
 		switch {
-		case n.asked(usedForIdle) || leased:
+		case n.mark().asked(usedForIdle) || leased:
 			n.seen = now
-		case now-n.seen >= s.idle && n.doom(n.leased, usedForIdle, idle):
+		case now-n.seen >= s.idle && n.mark().doom(n.leased, usedForIdle, idle):
 			s.remove(n)
 			out = append(out, n)
 		}

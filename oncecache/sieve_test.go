@@ -27,7 +27,7 @@ func leaseAll(t *testing.T, c *Cache[int, int], n int) []Lease[int, int] {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for s := o.oldest; s != nil; s = s.newer {
-		s.used.Store(0)
+		s.mark().used.Store(0)
 	}
 	return leases
 }
@@ -119,8 +119,8 @@ func TestSweepInPortions(t *testing.T) {
 			out, more = s.idlers(r.now() + time.Hour)
 			sizes = append(sizes, len(out))
 			for _, n := range out {
-				if k := n.entry.key; k == 1 || k == 70 || !n.isDoomed() {
-					t.Errorf("%d goes, doomed %t", k, n.isDoomed())
+				if k := n.entry.key; k == 1 || k == 70 || !n.mark().isDoomed() {
+					t.Errorf("%d goes, doomed %t", k, n.mark().isDoomed())
 				}
 			}
 			r.evictAll(out)
@@ -174,7 +174,7 @@ func TestSweepGoesOn(t *testing.T) {
 func TestPlaceThatIsLeftBeforeItIsGiven(t *testing.T) {
 	c := MustNew(Config[int, int]{MaxEntries: 1})
 	r := c.shared()
-	e := newBoxed(1, 1)
+	e := newBoxed(r, 1, 1)
 	r.makeReady(e, limits{})
 	r.left(e.state.Load())
 	r.settled(e)

@@ -15,15 +15,10 @@ type boxed[K comparable, V any] struct {
 // which does not, meet: see DESIGN.md. The doc of entry says when the value may be read
 // and written.
 func valueOf[V any, K comparable](e *entry[K]) *V {
-	// Safety: the entries of a cache of V are made by the functions of this file
-	// alone, each as the head of a boxed[K, V], and stay with their cache and its
-	// leases, none of which can be converted to one of other values.
+	// Safety: the entries of a cache of V are made by freshEntry alone, each as the head of
+	// a boxed[K, V], and stay with their cache and its leases, none of which can be converted
+	// to one of other values.
 	return &(*boxed[K, V])(unsafe.Pointer(e)).value
-}
-
-// newBoxed returns an entry with a value, which others have not seen.
-func newBoxed[K comparable, V any](k K, v V) *entry[K] {
-	return &(&boxed[K, V]{entry[K]{key: k}, v}).head
 }
 
 // freshOf returns an entry whose value is zero, which others have not seen.
@@ -31,12 +26,20 @@ func freshOf[K comparable, V any](k K) *entry[K] {
 	return &(&boxed[K, V]{head: entry[K]{key: k}}).head
 }
 
+// newBoxed returns an entry for r with a value, which others have not seen.
+func newBoxed[K comparable, V any](r *root[K], k K, v V) *entry[K] {
+	e := r.of.freshEntry(k)
+	*valueOf[V](e) = v
+	return e
+}
+
 // values has the functions that the core needs for the type of its values, in any cache.
-// It is kind[K, V] or renewing[K]. Functions that only some caches need are apart, as in
-// root.close. The names of the methods are their own, because the linker keeps all
-// methods of a name that is called here.
+// It is kind[K, V], markedKind[K, V] or renewing[K]. Functions that only some caches need are
+// apart, as in root.close. The names of the methods are their own, because the linker keeps
+// all methods of a name that is called here.
 type values[K comparable] interface {
-	// freshEntry is freshOf.
+	// freshEntry returns an entry whose value is zero, which others have not seen. It has a
+	// mark if the cache is marked.
 	freshEntry(k K) *entry[K]
 
 	// makeValue calls create and writes what it returns into e, unless that is an
@@ -73,9 +76,23 @@ func (kind[K, V]) makeValue(ctx context.Context, create creator, e *entry[K]) er
 
 func (kind[K, V]) copyValue(to, from *entry[K]) { *valueOf[V](to) = *valueOf[V](from) }
 
+// markedKind is kind for a cache that is marked. Only New makes it, so that only programs that
+// call New have it.
+type markedKind[K comparable, V any] struct{ kind[K, V] }
+
+// marked is a boxed with a mark. Each entry of a cache with root.marked is in one.
+type marked[K comparable, V any] struct {
+	_ mark
+	boxed[K, V]
+}
+
+func (markedKind[K, V]) freshEntry(k K) *entry[K] {
+	return &(&marked[K, V]{boxed: boxed[K, V]{head: entry[K]{key: k}}}).head
+}
+
 // use returns the value of e if there is one, for a caller that uses it.
-func use[V any, K comparable](e *entry[K]) (v V, ok bool) {
-	if p := e.state.Load(); p == nil || p.inUse() || p.usable() {
+func use[V any, K comparable](r *root[K], e *entry[K]) (v V, ok bool) {
+	if e.inUse(r.marked) || r.marked && e.usable() {
 		return *valueOf[V](e), true
 	}
 	return v, false
