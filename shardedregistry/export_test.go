@@ -3,6 +3,7 @@ package shardedregistry
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -108,8 +109,9 @@ func (t Taker[K, V]) Collect() bool { return t.t.collect() }
 
 // Found returns the snapshot without leaving.
 func (t Taker[K, V]) Found() *Snapshot[K, V] {
-	s := &Snapshot[K, V]{clone: t.clone}
-	t.t.fill(&s.contents, plain[V])
+	s, col := &Snapshot[K, V]{clone: t.clone}, *t.t
+	col.keys.keys, col.heads = slices.Clone(col.keys.keys), slices.Clone(col.heads) // fill changes them
+	col.fill(&s.contents, plain[V])
 	return s
 }
 

@@ -14,23 +14,24 @@ type collector[K comparable] struct {
 	root *root[K]
 	cut  uint64 // the last one that was made; 0 before the first
 
-	keys     keyList[K]
-	observed []observation[K] // by number of the key
+	// What is known of the keys, by their numbers. Keys and heads become the snapshot's.
+	keys  keyList[K]
+	cells []*cell[K] // as last seen
+	heads []*record  // what the cells held when they were last read: before the next cut; nil: not yet
+
+	// exceptions has nil for a key that held its head at the cut, which is plain and alive. That
+	// is what most keys are. As long as the cell holds head, the record itself need not be
+	// read. It ends before the keys after which no exception was met.
+	exceptions []*exception[K]
 
 	next   int  // the number of the key that comes next, if the order is that of the previous look
 	unsure bool // whether a plain record was found that is new
 }
 
-// observation is what a collector knows of a key.
-type observation[K comparable] struct {
-	cell   *cell[K] // as last seen
+// exception is what a collector knows of a key that may have held something else than its head.
+type exception[K comparable] struct {
 	before *cell[K] // the one that the key had at the previous look, if that was another
-	head   *record  // what cell held when it was last read: before the next cut; nil if the key was absent
 	held   *record  // what the key held at the cut; nil or dead if it was absent
-
-	// quiet says that held is head, plain and alive. That is what most keys
-	// are. As long as the cell holds head, the record itself need not be read.
-	quiet bool
 }
 
 // take puts a snapshot into p. It takes effect when its last cut is made. Plain is
@@ -47,7 +48,7 @@ func take[K comparable](rt *root[K], p *contents[K], plain func(*record) *record
 func newCollector[K comparable](rt *root[K]) *collector[K] {
 	n := rt.len()
 	rt.updateClock(snapshotClock.joined)
-	return &collector[K]{root: rt, keys: keyList[K]{keys: make([]K, 0, n)}, observed: make([]observation[K], 0, n)}
+	return &collector[K]{root: rt, keys: keyList[K]{keys: make([]K, 0, n)}, cells: make([]*cell[K], 0, n), heads: make([]*record, 0, n)}
 }
 
 // collect makes a cut and finds what every key held at it. It reports whether
@@ -64,8 +65,10 @@ func (col *collector[K]) collect() (sure bool) {
 // finish puts what was collected into p, and leaves nothing behind.
 func (col *collector[K]) finish(p *contents[K], plain func(*record) *record) {
 	col.root.updateClock(func(s snapshotClock) snapshotClock { return s.left(col.cut) })
-	for i := range col.observed {
-		col.clear(col.keys.keys[i], &col.observed[i])
+	for i, c := range col.cells {
+		if !col.quiet(i, c.rec.Load()) {
+			col.clear(col.keys.keys[i])
+		}
 	}
 	col.fill(p, plain)
 }
@@ -74,10 +77,10 @@ func (col *collector[K]) finish(p *contents[K], plain func(*record) *record) {
 // instead of a dead one the cell that replaces it. A key has one at most. In the first
 // walk no key is known.
 func (col *collector[K]) walk() {
-	first := len(col.observed) == 0
+	first := len(col.cells) == 0
 	for c := range col.root.cells.All() {
 		if first {
-			col.observed = append(col.observed, observation[K]{cell: c})
+			col.cells = append(col.cells, c)
 		} else {
 			col.meet(c)
 		}
@@ -87,14 +90,15 @@ func (col *collector[K]) walk() {
 // meet notes c, and is not called by the first walk. Most cells are where the previous
 // look met them, and are not read.
 func (col *collector[K]) meet(c *cell[K]) {
-	if col.next == len(col.observed) || col.observed[col.next].cell != c && col.keys.keys[col.next] != c.key {
+	if col.next == len(col.cells) || col.cells[col.next] != c && col.keys.keys[col.next] != c.key {
 		var isNew bool
 		if col.next, isNew = col.keys.add(c.key, col.root.hash); isNew {
-			col.observed = append(col.observed, observation[K]{})
+			col.cells, col.heads = append(col.cells, c), append(col.heads, nil)
 		}
 	}
-	if s := &col.observed[col.next]; s.cell != c {
-		s.cell, s.before = c, s.cell
+	if i := col.next; col.cells[i] != c {
+		col.except(i, exception[K]{before: col.cells[i]})
+		col.cells[i] = c
 	}
 	col.next++
 }
@@ -108,66 +112,92 @@ const lookAhead = 64
 // table.
 func (col *collector[K]) observe() {
 	var (
-		heads [lookAhead]*record
+		now   [lookAhead]*record
 		words [lookAhead]word
 	)
-	first := len(col.keys.keys) == 0
-	for some := range slices.Chunk(col.observed, lookAhead) {
-		for i := range some {
-			heads[i] = some[i].cell.rec.Load()
+	first := len(col.heads) == 0
+	if first {
+		col.heads = slices.Grow(col.heads, len(col.cells))[:len(col.cells)]
+	}
+	for from := 0; from < len(col.cells); from += lookAhead {
+		cells := col.cells[from:min(from+lookAhead, len(col.cells))]
+		for i, c := range cells {
+			now[i] = c.rec.Load()
 		}
 		if first {
-			for i := range some {
-				col.keys.append(some[i].cell.key)
+			for _, c := range cells {
+				col.keys.append(c.key)
 			}
 		}
-		for i := range some {
-			if !some[i].still(heads[i]) {
-				words[i] = heads[i].word
+		for i := range cells {
+			if !col.quiet(from+i, now[i]) {
+				words[i] = now[i].word
 			}
 		}
-		for i := range some {
-			s, head := &some[i], heads[i]
-			switch {
-			case s.still(head):
+		for i := range cells {
+			switch n, head := from+i, now[i]; {
+			case col.quiet(n, head):
 			case words[i]&(datedBit|deadBit) == 0:
-				col.unsure = col.unsure || head != s.head
-				*s = observation[K]{cell: s.cell, head: head, held: head, quiet: true}
+				if head != col.heads[n] {
+					col.heads[n], col.unsure = head, true
+				}
+				if col.excepted(n) != nil {
+					col.exceptions[n] = nil
+				}
 			default:
-				col.judge(s, head)
+				col.judge(n, head)
 			}
 		}
 	}
 }
 
-// still reports whether the cell of o is quiet and holds head as before.
-func (o *observation[K]) still(head *record) bool { return o.quiet && head == o.head }
+// quiet reports whether key n has held rec, plain and alive, since the previous look.
+func (col *collector[K]) quiet(n int, rec *record) bool {
+	return rec == col.heads[n] && col.excepted(n) == nil
+}
 
-// judge finds what the key of s, whose cell holds head, held at the cut.
-func (col *collector[K]) judge(s *observation[K], head *record) {
+// excepted returns the exception of key n, or nil.
+func (col *collector[K]) excepted(n int) *exception[K] {
+	if n < len(col.exceptions) {
+		return col.exceptions[n]
+	}
+	return nil
+}
+
+// except makes key n an exception.
+func (col *collector[K]) except(n int, x exception[K]) {
+	if n >= len(col.exceptions) {
+		col.exceptions = append(col.exceptions, make([]*exception[K], len(col.cells)-len(col.exceptions))...)
+	}
+	if col.exceptions[n] == nil {
+		col.exceptions[n] = new(exception[K])
+	}
+	*col.exceptions[n] = x
+}
+
+// judge finds what key n, whose cell holds head, held at the cut.
+func (col *collector[K]) judge(n int, head *record) {
 	head = resolved(head)
 	held := col.root.at(head, col.cut)
-	if held == nil && s.before != nil {
+	if x := col.excepted(n); held == nil && x != nil && x.before != nil {
 		// This cell is younger than the cut. The one before it may have died
 		// after the cut too.
-		held = col.root.at(resolved(s.before.rec.Load()), col.cut)
+		held = col.root.at(resolved(x.before.rec.Load()), col.cut)
 	}
-	if held != nil && held.word&datedBit == 0 && held != s.head {
+	if held != nil && held.word&datedBit == 0 && held != col.heads[n] {
 		col.unsure = true
 	}
-	*s = observation[K]{cell: s.cell, head: head, held: held}
+	col.heads[n] = head
+	col.except(n, exception[K]{held: held})
 }
 
 // clear forgets what was kept of key for the cut. Something was kept only if the key
 // has changed since it was seen, or held something else then than at the cut. A writer
 // that changes the key from now on keeps nothing for the cut, and one that read the
 // clock before has stored its record before, and is found here.
-func (col *collector[K]) clear(key K, s *observation[K]) {
-	if s.still(s.cell.rec.Load()) {
-		return
-	}
+func (col *collector[K]) clear(key K) {
 	k := col.root.rehashed(key)
-	c := col.root.cells.Load(k) // s.cell may have been replaced
+	c := col.root.cells.Load(k) // the one that was seen may have been replaced
 	if c == nil {
 		return
 	}
@@ -177,40 +207,29 @@ func (col *collector[K]) clear(key K, s *observation[K]) {
 	}
 }
 
-// fill puts what was collected into p, without what is absent.
+// fill puts what was collected into p: without what is absent, and instead of records that refer
+// to what they have replaced, copies that do not. If all keys are quiet, nothing is left to do.
 func (col *collector[K]) fill(p *contents[K], plain func(*record) *record) {
-	present := 0
-	for i := range col.observed {
-		if col.observed[i].present() {
-			present++
-		}
+	p.codec, p.keys, p.records = col.root.keyCodec, col.keys.keys, col.heads
+	if col.root.transitions == nil && len(col.exceptions) == 0 {
+		return
 	}
-	p.codec, p.keys, p.records = col.root.keyCodec, col.keys.keys, make([]*record, 0, present)
-	all := present == len(col.observed)
-	if !all {
-		p.keys = make([]K, 0, present)
-	}
-	for i := range col.observed {
-		if found := &col.observed[i]; found.present() {
-			rec := found.held
-			if !col.lasts(found) {
-				rec = plain(rec)
-			}
-			p.records = append(p.records, rec)
-			if !all {
-				p.keys = append(p.keys, col.keys.keys[i])
+	n, log := 0, col.root.transitions
+	for i, rec := range p.records {
+		x := col.excepted(i)
+		if x != nil {
+			if rec = x.held; rec == nil || rec.dead() {
+				continue
 			}
 		}
+		// A record that has forgotten what it has replaced does so for ever.
+		if x != nil && rec.word&datedBit != 0 || log != nil && !log.alone(rec) {
+			rec = plain(rec)
+		}
+		p.keys[n], p.records[n] = p.keys[i], rec
+		n++
 	}
-}
-
-// present reports whether the key was present at the cut.
-func (o *observation[K]) present() bool { return o.quiet || o.held != nil && !o.held.dead() }
-
-// lasts reports whether the record that the key of s held at the cut refers to no
-// record that it has replaced. A record that has forgotten those does so for ever.
-func (col *collector[K]) lasts(s *observation[K]) bool {
-	rt := col.root
-	dated := !s.quiet && s.held.word&datedBit != 0
-	return !dated && (rt.transitions == nil || rt.transitions.alone(s.held))
+	clear(p.keys[n:])
+	clear(p.records[n:])
+	p.keys, p.records = p.keys[:n], p.records[:n]
 }

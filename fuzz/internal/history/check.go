@@ -42,7 +42,7 @@ type Coverage struct {
 }
 
 // Check runs the trials that fresh makes, each of another seed, and fails at
-// the first that no sequential order explains, or if more than one in a hundred
+// the first that no sequential order explains, or if more than four and one in a hundred
 // cannot be decided, or if some of these kinds of events are never reached.
 //
 // The seed determines what the clients do, if fresh and the clients take all
@@ -59,7 +59,7 @@ func Check[S comparable](t *testing.T, fresh func(*rand.Rand) Trial[S], kinds ..
 			continue
 		}
 		cover.Undecided++
-		if f.illegal || len(f.wrong) > 0 || cover.Undecided > 1+cover.Trials/100 {
+		if f.illegal || len(f.wrong) > 0 || cover.Undecided > 4+cover.Trials/100 {
 			t.Fatal(f.describe(t, o.seed, o.procs, artifacts(t)))
 		}
 	}
