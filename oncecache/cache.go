@@ -45,6 +45,7 @@ type root[K comparable] struct {
 
 	apart    bool      // a look-up is counted, or its key may not be comparable
 	marked   bool      // each entry has a mark, and a phase when it is ready: there is a sieve, or close
+	plain    bool      // neither of these
 	recorder recording // nil: create functions are not recorded
 
 	onLeak  func(K, []byte)                                      // Config.OnLeak
@@ -118,7 +119,7 @@ func New[K comparable, V any](config Config[K, V]) (*Cache[K, V], error) {
 	if config.RecordStats || config.OnCreate != nil {
 		c := &recorder[K]{onCreate: config.OnCreate}
 		if config.RecordStats {
-			c.lookups, r.apart = make([]lookupStripe, atomics.Stripes()), true
+			c.lookups, r.apart, r.plain = make([]lookupStripe, atomics.Stripes()), true, false
 		}
 		r.recorder = c
 	}
@@ -176,6 +177,7 @@ func newRoot[K comparable](of values[K], keys table.Keys[K], config *settings[K]
 	if r.marked = r.close != nil || r.sieve != nil; r.marked {
 		r.counts = callerAndLease
 	}
+	r.plain = !r.apart && !r.marked
 	if config.claims != nil {
 		r.claims = config.claims(r.hash)
 	}
@@ -213,8 +215,8 @@ func (r *root[K]) at(k K) table.Hashed[K] {
 func (r *root[K]) remove(e *entry[K]) bool { return r.entries.CompareAndDelete(r.at(e.key), e) }
 
 // find returns the entry of k, or nil, for a call that is counted as a look-up. It panics
-// if k cannot be compared. Get and GetOrCreate write this and use out, because the
-// compiler would call them.
+// if k cannot be compared. Get and GetOrCreate write the plain case out, because the compiler
+// would call find, and keep r meanwhile.
 func (r *root[K]) find(k K) *entry[K] {
 	if r.apart {
 		e := r.entries.Load(r.at(k))
@@ -294,15 +296,14 @@ func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 		panic("oncecache: GetOrCreate called with a nil function")
 	}
 	var e *entry[K]
-	if r := c.root.Load(); r != nil {
-		if r.apart {
-			e = r.find(k)
-		} else {
-			e, _ = r.entries.Find(&r.keys, k) // LP(GetOrCreate): a hit
-		}
-		if e != nil && e.inUse(r.marked) {
+	if r := c.root.Load(); r == nil {
+		// slow installs it
+	} else if r.plain {
+		if e, _ = r.entries.Find(&r.keys, k); e != nil && e.state.Load() == nil { // LP(GetOrCreate): a hit
 			return *valueOf[V](e), nil
 		}
+	} else if e = r.find(k); e != nil && e.inUse(r.marked) { // LP(GetOrCreate): likewise
+		return *valueOf[V](e), nil
 	}
 	return c.slow(k, e, create)
 }
@@ -317,16 +318,17 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 	if r == nil {
 		r = c.install()
 	}
-	var e *entry[K]
-	if r.apart {
-		e = r.find(k)
-	} else {
-		e, _ = r.entries.Find(&r.keys, k) // LP(Get): absent, ready, or being created
+	if r.plain {
+		e, _ := r.entries.Find(&r.keys, k) // LP(Get): absent, ready, or being created
+		if e == nil || e.state.Load() != nil {
+			return v, false
+		}
+		return *valueOf[V](e), true
 	}
-	if e == nil || !e.inUse(r.marked) && !(r.marked && e.usable()) {
-		return v, false
+	if e := r.find(k); e != nil { // LP(Get): likewise
+		return use[V](r, e)
 	}
-	return *valueOf[V](e), true
+	return v, false
 }
 
 // Len returns the number of keys that have a value. It is exact while no call
