@@ -4,6 +4,7 @@ package mc
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -12,16 +13,33 @@ import (
 // mostVariable names the environment variable that says how many executions of a body Check
 // explores at most. Of a larger body it explores the first ones, and takes the rest from the
 // committed page, on trust: so make test finds a change of what is small, and make modelcheck
-// any. It does not hold while the page is written.
+// any. CheckCost takes the lines that 64 cores move on trust, which are most of its work. It
+// does not hold while the page is written.
 const mostVariable = "MC_MOST"
+
+// atMost returns how many executions the environment allows, or 0: any number.
+func atMost() int {
+	if os.Getenv(updateVariable) != "" || os.Getenv(longVariable) != "" {
+		return 0
+	}
+	n, _ := strconv.Atoi(os.Getenv(mostVariable))
+	return n
+}
 
 // most returns cfg for as many executions as the environment allows.
 func (cfg Config) most() Config {
-	n, _ := strconv.Atoi(os.Getenv(mostVariable))
-	if n > 0 && (cfg.MaxSchedules == 0 || cfg.MaxSchedules > n) && os.Getenv(updateVariable) == "" && os.Getenv(longVariable) == "" {
+	if n := atMost(); n > 0 && (cfg.MaxSchedules == 0 || cfg.MaxSchedules > n) {
 		cfg.MaxSchedules = n
 	}
 	return cfg
+}
+
+// coresAtMost returns for how many cores CheckCost counts lines.
+func coresAtMost() int {
+	if atMost() > 0 {
+		return 8
+	}
+	return math.MaxInt
 }
 
 // promised returns c, an exploration of the named test that was cut short, with the threads
