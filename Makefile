@@ -62,7 +62,7 @@ TOGETHER := --no-print-directory -j3 $(if $(filter output-sync,$(.FEATURES)),--o
 HALF := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n > 3 ? n / 2 : 1)))
 
 .PHONY: test
-test: ## everything that must pass (5 to 9 minutes on 2 cores from nothing)
+test: ## everything that must pass (8 to 10 minutes on 2 cores from nothing)
 	@$(BIG_HEAP) $(GO) build $(NOT_DEBUGGED) ./... # once, and not three times at once
 	@GOFLAGS="$${GOFLAGS:-} -p=$(HALF) $(NOT_DEBUGGED)" $(MAKE) $(TOGETHER) format nested race modelcheck-most vet unit smoke
 
