@@ -77,9 +77,10 @@ type Config[K ~string, V any] struct {
 
 	// AtLeader makes the server feed the mirror that led the bucket when the mirror
 	// attached. Other servers learn of a write one message later, and so does a write here
-	// that comes after one of another replica, for which it waits. The leader then sends each change to each such
-	// mirror itself, so this is for replicas that are few, or write while others do. If the leader hands over, the
-	// mirror stays where it is until it attaches again.
+	// that comes after one of another replica, for which it waits. The leader then sends
+	// each change to each such mirror itself, so this is for replicas that are few, or
+	// write while others do. If the leader hands over, the mirror stays where it is until
+	// it attaches again.
 	AtLeader bool
 
 	// Heartbeat is how often the server that feeds the mirror says that there is

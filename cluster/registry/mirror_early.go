@@ -13,13 +13,14 @@ import (
 type storedWrite struct {
 	m        *nats.Msg // as it will be delivered
 	revision uint64
+	attached uint64 // mirror.attached before it was sent
 }
 
 // storedWrite returns m, which was sent, as it will be delivered. The call that has sent it
 // may end while the mirror has it, and data belong to the caller then.
-func (r *Registry[K, V]) storedWrite(m *nats.Msg, revision uint64) storedWrite {
+func (r *Registry[K, V]) storedWrite(m *nats.Msg, revision, attached uint64) storedWrite {
 	subject := r.prefix + strings.TrimPrefix(m.Subject, r.publish)
-	return storedWrite{&nats.Msg{Subject: subject, Data: bytes.Clone(m.Data), Header: m.Header}, revision}
+	return storedWrite{&nats.Msg{Subject: subject, Data: bytes.Clone(m.Data), Header: m.Header}, revision, attached}
 }
 
 // earlyWrites are acknowledged writes of an attachment that are not delivered.
@@ -32,6 +33,9 @@ type earlyWrites struct {
 func (r *Registry[K, V]) acknowledged(a *attachment[K, V], w storedWrite) {
 	if a.listing != nil || w.revision <= r.mirror.position.Load() {
 		return // it will be delivered, or was
+	}
+	if w.attached != r.mirror.attached.Load() {
+		return // the bucket may have been restored since, and the revision be another message's
 	}
 	if a.early.waiting == nil {
 		a.early.waiting = make(map[uint64]*nats.Msg)
@@ -51,7 +55,7 @@ func (r *Registry[K, V]) catchUp(a *attachment[K, V]) {
 		delete(e.waiting, next)
 		r.show(a, m, next, 0)
 		m.Data = nil
-		e.shown = append(e.shown, storedWrite{m, next})
+		e.shown = append(e.shown, storedWrite{m: m, revision: next})
 	}
 }
 

@@ -148,7 +148,7 @@ func newEarly(t *testing.T) early {
 // acknowledged hands over a write of the registry.
 func (e early) acknowledged(k string, revision int, id string) {
 	m := e.m(k, 0, revision, id)
-	e.r.acknowledged(e.a, storedWrite{&nats.Msg{Subject: m.Subject, Data: m.Data, Header: m.Header}, uint64(revision)})
+	e.r.acknowledged(e.a, storedWrite{&nats.Msg{Subject: m.Subject, Data: m.Data, Header: m.Header}, uint64(revision), e.r.mirror.attached.Load()})
 }
 
 // shows checks what the mirror has come to.
@@ -163,6 +163,21 @@ func (e early) shows(position int, keys map[string]int, gaps uint64) {
 	}
 	require.Equal(e.t, keys, got)
 	require.Equal(e.t, gaps, e.r.mirror.gaps.Load())
+}
+
+// What was acknowledged in an earlier attachment may not be in the bucket any more, which was restored
+// since: the revision may be that of another message.
+func testEarlyFromBefore(t *testing.T) {
+	e := newEarly(t)
+	gaps := e.r.mirror.gaps.Load()
+	m := e.m("a", 0, 101, e.r.id+".1a")
+	before := storedWrite{&nats.Msg{Subject: m.Subject, Data: m.Data, Header: m.Header}, 101, e.r.mirror.attached.Load()}
+	e.r.mirror.attached.Add(1)
+	e.r.acknowledged(e.a, before)
+	e.shows(100, map[string]int{}, gaps)
+	require.Empty(t, e.a.early.waiting)
+	require.NoError(t, e.r.receive(e.a, e.m("b", 1, 101, "")))
+	e.shows(101, map[string]int{"b": 101}, gaps)
 }
 
 // Acknowledged writes are shown in the order of the revisions, each once, whichever of acknowledgement and

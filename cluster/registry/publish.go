@@ -124,13 +124,14 @@ func (r *Registry[K, V]) store(ctx context.Context, k K, name string, expect uin
 		if err := r.connected(ctx); err != nil {
 			return 0, r.ended(ctx, doubtful, err)
 		}
+		attached := r.mirror.attached.Load()
 		a, revision, err := r.send(ctx, w, m)
 		if got := r.calls.seen(w); got != 0 {
 			return got, nil // the mirror has it, whatever the answer is
 		}
 		switch a {
 		case stored:
-			return revision, r.mirrored(ctx, k, w, m, revision)
+			return revision, r.mirrored(ctx, k, w, m, revision, attached)
 		case refused:
 			if doubtful && !errors.Is(err, ErrTooLarge) { // for which all sendings are
 				err = fmt.Errorf("%w: %w", ErrUnknown, err)
@@ -166,14 +167,15 @@ func (r *Registry[K, V]) send(ctx context.Context, w *call, m *nats.Msg) (answer
 	return r.request(ctx, m)
 }
 
-// mirrored waits until the mirror has the message m of k, which was acknowledged to w with a revision.
-func (r *Registry[K, V]) mirrored(ctx context.Context, k K, w *call, m *nats.Msg, revision uint64) error {
+// mirrored waits until the mirror has the message m of k, which was sent when the mirror had attached so
+// often, and was acknowledged to w with a revision.
+func (r *Registry[K, V]) mirrored(ctx context.Context, k K, w *call, m *nats.Msg, revision, attached uint64) error {
 	r.calls.waitFor(w, revision)
 	if r.caught(k, revision) {
 		return nil
 	}
 	select {
-	case r.mirror.stored <- r.storedWrite(m, revision):
+	case r.mirror.stored <- r.storedWrite(m, revision, attached):
 	case <-w.done:
 	case <-ctx.Done():
 	}
@@ -214,10 +216,11 @@ func (r *Registry[K, V]) decide(ctx context.Context, k K, w *call, m *nats.Msg, 
 		if err := r.connected(ctx); err != nil {
 			return 0, r.ended(ctx, true, err)
 		}
+		attached := r.mirror.attached.Load()
 		a, revision, err := r.send(ctx, nil, probe)
 		switch {
 		case a == stored: // as a duplicate
-			return revision, r.mirrored(ctx, k, w, m, revision)
+			return revision, r.mirrored(ctx, k, w, m, revision, attached)
 		case a == refused:
 			return 0, fmt.Errorf("%w: a request was lost, and the key has changed", ErrUnknown)
 		}

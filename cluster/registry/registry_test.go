@@ -45,6 +45,7 @@ func TestRegistry(t *testing.T) {
 		"deaf host":           testDeafHost,
 		"lost delivery":       testLostDelivery,
 		"contradiction":       testContradiction,
+		"early from before":   testEarlyFromBefore,
 		"early writes":        testEarlyWrites,
 		"early and overtaken": testEarlyOvertaken,
 		"stored elsewhere":    testStoredElsewhere,
