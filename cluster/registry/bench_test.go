@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync"
@@ -43,6 +44,7 @@ func benchRead[V any](b *testing.B, js jetstream.JetStream, name string, value f
 		_, err := local.Create(strings.Clone(keys[i]), value(i))
 		require.NoError(b, err)
 	}
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	b.Run("value="+name+"/op=Get/impl=registry", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
 			r.Get(keys[i%benchKeys])

@@ -139,7 +139,11 @@ func (r *Registry[K, V]) apply(k K, c change[V], name string) {
 	if !c.gone && c.err == nil {
 		// A function of Config.Indexes may panic in Put, which has changed nothing then.
 		c.err = r.guard(uint64(c.held.Version), func() error {
-			_, err := r.inner.Put(k, c.held)
+			stored := k
+			if r.inner.Peek(k) == nil { // else the registry keeps the key that it has
+				stored = K(strings.Clone(string(k))) // without the bucket's name before it
+			}
+			_, err := r.inner.Put(stored, c.held)
 			return err
 		})
 		if c.err == nil {

@@ -5,8 +5,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -15,6 +17,21 @@ import (
 
 	"github.com/latchfree/latchfree/cluster/internal/natstest"
 )
+
+// A key keeps no memory of the message that has brought it, which begins with the bucket's name.
+func testStoredKey(t *testing.T) {
+	e := newEarly(t)
+	m := e.m("plan", 1, 101, "")
+	require.NoError(t, e.r.receive(e.a, m))
+	at := uintptr(unsafe.Pointer(unsafe.StringData(m.Subject)))
+	for k := range e.r.All() {
+		key := uintptr(unsafe.Pointer(unsafe.StringData(k)))
+		require.Equal(t, "plan", k)
+		require.False(t, at <= key && key < at+uintptr(len(m.Subject)))
+	}
+	require.Equal(t, 1, e.r.Len())
+	runtime.KeepAlive(m)
+}
 
 // Changes of other clients come in, however they are made.
 func testOtherClients(t *testing.T) {

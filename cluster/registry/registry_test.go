@@ -32,6 +32,7 @@ func TestRegistry(t *testing.T) {
 		"close":               testClose,
 		"close blocked":       testCloseBlocked,
 		"other clients":       testOtherClients,
+		"stored key":          testStoredKey,
 		"purged unnoticed":    testPurgedUnnoticed,
 		"made anew":           testMadeAnew,
 		"list again":          testListAgain,
