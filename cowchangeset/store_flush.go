@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -97,8 +98,9 @@ type flusher[E any] struct {
 	applied atomics.Uint64
 
 	// Only the running flush uses these.
-	at   position[E] // of durable
-	last uint64      // the Seq of the last entry before that, or 0
+	at     position[E] // of durable
+	last   uint64      // the Seq of the last entry before that, or 0
+	expect uint64      // of reserved, when all callers that the last Append has released have recorded again
 }
 
 const (
@@ -125,10 +127,25 @@ func (f *flusher[E]) recorded(ctx context.Context, seq, n uint64) error {
 // which it never splits.
 func maxAppend() int { return atomics.Limit(4096, 1) }
 
+// gatherYields bounds how often a flush yields. In the model, none does.
+func gatherYields() int { return atomics.Limit(2, 0) }
+
+// gather lets the callers that the last Append has released come back. They record again
+// as soon as they run; a flush that began before them would make each wait for two.
+func (f *flusher[E]) gather() {
+	for range gatherYields() {
+		if f.changeset.log.reserved.Load() >= f.expect {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
 // flushNext makes the next call of the store that is due, and asks for another flush if
 // more is due.
 func (f *flusher[E]) flushNext(running *flush) error {
 	c := f.changeset
+	f.gather()
 	m := c.cut()
 	running.target = c.due(m)
 	if f.durable.Load() < m.n {
@@ -139,7 +156,7 @@ func (f *flusher[E]) flushNext(running *flush) error {
 			}
 			f.last = entries[len(entries)-1].Seq
 		}
-		f.at = next
+		f.expect, f.at = c.log.reserved.Load()+next.i-f.at.i, next
 		f.durable.Store(next.i)
 		if !f.has(running.target) {
 			running.again.Store(true) // one call in a flush: callers that wait for these entries wait for no more

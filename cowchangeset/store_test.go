@@ -86,6 +86,29 @@ func TestStoreGroupsRecords(t *testing.T) {
 	})
 }
 
+// Recorders that wait for the store and record again share a call each time, and do not
+// wait for two: the call after it does not begin before they have come back.
+func TestStoreGroupsNextRecords(t *testing.T) {
+	const recorders, each = 64, 50
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{})
+		tracker.Start(t.Context())
+		m.faults(func(context.Context, string, string) error { time.Sleep(time.Second); return nil })
+		began := time.Now()
+		together(recorders, func(g int) {
+			for range each {
+				if _, err := tracker.Record(g); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if calls := time.Since(began) / time.Second; calls > each*3/2 {
+			t.Errorf("%d calls of the store for %d records each", calls, each)
+		}
+		m.check(t)
+	})
+}
+
 // A store that fails leaves everything in memory, says so, and is asked again
 // with the same first entry.
 func TestStoreFails(t *testing.T) {
