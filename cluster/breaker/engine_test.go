@@ -43,7 +43,7 @@ func TestHintsAge(t *testing.T) {
 	require.NoError(t, err)
 	var said struct{ For time.Duration }
 	require.NoError(t, json.Unmarshal(m.Data, &said))
-	require.LessOrEqual(t, said.For, time.Until(until)+time.Since(m.Time)+100*time.Millisecond)
+	require.LessOrEqual(t, said.For, time.Until(until)+time.Since(m.Time)+time.Second) // a busy server stores it late
 	require.Less(t, said.For, 18*time.Second)
 	require.Greater(t, said.For, time.Second)
 }
