@@ -39,7 +39,7 @@ type verdict struct {
 	result
 	took    time.Duration
 	before  bool // found in an earlier campaign
-	untried bool // a review is trusted
+	untried bool // a review is trusted, or the tests were stopped
 }
 
 type fate int
@@ -214,6 +214,8 @@ func (v *verdict) take(b *baseline, r result) bool {
 		return false
 	case failed:
 		v.fate = killed
+	case stopped: // which says nothing
+		v.untried = true
 	default:
 		v.fate = halted
 	}

@@ -24,10 +24,11 @@ const (
 	timedOut         // they took far longer than without the mutant
 	exhausted        // they took too much memory
 	exploded         // the model checker found more executions than it may try
+	stopped          // they did not start, or a signal from elsewhere ended them
 )
 
 func (e ending) String() string {
-	return [...]string{"passed", "failed", "timed out", "memory", "exploded"}[e]
+	return [...]string{"passed", "failed", "timed out", "memory", "exploded", "stopped"}[e]
 }
 
 // result is what came of a run of tests.
@@ -55,7 +56,7 @@ func (b *baseline) run(g *toolchain, p program, tests string, timeout time.Durat
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
-		return result{how: failed, output: err.Error()}
+		return result{how: stopped, output: err.Error()}
 	}
 	done := make(chan struct{})
 	peak := make(chan int64)
@@ -72,6 +73,8 @@ func (b *baseline) run(g *toolchain, p program, tests string, timeout time.Durat
 		r.how = timedOut
 	case strings.Contains(r.output, "not everything was explored"):
 		r.how = exploded
+	case cmd.ProcessState.ExitCode() < 0: // a Go program that crashes exits with 2
+		r.how = stopped
 	default:
 		r.how = failed
 	}

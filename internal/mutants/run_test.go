@@ -65,6 +65,26 @@ func TestCampaign(t *testing.T) {
 	}
 }
 
+// Tests that do not start, or that somebody ends, kill no mutant.
+func TestStopped(t *testing.T) {
+	const itself = "STOP_ITSELF"
+	if os.Getenv(itself) != "" {
+		p, err := os.FindProcess(os.Getpid())
+		if err == nil {
+			err = p.Kill()
+		}
+		t.Fatal(err)
+	}
+	g := inPlace(t)
+	b := &baseline{layer: &layer{name: "unit", env: []string{itself + "=yes"}}}
+	for _, binary := range []string{os.Args[0], filepath.Join(g.temp, "nothing")} {
+		r := b.run(g, program{binary: binary}, "TestStopped", time.Minute, 1<<40)
+		if v := new(verdict); r.how != stopped || !v.take(b, r) || v.fate != lived || !v.untried {
+			t.Errorf("%v, and the verdict %+v:\n%s", r.how, v, r.output)
+		}
+	}
+}
+
 // What became of a mutant is known until something changes that matters.
 func TestMemory(t *testing.T) {
 	c, err := parse([]string{"-run", `raise: torn|publish: dropped: b.ready`, "-layers", "protocol,unit", "-j", "1", fixture}, os.Stderr)
