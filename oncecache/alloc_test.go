@@ -189,7 +189,7 @@ func TestAllocsOfWrites(t *testing.T) {
 		{"Set", 1, 32, func() { c.Set("k", one) }},
 		{"Set where values are closed", 3, 136, func() { turn++; owner.Set("k", turn) }},
 		{"Refresh", 5, 400, func() { c.Refresh(ctx, "k", openContext) }},
-		{"GetOrCreateMany of 100 new keys, and Clear", 136, 42_400, func() { c.GetOrCreateMany(ctx, keys, openAll); c.Clear() }}, // and some buckets
+		{"GetOrCreateMany of 100 new keys, and Clear", 132, 39_000, func() { c.GetOrCreateMany(ctx, keys, openAll); c.Clear() }}, // and some buckets
 	} {
 		tt.op() // what is allocated once
 		allocs, bytes := allocated(50, tt.op)

@@ -3,6 +3,7 @@ package oncecache
 import (
 	"context"
 	"maps"
+	"math/bits"
 	"reflect"
 	"slices"
 
@@ -16,10 +17,12 @@ type batch[K comparable] struct {
 	root   *root[K]
 	who    caller // the caller, for all keys
 	places []batchSlot[K]
+	byHash []uint32           // which place has a key, plus one, where its hash says or behind that; twice as many as places
 	absent int                // how many places had no entry when they were looked for
 	made   []member[K]        // room for the phases of so many entries
 	begun  tally              // entered, and not counted yet
-	own    []creation[K]      // creations of the caller itself; no element moves once the function is called
+	own    []ownCreation[K]   // creations of the caller itself; no element moves once the function is called
+	only   bool               // there is one key, whose creation may wait for its turn
 	thrown PanicError         // how the function ended, on a goroutine of its own
 	spare  func() []*entry[K] // returns those of values to be closed that no creation has; nil: there are none
 
@@ -36,15 +39,56 @@ type member[K comparable] struct {
 	phase[K]
 }
 
-// batchSlot is a key of a batch, and the entry that has its outcome. A key that is
-// repeated may have several, of which one is to be created.
+// ownCreation is what the creations of a batch do not have in common.
+type ownCreation[K comparable] struct {
+	entry        *entry[K]
+	phase        *phase[K]
+	stop         func()
+	holds, ended bool
+}
+
+// become makes n, a creation of the batch, the one of own.
+func (n *creation[K]) become(own *ownCreation[K]) {
+	n.entry, n.phase, n.stop, n.holds, n.ended = own.entry, own.phase, own.stop, own.holds, false
+}
+
+// batchSlot is a key of a batch, and the entry that has its outcome.
 type batchSlot[K comparable] struct {
-	at    table.Hashed[K]
-	entry *entry[K] // nil: not yet known
+	hash  uint64
+	entry *entry[K] // of the key
 
 	// See caller.
 	joined        *flight
 	heir, created bool
+
+	absent bool // the entry is a fresh one, for a key that had none
+}
+
+// at returns the key of s as the table has it.
+func (s *batchSlot[K]) at() table.Hashed[K] { return table.Hashed[K]{Hash: s.hash, Key: s.entry.key} }
+
+// newBatch returns a batch for at most so many keys.
+func newBatch[K comparable](r *root[K], who caller, keys int) *batch[K] {
+	return &batch[K]{root: r, who: who, places: make([]batchSlot[K], 0, keys), byHash: make([]uint32, 1<<bits.Len(uint(2*keys-1)))}
+}
+
+// add adds a place for k, which has entry e or, if that is nil, is absent, unless k has a
+// place. A key that holds a NaN is another one each time.
+func (b *batch[K]) add(k table.Hashed[K], e *entry[K]) {
+	last := uint64(len(b.byHash) - 1)
+	i := k.Hash & last
+	for ; b.byHash[i] != 0; i = (i + 1) & last {
+		if at := &b.places[b.byHash[i]-1]; at.hash == k.Hash && at.entry.key == k.Key {
+			return
+		}
+	}
+	absent := e == nil
+	if absent {
+		b.absent++
+		e = b.root.of.freshEntry(k.Key)
+	}
+	b.places = append(b.places, batchSlot[K]{hash: k.Hash, entry: e, absent: absent})
+	b.byHash[i] = uint32(len(b.places))
 }
 
 // caller returns the caller of the key of at.
@@ -61,14 +105,14 @@ func (b *batch[K]) include(at *batchSlot[K]) {
 	at.joined, at.heir = who.joined, who.heir
 }
 
-// find finds the entries of all places, and enters an entry where there is none. It
-// leaves out, and returns, the keys whose creations would have to wait for their turn,
-// unless oneByOne: then there is one key, and it may wait.
-func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
+// find finds the outcomes of all places, and enters the entries of absent keys. It leaves
+// out, and returns, the keys whose creations would have to wait for their turn, unless only
+// is set.
+func (b *batch[K]) find(ctx context.Context) (later []K) {
 	b.createContext.Context, b.ext.cancel = atomics.WithCancelCause(detached(ctx))
 	b.createContext.part, b.all.ext, b.ext.whole = &b.all, &b.ext, &b.all
 	b.ext.wanted.Store(int64(b.absent) + 1) // and one more, so that it is not zero yet
-	b.made, b.own = make([]member[K], 0, b.absent), make([]creation[K], 0, b.absent)
+	b.made, b.own = make([]member[K], 0, b.absent), make([]ownCreation[K], 0, b.absent)
 	if b.absent > 0 {
 		b.all.since = b.root.now()
 	}
@@ -78,19 +122,19 @@ func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 	left := b.places[:0]
 	for i := range b.places {
 		at := &b.places[i]
-		if at.entry == nil && !oneByOne && b.root.occupied(at.at) {
-			later = append(later, at.at.Key)
+		if at.absent && !b.only && b.root.occupied(at.at()) {
+			later = append(later, at.entry.key)
 			continue
 		}
 		if len(left) < i {
 			b.places[len(left)] = *at
 		}
 		left = left[:len(left)+1]
-		if at = &left[len(left)-1]; at.entry != nil {
+		if at = &left[len(left)-1]; at.absent {
+			b.enter(at)
+		} else {
 			b.root.joins(at.entry)
 			b.include(at)
-		} else {
-			b.enter(at, oneByOne)
 		}
 	}
 	b.places = left
@@ -98,31 +142,26 @@ func (b *batch[K]) find(ctx context.Context, oneByOne bool) (later []K) {
 		b.ext.cancel(nil)
 	}
 	if b.begun != 0 && b.root.accounting.begin(b.begun) {
-		b.refuse(func(*creation[K]) error { return ErrClosed })
+		b.refuse(true)
 	}
 	return later
 }
 
-// enter enters a creation for at, unless another call has. It may wait for its turn if
-// it is the only one.
-func (b *batch[K]) enter(at *batchSlot[K], only bool) {
+// enter enters a creation for at, unless another call has.
+func (b *batch[K]) enter(at *batchSlot[K]) {
 	b.made = b.made[:len(b.made)+1]
 	both := &b.made[len(b.made)-1]
 	p := &both.phase
 	p.flight, both.own.ext, both.own.since, both.own.by = &both.own, &b.ext, b.all.since, b.all.by
 	p.participants.Store(uint64(b.who.counts | b.root.extra))
-	e, begun := b.root.insert(at.at, b.root.of.freshEntry(at.at.Key), p)
+	e, begun := b.root.insert(at.at(), at.entry, p)
 	if at.entry = e; begun == 0 {
 		b.include(at)
 		return
 	}
 	b.begun += begun
 	at.joined, at.created = p.flight, true
-	b.own = b.own[:len(b.own)+1]
-	n := &b.own[len(b.own)-1]
-	if n.root, n.entry, n.phase = b.root, e, p; only {
-		n.ctx = &b.createContext
-	}
+	b.own = append(b.own, ownCreation[K]{entry: e, phase: p})
 }
 
 // calling is a function of the shell that calls the function of a batch. It writes the
@@ -162,10 +201,7 @@ func (b *batch[K]) start(call calling[K]) {
 
 // run is creation.run for all together.
 func (b *batch[K]) run(alone *PanicError, call calling[K]) {
-	b.refuse(func(n *creation[K]) error {
-		n.watch()
-		return n.takeTurn()
-	})
+	b.refuse(false)
 	if len(b.own) == 0 {
 		return
 	}
@@ -196,21 +232,30 @@ func (b *batch[K]) endAll(how result) {
 	}
 }
 
-// refuse ends those creations for which why returns an error. They are none of the
-// batch's afterwards.
-func (b *batch[K]) refuse(why func(*creation[K]) error) {
-	left := b.own[:0]
+// refuse ends those creations whose functions must not be called: all, if the cache is
+// closed. They are none of the batch's afterwards. The others begin.
+func (b *batch[K]) refuse(closed bool) {
+	r, left := b.root, b.own[:0]
+	if !closed && r.timed == nil && r.claims == nil && r.renewals.Load() == nil {
+		return // none needs a timer, or has to wait
+	}
+	n := creation[K]{root: r}
+	if b.only {
+		n.ctx = &b.createContext
+	}
 	for i := range b.own {
-		n := &b.own[i]
-		if err := why(n); err != nil {
+		n.become(&b.own[i])
+		err := ErrClosed
+		if !closed {
+			n.watch()
+			err = n.takeTurn()
+		}
+		if err != nil {
 			n.settle(result{err: err})
 			n.phase.callOff(nil)
 			continue
 		}
-		if len(left) < i {
-			b.own[len(left)] = *n
-		}
-		left = left[:len(left)+1]
+		left = append(left, ownCreation[K]{n.entry, n.phase, n.stop, n.holds, false})
 	}
 	b.own = left
 }
@@ -314,13 +359,15 @@ func (b *batch[K]) end(ends []result) (heard bool) {
 			r.own(e.key)
 		}
 	}
+	n := creation[K]{root: r}
 	for i := range b.own {
-		n := &b.own[i]
+		n.become(&b.own[i])
 		var how result
 		if ends != nil {
 			how = ends[i]
 		}
 		l := n.conclude(how)
+		b.own[i].ended = n.ended
 		heard = heard || l.heard
 		over += l.over
 		if l.stays && r.sieve != nil {
@@ -332,7 +379,9 @@ func (b *batch[K]) end(ends []result) (heard bool) {
 	}
 	r.accounting.finish(over)
 	for i := range b.own {
-		b.own[i].tell()
+		if own := &b.own[i]; own.ended {
+			own.phase.end()
+		}
 	}
 	for _, e := range stay {
 		r.settled(e)
@@ -346,24 +395,27 @@ func (b *batch[K]) end(ends []result) (heard bool) {
 func (o *outcomes[K, V]) gather(b *batch[K]) (again []K) {
 	for i := range b.places {
 		at := &b.places[i]
+		if at.entry.state.Load() == nil {
+			o.take(at.entry.key, at.entry, nil) // as outcome would say
+			continue
+		}
 		who := b.caller(at)
 		last, held, err := at.entry.outcome(&who)
 		switch {
 		case err == nil:
-			o.take(at.at.Key, last, held)
+			o.take(at.entry.key, last, held)
 		case err == errAgain && who.created && !o.oneByOne:
-			o.postpone(at.at.Key) // it would have had to wait for its turn
+			o.later = append(o.later, at.entry.key) // it would have had to wait for its turn
 		case err == errAgain:
 			b.root.giveUp(last, held)
-			o.drop(at.at.Key)
-			again = append(again, at.at.Key)
+			again = append(again, at.entry.key)
 		case err == error(&b.thrown):
 			b.abandon(b.places[i+1:])
 			panic(rethrown{&b.thrown})
 		case err == ErrNotFound:
-			o.drop(at.at.Key)
+			// left out
 		default:
-			o.fail(at.at.Key, err)
+			o.fail(at.entry.key, err)
 		}
 	}
 	return again

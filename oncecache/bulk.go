@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/latchfree/latchfree/internal/atomics"
+	"github.com/latchfree/latchfree/internal/table"
 )
 
 // GetOrCreateMany returns the values of keys. It calls create once with those
@@ -72,32 +73,29 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 	r := all.root
 	var b *batch[K]
 	for i, k := range keys {
-		e := all.find(k) // LP(GetOrCreateMany): a hit
+		e, hash := all.find(k) // LP(GetOrCreateMany): a hit
 		if e != nil && all.hit(e) || all.has(k) {
 			continue // or it is repeated
 		}
-		e = r.current(e)
 		if b == nil {
-			b = &batch[K]{root: r, who: caller{counts: all.counts}, places: make([]batchSlot[K], 0, len(keys)-i)}
-			b.who.within(ctx)
+			who := caller{counts: all.counts}
+			who.within(ctx)
+			b = newBatch(r, who, len(keys)-i)
+			b.only = all.oneByOne
 		}
-		if e == nil {
-			b.absent++
-		}
-		all.ask(k)
-		b.places = append(b.places, batchSlot[K]{at: r.at(k), entry: e})
+		b.add(table.Hashed[K]{Hash: hash, Key: k}, r.current(e))
 	}
 	if b == nil {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
 		for i := range b.places {
-			all.fail(b.places[i].at.Key, err)
+			all.fail(b.places[i].entry.key, err)
 		}
 		return nil
 	}
-	for _, k := range b.find(ctx, all.oneByOne) {
-		all.postpone(k)
+	for _, k := range b.find(ctx) {
+		all.later = append(all.later, k)
 	}
 	if ctx.Done() != nil {
 		b.startAlone(func(b *batch[K]) []result { return call(b, create) })
@@ -111,7 +109,7 @@ func (c *Cache[K, V]) round(ctx context.Context, keys []K, create func(context.C
 type outcomes[K comparable, V any] struct {
 	root   *root[K]
 	counts participants // the counts of the call at each key: no leases if creations may wait for them
-	found  map[K]V      // also keys that are asked for, until their outcome is known
+	found  map[K]V
 	failed KeyErrors[K]
 	held   []holding[K]
 
@@ -129,10 +127,11 @@ type holding[K comparable] struct {
 	word  *atomics.Int64
 }
 
-// find returns the entry of k, or nil, and counts the look-up if it is the first.
-func (o *outcomes[K, V]) find(k K) *entry[K] {
+// find returns the entry of k, or nil, and its hash. It counts the look-up if it is the first.
+func (o *outcomes[K, V]) find(k K) (e *entry[K], hash uint64) {
 	if o.looked {
-		return o.root.seek(k)
+		at := o.root.at(k)
+		return o.root.entries.Load(at), at.Hash
 	}
 	return o.root.find(k)
 }
@@ -157,28 +156,10 @@ func (o *outcomes[K, V]) hit(e *entry[K]) bool {
 	return ok
 }
 
-// has reports whether k is found, or asked for.
+// has reports whether k is found.
 func (o *outcomes[K, V]) has(k K) bool {
 	_, ok := o.found[k]
 	return ok
-}
-
-// ask notes that k is asked for, so that it is asked for once, however often it is
-// repeated. A key that holds a NaN is another one each time.
-func (o *outcomes[K, V]) ask(k K) {
-	if k == k { //nolint:staticcheck // false for NaN
-		var none V
-		o.found[k] = none
-	}
-}
-
-// drop undoes ask: k has no value.
-func (o *outcomes[K, V]) drop(k K) { delete(o.found, k) }
-
-// postpone leaves k for the end.
-func (o *outcomes[K, V]) postpone(k K) {
-	o.drop(k)
-	o.later = append(o.later, k)
 }
 
 func (o *outcomes[K, V]) take(k K, e *entry[K], held *atomics.Int64) {
@@ -189,7 +170,6 @@ func (o *outcomes[K, V]) take(k K, e *entry[K], held *atomics.Int64) {
 }
 
 func (o *outcomes[K, V]) fail(k K, err error) {
-	o.drop(k)
 	if o.failed == nil {
 		o.failed = KeyErrors[K]{}
 	}

@@ -214,19 +214,19 @@ func (r *root[K]) at(k K) table.Hashed[K] {
 // remove takes e out of the table, and reports whether it was there.
 func (r *root[K]) remove(e *entry[K]) bool { return r.entries.CompareAndDelete(r.at(e.key), e) }
 
-// find returns the entry of k, or nil, for a call that is counted as a look-up. It panics
-// if k cannot be compared. Get and GetOrCreate write the plain case out, because the compiler
+// find returns the entry of k, or nil, for a call that is counted as a look-up, and the hash of
+// k. It panics if k cannot be compared. Get and GetOrCreate write the plain case out, because the compiler
 // would call find, and keep r meanwhile.
-func (r *root[K]) find(k K) *entry[K] {
+func (r *root[K]) find(k K) (e *entry[K], hash uint64) {
 	if r.apart {
-		e := r.entries.Load(r.at(k))
+		at := r.at(k)
+		e = r.entries.Load(at)
 		if r.recorder != nil {
 			r.recorder.countLookup(e)
 		}
-		return e
+		return e, at.Hash
 	}
-	e, _ := r.entries.Find(&r.keys, k)
-	return e
+	return r.entries.Find(&r.keys, k)
 }
 
 // seek is find for a call that is not counted.
@@ -295,17 +295,22 @@ func (c *Cache[K, V]) getOrCreate(k K, create func() (V, error)) (V, error) {
 	if create == nil {
 		panic("oncecache: GetOrCreate called with a nil function")
 	}
-	var e *entry[K]
-	if r := c.root.Load(); r == nil {
-		// slow installs it
-	} else if r.plain {
-		if e, _ = r.entries.Find(&r.keys, k); e != nil && e.state.Load() == nil { // LP(GetOrCreate): a hit
+	r := c.root.Load()
+	if r == nil {
+		r = c.install()
+	}
+	var (
+		e    *entry[K]
+		hash uint64
+	)
+	if r.plain {
+		if e, hash = r.entries.Find(&r.keys, k); e != nil && e.state.Load() == nil { // LP(GetOrCreate): a hit
 			return *valueOf[V](e), nil
 		}
-	} else if e = r.find(k); e != nil && e.inUse(r.marked) { // LP(GetOrCreate): likewise
+	} else if e, hash = r.find(k); e != nil && e.inUse(r.marked) { // LP(GetOrCreate): likewise
 		return *valueOf[V](e), nil
 	}
-	return c.slow(k, e, create)
+	return c.slow(table.Hashed[K]{Hash: hash, Key: k}, e, create)
 }
 
 // Get returns the value of k, and whether there is one. It does not wait: a
@@ -325,7 +330,7 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 		}
 		return *valueOf[V](e), true
 	}
-	if e := r.find(k); e != nil { // LP(Get): likewise
+	if e, _ := r.find(k); e != nil { // LP(Get): likewise
 		return use[V](r, e)
 	}
 	return v, false

@@ -50,7 +50,7 @@ func (c *Cache[K, V]) GetOrCreateContext(ctx context.Context, k K, create func(c
 	r := c.root.Load()
 	if r == nil {
 		c.install()
-	} else if e = r.find(k); e != nil { // LP(GetOrCreateContext): a hit
+	} else if e, _ = r.find(k); e != nil { // LP(GetOrCreateContext): a hit
 		if v, ok := use[V](r, e); ok {
 			return v, nil
 		}
@@ -99,7 +99,7 @@ func (c *Cache[K, V]) LoadOrCreate(ctx context.Context, k K, create func(context
 		panic("oncecache: LoadOrCreate called with a nil function")
 	}
 	r := c.shared()
-	e := r.find(k) // LP(LoadOrCreate): a hit
+	e, _ := r.find(k) // LP(LoadOrCreate): a hit
 	if e != nil {
 		if v, ok := use[V](r, e); ok {
 			return v, true, nil
@@ -204,7 +204,7 @@ func (c *Cache[K, V]) Wait(ctx context.Context, k K) (v V, err error) {
 		panic("oncecache: Wait called with a nil context")
 	}
 	r := c.shared()
-	e := r.find(k) // LP(Wait): a hit, or absent
+	e, _ := r.find(k) // LP(Wait): a hit, or absent
 	if e == nil {
 		if r.before != nil {
 			return v, ErrClosed

@@ -13,7 +13,7 @@ import (
 // slow is GetOrCreate for a key that has no value. E is the entry that was
 // found, or nil. The function is called here and kept nowhere, so that a closure stays on
 // its caller's stack.
-func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err error) {
+func (c *Cache[K, V]) slow(k table.Hashed[K], e *entry[K], create func() (V, error)) (v V, err error) {
 	r, who := c.shared(), caller{counts: oneCaller}
 	if e != nil && r.marked && e.usable() { // LP(GetOrCreate): a hit whose mark has to be written
 		return *valueOf[V](e), nil
@@ -29,7 +29,7 @@ func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err
 			return *valueOf[V](last), nil
 		}
 		if err != errAgain {
-			return v, explain(err, k)
+			return v, explain(err, k.Key)
 		}
 		e, who.joined, who.heir = nil, nil, false
 	}
@@ -43,8 +43,8 @@ func (c *Cache[K, V]) slow(k K, e *entry[K], create func() (V, error)) (v V, err
 // has: a thousand that come at once would all have to grow theirs.
 //
 //go:noinline
-func createOrJoin[K comparable, V any](r *root[K], k K, create func() (V, error)) *entry[K] {
-	return r.createOrJoin(r.of.freshEntry(k), func(e *entry[K]) error {
+func createOrJoin[K comparable, V any](r *root[K], k table.Hashed[K], create func() (V, error)) *entry[K] {
+	return r.createOrJoin(k, r.of.freshEntry(k.Key), func(e *entry[K]) error {
 		v, err := create()
 		if err == nil {
 			*valueOf[V](e) = v
@@ -55,8 +55,8 @@ func createOrJoin[K comparable, V any](r *root[K], k K, create func() (V, error)
 
 // createOrJoin is the part of that which does not depend on V. Fresh is the entry that enter may
 // insert; create writes its value into that.
-func (r *root[K]) createOrJoin(fresh *entry[K], create func(*entry[K]) error) *entry[K] {
-	p, at := newCreating[K](), r.at(fresh.key)
+func (r *root[K]) createOrJoin(at table.Hashed[K], fresh *entry[K], create func(*entry[K]) error) *entry[K] {
+	p := newCreating[K]()
 	p.by, p.since = goid.Token(), r.now()
 	var ctx context.Context
 	if r.occupied(at) { // it may have to wait, so it can be called off
@@ -250,9 +250,17 @@ func (n *creation[K]) watch() {
 // end counts a call of the function that has ended, and settles it.
 func (n *creation[K]) end(how result) {
 	n.root.accounting.count(how.err, how.cut)
-	if by := n.root.recorder; by != nil {
-		defer by.recordEnd(n.root.accounting, n.entry, n.phase.since, how.err)() // also if a Close function exits
+	if n.root.recorder == nil {
+		n.settle(how)
+	} else {
+		n.settleRecorded(how)
 	}
+}
+
+// settleRecorded is settle in a cache that has a recorder. It is apart because of what a defer
+// costs even where it is not reached.
+func (n *creation[K]) settleRecorded(how result) {
+	defer n.root.recorder.recordEnd(n.root.accounting, n.entry, n.phase.since, how.err)() // also if a Close function exits
 	n.settle(how)
 }
 

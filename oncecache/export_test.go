@@ -33,7 +33,7 @@ func valueIf[V any, K comparable](e *entry[K], has bool) (v V, ok bool) {
 // StartGet does the first step of Get for a key that is present, and returns
 // the second.
 func StartGet[K comparable, V any](c *Cache[K, V], k K) (finish func() (V, bool)) {
-	e := c.shared().find(k)
+	e, _ := c.shared().find(k)
 	return func() (V, bool) { return get[V](e) }
 }
 
@@ -138,7 +138,7 @@ func startEviction[K comparable, V any](c *Cache[K, V], k K, why uint32) (finish
 // begun to, and calls between before it does the rest.
 func ReplaceAsRefresh[K comparable, V any](c *Cache[K, V], k K, v V, between func()) {
 	r := c.shared()
-	e := r.find(k)
+	e, _ := r.find(k)
 	if r.close != nil {
 		r.own(k)
 	}
@@ -161,7 +161,7 @@ func StartExpiry[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
 func ExpiryOf[K comparable, V any](c *Cache[K, V], k K) (start func() (finish func())) {
 	r := c.shared()
 	s := r.sieve.(*sieve[K])
-	n := sieveNodeOf[K](r.find(k).state.Load().place)
+	n := sieveNodeOf[K](r.seek(k).state.Load().place)
 	return func() func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -174,7 +174,7 @@ func ExpiryOf[K comparable, V any](c *Cache[K, V], k K) (start func() (finish fu
 func MakeDue[K comparable, V any](c *Cache[K, V], k K) {
 	r := c.shared()
 	s := r.sieve.(*sieve[K])
-	n := sieveNodeOf[K](r.find(k).state.Load().place)
+	n := sieveNodeOf[K](r.seek(k).state.Load().place)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n.life = &lifetime{until: forever, next: forever, of: s.lives.renews}

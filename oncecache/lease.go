@@ -55,7 +55,7 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 		panic("oncecache: Acquire called with a nil function")
 	}
 	r := c.shared()
-	e := r.find(k) // LP(Acquire): a hit, if the value can be held
+	e, _ := r.find(k) // LP(Acquire): a hit, if the value can be held
 	if e != nil {
 		p := e.state.Load()
 		if p != nil && p.leases != nil && p.place == nil { // as hold, where nothing is evicted
