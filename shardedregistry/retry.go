@@ -23,9 +23,10 @@ func provenReentries() int { return atomics.Limit(4, 2) }
 
 // backOff is called when so many attempts have failed, and lets others change the
 // key meanwhile: a call that tries again at once fails again, and makes them fail. It
-// takes twice as long each time, a tenth of a microsecond to two.
+// takes twice as long each time, half a microsecond to four, in which others change the
+// key some tens of times: each time that a call comes back, it costs all a cache miss.
 func backOff(failed int) {
-	for range 200 << min(failed-1, 4) {
+	for range 1600 << min(failed-1, 3) {
 	}
 	if failed > attemptsBeforeYielding {
 		runtime.Gosched()
