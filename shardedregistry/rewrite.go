@@ -1,6 +1,9 @@
 package shardedregistry
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Clear deletes all keys at one instant, and returns how many. No operation sees some of
 // them deleted and others not: no Snapshot, no transaction, and no two operations of one
@@ -64,8 +67,9 @@ func clearAll[K comparable](rt *root[K]) (deleted int) {
 // replaceAll runs Replace.
 func replaceAll[K comparable, V any](rt *root[K], entries iter.Seq2[K, V]) error {
 	var (
-		next   = contentsToBe[K]{byKey: make(map[K]int)}
+		next   contentsToBe[K]
 		values []V
+		usual  = rt.len()
 	)
 	for key, value := range entries {
 		t, err := rt.locate(key)
@@ -75,13 +79,12 @@ func replaceAll[K comparable, V any](rt *root[K], entries iter.Seq2[K, V]) error
 		if g := rt.guard; g != nil {
 			value = copied(cloneOf[V](g), value)
 		}
-		if i, twice := next.byKey[t.key.Key]; twice {
+		next.keys = grown(next.keys, usual)
+		if i := next.add(keyToBe[K]{key: t.key, given: key}); i < len(values) {
 			values[i] = value
 			continue
 		}
-		next.byKey[t.key.Key] = len(values)
-		next.keys = append(next.keys, keyToBe[K]{key: t.key, given: key})
-		values = append(values, value)
+		values = append(grown(values, usual), value)
 	}
 	next.draft = func(i int, dated bool) *record {
 		rec := fresh[V](rt, dated)
@@ -92,12 +95,56 @@ func replaceAll[K comparable, V any](rt *root[K], entries iter.Seq2[K, V]) error
 	return err
 }
 
+// grown returns s with space for one more. Usual is what its length will likely be: once it is
+// an eighth of that, there is space for the rest.
+func grown[T any](s []T, usual int) []T {
+	switch n := len(s); {
+	case n < cap(s):
+		return s
+	case n >= usual/8:
+		return slices.Grow(s, max(n, usual-n, 1))
+	default:
+		return slices.Grow(s, n+1)
+	}
+}
+
 // contentsToBe is what a registry will contain: nothing, if it is zero. It is immutable once
 // it was prepared.
 type contentsToBe[K comparable] struct {
 	keys  []keyToBe[K]
-	byKey map[K]int                       // where they are in keys
+	table []uint32                        // a keyTable of keys
 	draft func(i int, dated bool) *record // makes a record of the value of key i
+}
+
+// add returns the number of a key, which is new if it is the highest. It belongs to one
+// goroutine.
+func (to *contentsToBe[K]) add(k keyToBe[K]) int {
+	if 2*len(to.keys) >= len(to.table) {
+		to.table = make([]uint32, ceilPowerOfTwo(max(2*cap(to.keys), 1)))
+		for i := range to.keys {
+			to.table[to.slotOf(to.keys[i].key)] = uint32(i + 1)
+		}
+	}
+	at := to.slotOf(k.key)
+	if i := to.table[at]; i != 0 {
+		return int(i - 1)
+	}
+	to.keys = append(to.keys, k)
+	to.table[at] = uint32(len(to.keys))
+	return len(to.keys) - 1
+}
+
+// find returns the number of k, or -1.
+func (to *contentsToBe[K]) find(k hkey[K]) int { return int(to.table[to.slotOf(k)]) - 1 }
+
+// slotOf is the function of that name for table.
+func (to *contentsToBe[K]) slotOf(k hkey[K]) int {
+	mask := len(to.table) - 1
+	for at := int(k.Hash) & mask; ; at = (at + 1) & mask {
+		if i := to.table[at]; i == 0 || to.keys[i-1].key == k {
+			return at
+		}
+	}
 }
 
 // keyToBe is a key that a registry will contain.

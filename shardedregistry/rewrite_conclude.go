@@ -31,11 +31,26 @@ func (rw *rewriting[K]) verifyAndTell() (deleted int) {
 // creates reports whether the intent was put into the table with its cell.
 func (it *rewriteIntent[K]) creates() bool { return it.old == nil || it.old.dead() }
 
-// each calls f for each key that was changed.
+// each calls f for each key that was changed. It hashes many keys before it calls f for the first,
+// so that the processor can wait for many of them at once, as in collector.observe.
 func (rw *rewriting[K]) each(f func(k hkey[K], it *rewriteIntent[K])) {
-	for i := range rw.cells {
-		if it := rw.cells[i].won.Load(); it != nil {
-			f(rw.root.rehashed(it.cell.key), it)
+	var (
+		its  [lookAhead]*rewriteIntent[K]
+		keys [lookAhead]hkey[K]
+	)
+	for from := 0; from < len(rw.cells); from += lookAhead {
+		n := 0
+		for i := from; i < min(from+lookAhead, len(rw.cells)); i++ {
+			if it := rw.cells[i].won.Load(); it != nil {
+				its[n], keys[n].Key = it, it.cell.key
+				n++
+			}
+		}
+		for i := range n {
+			keys[i] = rw.root.rehashed(keys[i].Key)
+		}
+		for i := range n {
+			f(keys[i], its[i])
 		}
 	}
 	for i := range rw.keys {

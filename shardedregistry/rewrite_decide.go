@@ -104,11 +104,13 @@ func (rw *rewriting[K]) find() {
 	rt := rw.root
 	rw.cells = make([]rewriteStep[K], 0, rt.cells.Len())
 	for c := range rt.cells.Settled() {
-		key, stays := rw.to.byKey[c.key]
-		if !stays {
-			key = -1
+		rw.cells = append(rw.cells, rewriteStep[K]{cell: c, key: -1})
+	}
+	if len(rw.to.keys) > 0 {
+		for i := range rw.cells {
+			s := &rw.cells[i]
+			s.key = rw.to.find(rt.rehashed(s.cell.key))
 		}
-		rw.cells = append(rw.cells, rewriteStep[K]{cell: c, key: key})
 	}
 	rw.keys = make([]rewriteStep[K], len(rw.to.keys))
 	for i := range rw.keys {
@@ -120,15 +122,21 @@ func (rw *rewriting[K]) find() {
 // decide takes all steps, and commits. The owner calls it, and all that find the rewriting
 // undecided where they want to store something.
 func (rw *rewriting[K]) decide() {
-	var spare []rewriteIntent[K]
-	all := len(rw.cells) + len(rw.keys)
-	for i := int(rw.ready.Load()); i < all && rw.status.Load() == undecided; i++ {
+	var (
+		spare []rewriteIntent[K]
+		found [lookAhead]*record // in the cells of the next steps
+	)
+	first, all := int(rw.ready.Load()), len(rw.cells)+len(rw.keys)
+	for i := first; i < all && rw.status.Load() == undecided; i++ {
 		if len(spare) == 0 {
 			spare = make([]rewriteIntent[K], min(all-i, stepsPerNote()))
 		}
 		var used bool
 		if i < len(rw.cells) {
-			used = rw.install(&rw.cells[i], &spare[0])
+			if i == first || i%lookAhead == 0 {
+				rw.readAhead(i, &found)
+			}
+			used = rw.install(&rw.cells[i], found[i%lookAhead], &spare[0])
 		} else {
 			used = rw.insert(&rw.keys[i-len(rw.cells)], &spare[0])
 		}
@@ -143,6 +151,21 @@ func (rw *rewriting[K]) decide() {
 	// none is withdrawn before.
 	// LP(Replace): likewise.
 	rw.status.CompareAndSwap(undecided, committed)
+}
+
+// readAhead reads what is in cell i, and in those after it up to a multiple of lookAhead, so that
+// the processor can wait for many of them at once. Found has nil for a cell that is dead for ever.
+func (rw *rewriting[K]) readAhead(i int, found *[lookAhead]*record) {
+	cells := rw.cells[i:min(i-i%lookAhead+lookAhead, len(rw.cells))]
+	now := found[i%lookAhead:]
+	for j := range cells {
+		now[j] = cells[j].cell.rec.Load()
+	}
+	for j := range cells {
+		if now[j].dead() && now[j].word != intentWord {
+			now[j] = nil
+		}
+	}
 }
 
 // result returns where the intent of s's key is noted.
@@ -161,14 +184,13 @@ func (rw *rewriting[K]) mine(rec *record) *rewriteIntent[K] {
 	return rewriteIntentOf[K](rec)
 }
 
-// install puts an intent on a cell that was found, unless that is dead. It reports whether
-// it has used spare for that.
+// install puts an intent on a cell that was found, unless that is dead. Rec is what was read
+// there. It reports whether it has used spare for that.
 //
 // A transaction that is in the way is aborted. To finish it could need this rewriting.
-func (rw *rewriting[K]) install(s *rewriteStep[K], spare *rewriteIntent[K]) (used bool) {
+func (rw *rewriting[K]) install(s *rewriteStep[K], rec *record, spare *rewriteIntent[K]) (used bool) {
 	c := s.cell
-	for { // until no other operation changes the key between reading and storing
-		rec := c.rec.Load()
+	for ; ; rec = c.rec.Load() { // until no other operation changes the key between reading and storing
 		if it := rw.mine(rec); it != nil {
 			rw.result(s).CompareAndSwap(nil, it)
 			return false
@@ -176,7 +198,7 @@ func (rw *rewriting[K]) install(s *rewriteStep[K], spare *rewriteIntent[K]) (use
 		if rw.status.Load() != undecided { // read after rec: what the rewriting has stored must stay
 			return false
 		}
-		if rec.word == intentWord {
+		if rec != nil && rec.word == intentWord {
 			asIntent(rec).of.abort(rec)
 			if rec = resolved(rec); rec != nil && !rec.dead() {
 				continue

@@ -74,6 +74,35 @@ func TestReplace(t *testing.T) {
 	}
 }
 
+// Replace finds each of many keys, whatever their hashes, and yielded more than once.
+func TestReplaceMany(t *testing.T) {
+	for name, hash := range map[string]func(int) uint64{
+		"hashed": nil, "few hashes": func(k int) uint64 { return uint64(k % 7) }, "one hash": func(int) uint64 { return 1 << 63 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := shardedregistry.MustNew(shardedregistry.Config[int, int]{Shards: 4})
+			if hash != nil {
+				shardedregistry.SetHash(r, hash)
+			}
+			for _, keys := range [][2]int{{0, 300}, {200, 1000}, {950, 1010}, {0, 500}} {
+				want := map[int]int{}
+				err := r.Replace(func(yield func(int, int) bool) {
+					for round := range 3 {
+						for k := keys[0]; k < keys[1]; k += 1 + round {
+							if want[k] = keys[1] + round; !yield(k, want[k]) {
+								return
+							}
+						}
+					}
+				})
+				if got := contents(r); err != nil || !maps.Equal(got, want) || r.Len() != len(want) || shardedregistry.Linked(r) != len(want) {
+					t.Fatalf("%v: %v, there are %d keys, %d linked; want %d", keys, err, len(got), shardedregistry.Linked(r), len(want))
+				}
+			}
+		})
+	}
+}
+
 // A Replace that fails, panics or exits changes nothing, and holds nothing.
 func TestReplaceLeavesAll(t *testing.T) {
 	errOdd, errKey := errors.New("odd"), errors.New("not a name")
