@@ -34,10 +34,10 @@ func (s TopicSet) Told(key string) (loops []int) {
 	return loops
 }
 
-// Ignores reports whether the set says at once that no loop is told of key, where it hashes
-// keys as New makes it.
+// Ignores reports whether the set says that no loop is told of key, where it hashes keys as
+// New makes it.
 func (s TopicSet) Ignores(key string) bool {
-	return s.set == nil || s.set.ignores(s.rt.keys.Hash(key), key)
+	return s.set == nil || s.set.ignores()(s.rt.keys.Hash(key), key)
 }
 
 // IsEmpty reports whether the set is what it was when it was new.
@@ -74,4 +74,27 @@ func (s TopicSet) Mistaken(keys func(i int) string, n int) (mistaken int) {
 		}
 	}
 	return mistaken
+}
+
+// TopicHash returns the hash of a group in a bitmap with a seed.
+func TopicHash(seed uint64, space, prefix string) uint64 { return groupHash(seed, space, prefix) }
+
+// RulesOut returns a function that reports whether the bitmap rules out the groups of a key,
+// beside loops over some groups. A group is a namespace and a prefix.
+func RulesOut(groups [][2]string) func(key Scoped[string]) bool {
+	r := new(Registry[Scoped[string], int])
+	rt := r.install()
+	var set *watcherSet[Scoped[string]]
+	for _, g := range groups {
+		in := Namespace(r, g[0]).filtered([]Filter[string]{Prefix(g[1])})(rt)
+		set = set.with(&watcher[Scoped[string]]{root: rt, interest: in})
+	}
+	return func(key Scoped[string]) bool {
+		for i := range set.groupings {
+			if g, ok := set.groupings[i].of(key); ok && set.bitmap.has(groupHash(set.bitmap.seed, g.space, g.prefix)) {
+				return false
+			}
+		}
+		return true
+	}
 }

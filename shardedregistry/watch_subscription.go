@@ -243,6 +243,12 @@ type subscribers[K comparable] struct {
 	history   rememberer[K] // nil without Config.History, else there from the beginning
 	waiters   int           // calls of Wait that may sleep, for any key
 	waitlists waker[K]      // where they do, or did
+
+	// ignored reports whether none of watchers is told of key, which has this hash. It is nil if
+	// there are no watchers. It is no method of theirs, because a call of a generic method by an
+	// interface is two calls. Hash and key are apart because the compiler copies a struct of more
+	// than four words by way of memory.
+	ignored func(hash uint64, key K) bool
 }
 
 // watchers has the methods of watchers that every change of a key needs, and
@@ -253,9 +259,6 @@ type (
 		// notify tells the watchers that k has changed, and reports whether one will
 		// look at k.
 		notify(rt *root[K], k hkey[K]) (awaited bool)
-		// ignores reports whether none is told of key, if that is soon said. They are apart
-		// because the compiler copies a struct of more than four words by way of memory.
-		ignores(hash uint64, key K) bool
 	}
 	subscriptions[K comparable] interface {
 		// needed reports whether a watcher has yet to see dead.
@@ -276,8 +279,10 @@ func watchersOf[K comparable](s *subscribers[K]) *watcherSet[K] {
 
 // in returns a copy of s with the watchers of set instead of its own.
 func (set *watcherSet[K]) in(s subscribers[K]) subscribers[K] {
-	if s.watchers = set; set == nil {
-		s.watchers = nil
+	if set == nil {
+		s.watchers, s.ignored = nil, nil
+	} else {
+		s.watchers, s.ignored = set, set.ignores()
 	}
 	return s
 }
@@ -320,9 +325,9 @@ func (rt *root[K]) changeSubscribers(change func(subscribers[K]) subscribers[K])
 	}
 }
 
-// ignores reports whether nobody is told of key, if that is soon said.
+// ignores reports whether nobody is told of key. While a call waits for some key, it says no.
 func (s *subscribers[K]) ignores(hash uint64, key K) bool {
-	return s == nil || s.waiters == 0 && s.watchers.ignores(hash, key)
+	return s == nil || s.waiters == 0 && s.ignored(hash, key)
 }
 
 // notify tells a that k has changed, and reports whether a watcher will look at k. It
@@ -382,10 +387,7 @@ func (s *watcherSet[K]) each(k hkey[K], f func(*watcher[K])) {
 	for _, w := range s.all {
 		f(w)
 	}
-	if s.bitmap.words == nil { // nobody watches a topic
-		return
-	}
-	if s.bitmap.has(k.Hash) {
+	if s.single && s.bitmap.has(k.Hash) {
 		for _, w := range s.keys.find(k.Hash, &k.Key) {
 			f(w)
 		}

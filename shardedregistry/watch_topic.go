@@ -32,11 +32,16 @@ func (by *grouping[K]) of(k K) (g group, ok bool) {
 
 // watcherSet is the watchers that have joined. It is immutable. Nil is the empty set.
 type watcherSet[K comparable] struct {
+	// Nearly every change reads this part alone: see ignores.
+	bitmap    topicBitmap   // of the topics
+	groupings []grouping[K] // of groups
+	whole     bool          // all is not empty
+	single    bool          // keys is not empty
+
 	all    []*watcher[K]      // those of all keys, in the order in which they came
 	keys   topicNode[K, K]    // those of single keys
 	groups []groupedTopics[K] // those of groups, by their length
-	seed   maphash.Seed       // of the hashes of groups
-	bitmap topicBitmap        // of the topics
+	seed   maphash.Seed       // of the hashes of groups in the tries
 }
 
 // groupedTopics is the groups of one grouping that are watched.
@@ -45,7 +50,7 @@ type groupedTopics[K comparable] struct {
 	topicNode[group, K]
 }
 
-// hash returns the hash of g.
+// hash returns the hash of g for a trie. Nobody can choose groups that collide.
 func (s *watcherSet[K]) hash(g *group) (hash uint64) {
 	if g.prefix != "" {
 		hash = maphash.String(s.seed, g.prefix)
@@ -63,10 +68,11 @@ func (s *watcherSet[K]) with(w *watcher[K]) *watcherSet[K] {
 		*next = *s
 	} else {
 		next.seed = maphash.MakeSeed()
+		next.bitmap.seed = maphash.String(next.seed, "bitmap")
 	}
 	if w.interest.all {
 		next.all = append(slices.Clip(next.all), w)
-		return next
+		return next.completed()
 	}
 	for key, hash := range w.interest.keys {
 		next.keys = next.keys.with(hash, key, w, 0)
@@ -81,7 +87,7 @@ func (s *watcherSet[K]) with(w *watcher[K]) *watcherSet[K] {
 		*at = at.with(next.hash(&g), g, w, 0)
 	}
 	next.bitmap = next.marked(w)
-	return next.orNil()
+	return next.completed()
 }
 
 // without returns a copy of s without w, which may have left before.
@@ -93,7 +99,7 @@ func (s *watcherSet[K]) without(w *watcher[K]) *watcherSet[K] {
 	*next = *s
 	if w.interest.all {
 		next.all = less(next.all, w)
-		return next.orNil()
+		return next.completed()
 	}
 	for key, hash := range w.interest.keys {
 		next.keys = next.keys.without(hash, key, w, 0)
@@ -107,7 +113,7 @@ func (s *watcherSet[K]) without(w *watcher[K]) *watcherSet[K] {
 	}
 	next.bitmap.spare -= w.interest.topics()
 	next.groups = slices.DeleteFunc(next.groups, func(t groupedTopics[K]) bool { return t.empty() })
-	return next.orNil()
+	return next.completed()
 }
 
 // grouping returns the index of the grouping of a length, or where it belongs.
@@ -115,9 +121,13 @@ func (s *watcherSet[K]) grouping(length int) (i int, ok bool) {
 	return slices.BinarySearchFunc(s.groups, length, func(t groupedTopics[K], length int) int { return t.length - length })
 }
 
-// orNil returns s, or nil if it is empty.
-func (s *watcherSet[K]) orNil() *watcherSet[K] {
-	if len(s.all) == 0 && s.keys.empty() && len(s.groups) == 0 {
+// completed returns s when it has set what ignores reads, or nil if s is empty.
+func (s *watcherSet[K]) completed() *watcherSet[K] {
+	s.whole, s.single, s.groupings = len(s.all) != 0, !s.keys.empty(), nil
+	for i := range s.groups {
+		s.groupings = append(s.groupings, s.groups[i].grouping)
+	}
+	if !s.whole && !s.single && s.groupings == nil {
 		return nil
 	}
 	return s
@@ -126,28 +136,37 @@ func (s *watcherSet[K]) orNil() *watcherSet[K] {
 // at returns the watchers of the group of key in one grouping.
 func (s *watcherSet[K]) at(t *groupedTopics[K], key K) []*watcher[K] {
 	g, ok := t.of(key)
-	if !ok {
+	if !ok || !s.bitmap.has(groupHash(s.bitmap.seed, g.space, g.prefix)) {
 		return nil
 	}
-	hash := s.hash(&g)
-	if !s.bitmap.has(hash) {
-		return nil
-	}
-	return t.find(hash, &g)
+	return t.find(s.hash(&g), &g)
 }
 
-// ignores reports whether none is told of key, which the bitmap nearly always knows.
-func (s *watcherSet[K]) ignores(hash uint64, key K) bool {
-	if len(s.all) != 0 || !s.keys.empty() && s.bitmap.has(hash) {
-		return false
-	}
-	for i := range s.groups {
-		if s.at(&s.groups[i], key) != nil {
+// ignores returns a function that reports whether no watcher is told of key, which has this
+// hash. The bitmap nearly always knows.
+func (s *watcherSet[K]) ignores() func(hash uint64, key K) bool {
+	return func(hash uint64, key K) bool {
+		if s.whole || s.single && s.bitmap.has(hash) && s.hasKey(hash, key) {
 			return false
 		}
+		for i := range s.groupings {
+			by := &s.groupings[i] // and not by.of, to save a call
+			space, text := by.parts(key)
+			if len(text) < by.length {
+				continue
+			}
+			text = text[:by.length]
+			if s.bitmap.has(groupHash(s.bitmap.seed, space, text)) && s.hasGroup(i, group{space, text}) {
+				return false
+			}
+		}
+		return true
 	}
-	return true
 }
+
+func (s *watcherSet[K]) hasKey(hash uint64, key K) bool { return s.keys.find(hash, &key) != nil }
+
+func (s *watcherSet[K]) hasGroup(i int, g group) bool { return s.groups[i].find(s.hash(&g), &g) != nil }
 
 // topicBitmap has two bits of one word for the hash of each topic that is watched, so that
 // most changes that no loop is told of find that out by one load: it is a blocked Bloom
@@ -155,6 +174,7 @@ func (s *watcherSet[K]) ignores(hash uint64, key K) bool {
 // nobody watches any more stay until a loop joins and nothing is spare.
 type topicBitmap struct {
 	words []uint64 // a power of two
+	seed  uint64   // of groupHash
 	spare int      // so many topics may come or go before the next one is made
 }
 
@@ -167,38 +187,83 @@ const (
 	maxBitmapWords = 512
 )
 
-// has reports whether a topic with this hash may be watched.
+// has reports whether a topic with this hash may be watched. It needs a word.
 func (b *topicBitmap) has(hash uint64) bool {
-	if len(b.words) == 0 {
-		return false
-	}
 	bits := bitsOf(hash)
-	return b.words[hash>>32%uint64(len(b.words))]&bits == bits
+	return b.words[b.index(hash)]&bits == bits
 }
 
-func (b *topicBitmap) add(hash uint64) { b.words[hash>>32%uint64(len(b.words))] |= bitsOf(hash) }
+func (b *topicBitmap) add(hash uint64) { b.words[b.index(hash)] |= bitsOf(hash) }
+
+func (b *topicBitmap) index(hash uint64) uint64 { return hash >> 32 & uint64(len(b.words)-1) }
 
 // bitsOf returns the bits for a hash in its word.
 func bitsOf(hash uint64) uint64 { return 1<<(hash>>58) | 1<<(hash>>52&63) }
 
+// groupHash returns the hash of a group for a bitmap, made as wyhash makes that of a short
+// text. Unlike maphash it takes a few instructions. It reads 16 bytes at each end of a text,
+// so groups that differ only in between have the same bits. That costs a look into a trie,
+// and no more.
+func groupHash(seed uint64, space, prefix string) uint64 {
+	if prefix == "" {
+		space, prefix = "", space // one text is hashed as one, whichever it is
+	}
+	if space != "" {
+		seed = groupHash(seed, "", space)
+	}
+	var first, last uint64
+	n := len(prefix)
+	seed += uint64(n)
+	switch {
+	case n >= 8:
+		if n > 16 {
+			seed = folded(seed^word64(prefix[8:]), ^seed^word64(prefix[n-16:]))
+		}
+		first, last = word64(prefix), word64(prefix[n-8:])
+	case n >= 4:
+		first, last = word32(prefix), word32(prefix[n-4:])
+	case n > 0:
+		first, last = uint64(prefix[0])<<8|uint64(prefix[n/2]), uint64(prefix[n-1])
+	}
+	return folded(seed^first, ^seed^last)
+}
+
+func folded(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	return hi ^ lo
+}
+
+// word64 and word32 are one load each.
+func word64(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+func word32(s string) uint64 {
+	_ = s[3]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24
+}
+
 // marked returns a bitmap of the topics of s and of w, which has just been added to s.
 func (s *watcherSet[K]) marked(w *watcher[K]) topicBitmap {
-	next := topicBitmap{slices.Clone(s.bitmap.words), s.bitmap.spare - w.interest.topics()}
-	if next.spare < 0 {
+	next := s.bitmap
+	if next.spare -= w.interest.topics(); next.spare < 0 {
 		return s.newBitmap()
 	}
+	next.words = slices.Clone(next.words)
 	for _, hash := range w.interest.keys {
 		next.add(hash)
 	}
 	for g := range w.interest.groups {
-		next.add(s.hash(&g))
+		next.add(groupHash(next.seed, g.space, g.prefix))
 	}
 	return next
 }
 
 // newBitmap returns a bitmap of the topics of s.
-func (s *watcherSet[K]) newBitmap() (b topicBitmap) {
-	n := 0
+func (s *watcherSet[K]) newBitmap() topicBitmap {
+	b, n := topicBitmap{seed: s.bitmap.seed}, 0
 	s.eachHash(func(uint64) { n++ })
 	b.words = make([]uint64, min(max(ceilPowerOfTwo(n*bitsPerTopic/64+1), minBitmapWords), maxBitmapWords))
 	b.spare = max(n, minBitmapWords*64/bitsPerTopic)
@@ -206,10 +271,10 @@ func (s *watcherSet[K]) newBitmap() (b topicBitmap) {
 	return b
 }
 
-// eachHash calls f for the hash of each topic.
+// eachHash calls f with the hash of each topic for the bitmap.
 func (s *watcherSet[K]) eachHash(f func(hash uint64)) {
-	s.keys.eachHash(f)
+	s.keys.each(func(t *watchedTopic[K, K]) { f(t.hash) })
 	for i := range s.groups {
-		s.groups[i].eachHash(f)
+		s.groups[i].each(func(t *watchedTopic[group, K]) { f(groupHash(s.bitmap.seed, t.topic.space, t.topic.prefix)) })
 	}
 }

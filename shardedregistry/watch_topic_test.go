@@ -23,7 +23,12 @@ func TestTopicsAreAMap(t *testing.T) {
 		"last branch": func(k string) uint64 { return uint64(len(k)%3)<<62 | 5 },
 	} {
 		rnd := rand.New(rand.NewPCG(1, 2))
-		names := func() string { return "aaaaaaaaaaaaa"[:rnd.IntN(14)] + fmt.Sprint(rnd.IntN(40)) }
+		names := func() string {
+			if rnd.IntN(3) == 0 { // some differ only where the bitmap does not look
+				return fmt.Sprintf("%020d/%d/%020d", rnd.IntN(2), rnd.IntN(40), rnd.IntN(2))
+			}
+			return "aaaaaaaaaaaaa"[:rnd.IntN(14)] + fmt.Sprint(rnd.IntN(40))
+		}
 		type loop struct {
 			filter model.Filter
 			leave  func(shardedregistry.TopicSet) shardedregistry.TopicSet
@@ -47,8 +52,8 @@ func TestTopicsAreAMap(t *testing.T) {
 				if !slices.Equal(got, want) {
 					t.Fatalf("%s: of %q are told %v, want %v", name, key, got, want)
 				}
-				if hash == nil && set.Ignores(key) && want != nil {
-					t.Fatalf("%s: %q is ignored", name, key)
+				if hash == nil && set.Ignores(key) != (want == nil) {
+					t.Fatalf("%s: of %q are told %v, and it is ignored: %v", name, key, want, set.Ignores(key))
 				}
 			}
 		}
@@ -68,7 +73,11 @@ func TestTopicsAreAMap(t *testing.T) {
 					f.Keys = append(f.Keys, names())
 				}
 				for range rnd.IntN(3) {
-					f.Prefixes = append(f.Prefixes, (names() + "a")[:1+rnd.IntN(2)])
+					prefix := names() + "a"
+					if len(prefix) < 40 {
+						prefix = prefix[:1+rnd.IntN(2)]
+					}
+					f.Prefixes = append(f.Prefixes, prefix[:len(prefix)-rnd.IntN(2)])
 				}
 				l := loop{filter: f}
 				set, l.leave = set.With(i, f.Filters()...)
@@ -133,6 +142,101 @@ func TestTopicsShape(t *testing.T) {
 	}
 	if got := set.Told(watched(19_995)); !slices.Equal(got, []int{19_995}) {
 		t.Errorf("of a key are told %v", got)
+	}
+}
+
+// The bitmap rules out most groups, too.
+func TestTopicsOfGroupsShape(t *testing.T) {
+	var prefixes, spaces [][2]string
+	for i := range 1000 {
+		prefixes = append(prefixes, [2]string{"", fmt.Sprintf("plans/%04d/", i)})
+		spaces = append(spaces, [2]string{fmt.Sprint("plan ", i), ""}, [2]string{fmt.Sprint("part ", i), "k"})
+	}
+	rulesOut, rulesOutPrefixes := shardedregistry.RulesOut(spaces), shardedregistry.RulesOut(prefixes)
+	mistaken := [3]int{}
+	for i := 1000; i < 10_000; i++ {
+		if !rulesOutPrefixes(scoped{Key: fmt.Sprintf("plans/%04d/key", i)}) {
+			mistaken[0]++
+		}
+		if !rulesOut(scoped{Space: fmt.Sprint("plan ", i), Key: "key"}) {
+			mistaken[1]++
+		}
+		if !rulesOut(scoped{Space: fmt.Sprint("part ", i), Key: "key"}) {
+			mistaken[2]++
+		}
+	}
+	if mistaken[0] > 720 || slices.Max(mistaken[1:]) > 1440 { // those of namespaces have two groups each
+		t.Errorf("of 9000 keys with a prefix, in a namespace and with both, %d are not ruled out", mistaken)
+	}
+}
+
+// The bitmap never rules out a group that is watched, wherever its text lies in memory.
+func TestWatchedTopicsAreNotRuledOut(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	text := func(n int) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(rnd.IntN(256))
+		}
+		return string(b)
+	}
+	lengths := []int{0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 18, 24, 31, 32, 33, 100, 300}
+	for _, ns := range lengths {
+		for _, np := range lengths {
+			g := [2]string{text(ns), text(np)}
+			rulesOut := shardedregistry.RulesOut([][2]string{g})
+			for _, rest := range []int{0, 1, 9} {
+				all := text(3) + g[0] + text(5) + g[1] + text(rest)
+				key := scoped{Space: all[3 : 3+ns], Key: all[3+ns+5:]}
+				if rulesOut(key) {
+					t.Errorf("a key with %d bytes more in a namespace of %d bytes with a prefix of %d is ruled out", rest, ns, np)
+				}
+			}
+		}
+	}
+}
+
+// The hash of a group depends on 16 bytes at each end of its texts, and on their lengths.
+func TestTopicHash(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	seen := map[uint64]string{}
+	for n := range 80 {
+		text := make([]byte, n)
+		for i := range text {
+			text[i] = byte(rnd.IntN(256))
+		}
+		is := func(what string, hash uint64) {
+			t.Helper()
+			what = fmt.Sprint(what, " of ", n)
+			if other, ok := seen[hash]; ok {
+				t.Errorf("%s has the hash of %s", what, other)
+			}
+			seen[hash] = what
+		}
+		both := func(what string) {
+			t.Helper()
+			is(what+", a prefix", shardedregistry.TopicHash(5, "", string(text)))
+			is(what+", a prefix in a namespace", shardedregistry.TopicHash(5, "space", string(text)))
+			if n > 0 {
+				is(what+", a namespace", shardedregistry.TopicHash(5, string(text), "prefix"))
+				is(what+", another seed", shardedregistry.TopicHash(6, string(text), ""))
+			}
+		}
+		both("a text")
+		for i := range text {
+			if i < 16 || i >= n-16 {
+				text[i] ^= 1 << rnd.IntN(8)
+				both(fmt.Sprint("a text with another byte ", i))
+			}
+		}
+	}
+	zeros := make([]byte, 80) // only their lengths differ
+	for n := range zeros {
+		hash := shardedregistry.TopicHash(7, "", string(zeros[:n]))
+		if other, ok := seen[hash]; ok {
+			t.Errorf("%d zeros have the hash of %s", n, other)
+		}
+		seen[hash] = fmt.Sprint(n, " zeros")
 	}
 }
 

@@ -91,14 +91,14 @@ func (n *topicNode[T, K]) without(hash uint64, topic T, w *watcher[K], depth int
 	return topicNode[T, K]{tip: tip}
 }
 
-// eachHash calls f for the hash of each topic.
-func (n *topicNode[T, K]) eachHash(f func(hash uint64)) {
+// each calls f for each topic.
+func (n *topicNode[T, K]) each(f func(*watchedTopic[T, K])) {
 	for i := range n.tip {
-		f(n.tip[i].hash)
+		f(&n.tip[i])
 	}
 	if n.below != nil {
 		for i := range n.below {
-			n.below[i].eachHash(f)
+			n.below[i].each(f)
 		}
 	}
 }
