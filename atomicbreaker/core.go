@@ -216,13 +216,16 @@ func (c *core) conclude(was, stay word, r result, s *settings) Verdict {
 	return v
 }
 
+// backoffSteps is for how long a caller whose CAS has failed lets others go on.
+const backoffSteps = 200
+
 // apply reports the result of a call admitted in stay, judged by s. The word was
 // read as was, and a direct result has its stay. A tombstone that a direct result
 // finds is returned as it is.
 //
 // A CAS fails only when another caller's has succeeded.
 func (c *core) apply(was, stay word, r result, s *settings) (v Verdict, did step) {
-	for stay.mode() == closed && was.stay() == stay && r.how&tripping == 0 {
+	for failed := 1; stay.mode() == closed && was.stay() == stay && r.how&tripping == 0; failed++ {
 		next, ok := was.countInWord(r.outcome, s)
 		if !ok {
 			if next, ok = c.goesOn(was, r.outcome, s); !ok {
@@ -240,6 +243,7 @@ func (c *core) apply(was, stay word, r result, s *settings) (v Verdict, did step
 		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
 			return Counted, step{to: next, flags: wrote}
 		}
+		atomics.Backoff(backoffSteps, failed)
 		was = word(c.word.Load())
 	}
 	return c.decide(was, stay, r, s)

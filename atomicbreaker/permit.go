@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 	"unsafe"
+
+	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // Permit is the right to make one call, and the duty to report once how it
@@ -160,6 +162,7 @@ func (p Permit) settle(o Outcome, s *settings) Verdict {
 		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
 			return Counted
 		}
+		atomics.Backoff(backoffSteps, 1)
 		was = word(c.word.Load())
 	} else if o == Success && was == stay|watched && c.pass(stay, s) {
 		return Counted

@@ -155,7 +155,7 @@ func (b *RetryBudget) Success() {
 // A CAS fails only when another caller's has succeeded.
 func (b *RetryBudget) earn() {
 	s := b.set.Load() // the caller that spent has put it there
-	for {
+	for failed := 1; ; failed++ {
 		w := tokenWord(b.word.Load())
 		next := w.earned(s)
 		// LP(Success): the bucket has become full meanwhile.
@@ -166,6 +166,7 @@ func (b *RetryBudget) earn() {
 		if b.word.CompareAndSwap(uint64(w), uint64(next)) {
 			return
 		}
+		atomics.Backoff(backoffSteps, failed)
 	}
 }
 
@@ -179,7 +180,7 @@ func (b *RetryBudget) Retry() bool {
 	s := b.settings()
 	// A CAS fails only when another caller's has succeeded. The clock is read
 	// after the word each time, so that it is never behind it.
-	for {
+	for failed := 1; ; failed++ {
 		w := tokenWord(b.word.Load())
 		next, ok := w.spend(s, s.now())
 		if !ok {
@@ -191,6 +192,7 @@ func (b *RetryBudget) Retry() bool {
 		if b.word.CompareAndSwap(uint64(w), uint64(next)) {
 			return true
 		}
+		atomics.Backoff(backoffSteps, failed)
 	}
 }
 

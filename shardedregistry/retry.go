@@ -26,8 +26,7 @@ func provenReentries() int { return atomics.Limit(4, 2) }
 // takes twice as long each time, half a microsecond to four, in which others change the
 // key some tens of times: each time that a call comes back, it costs all a cache miss.
 func backOff(failed int) {
-	for range 1600 << min(failed-1, 3) {
-	}
+	atomics.Backoff(1600, failed)
 	if failed > attemptsBeforeYielding {
 		runtime.Gosched()
 	}
