@@ -216,9 +216,6 @@ func (c *core) conclude(was, stay word, r result, s *settings) Verdict {
 	return v
 }
 
-// backoffSteps is for how long a caller whose CAS has failed lets others go on.
-const backoffSteps = 200
-
 // apply reports the result of a call admitted in stay, judged by s. The word was
 // read as was, and a direct result has its stay. A tombstone that a direct result
 // finds is returned as it is.
@@ -243,7 +240,7 @@ func (c *core) apply(was, stay word, r result, s *settings) (v Verdict, did step
 		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
 			return Counted, step{to: next, flags: wrote}
 		}
-		atomics.Backoff(backoffSteps, failed)
+		atomics.Backoff(failed)
 		was = word(c.word.Load())
 	}
 	return c.decide(was, stay, r, s)

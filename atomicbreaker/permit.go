@@ -162,7 +162,7 @@ func (p Permit) settle(o Outcome, s *settings) Verdict {
 		if c.word.CompareAndSwap(uint64(was), uint64(next)) {
 			return Counted
 		}
-		atomics.Backoff(backoffSteps, 1)
+		atomics.Backoff(1)
 		was = word(c.word.Load())
 	} else if o == Success && was == stay|watched && c.pass(stay, s) {
 		return Counted

@@ -166,7 +166,7 @@ func (b *RetryBudget) earn() {
 		if b.word.CompareAndSwap(uint64(w), uint64(next)) {
 			return
 		}
-		atomics.Backoff(backoffSteps, failed)
+		atomics.Backoff(failed)
 	}
 }
 
@@ -192,7 +192,7 @@ func (b *RetryBudget) Retry() bool {
 		if b.word.CompareAndSwap(uint64(w), uint64(next)) {
 			return true
 		}
-		atomics.Backoff(backoffSteps, failed)
+		atomics.Backoff(failed)
 	}
 }
 

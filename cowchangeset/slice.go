@@ -100,6 +100,7 @@ func (s *Slice[T]) Append(items ...T) int {
 		return s.Len()
 	}
 	var others spinWait
+	failed := 0
 	for {
 		a := s.arr.Load()
 		if a == nil {
@@ -112,8 +113,10 @@ func (s *Slice[T]) Append(items ...T) int {
 		n := w.length()
 		idle := w&(claimed|frozen) == 0
 		if idle && k <= uint64(len(a.items))-n {
-			if !a.claim(w) {
-				continue // the word moved: by an append, or by a claim or freeze dealt with below
+			if !a.claim(w) { // the word moved: by an append, or by a claim or freeze dealt with below
+				failed++
+				atomics.Backoff(failed)
+				continue
 			}
 			copy(a.items[n:], items)
 			if a.publish(w, k) { // LP(Append): in place
@@ -160,12 +163,12 @@ func (s *Slice[T]) Update(fn func(old []T) []T) {
 	if fn == nil {
 		panic("cowchangeset: Slice.Update called with a nil function")
 	}
-	for {
+	for failed := 1; ; failed++ {
 		old := s.Snapshot()
 		if s.swap(old.version, fn(old.items)) { // LP(Update)
 			return
 		}
-		// Another change took effect since the snapshot.
+		atomics.Backoff(failed) // another change took effect since the snapshot
 	}
 }
 

@@ -22,11 +22,9 @@ func attemptsBeforeDetecting() int { return atomics.Limit(64, 1) }
 func provenReentries() int { return atomics.Limit(4, 2) }
 
 // backOff is called when so many attempts have failed, and lets others change the
-// key meanwhile: a call that tries again at once fails again, and makes them fail. It
-// takes twice as long each time, half a microsecond to four, in which others change the
-// key some tens of times: each time that a call comes back, it costs all a cache miss.
+// key meanwhile.
 func backOff(failed int) {
-	atomics.Backoff(1600, failed)
+	atomics.Backoff(failed)
 	if failed > attemptsBeforeYielding {
 		runtime.Gosched()
 	}
