@@ -90,6 +90,7 @@ func TestStoreGroupsRecords(t *testing.T) {
 // wait for two: the call after it does not begin before they have come back.
 func TestStoreGroupsNextRecords(t *testing.T) {
 	const recorders, each = 64, 50
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // with more, who runs first is chance
 	synctest.Test(t, func(t *testing.T) {
 		tracker, m := kept(cowchangeset.Config[int]{})
 		tracker.Start(t.Context())
@@ -102,7 +103,7 @@ func TestStoreGroupsNextRecords(t *testing.T) {
 				}
 			}
 		})
-		if calls := time.Since(began) / time.Second; calls > each*3/2 {
+		if calls := time.Since(began) / time.Second; calls > each*6/5 {
 			t.Errorf("%d calls of the store for %d records each", calls, each)
 		}
 		m.check(t)
