@@ -56,11 +56,13 @@ func (o *outages) probe(ctx context.Context, l *storming, replica int) error {
 				return err
 			})
 		})
-		switch {
-		case l.isLost(err), api.IsCode(err, api.CodeConflict): // it was stored, or it is stored later, or never
-			was, err = l.at(replica).Action(ctx, name)
-		case api.IsCode(err, api.CodeNotFound):
+		if api.IsCode(err, api.CodeNotFound) {
 			was, err = l.at(replica).CreateAction(ctx, api.Action{Name: name})
+		}
+		if l.isLost(err) || api.IsCode(err, api.CodeConflict) || api.IsCode(err, api.CodeExists) { // it was stored, or it is stored later, or never
+			if was, err = l.at(replica).Action(ctx, name); api.IsCode(err, api.CodeNotFound) {
+				err = nil
+			}
 		}
 		if err == nil {
 			err = write("trail", func() error { return recordOne(ctx, l, replica, fmt.Sprintf("%s-%d", name, i)) })
