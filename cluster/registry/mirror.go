@@ -44,9 +44,9 @@ type mirror[K ~string] struct {
 
 	beat     sentBeat // under way, if answer is not nil
 	created  time.Time
-	foreign  map[string]uint64   // the bucket's keys that are none, and their revisions
-	decoding uint64              // the revision for which a caller's function runs, maybe with ofName
-	poison   map[uint64]struct{} // those for which one called runtime.Goexit
+	foreign  map[string]uint64    // the bucket's keys that are none, and their revisions
+	decoding message              // for which a caller's function runs
+	poison   map[message]struct{} // those for which one called runtime.Goexit
 
 	counters
 }
@@ -58,7 +58,7 @@ type counters struct {
 
 func (m *mirror[K]) init() {
 	m.beats, m.stored, m.again = make(chan sentBeat), make(chan storedWrite), make(chan struct{}, 1)
-	m.foreign, m.poison = make(map[string]uint64), make(map[uint64]struct{})
+	m.foreign, m.poison = make(map[string]uint64), make(map[message]struct{})
 }
 
 // attachment is a consumer from its creation on.
@@ -84,18 +84,14 @@ type listing[K ~string, V any] struct {
 func (r *Registry[K, V]) mirrorBucket() {
 	returned := false
 	defer func() {
-		if !returned { // a function of the caller has called runtime.Goexit
-			if r.mirror.decoding != 0 {
-				r.mirror.poison[r.mirror.decoding] = struct{}{}
-				r.mirror.decoding = 0
-			}
+		if !returned {
+			r.exited()
 			r.workers.Go(r.mirrorBucket)
 		}
 	}()
 	pause := firstPause
 	for r.life.Err() == nil {
 		listed, err := r.attach()
-		r.mirror.settled.Store(false)
 		if listed {
 			pause = firstPause
 		}
@@ -106,6 +102,14 @@ func (r *Registry[K, V]) mirrorBucket() {
 		pause = min(2*pause, lastPause)
 	}
 	returned = true
+}
+
+// exited notes that a function of the caller has called runtime.Goexit.
+func (r *Registry[K, V]) exited() {
+	if r.mirror.decoding != (message{}) {
+		r.mirror.poison[r.mirror.decoding] = struct{}{}
+		r.mirror.decoding = message{}
+	}
 }
 
 // rest waits for d or the registry's end, and refuses beats meanwhile.
@@ -211,7 +215,10 @@ func (r *Registry[K, V]) follow(a *attachment[K, V]) error {
 	defer tick.Stop()
 	r.status.hear(a.heard.Sub(r.begun))
 	r.mirror.following.Store(true)
-	defer r.mirror.following.Store(false)
+	defer func() { // also if a function of the caller calls runtime.Goexit
+		r.mirror.settled.Store(false)
+		r.mirror.following.Store(false)
+	}()
 	r.beater.demand()
 	for {
 		select {

@@ -14,6 +14,13 @@ var (
 	errGoexit     = errors.New("registry: a function called runtime.Goexit")
 )
 
+// message identifies a message of the bucket for which a function of the caller runs.
+type message struct {
+	revision uint64
+	stamp    int64
+	ofKey    bool // the function is for its key, not for its value
+}
+
 // change is what a message does to its key.
 type change[V any] struct {
 	held    held[V] // its value is zero unless the key is present after it
@@ -35,7 +42,7 @@ func (r *Registry[K, V]) take(a *attachment[K, V], m *nats.Msg, seq uint64, stam
 		return
 	}
 	gone, expired := marker(m.Header)
-	k, err := r.keyOf(name, seq)
+	k, err := r.keyOf(name, message{seq, stamp, true})
 	if err != nil {
 		r.foreignKey(a, name, seq, gone, err)
 		return
@@ -50,9 +57,11 @@ func (r *Registry[K, V]) take(a *attachment[K, V], m *nats.Msg, seq uint64, stam
 		switch now := r.known(k); {
 		case now.revision == seq && now.stamp == stamp:
 			delete(l.aside, k)
-		case seq > l.floor:
+		case seq > max(l.floor, now.revision): // a listing that was cut short may have brought the key past floor
 			delete(l.aside, k)
 			r.apply(k, r.read(m.Data, seq, stamp, gone, expired), name)
+		case gone && now.revision == 0: // deleted here, too, and forgotten
+			delete(l.aside, k)
 		default: // the consumer may be behind the mirror, or the bucket may have been restored
 			l.aside[k] = r.read(m.Data, seq, stamp, gone, expired)
 			return
@@ -61,11 +70,8 @@ func (r *Registry[K, V]) take(a *attachment[K, V], m *nats.Msg, seq uint64, stam
 	r.calls.delivered(k, seq, func() string { return m.Header.Get(nats.MsgIdHdr) })
 }
 
-// ofName marks a revision for whose key, not for whose value, a function runs.
-const ofName = 1 << 63
-
-// keyOf returns the key of a name in the bucket, or why it is none.
-func (r *Registry[K, V]) keyOf(name string, seq uint64) (k K, err error) {
+// keyOf returns the key of a name in the bucket, which a message has, or why it is none.
+func (r *Registry[K, V]) keyOf(name string, of message) (k K, err error) {
 	text, ok := decodeKey(name)
 	if !ok {
 		return k, errForeignKey
@@ -74,7 +80,7 @@ func (r *Registry[K, V]) keyOf(name string, seq uint64) (k K, err error) {
 	if r.config.Normalize == nil {
 		return k, nil
 	}
-	err = r.guard(seq|ofName, func() error {
+	err = r.guard(of, func() error {
 		norm, err := r.config.Normalize(k)
 		if err == nil && norm != k {
 			err = errSpelling
@@ -107,7 +113,7 @@ func marker(h nats.Header) (gone, expired bool) {
 func (r *Registry[K, V]) read(data []byte, seq uint64, stamp int64, gone, expired bool) change[V] {
 	c := change[V]{held: held[V]{Version: Version(seq), Stamp: stamp}, gone: gone, expired: expired}
 	if !gone {
-		c.err = r.guard(seq, func() (err error) {
+		c.err = r.guard(message{seq, stamp, false}, func() (err error) {
 			c.held.Value, err = r.config.Codec.Decode(data)
 			return err
 		})
@@ -115,22 +121,22 @@ func (r *Registry[K, V]) read(data []byte, seq uint64, stamp int64, gone, expire
 	return c
 }
 
-// guard runs a function of the caller for the message of a revision. It returns the
+// guard runs a function of the caller for a message. It returns the
 // function's error, or one that says how else it has ended. After a runtime.Goexit
-// another goroutine begins again, and finds the revision poisoned.
-func (r *Registry[K, V]) guard(seq uint64, f func() error) (err error) {
-	if _, bad := r.mirror.poison[seq]; bad {
+// another goroutine begins again, and finds the message poisoned.
+func (r *Registry[K, V]) guard(of message, f func() error) (err error) {
+	if _, bad := r.mirror.poison[of]; bad {
 		return errGoexit
 	}
-	r.mirror.decoding = seq
+	r.mirror.decoding = of
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("registry: a function panicked: %v", v)
-			r.mirror.decoding = 0
+			r.mirror.decoding = message{}
 		}
 	}()
 	err = f()
-	r.mirror.decoding = 0
+	r.mirror.decoding = message{}
 	return err
 }
 
@@ -138,7 +144,7 @@ func (r *Registry[K, V]) guard(seq uint64, f func() error) (err error) {
 func (r *Registry[K, V]) apply(k K, c change[V], name string) {
 	if !c.gone && c.err == nil {
 		// A function of Config.Indexes may panic in Put, which has changed nothing then.
-		c.err = r.guard(uint64(c.held.Version), func() error {
+		c.err = r.guard(message{uint64(c.held.Version), c.held.Stamp, false}, func() error {
 			stored := k
 			if r.inner.Peek(k) == nil { // else the registry keeps the key that it has
 				stored = K(strings.Clone(string(k))) // without the bucket's name before it

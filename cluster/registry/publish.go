@@ -119,7 +119,7 @@ func (r *Registry[K, V]) store(ctx context.Context, k K, name string, expect uin
 	for h, v := range header {
 		m.Header[h] = v
 	}
-	gaps, doubtful, pause := r.mirror.gaps.Load(), false, firstRetry
+	gaps, doubtful, behind, pause := r.mirror.gaps.Load(), false, 0, firstRetry
 	for {
 		if err := r.connected(ctx); err != nil {
 			return 0, r.ended(ctx, doubtful, err)
@@ -141,8 +141,14 @@ func (r *Registry[K, V]) store(ctx context.Context, k K, name string, expect uin
 			if !doubtful {
 				return 0, err
 			}
-			if c := err.(*conflict); !c.inFlight && c.last > expect {
+			switch c := err.(*conflict); {
+			case c.inFlight:
+			case c.last > expect:
 				return r.decide(ctx, k, w, m, c, gaps)
+			default:
+				if behind++; r.wentBack(ctx, k, w, expect, behind) {
+					return 0, fmt.Errorf("%w: a request was lost, and the bucket has lost revision %d of the key", ErrUnknown, expect)
+				}
 			}
 		case unclear:
 			doubtful = true
@@ -154,6 +160,20 @@ func (r *Registry[K, V]) store(ctx context.Context, k K, name string, expect uin
 		r.sleep(ctx, pause/2+rand.N(pause))
 		pause = min(2*pause, lastRetry)
 	}
+}
+
+// wentBack reports whether the mirror, proved exact, shows that the bucket has lost a revision of k, as one
+// that was restored or made anew. Behind is how often a server has named a lower one by now: that may
+// be a deposed leader, whose answers prove nothing. The mirror may not have noticed either, and lists again the second
+// time, the fourth, and so on. It does not wait when w is done.
+func (r *Registry[K, V]) wentBack(ctx context.Context, k K, w *call, revision uint64, behind int) bool {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
+	r.calls.request(w, cancel)
+	if behind > 1 && behind&(behind-1) == 0 {
+		r.listAgain()
+	}
+	return r.Sync(ctx) == nil && r.known(k).expect < revision
 }
 
 // send sends m once, and waits for its answer no longer than Config.Timeout and until
@@ -171,8 +191,18 @@ func (r *Registry[K, V]) send(ctx context.Context, w *call, m *nats.Msg) (answer
 // often, and was acknowledged to w with a revision.
 func (r *Registry[K, V]) mirrored(ctx context.Context, k K, w *call, m *nats.Msg, revision, attached uint64) error {
 	r.calls.waitFor(w, revision)
-	if r.caught(k, revision) {
+	if s := r.known(k); s.revision >= revision {
 		return nil
+	} else if s.revision == 0 && r.mirror.shown.Load() >= revision {
+		// The key was deleted, and that is forgotten. Or the mirror has passed the revision without the
+		// message, which was overwritten, and does not have what comes after it.
+		switch err := r.Sync(ctx); {
+		case err == nil:
+			return nil
+		case r.life.Err() != nil:
+			return fmt.Errorf("%w: %w", ErrBehind, ErrClosed)
+		}
+		return fmt.Errorf("%w: %w", ErrBehind, context.Cause(ctx))
 	}
 	select {
 	case r.mirror.stored <- r.storedWrite(m, revision, attached):

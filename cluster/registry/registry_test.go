@@ -51,6 +51,12 @@ func TestRegistry(t *testing.T) {
 		"early and overtaken": testEarlyOvertaken,
 		"stored elsewhere":    testStoredElsewhere,
 		"model":               testModel,
+		"exit while settled":  testExitWhileSettled,
+		"listing behind":      testListingBehind,
+		"poison of before":    testPoisonOfBefore,
+		"forgotten markers":   testForgottenMarkers,
+		"created in gap":      testCreatedInGap,
+		"lost revision":       testLostRevision,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,6 +14,7 @@ type tomb struct {
 	stamp    int64
 	expired  bool // deleted because its time to live was over
 	foreign  bool // not deleted: its value cannot be decoded
+	slot     int  // where the ring has it, unless it is foreign
 }
 
 // tombs is what the mirror knows of keys that it does not show. The mirror's goroutine
@@ -38,19 +39,23 @@ func (t *tombs[K]) set(k K, b tomb) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	was, had := t.of[k]
-	t.of[k] = b
-	if b.foreign || had && !was.foreign {
-		return
-	}
-	if len(t.ring) < maxTombs {
+	switch {
+	case b.foreign:
+	case had && !was.foreign:
+		b.slot = was.slot
+	case len(t.ring) < maxTombs:
+		b.slot = len(t.ring)
 		t.ring = append(t.ring, k)
-		return
+	default:
+		b.slot = t.next
+		old := t.ring[t.next]
+		if o, ok := t.of[old]; ok && !o.foreign && o.slot == t.next { // and was not deleted again later
+			delete(t.of, old)
+		}
+		t.ring[t.next] = k
+		t.next = (t.next + 1) % maxTombs
 	}
-	if old := t.ring[t.next]; old != k && !t.of[old].foreign {
-		delete(t.of, old)
-	}
-	t.ring[t.next] = k
-	t.next = (t.next + 1) % maxTombs
+	t.of[k] = b
 }
 
 func (t *tombs[K]) remove(k K) {

@@ -1,0 +1,128 @@
+package registry
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+)
+
+// After a function of the caller has ended the mirror's goroutine, the mirror lists again to the end,
+// although nobody asks for a proof.
+func testExitWhileSettled(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	r := opened(t, shared.js, kv, func(c *Config[string, plan]) {
+		c.OnForeign = func(Foreign) { runtime.Goexit() }
+	})
+	_, err := r.Create(ctx, "purged", plan{N: 1})
+	require.NoError(t, err)
+	s, err := shared.js.Stream(ctx, r.stream)
+	require.NoError(t, err)
+	require.NoError(t, s.Purge(ctx, jetstream.WithPurgeSubject(r.prefix+"purged"))) // without a marker
+	require.NoError(t, put(kv, "=1", "no key"))
+	eventually(t, func() bool { return r.Len() == 0 }, "the end of the listing")
+	eventually(t, func() bool { return r.Lag().Attached }, "attached")
+	require.Equal(t, uint64(2), r.Stats().Attachments)
+}
+
+// A listing that was cut short has brought the mirror forward. The next one, by a server that is behind,
+// does not bring it back.
+func testListingBehind(t *testing.T) {
+	e := newEarly(t)
+	list := func() {
+		e.r.mirror.position.Store(0)
+		e.a = &attachment[string, plan]{listing: &listing[string, plan]{
+			floor: e.r.mirror.shown.Load(), seen: map[string]struct{}{}, aside: map[string]change[plan]{}, foreign: map[string]uint64{},
+		}}
+	}
+	holds := func(n int) {
+		t.Helper()
+		entry, ok := e.r.Lookup("a")
+		require.True(t, ok)
+		require.Equal(t, Entry[string, plan]{Key: "a", Value: plan{N: n}, Version: Version(n)}, entry)
+	}
+	list()
+	require.NoError(t, e.r.receive(e.a, e.m("a", 1, 120, "")))
+	holds(120)
+	list()
+	require.NoError(t, e.r.receive(e.a, e.m("a", 1, 110, "")))
+	holds(120)
+	require.NoError(t, e.r.receive(e.a, e.m("a", 2, 120, "")))
+	holds(120)
+	require.NoError(t, e.r.receive(e.a, e.m("b", 3, 121, "")))
+	e.r.complete(e.a.listing, 121)
+	holds(120)
+	require.Zero(t, e.r.Stats().Resets)
+
+	// If that is what the bucket has, it was restored.
+	list()
+	e.a.listing.floor = 100
+	require.NoError(t, e.r.receive(e.a, e.m("a", 1, 110, "")))
+	holds(120)
+	require.NoError(t, e.r.receive(e.a, e.m("b", 2, 122, "")))
+	e.r.complete(e.a.listing, 122)
+	holds(110)
+	require.Equal(t, uint64(1), e.r.Stats().Resets)
+}
+
+// A message for which a function has ended the goroutine is not taken for another one that has its
+// revision in a restored bucket.
+func testPoisonOfBefore(t *testing.T) {
+	e := newEarly(t)
+	m := e.m("a", 1, 101, "")
+	done := make(chan struct{})
+	e.r.config.Codec = exitOnce{new(sync.Once)}
+	go func() {
+		defer func() {
+			e.r.exited()
+			close(done)
+		}()
+		_ = e.r.receive(e.a, m)
+	}()
+	<-done
+	e.a.dseq = 0
+	require.NoError(t, e.r.receive(e.a, m))
+	_, ok := e.r.Get("a")
+	require.False(t, ok, "the same message")
+	e.a.dseq = 0
+	e.r.mirror.position.Store(100)
+	other := e.m("a", 1, 101, "")
+	other.Reply = fmt.Sprintf("$JS.ACK.s.c.1.%d.%d.2.0", 101, 1) // stored at another time
+	require.NoError(t, e.r.receive(e.a, other))
+	p, ok := e.r.Get("a")
+	require.True(t, ok)
+	require.Equal(t, 101, p.N)
+}
+
+// exitOnce is a codec whose first Decode ends its goroutine.
+type exitOnce struct{ once *sync.Once }
+
+func (exitOnce) Encode(p plan) ([]byte, error) { return JSON[plan]{}.Encode(p) }
+func (c exitOnce) Decode(b []byte) (plan, error) {
+	c.once.Do(runtime.Goexit)
+	return JSON[plan]{}.Decode(b)
+}
+
+// A listing finds markers of deletions that the mirror has forgotten. They contradict nothing.
+func testForgottenMarkers(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	js, err := jetstream.New(shared.js.Conn(), jetstream.WithPublishAsyncMaxPending(1<<12))
+	require.NoError(t, err)
+	for i := range maxTombs + 10 {
+		_, err := js.PublishMsgAsync(&nats.Msg{Subject: fmt.Sprintf("$KV.%s.k%d", kv.Bucket(), i), Header: deletion()}, jetstream.WithStallWait(patience))
+		require.NoError(t, err)
+	}
+	<-js.PublishAsyncComplete()
+	r := opened[plan](t, shared.js, kv)
+	require.NoError(t, r.Sync(ctx))
+	require.Equal(t, maxTombs, r.Stats().Tombs)
+	attachAgain(t, r)
+	require.NoError(t, r.Sync(ctx))
+	require.Zero(t, r.Stats().Resets)
+}
