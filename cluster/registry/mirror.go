@@ -203,6 +203,7 @@ func (r *Registry[K, V]) inspect(ctx context.Context) (*jetstream.StreamInfo, er
 	case c.Discard == jetstream.DiscardOld && (c.MaxBytes > 0 || c.MaxMsgs > 0):
 		return nil, fmt.Errorf("%w: it discards old keys unnoticed", ErrUnsuitable)
 	default:
+		r.status.known.Store(int64(c.Duplicates))
 		r.status.ttl.Store(c.AllowMsgTTL && c.SubjectDeleteMarkerTTL > 0 && c.MaxMsgsPerSubject == 1)
 	}
 	return info, nil

@@ -74,7 +74,8 @@ func testOtherClients(t *testing.T) {
 func testPurgedUnnoticed(t *testing.T) {
 	ctx := within(t)
 	kv := bucket(t, shared.js)
-	r := opened[plan](t, shared.js, kv)
+	// After a request without an answer nobody could say what has become of a write.
+	r := opened(t, shared.js, kv, func(c *Config[string, plan]) { c.Timeout = patience })
 	v, err := r.Create(ctx, "a", plan{N: 1})
 	require.NoError(t, err)
 	_, err = r.Create(ctx, "b", plan{N: 2})

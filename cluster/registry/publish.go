@@ -120,9 +120,12 @@ func (r *Registry[K, V]) store(ctx context.Context, k K, name string, expect uin
 		m.Header[h] = v
 	}
 	gaps, doubtful, behind, pause := r.mirror.gaps.Load(), false, 0, firstRetry
-	for {
+	for began := time.Now(); ; {
 		if err := r.connected(ctx); err != nil {
 			return 0, r.ended(ctx, doubtful, err)
+		}
+		if doubtful && expect == 0 && time.Since(began) > r.creates() {
+			return 0, fmt.Errorf("%w: a request was lost, and the bucket may have forgotten it", ErrUnknown)
 		}
 		attached := r.mirror.attached.Load()
 		a, revision, err := r.send(ctx, w, m)
@@ -160,6 +163,14 @@ func (r *Registry[K, V]) store(ctx context.Context, k K, name string, expect uin
 		r.sleep(ctx, pause/2+rand.N(pause))
 		pause = min(2*pause, lastRetry)
 	}
+}
+
+// creates returns for how long a message may be sent again that expects the bucket to have nothing of its key. Any
+// other revision never comes again, but that may, when a deletion or an expiry has been
+// forgotten: then only the message id keeps a second one out. The last sending takes some time, too.
+func (r *Registry[K, V]) creates() time.Duration {
+	known := time.Duration(r.status.known.Load())
+	return known - min(r.config.Timeout, known/2)
 }
 
 // wentBack reports whether the mirror, proved exact, shows that the bucket has lost a revision of k, as one

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -36,8 +37,9 @@ func testCreatedInGap(t *testing.T) {
 	kv := bucket(t, shared.js)
 	js := late{shared.js, make(chan struct{}, 1), make(chan struct{})}
 	at, on := make(chan string), make(chan struct{})
-	goOn := sync.OnceFunc(func() { close(on) })
+	goOn, answer := sync.OnceFunc(func() { close(on) }), sync.OnceFunc(func() { close(js.answer) })
 	defer goOn()
+	defer answer()
 	r := opened(t, js, kv, func(c *Config[string, plan]) {
 		c.Timeout = patience
 		c.OnForeign = func(f Foreign) { at <- f.Key; <-on }
@@ -60,7 +62,7 @@ func testCreatedInGap(t *testing.T) {
 	}
 	_, ok := r.Get("a")
 	require.False(t, ok, "the mirror has not come to the key")
-	close(js.answer)
+	answer()
 	select {
 	case <-created:
 		t.Fatal("Create has returned, and the mirror does not show the key")
@@ -98,4 +100,46 @@ func testLostRevision(t *testing.T) {
 	require.NoError(t, r.Sync(ctx))
 	p, _ := r.Get("a")
 	require.Equal(t, 100, p.N)
+}
+
+// A creation whose answer is lost is stored once, although the key has expired meanwhile, and its marker, too, and the
+// bucket has forgotten the message id.
+func testCreatedAndForgotten(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js, func(c *jetstream.KeyValueConfig) { c.LimitMarkerTTL = time.Second })
+	s, err := shared.js.Stream(ctx, "KV_"+kv.Bucket())
+	require.NoError(t, err)
+	config := s.CachedInfo().Config
+	config.Duplicates = 400 * time.Millisecond
+	_, err = shared.js.UpdateStream(ctx, config)
+	require.NoError(t, err)
+	watcher, err := kv.Watch(ctx, "a", jetstream.UpdatesOnly())
+	require.NoError(t, err)
+	defer func() { _ = watcher.Stop() }()
+	f := &flaky{JetStream: shared.js}
+	r := opened[plan](t, f, kv)
+	defer deaf(t, r)()
+	stored := func(*nats.Msg) { f.loseRequests.Store(1 << 40) }
+	f.after.Store(&stored)
+	f.loseAnswers.Store(1)
+	result := make(chan error, 1)
+	go func() { _, err := r.Create(ctx, "a", plan{N: 1}, TTL(time.Second)); result <- err }()
+	update := func() jetstream.KeyValueOp {
+		e := <-watcher.Updates()
+		require.NotNil(t, e, "the context has ended")
+		return e.Operation()
+	}
+	require.Equal(t, jetstream.KeyValuePut, update())
+	require.NotEqual(t, jetstream.KeyValuePut, update(), "it expires")
+	eventually(t, func() bool {
+		_, err := s.GetLastMsgForSubject(ctx, r.prefix+"a")
+		return errors.Is(err, jetstream.ErrMsgNotFound)
+	}, "the marker expires")
+	f.loseRequests.Store(0)
+	select {
+	case e := <-watcher.Updates():
+		t.Error("stored again: ", e.Operation())
+	case err := <-result:
+		require.ErrorIs(t, err, ErrUnknown)
+	}
 }

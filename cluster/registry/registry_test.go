@@ -57,6 +57,7 @@ func TestRegistry(t *testing.T) {
 		"forgotten markers":   testForgottenMarkers,
 		"created in gap":      testCreatedInGap,
 		"lost revision":       testLostRevision,
+		"created forgotten":   testCreatedAndForgotten,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

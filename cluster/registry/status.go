@@ -9,6 +9,7 @@ import (
 // status is what a registry can say about its mirror.
 type status struct {
 	ttl   atomic.Bool  // the bucket lets keys expire with a marker
+	known atomic.Int64 // for how long the bucket knows message ids, in ns
 	heard atomic.Int64 // when the server that feeds the mirror was last heard of, in ns since Open
 
 	mu      sync.Mutex
