@@ -169,3 +169,40 @@ func follow(b *testing.B, c *natstest.Cluster, js jetstream.JetStream, stream st
 		require.NoError(b, js.DeleteConsumer(ctx, stream, name))
 	}
 }
+
+// atOnce is a JetStream that acknowledges writes at once, and stores nothing.
+type atOnce struct {
+	jetstream.JetStream
+	stream string
+	last   uint64
+}
+
+func (f *atOnce) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	if m.Header.Get(nats.MsgIdHdr) == "" {
+		ack, err := f.JetStream.PublishMsg(ctx, m, opts...)
+		if err == nil {
+			f.last = ack.Sequence
+		}
+		return ack, err
+	}
+	f.last++
+	return &jetstream.PubAck{Stream: f.stream, Sequence: f.last}, nil
+}
+
+// What a write takes besides the bucket: the request, and the way of its acknowledgement to the mirror and back.
+func BenchmarkWriteAlone(b *testing.B) {
+	c := natstest.Start(b, 1)
+	js := &atOnce{JetStream: c.JetStream()}
+	kv := bucket(b, js)
+	js.stream = "KV_" + kv.Bucket()
+	r := opened[plan](b, js, kv, func(c *Config[string, plan]) { c.Heartbeat = time.Minute })
+	ctx := context.Background()
+	last, err := r.Put(ctx, "k", plan{"ada", 0})
+	require.NoError(b, err)
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		if last, err = r.UpdateIf(ctx, "k", last, plan{"ada", n}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

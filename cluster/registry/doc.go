@@ -1,5 +1,5 @@
 // Package registry is a [shardedregistry.Registry] that many processes share. Each keeps a mirror of one KV
-// bucket of NATS JetStream. Reads are local: they touch the mirror alone, and cost some nanoseconds more than in a
+// bucket of NATS JetStream. Reads are local: they touch the mirror alone, and take about as long as in a
 // shardedregistry. Writes go to the bucket, which stores them one after the other for each key, and return when
 // the caller's mirror has the result.
 //
