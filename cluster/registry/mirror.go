@@ -42,8 +42,8 @@ type mirror[K ~string] struct {
 	stored chan storedWrite // from calls whose writes were acknowledged
 	again  chan struct{}    // asks for another listing
 
-	beat     sentBeat // under way, if answer is not nil
-	created  time.Time
+	beat     sentBeat             // under way, if answer is not nil
+	created  time.Time            // when the stream was that the mirror has listed
 	foreign  map[string]uint64    // the bucket's keys that are none, and their revisions
 	decoding message              // for which a caller's function runs
 	poison   map[message]struct{} // those for which one called runtime.Goexit
@@ -75,6 +75,7 @@ type listing[K ~string, V any] struct {
 	first   bool              // the mirror was empty
 	floor   uint64            // the revision that the mirror had before
 	changed bool              // the stream is another one
+	created time.Time         // when it was
 	seen    map[K]struct{}    // keys that were listed, unless first
 	aside   map[K]change[V]   // what contradicts the mirror
 	foreign map[string]uint64 // as in mirror
@@ -141,8 +142,8 @@ func (r *Registry[K, V]) attach() (listed bool, err error) {
 	a := &attachment[K, V]{messages: make(chan *nats.Msg, 256)}
 	a.listing = &listing[K, V]{
 		first: r.inner.Len() == 0 && r.tombs.len() == 0,
-		floor: r.mirror.shown.Load(),
-		seen:  make(map[K]struct{}), aside: make(map[K]change[V]), foreign: make(map[string]uint64),
+		floor: r.mirror.shown.Load(), created: info.Created,
+		seen: make(map[K]struct{}), aside: make(map[K]change[V]), foreign: make(map[string]uint64),
 	}
 	if !r.mirror.created.IsZero() && !info.Created.Equal(r.mirror.created) {
 		a.listing.changed, a.listing.floor = true, 0
@@ -166,7 +167,6 @@ func (r *Registry[K, V]) attach() (listed bool, err error) {
 	}
 	defer func() { _ = sub.Unsubscribe() }()
 	_ = sub.SetPendingLimits(-1, -1) // flow control bounds what is on its way
-	r.mirror.created = info.Created
 	r.sharing.attached(info.Created)
 	r.mirror.attached.Add(1)
 	err = r.follow(a)

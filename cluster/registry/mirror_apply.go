@@ -217,6 +217,7 @@ func (r *Registry[K, V]) complete(l *listing[K, V], revision uint64) {
 			}
 		}
 	}
+	r.mirror.created = l.created
 	r.mirror.foreign = l.foreign
 	r.mirror.foreignKeys.Store(uint64(len(l.foreign)))
 	r.mirror.shown.Store(r.mirror.position.Load())

@@ -1,9 +1,11 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -125,4 +127,54 @@ func testForgottenMarkers(t *testing.T) {
 	attachAgain(t, r)
 	require.NoError(t, r.Sync(ctx))
 	require.Zero(t, r.Stats().Resets)
+}
+
+// gate is a JetStream that knows no stream while it is closed.
+type gate struct {
+	jetstream.JetStream
+	closed *atomic.Bool
+}
+
+func (g gate) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	if g.closed.Load() {
+		return nil, jetstream.ErrStreamNotFound
+	}
+	return g.JetStream.Stream(ctx, name)
+}
+
+// exitAt is a codec that ends the goroutine which decodes a plan of a certain owner.
+type exitAt string
+
+func (exitAt) Encode(p plan) ([]byte, error) { return JSON[plan]{}.Encode(p) }
+func (e exitAt) Decode(b []byte) (plan, error) {
+	p, err := JSON[plan]{}.Decode(b)
+	if p.Owner == string(e) {
+		runtime.Goexit()
+	}
+	return p, err
+}
+
+// A bucket that was made anew counts as another one until a listing of it is complete.
+func testMadeAnewCutShort(t *testing.T) {
+	ctx := within(t)
+	js := gate{shared.js, new(atomic.Bool)}
+	kv := bucket(t, shared.js)
+	r := opened(t, js, kv, func(c *Config[string, plan]) { c.Codec = exitAt("exit") })
+	_, err := r.Create(ctx, "old", plan{N: 1})
+	require.NoError(t, err)
+	had := r.Revision()
+	js.closed.Store(true)
+	require.NoError(t, shared.js.DeleteKeyValue(ctx, kv.Bucket()))
+	kv, err = shared.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: kv.Bucket(), Storage: jetstream.MemoryStorage})
+	require.NoError(t, err)
+	for range had { // so that no revision tells the buckets apart
+		require.NoError(t, put(kv, "k", `{"N":2}`))
+	}
+	require.NoError(t, put(kv, "exit", `{"Owner":"exit"}`))
+	require.NoError(t, put(kv, "k", `{"N":3}`))
+	js.closed.Store(false)
+	require.NoError(t, r.Sync(ctx))
+	require.Equal(t, 1, r.Len())
+	require.Equal(t, 1, r.Stats().ForeignValues)
+	require.Equal(t, uint64(1), r.Stats().Resets)
 }

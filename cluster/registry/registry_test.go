@@ -58,6 +58,7 @@ func TestRegistry(t *testing.T) {
 		"created in gap":      testCreatedInGap,
 		"lost revision":       testLostRevision,
 		"created forgotten":   testCreatedAndForgotten,
+		"anew and cut short":  testMadeAnewCutShort,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
