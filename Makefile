@@ -38,11 +38,12 @@ MODEL := ./internal/mc/... ./internal/atomics ./internal/table $(PUBLIC) ./fuzz 
 
 # Compiling and exploring make much garbage, and neither is about memory; tests
 # that run for themselves keep Go's default. Nobody debugs what make test builds, and
-# without the tables for that compiling takes a sixth less. What is explored little is
-# compiled without inlining, which takes a third less.
+# without the tables for that compiling takes a sixth less; -trimpath is there because
+# internal/repotest builds programs with both. What is explored little is compiled
+# without inlining, which takes a third less.
 BIG_HEAP := GOGC=400
 COMPILE_IN_BIG_HEAP := -toolexec 'env $(BIG_HEAP)'
-NOT_DEBUGGED := -gcflags=-dwarf=false
+NOT_DEBUGGED := -trimpath -gcflags=all=-dwarf=false
 NOT_INLINED := '-gcflags=-l -dwarf=false'
 
 # A pattern for the tests that exist there only, but for costs, which race with

@@ -105,7 +105,7 @@ func (r refs[K]) GetOrCreate(_ K, fn func() (int, error)) (int, bool, error) {
 // Every method that takes a key is in the tables above, of the registry and of a
 // View; and a Ref has all of them. Wait and Renew have tests of their own.
 func TestEveryMethodIsTested(t *testing.T) {
-	type name string // unlike any other parameter's type
+	type name = any // unlike any other parameter's type
 	tested := methods(reflect.TypeFor[keyed[name]](), nil)
 	takesKey := func(f reflect.Type) bool {
 		for i := 1; i < f.NumIn(); i++ {

@@ -17,6 +17,14 @@ var noContext context.Context
 
 type scoped = shardedregistry.Scoped[string]
 
+// compoundKey is a key of all that makes keys special. Each type of keys more takes
+// seconds to compile.
+type compoundKey struct {
+	scoped
+	numbers [2]float32
+	dynamic any
+}
+
 var (
 	errTest  = errors.New("an error of the caller")
 	errBlank = errors.New("a name must not be blank")

@@ -109,17 +109,13 @@ func TestInvalidKeys(t *testing.T) {
 	wantInvalid[any](t, new(shardedregistry.Registry[any, int]), nan)
 	wantInvalid[any](t, new(shardedregistry.Registry[any, int]), []int{1})
 	wantInvalid[any](t, new(shardedregistry.Registry[any, int]), struct{ f func() }{})
-	type pair struct {
-		a [2]float32
-		b any
-	}
-	pairs := new(shardedregistry.Registry[pair, int])
-	wantInvalid(t, pairs, pair{a: [2]float32{1, float32(nan)}})
-	wantInvalid(t, pairs, pair{b: map[string]int{}})
+	compound := new(shardedregistry.Registry[compoundKey, int])
+	wantInvalid(t, compound, compoundKey{numbers: [2]float32{1, float32(nan)}})
+	wantInvalid(t, compound, compoundKey{dynamic: map[string]int{}})
 
 	var r shardedregistry.Registry[any, int]
 	wantInvalid[any](t, &r, []int{1})
-	for i, k := range []any{nil, 1, "a", 1.5, pair{b: "b"}, &r} {
+	for i, k := range []any{nil, 1, "a", 1.5, compoundKey{dynamic: "b"}, &r} {
 		mustPut[any](t, &r, k, i)
 		wantValue[any](t, &r, k, i)
 	}

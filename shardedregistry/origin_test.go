@@ -147,19 +147,15 @@ func TestErrorsOfAViewShowNoOtherNamespace(t *testing.T) {
 // A key that contains a Scoped, or a registry of any keys some of which are Scoped,
 // has no namespaces.
 func TestErrorsOfWhatIsNotScoped(t *testing.T) {
-	type whole struct {
-		scoped
-		n float64
-	}
-	unique := map[string]func(whole, int) []string{"u": func(whole, int) []string { return []string{"x"} }}
-	r := shardedregistry.MustNew(shardedregistry.Config[whole, int]{UniqueIndexes: unique})
-	first := whole{scoped{"a", "k"}, 1}
+	unique := map[string]func(compoundKey, int) []string{"u": func(compoundKey, int) []string { return []string{"x"} }}
+	r := shardedregistry.MustNew(shardedregistry.Config[compoundKey, int]{UniqueIndexes: unique})
+	first := compoundKey{scoped: scoped{"a", "k"}}
 	mustPut(t, r, first, 1)
 	var taken *shardedregistry.UniqueError
-	if _, err := r.Put(whole{scoped{"b", "k"}, 2}, 1); !errors.As(err, &taken) || taken.Key != first {
+	if _, err := r.Put(compoundKey{scoped: scoped{"b", "k"}}, 1); !errors.As(err, &taken) || taken.Key != first {
 		t.Errorf("Put = %v", err)
 	}
-	if _, err := r.Put(whole{n: math.NaN()}, 1); !errors.Is(err, shardedregistry.ErrInvalidKey) {
+	if _, err := r.Put(compoundKey{numbers: [2]float32{float32(math.NaN())}}, 1); !errors.Is(err, shardedregistry.ErrInvalidKey) {
 		t.Errorf("Put of a NaN = %v", err)
 	}
 	type embeds struct{ *scoped }

@@ -6,6 +6,8 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -191,7 +193,14 @@ func typedSource(t *testing.T, text string) *typed.Package {
 		t.Fatal(err)
 	}
 	p := &typed.Package{Path: "p", Files: []*ast.File{f}, Fset: fset, Info: typed.NewInfo()}
-	if p.Types, err = (&types.Config{Importer: importer.Default()}).Check("p", fset, p.Files, p.Info); err != nil {
+	compiled := func(path string) (io.ReadCloser, error) {
+		file, err := goTool(".", "list", "-export", "-f", "{{.Export}}", path)
+		if err != nil {
+			return nil, err
+		}
+		return os.Open(strings.TrimSpace(file))
+	}
+	if p.Types, err = (&types.Config{Importer: importer.ForCompiler(fset, "gc", compiled)}).Check("p", fset, p.Files, p.Info); err != nil {
 		t.Fatal(err)
 	}
 	return p

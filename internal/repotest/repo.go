@@ -115,12 +115,16 @@ func parseDir(dir string, tests bool) ([]source, error) {
 	return sources, nil
 }
 
+// compiling are the flags with which make test compiles, too, so that nothing that it has
+// compiled is compiled again.
+const compiling = "-trimpath -gcflags=all=-dwarf=false"
+
 // goTool runs the go command in dir, without network, and returns what it
 // printed.
 func goTool(dir string, args ...string) (string, error) {
 	cmd := exec.Command("go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod -buildvcs=false", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod -buildvcs=false "+compiling, "GOWORK=off")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {

@@ -116,7 +116,7 @@ func TestSizes(t *testing.T) {
 	}
 	size := func(name string) int64 {
 		file := filepath.Join(dir, name+".exe")
-		if _, err := goTool(dir, "build", "-trimpath", "-ldflags=-s -w", "-o", file, "./"+name); err != nil {
+		if _, err := goTool(dir, "build", "-ldflags=-s -w", "-o", file, "./"+name); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(file)
