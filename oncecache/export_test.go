@@ -46,7 +46,7 @@ func Creating[K comparable, V any](c *Cache[K, V]) (creating, entries int) {
 
 // CopyLease copies what must not be copied.
 func CopyLease[K comparable, V any](l *Lease[K, V]) *Lease[K, V] {
-	return &Lease[K, V]{entry: l.entry, held: l.held, root: l.root, key: l.key}
+	return &Lease[K, V]{entry: l.entry, held: l.held, root: l.root}
 }
 
 // Dependences returns how many the creation has listed whose context ctx is.

@@ -20,7 +20,6 @@ type Lease[K comparable, V any] struct {
 	entry *entry[K]      // nil: released
 	held  *atomics.Int64 // the word in which the lease is counted; nil: there is nothing to keep
 	root  *root[K]
-	key   K
 	leak  *leak // nil: without Config.OnLeak
 }
 
@@ -60,12 +59,12 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 		p := e.state.Load()
 		if p != nil && p.leases != nil && p.place == nil { // as hold, where nothing is evicted
 			if held := p.leases.acquire(); held != nil {
-				return Lease[K, V]{entry: e, held: held, root: r, key: k, leak: r.track(k)}, nil
+				return Lease[K, V]{entry: e, held: held, root: r, leak: r.track(k)}, nil
 			}
 			e = nil
 		} else if p.ready() {
 			if held, ok := r.hold(e, p); ok {
-				return Lease[K, V]{entry: e, held: held, root: r, key: k, leak: r.track(k)}, nil
+				return Lease[K, V]{entry: e, held: held, root: r, leak: r.track(k)}, nil
 			}
 			e = nil
 		}
@@ -74,7 +73,7 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 	if err != nil {
 		return Lease[K, V]{}, err
 	}
-	return Lease[K, V]{entry: last, held: held, root: r, key: k, leak: r.track(k)}, nil
+	return Lease[K, V]{entry: last, held: held, root: r, leak: r.track(k)}, nil
 }
 
 // Value returns the value. It panics if the lease was released.
