@@ -122,7 +122,7 @@ func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], 
 			last := Version(s.floor.Load())
 			if now != nil {
 				present = now.rec.Load()
-				if !present.dead() {
+				if !present.dead() && !present.intent() {
 					return now
 				}
 				if late = !rt.replaceableCell(present); late {
@@ -154,7 +154,7 @@ func (rt *root[K]) publish(k hkey[K], fresh *cell[K], rec *record) (c *cell[K], 
 // replaceableCell reports whether a cell that holds rec, a dead record or an intent, may
 // be replaced in the table; if not, helpReplace comes first.
 func (rt *root[K]) replaceableCell(rec *record) bool {
-	return rec.word != intentWord && (rt.transitions == nil || rt.transitions.published(rec))
+	return !rec.intent() && (rt.transitions == nil || rt.transitions.published(rec))
 }
 
 // helpReplace does what another operation has still to do before the cell c of k, which
@@ -164,7 +164,7 @@ func (rt *root[K]) helpReplace(k hkey[K], c *cell[K], rec *record) {
 		rt.awaitUnsealed()
 		return
 	}
-	if rec.word == intentWord {
+	if rec.intent() {
 		asIntent(rec).of.finish(rec)
 		return
 	}
@@ -306,7 +306,7 @@ func (rt *root[K]) tidy(k hkey[K]) {
 		return
 	}
 	rec := c.rec.Load()
-	if !rec.dead() || rec.word == intentWord { // whose transaction does the rest
+	if !rec.dead() { // of an intent, the transaction does the rest
 		return
 	}
 	now := c.meta.Load()

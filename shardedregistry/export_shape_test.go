@@ -16,3 +16,6 @@ func gap[H, V any]() uintptr {
 	var b boxed[H, V]
 	return unsafe.Offsetof(b.value) - unsafe.Sizeof(b.head)
 }
+
+// TransactionSize returns the size of a transaction of two keys.
+func TransactionSize() uintptr { return unsafe.Sizeof(Tx[string, int]{}) }

@@ -162,7 +162,7 @@ func (rw *rewriting[K]) readAhead(i int, found *[lookAhead]*record) {
 		now[j] = cells[j].cell.rec.Load()
 	}
 	for j := range cells {
-		if now[j].dead() && now[j].word != intentWord {
+		if now[j].dead() {
 			now[j] = nil
 		}
 	}
@@ -178,7 +178,7 @@ func (rw *rewriting[K]) result(s *rewriteStep[K]) *atomics.Pointer[rewriteIntent
 
 // mine returns the intent of rw that rec is, or nil.
 func (rw *rewriting[K]) mine(rec *record) *rewriteIntent[K] {
-	if rec == nil || rec.word != intentWord || asIntent(rec).of != decider(rw) {
+	if rec == nil || !rec.intent() || asIntent(rec).of != decider(rw) {
 		return nil
 	}
 	return rewriteIntentOf[K](rec)
@@ -198,7 +198,7 @@ func (rw *rewriting[K]) install(s *rewriteStep[K], rec *record, spare *rewriteIn
 		if rw.status.Load() != undecided { // read after rec: what the rewriting has stored must stay
 			return false
 		}
-		if rec != nil && rec.word == intentWord {
+		if rec != nil && rec.intent() {
 			asIntent(rec).of.abort(rec)
 			if rec = resolved(rec); rec != nil && !rec.dead() {
 				continue
@@ -218,7 +218,7 @@ func (rw *rewriting[K]) install(s *rewriteStep[K], rec *record, spare *rewriteIn
 }
 
 func (rw *rewriting[K]) make(it *rewriteIntent[K], c *cell[K]) {
-	it.word, it.of = intentWord, rw
+	it.word, it.of = intentBits, rw
 	it.cell = c
 }
 
@@ -299,10 +299,10 @@ func (rw *rewriting[K]) insert(s *rewriteStep[K], spare *rewriteIntent[K]) (used
 		case rw.mine(found) != nil:
 			s.won.CompareAndSwap(nil, rw.mine(found))
 			return false
+		case found != nil && found.intent():
+			asIntent(found).of.abort(found)
 		case found == nil, !found.dead(): // the rewriting has committed: install has put intents on all that were alive
 			return false
-		case found.word == intentWord:
-			asIntent(found).of.abort(found)
 		default:
 			rt.helpBury(k.key, now, found)
 			buried = found

@@ -54,9 +54,9 @@ func transact[K comparable, V any](rt *root[K], only func(hkey[K]) bool, fn func
 // ErrTooManyRetries reports is due to another operation that has changed a key, or, if two
 // keys have the same hash, aborted the transaction.
 func transactAgain[K comparable, V any](failed *Tx[K, V], fn func(*Tx[K, V]) error) error {
-	rt := failed.root
+	rt, only := failed.root, failed.only()
 	attempt := func() (done bool, err error) {
-		failed = newTx[K, V](rt, failed.only)
+		failed = newTx[K, V](rt, only)
 		return failed.attempt(fn)
 	}
 	for n := 1; ; n = 0 {
@@ -89,7 +89,10 @@ type Tx[K comparable, V any] struct {
 
 func newTx[K comparable, V any](rt *root[K], only func(hkey[K]) bool) *Tx[K, V] {
 	tx := new(Tx[K, V])
-	tx.root, tx.only = rt, only
+	tx.root = rt
+	if only != nil {
+		tx.rarely().only = only
+	}
 	return tx
 }
 
@@ -105,8 +108,8 @@ func (*conflict) Error() string {
 // attempt runs fn once and stores what fn has stored. It reports whether that is done;
 // if not, another operation has changed a key that fn has used.
 func (tx *Tx[K, V]) attempt(fn func(*Tx[K, V]) error) (done bool, err error) {
-	if err := tx.run(fn); err != nil || tx.conflicts {
-		return !tx.conflicts, err
+	if err := tx.run(fn); err != nil || tx.has(isConflicted) {
+		return !tx.has(isConflicted), err
 	}
 	return tx.commit(func(rec *record) *record {
 		next := fresh[V](tx.root, true)
@@ -123,8 +126,8 @@ func (tx *Tx[K, V]) run(fn func(*Tx[K, V]) error) error {
 
 // end is deferred around the function.
 func (tx *transaction[K]) end() {
-	tx.over = true
-	if !tx.conflicts {
+	tx.flags |= isOver
+	if !tx.has(isConflicted) {
 		return
 	}
 	if r := recover(); r != nil {
@@ -171,13 +174,13 @@ func (tx *Tx[K, V]) Put(key K, value V) error {
 	if err != nil {
 		return err
 	}
-	u.written = true
+	u.word |= writtenBit
 	if tx.root.light {
 		u.next = &(&boxed[record, V]{value: value}).head // what draft returns, in one step
 	} else {
 		u.next = draft[V](tx.root, false, nil, value)
 	}
-	if u.absent {
+	if u.absent() {
 		tx.spell(u, key)
 	}
 	return nil
@@ -192,7 +195,8 @@ func (tx *Tx[K, V]) Delete(key K) (entry Entry[K, V], ok bool) {
 		return entry, false
 	}
 	entry, ok = tx.entry(u)
-	u.next, u.written = nil, true
+	u.next = nil
+	u.word |= writtenBit
 	return entry, ok
 }
 
@@ -224,7 +228,7 @@ func (tx *Tx[K, V]) value(u *use[K], rec *record) V {
 // lent is value with a guard.
 func (tx *Tx[K, V]) lent(u *use[K], rec *record) V {
 	if rec == u.old {
-		return lent[V](tx.root, u.key(), rec)
+		return lent[V](tx.root, tx.key(u), rec)
 	}
 	return copied(cloneOf[V](tx.root.guard), *valueOf[V](rec))
 }

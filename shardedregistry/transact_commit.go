@@ -27,7 +27,7 @@ func (tx *transaction[K]) commit(redated func(*record) *record) (done bool, err 
 	if status == undecided {
 		return err != nil, err
 	}
-	for i := range tx.n {
+	for i := range tx.n() {
 		tx.withdraw(tx.at(i))
 	}
 	if status == committed {
@@ -41,9 +41,9 @@ func (tx *transaction[K]) commit(redated func(*record) *record) (done bool, err 
 // awaitUnsealed waits, if the registry is sealed and the transaction uses an absent key: it
 // would only abort again.
 func (tx *transaction[K]) awaitUnsealed() {
-	for i := range tx.n {
+	for i := range tx.n() {
 		u := tx.at(i)
-		if u.absent && tx.root.sealed(u.hash) {
+		if u.absent() && tx.root.sealed(u.order()) {
 			tx.root.awaitUnsealed()
 			return
 		}
@@ -52,7 +52,7 @@ func (tx *transaction[K]) awaitUnsealed() {
 
 // stores reports whether the transaction changes a key if it commits.
 func (tx *transaction[K]) stores() bool {
-	for i := range tx.n {
+	for i := range tx.n() {
 		if tx.at(i).stores() {
 			return true
 		}
@@ -61,14 +61,14 @@ func (tx *transaction[K]) stores() bool {
 }
 
 // stores reports whether a transaction that commits changes the key.
-func (u *use[K]) stores() bool { return u.written && (u.next != nil || !u.absent) }
+func (u *use[K]) stores() bool { return u.written() && (u.next != nil || !u.absent()) }
 
 // creates reports whether a transaction that commits creates the key.
-func (u *use[K]) creates() bool { return u.absent && u.next != nil }
+func (u *use[K]) creates() bool { return u.absent() && u.next != nil }
 
 // before returns what the key held that the transaction replaces, or nil if it was absent.
 func (u *use[K]) before() *record {
-	if u.absent {
+	if u.absent() {
 		return nil // and old is set by those that help
 	}
 	return u.old
@@ -80,36 +80,46 @@ func (u *use[K]) before() *record {
 // plain record deletes only what was there before any collector joined that might miss it.
 func (tx *transaction[K]) prepare(redated func(*record) *record) error {
 	rt := tx.root
-	tx.dated = rt.snapshotting()
-	for i := range tx.n {
+	if rt.snapshotting() {
+		tx.flags |= isDated
+	}
+	dated := tx.has(isDated)
+	for i := range tx.n() {
 		u := tx.at(i)
 		var (
 			before = u.before()
 			m      word
 		)
-		if u.absent {
+		if u.absent() {
 			u.cell.rec.Store(&u.record)
-		} else if u.written {
-			rt.check(u.key(), u.old)
+		} else if u.written() {
+			tx.check(u, u.old)
 			m = u.old.changed()
 			if u.next == nil {
-				u.next = rt.tombstone(tx.dated, u.old)
+				u.next = rt.tombstone(dated, u.old)
 				continue
 			}
 		}
 		if u.next == nil {
 			continue
 		}
-		if tx.dated {
+		if dated {
 			u.next = redated(u.next)
 		}
 		if rt.simple(u.next) {
 			u.next.word = m
-		} else if err := rt.prepare(u.key(), u.next, before, m); err != nil {
+		} else if err := rt.prepare(tx.key(u), u.next, before, m); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// check is root.check for the key of u.
+func (tx *transaction[K]) check(u *use[K], rec *record) {
+	if rt := tx.root; rt.verifier != nil {
+		rt.check(tx.key(u), rec)
+	}
 }
 
 // count adds n to the counter of live cells for each key that is created.
@@ -117,10 +127,10 @@ func (tx *transaction[K]) count(n int64) {
 	if tx.absent == 0 {
 		return
 	}
-	for i := range tx.n {
+	for i := range tx.n() {
 		u := tx.at(i)
 		if u.creates() {
-			tx.root.installShard(u.hash).live.Add(n)
+			tx.root.installShard(u.order()).live.Add(n)
 		}
 	}
 }
@@ -132,21 +142,21 @@ func (tx *transaction[K]) tell() {
 	if tx.replaces() && rt.detectors.Load() == nil && rt.subscribers.Load() == nil {
 		return // as in replace
 	}
-	for i := range tx.n {
+	for i := range tx.n() {
 		u := tx.at(i)
 		switch {
 		case u.next == nil:
 		case u.next.dead():
-			rt.shard(u.hash).live.Add(-1)
-			rt.bury(u.key(), u.cell, u.before(), u.next)
+			rt.shard(u.order()).live.Add(-1)
+			rt.bury(tx.key(u), u.cell, u.before(), u.next)
 		default:
-			rt.changed(u.key(), u.cell, u.before(), u.next)
+			rt.changed(tx.key(u), u.cell, u.before(), u.next)
 		}
 	}
-	for i := range tx.n {
+	for i := range tx.n() {
 		u := tx.at(i)
 		if u.next != nil && !u.next.dead() {
-			rt.check(u.key(), u.next)
+			tx.check(u, u.next)
 		}
 	}
 }
@@ -154,10 +164,10 @@ func (tx *transaction[K]) tell() {
 // replaces reports whether the transaction has stored nothing but plain records in place of
 // others.
 func (tx *transaction[K]) replaces() bool {
-	if !tx.root.light || tx.dated || tx.absent > 0 {
+	if !tx.root.light || tx.has(isDated) || tx.absent > 0 {
 		return false
 	}
-	for i := range tx.n {
+	for i := range tx.n() {
 		if next := tx.at(i).next; next != nil && next.dead() {
 			return false
 		}

@@ -18,41 +18,73 @@ import (
 // was only read gets an intent too, nothing is left to validate.
 type transaction[K comparable] struct {
 	root *root[K]
-	only func(hkey[K]) bool // in a View, whether a key belongs to it; otherwise nil
 
 	// status is undecided, then aborted or committed for ever. Set by CAS by the owner and
 	// all that help. Everybody reads who meets an intent.
 	status atomics.Uint32
 
-	// dated says that what is stored is dated, because a snapshot was being taken.
-	dated bool
-
-	over      bool  // the function has ended
-	conflicts bool  // a key that it has read has changed since
-	crossed   uint8 // 1 if two keys were used, and are in the other order in first; otherwise 0
+	few     uint8 // how many of first are in use
+	absent  uint8 // 1 if a key that the function has used was absent, 2 if several were
+	crossed uint8 // 1 if two keys were used, and are in the other order in first; otherwise 0
+	flags   transactionFlags
 
 	// date is 0 until somebody who finds the transaction committed sets it by CAS, to the
-	// clock. It is the date of all that is stored. Only if dated.
+	// clock. It is the date of all that is stored. Only with isDated.
 	date atomics.Uint64
 
-	n      int32 // how many keys the function has used: see at
-	absent int32 // how many of these were absent
-
+	rare  *rareParts[K]   // nil while nothing there is needed
 	first [fewUses]use[K] // of the keys that the function has used first
-	more  *moreUses[K]    // nil while these are all
 }
 
-// moreUses is what a transaction of many keys has besides.
-type moreUses[K comparable] struct {
-	all   []*use[K]
-	byKey map[K]*use[K] // nil while there are not very many
+// transactionFlags are bits. All are set before the first intent is stored.
+type transactionFlags uint8
+
+const (
+	isOver       transactionFlags = 1 << iota // the function has ended
+	isConflicted                              // a key that it has read has changed since
+	isDated                                   // what is stored is dated, because a snapshot was being taken
+)
+
+func (tx *transaction[K]) has(f transactionFlags) bool { return tx.flags&f != 0 }
+
+// rareParts is what few transactions have besides. A collection of garbage is due after so
+// and so many bytes, and what most transactions need has a round size without these.
+type rareParts[K comparable] struct {
+	only   func(hkey[K]) bool // in a View, whether a key belongs to it; otherwise nil
+	floors Version            // the sum of the floors of the shards of absent keys, before each was found absent
+	all    []*use[K]          // nil while first is enough
+	byKey  map[K]*use[K]      // nil while there are not very many
+}
+
+// rarely returns the rare parts, which it makes if there are none.
+func (tx *transaction[K]) rarely() *rareParts[K] {
+	if tx.rare == nil {
+		tx.rare = new(rareParts[K])
+	}
+	return tx.rare
+}
+
+// only returns whether a key belongs to the View of the transaction, or nil.
+func (tx *transaction[K]) only() func(hkey[K]) bool {
+	if tx.rare == nil {
+		return nil
+	}
+	return tx.rare.only
+}
+
+// n returns how many keys the function has used: see at.
+func (tx *transaction[K]) n() int {
+	if tx.rare != nil && tx.rare.all != nil {
+		return len(tx.rare.all)
+	}
+	return int(tx.few)
 }
 
 // at returns the i-th of the keys that the function has used; from the first intent on, in
 // the order of their hashes.
-func (tx *transaction[K]) at(i int32) *use[K] {
-	if tx.more != nil {
-		return tx.more.all[i]
+func (tx *transaction[K]) at(i int) *use[K] {
+	if tx.rare != nil && tx.rare.all != nil {
+		return tx.rare.all[i]
 	}
 	return &tx.first[uint8(i)^tx.crossed]
 }
@@ -67,10 +99,15 @@ const (
 	committed
 )
 
-// use is what a transaction knows of a key that it uses, and its intent there.
+// use is what a transaction knows of a key that it uses, and its intent there. The word of
+// that also has the order of the key and flags. It is immutable like the transaction:
+//
+//	63                   6 5       4         3        2 1 0
+//	+---------------------+---------+---------+--------+-------+
+//	| top bits of the hash| crowded | written | absent | 1 1 0 |
+//	+---------------------+---------+---------+--------+-------+
 type use[K comparable] struct {
 	intent
-	hash uint64 // of the key
 
 	// cell has the key, as it is stored. If the key was absent, it is one that the
 	// transaction made, which insert puts into the table, once.
@@ -83,16 +120,27 @@ type use[K comparable] struct {
 
 	// next is what the transaction stores; nil if it leaves the key as it was.
 	next *record
-
-	floor Version // of the shard, before the key was found absent
-
-	absent  bool // the key was absent
-	written bool // the function has stored next, or, if that is nil, has deleted the key
-	crowded bool // another key of the transaction has the same hash
 }
 
-// key returns the key as it is stored, with its hash.
-func (u *use[K]) key() hkey[K] { return u.cell.named(u.hash) }
+// Of the word of a use.
+const (
+	absentBit  word = 1 << (versionShift + iota) // the key was absent
+	writtenBit                                   // the function has stored next, or, if that is nil, has deleted the key
+	crowdedBit                                   // another key of the transaction has the same order
+
+	orderBits = ^(crowdedBit<<1 - 1)
+)
+
+func (u *use[K]) absent() bool  { return u.word&absentBit != 0 }
+func (u *use[K]) written() bool { return u.word&writtenBit != 0 }
+func (u *use[K]) crowded() bool { return u.word&crowdedBit != 0 }
+
+// order is the hash of the key, but for its lowest bits. It names the shard.
+func (u *use[K]) order() uint64 { return uint64(u.word & orderBits) }
+
+// key returns the key of u as it is stored, with its hash. That is computed anew: most
+// transactions do not need it again, and each of their uses is 8 bytes smaller.
+func (tx *transaction[K]) key(u *use[K]) hkey[K] { return tx.root.rehashed(u.cell.key) }
 
 // useOf returns the use of which rec, the record of its intent, is the first field.
 func useOf[K comparable](rec *record) *use[K] {
@@ -109,7 +157,7 @@ func (tx *transaction[K]) outcome(of *record) *record {
 		return u.old
 	}
 	date := uint64(0)
-	if tx.dated {
+	if tx.has(isDated) {
 		date = tx.time()
 	}
 	if u.next == nil {
@@ -156,7 +204,7 @@ func (tx *transaction[K]) abort(of *record) {
 // needs no key that is held by the one that it is in the way of, and can be finished.
 func (tx *transaction[K]) decide() (status uint32) {
 	verdict := committed
-	for i := range tx.n {
+	for i := range tx.n() {
 		if !tx.install(tx.at(i)) {
 			verdict = aborted
 			break
@@ -176,7 +224,7 @@ func (tx *transaction[K]) decide() (status uint32) {
 // It may store the intent when the transaction is decided, because a key that was left as
 // it was holds the same record again. Such an intent stands for that record.
 func (tx *transaction[K]) install(u *use[K]) bool {
-	if u.absent {
+	if u.absent() {
 		return tx.insert(u)
 	}
 	for tx.status.Load() == undecided { // until nothing that was in the way is
@@ -190,7 +238,7 @@ func (tx *transaction[K]) install(u *use[K]) bool {
 		switch {
 		case rec == &u.record:
 			return true
-		case rec.word == intentWord:
+		case rec.intent():
 			u.pass(rec)
 		case rec != u.old:
 			return false
@@ -205,7 +253,7 @@ func (tx *transaction[K]) install(u *use[K]) bool {
 // If the other needs another key of u's that has the same hash, each could be in the way of
 // the other; so it is aborted.
 func (u *use[K]) pass(rec *record) {
-	if u.crowded {
+	if u.crowded() {
 		asIntent(rec).of.abort(rec)
 	} else {
 		asIntent(rec).of.finish(rec)
@@ -223,7 +271,7 @@ func (u *use[K]) pass(rec *record) {
 func (tx *transaction[K]) insert(u *use[K]) bool {
 	var (
 		rt      = tx.root
-		key     = u.key()
+		key     = tx.key(u)
 		s       = rt.installShard(key.Hash)
 		heirs   subscriptions[K]
 		found   *record // what was in the way, or nil
@@ -267,10 +315,10 @@ func (tx *transaction[K]) insert(u *use[K]) bool {
 				tx.withdraw(u)
 			}
 			return true
+		case found.intent():
+			u.pass(found)
 		case !found.dead():
 			return false
-		case found.word == intentWord:
-			u.pass(found)
 		default:
 			rt.helpBury(key, c, found)
 			buried = found
@@ -281,11 +329,11 @@ func (tx *transaction[K]) insert(u *use[K]) bool {
 
 // withdraw takes the intent out of its cell, if it is there. The transaction is decided.
 func (tx *transaction[K]) withdraw(u *use[K]) {
-	if !u.absent {
+	if !u.absent() {
 		u.cell.rec.CompareAndSwap(&u.record, tx.outcome(&u.record))
 		return
 	}
-	rt, key := tx.root, u.key()
+	rt, key := tx.root, tx.key(u)
 	if rt.cells.Load(key) != u.cell {
 		return // it has never entered the table, or has left it
 	}
@@ -302,23 +350,24 @@ func (tx *transaction[K]) withdraw(u *use[K]) {
 
 // sort puts the keys in the order in which all transactions store their intents.
 func (tx *transaction[K]) sort() {
-	if tx.more == nil {
-		if tx.n == 2 && tx.first[0].follows(&tx.first[1]) {
+	if tx.rare == nil || tx.rare.all == nil {
+		if tx.few == 2 && tx.first[0].follows(&tx.first[1]) {
 			tx.crossed = 1
 		}
 		return
 	}
-	slices.SortFunc(tx.more.all, func(a, b *use[K]) int { return cmp.Compare(a.hash, b.hash) })
-	for i, u := range tx.more.all[1:] {
-		tx.more.all[i].follows(u)
+	all := tx.rare.all
+	slices.SortFunc(all, func(a, b *use[K]) int { return cmp.Compare(a.order(), b.order()) })
+	for i, u := range all[1:] {
+		all[i].follows(u)
 	}
 }
 
-// follows reports whether u comes after other in the order. If they have the same hash, it
-// notes that for both.
+// follows reports whether u comes after other. If neither comes first, it notes that for both.
 func (u *use[K]) follows(other *use[K]) bool {
-	if u.hash == other.hash {
-		u.crowded, other.crowded = true, true
+	if u.order() == other.order() {
+		u.word |= crowdedBit
+		other.word |= crowdedBit
 	}
-	return u.hash > other.hash
+	return u.order() > other.order()
 }

@@ -6,36 +6,36 @@ package shardedregistry
 func (cs constrained[K]) decide(tx *transaction[K]) (status uint32, err error) {
 	var (
 		held  valueLockSet
-		wants = make([][]indexKey, tx.n) // of next, which its owner must not read while it is being decided
+		wants = make([][]indexKey, tx.n()) // of next, which its owner must not read while it is being decided
 	)
-	for i := range tx.n {
+	for i := range tx.n() {
 		u := tx.at(i)
 		wants[i] = u.next.indexKeys()
 		held |= cs.locksOf(wants[i], u.before().indexKeys())
 	}
 	cs.lockAll(held)
-	for i := range tx.n {
+	for i := range tx.n() {
 		u := tx.at(i)
 		by, known := cs.rivalOf(tx, i, wants)
 		if by == nil {
 			continue
 		}
 		if known || tx.still() && tx.root.holder(by.key, by.indexKey) != nil {
-			err = by.taken(&target[K]{key: u.key(), unscoped: tx.only != nil})
+			err = by.taken(&target[K]{key: tx.key(u), unscoped: tx.only() != nil})
 		}
 		cs.unlock(held)
 		return undecided, err
 	}
-	for i := range tx.n {
+	for i := range tx.n() {
 		u := tx.at(i)
-		cs.pin(u.key(), wants[i], u.before().indexKeys())
+		cs.pin(tx.key(u), wants[i], u.before().indexKeys())
 	}
 	status = tx.decide()
 	cs.unlock(held)
 	if status != committed {
-		for i := range tx.n {
+		for i := range tx.n() {
 			u := tx.at(i)
-			cs.unpin(u.key(), wants[i], u.before().indexKeys())
+			cs.unpin(tx.key(u), wants[i], u.before().indexKeys())
 		}
 	}
 	return status, nil
@@ -46,7 +46,7 @@ func (cs constrained[K]) decide(tx *transaction[K]) (status uint32, err error) {
 //
 // A key that has the value and loses it in the transaction is a rival, too. Otherwise
 // LookupBy could find that it has lost the value, and overlook that the other has it.
-func (cs constrained[K]) rivalOf(tx *transaction[K], i int32, wants [][]indexKey) (by *rival[K], known bool) {
+func (cs constrained[K]) rivalOf(tx *transaction[K], i int, wants [][]indexKey) (by *rival[K], known bool) {
 	u := tx.at(i)
 	missing(wants[i], u.before().indexKeys(), func(t indexKey) {
 		if !cs.indexes[t.index].unique {
@@ -56,7 +56,7 @@ func (cs constrained[K]) rivalOf(tx *transaction[K], i int32, wants [][]indexKey
 			other := tx.at(j)
 			missing(wants[j], other.before().indexKeys(), func(s indexKey) {
 				if s == t {
-					by, known = &rival[K]{cs.indexes[t.index].name, t, other.key()}, true
+					by, known = &rival[K]{cs.indexes[t.index].name, t, tx.key(other)}, true
 				}
 			})
 		}

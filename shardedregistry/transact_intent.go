@@ -7,10 +7,10 @@ import "unsafe"
 // before, until the transaction has committed, and from then on for what the transaction
 // has stored. So a transaction changes all its keys by one store.
 //
-// An intent has the word of no record, and both of its flags. So it costs only those that
-// meet a dated or dead record something.
+// Its word is that of no record, and has the flag of a dated one. So it costs only those
+// that meet a dated or dead record something.
 type intent struct {
-	record         // whose word is intentWord
+	record         // whose word has intentBits
 	of     decider // immutable
 }
 
@@ -27,16 +27,16 @@ type decider interface {
 	abort(of *record)
 }
 
-// asIntent returns the intent whose word is that of rec.
+// asIntent returns the intent whose record is rec.
 func asIntent(rec *record) *intent {
-	// Safety: transaction.read and rewriting.make alone set intentWord, in the first field of an intent.
+	// Safety: transaction.read and rewriting.make alone set intentBits, in the first field of an intent.
 	return (*intent)(unsafe.Pointer(rec))
 }
 
 // resolved returns what rec, which a cell holds, stands for: itself, if it is no intent.
 // It may be nil where it is one.
 func resolved(rec *record) *record {
-	if rec.word != intentWord {
+	if !rec.intent() {
 		return rec
 	}
 	return asIntent(rec).of.outcome(rec)
@@ -58,7 +58,7 @@ func (rt *root[K]) held(c *cell[K]) *record {
 // finished, in case its owner has stalled. Operations that are about to store into c call it
 // when they have read rec there.
 func (c *cell[K]) cleared(rec *record) *record {
-	if rec.word != intentWord {
+	if !rec.intent() {
 		return rec
 	}
 	asIntent(rec).of.finish(rec)

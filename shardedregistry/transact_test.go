@@ -452,3 +452,9 @@ func TestViewTransact(t *testing.T) {
 		t.Errorf("the value of a key of another namespace: %v", err)
 	}
 }
+
+func TestTransactionSize(t *testing.T) {
+	if n := shardedregistry.TransactionSize(); n > 128 {
+		t.Errorf("a transaction of two keys takes %d bytes, more than a size class of 128", n)
+	}
+}

@@ -4,7 +4,7 @@ package shardedregistry
 // to show what the key holds, and the key is new, all that was read before must still be
 // there.
 func (tx *transaction[K]) using(method string, key K, shows bool) (u *use[K], err error) {
-	if tx == nil || tx.root == nil || tx.over {
+	if tx == nil || tx.root == nil || tx.has(isOver) {
 		panic("shardedregistry: Tx." + method + " called outside of the function of its Transact")
 	}
 	if tx.root.open { // otherwise key need not be how it is stored, or cannot be compared
@@ -15,7 +15,7 @@ func (tx *transaction[K]) using(method string, key K, shows bool) (u *use[K], er
 			return nil, err
 		}
 	}
-	if tx.conflicts {
+	if tx.has(isConflicted) {
 		panic(&conflict{tx})
 	}
 	return u, nil
@@ -35,42 +35,40 @@ func (tx *transaction[K]) use(key K, shows bool) (*use[K], error) {
 			return u, nil
 		}
 	}
-	if tx.only != nil && !tx.only(k) {
+	if only := tx.only(); only != nil && !only(k) {
 		return nil, errSpace
 	}
 	u := tx.add(k)
-	if shows && tx.n > 1 && !tx.still() {
-		tx.conflicts = true
+	if shows && tx.n() > 1 && !tx.still() {
+		tx.flags |= isConflicted
 	}
 	return u, nil
 }
 
 // add reads a key that the transaction has not used before.
 func (tx *transaction[K]) add(k hkey[K]) *use[K] {
-	if tx.n >= fewUses {
+	if tx.few >= fewUses {
 		return tx.addMore(k)
 	}
-	u := &tx.first[tx.n]
+	u := &tx.first[tx.few]
 	tx.read(u, k)
-	tx.n++
+	tx.few++
 	return u
 }
 
 // addMore is add where first is full.
 func (tx *transaction[K]) addMore(k hkey[K]) *use[K] {
-	if tx.more == nil {
-		more := new(moreUses[K])
+	rare := tx.rarely()
+	if rare.all == nil {
 		for i := range tx.first {
-			more.all = append(more.all, &tx.first[i])
+			rare.all = append(rare.all, &tx.first[i])
 		}
-		tx.more = more
 	}
 	u := new(use[K])
 	tx.read(u, k)
-	tx.more.all = append(tx.more.all, u)
-	tx.n++
-	if tx.more.byKey != nil {
-		tx.more.byKey[u.cell.key] = u
+	rare.all = append(rare.all, u)
+	if rare.byKey != nil {
+		rare.byKey[u.cell.key] = u
 	}
 	return u
 }
@@ -81,10 +79,11 @@ const manyUses = 16
 // known returns what the transaction knows of a key as it is stored, or nil if it has not
 // used the key before.
 func (tx *transaction[K]) known(key K) *use[K] {
-	if tx.n >= manyUses {
-		return tx.more.known(key)
+	n := tx.n()
+	if n >= manyUses {
+		return tx.rare.known(key)
 	}
-	for i := tx.n - 1; i >= 0; i-- { // the last one first, as a function often stores what it has just read
+	for i := n - 1; i >= 0; i-- { // the last one first, as a function often stores what it has just read
 		if u := tx.at(i); u.cell.key == key {
 			return u
 		}
@@ -92,7 +91,7 @@ func (tx *transaction[K]) known(key K) *use[K] {
 	return nil
 }
 
-func (m *moreUses[K]) known(key K) *use[K] {
+func (m *rareParts[K]) known(key K) *use[K] {
 	if m.byKey == nil {
 		m.byKey = make(map[K]*use[K], 2*len(m.all))
 		for _, u := range m.all {
@@ -104,17 +103,18 @@ func (m *moreUses[K]) known(key K) *use[K] {
 
 // read lets u be that of k, and reads what the key holds.
 func (tx *transaction[K]) read(u *use[K], k hkey[K]) {
-	u.word, u.of = intentWord, tx
-	u.hash = k.Hash
+	u.word, u.of = word(k.Hash)&orderBits|intentBits, tx
 	if tx.look(u, k) {
 		return
 	}
-	u.floor = tx.root.floor(k.Hash)
+	floor := tx.root.floor(k.Hash)
 	if tx.look(u, k) { // for what there is when floor is known
 		return
 	}
-	u.cell, u.absent = &cell[K]{key: k.Key}, true
-	tx.absent++
+	u.cell = &cell[K]{key: k.Key}
+	u.word |= absentBit
+	tx.rarely().floors += floor
+	tx.absent = min(tx.absent+1, 2)
 }
 
 // look reads what the key holds, and reports whether it is present.
@@ -143,18 +143,15 @@ func (rt *root[K]) floor(hash uint64) Version {
 // An absent key is looked at before: if it is the only one, that is the moment. If there
 // are more, each was absent throughout. Otherwise another dead record would be in its cell,
 // or the floor would have been raised.
+//
+// Floors only grow: if their sum is as it was, each is.
 func (tx *transaction[K]) still() bool {
-	if tx.absent > 0 {
-		for i := range tx.n {
-			u := tx.at(i)
-			if u.absent && !tx.stillAbsent(u, tx.absent > 1) {
-				return false
-			}
-		}
+	if tx.absent > 0 && !tx.stillAbsent(tx.absent > 1) {
+		return false
 	}
-	for i := range tx.n {
+	for i := range tx.n() {
 		u := tx.at(i)
-		if !u.absent && !u.stillPresent() {
+		if !u.absent() && !u.stillPresent() {
 			return false
 		}
 	}
@@ -167,24 +164,37 @@ func (u *use[K]) stillPresent() bool {
 	return rec == u.old || resolved(rec) == u.old
 }
 
-// stillAbsent reports whether the key is absent, and, if throughout, was since it was read.
-func (tx *transaction[K]) stillAbsent(u *use[K], throughout bool) bool {
-	rt := tx.root
-	var now *record
-	if c := rt.cells.Load(u.key()); c != nil {
-		now = rt.held(c)
+// stillAbsent reports whether the keys that were absent are, and, if throughout, were since
+// they were read.
+func (tx *transaction[K]) stillAbsent(throughout bool) bool {
+	rt, floors := tx.root, Version(0)
+	for i := range tx.n() {
+		u := tx.at(i)
+		if !u.absent() {
+			continue
+		}
+		var now *record
+		if c := rt.cells.Load(tx.key(u)); c != nil {
+			now = rt.held(c)
+		}
+		if now != nil && !now.dead() {
+			return false
+		}
+		if throughout {
+			if now != u.old {
+				return false
+			}
+			floors += rt.floor(u.order())
+		}
 	}
-	if now != nil && !now.dead() {
-		return false
-	}
-	return !throughout || now == u.old && rt.floor(u.hash) == u.floor
+	return !throughout || floors == tx.rare.floors
 }
 
 // keys returns the keys that the transaction uses.
 func (tx *transaction[K]) keys() []hkey[K] {
-	keys := make([]hkey[K], tx.n)
+	keys := make([]hkey[K], tx.n())
 	for i := range keys {
-		keys[i] = tx.at(int32(i)).key()
+		keys[i] = tx.key(tx.at(i))
 	}
 	return keys
 }
@@ -192,9 +202,9 @@ func (tx *transaction[K]) keys() []hkey[K] {
 // shown returns the record of the key that the function sees, or nil if that is absent.
 func (u *use[K]) shown() *record {
 	switch {
-	case u.written:
+	case u.written():
 		return u.next
-	case u.absent:
+	case u.absent():
 		return nil
 	}
 	return u.old
@@ -206,7 +216,7 @@ func (tx *transaction[K]) spell(u *use[K], given K) {
 		return
 	}
 	var meta *cellMeta[K]
-	if s := tx.root.spelling(u.key(), given); s != nil {
+	if s := tx.root.spelling(tx.key(u), given); s != nil {
 		meta = &cellMeta[K]{spelled: s}
 	}
 	u.cell.meta.Store(meta)

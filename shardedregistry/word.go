@@ -23,8 +23,9 @@ const (
 	versionShift = iota
 )
 
-// intentWord is the word of an intent, and of no record: versions begin at 1.
-const intentWord = deadBit | datedBit
+// intentBits is what the word of an intent has of these flags, and that of no record:
+// only what is dead has expired. The other bits are the intent's own.
+const intentBits = datedBit | expiredBit
 
 // firstWord is the word of a key that is created above version last.
 func firstWord(last Version) word { return word(last+1) << versionShift }
@@ -32,6 +33,7 @@ func firstWord(last Version) word { return word(last+1) << versionShift }
 func (w word) version() Version { return Version(w >> versionShift) }
 func (w word) dead() bool       { return w&deadBit != 0 }
 func (w word) expired() bool    { return w&expiredBit != 0 }
+func (w word) intent() bool     { return w&(deadBit|datedBit|expiredBit) == intentBits }
 
 // changed and deleted return the next word of a live record's key.
 func (w word) changed() word { return w&^datedBit + 1<<versionShift }
