@@ -82,13 +82,7 @@ func TopicHash(seed uint64, space, prefix string) uint64 { return groupHash(seed
 // RulesOut returns a function that reports whether the bitmap rules out the groups of a key,
 // beside loops over some groups. A group is a namespace and a prefix.
 func RulesOut(groups [][2]string) func(key Scoped[string]) bool {
-	r := new(Registry[Scoped[string], int])
-	rt := r.install()
-	var set *watcherSet[Scoped[string]]
-	for _, g := range groups {
-		in := Namespace(r, g[0]).filtered([]Filter[string]{Prefix(g[1])})(rt)
-		set = set.with(&watcher[Scoped[string]]{root: rt, interest: in})
-	}
+	_, set := watchedGroups(groups)
 	return func(key Scoped[string]) bool {
 		for i := range set.groupings {
 			if g, ok := set.groupings[i].of(key); ok && set.bitmap.has(groupHash(set.bitmap.seed, g.space, g.prefix)) {
@@ -97,4 +91,21 @@ func RulesOut(groups [][2]string) func(key Scoped[string]) bool {
 		}
 		return true
 	}
+}
+
+// Ignores is TopicSet.Ignores of loops over some groups.
+func Ignores(groups [][2]string) func(key Scoped[string]) bool {
+	rt, set := watchedGroups(groups)
+	ignores := set.ignores()
+	return func(key Scoped[string]) bool { return ignores(rt.keys.Hash(key), key) }
+}
+
+func watchedGroups(groups [][2]string) (rt *root[Scoped[string]], set *watcherSet[Scoped[string]]) {
+	r := new(Registry[Scoped[string], int])
+	rt = r.install()
+	for _, g := range groups {
+		in := Namespace(r, g[0]).filtered([]Filter[string]{Prefix(g[1])})(rt)
+		set = set.with(&watcher[Scoped[string]]{root: rt, interest: in})
+	}
+	return rt, set
 }

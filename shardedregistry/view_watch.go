@@ -17,7 +17,7 @@ func (v View[K, V]) filtered(filters []Filter[K]) func(*root[Scoped[K]]) interes
 	filters = slices.Clone(filters)
 	return func(*root[Scoped[K]]) interest[Scoped[K]] {
 		whole := map[group]grouping[Scoped[K]]{
-			{v.space, ""}: {0, func(k Scoped[K]) (string, string) { return k.Space, "" }},
+			{v.space, ""}: {parts: func(k Scoped[K]) (string, string) { return k.Space, "" }, alone: ignoresSpaces[K]},
 		}
 		return domain[K, Scoped[K]]{
 			whole:  interest[Scoped[K]]{groups: whole},
@@ -25,8 +25,8 @@ func (v View[K, V]) filtered(filters []Filter[K]) func(*root[Scoped[K]]) interes
 			space:  v.space,
 			inner:  func(k Scoped[K]) K { return k.Key },
 			within: func(f Filter[K]) grouping[Scoped[K]] {
-				return grouping[Scoped[K]]{len(f.prefix), func(k Scoped[K]) (string, string) {
-					_, text := f.parts(k.Key)
+				return grouping[Scoped[K]]{length: f.within.length, parts: func(k Scoped[K]) (string, string) {
+					_, text := f.within.parts(k.Key)
 					return k.Space, text
 				}}
 			},

@@ -10,10 +10,10 @@ import "slices"
 // A filter may be used for any number of loops. The zero Filter accepts no
 // key.
 type Filter[K comparable] struct {
-	keys   []K                      // of Keys
-	prefix string                   // of Prefix
-	parts  func(K) (string, string) // of Prefix: see grouping; else nil
-	match  func(K) bool             // of Matching; else nil
+	keys   []K          // of Keys
+	prefix string       // of Prefix
+	within grouping[K]  // of Prefix
+	match  func(K) bool // of Matching; else nil
 }
 
 // Keys returns a filter that accepts keys and no others. They are normalised
@@ -38,7 +38,11 @@ func Keys[K comparable](keys ...K) Filter[K] { return Filter[K]{keys: slices.Clo
 // Prefix is wait-free. It takes effect at any moment: it reads and changes
 // nothing.
 func Prefix[K ~string](prefix K) Filter[K] {
-	return Filter[K]{prefix: string(prefix), parts: func(key K) (string, string) { return "", string(key) }}
+	return Filter[K]{prefix: string(prefix), within: grouping[K]{
+		length: len(prefix),
+		parts:  func(key K) (string, string) { return "", string(key) },
+		alone:  ignoresBeginnings[K],
+	}}
 }
 
 // Matching returns a filter that accepts the keys for which match returns true.
@@ -114,7 +118,7 @@ func domainOf[K comparable](rt *root[K]) domain[K, K] {
 		whole:  interest[K]{all: true},
 		locate: rt.locate,
 		inner:  func(k K) K { return k },
-		within: func(f Filter[K]) grouping[K] { return grouping[K]{len(f.prefix), f.parts} },
+		within: func(f Filter[K]) grouping[K] { return f.within },
 	}
 }
 
@@ -132,9 +136,9 @@ func (d domain[F, K]) interest(filters []Filter[F]) interest[K] {
 		switch {
 		case f.match != nil:
 			matches = append(matches, f.match)
-		case f.parts != nil && f.prefix == "":
+		case f.within.parts != nil && f.prefix == "":
 			return d.whole
-		case f.parts != nil:
+		case f.within.parts != nil:
 			listed.groups[group{d.space, f.prefix}] = d.within(f)
 		}
 		for _, key := range f.keys {

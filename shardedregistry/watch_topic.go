@@ -19,6 +19,10 @@ type group struct{ space, prefix string }
 type grouping[K comparable] struct {
 	length int
 	parts  func(K) (space, text string) // of a key
+
+	// alone is ignores of a set that has no other topics, or nil. It does without the calls
+	// that take keys apart and find the groupings.
+	alone func(*watcherSet[K]) func(hash uint64, key K) bool
 }
 
 // of returns the group of k, or false if it is in none, being shorter.
@@ -145,6 +149,9 @@ func (s *watcherSet[K]) at(t *groupedTopics[K], key K) []*watcher[K] {
 // ignores returns a function that reports whether no watcher is told of key, which has this
 // hash. The bitmap nearly always knows.
 func (s *watcherSet[K]) ignores() func(hash uint64, key K) bool {
+	if !s.whole && !s.single && len(s.groupings) == 1 && s.groupings[0].alone != nil {
+		return s.groupings[0].alone(s)
+	}
 	return func(hash uint64, key K) bool {
 		if s.whole || s.single && s.bitmap.has(hash) && s.hasKey(hash, key) {
 			return false
@@ -161,6 +168,25 @@ func (s *watcherSet[K]) ignores() func(hash uint64, key K) bool {
 			}
 		}
 		return true
+	}
+}
+
+// ignoresBeginnings is ignores of a set that has prefixes of one length only.
+func ignoresBeginnings[K ~string](s *watcherSet[K]) func(uint64, K) bool {
+	length := s.groupings[0].length
+	return func(_ uint64, key K) bool {
+		if len(key) < length {
+			return true
+		}
+		text := string(key[:length])
+		return !s.bitmap.has(textHash(s.bitmap.seed, text)) || !s.hasGroup(0, group{"", text})
+	}
+}
+
+// ignoresSpaces is ignores of a set that has namespaces only.
+func ignoresSpaces[K comparable](s *watcherSet[Scoped[K]]) func(uint64, Scoped[K]) bool {
+	return func(_ uint64, key Scoped[K]) bool {
+		return !s.bitmap.has(textHash(s.bitmap.seed, key.Space)) || !s.hasGroup(0, group{key.Space, ""})
 	}
 }
 
@@ -209,21 +235,26 @@ func groupHash(seed uint64, space, prefix string) uint64 {
 		space, prefix = "", space // one text is hashed as one, whichever it is
 	}
 	if space != "" {
-		seed = groupHash(seed, "", space)
+		seed = textHash(seed, space)
 	}
+	return textHash(seed, prefix)
+}
+
+// textHash is groupHash of one text.
+func textHash(seed uint64, text string) uint64 {
 	var first, last uint64
-	n := len(prefix)
+	n := len(text)
 	seed += uint64(n)
 	switch {
 	case n >= 8:
 		if n > 16 {
-			seed = folded(seed^word64(prefix[8:]), ^seed^word64(prefix[n-16:]))
+			seed = folded(seed^word64(text[8:]), ^seed^word64(text[n-16:]))
 		}
-		first, last = word64(prefix), word64(prefix[n-8:])
+		first, last = word64(text), word64(text[n-8:])
 	case n >= 4:
-		first, last = word32(prefix), word32(prefix[n-4:])
+		first, last = word32(text), word32(text[n-4:])
 	case n > 0:
-		first, last = uint64(prefix[0])<<8|uint64(prefix[n/2]), uint64(prefix[n-1])
+		first, last = uint64(text[0])<<8|uint64(text[n/2]), uint64(text[n-1])
 	}
 	return folded(seed^first, ^seed^last)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	model "github.com/latchfree/latchfree/internal/model/shardedregistry"
@@ -193,6 +194,42 @@ func TestWatchedTopicsAreNotRuledOut(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Loops over prefixes of one length, or over namespaces, that are alone find the same as beside
+// others, also where the bitmap cannot tell two groups apart.
+func TestTopicsAlone(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 4, 7, 8, 15, 16, 17, 33, 40} {
+		text := strings.Repeat("x", n)
+		last := text[:n-1] + "y"
+		same := text // for the bitmap
+		if n > 32 {
+			same = text[:16] + strings.Repeat("z", n-32) + text[:16]
+		}
+		set, _ := shardedregistry.NewTopicSet(nil).With(1, shardedregistry.Prefix(text))
+		set, _ = set.With(2, shardedregistry.Prefix(last))
+		beside, _ := set.With(3, shardedregistry.Keys("a key"), shardedregistry.Prefix(strings.Repeat("another", 20)))
+		spaces := shardedregistry.Ignores([][2]string{{text, ""}, {last, ""}})
+		besideKeys := shardedregistry.Ignores([][2]string{{text, ""}, {last, ""}, {"other", "key"}})
+		for _, key := range []string{"", text, last, same, text[:n-1], text[:n-1] + "z", "y" + text[1:]} {
+			watched := key == text || key == last
+			for _, rest := range []string{"", "x", "a longer rest of the key"} {
+				if text[:n-1] == key && rest == "x" {
+					continue // is text
+				}
+				if got, other := set.Ignores(key+rest), beside.Ignores(key+rest); got == watched || other != got {
+					t.Errorf("beside prefixes of %d bytes, that %q is ignored is %v, and beside others %v", n, key+rest, got, other)
+				}
+				in := scoped{Space: key, Key: rest}
+				if got, other := spaces(in), besideKeys(in); got == watched || other != got {
+					t.Errorf("beside namespaces of %d bytes, that %q is ignored is %v, and beside others %v", n, in, got, other)
+				}
+			}
+		}
+	}
+	if shardedregistry.Ignores([][2]string{{"", ""}})(scoped{Key: "a"}) {
+		t.Error("a key of the namespace without a name is ignored")
 	}
 }
 
