@@ -100,6 +100,7 @@ func TestTransactProtocols(t *testing.T) {
 		{"that reads, and UpdateIf", mc.Config{}, a2b2, threads{{copies("a", "b")}, {updateIf(1, 5)}, {lookup}}},
 		{"that reads, and DeleteIf", mc.Config{}, a2b2, threads{{copies("a", "b")}, {removeIf(1)}, {lookup, other(lookup)}}},
 		{"creates", mc.Config{}, a2, threads{{moves("a", "b")}, {other(lookup), lookup}, {lookup, other(lookup)}}},
+		{"creates, and is counted", mc.Config{}, a2, threads{{moves("a", "b")}, {undercounts, undercounts}}},
 		{"creates, and Create", mc.Config{}, a2, threads{{moves("a", "b")}, {other(create(7))}, {other(lookup)}}},
 		{"creates, and Create, Delete", mc.Config{}, a2, threads{{moves("a", "b")}, {other(create(7)), other(remove)}}},
 		{"creates, and two Create", bounded, a2, threads{{moves("a", "b")}, {other(create(7))}, {other(put(8))}}},
@@ -125,6 +126,12 @@ func TestTransactProtocols(t *testing.T) {
 		})
 	}
 }
+
+// undercounts reports whether Len leaves out b, which nobody deletes, beside a.
+var undercounts = call{Name: "Get(b), Len", Do: func(r registry) any {
+	_, ok := r.Get("b")
+	return ok && r.Len() < 2
+}}
 
 // inserts creates two keys if both are absent.
 var inserts = transacts("Insert", func(tx model.TxOps) any {

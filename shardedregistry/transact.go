@@ -174,12 +174,12 @@ func (tx *Tx[K, V]) Put(key K, value V) error {
 	if err != nil {
 		return err
 	}
-	u.word |= writtenBit
 	if tx.root.light {
 		u.next = &(&boxed[record, V]{value: value}).head // what draft returns, in one step
 	} else {
 		u.next = draft[V](tx.root, false, nil, value)
 	}
+	u.word |= writtenBit // now that Clone has returned
 	if u.absent() {
 		tx.spell(u, key)
 	}

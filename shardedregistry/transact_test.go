@@ -458,3 +458,41 @@ func TestTransactionSize(t *testing.T) {
 		t.Errorf("a transaction of two keys takes %d bytes, more than a size class of 128", n)
 	}
 }
+
+// A value that cannot be cloned is not stored, and does not delete the key.
+func TestTransactClonePanics(t *testing.T) {
+	r := shardedregistry.MustNew(shardedregistry.Config[string, int]{Clone: func(v int) int {
+		if v == 13 {
+			panic("13")
+		}
+		return v
+	}})
+	r.Put("a", 1)
+	r.Put("b", 1)
+	err := r.Transact(func(tx *tx) error {
+		puts13 := func(key string) {
+			defer func() {
+				if recover() == nil {
+					t.Error("Put does not panic as Clone does")
+				}
+			}()
+			tx.Put(key, 13)
+		}
+		puts13("a")
+		puts13("absent")
+		tx.Put("b", 2)
+		puts13("b")
+		if v, ok := tx.Get("a"); v != 1 || !ok {
+			t.Errorf("in the transaction, a is %d, %v", v, ok)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := r.Get("a")
+	b, _ := r.Get("b")
+	if _, ok := r.Get("absent"); a != 1 || b != 2 || ok || r.Len() != 2 {
+		t.Errorf("a is %d, b is %d, want 1 and 2; that the absent key is there is %v", a, b, ok)
+	}
+}
