@@ -15,8 +15,8 @@ var (
 )
 
 // Restore returns a new registry that holds entries with their versions, for example
-// those of a [Snapshot] that was saved. Each key goes on from its version. A key that
-// is created later begins above last, and above all versions of entries. So with a
+// those of a [Snapshot] that was saved. Each key goes on from its version. Any other key
+// begins above last, and above all versions of entries, when it is created. So with a
 // last from [LastVersion], asked for after the snapshot was taken, the versions of a
 // key increase also across the restart; but versions that were given after the
 // snapshot was taken may be given again.
@@ -55,8 +55,8 @@ func Restore[K comparable, V any](config Config[K, V], last Version, entries ite
 	return r, nil
 }
 
-// restore creates a key with a version. Nobody else has r, so the record may get
-// its version after it was published.
+// restore creates a key with a version. Nobody else has r, so floor may be, until the
+// key is created, what lets it begin there.
 func restore[K comparable, V any](r *Registry[K, V], e Entry[K, V]) error {
 	switch {
 	case e.Version == 0:
@@ -68,15 +68,15 @@ func restore[K comparable, V any](r *Registry[K, V], e Entry[K, V]) error {
 	if err != nil {
 		return err
 	}
-	c, rec, created, err := t.create(draft[V](t.root, false, nil, e.Value))
+	fresh := draft[V](t.root, false, nil, e.Value)
+	t.root.installShard(t.key.Hash).floor.Store(uint64(e.Version - 1))
+	c, rec, created, err := t.create(fresh)
 	switch {
 	case err != nil:
 		return err
 	case !created:
 		return t.exists(c, rec).exists
 	}
-	rec.word = word(e.Version) << versionShift
-	t.root.check(t.key, rec)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -85,6 +86,29 @@ func TestRestore(t *testing.T) {
 	r = restored(t, shardedregistry.Config[string, int]{}, 0)
 	if v := mustPut(t, r, "a", 1); v != 1 {
 		t.Errorf("the first version of an empty registry is %d", v)
+	}
+}
+
+// A loop from the beginning shows what was restored, with the versions that it has.
+func TestRestoreIsRemembered(t *testing.T) {
+	for _, c := range []config{{History: 4}, {History: 4, Shards: 1, Transitions: true}, {History: 4, Shards: 1, Fingerprint: strconv.Itoa, Clone: func(v int) int { return v }}} {
+		r := restored(t, c, 0, entry{"a", 1, 1}, entry{"b", 2, 70}, entry{"c", 3, 3})
+		mustPut(t, r, "c", 4)
+		mustPut(t, r, "d", 5)
+		for _, begin := range []shardedregistry.Revision{0, revision(r) - 4} {
+			var got []entry
+			for c, err := range r.WatchFrom(t.Context(), begin) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got = append(got, entry{c.Key, c.Value, c.Version}); c.Key == "d" {
+					break
+				}
+			}
+			if want := []entry{{"b", 2, 70}, {"c", 4, 4}, {"d", 5, 71}}; !slices.Equal(got, want) {
+				t.Errorf("from %d on there are %v, want %v", begin, got, want)
+			}
+		}
 	}
 }
 
