@@ -154,6 +154,31 @@ func TestWatchFromOvertaken(t *testing.T) {
 	}
 }
 
+// A loop that is too late is told where another one could have begun, also by the slot of a
+// change that is not the last one yet. A loop from the beginning waits for no writer.
+func TestTooLateForOneThatStalls(t *testing.T) {
+	for _, from := range []string{"a revision", "the beginning"} {
+		t.Run("from "+from, func(t *testing.T) {
+			calls := threads{{put(1), put(2)}}
+			mc.Check(t, mc.Config{Operations: operations(calls, "WatchFrom "+from)}, func(m *mc.M) {
+				r := remembered(1, with7)
+				begin := r.Snapshot().Revision()
+				if from == "the beginning" {
+					begin = 0
+				}
+				doing(m, r, calls[0])
+				m.Go(func() {
+					_, err := shardedregistry.OpenRevisions(r, begin).Next()
+					var late *shardedregistry.CompactedError
+					if errors.As(err, &late) && late.Oldest <= late.Revision {
+						m.Failf("a loop that began at %d could have begun at %d", late.Revision, late.Oldest)
+					}
+				})
+			})
+		})
+	}
+}
+
 // What comes between a list and the watch after it is not missed.
 func TestListThenWatchProtocols(t *testing.T) {
 	for _, tt := range []struct {

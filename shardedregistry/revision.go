@@ -124,6 +124,7 @@ func (l *changelog[K]) after(at Revision) (*remembered[K], error) {
 	}
 	change := l.slot(at + 1).Load()
 	if change.revision != at+1 {
+		l.last.CompareAndSwap(uint64(change.revision-1), uint64(change.revision)) // so that oldest counts it
 		return nil, &CompactedError{at, l.oldest()}
 	}
 	return change, nil

@@ -9,8 +9,8 @@ import (
 // Snapshot is what all keys of a [Registry] held at one instant. It never
 // changes, many goroutines may use it, and it needs no closing: its memory
 // returns when nothing refers to it. It keeps the values that it contains, with
-// the index values of each, and nothing else of the registry. The zero Snapshot
-// is empty.
+// the index values and the deadline of each, and nothing else of the registry. The
+// zero Snapshot is empty.
 type Snapshot[K comparable, V any] struct {
 	contents[K]
 	clone    func(V) V // or nil
