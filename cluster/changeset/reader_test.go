@@ -278,3 +278,26 @@ func TestEnd(t *testing.T) {
 	require.ErrorIs(t, err, changeset.ErrUnknown)
 	require.PanicsWithValue(t, "changeset: Reader.End called with a nil context", func() { r.End(noContext) })
 }
+
+// End passes over a record with many parts that is not complete, although it gets each.
+func TestEndBeforeParts(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	name := stream(t, js, 1)
+	s := open(t, js, name)
+	require.NoError(t, s.Claim(background))
+	r, err := changeset.OpenReader(background, js, changeset.Options[string]{Stream: name, AckWait: 20 * time.Millisecond})
+	require.NoError(t, err)
+	last, err := r.End(background)
+	require.NoError(t, err)
+	const parts = 2000
+	for i := range parts {
+		_, err := js.PublishMsgAsync(&nats.Msg{Subject: name + "." + last.Token, Header: nats.Header{"Changeset-Record": {
+			fmt.Sprintf(`{"line":%d,"op":"abort","ordinal":1,"id":"a","part":%d,"parts":%d}`, i+2, i+1, parts+1)}}})
+		require.NoError(t, err)
+	}
+	<-js.PublishAsyncComplete()
+	end, err := r.End(within(t, 5*time.Second))
+	require.NoError(t, err)
+	require.Equal(t, last, end)
+}

@@ -212,13 +212,16 @@ func (s *stream) last(ctx context.Context) (ends, error) {
 
 // latest returns the last message that is what is wanted, or nil.
 func (s *stream) latest(ctx context.Context, there ends, is func(*message) bool) (*message, error) {
-	for seq := there.existing; seq > 0 && seq >= there.first; seq-- {
+	for seq := there.existing; seq > 0 && seq >= there.first; {
 		if there.removed[seq] {
+			seq--
 			continue
 		}
-		if m, err := s.get(ctx, there.at, seq); err != nil || is(m) {
+		m, err := s.get(ctx, there.at, seq)
+		if err != nil || is(m) {
 			return m, err
 		}
+		seq -= min(seq, uint64(max(m.Part, 1))) // the parts before one are like it
 	}
 	return nil, nil
 }
