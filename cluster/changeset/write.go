@@ -59,6 +59,9 @@ func (t *trail) write(ctx context.Context, method string, plan func(*state) (*re
 	}
 	defer t.unlock()
 	if err := t.ready(ctx); err != nil {
+		if err == t.fenced && t.state != nil && t.stored(plan) {
+			return nil // it was stored before
+		}
 		return failed(method, err)
 	}
 	for {
@@ -73,7 +76,7 @@ func (t *trail) write(ctx context.Context, method string, plan func(*state) (*re
 			if err = t.look(ctx); err == nil {
 				continue
 			}
-			if r, _, conflict := plan(t.state); errors.Is(err, ErrFenced) && r == nil && conflict == nil {
+			if errors.Is(err, ErrFenced) && t.stored(plan) {
 				return nil // an earlier attempt was stored before the trail was claimed
 			}
 			return failed(method, err)
@@ -81,6 +84,12 @@ func (t *trail) write(ctx context.Context, method string, plan func(*state) (*re
 			return failed(method, err)
 		}
 	}
+}
+
+// stored reports whether the state has all of a call already.
+func (t *trail) stored(plan func(*state) (*record, []byte, error)) bool {
+	r, _, err := plan(t.state)
+	return r == nil && err == nil
 }
 
 // ready returns an error if the trail is not to be written, and makes the state.
