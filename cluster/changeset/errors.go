@@ -28,7 +28,8 @@ var (
 	ErrConflict = errors.New("changeset: call does not fit the trail")
 
 	// ErrForeign: the stream has a message that no Store has published. The text names
-	// its sequence. Remove that message, and resume.
+	// its sequence. Remove that message, and resume. If it is the only one, make the stream
+	// anew: one that is empty, and was not always, looks as if a trail had been lost.
 	ErrForeign = errors.New("changeset: foreign message in the stream")
 
 	// ErrCorrupt: the stream lacks messages, or has messages that do not fit together.

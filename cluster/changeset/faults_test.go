@@ -293,6 +293,24 @@ func TestForeignMessages(t *testing.T) {
 	}
 }
 
+// A stream whose only message was foreign, and is removed, cannot be told from one whose
+// trail was purged.
+func TestForeignAlone(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	name := stream(t, js, 1)
+	_, err := js.Publish(background, name+".stray", nil)
+	require.NoError(t, err)
+	s := open(t, js, name)
+	require.ErrorIs(t, s.Claim(background), changeset.ErrForeign)
+	at, err := js.Stream(background, name)
+	require.NoError(t, err)
+	require.NoError(t, at.DeleteMsg(background, 1))
+	require.ErrorIs(t, s.Claim(background), changeset.ErrCorrupt)
+	restore(t, js, name, 0)
+	require.NoError(t, s.Claim(background))
+}
+
 // A removed record is noticed, wherever it was.
 func TestRemovedMessages(t *testing.T) {
 	t.Parallel()

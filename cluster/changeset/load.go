@@ -1,6 +1,7 @@
 package changeset
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,6 @@ func (t *trail) lost(ctx context.Context, err error) error {
 	}
 	defer t.unlock()
 	if fenced := t.ask(ctx, t.held); errors.Is(fenced, ErrFenced) {
-		t.fenced = fenced
 		return fenced
 	}
 	return err
@@ -58,8 +58,12 @@ func (s *state) lean() *state {
 	return &l
 }
 
-// errPurged ends a read of messages that are purged meanwhile.
+// errPurged ends a read of messages of which some are gone, perhaps because they are purged
+// meanwhile.
 var errPurged = errors.New("changeset: messages are purged")
+
+// errGone ends a read whose last message is gone.
+var errGone = fmt.Errorf("%w: its last message is gone", ErrCorrupt)
 
 // errLong ends a read of more than is kept.
 var errLong = errors.New("changeset: too much to keep")
@@ -70,7 +74,7 @@ var errLong = errors.New("changeset: too much to keep")
 func (s *stream) replay(ctx context.Context, upTo uint64, keep bool) (*state, error) {
 	at := newState(keep)
 	known := upTo > 0
-	for {
+	for began := uint64(0); ; {
 		if !known {
 			var info ends
 			if err := s.ask(ctx, func(ctx context.Context) (err error) {
@@ -85,11 +89,13 @@ func (s *stream) replay(ctx context.Context, upTo uint64, keep bool) (*state, er
 			upTo = info.existing
 		}
 		switch err := s.replayTo(ctx, at, upTo); {
-		case err == errPurged && !known:
-			at = newState(keep)
+		case err == errPurged && at.begin == began: // a purge would have begun with that
+			return nil, fmt.Errorf("%w: messages behind %d are gone", ErrCorrupt, at.seq)
+		case err == errPurged || err == errGone && !known:
+			began, at = at.begin, newState(keep)
 			continue
-		case err == errPurged:
-			return nil, fmt.Errorf("%w: messages up to %d are gone", ErrCorrupt, upTo)
+		case err == errGone:
+			return nil, fmt.Errorf("%w: message %d", err, upTo)
 		case err == errLong:
 			at.skip()
 			continue
@@ -104,8 +110,12 @@ func (s *stream) replay(ctx context.Context, upTo uint64, keep bool) (*state, er
 
 // replayTo changes the state by the messages up to one.
 func (s *stream) replayTo(ctx context.Context, at *state, upTo uint64) error {
-	return s.read(ctx, at.seq, at.long, func(m *message) error {
-		if m.seq > upTo || m.Op == opStart && at.line > 0 && m.Line > at.line+1 {
+	return s.read(ctx, at.seq, upTo, at.long, func(m *message) error {
+		if m.seq > upTo {
+			return errGone
+		}
+		at.begin = cmp.Or(at.begin, m.seq)
+		if m.Op == opStart && at.line > 0 && m.Line > at.line+1 {
 			return errPurged
 		}
 		if _, err := at.apply(m); err != nil {
@@ -170,7 +180,7 @@ func readAll[E any](ctx context.Context, s *stream, codec Codec[E], end *state, 
 	if end.sets[0].Ordinal > 1 {
 		before = end.sets[0].start - 1
 	}
-	return s.read(ctx, before, false, func(m *message) error {
+	return s.read(ctx, before, end.seq, false, func(m *message) error {
 		if m.seq > end.seq || m.Op == opStart && at.line > 0 && m.Line > at.line+1 || at.line == 0 && before > 0 && m.seq != before+1 {
 			return fmt.Errorf("%w: changeset %q, before it was loaded", ErrPruned, end.sets[next].ID)
 		}

@@ -180,3 +180,107 @@ func TestLoadStreamsAfterPrune(t *testing.T) {
 	require.ErrorIs(t, loadError(r.Changesets(within(t, time.Minute))), changeset.ErrPruned)
 	require.Equal(t, 2, times)
 }
+
+// A Load with a claim ends if the last message that it wants was removed, or all were: it
+// does not wait for it.
+func TestLoadRemoved(t *testing.T) {
+	t.Parallel()
+	for _, all := range []bool{true, false} {
+		t.Run(fmt.Sprint("all=", all), func(t *testing.T) {
+			t.Parallel() // each takes two seconds
+			js := single(t)
+			name := stream(t, js, 1)
+			s := open(t, js, name)
+			require.NoError(t, s.Claim(background))
+			require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
+			at, err := js.Stream(background, name)
+			require.NoError(t, err)
+			if all {
+				require.NoError(t, at.Purge(background))
+			} else {
+				require.NoError(t, at.DeleteMsg(background, 2))
+			}
+			require.ErrorIs(t, loadError(s.Load(within(t, 10*time.Second))), changeset.ErrCorrupt)
+		})
+	}
+}
+
+// A removed record is noticed also if a start follows it, as behind what was pruned.
+func TestLoadRemovedBeforeStart(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	name := stream(t, js, 1)
+	s := open(t, js, name)
+	require.NoError(t, s.Claim(background))
+	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
+	require.NoError(t, s.Append(background, "a", []entry{{Seq: 0, Value: "x"}}))
+	require.NoError(t, s.Start(background, header{ID: "b", Ordinal: 2, Previous: "a"}))
+	at, err := js.Stream(background, name)
+	require.NoError(t, err)
+	require.NoError(t, at.DeleteMsg(background, 3))
+	require.ErrorIs(t, loadError(open(t, js, name).Load(within(t, 5*time.Second))), changeset.ErrCorrupt)
+	require.ErrorIs(t, loadError(s.Load(within(t, 5*time.Second))), changeset.ErrCorrupt)
+}
+
+// A loop ends also if the last message is removed while it reads.
+func TestLoadRemovedMeanwhile(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	name := stream(t, js, 1)
+	s := open(t, js, name)
+	require.NoError(t, s.Claim(background))
+	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
+	_, err := js.Publish(background, name+".foreign", nil)
+	require.NoError(t, err)
+	at, err := js.Stream(background, name)
+	require.NoError(t, err)
+	removed := false
+	r := openReader(t, &faulty{JetStream: js, skip: func(seq uint64) bool {
+		if seq == 3 && !removed {
+			removed = true
+			require.NoError(t, at.DeleteMsg(background, 3))
+			return true
+		}
+		return false
+	}}, name)
+	for c, err := range r.Changesets(within(t, 10*time.Second)) {
+		require.NoError(t, err)
+		require.Equal(t, "a", c.ID)
+	}
+	require.True(t, removed)
+}
+
+// A Load with a claim goes on when the Store before it purges late what it has pruned in
+// time.
+func TestLoadBesideEarlierPurge(t *testing.T) {
+	t.Parallel()
+	js := single(t)
+	for _, at := range []uint64{1, 256} {
+		name := stream(t, js, 1)
+		f := &faulty{JetStream: js, purging: errOnPurpose}
+		first, err := changeset.Open(background, f, changeset.Options[string]{Stream: name, AckWait: 100 * time.Millisecond})
+		require.NoError(t, err)
+		tracker, err := cowchangeset.Resume(background, cowchangeset.Config[string]{Store: first})
+		require.NoError(t, err)
+		life(t, tracker, 100)
+		require.NoError(t, tracker.Flush(background))
+		require.Error(t, first.Prune(within(t, 50*time.Millisecond), 100))
+		f.purging = nil
+		purged := false
+		second := open(t, &faulty{JetStream: js, skip: func(seq uint64) bool {
+			if seq == at && !purged {
+				purged = true
+				require.NoError(t, first.Prune(background, 100))
+			}
+			return false
+		}}, name)
+		require.NoError(t, second.Claim(background))
+		var ordinals []uint64
+		for _, c := range saved(t, second) {
+			ordinals = append(ordinals, c.Ordinal)
+		}
+		require.Equal(t, []uint64{100}, ordinals)
+		require.True(t, purged)
+		require.NoError(t, second.Append(background, saved(t, second)[0].ID, []entry{{Seq: 1, Value: "y"}}))
+	}
+}

@@ -27,14 +27,15 @@ var errEnough = errors.New("changeset: enough")
 
 // read calls fn with the messages behind a sequence, in order, until fn returns an error,
 // or ctx ends. It waits for messages that are not there yet, and for servers that are
-// away. It returns fn's error, the cause of ctx, or why there will be no more messages.
+// away. It returns fn's error, the cause of ctx, or why there will be no more messages:
+// errGone if the stream has had a message upTo, and has it no more. UpTo may be 0.
 //
 // All messages that it yields are committed. Each one has all before it in the stream,
 // but for those that were removed.
 //
 // If headers is set, messages come without data, unless they are the reason of an abort.
-func (s *stream) read(ctx context.Context, after uint64, headers bool, fn func(*message) error) error {
-	r := &reading{stream: s, after: after, headers: headers}
+func (s *stream) read(ctx context.Context, after, upTo uint64, headers bool, fn func(*message) error) error {
+	r := &reading{stream: s, after: after, upTo: upTo, headers: headers}
 	defer r.drop()
 	var last error
 	for {
@@ -53,7 +54,7 @@ func (s *stream) read(ctx context.Context, after uint64, headers bool, fn func(*
 				return context.Cause(ctx)
 			}
 			return fmt.Errorf("%w: %w", context.Cause(ctx), last)
-		case errors.Is(err, ErrStream) || closed(err):
+		case errors.Is(err, ErrStream) || errors.Is(err, ErrCorrupt) || closed(err):
 			return err
 		}
 		if last = err; err != nil {
@@ -71,6 +72,7 @@ func (s *stream) read(ctx context.Context, after uint64, headers bool, fn func(*
 type reading struct {
 	*stream
 	after     uint64           // the sequence of the last message that fn got
+	upTo      uint64           // that of the last message that fn wants; 0: there is none
 	headers   bool             // messages come without data
 	at        jetstream.Stream // of which whole gets messages; nil: it was not needed
 	consumer  jetstream.Consumer
@@ -216,6 +218,9 @@ func (r *reading) silent(ctx context.Context) error {
 		return err
 	case info.existing > r.after:
 		return errors.New("changeset: consumer is silent")
+	case r.after < r.upTo && r.upTo <= info.last:
+		r.stop = errGone
+		return r.stop
 	case info.last >= r.after:
 		r.behind = time.Time{}
 		return nil

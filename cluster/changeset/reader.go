@@ -169,7 +169,7 @@ func (r *Reader[E]) End(ctx context.Context) (at Position, err error) {
 // follow yields the events behind at. Its state has no changesets: what a record says
 // about one is not checked again.
 func (r *Reader[E]) follow(ctx context.Context, at *state, yield func(Event[E], error) bool) error {
-	return r.read(ctx, at.seq, false, func(m *message) error {
+	return r.read(ctx, at.seq, 0, false, func(m *message) error {
 		if m.Op == opWish {
 			at.seq, at.parts = m.seq, nil
 			return nil

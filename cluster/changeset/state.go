@@ -10,6 +10,7 @@ import (
 
 // state is what the messages of a stream say, up to one of them.
 type state struct {
+	begin  uint64 // the sequence of the first message that replay has read
 	seq    uint64 // of the last message; 0 if there is none
 	line   uint64 // of the last message
 	token  string // the subject of the last claim's messages; empty if the stream was pruned behind that

@@ -242,11 +242,12 @@ func (s *Store[E]) Validate(e E) error {
 // Load yields the changesets in the order of their ordinals. If it fails, it yields the
 // error and ends: a *DecodeError for a value that the codec cannot decode, ErrForeign or
 // ErrCorrupt for messages that do not fit together, or why the stream cannot be read. With
-// a claim it has everything that was acknowledged to any Store, or fails with ErrFenced if
-// a later one has pruned some of that, and with ErrPruned if this one has while the loop
-// runs. It keeps at most 8 MiB of encoded entries in memory, and those of the changesets
-// that were open beside the one that it yields: a longer trail is read twice, the first time without entries. It
-// panics if ctx is nil.
+// a claim it has everything that was acknowledged to any Store before the last message of
+// this one, which is its claim at least; or it fails with ErrFenced if a later one has
+// pruned some of that, and with ErrPruned if this one has while the loop runs. It keeps at
+// most 8 MiB of encoded entries in memory, and those of the changesets that were open
+// beside the one that it yields: a longer trail is read twice, the first time without
+// entries. It panics if ctx is nil.
 //
 // Load is blocking: it waits for the servers. It takes effect when a loop begins.
 func (s *Store[E]) Load(ctx context.Context) iter.Seq2[cowchangeset.Saved[E], error] {
