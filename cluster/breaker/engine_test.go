@@ -142,6 +142,51 @@ func TestOwnCommandIsLost(t *testing.T) {
 	b.becomes(t, "backup", atomicbreaker.ForcedOpen)
 }
 
+// A replica that was away while a Trip has ended a forced state hears of that, also when the
+// time of the Trip has passed; that opens nothing any more.
+func TestTripEndsForcedStateLate(t *testing.T) {
+	t.Parallel()
+	server, _, a, hold := restorable(t)
+	js := server.JetStream()
+	b := start(t, js, "b")
+	b.ForceOpen("db")
+	b.Disable("usual")
+	a.becomes(t, "usual", atomicbreaker.Disabled)
+	release := hold()
+	stream, err := js.Stream(t.Context(), "hints")
+	require.NoError(t, err)
+	for name := range stream.ConsumerNames(t.Context()).Name() {
+		require.NoError(t, stream.DeleteConsumer(t.Context(), name))
+	}
+	eventually(t, func() bool { return !a.Hints().Connected })
+	b.Trip("db", 10*time.Millisecond)
+	b.Trip("other", 10*time.Millisecond)
+	b.Trip("usual", 0)
+	eventually(t, func() bool { return b.Hints().Waiting == 0 })
+	time.Sleep(20 * time.Millisecond)
+	release()
+	a.becomes(t, "db", atomicbreaker.HalfOpen)
+	a.becomes(t, "usual", atomicbreaker.Open)
+	require.Equal(t, atomicbreaker.Closed, a.State("other"))
+}
+
+// A command that waits for the engine when the replica begins is not applied again when it
+// is met, as no other command for its key was.
+func TestOwnCommandWaitsForEngine(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, 1)
+	js := server.JetStream()
+	server.Kill(0)
+	a := launch(t, js, "a")
+	a.Reset("db")
+	a.fail("db", 4)
+	require.Equal(t, atomicbreaker.Open, a.State("db"))
+	server.Restart(0)
+	a.hears(t, 2)
+	require.Equal(t, atomicbreaker.Open, a.State("db"))
+	require.Zero(t, a.Hints().Applied)
+}
+
 // A message that the client takes for a status of the server, and drops, is met
 // nevertheless, and keeps none from being met.
 func TestForeignStatus(t *testing.T) {

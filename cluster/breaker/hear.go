@@ -20,13 +20,9 @@ func (f *follower[K]) read(subject string, payload []byte, age time.Duration, ol
 		return
 	}
 	if !h.Kind.isReport() {
-		d := h.For
-		if h.Kind == trip && d > 0 {
-			if d -= age; d <= 0 {
-				return
-			}
+		if h.Kind == trip && h.For >= 0 && !f.lasts(&h, age) {
+			return
 		}
-		h.For = d
 		if !old {
 			f.recognize(h)
 		}
@@ -42,6 +38,18 @@ func (f *follower[K]) read(subject string, payload []byte, age time.Duration, ol
 	if rest := h.For - age; h.Kind == recovered || rest > 0 {
 		f.hear(h, min(rest, f.g.config.MaxOpen))
 	}
+}
+
+// lasts prepares a trip that was said so long ago, and reports whether it still says
+// something. What remains of one whose time has passed is that it has ended a forced state.
+func (f *follower[K]) lasts(h *hint, age time.Duration) bool {
+	if h.For > age || h.For == 0 && age < usualTrip {
+		h.For -= min(age, h.For)
+		return true
+	}
+	s := f.g.State(K(h.Key))
+	h.Kind, h.For = halfOpen, 0
+	return s == atomicbreaker.ForcedOpen || s == atomicbreaker.Disabled
 }
 
 // own reports whether this Group has said h.

@@ -34,13 +34,17 @@ const (
 // isReport reports whether k is not a command.
 func (k kind) isReport() bool { return k == tripped || k == stillOpen || k == recovered }
 
-// remembered is how long the stream keeps hints that say no time: short for reports,
-// since a key is healthy if nobody says anything of it, and longer for commands, which
-// a replica that was cut off is to hear.
+// How long the stream keeps hints that say no time: short for reports, since a key is
+// healthy if nobody says anything of it, and longer for commands, which a replica that was
+// cut off is to hear.
 const (
 	reportKept  = time.Minute
 	commandKept = time.Hour
 )
+
+// usualTrip is how long a Trip for the usual time opens replicas that hear of it: they may
+// have set that time differently.
+const usualTrip = time.Minute
 
 // longestTTL is the longest time that the server is asked to keep a message for. Beyond
 // some hundred years since 1970 it counts wrong.
@@ -77,11 +81,15 @@ func newReport(key, replica string, e atomicbreaker.Event) (hint, bool) {
 
 // dated returns h with the time until which it is worth publishing.
 func (h hint) dated() hint {
-	switch kept := h.kept(); {
+	good := h.kept()
+	switch {
 	case h.For > 0:
-		h.until = time.Now().Add(h.For)
-	case kept > 0:
-		h.until = time.Now().Add(kept)
+		good = h.For
+	case h.Kind == trip && h.For == 0:
+		good = usualTrip
+	}
+	if good > 0 {
+		h.until = time.Now().Add(good)
 	}
 	return h
 }
@@ -90,21 +98,15 @@ func (h hint) dated() hint {
 func (h hint) kept() time.Duration {
 	switch h.Kind {
 	case trip:
-		switch {
-		case h.For < 0: // until Reset
-			return 0
-		case h.For == 0: // the usual time, which replicas may have set differently
-			return reportKept
-		}
-		if h.For > longestTTL {
+		if h.For < 0 || h.For > longestTTL { // until Reset, or as good as that
 			return 0
 		}
-		return max(h.For, time.Second)
+		return max(h.For, commandKept) // it has replaced what it ends
 	case tripped, stillOpen:
 		return min(max(h.For, time.Second), commandKept)
 	case recovered, proof:
 		return reportKept
-	case halfOpen, reset: // which have replaced what they end
+	case halfOpen, reset: // the same
 		return commandKept
 	}
 	return 0
