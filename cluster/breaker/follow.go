@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -251,14 +252,15 @@ func (f *follower[K]) end(ctx context.Context, info *jetstream.StreamInfo, store
 }
 
 // forget makes all messages count as not met: the stream is another one, or was restored
-// from a backup. Commands of this replica that were stored, and not met, may not come.
+// from a backup. Commands of this replica that were stored, and not met, may not come; those
+// that wait will.
 func (f *follower[K]) forget() {
 	f.last, f.newest = 0, time.Time{}
 	f.g.acked.Store(0)
 	clear(f.votes)
 	f.g.commands.mu.Lock()
 	defer f.g.commands.mu.Unlock()
-	clear(f.g.commands.given)
+	maps.DeleteFunc(f.g.commands.given, func(subject, id string) bool { return !f.g.outbox.waits(subject, id) })
 }
 
 // once closes a channel that only the follower closes, unless it has.

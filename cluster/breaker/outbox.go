@@ -48,6 +48,14 @@ func (o *outbox) put(subject string, h hint) bool {
 	return true
 }
 
+// waits reports whether the hint with an ID waits on subject.
+func (o *outbox) waits(subject, id string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := o.waiting[subject]
+	return e != nil && e.Value.(hint).ID == id
+}
+
 // done says that the publisher has no hint any more.
 func (o *outbox) done() {
 	o.mu.Lock()
