@@ -16,7 +16,8 @@ type Config[K ~string] struct {
 	Group atomicbreaker.GroupConfig[K]
 
 	// Stream is the name of the stream, and the first token of its subjects. If it does
-	// not exist, the group makes it. It must be one word of letters, digits, - and _.
+	// not exist, the group makes it. It must be one word of letters, digits, - and _, of at
+	// most 255 bytes.
 	Stream string
 
 	// Replica names this replica. No other that runs at the same time may have the name, see
@@ -54,6 +55,10 @@ type Config[K ~string] struct {
 	OnError func(error)
 }
 
+// maxName is how long the name of a stream may be, and as long may that of a replica be:
+// servers end a connection over a subject of 4 KiB.
+const maxName = 255
+
 const (
 	defaultMaxOpen    = 30 * time.Second
 	defaultMaxPending = 10_000
@@ -66,6 +71,10 @@ func (c Config[K]) checked() (Config[K], error) {
 		return c, errors.New("breaker: Config.Stream is empty")
 	case !isWord(c.Stream):
 		return c, fmt.Errorf("breaker: Config.Stream %q: must be letters, digits, - and _", c.Stream)
+	case len(c.Stream) > maxName:
+		return c, fmt.Errorf("breaker: Config.Stream of %d bytes: must have at most %d", len(c.Stream), maxName)
+	case len(c.Replica) > maxName:
+		return c, fmt.Errorf("breaker: Config.Replica of %d bytes: must have at most %d", len(c.Replica), maxName)
 	case c.Replica != "" && !isWord(c.Replica):
 		return c, fmt.Errorf("breaker: Config.Replica %q: must be letters, digits, - and _", c.Replica)
 	case c.StreamReplicas < 0 || c.StreamReplicas > 5:
