@@ -122,6 +122,29 @@ func TestStreamRestoredAndContinued(t *testing.T) {
 	}
 }
 
+// The same if what the others have stored up to there has been replaced by later messages.
+func TestStreamRestoredAndReplaced(t *testing.T) {
+	t.Parallel()
+	server, dir, a, hold := restorable(t)
+	a.ForceOpen("backup")
+	a.hears(t, 1)
+	backup := t.TempDir()
+	replaceFiles(t, server, backup, dir)
+	a.Reset("backup")
+	a.Disable("lost")
+	a.hears(t, 3)
+	release := hold()
+	replaceFiles(t, server, dir, backup)
+	b := start(t, server.JetStream(), "b")
+	for n := range int64(5) { // of which the last is kept
+		b.fail("flaps", 4)
+		b.RecordSuccess("flaps")
+		b.hears(t, 1+n)
+	}
+	release()
+	a.becomes(t, "backup", atomicbreaker.ForcedOpen)
+}
+
 // A command that was stored, and lost with the backup before its replica has met it, is
 // lost there, too.
 func TestOwnCommandIsLost(t *testing.T) {

@@ -20,6 +20,7 @@ type follower[K ~string] struct {
 	last     uint64                     // the last message that was met
 	newest   time.Time                  // the latest time of a message that was met
 	began    uint64                     // the last message of the stream when it began to follow
+	standing standing                   // which commands were met last
 	stalled  bool                       // a message behind the last one is not delivered
 	votes    map[K]map[string]time.Time // who says that a key is open, and until when
 	namesake string                     // the life of the last other replica with this one's name
@@ -29,7 +30,7 @@ type follower[K ~string] struct {
 const firstSweep = 1024
 
 func newFollower[K ~string](js jetstream.JetStream, g *Group[K]) *follower[K] {
-	return &follower[K]{js: js, g: g, votes: make(map[K]map[string]time.Time), sweepAt: firstSweep}
+	return &follower[K]{js: js, g: g, votes: make(map[K]map[string]time.Time), standing: newStanding(), sweepAt: firstSweep}
 }
 
 // run follows the stream until ctx ends, beginning again after each failure.
@@ -72,7 +73,7 @@ func (f *follower[K]) followStream(ctx context.Context, stream jetstream.Stream,
 		f.forget()
 		f.created = info.Created
 	}
-	f.began = end
+	f.began, f.standing.older = end, nil
 	policy := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, MaxResetAttempts: 1}
 	if f.stalled {
 		if err := f.catchUp(ctx, stream); err != nil {
@@ -137,6 +138,16 @@ func (f *follower[K]) followStream(ctx context.Context, stream jetstream.Stream,
 			f.forget()
 			return fmt.Errorf("%w: message %d is another one", errRestored, seq)
 		}
+		if seq <= f.last {
+			if err := f.listed(ctx, m.Subject(), seq); err != nil {
+				return err
+			}
+		} else if restored, err := f.restored(ctx, stream); restored {
+			f.forget()
+			return errRestored
+		} else if err != nil {
+			return err
+		}
 		f.meet(seq, meta.Timestamp, m.Subject(), m.Data())
 		listing = listing && seq < f.began
 	}
@@ -181,6 +192,9 @@ func (f *follower[K]) meet(seq uint64, at time.Time, subject string, payload []b
 	f.last = seq
 	if at.After(f.newest) {
 		f.newest = at
+	}
+	if f.isCommand(subject) {
+		f.standing.note(subject, seq)
 	}
 	var age time.Duration
 	old := seq <= f.began
@@ -255,7 +269,7 @@ func (f *follower[K]) end(ctx context.Context, info *jetstream.StreamInfo, store
 // from a backup. Commands of this replica that were stored, and not met, may not come; those
 // that wait will.
 func (f *follower[K]) forget() {
-	f.last, f.newest = 0, time.Time{}
+	f.last, f.newest, f.standing = 0, time.Time{}, newStanding()
 	f.g.acked.Store(0)
 	clear(f.votes)
 	f.g.commands.mu.Lock()
