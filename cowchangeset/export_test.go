@@ -230,6 +230,13 @@ func (t *Tracker[E]) InLine() (n int) {
 	return n
 }
 
+// Settled returns the last step of a Start of a changeset that the store knows.
+func (t *Tracker[E]) Settled(id string) (appear func()) {
+	s := &starting[E]{n: newChangeset(t, id), before: t.latest()}
+	s.n.follow(s.before)
+	return func() { t.appear(s) }
+}
+
 // FirstOrdinal returns the ordinal of the first changeset that Prune has not
 // forgotten.
 func (t *Tracker[E]) FirstOrdinal() uint64 { return t.first.Load().ordinal }

@@ -121,6 +121,25 @@ func TestTrackerTailFrom(t *testing.T) {
 	}
 }
 
+// A Tail does not sleep where an entry came while the loop body had the last one of a batch
+// that fills several chunks.
+func TestTailBehindALargeBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker := new(cowchangeset.Tracker[int])
+		c := start(t, tracker)
+		last := 3*cowchangeset.MaxChunk - 1
+		tracker.RecordBatch(make([]int, last+1))
+		for i, v := range c.Tail(t.Context(), 0) {
+			switch {
+			case int(i) == last:
+				c.Record(1)
+			case v == 1:
+				return
+			}
+		}
+	})
+}
+
 // Tails see what a trail has in the end, and in its order, whoever starts, records
 // and prunes meanwhile.
 func TestStressTrackerTail(t *testing.T) {

@@ -171,6 +171,12 @@ func TestStoreProtocols(t *testing.T) {
 								m.Failf("the store was not told of %d", e)
 							}
 						}
+						ids := w.tracker.IDs()
+						for _, id := range ids[:len(ids)-1] {
+							if !w.store.has(id).Sealed {
+								m.Failf("the store was not told that %s is sealed", id)
+							}
+						}
 					}
 					if tt.name != "start and prune" {
 						wantTold(m, w.tracker, w.store)

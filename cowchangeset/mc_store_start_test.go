@@ -72,6 +72,26 @@ func TestStartsThatAreLeft(t *testing.T) {
 	}
 }
 
+// A caller that leaves its Start when the store has answered may take the last step when
+// others have gone on. It brings nothing back that was forgotten since.
+func TestStartThatIsLeftTooLate(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "the end of a Start ∥ the same, Start, Prune(1)"}, func(m *mc.M) {
+		tracker := new(cowchangeset.Tracker[int])
+		end := tracker.Settled("1")
+		m.Go(end)
+		m.Go(func() {
+			end()
+			tracker.Start(context.Background())
+			tracker.Prune(1)
+		})
+		m.Final(func() {
+			if first := tracker.FirstOrdinal(); first != 2 {
+				m.Failf("the first one is number %d", first)
+			}
+		})
+	})
+}
+
 // A Start that panics where it waits for the store leaves nobody without a turn,
 // whether the store has answered by then or not.
 func TestStartPanicsInTime(t *testing.T) {

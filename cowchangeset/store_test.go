@@ -264,6 +264,30 @@ func TestStoreWaitEnds(t *testing.T) {
 	})
 }
 
+// What a caller that has left was waiting for is tried again when the call of the store
+// that it has begun fails.
+func TestStoreTriesAgainForWhoHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker, m := kept(cowchangeset.Config[int]{StoreTimeout: -1})
+		tracker.Start(t.Context())
+		failures := 1
+		m.faults(func(context.Context, string, string) error {
+			time.Sleep(time.Hour)
+			if failures--; failures == 0 {
+				return errDisk
+			}
+			return nil
+		})
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := tracker.RecordContext(short, 1)
+		wantStoreError(t, err, "wait", context.DeadlineExceeded)
+		time.Sleep(3 * time.Hour)
+		wantValues(t, m, "1", 1)
+		m.check(t)
+	})
+}
+
 // With Async the store is told soon, without anyone waiting, and nothing is
 // forgotten.
 func TestStoreAsync(t *testing.T) {
