@@ -56,6 +56,14 @@ func TestProtocolsOfExpiry(t *testing.T) {
 				e.m.Failf("%d, %v is left", v, ok)
 			}
 		}},
+		{"a creation, SetIfAbsent", endless, nil, []func(*estate){
+			func(e *estate) { e.c.GetOrCreate(1, func() (int, error) { return e.make(2)(nil, 1) }) },
+			func(e *estate) { e.made[5] = e.c.SetIfAbsent(1, 5) },
+		}, func(e *estate) {
+			if v, ok := e.c.Get(1); e.made[2] == e.made[5] || !ok || !e.made[v] {
+				e.m.Failf("%d, %v is left", v, ok)
+			}
+		}},
 		{"it expires, Delete", endless, there, []func(*estate){expire, func(e *estate) { e.c.Delete(1) }}, gone},
 		{"it expires, CompareAndDelete", endless, there, []func(*estate){expire, func(e *estate) { oncecache.CompareAndDelete(e.c, 1, 1) }}, gone},
 		{"it expires, Refresh", endless, there, []func(*estate){expire, func(e *estate) {
@@ -154,6 +162,17 @@ func TestProtocolsOfRenew(t *testing.T) {
 	for _, s := range []scene{
 		{"it is due, Get", config, before, []func(*estate){use}, renewed},
 		{"it is due, Get, Get", config, before, []func(*estate){use, use}, renewed},
+		{"a creation, and it is due, GetOrCreate", config, func(e *estate) { of, calls = e, 0 }, []func(*estate){
+			func(e *estate) {
+				e.c.GetOrCreate(1, func() (int, error) { return e.make(1)(nil, 1) })
+				oncecache.MakeDue(e.c, 1)
+			},
+			func(e *estate) {
+				if v, err := e.c.GetOrCreate(1, func() (int, error) { return e.make(1)(nil, 1) }); err != nil || v != 1 && v != 2 {
+					e.m.Failf("%d, %v", v, err)
+				}
+			},
+		}, nil},
 		{"it is due, Get, Set", config, before, []func(*estate){
 			func(e *estate) { e.c.Get(1) }, func(e *estate) { e.set(1, 5) },
 		}, func(e *estate) {
