@@ -75,6 +75,9 @@ func (f *follower[K]) listed(ctx context.Context, subject string, seq uint64) er
 // restored reports whether the stream was restored from a backup, when a message has come
 // that is behind all that were met: whether older ones are still the last of their subjects.
 func (f *follower[K]) restored(ctx context.Context, stream jetstream.Stream) (bool, error) {
+	if len(f.standing.older) == 0 {
+		return false, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	for subject, seq := range f.standing.older {

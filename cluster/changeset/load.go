@@ -181,7 +181,7 @@ func readAll[E any](ctx context.Context, s *stream, codec Codec[E], end *state, 
 		before = end.sets[0].start - 1
 	}
 	return s.read(ctx, before, end.seq, false, func(m *message) error {
-		if m.seq > end.seq || m.Op == opStart && at.line > 0 && m.Line > at.line+1 || at.line == 0 && before > 0 && m.seq != before+1 {
+		if m.seq > end.seq || m.Op == opStart && at.line > 0 && m.Line > at.line+1 || at.line == 0 && m.Op != opWish && (before > 0 && m.seq != before+1 || before == 0 && m.Line != 1) {
 			return fmt.Errorf("%w: changeset %q, before it was loaded", ErrPruned, end.sets[next].ID)
 		}
 		if _, err := at.apply(m); err != nil {

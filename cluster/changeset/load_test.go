@@ -158,7 +158,8 @@ func TestLoadStreamsBesidePrune(t *testing.T) {
 	require.Len(t, saved(t, second), 1)
 }
 
-// So does one that a prune overtakes before the entries of its first changeset come.
+// So does one that a prune overtakes before the entries of its first changeset come, whether
+// some were pruned before or none.
 func TestLoadStreamsAfterPrune(t *testing.T) {
 	js := single(t)
 	name := stream(t, js, 1)
@@ -166,19 +167,20 @@ func TestLoadStreamsAfterPrune(t *testing.T) {
 	s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, PruneUnapplied: true})
 	require.NoError(t, err)
 	require.NoError(t, s.Claim(background))
-	require.NoError(t, s.Prune(background, 8))
-	start, times := first(t, &faulty{JetStream: js}, name), 0
-	r := openReader(t, &faulty{JetStream: js, skip: func(seq uint64) bool {
-		if seq != start {
-			return false
-		}
-		if times++; times == 2 {
-			require.NoError(t, s.Prune(background, 16))
-		}
-		return times == 2
-	}}, name)
-	require.ErrorIs(t, loadError(r.Changesets(within(t, time.Minute))), changeset.ErrPruned)
-	require.Equal(t, 2, times)
+	for _, before := range []uint64{4, 12} {
+		start, times := first(t, &faulty{JetStream: js}, name), 0
+		r := openReader(t, &faulty{JetStream: js, skip: func(seq uint64) bool {
+			if seq != start {
+				return false
+			}
+			if times++; times == 2 {
+				require.NoError(t, s.Prune(background, before))
+			}
+			return times == 2
+		}}, name)
+		require.ErrorIs(t, loadError(r.Changesets(within(t, time.Minute))), changeset.ErrPruned)
+		require.Equal(t, 2, times)
+	}
 }
 
 // A Load with a claim ends if the last message that it wants was removed, or all were: it

@@ -56,6 +56,10 @@ func TestStreamSettings(t *testing.T) {
 		{"direct", func(c *config) { c.AllowDirect = true }, "", nil},
 		{"compressed", func(c *config) { c.Compression = jetstream.S2Compression }, "", nil},
 		{"no purge", func(c *config) { c.DenyPurge, c.DenyDelete = true, true }, "", nil},
+		{"consumers", func(c *config) {
+			c.ConsumerLimits = jetstream.StreamConsumerLimits{InactiveThreshold: 30 * time.Second, MaxAckPending: 1}
+		}, "", nil},
+		{"short consumers", func(c *config) { c.ConsumerLimits.InactiveThreshold = 29 * time.Second }, "InactiveThreshold 29s", nil},
 		{"age", func(c *config) { c.MaxAge = time.Hour }, "MaxAge 1h0m0s", func(o *changeset.Options[string]) { o.AllowDiscard = true }},
 		{"old messages", func(c *config) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 100 }, "MaxMsgs 100", func(o *changeset.Options[string]) { o.AllowDiscard = true }},
 		{"old bytes", func(c *config) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 1<<20 }, "MaxBytes 1048576", func(o *changeset.Options[string]) { o.AllowDiscard = true }},

@@ -19,6 +19,10 @@ const (
 	idle = 2 * time.Second
 )
 
+// inactive is how long the servers keep a consumer of a read that has ended without a word,
+// or whose loop body takes its time.
+const inactive = 30 * time.Second
+
 // retryPause is the pause before something that has failed is tried again.
 const retryPause = 100 * time.Millisecond
 
@@ -188,7 +192,7 @@ func (r *reading) consume(ctx context.Context) error {
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       r.after + 1,
 		AckPolicy:         jetstream.AckNonePolicy,
-		InactiveThreshold: 30 * time.Second,
+		InactiveThreshold: inactive,
 		HeadersOnly:       r.headers,
 		Replicas:          1,
 		MemoryStorage:     true,

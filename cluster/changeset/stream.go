@@ -60,6 +60,8 @@ func (l limits) check(c jetstream.StreamConfig) error {
 		return bad("AllowMsgCounter set: it takes no records")
 	case c.Retention != jetstream.LimitsPolicy:
 		return bad("retention %v: must be %v, so that no consumer removes messages", c.Retention, jetstream.LimitsPolicy)
+	case c.ConsumerLimits.InactiveThreshold > 0 && c.ConsumerLimits.InactiveThreshold < inactive:
+		return bad("ConsumerLimits.InactiveThreshold %v: must be at least %v, or none", c.ConsumerLimits.InactiveThreshold, inactive)
 	case c.PersistMode == jetstream.AsyncPersistMode:
 		return bad("an asynchronous PersistMode: it acknowledges what is in no file")
 	case c.Storage != jetstream.FileStorage && !l.allowMemory:
