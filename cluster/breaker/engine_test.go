@@ -3,6 +3,7 @@ package breaker_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -376,6 +377,34 @@ func TestFunctionsThatExit(t *testing.T) {
 	go func() { defer close(done); a.ForceOpen("three") }() // which exits, too
 	<-done
 	b.becomes(t, "three", atomicbreaker.ForcedOpen)
+}
+
+// What a hint says is not lost with the function that is told of a namesake, and one that is
+// told again and again that the engine is away does not keep a processor busy.
+func TestErrorsThatExit(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, 1)
+	var away atomic.Bool
+	var errs atomic.Int64
+	a := start(t, server.JetStream(), "same", func(c *breaker.Config[string]) {
+		c.OnError = func(err error) {
+			if errors.Is(err, breaker.ErrNamesake) || away.Load() {
+				errs.Add(1)
+				runtime.Goexit()
+			}
+		}
+	})
+	b := start(t, server.JetStream(), "same")
+	b.ForceOpen("db")
+	a.becomes(t, "db", atomicbreaker.ForcedOpen)
+	eventually(t, func() bool { return errs.Load() == 1 })
+	away.Store(true)
+	server.Kill(0)
+	a.Disable("db")
+	eventually(t, func() bool { return errs.Load() > 1 })
+	before := errs.Load()
+	time.Sleep(200 * time.Millisecond)
+	require.Less(t, errs.Load()-before, int64(50))
 }
 
 // The last message of the stream may be gone when a replica comes.

@@ -85,13 +85,13 @@ func NewGroup[K ~string](js jetstream.JetStream, config Config[K]) (*Group[K], e
 	return g, nil
 }
 
-// work runs f on a goroutine that Close waits for, and again on another one if a function
-// of the caller has ended it by runtime.Goexit.
+// work runs f on a goroutine that Close waits for, and again on another one, after a pause, if
+// a function of the caller has ended it by runtime.Goexit.
 func (g *Group[K]) work(ctx context.Context, f func()) {
 	g.closed.Go(func() {
 		returned := false
 		defer func() {
-			if !returned && ctx.Err() == nil {
+			if !returned && sleep(ctx, firstPause) {
 				g.work(ctx, f)
 			}
 		}()

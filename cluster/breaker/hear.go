@@ -24,7 +24,7 @@ func (f *follower[K]) read(subject string, payload []byte, age time.Duration, ol
 			return
 		}
 		if !old {
-			f.recognize(h)
+			defer f.recognize(h) // when it has been obeyed: a function of the caller may exit there
 		}
 		if f.g.obey(h) {
 			f.g.counts.applied.Add(1)
@@ -34,7 +34,7 @@ func (f *follower[K]) read(subject string, payload []byte, age time.Duration, ol
 	if f.g.own(h) || old && h.Replica == f.g.config.Replica {
 		return // or it was this replica in an earlier life, as far as can be told
 	}
-	f.recognize(h)
+	defer f.recognize(h)
 	if rest := h.For - age; h.Kind == recovered || rest > 0 {
 		f.hear(h, min(rest, f.g.config.MaxOpen))
 	}
