@@ -16,7 +16,7 @@ type outbox struct {
 	mu      sync.Mutex
 	order   list.List // of hints
 	waiting map[string]*list.Element
-	taken   int // 1 while the publisher has a hint
+	taken   string // the subject of the hint that the publisher has; empty if it has none
 	ended   bool
 }
 
@@ -28,7 +28,7 @@ func newOutbox(most int) *outbox {
 }
 
 // put makes h the hint that waits on subject, and the last one. It reports whether there
-// was room.
+// was room. There is for one that replaces another, also one that the publisher has.
 func (o *outbox) put(subject string, h hint) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -37,7 +37,7 @@ func (o *outbox) put(subject string, h hint) bool {
 		o.order.MoveToBack(e)
 		return true
 	}
-	if o.ended || len(o.waiting) >= o.most {
+	if o.ended || len(o.waiting) >= o.most && subject != o.taken {
 		return false
 	}
 	o.waiting[subject] = o.order.PushBack(h)
@@ -60,14 +60,14 @@ func (o *outbox) waits(subject, id string) bool {
 func (o *outbox) done() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.taken = 0
+	o.taken = ""
 }
 
 // putBack returns a hint that was taken to the front, unless there is a newer one.
 func (o *outbox) putBack(subject string, h hint) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.taken = 0
+	o.taken = ""
 	if o.waiting[subject] == nil && !o.ended {
 		o.waiting[subject] = o.order.PushFront(h)
 	}
@@ -79,8 +79,8 @@ func (o *outbox) take(ctx context.Context, stream string) (h hint, ok bool) {
 		o.mu.Lock()
 		if e := o.order.Front(); e != nil {
 			h = o.order.Remove(e).(hint)
-			delete(o.waiting, h.subject(stream))
-			o.taken = 1
+			o.taken = h.subject(stream)
+			delete(o.waiting, o.taken)
 			o.mu.Unlock()
 			return h, true
 		}
@@ -96,7 +96,11 @@ func (o *outbox) take(ctx context.Context, stream string) (h hint, ok bool) {
 func (o *outbox) len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.waiting) + o.taken
+	n := len(o.waiting)
+	if o.taken != "" && o.waiting[o.taken] == nil {
+		n++ // no other replaces it
+	}
+	return n
 }
 
 // close makes put refuse what comes.

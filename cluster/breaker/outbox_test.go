@@ -30,6 +30,24 @@ func TestOutboxKeepsTheOrder(t *testing.T) {
 	require.Equal(t, later, h)
 	o.done()
 	require.Zero(t, o.len())
+
+	require.True(t, o.put(a.subject("s"), a))
+	h, _ = o.take(t.Context(), "s")
+	require.Equal(t, a, h)
+	for _, k := range []string{"b", "c"} {
+		h := hint{Kind: reset, Key: k}
+		require.True(t, o.put(h.subject("s"), h))
+	}
+	require.True(t, o.put(later.subject("s"), later), "it replaces what was taken")
+	d := hint{Kind: reset, Key: "d"}
+	require.False(t, o.put(d.subject("s"), d))
+	o.putBack(a.subject("s"), a)
+	for _, want := range []string{"b", "c", "a"} {
+		h, _ = o.take(t.Context(), "s")
+		require.Equal(t, hint{Kind: reset, Key: want}, h)
+	}
+	o.done()
+	require.Zero(t, o.len())
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, ok := o.take(ended, "s")
