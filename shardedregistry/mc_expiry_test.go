@@ -135,6 +135,48 @@ func TestExpiryProtocols(t *testing.T) {
 	}
 }
 
+// A timer looks at a key while Clear or Replace does, and each helps the other.
+func TestExpiryMeetsClear(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		first   []call
+		threads threads
+	}{
+		{"Clear", with77, threads{{expires}, {clears}, {get}}},
+		{"Clear, create", with77, threads{{expires, create(78)}, {clears}}},
+		{"Clear, Renew", with77, threads{{expires}, {clears}, {renew(1, forever)}}},
+		{"Replace by what lives", with77, threads{{expires}, {replaces("a", 5), lookup}}},
+		{"Replace by what expires", with77, threads{{expires}, {replaces("a", 78), expires}}},
+		{"Replace, Renew", with77, threads{{renew(1, forever), renew(2, 0)}, {replaces("a", 5), lookup}}},
+		{"Replace of what was deleted", without, threads{{expires}, {replaces("a", 77), expires}, {renew(3, forever)}}},
+	} {
+		for layout, c := range map[string]shardedregistry.Config[string, int]{
+			"": {}, " with Transitions and History": {Transitions: true, History: 4},
+		} {
+			t.Run(tt.name+layout, func(t *testing.T) {
+				prepared := func(r registry) registry {
+					for _, c := range tt.first {
+						c.Do(r)
+					}
+					return r
+				}
+				cfg := bounded
+				if c.Transitions {
+					cfg.Preemptions = 1
+				}
+				mc.Linearizable(t, cfg, mc.Program[registry]{
+					New: func() registry { return prepared(expiring(c)) },
+					Model: func() registry {
+						return prepared(model.NewRegistry(model.RegistryConfig{Shards: 1, TTL: dueAbove}))
+					},
+					Threads: tt.threads,
+					After:   []call{overlooked, lookup, size, linked, expires, lookup, linked, remove, create(9), overlooked, linked},
+				})
+			})
+		}
+	}
+}
+
 // With timers, which fire at any time: in the end nothing that is due is there, and nothing
 // is scheduled that will not expire.
 func TestExpiryTimerProtocols(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/latchfree/latchfree/shardedregistry"
 )
@@ -50,6 +51,10 @@ func (r *Registry) Replace(entries iter.Seq2[string, int]) error {
 			}
 		}
 	}
+	ttls := map[string]time.Duration{}
+	for _, key := range order {
+		ttls[key] = r.ttl(key, next[key])
+	}
 	for _, key := range order {
 		e, ok := r.live[key]
 		if !ok {
@@ -58,6 +63,7 @@ func (r *Registry) Replace(entries iter.Seq2[string, int]) error {
 		e.Value = next[key]
 		e.Version++
 		r.live[key] = e
+		r.lives(key, ttls[key])
 	}
 	for _, key := range slices.Collect(maps.Keys(r.live)) {
 		if _, stays := next[key]; !stays {
