@@ -36,8 +36,8 @@ type Config[K comparable, V any] struct {
 	// a power of two. A creation or deletion writes the counters of its key's
 	// part, which have a cache line of their own. 0 stands for four times
 	// GOMAXPROCS, at least 8 and at most 256. Negative numbers and numbers above
-	// 65,536 are errors. A part takes 8 bytes, and 88 more once it has had a
-	// key.
+	// 65,536 are errors. A part takes 8 bytes, and 88 more once it has had a key,
+	// or once Clear, Replace or Restore was called.
 	Shards int
 
 	// Normalize returns the one spelling under which a key is stored, or an
