@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 	"unsafe"
@@ -174,6 +175,8 @@ func TestRestored(t *testing.T) {
 			require.NoError(t, r.Sync(ctx))
 
 			block := make(chan struct{})
+			unblock := sync.OnceFunc(func() { close(block) })
+			defer unblock()
 			r.config.OnForeign = func(Foreign) { <-block } // so that the mirror does not see it early
 			require.NoError(t, put(kv, "foreign", ""))
 			c.Kill(0)
@@ -184,7 +187,7 @@ func TestRestored(t *testing.T) {
 			for i := range more {
 				require.NoError(t, put(kv, key(20+i), `{"Owner":"after"}`))
 			}
-			close(block)
+			unblock()
 			require.NoError(t, r.Sync(ctx))
 			got := map[string]plan{}
 			for k, p := range r.All() {

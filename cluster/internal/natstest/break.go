@@ -1,11 +1,24 @@
 package natstest
 
 import (
+	"fmt"
 	"time"
 )
 
-// Kill ends server i, with its connections. It must be running.
-func (c *Cluster) Kill(i int) { c.kill(i) }
+// Kill ends server i, with its connections. It must be running. Kill returns when the
+// clients have noticed: a bare request that one sends before is lost, and waits for ever.
+func (c *Cluster) Kill(i int) {
+	c.t.Helper()
+	c.kill(i)
+	c.wait(fmt.Sprint("client has left server ", i), func() bool {
+		for _, nc := range c.conns {
+			if nc.IsConnected() && nc.ConnectedServerName() == c.nodes[i].name {
+				return false
+			}
+		}
+		return true
+	})
+}
 
 func (c *Cluster) kill(i int) {
 	if s := c.nodes[i].running.Swap(nil); s != nil {
@@ -20,7 +33,7 @@ func (c *Cluster) Restart(i int) { c.launch(i) }
 // RestartAll kills all servers that run, starts all, and waits until they have a leader.
 func (c *Cluster) RestartAll() {
 	for i := range c.nodes {
-		c.kill(i)
+		c.Kill(i)
 	}
 	for i := range c.nodes {
 		c.launch(i)

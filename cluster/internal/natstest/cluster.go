@@ -23,6 +23,7 @@ const patience = 40 * time.Second
 type Cluster struct {
 	t     testing.TB
 	nodes []*node
+	conns []*nats.Conn // of clients
 	adapt func(*server.Options)
 }
 
@@ -178,6 +179,7 @@ func (c *Cluster) connect(urls string, options []nats.Option) *nats.Conn {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(nc.Close)
+	c.conns = append(c.conns, nc)
 	return nc
 }
 
