@@ -77,7 +77,7 @@ func (r *Reader[E]) follow(ctx context.Context, f *follower, after int, yield fu
 		return err
 	}
 	// A doubtful look is repeated; only a writer, by progress or by taking lines back,
-	// makes it find something else.
+	// makes it find something else. Where a whole line has lost its newline, nobody writes.
 	for doubted := 0; ; {
 		before := f.lines
 		err := f.catchUp(take) // LP(Events, Follow)
@@ -93,7 +93,7 @@ func (r *Reader[E]) follow(ctx context.Context, f *follower, after int, yield fu
 			return nil
 		case err == nil:
 			doubted = 0
-		case !f.dubious(err) || !f.live && doubted == 1 || doubted == doubts:
+		case !dubious(err) || f.whole || !f.live && doubted == 1 || doubted == doubts:
 			return err
 		default:
 			doubted++
@@ -140,7 +140,8 @@ func (f *follower) catchUp(each func(*line) error) error {
 			return err
 		}
 		if !gone && len(v.files) == 1 && v.files[0].size == f.next {
-			return nil
+			f.torn = 0
+			return f.missingHead()
 		}
 	}
 	f.blocks, f.block, f.ended = &blocks{r: in, ahead: true, number: f.lines, hash: f.hash}, nil, false
@@ -150,7 +151,7 @@ func (f *follower) catchUp(each func(*line) error) error {
 		if err == io.EOF {
 			return nil
 		}
-		if err != nil && gone && f.dubious(err) {
+		if err != nil && gone && dubious(err) {
 			return ErrDropped // the next line does not follow the last one of f
 		}
 		if err != nil {
@@ -164,11 +165,11 @@ func (f *follower) catchUp(each func(*line) error) error {
 	}
 }
 
-// dubious reports whether an error may pass: damage that is not to a line which was
-// taken, or a missing file.
-func (f *follower) dubious(err error) bool {
+// dubious reports whether an error may pass: damage behind the lines that were taken, or
+// segments that are missing: see look.
+func dubious(err error) bool {
 	var corrupt *CorruptError
-	return errors.As(err, &corrupt) && corrupt.Line > f.lines || errors.Is(err, fs.ErrNotExist)
+	return errors.As(err, &corrupt) || errors.Is(err, fs.ErrNotExist)
 }
 
 // resume makes in begin where the last catchUp ended. It reports whether the segment of

@@ -105,3 +105,90 @@ func (g *glimpse) Open(name string) (journal.File, error) {
 	}
 	return g.memory.Open(name)
 }
+
+// Nor does VerifyFrom take it for damage. What two looks find is.
+func TestVerifyRewound(t *testing.T) {
+	text, _, _ := told(t)
+	bad := slices.Clone(text)
+	bad[len(bad)-9] ^= 1
+	good, err := journal.VerifyOn(holding(text), journal.Anchor{})
+	must(t, err)
+	got, err := journal.VerifyOn(&glimpse{memory: holding(text), first: holding(bad), n: 1}, journal.Anchor{})
+	must(t, err)
+	equal(t, got, good)
+	var corrupt *journal.CorruptError
+	if _, err := journal.VerifyOn(&glimpse{memory: holding(text), first: holding(bad), n: 2}, journal.Anchor{}); !errors.As(err, &corrupt) {
+		t.Errorf("two looks find damage: %v", err)
+	}
+}
+
+// A list can lack both the oldest segment, which was dropped while the directory was
+// read, and the last one, which says so: then no segment is missing.
+func TestReaderWithoutEnds(t *testing.T) {
+	m := &memory{}
+	j := with(t, m, journal.Options{SegmentSize: 800})
+	tell(t, j, story())
+	for range j.Load(background) { // so that no segment goes
+		must(t, j.Prune(background, 4))
+		break
+	}
+	must(t, j.Close())
+	all := collect(t, reader(t, m).Changesets(background))
+	want := collect(t, reader(t, m).Events(background, 0))
+	names, _ := m.Names()
+	r, err := journal.ReaderOn[any](&narrow{memory: m}, journal.Options{PollInterval: 1})
+	must(t, err)
+	got := collect(t, r.Events(background, 0))
+	if len(got) >= len(want) || !slices.EqualFunc(got, want[len(want)-len(got):], func(a, b journal.Event[any]) bool { return a.Hash == b.Hash }) {
+		t.Errorf("Events yields %d events, %d are there in %v", len(got), len(want), names)
+	}
+	_, err = journal.VerifyOn(&narrow{memory: m, lists: 1}, journal.Anchor{})
+	must(t, err)
+	r, err = journal.ReaderOn[any](&narrow{memory: m}, journal.Options{})
+	must(t, err)
+	equal(t, collect(t, r.Changesets(background)), all)
+	n := 0
+	r, err = journal.ReaderOn[any](&narrow{memory: m}, journal.Options{PollInterval: 1})
+	must(t, err)
+	for e, err := range r.Follow(background, 0) {
+		must(t, err)
+		if n++; e.Hash == want[len(want)-1].Hash {
+			break
+		}
+	}
+	equal(t, n, len(got))
+
+	// The same lists again and again are of a journal that is damaged.
+	m.mu.Lock()
+	delete(m.files, names[0])
+	delete(m.files, names[len(names)-1])
+	m.mu.Unlock()
+	var corrupt *journal.CorruptError
+	for what, events := range map[string]func() error{
+		"Events": func() error { _, err := ended(reader(t, m).Events(background, 0)); return err },
+		"Follow": func() error {
+			r, err := journal.ReaderOn[any](m, journal.Options{PollInterval: 1})
+			must(t, err)
+			_, err = ended(r.Follow(background, 0))
+			return err
+		},
+	} {
+		if err := events(); !errors.As(err, &corrupt) || !strings.Contains(corrupt.Reason, "missing") {
+			t.Errorf("%s = %v", what, err)
+		}
+	}
+}
+
+// A narrow folder lists neither the first nor the last segment, the second time.
+type narrow struct {
+	*memory
+	lists int
+}
+
+func (n *narrow) Names() ([]string, error) {
+	names, err := n.memory.Names()
+	if n.lists++; n.lists == 2 {
+		names = names[1 : len(names)-1]
+	}
+	return names, err
+}

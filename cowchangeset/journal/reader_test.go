@@ -212,7 +212,9 @@ func TestReaderMissingHead(t *testing.T) {
 		}
 		_, err := ended(reader(t, m).Events(background, 0))
 		equal(t, err, want)
-		_, err = ended(reader(t, m).Follow(background, 0))
+		r, err := journal.ReaderOn[any](m, journal.Options{PollInterval: 1})
+		must(t, err)
+		_, err = ended(r.Follow(background, 0))
 		equal(t, err, want)
 		_, err = ended(reader(t, m).Changesets(background))
 		equal(t, err, want)

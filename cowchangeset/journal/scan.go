@@ -23,6 +23,7 @@ type scanner struct {
 	hash    digest // of the last line
 	before  digest // of the line before the first one
 	head    uint64 // how many changesets were started before the first line
+	from    string // the file that has the first line, if it is known
 
 	// files are the segments, if what is read has several or they are known, with
 	// the sizes that they had.
@@ -100,7 +101,7 @@ func (s *scanner) take(text *checked) (*line, error) {
 		return nil, s.corrupt(why)
 	}
 	if s.read == 0 {
-		s.before, s.head = text.prev, l.ordinal
+		s.before, s.head, s.from = text.prev, l.ordinal, s.file(0)
 	}
 	s.read++
 	s.lines, s.hash = text.number, text.hash
@@ -166,11 +167,21 @@ func (s *scanner) end(rest []byte) (*line, error) {
 		return nil, s.corrupt("not a journal: the file is empty")
 	}
 	l, err := s.complete(rest)
-	if (err == nil || err == io.EOF) && s.headless() {
-		return nil, &CorruptError{Line: s.lines - s.read + 1, File: s.file(0), Reason: fmt.Sprintf(
-			"the segments before it are missing, and changeset %d was not pruned", s.state.first)}
+	if err == nil || err == io.EOF {
+		if missing := s.missingHead(); missing != nil {
+			return nil, missing
+		}
 	}
 	return l, err
+}
+
+// missingHead returns a CorruptError if s is headless.
+func (s *scanner) missingHead() error {
+	if !s.headless() {
+		return nil
+	}
+	return &CorruptError{Line: s.lines - s.read + 1, File: s.from, Reason: fmt.Sprintf(
+		"the segments before it are missing, and changeset %d was not pruned", s.state.first)}
 }
 
 // headless reports whether changesets are missing that were not pruned, as the

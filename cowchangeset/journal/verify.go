@@ -65,7 +65,19 @@ func VerifyFrom(path string, since Anchor) (Report, error) {
 	return r, err
 }
 
+// verifyFrom looks again at damage, as Reader.load does.
 func verifyFrom(from lister, since Anchor) (Report, error) {
+	for was := (CorruptError{}); ; {
+		r, err := verifyOnce(from, since)
+		var corrupt *CorruptError
+		if !errors.As(err, &corrupt) || *corrupt == was {
+			return r, err
+		}
+		was = *corrupt
+	}
+}
+
+func verifyOnce(from lister, since Anchor) (Report, error) {
 	v, err := look(from, 0)
 	if err != nil {
 		return Report{}, err
