@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -254,6 +255,111 @@ func TestOpenFails(t *testing.T) {
 		equal(t, load(t, on(t, m)), states[len(states)-1])
 		if !bytes.Equal(m.bytes(), text) {
 			t.Errorf("operation %d: the file has %s", n, m.bytes())
+		}
+	}
+}
+
+// What a failed write has left is gone for good when its calls fail: a crash of the
+// machine does not bring their lines back. If that fails, the journal is broken.
+func TestFailedWriteStaysGone(t *testing.T) {
+	for _, fails := range []string{"", "truncate", "sync"} {
+		m := &memory{}
+		j := on(t, m)
+		states := tell(t, j, story())
+		var ops []string
+		m.fault = func(op string) (int, error) {
+			ops = append(ops, op)
+			if op == "write" || op == fails {
+				return 1 << 20, errBoom
+			}
+			return 0, nil
+		}
+		err := add("D", item(0, "x")).call(j)
+		if !errors.Is(err, errBoom) || errors.Is(err, journal.ErrBroken) != (fails != "") {
+			t.Errorf("Append = %v, when %q fails", err, fails)
+		}
+		if fails != "" {
+			continue
+		}
+		if got := fmt.Sprint(ops); got != "[write truncate sync check]" {
+			t.Errorf("Append does %v", got)
+		}
+		must(t, journalIs(m, states[len(states)-1], nil))
+	}
+}
+
+// A rename that reports an error may have happened, as on a network file system whose
+// answer was lost. The journal does not go on in the segment before: nobody could open
+// it afterwards.
+func TestRenamedNevertheless(t *testing.T) {
+	m := &lossy{memory: &memory{}}
+	j, err := journal.OpenOn[any](m, journal.Options{})
+	must(t, err)
+	states := tell(t, j, story())
+	m.lost = true
+	if err := j.Rotate(background); !errors.Is(err, journal.ErrBroken) || !errors.Is(err, errBoom) {
+		t.Errorf("Rotate = %v", err)
+	}
+	if err := add("D", item(0, "x")).call(j); !errors.Is(err, journal.ErrBroken) {
+		t.Errorf("Append = %v", err)
+	}
+	must(t, journalIs(m.memory, states[len(states)-1], nil))
+}
+
+// A lossy folder renames, and reports an error.
+type lossy struct {
+	*memory
+	lost bool
+}
+
+func (l *lossy) Rename(from, to string) error {
+	if err := l.memory.Rename(from, to); err != nil || !l.lost {
+		return err
+	}
+	return errBoom
+}
+
+// When a write has failed, calls of its group that were known already are acknowledged
+// only if the file is still there.
+func TestKnownBesideFailedWrite(t *testing.T) {
+	m := &memory{}
+	j := on(t, m)
+	tell(t, j, story())
+	writing, next := make(chan bool), make(chan bool)
+	writes := 0
+	m.fault = func(op string) (int, error) {
+		switch op {
+		case "write":
+			if writes++; writes == 1 {
+				writing <- true
+				<-next
+				return 0, nil
+			}
+			return 10, errBoom
+		case "check":
+			if writes > 1 {
+				return 0, errors.New("another file")
+			}
+		}
+		return 0, nil
+	}
+	errs := make(chan error, 3)
+	call := func(s step) {
+		waiting := j.Waiting()
+		go func() { errs <- s.call(j) }()
+		for s.name != "append \"D\"" && j.Waiting() == waiting {
+			runtime.Gosched()
+		}
+	}
+	call(add("D", item(0, "first")))
+	<-writing
+	call(seal("A", 3, 7)) // known
+	call(seal("D", 1, 0))
+	next <- true
+	must(t, <-errs)
+	for range 2 {
+		if err := <-errs; !errors.Is(err, journal.ErrBroken) {
+			t.Errorf("a call of the group = %v, want ErrBroken", err)
 		}
 	}
 }

@@ -77,7 +77,11 @@ func (g *log) newSegment(s segment, header []byte) (f file, err error) {
 		return nil, fmt.Errorf("%w: somebody else has begun segment %d", ErrBroken, s.number)
 	}
 	if err = g.createWith(s.name()+unborn, header); err == nil {
-		err = g.folder.Rename(s.name()+unborn, s.name())
+		if err = g.folder.Rename(s.name()+unborn, s.name()); err != nil {
+			if gone, _ := g.gone(s); !gone { // it has happened, or nobody knows
+				err = fmt.Errorf("%w: %w", ErrBroken, err)
+			}
+		}
 	}
 	if err == nil {
 		if err = g.folder.Sync(); err == nil {

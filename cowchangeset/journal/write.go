@@ -148,8 +148,11 @@ func (g *log) put(buf []byte, sync bool) error {
 	if len(buf) > 0 {
 		if err := writeAll(g.file, buf); err != nil {
 			err = fmt.Errorf("journal: %w", err)
-			if e := g.file.Truncate(size); e != nil {
+			if e := g.takeBack(size); e != nil {
 				return g.breakDown(fmt.Errorf("%w: %w, and so has removing what it left: %w", ErrBroken, err, e))
+			}
+			if e := g.check(size); e != nil { // calls of the group that were known already are acknowledged
+				return e
 			}
 			return err
 		}
@@ -163,6 +166,18 @@ func (g *log) put(buf []byte, sync bool) error {
 		}
 	}
 	return g.check(size)
+}
+
+// takeBack removes what a failed write has left. With SyncAlways it is gone for good: a
+// crash of the machine does not bring back lines whose calls have failed.
+func (g *log) takeBack(size int64) error {
+	err := g.file.Truncate(size)
+	if err == nil && g.options.Sync == SyncAlways {
+		if err = g.file.Sync(); err == nil {
+			g.settle(outcome{synced: true})
+		}
+	}
+	return err
 }
 
 // check returns an error, after which there will be no other answer, if the last
