@@ -29,7 +29,8 @@ func Save[K comparable, V any](path string, r *shardedregistry.Registry[K, V], f
 	if r == nil {
 		panic("snapfile: Save called with a nil registry")
 	}
-	return save(directory(filepath.Dir(path)), filepath.Base(path), func(w io.Writer) error { return Write(w, r, f) })
+	d, name := split(path)
+	return save(d, name, func(w io.Writer) error { return Write(w, r, f) })
 }
 
 // Load returns a new registry with what was saved in the file at path: see [Read]. If
@@ -98,15 +99,26 @@ func save(d folder, name string, write func(io.Writer) error) (err error) {
 	return nil
 }
 
-// directory is the path of a directory on a disk.
+// directory is the path of a directory on a disk, with a separator at its end.
 type directory string
+
+// split returns the directory that a path's last element is in, and that element. It
+// does not clean the path: what ".." is depends on where links lead, and what ends in a
+// separator is no file.
+func split(path string) (directory, string) {
+	dir, name := filepath.Split(path)
+	if dir == "" || !os.IsPathSeparator(dir[len(dir)-1]) {
+		dir += "." + string(filepath.Separator)
+	}
+	return directory(dir), name
+}
 
 // osFile is a file on a disk.
 type osFile struct{ *os.File }
 
 func (f osFile) Base() string { return filepath.Base(f.Name()) }
 
-func (d directory) in(name string) string { return filepath.Join(string(d), name) }
+func (d directory) in(name string) string { return string(d) + name }
 
 func (d directory) Create(becomes string) (file, error) {
 	mode := fs.FileMode(0o600)

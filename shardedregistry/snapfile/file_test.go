@@ -118,6 +118,41 @@ func TestSaveFails(t *testing.T) {
 	wantPanic(t, "snapfile: Save called with a nil registry", func() { snapfile.Save(path, nil, raw) })
 }
 
+// Save and Load agree on what file a path names.
+func TestPaths(t *testing.T) {
+	if runtime.GOOS == "windows" || runtime.GOOS == "js" {
+		t.Skip("there .. is cleaned away before links are followed")
+	}
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "far", "away"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join("far", "away"), filepath.Join(dir, "link")); err != nil {
+		t.Skip(err)
+	}
+	t.Chdir(dir)
+	r := three(t)
+	for _, path := range []string{
+		"a", "./b", "far//c", "far/../d", filepath.Join(dir, "e"),
+		"link/../f",                      // is far/f
+		"far/", "far/.", "link/", "new/", // can be no file
+	} {
+		err := snapfile.Save(path, r, raw)
+		if named := !strings.HasSuffix(path, "/") && !strings.HasSuffix(path, "."); named != (err == nil) {
+			t.Errorf("Save to %s = %v", path, err)
+		}
+		if err != nil {
+			continue
+		}
+		if _, err := snapfile.Load(path, config{}, raw); err != nil {
+			t.Errorf("Load of %s after Save = %v", path, err)
+		}
+	}
+	if all := fmt.Sprint(names(t, "."), names(t, "far"), names(t, "link")); all != "[a b d e far link] [away c f] []" {
+		t.Errorf("there are %s", all)
+	}
+}
+
 // Calls that run at once leave one whole file.
 func TestSavesAtOnce(t *testing.T) {
 	dir := t.TempDir()
