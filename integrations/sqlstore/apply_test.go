@@ -109,6 +109,23 @@ func TestMarkEndsWithTheClaim(t *testing.T) {
 	})
 }
 
+// A call of Applied that was on its way when ApplyTx committed, as of an ApplyEach
+// before it, leaves the mark to the call that repeats it.
+func TestMarkOutlivesLateCalls(t *testing.T) {
+	d := memory(t)
+	s := d.claimed(t)
+	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
+	require.NoError(t, s.Seal(background, "a", manifest{}))
+	tracker := cowchangeset.MustNew(cowchangeset.Config[string]{NewID: func(context.Context) (string, error) { return "a", nil }})
+	a, err := tracker.Start(background)
+	require.NoError(t, err)
+	require.NoError(t, s.ApplyTx(background, a, func(context.Context, *sql.Tx, cowchangeset.Final[string]) error { return nil }))
+	require.NoError(t, s.Applied(background, "a", 1))
+	d.claimed(t) // the other process finds the mark
+	require.NoError(t, s.Applied(background, "a", cowchangeset.AllApplied))
+	require.ErrorIs(t, s.Applied(background, "a", cowchangeset.AllApplied), sqlstore.ErrFenced)
+}
+
 // A function that commits by itself commits the mark too.
 func TestApplyTxCommits(t *testing.T) {
 	each(t, func(t *testing.T, d database) {

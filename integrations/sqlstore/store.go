@@ -261,7 +261,10 @@ func (s *Store[E]) Abort(ctx context.Context, id, reason string) error {
 // commits.
 func (s *Store[E]) Applied(ctx context.Context, id string, next uint64) error {
 	needContext(ctx, "Applied")
-	if _, marked := s.marked.LoadAndDelete(id); marked {
+	if _, marked := s.marked.Load(id); marked {
+		if next == cowchangeset.AllApplied { // a lower one is late
+			s.marked.Delete(id)
+		}
 		return nil // also if another process has the tables by now: it finds the mark
 	}
 	return s.tell(ctx, "Applied", id, func(tx *sql.Tx, c *changeset) error {
