@@ -24,9 +24,9 @@ var (
 	ErrConflict = errors.New("journal: call does not fit the journal")
 
 	// ErrBroken: fsync has failed, or the remains of a failed write could not be
-	// removed, or the last segment is no longer the file that was opened, or has
-	// another size than the journal has given it. All calls fail until the journal is
-	// opened again.
+	// removed, or a segment may have begun although that has failed, or the last
+	// segment is no longer the file that was opened, or has another size than the
+	// journal has given it. All calls fail until the journal is opened again.
 	ErrBroken = errors.New("journal: broken")
 
 	// ErrNotFound: the journal has no such changeset, or it was pruned.
