@@ -37,6 +37,7 @@ func TestRegistry(t *testing.T) {
 		"made anew":           testMadeAnew,
 		"list again":          testListAgain,
 		"silent":              testSilent,
+		"held up":             testHeldUp,
 		"watch":               testWatch,
 		"claims":              testClaims,
 		"sync over gaps":      testSyncOverGaps,
