@@ -147,8 +147,13 @@ func TestFenced(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, one.Claim(background))
 		require.NoError(t, one.Start(background, header{ID: "a", Ordinal: 1}))
-		f.set(func(int, *nats.Msg) fault { return late })
-		ctx, cancel := context.WithTimeout(background, 25*time.Millisecond)
+		ctx, cancel := context.WithCancel(background)
+		f.set(func(n int, _ *nats.Msg) fault {
+			if n == 1 { // the second time
+				cancel()
+			}
+			return late
+		})
 		require.ErrorIs(t, one.Append(ctx, "a", []entry{{Seq: 0, Value: "under way"}}), changeset.ErrUnknown)
 		cancel()
 		f.set(nil)
@@ -235,13 +240,16 @@ func TestUnfinishedParts(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, s.Claim(background))
 			require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
+			ctx, cancel := context.WithCancel(background)
 			f.set(func(n int, _ *nats.Msg) fault {
+				if n > lost {
+					cancel()
+				}
 				if n >= lost {
 					return unsent
 				}
 				return none
 			})
-			ctx, cancel := context.WithTimeout(background, 25*time.Millisecond)
 			require.ErrorIs(t, s.Append(ctx, "a", []entry{{Seq: 0, Value: value}}), changeset.ErrUnknown)
 			cancel()
 			f.set(nil)
@@ -330,7 +338,7 @@ func TestRemovedMessages(t *testing.T) {
 		} else {
 			require.NoError(t, at.DeleteMsg(background, seq))
 		}
-		ctx, cancel := context.WithTimeout(background, 300*time.Millisecond)
+		ctx, cancel := context.WithTimeout(background, 10*time.Second)
 		if seq == 5 {
 			require.ErrorIs(t, s.Append(background, "a", []entry{{Seq: 3, Value: "x"}}), changeset.ErrCorrupt)
 		}
@@ -369,12 +377,12 @@ func TestRestoredStream(t *testing.T) {
 	}
 	restore(t, js, name, 3)
 
-	append := func() error {
-		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
-		defer cancel()
-		return s.Append(ctx, "a", []entry{{Seq: 4, Value: "x"}})
+	append := func(want error) error {
+		return inTime(100*time.Millisecond, want, func(ctx context.Context) error {
+			return s.Append(ctx, "a", []entry{{Seq: 4, Value: "x"}})
+		})
 	}
-	err = append()
+	err = append(changeset.ErrRewound)
 	require.ErrorIs(t, err, changeset.ErrRewound)
 	require.ErrorIs(t, err, changeset.ErrUnknown)
 	other := open(t, js, name)
@@ -386,9 +394,9 @@ func TestRestoredStream(t *testing.T) {
 	info, err := js.Stream(background, name)
 	require.NoError(t, err)
 	require.EqualValues(t, 6, info.CachedInfo().State.LastSeq, "as when s wrote last")
-	require.ErrorIs(t, append(), changeset.ErrFenced)
+	require.ErrorIs(t, append(changeset.ErrFenced), changeset.ErrFenced)
 	require.NoError(t, other.Append(background, "a", []entry{{Seq: 20, Value: "other"}}))
-	require.ErrorIs(t, append(), changeset.ErrFenced)
+	require.ErrorIs(t, append(changeset.ErrFenced), changeset.ErrFenced)
 	require.Len(t, saved(t, other)[0].Entries, 4)
 }
 

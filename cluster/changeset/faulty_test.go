@@ -31,6 +31,7 @@ type faulty struct {
 	n       int
 	held    []func()
 	purging error                 // of a purge
+	purge   func()                // called before that is returned, unless nil
 	hang    int                   // how many requests about the stream get no answer
 	stale   uint64                // how many messages the answers do not know of
 	refuse  []jetstream.ErrorCode // the answers to the next messages, which are not stored
@@ -180,9 +181,12 @@ func (s faultyStream) Purge(ctx context.Context, options ...jetstream.StreamPurg
 		return ctx.Err()
 	}
 	s.f.mu.Lock()
-	err := s.f.purging
+	err, purge := s.f.purging, s.f.purge
 	s.f.mu.Unlock()
 	if err != nil {
+		if purge != nil {
+			purge()
+		}
 		return err
 	}
 	return s.Stream.Purge(ctx, options...)

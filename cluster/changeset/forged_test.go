@@ -112,10 +112,12 @@ func TestRepeatedWithMore(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, s.Claim(background))
 			require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
-			f.set(func(int, *nats.Msg) fault { return how })
+			var cancel context.CancelFunc
+			f.set(func(int, *nats.Msg) fault { cancel(); return how })
 			want := []entry{{Seq: 0, Value: "x"}, {Seq: 1, Value: "y"}, {Seq: 2, Value: "z"}}
 			for n := range 2 {
-				ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
+				var ctx context.Context
+				ctx, cancel = context.WithCancel(background)
 				require.ErrorIs(t, s.Append(ctx, "a", want[:n+1]), changeset.ErrUnknown)
 				cancel()
 			}

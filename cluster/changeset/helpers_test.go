@@ -2,9 +2,11 @@ package changeset_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
@@ -40,6 +42,19 @@ func open(t testing.TB, js jetstream.JetStream, stream string) *changeset.Store[
 	s, err := changeset.Open(background, js, changeset.Options[string]{Stream: stream})
 	require.NoError(t, err)
 	return s
+}
+
+// inTime returns the error of a call that goes on until its context ends, which is after d,
+// or later on a machine that is so busy that the error is not yet the one wanted.
+func inTime(d time.Duration, want error, call func(context.Context) error) error {
+	for ; ; d *= 2 {
+		ctx, cancel := context.WithTimeout(background, d)
+		err := call(ctx)
+		cancel()
+		if errors.Is(err, want) || d > 10*time.Second {
+			return err
+		}
+	}
 }
 
 // single is one server.

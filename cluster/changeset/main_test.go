@@ -18,7 +18,7 @@ func long() bool { return natstest.Long() }
 func TestMain(m *testing.M) {
 	code := m.Run()
 	left := ""
-	for range 500 {
+	for range 3000 {
 		if left = leftovers(); left == "" {
 			os.Exit(code)
 		}

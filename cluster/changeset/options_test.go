@@ -159,14 +159,17 @@ func TestClaimGivenUp(t *testing.T) {
 	f := &faulty{JetStream: js}
 	other, err := changeset.Open(background, f, changeset.Options[string]{Stream: name, AckWait: 50 * time.Millisecond})
 	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
 	f.set(func(n int, _ *nats.Msg) fault {
 		if n == 0 {
 			c.Kill(0)
+			time.AfterFunc(250*time.Millisecond, cancel)
 			return unsent
 		}
 		return none
 	})
-	require.ErrorIs(t, other.Claim(within(t, 300*time.Millisecond)), changeset.ErrUnknown)
+	require.ErrorIs(t, other.Claim(ctx), changeset.ErrUnknown)
 	require.False(t, js.Conn().IsConnected())
 	c.Restart(0)
 	require.Eventually(t, js.Conn().IsConnected, 20*time.Second, time.Millisecond)
@@ -182,7 +185,7 @@ func TestServersAway(t *testing.T) {
 	name := stream(t, js, 1)
 	s, err := changeset.Open(background, js, changeset.Options[string]{Stream: name, AckWait: 20 * time.Millisecond, ClaimTimeout: 50 * time.Millisecond})
 	require.NoError(t, err)
-	require.NoError(t, s.Claim(background))
+	require.Eventually(t, func() bool { return s.Claim(background) == nil }, 20*time.Second, time.Millisecond)
 	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 	c.Kill(0)
 	short := func() context.Context {
@@ -232,12 +235,12 @@ func TestPermissions(t *testing.T) {
 	require.NoError(t, s.Start(background, header{ID: "a", Ordinal: 1}))
 
 	denied := c.JetStream(nats.UserInfo("reader", "p"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
-	r, err := changeset.Open(background, denied, changeset.Options[string]{Stream: name, AckWait: 20 * time.Millisecond, ClaimTimeout: 100 * time.Millisecond})
+	r, err := changeset.Open(background, denied, changeset.Options[string]{Stream: name, AckWait: 20 * time.Millisecond})
 	require.NoError(t, err)
 	require.Len(t, saved(t, r), 1)
-	require.ErrorIs(t, r.Claim(background), nats.ErrPermissionViolation)
+	require.ErrorIs(t, inTime(100*time.Millisecond, nats.ErrPermissionViolation, r.Claim), nats.ErrPermissionViolation)
 	blind := openReader(t, c.JetStream(nats.UserInfo("blind", "p"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})), name)
-	err = loadError(blind.Changesets(within(t, 100*time.Millisecond)))
+	err = inTime(100*time.Millisecond, nats.ErrPermissionViolation, func(ctx context.Context) error { return loadError(blind.Changesets(ctx)) })
 	require.ErrorIs(t, err, nats.ErrPermissionViolation)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 

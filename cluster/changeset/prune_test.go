@@ -196,7 +196,8 @@ func TestPruneRestored(t *testing.T) {
 			require.NoError(t, other.Flush(background))
 			require.ErrorIs(t, s.Prune(background, 6), changeset.ErrFenced)
 		} else {
-			require.ErrorIs(t, s.Prune(within(t, 200*time.Millisecond), 6), changeset.ErrRewound)
+			prune := func(ctx context.Context) error { return s.Prune(ctx, 6) }
+			require.ErrorIs(t, inTime(200*time.Millisecond, changeset.ErrRewound, prune), changeset.ErrRewound)
 		}
 		require.EqualValues(t, 1, first(t, f, name), "nothing is purged")
 	}

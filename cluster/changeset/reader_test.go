@@ -297,7 +297,7 @@ func TestEndBeforeParts(t *testing.T) {
 		require.NoError(t, err)
 	}
 	<-js.PublishAsyncComplete()
-	end, err := r.End(within(t, 5*time.Second))
+	end, err := r.End(within(t, 20*time.Second))
 	require.NoError(t, err)
 	require.Equal(t, last, end)
 }

@@ -22,9 +22,14 @@ func TestRepeatedWhenFenced(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, one.Claim(background))
 	require.NoError(t, one.Start(background, header{ID: "a", Ordinal: 1}))
-	f.set(func(int, *nats.Msg) fault { return unacked })
-	ctx, cancel := context.WithTimeout(background, 15*time.Millisecond)
+	ctx, cancel := context.WithCancel(background)
 	defer cancel()
+	f.set(func(n int, _ *nats.Msg) fault {
+		if n == 1 { // the second time
+			cancel()
+		}
+		return unacked
+	})
 	append := func(ctx context.Context, n int) error {
 		return one.Append(ctx, "a", []entry{{Seq: 0, Value: "x"}, {Seq: 1, Value: "y"}}[:n])
 	}

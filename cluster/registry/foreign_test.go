@@ -129,14 +129,14 @@ func testForeign(t *testing.T) {
 func testForeignStatus(t *testing.T) {
 	ctx := within(t)
 	kv := bucket(t, shared.js)
-	r := opened[plan](t, shared.js, kv)
+	r := opened(t, shared.js, kv, patient[plan])
 	for _, status := range []string{"100", "409"} {
 		_, err := shared.js.PublishMsg(ctx, &nats.Msg{Subject: r.prefix + "k" + status, Header: nats.Header{"Status": {status}}})
 		require.NoError(t, err)
 	}
 	_, err := r.Create(ctx, "a", plan{N: 1})
 	require.NoError(t, err)
-	other := opened[plan](t, shared.js, kv)
+	other := opened(t, shared.js, kv, patient[plan])
 	require.Equal(t, 1, other.Len())
 	for _, r := range []*Registry[string, plan]{r, other} {
 		require.Equal(t, 2, r.Stats().ForeignValues)

@@ -63,6 +63,23 @@ func opened[V any](t testing.TB, js jetstream.JetStream, kv jetstream.KeyValue, 
 	return r
 }
 
+// patient makes a registry whose mirror takes no server for silent, and that sends no
+// message again because the machine is busy.
+func patient[V any](c *Config[string, V]) { c.Heartbeat, c.Timeout = patience, patience }
+
+// inTime returns the error of a call that goes on until its context ends, which is after d,
+// or later on a machine that is so busy that the error is not yet what it should be.
+func inTime(d time.Duration, should func(error) bool, call func(ctx context.Context, d time.Duration) error) error {
+	for ; ; d *= 2 {
+		ctx, cancel := context.WithTimeout(context.Background(), d)
+		err := call(ctx, d)
+		cancel()
+		if should(err) || d > patience {
+			return err
+		}
+	}
+}
+
 // eventually waits until f returns true.
 func eventually(t testing.TB, f func() bool, what string) {
 	t.Helper()

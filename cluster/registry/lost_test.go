@@ -64,7 +64,7 @@ func testLostAnswer(t *testing.T) {
 	ctx := within(t)
 	kv := bucket(t, shared.js)
 	f := &flaky{JetStream: shared.js}
-	r := opened[plan](t, f, kv)
+	r := opened(t, f, kv, patient[plan])
 	f.loseAnswers.Store(1)
 	began := time.Now()
 	v, err := r.Create(ctx, "a", plan{N: 1})
@@ -114,9 +114,10 @@ func testLostAnswerAndConflict(t *testing.T) {
 			ctx := within(t)
 			kv := bucket(t, shared.js)
 			f := &flaky{JetStream: shared.js}
-			r := opened[plan](t, f, kv, func(c *Config[string, plan]) { c.Timeout = 100 * time.Millisecond })
+			r := opened[plan](t, f, kv, func(c *Config[string, plan]) { c.Heartbeat, c.Timeout = patience, 100*time.Millisecond })
 			v, err := r.Create(ctx, "a", plan{N: 1})
 			require.NoError(t, err)
+			sent := f.sent.Load() // a busy server may get a message twice
 			hear := deaf(t, r)
 			if c.stored {
 				f.loseAnswers.Store(1)
@@ -130,13 +131,13 @@ func testLostAnswerAndConflict(t *testing.T) {
 				got, err = r.UpdateIf(ctx, "a", v, plan{N: 2})
 				errs <- err
 			}()
-			eventually(t, func() bool { return f.sent.Load() == 2 }, "the request")
+			eventually(t, func() bool { return f.sent.Load() > sent }, "the request")
 			if c.stored {
 				eventually(t, func() bool { e, err := kv.Get(ctx, "a"); return err == nil && e.Revision() > uint64(v) }, "the write")
 			}
 			rev, err := kv.PutString(ctx, "a", `{"N":3}`)
 			require.NoError(t, err)
-			eventually(t, func() bool { return f.sent.Load() >= 3 }, "the second request")
+			eventually(t, func() bool { return f.sent.Load() > sent+1 }, "the second request")
 			if c.gap {
 				r.mirror.gaps.Add(1) // as one that the mirror finds
 			}
@@ -169,11 +170,9 @@ func TestProbe(t *testing.T) {
 		js := c.JetStream()
 		kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "b", Replicas: replicas})
 		require.NoError(t, err)
-		r := opened[plan](t, js, kv)
+		r := opened(t, js, kv, patient[plan])
 		send := func(id string) (answer, uint64) {
-			w := r.calls.add("a", id, 0)
-			defer r.calls.remove("a", w)
-			a, revision, _ := r.send(ctx, w, &nats.Msg{Subject: "$KV.b.a", Header: nats.Header{
+			a, revision, _ := r.send(ctx, nil, &nats.Msg{Subject: "$KV.b.a", Header: nats.Header{
 				nats.MsgIdHdr: {id}, jetstream.MsgRollup: {noRollup},
 			}})
 			return a, revision

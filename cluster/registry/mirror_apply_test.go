@@ -19,6 +19,7 @@ func testExitWhileSettled(t *testing.T) {
 	ctx := within(t)
 	kv := bucket(t, shared.js)
 	r := opened(t, shared.js, kv, func(c *Config[string, plan]) {
+		c.Heartbeat = patience
 		c.OnForeign = func(Foreign) { runtime.Goexit() }
 	})
 	_, err := r.Create(ctx, "purged", plan{N: 1})

@@ -30,8 +30,9 @@ func testEarly(t *testing.T, c *natstest.Cluster) {
 	const leader, feeder = 0, 2
 	kv := bucket(t, c.JetStream(), replicated)
 	c.Lead("KV_"+kv.Bucket(), leader)
-	js, err := jetstream.New(c.ConnectTo(leader))
+	direct, err := jetstream.New(c.ConnectTo(leader))
 	require.NoError(t, err)
+	js := &hooked{JetStream: direct}
 	r := opened(t, js, kv, func(c *Config[string, []byte]) { c.Codec, c.Heartbeat = raw{}, 10*time.Second })
 	for consumerServer(t, c, r) != feeder {
 		attachAgain(t, r)
@@ -80,8 +81,10 @@ func testEarly(t *testing.T, c *natstest.Cluster) {
 	// What another client has written before a write is shown before that.
 	theirs, err := other.PutString(ctx, "theirs", "x")
 	require.NoError(t, err)
-	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	short, cancel := context.WithCancel(ctx)
 	defer cancel()
+	soon := func() { time.AfterFunc(200*time.Millisecond, cancel) }
+	js.after.Store(&soon)
 	value := []byte("mine")
 	v, err := r.Put(short, "mine", value)
 	require.ErrorIs(t, err, ErrBehind)

@@ -41,7 +41,7 @@ func testCreatedInGap(t *testing.T) {
 	defer goOn()
 	defer answer()
 	r := opened(t, js, kv, func(c *Config[string, plan]) {
-		c.Timeout = patience
+		patient(c)
 		c.OnForeign = func(f Foreign) { at <- f.Key; <-on }
 	})
 	require.NoError(t, put(kv, "=1", "the mirror stops here"))
@@ -86,10 +86,11 @@ func testLostRevision(t *testing.T) {
 		require.NoError(t, err)
 	}
 	e, _ := r.Lookup("a")
+	sent := f.sent.Load() // a busy server may get a message twice
 	f.loseRequests.Store(1)
 	result := make(chan error, 1)
 	go func() { _, err := r.UpdateIf(ctx, "a", e.Version, plan{N: 9}); result <- err }()
-	eventually(t, func() bool { return f.sent.Load() == 6 }, "the request")
+	eventually(t, func() bool { return f.sent.Load() > sent }, "the request")
 	require.NoError(t, shared.js.DeleteKeyValue(ctx, kv.Bucket()))
 	_, err := shared.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: kv.Bucket(), Storage: jetstream.MemoryStorage})
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -69,6 +70,16 @@ func (s *freshStorm) look(i int, r *Registry[string, int]) {
 			return
 		}
 	}
+}
+
+// wait waits until each registry was fresh.
+func (s *freshStorm) wait(t *testing.T) {
+	t.Helper()
+	eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return !slices.Contains(s.fresh, 0)
+	}, "fresh")
 }
 
 func (s *freshStorm) stop(t *testing.T) {

@@ -42,6 +42,7 @@ func TestStorm(t *testing.T) {
 	s.start(all, 9, 3, 2*time.Millisecond, 4*time.Second)
 	stream := all[0].stream
 	time.Sleep(300 * time.Millisecond)
+	fresh.wait(t) // the bucket may have no leader for the rest of the storm
 	leader := c.StreamLeader(stream)
 	c.Kill(leader)
 	time.Sleep(600 * time.Millisecond)

@@ -66,7 +66,7 @@ func last(t *testing.T, kv jetstream.KeyValue) uint64 {
 func testOffers(t *testing.T) {
 	ctx := within(t)
 	kv := bucket(t, shared.js)
-	r := opened(t, shared.js, kv, func(c *Config[string, int]) { c.MaxLag = time.Minute }) // so that it does nothing by itself
+	r := opened(t, shared.js, kv, func(c *Config[string, int]) { patient(c); c.MaxLag = time.Minute }) // so that it does nothing by itself
 	period := r.sharing.period.Nanoseconds()
 	stream, err := shared.js.Stream(ctx, r.stream)
 	require.NoError(t, err)
@@ -201,17 +201,23 @@ func testDeafHost(t *testing.T) {
 	}
 }
 
-// hooked calls a function before it publishes a message.
+// hooked calls a function before it publishes a message, or after it has published a write.
 type hooked struct {
 	jetstream.JetStream
-	before atomic.Pointer[func()]
+	before, after atomic.Pointer[func()]
 }
 
 func (h *hooked) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	if f := h.before.Swap(nil); f != nil {
 		(*f)()
 	}
-	return h.JetStream.PublishMsg(ctx, m, opts...)
+	ack, err := h.JetStream.PublishMsg(ctx, m, opts...)
+	if m.Header.Get(nats.MsgIdHdr) != "" && err == nil {
+		if f := h.after.Swap(nil); f != nil {
+			(*f)()
+		}
+	}
+	return ack, err
 }
 
 // A beat answers all requests that have come before it was sent, and no others.
@@ -219,7 +225,7 @@ func testRequests(t *testing.T) {
 	ctx := within(t)
 	kv := bucket(t, shared.js)
 	js := &hooked{JetStream: shared.js}
-	r := opened(t, js, kv, func(c *Config[string, int]) { c.MaxLag = time.Minute }) // so that it does nothing by itself
+	r := opened(t, js, kv, func(c *Config[string, int]) { patient(c); c.MaxLag = time.Minute }) // so that it does nothing by itself
 	answers := make(chan uint64, 3)
 	request := func() {
 		m, err := shared.js.Conn().RequestWithContext(ctx, r.sharing.subject+r.sharing.name, nil)
