@@ -44,11 +44,9 @@ func runCluster(ctx context.Context, o options, arguments []string, output io.Wr
 	if err != nil {
 		return err
 	}
-	peers := make([]string, replicas)
-	for i := range peers {
-		if peers[i], err = node.FreeAddress("127.0.0.1"); err != nil {
-			return err
-		}
+	peers, err := node.FreeAddresses("127.0.0.1", replicas, addresses...)
+	if err != nil {
+		return err
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -85,13 +83,12 @@ func serviceAddresses(address string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address %s: %w", address, err)
 	}
+	if first == 0 {
+		return node.FreeAddresses(host, replicas)
+	}
 	all := make([]string, replicas)
 	for i := range all {
-		if first != 0 {
-			all[i] = net.JoinHostPort(host, strconv.Itoa(first+i))
-		} else if all[i], err = node.FreeAddress(host); err != nil {
-			return nil, err
-		}
+		all[i] = net.JoinHostPort(host, strconv.Itoa(first+i))
 	}
 	return all, nil
 }

@@ -59,16 +59,23 @@ func TestClusterPortInUse(t *testing.T) {
 		t.Skip("-short: three replicas are started")
 	}
 	t.Parallel()
-	first, err := node.FreeAddress("127.0.0.1")
-	require.NoError(t, err)
-	host, port, err := net.SplitHostPort(first)
-	require.NoError(t, err)
-	n, err := strconv.Atoi(port)
-	require.NoError(t, err)
-	taken, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(n+1)))
-	require.NoError(t, err)
+	var first string
+	var taken net.Listener
+	for range 100 { // the next port may be taken already
+		free, err := node.FreeAddresses("127.0.0.1", 1)
+		require.NoError(t, err)
+		first = free[0]
+		host, port, err := net.SplitHostPort(first)
+		require.NoError(t, err)
+		n, err := strconv.Atoi(port)
+		require.NoError(t, err)
+		if taken, err = net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(n+1))); err == nil {
+			break
+		}
+	}
+	require.NotNil(t, taken)
 	defer taken.Close()
-	err = run(t.Context(), []string{"-cluster", "-nosync", "-addr", first}, &outputBuffer{}, func(net.Addr) {})
+	err := run(t.Context(), []string{"-cluster", "-nosync", "-addr", first}, &outputBuffer{}, func(net.Addr) {})
 	assert.ErrorContains(t, err, "replica 1 has ended before it listened")
 }
 
@@ -89,12 +96,12 @@ func TestClusterRestarts(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := replicas[1].CreatePlan(ctx, api.Plan{Name: "Nightly", Actions: []string{"backup"}, Strategies: []string{"direct", "remote"}})
 		return err == nil || !assert.True(t, api.IsCode(err, api.CodeInvalid), err)
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	var run api.Run
 	require.Eventually(t, func() bool {
 		run, err = replicas[2].Run(ctx, "nightly", api.RunPlan{Start: true})
 		return err == nil || !assert.True(t, api.IsCode(err, api.CodeNotFound), err)
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.Len(t, run.Results[0].Receipts, 1)
 	changeset := run.Results[0].Receipts[0].Changeset
 	_, err = replicas[1].Apply(ctx, changeset, "key", api.ApplyChangeset{})
@@ -132,9 +139,9 @@ func TestClusterRestarts(t *testing.T) {
 	}()
 	<-called
 	require.NoError(t, process.Process.Signal(syscall.SIGTERM))
-	require.Eventually(t, func() bool { return strings.Count(log.String(), `msg="shutting down"`) == 3 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(log.String(), `msg="shutting down"`) == 3 }, time.Minute, time.Millisecond)
 	for _, r := range replicas[1:] { // they have nothing left to do
-		require.Eventually(t, func() bool { return r.Ready(ctx) != nil }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return r.Ready(ctx) != nil }, time.Minute, time.Millisecond)
 	}
 	close(proceed)
 	run = <-finished

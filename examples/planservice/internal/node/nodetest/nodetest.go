@@ -31,11 +31,9 @@ func Start(n int) (c *Cluster, err error) {
 	if c.dir, err = os.MkdirTemp("", "nodetest"); err != nil {
 		return nil, err
 	}
-	peers := make([]string, n)
-	for i := range peers {
-		if peers[i], err = node.FreeAddress("127.0.0.1"); err != nil {
-			return nil, err
-		}
+	peers, err := node.FreeAddresses("127.0.0.1", n)
+	if err != nil {
+		return nil, err
 	}
 	for i := range peers {
 		s, err := node.Start(node.Config{Replica: i, Peers: peers, Secret: "secret", NoSync: true,

@@ -64,12 +64,8 @@ func TestReplicaPage(t *testing.T) {
 // startReplicas starts a cluster in this process.
 func startReplicas(t *testing.T, n int) []*service.Service {
 	t.Helper()
-	peers := make([]string, n)
-	for i := range peers {
-		var err error
-		peers[i], err = node.FreeAddress("127.0.0.1")
-		require.NoError(t, err)
-	}
+	peers, err := node.FreeAddresses("127.0.0.1", n)
+	require.NoError(t, err)
 	services := make([]*service.Service, n)
 	var all sync.WaitGroup
 	for i := range services {
