@@ -148,7 +148,7 @@ func TestShutdownFinishesARun(t *testing.T) {
 	}()
 	<-called
 	go func() { stopped <- stop() }()
-	require.Eventually(t, func() bool { return bytes.Contains([]byte(output.String()), []byte("shutting down")) }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return bytes.Contains([]byte(output.String()), []byte("shutting down")) }, time.Minute, time.Millisecond)
 	select {
 	case err := <-stopped:
 		t.Fatalf("the service stopped before its run ended: %v", err)

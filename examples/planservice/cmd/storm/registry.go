@@ -132,5 +132,6 @@ func countIn(ctx context.Context, l *storming, name string) error {
 	})
 }
 
-// patience is how long a replica may take to hear of what others have been told.
-const patience = 10 * time.Second
+// patience is how long a replica may take to hear of what others have been told. An election
+// takes up to 9 seconds of it, and may fail.
+const patience = 30 * time.Second

@@ -67,18 +67,25 @@ func TestStorm(t *testing.T) {
 	require.NoError(t, err)
 	for _, store := range []string{"naive", "locked", "latchfree"} {
 		t.Run(store, func(t *testing.T) {
-			var progress bytes.Buffer
-			r, err := storm(t.Context(), binary, plan{store: store, clients: 8, duration: 1200 * time.Millisecond,
-				arguments: []string{"-store", store, "-pause", "1ms"}}, &progress)
-			require.NoError(t, err)
-			require.Greater(t, len(r.load.took), 10, "operations")
-			if store != "naive" {
-				require.Zero(t, r.defects.sum(), "%v", r.defects)
-				return
+			found := defects{}
+			for range 10 { // on a busy machine the clients may do little while one report is replayed
+				var progress bytes.Buffer
+				r, err := storm(t.Context(), binary, plan{store: store, clients: 8, duration: 1200 * time.Millisecond,
+					arguments: []string{"-store", store, "-pause", "1ms"}}, &progress)
+				require.NoError(t, err)
+				require.Greater(t, len(r.load.took), 10, "operations")
+				if store != "naive" {
+					require.Zero(t, r.defects.sum(), "%v", r.defects)
+					return
+				}
+				for kind, n := range r.defects {
+					found[kind] += n
+				}
+				if found["updates lost"] > 0 && found["failures lost"] > 0 && found["second engines"] > 0 {
+					return
+				}
 			}
-			for _, kind := range []string{"updates lost", "failures lost", "second engines"} {
-				require.Positive(t, r.defects[kind], "%s: %v", kind, r.defects)
-			}
+			t.Fatalf("the store of the reports shows no defect of some kind: %v", found)
 		})
 	}
 }
