@@ -101,7 +101,7 @@ func ExampleConfig_tTL() {
 			return time.Until(s.ends)
 		},
 	})
-	version, _ := sessions.Put("a", session{"ann", time.Now().Add(10 * time.Millisecond)})
+	version, _ := sessions.Put("a", session{"ann", time.Now().Add(100 * time.Millisecond)})
 	sessions.Put("b", session{user: "bob"})
 	_, err := sessions.Wait(context.Background(), "a", version)
 	fmt.Println(err, sessions.Len())

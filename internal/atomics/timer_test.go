@@ -21,7 +21,7 @@ func TestStoppedTimersKeepNothing(t *testing.T) {
 		return weak.Make(data)
 	}()
 	for began := time.Now(); used.Value() != nil; runtime.GC() {
-		if time.Since(began) > 10*time.Second {
+		if time.Since(began) > time.Minute {
 			t.Fatal("not collected")
 		}
 	}
