@@ -161,9 +161,8 @@ func testMadeAnewCutShort(t *testing.T) {
 	js := gate{shared.js, new(atomic.Bool)}
 	kv := bucket(t, shared.js)
 	r := opened(t, js, kv, func(c *Config[string, plan]) { c.Codec = exitAt("exit") })
-	_, err := r.Create(ctx, "old", plan{N: 1})
+	had, err := r.Create(ctx, "old", plan{N: 1})
 	require.NoError(t, err)
-	had := r.Revision()
 	js.closed.Store(true)
 	require.NoError(t, shared.js.DeleteKeyValue(ctx, kv.Bucket()))
 	kv, err = shared.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: kv.Bucket(), Storage: jetstream.MemoryStorage})
