@@ -14,9 +14,10 @@ type calls[K ~string] struct {
 	ended bool
 }
 
-// call is one of them. Its fields are guarded by the mutex of calls, but for done.
+// call is one of them. Its fields are guarded by the mutex of calls, but for had and done.
 type call struct {
 	id     string // of its message; "" if it has none
+	had    uint64 // the revision that the mirror had of the key before that was sent
 	want   uint64 // the revision that it waits for; 0 while it is not known
 	got    uint64 // the revision that was delivered with its id; 0 if none was
 	fired  bool

@@ -25,6 +25,7 @@ var (
 	errSilent = errors.New("registry: the server that feeds the mirror is silent")
 	errMissed = errors.New("registry: a delivery was lost")
 	errOther  = errors.New("registry: a write was delivered otherwise than it was acknowledged")
+	errMarker = errors.New("registry: a marker may have expired before it was delivered")
 	errAgain  = errors.New("registry: the bucket must be listed again")
 )
 
@@ -43,10 +44,13 @@ type mirror[K ~string] struct {
 	again  chan struct{}    // asks for another listing
 
 	beat     sentBeat             // under way, if answer is not nil
+	exact    time.Duration        // the mirror has all that was stored before, as beater.proven
+	markers  time.Duration        // how long the bucket keeps those of keys that are gone; 0: for ever
 	created  time.Time            // when the stream was that the mirror has listed
 	foreign  map[string]uint64    // the bucket's keys that are none, and their revisions
 	decoding message              // for which a caller's function runs
 	poison   map[message]struct{} // those for which one called runtime.Goexit
+	met      map[message]struct{} // those of them that the listing has met
 
 	counters
 }
@@ -58,7 +62,7 @@ type counters struct {
 
 func (m *mirror[K]) init() {
 	m.beats, m.stored, m.again = make(chan sentBeat), make(chan storedWrite), make(chan struct{}, 1)
-	m.foreign, m.poison = make(map[string]uint64), make(map[message]struct{})
+	m.foreign, m.poison, m.met = make(map[string]uint64), make(map[message]struct{}), make(map[message]struct{})
 }
 
 // attachment is a consumer from its creation on.
@@ -148,6 +152,7 @@ func (r *Registry[K, V]) attach() (listed bool, err error) {
 	if !r.mirror.created.IsZero() && !info.Created.Equal(r.mirror.created) {
 		a.listing.changed, a.listing.floor = true, 0
 	}
+	r.mirror.met = make(map[message]struct{})
 	r.mirror.delivered.Store(0)
 	r.mirror.position.Store(0)
 	inbox := r.conn.NewInbox()
@@ -204,6 +209,10 @@ func (r *Registry[K, V]) inspect(ctx context.Context) (*jetstream.StreamInfo, er
 		return nil, fmt.Errorf("%w: it discards old keys unnoticed", ErrUnsuitable)
 	default:
 		r.status.known.Store(int64(c.Duplicates))
+		r.mirror.markers = c.SubjectDeleteMarkerTTL
+		if c.MaxAge > 0 {
+			r.mirror.markers = min(r.mirror.markers, c.MaxAge)
+		}
 		r.status.ttl.Store(c.AllowMsgTTL && c.SubjectDeleteMarkerTTL > 0 && c.MaxMsgsPerSubject == 1)
 	}
 	return info, nil
@@ -249,7 +258,7 @@ func (r *Registry[K, V]) prove(a *attachment[K, V]) {
 	b := &r.mirror.beat
 	switch {
 	case b.answer == nil:
-	case b.gaps != r.mirror.gaps.Load():
+	case b.gaps != r.mirror.gaps.Load(), len(r.mirror.again) > 0: // somebody knows that the bucket is another one
 		r.refuse()
 	case r.mirror.position.Load() >= b.revision:
 		if a.listing != nil {
@@ -263,6 +272,7 @@ func (r *Registry[K, V]) prove(a *attachment[K, V]) {
 				close(r.ready)
 			}
 		}
+		r.mirror.exact = b.began
 		b.answer <- true
 		*b = sentBeat{}
 	}
@@ -294,6 +304,9 @@ func (r *Registry[K, V]) receive(a *attachment[K, V], m *nats.Msg) error {
 	seq, at := meta.Sequence.Stream, r.mirror.position.Load()
 	if seq > at+1 {
 		r.mirror.gaps.Add(1)
+		if a.listing == nil && r.mayHaveExpired() {
+			return errMarker
+		}
 	}
 	r.mirror.deliveries.Add(1)
 	r.mirror.delivered.Store(seq)
@@ -304,6 +317,13 @@ func (r *Registry[K, V]) receive(a *attachment[K, V], m *nats.Msg) error {
 	a.early.passed(at, seq)
 	r.catchUp(a)
 	return nil
+}
+
+// mayHaveExpired reports whether a message that the consumer has passed over may have been a marker that
+// had expired. What the mirror lacks was stored after it was exact.
+func (r *Registry[K, V]) mayHaveExpired() bool {
+	exact := max(r.mirror.exact, time.Duration(r.beater.proven.Load()))
+	return r.mirror.markers > 0 && time.Since(r.begun)-exact >= r.mirror.markers
 }
 
 // show brings the mirror to the revision of a message.

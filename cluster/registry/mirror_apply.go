@@ -126,6 +126,7 @@ func (r *Registry[K, V]) read(data []byte, seq uint64, stamp int64, gone, expire
 // another goroutine begins again, and finds the message poisoned.
 func (r *Registry[K, V]) guard(of message, f func() error) (err error) {
 	if _, bad := r.mirror.poison[of]; bad {
+		r.mirror.met[of] = struct{}{}
 		return errGoexit
 	}
 	r.mirror.decoding = of
@@ -217,6 +218,7 @@ func (r *Registry[K, V]) complete(l *listing[K, V], revision uint64) {
 			}
 		}
 	}
+	r.mirror.poison, r.mirror.met = r.mirror.met, make(map[message]struct{}) // what the mirror knows is not read again
 	r.mirror.created = l.created
 	r.mirror.foreign = l.foreign
 	r.mirror.foreignKeys.Store(uint64(len(l.foreign)))

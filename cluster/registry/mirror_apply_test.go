@@ -111,6 +111,31 @@ func (c exitOnce) Decode(b []byte) (plan, error) {
 	return JSON[plan]{}.Decode(b)
 }
 
+// What is known of messages for which a function has ended the goroutine goes when the bucket no longer has them.
+func testPoisonForgotten(t *testing.T) {
+	ctx := within(t)
+	kv := bucket(t, shared.js)
+	r := opened(t, shared.js, kv, func(c *Config[string, plan]) {
+		c.Codec = exitAt("exit")
+		c.Normalize = func(k string) (string, error) {
+			if k == "exit" {
+				runtime.Goexit()
+			}
+			return k, nil
+		}
+	})
+	for range 5 {
+		require.NoError(t, put(kv, "exit", "whatever"))
+		require.NoError(t, put(kv, "a", `{"Owner":"exit"}`))
+		require.NoError(t, r.Sync(ctx))
+		require.Equal(t, uint64(1), r.mirror.foreignKeys.Load())
+		require.Equal(t, 1, r.Stats().ForeignValues)
+	}
+	attachAgain(t, r)
+	require.NoError(t, r.Close(ctx))
+	require.LessOrEqual(t, len(r.mirror.poison), 4)
+}
+
 // A listing finds markers of deletions that the mirror has forgotten. They contradict nothing.
 func testForgottenMarkers(t *testing.T) {
 	ctx := within(t)

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -317,6 +318,46 @@ func testHeldUp(t *testing.T) {
 		require.NoError(t, r.Sync(within(t)))
 	}
 	require.Equal(t, uint64(1), r.Stats().Attachments)
+}
+
+// A marker that has expired before the consumer came to it leaves a gap, and nothing that would replace what the mirror
+// shows. So after a gap the mirror lists again, unless it was proved exact less than the life of a marker ago.
+func testExpiredInGap(t *testing.T) {
+	ctx := within(t)
+	for _, life := range []time.Duration{time.Second, time.Hour} {
+		kv := bucket(t, shared.js, func(c *jetstream.KeyValueConfig) { c.LimitMarkerTTL = life })
+		r := opened[plan](t, shared.js, kv)
+		s, err := shared.js.Stream(ctx, r.stream)
+		require.NoError(t, err)
+		_, err = r.Create(ctx, "a", plan{N: 1})
+		require.NoError(t, err)
+		gaps, attached := r.mirror.gaps.Load(), r.Stats().Attachments
+		for name := range s.ConsumerNames(ctx).Name() {
+			_, err := s.PauseConsumer(ctx, name, time.Now().Add(patience))
+			require.NoError(t, err)
+			if life == time.Second {
+				require.NoError(t, kv.Purge(ctx, "a", jetstream.PurgeTTL(life)))
+				eventually(t, func() bool {
+					_, err := s.GetLastMsgForSubject(ctx, r.prefix+"a")
+					return errors.Is(err, jetstream.ErrMsgNotFound)
+				}, "the marker expires")
+			}
+			for range 2 {
+				require.NoError(t, put(kv, "b", `{}`))
+			}
+			_, err = s.ResumeConsumer(ctx, name)
+			require.NoError(t, err)
+		}
+		require.NoError(t, r.Sync(ctx))
+		require.Greater(t, r.mirror.gaps.Load(), gaps)
+		require.Zero(t, r.Stats().Resets)
+		_, ok := r.Get("a")
+		if life == time.Second {
+			require.False(t, ok)
+		} else if r.Stats().Attachments != attached {
+			t.Error("it has listed again:", r.status.failure())
+		}
+	}
 }
 
 // A delivery that has not come is noticed by the next one, or by a heartbeat, and the

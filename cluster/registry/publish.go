@@ -112,6 +112,7 @@ func apiError(api *jetstream.APIError) error {
 func (r *Registry[K, V]) store(ctx context.Context, k K, name string, expect uint64, data []byte, header nats.Header) (uint64, error) {
 	w := r.calls.add(k, r.nextID(), 0)
 	defer r.calls.remove(k, w)
+	w.had = r.known(k).revision
 	m := &nats.Msg{Subject: r.publish + name, Data: data, Header: nats.Header{
 		nats.MsgIdHdr:                       {w.id},
 		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(expect, 10)},
@@ -202,7 +203,9 @@ func (r *Registry[K, V]) send(ctx context.Context, w *call, m *nats.Msg) (answer
 // often, and was acknowledged to w with a revision.
 func (r *Registry[K, V]) mirrored(ctx context.Context, k K, w *call, m *nats.Msg, revision, attached uint64) error {
 	r.calls.waitFor(w, revision)
-	if s := r.known(k); s.revision >= revision {
+	if s := r.known(k); revision <= w.had && s.revision >= w.had {
+		r.listAgain() // the bucket was restored or made anew, and the mirror has not noticed
+	} else if s.revision >= revision {
 		return nil
 	} else if s.revision == 0 && r.mirror.shown.Load() >= revision {
 		// The key was deleted, and that is forgotten. Or the mirror has passed the revision without the

@@ -60,6 +60,11 @@ func TestRegistry(t *testing.T) {
 		"lost revision":       testLostRevision,
 		"created forgotten":   testCreatedAndForgotten,
 		"anew and cut short":  testMadeAnewCutShort,
+		"create in another":   testCreateInBucketMadeAnew,
+		"put in another":      testPutInBucketMadeAnew,
+		"expired in gap":      testExpiredInGap,
+		"wait invalid":        testWaitInvalid,
+		"poison forgotten":    testPoisonForgotten,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -19,6 +19,7 @@ const (
 
 // sentBeat is a sync message that is stored, for the mirror to prove that it is exact.
 type sentBeat struct {
+	began    time.Duration // before it was sent
 	gaps     uint64
 	revision uint64
 	answer   chan bool // has room
@@ -131,7 +132,7 @@ func (r *Registry[K, V]) beat() {
 			}
 			// LP(Sync): the message is committed, if that proves something.
 			began := time.Since(r.begun)
-			if r.beatOnce(due) {
+			if r.beatOnce(began, due) {
 				r.beater.prove(began)
 				r.beater.release(callers)
 				r.status.fail(nil)
@@ -144,11 +145,11 @@ func (r *Registry[K, V]) beat() {
 	}
 }
 
-// beatOnce writes a sync message, and reports whether the mirror is exact at its revision.
+// beatOnce writes a sync message at an instant, and reports whether the mirror is exact at its revision.
 // Share says that it answers the requests of other replicas, and offers the next beat to all
 // if nobody else does.
-func (r *Registry[K, V]) beatOnce(share bool) bool {
-	b := sentBeat{gaps: r.mirror.gaps.Load(), answer: make(chan bool, 1)}
+func (r *Registry[K, V]) beatOnce(began time.Duration, share bool) bool {
+	b := sentBeat{began: began, gaps: r.mirror.gaps.Load(), answer: make(chan bool, 1)}
 	before := r.mirror.position.Load()
 	m := &nats.Msg{Subject: r.publish + r.syncKey}
 	var requests []*nats.Msg

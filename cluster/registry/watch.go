@@ -119,14 +119,21 @@ func (r *Registry[K, V]) while(ctx context.Context) (context.Context, func()) {
 
 // Wait returns what key holds as soon as its version is above since, and [ErrNotFound] as soon as
 // key is absent, unless since is 0. So with 0 it waits until key is present; with the version
-// that the caller knows, until key holds something else. If ctx ends first, Wait
-// returns its cause, and [ErrClosed] if the registry ends. It looks at the mirror alone, as
+// that the caller knows, until key holds something else. An invalid key gives [ErrInvalidKey] at once. If ctx
+// ends first, Wait returns its cause, and [ErrClosed] if the registry ends. It looks at the mirror alone, as
 // [shardedregistry.Registry.Wait].
 //
 // Wait panics if ctx is nil.
 func (r *Registry[K, V]) Wait(ctx context.Context, key K, since Version) (Entry[K, V], error) {
 	if ctx == nil {
 		panic("registry: Wait called with a nil context")
+	}
+	norm, err := r.normalized(key)
+	if err == nil {
+		_, err = encodeKey(string(norm))
+	}
+	if err != nil {
+		return Entry[K, V]{}, err
 	}
 	ctx, cancel := r.while(ctx)
 	defer cancel()

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,4 +133,16 @@ func testClaims(t *testing.T) {
 	deep := opened[plan](t, shared.js, bucket(t, shared.js, func(c *jetstream.KeyValueConfig) { c.LimitMarkerTTL, c.History = time.Second, 2 }))
 	_, err = deep.Create(ctx, "job", plan{}, TTL(time.Second))
 	require.ErrorIs(t, err, ErrNoTTL)
+}
+
+// A key that no bucket can have is invalid, whatever the caller knows of it.
+func testWaitInvalid(t *testing.T) {
+	ctx := within(t)
+	r := opened(t, shared.js, bucket(t, shared.js), func(c *Config[string, plan]) { c.Normalize = lower })
+	for _, since := range []Version{0, 1} {
+		for _, key := range []string{" ", strings.Repeat("x", maxKey+1)} {
+			_, err := r.Wait(ctx, key, since)
+			require.ErrorIs(t, err, ErrInvalidKey)
+		}
+	}
 }

@@ -188,7 +188,15 @@ func (r *Registry[K, V]) Create(ctx context.Context, key K, value V, opts ...Opt
 		if err := w.refused(err, expect); err != nil {
 			return 0, err
 		}
-		if named && r.known(w.key).revision == 0 { // deleted, and its tomb is forgotten
+		if !named || r.known(w.key).revision != 0 {
+			continue
+		}
+		// The key was deleted, and its tomb is forgotten. Or the bucket was restored or made anew, and the mirror
+		// has come to this revision in the one that it was, and not to the key.
+		if err := r.Sync(ctx); err != nil {
+			return 0, err
+		}
+		if r.known(w.key).revision == 0 {
 			other = &c.last
 		}
 	}
