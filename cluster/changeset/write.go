@@ -118,7 +118,9 @@ func (t *trail) replayOwn(ctx context.Context, keep bool) (*state, error) {
 		return s, err
 	}
 	if fenced := t.ask(ctx, t.held); errors.Is(fenced, ErrFenced) {
-		t.fenced = fenced
+		if t.state == nil { // else calls whose acknowledgements were lost look for their messages first
+			t.fenced = fenced
+		}
 		return nil, fenced
 	}
 	return nil, err
