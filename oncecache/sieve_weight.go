@@ -97,11 +97,11 @@ func (s *sieve[K]) limitsOfValue(r *root[K], e *entry[K], owned bool) (l limits)
 }
 
 // refuseHeavy takes e, whose creation makes a value that is too heavy, out of the table
-// before the value is there: as if Delete came then.
+// before the value is there: as if Delete came then. If another call has taken it out, and has
+// not ended the creation, it does so too: a value that is too heavy never has a place.
 func (*sieve[K]) refuseHeavy(r *root[K], e *entry[K]) {
-	if r.remove(e) {
-		r.removed(e)
-	}
+	r.remove(e)
+	r.removed(e)
 }
 
 // setHeavy is core.set of the value of n, which is too heavy: what the key has leaves, as it

@@ -442,3 +442,28 @@ func TestStressWeights(t *testing.T) {
 		t.Errorf("%d places, %d values", places, values)
 	}
 }
+
+// A value that is too heavy evicts nothing either where Set or Delete has taken its creation out
+// of the table, and has not ended it.
+func TestHeavyCreationEndsWithinSetOrDelete(t *testing.T) {
+	for name, begins := range map[string]func(*oncecache.Cache[string, int]) (finish func() (int, bool)){
+		"Set":    func(c *oncecache.Cache[string, int]) func() (int, bool) { return oncecache.StartSet(c, "k", 1) },
+		"Delete": func(c *oncecache.Cache[string, int]) func() (int, bool) { return oncecache.StartDelete(c, "k") },
+	} {
+		c := oncecache.MustNew(oncecache.Config[string, int]{MaxWeight: 100, Weight: func(_ string, v int) int64 { return int64(v) }})
+		c.Set("a", 10)
+		c.Set("b", 10)
+		creator := begin(t, c, "k")
+		finish := begins(c)
+		creator.end <- with(1000)
+		wantAll(t, []*call{creator.call}, result{value: 1000})
+		if old, had := finish(); old != 0 || had {
+			t.Errorf("%s reports %d, %t", name, old, had)
+		}
+		wantGet(t, c, "a", 10)
+		wantGet(t, c, "b", 10)
+		if got := c.Stats(); got.Evicted != 0 || got.Weight != 20 {
+			t.Errorf("%s: %d are evicted, the weight is %d", name, got.Evicted, got.Weight)
+		}
+	}
+}
