@@ -182,7 +182,8 @@ type Config[K comparable, V any] struct {
 	// [Cache.Reload] does, in the background: during the last RenewAhead of a value's TTL, the
 	// first call that gets the value starts Renew on a goroutine of its own, and all calls go
 	// on with the old value until Renew has returned. There is never more than one Renew of a
-	// key at a time, nor one beside the function of Refresh or Reload, which share it. So a
+	// key at a time, nor one beside the function of Refresh or Reload, which share it, unless
+	// Set, Delete, Clear or CreateTimeout has ended one that has not returned yet. So a
 	// value that should be fresh for an hour, and may be used for an hour more while it is made
 	// anew, or cannot be, has a TTL of two hours and a RenewAhead of one. Calls do not
 	// wait for Renew: the first call after a long time without any gets an old value.

@@ -69,11 +69,12 @@ func (b *background[K]) renew(n *sieveNode[K]) {
 	renewed = err == nil
 }
 
-// again makes the value of n due after a pause, unless it has left by then.
+// again makes the value of n due after a pause, unless it has left by then, or Set has made it
+// as new.
 func (b *background[K]) again(s *sieve[K], n *sieveNode[K]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n.stage != there || n.life == nil || n.life.at == 0 {
+	if n.stage != there || n.life == nil || n.life.at == 0 || n.life.next != n.life.until {
 		return
 	}
 	pause := b.root.now() + max(lifetimeTick, b.ahead/8)

@@ -441,3 +441,36 @@ func TestStressRenew(t *testing.T) {
 		t.Errorf("%d were made, %d closed, %d expired", made.Load(), closed.Load(), c.Stats().Expired)
 	}
 }
+
+// A Renew that fails after Set has made the very value as new does not make it due before its time.
+func TestRenewFailsAfterSetOfTheVeryValue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		settings := renewing(func(context.Context, string, int) (int, error) {
+			calls.Add(1)
+			time.Sleep(10 * time.Second)
+			return 0, errRefused
+		})
+		settings.Close = func(string, int) error { return nil }
+		c := oncecache.MustNew(settings)
+		c.Set("k", 1) // due after 40 seconds
+		time.Sleep(41 * time.Second)
+		wantGet(t, c, "k", 1)
+		time.Sleep(time.Second)
+		c.Set("k", 1) // due 40 seconds later
+		for range 39 {
+			time.Sleep(time.Second)
+			wantGet(t, c, "k", 1)
+		}
+		if n := calls.Load(); n != 1 {
+			t.Errorf("%d calls of Renew before the value is due again", n)
+		}
+		time.Sleep(2 * time.Second)
+		wantGet(t, c, "k", 1)
+		synctest.Wait()
+		if n := calls.Load(); n != 2 {
+			t.Errorf("%d calls of Renew, want 2", n)
+		}
+		c.Close(t.Context())
+	})
+}
