@@ -109,8 +109,12 @@ func (r *root[K]) endRemoved(e *entry[K]) (free bool) {
 
 // retire follows the removal of e from the table by its caller, because of why: it closes
 // the value, if that is to be closed, or leaves that to its users.
-func (r *root[K]) retire(e *entry[K], why reason) {
-	if r.release(e, r.leave(e), why) {
+func (r *root[K]) retire(e *entry[K], why reason) { r.finish(e, r.leave(e), why) }
+
+// finish is retire after leave, which has returned p. When leave has returned, it is decided
+// whether e has expired.
+func (r *root[K]) finish(e *entry[K], p *phase[K], why reason) {
+	if r.release(e, p, why) {
 		r.dispose(e)
 	}
 }

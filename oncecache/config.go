@@ -165,8 +165,9 @@ type Config[K comparable, V any] struct {
 	// stay good. Len counts it until it is removed. Times are rounded up to whole
 	// milliseconds since the cache was made. A
 	// timer of the cache marks what has expired, so that a hit reads no clock: a value is
-	// returned for as long after its time as that timer is late, which on a busy machine may
-	// be some milliseconds, and as many values expire at once as TTLJitter leaves together.
+	// returned for as long after its time as that timer is late, or a call that is evicting
+	// the value, which on a busy machine may be some milliseconds, and as many values expire
+	// at once as TTLJitter leaves together.
 	//
 	// TTL runs outside every lock, on the goroutine of the create function or of Set. A
 	// panic of TTL counts as a panic of the create function, and Set and SetIfAbsent pass it

@@ -115,8 +115,9 @@ func (e *entry[K]) usable() bool {
 	return p.ready() && e.mark().touch(p.place)
 }
 
-// hasAfter is has after a CAS from p. The CAS was not tried if p was final.
-func (e *entry[K]) hasAfter(p *phase[K]) bool { return e.live(p) || e.has() }
+// readyAfter reports whether e has a value after a CAS from p. The CAS was not tried if p was
+// final.
+func (e *entry[K]) readyAfter(p *phase[K]) bool { return p.ready() || e.state.Load().ready() }
 
 // current returns e, which was found in the table, or nil if it was nil or is a
 // failure that is over, or has expired, or is being evicted; then it is out of the table.

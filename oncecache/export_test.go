@@ -157,7 +157,8 @@ func StartExpiry[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
 	return ExpiryOf(c, k)()
 }
 
-// ExpiryOf returns the expiry of what k has.
+// ExpiryOf returns the expiry of what k has. Start returns nil if that has left the order, where
+// the timer does not find it any more.
 func ExpiryOf[K comparable, V any](c *Cache[K, V], k K) (start func() (finish func())) {
 	r := c.shared()
 	s := r.sieve.(*sieve[K])
@@ -165,6 +166,9 @@ func ExpiryOf[K comparable, V any](c *Cache[K, V], k K) (start func() (finish fu
 	return func() func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if n.stage == left {
+			return nil
+		}
 		out := s.expire(nil, n)
 		return func() { r.evictAll(out) }
 	}

@@ -4,10 +4,12 @@ package oncecache_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"testing"
 	"time"
 
+	"github.com/latchfree/latchfree/internal/mc"
 	"github.com/latchfree/latchfree/oncecache"
 )
 
@@ -29,10 +31,11 @@ func TestProtocolsOfExpiry(t *testing.T) {
 		}
 	}
 	expire := func(e *estate) {
-		finish := start()
-		gone(e)
-		finish()
-		gone(e)
+		if finish := start(); finish != nil { // otherwise another call has taken it out, or is about to
+			gone(e)
+			finish()
+			gone(e)
+		}
 	}
 	hold := func(e *estate) { e.hold(1, 3) }
 	bounded := endless
@@ -90,6 +93,56 @@ func TestProtocolsOfExpiry(t *testing.T) {
 		{"it expires twice, Acquire", endless, there, []func(*estate){expire, expire, hold}, gone},
 	} {
 		s.explore(t, twice)
+	}
+}
+
+// A value expires while others remove it: the listener is told that it has expired if and only if
+// it is counted as expired, and no call has returned it as removed.
+func TestProtocolsOfExpiredRemovals(t *testing.T) {
+	expired := oncecache.ReasonExpired
+	for _, tt := range []struct {
+		name   string
+		remove func(*bureau)
+		others []oncecache.Reason
+	}{
+		{"Delete", func(b *bureau) { b.delete(1) }, nil},
+		{"Set", func(b *bureau) { b.set(1, 3) }, nil},
+		{"CompareAndDelete", func(b *bureau) {
+			b.removes(1, oncecache.ReasonDeleted, oncecache.CompareAndDelete(b.c, 1, 1))
+		}, nil},
+		{"Clear", func(b *bureau) { b.removes(1, oncecache.ReasonDeleted, b.c.Clear() == 1) }, nil},
+		{"heavy Set", func(b *bureau) { b.set(1, 7) }, []oncecache.Reason{oncecache.ReasonDiscarded}},
+		{"Discard", func(b *bureau) { b.hold(1, 4, true) }, []oncecache.Reason{oncecache.ReasonDiscarded}},
+		{"Refresh", func(b *bureau) { b.refresh(1, 4) }, []oncecache.Reason{oncecache.ReasonReplaced, oncecache.ReasonDiscarded}},
+		{"Close", func(b *bureau) { _ = b.c.Close(context.Background()) }, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mc.Check(t, twice.of(fmt.Sprint("it expires ∥ ", tt.name)), func(m *mc.M) {
+				config := endless
+				config.MaxWeight, config.Weight = 6, func(_, v int) int64 { return int64(v) }
+				b := listen(m, config)
+				b.set(1, 1)
+				start := oncecache.ExpiryOf(b.c, 1)
+				m.Go(func() {
+					if finish := start(); finish != nil {
+						finish()
+					}
+				})
+				m.Go(func() { tt.remove(b) })
+				m.Final(func() {
+					b.over(append(tt.others, expired)...)
+					told := uint64(0)
+					for _, why := range b.reasons {
+						if why == expired {
+							told++
+						}
+					}
+					if n := b.c.Stats().Expired; n != told {
+						m.Failf("%d have expired, %d are told so", n, told)
+					}
+				})
+			})
+		})
 	}
 }
 
@@ -188,7 +241,11 @@ func TestProtocolsOfRenew(t *testing.T) {
 			}
 		}},
 		{"it is due, Get, it expires", config, before, []func(*estate){
-			func(e *estate) { e.c.Get(1) }, func(e *estate) { oncecache.StartExpiry(e.c, 1)() },
+			func(e *estate) { e.c.Get(1) }, func(e *estate) {
+				if finish := oncecache.StartExpiry(e.c, 1); finish != nil {
+					finish()
+				}
+			},
 		}, nil},
 		{"it is due, Acquire, Close", config, before, []func(*estate){
 			func(e *estate) { e.hold(1, 3) }, func(e *estate) { e.c.Close(context.Background()) },

@@ -80,6 +80,10 @@ func (b *bureau) create(k, v int) {
 	b.c.GetOrCreate(k, func() (int, error) { b.made[v].Add(1); return v, nil })
 }
 
+func (b *bureau) refresh(k, v int) {
+	b.c.Refresh(context.Background(), k, func(context.Context, int) (int, error) { b.made[v].Add(1); return v, nil })
+}
+
 // over closes the cache. Others are the reasons that no call returns.
 func (b *bureau) over(others ...oncecache.Reason) {
 	if err := b.c.Close(context.Background()); err != nil {

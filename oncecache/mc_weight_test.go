@@ -18,11 +18,7 @@ func TestProtocolsOfWeights(t *testing.T) {
 	type threads = []func(*bureau)
 	set := func(k, v int) func(*bureau) { return func(b *bureau) { b.set(k, v) } }
 	create := func(k, v int) func(*bureau) { return func(b *bureau) { b.create(k, v) } }
-	refresh := func(k, v int) func(*bureau) {
-		return func(b *bureau) {
-			b.c.Refresh(context.Background(), k, func(context.Context, int) (int, error) { b.made[v].Add(1); return v, nil })
-		}
-	}
+	refresh := func(k, v int) func(*bureau) { return func(b *bureau) { b.refresh(k, v) } }
 	deletes := func(b *bureau) { b.delete(1) }
 	for _, tt := range []struct {
 		name    string

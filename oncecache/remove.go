@@ -27,7 +27,9 @@ func (r *root[K]) delete(k table.Hashed[K]) (e *entry[K], deleted bool) {
 		return nil, false
 	}
 	deleted = r.removed(e)
-	r.retire(e, whyDeleted)
+	p := r.leave(e)
+	deleted = deleted && e.live(p)
+	r.finish(e, p, whyDeleted)
 	return e, deleted
 }
 
@@ -55,10 +57,12 @@ func (c *core[K]) clear() (removed int) {
 		if r.note(found); !r.remove(found) { // LP(Clear)
 			continue
 		}
-		if r.removed(found) {
+		had := r.removed(found)
+		p := r.leave(found)
+		if had && found.live(p) {
 			removed++
 		}
-		if r.release(found, r.leave(found), whyDeleted) {
+		if r.release(found, p, whyDeleted) {
 			free = append(free, found)
 		}
 	}
@@ -100,14 +104,14 @@ func (r *root[K]) overtake(k table.Hashed[K]) {
 }
 
 // removed forgets the creation of e, if there is one, after Delete has taken e
-// out of the table. Otherwise it reports whether e has a value.
+// out of the table. Otherwise it reports whether e has a value, which may have expired.
 func (r *root[K]) removed(e *entry[K]) (had bool) {
 	p, left := r.forget(e)
 	if left {
 		r.accounting.finish(oneCreating)
 		return false
 	}
-	return e.hasAfter(p)
+	return e.readyAfter(p)
 }
 
 // forget moves the creation of e, if there is one, to an entry that only its callers
@@ -171,8 +175,10 @@ func CompareAndDelete[K, V comparable](c *Cache[K, V], k K, old V) bool {
 			return false
 		}
 		if r.remove(e) { // LP(CompareAndDelete): removed
-			r.retire(e, whyDeleted)
-			return true
+			p := r.leave(e)
+			had := e.live(p)
+			r.finish(e, p, whyDeleted)
+			return had
 		}
 		// Another caller replaced or removed the entry; an equal value may
 		// have come in its place.

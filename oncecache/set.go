@@ -60,23 +60,17 @@ func (c *core[K]) set(r *root[K], n *entry[K], refused bool) (old *entry[K]) {
 	}
 	var left *phase[K]
 	if e != nil {
-		if r.replaced(e, n) {
+		had := r.replaced(e, n)
+		left = r.leave(e) // before n comes, which would make another one go
+		if had && e.live(left) {
 			old = e
 		}
-		left = r.leave(e) // before n comes, which would make another one go
 	}
 	if r.close != nil && e != nil {
-		defer r.finishSet(e, left) // though the Close function of n may end the goroutine
+		defer r.finish(e, left, whyReplaced) // though the Close function of n may end the goroutine
 	}
 	c.recheck(r, k, n)
 	return old
-}
-
-// finishSet ends the use of e, which Set has replaced.
-func (r *root[K]) finishSet(e *entry[K], left *phase[K]) {
-	if r.release(e, left, whyReplaced) {
-		r.dispose(e)
-	}
 }
 
 // swap puts n in the place of the entry of its key, and returns that entry, or nil. If
@@ -113,15 +107,16 @@ func (r *root[K]) makeReady(n *entry[K], l limits) {
 }
 
 // replaced ends the creation of e, if there is one, in the value of n, which
-// Set has put in its place. Otherwise it reports whether e has a value.
+// Set has put in its place. Otherwise it reports whether e has a value, which may have
+// expired.
 func (r *root[K]) replaced(e, n *entry[K]) (had bool) {
 	p := e.state.Load()
 	if !p.creating() {
-		return e.hasAfter(p)
+		return e.readyAfter(p)
 	}
 	r.backlog.note(e, p.flight)
 	if !e.state.CompareAndSwap(p, newPhase(finalState[K]{to: n})) {
-		return e.has()
+		return e.state.Load().ready()
 	}
 	r.accounting.finish(oneCreating)
 	p.end()

@@ -253,15 +253,15 @@ func (s *sieve[K]) link(older, newer *sieveNode[K]) {
 // takePlace takes the node of at out of the order because its entry has left the table.
 func (s *sieve[K]) takePlace(r *root[K], at *place) {
 	n := sieveNodeOf[K](at)
-	if n.mark().isExpired() {
-		r.accounting.expired.Add(1)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n.stage == there {
 		s.remove(n)
 	}
 	n.stage = left
+	if n.mark().isExpired() { // or it never will, as it has left
+		r.accounting.expired.Add(1)
+	}
 	if s.len == 0 && s.next != nil {
 		s.next.stop()
 		s.next = nil

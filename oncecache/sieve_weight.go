@@ -121,10 +121,12 @@ func (*sieve[K]) setHeavy(r *root[K], n *entry[K]) (old *entry[K]) {
 		if r.note(e); !r.remove(e) { // LP(Set): too heavy
 			continue // another caller has replaced or removed it
 		}
-		if r.replaced(e, n) {
+		had := r.replaced(e, n)
+		left := r.leave(e)
+		if had && e.live(left) {
 			old = e
 		}
-		defer r.finishSet(e, r.leave(e)) // though the Close function of n may end the goroutine
+		defer r.finish(e, left, whyReplaced) // though the Close function of n may end the goroutine
 		break
 	}
 	r.dropPassing(n)
