@@ -2,6 +2,7 @@ package shardedregistry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -34,6 +35,16 @@ func Linked[K comparable, V any](r *Registry[K, V]) (n int) {
 	return n
 }
 
+// Intents returns the number of cells in the table that hold an intent.
+func Intents[K comparable, V any](r *Registry[K, V]) (n int) {
+	for c := range r.install().cells.All() {
+		if c.rec.Load().intent() {
+			n++
+		}
+	}
+	return n
+}
+
 // Suspects returns the number of calls that are listed as detectors.
 func Suspects[K comparable, V any](r *Registry[K, V]) (n int) {
 	for p := r.install().detectors.Load(); p != nil; p = p.next {
@@ -55,6 +66,32 @@ func Kill[K comparable, V any](r *Registry[K, V], key K) (rest func()) {
 	c.rec.Store(dead)
 	rt.shard(k.Hash).live.Add(-1)
 	return func() { rt.bury(k, c, old, dead) }
+}
+
+// GivenUp runs a transaction that stores value for two keys, the first of which is present,
+// has the lower hash, and gets its intent. The other is absent, but the owner has found it
+// present, since somebody has created and deleted it meanwhile. GivenUp returns the rest, which
+// gives up, unless others have committed the transaction.
+func GivenUp[K comparable, V any](r *Registry[K, V], present, absent K, value V) (rest func()) {
+	tx := newTx[K, V](r.install(), nil)
+	if err := errors.Join(tx.Put(present, value), tx.Put(absent, value), tx.prepare(nil)); err != nil {
+		panic(err)
+	}
+	tx.sort()
+	tx.count(1)
+	tx.install(tx.at(0))
+	return func() {
+		gone := tx.status.CompareAndSwap(undecided, aborted)
+		if gone {
+			tx.count(-1)
+		}
+		for i := range tx.n() {
+			tx.withdraw(tx.at(i))
+		}
+		if !gone {
+			tx.tell()
+		}
+	}
 }
 
 // Listed calls f while a detector for key is listed, as change.prove does.

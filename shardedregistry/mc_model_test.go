@@ -46,9 +46,13 @@ var (
 		return results(shardedregistry.Entry[string, int]{}, false)
 	}}
 
-	// linked counts the cells in the table, none of which may be left behind.
+	// linked counts the cells in the table, none of which may be left behind, and nor may an
+	// intent in one of them.
 	linked = call{Name: "linked", Do: func(r registry) any {
 		if r, ok := r.(*shardedregistry.Registry[string, int]); ok {
+			if n := shardedregistry.Intents(r); n > 0 {
+				return fmt.Sprint(n, " intents")
+			}
 			return shardedregistry.Linked(r)
 		}
 		return r.Len()

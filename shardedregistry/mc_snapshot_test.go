@@ -110,7 +110,7 @@ var traces = call{Name: "traces", Do: func(r registry) any {
 		r = j.Registry
 	}
 	if r, ok := r.(*shardedregistry.Registry[string, int]); ok {
-		return results(shardedregistry.Linked(r), shardedregistry.Kept(r))
+		return results(linked.Do(r), shardedregistry.Kept(r))
 	}
 	return results(r.Len(), 0)
 }}

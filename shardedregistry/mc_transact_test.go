@@ -212,3 +212,41 @@ func TestTransactWhileASnapshotIsTaken(t *testing.T) {
 		})
 	}
 }
+
+// A transaction puts a cell in the place of a dead one that a snapshot needs, and gives up. The
+// snapshot is over before the cell is dead again, or after: one of the two takes it away.
+func TestTransactGivenUpOverADeletion(t *testing.T) {
+	restores := transacts("Put(a, 3) if b is 2", func(tx model.TxOps) any {
+		b, _ := tx.Get("b")
+		if b == 2 {
+			tx.Put("a", 3)
+		}
+		return b
+	})
+	first := []call{put(2), other(put(2)), begin, remove}
+	fresh := func() registry {
+		r := &joined{Registry: twoShards()}
+		for _, c := range first {
+			c.Do(r)
+		}
+		return r
+	}
+	snapshotProtocol(t, bounded, fresh, first, threads{{restores}, {finish}, {other(put(5))}}, traces, lookup, other(lookup))
+}
+
+// One that helps a transaction puts its cell into the table while the owner gives up, and looks
+// for the cell there before, or after.
+func TestTransactGivenUpBesideAHelper(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "the end of a transaction that has failed ∥ Put(7)"}, func(m *mc.M) {
+		r := twoShards()
+		r.Put("a", 1)
+		m.Go(shardedregistry.GivenUp(r, "a", "b", 2))
+		m.Go(func() { r.Put("a", 7) })
+		m.Final(func() {
+			a, _ := r.Lookup("a")
+			if n := shardedregistry.Intents(r); n > 0 || a.Value != 7 || r.Len() != int(a.Version)-1 || shardedregistry.Linked(r) != r.Len() {
+				m.Failf("a is %v; Len = %d, %d linked, %d intents", a, r.Len(), shardedregistry.Linked(r), n)
+			}
+		})
+	})
+}
