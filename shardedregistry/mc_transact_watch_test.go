@@ -106,6 +106,29 @@ func TestTransactStreamed(t *testing.T) {
 	}
 }
 
+// A transaction creates a key over a dead cell that a loop has yet to look at, while Clear seals
+// and unseals the shard: its versions go on from those of the dead one.
+func TestTransactOverADeletionBesideClear(t *testing.T) {
+	cfg := mc.Config{Mode: mc.Bounded, Preemptions: 3, Operations: "Put(b, 7) in a transaction ∥ Clear"}
+	mc.Check(t, cfg, func(m *mc.M) {
+		r := twoKeys(a2b2)()
+		w := shardedregistry.Subscribe(r)
+		r.Put("b", 3)
+		seen := w.Drain()
+		r.Delete("b")
+		doing(m, r, []call{transacts("Put(b, 7)", func(tx model.TxOps) any { return tx.Put("b", 7) })})
+		m.Go(func() { r.Clear() })
+		m.Final(func() {
+			if b, ok := r.Lookup("b"); ok && b.Version <= 3 {
+				m.Failf("b has version %d again", b.Version)
+			}
+			told(m, r, append(seen, w.Drain()...), false)
+			w.Leave()
+			clean(m, r)
+		})
+	})
+}
+
 // What a loop is told of one key is there together with the rest of the transaction, and
 // Wait sleeps until then.
 func TestTransactWaited(t *testing.T) {
