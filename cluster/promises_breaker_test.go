@@ -96,7 +96,7 @@ func breakerDown(t *testing.T, e *engine) func(*testing.T) {
 		becomes(t, e.near.calls, "db", atomicbreaker.Open)
 		becomes(t, e.near.calls, "forced", atomicbreaker.ForcedOpen)
 		becomes(t, third, "before", atomicbreaker.ForcedOpen)
-		eventually(t, func() bool { h := third.Hints(); return h.Connected && h.Published == 2 && h.Dropped == 1 })
+		eventually(t, func() bool { h := third.Hints(); return h.Connected && h.Published == 3 && h.Dropped == 0 })
 		require.Equal(t, atomicbreaker.Closed, e.near.calls.State("short"))
 	}
 }

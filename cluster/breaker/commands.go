@@ -168,6 +168,10 @@ func (g *Group[K]) apply(h hint) {
 		g.Group.Disable(k)
 	case halfOpen:
 		g.Group.HalfOpen(k)
+	case unforce:
+		if s := g.State(k); s == atomicbreaker.ForcedOpen || s == atomicbreaker.Disabled {
+			g.Group.HalfOpen(k)
+		}
 	case reset:
 		g.Group.Reset(k)
 	case resetAll:

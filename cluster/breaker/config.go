@@ -44,7 +44,8 @@ type Config[K ~string] struct {
 	Suspect func(K, atomicbreaker.Config) atomicbreaker.Config
 
 	// MaxPending bounds the hints that wait for the engine, one for each key. More are
-	// dropped, see [Hints]. 0 stands for 10,000.
+	// dropped, see [Hints]; a command of an operator takes the place of the oldest report.
+	// 0 stands for 10,000.
 	MaxPending int
 
 	// OnError is told of what hinders the exchange of hints: the engine is away, a

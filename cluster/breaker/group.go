@@ -197,4 +197,8 @@ func (g *Group[K]) Close() {
 	g.stop(ErrClosed)
 	g.outbox.close()
 	g.closed.Wait()
+	g.outbox.drain()
+	g.commands.mu.Lock()
+	defer g.commands.mu.Unlock()
+	clear(g.commands.given) // nobody meets them
 }

@@ -20,8 +20,8 @@ func (f *follower[K]) read(subject string, payload []byte, age time.Duration, ol
 		return
 	}
 	if !h.Kind.isReport() {
-		if h.Kind == trip && h.For >= 0 && !f.lasts(&h, age) {
-			return
+		if h.Kind == trip && h.For >= 0 {
+			h = h.aged(age)
 		}
 		if !old {
 			defer f.recognize(h) // when it has been obeyed: a function of the caller may exit there
@@ -40,16 +40,15 @@ func (f *follower[K]) read(subject string, payload []byte, age time.Duration, ol
 	}
 }
 
-// lasts prepares a trip that was said so long ago, and reports whether it still says
-// something. What remains of one whose time has passed is that it has ended a forced state.
-func (f *follower[K]) lasts(h *hint, age time.Duration) bool {
-	if h.For > age || h.For == 0 && age < usualTrip {
+// aged returns what a Trip says that was said so long ago. What remains of one whose time has
+// passed is that it has ended a forced state.
+func (h hint) aged(age time.Duration) hint {
+	if h.For > max(age, over) || h.For == 0 && age < usualTrip {
 		h.For -= min(age, h.For)
-		return true
+		return h
 	}
-	s := f.g.State(K(h.Key))
-	h.Kind, h.For = halfOpen, 0
-	return s == atomicbreaker.ForcedOpen || s == atomicbreaker.Disabled
+	h.Kind, h.For = unforce, 0
+	return h
 }
 
 // own reports whether this Group has said h.

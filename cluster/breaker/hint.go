@@ -27,6 +27,10 @@ const (
 	reset     kind = "reset"
 	resetAll  kind = "resetAll"
 
+	// unforce is what a Trip says whose time has passed: halfOpen, if the key is in a forced
+	// state. No message has this kind.
+	unforce kind = "unforce"
+
 	// proof says nothing: its sequence proves where the stream ends.
 	proof kind = "proof"
 )
@@ -46,6 +50,9 @@ const (
 // have set that time differently.
 const usualTrip = time.Minute
 
+// over is the time of a Trip that is published when its time has passed.
+const over time.Duration = 1
+
 // longestTTL is the longest time that the server is asked to keep a message for. Beyond
 // some hundred years since 1970 it counts wrong.
 const longestTTL = 100 * 365 * 24 * time.Hour
@@ -59,7 +66,7 @@ type hint struct {
 	For     time.Duration `json:"for,omitempty"`  // nanoseconds; of tripped, stillOpen and trip
 	ID      string        `json:"id,omitempty"`   // of commands
 
-	until time.Time // when it is no longer worth publishing; zero: never
+	until time.Time // when it is no longer worth publishing, or, of a Trip, is over; zero: never
 }
 
 // newReport returns the hint for an event, or false if results have not caused it.
@@ -79,12 +86,18 @@ func newReport(key, replica string, e atomicbreaker.Event) (hint, bool) {
 	return h.dated(), true
 }
 
-// dated returns h with the time until which it is worth publishing.
+// dated returns h with the time until which it is worth publishing, or, of a Trip, until
+// which it opens. What ends a state is worth that for as long as others may have the state:
+// forced ones, and keys open until Reset, have no end.
 func (h hint) dated() hint {
-	good := h.kept()
+	var good time.Duration
 	switch {
-	case h.For > 0:
+	case (h.Kind.isReport() || h.Kind == trip) && h.For > 0:
 		good = h.For
+	case h.Kind == tripped || h.Kind == stillOpen:
+		good = h.kept()
+	case h.Kind == recovered:
+		good = commandKept // so long the stream keeps what it ends
 	case h.Kind == trip && h.For == 0:
 		good = usualTrip
 	}

@@ -27,18 +27,22 @@ func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
 	}
 	pause := firstPause
 	for {
-		h, ok := g.outbox.take(ctx, g.config.Stream)
+		h, ok := g.outbox.take(ctx)
 		if !ok {
 			return
 		}
 		if !h.until.IsZero() {
 			rest := time.Until(h.until)
-			if rest <= 0 {
+			switch {
+			case rest > 0:
+				h.For = min(h.For, rest)
+			case h.Kind == trip:
+				h.For = over // it may have ended a forced state, and others hold that still
+			default:
 				g.dropped(h)
 				g.outbox.done()
 				continue
 			}
-			h.For = min(h.For, rest)
 		}
 		h.Life = g.life
 		if h.ID == "" {

@@ -6,7 +6,7 @@ import "sync/atomic"
 type Hints struct {
 	Published int64 // hints that the engine has stored
 	Waiting   int   // hints that are to be published
-	Dropped   int64 // hints that nobody will hear of: too many waited, their time had passed, the key has over 1,024 bytes, or they are too large for the stream
+	Dropped   int64 // hints that nobody will hear of: too many waited, their time had passed, the key has over 1,024 bytes, they are too large for the stream, or the group was closed
 	Heard     int64 // messages of the stream, foreign ones and those of this replica among them
 	Applied   int64 // messages that have changed something here
 	Namesakes int64 // messages of others that have this replica's name, see ErrNamesake
@@ -23,8 +23,9 @@ type counts struct {
 // Hints is blocking on the mutex of the hints that wait. It takes effect for each count
 // when that is read.
 func (g *Group[K]) Hints() Hints {
+	waiting, lost := g.outbox.count()
 	return Hints{
-		Published: g.counts.published.Load(), Waiting: g.outbox.len(), Dropped: g.counts.dropped.Load(),
+		Published: g.counts.published.Load(), Waiting: waiting, Dropped: g.counts.dropped.Load() + int64(lost),
 		Heard: g.counts.heard.Load(), Applied: g.counts.applied.Load(), Namesakes: g.counts.namesakes.Load(), Connected: g.counts.connected.Load(),
 	}
 }
