@@ -38,7 +38,6 @@ func (f *follower[K]) run(ctx context.Context) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		met := f.g.counts.heard.Load()
 		err := f.follow(ctx)
-		f.g.counts.connected.Store(false)
 		if ctx.Err() != nil {
 			return
 		}
@@ -93,6 +92,7 @@ func (f *follower[K]) followStream(ctx context.Context, stream jetstream.Stream,
 	defer messages.Stop()
 	defer context.AfterFunc(ctx, messages.Stop)()
 	f.g.counts.connected.Store(true)
+	defer f.g.counts.connected.Store(false) // also if a function of the caller exits
 	once(f.g.usable)
 	listing := info.State.Msgs > 0 && f.last < f.began // of what is in the stream already
 	name := nameOf(consumer)

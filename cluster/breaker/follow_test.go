@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -75,8 +76,8 @@ func TestReopenGivesWay(t *testing.T) {
 	require.Zero(t, g.commands.users)
 }
 
-// Commands that nobody will hear of are forgotten, too: those beyond MaxPending, those with
-// too long a key, and those whose time has passed.
+// Commands that nobody will hear of are forgotten, too: those beyond MaxPending, and those with
+// too long a key. So is one whose time has passed, when it is met.
 func TestDroppedCommandsAreForgotten(t *testing.T) {
 	server := natstest.Start(t, 1)
 	js := server.JetStream()
@@ -97,4 +98,60 @@ func TestDroppedCommandsAreForgotten(t *testing.T) {
 	require.LessOrEqual(t, given(), 4)
 	server.Restart(0)
 	require.Eventually(t, func() bool { h := g.Hints(); return h.Published > 0 && h.Waiting == 0 && given() == 0 }, 30*time.Second, time.Millisecond)
+}
+
+// A follower that a function of Config has made exit follows no more.
+func TestExitedFollowerIsNotConnected(t *testing.T) {
+	js := natstest.Start(t, 1).JetStream()
+	g, err := NewGroup(js, Config[string]{Stream: "hints", OnError: func(error) { runtime.Goexit() }})
+	require.NoError(t, err)
+	require.NoError(t, g.Wait(t.Context()))
+	g.Close()
+	_, err = js.Publish(t.Context(), "hints.else", nil)
+	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() { defer close(done); newFollower(js, g).run(t.Context()) }()
+	<-done
+	require.EqualValues(t, 1, g.Hints().Heard)
+	require.False(t, g.Hints().Connected)
+}
+
+// A purged stream is followed on: what it has forgotten stays, and nothing is met again. A
+// replica that comes later knows what came after the purge.
+func TestStreamPurged(t *testing.T) {
+	t.Parallel()
+	js := natstest.Start(t, 1).JetStream()
+	group := func(name string) *Group[string] {
+		g, err := NewGroup(js, Config[string]{Stream: "hints", Replica: name})
+		require.NoError(t, err)
+		t.Cleanup(g.Close)
+		require.NoError(t, g.Wait(t.Context()))
+		return g
+	}
+	becomes := func(g *Group[string], k string, s atomicbreaker.State) {
+		t.Helper()
+		require.Eventually(t, func() bool { return g.State(k) == s }, 20*time.Second, time.Millisecond)
+	}
+	a, b := group("a"), group("b")
+	a.ForceOpen("before")
+	becomes(b, "before", atomicbreaker.ForcedOpen)
+	stream, err := js.Stream(t.Context(), "hints")
+	require.NoError(t, err)
+	require.NoError(t, stream.Purge(t.Context()))
+	c := group("c") // finds a stream without messages
+	b.Disable("after")
+	for _, g := range []*Group[string]{a, b, c} {
+		becomes(g, "after", atomicbreaker.Disabled)
+	}
+	require.Equal(t, atomicbreaker.ForcedOpen, a.State("before"))
+	require.Equal(t, atomicbreaker.Closed, c.State("before"))
+	require.NoError(t, stream.Purge(t.Context()))
+	c.Reset("before")
+	c.Reset("after")
+	for _, g := range []*Group[string]{a, b} {
+		becomes(g, "before", atomicbreaker.Closed)
+		becomes(g, "after", atomicbreaker.Closed)
+	}
+	require.EqualValues(t, 1, c.Hints().Applied, "nothing is applied again")
+	require.EqualValues(t, 4, a.Hints().Heard)
 }

@@ -127,6 +127,10 @@ func (f *follower[K]) act(k K, rest time.Duration) {
 	if err != nil {
 		return
 	}
+	if f.g.State(k) != atomicbreaker.Closed { // the permit may be one of a probe
+		permit.Cancel()
+		return
+	}
 	rest -= rand.N(rest/2 + 1) // so that the replicas do not probe together
 	f.g.opened.expect(k, time.Now().Add(rest))
 	if permit.Trip(rest) != atomicbreaker.Tripped { // it is late if the state has changed since

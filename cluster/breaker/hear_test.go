@@ -1,0 +1,249 @@
+package breaker
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchfree/latchfree/atomicbreaker"
+)
+
+// listener is a follower without an engine, whose group nobody else tells anything.
+func listener(t *testing.T, adapt ...func(*Config[string])) *follower[string] {
+	t.Helper()
+	c := Config[string]{Stream: "hints", Replica: "here"}
+	c.Group.Default.Trip = atomicbreaker.Consecutive(2)
+	for _, f := range adapt {
+		f(&c)
+	}
+	g, err := NewGroup(unreachable(t), c)
+	require.NoError(t, err)
+	t.Cleanup(g.Close)
+	return newFollower(nil, g)
+}
+
+// tell makes the follower meet a hint as a message of the stream that is so old.
+func (f *follower[K]) tell(h hint, age time.Duration) {
+	if h.Key == "" && h.Kind != resetAll {
+		h.Key = "db"
+	}
+	if h.Replica == "" {
+		h.Replica = "there"
+	}
+	f.meet(f.last+1, time.Now().Add(-age), h.subject("hints"), h.encode())
+}
+
+// A report that comes late, twice, or out of order opens nothing for longer than was said, and
+// a recovery that comes before its trip takes back nothing.
+func TestReportsOutOfOrder(t *testing.T) {
+	t.Run("late", func(t *testing.T) {
+		f := listener(t)
+		f.began = 10
+		f.tell(hint{Kind: tripped, For: 10 * time.Second}, 11*time.Second)
+		require.Zero(t, f.g.Len())
+		require.Empty(t, f.votes)
+		f.tell(hint{Kind: tripped, For: 10 * time.Second}, 4*time.Second)
+		require.LessOrEqual(t, f.g.Snapshot("db").RetryAfter, 6*time.Second)
+	})
+	t.Run("twice", func(t *testing.T) {
+		f := listener(t, func(c *Config[string]) { c.Quorum = 2 })
+		for range 3 {
+			f.tell(hint{Kind: tripped, For: time.Minute}, 0)
+		}
+		require.Equal(t, atomicbreaker.Closed, f.g.State("db"), "it is one vote")
+		f.tell(hint{Kind: tripped, For: time.Minute, Replica: "else"}, 0)
+		require.Equal(t, atomicbreaker.Open, f.g.State("db"))
+		before := f.g.Snapshot("db")
+		f.tell(hint{Kind: tripped, For: time.Hour, Replica: "else"}, 0)
+		require.Equal(t, before.Generation, f.g.Snapshot("db").Generation)
+		require.LessOrEqual(t, f.g.Snapshot("db").RetryAfter, before.RetryAfter)
+		for range 2 {
+			f.tell(hint{Kind: recovered}, 0)
+			require.Equal(t, atomicbreaker.HalfOpen, f.g.State("db"))
+		}
+	})
+	t.Run("recovery first", func(t *testing.T) {
+		f := listener(t)
+		f.tell(hint{Kind: recovered}, 0)
+		require.Zero(t, f.g.Len())
+		f.tell(hint{Kind: stillOpen, For: time.Minute}, 0)
+		require.Equal(t, atomicbreaker.Closed, f.g.State("db"))
+		f.tell(hint{Kind: tripped, For: time.Minute}, 0)
+		require.Equal(t, atomicbreaker.Open, f.g.State("db"))
+		f.tell(hint{Kind: recovered, Replica: "else"}, 0) // of one that did not open it
+		require.Equal(t, atomicbreaker.Open, f.g.State("db"))
+	})
+	t.Run("a message again", func(t *testing.T) {
+		f := listener(t)
+		f.tell(hint{Kind: tripped, For: time.Minute}, 0)
+		f.g.Group.Reset("db")
+		f.last--
+		f.meet(f.last, time.Now(), hint{Kind: tripped, Key: "db", Replica: "there"}.subject("hints"), hint{Kind: tripped, Key: "db", Replica: "there", For: time.Minute}.encode())
+		require.Equal(t, atomicbreaker.Closed, f.g.State("db"))
+	})
+}
+
+// What this Group has said is not followed, what its name has said in an earlier life is if it
+// comes now, and as a namesake's.
+func TestReportsOfOtherLives(t *testing.T) {
+	f := listener(t)
+	f.began = 1
+	f.tell(hint{Kind: tripped, For: time.Minute, Replica: "here", Life: "before"}, 0)
+	f.tell(hint{Kind: tripped, For: time.Minute, Replica: "here", Life: f.g.life}, 0)
+	require.Zero(t, f.g.Len())
+	require.Zero(t, f.g.Hints().Namesakes)
+	f.tell(hint{Kind: tripped, For: time.Minute, Replica: "here", Life: "before"}, 0)
+	require.Equal(t, atomicbreaker.Open, f.g.State("db"))
+	f.tell(hint{Kind: recovered, Replica: "here", Life: f.g.life}, 0)
+	require.Equal(t, atomicbreaker.Open, f.g.State("db"), "an own report takes back nothing")
+	f.tell(hint{Kind: recovered, Replica: "here", Life: "third"}, 0)
+	require.Equal(t, atomicbreaker.HalfOpen, f.g.State("db"))
+	require.EqualValues(t, 2, f.g.Hints().Namesakes)
+}
+
+// A key that leaves the group, and is made anew, between the hint and its effect, or between
+// that and the recovery, has nothing of it.
+func TestKeysLeaveBetween(t *testing.T) {
+	for name, leave := range map[string]func(g *Group[string]){
+		"reset":     func(g *Group[string]) { g.Group.Reset("db") },
+		"reset all": func(g *Group[string]) { g.Group.ResetAll() },
+		"swept":     func(g *Group[string]) { g.Group.Reset("db"); g.Sweep() },
+		"forced":    func(g *Group[string]) { g.Group.ForceOpen("db"); g.Group.Reset("db") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := listener(t)
+			f.tell(hint{Kind: tripped, For: time.Minute}, 0)
+			hinted := f.g.Snapshot("db")
+			require.Equal(t, atomicbreaker.Open, hinted.State)
+			leave(f.g)
+			require.Zero(t, f.g.Len())
+			for range 2 {
+				f.g.RecordFailure("db")
+			}
+			require.Equal(t, atomicbreaker.Open, f.g.State("db"))
+			f.tell(hint{Kind: recovered}, 0)
+			require.Equal(t, atomicbreaker.Open, f.g.State("db"), "own results have opened it")
+			f.g.RecordSuccess("db")
+			require.Zero(t, f.g.Len())
+			require.Empty(t, f.g.opened.keys)
+			f.tell(hint{Kind: tripped, For: time.Minute}, 0) // anew
+			require.Equal(t, atomicbreaker.Open, f.g.State("db"))
+			f.tell(hint{Kind: recovered}, 0)
+			require.Equal(t, atomicbreaker.HalfOpen, f.g.State("db"))
+		})
+	}
+}
+
+// A report opens no key whose probes decide since the follower has looked: here an operator
+// makes it half-open while the report takes its permit.
+func TestReportMeetsProbes(t *testing.T) {
+	var g *Group[string]
+	armed, met := false, false
+	f := listener(t, func(c *Config[string]) {
+		c.Group.PerKey = func(k string) atomicbreaker.Config {
+			if armed {
+				armed, met = false, true
+				g.Group.HalfOpen(k)
+			}
+			return atomicbreaker.Config{}
+		}
+	})
+	g = f.g
+	g.RecordFailure("db")
+	require.NoError(t, g.Update(g.config.Group)) // so that stored keys ask again
+	armed = true
+	f.tell(hint{Kind: tripped, For: time.Minute}, 0)
+	require.True(t, met)
+	require.Equal(t, atomicbreaker.HalfOpen, g.State("db"))
+	require.Zero(t, g.Snapshot("db").InFlight)
+}
+
+// A clock that is minutes off makes a replica ignore old reports, or open for up to MaxOpen, and
+// shortens or prolongs old Trips; forced states, what ends them, and all that comes now count.
+func TestClocksDiffer(t *testing.T) {
+	for name, off := range map[string]time.Duration{"ahead": 5 * time.Minute, "behind": -5 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			f := listener(t)
+			for _, k := range []string{"ended", "tripped by hand"} {
+				f.g.Group.ForceOpen(k)
+			}
+			f.began = 6
+			f.tell(hint{Kind: forceOpen, Key: "forced"}, off)
+			f.tell(hint{Kind: reset, Key: "ended"}, off)
+			f.tell(hint{Kind: trip, Key: "tripped by hand", For: time.Minute}, off)
+			f.tell(hint{Kind: trip, Key: "other", For: time.Minute}, off)
+			f.tell(hint{Kind: tripped, Key: "report", For: time.Minute}, off)
+			f.tell(hint{Kind: recovered, Key: "none"}, off)
+			want := atomicbreaker.Open
+			if off > 0 {
+				want = atomicbreaker.Closed
+			}
+			require.Equal(t, atomicbreaker.ForcedOpen, f.g.State("forced"))
+			require.Equal(t, atomicbreaker.Closed, f.g.State("ended"))
+			require.NotEqual(t, atomicbreaker.ForcedOpen, f.g.State("tripped by hand"))
+			require.Equal(t, want, f.g.State("other"))
+			require.LessOrEqual(t, f.g.Snapshot("other").RetryAfter, time.Minute+time.Second) // rounded up
+			require.Equal(t, want, f.g.State("report"))
+			require.LessOrEqual(t, f.g.Snapshot("report").RetryAfter, defaultMaxOpen)
+			f.tell(hint{Kind: tripped, Key: "now", For: time.Minute}, off)
+			f.tell(hint{Kind: trip, Key: "by hand now", For: time.Minute}, off)
+			require.Equal(t, atomicbreaker.Open, f.g.State("now"))
+			require.Equal(t, atomicbreaker.Open, f.g.State("by hand now"))
+		})
+	}
+}
+
+// An own Trip that is met when its time has passed leaves no trace of having been given.
+func TestOwnTripPasses(t *testing.T) {
+	f := listener(t)
+	f.g.Trip("db", time.Millisecond)
+	id := f.g.commands.given[hint{Kind: trip, Key: "db"}.subject("hints")]
+	require.NotEmpty(t, id)
+	f.began = 1
+	f.tell(hint{Kind: trip, For: time.Millisecond, Replica: "here", Life: f.g.life, ID: id}, time.Second)
+	require.Empty(t, f.g.commands.given)
+}
+
+// A function of Config that exits while a hint is followed takes that hint with it, and no other.
+func TestFollowedFunctionsExit(t *testing.T) {
+	for name, adapt := range map[string]func(*Config[string]){
+		"PerKey": func(c *Config[string]) {
+			c.Group.PerKey = func(k string) atomicbreaker.Config {
+				if k == "exits" {
+					runtime.Goexit()
+				}
+				return atomicbreaker.Config{}
+			}
+		},
+		"OnStateChange": func(c *Config[string]) {
+			c.Group.OnStateChange = func(k string, _ atomicbreaker.Event) {
+				if k == "exits" {
+					runtime.Goexit()
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := listener(t, adapt)
+			for i, h := range []hint{
+				{Kind: tripped, For: time.Minute}, {Kind: recovered}, {Kind: forceOpen}, {Kind: disable},
+				{Kind: trip, For: 1}, {Kind: halfOpen}, {Kind: reset}, {Kind: resetAll},
+			} {
+				if h.Kind != resetAll {
+					h.Key = "exits"
+				}
+				done := make(chan struct{})
+				go func() { defer close(done); f.tell(h, 0) }()
+				<-done
+				require.Zero(t, f.g.commands.users, h.Kind)
+				k := fmt.Sprint("next", i)
+				f.tell(hint{Kind: tripped, Key: k, For: time.Minute}, 0)
+				require.Equal(t, atomicbreaker.Open, f.g.State(k), h.Kind)
+			}
+			require.EqualValues(t, 16, f.g.Hints().Heard)
+		})
+	}
+}
