@@ -119,6 +119,30 @@ func TestProtocolsOfTurnsOfOneFunction(t *testing.T) {
 	}
 }
 
+// A Refresh ends another, whose value has gone and which asks for its own key: the function of
+// that is told so, because it is noted before its entry leaves the table.
+func TestProtocolsOfTurnsOfAnOvertakenRefresh(t *testing.T) {
+	mc.Check(t, twice.of("CloseBeforeCreate: Refresh, which replaces its key's value, takes that away and asks for its own key ∥ Refresh"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{CloseBeforeCreate: true, Close: func(int, int) error { return nil }})
+		c.Set(1, 1)
+		m.Go(func() {
+			c.Refresh(context.Background(), 1, func(ctx context.Context, _ int) (int, error) {
+				oncecache.CompareAndDelete(c, 1, 1)
+				c.SetIfAbsent(1, 5)
+				oncecache.CompareAndDelete(c, 1, 5)
+				c.GetOrCreateContext(ctx, 1, makesTwo)
+				return 3, nil
+			})
+		})
+		m.Go(func() { c.Refresh(context.Background(), 1, makesOne) })
+		m.Final(func() {
+			if err := c.Close(context.Background()); err != nil || oncecache.Claims(c) != 0 {
+				m.Failf("closed with %v, %d claims are left", err, oncecache.Claims(c))
+			}
+		})
+	})
+}
+
 // The function of a Refresh whose value has gone, and which asks for its own key
 // with its context, gets one: the creation goes on beside it, as it can, and not
 // the function's call, which could do nothing but fail.

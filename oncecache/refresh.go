@@ -152,7 +152,7 @@ func (r *root[K]) overtakeOther(k table.Hashed[K], e *entry[K]) {
 	if base == nil || *base == any(e) || r.entries.Load(k) != e {
 		return
 	}
-	if in.remove(old) {
+	if in.note(old); in.remove(old) {
 		in.removed(old)
 	}
 }
