@@ -214,7 +214,10 @@ func (c *Cache[K, V]) Wait(ctx context.Context, k K) (v V, err error) {
 	if v, ok := use[V](r, e); ok {
 		return v, nil
 	}
-	if e = r.current(e); e == nil {
+	if r.current(e) == nil {
+		if v, ok := use[V](r, e); ok { // LP(Wait): it has become ready since, and is being evicted
+			return v, nil
+		}
 		return v, ErrNotFound
 	}
 	if err := ctx.Err(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/mc"
 	"github.com/latchfree/latchfree/oncecache"
 )
@@ -102,4 +103,42 @@ func acquiresOnce(m *mc.M, c *oncecache.Cache[int, int]) {
 		m.Failf("created %d times, %v; the key has a value: %v", created, err, ok)
 	}
 	l.Release()
+}
+
+// A key that is being created, and then has a value, which Set replaces while it is being
+// evicted, is never absent, and Wait finds a value.
+func TestProtocolsOfWaitForWhatIsEvicted(t *testing.T) {
+	mc.Check(t, twice.of("MaxEntries is 1: GetOrCreate ∥ Wait ∥ it is evicted, and Set meanwhile"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 1})
+		begun, waits, created := atomics.MakeEvent(), atomics.MakeEvent(), atomics.MakeEvent()
+		absent, replaced := false, false
+		m.Go(func() {
+			c.GetOrCreate(1, func() (int, error) {
+				begun.Fire()
+				waits.Wait()
+				return 1, nil
+			})
+			created.Fire()
+		})
+		m.Go(func() {
+			begun.Wait()
+			v, err := c.Wait(context.Background(), 1)
+			if absent = err == oncecache.ErrNotFound; !absent && (err != nil || v != 1 && v != 5) {
+				m.Failf("Wait returns %d, %v", v, err)
+			}
+		})
+		m.Go(func() {
+			begun.Wait()
+			waits.Fire()
+			created.Wait()
+			finish := oncecache.StartEviction(c, 1)
+			_, replaced = c.Set(1, 5)
+			finish()
+		})
+		m.Final(func() {
+			if absent && replaced {
+				m.Failf("Wait has not found the key, which was there all the time")
+			}
+		})
+	})
 }
