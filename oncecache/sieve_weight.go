@@ -106,7 +106,7 @@ func (*sieve[K]) refuseHeavy(r *root[K], e *entry[K]) {
 
 // setHeavy is core.set of the value of n, which is too heavy: what the key has leaves, as it
 // does for another value, and n is in no table. Callers of a creation under way get it.
-func (*sieve[K]) setHeavy(r *root[K], n *entry[K]) (old *entry[K]) {
+func (s *sieve[K]) setHeavy(r *root[K], n *entry[K]) (old *entry[K]) {
 	at := r.at(n.key)
 	r.makePassing(n)
 	for {
@@ -115,7 +115,10 @@ func (*sieve[K]) setHeavy(r *root[K], n *entry[K]) (old *entry[K]) {
 			break
 		}
 		if r.close != nil && r.hasValueOf(e, n) { // LP(Set): the very value
-			r.unown(n.key)
+			defer r.unown(n.key) // also if TTL panics
+			if s.lives != nil {
+				r.prolongs(e, s.lives.lasts(r, n)) // or it leaves just then, after this Set
+			}
 			return n
 		}
 		if r.note(e); !r.remove(e) { // LP(Set): too heavy

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -238,6 +239,79 @@ func TestVeryValueHasBecomeHeavy(t *testing.T) {
 	}
 	if err := c.Close(t.Context()); err != nil || removed != 1 || oncecache.Pending(c) != 0 {
 		t.Errorf("%v, %d removed", err, removed)
+	}
+}
+
+// It lives as long as one that is not too heavy, and is due again, whether a Renew has been under
+// way or not. If TTL panics, it stays too.
+func TestVeryValueHasBecomeHeavyAndIsAsNew(t *testing.T) {
+	for _, renews := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var closed, calls atomic.Int32
+			var panics atomic.Bool
+			config := oncecache.Config[string, *int64]{
+				MaxWeight: 10, Weight: func(_ string, v *int64) int64 { return *v },
+				Close: func(_ string, v *int64) error {
+					if *v != 0 {
+						closed.Add(1)
+					}
+					return nil
+				},
+				TTL: func(string, *int64) time.Duration {
+					if panics.Load() {
+						panic("asked")
+					}
+					return time.Minute
+				},
+			}
+			if renews {
+				config.RenewAhead = 20 * time.Second
+				config.Renew = func(context.Context, string, *int64) (*int64, error) {
+					calls.Add(1)
+					time.Sleep(5 * time.Second)
+					return new(int64), nil // too late, as Set has come
+				}
+			}
+			c := oncecache.MustNew(config)
+			v := new(int64)
+			c.Set("k", v)
+			*v = 11
+			for i := range int32(3) {
+				time.Sleep(50 * time.Second)
+				if got, ok := c.Get("k"); !ok || got != v {
+					t.Fatalf("renews %t: %v, %t after Set number %d", renews, got, ok, i)
+				}
+				synctest.Wait()
+				if n := calls.Load(); renews && n != i+1 {
+					t.Errorf("%d calls of Renew after Set number %d", n, i)
+				}
+				if old, ok := c.Set("k", v); !ok || old != v {
+					t.Errorf("Set returns %v, %t", old, ok)
+				}
+				synctest.Wait()
+			}
+			panics.Store(true)
+			func() {
+				defer func() {
+					if p := recover(); p != "asked" {
+						t.Errorf("Set panics with %v", p)
+					}
+				}()
+				c.Set("k", v)
+			}()
+			panics.Store(false) // Renew may ask too
+			if _, ok := c.Get("k"); !ok || closed.Load() != 0 {
+				t.Errorf("renews %t: it is there: %t, closed %d times", renews, ok, closed.Load())
+			}
+			time.Sleep(time.Minute + time.Millisecond)
+			synctest.Wait()
+			if _, ok := c.Get("k"); ok || closed.Load() != 1 {
+				t.Errorf("renews %t: it is there: %t, closed %d times", renews, ok, closed.Load())
+			}
+			if err := c.Close(t.Context()); err != nil || closed.Load() != 1 || oncecache.Pending(c) != 0 {
+				t.Errorf("Close returns %v, closed %d times, %d pending", err, closed.Load(), oncecache.Pending(c))
+			}
+		})
 	}
 }
 
