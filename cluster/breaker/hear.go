@@ -23,6 +23,7 @@ func (f *follower[K]) read(subject string, payload []byte, age time.Duration, ol
 		if h.Kind == trip && h.For >= 0 {
 			h = h.aged(age)
 		}
+		f.void(h)
 		if !old {
 			defer f.recognize(h) // when it has been obeyed: a function of the caller may exit there
 		}
@@ -49,6 +50,23 @@ func (h hint) aged(age time.Duration) hint {
 	}
 	h.Kind, h.For = unforce, 0
 	return h
+}
+
+// void ends the votes for keys that a command changes at all replicas, also at those that have
+// said that they are open: a Trip leaves them open.
+func (f *follower[K]) void(h hint) {
+	switch h.Kind {
+	case resetAll:
+		clear(f.votes)
+		if f.g.suspects != nil {
+			f.g.suspects.removeAll()
+		}
+	case forceOpen, disable, halfOpen, reset:
+		delete(f.votes, K(h.Key))
+		if f.g.suspects != nil {
+			f.g.suspects.remove(K(h.Key))
+		}
+	}
 }
 
 // own reports whether this Group has said h.

@@ -247,3 +247,117 @@ func TestFollowedFunctionsExit(t *testing.T) {
 		})
 	}
 }
+
+// Two lives of one name are one vote.
+func TestLivesOfOneNameAreOneVote(t *testing.T) {
+	f := listener(t, func(c *Config[string]) { c.Quorum = 2 })
+	for _, life := range []string{"one", "two", "one"} {
+		f.tell(hint{Kind: tripped, For: time.Minute, Life: life}, 0)
+	}
+	require.Equal(t, atomicbreaker.Closed, f.g.State("db"))
+}
+
+// A command that changes a key at all replicas ends the votes for it, and what they suspect: who
+// has said that it is open has it as the command says.
+func TestCommandsEndVotes(t *testing.T) {
+	for _, command := range []hint{{Kind: reset}, {Kind: resetAll}, {Kind: halfOpen}, {Kind: forceOpen}, {Kind: disable}} {
+		for _, own := range []bool{false, true} {
+			t.Run(fmt.Sprint(command.Kind, " own ", own), func(t *testing.T) {
+				f := listener(t, func(c *Config[string]) { c.Quorum = 2 })
+				for _, k := range []string{"db", "other"} {
+					f.tell(hint{Kind: tripped, Key: k, For: time.Minute, Replica: "a"}, 0)
+				}
+				said := command
+				if said.Kind != resetAll {
+					said.Key = "db"
+				}
+				if own {
+					f.g.command(said)
+					said.Replica, said.Life = "here", f.g.life
+					said.ID = f.g.commands.given[said.subject("hints")]
+				}
+				f.tell(said, 0)
+				f.g.Group.Reset("db")
+				for _, k := range []string{"db", "other"} {
+					f.tell(hint{Kind: tripped, Key: k, For: time.Minute, Replica: "b"}, 0)
+				}
+				require.Equal(t, atomicbreaker.Closed, f.g.State("db"))
+				want := atomicbreaker.Open
+				if command.Kind == resetAll {
+					want = atomicbreaker.Closed
+				}
+				require.Equal(t, want, f.g.State("other"))
+				f.tell(hint{Kind: tripped, For: time.Minute, Replica: "c"}, 0)
+				require.Equal(t, atomicbreaker.Open, f.g.State("db"))
+			})
+		}
+	}
+	t.Run("suspect", func(t *testing.T) {
+		f := listener(t, func(c *Config[string]) {
+			c.Suspect = func(_ string, c atomicbreaker.Config) atomicbreaker.Config { return c }
+		})
+		for _, k := range []string{"db", "other"} {
+			f.tell(hint{Kind: tripped, Key: k, For: time.Minute}, 0)
+		}
+		f.tell(hint{Kind: reset}, 0)
+		require.False(t, f.g.suspects.has("db"))
+		require.True(t, f.g.suspects.has("other"))
+		f.tell(hint{Kind: resetAll}, 0)
+		require.False(t, f.g.suspects.has("other"))
+	})
+	t.Run("a Trip leaves them", func(t *testing.T) {
+		f := listener(t, func(c *Config[string]) { c.Quorum = 2 })
+		f.tell(hint{Kind: tripped, For: time.Minute, Replica: "a"}, 0)
+		f.tell(hint{Kind: trip, For: over}, 0)
+		f.tell(hint{Kind: tripped, For: time.Minute, Replica: "b"}, 0)
+		require.Equal(t, atomicbreaker.Open, f.g.State("db"))
+	})
+}
+
+// A Suspect that exits takes no other key's suspicion with it, and does not keep Close waiting.
+func TestSuspectExits(t *testing.T) {
+	f := listener(t, func(c *Config[string]) {
+		c.Suspect = func(k string, c atomicbreaker.Config) atomicbreaker.Config {
+			if k == "exits" {
+				runtime.Goexit()
+			}
+			c.Trip = atomicbreaker.Consecutive(1)
+			return c
+		}
+	})
+	for _, k := range []string{"exits", "db"} {
+		f.g.RecordFailure(k) // so that it is stored
+		done := make(chan struct{})
+		go func() { defer close(done); f.tell(hint{Kind: tripped, Key: k, For: time.Minute}, 0) }()
+		<-done
+	}
+	require.Eventually(t, func() bool { return f.g.Config("db").Trip.String() == "Consecutive(1)" }, 20*time.Second, time.Millisecond)
+	f.g.RecordFailure("db")
+	require.Equal(t, atomicbreaker.Open, f.g.State("db"))
+	f.g.Close()
+}
+
+// A report that would open more keys than MaxOpenFraction allows opens none, and counts as no
+// failure here.
+func TestReportsBeyondTheQuota(t *testing.T) {
+	f := listener(t, func(c *Config[string]) {
+		c.Group.MaxOpenFraction = 0.01
+		c.Group.Default.Trip = atomicbreaker.Consecutive(3)
+	})
+	f.g.RecordFailure("two")
+	for _, k := range []string{"one", "two"} {
+		for range 3 {
+			f.tell(hint{Kind: tripped, Key: k, For: time.Minute}, 0)
+		}
+	}
+	require.Equal(t, atomicbreaker.Open, f.g.State("one"))
+	require.Equal(t, atomicbreaker.Closed, f.g.State("two"))
+	require.Len(t, f.g.opened.keys, 1)
+	f.g.Group.Reset("one") // there is room
+	f.g.RecordFailure("two")
+	require.Equal(t, atomicbreaker.Closed, f.g.State("two"), "it is the second")
+	f.g.RecordFailure("two")
+	require.Equal(t, atomicbreaker.Open, f.g.State("two"))
+	f.tell(hint{Kind: recovered, Key: "two"}, 0)
+	require.Equal(t, atomicbreaker.Open, f.g.State("two"), "own results have opened it")
+}

@@ -36,6 +36,8 @@ func (s *suspects[K]) add(k K, d time.Duration) {
 
 func (s *suspects[K]) remove(k K) { s.until.Delete(k) }
 
+func (s *suspects[K]) removeAll() { s.until.Clear() }
+
 // followSuspects makes the local group look at the settings of its keys again when a
 // suspicion begins or ends.
 func (g *Group[K]) followSuspects(ctx context.Context) {
