@@ -182,8 +182,8 @@ func (gs *groupState) unlinked(hash uint64) {
 // finish ends an operation on a living cell. Sweeps come last, as they call the
 // listener for other keys.
 func (gs *groupState) finish(c *cell, did step) {
-	if did.flags&wrote != 0 {
-		gs.tidy(c, did.to)
+	if did.flags&(wrote|withheld) != 0 {
+		gs.tidy(c, did.to) // obtain may have made it for a failure that leaves nothing
 	}
 	gs.relax(c, did)
 	if did.owed != nil {

@@ -351,7 +351,7 @@ func (r *report) withhold(w word) (next word, ok bool) {
 		return r.remember(w, failed)
 	case !failed:
 		return w.pass(s), true
-	case s.rules.history != 0:
+	case s.rules.history != 0 || !w.trips(s):
 		return w.miss(s), true
 	}
 	return w, true // the next failure may open it

@@ -43,8 +43,9 @@ type GroupConfig[K comparable] struct {
 	// to 1, so that a local fault that makes calls of all keys fail does not
 	// shut off everything. Zero means that there is no bound. One key may always
 	// be open. A failure that would open one key too many is Counted, and the
-	// next failure of the key tries again. Half-open keys count as open. Keys that
-	// are opened by hand count too, and are not bounded.
+	// next failure of the key tries again; a Permit.Trip then counts like any other
+	// failure. Half-open keys count as open. Keys that are opened by hand count
+	// too, and are not bounded.
 	//
 	// The number of keys is estimated, to some 3 %, from the keys of all calls of
 	// Allow in the last 10 to 20 minutes or, if nothing was opened since, for

@@ -12,6 +12,7 @@ import (
 // An allotment is what some threads do to a group of which one key may be open
 // at once, or all, and what was done before.
 type allotment struct {
+	trip    Policy // nil: two failures in a row
 	all     bool
 	before  []action
 	threads [][]action
@@ -25,6 +26,9 @@ func (p allotment) check(t *testing.T) {
 	cfg := mc.Config{Operations: mc.Listed(p.threads, func(a action) string { return a.Name }), MaxSteps: 10_000} // estimates are long
 	mc.Check(t, cfg, func(m *mc.M) {
 		config := GroupConfig[string]{Default: Config{Trip: Consecutive(2), OpenTimeout: time.Minute, Probes: 1}, MaxOpenFraction: 1e-6}
+		if p.trip != nil {
+			config.Default.Trip = p.trip
+		}
 		if p.all {
 			config.MaxOpenFraction = 1
 		}
@@ -68,6 +72,7 @@ func TestQuotaInEveryOrder(t *testing.T) {
 		"a failure too many":          {all: true, before: bothFailing, threads: threads{{record(k, Failure), record(k, Success)}, {reportOp(2, Failure)}}},
 		"two keys, and no place":      {before: after(bothFailing, record(twin, Failure), record(twin, Failure)), threads: threads{{record(k, Failure)}, {record(another, Failure)}}, opens: [2]int{1, 1}, withheld: [2]uint64{2, 2}},
 		"two of a key, and one place": {before: failing, threads: threads{{reportOp(0, Failure)}, {reportOp(2, Failure)}}, opens: [2]int{1, 1}, withheld: [2]uint64{0, 1}},
+		"two of a key, and no place":  {trip: KOfN(2, 3), before: after(bothFailing, record(another, Failure)), threads: threads{{record(k, Failure)}, {reportOp(2, Failure)}}, opens: [2]int{1, 1}, withheld: [2]uint64{2, 2}},
 		"a place that becomes free":   {before: after(bothFailing, record(another, Failure)), threads: threads{{reset(another), record(k, Failure)}, {reportOp(2, Ignored)}}, opens: [2]int{1, 1}},
 		"two recoveries":              {before: opened, threads: threads{{record(k, Success)}, {record(k, Success)}}},
 		"a recovery, and it is off":   {before: probing, threads: threads{{reportOp(3, Success)}, {disableK}}},

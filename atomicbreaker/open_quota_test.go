@@ -121,6 +121,83 @@ func TestMaxOpenFractionKeepsCounting(t *testing.T) {
 	wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Tripped) // 3 of 6
 }
 
+// A Trip that may not open its key is a failure like any other: it counts in a row and in
+// windows.
+func TestMaxOpenFractionCountsTrips(t *testing.T) {
+	for name, policy := range map[string]ab.Policy{
+		"in a row":     ab.Consecutive(3),
+		"a short log":  ab.KOfN(3, 5),
+		"a long log":   ab.KOfN(3, 50),
+		"a window":     ab.FailureCount(3, time.Minute),
+		"a rate":       ab.FailureRate(0.5, 3, time.Minute),
+		"a function":   ab.TripFunc(time.Minute, 0, func(c ab.Counts) bool { return c.Failures >= 3 && c.Consecutive >= 3 }),
+		"any of these": ab.AnyOf(ab.Consecutive(3), ab.FailureCount(20, time.Minute)),
+	} {
+		g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, Default: ab.Config{Trip: policy}})
+		g.Trip(0, 0)
+		for i := range 2 {
+			wantVerdict(t, admit(t, keyed(g, 1)).Trip(time.Hour), ab.Counted)
+			if s := g.Snapshot(1); s.State != ab.Closed || s.Failures != i+1 && s.Window.Failures != i+1 {
+				t.Errorf("%s: %+v after %d", name, s, i+1)
+			}
+		}
+		if n := g.Stats().Withheld; n != 2 {
+			t.Errorf("%s: %d openings were withheld, want 2", name, n)
+		}
+		g.Reset(0)
+		if v := fail(t, keyed(g, 1), 1); v != ab.Tripped {
+			t.Errorf("%s: the third failure is %v", name, v)
+		}
+	}
+}
+
+// So is a failure that a window keeps from opening its key, and it does not end those in a row.
+func TestMaxOpenFractionCountsInARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, Default: ab.Config{Trip: ab.AnyOf(ab.Consecutive(5), ab.FailureCount(2, time.Second))}})
+		g.Trip(0, time.Hour)
+		wantVerdict(t, fail(t, keyed(g, 1), 4), ab.Counted) // all but the first are withheld
+		time.Sleep(time.Minute)
+		g.Reset(0)
+		wantVerdict(t, fail(t, keyed(g, 1), 1), ab.Tripped)
+	})
+}
+
+// A key that may not open, and has nothing to remember, does not stay in the group.
+func TestMaxOpenFractionKeepsNoPristineKeys(t *testing.T) {
+	g := fleet(t, 50, ab.GroupConfig[int]{MaxOpenFraction: 0.01, Default: ab.Config{Trip: ab.Consecutive(1)}})
+	g.Trip(0, 0)
+	for i := range 50 {
+		wantVerdict(t, g.RecordFailure(1+i), ab.Counted)
+		wantVerdict(t, fail(t, keyed(g, 1+i), 1), ab.Counted)
+	}
+	if n, s := g.Len(), g.Stats(); n != 1 || s.Withheld != 100 {
+		t.Errorf("%d keys, %+v", n, s)
+	}
+	g.Reset(0)
+	wantVerdict(t, g.RecordFailure(1), ab.Tripped)
+}
+
+// A key that keeps failing and may not open is not forgotten.
+func TestMaxOpenFractionKeepsWhatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := fleet(t, 2, ab.GroupConfig[int]{MaxOpenFraction: 0.5, ForgetAfter: time.Minute, Default: ab.Config{Trip: ab.Consecutive(3)}})
+		g.Trip(0, -1) // until Reset
+		for i := range 300 {
+			wantVerdict(t, g.RecordFailure(1), ab.Counted)
+			if n := g.Snapshot(1).Failures; n != min(i+1, 2) {
+				t.Fatalf("%d failures in a row after %d", n, i+1)
+			}
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Minute)
+		g.Sweep()
+		if n := g.Len(); n != 1 {
+			t.Errorf("%d keys", n)
+		}
+	})
+}
+
 // Half-open keys keep their place, also while they fail again.
 func TestMaxOpenFractionWhileHalfOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

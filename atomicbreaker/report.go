@@ -19,6 +19,8 @@ type report struct {
 	began   bool          // whether block is set
 	full    tally         // the window that then had enough
 	gone    step          // the step that closed a key that was forgotten
+
+	withheld bool // whether the open quota has made a Permit.Trip a failure like any other
 }
 
 // apply is decide for a report that has begun.
@@ -181,11 +183,15 @@ func (r *report) trip(w word) (change, Verdict) {
 // already. It reports whether it has, and with which verdict.
 func (r *report) swap(was, w word, x change, v Verdict) (Verdict, step, bool) {
 	s := r.settings
-	did := step{at: r.at}
+	did, held := step{at: r.at}, r.withheld
 	if s.quota != nil && w.mode() == closed && x.next.mode() == open {
-		if x.acquired = s.quota.acquire(s); !x.acquired {
-			s.counters.mine().withheld.Add(1)
-			did.flags |= withheld
+		x.acquired = s.quota.acquire(s)
+		if held = !x.acquired; held {
+			if r.result.how&tripping != 0 {
+				r.result.how &^= tripping // it counts as any failure does
+				r.withheld = true
+				return v, step{}, false
+			}
 			next, ok := r.withhold(w)
 			if !ok {
 				return v, step{}, false
@@ -196,15 +202,18 @@ func (r *report) swap(was, w word, x change, v Verdict) (Verdict, step, bool) {
 	if r.in && s.owner != nil && x.next.mode() == closed && x.next.stay() == r.counted {
 		x.next |= watched
 	}
-	if x.next == w && (was == w || !r.bad) {
-		did.to = w
-		return v, did, true
-	}
-	if s.owner != nil {
+	changes, ok := x.next != w || was != w && r.bad, true
+	if s.owner != nil && (changes || held) {
 		r.core.touchBefore(x.next, s)
 	}
-	owed, ok := r.core.swap(s, was, w, x)
-	did.to, did.owed, did.flags = x.next, owed, did.flags|wrote
+	if did.to = x.next; changes {
+		did.flags = wrote
+		did.owed, ok = r.core.swap(s, was, w, x)
+	}
+	if ok && held && x.next.mode() == closed {
+		s.counters.mine().withheld.Add(1)
+		did.flags |= withheld
+	}
 	return v, did, ok
 }
 
