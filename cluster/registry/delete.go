@@ -32,7 +32,7 @@ func (r *Registry[K, V]) Delete(ctx context.Context, key K) (Entry[K, V], bool, 
 		if err != nil {
 			return Entry[K, V]{}, false, err
 		}
-		_, err = r.store(ctx, w.key, w.name, s.revision, nil, w.header)
+		_, err = w.store(s.revision, nil)
 		if err == nil || errors.Is(err, ErrBehind) {
 			return Entry[K, V]{Key: w.key, Value: s.value, Version: Version(s.revision)}, true, err
 		}

@@ -23,7 +23,7 @@ var (
 
 var (
 	// ErrUnknown reports that a write was sent and that no answer came before the
-	// context ended. It may have taken effect, may still do so, or may not. It
+	// context ended, or none that the leader of the bucket must have given. It may have taken effect, may still do so, or may not. It
 	// takes effect at most once, and only if its key has not changed meanwhile.
 	// The error matches the cause of the context, too.
 	ErrUnknown = errors.New("registry: the outcome of the write is not known")
@@ -58,15 +58,11 @@ type (
 	ConflictError = shardedregistry.ConflictError
 )
 
-// conflict is the answer of the bucket to a write whose condition does not hold.
-type conflict struct {
-	last     uint64 // the revision of the key that the answering server has
-	inFlight bool   // instead: another write of the key is in flight
-}
+// conflict is the answer of the bucket to a write whose condition does not hold. Last is the revision
+// of the key that the answering server has.
+type conflict struct{ last uint64 }
 
-func (c *conflict) Error() string {
-	if c.inFlight {
-		return "registry: another write of the key is in flight"
-	}
-	return fmt.Sprintf("registry: the key is at revision %d", c.last)
-}
+func (c *conflict) Error() string { return fmt.Sprintf("registry: the key is at revision %d", c.last) }
+
+// errInFlight is the answer where another write of the key is in flight.
+var errInFlight = errors.New("registry: another write of the key is in flight")

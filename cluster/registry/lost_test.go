@@ -161,6 +161,84 @@ func testLostAnswerAndConflict(t *testing.T) {
 	}
 }
 
+// besides is a JetStream in which a leader that was deposed gets writes besides the leader, and answers
+// first.
+type besides struct {
+	*flaky
+	answer atomic.Pointer[jetstream.APIError] // of the next write
+}
+
+func (f *besides) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	ack, err := f.flaky.PublishMsg(ctx, m, opts...)
+	if m.Header.Get(nats.MsgIdHdr) != "" {
+		if answer := f.answer.Swap(nil); answer != nil {
+			return nil, answer
+		}
+	}
+	return ack, err
+}
+
+// A write that a deposed leader has refused, and the leader has stored, is stored once, and the call
+// knows it.
+func testSecondAnswer(t *testing.T, c *natstest.Cluster) {
+	ctx := within(t)
+	js := c.JetStream()
+	kv := bucket(t, js, replicated)
+	f := &besides{flaky: &flaky{JetStream: js}}
+	r := opened[plan](t, f, kv, func(c *Config[string, plan]) { c.Heartbeat, c.Timeout = patience, patience })
+	refusal := func(code jetstream.ErrorCode, text string) *jetstream.APIError {
+		return &jetstream.APIError{Code: 400, ErrorCode: code, Description: text}
+	}
+	value := plan{N: 7}
+	n := 0
+	for _, answer := range []*jetstream.APIError{
+		refusal(codeWrongLast, "wrong last sequence: 0"), refusal(codeWrongLast, "wrong last sequence: 1"),
+		refusal(codeWrongLastAny, "wrong last sequence"), {Code: 503, ErrorCode: 10023, Description: "insufficient resources"},
+	} {
+		for name, write := range map[string]func(k string, v Version) (Version, error){
+			"Create": func(k string, v Version) (Version, error) {
+				require.NoError(t, r.DeleteIf(ctx, k, v)) // so that the bucket expects its marker
+				hear := deaf(t, r)
+				f.answer.Store(answer)
+				go heard(f, hear)
+				return r.Create(ctx, k, value)
+			},
+			"Put":      func(k string, v Version) (Version, error) { return r.Put(ctx, k, value) },
+			"UpdateIf": func(k string, v Version) (Version, error) { return r.UpdateIf(ctx, k, v, value) },
+			"Update": func(k string, v Version) (Version, error) {
+				e, err := r.Update(ctx, k, func(p plan) (plan, error) { p.N++; return p, nil })
+				return e.Version, err
+			},
+		} {
+			n++
+			k := key(n)
+			v, err := r.Create(ctx, k, plan{N: 6})
+			require.NoError(t, err)
+			if name != "Create" {
+				hear := deaf(t, r)
+				f.answer.Store(answer)
+				go heard(f, hear)
+			}
+			v2, err := write(k, v)
+			require.NoError(t, err, "%s: %v", name, answer)
+			require.Nil(t, f.answer.Load())
+			require.NoError(t, r.Sync(ctx))
+			e, _ := r.Lookup(k)
+			require.Equal(t, Entry[string, plan]{Key: k, Value: value, Version: v2}, e, "%s: %v", name, answer)
+		}
+	}
+}
+
+// heard lets a mirror hear again when the first answer has come, and another request was sent, or
+// some time has passed.
+func heard(f *besides, hear func()) {
+	sent := f.sent.Load()
+	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end) && (f.answer.Load() != nil || f.sent.Load() < sent+2); {
+		time.Sleep(time.Millisecond)
+	}
+	hear()
+}
+
 // A probe asks for a message id and changes nothing, on one server and on three.
 func TestProbe(t *testing.T) {
 	t.Parallel()

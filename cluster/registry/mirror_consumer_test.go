@@ -63,13 +63,16 @@ func attachAgain[V any](t testing.TB, r *Registry[string, V]) {
 func consumerServer[V any](t testing.TB, c *natstest.Cluster, r *Registry[string, V]) int {
 	s, err := r.js.Stream(within(t), r.stream)
 	require.NoError(t, err)
-	var names []string
+	server := -1
 	eventually(t, func() bool {
-		names = names[:0]
+		var names []string
 		for name := range s.ConsumerNames(context.Background()).Name() {
 			names = append(names, name)
 		}
-		return len(names) == 1
-	}, "those that were given up are deleted")
-	return c.ConsumerServer(r.stream, names[0])
+		if len(names) == 1 { // those that were given up are deleted
+			server = c.ConsumerServer(r.stream, names[0])
+		}
+		return server >= 0
+	}, "the consumer")
+	return server
 }

@@ -41,6 +41,7 @@ const (
 	refused answer = iota // the error is final
 	stored                // at the revision returned
 	clash                 // the error is a *conflict
+	busy                  // as clash, but the error names no revision
 	repeat                // nothing was stored, and another request may succeed
 	unclear               // the request may have been stored, or may be later
 )
@@ -71,8 +72,13 @@ func (r *Registry[K, V]) request(ctx context.Context, m *nats.Msg) (answer, uint
 // apiAnswer returns what an error of the server says about the request.
 func apiAnswer(api *jetstream.APIError) answer {
 	switch api.ErrorCode {
-	case codeWrongLast, codeWrongLastAny:
-		return clash
+	case codeWrongLast:
+		if _, named := lastRevision(api); named {
+			return clash
+		}
+		return busy
+	case codeWrongLastAny:
+		return busy
 	case codeDuplicate:
 		return unclear
 	case codeStoreFailed: // unless a limit was checked before the message was proposed
@@ -84,82 +90,98 @@ func apiAnswer(api *jetstream.APIError) answer {
 		return refused
 	}
 	if api.Code >= 500 {
-		return repeat
+		return busy
 	}
 	return refused
+}
+
+// lastRevision returns the revision that an error names: "wrong last sequence: 7".
+func lastRevision(api *jetstream.APIError) (revision uint64, ok bool) {
+	revision, err := strconv.ParseUint(api.Description[strings.LastIndexByte(api.Description, ' ')+1:], 10, 64)
+	return revision, err == nil
 }
 
 // apiError returns the error of the registry for one of the server.
 func apiError(api *jetstream.APIError) error {
 	switch api.ErrorCode {
-	case codeWrongLast: // "wrong last sequence: 7"
-		i := strings.LastIndexByte(api.Description, ' ')
-		if n, err := strconv.ParseUint(api.Description[i+1:], 10, 64); err == nil {
-			return &conflict{last: n}
+	case codeWrongLast, codeWrongLastAny:
+		if last, named := lastRevision(api); named {
+			return &conflict{last}
 		}
-		return &conflict{inFlight: true}
-	case codeWrongLastAny:
-		return &conflict{inFlight: true}
+		return errInFlight
 	case codeTooLarge, codeHeaderTooLarge:
 		return fmt.Errorf("%w: %w", ErrTooLarge, api)
 	}
 	return fmt.Errorf("registry: %w", api)
 }
 
-// store stores a message for k if the bucket's last revision of k is expect, and returns its revision
+// store stores a message for the key if the bucket's last revision of that is expect, and returns its revision
 // when the mirror has that. It sends the message until there is an answer. If the
-// condition does not hold, the error is a *conflict, and the message is not stored and never will be.
-func (r *Registry[K, V]) store(ctx context.Context, k K, name string, expect uint64, data []byte, header nats.Header) (uint64, error) {
-	w := r.calls.add(k, r.nextID(), 0)
-	defer r.calls.remove(k, w)
-	w.had = r.known(k).revision
-	m := &nats.Msg{Subject: r.publish + name, Data: data, Header: nats.Header{
-		nats.MsgIdHdr:                       {w.id},
+// condition does not hold, the error is a *conflict, and the message is not stored and never will be;
+// but with w.id, it may be if the conflict names revision 0, and the call must go on with that.
+//
+// A leader that was deposed without noticing may get a message besides the leader, and answer first: see
+// "A second answer" in DESIGN.md.
+func (w *write[K, V]) store(expect uint64, data []byte) (uint64, error) {
+	r, ctx, id := w.r, w.ctx, w.id
+	if id == "" {
+		id = r.nextID()
+	}
+	c := r.calls.add(w.key, id, 0)
+	defer r.calls.remove(w.key, c)
+	c.had = r.known(w.key).revision
+	m := &nats.Msg{Subject: r.publish + w.name, Data: data, Header: nats.Header{
+		nats.MsgIdHdr:                       {id},
 		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(expect, 10)},
 	}}
-	for h, v := range header {
+	for h, v := range w.header {
 		m.Header[h] = v
 	}
-	gaps, doubtful, behind, pause := r.mirror.gaps.Load(), false, 0, firstRetry
+	gaps, behind, pause := r.mirror.gaps.Load(), 0, firstRetry
+	doubtful := false   // a sending has had no answer
+	suspicious := false // one had an answer that may not be the leader's
 	for began := time.Now(); ; {
 		if err := r.connected(ctx); err != nil {
-			return 0, r.ended(ctx, doubtful, err)
+			return 0, r.ended(ctx, doubtful || suspicious, err)
 		}
-		if doubtful && expect == 0 && time.Since(began) > r.creates() {
+		if (doubtful || suspicious) && expect == 0 && time.Since(began) > r.creates() {
 			return 0, fmt.Errorf("%w: a request was lost, and the bucket may have forgotten it", ErrUnknown)
 		}
 		attached := r.mirror.attached.Load()
-		a, revision, err := r.send(ctx, w, m)
-		if got := r.calls.seen(w); got != 0 {
+		a, revision, err := r.send(ctx, c, m)
+		if got := r.calls.seen(c); got != 0 {
 			return got, nil // the mirror has it, whatever the answer is
 		}
 		switch a {
 		case stored:
-			return revision, r.mirrored(ctx, k, w, m, revision, attached)
+			return revision, r.mirrored(ctx, w.key, c, m, revision, attached)
 		case refused:
 			if doubtful && !errors.Is(err, ErrTooLarge) { // for which all sendings are
 				err = fmt.Errorf("%w: %w", ErrUnknown, err)
 			}
 			return 0, err
 		case clash:
-			if !doubtful {
+			switch now := err.(*conflict); {
+			case now.last > expect && doubtful:
+				return r.decide(ctx, w.key, c, m, now, gaps)
+			case now.last > expect, now.last == 0 && w.id != "" && !doubtful:
+				return 0, now
+			}
+			if behind++; r.wentBack(ctx, w.key, c, expect, behind) {
+				if doubtful {
+					err = fmt.Errorf("%w: a request was lost, and the bucket has lost revision %d of the key", ErrUnknown, expect)
+				}
 				return 0, err
 			}
-			switch c := err.(*conflict); {
-			case c.inFlight:
-			case c.last > expect:
-				return r.decide(ctx, k, w, m, c, gaps)
-			default:
-				if behind++; r.wentBack(ctx, k, w, expect, behind) {
-					return 0, fmt.Errorf("%w: a request was lost, and the bucket has lost revision %d of the key", ErrUnknown, expect)
-				}
-			}
+			suspicious = true
+		case busy:
+			suspicious = true
 		case unclear:
 			doubtful = true
 		case repeat:
 		}
 		if ctx.Err() != nil || r.life.Err() != nil {
-			return 0, r.ended(ctx, doubtful, err)
+			return 0, r.ended(ctx, doubtful || suspicious, err)
 		}
 		r.sleep(ctx, pause/2+rand.N(pause))
 		pause = min(2*pause, lastRetry)

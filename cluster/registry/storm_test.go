@@ -36,6 +36,7 @@ func TestStorm(t *testing.T) {
 	c := natstest.Start(t, 3)
 	testAtLeader(t, c)
 	testEarly(t, c)
+	testSecondAnswer(t, c)
 	all := three(t, c, false, fresh)
 	fresh := startFresh(all)
 	s := &storm{t: t}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -56,8 +55,8 @@ type write[K ~string, V any] struct {
 	key    K
 	name   string // in the bucket
 	header nats.Header
-	proved bool          // a beat of this call has proved what the mirror shows
-	pause  time.Duration // before the next attempt
+	id     string // of its messages, if all have one; "" if each attempt has another
+	proved bool   // a beat of this call has proved what the mirror shows
 }
 
 // begin checks the arguments of a call.
@@ -80,7 +79,7 @@ func (r *Registry[K, V]) begin(ctx context.Context, method string, key K, opts [
 	if r.life.Err() != nil {
 		return nil, ErrClosed
 	}
-	return &write[K, V]{r: r, ctx: ctx, key: key, name: name, header: header, pause: firstRetry}, nil
+	return &write[K, V]{r: r, ctx: ctx, key: key, name: name, header: header}, nil
 }
 
 // prove makes what the mirror shows a proof of what the bucket held at an instant of this
@@ -103,19 +102,10 @@ func (w *write[K, V]) refused(err error, expect uint64) error {
 	if !errors.As(err, &c) {
 		return err
 	}
-	switch {
-	case c.inFlight:
-		w.r.sleep(w.ctx, w.pause/2+rand.N(w.pause))
-		w.pause = min(2*w.pause, lastRetry)
-		if w.ctx.Err() != nil || w.r.life.Err() != nil {
-			return w.r.ended(w.ctx, false, nil)
-		}
-		return nil
-	case c.last > expect:
+	if c.last > expect {
 		return w.await(c.last)
 	}
-	// The server is behind what the mirror has seen: deposed, or the key was removed
-	// without a marker.
+	// The bucket has lost what the mirror has seen.
 	if proved, err := w.prove(); err != nil || !proved {
 		return err
 	}
@@ -156,10 +146,11 @@ func (r *Registry[K, V]) Create(ctx context.Context, key K, value V, opts ...Opt
 	if err != nil {
 		return 0, err
 	}
+	w.id = r.nextID()
 	var other *uint64 // what the bucket expects, where it differs from what the mirror knows
 	for {
 		s := r.known(w.key)
-		if s.present || s.foreign {
+		if other == nil && (s.present || s.foreign) {
 			if proved, err := w.prove(); err != nil {
 				return 0, err
 			} else if !proved {
@@ -174,13 +165,13 @@ func (r *Registry[K, V]) Create(ctx context.Context, key K, value V, opts ...Opt
 		if other != nil {
 			expect = *other
 		}
-		revision, err := r.store(ctx, w.key, w.name, expect, data, w.header)
+		revision, err := w.store(expect, data)
 		if err == nil || errors.Is(err, ErrBehind) {
 			return Version(revision), err
 		}
 		var c *conflict
-		named := errors.As(err, &c) && !c.inFlight
-		if named && c.last == 0 { // the marker has expired
+		named := errors.As(err, &c)
+		if named && c.last == 0 && expect != 0 { // the marker has expired
 			other = &c.last
 			continue
 		}
@@ -216,15 +207,16 @@ func (r *Registry[K, V]) Put(ctx context.Context, key K, value V, opts ...Option
 	if err != nil {
 		return 0, err
 	}
+	w.id = r.nextID()
 	expect := r.known(w.key).expect
 	for {
-		revision, err := r.store(ctx, w.key, w.name, expect, data, w.header)
+		revision, err := w.store(expect, data)
 		if err == nil || errors.Is(err, ErrBehind) {
 			return Version(revision), err
 		}
 		// Which revision is replaced is of no interest, so the mirror need not have it.
 		var c *conflict
-		if errors.As(err, &c) && !c.inFlight {
+		if errors.As(err, &c) {
 			expect = c.last
 			continue
 		}
@@ -265,7 +257,7 @@ func (r *Registry[K, V]) Update(ctx context.Context, key K, fn func(V) (V, error
 		if err != nil {
 			return Entry[K, V]{}, err
 		}
-		revision, err := r.store(ctx, w.key, w.name, s.revision, data, w.header)
+		revision, err := w.store(s.revision, data)
 		if err == nil || errors.Is(err, ErrBehind) {
 			return Entry[K, V]{Key: w.key, Value: value, Version: Version(revision)}, err
 		}
@@ -370,7 +362,7 @@ func (w *write[K, V]) replace(version Version, data []byte) (state[V], Version, 
 		if err != nil {
 			return s, 0, err
 		}
-		revision, err := w.r.store(w.ctx, w.key, w.name, s.revision, data, w.header)
+		revision, err := w.store(s.revision, data)
 		if err == nil || errors.Is(err, ErrBehind) {
 			return s, Version(revision), err
 		}

@@ -42,19 +42,13 @@ func (c *Cluster) request(nc *nats.Conn, stream string, request any) {
 	}
 }
 
-// ConsumerServer waits until a consumer of a stream of the default account has a leader
-// among the servers that run, and returns its number.
+// ConsumerServer returns the number of the server that leads a consumer of a stream of the default
+// account, or -1 if none does, as when the consumer is gone.
 func (c *Cluster) ConsumerServer(stream, consumer string) int {
-	c.t.Helper()
-	leader := -1
-	c.wait("leader of consumer "+consumer, func() bool {
-		for i, n := range c.nodes {
-			if s := n.running.Load(); s != nil && s.JetStreamIsConsumerLeader("$G", stream, consumer) {
-				leader = i
-				return true
-			}
+	for i, n := range c.nodes {
+		if s := n.running.Load(); s != nil && s.JetStreamIsConsumerLeader("$G", stream, consumer) {
+			return i
 		}
-		return false
-	})
-	return leader
+	}
+	return -1
 }
