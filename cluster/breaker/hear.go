@@ -151,7 +151,7 @@ func (f *follower[K]) act(k K, rest time.Duration) {
 	}
 	rest -= rand.N(rest/2 + 1) // so that the replicas do not probe together
 	f.g.opened.expect(k, time.Now().Add(rest))
-	if permit.Trip(rest) != atomicbreaker.Tripped { // it is late if the state has changed since
+	if permit.Trip(rest) != atomicbreaker.Tripped { // the state has changed since, or the quota of open keys has made it a failure
 		f.g.opened.forget(k)
 		return
 	}
