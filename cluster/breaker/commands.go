@@ -108,14 +108,13 @@ func (g *Group[K]) obey(h hint) (applied bool) {
 	}
 	place := c.enter(h)
 	c.mu.Unlock()
-	g.perform(h, place)
-	return true
+	return g.perform(h, place)
 }
 
-// perform applies h, and what enters for its keys until it is done.
-func (g *Group[K]) perform(h hint, place int) {
+// perform applies h, and what enters for its keys until it is done. It returns what apply does.
+func (g *Group[K]) perform(h hint, place int) (applied bool) {
 	defer g.overtaken(h, place) // also if a listener panics
-	g.apply(h)
+	return g.apply(h)
 }
 
 // overtaken applies again what has entered after place for the keys of h.
@@ -156,8 +155,8 @@ func (g *Group[K]) reopen(k K) bool {
 	return true
 }
 
-// apply does here what a command says.
-func (g *Group[K]) apply(h hint) {
+// apply does here what a command says, and reports whether it says anything here.
+func (g *Group[K]) apply(h hint) bool {
 	k := K(h.Key)
 	switch h.Kind {
 	case trip:
@@ -169,12 +168,14 @@ func (g *Group[K]) apply(h hint) {
 	case halfOpen:
 		g.Group.HalfOpen(k)
 	case unforce:
-		if s := g.State(k); s == atomicbreaker.ForcedOpen || s == atomicbreaker.Disabled {
-			g.Group.HalfOpen(k)
+		if s := g.State(k); s != atomicbreaker.ForcedOpen && s != atomicbreaker.Disabled {
+			return false
 		}
+		g.Group.HalfOpen(k)
 	case reset:
 		g.Group.Reset(k)
 	case resetAll:
 		g.Group.ResetAll()
 	}
+	return true
 }

@@ -107,6 +107,22 @@ func (h hint) dated() hint {
 	return h
 }
 
+// due returns h as it is published now, and whether that is still worth it.
+func (h hint) due() (hint, bool) {
+	if h.until.IsZero() {
+		return h, true
+	}
+	switch rest := time.Until(h.until); {
+	case rest > 0:
+		h.For = min(h.For, rest)
+	case h.Kind == trip:
+		h.For = over // it may have ended a forced state, and others hold that still
+	default:
+		return h, false
+	}
+	return h, true
+}
+
 // kept returns how long the stream keeps h; 0 means until the next of its subject.
 func (h hint) kept() time.Duration {
 	switch h.Kind {

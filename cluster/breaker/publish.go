@@ -31,18 +31,11 @@ func (g *Group[K]) publishAll(ctx context.Context, js jetstream.JetStream) {
 		if !ok {
 			return
 		}
-		if !h.until.IsZero() {
-			rest := time.Until(h.until)
-			switch {
-			case rest > 0:
-				h.For = min(h.For, rest)
-			case h.Kind == trip:
-				h.For = over // it may have ended a forced state, and others hold that still
-			default:
-				g.dropped(h)
-				g.outbox.done()
-				continue
-			}
+		h, ok = h.due()
+		if !ok {
+			g.dropped(h)
+			g.outbox.done()
+			continue
 		}
 		h.Life = g.life
 		if h.ID == "" {

@@ -35,6 +35,7 @@ func TestTripPassesInTheOutbox(t *testing.T) {
 	b.hears(t, 5)
 	require.Equal(t, atomicbreaker.Closed, b.State("closed"))
 	require.NotContains(t, b.reasons(), atomicbreaker.ReasonTrip)
+	require.EqualValues(t, 4, b.Hints().Applied, "two forced states, and their ends")
 	eventually(t, func() bool { h := a.Hints(); return h.Published == 5 && h.Dropped == 0 })
 	// A replica that comes now has no forced state.
 	c := start(t, server.JetStream(), "c")
