@@ -138,13 +138,12 @@ func (w *write[K, V]) store(expect uint64, data []byte) (uint64, error) {
 		m.Header[h] = v
 	}
 	gaps, behind, pause := r.mirror.gaps.Load(), 0, firstRetry
-	doubtful := false   // a sending has had no answer
-	suspicious := false // one had an answer that may not be the leader's
+	doubtful := false // a sending has had no answer
 	for began := time.Now(); ; {
 		if err := r.connected(ctx); err != nil {
-			return 0, r.ended(ctx, doubtful || suspicious, err)
+			return 0, r.ended(ctx, doubtful || w.suspicious, err)
 		}
-		if (doubtful || suspicious) && expect == 0 && time.Since(began) > r.creates() {
+		if (doubtful || w.suspicious) && expect == 0 && time.Since(began) > r.creates() {
 			return 0, fmt.Errorf("%w: a request was lost, and the bucket may have forgotten it", ErrUnknown)
 		}
 		attached := r.mirror.attached.Load()
@@ -156,7 +155,7 @@ func (w *write[K, V]) store(expect uint64, data []byte) (uint64, error) {
 		case stored:
 			return revision, r.mirrored(ctx, w.key, c, m, revision, attached)
 		case refused:
-			if doubtful && !errors.Is(err, ErrTooLarge) { // for which all sendings are
+			if (doubtful || w.suspicious) && !errors.Is(err, ErrTooLarge) { // for which all sendings are
 				err = fmt.Errorf("%w: %w", ErrUnknown, err)
 			}
 			return 0, err
@@ -164,24 +163,29 @@ func (w *write[K, V]) store(expect uint64, data []byte) (uint64, error) {
 			switch now := err.(*conflict); {
 			case now.last > expect && doubtful:
 				return r.decide(ctx, w.key, c, m, now, gaps)
-			case now.last > expect, now.last == 0 && w.id != "" && !doubtful:
+			case now.last > expect:
+				w.suspicious = false
+				return 0, now
+			case now.last == 0 && expect != 0 && w.id != "" && !doubtful:
+				w.suspicious = true
 				return 0, now
 			}
 			if behind++; r.wentBack(ctx, w.key, c, expect, behind) {
 				if doubtful {
 					err = fmt.Errorf("%w: a request was lost, and the bucket has lost revision %d of the key", ErrUnknown, expect)
 				}
+				w.suspicious = false
 				return 0, err
 			}
-			suspicious = true
+			w.suspicious = true
 		case busy:
-			suspicious = true
+			w.suspicious = true
 		case unclear:
 			doubtful = true
 		case repeat:
 		}
 		if ctx.Err() != nil || r.life.Err() != nil {
-			return 0, r.ended(ctx, doubtful || suspicious, err)
+			return 0, r.ended(ctx, doubtful || w.suspicious, err)
 		}
 		r.sleep(ctx, pause/2+rand.N(pause))
 		pause = min(2*pause, lastRetry)

@@ -56,7 +56,11 @@ type write[K ~string, V any] struct {
 	name   string // in the bucket
 	header nats.Header
 	id     string // of its messages, if all have one; "" if each attempt has another
-	proved bool   // a beat of this call has proved what the mirror shows
+
+	// suspicious says that a sending of its message had an answer that may not be the leader's.
+	suspicious bool
+
+	proved bool // a beat of this call has proved what the mirror shows
 }
 
 // begin checks the arguments of a call.
