@@ -21,6 +21,9 @@ func (t *Cells[K, E]) Init(Hash[K], int) {
 // Spread does nothing: the model counts nothing.
 func (t *Cells[K, E]) Spread(int, func(uint64) *atomics.Int64) {}
 
+// Counted is Len.
+func (t *Cells[K, E]) Counted() int { return t.Len() }
+
 // Find reads the key's word.
 func (t *Cells[K, E]) Find(keys *Keys[K], k K) (e *E, hash uint64) {
 	hash = keys.Hash(k)

@@ -3,7 +3,7 @@ package table
 import "github.com/latchfree/latchfree/internal/atomics"
 
 // spread is how a set counts its cells where concurrent additions and removals must not
-// write the same word: in parts, each for as many hashes as the others. A part adds its
+// write the same word: in parts, of which each call writes one. A part adds its
 // count to size when that is a batch, as the approximate counters of the Linux kernel
 // (percpu_counter) do. A batch is so small that all parts together keep a quarter of a
 // cell at most for each chain that there was when they counted last: in a set that
@@ -13,11 +13,15 @@ type spread struct {
 	part  func(hash uint64) *atomics.Int64
 }
 
-// Spread makes t count in that many parts, and part return that of a hash. It comes
-// right after Init.
+// Spread makes t count in that many parts, and part return one of them for a cell of a hash. It
+// comes right after Init.
 func (t *Lines[K, E]) Spread(parts int, part func(hash uint64) *atomics.Int64) {
 	t.spread = spread{parts, part}
 }
+
+// Counted returns the number of cells without those in the parts, so that it may be below zero.
+// Together with the parts it is exact while nobody writes.
+func (t *Lines[K, E]) Counted() int { return int(t.size.Load()) }
 
 // count counts a change by one cell of that hash, in a set of so many chains, and
 // reports whether size has changed. It is called after the change.
