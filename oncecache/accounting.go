@@ -87,14 +87,20 @@ func (a *accounting) finish(what tally) {
 	a.idle.Wake()
 }
 
+// pending reports whether anything is pending. What is in a spare, and stays, comes to work before
+// it leaves the spare: so work is read last.
+func (r *root[K]) pending() bool {
+	return r.spared() != 0 || tally(r.accounting.work.Load()).pending() != 0
+}
+
 // wait returns when nothing is pending, or with an error when ctx has ended.
-func (a *accounting) wait(ctx context.Context) error {
-	for tally(a.work.Load()).pending() != 0 {
-		w := a.idle.Event()
-		if tally(a.work.Load()).pending() == 0 {
+func (r *root[K]) wait(ctx context.Context) error {
+	for r.pending() {
+		w := r.accounting.idle.Event()
+		if !r.pending() {
 			return nil
 		}
-		if err := w.WaitContext(ctx); err != nil && tally(a.work.Load()).pending() != 0 {
+		if err := w.WaitContext(ctx); err != nil && r.pending() {
 			return err
 		}
 		// Something may have begun and found the cache closed; it is short.

@@ -22,7 +22,7 @@ type batch[K comparable] struct {
 	own    []ownCreation[K]   // creations of the caller itself; no element moves once the function is called
 	only   bool               // there is one key, whose creation may wait for its turn
 	thrown PanicError         // how the function ended, on a goroutine of its own
-	spare  func() []*entry[K] // returns those of values to be closed that no creation has; nil: there are none
+	loose  func() []*entry[K] // returns those of values to be closed that no creation has; nil: there are none
 
 	// createContext is the context of the create function. Its part stands for the
 	// creations of all keys.
@@ -215,10 +215,10 @@ func (b *batch[K]) run(alone *PanicError, call calling[K]) {
 }
 
 // endAll is end for a function that was cut short, as all of its creations are.
-func (b *batch[K]) endAll(how result) {
+func (b *batch[K]) endAll(how *result) {
 	lost := how.lost
 	how.lost = nil
-	ends := slices.Repeat([]result{how}, len(b.own))
+	ends := slices.Repeat([]result{*how}, len(b.own))
 	if lost == nil {
 		b.end(ends)
 		return
@@ -249,7 +249,7 @@ func (b *batch[K]) refuse(closed bool) {
 			err = n.takeTurn()
 		}
 		if err != nil {
-			n.settle(result{err: err})
+			n.settle(&result{err: err})
 			n.phase.callOff(nil)
 			continue
 		}
@@ -275,8 +275,8 @@ func (b *batch[K]) end(ends []result) (heard bool) {
 	r.accounting.created.Add(int64(created))
 	var over tally
 	var stay, free []*entry[K]
-	if b.spare != nil {
-		free = b.spare()
+	if b.loose != nil {
+		free = b.loose()
 		for _, e := range free {
 			r.own(e.key)
 		}
@@ -284,9 +284,9 @@ func (b *batch[K]) end(ends []result) (heard bool) {
 	n := creation[K]{root: r}
 	for i := range b.own {
 		n.become(&b.own[i])
-		var how result
+		how := new(result)
 		if ends != nil {
-			how = ends[i]
+			how = &ends[i]
 		}
 		l := n.conclude(how)
 		b.own[i].ended = n.ended

@@ -16,7 +16,7 @@ func call[K comparable, V any](b *batch[K], create func(context.Context, []K) (m
 	var spare map[K]V
 	if r.close != nil {
 		all := maps.Clone(made) // until it is known how each key ends
-		b.spare = func() (free []*entry[K]) {
+		b.loose = func() (free []*entry[K]) {
 			for k, v := range all {
 				free = append(free, newBoxed(r, k, v))
 			}

@@ -35,6 +35,7 @@ type root[K comparable] struct {
 	before     *root[K]    // the root that this one replaced; nil if not closed
 	accounting *accounting // the same as that of before
 	backlog    *backlog[K] // the same as that of before
+	spares     []spare[K]  // the same as those of before; none if creations must have flights
 
 	of values[K] // kind[K, V], of the values of this cache
 
@@ -151,7 +152,7 @@ type settings[K comparable] struct {
 	timed                      func(*root[K], *entry[K], *phase[K]) (stop func())
 	sieve                      bounded[K]
 	kept                       errorKeeper[K]
-	expires                    bool
+	expires, renews            bool
 	claims                     func(table.Hash[K]) claiming[K]
 
 	close closer[K]
@@ -178,6 +179,9 @@ func newRoot[K comparable](of values[K], keys table.Keys[K], config *settings[K]
 		r.counts = callerAndLease
 	}
 	r.plain = !r.apart && !r.marked
+	if config.claims == nil && config.timed == nil && !config.renews {
+		r.addSpares()
+	}
 	if config.claims != nil {
 		r.claims = config.claims(r.hash)
 	}
@@ -338,8 +342,9 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 
 // Len returns the number of keys that have a value. It is exact while no call
 // that changes the cache and no creation starts or ends, and no value expires, however many
-// creations are under way; otherwise it is off by at most the number of calls and
-// creations that do. A creation may end a moment after its caller's return.
+// creations are under way; otherwise it may be off by the number of calls and
+// creations that do, and, because each processor counts for itself, by a tenth of the largest
+// number that there has been. A creation may end a moment after its caller's return.
 //
 // Len is wait-free. It takes effect when its counters are read, one by one.
 func (c *Cache[K, V]) Len() int { return c.len() }
@@ -349,7 +354,7 @@ func (c *core[K]) len() int {
 	if r == nil {
 		return 0
 	}
-	n := r.entries.Len() - tally(r.accounting.work.Load()).creating() // LP(Len)
+	n := r.size() - r.creating() // LP(Len)
 	if c := r.renewals.Load(); c != nil {
 		n += c.root.Load().entries.Len()
 	}

@@ -51,7 +51,7 @@ func (c *core[K]) shutDown(ctx context.Context, of values[K]) error {
 		rr.drain()
 	}
 	r.later(r.drain())
-	err := r.accounting.wait(ctx)
+	err := r.wait(ctx)
 	if err != nil {
 		pending := &PendingError{err: err}
 		r.backlog.name(pending)
@@ -72,7 +72,7 @@ func (c *core[K]) detach(of values[K]) *root[K] {
 		return r.before
 	}
 	n := &root[K]{
-		keys: r.keys, hash: r.hash, before: r, accounting: r.accounting, backlog: r.backlog, claims: r.claims,
+		keys: r.keys, hash: r.hash, before: r, accounting: r.accounting, backlog: r.backlog, spares: r.spares, claims: r.claims,
 		of: r.of, close: r.close, same: r.same, counts: r.counts, recorder: r.recorder, apart: r.apart, marked: r.marked, plain: r.plain,
 	}
 	n.entries.Init(n.hash, 0)
@@ -94,10 +94,10 @@ func (r *root[K]) drain() (free []*entry[K]) {
 // endRemoved ends e, which Close has taken out of the table, and reports whether its
 // value is to be closed.
 func (r *root[K]) endRemoved(e *entry[K]) (free bool) {
-	p := e.state.Load()
+	p := e.joinable()
 	if p.creating() {
 		r.backlog.note(e, p.flight)
-		if e.state.CompareAndSwap(p, newPhase(finalState[K]{err: ErrClosed})) { // LP(GetOrCreate): caught by Close
+		if e.state.CompareAndSwap(p, newPhase(finalState[K]{err: ErrClosed, was: p})) { // LP(GetOrCreate): caught by Close
 			r.accounting.finish(oneCreating)
 			p.end()
 			p.callOff(ErrClosed)

@@ -55,8 +55,8 @@ func TestFailureLeavesBeforeItIsKnown(t *testing.T) {
 			if err := <-done; !errors.Is(err, errRefused) {
 				t.Error(err)
 			}
-			if !e.failed() || r.entries.Len() != 0 || tally(r.accounting.work.Load()).creating() != 0 {
-				t.Errorf("failed %t, %d entries", e.failed(), r.entries.Len())
+			if !e.failed() || r.size() != 0 || r.creating() != 0 {
+				t.Errorf("failed %t, %d entries", e.failed(), r.size())
 			}
 		})
 	}

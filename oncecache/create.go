@@ -56,17 +56,27 @@ func createOrJoin[K comparable, V any](r *root[K], k table.Hashed[K], create fun
 // createOrJoin is the part of that which does not depend on V. Fresh is the entry that enter may
 // insert; create writes its value into that.
 func (r *root[K]) createOrJoin(at table.Hashed[K], fresh *entry[K], create func(*entry[K]) error) *entry[K] {
-	p := newCreating[K]()
-	p.by, p.since = goid.Token(), r.now()
-	var ctx context.Context
-	if r.occupied(at) { // it may have to wait, so it can be called off
+	var (
+		p        *phase[K]
+		ctx      context.Context
+		occupied = r.occupied(at)
+	)
+	if !occupied {
+		p = r.takeSpare()
+	}
+	if p == nil {
+		p = newCreating[K]()
+		p.by, p.since = goid.Token(), r.now()
+	}
+	if occupied { // it may have to wait, so it can be called off
 		p.ext = new(extended)
 		ctx, p.ext.cancel = atomics.WithCancelCause(context.Background())
 		p.participants.Store(uint64(oneCaller | r.extra))
 	}
 	e, mine := r.enter(at, fresh, p)
 	if mine {
-		n := creation[K]{root: r, entry: e, phase: p, ctx: ctx}
+		var n creation[K] // no literal, which the compiler would build elsewhere and copy
+		n.root, n.entry, n.phase, n.spare, n.ctx = r, e, p, p.spare(), ctx
 		n.run(nil, create)
 	}
 	return e
@@ -97,11 +107,14 @@ func (r *root[K]) exclusive(k K) bool {
 func (r *root[K]) enter(at table.Hashed[K], e *entry[K], p *phase[K]) (last *entry[K], mine bool) {
 	last, begun := r.insert(at, e, p)
 	if begun == 0 {
+		if s := p.spare(); s != nil {
+			r.putBack(s)
+		}
 		return last, false
 	}
-	if r.accounting.begin(begun) {
-		n := creation[K]{root: r, entry: e, phase: p}
-		n.settle(result{err: ErrClosed})
+	if r.begin(p, begun) {
+		n := creation[K]{root: r, entry: e, phase: p, spare: p.spare()}
+		n.settle(&result{err: ErrClosed})
 		return e, false
 	}
 	return e, true
@@ -137,7 +150,8 @@ func (r *root[K]) insert(at table.Hashed[K], e *entry[K], p *phase[K]) (last *en
 type creation[K comparable] struct {
 	root  *root[K]
 	entry *entry[K] // where it began, and finishes unless Delete moves it
-	phase *phase[K] // made with the entry
+	phase *phase[K] // made with the entry; or, if that was a spare, the one that others have put in its place
+	spare *spare[K] // nil: it has had a flight from the start
 	stop  func()    // the timer of Config.CreateTimeout; nil: there is none
 
 	ctx   context.Context // ends when the creation is called off; nil: it cannot be
@@ -186,7 +200,7 @@ func (r *root[K]) limitsAfter(e *entry[K], err error) (l limits) {
 func (n *creation[K]) run(alone *PanicError, create func(*entry[K]) error) {
 	n.watch()
 	if err := n.takeTurn(); err != nil {
-		n.settle(result{err: err})
+		n.settle(&result{err: err})
 		return
 	}
 	returned := false
@@ -198,7 +212,7 @@ func (n *creation[K]) run(alone *PanicError, create func(*entry[K]) error) {
 	err := create(n.entry)
 	lims := n.root.limitsAfter(n.entry, err)
 	returned = true
-	n.end(result{err: err, limits: lims})
+	n.end(&result{err: err, limits: lims})
 }
 
 // takeTurn waits until the function of n may be called, and returns an error if it must
@@ -224,8 +238,8 @@ func (n *creation[K]) takeTurn() (err error) {
 // cutShort calls end for a function that panicked with thrown, or called runtime.Goexit.
 // The panic then goes on in the caller, unless the goroutine is the function's own: then
 // alone is not nil, and becomes the error.
-func cutShort(thrown any, alone *PanicError, end func(result)) {
-	how := result{err: ErrGoexit, cut: true}
+func cutShort(thrown any, alone *PanicError, end func(*result)) {
+	how := &result{err: ErrGoexit, cut: true}
 	switch {
 	case thrown == nil: // or a panic(nil) with GODEBUG=panicnil=1, which ends here
 	case alone != nil:
@@ -248,8 +262,8 @@ func (n *creation[K]) watch() {
 }
 
 // end counts a call of the function that has ended, and settles it.
-func (n *creation[K]) end(how result) {
-	n.root.accounting.count(how.err, how.cut)
+func (n *creation[K]) end(how *result) {
+	n.count(how)
 	if n.root.recorder == nil {
 		n.settle(how)
 	} else {
@@ -259,16 +273,16 @@ func (n *creation[K]) end(how result) {
 
 // settleRecorded is settle in a cache that has a recorder. It is apart because of what a defer
 // costs even where it is not reached.
-func (n *creation[K]) settleRecorded(how result) {
-	defer n.root.recorder.recordEnd(n.root.accounting, n.entry, n.phase.since, how.err)() // also if a Close function exits
+func (n *creation[K]) settleRecorded(how *result) {
+	defer n.root.recorder.recordEnd(n.root.accounting, n.entry, n.phase.began(), how.err)() // also if a Close function exits
 	n.settle(how)
 }
 
 // settle ends the flight, wakes the waiters and closes values. Only the creator calls
 // it, once.
-func (n *creation[K]) settle(end result) {
+func (n *creation[K]) settle(end *result) {
 	l := n.conclude(end)
-	n.root.accounting.finish(l.over)
+	n.finish(l.over)
 	n.tell()
 	n.follow(l)
 }
@@ -322,13 +336,24 @@ func (r *root[K]) readyPhase(e *entry[K], l limits, users int64) *phase[K] {
 //
 // A failed entry leaves the table before any caller can learn of the failure, so that a
 // caller that knows of it and calls again starts anew, unless the failure is kept.
-func (n *creation[K]) conclude(end result) (l disposition[K]) {
+func (n *creation[K]) conclude(end *result) (l disposition[K]) {
 	r, e, p := n.root, n.entry, n.phase
 	if n.stop != nil {
 		n.stop()
 	}
 	if end.err == nil && end.weight == tooHeavy {
 		r.sieve.refuseHeavy(r, e)
+	}
+	if n.spare != nil {
+		if end.err == nil && end.weight != tooHeavy && e.state.CompareAndSwap(p, r.readyPhase(e, end.limits, 0)) { // LP(GetOrCreate): a value that nobody waits for
+			if l.over = wholeCreation; r.close != nil {
+				l.over = oneCreating // the value is pending now
+			}
+			l.stays = true
+			return l
+		}
+		p = e.flightAdded()
+		n.phase = p
 	}
 	var who participants
 	if p.matters(r.counts) {
@@ -382,7 +407,7 @@ func (n *creation[K]) conclude(end result) (l disposition[K]) {
 }
 
 // outcome returns the state of an entry after its creation.
-func (n *creation[K]) outcome(end result, who participants, inTable bool) *phase[K] {
+func (n *creation[K]) outcome(end *result, who participants, inTable bool) *phase[K] {
 	r := n.root
 	switch {
 	case end.err != nil:

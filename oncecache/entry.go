@@ -42,6 +42,7 @@ type finalState[K comparable] struct {
 	err   error         // failed
 	lasts *keptError[K] // failed: how long it stays in the table; nil: it does not
 	to    *entry[K]     // moved: the entry whose outcome they get
+	was   *phase[K]     // the one before, with the flight, unless the creator, or the timer, has ended it
 }
 
 // newPhase returns the phase of an entry that has failed, or is moved, so.
@@ -180,7 +181,7 @@ func (c *caller) within(ctx context.Context) {
 // something else, and is moved at most once, to an entry that stays put.
 func (e *entry[K]) outcome(c *caller) (*entry[K], *atomics.Int64, error) {
 	for {
-		p := e.state.Load()
+		p := e.joinable()
 		switch {
 		case p == nil:
 			return e, nil, nil
@@ -211,7 +212,7 @@ func (e *entry[K]) outcome(c *caller) (*entry[K], *atomics.Int64, error) {
 // include makes c a caller of the creation of e, if that is under way, before it
 // waits.
 func (e *entry[K]) include(c *caller) {
-	if p := e.state.Load(); p.creating() {
+	if p := e.joinable(); p.creating() {
 		p.include(c)
 	}
 }
@@ -275,13 +276,13 @@ func (e *entry[K]) await(p *phase[K], c *caller) (err error) {
 // forget moves the flight of e, if e is being created, to an entry of its own,
 // so that e itself never shows a value.
 func (e *entry[K]) forget(of values[K]) (p *phase[K], left bool) {
-	p = e.state.Load()
+	p = e.joinable()
 	if !p.creating() {
 		return p, false
 	}
 	n := of.freshEntry(e.key)
 	n.state.Store(p)
-	moved := newPhase(finalState[K]{to: n})
+	moved := newPhase(finalState[K]{to: n, was: p})
 	moved.flight = p.flight
 	return p, e.state.CompareAndSwap(p, moved)
 }

@@ -41,12 +41,12 @@ func StartGet[K comparable, V any](c *Cache[K, V], k K) (finish func() (V, bool)
 // number of entries of any kind in the table.
 func Creating[K comparable, V any](c *Cache[K, V]) (creating, entries int) {
 	r := c.shared()
-	return tally(r.accounting.work.Load()).creating(), r.entries.Len()
+	return r.creating(), r.size()
 }
 
 // CopyLease copies what must not be copied.
 func CopyLease[K comparable, V any](l *Lease[K, V]) *Lease[K, V] {
-	return &Lease[K, V]{entry: l.entry, held: l.held, root: l.root}
+	return &Lease[K, V]{box: l.box, held: l.held, root: l.root}
 }
 
 // Dependences returns how many the creation has listed whose context ctx is.
@@ -74,8 +74,12 @@ func Claims[K comparable, V any](c *Cache[K, V]) int { return c.shared().claims.
 
 // Pending returns what Close would wait for.
 func Pending[K comparable, V any](c *Cache[K, V]) int {
-	return tally(c.shared().accounting.work.Load()).pending()
+	r := c.shared()
+	return tally(r.accounting.work.Load()).pending() + r.spared()
 }
+
+// WithoutSpares makes creations in c, which is not in use yet, allocate their flights.
+func WithoutSpares[K comparable, V any](c *Cache[K, V]) { c.shared().spares = nil }
 
 // Kept returns how many errors the cache keeps, by its count.
 func Kept[K comparable, V any](c *Cache[K, V]) int64 {

@@ -15,12 +15,10 @@ import (
 // caller holds the value, and otherwise at the latest when all others have released
 // theirs.
 type Lease[K comparable, V any] struct {
-	_ [0]*V // so that none can be converted to one of other values
-
-	entry *entry[K]      // nil: released
-	held  *atomics.Int64 // the word in which the lease is counted; nil: there is nothing to keep
-	root  *root[K]
-	leak  *leak // nil: without Config.OnLeak
+	box  *boxed[K, V]   // nil: released. A struct of at most four fields stays in registers
+	held *atomics.Int64 // the word in which the lease is counted; nil: there is nothing to keep
+	root *root[K]
+	leak *leak // nil: without Config.OnLeak
 }
 
 // Acquire is [Cache.GetOrCreateContext] for values that are to be closed. With a
@@ -59,12 +57,12 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 		p := e.state.Load()
 		if p != nil && p.leases != nil && p.place == nil { // as hold, where nothing is evicted
 			if held := p.leases.acquire(); held != nil {
-				return Lease[K, V]{entry: e, held: held, root: r, leak: r.track(k)}, nil
+				return Lease[K, V]{box: boxOf[V](e), held: held, root: r, leak: r.track(k)}, nil
 			}
 			e = nil
 		} else if p.ready() {
 			if held, ok := r.hold(e, p); ok {
-				return Lease[K, V]{entry: e, held: held, root: r, leak: r.track(k)}, nil
+				return Lease[K, V]{box: boxOf[V](e), held: held, root: r, leak: r.track(k)}, nil
 			}
 			e = nil
 		}
@@ -73,7 +71,7 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 	if err != nil {
 		return Lease[K, V]{}, err
 	}
-	return Lease[K, V]{entry: last, held: held, root: r, leak: r.track(k)}, nil
+	return Lease[K, V]{box: boxOf[V](last), held: held, root: r, leak: r.track(k)}, nil
 }
 
 // Value returns the value. It panics if the lease was released.
@@ -81,10 +79,10 @@ func (c *Cache[K, V]) Acquire(ctx context.Context, k K, create func(context.Cont
 // Value is wait-free. It takes effect at once: the value of a lease never
 // changes.
 func (l *Lease[K, V]) Value() V {
-	if l.entry == nil {
+	if l.box == nil {
 		panic("oncecache: value of a lease that was released")
 	}
-	return *valueOf[V](l.entry) // LP(Value)
+	return l.box.value // LP(Value)
 }
 
 // Release ends the lease; if it has ended, nothing happens. The last user of a
@@ -95,11 +93,11 @@ func (l *Lease[K, V]) Value() V {
 // the mutex of what is being closed. It takes effect when the caller is no longer
 // counted among the users.
 func (l *Lease[K, V]) Release() {
-	e, held := l.entry, l.held
-	if e == nil {
+	if l.box == nil {
 		return
 	}
-	l.entry, l.held = nil, nil
+	e, held := &l.box.head, l.held
+	l.box, l.held = nil, nil
 	l.leak.released()
 	l.leak = nil
 	if held == nil {
@@ -120,9 +118,8 @@ func (l *Lease[K, V]) Release() {
 // Discard is blocking on the mutex of one bucket. It takes effect when the
 // entry is removed, or when another one is found in its place.
 func (l *Lease[K, V]) Discard() {
-	e := l.entry
-	if e != nil && l.root.remove(e) { // LP(Discard)
-		l.root.retire(e, whyDiscarded)
+	if l.box != nil && l.root.remove(&l.box.head) { // LP(Discard)
+		l.root.retire(&l.box.head, whyDiscarded)
 	}
 	l.Release()
 }

@@ -351,7 +351,7 @@ func (r *root[K]) renewing() *core[K] {
 	if c := r.renewals.Load(); c != nil {
 		return c
 	}
-	n := newRoot[K](&renewing[K]{r, (*renewal[K]).make}, r.keys, &settings[K]{keepCreating: r.extra == kept, createTimeout: r.createTimeout, timed: r.timed})
+	n := newRoot[K](&renewing[K]{r, (*renewal[K]).make}, r.keys, &settings[K]{keepCreating: r.extra == kept, createTimeout: r.createTimeout, timed: r.timed, renews: true})
 	n.accounting, n.recorder, n.renews = r.accounting, r.recorder, true
 	n.awaited = awaitRenewal[K]
 	n.follows = func(e *entry[K]) { valueOf[renewal[K]](e).follow() }

@@ -89,7 +89,7 @@ func (r *root[K]) take(k table.Hashed[K]) *entry[K] {
 
 // note notes the creation of e, if there is one.
 func (r *root[K]) note(e *entry[K]) {
-	if p := e.state.Load(); p.creating() {
+	if p := e.joinable(); p.creating() {
 		r.backlog.note(e, p.flight)
 	}
 }
@@ -118,7 +118,7 @@ func (r *root[K]) removed(e *entry[K]) (had bool) {
 // find. Either forget or Close, of which one sees the other, calls it off if the cache is
 // closed.
 func (r *root[K]) forget(e *entry[K]) (p *phase[K], left bool) {
-	if p = e.state.Load(); !p.creating() {
+	if p = e.joinable(); !p.creating() {
 		return p, false
 	}
 	r.backlog.note(e, p.flight)
@@ -137,7 +137,7 @@ func (r *root[K]) forget(e *entry[K]) (p *phase[K], left bool) {
 // forgotten ends a flight that Delete has moved to an entry which only its callers reach,
 // and where only the creator and the timer write. It fails if the flight has not been
 // moved, or has ended.
-func (n *creation[K]) forgotten(moved *phase[K], end result, who participants) bool {
+func (n *creation[K]) forgotten(moved *phase[K], end *result, who participants) bool {
 	m := moved.final.to
 	if m == nil || m.state.Load() != n.phase {
 		return false

@@ -110,12 +110,12 @@ func (r *root[K]) makeReady(n *entry[K], l limits) {
 // Set has put in its place. Otherwise it reports whether e has a value, which may have
 // expired.
 func (r *root[K]) replaced(e, n *entry[K]) (had bool) {
-	p := e.state.Load()
+	p := e.joinable()
 	if !p.creating() {
 		return e.readyAfter(p)
 	}
 	r.backlog.note(e, p.flight)
-	if !e.state.CompareAndSwap(p, newPhase(finalState[K]{to: n})) {
+	if !e.state.CompareAndSwap(p, newPhase(finalState[K]{to: n, was: p})) {
 		return e.state.Load().ready()
 	}
 	r.accounting.finish(oneCreating)

@@ -75,7 +75,7 @@ func (c *core[K]) stats() Stats {
 	}
 	b := r.accounting // LP(Stats)
 	s := Stats{
-		Created: uint64(b.created.Load()), Failed: uint64(b.failed.Load()), Panicked: uint64(b.panicked.Load()),
+		Created: uint64(r.created()), Failed: uint64(b.failed.Load()), Panicked: uint64(b.panicked.Load()),
 		TimedOut: uint64(b.timedOut.Load()), Evicted: uint64(b.evicted.Load()), Closed: uint64(b.closings.Load()),
 		Idle: uint64(b.idled.Load()), Expired: uint64(b.expired.Load()), CreateTime: time.Duration(b.createTime.Load()), Weight: b.weight.Load(),
 	}
@@ -116,7 +116,7 @@ func (c *core[K]) eachFlight(yield func(Flight[K]) bool) {
 
 func (r *root[K]) eachFlight(yield func(Flight[K]) bool) (more bool) {
 	for e := range r.entries.All() { // LP(InFlight)
-		p := e.state.Load()
+		p := e.joinable()
 		if p.creating() && !yield(Flight[K]{Key: e.key, Since: r.accounting.epoch.Add(p.since), Waiting: p.waiting()}) {
 			return false
 		}

@@ -11,15 +11,18 @@ type boxed[K comparable, V any] struct {
 	value V
 }
 
-// valueOf returns where the value of e is. Here the shell, which knows V, and the core,
+// boxOf returns e with its value. Here the shell, which knows V, and the core,
 // which does not, meet: see DESIGN.md. The doc of entry says when the value may be read
 // and written.
-func valueOf[V any, K comparable](e *entry[K]) *V {
+func boxOf[V any, K comparable](e *entry[K]) *boxed[K, V] {
 	// Safety: the entries of a cache of V are made by freshEntry alone, each as the head of
 	// a boxed[K, V], and stay with their cache and its leases, none of which can be converted
 	// to one of other values.
-	return &(*boxed[K, V])(unsafe.Pointer(e)).value
+	return (*boxed[K, V])(unsafe.Pointer(e))
 }
+
+// valueOf returns where the value of e is.
+func valueOf[V any, K comparable](e *entry[K]) *V { return &boxOf[V](e).value }
 
 // freshOf returns an entry whose value is zero, which others have not seen.
 func freshOf[K comparable, V any](k K) *entry[K] {
