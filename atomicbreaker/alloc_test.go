@@ -28,6 +28,14 @@ func TestAllocations(t *testing.T) {
 	told := ab.MustNew(ab.Config{Trip: ab.Consecutive(2), OnStateChange: func(ab.Event) {}})
 	toldKeys := ab.MustNewGroup(ab.GroupConfig[string]{OnStateChange: func(string, ab.Event) {}})
 	toldKeys.RecordFailure("failing")
+	again := 0
+	var nested *ab.Breaker
+	nested = ab.MustNew(ab.Config{OnStateChange: func(ab.Event) {
+		if again > 0 {
+			again--
+			nested.Reset()
+		}
+	}})
 	n := 0
 	for _, tt := range []struct {
 		name string
@@ -52,8 +60,11 @@ func TestAllocations(t *testing.T) {
 		{"Allow, Success, with a listener", 0, func() { p, _ := told.Allow(); p.Success() }},
 		{"Allow, Failure, Allow, Success, with a listener", 0, func() { p, _ := told.Allow(); p.Failure(); p, _ = told.Allow(); p.Success() }},
 		{"Group.Allow, Success, with a listener", 0, func() { p, _ := toldKeys.Allow("healthy"); p.Success() }},
-		// The event, its queued event, and room for that in the queue.
-		{"Reset with a listener", 3, told.Reset},
+		{"Reset with a listener", 0, told.Reset},
+		// Each event has a queue, which holds it, and an entry of the table of queues.
+		{"Group.ForceOpen, Disable with a listener", 4, func() { toldKeys.ForceOpen("k"); toldKeys.Disable("k") }},
+		// The event that waits until the listener has returned.
+		{"Reset by the listener", 1, func() { again = 1; nested.Reset() }},
 		// The cell, the table's entry, and a copy of the key.
 		{"Group failure and success", 3, func() { strings.RecordFailure("k"); strings.RecordSuccess("k") }},
 	} {

@@ -76,7 +76,7 @@ func (c *core) command(m command) step {
 			}
 		}
 		// LP(Reset, Trip, HalfOpen, ForceOpen, Disable): this CAS.
-		if owed, ok := c.swap(s, was, w, x); ok {
+		if owed, ok := c.swap(s, was, w, &x); ok {
 			return step{to: x.next, flags: wrote, owed: owed}
 		}
 	}

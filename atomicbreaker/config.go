@@ -229,13 +229,13 @@ func (c *Config) compileOpen(s *settings) error {
 	return nil
 }
 
-// publish pushes e on its queue. It returns the queue if the caller has to deliver
-// it, and otherwise nil.
-func (s *settings) publish(e *queuedEvent) (owed *eventQueue) {
+// publish pushes the event e, with which c has begun gen, on its queue. It returns the
+// queue if the caller has to deliver it, and otherwise nil.
+func (s *settings) publish(c *core, gen uint32, e *Event) (owed *eventQueue) {
 	if s.owner != nil {
-		return s.owner.publish(e)
+		return s.owner.publish(c, gen, *e)
 	}
-	owed, _ = s.queue.push(e)
+	owed, _ = s.queue.push(c, gen, e)
 	return owed
 }
 

@@ -81,7 +81,7 @@ type change struct {
 //
 // Without a time in x the clock is read here, after the word and before next is
 // there: so events are in the order of their times.
-func (c *core) swap(s *settings, was, w word, x change) (owed *eventQueue, ok bool) {
+func (c *core) swap(s *settings, was, w word, x *change) (owed *eventQueue, ok bool) {
 	begins := w.gen() != x.next.gen()
 	listens := begins && s != nil && s.listens
 	if listens && x.at.IsZero() {
@@ -103,7 +103,9 @@ func (c *core) swap(s *settings, was, w word, x change) (owed *eventQueue, ok bo
 		}
 	}
 	if listens {
-		owed = s.publish(&queuedEvent{core: c, gen: x.next.gen(), event: s.event(w, x)})
+		var e Event
+		s.describe(&e, w, x)
+		owed = s.publish(c, x.next.gen(), &e)
 	}
 	if begins && x.next.mode() == closed && (s == nil || s.owner == nil) {
 		c.watch() // Update may have come between
@@ -186,7 +188,7 @@ func (c *core) admitProbe(w, next word, s *settings, now time.Duration, at time.
 		c.begins(w, next)
 	}
 	// LP(Allow): a probe, or a key that was forgotten, is admitted by this CAS.
-	a.owed, ok = c.swap(s, w, w, x)
+	a.owed, ok = c.swap(s, w, w, &x)
 	a.word, a.begun = x.next, s.begin()
 	return a, ok
 }

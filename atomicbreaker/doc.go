@@ -82,10 +82,11 @@
 // function that returns it, Execute and ExecuteContext put their function on the heap, and Group.Do may
 // (https://go.dev/issue/79592): use Breaker.Do there, or return a value with a method.
 //
-// A rejection reads the clock. An event takes three allocations. A Breaker takes 128 bytes, once it has opened a cache
-// line per processor, and 128 bytes per processor for each window. A Group takes 4 KiB, 20 KiB once a key has failed,
-// and 48 bytes for each of the last 8192 recoveries; a failing key 130 bytes, 200 for each window, and 340 for settings
-// by PerKey, or 600 with Backoff. Neither starts a goroutine or needs closing.
+// A rejection reads the clock. An event takes two allocations if it is of a key of a Group, and one while the listener
+// is busy. A Breaker takes 128 bytes, once it has opened a cache line per processor, and 128 bytes per processor for each
+// window. A Group takes 4 KiB, 20 KiB once a key has failed, and 48 bytes for each of the last 8192 recoveries; a failing
+// key 130 bytes, 200 for each window, and 340 for settings by PerKey, or 600 with Backoff. Neither starts a goroutine or
+// needs closing.
 //
 // A key keeps its place while its last result is a failure, and for GroupConfig.ForgetAfter if nobody calls it. Where
 // outsiders choose keys, use coarser ones.

@@ -178,10 +178,12 @@ func (e Event) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// event describes a change. Its generation is known when it is delivered.
-func (s *settings) event(from word, x change) *Event {
+// describe makes e, which is zero, the event of a change. Its generation is known when
+// it is delivered. Both are big: as values they would be copied, which takes as long
+// as all the rest.
+func (s *settings) describe(e *Event, from word, x *change) {
 	to := x.next
-	e := &Event{Name: s.name, From: from.state(), To: to.state(), Reason: x.why, At: x.at, Shadow: s.shadow}
+	e.Name, e.From, e.To, e.Reason, e.At, e.Shadow = s.name, from.state(), to.state(), x.why, x.at, s.shadow
 	switch from.mode() {
 	case closed:
 		switch {
@@ -214,5 +216,4 @@ func (s *settings) event(from word, x change) *Event {
 	case forcedOpen:
 		e.OpenFor = math.MaxInt64
 	}
-	return e
 }

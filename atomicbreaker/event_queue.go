@@ -1,10 +1,6 @@
 package atomicbreaker
 
-import (
-	"slices"
-
-	"github.com/latchfree/latchfree/internal/atomics"
-)
+import "github.com/latchfree/latchfree/internal/atomics"
 
 // An eventQueue brings the events of one breaker to its listener: one at a time, in
 // the order of their generations, and each once.
@@ -14,36 +10,56 @@ import (
 // nothing is left. So only the holder waits for the listener. If a listener changes
 // its own breaker, the event is pushed, and delivered when the listener has returned.
 type eventQueue struct {
-	// head is the newest event that was pushed and not collected. Below the
-	// events is nil or busy.
+	// head is the newest event that was pushed for the holder and not collected. Below
+	// the events is busy.
 	//
-	//	nil        nobody holds the queue, and nothing was pushed
-	//	busy       someone holds it; nothing was pushed
+	//	nil        nobody holds the queue
+	//	busy       someone holds it; nothing was pushed for the holder
 	//	an event   someone holds it
 	//	gone       the queue is out of use for ever
 	//
-	// Nil or busy becomes an event by push; the caller that replaced nil is the holder.
-	// Only the holder collects: it replaces anything by busy, and busy by nil or
-	// gone when it lets go.
+	// Push replaces nil by busy, and its caller is the holder; it replaces busy or an event
+	// by an event. Only the holder collects: it replaces anything by busy, and busy by
+	// nil or gone when it lets go.
 	head atomics.Pointer[queuedEvent]
 
 	busy, gone queuedEvent // only their addresses matter
 
-	// The holder's. waiting has the events that were collected and not delivered
-	// yet, because the event before is missing: by core, in the order in which the
-	// cores first had an event here, and for one core by generation.
-	waiting    []*queuedEvent
+	// The holder's. waiting has the events that were collected, or pushed by a holder, and
+	// not delivered yet: by core, in the order in which the cores first had an event here,
+	// and for one core by generation.
+	waiting    *queuedEvent
+	newest     *queuedEvent // the last one of waiting; nil if there is none
 	delivering *queuedEvent // while the listener runs
+
+	// own is what the holder pushed when it became the holder, so that this allocates
+	// nothing. It is free if it has no core. It may wait longer than its holder holds.
+	own      queuedEvent
+	ownEvent Event
 
 	subscriber subscriber // never changes
 }
 
 // A queuedEvent says that a core has begun a generation, or that one is its last.
 type queuedEvent struct {
-	below *queuedEvent // written before the push, and then by the holder
+	below *queuedEvent // written before the push; then by the holder, and the one behind it in waiting
 	core  *core
 	gen   uint32
 	event *Event // nil if gen is the core's last
+}
+
+// queued returns what says that c has begun gen with e or, if that is nil, that gen is
+// its last.
+func queued(c *core, gen uint32, e *Event) *queuedEvent {
+	if e == nil {
+		return &queuedEvent{core: c, gen: gen}
+	}
+	both := &struct {
+		queuedEvent
+		Event
+	}{queuedEvent{core: c, gen: gen}, *e}
+	both.event = &both.Event
+	return &both.queuedEvent
 }
 
 // A subscriber calls a listener, and cleans up after it.
@@ -70,25 +86,45 @@ func (l breakerListener) notified(*core)   {}
 func (l breakerListener) disposable() bool { return false }
 func (l breakerListener) dispose()         {}
 
-// push publishes e. It returns the queue if the caller now holds it, and reports
-// whether the queue was still in use, which that of a Breaker always is.
+// push publishes that c has begun gen with e or, if that is nil, that gen is its last.
+// It returns the queue if the caller now holds it, and reports whether the queue was
+// still in use, which that of a Breaker always is.
 //
-// The CAS fails only if another has been pushed, or the holder has taken all or
+// A CAS fails only if another has been pushed, or the holder has taken all or
 // let go.
-func (q *eventQueue) push(e *queuedEvent) (owed *eventQueue, ok bool) {
+func (q *eventQueue) push(c *core, gen uint32, e *Event) (owed *eventQueue, ok bool) {
+	var pushed *queuedEvent
 	for {
 		top := q.head.Load()
-		if top == &q.gone {
+		switch {
+		case top == &q.gone:
 			return nil, false
-		}
-		e.below = top
-		if q.head.CompareAndSwap(top, e) {
-			if top == nil {
-				owed = q
+		case top == nil:
+			if q.head.CompareAndSwap(nil, &q.busy) {
+				q.insert(q.keep(c, gen, e))
+				return q, true
 			}
-			return owed, true
+			continue
+		case pushed == nil:
+			pushed = queued(c, gen, e)
+		}
+		pushed.below = top
+		if q.head.CompareAndSwap(top, pushed) {
+			return nil, true
 		}
 	}
+}
+
+// keep is queued for the holder: in own, if that is free.
+func (q *eventQueue) keep(c *core, gen uint32, e *Event) *queuedEvent {
+	if q.own.core != nil {
+		return queued(c, gen, e)
+	}
+	q.own = queuedEvent{core: c, gen: gen}
+	if e != nil {
+		q.ownEvent, q.own.event = *e, &q.ownEvent
+	}
+	return &q.own
 }
 
 // deliver calls the listener until no event is left that can be delivered. The
@@ -114,10 +150,12 @@ func (q *eventQueue) drain() {
 	for {
 		q.collect()
 		for q.due() {
-			q.delivering, q.waiting[0] = q.waiting[0], nil
-			q.waiting = q.waiting[1:]
-			if q.delivering.event != nil {
-				q.subscriber.notify(q.delivering.core, q.delivering.event)
+			e := q.waiting
+			if q.waiting = e.below; q.waiting == nil {
+				q.newest = nil
+			}
+			if q.delivering = e; e.event != nil {
+				q.subscriber.notify(e.core, e.event)
 			}
 			q.delivered()
 		}
@@ -130,10 +168,10 @@ func (q *eventQueue) drain() {
 // due reports whether the next event can be delivered: nothing before it is
 // missing.
 func (q *eventQueue) due() bool {
-	if len(q.waiting) == 0 {
+	e := q.waiting
+	if e == nil {
 		return false
 	}
-	e := q.waiting[0]
 	delivered := e.core.delivered.Load()
 	if e.event == nil {
 		return e.gen == generation(delivered)
@@ -150,33 +188,39 @@ func (q *eventQueue) delivered() {
 		e.core.delivered.Store(e.event.Generation)
 		q.subscriber.notified(e.core)
 	}
+	if e == &q.own {
+		e.core = nil
+	}
 }
 
-// collect moves the events that were pushed to waiting.
+// collect moves the events that were pushed to waiting, if any were.
 func (q *eventQueue) collect() {
+	if q.head.Load() == &q.busy {
+		return
+	}
 	var oldest *queuedEvent
-	for e := q.head.Swap(&q.busy); e != nil && e != &q.busy; {
+	for e := q.head.Swap(&q.busy); e != &q.busy; {
 		e.below, e, oldest = oldest, e.below, e
 	}
 	for oldest != nil {
 		e := oldest
-		oldest, e.below = e.below, nil
+		oldest = e.below
 		q.insert(e)
 	}
 }
 
 // insert puts e in its place, which nearly always is the last one.
 func (q *eventQueue) insert(e *queuedEvent) {
-	at := len(q.waiting)
-	for i, m := range slices.Backward(q.waiting) {
-		if m.core == e.core {
-			if !e.before(m) {
-				break
-			}
-			at = i
-		}
+	at := &q.waiting
+	if n := q.newest; n != nil && n.core == e.core && !e.before(n) {
+		at = &n.below
 	}
-	q.waiting = slices.Insert(q.waiting, at, e)
+	for *at != nil && ((*at).core != e.core || !e.before(*at)) {
+		at = &(*at).below
+	}
+	if e.below, *at = *at, e; e.below == nil {
+		q.newest = e
+	}
 }
 
 // before reports whether e comes before m of the same core. That is right while
@@ -192,9 +236,6 @@ func (e *queuedEvent) before(m *queuedEvent) bool {
 
 // release lets go of the queue unless something was pushed.
 func (q *eventQueue) release() bool {
-	if len(q.waiting) == 0 {
-		q.waiting = nil // not an array of what was once held
-	}
 	if q.waiting != nil || !q.subscriber.disposable() {
 		return q.head.CompareAndSwap(&q.busy, nil)
 	}

@@ -94,7 +94,7 @@ func TestDeliveryGoesOnWhileItUnwinds(t *testing.T) {
 			if len(got) != n || got[n-1] != n {
 				t.Fatalf("told of %v", got)
 			}
-			if q := b.core.set.Load().queue; q.head.Load() != nil || len(q.waiting) != 0 {
+			if q := b.core.set.Load().queue; q.head.Load() != nil || q.waiting != nil {
 				t.Fatal("the queue is not empty and free")
 			}
 		})
@@ -156,8 +156,8 @@ func tripInSilence(t *testing.T, g *Group[string], k string) (c *cell, publish f
 	if v != Tripped || !c.word.CompareAndSwap(uint64(w), uint64(next)) {
 		t.Fatal(v)
 	}
-	e := &queuedEvent{core: &c.core, gen: next.gen(), event: s.event(w, change{next: next, why: ReasonThreshold, at: at})}
-	return c, func() { ks.publish(e).deliver() }
+	e := s.event(w, change{next: next, why: ReasonThreshold, at: at})
+	return c, func() { ks.publish(&c.core, next.gen(), *e).deliver() }
 }
 
 // A cell with events that were not delivered keeps its place, so that those of
@@ -220,8 +220,8 @@ func TestResetAllWaitsForNobody(t *testing.T) {
 					t.Fatal(s)
 				}
 				set := c.set.Load()
-				e := &queuedEvent{core: &c.core, gen: 2, event: set.event(word(open)<<modeShift, change{next: word(tombstone) << modeShift, why: ReasonReset, at: set.epoch})}
-				g.current().push(c, e).deliver()
+				e := set.event(word(open)<<modeShift, change{next: word(tombstone) << modeShift, why: ReasonReset, at: set.epoch})
+				g.current().push(c, 2, e).deliver()
 				s += got()
 			}
 			if s != "k Open 1; k Closed 2; k Open 1; k Closed 2; k Open 3; " {

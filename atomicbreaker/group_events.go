@@ -44,10 +44,10 @@ func (q *keyQueue) notified(c *core) {
 func (q *keyQueue) disposable() bool { return true }
 func (q *keyQueue) dispose()         { q.group.queues.CompareAndDelete(q.hash, q) }
 
-// push publishes e on the queue of a cell's key.
+// push is eventQueue.push on the queue of a cell's key.
 //
 // It retries only if a queue was dropped.
-func (gs *groupState) push(c *cell, e *queuedEvent) (owed *eventQueue) {
+func (gs *groupState) push(c *cell, gen uint32, e *Event) (owed *eventQueue) {
 	g, hash := gs.root, gs.keyOps.queueHash(c)
 	for {
 		q := g.queues.Load(hash)
@@ -56,18 +56,18 @@ func (gs *groupState) push(c *cell, e *queuedEvent) (owed *eventQueue) {
 			q.subscriber = q
 			q, _ = g.queues.LoadOrStore(hash, q)
 		}
-		if owed, ok := q.push(e); ok {
+		if owed, ok := q.push(&c.core, gen, e); ok {
 			return owed
 		}
 		q.dispose()
 	}
 }
 
-// publish makes a queued event of a cell known; see settings.publish.
-func (gs *groupState) publish(e *queuedEvent) (owed *eventQueue) {
-	c := cellOf(e.core)
+// publish makes an event of a cell known; see settings.publish.
+func (gs *groupState) publish(of *core, gen uint32, e Event) (owed *eventQueue) {
+	c := cellOf(of)
 	owed = gs.keyOps.sealBefore(c)
-	return either(owed, gs.push(c, e))
+	return either(owed, gs.push(c, gen, &e))
 }
 
 // either returns the queue that is not nil: all are of one key, and while one
@@ -153,12 +153,12 @@ func (gs *groupState) seal(c *cell) (owed *eventQueue) {
 			x.next = w.bury() // nothing to reset, no event
 		}
 		var ok bool
-		if owed, ok = c.swap(gs.cellSettingsWithoutPerKey(&c.core), was, w, x); ok {
+		if owed, ok = c.swap(gs.cellSettingsWithoutPerKey(&c.core), was, w, &x); ok {
 			break
 		}
 	}
 	if w := word(c.word.Load()); !c.deliveredUpTo(w) {
-		owed = either(owed, gs.push(c, &queuedEvent{core: &c.core, gen: w.gen()}))
+		owed = either(owed, gs.push(c, w.gen(), nil))
 	}
 	return owed
 }

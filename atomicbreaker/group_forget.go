@@ -90,7 +90,7 @@ func (gs *groupState) forget(c *cell, w word, s *settings) bool {
 		return false
 	}
 	next := w.close(s)
-	owed, ok := c.swap(s, w, w, change{next: next, why: ReasonForgotten})
+	owed, ok := c.swap(s, w, w, &change{next: next, why: ReasonForgotten})
 	if !ok {
 		return false
 	}

@@ -28,7 +28,7 @@ func TestQueuesOfAKeyInEveryOrder(t *testing.T) {
 					last += len(mine)
 					m.Go(func() {
 						for _, gen := range mine {
-							ks.publish(&queuedEvent{core: &c.core, gen: gen, event: new(Event)}).deliver()
+							ks.publish(&c.core, gen, Event{}).deliver()
 						}
 					})
 				}

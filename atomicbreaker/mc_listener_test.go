@@ -45,7 +45,7 @@ func (e *ear) check(b *Breaker) {
 	if n := len(e.events); n != int(w.gen()) || last != w.state() {
 		e.m.Failf("%d events up to %v of a breaker in generation %d: %v", n, last, w.gen(), w.state())
 	}
-	if s := b.core.set.Load(); s.queue.head.Load() != nil || len(s.queue.waiting) != 0 {
+	if s := b.core.set.Load(); s.queue.head.Load() != nil || s.queue.waiting != nil {
 		e.m.Failf("the queue is not empty and free")
 	}
 }

@@ -143,7 +143,7 @@ type owner interface {
 	cellSettingsWithoutPerKey(*core) *settings
 	renewCellSettings(*core, *settings) *settings
 	finishReport(*report)
-	publish(*queuedEvent) *eventQueue
+	publish(*core, uint32, Event) *eventQueue
 }
 
 // settle reports an outcome. Non-nil settings are those by which it was

@@ -87,7 +87,7 @@ func (r *report) apply(was word) (v Verdict, did step) {
 		// takes effect when the word is read, or is counted in windows; the
 		// deadline of a late RecordFailure was still ahead after that. All other
 		// results take effect by this CAS.
-		if v, did, ok := r.swap(was, w, x, v); ok {
+		if v, did, ok := r.swap(was, w, &x, v); ok {
 			if r.gone.flags != 0 {
 				did.flags, did.owed = did.flags|r.gone.flags, either(r.gone.owed, did.owed)
 			}
@@ -104,7 +104,7 @@ func (r *report) forget(w word) (again bool) {
 	if s.forgetAfter == 0 || !w.out() || !c.forgotten(w, s, s.now()) {
 		return false
 	}
-	if owed, ok := c.swap(s, w, w, change{next: w.close(s), why: ReasonForgotten}); ok {
+	if owed, ok := c.swap(s, w, w, &change{next: w.close(s), why: ReasonForgotten}); ok {
 		r.gone = step{flags: wrote, owed: either(r.gone.owed, owed)}
 	}
 	return true
@@ -181,7 +181,7 @@ func (r *report) trip(w word) (change, Verdict) {
 
 // swap makes the change, unless nothing would change, or too many keys are open
 // already. It reports whether it has, and with which verdict.
-func (r *report) swap(was, w word, x change, v Verdict) (Verdict, step, bool) {
+func (r *report) swap(was, w word, x *change, v Verdict) (Verdict, step, bool) {
 	s := r.settings
 	did, held := step{at: r.at}, r.withheld
 	if s.quota != nil && w.mode() == closed && x.next.mode() == open {
@@ -196,7 +196,7 @@ func (r *report) swap(was, w word, x change, v Verdict) (Verdict, step, bool) {
 			if !ok {
 				return v, step{}, false
 			}
-			x, v = change{next: next}, Counted
+			*x, v = change{next: next}, Counted
 		}
 	}
 	if r.in && s.owner != nil && x.next.mode() == closed && x.next.stay() == r.counted {

@@ -25,5 +25,12 @@ func deafTo(n uint64, listener func(Event)) *Breaker {
 // be.
 func publish(b *Breaker, gen uint32) {
 	s := b.core.set.Load()
-	s.publish(&queuedEvent{core: &b.core, gen: gen, event: s.event(0, change{why: ReasonReset, at: s.epoch})}).deliver()
+	s.publish(&b.core, gen, s.event(0, change{why: ReasonReset, at: s.epoch})).deliver()
+}
+
+// event is describe for tests.
+func (s *settings) event(from word, x change) *Event {
+	var e Event
+	s.describe(&e, from, &x)
+	return &e
 }
