@@ -132,9 +132,17 @@ func gatherYields() int { return atomics.Limit(2, 0) }
 
 // gather lets the callers that the last Append has released come back. They record again
 // as soon as they run; a flush that began before them would make each wait for two.
+//
+// For a single entry it yields once in any case. The runtime goes on with whom a
+// goroutine wakes or starts: so on one processor a recorder and its flushes would
+// alternate, and nobody else would run.
 func (f *flusher[E]) gather() {
-	for range gatherYields() {
-		if f.changeset.log.reserved.Load() >= f.expect {
+	for i := range gatherYields() {
+		expect := f.expect
+		if i == 0 {
+			expect = max(expect, f.durable.Load()+2)
+		}
+		if f.changeset.log.reserved.Load() >= expect {
 			return
 		}
 		runtime.Gosched()

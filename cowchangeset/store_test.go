@@ -110,6 +110,27 @@ func TestStoreGroupsNextRecords(t *testing.T) {
 	})
 }
 
+// Recorders share calls from the first one on: one that records again as soon as the store
+// has returned does not keep the others from running.
+func TestStoreGroupsFirstRecords(t *testing.T) {
+	const recorders, each = 8, 50
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // with more, who runs first is chance
+	tracker, m := kept(cowchangeset.Config[int]{})
+	tracker.Start(t.Context())
+	before := len(m.called())
+	together(recorders, func(g int) {
+		for range each {
+			if _, err := tracker.Record(g); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if calls := len(m.called()) - before; calls > 2*each {
+		t.Errorf("%d calls of the store for %d records of each of %d goroutines", calls, each, recorders)
+	}
+	m.check(t)
+}
+
 // A store that fails leaves everything in memory, says so, and is asked again
 // with the same first entry.
 func TestStoreFails(t *testing.T) {
