@@ -3,6 +3,7 @@ package cowchangeset
 import (
 	"iter"
 	"slices"
+	"unsafe"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
@@ -125,7 +126,7 @@ func (s *Slice[T]) Append(items ...T) int {
 			clear(a.items[n : n+k]) // still ours, and past the final length
 			continue                // whoever froze the array, or somebody faster, replaces it
 		}
-		if !idle && others.spin() {
+		if !idle && (others.spin() || others.linger(n*uint64(unsafe.Sizeof(items[0])))) {
 			continue // the owner is about to publish or to replace
 		}
 		if a.freeze(w) && s.arr.CompareAndSwap(a, grown(a, n, items)) { // LP(Append): in a new array

@@ -264,6 +264,29 @@ func TestSliceStalledWriters(t *testing.T) {
 	}
 }
 
+// An append waits for another one longer if it would have to copy many items otherwise,
+// and no longer if it would have to copy few.
+func TestSliceAppendLingers(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that the append runs whenever this yields
+	for items, want := range map[int]bool{10: false, 100_000: true} {
+		var s cowchangeset.Slice[int]
+		s.Append(make([]int, items)...)
+		s.Append(0) // makes room
+		finish := s.AppendClaim(1)
+		at := make(chan int)
+		go func() { at <- s.Append(2) }()
+		for range 20 {
+			runtime.Gosched()
+		}
+		if got := finish(); got != want {
+			t.Errorf("%d items: the append that came first is published: %v", items, got)
+		}
+		if i, room := <-at, items+1; want && i != room+1 || !want && i != room {
+			t.Errorf("%d items: the other one is at %d", items, i)
+		}
+	}
+}
+
 func TestSliceIteration(t *testing.T) {
 	var s cowchangeset.Slice[int]
 	all := s.All()
