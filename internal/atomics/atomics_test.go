@@ -59,6 +59,16 @@ func TestLayout(t *testing.T) {
 	s.b.Store(2)
 }
 
+// InitInt64 sets all of a word, and nothing beside it.
+func TestInitInt64(t *testing.T) {
+	var s [3]atomics.Int64
+	for _, want := range []int64{-1, 1 << 40, 0} {
+		if atomics.InitInt64(&s[1], want); s[1].Load() != want || s[0].Load() != 0 || s[2].Load() != 0 {
+			t.Errorf("InitInt64(%d) makes it %d, between %d and %d", want, s[1].Load(), s[0].Load(), s[2].Load())
+		}
+	}
+}
+
 // Stripe stays within the cells that there are, whatever stack asks.
 func TestStripe(t *testing.T) {
 	n := atomics.Stripes()

@@ -44,6 +44,11 @@ func (p *Pointer[T]) CompareAndSwap(old, v *T) bool {
 //	return p.Install(new(X))
 func (p *Pointer[T]) Install(fresh *T) *T { return (*T)(install(&p.p, unsafe.Pointer(fresh))) }
 
+// InitPointer is Store for a word that no other goroutine knows yet: a plain write, which
+// costs no locked instruction. It is no method, because the description of each type of
+// pointers would name it.
+func InitPointer[T any](p *Pointer[T], v *T) { p.p = unsafe.Pointer(v) }
+
 // install is Install, once for all types.
 func install(at *unsafe.Pointer, fresh unsafe.Pointer) unsafe.Pointer {
 	if atomic.CompareAndSwapPointer(at, nil, fresh) {

@@ -28,6 +28,9 @@ func TestPointer(t *testing.T) {
 	if p.Store(&one); p.Load() != &one {
 		t.Error("Store")
 	}
+	if atomics.InitPointer(&p, &two); p.Load() != &two {
+		t.Error("InitPointer")
+	}
 	if reflect.TypeFor[atomics.Pointer[int]]().Comparable() {
 		t.Error("a Pointer can be compared, so that each program has functions for that")
 	}

@@ -38,7 +38,10 @@ func TestTwinsWork(t *testing.T) {
 	u.Store(6)
 	b.Store(true)
 	p.Store(&one)
+	var made atomics.Pointer[int]
+	atomics.InitPointer(&made, &two)
 	for name, ok := range map[string]bool{
+		"Init":     made.Load() == &two,
 		"And":      u.And(3) == 6 && u.Load() == 2,
 		"Or":       u.Or(8) == 2 && u.Load() == 10,
 		"Add":      u.Add(1) == 11,

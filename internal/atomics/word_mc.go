@@ -39,6 +39,24 @@ type (
 	}
 )
 
+// InitPointer is no step: nobody else knows the word. It is a plain write here too, so that
+// the race detector finds out if somebody does.
+//
+// Safety: an atomic.Pointer is a pointer and fields without size. For the model the address
+// only names the word.
+func InitPointer[T any](p *Pointer[T], v *T) {
+	mc.Touch(unsafe.Pointer(p))
+	*(**T)(unsafe.Pointer(&p.std)) = v
+}
+
+// InitInt64 is no step either.
+//
+// Safety: the same.
+func InitInt64(w *Int64, v int64) {
+	mc.Touch(unsafe.Pointer(w))
+	*(*int64)(unsafe.Pointer(&w.std)) = v
+}
+
 // Install is a CompareAndSwap, and a Load if that fails.
 func (p *Pointer[T]) Install(fresh *T) *T {
 	if p.CompareAndSwap(nil, fresh) {

@@ -120,6 +120,26 @@ func TestLinesAreThoseOfObjects(t *testing.T) {
 	}
 }
 
+// A word that is set before others know it brings its line into the cache of its core.
+func TestTransfersOfWhatIsNew(t *testing.T) {
+	type small struct{ p atomics.Pointer[int] }
+	for name, c := range map[string]struct {
+		op   func(s *small)
+		want float64
+	}{
+		"set":                    {func(s *small) { atomics.InitPointer(&s.p, nil) }, 1},
+		"set, read and replaced": {func(s *small) { atomics.InitPointer(&s.p, nil); s.p.Load(); s.p.Store(new(int)) }, 1},
+		"read and replaced":      {func(s *small) { s.p.Load(); s.p.Store(new(int)) }, 2},
+	} {
+		if got := mc.Transfers(2, func() int { return 0 }, func(int, int) { c.op(new(small)) }); got != c.want {
+			t.Errorf("%s: %v lines move, want %v", name, got, c.want)
+		}
+	}
+	if got := mc.Measure(func() { atomics.InitPointer(new(atomics.Pointer[int]), nil) }); got != (mc.Cost{}) {
+		t.Errorf("to set a word costs %v, want nothing", got)
+	}
+}
+
 func TestCheckCost(t *testing.T) {
 	read := func() func(int) { c := newCounters(); return func(int) { c.shared.Load() } }
 	add := func() func(int) { c := newCounters(); return func(int) { c.shared.Load(); c.shared.Add(1) } }

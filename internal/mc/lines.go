@@ -2,6 +2,8 @@
 
 package mc
 
+import "unsafe"
+
 // lineSize is the unit in which caches exchange memory: see
 // internal/atomics.CacheLineSize, which this package cannot import.
 const lineSize = 64
@@ -24,6 +26,16 @@ type touch struct {
 func (l *lines) touch(core int, o *Op) {
 	if w := l.words.number(o.On.Addr); w != 0 {
 		l.touches = append(l.touches, touch{w, int8(core), o.On.Mode != Read, o.Class})
+	}
+}
+
+// Touch says that the running core writes a word without a step, because no other knows the
+// word yet: that brings its line into the core's cache.
+//
+//go:norace
+func Touch(word unsafe.Pointer) {
+	if m := active; m != nil && m.cur != nil && m.cfg.lines != nil {
+		m.cfg.lines.touch(m.cur.id, &Op{On: Access{Addr: word, Mode: Write}})
 	}
 }
 
