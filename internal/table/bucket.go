@@ -82,14 +82,19 @@ func (t tags) having(one tags) slotSet {
 // free returns the set of the empty slots.
 func (t tags) free() slotSet { return slotSet(^t & tops) }
 
+// tagAt and waysAt say where those of slot i are. That they are below 64 is seen here, so
+// that no shift asks for it.
+func tagAt(i int) uint  { return uint(8*i) & 63 }
+func waysAt(i int) uint { return uint(waysShift+4*i) & 63 }
+
 // of returns the tag of slot i, and ways its ways.
-func (t tags) of(i int) tags   { return t >> (8 * i) & 0xff }
-func (t tags) ways(i int) ways { return ways(t >> (waysShift + 4*i) & 0xf) }
+func (t tags) of(i int) tags   { return t >> tagAt(i) & 0xff }
+func (t tags) ways(i int) ways { return ways(t >> waysAt(i) & 0xf) }
 
 // with returns t with slot i holding a cell of that tag and those ways; a tag of 0
 // empties it.
 func (t tags) with(i int, one tags, w ways) tags {
-	return t&^(0xff<<(8*i)|0xf<<(waysShift+4*i)) | one<<(8*i) | tags(w)<<(waysShift+4*i)
+	return t&^(0xff<<tagAt(i)|0xf<<waysAt(i)) | one<<tagAt(i) | tags(w)<<waysAt(i)
 }
 
 // slotSet has the top bit of the i-th byte set if it contains slot i.

@@ -39,6 +39,11 @@ func (t *Cells[K, E]) LoadOrStore(k Hashed[K], e *E) (actual *E, loaded bool) {
 	return now, true
 }
 
+// Remove writes the key's word, or reads it if there is another cell.
+func (t *Cells[K, E]) Remove(k Hashed[K], old *E) {
+	t.slot(k).replace(&t.Table, "Remove", true, nil, func(now *E) bool { return now == old })
+}
+
 // All is as weak as its promise.
 func (t *Cells[K, E]) All() iter.Seq[*E] {
 	return func(yield func(*E) bool) {

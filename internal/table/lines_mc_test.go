@@ -22,6 +22,7 @@ type keyed interface {
 	swap(k string, n int) any
 	remove(k string) any
 	removeFirst(k string) any // if the cell is the one that was there at first
+	drop(k string) any        // the same, by Remove, which does not tell
 	all() any
 	fits() any // whether there are as many chains as there should be, and their buckets right
 }
@@ -70,6 +71,11 @@ func (r *real) remove(k string) (old any) {
 }
 
 func (r *real) removeFirst(k string) any { return r.CompareAndDelete(keyOf(k), r.first[k]) }
+
+func (r *real) drop(k string) any {
+	r.Remove(keyOf(k), r.first[k])
+	return nil
+}
 
 func (r *real) all() any {
 	var all []string
@@ -132,6 +138,11 @@ func (m modelled) removeFirst(k string) any {
 	return isFirst
 }
 
+func (m modelled) drop(k string) any {
+	m.removeFirst(k)
+	return nil
+}
+
 func (m modelled) all() any {
 	var all []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -162,6 +173,9 @@ func TestLinesAreLinearizable(t *testing.T) {
 	removeFirst := func(k string) mc.Call[keyed] {
 		return mc.Call[keyed]{Name: "CompareAndDelete(" + k + ")", Do: func(s keyed) any { return s.removeFirst(k) }}
 	}
+	drop := func(k string) mc.Call[keyed] {
+		return mc.Call[keyed]{Name: "Remove(" + k + ")", Do: func(s keyed) any { return s.drop(k) }}
+	}
 	all := mc.Call[keyed]{Name: "all", Do: func(s keyed) any { return s.all() }}
 	fits := mc.Call[keyed]{Name: "fits", Do: func(s keyed) any { return s.fits() }}
 	type threads = [][]mc.Call[keyed]
@@ -183,6 +197,8 @@ func TestLinesAreLinearizable(t *testing.T) {
 		{"parts that are collected", 4, keeps, "a", threads{{add("b")}, {remove("a")}, {add("c")}}, mc.Config{}},
 		{"one key", 1, 0, "", threads{{add("a"), load("a")}, {remove("a")}, {swap("a")}}, mc.Config{}},
 		{"who deletes and who replaces", 4, 0, "a", threads{{removeFirst("a"), add("a")}, {swap("a")}, {removeFirst("a")}}, mc.Config{}},
+		{"who removes and who replaces", 4, 0, "a", threads{{drop("a"), add("a")}, {swap("a")}, {drop("a"), load("a")}}, mc.Config{}},
+		{"growth and who removes", 1, 0, "ab", threads{{add("c")}, {drop("a"), load("b")}}, mc.Config{}},
 		{"two add", 4, 0, "", threads{{add("a"), load("b")}, {add("b"), load("a")}, {add("a")}}, mc.Config{}},
 		{"a slot that changes hands", 4, 0, "a", threads{{remove("a"), add("e"), add("a")}, {load("a"), load("e")}}, mc.Config{}},
 		{"a slot that is filled again", 4, 0, "a", threads{{remove("a"), add("a")}, {load("a"), load("a")}}, mc.Config{}},

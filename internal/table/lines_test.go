@@ -96,7 +96,9 @@ func TestLinesAreAMap(t *testing.T) {
 					}
 					delete(model, k)
 				case what == 8:
-					if now := model[k]; now != nil && !p.remove(now) {
+					if now := model[k]; i%2 == 0 {
+						p.Remove(p.key(k), now)
+					} else if now != nil && !p.remove(now) {
 						t.Fatalf("CompareAndDelete(%s) does not find it", k)
 					}
 					delete(model, k)
@@ -104,6 +106,7 @@ func TestLinesAreAMap(t *testing.T) {
 					if p.remove(e) {
 						t.Fatalf("CompareAndDelete(%s) of another cell deletes", k)
 					}
+					p.Remove(p.key(k), e) // nor does this
 				}
 				if got := p.load(k); got != model[k] {
 					t.Fatalf("Load(%s) = %v, want %v", k, got, model[k])

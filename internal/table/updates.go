@@ -1,6 +1,6 @@
 package table
 
-// These are common uses of Compute. Except for Swap and LoadOrStore, a call that finds
+// These are common uses of Compute. Except for Swap, LoadOrStore and Remove, a call that finds
 // nothing to do takes no mutex, and takes effect as Load does. All cells have the key k.
 
 // LoadOrStore returns the cell of k if there is one, and otherwise stores e and
@@ -50,6 +50,17 @@ func (t *Lines[K, E]) CompareAndSwap(k Hashed[K], old, e *E) (swapped bool) {
 		return e
 	})
 	return swapped
+}
+
+// Remove is CompareAndDelete for a caller that nearly always finds old there: it does not
+// look before it takes the mutex.
+func (t *Lines[K, E]) Remove(k Hashed[K], old *E) {
+	t.Compute(k, func(now *E) *E {
+		if now == old {
+			return nil
+		}
+		return now
+	})
 }
 
 // CompareAndDelete removes old and reports whether it was there.
