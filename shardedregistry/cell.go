@@ -218,7 +218,11 @@ func (rt *root[K]) kill(k hkey[K], c *cell[K], old *record) bool {
 		return false
 	}
 	rt.shard(k.Hash).live.Add(-1)
-	rt.bury(k, c, old, dead)
+	if rt.light && dead.word&datedBit == 0 && rt.detectors.Load() == nil && rt.subscribers.Load() == nil {
+		rt.unlink(k, c, dead) // all that bury has to do here
+	} else {
+		rt.bury(k, c, old, dead)
+	}
 	return true
 }
 
@@ -339,5 +343,5 @@ func (rt *root[K]) unlink(k hkey[K], c *cell[K], dead *record) {
 			break
 		}
 	}
-	rt.cells.CompareAndDelete(k, c)
+	rt.cells.Remove(k, c)
 }

@@ -38,8 +38,8 @@ func (r *further[K, V]) Compute(key K, fn func(old V, exists bool) (V, ComputeOp
 	if fn == nil {
 		panic("shardedregistry: Compute called with a nil function")
 	}
-	t, err := r.locate(key)
-	if err != nil {
+	var t target[K]
+	if err := r.install().aim(&t, key); err != nil {
 		return entry, false, err
 	}
 	return compute(&t, fn)

@@ -1,5 +1,7 @@
 package shardedregistry
 
+import "github.com/latchfree/latchfree/internal/atomics"
+
 // Create stores value for key if key is absent, and returns its version. It
 // never overwrites: if key is present, the error is an [*ExistsError]. An
 // invalid key gives [ErrInvalidKey]. If key is absent, Config.Check and unique
@@ -12,11 +14,42 @@ package shardedregistry
 // its record is read, or, if a unique value is taken, when the record that has
 // it is read.
 func (r *Registry[K, V]) Create(key K, value V) (Version, error) {
-	t, err := r.locate(key)
-	if err != nil {
+	rt, c, hash, old := r.replaceable(key)
+	switch {
+	case old != nil:
+		// LP(Create), present: replaceable has read the record.
+		t := target[K]{root: rt, given: key}
+		return t.exists(c, old).result()
+	case hash != 0:
+		next := &boxed[record, V]{value: value}
+		// LP(Create): begin stores the new cell in the table.
+		if rt.begin(hkey[K]{Hash: hash, Key: key}, &next.head) {
+			return next.head.version(), nil
+		}
+	}
+	var t target[K]
+	if err := rt.aim(&t, key); err != nil {
 		return 0, err
 	}
 	return insert(&t, value).result()
+}
+
+// begin creates k with rec, a plain draft, and reports whether it did; if not, another
+// operation has created the key, or it cannot be found again. It does what create does, as
+// far as the fast path needs it.
+func (rt *root[K]) begin(k hkey[K], rec *record) bool {
+	if k.Key != k.Key { //nolint:staticcheck // true for NaN
+		return false
+	}
+	mine := &cell[K]{key: k.Key}
+	atomics.InitPointer(&mine.rec, rec)
+	if c, _ := rt.publish(k, mine, rec); c != mine {
+		return false
+	}
+	if first, s := rt.detectors.Load(), rt.subscribers.Load(); first != nil || s != nil {
+		rt.replaced(mine, k.Hash, first, s)
+	}
+	return true
 }
 
 // insertion is how a Create has ended: with a version, or, if the key was present,
@@ -80,7 +113,7 @@ func (t *target[K]) create(fresh *record) (c *cell[K], rec *record, created bool
 	if spelled := rt.spelling(k, t.given); spelled != nil {
 		mine.meta.Store(&cellMeta[K]{spelled: spelled})
 	}
-	mine.rec.Store(fresh)
+	atomics.InitPointer(&mine.rec, fresh)
 	c, present, err := t.enlist(mine, fresh)
 	if err != nil {
 		return nil, nil, false, err

@@ -154,7 +154,7 @@ func (x *expiry[K]) lifetime(key K, rec *record) int64 { return int64(x.ttl(key,
 // grant implements expirer.
 func (x *expiry[K]) grant(rec, old *record, ttl int64) {
 	l := x.lease(rec)
-	l.until.Store(x.deadline(time.Duration(ttl)))
+	atomics.InitInt64(&l.until, x.deadline(time.Duration(ttl)))
 	if old != nil {
 		l.alarm = x.lease(old).alarm
 	} else {

@@ -21,8 +21,8 @@ import "time"
 // mutex of a hash bucket. It takes effect when the deadline is stored, or, if key was changed
 // or deleted meanwhile or the error is not nil, when the key's record is read.
 func (r *further[K, V]) Renew(key K, version Version, ttl time.Duration) error {
-	t, err := r.locate(key)
-	if err != nil {
+	var t target[K]
+	if err := r.install().aim(&t, key); err != nil {
 		return err
 	}
 	return renew(&t, version, ttl)

@@ -46,7 +46,7 @@ const closed = expired
 
 func newAlarm() *alarm {
 	a := new(alarm)
-	a.at.Store(never)
+	atomics.InitInt64(&a.at, never)
 	return a
 }
 

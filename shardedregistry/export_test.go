@@ -18,7 +18,7 @@ var (
 // SetHash makes an empty registry hash with f.
 func SetHash[K comparable, V any](r *Registry[K, V], f func(K) uint64) {
 	rt := r.install()
-	rt.hash, rt.open, rt.light = f, false, false
+	rt.hasher, rt.open, rt.light = f, false, false
 }
 
 // Shards returns the number of shards.

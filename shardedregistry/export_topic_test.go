@@ -12,7 +12,7 @@ type TopicSet struct {
 func NewTopicSet(hash func(string) uint64) TopicSet {
 	rt := new(Registry[string, int]).install()
 	if hash != nil {
-		rt.hash = hash
+		rt.hasher = hash
 	}
 	return TopicSet{rt, nil, map[*watcher[string]]int{}}
 }

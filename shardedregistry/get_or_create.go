@@ -24,8 +24,8 @@ func (r *Registry[K, V]) GetOrCreate(key K, fn func() (V, error)) (value V, crea
 	if fn == nil {
 		panic("shardedregistry: GetOrCreate called with a nil function")
 	}
-	t, err := r.locate(key)
-	if err != nil {
+	var t target[K]
+	if err := r.install().aim(&t, key); err != nil {
 		return value, false, err
 	}
 	return getOrCreate(&t, fn)

@@ -15,18 +15,25 @@ type hkey[K comparable] = table.Hashed[K]
 // keyCodec is how the keys of a registry are normalised and hashed. It is
 // immutable. A snapshot has a copy, which does not keep the registry alive.
 type keyCodec[K comparable] struct {
-	hash      func(K) uint64
+	hasher    func(K) uint64     // hashes a key of a namespace; nil in a registry, where keys does
 	normalize func(K) (K, error) // or nil
 	keys      table.Keys[K]
 }
 
 func newKeyCodec[K comparable](normalize func(K) (K, error)) keyCodec[K] {
-	keys := table.NewKeys[K]()
-	return keyCodec[K]{hash: keys.Hash, normalize: normalize, keys: keys}
+	return keyCodec[K]{normalize: normalize, keys: table.NewKeys[K]()}
+}
+
+// hash returns the hash of key, which is normalised.
+func (kc *keyCodec[K]) hash(key K) uint64 {
+	if kc.hasher != nil {
+		return kc.hasher(key)
+	}
+	return kc.keys.Hash(key)
 }
 
 // hashed returns key normalised and hashed, or an error that matches
-// ErrInvalidKey if it is no key or has no hash.
+// ErrInvalidKey if it is no key, has no hash or could not be found again.
 func (kc *keyCodec[K]) hashed(key K) (hkey[K], error) {
 	if kc.normalize != nil {
 		norm, err := kc.normalize(key)
@@ -37,6 +44,9 @@ func (kc *keyCodec[K]) hashed(key K) (hkey[K], error) {
 	}
 	if !kc.keys.Comparable(key) {
 		return hkey[K]{}, &invalidKeyError{reason: "a key of type " + reflect.TypeOf(unscoped(key)).String() + " cannot be compared"}
+	}
+	if key != key { //nolint:staticcheck // true for NaN
+		return hkey[K]{}, &invalidKeyError{reason: fmt.Sprint(unscoped(key)) + " is not equal to itself"}
 	}
 	return hkey[K]{Hash: kc.hash(key), Key: key}, nil
 }
@@ -57,8 +67,8 @@ func (kc *keyCodec[K]) spelling(k hkey[K], given K) *K {
 // that of the registry. It does not keep the registry alive either.
 func keyCodecIn[K comparable](space string, whole keyCodec[Scoped[K]]) keyCodec[K] {
 	kc := keyCodec[K]{
-		hash: func(key K) uint64 { return whole.hash(Scoped[K]{space, key}) },
-		keys: table.NewKeys[K](),
+		hasher: func(key K) uint64 { return whole.hash(Scoped[K]{space, key}) },
+		keys:   table.NewKeys[K](),
 	}
 	if whole.normalize != nil {
 		kc.normalize = func(key K) (K, error) {
@@ -89,22 +99,18 @@ type target[K comparable] struct {
 }
 
 // locate returns the target for key, or an error that matches ErrInvalidKey.
-func (r *core[K]) locate(key K) (target[K], error) { return r.install().locate(key) }
-
-func (rt *root[K]) locate(key K) (t target[K], err error) {
-	k, err := rt.findable(key)
-	if err != nil {
-		return t, err
-	}
-	return target[K]{root: rt, key: k, given: key}, nil
+func (r *core[K]) locate(key K) (t target[K], err error) {
+	err = r.install().aim(&t, key)
+	return t, err
 }
 
-// findable is hashed with an error also for a key that could not be found again.
-func (kc *keyCodec[K]) findable(key K) (k hkey[K], err error) {
-	if k, err = kc.hashed(key); err == nil && k.Key != k.Key { //nolint:staticcheck // true for NaN
-		err = &invalidKeyError{reason: fmt.Sprint(unscoped(key)) + " is not equal to itself"}
+// aim makes t, which is the zero target, the one for key: what locate does, but that a
+// target, which is too large for registers, is not copied.
+func (rt *root[K]) aim(t *target[K], key K) (err error) {
+	if t.key, err = rt.hashed(key); err == nil {
+		t.root, t.given = rt, key
 	}
-	return k, err
+	return err
 }
 
 // shown returns what an error says of a key.

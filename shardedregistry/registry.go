@@ -202,18 +202,41 @@ func (rt *root[K]) find(key K) (k hkey[K], rec *record) {
 // last record was stored.
 func (r *Registry[K, V]) Delete(key K) (Entry[K, V], bool) {
 	rt := r.root.Load()
-	if rt == nil {
+	if rt == nil || !rt.open {
+		var t target[K]
+		if rt == nil || rt.aim(&t, key) != nil {
+			return Entry[K, V]{}, false
+		}
+		return remove[V](&t)
+	}
+	c, old := rt.remove(key)
+	if old == nil {
 		return Entry[K, V]{}, false
 	}
-	k, err := rt.hashed(key)
-	if err != nil {
-		return Entry[K, V]{}, false
-	}
-	t := target[K]{root: rt, key: k}
-	return remove[V](&t)
+	return Entry[K, V]{c.key, *valueOf[V](old), old.version()}, true
 }
 
-// remove runs Delete.
+// remove runs Delete where values are handed out as they are stored. It returns the cell
+// and the record that it has deleted, or nil.
+func (rt *root[K]) remove(key K) (c *cell[K], old *record) {
+	c, hash := rt.cells.Find(&rt.keys, key)
+	if c == nil {
+		return nil, nil // LP(Delete), absent: the table is read
+	}
+	k := c.named(hash)
+	for { // until no other operation changes key between reading and storing
+		// LP(Delete), absent: a dead record is read. Its cell was in the table during the call.
+		if old = rt.live(c.cleared(c.rec.Load())); old == nil {
+			return nil, nil
+		}
+		// LP(Delete): the dead record is stored.
+		if rt.kill(k, c, old) {
+			return c, old
+		}
+	}
+}
+
+// remove runs Delete on a target.
 func remove[V any, K comparable](t *target[K]) (Entry[K, V], bool) {
 	for { // until no other operation changes key between reading and storing
 		// LP(Delete), absent: the table or a dead record is read.

@@ -72,8 +72,8 @@ func replaceAll[K comparable, V any](rt *root[K], entries iter.Seq2[K, V]) error
 		usual  = rt.len()
 	)
 	for key, value := range entries {
-		t, err := rt.locate(key)
-		if err != nil {
+		var t target[K]
+		if err := rt.aim(&t, key); err != nil {
 			return &KeyError{key, err}
 		}
 		if g := rt.guard; g != nil {

@@ -28,7 +28,7 @@ func (tx *transaction[K]) use(key K, shows bool) (*use[K], error) {
 		k = hkey[K]{Hash: rt.keys.Hash(key), Key: key}
 	} else {
 		var err error
-		if k, err = rt.findable(key); err != nil {
+		if k, err = rt.hashed(key); err != nil {
 			return nil, err
 		}
 		if u := tx.known(k.Key); u != nil {

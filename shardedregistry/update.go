@@ -39,9 +39,10 @@ func (r *Registry[K, V]) Update(key K, fn func(V) (V, error)) (Entry[K, V], erro
 	return updateIn(rt, key, failed, fn)
 }
 
-// replaceable begins the fast path that replaces the value of a present key, which
-// needs a light root and no snapshot in progress. It returns the root, the cell of key, with
-// its hash, and its live record, or no record if the caller must take the slow path.
+// replaceable begins the fast path that replaces the value of a present key, or creates it,
+// which needs a light root and no snapshot in progress. It returns the root, the cell of key,
+// with its hash, and its live record, or no record if the caller must take the slow path. If
+// the key has no cell, it returns the hash and no cell; without a hash, 0, it has not looked.
 func (r *core[K]) replaceable(key K) (rt *root[K], c *cell[K], hash uint64, old *record) {
 	if rt = r.root.Load(); rt == nil {
 		return r.install(), nil, 0, nil
@@ -50,7 +51,7 @@ func (r *core[K]) replaceable(key K) (rt *root[K], c *cell[K], hash uint64, old 
 		return rt, nil, 0, nil
 	}
 	if c, hash = rt.cells.Find(&rt.keys, key); c == nil {
-		return rt, nil, 0, nil
+		return rt, nil, hash, nil
 	}
 	old = c.rec.Load()
 	if old.word&(datedBit|deadBit) != 0 {
@@ -87,8 +88,8 @@ func (rt *root[K]) replaced(c *cell[K], hash uint64, first *reentryDetector[K], 
 // updateIn is the slow path of Update, after so many failed attempts. It is apart so
 // that Update takes little stack.
 func updateIn[K comparable, V any](rt *root[K], key K, failed int, fn func(V) (V, error)) (Entry[K, V], error) {
-	t, err := rt.locate(key)
-	if err != nil {
+	var t target[K]
+	if err := rt.aim(&t, key); err != nil {
 		return Entry[K, V]{}, err
 	}
 	return update(&t, failed, fn)
@@ -247,8 +248,8 @@ func (r *Registry[K, V]) UpdateIf(key K, version Version, value V) (Version, err
 			return next, nil
 		}
 	}
-	t, err := rt.locate(key)
-	if err != nil {
+	var t target[K]
+	if err := rt.aim(&t, key); err != nil {
 		return 0, err
 	}
 	return updateIf(&t, version, value)
@@ -334,8 +335,8 @@ func (r *Registry[K, V]) Put(key K, value V) (Version, error) {
 		}
 		failed++
 	}
-	t, err := rt.locate(key)
-	if err != nil {
+	var t target[K]
+	if err := rt.aim(&t, key); err != nil {
 		return 0, err
 	}
 	return put(&t, failed, value)
@@ -365,8 +366,8 @@ func (r *Registry[K, V]) Upsert(key K, fn func(old V, exists bool) (V, error)) (
 	if fn == nil {
 		panic("shardedregistry: Upsert called with a nil function")
 	}
-	t, err := r.locate(key)
-	if err != nil {
+	var t target[K]
+	if err := r.install().aim(&t, key); err != nil {
 		return Entry[K, V]{}, err
 	}
 	return upsert(&t, fn)

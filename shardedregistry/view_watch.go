@@ -20,10 +20,10 @@ func (v View[K, V]) filtered(filters []Filter[K]) func(*root[Scoped[K]]) interes
 			{v.space, ""}: {parts: func(k Scoped[K]) (string, string) { return k.Space, "" }, alone: ignoresSpaces[K]},
 		}
 		return domain[K, Scoped[K]]{
-			whole:  interest[Scoped[K]]{groups: whole},
-			locate: v.locate,
-			space:  v.space,
-			inner:  func(k Scoped[K]) K { return k.Key },
+			whole: interest[Scoped[K]]{groups: whole},
+			find:  func(key K) (hkey[Scoped[K]], error) { t, err := v.locate(key); return t.key, err },
+			space: v.space,
+			inner: func(k Scoped[K]) K { return k.Key },
 			within: func(f Filter[K]) grouping[Scoped[K]] {
 				return grouping[Scoped[K]]{length: f.within.length, parts: func(k Scoped[K]) (string, string) {
 					_, text := f.within.parts(k.Key)

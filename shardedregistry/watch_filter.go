@@ -106,7 +106,7 @@ func (in *interest[K]) hasAll() bool { return in.all && in.match == nil }
 // those of a namespace of it.
 type domain[F, K comparable] struct {
 	whole  interest[K]
-	locate func(F) (target[K], error)
+	find   func(F) (hkey[K], error)
 	inner  func(K) F                   // what filters see of a key
 	space  string                      // of the namespace
 	within func(Filter[F]) grouping[K] // of the keys by a filter of Prefix
@@ -116,7 +116,7 @@ type domain[F, K comparable] struct {
 func domainOf[K comparable](rt *root[K]) domain[K, K] {
 	return domain[K, K]{
 		whole:  interest[K]{all: true},
-		locate: rt.locate,
+		find:   rt.hashed,
 		inner:  func(k K) K { return k },
 		within: func(f Filter[K]) grouping[K] { return f.within },
 	}
@@ -142,8 +142,8 @@ func (d domain[F, K]) interest(filters []Filter[F]) interest[K] {
 			listed.groups[group{d.space, f.prefix}] = d.within(f)
 		}
 		for _, key := range f.keys {
-			if t, err := d.locate(key); err == nil {
-				listed.keys[t.key.Key] = t.key.Hash
+			if k, err := d.find(key); err == nil {
+				listed.keys[k.Key] = k.Hash
 			}
 		}
 	}
