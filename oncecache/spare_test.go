@@ -3,6 +3,7 @@
 package oncecache_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -54,21 +55,29 @@ func wantCounted(t *testing.T, c *oncecache.Cache[int, int], values, running int
 	}
 }
 
-// A large cache counts its keys in parts, which a cache that was closed shares with the one in its
-// place.
+// A large cache counts its keys in parts, each on other processors, which a cache that was closed
+// shares with the one in its place.
 func TestClosedCacheIsEmpty(t *testing.T) {
-	const many = 10_000
-	c := new(oncecache.Cache[int, int])
-	for k := range many {
-		c.GetOrCreate(k, func() (int, error) { return k, nil })
+	const goroutines, each = 20, 503
+	for range 5 {
+		c := new(oncecache.Cache[int, int])
+		var all sync.WaitGroup
+		for g := range goroutines {
+			all.Go(func() {
+				for k := range each {
+					c.GetOrCreate(g*each+k, func() (int, error) { return k, nil })
+				}
+			})
+		}
+		all.Wait()
+		wantCounted(t, c, goroutines*each, 0)
+		for k := range each {
+			c.Delete(k)
+		}
+		wantCounted(t, c, goroutines*each-each, 0)
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wantCounted(t, c, 0, 0)
 	}
-	wantCounted(t, c, many, 0)
-	for k := range many / 2 {
-		c.Delete(k)
-	}
-	wantCounted(t, c, many/2, 0)
-	if err := c.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	wantCounted(t, c, 0, 0)
 }
