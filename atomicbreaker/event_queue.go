@@ -151,7 +151,8 @@ func (q *eventQueue) drain() {
 		q.collect()
 		for q.due() {
 			e := q.waiting
-			if q.waiting = e.below; q.waiting == nil {
+			q.waiting, e.below = e.below, nil // own stays, and would keep those behind it
+			if q.waiting == nil {
 				q.newest = nil
 			}
 			if q.delivering = e; e.event != nil {

@@ -290,3 +290,32 @@ func TestOldGroupStatesDoNotChange(t *testing.T) {
 		})
 	}
 }
+
+// A breaker keeps none of the events that have waited for a late winner, once the listener was
+// told of them.
+func TestMemoryOfDeliveredEvents(t *testing.T) {
+	const many = 20_000
+	told := 0
+	b := deafTo(many, func(Event) { told++ })
+	before := heapInUse()
+	for gen := uint32(2); gen <= many; gen++ {
+		publish(b, gen)
+	}
+	publish(b, 1)
+	if told != many {
+		t.Fatalf("told of %d events, want %d", told, many)
+	}
+	if kept := heapInUse() - before; kept > many {
+		t.Errorf("%d bytes are kept", kept)
+	}
+	runtime.KeepAlive(b)
+}
+
+// heapInUse returns how many bytes are reachable.
+func heapInUse() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
