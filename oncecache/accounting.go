@@ -46,7 +46,8 @@ type accounting struct {
 //	bit   0     closed    Close was called
 //
 // Creating is signed. It is short by one for a moment if Set or Delete end a
-// creation before its inserter has counted it.
+// creation before its inserter has counted it. Pending is short by one, and borrows from creating,
+// if a value is closed before its creator has moved it here from a spare.
 type tally uint64
 
 const (

@@ -3,6 +3,7 @@ package oncecache
 import (
 	"context"
 	"slices"
+	"unsafe"
 )
 
 // StartSet does the first step of Set for a key that is present, and returns
@@ -80,6 +81,19 @@ func Pending[K comparable, V any](c *Cache[K, V]) int {
 
 // WithoutSpares makes creations in c, which is not in use yet, allocate their flights.
 func WithoutSpares[K comparable, V any](c *Cache[K, V]) { c.shared().spares = nil }
+
+// SpareWords returns where the words are that creations write in each spare of c.
+func SpareWords[K comparable, V any](c *Cache[K, V]) (all [][]uintptr) {
+	r := c.shared()
+	for i := range r.spares {
+		s := &r.spares[i]
+		all = append(all, []uintptr{
+			// Safety: the addresses become numbers at once and are never followed.
+			uintptr(unsafe.Pointer(&s.owner)), uintptr(unsafe.Pointer(&s.since)), uintptr(unsafe.Pointer(&s.created)), uintptr(unsafe.Pointer(&s.cells)),
+		})
+	}
+	return all
+}
 
 // Kept returns how many errors the cache keeps, by its count.
 func Kept[K comparable, V any](c *Cache[K, V]) int64 {

@@ -3,6 +3,7 @@
 package oncecache_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -113,5 +114,27 @@ func TestSparesKnowTheirCreators(t *testing.T) {
 			}
 		})
 		m.Go(func() { n.create(m, c, 0) })
+	})
+}
+
+// Close waits for nothing in a cache that was closed, whoever asks it for keys.
+func TestClosedCacheHasNoPending(t *testing.T) {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	mc.Check(t, mc.Config{Operations: "GetOrCreate ∥ Close, in a cache that is closed"}, func(m *mc.M) {
+		c := new(oncecache.Cache[int, int])
+		if err := c.Close(ended); err != nil {
+			m.Failf("Close() = %v", err)
+		}
+		m.Go(func() {
+			if _, err := c.GetOrCreate(0, func() (int, error) { return 0, nil }); err != oncecache.ErrClosed {
+				m.Failf("0 has %v", err)
+			}
+		})
+		m.Go(func() {
+			if err := c.Close(ended); err != nil {
+				m.Failf("Close() = %v", err)
+			}
+		})
 	})
 }

@@ -17,8 +17,6 @@ import (
 // creator uses that spare for longer. So a CAS that takes an entry from a spare to something
 // else proves that all words of the spare were its creator's until then.
 type spare[K comparable] struct {
-	shown phase[K] // what the entry shows; never changes
-
 	// owner is 0, or 1 plus the token of the goroutine that uses the spare, which takes it by
 	// CAS and puts it back by a store. Meanwhile it counts as wholeCreation in the tally.
 	owner atomics.Uint64
@@ -29,6 +27,11 @@ type spare[K comparable] struct {
 	// processors near by, but for those that the table has counted itself. It has nothing to do
 	// with the owner.
 	cells atomics.Int64
+
+	// shown is what the entry shows. It never changes. It comes last, because the allocator puts
+	// more than eight spares 8 bytes behind the beginning of a line: so what is on the next line,
+	// with the words of the next spare, is no word.
+	shown phase[K]
 }
 
 // noFlight is by in the flight that spares show, in which there is nothing else. Tokens are even.
@@ -51,9 +54,10 @@ func (r *root[K]) addSpares() {
 // nearest returns the spare that the calling goroutine should use now, if it is free.
 func (r *root[K]) nearest() *spare[K] { return &r.spares[atomics.Stripe(len(r.spares))] }
 
-// takeSpare returns the phase of a spare that belongs to the caller now, or nil if none is free.
+// takeSpare returns the phase of a spare that belongs to the caller now, or nil if none is free,
+// or the cache is closed: Close would wait until its caller puts it back.
 func (r *root[K]) takeSpare() *phase[K] {
-	if len(r.spares) == 0 {
+	if len(r.spares) == 0 || r.before != nil {
 		return nil
 	}
 	first := atomics.Stripe(len(r.spares))
@@ -80,12 +84,12 @@ func (p *phase[K]) hasSpare() bool { return p != nil && p.flight != nil && p.fli
 
 // spare returns the spare that p is part of, or nil.
 //
-// Safety: only addSpares makes phases with noFlight, each as the head of a spare.
+// Safety: only addSpares makes phases with noFlight, each in a spare.
 func (p *phase[K]) spare() *spare[K] {
 	if !p.hasSpare() {
 		return nil
 	}
-	return (*spare[K])(unsafe.Pointer(p))
+	return (*spare[K])(unsafe.Add(unsafe.Pointer(p), -int(unsafe.Offsetof(spare[K]{}.shown))))
 }
 
 // began returns when the creation of p began.

@@ -3,6 +3,8 @@
 package oncecache_test
 
 import (
+	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -79,5 +81,26 @@ func TestClosedCacheIsEmpty(t *testing.T) {
 			t.Error(err)
 		}
 		wantCounted(t, c, 0, 0)
+	}
+}
+
+// What creations write in a spare is on one line, and nothing of another spare is there.
+func TestSparesHaveLines(t *testing.T) {
+	if strconv.IntSize == 32 {
+		t.Skip("two spares are on three lines")
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for procs := 1; procs <= 64; procs *= 2 {
+		runtime.GOMAXPROCS(procs)
+		spareOf := map[uintptr]int{}
+		for i, written := range oncecache.SpareWords(new(oncecache.Cache[string, int])) {
+			for _, at := range written {
+				line := at / 64
+				if other, shared := spareOf[line]; shared && other != i {
+					t.Errorf("with %d processors, spares %d and %d are on one line", procs, other, i)
+				}
+				spareOf[line] = i
+			}
+		}
 	}
 }
