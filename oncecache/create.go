@@ -2,7 +2,6 @@ package oncecache
 
 import (
 	"context"
-	"runtime/debug"
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -235,25 +234,6 @@ func (n *creation[K]) takeTurn() (err error) {
 	return err
 }
 
-// cutShort calls end for a function that panicked with thrown, or called runtime.Goexit.
-// The panic then goes on in the caller, unless the goroutine is the function's own: then
-// alone is not nil, and becomes the error.
-func cutShort(thrown any, alone *PanicError, end func(*result)) {
-	how := &result{err: ErrGoexit, cut: true}
-	switch {
-	case thrown == nil: // or a panic(nil) with GODEBUG=panicnil=1, which ends here
-	case alone != nil:
-		*alone = PanicError{Value: thrown, Stack: debug.Stack()}
-		how.err, how.lost = alone, alone
-	default:
-		how.err = &PanicError{Value: thrown, Stack: debug.Stack()}
-	}
-	end(how)
-	if thrown != nil && alone == nil {
-		panic(thrown) // here, where the frames of the first panic are still on the stack
-	}
-}
-
 // watch starts the timer of a creation.
 func (n *creation[K]) watch() {
 	if r := n.root; r.timed != nil {
@@ -269,13 +249,6 @@ func (n *creation[K]) end(how *result) {
 	} else {
 		n.settleRecorded(how)
 	}
-}
-
-// settleRecorded is settle in a cache that has a recorder. It is apart because of what a defer
-// costs even where it is not reached.
-func (n *creation[K]) settleRecorded(how *result) {
-	defer n.root.recorder.recordEnd(n.root.accounting, n.entry, n.phase.began(), how.err)() // also if a Close function exits
-	n.settle(how)
 }
 
 // settle ends the flight, wakes the waiters and closes values. Only the creator calls

@@ -2,6 +2,7 @@ package oncecache
 
 import (
 	"math"
+	"runtime/debug"
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -58,4 +59,23 @@ func (r *root[K]) overdue(e *entry[K], p *phase[K]) {
 	r.accounting.timedOut.Add(1)
 	p.end()
 	p.callOff(ErrCreateTimeout)
+}
+
+// cutShort calls end for a function that panicked with thrown, or called runtime.Goexit.
+// The panic then goes on in the caller, unless the goroutine is the function's own: then
+// alone is not nil, and becomes the error.
+func cutShort(thrown any, alone *PanicError, end func(*result)) {
+	how := &result{err: ErrGoexit, cut: true}
+	switch {
+	case thrown == nil: // or a panic(nil) with GODEBUG=panicnil=1, which ends here
+	case alone != nil:
+		*alone = PanicError{Value: thrown, Stack: debug.Stack()}
+		how.err, how.lost = alone, alone
+	default:
+		how.err = &PanicError{Value: thrown, Stack: debug.Stack()}
+	}
+	end(how)
+	if thrown != nil && alone == nil {
+		panic(thrown) // here, where the frames of the first panic are still on the stack
+	}
 }

@@ -91,6 +91,13 @@ func (c *recorder[K]) recordEnd(a *accounting, e any, since time.Duration, err e
 	}
 }
 
+// settleRecorded is settle in a cache that has a recorder. It is apart because of what a defer
+// costs even where it is not reached.
+func (n *creation[K]) settleRecorded(how *result) {
+	defer n.root.recorder.recordEnd(n.root.accounting, n.entry, n.phase.began(), how.err)() // also if a Close function exits
+	n.settle(how)
+}
+
 // recordEnds is recordEnd for a batch.
 func (b *batch[K]) recordEnds(ends []result) (record func()) {
 	all := make([]func(), len(b.own))
