@@ -120,7 +120,7 @@ func (r *root[K]) enter(at table.Hashed[K], e *entry[K], p *phase[K]) (last *ent
 }
 
 // insert is the first part of enter. If the caller is to create e, it returns the counts
-// that the caller adds to accounting.work.
+// that begin adds.
 func (r *root[K]) insert(at table.Hashed[K], e *entry[K], p *phase[K]) (last *entry[K], begun tally) {
 	if r.before != nil {
 		e.state.Store(newPhase(finalState[K]{err: ErrClosed})) // LP(GetOrCreate): closed
@@ -269,7 +269,7 @@ func (n *creation[K]) tell() {
 
 // disposition says what happens to the outcome of a creation.
 type disposition[K comparable] struct {
-	over  tally     // counts to be taken off accounting.work
+	over  tally     // counts that finish takes off
 	stays bool      // the entry is in the table
 	drop  *entry[K] // holds a value to be closed, because no caller and no key has it; or nil
 	heard bool      // a caller that waited gets the outcome

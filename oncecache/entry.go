@@ -17,7 +17,8 @@ type entry[K comparable] struct {
 
 	// state is nil when the entry is ready. While it is being created, state
 	// is the one phase made with it (or moved to it, if Delete made the
-	// entry), from which a CAS leads to one of
+	// entry); or it is a spare first, which a call that meets the creation
+	// replaces by one made for it. From either, a CAS leads to one of
 	//
 	//	ready    nil              by the creator
 	//	leased   leases is set    by the creator, instead of ready, if values are to be closed

@@ -27,7 +27,7 @@ type flight struct {
 	beside atomics.Gauge
 
 	// by is the token of the goroutine that runs the create function, or zero
-	// if that has a goroutine of its own. It never changes.
+	// if that has a goroutine of its own. It is noFlight in what spares show. It never changes.
 	by uintptr
 
 	// ext is nil if the function has no context: then it cannot be called off. It
