@@ -74,6 +74,7 @@ func (c *core[K]) detach(of values[K]) *root[K] {
 	n := &root[K]{
 		keys: r.keys, hash: r.hash, before: r, accounting: r.accounting, backlog: r.backlog, spares: r.spares, claims: r.claims,
 		of: r.of, close: r.close, same: r.same, counts: r.counts, recorder: r.recorder, apart: r.apart, marked: r.marked, plain: r.plain,
+		sieve: r.sieve, kept: r.kept, // for calls that have found an entry before, which is over
 	}
 	n.entries.Init(n.hash, 0)
 	c.root.Store(n) // LP(Close)
