@@ -32,10 +32,11 @@ type Config[K comparable, V any] struct {
 	// returns beside an error is not closed.
 	//
 	// A value that is set, or returned by a create function, while the key has the
-	// same value stays open. Two values are the same if they are equal, or copies
-	// of one slice, map or function, or of a struct of such. A value that refers to
-	// something, as a pointer does, also stays open if it is the key's again by the
-	// time at which it would be closed.
+	// same value stays open. Two values are the same if each part of the one, down to the
+	// fields of structs, the elements of arrays and what interfaces hold, is equal to that
+	// of the other, or the same slice, map or function, or a copy of one NaN. A value that
+	// refers to something, as a pointer does, also stays open if it is the key's again by
+	// the time at which it would be closed.
 	//
 	// It runs outside every lock. If Set, Delete, CompareAndDelete, Refresh or a
 	// method of a Lease removes a value without users, it runs on the goroutine of

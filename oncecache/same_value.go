@@ -1,7 +1,7 @@
 package oncecache
 
 import (
-	"bytes"
+	"math"
 	"reflect"
 	"unsafe"
 )
@@ -10,8 +10,8 @@ import (
 // cache that closes values.
 func (r *root[K]) hasValueOf(now, e *entry[K]) bool { return now.has() && r.same(now, e) }
 
-// sameness returns a function that reports whether two values are one: whether
-// they are equal, or the one is a copy of the other.
+// sameness returns a function that reports whether two values are one: whether all their
+// parts are equal, or the same map, slice or function.
 func sameness[V any]() func(a, b V) bool {
 	t := reflect.TypeFor[V]()
 	switch t.Kind() {
@@ -43,29 +43,60 @@ func identifies(t reflect.Type) bool {
 	return false
 }
 
-// identical is for values of one type that have an address.
+// identical reports whether x and y, values of one type that have an address, have the same parts.
+// It looks at each part by itself, because what is between them says nothing.
 func identical(x, y reflect.Value) bool {
-	if bytes.Equal(memory(x), memory(y)) {
-		return true // also functions, which nothing else can tell apart
-	}
-	if x.Kind() == reflect.Interface {
-		if x.IsNil() || y.IsNil() || x.Elem().Type() != y.Elem().Type() {
-			return false
+	switch x.Kind() {
+	case reflect.Struct:
+		for i := range x.NumField() {
+			// A field that is blank is none, as for ==.
+			if x.Type().Field(i).Name != "_" && !identical(x.Field(i), y.Field(i)) {
+				return false
+			}
 		}
-		return identical(stored(x.Elem()), stored(y.Elem()))
+		return true
+	case reflect.Array:
+		for i := range x.Len() {
+			if !identical(x.Index(i), y.Index(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Interface:
+		if x.IsNil() || y.IsNil() {
+			return x.IsNil() && y.IsNil()
+		}
+		return x.Elem().Type() == y.Elem().Type() && identical(stored(x), stored(y))
+	case reflect.Slice:
+		return x.UnsafePointer() == y.UnsafePointer() && x.Len() == y.Len()
+	case reflect.Map:
+		return x.UnsafePointer() == y.UnsafePointer()
+	case reflect.Func:
+		return closureOf(x) == closureOf(y)
+	case reflect.Float32, reflect.Float64:
+		return sameFloat(x.Float(), y.Float())
+	case reflect.Complex64, reflect.Complex128:
+		a, b := x.Complex(), y.Complex()
+		return sameFloat(real(a), real(b)) && sameFloat(imag(a), imag(b))
 	}
-	return x.Comparable() && y.Comparable() && x.Equal(y)
+	return x.Equal(y)
 }
 
-// memory returns the bytes of v.
-func memory(v reflect.Value) []byte {
-	// Safety: v is a variable of the caller, which lives on as v does.
-	return unsafe.Slice((*byte)(v.Addr().UnsafePointer()), v.Type().Size())
+// sameFloat reports whether a and b are equal, or copies of one NaN.
+func sameFloat(a, b float64) bool { return a == b || math.Float64bits(a) == math.Float64bits(b) }
+
+// closureOf returns what the function in v is: not only its code, but the variables that it has.
+func closureOf(v reflect.Value) unsafe.Pointer {
+	// Safety: v is a variable of the caller, and a function is one pointer, to its closure.
+	return *(*unsafe.Pointer)(v.Addr().UnsafePointer())
 }
 
-// stored returns v in a variable of its own.
+// stored returns what the interface v holds, in a variable of its own.
 func stored(v reflect.Value) reflect.Value {
-	s := reflect.New(v.Type()).Elem()
-	s.Set(v)
+	// Safety: v is a variable of the caller. It may be a field that is not exported, which Set
+	// would refuse.
+	held := reflect.NewAt(v.Type(), v.Addr().UnsafePointer()).Elem().Elem()
+	s := reflect.New(held.Type()).Elem()
+	s.Set(held)
 	return s
 }
