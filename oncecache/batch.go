@@ -344,11 +344,12 @@ func (o *outcomes[K, V]) gather(b *batch[K]) (again []K) {
 }
 
 // abandon leaves the flights of others that the caller has joined. One that has
-// finished has counted the caller.
+// finished has counted the caller, as those have that the caller has created: when
+// its goroutine ends in OnCreate, or the function has panicked.
 func (b *batch[K]) abandon(places []batchSlot[K]) {
 	for i := range places {
 		who := b.caller(&places[i])
-		if who.joined == nil || who.created || who.joined.leave(who.counts) {
+		if who.joined == nil || !who.created && who.joined.leave(who.counts) {
 			continue
 		}
 		who.ctx = nil // the outcome will be there in a moment

@@ -139,6 +139,13 @@ func (r *root[K]) attempt(ctx context.Context, k K, create creator, who *caller)
 		n := &lone[K]{creation: creation[K]{root: r, entry: e, phase: p, ctx: own}}
 		return n.outcomeAlone(create, who)
 	}
+	returned := false
+	defer func() {
+		if !returned { // OnCreate or a Close function may have ended the goroutine when there is a value
+			last, held, _ := e.outcome(who)
+			r.giveUp(last, held)
+		}
+	}()
 	n := creation[K]{root: r, entry: e, phase: p, ctx: own}
 	if who.part != nil {
 		d, err := who.part.depend(p.flight, k, calls)
@@ -147,6 +154,7 @@ func (r *root[K]) attempt(ctx context.Context, k K, create creator, who *caller)
 		}
 	}
 	n.run(nil, func(e *entry[K]) error { return r.of.makeValue(own, create, e) })
+	returned = true
 	return e.outcome(who)
 }
 
