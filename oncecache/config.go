@@ -191,8 +191,8 @@ type Config[K comparable, V any] struct {
 	// wait for Renew: the first call after a long time without any gets an old value.
 	//
 	// A Renew that fails, panics or calls [runtime.Goexit] leaves the old value there until its
-	// TTL is over, and is called again for a call that comes an eighth of RenewAhead later. So
-	// does one that takes longer than CreateTimeout. Stats counts these failures, and Close
+	// TTL is over, and is called again for a call that comes an eighth of RenewAhead later, or
+	// of the time before that, if this is shorter. So does one that takes longer than CreateTimeout. Stats counts these failures, and Close
 	// returns the panics. If Set or Delete comes while Renew runs, its value is not kept; nor
 	// is it if the old value expires meanwhile and no call asks for the key. The context has
 	// no values, and is cancelled when Refresh's would be. Cache.Close waits for Renew as for
@@ -201,8 +201,11 @@ type Config[K comparable, V any] struct {
 	// It needs TTL and RenewAhead.
 	Renew func(ctx context.Context, k K, old V) (V, error)
 
-	// RenewAhead is how long before the end of its TTL a value may be renewed, but it is not
-	// renewed before half of its TTL is over. It needs Renew.
+	// RenewAhead is how long before the end of its TTL a value may be renewed. It may be nearly
+	// all of the TTL: values that should be fresh for five minutes, and may be used for a day
+	// while their source is down, have a TTL of 24 hours and a RenewAhead of 23 hours and 55
+	// minutes. A value whose TTL is not longer than RenewAhead is renewed after half of
+	// it. It needs Renew.
 	RenewAhead time.Duration
 
 	// RecordStats makes [Stats] count what costs something: look-ups that find a value and

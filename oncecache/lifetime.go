@@ -16,6 +16,7 @@ import (
 type lifetime struct {
 	until time.Duration // when it expires
 	next  time.Duration // when the timer has to look at it: until, or when it is to be renewed
+	pause time.Duration // after a renewal that has failed
 	at    int           // the place in lifetimes.heap, plus one; zero: none
 
 	of renewer // never changes; nil: without Config.Renew
@@ -113,7 +114,8 @@ func (l *lifetimes[K]) limit(n *sieveNode[K], until time.Duration) {
 func (l *lifetimes[K]) begin(until time.Duration) *lifetime {
 	life := &lifetime{until: until, next: until}
 	if l.renews != nil {
-		life.of, life.next = l.renews, l.renews.first(until)
+		life.of = l.renews
+		life.next, life.pause = l.renews.first(until)
 	}
 	return life
 }
@@ -129,7 +131,7 @@ func (l *lifetimes[K]) extend(n *sieveNode[K], until time.Duration) {
 		n.life = l.begin(until)
 	default:
 		fresh := l.begin(until)
-		n.life.until, n.life.next = fresh.until, fresh.next
+		n.life.until, n.life.next, n.life.pause = fresh.until, fresh.next, fresh.pause
 	}
 }
 

@@ -37,9 +37,14 @@ func renewed[K comparable, V any](r *root[K], renew func(context.Context, K, V) 
 }
 
 // first returns when the value of a lifetime that begins now, and ends at until, is due for the
-// first time.
-func (b *background[K]) first(until time.Duration) time.Duration {
-	return min(until, toTick(until-min(b.ahead, (until-b.root.now())/2)))
+// first time, and how long a renewal that has failed pauses.
+func (b *background[K]) first(until time.Duration) (due, pause time.Duration) {
+	lasts := until - b.root.now()
+	ahead := b.ahead
+	if ahead >= lasts {
+		ahead = lasts / 2 // so that it is not due at once, again and again
+	}
+	return min(until, toTick(until-ahead)), max(lifetimeTick, min(ahead, lasts-ahead)/8)
 }
 
 // renewDue starts a renewal of the value whose place is at. The caller has taken due off.
@@ -77,9 +82,9 @@ func (b *background[K]) again(s *sieve[K], n *sieveNode[K]) {
 	if n.stage != there || n.life == nil || n.life.at == 0 || n.life.next != n.life.until {
 		return
 	}
-	pause := b.root.now() + max(lifetimeTick, b.ahead/8)
-	if pause > 0 && pause < n.life.until {
-		n.life.next = toTick(pause)
+	next := b.root.now() + n.life.pause
+	if next > 0 && next < n.life.until {
+		n.life.next = toTick(next)
 		heap.Fix(&s.lives.heap, n.life.at-1)
 		s.lives.arm(b.root)
 	}
