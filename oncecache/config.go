@@ -64,6 +64,10 @@ type Config[K comparable, V any] struct {
 	// runtime.Goexit, OnRemove gets an error that says so. If OnRemove does, Cache.Close
 	// returns that, as it does for Close. Cache.Close waits for OnRemove.
 	//
+	// It is not for writing a changed value back: the next creation of the key does not wait
+	// for OnRemove, and may read the source before the write. Do that in Close, with
+	// CloseBeforeCreate.
+	//
 	// Nil means that nobody is told.
 	OnRemove func(K, V, Reason, error)
 
@@ -77,7 +81,8 @@ type Config[K comparable, V any] struct {
 	// its Close function has returned, and until create functions that Delete or
 	// a timeout has overtaken have returned and their values are closed too. It
 	// is for resources that must be alone: a file that is locked, a port, an
-	// embedded database. Callers wait within their contexts, and CreateTimeout
+	// embedded database; and for values that Close writes back to the source from which
+	// the next creation reads, if they are changed under leases. Callers wait within their contexts, and CreateTimeout
 	// counts from when the wait begins. A create function that asks for its own key
 	// after Delete gets a CycleError. A caller that asks for the key while it holds
 	// a lease of the removed value, or from that value's Close function, waits for

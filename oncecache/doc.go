@@ -58,8 +58,10 @@
 // [Cache.Reload] makes it from the old one. Config.ErrorTTL keeps an error for a while, so that
 // fewer callers ask a server that is down.
 //
-// Config.OnRemove is told of each value that leaves the cache, and why: to count, to log, or to write
-// a changed value back. A cache that has it owns its values, as with Close.
+// Config.OnRemove is told of each value that leaves the cache, and why: to count, or to log. A cache
+// that has it owns its values, as with Close. Write a changed value back in Config.Close, with
+// Config.CloseBeforeCreate, and change it under a lease: in OnRemove, the next creation of the key may
+// have read its source before the write.
 //
 // # Metrics
 //
