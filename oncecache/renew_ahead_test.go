@@ -83,6 +83,7 @@ func TestRenewAheadOfADay(t *testing.T) {
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				v, ok := c.Get("k")
+				synctest.Wait()
 				if !ok {
 					t.Fatalf("absent %v after the beginning", time.Since(begun))
 				}
