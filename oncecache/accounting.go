@@ -35,7 +35,8 @@ type accounting struct {
 
 	_ atomics.CacheLinePad
 
-	epoch time.Time // when the cache was made; never changes
+	epoch  time.Time // when the cache was made; never changes
+	bubble bool      // that was in a bubble of testing/synctest; never changes
 }
 
 // tally is the state of a cache's work in one word:
@@ -109,8 +110,22 @@ func (r *root[K]) wait(ctx context.Context) error {
 	return nil
 }
 
-// now returns the time since the cache was made.
-func (r *root[K]) now() time.Duration { return atomics.Since(r.accounting.epoch) }
+// now returns the time since the cache was made, and longAgo.
+func (r *root[K]) now() time.Duration { return r.accounting.now() }
+
+func (a *accounting) now() time.Duration { return longAgo + atomics.Since(a.epoch) }
+
+// real returns the first time that is none of a bubble's, whose clock begins in the year 2000.
+func (a *accounting) real() time.Duration {
+	if a.bubble {
+		return longAgo + 20*365*24*time.Hour
+	}
+	return longAgo
+}
+
+// longAgo keeps all times above zero, also in a bubble of testing/synctest, whose clock begins
+// in the year 2000, when the cache was made outside. It leaves 190 years.
+const longAgo = 100 * 365 * 24 * time.Hour
 
 // trouble is an error that Close will return.
 type trouble struct {

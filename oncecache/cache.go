@@ -161,7 +161,7 @@ type settings[K comparable] struct {
 
 func newRoot[K comparable](of values[K], keys table.Keys[K], config *settings[K]) *root[K] {
 	r := &root[K]{
-		keys: keys, accounting: &accounting{epoch: atomics.Now()}, counts: oneCaller, of: of,
+		keys: keys, accounting: &accounting{epoch: atomics.Now(), bubble: atomics.Bubble() != 0}, counts: oneCaller, of: of,
 		close: config.close, timed: config.timed, createTimeout: config.createTimeout, onLeak: config.onLeak,
 	}
 	r.hash = r.keys.Hasher("oncecache")

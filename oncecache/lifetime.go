@@ -175,7 +175,7 @@ func (s *sieve[K]) expire(out []*sieveNode[K], n *sieveNode[K]) []*sieveNode[K] 
 func (l *lifetimes[K]) push(r *root[K], n *sieveNode[K]) {
 	if n.life != nil && n.life.next != forever {
 		heap.Push(&l.heap, n)
-		l.arm(r)
+		l.arm(r, n.life.next)
 	}
 }
 

@@ -4,37 +4,35 @@ import (
 	"container/heap"
 	"time"
 	"weak"
-
-	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// arm starts the timer for the first of the heap, unless one fires before. The caller holds
-// sieve.mu. The timer does not keep the cache alive.
-func (l *lifetimes[K]) arm(r *root[K]) {
+// arm starts the timer for the first of the heap, unless one fires before, for a caller whose
+// clock shows now, or will. The caller holds sieve.mu. The timer does not keep the cache alive.
+func (l *lifetimes[K]) arm(r *root[K], now time.Duration) {
 	if len(l.heap) == 0 {
 		return
 	}
 	next := l.heap[0].life.next
-	if l.timer != nil {
+	if l.timer.fires(r.accounting, now) {
 		if l.wakes <= next {
 			return
 		}
-		l.timer.stop()
+		l.timer.end()
 	}
-	root, t := weak.Make(r), new(sweeper)
-	t.stop = atomics.After(max(0, next-r.now()), func() {
+	root := weak.Make(r)
+	l.timer = newSweeper(max(0, next-r.now()), func(t *sweeper) {
 		if r := root.Value(); r != nil {
 			r.sieve.expireAgain(r, t)
 		}
 	})
-	l.timer, l.wakes = t, next
+	l.wakes = next
 }
 
 // rest stops the timer if there is nothing left to expire. L may be nil. The caller holds
 // sieve.mu.
 func (l *lifetimes[K]) rest() {
 	if l != nil && len(l.heap) == 0 && l.timer != nil {
-		l.timer.stop()
+		l.timer.end()
 		l.timer = nil
 	}
 }
@@ -47,7 +45,7 @@ func (s *sieve[K]) expireAgain(r *root[K], by *sweeper) {
 	if s.lives.timer == by {
 		s.lives.timer = nil
 	}
-	s.lives.arm(r)
+	s.lives.arm(r, r.now())
 }
 
 // expireDue marks the values whose time is over, and removes them. It unlocks the order after

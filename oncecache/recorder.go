@@ -80,7 +80,7 @@ func (r *root[K]) joins(e *entry[K]) {
 // calls what it returns when others have the result. If there is a listener, Close waits
 // until it has been told.
 func (c *recorder[K]) recordEnd(a *accounting, e any, since time.Duration, err error) (record func()) {
-	k, took := e.(*entry[K]).key, atomics.Since(a.epoch)-since
+	k, took := e.(*entry[K]).key, a.now()-since
 	if c.onCreate == nil {
 		return func() { c.record(a, k, took, err) }
 	}

@@ -86,6 +86,6 @@ func (b *background[K]) again(s *sieve[K], n *sieveNode[K]) {
 	if next > 0 && next < n.life.until {
 		n.life.next = toTick(next)
 		heap.Fix(&s.lives.heap, n.life.at-1)
-		s.lives.arm(b.root)
+		s.lives.arm(b.root, next)
 	}
 }

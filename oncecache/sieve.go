@@ -166,7 +166,7 @@ func (s *sieve[K]) add(r *root[K], n *sieveNode[K]) (out []*sieveNode[K]) {
 	s.weigh(n, nil)
 	if s.idle > 0 {
 		n.seen = r.now()
-		s.arm(r)
+		s.arm(r, n.seen)
 	}
 	s.lives.push(r, n)
 	return s.tooMany(n)
@@ -263,7 +263,7 @@ func (s *sieve[K]) takePlace(r *root[K], at *place) {
 		r.accounting.expired.Add(1)
 	}
 	if s.len == 0 && s.next != nil {
-		s.next.stop()
+		s.next.end()
 		s.next = nil
 	}
 	s.lives.rest()

@@ -8,24 +8,47 @@ import (
 )
 
 // sweeper is a timer that sweeps once.
-type sweeper struct{ stop func() }
+type sweeper struct {
+	stop func()
+	in   uint64 // the bubble of testing/synctest in which it was made; zero: none
+}
+
+// newSweeper returns a timer that calls f with itself after d.
+func newSweeper(d time.Duration, f func(*sweeper)) *sweeper {
+	t := &sweeper{in: atomics.Bubble()}
+	t.stop = atomics.After(d, func() { f(t) })
+	return t
+}
+
+// fires reports whether t, which may be nil, will fire for a caller whose clock shows now, or a
+// later time: the timers of a bubble fire in that alone.
+func (t *sweeper) fires(a *accounting, now time.Duration) bool {
+	return t != nil && (t.in == 0 && now >= a.real() || t.in == atomics.Bubble())
+}
+
+// end stops t. If that is a timer of another bubble, it must not be stopped, and does no harm.
+func (t *sweeper) end() {
+	if t.in == 0 || t.in == atomics.Bubble() {
+		t.stop()
+	}
+}
 
 // shortestSweep bounds how often a timer sweeps.
 const shortestSweep = time.Millisecond
 
-// arm starts the timer of the next sweep, if there is none. The caller holds
-// mu. The timer does not keep the cache alive, nor s, which has its entries.
-func (s *sieve[K]) arm(r *root[K]) {
-	if s.next != nil {
+// arm starts the timer of the next sweep, if there is none, for a caller whose clock
+// shows now. The caller holds mu. The timer does not keep the cache alive, nor s, which has
+// its entries.
+func (s *sieve[K]) arm(r *root[K], now time.Duration) {
+	if s.next.fires(r.accounting, now) {
 		return
 	}
-	root, next := weak.Make(r), new(sweeper)
-	next.stop = atomics.After(max(s.idle/2, shortestSweep), func() {
+	root := weak.Make(r)
+	s.next = newSweeper(max(s.idle/2, shortestSweep), func(next *sweeper) {
 		if r := root.Value(); r != nil {
 			r.sieve.sweepAgain(r, next)
 		}
 	})
-	s.next = next
 }
 
 // sweepAgain sweeps for a sweeper, and starts the next timer if anything is left and
@@ -38,7 +61,7 @@ func (s *sieve[K]) sweepAgain(r *root[K], by *sweeper) {
 		s.next = nil
 	}
 	if s.len > 0 {
-		s.arm(r)
+		s.arm(r, r.now())
 	}
 }
 

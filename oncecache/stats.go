@@ -117,7 +117,7 @@ func (c *core[K]) eachFlight(yield func(Flight[K]) bool) {
 func (r *root[K]) eachFlight(yield func(Flight[K]) bool) (more bool) {
 	for e := range r.entries.All() { // LP(InFlight)
 		p := e.joinable()
-		if p.creating() && !yield(Flight[K]{Key: e.key, Since: r.accounting.epoch.Add(p.since), Waiting: p.waiting()}) {
+		if p.creating() && !yield(Flight[K]{Key: e.key, Since: r.accounting.epoch.Add(p.since - longAgo), Waiting: p.waiting()}) {
 			return false
 		}
 	}
