@@ -169,7 +169,11 @@ func (o *outcomes[K, V]) take(k K, e *entry[K], held *atomics.Int64) {
 	}
 }
 
+// fail notes the error of k, unless k is repeated and a later look has found a value.
 func (o *outcomes[K, V]) fail(k K, err error) {
+	if o.has(k) {
+		return
+	}
 	if o.failed == nil {
 		o.failed = KeyErrors[K]{}
 	}
