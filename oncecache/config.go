@@ -200,8 +200,10 @@ type Config[K comparable, V any] struct {
 	// of the time before that, if this is shorter. So does one that takes longer than CreateTimeout. Stats counts these failures, and Close
 	// returns the panics. If Set or Delete comes while Renew runs, its value is not kept; nor
 	// is it if the old value expires meanwhile and no call asks for the key. The context has
-	// no values, and is cancelled when Refresh's would be. Cache.Close waits for Renew as for
-	// other create functions.
+	// no values, and is cancelled when Refresh's would be; the renewal counts as a caller
+	// only until the old value has left. So a Renew that hangs, and honours its context, ends
+	// with that value, or when the callers that then wait for it have left, and the next
+	// caller creates anew. Cache.Close waits for Renew as for other create functions.
 	//
 	// It needs TTL and RenewAhead.
 	Renew func(ctx context.Context, k K, old V) (V, error)

@@ -2,6 +2,7 @@ package oncecache
 
 import (
 	"container/heap"
+	"context"
 	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
@@ -18,6 +19,9 @@ type lifetime struct {
 	next  time.Duration // when the timer has to look at it: until, or when it is to be renewed
 	pause time.Duration // after a renewal that has failed
 	at    int           // the place in lifetimes.heap, plus one; zero: none
+
+	// left, if it is not nil, ends the wait of a renewal for its outcome when the value has left.
+	left context.CancelFunc
 
 	of renewer // never changes; nil: without Config.Renew
 }

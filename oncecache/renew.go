@@ -13,27 +13,35 @@ import (
 // due; the use that takes this off again starts a renewal, which is that of Refresh.
 type background[K comparable] struct {
 	root  *root[K]
-	ahead time.Duration             // Config.RenewAhead
-	of    func(e *entry[K]) creator // see renewed
+	ahead time.Duration                              // Config.RenewAhead
+	of    func(e *entry[K], call *renewCall) creator // see renewed
 }
 
 // renewing makes l renew values of r, which no other goroutine has seen.
-func (l *lifetimes[K]) renewing(r *root[K], ahead time.Duration, of func(*entry[K]) creator) {
+func (l *lifetimes[K]) renewing(r *root[K], ahead time.Duration, of func(*entry[K], *renewCall) creator) {
 	l.renews = &background[K]{r, ahead, of}
 }
 
 // renewed returns what makes a function of Refresh, which calls renew if it is the value of e
 // that is to be replaced, and not one that has come since.
-func renewed[K comparable, V any](r *root[K], renew func(context.Context, K, V) (V, error)) func(e *entry[K]) creator {
+func renewed[K comparable, V any](r *root[K], renew func(context.Context, K, V) (V, error)) func(*entry[K], *renewCall) creator {
 	reload := reloading(r, func(ctx context.Context, k K, old V, _ bool) (V, error) { return renew(ctx, k, old) })
-	return func(e *entry[K]) creator {
+	return func(e *entry[K], call *renewCall) creator {
 		return creatorOf(func(ctx context.Context, k K) (v V, err error) {
+			call.begun.Store(true)
+			defer call.ended.TryFire()
 			if baseOf[K](ctx) != e {
 				return v, errNoBase
 			}
 			return reload(ctx, k)
 		})
 	}
+}
+
+// renewCall is a call of Config.Renew, whose caller may leave before it has ended.
+type renewCall struct {
+	begun atomics.Bool
+	ended atomics.Event
 }
 
 // first returns when the value of a lifetime that begins now, and ends at until, is due for the
@@ -54,23 +62,41 @@ func (b *background[K]) renewDue(at *place) {
 }
 
 // renew renews the value of n, if it is still its key's. If that fails, the value will be due
-// again.
+// again. It is a caller of the renewal until the value has left; from then on, the
+// renewal has the callers that ask for the key, and is called off when all have left.
 func (b *background[K]) renew(n *sieveNode[K]) {
 	r, e, renewed := b.root, n.entry, false
+	s, call := r.sieve.(*sieve[K]), &renewCall{ended: atomics.MakeEvent()}
 	defer func() {
 		if p := recover(); p != nil {
-			r.accounting.note(&PanicError{Value: p, Stack: debug.Stack()})
+			failed := &PanicError{Value: p, Stack: debug.Stack()}
+			if thrown, ok := p.(rethrown); ok {
+				failed = thrown.PanicError
+			}
+			r.accounting.note(failed)
+		}
+		if call.begun.Load() {
+			call.ended.Wait() // CreateTimeout may have come before: the next must not run beside it
 		}
 		if !renewed {
-			b.again(r.sieve.(*sieve[K]), n)
+			b.again(s, n)
 		}
 	}()
+	ctx, cancel := atomics.WithCancel(context.Background())
+	defer cancel()
+	s.mu.Lock()
+	gone := n.stage == left
+	n.life.left = cancel
+	s.mu.Unlock()
+	if gone {
+		return
+	}
 	at := r.at(e.key)
 	if r.entries.Load(at) != e {
 		return
 	}
 	r.overtakeOther(at, e)
-	_, err := r.renewing().getOrCreateContext(context.Background(), at, b.of(e))
+	_, err := r.renewing().getOrCreateContext(ctx, at, b.of(e, call))
 	renewed = err == nil
 }
 

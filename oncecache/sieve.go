@@ -259,6 +259,9 @@ func (s *sieve[K]) takePlace(r *root[K], at *place) {
 		s.remove(n)
 	}
 	n.stage = left
+	if n.life != nil && n.life.left != nil {
+		n.life.left()
+	}
 	if n.mark().isExpired() { // or it never will, as it has left
 		r.accounting.expired.Add(1)
 	}
