@@ -35,8 +35,7 @@ type accounting struct {
 
 	_ atomics.CacheLinePad
 
-	epoch  time.Time // when the cache was made; never changes
-	bubble bool      // that was in a bubble of testing/synctest; never changes
+	epoch time.Time // when the cache was made; never changes
 }
 
 // tally is the state of a cache's work in one word:
@@ -117,7 +116,7 @@ func (a *accounting) now() time.Duration { return longAgo + atomics.Since(a.epoc
 
 // real returns the first time that is none of a bubble's, whose clock begins in the year 2000.
 func (a *accounting) real() time.Duration {
-	if a.bubble {
+	if a.epoch == a.epoch.Round(0) { // it was made in a bubble: see atomics.Bubble
 		return longAgo + 20*365*24*time.Hour
 	}
 	return longAgo

@@ -12,6 +12,9 @@ import (
 // Cache holds one value for each key, created at most once at a time. The zero
 // value is an empty cache, ready to use. A Cache must not be copied after
 // first use.
+//
+// A key must not change while the cache has it: copy a string that shares memory which
+// is written again, as one of unsafe.String may.
 type Cache[K comparable, V any] struct {
 	_ atomics.NoCopy
 	_ [0]*V // so that none can be converted to one of other values
@@ -161,7 +164,7 @@ type settings[K comparable] struct {
 
 func newRoot[K comparable](of values[K], keys table.Keys[K], config *settings[K]) *root[K] {
 	r := &root[K]{
-		keys: keys, accounting: &accounting{epoch: atomics.Now(), bubble: atomics.Bubble() != 0}, counts: oneCaller, of: of,
+		keys: keys, accounting: &accounting{epoch: atomics.Now()}, counts: oneCaller, of: of,
 		close: config.close, timed: config.timed, createTimeout: config.createTimeout, onLeak: config.onLeak,
 	}
 	r.hash = r.keys.Hasher("oncecache")

@@ -136,7 +136,9 @@ type Config[K comparable, V any] struct {
 	// MaxWeight bounds the sum of the weights of the values in the cache, which Weight
 	// says: their bytes, for instance. Adding a value beyond the bound evicts others, as
 	// described at MaxEntries and whatever they weigh, until there is room; leased values
-	// stay, and count. A value that alone weighs more than MaxWeight is not kept, and
+	// stay, and count. So the sum may exceed MaxWeight by the weight of the leased values,
+	// and, if there are 64 or more of these, by that of a few others that a search has not
+	// reached. A value that alone weighs more than MaxWeight is not kept, and
 	// evicts nothing: its callers get it, as if Delete came at once; Close closes it, and
 	// OnRemove gets ReasonDiscarded. An error that is kept weighs nothing. Sums do not
 	// overflow. MaxEntries may be set too. Zero means that there is no bound, and Weight
@@ -173,7 +175,8 @@ type Config[K comparable, V any] struct {
 	// timer of the cache marks what has expired, so that a hit reads no clock: a value is
 	// returned for as long after its time as that timer is late, or a call that is evicting
 	// the value, which on a busy machine may be some milliseconds, and as many values expire
-	// at once as TTLJitter leaves together.
+	// at once as TTLJitter leaves together. If the process or its machine was frozen
+	// meanwhile, a value may be returned late by as long as that.
 	//
 	// TTL runs outside every lock, on the goroutine of the create function or of Set. A
 	// panic of TTL counts as a panic of the create function, and Set and SetIfAbsent pass it
@@ -211,8 +214,8 @@ type Config[K comparable, V any] struct {
 	// RenewAhead is how long before the end of its TTL a value may be renewed. It may be nearly
 	// all of the TTL: values that should be fresh for five minutes, and may be used for a day
 	// while their source is down, have a TTL of 24 hours and a RenewAhead of 23 hours and 55
-	// minutes. A value whose TTL is not longer than RenewAhead is renewed after half of
-	// it. It needs Renew.
+	// minutes. A value whose TTL, less what TTLJitter takes, is not longer than RenewAhead is
+	// renewed after half of it. It needs Renew.
 	RenewAhead time.Duration
 
 	// RecordStats makes [Stats] count what costs something: look-ups that find a value and
