@@ -10,13 +10,14 @@ import (
 )
 
 // After starts a modelled thread, whose first step finds out whether stop came
-// before it. Time passes at any speed there: d is not looked at.
+// before it. Time passes at any speed there, and d is not looked at, unless the exploration
+// keeps time: see mc.Alarm.
 func After(d time.Duration, f func()) (stop func()) {
 	if !mc.Modelled() {
 		return later(d, f)
 	}
 	t := new(modelTimer)
-	mc.Go(func() {
+	mc.Alarm(d, &t.over, func() {
 		if t.step("fire", mc.Write); mc.Get(&t.over) == 0 {
 			mc.Set(&t.over, 1)
 			f()

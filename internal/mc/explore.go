@@ -43,6 +43,10 @@ type Config struct {
 	// (0: 2000), which then counts as a livelock.
 	MaxSchedules, MaxSteps int
 
+	// Timed makes timers wait for M.Advance. Without it they fire at any time, so that one
+	// which starts itself again until the clock has moved does so for ever.
+	Timed bool
+
 	// Replay is a failure's Result.Replay: explore that execution only.
 	Replay string
 

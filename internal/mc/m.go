@@ -60,6 +60,7 @@ type execution struct {
 	changes []int // PCT
 	tick    int64 // Begin and End
 	elapsed int64 // the modelled clock
+	alarms  []alarm
 	names   map[unsafe.Pointer]string
 	notes   []note // by step, while recording
 }
@@ -136,13 +137,19 @@ func (m *M) fail(text string) {
 	}
 }
 
-// Advance moves the modelled clock, which internal/atomics.Now reads, forward.
+// Advance moves the modelled clock, which internal/atomics.Now reads, forward. With
+// Config.Timed, it starts the timers that are due then.
 //
 //go:norace
 func (m *M) Advance(d time.Duration) {
-	Step(&Op{Verb: "Advance", On: Access{unsafe.Pointer(&m.elapsed), Commute}})
+	mode := Commute
+	if m.cfg.Timed {
+		mode = Write
+	}
+	Step(&Op{Verb: "Advance", On: Access{unsafe.Pointer(&m.elapsed), mode}})
 	m.elapsed += int64(d)
 	Note(func() string { return fmt.Sprintf("Advance(%v)", d) })
+	m.ring()
 }
 
 // epoch is what the modelled clock shows when an execution starts.
