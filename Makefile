@@ -127,6 +127,10 @@ modelcheck-long: ## explore what modelcheck bounds further, LONG=1000000 interle
 		MC_LONG=$(LONG) $(GO) test -v -tags modelcheck -timeout 24h $$pkg | grep --line-buffered -E '^(mc:|ok|FAIL| *--- FAIL|panic:)'; \
 	done
 
+.PHONY: scenes
+scenes: ## play all scenes of oncecache: three operations at once in caches of all pairs of settings (4 minutes; prints as it goes; SCENES_SEED=1: others)
+	SCENES=all $(BIG_HEAP) $(GO) test -vet=off -tags modelcheck -timeout 24h -count 1 -v -run '^TestScenes$$' ./oncecache
+
 .PHONY: smoke
 smoke: ## run every benchmark once
 	@echo '== every benchmark once'

@@ -40,6 +40,7 @@ func (r *cacheRun) arrive(k *cacheCall) {
 	var mine []*cachePart
 	for i, key := range k.keys {
 		if slices.Contains(k.keys[:i], key) {
+			r.repeat(k, key)
 			continue
 		}
 		p := &cachePart{key: key}
@@ -51,27 +52,38 @@ func (r *cacheRun) arrive(k *cacheCall) {
 	r.begin(k, mine)
 }
 
+// repeat lets a batch find a key again: it holds the value twice.
+func (r *cacheRun) repeat(k *cacheCall, key int) {
+	for _, p := range k.parts {
+		if p.key == key && p.held {
+			r.m.Board(p.flight, true)
+			p.twice = true
+		}
+	}
+}
+
 // take lets k take part in what a key has, and reports whether it creates it.
 func (r *cacheRun) take(k *cacheCall, p *cachePart, again bool) (creates bool) {
-	switch v, there := r.m.All()[p.key]; {
+	v, there := r.m.All()[p.key]
+	anew := k.refreshes() && (!again || p.anew)
+	p.anew = anew && there
+	switch {
 	case k.kind == waits && again:
 		p.flight = r.m.Absent()
 	case k.kind == waits:
 		p.flight = r.m.Look(p.key)
-	case k.refreshes() && again && r.m.Renews(p.flight):
-		p.flight, creates = r.m.RenewAgain(p.key)
+	case anew:
+		p.flight, creates = r.m.Renew(p.key)
 	case again && there && !k.leases() && k.kind != asksForMany: // which does not mark it as used
 		p.flight = &model.Flight{Over: true, Value: v}
-	case k.refreshes() && !again:
-		p.flight, creates = r.m.Renew(p.key)
 	default:
-		p.flight, creates = r.m.Find(p.key, k.kind == asksPlainly && r.m.Renewal(p.key) == nil)
+		p.flight, creates = r.m.Find(p.key, k.kind == asksPlainly)
 	}
 	p.own, p.lost = nil, false
 	if p.flight.Err == errRefused {
 		r.saw(k.kind, "the error that is kept")
 	}
-	if !p.flight.Over && !creates && !r.m.Renews(p.flight) {
+	if !p.flight.Over && !creates && !p.anew {
 		r.joined++
 	}
 	p.aboard = true
@@ -80,66 +92,22 @@ func (r *cacheRun) take(k *cacheCall, p *cachePart, again bool) (creates bool) {
 	return creates
 }
 
-// begin begins a function that creates parts of a call, or waits for its turn.
+// begin begins a function that creates parts of a call.
 func (r *cacheRun) begin(k *cacheCall, parts []*cachePart) {
 	if len(parts) == 0 {
 		return
 	}
-	f := &cacheFunction{call: k}
+	f := &cacheFunction{call: k, index: len(k.functions)}
 	for _, p := range parts {
 		p.own = f
 		f.parts = append(f.parts, &functionPart{key: p.key, flight: p.flight})
 	}
-	k.waiting = f
-	r.waiting = append(r.waiting, f)
-	r.turn(f)
-}
-
-// turn calls a function if nothing is left for it to wait for: a Refresh of each
-// of its keys, one after the other. Those that were called off meanwhile are none
-// of its keys any more. It reports whether the function waits no longer.
-func (r *cacheRun) turn(f *cacheFunction) (over bool) {
-	k := f.call
-	for ; f.next < len(f.parts); f.next++ {
-		p := f.parts[f.next]
-		renews := r.m.Renews(p.flight)
-		if p.renewal == nil && !renews {
-			if p.renewal = r.m.Renewal(p.key); p.renewal == nil {
-				continue
-			}
-			r.m.Board(p.renewal, false)
-			r.saw("a creation", "waits for a renewal")
-		}
-		if p.dropped = !renews && r.m.CalledOff(p.flight); !p.dropped && !renews && !p.renewal.Over {
-			return false
-		}
-		if !renews && !p.renewal.Over {
-			r.m.Leave(p.renewal, false)
-		}
-	}
-	k.waiting = nil
-	r.waiting = slices.DeleteFunc(r.waiting, func(other *cacheFunction) bool { return other == f })
-	for _, p := range f.parts {
-		if p.dropped {
-			r.m.Drop(p.flight)
-			r.saw("a creation that waits is called off, given a value", p.flight.Given)
-		}
-	}
-	f.parts = slices.DeleteFunc(f.parts, func(p *functionPart) bool { return p.dropped })
-	if len(f.parts) == 0 {
-		return true
-	}
-	f.index = len(k.functions)
 	k.functions = append(k.functions, f)
 	r.open = append(r.open, f)
-	if flight := f.parts[0].flight; k.kind == reloads && r.m.Renews(flight) {
-		r.m.HoldBase(flight)
-	}
-	return true
 }
 
 // refreshes reports whether the call makes values anew.
-func (k *cacheCall) refreshes() bool { return k.kind == refreshes || k.kind == reloads }
+func (k *cacheCall) refreshes() bool { return k.kind == refreshes || k.kind == renews }
 
 // arriveLate is arrive for a call whose context has ended. It gets what is
 // there.
@@ -147,14 +115,10 @@ func (r *cacheRun) arriveLate(k *cacheCall) {
 	k.left, k.values, k.errs = true, map[int]int{}, map[int]error{}
 	failure := error(context.Canceled)
 	for _, key := range k.keys {
-		if k.kind == asksForMany || k.kind == waits || k.refreshes() {
-			r.m.Expire(key)
-		}
 		if k.kind == waits && !r.m.Occupied(key) {
 			failure = r.m.Look(key).Err
 		}
 		if k.refreshes() {
-			r.m.OvertakeOther(key)
 			continue
 		}
 		if v, ok := r.m.Get(key); ok {
@@ -188,7 +152,6 @@ func (r *cacheRun) leave(n int) {
 		}
 	}
 	for _, p := range k.again() { // if the value is there by now, it still gets that
-		r.m.Expire(p.key)
 		if v, ok := r.m.Get(p.key); ok {
 			k.values[p.key] = v
 		} else {
@@ -207,19 +170,14 @@ func (r *cacheRun) end(i int, how cacheEnding) {
 	r.open = slices.Delete(r.open, i, i+1)
 	how = how.of(k.kind)
 	first := f.parts[0].flight
-	if !r.m.Renews(first) || !r.m.Closes {
-		if how == same {
-			how = endsInValue
-		}
+	if how == same && (r.m.Base(first) == 0 || !r.m.Closes) {
+		how = endsInValue
 	}
 	if k.stays {
 		k.panics, k.exits = how == endsInPanic, how == endsInGoexit
 	}
 	if how == same {
 		k.begun[f.index].same = r.m.Base(first)
-	}
-	if k.kind == reloads && r.m.Renews(first) {
-		r.m.PutBackBase(first)
 	}
 	heard := r.finish(f, how)
 	if how == endsInPanic && !k.stays && !heard {
@@ -252,23 +210,18 @@ func (r *cacheRun) finish(f *cacheFunction, how cacheEnding) (heard bool) {
 		case how == failsBeside && i > 0, how == speaks:
 			e.Err = nil
 		}
-		if r.m.Renews(p.flight) {
-			heard = r.m.FinishRenewal(e)
-			r.saw("a renewal replaces", r.m.All()[p.key] == e.Value)
-			return heard
-		}
 		ends = append(ends, e)
 	}
-	return r.m.Finish(ends...)
+	heard = r.m.Finish(ends...)
+	if p := f.parts[0]; r.m.Base(p.flight) != 0 {
+		r.saw("a renewal replaces", r.m.All()[p.key] == ends[0].Value)
+	}
+	return heard
 }
 
 // settle follows what others have done to calls, until nothing follows from it.
 func (r *cacheRun) settle() {
 	for more := true; more; {
-		more = false
-		for _, f := range slices.Clone(r.waiting) {
-			more = r.turn(f) || more
-		}
 		for _, k := range r.calls {
 			for _, p := range k.parts {
 				if k.left || k.runs() != nil || !p.flight.Over || p.thrown() {
@@ -277,7 +230,7 @@ func (r *cacheRun) settle() {
 				r.hold(k, p)
 			}
 		}
-		more = r.lookAgain() || more
+		more = r.lookAgain()
 	}
 	for _, k := range r.calls {
 		if k.over() {
@@ -302,9 +255,12 @@ func (r *cacheRun) putBack(k *cacheCall) {
 	k.putBack = true
 	for _, p := range k.parts {
 		if p.held {
-			p.held = false
 			r.m.Release(p.flight.Value)
 		}
+		if p.held && p.twice {
+			r.m.Release(p.flight.Value)
+		}
+		p.held = false
 	}
 }
 

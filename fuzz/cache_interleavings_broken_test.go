@@ -39,11 +39,12 @@ func TestCacheInterleavingsFindBrokenOthers(t *testing.T) {
 // refreshSets replaces what has come meanwhile.
 type refreshSets struct{ cache }
 
-func (c refreshSets) Refresh(ctx context.Context, k int, create createFunc) (int, error) {
-	if _, ok := c.Get(k); !ok {
+func (c refreshSets) Refresh(ctx context.Context, k int, create refreshFunc) (int, error) {
+	old, ok := c.Get(k)
+	if !ok {
 		return c.cache.Refresh(ctx, k, create)
 	}
-	v, err := create(ctx, k)
+	v, err := create(ctx, k, old, true)
 	if err != nil {
 		return 0, err
 	}

@@ -125,10 +125,11 @@ var nothing = cacheOp{Do: func(*cacheCaller) {}}
 func cacheCreate(key, v int, how creationEnding, as flavour, inner cacheOp) cacheOp {
 	name := fmt.Sprintf("%s(%d, %d) by %v", as.op, key, v, how)
 	within, later := inner, nothing
-	creates := strings.HasPrefix(inner.Name, "GetOrCreate") || strings.HasPrefix(inner.Name, "Acquire")
+	starts := func(with string) bool { return strings.HasPrefix(inner.Name, with) }
+	waits := starts("GetOrCreate") || starts("Acquire") || starts("Refresh") || starts("Wait")
 	switch {
 	case inner.Name == "":
-	case as.context >= 0, creates && (key == 1 || !strings.HasPrefix(inner.Name, "GetOrCreate(1")):
+	case as.context >= 0, waits && (key == 1 || !starts("GetOrCreate(1") && !starts("Refresh(1") && !starts("Wait(1")):
 		within, later = nothing, inner
 		name += "; " + inner.Name
 	default:

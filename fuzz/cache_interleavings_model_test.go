@@ -18,14 +18,12 @@ type cacheModel struct {
 	closed    bool
 	closing   interval // the Close that closed it
 	calls     map[*cacheCreation]*model.Flight
-	cancelled [2]bool // contexts
-
-	looked   map[*refreshing]bool // whether it has found a value
-	renewals []*renewal
+	cancelled [2]bool              // contexts
+	absent    map[*refreshing]bool // what a Refresh has found
 }
 
 func newCacheModel() *cacheModel {
-	return &cacheModel{open: model.NewCache(), calls: map[*cacheCreation]*model.Flight{}, looked: map[*refreshing]bool{}}
+	return &cacheModel{open: model.NewCache(), calls: map[*cacheCreation]*model.Flight{}, absent: map[*refreshing]bool{}}
 }
 
 // The ways to explain an operation. In a bounded cache, the value of a key may
@@ -41,11 +39,10 @@ const (
 // in returns what an operation that began at from uses, nil for a closed cache.
 func (s *cacheModel) in(from int64, way int) (c *model.Cache, ok bool) {
 	if evicted := way/cacheWays - 1; evicted >= 0 {
-		v, there := s.open.Get(evicted)
-		if !there {
+		if _, there := s.open.Get(evicted); !there {
 			return nil, false // as good as another way
 		}
-		s.open.CompareAndDelete(evicted, v)
+		s.open.Lose(evicted)
 	}
 	switch way %= cacheWays; {
 	case way == overtaken:
@@ -63,8 +60,11 @@ func (s *cacheModel) close(during interval) {
 	}
 }
 
-// drain is the moment at which Close removes a key. A creation ends.
+// drain is the moment at which Close removes a key. A creation ends, and so does a Refresh.
 func (s *cacheModel) drain(key int) {
+	if f := s.open.Renewal(key); f != nil {
+		s.end(f, oncecache.ErrClosed)
+	}
 	if f, creates := s.open.Begin(key); !creates {
 		s.end(f, oncecache.ErrClosed)
 	}

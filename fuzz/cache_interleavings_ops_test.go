@@ -51,7 +51,7 @@ func (c *sharedCache) mayEnd(thread int, m *cacheMoment) {
 	c.ends[thread] = append(c.ends[thread], interval{m.From.At, m.To.At})
 }
 
-// overtakes notes an operation that also ends a renewal of a key.
+// overtakes notes a Set of a key.
 func (c *sharedCache) overtakes(thread, key int, m *cacheMoment) {
 	c.mayEnd(thread, m)
 	c.overtakers[thread] = append(c.overtakers[thread], overtaker{key, interval{m.From.At, m.To.At}})
@@ -84,20 +84,20 @@ func cacheSet(key, v int) cacheOp {
 
 func cacheDelete(key int) cacheOp {
 	return cacheOp{Name: fmt.Sprintf("Delete(%d)", key), Do: func(c *cacheCaller) {
-		c.Real.overtakes(c.Thread, key, cacheOnce(c, "Delete", func() lookup { return looked(c.Real.Delete(key)) },
+		c.Real.mayEnd(c.Thread, cacheOnce(c, "Delete", func() lookup { return looked(c.Real.Delete(key)) },
 			func(m *model.Cache) lookup { return looked(m.Delete(key)) }))
 	}}
 }
 
 func cacheSetIfAbsent(key, v int) cacheOp {
 	return cacheOp{Name: fmt.Sprintf("SetIfAbsent(%d, %d)", key, v), Do: func(c *cacheCaller) {
-		drops(c, key, v, cacheOnce(c, "SetIfAbsent", func() bool {
-			stored := c.Real.SetIfAbsent(key, v)
+		drops(c, key, v, cacheOnce(c, "SetIfAbsent", func() lookup {
+			actual, stored := c.Real.SetIfAbsent(key, v)
 			if stored {
 				c.Real.owns(c.Thread, v)
 			}
-			return stored
-		}, func(m *model.Cache) bool { return m.SetIfAbsent(key, v) }))
+			return lookup{actual, stored}
+		}, func(m *model.Cache) lookup { return looked(m.SetIfAbsent(key, v)) }))
 	}}
 }
 

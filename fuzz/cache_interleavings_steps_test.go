@@ -51,7 +51,7 @@ func (a *asking) begins(ways, i int, look *cacheCreation) *cacheMoment {
 		Ways: ways, Explains: func(s *cacheModel, way int) bool {
 			creates, ok := s.begin(look, way)
 			caught := a.got == oncecache.ErrClosed.Error() // by Close, before the function was called
-			return ok && (creates == look.ran || creates && (caught || s.renewing(look.key)))
+			return ok && (creates == look.ran || creates && caught)
 		}}
 }
 
@@ -114,6 +114,6 @@ func (a *asking) returns() *cacheMoment {
 				return s.calls[last].Over && s.calls[last].Err == last.err
 			}
 			return s.gets(last, a.got) || s.gets(a.again, a.got) ||
-				slices.ContainsFunc(a.others, func(got string) bool { return s.gets(last, got) })
+				slices.ContainsFunc(a.others, func(got string) bool { return s.gets(last, got) || s.gets(a.again, got) })
 		}}
 }

@@ -20,6 +20,7 @@ type (
 	cacheConfig = oncecache.Config[int, int]
 	cacheLease  = oncecache.Lease[int, int]
 	createFunc  = func(context.Context, int) (int, error)
+	refreshFunc = func(ctx context.Context, k, old int, exists bool) (int, error)
 )
 
 // cache is what a Cache does.
@@ -28,11 +29,11 @@ type cache interface {
 	GetOrCreateContext(context.Context, int, createFunc) (int, error)
 	Acquire(context.Context, int, createFunc) (cacheLease, error)
 	Wait(context.Context, int) (int, error)
-	Refresh(context.Context, int, createFunc) (int, error)
+	Refresh(context.Context, int, refreshFunc) (int, error)
 	GetOrCreateMany(context.Context, []int, func(context.Context, []int) (map[int]int, error)) (map[int]int, error)
 	Get(int) (int, bool)
 	Set(int, int) (int, bool)
-	SetIfAbsent(int, int) bool
+	SetIfAbsent(int, int) (int, bool)
 	Delete(int) (int, bool)
 	CompareAndDelete(k, old int) bool
 	All() iter.Seq2[int, int]
@@ -66,7 +67,7 @@ type sharedCache struct {
 	creations [4][]*cacheCreation
 	ends      [4][]interval // what may end creations that still run
 
-	overtakers [4][]overtaker // what ends renewals
+	overtakers [4][]overtaker // what ends a Refresh in another value
 }
 
 type heldLease struct {
@@ -74,7 +75,7 @@ type heldLease struct {
 	key int
 }
 
-// overtaker is a Set or Delete of a key.
+// overtaker is a Set of a key.
 type overtaker struct {
 	key int
 	interval
@@ -112,7 +113,7 @@ func cacheProgram(fresh func(cacheConfig) cache) decoder[*sharedCache, *cacheMod
 
 func newSharedCache(fresh func(cacheConfig) cache, settings byte) *sharedCache {
 	c := &sharedCache{closes: settings&1 == 1, ways: cacheWays}
-	config := cacheConfig{KeepCreating: settings&2 == 2}
+	config := cacheConfig{}
 	if c.closes {
 		config.Close = func(_, v int) error { c.closings[v].Add(1); return nil }
 	}

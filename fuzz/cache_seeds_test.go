@@ -21,6 +21,7 @@ func TestCacheOpsSeeds(t *testing.T) {
 // TestCacheWeightsSeeds checks that seeds of FuzzCacheWeights do what there is about weights.
 func TestCacheWeightsSeeds(t *testing.T) {
 	reachOutcomes(t, "testdata/fuzz/FuzzCacheWeights/*", cacheWeights, map[string][]string{
+		"SetMaxWeight":        {"1", "2", "3", "4", "5", "6"},
 		"weight":              {"0", "1", "2", "3", "4", "5", "6"},
 		"more than MaxWeight": {"true", "false"}, "evicted": {"0", "1", "2"}, "removed": {"Deleted", "Replaced", "Evicted", "Discarded", "Closed"},
 		"Set": {"true", "false"}, "a renewal replaces": {"true", "false"}, "SetIfAbsent": {"true", "false"}, "GetOrCreateMany": {"made"},
@@ -60,7 +61,7 @@ const (
 	ofNone    = "oncecache: no such key"
 	ofClosed  = "oncecache: cache is closed"
 	ofGoexit  = "oncecache: create function called runtime.Goexit"
-	ofTimeout = "oncecache: create function takes too long"
+	ofTimeout = "oncecache: create timed out"
 	ofLeaving = "context canceled"
 	ofError   = "connection refused"
 	ofPanic   = "disk full"
@@ -76,15 +77,15 @@ var cacheOutcomes = map[string][]string{
 	"GetOrCreateMany": {"made", "found", "panics", "exits", "nothing", ofError, ofPanic, ofGoexit, ofClosed, ofTimeout, ofKept, ofLeaving,
 		"creates again"},
 
-	"LoadOrCreate": {"made", "found", "panics", "exits", ofError, ofLeaving},
-	"Reload":       {"made", "found", "panics", "exits", ofError, ofClosed, ofLeaving},
+	"Load":              {"made", "found", "panics", "exits", ofError, ofLeaving},
+	"Refresh by Create": {"made", "found", "panics", "exits", ofError, ofClosed, ofLeaving},
 
-	"a creation": {"waits for a renewal"}, "a creation that waits is called off, given a value": {"true", "false"}, "Clear": {"0", "1", "2"},
+	"Clear": {"0", "1", "2"}, "SetMaxEntries": {"1", "2", "3"},
 
 	"a renewal replaces": {"true", "false"},
 	"Get":                {"true", "false"}, "Set": {"true", "false"}, "Delete": {"true", "false"}, "CompareAndDelete": {"true", "false"},
 	"SetIfAbsent": {"true", "false"}, "SetIfAbsent in the place of an error": {"true", "false"},
-	"Release": {"true", "false"}, "Discard": {"true", "false"}, "Sweep": {"true", "false"},
+	"Release": {"true", "false"}, "Discard": {"true", "false"},
 	"Close while something is pending": {"true", "false"}, "Close tells a panic": {"true", "false"},
 	"removed": {"Deleted", "Replaced", "Idle", "Evicted", "Discarded", "Closed"},
 	"evicted": {"0", "1", "2"}, "timed out": {"0", "1", "2"}, "more than MaxEntries": {"true", "false"},

@@ -60,7 +60,7 @@ func cacheWeight(v int) int64 { return int64(v*5/3) % (cacheMaxWeight + 2) }
 // The settings. Without any, the cache is a zero Cache.
 const (
 	cacheCloses = 1 << iota
-	cacheKeepsCreating
+	_
 	cacheKeepsErrors
 	cacheTimesOut
 	cacheIdles
@@ -70,16 +70,17 @@ const (
 	cacheExpires    = 1 << 9 // Config.TTL
 )
 
-// Operations happen at whole milliseconds, sweeps in between.
+// Deadlines are at whole milliseconds, and operations between them, at which creations take too long.
 const (
+	offset        = 300 * time.Microsecond
 	createTimeout = 30 * time.Millisecond
 	idleTimeout   = 40*time.Millisecond + 2*time.Microsecond
 	cacheKeys     = 5
 )
 
-// lifetime is Config.TTL.
-func lifetime(k, v int) time.Duration {
-	return [...]time.Duration{25 * time.Millisecond, math.MaxInt64, 0, 7 * time.Millisecond, 60 * time.Millisecond}[(k+v)%5]
+// lifetime is Config.TTLFunc at some time since the cache was made.
+func lifetime(k, v int, at time.Duration) time.Duration {
+	return [...]time.Duration{25 * time.Millisecond, math.MaxInt64, 0, 7 * time.Millisecond, 60 * time.Millisecond}[(k+v+int(at/(64*time.Millisecond)))%5]
 }
 
 // cacheRun is one run of operations against the model.
@@ -90,9 +91,9 @@ type cacheRun struct {
 	epoch                time.Time
 	calls                []*cacheCall
 	open                 []*cacheFunction // that run
-	waiting              []*cacheFunction // that wait for their turn
 	leases               []*cacheCall     // calls whose lease is held
 	unheard              bool             // a panic that no caller got
+	zero                 bool             // the cache is a zero Cache
 	closes               bool             // there is a Config.Close
 	listens              bool             // there is a Config.OnRemove
 	hits, misses, joined uint64
@@ -107,7 +108,7 @@ type cacheRun struct {
 
 func newCacheRun(t *testing.T, settings int, reached map[string]int) *cacheRun {
 	r := &cacheRun{t: t, epoch: time.Now(), reached: reached, removed: map[int]string{}}
-	config := oncecache.Config[int, int]{KeepCreating: settings&cacheKeepsCreating != 0, MaxEntries: int(settings / cacheMaxEntries % 4)}
+	config := oncecache.Config[int, int]{Create: createOfCache, MaxEntries: int(settings / cacheMaxEntries % 4)}
 	if settings&cacheCloses != 0 {
 		config.Close = func(_, v int) error {
 			r.mu.Lock()
@@ -138,7 +139,7 @@ func newCacheRun(t *testing.T, settings int, reached map[string]int) *cacheRun {
 		}
 	}
 	if settings&cacheKeepsErrors != 0 {
-		config.ErrorTTL = func(k int, _ error) time.Duration {
+		config.ErrorTTLFunc = func(k int, _ error) time.Duration {
 			return [cacheKeys]time.Duration{25 * time.Millisecond, -1, 0, 50 * time.Millisecond, time.Nanosecond}[k]
 		}
 	}
@@ -149,24 +150,29 @@ func newCacheRun(t *testing.T, settings int, reached map[string]int) *cacheRun {
 		config.IdleTimeout = idleTimeout
 	}
 	if settings&cacheExpires != 0 {
-		config.TTL = lifetime
+		config.TTLFunc = func(k, v int) time.Duration { return lifetime(k, v, time.Since(r.epoch)) }
 	}
 	if settings&cacheWeighs != 0 {
 		config.MaxWeight, config.Weight = cacheMaxWeight, func(_, v int) int64 { return cacheWeight(v) }
 	}
 	r.closes, r.listens = config.Close != nil, config.OnRemove != nil
 	r.c = oncecache.MustNew(config)
-	if settings == 0 {
+	if r.zero = settings == 0; r.zero {
 		r.c = new(oncecache.Cache[int, int])
+		r.c.Len() // which makes what a cache has
 	}
+	time.Sleep(offset)
 	r.m = model.NewOwner(model.CacheSettings{
-		Closes: config.Close != nil || config.OnRemove != nil, Keeps: config.KeepCreating, TTL: config.ErrorTTL, Lifetime: config.TTL, CreateTimeout: config.CreateTimeout,
+		Closes: config.Close != nil || config.OnRemove != nil, TTL: config.ErrorTTLFunc, CreateTimeout: config.CreateTimeout,
 		IdleTimeout: config.IdleTimeout, MaxEntries: config.MaxEntries,
 		ErrClosed: oncecache.ErrClosed, ErrTimeout: oncecache.ErrCreateTimeout, ErrNotFound: oncecache.ErrNotFound,
 		ErrNotModified: oncecache.ErrNotModified,
 	})
 	if settings&cacheWeighs != 0 {
 		r.m.MaxWeight, r.m.Weight = cacheMaxWeight, cacheWeight
+	}
+	if r.m.Now = offset; settings&cacheExpires != 0 {
+		r.m.Lifetime = func(k, v int) time.Duration { return lifetime(k, v, r.m.Now) }
 	}
 	return r
 }
@@ -246,8 +252,10 @@ func (r *cacheRun) do(op byte, v, arg int) {
 		r.saw("Set", replaced)
 	case 4:
 		r.saw("SetIfAbsent in the place of an error", m.Occupied(key))
-		stored := c.SetIfAbsent(key, v)
-		require.Equal(t, m.SetIfAbsent(key, v), stored, "SetIfAbsent")
+		actual, stored := c.SetIfAbsent(key, v)
+		want, wantStored := m.SetIfAbsent(key, v)
+		require.Equal(t, wantStored, stored, "SetIfAbsent")
+		require.Equal(t, want, actual, "SetIfAbsent")
 		r.saw("SetIfAbsent", stored)
 	case 5:
 		old, deleted := c.Delete(key)
@@ -287,26 +295,47 @@ func (r *cacheRun) do(op byte, v, arg int) {
 		if m.MaxEntries > 0 || m.Weight != nil {
 			n = 1 // else others make room while the call returns and puts back its leases
 		}
-		if slices.ContainsFunc(keys[:n], func(k int) bool { return m.Renewal(k) != nil }) {
-			n = 1 // else what has to wait for that is asked for by itself, after the others
-		}
 		r.call(asksForMany, v, rest, keys[:n]...)
 	case 17:
 		for range arg % 128 {
 			r.pass()
 		}
 	case 18:
-		n := c.Sweep()
-		require.Equal(t, m.Sweep(), n, "Sweep")
-		r.saw("Sweep", n > 0)
+		r.bound(arg)
 	case 19:
 		n := c.Clear()
 		require.Equal(t, m.Clear(), n, "Clear")
 		r.saw("Clear", min(n, 2))
 	case 20:
-		r.call(tells, v, rest, key)
+		r.call(r.byCache(loads, asksWithContext), v, rest, key)
 	case 21:
-		r.call(reloads, v, rest, key)
+		r.call(r.byCache(renews, refreshes), v, rest, key)
+	}
+}
+
+// byCache returns the kind of a call that is given no function, or, if the cache has none either,
+// another.
+func (r *cacheRun) byCache(kind, other cacheKind) cacheKind {
+	if r.zero {
+		return other
+	}
+	return kind
+}
+
+// bound changes a bound.
+func (r *cacheRun) bound(to int) {
+	entries, weight := 1+to%3, int64(1+to%cacheMaxWeight)
+	bounds := r.m.MaxEntries > 0
+	require.Equal(r.t, bounds, r.c.SetMaxEntries(entries) == nil, "SetMaxEntries")
+	if bounds {
+		r.m.BoundEntries(entries)
+		r.saw("SetMaxEntries", entries)
+	}
+	weighs := r.m.Weight != nil
+	require.Equal(r.t, weighs, r.c.SetMaxWeight(weight) == nil, "SetMaxWeight")
+	if weighs {
+		r.m.BoundWeight(weight)
+		r.saw("SetMaxWeight", weight)
 	}
 }
 
@@ -359,6 +388,16 @@ func (r *cacheRun) release(i int, discard bool) {
 
 // close closes the cache without waiting.
 func (r *cacheRun) close() {
+	for _, k := range r.calls {
+		if k.given == nil {
+			k.given = map[int]int{}
+		}
+		for _, p := range k.parts {
+			if k.kind == asksForMany && !k.seen && p.flight.Given && !p.held {
+				k.given[p.key] = p.flight.Value
+			}
+		}
+	}
 	now, cancel := context.WithCancel(r.t.Context())
 	cancel()
 	var pending *oncecache.PendingError
@@ -421,8 +460,9 @@ func (r *cacheRun) check() {
 	r.loops()
 }
 
-// loops compares what All, Keys and InFlight yield.
+// loops compares what Peek and Info tell of each key, and what All, Keys and InFlight yield.
 func (r *cacheRun) loops() {
+	r.peeks()
 	got := map[int]int{}
 	for k, v := range r.c.All() {
 		require.NotContains(r.t, got, k, "All yields a key twice")
@@ -439,15 +479,36 @@ func (r *cacheRun) loops() {
 				waiting++
 			}
 		}
-		for _, w := range r.waiting {
-			if w.parts[w.next].renewal == f {
-				waiting++
-			}
-		}
 		want = append(want, oncecache.Flight[int]{Key: key, Since: r.epoch.Add(since), Waiting: waiting})
 	}
 	for f := range r.c.InFlight() {
 		flights = append(flights, f)
 	}
 	require.ElementsMatch(r.t, want, flights, "InFlight")
+}
+
+// peeks compares what Peek and Info tell of each key.
+func (r *cacheRun) peeks() {
+	for key := range cacheKeys {
+		want, there := r.m.All()[key]
+		v, ok := r.c.Peek(key)
+		require.Equal(r.t, there, ok, "Peek")
+		require.Equal(r.t, want, v, "Peek")
+		born, ends, leases, there := r.m.Info(key)
+		info, ok := r.c.Info(key)
+		require.Equal(r.t, there, ok, "Info")
+		if !there {
+			continue
+		}
+		wantInfo := oncecache.Info{Leases: leases}
+		if born != 0 {
+			wantInfo.Created = r.epoch.Add(born)
+		}
+		if ends != 0 {
+			wantInfo.Expires = r.epoch.Add(ends)
+		}
+		require.True(r.t, wantInfo.Created.Equal(info.Created), "%v, want %v", info.Created, wantInfo.Created)
+		require.True(r.t, wantInfo.Expires.Equal(info.Expires), "%v, want %v", info.Expires, wantInfo.Expires)
+		require.Equal(r.t, wantInfo.Leases, info.Leases, "leases of %d", key)
+	}
 }

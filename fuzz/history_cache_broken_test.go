@@ -81,14 +81,14 @@ func (c noPanicError) GetOrCreate(k int, create func() (int, error)) (int, error
 
 type tornSetIfAbsent struct{ realCache }
 
-func (c tornSetIfAbsent) SetIfAbsent(k, v int) bool {
-	if !c.realCache.SetIfAbsent(k, v) {
-		return false
+func (c tornSetIfAbsent) SetIfAbsent(k, v int) (int, bool) {
+	if actual, stored := c.realCache.SetIfAbsent(k, v); !stored {
+		return actual, false
 	}
 	c.Delete(k)
 	runtime.Gosched()
 	c.Set(k, v)
-	return true
+	return v, true
 }
 
 type tornCompareAndDelete struct{ realCache }

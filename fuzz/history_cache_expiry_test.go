@@ -19,7 +19,7 @@ type fleeting interface {
 	Get(k int) (int, bool)
 	GetOrCreate(k int, create func() (int, error)) (int, error)
 	Set(k, v int) (old int, replaced bool)
-	SetIfAbsent(k, v int) bool
+	SetIfAbsent(k, v int) (actual int, stored bool)
 }
 
 // fresh is what a cache holds of one key whose value expires, and the state of its model.
@@ -64,7 +64,7 @@ func (e freshEvent) After(s fresh) (fresh, bool) {
 }
 
 func newFleeting() *oncecache.Cache[int, int] {
-	return oncecache.MustNew(oncecache.Config[int, int]{TTL: func(_, v int) time.Duration { return mortalLife("", v) }})
+	return oncecache.MustNew(oncecache.Config[int, int]{TTLFunc: func(_, v int) time.Duration { return mortalLife("", v) }})
 }
 
 // fleetingTrial uses a cache in which the values of three keys expire.
@@ -139,7 +139,7 @@ func (w *fleetingClient) operate(k int) {
 		}
 	case 4:
 		e.op, e.outcome = "SetIfAbsent", "stored"
-		if !w.cache.SetIfAbsent(k, own) {
+		if _, stored := w.cache.SetIfAbsent(k, own); !stored {
 			return // it may have found a creation, which is no value yet
 		}
 	default:
@@ -158,7 +158,7 @@ func TestBrokenCacheExpiryHistories(t *testing.T) {
 	for name, broken := range map[string]func() fleeting{
 		"values that do not expire": func() fleeting { return new(oncecache.Cache[int, int]) },
 		"values that expire early": func() fleeting {
-			return oncecache.MustNew(oncecache.Config[int, int]{TTL: func(_, v int) time.Duration { return mortalLife("", v) - mortalTick }})
+			return oncecache.MustNew(oncecache.Config[int, int]{TTLFunc: func(_, v int) time.Duration { return mortalLife("", v) - mortalTick }})
 		},
 		"a Get from the past":         func() fleeting { return &staleFleeting{fleeting: newFleeting()} },
 		"a creation beside another":   func() fleeting { return createsBeside{newFleeting()} },
@@ -201,13 +201,13 @@ func (c createsBeside) GetOrCreate(k int, create func() (int, error)) (int, erro
 
 type tornIfAbsent struct{ fleeting }
 
-func (c tornIfAbsent) SetIfAbsent(k, v int) bool {
-	if _, ok := c.Get(k); ok {
-		return false
+func (c tornIfAbsent) SetIfAbsent(k, v int) (int, bool) {
+	if now, ok := c.Get(k); ok {
+		return now, false
 	}
 	runtime.Gosched()
 	c.Set(k, v)
-	return true
+	return v, true
 }
 
 // keepsOld stores nothing where something is.

@@ -21,19 +21,11 @@ type cacheState struct {
 type cacheCall struct {
 	flight int32
 	heir   bool // of that creation, which everybody else had left before
-	looked looked
-	renews bool // a renewal, of that flight or, if it is 0, of another's
+	renews bool // that is one of Refresh
+	looked bool // a Refresh has looked for a value
+	absent bool // and has found none
 	gets   promise
 }
-
-// looked is what a Refresh has found.
-type looked int32
-
-const (
-	notYet looked = iota
-	something
-	nothing
-)
 
 // flight is a creation whose outcome is to come, or whose function runs.
 type flight struct {
@@ -44,11 +36,11 @@ type flight struct {
 	over      bool // Set gave everyone its own value
 	settled   bool
 
-	renews    bool    // it is one of Refresh; if it is the key's, a creation waits for it
-	base      int32   // the value that it is to replace
-	overtaken bool    // a Set or a Delete has come: what it makes is not kept
+	renews    bool    // it is one of Refresh, of a value
+	overtaken bool    // that value has gone: what it makes is not kept
+	late      bool    // and its function still ran when the Set that has replaced it was over
 	result    promise // of a renewal that is settled
-	other     promise // what its callers may get instead, or getsUnknown
+	other     promise // what its callers get from Set, or getsUnknown
 }
 
 // A promise is what a call will get.
@@ -99,9 +91,8 @@ func (e cacheEnding) shared(value int) promise {
 
 // cacheEvent is an operation of a cache. A GetOrCreate is two: begin, which
 // finds a value, a creation or neither; and end, which gets its outcome, or
-// left, which does not wait for it. A Refresh looks before it begins, and then is
-// either a GetOrCreate or takes part in a renewal, which is over when its creator
-// ends. A Wait and each key of a GetOrCreateMany are like GetOrCreate. A creation is two more: ran, when its
+// left, which does not wait for it. A Refresh is a
+// GetOrCreate, or if there is a value takes part in a renewal of that. A Wait and each key of a GetOrCreateMany are like GetOrCreate. A creation is two more: ran, when its
 // function has ended; and settled, when its outcome counts.
 //
 // That may be as soon as it has begun, even before its function has: a Set or a
@@ -126,7 +117,7 @@ type cacheEvent struct {
 
 func (e cacheEvent) Kind() string {
 	switch e.op {
-	case "ran", "left", "look", "overtake", "overtake other", "wait":
+	case "ran", "left", "overtook", "look":
 		return e.op
 	case "settled":
 		return fmt.Sprint(e.op, " ", e.ending)
@@ -150,14 +141,10 @@ func (e cacheEvent) String() string {
 		return fmt.Sprintf("GetOrCreate ends and gets %v", e.gets)
 	case "left":
 		return "GetOrCreate leaves"
+	case "overtook":
+		return "Set is over"
 	case "look":
 		return "Refresh looks"
-	case "overtake":
-		return "Refresh is overtaken"
-	case "overtake other":
-		return "Refresh overtakes one of an older value, if there is one"
-	case "wait":
-		return "a creation waits for a Refresh, if there is one"
 	case "ran":
 		return fmt.Sprintf("the function that creates %d ends", e.value)
 	case "settled":
@@ -176,18 +163,6 @@ func (e cacheEvent) After(s cacheState) (cacheState, bool) {
 	switch e.op {
 	case "begin":
 		return s, s.begin(&s.calls[e.client], e)
-	case "look":
-		s.calls[e.client].looked = something
-		if !present {
-			s.calls[e.client].looked = nothing
-		}
-		return s, true
-	case "wait":
-		s.wait(s.calls[e.client])
-		return s, true
-	case "overtake other":
-		s.overtakeOther()
-		return s, true
 	case "left":
 		return s, s.leave(&s.calls[e.client])
 	case "end":
@@ -201,10 +176,14 @@ func (e cacheEvent) After(s cacheState) (cacheState, bool) {
 			return s, p > getsUnknown && p < gets
 		}
 		return s, p != getsUnknown && (e.gets == p || e.alone || e.gets == getsAnything)
-	case "overtake":
+	case "look":
+		c := &s.calls[e.client]
+		c.looked, c.absent = true, s.value == 0
+		return s, true
+	case "overtook":
 		for i := range s.flights {
-			if f := &s.flights[i]; f.renews && !f.settled {
-				f.overtaken = true
+			if f := &s.flights[i]; f.renews && f.runs && f.other != getsUnknown {
+				f.late = true
 			}
 		}
 		return s, true
@@ -222,21 +201,23 @@ func (e cacheEvent) After(s cacheState) (cacheState, bool) {
 			s.resolve(s.owner, gets+promise(value))
 			s.find(s.owner).over = true
 		}
+		s.overtake(gets + promise(value))
 		s.remove()
 		s.value = value
 		return s, found
 	case "SetIfAbsent":
 		if stores := !present && s.owner == 0; !stores {
-			return s, !e.ok
+			return s, !e.ok && e.got == was
 		}
 		s.value = value
-		return s, e.ok
+		return s, e.ok && e.got == e.value
 	case "Delete":
 		s.remove()
 		return s, found
 	case "Discard": // does not tell whether it removed the value
 		if was == e.value {
 			s.value = 0
+			s.overtake(getsUnknown)
 		}
 		return s, true
 	case "CompareAndDelete":
@@ -244,6 +225,7 @@ func (e cacheEvent) After(s cacheState) (cacheState, bool) {
 			return s, !e.ok
 		}
 		s.value = 0
+		s.overtake(getsUnknown)
 		return s, e.ok
 	}
 	panic(e.op)
@@ -268,9 +250,9 @@ func (f *flight) drop() {
 
 func (s *cacheState) begin(c *cacheCall, e cacheEvent) bool {
 	switch {
-	case e.renews && c.looked == notYet:
+	case e.renews && !c.looked:
 		return false
-	case e.renews && c.looked == something && s.value != 0:
+	case e.renews && !c.absent && s.value != 0:
 		return s.renew(c, e)
 	case s.value != 0:
 		*c = cacheCall{gets: gets + promise(s.value)}
@@ -280,10 +262,6 @@ func (s *cacheState) begin(c *cacheCall, e cacheEvent) bool {
 		return !e.ok
 	case e.absent:
 		*c = cacheCall{gets: getsNotFound}
-		return true
-	case !e.ok && !e.leaves && s.renewal() != nil: // it waits for that
-		s.owner = s.renewal().id
-		*c = cacheCall{flight: s.owner}
 		return true
 	case !e.ok: // its context has ended, or this is not its moment
 		*c = cacheCall{gets: getsContextError}
@@ -369,6 +347,7 @@ func (s *cacheState) resolve(id int32, p promise) {
 // remove leaves the key without value and creation.
 func (s *cacheState) remove() {
 	s.value, s.owner = 0, 0
+	s.overtake(getsUnknown)
 	for i := range s.flights {
 		if f := &s.flights[i]; f.runs {
 			f.beside = true

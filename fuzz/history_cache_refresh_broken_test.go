@@ -31,16 +31,17 @@ func TestBrokenRefreshHistories(t *testing.T) {
 	})
 }
 
-type createOne = func(context.Context, int) (int, error)
+type refreshOne = func(ctx context.Context, k, old int, exists bool) (int, error)
 
 // setsAnew replaces what has come meanwhile.
 type setsAnew struct{ realCache }
 
-func (c setsAnew) Refresh(ctx context.Context, k int, create createOne) (int, error) {
-	if _, ok := c.Get(k); !ok {
+func (c setsAnew) Refresh(ctx context.Context, k int, create refreshOne) (int, error) {
+	old, ok := c.Get(k)
+	if !ok {
 		return c.realCache.Refresh(ctx, k, create)
 	}
-	v, err := create(ctx, k)
+	v, err := create(ctx, k, old, true)
 	if err == nil {
 		c.Set(k, v)
 	}
@@ -53,7 +54,7 @@ type sharesLate struct {
 	last sync.Map
 }
 
-func (c *sharesLate) Refresh(ctx context.Context, k int, create createOne) (int, error) {
+func (c *sharesLate) Refresh(ctx context.Context, k int, create refreshOne) (int, error) {
 	if v, ok := c.last.LoadAndDelete(k); ok {
 		return v.(int), nil
 	}
@@ -67,12 +68,12 @@ func (c *sharesLate) Refresh(ctx context.Context, k int, create createOne) (int,
 // refreshesAlone does not share a call.
 type refreshesAlone struct{ realCache }
 
-func (c refreshesAlone) Refresh(ctx context.Context, k int, create createOne) (int, error) {
+func (c refreshesAlone) Refresh(ctx context.Context, k int, create refreshOne) (int, error) {
 	old, ok := c.Get(k)
 	if !ok {
 		return c.realCache.Refresh(ctx, k, create)
 	}
-	v, err := create(ctx, k)
+	v, err := create(ctx, k, old, true)
 	if err == nil && c.CompareAndDelete(k, old) {
 		c.SetIfAbsent(k, v)
 	}

@@ -27,50 +27,25 @@ func (e cacheEvent) misses(s cacheState) bool {
 	return false
 }
 
-// renew begins a renewal, or takes part in one.
+// renew begins a renewal of the value, or takes part in the one that there is.
 func (s *cacheState) renew(c *cacheCall, e cacheEvent) bool {
-	*c = cacheCall{renews: true}
+	under := s.renewal()
 	if !e.ok {
-		return true
-	}
-	for _, f := range s.flights {
-		if f.renews && f.runs && !f.overtaken && f.base == s.value {
+		if under == nil {
 			return false
 		}
+		*c = cacheCall{renews: true, flight: under.id}
+		return true
 	}
-	c.flight = int32(e.value)
-	*s.find(0) = flight{id: c.flight, runs: true, renews: true, base: s.value}
-	return true
-}
-
-// settleRenewal puts the value in the place of that which was there when its
-// function began. If that is gone, callers get what there is instead.
-func (s *cacheState) settleRenewal(f *flight, e cacheEvent) bool {
-	f.settled, f.result = true, e.ending.shared(e.value)
-	switch {
-	case f.runs:
+	if under != nil || e.got != int(s.value) {
 		return false
-	case e.ending != inValue:
-		// Who waits is about to call its own function, unless Set comes first.
-	case f.overtaken && s.owner == f.id:
-		// The same.
-	case f.overtaken:
-		if s.value != 0 {
-			f.other = gets + promise(s.value)
-		}
-	case f.base == s.value:
-		s.value = f.id
-	case s.owner != 0: // a creation waits for it
-		s.resolve(s.owner, f.result)
-		s.find(s.owner).over = true
-		s.value, s.owner = f.id, 0
-	case s.value != 0:
-		f.result = gets + promise(s.value)
 	}
+	*c = cacheCall{renews: true, flight: int32(e.value)}
+	*s.find(0) = flight{id: c.flight, runs: true, renews: true}
 	return true
 }
 
-// renewal returns the one that is under way, or nil.
+// renewal returns the one of the value that is under way, or nil.
 func (s *cacheState) renewal() *flight {
 	for i := range s.flights {
 		if f := &s.flights[i]; f.renews && !f.settled && !f.overtaken {
@@ -80,41 +55,40 @@ func (s *cacheState) renewal() *flight {
 	return nil
 }
 
-// renewed ends a call that takes part in a renewal, which is over if it is the
-// call's own. Others must have found one that is settled and not over.
-func (s *cacheState) renewed(own int32, p promise) bool {
-	for i, f := range s.flights {
-		if f.renews && f.settled && (f.result == p || f.other == p && p != getsUnknown) && (own == 0 || own == f.id) {
-			if own != 0 && s.owner != f.id {
-				s.flights[i] = flight{}
-			}
-			return true
-		}
-	}
-	return false
-}
-
-// wait begins a creation that waits for a renewal, if the key has no value then.
-// The call is not yet part of it: it may begin anew.
-func (s *cacheState) wait(c cacheCall) {
-	if c == (cacheCall{}) && s.value == 0 && s.owner == 0 && s.renewal() != nil {
-		s.owner = s.renewal().id
+// overtake says that the value has gone, for one of Set, whose callers get that, or none.
+func (s *cacheState) overtake(other promise) {
+	if f := s.renewal(); f != nil {
+		f.overtaken, f.other = true, other
 	}
 }
 
-// overtakeOther ends a renewal that is to replace another value than the key has,
-// which a call of Refresh finds. It may find it too late.
-func (s *cacheState) overtakeOther() {
-	if f := s.renewal(); f != nil && s.value != 0 && f.base != s.value {
-		f.overtaken = true
+// settleRenewal puts the value in the place of that which was there when its function began,
+// unless that has gone.
+func (s *cacheState) settleRenewal(f *flight, e cacheEvent) bool {
+	f.settled, f.result = true, e.ending.shared(e.value)
+	if e.ending == inValue && !f.overtaken {
+		s.value = f.id
 	}
+	return !f.runs
+}
+
+// renewed ends a call that takes part in a renewal: in the value of a Set that came meanwhile, or
+// in what its function has made, if that had returned when the Set was over. The renewal is gone
+// with its last call.
+func (s *cacheState) renewed(id int32, p promise) bool {
+	f := s.find(id)
+	ok := f.settled && !f.late && f.result == p || f.other != getsUnknown && f.other == p
+	if f.settled && !slices.ContainsFunc(s.calls[:], func(c cacheCall) bool { return c.renews && c.flight == id }) {
+		*f = flight{}
+	}
+	return ok
 }
 
 // refresher is what is used of a cache beside what cache has.
 type refresher interface {
 	cache
 	Wait(context.Context, int) (int, error)
-	Refresh(ctx context.Context, k int, create func(context.Context, int) (int, error)) (int, error)
+	Refresh(ctx context.Context, k int, create refreshOne) (int, error)
 	GetOrCreateMany(ctx context.Context, keys []int, create func(context.Context, []int) (map[int]int, error)) (map[int]int, error)
 }
 
@@ -167,8 +141,8 @@ func (w *refreshClient) refresh(k int) {
 	var r run
 	from := w.Now()
 	got := w.gets(k, func() (int, error) {
-		return w.cache.Refresh(context.Background(), k, func(context.Context, int) (int, error) {
-			r = run{began: w.Now(), value: w.fresh()}
+		return w.cache.Refresh(context.Background(), k, func(_ context.Context, _, old int, _ bool) (int, error) {
+			r = run{began: w.Now(), value: w.fresh(), old: old}
 			w.linger()
 			if w.IntN(4) == 0 {
 				w.simple(k)
@@ -183,16 +157,12 @@ func (w *refreshClient) refresh(k int) {
 	to := w.Now()
 	begin, end := cacheEvent{op: "begin", client: w.ID, renews: true}, cacheEvent{op: "end", client: w.ID, gets: got}
 	if r.began == 0 {
-		w.mayWait(k, from, to)
-		w.AddSpan(k, from, to, cacheEvent{op: "overtake other", client: w.ID})
 		w.AddSpan(k, from, to, cacheEvent{op: "look", client: w.ID})
 		w.AddSpan(k, from, to, begin)
 		w.AddSecond(k, from, to, end)
 		return
 	}
-	begin.ok, begin.value = true, r.value
-	w.mayWait(k, from, r.began)
-	w.AddSpan(k, from, r.began, cacheEvent{op: "overtake other", client: w.ID})
+	begin.ok, begin.value, begin.got = true, r.value, r.old
 	w.AddSpan(k, from, r.began, cacheEvent{op: "look", client: w.ID})
 	w.AddSpan(k, from, r.began, begin)
 	w.created(k, from, r, to, ending)
@@ -243,12 +213,10 @@ func (w *refreshClient) many(keys ...int) {
 		end := cacheEvent{op: "end", client: w.ID, gets: got}
 		r, own := runs[k]
 		if !own {
-			w.mayWait(k, from, to)
 			w.AddSpan(k, from, to, cacheEvent{op: "begin", client: w.ID, absent: false})
 			w.AddSecond(k, from, to, end)
 			continue
 		}
-		w.mayWait(k, from, r.began)
 		w.AddSpan(k, from, r.began, cacheEvent{op: "begin", client: w.ID, ok: true, value: r.value})
 		w.created(k, from, r, to, endings[k])
 		w.AddSecond(k, r.ended, to, end)
@@ -294,7 +262,7 @@ func newBounded() realCache {
 
 func TestRefreshHistories(t *testing.T) {
 	cover := history.Check(t, refreshTrial(false, func() refresher { return realCache{new(oncecache.Cache[int, int])} }),
-		"look", "begin true", "begin false", "settled in a value", "settled in an error", "settled in nothing",
+		"overtook", "begin true", "begin false", "settled in a value", "settled in an error", "settled in nothing",
 		"end gets a value", "end gets the error", "end gets ErrNotFound", "end gets a failure")
 	cover.RequireResizes(t)
 }

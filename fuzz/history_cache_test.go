@@ -19,7 +19,7 @@ type cache interface {
 	GetOrCreate(k int, create func() (int, error)) (int, error)
 	Get(k int) (int, bool)
 	Set(k, v int) (old int, replaced bool)
-	SetIfAbsent(k, v int) bool
+	SetIfAbsent(k, v int) (actual int, stored bool)
 	Delete(k int) (int, bool)
 	CompareAndDelete(k, v int) bool
 	All() iter.Seq2[int, int]
@@ -71,7 +71,7 @@ type cacheClient struct {
 	// ended, need not get what Set has set: if that is gone, it looks again.
 	looksAgain bool
 
-	// overtakes says that Set and Delete may come while a Refresh is under way.
+	// overtakes says that Set may come while a Refresh is under way.
 	overtakes bool
 }
 
@@ -103,7 +103,7 @@ func (w *cacheClient) simple(k int) {
 		e.got, e.ok = w.cache.Set(k, e.value)
 	case 1:
 		e.op, e.value = "SetIfAbsent", w.fresh()
-		e.ok = w.cache.SetIfAbsent(k, e.value)
+		e.got, e.ok = w.cache.SetIfAbsent(k, e.value)
 	case 2:
 		e.op = "Delete"
 		e.got, e.ok = w.cache.Delete(k)
@@ -118,10 +118,10 @@ func (w *cacheClient) simple(k int) {
 		w.get(k)
 		return
 	}
-	if w.overtakes && (e.op == "Set" || e.op == "Delete") {
-		w.AddSpan(k, from, w.Now(), cacheEvent{op: "overtake"})
-	}
 	w.Add(k, from, e)
+	if w.overtakes && e.op == "Set" {
+		w.Add(k, w.Now(), cacheEvent{op: "overtook"})
+	}
 }
 
 func (w *cacheClient) get(k int) bool {
@@ -138,6 +138,7 @@ var errRefusal = errors.New("connection refused")
 type run struct {
 	began, ended int64
 	value        int // that it returned, if it did
+	old          int // that it was to make anew
 }
 
 // getOrCreate gets or creates k. Its create function may use the cache, and
@@ -189,7 +190,6 @@ func (w *cacheClient) getOrCreate(k int) {
 // notice of what it got the first times and looked again.
 func (w *cacheClient) called(k int, from, to int64, runs []run, ending cacheEnding, got promise) {
 	if len(runs) == 0 {
-		w.mayWait(k, from, to)
 		w.AddSpan(k, from, to, cacheEvent{op: "begin", client: w.ID})
 		w.AddSecond(k, from, to, cacheEvent{op: "end", client: w.ID, gets: got})
 		return
@@ -206,19 +206,10 @@ func (w *cacheClient) called(k int, from, to int64, runs []run, ending cacheEndi
 		if w.looksAgain && (until != to || got != getsUnknown && got != ending.shared(r.value)) {
 			end.gets = getsAnything
 		}
-		w.mayWait(k, from, r.began)
 		w.AddSpan(k, from, r.began, cacheEvent{op: "begin", client: w.ID, ok: true, value: r.value})
 		w.created(k, from, r, until, ending)
 		w.AddSecond(k, r.ended, until, end)
 		from = r.ended
-	}
-}
-
-// mayWait notes that a call may have begun a creation that waits for a Refresh,
-// until Delete came, and then have begun anew.
-func (w *cacheClient) mayWait(k int, from, to int64) {
-	if w.overtakes {
-		w.AddSpan(k, from, to, cacheEvent{op: "wait", client: w.ID})
 	}
 }
 

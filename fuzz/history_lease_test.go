@@ -124,13 +124,13 @@ func (l *leaser) CompareAndDelete(k, n int) bool {
 	return oncecache.CompareAndDelete(l.Cache, k, l.numbered(n))
 }
 
-func (l *leaser) SetIfAbsent(k, n int) bool {
-	h := l.own(n)
-	if l.Cache.SetIfAbsent(k, h) {
-		return true
+func (l *leaser) SetIfAbsent(k, n int) (int, bool) {
+	actual, stored := l.Cache.SetIfAbsent(k, l.own(n))
+	if !stored {
+		l.owned.Delete(n)
 	}
-	l.owned.Delete(n)
-	return false
+	got, _ := numberOf(actual, stored)
+	return got, stored
 }
 
 func (l *leaser) All() iter.Seq2[int, int] {

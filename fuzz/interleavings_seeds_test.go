@@ -59,7 +59,7 @@ func TestCacheInterleavingsSeeds(t *testing.T) {
 		"Acquire by a value = 9", "Acquire = 9", "Acquire = 17", "Acquire by an error = injected", "Acquire = injected",
 		"Acquire with a context by a value = 9", "Acquire with a context by a value = context canceled",
 		"Release = 0", "Discard = 0", "Cancel", "Close",
-		"Get = {0 false}", "Get = {9 true}", "Set = {0 false}", "Set = {9 true}", "SetIfAbsent = true", "SetIfAbsent = false",
+		"Get = {0 false}", "Get = {9 true}", "Set = {0 false}", "Set = {9 true}", "SetIfAbsent = {17 true}", "SetIfAbsent = {9 false}", "SetIfAbsent = {0 false}",
 		"Delete = {0 false}", "Delete = {9 true}", "CompareAndDelete = true", "CompareAndDelete = false",
 		"All = {0 false}", "All = {1 true}", "Len",
 		"Wait = 9", "Wait = injected", "Wait = PanicError: injected", "Wait = oncecache: no such key", "Wait = oncecache: cache is closed",

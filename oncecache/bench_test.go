@@ -26,7 +26,7 @@ func BenchmarkCacheHitBounded(b *testing.B) {
 		}{
 			{"unbounded", config{}},
 			{"maxentries", config{MaxEntries: 1 << 20}},
-			{"ttl", config{TTL: hour}},
+			{"ttl", config{TTLFunc: hour}},
 		} {
 			b.Run(fmt.Sprintf("keys=%d/impl=%s", keys, impl.name), func(b *testing.B) {
 				c := oncecache.MustNew(impl.config)

@@ -38,9 +38,9 @@ func inStage(t *testing.T, stage rune, f func(t *testing.T)) {
 // before have left in the cache, and whatever their timers had to do.
 func TestValuesGoInEachBubble(t *testing.T) {
 	for name, settings := range map[string]oncecache.Config[string, int]{
-		"TTL":         {TTL: func(string, int) time.Duration { return stays }},
+		"TTL":         {TTLFunc: func(string, int) time.Duration { return stays }},
 		"IdleTimeout": {IdleTimeout: stays},
-		"both":        {TTL: func(string, int) time.Duration { return stays }, IdleTimeout: stays},
+		"both":        {TTLFunc: func(string, int) time.Duration { return stays }, IdleTimeout: stays},
 	} {
 		for _, order := range stages {
 			// The later a stage begins, the later or sooner its timers are than those of stages before.
@@ -122,7 +122,7 @@ func TestErrorsGoInEachBubble(t *testing.T) {
 			for i, stage := range order {
 				inStage(t, stage, func(t *testing.T) {
 					if c == nil {
-						c = oncecache.MustNew(oncecache.Config[string, int]{ErrorTTL: func(string, error) time.Duration { return stays }})
+						c = oncecache.MustNew(oncecache.Config[string, int]{ErrorTTLFunc: func(string, error) time.Duration { return stays }})
 					}
 					if stage == 'o' {
 						return
@@ -162,7 +162,7 @@ func TestRenewInEachBubble(t *testing.T) {
 				inStage(t, stage, func(t *testing.T) {
 					if c == nil {
 						c = oncecache.MustNew(oncecache.Config[string, int]{
-							TTL: func(string, int) time.Duration { return time.Hour }, RenewAhead: 20 * time.Minute,
+							TTLFunc: func(string, int) time.Duration { return time.Hour }, RenewAhead: 20 * time.Minute,
 							Renew: func(_ context.Context, _ string, old int) (int, error) { return old + 1, nil },
 						})
 					}
@@ -190,7 +190,7 @@ func TestRemovedInAnotherBubble(t *testing.T) {
 			"Delete": func(c *oncecache.Cache[string, int]) { c.Delete("k") },
 			"Clear":  func(c *oncecache.Cache[string, int]) { c.Clear() },
 			"Set":    func(c *oncecache.Cache[string, int]) { c.Set("k", 2); c.Delete("k") },
-			"Sweep":  func(c *oncecache.Cache[string, int]) { c.Sweep(); c.Delete("k") },
+			"Sweep":  func(c *oncecache.Cache[string, int]) { oncecache.Sweep(c); c.Delete("k") },
 		} {
 			t.Run(order+" "+name, func(t *testing.T) {
 				var c *oncecache.Cache[string, int]
@@ -198,7 +198,7 @@ func TestRemovedInAnotherBubble(t *testing.T) {
 					inStage(t, stage, func(t *testing.T) {
 						if c == nil {
 							c = oncecache.MustNew(oncecache.Config[string, int]{
-								IdleTimeout: time.Hour, TTL: func(string, int) time.Duration { return time.Hour },
+								IdleTimeout: time.Hour, TTLFunc: func(string, int) time.Duration { return time.Hour },
 							})
 						}
 						remove(c)

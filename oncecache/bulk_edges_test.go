@@ -73,7 +73,7 @@ func TestManyClosesNoZeroBesideAnError(t *testing.T) {
 			"all":  errRefused,
 			"keys": oncecache.KeyErrors[string]{"a": errRefused, "other": errRefused},
 		} {
-			c := oncecache.MustNew(oncecache.Config[string, *int]{ErrorTTL: ttl, Close: func(k string, v *int) error {
+			c := oncecache.MustNew(oncecache.Config[string, *int]{ErrorTTLFunc: ttl, Close: func(k string, v *int) error {
 				if v == nil {
 					t.Errorf("%s: nothing is closed for %s beside an error of %s", name, k, of)
 				}
@@ -148,10 +148,10 @@ func TestManyRepeats(t *testing.T) {
 				if waits {
 					s.Set("k", 1)
 					refresh = startCall(func() (int, error) {
-						return s.Refresh(ctx, "k", func(context.Context, string) (int, error) {
+						return s.Refresh(ctx, "k", anew(func(context.Context, string) (int, error) {
 							time.Sleep(time.Second)
 							return 0, asked
-						})
+						}))
 					})
 					synctest.Wait()
 					oncecache.CompareAndDelete(s.Cache, "k", 1)
@@ -203,15 +203,6 @@ func TestManyRepeatsOfWhatIsLeftOut(t *testing.T) {
 			}
 			c.Delete(0)
 			return c, l.Release
-		},
-		"a Refresh": func(*testing.T) (*oncecache.Cache[int, int], func()) {
-			c := new(oncecache.Cache[int, int])
-			c.Set(0, 1)
-			begun, end := make(chan bool), make(chan bool)
-			go c.Refresh(context.Background(), 0, func(context.Context, int) (int, error) { close(begun); <-end; return 0, errors.New("none") })
-			<-begun
-			oncecache.CompareAndDelete(c, 0, 1)
-			return c, func() { close(end) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -273,7 +273,7 @@ func TestManyAreClosed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			closed := map[int]int{}
 			var mu sync.Mutex
-			c := oncecache.MustNew(oncecache.Config[int, int]{ErrorTTL: ttl, Close: func(k, v int) error {
+			c := oncecache.MustNew(oncecache.Config[int, int]{ErrorTTLFunc: ttl, Close: func(k, v int) error {
 				time.Sleep(time.Hour)
 				mu.Lock()
 				defer mu.Unlock()

@@ -29,7 +29,7 @@ func TestZeroValue(t *testing.T) {
 			wantLen(t, c, 1)
 		},
 		"SetIfAbsent": func(t *testing.T, c *oncecache.Cache[string, int]) {
-			if !c.SetIfAbsent("k", 1) {
+			if !stored(c.SetIfAbsent("k", 1)) {
 				t.Error("not stored")
 			}
 			wantGet(t, c, "k", 1)
@@ -102,7 +102,7 @@ func TestValues(t *testing.T) {
 	if v, err := c.GetOrCreate("a", unexpected(t)); v != 1 || err != nil {
 		t.Error(v, err)
 	}
-	if c.SetIfAbsent("a", 2) {
+	if stored(c.SetIfAbsent("a", 2)) {
 		t.Error("SetIfAbsent replaced a value")
 	}
 	if old, replaced := c.Set("a", 3); old != 1 || !replaced {
@@ -132,7 +132,7 @@ func TestValues(t *testing.T) {
 	if old, deleted := c.Delete("a"); old != 0 || deleted {
 		t.Error(old, deleted)
 	}
-	if !c.SetIfAbsent("a", 6) {
+	if !stored(c.SetIfAbsent("a", 6)) {
 		t.Error("SetIfAbsent did not store")
 	}
 	wantGet(t, &c, "a", 6)
@@ -172,7 +172,7 @@ func TestNaNKeys(t *testing.T) {
 	if old, replaced := c.Set(nan, 1); old != 0 || replaced {
 		t.Error(old, replaced)
 	}
-	if c.SetIfAbsent(nan, 1) {
+	if stored(c.SetIfAbsent(nan, 1)) {
 		t.Error("SetIfAbsent stored a NaN")
 	}
 	if v, ok := c.Get(nan); v != 0 || ok {

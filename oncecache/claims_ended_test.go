@@ -26,14 +26,6 @@ func TestForgottenCreationsDoNotWait(t *testing.T) {
 			c.Delete("k")
 			return c, func() { l.Release() }
 		},
-		"the function of a Refresh": func(t *testing.T) (*oncecache.Cache[string, int], func()) {
-			c, gate := new(oncecache.Cache[string, int]), make(chan struct{})
-			c.Set("k", 1)
-			go c.Refresh(t.Context(), "k", func(context.Context, string) (int, error) { <-gate; return 7, nil })
-			synctest.Wait()
-			oncecache.CompareAndDelete(c, "k", 1)
-			return c, func() { close(gate) }
-		},
 	}
 	for of, begin := range begin {
 		for name, forget := range forget {
@@ -80,7 +72,7 @@ func TestPanicOfRefreshBesideACreation(t *testing.T) {
 			gate := make(chan struct{})
 			ctx, leave := context.WithCancel(t.Context())
 			refresh := startCall(func() (int, error) {
-				return c.Refresh(ctx, "k", func(context.Context, string) (int, error) { <-gate; panic("disk full") })
+				return c.Refresh(ctx, "k", anew(func(context.Context, string) (int, error) { <-gate; panic("disk full") }))
 			})
 			synctest.Wait()
 			oncecache.CompareAndDelete(&c, "k", 1)

@@ -2,147 +2,448 @@ package oncecache
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"strconv"
+
+	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// Close closes the cache, which is empty from then on. Callers that ask for a key or
-// wait for a creation get [ErrClosed] at once. The contexts of create functions that
-// run are cancelled, with ErrClosed as cause, and values that they still return are
-// not kept.
+// Close closes the cache, which is empty from then on. Callers that ask for a key or wait for a creation get
+// [ErrClosed]. The contexts of create functions that run are cancelled, with ErrClosed as cause, and values that
+// they still return are not kept. Values are closed on goroutines of the cache.
 //
-// If there is a Config.Close function, it is then called for every value that no
-// lease holds, for several at a time on goroutines of the cache, and for the
-// others when their last lease is released. Close waits for that and for create
-// functions that run, until ctx ends. Then it returns a [*PendingError], which
-// wraps the error of ctx and names the keys that Close has not waited for; the
-// closing goes on without it. Joined with that, Close returns the errors of
-// Config.Close for values of this cache, and the panics that no other caller got:
-// see [Config] and [Cache.GetOrCreateContext]. It keeps the first 100 of these. With a
-// Config.OnRemove function, Close waits for that too.
+// Close waits for that, for leases, and for functions of the user that run, until ctx ends. Then it returns a
+// [*PendingError], which wraps the error of ctx and names the keys that Close has not waited for; the closing goes
+// on. Joined with that, Close returns the first 100 errors of Config.Close, and the panics that no other caller
+// got. Close may be called again, to wait again and for the same errors, but not by a function that it waits for.
 //
-// Close may be called again, to wait again and for the same errors. A create
-// or Config.Close function that calls it waits for itself until ctx ends.
+// A call that Close overtakes may still find and store values; they are removed and closed all the same, and no call
+// that begins after Close has returned sees them. Then Set closes the value, if there is a Config.Close function.
+// Close panics if ctx is nil.
 //
-// A call that Close overtakes may still find and store values. They are
-// removed and closed all the same, and no call that begins after Close has
-// returned sees them.
-//
-// After Close, Get, All, Keys and Len find nothing, Delete and SetIfAbsent do
-// nothing, and Set stores nothing: it closes the value, if there is a
-// Config.Close function. Close panics if ctx is nil.
-//
-// Close is blocking: it waits for create functions, for Close functions, for
-// leases, and for the mutex of one bucket at a time. It takes effect when
-// callers no longer find the table; a creation that ended before it was removed
-// there is not undone.
-func (c *Cache[K, V]) Close(ctx context.Context) error { return c.shutDown(ctx, kind[K, V]{}) }
-
-// shutDown is Close. Of is for a cache that has not been used yet.
-func (c *core[K]) shutDown(ctx context.Context, of values[K]) error {
+// Close is blocking: it waits for create functions, for Close functions, for leases, and for the mutex of one bucket at
+// a time. It takes effect when callers no longer find the table; a creation that ended before it was removed there is
+// not undone.
+func (c *Cache[K, V]) Close(ctx context.Context) error {
 	if ctx == nil {
 		panic("oncecache: Close called with a nil context")
 	}
-	r := c.detach(of)
+	r := c.detach()
 	r.accounting.work.Or(uint64(closed))
-	r.backlog.cancelHidden()
-	renewals := r.renewals.Load()
-	if renewals != nil {
-		rr := renewals.root.Load()
-		rr.backlog.cancelHidden()
-		rr.drain()
+	for _, f := range r.backlog.flights(nil) {
+		f.closeCache()
 	}
-	r.later(r.drain())
+	r.later(r.drain()...)
 	err := r.wait(ctx)
 	if err != nil {
 		pending := &PendingError{err: err}
 		r.backlog.name(pending)
-		if renewals != nil {
-			renewals.root.Load().backlog.name(pending)
-		}
 		err = pending
 	}
 	return r.accounting.verdict(err)
 }
 
-// detach puts an empty root in place of the one that is to be closed, and
-// returns that one. If several callers come at once, each puts its own there,
-// and one is as good as another: nothing is ever stored in them.
-func (c *core[K]) detach(of values[K]) *root[K] {
-	r := c.sharedOf(of)
-	if r.before != nil {
-		return r.before
+// detach puts a closed root in the place of the one that is to be closed, and returns that. If
+// several callers come at once, each puts its own there: nothing is stored in them.
+func (c *Cache[K, V]) detach() *root[K, V] {
+	for {
+		r := c.shared()
+		if r.closed() {
+			return r.before
+		}
+		n := &root[K, V]{fixed: r.fixed, before: r}
+		n.entries.Init(r.hash, 0)
+		if c.root.CompareAndSwap(r, n) { // LP(Close)
+			return r
+		}
 	}
-	n := &root[K]{
-		keys: r.keys, hash: r.hash, before: r, accounting: r.accounting, backlog: r.backlog, spares: r.spares, claims: r.claims,
-		of: r.of, close: r.close, same: r.same, counts: r.counts, recorder: r.recorder, apart: r.apart, marked: r.marked, plain: r.plain,
-		sieve: r.sieve, kept: r.kept, // for calls that have found an entry before, which is over
-	}
-	n.entries.Init(n.hash, 0)
-	c.root.Store(n) // LP(Close)
-	return r
 }
 
-// drain removes everything from the table, ends all flights, and returns the
-// values that are to be closed.
-func (r *root[K]) drain() (free []*entry[K]) {
+// drain removes everything from the table, ends all flights, and returns the values that are to be closed.
+func (r *root[K, V]) drain() (free []*entry[K, V]) {
 	for found := range r.entries.All() {
-		if e := r.entries.LoadAndDelete(r.at(found.key)); e != nil && r.endRemoved(e) {
-			free = append(free, e)
+		e := r.entries.LoadAndDelete(r.at(found.key))
+		if e == nil {
+			continue
+		}
+		for ended := e; ended != nil; {
+			if s := ended.state.Load(); s.creating() {
+				if !r.hide(ended, s, failedState[K, V](ErrClosed, nil)) { // LP(GetOrCreate): caught by Close
+					continue // it has just ended
+				}
+				s.flight.end()
+				s.flight.callOff(ErrClosed)
+				break
+			}
+			s := r.leave(ended)
+			if s.closing() {
+				s.end.claim.free.Wake()
+			}
+			reason := ReasonClosed
+			if ended != e {
+				reason = ReasonDiscarded
+			}
+			if e := r.release(ended, s, reason); e != nil {
+				free = append(free, e)
+			}
+			ended = s.making()
 		}
 	}
 	return free
 }
 
-// endRemoved ends e, which Close has taken out of the table, and reports whether its
-// value is to be closed.
-func (r *root[K]) endRemoved(e *entry[K]) (free bool) {
-	p := e.joinable()
-	if p.creating() {
-		r.backlog.note(e, p.flight)
-		if e.state.CompareAndSwap(p, newPhase(finalState[K]{err: ErrClosed, was: p})) { // LP(GetOrCreate): caught by Close
-			r.accounting.finish(oneCreating)
-			p.end()
-			p.callOff(ErrClosed)
-			return false
-		}
-	}
-	return r.release(e, r.leave(e), whyClosed)
+// retire follows the removal of e from the table by its caller: it closes the value, if that is
+// to be closed, or leaves that to its users.
+func (r *root[K, V]) retire(e *entry[K, V], reason Reason) {
+	s := r.leave(e)
+	r.endRefresh(s, nil)
+	r.finish(e, s, reason)
 }
 
-// retire follows the removal of e from the table by its caller, because of why: it closes
-// the value, if that is to be closed, or leaves that to its users.
-func (r *root[K]) retire(e *entry[K], why reason) { r.finish(e, r.leave(e), why) }
-
-// finish is retire after leave, which has returned p. When leave has returned, it is decided
-// whether e has expired.
-func (r *root[K]) finish(e *entry[K], p *phase[K], why reason) {
-	if r.release(e, p, why) {
+// finish is the end of retire, after leave, which has returned s.
+func (r *root[K, V]) finish(e *entry[K, V], s *state[K, V], reason Reason) {
+	if r.release(e, s, reason) != nil {
 		r.dispose(e)
 	}
 }
 
-// leave is the first part of retire: it takes e off the counts. It returns the
-// state of e if release needs it.
-func (r *root[K]) leave(e *entry[K]) *phase[K] {
-	if r.close == nil && r.kept == nil && r.sieve == nil {
+// leave follows the removal of e from the table: it takes e out of the counts and the order. It
+// returns the state of e. When it has returned, it is decided whether e has expired.
+func (r *root[K, V]) leave(e *entry[K, V]) *state[K, V] {
+	s := e.state.Load()
+	if s == nil {
 		return nil
 	}
-	p := e.state.Load()
-	r.left(p)
-	return p
+	if s.kept() || s.closing() {
+		r.accounting.finish(oneCreating)
+	}
+	if s.node != nil && r.order.leave(s.node) && s.ready() {
+		r.accounting.expired.Add(1)
+	}
+	return s
 }
 
-// release is the second part: no new user can take hold of the value of e. It reports
-// whether the value is to be closed now.
-func (r *root[K]) release(e *entry[K], p *phase[K], why reason) (free bool) {
-	if r.close == nil || !p.ready() {
+// release lets no new user take hold of the value of e, if it has one, and returns e if its
+// value is to be closed now. It follows leave, which has returned s.
+func (r *root[K, V]) release(e *entry[K, V], s *state[K, V], reason Reason) (free *entry[K, V]) {
+	if !r.owns || !s.ready() {
+		return nil
+	}
+	if s.node != nil && e.mark.isExpired() {
+		reason = ReasonExpired
+	}
+	s.users.reason = reason // before the kill, which publishes it
+	if s.users.kill() {
+		return e
+	}
+	r.backlog.linger(e, s.users)
+	return nil
+}
+
+// unfit returns an entry with a value that is pending, which no key and no caller has.
+func (r *root[K, V]) unfit(k K, v V, claim *claim) *entry[K, V] {
+	e := &entry[K, V]{key: k, value: v}
+	e.state.Store(looseState[K, V](0, claim))
+	return e
+}
+
+// dispose closes the value of e, which was pending, has left the table and has no users: it calls
+// Close, makes the key free, and calls OnRemove. Each step runs however the one before has ended.
+// If a function panics, the caller goes on, because it has nothing to do with the value.
+func (r *root[K, V]) dispose(e *entry[K, V]) {
+	users := e.state.Load().users
+	r.backlog.closing(e)
+	defer func() {
+		r.accounting.finish(onePending)
+		r.backlog.closed(e) // last: while it is pending, its key is named
+	}()
+	var err error
+	gone := true
+	defer func() { // also while Close calls runtime.Goexit
+		if r.unclaim(users.claim, e.key); gone && r.config.OnRemove != nil {
+			r.guard(fromOnRemove, func() { r.config.OnRemove(e.key, e.value, users.why(), err) })
+		}
+	}()
+	if r.recurs(e, users) {
+		gone = false
+		return
+	}
+	if r.config.Close == nil {
+		return
+	}
+	err = errCloseGoexit // until call returns
+	defer func() {
+		r.accounting.closings.Add(1)
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Stack: debug.Stack(), from: fromClose}
+		}
+		if err != nil {
+			r.accounting.note(err)
+		}
+	}()
+	err = r.config.Close(e.key, e.value)
+}
+
+var errCloseGoexit = errors.New("oncecache: Close function called runtime.Goexit")
+
+// recurs reports whether the value of e, which is about to be closed, is the key's again, or
+// never was this entry's alone: then it is closed when the key loses it.
+func (r *root[K, V]) recurs(e *entry[K, V], users *leases) bool {
+	if users.reason == passedOn {
+		return true
+	}
+	if !r.refers && users.reason != 0 {
+		return false // an equal value is another one
+	}
+	now := r.entries.Load(r.at(e.key))
+	return now.has() && r.same(now.value, e.value)
+}
+
+// why returns why the value has left the cache.
+func (l *leases) why() Reason {
+	if l.reason == 0 {
+		return ReasonDiscarded
+	}
+	return l.reason
+}
+
+// guard calls f, which calls a function of the user that is told something, and notes for Close if
+// that panics or exits.
+func (r *root[K, V]) guard(which source, f func()) {
+	returned := false
+	defer func() {
+		if p := recover(); p != nil {
+			r.accounting.note(&PanicError{Value: p, Stack: debug.Stack(), from: which})
+		} else if !returned {
+			r.accounting.note(fmt.Errorf("oncecache: %v function called runtime.Goexit", which))
+		}
+	}()
+	f()
+	returned = true
+}
+
+// maxClosers is how many Close functions run at a time on goroutines of the cache.
+const maxClosers = 16
+
+// later closes the values of entries that have left the table and have no users, on goroutines of
+// the cache: the caller does not wait for their Close functions. It leaves out nil.
+func (r *root[K, V]) later(out ...*entry[K, V]) {
+	for range r.backlog.enqueue(out) {
+		atomics.Go(r.closeQueued)
+	}
+}
+
+// closeQueued closes the values in the queue until it is empty.
+func (r *root[K, V]) closeQueued() {
+	done := false
+	defer func() {
+		if !done { // a Close function called runtime.Goexit
+			atomics.Go(r.closeQueued)
+		}
+	}()
+	for e := r.backlog.next(); e != nil; e = r.backlog.next() {
+		r.dispose(e)
+	}
+	done = true
+}
+
+// backlog has what has left the table and is not over: functions that run though another call has ended their
+// flight, and values that are in use, are being closed, or wait for that. Close calls off these functions, and
+// names the keys when it stops waiting. A call that finds, uses or creates a value does not come here.
+type backlog[K comparable, V any] struct {
+	mu      atomics.Mutex
+	hidden  map[*flight]remnant[K]      // functions that run
+	values  map[*entry[K, V]]remnant[K] // values that are in use, or being closed
+	total   uint64                      // remnants so far
+	most    int                         // the largest that hidden or values has been
+	queue   []*entry[K, V]              // values to be closed, oldest first
+	closers int                         // goroutines that close them
+	limit   int                         // how many these may be: maxClosers; never changes
+}
+
+// remnant is something that has left the table and is not over.
+type remnant[K comparable] struct {
+	key     K
+	number  uint64 // in the order in which they came
+	closing bool   // the Close function of a value runs; otherwise leases hold it
+}
+
+// hide takes e out of creating, into state now, for another call than its creator, and notes the
+// function. It fails if the creation has ended. A creator whose own step fails calls ended, and
+// finds the mutex locked until its flight is noted.
+func (b *backlog[K, V]) hide(e *entry[K, V], s, now *state[K, V]) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !e.state.CompareAndSwap(s, now) {
 		return false
 	}
-	if p.place != nil && e.mark().isExpired() {
-		why = whyExpired
+	if b.hidden == nil {
+		b.hidden = map[*flight]remnant[K]{}
 	}
-	return r.close.killUse(r, e, p.leases, why)
+	b.total++
+	b.hidden[s.flight] = remnant[K]{key: e.key, number: b.total}
+	b.most = max(b.most, len(b.hidden))
+	return true
 }
 
-// dispose closes the value of e, which was pending, has left the table and has no
-// users.
-func (r *root[K]) dispose(e *entry[K]) { r.close.closeNow(r, e, false) }
+// ended says that a function has ended which was hidden.
+func (b *backlog[K, V]) ended(f *flight) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.hidden, f)
+	b.shrink()
+}
+
+// put notes the value of e. The caller holds mu.
+func (b *backlog[K, V]) put(e *entry[K, V], closing bool) {
+	if b.values == nil {
+		b.values = map[*entry[K, V]]remnant[K]{}
+	}
+	b.total++
+	b.values[e] = remnant[K]{e.key, b.total, closing}
+	b.most = max(b.most, len(b.values))
+}
+
+// shrink lets go of large maps that are empty. The caller holds mu.
+func (b *backlog[K, V]) shrink() {
+	if b.most > 64 && len(b.hidden)+len(b.values) == 0 {
+		b.hidden, b.values, b.most = nil, nil, 0
+	}
+}
+
+// linger notes the value of e, which has left the table while leases hold it, unless the last of
+// them has been released meanwhile.
+func (b *backlog[K, V]) linger(e *entry[K, V], l *leases) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l.central.Load() != 0 {
+		b.put(e, false)
+	}
+}
+
+// closing says that the Close function for e is about to run, and closed that it has ended.
+func (b *backlog[K, V]) closing(e *entry[K, V]) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.put(e, true)
+}
+
+func (b *backlog[K, V]) closed(e *entry[K, V]) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.values, e)
+	b.shrink()
+}
+
+// enqueue appends values to the queue, and returns how many goroutines more are to close them.
+func (b *backlog[K, V]) enqueue(out []*entry[K, V]) (more int) {
+	out = slices.DeleteFunc(out, func(e *entry[K, V]) bool { return e == nil })
+	if len(out) == 0 {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queue = append(b.queue, out...)
+	for _, e := range out {
+		delete(b.values, e) // which may have lingered
+	}
+	more = max(0, min(b.limit-b.closers, len(b.queue)))
+	b.closers += more
+	return more
+}
+
+// next returns the first of the queue, noted as one that is being closed. If the queue is empty it
+// returns nil, and its caller is no longer counted among closers.
+func (b *backlog[K, V]) next() (e *entry[K, V]) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queue) == 0 {
+		b.queue = nil
+		b.closers--
+		return nil
+	}
+	e, b.queue[0], b.queue = b.queue[0], nil, b.queue[1:]
+	b.put(e, true)
+	return e
+}
+
+// flights returns the flights whose functions run hidden and are counted in c, where nil stands for all,
+// in the order in which they were hidden.
+func (b *backlog[K, V]) flights(c *claim) []*flight {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := slices.SortedFunc(maps.Keys(b.hidden), func(f, g *flight) int {
+		return int(int64(b.hidden[f].number - b.hidden[g].number))
+	})
+	return slices.DeleteFunc(all, func(f *flight) bool { return c != nil && f.claim != c })
+}
+
+// name adds to p the keys of the backlog, oldest first.
+func (b *backlog[K, V]) name(p *PendingError) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var of [3][]remnant[K]
+	for _, left := range b.hidden {
+		of[0] = append(of[0], left)
+	}
+	for _, left := range b.values {
+		if left.closing {
+			of[2] = append(of[2], left)
+		} else {
+			of[1] = append(of[1], left)
+		}
+	}
+	for i, to := range []*[]any{&p.Creating, &p.Leased, &p.Closing} {
+		slices.SortFunc(of[i], func(a, b remnant[K]) int { return int(int64(a.number - b.number)) })
+		for _, left := range of[i] {
+			*to = append(*to, left.key)
+		}
+	}
+	for _, e := range b.queue {
+		p.Closing = append(p.Closing, e.key)
+	}
+}
+
+// Reason is why a value has left the cache.
+type Reason uint8
+
+const (
+	_ Reason = iota
+	// ReasonDeleted is Delete, CompareAndDelete or Clear.
+	ReasonDeleted
+	// ReasonReplaced is Set, or a Refresh that made a new value.
+	ReasonReplaced
+	// ReasonExpired is TTL, also where another call removes a value that has expired.
+	ReasonExpired
+	// ReasonIdle is IdleTimeout.
+	ReasonIdle
+	// ReasonEvicted is MaxEntries or MaxWeight.
+	ReasonEvicted
+	// ReasonDiscarded is Lease.Discard, or that the value never was its key's: it came too late,
+	// weighed more than MaxWeight, or nobody had asked for it.
+	ReasonDiscarded
+	// ReasonClosed is Cache.Close.
+	ReasonClosed
+)
+
+// passedOn is that the value has left an entry, but is that of the next one, which closes it.
+const passedOn = ReasonClosed + 1
+
+// String returns the name of r without the prefix.
+func (r Reason) String() string {
+	names := [...]string{
+		ReasonDeleted: "Deleted", ReasonReplaced: "Replaced", ReasonExpired: "Expired", ReasonIdle: "Idle",
+		ReasonEvicted: "Evicted", ReasonDiscarded: "Discarded", ReasonClosed: "Closed",
+	}
+	if r == 0 || int(r) >= len(names) {
+		return "Reason(" + strconv.Itoa(int(r)) + ")"
+	}
+	return names[r]
+}
+
+// MarshalText returns the name of r.
+func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }

@@ -124,7 +124,7 @@ func TestCloseConcurrencyBesideAHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
 		var run gauge
-		c := oncecache.MustNew(config{CloseConcurrency: 2, Close: func(k string, _ int) error {
+		c := oncecache.MustNew(config{Close: func(k string, _ int) error {
 			if k != "hangs" {
 				run.sleep(time.Second)
 				return nil
@@ -132,6 +132,7 @@ func TestCloseConcurrencyBesideAHang(t *testing.T) {
 			<-hang
 			return nil
 		}})
+		oncecache.LimitClosers(c, 2)
 		c.Set("hangs", 0)
 		c.Clear()
 		for range 3 {
@@ -179,7 +180,7 @@ func TestCloseConcurrency(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", limit), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var running gauge
-					cfg := config{CloseConcurrency: limit, Close: func(_ string, v int) error {
+					cfg := config{Close: func(_ string, v int) error {
 						if v >= 0 {
 							running.sleep(time.Minute)
 						}
@@ -192,6 +193,9 @@ func TestCloseConcurrency(t *testing.T) {
 						cfg.MaxEntries = values
 					}
 					c := oncecache.MustNew(cfg)
+					if limit > 0 {
+						oncecache.LimitClosers(c, limit)
+					}
 					for i := range values {
 						c.Set(fmt.Sprint(i), i)
 					}

@@ -47,7 +47,7 @@ func TestClosedCache(t *testing.T) {
 				if old, replaced := c.Set("k", 3); old != 0 || replaced {
 					t.Error(old, replaced)
 				}
-				if c.SetIfAbsent("k", 4) {
+				if stored(c.SetIfAbsent("k", 4)) {
 					t.Error("SetIfAbsent stored")
 				}
 				if old, deleted := c.Delete("k"); old != 0 || deleted {

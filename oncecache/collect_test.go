@@ -36,10 +36,10 @@ func TestT33_DroppedCachesAreCollected(t *testing.T) {
 		"all": func() *cache {
 			var c *cache
 			c = oncecache.MustNew(config{
-				MaxEntries: 10, IdleTimeout: time.Hour, CreateTimeout: time.Hour, KeepCreating: true,
-				Close:    func(string, *instance) error { c.Len(); return nil },
-				ErrorTTL: func(string, error) time.Duration { c.Len(); return time.Hour },
-				OnLeak:   func(string, []byte) { c.Len() },
+				MaxEntries: 10, IdleTimeout: time.Hour, CreateTimeout: time.Hour,
+				Close:        func(string, *instance) error { c.Len(); return nil },
+				ErrorTTLFunc: func(string, error) time.Duration { c.Len(); return time.Hour },
+				OnLeak:       func(string, []byte) { c.Len() },
 			})
 			return c
 		},
@@ -50,7 +50,7 @@ func TestT33_DroppedCachesAreCollected(t *testing.T) {
 				create := func(context.Context, string) (*instance, error) { return new(instance), nil }
 				c.GetOrCreate("failed", func() (*instance, error) { return nil, errRefused })
 				c.GetOrCreateContext(t.Context(), "made", create)
-				c.Refresh(t.Context(), "made", create)
+				c.Refresh(t.Context(), "made", anew(create))
 				c.Delete("made")
 				l, err := c.Acquire(t.Context(), "leased", create)
 				if err != nil {
@@ -83,7 +83,7 @@ func TestT33_BubblesEnd(t *testing.T) {
 // values, failures that are kept for ever, batches and refreshes.
 func TestT32_BoundedCachesDoNotGrow(t *testing.T) {
 	const bound = 50
-	c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: bound, ErrorTTL: func(int, error) time.Duration { return -1 }})
+	c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: bound, ErrorTTLFunc: func(int, error) time.Duration { return -1 }})
 	r := rand.New(rand.NewPCG(32, 0))
 	same := func(_ context.Context, k int) (int, error) { return k, nil }
 	for range stressRounds() {
@@ -93,7 +93,7 @@ func TestT32_BoundedCachesDoNotGrow(t *testing.T) {
 		case 2:
 			c.GetOrCreateMany(context.Background(), []int{k, k + 1, k + 2}, squares)
 		case 3:
-			c.Refresh(context.Background(), k, same)
+			c.Refresh(context.Background(), k, anew(same))
 		case 4:
 			c.Set(k, k)
 		case 5:
@@ -116,7 +116,7 @@ func TestT32_BoundedCachesDoNotGrow(t *testing.T) {
 func TestT32_IdleCachesAreEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := oncecache.MustNew(oncecache.Config[int, int]{
-			IdleTimeout: time.Minute, ErrorTTL: func(int, error) time.Duration { return time.Second },
+			IdleTimeout: time.Minute, ErrorTTLFunc: func(int, error) time.Duration { return time.Second },
 		})
 		for k := range 1000 {
 			c.Set(2*k, k)

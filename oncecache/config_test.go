@@ -30,7 +30,6 @@ func TestNewRefuses(t *testing.T) {
 		fmt.Sprint("Config.MaxEntries ", math.MinInt, ":"): {MaxEntries: math.MinInt},
 		"Config.IdleTimeout -1ns:":                         {IdleTimeout: -1},
 		"Config.IdleTimeout -2562047h47m16.854775808s:":    {IdleTimeout: math.MinInt64},
-		"Config.CloseConcurrency -1:":                      {CloseConcurrency: -1},
 		"Config.CloseBeforeCreate true:":                   {CloseBeforeCreate: true},
 		"Config.CreateTimeout -1m0s:":                      {CreateTimeout: -time.Minute},
 		"Config.CreateTimeout -2562047h47m16.854775808s:":  {CreateTimeout: math.MinInt64},
@@ -63,7 +62,7 @@ func TestExtremeSettings(t *testing.T) {
 		"timeout max":       {config{CreateTimeout: math.MaxInt64}, 10, 10},
 		"all smallest":      {config{SizeHint: 1, MaxEntries: 1, IdleTimeout: 1, CreateTimeout: 1}, 1, 0},
 		"all largest": {config{
-			SizeHint: 1000, MaxEntries: math.MaxInt, IdleTimeout: math.MaxInt64, CreateTimeout: math.MaxInt64, KeepCreating: true,
+			SizeHint: 1000, MaxEntries: math.MaxInt, IdleTimeout: math.MaxInt64, CreateTimeout: math.MaxInt64,
 		}, 10, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +141,7 @@ func TestExtremeErrorTTL(t *testing.T) {
 		{math.MaxInt64, true, true}, {math.MaxInt64 - 1, true, true}, {-1, true, true}, {math.MinInt64, true, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := oncecache.MustNew(config{ErrorTTL: func(string, error) time.Duration { return tt.ttl }})
+			c := oncecache.MustNew(config{ErrorTTLFunc: func(string, error) time.Duration { return tt.ttl }})
 			time.Sleep(time.Hour) // so that the sum overflows
 			calls := 0
 			ask := func() bool {
@@ -158,8 +157,9 @@ func TestExtremeErrorTTL(t *testing.T) {
 				t.Errorf("%v: kept %t", tt.ttl, kept)
 			}
 			time.Sleep(century)
-			if swept := c.Sweep(); (swept == 1) != (tt.now && !tt.century) {
-				t.Errorf("%v: swept %d", tt.ttl, swept)
+			synctest.Wait()
+			if _, left := oncecache.Creating(c); (left == 1) != tt.century {
+				t.Errorf("%v: %d left", tt.ttl, left)
 			}
 			if kept := ask(); kept != tt.century {
 				t.Errorf("%v: kept %t a century later", tt.ttl, kept)
@@ -203,7 +203,7 @@ func TestT12_NilArguments(t *testing.T) {
 			" called with a nil context": {
 				"GetOrCreateContext": func() { c.GetOrCreateContext(noContext, "k", none) },
 				"Acquire":            func() { c.Acquire(noContext, "k", none) },
-				"Refresh or Reload":  func() { c.Refresh(noContext, "k", none) },
+				"Refresh":            func() { c.Refresh(noContext, "k", anew(none)) },
 				"Wait":               func() { c.Wait(noContext, "k") },
 				"GetOrCreateMany":    func() { c.GetOrCreateMany(noContext, []string{"k", "l"}, all) },
 				"Close":              func() { c.Close(noContext) },

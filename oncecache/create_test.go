@@ -173,7 +173,7 @@ func TestT25_CreateCallsTheCache(t *testing.T) {
 	v, err := c.GetOrCreate("k", func() (int, error) {
 		wantLen(t, &c, 1)
 		wantAbsent(t, &c, "k")
-		if c.SetIfAbsent("k", 2) {
+		if stored(c.SetIfAbsent("k", 2)) {
 			t.Error("SetIfAbsent in flight stored")
 		}
 		if oncecache.CompareAndDelete(&c, "k", 0) {

@@ -8,17 +8,13 @@ import (
 	"strings"
 
 	"github.com/latchfree/latchfree/internal/atomics"
-	"github.com/latchfree/latchfree/internal/goid"
 )
 
-// CycleError is the error of a call that would wait for itself: for a creation that,
-// maybe by way of others, waits for the creation that calls. The others go on as soon
-// as the caller's creation ends. A creation that would wait for itself for its turn
-// fails with a CycleError, which all its callers get.
+// CycleError is the error of a call that would wait for itself: for a creation that, perhaps by way of
+// others, waits for the creation that calls.
 type CycleError struct {
-	// Path holds the keys of the creations in the order in which each waits for
-	// the next. It begins and ends with the creation that called. The keys may be
-	// of several caches. Without contexts only the first is known.
+	// Path holds the keys of the creations, maybe of several caches, in the order in which each waits
+	// for the next. It begins and ends with the creation that called.
 	Path []any
 }
 
@@ -35,8 +31,8 @@ func (e *CycleError) Error() string {
 	return b.String()
 }
 
-// errRecursion stands for a CycleError of a call on the goroutine that runs the function
-// for which it would wait.
+// errRecursion stands for a CycleError of a call on the goroutine that runs the function for
+// which it would wait.
 var errRecursion = errors.New("oncecache: recursion")
 
 // explain makes an error of errRecursion for k.
@@ -49,17 +45,8 @@ func explain[K comparable](err error, k K) error {
 	return err
 }
 
-// runsHere reports whether the calling goroutine runs the create function.
-func (f *flight) runsHere() bool {
-	here := goid.Token()
-	return here != 0 && (f.by == here || f.ext != nil && f.ext.alone.Load() == int64(here))
-}
-
-// runAlone says that the calling goroutine is there for the create function.
-func (f *flight) runAlone() { f.ext.alone.Store(int64(goid.Token())) }
-
-// createContext is the context of a create function. It knows its flight, so that a
-// call which the function makes, and hands its context to, is known as its own.
+// createContext is the context of a create function. It knows the flight, so that a call which
+// the function makes with it is known as the creation's own.
 type createContext struct {
 	context.Context
 	part *flight
@@ -81,43 +68,44 @@ func partOf(ctx context.Context) *flight {
 	return f
 }
 
-// dependence is one thing that the function of a creation waits for: another
-// creation. Dependences are the edges of a graph, of all caches together, in
-// which a cycle would wait for ever.
+// detached returns ctx without its end and its deadline.
+func detached(ctx context.Context) context.Context {
+	if _, ends := ctx.Deadline(); !ends && ctx.Done() == nil {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
+}
+
+// dependence is one thing that a create function with a context waits for: another creation. Dependences
+// are the edges of a graph, of all caches together, in which a cycle would wait for ever.
 //
-// A call that is about to wait publishes its dependence and then looks for a cycle. So of
-// the calls that together make a cycle, the last to publish sees all of it. If several
-// see it, a CAS on the dependence with the lowest rank of the cycle, which is the same for
-// all of them, decides which call gives up.
+// A call that is about to wait publishes its dependence and then looks for a cycle. So of the calls that
+// together make a cycle, the last to publish sees all of it. If several see it, a CAS on the dependence
+// with the lowest rank, which is the same for all of them, decides which call gives up.
 type dependence struct {
 	on   *flight
 	key  any // of the creation that on is
 	how  how
 	rank uint64
 
-	// over is set when the caller does not wait any more, or is about to give
-	// up.
-	over atomics.Bool
+	over atomics.Bool // the caller does not wait any more, or is about to give up
 
-	// victim is the dependence that gives up because of the last cycle in which
-	// this one had the lowest rank. By CAS of the caller whose it is. One that
-	// is replaced is over.
+	// victim is the dependence that gives up because of the last cycle in which this one had
+	// the lowest rank. A caller replaces it by CAS, by its own; one that is replaced is over.
 	victim atomics.Pointer[dependence]
 }
 
-// how says how a function depends on a creation.
+// how says how long a function depends on a creation.
 type how bool
 
 const (
 	waits how = false // until the creation has ended
-	calls how = true  // until the creation's function, which it calls, returns
+	calls how = true  // until the creation's function, which it calls, has returned
 )
 
-// end says that the caller does not wait any more.
 func (d *dependence) end() { d.over.Store(true) }
 
-// counts reports whether d is an edge: its caller waits, and the creation that it waits
-// for has not ended. The caller has made wake before it waits.
+// counts reports whether d is an edge. Its caller made wake before it waits.
 func (d *dependence) counts() bool {
 	if d.over.Load() {
 		return false
@@ -129,77 +117,46 @@ func (d *dependence) counts() bool {
 	return w == nil || !w.Fired()
 }
 
-// dependences is a list of those of one creation, newest first. It never
-// changes; a later list leaves out those that have ended.
-type dependences struct {
-	*dependence
-	older *dependences
-
-	len    int // of this and the older ones
-	enough int // how long the list may grow before it is pruned
-}
-
-const fewDependences = 8
-
-// with returns the list with d at its head. It takes constant time on average,
-// and memory in proportion to the dependences that count.
-func (l *dependences) with(d *dependence) *dependences {
-	for l != nil && l.over.Load() {
-		l = l.older
-	}
-	if l != nil && l.len >= l.enough {
-		l = l.pruned()
-	}
-	n := &dependences{dependence: d, older: l, len: 1, enough: fewDependences}
-	if l != nil {
-		n.len, n.enough = l.len+1, l.enough
-	}
-	return n
-}
-
-// pruned returns the list without those that have ended.
-func (l *dependences) pruned() (n *dependences) {
-	var live []*dependence
-	for ; l != nil; l = l.older {
-		if !l.over.Load() {
-			live = append(live, l.dependence)
+// dependences returns what the function of f waits for.
+func (f *flight) dependences() []*dependence {
+	if f.function != nil {
+		if all := f.function.awaits.Load(); all != nil {
+			return *all
 		}
 	}
-	for i, d := range slices.Backward(live) {
-		n = &dependences{dependence: d, older: n, len: len(live) - i, enough: max(fewDependences, 2*len(live))}
-	}
-	return n
+	return nil
 }
 
-// node is the flight in whose awaits the function's dependences are.
-func (f *flight) node() *flight {
-	if f.ext != nil && f.ext.whole != nil {
-		return f.ext.whole
-	}
-	return f
-}
-
-// awaited returns the dependences of the function of f. Those of a function without a
-// context are not known.
-func (f *flight) awaited() *dependences {
-	if f.ext == nil {
+// calls says that the caller's part, if one is known, runs the function of f itself. It returns
+// the dependence to be ended, or nil.
+func (c *caller) calls(f *flight, key any) *dependence {
+	if c.part == nil {
 		return nil
 	}
-	return f.ext.awaits.Load()
+	d, err := c.part.depend(f, key, calls)
+	if err != nil {
+		return nil // its part no longer waits for the function that asks
+	}
+	return d
 }
 
-// depend says that the function of f, which has a context, waits for another
-// creation, until end is called. It fails if that would be for ever.
-//
-// It retries only if others have begun to wait, or have given up.
+// depend says that the function of f, which has a context, waits for another creation until the result is
+// ended. It fails if that would be for ever. It retries only if others have begun to wait, or have given up.
 func (f *flight) depend(on *flight, key any, how how) (*dependence, error) {
 	d := &dependence{on: on, key: key, how: how, rank: atomics.Rank()}
-	for {
-		head := f.awaited()
-		if f.ext.awaits.CompareAndSwap(head, head.with(d)) {
+	for list := &f.function.awaits; ; {
+		old := list.Load()
+		now := []*dependence{d}
+		if old != nil {
+			for _, d := range *old {
+				if !d.over.Load() {
+					now = append(now, d)
+				}
+			}
+		}
+		if list.CompareAndSwap(old, &now) {
 			break
 		}
-		// The function has begun to wait for something else too.
 	}
 	for {
 		cycle := d.cycle(f)
@@ -221,28 +178,31 @@ func (f *flight) depend(on *flight, key any, how how) (*dependence, error) {
 		}
 		if lowest.victim.CompareAndSwap(v, d) {
 			d.end()
-			return nil, cycleError(cycle)
+			keys := []any{key}
+			for _, d := range cycle {
+				keys = append(keys, d.key)
+			}
+			keys[0] = cycle[len(cycle)-1].key
+			return nil, &CycleError{Path: keys}
 		}
-		// Another caller gives up, maybe one of this cycle.
 	}
 }
 
-// cycle returns the dependences by which f waits for itself, beginning with d,
-// which is one of f's own, or nil.
+// cycle returns the dependences by which f waits for itself, beginning with d, which is one of f's own, or nil.
 func (d *dependence) cycle(f *flight) []*dependence {
-	seen := map[*flight]bool{}
+	seen := map[*function]bool{}
 	var path []*dependence
 	var leads func(d *dependence) bool
 	leads = func(d *dependence) bool {
 		path = append(path, d)
-		on := d.on.node()
-		if on == f {
+		on := d.on.function
+		if on == f.function {
 			return true
 		}
-		if !seen[on] {
+		if on != nil && !seen[on] {
 			seen[on] = true
-			for next := on.awaited(); next != nil; next = next.older {
-				if next.counts() && leads(next.dependence) {
+			for _, next := range d.on.dependences() {
+				if next.counts() && leads(next) {
 					return true
 				}
 			}
@@ -254,12 +214,4 @@ func (d *dependence) cycle(f *flight) []*dependence {
 		return nil
 	}
 	return path
-}
-
-func cycleError(cycle []*dependence) *CycleError {
-	keys := []any{cycle[len(cycle)-1].key}
-	for _, d := range cycle {
-		keys = append(keys, d.key)
-	}
-	return &CycleError{Path: keys}
 }

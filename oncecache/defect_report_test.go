@@ -105,7 +105,7 @@ func TestReport_OneEngineUnderStress(t *testing.T) {
 		url := fmt.Sprint("sqlite://memory-", round)
 		together(len(held), func(module int) {
 			if module == 3 {
-				if e := (&engine{url}); engines.SetIfAbsent(url, e) {
+				if e := (&engine{url}); stored(engines.SetIfAbsent(url, e)) {
 					made.Add(1)
 				}
 			}

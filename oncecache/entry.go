@@ -2,300 +2,325 @@ package oncecache
 
 import (
 	"context"
+	"time"
 
 	"github.com/latchfree/latchfree/internal/atomics"
 )
 
-// entry is one instance of a key: the place where the key's callers meet, and
-// the value that they get, which comes after it: see boxed. It is at most once in
-// the table, and never comes back once it has left.
-//
-// The value is written by the creator before state becomes ready or leased, or
-// before the entry is shared. It is read only after state was seen so.
-type entry[K comparable] struct {
-	key K
+// entry is one instance of a key: the slot of its value, and the place where the callers of
+// the key meet. It is in the table at most once, from one insertion to one removal.
+type entry[K comparable, V any] struct {
+	key  K    // first, where the table looks for it
+	mark mark // whether a hit may return value without a look at state
 
-	// state is nil when the entry is ready. While it is being created, state
-	// is the one phase made with it (or moved to it, if Delete made the
-	// entry); or it is a spare first, which a call that meets the creation
-	// replaces by one made for it. From either, a CAS leads to one of
+	// state changes by CAS only:
 	//
-	//	ready    nil              by the creator
-	//	leased   leases is set    by the creator, instead of ready, if values are to be closed
-	//	failed   its final state is err  by the creator, which unlinked the entry before unless
-	//	                          lasts is set too; by Close; by the timer
-	//	moved    its final state is to   by the Set or Delete that took the entry out of the table
+	//	creating → ready    by the creator, which has written value before
+	//	         → failed   by the creator, the timer of CreateTimeout, or Close
+	//	         → moved    by the Set or Delete that took the entry out of the table,
+	//	                    or by a Refresh that leaves the old value
+	//	ready    → ready    with or without next, by Refresh
 	//
-	// Nothing leaves those four.
-	state atomics.Pointer[phase[K]]
+	// Nil is ready with nothing attached. Failed and moved are final, and so is closing, which
+	// an entry is from the start.
+	state atomics.Pointer[state[K, V]]
+
+	// value is written by the creator before state becomes ready, or before the entry is
+	// shared. It never changes afterwards.
+	value V
 }
 
-// phase is the state of an entry. Its fields never change.
-type phase[K comparable] struct {
-	*flight                // creating, or moved if the flight has moved along; nil otherwise
-	leases  *leases        // leased: the count of users
-	place   *place         // ready, leased, failed: the entry's place in the order, if it has one
-	final   *finalState[K] // failed, moved; nil otherwise
+// state is what an entry is. Its fields never change once it is shared.
+type state[K comparable, V any] struct {
+	flight *flight       // creating; moved, if the flight goes on for the entry moved to
+	users  *leases       // ready: who uses the value; nil: nothing depends on that
+	node   *node[K, V]   // ready, kept: the place in the order; nil: it has none
+	next   *entry[K, V]  // ready: the entry with which a Refresh is to replace this one
+	end    *ending[K, V] // failed, moved, closing
 }
 
-// finalState is the outcome of an entry that will have no value.
-type finalState[K comparable] struct {
+// ending is how an entry has ended that has no value. It is closing if err and to are nil.
+type ending[K comparable, V any] struct {
 	err   error         // failed
-	lasts *keptError[K] // failed: how long it stays in the table; nil: it does not
-	to    *entry[K]     // moved: the entry whose outcome they get
-	was   *phase[K]     // the one before, with the flight, unless the creator, or the timer, has ended it
+	keeps bool          // failed: the error answers for the key until then, unless that is removed
+	until time.Duration // with keeps
+	to    *entry[K, V]  // moved: its outcome is that of this entry
+	claim *claim        // failed, closing, or moved while the function runs: counts what is left of the key; nil without CloseBeforeCreate
 }
 
-// newPhase returns the phase of an entry that has failed, or is moved, so.
-func newPhase[K comparable](how finalState[K]) *phase[K] {
-	both := new(struct {
-		phase[K]
-		own finalState[K]
-	})
-	both.own = how
-	both.final = &both.own
-	return &both.phase
+func (s *state[K, V]) creating() bool { return s != nil && s.flight != nil && s.end == nil }
+func (s *state[K, V]) ready() bool    { return s == nil || s.flight == nil && s.end == nil }
+func (s *state[K, V]) closing() bool {
+	return s != nil && s.end != nil && s.end.err == nil && s.end.to == nil
 }
 
-// newCreating returns the phase of an entry that is being created.
-func newCreating[K comparable]() *phase[K] {
-	both := new(struct {
-		own flight // first, so that its words are on one cache line
-		phase[K]
-	})
-	both.flight = &both.own
-	return &both.phase
-}
+// kept reports whether s is that of an error that answers for its key. Whoever takes the
+// entry out of the table also takes it off the entries without a value.
+func (s *state[K, V]) kept() bool { return s != nil && s.end != nil && s.end.keeps }
 
-// creating reports whether p, read from an entry's state, is that of an entry
-// that is being created.
-func (p *phase[K]) creating() bool { return p != nil && p.flight != nil && p.final == nil }
-
-// newLeased returns the phase of an entry with a count of leases that is yet
-// to be prepared, and which has no place in the order.
-func newLeased[K comparable]() *phase[K] {
-	both := new(struct {
-		phase[K]
-		own leases
-	})
-	both.leases = &both.own
-	return &both.phase
-}
-
-// ready reports whether p is that of an entry with a value.
-func (p *phase[K]) ready() bool {
-	return p == nil || p.flight == nil && p.final == nil
-}
-
-// kept reports whether p is that of a failure that stays in the table until a call
-// removes it, which then also takes it off the tally.
-func (p *phase[K]) kept() bool { return p != nil && p.final != nil && p.final.lasts != nil }
-
-// live reports whether p, the state of e, is that of a value that has not expired.
-func (e *entry[K]) live(p *phase[K]) bool {
-	return p.ready() && (p == nil || p.place == nil || !e.mark().isExpired())
-}
-
-// has reports whether e, which may be nil, has a value that has not expired.
-func (e *entry[K]) has() bool { return e != nil && e.live(e.state.Load()) }
-
-// inUse reports whether e, of a cache that is marked or not, has a value that may be returned
-// without a further look. It reads one word, which is beside the key.
-func (e *entry[K]) inUse(marked bool) bool {
-	if marked {
-		return e.mark().inUse()
-	}
-	return e.state.Load() == nil
-}
-
-// usable notes a use of the value of e, which was found in a table of a cache that is marked,
-// where inUse is false. It reports whether there is a value that may be returned.
-//
-//go:noinline
-func (e *entry[K]) usable() bool {
-	p := e.state.Load()
-	return p.ready() && e.mark().touch(p.place)
-}
-
-// readyAfter reports whether e has a value after a CAS from p. The CAS was not tried if p was
-// final.
-func (e *entry[K]) readyAfter(p *phase[K]) bool { return p.ready() || e.state.Load().ready() }
-
-// current returns e, which was found in the table, or nil if it was nil or is a
-// failure that is over, or has expired, or is being evicted; then it is out of the table.
-func (r *root[K]) current(e *entry[K]) *entry[K] {
-	if e == nil {
+// making returns the entry that a Refresh is making to replace the one in state s, or nil.
+func (s *state[K, V]) making() *entry[K, V] {
+	if s == nil {
 		return nil
 	}
-	p := e.state.Load()
+	return s.next
+}
+
+// claim returns what counts the functions and values of the key, or nil without CloseBeforeCreate.
+func (s *state[K, V]) claim() *claim {
 	switch {
-	case p == nil:
-		return e
-	case p.place != nil && e.mark().isOver():
-		r.sieve.helpEvict(r, e)
+	case s == nil:
 		return nil
-	case p.final == nil || p.final.err == nil || p.kept() && (p.final.lasts.until == forever || r.now() < p.final.lasts.until):
-		return e
+	case s.creating():
+		return s.flight.claim
+	case s.users != nil:
+		return s.users.claim
+	case s.end != nil:
+		return s.end.claim
 	}
-	r.expire(e)
 	return nil
 }
 
-// settled follows the end of a creation, or Set, that has left an entry in the
-// table: the entry takes its place in the order, and others may be evicted.
-func (r *root[K]) settled(e *entry[K]) {
-	if r.sieve == nil {
-		return
+func failedState[K comparable, V any](err error, claim *claim) *state[K, V] {
+	return &state[K, V]{end: &ending[K, V]{err: err, claim: claim}}
+}
+
+func movedState[K comparable, V any](to *entry[K, V]) *state[K, V] {
+	return &state[K, V]{end: &ending[K, V]{to: to}}
+}
+
+// has reports whether e, which may be nil, has a value that has not expired.
+func (e *entry[K, V]) has() bool {
+	return e != nil && (e.mark.inUse() || e.state.Load().ready() && !e.mark.isExpired())
+}
+
+// mark says whether an entry was used, and whether it is to leave. It is all that a hit reads
+// and writes. Nobody clears the used bits of an entry without a place in the order.
+type mark struct{ bits atomics.Uint32 }
+
+const (
+	usedForSieve = 1 << iota // since the hand passed
+	usedForIdle              // since it was last asked
+	probed                   // an evictor is looking for leases
+	doomed                   // the entry is being evicted; final
+	idle                     // it is evicted because nobody has used it
+	expired                  // its value must not be returned any more; final
+	due                      // the next use begins to renew it
+	noValue                  // it has a kept error
+
+	usedForBoth = usedForSieve | usedForIdle
+)
+
+// inUse reports whether the entry has a value, which may be returned without a further look:
+// whoever set the bits had seen it.
+func (m *mark) inUse() bool { return m.bits.Load() == usedForBoth }
+
+// touch notes a use of an entry whose outcome the caller has seen. Live tells whether its value
+// may be returned, and renew whether the caller has to renew it.
+func (m *mark) touch() (live, renew bool) {
+	now := m.bits.Load()
+	if now&expired != 0 {
+		return false, false
 	}
-	p := e.state.Load()
-	if p == nil || p.place == nil {
-		return // Close, or the timer, has come between
+	if now&usedForBoth != usedForBoth {
+		m.bits.Or(usedForBoth)
 	}
-	r.sieve.givePlace(r, p.place)
+	return true, now&due != 0 && m.bits.And(^uint32(due))&due != 0
+}
+
+// keep makes an evictor see a lease that the caller is counted in. It fails if the entry is to
+// leave. A holder that is counted before probed is set is found by the evictor; one that is
+// counted later finds probed, and clears it.
+func (m *mark) keep(isUse bool) (ok, renew bool) {
+	for {
+		now := m.bits.Load()
+		next := now &^ probed
+		if isUse {
+			next = next&^due | usedForBoth
+		}
+		switch {
+		case now&(doomed|expired) != 0:
+			return false, false
+		case now == next || m.bits.CompareAndSwap(now, next):
+			return true, now&^next&due != 0
+		}
+	}
+}
+
+// held notes that the entry was in use until now.
+func (m *mark) held() {
+	if m.bits.Load()&usedForIdle == 0 {
+		m.bits.Or(usedForIdle)
+	}
+}
+
+// asked reports whether the entry was used since the last call for this bit. Only a call that
+// has locked the order asks.
+func (m *mark) asked(bit uint32) bool {
+	return m.bits.Load()&bit != 0 && m.bits.And(^bit)&bit != 0
+}
+
+// doom decides that the entry is evicted, unless a lease holds it or a bit of asks is set. Why
+// is idle or zero. Only a call that has locked the order calls it.
+func (m *mark) doom(leased func() bool, asks, why uint32) bool {
+	m.bits.Or(probed)
+	if leased() {
+		m.bits.And(^uint32(probed))
+		return false
+	}
+	for {
+		now := m.bits.Load()
+		if now&asks != 0 || now&probed == 0 {
+			m.bits.And(^uint32(probed))
+			return false
+		}
+		if m.bits.CompareAndSwap(now, now|doomed|why) {
+			return true
+		}
+	}
+}
+
+func (m *mark) is(bits uint32) bool { return m.bits.Load()&bits != 0 }
+func (m *mark) isExpired() bool     { return m.is(expired) }
+func (m *mark) isOver() bool        { return m.is(doomed | expired) }
+
+// use reports whether e, which was found in the table, has a value that may be returned, and notes the use.
+func (r *root[K, V]) use(e *entry[K, V]) bool {
+	if e.mark.inUse() {
+		return true
+	}
+	if !e.state.Load().ready() {
+		return false
+	}
+	live, renew := e.mark.touch()
+	if renew {
+		r.renewSoon(e)
+	}
+	return live
+}
+
+// current returns e, which was found in the table or is nil. If e must not answer any more, it is out of the
+// table then, and current returns nil: so whoever meets it does what is left of another call's removal.
+func (r *root[K, V]) current(e *entry[K, V]) *entry[K, V] {
+	if e == nil {
+		return nil
+	}
+	s := e.state.Load()
+	switch {
+	case s.creating() || s.ready() && !e.mark.isOver():
+		return e
+	case s.ready() || s.kept() && e.mark.isOver():
+		r.later(r.evict(e))
+	case s.kept() && (s.end.until == never || r.now() < s.end.until):
+		return e
+	case s.closing() && !s.end.claim.isGone():
+		return e
+	default:
+		r.drop(e)
+	}
+	return nil
+}
+
+// drop takes an entry that has no value out of the table, unless another call has.
+func (r *root[K, V]) drop(e *entry[K, V]) (dropped bool) {
+	if dropped = r.vacate(e); dropped {
+		r.leave(e)
+	}
+	return dropped
 }
 
 // caller is one call that wants the outcome of an entry.
 type caller struct {
 	ctx     context.Context // nil: it cannot end
 	counts  participants    // oneCaller or callerAndLease
-	joined  *flight         // the flight that the caller has joined, or is the creator of
+	joined  *flight         // the flight in which it is counted
 	heir    bool            // it has joined after all others had left
-	created bool            // it is the creator
-	part    *flight         // the creation whose function calls; nil: none is known
-	known   *flight         // the one that its part is known to wait for already
+	created bool            // it has called the function
+	gone    bool            // it only gives up what it is counted in
+	part    *flight         // the creation whose function makes the call; nil: none is known
+	known   *flight         // the one that part is known to wait for
 }
 
-// within sets the fields of a caller that its context determines.
-func (c *caller) within(ctx context.Context) {
-	if ctx.Done() != nil {
-		c.ctx = ctx
-	}
-	c.part = partOf(ctx)
-}
-
-// outcome returns the outcome of e for its callers, and waits for it if need be: an entry
-// with a value, and the word in which the caller is counted if it wants a lease and the
-// entry has leases; or an error, which is errAgain if the caller must look for the key
-// again.
+// outcome returns the outcome of e for a caller, and waits for it if need be: an entry with a value, and the
+// word in which the caller is counted if it wants a lease and leases are counted; or an error. If that is
+// errAgain, the caller has to look for the key again, after it has given up what is counted beside the error.
 //
-// It repeats a few times at most: an entry changes once from creating to
-// something else, and is moved at most once, to an entry that stays put.
-func (e *entry[K]) outcome(c *caller) (*entry[K], *atomics.Int64, error) {
+// It repeats a few times at most: an entry leaves creating once, and is moved to one that stays.
+func (r *root[K, V]) outcome(e *entry[K, V], who *caller) (last *entry[K, V], held *atomics.Int64, err error) {
 	for {
-		p := e.joinable()
+		s := e.state.Load()
 		switch {
-		case p == nil:
-			return e, nil, nil
-		case p.ready():
-			held, err := e.claim(p, c)
+		case s.ready():
+			if who.counts == callerAndLease {
+				held, err = r.lease(e, s, who)
+			}
 			return e, held, err
-		case p.final != nil && p.final.to != nil:
-			if p.flight == nil {
-				c.joined, c.created = nil, false // the value is of another origin
-			}
-			e = p.final.to
-		case p.final != nil:
-			if p.place != nil {
-				e.mark().touch(p.place)
-			}
-			if c.heir && p.final.err == ErrCreateTimeout {
-				return nil, nil, errAgain // it was no caller's time that is over
-			}
-			return nil, nil, p.final.err
-		default:
-			if err := e.await(p, c); err != nil {
+		case s.creating():
+			if err := e.await(s, who); err != nil {
 				return nil, nil, err
 			}
+		case s.end.to != nil:
+			if s.flight == nil {
+				who.joined, who.created = nil, false // the value is of another origin
+			}
+			e = s.end.to
+		case s.closing():
+			return nil, nil, r.awaitFree(e, s.end.claim, who)
+		default:
+			if s.kept() {
+				e.mark.touch()
+			}
+			if who.heir && s.end.err == ErrCreateTimeout {
+				return nil, nil, errAgain // the time of others is up
+			}
+			return nil, nil, s.end.err
 		}
 	}
 }
 
-// include makes c a caller of the creation of e, if that is under way, before it
-// waits.
-func (e *entry[K]) include(c *caller) {
-	if p := e.joinable(); p.creating() {
-		p.include(c)
-	}
-}
-
-// include counts c among the participants, unless it is counted already or f counts none.
-func (f *flight) include(c *caller) {
-	if c.joined != nil || !f.matters(c.counts) {
-		return
-	}
-	if now := f.join(c.counts); !now.has(finished) {
-		c.joined, c.heir = f, now.has(abandoned)
-	}
-}
-
-// await returns nil when e may no longer show p, a creation in progress, or an
-// error if c has left: because its context has ended, or because it would wait
-// for itself.
+// await returns nil when e may no longer be in state s, which is creating, or an error if the
+// caller has left: because its context has ended, or because it would wait for itself.
 //
-// No wake-up is lost: the caller publishes the event and then looks at state; the call
-// that ends the flight changes state and then looks for the event.
+// No wake-up is lost: the caller publishes the event and then looks at state; whoever ends
+// the flight changes state and then looks for the event.
 //
-// It waits itself, and code that few callers need is apart: the fewer and smaller the
-// frames, the more of the callers that come at once on new goroutines do with the stack
-// that they begin with.
-func (e *entry[K]) await(p *phase[K], c *caller) (err error) {
-	p.include(c)
-	w := p.event()
-	if e.state.Load() != p {
+// It waits itself, and what few callers need is apart: a new goroutine's stack has room for
+// few and small frames, and is copied when it has to grow.
+func (e *entry[K, V]) await(s *state[K, V], who *caller) (err error) {
+	f := s.flight
+	if who.joined == nil && f.counted(who.counts) {
+		f.include(who)
+	}
+	w := f.event()
+	if e.state.Load() != s {
 		return nil
 	}
 	var d *dependence
 	switch {
-	case p.runsHere():
+	case f.runsHere():
 		err = errRecursion
-	case c.part != nil && c.known != p.flight:
-		d, err = c.part.depend(p.flight, e.key, waits)
+	case who.part != nil && who.known != f:
+		d, err = who.part.depend(f, e.key, waits)
 	}
 	if err == nil {
-		p.waits(1)
-		if c.ctx == nil {
+		f.waiting.Add(1)
+		if who.ctx == nil {
 			w.Wait()
 		} else {
-			err = w.WaitContext(c.ctx)
+			err = w.WaitContext(who.ctx)
 		}
-		p.waits(-1)
+		f.waiting.Add(-1)
 	}
 	if d != nil {
 		d.end()
 	}
 	switch {
 	case err == nil:
-	case e.state.Load() != p: // an outcome comes before an error; or Delete has moved the flight
-	case c.joined == nil || c.joined.leave(c.counts):
+	case e.state.Load() != s: // an outcome goes before an error
+	case who.joined == nil || who.joined.leave(who.counts):
 		return err // LP(GetOrCreateContext): left; LP(Acquire): left
 	default:
-		c.ctx = nil // the flight has finished: the outcome will be there in a moment
+		who.ctx = nil // the flight has finished: its outcome is a few steps away
 	}
 	return nil
-}
-
-// forget moves the flight of e, if e is being created, to an entry of its own,
-// so that e itself never shows a value.
-func (e *entry[K]) forget(of values[K]) (p *phase[K], left bool) {
-	p = e.joinable()
-	if !p.creating() {
-		return p, false
-	}
-	n := of.freshEntry(e.key)
-	n.state.Store(p)
-	moved := newPhase(finalState[K]{to: n, was: p})
-	moved.flight = p.flight
-	return p, e.state.CompareAndSwap(p, moved)
-}
-
-// failed reports whether e has failed.
-func (e *entry[K]) failed() bool {
-	p := e.state.Load()
-	return p != nil && p.final != nil && p.final.err != nil
-}
-
-// hasExpired reports whether e has a value that has expired.
-func (e *entry[K]) hasExpired() bool {
-	p := e.state.Load()
-	return p.ready() && !e.live(p)
 }

@@ -3,6 +3,8 @@ package oncecache
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -14,25 +16,20 @@ var ErrClosed = errors.New("oncecache: cache is closed")
 // [runtime.Goexit], as testing.T.FailNow does.
 var ErrGoexit = errors.New("oncecache: create function called runtime.Goexit")
 
-// ErrCreateTimeout is the error of callers whose creation took longer than
-// Config.CreateTimeout.
-var ErrCreateTimeout = errors.New("oncecache: create function takes too long")
+// ErrCreateTimeout is the error of callers whose creation took longer than Config.CreateTimeout.
+var ErrCreateTimeout = errors.New("oncecache: create timed out")
 
 // ErrNotFound is the error of [Cache.Wait] for a key that has no value and is not being
 // created, and of a key that the function of [Cache.GetOrCreateMany] leaves out.
 var ErrNotFound = errors.New("oncecache: no such key")
 
-// ErrNotModified is returned by the function of [Cache.Refresh] or [Cache.Reload] if the
-// old value is still right. Then the old value stays, as if it was new.
+// ErrNotModified is returned by the function of [Cache.Refresh], or by Config.Renew, if the old
+// value is still right. Then the old value stays, as if it was new.
 var ErrNotModified = errors.New("oncecache: not modified")
 
 // errAgain sends its callers back to the table: the creation that they waited for was
-// abandoned before they came and has failed, or must begin again as one that can be
-// called off; or the value that they found has left the table.
+// abandoned before they came and has failed, or the value that they found has left the table.
 var errAgain = errors.New("oncecache: look again")
-
-// errNoBase ends a Refresh whose key has no value any more when it begins.
-var errNoBase = errors.New("oncecache: nothing to refresh")
 
 // PanicError is the error of callers that waited for a creation whose function
 // panicked. The caller that ran the function gets the panic.
@@ -42,8 +39,8 @@ type PanicError struct {
 	from  source // which function of the user has panicked
 }
 
-// source has no type of its own, which would be in every program.
-type source = uint8
+// source is a function of the user.
+type source uint8
 
 const (
 	fromCreate source = iota
@@ -52,9 +49,13 @@ const (
 	fromOnCreate
 )
 
+func (s source) String() string {
+	return [...]string{fromCreate: "create", fromClose: "Close", fromOnRemove: "OnRemove", fromOnCreate: "OnCreate"}[s]
+}
+
 // Error returns a text that contains the panic's value, but not the stack.
 func (e *PanicError) Error() string {
-	return fmt.Sprintf("oncecache: %s function panicked: %v", [...]string{fromCreate: "create", fromClose: "Close", fromOnRemove: "OnRemove", fromOnCreate: "OnCreate"}[e.from], e.Value)
+	return fmt.Sprintf("oncecache: %v function panicked: %v", e.from, e.Value)
 }
 
 // Unwrap returns the panic's value if it is an error, and otherwise nil.
@@ -75,9 +76,8 @@ func (r rethrown) Error() string {
 // Unwrap returns the panic as the others get it.
 func (r rethrown) Unwrap() error { return r.PanicError }
 
-// PendingError is the error of [Cache.Close] when its context ends before all is over.
-// It has the keys that Close has not waited for, in no order. A key may be there more
-// than once, and a key that changes from one kind to another just then may be missing.
+// PendingError is the error of [Cache.Close] when its context ends before all is over. It has the keys
+// that Close has not waited for, oldest first. A key may be there more than once.
 type PendingError struct {
 	Creating []any // their create functions have not returned
 	Leased   []any // their values have not been released
@@ -94,16 +94,8 @@ func (e *PendingError) Error() string {
 		what string
 		keys []any
 	}{{"creating", e.Creating}, {"leased", e.Leased}, {"closing", e.Closing}} {
-		const few = 5
-		for i, k := range of.keys {
-			switch {
-			case i == 0:
-				fmt.Fprintf(&b, "; %s %v", of.what, k)
-			case i < few:
-				fmt.Fprintf(&b, ", %v", k)
-			case i == few:
-				fmt.Fprintf(&b, " and %d more", len(of.keys)-few)
-			}
+		if len(of.keys) > 0 {
+			fmt.Fprintf(&b, "; %s %s", of.what, firstOf(of.keys))
 		}
 	}
 	fmt.Fprintf(&b, ": %v", e.err)
@@ -113,39 +105,38 @@ func (e *PendingError) Error() string {
 // Unwrap returns the error of the context.
 func (e *PendingError) Unwrap() error { return e.err }
 
-// KeyErrors has the errors of a batch by key. [Cache.GetOrCreateMany] returns it if it
-// does not have all values. The function of GetOrCreateMany may return it; any other
-// error that the function returns is that of every key without a value.
+// KeyErrors has the errors of a batch by key. [Cache.GetOrCreateMany] returns it, and its function may.
 type KeyErrors[K comparable] map[K]error
 
-// Error returns a text with each error once, and the keys that have it.
+// Error returns a text with each error once, and the first few keys that have it.
 func (e KeyErrors[K]) Error() string {
 	keys := map[string][]string{} // by the text of their error
 	for k, err := range e {
 		text := fmt.Sprint(err)
 		keys[text] = append(keys[text], fmt.Sprint(k))
 	}
-	return errorLines(keys)
-}
-
-// errorLines returns a line for each text, with the first few of its keys.
-func errorLines(keys map[string][]string) string {
-	lines := make([]string, 0, len(keys))
-	for text := range keys {
-		lines = append(lines, text)
-	}
-	sortTexts(lines)
+	lines := slices.Sorted(maps.Keys(keys))
 	for i, text := range lines {
-		of := keys[text]
-		sortTexts(of)
-		const few = 5
-		more := ""
-		if n := len(of); n > few {
-			of, more = of[:few], fmt.Sprintf(" and %d more", n-few)
-		}
-		lines[i] = strings.Join(of, ", ") + more + ": " + text
+		slices.Sort(keys[text])
+		lines[i] = firstOf(keys[text]) + ": " + text
 	}
 	return strings.Join(lines, "\n")
+}
+
+// firstOf returns the first few keys, and how many more there are.
+func firstOf[K any](keys []K) string {
+	const few = 5
+	var b strings.Builder
+	for i, k := range keys[:min(few, len(keys))] {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprint(&b, k)
+	}
+	if n := len(keys); n > few {
+		fmt.Fprintf(&b, " and %d more", n-few)
+	}
+	return b.String()
 }
 
 // keyErrorsIn returns the KeyErrors that err is or wraps.
@@ -160,4 +151,9 @@ func (e KeyErrors[K]) Unwrap() (errs []error) {
 		errs = append(errs, err)
 	}
 	return errs
+}
+
+// errBound is the error of a bound that cannot be changed to n.
+func errBound(name string, n int64) error {
+	return fmt.Errorf("oncecache: Config.%s %d: must be above 0, within its range, and set from the start", name, n)
 }

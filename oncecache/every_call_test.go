@@ -54,7 +54,7 @@ var ways = []way{
 		return got[k], err
 	}},
 	{"Refresh", true, func(ctx context.Context, c *oncecache.Cache[string, int], k string, create func(context.Context, string) (int, error)) (int, error) {
-		return c.Refresh(ctx, k, create)
+		return c.Refresh(ctx, k, anew(create))
 	}},
 }
 

@@ -35,7 +35,7 @@ func TestLeasedStay(t *testing.T) {
 		"Sweep": {oncecache.Config[int, int]{IdleTimeout: time.Minute}, func(c *oncecache.Cache[int, int]) {
 			for range 5 {
 				time.Sleep(50 * time.Second)
-				c.Sweep()
+				oncecache.Sweep(c)
 			}
 		}},
 	} {

@@ -20,7 +20,7 @@ func ExampleNew() {
 // A server that is down is asked once, until the key is deleted.
 func ExampleConfig_errorTTL() {
 	engines := oncecache.MustNew(oncecache.Config[string, *engine]{
-		ErrorTTL: func(string, error) time.Duration { return -1 },
+		ErrorTTLFunc: func(string, error) time.Duration { return -1 },
 	})
 	dial := func() (*engine, error) {
 		fmt.Println("dialling")

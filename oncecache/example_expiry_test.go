@@ -17,7 +17,7 @@ func ExampleConfig_tTL() {
 		expires time.Time
 	}
 	tokens := oncecache.MustNew(oncecache.Config[string, token]{
-		TTL: func(_ string, t token) time.Duration { return time.Until(t.expires) - time.Minute },
+		TTLFunc: func(_ string, t token) time.Duration { return time.Until(t.expires) - time.Minute },
 	})
 	fetch := func(lasts time.Duration) func() (token, error) {
 		return func() (token, error) { return token{"s3cret", time.Now().Add(lasts)}, nil }
@@ -34,7 +34,7 @@ func ExampleConfig_tTL() {
 // call of Renew asks for the new one, and also while the source is down.
 func ExampleConfig_renew() {
 	prices := oncecache.MustNew(oncecache.Config[string, int]{
-		TTL:        func(string, int) time.Duration { return 2 * time.Minute },
+		TTLFunc:    func(string, int) time.Duration { return 2 * time.Minute },
 		TTLJitter:  0.1,
 		RenewAhead: time.Minute,
 		Renew: func(ctx context.Context, product string, old int) (int, error) {

@@ -147,7 +147,7 @@ func ExampleConfig_closeBeforeCreate() {
 }
 
 // A page that has not changed is not made anew.
-func ExampleCache_Reload() {
+func ExampleCache_Refresh_notModified() {
 	var pages oncecache.Cache[string, string]
 	ctx := context.Background()
 	changed := false
@@ -161,10 +161,10 @@ func ExampleCache_Reload() {
 		return old + ", revised", nil
 	}
 	for range 2 {
-		fmt.Println(pages.Reload(ctx, "/index.html", fetch))
+		fmt.Println(pages.Refresh(ctx, "/index.html", fetch))
 	}
 	changed = true
-	fmt.Println(pages.Reload(ctx, "/index.html", fetch))
+	fmt.Println(pages.Refresh(ctx, "/index.html", fetch))
 	// Output:
 	// first edition <nil>
 	// first edition <nil>
@@ -177,19 +177,6 @@ func ExampleCache_Clear() {
 	engines.Set("users", &engine{"postgres://db-002"})
 	fmt.Println(engines.Clear(), engines.Len())
 	// Output: 2 0
-}
-
-// The caller that has made the value may have more to do than those that find it.
-func ExampleCache_LoadOrCreate() {
-	var engines oncecache.Cache[string, *engine]
-	open := func(_ context.Context, url string) (*engine, error) { return &engine{url}, nil }
-	for range 2 {
-		e, loaded, err := engines.LoadOrCreate(context.Background(), "postgres://db-001", open)
-		fmt.Println(e.url, loaded, err)
-	}
-	// Output:
-	// postgres://db-001 false <nil>
-	// postgres://db-001 true <nil>
 }
 
 // Many users of one value may find it broken. It is replaced once.
@@ -266,7 +253,7 @@ func ExampleCache_Get() {
 
 func ExampleCache_SetIfAbsent() {
 	var prices oncecache.Cache[string, int]
-	fmt.Println(prices.SetIfAbsent("tea", 3), prices.SetIfAbsent("tea", 4))
+	fmt.Println(stored(prices.SetIfAbsent("tea", 3)), stored(prices.SetIfAbsent("tea", 4)))
 	fmt.Println(prices.Get("tea"))
 	// Output:
 	// true false
@@ -287,11 +274,11 @@ func ExampleCache_Delete() {
 func ExampleCache_Refresh() {
 	var prices oncecache.Cache[string, int]
 	prices.Set("tea", 3)
-	price, err := prices.Refresh(context.Background(), "tea", func(_ context.Context, name string) (int, error) {
+	price, err := prices.Refresh(context.Background(), "tea", anew(func(_ context.Context, name string) (int, error) {
 		old, _ := prices.Get(name)
 		fmt.Println("meanwhile:", old)
 		return 4, nil
-	})
+	}))
 	fmt.Println(price, err)
 	// Output:
 	// meanwhile: 3

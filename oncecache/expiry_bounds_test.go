@@ -26,8 +26,8 @@ func TestExpiredValuesAreTold(t *testing.T) {
 		"at once":          {0, func(*oncecache.Cache[string, int]) {}},
 		"Delete of it":     {0, func(c *oncecache.Cache[string, int]) { c.Delete("k") }},
 		"Get and Set":      {-1, func(c *oncecache.Cache[string, int]) { c.Get("k"); c.Set("l", 1); c.Delete("l") }},
-		"Sweep":            {time.Nanosecond, func(c *oncecache.Cache[string, int]) { time.Sleep(time.Millisecond); c.Sweep() }},
-		"another creation": {0, func(c *oncecache.Cache[string, int]) { c.Refresh(ctx, "k", makes(3)); c.Delete("k") }},
+		"Sweep":            {time.Nanosecond, func(c *oncecache.Cache[string, int]) { time.Sleep(time.Millisecond); oncecache.Sweep(c) }},
+		"another creation": {0, func(c *oncecache.Cache[string, int]) { c.Refresh(ctx, "k", anew(makes(3))); c.Delete("k") }},
 	} {
 		for _, closes := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestExpiredValuesAreTold(t *testing.T) {
 				told := map[int][]oncecache.Reason{}
 				config := oncecache.Config[string, int]{
 					MaxWeight: 100, Weight: func(_ string, v int) int64 { return int64(v) },
-					TTL: func(_ string, v int) time.Duration {
+					TTLFunc: func(_ string, v int) time.Duration {
 						if v == 7 {
 							return tt.ttl
 						}
@@ -83,7 +83,7 @@ func TestExpiryIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var created atomic.Int64
 		c := oncecache.MustNew(oncecache.Config[string, int]{
-			TTL:         func(string, int) time.Duration { return time.Minute },
+			TTLFunc:     func(string, int) time.Duration { return time.Minute },
 			Renew:       func(_ context.Context, _ string, old int) (int, error) { time.Sleep(time.Second); return old + 1, nil },
 			RenewAhead:  10 * time.Second,
 			OnCreate:    func(string, time.Duration, error) { created.Add(1) },
@@ -114,7 +114,7 @@ func TestRenewedValuesAreWeighed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := oncecache.MustNew(oncecache.Config[string, int]{
 			MaxWeight: 10, Weight: func(_ string, v int) int64 { return int64(v) },
-			TTL:        func(string, int) time.Duration { return time.Minute },
+			TTLFunc:    func(string, int) time.Duration { return time.Minute },
 			Renew:      func(_ context.Context, _ string, old int) (int, error) { return old + 4, nil },
 			RenewAhead: 10 * time.Second,
 		})

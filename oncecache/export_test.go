@@ -3,64 +3,58 @@ package oncecache
 import (
 	"context"
 	"slices"
-	"unsafe"
 )
 
-// StartSet does the first step of Set for a key that is present, and returns
-// the second.
+// StartSet does the first step of Set for a key that is present, and returns the second.
 func StartSet[K comparable, V any](c *Cache[K, V], k K, v V) (finish func() (V, bool)) {
 	r := c.shared()
-	n := newBoxed(r, k, v)
+	n := &entry[K, V]{key: k, value: v}
+	r.ready(n, limits{})
 	e := r.entries.Swap(r.at(k), n)
-	return func() (V, bool) { return valueIf[V](e, r.replaced(e, n)) }
+	return func() (V, bool) { return valueIf(e, r.overtake(e, n)) }
 }
 
-// StartDelete does the first step of Delete for a key that is present, and
-// returns the second.
+// StartDelete does the first step of Delete for a key that is present, and returns the second.
 func StartDelete[K comparable, V any](c *Cache[K, V], k K) (finish func() (V, bool)) {
 	r := c.shared()
 	e := r.take(r.at(k))
-	return func() (V, bool) { return valueIf[V](e, r.removed(e)) }
+	return func() (V, bool) { return valueIf(e, r.forget(e)) }
 }
 
 // valueIf returns the value of e if there is one.
-func valueIf[V any, K comparable](e *entry[K], has bool) (v V, ok bool) {
+func valueIf[K comparable, V any](e *entry[K, V], has bool) (v V, ok bool) {
 	if has {
-		v = *valueOf[V](e)
+		v = e.value
 	}
 	return v, has
 }
 
-// StartGet does the first step of Get for a key that is present, and returns
-// the second.
+// StartGet does the first step of Get for a key that is present, and returns the second.
 func StartGet[K comparable, V any](c *Cache[K, V], k K) (finish func() (V, bool)) {
-	e, _ := c.shared().find(k)
-	return func() (V, bool) { return get[V](e) }
+	r := c.shared()
+	e, _ := r.find(k)
+	return func() (V, bool) { return valueIf(e, r.use(e)) }
 }
 
-// Creating returns the counter of entries that are being created, and the
-// number of entries of any kind in the table.
+// Creating returns the counter of entries that have no value, and the number of entries of any
+// kind in the table.
 func Creating[K comparable, V any](c *Cache[K, V]) (creating, entries int) {
 	r := c.shared()
-	return r.creating(), r.size()
+	a := r.accounting
+	return tally(a.work.Load()).creating() - int(a.aside.Load()), r.entries.Len()
 }
 
 // CopyLease copies what must not be copied.
 func CopyLease[K comparable, V any](l *Lease[K, V]) *Lease[K, V] {
-	return &Lease[K, V]{box: l.box, held: l.held, root: l.root}
+	return &Lease[K, V]{entry: l.entry, held: l.held, root: l.root}
 }
 
 // Dependences returns how many the creation has listed whose context ctx is.
-func Dependences(ctx context.Context) (n int) {
-	for l := partOf(ctx).awaited(); l != nil; l = l.older {
-		n++
-	}
-	return n
-}
+func Dependences(ctx context.Context) int { return len(partOf(ctx).dependences()) }
 
 // Hidden returns how many flights Close would find that are in no table.
 func Hidden[K comparable, V any](c *Cache[K, V]) int {
-	return len(c.shared().backlog.flights(func(K) bool { return true }))
+	return len(c.shared().backlog.flights(nil))
 }
 
 // Named returns the keys that a PendingError of c would have.
@@ -70,39 +64,20 @@ func Named[K comparable, V any](c *Cache[K, V]) []any {
 	return slices.Concat(p.Creating, p.Leased, p.Closing)
 }
 
-// Claims returns how many keys are claimed, in a cache with CloseBeforeCreate.
-func Claims[K comparable, V any](c *Cache[K, V]) int { return c.shared().claims.(*claims[K]).Len() }
+// Claims returns how many keys of a cache with CloseBeforeCreate are not free.
+func Claims[K comparable, V any](c *Cache[K, V]) int { return c.shared().entries.Len() }
 
 // Pending returns what Close would wait for.
 func Pending[K comparable, V any](c *Cache[K, V]) int {
-	r := c.shared()
-	return tally(r.accounting.work.Load()).pending() + r.spared()
+	return tally(c.shared().accounting.work.Load()).pending()
 }
 
-// WithoutSpares makes creations in c, which is not in use yet, allocate their flights.
-func WithoutSpares[K comparable, V any](c *Cache[K, V]) { c.shared().spares = nil }
-
-// SpareWords returns where the words are that creations write in each spare of c.
-func SpareWords[K comparable, V any](c *Cache[K, V]) (all [][]uintptr) {
-	r := c.shared()
-	for i := range r.spares {
-		s := &r.spares[i]
-		all = append(all, []uintptr{
-			// Safety: the addresses become numbers at once and are never followed.
-			uintptr(unsafe.Pointer(&s.owner)), uintptr(unsafe.Pointer(&s.since)), uintptr(unsafe.Pointer(&s.created)), uintptr(unsafe.Pointer(&s.cells)),
-		})
-	}
-	return all
-}
-
-// Kept returns how many errors the cache keeps, by its count.
-func Kept[K comparable, V any](c *Cache[K, V]) int64 {
-	return int64(len(c.shared().kept.(*keptErrors[K]).heap))
-}
+// Kept returns how many errors the cache keeps, if it has no bounds.
+func Kept[K comparable, V any](c *Cache[K, V]) int64 { return int64(Places(c)) }
 
 // Places returns how many entries the order of a cache with bounds has.
 func Places[K comparable, V any](c *Cache[K, V]) (n int) {
-	o := c.shared().sieve.(*sieve[K])
+	o := c.shared().order
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for s := o.newest; s != nil; s = s.older {
@@ -117,16 +92,40 @@ func Places[K comparable, V any](c *Cache[K, V]) (n int) {
 // Mark is the mark of an entry that has a place in the order.
 type Mark = mark
 
-func (m *mark) Touch()             { m.touch(nil) }
+func (m *mark) Touch()             { m.touch() }
 func (m *mark) Held()              { m.held() }
 func (m *mark) AskedBySieve() bool { return m.asked(usedForSieve) }
 func (m *mark) AskedByIdle() bool  { return m.asked(usedForIdle) }
 
-// SweepIdle removes what nobody has used since the last time, in a cache with
-// MaxEntries and no IdleTimeout, whose timer would sweep too.
-func SweepIdle[K comparable, V any](c *Cache[K, V]) int {
+// Sweep looks at all that is due, as the timer does, and returns how many entries are to leave.
+func Sweep[K comparable, V any](c *Cache[K, V]) (n int) {
 	r := c.shared()
-	return r.sieve.(*sieve[K]).sweepIdle(r)
+	for more := r.order != nil; more; {
+		var out []*node[K, V]
+		out, more = r.order.few(r)
+		r.evictAll(out)
+		n += len(out)
+	}
+	return n
+}
+
+// SweepIdle removes what nobody has used since the last time, in a cache without IdleTimeout, whose
+// timer would do so too.
+func SweepIdle[K comparable, V any](c *Cache[K, V]) {
+	r := c.shared()
+	o := r.order
+	var out []*node[K, V]
+	o.mu.Lock()
+	for n, next := o.oldest, (*node[K, V])(nil); n != nil; n = next {
+		next = n.newer
+		if n.life == nil {
+			n.life = &lifetime[K, V]{node: n, expires: never, renews: never}
+		}
+		n.life.asks = atOnce
+		out = o.check(r, n, r.now(), out)
+	}
+	o.mu.Unlock()
+	r.evictAll(out)
 }
 
 // StartEviction does the first step of an eviction, and returns the second.
@@ -141,36 +140,36 @@ func StartIdling[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
 
 func startEviction[K comparable, V any](c *Cache[K, V], k K, why uint32) (finish func()) {
 	r := c.shared()
-	n := sieveNodeOf[K](r.seek(k).state.Load().place)
-	s := r.sieve.(*sieve[K])
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !n.mark().doom(n.leased, 0, why) {
+	n := r.entries.Load(r.at(k)).state.Load().node
+	o := r.order
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !n.entry.mark.doom(n.leased, 0, why) {
 		panic("oncecache: it is in use")
 	}
-	s.remove(n)
-	return func() { r.evictAll([]*sieveNode[K]{n}) }
+	o.remove(n)
+	return func() { r.evictAll([]*node[K, V]{n}) }
 }
 
-// ReplaceAsRefresh puts v in the place of what k has, as Refresh does that has
-// begun to, and calls between before it does the rest.
+// ReplaceAsRefresh puts v in the place of what k has, as Refresh does that has begun to, and calls
+// between before it does the rest.
 func ReplaceAsRefresh[K comparable, V any](c *Cache[K, V], k K, v V, between func()) {
 	r := c.shared()
 	e, _ := r.find(k)
-	if r.close != nil {
-		r.own(k)
+	if r.owns {
+		r.accounting.begin(onePending)
 	}
-	n := newBoxed(r, k, v)
-	r.makeReady(n, limits{})
-	if !r.entries.CompareAndSwap(r.at(k), e, n) {
+	n := &entry[K, V]{key: k, value: v}
+	r.ready(n, limits{until: never})
+	if !r.replace(e, n) {
 		panic("oncecache: it has gone")
 	}
 	between()
-	r.succeeded(e, n)
+	r.succeed(e, n)
 }
 
-// StartExpiry does the first step of the expiry of what k has, as the timer does it, and
-// returns the second.
+// StartExpiry does the first step of the expiry of what k has, as the timer does it, and returns
+// the second.
 func StartExpiry[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
 	return ExpiryOf(c, k)()
 }
@@ -179,15 +178,15 @@ func StartExpiry[K comparable, V any](c *Cache[K, V], k K) (finish func()) {
 // the timer does not find it any more.
 func ExpiryOf[K comparable, V any](c *Cache[K, V], k K) (start func() (finish func())) {
 	r := c.shared()
-	s := r.sieve.(*sieve[K])
-	n := sieveNodeOf[K](r.seek(k).state.Load().place)
+	o := r.order
+	n := r.entries.Load(r.at(k)).state.Load().node
 	return func() func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		o.mu.Lock()
+		defer o.mu.Unlock()
 		if n.stage == left {
 			return nil
 		}
-		out := s.expire(nil, n)
+		out := o.expire(nil, n)
 		return func() { r.evictAll(out) }
 	}
 }
@@ -195,31 +194,33 @@ func ExpiryOf[K comparable, V any](c *Cache[K, V], k K) (start func() (finish fu
 // MakeDue makes the next use of the value of k renew it, as the timer does.
 func MakeDue[K comparable, V any](c *Cache[K, V], k K) {
 	r := c.shared()
-	s := r.sieve.(*sieve[K])
-	n := sieveNodeOf[K](r.seek(k).state.Load().place)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n.life = &lifetime{until: forever, next: forever, of: s.lives.renews}
-	n.mark().used.Or(due)
+	n := r.entries.Load(r.at(k)).state.Load().node
+	r.order.mu.Lock()
+	defer r.order.mu.Unlock()
+	n.life.renews = never
+	n.entry.mark.bits.Or(due)
 }
 
-// Lifetimes returns how many values of a cache with a TTL are to expire.
+// Lifetimes returns how many places have to be looked at some time.
 func Lifetimes[K comparable, V any](c *Cache[K, V]) int {
-	s := c.shared().sieve.(*sieve[K])
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, n := range s.lives.heap {
-		if n.life.at != i+1 || n.stage != there || i > 0 && n.life.next < s.lives.heap[(i-1)/2].life.next {
-			panic("oncecache: the heap of lifetimes is broken")
+	o := c.shared().order
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, l := range o.heap {
+		if l.at != i+1 || l.node.stage != there || i > 0 && l.next < o.heap[(i-1)/2].next {
+			panic("oncecache: the heap is broken")
 		}
 	}
-	return len(s.lives.heap)
+	return len(o.heap)
 }
 
-// LifetimeTimer reports whether a timer waits for a value to expire.
+// LifetimeTimer reports whether a timer is under way.
 func LifetimeTimer[K comparable, V any](c *Cache[K, V]) bool {
-	s := c.shared().sieve.(*sieve[K])
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lives.timer != nil
+	o := c.shared().order
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.timer != nil
 }
+
+// LimitClosers sets how many goroutines close values of c, which is not in use yet.
+func LimitClosers[K comparable, V any](c *Cache[K, V], n int) { c.shared().backlog.limit = n }

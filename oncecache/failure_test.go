@@ -21,7 +21,7 @@ type errWait time.Duration
 func (e errWait) Error() string { return time.Duration(e).String() }
 
 func keeping(close func(string, int) error) *oncecache.Cache[string, int] {
-	return oncecache.MustNew(oncecache.Config[string, int]{Close: close, ErrorTTL: func(_ string, err error) time.Duration {
+	return oncecache.MustNew(oncecache.Config[string, int]{Close: close, ErrorTTLFunc: func(_ string, err error) time.Duration {
 		var wait errWait
 		if errors.As(err, &wait) {
 			return time.Duration(wait)
@@ -101,7 +101,7 @@ func wantEven[K comparable, V any](t *testing.T, c *oncecache.Cache[K, V]) {
 func TestKeptErrorsMakeRoom(t *testing.T) {
 	for name, replace := range map[string]func(c *oncecache.Cache[string, int]) bool{
 		"Set":         func(c *oncecache.Cache[string, int]) bool { _, replaced := c.Set("k", 7); return !replaced },
-		"SetIfAbsent": func(c *oncecache.Cache[string, int]) bool { return c.SetIfAbsent("k", 7) },
+		"SetIfAbsent": func(c *oncecache.Cache[string, int]) bool { return stored(c.SetIfAbsent("k", 7)) },
 	} {
 		c := keeping(func(string, int) error { return nil })
 		if _, err := c.GetOrCreate("k", func() (int, error) { return 1, errWait(-1) }); err == nil {
@@ -127,7 +127,7 @@ func TestKeptErrorsMakeRoom(t *testing.T) {
 
 // Panics, runtime.Goexit and cycles say nothing that would be worth keeping.
 func TestSomeErrorsAreNotKept(t *testing.T) {
-	c := oncecache.MustNew(oncecache.Config[string, int]{ErrorTTL: func(_ string, err error) time.Duration {
+	c := oncecache.MustNew(oncecache.Config[string, int]{ErrorTTLFunc: func(_ string, err error) time.Duration {
 		if err != errRefused {
 			panic(fmt.Sprint("asked for ", err))
 		}
@@ -175,7 +175,7 @@ func TestSomeErrorsAreNotKept(t *testing.T) {
 // T34: failures do not pile up, whether their keys are asked for again or not.
 func TestT34_KeptErrorsDoNotPileUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := oncecache.MustNew(oncecache.Config[int, int]{ErrorTTL: func(int, error) time.Duration { return time.Second }})
+		c := oncecache.MustNew(oncecache.Config[int, int]{ErrorTTLFunc: func(int, error) time.Duration { return time.Second }})
 		most := 0
 		for k := range 10_000 {
 			c.GetOrCreate(k, failing)
@@ -186,10 +186,10 @@ func TestT34_KeptErrorsDoNotPileUp(t *testing.T) {
 		if most > 12 {
 			t.Errorf("%d failures were kept at a time, of which 10 had not expired", most)
 		}
-		time.Sleep(time.Second)
-		_, entries := oncecache.Creating(c)
-		if n := c.Sweep(); n != entries || n == 0 {
-			t.Errorf("swept %d of %d", n, entries)
+		time.Sleep(time.Second + time.Millisecond)
+		synctest.Wait()
+		if _, entries := oncecache.Creating(c); entries != 0 {
+			t.Errorf("%d are left", entries)
 		}
 		wantEven(t, c)
 	})

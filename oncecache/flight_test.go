@@ -39,7 +39,7 @@ func TestInFlightIsAbsent(t *testing.T) {
 	inFlight(t, func(t *testing.T, c *oncecache.Cache[string, int], owner *creation, waiters []*call) {
 		wantAbsent(t, c, "k")
 		wantLen(t, c, 0)
-		if c.SetIfAbsent("k", 2) {
+		if stored(c.SetIfAbsent("k", 2)) {
 			t.Error("SetIfAbsent ended a creation")
 		}
 		if oncecache.CompareAndDelete(c, "k", 0) {

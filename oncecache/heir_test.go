@@ -3,6 +3,7 @@
 package oncecache_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 
@@ -73,26 +74,35 @@ func begins(c *oncecache.Cache[string, int], p *pilot) *call {
 	})
 }
 
-// T17 puddle #21: on request, what has begun is finished.
-func TestT17_KeepCreating(t *testing.T) {
+// T17 puddle #21: what has begun is finished if one caller never leaves: a call on a goroutine
+// of its own, whose context does not end.
+func TestT17_CreationGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := oncecache.MustNew(oncecache.Config[string, int]{KeepCreating: true})
+		var c oncecache.Cache[string, int]
 		p := newPilot()
-		owner := asks(t, c, p.create)
+		type tenant struct{}
+		ctx, leave := context.WithCancel(context.WithValue(t.Context(), tenant{}, 7))
+		go func() {
+			if v, err := c.GetOrCreateContext(context.WithoutCancel(ctx), "k", p.create); v != 1 || err != nil {
+				t.Errorf("the call that stays gets %d, %v", v, err)
+			}
+		}()
 		flight := <-p.ctx
-		owner.leave()
-		wantAll(t, []*call{owner.call}, left)
+		asker := asks(t, &c, nil)
+		synctest.Wait()
+		leave()
+		asker.leave()
+		wantAll(t, []*call{asker.call}, left)
 		synctest.Wait()
 		if cancelled(flight) {
 			t.Error("the creation is cancelled")
 		}
-		joined := asks(t, c, nil)
-		synctest.Wait()
-		joined.leave()
-		wantAll(t, []*call{joined.call}, left)
+		if flight.Value(tenant{}) != 7 {
+			t.Error("the creation has lost the values of its context")
+		}
 		p.end <- with(1)
 		synctest.Wait()
-		wantGet(t, c, "k", 1)
+		wantGet(t, &c, "k", 1)
 	})
 }
 

@@ -165,3 +165,11 @@ func within(t *testing.T, d time.Duration, f func()) {
 		t.Fatal("hangs")
 	}
 }
+
+// anew returns a function for Refresh that does not look at the old value.
+func anew[K comparable, V any](create func(context.Context, K) (V, error)) func(context.Context, K, V, bool) (V, error) {
+	return func(ctx context.Context, k K, _ V, _ bool) (V, error) { return create(ctx, k) }
+}
+
+// stored is whether SetIfAbsent has stored its value.
+func stored[V any](_ V, ok bool) bool { return ok }

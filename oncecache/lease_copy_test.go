@@ -71,7 +71,7 @@ func TestZeroLease(t *testing.T) {
 	s.close()
 	s.engine.Discard()
 	s.close()
-	if p := panicOf(func() { s.query() }); p != "oncecache: value of a lease that was released" {
+	if p := panicOf(func() { s.query() }); p != "oncecache: Value called on a released lease" {
 		t.Error(p)
 	}
 }

@@ -62,8 +62,7 @@ func TestStressLeases(t *testing.T) {
 	}
 	for round := range 5 {
 		c := oncecache.MustNew(oncecache.Config[int, *resource]{
-			Close:        func(_ int, r *resource) error { r.close(t); return nil },
-			KeepCreating: round == 4,
+			Close: func(_ int, r *resource) error { r.close(t); return nil },
 		})
 		wanted := func(k int, r *resource, err error) {
 			if err == nil && (r == nil || r.key != k) {
@@ -85,7 +84,7 @@ func TestStressLeases(t *testing.T) {
 				case 0:
 					c.Set(k, fresh(k))
 				case 1:
-					if v := fresh(k); !c.SetIfAbsent(k, v) {
+					if v := fresh(k); !stored(c.SetIfAbsent(k, v)) {
 						v.close(t)
 					}
 				case 2:

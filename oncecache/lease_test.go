@@ -118,7 +118,7 @@ func TestReleasedLease(t *testing.T) {
 	for _, l := range []*oncecache.Lease[string, int]{new(oncecache.Lease[string, int]), released} {
 		l.Release()
 		l.Discard()
-		if p := panicOf(func() { l.Value() }); p != "oncecache: value of a lease that was released" {
+		if p := panicOf(func() { l.Value() }); p != "oncecache: Value called on a released lease" {
 			t.Error(p)
 		}
 	}
@@ -387,7 +387,7 @@ func TestLeaseOfNaN(t *testing.T) {
 				t.Error(v, err)
 			}
 			c.Set(nan, 3)
-			if c.SetIfAbsent(nan, 4) {
+			if stored(c.SetIfAbsent(nan, 4)) {
 				t.Error("stored a NaN")
 			}
 			if closed != 4 {

@@ -19,7 +19,7 @@ import (
 
 // lasting returns settings whose values expire after d.
 func lasting(d time.Duration) config {
-	return config{TTL: func(string, int) time.Duration { return d }}
+	return config{TTLFunc: func(string, int) time.Duration { return d }}
 }
 
 // tt is a way to ask for a value. It reports what it found; none of them creates.
@@ -33,10 +33,8 @@ var lookUps = map[string]func(c *oncecache.Cache[string, int], k string) (v int,
 		v, err := c.GetOrCreateContext(context.Background(), k, refusing)
 		return v, err == nil
 	},
-	"LoadOrCreate": func(c *oncecache.Cache[string, int], k string) (int, bool) {
-		v, loaded, err := c.LoadOrCreate(context.Background(), k, refusing)
-		return v, loaded && err == nil
-	},
+	"Peek": func(c *oncecache.Cache[string, int], k string) (int, bool) { return c.Peek(k) },
+	"Info": func(c *oncecache.Cache[string, int], k string) (int, bool) { _, ok := c.Info(k); return 1, ok },
 	"Acquire": func(c *oncecache.Cache[string, int], k string) (int, bool) {
 		l, err := c.Acquire(context.Background(), k, refusing)
 		if err != nil {
@@ -57,8 +55,7 @@ var lookUps = map[string]func(c *oncecache.Cache[string, int], k string) (v int,
 		return v, err == nil
 	},
 	"SetIfAbsent": func(c *oncecache.Cache[string, int], k string) (int, bool) {
-		stored := c.SetIfAbsent(k, 1)
-		return 1, !stored
+		return 1, !stored(c.SetIfAbsent(k, 1))
 	},
 	"Keys": func(c *oncecache.Cache[string, int], k string) (int, bool) {
 		return 1, slices.Contains(slices.Collect(c.Keys()), k)
@@ -78,7 +75,7 @@ var lookUps = map[string]func(c *oncecache.Cache[string, int], k string) (v int,
 	},
 	"Clear": func(c *oncecache.Cache[string, int], _ string) (int, bool) { return 1, c.Clear() == 1 },
 	"Reload": func(c *oncecache.Cache[string, int], k string) (v int, ok bool) {
-		c.Reload(context.Background(), k, func(_ context.Context, _ string, old int, exists bool) (int, error) {
+		c.Refresh(context.Background(), k, func(_ context.Context, _ string, old int, exists bool) (int, error) {
 			v, ok = old, exists
 			return 0, errRefused
 		})
@@ -188,11 +185,11 @@ func TestNewValueHasItsOwnTime(t *testing.T) {
 	for name, write := range map[string]func(ctx context.Context, c *oncecache.Cache[string, int]){
 		"Set":           func(_ context.Context, c *oncecache.Cache[string, int]) { c.Set("k", 2) },
 		"Set, the same": func(_ context.Context, c *oncecache.Cache[string, int]) { c.Set("k", 1) },
-		"Refresh":       func(ctx context.Context, c *oncecache.Cache[string, int]) { c.Refresh(ctx, "k", makes(2)) },
+		"Refresh":       func(ctx context.Context, c *oncecache.Cache[string, int]) { c.Refresh(ctx, "k", anew(makes(2))) },
 		"not modified": func(ctx context.Context, c *oncecache.Cache[string, int]) {
-			c.Refresh(ctx, "k", func(context.Context, string) (int, error) { return 0, oncecache.ErrNotModified })
+			c.Refresh(ctx, "k", anew(func(context.Context, string) (int, error) { return 0, oncecache.ErrNotModified }))
 		},
-		"Refresh, the same": func(ctx context.Context, c *oncecache.Cache[string, int]) { c.Refresh(ctx, "k", makes(1)) },
+		"Refresh, the same": func(ctx context.Context, c *oncecache.Cache[string, int]) { c.Refresh(ctx, "k", anew(makes(1))) },
 		"Delete": func(ctx context.Context, c *oncecache.Cache[string, int]) {
 			c.Delete("k")
 			c.GetOrCreateContext(ctx, "k", makes(3))
@@ -202,7 +199,7 @@ func TestNewValueHasItsOwnTime(t *testing.T) {
 			for first, second := range map[time.Duration]time.Duration{time.Minute: time.Hour, time.Hour: time.Minute} {
 				synctest.Test(t, func(t *testing.T) {
 					asked := 0
-					settings := config{TTL: func(string, int) time.Duration {
+					settings := config{TTLFunc: func(string, int) time.Duration {
 						asked++
 						if asked == 1 {
 							return first
@@ -265,7 +262,7 @@ func TestExtremeTTL(t *testing.T) {
 					return got["k"]
 				},
 				"Refresh": func(c *oncecache.Cache[string, int]) int {
-					v, _ := c.Refresh(context.Background(), "k", makes(1))
+					v, _ := c.Refresh(context.Background(), "k", anew(makes(1)))
 					return v
 				},
 				"Set":         func(c *oncecache.Cache[string, int]) int { c.Set("k", 1); return 1 },
@@ -274,7 +271,7 @@ func TestExtremeTTL(t *testing.T) {
 				for _, closes := range []bool{false, true} {
 					synctest.Test(t, func(t *testing.T) {
 						var closed atomic.Int32
-						settings := config{TTL: func(string, int) time.Duration { return tt.ttl }, TTLJitter: jitter}
+						settings := config{TTLFunc: func(string, int) time.Duration { return tt.ttl }, TTLJitter: jitter}
 						if closes {
 							settings.Close = func(string, int) error { closed.Add(1); return nil }
 						}
@@ -307,17 +304,17 @@ func TestNoTimeLeft(t *testing.T) {
 	for name, write := range map[string]func(ctx context.Context, c *oncecache.Cache[string, int]) int{
 		"Set, the same": func(_ context.Context, c *oncecache.Cache[string, int]) int { v, _ := c.Set("k", 1); return v },
 		"Refresh": func(ctx context.Context, c *oncecache.Cache[string, int]) int {
-			v, _ := c.Refresh(ctx, "k", makes(1))
+			v, _ := c.Refresh(ctx, "k", anew(makes(1)))
 			return v
 		},
 		"not modified": func(ctx context.Context, c *oncecache.Cache[string, int]) int {
-			v, _ := c.Refresh(ctx, "k", func(context.Context, string) (int, error) { return 0, oncecache.ErrNotModified })
+			v, _ := c.Refresh(ctx, "k", anew(func(context.Context, string) (int, error) { return 0, oncecache.ErrNotModified }))
 			return v
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			closed, ttl := 0, time.Hour
-			c := oncecache.MustNew(config{TTL: func(string, int) time.Duration { return ttl }, Close: func(string, int) error { closed++; return nil }})
+			c := oncecache.MustNew(config{TTLFunc: func(string, int) time.Duration { return ttl }, Close: func(string, int) error { closed++; return nil }})
 			c.Set("k", 1)
 			ttl = 0
 			if v := write(t.Context(), c); v != 1 {
@@ -414,16 +411,16 @@ func TestTTLEndsBadly(t *testing.T) {
 			},
 			"Set":         func(_ context.Context, c *oncecache.Cache[string, int]) { c.Set("k", 1) },
 			"SetIfAbsent": func(_ context.Context, c *oncecache.Cache[string, int]) { c.SetIfAbsent("k", 1) },
-			"Refresh":     func(ctx context.Context, c *oncecache.Cache[string, int]) { c.Refresh(ctx, "old", makes(1)) },
+			"Refresh":     func(ctx context.Context, c *oncecache.Cache[string, int]) { c.Refresh(ctx, "old", anew(makes(1))) },
 			"not modified": func(ctx context.Context, c *oncecache.Cache[string, int]) {
-				c.Refresh(ctx, "old", func(context.Context, string) (int, error) { return 0, oncecache.ErrNotModified })
+				c.Refresh(ctx, "old", anew(func(context.Context, string) (int, error) { return 0, oncecache.ErrNotModified }))
 			},
 		} {
 			for _, closes := range []bool{false, true} {
 				synctest.Test(t, func(t *testing.T) {
 					var mu sync.Mutex
 					closed, bad := map[int]int{}, false
-					settings := config{TTL: func(string, int) time.Duration {
+					settings := config{TTLFunc: func(string, int) time.Duration {
 						if bad {
 							f()
 						}
@@ -470,7 +467,7 @@ func TestTTLEndsBadly(t *testing.T) {
 // more than that.
 func TestTTLJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		settings := oncecache.Config[int, int]{TTL: func(int, int) time.Duration { return 100 * time.Second }, TTLJitter: 0.25}
+		settings := oncecache.Config[int, int]{TTLFunc: func(int, int) time.Duration { return 100 * time.Second }, TTLJitter: 0.25}
 		c := oncecache.MustNew(settings)
 		for k := range 1000 {
 			c.Set(k, k)
@@ -503,7 +500,7 @@ func TestSweepRemovesWhatHasExpired(t *testing.T) {
 		for j := range 100 {
 			c.Set(fmt.Sprint(j), j)
 		}
-		removed += c.Sweep()
+		removed += oncecache.Sweep(c)
 	}
 	for c.Len() > 0 {
 		runtime.Gosched()
@@ -517,7 +514,7 @@ func TestLifetimesHaveOneTimer(t *testing.T) {
 		var ends []time.Duration
 		var mu sync.Mutex
 		c := oncecache.MustNew(oncecache.Config[int, int]{
-			TTL: func(_, v int) time.Duration { return time.Duration(v) * time.Second },
+			TTLFunc: func(_, v int) time.Duration { return time.Duration(v) * time.Second },
 			Close: func(k, v int) error {
 				mu.Lock()
 				defer mu.Unlock()
@@ -554,11 +551,11 @@ func TestLifetimesHaveOneTimer(t *testing.T) {
 func TestNewRefusesJitter(t *testing.T) {
 	ttl := func(string, int) time.Duration { return 1 }
 	for want, bad := range map[string]config{
-		"oncecache: Config.TTLJitter -0.1: must be in 0..1":             {TTL: ttl, TTLJitter: -0.1},
-		"oncecache: Config.TTLJitter 1.5: must be in 0..1":              {TTL: ttl, TTLJitter: 1.5},
-		"oncecache: Config.TTLJitter NaN: must be in 0..1":              {TTL: ttl, TTLJitter: math.NaN()},
-		"oncecache: Config.TTLJitter +Inf: must be in 0..1":             {TTL: ttl, TTLJitter: math.Inf(1)},
-		"oncecache: Config.TTLJitter 0.5: must be 0 without Config.TTL": {TTLJitter: 0.5},
+		"oncecache: Config.TTLJitter -0.1: must be in 0..1":                                {TTLFunc: ttl, TTLJitter: -0.1},
+		"oncecache: Config.TTLJitter 1.5: must be in 0..1":                                 {TTLFunc: ttl, TTLJitter: 1.5},
+		"oncecache: Config.TTLJitter NaN: must be in 0..1":                                 {TTLFunc: ttl, TTLJitter: math.NaN()},
+		"oncecache: Config.TTLJitter +Inf: must be in 0..1":                                {TTLFunc: ttl, TTLJitter: math.Inf(1)},
+		"oncecache: Config.TTLJitter 0.5: must be 0 without Config.TTL and Config.TTLFunc": {TTLJitter: 0.5},
 	} {
 		if c, err := oncecache.New(bad); c != nil || err == nil || err.Error() != want {
 			t.Errorf("New returns %v, %v, want %s", c, err, want)

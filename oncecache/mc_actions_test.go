@@ -89,8 +89,8 @@ func set(v int) action {
 }
 
 func setIfAbsent(v int) action {
-	return once(fmt.Sprintf("SetIfAbsent(%d)", v), false, func(h *history) string { return fmt.Sprint(h.c.SetIfAbsent(key, v)) },
-		func(s *sequential) string { return fmt.Sprint(s.cache.SetIfAbsent(modelKey, v)) })
+	return once(fmt.Sprintf("SetIfAbsent(%d)", v), false, func(h *history) string { return fmt.Sprint(stored(h.c.SetIfAbsent(key, v))) },
+		func(s *sequential) string { return fmt.Sprint(stored(s.cache.SetIfAbsent(modelKey, v))) })
 }
 
 func compareAndDelete(v int) action {

@@ -21,12 +21,15 @@ type estate struct {
 	m     *mc.M
 	c     *oncecache.Cache[int, int]
 	keeps func(int, error) time.Duration
-	made  [20]bool
-	shut  [20]atomics.Uint32
+
+	ordered bool // there is an order
+	made    [20]bool
+	shut    [20]atomics.Uint32
 }
 
 func settle(m *mc.M, config oncecache.Config[int, int]) *estate {
-	e := &estate{m: m, keeps: config.ErrorTTL}
+	e := &estate{m: m, keeps: config.ErrorTTLFunc}
+	e.ordered = config.MaxEntries > 0 || config.MaxWeight > 0 || config.TTLFunc != nil || config.ErrorTTLFunc != nil
 	config.Close = func(_, v int) error {
 		if e.shut[v].Add(1) != 1 {
 			m.Failf("%d is closed twice", v)
@@ -78,8 +81,17 @@ func (e *estate) over() {
 	if creating, entries := oncecache.Creating(e.c); creating != 0 && e.keeps == nil || entries != e.c.Len()+creating {
 		e.m.Failf("%d entries without a value, of %d", creating, entries)
 	}
+	if n := oncecache.Hidden(e.c); n != 0 {
+		e.m.Failf("%d functions that have ended are kept", n)
+	}
+	if names := oncecache.Named(e.c); len(names) != 0 {
+		e.m.Failf("%v are named, and nothing is left of them", names)
+	}
 	if err := e.c.Close(context.Background()); err != nil {
 		e.m.Failf("Close returns %v", err)
+	}
+	if n := e.places(); n != 0 {
+		e.m.Failf("%d places are left after Close", n)
 	}
 	if creating, entries := oncecache.Creating(e.c); creating != 0 || entries != 0 {
 		e.m.Failf("%d entries without a value, of %d, after Close", creating, entries)
@@ -92,6 +104,14 @@ func (e *estate) over() {
 			e.m.Failf("%d was made: %v, and closed %d times", v, made, n)
 		}
 	}
+}
+
+// places returns how many places the order has, if there is one.
+func (e *estate) places() int {
+	if e.ordered {
+		return oncecache.Places(e.c)
+	}
+	return 0
 }
 
 // A scene is what some threads do in an estate.
@@ -142,7 +162,6 @@ func TestProtocolsOfEviction(t *testing.T) {
 		{"two keys come to an empty cache", one, nil, []func(*estate){set(1, 1), set(2, 2)}, atMost(1)},
 		{"two keys come to a full one", one, full, []func(*estate){set(2, 2), set(3, 3)}, atMost(1)},
 		{"one comes, the other goes", one, full, []func(*estate){set(2, 2), func(e *estate) { e.c.Delete(1) }}, atMost(1)},
-		{"one comes, the other is replaced", one, full, []func(*estate){set(2, 2), set(1, 3)}, atMost(1)},
 		{"one comes, the other is used", one, full, []func(*estate){set(2, 2), hold(1, 3)}, atMost(2)},
 		{"one comes, the other is hit again and again", one, full, []func(*estate){set(2, 2), func(e *estate) {
 			e.c.Get(1)
@@ -154,6 +173,7 @@ func TestProtocolsOfEviction(t *testing.T) {
 	} {
 		s.run(t)
 	}
+	scene{"one comes, the other is replaced", one, full, []func(*estate){set(2, 2), set(1, 3)}, atMost(1)}.explore(t, twice)
 	scene{"Close", one, full, []func(*estate){set(2, 2), func(e *estate) { e.c.Close(context.Background()) }}, atMost(0)}.explore(t, twice)
 }
 
@@ -251,15 +271,15 @@ func TestProtocolsOfIdleness(t *testing.T) {
 	})
 }
 
-// Nor is what Reload holds, though it does not note a use.
-func TestProtocolsOfReloadedEntries(t *testing.T) {
-	mc.Check(t, mc.Config{Operations: "Reload ∥ a sweep"}, func(m *mc.M) {
+// Nor is what Refresh holds, though it does not note a use.
+func TestProtocolsOfRefreshedEntries(t *testing.T) {
+	mc.Check(t, mc.Config{Operations: "Refresh ∥ a sweep"}, func(m *mc.M) {
 		c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 1, Close: func(int, int) error { return nil }})
 		c.Set(1, 1) // which is no use
 		m.Go(func() {
-			_, err := c.Reload(context.Background(), 1, func(_ context.Context, _, _ int, exists bool) (int, error) {
+			_, err := c.Refresh(context.Background(), 1, func(_ context.Context, _, _ int, exists bool) (int, error) {
 				if _, ok := c.Get(1); ok != exists {
-					m.Failf("Reload holds a value: %v; the key has one: %v", exists, ok)
+					m.Failf("Refresh holds a value: %v; the key has one: %v", exists, ok)
 				}
 				return 2, nil
 			})
@@ -294,21 +314,31 @@ func TestProtocolsOfTimeouts(t *testing.T) {
 			}
 		}
 	}
+	again := func(v int) func(*estate) {
+		return func(e *estate) {
+			_, err := e.c.Refresh(context.Background(), 1, anew(e.make(v)))
+			e.wantError(err, oncecache.ErrCreateTimeout)
+		}
+	}
 	for _, s := range []scene{
 		{"a creation", brief, nil, []func(*estate){create(1)}, nil},
 		{"a creation and a waiter", brief, nil, []func(*estate){create(1), create(2)}, nil},
 		{"a creation that is waited for, and Delete", brief, nil, []func(*estate){alone(1), func(e *estate) { e.c.Delete(1) }}, nil},
 		{"a creation and Delete", brief, nil, []func(*estate){create(1), func(e *estate) { e.c.Delete(1) }}, nil},
 		{"a creation and Set", brief, nil, []func(*estate){create(1), func(e *estate) { e.set(1, 5) }}, nil},
+		{"Refresh and Set", brief, func(e *estate) { e.set(1, 1) }, []func(*estate){again(2), func(e *estate) { e.set(1, 5) }}, nil},
 		{"a creation and Close", brief, nil, []func(*estate){create(1), func(e *estate) { e.c.Close(context.Background()) }}, nil},
 	} {
 		s.run(t)
 	}
+	scene{"two Refresh", brief, func(e *estate) { e.set(1, 1) }, []func(*estate){again(2), again(3)}, nil}.explore(t, twice)
 }
 
 // Errors stay in the place of values, which others put there or remove.
 func TestProtocolsOfKeptErrors(t *testing.T) {
-	keeps := oncecache.Config[int, int]{ErrorTTL: func(int, error) time.Duration { return -1 }}
+	keeps := oncecache.Config[int, int]{ErrorTTLFunc: func(int, error) time.Duration { return -1 }}
+	alone := keeps
+	alone.CloseBeforeCreate = true
 	calls := 0
 	fail := func(e *estate) {
 		v, err := e.c.GetOrCreate(1, func() (int, error) { calls++; return 9, errRefused })
@@ -331,14 +361,17 @@ func TestProtocolsOfKeptErrors(t *testing.T) {
 		{"Set", keeps, nil, []func(*estate){fail, func(e *estate) { e.set(1, 5) }}, nil},
 		{"Delete", keeps, nil, []func(*estate){fail, func(e *estate) { e.c.Delete(1) }}, nil},
 		{"Close", keeps, nil, []func(*estate){fail, func(e *estate) { e.c.Close(context.Background()) }}, nil},
+		{"an error, and a caller, with CloseBeforeCreate", alone, fresh, []func(*estate){fail, fail}, kept},
+		{"Set, with CloseBeforeCreate", alone, nil, []func(*estate){fail, func(e *estate) { e.set(1, 5) }}, nil},
+		{"Delete, with CloseBeforeCreate", alone, nil, []func(*estate){fail, func(e *estate) { e.c.Delete(1) }}, nil},
 		{"Set, Delete and a caller", keeps, failed, []func(*estate){fail, func(e *estate) { e.set(1, 5) }, func(e *estate) { e.c.Delete(1) }}, nil},
 		{"Sweep", keeps, func(e *estate) {
 			fresh(e)
 			e.c.GetOrCreate(2, func() (int, error) { return 0, errRefused }) // so that there is something to look for
-		}, []func(*estate){fail, func(e *estate) { e.c.Sweep() }}, kept},
+		}, []func(*estate){fail, func(e *estate) { oncecache.Sweep(e.c) }}, kept},
 		{"SetIfAbsent twice", keeps, failed, []func(*estate){
-			func(e *estate) { e.made[5] = e.c.SetIfAbsent(1, 5) },
-			func(e *estate) { e.made[6] = e.c.SetIfAbsent(1, 6) },
+			func(e *estate) { e.made[5] = stored(e.c.SetIfAbsent(1, 5)) },
+			func(e *estate) { e.made[6] = stored(e.c.SetIfAbsent(1, 6)) },
 		}, func(e *estate) {
 			if e.made[5] == e.made[6] {
 				e.m.Failf("both or none have stored")

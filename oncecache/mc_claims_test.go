@@ -126,7 +126,7 @@ func TestProtocolsOfTurnsOfAnOvertakenRefresh(t *testing.T) {
 		c := oncecache.MustNew(oncecache.Config[int, int]{CloseBeforeCreate: true, Close: func(int, int) error { return nil }})
 		c.Set(1, 1)
 		m.Go(func() {
-			c.Refresh(context.Background(), 1, func(ctx context.Context, _ int) (int, error) {
+			c.Refresh(context.Background(), 1, func(ctx context.Context, _, _ int, _ bool) (int, error) {
 				oncecache.CompareAndDelete(c, 1, 1)
 				c.SetIfAbsent(1, 5)
 				oncecache.CompareAndDelete(c, 1, 5)
@@ -134,7 +134,7 @@ func TestProtocolsOfTurnsOfAnOvertakenRefresh(t *testing.T) {
 				return 3, nil
 			})
 		})
-		m.Go(func() { c.Refresh(context.Background(), 1, makesOne) })
+		m.Go(func() { c.Refresh(context.Background(), 1, anew(makesOne)) })
 		m.Final(func() {
 			if err := c.Close(context.Background()); err != nil || oncecache.Claims(c) != 0 {
 				m.Failf("closed with %v, %d claims are left", err, oncecache.Claims(c))
@@ -151,7 +151,7 @@ func TestProtocolsOfARefreshThatAsks(t *testing.T) {
 		c := oncecache.MustNew(oncecache.Config[int, int]{})
 		c.Set(1, 1)
 		m.Go(func() {
-			v, err := c.Refresh(context.Background(), 1, func(ctx context.Context, k int) (int, error) {
+			v, err := c.Refresh(context.Background(), 1, func(ctx context.Context, k, _ int, _ bool) (int, error) {
 				oncecache.CompareAndDelete(c, 1, 1)
 				ctx, cancel := atomics.WithCancelCause(ctx)
 				defer cancel(nil)
@@ -245,7 +245,7 @@ func TestProtocolsOfFreedKeys(t *testing.T) {
 		c := new(oncecache.Cache[int, int])
 		m.Go(func() { c.GetOrCreate(1, failing) })
 		m.Go(func() {
-			if _, err := c.Wait(context.Background(), 1); err == errRefused && !c.SetIfAbsent(1, 5) {
+			if _, err := c.Wait(context.Background(), 1); err == errRefused && !stored(c.SetIfAbsent(1, 5)) {
 				m.Failf("the key has failed, and is not free")
 			}
 		})

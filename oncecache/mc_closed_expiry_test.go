@@ -19,8 +19,8 @@ func TestClosedBesideWhatIsOver(t *testing.T) {
 		makesTwo = func() (int, error) { return 2, nil }
 		fails    = func() (int, error) { return 0, errors.New("not today") }
 	)
-	values := oncecache.Config[int, int]{TTL: func(int, int) time.Duration { return 0 }}
-	failures := oncecache.Config[int, int]{MaxEntries: 1, ErrorTTL: func(int, error) time.Duration { return 1 }}
+	values := oncecache.Config[int, int]{TTLFunc: func(int, int) time.Duration { return 0 }}
+	failures := oncecache.Config[int, int]{MaxEntries: 1, ErrorTTL: time.Millisecond}
 	set := func(c *oncecache.Cache[int, int]) { c.Set(1, 1) }
 	ask := map[string]func(c *oncecache.Cache[int, int]) (int, error){
 		"GetOrCreate": func(c *oncecache.Cache[int, int]) (int, error) { return c.GetOrCreate(1, makesTwo) },
@@ -28,7 +28,7 @@ func TestClosedBesideWhatIsOver(t *testing.T) {
 			return c.GetOrCreateContext(context.Background(), 1, func(context.Context, int) (int, error) { return makesTwo() })
 		},
 		"Refresh": func(c *oncecache.Cache[int, int]) (int, error) {
-			return c.Refresh(context.Background(), 1, func(context.Context, int) (int, error) { return makesTwo() })
+			return c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) { return makesTwo() })
 		},
 	}
 	for name, call := range ask {
@@ -43,7 +43,7 @@ func TestClosedBesideWhatIsOver(t *testing.T) {
 			mc.Check(t, twice.of("ErrorTTL is over: "+name+" ∥ Close"), func(m *mc.M) {
 				c := oncecache.MustNew(failures)
 				c.GetOrCreate(1, fails)
-				m.Advance(2)
+				m.Advance(2 * time.Millisecond)
 				endsClosed(m, c, call)
 			})
 		})

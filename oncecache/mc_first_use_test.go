@@ -25,7 +25,6 @@ func TestLooksBeforeAll(t *testing.T) {
 		look        func(c cache) int
 		most        int
 	}{
-		"Set and Sweep":        {nil, func(c cache) { c.Set(1, 1) }, cache.Sweep, 0},
 		"Set and Len":          {nil, func(c cache) { c.Set(1, 1) }, cache.Len, 1},
 		"Set and Stats":        {nil, func(c cache) { c.Set(1, 1) }, func(c cache) int { return int(c.Stats().Created) }, 0},
 		"Set and InFlight":     {nil, func(c cache) { c.Set(1, 1) }, flights, 0},
@@ -50,5 +49,5 @@ func TestLooksBeforeAll(t *testing.T) {
 }
 
 func refresh(c *oncecache.Cache[int, int]) {
-	_, _ = c.Refresh(context.Background(), 1, func(context.Context, int) (int, error) { return 2, nil })
+	_, _ = c.Refresh(context.Background(), 1, anew(makesTwo))
 }

@@ -21,25 +21,16 @@ import (
 // have ended one creation before the function of the other began.
 func protocol(t *testing.T, first []action, threads ...[]action) {
 	t.Helper()
-	protocolOf(t, everything, func() *oncecache.Cache[string, int] { return new(oncecache.Cache[string, int]) }, first, threads...)
+	protocolOf(t, everything, first, threads...)
 }
 
-// withFlights returns a cache in which each creation has a flight from the start. Programs that are
-// too large to explore with spares have such a cache; a few preemptions of them are explored with
-// spares.
-func withFlights() *oncecache.Cache[string, int] {
-	c := new(oncecache.Cache[string, int])
-	oncecache.WithoutSpares(c)
-	return c
-}
-
-// protocolOf is protocol of caches that fresh makes.
-func protocolOf(t *testing.T, explore extent, fresh func() *oncecache.Cache[string, int], first []action, threads ...[]action) {
+// protocolOf is protocol to an extent.
+func protocolOf(t *testing.T, how extent, first []action, threads ...[]action) {
 	t.Helper()
 	verdicts := map[string]bool{} // of the histories seen so far
 	operations := mc.Listed(threads, func(a action) string { return a.name })
-	mc.Check(t, explore.of(operations), func(m *mc.M) {
-		c := fresh()
+	mc.Check(t, how.of(operations), func(m *mc.M) {
+		c := new(cache)
 		h := &history{m: m, c: c}
 		h.do(first)
 		histories := make([]history, len(threads))

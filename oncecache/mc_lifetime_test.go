@@ -9,12 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/latchfree/latchfree/internal/atomics"
 	"github.com/latchfree/latchfree/internal/mc"
 	"github.com/latchfree/latchfree/oncecache"
 )
 
 // endless values expire when the protocol says so, and have no timer.
-var endless = oncecache.Config[int, int]{TTL: func(int, int) time.Duration { return math.MaxInt64 }}
+var endless = oncecache.Config[int, int]{TTLFunc: func(int, int) time.Duration { return math.MaxInt64 }}
 
 // A value expires while others use, replace and remove it: from then on no call gets it, what
 // comes in its place stays, and each value is closed once.
@@ -54,14 +55,14 @@ func TestProtocolsOfExpiry(t *testing.T) {
 				e.m.Failf("%d, %v is left", v, ok)
 			}
 		}},
-		{"it expires, SetIfAbsent", endless, there, []func(*estate){expire, func(e *estate) { e.made[5] = e.c.SetIfAbsent(1, 5) }}, func(e *estate) {
+		{"it expires, SetIfAbsent", endless, there, []func(*estate){expire, func(e *estate) { e.made[5] = stored(e.c.SetIfAbsent(1, 5)) }}, func(e *estate) {
 			if v, ok := e.c.Get(1); ok != e.made[5] || ok && v != 5 {
 				e.m.Failf("%d, %v is left", v, ok)
 			}
 		}},
 		{"a creation, SetIfAbsent", endless, nil, []func(*estate){
 			func(e *estate) { e.c.GetOrCreate(1, func() (int, error) { return e.make(2)(nil, 1) }) },
-			func(e *estate) { e.made[5] = e.c.SetIfAbsent(1, 5) },
+			func(e *estate) { e.made[5] = stored(e.c.SetIfAbsent(1, 5)) },
 		}, func(e *estate) {
 			if v, ok := e.c.Get(1); e.made[2] == e.made[5] || !ok || !e.made[v] {
 				e.m.Failf("%d, %v is left", v, ok)
@@ -70,13 +71,13 @@ func TestProtocolsOfExpiry(t *testing.T) {
 		{"it expires, Delete", endless, there, []func(*estate){expire, func(e *estate) { e.c.Delete(1) }}, gone},
 		{"it expires, CompareAndDelete", endless, there, []func(*estate){expire, func(e *estate) { oncecache.CompareAndDelete(e.c, 1, 1) }}, gone},
 		{"it expires, Refresh", endless, there, []func(*estate){expire, func(e *estate) {
-			v, err := e.c.Refresh(context.Background(), 1, e.make(2))
+			v, err := e.c.Refresh(context.Background(), 1, anew(e.make(2)))
 			if v != 2 || err != nil {
 				e.m.Failf("%d, %v", v, err)
 			}
 		}}, gone},
 		{"it expires, Refresh that finds it not modified", endless, there, []func(*estate){expire, func(e *estate) {
-			_, err := e.c.Refresh(context.Background(), 1, func(context.Context, int) (int, error) { return 0, oncecache.ErrNotModified })
+			_, err := e.c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) { return 0, oncecache.ErrNotModified })
 			e.wantError(err, oncecache.ErrNotModified)
 		}}, gone},
 		{"it expires, Close", endless, there, []func(*estate){expire, func(e *estate) { e.c.Close(context.Background()) }}, nil},
@@ -93,6 +94,59 @@ func TestProtocolsOfExpiry(t *testing.T) {
 		{"it expires twice, Acquire", endless, there, []func(*estate){expire, expire, hold}, gone},
 	} {
 		s.explore(t, twice)
+	}
+}
+
+// A value expires while it is refreshed: that becomes the key's creation, which others join, so that
+// no function runs beside it, however it ends.
+func TestProtocolsOfRefreshOfWhatExpires(t *testing.T) {
+	for name, ends := range map[string]func(e *estate) (int, error){
+		"which makes a value":      func(e *estate) (int, error) { return e.make(2)(nil, 1) },
+		"which fails":              func(*estate) (int, error) { return 0, errRefused },
+		"which is of no new value": func(*estate) (int, error) { return 0, oncecache.ErrNotModified },
+	} {
+		t.Run(name, func(t *testing.T) {
+			mc.Check(t, twice.of("Refresh, "+name+" ∥ it expires ∥ GetOrCreate"), func(m *mc.M) {
+				e := settle(m, endless)
+				e.set(1, 1)
+				start := oncecache.ExpiryOf(e.c, 1)
+				var running atomics.Int32
+				alone := func(f func() (int, error)) (int, error) {
+					if running.Add(1) != 1 {
+						m.Failf("two functions of one key run")
+					}
+					defer running.Add(-1)
+					return f()
+				}
+				m.Go(func() {
+					v, err := e.c.Refresh(context.Background(), 1, func(_ context.Context, _, _ int, exists bool) (int, error) {
+						return alone(func() (int, error) {
+							if !exists {
+								return e.make(4)(nil, 1)
+							}
+							return ends(e)
+						})
+					})
+					if e.wantError(err, errRefused); err == nil && !e.made[v] {
+						m.Failf("%d, which nobody made", v)
+					}
+				})
+				m.Go(func() {
+					if finish := start(); finish != nil {
+						finish()
+					}
+				})
+				m.Go(func() {
+					v, err := e.c.GetOrCreate(1, func() (int, error) {
+						return alone(func() (int, error) { return e.make(3)(nil, 1) })
+					})
+					if e.wantError(err, errRefused); err == nil && !e.made[v] {
+						m.Failf("%d, which nobody made", v)
+					}
+				})
+				m.Final(e.over)
+			})
+		})
 	}
 }
 
@@ -149,7 +203,7 @@ func TestProtocolsOfExpiredRemovals(t *testing.T) {
 // A value that has expired before it is stored: all callers of its creation get it, and no
 // others.
 func TestProtocolsOfNoTimeToLive(t *testing.T) {
-	none := oncecache.Config[int, int]{TTL: func(int, int) time.Duration { return 0 }}
+	none := oncecache.Config[int, int]{TTLFunc: func(int, int) time.Duration { return 0 }}
 	create := func(v int) func(*estate) {
 		return func(e *estate) {
 			got, err := e.c.GetOrCreate(1, func() (int, error) { return e.make(v)(nil, 1) })

@@ -94,7 +94,7 @@ func sets(v int) deed {
 func setsIfAbsent(v int) deed {
 	return deed{fmt.Sprintf("SetIfAbsent(%d)", v), func(w *world) {
 		w.brought[v].Add(1) // for as long as it may be found
-		if !w.c.SetIfAbsent(key, v) {
+		if !stored(w.c.SetIfAbsent(key, v)) {
 			w.brought[v].Add(-1)
 		}
 	}}

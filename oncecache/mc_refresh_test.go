@@ -16,7 +16,7 @@ func TestProtocolsOfRefresh(t *testing.T) {
 	there := func(e *estate) { e.set(1, 1) }
 	refresh := func(v int) func(*estate) {
 		return func(e *estate) {
-			_, err := e.c.Refresh(context.Background(), 1, e.make(v))
+			_, err := e.c.Refresh(context.Background(), 1, anew(e.make(v)))
 			e.wantError(err, oncecache.ErrClosed)
 		}
 	}
@@ -24,7 +24,7 @@ func TestProtocolsOfRefresh(t *testing.T) {
 	// has made a value gets that.
 	alone := func(v int) func(*estate) {
 		return func(e *estate) {
-			if got, err := e.c.Refresh(context.Background(), 1, e.make(v)); err != nil || e.made[v] && got != v {
+			if got, err := e.c.Refresh(context.Background(), 1, anew(e.make(v))); err != nil || e.made[v] && got != v {
 				e.m.Failf("%d, %v of a Refresh that has made %d", got, err, v)
 			}
 		}
@@ -37,11 +37,29 @@ func TestProtocolsOfRefresh(t *testing.T) {
 			}
 		}},
 		{"Delete", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.c.Delete(1) }}, nil},
+		{"Delete, where nothing is modified", oncecache.Config[int, int]{}, there, []func(*estate){
+			func(e *estate) {
+				v, err := e.c.Refresh(context.Background(), 1, func(_ context.Context, _, old int, exists bool) (int, error) {
+					if exists {
+						return 0, oncecache.ErrNotModified
+					}
+					return e.make(2)(nil, 1)
+				})
+				if err != nil || v != 1 && v != 2 {
+					e.m.Failf("%d, %v", v, err)
+				}
+			}, func(e *estate) { e.c.Delete(1) },
+		}, nil},
+		{"Close, and it fails", oncecache.Config[int, int]{}, there, []func(*estate){
+			func(e *estate) {
+				_, err := e.c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) { return 0, errRefused })
+				e.wantError(err, errRefused, oncecache.ErrClosed)
+			}, func(e *estate) { e.c.Close(context.Background()) },
+		}, nil},
 		{"a lease", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.hold(1, 3) }}, nil},
-		{"Close", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.c.Close(context.Background()) }}, nil},
 		{"the very value", oncecache.Config[int, int]{}, there, []func(*estate){
 			func(e *estate) {
-				e.c.Refresh(context.Background(), 1, func(context.Context, int) (int, error) { return 1, nil })
+				e.c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) { return 1, nil })
 			}, func(e *estate) { e.c.Set(1, 1) }, func(e *estate) { e.hold(1, 3) },
 		}, func(e *estate) {
 			if v, ok := e.c.Get(1); v != 1 || !ok || e.shut[1].Load() != 0 {
@@ -51,6 +69,7 @@ func TestProtocolsOfRefresh(t *testing.T) {
 	} {
 		s.run(t)
 	}
+	scene{"Close", oncecache.Config[int, int]{}, there, []func(*estate){refresh(2), func(e *estate) { e.c.Close(context.Background()) }}, nil}.explore(t, twice)
 }
 
 // earlier is the value whose function began before something. Its methods are
@@ -74,8 +93,8 @@ func (e *earlier) end() { e.ended = true }
 func (e *earlier) has(v int) bool { return e.value == v }
 
 // The value that a Refresh is to replace goes, and is asked for: no function runs
-// beside that of the Refresh unless Set or Delete has ended that, and what a
-// Refresh has made that began before Delete does not come back.
+// beside that of the Refresh unless a call has removed the value, and what a
+// Refresh has made that began before that does not come back.
 func TestProtocolsOfRefreshOfWhatGoes(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -83,7 +102,7 @@ func TestProtocolsOfRefreshOfWhatGoes(t *testing.T) {
 		overlap bool
 		explore extent
 	}{
-		{"CompareAndDelete", func(c *oncecache.Cache[int, int]) { oncecache.CompareAndDelete(c, 1, 1) }, false, everything},
+		{"CompareAndDelete", func(c *oncecache.Cache[int, int]) { oncecache.CompareAndDelete(c, 1, 1) }, true, twice},
 		{"Set of another key, which evicts it", func(c *oncecache.Cache[int, int]) { c.Set(2, 9) }, false, twice},
 		{"Delete", func(c *oncecache.Cache[int, int]) { c.Delete(1) }, true, everything},
 		{"Clear", func(c *oncecache.Cache[int, int]) { c.Clear() }, true, twice},
@@ -114,7 +133,7 @@ func TestProtocolsOfRefreshOfWhatGoes(t *testing.T) {
 					return v, nil
 				}
 				m.Go(func() {
-					if _, err := c.Refresh(context.Background(), 1, func(context.Context, int) (int, error) { return makes(2) }); err != nil {
+					if _, err := c.Refresh(context.Background(), 1, func(context.Context, int, int, bool) (int, error) { return makes(2) }); err != nil {
 						m.Failf("%v", err)
 					}
 				})
@@ -152,7 +171,7 @@ func TestRefreshTooLate(t *testing.T) {
 		late := atomics.MakeEvent()
 		ctx, _ := atomics.WithCancel(context.Background())
 		m.Go(func() {
-			_, err := c.Refresh(ctx, 1, func(ctx context.Context, _ int) (int, error) {
+			_, err := c.Refresh(ctx, 1, func(ctx context.Context, _, _ int, _ bool) (int, error) {
 				never := atomics.MakeEvent()
 				_ = never.WaitContext(ctx)
 				late.Fire()
@@ -164,7 +183,7 @@ func TestRefreshTooLate(t *testing.T) {
 		})
 		m.Go(func() {
 			late.Wait()
-			if v, err := c.Refresh(ctx, 1, func(context.Context, int) (int, error) { return 3, nil }); err == nil && v != 3 {
+			if v, err := c.Refresh(ctx, 1, func(context.Context, int, int, bool) (int, error) { return 3, nil }); err == nil && v != 3 {
 				m.Failf("value %d", v)
 			}
 		})

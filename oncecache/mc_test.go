@@ -30,6 +30,7 @@ func TestProtocols(t *testing.T) {
 		{"first use", unused, threads{{create(1)}, {create(2)}}},
 		{"first use by Set", unused, threads{{set(1)}, {get, set(2)}, {all}}},
 		{"two create", empty, threads{{create(1, inError, inPanic, inGoexit)}, {create(2, inError, inPanic, inGoexit)}}},
+		{"three create", empty, threads{{create(1, inError)}, {create(2, inError)}, {create(3)}}},
 		{"retry after a failure", empty, threads{{create(1, inError, inPanic), create(2)}, {create(3, inError), get}}},
 
 		{"Set", empty, threads{{create(1, inError, inPanic, inGoexit)}, {create(2)}, {set(5)}}},
@@ -59,23 +60,9 @@ func TestProtocols(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) { protocol(t, tt.first, tt.threads...) })
 	}
-}
-
-// Programs of which only a part can be explored where creations have spares.
-func TestProtocolsWithFlights(t *testing.T) {
-	type threads = [][]action
-	for _, tt := range []struct {
-		name    string
-		threads threads
-	}{
-		{"three create", threads{{create(1, inError)}, {create(2, inError)}, {create(3)}}},
-		{"Delete, Set and a waiter", threads{{create(1)}, {create(2)}, {remove, set(5)}}},
-	} {
-		t.Run(tt.name, func(t *testing.T) { protocolOf(t, everything, withFlights, empty, tt.threads...) })
-		t.Run(tt.name+", with spares", func(t *testing.T) {
-			protocolOf(t, twice, func() *oncecache.Cache[string, int] { return new(oncecache.Cache[string, int]) }, empty, tt.threads...)
-		})
-	}
+	t.Run("Delete, Set and a waiter", func(t *testing.T) {
+		protocolOf(t, twice, empty, threads{{create(1)}, {create(2)}, {remove, set(5)}}...)
+	})
 }
 
 // Create functions that use the cache for their own key.

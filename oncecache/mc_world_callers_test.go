@@ -26,7 +26,6 @@ func TestProtocolsOfCallers(t *testing.T) {
 		{"an heir who leaves", rule{}, none, threads{{askFor(0, 1, inError)}, {leaves(0), askFor(1, 2)}, {leaves(1)}}},
 		{"a plain heir", rule{}, none, threads{{askFor(0, 1, inError)}, {leaves(0)}, {plain(2, inError)}}},
 		{"a plain creator", rule{}, none, threads{{plain(1, inError)}, {askFor(0, 2, inError)}, {leaves(0)}}},
-		{"kept", rule{keep: true}, none, threads{{askFor(0, 1, inError)}, {askFor(1, 2)}, {leaves(0)}}},
 		{"Set", rule{overlap: true}, none, threads{{askFor(0, 1, inError, inPanic)}, {sets(5)}, {leaves(0)}}},
 		{"Set and a waiter", rule{overlap: true}, none, threads{{askFor(0, 1, inError)}, {askFor(1, 2)}, {sets(5)}}},
 		{"Delete", rule{overlap: true}, none, threads{{askFor(0, 1, inError, inPanic)}, {deletes}, {leaves(0)}}},

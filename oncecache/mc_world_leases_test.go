@@ -74,10 +74,10 @@ func TestProtocolsOfClose(t *testing.T) {
 		threads threads
 	}{
 		{"two Close", closes, seven, threads{{shuts}, {shuts}}},
-		{"two Close and a user", closes, seven, threads{{hold(never, 1)}, {shuts}, {shuts}}},
+		{"two Close and a user", wide, seven, threads{{hold(never, 1)}, {shuts}, {shuts}}},
 		{"a user", closes, seven, threads{{hold(never, 1)}, {shuts}}},
-		{"a user, and no patience", closes, seven, threads{{hold(never, 1)}, {shutsSoon, shuts}, {leaves(1)}}},
-		{"two users", closes, seven, threads{{hold(never, 1)}, {hold(never, 2)}, {shuts}}},
+		{"a user, and no patience", wide, seven, threads{{hold(never, 1)}, {shutsSoon, shuts}, {leaves(1)}}},
+		{"two users", wide, seven, threads{{hold(never, 1)}, {hold(never, 2)}, {shuts}}},
 		{"creation", closes, none, threads{{hold(never, 1, inError, inPanic, inGoexit)}, {shuts}}},
 		{"creation where nothing is closed", opened, none, threads{{plain(1, inError, inPanic)}, {shuts}}},
 		{"creation and a waiter", wide, none, threads{{plain(1)}, {hold(never, 2)}, {shuts}}},
@@ -89,7 +89,7 @@ func TestProtocolsOfClose(t *testing.T) {
 		{"Set and a user", closes, none, threads{{sets(5), hold(never, 1)}, {shuts}}},
 		{"Set where nothing is closed", opened, none, threads{{sets(5)}, {plain(1)}, {shuts}}},
 		{"SetIfAbsent", closes, none, threads{{setsIfAbsent(5)}, {setsIfAbsent(6)}, {shuts}}},
-		{"Delete", closes, seven, threads{{deletes}, {hold(never, 1)}, {shuts}}},
+		{"Delete", wide, seven, threads{{deletes}, {hold(never, 1)}, {shuts}}},
 		{"Delete of a creation", ended, none, threads{{hold(0, 1, inError)}, {deletes}, {shuts}}},
 		{"Delete of a creation that is left", ended, none, threads{{hold(0, 1)}, {deletes, shuts}, {leaves(0)}}},
 		{"Discard", closes, seven, threads{{discard(never, 1)}, {shuts}}},

@@ -48,7 +48,6 @@ const never = 2
 // rule says what may happen in a protocol.
 type rule struct {
 	closes   bool // there is a Close function
-	keep     bool // Config.KeepCreating
 	overlap  bool // create functions may overlap: Set or Delete ends creations
 	shutdown bool // some thread closes the cache
 	replaces bool // threads discard values, and then acquire others
@@ -77,7 +76,7 @@ func inhabit(t *testing.T, r rule, first []deed, threads ...[]deed) {
 	}
 	mc.Check(t, r.explore.of(before+mc.Listed(threads, deed.String)), func(m *mc.M) {
 		w := &world{m: m, rule: r}
-		config := oncecache.Config[string, int]{KeepCreating: r.keep}
+		config := oncecache.Config[string, int]{}
 		if r.closes {
 			config.Close = w.close
 		}
@@ -164,7 +163,7 @@ func (w *world) cancelled(v int, ended bool) {
 	if ended && heard {
 		w.m.Failf("creation %d was cancelled, and somebody got its error", v)
 	}
-	if !ended && !heard && w.had[v].Value() == 0 && w.exited.Value() == 0 && !w.rule.keep && !w.rule.overlap && !w.rule.shutdown {
+	if !ended && !heard && w.had[v].Value() == 0 && w.exited.Value() == 0 && !w.rule.overlap && !w.rule.shutdown {
 		w.m.Failf("all have left creation %d, and it was not cancelled", v)
 	}
 }

@@ -20,7 +20,7 @@ import (
 // recorded is a cache whose look-ups are counted.
 func recorded() *oncecache.Cache[string, int] {
 	return oncecache.MustNew(oncecache.Config[string, int]{
-		RecordStats: true, ErrorTTL: func(string, error) time.Duration { return time.Minute },
+		RecordStats: true, ErrorTTLFunc: func(string, error) time.Duration { return time.Minute },
 	})
 }
 
@@ -30,9 +30,6 @@ func TestLookupsAreCounted(t *testing.T) {
 	asks := map[string]func(c *oncecache.Cache[string, int], k string){
 		"Get":  func(c *oncecache.Cache[string, int], k string) { c.Get(k) },
 		"Wait": func(c *oncecache.Cache[string, int], k string) { c.Wait(ctx, k) },
-		"LoadOrCreate": func(c *oncecache.Cache[string, int], k string) {
-			c.LoadOrCreate(ctx, k, func(context.Context, string) (int, error) { return 0, errRefused })
-		},
 	}
 	for _, w := range ways {
 		if w.name != "Refresh" { // no look-up
@@ -72,7 +69,7 @@ func TestWhatIsNoLookup(t *testing.T) {
 		c.SetIfAbsent("k", 2)
 		c.SetIfAbsent("l", 2)
 		oncecache.CompareAndDelete(c, "k", 3)
-		c.Refresh(t.Context(), "k", makes(2))
+		c.Refresh(t.Context(), "k", anew(makes(2)))
 		c.Delete("l")
 		c.Len()
 		for range c.All() {
@@ -223,7 +220,7 @@ func TestRefreshesAreNotCounted(t *testing.T) {
 		c.Set("k", 1)
 		end := make(chan struct{})
 		for range 3 {
-			go c.Refresh(t.Context(), "k", func(context.Context, string) (int, error) { <-end; return 2, nil })
+			go c.Refresh(t.Context(), "k", anew(func(context.Context, string) (int, error) { <-end; return 2, nil }))
 		}
 		synctest.Wait()
 		close(end)

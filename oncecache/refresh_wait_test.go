@@ -18,16 +18,12 @@ var goes = map[string]struct {
 	config
 	remove func(t *testing.T, c *oncecache.Cache[string, int])
 }{
-	"Discard": {config{}, func(t *testing.T, c *oncecache.Cache[string, int]) {
-		l, err := c.Acquire(t.Context(), "k", notAsked)
-		if err != nil {
-			t.Fatal(err)
+	"TTL": {config{TTLFunc: func(_ string, v int) time.Duration {
+		if v == 1 {
+			return time.Minute
 		}
-		l.Discard()
-	}},
-	"CompareAndDelete": {config{}, func(_ *testing.T, c *oncecache.Cache[string, int]) { oncecache.CompareAndDelete(c, "k", 1) }},
-	"MaxEntries":       {config{MaxEntries: 1}, func(_ *testing.T, c *oncecache.Cache[string, int]) { c.Set("other", 9) }},
-	"IdleTimeout":      {config{IdleTimeout: time.Minute}, func(*testing.T, *oncecache.Cache[string, int]) { time.Sleep(5 * time.Minute) }},
+		return time.Hour
+	}}, func(*testing.T, *oncecache.Cache[string, int]) { time.Sleep(2 * time.Minute) }},
 }
 
 // Who asks for a key whose value has gone while it is refreshed waits for what
@@ -37,42 +33,35 @@ func TestCreationsWaitForARefresh(t *testing.T) {
 		for _, w := range ways {
 			for _, end := range []struct {
 				how  func() (int, error)
-				want int
-			}{{with(2), 2}, {failing, 3}} {
+				want result
+			}{{with(2), result{value: 2}}, {failing, result{err: errRefused}}} {
 				synctest.Test(t, func(t *testing.T) {
 					tt.Close = func(string, int) error { return nil }
 					c := oncecache.MustNew(tt.config)
 					c.Set("k", 1)
 					p := newPilot()
-					refresh := startCall(func() (int, error) { return c.Refresh(t.Context(), "k", p.create) })
+					refresh := startCall(func() (int, error) { return c.Refresh(t.Context(), "k", anew(p.create)) })
 					<-p.ctx
 					tt.remove(t, c)
 					if _, ok := c.Get("k"); ok {
 						t.Fatalf("%s: the key has a value", name)
 					}
-					refreshing, called := true, 0
 					var all []*call
 					for range 3 {
 						all = append(all, startCall(func() (int, error) {
 							return w.ask(t.Context(), c, "k", func(context.Context, string) (int, error) {
-								if called++; refreshing {
-									t.Errorf("%s, %s: called while the key is refreshed", name, w.name)
-								}
+								t.Errorf("%s, %s: called", name, w.name)
 								return 3, nil
 							})
 						}))
 						synctest.Wait()
 					}
-					p.end <- func() (int, error) { refreshing = false; return end.how() }
-					wantAll(t, all, result{value: end.want})
-					if r := refresh.wait(t); end.want == 2 && (r.value != 2 || r.err != nil) || end.want == 3 && r.err != errRefused {
-						t.Errorf("%s, %s: Refresh returns %+v", name, w.name, r)
-					}
+					p.end <- end.how
+					wantAll(t, append(all, refresh), end.want)
 					synctest.Wait()
-					if called != end.want-2 {
-						t.Errorf("%s, %s: called %d times", name, w.name, called)
+					if v, ok := c.Get("k"); ok != (end.want.err == nil) || v != end.want.value {
+						t.Errorf("%s, %s: the key has %d, %t", name, w.name, v, ok)
 					}
-					wantGet(t, c, "k", end.want)
 					if err := c.Close(t.Context()); err != nil || oncecache.Pending(c) != 0 {
 						t.Error(err, oncecache.Pending(c))
 					}
@@ -90,21 +79,21 @@ func TestCreationsThatLeaveARefresh(t *testing.T) {
 			continue
 		}
 		synctest.Test(t, func(t *testing.T) {
-			var c oncecache.Cache[string, int]
+			c := oncecache.MustNew(goes["TTL"].config)
 			c.Set("k", 1)
 			p := newPilot()
-			refresh := startCall(func() (int, error) { return c.Refresh(t.Context(), "k", p.create) })
+			refresh := startCall(func() (int, error) { return c.Refresh(t.Context(), "k", anew(p.create)) })
 			<-p.ctx
-			oncecache.CompareAndDelete(&c, "k", 1)
+			goes["TTL"].remove(t, c)
 			ctx, leave := context.WithCancel(t.Context())
-			x := startCall(func() (int, error) { return w.ask(ctx, &c, "k", notAsked) })
+			x := startCall(func() (int, error) { return w.ask(ctx, c, "k", notAsked) })
 			synctest.Wait()
 			leave()
 			wantAll(t, []*call{x}, left)
 			p.end <- with(2)
 			wantAll(t, []*call{refresh}, result{value: 2})
 			synctest.Wait()
-			wantEven(t, &c)
+			wantEven(t, c)
 			if err := c.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -116,22 +105,31 @@ func TestCreationsThatLeaveARefresh(t *testing.T) {
 // for it.
 func TestNobodyWaitsForAForgottenRefresh(t *testing.T) {
 	for name, remove := range map[string]func(*oncecache.Cache[string, int]){
-		"Delete": func(c *oncecache.Cache[string, int]) { c.Delete("k") },
-		"Clear":  func(c *oncecache.Cache[string, int]) { c.Clear() },
-		"Set":    func(c *oncecache.Cache[string, int]) { c.Set("k", 5); oncecache.CompareAndDelete(c, "k", 5) },
+		"Delete":           func(c *oncecache.Cache[string, int]) { c.Delete("k") },
+		"Clear":            func(c *oncecache.Cache[string, int]) { c.Clear() },
+		"CompareAndDelete": func(c *oncecache.Cache[string, int]) { oncecache.CompareAndDelete(c, "k", 1) },
+		"Discard": func(c *oncecache.Cache[string, int]) {
+			l, _ := c.Acquire(context.Background(), "k", notAsked)
+			l.Discard()
+		},
+		"Set": func(c *oncecache.Cache[string, int]) { c.Set("k", 5); oncecache.CompareAndDelete(c, "k", 5) },
 	} {
+		got := 2
+		if name == "Set" {
+			got = 5
+		}
 		for _, w := range ways {
 			synctest.Test(t, func(t *testing.T) {
 				var c oncecache.Cache[string, int]
 				c.Set("k", 1)
 				p := newPilot()
-				refresh := startCall(func() (int, error) { return c.Refresh(t.Context(), "k", p.create) })
+				refresh := startCall(func() (int, error) { return c.Refresh(t.Context(), "k", anew(p.create)) })
 				<-p.ctx
 				remove(&c)
 				x := startCall(func() (int, error) { return w.ask(t.Context(), &c, "k", makes(3)) })
 				wantAll(t, []*call{x}, result{value: 3})
 				p.end <- with(2)
-				wantAll(t, []*call{refresh}, result{value: 3})
+				wantAll(t, []*call{refresh}, result{value: got})
 				if v, ok := c.Get("k"); v != 3 || !ok {
 					t.Errorf("%s, %s: the key has %d", name, w.name, v)
 				}
@@ -164,10 +162,10 @@ func TestRefreshAfterSetBeginsAnew(t *testing.T) {
 			}})
 			c.Set("k", 1)
 			p := newPilot()
-			older := startCall(func() (int, error) { return c.Refresh(t.Context(), "k", p.create) })
+			older := startCall(func() (int, error) { return c.Refresh(t.Context(), "k", anew(p.create)) })
 			<-p.ctx
 			tt.change(c)
-			newer := startCall(func() (int, error) { return c.Refresh(t.Context(), "k", makes(3)) })
+			newer := startCall(func() (int, error) { return c.Refresh(t.Context(), "k", anew(makes(3))) })
 			synctest.Wait()
 			select {
 			case <-newer.done:
@@ -176,7 +174,11 @@ func TestRefreshAfterSetBeginsAnew(t *testing.T) {
 			}
 			wantAll(t, []*call{newer}, result{value: 3})
 			p.end <- with(2)
-			wantAll(t, []*call{older}, result{value: 3})
+			got := 2
+			if name == "Set" {
+				got = 5
+			}
+			wantAll(t, []*call{older}, result{value: got})
 			synctest.Wait()
 			wantGet(t, c, "k", 3)
 			if err := c.Close(t.Context()); err != nil || closed[1] != 1 || closed[2] != 1 || closed[3] != 1 {

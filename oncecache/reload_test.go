@@ -28,7 +28,7 @@ func TestReloadWaitsForNoClose(t *testing.T) {
 			s.Set("k", 1)
 			gate := make(chan struct{})
 			reload := func() (int, error) {
-				return s.Reload(t.Context(), "k", func(_ context.Context, _ string, old int, exists bool) (int, error) {
+				return s.Refresh(t.Context(), "k", func(_ context.Context, _ string, old int, exists bool) (int, error) {
 					<-gate
 					if old != 1 || !exists {
 						t.Errorf("%s: %d, %t", name, old, exists)
@@ -62,9 +62,9 @@ func TestReloadWaitsForNoClose(t *testing.T) {
 // To refresh a value is not to use it, whichever way.
 func TestRefreshIsNoUse(t *testing.T) {
 	for name, refresh := range map[string]func(*oncecache.Cache[string, int]){
-		"Refresh": func(c *oncecache.Cache[string, int]) { c.Refresh(context.Background(), "k", makes(1)) },
+		"Refresh": func(c *oncecache.Cache[string, int]) { c.Refresh(context.Background(), "k", anew(makes(1))) },
 		"Reload": func(c *oncecache.Cache[string, int]) {
-			c.Reload(context.Background(), "k", func(context.Context, string, int, bool) (int, error) { return 1, nil })
+			c.Refresh(context.Background(), "k", func(context.Context, string, int, bool) (int, error) { return 1, nil })
 		},
 	} {
 		for closes, close := range map[string]func(string, int) error{"kept": nil, "closed": func(string, int) error { return nil }} {

@@ -82,12 +82,12 @@ func TestOnRemove(t *testing.T) {
 		{"Set", func(_ *testing.T, r *removals) { r.Set("k", 2) }, []removal{{"k", 1, replaced, nil}}},
 		{"Set of the very value", func(_ *testing.T, r *removals) { r.Set("k", 1) }, nil},
 		{"SetIfAbsent, which stores nothing", func(_ *testing.T, r *removals) { r.SetIfAbsent("k", 2) }, nil},
-		{"Refresh", func(_ *testing.T, r *removals) { r.Refresh(ctx, "k", makes(2)) }, []removal{{"k", 1, replaced, nil}}},
+		{"Refresh", func(_ *testing.T, r *removals) { r.Refresh(ctx, "k", anew(makes(2))) }, []removal{{"k", 1, replaced, nil}}},
 		{"Refresh, not modified", func(_ *testing.T, r *removals) {
-			r.Refresh(ctx, "k", func(context.Context, string) (int, error) { return 0, oncecache.ErrNotModified })
+			r.Refresh(ctx, "k", anew(func(context.Context, string) (int, error) { return 0, oncecache.ErrNotModified }))
 		}, nil},
 		{"Refresh, overtaken by Set", func(_ *testing.T, r *removals) {
-			r.Refresh(ctx, "k", func(context.Context, string) (int, error) { r.Set("k", 3); return 2, nil })
+			r.Refresh(ctx, "k", anew(func(context.Context, string) (int, error) { r.Set("k", 3); return 2, nil }))
 		}, []removal{{"k", 1, replaced, nil}, {"k", 2, discarded, nil}}},
 		{"Discard", func(t *testing.T, r *removals) {
 			l, _ := r.Acquire(ctx, "k", makes(2))
@@ -138,7 +138,7 @@ func TestOnRemove(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					config := oncecache.Config[string, int]{
 						MaxEntries: 3, IdleTimeout: time.Hour,
-						ErrorTTL: func(string, error) time.Duration { return time.Minute },
+						ErrorTTLFunc: func(string, error) time.Duration { return time.Minute },
 					}
 					want := slices.Clone(tt.want)
 					if closes {
@@ -231,7 +231,7 @@ func TestOnRemoveEndings(t *testing.T) {
 						var mu sync.Mutex
 						var told []string
 						c := oncecache.MustNew(oncecache.Config[string, int]{
-							CloseBeforeCreate: true, CloseConcurrency: 1,
+							CloseBeforeCreate: true,
 							Close: func(_ string, v int) error {
 								if who == "Close" && v == 1 {
 									end()
@@ -312,7 +312,7 @@ func TestT36_ListenersUseTheCache(t *testing.T) {
 			"Delete":   func(c *oncecache.Cache[string, int]) { c.Delete("k") },
 			"Set":      func(c *oncecache.Cache[string, int]) { c.Set("k", harmless) },
 			"Clear":    func(c *oncecache.Cache[string, int]) { c.Clear() },
-			"Refresh":  func(c *oncecache.Cache[string, int]) { c.Refresh(context.Background(), "k", makes(harmless)) },
+			"Refresh":  func(c *oncecache.Cache[string, int]) { c.Refresh(context.Background(), "k", anew(makes(harmless))) },
 			"idleness": func(*oncecache.Cache[string, int]) { time.Sleep(2 * time.Hour) },
 			"eviction": func(c *oncecache.Cache[string, int]) {
 				for i := range 4 {

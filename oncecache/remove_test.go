@@ -26,7 +26,7 @@ func TestT27_DeletedDuringRefresh(t *testing.T) {
 		var refreshes []*call
 		for i := range keys {
 			c.Set(name(i), 1)
-			refreshes = append(refreshes, startCall(func() (int, error) { return c.Refresh(t.Context(), name(i), slowly(2, nil)) }))
+			refreshes = append(refreshes, startCall(func() (int, error) { return c.Refresh(t.Context(), name(i), anew(slowly(2, nil))) }))
 		}
 		synctest.Wait()
 		for k := range c.Keys() {
@@ -40,9 +40,9 @@ func TestT27_DeletedDuringRefresh(t *testing.T) {
 				t.Fatal(v, err)
 			}
 		}
-		wantAll(t, refreshes, result{value: 3}) // what is there now, and not what was made for the old ones
+		wantAll(t, refreshes, result{value: 2}) // which is not kept
 		for i := range keys {
-			if v, err := c.Refresh(t.Context(), name(i), slowly(4, nil)); v != 4 || err != nil {
+			if v, err := c.Refresh(t.Context(), name(i), anew(slowly(4, nil))); v != 4 || err != nil {
 				t.Fatal(v, err)
 			}
 		}
@@ -74,8 +74,8 @@ func TestT28_StressBounds(t *testing.T) {
 	for round := range 4 {
 		config := oncecache.Config[int, *resource]{
 			MaxEntries: 2, IdleTimeout: 1, // a sweep each millisecond
-			Close:    func(_ int, r *resource) error { r.close(t); return nil },
-			ErrorTTL: func(int, error) time.Duration { return time.Duration(rand.IntN(3)-1) * 50 * time.Microsecond },
+			Close:        func(_ int, r *resource) error { r.close(t); return nil },
+			ErrorTTLFunc: func(int, error) time.Duration { return time.Duration(rand.IntN(3)-1) * 50 * time.Microsecond },
 		}
 		if round%2 == 1 {
 			config.CreateTimeout = 20 * time.Microsecond
@@ -102,9 +102,9 @@ func TestT28_StressBounds(t *testing.T) {
 				case 1:
 					c.Delete(k)
 				case 2:
-					c.Sweep()
+					oncecache.Sweep(c)
 				case 3, 4:
-					v, err := c.Refresh(ctx, k, create)
+					v, err := c.Refresh(ctx, k, anew(create))
 					wanted(k, v, err)
 				case 5:
 					_, err := c.GetOrCreateMany(ctx, []int{k, (k + 1) % 8}, func(ctx context.Context, keys []int) (map[int]*resource, error) {
@@ -208,7 +208,7 @@ func TestT29_StressRemoversMeet(t *testing.T) {
 			func() { c.Set("l", 3) }, // evicts
 			leases[0].Discard,
 			leases[1].Discard,
-			func() { c.Refresh(t.Context(), "k", makes(4)) },
+			func() { c.Refresh(t.Context(), "k", anew(makes(4))) },
 			func() {
 				if round%2 == 0 {
 					c.Close(ended)
@@ -235,7 +235,7 @@ func TestT29_RemovedInFlight(t *testing.T) {
 		"Delete":           {func(c *oncecache.Cache[string, int]) { c.Delete("k") }, result{value: 7}},
 		"CompareAndDelete": {func(c *oncecache.Cache[string, int]) { oncecache.CompareAndDelete(c, "k", 0) }, result{value: 7}},
 		"Set":              {func(c *oncecache.Cache[string, int]) { c.Set("k", 8) }, result{value: 8}},
-		"Sweep":            {func(c *oncecache.Cache[string, int]) { c.Sweep() }, result{value: 7}},
+		"Sweep":            {func(c *oncecache.Cache[string, int]) { oncecache.Sweep(c) }, result{value: 7}},
 		"MaxEntries": {func(c *oncecache.Cache[string, int]) {
 			for i := range 10 {
 				c.Set(fmt.Sprint(i), i)

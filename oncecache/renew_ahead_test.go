@@ -42,7 +42,7 @@ func TestRenewAheadCounts(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var s source
 			c := oncecache.MustNew(oncecache.Config[string, made]{
-				TTL: func(string, made) time.Duration { return tt.ttl }, RenewAhead: tt.ahead, Renew: s.ask,
+				TTLFunc: func(string, made) time.Duration { return tt.ttl }, RenewAhead: tt.ahead, Renew: s.ask,
 			})
 			c.Set("k", made{time.Now()})
 			for n := range 3 {
@@ -73,7 +73,7 @@ func TestRenewAheadOfADay(t *testing.T) {
 		const fresh, stale = 5 * time.Minute, 24 * time.Hour
 		var s source
 		c := oncecache.MustNew(oncecache.Config[string, made]{
-			TTL: func(string, made) time.Duration { return stale }, RenewAhead: stale - fresh, Renew: s.ask,
+			TTLFunc: func(string, made) time.Duration { return stale }, RenewAhead: stale - fresh, Renew: s.ask,
 		})
 		begun := time.Now()
 		c.Set("k", made{begun})

@@ -26,7 +26,7 @@ type hung struct {
 
 func newHung(settings oncecache.Config[string, int]) *hung {
 	h := &hung{ended: make(chan struct{}), began: time.Now()}
-	settings.TTL = func(string, int) time.Duration { return time.Hour }
+	settings.TTLFunc = func(string, int) time.Duration { return time.Hour }
 	settings.RenewAhead = 20 * time.Minute
 	settings.Renew = func(ctx context.Context, _ string, _ int) (int, error) {
 		<-ctx.Done()
@@ -121,7 +121,7 @@ func TestHungRenewalEndsWithItsCallers(t *testing.T) {
 			go func() {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
-				if v, err := h.Refresh(ctx, "k", func(context.Context, string) (int, error) { return 3, nil }); !errors.Is(err, context.DeadlineExceeded) {
+				if v, err := h.Refresh(ctx, "k", anew(func(context.Context, string) (int, error) { return 3, nil })); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("Refresh returns %d, %v", v, err)
 				}
 			}()
@@ -140,7 +140,7 @@ func TestHungRenewalEndsWithALaterCaller(t *testing.T) {
 	testHung(t, func(t *testing.T, h *hung) {
 		ctx, cancel := context.WithTimeout(t.Context(), 16*time.Minute)
 		defer cancel()
-		go h.Refresh(ctx, "k", func(context.Context, string) (int, error) { return 3, nil })
+		go h.Refresh(ctx, "k", anew(func(context.Context, string) (int, error) { return 3, nil }))
 		time.Sleep(15*time.Minute + 30*time.Second)
 		late, leave := context.WithTimeout(t.Context(), time.Minute)
 		defer leave()

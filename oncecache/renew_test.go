@@ -20,8 +20,8 @@ import (
 // renewing returns settings whose values live a minute, and are renewed in its last 20 seconds.
 func renewing(renew func(ctx context.Context, k string, old int) (int, error)) config {
 	return config{
-		TTL:   func(string, int) time.Duration { return time.Minute },
-		Renew: renew, RenewAhead: 20 * time.Second,
+		TTLFunc: func(string, int) time.Duration { return time.Minute },
+		Renew:   renew, RenewAhead: 20 * time.Second,
 	}
 }
 
@@ -30,7 +30,7 @@ func renewing(renew func(ctx context.Context, k string, old int) (int, error)) c
 func TestRenew(t *testing.T) {
 	for name, find := range lookUps {
 		switch name {
-		case "SetIfAbsent", "Keys", "All", "Delete", "Set", "CompareAndDelete", "Clear", "Reload":
+		case "SetIfAbsent", "Keys", "All", "Delete", "Set", "CompareAndDelete", "Clear", "Refresh", "Reload", "Peek", "Info":
 			continue // they do not use the value
 		}
 		for _, closes := range []bool{false, true} {
@@ -108,7 +108,7 @@ func TestOneRenewForAll(t *testing.T) {
 		synctest.Wait()
 		for range 10 { // who asks for a new value gets that of Renew
 			go func() {
-				if v, err := c.Refresh(t.Context(), "k", makes(3)); v != 2 || err != nil {
+				if v, err := c.Refresh(t.Context(), "k", anew(makes(3))); v != 2 || err != nil {
 					t.Errorf("Refresh returns %d, %v", v, err)
 				}
 			}()
@@ -213,7 +213,7 @@ func TestRenewIsOvertaken(t *testing.T) {
 			c.Delete("k")
 			c.GetOrCreate("k", with(8))
 		}, 8},
-		"expiry": {func(*oncecache.Cache[string, int]) { time.Sleep(30 * time.Second) }, 0},
+		"expiry": {func(*oncecache.Cache[string, int]) { time.Sleep(30 * time.Second) }, 2}, // a late success
 		"expiry and a call, which waits for Renew": {func(c *oncecache.Cache[string, int]) {
 			time.Sleep(16 * time.Second)
 			go c.GetOrCreate("k", failing)
@@ -347,7 +347,7 @@ func TestShortTTLIsRenewedLate(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0
 			settings := renewing(func(_ context.Context, _ string, old int) (int, error) { calls++; return old + 1, nil })
-			settings.TTL = func(string, int) time.Duration { return ttl }
+			settings.TTLFunc = func(string, int) time.Duration { return ttl }
 			c := oncecache.MustNew(settings)
 			c.Set("k", 1)
 			const n = 1000
@@ -369,10 +369,14 @@ func TestNewRefusesRenew(t *testing.T) {
 	ttl := func(string, int) time.Duration { return 1 }
 	renew := func(context.Context, string, int) (int, error) { return 0, nil }
 	for want, bad := range map[string]config{
-		"oncecache: Config.RenewAhead -1ns: must not be negative":                          {TTL: ttl, Renew: renew, RenewAhead: -1},
-		"oncecache: Config.RenewAhead 1m0s: must be 0 without Config.Renew and Config.TTL": {TTL: ttl, RenewAhead: time.Minute},
-		"oncecache: Config.RenewAhead 1s: must be 0 without Config.Renew and Config.TTL":   {Renew: renew, RenewAhead: time.Second},
-		"oncecache: Config.RenewAhead 0s: must be above 0 with Config.Renew":               {TTL: ttl, Renew: renew},
+		"oncecache: Config.RenewAhead -1ns: must not be negative":                             {TTLFunc: ttl, Renew: renew, RenewAhead: -1},
+		"oncecache: Config.RenewAhead 1m0s: must be 0 without Config.Renew and Config.Create": {TTLFunc: ttl, RenewAhead: time.Minute},
+		"oncecache: Config.RenewAhead 1s: must be 0 without Config.TTL and Config.TTLFunc":    {Renew: renew, RenewAhead: time.Second},
+		"oncecache: Config.RenewAhead 1m0s: must be below Config.TTL, which is 1m0s":          {TTL: time.Minute, Renew: renew, RenewAhead: time.Minute},
+		"oncecache: Config.TTL 1m0s: must be 0 with Config.TTLFunc":                           {TTL: time.Minute, TTLFunc: ttl},
+		"oncecache: Config.TTL -1ns: must not be negative":                                    {TTL: -1},
+		"oncecache: Config.ErrorTTL 1m0s: must be 0 with Config.ErrorTTLFunc":                 {ErrorTTL: time.Minute, ErrorTTLFunc: func(string, error) time.Duration { return 0 }},
+		"oncecache: Config.RenewAhead 0s: must be above 0 with Config.Renew":                  {TTLFunc: ttl, Renew: renew},
 	} {
 		if c, err := oncecache.New(bad); c != nil || err == nil || err.Error() != want {
 			t.Errorf("New returns %v, %v, want %s", c, err, want)
@@ -384,7 +388,7 @@ func TestNewRefusesRenew(t *testing.T) {
 func TestStressRenew(t *testing.T) {
 	var made, closed atomic.Int64
 	settings := oncecache.Config[int, *int64]{
-		TTL:       func(int, *int64) time.Duration { return 4 * time.Millisecond },
+		TTLFunc:   func(int, *int64) time.Duration { return 4 * time.Millisecond },
 		TTLJitter: 0.5,
 		Renew: func(_ context.Context, k int, _ *int64) (*int64, error) {
 			if made.Add(1)%7 == 0 || k == 4 {

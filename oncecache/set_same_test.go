@@ -18,10 +18,10 @@ func TestTheVeryValueStays(t *testing.T) {
 	one, other := &engine{"a"}, &engine{"a"}
 	testVeryValue(t, "pointers", one, other)
 	testVeryValue[any](t, "interfaces", one, other)
-	testVeryValue(t, "slices", []int{1}, []int{1})
-	testVeryValue(t, "maps", map[int]int{}, map[int]int{})
-	testVeryValue(t, "functions", func() int { return one.n() }, func() int { return other.n() })
-	testVeryValue(t, "structs", struct{ e *engine }{one}, struct{ e *engine }{other})
+	testVeryValue[any](t, "slices", []int{1}, []int{1})
+	testVeryValue[any](t, "maps", map[int]int{}, map[int]int{})
+	testVeryValue[any](t, "functions", func() int { return one.n() }, func() int { return other.n() })
+	testVeryValue[any](t, "structs", struct{ e *engine }{one}, struct{ e *engine }{other})
 	testVeryValue(t, "numbers", 1, 2)
 }
 
@@ -37,10 +37,10 @@ func testVeryValue[V any](t *testing.T, of string, v, other V) {
 			return old, nil
 		},
 		"Refresh": func(t *testing.T, c *oncecache.Cache[string, V], v V) (V, error) {
-			return c.Refresh(t.Context(), "k", func(context.Context, string) (V, error) { return v, nil })
+			return c.Refresh(t.Context(), "k", anew(func(context.Context, string) (V, error) { return v, nil }))
 		},
 		"Reload": func(t *testing.T, c *oncecache.Cache[string, V], v V) (V, error) {
-			return c.Reload(t.Context(), "k", func(_ context.Context, _ string, old V, exists bool) (V, error) {
+			return c.Refresh(t.Context(), "k", func(_ context.Context, _ string, old V, exists bool) (V, error) {
 				if !exists {
 					t.Errorf("%s: Reload has no old value", of)
 				}
@@ -48,7 +48,7 @@ func testVeryValue[V any](t *testing.T, of string, v, other V) {
 			})
 		},
 		"Reload, the old one": func(t *testing.T, c *oncecache.Cache[string, V], v V) (V, error) {
-			return c.Reload(t.Context(), "k", func(_ context.Context, _ string, old V, _ bool) (V, error) {
+			return c.Refresh(t.Context(), "k", func(_ context.Context, _ string, old V, _ bool) (V, error) {
 				if reflect.TypeFor[V]().Kind() == reflect.Pointer && any(old) == any(v) {
 					return old, nil
 				}
@@ -56,7 +56,7 @@ func testVeryValue[V any](t *testing.T, of string, v, other V) {
 			})
 		},
 		"Refresh, Set meanwhile": func(t *testing.T, c *oncecache.Cache[string, V], v V) (V, error) {
-			return c.Refresh(t.Context(), "k", func(context.Context, string) (V, error) { c.Set("k", v); return v, nil })
+			return c.Refresh(t.Context(), "k", anew(func(context.Context, string) (V, error) { c.Set("k", v); return v, nil }))
 		},
 	} {
 		t.Run(fmt.Sprint(of, ", ", name), func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestReload(t *testing.T) {
 		s := newShop()
 		reload := func(wantOld int, wantExists bool, v int, err error) (int, error) {
 			t.Helper()
-			return s.Reload(t.Context(), "k", func(_ context.Context, k string, old int, exists bool) (int, error) {
+			return s.Refresh(t.Context(), "k", func(_ context.Context, k string, old int, exists bool) (int, error) {
 				if k != "k" || old != wantOld || exists != wantExists {
 					t.Errorf("Reload of %q has %d, %t, want %d, %t", k, old, exists, wantOld, wantExists)
 				}
@@ -114,7 +114,7 @@ func TestReload(t *testing.T) {
 			if v, err := reload(1, true, 9, same); v != 1 || err != nil {
 				t.Error(v, err)
 			}
-			if v, err := s.Refresh(t.Context(), "k", func(context.Context, string) (int, error) { return 9, same }); v != 1 || err != nil {
+			if v, err := s.Refresh(t.Context(), "k", anew(func(context.Context, string) (int, error) { return 9, same })); v != 1 || err != nil {
 				t.Error(v, err)
 			}
 		}
@@ -131,7 +131,7 @@ func TestReload(t *testing.T) {
 		s.wantClosed(t, 1)
 
 		// The old value stays open while the function has it.
-		v, err := s.Reload(t.Context(), "k", func(_ context.Context, _ string, old int, _ bool) (int, error) {
+		v, err := s.Refresh(t.Context(), "k", func(_ context.Context, _ string, old int, _ bool) (int, error) {
 			s.Delete("k")
 			s.wantClosed(t, 1)
 			return 3, nil

@@ -5,7 +5,6 @@ package oncecache_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -76,14 +75,14 @@ func TestT39_WeightsAreGivenBack(t *testing.T) {
 	ctx := context.Background()
 	synctest.Test(t, func(t *testing.T) {
 		r := weighing(oncecache.Config[string, int]{
-			IdleTimeout: time.Hour, ErrorTTL: func(string, error) time.Duration { return time.Minute },
+			IdleTimeout: time.Hour, ErrorTTLFunc: func(string, error) time.Duration { return time.Minute },
 		}, 100)
 		for name, change := range map[string]func() int64{
 			"Set":          func() int64 { r.Set("k", 20); return 20 },
 			"the very one": func() int64 { r.Set("k", 10); return 10 },
-			"Refresh":      func() int64 { r.Refresh(ctx, "k", makes(30)); return 30 },
+			"Refresh":      func() int64 { r.Refresh(ctx, "k", anew(makes(30))); return 30 },
 			"a failure": func() int64 {
-				r.Refresh(ctx, "k", func(context.Context, string) (int, error) { return failing() })
+				r.Refresh(ctx, "k", anew(func(context.Context, string) (int, error) { return failing() }))
 				return 10
 			},
 			"Delete":        func() int64 { r.Delete("k"); return 0 },
@@ -193,7 +192,7 @@ func TestHeavySet(t *testing.T) {
 		}
 		r.want(t, removal{"k", 11, discarded, nil})
 		r.Set("k", 5)
-		if r.SetIfAbsent("l", 12) || r.SetIfAbsent("k", 12) {
+		if stored(r.SetIfAbsent("l", 12)) || stored(r.SetIfAbsent("k", 12)) {
 			t.Error("SetIfAbsent has stored what is too heavy")
 		}
 		r.want(t)
@@ -257,7 +256,7 @@ func TestVeryValueHasBecomeHeavyAndIsAsNew(t *testing.T) {
 					}
 					return nil
 				},
-				TTL: func(string, *int64) time.Duration {
+				TTLFunc: func(string, *int64) time.Duration {
 					if panics.Load() {
 						panic("asked")
 					}
@@ -346,7 +345,8 @@ func TestLeasesHoldWeight(t *testing.T) {
 
 // Sums of any number of the greatest weights do not overflow.
 func TestWeightsDoNotOverflow(t *testing.T) {
-	c := oncecache.MustNew(oncecache.Config[int, int]{MaxWeight: math.MaxInt64, Weight: func(int, int) int64 { return math.MaxInt64 }})
+	const most = 1 << 46
+	c := oncecache.MustNew(oncecache.Config[int, int]{MaxWeight: most, Weight: func(int, int) int64 { return most }})
 	var leases []oncecache.Lease[int, int]
 	for k := range 9 {
 		// The context cannot end, so no goroutine of the cache still makes room after Acquire.
@@ -355,14 +355,14 @@ func TestWeightsDoNotOverflow(t *testing.T) {
 			t.Fatal(err)
 		}
 		leases = append(leases, l)
-		if got := c.Stats().Weight; got != math.MaxInt64 || c.Len() != k+1 {
+		if got := c.Stats().Weight; got != int64(k+1)*most || c.Len() != k+1 {
 			t.Errorf("weight %d of %d", got, c.Len())
 		}
 	}
 	for i := range leases {
 		leases[i].Release()
 	}
-	if c.Set(9, 9); c.Len() != 1 || c.Stats().Weight != math.MaxInt64 {
+	if c.Set(9, 9); c.Len() != 1 || c.Stats().Weight != most {
 		t.Errorf("%d left, weight %d", c.Len(), c.Stats().Weight)
 	}
 	if c.Delete(9); c.Stats().Weight != 0 {
@@ -485,7 +485,7 @@ func TestStressWeights(t *testing.T) {
 				case 2:
 					c.Delete(k)
 				case 3:
-					c.Refresh(t.Context(), k, func(context.Context, int) (int, error) { return v, nil })
+					c.Refresh(t.Context(), k, anew(func(context.Context, int) (int, error) { return v, nil }))
 				case 4:
 					if l, err := c.Acquire(t.Context(), k, func(context.Context, int) (int, error) { return v, nil }); err == nil {
 						l.Release()

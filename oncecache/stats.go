@@ -4,38 +4,34 @@ import (
 	"iter"
 	"log/slog"
 	"time"
+
+	"github.com/latchfree/latchfree/internal/atomics"
 )
 
 // Stats has the counts of a cache since it was made, which never go down, and its weight.
 //
-// Hits, Misses and Joined are zero without Config.RecordStats, because each hit would
-// write to shared memory. Their look-ups are those of Get, GetOrCreate,
-// GetOrCreateContext, LoadOrCreate, Acquire and Wait, and of each key of GetOrCreateMany.
+// Hits, Misses and Joined are zero without RecordStats. Their look-ups are those of Get, GetOrCreate,
+// GetOrCreateContext, Load, Acquire and Wait, and of each key of GetOrCreateMany.
 type Stats struct {
 	Hits   uint64 // look-ups that found a value
-	Misses uint64 // look-ups that did not: the key was absent, being created, or had an error that is kept
+	Misses uint64 // look-ups that did not
 	Joined uint64 // calls, or keys of a batch, that met a creation of another call and waited for it
 
 	Created  uint64 // create functions that returned a value, or ErrNotModified
 	Failed   uint64 // create functions that returned an error
 	Panicked uint64 // create functions that panicked or called runtime.Goexit
-	TimedOut uint64 // creations that took longer than Config.CreateTimeout
-	Evicted  uint64 // values, and errors that were kept, that had to make room
-	Idle     uint64 // values, and errors that were kept, that were idle
-	Expired  uint64 // values that were removed because Config.TTL, or their renewal, had set an end to them
+	TimedOut uint64 // creations that took longer than CreateTimeout
+	Evicted  uint64 // values, and kept errors, that had to make room
+	Idle     uint64 // values, and kept errors, that were idle
+	Expired  uint64 // values that expired
 	Closed   uint64 // calls of Config.Close that have ended
 
-	// CreateTime is how long all creations took whose function has ended: from when they
-	// began, as in [Flight], until the end of the function. A batch counts for each of its
-	// keys. It is zero without Config.RecordStats and Config.OnCreate.
+	// CreateTime is how long all creations took whose function has ended, for each key of a batch. It is
+	// zero without RecordStats and OnCreate.
 	CreateTime time.Duration
 
-	// Weight is the sum of the weights of the values that are there, with
-	// Config.MaxWeight; at most math.MaxInt64.
-	Weight int64
-
-	// Recorded is Config.RecordStats: without it, zero Hits say nothing. It is not logged.
-	Recorded bool
+	Weight   int64 // the sum of the weights of the values, with MaxWeight
+	Recorded bool  // RecordStats: without it, zero Hits say nothing. It is not logged
 }
 
 // LogValue returns the counts that are not zero as a group.
@@ -62,27 +58,118 @@ func (s Stats) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// Stats returns the counts of the cache so far. They are exact while no call changes the
-// cache.
+// Stats returns the counts of the cache so far. They are exact while no call changes the cache.
 //
 // Stats is wait-free. It takes effect for each count when that is read.
-func (c *Cache[K, V]) Stats() Stats { return c.stats() }
-
-func (c *core[K]) stats() Stats {
-	r := c.root.Load()
-	if r == nil {
-		return Stats{}
-	}
-	b := r.accounting // LP(Stats)
+func (c *Cache[K, V]) Stats() Stats {
+	r := c.shared()
+	a := r.accounting // LP(Stats)
 	s := Stats{
-		Created: uint64(r.created()), Failed: uint64(b.failed.Load()), Panicked: uint64(b.panicked.Load()),
-		TimedOut: uint64(b.timedOut.Load()), Evicted: uint64(b.evicted.Load()), Closed: uint64(b.closings.Load()),
-		Idle: uint64(b.idled.Load()), Expired: uint64(b.expired.Load()), CreateTime: time.Duration(b.createTime.Load()), Weight: b.weight.Load(),
+		Created: uint64(a.created.Load()), Failed: uint64(a.failed.Load()), Panicked: uint64(a.panicked.Load()),
+		TimedOut: uint64(a.timedOut.Load()), Evicted: uint64(a.evicted.Load()), Idle: uint64(a.idled.Load()),
+		Expired: uint64(a.expired.Load()), Closed: uint64(a.closings.Load()),
+		CreateTime: time.Duration(a.createTime.Load()), Recorded: r.lookups != nil,
 	}
-	if r.recorder != nil {
-		s.Hits, s.Misses, s.Joined, s.Recorded = r.recorder.lookupCounts()
+	if r.order != nil {
+		s.Weight = r.order.weight.Load()
+	}
+	for i := range r.lookups {
+		of := &r.lookups[i]
+		s.Hits += uint64(of.hits.Load())
+		s.Misses += uint64(of.misses.Load())
+		s.Joined += uint64(of.joined.Load())
 	}
 	return s
+}
+
+// Len returns the number of keys that have a value. It is exact while no call changes the cache, no creation
+// starts or ends and no value expires, and otherwise off by at most the number of these. A creation may end a
+// moment after its caller's return.
+//
+// Len is wait-free. It takes effect when its counters are read, one by one.
+func (c *Cache[K, V]) Len() int {
+	r := c.shared()
+	if r.closed() {
+		return 0
+	}
+	a := r.accounting
+	return max(0, r.entries.Len()-tally(a.work.Load()).creating()+int(a.aside.Load())) // LP(Len)
+}
+
+// Keys returns an iterator over the keys that [Cache.All] would yield.
+//
+// Keys is blocking on the mutex of one bucket at a time, and never inside the loop body. It takes effect for
+// each key at some moment since the loop began.
+func (c *Cache[K, V]) Keys() iter.Seq[K] {
+	return func(yield func(K) bool) {
+		for e := range c.shared().entries.All() { // LP(Keys)
+			if e.has() && !yield(e.key) {
+				return
+			}
+		}
+	}
+}
+
+// All returns an iterator over the keys that have a value, and the values, in no order. It is not a snapshot:
+// it yields each key at most once, every key that has a value throughout, and some of the keys that come or go
+// meanwhile, each with a value that it had since the loop began. The loop body may call any method.
+//
+// All is blocking on the mutex of one bucket at a time, and never inside the loop body. It takes effect for
+// each key at some moment since the loop began.
+func (c *Cache[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for e := range c.shared().entries.All() { // LP(All)
+			if e.has() && !yield(e.key, e.value) {
+				return
+			}
+		}
+	}
+}
+
+// lookupStripe counts look-ups of some processors, on a cache line of its own.
+type lookupStripe struct {
+	hits, misses, joined atomics.Gauge
+	_                    [atomics.CacheLineSize - 3*8]byte
+}
+
+// countLookup counts a look-up that has found e, or nil.
+func (r *root[K, V]) countLookup(e *entry[K, V]) {
+	s := &r.lookups[atomics.Stripe(len(r.lookups))]
+	if e.has() {
+		s.hits.Add(1)
+	} else {
+		s.misses.Add(1)
+	}
+}
+
+// countJoined counts a caller that is about to wait for e, if that is being created.
+func (r *root[K, V]) countJoined(e *entry[K, V]) {
+	if e.state.Load().creating() {
+		r.lookups[atomics.Stripe(len(r.lookups))].joined.Add(1)
+	}
+}
+
+// recordEnd records a create function for k that has ended so, and began at since. It returns what
+// is to be called when others have the result; Close waits for that.
+func (r *root[K, V]) recordEnd(k K, since time.Duration, how *result) (tell func()) {
+	listener := r.config.OnCreate
+	if how.err == errAgain { // then it was not called
+		return func() {}
+	}
+	took := r.now() - since
+	r.accounting.createTime.Add(int64(took))
+	if listener == nil {
+		return func() {}
+	}
+	err := how.err
+	if how.stays {
+		err = nil
+	}
+	r.accounting.begin(onePending)
+	return func() {
+		defer r.accounting.finish(onePending)
+		r.guard(fromOnCreate, func() { listener(k, took, err) })
+	}
 }
 
 // Flight describes a creation that is under way.
@@ -92,34 +179,72 @@ type Flight[K comparable] struct {
 	Waiting int       // goroutines that wait for it, and do not run its function
 }
 
-// InFlight returns an iterator over the creations that are under way, in no order.
-// Creations of keys that Delete has removed meanwhile are not among them. A creation
-// whose Since is long ago may hang. The iterator is not a snapshot; the loop body may
-// call any method.
+// InFlight returns an iterator over the creations that are under way, in no order, with those of Refresh, but
+// not those of keys that Delete has removed. It is not a snapshot; the loop body may call any method.
 //
-// InFlight is blocking on the mutex of one bucket at a time, and never inside
-// the loop body. It takes effect for each key at some moment since the loop
-// began.
-func (c *Cache[K, V]) InFlight() iter.Seq[Flight[K]] { return c.eachFlight }
-
-func (c *core[K]) eachFlight(yield func(Flight[K]) bool) {
-	r := c.root.Load()
-	if r == nil {
-		return
-	}
-	if r.eachFlight(yield) {
-		if renewals := r.renewals.Load(); renewals != nil {
-			renewals.root.Load().eachFlight(yield)
+// InFlight is blocking on the mutex of one bucket at a time, and never inside the loop body. It takes effect for
+// each key at some moment since the loop began.
+func (c *Cache[K, V]) InFlight() iter.Seq[Flight[K]] {
+	return func(yield func(Flight[K]) bool) {
+		r := c.shared()
+		for e := range r.entries.All() { // LP(InFlight)
+			s := e.state.Load()
+			if made := s.making(); made != nil {
+				s = made.state.Load()
+			}
+			if !s.creating() {
+				continue
+			}
+			f := s.flight
+			if !yield(Flight[K]{Key: e.key, Since: r.moment(f.since), Waiting: f.waiters()}) {
+				return
+			}
 		}
 	}
 }
 
-func (r *root[K]) eachFlight(yield func(Flight[K]) bool) (more bool) {
-	for e := range r.entries.All() { // LP(InFlight)
-		p := e.joinable()
-		if p.creating() && !yield(Flight[K]{Key: e.key, Since: r.accounting.epoch.Add(p.since - longAgo), Waiting: p.waiting()}) {
-			return false
+// Info is what a cache knows of a value beside it.
+type Info struct {
+	Created time.Time // when it was made, set, or found not modified; zero without bounds or times
+	Expires time.Time // when its TTL ends; zero: never
+	Leases  int       // how many hold it; zero in a cache that does not count them
+}
+
+// Info returns what the cache knows of the value of k, if it has one. It is no use of the value.
+//
+// Info is blocking on the mutex of the order, and without one wait-free. It takes effect when k is looked up.
+func (c *Cache[K, V]) Info(k K) (info Info, ok bool) {
+	r := c.shared()
+	e := r.entries.Load(r.at(k)) // LP(Info)
+	if !e.has() {
+		return info, false
+	}
+	s := e.state.Load()
+	if s == nil {
+		return info, true
+	}
+	if s.users != nil {
+		info.Leases = int(max(0, s.users.count()))
+	}
+	if s.node != nil {
+		created, expires := r.order.times(s.node)
+		info.Created = r.moment(created)
+		if expires != never {
+			info.Expires = r.moment(expires)
 		}
 	}
-	return true
+	return info, true
 }
+
+// times returns when the value of n became new, and when it expires.
+func (o *order[K, V]) times(n *node[K, V]) (created, expires time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if n.life == nil {
+		return n.created, never
+	}
+	return n.created, n.life.expires
+}
+
+// moment returns the time of a moment of the cache.
+func (r *root[K, V]) moment(at time.Duration) time.Time { return r.accounting.epoch.Add(at - longAgo) }

@@ -38,7 +38,7 @@ func TestInFlightEndsWithItsLoop(t *testing.T) {
 		for k := 1; k <= 3; k++ {
 			go c.GetOrCreateContext(t.Context(), k, hang)
 			c.Set(-k, 0)
-			go c.Refresh(t.Context(), -k, hang)
+			go c.Refresh(t.Context(), -k, anew(hang))
 		}
 		synctest.Wait()
 		all := 0

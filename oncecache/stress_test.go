@@ -103,7 +103,7 @@ func TestStressEveryValueIsAccountedFor(t *testing.T) {
 					left(k, old)
 				}
 			case 1:
-				if v := (&instance{key: k, set: true}); c.SetIfAbsent(k, v) {
+				if v := (&instance{key: k, set: true}); stored(c.SetIfAbsent(k, v)) {
 					sets[worker] = append(sets[worker], v)
 				}
 			case 2:
@@ -227,7 +227,7 @@ func TestStressCompareAndDeleteOfEqualValues(t *testing.T) {
 // are kept, until they are removed; panics; and creations that time out.
 func TestStressFailuresAreCounted(t *testing.T) {
 	n := stressRounds()
-	kept := oncecache.MustNew(oncecache.Config[int, int]{ErrorTTL: func(_ int, err error) time.Duration {
+	kept := oncecache.MustNew(oncecache.Config[int, int]{ErrorTTLFunc: func(_ int, err error) time.Duration {
 		if err == errRefused {
 			return -1
 		}

@@ -27,7 +27,7 @@ func useAll(t *testing.T, c *oncecache.Cache[string, int], k string) {
 	}
 	for range c.InFlight() {
 	}
-	c.Sweep()
+	oncecache.Sweep(c)
 	c.Delete(k)
 	oncecache.CompareAndDelete(c, k, -1)
 	for _, w := range ways {
@@ -58,7 +58,7 @@ func TestT25_CloseFunctionsUseTheCache(t *testing.T) {
 			c.Delete("k")
 			l.Release()
 		},
-		"Refresh": func(c *oncecache.Cache[string, int]) { c.Refresh(context.Background(), "k", makes(harmless)) },
+		"Refresh": func(c *oncecache.Cache[string, int]) { c.Refresh(context.Background(), "k", anew(makes(harmless))) },
 		"a batch": func(c *oncecache.Cache[string, int]) {
 			c.GetOrCreateMany(context.Background(), []string{"l"}, func(context.Context, []string) (map[string]int, error) {
 				return map[string]int{"l": harmless, "k": 3}, nil
@@ -73,7 +73,7 @@ func TestT25_CloseFunctionsUseTheCache(t *testing.T) {
 		"Sweep": func(c *oncecache.Cache[string, int]) {
 			for range 4 {
 				time.Sleep(time.Hour / 4)
-				c.Sweep()
+				oncecache.Sweep(c)
 			}
 		},
 		"a value that comes too late": func(c *oncecache.Cache[string, int]) {
@@ -120,7 +120,7 @@ func TestT25_ErrorTTLUsesTheCache(t *testing.T) {
 			asked := 0
 			c = oncecache.MustNew(oncecache.Config[string, int]{
 				MaxEntries: 3, IdleTimeout: time.Hour,
-				ErrorTTL: func(k string, _ error) time.Duration { asked++; useAll(t, c, k); return time.Minute },
+				ErrorTTLFunc: func(k string, _ error) time.Duration { asked++; useAll(t, c, k); return time.Minute },
 			})
 			fails := func(context.Context, string) (int, error) { return failing() }
 			if v, err := w.ask(t.Context(), c, "k", fails); v != 0 || err != errRefused {
@@ -199,7 +199,7 @@ func TestT24_SlowFunctionsDelayNobody(t *testing.T) {
 		},
 		"create of Refresh": func(c *oncecache.Cache[string, int], wait func()) {
 			c.Set("slow", 1)
-			c.Refresh(context.Background(), "slow", func(context.Context, string) (int, error) { wait(); return 1, nil })
+			c.Refresh(context.Background(), "slow", anew(func(context.Context, string) (int, error) { wait(); return 1, nil }))
 		},
 		"Close function": func(c *oncecache.Cache[string, int], _ func()) {
 			c.Set("slow", 9)
@@ -231,7 +231,7 @@ func TestT24_SlowFunctionsDelayNobody(t *testing.T) {
 					}
 					return nil
 				},
-				ErrorTTL: func(string, error) time.Duration { wait(); return time.Hour },
+				ErrorTTLFunc: func(string, error) time.Duration { wait(); return time.Hour },
 			})
 			held := startCall(func() (int, error) { slow(c, wait); return 0, nil })
 			<-begun
@@ -248,8 +248,8 @@ func TestT24_SlowFunctionsDelayNobody(t *testing.T) {
 						c.Delete(k)
 					}
 					if i%100 == 0 {
-						c.Refresh(t.Context(), k, makes(3))
-						c.Sweep()
+						c.Refresh(t.Context(), k, anew(makes(3)))
+						oncecache.Sweep(c)
 						c.Stats()
 						for range c.Keys() {
 						}

@@ -115,6 +115,6 @@ func BenchmarkCacheRefresh(b *testing.B) {
 	})
 	ours := new(oncecache.Cache[string, *engine])
 	run("latchfree", func(url string, e *engine) { ours.Set(url, e) }, func(url string) (*engine, error) {
-		return ours.Refresh(ctx, url, open)
+		return ours.Refresh(ctx, url, func(ctx context.Context, url string, _ *engine, _ bool) (*engine, error) { return open(ctx, url) })
 	})
 }

@@ -20,7 +20,7 @@ func TestCacheTimes(t *testing.T) {
 		c := oncecache.MustNew(oncecache.Config[int, int]{
 			RecordStats: true, MaxWeight: 80, Weight: func(_, v int) int64 { return int64(v) }, Close: func(int, int) error { return nil },
 			CreateTimeout: time.Hour, IdleTimeout: 48 * time.Hour, OnCreate: onCreate,
-			TTL: func(k, _ int) time.Duration { return time.Duration(k) * time.Hour },
+			TTLFunc: func(k, _ int) time.Duration { return time.Duration(k) * time.Hour },
 		})
 		first(latchotel.Cache(meter, "c", c, latchotel.CacheOptions{Flights: true}))
 		ctx := context.Background()
@@ -28,7 +28,7 @@ func TestCacheTimes(t *testing.T) {
 			c.Set(100*k+24, 1)
 		}
 		time.Sleep(72 * time.Hour)
-		c.Sweep()
+		synctest.Wait()
 		for k := range 10 {
 			_, err := c.GetOrCreateContext(ctx, 1000+k, func(ctx context.Context, _ int) (int, error) {
 				<-ctx.Done()
@@ -38,7 +38,7 @@ func TestCacheTimes(t *testing.T) {
 		}
 		_, err := c.GetOrCreate(2000, func() (int, error) { time.Sleep(3 * time.Second); return 1, nil })
 		require.NoError(t, err)
-		_, err = c.Refresh(ctx, 2000, func(context.Context, int) (int, error) { return 0, oncecache.ErrNotModified })
+		_, err = c.Refresh(ctx, 2000, func(context.Context, int, int, bool) (int, error) { return 0, oncecache.ErrNotModified })
 		require.NoError(t, err)
 
 		_, err = c.GetOrCreate(2001, func() (int, error) { return 0, oncecache.ErrNotModified })

@@ -156,9 +156,8 @@ func TestCacheWeightAndTTL(t *testing.T) {
 	weight := func(_, v int) int64 { return int64(v) }
 	c := oncecache.MustNew(oncecache.Config[int, int]{MaxWeight: 10, Weight: weight})
 	c.Set(1, 7)
-	expired := oncecache.MustNew(oncecache.Config[int, int]{TTL: func(int, int) time.Duration { return 0 }})
+	expired := oncecache.MustNew(oncecache.Config[int, int]{TTLFunc: func(int, int) time.Duration { return 0 }})
 	expired.Set(1, 1)
-	expired.Sweep()
 	first(latchotel.Cache(meter, "c", c, latchotel.CacheOptions{}))
 	first(latchotel.Cache(meter, "ttl", expired, latchotel.CacheOptions{}))
 	includes(t, samples(t, first(collect())), map[string]float64{

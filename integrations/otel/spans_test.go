@@ -28,7 +28,6 @@ func tracer(t *testing.T) (trace.Tracer, *tracetest.SpanRecorder) {
 
 func TestTraceCreate(t *testing.T) {
 	tracer, recorder := tracer(t)
-	var c oncecache.Cache[string, int]
 	var inside trace.SpanContext
 	create := latchotel.TraceCreate(tracer, "clients", func(ctx context.Context, k string) (int, error) {
 		inside = trace.SpanContextFromContext(ctx)
@@ -44,6 +43,7 @@ func TestTraceCreate(t *testing.T) {
 		}
 		return 1, nil
 	}, func(k string) []attribute.KeyValue { return []attribute.KeyValue{attribute.String("key", k)} })
+	c := oncecache.MustNew(oncecache.Config[string, int]{Create: create})
 
 	// The caller's context may end, so that create runs on another goroutine.
 	cancelable, cancel := context.WithCancel(context.Background())
@@ -80,7 +80,7 @@ func TestTraceCreate(t *testing.T) {
 	require.Len(t, recorder.Ended(), 4)
 
 	c.Set("not modified", 7)
-	v, err := c.Refresh(ctx, "not modified", create)
+	v, err := c.Refresh(ctx, "not modified", nil) // by Config.Create
 	require.NoError(t, err)
 	assert.Equal(t, 7, v, "the old value stays")
 	require.Len(t, recorder.Ended(), 5)

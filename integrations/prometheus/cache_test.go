@@ -100,10 +100,9 @@ func TestCache(t *testing.T) {
 
 func TestCacheRemovals(t *testing.T) {
 	c := oncecache.MustNew(oncecache.Config[int, int]{
-		TTL: func(int, int) time.Duration { return 0 }, MaxWeight: 10, Weight: func(int, v int) int64 { return int64(v) },
+		TTLFunc: func(int, int) time.Duration { return 0 }, MaxWeight: 10, Weight: func(int, v int) int64 { return int64(v) },
 	})
 	c.Set(1, 7)
-	c.Sweep()
 	plain := oncecache.MustNew(oncecache.Config[int, int]{MaxWeight: 10, Weight: func(int, v int) int64 { return int64(v) }})
 	plain.Set(1, 7)
 	_, body := scrape(t, latchprom.Cache("ttl", c, latchprom.CacheOptions{}), latchprom.Cache("plain", plain, latchprom.CacheOptions{}))()
@@ -118,14 +117,14 @@ func TestCacheTimes(t *testing.T) {
 		c := oncecache.MustNew(oncecache.Config[int, int]{
 			RecordStats: true, MaxWeight: 80, Weight: func(_, v int) int64 { return int64(v) }, Close: func(int, int) error { return nil },
 			CreateTimeout: time.Hour, IdleTimeout: 48 * time.Hour, OnCreate: latchprom.OnCreate[int](creations),
-			TTL: func(k, _ int) time.Duration { return time.Duration(k) * time.Hour },
+			TTLFunc: func(k, _ int) time.Duration { return time.Duration(k) * time.Hour },
 		})
 		ctx := context.Background()
 		for k := range 5 { // one expires after a day, four are idle after two
 			c.Set(100*k+24, 1)
 		}
 		time.Sleep(72 * time.Hour)
-		c.Sweep()
+		synctest.Wait()
 		for k := range 10 {
 			_, err := c.GetOrCreateContext(ctx, 1000+k, func(ctx context.Context, _ int) (int, error) {
 				<-ctx.Done()
@@ -135,7 +134,7 @@ func TestCacheTimes(t *testing.T) {
 		}
 		_, err := c.GetOrCreate(2000, func() (int, error) { time.Sleep(3 * time.Second); return 1, nil })
 		require.NoError(t, err)
-		_, err = c.Refresh(ctx, 2000, func(context.Context, int) (int, error) { return 0, oncecache.ErrNotModified })
+		_, err = c.Refresh(ctx, 2000, func(context.Context, int, int, bool) (int, error) { return 0, oncecache.ErrNotModified })
 		require.NoError(t, err)
 
 		_, err = c.GetOrCreate(2001, func() (int, error) { return 0, oncecache.ErrNotModified })

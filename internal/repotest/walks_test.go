@@ -13,17 +13,18 @@ import (
 )
 
 // walks are the operations of testdata/walks, and how many files of its package each may
-// pass through: a newcomer has to open that many to follow it. The bounds are what was
-// measured; they may only go down.
+// pass through, and how many functions: a newcomer has to open that many to follow it. A
+// function literal counts as part of its function. The bounds may only go down; 0 is none.
 var walks = []struct {
-	name, pkg, what string
-	files           int
+	name, pkg, what  string
+	files, functions int
 }{
-	{"Update", "shardedregistry", "`Registry.Update` of a present key", 4},
-	{"UpdateWithMost", "shardedregistry", "`Registry.Update` with all of Config, and a stream", 14},
-	{"Trip", "atomicbreaker", "`Permit.Failure` that trips a key of a `Group`", 10},
-	{"Miss", "oncecache", "`Cache.GetOrCreate` of an absent key", 6},
-	{"Record", "cowchangeset", "`Tracker.Record` with a store", 6},
+	{"Update", "shardedregistry", "`Registry.Update` of a present key", 4, 0},
+	{"UpdateWithMost", "shardedregistry", "`Registry.Update` with all of Config, and a stream", 14, 0},
+	{"Trip", "atomicbreaker", "`Permit.Failure` that trips a key of a `Group`", 10, 0},
+	{"Hit", "oncecache", "`Cache.GetOrCreate` of a present key", 3, 5},
+	{"Miss", "oncecache", "`Cache.GetOrCreate` of an absent key, and one that waits", 4, 27},
+	{"Record", "cowchangeset", "`Tracker.Record` with a store", 6, 0},
 }
 
 // Operations pass through few files, and CONTRIBUTING.md lists them in the order in which
@@ -50,9 +51,13 @@ func TestWalks(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| operation | files |\n|---|---|\n")
 	for _, w := range walks {
-		files, err := walk(program, w.name, w.pkg)
+		files, functions, err := walk(program, w.name, w.pkg)
 		if err != nil {
 			t.Fatal(err)
+		}
+		t.Logf("%s: %d functions in %d files", w.what, len(functions), len(files))
+		if w.functions > 0 && len(functions) > w.functions {
+			t.Errorf("%s passes through %d functions of %s, want at most %d: %s", w.what, len(functions), w.pkg, w.functions, strings.Join(functions, ", "))
 		}
 		fmt.Fprintf(&table, "| %s | %d: %s |\n", w.what, len(files), strings.Join(files, ", "))
 		if len(files) > w.files {
@@ -69,8 +74,8 @@ func TestWalks(t *testing.T) {
 }
 
 // writeTraced writes copies of the packages' files in which each function begins by
-// printing the name of its file, and returns the name of an overlay that puts them in the
-// place of the originals.
+// printing the name of its file and its own, and returns the name of an overlay that puts
+// them in the place of the originals.
 func writeTraced(dir string) (overlay string, err error) {
 	here, err := filepath.Abs(root)
 	if err != nil {
@@ -111,16 +116,21 @@ func trace(s source, text []byte) []byte {
 	}
 	file := s.fset.File(s.file.Pos())
 	edits := []edit{{file.Offset(s.file.Name.End()), `; import traced "os"`}}
+	function := "" // of the package's variables
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		var body *ast.BlockStmt
 		switch n := n.(type) {
 		case *ast.FuncDecl:
-			body = n.Body
+			body, function = n.Body, n.Name.Name
+			if n.Recv != nil {
+				typeName, _ := baseType(n.Recv.List[0].Type)
+				function = typeName + "." + function
+			}
 		case *ast.FuncLit:
 			body = n.Body
 		}
 		if body != nil {
-			edits = append(edits, edit{file.Offset(body.Lbrace) + 1, fmt.Sprintf("traced.Stdout.WriteString(%q);", s.name+"\n")})
+			edits = append(edits, edit{file.Offset(body.Lbrace) + 1, fmt.Sprintf("traced.Stdout.WriteString(%q);", s.name+" "+function+"\n")})
 		}
 		return true
 	})
@@ -133,24 +143,31 @@ func trace(s source, text []byte) []byte {
 	return text
 }
 
-// walk returns the files of a package that an operation passes through, which the program
-// performs, in the order in which it does.
-func walk(program, name, pkg string) (files []string, err error) {
+// walk returns the files and functions of a package that an operation passes through, which
+// the program performs, in the order in which it does.
+func walk(program, name, pkg string) (files, functions []string, err error) {
 	run := exec.Command(program, name)
 	out, err := run.CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", name, err, out)
+		return nil, nil, fmt.Errorf("%s: %w\n%s", name, err, out)
 	}
-	_, during, _ := strings.Cut(string(out), "begin\n")
-	during, _, ended := strings.Cut(during, "end\n")
+	_, during, _ := strings.Cut("\n"+string(out), "\nbegin\n")
+	during, _, ended := strings.Cut(during, "\nend\n")
 	if !ended {
-		return nil, fmt.Errorf("%s did not end:\n%s", name, out)
+		return nil, nil, fmt.Errorf("%s did not end:\n%s", name, out)
 	}
 	for line := range strings.Lines(during) {
-		file, ok := strings.CutPrefix(strings.TrimSpace(line), pkg+"/")
-		if ok && !slices.Contains(files, file) {
+		step, ok := strings.CutPrefix(strings.TrimSpace(line), pkg+"/")
+		if !ok {
+			continue
+		}
+		file, function, _ := strings.Cut(step, " ")
+		if !slices.Contains(files, file) {
 			files = append(files, file)
 		}
+		if !slices.Contains(functions, function) {
+			functions = append(functions, function)
+		}
 	}
-	return files, nil
+	return files, functions, nil
 }

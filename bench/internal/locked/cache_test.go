@@ -161,7 +161,7 @@ func TestCachesRefresh(t *testing.T) {
 		refresh func(string, func() (int, error)) (int, error)
 	}{
 		"latchfree": {&ours, func(k string, create func() (int, error)) (int, error) {
-			return ours.Refresh(context.Background(), k, func(context.Context, string) (int, error) { return create() })
+			return ours.Refresh(context.Background(), k, func(context.Context, string, int, bool) (int, error) { return create() })
 		}},
 		"mutex": {&mutex, mutex.Refresh},
 	} {

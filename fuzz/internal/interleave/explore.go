@@ -21,6 +21,10 @@ const (
 	Quick = 400
 )
 
+// workPerSchedule bounds how many moments are tried to explain what happens in a program, by the
+// executions of it that are allowed: what takes more than the rest together counts as explained.
+const workPerSchedule = 2_000
+
 // Result is what was explored of a program.
 type Result struct {
 	Schedules int      // executions
@@ -40,7 +44,7 @@ const (
 
 // Explore runs the program in as many orders as that.
 func (p *Program[R, S]) Explore(limit int) Result {
-	r, body := Result{Coverage: Some}, p.body(nil)
+	r, body := Result{Coverage: Some}, p.body(nil, limit*workPerSchedule)
 	if p.explore(&r, body, mc.Config{MaxSchedules: limit}) {
 		r.Coverage = All
 		return r
@@ -56,7 +60,7 @@ func (p *Program[R, S]) Explore(limit int) Result {
 // reached, which may be nil.
 func (p *Program[R, S]) Sample(runs int, reached Reached) Result {
 	r := Result{Coverage: Some}
-	p.explore(&r, p.body(reached), mc.Config{Mode: mc.PCT, Runs: runs})
+	p.explore(&r, p.body(reached, runs*workPerSchedule), mc.Config{Mode: mc.PCT, Runs: runs})
 	return r
 }
 

@@ -29,8 +29,9 @@ func (p *Program[R, S]) Sequential() Program[R, S] {
 	return q
 }
 
-// body is the program for the checker. Reached counts what threads did.
-func (p *Program[R, S]) body(reached Reached) func(*mc.M) {
+// body is the program for the checker. Reached counts what threads did, and work bounds how many
+// moments are tried.
+func (p *Program[R, S]) body(reached Reached, work int) func(*mc.M) {
 	verdicts := map[string]bool{} // by class of histories: whether they are explained
 	return func(m *mc.M) {
 		real, clock := p.New(), &clock{tick: p.Tick}
@@ -56,6 +57,7 @@ func (p *Program[R, S]) body(reached Reached) func(*mc.M) {
 			class := h.class()
 			explained, seen := verdicts[class]
 			if !seen {
+				h.work = &work
 				explained = h.explained(p.Model, nil, make([]bool, len(h.moments)))
 				verdicts[class] = explained
 				for _, c := range all[1:] { // what is reached by threads alone

@@ -7,18 +7,18 @@ import (
 )
 
 // order is the values and failures that are there, as they came. What is used
-// gets two marks, one for the search for what has to go and one for sweeps.
+// gets two marks, one for the search for what has to go and one for what is idle.
 type order struct {
 	places []*place // oldest first
 	hand   *place   // where the search goes on; nil: at the oldest
-	tick   time.Duration
 }
 
 type place struct {
 	key          int
 	used, recent bool
-	seen         time.Duration // when a sweep found it in use, or it came
-	last         time.Duration // when it was last used, as far as sweeps could know
+	asks         time.Duration // when it is to be asked whether it is idle
+	seen         time.Duration // when it was found in use, or came
+	last         time.Duration // when it was last used, as far as anybody could know
 }
 
 // touch marks what is used.
@@ -32,18 +32,15 @@ func (o *Owner) touch(k int) {
 
 // come adds what k has as the newest. Others may have to go.
 func (o *Owner) come(k int) {
-	if !o.limit(k) || o.MaxEntries == 0 && o.IdleTimeout == 0 && o.Weight == nil {
+	if !o.limit(k) || !o.bounded() {
 		return
 	}
-	if len(o.places) == 0 {
-		o.tick = o.Now + o.IdleTimeout/2
-	}
-	newest := &place{key: k, seen: o.Now, last: o.Now}
+	newest := &place{key: k, asks: o.after(o.IdleTimeout / 2), seen: o.Now, last: o.Now}
 	o.places = append(o.places, newest)
 	o.makeRoom(newest)
 }
 
-// makeRoom lets others than one go while there are too many.
+// makeRoom lets others than one, or any, go while there are too many.
 func (o *Owner) makeRoom(newest *place) {
 	for o.full() {
 		victim := o.victim(newest)
@@ -55,7 +52,7 @@ func (o *Owner) makeRoom(newest *place) {
 }
 
 // victim is SIEVE: the hand goes from old to new, and again from the oldest. It
-// takes off marks, and stops at the first without.
+// takes off marks, and stops at the first without. It passes what is leased.
 func (o *Owner) victim(newest *place) *place {
 	for range 2 * len(o.places) {
 		p := o.hand
@@ -64,10 +61,10 @@ func (o *Owner) victim(newest *place) *place {
 		}
 		o.hand = o.newer(p)
 		switch {
-		case p == newest:
+		case p == newest, o.leased(p.key):
 		case p.used:
 			p.used = false
-		case !o.leased(p.key):
+		default:
 			return p
 		}
 	}
@@ -88,7 +85,6 @@ func (o *Owner) evict(p *place, why string) {
 	} else {
 		o.Evicted++
 	}
-	o.evicted[o.ready[p.key]] = true
 	o.drop(p.key, why)
 }
 
@@ -104,46 +100,52 @@ func (o *order) leave(k int) {
 	o.places = slices.Delete(o.places, i, i+1)
 }
 
-// Sweep removes what was idle, and failures that are over.
-func (o *Owner) Sweep() (removed int) {
+// look asks each place whose time has come whether it is idle.
+func (o *Owner) look() {
 	for _, p := range slices.Clone(o.places) {
+		if o.IdleTimeout == 0 || p.asks > o.Now {
+			continue
+		}
+		p.asks = o.after(o.IdleTimeout / 2)
 		switch {
-		case o.IdleTimeout == 0:
-		case p.recent, o.leased(p.key):
+		case o.leased(p.key):
+			p.recent, p.seen, p.last = false, o.Now, o.Now
+		case p.recent:
 			p.recent, p.seen = false, o.Now
-			if o.leased(p.key) {
-				p.last = o.Now
-			}
 		case o.Now-p.seen >= o.IdleTimeout:
-			if unused := o.Now - p.last; unused < o.IdleTimeout || unused > o.IdleTimeout*3/2 {
+			if unused := o.Now - p.last; unused < o.IdleTimeout || unused > o.IdleTimeout*3/2+3*tick {
 				panic(fmt.Sprintf("%d goes after %v", p.key, unused))
 			}
 			o.evict(p, "Idle")
-			removed++
 		}
 	}
-	for k, f := range o.failures {
-		if f.until <= o.Now {
-			o.drop(k, "")
-			removed++
-		}
-	}
-	return removed
 }
 
-// Pass lets time pass: creations take too long, and sweeps come.
+// Pass lets time pass: deadlines come, one tick after the other, and then failures are over and
+// creations take too long. These begin between ticks.
 func (o *Owner) Pass(d time.Duration) {
 	end := o.Now + d
+	for next := o.after(1); next <= end; next += tick {
+		o.Now = next
+		o.expireAll()
+		o.look()
+	}
+	o.Now = end
+	o.expireAll()
 	for f, c := range o.crews {
 		if o.CreateTimeout > 0 && c.running && !f.Over && c.since+o.CreateTimeout <= end {
 			o.overdue(f, c.key)
 		}
 	}
-	for o.IdleTimeout > 0 && len(o.places) > 0 && o.tick <= end {
-		o.Now = o.tick
-		o.tick += o.IdleTimeout / 2
-		o.Sweep()
-	}
-	o.Now = end
-	o.expireAll()
+}
+
+// BoundEntries changes MaxEntries, and BoundWeight changes MaxWeight.
+func (o *Owner) BoundEntries(n int) {
+	o.MaxEntries = n
+	o.makeRoom(nil)
+}
+
+func (o *Owner) BoundWeight(w int64) {
+	o.MaxWeight = w
+	o.makeRoom(nil)
 }

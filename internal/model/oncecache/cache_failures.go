@@ -1,7 +1,6 @@
 package model
 
 import (
-	"maps"
 	"math"
 	"time"
 )
@@ -20,22 +19,17 @@ func (o *Owner) ttl(k int, e Ending) time.Duration {
 	return o.TTL(k, e.Err)
 }
 
-// keep keeps an error, and makes room for it: those that are over go.
+// keep keeps an error.
 func (o *Owner) keep(k int, err error, ttl time.Duration) {
-	until := o.Now + ttl
-	if ttl < 0 {
-		until = math.MaxInt64
+	until := time.Duration(math.MaxInt64)
+	if ttl >= 0 {
+		until = o.Now + ttl
 	}
 	o.failures[k] = failure{err, until}
-	for k := range maps.Clone(o.failures) {
-		o.Expire(k)
-	}
 }
 
-// answer returns the error that is kept for k, if there is one. One that is over
-// makes room when it is asked for.
+// answer returns the error that is kept for k, if there is one.
 func (o *Owner) answer(k int) error {
-	o.Expire(k)
 	f, ok := o.failures[k]
 	if ok {
 		o.touch(k)
@@ -43,15 +37,7 @@ func (o *Owner) answer(k int) error {
 	return f.err
 }
 
-// Expire removes the error of k, if its time is over.
-func (o *Owner) Expire(k int) {
-	if f, ok := o.failures[k]; ok && f.until <= o.Now {
-		o.drop(k, "")
-	}
-}
-
-// Occupied reports whether k has no value, but an error, maybe one that is
-// over, or is being created.
+// Occupied reports whether k has no value, but an error, or is being created.
 func (o *Owner) Occupied(k int) bool {
 	_, fails := o.failures[k]
 	return fails || o.flights[k] != nil

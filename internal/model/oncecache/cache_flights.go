@@ -8,8 +8,8 @@ type crew struct {
 	since   time.Duration
 	running bool // its function
 	fixed   bool // nobody can call it off
-	renewal bool
-	base    int // the value that a renewal is to replace, or 0
+	renewal bool // a Refresh of a value
+	base    int  // which it is to replace
 
 	callers, leases int
 	off             bool // all callers have left at some time
@@ -76,43 +76,24 @@ func (o *Owner) Board(f *Flight, lease bool) {
 	}
 }
 
+// hears reports whether a caller gets the result of f, which c takes part in.
+func (c *crew) hears(f *Flight) bool { return !f.Over && c.callers > 0 && !c.off && !c.grounded }
+
 // Hold is the rest of Board for one that wants a lease, when f is over. It fails
 // if the value was not made for those aboard, and is not there any more: then the
-// caller looks again.
+// caller looks again. To be aboard of what makes a value is no use of it.
 func (o *Owner) Hold(f *Flight) bool {
 	k := o.crews[f].key
 	switch there := o.ready[k] == f.Value; {
-	case o.Closes && !f.Given:
+	case !f.Given:
 		return true // finish has counted it
-	case o.Closes && !there, o.evicted[f.Value]:
-		return false
 	case there:
 		o.touch(k)
+	case o.counts() && !o.loose[f.Value]:
+		return false
 	}
 	o.users[f.Value]++
 	return true
-}
-
-// CalledOff reports whether the function of f, which has not begun, does not have
-// to any more; also because f was forgotten.
-func (o *Owner) CalledOff(f *Flight) bool {
-	c := o.crews[f]
-	return f.Over || c.off || c.grounded || o.flights[c.key] != f
-}
-
-// Drop ends a flight that was called off before its function was called.
-func (o *Owner) Drop(f *Flight) {
-	c := o.crews[f]
-	o.Pending--
-	c.running = false
-	if f.Over {
-		return
-	}
-	*f = Flight{Over: true, Err: o.ErrClosed}
-	c.again = !c.grounded
-	if o.flights[c.key] == f {
-		delete(o.flights, c.key)
-	}
 }
 
 // Leave ends a Board of a flight that is not over. The last one calls the
@@ -123,7 +104,7 @@ func (o *Owner) Leave(f *Flight, lease bool) {
 	if lease {
 		c.leases--
 	}
-	c.off = c.off || c.callers == 0 && !o.Keeps && !c.fixed
+	c.off = c.off || c.callers == 0 && !c.fixed
 }
 
 // LooksAgain reports whether those who took part in f must look again: it
@@ -157,7 +138,7 @@ func (o *Owner) Finish(ends ...Ending) (heard bool) {
 	var stay []Ending
 	for _, e := range ends {
 		c := o.crews[e.Flight]
-		heard = heard || !e.Flight.Over && c.callers > 0 && !c.off && !c.grounded
+		heard = heard || c.hears(e.Flight)
 		if o.finish(c, e) {
 			stay = append(stay, e)
 		}
@@ -171,39 +152,56 @@ func (o *Owner) Finish(ends ...Ending) (heard bool) {
 	return heard
 }
 
-// finish reports whether there is something that stays.
+// finish reports whether there is something that stays, and is to come.
 func (o *Owner) finish(c *crew, e Ending) (stays bool) {
+	same := o.unchanged(c, e)
+	if same {
+		e.Value, e.Err = c.base, nil
+	}
 	o.count(e)
 	o.Pending--
 	c.running = false
-	f, mine, over := e.Flight, o.flights[c.key] == e.Flight, e.Flight.Over
-	if e.Err != nil {
+	if c.renewal {
+		o.unuse(c.base)
+	}
+	f, over := e.Flight, e.Flight.Over
+	old, renews, mine := o.ready[c.key], o.renewals[c.key] == f, o.flights[c.key] == f
+	switch {
+	case same:
+		o.remain(c, f)
+		return false
+	case e.Err != nil:
 		ttl := o.ttl(c.key, e)
-		if c.grounded {
+		switch {
+		case c.grounded:
 			e.Err, ttl = o.ErrClosed, 0
-		} else if c.off {
+		case c.off:
 			c.again, ttl = !over, 0
-		} else if c.callers == 0 {
-			ttl = 0 // nobody has waited for it
+		case c.renewal:
+			ttl = 0
 		}
 		if o.End(c.key, f, 0, e.Err); mine && ttl != 0 {
 			o.keep(c.key, e.Err, ttl)
 			return true
 		}
 		return false
-	}
-	if mine && o.heavy(e.Value) {
-		mine = false
-		delete(o.flights, c.key) // as if Delete came at once
+	case (mine || renews) && o.heavy(e.Value): // as if Delete came at once
+		if renews {
+			o.drop(c.key, "Replaced")
+		}
+		delete(o.flights, c.key)
+		mine, renews = false, false
 	}
 	users := 0
-	if !over && o.Closes {
+	if !over {
 		users = c.leases
 	}
-	if o.End(c.key, f, e.Value, nil); mine {
+	if o.End(c.key, f, e.Value, nil); mine || renews {
 		users++
 	}
-	o.take(e.Value, users)
+	if o.take(e.Value, users); renews {
+		o.succeed(c.key, old)
+	}
 	return mine
 }
 

@@ -20,18 +20,17 @@ type Owner struct {
 	Removed map[int]string // by value that is closed: why it left
 	why     map[int]string // by value that has left its key
 	users   map[int]int    // of values: leases, and the cache
-	evicted map[int]bool   // by value
+	loose   map[int]bool   // by value that was set, and too heavy, in a cache that closes none: leases of it are not counted
 	crews   map[*Flight]*crew
 
 	failures map[int]failure // that are kept
-	renewals map[int]*Flight
 	order
 	expiry
 }
 
 // CacheSettings are those of the cache, and the errors that it makes.
 type CacheSettings struct {
-	Closes, Keeps              bool
+	Closes                     bool
 	TTL                        func(k int, err error) time.Duration // nil: none are kept
 	Lifetime                   func(k, v int) time.Duration         // nil: values do not expire
 	CreateTimeout, IdleTimeout time.Duration
@@ -50,8 +49,8 @@ type CacheStats struct {
 
 // NewOwner returns an empty cache.
 func NewOwner(s CacheSettings) *Owner {
-	return &Owner{Cache: NewCache(), CacheSettings: s, Closed: map[int]bool{}, Removed: map[int]string{}, why: map[int]string{}, users: map[int]int{}, evicted: map[int]bool{},
-		crews: map[*Flight]*crew{}, failures: map[int]failure{}, renewals: map[int]*Flight{}, expiry: expiry{map[int]time.Duration{}}}
+	return &Owner{Cache: NewCache(), CacheSettings: s, Closed: map[int]bool{}, Removed: map[int]string{}, why: map[int]string{}, users: map[int]int{}, loose: map[int]bool{},
+		crews: map[*Flight]*crew{}, failures: map[int]failure{}, expiry: expiry{map[int]time.Duration{}, map[int]time.Duration{}}}
 }
 
 // Dispose closes a value that has no key.
@@ -76,6 +75,12 @@ func (o *Owner) unuse(v int) {
 	}
 }
 
+// bounded reports whether values have a place in the order, and counts whether leases are counted.
+func (o *Owner) bounded() bool {
+	return o.MaxEntries > 0 || o.Weight != nil || o.IdleTimeout > 0 || o.Lifetime != nil
+}
+func (o *Owner) counts() bool { return o.Closes || o.bounded() }
+
 // leased reports whether anyone but the cache uses the value of k.
 func (o *Owner) leased(k int) bool {
 	v, ok := o.ready[k]
@@ -95,7 +100,7 @@ func (o *Owner) Set(k, v int) (old int, replaced bool) {
 		o.take(v, 0)
 		return 0, false
 	}
-	o.overtake(k)
+	o.give(k, v)
 	if old, replaced = o.ready[k]; replaced && o.Closes && old == v {
 		o.limit(k)
 		return old, true // the very value
@@ -107,28 +112,27 @@ func (o *Owner) Set(k, v int) (old int, replaced bool) {
 // store makes v the value of k, as the newest.
 func (o *Owner) store(k, v int) {
 	o.drop(k, "Replaced")
-	o.Cache.Set(k, v)
 	if o.heavy(v) {
-		delete(o.ready, k)
+		o.loose[v] = !o.Closes
 		o.take(v, 0)
 		return
 	}
+	o.ready[k] = v
 	o.take(v, 1)
 	o.come(k)
 }
 
-// SetIfAbsent takes a failure for absent, even one that is not over.
-func (o *Owner) SetIfAbsent(k, v int) bool {
-	if _, ok := o.ready[k]; ok || o.flights[k] != nil || o.Shut || o.heavy(v) {
-		return false
+// SetIfAbsent takes a failure for absent.
+func (o *Owner) SetIfAbsent(k, v int) (actual int, stored bool) {
+	if now, ok := o.ready[k]; ok || o.flights[k] != nil || o.Shut || o.heavy(v) {
+		return now, false
 	}
 	o.store(k, v)
-	return true
+	return v, true
 }
 
 func (o *Owner) Delete(k int) (old int, deleted bool) {
 	old, deleted = o.ready[k]
-	o.overtake(k)
 	delete(o.flights, k)
 	o.drop(k, "Deleted")
 	return old, deleted
@@ -137,7 +141,6 @@ func (o *Owner) Delete(k int) (old int, deleted bool) {
 // Clear deletes every key.
 func (o *Owner) Clear() (removed int) {
 	clear(o.flights)
-	clear(o.renewals)
 	removed = len(o.ready)
 	o.dropAll("Deleted")
 	return removed
@@ -156,10 +159,10 @@ func (o *Owner) dropValue(k, v int, why string) bool {
 	return ok && now == v
 }
 
-// Release ends one use of v, which k had.
+// Release ends a lease of v, which was not idle until now, but was not asked for again.
 func (o *Owner) Release(v int) {
 	for _, p := range o.places {
-		if o.ready[p.key] == v { // it was in use until now
+		if o.ready[p.key] == v {
 			p.recent, p.last = true, o.Now
 		}
 	}
@@ -176,10 +179,14 @@ func (o *Owner) dropAll(why string) {
 	}
 }
 
-// drop removes a value or a failure, if there is one.
+// drop removes a value or a failure, if there is one. A Refresh of a value that has expired
+// becomes the creation of the key.
 func (o *Owner) drop(k int, why string) {
 	v, ok := o.ready[k]
-	delete(o.ready, k)
+	if why != "Expired" {
+		delete(o.renewals, k)
+	}
+	o.Lose(k)
 	delete(o.failures, k)
 	delete(o.ends, k)
 	o.leave(k)
@@ -194,7 +201,7 @@ func (o *Owner) Close() {
 	o.Shut = true
 	for f, c := range o.crews {
 		if c.running && !f.Over && o.flights[c.key] != f && o.renewals[c.key] != f {
-			c.grounded = c.grounded || !c.fixed // Delete has hidden it
+			c.grounded = c.grounded || !c.fixed || o.counts() // Delete has hidden it
 		}
 	}
 	for _, flights := range []map[int]*Flight{o.flights, o.renewals} {

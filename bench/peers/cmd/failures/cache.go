@@ -12,6 +12,14 @@ type engine struct {
 // pair is a key of two words. Two pairs may print alike and yet differ.
 type pair struct{ first, second string }
 
+// part is a value that is a struct with padding: two that are equal may differ
+// in bytes that no field has.
+type part struct {
+	kind   uint8
+	serial int64
+	rest   [2]int64 // so that copies are copies of bytes
+}
+
 // config is what a case asks of a cache. Everything but create is optional.
 type config[K comparable, V any] struct {
 	// create makes the value of a key. It is given beforehand to caches that
@@ -24,11 +32,23 @@ type config[K comparable, V any] struct {
 	// missed is called by a caller that has not found its key, before it goes on
 	// to create the value or to wait for it. Only caches with a stop call it.
 	missed func()
+	// created is told of a creation that has ended well, as a program would that
+	// counts them. Only caches with such a hook call it.
+	created func()
+	// over reports whether the time of a value is over when it is stored. Others
+	// stay. Only caches where values have lives of their own ask it.
+	over func(V) bool
 	// createMany makes the values of several keys. It is asked of caches with
 	// batches only.
 	createMany func(context.Context, []K) (map[K]V, error)
 	// refreshes says that the case is about refreshes.
 	refreshes bool
+	// renews says that a value is made anew in the background when it is used after
+	// fresh, and may be used until stale.
+	renews bool
+	// writesBack says that left writes a value back, from where create reads the
+	// next one.
+	writesBack bool
 	// bound is how many values may stay; 0 means any number.
 	bound int
 	// expires says that values leave some time after they were created, or last
@@ -92,6 +112,11 @@ type (
 		sweep()
 	}
 
+	// renewer lets a value become due to be made anew, and uses it.
+	renewer interface {
+		renew(key string) (*engine, error)
+	}
+
 	// peeker looks for a value and creates none.
 	peeker interface {
 		peek(key string) (*engine, bool)
@@ -134,6 +159,9 @@ const (
 	keptErrors     feature = "kept errors"     // an error can answer for some time
 	clears         feature = "clears"          // one call deletes all keys
 	exclusives     feature = "exclusives"      // a key can be kept until its old value is closed
+	renewals       feature = "renewals"        // what is used can be made anew in the background, and has an end
+	lives          feature = "lives"           // a value can have a time of its own
+	hooks          feature = "hooks"           // somebody can be told of creations
 	peeks          feature = "peeks"           // one can look without creating
 	waiting        feature = "waiting"         // one can wait without creating
 )
@@ -148,6 +176,7 @@ type peer struct {
 
 	open  func(config[string, *engine]) cache[string, *engine]
 	pairs func(config[pair, *engine]) cache[pair, *engine] // nil if pairKeys is lacking
+	parts func(config[string, part]) cache[string, part]   // nil if listener is lacking
 	anys  func(config[string, any]) cache[string, any]
 }
 

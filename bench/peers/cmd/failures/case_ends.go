@@ -221,3 +221,75 @@ func keptCancellation(t *trial) {
 		t.end(fail, "the next caller %v", next)
 	}
 }
+
+// hookExits lets the function that is told of the first creation call
+// runtime.Goexit, as a failed assertion in a test does, on the goroutine that asked
+// for the value and meant to return it. Pass: the next caller gets a value, and when
+// the cache is closed, or the key deleted where there is no closing, each value is
+// told to the listener once: nothing counts as in use.
+func hookExits(t *trial) {
+	var exited atomic.Bool
+	var told told
+	d := t.openWith(config[string, *engine]{left: told.left, created: func() {
+		if exited.CompareAndSwap(false, true) {
+			runtime.Goexit()
+		}
+	}})
+	d.release()
+	ask := func() (e *engine, err error) {
+		l, ok := t.cache.(lessor)
+		if !ok {
+			return t.cache.get(context.Background(), "a")
+		}
+		e, release, err := l.acquire(context.Background(), "a")
+		if err == nil {
+			release()
+		}
+		return e, err
+	}
+	t.wait(t.call(ask)) // who does not return, like its goroutine, does not hold up others
+	next := t.call(ask)
+	t.join("the next caller", next)
+	if next.v == nil {
+		t.end(fail, "the next caller %v", next)
+	}
+	t.emptied("a")
+	t.eachToldOnce(&told, d.count(), nil)
+}
+
+// emptied closes the cache, or deletes the keys if it cannot be closed.
+func (t *trial) emptied(keys ...string) {
+	if c, ok := t.cache.(closer); ok {
+		t.join("who closes", t.do(func() { c.close(context.Background()) }))
+		return
+	}
+	for _, key := range keys {
+		t.join("who deletes", t.do(func() { t.cache.delete(key) }))
+	}
+}
+
+// eachToldOnce ends the case unless the listener is told once of the values 1 to n. Of
+// those that callers got it need not be told.
+func (t *trial) eachToldOnce(l *told, n int, got map[int]bool) {
+	times := func() map[int]int {
+		times := make(map[int]int)
+		for _, serial := range l.serials() {
+			times[serial]++
+		}
+		return times
+	}
+	t.waitFor(func() bool {
+		times := times()
+		for serial := 1; serial <= n; serial++ {
+			if times[serial] == 0 && !got[serial] {
+				return false
+			}
+		}
+		return true
+	})
+	for serial, times := 1, times(); serial <= n; serial++ {
+		if times[serial] > 1 || times[serial] == 0 && !got[serial] {
+			t.end(fail, "the listener is told %d times of a value", times[serial])
+		}
+	}
+}

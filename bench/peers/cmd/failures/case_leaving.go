@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 )
 
 // deleteInFlight deletes a key while it is being created, because its source
@@ -120,6 +121,109 @@ func setSame(t *trial) {
 	t.settle()
 	if n := len(told.serials()); n != 1 {
 		t.end(fail, "the listener is told %d times of the value", n)
+	}
+}
+
+// setSameParts sets the value that is there 20 times again where values are structs
+// with padding, and what nobody can see of them differs each time; then it deletes the
+// key. Pass: the listener that closes values is not told of it while it is there, and
+// once when it has left. A cache whose listener is not told of values that Set replaces
+// is not asked.
+func setSameParts(t *trial) {
+	needsNoticeOfSet(t)
+	var told atomic.Int32
+	c := t.peer.parts(config[string, part]{
+		create: func(context.Context, string) (part, error) { return part{}, errCreate },
+		left:   func(string, part) { told.Add(1) },
+	})
+	setter := t.do(func() {
+		for dirt := range 20 {
+			c.set("a", dirty(byte(dirt)))
+		}
+	})
+	t.join("who sets", setter)
+	t.settle()
+	if told.Load() > 0 {
+		t.end(wrong, "the listener is told of the value that is there")
+	}
+	t.join("who deletes", t.do(func() { c.delete("a") }))
+	t.waitFor(func() bool { return told.Load() > 0 })
+	t.settle()
+	if n := told.Load(); n != 1 {
+		t.end(fail, "the listener is told %d times of the value", n)
+	}
+}
+
+// dirty returns a part with the same fields each time, and this byte in its padding.
+func dirty(dirt byte) part {
+	var p part
+	// Safety: a part has no pointers, and all of its bytes are its own.
+	for i := range unsafe.Sizeof(p) {
+		*(*byte)(unsafe.Add(unsafe.Pointer(&p), i)) = dirt
+	}
+	p.kind, p.serial, p.rest = 1, 2, [2]int64{3, 4}
+	return p
+}
+
+// writeBack counts in a value how often it was used, in a cache whose listener writes
+// the count back to where create reads the next one: a session, a counter, a page of a
+// file. It deletes the key after one use, and uses it again while the listener writes.
+// Pass: in the end the count is two.
+func writeBack(t *trial) {
+	var mu sync.Mutex
+	var closing atomic.Bool
+	source, goOn := 0, make(chan struct{})
+	t.cache = t.peer.open(config[string, *engine]{
+		writesBack: true,
+		create: func(_ context.Context, key string) (*engine, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return &engine{key, source}, nil
+		},
+		left: func(_ string, e *engine) {
+			mu.Lock()
+			n := e.serial
+			mu.Unlock()
+			closing.Store(true)
+			<-goOn
+			mu.Lock()
+			source = n
+			mu.Unlock()
+		},
+	})
+	use := func() (*engine, error) {
+		release := func() {}
+		e, err := (*engine)(nil), error(nil)
+		if l, ok := t.cache.(lessor); ok {
+			e, release, err = l.acquire(context.Background(), "a")
+		} else {
+			e, err = t.cache.get(context.Background(), "a")
+		}
+		if err != nil {
+			return nil, err
+		}
+		mu.Lock()
+		e.serial++
+		mu.Unlock()
+		release()
+		return e, nil
+	}
+	first := t.call(use)
+	t.join("the first user", first)
+	deletion := t.do(func() { t.cache.delete("a") })
+	if !t.waitFor(closing.Load) {
+		t.end(fail, "the listener is not told")
+	}
+	second := t.call(use)
+	t.settle()
+	close(goOn)
+	t.join("who uses the value, and who deletes it", deletion, second)
+	t.settle()
+	kept := t.kept("a")
+	mu.Lock()
+	defer mu.Unlock()
+	if kept.serial != 2 {
+		t.end(wrong, "of two uses, %d is left", kept.serial)
 	}
 }
 

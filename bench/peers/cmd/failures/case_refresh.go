@@ -221,6 +221,69 @@ func refreshSame(t *trial) {
 	}
 }
 
+// renewalServes has values that are fresh for a time, and usable for eight times as
+// long, as an answer that should be five minutes old and may be a day while its
+// source is down. It uses one that is due, whose renewal succeeds, and then one whose
+// renewal fails. Pass: who uses the value gets the old one at once, while it is
+// renewed and when that has failed, and the new one when there is one; when its whole
+// time is over, nobody gets it any more.
+func renewalServes(t *trial) {
+	d := t.openWith(config[string, *engine]{renews: true})
+	r := t.cache.(renewer)
+	first := t.ask("a")
+	d.await(1).returns()
+	t.join("the first caller", first)
+	gets := func(when string, serial int, callers ...*caller) {
+		if !t.wait(callers...) {
+			t.end(fail, "who uses the value %s waits", when)
+		}
+		for _, c := range callers {
+			if c.v == nil || c.v.serial != serial {
+				t.end(fail, "who uses the value %s %v", when, c)
+			}
+		}
+	}
+	user := t.call(func() (*engine, error) { return r.renew("a") })
+	renewal := d.await(2)
+	gets("while it is renewed", 1, user, t.ask("a"))
+	renewal.returns()
+	t.settle()
+	gets("when it was renewed", 2, t.ask("a"))
+	user = t.call(func() (*engine, error) { return r.renew("a") })
+	d.await(3).fails(errCreate)
+	d.others()
+	t.settle()
+	gets("when its renewal has failed", 2, user, t.ask("a"))
+	t.settle()
+	t.cache.(expirer).expire()
+	if kept := t.kept("a"); kept.serial <= 2 {
+		t.end(wrong, "who asks when the time of the value is over gets it")
+	}
+}
+
+// renewalHangs lets such a renewal hang, in a function that returns when its context
+// ends: a source that does not answer. Pass: when the time of the old value is over,
+// who asks for the key gets a new one, and nobody waits for ever for a renewal that
+// nobody has asked for.
+func renewalHangs(t *trial) {
+	d := t.openWith(config[string, *engine]{renews: true})
+	d.obedient = true
+	r := t.cache.(renewer)
+	first := t.ask("a")
+	d.await(1).returns()
+	t.join("the first caller", first)
+	user := t.call(func() (*engine, error) { return r.renew("a") })
+	d.await(2)
+	t.join("who uses the value", user)
+	d.others()
+	t.wait(t.do(t.cache.(expirer).expire))
+	next := t.ask("a")
+	t.join("who asks when the time of the old value is over", next)
+	if next.v == nil || next.v.serial == 1 {
+		t.end(wrong, "who asks when the time of the old value is over %v", next)
+	}
+}
+
 // reloadRight refreshes a key by a function that gets the value that is there, and
 // finds it still right: a source that answers "not modified". Pass: the function
 // gets that value, and it stays.

@@ -17,7 +17,8 @@ var otterPeer = peer{
 	module: "github.com/maypok86/otter/v2",
 	uses: "`Get` with one `LoaderFunc` for all calls, no bound, no expiry; `OnDeletion` where values are closed; " +
 		"where a case is about it, `Refresh`, `BulkGet`, `MaximumSize`, `ExpiryWriting` with a clock that the case sets, " +
-		"`ExpiryAccessing`, a `Loader` whose `Reload` returns the old value",
+		"`ExpiryAccessing`, a `Loader` whose `Reload` returns the old value, `RefreshWriting`, a recorder of statistics that is told of loads, " +
+		"`OnAtomicDeletion` where values are written back",
 	lacks: map[feature]string{
 		keptErrors: "errors are not kept",
 		exclusives: "`OnDeletion` is called when the key is free, and while `OnAtomicDeletion` is, callers still find the value",
@@ -28,6 +29,7 @@ var otterPeer = peer{
 	},
 	open:  newOtter[string, *engine],
 	pairs: newOtter[pair, *engine],
+	parts: newOtter[string, part],
 	anys:  newOtter[string, any],
 }
 
@@ -41,10 +43,15 @@ type otterCache[K comparable, V any] struct {
 func newOtter[K comparable, V any](c config[K, V]) cache[K, V] {
 	var options otter.Options[K, V]
 	if c.left != nil {
-		options.OnDeletion = func(e otter.DeletionEvent[K, V]) { c.left(e.Key, e.Value) }
+		told := func(e otter.DeletionEvent[K, V]) { c.left(e.Key, e.Value) }
+		if c.writesBack {
+			options.OnAtomicDeletion = told
+		} else {
+			options.OnDeletion = told
+		}
 	}
-	if c.missed != nil {
-		options.StatsRecorder = missRecorder{new(stats.NoopRecorder), c.missed}
+	if c.missed != nil || c.created != nil {
+		options.StatsRecorder = loadRecorder{new(stats.NoopRecorder), c.missed, c.created}
 	}
 	options.MaximumSize = c.bound
 	if c.refreshes {
@@ -55,6 +62,19 @@ func newOtter[K comparable, V any](c config[K, V]) cache[K, V] {
 	if c.expires {
 		clock = new(otterClock)
 		options.Clock, options.ExpiryCalculator = clock, otter.ExpiryWriting[K, V](life)
+	}
+	if c.over != nil {
+		options.ExpiryCalculator = otter.ExpiryWritingFunc(func(e otter.Entry[K, V]) time.Duration {
+			if c.over(e.Value) {
+				return 1
+			}
+			return never
+		})
+	}
+	if c.renews {
+		clock = new(otterClock)
+		options.Clock, options.ExpiryCalculator = clock, otter.ExpiryWriting[K, V](stale)
+		options.RefreshCalculator, options.Logger = otter.RefreshWriting[K, V](fresh), new(otter.NoopLogger)
 	}
 	if c.idles {
 		options.ExpiryCalculator = otter.ExpiryAccessing[K, V](idleLife)
@@ -114,7 +134,13 @@ func (c otterCache[K, V]) getMany(ctx context.Context, keys []K) (map[K]V, error
 	return c.cache.BulkGet(ctx, keys, c.many)
 }
 
-func (c otterCache[K, V]) expire() { c.clock.now.Add(int64(2 * life)) }
+// renew lets the value become due, and uses it.
+func (c otterCache[K, V]) renew(key K) (V, error) {
+	c.clock.now.Add(int64(2 * fresh))
+	return c.get(context.Background(), key)
+}
+
+func (c otterCache[K, V]) expire() { c.clock.now.Add(int64(2 * stale)) }
 
 func (c otterCache[K, V]) sweep() { c.cache.CleanUp() }
 
@@ -128,11 +154,21 @@ func (c otterCache[K, V]) hit(key K, serial int) error {
 	return err
 }
 
-// missRecorder is told of misses: the one place at which a caller of Get can
-// be held between its look and its load.
-type missRecorder struct {
+// loadRecorder is told of misses, the one place at which a caller of Get can be
+// held between its look and its load, and of loads that have ended well.
+type loadRecorder struct {
 	*stats.NoopRecorder
-	missed func()
+	missed, created func() // nil: nobody asks
 }
 
-func (r missRecorder) RecordMisses(int) { r.missed() }
+func (r loadRecorder) RecordMisses(int) {
+	if r.missed != nil {
+		r.missed()
+	}
+}
+
+func (r loadRecorder) RecordLoadSuccess(time.Duration) {
+	if r.created != nil {
+		r.created()
+	}
+}

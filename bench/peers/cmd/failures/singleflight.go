@@ -36,7 +36,7 @@ func ownMapLacks(lacks map[feature]string) map[feature]string {
 	lacks[captures] = "up to the code around it"
 	for _, f := range []feature{
 		listener, loops, closes, leases, refreshes, askedRefreshes, reloads, batches, bounds, expiry, idleness, keptErrors,
-		waiting, clears, exclusives,
+		waiting, clears, exclusives, renewals, lives, hooks,
 	} {
 		lacks[f] = "the map is the program's own"
 	}

@@ -18,6 +18,8 @@ var sturdycPeer = peer{
 		askedRefreshes: "a refresh begins when a value that has become old is used, and nobody asks for it",
 		waiting:        "`GetOrFetch` creates what it does not find",
 		pairKeys:       "keys are strings",
+		lives:          "all values have the same time to live",
+		hooks:          "its metrics tell of no creations",
 		listener:       "no notice of values that leave",
 		closes:         "cannot be closed",
 		leases:         "no leases",
@@ -50,10 +52,10 @@ func newSturdyc[V any](c config[string, V]) cache[string, V] {
 		options = append(options, sturdyc.WithMetrics(missMetrics{missed: c.missed}))
 	}
 	clock := sturdyc.NewTestClock(time.Now())
-	if c.refreshes || c.expires || c.keepsErrors {
+	if c.refreshes || c.renews || c.expires || c.keepsErrors {
 		options = append(options, sturdyc.WithClock(clock))
 	}
-	if c.refreshes {
+	if c.refreshes || c.renews {
 		options = append(options,
 			sturdyc.WithLog(new(sturdyc.NoopLogger)),
 			sturdyc.WithEarlyRefreshes(sturdycFresh, 2*sturdycFresh, never, sturdycFresh))
@@ -91,6 +93,12 @@ func (c sturdycCache[V]) refresh(key string) (none V, err error) {
 	c.clock.Add(sturdycOld)
 	_, err = c.get(context.Background(), key)
 	return none, err
+}
+
+// renew lets the value become due, and uses it.
+func (c sturdycCache[V]) renew(key string) (V, error) {
+	c.clock.Add(sturdycOld)
+	return c.get(context.Background(), key)
 }
 
 func (c sturdycCache[V]) getMany(ctx context.Context, keys []string) (map[string]V, error) {

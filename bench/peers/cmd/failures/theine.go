@@ -18,6 +18,8 @@ var theinePeer = peer{
 		"`Loaded.TTL` where values expire",
 	lacks: map[feature]string{
 		refreshes:      "no refresh",
+		renewals:       "no refresh",
+		hooks:          "nobody is told of creations",
 		askedRefreshes: "no refresh",
 		batches:        "one key at a time",
 		keptErrors:     "errors are not kept",
@@ -33,10 +35,14 @@ var theinePeer = peer{
 	},
 	open:  newTheine[string, *engine],
 	pairs: newTheine[pair, *engine],
+	parts: newTheine[string, part],
 	anys:  newTheine[string, any],
 }
 
-type theineCache[K comparable, V any] struct{ cache *theine.LoadingCache[K, V] }
+type theineCache[K comparable, V any] struct {
+	cache *theine.LoadingCache[K, V]
+	over  func(V) bool
+}
 
 func newTheine[K comparable, V any](c config[K, V]) cache[K, V] {
 	builder := theine.NewBuilder[K, V](int64(cmp.Or(c.bound, size)))
@@ -54,12 +60,18 @@ func newTheine[K comparable, V any](c config[K, V]) cache[K, V] {
 	if err != nil {
 		panic(err)
 	}
-	return theineCache[K, V]{cache}
+	return theineCache[K, V]{cache, c.over}
 }
 
 func (c theineCache[K, V]) get(ctx context.Context, key K) (V, error) { return c.cache.Get(ctx, key) }
 
-func (c theineCache[K, V]) set(key K, v V) { c.cache.Set(key, v, 1) }
+func (c theineCache[K, V]) set(key K, v V) {
+	if c.over != nil && c.over(v) {
+		c.cache.SetWithTTL(key, v, 1, 1)
+		return
+	}
+	c.cache.Set(key, v, 1)
+}
 
 func (c theineCache[K, V]) delete(key K) { c.cache.Delete(key) }
 

@@ -29,7 +29,13 @@ func (c *lockedCache) get(ctx context.Context, key string) (*engine, error) {
 func (c *lockedCache) set(key string, e *engine) { c.Set(key, e) }
 func (c *lockedCache) delete(key string)         { c.Delete(key) }
 func (c *lockedCache) expire()                   { c.Delete("a") }
-func (c *lockedCache) sweep()                    { c.Delete("a") }
+func (c *lockedCache) renew(key string) (*engine, error) {
+	v, _ := c.Get(key)
+	c.Delete(key)
+	go func() { _, _ = c.get(context.Background(), key) }()
+	return v, nil
+}
+func (c *lockedCache) sweep() { c.Delete("a") }
 
 // naivePeer looks, creates and stores, and leaves nothing out that can go
 // wrong: it keeps errors as nil, swallows panics, tells its listener of values
@@ -45,9 +51,43 @@ var stubbornPeer = peer{name: "stubborn", open: func(c config[string, *engine]) 
 
 // chattyPeer tells its listener of whatever was there, and does not ask whether it
 // still is; its looks remove what they find, and nobody can close it.
-var chattyPeer = peer{name: "chatty", open: func(c config[string, *engine]) cache[string, *engine] {
-	return &chattyCache{naiveCache{config: c}}
+var chattyPeer = peer{
+	name: "chatty",
+	open: func(c config[string, *engine]) cache[string, *engine] {
+		return &chattyCache{naiveCache{config: c}}
+	},
+	parts: func(c config[string, part]) cache[string, part] { return &chattyParts{config: c} },
+}
+
+type chattyParts struct {
+	config config[string, part]
+	last   part
+	some   bool
+}
+
+func (c *chattyParts) get(ctx context.Context, key string) (part, error) {
+	return c.config.create(ctx, key)
+}
+func (c *chattyParts) set(key string, v part) {
+	if c.some {
+		c.config.left(key, c.last)
+	}
+	c.last, c.some = v, true
+}
+func (c *chattyParts) delete(key string) { c.config.left(key, c.last) }
+
+// forgetfulPeer forgets, and tells its listener of what is set again only.
+var forgetfulPeer = peer{name: "forgetful", open: func(c config[string, *engine]) cache[string, *engine] {
+	return &forgetfulCache{naiveCache{config: c}}
 }}
+
+type forgetfulCache struct{ naiveCache }
+
+func (c *forgetfulCache) set(key string, e *engine) {
+	if old, ok := c.values.Swap(key, e); ok {
+		c.config.left(key, old.(*engine))
+	}
+}
 
 type chattyCache struct{ naiveCache }
 
@@ -139,7 +179,8 @@ func (c *naiveCache) reload(key string, look func(*engine)) (*engine, error) {
 	look(nil)
 	return c.refresh(key)
 }
-func (c *naiveCache) clear() { c.values.Clear() }
+func (c *naiveCache) renew(key string) (*engine, error) { return c.refresh(key) }
+func (c *naiveCache) clear()                            { c.values.Clear() }
 func (c *naiveCache) getMany(ctx context.Context, keys []string) (map[string]*engine, error) {
 	made, _ := func() (map[string]*engine, error) {
 		defer func() { _ = recover() }()
@@ -232,6 +273,14 @@ func TestCasesFail(t *testing.T) {
 		{&lockedPeer, evictedCallback, hang},
 		{&naivePeer, refreshExpired, fail},
 		{&chattyPeer, refreshSame, wrong},
+		{&naivePeer, renewalServes, fail},
+		{&lockedPeer, renewalServes, fail},
+		{&lockedPeer, renewalHangs, hang},
+		{&naivePeer, hookExits, fail},
+		{&forgetfulPeer, setOver, fail},
+		{&naivePeer, setOver, na},
+		{&chattyPeer, setSameParts, wrong},
+		{&chattyPeer, writeBack, wrong},
 		{&naivePeer, reloadRight, fail},
 		{&naivePeer, batchBeside, wrong},
 		{&chattyPeer, batchBeyondBound, fail},

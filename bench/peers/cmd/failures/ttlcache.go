@@ -12,9 +12,10 @@ var ttlcachePeer = peer{
 	name:   "ttlcache",
 	module: "github.com/jellydator/ttlcache/v3",
 	uses: "`WithLoader` of a `SuppressedLoader`, no bound, no expiry; `OnEviction` where values are closed; " +
-		"where a case is about it, `WithCapacity`, a time to live, `DeleteAll`",
+		"where a case is about it, `WithCapacity`, a time to live, `DeleteAll`, `OnInsertion`",
 	lacks: map[feature]string{
 		refreshes:      "no refresh",
+		renewals:       "no refresh",
 		askedRefreshes: "no refresh",
 		batches:        "one key at a time",
 		keptErrors:     "a `Loader` returns no error",
@@ -30,6 +31,7 @@ var ttlcachePeer = peer{
 	},
 	open:  newTTLCache[string, *engine],
 	pairs: newTTLCache[pair, *engine],
+	parts: newTTLCache[string, part],
 	anys:  newTTLCache[string, any],
 }
 
@@ -39,6 +41,7 @@ var errNoItem = errors.New("ttlcache: Get returned no item")
 type ttlCache[K comparable, V any] struct {
 	cache *ttlcache.Cache[K, V]
 	ttl   time.Duration
+	over  func(V) bool
 }
 
 func newTTLCache[K comparable, V any](c config[K, V]) cache[K, V] {
@@ -70,7 +73,10 @@ func newTTLCache[K comparable, V any](c config[K, V]) cache[K, V] {
 			c.left(item.Key(), item.Value())
 		})
 	}
-	return ttlCache[K, V]{cache, ttl}
+	if c.created != nil {
+		cache.OnInsertion(func(context.Context, *ttlcache.Item[K, V]) { c.created() })
+	}
+	return ttlCache[K, V]{cache, ttl, c.over}
 }
 
 func (c ttlCache[K, V]) get(_ context.Context, key K) (V, error) {
@@ -82,7 +88,13 @@ func (c ttlCache[K, V]) get(_ context.Context, key K) (V, error) {
 	return item.Value(), nil
 }
 
-func (c ttlCache[K, V]) set(key K, v V) { c.cache.Set(key, v, c.ttl) }
+func (c ttlCache[K, V]) set(key K, v V) {
+	ttl := c.ttl
+	if c.over != nil && c.over(v) {
+		ttl = 1
+	}
+	c.cache.Set(key, v, ttl)
+}
 
 func (c ttlCache[K, V]) delete(key K) { c.cache.Delete(key) }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"iter"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -32,6 +33,7 @@ func main() {
 		"Update":         update,
 		"UpdateWithMost": updateWithMost,
 		"Trip":           trip,
+		"Hit":            hit,
 		"Miss":           miss,
 		"Record":         record,
 	}[os.Args[1]]()
@@ -92,10 +94,45 @@ func trip() {
 	})
 }
 
+func absent() (int, error) { panic("the key is there, or being created") }
+
+func hit() {
+	var c oncecache.Cache[string, int]
+	c.Set("k", 1)
+	walk(func() { c.GetOrCreate("k", absent) })
+}
+
 func miss() {
 	var c oncecache.Cache[string, int]
 	c.Set("other", 1)
-	walk(func() { c.GetOrCreate("k", func() (int, error) { return 1, nil }) })
+	walk(func() {
+		joined := make(chan bool)
+		c.GetOrCreate("k", func() (int, error) {
+			go join(&c, joined)
+			for !parked("main.join(") {
+				runtime.Gosched()
+			}
+			return 1, nil
+		})
+		<-joined
+	})
+}
+
+func join(c *oncecache.Cache[string, int], joined chan bool) {
+	defer close(joined)
+	c.GetOrCreate("k", absent)
+}
+
+// parked reports whether the goroutine that runs a function waits.
+func parked(function string) bool {
+	stacks := make([]byte, 1<<20)
+	for _, stack := range strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+		if strings.Contains(stack, function) {
+			head, _, _ := strings.Cut(stack, "\n")
+			return strings.Contains(head, "[chan receive") || strings.Contains(head, "[select")
+		}
+	}
+	return false
 }
 
 // store is a Store that keeps nothing.

@@ -26,8 +26,8 @@ func caches() []shape.Shape {
 		{"GetOrCreateContext", 0, func() { c.GetOrCreateContext(ctx, key, create) }},
 		{"Acquire, Release", 0, func() { l, _ := c.Acquire(ctx, key, create); l.Release() }},
 		{"Acquire, Release, where values are closed", 0, func() { l, _ := owner.Acquire(ctx, key, create); l.Release() }},
-		// The entry.
-		{"GetOrCreate of a new key, and Delete", 1, func() {
+		// The entry, and its flight.
+		{"GetOrCreate of a new key, and Delete", 2, func() {
 			c.GetOrCreate("new", func() (int, error) { n++; return n, nil })
 			c.Delete("new")
 		}},

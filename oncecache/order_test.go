@@ -1,0 +1,303 @@
+//go:build !modelcheck
+
+package oncecache
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func itself(_ context.Context, k int) (int, error) { return k, nil }
+
+// leaseAll returns leases of n keys, which are looked for as if nobody had used
+// them.
+func leaseAll(t *testing.T, c *Cache[int, int], n int) []Lease[int, int] {
+	t.Helper()
+	leases := make([]Lease[int, int], n)
+	for k := range leases {
+		var err error
+		if leases[k], err = c.Acquire(context.Background(), k, itself); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := c.shared().order
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for n := o.oldest; n != nil; n = n.newer {
+		n.entry.mark.bits.Store(0)
+	}
+	return leases
+}
+
+// search looks for a victim once, and returns it and how far the hand has moved.
+func (o *order[K, V]) search() (v *node[K, V], moved int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	place := func() int {
+		n := 0
+		for s := o.oldest; o.hand != nil && s != o.hand; s = s.newer {
+			n++
+		}
+		return n
+	}
+	before := place()
+	v = o.victim(nil)
+	return v, (place() - before + o.len) % o.len
+}
+
+// However many leases there are, a search passes a few of them, and the next one
+// goes on where it was: so it finds the one that nobody holds.
+func TestVictimPassesFewLeases(t *testing.T) {
+	for name, close := range map[string]func(int, int) error{"nothing is closed": nil, "values are closed": func(int, int) error { return nil }} {
+		t.Run(name, func(t *testing.T) {
+			const n, free = 1000, 900
+			c := MustNew(Config[int, int]{MaxEntries: 2 * n, Close: close})
+			leases, s := leaseAll(t, c, n), c.shared().order
+			for range 3 * n / manyLeased {
+				if v, moved := s.search(); v != nil || moved != manyLeased {
+					t.Fatalf("the search passes %d and finds %v, want %d and nothing", moved, v, manyLeased)
+				}
+			}
+			leases[free].Release()
+			for searches := 1; ; searches++ {
+				v, moved := s.search()
+				if moved > manyLeased || searches > n/manyLeased+1 {
+					t.Fatalf("search %d passes %d, and finds nothing", searches, moved)
+				}
+				if v != nil {
+					if v.entry.key != free {
+						t.Errorf("%d goes, which is leased", v.entry.key)
+					}
+					break
+				}
+			}
+		})
+	}
+}
+
+// What is over the bound because leases hold it goes when they do not.
+func TestBoundIsKeptAfterManyLeases(t *testing.T) {
+	const n, most = 1000, 10
+	c := MustNew(Config[int, int]{MaxEntries: most, Close: func(int, int) error { return nil }})
+	leases := leaseAll(t, c, n)
+	if got := c.Len(); got != n {
+		t.Fatalf("%d values are left of %d that leases hold", got, n)
+	}
+	for k := range leases {
+		leases[k].Release()
+	}
+	c.Set(n, n)
+	if got := c.Len(); got != most {
+		t.Errorf("%d values are left, want %d", got, most)
+	}
+	if err := c.Close(context.Background()); err != nil || c.Stats().Closed != n+1 {
+		t.Errorf("%v, %d closed", err, c.Stats().Closed)
+	}
+}
+
+// idlers returns a cache with n keys that were idle for an hour, and whose timer was stopped: so a
+// look at what is due is the caller's. Two keys, 1 and 70, were used meanwhile.
+func idlers(t *testing.T, n int) (c *Cache[int, int], lease *Lease[int, int]) {
+	c = MustNew(Config[int, int]{IdleTimeout: time.Hour})
+	for k := range n {
+		c.Set(k, k)
+	}
+	o := c.shared().order
+	o.mu.Lock()
+	o.rest()
+	o.mu.Unlock()
+	c.Get(1)
+	l, err := c.Acquire(context.Background(), 70, itself)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Hour)
+	return c, &l
+}
+
+// The timer holds the mutex for a few entries at a time.
+func TestTimerLooksAtFewAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 3*fewAtOnce + 8
+		c, lease := idlers(t, n)
+		r := c.shared()
+		turns := 0
+		for more := true; more; turns++ {
+			var out []*node[int, int]
+			out, more = r.order.few(r)
+			if len(out) > fewAtOnce {
+				t.Errorf("%d at once", len(out))
+			}
+			for _, n := range out {
+				if k := n.entry.key; k == 1 || k == 70 || !n.entry.mark.is(doomed) {
+					t.Errorf("%d goes, doomed %t", k, n.entry.mark.is(doomed))
+				}
+			}
+			r.evictAll(out)
+		}
+		synctest.Wait() // for the timer, which may have been faster
+		if gone := c.Stats().Idle; turns > 4 || gone != n-2 || c.Len() != 2 {
+			t.Errorf("%d go in %d turns, and %d are left", gone, turns, c.Len())
+		}
+		lease.Release()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The timer finds all that is due, also if an entry leaves or gives its place to another between
+// two of its portions.
+func TestTimerGoesOn(t *testing.T) {
+	for name, between := range map[string]func(c *Cache[int, int], k int){
+		"Delete": func(c *Cache[int, int], k int) { c.Delete(k) },
+		"Refresh": func(c *Cache[int, int], k int) {
+			c.Refresh(context.Background(), k, func(_ context.Context, _, old int, _ bool) (int, error) { return -old, nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, lease := idlers(t, 2*fewAtOnce)
+				r := c.shared()
+				o := r.order
+				for more := true; more; {
+					var out []*node[int, int]
+					out, more = o.few(r)
+					r.evictAll(out)
+					if more {
+						o.mu.Lock()
+						var next *node[int, int]
+						if len(o.heap) > 0 {
+							next = o.heap[0].node
+						}
+						o.mu.Unlock()
+						if next != nil && next.entry.key != 1 && next.entry.key != 70 {
+							between(c, next.entry.key)
+						}
+					}
+				}
+				synctest.Wait()
+				if n := c.Len(); n != 2 {
+					t.Errorf("%d are left", n)
+				}
+				lease.Release()
+				if err := c.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// An entry that leaves the table before it has a place in the order gets none.
+func TestPlaceThatIsLeftBeforeItIsGiven(t *testing.T) {
+	c := MustNew(Config[int, int]{MaxEntries: 1})
+	r := c.shared()
+	e := &entry[int, int]{key: 1, value: 1}
+	r.ready(e, limits{until: never})
+	r.leave(e)
+	r.settled(e)
+	if n := Places(c); n != 0 {
+		t.Errorf("the order has %d places", n)
+	}
+}
+
+// Sweeps begin again when a cache that was empty has entries.
+func TestSweepsAfterAnEmptyCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := MustNew(Config[int, int]{IdleTimeout: time.Hour})
+		for range 3 {
+			c.Set(1, 1)
+			time.Sleep(time.Minute)
+			c.Delete(1)
+			c.Set(1, 1)
+			time.Sleep(91 * time.Minute)
+			if n := c.Len(); n != 0 {
+				t.Fatalf("%d are left", n)
+			}
+		}
+		c.Close(t.Context())
+	})
+}
+
+// A refreshed value is as idle as the old one was.
+func TestRefreshedIsAsIdle(t *testing.T) {
+	const never = -time.Minute
+	for _, tt := range []struct{ get, refresh, earliest, latest time.Duration }{
+		{never, 20 * time.Minute, 60 * time.Minute, 91 * time.Minute},
+		{25 * time.Minute, 26 * time.Minute, 85 * time.Minute, 116 * time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := MustNew(Config[int, int]{IdleTimeout: time.Hour})
+			time.Sleep(3 * time.Hour)
+			c.Set(1, 1)
+			if tt.get != never {
+				time.Sleep(tt.get)
+				c.Get(1)
+			}
+			time.Sleep(tt.refresh - max(tt.get, 0))
+			if v, err := c.Refresh(t.Context(), 1, func(context.Context, int, int, bool) (int, error) { return 2, nil }); v != 2 || err != nil {
+				t.Errorf("%d, %v", v, err)
+			}
+			time.Sleep(tt.earliest - time.Minute - tt.refresh)
+			if c.Len() != 1 {
+				t.Errorf("removed before %v", tt.earliest)
+			}
+			time.Sleep(tt.latest - tt.earliest + time.Minute)
+			if c.Len() != 0 {
+				t.Errorf("not removed after %v", tt.latest)
+			}
+			c.Close(t.Context())
+		})
+	}
+}
+
+// A caller that finds an entry that is doomed, and still in the table, takes it out, and
+// creates anew. It is counted once, and closed once.
+func TestDoomedEntriesAreTakenOut(t *testing.T) {
+	for name, ask := range map[string]func(c *Cache[int, int]) (int, error){
+		"Acquire": func(c *Cache[int, int]) (int, error) {
+			l, err := c.Acquire(context.Background(), 1, func(context.Context, int) (int, error) { return 7, nil })
+			if err != nil {
+				return 0, err
+			}
+			defer l.Release()
+			return l.Value(), nil
+		},
+		"GetOrCreateMany": func(c *Cache[int, int]) (int, error) {
+			got, err := c.GetOrCreateMany(context.Background(), []int{1}, func(context.Context, []int) (map[int]int, error) {
+				return map[int]int{1: 7}, nil
+			})
+			return got[1], err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := MustNew(Config[int, int]{MaxEntries: 1, Close: func(int, int) error { return nil }})
+				c.Set(1, 1)
+				r := c.shared()
+				o := r.order
+				o.mu.Lock()
+				s := o.victim(nil)
+				o.remove(s)
+				o.mu.Unlock()
+				if v, err := ask(c); v != 7 || err != nil {
+					t.Errorf("%d, %v", v, err)
+				}
+				r.evictAll([]*node[int, int]{s})
+				synctest.Wait()
+				if got := c.Stats(); got.Evicted != 1 || got.Closed != 1 {
+					t.Errorf("%+v", got)
+				}
+				if v, ok := c.Get(1); v != 7 || !ok {
+					t.Errorf("the key has %d, %t", v, ok)
+				}
+				if err := c.Close(t.Context()); err != nil || c.Stats().Closed != 2 {
+					t.Errorf("%v, %+v", err, c.Stats())
+				}
+			})
+		})
+	}
+}
