@@ -1,6 +1,9 @@
 package model
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // crew is who takes part in a flight.
 type crew struct {
@@ -79,6 +82,10 @@ func (o *Owner) Board(f *Flight, lease bool) {
 // hears reports whether a caller gets the result of f, which c takes part in.
 func (c *crew) hears(f *Flight) bool { return !f.Over && c.callers > 0 && !c.off && !c.grounded }
 
+// leaves are the reasons for which nobody can hold a value any more that the cache does not own; one
+// that was replaced or deleted can be held all the same.
+var leaves = []string{"Evicted", "Idle", "Expired"}
+
 // Hold is the rest of Board for one that wants a lease, when f is over. It fails
 // if the value was not made for those aboard, and is not there any more: then the
 // caller looks again. To be aboard of what makes a value is no use of it.
@@ -89,7 +96,7 @@ func (o *Owner) Hold(f *Flight) bool {
 		return true // finish has counted it
 	case there:
 		o.touch(k)
-	case o.counts() && !o.loose[f.Value]:
+	case o.counts() && !o.loose[f.Value] && (o.Closes || slices.Contains(leaves, o.why[f.Value])):
 		return false
 	}
 	o.users[f.Value]++
