@@ -243,7 +243,7 @@ func (r *root[K, V]) renewSoon(e *entry[K, V]) { atomics.Go(func() { r.renew(e) 
 // renew renews the value of e, if it is still its key's and no Refresh does so. If that fails,
 // the value will be due again.
 func (r *root[K, V]) renew(e *entry[K, V]) {
-	defer r.renewLater(e) // even if Renew exits
+	defer r.order.renewLater(r, e.state.Load().node) // even if Renew exits
 	n, own := r.newFlight(context.Background(), &entry[K, V]{key: e.key}, oneCaller)
 	f := n.state.flight
 	f.function.renewing.Store(true)
@@ -251,13 +251,6 @@ func (r *root[K, V]) renew(e *entry[K, V]) {
 	n.thrown = new(PanicError)
 	if _, mine := r.beginRefresh(n, r.at(e.key), e); mine {
 		n.run(n.refreshed(own, r.renewal()))
-	}
-}
-
-// renewLater makes the value of e due again after a pause, if it is still there, and no more new than it was.
-func (r *root[K, V]) renewLater(e *entry[K, V]) {
-	if s := e.state.Load(); s.making() == nil {
-		r.order.renewLater(r, s.node)
 	}
 }
 

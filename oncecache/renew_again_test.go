@@ -99,3 +99,26 @@ func TestReleaseBeginsNoRenewal(t *testing.T) {
 		}
 	})
 }
+
+// A value that comes due while a Refresh of it is under way, which then fails, comes due again.
+func TestDueBesideARefreshThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		c := oncecache.MustNew(renewing(func(_ context.Context, _ string, old int) (int, error) { calls++; return old + 1, nil }))
+		c.Set("k", 1)
+		time.Sleep(39 * time.Second)
+		go c.Refresh(t.Context(), "k", func(context.Context, string, int, bool) (int, error) {
+			time.Sleep(5 * time.Second)
+			return 0, errRefused
+		})
+		time.Sleep(3 * time.Second) // it is due, and being refreshed
+		wantGet(t, c, "k", 1)
+		time.Sleep(10 * time.Second)
+		wantGet(t, c, "k", 1)
+		synctest.Wait()
+		if wantGet(t, c, "k", 2); calls != 1 {
+			t.Errorf("renewed %d times", calls)
+		}
+		c.Close(t.Context())
+	})
+}
