@@ -57,6 +57,24 @@ var sizes = []struct {
 		further: 253_000,
 	},
 	{
+		structure: "CacheOfPointers", // which share their code
+		pkg:       "oncecache",
+		use: `
+	var c oncecache.Cache[string, *V]
+	c.GetOrCreate("a", func() (*V, error) { return new(V), nil })
+	c.GetOrCreateContext(context.Background(), "a", func(context.Context, string) (*V, error) { return new(V), nil })
+	c.Set("a", new(V))
+	fmt.Println(c.Get("a"))
+	c.Delete("a")
+	fmt.Println(c.Len())
+	for k, v := range c.All() {
+		fmt.Println(k, v)
+	}
+`,
+		first:   681_000,
+		further: 50_000,
+	},
+	{
 		structure: "Group", // of keys of type V
 		pkg:       "atomicbreaker",
 		use: `
