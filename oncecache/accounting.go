@@ -11,7 +11,7 @@ import (
 )
 
 // accounting counts for all keys of a cache together. It is on cache lines of its own, because
-// hits do not touch it.
+// creations write it, and hits read what lies beside it.
 type accounting struct {
 	_ atomics.CacheLinePad
 

@@ -356,7 +356,7 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 	return v, false
 }
 
-// Peek is [Cache.Get] that is no use of the value, starts no renewal, and is not counted.
+// Peek is [Cache.Get] that does not count as a use of the value or as a look-up, and starts no renewal.
 //
 // Peek is wait-free. It takes effect as Get does.
 func (c *Cache[K, V]) Peek(k K) (v V, ok bool) {

@@ -18,7 +18,7 @@ type claim struct {
 	count atomics.Int64
 
 	// running is the flight of a function that runs and is counted, by CAS from nil and back.
-	// If there are several, it is one of them.
+	// If there are several, the others are hidden, and the backlog has them.
 	running atomics.Pointer[flight]
 
 	free atomics.Waker // of calls that wait, by the one that makes count gone, or Close

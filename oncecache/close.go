@@ -79,7 +79,7 @@ func (r *root[K, V]) drain() (free []*entry[K, V]) {
 				s.flight.callOff(ErrClosed)
 				break
 			}
-			s := r.leave(ended)
+			s := r.uncount(ended)
 			if s.closing() {
 				s.end.claim.free.Wake()
 			}
@@ -99,21 +99,21 @@ func (r *root[K, V]) drain() (free []*entry[K, V]) {
 // retire follows the removal of e from the table by its caller: it closes the value, if that is
 // to be closed, or leaves that to its users.
 func (r *root[K, V]) retire(e *entry[K, V], reason Reason) {
-	s := r.leave(e)
+	s := r.uncount(e)
 	r.endRefresh(s, nil)
-	r.finish(e, s, reason)
+	r.letGo(e, s, reason)
 }
 
-// finish is the end of retire, after leave, which has returned s.
-func (r *root[K, V]) finish(e *entry[K, V], s *state[K, V], reason Reason) {
+// letGo is the end of retire, after uncount, which has returned s.
+func (r *root[K, V]) letGo(e *entry[K, V], s *state[K, V], reason Reason) {
 	if r.release(e, s, reason) != nil {
 		r.dispose(e)
 	}
 }
 
-// leave follows the removal of e from the table: it takes e out of the counts and the order. It
+// uncount follows the removal of e from the table: it takes e out of the counts and the order. It
 // returns the state of e. When it has returned, it is decided whether e has expired.
-func (r *root[K, V]) leave(e *entry[K, V]) *state[K, V] {
+func (r *root[K, V]) uncount(e *entry[K, V]) *state[K, V] {
 	s := e.state.Load()
 	if s == nil {
 		return nil
@@ -121,14 +121,14 @@ func (r *root[K, V]) leave(e *entry[K, V]) *state[K, V] {
 	if s.kept() || s.closing() {
 		r.accounting.finish(oneCreating)
 	}
-	if s.node != nil && r.order.leave(s.node) && s.ready() {
+	if s.node != nil && r.order.unlist(s.node) && s.ready() {
 		r.accounting.expired.Add(1)
 	}
 	return s
 }
 
 // release lets no new user take hold of the value of e, if it has one, and returns e if its
-// value is to be closed now. It follows leave, which has returned s.
+// value is to be closed now. It follows uncount, which has returned s.
 func (r *root[K, V]) release(e *entry[K, V], s *state[K, V], reason Reason) (free *entry[K, V]) {
 	if !r.owns || !s.ready() {
 		return nil
@@ -140,7 +140,7 @@ func (r *root[K, V]) release(e *entry[K, V], s *state[K, V], reason Reason) (fre
 	if s.users.kill() {
 		return e
 	}
-	r.backlog.linger(e, s.users)
+	r.backlog.linger(e.key, s.users)
 	return nil
 }
 
@@ -156,10 +156,10 @@ func (r *root[K, V]) unfit(k K, v V, claim *claim) *entry[K, V] {
 // If a function panics, the caller goes on, because it has nothing to do with the value.
 func (r *root[K, V]) dispose(e *entry[K, V]) {
 	users := e.state.Load().users
-	r.backlog.closing(e)
+	r.backlog.closing(e.key, users)
 	defer func() {
 		r.accounting.finish(onePending)
-		r.backlog.closed(e) // last: while it is pending, its key is named
+		r.backlog.closed(users) // last: while it is pending, its key is named
 	}()
 	var err error
 	gone := true
@@ -256,20 +256,20 @@ func (r *root[K, V]) closeQueued() {
 // names the keys when it stops waiting. A call that finds, uses or creates a value does not come here.
 type backlog[K comparable, V any] struct {
 	mu      atomics.Mutex
-	hidden  map[*flight]remnant[K]      // functions that run
-	values  map[*entry[K, V]]remnant[K] // values that are in use, or being closed
-	total   uint64                      // remnants so far
-	most    int                         // the largest that hidden or values has been
-	queue   []*entry[K, V]              // values to be closed, oldest first
-	closers int                         // goroutines that close them
-	limit   int                         // how many these may be: maxClosers; never changes
+	hidden  map[*flight]remnant[K] // functions that run
+	values  []remnant[K]           // values that are in use, or being closed, each at leases.place
+	total   uint64                 // remnants so far
+	queue   []*entry[K, V]         // values to be closed, oldest first
+	closers int                    // goroutines that close them
+	limit   int                    // how many these may be: maxClosers; never changes
 }
 
 // remnant is something that has left the table and is not over.
 type remnant[K comparable] struct {
 	key     K
-	number  uint64 // in the order in which they came
-	closing bool   // the Close function of a value runs; otherwise leases hold it
+	number  uint64  // in the order in which they came
+	users   *leases // of a value
+	closing bool    // the Close function of a value runs; otherwise leases hold it
 }
 
 // hide takes e out of creating, into state now, for another call than its creator, and notes the
@@ -286,7 +286,6 @@ func (b *backlog[K, V]) hide(e *entry[K, V], s, now *state[K, V]) bool {
 	}
 	b.total++
 	b.hidden[s.flight] = remnant[K]{key: e.key, number: b.total}
-	b.most = max(b.most, len(b.hidden))
 	return true
 }
 
@@ -294,49 +293,57 @@ func (b *backlog[K, V]) hide(e *entry[K, V], s, now *state[K, V]) bool {
 func (b *backlog[K, V]) ended(f *flight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.hidden, f)
-	b.shrink()
+	if delete(b.hidden, f); len(b.hidden) == 0 {
+		b.hidden = nil // which may have been large
+	}
 }
 
-// put notes the value of e. The caller holds mu.
-func (b *backlog[K, V]) put(e *entry[K, V], closing bool) {
-	if b.values == nil {
-		b.values = map[*entry[K, V]]remnant[K]{}
+// put notes a value of k. The caller holds mu.
+func (b *backlog[K, V]) put(k K, l *leases, closing bool) {
+	if l.place == 0 {
+		b.values = append(b.values, remnant[K]{})
+		l.place = int32(len(b.values))
 	}
 	b.total++
-	b.values[e] = remnant[K]{e.key, b.total, closing}
-	b.most = max(b.most, len(b.values))
+	b.values[l.place-1] = remnant[K]{k, b.total, l, closing}
 }
 
-// shrink lets go of large maps that are empty. The caller holds mu.
-func (b *backlog[K, V]) shrink() {
-	if b.most > 64 && len(b.hidden)+len(b.values) == 0 {
-		b.hidden, b.values, b.most = nil, nil, 0
+// remove takes off the value with these users, if it is there. The caller holds mu.
+func (b *backlog[K, V]) remove(l *leases) {
+	if l.place == 0 {
+		return
+	}
+	last := len(b.values) - 1
+	b.values[l.place-1] = b.values[last]
+	b.values[l.place-1].users.place = l.place
+	b.values[last] = remnant[K]{}
+	b.values, l.place = b.values[:last], 0
+	if last == 0 && cap(b.values) > 64 {
+		b.values = nil
 	}
 }
 
-// linger notes the value of e, which has left the table while leases hold it, unless the last of
+// linger notes a value of k, which has left the table while leases hold it, unless the last of
 // them has been released meanwhile.
-func (b *backlog[K, V]) linger(e *entry[K, V], l *leases) {
+func (b *backlog[K, V]) linger(k K, l *leases) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l.central.Load() != 0 {
-		b.put(e, false)
+		b.put(k, l, false)
 	}
 }
 
-// closing says that the Close function for e is about to run, and closed that it has ended.
-func (b *backlog[K, V]) closing(e *entry[K, V]) {
+// closing says that the Close function of a value of k is about to run, and closed that it has ended.
+func (b *backlog[K, V]) closing(k K, l *leases) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.put(e, true)
+	b.put(k, l, true)
 }
 
-func (b *backlog[K, V]) closed(e *entry[K, V]) {
+func (b *backlog[K, V]) closed(l *leases) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.values, e)
-	b.shrink()
+	b.remove(l)
 }
 
 // enqueue appends values to the queue, and returns how many goroutines more are to close them.
@@ -349,7 +356,7 @@ func (b *backlog[K, V]) enqueue(out []*entry[K, V]) (more int) {
 	defer b.mu.Unlock()
 	b.queue = append(b.queue, out...)
 	for _, e := range out {
-		delete(b.values, e) // which may have lingered
+		b.remove(e.state.Load().users) // which may have lingered
 	}
 	more = max(0, min(b.limit-b.closers, len(b.queue)))
 	b.closers += more
@@ -367,7 +374,7 @@ func (b *backlog[K, V]) next() (e *entry[K, V]) {
 		return nil
 	}
 	e, b.queue[0], b.queue = b.queue[0], nil, b.queue[1:]
-	b.put(e, true)
+	b.put(e.key, e.state.Load().users, true)
 	return e
 }
 
@@ -386,21 +393,15 @@ func (b *backlog[K, V]) flights(c *claim) []*flight {
 func (b *backlog[K, V]) name(p *PendingError) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var of [3][]remnant[K]
-	for _, left := range b.hidden {
-		of[0] = append(of[0], left)
+	byAge := func(a, b remnant[K]) int { return int(int64(a.number - b.number)) }
+	for _, left := range slices.SortedFunc(maps.Values(b.hidden), byAge) {
+		p.Creating = append(p.Creating, left.key)
 	}
-	for _, left := range b.values {
+	for _, left := range slices.SortedFunc(slices.Values(b.values), byAge) {
 		if left.closing {
-			of[2] = append(of[2], left)
+			p.Closing = append(p.Closing, left.key)
 		} else {
-			of[1] = append(of[1], left)
-		}
-	}
-	for i, to := range []*[]any{&p.Creating, &p.Leased, &p.Closing} {
-		slices.SortFunc(of[i], func(a, b remnant[K]) int { return int(int64(a.number - b.number)) })
-		for _, left := range of[i] {
-			*to = append(*to, left.key)
+			p.Leased = append(p.Leased, left.key)
 		}
 	}
 	for _, e := range b.queue {

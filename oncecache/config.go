@@ -14,9 +14,8 @@ import (
 const maxSizeHint = 1 << (18 + 6*(bits.UintSize/32))
 
 // Config holds the settings of a [Cache]. Its zero value holds the defaults, which are also those of a
-// zero Cache. Functions run outside every lock, and may call any method for other keys. A panic of
-// TTLFunc, ErrorTTLFunc or Weight counts as one of the create function; Set and SetIfAbsent pass it on,
-// and their caller keeps the value.
+// zero Cache. Functions may call any method for other keys. A panic of TTLFunc, ErrorTTLFunc or Weight
+// counts as one of the create function; Set and SetIfAbsent pass it on, and their caller keeps the value.
 type Config[K comparable, V any] struct {
 	// SizeHint is the number of keys to make room for at once: at most 2³⁰, or 2²⁴ on a 32-bit machine.
 	SizeHint int
@@ -50,8 +49,8 @@ type Config[K comparable, V any] struct {
 	CloseBeforeCreate bool
 
 	// OnRemove, if it is set, is called once for each value that leaves the cache, with the reason and
-	// the error of Close. It makes the values the cache's own, and is called when Close has returned, or
-	// would have been: on that goroutine, when the key is free. Those for one key come in any order.
+	// the error of Close. It makes the values the cache's own. It follows Close, or takes its place, on the
+	// goroutine of Close, when the key is free. Those for one key come in any order.
 	// Cache.Close returns its panics. It is meant for counts and logs: to write back, see Close.
 	OnRemove func(K, V, Reason, error)
 

@@ -52,8 +52,7 @@
 //
 // MaxEntries and MaxWeight bound how many values there are, and their sizes. IdleTimeout removes what
 // nobody has used for a time. TTL is how long a value may be returned, and RenewAhead makes a new one in
-// the background before. ErrorTTL keeps an error for a time, so that fewer callers ask a server that is
-// down.
+// the background before. ErrorTTL keeps errors for a time.
 //
 // # Guarantees
 //
@@ -67,7 +66,8 @@
 //
 // A hit is one map look-up and two atomic loads. It writes nothing shared and allocates nothing. A lease
 // adds two atomic operations on a word of its key, and RecordStats one. A value takes 16 bytes beside its
-// key, 26 to 51 in the table, and 80 more if it is closed, 144 with bounds, or 208 with times.
+// key, 26 to 51 in the table, and 80 more if it is closed, 144 with bounds, or 208 with times. Beside the
+// mutex of a bucket, a method may take those of the order and of what is being closed, for a few steps each.
 //
 // # References
 //

@@ -17,16 +17,16 @@ type entry[K comparable, V any] struct {
 	//
 	//	creating → ready    by the creator, which has written value before
 	//	         → failed   by the creator, the timer of CreateTimeout, or Close
-	//	         → moved    by the Set or Delete that took the entry out of the table,
-	//	                    or by a Refresh that leaves the old value
+	//	         → moved    by the call that took the entry out of the table: Set, Delete and the like,
+	//	                    or the creator of what is not kept; or by a Refresh that leaves the old value
 	//	ready    → ready    with or without next, by Refresh
 	//
 	// Nil is ready with nothing attached. Failed and moved are final, and so is closing, which
 	// an entry is from the start.
 	state atomics.Pointer[state[K, V]]
 
-	// value is written by the creator before state becomes ready, or before the entry is
-	// shared. It never changes afterwards.
+	// value is written by the creator before state becomes ready; by Set and SetIfAbsent
+	// before the entry is shared. It never changes afterwards.
 	value V
 }
 
@@ -94,8 +94,8 @@ func (e *entry[K, V]) has() bool {
 	return e != nil && (e.mark.inUse() || e.state.Load().ready() && !e.mark.isExpired())
 }
 
-// mark says whether an entry was used, and whether it is to leave. It is all that a hit reads
-// and writes. Nobody clears the used bits of an entry without a place in the order.
+// mark says whether an entry was used, and whether it is to leave. A hit on an entry that was used
+// reads nothing else. Nobody clears the used bits of an entry without a place in the order.
 type mark struct{ bits atomics.Uint32 }
 
 const (
@@ -224,7 +224,7 @@ func (r *root[K, V]) current(e *entry[K, V]) *entry[K, V] {
 // drop takes an entry that has no value out of the table, unless another call has.
 func (r *root[K, V]) drop(e *entry[K, V]) (dropped bool) {
 	if dropped = r.vacate(e); dropped {
-		r.leave(e)
+		r.uncount(e)
 	}
 	return dropped
 }
@@ -242,8 +242,8 @@ type caller struct {
 }
 
 // outcome returns the outcome of e for a caller, and waits for it if need be: an entry with a value, and the
-// word in which the caller is counted if it wants a lease and leases are counted; or an error. If that is
-// errAgain, the caller has to look for the key again, after it has given up what is counted beside the error.
+// word in which the caller is counted if it wants a lease and leases are counted; or an error. After errAgain,
+// the caller has to look for the key again.
 //
 // It repeats a few times at most: an entry leaves creating once, and is moved to one that stays.
 func (r *root[K, V]) outcome(e *entry[K, V], who *caller) (last *entry[K, V], held *atomics.Int64, err error) {

@@ -24,7 +24,7 @@ var ErrCreateTimeout = errors.New("oncecache: create timed out")
 var ErrNotFound = errors.New("oncecache: no such key")
 
 // ErrNotModified is returned by the function of [Cache.Refresh], or by Config.Renew, if the old
-// value is still right. Then the old value stays, as if it was new.
+// value is still right.
 var ErrNotModified = errors.New("oncecache: not modified")
 
 // errAgain sends its callers back to the table: the creation that they waited for was

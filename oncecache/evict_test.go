@@ -355,11 +355,7 @@ func TestRefreshSavesNothingFromEviction(t *testing.T) {
 			}})
 			c.Set("k", 1)
 			finish := oncecache.StartEviction(c, "k")
-			oncecache.ReplaceAsRefresh(c, "k", 2, func() {
-				if used {
-					c.Get("k")
-				}
-			})
+			oncecache.ReplaceAsRefresh(c, "k", 2, used)
 			finish()
 			synctest.Wait()
 			if v, ok := c.Get("k"); ok != used || used && v != 2 {

@@ -151,9 +151,9 @@ func startEviction[K comparable, V any](c *Cache[K, V], k K, why uint32) (finish
 	return func() { r.evictAll([]*node[K, V]{n}) }
 }
 
-// ReplaceAsRefresh puts v in the place of what k has, as Refresh does that has begun to, and calls
-// between before it does the rest.
-func ReplaceAsRefresh[K comparable, V any](c *Cache[K, V], k K, v V, between func()) {
+// ReplaceAsRefresh puts v in the place of what k has, as Refresh does. If v is used, it is as if a hit
+// came before the order has heard of it.
+func ReplaceAsRefresh[K comparable, V any](c *Cache[K, V], k K, v V, used bool) {
 	r := c.shared()
 	e, _ := r.find(k)
 	if r.owns {
@@ -161,11 +161,13 @@ func ReplaceAsRefresh[K comparable, V any](c *Cache[K, V], k K, v V, between fun
 	}
 	n := &entry[K, V]{key: k, value: v}
 	r.ready(n, limits{until: never})
+	if used {
+		n.mark.touch()
+	}
 	if !r.replace(e, n) {
 		panic("oncecache: it has gone")
 	}
-	between()
-	r.succeed(e, n)
+	r.letGo(e, r.uncount(e), ReasonReplaced)
 }
 
 // StartExpiry does the first step of the expiry of what k has, as the timer does it, and returns

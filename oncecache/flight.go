@@ -108,8 +108,8 @@ func (f *flight) leave(counts participants) bool {
 	}
 }
 
-// finish closes the list of participants, and returns it. Only the creator calls it, once.
-func (f *flight) finish() participants { return participants(f.participants.Or(uint64(finished))) }
+// seal closes the list of participants, and returns it. Only the creator calls it, once.
+func (f *flight) seal() participants { return participants(f.participants.Or(uint64(finished))) }
 
 // callOff ends the context of the create function, if it has one, and no other flight of a batch needs it.
 func (f *flight) callOff(cause error) {
@@ -400,9 +400,9 @@ func (n *creation[K, V]) settle(how *result) {
 	}
 	switch {
 	case left.replaces:
-		r.succeed(n.old, n.entry)
+		r.letGo(n.old, r.uncount(n.old), ReasonReplaced)
 	case left.stays && r.bounded:
-		r.settled(n.entry)
+		r.enlist(n.entry)
 	}
 	if left.unfit != nil {
 		r.dispose(left.unfit)
@@ -414,7 +414,7 @@ type leftovers[K comparable, V any] struct {
 	over     tally        // to be taken off the counts
 	wakes    bool         // the creation has ended the flight, and not another call before
 	heard    bool         // a caller gets the outcome
-	stays    bool         // the entry has a value, and is in the table unless it has left since
+	stays    bool         // the entry has a value, and its place in the order yet to get, unless it has left since
 	replaces bool         // it has taken the place of the old entry, which is to be retired
 	unfit    *entry[K, V] // has a value to be closed, because no key and no caller has it
 }
@@ -437,11 +437,11 @@ func (n *creation[K, V]) conclude(how *result) (left leftovers[K, V]) {
 	}
 	var who participants
 	if f.counted(r.counts) {
-		who = f.finish() // before the outcome is known, so that all their leases are in it
+		who = f.seal() // before the outcome is known, so that all their leases are in it
 	}
 	callers := who.callers()
 	if f.function != nil && f.function.renewing.Load() {
-		callers--
+		callers-- // the renewal itself
 	}
 	left.heard = callers > 0 && !who.has(abandoned|cacheClosed)
 	left.over, left.wakes = onePending, true
@@ -467,7 +467,11 @@ func (n *creation[K, V]) conclude(how *result) (left leftovers[K, V]) {
 		if now == nil || now.node == nil {
 			e.mark.bits.Store(usedForBoth)
 		}
-		left.stays, left.replaces = true, n.old != nil && r.replace(n.old, e)
+		left.stays = true
+		if n.old != nil {
+			left.replaces = r.replace(n.old, e)
+			left.stays = n.old.mark.isOver() // evict may have put e in its place
+		}
 		fallthrough
 	case won:
 		if n.old != nil {
@@ -491,7 +495,7 @@ func (n *creation[K, V]) conclude(how *result) (left leftovers[K, V]) {
 		r.vacate(e) // if it has come to the table since unlink
 	}
 	if how.keeps {
-		r.unclaim(f.claim, e.key) // not before, as it would take e out
+		r.unclaim(f.claim, e.key) // not before e shows the error, which frees the key
 	}
 	if n.made && r.owns {
 		if how.err != nil || !left.wakes {
@@ -515,7 +519,7 @@ func (n *creation[K, V]) refuseHeavy() {
 		return
 	}
 	if e.state.Load().flight != nil && r.vacate(n.old) { // LP(Refresh): too heavy, and not too late
-		s := r.leave(n.old)
+		s := r.uncount(n.old)
 		r.endRefresh(s, nil) // another one, which began meanwhile
 		r.later(r.release(n.old, s, ReasonReplaced))
 	}
@@ -616,7 +620,7 @@ func (n *creation[K, V]) endMoved(how *result, who participants) (m *entry[K, V]
 		return nil
 	}
 	if how.err == nil && r.owns && who.leases() > 0 {
-		r.backlog.linger(m, now.users)
+		r.backlog.linger(m.key, now.users)
 	}
 	return m
 }

@@ -175,13 +175,14 @@ type leases struct {
 	// none if the kill came first. It changes once.
 	stripes atomics.Pointer[[]stripe]
 
-	// central is 0 until the kill; then hold plus the counts gathered so far, less the releases
-	// since; then, without hold, the number of users left.
+	// central is 0 until the kill; then gathering plus the counts gathered so far, less the
+	// releases since; when all are gathered, the number of users left.
 	central atomics.Int64
 
 	// reason says why the entry has left the table. Its remover writes it before the kill, and
 	// the call that closes the value reads it. Zero: the value never was its key's.
 	reason Reason
+	place  int32 // the index of the value in backlog.values, plus one, under backlog.mu; 0: it is not there
 
 	claim *claim // in which the value is counted, with CloseBeforeCreate; never changes
 }

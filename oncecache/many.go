@@ -361,6 +361,7 @@ func (b *batch[K, V]) end(of func(i int) *result) (heard bool) {
 	r.accounting.begin(onePending) // until it is known what to do with a panic
 	defer r.accounting.finish(onePending)
 	ends := make([]leftovers[K, V], len(b.own))
+	var over tally
 	for i := range b.own {
 		n, how := &b.own[i], of(i)
 		if how.err == nil {
@@ -372,18 +373,19 @@ func (b *batch[K, V]) end(of func(i int) *result) (heard bool) {
 			defer r.recordEnd(n.entry.key, n.state.flight.since, how)() // even if another exits
 		}
 		ends[i] = n.conclude(how)
+		over += ends[i].over
 		heard = heard || ends[i].heard
 	}
+	r.accounting.finish(over) // before anyone wakes
 	var out []*entry[K, V]
 	for i, left := range ends {
-		r.accounting.finish(left.over)
 		if left.wakes {
 			b.own[i].state.flight.end()
 		}
 	}
 	for i, left := range ends {
 		if left.stays {
-			r.settled(b.own[i].entry)
+			r.enlist(b.own[i].entry)
 		}
 		out = append(out, left.unfit)
 	}

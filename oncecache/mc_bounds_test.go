@@ -291,6 +291,28 @@ func TestProtocolsOfRefreshedEntries(t *testing.T) {
 	})
 }
 
+// Whichever of its callers puts what a Refresh has made in the place of the old value, the new
+// one gets the old one's place in the order. So it is not one too many, and evicts nobody.
+func TestRefreshedEvictsNobody(t *testing.T) {
+	mc.Check(t, twice.of("two entries, as many as MaxEntries; Refresh ∥ Refresh of one"), func(m *mc.M) {
+		c := oncecache.MustNew(oncecache.Config[int, int]{MaxEntries: 2})
+		c.Set(2, 2)
+		c.Set(1, 1)
+		for range 2 {
+			m.Go(func() {
+				if _, err := c.Refresh(context.Background(), 1, anew(makesTwo)); err != nil {
+					m.Failf("%v", err)
+				}
+			})
+		}
+		m.Final(func() {
+			if evicted := c.Stats().Evicted; c.Len() != 2 || evicted != 0 {
+				m.Failf("%d entries, %d evicted", c.Len(), evicted)
+			}
+		})
+	})
+}
+
 // Creations end by a timer, and their functions later.
 func TestProtocolsOfTimeouts(t *testing.T) {
 	brief := oncecache.Config[int, int]{CreateTimeout: 1}

@@ -77,19 +77,28 @@ func (o *order[K, V]) add(r *root[K, V], n *node[K, V]) {
 		n.stage = left
 		out = append(out, n)
 	default:
-		n.stage = there
-		if n.life != nil {
-			n.life.seen, n.life.asks = n.created, r.idleAfter(n.created)
-		}
-		o.link(o.newest, n)
-		o.link(n, nil)
-		o.len++
-		o.weight.Add(n.weight)
+		o.insert(r, n, o.newest)
 		o.schedule(r, n, n.created)
 		out = o.tooMany(n)
 	}
 	o.mu.Unlock()
 	r.evictAll(out)
+}
+
+// insert puts n behind older, which is nil if there is no node. The caller holds mu.
+func (o *order[K, V]) insert(r *root[K, V], n, older *node[K, V]) {
+	n.stage = there
+	if n.life != nil {
+		n.life.seen, n.life.asks = n.created, r.idleAfter(n.created)
+	}
+	newer := (*node[K, V])(nil)
+	if older != nil {
+		newer = older.newer
+	}
+	o.link(older, n)
+	o.link(n, newer)
+	o.len++
+	o.weight.Add(n.weight)
 }
 
 // link makes two nodes neighbours; nil stands for the end. The caller holds mu.
@@ -118,9 +127,9 @@ func (o *order[K, V]) remove(n *node[K, V]) {
 	o.weight.Add(-n.weight)
 }
 
-// leave takes n out of the order because its entry has left the table, and reports whether its
+// unlist takes n out of the order because its entry has left the table, and reports whether its
 // value had expired: afterwards it does not.
-func (o *order[K, V]) leave(n *node[K, V]) (hasExpired bool) {
+func (o *order[K, V]) unlist(n *node[K, V]) (hasExpired bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if n.stage == there {
@@ -175,41 +184,40 @@ func (o *order[K, V]) victim(newest *node[K, V]) *node[K, V] {
 	return nil
 }
 
-// succeed gives to, whose entry has taken the place of that of from in the table, its place in
-// the order, with the uses that were noted there. If from is being evicted, to is evicted
-// instead, unless it has been used. It fails if from has no place any more, or not yet.
-func (o *order[K, V]) succeed(r *root[K, V], to, from *node[K, V]) bool {
+// succeed puts the entry of to into the table in the place of that of from, unless another call was
+// faster, and to into the order, where from is, with the uses that were noted there. If from is being
+// evicted, to is evicted instead, unless it has been used. Both happen at once, so that no call finds
+// the new entry in the table while the old one still has its place in the order.
+func (o *order[K, V]) succeed(r *root[K, V], to, from *node[K, V]) (replaced bool) {
 	o.mu.Lock()
+	if !r.entries.CompareAndSwap(r.at(to.entry.key), from.entry, to.entry) {
+		o.mu.Unlock()
+		return false
+	}
 	var out []*node[K, V]
 	m, was := &to.entry.mark, &from.entry.mark
-	ok := true
 	switch {
-	case was.is(doomed) && to.stage == coming && m.doom(to.leased, usedForBoth, was.bits.Load()&idle):
+	case m.isExpired() || was.is(doomed) && m.doom(to.leased, usedForBoth, was.bits.Load()&idle):
 		to.stage = left
 		out = append(out, to)
-	case from.stage != there || to.stage != coming || m.isExpired():
-		ok = false
-	default:
+	case from.stage == there:
 		m.bits.Or(was.bits.Load() & usedForBoth)
-		older, newer := from.older, from.newer
-		if o.hand == from {
-			o.hand = to
-		}
-		o.link(older, to)
-		o.link(to, newer)
-		to.stage = there
+		o.insert(r, to, from)
 		if to.life != nil {
 			to.life.seen, to.life.asks = from.life.seen, from.life.asks
 		}
-		from.newer, from.older, from.stage = nil, nil, left
-		o.weight.Add(to.weight - from.weight)
-		o.unschedule(from)
+		o.remove(from)
+	default: // from has not come yet, or has expired
+		o.insert(r, to, o.newest)
+	}
+	from.stage = left // also if it has not come yet
+	if to.stage == there {
 		o.schedule(r, to, to.created)
 		out = o.tooMany(to)
 	}
 	o.mu.Unlock()
 	r.evictAll(out)
-	return ok
+	return true
 }
 
 // SetMaxEntries changes Config.MaxEntries, and evicts what is beyond it, as far as leases allow. It returns an
@@ -284,10 +292,10 @@ func (r *root[K, V]) evict(e *entry[K, V]) (free *entry[K, V]) {
 	} else if !r.vacate(e) {
 		return nil
 	}
-	s := r.leave(e)
+	s := r.uncount(e)
 	reason := ReasonEvicted
 	switch {
-	case e.mark.isExpired(): // counted already
+	case e.mark.isExpired(): // uncount has counted it
 	case e.mark.is(idle):
 		reason = ReasonIdle
 		r.accounting.idled.Add(1)
@@ -312,8 +320,8 @@ func (r *root[K, V]) handOver(e, n *entry[K, V]) bool {
 	return true
 }
 
-// settled gives e, which has a value and is in the table, its place in the order.
-func (r *root[K, V]) settled(e *entry[K, V]) {
+// enlist gives e, which has a value and is in the table, its place in the order.
+func (r *root[K, V]) enlist(e *entry[K, V]) {
 	if s := e.state.Load(); s != nil && s.node != nil {
 		r.order.add(r, s.node)
 	}

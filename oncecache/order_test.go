@@ -197,8 +197,8 @@ func TestPlaceThatIsLeftBeforeItIsGiven(t *testing.T) {
 	r := c.shared()
 	e := &entry[int, int]{key: 1, value: 1}
 	r.ready(e, limits{until: never})
-	r.leave(e)
-	r.settled(e)
+	r.uncount(e)
+	r.enlist(e)
 	if n := Places(c); n != 0 {
 		t.Errorf("the order has %d places", n)
 	}

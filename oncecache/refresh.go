@@ -9,7 +9,7 @@ import (
 	"github.com/latchfree/latchfree/internal/table"
 )
 
-// Refresh makes a new value for k from the old one, while everyone else goes on with that; then the new one takes
+// Refresh makes a new value for k from the old one, which all others use meanwhile; then the new one takes
 // its place. If k has no value, Refresh is [Cache.GetOrCreateContext], and exists is false. Create may return
 // [ErrNotModified], or the old value: then this stays, as if it was new. If create fails, the old value stays as
 // it is. It is leased while create runs.
@@ -19,7 +19,7 @@ import (
 // [CompareAndDelete] or [Lease.Discard] they get what create makes, which is not kept, and later callers start
 // anew. If the old value expires, the call becomes the creation of the key, which later callers join.
 //
-// Refresh is no use: the new value is as idle, and as near to eviction, as the old one was. A nil create stands for
+// Refresh does not count as a use: the new value is as idle, and as near to eviction, as the old one was. A nil create stands for
 // Config.Renew, or else for Config.Create.
 //
 // Refresh is blocking: it waits for create or until ctx ends, and for the mutex of one bucket. It takes effect when
@@ -87,7 +87,8 @@ func (r *root[K, V]) refresh(ctx context.Context, at table.Hashed[K], e *entry[K
 }
 
 // beginRefresh makes n, which others have not seen, the creation that is to replace e. If another Refresh
-// has come first, it returns what that makes. It returns nil if e is about to lose the key.
+// has come first, it returns what that makes. It returns nil, after n has ended in an error, if e is about
+// to lose the key or the cache is closed.
 //
 // It publishes the creation in the state of e, and then looks whether e is still the key's. A call that
 // takes e out of the table looks into its state afterwards. So one of them ends the creation.
@@ -140,7 +141,7 @@ func (s *state[K, V]) with(next *entry[K, V]) *state[K, V] {
 	return &now
 }
 
-// detach takes n, which a Refresh has not made, off from e.
+// detach takes n, whose creation has failed, off the state of e, which it was to replace.
 func (r *root[K, V]) detach(e, n *entry[K, V]) {
 	for {
 		s := e.state.Load()
@@ -184,6 +185,9 @@ func (n *creation[K, V]) stays() bool {
 // replace puts e, which a Refresh has made, in the place of old, unless another call was faster.
 // All calls that know of e's value try, so that none returns before it is there.
 func (r *root[K, V]) replace(old, e *entry[K, V]) bool {
+	if r.bounded {
+		return r.order.succeed(r, e.state.Load().node, old.state.Load().node) // LP(Refresh)
+	}
 	return r.entries.CompareAndSwap(r.at(old.key), old, e) // LP(Refresh)
 }
 
@@ -195,19 +199,8 @@ func (r *root[K, V]) helpReplace(old, made *entry[K, V]) {
 	case !made.state.Load().ready():
 		r.detach(old, made)
 	case r.replace(old, made):
-		r.succeed(old, made)
+		r.letGo(old, r.uncount(old), ReasonReplaced)
 	}
-}
-
-// succeed follows the replacement of old by e, of the one call that has made it.
-func (r *root[K, V]) succeed(old, e *entry[K, V]) {
-	s, now := old.state.Load(), e.state.Load()
-	took := r.bounded && r.order.succeed(r, now.node, s.node)
-	s = r.leave(old)
-	if !took {
-		r.settled(e)
-	}
-	r.finish(old, s, ReasonReplaced)
 }
 
 // endRefresh ends what was to replace an entry that has left the table in state s: in the value

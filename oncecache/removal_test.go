@@ -184,7 +184,7 @@ func TestOnRemoveOfWhatIsRefreshed(t *testing.T) {
 		r := listen(oncecache.Config[string, int]{MaxEntries: 3})
 		r.Set("k", 1)
 		finish := start(r.Cache, "k")
-		oncecache.ReplaceAsRefresh(r.Cache, "k", 2, func() {})
+		oncecache.ReplaceAsRefresh(r.Cache, "k", 2, false)
 		finish()
 		if err := r.Close(t.Context()); err != nil {
 			t.Error(err)

@@ -52,12 +52,12 @@ func (c *Cache[K, V]) Set(k K, v V) (old V, replaced bool) {
 			reason = passedOn // it was leaving, but nobody could see that
 		}
 		had := r.overtake(e, n)
-		left = r.leave(e) // before n comes, which would make another one go
+		left = r.uncount(e) // before n comes, which would make another one go
 		r.endRefresh(left, n)
 		if had && !e.mark.isExpired() {
 			old, replaced = e.value, true
 		}
-		defer r.finish(e, left, reason) // though the Close function of n may end the goroutine
+		defer r.letGo(e, left, reason) // though the Close function of n may end the goroutine
 	}
 	switch {
 	case !heavy:
@@ -161,7 +161,7 @@ func (c *Cache[K, V]) recheck(r *root[K, V], at table.Hashed[K], n *entry[K, V])
 		r.retire(n, ReasonClosed)
 		return
 	}
-	r.settled(n)
+	r.enlist(n)
 }
 
 // SetIfAbsent makes v the value of k if k has none and none is being created, and reports whether it did. Actual
@@ -214,7 +214,7 @@ func (c *Cache[K, V]) SetIfAbsent(k K, v V) (actual V, stored bool) {
 		}
 		if r.put(at, e, n) { // LP(SetIfAbsent): inserted
 			if e != nil {
-				r.leave(e)
+				r.uncount(e)
 			}
 			c.recheck(r, at, n)
 			return v, true
@@ -242,12 +242,12 @@ func (c *Cache[K, V]) Delete(k K) (old V, deleted bool) {
 		return old, false
 	}
 	had := r.forget(e)
-	s := r.leave(e)
+	s := r.uncount(e)
 	r.endRefresh(s, nil)
 	if had && !e.mark.isExpired() {
 		old, deleted = e.value, true
 	}
-	r.finish(e, s, ReasonDeleted)
+	r.letGo(e, s, ReasonDeleted)
 	return old, deleted
 }
 
@@ -301,10 +301,10 @@ func CompareAndDelete[K, V comparable](c *Cache[K, V], k K, old V) bool {
 			return false
 		}
 		if r.vacate(e) { // LP(CompareAndDelete): removed
-			s := r.leave(e)
+			s := r.uncount(e)
 			had := !e.mark.isExpired()
 			r.endRefresh(s, nil)
-			r.finish(e, s, ReasonDeleted)
+			r.letGo(e, s, ReasonDeleted)
 			return had
 		}
 		// Another caller replaced or removed the entry; an equal value may have come in its place.
@@ -325,7 +325,7 @@ func (c *Cache[K, V]) Clear() (removed int) {
 			continue
 		}
 		had := r.forget(e)
-		s := r.leave(e)
+		s := r.uncount(e)
 		r.endRefresh(s, nil)
 		if had && !e.mark.isExpired() {
 			removed++
