@@ -371,3 +371,22 @@ func TestRefreshSavesNothingFromEviction(t *testing.T) {
 		})
 	}
 }
+
+// The old value gives its place and its weight back, also if the new one expires at once.
+func TestRefreshedValueThatExpiresAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oncecache.MustNew(oncecache.Config[string, int]{
+			MaxWeight: 9,
+			Weight:    func(_ string, v int) int64 { return int64(v) },
+			TTLFunc:   func(_ string, v int) time.Duration { return time.Duration(v-2) * time.Hour },
+		})
+		c.Set("k", 3)
+		if v, err := c.Refresh(t.Context(), "k", anew(func(context.Context, string) (int, error) { return 2, nil })); v != 2 || err != nil {
+			t.Errorf("%d, %v", v, err)
+		}
+		synctest.Wait()
+		if weight, places := c.Stats().Weight, oncecache.Places(c); weight != 0 || places != 0 || c.Len() != 0 {
+			t.Errorf("a weight of %d, %d places, and %d values are left", weight, places, c.Len())
+		}
+	})
+}

@@ -206,9 +206,11 @@ func (o *order[K, V]) succeed(r *root[K, V], to, from *node[K, V]) (replaced boo
 		if to.life != nil {
 			to.life.seen, to.life.asks = from.life.seen, from.life.asks
 		}
-		o.remove(from)
 	default: // from has not come yet, or has expired
 		o.insert(r, to, o.newest)
+	}
+	if from.stage == there {
+		o.remove(from)
 	}
 	from.stage = left // also if it has not come yet
 	if to.stage == there {
