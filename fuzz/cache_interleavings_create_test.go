@@ -173,8 +173,15 @@ func (a *asking) left() bool { return a.gone || a.got == context.Canceled.Error(
 // run is the create function.
 func (a *asking) run(ctx context.Context, where *cacheCaller, look *cacheCreation, within cacheOp) (int, error) {
 	look.ran, look.began = true, where.End()
-	defer func() { look.ended = where.Begin() }()
+	returned := false
+	defer func() {
+		if !returned { // the operation within has called Goexit, which ends this function too
+			look.err, a.how = inGoexit.err(), inGoexit
+		}
+		look.ended = where.Begin()
+	}()
 	within.Do(where)
+	returned = true
 	switch a.how {
 	case inError:
 		if ctx.Err() != nil {
