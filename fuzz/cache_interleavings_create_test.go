@@ -159,7 +159,11 @@ func cacheCreate(key, v int, how creationEnding, as flavour, inner cacheOp) cach
 		got = as.do(c, key, func(ctx context.Context, _ int) (int, error) {
 			run := a.runs.Value()
 			a.runs.Add(1)
-			return a.run(ctx, a.forks[run], a.looks[run], within)
+			first := within
+			if run > 0 {
+				first = nothing // nobody may set a value again that was removed
+			}
+			return a.run(ctx, a.forks[run], a.looks[run], first)
 		})
 	}}
 }
