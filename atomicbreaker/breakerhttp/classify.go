@@ -34,7 +34,8 @@ func HostKey(r *http.Request) string {
 // those with 5xx are failures, apart from 501, Not Implemented, and 505, HTTP
 // Version Not Supported. An answer with 429, Too Many Requests, is Ignored: the host
 // works, but perhaps not for this client; see TransportConfig.CountTooManyRequests. All
-// other answers are successes: a server that refuses a request works.
+// other answers, also with 600 to 999, are successes: a server that refuses a request
+// works.
 //
 // Errors are failures, apart from three kinds that are Ignored: errors that match
 // context.Canceled; errors that match atomicbreaker.ErrRejected, as then a Base with
@@ -79,7 +80,7 @@ func ClassifyStatus(r *http.Request, status int) atomicbreaker.Outcome {
 // broken reports whether a status says that the server does not work, and not only
 // that it does not serve this request.
 func broken(status int) bool {
-	return status >= 500 && status != http.StatusNotImplemented && status != http.StatusHTTPVersionNotSupported
+	return status >= 500 && status <= 599 && status != http.StatusNotImplemented && status != http.StatusHTTPVersionNotSupported
 }
 
 // gone reports whether the client of a request that is being served has gone.

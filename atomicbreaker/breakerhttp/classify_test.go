@@ -100,6 +100,8 @@ func TestDefaultClassifiers(t *testing.T) {
 		502: {atomicbreaker.Failure, atomicbreaker.Failure},
 		505: {atomicbreaker.Success, atomicbreaker.Success},
 		599: {atomicbreaker.Failure, atomicbreaker.Failure},
+		600: {atomicbreaker.Success, atomicbreaker.Success},
+		999: {atomicbreaker.Success, atomicbreaker.Success},
 	} {
 		if got := ClassifyResponse(&http.Response{StatusCode: status}, nil); got != want[0] {
 			t.Errorf("ClassifyResponse of %d is %v", status, got)

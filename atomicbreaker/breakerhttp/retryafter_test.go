@@ -107,6 +107,7 @@ func TestRetryAfterOfWhat(t *testing.T) {
 		"ignored header":     {breakerhttp.TransportConfig{IgnoreRetryAfter: true}, 503, 2},
 		"success":            {breakerhttp.TransportConfig{}, 404, 0},
 		"redirect":           {breakerhttp.TransportConfig{}, 304, 0},
+		"above 5xx":          {breakerhttp.TransportConfig{}, 600, 0},
 		"too many":           {breakerhttp.TransportConfig{}, 429, 1},
 		"too many, counted":  {breakerhttp.TransportConfig{CountTooManyRequests: true}, 429, -1},
 		"both":               {breakerhttp.TransportConfig{CountTooManyRequests: true, IgnoreRetryAfter: true}, 429, 2},
