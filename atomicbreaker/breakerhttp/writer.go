@@ -112,9 +112,10 @@ func (w wRecorder) Flush()                                     { w.flush() }
 func (w wRecorder) WriteString(s string) (int, error)          { return w.writeString(s) }
 
 // Unwrap is for http.ResponseController. If the server's writer can be unwrapped too,
-// the controller gets a writer that notes its calls.
+// or has FlushError but not Flush, the controller gets a writer that notes its calls.
 func (w *response) Unwrap() http.ResponseWriter {
-	if _, ok := w.ResponseWriter.(interface{ Unwrap() http.ResponseWriter }); ok {
+	_, unwraps := w.ResponseWriter.(interface{ Unwrap() http.ResponseWriter })
+	if unwraps || abilities(w.ResponseWriter)&(flushes|flushesOrFails) == flushesOrFails {
 		return controlled{w}
 	}
 	return w.ResponseWriter

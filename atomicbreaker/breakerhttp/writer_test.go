@@ -230,6 +230,46 @@ func TestWriterUnderController(t *testing.T) {
 	}
 }
 
+// bare is a writer that can flush with an error, and not without.
+type bare struct {
+	http.ResponseWriter
+	flush func() error
+}
+
+func (w bare) FlushError() error { return w.flush() }
+
+// A flush of a writer that has only FlushError is noted, and its error comes back.
+func TestWriterWithFlushErrorOnly(t *testing.T) {
+	for want, flush := range map[int]func(*httptest.ResponseRecorder) error{
+		200: func(r *httptest.ResponseRecorder) error { r.Flush(); return nil },
+		500: func(*httptest.ResponseRecorder) error { return http.ErrNotSupported },
+	} {
+		status, rec := 0, httptest.NewRecorder()
+		m := middleware(breakerhttp.MiddlewareConfig{Classify: func(_ *http.Request, s int) atomicbreaker.Outcome { status = s; return atomicbreaker.Success }})
+		h := m.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if err := http.NewResponseController(w).Flush(); (err == nil) != (want == 200) {
+				t.Error(err)
+			}
+			w.WriteHeader(500) // which is too late after a flush
+		}))
+		inner := bare{rec, func() error { return flush(rec) }}
+		for name, w := range map[string]http.ResponseWriter{
+			"alone": inner, "that hijacks": struct {
+				bare
+				http.Hijacker
+			}{bare: inner}, "that pushes": struct {
+				bare
+				http.Pusher
+			}{bare: inner}, "within": unwrapped{inner},
+		} {
+			status, *rec = 0, *httptest.NewRecorder()
+			if h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil)); status != want || rec.Code != want {
+				t.Errorf("%s: the client got %d, Classify %d, want %d", name, rec.Code, status, want)
+			}
+		}
+	}
+}
+
 // A writer that can nothing else writes, and says so.
 func TestWriterOfNothing(t *testing.T) {
 	status := 0
