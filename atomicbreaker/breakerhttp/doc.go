@@ -38,8 +38,12 @@
 //
 // Middleware: answers with 5xx, apart from 501 and 505, are failures. So are panics,
 // and requests whose context has ended at its deadline, as within an
-// http.TimeoutHandler, whatever the handler answers then. A request whose client has
-// gone does not count. See ClassifyStatus.
+// http.TimeoutHandler, whatever the handler answers then. See ClassifyStatus. Requests
+// that say nothing about the handler do not count:
+//
+//   - A request whose client has gone.
+//   - A request whose body could not be read before there was an answer.
+//   - A request whose context has ended while the handler was reading the body.
 //
 // # When a call ends
 //
@@ -65,8 +69,8 @@
 //
 // A request through a Transport allocates its key unless the URL has a port,
 // and with WatchBody the body's wrapper. One through a Middleware allocates the
-// wrapper of its http.ResponseWriter. The breaker itself costs little beside that; see
-// package atomicbreaker. An error in place of an answer takes some 4 µs, to find out
+// wrapper of its http.ResponseWriter, and its copy if it has a body. The breaker
+// itself costs little beside that; see package atomicbreaker. An error in place of an answer takes some 4 µs, to find out
 // whether the request was sent.
 //
 // A request with a body goes to Base unchanged if http.NewRequest has made the body of

@@ -46,6 +46,10 @@ type MiddlewareConfig struct {
 	// the connection is not part of the call. If the handler panics or calls
 	// runtime.Goexit before that, Classify is not called and the request has
 	// failed, also with http.ErrAbortHandler, unless the client has gone.
+	//
+	// Nor is it called if the client has not sent the request's body, which is
+	// Ignored: the body could not be read before there was an answer, or the
+	// request's context has ended while the handler was reading it.
 	Classify func(r *http.Request, status int) atomicbreaker.Outcome
 
 	// Rejected answers requests that are not admitted. Retry-After is in the
@@ -82,6 +86,11 @@ func MustNewMiddleware(c MiddlewareConfig) *Middleware {
 // except that an http.Flusher always has FlushError. Through an
 // http.ResponseController it can do all that they can.
 //
+// If the request has a body, next gets a copy of the request, whose body can read and
+// close and nothing else. Pattern and the parsed forms are copied back when next has
+// returned. The time in which the client sends the body is part of the call for
+// atomicbreaker.SlowRate.
+//
 // A request must not pass the same breaker twice, through two Handlers with one
 // Group and key: a half-open breaker would reject its own probe.
 //
@@ -102,7 +111,8 @@ func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Req
 		m.reject(w, r, key)
 		return
 	}
-	answer := &response{ResponseWriter: w, m: m, req: r, permit: permit}
+	r, in := watchIncoming(r)
+	answer := &response{ResponseWriter: w, m: m, req: r, in: in, permit: permit}
 	defer answer.unwind()
 	next.ServeHTTP(answer.handOn(), r)
 	answer.begin(http.StatusOK)

@@ -17,8 +17,10 @@ type response struct {
 	http.ResponseWriter
 	m        *Middleware
 	req      *http.Request
+	in       *incoming // nil if the request has no body
 	permit   atomicbreaker.Permit
 	status   int  // of the final answer, 0 before it
+	unread   bool // the body had failed before that
 	reported bool // false → true once, before the permit is used
 }
 
@@ -26,28 +28,33 @@ type response struct {
 func (w *response) begin(status int) {
 	informational := status < 200 && status != http.StatusSwitchingProtocols
 	if w.status == 0 && !informational {
-		w.status = status
+		w.status, w.unread = status, w.in.failed()
 	}
 }
 
-// end reports the call with its status, unless it has ended before. It runs user
-// code.
+// end reports the call with its status, unless it has ended before. What the client
+// has not sent the body for is Ignored. It runs user code.
 func (w *response) end() {
 	if w.reported {
 		return
 	}
 	w.reported = true
+	if w.unread || w.in.cutOff() {
+		w.permit.Cancel()
+		return
+	}
 	classified(w.permit, func() atomicbreaker.Outcome { return w.m.outcome(w.req, w.status) })
 }
 
-// unwind reports the call if the handler has not returned and the call has not
-// ended before.
+// unwind hands the request back, and reports the call if the handler has not returned
+// and the call has not ended before.
 func (w *response) unwind() {
+	w.in.handBack()
 	if w.reported {
 		return
 	}
 	w.reported = true
-	if gone(w.req) {
+	if gone(w.req) || w.in.failed() || w.in.cutOff() {
 		w.permit.Cancel()
 		return
 	}
