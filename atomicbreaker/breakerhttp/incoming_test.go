@@ -214,6 +214,23 @@ func TestProbesWhoseBodyBreaks(t *testing.T) {
 	}
 }
 
+// An http.MaxBytesHandler around a Middleware makes the server close the connection,
+// which an http.MaxBytesReader within it cannot, and what it cuts off is Ignored.
+func TestBodiesThatAreTooLarge(t *testing.T) {
+	var m breakerhttp.Middleware
+	m.Group().RecordFailure("")
+	srv := serve(t, http.MaxBytesHandler(m.Handler(disappointed["blames itself"]), 10).ServeHTTP)
+	resp, err := srv.Client().Post(srv.URL, "text/plain", strings.NewReader(strings.Repeat("x", 1000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 500 || !resp.Close {
+		t.Errorf("%s, and the connection is closed: %v", resp.Status, resp.Close)
+	}
+	wantState(t, m.Group(), "", atomicbreaker.Closed, 1)
+}
+
 // What handlers find out about a request, those around the Middleware see, Classify
 // sees, and the server sees, which removes the files of a form. The body is the server's.
 func TestRequestsComeBack(t *testing.T) {

@@ -84,7 +84,9 @@ func MustNewMiddleware(c MiddlewareConfig) *Middleware {
 // http.TimeoutHandler and with an httptest.ResponseRecorder. Around other writers it
 // is an http.Flusher and an http.Hijacker if they are, and never more than they are,
 // except that an http.Flusher always has FlushError. Through an
-// http.ResponseController it can do all that they can.
+// http.ResponseController it can do all that they can. But an http.MaxBytesReader for
+// it does not make the server close the connection: it knows the server's own writer
+// only. An http.MaxBytesHandler around the Handler does.
 //
 // If the request has a body, next gets a copy of the request, whose body can read and
 // close and nothing else. Pattern and the parsed forms are copied back when next has
