@@ -83,6 +83,29 @@ func broken(status int) bool {
 	return status >= 500 && status <= 599 && status != http.StatusNotImplemented && status != http.StatusHTTPVersionNotSupported
 }
 
+// refused reports whether req was not sent because it is invalid: err, or an error that
+// it wraps, is one with which net/http says so, or its URL has control characters.
+//
+// The errors have no types. No host can make one begin like these, and a proxy only by
+// its answer to a CONNECT. A URL is examined when it is written, and the error depends
+// on which goroutine is first.
+func refused(req *http.Request, err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		text := err.Error()
+		for _, begin := range [...]string{
+			"net/http: invalid ", // method, header or trailer
+			"http2: invalid ",    // the same, and the Host
+			"http: nil Request.Header",
+			"unsupported protocol scheme ",
+		} {
+			if strings.HasPrefix(text, begin) {
+				return true
+			}
+		}
+	}
+	return strings.ContainsFunc(req.URL.RequestURI(), func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
 // gone reports whether the client of a request that is being served has gone.
 func gone(r *http.Request) bool { return errors.Is(r.Context().Err(), context.Canceled) }
 

@@ -70,8 +70,7 @@
 // A request through a Transport allocates its key unless the URL has a port,
 // and with WatchBody the body's wrapper. One through a Middleware allocates the
 // wrapper of its http.ResponseWriter, and its copy if it has a body. The breaker
-// itself costs little beside that; see package atomicbreaker. An error in place of an answer takes some 4 µs, to find out
-// whether the request was sent.
+// itself costs little beside that; see package atomicbreaker.
 //
 // A request with a body goes to Base unchanged if http.NewRequest has made the body of
 // a bytes.Buffer, bytes.Reader or strings.Reader. Any other

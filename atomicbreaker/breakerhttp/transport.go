@@ -52,8 +52,8 @@ type TransportConfig struct {
 	// It is not called for errors of the caller, which are Ignored: the request
 	// was cancelled; its own body could not be read before Base closed it, or is
 	// longer or shorter than the request says; or it was not sent because its
-	// method, URL, header or trailer is invalid or its scheme unknown, which is so
-	// if net/http returns the same error for it.
+	// method, URL, header or trailer is invalid or its scheme unknown, as an error
+	// of net/http says, perhaps wrapped by Base.
 	Classify func(*http.Response, error) atomicbreaker.Outcome
 
 	// CountTooManyRequests makes answers with 429 failures, whose Retry-After

@@ -1,7 +1,6 @@
 package breakerhttp
 
 import (
-	"errors"
 	"net/http"
 	"time"
 
@@ -84,16 +83,10 @@ func (c *trip) send() (*http.Response, error) {
 
 // outcome classifies the answer or the error. It runs user code.
 func (c *trip) outcome(u *upload, err error) atomicbreaker.Outcome {
-	if err != nil && (callersFault(c.req, u) || c.resp == nil && c.refused(err)) {
+	if err != nil && (callersFault(c.req, u) || c.resp == nil && refused(c.req, err)) {
 		return atomicbreaker.Ignored
 	}
 	return c.t.classify(c.resp, err)
-}
-
-// refused reports whether the request was not sent because it is invalid. It does not
-// examine rejections of a Base that has breakers, which are to be cheap.
-func (c *trip) refused(err error) bool {
-	return !errors.Is(err, atomicbreaker.ErrRejected) && refused(c.req, err)
 }
 
 // fail reports a failure, which opens the breaker if the response says for how
