@@ -96,6 +96,8 @@ func (b *Breaker) allowSlow() (Permit, error) {
 //
 // Without Config.Classify, any error of fn is Ignored once ctx was cancelled.
 //
+// fn must not call the same breaker: see the package documentation.
+//
 // If ctx is already done, Do does not call fn, and returns the cause. It panics if
 // ctx or fn is nil.
 //

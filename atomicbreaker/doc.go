@@ -33,6 +33,9 @@
 // places, use Allow and the Permit; if calls cannot be wrapped, Group.IsOpen, RecordSuccess and RecordFailure. A breaker
 // limits neither concurrency nor rates, sets no deadlines, counts a call only when it ends, and is local to its process.
 //
+// Do not nest a breaker, or a key of a Group, in itself: once it is half-open, the outer call is the probe, the inner one
+// is rejected, and it never closes.
+//
 // # Guarantees
 //
 // A Breaker is linearizable: every operation takes effect at one moment between its call and its return, which its

@@ -3,8 +3,9 @@ package atomicbreaker
 import "context"
 
 // Execute calls fn if the breaker admits it, and returns its results or the error of
-// Allow. It treats errors, panics and runtime.Goexit as Do does. It panics if fn is
-// nil.
+// Allow. It treats errors, panics and runtime.Goexit as Do does. If fn calls Execute
+// with the same breaker, a half-open breaker rejects its own probe, and never closes.
+// Execute panics if fn is nil.
 //
 // Execute is lock-free outside fn. It takes effect as Allow and Permit.Done
 // do.

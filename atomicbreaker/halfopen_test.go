@@ -4,6 +4,7 @@ package atomicbreaker_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -303,6 +304,24 @@ func TestT49_ClockGoesRound(t *testing.T) {
 			p := admit(t, allow)
 			reject(t, allow, ab.ErrTooManyProbes)
 			wantVerdict(t, p.Success(), ab.Recovered)
+		}
+	})
+}
+
+// A call within a call of the same breaker is rejected if the outer one is the only
+// probe, so a breaker that is nested in itself stays half-open, as its documentation says.
+func TestNestedInItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := ab.MustNew(probing(1, 1, time.Minute))
+		open(t, b.Allow)
+		for range 100 {
+			_, err := ab.Execute(b, func() (int, error) {
+				return ab.Execute(b, func() (int, error) { return 1, nil })
+			})
+			if !errors.Is(err, ab.ErrTooManyProbes) || b.State() != ab.HalfOpen {
+				t.Fatalf("%v, and the breaker is %v", err, b.State())
+			}
+			time.Sleep(time.Hour)
 		}
 	})
 }
