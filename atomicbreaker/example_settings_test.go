@@ -3,6 +3,7 @@
 package atomicbreaker_test
 
 import (
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -72,4 +73,30 @@ func ExampleConfig_Settings() {
 	text, err := json.Marshal(settings)
 	fmt.Println(string(text), err)
 	// Output: {"trip":"KOfN(3, 10)","openTimeout":"30s"} <nil>
+}
+
+// Viper decodes with mapstructure, which gives texts to types that have UnmarshalText if
+// it has this hook:
+//
+//	err := viper.UnmarshalKey("upstream", &settings,
+//		viper.DecodeHook(mapstructure.TextUnmarshallerHookFunc()))
+//
+// Keys match fields in any case. A duration without quotes or a unit is a number to
+// mapstructure, which takes it for nanoseconds and does not ask UnmarshalText.
+func ExampleSettings_textUnmarshaler() {
+	document := map[string]any{"trip": "KOfN(3, 10)", "openTimeout": "30s", "probeTimeout": "10"}
+	var settings atomicbreaker.Settings
+	for key, field := range map[string]encoding.TextUnmarshaler{
+		"trip":         &settings.Trip,
+		"openTimeout":  &settings.OpenTimeout,
+		"probeTimeout": &settings.ProbeTimeout,
+	} { // which is what the hook does
+		if err := field.UnmarshalText([]byte(document[key].(string))); err != nil {
+			fmt.Printf("%s: %v\n", key, err)
+		}
+	}
+	fmt.Println(settings.Trip.Policy, settings.OpenTimeout)
+	// Output:
+	// probeTimeout: atomicbreaker: duration "10" must end with a unit, such as s or ms
+	// KOfN(3, 10) 30s
 }
