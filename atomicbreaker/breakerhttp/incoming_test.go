@@ -139,8 +139,8 @@ func TestDeadlinesAndBodies(t *testing.T) {
 		"the handler hangs":          {hang, func(w *io.PipeWriter) { w.Close() }, handlers},
 		"it has read the body":       {func(r *http.Request) { read(r); hang(r) }, func(w *io.PipeWriter) { w.Close() }, handlers},
 		"it reads too late":          {func(r *http.Request) { hang(r); read(r) }, func(w *io.PipeWriter) { time.Sleep(time.Minute); w.CloseWithError(errBoom) }, handlers},
-		"a reader began too late":    {func(r *http.Request) { hang(r); go read(r); time.Sleep(1) }, func(*io.PipeWriter) {}, handlers},
-		"a reader is left in time":   {func(r *http.Request) { go read(r); time.Sleep(1) }, func(*io.PipeWriter) {}, nobodys},
+		"a reader began too late":    {func(r *http.Request) { hang(r); go read(r); time.Sleep(time.Millisecond) }, func(*io.PipeWriter) {}, handlers},
+		"a reader is left in time":   {func(r *http.Request) { go read(r); time.Sleep(time.Millisecond) }, func(*io.PipeWriter) {}, nobodys},
 		"it is slow with each piece": {func(r *http.Request) { r.Body.Read(make([]byte, 1)); hang(r); read(r) }, func(w *io.PipeWriter) { drip(w) }, handlers},
 	} {
 		t.Run(name, func(t *testing.T) {
