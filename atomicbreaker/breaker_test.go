@@ -5,6 +5,7 @@ package atomicbreaker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"testing"
@@ -82,7 +83,7 @@ func TestSnapshot(t *testing.T) {
 
 func TestLatchedUntilReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, timeout := range []time.Duration{-1, 398 * 24 * time.Hour, math.MaxInt64} {
+		for _, timeout := range []time.Duration{-1, math.MinInt64} {
 			b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: timeout})
 			fail(t, b.Allow, 1)
 			for range 5 {
@@ -99,20 +100,71 @@ func TestLatchedUntilReset(t *testing.T) {
 	})
 }
 
-// Open times that are no multiple of a millisecond are rounded up.
-func TestOpenTimeRoundsUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: 1500 * time.Microsecond})
-		time.Sleep(700 * time.Microsecond)
-		fail(t, b.Allow, 1) // until 2.2 ms, which is 3 ms
-		time.Sleep(1500 * time.Microsecond)
-		reject(t, b.Allow, ab.ErrOpen)
-		if got, want := b.Snapshot().RetryAfter, 800*time.Microsecond; got != want {
-			t.Fatalf("RetryAfter %v, want %v", got, want)
+// Who sleeps for OpenTimeout after the failure, or for what RetryAfter says, and then
+// calls, is admitted, wherever in a tick the failure was. The breaker rejects until a
+// millisecond before that.
+func TestCallAfterTheOpenTime(t *testing.T) {
+	const tick = time.Millisecond
+	for _, timeout := range []time.Duration{1, tick / 2, tick, 3 * tick / 2, 5 * tick, time.Second + 1} {
+		for _, offset := range []time.Duration{0, 1, tick / 2, tick - 1} {
+			for name, trip := range map[string]func(*ab.Breaker){
+				"Failure": func(b *ab.Breaker) { wantVerdict(t, fail(t, b.Allow, 1), ab.Tripped) },
+				"Trip":    func(b *ab.Breaker) { b.Trip(timeout) },
+				"Permit":  func(b *ab.Breaker) { wantVerdict(t, admit(t, b.Allow).Trip(timeout), ab.Tripped) },
+			} {
+				t.Run(fmt.Sprintf("%s for %v at %v", name, timeout, offset), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						b := ab.MustNew(ab.Config{Trip: ab.Consecutive(1), OpenTimeout: timeout, DetailedErrors: true})
+						time.Sleep(offset)
+						trip(b)
+						left := b.Snapshot().RetryAfter
+						if left > timeout || left < timeout-tick {
+							t.Fatalf("RetryAfter %v, want %v", left, timeout)
+						}
+						if early := timeout - tick; early > 0 {
+							time.Sleep(early)
+							reject(t, b.Allow, ab.ErrOpen)
+							time.Sleep(tick)
+						} else {
+							time.Sleep(timeout)
+						}
+						wantState(t, b.State(), ab.HalfOpen)
+						admit(t, b.Allow).Success()
+						b.Trip(timeout)
+						time.Sleep(b.Snapshot().RetryAfter)
+						admit(t, b.Allow).Success()
+					})
+				})
+			}
 		}
-		time.Sleep(800 * time.Microsecond)
-		admit(t, b.Allow).Success()
-	})
+	}
+}
+
+// A slot is a probe's for ProbeTimeout, and free for a call that is made then, also
+// when the probe was lost for so long that its deadline reads as one ahead.
+func TestCallAfterTheProbeTime(t *testing.T) {
+	const lap = 1 << 21 * 128 * time.Millisecond // after which leases come again
+	for _, timeout := range []time.Duration{1, time.Millisecond, 100 * time.Millisecond, 10*time.Second + 1, time.Hour, 37 * time.Hour} {
+		for _, offset := range []time.Duration{0, 1, 127 * time.Millisecond} {
+			for _, later := range []time.Duration{0, 75 * time.Hour, lap - timeout, lap - timeout/2, lap - 1, 3*lap - 1} {
+				t.Run(fmt.Sprintf("%v at %v, %v later", timeout, offset, later), func(t *testing.T) {
+					subjects(t, ab.Config{ProbeTimeout: timeout, DetailedErrors: true}, func(t *testing.T, allow allower, reset func()) {
+						fail(t, allow, 5)
+						time.Sleep(time.Minute + offset)
+						admit(t, allow)
+						time.Sleep(timeout - 1)
+						_, err := allow()
+						var open *ab.OpenError
+						if !errors.As(err, &open) || open.RetryAfter != 1 || !errors.Is(err, ab.ErrTooManyProbes) {
+							t.Fatalf("Allow: %v", err)
+						}
+						time.Sleep(1 + later)
+						admit(t, allow)
+					})
+				})
+			}
+		}
+	}
 }
 
 func TestBackoffDoublesUpToMax(t *testing.T) {

@@ -194,7 +194,7 @@ func TestDisable(t *testing.T) {
 func TestTrip(t *testing.T) {
 	for d, want := range map[time.Duration]time.Duration{
 		-1: math.MaxInt64, math.MinInt64: math.MaxInt64,
-		0: time.Second, 1: time.Millisecond, 3 * time.Millisecond: 3 * time.Millisecond,
+		0: time.Second, time.Millisecond: time.Millisecond, 3 * time.Millisecond: 3 * time.Millisecond,
 		5 * time.Second: 5 * time.Second, 10 * time.Second: 10 * time.Second,
 		11 * time.Second: 10 * time.Second, math.MaxInt64: 10 * time.Second,
 	} {
@@ -222,19 +222,42 @@ func TestTrip(t *testing.T) {
 			})
 		})
 	}
-	// Without MaxOpenTimeout there is a bound nevertheless, and until Reset none.
-	for timeout, want := range map[time.Duration]time.Duration{0: 10 * time.Minute, time.Second: 10 * time.Second, -1: 300 * 24 * time.Hour} {
+	// Without MaxOpenTimeout there is a bound nevertheless.
+	for timeout, want := range map[time.Duration]time.Duration{0: 10 * time.Minute, time.Second: 10 * time.Second, -1: 365 * 24 * time.Hour} {
 		byHand(t, ab.Config{OpenTimeout: timeout}, func(t *testing.T, s subject) {
 			s.trip(300 * 24 * time.Hour)
-			s.left(t, want)
+			s.left(t, min(want, 300*24*time.Hour))
 			s.reset()
-			if s.trip(500 * 24 * time.Hour); timeout == -1 {
-				s.left(t, math.MaxInt64) // no deadline can be so far ahead
-				return
-			}
+			s.trip(500 * 24 * time.Hour)
 			s.left(t, want)
 		})
 	}
+}
+
+// A breaker that failures open until Reset keeps to MaxOpenTimeout where somebody says
+// for how long, and to Backoff.
+func TestMaxOpenTimeoutUntilReset(t *testing.T) {
+	c := ab.Config{Trip: ab.Consecutive(1), OpenTimeout: -1, MaxOpenTimeout: time.Minute}
+	byHand(t, c, func(t *testing.T, s subject) {
+		for d, want := range map[time.Duration]time.Duration{time.Second: time.Second, time.Hour: time.Minute, math.MaxInt64: time.Minute, 0: math.MaxInt64, -1: math.MaxInt64} {
+			s.trip(d)
+			s.left(t, want)
+			s.reset()
+			wantVerdict(t, admit(t, s.allow).Trip(d), ab.Tripped)
+			s.left(t, want)
+			s.reset()
+		}
+		wantVerdict(t, fail(t, s.allow, 1), ab.Tripped)
+		s.left(t, math.MaxInt64)
+	})
+	c.Backoff = func(streak int) time.Duration { return time.Duration(streak-1) * 40 * time.Second }
+	byHand(t, c, func(t *testing.T, s subject) {
+		for _, want := range []time.Duration{math.MaxInt64, 40 * time.Second, time.Minute, time.Minute} {
+			s.trip(0)
+			s.left(t, want)
+			s.halfOpen()
+		}
+	})
 }
 
 // A second Trip prolongs an open time and never shortens it. If it does not

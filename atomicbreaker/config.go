@@ -25,12 +25,14 @@ type Config struct {
 	Shadow bool
 
 	// OpenTimeout is how long the breaker stays open before it lets a probe
-	// through, rounded up to a millisecond. Zero means one minute. A negative
-	// value, or one beyond 397 days, means until Reset.
+	// through. It may end up to a millisecond early, and is never longer. Zero
+	// means one minute, a negative value means until Reset. It is at most 365 days.
 	OpenTimeout time.Duration
 
-	// MaxOpenTimeout bounds how long Backoff may make the breaker stay open.
-	// Zero means ten times OpenTimeout. It must not be below OpenTimeout.
+	// MaxOpenTimeout bounds how long Backoff and Trip may make the breaker stay
+	// open, also if OpenTimeout is negative. It must not be below OpenTimeout, nor
+	// above 365 days. Zero means ten times OpenTimeout, or 365 days if that is less
+	// or OpenTimeout is negative.
 	MaxOpenTimeout time.Duration
 
 	// Jitter is the part of an open time that is left to chance, from 0 to 1:
@@ -42,7 +44,7 @@ type Config struct {
 	// Backoff returns how long the breaker stays open the streak-th time in a
 	// row, counted from 1 since it was last closed. A result of zero or less
 	// means OpenTimeout, and one above MaxOpenTimeout means MaxOpenTimeout. A nil
-	// Backoff doubles OpenTimeout each time.
+	// Backoff doubles OpenTimeout each time, unless that is negative.
 	//
 	// Backoff is called whenever settings are checked, once for each streak from
 	// 1 to 31, and never when the breaker opens; longer streaks count as 31. New,
@@ -64,12 +66,11 @@ type Config struct {
 	// millionth. Zero opens the breaker again at the first failure.
 	ProbeFailureRate float64
 
-	// ProbeTimeout is how long a probe may keep its slot, rounded up to 128
-	// milliseconds, at most 37 hours. When all slots are taken and the last
-	// probe that got one has had it for this long, the slots are free again. The
-	// results of these probes still count while the breaker stays half-open, so
-	// ProbeTimeout may be shorter than calls take. Zero means OpenTimeout, but at
-	// least ten seconds.
+	// ProbeTimeout is how long a probe may keep its slot, at most 37 hours. When
+	// all slots are taken and the newest probe is older than this, the slots are
+	// free again. The results of these probes still count while the breaker stays
+	// half-open, so ProbeTimeout may be shorter than calls take. Zero means
+	// OpenTimeout, but at least ten seconds and at most 37 hours.
 	ProbeTimeout time.Duration
 
 	// Classify says what an error that is not nil means; nil errors are
@@ -116,11 +117,11 @@ type settings struct {
 	listens      bool // whether events are published
 	classify     func(error) Outcome
 	openTimeout  time.Duration   // latched, or positive
-	maxOpen      time.Duration   // latched, or positive
+	maxOpen      time.Duration   // positive
 	backoff      []time.Duration // by streak-1, of Config.Backoff; nil doubles
 	openBound    uint64          // no deadline is set further ahead, in openTicks
 	probeTimeout time.Duration
-	leaseBound   uint64 // the same for leases, in leaseTicks
+	leaseBound   time.Duration // no lease is longer: the largest ProbeTimeout since New
 	rules        *rules
 	inRow        uint32 // rules.inRowAlone
 	probes       int
@@ -172,9 +173,9 @@ func (c *Config) compile() (*settings, error) {
 	case c.ProbeTimeout < 0 || c.ProbeTimeout > maxProbeTimeout:
 		return nil, fmt.Errorf("atomicbreaker: Config.ProbeTimeout %v: must be in 0..%v", c.ProbeTimeout, maxProbeTimeout)
 	case c.ProbeTimeout == 0:
-		s.probeTimeout = min(max(s.openTimeout, defaultProbeTimeout), maxProbeTimeout)
+		s.probeTimeout = min(max(s.openTimeout, defaultProbeTimeout), maxProbeTimeout) // latched is negative
 	}
-	s.leaseBound = deadline(s.probeTimeout, leaseTick) + 1
+	s.leaseBound = s.probeTimeout
 	return s, nil
 }
 
@@ -195,35 +196,30 @@ func upTo31(field string, n int) (int, error) {
 
 // compileOpen fills in how long the breaker stays open.
 func (c *Config) compileOpen(s *settings) error {
-	s.openTimeout = c.OpenTimeout
-	if s.openTimeout == 0 {
+	switch s.openTimeout = c.OpenTimeout; {
+	case s.openTimeout == 0:
 		s.openTimeout = DefaultOpenTimeout
+	case s.openTimeout < 0:
+		s.openTimeout = latched
+	case s.openTimeout > longestOpen:
+		return fmt.Errorf("atomicbreaker: Config.OpenTimeout %v: must be at most %v", c.OpenTimeout, longestOpen)
 	}
-	s.maxOpen = c.MaxOpenTimeout
-	if s.maxOpen < 0 || s.maxOpen > 0 && s.maxOpen < s.openTimeout {
-		return fmt.Errorf("atomicbreaker: Config.MaxOpenTimeout %v: must be 0 or at least OpenTimeout %v", c.MaxOpenTimeout, s.openTimeout)
+	switch s.maxOpen = c.MaxOpenTimeout; {
+	case s.maxOpen == 0 && s.openTimeout == latched:
+		s.maxOpen = longestOpen
+	case s.maxOpen == 0:
+		s.maxOpen = min(s.openTimeout*defaultOpenGrowth, longestOpen)
+	case s.maxOpen < max(0, s.openTimeout) || s.maxOpen > longestOpen:
+		return fmt.Errorf("atomicbreaker: Config.MaxOpenTimeout %v: must be 0 or in %v..%v", c.MaxOpenTimeout, max(0, s.openTimeout), longestOpen)
 	}
-	if s.openTimeout < 0 || s.openTimeout >= latchedBeyond {
-		s.openTimeout, s.maxOpen = latched, latched
-		s.openBound = uint64(latchedBeyond/openTick) + 2 // of Trip
-		return nil
-	}
-	if s.maxOpen == 0 {
-		s.maxOpen = s.openTimeout * defaultOpenGrowth
-	}
-	if s.maxOpen >= latchedBeyond {
-		s.maxOpen = latchedBeyond
-	}
-	// Rounding makes it one more than the open time, and notForever another.
-	s.openBound = deadline(s.maxOpen, openTick) + 2
+	s.openBound = ticks(s.maxOpen, openTick) + 1 // both ends of an open time are rounded down
 	if c.Backoff != nil {
 		s.backoff = make([]time.Duration, streakMask)
 		for i := range s.backoff {
-			d := c.Backoff(i + 1)
-			if d <= 0 {
-				d = s.openTimeout
+			if s.backoff[i] = c.Backoff(i + 1); s.backoff[i] <= 0 {
+				s.backoff[i] = s.openTimeout
 			}
-			s.backoff[i] = min(d, s.maxOpen)
+			s.backoff[i] = min(s.backoff[i], s.maxOpen)
 		}
 	}
 	return nil

@@ -14,44 +14,42 @@ import (
 )
 
 const (
-	// halfRange is that of deadlines: what is open for as long is so until
-	// Reset.
-	halfRange = 1 << 35 * time.Millisecond
-
-	// longestProbe is the longest ProbeTimeout.
-	longestProbe = (1<<20 - 2) * 128 * time.Millisecond
+	longestOpen  = 365 * 24 * time.Hour // the longest OpenTimeout, MaxOpenTimeout and ForgetAfter
+	longestProbe = 37 * time.Hour       // the longest ProbeTimeout
 )
 
 // Every setting that is wrong is an error that names it and its value, wherever
 // a Config is given, and changes nothing.
 func TestWrongSettings(t *testing.T) {
 	tests := map[string]ab.Config{
-		"Trip: Consecutive(0)":                      {Trip: ab.Consecutive(0)},
-		"Trip: Consecutive(-3)":                     {Trip: ab.Consecutive(-3)},
-		"Probes -1: must be in 0..31":               {Probes: -1},
-		"Probes 32:":                                {Probes: 32},
-		"CloseAfter -1: must be in 0..31":           {CloseAfter: -1},
-		"CloseAfter 32:":                            {CloseAfter: 32},
-		"ProbeFailureRate -0.1: must be in 0..1":    {ProbeFailureRate: -0.1},
-		"ProbeFailureRate 1.1: must be in 0..1":     {ProbeFailureRate: 1.1},
-		"ProbeFailureRate NaN: must be in 0..1":     {ProbeFailureRate: math.NaN()},
-		"ProbeTimeout -1ns: must be in 0..37h":      {ProbeTimeout: -1},
-		"ProbeTimeout 37h16m57.472000001s:":         {ProbeTimeout: longestProbe + 1},
-		"ProbeTimeout 2562047h47m16.854775807s:":    {ProbeTimeout: math.MaxInt64},
-		"MaxOpenTimeout -1ns: must be 0 or at le":   {MaxOpenTimeout: -1},
-		"MaxOpenTimeout -2ns:":                      {OpenTimeout: -1, MaxOpenTimeout: -2},
-		"MaxOpenTimeout 1s: must be 0 or at le":     {OpenTimeout: 2 * time.Second, MaxOpenTimeout: time.Second},
-		"MaxOpenTimeout 59s:":                       {MaxOpenTimeout: 59 * time.Second},
-		"MaxOpenTimeout 9540h0m0s: must be 0 or at": {OpenTimeout: math.MaxInt64, MaxOpenTimeout: 9540 * time.Hour},
-		"Jitter -0.1: must be in 0..1":              {Jitter: -0.1},
-		"Jitter 1.0000000000000002:":                {Jitter: math.Nextafter(1, 2)},
-		"Jitter NaN:":                               {Jitter: math.NaN()},
-		"Jitter +Inf:":                              {Jitter: math.Inf(1)},
-		"Jitter -Inf:":                              {Jitter: math.Inf(-1)},
-		fmt.Sprintf("Probes %d:", math.MaxInt):      {Probes: math.MaxInt},
-		fmt.Sprintf("Probes %d:", math.MinInt):      {Probes: math.MinInt},
-		fmt.Sprintf("CloseAfter %d:", math.MaxInt):  {CloseAfter: math.MaxInt},
-		fmt.Sprintf("CloseAfter %d:", math.MinInt):  {CloseAfter: math.MinInt},
+		"Trip: Consecutive(0)":                                              {Trip: ab.Consecutive(0)},
+		"Trip: Consecutive(-3)":                                             {Trip: ab.Consecutive(-3)},
+		"Probes -1: must be in 0..31":                                       {Probes: -1},
+		"Probes 32:":                                                        {Probes: 32},
+		"CloseAfter -1: must be in 0..31":                                   {CloseAfter: -1},
+		"CloseAfter 32:":                                                    {CloseAfter: 32},
+		"ProbeFailureRate -0.1: must be in 0..1":                            {ProbeFailureRate: -0.1},
+		"ProbeFailureRate 1.1: must be in 0..1":                             {ProbeFailureRate: 1.1},
+		"ProbeFailureRate NaN: must be in 0..1":                             {ProbeFailureRate: math.NaN()},
+		"ProbeTimeout -1ns: must be in 0..37h":                              {ProbeTimeout: -1},
+		"ProbeTimeout 37h0m0.000000001s:":                                   {ProbeTimeout: longestProbe + 1},
+		"ProbeTimeout 2562047h47m16.854775807s:":                            {ProbeTimeout: math.MaxInt64},
+		"OpenTimeout 8760h0m0.000000001s: must be at most 8760h0m0s":        {OpenTimeout: longestOpen + 1},
+		"OpenTimeout 2562047h47m16.854775807s:":                             {OpenTimeout: math.MaxInt64, MaxOpenTimeout: longestOpen},
+		"MaxOpenTimeout -1ns: must be 0 or in 1m0s":                         {MaxOpenTimeout: -1},
+		"MaxOpenTimeout 8760h0m0.000000001s: must be 0 or in 0s..8760h0m0s": {OpenTimeout: -1, MaxOpenTimeout: longestOpen + 1},
+		"MaxOpenTimeout -2ns:":                                              {OpenTimeout: -1, MaxOpenTimeout: -2},
+		"MaxOpenTimeout 1s: must be 0 or in 2s..8760h0m0s":                  {OpenTimeout: 2 * time.Second, MaxOpenTimeout: time.Second},
+		"MaxOpenTimeout 59s:":                                               {MaxOpenTimeout: 59 * time.Second},
+		"Jitter -0.1: must be in 0..1":                                      {Jitter: -0.1},
+		"Jitter 1.0000000000000002:":                                        {Jitter: math.Nextafter(1, 2)},
+		"Jitter NaN:":                                                       {Jitter: math.NaN()},
+		"Jitter +Inf:":                                                      {Jitter: math.Inf(1)},
+		"Jitter -Inf:":                                                      {Jitter: math.Inf(-1)},
+		fmt.Sprintf("Probes %d:", math.MaxInt):                              {Probes: math.MaxInt},
+		fmt.Sprintf("Probes %d:", math.MinInt):                              {Probes: math.MinInt},
+		fmt.Sprintf("CloseAfter %d:", math.MaxInt):                          {CloseAfter: math.MaxInt},
+		fmt.Sprintf("CloseAfter %d:", math.MinInt):                          {CloseAfter: math.MinInt},
 	}
 	for want, c := range tests {
 		want = "atomicbreaker: Config." + want
@@ -84,6 +82,8 @@ func TestWrongGroupSettings(t *testing.T) {
 	for want, c := range map[string]ab.GroupConfig[string]{
 		"IdleTimeout -1s: must not be negative":                   {IdleTimeout: -time.Second},
 		"IdleTimeout -2562047h47m16.854775808s:":                  {IdleTimeout: math.MinInt64},
+		"ForgetAfter 8760h0m0.000000001s: must be at most 8760h":  {ForgetAfter: longestOpen + 1},
+		"ForgetAfter 2562047h47m16.854775807s:":                   {ForgetAfter: math.MaxInt64},
 		"MaxOpenFraction -0.1: must be in 0..1":                   {MaxOpenFraction: -0.1},
 		"MaxOpenFraction 1.1:":                                    {MaxOpenFraction: 1.1},
 		"MaxOpenFraction NaN:":                                    {MaxOpenFraction: math.NaN()},
@@ -113,18 +113,19 @@ func TestExtremeSettings(t *testing.T) {
 		open   time.Duration // of the first opening; negative: until Reset
 	}{
 		{ab.Config{}, time.Minute},
-		{ab.Config{OpenTimeout: 1, MaxOpenTimeout: 1, ProbeTimeout: 1}, time.Millisecond},
-		{ab.Config{OpenTimeout: 1, MaxOpenTimeout: most, Probes: 31, CloseAfter: 31}, time.Millisecond},
-		{ab.Config{OpenTimeout: time.Second, MaxOpenTimeout: most, Probes: 31, ProbeTimeout: longestProbe}, time.Second},
-		{ab.Config{OpenTimeout: halfRange - time.Millisecond, MaxOpenTimeout: most, CloseAfter: 31}, halfRange - time.Millisecond},
-		{ab.Config{OpenTimeout: halfRange - 1}, halfRange},
-		{ab.Config{OpenTimeout: halfRange}, -1},
-		{ab.Config{OpenTimeout: most, MaxOpenTimeout: most}, -1},
-		{ab.Config{OpenTimeout: math.MinInt64, MaxOpenTimeout: most, Jitter: 1}, -1},
+		{ab.Config{OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, ProbeTimeout: 1}, time.Millisecond},
+		{ab.Config{OpenTimeout: time.Millisecond, MaxOpenTimeout: longestOpen, Probes: 31, CloseAfter: 31}, time.Millisecond},
+		{ab.Config{OpenTimeout: time.Second, MaxOpenTimeout: longestOpen, Probes: 31, ProbeTimeout: longestProbe}, time.Second},
+		{ab.Config{OpenTimeout: longestOpen - time.Millisecond, MaxOpenTimeout: longestOpen, CloseAfter: 31}, longestOpen - time.Millisecond},
+		{ab.Config{OpenTimeout: longestOpen}, longestOpen},
+		{ab.Config{OpenTimeout: longestOpen, MaxOpenTimeout: longestOpen}, longestOpen},
+		{ab.Config{OpenTimeout: math.MinInt64, MaxOpenTimeout: longestOpen, Jitter: 1}, -1},
 		{ab.Config{OpenTimeout: -1, MaxOpenTimeout: 1, Backoff: shortest}, -1},
-		{ab.Config{OpenTimeout: 1, MaxOpenTimeout: most, Backoff: longest}, -1},
+		{ab.Config{OpenTimeout: -1, MaxOpenTimeout: time.Hour, Backoff: longest}, time.Hour},
+		{ab.Config{OpenTimeout: -1, Backoff: longest}, longestOpen},
 		{ab.Config{OpenTimeout: time.Second, Backoff: longest}, 10 * time.Second},
-		{ab.Config{OpenTimeout: time.Second, MaxOpenTimeout: most, Backoff: shortest}, time.Second},
+		{ab.Config{OpenTimeout: time.Second, MaxOpenTimeout: longestOpen, Backoff: longest}, longestOpen},
+		{ab.Config{OpenTimeout: time.Second, MaxOpenTimeout: longestOpen, Backoff: shortest}, time.Second},
 		{ab.Config{OpenTimeout: time.Second, Jitter: math.SmallestNonzeroFloat64}, time.Second},
 	} {
 		tt.config.Trip = ab.Consecutive(1)
@@ -133,7 +134,7 @@ func TestExtremeSettings(t *testing.T) {
 				wantVerdict(t, fail(t, allow, 1), ab.Tripped)
 				reject(t, allow, ab.ErrOpen)
 				if tt.open < 0 {
-					time.Sleep(3 * halfRange)
+					time.Sleep(3 * longestOpen)
 					reject(t, allow, ab.ErrOpen)
 					reset()
 					continue
@@ -161,7 +162,7 @@ func TestExtremeSettings(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", tt.config), func(t *testing.T) {
 			subjects(t, tt.config, cycle)
 			synctest.Test(t, func(t *testing.T) {
-				b := ab.MustNew(ab.Config{Trip: ab.KOfN(31, 32), OpenTimeout: 1, MaxOpenTimeout: 1, Probes: 17, ProbeTimeout: 1})
+				b := ab.MustNew(ab.Config{Trip: ab.KOfN(31, 32), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, Probes: 17, ProbeTimeout: 1})
 				if err := b.Update(tt.config); err != nil {
 					t.Fatal(err)
 				}

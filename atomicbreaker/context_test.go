@@ -92,7 +92,7 @@ func TestDeadlinesAreFailures(t *testing.T) {
 // Who has cancelled a call that then succeeded has not taken anything back, and
 // who panics has failed.
 func TestCancelledCallsThatEndOtherwise(t *testing.T) {
-	for name, c := range callers(ab.Config{OpenTimeout: 1}) {
+	for name, c := range callers(ab.Config{OpenTimeout: time.Millisecond}) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())

@@ -26,8 +26,9 @@ type core struct {
 	log atomics.Pointer[failureLog]
 
 	// period is the generation with which the breaker became half-open, and touched
-	// the time at which the key of a cell was last of interest. Set by CAS of a caller
-	// that is about to make them matter; see core_period.go. touched only goes up.
+	// the time of its newest probe or, in a cell, at which the key was last of
+	// interest. Set by CAS of a caller that is about to make them matter; see
+	// core_period.go. touched only goes up.
 	period  atomics.Uint32
 	touched atomics.Int64
 
@@ -155,7 +156,11 @@ func (c *core) admit(timed bool) (admission, error) {
 		// deadline has stored newer settings before.
 		s := c.loadSettings()
 		now, at := s.clock()
-		next, refused := w.admit(s, now)
+		idle := time.Duration(0)
+		if w.mode() == halfOpen {
+			idle = c.idle(now)
+		}
+		next, refused := w.admit(s, now, idle)
 		if refused != nil {
 			// LP(Allow): a rejection takes effect when the word was read; the
 			// deadline was still ahead later, when the clock was.
@@ -163,7 +168,7 @@ func (c *core) admit(timed bool) (admission, error) {
 			if s.shadow {
 				return admission{word: w, as: asShadow}, nil
 			}
-			return admission{word: w}, s.refuse(w, refused, now)
+			return admission{word: w}, s.refuse(w, refused, now, idle)
 		}
 		if a, ok := c.admitProbe(w, next, s, now, at); ok {
 			return a, nil
@@ -180,7 +185,7 @@ func (c *core) admitProbe(w, next word, s *settings, now time.Duration, at time.
 	if c.forgotten(w, s, now) {
 		x.next, x.why = w.close(s), ReasonForgotten
 		a.as = asAnew
-	} else if s.owner != nil {
+	} else {
 		c.touch(now, 0)
 	}
 	if w.mode() == open && a.as != asAnew {

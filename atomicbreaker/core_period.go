@@ -38,8 +38,9 @@ func (c *core) overdue(w, stay word) bool {
 	return age(stay.gen()) <= age(c.period.Load())
 }
 
-// touch notes that the key of a cell was of interest at a time since the epoch,
-// unless one is noted that is no more than a while earlier; see group_forget.go.
+// touch notes that a probe was admitted, or the key of a cell of interest, at a time
+// since the epoch, unless one is noted that is no more than a while earlier; see
+// word.leaseLeft and group_forget.go.
 //
 // It retries only if another caller has noted an earlier time.
 func (c *core) touch(at, while time.Duration) {
@@ -56,7 +57,8 @@ func (c *core) touch(at, while time.Duration) {
 // that much early.
 const touchUnit = time.Millisecond
 
-// idle returns how long ago the key was last of interest.
+// idle returns how long before now the core was last touched. It is negative if
+// another caller has been faster.
 func (c *core) idle(now time.Duration) time.Duration {
 	return now - time.Duration(c.touched.Load())
 }

@@ -66,7 +66,7 @@
 //
 // # Time and limits
 //
-// Time is the monotonic clock. Open times are rounded up to milliseconds, probe times to 128 ms. An old permit counts as
+// Time is the monotonic clock. Open times end up to a millisecond early. An old permit counts as
 // current after exactly 2^20-1 changes of mode or resets. A Group drops results of calls during which 8192 keys
 // recovered, or another key with the same 64-bit hash. See DESIGN.md.
 //

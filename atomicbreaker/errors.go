@@ -57,7 +57,7 @@ func (e *OpenError) Unwrap() error {
 
 // refuse returns the error for a caller that was not admitted. A sentinel error
 // allocates nothing.
-func (s *settings) refuse(w word, reason error, now time.Duration) error {
+func (s *settings) refuse(w word, reason error, now, idle time.Duration) error {
 	if !s.detailed {
 		return reason
 	}
@@ -66,7 +66,7 @@ func (s *settings) refuse(w word, reason error, now time.Duration) error {
 	case open:
 		e.RetryAfter = unending(w.openLeft(now))
 	case halfOpen:
-		e.RetryAfter = w.leaseLeft(now)
+		e.RetryAfter = w.leaseLeft(s, now, idle)
 	default:
 		e.RetryAfter = math.MaxInt64
 	}

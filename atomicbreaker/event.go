@@ -38,9 +38,8 @@ type Event struct {
 	// closes it counts the openings before.
 	Streak int
 
-	// OpenFor is how long the breaker stays open if To is Open, in full
-	// milliseconds if it is more than one; math.MaxInt64 if only Reset helps,
-	// also if To is ForcedOpen.
+	// OpenFor is how long the breaker stays open if To is Open, rounded up to a
+	// millisecond; math.MaxInt64 if only Reset helps, also if To is ForcedOpen.
 	OpenFor time.Duration
 
 	// Shadow says that the breaker lets calls through nevertheless.
@@ -208,8 +207,8 @@ func (s *settings) describe(e *Event, from word, x *change) {
 	case open:
 		e.Streak = max(e.Streak, to.streak())
 		e.OpenFor = unending(to.openLeft(x.at.Sub(s.epoch)))
-		if e.OpenFor > openTick && e.OpenFor < math.MaxInt64 {
-			e.OpenFor = e.OpenFor.Truncate(openTick)
+		if e.OpenFor < math.MaxInt64 {
+			e.OpenFor = (e.OpenFor + openTick - 1).Truncate(openTick)
 		}
 	case halfOpen:
 		e.Streak = max(e.Streak, to.streak())

@@ -29,8 +29,8 @@ type GroupConfig[K comparable] struct {
 	// call, or from the end of its open time or its probes' time if that is later.
 	// For a closed key it runs from the last result that the key remembers. Then
 	// the key is healthy again, and loses its place in the group and under
-	// MaxOpenFraction. Zero means one hour; a negative value, or one beyond 397
-	// days, means never. A key that is open until Reset stays, and so does a key
+	// MaxOpenFraction. Zero means one hour, a negative value never. It is at
+	// most 365 days. A key that is open until Reset stays, and so does a key
 	// that ForceOpen or Disable has set.
 	//
 	// There is no timer. The group forgets a key in the next call of an open or
@@ -88,6 +88,9 @@ func compileGroup(c *Config, idle, forget time.Duration, fraction float64) (*set
 	}
 	if !(fraction >= 0 && fraction <= 1) { // NaN too
 		return nil, fmt.Errorf("atomicbreaker: GroupConfig.MaxOpenFraction %v: must be in 0..1", fraction)
+	}
+	if forget > longestForget {
+		return nil, fmt.Errorf("atomicbreaker: GroupConfig.ForgetAfter %v: must be at most %v", forget, longestForget)
 	}
 	base, err := c.compileKeyed()
 	if err != nil {

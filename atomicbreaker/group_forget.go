@@ -15,20 +15,16 @@ import "time"
 // longestForget bounds ForgetAfter, as a deadline that passed longer ago than
 // half the range of deadlines could not be told from one ahead.
 const (
-	longestForget      = latchedBeyond
+	longestForget      = longestOpen
 	defaultForgetAfter = time.Hour
 )
 
 // forgetAfter returns how long keys are remembered, or 0 for ever.
 func forgetAfter(d time.Duration) time.Duration {
-	switch {
-	case d == 0:
+	if d == 0 {
 		return defaultForgetAfter
-	case d < 0 || d >= longestForget:
-		return 0
-	default:
-		return d
 	}
+	return max(d, 0)
 }
 
 // forgotten reports whether an open or half-open word at now is of a key that
@@ -41,7 +37,8 @@ func (c *core) forgotten(w word, s *settings, now time.Duration) bool {
 	case w.mode() == open:
 		return !w.openPending(s, now) && w.openAgo(now) >= s.forgetAfter
 	case w.mode() == halfOpen:
-		return !w.leasePending(s, now) && c.idle(now) >= s.forgetAfter+s.probeTimeout
+		idle := c.idle(now)
+		return idle >= s.forgetAfter+s.probeTimeout && w.leaseLeft(s, now, idle) <= 0
 	}
 	return false
 }

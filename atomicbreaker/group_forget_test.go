@@ -78,7 +78,7 @@ func TestHalfOpenKeysAreForgotten(t *testing.T) {
 		p := admit(t, keyed(g, "k"))
 		time.Sleep(11*time.Minute - 1)
 		wantState(t, g.State("k"), ab.HalfOpen)
-		time.Sleep(1 + 256*time.Millisecond) // leases are rounded up
+		time.Sleep(1)
 		wantState(t, g.State("k"), ab.Closed)
 		wantVerdict(t, p.Success(), ab.Recovered) // nobody has called since
 		wantVerdict(t, fail(t, keyed(g, "k"), 1), ab.Tripped)
@@ -148,7 +148,7 @@ func TestNotForgotten(t *testing.T) {
 		g.ForceOpen("forced")
 		g.Disable("disabled")
 		g.Trip("latched", -1)
-		for _, never := range []time.Duration{-1, math.MinInt64, 398 * 24 * time.Hour, math.MaxInt64} {
+		for _, never := range []time.Duration{-1, math.MinInt64} {
 			h := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{Trip: ab.Consecutive(2), OpenTimeout: time.Second}, ForgetAfter: never})
 			fail(t, keyed(h, "open"), 2)
 			fail(t, keyed(h, "failing"), 1)

@@ -163,7 +163,7 @@ func TestPermitReport(t *testing.T) {
 
 // T48: the smallest settings are no special case.
 func TestT48_SmallestSettings(t *testing.T) {
-	subjects(t, ab.Config{Trip: ab.Consecutive(1), OpenTimeout: 1, ProbeTimeout: 1}, func(t *testing.T, allow allower, reset func()) {
+	subjects(t, ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Millisecond, ProbeTimeout: 1}, func(t *testing.T, allow allower, reset func()) {
 		for range 3 {
 			wantVerdict(t, fail(t, allow, 1), ab.Tripped)
 			reject(t, allow, ab.ErrOpen)

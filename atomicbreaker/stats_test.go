@@ -175,9 +175,9 @@ func TestDetailedErrors(t *testing.T) {
 		time.Sleep(250 * time.Millisecond)
 		wants(ab.ErrOpen, ab.ErrTooManyProbes, ab.Open, 750*time.Millisecond, open+", retry after 750ms")
 		time.Sleep(750*time.Millisecond + 10*time.Second - 24*time.Millisecond)
-		admit(t, s.allow) // at 10.976 s, until 12.288 s, which is 96 ticks
-		wants(ab.ErrTooManyProbes, ab.ErrOpen, ab.HalfOpen, 1312*time.Millisecond, half+", retry after 1.312s")
-		time.Sleep(1311 * time.Millisecond)
+		admit(t, s.allow)
+		wants(ab.ErrTooManyProbes, ab.ErrOpen, ab.HalfOpen, 1280*time.Millisecond, half+", retry after 1.28s")
+		time.Sleep(1279 * time.Millisecond)
 		wants(ab.ErrTooManyProbes, ab.ErrOpen, ab.HalfOpen, time.Millisecond, half+", retry after 1ms")
 		time.Sleep(time.Millisecond)
 		admit(t, s.allow)

@@ -17,7 +17,7 @@ import (
 // schedule, and the breaker never stops taking probes (T3, T4, T30).
 func TestT3_StressProbeLimit(t *testing.T) {
 	const probes, goroutines = 2, 8
-	c := ab.Config{Trip: ab.Consecutive(1), OpenTimeout: 1, Probes: probes, CloseAfter: 20, ProbeTimeout: time.Hour}
+	c := ab.Config{Trip: ab.Consecutive(1), OpenTimeout: time.Millisecond, Probes: probes, CloseAfter: 20, ProbeTimeout: time.Hour}
 	subjects := map[string]func() (allower, func() ab.Snapshot){
 		"Breaker": func() (allower, func() ab.Snapshot) {
 			b := ab.MustNew(c)

@@ -215,7 +215,7 @@ func TestStressUpdatesAndResets(t *testing.T) {
 // (T63).
 func TestT63_StressForcedMeansForced(t *testing.T) {
 	g := ab.MustNewGroup(ab.GroupConfig[string]{Default: ab.Config{
-		Trip: ab.AnyOf(ab.FailureCount(3, time.Hour), ab.Consecutive(2)), OpenTimeout: 1, MaxOpenTimeout: 1, Jitter: 1, ProbeTimeout: 1,
+		Trip: ab.AnyOf(ab.FailureCount(3, time.Hour), ab.Consecutive(2)), OpenTimeout: time.Millisecond, MaxOpenTimeout: time.Millisecond, Jitter: 1, ProbeTimeout: 1,
 	}})
 	var times atomic.Uint64 // odd while the key is forced open
 	n := rounds(3000)

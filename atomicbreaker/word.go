@@ -72,19 +72,18 @@ const (
 	openTick  = time.Millisecond
 	leaseTick = 128 * time.Millisecond
 
-	// forever is the deadline that never comes, and notForever replaces a real
-	// deadline that is equal to it.
-	forever    = untilMask
-	notForever = 0
+	// forever is the deadline that never comes.
+	forever = untilMask
 
-	// latched is a time to stay open that means "until Reset". So does
-	// anything from half the range of a deadline, 1.09 years, as a deadline
-	// further ahead could not be told from one that has passed.
-	latched       = time.Duration(-1)
-	latchedBeyond = (untilMask + 1) / 2 * openTick
+	// latched is a time to stay open that means "until Reset".
+	latched = time.Duration(-1)
+
+	// longestOpen bounds open times: it is less than half the range of a deadline,
+	// or one ahead could not be told from one that has passed.
+	longestOpen = 365 * 24 * time.Hour
 
 	// maxProbeTimeout keeps a lease, rounded up, under half its range.
-	maxProbeTimeout = ((leaseMask+1)/2 - 2) * leaseTick
+	maxProbeTimeout = 37 * time.Hour
 )
 
 func (w word) mode() uint64 { return uint64(w) >> modeShift }
@@ -182,8 +181,8 @@ func (w word) probe(lease uint64) word {
 // admit returns the word after one more call has asked for admission at now,
 // or why it has none. now must have been read after the word: a deadline
 // further ahead than any that can have been set by then has wrapped, and has
-// passed.
-func (w word) admit(s *settings, now time.Duration) (word, error) {
+// passed. In a half-open breaker, idle is core.idle(now), read after both.
+func (w word) admit(s *settings, now, idle time.Duration) (word, error) {
 	switch w.mode() {
 	case open:
 		if w.openPending(s, now) {
@@ -196,7 +195,7 @@ func (w word) admit(s *settings, now time.Duration) (word, error) {
 			// every probe in flight has had the whole of it.
 			return w.withInflight(n + 1).withLease(s.leaseFrom(now)), nil
 		}
-		if w.leasePending(s, now) {
+		if w.leaseLeft(s, now, idle) > 0 {
 			return w, ErrTooManyProbes
 		}
 		// All probes are overdue. The new generation frees their slots; what

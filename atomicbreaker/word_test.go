@@ -79,7 +79,8 @@ func TestPendingGoesRound(t *testing.T) {
 }
 
 // No deadline is taken for a wrapped one while it is ahead, whatever the
-// fractions of ticks.
+// fractions of ticks. An open time ends at most a tick early, and a probe's time
+// exactly.
 func TestDeadlinesStayWithinTheirBound(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
@@ -94,26 +95,27 @@ func TestDeadlinesStayWithinTheirBound(t *testing.T) {
 		now := time.Duration(r.Int64N(int64(5 * 365 * 24 * time.Hour)))
 		streak := 1 + r.IntN(31)
 		w := word(s.until(s.openFor(streak), now)) | word(open)<<modeShift
-		if d := s.openFor(streak); !w.openPending(s, now) || !w.openPending(s, now+d-1) || w.openPending(s, now+d+openTick) {
-			t.Fatalf("opened at %v for %v: pending %v, %v, %v", now, d, w.openPending(s, now), w.openPending(s, now+d-1), w.openPending(s, now+d+openTick))
+		if d := s.openFor(streak); d >= openTick && !w.openPending(s, now) || d > openTick && !w.openPending(s, now+d-openTick) || w.openPending(s, now+d) {
+			t.Fatalf("opened at %v for %v: pending %v, %v, %v", now, d, w.openPending(s, now), w.openPending(s, now+d-openTick), w.openPending(s, now+d))
 		}
 		l := word(0).probe(s.leaseFrom(now))
-		if d := s.probeTimeout; !l.leasePending(s, now) || !l.leasePending(s, now+d-1) || l.leasePending(s, now+d+leaseTick) {
-			t.Fatalf("probe at %v for %v: pending %v, %v, %v", now, d, l.leasePending(s, now), l.leasePending(s, now+d-1), l.leasePending(s, now+d+leaseTick))
+		left := func(after time.Duration) time.Duration { return l.leaseLeft(s, now+after, after) }
+		if d := s.probeTimeout; left(0) != d || left(d-1) != 1 || left(d) > 0 {
+			t.Fatalf("probe at %v for %v: left %v, %v, %v", now, d, left(0), left(d-1), left(d))
 		}
 	}
 }
 
-// An open word whose deadline falls on the reserved one is not latched, and
-// rejects from the start, wherever in a tick that was.
+// An open word whose deadline falls on the reserved one is not latched: it ends up
+// to two ticks early, wherever in a tick it began.
 func TestDeadlineBesidesForever(t *testing.T) {
 	s, _ := (&Config{OpenTimeout: time.Second, MaxOpenTimeout: time.Second}).compile()
 	for _, early := range []time.Duration{0, 1, openTick / 2, openTick - 1} {
-		now := forever*openTick - time.Second - early
+		now := (forever+1)*openTick - time.Second - 1 - early
 		w := word(open)<<modeShift | word(s.until(s.openFor(1), now))
-		if w.until() == forever || !w.openPending(s, now) || !w.openPending(s, now+time.Second) || w.openPending(s, now+time.Second+2*openTick) {
+		if w.until() == forever || !w.openPending(s, now) || !w.openPending(s, now+time.Second-2*openTick) || w.openPending(s, now+time.Second) {
 			t.Errorf("%v early: until %#x, pending %v, %v, then %v", early, w.until(), w.openPending(s, now),
-				w.openPending(s, now+time.Second), w.openPending(s, now+time.Second+2*openTick))
+				w.openPending(s, now+time.Second-2*openTick), w.openPending(s, now+time.Second))
 		}
 	}
 }

@@ -21,12 +21,7 @@ func (w word) openOver(now time.Duration) bool {
 // openAgo returns how long ago the time of an open word has passed, modulo the
 // range.
 func (w word) openAgo(now time.Duration) time.Duration {
-	return time.Duration((ticks(now, openTick)-w.until())&untilMask) * openTick
-}
-
-// leasePending reports whether a half-open word's probes may keep their slots.
-func (w word) leasePending(s *settings, now time.Duration) bool {
-	return pending(w.lease(), ticks(now, leaseTick), leaseMask, s.leaseBound)
+	return time.Duration((ticks(now, openTick)-w.until())&untilMask)*openTick + now%openTick
 }
 
 // pending reports whether deadline is still ahead of now, modulo mask+1. One
@@ -38,46 +33,46 @@ func pending(deadline, now, mask, bound uint64) bool {
 	return 0 < ahead && ahead <= bound
 }
 
-// ticks rounds d down, and deadline rounds it up: nothing ends early.
-func ticks(d, tick time.Duration) uint64    { return uint64(d / tick) }
-func deadline(d, tick time.Duration) uint64 { return uint64((d + tick - 1) / tick) }
+// ticks rounds d down.
+func ticks(d, tick time.Duration) uint64 { return uint64(d / tick) }
 
 // openLeft returns how long an open word still rejects, or latched.
 func (w word) openLeft(now time.Duration) time.Duration {
 	if w.until() == forever {
 		return latched
 	}
-	return timeLeft(w.until(), now, openTick, untilMask)
+	ahead := (w.until() - ticks(now, openTick)) & untilMask
+	if ahead > untilMask/2 {
+		return 0
+	}
+	return max(0, time.Duration(ahead)*openTick-now%openTick)
 }
 
-// leaseLeft returns how long the probes of a half-open word may keep their slots.
-func (w word) leaseLeft(now time.Duration) time.Duration {
-	return timeLeft(w.lease(), now, leaseTick, leaseMask)
-}
-
-// timeLeft returns how long it is until a deadline that is pending.
-func timeLeft(deadline uint64, now, tick time.Duration, mask uint64) time.Duration {
-	ahead := (deadline - ticks(now, tick)) & mask
-	return max(0, time.Duration(ahead)*tick-now%tick)
+// leaseLeft returns how long the probes of a half-open word may keep their slots;
+// zero or less if they are overdue. idle is how long ago the newest was admitted,
+// or less if another caller is about to be. It is exact, and tells a lease that
+// passed long ago from one ahead; the lease in the word, which is rounded up, is
+// right also if Update has changed ProbeTimeout.
+func (w word) leaseLeft(s *settings, now, idle time.Duration) time.Duration {
+	ahead := (w.lease() - ticks(now, leaseTick)) & leaseMask
+	if ahead > leaseMask/2 {
+		return 0
+	}
+	return min(time.Duration(ahead)*leaseTick-now%leaseTick, s.leaseBound-idle)
 }
 
 // openFor returns how long the streak-th opening in a row lasts, or latched.
 func (s *settings) openFor(streak int) time.Duration {
-	d := s.openTimeout
-	switch {
+	switch d := s.openTimeout; {
+	case s.backoff != nil:
+		return s.backoff[streak-1]
 	case d == latched:
 		return latched
-	case s.backoff != nil:
-		d = s.backoff[streak-1]
 	case d > s.maxOpen>>(streak-1): // d<<(streak-1) > maxOpen, without overflow
-		d = s.maxOpen
+		return s.maxOpen
 	default:
-		d <<= streak - 1
+		return d << (streak - 1)
 	}
-	if d >= latchedBeyond {
-		return latched
-	}
-	return d
 }
 
 // drawOpen is openFor with Jitter.
@@ -92,30 +87,29 @@ func (s *settings) drawOpen(streak int) time.Duration {
 // bounded returns how long Trip(d) opens the breaker, or latched, for a d that
 // is not zero.
 func (s *settings) bounded(d time.Duration) time.Duration {
-	if d > 0 && s.maxOpen != latched {
-		d = min(d, s.maxOpen)
-	}
-	if d < 0 || d >= latchedBeyond {
+	if d < 0 {
 		return latched
 	}
-	return d
+	return min(d, s.maxOpen)
 }
 
-// until returns the deadline of an open time of d.
+// until returns the deadline of an open time of d. It is rounded down, so that a
+// call made d later is admitted.
 func (s *settings) until(d, now time.Duration) uint64 {
 	if d == latched {
 		return forever
 	}
-	until := deadline(now+d, openTick) & untilMask
+	until := ticks(now+d, openTick) & untilMask
 	if until == forever {
-		until = notForever
+		until--
 	}
 	return until
 }
 
-// leaseFrom returns the lease of a probe that starts now.
+// leaseFrom returns the lease of a probe that starts now. It is rounded up: until
+// ProbeTimeout has passed, the slot is the probe's.
 func (s *settings) leaseFrom(now time.Duration) uint64 {
-	return deadline(now+s.probeTimeout, leaseTick) & leaseMask
+	return ticks(now+s.probeTimeout+leaseTick-1, leaseTick) & leaseMask
 }
 
 // begin returns when a call that was just admitted has begun, or zero if nobody

@@ -45,7 +45,7 @@ func TestRetryAfterOpens(t *testing.T) {
 		{atomicbreaker.Config{OpenTimeout: 5 * time.Second}, 0, "86400", 5 * time.Second},
 		{atomicbreaker.Config{OpenTimeout: time.Hour}, 0, "86400", time.Hour},
 		{atomicbreaker.Config{OpenTimeout: -1}, 0, "86400", 24 * time.Hour},
-		{atomicbreaker.Config{OpenTimeout: -1}, 0, "99999999999999999999", math.MaxInt64},
+		{atomicbreaker.Config{OpenTimeout: -1}, 0, "99999999999999999999", 365 * 24 * time.Hour},
 
 		// One of one's own.
 		{atomicbreaker.Config{}, 5 * time.Minute, "240", 4 * time.Minute},
