@@ -183,7 +183,7 @@ func (gs *groupState) admit(c *cell) (p Permit, refused error, died bool) {
 	if err != nil || a.as == asShadow {
 		return p, err, false
 	}
-	p = Permit{core: &c.core, bits: bitsFor(a.word.stay(), a.begun) | inCell}
+	p = Permit{core: &c.core, bits: cellBits(a.word.stay(), a.begun)}
 	if a.as == asAnew {
 		gs.tidy(c, a.word)
 	}

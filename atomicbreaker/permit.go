@@ -24,12 +24,8 @@ type Permit struct {
 	core  *core          // the breaker; nil if the key was absent from its group
 	since *departure     // the last one when the key was absent; nil with a core
 	key   unsafe.Pointer // Safety: only pack makes it and only unpack follows it; see key_packing.go
-	bits  uint64         // the admitting word's stay, maybe inCell, maybe timed; or the rest of the key
+	bits  uint64         // the admitting word's stay, maybe marked; or the rest of the key
 }
-
-// inCell marks in bits, in a place where a stay is zero, that core belongs to
-// a cell. It also keeps the bits from being equal to any word.
-const inCell = 1 << 32
 
 // Done reports how the call ended: nil is a success, and Config.Classify
 // decides about other errors.
@@ -150,7 +146,7 @@ type owner interface {
 // classified.
 func (p Permit) settle(o Outcome, s *settings) Verdict {
 	c, stay := p.core, word(p.bits)
-	if c == nil || stay&(modeMask|inCell) != 0 {
+	if c == nil || stay&modeMask != 0 {
 		return p.settleResult(result{outcome: o}, s)
 	}
 	if s == nil {
@@ -216,29 +212,31 @@ func (p Permit) classifySettings() *settings {
 	return nil
 }
 
-// Where a policy asks how long calls take, a permit says when its call began. A
-// struct of more than four words would not stay in registers, so that goes into
-// the bits of a permit:
+// A permit of a cell is marked, and so is one that says when its call began, because
+// a policy asks how long calls take. A struct of more than four words would not stay
+// in registers, so both go into the bits of a permit:
 //
 //	 63..61  60..41   40..35       34..33   32       31..0
 //	┌──────┬────────┬────────────┬────────┬────────┬───────────┐
 //	│   6  │ gen 20 │ begun high │ mode/2 │ inCell │ begun low │
 //	└──────┴────────┴────────────┴────────┴────────┴───────────┘
 //
-// No word has mode 6, so these bits are never equal to one. In a permit for an
-// absent key they are the lower 38 of the bits, which boxed keys do not use, and
-// strings only if they are very long; see key_packing.go.
+// No word has mode 6, so these bits are never equal to one.
 //
-// begun is in units of 1.024 µs since the epoch, modulo 78 hours.
+// begun is 1 + the time since the epoch in units of 1.024 µs, modulo 78 hours, or 0 if
+// nobody asks for it. In a permit for an absent key it is the lower 38 of the bits,
+// without the 1. Boxed keys do not use them, and strings only if they are very long; see
+// key_packing.go.
 const (
-	timed     = 6
+	marked    = 6
 	begunUnit = 10 // bits of nanoseconds
 	begunBits = 38
 	begunMask = 1<<begunBits - 1
 
-	begunLow       = 1<<32 - 1
-	begunHighShift = 35
-	timedModeShift = 33
+	inCell          = 1 << 32 // core belongs to a cell
+	begunLow        = 1<<32 - 1
+	begunHighShift  = 35
+	markedModeShift = 33
 )
 
 // bitsFor returns the bits of a permit of a stay for a call that began then. Zero
@@ -247,27 +245,43 @@ func bitsFor(stay word, begun time.Duration) uint64 {
 	if begun == 0 {
 		return uint64(stay)
 	}
-	t := uint64(begun>>begunUnit) & begunMask
-	return timed<<modeShift | uint64(stay)&(genMask<<genShift) | stay.mode()/2<<timedModeShift |
-		t>>32<<begunHighShift | t&begunLow
+	return mark(stay) | packBegun(begun)
+}
+
+// cellBits is bitsFor for a cell.
+func cellBits(stay word, begun time.Duration) uint64 {
+	if begun == 0 {
+		return mark(stay) | inCell
+	}
+	return mark(stay) | inCell | packBegun(begun)
+}
+
+func mark(stay word) uint64 {
+	return marked<<modeShift | uint64(stay)&(genMask<<genShift) | stay.mode()/2<<markedModeShift
+}
+
+func packBegun(begun time.Duration) uint64 {
+	t := uint64(begun>>begunUnit+1) & begunMask
+	return t>>32<<begunHighShift | t&begunLow
 }
 
 // stay returns the stay that admitted the call, unless the key was absent.
 func (p Permit) stay() word {
 	w := word(p.bits)
-	if w.mode() != timed {
+	if w.mode() != marked {
 		return w.stay()
 	}
-	return w&(genMask<<genShift) | word(p.bits>>timedModeShift&3)*2<<modeShift
+	return w&(genMask<<genShift) | word(p.bits>>markedModeShift&3)*2<<modeShift
 }
 
 // took returns how long it is since the call began, by the clock of the
 // settings that have timed it, or zero if it was not.
 func (p Permit) took(s *settings) time.Duration {
-	if word(p.bits).mode() != timed {
+	begun := (p.bits&begunLow | p.bits>>begunHighShift<<32) & begunMask
+	if word(p.bits).mode() != marked || begun == 0 {
 		return 0
 	}
-	return since(p.bits&begunLow|p.bits>>begunHighShift<<32, s)
+	return since(begun-1, s)
 }
 
 // since is took for bits that have nothing above begun that matters.

@@ -28,7 +28,7 @@ import "time"
 // until and lease are deadlines since the breaker's epoch, modulo their width.
 type word uint64
 
-// Modes. Six is reserved.
+// Modes. Six is in no word; see permit.go.
 const (
 	closed     = 0
 	open       = 1
