@@ -191,9 +191,9 @@ func (s *settings) describe(e *Event, from word, x *change) {
 		case from&long != 0:
 			e.Failures = x.lost
 		case x.why == ReasonThreshold:
-			e.Failures = from.miss(s).failures()
+			e.Failures = from.miss(s).failures(s)
 		default:
-			e.Failures = from.failures()
+			e.Failures = from.failures(s)
 		}
 	case open:
 		e.Streak = from.streak()

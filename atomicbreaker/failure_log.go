@@ -263,7 +263,7 @@ func (c *core) failures(w word, s *settings, more bool) int {
 	if more {
 		w = w.miss(s)
 	}
-	return w.failures()
+	return w.failures(s)
 }
 
 // recall is the change of a closed word by a result for which the word is not
@@ -357,8 +357,7 @@ func (r *report) withhold(w word) (next word, ok bool) {
 	return w, true // the next failure may open it
 }
 
-// failures returns how many of the last calls have failed, if the word is
-// closed. If the log is of another word by then, it reads the core again.
+// failures returns the count of a word, if that is closed. If the log is of another word by then, it reads the core again.
 func (v *view) failures() int {
 	for v.word.mode() == closed && v.word&long != 0 {
 		failed := v.core.failures(v.word, v.settings, false)
@@ -369,5 +368,8 @@ func (v *view) failures() int {
 		}
 		*v = v.core.read()
 	}
-	return v.word.failures()
+	if v.word.mode() != closed {
+		return 0
+	}
+	return v.word.failures(v.settings)
 }

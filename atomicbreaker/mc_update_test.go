@@ -112,8 +112,8 @@ func TestWatchedAgreesWithSettings(t *testing.T) {
 				}
 				m.Final(func() {
 					s, w := q.b.core.set.Load(), word(q.b.core.word.Load())
-					if ended := uint64(w.gen()) - began; ended != p.ends || w.failures() != p.failures {
-						m.Failf("%d stays have ended, and there are %d failures", ended, w.failures())
+					if ended := uint64(w.gen()) - began; ended != p.ends || w.failures(s) != p.failures {
+						m.Failf("%d stays have ended, and there are %d failures", ended, w.failures(s))
 					}
 					if w.mode() != closed || w.watched() != s.watchesAll() {
 						m.Failf("mode %d, watched: %v, and should be: %v", w.mode(), w.watched(), s.watchesAll())

@@ -91,7 +91,7 @@ type Snapshot struct {
 	Name       string        // Config.Name
 	State      State         // as State returns it
 	Would      State         // State without Config.Shadow
-	Failures   int           // while closed: since the last success, or with a KOfN among the last calls; while half-open: of probes; otherwise 0
+	Failures   int           // while closed: since the last success, with a KOfN among the last calls, and 0 if only windows count; while half-open: of probes; otherwise 0
 	Streak     int           // times opened since last closed, up to 31
 	Successes  int           // of probes, while half-open
 	InFlight   int           // probes that have a slot, while half-open
@@ -117,7 +117,7 @@ func (c *core) snapshotOf(v *view) Snapshot {
 }
 
 func (v *view) snapshot() Snapshot {
-	failures := v.failures() // may look again
+	failures := v.failures() // may read the core again
 	s := Snapshot{State: v.doing(), Would: v.state, Generation: int(v.word.gen()), RetryAfter: unending(v.left)}
 	if v.settings != nil {
 		s.Name = v.settings.name

@@ -143,12 +143,21 @@ func (w word) history() uint32 {
 	return uint32(1<<min(w&failsMask, 32) - 1)
 }
 
-// failures returns the failures in a row, or those among the last calls.
-func (w word) failures() int {
-	if w&recent != 0 {
-		return bits.OnesCount32(uint32(w & failsMask))
+// failures returns what the policy counts of a closed word that is not long: the
+// failures in a row, those among the last calls, or none if only windows count. s may
+// be nil if there are none.
+func (w word) failures(s *settings) int {
+	switch {
+	case w == w.flagged():
+		return 0
+	case s.rules.last != 0:
+		return int(min(w.inARow(), uint32(s.rules.last)))
+	case s.rules.history != 0:
+		return bits.OnesCount32(w.history() & s.rules.history)
+	case s.rules.threshold != 0 || s.rules.inARow:
+		return int(w.inARow())
 	}
-	return int(w & failsMask)
+	return 0
 }
 
 // flagged is the word without failures.

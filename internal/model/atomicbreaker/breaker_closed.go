@@ -36,16 +36,17 @@ func (b *Breaker) settle(c call, o ab.Outcome) ab.Verdict {
 	return ab.Counted
 }
 
-// failures are those that the policy looks at, and all as long as there are none
-// but in a row.
+// failures are those that the policy looks at.
 func (b *Breaker) failures() int {
-	if all := count(b.recent); !b.long || all == inARow(b.recent) {
-		return all
-	}
-	if n, history := b.Policy.back(); history {
+	switch n, history := b.Policy.back(); {
+	case history && (b.long || !b.Policy.Long()):
 		return count(last(b.recent, n))
+	case history:
+		return min(n, inARow(b.recent)) // all that is taken over
+	case n > 0:
+		return inARow(b.recent)
 	}
-	return inARow(b.recent)
+	return 0
 }
 
 // count counts a call in the windows, and returns the first that it fills. A
